@@ -1,0 +1,107 @@
+package array
+
+import "fmt"
+
+// Buffer is a device's own handle on a piece of its memory. Only the device
+// that made it looks inside.
+type Buffer interface {
+	// Len is the buffer's capacity in float64 values.
+	Len() int
+}
+
+// Batch is a view of k vectors of length n on one device. Vector i occupies
+// n consecutive values that start stride values after those of vector i-1.
+// The zero Batch is empty and stands for "not given" where an operand is
+// optional. Batches are small values: pass and copy them freely; copies share
+// memory.
+type Batch struct {
+	dev    Device
+	buf    Buffer
+	off    int
+	k, n   int
+	stride int
+}
+
+// NewBatch wraps a device's buffer as a batch of k contiguous vectors of length
+// n. It is for implementations of [Device]; everyone else calls Device.Alloc.
+func NewBatch(dev Device, buf Buffer, k, n int) Batch {
+	return Batch{dev: dev, buf: buf, k: k, n: n, stride: n}
+}
+
+// K is the number of vectors.
+func (b Batch) K() int { return b.k }
+
+// N is the length of each vector.
+func (b Batch) N() int { return b.n }
+
+// Stride is the distance between the starts of consecutive vectors.
+func (b Batch) Stride() int { return b.stride }
+
+// Offset is the place of the first value in the batch's buffer.
+func (b Batch) Offset() int { return b.off }
+
+// Device is where the batch lives; nil for the zero Batch.
+func (b Batch) Device() Device { return b.dev }
+
+// Buffer is the device's handle on the batch's memory.
+func (b Batch) Buffer() Buffer { return b.buf }
+
+// IsZero reports whether b is the zero Batch.
+func (b Batch) IsZero() bool { return b.dev == nil }
+
+// Contiguous reports whether the k vectors follow each other without gaps.
+func (b Batch) Contiguous() bool { return b.k <= 1 || b.stride == b.n }
+
+// Bytes is the size of the batch's values, gaps between vectors left out.
+func (b Batch) Bytes() int64 { return 8 * int64(b.k) * int64(b.n) }
+
+// Rows is the view of vectors i to j-1.
+func (b Batch) Rows(i, j int) Batch {
+	if i < 0 || j < i || j > b.k {
+		panic(fmt.Sprintf("array: vectors [%d:%d) of a batch %s", i, j, b))
+	}
+	b.off += i * b.stride
+	b.k = j - i
+	return b
+}
+
+// Cols is the view of coordinates i to j-1 of every vector.
+func (b Batch) Cols(i, j int) Batch {
+	if i < 0 || j < i || j > b.n {
+		panic(fmt.Sprintf("array: coordinates [%d:%d) of a batch %s", i, j, b))
+	}
+	b.off += i
+	b.n = j - i
+	return b
+}
+
+// Reshape views the k*n values of a contiguous batch as k2 vectors of length
+// n2.
+func (b Batch) Reshape(k2, n2 int) Batch {
+	if k2*n2 != b.k*b.n || !b.Contiguous() {
+		panic(fmt.Sprintf("array: a batch %s with stride %d seen as %d x %d", b, b.stride, k2, n2))
+	}
+	b.k, b.n, b.stride = k2, n2, n2
+	return b
+}
+
+// Free gives the memory under b back to its device's pool; every view of it is
+// dead from then on. Only a batch that came from Alloc may be freed, once.
+// Freeing the zero Batch does nothing.
+func (b Batch) Free() {
+	if b.dev != nil {
+		b.dev.Free(b)
+	}
+}
+
+// String gives the shape, "k x n".
+func (b Batch) String() string { return fmt.Sprintf("%d x %d", b.k, b.n) }
+
+// ToHost copies b into a new row-major k x n slice.
+func (b Batch) ToHost() []float64 {
+	out := make([]float64, b.k*b.n)
+	if len(out) > 0 {
+		b.dev.Download(out, b)
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+package array
+
+// Device is memory and the arithmetic done in it. Destinations come first.
+// Unless a method says otherwise every operand is a batch of the same shape on
+// this device, dst may be one of the operands, and a source of a single vector
+// is broadcast over the vectors of dst. Methods are safe for concurrent use;
+// writing one batch from two goroutines is not.
+//
+// Operations may run asynchronously; those that return numbers to the host
+// (Download, Dot, MaxAbs) and Sync wait.
+type Device interface {
+	// Name identifies the device, "cpu" or "cuda:0".
+	Name() string
+
+	// Alloc returns k contiguous vectors of length n with undefined contents,
+	// from a pool: an algorithm that frees what it takes allocates nothing in
+	// the long run.
+	Alloc(k, n int) Batch
+	// Free returns the memory of a batch that Alloc made to the pool.
+	Free(b Batch)
+	// Stats counts the memory held.
+	Stats() Stats
+	// Err is the first fault since the device was opened, or nil. It sticks.
+	Err() error
+	// Sync waits for everything asked so far and returns Err.
+	Sync() error
+	// Close frees all that the device holds.
+	Close() error
+
+	// Upload copies the row-major K x N values of src into dst.
+	Upload(dst Batch, src []float64)
+	// Download copies src into the row-major K x N slice dst.
+	Download(dst []float64, src Batch)
+	// Copy sets dst = src.
+	Copy(dst, src Batch)
+	// Fill sets every value of dst to a.
+	Fill(dst Batch, a float64)
+
+	// Lin sets dst = a x + c y. A zero Batch y leaves its term out.
+	Lin(dst Batch, a float64, x Batch, c float64, y Batch)
+	// LinEach sets dst_i = a_i x_i + c_i y_i with one coefficient a vector.
+	LinEach(dst Batch, a []float64, x Batch, c []float64, y Batch)
+	// Mul sets dst = x ∘ y, the Hadamard product.
+	Mul(dst, x, y Batch)
+	// Dot sets out_i = <x_i, y_i>, summed in an order that depends on N alone.
+	Dot(out []float64, x, y Batch)
+	// MaxAbs sets out_i = ||x_i||_inf, NaN if x_i holds one.
+	MaxAbs(out []float64, x Batch)
+
+	// Gemm sets C = alpha op(A) op(B) + beta C where each batch is the matrix of
+	// its vectors as rows and op transposes when the flag says so. C must not
+	// overlap A or B. With beta = 0 the old contents of C do not matter.
+	Gemm(transA, transB bool, alpha float64, a, b Batch, beta float64, c Batch)
+	// GemmEach does one product for every vector: with each vector of a seen as
+	// a row-major matrix of shape sa (b: sb, c: the shape that follows),
+	// C_i = alpha op(A_i) op(B_i) + beta C_i. A batch a or b of one vector serves
+	// every i. C must not overlap A or B.
+	GemmEach(transA, transB bool, alpha float64, a Batch, sa Shape, b Batch, sb Shape, beta float64, c Batch)
+
+	// NewIndex puts a list of coordinates on the device.
+	NewIndex(idx []int) Index
+	// Gather sets dst_ij = x_i[idx_j]. dst and x must not overlap.
+	Gather(dst, x Batch, idx Index)
+	// Scatter sets dst = 0, then dst_i[idx_j] = x_ij; the coordinates must be
+	// distinct. dst and x must not overlap.
+	Scatter(dst, x Batch, idx Index)
+	// NewCSR puts a sparse matrix on the device.
+	NewCSR(rows, cols int, indptr, indices []int, values []float64) CSR
+	// MulCSR sets dst_i = A x_i. dst and x must not overlap.
+	MulCSR(dst Batch, a CSR, x Batch)
+
+	// Soft sets dst = sign(v) max(|v| - t w, 0), entry by entry, the soft
+	// threshold. A zero Batch w stands for ones, here and below.
+	Soft(dst, v, w Batch, t float64)
+	// SoftMask sets dst to 1 where |v| > t w or t w = 0 and to 0 elsewhere,
+	// the derivative of Soft.
+	SoftMask(dst, v, w Batch, t float64)
+	// Clamp sets dst = min(max(v, lo), hi).
+	Clamp(dst, v, lo, hi Batch)
+	// ClampMask sets dst to 1 where lo < v < hi and to 0 elsewhere, the
+	// derivative of Clamp.
+	ClampMask(dst, v, lo, hi Batch)
+	// Shrink sets dst = max(1 - t w / sqrt(q), 0), the factor by which a
+	// block soft threshold multiplies a block of squared norm q; 0 where q = 0
+	// and t w > 0, 1 where t w = 0.
+	Shrink(dst, q, w Batch, t float64)
+	// ShrinkSlope sets dst = t w / q^(3/2) where sqrt(q) > t w and 0 elsewhere: the
+	// coefficient of the rank-one part of the block soft threshold's derivative.
+	ShrinkSlope(dst, q, w Batch, t float64)
+}
+
+// Shape is the size of a matrix that a vector stands for, row-major.
+type Shape struct{ Rows, Cols int }
+
+// Len is Rows times Cols.
+func (s Shape) Len() int { return s.Rows * s.Cols }
+
+// T is the transposed shape.
+func (s Shape) T() Shape { return Shape{s.Cols, s.Rows} }
+
+// Index is a list of coordinates on a device.
+type Index interface {
+	// Len is the number of coordinates.
+	Len() int
+	// Free gives the memory back.
+	Free()
+}
+
+// CSR is a sparse matrix on a device, compressed by rows.
+type CSR interface {
+	// Dims is the matrix's size.
+	Dims() (rows, cols int)
+	// Nonzeros is the number of stored entries.
+	Nonzeros() int
+	// Free gives the memory back.
+	Free()
+}
+
+// Stats counts a device's memory: batches and bytes out on loan, the largest
+// number of bytes ever on loan at once, and bytes kept in the pool for reuse.
+type Stats struct {
+	Live        int
+	LiveBytes   int64
+	PeakBytes   int64
+	PooledBytes int64
+}

@@ -1,0 +1,63 @@
+package prox
+
+import "surepipe/array"
+
+// Prox is a convex regularizer r : R^p -> R ∪ {+inf}, known by its proximal
+// operator
+//
+//	prox_{t r}(v) = argmin_b  t r(b) + 1/2 ||b - v||^2,   t > 0.
+//
+// A Prox is immutable after construction and safe for concurrent use. A shape
+// mismatch panics; numerical failure (an SVD that does not converge, a NaN)
+// is returned as an error.
+type Prox interface {
+	// Dim is the length p of the vectors it acts on; 0 means any length.
+	Dim() int
+	// Eval sets dst_i = prox_{t r}(v_i) for every vector of the batch. dst and v
+	// may be the same batch.
+	Eval(dst, v array.Batch, t float64) error
+	// Linearize does what Eval does for a batch of one vector, and returns the
+	// derivative J = D prox_{t r}(v) at that vector, which keeps what Eval
+	// computed. Where prox_{t r} is not differentiable J is an element of its
+	// generalized (Clarke) Jacobian. The derivative holds device memory until it
+	// is released.
+	Linearize(dst, v array.Batch, t float64) (Derivative, error)
+}
+
+// Derivative is the Jacobian J of a proximal operator at one point: symmetric,
+// with eigenvalues in [0, 1], so that J z is both the Jacobian-vector and the
+// vector-Jacobian product. It is immutable and safe for concurrent use until
+// it is released.
+type Derivative interface {
+	// Apply sets dst_i = J z_i for every vector of the batch. dst and z may be
+	// the same batch.
+	Apply(dst, z array.Batch)
+	// Bytes is the device memory the derivative holds.
+	Bytes() int64
+	// Release frees that memory. The derivative is dead afterwards.
+	Release()
+}
+
+// Valuer is a Prox that can also say what r is.
+type Valuer interface {
+	Prox
+	// Value returns r(b) for a batch of one vector; +Inf outside r's domain.
+	Value(b array.Batch) float64
+}
+
+// Quadratic is a Prox whose regularizer is r(b) = c/2 ||b||^2, so that the
+// estimator is linear in y.
+type Quadratic interface {
+	Prox
+	// Curvature returns c >= 0.
+	Curvature() float64
+}
+
+// Masked is a Derivative that is diagonal, as those of the separable
+// penalties are.
+type Masked interface {
+	Derivative
+	// Diagonal is the diagonal of J as a batch of one vector that the caller must
+	// neither modify nor free.
+	Diagonal() array.Batch
+}
