@@ -34,6 +34,16 @@
 // (OpenBLAS, MKL, Accelerate) and, when it finds one, registers it under
 // gonum's own interfaces, so that gonum's mat package gains too. The
 // environment variable SUREPIPE_BLAS forces a choice: "gonum" for pure Go, or
-// the path of a shared library. [BLAS] says which is in use. No build tag, C
+// the path of a shared library. [BLAS] says which is in use, [BLASInfo] all
+// about it, and [BLASError] why the one asked for is not. No build tag, C
 // compiler or configuration is involved.
+//
+// The library works with one thread a call; the host shares large operations
+// among as many goroutines as there are idle processors, so callers that run at
+// once do not crowd each other.
+//
+// # Other devices
+//
+// A device is an implementation of [Device] that passes the conformance suite
+// in package arraytest.
 package array

@@ -3,14 +3,12 @@ package array
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
-
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// The host's granularity. Every constant below is part of the definition of the
-// results' bits: chunks and tiles depend on shapes, never on the machine.
+// The host's granularity. It is part of the definition of the results' bits, and
+// of nothing but shapes.
 const (
 	// elementGrain is how many values one goroutine takes at a time in an
 	// elementwise operation: 128 KiB, enough to hide the hand-over.
@@ -18,14 +16,6 @@ const (
 	// dotBlock is the length over which a dot product is summed before blocks
 	// are added up in order.
 	dotBlock = 1 << 12
-	// gemmRows is the number of rows that a GEMM call sees, always: a shorter
-	// tile is padded. BLAS libraries switch kernels with the number of rows, and
-	// so a row's last bits; with one number they cannot. 24 is a whole number of
-	// every register tile in use (4, 6, 8, 12, 24 rows) and reaches 85% of the
-	// speed of large tiles.
-	gemmRows = 24
-	// gemmCols is the width of the panel of C that one GEMM call computes.
-	gemmCols = 512
 )
 
 // Host is the device that computes on this machine's processors, with gonum and
@@ -34,8 +24,11 @@ type Host struct {
 	mu    sync.Mutex
 	pool  map[int][]*hostBuffer
 	stats Stats
-	err   error
 }
+
+// maxValues is the most values that a batch can have: their bytes, rounded up
+// to a pool's size, are a number.
+const maxValues = math.MaxInt / 16
 
 // maxPooledBytes bounds what the host keeps for reuse.
 const maxPooledBytes = 2 << 30
@@ -71,7 +64,7 @@ func capacity(n int) int {
 
 // Alloc returns k contiguous vectors of length n with undefined contents.
 func (h *Host) Alloc(k, n int) Batch {
-	if k < 0 || n < 0 {
+	if k < 0 || n < 0 || (n > 0 && k > maxValues/n) {
 		panic(fmt.Sprintf("array: a batch of shape %d x %d", k, n))
 	}
 	size := capacity(k * n)
@@ -94,15 +87,13 @@ func (h *Host) Alloc(k, n int) Batch {
 	return NewBatch(h, buf, k, n)
 }
 
-// Free returns b's memory to the pool. Freeing twice panics.
+// Free returns b's memory to the pool. Freeing twice panics, and so does any
+// later use that comes before the memory is out on loan again.
 func (h *Host) Free(b Batch) {
-	buf := h.own(b)
-	size := len(buf.data)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if buf.freed {
-		panic(fmt.Sprintf("array: batch %s freed twice", b))
-	}
+	buf := h.own(b)
+	size := len(buf.data)
 	buf.freed = true
 	h.stats.Live--
 	h.stats.LiveBytes -= 8 * int64(size)
@@ -120,10 +111,10 @@ func (h *Host) Stats() Stats {
 }
 
 // Err is always nil: the host has no asynchronous faults.
-func (h *Host) Err() error { return h.err }
+func (h *Host) Err() error { return nil }
 
 // Sync does nothing: the host's operations end before they return.
-func (h *Host) Sync() error { return h.err }
+func (h *Host) Sync() error { return nil }
 
 // Close drops the pool. Batches still out on loan stay usable.
 func (h *Host) Close() error {
@@ -137,7 +128,14 @@ func (h *Host) Close() error {
 func (h *Host) own(b Batch) *hostBuffer {
 	buf, ok := b.buf.(*hostBuffer)
 	if !ok || b.dev != Device(h) {
-		panic(fmt.Sprintf("array: a batch %s of device %v used on %q", b, b.dev, h.Name()))
+		name := "none"
+		if b.dev != nil {
+			name = fmt.Sprintf("%q", b.dev.Name())
+		}
+		panic(fmt.Sprintf("array: a batch %s of device %s used on %q, or on another of its name", b, name, h.Name()))
+	}
+	if buf.freed {
+		panic(fmt.Sprintf("array: a batch %s used after it was freed", b))
 	}
 	return buf
 }
@@ -148,6 +146,9 @@ func (b Batch) HostRow(i int) (row []float64, ok bool) {
 	buf, ok := b.buf.(*hostBuffer)
 	if !ok {
 		return nil, false
+	}
+	if i < 0 || i >= b.k {
+		panic(fmt.Sprintf("array: vector %d of a batch %s", i, b))
 	}
 	return buf.data[b.off+i*b.stride:][:b.n:b.n], true
 }
@@ -160,8 +161,8 @@ func (b *Batch) row(i int) []float64 {
 	return b.buf.(*hostBuffer).data[b.off+i*b.stride:][:b.n:b.n]
 }
 
-// flat reports whether the batch can be walked as one long vector.
-func (b *Batch) flat(k int) bool { return b.k == k && b.Contiguous() }
+// flat reports whether the batch is k vectors without gaps, or not given.
+func (b *Batch) flat(k int) bool { return b.dev == nil || (b.k == k && b.stride == b.n) }
 
 // same panics unless x has dst's shape or is a single vector of its length.
 func (h *Host) same(op string, dst Batch, xs ...Batch) {
@@ -196,19 +197,26 @@ func (h *Host) Download(dst []float64, src Batch) {
 	}
 }
 
-// elementwise runs a kernel over all values: as one long vector where every
-// operand allows it, else in chunks of each vector. The kernel sees chunk
-// bounds in units of values of the flattened k x n matrix; segment yields the
-// slices.
+// elementwise runs a kernel over all values. The kernel sees chunk bounds in
+// units of values of the flattened k x n matrix; segment cuts a chunk at the
+// ends of vectors. Where every operand is one block of memory there are none.
 func (h *Host) elementwise(kernel func(*task, int, int), dst, x, y, z Batch, a, b float64) {
 	t := newTask(kernel, dst.k*dst.n, elementGrain)
 	t.dst, t.x, t.y, t.z, t.a, t.b = dst, x, y, z, a, b
+	if dst.k > 1 && t.dst.flat(dst.k) && t.x.flat(dst.k) && t.y.flat(dst.k) && t.z.flat(dst.k) {
+		for _, v := range [...]*Batch{&t.dst, &t.x, &t.y, &t.z} {
+			v.n, v.k, v.stride = v.n*v.k, 1, v.n*v.k
+		}
+	}
 	t.run()
 }
 
-// segments calls f for each stretch of the flattened range [lo, hi) that lies
-// in one vector: vector i, coordinates [p, q).
+// segment is the stretch of the flattened range [lo, hi) that lies in one
+// vector: vector i, coordinates [p, q).
 func (t *task) segment(lo, hi int) (i, p, q int) {
+	if t.dst.k == 1 {
+		return 0, lo, hi
+	}
 	i = lo / t.dst.n
 	p = lo - i*t.dst.n
 	return i, p, min(t.dst.n, p+hi-lo)
@@ -348,35 +356,44 @@ func (h *Host) Dot(out []float64, x, y Batch) {
 	if x.n != y.n || (x.k != len(out) && x.k != 1) || (y.k != len(out) && y.k != 1) {
 		panic(fmt.Sprintf("array: Dot of %s and %s into %d values", x, y, len(out)))
 	}
-	blocks := (x.n + dotBlock - 1) / dotBlock
-	if blocks <= 1 {
-		for i := range out {
-			out[i] = dot(x.row(i), y.row(i))
-		}
-		return
-	}
-	part := h.Alloc(len(out), blocks)
-	t := newTask(dotKernel, len(out)*blocks, 4)
-	t.dst, t.x, t.y = part, x, y
-	t.run()
-	for i := range out {
-		s := 0.0
-		for _, v := range part.row(i) {
-			s += v
-		}
-		out[i] = s
-	}
-	h.Free(part)
+	h.reduce(out, dotKernel, func(s, v float64) float64 { return s + v }, x, y)
 }
 
 func dotKernel(t *task, lo, hi int) {
-	blocks := t.dst.n
 	for u := lo; u < hi; u++ {
-		i, b := u/blocks, u%blocks
-		x, y := t.x.row(i), t.y.row(i)
-		p, q := b*dotBlock, min((b+1)*dotBlock, len(x))
-		t.dst.buf.(*hostBuffer).data[t.dst.off+u] = dot(x[p:q], y[p:q])
+		i, p, q := t.block(u)
+		t.out[u] = dot(t.x.row(i)[p:q], t.y.row(i)[p:q])
 	}
+}
+
+// reduce sets out_i to what merge makes, in order, of a kernel's results for the
+// blocks of vector i.
+func (h *Host) reduce(out []float64, kernel func(*task, int, int), merge func(a, b float64) float64, x, y Batch) {
+	blocks := max(1, parts(x.n, dotBlock))
+	t := newTask(kernel, len(out)*blocks, max(1, elementGrain/max(1, min(x.n, dotBlock))))
+	t.x, t.y, t.width, t.out = x, y, blocks, out
+	if blocks == 1 {
+		t.run()
+		return
+	}
+	partial := h.Alloc(1, len(out)*blocks)
+	t.out = partial.data()
+	t.run()
+	for i, v := range partial.data() {
+		if i%blocks == 0 {
+			out[i/blocks] = v
+		} else {
+			out[i/blocks] = merge(out[i/blocks], v)
+		}
+	}
+	h.Free(partial)
+}
+
+// block is vector i and the coordinates [p, q) of a reduction's block u.
+func (t *task) block(u int) (i, p, q int) {
+	i = u / t.width
+	p = u % t.width * dotBlock
+	return i, p, min(p+dotBlock, t.x.n)
 }
 
 // dot sums with four accumulators; the bits depend on the length alone.
@@ -402,198 +419,60 @@ func (h *Host) MaxAbs(out []float64, x Batch) {
 	if len(out) != x.k {
 		panic(fmt.Sprintf("array: MaxAbs of %s into %d values", x, len(out)))
 	}
-	t := newTask(maxAbsKernel, x.k, max(1, elementGrain/max(x.n, 1)))
-	t.x, t.out = x, out
-	t.run()
+	h.reduce(out, maxAbsKernel, func(s, v float64) float64 { return max(s, v) }, x, Batch{})
 }
 
+// maxAbsKernel compares the bits of absolute values: as integers they have the
+// order of the numbers, with the NaNs above infinity.
 func maxAbsKernel(t *task, lo, hi int) {
-	for i := lo; i < hi; i++ {
-		m := 0.0
-		for _, v := range t.x.row(i) {
-			m = max(m, math.Abs(v))
-		}
-		t.out[i] = m
-	}
-}
-
-func flag(trans bool) blas.Transpose {
-	if trans {
-		return blas.Trans
-	}
-	return blas.NoTrans
-}
-
-// Gemm sets C = alpha op(A) op(B) + beta C.
-func (h *Host) Gemm(transA, transB bool, alpha float64, a, b Batch, beta float64, c Batch) {
-	h.own(a)
-	h.own(b)
-	h.own(c)
-	sa, sb := Shape{a.k, a.n}, Shape{b.k, b.n}
-	if transA {
-		sa = sa.T()
-	}
-	if transB {
-		sb = sb.T()
-	}
-	if sa.Rows != c.k || sb.Cols != c.n || sa.Cols != sb.Rows {
-		panic(fmt.Sprintf("array: Gemm of %s (trans %t) and %s (trans %t) into %s", a, transA, b, transB, c))
-	}
-	kernel, tiles := gemmKernel, (c.k+gemmRows-1)/gemmRows
-	width := gemmCols
-	switch {
-	case c.k == 1 && !transA:
-		kernel, tiles = gemvKernel, 1
-		if sa.Cols*c.n < elementGrain {
-			width = max(c.n, 1)
-		}
-	case c.n < 2*gemmCols && c.n > 64:
-		width = (c.n + 1) / 2
-	}
-	t := newTask(kernel, tiles*((c.n+width-1)/width), 1)
-	t.x, t.y, t.dst, t.a, t.b, t.ta, t.tb = a, b, c, alpha, beta, transA, transB
-	t.sc = Shape{tiles, width}
-	t.sa = sa
-	t.run()
-}
-
-// cols is op(B) restricted to columns [p, q) of C.
-func cols(b Batch, trans bool, p, q int) Batch {
-	if trans {
-		return b.Rows(p, q)
-	}
-	return b.Cols(p, q)
-}
-
-// data is the matrix's memory, from its first value on.
-func (b Batch) data() []float64 {
-	if b.k == 0 || b.n == 0 {
-		return nil
-	}
-	return b.buf.(*hostBuffer).data[b.off : b.off+(b.k-1)*b.stride+b.n]
-}
-
-// ld is the leading dimension as BLAS checks it.
-func (b Batch) ld() int { return max(b.stride, b.n, 1) }
-
-// gemmKernel does one call of gemmRows rows and one panel of columns.
-func gemmKernel(t *task, lo, hi int) {
-	impl := blas64.Implementation()
 	for u := lo; u < hi; u++ {
-		panel, tile := u/t.sc.Rows, u%t.sc.Rows
-		p := panel * t.sc.Cols
-		q := min(p+t.sc.Cols, t.dst.n)
-		r := tile * gemmRows
-		rows := min(gemmRows, t.dst.k-r)
-		inner := t.sa.Cols
-		b := cols(t.y, t.tb, p, q)
-		c := t.dst.Rows(r, r+rows).Cols(p, q)
-		h := t.dst.dev.(*Host)
-		if rows == gemmRows && !t.ta {
-			a := t.x.Rows(r, r+rows)
-			impl.Dgemm(blas.NoTrans, flag(t.tb), rows, q-p, inner, t.a, a.data(), a.ld(), b.data(), b.ld(), t.b, c.data(), c.ld())
-			continue
+		i, p, q := t.block(u)
+		var m0, m1 uint64
+		x := t.x.row(i)[p:q]
+		for len(x) >= 2 {
+			m0 = max(m0, math.Float64bits(math.Abs(x[0])))
+			m1 = max(m1, math.Float64bits(math.Abs(x[1])))
+			x = x[2:]
 		}
-		// A full tile of scratch: A's rows, zeros below, and C beside it.
-		pa, pc := h.Alloc(gemmRows, max(inner, 1)), h.Alloc(gemmRows, q-p)
-		h0 := pa.data()
-		clear(h0)
-		for i := range rows {
-			if t.ta {
-				for j := range inner {
-					h0[i*inner+j] = t.x.row(j)[r+i]
-				}
-			} else {
-				copy(h0[i*inner:(i+1)*inner], t.x.Rows(r+i, r+i+1).data())
-			}
+		if len(x) == 1 {
+			m0 = max(m0, math.Float64bits(math.Abs(x[0])))
 		}
-		impl.Dgemm(blas.NoTrans, flag(t.tb), gemmRows, q-p, inner, t.a, h0, max(inner, 1), b.data(), b.ld(), 0, pc.data(), pc.ld())
-		for i := range rows {
-			d, s := c.Rows(i, i+1), pc.row(i)
-			if t.b == 0 {
-				copy(d.data(), s)
-			} else {
-				lin(d.data(), t.b, d.data(), 1, s)
-			}
-		}
-		h.Free(pa)
-		h.Free(pc)
+		t.out[u] = math.Float64frombits(max(m0, m1))
 	}
 }
 
-// gemvKernel does one panel of columns of a single row of C.
-func gemvKernel(t *task, lo, hi int) {
-	impl := blas64.Implementation()
-	for u := lo; u < hi; u++ {
-		p := u * t.sc.Cols
-		q := min(p+t.sc.Cols, t.dst.n)
-		b := cols(t.y, t.tb, p, q)
-		x, y := t.x.data(), t.dst.data()[p:q]
-		// y' = op(B)' x: B transposed stands as its rows already.
-		if t.tb {
-			impl.Dgemv(blas.NoTrans, b.k, b.n, t.a, b.data(), b.ld(), x, 1, t.b, y, 1)
-		} else {
-			impl.Dgemv(blas.Trans, b.k, b.n, t.a, b.data(), b.ld(), x, 1, t.b, y, 1)
-		}
-	}
+type hostIndex struct {
+	idx []int32
+	// end is one more than the largest coordinate.
+	end int
 }
 
-// GemmEach does one product for every vector of c.
-func (h *Host) GemmEach(transA, transB bool, alpha float64, a Batch, sa Shape, b Batch, sb Shape, beta float64, c Batch) {
-	h.own(a)
-	h.own(b)
-	h.own(c)
-	oa, ob := sa, sb
-	if transA {
-		oa = oa.T()
-	}
-	if transB {
-		ob = ob.T()
-	}
-	if sa.Len() != a.n || sb.Len() != b.n || oa.Cols != ob.Rows || oa.Rows*ob.Cols != c.n ||
-		(a.k != 1 && a.k != c.k) || (b.k != 1 && b.k != c.k) {
-		panic(fmt.Sprintf("array: GemmEach of %s as %v (trans %t) and %s as %v (trans %t) into %s", a, sa, transA, b, sb, transB, c))
-	}
-	grain := 1
-	if work := oa.Rows * oa.Cols * ob.Cols; work < 1<<16 {
-		grain = (1 << 16) / max(work, 1)
-	}
-	t := newTask(gemmEachKernel, c.k, grain)
-	t.x, t.y, t.dst, t.a, t.b, t.ta, t.tb, t.sa, t.sb = a, b, c, alpha, beta, transA, transB, sa, sb
-	t.sc = Shape{oa.Rows, ob.Cols}
-	t.run()
-}
+func (x *hostIndex) Len() int { return len(x.idx) }
+func (x *hostIndex) Free()    {}
 
-func gemmEachKernel(t *task, lo, hi int) {
-	impl := blas64.Implementation()
-	inner := t.sa.Cols
-	if t.ta {
-		inner = t.sa.Rows
-	}
-	for i := lo; i < hi; i++ {
-		if t.sc.Len() == 0 {
-			continue
-		}
-		impl.Dgemm(flag(t.ta), flag(t.tb), t.sc.Rows, t.sc.Cols, inner, t.a,
-			t.x.row(i), max(t.sa.Cols, 1), t.y.row(i), max(t.sb.Cols, 1), t.b, t.dst.row(i), t.sc.Cols)
-	}
-}
-
-type hostIndex []int32
-
-func (x hostIndex) Len() int { return len(x) }
-func (x hostIndex) Free()    {}
-
-// NewIndex puts a list of coordinates on the device.
+// NewIndex puts a list of coordinates on the device. A coordinate must not be
+// negative nor exceed the largest int32.
 func (h *Host) NewIndex(idx []int) Index {
-	x := make(hostIndex, len(idx))
+	x := &hostIndex{idx: make([]int32, len(idx))}
 	for i, v := range idx {
 		if v < 0 || v > math.MaxInt32 {
-			panic(fmt.Sprintf("array: coordinate %d in an index", v))
+			panic(fmt.Sprintf("array: coordinate %d at place %d of an index, expected 0 to %d", v, i, math.MaxInt32))
 		}
-		x[i] = int32(v)
+		x.idx[i] = int32(v)
+		x.end = max(x.end, v+1)
 	}
 	return x
+}
+
+func (h *Host) index(op string, dst, x, long Batch, idx Index) *hostIndex {
+	ix, ok := idx.(*hostIndex)
+	if !ok {
+		panic(fmt.Sprintf("array: %s on %q with an index of another device, a %T", op, h.Name(), idx))
+	}
+	if ix.end > long.n {
+		panic(fmt.Sprintf("array: %s of %s into %s at coordinate %d", op, x, dst, ix.end-1))
+	}
+	return ix
 }
 
 // Gather sets dst_ij = x_i[idx_j].
@@ -603,8 +482,9 @@ func (h *Host) Gather(dst, x Batch, idx Index) {
 	if dst.k != x.k || dst.n != idx.Len() {
 		panic(fmt.Sprintf("array: Gather of %s at %d coordinates into %s", x, idx.Len(), dst))
 	}
+	ix := h.index("Gather", dst, x, x, idx)
 	t := newTask(gatherKernel, dst.k*dst.n, elementGrain)
-	t.dst, t.x, t.idx = dst, x, idx.(hostIndex)
+	t.dst, t.x, t.idx = dst, x, ix.idx
 	t.run()
 }
 
@@ -626,9 +506,10 @@ func (h *Host) Scatter(dst, x Batch, idx Index) {
 	if dst.k != x.k || x.n != idx.Len() {
 		panic(fmt.Sprintf("array: Scatter of %s at %d coordinates into %s", x, idx.Len(), dst))
 	}
+	ix := h.index("Scatter", dst, x, dst, idx)
 	h.Fill(dst, 0)
 	t := newTask(scatterKernel, dst.k*x.n, elementGrain)
-	t.dst, t.x, t.idx = x, dst, idx.(hostIndex) // segments run over x
+	t.dst, t.x, t.idx = x, dst, ix.idx // segments run over x
 	t.run()
 }
 
@@ -654,12 +535,19 @@ func (a *hostCSR) Dims() (int, int) { return a.rows, a.cols }
 func (a *hostCSR) Nonzeros() int    { return len(a.values) }
 func (a *hostCSR) Free()            {}
 
-// NewCSR puts a sparse matrix on the device. The slices are copied.
+// NewCSR puts a sparse matrix on the device. The slices are copied. Column
+// indices must not exceed the largest int32.
 func (h *Host) NewCSR(rows, cols int, indptr, indices []int, values []float64) CSR {
-	if len(indptr) != rows+1 || len(indices) != len(values) || indptr[rows] != len(values) {
+	if rows < 0 || cols < 0 || cols > math.MaxInt32 || len(indptr) != rows+1 || indptr[0] != 0 ||
+		len(indices) != len(values) || indptr[rows] != len(values) {
 		panic(fmt.Sprintf("array: a CSR matrix of %d x %d with %d row pointers, %d indices, %d values", rows, cols, len(indptr), len(indices), len(values)))
 	}
-	m := &hostCSR{rows: rows, cols: cols, indptr: append([]int(nil), indptr...), values: append([]float64(nil), values...)}
+	for r := range rows {
+		if indptr[r+1] < indptr[r] {
+			panic(fmt.Sprintf("array: row %d of a CSR matrix starts at %d and ends at %d", r, indptr[r], indptr[r+1]))
+		}
+	}
+	m := &hostCSR{rows: rows, cols: cols, indptr: slices.Clone(indptr), values: slices.Clone(values)}
 	m.indices = make([]int32, len(indices))
 	for i, v := range indices {
 		if v < 0 || v >= cols {
@@ -674,31 +562,51 @@ func (h *Host) NewCSR(rows, cols int, indptr, indices []int, values []float64) C
 func (h *Host) MulCSR(dst Batch, a CSR, x Batch) {
 	h.own(dst)
 	h.own(x)
-	m := a.(*hostCSR)
+	m, ok := a.(*hostCSR)
+	if !ok {
+		panic(fmt.Sprintf("array: MulCSR on %q with a matrix of another device, a %T", h.Name(), a))
+	}
 	if x.n != m.cols || dst.n != m.rows || x.k != dst.k {
 		panic(fmt.Sprintf("array: MulCSR of a %d x %d matrix and %s into %s", m.rows, m.cols, x, dst))
 	}
-	if dst.n == 0 {
-		return
-	}
-	perRow := max(1, len(m.values)/max(m.rows, 1))
-	t := newTask(csrKernel, dst.k*dst.n, max(1, elementGrain/perRow))
+	perRow := 1 + len(m.values)/max(m.rows, 1)
+	t := newTask(csrKernel, parts(dst.k, csrVectors)*dst.n, max(1, elementGrain/csrVectors/perRow))
 	t.dst, t.x, t.csr = dst, x, m
 	t.run()
 }
 
+// csrVectors is how many vectors share one reading of the matrix.
+const csrVectors = 4
+
+// csrKernel sums along the rows of A for csrVectors vectors at once; each sum
+// runs in the order of the row, whoever stands beside it.
 func csrKernel(t *task, lo, hi int) {
 	m := t.csr
-	for lo < hi {
-		i, p, q := t.segment(lo, hi)
-		d, x := t.dst.row(i), t.x.row(i)
-		for r := p; r < q; r++ {
-			s := 0.0
-			for u := m.indptr[r]; u < m.indptr[r+1]; u++ {
-				s += m.values[u] * x[m.indices[u]]
+	for u := lo; u < hi; u++ {
+		i, r := u/m.rows*csrVectors, u%m.rows
+		from, to := m.indptr[r], m.indptr[r+1]
+		indices, values := m.indices[from:to], m.values[from:to]
+		values = values[:len(indices)]
+		if i+csrVectors > t.dst.k {
+			for ; i < t.dst.k; i++ {
+				x, s := t.x.row(i), 0.0
+				for j, c := range indices {
+					s += values[j] * x[c]
+				}
+				t.dst.row(i)[r] = s
 			}
-			d[r] = s
+			continue
 		}
-		lo += q - p
+		x0, x1, x2, x3 := t.x.row(i), t.x.row(i+1), t.x.row(i+2), t.x.row(i+3)
+		x1, x2, x3 = x1[:len(x0)], x2[:len(x0)], x3[:len(x0)]
+		var s0, s1, s2, s3 float64
+		for j, c := range indices {
+			v := values[j]
+			s0 += v * x0[c]
+			s1 += v * x1[c]
+			s2 += v * x2[c]
+			s3 += v * x3[c]
+		}
+		t.dst.row(i)[r], t.dst.row(i + 1)[r], t.dst.row(i + 2)[r], t.dst.row(i + 3)[r] = s0, s1, s2, s3
 	}
 }

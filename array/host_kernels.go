@@ -23,24 +23,23 @@ func (h *Host) Soft(dst, v, w Batch, t float64) {
 	h.weighted("Soft", softKernel, dst, v, w, t)
 }
 
+// softKernel subtracts from v its projection onto [-c, c]: no branch depends on
+// the data, and a NaN stays one.
 func softKernel(t *task, lo, hi int) {
 	for lo < hi {
 		i, p, q := t.segment(lo, hi)
 		d, v, w := t.dst.row(i)[p:q], t.x.row(i)[p:q], weights(t, &t.y, i, p, q)
-		c := t.a
-		for j, x := range v {
-			if w != nil {
-				c = t.a * w[j]
+		v = v[:len(d)]
+		if w == nil {
+			c := t.a
+			for j := range d {
+				d[j] = v[j] - min(max(v[j], -c), c)
 			}
-			switch {
-			case x > c:
-				d[j] = x - c
-			case x < -c:
-				d[j] = x + c
-			case x != x:
-				d[j] = x
-			default:
-				d[j] = 0
+		} else {
+			w = w[:len(d)]
+			for j := range d {
+				c := t.a * w[j]
+				d[j] = v[j] - min(max(v[j], -c), c)
 			}
 		}
 		lo += q - p
@@ -56,19 +55,36 @@ func softMaskKernel(t *task, lo, hi int) {
 	for lo < hi {
 		i, p, q := t.segment(lo, hi)
 		d, v, w := t.dst.row(i)[p:q], t.x.row(i)[p:q], weights(t, &t.y, i, p, q)
-		c := t.a
-		for j, x := range v {
-			if w != nil {
-				c = t.a * w[j]
+		v = v[:len(d)]
+		if w == nil {
+			c := t.a
+			for j := range d {
+				d[j] = indicator(bit(math.Abs(v[j]) > c) | bit(c == 0))
 			}
-			if c == 0 || math.Abs(x) > c {
-				d[j] = 1
-			} else {
-				d[j] = 0
+		} else {
+			w = w[:len(d)]
+			for j := range d {
+				c := t.a * w[j]
+				d[j] = indicator(bit(math.Abs(v[j]) > c) | bit(c == 0))
 			}
 		}
 		lo += q - p
 	}
+}
+
+// bit is 1 for true. The compiler makes it a flag, not a branch: which side of
+// a threshold a value falls on is for no processor to predict.
+func bit(b bool) uint64 {
+	var u uint8
+	if b {
+		u = 1
+	}
+	return uint64(u)
+}
+
+// indicator is a bit as a number, 0 or 1.
+func indicator(bit uint64) float64 {
+	return math.Float64frombits(-bit & math.Float64bits(1))
 }
 
 // Clamp sets dst = min(max(v, lo), hi).
@@ -81,8 +97,9 @@ func clampKernel(t *task, lo, hi int) {
 	for lo < hi {
 		i, p, q := t.segment(lo, hi)
 		d, v, l, u := t.dst.row(i)[p:q], t.x.row(i)[p:q], t.y.row(i)[p:q], t.z.row(i)[p:q]
-		for j, x := range v {
-			d[j] = min(max(x, l[j]), u[j])
+		v, l, u = v[:len(d)], l[:len(d)], u[:len(d)]
+		for j := range d {
+			d[j] = min(max(v[j], l[j]), u[j])
 		}
 		lo += q - p
 	}
@@ -98,12 +115,9 @@ func clampMaskKernel(t *task, lo, hi int) {
 	for lo < hi {
 		i, p, q := t.segment(lo, hi)
 		d, v, l, u := t.dst.row(i)[p:q], t.x.row(i)[p:q], t.y.row(i)[p:q], t.z.row(i)[p:q]
-		for j, x := range v {
-			if l[j] < x && x < u[j] {
-				d[j] = 1
-			} else {
-				d[j] = 0
-			}
+		v, l, u = v[:len(d)], l[:len(d)], u[:len(d)]
+		for j := range d {
+			d[j] = indicator(bit(l[j] < v[j]) & bit(v[j] < u[j]))
 		}
 		lo += q - p
 	}
@@ -118,18 +132,16 @@ func shrinkKernel(t *task, lo, hi int) {
 	for lo < hi {
 		i, p, q := t.segment(lo, hi)
 		d, v, w := t.dst.row(i)[p:q], t.x.row(i)[p:q], weights(t, &t.y, i, p, q)
+		v = v[:len(d)]
 		c := t.a
-		for j, x := range v {
+		for j := range d {
 			if w != nil {
 				c = t.a * w[j]
 			}
-			switch norm := math.Sqrt(x); {
-			case c == 0:
+			if c == 0 {
 				d[j] = 1
-			case norm <= c:
-				d[j] = 0
-			default:
-				d[j] = 1 - c/norm
+			} else {
+				d[j] = max(1-c/math.Sqrt(v[j]), 0)
 			}
 		}
 		lo += q - p
@@ -145,13 +157,15 @@ func shrinkSlopeKernel(t *task, lo, hi int) {
 	for lo < hi {
 		i, p, q := t.segment(lo, hi)
 		d, v, w := t.dst.row(i)[p:q], t.x.row(i)[p:q], weights(t, &t.y, i, p, q)
+		v = v[:len(d)]
 		c := t.a
-		for j, x := range v {
+		for j := range d {
 			if w != nil {
 				c = t.a * w[j]
 			}
-			if norm := math.Sqrt(x); norm > c && c > 0 {
-				d[j] = c / (x * norm)
+			// In this order nothing underflows: c/norm lies between 0 and 1.
+			if norm := math.Sqrt(v[j]); norm > c && c > 0 {
+				d[j] = c / norm / v[j]
 			} else {
 				d[j] = 0
 			}

@@ -22,40 +22,68 @@ type task struct {
 	csr          *hostCSR
 	ta, tb       bool
 	sa, sb, sc   Shape
+	width        int
 
-	next atomic.Int64
-	wg   sync.WaitGroup
+	next  atomic.Int64
+	procs int64
+	wg    sync.WaitGroup
 }
 
 var (
 	taskPool = sync.Pool{New: func() any { return new(task) }}
-	// The helpers that share work with whoever asks, one a processor less the
-	// asker's own. They are started once and live as long as the process.
+	// helpers is where idle helpers wait for a task to share. They are started
+	// when a task first finds too few, and live as long as the process.
 	helpers     = make(chan *task)
-	helpersOnce sync.Once
-	helperCount int
+	helperCount atomic.Int64
+	// busy counts the goroutines that compute. A goroutine inside a C library
+	// does not count against GOMAXPROCS, so this does: several callers at once
+	// do not summon more threads than there are processors.
+	busy atomic.Int64
 )
 
-func startHelpers() {
-	helperCount = runtime.GOMAXPROCS(0) - 1
-	for range helperCount {
-		go func() {
-			for t := range helpers {
-				t.work()
-				t.wg.Done()
-			}
-		}()
+func help() {
+	for t := range helpers {
+		t.work(nil)
+		t.wg.Done()
 	}
 }
 
-// work takes chunks until none is left.
-func (t *task) work() {
+// work takes chunks until none is left. Before each it calls offer, if given.
+func (t *task) work(offer func(t *task)) {
+	busy.Add(1)
+	defer busy.Add(-1)
 	for {
 		lo := int(t.next.Add(int64(t.grain))) - t.grain
 		if lo >= t.total {
 			return
 		}
+		if offer != nil && lo+t.grain < t.total {
+			offer(t)
+		}
 		t.kernel(t, lo, min(lo+t.grain, t.total))
+	}
+}
+
+// offerTask shares the rest of a task with helpers that are idle, as long as
+// processors are.
+func offerTask(t *task) {
+	for free := t.procs - busy.Load(); free > 0; free-- {
+		t.wg.Add(1)
+		select {
+		case helpers <- t:
+			continue
+		default:
+		}
+		if n := helperCount.Load(); n < t.procs-1 && helperCount.CompareAndSwap(n, n+1) {
+			go func() {
+				t.work(nil)
+				t.wg.Done()
+				help()
+			}()
+			continue
+		}
+		t.wg.Done()
+		return
 	}
 }
 
@@ -63,25 +91,15 @@ func (t *task) work() {
 // then recycles it. Chunk boundaries do not depend on who helps: neither do
 // the results' bits.
 func (t *task) run() {
-	if t.total > 0 {
-		if t.grain >= t.total {
-			t.kernel(t, 0, t.total)
-		} else {
-			helpersOnce.Do(startHelpers)
-			t.next.Store(0)
-		offer:
-			for range min(helperCount, (t.total-1)/t.grain) {
-				t.wg.Add(1)
-				select {
-				case helpers <- t:
-				default:
-					t.wg.Done()
-					break offer
-				}
-			}
-			t.work()
-			t.wg.Wait()
-		}
+	switch {
+	case t.total <= 0:
+	case t.grain >= t.total:
+		t.kernel(t, 0, t.total)
+	default:
+		t.next.Store(0)
+		t.procs = int64(runtime.GOMAXPROCS(0))
+		t.work(offerTask)
+		t.wg.Wait()
 	}
 	t.kernel, t.as, t.bs, t.out, t.idx, t.csr = nil, nil, nil, nil, nil, nil
 	t.dst, t.x, t.y, t.z = Batch{}, Batch{}, Batch{}, Batch{}

@@ -1,0 +1,14 @@
+package arraytest_test
+
+import (
+	"fmt"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+)
+
+// A device of one's own is checked in the same way.
+func ExampleCheck() {
+	fmt.Println(arraytest.Check(array.NewHost()))
+	// Output: <nil>
+}

@@ -1,0 +1,313 @@
+package array
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// A BLAS switches kernels with the number of rows it is given, and with the
+// kernel change a row's last bits. The host's products therefore hand it tiles
+// of one number of rows, always: the last one is padded.
+//
+// The number is a compromise. 34 vectors, a third of Hutch++'s 102 queries, are
+// the commonest batch, and one tile of 36 rows carries them; OpenBLAS reaches
+// three quarters of its best speed with so few. Not every kernel gives the rows
+// of a tile equal bits wherever they stand: those of OpenBLAS 0.3.21 do for 24
+// and 48 rows on every processor type tried (Nehalem, Sandybridge, Haswell, Zen,
+// SkylakeX, Cooperlake), for 36 on all but Nehalem, and do not for 16 or 32 on
+// the last two. So a library is tried out when it is opened, and takes the
+// first number that works.
+var tileRows = []int{36, 24, 48}
+
+// gemmTile is the number of rows in use. gonum's own product treats up to 64
+// rows one by one, so it needs no padding.
+var gemmTile = struct {
+	rows   int
+	padded bool
+}{rows: tileRows[0]}
+
+// chooseTile sets gemmTile for a native BLAS, or returns an error when equal
+// rows of A have different bits in C for every number of rows.
+func chooseTile(impl blas.Float64) error {
+	for _, rows := range tileRows {
+		if rowsAgree(impl, rows) {
+			gemmTile.rows, gemmTile.padded = rows, true
+			return nil
+		}
+	}
+	return errors.New("its dgemm_ gives equal rows of A different rows of C, which would make results depend on the batch size")
+}
+
+// rowsAgree multiplies matrices of equal rows, of enough shapes to meet a
+// library's kernels for full tiles, edges and small matrices. It takes a few
+// milliseconds.
+func rowsAgree(impl blas.Float64, rows int) bool {
+	const trials, maxCols, maxInner = 36, 300, 600
+	rng := rand.New(rand.NewPCG(uint64(rows), 0))
+	random := make([]float64, 1021)
+	for i := range random {
+		random[i] = rng.Float64() - 0.5
+	}
+	a, b, c := make([]float64, rows*maxInner), make([]float64, maxInner*maxCols), make([]float64, rows*maxCols)
+	for i := range b {
+		b[i] = random[i%len(random)]
+	}
+	for trial := range trials {
+		n, k := 1+rng.IntN(maxCols), 1+rng.IntN(maxInner)
+		transA, transB := trial%3 == 2, trial%2 == 1
+		lda, ldb := k, n
+		if transA {
+			lda = rows
+		}
+		if transB {
+			ldb = k
+		}
+		for i := range rows {
+			for l, v := range random[:k] {
+				if transA {
+					a[l*rows+i] = v
+				} else {
+					a[i*k+l] = v
+				}
+			}
+		}
+		impl.Dgemm(flag(transA), flag(transB), rows, n, k, 1, a, lda, b, ldb, 0, c, n)
+		for i := n; i < rows*n; i += n {
+			if !slices.Equal(c[i:i+n], c[:n]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func flag(trans bool) blas.Transpose {
+	if trans {
+		return blas.Trans
+	}
+	return blas.NoTrans
+}
+
+// Work is split over goroutines only where a share is worth the hand-over: this
+// many multiplications, some 10 microseconds.
+const gemmGrain = 1 << 18
+
+// panels splits n columns (or rows) of an n-wide product into equal parts, an
+// even number of them, of at most maxPanel columns and a multiple of 8, where
+// work is large; and returns a part's width. It looks at nothing but shapes.
+func panels(n, work int) (width int) {
+	const maxPanel, minPanel = 256, 32
+	if work < 2*gemmGrain || n < 2*minPanel {
+		return max(n, 1)
+	}
+	parts := 2 * ((n + 2*maxPanel - 1) / (2 * maxPanel))
+	return ((n+parts-1)/parts + 7) &^ 7
+}
+
+// parts is the number of parts of the given width in n.
+func parts(n, width int) int { return (n + width - 1) / width }
+
+// data is the matrix's memory, from its first value on.
+func (b Batch) data() []float64 {
+	if b.k == 0 || b.n == 0 {
+		return nil
+	}
+	return b.buf.(*hostBuffer).data[b.off : b.off+(b.k-1)*b.stride+b.n]
+}
+
+// ld is the leading dimension as BLAS checks it.
+func (b Batch) ld() int { return max(b.stride, b.n, 1) }
+
+// window is the part of op(B) between columns p and q.
+func window(b Batch, trans bool, p, q int) Batch {
+	if trans {
+		return b.Rows(p, q)
+	}
+	return b.Cols(p, q)
+}
+
+// Gemm sets C = alpha op(A) op(B) + beta C.
+func (h *Host) Gemm(transA, transB bool, alpha float64, a, b Batch, beta float64, c Batch) {
+	h.own(a)
+	h.own(b)
+	h.own(c)
+	sa, sb := Shape{a.k, a.n}, Shape{b.k, b.n}
+	if transA {
+		sa = sa.T()
+	}
+	if transB {
+		sb = sb.T()
+	}
+	if sa.Rows != c.k || sb.Cols != c.n || sa.Cols != sb.Rows {
+		panic(fmt.Sprintf("array: Gemm of %s (trans %t) and %s (trans %t) into %s", a, transA, b, transB, c))
+	}
+	inner := sa.Cols
+	if inner == 0 {
+		h.scale(c, beta)
+		return
+	}
+	if c.k == 1 && !transA {
+		width := panels(c.n, inner*c.n*8) // a multiplication of gemv waits for memory
+		t := newTask(gemvKernel, parts(c.n, width), 1)
+		t.x, t.y, t.dst, t.a, t.b, t.tb = a, b, c, alpha, beta, transB
+		t.sc.Cols = width
+		t.run()
+		return
+	}
+	width := panels(c.n, gemmTile.rows*inner*c.n)
+	tiles := parts(c.k, gemmTile.rows)
+	t := newTask(gemmKernel, tiles*parts(c.n, width), 1)
+	t.x, t.y, t.dst, t.a, t.b, t.ta, t.tb = a, b, c, alpha, beta, transA, transB
+	t.sc = Shape{tiles, width}
+	short := c.k % gemmTile.rows
+	if short == 0 || !gemmTile.padded {
+		t.run()
+		return
+	}
+	last := h.padded(window(a, !transA, c.k-short, c.k), transA)
+	t.z = last
+	t.run()
+	h.Free(last)
+}
+
+// scale sets C = beta C, which is zero for beta = 0 whatever C held.
+func (h *Host) scale(c Batch, beta float64) {
+	if beta == 0 {
+		h.Fill(c, 0)
+	} else {
+		h.Lin(c, beta, c, 0, Batch{})
+	}
+}
+
+// padded copies a short tile of op(A) and adds zero rows to it, columns where A
+// is transposed.
+func (h *Host) padded(a Batch, trans bool) Batch {
+	k, n := gemmTile.rows, a.n
+	if trans {
+		k, n = a.k, gemmTile.rows
+	}
+	tile := h.Alloc(k, n)
+	if trans {
+		h.Fill(tile.Cols(a.n, n), 0)
+	} else {
+		h.Fill(tile.Rows(a.k, k), 0)
+	}
+	h.Copy(tile.Rows(0, a.k).Cols(0, a.n), a)
+	return tile
+}
+
+// gemmKernel computes one tile of rows in one panel of columns a call.
+func gemmKernel(t *task, lo, hi int) {
+	impl := blas64.Implementation()
+	h := t.dst.dev.(*Host)
+	for u := lo; u < hi; u++ {
+		panel, tile := u/t.sc.Rows, u%t.sc.Rows
+		p := panel * t.sc.Cols
+		q := min(p+t.sc.Cols, t.dst.n)
+		r := tile * gemmTile.rows
+		s := min(r+gemmTile.rows, t.dst.k)
+		b := window(t.y, t.tb, p, q)
+		inner := b.k
+		if t.tb {
+			inner = b.n
+		}
+		c := t.dst.Rows(r, s).Cols(p, q)
+		if s-r == gemmTile.rows || !gemmTile.padded {
+			a := window(t.x, !t.ta, r, s)
+			impl.Dgemm(flag(t.ta), flag(t.tb), s-r, q-p, inner, t.a, a.data(), a.ld(), b.data(), b.ld(), t.b, c.data(), c.ld())
+			continue
+		}
+		full := h.Alloc(gemmTile.rows, q-p)
+		if t.b != 0 {
+			for i := range c.k {
+				copy(full.row(i), c.row(i))
+			}
+			clear(full.data()[c.k*full.stride:])
+		}
+		impl.Dgemm(flag(t.ta), flag(t.tb), gemmTile.rows, q-p, inner, t.a, t.z.data(), t.z.ld(), b.data(), b.ld(), t.b, full.data(), full.ld())
+		for i := range c.k {
+			copy(c.row(i), full.row(i))
+		}
+		h.Free(full)
+	}
+}
+
+// gemvKernel computes one panel of columns of a C of a single row, as
+// op(B)' x.
+func gemvKernel(t *task, lo, hi int) {
+	impl := blas64.Implementation()
+	for u := lo; u < hi; u++ {
+		p := u * t.sc.Cols
+		q := min(p+t.sc.Cols, t.dst.n)
+		b := window(t.y, t.tb, p, q)
+		impl.Dgemv(flag(!t.tb), b.k, b.n, t.a, b.data(), b.ld(), t.x.data(), 1, t.b, t.dst.data()[p:q], 1)
+	}
+}
+
+// GemmEach does one product for every vector of c.
+func (h *Host) GemmEach(transA, transB bool, alpha float64, a Batch, sa Shape, b Batch, sb Shape, beta float64, c Batch) {
+	h.own(a)
+	h.own(b)
+	h.own(c)
+	oa, ob := sa, sb
+	if transA {
+		oa = oa.T()
+	}
+	if transB {
+		ob = ob.T()
+	}
+	if sa.Len() != a.n || sb.Len() != b.n || oa.Cols != ob.Rows || oa.Rows*ob.Cols != c.n ||
+		(a.k != 1 && a.k != c.k) || (b.k != 1 && b.k != c.k) {
+		panic(fmt.Sprintf("array: GemmEach of %s as %v (trans %t) and %s as %v (trans %t) into %s", a, sa, transA, b, sb, transB, c))
+	}
+	if oa.Cols == 0 {
+		h.scale(c, beta)
+		return
+	}
+	if c.n == 0 {
+		return
+	}
+	// The longer side of each C is split.
+	work := oa.Rows * oa.Cols * ob.Cols
+	width := panels(max(oa.Rows, ob.Cols), work)
+	t := newTask(gemmEachKernel, c.k*parts(max(oa.Rows, ob.Cols), width), max(1, gemmGrain/work))
+	t.x, t.y, t.dst, t.a, t.b, t.ta, t.tb, t.sa, t.sb = a, b, c, alpha, beta, transA, transB, sa, sb
+	t.sc, t.width = Shape{oa.Rows, ob.Cols}, width
+	t.run()
+}
+
+func gemmEachKernel(t *task, lo, hi int) {
+	impl := blas64.Implementation()
+	inner := t.sa.Cols
+	if t.ta {
+		inner = t.sa.Rows
+	}
+	byRows := t.sc.Rows >= t.sc.Cols
+	each := parts(max(t.sc.Rows, t.sc.Cols), t.width)
+	for u := lo; u < hi; u++ {
+		i, p := u/each, u%each*t.width
+		a, b, c := t.x.row(i), t.y.row(i), t.dst.row(i)
+		rows, cols := t.sc.Rows, t.sc.Cols
+		if byRows {
+			rows = min(t.width, rows-p)
+			a, c = a[offset(p, !t.ta, t.sa):], c[p*t.sc.Cols:]
+		} else {
+			cols = min(t.width, cols-p)
+			b, c = b[offset(p, t.tb, t.sb):], c[p:]
+		}
+		impl.Dgemm(flag(t.ta), flag(t.tb), rows, cols, inner, t.a, a, t.sa.Cols, b, t.sb.Cols, t.b, c, t.sc.Cols)
+	}
+}
+
+// offset is where row p, or column p, of a matrix starts.
+func offset(p int, row bool, s Shape) int {
+	if row {
+		return p * s.Cols
+	}
+	return p
+}

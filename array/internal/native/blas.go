@@ -1,0 +1,268 @@
+//go:build (linux && !android && (amd64 || arm64 || loong64 || riscv64)) || (darwin && !ios && (amd64 || arm64)) || (windows && (amd64 || arm64))
+
+package native
+
+import (
+	"math"
+	"sync"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/gonum"
+)
+
+// The smallest problems that go to the library, in multiplications. A call costs
+// 0.15 microseconds; below these sizes gonum is as fast.
+const (
+	minMulGemm = 1 << 8
+	minMulGemv = 1 << 12
+	minMulTri  = 1 << 8
+)
+
+// args holds the arguments of a call while the library reads them. It is
+// pooled: a call allocates nothing.
+type args struct {
+	side, uplo, trans, transB, diag byte
+
+	m, n, k, lda, ldb, ldc, lwork, liwork, info int64
+
+	alpha, beta float64
+
+	// SyscallN takes a slice of words; a slice made at the call would escape.
+	pointers [maxArgs]unsafe.Pointer
+	words    [maxArgs]uintptr
+}
+
+// maxArgs is room for the longest argument list, dgesvd's 15 and 2.
+const maxArgs = 20
+
+var argsPool = sync.Pool{New: func() any { return new(args) }}
+
+// call calls a routine whose arguments stand at the addresses given, the first
+// chars of them characters: Fortran compilers append their lengths to the
+// argument list. The addresses are kept as pointers during the call, so that
+// what they point to lies on the heap and stays there.
+func (v *args) call(routine uintptr, chars int, at ...unsafe.Pointer) {
+	n := copy(v.pointers[:], at)
+	for i, p := range at {
+		v.words[i] = uintptr(p)
+	}
+	for i := range chars {
+		v.words[n+i] = 1
+	}
+	purego.SyscallN(routine, v.words[:n+chars]...)
+	clear(v.pointers[:n])
+}
+
+// implBLAS is gonum's BLAS with the routines that repay it taken from a
+// library.
+type implBLAS struct {
+	gonum.Implementation
+	lib *blasRoutines
+}
+
+// holds reports whether x holds a row-major matrix of the given size, not
+// empty, that the library's integers can describe.
+func holds(x []float64, rows, cols, ld int) bool {
+	return rows > 0 && cols > 0 && ld >= cols && rows <= math.MaxInt32 && ld <= math.MaxInt32 &&
+		len(x) >= (rows-1)*ld+cols
+}
+
+// atLeast reports whether m n k reaches a bound, without overflow.
+func atLeast(bound float64, m, n, k int) bool {
+	return float64(m)*float64(n)*float64(k) >= bound
+}
+
+func isTrans(t blas.Transpose) bool { return t == blas.Trans || t == blas.ConjTrans }
+
+func validTrans(t blas.Transpose) bool { return t == blas.NoTrans || isTrans(t) }
+
+func validUplo(u blas.Uplo) bool { return u == blas.Upper || u == blas.Lower }
+
+func validSide(s blas.Side) bool { return s == blas.Left || s == blas.Right }
+
+func validDiag(d blas.Diag) bool { return d == blas.Unit || d == blas.NonUnit }
+
+func flipTrans(t blas.Transpose) byte {
+	if isTrans(t) {
+		return byte(blas.NoTrans)
+	}
+	return byte(blas.Trans)
+}
+
+func flipUplo(u blas.Uplo) byte {
+	if u == blas.Upper {
+		return byte(blas.Lower)
+	}
+	return byte(blas.Upper)
+}
+
+func flipSide(s blas.Side) byte {
+	if s == blas.Left {
+		return byte(blas.Right)
+	}
+	return byte(blas.Left)
+}
+
+// swapIf exchanges rows and columns of a transposed matrix.
+func swapIf(trans bool, rows, cols int) (int, int) {
+	if trans {
+		return cols, rows
+	}
+	return rows, cols
+}
+
+// Dgemm computes C = alpha op(A) op(B) + beta C, as C' = op(B)' op(A)'.
+func (b implBLAS) Dgemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, bb []float64, ldb int, beta float64, c []float64, ldc int) {
+	rowsA, colsA := swapIf(isTrans(tA), m, k)
+	rowsB, colsB := swapIf(isTrans(tB), k, n)
+	if !atLeast(minMulGemm, m, n, k) || !validTrans(tA) || !validTrans(tB) ||
+		!holds(a, rowsA, colsA, lda) || !holds(bb, rowsB, colsB, ldb) || !holds(c, m, n, ldc) {
+		b.Implementation.Dgemm(tA, tB, m, n, k, alpha, a, lda, bb, ldb, beta, c, ldc)
+		return
+	}
+	b.lib.gemm(tA, tB, m, n, k, alpha, a, lda, bb, ldb, beta, c, ldc)
+}
+
+func (r *blasRoutines) gemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {
+	v := argsPool.Get().(*args)
+	v.trans, v.transB = byte(tA), byte(tB)
+	v.m, v.n, v.k = int64(m), int64(n), int64(k)
+	v.lda, v.ldb, v.ldc = int64(lda), int64(ldb), int64(ldc)
+	v.alpha, v.beta = alpha, beta
+	v.call(r.dgemm, 2,
+		unsafe.Pointer(&v.transB), unsafe.Pointer(&v.trans),
+		unsafe.Pointer(&v.n), unsafe.Pointer(&v.m), unsafe.Pointer(&v.k),
+		unsafe.Pointer(&v.alpha),
+		unsafe.Pointer(&b[0]), unsafe.Pointer(&v.ldb),
+		unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
+		unsafe.Pointer(&v.beta),
+		unsafe.Pointer(&c[0]), unsafe.Pointer(&v.ldc))
+	argsPool.Put(v)
+}
+
+// Dgemv computes y = alpha op(A) x + beta y.
+func (b implBLAS) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64, lda int, x []float64, incX int, beta float64, y []float64, incY int) {
+	lenY, lenX := swapIf(isTrans(tA), m, n)
+	if !atLeast(minMulGemv, m, n, 1) || !validTrans(tA) || !holds(a, m, n, lda) || n > math.MaxInt32 ||
+		incX <= 0 || incY <= 0 || !holds(x, lenX, 1, incX) || !holds(y, lenY, 1, incY) {
+		b.Implementation.Dgemv(tA, m, n, alpha, a, lda, x, incX, beta, y, incY)
+		return
+	}
+	if beta == 0 {
+		// Some releases of OpenBLAS multiply here and let an old NaN through.
+		for i := range lenY {
+			y[i*incY] = 0
+		}
+	}
+	v := argsPool.Get().(*args)
+	v.trans = flipTrans(tA)
+	v.m, v.n = int64(n), int64(m)
+	v.lda, v.ldb, v.ldc = int64(lda), int64(incX), int64(incY)
+	v.alpha, v.beta = alpha, beta
+	v.call(b.lib.dgemv, 1,
+		unsafe.Pointer(&v.trans),
+		unsafe.Pointer(&v.m), unsafe.Pointer(&v.n),
+		unsafe.Pointer(&v.alpha),
+		unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
+		unsafe.Pointer(&x[0]), unsafe.Pointer(&v.ldb),
+		unsafe.Pointer(&v.beta),
+		unsafe.Pointer(&y[0]), unsafe.Pointer(&v.ldc))
+	argsPool.Put(v)
+}
+
+// Dsyrk computes a triangle of C = alpha A A' + beta C or alpha A' A + beta C.
+func (b implBLAS) Dsyrk(ul blas.Uplo, tA blas.Transpose, n, k int, alpha float64, a []float64, lda int, beta float64, c []float64, ldc int) {
+	rows, cols := swapIf(isTrans(tA), n, k)
+	if !atLeast(minMulTri, n, n, k) || !validUplo(ul) || !validTrans(tA) ||
+		!holds(a, rows, cols, lda) || !holds(c, n, n, ldc) {
+		b.Implementation.Dsyrk(ul, tA, n, k, alpha, a, lda, beta, c, ldc)
+		return
+	}
+	v := argsPool.Get().(*args)
+	v.uplo, v.trans = flipUplo(ul), flipTrans(tA)
+	v.n, v.k = int64(n), int64(k)
+	v.lda, v.ldc = int64(lda), int64(ldc)
+	v.alpha, v.beta = alpha, beta
+	v.call(b.lib.dsyrk, 2,
+		unsafe.Pointer(&v.uplo), unsafe.Pointer(&v.trans),
+		unsafe.Pointer(&v.n), unsafe.Pointer(&v.k),
+		unsafe.Pointer(&v.alpha),
+		unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
+		unsafe.Pointer(&v.beta),
+		unsafe.Pointer(&c[0]), unsafe.Pointer(&v.ldc))
+	argsPool.Put(v)
+}
+
+// Dsymm computes C = alpha A B + beta C or alpha B A + beta C, A symmetric.
+func (b implBLAS) Dsymm(s blas.Side, ul blas.Uplo, m, n int, alpha float64, a []float64, lda int, bb []float64, ldb int, beta float64, c []float64, ldc int) {
+	order := n
+	if s == blas.Left {
+		order = m
+	}
+	if !atLeast(minMulTri, m, n, order) || !validSide(s) || !validUplo(ul) ||
+		!holds(a, order, order, lda) || !holds(bb, m, n, ldb) || !holds(c, m, n, ldc) {
+		b.Implementation.Dsymm(s, ul, m, n, alpha, a, lda, bb, ldb, beta, c, ldc)
+		return
+	}
+	v := argsPool.Get().(*args)
+	v.side, v.uplo = flipSide(s), flipUplo(ul)
+	v.m, v.n = int64(n), int64(m)
+	v.lda, v.ldb, v.ldc = int64(lda), int64(ldb), int64(ldc)
+	v.alpha, v.beta = alpha, beta
+	v.call(b.lib.dsymm, 2,
+		unsafe.Pointer(&v.side), unsafe.Pointer(&v.uplo),
+		unsafe.Pointer(&v.m), unsafe.Pointer(&v.n),
+		unsafe.Pointer(&v.alpha),
+		unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
+		unsafe.Pointer(&bb[0]), unsafe.Pointer(&v.ldb),
+		unsafe.Pointer(&v.beta),
+		unsafe.Pointer(&c[0]), unsafe.Pointer(&v.ldc))
+	argsPool.Put(v)
+}
+
+// Dtrmm computes B = alpha op(A) B or alpha B op(A), A triangular.
+func (b implBLAS) Dtrmm(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, alpha float64, a []float64, lda int, bb []float64, ldb int) {
+	if !triangular(s, ul, tA, d, m, n, a, lda, bb, ldb) {
+		b.Implementation.Dtrmm(s, ul, tA, d, m, n, alpha, a, lda, bb, ldb)
+		return
+	}
+	callTriangular(b.lib.dtrmm, s, ul, tA, d, m, n, alpha, a, lda, bb, ldb)
+}
+
+// Dtrsm solves op(A) X = alpha B or X op(A) = alpha B, A triangular; X
+// replaces B.
+func (b implBLAS) Dtrsm(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, alpha float64, a []float64, lda int, bb []float64, ldb int) {
+	if !triangular(s, ul, tA, d, m, n, a, lda, bb, ldb) {
+		b.Implementation.Dtrsm(s, ul, tA, d, m, n, alpha, a, lda, bb, ldb)
+		return
+	}
+	callTriangular(b.lib.dtrsm, s, ul, tA, d, m, n, alpha, a, lda, bb, ldb)
+}
+
+// triangular reports whether a Dtrmm or Dtrsm should go to the library.
+func triangular(s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, a []float64, lda int, b []float64, ldb int) bool {
+	order := n
+	if s == blas.Left {
+		order = m
+	}
+	return atLeast(minMulTri, m, n, order) && validSide(s) && validUplo(ul) && validTrans(tA) && validDiag(d) &&
+		holds(a, order, order, lda) && holds(b, m, n, ldb)
+}
+
+func callTriangular(routine uintptr, s blas.Side, ul blas.Uplo, tA blas.Transpose, d blas.Diag, m, n int, alpha float64, a []float64, lda int, b []float64, ldb int) {
+	v := argsPool.Get().(*args)
+	v.side, v.uplo, v.trans, v.diag = flipSide(s), flipUplo(ul), byte(tA), byte(d)
+	v.m, v.n = int64(n), int64(m)
+	v.lda, v.ldb = int64(lda), int64(ldb)
+	v.alpha = alpha
+	v.call(routine, 4,
+		unsafe.Pointer(&v.side), unsafe.Pointer(&v.uplo),
+		unsafe.Pointer(&v.trans), unsafe.Pointer(&v.diag),
+		unsafe.Pointer(&v.m), unsafe.Pointer(&v.n),
+		unsafe.Pointer(&v.alpha),
+		unsafe.Pointer(&a[0]), unsafe.Pointer(&v.lda),
+		unsafe.Pointer(&b[0]), unsafe.Pointer(&v.ldb))
+	argsPool.Put(v)
+}

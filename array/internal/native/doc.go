@@ -1,0 +1,32 @@
+// Package native finds a BLAS and LAPACK library on the machine at run time,
+// opens it without cgo, and registers it under gonum's own interfaces.
+//
+// # Layout
+//
+// gonum's matrices are row-major and Fortran's column-major, so the same memory
+// is the transposed matrix to the library. Every routine here is called for the
+// transposed problem: a product has its factors swapped, an upper triangle is a
+// lower one, and the singular vectors U and V change places. Nothing is copied to
+// transpose it, but for the eigenvectors of a symmetric matrix.
+//
+// # Arguments
+//
+// Fortran takes every argument by reference. Integers travel as int64 of which a
+// library with 32-bit integers (LP64) reads the low half and one with 64-bit
+// integers (ILP64) all: on the little-endian machines that this package is built
+// for, both work.
+//
+// # Safety
+//
+// A call reaches the library only when its arguments describe memory that the
+// slices hold. Any other call, an erroneous one above all, goes to gonum's own
+// implementation, which quietly does nothing for empty matrices and panics as
+// gonum's users expect. So do problems too small to repay the call, judged by
+// their shapes alone: on one machine a shape is always computed by the same
+// code.
+//
+// # Threads
+//
+// The library is set to one thread: package array spreads the work itself, in
+// pieces that do not depend on the number of processors.
+package native

@@ -1,0 +1,21 @@
+//go:build !((linux && !android && (amd64 || arm64 || loong64 || riscv64)) || (darwin && !ios && (amd64 || arm64)) || (windows && (amd64 || arm64)))
+
+package native
+
+import (
+	"runtime"
+
+	"gonum.org/v1/gonum/blas"
+)
+
+type library struct{ report Report }
+
+func (*library) register() {}
+
+func (*library) float64() blas.Float64 { return nil }
+
+func candidates() []string { return nil }
+
+func open(path string, _ bool) (*library, error) {
+	return nil, passedOver(path, "no native library can be opened on %s/%s", runtime.GOOS, runtime.GOARCH)
+}

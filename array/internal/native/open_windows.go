@@ -1,0 +1,42 @@
+//go:build windows && (amd64 || arm64)
+
+package native
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// candidates lists what Find tries. The names are left to the system, which
+// searches the program's own directory and PATH.
+func candidates() []string {
+	return []string{"libopenblas.dll", "openblas.dll", "mkl_rt.2.dll", "mkl_rt.dll"}
+}
+
+// systemLAPACK is where LAPACK lies when the BLAS comes without it.
+const systemLAPACK = "liblapack.dll"
+
+func load(path string) (uintptr, error) {
+	handle, err := syscall.LoadLibrary(path)
+	if errors.Is(err, syscall.ERROR_MOD_NOT_FOUND) {
+		return 0, fmt.Errorf("%s: %w", path, errAbsent)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return uintptr(handle), nil
+}
+
+func symbol(handle uintptr, name string) uintptr {
+	at, err := syscall.GetProcAddress(syscall.Handle(handle), name)
+	if err != nil {
+		return 0
+	}
+	return at
+}
+
+// setenv sets a variable where a library that is loaded later looks for it.
+func setenv(name, value string) { _ = syscall.Setenv(name, value) }
+
+func fileOf(uintptr) string { return "" }
