@@ -1,0 +1,164 @@
+package linops
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+)
+
+// CSR is a sparse d x p matrix X, compressed by rows.
+//
+//	Forward: dst = X b        Adjoint: dst = X' z
+//
+// It keeps X' compressed by rows too, so that both directions sum each entry of
+// the result in a fixed order, in parallel over entries.
+type CSR struct {
+	m        compressed // host copy, for Dense and ColumnNorms2
+	x, xt    array.CSR
+	colNorms []float64
+}
+
+// NewCSR puts a sparse matrix on a device: row i has the values[u] in columns
+// indices[u] for indptr[i] <= u < indptr[i+1]. Columns may come in any order;
+// entries given twice add up. It returns an error when the three lists do not
+// describe a matrix of that size or a value is not finite. The slices are
+// copied.
+func NewCSR(dev array.Device, rows, cols int, indptr, indices []int, values []float64) (*CSR, error) {
+	if rows < 0 || cols < 0 || cols > math.MaxInt32 || rows > math.MaxInt32 {
+		return nil, fmt.Errorf("linops: sparse matrix of size %d x %d", rows, cols)
+	}
+	if len(indptr) != rows+1 {
+		return nil, fmt.Errorf("linops: sparse matrix of %d rows has %d row pointers, want %d", rows, len(indptr), rows+1)
+	}
+	if len(indices) != len(values) {
+		return nil, fmt.Errorf("linops: sparse matrix has %d column indices and %d values", len(indices), len(values))
+	}
+	if indptr[0] != 0 || indptr[rows] != len(values) {
+		return nil, fmt.Errorf("linops: sparse matrix's row pointers run from %d to %d, want 0 to %d", indptr[0], indptr[rows], len(values))
+	}
+	for i := range rows {
+		if indptr[i+1] < indptr[i] {
+			return nil, fmt.Errorf("linops: sparse matrix's row pointer %d is %d, less than %d before it", i+1, indptr[i+1], indptr[i])
+		}
+	}
+	for i := range rows {
+		for u := indptr[i]; u < indptr[i+1]; u++ {
+			if c := indices[u]; c < 0 || c >= cols {
+				return nil, fmt.Errorf("linops: sparse matrix's column index %d (row %d) is %d, want 0 to %d", u, i, c, cols-1)
+			}
+			if v := values[u]; math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, fmt.Errorf("linops: sparse matrix's value %d (row %d, column %d) is %v", u, i, indices[u], v)
+			}
+		}
+	}
+	// Transposing sorts: twice, and every row is in order.
+	t := compressed{rows, cols, indptr, indices, values}.transpose().merge()
+	m := t.transpose()
+	a := &CSR{
+		m:        m,
+		x:        dev.NewCSR(m.rows, m.cols, m.indptr, m.indices, m.values),
+		xt:       dev.NewCSR(t.rows, t.cols, t.indptr, t.indices, t.values),
+		colNorms: make([]float64, cols),
+	}
+	for u, c := range m.indices {
+		a.colNorms[c] += m.values[u] * m.values[u]
+	}
+	return a, nil
+}
+
+// Release frees the device memory. The operator is dead afterwards.
+func (a *CSR) Release() {
+	if a.x != nil {
+		a.x.Free()
+		a.xt.Free()
+		a.x, a.xt = nil, nil
+	}
+}
+
+// Dims is the size of X.
+func (a *CSR) Dims() (d, p int) { return a.m.rows, a.m.cols }
+
+// Nonzeros is the number of stored entries.
+func (a *CSR) Nonzeros() int { return len(a.m.values) }
+
+// Forward sets dst = X b.
+func (a *CSR) Forward(dst, b array.Batch) {
+	checkForward("CSR", a.m.rows, a.m.cols, dst, b)
+	dst.Device().MulCSR(dst, a.x, b)
+}
+
+// Adjoint sets dst = X' z.
+func (a *CSR) Adjoint(dst, z array.Batch) {
+	checkAdjoint("CSR", a.m.rows, a.m.cols, dst, z)
+	dst.Device().MulCSR(dst, a.xt, z)
+}
+
+// ColumnNorms2 is the diagonal of X'X.
+func (a *CSR) ColumnNorms2() []float64 { return append([]float64(nil), a.colNorms...) }
+
+// Dense writes X as a matrix; nil if it has no rows or no columns.
+func (a *CSR) Dense() *mat.Dense {
+	if a.m.rows == 0 || a.m.cols == 0 {
+		return nil
+	}
+	x := mat.NewDense(a.m.rows, a.m.cols, nil)
+	for i := range a.m.rows {
+		row := x.RawRowView(i)
+		for u := a.m.indptr[i]; u < a.m.indptr[i+1]; u++ {
+			row[a.m.indices[u]] = a.m.values[u]
+		}
+	}
+	return x
+}
+
+// compressed is a sparse matrix in CSR form on the host.
+type compressed struct {
+	rows, cols int
+	indptr     []int
+	indices    []int
+	values     []float64
+}
+
+// transpose returns the transposed matrix, each row's columns in order.
+func (m compressed) transpose() compressed {
+	t := compressed{m.cols, m.rows, make([]int, m.cols+1), make([]int, len(m.indices)), make([]float64, len(m.values))}
+	for _, c := range m.indices {
+		t.indptr[c+1]++
+	}
+	for c := range m.cols {
+		t.indptr[c+1] += t.indptr[c]
+	}
+	next := append([]int(nil), t.indptr[:m.cols]...)
+	for i := range m.rows {
+		for u := m.indptr[i]; u < m.indptr[i+1]; u++ {
+			c := m.indices[u]
+			t.indices[next[c]], t.values[next[c]] = i, m.values[u]
+			next[c]++
+		}
+	}
+	return t
+}
+
+// merge adds up neighbours in the same place, in m's own memory.
+func (m compressed) merge() compressed {
+	n, start := 0, 0
+	for i := range m.rows {
+		end := m.indptr[i+1]
+		first := n
+		for u := start; u < end; u++ {
+			if n > first && m.indices[n-1] == m.indices[u] {
+				m.values[n-1] += m.values[u]
+				continue
+			}
+			m.indices[n], m.values[n] = m.indices[u], m.values[u]
+			n++
+		}
+		start = end
+		m.indptr[i+1] = n
+	}
+	m.indices, m.values = m.indices[:n], m.values[:n]
+	return m
+}

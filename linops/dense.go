@@ -1,0 +1,166 @@
+package linops
+
+import (
+	"sync"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+)
+
+// Dense is a d x p matrix X on a device.
+//
+//	Forward: dst = X b        Adjoint: dst = X' z
+//
+// It solves its normal equations by the inverse of the smaller Gram matrix:
+// with W = (I + eta X X')^{-1}, d x d, or W = (I + eta X'X)^{-1}, p x p,
+//
+//	(eta X'X + I)^{-1} rhs = rhs - eta X' W X rhs   where d <= p
+//	                       = W rhs                  where d > p.
+//
+// W comes from a Cholesky factorization on the host, is kept for the latest few
+// values of eta, and is applied as a matrix product, so that any device serves.
+type Dense struct {
+	x    *mat.Dense
+	d, p int
+	on   array.Batch
+
+	gramOnce sync.Once
+	gram     []float64 // the smaller Gram matrix, row-major
+	inverse  etaCache
+}
+
+// NewDense copies the matrix to a device. It keeps x too, for Dense; x must not
+// be modified afterwards.
+func NewDense(dev array.Device, x *mat.Dense) *Dense {
+	a := &Dense{x: x}
+	a.d, a.p = x.Dims()
+	a.on = dev.Alloc(a.d, a.p)
+	if raw := x.RawMatrix(); raw.Stride == raw.Cols {
+		dev.Upload(a.on, raw.Data[:a.d*a.p])
+	} else {
+		for i := range a.d {
+			dev.Upload(a.on.Rows(i, i+1), x.RawRowView(i))
+		}
+	}
+	return a
+}
+
+// Release frees the device memory. The operator is dead afterwards.
+func (a *Dense) Release() {
+	a.inverse.clear()
+	a.on.Free()
+	a.on = array.Batch{}
+}
+
+// Dims is the size of X.
+func (a *Dense) Dims() (d, p int) { return a.d, a.p }
+
+// Forward sets dst = X b.
+func (a *Dense) Forward(dst, b array.Batch) {
+	checkForward("Dense", a.d, a.p, dst, b)
+	if a.p == 0 {
+		dst.Device().Fill(dst, 0)
+		return
+	}
+	dst.Device().Gemm(false, true, 1, b, a.on, 0, dst)
+}
+
+// Adjoint sets dst = X' z.
+func (a *Dense) Adjoint(dst, z array.Batch) {
+	checkAdjoint("Dense", a.d, a.p, dst, z)
+	if a.d == 0 {
+		dst.Device().Fill(dst, 0)
+		return
+	}
+	dst.Device().Gemm(false, false, 1, z, a.on, 0, dst)
+}
+
+// Dense returns X, which the caller must not modify.
+func (a *Dense) Dense() *mat.Dense { return a.x }
+
+// ColumnNorms2 is the diagonal of X'X.
+func (a *Dense) ColumnNorms2() []float64 {
+	norms := make([]float64, a.p)
+	for i := range a.d {
+		for j, v := range a.x.RawRowView(i) {
+			norms[j] += v * v
+		}
+	}
+	return norms
+}
+
+// SolveNormal sets dst = (eta X'X + I)^{-1} rhs. It returns false when the Gram
+// matrix does not factor, because X holds a NaN or eta ||X||^2 overflows.
+func (a *Dense) SolveNormal(dst, rhs array.Batch, eta float64) bool {
+	checkNormal("Dense", a.d, a.p, dst, rhs, eta)
+	if eta == 0 || a.d == 0 || a.p == 0 {
+		copyTo(dst, rhs)
+		return true
+	}
+	e := a.inverse.acquire(eta, func() array.Batch { return a.invert(eta) })
+	defer a.inverse.release(e)
+	if e.value.IsZero() {
+		return false
+	}
+	dev := dst.Device()
+	k := rhs.K()
+	if a.d > a.p {
+		t := dev.Alloc(k, a.p)
+		dev.Gemm(false, false, 1, rhs, e.value, 0, t)
+		dev.Copy(dst, t)
+		t.Free()
+		return true
+	}
+	t, u := dev.Alloc(k, a.d), dev.Alloc(k, a.d)
+	a.Forward(t, rhs)
+	dev.Gemm(false, false, 1, t, e.value, 0, u)
+	t.Free()
+	v := dev.Alloc(k, a.p)
+	a.Adjoint(v, u)
+	u.Free()
+	dev.Lin(dst, 1, rhs, -eta, v)
+	v.Free()
+	return true
+}
+
+// invert returns (I + eta G)^{-1} for the smaller Gram matrix G, or the zero
+// Batch.
+func (a *Dense) invert(eta float64) array.Batch {
+	dev := a.on.Device()
+	n := min(a.d, a.p)
+	a.gramOnce.Do(func() {
+		g := dev.Alloc(n, n)
+		wide := a.d <= a.p
+		dev.Gemm(!wide, wide, 1, a.on, a.on, 0, g)
+		a.gram = g.ToHost()
+		g.Free()
+	})
+	w := make([]float64, n*n)
+	for i, v := range a.gram {
+		w[i] = eta * v
+	}
+	for i := range n {
+		w[i*n+i]++
+	}
+	var chol mat.Cholesky
+	sym := mat.NewSymDense(n, w)
+	if !chol.Factorize(sym) {
+		return array.Batch{}
+	}
+	// InverseTo computes the inverse even when it says that it is inaccurate,
+	// and the regularized matrix is as well conditioned as eta lets it be.
+	if err := chol.InverseTo(sym); err != nil {
+		if _, ok := err.(mat.Condition); !ok {
+			return array.Batch{}
+		}
+	}
+	for i := range n {
+		for j := range i {
+			w[i*n+j] = w[j*n+i]
+		}
+	}
+	b := dev.Alloc(n, n)
+	dev.Upload(b, w)
+	return b
+}

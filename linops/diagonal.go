@@ -1,0 +1,86 @@
+package linops
+
+import (
+	"math"
+
+	"surepipe/array"
+)
+
+// Diagonal is multiplication by one weight a coordinate, A = diag(w) on R^n.
+//
+//	Forward: dst = w ∘ b        Adjoint: dst = w ∘ z
+//
+// Its norm is known, and so is (eta A*A + I)^{-1} = diag(1/(1 + eta w^2)).
+type Diagonal struct {
+	structure
+	weights []float64
+	w       array.Batch
+	inverse etaCache
+}
+
+// NewDiagonal puts the weights on a device. The slice is copied.
+func NewDiagonal(dev array.Device, diag []float64) *Diagonal {
+	a := &Diagonal{weights: append([]float64(nil), diag...), w: dev.Alloc(1, len(diag))}
+	dev.Upload(a.w, diag)
+	lo, hi := math.Inf(1), 0.0
+	for _, w := range diag {
+		lo, hi = min(lo, w*w), max(hi, w*w)
+	}
+	a.norm2 = known{hi, true}
+	if lo >= hi {
+		a.row, a.col = a.norm2, a.norm2
+	}
+	return a
+}
+
+// Release frees the device memory. The operator is dead afterwards.
+func (a *Diagonal) Release() {
+	a.inverse.clear()
+	a.w.Free()
+	a.w = array.Batch{}
+}
+
+// Dims is n, n.
+func (a *Diagonal) Dims() (d, p int) { return len(a.weights), len(a.weights) }
+
+// Forward sets dst = w ∘ b.
+func (a *Diagonal) Forward(dst, b array.Batch) {
+	checkForward("Diagonal", len(a.weights), len(a.weights), dst, b)
+	dst.Device().Mul(dst, b, a.w)
+}
+
+// Adjoint sets dst = w ∘ z.
+func (a *Diagonal) Adjoint(dst, z array.Batch) {
+	checkAdjoint("Diagonal", len(a.weights), len(a.weights), dst, z)
+	dst.Device().Mul(dst, z, a.w)
+}
+
+// SolveNormal sets dst = rhs ∘ 1/(1 + eta w^2).
+func (a *Diagonal) SolveNormal(dst, rhs array.Batch, eta float64) bool {
+	checkNormal("Diagonal", len(a.weights), len(a.weights), dst, rhs, eta)
+	e := a.inverse.acquire(eta, func() array.Batch {
+		return uploadShrinkage(a.w.Device(), a.ColumnNorms2(), eta)
+	})
+	dst.Device().Mul(dst, rhs, e.value)
+	a.inverse.release(e)
+	return true
+}
+
+// ColumnNorms2 is w^2.
+func (a *Diagonal) ColumnNorms2() []float64 {
+	norms := make([]float64, len(a.weights))
+	for i, w := range a.weights {
+		norms[i] = w * w
+	}
+	return norms
+}
+
+// uploadShrinkage puts 1/(1 + eta q) on the device, and uses q up.
+func uploadShrinkage(dev array.Device, q []float64, eta float64) array.Batch {
+	for i, v := range q {
+		q[i] = 1 / (1 + eta*v)
+	}
+	b := dev.Alloc(1, len(q))
+	dev.Upload(b, q)
+	return b
+}

@@ -1,0 +1,66 @@
+package linops
+
+import (
+	"fmt"
+
+	"surepipe/array"
+)
+
+// Func is an operator made of two closures on host slices.
+//
+//	Forward: dst = forward(b)        Adjoint: dst = adjoint(z)
+type Func struct {
+	d, p             int
+	forward, adjoint func(dst, src []float64)
+}
+
+// NewFunc returns the operator from R^p to R^d whose directions are the two
+// closures. forward fills dst, of length d, from src, of length p; adjoint the
+// reverse. dst arrives with undefined contents and src must not be modified;
+// neither may be kept. The vectors of a batch are handed over one by one, but
+// batches come from as many goroutines as use the operator: a closure that
+// writes to memory of its own must guard it. Where the batch lives on another
+// device it travels to the host and back.
+func NewFunc(d, p int, forward, adjoint func(dst, src []float64)) *Func {
+	checkSize("Func", d, p)
+	if forward == nil || adjoint == nil {
+		panic(fmt.Sprintf("linops: Func of size %d x %d without forward or adjoint", d, p))
+	}
+	return &Func{d, p, forward, adjoint}
+}
+
+// Dims is d, p.
+func (a *Func) Dims() (d, p int) { return a.d, a.p }
+
+// Forward calls forward for every vector.
+func (a *Func) Forward(dst, b array.Batch) {
+	checkForward("Func", a.d, a.p, dst, b)
+	onHost(dst, b, a.forward)
+}
+
+// Adjoint calls adjoint for every vector.
+func (a *Func) Adjoint(dst, z array.Batch) {
+	checkAdjoint("Func", a.d, a.p, dst, z)
+	onHost(dst, z, a.adjoint)
+}
+
+// onHost calls f for every vector: in the batch's own memory where that is the
+// host's.
+func onHost(dst, src array.Batch, f func(dst, src []float64)) {
+	if dst.K() == 0 {
+		return
+	}
+	if _, ok := src.HostRow(0); ok {
+		for i := range dst.K() {
+			d, _ := dst.HostRow(i)
+			s, _ := src.HostRow(i)
+			f(d, s)
+		}
+		return
+	}
+	out, in := make([]float64, dst.K()*dst.N()), src.ToHost()
+	for i := range dst.K() {
+		f(out[i*dst.N():(i+1)*dst.N():(i+1)*dst.N()], in[i*src.N():(i+1)*src.N():(i+1)*src.N()])
+	}
+	dst.Device().Upload(dst, out)
+}

@@ -1,0 +1,145 @@
+package linops
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+)
+
+// NormOptions says how Norm2 estimates. The zero value suits step sizes.
+type NormOptions struct {
+	// Tol is the relative error aimed at, Error / Value; 0 means 1e-2.
+	Tol float64
+	// MaxIterations bounds the products with A*A; 0 means 100.
+	MaxIterations int
+	// Seed chooses the start vector.
+	Seed uint64
+}
+
+// NormEstimate is what Norm2 found out about ||A||_2^2.
+type NormEstimate struct {
+	// Value is the estimate, never above ||A||^2 but by rounding.
+	Value float64
+	// Error is the residual ||A*A x - Value x|| of the unit vector x with
+	// <x, A*A x> = Value: A*A has an eigenvalue within Error of Value. It is 0
+	// where the operator knows its norm.
+	Error float64
+	// Iterations is the number of products with A*A that it took.
+	Iterations int
+}
+
+// Upper is Value + Error, the bound from which to choose a step size. It can
+// fall short of ||A||^2 only when the random start vector all but misses the
+// leading singular vector.
+func (e NormEstimate) Upper() float64 { return e.Value + e.Error }
+
+// normMinIterations keeps Norm2 from being content with an eigenvalue of high
+// multiplicity: in p dimensions the leading vector's share of the start is
+// about 1/sqrt(p), below what the first residuals can see.
+const normMinIterations = 8
+
+// Norm2 returns ||A||_2^2, the largest eigenvalue of A*A: exactly where the
+// operator knows it, else estimated by Lanczos' iteration on A*A from a seeded
+// Gaussian vector, the same for the same seed. It stops on its own error,
+// at Tol or at MaxIterations, whichever comes first; the Error it returns says
+// how good the value is in either case. An error means a cancelled context,
+// a device fault, or values that are not finite.
+//
+// Golub and Van Loan, Matrix Computations, section 10.1; Kuczynski and
+// Wozniakowski, SIAM J. Matrix Anal. Appl. 13 (1992), on random starts.
+func Norm2(ctx context.Context, dev array.Device, a Operator, opts NormOptions) (NormEstimate, error) {
+	if n := norm2(a); n.ok {
+		return NormEstimate{Value: n.value}, nil
+	}
+	if opts.Tol == 0 {
+		opts.Tol = 1e-2
+	}
+	if opts.MaxIterations == 0 {
+		opts.MaxIterations = 100
+	}
+	d, p := a.Dims()
+	v, prev, w, t := dev.Alloc(1, p), dev.Alloc(1, p), dev.Alloc(1, p), dev.Alloc(1, d)
+	defer func() {
+		for _, b := range []array.Batch{v, prev, w, t} {
+			b.Free()
+		}
+	}()
+	start := make([]float64, p)
+	rng := rand.New(rand.NewPCG(opts.Seed, 0x6e6f726d32)) // a stream of its own
+	norm := 0.0
+	for i := range start {
+		start[i] = rng.NormFloat64()
+		norm += start[i] * start[i]
+	}
+	norm = math.Sqrt(norm)
+	for i := range start {
+		start[i] /= norm
+	}
+	dev.Upload(v, start)
+	dev.Fill(prev, 0)
+
+	var diag, off []float64 // the tridiagonal matrix so far
+	var beta float64
+	var one [1]float64
+	var est NormEstimate
+	for {
+		if ctx.Err() != nil {
+			return est, fmt.Errorf("linops: norm of a %d x %d operator: %w", d, p, context.Cause(ctx))
+		}
+		// w = A*A v, less its components along v and the vector before it.
+		a.Forward(t, v)
+		a.Adjoint(w, t)
+		dev.Dot(one[:], t, t)
+		diag = append(diag, one[0])
+		dev.Lin(w, 1, w, -one[0], v)
+		dev.Lin(w, 1, w, -beta, prev)
+		dev.Dot(one[:], w, w)
+		beta = math.Sqrt(one[0])
+		if err := dev.Err(); err != nil {
+			return est, fmt.Errorf("linops: norm of a %d x %d operator: %w", d, p, err)
+		}
+		est.Iterations++
+		if s := diag[len(diag)-1] + beta; math.IsNaN(s) || math.IsInf(s, 0) {
+			return est, fmt.Errorf("linops: norm of a %d x %d operator: product %d with A*A is not finite", d, p, est.Iterations)
+		}
+		theta, last, ok := leadingRitz(diag, off)
+		if !ok {
+			return est, fmt.Errorf("linops: norm of a %d x %d operator: the eigenvalues of a %d x %d tridiagonal matrix did not converge", d, p, len(diag), len(diag))
+		}
+		est.Value, est.Error = theta, beta*math.Abs(last)
+		// beta = 0 is an invariant subspace: there is nothing more to find.
+		invariant := beta <= 1e-14*theta
+		enough := est.Iterations >= normMinIterations && est.Error <= opts.Tol*theta
+		if invariant || enough || est.Iterations >= opts.MaxIterations {
+			return est, nil
+		}
+		off = append(off, beta)
+		dev.Lin(w, 1/beta, w, 0, array.Batch{})
+		prev, v, w = v, w, prev
+	}
+}
+
+// leadingRitz is the largest eigenvalue of the symmetric tridiagonal matrix with
+// the given diagonals, and the last entry of its unit eigenvector.
+func leadingRitz(diag, off []float64) (theta, last float64, ok bool) {
+	n := len(diag)
+	tri := mat.NewSymDense(n, nil)
+	for i, v := range diag {
+		tri.SetSym(i, i, v)
+	}
+	for i, v := range off {
+		tri.SetSym(i, i+1, v)
+	}
+	var eig mat.EigenSym
+	if !eig.Factorize(tri, true) {
+		return 0, 0, false
+	}
+	var vectors mat.Dense
+	eig.VectorsTo(&vectors)
+	return eig.Values(nil)[n-1], vectors.At(n-1, n-1), true
+}

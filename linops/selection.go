@@ -1,0 +1,86 @@
+package linops
+
+import (
+	"fmt"
+	"math"
+
+	"surepipe/array"
+)
+
+// Selection picks d of p coordinates, in the order of its index list i0, i1, ...
+//
+//	Forward: dst_j = b[i_j]        Adjoint: dst = 0, then dst[i_j] = z_j
+//
+// The coordinates are distinct, and so A A* = I. The observation operator of
+// matrix completion is a Selection of the row-major matrix's entries.
+type Selection struct {
+	p   int
+	idx []int
+	on  array.Index
+}
+
+// NewSelection puts the index list on a device. It returns an error when an
+// index lies outside [0, p) or occurs twice. The slice is copied.
+func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
+	if p < 0 || p > math.MaxInt32 {
+		return nil, fmt.Errorf("linops: selection from %d coordinates, want 0 to %d", p, math.MaxInt32)
+	}
+	seen := make([]bool, p)
+	for i, v := range idx {
+		if v < 0 || v >= p {
+			return nil, fmt.Errorf("linops: selection index %d is %d, want 0 to %d", i, v, p-1)
+		}
+		if seen[v] {
+			for j := range i {
+				if idx[j] == v {
+					return nil, fmt.Errorf("linops: selection index %d is %d, as is index %d; each coordinate may occur once", i, v, j)
+				}
+			}
+		}
+		seen[v] = true
+	}
+	return &Selection{p, append([]int(nil), idx...), dev.NewIndex(idx)}, nil
+}
+
+// Release frees the device memory. The operator is dead afterwards.
+func (a *Selection) Release() {
+	if a.on != nil {
+		a.on.Free()
+		a.on = nil
+	}
+}
+
+// Dims is the number of selected coordinates and p.
+func (a *Selection) Dims() (d, p int) { return len(a.idx), a.p }
+
+// Forward sets dst_j = b[i_j].
+func (a *Selection) Forward(dst, b array.Batch) {
+	checkForward("Selection", len(a.idx), a.p, dst, b)
+	dst.Device().Gather(dst, b, a.on)
+}
+
+// Adjoint puts z_j at coordinate i_j and 0 elsewhere.
+func (a *Selection) Adjoint(dst, z array.Batch) {
+	checkAdjoint("Selection", len(a.idx), a.p, dst, z)
+	dst.Device().Scatter(dst, z, a.on)
+}
+
+// RowGram returns 1 (0 when nothing is selected).
+func (a *Selection) RowGram() (c float64, ok bool) { return float64(min(len(a.idx), 1)), true }
+
+// SolveNormal divides the selected coordinates by 1 + eta.
+func (a *Selection) SolveNormal(dst, rhs array.Batch, eta float64) bool {
+	checkNormal("Selection", len(a.idx), a.p, dst, rhs, eta)
+	c, _ := a.RowGram()
+	rowGramSolve(dst, rhs, a, c, eta)
+	return true
+}
+
+// ColumnNorms2 is 1 at the selected coordinates and 0 elsewhere.
+func (a *Selection) ColumnNorms2() []float64 {
+	norms := make([]float64, a.p)
+	for _, i := range a.idx {
+		norms[i] = 1
+	}
+	return norms
+}
