@@ -1,0 +1,69 @@
+package prox
+
+import (
+	"sync"
+
+	"surepipe/array"
+)
+
+// diagonal is the derivative of a separable prox: J z = d ∘ z.
+type diagonal struct{ d array.Batch }
+
+func (j diagonal) Apply(dst, z array.Batch) {
+	checkApply("a separable prox", j.d.N(), dst, z)
+	dst.Device().Mul(dst, j.d, z)
+}
+
+func (j diagonal) Diagonal() array.Batch { return j.d }
+func (j diagonal) Bytes() int64          { return j.d.Bytes() }
+func (j diagonal) Release()              { j.d.Free() }
+
+// multiple is a multiple of the identity, J z = s z. It holds no memory until
+// someone asks for its diagonal.
+type multiple struct {
+	s   float64
+	dev array.Device
+	n   int
+
+	mu sync.Mutex
+	d  array.Batch
+}
+
+func newMultiple(s float64, v array.Batch) *multiple {
+	return &multiple{s: s, dev: v.Device(), n: v.N()}
+}
+
+func (j *multiple) Apply(dst, z array.Batch) {
+	checkApply("a multiple of the identity", j.n, dst, z)
+	switch j.s {
+	case 0:
+		j.dev.Fill(dst, 0)
+	case 1:
+		j.dev.Copy(dst, z)
+	default:
+		j.dev.Lin(dst, j.s, z, 0, array.Batch{})
+	}
+}
+
+func (j *multiple) Diagonal() array.Batch {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.d.IsZero() {
+		j.d = j.dev.Alloc(1, j.n)
+		j.dev.Fill(j.d, j.s)
+	}
+	return j.d
+}
+
+func (j *multiple) Bytes() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.d.Bytes()
+}
+
+func (j *multiple) Release() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.d.Free()
+	j.d = array.Batch{}
+}

@@ -1,0 +1,86 @@
+package prox_test
+
+import (
+	"fmt"
+
+	"surepipe/array"
+	"surepipe/prox"
+)
+
+// The soft threshold and its derivative, applied to two directions at once.
+func ExampleNewL1() {
+	dev := array.NewHost()
+	v, z := dev.Alloc(1, 4), dev.Alloc(2, 4)
+	dev.Upload(v, []float64{3, -0.5, -2, 1})
+	dev.Upload(z, []float64{1, 1, 1, 1, 1, 2, 3, 4})
+
+	j, err := prox.NewL1(1).Linearize(v, v, 1)
+	if err != nil {
+		panic(err)
+	}
+	defer j.Release()
+	j.Apply(z, z)
+	fmt.Println(v.ToHost())
+	fmt.Println(z.ToHost())
+	// Output:
+	// [2 0 -1 0]
+	// [1 0 1 0 1 0 3 0]
+}
+
+// The singular value threshold of a 2 x 3 matrix with singular values 5 and 1:
+// what remains has rank 1.
+func ExampleNewNuclear() {
+	dev := array.NewHost()
+	v := dev.Alloc(1, 6)
+	dev.Upload(v, []float64{
+		0, 5, 0,
+		0, 0, 1,
+	})
+	p := prox.NewNuclear(array.Shape{Rows: 2, Cols: 3}, 2)
+	if err := p.Eval(v, v, 1); err != nil {
+		panic(err)
+	}
+	fmt.Printf("%.1f\n", v.ToHost())
+	fmt.Printf("%.1f\n", p.(prox.Valuer).Value(v))
+	// Output:
+	// [0.0 3.0 0.0 0.0 0.0 0.0]
+	// 6.0
+}
+
+// Robust PCA's regularizer: a matrix of low rank beside a sparse one.
+func ExampleNewSeparable() {
+	shape := array.Shape{Rows: 20, Cols: 30}
+	p := prox.NewSeparable(
+		prox.NewNuclear(shape, 4),
+		prox.Block{Prox: prox.NewL1(0.5), N: shape.Len()},
+	)
+	fmt.Println(p.Dim())
+	// Output: 1200
+}
+
+// A user's own regularizer: the constraint that the entries sum to zero, whose
+// proximal operator takes the mean off.
+func ExampleNewFunc() {
+	center := func(dst, v []float64) {
+		mean := 0.0
+		for _, x := range v {
+			mean += x / float64(len(v))
+		}
+		for i, x := range v {
+			dst[i] = x - mean
+		}
+	}
+	p := prox.NewFunc(0,
+		func(dst, v []float64, t float64) error { center(dst, v); return nil },
+		func(dst, v, z []float64, t float64) { center(dst, z) },
+		nil)
+
+	dev := array.NewHost()
+	v := dev.Alloc(1, 4)
+	dev.Upload(v, []float64{1, 2, 3, 6})
+	if err := p.Eval(v, v, 1); err != nil {
+		panic(err)
+	}
+	fmt.Println(v.ToHost())
+	// Output: [-2 -1 0 3]
+}

@@ -1,0 +1,196 @@
+package prox
+
+import (
+	"fmt"
+	"math"
+
+	"surepipe/array"
+)
+
+// groupL2 is r(b) = sum_g w_g ||b_g||_2, lambda folded into the weights. Entries
+// that are in no group form one more group, of weight 0.
+type groupL2 struct {
+	p      int
+	groups int
+	member array.CSR // groups x p, 1 where the entry is in the group
+	spread array.CSR // its transpose
+	w      array.Batch
+	wHost  []float64
+}
+
+// NewGroupL2 returns the group LASSO penalty
+//
+//	r(b) = lambda sum_g w_g ||b_g||_2
+//
+// on vectors of length p, where b_g are the entries of b that groups[g] lists.
+// The groups are disjoint; entries that are in none are not penalized. w has one
+// weight a group, nil for ones: the customary square root of the group's size
+// is the caller's choice. With s_g = max(1 - t lambda w_g/||v_g||, 0),
+//
+//	prox_{t r}(v)_g = s_g v_g,
+//	(J z)_g = s_g z_g + t lambda w_g/||v_g||^3 v_g <v_g, z_g>   where s_g > 0, else 0.
+//
+// A group of weight 0 is not penalized, whatever lambda; one of weight +Inf is
+// held at 0, unless lambda = 0. An empty group, an entry out of range or in two
+// groups, and a negative or NaN weight are errors. It panics if lambda is
+// negative or NaN. Norms are taken by squaring: values beyond 1e150 overflow.
+// The result is a [Releaser].
+func NewGroupL2(dev array.Device, p int, lambda float64, groups [][]int, w []float64) (Prox, error) {
+	checkLambda("the group l2 penalty's lambda", lambda)
+	if p <= 0 {
+		return nil, fmt.Errorf("prox: group l2: dimension %d, want > 0", p)
+	}
+	if w != nil && len(w) != len(groups) {
+		return nil, fmt.Errorf("prox: group l2: %d weights for %d groups", len(w), len(groups))
+	}
+	owner := make([]int, p)
+	for j := range owner {
+		owner[j] = -1
+	}
+	indptr := make([]int, 1, len(groups)+2)
+	indices := make([]int, 0, p)
+	weights := make([]float64, 0, len(groups)+1)
+	for g, group := range groups {
+		if len(group) == 0 {
+			return nil, fmt.Errorf("prox: group l2: group %d is empty", g)
+		}
+		for _, j := range group {
+			if j < 0 || j >= p {
+				return nil, fmt.Errorf("prox: group l2: group %d has entry %d, want 0 to %d", g, j, p-1)
+			}
+			if owner[j] >= 0 {
+				return nil, fmt.Errorf("prox: group l2: entry %d is in group %d and in group %d, want disjoint groups", j, owner[j], g)
+			}
+			owner[j] = g
+			indices = append(indices, j)
+		}
+		indptr = append(indptr, len(indices))
+		wg := 1.0
+		if w != nil {
+			wg = w[g]
+		}
+		if !(wg >= 0) {
+			return nil, fmt.Errorf("prox: group l2: weight %d is %v, want >= 0", g, wg)
+		}
+		weights = append(weights, times(lambda, wg))
+	}
+	if len(indices) < p {
+		for j, g := range owner {
+			if g < 0 {
+				owner[j] = len(groups)
+				indices = append(indices, j)
+			}
+		}
+		indptr = append(indptr, len(indices))
+		weights = append(weights, 0)
+	}
+
+	ones := make([]float64, p)
+	rows := make([]int, p+1)
+	for j := range ones {
+		ones[j], rows[j+1] = 1, j+1
+	}
+	n := len(weights)
+	q := &groupL2{p: p, groups: n, wHost: weights}
+	q.member = dev.NewCSR(n, p, indptr, indices, ones)
+	q.spread = dev.NewCSR(p, n, rows, owner, ones)
+	q.w = dev.Alloc(1, n)
+	dev.Upload(q.w, weights)
+	if err := dev.Err(); err != nil {
+		q.Release()
+		return nil, fmt.Errorf("prox: group l2: %w", err)
+	}
+	return q, nil
+}
+
+func (p *groupL2) Dim() int { return p.p }
+
+// Release frees the groups and weights; derivatives of p must be released
+// before.
+func (p *groupL2) Release() {
+	p.member.Free()
+	p.spread.Free()
+	p.w.Free()
+}
+
+// factors returns the squared norms of v's groups and their shrinkage factors
+// spread over the entries.
+func (p *groupL2) factors(v array.Batch, t float64) (q, s array.Batch) {
+	dev := v.Device()
+	s = dev.Alloc(v.K(), p.p)
+	q = dev.Alloc(v.K(), p.groups)
+	f := dev.Alloc(v.K(), p.groups)
+	dev.Mul(s, v, v)
+	dev.MulCSR(q, p.member, s)
+	dev.Shrink(f, q, p.w, t)
+	dev.MulCSR(s, p.spread, f)
+	f.Free()
+	return q, s
+}
+
+func (p *groupL2) Eval(dst, v array.Batch, t float64) error {
+	checkEval("group l2", p.p, dst, v, t)
+	q, s := p.factors(v, t)
+	dst.Device().Mul(dst, s, v)
+	q.Free()
+	s.Free()
+	return nil
+}
+
+func (p *groupL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+	checkLinearize("group l2", p.p, dst, v, t)
+	dev := v.Device()
+	q, s := p.factors(v, t)
+	dev.ShrinkSlope(q, q, p.w, t)
+	keep := dev.Alloc(1, p.p)
+	dev.Copy(keep, v)
+	dev.Mul(dst, s, v)
+	return &groupL2Derivative{p, keep, s, q}, nil
+}
+
+func (p *groupL2) Value(b array.Batch) float64 {
+	checkValue("group l2", p.p, b)
+	dev := b.Device()
+	sq, q := dev.Alloc(1, p.p), dev.Alloc(1, p.groups)
+	dev.Mul(sq, b, b)
+	dev.MulCSR(q, p.member, sq)
+	sum := 0.0
+	for g, x := range onHost(q) {
+		sum += times(p.wHost[g], math.Sqrt(x))
+	}
+	sq.Free()
+	q.Free()
+	return sum
+}
+
+// groupL2Derivative is J z = s ∘ z + v ∘ spread(c ∘ member(v ∘ z)).
+type groupL2Derivative struct {
+	p *groupL2
+	v array.Batch // where J is taken
+	s array.Batch // shrinkage factor of each entry's group
+	c array.Batch // t lambda w_g / ||v_g||^3, 0 where the group is inactive
+}
+
+func (j *groupL2Derivative) Apply(dst, z array.Batch) {
+	checkApply("group l2", j.p.p, dst, z)
+	dev := dst.Device()
+	full := dev.Alloc(z.K(), j.p.p)
+	part := dev.Alloc(z.K(), j.p.groups)
+	dev.Mul(full, j.v, z)
+	dev.MulCSR(part, j.p.member, full)
+	dev.Mul(part, j.c, part)
+	dev.MulCSR(full, j.p.spread, part)
+	dev.Mul(full, j.v, full)
+	dev.Mul(dst, j.s, z)
+	dev.Lin(dst, 1, dst, 1, full)
+	full.Free()
+	part.Free()
+}
+
+func (j *groupL2Derivative) Bytes() int64 { return j.v.Bytes() + j.s.Bytes() + j.c.Bytes() }
+
+func (j *groupL2Derivative) Release() {
+	j.v.Free()
+	j.s.Free()
+	j.c.Free()
+}

@@ -1,0 +1,144 @@
+package prox
+
+import (
+	"math"
+	"sync"
+
+	"surepipe/array"
+)
+
+// l2 is r(b) = lambda ||b||_2.
+type l2 struct{ lambda float64 }
+
+// NewL2 returns r(b) = lambda ||b||_2, the norm not squared, on vectors of any
+// length. Its proximal operator is the block soft threshold of the whole vector:
+// with u = v/||v|| and s = max(1 - t lambda/||v||, 0),
+//
+//	prox_{t r}(v) = s v,
+//	J z = s z + (1 - s) u <u, z>   where s > 0, else 0.
+//
+// lambda = 0 gives the identity, lambda = +Inf gives 0. It panics if lambda is
+// negative or NaN.
+func NewL2(lambda float64) Prox {
+	checkLambda("the l2 penalty's lambda", lambda)
+	return l2{lambda}
+}
+
+func (p l2) Dim() int { return 0 }
+
+// scalars are pooled slices of one number a vector.
+type scalars struct{ a, c []float64 }
+
+var scalarsPool = sync.Pool{New: func() any { return new(scalars) }}
+
+func getScalars(k int) *scalars {
+	s := scalarsPool.Get().(*scalars)
+	if cap(s.a) < k {
+		s.a, s.c = make([]float64, k), make([]float64, k)
+	}
+	s.a, s.c = s.a[:k], s.c[:k]
+	return s
+}
+
+// norms sets out_i = ||v_i||_2. A vector whose square leaves the range of
+// float64 is scaled first.
+func norms(out []float64, v array.Batch) {
+	const tiny, huge = 0x1p-900, 0x1p900
+	dev := v.Device()
+	dev.Dot(out, v, v)
+	for i, q := range out {
+		if q > tiny && q < huge {
+			out[i] = math.Sqrt(q)
+			continue
+		}
+		vi := v.Rows(i, i+1)
+		dev.MaxAbs(out[i:i+1], vi)
+		if top := out[i]; top > 0 && top <= math.MaxFloat64 {
+			w := dev.Alloc(1, v.N())
+			// A power of two scales without rounding; its reciprocal is finite.
+			_, e := math.Frexp(top)
+			e = min(max(e, -1021), 1021)
+			dev.Lin(w, math.Ldexp(1, -e), vi, 0, array.Batch{})
+			dev.Dot(out[i:i+1], w, w)
+			w.Free()
+			out[i] = math.Ldexp(math.Sqrt(out[i]), e)
+		}
+	}
+}
+
+// shrink is the factor max(1 - c/norm, 0), 1 where c = 0.
+func shrink(norm, c float64) float64 {
+	switch {
+	case c == 0:
+		return 1
+	case norm <= c:
+		return 0
+	}
+	return 1 - c/norm
+}
+
+func (p l2) Eval(dst, v array.Batch, t float64) error {
+	checkEval("l2", 0, dst, v, t)
+	s := getScalars(v.K())
+	defer scalarsPool.Put(s)
+	norms(s.a, v)
+	for i, norm := range s.a {
+		s.a[i] = shrink(norm, t*p.lambda)
+	}
+	dst.Device().LinEach(dst, s.a, v, nil, array.Batch{})
+	return nil
+}
+
+func (p l2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+	checkLinearize("l2", 0, dst, v, t)
+	dev := v.Device()
+	a := getScalars(1)
+	defer scalarsPool.Put(a)
+	norms(a.a, v)
+	norm, s := a.a[0], shrink(a.a[0], t*p.lambda)
+	a.a[0] = s
+	var j Derivative
+	if s == 0 || s == 1 {
+		j = newMultiple(s, v)
+	} else {
+		u := dev.Alloc(1, v.N())
+		if 1/norm <= math.MaxFloat64 {
+			dev.Lin(u, 1/norm, v, 0, array.Batch{})
+		} else {
+			dev.Lin(u, 0x1p1000, v, 0, array.Batch{})
+			dev.Lin(u, 1/(0x1p1000*norm), u, 0, array.Batch{})
+		}
+		j = &l2Derivative{s, u}
+	}
+	dev.LinEach(dst, a.a, v, nil, array.Batch{})
+	return j, nil
+}
+
+func (p l2) Value(b array.Batch) float64 {
+	checkValue("l2", 0, b)
+	var norm [1]float64
+	norms(norm[:], b)
+	return times(p.lambda, norm[0])
+}
+
+// l2Derivative is J = s I + (1 - s) u u* with ||u|| = 1.
+type l2Derivative struct {
+	s float64
+	u array.Batch
+}
+
+func (j *l2Derivative) Apply(dst, z array.Batch) {
+	checkApply("l2", j.u.N(), dst, z)
+	dev := dst.Device()
+	c := getScalars(z.K())
+	defer scalarsPool.Put(c)
+	dev.Dot(c.c, j.u, z)
+	for i := range c.c {
+		c.a[i] = j.s
+		c.c[i] *= 1 - j.s
+	}
+	dev.LinEach(dst, c.a, z, c.c, j.u)
+}
+
+func (j *l2Derivative) Bytes() int64 { return j.u.Bytes() }
+func (j *l2Derivative) Release()     { j.u.Free() }

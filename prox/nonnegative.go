@@ -1,0 +1,58 @@
+package prox
+
+import (
+	"math"
+
+	"surepipe/array"
+)
+
+// nonNegative is the indicator of the nonnegative orthant.
+type nonNegative struct{}
+
+// NonNegative returns the constraint b >= 0: r(b) = 0 there and +Inf elsewhere,
+// on vectors of any length, with
+//
+//	prox_{t r}(v) = max(v, 0),    J = diag(1 where v_j > 0, else 0).
+func NonNegative() Prox { return nonNegative{} }
+
+func (nonNegative) Dim() int { return 0 }
+
+// bounds returns the vectors 0 and +Inf.
+func (nonNegative) bounds(v array.Batch) (lo, hi array.Batch) {
+	dev := v.Device()
+	lo, hi = dev.Alloc(1, v.N()), dev.Alloc(1, v.N())
+	dev.Fill(lo, 0)
+	dev.Fill(hi, math.Inf(1))
+	return lo, hi
+}
+
+func (p nonNegative) Eval(dst, v array.Batch, t float64) error {
+	checkEval("nonnegative", 0, dst, v, t)
+	lo, hi := p.bounds(v)
+	dst.Device().Clamp(dst, v, lo, hi)
+	lo.Free()
+	hi.Free()
+	return nil
+}
+
+func (p nonNegative) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+	checkLinearize("nonnegative", 0, dst, v, t)
+	dev := v.Device()
+	lo, hi := p.bounds(v)
+	mask := dev.Alloc(1, v.N())
+	dev.ClampMask(mask, v, lo, hi)
+	dev.Clamp(dst, v, lo, hi)
+	lo.Free()
+	hi.Free()
+	return diagonal{mask}, nil
+}
+
+func (p nonNegative) Value(b array.Batch) float64 {
+	checkValue("nonnegative", 0, b)
+	for _, x := range onHost(b) {
+		if !(x >= 0) {
+			return math.Inf(1)
+		}
+	}
+	return 0
+}

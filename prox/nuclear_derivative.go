@@ -1,0 +1,251 @@
+package prox
+
+import "surepipe/array"
+
+// nuclearDerivative is the derivative of the singular value threshold
+// F(X) = U (Sigma - tau)_+ V* at a matrix with r > 0 singular values above tau.
+//
+// Write U1, V1 for the singular vectors of the r active values sigma_i > tau,
+// U2, V2 for those of the inactive sigma_j <= tau, f_i = sigma_i - tau. For a
+// direction Z let P = U1* Z, R = Z V1, M = U1* Z V1. Then
+//
+//	DF(X) Z = U1 Gamma V1* + U1 g + h V1*
+//
+// with three parts.
+//
+// Active-active: Gamma = M - C ∘ (M - M*), C_ij = tau/(sigma_i + sigma_j). The
+// symmetric part of M passes whole, since f has slope 1 on the active values;
+// the antisymmetric part is multiplied by (f_i + f_j)/(sigma_i + sigma_j).
+//
+// Active-inactive: g's rows lie outside V1 and h's columns outside U1. They
+// solve, for each i, with X2 the inactive part of X, a_i = row i of
+// P (I - V1 V1*) and b_i = column i of (I - U1 U1*) R,
+//
+//	sigma_i g_i - X2* h_i = f_i a_i,    sigma_i h_i - X2 g_i = f_i b_i.
+//
+// Along v_j and u_j that is a 2 x 2 system; beyond the thin factors X2 vanishes
+// and g_i = (f_i/sigma_i) a_i. So with
+//
+//	k_ij = f_i/(sigma_i - sigma_j) * sigma_j/(sigma_i + sigma_j)
+//
+//	g_i = (f_i/sigma_i) a_i + sum_j v_j (k_ij sigma_j/sigma_i <a_i, v_j> + k_ij <b_i, u_j>)
+//
+// and h_i likewise with the roles of a, v and b, u exchanged. Since
+// sigma_j <= tau, f_i/(sigma_i - sigma_j) is at most 1, however close both are
+// to tau: no coefficient exceeds 1 and none is a difference of rounded numbers.
+// An inactive sigma_j below rounding beside the smallest active one is dropped:
+// k_ij < 2^-53.
+//
+// Inactive-inactive: 0.
+//
+// To compute it, put what is needed in the basis of the q' = r + (kept inactive)
+// vectors: S = P [V1 V2] and B = R* [U1 U2], both r x q', whose first blocks are
+// M and M*. Every other term is then a weight times an entry of S or B:
+//
+//	Gamma V1* + g = D P  + (alpha ∘ S + beta ∘ B) [V1 V2]*      D = diag(f_i/sigma_i)
+//	h*            = D R* + (gamma ∘ S + delta ∘ B) [U1 U2]*
+//
+//	          alpha                                   beta           gamma   delta
+//	j <= r    tau sigma_j/(sigma_i(sigma_i+sigma_j))  C_ij           0       -f_i/sigma_i
+//	j > r     k_ij sigma_j/sigma_i                    k_ij           k_ij    k_ij sigma_j/sigma_i
+//
+// where alpha for j <= r is 1 - C_ij - f_i/sigma_i without the cancellation. If
+// r = m there is nothing outside U1 and h = 0; if r = n, g = 0: then one side
+// carries everything.
+type nuclearDerivative struct {
+	m, n, r, q int
+	mem        array.Batch // all of the below
+	ut, vt     array.Batch // [U1 U2]* q x m, [V1 V2]* q x n
+	// f_i/sigma_i for every entry of an r x n and of an r x m matrix. The left
+	// side is the one that starts from P = U1* Z, the right one from R* = V1* Z*.
+	left, right               array.Batch
+	alpha, beta, gamma, delta array.Batch // r x q
+}
+
+// unitRoundoff is the relative error of one rounding.
+const unitRoundoff = 0x1p-53
+
+func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclearDerivative {
+	m, n, s := w.m, w.n, w.s
+	q := r
+	for q < w.q && s[q] > unitRoundoff*s[r-1] {
+		q++
+	}
+	j := &nuclearDerivative{m: m, n: n, r: r, q: q}
+
+	size := 0
+	take := func(n int) int { size += n; return size - n }
+	atU, atV := take(q*m), take(q*n)
+	atLeft, atRight := -1, -1
+	if j.onLeft() {
+		atLeft = take(r * n)
+	}
+	if j.onRight() {
+		atRight = take(r * m)
+	}
+	atAlpha, atBeta := take(r*q), take(r*q)
+	atGamma, atDelta := -1, -1
+	if j.onLeft() && j.onRight() {
+		atGamma, atDelta = take(r*q), take(r*q)
+	}
+
+	host := w.stage(size)
+	transpose(host[atU:][:q*m], w.u, m, w.q, q)
+	copy(host[atV:][:q*n], w.vt)
+	for i, si := range s[:r] {
+		d := (si - tau) / si
+		if atLeft >= 0 {
+			fill(host[atLeft+i*n:][:n], d)
+		}
+		if atRight >= 0 {
+			fill(host[atRight+i*m:][:m], d)
+		}
+		alpha, beta := host[atAlpha+i*q:][:q], host[atBeta+i*q:][:q]
+		for l, sl := range s[:q] {
+			if l < r {
+				beta[l] = tau / (si + sl)
+				alpha[l] = beta[l] * (sl / si)
+			} else {
+				beta[l] = (si - tau) / (si - sl) * (sl / (si + sl))
+				alpha[l] = beta[l] * (sl / si)
+			}
+		}
+		if atGamma >= 0 {
+			gamma, delta := host[atGamma+i*q:][:q], host[atDelta+i*q:][:q]
+			fill(gamma[:r], 0)
+			fill(delta[:r], -d)
+			copy(gamma[r:], beta[r:])
+			copy(delta[r:], alpha[r:])
+		}
+	}
+
+	j.mem = dev.Alloc(1, size)
+	dev.Upload(j.mem, host)
+	view := func(at, n int) array.Batch {
+		if at < 0 {
+			return array.Batch{}
+		}
+		return j.mem.Cols(at, at+n)
+	}
+	j.ut, j.vt = view(atU, q*m), view(atV, q*n)
+	j.left, j.right = view(atLeft, r*n), view(atRight, r*m)
+	j.alpha, j.beta = view(atAlpha, r*q), view(atBeta, r*q)
+	j.gamma, j.delta = view(atGamma, r*q), view(atDelta, r*q)
+	return j
+}
+
+// onLeft and onRight say which sides of the formula there are: both, unless
+// U1 or V1 is a whole basis.
+func (j *nuclearDerivative) onLeft() bool  { return j.r < j.n || j.r == j.m }
+func (j *nuclearDerivative) onRight() bool { return j.r < j.m }
+
+func fill(x []float64, a float64) {
+	for i := range x {
+		x[i] = a
+	}
+}
+
+// transpose sets the k x m matrix dst to the first k columns, transposed, of
+// the m x n matrix src, in tiles that stay in the nearest cache.
+func transpose(dst, src []float64, m, n, k int) {
+	const tile = 32
+	for i0 := 0; i0 < m; i0 += tile {
+		i1 := min(i0+tile, m)
+		for j0 := 0; j0 < k; j0 += tile {
+			j1 := min(j0+tile, k)
+			for j := j0; j < j1; j++ {
+				for i := i0; i < i1; i++ {
+					dst[j*m+i] = src[i*n+j]
+				}
+			}
+		}
+	}
+}
+
+func (j *nuclearDerivative) Apply(dst, z array.Batch) {
+	m, n, r, q := j.m, j.n, j.r, j.q
+	checkApply("nuclear norm", m*n, dst, z)
+	if z.K() == 0 {
+		return
+	}
+	x := array.Shape{Rows: m, Cols: n}
+	switch {
+	case !j.onRight():
+		j.applyOneSide(dst, z, x, j.left, j.ut, j.vt, m, n, false)
+		return
+	case !j.onLeft():
+		j.applyOneSide(dst, z, x, j.right, j.vt, j.ut, n, m, true)
+		return
+	}
+
+	dev, k := dst.Device(), z.K()
+	u1t, v1t := j.ut.Cols(0, r*m), j.vt.Cols(0, r*n)
+	ru, rv := array.Shape{Rows: r, Cols: m}, array.Shape{Rows: r, Cols: n}
+	qu, qv := array.Shape{Rows: q, Cols: m}, array.Shape{Rows: q, Cols: n}
+	rq := array.Shape{Rows: r, Cols: q}
+
+	p, rt := dev.Alloc(k, r*n), dev.Alloc(k, r*m)
+	s, b := dev.Alloc(k, r*q), dev.Alloc(k, r*q)
+	w, tmp := dev.Alloc(k, r*q), dev.Alloc(k, r*q)
+
+	dev.GemmEach(false, false, 1, u1t, ru, z, x, 0, p)
+	dev.GemmEach(false, true, 1, v1t, rv, z, x, 0, rt)
+	dev.GemmEach(false, true, 1, p, rv, j.vt, qv, 0, s)
+	dev.GemmEach(false, true, 1, rt, ru, j.ut, qu, 0, b)
+
+	combine(w, tmp, j.alpha, s, j.beta, b)
+	dev.Mul(p, j.left, p)
+	dev.GemmEach(false, false, 1, w, rq, j.vt, qv, 1, p)
+
+	combine(w, tmp, j.gamma, s, j.delta, b)
+	dev.Mul(rt, j.right, rt)
+	dev.GemmEach(false, false, 1, w, rq, j.ut, qu, 1, rt)
+
+	dev.GemmEach(true, false, 1, u1t, ru, p, rv, 0, dst)
+	dev.GemmEach(true, false, 1, rt, ru, v1t, rv, 1, dst)
+
+	for _, t := range [...]array.Batch{p, rt, s, b, w, tmp} {
+		t.Free()
+	}
+}
+
+// combine sets dst = a ∘ x + c ∘ y, with scratch tmp.
+func combine(dst, tmp, a, x, c, y array.Batch) {
+	dev := dst.Device()
+	dev.Mul(dst, a, x)
+	dev.Mul(tmp, c, y)
+	dev.Lin(dst, 1, dst, 1, tmp)
+}
+
+// applyOneSide is Apply where the vectors near are a whole basis of their
+// space, of dimension r = nNear, so that every term factors through it:
+// T = near Z, or near Z* when trans is set, loses nothing.
+func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, near, far array.Batch, nNear, nFar int, trans bool) {
+	dev, k, r := dst.Device(), z.K(), j.r
+	sn, sf := array.Shape{Rows: r, Cols: nNear}, array.Shape{Rows: r, Cols: nFar}
+	rr := array.Shape{Rows: r, Cols: r}
+
+	t := dev.Alloc(k, r*nFar)
+	s, b := dev.Alloc(k, r*r), dev.Alloc(k, r*r)
+
+	dev.GemmEach(false, trans, 1, near, sn, z, x, 0, t)
+	dev.GemmEach(false, true, 1, t, sf, far, sf, 0, s)
+	dev.GemmEach(false, true, 1, far, sf, t, sf, 0, b)
+	dev.Mul(s, j.alpha, s)
+	dev.Mul(b, j.beta, b)
+	dev.Lin(s, 1, s, 1, b)
+	dev.Mul(t, d, t)
+	dev.GemmEach(false, false, 1, s, rr, far, sf, 1, t)
+	if trans {
+		dev.GemmEach(true, false, 1, t, sf, near, sn, 0, dst)
+	} else {
+		dev.GemmEach(true, false, 1, near, sn, t, sf, 0, dst)
+	}
+
+	t.Free()
+	s.Free()
+	b.Free()
+}
+
+func (j *nuclearDerivative) Bytes() int64 { return j.mem.Bytes() }
+func (j *nuclearDerivative) Release()     { j.mem.Free() }

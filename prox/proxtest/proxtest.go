@@ -1,0 +1,137 @@
+// Package proxtest checks that a [prox.Prox] keeps its contract, in the manner
+// of testing/fstest: one call in a test of the package that implements it.
+//
+//	func TestMyProxConforms(t *testing.T) {
+//		if err := proxtest.Check(array.NewHost(), myProx, 30); err != nil {
+//			t.Fatal(err)
+//		}
+//	}
+//
+// What must hold for any convex regularizer is checked for all: firm
+// nonexpansiveness, the resolvent identity between two steps t, a symmetric
+// derivative with spectrum in [0, 1] that agrees with central differences, and
+// the conduct the contract asks for in batches, in place, on views with gaps,
+// from many goroutines, with NaN, and with memory. Where the Prox knows its
+// regularizer ([prox.Valuer], [prox.Quadratic]) the result must minimize the
+// objective; where the derivative says it is diagonal ([prox.Masked]) it must be.
+//
+// # Kinks
+//
+// A derivative is compared with differences only where the map is
+// differentiable at the scale of the difference: a point is passed over when
+// forward and backward differences disagree by more than 1e-3, or central
+// differences with steps h and 2h by more than half the tolerance, relative to
+// the direction. With h near 1e-5 that is a distance of about 1e-5 from a kink.
+// When no point out of 20 qualifies Check says so.
+package proxtest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"surepipe/array"
+	"surepipe/prox"
+)
+
+// Option changes what Check does.
+type Option func(*options)
+
+type options struct {
+	seed      uint64
+	steps     []float64
+	scale     float64
+	points    [][]float64
+	tolerance float64
+}
+
+// Seed sets the seed of the random points and directions, 1 by default.
+func Seed(seed uint64) Option { return func(o *options) { o.seed = seed } }
+
+// Steps sets the values of t, 0.3 and 1.7 by default.
+func Steps(t ...float64) Option { return func(o *options) { o.steps = t } }
+
+// Scale sets the size of the entries of the random points, 2 by default: it
+// should be such that the regularizer is active in some places and not in
+// others.
+func Scale(s float64) Option { return func(o *options) { o.scale = s } }
+
+// Points adds points to the random ones. They may be at kinks: only the
+// comparison with differences passes over those.
+func Points(v ...[]float64) Option {
+	return func(o *options) { o.points = append(o.points, v...) }
+}
+
+// Tolerance sets how near central differences must come to the derivative,
+// relative to the direction's norm, 1e-6 by default.
+func Tolerance(tol float64) Option { return func(o *options) { o.tolerance = tol } }
+
+// Check returns nil if p keeps the contract of [prox.Prox] on vectors of length
+// dim, and otherwise all that it breaks, joined. The same arguments always give
+// the same answer. It counts the batches of dev, which nobody else may use
+// meanwhile.
+func Check(dev array.Device, p prox.Prox, dim int, opts ...Option) error {
+	o := options{seed: 1, steps: []float64{0.3, 1.7}, scale: 2, tolerance: 1e-6}
+	for _, f := range opts {
+		f(&o)
+	}
+	if dim <= 0 || p.Dim() != 0 && p.Dim() != dim {
+		return fmt.Errorf("proxtest: dimension %d for a prox with Dim() = %d", dim, p.Dim())
+	}
+	c := &checker{dev: dev, p: p, dim: dim, options: o, rng: rand.New(rand.NewPCG(o.seed, 0x70726f78))}
+	before := dev.Stats()
+
+	for range 4 {
+		c.points = append(c.points, c.random(o.scale))
+	}
+	c.points = append(c.points, c.random(o.scale/20), make([]float64, dim))
+
+	var errs []error
+	for _, claim := range claims {
+		if err := c.try(claim.check); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", claim.name, err))
+		}
+	}
+	if after := dev.Stats(); len(errs) == 0 && after.Live != before.Live {
+		errs = append(errs, fmt.Errorf("memory: %d batches on loan before, %d after every derivative was released", before.Live, after.Live))
+	}
+	if err := dev.Err(); err != nil {
+		errs = append(errs, fmt.Errorf("device: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// try turns a panic of p into an error: one broken property must not hide the
+// others.
+func (c *checker) try(check func(*checker) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return check(c)
+}
+
+var claims = []struct {
+	name  string
+	check func(*checker) error
+}{
+	{"firm nonexpansiveness", (*checker).firm},
+	{"resolvent identity between steps", (*checker).resolvent},
+	{"optimality", (*checker).optimal},
+	{"Moreau identity of a positively homogeneous regularizer", (*checker).moreau},
+	{"quadratic regularizer", (*checker).quadratic},
+	{"batch equals loop", (*checker).batch},
+	{"in place", (*checker).inPlace},
+	{"views with gaps", (*checker).strided},
+	{"NaN", (*checker).nan},
+	{"Linearize evaluates", (*checker).linearizeEvaluates},
+	{"derivative against central differences", (*checker).differences},
+	{"symmetry and spectrum of the derivative", (*checker).spectrum},
+	{"derivative is linear", (*checker).linear},
+	{"derivative: batch equals loop", (*checker).derivativeBatch},
+	{"derivative: in place and views with gaps", (*checker).derivativeViews},
+	{"derivative from many goroutines", (*checker).derivativeConcurrent},
+	{"masked derivative", (*checker).masked},
+	{"memory of the derivative", (*checker).memory},
+}

@@ -1,0 +1,72 @@
+package prox
+
+import (
+	"fmt"
+	"math"
+
+	"surepipe/array"
+)
+
+// weightedL1 is r(b) = sum_j w_j |b_j|, lambda folded into the weights.
+type weightedL1 struct {
+	w     array.Batch
+	wHost []float64
+}
+
+// NewWeightedL1 returns r(b) = lambda sum_j w_j |b_j| on vectors of length
+// len(w), with
+//
+//	prox_{t r}(v)_j = sign(v_j) max(|v_j| - t lambda w_j, 0),
+//	J = diag(1 where |v_j| > t lambda w_j or lambda w_j = 0, else 0).
+//
+// An entry of weight 0 is not penalized, whatever lambda; one of weight +Inf is
+// held at 0, unless lambda = 0. The weights are copied to dev. A negative or NaN
+// weight is an error. It panics if lambda is negative or NaN. The result is a
+// [Releaser].
+func NewWeightedL1(dev array.Device, lambda float64, w []float64) (Prox, error) {
+	checkLambda("the weighted l1 penalty's lambda", lambda)
+	if len(w) == 0 {
+		return nil, fmt.Errorf("prox: weighted l1: no weights")
+	}
+	scaled := make([]float64, len(w))
+	for j, x := range w {
+		if !(x >= 0) {
+			return nil, fmt.Errorf("prox: weighted l1: weight %d is %v, want >= 0", j, x)
+		}
+		scaled[j] = times(lambda, x)
+	}
+	b := dev.Alloc(1, len(w))
+	dev.Upload(b, scaled)
+	if err := dev.Err(); err != nil {
+		b.Free()
+		return nil, fmt.Errorf("prox: weighted l1: %w", err)
+	}
+	return &weightedL1{b, scaled}, nil
+}
+
+func (p *weightedL1) Dim() int { return len(p.wHost) }
+func (p *weightedL1) Release() { p.w.Free() }
+
+func (p *weightedL1) Eval(dst, v array.Batch, t float64) error {
+	checkEval("weighted l1", p.Dim(), dst, v, t)
+	dst.Device().Soft(dst, v, p.w, t)
+	return nil
+}
+
+func (p *weightedL1) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+	checkLinearize("weighted l1", p.Dim(), dst, v, t)
+	dev := v.Device()
+	mask := dev.Alloc(1, v.N())
+	dev.SoftMask(mask, v, p.w, t)
+	dev.Soft(dst, v, p.w, t)
+	return diagonal{mask}, nil
+}
+
+func (p *weightedL1) Value(b array.Batch) float64 {
+	checkValue("weighted l1", p.Dim(), b)
+	s := 0.0
+	for j, x := range onHost(b) {
+		s += times(p.wHost[j], math.Abs(x))
+	}
+	return s
+}
