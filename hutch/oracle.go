@@ -1,0 +1,40 @@
+package hutch
+
+import (
+	"context"
+
+	"surepipe/array"
+)
+
+// Oracle sets dst_i = M v_i for every vector of the batch, where M is a d x d
+// matrix. dst and v are k x d, on one device, and do not overlap; v must not be
+// changed. What dst_i is must not depend on k nor on the other vectors.
+type Oracle func(ctx context.Context, dst, v array.Batch) error
+
+// Apply calls the oracle, unless ctx is done, and reports a fault of the device
+// as an error.
+//
+// The one operation of a device whose bits depend on the size of a batch is a
+// matrix product with a single vector, so Apply hands a single vector to the
+// oracle as two equal ones. Batches of one cost as much as batches of two.
+func (m Oracle) Apply(ctx context.Context, dst, v array.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	dev := v.Device()
+	if v.K() == 1 {
+		pair, image := dev.Alloc(2, v.N()), dev.Alloc(2, v.N())
+		defer pair.Free()
+		defer image.Free()
+		dev.Copy(pair, v)
+		if err := m(ctx, image, pair); err != nil {
+			return err
+		}
+		dev.Copy(dst, image.Rows(0, 1))
+		return dev.Err()
+	}
+	if err := m(ctx, dst, v); err != nil {
+		return err
+	}
+	return dev.Err()
+}

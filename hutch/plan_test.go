@@ -1,0 +1,62 @@
+package hutch
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestNewPlanLaysOutTheQueries(t *testing.T) {
+	for _, c := range []struct {
+		estimator  string
+		queries, d int
+		want       Plan
+	}{
+		{HutchPP, 102, 103, Plan{Estimator: HutchPP, Dim: 103, Sketch: 34, Residual: 34}},
+		{HutchPP, 6, 1000, Plan{Estimator: HutchPP, Dim: 1000, Sketch: 2, Residual: 2}},
+		{HutchPP, 102, 102, Plan{Estimator: Exact, Dim: 102, Exact: true}},
+		{Hutchinson, 100, 101, Plan{Estimator: Hutchinson, Dim: 101, Residual: 100}},
+		{Hutchinson, 100, 7, Plan{Estimator: Exact, Dim: 7, Exact: true}},
+		{Exact, 0, 5000, Plan{Estimator: Exact, Dim: 5000, Exact: true}},
+		{Exact, 100, 5000, Plan{Estimator: Exact, Dim: 5000, Exact: true}},
+	} {
+		got, err := NewPlan(c.estimator, c.queries, c.d)
+		if err != nil || got != c.want {
+			t.Errorf("NewPlan(%q, %d, %d) = %+v, %v, want %+v", c.estimator, c.queries, c.d, got, err, c.want)
+		}
+	}
+}
+
+func TestNewPlanErrorsNameTheArgumentAndTheRule(t *testing.T) {
+	const three = "hutch++ takes a multiple of 3 (it has three phases of equal size)"
+	for _, c := range []struct {
+		estimator  string
+		queries, d int
+		argument   string
+		text       string
+	}{
+		{HutchPP, 100, 1000, "queries", "queries 100: " + three + ", such as 99 or 102"},
+		{HutchPP, 100, 10, "queries", "queries 100: " + three + ", such as 99 or 102"},
+		{HutchPP, 7, 1000, "queries", "queries 7: " + three + ", such as 6 or 9"},
+		{HutchPP, 3, 1000, "queries", "queries 3: " + three + ", at least 6"},
+		{HutchPP, 0, 1000, "queries", "queries 0: " + three + ", at least 6"},
+		{HutchPP, -3, 1000, "queries", "queries -3: " + three + ", at least 6"},
+		{Hutchinson, 1, 1000, "queries", "queries 1: hutchinson takes 2 or more: fewer have no standard error"},
+		{"xtrace", 102, 1000, "estimator", `estimator "xtrace": expected hutch++, hutchinson or exact`},
+		{"", 102, 1000, "estimator", `estimator "": expected hutch++, hutchinson or exact`},
+		{HutchPP, 102, 0, "dimension", "dimension 0: a matrix has at least one row"},
+	} {
+		_, err := NewPlan(c.estimator, c.queries, c.d)
+		var refused *PlanError
+		if !errors.As(err, &refused) || refused.Argument != c.argument || err.Error() != c.text {
+			t.Errorf("NewPlan(%q, %d, %d): error %q, want %q", c.estimator, c.queries, c.d, err, c.text)
+		}
+	}
+}
+
+func TestEveryListedEstimatorHasAPlan(t *testing.T) {
+	for _, name := range Estimators() {
+		if p, err := NewPlan(name, DefaultQueries, 1000); err != nil || p.Estimator != name {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package hutch
+
+import (
+	"context"
+	"fmt"
+
+	"surepipe/array"
+)
+
+// DefaultBatch is the number of vectors an oracle is given at a time when
+// [Options] does not say.
+const DefaultBatch = 34
+
+// Options are the parts of a trace estimate that do not change what is
+// estimated. The zero value is ready to use.
+type Options struct {
+	// Seed and Sample choose the probes, see [Rademacher].
+	Seed, Sample uint64
+	// Batch is the largest number of vectors the oracle is given at a time;
+	// 0 stands for DefaultBatch. The result does not depend on it.
+	Batch int
+}
+
+// Trace estimates tr M by the plan, with all vectors on dev. While the oracle
+// works Trace holds at most 2 plan.Sketch + 2 opts.Batch vectors, in between
+// 5 plan.Sketch; when it returns it has freed all it took. An error of the
+// oracle, or of ctx when that is done, comes back wrapped with the phase and the
+// vectors it happened at.
+func Trace(ctx context.Context, dev array.Device, plan Plan, oracle Oracle, opts Options) (Estimate, error) {
+	if opts.Batch <= 0 {
+		opts.Batch = DefaultBatch
+	}
+	e := estimation{ctx, dev, plan, oracle, opts}
+	q := dev.Alloc(plan.Sketch, plan.Dim)
+	defer q.Free()
+	rank, err := e.basis(q)
+	if err != nil {
+		return Estimate{}, err
+	}
+	tally := NewTally(plan, rank, opts.Seed)
+	if err := e.projected(tally, q.Rows(0, rank)); err != nil {
+		return Estimate{}, err
+	}
+	if err := e.residual(tally, q.Rows(0, rank)); err != nil {
+		return Estimate{}, err
+	}
+	if err := dev.Sync(); err != nil {
+		return Estimate{}, fmt.Errorf("hutch: %w", err)
+	}
+	return tally.Estimate()
+}
+
+// estimation is one call of Trace.
+type estimation struct {
+	ctx    context.Context
+	dev    array.Device
+	plan   Plan
+	oracle Oracle
+	opts   Options
+}
+
+// basis sketches M and fills q with an orthonormal basis of the sketch.
+func (e estimation) basis(q array.Batch) (rank int, err error) {
+	if e.plan.Sketch == 0 {
+		return 0, nil
+	}
+	y := e.dev.Alloc(e.plan.Sketch, e.plan.Dim)
+	defer y.Free()
+	err = e.inBatches("sketch", e.plan.Sketch, func(first int, s, _ array.Batch) error {
+		Rademacher(s, e.opts.Seed, e.opts.Sample, first)
+		return e.oracle.Apply(e.ctx, y.Rows(first, first+s.K()), s)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return Orthonormalize(q, y)
+}
+
+// projected applies M to the basis: q's vectors, or the unit vectors.
+func (e estimation) projected(tally *Tally, q array.Batch) error {
+	return e.inBatches("projected", tally.Projected(), func(first int, v, mv array.Batch) error {
+		if e.plan.Exact {
+			UnitVectors(v, first)
+		} else {
+			v = q.Rows(first, first+v.K())
+		}
+		if err := e.oracle.Apply(e.ctx, mv, v); err != nil {
+			return err
+		}
+		tally.AddProjected(first, v, mv)
+		return nil
+	})
+}
+
+// residual applies M to fresh probes deflated by q.
+func (e estimation) residual(tally *Tally, q array.Batch) error {
+	return e.inBatches("residual", e.plan.Residual, func(first int, x, mx array.Batch) error {
+		Rademacher(x, e.opts.Seed, e.opts.Sample, e.plan.Sketch+first)
+		Deflate(x, x, q)
+		if err := e.oracle.Apply(e.ctx, mx, x); err != nil {
+			return err
+		}
+		tally.AddResidual(first, x, mx)
+		return nil
+	})
+}
+
+// inBatches calls step for n vectors, at most opts.Batch at a time, with two
+// batches to work in.
+func (e estimation) inBatches(phase string, n int, step func(first int, v, mv array.Batch) error) error {
+	k := min(n, e.opts.Batch)
+	v, mv := e.dev.Alloc(k, e.plan.Dim), e.dev.Alloc(k, e.plan.Dim)
+	defer v.Free()
+	defer mv.Free()
+	for first := 0; first < n; first += k {
+		m := min(k, n-first)
+		if err := step(first, v.Rows(0, m), mv.Rows(0, m)); err != nil {
+			return fmt.Errorf("hutch: %s vectors %d to %d: %w", phase, first, first+m-1, err)
+		}
+	}
+	return nil
+}
