@@ -1,0 +1,101 @@
+package vjp
+
+import (
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+)
+
+// level is a stretch of the tape in which the reverse sweep reaches few
+// coordinates. A diagonal prox derivative J_k is zero outside its support S_k,
+// and a method that looks back l steps hands the adjoint of iteration k on to
+// J_{k-1}, ..., J_{k-l} only. So from iteration k up, every coordinate outside
+//
+//	U(k) = S_{k-l} ∪ S_{k-l+1} ∪ ... ∪ S_last
+//
+// is multiplied by zero before it matters, and A may be replaced by its columns
+// in U(k), with the same result but for the order of sums.
+type level struct {
+	from int         // the first iteration that the level serves
+	n    int         // |U(from)|
+	idx  array.Index // U(from)
+	op   linops.Restricted
+}
+
+// minActive is the size of p below which full products cost too little to
+// bother.
+const minActive = 64
+
+// newLevels returns the levels of a tape, the smallest last: U(k) grows as the
+// sweep goes back, for supports shrink as iterations settle, and each level is at
+// most half the one before it, the first at most half of the whole. That bounds
+// their columns, taken together, by those of A. There is none where the operator or a
+// derivative lacks the structure or the columns do not fit in room bytes.
+func newLevels(p Problem, records []prox.Derivative, lookback int, room int64) []level {
+	restrictor, ok := p.A.(linops.Restrictor)
+	d, dim := p.A.Dims()
+	if !ok || lookback < 0 || dim < minActive {
+		return nil
+	}
+	// reach[i] is the largest k with i in U(k), -1 if there is none; count[k] is
+	// |U(k)|.
+	last := len(records) - 1
+	reach := make([]int, dim)
+	for i := range reach {
+		reach[i] = -1
+	}
+	diagonal := make([]float64, dim)
+	for k, j := range records {
+		masked, ok := j.(prox.Masked)
+		if !ok {
+			return nil
+		}
+		p.Device.Download(diagonal, masked.Diagonal())
+		for i, v := range diagonal {
+			if v != 0 {
+				reach[i] = min(k+lookback, last)
+			}
+		}
+	}
+	count := make([]int, last+2)
+	for _, k := range reach {
+		if k >= 0 {
+			count[k]++
+		}
+	}
+	for k := last - 1; k >= 0; k-- {
+		count[k] += count[k+1]
+	}
+	var levels []level
+	from := 0
+	for limit := dim / 2; limit > 0; limit /= 2 {
+		for from <= last && count[from] > limit {
+			from++
+		}
+		if from > last {
+			break
+		}
+		if n := len(levels); n > 0 && levels[n-1].from == from {
+			continue
+		}
+		size := 8 * int64(d) * int64(count[from])
+		if size > room {
+			continue
+		}
+		room -= size
+		set := make([]int, 0, count[from])
+		for i, k := range reach {
+			if k >= from {
+				set = append(set, i)
+			}
+		}
+		levels = append(levels, level{from, len(set), p.Device.NewIndex(set), restrictor.Restrict(set)})
+	}
+	return levels
+}
+
+// release frees the level's columns.
+func (l *level) release() {
+	l.idx.Free()
+	l.op.Release()
+}

@@ -1,0 +1,163 @@
+package vjp
+
+import (
+	"context"
+	"math"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+)
+
+// admm is the alternating direction method of multipliers (Boyd et al. 2011) in
+// scaled form,
+//
+//	b_{k+1} = prox_{eta r}(z_k - u_k)
+//	z_{k+1} = (eta A*A + I)^{-1} (b_{k+1} + u_k + eta A* y)
+//	u_{k+1} = u_k + b_{k+1} - z_{k+1},
+//
+// with state (z_k, u_k). Its estimate is b, the prox's output, whose zeros and
+// rank are exact. (z_k - z_{k+1})/eta + A*A (b_{k+1} - z_{k+1}) is a subgradient
+// of the objective at b_{k+1}; the triangle inequality on its norm is the
+// optimality measure.
+//
+// eta is balanced by relative residuals (Wohlberg 2017): when
+// ||b - z|| / max(||b||, ||z||) and ||z_{k+1} - z_k|| / ||u|| differ by more than
+// balanceRatio it is scaled by a power of two towards equality, and u with it,
+// which keeps u/eta, the multiplier, as it was. Changes grow rarer and end, so that
+// convergence is that of a constant eta.
+//
+// In reverse, with (zeta, upsilon) the adjoint of (z_{k+1}, u_{k+1}), beta the
+// estimate's own adjoint (at the last iteration only) and S the inverse above:
+//
+//	s = S (zeta - upsilon),   y += eta A s,   w = J_k (upsilon + s + beta)
+//	zeta <- w,   upsilon <- upsilon + s - w.
+type admm struct {
+	p      Problem
+	o      Options
+	normal *linops.Normal
+	norm2  float64
+	eta    float64
+}
+
+// Balancing: at most a factor of maxBalance at a time, after iterations 2, 4, ...
+// whose spacing doubles, none past balanceUntil.
+const (
+	balanceRatio = 4
+	maxBalance   = 32
+	balanceUntil = 400
+)
+
+func newADMM(ctx context.Context, p Problem, o Options) (Solver, error) {
+	n, err := linops.Norm2(ctx, p.Device, p.A, linops.NormOptions{})
+	if err != nil {
+		return nil, err
+	}
+	s := &admm{p: p, o: o, normal: linops.NewNormal(p.Device, p.A), norm2: n.Upper(), eta: 1}
+	if s.norm2 > 0 {
+		s.eta = 1 / s.norm2
+	}
+	return s, nil
+}
+
+// Name is "admm".
+func (s *admm) Name() string { return s.name() }
+
+// Release frees the factorizations of the z-step.
+func (s *admm) Release() { s.normal.Release() }
+
+// Solve iterates to a solution at y.
+func (s *admm) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
+	return solve(ctx, s, y, s.o)
+}
+
+func (s *admm) name() string        { return "admm" }
+func (s *admm) problem() Problem    { return s.p }
+func (s *admm) width() int          { return 2 }
+func (s *admm) lookback() int       { return -1 }
+func (s *admm) start() coefficients { return coefficients{eta: s.eta} }
+
+func (s *admm) step(ctx context.Context, w *work, record bool) (prox.Derivative, error) {
+	dev := s.p.Device
+	z, u := w.state.Rows(0, 1), w.state.Rows(1, 2)
+	dev.Lin(w.t, 1, z, -1, u)
+	j, err := apply(s.p.R, w.b, w.t, w.c.eta, record)
+	if err != nil {
+		return nil, err
+	}
+	dev.Lin(u, 1, u, 1, w.b)
+	dev.Lin(w.t, 1, u, w.c.eta, w.aty)
+	if err := s.normal.Solve(ctx, w.s, w.t, w.c.eta); err != nil {
+		if j != nil {
+			j.Release()
+		}
+		return nil, err
+	}
+	dev.Lin(u, 1, u, -1, w.s)
+	dev.Lin(w.t, 1, z, -1, w.s) // z_k - z_{k+1}
+	dev.Copy(z, w.s)
+	dev.Lin(w.s, 1, w.b, -1, z) // b_{k+1} - z_{k+1}
+	return j, nil
+}
+
+func (s *admm) measure(w *work) (float64, coefficients) {
+	primal, dual := norm(w.s), norm(w.t)
+	next := coefficients{eta: w.c.eta}
+	if f := s.balance(w, primal, dual); f != 1 {
+		w.c.rescale = f
+		next.eta *= f
+		u := w.state.Rows(1, 2)
+		s.p.Device.Lin(u, f, u, 0, array.Batch{})
+	}
+	return dual/w.c.eta + s.norm2*primal, next
+}
+
+// balance returns the factor by which eta should change.
+func (s *admm) balance(w *work, primal, dual float64) float64 {
+	w.since++
+	if k := w.iteration + 1; w.since < max(2, k/4) || k > balanceUntil {
+		return 1
+	}
+	r := primal / math.Max(norm(w.b), norm(w.state.Rows(0, 1)))
+	d := dual / norm(w.state.Rows(1, 2))
+	ratio := d / r // > 1: the multiplier moves too fast, eta is too small
+	if math.IsNaN(ratio) || math.IsInf(ratio, 0) || ratio == 0 {
+		return 1
+	}
+	if ratio < balanceRatio && ratio > 1.0/balanceRatio {
+		return 1
+	}
+	w.since = 0
+	f := math.Exp2(math.Round(math.Log2(math.Sqrt(ratio))))
+	return math.Max(1.0/maxBalance, math.Min(maxBalance, f))
+}
+
+func (s *admm) reverse(ctx context.Context, dst array.Batch, a *adjoint, c coefficients, j prox.Derivative, k int) error {
+	dev := s.p.Device
+	zeta, upsilon := a.s[0], a.s[1]
+	if a.last {
+		// zeta = upsilon = 0: all comes through the estimate.
+		if k == 0 {
+			return nil
+		}
+		a.apply(j, zeta, a.seed)
+		dev.Lin(upsilon, -1, zeta, 0, array.Batch{})
+		return nil
+	}
+	if f := c.rescale; f != 0 && f != 1 {
+		dev.Lin(upsilon, f, upsilon, 0, array.Batch{})
+	}
+	dev.Lin(a.scratch, 1, zeta, -1, upsilon)
+	if err := s.normal.Solve(ctx, a.scratch, a.scratch, c.eta); err != nil {
+		return err
+	}
+	a.op.Forward(a.q, a.scratch)
+	dev.Lin(dst, 1, dst, c.eta, a.q)
+	if k == 0 {
+		return nil
+	}
+	dev.Lin(upsilon, 1, upsilon, 1, a.scratch)
+	a.apply(j, zeta, upsilon)
+	dev.Lin(upsilon, 1, upsilon, -1, zeta)
+	return nil
+}

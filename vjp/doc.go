@@ -1,0 +1,31 @@
+// Package vjp solves the convex program behind an estimator and differentiates
+// the solution,
+//
+//	b(y) = argmin_b  1/2 ||A b - y||^2 + r(b),    mu_hat(y) = A b(y),
+//
+// through three oracles: b -> A b, z -> A* z, and v -> prox_{t r}(v) with its
+// derivative. A [Solver] gives a [Solution]; the solution's [Linearization]
+// applies the Jacobian D mu_hat(y), which is never formed, to a batch of probes
+// in one sweep. D mu_hat is symmetric with eigenvalues in [0, 1], so that
+// the vector-Jacobian product serves as the Jacobian-vector product too.
+//
+// # Solvers
+//
+//	direct  r(b) = c/2 ||b||^2 in closed form, by one singular value decomposition of A
+//	ista    proximal gradient steps of length 1/||A||^2
+//	fista   the same with momentum and adaptive restart
+//	admm    alternating directions, the step length balanced by the residuals
+//
+// All but direct stop on the same measure of optimality, free of all scales: an
+// upper bound of the distance from 0 to the objective's subdifferential at b,
+// divided by ||A* y||.
+//
+// # Unrolled derivatives
+//
+// The iterations are recorded as a tape of prox derivatives and differentiated
+// in reverse (Nobel, Candes and Boyd, section II). The result is the
+// derivative of the iterate that the solver stopped at; step sizes, restarts
+// and balancing are held constant in it. Where the tape would outgrow its budget it is
+// checkpointed. Where the derivatives are sparse and the operator can confine
+// itself to columns, the sweep reads only those that it can reach.
+package vjp

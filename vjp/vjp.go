@@ -1,0 +1,207 @@
+package vjp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+)
+
+// Problem is the convex program whose solution map is differentiated:
+//
+//	b(y) = argmin_b  1/2 ||A b - y||^2 + r(b),    mu_hat(y) = A b(y).
+type Problem struct {
+	// A is the operator, d x p.
+	A linops.Operator
+	// R is the regularizer r on R^p.
+	R prox.Prox
+	// Device is where A and R keep their data and where all work is done.
+	Device array.Device
+}
+
+// Solver computes b(y) and its derivative. It keeps what does not depend on y
+// (the operator's norm, factorizations) and is safe for concurrent use.
+type Solver interface {
+	// Name is the algorithm's name: "direct", "ista", "fista" or "admm".
+	Name() string
+	// Solve computes the solution at y, a batch of one vector of length d. A
+	// solve that runs out of iterations is not an error: the Solution says that
+	// it did not converge. The caller releases the Solution.
+	Solve(ctx context.Context, y array.Batch) (*Solution, error)
+	// Release frees what the solver keeps on the device.
+	Release()
+}
+
+// Solution is the outcome of one solve.
+type Solution struct {
+	// B is b(y), a batch of one vector of length p.
+	B array.Batch
+	// MuHat is A b(y), a batch of one vector of length d.
+	MuHat array.Batch
+	// Convergence records how the solve went.
+	Convergence
+	// Linearization is the derivative of y -> mu_hat(y) at this y; nil when the
+	// solver was asked for none.
+	Linearization Linearization
+}
+
+// Release frees the solution and its linearization.
+func (s *Solution) Release() {
+	s.B.Free()
+	s.MuHat.Free()
+	if s.Linearization != nil {
+		s.Linearization.Release()
+	}
+}
+
+// Convergence records how a solve went.
+type Convergence struct {
+	// Iterations is the number of iterations done.
+	Iterations int
+	// Optimality is an upper bound on dist(0, ∂F(b)) / ||A* y||, where F is the
+	// objective: 0 at a solution, 1 at the size of b = 0, and free of the scales
+	// of A, y and b.
+	Optimality float64
+	// Converged reports Optimality <= Options.Tol.
+	Converged bool
+}
+
+// Linearization is the derivative of y -> mu_hat(y) at one y: a symmetric
+// positive semidefinite matrix with eigenvalues in [0, 1]. It is immutable,
+// shared by all goroutines and resident on the device until it is released.
+type Linearization interface {
+	// VJP sets dst_i = (D mu_hat)* v_i for every probe of the batch in one
+	// sweep; both are k x d and must not overlap. In batches of two or more the
+	// bits of dst_i depend on v_i alone; a lone probe may take another route
+	// through array.Device.Gemm (hutch.Oracle.Apply sees to that).
+	VJP(ctx context.Context, dst, v array.Batch) error
+	// Kind is how the derivative is obtained: "unrolled" or "direct".
+	Kind() string
+	// Bytes is the device memory that the linearization holds.
+	Bytes() int64
+	// ProbeBytes is the working memory that VJP takes for each probe of a batch.
+	ProbeBytes() int64
+	// Release frees the memory that the linearization holds.
+	Release()
+}
+
+// Derivative says how a solver differentiates.
+type Derivative string
+
+// The derivatives a solver offers.
+const (
+	// Auto is the best that the solver has: "direct" for the direct solver,
+	// else "unrolled".
+	Auto Derivative = "auto"
+	// Unrolled is the tape of the iterations differentiated in reverse: the
+	// derivative of the iterate that the solver stopped at, converged or not.
+	Unrolled Derivative = "unrolled"
+	// None keeps no derivative: Solution.Linearization is nil.
+	None Derivative = "none"
+)
+
+// Options are a solver's settings. The zero value of a field asks for the
+// default.
+type Options struct {
+	// Tol is the optimality (see Convergence) at which the solver stops,
+	// default 1e-8.
+	Tol float64
+	// MaxIter bounds the iterations, default 10000.
+	MaxIter int
+	// Derivative says how to differentiate, default Auto.
+	Derivative Derivative
+	// Memory is the number of bytes that a linearization may hold, default 1 GiB.
+	// A longer tape is checkpointed: parts of it are computed again in the
+	// reverse sweep, with the same result to the last bit.
+	Memory int64
+}
+
+// Defaults of Options.
+const (
+	DefaultTol     = 1e-8
+	DefaultMaxIter = 10000
+	DefaultMemory  = 1 << 30
+)
+
+func (o Options) withDefaults() Options {
+	if o.Tol == 0 {
+		o.Tol = DefaultTol
+	}
+	if o.MaxIter == 0 {
+		o.MaxIter = DefaultMaxIter
+	}
+	if o.Derivative == "" {
+		o.Derivative = Auto
+	}
+	if o.Memory == 0 {
+		o.Memory = DefaultMemory
+	}
+	return o
+}
+
+func (o Options) check() error {
+	switch {
+	case !(o.Tol > 0) || math.IsInf(o.Tol, 0):
+		return fmt.Errorf("vjp: tolerance %g, expected a positive number", o.Tol)
+	case o.MaxIter < 1:
+		return fmt.Errorf("vjp: %d iterations at most, expected at least 1", o.MaxIter)
+	case o.Memory < 1:
+		return fmt.Errorf("vjp: a memory budget of %d bytes, expected a positive number", o.Memory)
+	case o.Derivative != Auto && o.Derivative != Unrolled && o.Derivative != None:
+		return fmt.Errorf("vjp: derivative %q, expected one of %s, %s", o.Derivative, Auto, Unrolled)
+	}
+	return nil
+}
+
+// Solvers lists the names that NewSolver takes.
+func Solvers() []string { return []string{"direct", "ista", "fista", "admm"} }
+
+// NewSolver returns the solver of the given name for the problem. The context
+// bounds the work done once for all y: the estimate of the operator's norm or
+// a factorization.
+func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if _, dim := p.A.Dims(); p.R.Dim() != 0 && p.R.Dim() != dim {
+		return nil, fmt.Errorf("vjp: a regularizer on R^%d for an operator on R^%d", p.R.Dim(), dim)
+	}
+	switch name {
+	case "direct":
+		if o.Derivative == Unrolled {
+			return nil, fmt.Errorf("vjp: the direct solver has no iterations to unroll; choose another solver or derivative")
+		}
+		return newDirect(ctx, p, o)
+	case "ista":
+		return newProximalGradient(ctx, p, o, false)
+	case "fista":
+		return newProximalGradient(ctx, p, o, true)
+	case "admm":
+		return newADMM(ctx, p, o)
+	}
+	return nil, fmt.Errorf("vjp: solver %q, expected one of %s", name, strings.Join(Solvers(), ", "))
+}
+
+// norm is the Euclidean norm of a batch of one vector.
+func norm(x array.Batch) float64 {
+	var out [1]float64
+	x.Device().Dot(out[:], x, x)
+	return math.Sqrt(out[0])
+}
+
+func checkY(p Problem, y array.Batch) error {
+	if d, _ := p.A.Dims(); y.K() != 1 || y.N() != d {
+		panic(fmt.Sprintf("vjp: y of shape %s for an operator with d = %d", y, d))
+	}
+	var largest [1]float64
+	y.Device().MaxAbs(largest[:], y)
+	if math.IsNaN(largest[0]) || math.IsInf(largest[0], 0) {
+		return fmt.Errorf("vjp: y holds NaN or Inf")
+	}
+	return y.Device().Err()
+}

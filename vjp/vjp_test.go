@@ -1,0 +1,204 @@
+package vjp_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/vjp"
+)
+
+// A fixture is a small problem of one kind.
+type fixture struct {
+	name    string
+	problem vjp.Problem
+	y       []float64
+	solvers []string
+}
+
+func gaussian(rng *rand.Rand, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	return x
+}
+
+func scaled(a float64, x []float64) []float64 {
+	for i := range x {
+		x[i] *= a
+	}
+	return x
+}
+
+// fixtures are well-posed problems: the solution is a smooth function of y
+// around the y given.
+func fixtures(dev array.Device) []fixture {
+	rng := rand.New(rand.NewPCG(7, 11))
+	iterative := []string{"ista", "fista", "admm"}
+	x := func(d, p int) *linops.Dense {
+		return linops.NewDense(dev, mat.NewDense(d, p, gaussian(rng, d*p)))
+	}
+	var fs []fixture
+	add := func(name string, a linops.Operator, r prox.Prox, scale float64, solvers ...string) {
+		d, _ := a.Dims()
+		fs = append(fs, fixture{name, vjp.Problem{A: a, R: r, Device: dev}, scaled(scale, gaussian(rng, d)), solvers})
+	}
+	add("ols", x(12, 5), prox.Zero(), 1, "direct", "ista", "fista", "admm")
+	add("ridge tall", x(12, 5), prox.NewSquaredL2(0.7), 1, "direct", "ista", "fista", "admm")
+	add("ridge wide", x(5, 12), prox.NewSquaredL2(0.7), 1, "direct", "ista", "fista", "admm")
+	add("lasso tall", x(14, 6), prox.NewL1(1.5), 2, iterative...)
+	add("lasso wide", x(8, 16), prox.NewL1(2), 2, iterative...)
+	add("elastic net", x(8, 16), prox.NewElasticNet(1, 0.5), 2, iterative...)
+	add("nonnegative", x(10, 6), prox.NonNegative(), 2, iterative...)
+	add("norm", x(10, 6), prox.NewL2(0.5), 2, iterative...)
+	group, err := prox.NewGroupL2(dev, 12, 1.2, [][]int{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {9, 10, 11}}, nil)
+	if err != nil {
+		panic(err)
+	}
+	add("group lasso", x(9, 12), group, 2, iterative...)
+	add("svt", linops.Identity(30), prox.NewNuclear(array.Shape{Rows: 6, Cols: 5}, 2), 2, iterative...)
+	var observed []int
+	for i := range 63 {
+		if i%4 != 1 {
+			observed = append(observed, i)
+		}
+	}
+	for _, s := range []array.Shape{{Rows: 9, Cols: 7}, {Rows: 7, Cols: 9}} {
+		sel, err := linops.NewSelection(dev, 63, observed)
+		if err != nil {
+			panic(err)
+		}
+		add(fmt.Sprintf("matrix completion %dx%d", s.Rows, s.Cols), sel, prox.NewNuclear(s, 2.5), 2, iterative...)
+	}
+	add("robust pca", linops.HStack(linops.Identity(40), linops.Identity(40)),
+		prox.NewSeparable(prox.Block{Prox: prox.NewNuclear(array.Shape{Rows: 8, Cols: 5}, 4), N: 40}, prox.Block{Prox: prox.NewL1(2), N: 40}), 2.5, iterative...)
+	return fs
+}
+
+// tight is the tolerance of solves that stand for the exact estimator.
+var tight = vjp.Options{Tol: 1e-12, MaxIter: 400000}
+
+func muHat(t *testing.T, s vjp.Solver, dev array.Device, y []float64) []float64 {
+	t.Helper()
+	sol := solve(t, s, dev, y)
+	defer sol.Release()
+	return sol.MuHat.ToHost()
+}
+
+func solve(t *testing.T, s vjp.Solver, dev array.Device, y []float64) *vjp.Solution {
+	t.Helper()
+	b := dev.Alloc(1, len(y))
+	defer b.Free()
+	dev.Upload(b, y)
+	sol, err := s.Solve(context.Background(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !sol.Converged {
+		t.Fatalf("not converged: %+v", sol.Convergence)
+	}
+	return sol
+}
+
+// jacobian is the d x d matrix whose rows are (D mu_hat)* e_i.
+func jacobian(t *testing.T, l vjp.Linearization, dev array.Device, d int) *mat.Dense {
+	t.Helper()
+	e, out := dev.Alloc(d, d), dev.Alloc(d, d)
+	defer e.Free()
+	defer out.Free()
+	id := make([]float64, d*d)
+	for i := range d {
+		id[i*d+i] = 1
+	}
+	dev.Upload(e, id)
+	if err := l.VJP(context.Background(), out, e); err != nil {
+		t.Fatal(err)
+	}
+	return mat.NewDense(d, d, out.ToHost())
+}
+
+func newSolver(t *testing.T, name string, p vjp.Problem, o vjp.Options) vjp.Solver {
+	t.Helper()
+	s, err := vjp.NewSolver(context.Background(), name, p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Release)
+	return s
+}
+
+// Every solver's VJP is that of the converged estimator: central differences
+// with step h are off by O(h^2) and by the solver's error over h.
+func TestVJPMatchesCentralDifferences(t *testing.T) {
+	dev := array.NewHost()
+	for _, f := range fixtures(dev) {
+		for _, name := range f.solvers {
+			t.Run(f.name+"/"+name, func(t *testing.T) {
+				s := newSolver(t, name, f.problem, tight)
+				plainOptions := tight
+				plainOptions.Derivative = vjp.None
+				plain := newSolver(t, name, f.problem, plainOptions)
+				sol := solve(t, s, dev, f.y)
+				defer sol.Release()
+				d := len(f.y)
+				j := jacobian(t, sol.Linearization, dev, d)
+				const h = 1e-5
+				worst := 0.0
+				for i := range d {
+					y := append([]float64(nil), f.y...)
+					y[i] = f.y[i] + h
+					up := muHat(t, plain, dev, y)
+					y[i] = f.y[i] - h
+					down := muHat(t, plain, dev, y)
+					for k := range d {
+						worst = math.Max(worst, math.Abs((up[k]-down[k])/(2*h)-j.At(k, i)))
+					}
+				}
+				t.Logf("%d iterations, optimality %.1e, worst error %.1e", sol.Iterations, sol.Optimality, worst)
+				if worst > 1e-6 {
+					t.Errorf("Jacobian off by %g", worst)
+				}
+			})
+		}
+	}
+}
+
+// D mu_hat is symmetric with spectrum in [0, 1], whoever computes it.
+func TestJacobianIsSymmetricWithSpectrumInUnitInterval(t *testing.T) {
+	dev := array.NewHost()
+	for _, f := range fixtures(dev) {
+		for _, name := range f.solvers {
+			t.Run(f.name+"/"+name, func(t *testing.T) {
+				sol := solve(t, newSolver(t, name, f.problem, tight), dev, f.y)
+				defer sol.Release()
+				d := len(f.y)
+				j := jacobian(t, sol.Linearization, dev, d)
+				sym := mat.NewSymDense(d, nil)
+				for i := range d {
+					for k := range i + 1 {
+						if a := math.Abs(j.At(i, k) - j.At(k, i)); a > 1e-8 {
+							t.Fatalf("asymmetric by %g at (%d, %d)", a, i, k)
+						}
+						sym.SetSym(i, k, (j.At(i, k)+j.At(k, i))/2)
+					}
+				}
+				var eig mat.EigenSym
+				if !eig.Factorize(sym, false) {
+					t.Fatal("eigenvalues did not converge")
+				}
+				v := eig.Values(nil)
+				if v[0] < -1e-8 || v[d-1] > 1+1e-8 {
+					t.Errorf("spectrum [%g, %g]", v[0], v[d-1])
+				}
+			})
+		}
+	}
+}
