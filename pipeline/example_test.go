@@ -1,0 +1,41 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/pipeline"
+	"surepipe/prox"
+	"surepipe/vjp"
+)
+
+// Two samples through one pipeline: soft thresholding at 1 with unit noise.
+// Every entry above the threshold counts 1 in the divergence.
+func Example() {
+	ctx := context.Background()
+	dev := array.NewHost()
+	problem := vjp.Problem{A: linops.Identity(3), R: prox.NewL1(1), Device: dev}
+	solver, err := vjp.NewSolver(ctx, "ista", problem, vjp.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer solver.Release()
+	p, err := pipeline.New(dev, solver, 3, pipeline.Options{Sigma2: 1, Parallel: 2})
+	if err != nil {
+		panic(err)
+	}
+	ys := func(yield func([]float64, error) bool) {
+		_ = yield([]float64{3, 0.5, 0}, nil) && yield([]float64{2, -2, 5}, nil)
+	}
+	for risk, err := range p.Stream(ctx, ys) {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Printf("sample %d: SURE %.2f, divergence %.0f\n", risk.Index, risk.SURE, risk.Trace.Trace)
+	}
+	// Output:
+	// sample 0: SURE 0.25, divergence 1
+	// sample 1: SURE 6.00, divergence 3
+}

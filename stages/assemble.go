@@ -1,0 +1,97 @@
+package stages
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"surepipe/hutch"
+	"surepipe/vjp"
+)
+
+// Risk is what is known about one sample's estimator at the end: Stein's
+// unbiased risk estimate and what it is made of.
+type Risk struct {
+	// Index is the sample's place in the stream.
+	Index int
+	// SURE = -d sigma2 + Residual + 2 sigma2 Divergence.
+	SURE float64
+	// StdErr estimates the root mean square of SURE - ||mu_hat - mu||^2,
+	//
+	//	sqrt(4 sigma2 Residual + 4 sigma2^2 ||D mu_hat||_F^2 - 2 sigma2^2 d),
+	//
+	// 0 where the radicand, itself an unbiased estimate, is negative
+	// (Bellec and Zhang 2021).
+	StdErr float64
+	// Residual is ||y - mu_hat||^2.
+	Residual float64
+	// Trace is the estimate of the divergence tr(D mu_hat) and of ||D mu_hat||_F^2.
+	Trace hutch.Estimate
+	// Convergence is the solver's record; Derivative how it was differentiated.
+	vjp.Convergence
+	Derivative string
+	// CacheBytes is the device memory that the linearization held.
+	CacheBytes int64
+	// MuHat (length d) and B (length p) are the estimates.
+	MuHat, B []float64
+	// Solve, Divergence and Total are wall-clock times: of the solver, from
+	// there to the last probe, and both.
+	Solve, Divergence, Total time.Duration
+}
+
+// Assemble is the stage that waits for all probes of a job, computes its risk
+// and frees what the job held. It must run as one worker, for it counts each
+// job's probes. progress, if not nil, is told after every batch how many
+// of the job's probes are done.
+func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)) Stage[Probes, Risk] {
+	return func(ctx context.Context, in <-chan Probes, out chan<- Risk) error {
+		done := map[*Job]int{}
+		return each(ctx, in, func(p Probes) error {
+			job := p.Job
+			done[job] += p.Count
+			total := job.tally.Projected() + job.Plan.Residual
+			if progress != nil {
+				progress(job.Index, job.Plan.Sketch+done[job], job.Plan.Sketch+total)
+			}
+			if done[job] < total {
+				return nil
+			}
+			delete(done, job)
+			risk, err := assemble(sigma2, job)
+			jobs.Release(job)
+			if err != nil {
+				return fmt.Errorf("sample %d: %w", job.Index, err)
+			}
+			return send(ctx, out, risk)
+		})
+	}
+}
+
+func assemble(sigma2 float64, job *Job) (Risk, error) {
+	trace, err := job.tally.Estimate()
+	if err != nil {
+		return Risk{}, err
+	}
+	now := time.Now()
+	d := float64(len(job.Y))
+	r := Risk{
+		Index:       job.Index,
+		SURE:        -d*sigma2 + job.Residual + 2*sigma2*trace.Trace,
+		Residual:    job.Residual,
+		Trace:       trace,
+		Convergence: job.Solution.Convergence,
+		Derivative:  job.Solution.Linearization.Kind(),
+		CacheBytes:  job.Solution.Linearization.Bytes(),
+		MuHat:       job.Solution.MuHat.ToHost(),
+		B:           job.Solution.B.ToHost(),
+		Solve:       job.Solved.Sub(job.Begun),
+		Divergence:  now.Sub(job.Solved),
+		Total:       now.Sub(job.Begun),
+	}
+	r.StdErr = math.Sqrt(max(0, 4*sigma2*(r.Residual+sigma2*trace.Frobenius2)-2*sigma2*sigma2*d))
+	if math.IsNaN(r.SURE) || math.IsInf(r.SURE, 0) {
+		return Risk{}, fmt.Errorf("SURE is %g: residual %g, divergence %g", r.SURE, r.Residual, trace.Trace)
+	}
+	return r, job.Solution.MuHat.Device().Sync()
+}

@@ -1,0 +1,19 @@
+// Package stages holds the goroutine stages that a sample y flows through on its
+// way to a risk estimate. Each is a typed function between channels; package
+// pipeline strings them together.
+//
+//	Sample → Solve → Probes → Sketch → Probes → QR → Probes
+//	       → ProjectedTrace → Probes → ResidualTrace → Probes → Assemble → Risk
+//
+// Solve runs the solver and leaves the solution and its linearization in the
+// device-resident solver cache, the Job. From there on batches of probes flow,
+// each naming its job: Sketch computes M S for M = D mu_hat, QR an orthonormal
+// basis Q of it, ProjectedTrace tr(Q* M Q), ResidualTrace the Hutchinson
+// estimate on (I - QQ*) M (I - QQ*), and Assemble adds it all up
+// (Meyer, Musco, Musco and Woodruff 2021). The exact trace is the same chain with
+// the unit vectors for Q, and Hutchinson's estimator the one with an empty Q.
+//
+// Stages differ in speed and several samples are in flight, so that the
+// solver works on one sample while probes of another are swept. Channels hold one
+// value a worker: a slow stage holds up those before it.
+package stages

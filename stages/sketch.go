@@ -1,0 +1,28 @@
+package stages
+
+import (
+	"context"
+	"fmt"
+
+	"surepipe/hutch"
+)
+
+// Sketch is the stage that draws Rademacher vectors s and computes their images
+// M s, batch by batch.
+func Sketch() Stage[Probes, Probes] {
+	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
+		return each(ctx, in, func(p Probes) error {
+			if p.Count > 0 {
+				job := p.Job
+				v := job.sketch.Device().Alloc(p.Count, job.sketch.N())
+				defer v.Free()
+				hutch.Rademacher(v, job.Seed, uint64(job.Index), p.First)
+				image := job.sketch.Rows(p.First, p.First+p.Count)
+				if err := job.oracle().Apply(ctx, image, v); err != nil {
+					return fmt.Errorf("sample %d: %w", job.Index, err)
+				}
+			}
+			return send(ctx, out, p)
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package stages
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"surepipe/array"
+	"surepipe/hutch"
+	"surepipe/vjp"
+)
+
+// Settings are what turns a sample into a job.
+type Settings struct {
+	Device array.Device
+	Plan   hutch.Plan
+	Seed   uint64
+	// Batch is the largest number of probes in one sweep; 0 chooses it so that a
+	// sweep's working memory stays near the linearization's own.
+	Batch int
+	// Workers is how many goroutines each of the three probe stages has.
+	Workers int
+}
+
+// batchBytes is the working memory that all sweeps of a sample together may
+// always have: enough to hide what a sweep costs beside its arithmetic, little
+// enough to stay near the caches.
+const batchBytes = 64 << 20
+
+const (
+	// Above maxBatch probes a sweep gains nothing more.
+	maxBatch = 96
+	// A probe of at least wideProbe bytes is work enough for the device to share
+	// between its processors; phases of narrower ones are shared out between the
+	// workers.
+	wideProbe = 128 << 10
+)
+
+// Solve is the stage that runs the solver on every sample and sends out the
+// probes of the job's sketch; a plan without one sends a single empty batch.
+func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
+	return func(ctx context.Context, in <-chan Sample, out chan<- Probes) error {
+		return each(ctx, in, func(sample Sample) error {
+			job, err := solveOne(ctx, solver, s, sample)
+			if err != nil {
+				return fmt.Errorf("sample %d: %w", sample.Index, err)
+			}
+			jobs.add(job)
+			if job.Plan.Sketch == 0 {
+				return send(ctx, out, Probes{Job: job, Phase: Sketching})
+			}
+			job.sketch = s.Device.Alloc(job.Plan.Sketch, len(sample.Y))
+			return split(job.Plan.Sketch, job.Batch, func(first, n int) error {
+				return send(ctx, out, Probes{Job: job, Phase: Sketching, First: first, Count: n})
+			})
+		})
+	}
+}
+
+func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample) (*Job, error) {
+	begin := time.Now()
+	y := s.Device.Alloc(1, len(sample.Y))
+	defer y.Free()
+	s.Device.Upload(y, sample.Y)
+	sol, err := solver.Solve(ctx, y)
+	if err != nil {
+		return nil, err
+	}
+	job := &Job{Sample: sample, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch}
+	if job.Batch == 0 {
+		job.Batch = chooseBatch(sol.Linearization, s.Plan, s.Workers)
+	}
+	s.Device.Lin(y, 1, y, -1, sol.MuHat)
+	var r [1]float64
+	s.Device.Dot(r[:], y, y)
+	job.Residual = r[0]
+	job.Begun, job.Solved = begin, time.Now()
+	return job, nil
+}
+
+// chooseBatch is the number of probes in a sweep: a whole phase, or a worker's
+// share of it where a probe is little work, and no more than fit in room for the
+// working memory, which is about that of the tape.
+func chooseBatch(l vjp.Linearization, plan hutch.Plan, workers int) int {
+	phase := max(plan.Sketch, plan.Residual)
+	if plan.Exact {
+		phase = plan.Dim
+	}
+	if l.ProbeBytes() < wideProbe {
+		phase = (phase + workers - 1) / workers
+	}
+	// Two stages sweep at the same time, each with all its workers.
+	room := max(batchBytes, l.Bytes()/2) / int64(2*workers)
+	return int(max(min(int64(phase), maxBatch, room/l.ProbeBytes()), 2))
+}

@@ -1,0 +1,177 @@
+package stages
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"surepipe/array"
+	"surepipe/hutch"
+	"surepipe/vjp"
+)
+
+// Stage is a typed function between channels: it receives until in is closed or
+// ctx is done, and sends what it makes of it. It neither closes out nor keeps a
+// value that it has sent. It returns ctx's error when cancelled and the first
+// error of its own work otherwise.
+type Stage[In, Out any] func(ctx context.Context, in <-chan In, out chan<- Out) error
+
+// Start runs workers copies of a stage in the group and returns the channel
+// they send on, which is closed when all have returned. Its buffer holds one
+// value a worker, so that a slow receiver holds the stage up.
+func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in <-chan In, stage Stage[In, Out]) <-chan Out {
+	out := make(chan Out, workers)
+	inner, innerCtx := errgroup.WithContext(ctx)
+	for range workers {
+		inner.Go(func() error { return stage(innerCtx, in, out) })
+	}
+	g.Go(func() error {
+		defer close(out)
+		return inner.Wait()
+	})
+	return out
+}
+
+// each is the common loop of the stages: receive, work, until the input ends or
+// ctx is done.
+func each[In any](ctx context.Context, in <-chan In, work func(In) error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case v, ok := <-in:
+			if !ok {
+				return nil
+			}
+			if err := work(v); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// send gives v to out unless ctx is done first.
+func send[Out any](ctx context.Context, out chan<- Out, v Out) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case out <- v:
+		return nil
+	}
+}
+
+// Sample is one y on its way in.
+type Sample struct {
+	// Index is the sample's place in the stream; with the seed it fixes the
+	// probes.
+	Index int
+	// Y holds the d observations. It is not modified.
+	Y []float64
+}
+
+// Job is a sample whose solution is known and whose trace is being estimated.
+// Its device memory is freed by Jobs, never by a stage that fails.
+type Job struct {
+	Sample
+	// Solution holds the solver cache: solution, iterates, prox derivatives. All
+	// stages share it.
+	Solution *vjp.Solution
+	// Plan says which probes make up the estimate of the trace, Seed which
+	// random numbers.
+	Plan hutch.Plan
+	Seed uint64
+	// Batch is the largest number of probes that travel together.
+	Batch int
+	// Residual is ||y - mu_hat||^2.
+	Residual float64
+	// Begun is when the solver started on the sample, Solved when it finished.
+	Begun, Solved time.Time
+
+	// sketch holds the images M s of the sketch, one a row; Sketch fills it and
+	// QR turns it into the orthonormal basis of its span, the first rank rows of
+	// basis.
+	sketch, basis array.Batch
+	rank          int
+	// tally collects what the probes found, from QR on.
+	tally *hutch.Tally
+}
+
+// oracle is v -> D mu_hat v.
+func (j *Job) oracle() hutch.Oracle { return j.Solution.Linearization.VJP }
+
+// Jobs is the set of jobs whose device memory is held.
+type Jobs struct {
+	mu   sync.Mutex
+	live map[*Job]struct{}
+}
+
+// add notes a new job.
+func (s *Jobs) add(j *Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live == nil {
+		s.live = map[*Job]struct{}{}
+	}
+	s.live[j] = struct{}{}
+}
+
+// Release frees what a job holds. No stage may be using it.
+func (s *Jobs) Release(j *Job) {
+	s.mu.Lock()
+	_, ok := s.live[j]
+	delete(s.live, j)
+	s.mu.Unlock()
+	if ok {
+		j.Solution.Release()
+		j.sketch.Free()
+		j.basis.Free()
+	}
+}
+
+// ReleaseAll frees what all jobs hold, once every stage has returned: those
+// that a cancelled pipeline left behind.
+func (s *Jobs) ReleaseAll() {
+	s.mu.Lock()
+	left := make([]*Job, 0, len(s.live))
+	for j := range s.live {
+		left = append(left, j)
+	}
+	s.mu.Unlock()
+	for _, j := range left {
+		s.Release(j)
+	}
+}
+
+// Phase is what a batch of probes is for.
+type Phase int
+
+// The phases of a trace estimate. Exact traces have a projected phase only, on
+// the unit vectors; Hutchinson's estimator has a residual phase only, with an
+// empty basis Q.
+const (
+	Sketching Phase = iota // V random, MV = M V spans the dominant directions
+	Projected              // V = rows of Q: tr(Q* M Q)
+	Residual               // V random, projected off Q: tr((I - QQ*) M (I - QQ*))
+)
+
+// Probes is a batch of probes of one job, flowing from stage to stage. What is
+// found out about them goes to the job's tally.
+type Probes struct {
+	Job   *Job
+	Phase Phase
+	// First is the batch's first probe, counted within its phase; Count how many
+	// there are.
+	First, Count int
+}
+
+// split calls f for consecutive ranges of at most batch that cover count.
+func split(count, batch int, f func(first, n int) error) error {
+	for first := 0; first < count; first += batch {
+		if err := f(first, min(batch, count-first)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
