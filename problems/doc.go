@@ -1,0 +1,24 @@
+// Package problems holds the named estimators: data in, operator, regularizer
+// and choice of solver out. Each is
+//
+//	mu_hat(y) = A argmin_b  1/2 ||A b - y||^2 + r(b).
+//
+//	name               A                     r(b)                                lambda_max
+//	ols                X                     0                                   -
+//	ridge              X                     lambda/2 ||b||^2                    -
+//	lasso              X                     lambda ||b||_1                      ||X* y||_inf
+//	elastic-net        X                     lambda ||b||_1 + lambda2/2 ||b||^2  ||X* y||_inf
+//	svt                I                     lambda ||B||_*                      sigma_max(y)
+//	matrix-completion  selection of entries  lambda ||B||_*                      sigma_max(A* y)
+//	robust-pca         A(L, S) = L + S       lambda ||L||_* + gamma ||S||_1      sigma_max(y), gamma_max = ||y||_inf
+//
+// lambda_max is the smallest lambda at which the estimate is zero (for robust PCA
+// together with gamma_max). A [Weight] may be given as a multiple of it. A
+// weight computed from the y it is used with makes the estimator depend on y
+// in a way SURE does not see: the estimate of risk is then only approximately
+// unbiased, and [Problem.Relative] says so.
+//
+// The package also draws the data sets of Nobel, Candes and Boyd, "Tractable
+// evaluation of Stein's unbiased risk estimate with convex regularizers"
+// (section III), with weights computed from an independent draw of y.
+package problems

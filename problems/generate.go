@@ -1,0 +1,190 @@
+package problems
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+)
+
+// The noise variance of the paper's data sets.
+const paperSigma2 = 2
+
+// Random streams: each ingredient of a data set draws from its own, so that
+// none depends on how much another drew.
+const (
+	streamDesign uint64 = iota + 1
+	streamFactors
+	streamValues
+	streamPlaces
+	streamNoise
+	streamTuning // the independent y that the weights are computed from: sample -1
+	streamSample // + 1 each for the samples of Sample
+)
+
+func stream(seed, s uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, s)) }
+
+// Sample returns y_i = mu + sqrt(sigma2) eps_i with standard normal eps_i, a pure
+// function of (seed, i). No sample i >= 0 meets the noise of a generated data set
+// of the same seed; sample -1 is that set's independent draw, which the weights are
+// computed from.
+func Sample(mu []float64, sigma2 float64, seed uint64, i int) []float64 {
+	return noisy(mu, sigma2, stream(seed, streamSample+uint64(i)))
+}
+
+func noisy(mu []float64, sigma2 float64, rng *rand.Rand) []float64 {
+	y := make([]float64, len(mu))
+	sigma := math.Sqrt(sigma2)
+	for i, m := range mu {
+		y[i] = m + sigma*rng.NormFloat64()
+	}
+	return y
+}
+
+// finish draws y around mu, and resolves the weights, given as multiples of their
+// maxima, at another, independent y: the estimator is then fixed before y is
+// seen, and SURE exactly unbiased.
+func finish(name string, data Data, seed uint64, hyper Hyper) (Data, error) {
+	sigma2 := float64(paperSigma2)
+	data.Sigma2 = &sigma2
+	data.Y = noisy(data.Mu, sigma2, stream(seed, streamTuning))
+	dev := array.NewHost()
+	defer dev.Close()
+	p, err := New(name, dev, data, hyper)
+	if err != nil {
+		return Data{}, err
+	}
+	defer p.Release()
+	if hyper.Lambda.given {
+		data.Lambda = &p.Lambda
+	}
+	if hyper.Gamma.given {
+		data.Gamma = &p.Gamma
+	}
+	data.Y = noisy(data.Mu, sigma2, stream(seed, streamNoise))
+	return data, nil
+}
+
+// GenerateLasso draws the paper's LASSO data set (section III-A): X with d x p
+// standard normal entries, b with d/20 nonzeros (at least one) of one value such that
+// ||mu||^2 / (||mu||^2 + d sigma2) = 0.8, sigma2 = 2, lambda = 0.1 lambda_max.
+// It serves every regression problem.
+func GenerateLasso(d, p int, seed uint64) (Data, error) {
+	if d < 1 || p < 1 {
+		return Data{}, fmt.Errorf("a design matrix of %d x %d, expected positive dimensions", d, p)
+	}
+	x := make([]float64, d*p)
+	rng := stream(seed, streamDesign)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	nonzeros := min(max(d/20, 1), p)
+	mu := make([]float64, d)
+	norm2 := 0.0
+	for i := range mu {
+		for _, v := range x[i*p:][:nonzeros] {
+			mu[i] += v
+		}
+		norm2 += mu[i] * mu[i]
+	}
+	scale := math.Sqrt(0.8 / 0.2 * float64(d) * paperSigma2 / norm2)
+	for i := range mu {
+		mu[i] *= scale
+	}
+	data := Data{X: mat.NewDense(d, p, x), YShape: []int{d}, Mu: mu}
+	return finish("lasso", data, seed, Hyper{Lambda: OfMax(0.1)})
+}
+
+// GenerateMatrixCompletion draws the paper's matrix completion data set
+// (section III-B): a low-rank m x n matrix, 10% of its entries observed at random
+// without replacement, sigma2 = 2, lambda = 0.25 lambda_max.
+func GenerateMatrixCompletion(m, n int, seed uint64) (Data, error) {
+	low, err := lowRank(m, n, seed)
+	if err != nil {
+		return Data{}, err
+	}
+	d := max(m*n/10, 1)
+	data := Data{Shape: []int{m, n}, YShape: []int{d}, Indices: choose(m*n, d, seed)}
+	for _, c := range data.Indices {
+		data.Mu = append(data.Mu, low[c])
+	}
+	return finish("matrix-completion", data, seed, Hyper{Lambda: OfMax(0.25)})
+}
+
+// GenerateRobustPCA draws the paper's robust PCA data set (section III-C): a
+// low-rank m x n matrix plus max(10, 1e-4 m n) entries uniform in [0, 100],
+// sigma2 = 2, lambda = 0.16 lambda_max, gamma = 0.057 gamma_max.
+func GenerateRobustPCA(m, n int, seed uint64) (Data, error) {
+	mu, err := lowRank(m, n, seed)
+	if err != nil {
+		return Data{}, err
+	}
+	rng := stream(seed, streamValues)
+	for _, c := range choose(m*n, min(max(10, m*n/10000), m*n), seed) {
+		mu[c] += 100 * rng.Float64()
+	}
+	data := Data{YShape: []int{m, n}, Mu: mu}
+	return finish("robust-pca", data, seed, Hyper{Lambda: OfMax(0.16), Gamma: OfMax(0.057)})
+}
+
+// GenerateSVT draws a low-rank m x n matrix like that of matrix completion, all of
+// it observed, sigma2 = 2. lambda is sqrt(sigma2) (sqrt(m) + sqrt(n)), the size
+// of the noise's largest singular value: below it noise would stay, far above it
+// signal would go.
+func GenerateSVT(m, n int, seed uint64) (Data, error) {
+	mu, err := lowRank(m, n, seed)
+	if err != nil {
+		return Data{}, err
+	}
+	lambda := math.Sqrt(paperSigma2) * (math.Sqrt(float64(m)) + math.Sqrt(float64(n)))
+	data := Data{YShape: []int{m, n}, Mu: mu}
+	return finish("svt", data, seed, Hyper{Lambda: Absolute(lambda)})
+}
+
+// lowRank is U diag(s) V* with max(5, 0.02 n) singular values uniform in [0, n]
+// and the leading singular vectors of a matrix uniform in [0, 1].
+func lowRank(m, n int, seed uint64) ([]float64, error) {
+	if m < 1 || n < 1 {
+		return nil, fmt.Errorf("a matrix of %d x %d, expected positive dimensions", m, n)
+	}
+	rng := stream(seed, streamFactors)
+	x := make([]float64, m*n)
+	for i := range x {
+		x[i] = rng.Float64()
+	}
+	var svd mat.SVD
+	if !svd.Factorize(mat.NewDense(m, n, x), mat.SVDThin) {
+		return nil, fmt.Errorf("the singular vectors of a %d x %d matrix did not converge", m, n)
+	}
+	var u, v mat.Dense
+	svd.UTo(&u)
+	svd.VTo(&v)
+	rank := min(max(5, n/50), m, n)
+	left := mat.DenseCopyOf(u.Slice(0, m, 0, rank))
+	for j := range rank {
+		s := float64(n) * rng.Float64()
+		for i := range m {
+			left.Set(i, j, left.At(i, j)*s)
+		}
+	}
+	var low mat.Dense
+	low.Mul(left, v.Slice(0, n, 0, rank).T())
+	return low.RawMatrix().Data, nil
+}
+
+// choose draws k of n places without replacement, in the order drawn.
+func choose(n, k int, seed uint64) []int {
+	rng := stream(seed, streamPlaces)
+	places := make([]int, n)
+	for i := range places {
+		places[i] = i
+	}
+	for i := range k {
+		j := i + rng.IntN(n-i)
+		places[i], places[j] = places[j], places[i]
+	}
+	return places[:k:k]
+}

@@ -1,0 +1,215 @@
+package problems
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/vjp"
+)
+
+// Data is what a problem is made of, as it comes from a file or from memory.
+// The arrays are not modified and must not be modified while a Problem made of
+// them is in use.
+type Data struct {
+	// X is the d x p design matrix of the regression problems.
+	X *mat.Dense
+	// Y holds the observations, row-major where they form a matrix; YShape is
+	// their shape: (d) for regression and completion, (m, n) for svt and robust
+	// PCA. A nil YShape stands for (len(Y)).
+	Y      []float64
+	YShape []int
+	// Indices are the observed entries of matrix completion, as places in the
+	// row-major matrix of shape Shape; Y[i] belongs to Indices[i].
+	Indices []int
+	Shape   []int
+	// Mu is the true mean, shaped as Y, where it is known.
+	Mu []float64
+	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings; nil where it
+	// has none.
+	Sigma2, Lambda, Lambda2, Gamma *float64
+}
+
+// Hyper are the weights of the regularizer. A zero Weight is one not given.
+type Hyper struct {
+	Lambda, Lambda2, Gamma Weight
+}
+
+// Problem is an estimator ready to be solved: an operator, a regularizer, and
+// the solver that suits them.
+type Problem struct {
+	// Name is one of Names.
+	Name string
+	// Operator is A, D x P; Regularizer is r.
+	Operator    linops.Operator
+	Regularizer prox.Prox
+	D, P        int
+	// MuShape and BShape are the shapes of mu_hat and of b for people: b of robust
+	// PCA is two matrices, (2, m, n).
+	MuShape, BShape []int
+	// Lambda, Lambda2 and Gamma are the weights as numbers, NaN where the problem
+	// has no such weight.
+	Lambda, Lambda2, Gamma float64
+	// Relative reports that a weight was a multiple of its maximum at Data.Y: an
+	// estimator that looks at y, for whose risk SURE at the same y is only
+	// approximately unbiased.
+	Relative bool
+	// DefaultSolver is the solver to use where nobody chooses.
+	DefaultSolver string
+
+	dev array.Device
+}
+
+// Solve is the problem as package vjp takes it.
+func (p *Problem) Solve() vjp.Problem {
+	return vjp.Problem{A: p.Operator, R: p.Regularizer, Device: p.dev}
+}
+
+// Release frees what the problem holds on the device.
+func (p *Problem) Release() {
+	if r, ok := p.Operator.(interface{ Release() }); ok {
+		r.Release()
+	}
+}
+
+// A kind is one named problem.
+type kind struct {
+	name string
+	// build makes the problem from checked data. Weights are resolved with
+	// p.weight.
+	build func(p *Problem, data Data, hyper Hyper) error
+}
+
+var kinds = []kind{
+	{"ols", buildOLS},
+	{"ridge", buildRidge},
+	{"lasso", buildLasso},
+	{"elastic-net", buildElasticNet},
+	{"svt", buildSVT},
+	{"matrix-completion", buildMatrixCompletion},
+	{"robust-pca", buildRobustPCA},
+}
+
+// Names lists the problems that New knows.
+func Names() []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	return names
+}
+
+// New builds the named problem on a device. Weights that hyper does not give are
+// the data's own; the data may hold weights that the problem has no use for, but
+// hyper may not. Errors name the array or the weight at fault, what was found and
+// what was expected.
+func New(name string, dev array.Device, data Data, hyper Hyper) (*Problem, error) {
+	for _, k := range kinds {
+		if k.name != name {
+			continue
+		}
+		if data.YShape == nil && data.Y != nil {
+			data.YShape = []int{len(data.Y)}
+		}
+		p := &Problem{Name: name, dev: dev, Lambda: math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN()}
+		err := k.build(p, data, Hyper{hyper.Lambda.or(data.Lambda), hyper.Lambda2.or(data.Lambda2), hyper.Gamma.or(data.Gamma)})
+		if err == nil {
+			err = p.checkUsed(hyper)
+		}
+		if err == nil {
+			err = dev.Sync()
+		}
+		if err != nil {
+			p.Release()
+			return nil, err
+		}
+		return p, nil
+	}
+	return nil, fmt.Errorf("problem %q is unknown, expected one of %s", name, strings.Join(Names(), ", "))
+}
+
+// checkUsed refuses a weight that was given to a problem without it.
+func (p *Problem) checkUsed(hyper Hyper) error {
+	for _, w := range []struct {
+		name  string
+		given bool
+		value float64
+	}{{"lambda", hyper.Lambda.given, p.Lambda}, {"lambda2", hyper.Lambda2.given, p.Lambda2}, {"gamma", hyper.Gamma.given, p.Gamma}} {
+		if w.given && math.IsNaN(w.value) {
+			return fmt.Errorf("%s is given, but %s has no such weight", w.name, p.Name)
+		}
+	}
+	return nil
+}
+
+// checkVector refuses a missing, empty or non-finite vector of observations, and
+// one whose values do not fill its shape.
+func checkVector(name string, v []float64, shape []int, rank int, expected string) error {
+	switch {
+	case shape == nil:
+		return fmt.Errorf("array %q is missing, expected %s", name, expected)
+	case len(shape) != rank:
+		return fmt.Errorf("array %q has shape %s, expected %s", name, formatShape(shape), expected)
+	case len(v) == 0:
+		return fmt.Errorf("array %q is empty (shape %s), expected %s", name, formatShape(shape), expected)
+	}
+	size := 1
+	for _, n := range shape {
+		size *= max(n, 0)
+	}
+	if len(v) != size {
+		return fmt.Errorf("array %q has %d values, expected %d for its shape %s", name, len(v), size, formatShape(shape))
+	}
+	return checkFinite(name, v, shape)
+}
+
+// checkFinite refuses NaN and Inf.
+func checkFinite(name string, v []float64, shape []int) error {
+	for i, x := range v {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("array %q holds %g at %s, expected finite numbers", name, x, formatPlace(i, shape))
+		}
+	}
+	return nil
+}
+
+// checkMu refuses a true mean of another size than y.
+func checkMu(data Data) error {
+	if data.Mu == nil {
+		return nil
+	}
+	if len(data.Mu) != len(data.Y) {
+		return fmt.Errorf("array \"mu\" has %d values, expected %d as \"y\" has", len(data.Mu), len(data.Y))
+	}
+	return checkFinite("mu", data.Mu, data.YShape)
+}
+
+func formatShape(shape []int) string {
+	parts := make([]string, len(shape))
+	for i, n := range shape {
+		parts[i] = fmt.Sprint(n)
+	}
+	if len(parts) == 1 {
+		return "(" + parts[0] + ",)"
+	}
+	return "(" + strings.Join(parts, ", ") + ")"
+}
+
+// formatPlace is the place of flat index i in an array of the given shape.
+func formatPlace(i int, shape []int) string {
+	place := make([]int, len(shape))
+	for a := len(shape) - 1; a >= 0; a-- {
+		place[a] = i % shape[a]
+		i /= shape[a]
+	}
+	parts := make([]string, len(place))
+	for a, n := range place {
+		parts[a] = fmt.Sprint(n)
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
