@@ -1,0 +1,392 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// command runs the program and returns what it printed.
+func command(t testing.TB, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	status = execute(context.Background(), args, &out, &err)
+	return status, out.String(), err.String()
+}
+
+// object runs the program with --json and returns the object it printed.
+func object(t testing.TB, args ...string) map[string]any {
+	t.Helper()
+	status, stdout, stderr := command(t, append(args, "--json")...)
+	if status != exitDone {
+		t.Fatalf("surepipe %s: status %d, %s", strings.Join(args, " "), status, stderr)
+	}
+	if strings.Count(stdout, "\n") != 1 {
+		t.Fatalf("expected one line, found %q", stdout)
+	}
+	var o map[string]any
+	if err := json.Unmarshal([]byte(stdout), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// save writes arrays to a new .npz file.
+func save(t testing.TB, arrays ...namedArray) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "data.npz")
+	if err := writeNPZ(path, arrays); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func floats(name string, values []float64, shape ...int) namedArray {
+	return namedArray{name: name, shape: shape, float64s: values}
+}
+
+// near fails unless got is want to 1e-6 relative.
+func near(t testing.TB, what string, got, want float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= 1e-6*math.Abs(want)) {
+		t.Errorf("%s: %.12g, expected %.12g", what, got, want)
+	}
+}
+
+// The reference cases of testdata come from an independent dense solve.
+func TestReferenceCases(t *testing.T) {
+	text, err := os.ReadFile("../../testdata/reference.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases map[string]map[string]any
+	if err := json.Unmarshal(text, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range cases {
+		for _, solver := range []string{"ista", "fista", "admm"} {
+			if testing.Short() && solver != "fista" {
+				continue
+			}
+			got := object(t, "run", "--problem", want["problem"].(string), "--data", "../../testdata/"+name+".npz",
+				"--solver", solver, "--trace", "exact", "--tol", "1e-9")
+			for _, key := range []string{"d", "p", "sigma2", "lambda", "gamma", "residual", "divergence", "jacobian_fro2", "sure", "sure_stderr", "loss"} {
+				if w, ok := want[key]; ok {
+					near(t, name+" "+solver+" "+key, got[key].(float64), w.(float64))
+				}
+			}
+		}
+	}
+}
+
+func TestRegressionsOfTheDiabetesData(t *testing.T) {
+	const data = "../../testdata/diabetes.npz"
+	file, err := readData(data, "lasso")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// hat is tr X_S (X_S*X_S + c I)^{-1} X_S*.
+	hat := func(keep func(j int) bool, c float64) float64 {
+		d, p := file.X.Dims()
+		x := mat.NewDense(d, p, nil)
+		for j := range p {
+			if keep(j) {
+				x.SetCol(j, mat.Col(nil, j, file.X))
+			}
+		}
+		var svd mat.SVD
+		svd.Factorize(x, mat.SVDNone)
+		trace := 0.0
+		for _, s := range svd.Values(nil) {
+			if s > 1e-9 {
+				trace += s * s / (s*s + c)
+			}
+		}
+		return trace
+	}
+	all := func(int) bool { return true }
+	run := func(args ...string) (map[string]any, []float64) {
+		out := filepath.Join(t.TempDir(), "fit.npz")
+		o := object(t, append([]string{"run", "--data", data, "--trace", "exact", "--tol", "1e-11", "--max-iter", "200000", "--out", out}, args...)...)
+		return o, readArray(t, out, "b")
+	}
+	for _, solver := range []string{"auto", "ista", "fista", "admm"} {
+		o, _ := run("--problem", "ols", "--solver", solver)
+		near(t, "ols "+solver, o["divergence"].(float64), 10)
+		o, _ = run("--problem", "ridge", "--lambda", "0.05", "--solver", solver)
+		near(t, "ridge "+solver, o["divergence"].(float64), hat(all, 0.05))
+		o, b := run("--problem", "lasso", "--lambda", "0.1max", "--solver", solver)
+		nonzeros := 0.0
+		for _, v := range b {
+			if v != 0 {
+				nonzeros++
+			}
+		}
+		near(t, "lasso "+solver, o["divergence"].(float64), nonzeros)
+		o, b = run("--problem", "elastic-net", "--lambda", "50", "--lambda2", "0.2", "--solver", solver)
+		near(t, "elastic net "+solver, o["divergence"].(float64), hat(func(j int) bool { return b[j] != 0 }, 0.2))
+	}
+}
+
+// readArray reads one float array of a file that the program wrote.
+func readArray(t testing.TB, path, name string) []float64 {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := openArchive(f, info.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := a.open(name, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	values, err := r.reals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+// Infinite weights turn robust PCA into its parts; JSON says "inf".
+func TestInfiniteWeightsTurnRobustPCAIntoItsParts(t *testing.T) {
+	const data = "../../testdata/rpca50x30.npz"
+	exact := []string{"--data", data, "--trace", "exact", "--tol", "1e-10"}
+	svt := object(t, append([]string{"run", "--problem", "svt", "--lambda", "25"}, exact...)...)
+	pca := object(t, append([]string{"run", "--problem", "robust-pca", "--lambda", "25", "--gamma", "inf"}, exact...)...)
+	near(t, "gamma = inf", pca["divergence"].(float64), svt["divergence"].(float64))
+	if pca["gamma"] != "inf" {
+		t.Errorf("gamma is %v", pca["gamma"])
+	}
+	soft := object(t, append([]string{"run", "--problem", "robust-pca", "--lambda", "inf", "--gamma", "4"}, exact...)...)
+	above := 0.0
+	for _, v := range readArray(t, data, "y") {
+		if math.Abs(v) > 4 {
+			above++
+		}
+	}
+	near(t, "lambda = inf", soft["divergence"].(float64), above)
+}
+
+var seconds = regexp.MustCompile(`"seconds":(\{[^}]*\}|[0-9.e+-]+)`)
+
+// Output is bit-identical, times aside, for any parallelism and probe batch.
+func TestOutputDoesNotDependOnParallelismOrProbeBatch(t *testing.T) {
+	base := []string{"montecarlo", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--samples", "3", "--seed", "5", "--tol", "1e-4"}
+	want := ""
+	for _, extra := range [][]string{{"--parallel", "1"}, {"--parallel", "2", "--probe-batch", "1"}, {"--parallel", "8", "--probe-batch", "7"}, {"--parallel", "3", "--probe-batch", "200"}, {"--memory", "300KB"}} {
+		status, stdout, stderr := command(t, append(base, extra...)...)
+		if status != exitDone {
+			t.Fatalf("%v: status %d, %s", extra, status, stderr)
+		}
+		got := seconds.ReplaceAllString(stdout, "")
+		if want == "" {
+			want = got
+		}
+		if got != want {
+			t.Errorf("%v gives\n%s\nnot\n%s", extra, got, want)
+		}
+	}
+}
+
+func TestMonteCarloPrintsALineASampleAndASummary(t *testing.T) {
+	status, stdout, stderr := command(t, "mc", "--problem", "svt", "--data", "../../testdata/rpca50x30.npz", "--lambda", "30", "--samples", "5")
+	if status != exitDone {
+		t.Fatalf("status %d, %s", status, stderr)
+	}
+	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+	if len(lines) != 6 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	mean := 0.0
+	for i, line := range lines[:5] {
+		var r result
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		if *r.Sample != i || r.Loss == nil {
+			t.Errorf("line %d: %s", i, line)
+		}
+		mean += r.SURE / 5
+	}
+	var s summary
+	if err := json.Unmarshal([]byte(lines[5]), &s); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Summary || s.Samples != 5 || math.Abs(s.MeanSURE-mean) > 1e-9*math.Abs(mean) || s.MeanLoss == nil || s.MeanErrorStdErr == nil {
+		t.Errorf("summary %s", lines[5])
+	}
+	if !strings.Contains(stderr, "mean SURE") {
+		t.Errorf("standard error holds %q", stderr)
+	}
+}
+
+func TestMonteCarloTakesAStackOfSamples(t *testing.T) {
+	y := make([]float64, 3*20)
+	for i := range y {
+		y[i] = math.Sin(float64(i))
+	}
+	path := save(t, floats("y", y, 3, 5, 4), floats("sigma2", []float64{0.1}), floats("lambda", []float64{1}))
+	status, stdout, stderr := command(t, "mc", "--problem", "svt", "--data", path)
+	if status != exitDone || strings.Count(stdout, "\n") != 4 {
+		t.Fatalf("status %d, %s%s", status, stdout, stderr)
+	}
+	for i := range 3 {
+		one := save(t, floats("y", y[i*20:][:20], 5, 4), floats("sigma2", []float64{0.1}), floats("lambda", []float64{1}))
+		want := object(t, "run", "--problem", "svt", "--data", one)
+		var got map[string]any
+		if err := json.Unmarshal([]byte(strings.Split(stdout, "\n")[i]), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got["sure"] != want["sure"] {
+			t.Errorf("sample %d: %v, alone %v", i, got["sure"], want["sure"])
+		}
+	}
+}
+
+func TestGenerateThenRunNeedsNoMoreFlags(t *testing.T) {
+	for problem, size := range map[string][]string{
+		"lasso": {"--d", "40"}, "matrix-completion": {"--rows", "30", "--cols", "20"}, "robust-pca": {"--rows", "12", "--cols", "10"}, "svt": {"--rows", "10", "--cols", "12"},
+	} {
+		path := filepath.Join(t.TempDir(), "data.npz")
+		if status, _, stderr := command(t, append([]string{"generate", "--problem", problem, "--out", path}, size...)...); status != exitDone {
+			t.Fatalf("%s: status %d, %s", problem, status, stderr)
+		}
+		o := object(t, "run", "--problem", problem, "--data", path)
+		if e := math.Abs(o["sure"].(float64) - o["loss"].(float64)); e > 4*o["sure_stderr"].(float64) {
+			t.Errorf("%s: SURE %v, loss %v, error bar %v", problem, o["sure"], o["loss"], o["sure_stderr"])
+		}
+	}
+}
+
+func TestNotConvergedIsStatus3WithTheResultPrinted(t *testing.T) {
+	status, stdout, stderr := command(t, "run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--max-iter", "3", "--json")
+	if status != exitNotConverged || !strings.Contains(stdout, `"converged":false`) || !strings.Contains(stderr, "raise --max-iter") {
+		t.Errorf("status %d, %s%s", status, stdout, stderr)
+	}
+}
+
+func TestInterruptedIsStatus130(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var out, errs bytes.Buffer
+	if status := execute(ctx, []string{"run", "--problem", "robust-pca", "--data", "../../testdata/rpca40.npz"}, &out, &errs); status != exitInterrupted || out.Len() > 0 {
+		t.Errorf("status %d, %s%s", status, out.String(), errs.String())
+	}
+}
+
+// Bad usage and bad input end with status 2 and one line that names the culprit.
+func TestBadInputIsRefusedByName(t *testing.T) {
+	x := floats("X", []float64{1, 2, 3, 4, 5, 6}, 3, 2)
+	y := floats("y", []float64{1, 2, 3}, 3)
+	sigma2 := floats("sigma2", []float64{1})
+	good := save(t, x, y, sigma2)
+	matrix := save(t, floats("y", []float64{1, 2, 3, 4, 5, 6}, 3, 2), sigma2)
+	zeros := save(t, x, floats("y", make([]float64, 3), 3), sigma2)
+	stack := save(t, x, floats("y", make([]float64, 6), 2, 3), sigma2)
+	fit := filepath.Join(t.TempDir(), "none", "fit.npz")
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"run", "--problem is missing, expected one of ols, ridge"},
+		{"run --problem lasso", "--data is missing"},
+		{"run --problem lars --data " + good, `problem "lars" is unknown, expected one of ols, ridge`},
+		{"run --problem lasso --data /nowhere/x.npz", "/nowhere/x.npz: no such file"},
+		{"run --problem lasso --lambda 1 --data " + matrix, `array "X" is missing`},
+		{"run --problem lasso --lambda 1 --data " + stack, "surepipe montecarlo"},
+		{"run --problem svt --lambda 1 --data " + good, `array "y" has shape (3,), expected (m, n)`},
+		{"run --problem lasso --data " + good, "lambda is missing"},
+		{"run --problem lasso --lambda 0 --data " + good, "--lambda is 0, expected a positive number"},
+		{"run --problem lasso --lambda -1 --data " + good, `--lambda is "-1", expected a number of at least 0`},
+		{"run --problem lasso --lambda nan --data " + good, `--lambda is "nan"`},
+		{"run --problem lasso --lambda 0.5mx --data " + good, `--lambda is "0.5mx"`},
+		{"run --problem lasso --lambda 0.5max --data " + zeros, "--lambda is 0.5max, but its maximum is 0 at this y"},
+		{"run --problem robust-pca --lambda 1 --data " + matrix, "gamma is missing"},
+		{"run --problem elastic-net --lambda 1 --lambda2 0.1max --data " + good, "--lambda2 is 0.1max, but it has no maximum"},
+		{"run --problem lasso --lambda 1 --sigma2 0 --data " + good, "--sigma2 is 0, expected a positive number"},
+		{"run --problem lasso --lambda 1 --sigma2 -2 --data " + good, "--sigma2 is -2, expected a positive number"},
+		{"run --problem lasso --lambda 1 --sigma2 inf --data " + good, "--sigma2 is +Inf"},
+		{"run --problem lasso --lambda 1 --data " + save(t, x, y), "--sigma2 is missing"},
+		{"run --problem lasso --lambda 1 --data " + save(t, x, y, floats("sigma2", []float64{-1})), "sigma2 is -1, expected a positive number"},
+		{"run --problem lasso --lambda 1 --solver newton --data " + good, `--solver is "newton", expected auto or one of direct, ista, fista, admm`},
+		{"run --problem lasso --lambda 1 --solver direct --data " + good, "--solver direct: "},
+		{"run --problem ridge --lambda 1 --derivative unrolled --data " + good, "--solver direct: "},
+		{"run --problem lasso --lambda 1 --derivative magic --data " + good, `--derivative is "magic", expected auto or unrolled`},
+		{"run --problem lasso --lambda 1 --trace hutch --data " + good, `--trace is "hutch": expected hutch++, hutchinson or exact`},
+		{"run --problem lasso --lambda 1 --queries 100 --data " + good, "--queries is 100: hutch++ takes a multiple of 3"},
+		{"run --problem lasso --lambda 1 --queries 0 --data " + good, "--queries is 0: hutch++ takes"},
+		{"run --problem lasso --lambda 1 --queries many --data " + good, `"many" for "--queries"`},
+		{"run --problem lasso --lambda 1 --seed -1 --data " + good, `"-1" for "--seed"`},
+		{"run --problem lasso --lambda 1 --tol 0 --data " + good, "--tol is 0"},
+		{"run --problem lasso --lambda 1 --max-iter 0 --data " + good, "--max-iter is 0"},
+		{"run --problem lasso --lambda 1 --memory lots --data " + good, `--memory is "lots", expected a size such as 4GiB`},
+		{"run --problem lasso --lambda 1 --device cuda --data " + good, `--device is "cuda"`},
+		{"run --problem lasso --lambda 1 --device tpu --data " + good, `--device is "tpu"`},
+		{"run --problem lasso --lambda 1 --out " + fit + " --data " + good, "--out"},
+		{"run --problem lasso --lambda 1 --data " + good + " extra", `takes flags only, found "extra"`},
+		{"run --lambada 1", "unknown flag: --lambada"},
+		{"sing", `unknown command "sing"`},
+		{"montecarlo --problem lasso --lambda 1 --data " + good, `no "mu"`},
+		{"montecarlo --problem lasso --lambda 1 --samples 0 --data " + good, "--samples is 0"},
+		{"montecarlo --problem lasso --lambda 1 --parallel 0 --data " + good, "--parallel is 0"},
+		{"montecarlo --problem lasso --lambda 1 --samples 5 --data " + stack, "--samples is for simulated samples"},
+		{"generate", `--problem is "", expected one of lasso`},
+		{"generate --problem lasso", "--d is missing for lasso"},
+		{"generate --problem lasso --d 10 --rows 3 --out x.npz", "--rows has no meaning for lasso"},
+		{"generate --problem svt --rows 0 --cols 3 --out x.npz", "--rows is 0, expected at least 1"},
+		{"generate --problem svt --rows 3 --cols 3", "--out is missing"},
+		{"generate --problem svt --rows 3 --cols 3 --out " + fit, "--out"},
+	} {
+		status, stdout, stderr := command(t, strings.Fields(c.args)...)
+		if status != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "surepipe: ") || !strings.Contains(stderr, c.want) {
+			t.Errorf("surepipe %s: status %d, expected %q in one line, found %q%q", c.args, status, c.want, stdout, stderr)
+		}
+	}
+}
+
+// The keys of the JSON object are a contract.
+func TestJSONHasTheKeysOfTheContract(t *testing.T) {
+	o := object(t, "run", "--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz")
+	for _, key := range strings.Fields("problem d p sigma2 lambda sure sure_stderr sure_per_coordinate residual divergence divergence_stderr loss solver derivative jacobian_fro2 trace seconds device version") {
+		if _, ok := o[key]; !ok {
+			t.Errorf("no %q in %v", key, o)
+		}
+	}
+	for object, keys := range map[string]string{"solver": "name iterations converged optimality", "trace": "estimator queries seed", "seconds": "solve divergence total"} {
+		for _, key := range strings.Fields(keys) {
+			if _, ok := o[object].(map[string]any)[key]; !ok {
+				t.Errorf("no %q in %q: %v", key, object, o[object])
+			}
+		}
+	}
+}
+
+func TestHelpAndInfo(t *testing.T) {
+	for _, args := range []string{"", "help", "run --help", "montecarlo --help", "generate --help", "info --help", "info", "--version", "completion bash"} {
+		status, stdout, stderr := command(t, strings.Fields(args)...)
+		if status != exitDone || stdout == "" || stderr != "" {
+			t.Errorf("surepipe %s: status %d, %q", args, status, stderr)
+		}
+	}
+	if _, stdout, _ := command(t, "info"); !strings.Contains(stdout, "BLAS") || !strings.Contains(stdout, "cpu") {
+		t.Errorf("info says %q", stdout)
+	}
+}

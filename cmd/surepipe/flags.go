@@ -1,0 +1,219 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"surepipe/array"
+	"surepipe/hutch"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/vjp"
+)
+
+// estimatorFlags are the flags that run and montecarlo share: which estimator,
+// on which data, and how to compute its risk.
+type estimatorFlags struct {
+	problem, data          string
+	lambda, lambda2, gamma string
+	sigma2                 float64
+	solver, derivative     string
+	trace                  string
+	queries                int
+	seed                   uint64
+	tol                    float64
+	maxIter                int
+	parallel, probeBatch   int
+	memory, device         string
+	verbose                bool
+}
+
+func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.problem, "problem", "", "the estimator: "+strings.Join(problems.Names(), ", "))
+	flags.StringVar(&f.data, "data", "", "the data, a numpy .npz `file` (see surepipe run --help)")
+	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
+	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's)")
+	flags.StringVar(&f.gamma, "gamma", "", "robust PCA: weight of ||S||_1, as --lambda (default: the file's)")
+	flags.Float64Var(&f.sigma2, "sigma2", 0, "variance of the noise in each coordinate of y (default: the file's)")
+	flags.StringVar(&f.solver, "solver", "auto", "auto (the problem's own choice), "+strings.Join(vjp.Solvers(), ", "))
+	flags.StringVar(&f.derivative, "derivative", string(vjp.Auto), "auto or unrolled (differentiate the solver's iterations in reverse)")
+	flags.StringVar(&f.trace, "trace", hutch.HutchPP, "estimator of the divergence: "+strings.Join(hutch.Estimators(), ", "))
+	flags.IntVar(&f.queries, "queries", hutch.DefaultQueries, "products with the Jacobian that the trace estimator may use")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of the trace estimator's probes")
+	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this relative distance from optimality")
+	flags.IntVar(&f.maxIter, "max-iter", vjp.DefaultMaxIter, "stop after this many iterations, converged or not")
+	flags.IntVar(&f.parallel, "parallel", parallel, "samples in flight at once")
+	flags.IntVar(&f.probeBatch, "probe-batch", 0, "probes in one reverse sweep; 0 chooses. No result depends on it")
+	flags.StringVar(&f.memory, "memory", "4GiB", "what the tapes of all samples in flight may hold; a longer tape is computed again in parts")
+	flags.StringVar(&f.device, "device", "auto", "auto or cpu")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
+	for name, values := range map[string][]string{
+		"problem": problems.Names(), "solver": append([]string{"auto"}, vjp.Solvers()...),
+		"derivative": {"auto", "unrolled"}, "trace": hutch.Estimators(), "device": {"auto", "cpu"},
+	} {
+		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
+	}
+	cobra.CheckErr(cmd.MarkFlagFilename("data", "npz"))
+}
+
+// check refuses what can be refused without reading the data.
+func (f *estimatorFlags) check(cmd *cobra.Command) error {
+	switch {
+	case f.problem == "":
+		return usagef("--problem is missing, expected one of %s", strings.Join(problems.Names(), ", "))
+	case f.data == "":
+		return usagef("--data is missing, expected a numpy .npz file")
+	case cmd.Flags().Changed("sigma2") && (!(f.sigma2 > 0) || math.IsInf(f.sigma2, 0)):
+		return usagef("--sigma2 is %g, expected a positive number", f.sigma2)
+	case !(f.tol > 0) || math.IsInf(f.tol, 0):
+		return usagef("--tol is %g, expected a positive number", f.tol)
+	case f.maxIter < 1:
+		return usagef("--max-iter is %d, expected at least 1", f.maxIter)
+	case f.parallel < 1:
+		return usagef("--parallel is %d, expected at least 1", f.parallel)
+	case f.probeBatch < 0:
+		return usagef("--probe-batch is %d, expected 0 or more", f.probeBatch)
+	case f.derivative != string(vjp.Auto) && f.derivative != string(vjp.Unrolled):
+		return usagef("--derivative is %q, expected auto or unrolled", f.derivative)
+	}
+	if _, err := f.memoryBytes(); err != nil {
+		return err
+	}
+	if _, err := hutch.NewPlan(f.trace, f.queries, math.MaxInt32); err != nil {
+		return planError(err)
+	}
+	if f.solver != "auto" && !slices.Contains(vjp.Solvers(), f.solver) {
+		return usagef("--solver is %q, expected auto or one of %s", f.solver, strings.Join(vjp.Solvers(), ", "))
+	}
+	return nil
+}
+
+// planError gives the refusal of a trace estimator the name of its flag.
+func planError(err error) error {
+	var refused *hutch.PlanError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	flag := map[string]string{"estimator": "--trace", "queries": "--queries"}[refused.Argument]
+	return usagef("%s is %v: %s", flag, refused.Value, refused.Reason)
+}
+
+func (f *estimatorFlags) memoryBytes() (int64, error) {
+	n, err := humanize.ParseBytes(f.memory)
+	if err != nil || n == 0 || n > math.MaxInt64 {
+		return 0, usagef("--memory is %q, expected a size such as 4GiB", f.memory)
+	}
+	return int64(n), nil
+}
+
+// openDevice opens the device that --device asks for.
+func openDevice(name string) (array.Device, error) {
+	switch {
+	case name == "auto" || name == "cpu":
+		if err := array.BLASError(); err != nil {
+			return nil, usageError{err}
+		}
+		return array.NewHost(), nil
+	case name == "cuda" || strings.HasPrefix(name, "cuda:"):
+		return nil, usagef("--device is %q, but this build computes on the processor only; expected auto or cpu", name)
+	}
+	return nil, usagef("--device is %q, expected auto or cpu", name)
+}
+
+// job is an estimator on a device, ready to take samples.
+type job struct {
+	dev      array.Device
+	problem  *problems.Problem
+	solver   vjp.Solver
+	pipeline *pipeline.Pipeline
+	sigma2   float64
+}
+
+func (j *job) close() {
+	if j.solver != nil {
+		j.solver.Release()
+	}
+	if j.problem != nil {
+		j.problem.Release()
+	}
+	j.dev.Close()
+}
+
+// dataError gives the refusal of a weight the name of its flag, where the flag was
+// given, and any other refusal that of the file.
+func (f *estimatorFlags) dataError(err error) error {
+	for name, flag := range map[string]string{"lambda": f.lambda, "lambda2": f.lambda2, "gamma": f.gamma} {
+		if flag != "" && strings.HasPrefix(err.Error(), name+" is ") {
+			return usagef("--%w", err)
+		}
+	}
+	return usagef("%s: %w", f.data, err)
+}
+
+// noise is the variance of the noise, 0 where nobody gives one.
+func (f *estimatorFlags) noise(data problems.Data) float64 {
+	if f.sigma2 == 0 && data.Sigma2 != nil {
+		return *data.Sigma2
+	}
+	return f.sigma2
+}
+
+// open builds the estimator that the flags and the data describe. y is what
+// multiples of lambda_max refer to.
+func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data, progress func(pipeline.Progress)) (_ *job, err error) {
+	ctx := cmd.Context()
+	j := &job{dev: dev}
+	defer func() {
+		if err != nil {
+			j.close()
+		}
+	}()
+	if f.sigma2 == 0 && data.Sigma2 == nil {
+		return nil, usagef("--sigma2 is missing and %s holds no sigma2: the variance of the noise must be known", f.data)
+	}
+	if j.sigma2 = f.noise(data); !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
+		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.data, j.sigma2)
+	}
+	hyper, err := f.hyper()
+	if err != nil {
+		return nil, err
+	}
+	if j.problem, err = problems.New(f.problem, dev, data, hyper); err != nil {
+		return nil, f.dataError(err)
+	}
+	name := f.solver
+	if name == "auto" {
+		name = j.problem.DefaultSolver
+	}
+	memory, err := f.memoryBytes()
+	if err != nil {
+		return nil, err
+	}
+	j.solver, err = vjp.NewSolver(ctx, name, j.problem.Solve(), vjp.Options{
+		Tol: f.tol, MaxIter: f.maxIter, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, usagef("--solver %s: %w", name, err)
+	}
+	j.pipeline, err = pipeline.New(dev, j.solver, j.problem.D, pipeline.Options{
+		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries, Seed: f.seed,
+		Parallel: f.parallel, Batch: f.probeBatch, Progress: progress, Logger: f.logger(cmd),
+	})
+	if err != nil {
+		return nil, planError(err)
+	}
+	return j, nil
+}
+
+func defaultParallel() int { return runtime.GOMAXPROCS(0) }

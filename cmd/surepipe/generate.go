@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"surepipe/problems"
+)
+
+// generators lists the problems that generate has data sets for.
+var generators = []string{"lasso", "matrix-completion", "robust-pca", "svt"}
+
+func newGenerate() *cobra.Command {
+	var problem, out string
+	var d, p, rows, cols int
+	var seed uint64
+	cmd := &cobra.Command{
+		Use:   "generate",
+		Short: "Write one of the paper's data sets",
+		Long: `Draws a data set as in section III of Nobel, Candes and Boyd, "Tractable
+evaluation of Stein's unbiased risk estimate with convex regularizers", with the
+true mean mu, sigma2 = 2 and the paper's weights. These are computed from another,
+independent draw of y, so that SURE at the y in the file is exactly unbiased.
+
+  lasso               d x p standard normal X, d/20 equal nonzeros, 80% of E||y||^2
+                      is signal; lambda = 0.1 lambda_max. Serves all regressions.
+  matrix-completion   rank max(5, 0.02 n), singular values uniform in [0, n], 10% of
+                      the m x n entries observed; lambda = 0.25 lambda_max
+  robust-pca          the same matrix plus max(10, 1e-4 m n) entries uniform in
+                      [0, 100]; lambda = 0.16 lambda_max, gamma = 0.057 gamma_max
+  svt                 the same matrix, all observed; lambda = sigma (sqrt m + sqrt n)`,
+		Example: `  surepipe generate --problem lasso --d 500 --out lasso.npz
+  surepipe generate --problem matrix-completion --rows 200 --cols 100 --seed 7 --out mc.npz`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains(generators, problem) {
+				return usagef("--problem is %q, expected one of %s", problem, strings.Join(generators, ", "))
+			}
+			regression := problem == "lasso"
+			for _, flag := range []struct {
+				name  string
+				value int
+				used  bool
+			}{{"d", d, regression}, {"p", p, regression}, {"rows", rows, !regression}, {"cols", cols, !regression}} {
+				switch given := cmd.Flags().Changed(flag.name); {
+				case given && !flag.used:
+					return usagef("--%s has no meaning for %s", flag.name, problem)
+				case given && flag.value < 1:
+					return usagef("--%s is %d, expected at least 1", flag.name, flag.value)
+				case !given && flag.used && flag.name != "p":
+					return usagef("--%s is missing for %s", flag.name, problem)
+				}
+			}
+			if out == "" {
+				return usagef("--out is missing, expected the .npz file to write")
+			}
+			if err := checkWritable(out); err != nil {
+				return err
+			}
+			if p == 0 {
+				p = 2 * d
+			}
+			data, err := generate(problem, d, p, rows, cols, seed)
+			if err != nil {
+				return usagef("%s: %w", problem, err)
+			}
+			if err := cmd.Context().Err(); err != nil {
+				return err
+			}
+			if err := writeNPZ(out, dataArrays(data)); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: wrote %s; try surepipe run --problem %s --data %s\n", out, problem, out)
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&problem, "problem", "", strings.Join(generators, ", "))
+	flags.IntVar(&d, "d", 0, "lasso: observations")
+	flags.IntVar(&p, "p", 0, "lasso: variables (default 2 d)")
+	flags.IntVar(&rows, "rows", 0, "matrix problems: m")
+	flags.IntVar(&cols, "cols", 0, "matrix problems: n")
+	flags.Uint64Var(&seed, "seed", 0, "seed of all random draws")
+	flags.StringVar(&out, "out", "", "the .npz `file` to write")
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(generators, cobra.ShellCompDirectiveNoFileComp)))
+	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz"))
+	return cmd
+}
+
+func generate(problem string, d, p, rows, cols int, seed uint64) (problems.Data, error) {
+	switch problem {
+	case "lasso":
+		return problems.GenerateLasso(d, p, seed)
+	case "matrix-completion":
+		return problems.GenerateMatrixCompletion(rows, cols, seed)
+	case "robust-pca":
+		return problems.GenerateRobustPCA(rows, cols, seed)
+	default:
+		return problems.GenerateSVT(rows, cols, seed)
+	}
+}
+
+// dataArrays lays data out as the file's arrays.
+func dataArrays(data problems.Data) []namedArray {
+	arrays := []namedArray{
+		{name: "y", shape: data.YShape, float64s: data.Y},
+		{name: "mu", shape: data.YShape, float64s: data.Mu},
+	}
+	if data.X != nil {
+		d, p := data.X.Dims()
+		arrays = append(arrays, namedArray{name: "X", shape: []int{d, p}, float64s: data.X.RawMatrix().Data})
+	}
+	ints := func(name string, values []int) {
+		if values == nil {
+			return
+		}
+		v := make([]int64, len(values))
+		for i, x := range values {
+			v[i] = int64(x)
+		}
+		arrays = append(arrays, namedArray{name: name, shape: []int{len(v)}, int64s: v})
+	}
+	ints("indices", data.Indices)
+	ints("shape", data.Shape)
+	for _, s := range []struct {
+		name  string
+		value *float64
+	}{{"sigma2", data.Sigma2}, {"lambda", data.Lambda}, {"lambda2", data.Lambda2}, {"gamma", data.Gamma}} {
+		if s.value != nil {
+			arrays = append(arrays, namedArray{name: s.name, float64s: []float64{*s.value}})
+		}
+	}
+	return arrays
+}

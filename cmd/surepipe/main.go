@@ -1,0 +1,66 @@
+// Surepipe estimates the risk of convex-regularized estimators without knowing
+// the truth: Stein's unbiased risk estimate, for data in numpy's .npz files.
+//
+// See surepipe help, or the project's README.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// The exit statuses.
+const (
+	exitDone         = 0
+	exitFailure      = 1
+	exitUsage        = 2
+	exitNotConverged = 3
+	exitInterrupted  = 130
+)
+
+// usageError marks bad usage and bad input: what only the user can put right.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// errNotConverged is returned after the result has been printed.
+var errNotConverged = errors.New("not converged")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the program the hard way.
+	context.AfterFunc(ctx, stop)
+	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// execute runs the command line and returns the exit status.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cmd := newRoot()
+	cmd.SetArgs(args)
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	err := cmd.ExecuteContext(ctx)
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errNotConverged):
+		return exitNotConverged
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "surepipe: interrupted")
+		return exitInterrupted
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "surepipe: %v\n", err)
+		return exitUsage
+	}
+	fmt.Fprintf(stderr, "surepipe: %v\n", err)
+	return exitFailure
+}

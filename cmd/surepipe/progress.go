@@ -1,0 +1,55 @@
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// progress is a bar on standard error for work that turns out long. Nothing is
+// shown when standard error is not a terminal, nor in the first second.
+type progress struct {
+	bar     *progressbar.ProgressBar
+	out     io.Writer
+	started time.Time
+}
+
+// patience is how long work may take before a bar appears.
+const patience = time.Second
+
+func newProgress(out io.Writer) *progress {
+	f, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return &progress{}
+	}
+	return &progress{out: out, started: time.Now()}
+}
+
+// set reports that done of total steps are done. It is called from one goroutine
+// at a time.
+func (p *progress) set(done, total int) {
+	if p.out == nil || (p.bar == nil && time.Since(p.started) < patience) {
+		return
+	}
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions(total,
+			progressbar.OptionSetWriter(p.out),
+			progressbar.OptionSetDescription("probes"),
+			progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetWidth(30),
+			progressbar.OptionShowCount(),
+		)
+	}
+	p.bar.ChangeMax(total)
+	p.bar.Set(done)
+}
+
+// done removes the bar.
+func (p *progress) done() {
+	if p.bar != nil {
+		p.bar.Clear()
+	}
+}

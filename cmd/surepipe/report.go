@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+
+	"surepipe/pipeline"
+)
+
+// number is a float64 that JSON can always hold: infinities, which a
+// regularization weight may be, become the strings "inf" and "-inf".
+type number float64
+
+func (x number) MarshalJSON() ([]byte, error) {
+	switch v := float64(x); {
+	case math.IsInf(v, 1):
+		return []byte(`"inf"`), nil
+	case math.IsInf(v, -1):
+		return []byte(`"-inf"`), nil
+	default:
+		return json.Marshal(v)
+	}
+}
+
+// result is the JSON object of one sample. Its keys are a contract with the
+// scripts that read them: new ones may join, none changes its meaning.
+type result struct {
+	Sample            *int    `json:"sample,omitempty"`
+	Problem           string  `json:"problem"`
+	D                 int     `json:"d"`
+	P                 int     `json:"p"`
+	Sigma2            float64 `json:"sigma2"`
+	Lambda            *number `json:"lambda,omitempty"`
+	Lambda2           *number `json:"lambda2,omitempty"`
+	Gamma             *number `json:"gamma,omitempty"`
+	SURE              float64 `json:"sure"`
+	SUREStdErr        float64 `json:"sure_stderr"`
+	SUREPerCoordinate float64 `json:"sure_per_coordinate"`
+	Residual          float64 `json:"residual"`
+	Divergence        float64 `json:"divergence"`
+	DivergenceStdErr  float64 `json:"divergence_stderr"`
+	// Loss is ||mu_hat - mu||^2 where mu is known.
+	Loss         *float64      `json:"loss,omitempty"`
+	Solver       solverResult  `json:"solver"`
+	Derivative   string        `json:"derivative"`
+	JacobianFro2 float64       `json:"jacobian_fro2"`
+	Trace        traceResult   `json:"trace"`
+	Seconds      secondsResult `json:"seconds"`
+	Device       string        `json:"device"`
+	Version      string        `json:"version"`
+}
+
+type solverResult struct {
+	Name       string  `json:"name"`
+	Iterations int     `json:"iterations"`
+	Converged  bool    `json:"converged"`
+	Optimality float64 `json:"optimality"`
+}
+
+type traceResult struct {
+	Estimator string `json:"estimator"`
+	Queries   int    `json:"queries"`
+	Seed      uint64 `json:"seed"`
+}
+
+type secondsResult struct {
+	Solve      float64 `json:"solve"`
+	Divergence float64 `json:"divergence"`
+	Total      float64 `json:"total"`
+}
+
+// fill sets what a sample's risk says.
+func (r *result) fill(risk pipeline.Risk, mu []float64) {
+	r.SURE, r.SUREStdErr = risk.SURE, risk.StdErr
+	r.SUREPerCoordinate = risk.SURE / float64(r.D)
+	r.Residual = risk.Residual
+	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.StdErr
+	r.JacobianFro2 = risk.Trace.Frobenius2
+	r.Solver.Iterations = risk.Iterations
+	r.Solver.Converged = risk.Converged
+	r.Solver.Optimality = risk.Optimality
+	r.Derivative = risk.Derivative
+	r.Trace = traceResult{risk.Trace.Estimator, risk.Trace.Queries, risk.Trace.Seed}
+	r.Seconds = secondsResult{risk.Solve.Seconds(), risk.Divergence.Seconds(), risk.Total.Seconds()}
+	if mu != nil {
+		loss := 0.0
+		for i, v := range risk.MuHat {
+			loss += (v - mu[i]) * (v - mu[i])
+		}
+		r.Loss = &loss
+	}
+}
+
+// writeLine writes v as one line of JSON in a single call, so that a reader, or
+// a file left behind by a killed process, never holds half a line.
+func writeLine(w io.Writer, v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}
+
+// writeTable prints the result for people.
+func (r *result) writeTable(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "problem\t%s\td = %d, p = %d\n", r.Problem, r.D, r.P)
+	fmt.Fprintf(w, "sigma2\t%.6g\n", r.Sigma2)
+	for _, h := range []struct {
+		name  string
+		value *number
+	}{{"lambda", r.Lambda}, {"lambda2", r.Lambda2}, {"gamma", r.Gamma}} {
+		if h.value != nil {
+			fmt.Fprintf(w, "%s\t%.6g\n", h.name, float64(*h.value))
+		}
+	}
+	fmt.Fprintf(w, "SURE\t%.6g ± %.2g\t%.6g per coordinate\n", r.SURE, r.SUREStdErr, r.SUREPerCoordinate)
+	if r.Loss != nil {
+		fmt.Fprintf(w, "true loss\t%.6g\t%.6g per coordinate\n", *r.Loss, *r.Loss/float64(r.D))
+	}
+	fmt.Fprintf(w, "residual\t%.6g\n", r.Residual)
+	trace := "exact"
+	if r.Trace.Estimator != "exact" {
+		trace = fmt.Sprintf("%s, %d queries, seed %d", r.Trace.Estimator, r.Trace.Queries, r.Trace.Seed)
+	}
+	fmt.Fprintf(w, "divergence\t%.6g ± %.2g\t%s\n", r.Divergence, r.DivergenceStdErr, trace)
+	state := "converged"
+	if !r.Solver.Converged {
+		state = "NOT CONVERGED"
+	}
+	fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e\n", r.Solver.Name, r.Solver.Iterations, state, r.Solver.Optimality)
+	fmt.Fprintf(w, "derivative\t%s\n", r.Derivative)
+	fmt.Fprintf(w, "time\t%.3g s\tsolve %.3g s, divergence %.3g s, on %s\n", r.Seconds.Total, r.Seconds.Solve, r.Seconds.Divergence, r.Device)
+	return w.Flush()
+}

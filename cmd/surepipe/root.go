@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "surepipe",
+		Short: "Stein's unbiased risk estimate of convex-regularized estimators",
+		Long: `surepipe estimates how far an estimate is from the truth, without the truth.
+
+Given y ~ N(mu, sigma2 I) and an estimator
+
+    mu_hat(y) = A argmin_b  1/2 ||A b - y||^2 + r(b)
+
+(LASSO, matrix completion, robust PCA, ...) it computes Stein's unbiased estimate
+of the risk E||mu_hat - mu||^2,
+
+    SURE = -d sigma2 + ||mu_hat - y||^2 + 2 sigma2 div mu_hat(y),
+
+at sizes where the Jacobian in the divergence could never be formed.`,
+		Example: `  surepipe generate --problem matrix-completion --rows 200 --cols 100 --out mc.npz
+  surepipe run --problem matrix-completion --data mc.npz
+  surepipe run --problem lasso --data testdata/diabetes.npz --lambda 0.1max --json
+  surepipe montecarlo --problem matrix-completion --data mc.npz --samples 100`,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q; see surepipe help", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w; see %s --help", err, cmd.CommandPath())
+	})
+	root.SetVersionTemplate("surepipe {{.Version}}\n")
+	root.AddCommand(newRun(), newMonteCarlo(), newGenerate(), newInfo())
+	return root
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s takes flags only, found %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// version is the module's version where the build recorded one.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	revision, modified := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = "+dirty"
+		}
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	if revision == "" {
+		return "devel"
+	}
+	return fmt.Sprintf("devel-%s%s", revision, modified)
+}
