@@ -64,6 +64,9 @@ func open(t *testing.T, name string, data problems.Data, o pipeline.Options) (*p
 // Over 400 samples the mean of SURE - loss is within 4 of its standard errors
 // of 0, and SURE's own error bar tells the spread of SURE - loss to 25%.
 func TestSUREIsUnbiasedAndItsErrorBarIsHonest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of estimates")
+	}
 	const samples = 400
 	for name, data := range small(t) {
 		pipe, _ := open(t, name, data, pipeline.Options{Parallel: 4, Seed: 9})
@@ -105,6 +108,9 @@ func TestSUREIsUnbiasedAndItsErrorBarIsHonest(t *testing.T) {
 // 100 seeds on one matrix completion: the trace estimator spreads SURE less than
 // SURE's own error bar, and its standard error says by how much.
 func TestTheTraceEstimatorIsNotTheLargestError(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of estimates")
+	}
 	data, err := completion3(40, 35, 2)
 	if err != nil {
 		t.Fatal(err)

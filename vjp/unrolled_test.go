@@ -30,6 +30,9 @@ func stopped(t *testing.T, s vjp.Solver, dev array.Device, y []float64) *vjp.Sol
 // The unrolled derivative is that of the iterate the solver stopped at, however
 // far from converged.
 func TestUnrolledDifferentiatesTheIterateItStoppedAt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of solves on one goroutine")
+	}
 	dev := array.NewHost()
 	for _, f := range fixtures(dev) {
 		for _, name := range f.solvers {

@@ -138,6 +138,9 @@ func newSolver(t *testing.T, name string, p vjp.Problem, o vjp.Options) vjp.Solv
 // Every solver's VJP is that of the converged estimator: central differences
 // with step h are off by O(h^2) and by the solver's error over h.
 func TestVJPMatchesCentralDifferences(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of solves on one goroutine")
+	}
 	dev := array.NewHost()
 	for _, f := range fixtures(dev) {
 		for _, name := range f.solvers {
