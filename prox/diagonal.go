@@ -1,6 +1,7 @@
 package prox
 
 import (
+	"math"
 	"sync"
 
 	"surepipe/array"
@@ -12,6 +13,20 @@ type diagonal struct{ d array.Batch }
 func (j diagonal) Apply(dst, z array.Batch) {
 	checkApply("a separable prox", j.d.N(), dst, z)
 	dst.Device().Mul(dst, j.d, z)
+}
+
+func (j diagonal) ApplyRange(jz, pz, z array.Batch) {
+	j.Apply(jz, z)
+	onto(pz, z, j.d)
+}
+
+// onto sets dst to z where d is not zero, and to 0 elsewhere.
+func onto(dst, z, d array.Batch) {
+	dev := dst.Device()
+	support := dev.Alloc(1, d.N())
+	dev.SoftMask(support, d, array.Batch{}, math.SmallestNonzeroFloat64)
+	dev.Mul(dst, support, z)
+	support.Free()
 }
 
 func (j diagonal) Diagonal() array.Batch { return j.d }
@@ -42,6 +57,15 @@ func (j *multiple) Apply(dst, z array.Batch) {
 		j.dev.Copy(dst, z)
 	default:
 		j.dev.Lin(dst, j.s, z, 0, array.Batch{})
+	}
+}
+
+func (j *multiple) ApplyRange(jz, pz, z array.Batch) {
+	j.Apply(jz, z)
+	if j.s == 0 {
+		j.dev.Fill(pz, 0)
+	} else {
+		j.dev.Copy(pz, z)
 	}
 }
 

@@ -187,6 +187,11 @@ func (j *groupL2Derivative) Apply(dst, z array.Batch) {
 	part.Free()
 }
 
+func (j *groupL2Derivative) ApplyRange(jz, pz, z array.Batch) {
+	j.Apply(jz, z)
+	onto(pz, z, j.s)
+}
+
 func (j *groupL2Derivative) Bytes() int64 { return j.v.Bytes() + j.s.Bytes() + j.c.Bytes() }
 
 func (j *groupL2Derivative) Release() {

@@ -162,7 +162,17 @@ func transpose(dst, src []float64, m, n, k int) {
 	}
 }
 
-func (j *nuclearDerivative) Apply(dst, z array.Batch) {
+func (j *nuclearDerivative) Apply(dst, z array.Batch) { j.apply(dst, array.Batch{}, z) }
+
+// ApplyRange projects on the tangent space of the rank-r matrices,
+//
+//	Pi Z = U1 U1* Z + (I - U1 U1*) Z V1 V1*,
+//
+// which is J's range.
+func (j *nuclearDerivative) ApplyRange(jz, pz, z array.Batch) { j.apply(jz, pz, z) }
+
+// apply sets dst = J z and, unless pz is the zero Batch, pz = Pi z.
+func (j *nuclearDerivative) apply(dst, pz, z array.Batch) {
 	m, n, r, q := j.m, j.n, j.r, j.q
 	checkApply("nuclear norm", m*n, dst, z)
 	if z.K() == 0 {
@@ -172,9 +182,11 @@ func (j *nuclearDerivative) Apply(dst, z array.Batch) {
 	switch {
 	case !j.onRight():
 		j.applyOneSide(dst, z, x, j.left, j.ut, j.vt, m, n, false)
+		copyUnlessZero(pz, z)
 		return
 	case !j.onLeft():
 		j.applyOneSide(dst, z, x, j.right, j.vt, j.ut, n, m, true)
+		copyUnlessZero(pz, z)
 		return
 	}
 
@@ -193,6 +205,18 @@ func (j *nuclearDerivative) Apply(dst, z array.Batch) {
 	dev.GemmEach(false, true, 1, p, rv, j.vt, qv, 0, s)
 	dev.GemmEach(false, true, 1, rt, ru, j.ut, qu, 0, b)
 
+	if !pz.IsZero() {
+		rr := array.Shape{Rows: r, Cols: r}
+		inner, outer := dev.Alloc(k, r*r), dev.Alloc(k, r*m)
+		dev.GemmEach(false, true, 1, rt, ru, u1t, ru, 0, inner) // V1* Z* U1
+		dev.Copy(outer, rt)
+		dev.GemmEach(false, false, -1, inner, rr, u1t, ru, 1, outer) // ((I - U1 U1*) Z V1)*
+		dev.GemmEach(true, false, 1, u1t, ru, p, rv, 0, pz)
+		dev.GemmEach(true, false, 1, outer, ru, v1t, rv, 1, pz)
+		inner.Free()
+		outer.Free()
+	}
+
 	combine(w, tmp, j.alpha, s, j.beta, b)
 	dev.Mul(p, j.left, p)
 	dev.GemmEach(false, false, 1, w, rq, j.vt, qv, 1, p)
@@ -206,6 +230,12 @@ func (j *nuclearDerivative) Apply(dst, z array.Batch) {
 
 	for _, t := range [...]array.Batch{p, rt, s, b, w, tmp} {
 		t.Free()
+	}
+}
+
+func copyUnlessZero(dst, z array.Batch) {
+	if !dst.IsZero() {
+		dst.Device().Copy(dst, z)
 	}
 }
 

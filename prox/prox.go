@@ -61,3 +61,24 @@ type Masked interface {
 	// neither modify nor free.
 	Diagonal() array.Batch
 }
+
+// Ranged is a Derivative that knows its range. Directions outside it are
+// invisible to J, and an iteration in J's semi-inner product must keep them from
+// growing unseen.
+type Ranged interface {
+	Derivative
+	// ApplyRange sets jz_i = J z_i and pz_i to the orthogonal projection of z_i on
+	// the range of J. pz may be z; jz must be neither.
+	ApplyRange(jz, pz, z array.Batch)
+}
+
+// ApplyRange calls j's own ApplyRange where it has one. Where it has none
+// nothing is known of the range, and pz = z.
+func ApplyRange(j Derivative, jz, pz, z array.Batch) {
+	if r, ok := j.(Ranged); ok {
+		r.ApplyRange(jz, pz, z)
+		return
+	}
+	j.Apply(jz, z)
+	pz.Device().Copy(pz, z)
+}

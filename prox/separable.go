@@ -134,6 +134,14 @@ func (j *separableDerivative) Apply(dst, z array.Batch) {
 	}
 }
 
+func (j *separableDerivative) ApplyRange(jz, pz, z array.Batch) {
+	checkApply("separable", j.at[len(j.blocks)], jz, z)
+	for i, d := range j.blocks {
+		lo, hi := j.at[i], j.at[i+1]
+		ApplyRange(d, jz.Cols(lo, hi), pz.Cols(lo, hi), z.Cols(lo, hi))
+	}
+}
+
 func (j *separableDerivative) Bytes() int64 {
 	var n int64
 	for _, d := range j.blocks {

@@ -31,6 +31,10 @@ type Risk struct {
 	// Convergence is the solver's record; Derivative how it was differentiated.
 	vjp.Convergence
 	Derivative string
+	// InnerSteps is the largest number of inner iterations that the implicit
+	// derivative has taken for a probe, and Unsolved how many probes stopped short of
+	// their tolerance: then Trace is not to be trusted.
+	InnerSteps, Unsolved int
 	// CacheBytes is the device memory that the linearization held.
 	CacheBytes int64
 	// MuHat (length d) and B (length p) are the estimates.
@@ -88,6 +92,9 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		Solve:       job.Solved.Sub(job.Begun),
 		Divergence:  now.Sub(job.Solved),
 		Total:       now.Sub(job.Begun),
+	}
+	if f, ok := job.Solution.Linearization.(vjp.Former); ok {
+		r.InnerSteps, r.Unsolved = f.Report()
 	}
 	r.StdErr = math.Sqrt(max(0, 4*sigma2*(r.Residual+sigma2*trace.Frobenius2)-2*sigma2*sigma2*d))
 	if math.IsNaN(r.SURE) || math.IsInf(r.SURE, 0) {

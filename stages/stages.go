@@ -98,8 +98,14 @@ type Job struct {
 	tally *hutch.Tally
 }
 
-// oracle is v -> D mu_hat v.
-func (j *Job) oracle() hutch.Oracle { return j.Solution.Linearization.VJP }
+// oracle is v -> D mu_hat v, as accurate as the plan needs: an exact trace is
+// worth exact images, an estimated one quadratic forms.
+func (j *Job) oracle() hutch.Oracle {
+	if f, ok := j.Solution.Linearization.(vjp.Former); ok && !j.Plan.Exact {
+		return f.Forms
+	}
+	return j.Solution.Linearization.VJP
+}
 
 // Jobs is the set of jobs whose device memory is held.
 type Jobs struct {

@@ -36,7 +36,7 @@ type admm struct {
 	p      Problem
 	o      Options
 	normal *linops.Normal
-	norm2  float64
+	bound  float64 // of ||A||^2
 	eta    float64
 }
 
@@ -53,9 +53,9 @@ func newADMM(ctx context.Context, p Problem, o Options) (Solver, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &admm{p: p, o: o, normal: linops.NewNormal(p.Device, p.A), norm2: n.Upper(), eta: 1}
-	if s.norm2 > 0 {
-		s.eta = 1 / s.norm2
+	s := &admm{p: p, o: o, normal: linops.NewNormal(p.Device, p.A), bound: n.Upper(), eta: 1}
+	if s.bound > 0 {
+		s.eta = 1 / s.bound
 	}
 	return s, nil
 }
@@ -73,6 +73,7 @@ func (s *admm) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 
 func (s *admm) name() string        { return "admm" }
 func (s *admm) problem() Problem    { return s.p }
+func (s *admm) norm2() float64      { return s.bound }
 func (s *admm) width() int          { return 2 }
 func (s *admm) lookback() int       { return -1 }
 func (s *admm) start() coefficients { return coefficients{eta: s.eta} }
@@ -109,7 +110,7 @@ func (s *admm) measure(w *work) (float64, coefficients) {
 		u := w.state.Rows(1, 2)
 		s.p.Device.Lin(u, f, u, 0, array.Batch{})
 	}
-	return dual/w.c.eta + s.norm2*primal, next
+	return dual/w.c.eta + s.bound*primal, next
 }
 
 // balance returns the factor by which eta should change.

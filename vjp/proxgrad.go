@@ -31,6 +31,7 @@ type proximalGradient struct {
 	p           Problem
 	o           Options
 	accelerated bool
+	bound       float64 // of ||A||^2
 	eta         float64
 }
 
@@ -39,9 +40,9 @@ func newProximalGradient(ctx context.Context, p Problem, o Options, accelerated 
 	if err != nil {
 		return nil, err
 	}
-	g := &proximalGradient{p: p, o: o, accelerated: accelerated, eta: 1}
-	if u := n.Upper(); u > 0 {
-		g.eta = 1 / u
+	g := &proximalGradient{p: p, o: o, accelerated: accelerated, bound: n.Upper(), eta: 1}
+	if g.bound > 0 {
+		g.eta = 1 / g.bound
 	}
 	return g, nil
 }
@@ -65,6 +66,8 @@ func (g *proximalGradient) name() string {
 }
 
 func (g *proximalGradient) problem() Problem { return g.p }
+
+func (g *proximalGradient) norm2() float64 { return g.bound }
 
 func (g *proximalGradient) width() int {
 	if g.accelerated {

@@ -29,6 +29,8 @@ type coefficients struct {
 type method interface {
 	name() string
 	problem() Problem
+	// norm2 is an upper bound of ||A||^2.
+	norm2() float64
 	// width is the number of vectors of length p in the state.
 	width() int
 	// lookback is how many iterations back the adjoint of an iteration's input
@@ -84,9 +86,36 @@ func (w *work) free() {
 	}
 }
 
-// solve iterates the method from zero until it is optimal or out of
-// iterations, keeping a tape when asked to.
-func solve(ctx context.Context, m method, y array.Batch, o Options) (sol *Solution, err error) {
+// solve iterates the method from zero and linearizes the solution as asked. A
+// solve whose iterations turn out to be needed, since they did not converge, is
+// done a second time with the tape running.
+func solve(ctx context.Context, m method, y array.Batch, o Options) (*Solution, error) {
+	if o.Derivative == Unrolled || o.Derivative == None {
+		return iterate(ctx, m, y, o)
+	}
+	plain := o
+	plain.Derivative = None
+	sol, err := iterate(ctx, m, y, plain)
+	if err != nil {
+		return nil, err
+	}
+	if !sol.Converged && o.Derivative == Auto {
+		sol.Release()
+		o.Derivative = Unrolled
+		return iterate(ctx, m, y, o)
+	}
+	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o.Tol)
+	if err != nil {
+		sol.Release()
+		return nil, err
+	}
+	sol.Linearization = l
+	return sol, nil
+}
+
+// iterate runs the method until it is optimal or out of iterations, with the
+// tape running when o.Derivative is Unrolled.
+func iterate(ctx context.Context, m method, y array.Batch, o Options) (sol *Solution, err error) {
 	p := m.problem()
 	if err := checkY(p, y); err != nil {
 		return nil, err
@@ -94,7 +123,7 @@ func solve(ctx context.Context, m method, y array.Batch, o Options) (sol *Soluti
 	w := newWork(m, y)
 	defer w.free()
 	var t *unrolled
-	if o.Derivative != None {
+	if o.Derivative == Unrolled {
 		t = newUnrolled(m, y, o.Memory)
 		defer func() {
 			if err != nil {

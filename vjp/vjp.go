@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"surepipe/array"
@@ -79,7 +80,8 @@ type Linearization interface {
 	// bits of dst_i depend on v_i alone; a lone probe may take another route
 	// through array.Device.Gemm (hutch.Oracle.Apply sees to that).
 	VJP(ctx context.Context, dst, v array.Batch) error
-	// Kind is how the derivative is obtained: "unrolled" or "direct".
+	// Kind is how the derivative is obtained: "implicit", "unrolled" or
+	// "direct".
 	Kind() string
 	// Bytes is the device memory that the linearization holds.
 	Bytes() int64
@@ -89,20 +91,39 @@ type Linearization interface {
 	Release()
 }
 
+// Former is a Linearization that computes quadratic forms at less cost than
+// images, which is all that the estimate of a trace needs.
+type Former interface {
+	Linearization
+	// Forms is VJP, but for the accuracy: dst_i approximates (D mu_hat)* v_i well
+	// enough for <v_i, dst_i> and for the span of many dst_i.
+	Forms(ctx context.Context, dst, v array.Batch) error
+	// Report tells the largest number of inner iterations that a probe has taken,
+	// and how many probes stopped short of their tolerance.
+	Report() (steps, failed int)
+}
+
 // Derivative says how a solver differentiates.
 type Derivative string
 
 // The derivatives a solver offers.
 const (
-	// Auto is the best that the solver has: "direct" for the direct solver,
-	// else "unrolled".
+	// Auto is the best that the solver has: "direct" for the direct solver, else
+	// "implicit" where the solve has converged and "unrolled" where not.
 	Auto Derivative = "auto"
+	// Implicit differentiates the fixed point. It costs a few dozen products with
+	// A and the prox derivative for all probes together and no tape, and it means
+	// something at a solution only.
+	Implicit Derivative = "implicit"
 	// Unrolled is the tape of the iterations differentiated in reverse: the
 	// derivative of the iterate that the solver stopped at, converged or not.
 	Unrolled Derivative = "unrolled"
 	// None keeps no derivative: Solution.Linearization is nil.
 	None Derivative = "none"
 )
+
+// Derivatives lists the kinds that keep a derivative.
+func Derivatives() []Derivative { return []Derivative{Auto, Implicit, Unrolled} }
 
 // Options are a solver's settings. The zero value of a field asks for the
 // default.
@@ -151,8 +172,8 @@ func (o Options) check() error {
 		return fmt.Errorf("vjp: %d iterations at most, expected at least 1", o.MaxIter)
 	case o.Memory < 1:
 		return fmt.Errorf("vjp: a memory budget of %d bytes, expected a positive number", o.Memory)
-	case o.Derivative != Auto && o.Derivative != Unrolled && o.Derivative != None:
-		return fmt.Errorf("vjp: derivative %q, expected one of %s, %s", o.Derivative, Auto, Unrolled)
+	case !slices.Contains(append(Derivatives(), None), o.Derivative):
+		return fmt.Errorf("vjp: derivative %q, expected one of %v", o.Derivative, Derivatives())
 	}
 	return nil
 }
@@ -173,8 +194,8 @@ func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, 
 	}
 	switch name {
 	case "direct":
-		if o.Derivative == Unrolled {
-			return nil, fmt.Errorf("vjp: the direct solver has no iterations to unroll; choose another solver or derivative")
+		if o.Derivative == Unrolled || o.Derivative == Implicit {
+			return nil, fmt.Errorf("vjp: the direct solver has its derivative in closed form, not %s; choose another solver or derivative", o.Derivative)
 		}
 		return newDirect(ctx, p, o)
 	case "ista":

@@ -135,6 +135,14 @@ func newSolver(t *testing.T, name string, p vjp.Problem, o vjp.Options) vjp.Solv
 	return s
 }
 
+// derivatives are those of a solver.
+func derivatives(solver string) []vjp.Derivative {
+	if solver == "direct" {
+		return []vjp.Derivative{vjp.Auto}
+	}
+	return []vjp.Derivative{vjp.Implicit, vjp.Unrolled}
+}
+
 // Every solver's VJP is that of the converged estimator: central differences
 // with step h are off by O(h^2) and by the solver's error over h.
 func TestVJPMatchesCentralDifferences(t *testing.T) {
@@ -145,16 +153,21 @@ func TestVJPMatchesCentralDifferences(t *testing.T) {
 	for _, f := range fixtures(dev) {
 		for _, name := range f.solvers {
 			t.Run(f.name+"/"+name, func(t *testing.T) {
-				s := newSolver(t, name, f.problem, tight)
 				plainOptions := tight
 				plainOptions.Derivative = vjp.None
 				plain := newSolver(t, name, f.problem, plainOptions)
-				sol := solve(t, s, dev, f.y)
-				defer sol.Release()
 				d := len(f.y)
-				j := jacobian(t, sol.Linearization, dev, d)
+				var js []*mat.Dense
+				for _, derivative := range derivatives(name) {
+					o := tight
+					o.Derivative = derivative
+					sol := solve(t, newSolver(t, name, f.problem, o), dev, f.y)
+					js = append(js, jacobian(t, sol.Linearization, dev, d))
+					t.Logf("%s: %d iterations, optimality %.1e", sol.Linearization.Kind(), sol.Iterations, sol.Optimality)
+					sol.Release()
+				}
 				const h = 1e-5
-				worst := 0.0
+				worst := make([]float64, len(js))
 				for i := range d {
 					y := append([]float64(nil), f.y...)
 					y[i] = f.y[i] + h
@@ -162,12 +175,16 @@ func TestVJPMatchesCentralDifferences(t *testing.T) {
 					y[i] = f.y[i] - h
 					down := muHat(t, plain, dev, y)
 					for k := range d {
-						worst = math.Max(worst, math.Abs((up[k]-down[k])/(2*h)-j.At(k, i)))
+						for n, j := range js {
+							worst[n] = math.Max(worst[n], math.Abs((up[k]-down[k])/(2*h)-j.At(k, i)))
+						}
 					}
 				}
-				t.Logf("%d iterations, optimality %.1e, worst error %.1e", sol.Iterations, sol.Optimality, worst)
-				if worst > 1e-6 {
-					t.Errorf("Jacobian off by %g", worst)
+				t.Logf("worst errors %.1e", worst)
+				for n, w := range worst {
+					if w > 1e-6 {
+						t.Errorf("the %s Jacobian is off by %g", derivatives(name)[n], w)
+					}
 				}
 			})
 		}
@@ -179,29 +196,33 @@ func TestJacobianIsSymmetricWithSpectrumInUnitInterval(t *testing.T) {
 	dev := array.NewHost()
 	for _, f := range fixtures(dev) {
 		for _, name := range f.solvers {
-			t.Run(f.name+"/"+name, func(t *testing.T) {
-				sol := solve(t, newSolver(t, name, f.problem, tight), dev, f.y)
-				defer sol.Release()
-				d := len(f.y)
-				j := jacobian(t, sol.Linearization, dev, d)
-				sym := mat.NewSymDense(d, nil)
-				for i := range d {
-					for k := range i + 1 {
-						if a := math.Abs(j.At(i, k) - j.At(k, i)); a > 1e-8 {
-							t.Fatalf("asymmetric by %g at (%d, %d)", a, i, k)
+			for _, derivative := range derivatives(name) {
+				t.Run(f.name+"/"+name+"/"+string(derivative), func(t *testing.T) {
+					o := tight
+					o.Derivative = derivative
+					sol := solve(t, newSolver(t, name, f.problem, o), dev, f.y)
+					defer sol.Release()
+					d := len(f.y)
+					j := jacobian(t, sol.Linearization, dev, d)
+					sym := mat.NewSymDense(d, nil)
+					for i := range d {
+						for k := range i + 1 {
+							if a := math.Abs(j.At(i, k) - j.At(k, i)); a > 1e-8 {
+								t.Fatalf("asymmetric by %g at (%d, %d)", a, i, k)
+							}
+							sym.SetSym(i, k, (j.At(i, k)+j.At(k, i))/2)
 						}
-						sym.SetSym(i, k, (j.At(i, k)+j.At(k, i))/2)
 					}
-				}
-				var eig mat.EigenSym
-				if !eig.Factorize(sym, false) {
-					t.Fatal("eigenvalues did not converge")
-				}
-				v := eig.Values(nil)
-				if v[0] < -1e-8 || v[d-1] > 1+1e-8 {
-					t.Errorf("spectrum [%g, %g]", v[0], v[d-1])
-				}
-			})
+					var eig mat.EigenSym
+					if !eig.Factorize(sym, false) {
+						t.Fatal("eigenvalues did not converge")
+					}
+					v := eig.Values(nil)
+					if v[0] < -1e-8 || v[d-1] > 1+1e-8 {
+						t.Errorf("spectrum [%g, %g]", v[0], v[d-1])
+					}
+				})
+			}
 		}
 	}
 }

@@ -329,7 +329,7 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"run --problem lasso --lambda 1 --solver newton --data " + good, `--solver is "newton", expected auto or one of direct, ista, fista, admm`},
 		{"run --problem lasso --lambda 1 --solver direct --data " + good, "--solver direct: "},
 		{"run --problem ridge --lambda 1 --derivative unrolled --data " + good, "--solver direct: "},
-		{"run --problem lasso --lambda 1 --derivative magic --data " + good, `--derivative is "magic", expected auto or unrolled`},
+		{"run --problem lasso --lambda 1 --derivative magic --data " + good, `--derivative is "magic", expected auto, implicit or unrolled`},
 		{"run --problem lasso --lambda 1 --trace hutch --data " + good, `--trace is "hutch": expected hutch++, hutchinson or exact`},
 		{"run --problem lasso --lambda 1 --queries 100 --data " + good, "--queries is 100: hutch++ takes a multiple of 3"},
 		{"run --problem lasso --lambda 1 --queries 0 --data " + good, "--queries is 0: hutch++ takes"},

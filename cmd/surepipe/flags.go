@@ -44,7 +44,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringVar(&f.gamma, "gamma", "", "robust PCA: weight of ||S||_1, as --lambda (default: the file's)")
 	flags.Float64Var(&f.sigma2, "sigma2", 0, "variance of the noise in each coordinate of y (default: the file's)")
 	flags.StringVar(&f.solver, "solver", "auto", "auto (the problem's own choice), "+strings.Join(vjp.Solvers(), ", "))
-	flags.StringVar(&f.derivative, "derivative", string(vjp.Auto), "auto or unrolled (differentiate the solver's iterations in reverse)")
+	flags.StringVar(&f.derivative, "derivative", string(vjp.Auto), "implicit (differentiate the fixed point), unrolled (differentiate the iterations in reverse), auto (implicit where the solver has converged)")
 	flags.StringVar(&f.trace, "trace", hutch.HutchPP, "estimator of the divergence: "+strings.Join(hutch.Estimators(), ", "))
 	flags.IntVar(&f.queries, "queries", hutch.DefaultQueries, "products with the Jacobian that the trace estimator may use")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the trace estimator's probes")
@@ -57,7 +57,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 	for name, values := range map[string][]string{
 		"problem": problems.Names(), "solver": append([]string{"auto"}, vjp.Solvers()...),
-		"derivative": {"auto", "unrolled"}, "trace": hutch.Estimators(), "device": {"auto", "cpu"},
+		"derivative": {"auto", "implicit", "unrolled"}, "trace": hutch.Estimators(), "device": {"auto", "cpu"},
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
@@ -81,8 +81,8 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 		return usagef("--parallel is %d, expected at least 1", f.parallel)
 	case f.probeBatch < 0:
 		return usagef("--probe-batch is %d, expected 0 or more", f.probeBatch)
-	case f.derivative != string(vjp.Auto) && f.derivative != string(vjp.Unrolled):
-		return usagef("--derivative is %q, expected auto or unrolled", f.derivative)
+	case !slices.Contains(vjp.Derivatives(), vjp.Derivative(f.derivative)):
+		return usagef("--derivative is %q, expected auto, implicit or unrolled", f.derivative)
 	}
 	if _, err := f.memoryBytes(); err != nil {
 		return err

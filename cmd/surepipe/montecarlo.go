@@ -161,7 +161,7 @@ type summary struct {
 
 func (s *summary) add(r result, risk pipeline.Risk) {
 	s.Samples++
-	if !risk.Converged {
+	if !risk.Converged || risk.Unsolved > 0 {
 		s.NotConverged++
 	}
 	s.sure = append(s.sure, r.SURE)

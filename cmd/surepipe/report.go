@@ -43,14 +43,18 @@ type result struct {
 	Divergence        float64 `json:"divergence"`
 	DivergenceStdErr  float64 `json:"divergence_stderr"`
 	// Loss is ||mu_hat - mu||^2 where mu is known.
-	Loss         *float64      `json:"loss,omitempty"`
-	Solver       solverResult  `json:"solver"`
-	Derivative   string        `json:"derivative"`
-	JacobianFro2 float64       `json:"jacobian_fro2"`
-	Trace        traceResult   `json:"trace"`
-	Seconds      secondsResult `json:"seconds"`
-	Device       string        `json:"device"`
-	Version      string        `json:"version"`
+	Loss       *float64     `json:"loss,omitempty"`
+	Solver     solverResult `json:"solver"`
+	Derivative string       `json:"derivative"`
+	// DerivativeConverged says whether every probe of the implicit derivative
+	// reached its tolerance, in at most DerivativeSteps steps.
+	DerivativeConverged bool          `json:"derivative_converged"`
+	DerivativeSteps     int           `json:"derivative_steps,omitempty"`
+	JacobianFro2        float64       `json:"jacobian_fro2"`
+	Trace               traceResult   `json:"trace"`
+	Seconds             secondsResult `json:"seconds"`
+	Device              string        `json:"device"`
+	Version             string        `json:"version"`
 }
 
 type solverResult struct {
@@ -83,6 +87,7 @@ func (r *result) fill(risk pipeline.Risk, mu []float64) {
 	r.Solver.Converged = risk.Converged
 	r.Solver.Optimality = risk.Optimality
 	r.Derivative = risk.Derivative
+	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0, risk.InnerSteps
 	r.Trace = traceResult{risk.Trace.Estimator, risk.Trace.Queries, risk.Trace.Seed}
 	r.Seconds = secondsResult{risk.Solve.Seconds(), risk.Divergence.Seconds(), risk.Total.Seconds()}
 	if mu != nil {
@@ -133,7 +138,14 @@ func (r *result) writeTable(out io.Writer) error {
 		state = "NOT CONVERGED"
 	}
 	fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e\n", r.Solver.Name, r.Solver.Iterations, state, r.Solver.Optimality)
-	fmt.Fprintf(w, "derivative\t%s\n", r.Derivative)
+	steps := ""
+	if r.DerivativeSteps > 0 {
+		steps = fmt.Sprintf("%d steps", r.DerivativeSteps)
+		if !r.DerivativeConverged {
+			steps += ", NOT CONVERGED"
+		}
+	}
+	fmt.Fprintf(w, "derivative\t%s\t%s\n", r.Derivative, steps)
 	fmt.Fprintf(w, "time\t%.3g s\tsolve %.3g s, divergence %.3g s, on %s\n", r.Seconds.Total, r.Seconds.Solve, r.Seconds.Divergence, r.Device)
 	return w.Flush()
 }

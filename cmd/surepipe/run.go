@@ -95,16 +95,26 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 	} else {
 		err = r.writeTable(cmd.OutOrStdout())
 	}
-	if err == nil && !risk.Converged {
-		warnNotConverged(cmd, f, risk)
-		err = errNotConverged
+	if err == nil {
+		err = f.converged(cmd, risk)
 	}
 	return err
 }
 
-func warnNotConverged(cmd *cobra.Command, f *estimatorFlags, risk pipeline.Risk) {
-	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: not converged after %d iterations: optimality %.1e, asked for %.1e; raise --max-iter, or --tol if that is enough, or try another --solver\n",
-		risk.Iterations, risk.Optimality, f.tol)
+// converged says what to try, and returns errNotConverged, where a result is not
+// what was asked for.
+func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
+	if !risk.Converged {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: not converged after %d iterations: optimality %.1e, asked for %.1e; raise --max-iter, or --tol if that is enough, or try another --solver\n",
+			risk.Iterations, risk.Optimality, f.tol)
+		return errNotConverged
+	}
+	if risk.Unsolved > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the derivative is not converged: %d probes stopped short after %d steps, for the solution is nearly not unique; raise the weight of the regularizer, or try --derivative unrolled\n",
+			risk.Unsolved, risk.InnerSteps)
+		return errNotConverged
+	}
+	return nil
 }
 
 // warn says what the user should know about the estimator that the flags ask for.
