@@ -16,7 +16,7 @@ type Prox interface {
 	// Eval sets dst_i = prox_{t r}(v_i) for every vector of the batch. dst and v
 	// may be the same batch.
 	Eval(dst, v array.Batch, t float64) error
-	// Linearize does what Eval does for a batch of one vector, and returns the
+	// Linearize does what Eval does, to rounding, for a batch of one vector, and returns the
 	// derivative J = D prox_{t r}(v) at that vector, which keeps what Eval
 	// computed. Where prox_{t r} is not differentiable J is an element of its
 	// generalized (Clarke) Jacobian. The derivative holds device memory until it

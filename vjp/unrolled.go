@@ -39,9 +39,10 @@ type method interface {
 	// start returns the first iteration's coefficients.
 	start() coefficients
 	// step does the iteration with coefficients w.c: it advances the state in
-	// place and leaves the new estimate of b in w.b. With record it returns the
-	// derivative of the iteration's prox.
-	step(ctx context.Context, w *work, record bool) (prox.Derivative, error)
+	// place and leaves the new estimate of b in w.b. With linearize it returns the
+	// derivative of the iteration's prox. A tape linearizes at every step, also where
+	// it drops the derivative: with and without one a prox may differ in last bits.
+	step(ctx context.Context, w *work, linearize bool) (prox.Derivative, error)
 	// measure returns the optimality of the step just done, not yet divided by
 	// ||A* y||, and chooses the next iteration's coefficients. It may change
 	// w.c.rescale and apply it to the state.
@@ -141,7 +142,7 @@ func iterate(ctx context.Context, m method, y array.Batch, o Options) (sol *Solu
 		if t != nil {
 			t.before(w)
 		}
-		j, err := m.step(ctx, w, t != nil && t.recording())
+		j, err := m.step(ctx, w, t != nil)
 		if err != nil {
 			return nil, fmt.Errorf("%s iteration %d: %w", m.name(), w.iteration+1, err)
 		}
@@ -242,9 +243,6 @@ func (t *unrolled) ProbeBytes() int64 {
 	return 8 * (int64(t.m.width()+2)*int64(p) + 2*int64(d))
 }
 
-// recording reports whether the next iteration's derivative is wanted.
-func (t *unrolled) recording() bool { return !t.checkpointed }
-
 // before is called with the state that iteration len(t.coefs) starts from.
 func (t *unrolled) before(w *work) {
 	k := len(t.coefs)
@@ -276,7 +274,8 @@ func (t *unrolled) before(w *work) {
 // after is called when iteration len(t.coefs) is done.
 func (t *unrolled) after(c coefficients, j prox.Derivative) {
 	t.coefs = append(t.coefs, c)
-	if j == nil {
+	if t.checkpointed {
+		j.Release()
 		return
 	}
 	t.records = append(t.records, j)
@@ -465,11 +464,13 @@ func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *w
 				return records, err
 			}
 			w.c, w.iteration = t.coefs[k], k
-			j, err := t.m.step(ctx, w, record)
+			j, err := t.m.step(ctx, w, true)
 			if err != nil {
 				return records, err
 			}
-			if record {
+			if !record {
+				j.Release()
+			} else {
 				records = append(records, j)
 				t.largest = max(t.largest, j.Bytes())
 			}

@@ -132,6 +132,7 @@ var claims = []struct {
 	{"derivative: batch equals loop", (*checker).derivativeBatch},
 	{"derivative: in place and views with gaps", (*checker).derivativeViews},
 	{"derivative from many goroutines", (*checker).derivativeConcurrent},
+	{"range of the derivative", (*checker).ranged},
 	{"masked derivative", (*checker).masked},
 	{"memory of the derivative", (*checker).memory},
 }
