@@ -89,6 +89,27 @@ type Device interface {
 	ShrinkSlope(dst, q, w Batch, t float64)
 }
 
+// Adopter is a Device that can use the host's own memory.
+type Adopter interface {
+	Device
+	// Adopt makes a batch of k vectors of length n out of the row-major slice
+	// itself: nothing is copied, and nobody may modify it while the batch is in
+	// use. Free it as any other batch.
+	Adopt(data []float64, k, n int) Batch
+}
+
+// Put returns a batch of k vectors of length n with the values of the row-major
+// slice, which must not be modified while the batch is in use: a copy, or where
+// dev is an Adopter the slice itself.
+func Put(dev Device, data []float64, k, n int) Batch {
+	if a, ok := dev.(Adopter); ok {
+		return a.Adopt(data, k, n)
+	}
+	b := dev.Alloc(k, n)
+	dev.Upload(b, data)
+	return b
+}
+
 // Shape is the size of a matrix that a vector stands for, row-major.
 type Shape struct{ Rows, Cols int }
 

@@ -34,8 +34,9 @@ const maxValues = math.MaxInt / 16
 const maxPooledBytes = 2 << 30
 
 type hostBuffer struct {
-	data  []float64
-	freed bool
+	data    []float64
+	freed   bool
+	adopted bool // somebody else's memory: not for the pool
 }
 
 func (b *hostBuffer) Len() int { return len(b.data) }
@@ -87,6 +88,19 @@ func (h *Host) Alloc(k, n int) Batch {
 	return NewBatch(h, buf, k, n)
 }
 
+// Adopt makes a batch of k vectors of length n out of the row-major slice itself.
+func (h *Host) Adopt(data []float64, k, n int) Batch {
+	if len(data) != k*n {
+		panic(fmt.Sprintf("array: %d values adopted as %d x %d", len(data), k, n))
+	}
+	h.mu.Lock()
+	h.stats.Live++
+	h.stats.LiveBytes += 8 * int64(len(data))
+	h.stats.PeakBytes = max(h.stats.PeakBytes, h.stats.LiveBytes)
+	h.mu.Unlock()
+	return NewBatch(h, &hostBuffer{data: data, adopted: true}, k, n)
+}
+
 // Free returns b's memory to the pool. Freeing twice panics, and so does any
 // later use that comes before the memory is out on loan again.
 func (h *Host) Free(b Batch) {
@@ -97,7 +111,7 @@ func (h *Host) Free(b Batch) {
 	buf.freed = true
 	h.stats.Live--
 	h.stats.LiveBytes -= 8 * int64(size)
-	if h.stats.PooledBytes+8*int64(size) <= maxPooledBytes {
+	if !buf.adopted && h.stats.PooledBytes+8*int64(size) <= maxPooledBytes {
 		h.stats.PooledBytes += 8 * int64(size)
 		h.pool[size] = append(h.pool[size], buf)
 	}

@@ -30,18 +30,18 @@ type Dense struct {
 	inverse  etaCache
 }
 
-// NewDense copies the matrix to a device. It keeps x too, for Dense; x must not
-// be modified afterwards.
+// NewDense puts the matrix on a device, without a copy where the device is the
+// host. It keeps x too, for Dense; x must not be modified afterwards.
 func NewDense(dev array.Device, x *mat.Dense) *Dense {
 	a := &Dense{x: x}
 	a.d, a.p = x.Dims()
-	a.on = dev.Alloc(a.d, a.p)
 	if raw := x.RawMatrix(); raw.Stride == raw.Cols {
-		dev.Upload(a.on, raw.Data[:a.d*a.p])
-	} else {
-		for i := range a.d {
-			dev.Upload(a.on.Rows(i, i+1), x.RawRowView(i))
-		}
+		a.on = array.Put(dev, raw.Data[:a.d*a.p], a.d, a.p)
+		return a
+	}
+	a.on = dev.Alloc(a.d, a.p)
+	for i := range a.d {
+		dev.Upload(a.on.Rows(i, i+1), x.RawRowView(i))
 	}
 	return a
 }
