@@ -21,7 +21,7 @@ import (
 // W comes from a Cholesky factorization on the host, is kept for the latest few
 // values of eta, and is applied as a matrix product, so that any device serves.
 type Dense struct {
-	x    *mat.Dense
+	x    *mat.Dense // nil if the host has no copy
 	d, p int
 	on   array.Batch
 
@@ -76,11 +76,15 @@ func (a *Dense) Adjoint(dst, z array.Batch) {
 	dst.Device().Gemm(false, false, 1, z, a.on, 0, dst)
 }
 
-// Dense returns X, which the caller must not modify.
+// Dense returns X, which the caller must not modify; nil if it is on the device
+// alone, as that of Restrict.
 func (a *Dense) Dense() *mat.Dense { return a.x }
 
-// ColumnNorms2 is the diagonal of X'X.
+// ColumnNorms2 is the diagonal of X'X, nil if X is on the device alone.
 func (a *Dense) ColumnNorms2() []float64 {
+	if a.x == nil {
+		return nil
+	}
 	norms := make([]float64, a.p)
 	for i := range a.d {
 		for j, v := range a.x.RawRowView(i) {

@@ -34,14 +34,15 @@ import (
 // A diagonal J confines the system to its support S: x outside S is multiplied by
 // zero. Where A can restrict itself to columns, it does.
 type implicit struct {
-	p    Problem
-	eta  float64
-	j    prox.Derivative
-	op   linops.Operator // A, or its columns in S
-	mask array.Batch     // J's diagonal on S where op is restricted, else zero
-	dim  int             // |S|, or p
-	tol  float64         // of VJP, on the residual's J-norm
-	form float64         // of Forms, on the quadratic form
+	p       Problem
+	eta     float64
+	j       prox.Derivative
+	op      linops.Operator   // A, or columns
+	columns linops.Restricted // A's columns in S where that pays, else nil
+	mask    array.Batch       // J's diagonal on S where op is restricted, else zero
+	dim     int               // |S|, or p
+	tol     float64           // of VJP, on the residual's J-norm
+	form    float64           // of Forms, on the quadratic form
 
 	steps  atomic.Int64
 	failed atomic.Int64
@@ -119,7 +120,8 @@ func (l *implicit) restrict() {
 	defer idx.Free()
 	l.mask = dev.Alloc(1, len(support))
 	dev.Gather(l.mask, masked.Diagonal(), idx)
-	l.op, l.dim = restrictor.Restrict(support), len(support)
+	l.columns = restrictor.Restrict(support)
+	l.op, l.dim = l.columns, len(support)
 }
 
 // Kind is "implicit".
@@ -128,8 +130,8 @@ func (l *implicit) Kind() string { return "implicit" }
 // Bytes counts the prox derivative and A's columns in its support.
 func (l *implicit) Bytes() int64 {
 	bytes := l.j.Bytes() + l.mask.Bytes()
-	if r, ok := l.op.(linops.Restricted); ok {
-		bytes += r.Bytes()
+	if l.columns != nil {
+		bytes += l.columns.Bytes()
 	}
 	return bytes
 }
@@ -144,8 +146,8 @@ func (l *implicit) ProbeBytes() int64 {
 func (l *implicit) Release() {
 	l.j.Release()
 	l.mask.Free()
-	if r, ok := l.op.(linops.Restricted); ok {
-		r.Release()
+	if l.columns != nil {
+		l.columns.Release()
 	}
 }
 
