@@ -20,6 +20,15 @@
 // upper bound of the distance from 0 to the objective's subdifferential at b,
 // divided by ||A* y||.
 //
+// # Implicit derivatives
+//
+// Where the solve has converged the fixed point itself is differentiated: a few
+// conjugate gradient steps for all probes together, each one prox derivative and
+// one product with A and with A*, no tape, and the forward pass keeps nothing. It is
+// the default, and more accurate than the unrolled derivative of the same solve:
+// that one lags behind the iterates. A [Former] stops earlier where quadratic
+// forms are all that is wanted, and reports probes that stopped short.
+//
 // # Unrolled derivatives
 //
 // The iterations are recorded as a tape of prox derivatives and differentiated
