@@ -13,6 +13,9 @@
 //	exact       tr M = sum_i <e_i, M e_i>                            d queries
 //	hutchinson  tr M ~ 1/m sum_j <g_j, M g_j>                        m queries
 //	hutch++     tr M ~ sum_i <q_i, M q_i> + 1/m sum_j <x_j, M x_j>   3m queries
+//	xtrace      Hutch++ from all probes but one, averaged over that one         2m queries
+//	xnystrace   the same with a Nystrom approximation in place of a projection   m queries
+//	na-hutch++  Hutch++ with a sketch from two sides in place of a projection   6m queries
 //
 // where the g_j are independent Rademacher vectors, whose entries are +1 or -1
 // with probability 1/2 each. Hutch++ first sketches the range of M with m
@@ -21,10 +24,19 @@
 // the span of Q, where a compressible M has most of its trace, is thus summed
 // exactly, and only what is left is sampled.
 //
-// The three are one sum, over a basis and over deflated probes: Hutchinson has
-// the empty basis and the exact trace the unit vectors.
+// The first three are one sum, over a basis and over deflated probes: Hutchinson has
+// the empty basis and the exact trace the unit vectors. The last three take
+// products of all images with each other: see [Combine].
 //
-// The two randomized estimates are unbiased for every square M, as
+//   - XTrace uses each of its m probes both for the sketch and, against the sketch
+//     of the others, as a sample: m samples and a basis of m-1 for 2m queries.
+//   - XNysTrace is for symmetric positive semidefinite M. The Nystrom approximation
+//     Y (S*Y)^{-1} Y*, Y = MS, needs no second product: m samples and a
+//     basis of m-1 for m queries.
+//   - NA-Hutch++ asks all its queries at once, none depends on the answer to
+//     another, at the price of a sketch that is a sixth of them.
+//
+// All randomized estimates but XNysTrace are unbiased for every square M, as
 // tr M = tr(Q*MQ) + tr((I - QQ*) M (I - QQ*)). How accurate they are depends on
 // the spectrum. For symmetric M Hutchinson's variance is
 // 2/m (||M||_F^2 - sum_i M_ii^2). For positive semidefinite M Hutch++ replaces
@@ -37,12 +49,16 @@
 // # Error bar and Frobenius norm
 //
 // [Estimate] carries the standard error of the sampled part, sd/sqrt(m) with the
-// sample standard deviation of the m numbers <x_j, M x_j>, given Q; and, from
-// the same queries,
+// sample standard deviation of the m numbers <x_j, M x_j>, given Q. The terms of
+// XTrace and XNysTrace are not independent: what leaving out a second probe
+// changes in them tells their covariance, and makes the square of the standard
+// error an unbiased estimate of the variance too. From the same queries, for
+// Hutch++,
 //
 //	||M||_F^2 ~ sum_i ||M q_i||^2 + 1/m sum_j ||M x_j||^2,
 //
-// unbiased as well since E ||M (I - QQ*) g||^2 = ||M (I - QQ*)||_F^2.
+// unbiased as well since E ||M (I - QQ*) g||^2 = ||M (I - QQ*)||_F^2, and likewise
+// for the others.
 //
 // # Whole and pieces
 //
@@ -54,7 +70,9 @@
 //	projected  [Oracle.Apply] to the rows of Q ([UnitVectors] if exact), [Tally.AddProjected]
 //	residual   [Rademacher] probes Sketch to Sketch+Residual-1, [Deflate],
 //	           [Oracle.Apply], [Tally.AddResidual]
-//	assemble   [Tally.Estimate]
+//	assemble   [Tally.Estimate], or [Combine] where the plan [Plan.Combines]
+//
+// XTrace has no residual phase, XNysTrace and NA-Hutch++ have the sketch only.
 //
 // # Reproducibility
 //
@@ -71,5 +89,9 @@
 //
 // R. A. Meyer, C. Musco, C. Musco, D. P. Woodruff, Hutch++: optimal stochastic
 // trace estimation, SIAM Symposium on Simplicity in Algorithms (2021),
-// algorithm 1.
+// algorithms 1 and 2.
+//
+// E. N. Epperly, J. A. Tropp, R. J. Webber, XTrace: making the most of every sample
+// in stochastic trace estimation, SIAM Journal on Matrix Analysis and Applications
+// 45 (2024).
 package hutch

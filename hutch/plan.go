@@ -1,10 +1,16 @@
 package hutch
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // The names of the estimators.
 const (
 	HutchPP    = "hutch++"
+	XTrace     = "xtrace"
+	XNysTrace  = "xnystrace"
+	NAHutchPP  = "na-hutch++"
 	Hutchinson = "hutchinson"
 	Exact      = "exact"
 )
@@ -14,7 +20,9 @@ const (
 const DefaultQueries = 102
 
 // Estimators lists the names that [NewPlan] knows.
-func Estimators() []string { return []string{HutchPP, Hutchinson, Exact} }
+func Estimators() []string {
+	return []string{HutchPP, XTrace, XNysTrace, NAHutchPP, Hutchinson, Exact}
+}
 
 // Plan is an estimator with its queries laid out. [NewPlan] makes one.
 type Plan struct {
@@ -24,9 +32,9 @@ type Plan struct {
 	Estimator string
 	// Dim is the size d of the matrix.
 	Dim int
-	// Sketch is the number of queries that look for a basis: probes 0 to
-	// Sketch-1. There are up to as many queries again, one for each vector of
-	// the basis found.
+	// Sketch is the number of queries that look for the range of M: probes 0 to
+	// Sketch-1. Where the estimator [Plan.NeedsBasis] there are up to as many queries
+	// again, one for each vector of the basis found.
 	Sketch int
 	// Residual is the number of sampled probes, those numbered Sketch to
 	// Sketch+Residual-1.
@@ -34,6 +42,16 @@ type Plan struct {
 	// Exact says that the basis is the d unit vectors; then Sketch and
 	// Residual are 0.
 	Exact bool
+}
+
+// NeedsBasis says that M is applied to an orthonormal basis of the sketch.
+func (p Plan) NeedsBasis() bool { return p.Estimator == HutchPP || p.Estimator == XTrace }
+
+// Combines says that the estimate takes products of all images with each other,
+// [Combine], and that sketch, basis and the images of the basis have to be kept until
+// then. The estimates of the other plans are sums over vectors, which a [Tally] adds up.
+func (p Plan) Combines() bool {
+	return p.Estimator == XTrace || p.Estimator == XNysTrace || p.Estimator == NAHutchPP
 }
 
 // PlanError says which argument of [NewPlan] was refused, and why.
@@ -52,11 +70,15 @@ func (e *PlanError) Error() string {
 //
 //	hutch++     a third of the queries each for sketch, basis and residual; queries
 //	            must be a multiple of 3, at least 6
+//	xtrace      half of the queries for the sketch, half for the basis; an even
+//	            number, at least 4
+//	xnystrace   all queries for the sketch; at least 2
+//	na-hutch++  all queries for the sketch; a multiple of 6
 //	hutchinson  all queries for the residual; at least 2
 //	exact       d queries, one a unit vector, whatever queries is
 //
 // Two sampled probes are the fewest that have a standard error. With d <=
-// queries all three are the exact trace. Errors are of type [*PlanError].
+// queries each is the exact trace. Errors are of type [*PlanError].
 func NewPlan(estimator string, queries, d int) (Plan, error) {
 	var plan Plan
 	switch {
@@ -67,6 +89,21 @@ func NewPlan(estimator string, queries, d int) (Plan, error) {
 			return Plan{}, &PlanError{"queries", queries, hutchPPReason(queries)}
 		}
 		plan = Plan{Estimator: HutchPP, Dim: d, Sketch: queries / 3, Residual: queries / 3}
+	case estimator == XTrace:
+		if queries < 4 || queries%2 != 0 {
+			return Plan{}, &PlanError{"queries", queries, "xtrace takes an even number (half for the sketch, half for its basis), at least 4"}
+		}
+		plan = Plan{Estimator: XTrace, Dim: d, Sketch: queries / 2}
+	case estimator == XNysTrace:
+		if queries < 2 {
+			return Plan{}, &PlanError{"queries", queries, "xnystrace takes 2 or more: fewer have no standard error"}
+		}
+		plan = Plan{Estimator: XNysTrace, Dim: d, Sketch: queries}
+	case estimator == NAHutchPP:
+		if queries < 6 || queries%6 != 0 {
+			return Plan{}, &PlanError{"queries", queries, "na-hutch++ takes a multiple of 6 (it splits its probes 1:2:3), at least 6"}
+		}
+		plan = Plan{Estimator: NAHutchPP, Dim: d, Sketch: queries}
 	case estimator == Hutchinson:
 		if queries < 2 {
 			return Plan{}, &PlanError{"queries", queries, "hutchinson takes 2 or more: fewer have no standard error"}
@@ -75,7 +112,7 @@ func NewPlan(estimator string, queries, d int) (Plan, error) {
 	case estimator == Exact:
 		queries = d
 	default:
-		return Plan{}, &PlanError{"estimator", fmt.Sprintf("%q", estimator), "expected hutch++, hutchinson or exact"}
+		return Plan{}, &PlanError{"estimator", fmt.Sprintf("%q", estimator), "expected one of " + strings.Join(Estimators(), ", ")}
 	}
 	if d <= queries {
 		plan = Plan{Estimator: Exact, Dim: d, Exact: true}

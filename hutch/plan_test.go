@@ -14,6 +14,10 @@ func TestNewPlanLaysOutTheQueries(t *testing.T) {
 		{HutchPP, 102, 103, Plan{Estimator: HutchPP, Dim: 103, Sketch: 34, Residual: 34}},
 		{HutchPP, 6, 1000, Plan{Estimator: HutchPP, Dim: 1000, Sketch: 2, Residual: 2}},
 		{HutchPP, 102, 102, Plan{Estimator: Exact, Dim: 102, Exact: true}},
+		{XTrace, 102, 103, Plan{Estimator: XTrace, Dim: 103, Sketch: 51}},
+		{XTrace, 102, 102, Plan{Estimator: Exact, Dim: 102, Exact: true}},
+		{XNysTrace, 101, 103, Plan{Estimator: XNysTrace, Dim: 103, Sketch: 101}},
+		{NAHutchPP, 102, 103, Plan{Estimator: NAHutchPP, Dim: 103, Sketch: 102}},
 		{Hutchinson, 100, 101, Plan{Estimator: Hutchinson, Dim: 101, Residual: 100}},
 		{Hutchinson, 100, 7, Plan{Estimator: Exact, Dim: 7, Exact: true}},
 		{Exact, 0, 5000, Plan{Estimator: Exact, Dim: 5000, Exact: true}},
@@ -27,6 +31,7 @@ func TestNewPlanLaysOutTheQueries(t *testing.T) {
 }
 
 func TestNewPlanErrorsNameTheArgumentAndTheRule(t *testing.T) {
+	const names = "hutch++, xtrace, xnystrace, na-hutch++, hutchinson, exact"
 	const three = "hutch++ takes a multiple of 3 (it has three phases of equal size)"
 	for _, c := range []struct {
 		estimator  string
@@ -41,8 +46,12 @@ func TestNewPlanErrorsNameTheArgumentAndTheRule(t *testing.T) {
 		{HutchPP, 0, 1000, "queries", "queries 0: " + three + ", at least 6"},
 		{HutchPP, -3, 1000, "queries", "queries -3: " + three + ", at least 6"},
 		{Hutchinson, 1, 1000, "queries", "queries 1: hutchinson takes 2 or more: fewer have no standard error"},
-		{"xtrace", 102, 1000, "estimator", `estimator "xtrace": expected hutch++, hutchinson or exact`},
-		{"", 102, 1000, "estimator", `estimator "": expected hutch++, hutchinson or exact`},
+		{XTrace, 101, 1000, "queries", "queries 101: xtrace takes an even number (half for the sketch, half for its basis), at least 4"},
+		{XTrace, 2, 1000, "queries", "queries 2: xtrace takes an even number (half for the sketch, half for its basis), at least 4"},
+		{XNysTrace, 1, 1000, "queries", "queries 1: xnystrace takes 2 or more: fewer have no standard error"},
+		{NAHutchPP, 100, 1000, "queries", "queries 100: na-hutch++ takes a multiple of 6 (it splits its probes 1:2:3), at least 6"},
+		{"hutch", 102, 1000, "estimator", `estimator "hutch": expected one of ` + names},
+		{"", 102, 1000, "estimator", `estimator "": expected one of ` + names},
 		{HutchPP, 102, 0, "dimension", "dimension 0: a matrix has at least one row"},
 	} {
 		_, err := NewPlan(c.estimator, c.queries, c.d)

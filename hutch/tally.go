@@ -51,12 +51,12 @@ func newSamples(phase string, n int) samples {
 }
 
 // NewTally starts the tally of a plan whose sketch has the given rank, as
-// [Orthonormalize] returned it. Plans without a sketch ignore rank.
+// [Orthonormalize] returned it. Plans without a basis ignore rank.
 func NewTally(plan Plan, rank int, seed uint64) *Tally {
 	switch {
 	case plan.Exact:
 		rank = plan.Dim
-	case plan.Sketch == 0:
+	case !plan.NeedsBasis():
 		rank = 0
 	case rank < 0 || rank > plan.Sketch:
 		panic(fmt.Sprintf("hutch: a basis of %d vectors from a sketch of %d", rank, plan.Sketch))
@@ -67,6 +67,18 @@ func NewTally(plan Plan, rank int, seed uint64) *Tally {
 // Projected is the number of basis vectors the tally waits for: the sketch's
 // rank, or d for the exact trace.
 func (t *Tally) Projected() int { return len(t.projected.quad) }
+
+// Residual is the number of deflated probes the tally waits for.
+func (t *Tally) Residual() int { return len(t.residual.quad) }
+
+// Grow makes the tally wait for n further residual probes, numbered on from
+// those it had, and counts them into the plan. No other call may be under way.
+func (t *Tally) Grow(n int) {
+	t.plan.Residual += n
+	t.residual.quad = append(t.residual.quad, make([]float64, n)...)
+	t.residual.norm2 = append(t.residual.norm2, make([]float64, n)...)
+	t.residual.known = append(t.residual.known, make([]bool, n)...)
+}
 
 // AddProjected takes basis vectors first, first+1, ..., the vectors of q, and
 // their images mq_i = M q_i.
@@ -107,8 +119,8 @@ func (s *samples) sums() (quad, norm2 float64, err error) {
 	return quad, norm2, nil
 }
 
-// Estimate sums up. It is an error if a vector is missing or one of the numbers
-// is not finite.
+// Estimate sums up, for plans whose estimate [Combine] does not make. It is an
+// error if a vector is missing or one of the numbers is not finite.
 func (t *Tally) Estimate() (Estimate, error) {
 	quad, norm2, err := t.projected.sums()
 	if err != nil {

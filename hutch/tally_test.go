@@ -45,6 +45,30 @@ func TestTallyDoesNotDependOnOrderGroupingOrConcurrency(t *testing.T) {
 	}
 }
 
+// A tally that grew says what one that was planned so from the start says.
+func TestGrownTallyIsTheTallyOfALargerPlan(t *testing.T) {
+	const d = 300
+	dev := array.NewHost()
+	rng := rand.New(rand.NewPCG(6, 1))
+	v, mv := upload(dev, 34, d, gaussian(rng, 34*d)), upload(dev, 34, d, gaussian(rng, 34*d))
+	planned := NewTally(plan(t, Hutchinson, 34, d), 0, 7)
+	planned.AddResidual(0, v, mv)
+	want, err := planned.Estimate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	grown := NewTally(plan(t, Hutchinson, 10, d), 0, 7)
+	grown.AddResidual(0, v.Rows(0, 10), mv.Rows(0, 10))
+	grown.Grow(24)
+	if _, err := grown.Estimate(); err == nil || !strings.Contains(err.Error(), "residual vector 10 of 34 is missing") {
+		t.Errorf("error %v", err)
+	}
+	grown.AddResidual(10, v.Rows(10, 34), mv.Rows(10, 34))
+	if got, err := grown.Estimate(); err != nil || got != want {
+		t.Errorf("grown %+v, %v; planned %+v", got, err, want)
+	}
+}
+
 func TestTallyReportsWhatIsMissingOrNotFinite(t *testing.T) {
 	const d = 200
 	dev := array.NewHost()

@@ -22,30 +22,51 @@ type Options struct {
 }
 
 // Trace estimates tr M by the plan, with all vectors on dev. While the oracle
-// works Trace holds at most 2 plan.Sketch + 2 opts.Batch vectors, in between
-// 5 plan.Sketch; when it returns it has freed all it took. An error of the
-// oracle, or of ctx when that is done, comes back wrapped with the phase and the
-// vectors it happened at.
+// works Trace holds at most 2 plan.Sketch + 2 opts.Batch vectors (3 plan.Sketch +
+// 2 opts.Batch for XTrace), in between 6 plan.Sketch; when it returns it has freed
+// all it took. An error of the oracle, or of ctx when that is done, comes back
+// wrapped with the phase and the vectors it happened at.
 func Trace(ctx context.Context, dev array.Device, plan Plan, oracle Oracle, opts Options) (Estimate, error) {
 	if opts.Batch <= 0 {
 		opts.Batch = DefaultBatch
 	}
 	e := estimation{ctx, dev, plan, oracle, opts}
-	q := dev.Alloc(plan.Sketch, plan.Dim)
-	defer q.Free()
-	rank, err := e.basis(q)
-	if err != nil {
+	y := dev.Alloc(plan.Sketch, plan.Dim)
+	defer func() { y.Free() }()
+	if err := e.sketch(y); err != nil {
 		return Estimate{}, err
+	}
+	var q, z array.Batch
+	rank := 0
+	if plan.NeedsBasis() {
+		basis := dev.Alloc(plan.Sketch, plan.Dim)
+		defer basis.Free()
+		var err error
+		if rank, err = Orthonormalize(basis, y); err != nil {
+			return Estimate{}, err
+		}
+		q = basis.Rows(0, rank)
+	}
+	if plan.Combines() && plan.NeedsBasis() {
+		z = dev.Alloc(rank, plan.Dim)
+		defer z.Free()
+	}
+	if !plan.Combines() {
+		y.Free()
+		y = array.Batch{}
 	}
 	tally := NewTally(plan, rank, opts.Seed)
-	if err := e.projected(tally, q.Rows(0, rank)); err != nil {
+	if err := e.projected(tally, q, z); err != nil {
 		return Estimate{}, err
 	}
-	if err := e.residual(tally, q.Rows(0, rank)); err != nil {
+	if err := e.residual(tally, q); err != nil {
 		return Estimate{}, err
 	}
 	if err := dev.Sync(); err != nil {
 		return Estimate{}, fmt.Errorf("hutch: %w", err)
+	}
+	if plan.Combines() {
+		return Combine(plan, opts.Seed, opts.Sample, y, q, z)
 	}
 	return tally.Estimate()
 }
@@ -59,30 +80,25 @@ type estimation struct {
 	opts   Options
 }
 
-// basis sketches M and fills q with an orthonormal basis of the sketch.
-func (e estimation) basis(q array.Batch) (rank int, err error) {
-	if e.plan.Sketch == 0 {
-		return 0, nil
-	}
-	y := e.dev.Alloc(e.plan.Sketch, e.plan.Dim)
-	defer y.Free()
-	err = e.inBatches("sketch", e.plan.Sketch, func(first int, s, _ array.Batch) error {
+// sketch sets y_j = M s_j for the probes of the sketch.
+func (e estimation) sketch(y array.Batch) error {
+	return e.inBatches("sketch", y.K(), func(first int, s, _ array.Batch) error {
 		Rademacher(s, e.opts.Seed, e.opts.Sample, first)
 		return e.oracle.Apply(e.ctx, y.Rows(first, first+s.K()), s)
 	})
-	if err != nil {
-		return 0, err
-	}
-	return Orthonormalize(q, y)
 }
 
-// projected applies M to the basis: q's vectors, or the unit vectors.
-func (e estimation) projected(tally *Tally, q array.Batch) error {
+// projected applies M to the basis: q's vectors, or the unit vectors. The images
+// are kept in z, unless that is zero.
+func (e estimation) projected(tally *Tally, q, z array.Batch) error {
 	return e.inBatches("projected", tally.Projected(), func(first int, v, mv array.Batch) error {
 		if e.plan.Exact {
 			UnitVectors(v, first)
 		} else {
 			v = q.Rows(first, first+v.K())
+		}
+		if !z.IsZero() {
+			mv = z.Rows(first, first+v.K())
 		}
 		if err := e.oracle.Apply(e.ctx, mv, v); err != nil {
 			return err

@@ -28,14 +28,18 @@ func TestExactTraceIsTheTrace(t *testing.T) {
 	}
 }
 
+// sampled is the estimators with randomness in them.
+var sampled = []string{HutchPP, XTrace, XNysTrace, NAHutchPP, Hutchinson}
+
 // The mean over seeds of trace and squared norm is within 4 of its standard
-// errors of the truth.
+// errors of the truth, or, where the rank is small enough for some to be exact,
+// within rounding.
 func TestEstimatesAreUnbiased(t *testing.T) {
 	dev := array.NewHost()
 	noLeak(t, dev)
 	for _, c := range []struct{ d, rank int }{{40, 20}, {60, 200}, {90, 5}} {
 		m, trueTrace, trueFro2 := randomPSD(dev, rand.New(rand.NewPCG(uint64(c.d), 3)), c.d, c.rank)
-		for _, estimator := range []string{HutchPP, Hutchinson} {
+		for _, estimator := range sampled {
 			p := plan(t, estimator, 12, c.d)
 			const seeds = 400
 			var traces, norms moments
@@ -48,8 +52,8 @@ func TestEstimatesAreUnbiased(t *testing.T) {
 				moments
 				want float64
 			}{"trace": {traces, trueTrace}, "squared norm": {norms, trueFro2}} {
-				if z := (x.mean() - x.want) / (x.sd() / math.Sqrt(seeds)); math.Abs(z) > 4 {
-					t.Errorf("d = %d, rank %d, %s: mean %s %v is %.1f standard errors off %v", c.d, c.rank, estimator, what, x.mean(), z, x.want)
+				if off, se := x.mean()-x.want, x.sd()/math.Sqrt(seeds); math.Abs(off) > 4*se+1e-10*x.want {
+					t.Errorf("d = %d, rank %d, %s: mean %s %v is %.1f standard errors off %v", c.d, c.rank, estimator, what, x.mean(), off/se, x.want)
 				}
 			}
 		}
@@ -67,26 +71,45 @@ func (m moments) sd() float64 {
 	return math.Sqrt((m.s2 - m.s*m.s/m.n) / (m.n - 1))
 }
 
-func TestHutchPPIsExactOnLowRank(t *testing.T) {
+// The rank up to which each is exact at 102 queries: 34, 50, 101 and 17. 1e-12
+// is rounding; XNysTrace shifts M by a few times as much, and multiplies the shift the
+// more the closer the rank is to the number of probes.
+func TestSketchedEstimatesAreExactOnLowRank(t *testing.T) {
 	const d = 1024
 	dev := array.NewHost()
 	noLeak(t, dev)
 	for _, c := range []struct {
 		name   string
+		rank   int
 		lambda func(i float64) float64
 	}{
-		{"rank 0", func(i float64) float64 { return 0 }},
-		{"rank 1", step(1)},
-		{"rank 30", step(30)},
-		{"rank 34", step(34)},
-		{"rank 30, eigenvalues 1 to 1e-6", func(i float64) float64 { return step(30)(i) * math.Pow(1e-6, (i-1)/29) }},
-		{"rank 10, eigenvalues 1 to 1e-12", func(i float64) float64 { return step(10)(i) * math.Pow(1e-12, (i-1)/9) }},
+		{"rank 0", 0, func(i float64) float64 { return 0 }},
+		{"rank 1", 1, step(1)},
+		{"rank 17", 17, step(17)},
+		{"rank 30", 30, step(30)},
+		{"rank 34", 34, step(34)},
+		{"rank 50", 50, step(50)},
+		{"rank 90", 90, step(90)},
+		{"rank 30, eigenvalues 1 to 1e-6", 30, func(i float64) float64 { return step(30)(i) * math.Pow(1e-6, (i-1)/29) }},
+		{"rank 10, eigenvalues 1 to 1e-12", 10, func(i float64) float64 { return step(10)(i) * math.Pow(1e-12, (i-1)/9) }},
 	} {
 		lambda := spectrum(d, c.lambda)
-		e := trace(t, dev, plan(t, HutchPP, 102, d), spectral(lambda, 1), Options{Seed: 5})
-		want := sum(lambda)
-		if math.Abs(e.Trace-want) > 1e-12*want || e.StdErr > 1e-12*want {
-			t.Errorf("%s: trace %v +- %v is off %v by %.1e", c.name, e.Trace, e.StdErr, want, e.Trace-want)
+		want, want2 := sum(lambda), 0.0
+		for _, x := range lambda {
+			want2 += x * x
+		}
+		for _, x := range []struct {
+			estimator string
+			rank      int
+			tol       float64
+		}{{HutchPP, 34, 1e-12}, {XTrace, 50, 1e-12}, {XNysTrace, 50, 1e-10}, {NAHutchPP, 17, 1e-12}} {
+			if c.rank > x.rank {
+				continue
+			}
+			e := trace(t, dev, plan(t, x.estimator, 102, d), spectral(lambda, 1), Options{Seed: 5})
+			if math.Abs(e.Trace-want) > x.tol*want || e.StdErr > x.tol*want || math.Abs(e.Frobenius2-want2) > x.tol*want2 {
+				t.Errorf("%s, %s: trace %v +- %v is off %v by %.1e, squared norm %v off %v", c.name, x.estimator, e.Trace, e.StdErr, want, e.Trace-want, e.Frobenius2, want2)
+			}
 		}
 	}
 }
@@ -158,6 +181,99 @@ func TestHutchPPIsLessAccurateByAtMostSqrt3OnSlowSpectra(t *testing.T) {
 	}
 }
 
+// The spectra of Epperly, Tropp and Webber, section 3.1, smaller. Wherever there is
+// something to find, and twice as many probes to find it with, XTrace is more accurate than
+// Hutch++ at equal queries, and XNysTrace than XTrace; on a flat spectrum no more than
+// the number of samples tells them apart. 20 seeds know a ratio to a quarter.
+func TestExchangeableEstimatorsAreMoreAccurateOnTheSpectraOfTheirPaper(t *testing.T) {
+	const d, queries, seeds = 1024, 102, 20
+	dev := array.NewHost()
+	for _, c := range []struct {
+		name   string
+		lambda func(i float64) float64
+		// Largest ratios of errors: XTrace to Hutch++, XNysTrace to XTrace.
+		x, nys float64
+	}{
+		{"flat", func(i float64) float64 { return 3 - 2*(i-1)/(d-1) }, 1.5, 1.5},
+		{"poly", func(i float64) float64 { return 1 / (i * i) }, 1, 1},
+		{"exp", func(i float64) float64 { return math.Pow(0.85, i-1) }, 1, 1},
+		{"step", func(i float64) float64 { return 1e-3 + (1-1e-3)*step(50)(i) }, 1, 1},
+	} {
+		m, want := spectral(spectrum(d, c.lambda), 7), sum(spectrum(d, c.lambda))
+		rms := map[string]float64{}
+		for _, estimator := range sampled {
+			var errs moments
+			for seed := range uint64(seeds) {
+				errs.add(trace(t, dev, plan(t, estimator, queries, d), m, Options{Seed: seed}).Trace/want - 1)
+			}
+			rms[estimator] = errs.rms()
+		}
+		t.Logf("%-5s rms relative error %s %.2e, %s %.2e, %s %.2e, %s %.2e, %s %.2e", c.name, Hutchinson, rms[Hutchinson],
+			NAHutchPP, rms[NAHutchPP], HutchPP, rms[HutchPP], XTrace, rms[XTrace], XNysTrace, rms[XNysTrace])
+		const rounding = 1e-11
+		if rms[XTrace] > c.x*rms[HutchPP]+rounding {
+			t.Errorf("%s: the error of xtrace is %.2e, of hutch++ %.2e", c.name, rms[XTrace], rms[HutchPP])
+		}
+		if rms[XNysTrace] > c.nys*rms[XTrace]+rounding {
+			t.Errorf("%s: the error of xnystrace is %.2e, of xtrace %.2e", c.name, rms[XNysTrace], rms[XTrace])
+		}
+	}
+}
+
+// In few dimensions probes repeat each other: then their images depend on each
+// other, and leaving one out loses nothing. The mean over seeds stays right.
+func TestExchangeableEstimatorsAreUnbiasedWhereProbesRepeat(t *testing.T) {
+	const d, seeds = 7, 2000
+	dev := array.NewHost()
+	noLeak(t, dev)
+	m, want, _ := randomPSD(dev, rand.New(rand.NewPCG(10, 3)), d, 20)
+	defer m.Free()
+	for _, estimator := range []string{XTrace, XNysTrace} {
+		p := plan(t, estimator, 6, d)
+		var traces, stdErrs moments
+		for seed := range uint64(seeds) {
+			e := trace(t, dev, p, dense(m), Options{Seed: seed})
+			traces.add(e.Trace)
+			stdErrs.add(e.StdErr)
+		}
+		if z := (traces.mean() - want) / (traces.sd() / math.Sqrt(seeds)); math.Abs(z) > 4 {
+			t.Errorf("%s: mean trace %v is %.1f standard errors off %v", estimator, traces.mean(), z, want)
+		}
+		t.Logf("%s: spread %.3g, reported %.3g", estimator, traces.sd(), stdErrs.rms())
+	}
+}
+
+func TestXNysTraceRefusesAnIndefiniteMatrix(t *testing.T) {
+	dev := array.NewHost()
+	noLeak(t, dev)
+	m := spectral(spectrum(256, func(i float64) float64 { return 1 - 2*step(128)(i) }), 1)
+	_, err := Trace(t.Context(), dev, plan(t, XNysTrace, 30, 256), m, Options{})
+	if err == nil || !strings.Contains(err.Error(), "positive semidefinite") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// An oracle with noise of 1e-7 gives an estimate off by not much more, also
+// where S*MS is singular, and a standard error that says so.
+func TestXNysTraceBearsAnInexactOracle(t *testing.T) {
+	const d = 256
+	dev := array.NewHost()
+	noLeak(t, dev)
+	exact := spectral(spectrum(d, step(20)), 1)
+	rng := rand.New(rand.NewPCG(11, 3))
+	m := func(ctx context.Context, dst, v array.Batch) error {
+		noise := upload(dev, v.K(), d, gaussian(rng, v.K()*d))
+		defer noise.Free()
+		err := exact(ctx, dst, v)
+		dev.Lin(dst, 1, dst, 1e-7, noise)
+		return err
+	}
+	e := trace(t, dev, plan(t, XNysTrace, 60, d), m, Options{})
+	if off := math.Abs(e.Trace - 20); off > 1e-4 || off > 5*e.StdErr {
+		t.Errorf("trace %v +- %v, expected 20", e.Trace, e.StdErr)
+	}
+}
+
 // <g, c g> = c d for every Rademacher vector. A deflated probe's length is
 // d - ||Q* g||^2, which is random, but hardly.
 func TestMultiplesOfTheIdentityAreExactForHutchinsonAndNearlySoForHutchPP(t *testing.T) {
@@ -175,7 +291,7 @@ func TestMultiplesOfTheIdentityAreExactForHutchinsonAndNearlySoForHutchPP(t *tes
 }
 
 // The root mean square of the reported standard errors is within 25% of the
-// spread of the estimates over seeds.
+// spread of the estimates over seeds, 30% where fewer seeds give it to 9%.
 func TestStandardErrorMatchesTheSpreadOverSeeds(t *testing.T) {
 	const d, seeds = 512, 200 // 200 seeds give the spread to 5%
 	dev := array.NewHost()
@@ -188,17 +304,21 @@ func TestStandardErrorMatchesTheSpreadOverSeeds(t *testing.T) {
 		{"exponential", func(i float64) float64 { return math.Exp(-i / 30) }},
 	} {
 		m := spectral(spectrum(d, c.lambda), 3)
-		for _, estimator := range []string{HutchPP, Hutchinson} {
+		for _, estimator := range sampled {
+			seeds, low, high := uint64(seeds), 0.75, 1.25
+			if estimator != HutchPP && estimator != Hutchinson {
+				seeds, low, high = 60, 0.7, 1.3
+			}
 			p := plan(t, estimator, 102, d)
 			var traces, stdErrs moments
-			for seed := range uint64(seeds) {
+			for seed := range seeds {
 				e := trace(t, dev, p, m, Options{Seed: seed})
 				traces.add(e.Trace)
 				stdErrs.add(e.StdErr)
 			}
 			ratio := stdErrs.rms() / traces.sd()
 			t.Logf("%-22s %-10s spread %.3e, reported %.3e, ratio %.2f", c.name, estimator, traces.sd(), stdErrs.rms(), ratio)
-			if ratio < 0.75 || ratio > 1.25 {
+			if ratio < low || ratio > high {
 				t.Errorf("%s, %s: spread %.3e over seeds, reported %.3e", c.name, estimator, traces.sd(), stdErrs.rms())
 			}
 		}

@@ -1,0 +1,133 @@
+package hutch
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+)
+
+// Combine makes the estimate of a plan that combines its images with each other,
+// see [Plan.Combines]. y holds the images of all Sketch probes of the given
+// sample, y_j = M s_j; the probes themselves are drawn again. For XTrace q is the
+// basis [Orthonormalize] made of y, rank x d, and z its images, z_i = M q_i; the
+// others take zero batches for both. None of the three is changed. Combine
+// allocates up to five batches of the size of y while it works, and frees them.
+//
+// The oracle's error enters the images' products with each other at first order,
+// where it enters the quadratic forms of a [Tally] at second order if the oracle
+// is a method of conjugate gradients: such an oracle should be more accurate here.
+func Combine(plan Plan, seed, sample uint64, y, q, z array.Batch) (Estimate, error) {
+	if y.K() != plan.Sketch || y.N() != plan.Dim || z.K() != q.K() || z.N() != q.N() {
+		panic(fmt.Sprintf("hutch: %s of the images %s and of a basis %s with images %s, planned for %d x %d", plan.Estimator, y, q, z, plan.Sketch, plan.Dim))
+	}
+	dev := y.Device()
+	probes := dev.Alloc(plan.Sketch, plan.Dim)
+	defer probes.Free()
+	Rademacher(probes, seed, sample, 0)
+
+	var e Estimate
+	var err error
+	switch plan.Estimator {
+	case XTrace:
+		e = xtrace(probes, y, q, z)
+	case XNysTrace:
+		e, err = xnystrace(probes, y)
+	case NAHutchPP:
+		e, err = naHutchPP(probes, y)
+	default:
+		panic(fmt.Sprintf("hutch: %s does not combine its images", plan.Estimator))
+	}
+	if err == nil {
+		err = dev.Err()
+	}
+	if err != nil {
+		return Estimate{}, err
+	}
+	if sum := e.Trace + e.StdErr + e.Frobenius2; math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return Estimate{}, fmt.Errorf("hutch: %s: trace %v +- %v and squared norm %v, expected finite numbers", plan.Estimator, e.Trace, e.StdErr, e.Frobenius2)
+	}
+	e.Estimator, e.Seed, e.Queries = plan.Estimator, seed, plan.Sketch+q.K()
+	return e, nil
+}
+
+// independent is how near 1 the leverage of a vector must come for it to count
+// as independent of all the others: for the basis to be smaller without it.
+const independent = 1 - 1e-10
+
+// products is the matrix of all <a_i, b_j>.
+func products(a, b array.Batch) *mat.Dense {
+	dev := a.Device()
+	c := dev.Alloc(a.K(), b.K())
+	defer c.Free()
+	dev.Gemm(false, true, 1, a, b, 0, c)
+	return mat.NewDense(a.K(), b.K(), c.ToHost())
+}
+
+// mul is AB.
+func mul(a, b mat.Matrix) *mat.Dense {
+	var c mat.Dense
+	c.Mul(a, b)
+	return &c
+}
+
+// columnDot is <a_j, b_j> for column j of both.
+func columnDot(a, b *mat.Dense, j int) (s float64) {
+	rows, _ := a.Dims()
+	for i := range rows {
+		s += a.At(i, j) * b.At(i, j)
+	}
+	return s
+}
+
+// inner is the Frobenius inner product tr(A*B).
+func inner(a, b *mat.Dense) (s float64) {
+	_, cols := a.Dims()
+	for j := range cols {
+		s += columnDot(a, b, j)
+	}
+	return s
+}
+
+// exchangeable is the mean of x, where x_i is an unbiased estimate that depends
+// on all probes but treats number i apart, and its standard error. The x_i are
+// correlated. Let change(i, k) be by how much x_i is larger than it would be
+// without probe k. Over s_i alone its expectation is 0, and so is that of x_i
+// without k, less tr M, whatever the other probes are: hence
+//
+//	cov(x_i, x_k) = E change(i, k) change(k, i),
+//
+// which is to say that the square of the standard error,
+//
+//	1/m(m-1) sum_i (x_i - mean)^2 + 1/m(m-1) sum_{i != k} change(i, k) change(k, i),
+//
+// is an unbiased estimate of the variance of the mean. (Epperly, Tropp and Webber
+// give the first term only, which is smaller.) Rounding and luck may make the
+// second sum negative; it counts as 0 then.
+func exchangeable(x []float64, change func(i, k int) float64) (mean, stdErr float64) {
+	mean, stdErr = meanAndError(x)
+	sum := 0.0
+	for i := range x {
+		for k := range i {
+			sum += 2 * change(i, k) * change(k, i)
+		}
+	}
+	m := float64(len(x))
+	return mean, math.Sqrt(stdErr*stdErr + math.Max(0, sum)/(m*(m-1)))
+}
+
+// meanAndError is the mean of x and its standard error, as if the x_i were
+// independent.
+func meanAndError(x []float64) (mean, stdErr float64) {
+	m := float64(len(x))
+	for _, v := range x {
+		mean += v / m
+	}
+	squares := 0.0
+	for _, v := range x {
+		squares += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(squares / (m - 1) / m)
+}

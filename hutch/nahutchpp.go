@@ -1,0 +1,102 @@
+package hutch
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+)
+
+// pseudoInverseCut is the singular value, relative to the largest, below which
+// one is taken for rounding.
+const pseudoInverseCut = 1e-13
+
+// naHutchPP splits the probes into S (a sixth), R (a third) and G (a half), and
+// with Z = MR and W = MS samples by G what the approximation
+//
+//	A = Z (S*Z)^+ W*
+//
+// leaves: tr M ~ tr A + 1/g sum_j <g_j, (M - A) g_j>, and ||M||_F^2 ~ ||A||_F^2 +
+// 1/g sum_j (||M g_j||^2 - ||A g_j||^2) (Meyer, Musco, Musco and Woodruff 2021,
+// algorithm 2). Both are unbiased for any A; it is close to a symmetric M.
+func naHutchPP(probes, y array.Batch) (Estimate, error) {
+	sixth := y.K() / 6
+	s, w := probes.Rows(0, sixth), y.Rows(0, sixth)
+	z := y.Rows(sixth, 3*sixth)
+	g, mg := probes.Rows(3*sixth, 6*sixth), y.Rows(3*sixth, 6*sixth)
+
+	core := products(s, z)
+	if norm := mat.Norm(core, 2); math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return Estimate{}, fmt.Errorf("hutch: na-hutch++: the norm of S*MR is %v: an image holds a NaN or an infinity", norm)
+	}
+	// The singular values of the core's inverse are shared out to both sides:
+	// A = Z' W'*, and neither factor is much larger than the root of M. All at
+	// one side they would multiply the other's rounding.
+	zs, ws, err := roots(core, z, w)
+	if err != nil {
+		return Estimate{}, err
+	}
+	defer zs.Free()
+	defer ws.Free()
+	rank, n := zs.K(), g.K()
+	quad, norm2, own := make([]float64, n), make([]float64, n), make([]float64, rank)
+	dev := y.Device()
+	dev.Dot(quad, g, mg)
+	dev.Dot(norm2, mg, mg)
+	var e Estimate
+	if rank > 0 {
+		zz, ww, zg, wg := products(zs, zs), products(ws, ws), products(zs, g), products(ws, g)
+		zzwg := mul(zz, wg)
+		for j := range n {
+			quad[j] -= columnDot(zg, wg, j)
+			norm2[j] -= columnDot(wg, zzwg, j)
+		}
+		dev.Dot(own, zs, ws)
+		for _, x := range own {
+			e.Trace += x
+		}
+		e.Frobenius2 = inner(zz, ww)
+	}
+	mean, stdErr := meanAndError(quad)
+	mean2, _ := meanAndError(norm2)
+	e.Trace, e.StdErr, e.Frobenius2 = e.Trace+mean, stdErr, e.Frobenius2+mean2
+	return e, nil
+}
+
+// roots returns Z' = Z V D and W' = W U D, vectors as rows, where U and V are
+// the singular vectors of the core and D^2 is the pseudo-inverse of its singular
+// values. The caller frees both.
+func roots(core *mat.Dense, z, w array.Batch) (zs, ws array.Batch, err error) {
+	var svd mat.SVD
+	if !svd.Factorize(core, mat.SVDThin) {
+		return zs, ws, errors.New("hutch: the singular value decomposition of S*MR did not converge")
+	}
+	sigma := svd.Values(nil)
+	rank := 0
+	for rank < len(sigma) && sigma[rank] > pseudoInverseCut*sigma[0] {
+		rank++
+	}
+	var u, v mat.Dense
+	svd.UTo(&u)
+	svd.VTo(&v)
+	combine := func(x array.Batch, vectors *mat.Dense) array.Batch {
+		dev := x.Device()
+		coefficients := make([]float64, 0, rank*x.K())
+		for l := range rank {
+			for i := range x.K() {
+				coefficients = append(coefficients, vectors.At(i, l)/math.Sqrt(sigma[l]))
+			}
+		}
+		c, out := dev.Alloc(rank, x.K()), dev.Alloc(rank, x.N())
+		defer c.Free()
+		if rank > 0 {
+			dev.Upload(c, coefficients)
+			dev.Gemm(false, false, 1, c, x, 0, out)
+		}
+		return out
+	}
+	return combine(z, &v), combine(w, &u), nil
+}

@@ -1,0 +1,136 @@
+package hutch
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+)
+
+// nystromShift is the least multiple of the identity, relative to the size of M
+// as the probes see it, that is added to M and later subtracted: far above
+// rounding, so that S*MS is definite, and without influence on the estimate.
+const nystromShift = 0x1p-38
+
+// xnystrace is the mean of m estimates, each of which takes the Nystrom
+// approximation F_i = Y (S*Y)^{-1} Y* of M from all probes but s_i, and samples
+// what it leaves by s_i:
+//
+//	t_i = tr F_i + s_i* (M - F_i) s_i,
+//	f_i = ||F_i||_F^2 + s_i* (M^2 - F_i^2) s_i
+//
+// have the expectations tr M and ||M||_F^2 (Epperly, Tropp and Webber 2024,
+// section 2.3). With H = S*MS = CC* and F = BB* of all probes, in an orthonormal
+// basis of the images, F_i = F - b_i b_i* and s_i* (M - F_i) s_i = 1/|c_i|^2,
+// where c_i is column i of C^{-1} and b_i = B c_i / |c_i|.
+//
+// M is positive semidefinite and so is H, but it may be singular. A multiple of
+// the identity is added, M + nu I, of which everything above is an unbiased
+// estimate for any nu, and subtracted in the end. nu grows with the asymmetry
+// of H, which is the oracle's error.
+func xnystrace(s, y array.Batch) (Estimate, error) {
+	dev, m, d := y.Device(), y.K(), float64(y.N())
+	raw := products(s, y)
+	size, skew := 0.0, 0.0
+	for i := range m {
+		for j := range m {
+			size = math.Hypot(size, raw.At(i, j))
+			skew = math.Hypot(skew, raw.At(i, j)-raw.At(j, i))
+		}
+	}
+	switch {
+	case math.IsNaN(size) || math.IsInf(size, 0):
+		return Estimate{}, errors.New("hutch: xnystrace: an image M s holds a NaN or an infinity")
+	case size == 0:
+		return Estimate{}, nil
+	}
+	nu := math.Max(nystromShift*size, 4*skew) / d
+
+	shifted, q := dev.Alloc(m, y.N()), dev.Alloc(m, y.N())
+	defer shifted.Free()
+	defer q.Free()
+	dev.Lin(shifted, 1, y, nu, s)
+	rank, err := Orthonormalize(q, shifted)
+	if err != nil {
+		return Estimate{}, err
+	}
+	r := products(q.Rows(0, rank), shifted)
+	gram := products(s, s)
+	h := mat.NewSymDense(m, nil)
+	for i := range m {
+		for j := range i + 1 {
+			h.SetSym(i, j, (raw.At(i, j)+raw.At(j, i))/2+nu*gram.At(i, j))
+		}
+	}
+	inverse, leverage, err := inverseRoot(h, nu*d*0x1p-10)
+	if err != nil {
+		return Estimate{}, err
+	}
+
+	b := mul(r, inverse)              // F = QBB*Q*
+	bb := mul(b.T(), b)               // B*B
+	c := mat.DenseCopyOf(inverse.T()) // column i is c_i
+	bc := mul(b, c)                   // column i is b_i |c_i|
+	bbc := mul(bb, c)                 // column i is B* b_i |c_i|
+	traces, norms := make([]float64, m), make([]float64, m)
+	for i := range m {
+		traces[i], norms[i] = mat.Trace(bb), inner(bb, bb)
+		// Where s_i depends on the other probes F_i = F, and F s_i = M s_i.
+		if leverage[i] > independent {
+			c2, b2 := columnDot(c, c, i), columnDot(bc, bc, i)
+			traces[i] += 1/c2 - b2/c2
+			norms[i] += (b2/c2)*(b2/c2) - 2*columnDot(bbc, bbc, i)/c2 + 2*columnDot(r, bc, i)/c2 - b2/(c2*c2)
+		}
+		traces[i] -= nu * d
+		norms[i] -= 2*nu*traces[i] + nu*nu*d
+	}
+	var e Estimate
+	g, p := mul(c.T(), c), mul(bc.T(), bc) // H^{-1} and H^{-1} Y*Y H^{-1}
+	e.Trace, e.StdErr = exchangeable(traces, func(i, k int) float64 {
+		// Without s_k, by a Schur complement in H^{-1}; the trace is traces[i] - change.
+		gi, gk, f := g.At(i, i), g.At(k, k), g.At(i, k)/g.At(k, k)
+		gik := gi - f*g.At(i, k)
+		if leverage[i] <= independent || leverage[k] <= independent || gik < 1e-10*gi {
+			return 0
+		}
+		pi, pk := p.At(i, i), p.At(k, k)
+		pik := pi - 2*f*p.At(i, k) + f*f*pk
+		return (1-pi)/gi - (1-pik)/gik + pk/gk
+	})
+	e.Frobenius2, _ = meanAndError(norms)
+	return e, nil
+}
+
+// inverseRoot returns X, with a row for each of h, such that XX* is the inverse
+// of the positive definite h. Eigenvalues below floor count as zero, and the
+// inverse is the pseudo-inverse; leverage_i is the squared length of the
+// projection of e_i on what is left.
+func inverseRoot(h *mat.SymDense, floor float64) (x *mat.Dense, leverage []float64, err error) {
+	var eigen mat.EigenSym
+	if !eigen.Factorize(h, true) {
+		return nil, nil, errors.New("hutch: the eigendecomposition of S*MS did not converge")
+	}
+	lambda := eigen.Values(nil) // ascending
+	m := len(lambda)
+	first := 0
+	for first < m && lambda[first] < floor {
+		first++
+	}
+	// Noise is of the size of the floor; what is far below it is no noise.
+	if first == m || lambda[0] < -0.1*lambda[m-1] {
+		return nil, nil, fmt.Errorf("hutch: xnystrace is for positive semidefinite matrices, but S*MS has eigenvalues from %g to %g", lambda[0], lambda[m-1])
+	}
+	var w mat.Dense
+	eigen.VectorsTo(&w)
+	x, leverage = mat.NewDense(m, m-first, nil), make([]float64, m)
+	for i := range m {
+		for l := first; l < m; l++ {
+			leverage[i] += w.At(i, l) * w.At(i, l)
+			x.Set(i, l-first, w.At(i, l)/math.Sqrt(lambda[l]))
+		}
+	}
+	return x, leverage, nil
+}

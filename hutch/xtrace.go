@@ -1,0 +1,106 @@
+package hutch
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+)
+
+// xtrace is the mean of m Hutch++ estimates, each with m-1 of the probes for its
+// sketch and the one left out, s_i, for its residual. With P_i the projector on
+// the span of the images of all but s_i,
+//
+//	t_i = tr(P_i M) + s_i* (I - P_i) M (I - P_i) s_i,
+//	f_i = ||M P_i||_F^2 + ||M (I - P_i) s_i||^2
+//
+// have the expectations tr M and ||M||_F^2 (Epperly, Tropp and Webber 2024,
+// section 2). All of them come from one basis Q of all images: P_i = QQ* - u_i u_i*
+// where u_i, in the span of Q, is the unit vector orthogonal to the images of
+// the other probes; there is none, P_i = QQ*, where the image of s_i depends on
+// the others.
+func xtrace(s, y, q, z array.Batch) Estimate {
+	if q.K() == 0 {
+		return Estimate{} // all images are 0
+	}
+	// Coordinates in the basis, a column for each probe.
+	r, w := products(q, y), products(q, s) // of y_i, and of QQ* s_i
+	t := products(z, s)                    // Q* M* s_i
+	h, n := products(q, z), products(z, z) // Q*MQ and Q*M*MQ
+	u := complements(r)                    // of u_i
+	v := mat.DenseCopyOf(w)                // of P_i s_i
+	for i := range s.K() {
+		for j, c := 0, columnDot(u, w, i); j < q.K(); j++ {
+			v.Set(j, i, v.At(j, i)-c*u.At(j, i))
+		}
+	}
+	hu, nu, hv, nv := mul(h, u), mul(n, u), mul(h, v), mul(n, v)
+	traces, norms := make([]float64, s.K()), make([]float64, s.K())
+	for i := range traces {
+		traces[i] = mat.Trace(h) - columnDot(u, hu, i) +
+			columnDot(w, r, i) - columnDot(v, r, i) - columnDot(t, v, i) + columnDot(v, hv, i)
+		norms[i] = mat.Trace(n) - columnDot(u, nu, i) +
+			columnDot(r, r, i) - 2*columnDot(r, hv, i) + columnDot(v, nv, i)
+	}
+	var e Estimate
+	gram, hhu, uw, ut := mul(u.T(), u), mul(u.T(), hu), mul(u.T(), w), mul(u.T(), t)
+	uhw, huw := mul(u.T(), mul(h, w)), mul(hu.T(), w)
+	e.Trace, e.StdErr = exchangeable(traces, func(i, k int) float64 {
+		// Without s_k another direction, u_k, leaves the basis, and P_i s_i becomes
+		// w_i - a u_i - b u_k; the image of s_i is orthogonal to u_k.
+		c, wi, wk := gram.At(i, k), uw.At(i, i), uw.At(k, i)
+		det := 1 - c*c
+		if gram.At(i, i) == 0 || gram.At(k, k) == 0 || det < 1e-8 {
+			return 0
+		}
+		a, b := (wi-c*wk)/det, (wk-c*wi)/det
+		cross := hhu.At(i, k) + hhu.At(k, i)
+		basis := (hhu.At(i, i)+hhu.At(k, k)-c*cross)/det - hhu.At(i, i)
+		linear := (a-wi)*(columnDot(u, r, i)+ut.At(i, i)-uhw.At(i, i)-huw.At(i, i)) + b*(ut.At(k, i)-uhw.At(k, i)-huw.At(k, i))
+		square := (a*a-wi*wi)*hhu.At(i, i) + a*b*cross + b*b*hhu.At(k, k)
+		return basis - linear - square
+	})
+	e.Frobenius2, _ = meanAndError(norms)
+	return e
+}
+
+// complements returns for each column of r, a matrix of full row rank, the unit
+// vector orthogonal to all other columns: column i of the pseudo-inverse of R*,
+// normalized. It is zero where the other columns span the whole space.
+func complements(r *mat.Dense) *mat.Dense {
+	rank, m := r.Dims()
+	scaled := mat.DenseCopyOf(r) // the complements do not depend on the columns' lengths
+	for i := range m {
+		if norm := math.Sqrt(columnDot(r, r, i)); norm > 0 {
+			for j := range rank {
+				scaled.Set(j, i, r.At(j, i)/norm)
+			}
+		}
+	}
+	c := mat.NewDense(rank, m, nil)
+	var svd mat.SVD
+	if !svd.Factorize(scaled, mat.SVDThin) {
+		c.Set(0, 0, math.NaN()) // not finite, and reported as such
+		return c
+	}
+	sigma := svd.Values(nil)
+	var left, right mat.Dense
+	svd.UTo(&left)
+	svd.VTo(&right)
+	x := mat.NewVecDense(rank, nil)
+	for i := range m {
+		leverage := 0.0
+		for l := range rank {
+			leverage += right.At(i, l) * right.At(i, l)
+			x.SetVec(l, right.At(i, l)/sigma[l])
+		}
+		if leverage < independent {
+			continue
+		}
+		column := c.ColView(i).(*mat.VecDense)
+		column.MulVec(&left, x)
+		column.ScaleVec(1/mat.Norm(column, 2), column)
+	}
+	return c
+}
