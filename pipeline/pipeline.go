@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -28,8 +29,15 @@ type Options struct {
 	// Estimator names the trace estimator, default hutch.HutchPP.
 	Estimator string
 	// Queries is the number of products with the Jacobian that the estimator
-	// may use, default hutch.DefaultQueries; an exact trace ignores it.
+	// may use, default hutch.DefaultQueries; an exact trace ignores it. With
+	// TraceError it is the number to begin with.
 	Queries int
+	// TraceError, if positive, lets the number of queries follow from the accuracy:
+	// probes are added until the trace's share of the error, 2 Sigma2
+	// Trace.StdErr, is at most TraceError times the risk's StdErr, or the queries
+	// are as many as the exact trace takes. It is for hutch.HutchPP and
+	// hutch.Hutchinson; 0.1 is a good value.
+	TraceError float64
 	// Seed is that of all probes. Probe j of sample i is a function of
 	// (Seed, i, j) alone.
 	Seed uint64
@@ -63,6 +71,10 @@ type Pipeline struct {
 	workers int
 }
 
+// firstQueries is what an estimate of chosen accuracy begins with: enough residual
+// probes, 24, to know their spread to 15%.
+var firstQueries = map[string]int{hutch.HutchPP: 72, hutch.Hutchinson: 24}
+
 // New returns a pipeline for samples of length d that are solved by solver on
 // dev. The solver stays the caller's, to release after the last call.
 func New(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeline, error) {
@@ -75,8 +87,17 @@ func New(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeline, erro
 	if o.Estimator == "" {
 		o.Estimator = hutch.HutchPP
 	}
+	if !(o.TraceError >= 0) || math.IsInf(o.TraceError, 0) {
+		return nil, fmt.Errorf("pipeline: trace error is %g, expected a positive number, or 0 for a fixed number of queries", o.TraceError)
+	}
+	if o.TraceError > 0 && !slices.Contains([]string{hutch.HutchPP, hutch.Hutchinson, hutch.Exact}, o.Estimator) {
+		return nil, fmt.Errorf("pipeline: %s takes a fixed number of queries, expected no trace error, or hutch++ or hutchinson", o.Estimator)
+	}
 	if o.Queries == 0 {
 		o.Queries = hutch.DefaultQueries
+		if o.TraceError > 0 {
+			o.Queries = firstQueries[o.Estimator]
+		}
 	}
 	if o.Parallel == 0 {
 		o.Parallel = 1
@@ -137,6 +158,9 @@ func (p *Pipeline) Stream(ctx context.Context, ys iter.Seq2[[]float64, error]) i
 		probes := stages.Start(ctx, g, 1, sketched, stages.QR())
 		projected := stages.Start(ctx, g, p.workers, probes, stages.ProjectedTrace())
 		done := stages.Start(ctx, g, p.workers, projected, stages.ResidualTrace())
+		if p.o.TraceError > 0 {
+			done = stages.Start(ctx, g, p.workers, done, stages.Refine(p.o.Sigma2, p.o.TraceError, p.workers))
+		}
 		risks := stages.Start(ctx, g, 1, done, stages.Assemble(p.o.Sigma2, &jobs, p.progress))
 
 		if !p.inOrder(risks, inFlight, window, yield) {

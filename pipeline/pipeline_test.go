@@ -16,6 +16,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/prox"
@@ -144,7 +145,7 @@ func TestResultsDoNotDependOnParallelismOrBatch(t *testing.T) {
 	dev := array.NewHost()
 	for name, problem := range map[string]func(testing.TB, array.Device) (vjp.Solver, int){"lasso": lasso, "completion": completion} {
 		s, d := problem(t, dev)
-		for _, estimator := range []string{"hutch++", "hutchinson", "exact"} {
+		for _, estimator := range hutch.Estimators() {
 			var want []string
 			for _, o := range []pipeline.Options{{Parallel: 1}, {Parallel: 2, Batch: 1}, {Parallel: 8, Batch: 7}, {Parallel: 3, Batch: 1000}} {
 				o.Estimator = estimator

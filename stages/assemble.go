@@ -54,7 +54,7 @@ func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)
 		return each(ctx, in, func(p Probes) error {
 			job := p.Job
 			done[job] += p.Count
-			total := job.tally.Projected() + job.Plan.Residual
+			total := job.planned
 			if progress != nil {
 				progress(job.Index, job.Plan.Sketch+done[job], job.Plan.Sketch+total)
 			}
@@ -72,8 +72,13 @@ func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)
 	}
 }
 
+// errorBar is Risk.StdErr.
+func errorBar(sigma2, residual, frobenius2 float64, d int) float64 {
+	return math.Sqrt(max(0, 4*sigma2*(residual+sigma2*frobenius2)-2*sigma2*sigma2*float64(d)))
+}
+
 func assemble(sigma2 float64, job *Job) (Risk, error) {
-	trace, err := job.tally.Estimate()
+	trace, err := job.estimate()
 	if err != nil {
 		return Risk{}, err
 	}
@@ -96,7 +101,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if f, ok := job.Solution.Linearization.(vjp.Former); ok {
 		r.InnerSteps, r.Unsolved = f.Report()
 	}
-	r.StdErr = math.Sqrt(max(0, 4*sigma2*(r.Residual+sigma2*trace.Frobenius2)-2*sigma2*sigma2*d))
+	r.StdErr = errorBar(sigma2, r.Residual, trace.Frobenius2, len(job.Y))
 	if math.IsNaN(r.SURE) || math.IsInf(r.SURE, 0) {
 		return Risk{}, fmt.Errorf("SURE is %g: residual %g, divergence %g", r.SURE, r.Residual, trace.Trace)
 	}

@@ -11,7 +11,12 @@
 // basis Q of it, ProjectedTrace tr(Q* M Q), ResidualTrace the Hutchinson
 // estimate on (I - QQ*) M (I - QQ*), and Assemble adds it all up
 // (Meyer, Musco, Musco and Woodruff 2021). The exact trace is the same chain with
-// the unit vectors for Q, and Hutchinson's estimator the one with an empty Q.
+// the unit vectors for Q, and Hutchinson's estimator the one with an empty Q. XTrace
+// has no residual phase, XNysTrace and NA-Hutch++ stop at the sketch: they keep the
+// images and Assemble combines them.
+//
+// Where the number of probes is to follow from the accuracy, Refine stands before
+// Assemble and adds residual probes until the trace is good enough.
 //
 // Stages differ in speed and several samples are in flight, so that the
 // solver works on one sample while probes of another are swept. Channels hold one

@@ -14,8 +14,8 @@ import (
 func ProjectedTrace() Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return each(ctx, in, func(p Probes) error {
-			if p.Phase == Projected {
-				v := p.Job.basis
+			if p.Phase == Projected && p.Count > 0 {
+				v, mv := p.Job.basis, p.Job.images
 				if p.Job.Plan.Exact {
 					mu := p.Job.Solution.MuHat
 					v = mu.Device().Alloc(p.Count, mu.N())
@@ -24,7 +24,10 @@ func ProjectedTrace() Stage[Probes, Probes] {
 				} else {
 					v = v.Rows(p.First, p.First+p.Count)
 				}
-				if err := images(ctx, p, v, p.Job.tally.AddProjected); err != nil {
+				if !mv.IsZero() {
+					mv = mv.Rows(p.First, p.First+p.Count)
+				}
+				if err := images(ctx, p, v, mv, p.Job.tally.AddProjected); err != nil {
 					return err
 				}
 			}
@@ -33,11 +36,13 @@ func ProjectedTrace() Stage[Probes, Probes] {
 	}
 }
 
-// images computes M v for a batch of probes and hands both to a tally.
-func images(ctx context.Context, p Probes, v array.Batch, add func(first int, v, mv array.Batch)) error {
-	dev := v.Device()
-	mv := dev.Alloc(v.K(), v.N())
-	defer mv.Free()
+// images computes M v for a batch of probes, in mv where that is given, and hands
+// both to a tally.
+func images(ctx context.Context, p Probes, v, mv array.Batch, add func(first int, v, mv array.Batch)) error {
+	if mv.IsZero() {
+		mv = v.Device().Alloc(v.K(), v.N())
+		defer mv.Free()
+	}
 	if err := p.Job.oracle().Apply(ctx, mv, v); err != nil {
 		return fmt.Errorf("sample %d: %w", p.Job.Index, err)
 	}

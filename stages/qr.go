@@ -9,8 +9,9 @@ import (
 )
 
 // QR is the stage that waits for the whole of a job's sketch, orthonormalizes
-// it, and sends out the probes of the two phases that need the basis. It must
-// run as one worker, for it counts each job's batches.
+// it, and sends out the probes of the two phases that follow; where there are
+// none, a single empty batch. Plans that need no basis only wait for their sketch.
+// It must run as one worker, for it counts each job's batches.
 func QR() Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		arrived := map[*Job]int{}
@@ -20,12 +21,16 @@ func QR() Stage[Probes, Probes] {
 				return nil
 			}
 			delete(arrived, job)
-			if job.Plan.Sketch > 0 {
+			if job.Plan.NeedsBasis() {
 				if err := job.orthonormalize(); err != nil {
 					return fmt.Errorf("sample %d: the sketch of the Jacobian: %w", job.Index, err)
 				}
 			}
 			job.tally = hutch.NewTally(job.Plan, job.rank, job.Seed)
+			job.planned = job.tally.Projected() + job.Plan.Residual
+			if job.planned == 0 {
+				return send(ctx, out, Probes{Job: job, Phase: Projected})
+			}
 			for _, phase := range []struct {
 				phase Phase
 				count int
@@ -42,11 +47,16 @@ func QR() Stage[Probes, Probes] {
 	}
 }
 
-// orthonormalize turns the sketch into the basis.
+// orthonormalize makes the basis of the sketch, and frees what no one needs any
+// more.
 func (j *Job) orthonormalize() (err error) {
 	j.basis = j.sketch.Device().Alloc(j.sketch.K(), j.sketch.N())
 	j.rank, err = hutch.Orthonormalize(j.basis, j.sketch)
-	j.sketch.Free()
-	j.sketch = array.Batch{}
+	if !j.Plan.Combines() {
+		j.sketch.Free()
+		j.sketch = array.Batch{}
+	} else if err == nil {
+		j.images = j.basis.Device().Alloc(j.rank, j.basis.N())
+	}
 	return err
 }

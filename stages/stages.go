@@ -3,6 +3,7 @@ package stages
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -91,17 +92,29 @@ type Job struct {
 
 	// sketch holds the images M s of the sketch, one a row; Sketch fills it and
 	// QR turns it into the orthonormal basis of its span, the first rank rows of
-	// basis.
-	sketch, basis array.Batch
-	rank          int
-	// tally collects what the probes found, from QR on.
-	tally *hutch.Tally
+	// basis. Plans that combine all images keep the sketch, and ProjectedTrace
+	// leaves those of the basis in images; they are zero otherwise.
+	sketch, basis, images array.Batch
+	rank                  int
+	// tally collects what the probes found, from QR on. planned is how many probes
+	// QR sent out, finished how many of them Refine has seen.
+	tally    *hutch.Tally
+	planned  int
+	finished atomic.Int64
 }
 
-// oracle is v -> D mu_hat v, as accurate as the plan needs: an exact trace is
-// worth exact images, an estimated one quadratic forms.
+// estimate is that of the trace, when all probes are done.
+func (j *Job) estimate() (hutch.Estimate, error) {
+	if j.Plan.Combines() {
+		return hutch.Combine(j.Plan, j.Seed, uint64(j.Index), j.sketch, j.basis.Rows(0, j.rank), j.images)
+	}
+	return j.tally.Estimate()
+}
+
+// oracle is v -> D mu_hat v, as accurate as the plan needs: an exact trace and
+// one that combines images are worth exact images, others quadratic forms.
 func (j *Job) oracle() hutch.Oracle {
-	if f, ok := j.Solution.Linearization.(vjp.Former); ok && !j.Plan.Exact {
+	if f, ok := j.Solution.Linearization.(vjp.Former); ok && !j.Plan.Exact && !j.Plan.Combines() {
 		return f.Forms
 	}
 	return j.Solution.Linearization.VJP
@@ -133,6 +146,7 @@ func (s *Jobs) Release(j *Job) {
 		j.Solution.Release()
 		j.sketch.Free()
 		j.basis.Free()
+		j.images.Free()
 	}
 }
 

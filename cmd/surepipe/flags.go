@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -25,7 +26,8 @@ type estimatorFlags struct {
 	sigma2                 float64
 	solver, derivative     string
 	trace                  string
-	queries                int
+	queries                queryCount
+	traceError             float64
 	seed                   uint64
 	tol                    float64
 	maxIter                int
@@ -46,7 +48,9 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringVar(&f.solver, "solver", "auto", "auto (the problem's own choice), "+strings.Join(vjp.Solvers(), ", "))
 	flags.StringVar(&f.derivative, "derivative", string(vjp.Auto), "implicit (differentiate the fixed point), unrolled (differentiate the iterations in reverse), auto (implicit where the solver has converged)")
 	flags.StringVar(&f.trace, "trace", hutch.HutchPP, "estimator of the divergence: "+strings.Join(hutch.Estimators(), ", "))
-	flags.IntVar(&f.queries, "queries", hutch.DefaultQueries, "products with the Jacobian that the trace estimator may use")
+	f.queries.n = hutch.DefaultQueries
+	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error asks for (hutch++, hutchinson)")
+	flags.Float64Var(&f.traceError, "trace-error", 0.1, "with --queries auto: the trace's standard error, as it enters SURE, as a share of SURE's own")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the trace estimator's probes")
 	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this relative distance from optimality")
 	flags.IntVar(&f.maxIter, "max-iter", vjp.DefaultMaxIter, "stop after this many iterations, converged or not")
@@ -57,7 +61,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 	for name, values := range map[string][]string{
 		"problem": problems.Names(), "solver": append([]string{"auto"}, vjp.Solvers()...),
-		"derivative": {"auto", "implicit", "unrolled"}, "trace": hutch.Estimators(), "device": {"auto", "cpu"},
+		"derivative": {"auto", "implicit", "unrolled"}, "trace": hutch.Estimators(), "queries": {"auto"}, "device": {"auto", "cpu"},
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
@@ -87,14 +91,52 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	if _, err := f.memoryBytes(); err != nil {
 		return err
 	}
-	if _, err := hutch.NewPlan(f.trace, f.queries, math.MaxInt32); err != nil {
+	if _, err := hutch.NewPlan(f.trace, f.queries.n, math.MaxInt32); err != nil {
 		return planError(err)
+	}
+	switch {
+	case !f.queries.auto && cmd.Flags().Changed("trace-error"):
+		return usagef("--trace-error is for --queries auto, found --queries %s", &f.queries)
+	case f.queries.auto && (!(f.traceError > 0) || math.IsInf(f.traceError, 0)):
+		return usagef("--trace-error is %g, expected a positive number", f.traceError)
+	case f.queries.auto && !slices.Contains([]string{hutch.HutchPP, hutch.Hutchinson, hutch.Exact}, f.trace):
+		return usagef("--queries is auto: %s takes a fixed number, expected one, or --trace hutch++ or hutchinson", f.trace)
 	}
 	if f.solver != "auto" && !slices.Contains(vjp.Solvers(), f.solver) {
 		return usagef("--solver is %q, expected auto or one of %s", f.solver, strings.Join(vjp.Solvers(), ", "))
 	}
 	return nil
 }
+
+// queryCount is the value of --queries.
+type queryCount struct {
+	n    int
+	auto bool
+}
+
+// Set reads a number or "auto", which leaves n at its default.
+func (q *queryCount) Set(text string) error {
+	if text == "auto" {
+		*q = queryCount{hutch.DefaultQueries, true}
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return errors.New("expected a number or auto")
+	}
+	*q = queryCount{n, false}
+	return nil
+}
+
+func (q *queryCount) String() string {
+	if q.auto {
+		return "auto"
+	}
+	return strconv.Itoa(q.n)
+}
+
+// Type is what the help calls it.
+func (q *queryCount) Type() string { return "int|auto" }
 
 // planError gives the refusal of a trace estimator the name of its flag.
 func planError(err error) error {
@@ -206,8 +248,12 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 		}
 		return nil, usagef("--solver %s: %w", name, err)
 	}
+	queries, traceError := f.queries.n, 0.0
+	if f.queries.auto {
+		queries, traceError = 0, f.traceError
+	}
 	j.pipeline, err = pipeline.New(dev, j.solver, j.problem.D, pipeline.Options{
-		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries, Seed: f.seed,
+		Sigma2: j.sigma2, Estimator: f.trace, Queries: queries, TraceError: traceError, Seed: f.seed,
 		Parallel: f.parallel, Batch: f.probeBatch, Progress: progress, Logger: f.logger(cmd),
 	})
 	if err != nil {

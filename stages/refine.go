@@ -1,0 +1,84 @@
+package stages
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"golang.org/x/sync/errgroup"
+
+	"surepipe/hutch"
+)
+
+// Refine is the stage that adds residual probes to a job whose planned ones are
+// done until the trace's share of the error, 2 sigma2 Trace.StdErr, is at most share
+// times SURE's own error bar (or sigma2 sqrt(2d)/10 where that is larger), or
+// until there were as many queries as the exact trace takes. Plans without a
+// residual phase pass.
+//
+// It goes by rounds, each sized from what all probes so far say, so that the
+// number of probes does not depend on batches nor on what runs beside it. A
+// round is swept by up to workers goroutines.
+func Refine(sigma2, share float64, workers int) Stage[Probes, Probes] {
+	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
+		return each(ctx, in, func(p Probes) error {
+			job := p.Job
+			last := job.finished.Add(int64(p.Count)) == int64(job.planned)
+			if last && job.Plan.Residual > 0 {
+				if err := refine(ctx, job, sigma2, share, workers); err != nil {
+					return err
+				}
+			}
+			return send(ctx, out, p)
+		})
+	}
+}
+
+func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) error {
+	for {
+		trace, err := job.tally.Estimate()
+		if err != nil {
+			return fmt.Errorf("sample %d: %w", job.Index, err)
+		}
+		// The error bar is sigma2 sqrt(2d) for a projection, and smaller where
+		// eigenvalues are near 1/2. Where it is about 0, or by chance 0, so small
+		// an error of the trace is not worth its price.
+		bar := max(errorBar(sigma2, job.Residual, trace.Frobenius2, len(job.Y)), 0.1*sigma2*math.Sqrt(2*float64(len(job.Y))))
+		known := job.tally.Residual()
+		more := lacking(trace, known, len(job.Y), share*bar/(2*sigma2))
+		if more == 0 {
+			return nil
+		}
+		job.tally.Grow(more)
+		g, ctx := errgroup.WithContext(ctx)
+		g.SetLimit(workers)
+		err = split(more, job.Batch, func(first, n int) error {
+			g.Go(func() error {
+				return residual(ctx, Probes{Job: job, Phase: Residual, First: known + first, Count: n})
+			})
+			return nil
+		})
+		if waited := g.Wait(); err == nil {
+			err = waited
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// lacking is the number of probes of the next round: as many as the target asks
+// for if the spread stays what it is, and a tenth more; at most as many as there are, for a
+// small number tells the spread badly, and at most d queries in all.
+func lacking(trace hutch.Estimate, known, d int, target float64) int {
+	if trace.StdErr <= target {
+		return 0
+	}
+	n := float64(known)
+	more := n
+	if target > 0 {
+		ratio := trace.StdErr / target
+		more = math.Min(more, math.Ceil(1.1*n*ratio*ratio)-n)
+	}
+	return max(0, min(int(more), d-trace.Queries))
+}
