@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -118,7 +119,10 @@ func (p *Pipeline) Estimate(ctx context.Context, y []float64) (Risk, error) {
 	for risk, err := range p.Stream(ctx, one) {
 		return risk, err
 	}
-	return Risk{}, ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return Risk{}, err
+	}
+	return Risk{}, errors.New("pipeline: the stages ended without a result")
 }
 
 // reorderWindow is how many samples a place in flight may run ahead of the

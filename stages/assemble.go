@@ -35,6 +35,10 @@ type Risk struct {
 	// derivative has taken for a probe, and Unsolved how many probes stopped short of
 	// their tolerance: then Trace is not to be trusted.
 	InnerSteps, Unsolved int
+	// Implausible reports a Trace that no Jacobian of such an estimator has: its
+	// eigenvalues lie in [0, 1], so that 0 <= tr D mu_hat <= d. The unrolled derivative
+	// of an iterate far from the solution can be like that.
+	Implausible bool
 	// CacheBytes is the device memory that the linearization held.
 	CacheBytes int64
 	// MuHat (length d) and B (length p) are the estimates.
@@ -72,9 +76,14 @@ func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)
 	}
 }
 
+// Trusted reports whether the divergence is that of the estimator, and not of an
+// iteration or a linear system that has not converged.
+func (r *Risk) Trusted() bool { return r.Converged && r.Unsolved == 0 && !r.Implausible }
+
 // errorBar is Risk.StdErr.
 func errorBar(sigma2, residual, frobenius2 float64, d int) float64 {
-	return math.Sqrt(max(0, 4*sigma2*(residual+sigma2*frobenius2)-2*sigma2*sigma2*float64(d)))
+	// In units of sigma2: the squares of large data stay in range.
+	return sigma2 * math.Sqrt(max(0, 4*(residual/sigma2+frobenius2)-2*float64(d)))
 }
 
 func assemble(sigma2 float64, job *Job) (Risk, error) {
@@ -101,6 +110,8 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if f, ok := job.Solution.Linearization.(vjp.Former); ok {
 		r.InnerSteps, r.Unsolved = f.Report()
 	}
+	slack := 4*trace.StdErr + 1e-3*d
+	r.Implausible = trace.Trace < -slack || trace.Trace > d+slack || trace.Frobenius2 > 2*d
 	r.StdErr = errorBar(sigma2, r.Residual, trace.Frobenius2, len(job.Y))
 	if math.IsNaN(r.SURE) || math.IsInf(r.SURE, 0) {
 		return Risk{}, fmt.Errorf("SURE is %g: residual %g, divergence %g", r.SURE, r.Residual, trace.Trace)

@@ -2,6 +2,8 @@ package stages
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +28,16 @@ func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in 
 	out := make(chan Out, workers)
 	inner, innerCtx := errgroup.WithContext(ctx)
 	for range workers {
-		inner.Go(func() error { return stage(innerCtx, in, out) })
+		inner.Go(func() (err error) {
+			// A user's operator or regularizer may panic; nobody else's goroutine
+			// should go down with it.
+			defer func() {
+				if r := recover(); r != nil {
+					err = fmt.Errorf("stages: panic: %v\n%s", r, debug.Stack())
+				}
+			}()
+			return stage(innerCtx, in, out)
+		})
 	}
 	g.Go(func() error {
 		defer close(out)

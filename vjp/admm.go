@@ -2,6 +2,7 @@ package vjp
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"surepipe/array"
@@ -56,6 +57,9 @@ func newADMM(ctx context.Context, p Problem, o Options) (Solver, error) {
 	s := &admm{p: p, o: o, normal: linops.NewNormal(p.Device, p.A), bound: n.Upper(), eta: 1}
 	if s.bound > 0 {
 		s.eta = 1 / s.bound
+	}
+	if math.IsInf(s.eta, 0) || math.IsInf(s.bound, 0) {
+		return nil, fmt.Errorf("vjp: ||A||^2 is %g, out of range: rescale the operator", s.bound)
 	}
 	return s, nil
 }

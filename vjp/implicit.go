@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync/atomic"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
@@ -32,7 +34,13 @@ import (
 // back into sight.
 //
 // A diagonal J confines the system to its support S: x outside S is multiplied by
-// zero. Where A can restrict itself to columns, it does.
+// zero. Where A can restrict itself to columns, it does; and where S is small, the
+// matrix of the system,
+//
+//	K = A_S* A_S + diag(1/J - 1)/eta,   D mu_hat w = A_S K^+ A_S* w,
+//
+// is factored once, its columns scaled to unit length, so that neither the units
+// of the columns nor columns that depend on each other matter.
 type implicit struct {
 	p       Problem
 	eta     float64
@@ -41,6 +49,7 @@ type implicit struct {
 	columns linops.Restricted // A's columns in S where that pays, else nil
 	mask    array.Batch       // J's diagonal on S where op is restricted, else zero
 	dim     int               // |S|, or p
+	inverse array.Batch       // K^+, |S| x |S|, where it was factored, else zero
 	tol     float64           // of VJP, on the residual's J-norm
 	form    float64           // of Forms, on the quadratic form
 
@@ -90,38 +99,129 @@ func newImplicit(p Problem, b, y array.Batch, norm2, tol float64) (_ *implicit, 
 	if l.j, err = p.R.Linearize(v, v, l.eta); err != nil {
 		return nil, err
 	}
-	l.restrict()
-	if err := dev.Err(); err != nil {
+	err = l.restrict()
+	if err == nil {
+		err = dev.Err()
+	}
+	if err != nil {
 		l.Release()
 		return nil, err
 	}
 	return l, nil
 }
 
-// restrict confines the system to the support of a diagonal J.
-func (l *implicit) restrict() {
+// maxFactored bounds the size of the systems that are factored: beyond it
+// conjugate gradients are cheaper.
+const maxFactored = 2000
+
+// restrict confines the system to the support of a diagonal J, and factors it if
+// it is small.
+func (l *implicit) restrict() error {
 	masked, ok := l.j.(prox.Masked)
 	restrictor, can := l.p.A.(linops.Restrictor)
 	if !ok || !can {
-		return
+		return nil
 	}
-	diagonal := masked.Diagonal().ToHost()
 	var support []int
-	for i, v := range diagonal {
+	var values []float64
+	for i, v := range masked.Diagonal().ToHost() {
 		if v != 0 {
 			support = append(support, i)
+			values = append(values, v)
 		}
 	}
-	if 2*len(support) > l.dim {
-		return
+	n := len(support)
+	if 2*n > l.dim && n > maxFactored {
+		return nil
 	}
 	dev := l.p.Device
 	idx := dev.NewIndex(support)
 	defer idx.Free()
-	l.mask = dev.Alloc(1, len(support))
+	l.mask = dev.Alloc(1, n)
 	dev.Gather(l.mask, masked.Diagonal(), idx)
 	l.columns = restrictor.Restrict(support)
-	l.op, l.dim = l.columns, len(support)
+	l.op, l.dim = l.columns, n
+	if n == 0 || n > maxFactored {
+		return nil
+	}
+	return l.factor(values)
+}
+
+// factor computes K^+ from K scaled to a unit diagonal.
+func (l *implicit) factor(j []float64) error {
+	dev := l.p.Device
+	d, _ := l.p.A.Dims()
+	n := l.dim
+	identity, image, gram := dev.Alloc(n, n), dev.Alloc(n, d), dev.Alloc(n, n)
+	defer identity.Free()
+	defer image.Free()
+	defer gram.Free()
+	host := make([]float64, n*n)
+	for i := range n {
+		host[i*n+i] = 1
+	}
+	dev.Upload(identity, host)
+	l.op.Forward(image, identity)
+	dev.Gemm(false, true, 1, image, image, 0, gram)
+	dev.Download(host, gram)
+	k := mat.NewSymDense(n, nil)
+	scale := make([]float64, n)
+	for i := range n {
+		host[i*n+i] += (1/j[i] - 1) / l.eta
+		if scale[i] = 1 / math.Sqrt(host[i*n+i]); math.IsInf(scale[i], 0) || math.IsNaN(scale[i]) {
+			scale[i] = 0 // a column of zeros
+		}
+	}
+	for i := range n {
+		for c := i; c < n; c++ {
+			k.SetSym(i, c, host[i*n+c]*scale[i]*scale[c])
+		}
+	}
+	inverse, err := pseudoInverse(k)
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		for c := range n {
+			host[i*n+c] = scale[i] * inverse.At(i, c) * scale[c]
+		}
+	}
+	l.inverse = dev.Alloc(n, n)
+	dev.Upload(l.inverse, host)
+	return nil
+}
+
+// pseudoInverse is k^+ of a positive semidefinite matrix, by Cholesky where it is
+// well conditioned, else by its eigenvalues; those below n eps of the largest count
+// as zero.
+func pseudoInverse(k *mat.SymDense) (*mat.SymDense, error) {
+	n := k.SymmetricDim()
+	var inverse mat.SymDense
+	var chol mat.Cholesky
+	if chol.Factorize(k) && chol.Cond() < 1e10 && chol.InverseTo(&inverse) == nil {
+		return &inverse, nil
+	}
+	var eig mat.EigenSym
+	if !eig.Factorize(k, true) {
+		return nil, fmt.Errorf("vjp: the eigenvalues of the %d x %d system of the implicit derivative did not converge", n, n)
+	}
+	lambda := eig.Values(nil)
+	var v mat.Dense
+	eig.VectorsTo(&v)
+	rank := 0
+	for rank < n && lambda[n-1-rank] > float64(n)*0x1p-52*lambda[n-1] {
+		rank++
+	}
+	half := mat.NewDense(n, max(rank, 1), nil)
+	for c := range rank {
+		from := n - 1 - c
+		for i := range n {
+			half.Set(i, c, v.At(i, from)/math.Sqrt(lambda[from]))
+		}
+	}
+	inverse.Reset()
+	inverse.SymOuterK(1, half)
+	return &inverse, nil
 }
 
 // Kind is "implicit".
@@ -129,7 +229,7 @@ func (l *implicit) Kind() string { return "implicit" }
 
 // Bytes counts the prox derivative and A's columns in its support.
 func (l *implicit) Bytes() int64 {
-	bytes := l.j.Bytes() + l.mask.Bytes()
+	bytes := l.j.Bytes() + l.mask.Bytes() + l.inverse.Bytes()
 	if l.columns != nil {
 		bytes += l.columns.Bytes()
 	}
@@ -146,6 +246,7 @@ func (l *implicit) ProbeBytes() int64 {
 func (l *implicit) Release() {
 	l.j.Release()
 	l.mask.Free()
+	l.inverse.Free()
 	if l.columns != nil {
 		l.columns.Release()
 	}
@@ -192,6 +293,15 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, forms bool) er
 	}
 	dev.Fill(dst, 0)
 	if k == 0 || l.dim == 0 {
+		return dev.Err()
+	}
+	if !l.inverse.IsZero() {
+		t, x := dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
+		defer t.Free()
+		defer x.Free()
+		l.op.Adjoint(t, w)
+		dev.Gemm(false, false, 1, t, l.inverse, 0, x)
+		l.op.Forward(dst, x)
 		return dev.Err()
 	}
 	r, dir, jdir, t := dev.Alloc(k, l.dim), dev.Alloc(k, l.dim), dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
@@ -276,7 +386,7 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, forms bool) er
 			beta[i] = next / rho[i]
 			// What is left of the form is about the next gains, a geometric series.
 			left := gain * beta[i] / math.Max(1-beta[i], 0.1)
-			enough := next <= l.tol*l.tol*start[i] || forms && left <= l.form*sum[i] && next <= 1e-2*start[i]
+			enough := next <= l.tol*l.tol*start[i] || forms && left <= l.form*sum[i] && next <= 1e-4*start[i]
 			best[i] = math.Min(best[i], next)
 			enough = enough || best[i] <= lost*lost*start[i] && next >= regrown*regrown*best[i]
 			if !enough && step >= maxSteps {

@@ -2,6 +2,8 @@ package vjp
 
 import (
 	"context"
+	"fmt"
+	"math"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -43,6 +45,9 @@ func newProximalGradient(ctx context.Context, p Problem, o Options, accelerated 
 	g := &proximalGradient{p: p, o: o, accelerated: accelerated, bound: n.Upper(), eta: 1}
 	if g.bound > 0 {
 		g.eta = 1 / g.bound
+	}
+	if math.IsInf(g.eta, 0) || math.IsInf(g.bound, 0) {
+		return nil, fmt.Errorf("vjp: ||A||^2 is %g, out of range: rescale the operator", g.bound)
 	}
 	return g, nil
 }

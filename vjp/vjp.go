@@ -137,7 +137,7 @@ type Options struct {
 	Derivative Derivative
 	// Memory is the number of bytes that a linearization may hold, default 1 GiB.
 	// A longer tape is checkpointed: parts of it are computed again in the
-	// reverse sweep, with the same result to the last bit.
+	// reverse sweep, with the same result to rounding.
 	Memory int64
 }
 
@@ -166,8 +166,8 @@ func (o Options) withDefaults() Options {
 
 func (o Options) check() error {
 	switch {
-	case !(o.Tol > 0) || math.IsInf(o.Tol, 0):
-		return fmt.Errorf("vjp: tolerance %g, expected a positive number", o.Tol)
+	case !(o.Tol > 0) || o.Tol >= 1:
+		return fmt.Errorf("vjp: tolerance %g, expected a number between 0 and 1, where b = 0 is", o.Tol)
 	case o.MaxIter < 1:
 		return fmt.Errorf("vjp: %d iterations at most, expected at least 1", o.MaxIter)
 	case o.Memory < 1:
@@ -188,6 +188,9 @@ func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, 
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err
+	}
+	if p.A == nil || p.R == nil || p.Device == nil {
+		return nil, fmt.Errorf("vjp: a problem without operator, regularizer or device")
 	}
 	if _, dim := p.A.Dims(); p.R.Dim() != 0 && p.R.Dim() != dim {
 		return nil, fmt.Errorf("vjp: a regularizer on R^%d for an operator on R^%d", p.R.Dim(), dim)

@@ -308,14 +308,14 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 	}{
 		{"run", "--problem is missing, expected one of ols, ridge"},
 		{"run --problem lasso", "--data is missing"},
-		{"run --problem lars --data " + good, `problem "lars" is unknown, expected one of ols, ridge`},
+		{"run --problem lars --data " + good, `--problem is "lars", expected one of ols, ridge`},
 		{"run --problem lasso --data /nowhere/x.npz", "/nowhere/x.npz: no such file"},
 		{"run --problem lasso --lambda 1 --data " + matrix, `array "X" is missing`},
 		{"run --problem lasso --lambda 1 --data " + stack, "surepipe montecarlo"},
 		{"run --problem svt --lambda 1 --data " + good, `array "y" has shape (3,), expected (m, n)`},
 		{"run --problem lasso --data " + good, "lambda is missing"},
 		{"run --problem lasso --lambda 0 --data " + good, "--lambda is 0, expected a positive number"},
-		{"run --problem lasso --lambda -1 --data " + good, `--lambda is "-1", expected a number of at least 0`},
+		{"run --problem lasso --lambda -1 --data " + good, `--lambda is "-1", expected a number such as 3.5`},
 		{"run --problem lasso --lambda nan --data " + good, `--lambda is "nan"`},
 		{"run --problem lasso --lambda 0.5mx --data " + good, `--lambda is "0.5mx"`},
 		{"run --problem lasso --lambda 0.5max --data " + zeros, "--lambda is 0.5max, but its maximum is 0 at this y"},
@@ -340,6 +340,9 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"run --problem lasso --lambda 1 --queries many --data " + good, `"many" for "--queries"`},
 		{"run --problem lasso --lambda 1 --seed -1 --data " + good, `"-1" for "--seed"`},
 		{"run --problem lasso --lambda 1 --tol 0 --data " + good, "--tol is 0"},
+		{"run --problem lasso --lambda 1 --tol 2 --data " + good, "--tol is 2, expected a number between 0 and 1"},
+		{"run --problem lasso --lambda= --data " + good, "--lambda is empty"},
+		{"generate --problem svt --rows 10000000 --cols 10000000 --out x.npz", "more than this machine's memory"},
 		{"run --problem lasso --lambda 1 --max-iter 0 --data " + good, "--max-iter is 0"},
 		{"run --problem lasso --lambda 1 --memory lots --data " + good, `--memory is "lots", expected a size such as 4GiB`},
 		{"run --problem lasso --lambda 1 --device cuda --data " + good, `--device is "cuda"`},
@@ -415,5 +418,22 @@ func TestPaperPrintsItsTables(t *testing.T) {
 	}
 	if !strings.Contains(stderr, "lasso 25000 x 50000 is left out: it takes about 13 GB") {
 		t.Errorf("standard error holds %q", stderr)
+	}
+}
+
+// Columns in raw units, from 1 to 10^4: the divergence of least squares and of a
+// LASSO that keeps everything is the number of columns whatever their units.
+func TestDivergenceDoesNotDependOnTheUnitsOfTheColumns(t *testing.T) {
+	const d, p = 120, 5
+	x, y := make([]float64, d*p), make([]float64, d)
+	for i := range d {
+		row := []float64{5e4 + 1e4*math.Sin(float64(3*i)), 40 + 10*math.Cos(float64(5*i)), math.Sin(float64(7 * i * i)), float64(i % 2), 1}
+		copy(x[i*p:], row)
+		y[i] = row[0]/1e4 + row[1]/10 + row[2] - row[3] + 2 + math.Cos(float64(11*i*i))
+	}
+	data := save(t, floats("X", x, d, p), floats("y", y, d), floats("sigma2", []float64{1}))
+	for _, trace := range []string{"exact", "hutch++"} {
+		near(t, "ols "+trace, object(t, "run", "--problem", "ols", "--solver", "admm", "--data", data, "--trace", trace)["divergence"].(float64), p)
+		near(t, "lasso "+trace, object(t, "run", "--problem", "lasso", "--lambda", "0.01", "--solver", "admm", "--data", data, "--trace", trace, "--max-iter", "100000")["divergence"].(float64), p)
 	}
 }

@@ -77,8 +77,10 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 		return usagef("--data is missing, expected a numpy .npz file")
 	case cmd.Flags().Changed("sigma2") && (!(f.sigma2 > 0) || math.IsInf(f.sigma2, 0)):
 		return usagef("--sigma2 is %g, expected a positive number", f.sigma2)
-	case !(f.tol > 0) || math.IsInf(f.tol, 0):
-		return usagef("--tol is %g, expected a positive number", f.tol)
+	case !slices.Contains(problems.Names(), f.problem):
+		return usagef("--problem is %q, expected one of %s", f.problem, strings.Join(problems.Names(), ", "))
+	case !(f.tol > 0) || f.tol >= 1:
+		return usagef("--tol is %g, expected a number between 0 and 1 (b = 0 is at 1)", f.tol)
 	case f.maxIter < 1:
 		return usagef("--max-iter is %d, expected at least 1", f.maxIter)
 	case f.parallel < 1:
@@ -87,6 +89,11 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 		return usagef("--probe-batch is %d, expected 0 or more", f.probeBatch)
 	case !slices.Contains(vjp.Derivatives(), vjp.Derivative(f.derivative)):
 		return usagef("--derivative is %q, expected auto, implicit or unrolled", f.derivative)
+	}
+	for _, name := range []string{"lambda", "lambda2", "gamma", "out"} {
+		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
+			return usagef("--%s is empty", name)
+		}
 	}
 	if _, err := f.memoryBytes(); err != nil {
 		return err

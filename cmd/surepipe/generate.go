@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pbnjay/memory"
 	"github.com/spf13/cobra"
 
 	"surepipe/problems"
@@ -62,6 +63,13 @@ independent draw of y, so that SURE at the y in the file is exactly unbiased.
 			}
 			if p == 0 {
 				p = 2 * d
+			}
+			size := float64(d) * float64(p)
+			if !regression {
+				size = float64(rows) * float64(cols)
+			}
+			if 8*size > float64(memory.TotalMemory()) {
+				return usagef("%s: the data take %.3g GB, more than this machine's memory", problem, 8*size/1e9)
 			}
 			data, err := generate(problem, d, p, rows, cols, seed)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // The exit statuses.
@@ -34,10 +35,20 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // errNotConverged is returned after the result has been printed.
 var errNotConverged = errors.New("not converged")
 
+// patienceAfterInterrupt is how long work has to end by itself.
+const patienceAfterInterrupt = 800 * time.Millisecond
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the program the hard way.
-	context.AfterFunc(ctx, stop)
+	// Work that looks at the context ends by itself. A factorization does not look: it
+	// is left where it is. Nothing is half-written, for lines go out in one call and
+	// files are renamed into place. A second signal ends the program the hard way.
+	context.AfterFunc(ctx, func() {
+		stop()
+		time.Sleep(patienceAfterInterrupt)
+		fmt.Fprintln(os.Stderr, "surepipe: interrupted")
+		os.Exit(exitInterrupted)
+	})
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -28,12 +28,17 @@ surepipe run and "sample"; then one line of summary, with "summary": true:
   samples, not_converged
   mean_sure, mean_sure_stderr         mean of SURE and its standard error
   sd_sure                             spread of SURE from sample to sample
-  rms_sure_stderr                     root mean square of the samples' sure_stderr
+  rms_sure_stderr                     root mean square of the samples' sure_stderr, which
+                                      leaves out the trace estimator's own error,
+                                      2 sigma2 divergence_stderr
   mean_loss, mean_loss_stderr         the same of ||mu_hat - mu||^2, where mu is known
   mean_error, mean_error_stderr       and of SURE - loss, 0 in expectation
   rms_error                           root mean square of SURE - loss, which
                                       rms_sure_stderr should match
   seconds
+
+Multiples of a maximum, such as --lambda 0.25max, refer to the first sample of a stack,
+and to a draw of their own where samples are simulated.
 
 The summary is printed for people on standard error too. Samples and probes are
 functions of --seed and the sample's number: the lines are the same, times aside,
@@ -127,7 +132,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, count int) error {
 		return err
 	}
 	if s.NotConverged > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d of %d samples did not converge; raise --max-iter, or --tol if that is enough, or try another --solver\n", s.NotConverged, s.Samples)
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d of %d samples did not converge, and are in the means above; raise --max-iter, or --tol if that is enough, or try another --solver\n", s.NotConverged, s.Samples)
 		return errNotConverged
 	}
 	return nil
@@ -161,7 +166,7 @@ type summary struct {
 
 func (s *summary) add(r result, risk pipeline.Risk) {
 	s.Samples++
-	if !risk.Converged || risk.Unsolved > 0 {
+	if !risk.Trusted() {
 		s.NotConverged++
 	}
 	s.sure = append(s.sure, r.SURE)

@@ -151,7 +151,7 @@ func (r paperRow) run(cmd *cobra.Command, seed uint64, queries int) (string, err
 		loss += (v - data.Mu[i]) * (v - data.Mu[i])
 	}
 	mark := ""
-	if !risk.Converged || risk.Unsolved > 0 {
+	if !risk.Trusted() {
 		mark = "  NOT CONVERGED"
 	}
 	return fmt.Sprintf("%-18s %7d %8d  %.3f ± %.3f   %7.3f %8.2f %9.2f %8.3g %13.3g %10.3g%s", r.problem, p.D, p.P, risk.SURE/d, risk.StdErr/d, loss/d,

@@ -87,7 +87,7 @@ func (r *result) fill(risk pipeline.Risk, mu []float64) {
 	r.Solver.Converged = risk.Converged
 	r.Solver.Optimality = risk.Optimality
 	r.Derivative = risk.Derivative
-	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0, risk.InnerSteps
+	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible, risk.InnerSteps
 	r.Trace = traceResult{risk.Trace.Estimator, risk.Trace.Queries, risk.Trace.Seed}
 	r.Seconds = secondsResult{risk.Solve.Seconds(), risk.Divergence.Seconds(), risk.Total.Seconds()}
 	if mu != nil {
@@ -141,9 +141,9 @@ func (r *result) writeTable(out io.Writer) error {
 	steps := ""
 	if r.DerivativeSteps > 0 {
 		steps = fmt.Sprintf("%d steps", r.DerivativeSteps)
-		if !r.DerivativeConverged {
-			steps += ", NOT CONVERGED"
-		}
+	}
+	if !r.DerivativeConverged {
+		steps += " NOT CONVERGED"
 	}
 	fmt.Fprintf(w, "derivative\t%s\t%s\n", r.Derivative, steps)
 	fmt.Fprintf(w, "time\t%.3g s\tsolve %.3g s, divergence %.3g s, on %s\n", r.Seconds.Total, r.Seconds.Solve, r.Seconds.Divergence, r.Device)

@@ -104,6 +104,15 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 // converged says what to try, and returns errNotConverged, where a result is not
 // what was asked for.
 func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
+	if risk.Implausible {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: a divergence of %g is none that such an estimator can have (0 to %d): the iteration's derivative has not settled; ask for a smaller --tol with more --max-iter, or --derivative implicit\n",
+			risk.Trace.Trace, len(risk.MuHat))
+		return errNotConverged
+	}
+	if !risk.Converged && risk.Derivative == "direct" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the closed form leaves an optimality of %.1e: X is ill conditioned; mu_hat and its risk may be good all the same, b is not well determined\n", risk.Optimality)
+		return errNotConverged
+	}
 	if !risk.Converged {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: not converged after %d iterations: optimality %.1e, asked for %.1e; raise --max-iter, or --tol if that is enough, or try another --solver\n",
 			risk.Iterations, risk.Optimality, f.tol)
