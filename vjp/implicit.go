@@ -386,7 +386,7 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, forms bool) er
 			beta[i] = next / rho[i]
 			// What is left of the form is about the next gains, a geometric series.
 			left := gain * beta[i] / math.Max(1-beta[i], 0.1)
-			enough := next <= l.tol*l.tol*start[i] || forms && left <= l.form*sum[i] && next <= 1e-4*start[i]
+			enough := next <= l.tol*l.tol*start[i] || forms && left <= l.form*sum[i] && next <= 1e-6*start[i]
 			best[i] = math.Min(best[i], next)
 			enough = enough || best[i] <= lost*lost*start[i] && next >= regrown*regrown*best[i]
 			if !enough && step >= maxSteps {
