@@ -119,6 +119,9 @@ const maxFactored = 2000
 func (l *implicit) restrict() error {
 	masked, ok := l.j.(prox.Masked)
 	restrictor, can := l.p.A.(linops.Restrictor)
+	if l.dim <= maxDense && !(ok && can) {
+		return l.factorDense()
+	}
 	if !ok || !can {
 		return nil
 	}
@@ -184,6 +187,90 @@ func (l *implicit) factor(j []float64) error {
 	for i := range n {
 		for c := range n {
 			host[i*n+c] = scale[i] * inverse.At(i, c) * scale[c]
+		}
+	}
+	l.inverse = dev.Alloc(n, n)
+	dev.Upload(l.inverse, host)
+	return nil
+}
+
+// maxDense bounds p where J is neither diagonal nor A a matrix of columns and the
+// system is factored all the same: its eigenvalues take a few milliseconds.
+const maxDense = 256
+
+// factorDense is factor for any J. With J = Q diag(j) Q* on its range,
+//
+//	D mu_hat w = A Q K^+ Q* A* w,   K = Q* A*A Q + diag(1/j - 1)/eta.
+func (l *implicit) factorDense() error {
+	dev := l.p.Device
+	d, _ := l.p.A.Dims()
+	n := l.dim
+	identity, image, square := dev.Alloc(n, n), dev.Alloc(n, d), dev.Alloc(n, n)
+	defer identity.Free()
+	defer image.Free()
+	defer square.Free()
+	host := make([]float64, n*n)
+	for i := range n {
+		host[i*n+i] = 1
+	}
+	dev.Upload(identity, host)
+	l.j.Apply(square, identity)
+	dev.Download(host, square)
+	jacobian := mat.NewSymDense(n, nil)
+	for i := range n {
+		for c := i; c < n; c++ {
+			jacobian.SetSym(i, c, (host[i*n+c]+host[c*n+i])/2)
+		}
+	}
+	var eig mat.EigenSym
+	if !eig.Factorize(jacobian, true) {
+		return fmt.Errorf("vjp: the eigenvalues of the %d x %d derivative of the proximal operator did not converge", n, n)
+	}
+	j := eig.Values(nil)
+	var vectors mat.Dense
+	eig.VectorsTo(&vectors)
+	first := 0
+	for first < n && j[first] <= float64(n)*0x1p-50 {
+		first++
+	}
+	r := n - first
+	if r == 0 {
+		l.dim = 0
+		return nil
+	}
+	q := vectors.Slice(0, n, first, n)
+	l.p.A.Forward(image, identity)
+	dev.Gemm(false, true, 1, image, image, 0, square)
+	dev.Download(host, square)
+	var half, small mat.Dense
+	half.Mul(mat.NewDense(n, n, host), q)
+	small.Mul(q.T(), &half)
+	scale := make([]float64, r)
+	for i := range r {
+		small.Set(i, i, small.At(i, i)+math.Max(1/j[first+i]-1, 0)/l.eta)
+		if scale[i] = 1 / math.Sqrt(small.At(i, i)); math.IsInf(scale[i], 0) || math.IsNaN(scale[i]) {
+			scale[i] = 0
+		}
+	}
+	k := mat.NewSymDense(r, nil)
+	for i := range r {
+		for c := i; c < r; c++ {
+			k.SetSym(i, c, (small.At(i, c)+small.At(c, i))/2*scale[i]*scale[c])
+		}
+	}
+	inverse, err := pseudoInverse(k)
+	if err != nil {
+		return err
+	}
+	var scaled mat.Dense
+	scaled.Apply(func(_, c int, v float64) float64 { return v * scale[c] }, q)
+	half.Reset()
+	half.Mul(&scaled, inverse)
+	var w mat.Dense
+	w.Mul(&half, scaled.T())
+	for i := range n {
+		for c := range n {
+			host[i*n+c] = (w.At(i, c) + w.At(c, i)) / 2
 		}
 	}
 	l.inverse = dev.Alloc(n, n)

@@ -226,3 +226,35 @@ func TestJacobianIsSymmetricWithSpectrumInUnitInterval(t *testing.T) {
 		}
 	}
 }
+
+// Groups of columns in units from 1e-2 to 1e3: the implicit derivative agrees with
+// that of the iterations.
+func TestImplicitGroupLassoInRawUnits(t *testing.T) {
+	dev := array.NewHost()
+	rng := rand.New(rand.NewPCG(1, 2))
+	const d, p = 60, 6
+	x := mat.NewDense(d, p, gaussian(rng, d*p))
+	y := gaussian(rng, d)
+	for i := range d {
+		for j, unit := range []float64{1e3, 1e3, 1, 1, 1e-2, 1e-2} {
+			y[i] += x.At(i, j)
+			x.Set(i, j, x.At(i, j)*unit)
+		}
+	}
+	r, err := prox.NewGroupL2(dev, p, 0.001, [][]int{{0, 1}, {2, 3}, {4, 5}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var js []*mat.Dense
+	for _, derivative := range derivatives("admm") {
+		s := newSolver(t, "admm", vjp.Problem{A: linops.NewDense(dev, x), R: r, Device: dev}, vjp.Options{Tol: 1e-12, MaxIter: 100000, Derivative: derivative})
+		sol := stopped(t, s, dev, y)
+		js = append(js, jacobian(t, sol.Linearization, dev, d))
+		sol.Release()
+	}
+	var diff mat.Dense
+	diff.Sub(js[0], js[1])
+	if e := mat.Norm(&diff, math.Inf(1)); e > 1e-5 {
+		t.Errorf("implicit and unrolled Jacobians differ by %g, traces %g and %g", e, mat.Trace(js[0]), mat.Trace(js[1]))
+	}
+}
