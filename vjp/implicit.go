@@ -68,8 +68,7 @@ const maxSteps = 2000
 // projectEvery is the number of steps between projections on J's range.
 const projectEvery = 8
 
-// Tolerances of the conjugate gradients, and what they become where the solver
-// was asked for more than the default.
+// Tolerances of the conjugate gradients, where the solver was not asked for more.
 // Rounding stops the residual at about 1e-10; after that it grows again, and a
 // probe that is below lost and has seen its residual grow by regrown has had what
 // is to be had.
@@ -150,48 +149,72 @@ func (l *implicit) restrict() error {
 	return l.factor(values)
 }
 
-// factor computes K^+ from K scaled to a unit diagonal.
-func (l *implicit) factor(j []float64) error {
-	dev := l.p.Device
-	d, _ := l.p.A.Dims()
-	n := l.dim
-	identity, image, gram := dev.Alloc(n, n), dev.Alloc(n, d), dev.Alloc(n, n)
+// gram returns the n x n matrix op* op on the host, row-major.
+func gram(dev array.Device, op linops.Operator) []float64 {
+	d, n := op.Dims()
+	identity, image, square := dev.Alloc(n, n), dev.Alloc(n, d), dev.Alloc(n, n)
 	defer identity.Free()
 	defer image.Free()
-	defer gram.Free()
+	defer square.Free()
+	setIdentity(identity)
+	op.Forward(image, identity)
+	dev.Gemm(false, true, 1, image, image, 0, square)
+	return square.ToHost()
+}
+
+// setIdentity sets the n x n batch to the unit vectors.
+func setIdentity(b array.Batch) {
+	n := b.N()
 	host := make([]float64, n*n)
 	for i := range n {
 		host[i*n+i] = 1
 	}
-	dev.Upload(identity, host)
-	l.op.Forward(image, identity)
-	dev.Gemm(false, true, 1, image, image, 0, gram)
-	dev.Download(host, gram)
-	k := mat.NewSymDense(n, nil)
-	scale := make([]float64, n)
+	b.Device().Upload(b, host)
+}
+
+// factor computes K^+ of a diagonal J.
+func (l *implicit) factor(j []float64) error {
+	n := l.dim
+	k := gram(l.p.Device, l.op)
 	for i := range n {
-		host[i*n+i] += (1/j[i] - 1) / l.eta
-		if scale[i] = 1 / math.Sqrt(host[i*n+i]); math.IsInf(scale[i], 0) || math.IsNaN(scale[i]) {
-			scale[i] = 0 // a column of zeros
-		}
+		k[i*n+i] += (1/j[i] - 1) / l.eta
 	}
-	for i := range n {
-		for c := i; c < n; c++ {
-			k.SetSym(i, c, host[i*n+c]*scale[i]*scale[c])
-		}
-	}
-	inverse, err := pseudoInverse(k)
+	inverse, err := scaledInverse(k, n)
 	if err != nil {
 		return err
 	}
+	l.keep(inverse)
+	return nil
+}
+
+// keep puts K^+ on the device.
+func (l *implicit) keep(inverse *mat.Dense) {
+	l.inverse = l.p.Device.Alloc(l.dim, l.dim)
+	l.p.Device.Upload(l.inverse, inverse.RawMatrix().Data)
+}
+
+// scaledInverse is k^+ of a row-major n x n matrix, computed from k scaled to a unit
+// diagonal.
+func scaledInverse(k []float64, n int) (*mat.Dense, error) {
+	scale := make([]float64, n)
 	for i := range n {
-		for c := range n {
-			host[i*n+c] = scale[i] * inverse.At(i, c) * scale[c]
+		if scale[i] = 1 / math.Sqrt(k[i*n+i]); math.IsInf(scale[i], 0) || math.IsNaN(scale[i]) {
+			scale[i] = 0 // a row and column of zeros
 		}
 	}
-	l.inverse = dev.Alloc(n, n)
-	dev.Upload(l.inverse, host)
-	return nil
+	unit := mat.NewSymDense(n, nil)
+	for i := range n {
+		for c := i; c < n; c++ {
+			unit.SetSym(i, c, (k[i*n+c]+k[c*n+i])/2*scale[i]*scale[c])
+		}
+	}
+	inverse, err := pseudoInverse(unit)
+	if err != nil {
+		return nil, err
+	}
+	out := mat.NewDense(n, n, nil)
+	out.Apply(func(i, c int, v float64) float64 { return scale[i] * v * scale[c] }, inverse)
+	return out, nil
 }
 
 // maxDense bounds p where J is neither diagonal nor A a matrix of columns and the
@@ -202,20 +225,12 @@ const maxDense = 256
 //
 //	D mu_hat w = A Q K^+ Q* A* w,   K = Q* A*A Q + diag(1/j - 1)/eta.
 func (l *implicit) factorDense() error {
-	dev := l.p.Device
-	d, _ := l.p.A.Dims()
-	n := l.dim
-	identity, image, square := dev.Alloc(n, n), dev.Alloc(n, d), dev.Alloc(n, n)
-	defer identity.Free()
-	defer image.Free()
+	dev, n := l.p.Device, l.dim
+	square := dev.Alloc(n, n)
 	defer square.Free()
-	host := make([]float64, n*n)
-	for i := range n {
-		host[i*n+i] = 1
-	}
-	dev.Upload(identity, host)
-	l.j.Apply(square, identity)
-	dev.Download(host, square)
+	setIdentity(square)
+	l.j.Apply(square, square)
+	host := square.ToHost()
 	jacobian := mat.NewSymDense(n, nil)
 	for i := range n {
 		for c := i; c < n; c++ {
@@ -239,42 +254,20 @@ func (l *implicit) factorDense() error {
 		return nil
 	}
 	q := vectors.Slice(0, n, first, n)
-	l.p.A.Forward(image, identity)
-	dev.Gemm(false, true, 1, image, image, 0, square)
-	dev.Download(host, square)
-	var half, small mat.Dense
-	half.Mul(mat.NewDense(n, n, host), q)
-	small.Mul(q.T(), &half)
-	scale := make([]float64, r)
+	var half, k, inverse mat.Dense
+	half.Mul(mat.NewDense(n, n, gram(dev, l.p.A)), q)
+	k.Mul(q.T(), &half)
 	for i := range r {
-		small.Set(i, i, small.At(i, i)+math.Max(1/j[first+i]-1, 0)/l.eta)
-		if scale[i] = 1 / math.Sqrt(small.At(i, i)); math.IsInf(scale[i], 0) || math.IsNaN(scale[i]) {
-			scale[i] = 0
-		}
+		k.Set(i, i, k.At(i, i)+math.Max(1/j[first+i]-1, 0)/l.eta)
 	}
-	k := mat.NewSymDense(r, nil)
-	for i := range r {
-		for c := i; c < r; c++ {
-			k.SetSym(i, c, (small.At(i, c)+small.At(c, i))/2*scale[i]*scale[c])
-		}
-	}
-	inverse, err := pseudoInverse(k)
+	small, err := scaledInverse(k.RawMatrix().Data, r)
 	if err != nil {
 		return err
 	}
-	var scaled mat.Dense
-	scaled.Apply(func(_, c int, v float64) float64 { return v * scale[c] }, q)
 	half.Reset()
-	half.Mul(&scaled, inverse)
-	var w mat.Dense
-	w.Mul(&half, scaled.T())
-	for i := range n {
-		for c := range n {
-			host[i*n+c] = (w.At(i, c) + w.At(c, i)) / 2
-		}
-	}
-	l.inverse = dev.Alloc(n, n)
-	dev.Upload(l.inverse, host)
+	half.Mul(q, small)
+	inverse.Mul(&half, q.T())
+	l.keep(&inverse)
 	return nil
 }
 

@@ -146,14 +146,10 @@ func (r paperRow) run(cmd *cobra.Command, seed uint64, queries int) (string, err
 		return "", err
 	}
 	d := float64(p.D)
-	loss := 0.0
-	for i, v := range risk.MuHat {
-		loss += (v - data.Mu[i]) * (v - data.Mu[i])
-	}
 	mark := ""
 	if !risk.Trusted() {
 		mark = "  NOT CONVERGED"
 	}
-	return fmt.Sprintf("%-18s %7d %8d  %.3f ± %.3f   %7.3f %8.2f %9.2f %8.3g %13.3g %10.3g%s", r.problem, p.D, p.P, risk.SURE/d, risk.StdErr/d, loss/d,
+	return fmt.Sprintf("%-18s %7d %8d  %.3f ± %.3f   %7.3f %8.2f %9.2f %8.3g %13.3g %10.3g%s", r.problem, p.D, p.P, risk.SURE/d, risk.StdErr/d, squaredDistance(risk.MuHat, data.Mu)/d,
 		r.sure, r.risk, risk.Solve.Seconds(), risk.Divergence.Seconds(), r.seconds, mark), nil
 }

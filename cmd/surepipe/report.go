@@ -91,12 +91,18 @@ func (r *result) fill(risk pipeline.Risk, mu []float64) {
 	r.Trace = traceResult{risk.Trace.Estimator, risk.Trace.Queries, risk.Trace.Seed}
 	r.Seconds = secondsResult{risk.Solve.Seconds(), risk.Divergence.Seconds(), risk.Total.Seconds()}
 	if mu != nil {
-		loss := 0.0
-		for i, v := range risk.MuHat {
-			loss += (v - mu[i]) * (v - mu[i])
-		}
+		loss := squaredDistance(risk.MuHat, mu)
 		r.Loss = &loss
 	}
+}
+
+// squaredDistance is ||a - b||^2.
+func squaredDistance(a, b []float64) float64 {
+	sum := 0.0
+	for i, v := range a {
+		sum += (v - b[i]) * (v - b[i])
+	}
+	return sum
 }
 
 // writeLine writes v as one line of JSON in a single call, so that a reader, or
