@@ -16,7 +16,8 @@ import (
 // It keeps X' compressed by rows too, so that both directions sum each entry of
 // the result in a fixed order, in parallel over entries.
 type CSR struct {
-	m        compressed // host copy, for Dense and ColumnNorms2
+	dev      array.Device
+	m        compressed // host copy, for Dense, Restrict and ColumnNorms2
 	x, xt    array.CSR
 	colNorms []float64
 }
@@ -56,17 +57,22 @@ func NewCSR(dev array.Device, rows, cols int, indptr, indices []int, values []fl
 	}
 	// Transposing sorts: twice, and every row is in order.
 	t := compressed{rows, cols, indptr, indices, values}.transpose().merge()
-	m := t.transpose()
+	return newCSR(dev, t.transpose(), t), nil
+}
+
+// newCSR puts m and its transpose t on the device.
+func newCSR(dev array.Device, m, t compressed) *CSR {
 	a := &CSR{
+		dev:      dev,
 		m:        m,
 		x:        dev.NewCSR(m.rows, m.cols, m.indptr, m.indices, m.values),
 		xt:       dev.NewCSR(t.rows, t.cols, t.indptr, t.indices, t.values),
-		colNorms: make([]float64, cols),
+		colNorms: make([]float64, m.cols),
 	}
 	for u, c := range m.indices {
 		a.colNorms[c] += m.values[u] * m.values[u]
 	}
-	return a, nil
+	return a
 }
 
 // Release frees the device memory. The operator is dead afterwards.

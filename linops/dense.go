@@ -1,6 +1,7 @@
 package linops
 
 import (
+	"fmt"
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
@@ -74,6 +75,14 @@ func (a *Dense) Adjoint(dst, z array.Batch) {
 		return
 	}
 	dst.Device().Gemm(false, false, 1, z, a.on, 0, dst)
+}
+
+// Gram sets the p x p batch dst to X'X.
+func (a *Dense) Gram(dst array.Batch) {
+	if dst.K() != a.p || dst.N() != a.p {
+		panic(fmt.Sprintf("linops: Gram of a %d x %d Dense into %s", a.d, a.p, dst))
+	}
+	dst.Device().Gemm(true, false, 1, a.on, a.on, 0, dst)
 }
 
 // Dense returns X, which the caller must not modify; nil if it is on the device

@@ -16,6 +16,7 @@ type groupL2 struct {
 	spread array.CSR // its transpose
 	w      array.Batch
 	wHost  []float64
+	owner  []int // each entry's group
 }
 
 // NewGroupL2 returns the group LASSO penalty
@@ -91,7 +92,7 @@ func NewGroupL2(dev array.Device, p int, lambda float64, groups [][]int, w []flo
 		ones[j], rows[j+1] = 1, j+1
 	}
 	n := len(weights)
-	q := &groupL2{p: p, groups: n, wHost: weights}
+	q := &groupL2{p: p, groups: n, wHost: weights, owner: owner}
 	q.member = dev.NewCSR(n, p, indptr, indices, ones)
 	q.spread = dev.NewCSR(p, n, rows, owner, ones)
 	q.w = dev.Alloc(1, n)

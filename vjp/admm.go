@@ -72,13 +72,20 @@ func (s *admm) Release() { s.normal.Release() }
 
 // Solve iterates to a solution at y.
 func (s *admm) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
-	return solve(ctx, s, y, s.o)
+	return solve(ctx, s, y, s.o, entry{})
 }
 
-func (s *admm) name() string        { return "admm" }
-func (s *admm) problem() Problem    { return s.p }
-func (s *admm) norm2() float64      { return s.bound }
-func (s *admm) width() int          { return 2 }
+// SolveFrom starts at z = b0, u = 0.
+func (s *admm) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+	return solve(ctx, s, y, s.o, entry{b: b0})
+}
+
+func (s *admm) name() string     { return "admm" }
+func (s *admm) problem() Problem { return s.p }
+func (s *admm) norm2() float64   { return s.bound }
+func (s *admm) width() int       { return 2 }
+func (s *admm) estimates() int   { return 1 }
+
 func (s *admm) lookback() int       { return -1 }
 func (s *admm) start() coefficients { return coefficients{eta: s.eta} }
 

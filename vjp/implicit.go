@@ -53,6 +53,8 @@ type implicit struct {
 	tol     float64           // of VJP, on the residual's J-norm
 	form    float64           // of Forms, on the quadratic form
 
+	owned func() // releases A and R, where they are the linearization's own; or nil
+
 	steps  atomic.Int64
 	failed atomic.Int64
 }
@@ -152,10 +154,15 @@ func (l *implicit) restrict() error {
 // gram returns the n x n matrix op* op on the host, row-major.
 func gram(dev array.Device, op linops.Operator) []float64 {
 	d, n := op.Dims()
-	identity, image, square := dev.Alloc(n, n), dev.Alloc(n, d), dev.Alloc(n, n)
+	square := dev.Alloc(n, n)
+	defer square.Free()
+	if x, ok := op.(*linops.Dense); ok {
+		x.Gram(square)
+		return square.ToHost()
+	}
+	identity, image := dev.Alloc(n, n), dev.Alloc(n, d)
 	defer identity.Free()
 	defer image.Free()
-	defer square.Free()
 	setIdentity(identity)
 	op.Forward(image, identity)
 	dev.Gemm(false, true, 1, image, image, 0, square)
@@ -313,6 +320,9 @@ func (l *implicit) Bytes() int64 {
 	if l.columns != nil {
 		bytes += l.columns.Bytes()
 	}
+	if own, ok := l.p.A.(linops.Restricted); ok && l.owned != nil {
+		bytes += own.Bytes()
+	}
 	return bytes
 }
 
@@ -322,6 +332,16 @@ func (l *implicit) ProbeBytes() int64 {
 	return 8 * (5*int64(l.dim) + 2*int64(d))
 }
 
+// own hands the problem's operator and regularizer over to the linearization.
+func (l *implicit) own(release func()) {
+	l.owned = release
+	if l.columns != nil {
+		// Neither is needed any more.
+		release()
+		l.owned = nil
+	}
+}
+
 // Release frees the prox derivative and the columns.
 func (l *implicit) Release() {
 	l.j.Release()
@@ -329,6 +349,9 @@ func (l *implicit) Release() {
 	l.inverse.Free()
 	if l.columns != nil {
 		l.columns.Release()
+	}
+	if l.owned != nil {
+		l.owned()
 	}
 }
 

@@ -37,7 +37,7 @@ type proximalGradient struct {
 	eta         float64
 }
 
-func newProximalGradient(ctx context.Context, p Problem, o Options, accelerated bool) (Solver, error) {
+func newProximalGradient(ctx context.Context, p Problem, o Options, accelerated bool) (*proximalGradient, error) {
 	n, err := linops.Norm2(ctx, p.Device, p.A, linops.NormOptions{})
 	if err != nil {
 		return nil, err
@@ -60,7 +60,12 @@ func (g *proximalGradient) Release() {}
 
 // Solve iterates to a solution at y.
 func (g *proximalGradient) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
-	return solve(ctx, g, y, g.o)
+	return solve(ctx, g, y, g.o, entry{})
+}
+
+// SolveFrom starts at b0, without momentum.
+func (g *proximalGradient) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+	return solve(ctx, g, y, g.o, entry{b: b0})
 }
 
 func (g *proximalGradient) name() string {
@@ -80,6 +85,8 @@ func (g *proximalGradient) width() int {
 	}
 	return 1
 }
+
+func (g *proximalGradient) estimates() int { return g.width() }
 
 func (g *proximalGradient) lookback() int { return g.width() }
 

@@ -33,6 +33,8 @@ type method interface {
 	norm2() float64
 	// width is the number of vectors of length p in the state.
 	width() int
+	// estimates is how many vectors of the state, the first ones, are estimates of b.
+	estimates() int
 	// lookback is how many iterations back the adjoint of an iteration's input
 	// can reach before a prox derivative multiplies it; -1 if there is no bound.
 	lookback() int
@@ -81,29 +83,48 @@ func newWork(m method, y array.Batch) *work {
 	return w
 }
 
+// begin sets the state to that of the estimate b; the zero Batch leaves it at 0.
+func (w *work) begin(b array.Batch, estimates int) {
+	if b.IsZero() {
+		return
+	}
+	dev := b.Device()
+	for i := range estimates {
+		dev.Copy(w.state.Rows(i, i+1), b)
+	}
+	dev.Copy(w.b, b)
+}
+
 func (w *work) free() {
 	for _, b := range []array.Batch{w.state, w.b, w.t, w.s, w.aty, w.z} {
 		b.Free()
 	}
 }
 
-// solve iterates the method from zero and linearizes the solution as asked. A
+// entry says where a solve starts and what it is measured by. The zero value
+// starts at b = 0 and measures by ||A* y||.
+type entry struct {
+	b     array.Batch // where to start, unless the tape is running
+	scale float64     // what to divide the optimality by, if not 0
+}
+
+// solve iterates the method and linearizes the solution as asked. A
 // solve whose iterations turn out to be needed, since they did not converge, is
 // done a second time with the tape running.
-func solve(ctx context.Context, m method, y array.Batch, o Options) (*Solution, error) {
+func solve(ctx context.Context, m method, y array.Batch, o Options, from entry) (*Solution, error) {
 	if o.Derivative == Unrolled || o.Derivative == None {
-		return iterate(ctx, m, y, o)
+		return iterate(ctx, m, y, o, from)
 	}
 	plain := o
 	plain.Derivative = None
-	sol, err := iterate(ctx, m, y, plain)
+	sol, err := iterate(ctx, m, y, plain, from)
 	if err != nil {
 		return nil, err
 	}
 	if !sol.Converged && o.Derivative == Auto {
 		sol.Release()
 		o.Derivative = Unrolled
-		return iterate(ctx, m, y, o)
+		return iterate(ctx, m, y, o, from)
 	}
 	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o.Tol)
 	if err != nil {
@@ -116,7 +137,7 @@ func solve(ctx context.Context, m method, y array.Batch, o Options) (*Solution, 
 
 // iterate runs the method until it is optimal or out of iterations, with the
 // tape running when o.Derivative is Unrolled.
-func iterate(ctx context.Context, m method, y array.Batch, o Options) (sol *Solution, err error) {
+func iterate(ctx context.Context, m method, y array.Batch, o Options, from entry) (sol *Solution, err error) {
 	p := m.problem()
 	if err := checkY(p, y); err != nil {
 		return nil, err
@@ -124,7 +145,9 @@ func iterate(ctx context.Context, m method, y array.Batch, o Options) (sol *Solu
 	w := newWork(m, y)
 	defer w.free()
 	var t *unrolled
-	if o.Derivative == Unrolled {
+	if o.Derivative != Unrolled {
+		w.begin(from.b, m.estimates())
+	} else {
 		t = newUnrolled(m, y, o.Memory)
 		defer func() {
 			if err != nil {
@@ -132,7 +155,10 @@ func iterate(ctx context.Context, m method, y array.Batch, o Options) (sol *Solu
 			}
 		}()
 	}
-	scale := norm(w.aty)
+	scale := from.scale
+	if scale == 0 {
+		scale = norm(w.aty)
+	}
 	var conv Convergence
 	w.c = m.start()
 	for conv.Iterations < o.MaxIter && !conv.Converged {

@@ -37,6 +37,16 @@ type Solver interface {
 	Release()
 }
 
+// Starter is a Solver that can start at an estimate, such as the solution of a
+// problem nearby. The solution is the same to the tolerance; the unrolled derivative is
+// that of iterations from zero, and starts there.
+type Starter interface {
+	Solver
+	// SolveFrom is Solve from b0, a batch of one vector of length p; the zero Batch
+	// stands for 0.
+	SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error)
+}
+
 // Solution is the outcome of one solve.
 type Solution struct {
 	// B is b(y), a batch of one vector of length p.
@@ -202,9 +212,9 @@ func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, 
 		}
 		return newDirect(ctx, p, o)
 	case "ista":
-		return newProximalGradient(ctx, p, o, false)
+		return newISTA(ctx, p, o, false)
 	case "fista":
-		return newProximalGradient(ctx, p, o, true)
+		return newISTA(ctx, p, o, true)
 	case "admm":
 		return newADMM(ctx, p, o)
 	}
