@@ -89,7 +89,11 @@ func newLevels(p Problem, records []prox.Derivative, lookback int, room int64) [
 				set = append(set, i)
 			}
 		}
-		levels = append(levels, level{from, len(set), p.Device.NewIndex(set), restrictor.Restrict(set)})
+		op := restrictor.Restrict(set)
+		if op == nil {
+			break
+		}
+		levels = append(levels, level{from, len(set), p.Device.NewIndex(set), op})
 	}
 	return levels
 }

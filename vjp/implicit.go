@@ -37,7 +37,7 @@ import (
 // zero. Where A can restrict itself to columns, it does; and where S is small, the
 // matrix of the system,
 //
-//	K = A_S* A_S + diag(1/J - 1)/eta,   D mu_hat w = A_S K^+ A_S* w,
+//	K = A_S* A_S + (J_SS^{-1} - I)/eta,   D mu_hat w = A_S K^+ A_S* w,
 //
 // is factored once, its columns scaled to unit length, so that neither the units
 // of the columns nor columns that depend on each other matter.
@@ -119,36 +119,45 @@ const maxFactored = 2000
 // it is small.
 func (l *implicit) restrict() error {
 	masked, ok := l.j.(prox.Masked)
-	restrictor, can := l.p.A.(linops.Restrictor)
-	if l.dim <= maxDense && !(ok && can) {
-		return l.factorDense()
-	}
-	if !ok || !can {
-		return nil
-	}
-	var support []int
-	var values []float64
-	for i, v := range masked.Diagonal().ToHost() {
-		if v != 0 {
-			support = append(support, i)
-			values = append(values, v)
+	if !ok || !l.restrictTo(masked) {
+		if done, err := l.factorBlocks(); done || err != nil {
+			return err
 		}
-	}
-	n := len(support)
-	if 2*n > l.dim && n > maxFactored {
+		if l.dim <= maxDense {
+			return l.factorDense()
+		}
 		return nil
 	}
-	dev := l.p.Device
-	idx := dev.NewIndex(support)
-	defer idx.Free()
-	l.mask = dev.Alloc(1, n)
-	dev.Gather(l.mask, masked.Diagonal(), idx)
-	l.columns = restrictor.Restrict(support)
-	l.op, l.dim = l.columns, n
+	n := l.dim
 	if n == 0 || n > maxFactored {
 		return nil
 	}
-	return l.factor(values)
+	return l.factor(l.mask.ToHost())
+}
+
+// restrictTo confines the system to the support of a diagonal J where that pays
+// and the operator can.
+func (l *implicit) restrictTo(j prox.Masked) bool {
+	var set []int
+	for i, v := range j.Diagonal().ToHost() {
+		if v != 0 {
+			set = append(set, i)
+		}
+	}
+	if n := len(set); 2*n > l.dim && n > maxFactored {
+		return false
+	}
+	columns := linops.Restrict(l.p.A, set)
+	if columns == nil {
+		return false
+	}
+	dev := l.p.Device
+	idx := dev.NewIndex(set)
+	defer idx.Free()
+	l.mask = dev.Alloc(1, len(set))
+	dev.Gather(l.mask, j.Diagonal(), idx)
+	l.columns, l.op, l.dim = columns, columns, len(set)
+	return true
 }
 
 // gram returns the n x n matrix op* op on the host, row-major.
@@ -222,6 +231,68 @@ func scaledInverse(k []float64, n int) (*mat.Dense, error) {
 	out := mat.NewDense(n, n, nil)
 	out.Apply(func(i, c int, v float64) float64 { return scale[i] * v * scale[c] }, inverse)
 	return out, nil
+}
+
+// factorBlocks is factor for a J that is invertible on the coordinates it does not
+// ignore, as that of a group penalty is: with S where J's diagonal is not 0,
+//
+//	D mu_hat w = A_S K^+ A_S* w,   K = A_S*A_S + (J_SS^{-1} - I)/eta.
+//
+// It returns false, having done nothing, where the system is large, J is singular
+// on S, or A cannot restrict itself to columns.
+func (l *implicit) factorBlocks() (bool, error) {
+	dev, n := l.p.Device, l.dim
+	if _, can := l.p.A.(linops.Restrictor); !can || n > maxFactored {
+		return false, nil
+	}
+	square := dev.Alloc(n, n)
+	defer square.Free()
+	setIdentity(square)
+	l.j.Apply(square, square)
+	jacobian := square.ToHost()
+	var set []int
+	for i := range n {
+		if jacobian[i*n+i] > 0 {
+			set = append(set, i)
+		}
+	}
+	s := len(set)
+	if s == 0 {
+		l.dim = 0
+		return true, nil
+	}
+	block := mat.NewSymDense(s, nil)
+	for i, from := range set {
+		for c := i; c < s; c++ {
+			block.SetSym(i, c, (jacobian[from*n+set[c]]+jacobian[set[c]*n+from])/2)
+		}
+	}
+	var chol mat.Cholesky
+	var inverse mat.SymDense
+	if !chol.Factorize(block) || chol.Cond() > 1e12 || chol.InverseTo(&inverse) != nil {
+		return false, nil
+	}
+	columns := linops.Restrict(l.p.A, set)
+	if columns == nil {
+		return false, nil
+	}
+	l.columns, l.op, l.dim = columns, columns, s
+	k := gram(dev, columns)
+	for i := range s {
+		for c := range s {
+			one := 0.0
+			if i == c {
+				one = 1
+			}
+			k[i*s+c] += (inverse.At(i, c) - one) / l.eta
+		}
+	}
+	small, err := scaledInverse(k, s)
+	if err != nil {
+		return false, err
+	}
+	l.keep(small)
+	return true, nil
 }
 
 // maxDense bounds p where J is neither diagonal nor A a matrix of columns and the

@@ -228,33 +228,59 @@ func TestJacobianIsSymmetricWithSpectrumInUnitInterval(t *testing.T) {
 }
 
 // Groups of columns in units from 1e-2 to 1e3: the implicit derivative agrees with
-// that of the iterations.
+// that of the iterations, in systems on both sides of the size that is factored
+// without looking at their structure.
 func TestImplicitGroupLassoInRawUnits(t *testing.T) {
 	dev := array.NewHost()
-	rng := rand.New(rand.NewPCG(1, 2))
-	const d, p = 60, 6
-	x := mat.NewDense(d, p, gaussian(rng, d*p))
-	y := gaussian(rng, d)
-	for i := range d {
-		for j, unit := range []float64{1e3, 1e3, 1, 1, 1e-2, 1e-2} {
-			y[i] += x.At(i, j)
-			x.Set(i, j, x.At(i, j)*unit)
+	for _, groups := range []int{3, 150} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		d, p := 60, 2*groups
+		x := mat.NewDense(d, p, gaussian(rng, d*p))
+		y := gaussian(rng, d)
+		units := []float64{1e3, 1, 1e-2}
+		if groups > 3 {
+			units = []float64{5, 1, 0.2} // what first-order methods can still solve
 		}
-	}
-	r, err := prox.NewGroupL2(dev, p, 0.001, [][]int{{0, 1}, {2, 3}, {4, 5}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var js []*mat.Dense
-	for _, derivative := range derivatives("admm") {
-		s := newSolver(t, "admm", vjp.Problem{A: linops.NewDense(dev, x), R: r, Device: dev}, vjp.Options{Tol: 1e-12, MaxIter: 100000, Derivative: derivative})
-		sol := stopped(t, s, dev, y)
-		js = append(js, jacobian(t, sol.Linearization, dev, d))
-		sol.Release()
-	}
-	var diff mat.Dense
-	diff.Sub(js[0], js[1])
-	if e := mat.Norm(&diff, math.Inf(1)); e > 1e-5 {
-		t.Errorf("implicit and unrolled Jacobians differ by %g, traces %g and %g", e, mat.Trace(js[0]), mat.Trace(js[1]))
+		var list [][]int
+		var weights []float64
+		for g := range groups {
+			list = append(list, []int{2 * g, 2*g + 1})
+			weights = append(weights, units[g%3])
+		}
+		for i := range d {
+			for j := range p {
+				y[i] += x.At(i, j) / float64(1+j*j)
+				x.Set(i, j, x.At(i, j)*units[j/2%3])
+			}
+		}
+		// Small groups are barely penalized, many must be to leave some out.
+		lambda := 0.001
+		if groups > 3 {
+			lambda = 12
+		}
+		r, err := prox.NewGroupL2(dev, p, lambda, list, weights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if groups == 3 {
+			r, err = prox.NewGroupL2(dev, p, lambda, list, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var js []*mat.Dense
+		for _, derivative := range derivatives("admm") {
+			s := newSolver(t, "admm", vjp.Problem{A: linops.NewDense(dev, x), R: r, Device: dev}, vjp.Options{Tol: 1e-11, MaxIter: 20000, Derivative: derivative})
+			sol := solve(t, s, dev, y)
+			js = append(js, jacobian(t, sol.Linearization, dev, d))
+			sol.Release()
+		}
+		for _, j := range js[1:] {
+			var diff mat.Dense
+			diff.Sub(js[0], j)
+			if e := mat.Norm(&diff, math.Inf(1)); e > 1e-5 {
+				t.Errorf("%d groups: Jacobians differ by %g, traces %g and %g", groups, e, mat.Trace(js[0]), mat.Trace(j))
+			}
+		}
 	}
 }
