@@ -69,6 +69,22 @@ type Device interface {
 	// MulCSR sets dst_i = A x_i. dst and x must not overlap.
 	MulCSR(dst Batch, a CSR, x Batch)
 
+	// NewPattern puts the places of a sparse rows x cols matrix's entries on the
+	// device: entry e is at row places[e]/cols and column places[e]%cols. The places
+	// are distinct and come in any order.
+	NewPattern(rows, cols int, places []int) Pattern
+	// SampleProduct sets dst_i = alpha (the entries of A_i B_i* in the pattern) +
+	// beta dst_i, where A_i is rows x r and B_i cols x r, row-major: the sampled
+	// product SDDMM. A batch a or b of one vector serves every i. With beta = 0 the old
+	// contents of dst do not matter. In batches of two or more the bits of dst_i do
+	// not depend on the others.
+	SampleProduct(dst Batch, p Pattern, alpha float64, a, b Batch, beta float64)
+	// SpreadProduct sets C_i = alpha Z_i B_i + beta C_i, with Z_i* in Z_i's place when
+	// trans is set: Z_i is the sparse matrix with the entries z_i, C_i and B_i are
+	// row-major with r columns. A batch z or b of one vector serves every i. The rest
+	// is as for SampleProduct. c must not overlap b.
+	SpreadProduct(trans bool, alpha float64, p Pattern, z, b Batch, beta float64, c Batch)
+
 	// Soft sets dst = sign(v) max(|v| - t w, 0), entry by entry, the soft
 	// threshold. A zero Batch w stands for ones, here and below.
 	Soft(dst, v, w Batch, t float64)

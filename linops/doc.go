@@ -32,7 +32,7 @@
 // optional interface: [RowGram] (A A* = c I), [Normer] (a known norm),
 // [NormalSolver] (a closed form of (eta A*A + I)^{-1}), [ColumnNormer] (a
 // diagonal preconditioner), [Densifier] (a matrix), [Restrictor] (the operator on
-// a few coordinates). The first four have the right to say no at run time, so
+// a few coordinates), [TangentRestrictor] (on the tangent space of low-rank matrices). The first four have the right to say no at run time, so
 // that combinations can answer from their parts: HStack(Identity(n),
 // Identity(n)) knows that A A* = 2 I. Code that wants the best available asks
 // [NewNormal], [Norm2] and [ToDense], which choose between what the operator

@@ -3,6 +3,7 @@ package linops
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"surepipe/array"
 )
@@ -14,9 +15,14 @@ import (
 // The coordinates are distinct, and so A A* = I. The observation operator of
 // matrix completion is a Selection of the row-major matrix's entries.
 type Selection struct {
+	dev array.Device
 	p   int
 	idx []int
 	on  array.Index
+
+	mu      sync.Mutex
+	pattern array.Pattern // of idx in matrices of the shape, made when first needed
+	shape   array.Shape
 }
 
 // NewSelection puts the index list on a device. It returns an error when an
@@ -39,7 +45,7 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 		}
 		seen[v] = true
 	}
-	return &Selection{p, append([]int(nil), idx...), dev.NewIndex(idx)}, nil
+	return &Selection{dev: dev, p: p, idx: append([]int(nil), idx...), on: dev.NewIndex(idx)}, nil
 }
 
 // Release frees the device memory. The operator is dead afterwards.
@@ -47,6 +53,10 @@ func (a *Selection) Release() {
 	if a.on != nil {
 		a.on.Free()
 		a.on = nil
+	}
+	if a.pattern != nil {
+		a.pattern.Free()
+		a.pattern = nil
 	}
 }
 

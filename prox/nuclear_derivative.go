@@ -38,16 +38,22 @@ import "surepipe/array"
 //
 // Inactive-inactive: 0.
 //
-// To compute it, put what is needed in the basis of the q' = r + (kept inactive)
-// vectors: S = P [V1 V2] and B = R* [U1 U2], both r x q', whose first blocks are
-// M and M*. Every other term is then a weight times an entry of S or B:
+// The range of J is the tangent space of the rank-r matrices,
 //
-//	Gamma V1* + g = D P  + (alpha ∘ S + beta ∘ B) [V1 V2]*      D = diag(f_i/sigma_i)
-//	h*            = D R* + (gamma ∘ S + delta ∘ B) [U1 U2]*
+//	T = { Q V1* + U1 P* },   Q m x r, P n x r,
 //
-//	          alpha                                   beta           gamma   delta
-//	j <= r    tau sigma_j/(sigma_i(sigma_i+sigma_j))  C_ij           0       -f_i/sigma_i
-//	j > r     k_ij sigma_j/sigma_i                    k_ij           k_ij    k_ij sigma_j/sigma_i
+// and J is computed in its coordinates: the moments Q = Z V1, P = Z* U1 go in, new
+// Q and P come out. The pair is not unique; P carries all of U1 U1* Z, and of Q counts
+// what lies outside U1. With S = P* [V1 V2] and B = Q* [U1 U2], both r x q where q
+// counts the active vectors and the inactive ones that were kept, the first block
+// of S is M, and
+//
+//	P <- P D + [V1 V2] (alpha ∘ S + beta ∘ B)* + V1 (C ∘ M*)*      D = diag(f_i/sigma_i)
+//	Q <- Q D + [U1 U2] (gamma ∘ S + delta ∘ B)*
+//
+//	          alpha                                   beta    gamma   delta
+//	j <= r    tau sigma_j/(sigma_i(sigma_i+sigma_j))  0       0       -f_i/sigma_i
+//	j > r     k_ij sigma_j/sigma_i                    k_ij    k_ij    k_ij sigma_j/sigma_i
 //
 // where alpha for j <= r is 1 - C_ij - f_i/sigma_i without the cancellation. If
 // r = m there is nothing outside U1 and h = 0; if r = n, g = 0: then one side
@@ -56,10 +62,12 @@ type nuclearDerivative struct {
 	m, n, r, q int
 	mem        array.Batch // all of the below
 	ut, vt     array.Batch // [U1 U2]* q x m, [V1 V2]* q x n
-	// f_i/sigma_i for every entry of an r x n and of an r x m matrix. The left
-	// side is the one that starts from P = U1* Z, the right one from R* = V1* Z*.
+	// One side: f_i/sigma_i for every entry of the r x n or r x m matrix that carries
+	// everything. Two sides: for every entry of P (n x r) and of Q (m x r).
 	left, right               array.Batch
 	alpha, beta, gamma, delta array.Batch // r x q
+	c                         array.Batch // C, r x r; two sides only, as the rest
+	u, v                      array.Batch // U1 m x r, V1 n x r
 }
 
 // unitRoundoff is the relative error of one rounding.
@@ -75,6 +83,7 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 
 	size := 0
 	take := func(n int) int { size += n; return size - n }
+	two := j.onLeft() && j.onRight()
 	atU, atV := take(q*m), take(q*n)
 	atLeft, atRight := -1, -1
 	if j.onLeft() {
@@ -84,20 +93,31 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 		atRight = take(r * m)
 	}
 	atAlpha, atBeta := take(r*q), take(r*q)
-	atGamma, atDelta := -1, -1
-	if j.onLeft() && j.onRight() {
-		atGamma, atDelta = take(r*q), take(r*q)
+	atGamma, atDelta, atC, atU1, atV1 := -1, -1, -1, -1, -1
+	if two {
+		atGamma, atDelta, atC, atU1, atV1 = take(r*q), take(r*q), take(r*r), take(m*r), take(n*r)
 	}
 
 	host := w.stage(size)
 	transpose(host[atU:][:q*m], w.u, m, w.q, q)
 	copy(host[atV:][:q*n], w.vt)
+	if two {
+		transpose(host[atU1:][:m*r], host[atU:], r, m, m)
+		transpose(host[atV1:][:n*r], host[atV:], r, n, n)
+	}
 	for i, si := range s[:r] {
 		d := (si - tau) / si
-		if atLeft >= 0 {
+		switch {
+		case two:
+			for a := range n {
+				host[atLeft+a*r+i] = d
+			}
+			for a := range m {
+				host[atRight+a*r+i] = d
+			}
+		case j.onLeft():
 			fill(host[atLeft+i*n:][:n], d)
-		}
-		if atRight >= 0 {
+		default:
 			fill(host[atRight+i*m:][:m], d)
 		}
 		alpha, beta := host[atAlpha+i*q:][:q], host[atBeta+i*q:][:q]
@@ -110,12 +130,14 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 				alpha[l] = beta[l] * (sl / si)
 			}
 		}
-		if atGamma >= 0 {
+		if two {
 			gamma, delta := host[atGamma+i*q:][:q], host[atDelta+i*q:][:q]
 			fill(gamma[:r], 0)
 			fill(delta[:r], -d)
 			copy(gamma[r:], beta[r:])
 			copy(delta[r:], alpha[r:])
+			copy(host[atC+i*r:][:r], beta)
+			fill(beta[:r], 0)
 		}
 	}
 
@@ -131,6 +153,7 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 	j.left, j.right = view(atLeft, r*n), view(atRight, r*m)
 	j.alpha, j.beta = view(atAlpha, r*q), view(atBeta, r*q)
 	j.gamma, j.delta = view(atGamma, r*q), view(atDelta, r*q)
+	j.c, j.u, j.v = view(atC, r*r), view(atU1, m*r), view(atV1, n*r)
 	return j
 }
 
@@ -173,7 +196,7 @@ func (j *nuclearDerivative) ApplyRange(jz, pz, z array.Batch) { j.apply(jz, pz, 
 
 // apply sets dst = J z and, unless pz is the zero Batch, pz = Pi z.
 func (j *nuclearDerivative) apply(dst, pz, z array.Batch) {
-	m, n, r, q := j.m, j.n, j.r, j.q
+	m, n, r := j.m, j.n, j.r
 	checkApply("nuclear norm", m*n, dst, z)
 	if z.K() == 0 {
 		return
@@ -191,47 +214,102 @@ func (j *nuclearDerivative) apply(dst, pz, z array.Batch) {
 	}
 
 	dev, k := dst.Device(), z.K()
+	rv, ru := array.Shape{Rows: r, Cols: n}, array.Shape{Rows: r, Cols: m}
+	cv, cu := rv.T(), ru.T()
 	u1t, v1t := j.ut.Cols(0, r*m), j.vt.Cols(0, r*n)
-	ru, rv := array.Shape{Rows: r, Cols: m}, array.Shape{Rows: r, Cols: n}
-	qu, qv := array.Shape{Rows: q, Cols: m}, array.Shape{Rows: q, Cols: n}
-	rq := array.Shape{Rows: r, Cols: q}
+	t := dev.Alloc(k, r*(m+n))
+	defer t.Free()
+	mu, mv := t.Cols(0, r*m), t.Cols(r*m, r*(m+n))
+	dev.GemmEach(false, true, 1, z, x, v1t, rv, 0, mu)
+	dev.GemmEach(true, true, 1, z, x, u1t, ru, 0, mv)
+	expand := func(to, t array.Batch) {
+		dev.GemmEach(true, true, 1, u1t, ru, t.Cols(r*m, r*(m+n)), cv, 0, to)
+		dev.GemmEach(false, false, 1, t.Cols(0, r*m), cu, v1t, rv, 1, to)
+	}
+	tangent := nuclearTangent{j}
+	if pz.IsZero() {
+		tangent.Apply(t, t)
+	} else {
+		pt, jt := dev.Alloc(k, r*(m+n)), dev.Alloc(k, r*(m+n))
+		tangent.ApplyRange(jt, pt, t)
+		expand(pz, pt)
+		dev.Copy(t, jt)
+		pt.Free()
+		jt.Free()
+	}
+	expand(dst, t)
+}
 
-	p, rt := dev.Alloc(k, r*n), dev.Alloc(k, r*m)
+// Tangent returns J in the coordinates of its range, unless U1 or V1 is a whole
+// basis.
+func (j *nuclearDerivative) Tangent() (Tangent, bool) {
+	if !j.onLeft() || !j.onRight() {
+		return Tangent{}, false
+	}
+	return Tangent{Shape: array.Shape{Rows: j.m, Cols: j.n}, Rank: j.r, U: j.u, V: j.v, J: nuclearTangent{j}}, true
+}
+
+// nuclearTangent is J in the coordinates (Q, P).
+type nuclearTangent struct{ j *nuclearDerivative }
+
+func (t nuclearTangent) Apply(dst, z array.Batch) {
+	j := t.j
+	m, n, r, q := j.m, j.n, j.r, j.q
+	checkApply("nuclear norm", r*(m+n), dst, z)
+	dev, k := dst.Device(), z.K()
+	if k == 0 {
+		return
+	}
+	qz, pz := z.Cols(0, r*m), z.Cols(r*m, r*(m+n))
+	qd, pd := dst.Cols(0, r*m), dst.Cols(r*m, r*(m+n))
+	cu, cv := array.Shape{Rows: m, Cols: r}, array.Shape{Rows: n, Cols: r}
+	qu, qv := array.Shape{Rows: q, Cols: m}, array.Shape{Rows: q, Cols: n}
+	rv, rr, rq := array.Shape{Rows: r, Cols: n}, array.Shape{Rows: r, Cols: r}, array.Shape{Rows: r, Cols: q}
+	v1t := j.vt.Cols(0, r*n)
+
 	s, b := dev.Alloc(k, r*q), dev.Alloc(k, r*q)
 	w, tmp := dev.Alloc(k, r*q), dev.Alloc(k, r*q)
-
-	dev.GemmEach(false, false, 1, u1t, ru, z, x, 0, p)
-	dev.GemmEach(false, true, 1, v1t, rv, z, x, 0, rt)
-	dev.GemmEach(false, true, 1, p, rv, j.vt, qv, 0, s)
-	dev.GemmEach(false, true, 1, rt, ru, j.ut, qu, 0, b)
-
-	if !pz.IsZero() {
-		rr := array.Shape{Rows: r, Cols: r}
-		inner, outer := dev.Alloc(k, r*r), dev.Alloc(k, r*m)
-		dev.GemmEach(false, true, 1, rt, ru, u1t, ru, 0, inner) // V1* Z* U1
-		dev.Copy(outer, rt)
-		dev.GemmEach(false, false, -1, inner, rr, u1t, ru, 1, outer) // ((I - U1 U1*) Z V1)*
-		dev.GemmEach(true, false, 1, u1t, ru, p, rv, 0, pz)
-		dev.GemmEach(true, false, 1, outer, ru, v1t, rv, 1, pz)
-		inner.Free()
-		outer.Free()
-	}
+	mt := dev.Alloc(k, r*r)
+	dev.GemmEach(true, true, 1, pz, cv, j.vt, qv, 0, s)
+	dev.GemmEach(true, true, 1, qz, cu, j.ut, qu, 0, b)
+	dev.GemmEach(false, false, 1, v1t, rv, pz, cv, 0, mt) // M*
 
 	combine(w, tmp, j.alpha, s, j.beta, b)
-	dev.Mul(p, j.left, p)
-	dev.GemmEach(false, false, 1, w, rq, j.vt, qv, 1, p)
+	dev.Mul(mt, j.c, mt)
+	dev.Mul(pd, j.left, pz)
+	dev.GemmEach(true, true, 1, j.vt, qv, w, rq, 1, pd)
+	dev.GemmEach(true, true, 1, v1t, rv, mt, rr, 1, pd)
 
 	combine(w, tmp, j.gamma, s, j.delta, b)
-	dev.Mul(rt, j.right, rt)
-	dev.GemmEach(false, false, 1, w, rq, j.ut, qu, 1, rt)
-
-	dev.GemmEach(true, false, 1, u1t, ru, p, rv, 0, dst)
-	dev.GemmEach(true, false, 1, rt, ru, v1t, rv, 1, dst)
-
-	for _, t := range [...]array.Batch{p, rt, s, b, w, tmp} {
+	dev.Mul(qd, j.right, qz)
+	dev.GemmEach(true, true, 1, j.ut, qu, w, rq, 1, qd)
+	for _, t := range [...]array.Batch{s, b, w, tmp, mt} {
 		t.Free()
 	}
 }
+
+// ApplyRange takes from Q what lies in U1.
+func (t nuclearTangent) ApplyRange(jz, pz, z array.Batch) {
+	j := t.j
+	m, r := j.m, j.r
+	dev, k := z.Device(), z.K()
+	t.Apply(jz, z)
+	ru, cu, rr := array.Shape{Rows: r, Cols: m}, array.Shape{Rows: m, Cols: r}, array.Shape{Rows: r, Cols: r}
+	u1t := j.ut.Cols(0, r*m)
+	inner := dev.Alloc(k, r*r)
+	dev.GemmEach(false, false, 1, u1t, ru, z.Cols(0, r*m), cu, 0, inner)
+	if pz != z {
+		dev.Copy(pz, z)
+	}
+	dev.GemmEach(true, false, -1, u1t, ru, inner, rr, 1, pz.Cols(0, r*m))
+	inner.Free()
+}
+
+// Bytes is 0: the memory is that of the whole derivative.
+func (t nuclearTangent) Bytes() int64 { return 0 }
+
+// Release does nothing: the whole derivative owns the memory.
+func (t nuclearTangent) Release() {}
 
 func copyUnlessZero(dst, z array.Batch) {
 	if !dst.IsZero() {

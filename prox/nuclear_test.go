@@ -408,8 +408,8 @@ func TestNuclearDerivativeDropsWhatDoesNotMatter(t *testing.T) {
 		x    matrix
 		want int64
 	}{
-		{diagonalMatrix(8, 6, 4, 2, 0, 0, 0, 0), 8 * (2*(2*8+2*6) + 4*2*2)},
-		{diagonalMatrix(8, 6, 4, 2, 0.5, 0, 0, 0), 8 * (3*8 + 3*6 + 2*8 + 2*6 + 4*2*3)},
+		{diagonalMatrix(8, 6, 4, 2, 0, 0, 0, 0), 8 * (2*(2*8+2*6) + 4*2*2 + 2*2 + 2*(8+6))},
+		{diagonalMatrix(8, 6, 4, 2, 0.5, 0, 0, 0), 8 * (3*8 + 3*6 + 2*8 + 2*6 + 4*2*3 + 2*2 + 2*(8+6))},
 		{diagonalMatrix(8, 6, 6, 5, 4, 3, 2, 2), 8 * (6*8 + 6*6 + 6*8 + 2*6*6)},
 		{diagonalMatrix(8, 6, 0, 0, 0, 0, 0, 0), 0},
 	} {

@@ -72,6 +72,35 @@ type Ranged interface {
 	ApplyRange(jz, pz, z array.Batch)
 }
 
+// LowRank is a Derivative of matrices whose range is the tangent space of the rank-r
+// matrices at some U S V*.
+type LowRank interface {
+	Derivative
+	// Tangent returns the derivative in the coordinates of that space; false where
+	// the rank is full and there is nothing to gain.
+	Tangent() (Tangent, bool)
+}
+
+// Tangent is a derivative J on m x n matrices in the coordinates (Q, P) of its
+// range,
+//
+//	E (Q, P) = Q V* + U P*,   J = E J_T E*,   E* Z = (Z V, Z* U),
+//
+// Q being m x r and P n x r, row-major, one after the other. The coordinates are not
+// unique, and J_T is 0 on those of 0.
+type Tangent struct {
+	Shape array.Shape // m x n
+	Rank  int         // r
+	// U is m x r and V n x r, row-major, with orthonormal columns: batches of one
+	// vector that the caller must neither modify nor free.
+	U, V array.Batch
+	// J is J_T, which lives as long as the derivative that it is part of.
+	J Derivative
+}
+
+// Len is the number of coordinates, (m + n) r.
+func (t Tangent) Len() int { return (t.Shape.Rows + t.Shape.Cols) * t.Rank }
+
 // ApplyRange calls j's own ApplyRange where it has one. Where it has none
 // nothing is known of the range, and pz = z.
 func ApplyRange(j Derivative, jz, pz, z array.Batch) {

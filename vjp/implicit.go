@@ -33,6 +33,9 @@ import (
 // every step: unless it is projected away it grows until rounding brings it
 // back into sight.
 //
+// A J of low rank confines the system to the tangent space of its range, in whose
+// coordinates vectors are short and A, where it picks entries, costs what those cost.
+//
 // A diagonal J confines the system to its support S: x outside S is multiplied by
 // zero. Where A can restrict itself to columns, it does; and where S is small, the
 // matrix of the system,
@@ -46,7 +49,8 @@ type implicit struct {
 	eta     float64
 	j       prox.Derivative
 	op      linops.Operator   // A, or columns
-	columns linops.Restricted // A's columns in S where that pays, else nil
+	seen    prox.Derivative   // J, or J in the coordinates of its range
+	columns linops.Restricted // A's columns in S, or A on J's range, where that pays; else nil
 	mask    array.Batch       // J's diagonal on S where op is restricted, else zero
 	dim     int               // |S|, or p
 	inverse array.Batch       // K^+, |S| x |S|, where it was factored, else zero
@@ -100,6 +104,7 @@ func newImplicit(p Problem, b, y array.Batch, norm2, tol float64) (_ *implicit, 
 	if l.j, err = p.R.Linearize(v, v, l.eta); err != nil {
 		return nil, err
 	}
+	l.seen = l.j
 	err = l.restrict()
 	if err == nil {
 		err = dev.Err()
@@ -118,6 +123,9 @@ const maxFactored = 2000
 // restrict confines the system to the support of a diagonal J, and factors it if
 // it is small.
 func (l *implicit) restrict() error {
+	if l.restrictTangent() {
+		return nil
+	}
 	masked, ok := l.j.(prox.Masked)
 	if !ok || !l.restrictTo(masked) {
 		if done, err := l.factorBlocks(); done || err != nil {
@@ -157,6 +165,27 @@ func (l *implicit) restrictTo(j prox.Masked) bool {
 	l.mask = dev.Alloc(1, len(set))
 	dev.Gather(l.mask, j.Diagonal(), idx)
 	l.columns, l.op, l.dim = columns, columns, len(set)
+	return true
+}
+
+// restrictTangent confines the system to the tangent space of a J of low rank where A
+// can do so too: D mu_hat w = (A E) J_T x, with the same equation for x as before but
+// in the coordinates of that space, (m + n) r where there were m n.
+func (l *implicit) restrictTangent() bool {
+	low, ok := l.j.(prox.LowRank)
+	a, can := l.p.A.(linops.TangentRestrictor)
+	if !ok || !can {
+		return false
+	}
+	t, ok := low.Tangent()
+	if !ok || t.Len() >= l.dim {
+		return false
+	}
+	op := a.RestrictTangent(t.Shape, t.Rank, t.U, t.V)
+	if op == nil {
+		return false
+	}
+	l.columns, l.op, l.dim, l.seen = op, op, t.Len(), t.J
 	return true
 }
 
@@ -450,9 +479,9 @@ func (l *implicit) apply(jr, r array.Batch, step int) {
 	case !l.mask.IsZero():
 		l.p.Device.Mul(jr, r, l.mask)
 	case step%projectEvery == 0:
-		prox.ApplyRange(l.j, jr, r, r)
+		prox.ApplyRange(l.seen, jr, r, r)
 	default:
-		l.j.Apply(jr, r)
+		l.seen.Apply(jr, r)
 	}
 }
 

@@ -81,6 +81,14 @@ func methods(dev array.Device) ([]method, func()) {
 	m := dev.NewCSR(300, 70, indptr, indices, values)
 	frees = append(frees, m.Free)
 	add("MulCSR", 70, 300, func(dst, x array.Batch) { dev.MulCSR(dst, m, x) })
+	const rows, cols, r = 30, 23, 6
+	p := dev.NewPattern(rows, cols, randomPlaces(rng, rows, cols, 0.5))
+	frees = append(frees, p.Free)
+	u, v := fixed(1, rows*r), fixed(1, cols*r)
+	add("SampleProduct, second shared", rows*r, p.Len(), func(dst, x array.Batch) { dev.SampleProduct(dst, p, 1, x, v, 0) })
+	add("SampleProduct, first shared", cols*r, p.Len(), func(dst, x array.Batch) { dev.SampleProduct(dst, p, 1, u, x, 0) })
+	add("SpreadProduct", p.Len(), rows*r, func(dst, x array.Batch) { dev.SpreadProduct(false, 1, p, x, v, 0, dst) })
+	add("SpreadProduct, transposed", p.Len(), cols*r, func(dst, x array.Batch) { dev.SpreadProduct(true, 1, p, x, u, 0, dst) })
 	return list, func() {
 		for _, f := range frees {
 			f()
@@ -166,6 +174,8 @@ func concurrency(dev array.Device) error {
 
 func mismatches(dev array.Device) error {
 	a, b, one := dev.Alloc(3, 5), dev.Alloc(4, 5), dev.Alloc(1, 6)
+	places := dev.NewPattern(2, 5, []int{0, 7, 4})
+	defer places.Free()
 	idx, m := dev.NewIndex([]int{0, 4}), dev.NewCSR(2, 5, []int{0, 1, 2}, []int{0, 4}, []float64{1, 1})
 	far := dev.NewIndex([]int{5})
 	pair, single := dev.Alloc(3, 2), dev.Alloc(3, 1)
@@ -203,6 +213,9 @@ func mismatches(dev array.Device) error {
 		{"NewCSR", []string{"2 x 5"}, func() { dev.NewCSR(2, 5, []int{0, 1}, []int{0}, []float64{1}) }},
 		{"NewCSR with a column too many", []string{"5"}, func() { dev.NewCSR(1, 5, []int{0, 1}, []int{5}, []float64{1}) }},
 		{"NewCSR with rows that go back", []string{"1", "2"}, func() { dev.NewCSR(2, 5, []int{0, 2, 1}, []int{0}, []float64{1}) }},
+		{"SampleProduct", []string{"3 x 5", "3 x 2", "3 x 1", "2 x 5"}, func() { dev.SampleProduct(single, places, 1, a, pair, 0) }},
+		{"SpreadProduct", []string{"3 x 5", "3 x 2", "3 x 1", "2 x 5"}, func() { dev.SpreadProduct(false, 1, places, single, a, 0, pair) }},
+		{"NewPattern with a place too many", []string{"10", "9"}, func() { dev.NewPattern(2, 5, []int{10}) }},
 		{"NewIndex of a negative", []string{"-1"}, func() { dev.NewIndex([]int{-1}) }},
 		{"Rows", []string{"3 x 5", "2", "4"}, func() { a.Rows(2, 4) }},
 		{"Cols", []string{"3 x 5", "4", "6"}, func() { a.Cols(4, 6) }},

@@ -466,6 +466,55 @@ func (c *checker) ranged() error {
 	})
 }
 
+// tangent checks that a LowRank derivative's coordinates give the derivative.
+func (c *checker) tangent() error {
+	return c.eachDerivative(func(j prox.Derivative) error {
+		low, ok := j.(prox.LowRank)
+		if !ok {
+			return nil
+		}
+		t, ok := low.Tangent()
+		if !ok {
+			return nil
+		}
+		const tol = 1e-11
+		m, n, r := t.Shape.Rows, t.Shape.Cols, t.Rank
+		zs := c.directions(3)
+		z, out := c.upload(zs...), c.upload(zs...)
+		defer z.Free()
+		defer out.Free()
+		dev := z.Device()
+		k := z.K()
+		coords := dev.Alloc(k, t.Len())
+		defer coords.Free()
+		x, cu, cv := t.Shape, array.Shape{Rows: m, Cols: r}, array.Shape{Rows: n, Cols: r}
+		q, p := coords.Cols(0, m*r), coords.Cols(m*r, (m+n)*r)
+		expand := func() []float64 {
+			dev.GemmEach(false, true, 1, q, cu, t.V, cv, 0, out)
+			dev.GemmEach(false, true, 1, t.U, cu, p, cv, 1, out)
+			return out.ToHost()
+		}
+		dev.GemmEach(false, false, 1, z, x, t.V, cv, 0, q)
+		dev.GemmEach(true, false, 1, z, x, t.U, cu, 0, p)
+		t.J.Apply(coords, coords)
+		image := c.apply(j, zs...)
+		if err := near("J and J in tangent coordinates", expand(), image, tol); err != nil {
+			return err
+		}
+		// Coordinates of 0: Q = U G, P = -V G*.
+		gram := dev.Alloc(k, r*r)
+		defer gram.Free()
+		rr := array.Shape{Rows: r, Cols: r}
+		dev.GemmEach(true, false, 1, t.U, cu, z.Cols(0, m*r), cu, 0, gram)
+		dev.GemmEach(false, false, 1, t.U, cu, gram, rr, 0, q)
+		dev.GemmEach(false, true, -1, t.V, cv, gram, rr, 0, p)
+		if e := length(expand()); e > tol {
+			return fmt.Errorf("tangent coordinates U G and -V G* stand for a matrix of norm %.3g, want 0: U or V is not orthonormal", e)
+		}
+		return nil
+	})
+}
+
 func (c *checker) linearizeEvaluates() error {
 	return c.eachPoint(func(v []float64, t float64) error {
 		want, err := c.eval(v, t)

@@ -133,6 +133,7 @@ var claims = []struct {
 	{"derivative: in place and views with gaps", (*checker).derivativeViews},
 	{"derivative from many goroutines", (*checker).derivativeConcurrent},
 	{"range of the derivative", (*checker).ranged},
+	{"tangent coordinates", (*checker).tangent},
 	{"masked derivative", (*checker).masked},
 	{"memory of the derivative", (*checker).memory},
 }

@@ -1,0 +1,315 @@
+package array
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// Pattern is the places of a sparse matrix's entries on a device. The entries
+// themselves are vectors: a batch whose vector i holds one value a place is a
+// batch of sparse matrices Z_i.
+type Pattern interface {
+	// Dims is the matrices' size.
+	Dims() (rows, cols int)
+	// Len is the number of entries.
+	Len() int
+	// Free gives the memory back.
+	Free()
+}
+
+// CheckPattern panics unless places are places, row-major, of a rows x cols matrix; that
+// they are distinct is the caller's word. It is for implementations of [Device].
+func CheckPattern(rows, cols int, places []int) {
+	if rows < 0 || cols < 0 || rows > math.MaxInt32 || cols > math.MaxInt32 || len(places) > math.MaxInt32 {
+		panic(fmt.Sprintf("array: a pattern of %d places in a %d x %d matrix", len(places), rows, cols))
+	}
+	for e, p := range places {
+		if p < 0 || cols == 0 || p/cols >= rows {
+			panic(fmt.Sprintf("array: place %d of a pattern is %d, expected 0 to %d", e, p, rows*cols-1))
+		}
+	}
+}
+
+// PatternRank is the number r of columns that the factors of a product in a pattern
+// have: left is m x r, right n x r, row-major. It panics where there is none. It is
+// for implementations of [Device].
+func PatternRank(op string, p Pattern, z, left, right Batch) int {
+	m, n := p.Dims()
+	r := 0
+	switch {
+	case m > 0:
+		r = left.n / m
+	case n > 0:
+		r = right.n / n
+	}
+	if z.n != p.Len() || left.n != m*r || right.n != n*r {
+		panic(fmt.Sprintf("array: %s of %s and %s with values %s in a pattern of %d places in a %d x %d matrix", op, left, right, z, p.Len(), m, n))
+	}
+	return r
+}
+
+// hostPattern lists the entries by rows and by columns.
+type hostPattern struct {
+	rows, cols int
+	byRow      adjacency
+	byCol      adjacency
+}
+
+// adjacency lists, line by line, the entries of a sparse matrix: entry[u] is the
+// place among the values and other[u] the crossing line, for ptr[i] <= u < ptr[i+1].
+type adjacency struct {
+	ptr          []int32
+	entry, other []int32
+	longest      int
+}
+
+func newAdjacency(lines int, line, other []int32) adjacency {
+	a := adjacency{ptr: make([]int32, lines+1), entry: make([]int32, len(line)), other: make([]int32, len(line))}
+	for _, i := range line {
+		a.ptr[i+1]++
+	}
+	for i := range lines {
+		a.longest = max(a.longest, int(a.ptr[i+1]))
+		a.ptr[i+1] += a.ptr[i]
+	}
+	next := append([]int32(nil), a.ptr[:lines]...)
+	for e, i := range line {
+		u := next[i]
+		next[i]++
+		a.entry[u], a.other[u] = int32(e), other[e]
+	}
+	return a
+}
+
+func (p *hostPattern) Dims() (rows, cols int) { return p.rows, p.cols }
+func (p *hostPattern) Len() int               { return len(p.byRow.entry) }
+func (p *hostPattern) Free()                  {}
+
+// NewPattern lists the entries by rows and by columns.
+func (h *Host) NewPattern(rows, cols int, places []int) Pattern {
+	CheckPattern(rows, cols, places)
+	i, j := make([]int32, len(places)), make([]int32, len(places))
+	for e, p := range places {
+		i[e], j[e] = int32(p/cols), int32(p%cols)
+	}
+	return &hostPattern{rows, cols, newAdjacency(rows, i, j), newAdjacency(cols, j, i)}
+}
+
+// productGrain is the number of multiplications that one goroutine takes at a time.
+const productGrain = 1 << 17
+
+// SampleProduct sets the entries of A_i B_i* in the pattern.
+func (h *Host) SampleProduct(dst Batch, pattern Pattern, alpha float64, a, b Batch, beta float64) {
+	p := h.pattern("SampleProduct", pattern, dst, a, b)
+	r := PatternRank("SampleProduct", pattern, dst, a, b)
+	k := dst.k
+	if (a.k != 1 && a.k != k) || (b.k != 1 && b.k != k) {
+		panic(fmt.Sprintf("array: SampleProduct of %s and %s into %s", a, b, dst))
+	}
+	if k == 0 || p.Len() == 0 {
+		return
+	}
+	if r == 0 {
+		h.scale(dst, beta)
+		return
+	}
+	// Line by line of the factor that differs from vector to vector.
+	lines, each, shared := &p.byRow, a, b
+	if a.k == 1 && k > 1 {
+		lines, each, shared = &p.byCol, b, a
+	}
+	kernel := sampleTileKernel
+	if k == 1 || shared.k > 1 {
+		kernel = sampleKernel
+	}
+	h.runLines(kernel, lines, k, r, dst, each, shared, alpha, beta)
+}
+
+// SpreadProduct sets C_i = alpha Z_i B_i + beta C_i, or Z_i* B_i.
+func (h *Host) SpreadProduct(trans bool, alpha float64, pattern Pattern, z, b Batch, beta float64, c Batch) {
+	p := h.pattern("SpreadProduct", pattern, z, b, c)
+	left, right, lines := c, b, &p.byRow
+	if trans {
+		left, right, lines = b, c, &p.byCol
+	}
+	r := PatternRank("SpreadProduct", pattern, z, left, right)
+	k := c.k
+	if (z.k != 1 && z.k != k) || (b.k != 1 && b.k != k) {
+		panic(fmt.Sprintf("array: SpreadProduct of %s and %s into %s", z, b, c))
+	}
+	if k == 0 || c.n == 0 {
+		return
+	}
+	kernel := spreadTileKernel
+	if k == 1 || b.k > 1 || z.k == 1 {
+		kernel = spreadKernel
+	}
+	h.runLines(kernel, lines, k, r, c, z, b, alpha, beta)
+}
+
+func (h *Host) pattern(op string, pattern Pattern, bs ...Batch) *hostPattern {
+	for _, b := range bs {
+		h.own(b)
+	}
+	p, ok := pattern.(*hostPattern)
+	if !ok {
+		panic(fmt.Sprintf("array: %s on the host with a %T", op, pattern))
+	}
+	return p
+}
+
+// runLines runs a kernel over the lines of a pattern.
+func (h *Host) runLines(kernel func(*task, int, int), lines *adjacency, k, r int, dst, x, y Batch, alpha, beta float64) {
+	n := len(lines.ptr) - 1
+	work := max(1, k*r*max(len(lines.entry), 1)/max(n, 1))
+	t := newTask(kernel, n, max(1, productGrain/work))
+	t.lines, t.width = lines, r
+	t.dst, t.x, t.y, t.a, t.b = dst, x, y, alpha, beta
+	t.run()
+}
+
+// sampleKernel computes dst's entries of lines lo to hi-1 one by one.
+func sampleKernel(t *task, lo, hi int) {
+	r := t.width
+	for v := range t.dst.k {
+		d, x, y := t.dst.row(v), t.x.row(v), t.y.row(v)
+		for i := lo; i < hi; i++ {
+			xi := x[i*r:][:r]
+			for u := t.lines.ptr[i]; u < t.lines.ptr[i+1]; u++ {
+				s := t.a * dot(xi, y[int(t.lines.other[u])*r:][:r])
+				e := t.lines.entry[u]
+				if t.b != 0 {
+					s += t.b * d[e]
+				}
+				d[e] = s
+			}
+		}
+	}
+}
+
+// sampleTileKernel computes dst's entries of lines lo to hi-1 for a tile of vectors at
+// a time: where y is shared a line is a product of matrices.
+func sampleTileKernel(t *task, lo, hi int) {
+	impl := blas64.Implementation()
+	h := t.dst.dev.(*Host)
+	r, rows := t.width, gemmTile.rows
+	mem := h.Alloc(1, rows*r+t.lines.longest*(r+rows))
+	defer h.Free(mem)
+	m := mem.row(0)
+	x, y, out := m[:rows*r], m[rows*r:][:t.lines.longest*r], m[(rows+t.lines.longest)*r:]
+	for i := lo; i < hi; i++ {
+		others := t.lines.other[t.lines.ptr[i]:t.lines.ptr[i+1]]
+		entries := t.lines.entry[t.lines.ptr[i]:t.lines.ptr[i+1]]
+		n := len(others)
+		if n == 0 {
+			continue
+		}
+		gatherLines(y, t.y.row(0), others, r)
+		for v := 0; v < t.dst.k; v += rows {
+			w := min(rows, t.dst.k-v)
+			for s := range w {
+				copy(x[s*r:][:r], t.x.row(v + s)[i*r:])
+			}
+			clear(x[w*r:])
+			impl.Dgemm(blas.NoTrans, blas.Trans, tileHeight(w), n, r, t.a, x, r, y, r, 0, out, n)
+			for s := range w {
+				d, o := t.dst.row(v+s), out[s*n:][:n]
+				if t.b == 0 {
+					for u, e := range entries {
+						d[e] = o[u]
+					}
+					continue
+				}
+				for u, e := range entries {
+					d[e] = o[u] + t.b*d[e]
+				}
+			}
+		}
+	}
+}
+
+// tileHeight is the number of rows to compute where w matter.
+func tileHeight(w int) int {
+	if gemmTile.padded {
+		return gemmTile.rows
+	}
+	return w
+}
+
+// gatherLines copies the given rows of the r-column matrix src.
+func gatherLines(dst, src []float64, lines []int32, r int) {
+	for u, j := range lines {
+		copy(dst[u*r:][:r], src[int(j)*r:])
+	}
+}
+
+// spreadKernel computes lines lo to hi-1 of every C_i by adding up rows of B_i.
+func spreadKernel(t *task, lo, hi int) {
+	r := t.width
+	for v := range t.dst.k {
+		c, z, y := t.dst.row(v), t.x.row(v), t.y.row(v)
+		for i := lo; i < hi; i++ {
+			ci := c[i*r:][:r]
+			if t.b == 0 {
+				clear(ci)
+			} else if t.b != 1 {
+				for l := range ci {
+					ci[l] *= t.b
+				}
+			}
+			for u := t.lines.ptr[i]; u < t.lines.ptr[i+1]; u++ {
+				f := t.a * z[t.lines.entry[u]]
+				yj := y[int(t.lines.other[u])*r:][:len(ci)]
+				for l := range ci {
+					ci[l] += f * yj[l]
+				}
+			}
+		}
+	}
+}
+
+// spreadTileKernel computes lines lo to hi-1 for a tile of vectors at a time: where B
+// is shared a line is a product of matrices.
+func spreadTileKernel(t *task, lo, hi int) {
+	impl := blas64.Implementation()
+	h := t.dst.dev.(*Host)
+	r, rows := t.width, gemmTile.rows
+	mem := h.Alloc(1, rows*r+t.lines.longest*(r+rows))
+	defer h.Free(mem)
+	m := mem.row(0)
+	out, y, z := m[:rows*r], m[rows*r:][:t.lines.longest*r], m[(rows+t.lines.longest)*r:]
+	for i := lo; i < hi; i++ {
+		others := t.lines.other[t.lines.ptr[i]:t.lines.ptr[i+1]]
+		entries := t.lines.entry[t.lines.ptr[i]:t.lines.ptr[i+1]]
+		n := len(others)
+		gatherLines(y, t.y.row(0), others, r)
+		for v := 0; v < t.dst.k; v += rows {
+			w := min(rows, t.dst.k-v)
+			if n == 0 {
+				clear(out[:w*r])
+			} else {
+				for s := range w {
+					values, zs := t.x.row(v+s), z[s*n:][:n]
+					for u, e := range entries {
+						zs[u] = values[e]
+					}
+				}
+				clear(z[w*n : rows*n])
+				impl.Dgemm(blas.NoTrans, blas.NoTrans, tileHeight(w), r, n, t.a, z, n, y, r, 0, out, r)
+			}
+			for s := range w {
+				c, o := t.dst.row(v + s)[i*r:][:r], out[s*r:][:r]
+				if t.b == 0 {
+					copy(c, o)
+					continue
+				}
+				for l, x := range o {
+					c[l] = x + t.b*c[l]
+				}
+			}
+		}
+	}
+}
