@@ -41,9 +41,10 @@ func (b Boundary) String() string {
 // input hold what the boundary says. The kernel may be longer than the input: a
 // circular one wraps, and a zero-padded one has entries that do not matter.
 //
-// It takes O(n log n) for any n and any kernel, by Fourier transforms on the host:
-// vectors of another device travel there and back. A coordinate that is NaN or
-// infinite spoils the whole vector.
+// A kernel of up to 128 entries is summed entry by entry, a larger one takes
+// O(n log n) for any n, by Fourier transforms; both on the host: vectors of another
+// device travel there and back. A coordinate that is NaN or infinite spoils every
+// one that it reaches; of a larger kernel, the whole vector.
 //
 // A circular convolution is F* diag(K) F for the unitary Fourier transform F and the
 // transform K of the kernel. So ||A||^2 = max |K|^2 is known, and
@@ -58,10 +59,11 @@ type Convolution struct {
 	taps       *mat.Dense
 	boundary   Boundary
 
-	r, c    int          // the size transformed: rows x cols, padded
-	kernel  []complex128 // K, column by column: c/2+1 columns of r values
-	forRows sync.Pool    // of *realDFT
-	forCols sync.Pool    // of *columnPlan
+	r, c    int             // the size transformed: rows x cols, padded
+	kernel  []complex128    // K, column by column: c/2+1 columns of r values
+	direct  [2]*correlation // Forward and Adjoint of a small kernel; else nil
+	forRows sync.Pool       // of *realDFT
+	forCols sync.Pool       // of *columnPlan
 	works   sync.Pool
 }
 
@@ -122,10 +124,17 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 			grid[wrap(i, a.r)*a.c+wrap(j, a.c)] += v
 		}
 	}
+	width := a.c/2 + 1
 	a.forRows.New = func() any { return &rowPlan{newRealDFT(a.c), make([]float64, a.c)} }
 	a.forCols.New = func() any { return newColumnPlan(a.r) }
-	a.works.New = func() any { return &convolutionWork{a: a, spectrum: make([]complex128, a.rows*(a.c/2+1))} }
-	a.transformKernel(grid)
+	a.works.New = func() any { return &convolutionWork{a: a, spectrum: make([]complex128, rows*width)} }
+	if kr*kc <= directTaps {
+		a.direct[doForward] = newCorrelation(rows, cols, flipped(kernel), kr-1-kr/2, kc-1-kc/2, boundary)
+		a.direct[doAdjoint] = newCorrelation(rows, cols, a.taps, kr/2, kc/2, boundary)
+	}
+	if boundary == Circular || kr*kc > directTaps {
+		a.transformKernel(grid)
+	}
 	a.know(grid)
 	return a, nil
 }
@@ -298,6 +307,10 @@ func newColumnPlan(n int) *columnPlan {
 // vector transforms the rows; the columns forth, times the kernel, and back; and
 // the rows back. Rows of padding are zero and are not kept.
 func (a *Convolution) vector(dst, src []float64, do action, shared bool) {
+	if do.kind != doNormal && a.direct[do.kind] != nil {
+		a.direct[do.kind].vector(dst, src, shared)
+		return
+	}
 	w := a.works.Get().(*convolutionWork)
 	w.dst, w.src, w.do = dst, src, do
 	rowParts := parts(a.rows, rowsPerPart(a.c))

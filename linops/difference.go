@@ -55,7 +55,7 @@ func newDifference(name string, rows, cols int) *Difference {
 		a.norm2 = known{u[rows-1] + v[cols-1], true}
 	}
 	if d, _ := a.Dims(); d == 1 {
-		a.row = a.norm2
+		a.row = known{2, true} // a single difference
 	}
 	a.grid = sync.OnceValue(func() *cosineGrid {
 		g := newCosineGrid(rows, cols)

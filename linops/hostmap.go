@@ -1,6 +1,7 @@
 package linops
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -121,9 +122,12 @@ func mapOnHost(dst, src array.Batch, f hostMap, do action) {
 	if k == 0 || dst.N() == 0 {
 		return
 	}
+	_, onHost := src.HostRow(0)
+	if _, ok := dst.HostRow(0); ok != onHost {
+		panic(fmt.Sprintf("linops: a batch %s of device %q and one %s of device %q", src, src.Device().Name(), dst, dst.Device().Name()))
+	}
 	b := hostBatches.Get().(*hostBatch)
 	b.f, b.do, b.dst, b.src, b.shared = f, do, dst, src, false
-	_, onHost := src.HostRow(0)
 	if b.copied = !onHost; b.copied {
 		b.in, b.out = resize(b.in, k*src.N()), resize(b.out, k*dst.N())
 		src.Device().Download(b.in, src)

@@ -44,7 +44,7 @@ type Wavelet struct {
 }
 
 // NewWavelet1D returns the transform of vectors of length n over a number of levels.
-// It returns an error when the family is unknown, or when n is not divisible by
+// It returns an error when the family is unknown, levels is below 1 or n is not divisible by
 // 2^levels.
 func NewWavelet1D(n int, family string, levels int) (*Wavelet, error) {
 	checkSize("Wavelet1D", n, n)
@@ -60,7 +60,7 @@ func NewWavelet1D(n int, family string, levels int) (*Wavelet, error) {
 }
 
 // NewWavelet2D returns the transform of row-major images of rows x cols pixels over a
-// number of levels. It returns an error when the family is unknown, or when rows or
+// number of levels. It returns an error when the family is unknown, levels is below 1, or rows or
 // cols is not divisible by 2^levels.
 func NewWavelet2D(rows, cols int, family string, levels int) (*Wavelet, error) {
 	checkSize("Wavelet2D", rows, cols)
@@ -83,7 +83,7 @@ func newWavelet(name string, rows, cols int, family string, levels int) (*Wavele
 		return nil, fmt.Errorf("linops: wavelet family %q, want haar, db2 to db10 or sym4 to sym8", family)
 	}
 	if levels < 1 || levels > 62 {
-		return nil, fmt.Errorf("linops: wavelet transform of %d levels, want 1 or more", levels)
+		return nil, fmt.Errorf("linops: wavelet transform of %d levels, want 1 to 62", levels)
 	}
 	a := &Wavelet{structure: orthogonal(rows * cols), name: name, rows: rows, cols: cols, levels: levels, h: h}
 	a.g = make([]float64, len(h))
@@ -195,7 +195,7 @@ type waveletWork struct {
 	between  []float64
 }
 
-// waveletLine is one goroutine's room for a row that goes on beyond its end.
+// waveletLine is one goroutine's room for the pieces of a row.
 type waveletLine struct{ x []float64 }
 
 func (a *Wavelet) vector(dst, src []float64, do action, shared bool) {
@@ -256,7 +256,7 @@ func (w *waveletWork) part(i int) {
 	}
 	a := w.a
 	line := a.lines.Get().(*waveletLine)
-	line.x = resize(line.x, w.c+2*len(a.h))
+	line.x = resize(line.x, 2*(w.c+len(a.h)))
 	for j := lo; j < min(lo+per, w.r); j++ {
 		to, from := w.to[j*a.cols:][:w.c], w.from[j*a.cols:][:w.c]
 		if w.back {
@@ -268,84 +268,94 @@ func (w *waveletWork) part(i int) {
 	a.lines.Put(line)
 }
 
-// split sets to = [averages | details] of x, which may be the same slice. room is
-// for x continued by as many values as the filter reaches beyond its end.
+// split sets to = [averages | details] of x, which may be the same slice. room has
+// place for x continued by what the filter reaches beyond its end, even entries
+// and odd ones apart.
 func (a *Wavelet) split(to, x, room []float64) {
-	n := len(x)
-	room = room[:n+len(a.h)-2]
-	extend(room, x)
-	averages, details := to[:n/2], to[n/2:]
-	h := a.h
-	g := a.g[:len(h)]
-	for i := range averages {
-		v := room[2*i:][:len(h)]
-		var s, d float64
-		for t := 0; t+1 < len(v); t += 2 {
-			s += h[t]*v[t] + h[t+1]*v[t+1]
-			d += g[t]*v[t] + g[t+1]*v[t+1]
-		}
-		averages[i], details[i] = s, d
+	half := len(x) / 2
+	size := half + len(a.h)/2 - 1
+	even, odd := room[:size], room[size:2*size]
+	for i := range half {
+		even[i], odd[i] = x[2*i], x[2*i+1]
 	}
-}
-
-// extend continues x periodically to the length of to.
-func extend(to, x []float64) {
-	for n := copy(to, x); n < len(to); {
-		n += copy(to[n:], x)
+	for i := half; i < size; i++ {
+		even[i], odd[i] = even[i-half], odd[i-half]
+	}
+	averages, details := to[:half], to[half:]
+	h, g := a.h, a.g
+	for t := 0; t < len(h); t += 4 {
+		u := t / 2
+		if t+4 > len(h) {
+			butterfly(averages, details, even[u:], odd[u:], h[t], h[t+1], g[t], g[t+1], t == 0)
+			break
+		}
+		butterfly4(averages, details, even[u:], odd[u:], even[u+1:], odd[u+1:],
+			[4]float64{h[t], h[t+1], h[t+2], h[t+3]}, [4]float64{g[t], g[t+1], g[t+2], g[t+3]}, t == 0)
 	}
 }
 
 // merge is the inverse and the adjoint of split,
 //
 //	to_{2i+s} = sum_u h_{2u+s} a_{i-u} + g_{2u+s} d_{i-u},    s = 0, 1.
+//
+// room has place for averages and details continued to the front, and for the
+// result.
 func (a *Wavelet) merge(to, x, room []float64) {
-	n := len(x)
-	half, taps := n/2, len(a.h)/2
-	averages, details := room[:half+taps-1], room[half+taps-1:][:half+taps-1]
-	precede(averages, x[:half])
-	precede(details, x[half:])
-	h := a.h
-	g := a.g[:len(h)]
-	for i := range half {
-		p, q := averages[i:][:taps], details[i:][:taps]
-		var even, odd float64
-		for t := range p {
-			u := 2 * (taps - 1 - t)
-			even += h[u]*p[t] + g[u]*q[t]
-			odd += h[u+1]*p[t] + g[u+1]*q[t]
-		}
-		to[2*i], to[2*i+1] = even, odd
+	half := len(x) / 2
+	before := len(a.h)/2 - 1
+	size := half + before
+	averages, details := room[:size], room[size:2*size]
+	copy(averages[before:], x[:half])
+	copy(details[before:], x[half:])
+	for i := before - 1; i >= 0; i-- {
+		averages[i], details[i] = averages[i+half], details[i+half]
 	}
-}
-
-// precede puts x at the end of to and continues it periodically to the front.
-func precede(to, x []float64) {
-	for n := len(to); n > 0; {
-		from := max(0, n-len(x))
-		copy(to[from:n], x[len(x)-(n-from):])
-		n = from
+	even, odd := room[2*size:][:half], room[2*size+half:][:half]
+	h, g := a.h, a.g
+	for t := 0; t < len(h); t += 4 {
+		i := before - t/2
+		if t+4 > len(h) {
+			butterfly(even, odd, averages[i:], details[i:], h[t], g[t], h[t+1], g[t+1], t == 0)
+			break
+		}
+		butterfly4(even, odd, averages[i:], details[i:], averages[i-1:], details[i-1:],
+			[4]float64{h[t], g[t], h[t+2], g[t+2]}, [4]float64{h[t+1], g[t+1], h[t+3], g[t+3]}, t == 0)
+	}
+	for i := range half {
+		to[2*i], to[2*i+1] = even[i], odd[i]
 	}
 }
 
 // splitRows sets rows j and r/2+j of the result to the averages and the details down
 // the columns.
 func (w *waveletWork) splitRows(j int) {
-	a := w.a
+	h, g := w.a.h, w.a.g
 	averages, details := w.row(w.to, j), w.row(w.to, w.r/2+j)
-	for t := 0; t < len(a.h); t += 2 {
-		x, y := w.row(w.from, (2*j+t)%w.r), w.row(w.from, (2*j+t+1)%w.r)
-		butterfly(averages, details, x, y, a.h[t], a.h[t+1], a.g[t], a.g[t+1], t == 0)
+	x := func(t int) []float64 { return w.row(w.from, (2*j+t)%w.r) }
+	for t := 0; t < len(h); t += 4 {
+		if t+4 > len(h) {
+			butterfly(averages, details, x(t), x(t+1), h[t], h[t+1], g[t], g[t+1], t == 0)
+			break
+		}
+		butterfly4(averages, details, x(t), x(t+1), x(t+2), x(t+3),
+			[4]float64{h[t], h[t+1], h[t+2], h[t+3]}, [4]float64{g[t], g[t+1], g[t+2], g[t+3]}, t == 0)
 	}
 }
 
 // mergeRows sets rows 2j and 2j+1 of the result, as merge has them.
 func (w *waveletWork) mergeRows(j int) {
-	a := w.a
+	h, g := w.a.h, w.a.g
 	half := w.r / 2
 	even, odd := w.row(w.to, 2*j), w.row(w.to, 2*j+1)
-	for t := 0; t < len(a.h); t += 2 {
+	for t := 0; t < len(h); t += 4 {
 		i := wrap(j-t/2, half)
-		butterfly(even, odd, w.row(w.from, i), w.row(w.from, half+i), a.h[t], a.g[t], a.h[t+1], a.g[t+1], t == 0)
+		if t+4 > len(h) {
+			butterfly(even, odd, w.row(w.from, i), w.row(w.from, half+i), h[t], g[t], h[t+1], g[t+1], t == 0)
+			break
+		}
+		k := wrap(i-1, half)
+		butterfly4(even, odd, w.row(w.from, i), w.row(w.from, half+i), w.row(w.from, k), w.row(w.from, half+k),
+			[4]float64{h[t], g[t], h[t+2], g[t+2]}, [4]float64{h[t+1], g[t+1], h[t+3], g[t+3]}, t == 0)
 	}
 }
 
@@ -364,5 +374,25 @@ func butterfly(s, d, x, y []float64, p, q, u, v float64, first bool) {
 	for i := range s {
 		s[i] += p*x[i] + q*y[i]
 		d[i] += u*x[i] + v*y[i]
+	}
+}
+
+// butterfly4 is butterfly of four vectors.
+func butterfly4(s, d, x0, x1, x2, x3 []float64, p, q [4]float64, first bool) {
+	d, x0, x1, x2, x3 = d[:len(s)], x0[:len(s)], x1[:len(s)], x2[:len(s)], x3[:len(s)]
+	p0, p1, p2, p3 := p[0], p[1], p[2], p[3]
+	q0, q1, q2, q3 := q[0], q[1], q[2], q[3]
+	if first {
+		for i := range s {
+			a, b, c, e := x0[i], x1[i], x2[i], x3[i]
+			s[i] = (p0*a + p1*b) + (p2*c + p3*e)
+			d[i] = (q0*a + q1*b) + (q2*c + q3*e)
+		}
+		return
+	}
+	for i := range s {
+		a, b, c, e := x0[i], x1[i], x2[i], x3[i]
+		s[i] += (p0*a + p1*b) + (p2*c + p3*e)
+		d[i] += (q0*a + q1*b) + (q2*c + q3*e)
 	}
 }
