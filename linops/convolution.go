@@ -51,7 +51,8 @@ func (b Boundary) String() string {
 //
 //	(eta A*A + I)^{-1} = F* diag(1/(1 + eta |K|^2)) F.
 //
-// A zero-padded one is a part of a circular one, and knows neither.
+// A zero-padded one is a part of a circular one, and knows neither, unless its kernel
+// is a single tap at the centre.
 type Convolution struct {
 	structure
 	name       string

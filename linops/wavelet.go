@@ -60,8 +60,8 @@ func NewWavelet1D(n int, family string, levels int) (*Wavelet, error) {
 }
 
 // NewWavelet2D returns the transform of row-major images of rows x cols pixels over a
-// number of levels. It returns an error when the family is unknown, levels is below 1, or rows or
-// cols is not divisible by 2^levels.
+// number of levels. It returns an error when the family is unknown, levels is below 1, or
+// rows or cols is not divisible by 2^levels.
 func NewWavelet2D(rows, cols int, family string, levels int) (*Wavelet, error) {
 	checkSize("Wavelet2D", rows, cols)
 	a, err := newWavelet("Wavelet2D", rows, cols, family, levels)
