@@ -9,13 +9,29 @@
 // vectors on an [array.Device]. The basic ones hold data on a device:
 //
 //	NewDense      a matrix                          b -> X b
-//	NewCSR        a sparse matrix                   b -> X b
+//	NewCSR        a sparse matrix                   b -> X b   (NewCSRFromCoords)
 //	NewSelection  some coordinates, in any order    b -> (b[i0], b[i1], ...)
 //	NewDiagonal   entrywise weights                 b -> w ∘ b
 //	NewFunc       two closures on host slices
 //	Identity, Zero
 //
-// and combinations hold other operators:
+// Those of signal and image processing know their formulas (an image is a row-major
+// vector of rows x cols pixels):
+//
+//	NewDifference1D     b_{i+1} - b_i
+//	NewDifference2D     both differences of neighbouring pixels, stacked
+//	NewConvolution1D,   sum_t h_t b_{i-(t-m)}, m = ⌊k/2⌋ of k taps, the size of b,
+//	NewConvolution2D    circular or zero-padded
+//	NewDCT, NewDCT2D    s_k sum_j b_j cos(pi k (2 j + 1) / (2 n)), orthonormal
+//	NewWavelet1D,       a_i = sum_t h_t b_{2i+t}, d_i = sum_t g_t b_{2i+t}, over levels,
+//	NewWavelet2D        periodic and orthonormal
+//
+// DCT and Wavelet analyze: Adjoint of one is its inverse, which takes coefficients to
+// signals. Convolution, DCT, Wavelet and the Difference's SolveNormal compute on the
+// host, on all of its processors, and carry the vectors of another device there and
+// back; the others run where the vectors are.
+//
+// Combinations hold other operators:
 //
 //	Scale(t, A) = t A              HStack(A, B)    = [A B]
 //	Sum(A, B)   = A + B            VStack(A, B)    = [A; B]

@@ -1,0 +1,390 @@
+package linops
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+)
+
+// Boundary is what a convolution takes to lie outside of its input.
+type Boundary int
+
+const (
+	// Circular continues the input periodically.
+	Circular Boundary = iota
+	// ZeroPadded continues it by zeros.
+	ZeroPadded
+)
+
+// String is "circular" or "zero-padded".
+func (b Boundary) String() string {
+	switch b {
+	case Circular:
+		return "circular"
+	case ZeroPadded:
+		return "zero-padded"
+	}
+	return fmt.Sprintf("Boundary(%d)", int(b))
+}
+
+// Convolution is the convolution of a vector or of an image with a fixed kernel.
+// The result has the size of the input, and the kernel is centred at m = ⌊k/2⌋
+// of its k entries:
+//
+//	Forward: dst_i = sum_t h_t b_{i-(t-m)}        Adjoint: dst_j = sum_t h_t z_{j+(t-m)}
+//
+// and likewise in two dimensions, with ⌊kr/2⌋ and ⌊kc/2⌋. Places outside of the
+// input hold what the boundary says. The kernel may be longer than the input: a
+// circular one wraps, and a zero-padded one has entries that do not matter.
+//
+// A kernel of up to 128 entries is summed entry by entry, a larger one takes
+// O(n log n) for any n, by Fourier transforms; both on the host: vectors of another
+// device travel there and back. A coordinate that is NaN or infinite spoils every
+// one that it reaches; of a larger kernel, the whole vector.
+//
+// A circular convolution is F* diag(K) F for the unitary Fourier transform F and the
+// transform K of the kernel. So ||A||^2 = max |K|^2 is known, and
+//
+//	(eta A*A + I)^{-1} = F* diag(1/(1 + eta |K|^2)) F.
+//
+// A zero-padded one is a part of a circular one, and knows neither, unless its kernel
+// is a single tap at the centre.
+type Convolution struct {
+	structure
+	name       string
+	rows, cols int
+	taps       *mat.Dense
+	boundary   Boundary
+
+	r, c    int             // the size transformed: rows x cols, padded
+	kernel  []complex128    // K, column by column: c/2+1 columns of r values
+	direct  [2]*correlation // Forward and Adjoint of a small kernel; else nil
+	forRows sync.Pool       // of *realDFT
+	forCols sync.Pool       // of *columnPlan
+	works   sync.Pool
+}
+
+// NewConvolution1D returns the convolution of vectors of length n with a kernel.
+// It returns an error when the kernel is empty or not finite, or the boundary is
+// unknown. The slice is copied.
+func NewConvolution1D(n int, kernel []float64, boundary Boundary) (*Convolution, error) {
+	checkSize("Convolution1D", n, n)
+	if len(kernel) == 0 {
+		return nil, fmt.Errorf("linops: convolution with an empty kernel")
+	}
+	return newConvolution("Convolution1D", min(n, 1), n, mat.NewDense(1, len(kernel), kernel), boundary)
+}
+
+// NewConvolution2D returns the convolution of row-major images of rows x cols pixels
+// with a kernel. It returns an error when the kernel is empty or not finite, or the
+// boundary is unknown. The matrix is copied.
+func NewConvolution2D(rows, cols int, kernel *mat.Dense, boundary Boundary) (*Convolution, error) {
+	checkSize("Convolution2D", rows, cols)
+	if kernel.IsEmpty() {
+		return nil, fmt.Errorf("linops: convolution with an empty kernel")
+	}
+	return newConvolution("Convolution2D", rows, cols, kernel, boundary)
+}
+
+func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Boundary) (*Convolution, error) {
+	if boundary != Circular && boundary != ZeroPadded {
+		return nil, fmt.Errorf("linops: convolution with boundary %d, want Circular or ZeroPadded", int(boundary))
+	}
+	kr, kc := kernel.Dims()
+	sum := 0.0
+	for s := range kr {
+		for t, v := range kernel.RawRowView(s) {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, fmt.Errorf("linops: convolution kernel's entry (%d, %d) is %v", s, t, v)
+			}
+			sum += math.Abs(v)
+		}
+	}
+	if math.IsInf(sum*sum, 1) {
+		return nil, fmt.Errorf("linops: convolution kernel's entries add up to %.3g in absolute value; the square overflows", sum)
+	}
+	a := &Convolution{name: name, rows: rows, cols: cols, taps: mat.DenseCopyOf(kernel), boundary: boundary, r: rows, c: cols}
+	if rows*cols == 0 {
+		a.row, a.col, a.norm2 = known{0, true}, known{0, true}, known{0, true}
+		return a, nil
+	}
+	if boundary == ZeroPadded {
+		a.r, a.c = paddedLength(rows, kr), paddedLength(cols, kc)
+	}
+	grid := make([]float64, a.r*a.c)
+	for s := range kr {
+		for t, v := range kernel.RawRowView(s) {
+			i, j := s-kr/2, t-kc/2
+			if boundary == ZeroPadded && (max(i, -i) >= rows || max(j, -j) >= cols) {
+				continue // reaches from outside to outside
+			}
+			grid[wrap(i, a.r)*a.c+wrap(j, a.c)] += v
+		}
+	}
+	width := a.c/2 + 1
+	a.forRows.New = func() any { return &rowPlan{newRealDFT(a.c), make([]float64, a.c)} }
+	a.forCols.New = func() any { return newColumnPlan(a.r) }
+	a.works.New = func() any { return &convolutionWork{a: a, spectrum: make([]complex128, rows*width)} }
+	if kr*kc <= directTaps {
+		a.direct[doForward] = newCorrelation(rows, cols, flipped(kernel), kr-1-kr/2, kc-1-kc/2, boundary)
+		a.direct[doAdjoint] = newCorrelation(rows, cols, a.taps, kr/2, kc/2, boundary)
+	}
+	if boundary == Circular || kr*kc > directTaps {
+		a.transformKernel(grid)
+	}
+	a.know(grid)
+	return a, nil
+}
+
+func wrap(i, n int) int { return (i%n + n) % n }
+
+// paddedLength is a length for which the kernel's ends do not reach around from
+// one side of the n places in use to the other.
+func paddedLength(n, kernel int) int {
+	reach := max(kernel/2, kernel-1-kernel/2)
+	return fastLength(n + min(reach, n-1))
+}
+
+// transformKernel sets K to the Fourier transform of the kernel as an r x c image.
+func (a *Convolution) transformKernel(grid []float64) {
+	width := a.c/2 + 1
+	half := make([]complex128, a.r*width)
+	along := newRealDFT(a.c)
+	for i := range a.r {
+		along.forward(half[i*width:(i+1)*width], grid[i*a.c:(i+1)*a.c])
+	}
+	down := newComplexDFT(a.r)
+	a.kernel = make([]complex128, a.r*width)
+	for j := range width {
+		col := a.kernel[j*a.r : (j+1)*a.r]
+		for i := range col {
+			col[i] = half[i*width+j]
+		}
+		down.forward(col)
+	}
+}
+
+// know works out what is known of A: of one tap everything, but for a zero-padded
+// shift, which loses an end; of a circular one the norm.
+func (a *Convolution) know(grid []float64) {
+	var values []float64
+	for _, v := range grid {
+		if v != 0 {
+			values = append(values, v)
+		}
+	}
+	switch {
+	case len(values) == 0:
+		a.row, a.col, a.norm2 = known{0, true}, known{0, true}, known{0, true}
+	case len(values) == 1:
+		a.norm2 = known{values[0] * values[0], true}
+		if a.boundary == Circular || grid[0] != 0 {
+			a.row, a.col = a.norm2, a.norm2
+		}
+	case a.boundary == Circular:
+		for _, v := range a.kernel {
+			a.norm2.value = max(a.norm2.value, squared(v))
+		}
+		a.norm2.ok = true
+	}
+}
+
+func squared(v complex128) float64 { return real(v)*real(v) + imag(v)*imag(v) }
+
+// Dims is n, n.
+func (a *Convolution) Dims() (d, p int) { return a.rows * a.cols, a.rows * a.cols }
+
+// Forward sets dst to the convolution of b with the kernel.
+func (a *Convolution) Forward(dst, b array.Batch) {
+	n := a.rows * a.cols
+	checkForward(a.name, n, n, dst, b)
+	mapOnHost(dst, b, a, action{kind: doForward})
+}
+
+// Adjoint sets dst to the correlation of z with the kernel.
+func (a *Convolution) Adjoint(dst, z array.Batch) {
+	n := a.rows * a.cols
+	checkAdjoint(a.name, n, n, dst, z)
+	mapOnHost(dst, z, a, action{kind: doAdjoint})
+}
+
+func (a *Convolution) closedForm() bool { return a.row.ok || a.boundary == Circular }
+
+// SolveNormal sets dst = (eta A*A + I)^{-1} rhs where the boundary is circular, or
+// the kernel a multiple of the identity; elsewhere it returns false.
+func (a *Convolution) SolveNormal(dst, rhs array.Batch, eta float64) bool {
+	n := a.rows * a.cols
+	checkNormal(a.name, n, n, dst, rhs, eta)
+	switch {
+	case a.row.ok:
+		scaleSolve(dst, rhs, a.row.value, eta)
+	case a.boundary != Circular:
+		return false
+	case eta == 0:
+		copyTo(dst, rhs)
+	default:
+		mapOnHost(dst, rhs, a, action{doNormal, eta})
+	}
+	return true
+}
+
+// ColumnNorms2 is the sum of the squares of the kernel's entries that reach from
+// each place to another.
+func (a *Convolution) ColumnNorms2() []float64 {
+	norms := make([]float64, a.rows*a.cols)
+	if len(norms) == 0 {
+		return norms
+	}
+	kr, kc := a.taps.Dims()
+	if a.boundary == Circular {
+		// Parseval: the mean of |K|^2 over the whole spectrum, of which the
+		// columns between the first and the middle one stand for two.
+		sum := 0.0
+		for j := range a.c/2 + 1 {
+			weight := 2.0
+			if j == 0 || 2*j == a.c {
+				weight = 1
+			}
+			for _, v := range a.kernel[j*a.r : (j+1)*a.r] {
+				sum += weight * squared(v)
+			}
+		}
+		for i := range norms {
+			norms[i] = sum / float64(len(norms))
+		}
+		return norms
+	}
+	window := make([]float64, kc)
+	for i := range a.rows {
+		clear(window)
+		for s := max(0, kr/2-i); s < min(kr, kr/2+a.rows-i); s++ {
+			for t, v := range a.taps.RawRowView(s) {
+				window[t] += v * v
+			}
+		}
+		for j := range a.cols {
+			for _, v := range window[max(0, kc/2-j):min(kc, kc/2+a.cols-j)] {
+				norms[i*a.cols+j] += v
+			}
+		}
+	}
+	return norms
+}
+
+func (a *Convolution) shares() bool { return a.rows > 1 && a.cols > 1 && a.rows*a.cols >= shareFrom }
+
+// convolutionWork is one image on its way.
+type convolutionWork struct {
+	a        *Convolution
+	dst, src []float64
+	do       action
+	phase    int
+	spectrum []complex128 // of the rows, each c/2+1 values
+}
+
+// rowPlan and columnPlan are one goroutine's tools.
+type rowPlan struct {
+	dft    *realDFT
+	padded []float64
+}
+
+type columnPlan struct {
+	dft     *complexDFT
+	columns [stripe][]complex128
+}
+
+func newColumnPlan(n int) *columnPlan {
+	p := &columnPlan{dft: newComplexDFT(n)}
+	for j := range p.columns {
+		p.columns[j] = make([]complex128, n)
+	}
+	return p
+}
+
+// vector transforms the rows; the columns forth, times the kernel, and back; and
+// the rows back. Rows of padding are zero and are not kept.
+func (a *Convolution) vector(dst, src []float64, do action, shared bool) {
+	if do.kind != doNormal && a.direct[do.kind] != nil {
+		a.direct[do.kind].vector(dst, src, shared)
+		return
+	}
+	w := a.works.Get().(*convolutionWork)
+	w.dst, w.src, w.do = dst, src, do
+	rowParts := parts(a.rows, rowsPerPart(a.c))
+	w.phase = alongRows
+	run(rowParts, w, shared)
+	w.phase = alongColumns
+	run(parts(a.c/2+1, stripe), w, shared)
+	w.phase = rowsBack
+	run(rowParts, w, shared)
+	w.dst, w.src = nil, nil
+	a.works.Put(w)
+}
+
+func (w *convolutionWork) part(i int) {
+	a := w.a
+	if w.phase == alongColumns {
+		p := a.forCols.Get().(*columnPlan)
+		w.columns(p, i*stripe, min((i+1)*stripe, a.c/2+1))
+		a.forCols.Put(p)
+		return
+	}
+	p := a.forRows.Get().(*rowPlan)
+	per, width := rowsPerPart(a.c), a.c/2+1
+	for r := i * per; r < min((i+1)*per, a.rows); r++ {
+		s := w.spectrum[r*width : (r+1)*width]
+		if w.phase == alongRows {
+			clear(p.padded[copy(p.padded, w.src[r*a.cols:(r+1)*a.cols]):])
+			p.dft.forward(s, p.padded)
+		} else {
+			p.dft.inverse(p.padded, s)
+			copy(w.dst[r*a.cols:(r+1)*a.cols], p.padded)
+		}
+	}
+	a.forRows.Put(p)
+}
+
+func (w *convolutionWork) columns(p *columnPlan, lo, hi int) {
+	a := w.a
+	width := a.c/2 + 1
+	for i := range a.rows {
+		for j, v := range w.spectrum[i*width+lo : i*width+hi] {
+			p.columns[j][i] = v
+		}
+	}
+	scale := 1 / float64(a.r*a.c)
+	for j := range hi - lo {
+		x := p.columns[j]
+		clear(x[a.rows:])
+		p.dft.forward(x)
+		k := a.kernel[(lo+j)*a.r:][:len(x)]
+		switch w.do.kind {
+		case doForward:
+			for i, v := range x {
+				u, t := real(k[i])*scale, imag(k[i])*scale
+				x[i] = complex(real(v)*u-imag(v)*t, real(v)*t+imag(v)*u)
+			}
+		case doAdjoint:
+			for i, v := range x {
+				u, t := real(k[i])*scale, -imag(k[i])*scale
+				x[i] = complex(real(v)*u-imag(v)*t, real(v)*t+imag(v)*u)
+			}
+		case doNormal:
+			for i, v := range x {
+				f := scale / (1 + w.do.eta*squared(k[i]))
+				x[i] = complex(real(v)*f, imag(v)*f)
+			}
+		}
+		p.dft.inverse(x)
+	}
+	for i := range a.rows {
+		row := w.spectrum[i*width+lo : i*width+hi]
+		for j := range row {
+			row[j] = p.columns[j][i]
+		}
+	}
+}

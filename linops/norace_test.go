@@ -1,0 +1,5 @@
+//go:build !race
+
+package linops_test
+
+const raceEnabled = false

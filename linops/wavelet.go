@@ -1,0 +1,398 @@
+package linops
+
+import (
+	"fmt"
+	"sync"
+
+	"surepipe/array"
+)
+
+// Wavelet is the orthonormal wavelet transform of a vector or of an image, with
+// periodic boundaries. One level splits a vector of even length n into n/2 averages
+// and n/2 details,
+//
+//	a_i = sum_t h_t x_{(2i+t) mod n}        d_i = sum_t g_t x_{(2i+t) mod n}
+//
+// with the family's filter h of L taps and g_t = (-1)^t h_{L-1-t}; the next level
+// splits the averages. The coefficients are
+//
+//	1-D    [averages | coarsest details | ... | finest details]
+//	2-D    at each level the quadrants    averages        details along rows
+//	                                      down columns    diagonal
+//	       where the averages hold the next level (Mallat's layout, row-major)
+//
+//	Forward: analysis, signal to coefficients        Adjoint: synthesis
+//
+// It is orthogonal, and so Adjoint(w) is its inverse, the operator from coefficients
+// to signals. It takes O(L n), on the host: vectors of another device travel there
+// and back.
+//
+// Families are "haar" and Daubechies' "db2" to "db10" and "sym4" to "sym8", where N
+// moments vanish and L = 2 N. Where a level is shorter than the filter, the filter
+// wraps, and the transform stays orthogonal.
+//
+// Mallat, A theory for multiresolution signal decomposition, IEEE Trans. Pattern
+// Analysis and Machine Intelligence 11 (1989).
+type Wavelet struct {
+	structure
+	name               string
+	rows, cols, levels int
+	oneD               bool
+	h, g               []float64
+	images             sync.Pool // of *waveletWork
+	lines              sync.Pool // of *waveletLine
+}
+
+// NewWavelet1D returns the transform of vectors of length n over a number of levels.
+// It returns an error when the family is unknown, levels is below 1 or n is not divisible by
+// 2^levels.
+func NewWavelet1D(n int, family string, levels int) (*Wavelet, error) {
+	checkSize("Wavelet1D", n, n)
+	a, err := newWavelet("Wavelet1D", min(n, 1), n, family, levels)
+	if err != nil {
+		return nil, err
+	}
+	if err := divisible("length", n, levels); err != nil {
+		return nil, err
+	}
+	a.oneD = true
+	return a, nil
+}
+
+// NewWavelet2D returns the transform of row-major images of rows x cols pixels over a
+// number of levels. It returns an error when the family is unknown, levels is below 1, or
+// rows or cols is not divisible by 2^levels.
+func NewWavelet2D(rows, cols int, family string, levels int) (*Wavelet, error) {
+	checkSize("Wavelet2D", rows, cols)
+	a, err := newWavelet("Wavelet2D", rows, cols, family, levels)
+	if err != nil {
+		return nil, err
+	}
+	if err := divisible("number of rows", rows, levels); err != nil {
+		return nil, err
+	}
+	if err := divisible("number of columns", cols, levels); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+func newWavelet(name string, rows, cols int, family string, levels int) (*Wavelet, error) {
+	h, ok := wavelets[family]
+	if !ok {
+		return nil, fmt.Errorf("linops: wavelet family %q, want haar, db2 to db10 or sym4 to sym8", family)
+	}
+	if levels < 1 || levels > 62 {
+		return nil, fmt.Errorf("linops: wavelet transform of %d levels, want 1 to 62", levels)
+	}
+	a := &Wavelet{structure: orthogonal(rows * cols), name: name, rows: rows, cols: cols, levels: levels, h: h}
+	a.g = make([]float64, len(h))
+	for t := range h {
+		a.g[t] = h[len(h)-1-t]
+		if t%2 == 1 {
+			a.g[t] = -a.g[t]
+		}
+	}
+	a.images.New = func() any { return &waveletWork{a: a} }
+	a.lines.New = func() any { return new(waveletLine) }
+	return a, nil
+}
+
+// divisible reports a size that cannot be halved levels times, with the next that
+// can.
+func divisible(what string, n, levels int) error {
+	if n%(1<<levels) == 0 {
+		return nil
+	}
+	most := 0
+	for n>>most%2 == 0 {
+		most++
+	}
+	return fmt.Errorf("linops: wavelet transform of %d levels: the %s %d is not divisible by 2^%d = %d; it allows %d levels",
+		levels, what, n, levels, 1<<levels, most)
+}
+
+// Dims is n, n.
+func (a *Wavelet) Dims() (d, p int) { return a.rows * a.cols, a.rows * a.cols }
+
+// Forward sets dst to the wavelet coefficients of b.
+func (a *Wavelet) Forward(dst, b array.Batch) {
+	n := a.rows * a.cols
+	checkForward(a.name, n, n, dst, b)
+	mapOnHost(dst, b, a, action{kind: doForward})
+}
+
+// Adjoint sets dst to the signal with the coefficients z.
+func (a *Wavelet) Adjoint(dst, z array.Batch) {
+	n := a.rows * a.cols
+	checkAdjoint(a.name, n, n, dst, z)
+	mapOnHost(dst, z, a, action{kind: doAdjoint})
+}
+
+// SolveNormal sets dst = rhs / (1 + eta).
+func (a *Wavelet) SolveNormal(dst, rhs array.Batch, eta float64) bool {
+	n := a.rows * a.cols
+	checkNormal(a.name, n, n, dst, rhs, eta)
+	scaleSolve(dst, rhs, 1, eta)
+	return true
+}
+
+// ColumnNorms2 is 1 everywhere.
+func (a *Wavelet) ColumnNorms2() []float64 { return ones(a.rows * a.cols) }
+
+// Finest returns the coordinates of the finest details, in order: the last half of
+// a vector's coefficients, or the diagonal details of an image, its last quadrant.
+// A signal that is smooth nearly everywhere leaves little there, and so white noise of
+// standard deviation sigma in the signal is seen from them:
+//
+//	sigma ≈ median |z_i| / 0.6745    over i in Finest.
+//
+// Donoho and Johnstone, Ideal spatial adaptation by wavelet shrinkage, Biometrika 81
+// (1994).
+func (a *Wavelet) Finest() []int {
+	if a.oneD {
+		return block(0, 1, a.cols/2, a.cols, a.cols)
+	}
+	return block(a.rows/2, a.rows, a.cols/2, a.cols, a.cols)
+}
+
+// Averages returns the coordinates of the averages that the last level leaves, in
+// order: the coefficients that a sparsity penalty had better leave alone.
+func (a *Wavelet) Averages() []int {
+	r, c := a.size(a.levels)
+	return block(0, r, 0, c, a.cols)
+}
+
+// block is the coordinates of rows r0 to r1-1, columns c0 to c1-1 of an image.
+func block(r0, r1, c0, c1, cols int) []int {
+	idx := make([]int, 0, (r1-r0)*(c1-c0))
+	for r := r0; r < r1; r++ {
+		for c := c0; c < c1; c++ {
+			idx = append(idx, r*cols+c)
+		}
+	}
+	return idx
+}
+
+// size is the size of the averages after some levels.
+func (a *Wavelet) size(levels int) (r, c int) {
+	if a.oneD {
+		return a.rows, a.cols >> levels
+	}
+	return a.rows >> levels, a.cols >> levels
+}
+
+func (a *Wavelet) shares() bool { return !a.oneD && a.rows*a.cols >= shareFrom }
+
+// waveletWork is one vector on its way: the block of r x c values in the corner of
+// from goes to the corner of to, along the rows or along the columns.
+type waveletWork struct {
+	a        *Wavelet
+	from, to []float64
+	r, c     int
+	phase    int
+	back     bool
+	between  []float64
+}
+
+// waveletLine is one goroutine's room for the pieces of a row.
+type waveletLine struct{ x []float64 }
+
+func (a *Wavelet) vector(dst, src []float64, do action, shared bool) {
+	w := a.images.Get().(*waveletWork)
+	if !a.oneD {
+		w.between = resize(w.between, len(dst))
+	}
+	w.back = do.kind == doAdjoint
+	if w.back {
+		copy(dst, src)
+		for l := a.levels - 1; l >= 0; l-- {
+			w.r, w.c = a.size(l)
+			if a.oneD {
+				w.step(alongRows, dst, dst, shared)
+				continue
+			}
+			w.step(alongColumns, w.between, dst, shared)
+			w.step(alongRows, dst, w.between, shared)
+		}
+	} else {
+		from := src
+		for l := range a.levels {
+			w.r, w.c = a.size(l)
+			if a.oneD {
+				w.step(alongRows, dst, from, shared)
+			} else {
+				w.step(alongRows, w.between, from, shared)
+				w.step(alongColumns, dst, w.between, shared)
+			}
+			from = dst
+		}
+	}
+	w.from, w.to = nil, nil
+	a.images.Put(w)
+}
+
+func (w *waveletWork) step(phase int, to, from []float64, shared bool) {
+	w.phase, w.to, w.from = phase, to, from
+	lines := w.r
+	if phase == alongColumns {
+		lines /= 2 // two at a time
+	}
+	run(parts(lines, rowsPerPart(w.c)), w, shared)
+}
+
+func (w *waveletWork) part(i int) {
+	per := rowsPerPart(w.c)
+	lo := i * per
+	if w.phase == alongColumns {
+		for j := lo; j < min(lo+per, w.r/2); j++ {
+			if w.back {
+				w.mergeRows(j)
+			} else {
+				w.splitRows(j)
+			}
+		}
+		return
+	}
+	a := w.a
+	line := a.lines.Get().(*waveletLine)
+	line.x = resize(line.x, 2*(w.c+len(a.h)))
+	for j := lo; j < min(lo+per, w.r); j++ {
+		to, from := w.to[j*a.cols:][:w.c], w.from[j*a.cols:][:w.c]
+		if w.back {
+			a.merge(to, from, line.x)
+		} else {
+			a.split(to, from, line.x)
+		}
+	}
+	a.lines.Put(line)
+}
+
+// split sets to = [averages | details] of x, which may be the same slice. room has
+// place for x continued by what the filter reaches beyond its end, even entries
+// and odd ones apart.
+func (a *Wavelet) split(to, x, room []float64) {
+	half := len(x) / 2
+	size := half + len(a.h)/2 - 1
+	even, odd := room[:size], room[size:2*size]
+	for i := range half {
+		even[i], odd[i] = x[2*i], x[2*i+1]
+	}
+	for i := half; i < size; i++ {
+		even[i], odd[i] = even[i-half], odd[i-half]
+	}
+	averages, details := to[:half], to[half:]
+	h, g := a.h, a.g
+	for t := 0; t < len(h); t += 4 {
+		u := t / 2
+		if t+4 > len(h) {
+			butterfly(averages, details, even[u:], odd[u:], h[t], h[t+1], g[t], g[t+1], t == 0)
+			break
+		}
+		butterfly4(averages, details, even[u:], odd[u:], even[u+1:], odd[u+1:],
+			[4]float64{h[t], h[t+1], h[t+2], h[t+3]}, [4]float64{g[t], g[t+1], g[t+2], g[t+3]}, t == 0)
+	}
+}
+
+// merge is the inverse and the adjoint of split,
+//
+//	to_{2i+s} = sum_u h_{2u+s} a_{i-u} + g_{2u+s} d_{i-u},    s = 0, 1.
+//
+// room has place for averages and details continued to the front, and for the
+// result.
+func (a *Wavelet) merge(to, x, room []float64) {
+	half := len(x) / 2
+	before := len(a.h)/2 - 1
+	size := half + before
+	averages, details := room[:size], room[size:2*size]
+	copy(averages[before:], x[:half])
+	copy(details[before:], x[half:])
+	for i := before - 1; i >= 0; i-- {
+		averages[i], details[i] = averages[i+half], details[i+half]
+	}
+	even, odd := room[2*size:][:half], room[2*size+half:][:half]
+	h, g := a.h, a.g
+	for t := 0; t < len(h); t += 4 {
+		i := before - t/2
+		if t+4 > len(h) {
+			butterfly(even, odd, averages[i:], details[i:], h[t], g[t], h[t+1], g[t+1], t == 0)
+			break
+		}
+		butterfly4(even, odd, averages[i:], details[i:], averages[i-1:], details[i-1:],
+			[4]float64{h[t], g[t], h[t+2], g[t+2]}, [4]float64{h[t+1], g[t+1], h[t+3], g[t+3]}, t == 0)
+	}
+	for i := range half {
+		to[2*i], to[2*i+1] = even[i], odd[i]
+	}
+}
+
+// splitRows sets rows j and r/2+j of the result to the averages and the details down
+// the columns.
+func (w *waveletWork) splitRows(j int) {
+	h, g := w.a.h, w.a.g
+	averages, details := w.row(w.to, j), w.row(w.to, w.r/2+j)
+	x := func(t int) []float64 { return w.row(w.from, (2*j+t)%w.r) }
+	for t := 0; t < len(h); t += 4 {
+		if t+4 > len(h) {
+			butterfly(averages, details, x(t), x(t+1), h[t], h[t+1], g[t], g[t+1], t == 0)
+			break
+		}
+		butterfly4(averages, details, x(t), x(t+1), x(t+2), x(t+3),
+			[4]float64{h[t], h[t+1], h[t+2], h[t+3]}, [4]float64{g[t], g[t+1], g[t+2], g[t+3]}, t == 0)
+	}
+}
+
+// mergeRows sets rows 2j and 2j+1 of the result, as merge has them.
+func (w *waveletWork) mergeRows(j int) {
+	h, g := w.a.h, w.a.g
+	half := w.r / 2
+	even, odd := w.row(w.to, 2*j), w.row(w.to, 2*j+1)
+	for t := 0; t < len(h); t += 4 {
+		i := wrap(j-t/2, half)
+		if t+4 > len(h) {
+			butterfly(even, odd, w.row(w.from, i), w.row(w.from, half+i), h[t], g[t], h[t+1], g[t+1], t == 0)
+			break
+		}
+		k := wrap(i-1, half)
+		butterfly4(even, odd, w.row(w.from, i), w.row(w.from, half+i), w.row(w.from, k), w.row(w.from, half+k),
+			[4]float64{h[t], g[t], h[t+2], g[t+2]}, [4]float64{h[t+1], g[t+1], h[t+3], g[t+3]}, t == 0)
+	}
+}
+
+func (w *waveletWork) row(x []float64, i int) []float64 { return x[i*w.a.cols:][:w.c] }
+
+// butterfly sets s = p x + q y and d = u x + v y, or adds that to them unless first.
+func butterfly(s, d, x, y []float64, p, q, u, v float64, first bool) {
+	d, x, y = d[:len(s)], x[:len(s)], y[:len(s)]
+	if first {
+		for i := range s {
+			s[i] = p*x[i] + q*y[i]
+			d[i] = u*x[i] + v*y[i]
+		}
+		return
+	}
+	for i := range s {
+		s[i] += p*x[i] + q*y[i]
+		d[i] += u*x[i] + v*y[i]
+	}
+}
+
+// butterfly4 is butterfly of four vectors.
+func butterfly4(s, d, x0, x1, x2, x3 []float64, p, q [4]float64, first bool) {
+	d, x0, x1, x2, x3 = d[:len(s)], x0[:len(s)], x1[:len(s)], x2[:len(s)], x3[:len(s)]
+	p0, p1, p2, p3 := p[0], p[1], p[2], p[3]
+	q0, q1, q2, q3 := q[0], q[1], q[2], q[3]
+	if first {
+		for i := range s {
+			a, b, c, e := x0[i], x1[i], x2[i], x3[i]
+			s[i] = (p0*a + p1*b) + (p2*c + p3*e)
+			d[i] = (q0*a + q1*b) + (q2*c + q3*e)
+		}
+		return
+	}
+	for i := range s {
+		a, b, c, e := x0[i], x1[i], x2[i], x3[i]
+		s[i] += (p0*a + p1*b) + (p2*c + p3*e)
+		d[i] += (q0*a + q1*b) + (q2*c + q3*e)
+	}
+}
