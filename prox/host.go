@@ -1,6 +1,7 @@
 package prox
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -73,15 +74,7 @@ func waterLevel(u []float64, s float64) float64 {
 		}
 		u = u[:wet]
 	}
-	slices.SortFunc(u, func(a, b float64) int {
-		switch {
-		case a > b:
-			return -1
-		case a < b:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(u, func(a, b float64) int { return cmp.Compare(b, a) })
 	wet, sum := 1, u[0]
 	for wet < len(u) && float64(wet)*u[wet] > sum-s {
 		sum += u[wet]
