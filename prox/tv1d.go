@@ -74,7 +74,7 @@ func (p *tv1d) getWork(n int) *tv1dWork {
 		w = new(tv1dWork)
 	}
 	w.x, w.lo, w.hi = grow(w.x, n), grow(w.lo, n), grow(w.hi, n)
-	w.knots, w.ends = grow(w.knots, 2*n), grow(w.ends, n)
+	w.knots = grow(w.knots, 2*n)
 	return w
 }
 
