@@ -194,6 +194,49 @@ func TestGroupLinfAgreesWithBisection(t *testing.T) {
 	}
 }
 
+func TestWhatCountsAsActiveAtAKink(t *testing.T) {
+	dev := array.NewHost()
+	identity := [][]float64{{1, 0}, {0, 1}}
+	zero := [][]float64{{0, 0}, {0, 0}}
+	group := func(weight float64) prox.Prox {
+		return must(prox.NewGroupLinf(dev, 2, 1, [][]int{{0, 1}}, []float64{weight}))
+	}
+	for _, c := range []struct {
+		name string
+		p    prox.Prox
+		v    []float64
+		want [][]float64
+	}{
+		{"a point on the l1 ball is inside", prox.NewL1Ball(2, 3), []float64{1, -2}, identity},
+		{"an l1 ball of radius 0 is a point", prox.NewL1Ball(2, 0), []float64{0, 0}, zero},
+		{"the center of an l1 ball is inside", prox.NewL1Ball(2, 1), []float64{0, 0}, identity},
+		{"a group whose l1 norm is tau is inactive", group(3), []float64{1, -2}, zero},
+		{"a group of weight 0 is free at 0", group(0), []float64{0, 0}, identity},
+		{"an entry at a group's level is below it", group(1), []float64{1, -2}, identity},
+		{"a point on the linf ball is outside", prox.NewLinfBall(2, 1), []float64{1, -1}, zero},
+		{"an entry at the simplex's level is 0", prox.NewSimplex(2, 1), []float64{1, 0}, zero},
+		{"a sorted l1 block at 0 is inactive", must(prox.NewSortedL1([]float64{2, 1})), []float64{2, 1}, zero},
+		{"a pooled sorted l1 block at 0 is inactive", must(prox.NewSortedL1([]float64{3, 1})), []float64{2, 2}, zero},
+		{"an entry without sorted weight is free at 0", must(prox.NewSortedL1([]float64{2, 0})), []float64{3, 0}, identity},
+		{"blocks of equal values are two", must(prox.NewSortedL1([]float64{2, 1})), []float64{4, 3}, identity},
+		{"values that meet are one piece", prox.NewTV1D(2, 1), []float64{0, 2}, [][]float64{{0.5, 0.5}, {0.5, 0.5}}},
+	} {
+		if _, rows := jacobian(t, dev, c.p, c.v, 1); !slices.EqualFunc(rows, c.want, slices.Equal) {
+			t.Errorf("%s: J = %v at %v, want %v", c.name, rows, c.v, c.want)
+		}
+	}
+}
+
+func TestAVanishingStepLeavesAGroupAlone(t *testing.T) {
+	dev := array.NewHost()
+	p := must(prox.NewGroupLinf(dev, 4, 1, [][]int{{0, 1, 2, 3}}, nil))
+	v := []float64{5, -5, 5, 1}
+	b, _ := jacobian(t, dev, p, v, math.SmallestNonzeroFloat64)
+	if !slices.Equal(b, v) {
+		t.Errorf("got %v, want %v", b, v)
+	}
+}
+
 func TestLinfBallIsABox(t *testing.T) {
 	dev := array.NewHost()
 	box := must(prox.NewBox(dev, []float64{-1, -1, -1, -1}, []float64{1, 1, 1, 1}))

@@ -78,8 +78,7 @@ func (p *groupLinf) clip(w *groupLinfWork, t float64, slope []float64) {
 	var s, free, c []float64
 	if slope != nil {
 		s, free, c = slope[:p.p], slope[p.p:2*p.p], slope[2*p.p:]
-		clear(s)
-		clear(c)
+		clear(slope)
 		for j := range free {
 			free[j] = 1
 		}

@@ -125,9 +125,7 @@ func (w *tv1dWork) solve(tau float64) {
 			g -= knots[right].c
 			right--
 		}
-		lo := -c / a
-		// Rounding may reverse the two where tau is below it.
-		hi := max(-g/e, lo)
+		lo, hi := -c/a, -g/e
 		left--
 		knots[left] = knot{lo, a, c}
 		right++
@@ -135,9 +133,6 @@ func (w *tv1dWork) solve(tau float64) {
 		w.lo[k], w.hi[k] = lo, hi
 	}
 	a, c = 1, origin-x[n-1]
-	if n == 1 {
-		c = tau
-	}
 	for left <= right && a*knots[left].x+c < tau {
 		a += knots[left].a
 		c += knots[left].c

@@ -205,7 +205,7 @@ func TestTV1DMeetsItsOptimalityConditions(t *testing.T) {
 		for _, x := range v {
 			size = max(size, math.Abs(x))
 		}
-		for _, tau := range []float64{1e-3, 0.5, 10, 300, 1e5, 1e12} {
+		for _, tau := range []float64{1e-300, 1e-17, 1e-3, 0.5, 10, 300, 1e5, 1e12} {
 			x := dev.Alloc(1, n)
 			dev.Upload(x, v)
 			j, err := prox.NewTV1D(n, tau).Linearize(x, x, 1)
