@@ -34,7 +34,8 @@ func newAveraging(w *averagingWork, v array.Batch, ends, order []int, sign []flo
 		return newMultiple(1, v)
 	}
 	inside := ends[m-1]
-	w.indptr, w.indices, w.of, w.values = grow(w.indptr, m+1), grow(w.indices, inside), grow(w.of, n), grow(w.values, n)
+	w.indptr, w.indices, w.of = grow(w.indptr, m+1), grow(w.indices, inside), grow(w.of, n)
+	w.values = grow(w.values, n)
 	if m == inside {
 		clear(w.values)
 		for _, j := range order[:inside] {

@@ -40,9 +40,9 @@ type groupLinfWork struct {
 //	(J z)_j = s_j/|A| sum_{k in A} s_k z_k   where j in A,
 //	(J z)_j = z_j                            where |v_j| <= theta,
 //
-// 0 in a group that is 0. theta is found on the host, as for [NewSimplex]; J is
-// applied on the device. It is an orthogonal projection, and a [Ranged]; its
-// trace is 1 plus the number of |v_j| <= theta, summed over the groups that are not 0.
+// and 0 in a group that is 0. theta is found on the host, as for [NewSimplex]; J is
+// applied on the device. It is an orthogonal projection, and a [Ranged]; its trace
+// is 1 plus the number of |v_j| <= theta, summed over the groups that are not 0.
 // |v_j| = theta counts as outside A, ||v_g||_1 = tau as inactive.
 //
 // A group of weight 0 is not penalized, whatever lambda; one of weight +Inf is

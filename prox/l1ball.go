@@ -25,12 +25,13 @@ type l1Ball struct {
 //	(J z)_j = z_j - s_j sum_{k in A} s_k z_k/|A|   where j in A, else 0.
 //
 // theta is found on the host as for [NewSimplex] (Duchi, Shalev-Shwartz, Singer,
-// Chandra 2008); J is applied on the device. It is an orthogonal projection of
-// trace |A| - 1 outside, and a [Ranged]. A v on the surface counts as inside, |v_j| = theta as outside A.
+// Chandra 2008); J is applied on the device. It is an orthogonal projection, of
+// trace |A| - 1 outside, and a [Ranged]. A v on the surface counts as inside,
+// |v_j| = theta as outside A.
 //
 // s = 0 gives zero and s = +Inf the identity. Value grants the norm a relative
-// error of 1e-9. A NaN and an entry beyond 1e290 in size are errors. NewL1Ball
-// panics if n or s is negative or s is NaN.
+// error of 1e-9. A NaN and an entry beyond 1e290 in size in what is evaluated are
+// errors. NewL1Ball panics if n or s is negative or s is NaN.
 func NewL1Ball(n int, s float64) Prox {
 	checkDim("the l1 ball", n)
 	checkRadius("the l1 ball", s)

@@ -43,12 +43,14 @@ func getBallWork(pool *sync.Pool, n int) *ballWork {
 //	prox_{t r}(v)_j = max(v_j - theta, 0),
 //	(J z)_j = z_j - sum_{k in A} z_k/|A|   where j in A, else 0.
 //
-// theta is found on the host, by sorting at worst (Held, Wolfe, Crowder 1974; Michelot 1986), with a rounding
-// error relative to s and not to the size of v; J is applied on the device. It is
-// an orthogonal projection of trace |A| - 1, and a [Ranged]. v_j = theta counts as outside A.
+// theta is found on the host (Held, Wolfe, Crowder 1974; Michelot 1986), in linear
+// time as a rule and in that of a sort at worst, with a rounding error relative to
+// s and not to the size of v. J is applied on the device. It is an orthogonal
+// projection of trace |A| - 1, and a [Ranged]. v_j = theta counts as outside A.
 //
 // Value grants the sum a relative error of 1e-9. A NaN and an entry beyond 1e290
-// in size are errors. NewSimplex panics if n is negative or s is not positive and finite.
+// in size in what is evaluated are errors. NewSimplex panics if n is negative or s
+// is not positive and finite.
 func NewSimplex(n int, s float64) Prox {
 	checkDim("the simplex", n)
 	if !(s > 0) || math.IsInf(s, 1) {

@@ -21,26 +21,28 @@ type sortedL1 struct {
 //
 //	r(b) = sum_i lambda_i |b|_(i),   |b|_(1) >= |b|_(2) >= ...,   lambda_1 >= lambda_2 >= ... >= 0,
 //
-// on vectors of length len(lambda). With |v| sorted, decreasing, prox_{t r}(v) is the
-// nonincreasing sequence nearest to |v|_(i) - t lambda_i, less what is negative
-// of it, put back in place with v's signs. Adjacent violators are pooled, on
-// the host, in O(n log n). With B the block of coordinates pooled with j and s = sign(v),
+// on vectors of length len(lambda). With |v| in decreasing order prox_{t r}(v) is
+// the nonincreasing sequence nearest to |v|_(i) - t lambda_i, its negative part
+// cut off, put back in place with v's signs. It is found on the host by sorting (by
+// radix, in linear time, where n is large) and pooling adjacent violators, in linear
+// time. With B the block of coordinates that are pooled with j and s = sign(v),
 //
 //	(J z)_j = s_j/|B| sum_{k in B} s_k z_k   where the block's value is positive, else 0,
 //
-// applied on the device. It is an orthogonal projection; its trace is the number of
-// blocks that are not 0. It is a [Ranged], and [Masked] where no two coordinates are pooled.
+// which is applied on the device. J is an orthogonal projection whose trace is the
+// number of blocks that are not 0. It is a [Ranged], and a [Masked] where no two of
+// these coordinates are pooled.
 //
-// Two coordinates are in one block where they are pooled, that is, where the
-// later mean is strictly the larger one. Where the two are equal (a kink, unless both
-// are single coordinates of equal lambda, which move freely) they are two blocks, and where a block's value is
-// 0 it counts as inactive: both are elements of the Clarke Jacobian. The decisions compare sums
-// and their quotients with no tolerance; they are exact where those are exact in
-// float64. A constant lambda gives what NewL1 gives.
+// Coordinates are pooled where the later mean is strictly the larger one, and
+// remain apart where two means are equal. That is a kink, and then an element of the
+// Clarke Jacobian, except between single coordinates of one lambda: these move
+// freely, and J is the derivative. A block of value 0 counts as inactive. The decisions
+// compare means with no tolerance: they are exact where sums of v's entries and of
+// t lambda are exact in float64. A constant lambda gives what [NewL1] gives.
 //
 // lambda is copied. No lambda, a negative or NaN one, and one that exceeds its
-// predecessor are errors; lambda_1 = +Inf gives zero. In what is evaluated a NaN and an
-// entry beyond 1e290 in size are errors.
+// predecessor are errors; lambda_1 = +Inf gives zero. A NaN and an entry beyond
+// 1e290 in size in what is evaluated are errors.
 func NewSortedL1(lambda []float64) (Prox, error) {
 	if len(lambda) == 0 {
 		return nil, fmt.Errorf("prox: sorted l1: no lambda")
@@ -60,12 +62,13 @@ func (p *sortedL1) Dim() int { return len(p.lambda) }
 
 // sortedL1Work is the memory of one evaluation.
 type sortedL1Work struct {
-	x      []float64 // v, then the result
-	sign   []float64 // of v where the result is active, else 0
-	keys   []magnitude
-	blocks []pooled
-	ends   []int // of the blocks that are active
-	order  []int // the coordinates in the order of their magnitudes
+	x       []float64 // v, then the result
+	sign    []float64 // of v where the result is active, else 0
+	keys    []magnitude
+	scratch []magnitude
+	blocks  []pooled
+	ends    []int // of the blocks that are active
+	order   []int // the coordinates in the order of their magnitudes
 	averagingWork
 }
 
@@ -73,6 +76,43 @@ type sortedL1Work struct {
 type magnitude struct {
 	size float64
 	j    int
+}
+
+// radixFrom is the number of magnitudes from which on a radix sort is the faster
+// one.
+const radixFrom = 512
+
+// decreasing sorts keys, which are w's own, by size; the result may lie in w's
+// scratch memory. The bits of numbers >= 0 are in the order of the numbers, so
+// that many are sorted byte by byte, the least significant first.
+func (w *sortedL1Work) decreasing(keys []magnitude) []magnitude {
+	if len(keys) < radixFrom {
+		slices.SortFunc(keys, func(a, b magnitude) int { return cmp.Compare(b.size, a.size) })
+		return keys
+	}
+	var at [8][256]int
+	for _, k := range keys {
+		bits := ^math.Float64bits(k.size)
+		for d := range at {
+			at[d][byte(bits>>(8*d))]++
+		}
+	}
+	w.scratch = grow(w.scratch, len(keys))
+	from, to := keys, w.scratch
+	for d := range at {
+		start := 0
+		for b, count := range at[d] {
+			at[d][b] = start
+			start += count
+		}
+		for _, k := range from {
+			place := &at[d][byte(^math.Float64bits(k.size)>>(8*d))]
+			to[*place] = k
+			*place++
+		}
+		from, to = to, from
+	}
+	return from
 }
 
 // pooled is a block of adjacent entries.
@@ -104,7 +144,7 @@ func (p *sortedL1) solve(w *sortedL1Work, t float64) {
 			keys = append(keys, magnitude{size, j})
 		}
 	}
-	slices.SortFunc(keys, func(a, b magnitude) int { return cmp.Compare(b.size, a.size) })
+	keys = w.decreasing(keys)
 
 	blocks := w.blocks[:0]
 	for i, k := range keys {

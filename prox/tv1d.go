@@ -29,20 +29,19 @@ type tv1d struct {
 //
 // where s_left and s_right are the signs of the steps into and out of P, 0 at the
 // two ends of the sequence. The pieces are found by dynamic programming (Johnson
-// 2013) on the host, in time and memory linear in n whatever v. The derivative
+// 2013) on the host, in time and memory linear in n whatever v is. The derivative
 //
 //	(J z)_i = mean of z over the piece of i
 //
 // is applied on the device, in time linear in n. It is an orthogonal projection
-// with trace the number of pieces, and a [Ranged].
+// whose trace is the number of pieces, and a [Ranged].
 //
-// Two neighbours are in one piece unless the optimum has a step between them,
-// strictly. Where the dual variable lies on its bound and there is no step
-// (a kink) they are in one piece, which is an element of the Clarke Jacobian.
-// The decision compares two values of the minimization itself, never a difference with a
-// tolerance: it is exact where sums of v's entries and multiples of tau are exact
-// in float64, as for integers, and otherwise right for a v that differs by
-// rounding.
+// Two neighbours are in one piece unless the optimum has a step between them.
+// Where the dual variable lies on its bound without a step, a kink, they are in one
+// piece, which gives an element of the Clarke Jacobian. No tolerance is involved: values
+// of the recursion are compared, which is exact where sums of v's entries and of
+// tau are exact in float64, as for integers, and otherwise right for a v that
+// differs by rounding.
 //
 // lambda = 0 gives the identity, lambda = +Inf the mean. Otherwise a NaN and an
 // entry beyond 1e290 in size are errors. NewTV1D panics if lambda is negative or
