@@ -29,6 +29,15 @@ func normal(seed uint64, n int) []float64 {
 	return v
 }
 
+// linear returns n numbers from first to last, evenly spaced.
+func linear(n int, first, last float64) []float64 {
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = first + (last-first)*float64(i)/float64(max(n-1, 1))
+	}
+	return v
+}
+
 // softFunc is the soft threshold as a user would write it.
 func softFunc(p int) prox.Prox {
 	return prox.NewFunc(p,
@@ -106,7 +115,49 @@ func TestEveryProxConforms(t *testing.T) {
 		{"Nuclear, lambda +Inf", prox.NewNuclear(array.Shape{Rows: 4, Cols: 3}, inf), 12},
 		{"Nuclear, 20 x 15", prox.NewNuclear(array.Shape{Rows: 20, Cols: 15}, 5), 300},
 		{"Nuclear, 60 x 45", prox.NewNuclear(array.Shape{Rows: 60, Cols: 45}, 12), 2700},
+		{"GroupLinf", must(prox.NewGroupLinf(dev, 12, 1.1, groups, nil)), 12},
+		{"GroupLinf, weights", must(prox.NewGroupLinf(dev, 12, 1.1, groups, []float64{2, 0, inf})), 12},
+		{"GroupLinf, lambda 0", must(prox.NewGroupLinf(dev, 12, 0, groups, nil)), 12},
+		{"GroupLinf, lambda +Inf", must(prox.NewGroupLinf(dev, 12, inf, groups, nil)), 12},
+		{"GroupLinf, one group", must(prox.NewGroupLinf(dev, 4, 1.1, [][]int{{3, 1, 0, 2}}, nil)), 4},
+		{"GroupLinf, no group", must(prox.NewGroupLinf(dev, 4, 1.1, nil, nil)), 4},
+		{"GroupLinf in one dimension", must(prox.NewGroupLinf(dev, 1, 0.8, [][]int{{0}}, nil)), 1},
+		{"TV1D", prox.NewTV1D(12, 0.8), 12},
+		{"TV1D of any length", prox.NewTV1D(0, 0.8), 12},
+		{"TV1D, a few pieces", prox.NewTV1D(40, 4), 40},
+		{"TV1D, one piece", prox.NewTV1D(12, 1e3), 12},
+		{"TV1D in one dimension", prox.NewTV1D(1, 0.8), 1},
+		{"TV1D in two dimensions", prox.NewTV1D(2, 0.8), 2},
+		{"TV1D in 200 dimensions", prox.NewTV1D(200, 2), 200},
+		{"TV1D, lambda 0", prox.NewTV1D(12, 0), 12},
+		{"TV1D, lambda 1e-300", prox.NewTV1D(12, 1e-300), 12},
+		{"TV1D, lambda 1e300", prox.NewTV1D(12, 1e300), 12},
+		{"TV1D, lambda +Inf", prox.NewTV1D(12, inf), 12},
+		{"SortedL1", must(prox.NewSortedL1(linear(12, 2, 0.1))), 12},
+		{"SortedL1, some zeros", must(prox.NewSortedL1([]float64{2, 1, 1, 0, 0, 0})), 6},
+		{"SortedL1, the largest alone", must(prox.NewSortedL1([]float64{2, 0, 0, 0, 0, 0})), 6},
+		{"SortedL1, constant", must(prox.NewSortedL1([]float64{0.8, 0.8, 0.8, 0.8})), 4},
+		{"SortedL1, zero", must(prox.NewSortedL1(make([]float64, 12))), 12},
+		{"SortedL1, large", must(prox.NewSortedL1(linear(12, 2e3, 1e3))), 12},
+		{"SortedL1, the first +Inf", must(prox.NewSortedL1([]float64{inf, 1, 1})), 3},
+		{"SortedL1 in one dimension", must(prox.NewSortedL1([]float64{0.8})), 1},
+		{"SortedL1 in two dimensions", must(prox.NewSortedL1([]float64{1.5, 0.2})), 2},
+		{"SortedL1 in 200 dimensions", must(prox.NewSortedL1(linear(200, 4, 0.5))), 200},
 		{"NonNegative", prox.NonNegative(), 12},
+		{"Simplex", prox.NewSimplex(12, 3), 12},
+		{"Simplex of any length", prox.NewSimplex(0, 3), 12},
+		{"Simplex in one dimension", prox.NewSimplex(1, 3), 1},
+		{"Simplex in two dimensions", prox.NewSimplex(2, 1), 2},
+		{"Simplex, small", prox.NewSimplex(12, 1e-3), 12},
+		{"Simplex, large", prox.NewSimplex(12, 1e3), 12},
+		{"L1Ball", prox.NewL1Ball(12, 5), 12},
+		{"L1Ball in one dimension", prox.NewL1Ball(1, 0.5), 1},
+		{"L1Ball, s 0", prox.NewL1Ball(12, 0), 12},
+		{"L1Ball, s +Inf", prox.NewL1Ball(12, inf), 12},
+		{"LinfBall", prox.NewLinfBall(12, 1), 12},
+		{"LinfBall of any length", prox.NewLinfBall(0, 1), 12},
+		{"LinfBall, c 0", prox.NewLinfBall(12, 0), 12},
+		{"LinfBall, c +Inf", prox.NewLinfBall(12, inf), 12},
 		{"Box", must(prox.NewBox(dev, lo, hi)), 12},
 		{"Separable, masked", prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 5}, prox.Block{Prox: prox.NonNegative(), N: 7}), 12},
 		{"Separable, quadratic", prox.NewSeparable(prox.Block{Prox: prox.NewSquaredL2(2), N: 5}, prox.Block{Prox: prox.NewSquaredL2(2), N: 7}), 12},
@@ -205,6 +256,7 @@ func TestReleaseGivesTheDataBack(t *testing.T) {
 		"WeightedL1": must(prox.NewWeightedL1(dev, 1, one)),
 		"Box":        must(prox.NewBox(dev, one, one)),
 		"GroupL2":    must(prox.NewGroupL2(dev, 2, 1, [][]int{{0, 1}}, nil)),
+		"GroupLinf":  must(prox.NewGroupLinf(dev, 2, 1, [][]int{{0, 1}}, nil)),
 	} {
 		before := dev.Stats().Live
 		p.(prox.Releaser).Release()
@@ -312,20 +364,26 @@ func TestConstructorsRefuseBadData(t *testing.T) {
 	dev := array.NewHost()
 	nan, inf := math.NaN(), math.Inf(1)
 	for name, f := range map[string]func() (prox.Prox, error){
-		"no weights":              func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, nil) },
-		"a negative weight":       func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, []float64{1, -1}) },
-		"a NaN weight":            func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, []float64{nan}) },
-		"an empty box":            func() (prox.Prox, error) { return prox.NewBox(dev, []float64{1}, []float64{0}) },
-		"a NaN bound":             func() (prox.Prox, error) { return prox.NewBox(dev, []float64{nan}, []float64{0}) },
-		"a lower bound of +Inf":   func() (prox.Prox, error) { return prox.NewBox(dev, []float64{inf}, []float64{inf}) },
-		"bounds of two lengths":   func() (prox.Prox, error) { return prox.NewBox(dev, []float64{1}, []float64{2, 3}) },
-		"overlapping groups":      func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0, 1}, {1, 2}}, nil) },
-		"an entry twice":          func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{1, 1}}, nil) },
-		"an entry out of range":   func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{3}}, nil) },
-		"an empty group":          func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{}}, nil) },
-		"a weight too many":       func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0}}, []float64{1, 1}) },
-		"a negative group weight": func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0}}, []float64{-1}) },
-		"dimension 0":             func() (prox.Prox, error) { return prox.NewGroupL2(dev, 0, 1, nil, nil) },
+		"no weights":               func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, nil) },
+		"a negative weight":        func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, []float64{1, -1}) },
+		"a NaN weight":             func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, []float64{nan}) },
+		"an empty box":             func() (prox.Prox, error) { return prox.NewBox(dev, []float64{1}, []float64{0}) },
+		"a NaN bound":              func() (prox.Prox, error) { return prox.NewBox(dev, []float64{nan}, []float64{0}) },
+		"a lower bound of +Inf":    func() (prox.Prox, error) { return prox.NewBox(dev, []float64{inf}, []float64{inf}) },
+		"bounds of two lengths":    func() (prox.Prox, error) { return prox.NewBox(dev, []float64{1}, []float64{2, 3}) },
+		"overlapping groups":       func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0, 1}, {1, 2}}, nil) },
+		"an entry twice":           func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{1, 1}}, nil) },
+		"an entry out of range":    func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{3}}, nil) },
+		"an empty group":           func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{}}, nil) },
+		"a weight too many":        func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0}}, []float64{1, 1}) },
+		"a negative group weight":  func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0}}, []float64{-1}) },
+		"dimension 0":              func() (prox.Prox, error) { return prox.NewGroupL2(dev, 0, 1, nil, nil) },
+		"overlapping linf groups":  func() (prox.Prox, error) { return prox.NewGroupLinf(dev, 3, 1, [][]int{{0, 1}, {1, 2}}, nil) },
+		"a NaN linf weight":        func() (prox.Prox, error) { return prox.NewGroupLinf(dev, 3, 1, [][]int{{0}}, []float64{nan}) },
+		"no sorted weights":        func() (prox.Prox, error) { return prox.NewSortedL1(nil) },
+		"a negative sorted weight": func() (prox.Prox, error) { return prox.NewSortedL1([]float64{1, -1}) },
+		"a NaN sorted weight":      func() (prox.Prox, error) { return prox.NewSortedL1([]float64{nan, 1}) },
+		"increasing weights":       func() (prox.Prox, error) { return prox.NewSortedL1([]float64{1, 2}) },
 	} {
 		if p, err := f(); err == nil || p != nil {
 			t.Errorf("%s: got %v, %v, want an error", name, p, err)
@@ -359,6 +417,14 @@ func TestProgrammersErrorsPanic(t *testing.T) {
 		"the wrong dimension":       func() { prox.NewNuclear(array.Shape{Rows: 2, Cols: 2}, 1).Eval(v, v, 1) },
 		"two vectors to linearize":  func() { prox.NewL1(1).Linearize(v, v, 1) },
 		"the value of two vectors":  func() { prox.NewL1(1).(prox.Valuer).Value(v) },
+		"a negative length":         func() { prox.NewTV1D(-1, 1) },
+		"a negative variation":      func() { prox.NewTV1D(3, -1) },
+		"a negative group lambda":   func() { prox.NewGroupLinf(dev, 3, -1, nil, nil) },
+		"a simplex of sum 0":        func() { prox.NewSimplex(3, 0) },
+		"a simplex of sum +Inf":     func() { prox.NewSimplex(3, math.Inf(1)) },
+		"a negative l1 radius":      func() { prox.NewL1Ball(3, -1) },
+		"a NaN linf radius":         func() { prox.NewLinfBall(3, math.NaN()) },
+		"the wrong length":          func() { prox.NewTV1D(4, 1).Eval(v, v, 1) },
 		"a function that is absent": func() { prox.NewFunc(3, nil, nil, nil) },
 	} {
 		func() {

@@ -1,0 +1,98 @@
+package prox
+
+import "surepipe/array"
+
+// averaging is the derivative that replaces every block of coordinates by its
+// mean, up to signs: with s_j in {-1, 0, 1}, 0 outside the blocks,
+//
+//	(J z)_j = s_j/|B| sum_{k in B} s_k z_k   for the block B of j.
+//
+// It is an orthogonal projection; its trace is the number of blocks.
+type averaging struct {
+	n    int
+	mean array.CSR   // blocks x n, s_k/|B|
+	of   array.Index // the block of each coordinate, any where s_j = 0
+	sign array.Batch // s, the zero Batch where all are 1
+}
+
+// averagingWork is the host memory to build an averaging in.
+type averagingWork struct {
+	indptr, indices, of []int
+	values              []float64
+}
+
+// newAveraging returns the derivative at the one vector v with the blocks
+// order[0:ends[0]], order[ends[0]:ends[1]], ... of coordinates; a nil order is
+// 0, 1, 2, ... The signs are 1 where none are given. Blocks of one coordinate
+// each make a [Masked].
+func newAveraging(w *averagingWork, v array.Batch, ends, order []int, sign []float64) Derivative {
+	dev, n, m := v.Device(), v.N(), len(ends)
+	switch {
+	case m == 0:
+		return newMultiple(0, v)
+	case m == n:
+		return newMultiple(1, v)
+	}
+	inside := ends[m-1]
+	w.indptr, w.indices, w.of = grow(w.indptr, m+1), grow(w.indices, inside), grow(w.of, n)
+	w.values = grow(w.values, n)
+	if m == inside {
+		clear(w.values)
+		for _, j := range order[:inside] {
+			w.values[j] = 1
+		}
+		d := dev.Alloc(1, n)
+		dev.Upload(d, w.values)
+		return diagonal{d}
+	}
+	w.indptr[0] = 0
+	clear(w.of)
+	at := 0
+	for b, end := range ends {
+		share := 1 / float64(end-at)
+		for ; at < end; at++ {
+			j, s := at, 1.0
+			if order != nil {
+				j = order[at]
+			}
+			if sign != nil {
+				s = sign[j]
+			}
+			w.indices[at], w.values[at], w.of[j] = j, s*share, b
+		}
+		w.indptr[b+1] = end
+	}
+	j := &averaging{n: n, mean: dev.NewCSR(m, n, w.indptr, w.indices, w.values[:inside]), of: dev.NewIndex(w.of)}
+	if sign != nil {
+		j.sign = dev.Alloc(1, n)
+		dev.Upload(j.sign, sign)
+	}
+	return j
+}
+
+func (j *averaging) Apply(dst, z array.Batch) {
+	checkApply("averages", j.n, dst, z)
+	dev := dst.Device()
+	blocks, _ := j.mean.Dims()
+	means := dev.Alloc(z.K(), blocks)
+	dev.MulCSR(means, j.mean, z)
+	dev.Gather(dst, means, j.of)
+	means.Free()
+	if !j.sign.IsZero() {
+		dev.Mul(dst, dst, j.sign)
+	}
+}
+
+func (j *averaging) ApplyRange(jz, pz, z array.Batch) {
+	j.Apply(jz, z)
+	pz.Device().Copy(pz, jz)
+}
+
+// Bytes counts the batches alone, as the device's Stats do.
+func (j *averaging) Bytes() int64 { return j.sign.Bytes() }
+
+func (j *averaging) Release() {
+	j.mean.Free()
+	j.of.Free()
+	j.sign.Free()
+}

@@ -1,0 +1,190 @@
+package prox
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"surepipe/array"
+)
+
+// groupLinf is r(b) = sum_g w_g ||b_g||_inf, lambda folded into the weights.
+type groupLinf struct {
+	*groupL2 // the groups and weights, on the device and as numbers
+	entries  [][]int
+	work     sync.Pool // of *groupLinfWork
+}
+
+// groupLinfWork is the memory of one evaluation.
+type groupLinfWork struct {
+	ballWork
+	group []float64 // one group of x
+	slope []float64 // what the derivative keeps
+}
+
+// NewGroupLinf returns the penalty
+//
+//	r(b) = lambda sum_g w_g ||b_g||_inf
+//
+// on vectors of length p (Turlach, Venables, Wright 2005; Negahban and Wainwright
+// 2011), where b_g are the entries of b that groups[g] lists. The groups are
+// disjoint; entries that are in none are not penalized. w has one weight a group,
+// nil for ones. With tau = t lambda w_g,
+//
+//	prox_{t r}(v)_g = v_g - the projection of v_g on {||u||_1 <= tau}
+//	                = sign(v_j) min(|v_j|, theta)   for j in g,
+//	sum_{j in g} max(|v_j| - theta, 0) = tau,
+//
+// 0 where ||v_g||_1 <= tau. With A = {j in g : |v_j| > theta} and s_j = sign(v_j),
+//
+//	(J z)_j = s_j/|A| sum_{k in A} s_k z_k   where j in A,
+//	(J z)_j = z_j                            where |v_j| <= theta,
+//
+// and 0 in a group that is 0. theta is found on the host, as for [NewSimplex]; J is
+// applied on the device. It is an orthogonal projection, and a [Ranged]; its trace
+// is 1 plus the number of |v_j| <= theta, summed over the groups that are not 0.
+// |v_j| = theta counts as outside A, ||v_g||_1 = tau as inactive.
+//
+// A group of weight 0 is not penalized, whatever lambda; one of weight +Inf is
+// held at 0, unless lambda = 0. An empty group, an entry out of range or in two
+// groups, and a negative or NaN weight are errors, and so are a NaN and an entry
+// beyond 1e290 in size in what is evaluated. It panics if lambda is negative or
+// NaN. The result is a [Releaser].
+func NewGroupLinf(dev array.Device, p int, lambda float64, groups [][]int, w []float64) (Prox, error) {
+	checkLambda("the group linf penalty's lambda", lambda)
+	l2, err := NewGroupL2(dev, p, lambda, groups, w)
+	if err != nil {
+		return nil, fmt.Errorf("prox: group linf: %w", err)
+	}
+	q := &groupLinf{groupL2: l2.(*groupL2), entries: make([][]int, len(groups))}
+	for g, group := range groups {
+		q.entries[g] = append([]int(nil), group...)
+	}
+	return q, nil
+}
+
+func (p *groupLinf) getWork() *groupLinfWork {
+	w, ok := p.work.Get().(*groupLinfWork)
+	if !ok {
+		w = new(groupLinfWork)
+		w.x, w.u, w.group = make([]float64, p.p), make([]float64, p.p), make([]float64, p.p)
+	}
+	return w
+}
+
+// clip sets x to its prox. A slope that is not nil becomes what the derivative
+// keeps: s, free and c, one after the other.
+func (p *groupLinf) clip(w *groupLinfWork, t float64, slope []float64) {
+	var s, free, c []float64
+	if slope != nil {
+		s, free, c = slope[:p.p], slope[p.p:2*p.p], slope[2*p.p:]
+		clear(slope)
+		for j := range free {
+			free[j] = 1
+		}
+	}
+	for g, entries := range p.entries {
+		tau := t * p.wHost[g]
+		if tau == 0 {
+			continue
+		}
+		v := w.group[:len(entries)]
+		for i, j := range entries {
+			v[i] = w.x[j]
+		}
+		top, theta := w.level(v, tau)
+		inactive, clipped := theta <= -top, 0
+		for i, j := range entries {
+			above := math.Abs(v[i])-top > theta
+			switch {
+			case inactive:
+				w.x[j] = 0
+			case above:
+				w.x[j] = math.Copysign(top+theta, v[i])
+				clipped++
+			}
+			if slope != nil && (inactive || above) {
+				free[j] = 0
+				if !inactive {
+					s[j] = sign(v[i])
+				}
+			}
+		}
+		if slope != nil && clipped > 0 {
+			c[g] = 1 / float64(clipped)
+		}
+	}
+}
+
+func (p *groupLinf) Eval(dst, v array.Batch, t float64) error {
+	checkEval("group linf", p.p, dst, v, t)
+	w := p.getWork()
+	defer p.work.Put(w)
+	return onEach("group linf", dst, v, w.x, func() { p.clip(w, t, nil) })
+}
+
+func (p *groupLinf) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+	checkLinearize("group linf", p.p, dst, v, t)
+	w := p.getWork()
+	defer p.work.Put(w)
+	w.slope = grow(w.slope, 2*p.p+p.groups)
+	if err := onEach("group linf", dst, v, w.x, func() { p.clip(w, t, w.slope) }); err != nil {
+		return nil, err
+	}
+	dev := v.Device()
+	j := &groupLinfDerivative{p, dev.Alloc(1, p.p), dev.Alloc(1, p.p), dev.Alloc(1, p.groups)}
+	dev.Upload(j.s, w.slope[:p.p])
+	dev.Upload(j.free, w.slope[p.p:2*p.p])
+	dev.Upload(j.c, w.slope[2*p.p:])
+	return j, nil
+}
+
+func (p *groupLinf) Value(b array.Batch) float64 {
+	checkValue("group linf", p.p, b)
+	x, sum := onHost(b), 0.0
+	for g, entries := range p.entries {
+		top := 0.0
+		for _, j := range entries {
+			top = max(top, math.Abs(x[j]))
+		}
+		sum += times(p.wHost[g], top)
+	}
+	return sum
+}
+
+// groupLinfDerivative is J z = free ∘ z + s ∘ spread(c ∘ member(s ∘ z)).
+type groupLinfDerivative struct {
+	p    *groupLinf
+	s    array.Batch // sign(v_j) in A, else 0
+	free array.Batch // 1 where J is the identity, else 0
+	c    array.Batch // 1/|A| of each group
+}
+
+func (j *groupLinfDerivative) Apply(dst, z array.Batch) {
+	checkApply("group linf", j.p.p, dst, z)
+	dev := dst.Device()
+	full := dev.Alloc(z.K(), j.p.p)
+	part := dev.Alloc(z.K(), j.p.groups)
+	dev.Mul(full, j.s, z)
+	dev.MulCSR(part, j.p.member, full)
+	dev.Mul(part, j.c, part)
+	dev.MulCSR(full, j.p.spread, part)
+	dev.Mul(full, j.s, full)
+	dev.Mul(dst, j.free, z)
+	dev.Lin(dst, 1, dst, 1, full)
+	full.Free()
+	part.Free()
+}
+
+func (j *groupLinfDerivative) ApplyRange(jz, pz, z array.Batch) {
+	j.Apply(jz, z)
+	pz.Device().Copy(pz, jz)
+}
+
+func (j *groupLinfDerivative) Bytes() int64 { return j.s.Bytes() + j.free.Bytes() + j.c.Bytes() }
+
+func (j *groupLinfDerivative) Release() {
+	j.s.Free()
+	j.free.Free()
+	j.c.Free()
+}
