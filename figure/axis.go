@@ -18,8 +18,12 @@ type axis struct {
 	whole    bool // labels are at whole numbers only
 }
 
-// The place of zero ends at zeroShare of the axis, where the positive values begin.
-const zeroShare = 0.09
+// The place of zero ends at zeroShare of the axis, where the positive values begin; the
+// break of the axis is just before.
+const (
+	zeroShare = 0.09
+	breakAt   = 0.82 * zeroShare
+)
 
 // tick is a mark at a place in [0, 1]; minor ones have no label.
 type tick struct {

@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// Values beyond these are refused: their ranges could leave those of a float64.
+// Values beyond these are refused: their squares would leave the range of a float64.
 const (
-	leastSize    = 1e-290
-	greatestSize = 1e290
+	leastSize    = 1e-140
+	greatestSize = 1e140
 )
 
 // checkSeries refuses values that cannot be drawn, and a length other than n

@@ -12,7 +12,9 @@
 // refused with an error that names the field, the index and the value. [Save]
 // writes a figure as .png (900 pixels wide), .svg or .pdf, whichever the name of
 // the file ends in, and replaces a file of that name only when the new one is
-// complete. The same numbers give the same bytes, whatever the time.
+// complete. The same numbers give the same bytes, whatever the time and the number of
+// processors; between processor architectures a last digit can differ, where one
+// fuses multiplications and additions.
 //
 // Legends stand above the frame, so that no data lie under them. A band is the
 // value plus and minus one standard error; where it is so wide that the curve

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -49,6 +50,7 @@ func gallery() map[string]Figure {
 	one.Converged = nil
 	two := sweep(2, 0.37, 0.41, 1)
 	two.Parameter = "a hyperparameter with a name far longer than any sensible axis of a figure in a report could ever carry, really"
+	two.Label = "a measure of risk of which the name and the units are longer than the axis on which they are to be written"
 	many := sweep(200, 1e-3, 1e3, 100)
 	wide := sweep(25, 20, 2000, 20000)
 	for i := range wide.StdErr {
@@ -81,7 +83,7 @@ func gallery() map[string]Figure {
 		return h
 	}
 	withZero := grid(8, 6, 1e-12)
-	withZero.X[0], withZero.Converged = 0, nil
+	withZero.X[0], withZero.Y[0], withZero.Converged = 0, 0, nil
 	steepGrid := grid(12, 12, 1)
 	for i := range steepGrid.Values {
 		for j := range steepGrid.Values[i] {
@@ -122,7 +124,12 @@ func gallery() map[string]Figure {
 	noisy, estimate, truth := digit(0.3), digit(0.06), digit(0)
 	noisy.Caption, estimate.Caption, truth.Caption = "noisy y", "estimate, λ = 3.2", "truth"
 	curve := plainSweep
-	curve.Title = ""
+	curve.Title, curve.Converged = "", nil
+	bare := zero
+	bare.Lambda = slices.Clone(zero.Lambda)
+	for i := range bare.Lambda {
+		bare.Lambda[i] *= 1e10
+	}
 	tall, flat := Image{Caption: "tall", Rows: 300, Cols: 3, Pixels: normals(900, 0.5, 0.2)}, Image{Caption: "a flat one with a caption that has to be wrapped and cut", Rows: 2, Cols: 200, Pixels: normals(400, 0.5, 0.2)}
 
 	lines := Lines{Title: "One SURE value, 102 queries", XLabel: "number of pixels d", YLabel: "time (s)"}
@@ -148,7 +155,7 @@ func gallery() map[string]Figure {
 		"histogram-one": Histogram{Samples: []float64{1e9}}, "histogram-two": Histogram{Samples: []float64{1e-12, 2e-12}, Loss: []float64{5e-12}},
 		"running": running, "running-one": Running{Values: []float64{3}}, "running-two": Running{Values: []float64{3, 4e9}}, "running-many": Running{Values: normals(20000, 1e-12, 1e-12)},
 		"images": Images{Title: "Handwritten digit", Images: []Image{noisy, estimate, truth}}, "images-curve": Images{Title: "Before, after and the curve", Images: []Image{noisy, estimate, truth}, Curve: &curve},
-		"images-odd": Images{Images: []Image{tall, flat}}, "images-one": Images{Images: []Image{noisy}, Curve: &one},
+		"images-zero": Images{Images: []Image{noisy, truth, truth, truth}, Curve: &bare}, "images-odd": Images{Images: []Image{tall, flat}}, "images-one": Images{Images: []Image{noisy}, Curve: &one},
 		"lines": lines, "lines-crowd": crowd, "lines-one": Lines{Series: []Series{{Name: "one", X: []float64{5}, Y: []float64{1e-12}}}},
 	}
 }

@@ -84,30 +84,38 @@ func (h HeatMap) check() (HeatMap, error) {
 	return h, nil
 }
 
-// cells is an axis for the values, and the bounds of their cells on it: half way
-// to the neighbours. The cell of zero is the place of zero.
-func cells(label string, values []float64) (a *axis, bounds []float64) {
+// span is the place of a cell on an axis.
+type span struct{ from, to float64 }
+
+// cells is an axis for the values, and the places of their cells on it: they meet
+// half way. The cell of zero lies before the break.
+func cells(label string, values []float64) (a *axis, spans []span) {
 	positive := values
-	zero := values[0] == 0
-	if zero {
+	if values[0] == 0 {
 		positive = values[1:]
 	}
-	a = logAxis(label, positive, false)
-	a.zero, a.zeroOnly = zero, len(positive) == 0
-	if zero {
-		bounds = append(bounds, 0)
+	a = logAxis(label, values, false)
+	if a.zeroOnly {
+		return a, []span{{0, 1}}
 	}
-	if n := len(positive); n > 1 {
+	if a.zero {
+		spans = append(spans, span{0, 2 * a.norm(0)})
+	}
+	n := len(positive)
+	if n > 1 {
 		a.min = positive[0] * math.Sqrt(positive[0]/positive[1])
 		a.max = positive[n-1] * math.Sqrt(positive[n-1]/positive[n-2])
 	}
-	if len(positive) > 0 {
-		bounds = append(bounds, a.norm(a.min))
-		for i := 1; i < len(positive); i++ {
-			bounds = append(bounds, (a.norm(positive[i-1])+a.norm(positive[i]))/2)
+	from := a.norm(a.min)
+	for i, v := range positive {
+		to := 1.0
+		if i < n-1 {
+			to = (a.norm(v) + a.norm(positive[i+1])) / 2
 		}
+		spans = append(spans, span{from, to})
+		from = to
 	}
-	return a, append(bounds, 1)
+	return a, spans
 }
 
 func (h HeatMap) plan() (*drawing, error) {
@@ -116,8 +124,8 @@ func (h HeatMap) plan() (*drawing, error) {
 		return nil, err
 	}
 	xName, yName, label := orDefault(h.XName, "λ"), orDefault(h.YName, "γ"), orDefault(h.Label, "SURE")
-	x, xBounds := cells(xName, h.X)
-	y, yBounds := cells(yName, h.Y)
+	x, xSpans := cells(xName, h.X)
+	y, ySpans := cells(yName, h.Y)
 
 	flat := slices.Concat(h.Values...)
 	converged := slices.Concat(h.Converged...)
@@ -149,14 +157,21 @@ func (h HeatMap) plan() (*drawing, error) {
 		for i, row := range h.Values {
 			for j, v := range row {
 				// Each cell reaches under the next ones: no seams in a viewer that blends edges.
-				c.rect(rect(xAt(xBounds[j]), yAt(yBounds[i]), xAt(min(1, xBounds[j+1]+0.001)), yAt(min(1, yBounds[i+1]+0.001))), paletteAt(scale.norm(v)))
+				r := rect(xAt(xSpans[j].from), yAt(ySpans[i].from), xAt(xSpans[j].to), yAt(ySpans[i].to))
+				if j+1 < len(row) && xSpans[j+1].from == xSpans[j].to {
+					r.Max.X += dot / 2
+				}
+				if i+1 < len(ySpans) && ySpans[i+1].from == ySpans[i].to {
+					r.Max.Y += dot / 2
+				}
+				c.rect(r, paletteAt(scale.norm(v)))
 			}
 			for j := range row {
-				cellSize = min(cellSize, xAt(xBounds[j+1])-xAt(xBounds[j]), yAt(yBounds[i+1])-yAt(yBounds[i]))
+				cellSize = min(cellSize, xAt(xSpans[j].to)-xAt(xSpans[j].from), yAt(ySpans[i].to)-yAt(ySpans[i].from))
 			}
 		}
 		middleOf := func(i, j int) vg.Point {
-			return pt(xAt((xBounds[j]+xBounds[j+1])/2), yAt((yBounds[i]+yBounds[i+1])/2))
+			return pt(xAt((xSpans[j].from+xSpans[j].to)/2), yAt((ySpans[i].from+ySpans[i].to)/2))
 		}
 		for i, row := range h.Converged {
 			for j, ok := range row {
@@ -170,9 +185,10 @@ func (h HeatMap) plan() (*drawing, error) {
 	})
 
 	best := Minimizer(flat, converged)
-	b.legend = append(b.legend, entry{marker: &bestCell, label: join(text{{s: "minimum at "}},
+	b.legend = append(b.legend, entry{marker: &bestCell, label: join(
+		text{{s: "minimum "}}, number(flat[best], 3), text{{s: " at "}},
 		plain(xName), text{{s: " = "}}, number(h.X[best%len(h.X)], 4).trim(), text{{s: ", "}},
-		plain(yName), text{{s: " = "}}, number(h.Y[best/len(h.X)], 4).trim(), text{{s: ": "}}, number(flat[best], 3))})
+		plain(yName), text{{s: " = "}}, number(h.Y[best/len(h.X)], 4).trim())})
 	if slices.Contains(converged, false) {
 		open := openCell(3)
 		b.legend = append(b.legend, entry{label: plain("not converged"), marker: &open})

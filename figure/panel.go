@@ -72,6 +72,9 @@ func (b *block) rows(width vg.Length) [][]entry {
 	var rows [][]entry
 	used := vg.Length(0)
 	for _, e := range b.legend {
+		if len(e.label) == 0 {
+			continue
+		}
 		e.label = e.label.fit(legendSize, width-e.sample()-5)
 		w := e.sample() + 5 + e.label.width(legendSize)
 		if len(rows) == 0 || used+legendGap+w > width {
@@ -229,7 +232,8 @@ func (p *panel) draw(c *canvas) {
 		c.text(m.label, tickSize, pt(p.frame.Min.X-tickLength-3, y-middle(tickSize)), right)
 	}
 	if yFactor != nil {
-		c.text(yFactor, tickSize, pt(p.frame.Min.X, p.frame.Max.Y+0.45*tickSize), left)
+		// Above the labels that it belongs to.
+		c.text(yFactor, tickSize, pt(p.frame.Min.X-tickLength-3-widest(ys), p.frame.Max.Y+0.45*tickSize), left)
 	}
 	if !p.hideX {
 		y := p.frame.Min.Y - tickLength - 2 - tickSize
@@ -250,30 +254,38 @@ func (p *panel) draw(c *canvas) {
 	}
 }
 
-// border draws the frame, with a break in its lower and upper side behind zero.
+// border draws the frame, with a break behind zero in the two sides along an axis
+// that shows it.
 func (p *panel) border(c *canvas) {
-	s := stroke{color: ink, width: 0.8}
 	f := p.frame
-	if p.x.zero && !p.x.zeroOnly {
-		gap := f.Min.X + vg.Length(0.8*zeroShare)*f.Size().X
-		for _, y := range []vg.Length{f.Min.Y, f.Max.Y} {
-			c.line(s, pt(f.Min.X, y), pt(gap-2, y))
-			c.line(s, pt(gap+2, y), pt(f.Max.X, y))
-			for _, x := range []vg.Length{gap - 2, gap + 2} {
-				c.line(s, pt(x-1.5, y-3.5), pt(x+1.5, y+3.5))
-			}
+	corners := []vg.Point{f.Min, pt(f.Max.X, f.Min.Y), f.Max, pt(f.Min.X, f.Max.Y)}
+	across := []struct {
+		a        *axis
+		from, to vg.Point
+	}{{p.x, corners[0], corners[1]}, {p.x, corners[3], corners[2]}, {p.y, corners[0], corners[3]}, {p.y, corners[1], corners[2]}}
+	s := stroke{color: ink, width: 0.8}
+	for _, side := range across {
+		if !side.a.zero || side.a.zeroOnly {
+			c.line(s, side.from, side.to)
+			continue
 		}
-		c.line(s, f.Min, pt(f.Min.X, f.Max.Y))
-		c.line(s, pt(f.Max.X, f.Min.Y), f.Max)
-		return
+		along := pt(1, 0)
+		if side.from.X == side.to.X {
+			along = pt(0, 1)
+		}
+		gap := side.from.Add(side.to.Sub(side.from).Scale(breakAt))
+		before, after := gap.Sub(along.Scale(2)), gap.Add(along.Scale(2))
+		c.line(s, side.from, before)
+		c.line(s, after, side.to)
+		slash := pt(1.5+2*along.Y, 1.5+2*along.X)
+		for _, at := range []vg.Point{before, after} {
+			c.line(s, at.Sub(slash), at.Add(slash))
+		}
 	}
-	var path vg.Path
-	path.Move(f.Min)
-	path.Line(pt(f.Max.X, f.Min.Y))
-	path.Line(f.Max)
-	path.Line(pt(f.Min.X, f.Max.Y))
-	path.Close()
-	c.stroke(s, path)
+	// The corners, which lines with blunt ends leave open.
+	for _, at := range corners {
+		c.rect(rect(at.X-s.width/2, at.Y-s.width/2, at.X+s.width/2, at.Y+s.width/2), s.color)
+	}
 }
 
 // alone is the drawing of one block on a page of its own.

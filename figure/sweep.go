@@ -173,10 +173,11 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 	}
 	top.behind = append(top.behind, vertical)
 	top.front = append(top.front, func(c *canvas, p *panel) { c.marker(mark, p.at(s.Lambda[best], s.SURE[best])) })
-	value := join(text{{s: "minimum at "}}, plain(parameter), text{{s: " = "}}, number(s.Lambda[best], 4).trim(), text{{s: ": "}}, number(s.SURE[best], 3))
+	value := join(text{{s: "minimum "}}, number(s.SURE[best], 3))
 	if s.StdErr != nil && !narrow {
 		value = join(value, text{{s: " ± "}}, number(s.StdErr[best], 2))
 	}
+	value = join(value, text{{s: " at "}}, plain(parameter), text{{s: " = "}}, number(s.Lambda[best], 4).trim())
 	b.legend = append(b.legend, entry{label: value, marker: &mark})
 	if slices.Contains(s.Converged, false) {
 		open := sure.open()
