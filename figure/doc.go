@@ -21,7 +21,8 @@
 // would be flattened, it is cut off at the frame and the legend says so. Colours
 // are those of Okabe and Ito, which readers with a colour deficiency can tell apart;
 // the palette of the heat map has equal steps in the OKLab colour space, and its
-// lightness alone orders the values. In a PDF text is drawn as outlines, so it needs
-// no font and carries any letter; in an SVG it is text, set in Liberation Sans or
-// Arial, which have the same widths.
+// lightness alone orders the values. Text is set in Liberation Sans, which has Latin,
+// Greek and Cyrillic; a letter that it lacks becomes a box. In a PDF text is drawn as
+// outlines and needs no font; in an SVG it is text, and Arial, which has the same widths,
+// stands in where Liberation Sans is not installed.
 package figure
