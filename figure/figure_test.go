@@ -2,6 +2,7 @@ package figure
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"image"
 	"math"
@@ -297,8 +298,9 @@ func TestTicksOfAnyRange(t *testing.T) {
 		for _, ratio := range []float64{1 + 1e-7, 1.001, 1.3, 1.9, 2, 4, 9, 30, 1e3, 1e8} {
 			for _, length := range []vg.Length{60, 110, 205, 460} {
 				for _, need := range []room{widthRoom, heightRoom} {
-					for _, a := range []*axis{logAxis("", []float64{scale, scale * ratio}, true), linearAxis("", scale, scale*ratio), linearAxis("", -scale, scale*ratio)} {
+					for _, a := range []*axis{logAxis("", []float64{scale, scale * ratio}, true), logAxis("", []float64{0, scale, scale * ratio}, true), linearAxis("", scale, scale*ratio), linearAxis("", -scale, scale*ratio)} {
 						marks, _ := a.ticks(length, need)
+						slices.SortFunc(marks, func(a, b tick) int { return cmp.Compare(a.at, b.at) })
 						shown := 0
 						for _, m := range marks {
 							if m.at < -1e-6 || m.at > 1+1e-6 {

@@ -274,7 +274,7 @@ type page struct {
 	color   color.Color
 	texts   []placed
 	strokes []stroked
-	fills   []vg.Path
+	fills   []stroked
 }
 
 type placed struct {
@@ -282,6 +282,7 @@ type placed struct {
 	box vg.Rectangle
 }
 
+// stroked is a path, also one that is filled.
 type stroked struct {
 	color color.Color
 	path  vg.Path
@@ -295,7 +296,7 @@ func (p *page) DrawImage(vg.Rectangle, image.Image) {}
 func (p *page) Rotate(float64)                      { p.turned = true }
 func (p *page) Translate(by vg.Point)               { p.x, p.y = by.X, by.Y }
 func (p *page) Push()                               { p.stack = append(p.stack, page{x: p.x, y: p.y, turned: p.turned}) }
-func (p *page) Fill(path vg.Path)                   { p.fills = append(p.fills, path) }
+func (p *page) Fill(path vg.Path)                   { p.fills = append(p.fills, stroked{p.color, path}) }
 func (p *page) Stroke(path vg.Path)                 { p.strokes = append(p.strokes, stroked{p.color, path}) }
 func (p *page) Pop() {
 	last := p.stack[len(p.stack)-1]
@@ -327,12 +328,8 @@ func record(t *testing.T, f Figure) (*page, *drawing) {
 func checkLayout(t *testing.T, f Figure) {
 	p, d := record(t, f)
 	const slack = 0.3
-	paths := slices.Clone(p.fills)
-	for _, s := range p.strokes {
-		paths = append(paths, s.path)
-	}
-	for _, path := range paths {
-		for _, c := range path {
+	for _, drawn := range slices.Concat(p.fills, p.strokes) {
+		for _, c := range drawn.path {
 			if c.Type != vg.CloseComp && (c.Pos.X < 0 || c.Pos.Y < 0 || c.Pos.X > pageWidth || c.Pos.Y > d.height) {
 				t.Errorf("something is drawn at %v, off the page of %g x %g", c.Pos, pageWidth, d.height)
 				break
@@ -380,4 +377,42 @@ func TestSweepCanBeReadBack(t *testing.T) {
 		return
 	}
 	t.Error("no curve found")
+}
+
+// The colour that lies at the place of two hyperparameters, as the ticks tell it, is
+// that of their value.
+func TestHeatMapCanBeReadBack(t *testing.T) {
+	h := HeatMap{X: []float64{100, 1, 10}, Y: []float64{10, 0, 1, 100}, Values: [][]float64{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}, {10, 11, 12}}}
+	p, _ := record(t, h)
+	xs, ys := map[string]vg.Length{}, map[string]vg.Length{}
+	for _, text := range p.texts {
+		switch {
+		case text.box.Max.X < 60:
+			ys[text.s] = text.box.Min.Y + 0.5*tickSize
+		case text.box.Min.Y < 40:
+			xs[text.s] = (text.box.Min.X + text.box.Max.X) / 2
+		}
+	}
+	for i, y := range h.Y {
+		for j, x := range h.X {
+			at := pt(xs[strconv.FormatFloat(x, 'f', -1, 64)], ys[strconv.FormatFloat(y, 'f', -1, 64)])
+			if at.X == 0 || at.Y == 0 {
+				t.Fatalf("no ticks %g and %g: %v, %v", x, y, xs, ys)
+			}
+			// Also a little to either side: the cell surrounds its point.
+			for _, off := range []vg.Length{-6, 0, 6} {
+				var seen color.Color
+				for _, f := range p.fills {
+					// A rectangle begins at its lower left corner; the star has more corners.
+					low, high := f.path[0].Pos, f.path[2].Pos
+					if len(f.path) == 5 && low.X < at.X+off && at.X+off < high.X && low.Y < at.Y+off && at.Y+off < high.Y {
+						seen = f.color
+					}
+				}
+				if want := paletteAt((h.Values[i][j] - 1) / 11); seen != want {
+					t.Errorf("%g points from %g, %g the colour is %v, want %v of %g", off, x, y, seen, want, h.Values[i][j])
+				}
+			}
+		}
+	}
 }
