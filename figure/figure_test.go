@@ -1,0 +1,438 @@
+package figure
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"image"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/plot/vg"
+)
+
+func TestErrorsNameWhatWasFound(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	three := []float64{1, 2, 3}
+	grid := [][]float64{{1, 2, 3}, {4, 5, 6}}
+	pixel := Image{Rows: 1, Cols: 1, Pixels: []float64{0.5}}
+	for _, c := range []struct {
+		f    Figure
+		want string
+	}{
+		{nil, "no figure given"},
+		{Sweep{}, "Lambda is empty, expected at least one value"},
+		{Sweep{Lambda: []float64{1, -2, 3}, SURE: three}, "Lambda[1] is -2, expected zero or a positive number"},
+		{Sweep{Lambda: []float64{1, nan, 3}, SURE: three}, "Lambda[1] is NaN, expected a finite number"},
+		{Sweep{Lambda: three, SURE: []float64{1, 2}}, "SURE has 2 values, expected 3"},
+		{Sweep{Lambda: three, SURE: []float64{1, 2, nan}}, "SURE[2] is NaN, expected a finite number"},
+		{Sweep{Lambda: three, SURE: []float64{1, 2, 1e300}}, "SURE[2] is 1e+300, expected 0 or a magnitude from 1e-140 to 1e+140"},
+		{Sweep{Lambda: three, SURE: three, StdErr: []float64{}}, "StdErr has 0 values, expected 3"},
+		{Sweep{Lambda: three, SURE: three, StdErr: []float64{1, -1, 1}}, "StdErr[1] is -1, expected zero or a positive number"},
+		{Sweep{Lambda: three, SURE: three, Loss: []float64{1, -inf, 1}}, "Loss[1] is -Inf, expected a finite number"},
+		{Sweep{Lambda: three, SURE: three, Divergence: three[:1]}, "Divergence has 1 values, expected 3"},
+		{Sweep{Lambda: three, SURE: three, Converged: []bool{true}}, "Converged has 1 values, expected 3"},
+		{HeatMap{Y: three}, "X is empty, expected at least one value"},
+		{HeatMap{X: three, Y: []float64{2, 1, 2}}, "Y[0] and Y[2] are both 2, expected each value once"},
+		{HeatMap{X: three, Y: []float64{-1, 1}, Values: grid}, "Y[0] is -1, expected zero or a positive number"},
+		{HeatMap{X: three, Y: three, Values: grid}, "Values has 2 rows, expected 3, one for each Y"},
+		{HeatMap{X: three[:2], Y: three[:2], Values: grid}, "Values[0] has 3 values, expected 2"},
+		{HeatMap{X: three, Y: three[:2], Values: [][]float64{{1, 2, 3}, {1, nan, 3}}}, "Values[1][1] is NaN, expected a finite number"},
+		{HeatMap{X: three, Y: three[:2], Values: grid, Converged: [][]bool{{true}}}, "Converged has 1 rows, expected 2, one for each Y"},
+		{HeatMap{X: three, Y: three[:2], Values: grid, Converged: [][]bool{{true}, nil}}, "Converged[0] has 1 values, expected 3"},
+		{Histogram{}, "Samples is empty, expected at least one value"},
+		{Histogram{Samples: three, Seeds: []float64{}}, "Seeds is empty, expected at least one value"},
+		{Histogram{Samples: three, Loss: []float64{1, nan}}, "Loss[1] is NaN, expected a finite number"},
+		{Running{}, "Values is empty, expected at least one value"},
+		{Running{Values: three, Reference: nan}, "Reference is NaN, expected a finite number"},
+		{Images{}, "Images is empty, expected at least one"},
+		{Images{Images: []Image{{Rows: 2, Cols: 0}}}, "Images[0] is 2 x 0, expected at least 1 x 1"},
+		{Images{Images: []Image{{Rows: 2, Cols: 2, Pixels: three}}}, "Images[0] has 3 pixels, expected 2 x 2"},
+		{Images{Images: []Image{{Rows: math.MaxInt / 2, Cols: 4, Pixels: three}}}, "pixels, expected"},
+		{Images{Images: []Image{pixel, {Rows: 1, Cols: 1, Pixels: []float64{inf}}}}, "Images[1].Pixels[0] is +Inf, expected a finite number"},
+		{Images{Images: []Image{pixel}, Black: 2, White: 1}, "Black is 2 and White 1, expected White to be greater"},
+		{Images{Images: []Image{pixel}, Black: nan}, "Black is NaN, expected a finite number"},
+		{Images{Images: slices.Repeat([]Image{pixel}, 60)}, "Images has 60 images, expected at most"},
+		{Images{Images: []Image{pixel}, Curve: &Sweep{}}, "Lambda is empty"},
+		{Lines{}, "Series is empty, expected at least one"},
+		{Lines{Series: []Series{{X: three, Y: three}, {}}}, "Series[1].X is empty"},
+		{Lines{Series: []Series{{X: three, Y: three[:2]}}}, "Series[0].Y has 2 values, expected 3"},
+		{Lines{Series: []Series{{X: []float64{0}, Y: []float64{1}}}}, "Series[0].X[0] is 0, expected a positive number: its axis is logarithmic"},
+		{Lines{Series: []Series{{X: []float64{2, 2}, Y: []float64{1, 3}, Fit: true}}}, "Series[0].X has the one value 2, expected two different ones for a fit"},
+	} {
+		var b bytes.Buffer
+		err := Write(&b, "svg", c.f)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "figure: ") {
+			t.Errorf("%T: error %v, want %q", c.f, err, c.want)
+		}
+		if b.Len() > 0 {
+			t.Errorf("%T: %d bytes written beside the error", c.f, b.Len())
+		}
+	}
+}
+
+func TestFormat(t *testing.T) {
+	for path, want := range map[string]string{"a.png": "png", "b/c.d.SVG": "svg", "x.Pdf": "pdf"} {
+		if got, err := Format(path); got != want || err != nil {
+			t.Errorf("Format(%q) = %q, %v, want %q", path, got, err, want)
+		}
+	}
+	for path, want := range map[string]string{
+		"plot":         `figure "plot" has no extension, expected one of .png, .svg, .pdf`,
+		"a.png/plot":   `figure "a.png/plot" has no extension, expected one of .png, .svg, .pdf`,
+		"sweep.jpeg":   `figure "sweep.jpeg" ends in ".jpeg", expected one of .png, .svg, .pdf`,
+		"sweep.png.gz": `figure "sweep.png.gz" ends in ".gz", expected one of .png, .svg, .pdf`,
+	} {
+		if _, err := Format(path); err == nil || err.Error() != want {
+			t.Errorf("Format(%q): error %v, want %s", path, err, want)
+		}
+		if err := Save(filepath.Join(t.TempDir(), "x"), Running{Values: []float64{1}}); err == nil {
+			t.Error("a file without extension was saved")
+		}
+	}
+	if err := Write(new(bytes.Buffer), "gif", Running{Values: []float64{1}}); err == nil || err.Error() != `figure: format "gif", expected one of png, svg, pdf` {
+		t.Errorf("format gif: error %v", err)
+	}
+}
+
+func TestSaveReplacesAFileWholeOrNotAtAll(t *testing.T) {
+	good, bad := Running{Values: []float64{1, 2}}, Running{}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.svg")
+	if err := os.WriteFile(path, []byte("before"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Save(path, bad); err == nil {
+		t.Error("no error for a figure without values")
+	}
+	if data, _ := os.ReadFile(path); string(data) != "before" {
+		t.Errorf("the file was changed to %q", data)
+	}
+	link := filepath.Join(dir, "link.svg")
+	if err := os.Symlink(path, link); err != nil {
+		t.Skip(err)
+	}
+	if err := Save(link, good); err != nil {
+		t.Fatal(err)
+	}
+	if data, _ := os.ReadFile(path); !bytes.HasPrefix(data, []byte("<?xml")) {
+		t.Errorf("the file behind the link holds %q...", data[:min(10, len(data))])
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced (%v)", err)
+	}
+	folder := filepath.Join(dir, "folder.png")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := Save(folder, good); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("saved over a directory: error %v", err)
+	}
+	if err := Save(filepath.Join(dir, "none", "a.png"), good); err == nil || !strings.Contains(err.Error(), "none") {
+		t.Errorf("saved into a directory that does not exist: error %v", err)
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, ".*"))
+	if len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// svg is the figure as text; the runs of a line stand one behind the other.
+func svg(t *testing.T, f Figure) string {
+	t.Helper()
+	p, _ := record(t, f)
+	var words []string
+	for _, text := range p.texts {
+		words = append(words, text.s)
+	}
+	return strings.Join(words, "|")
+}
+
+func TestLegendsSayWhatIsDrawn(t *testing.T) {
+	sweep := Sweep{
+		Lambda: []float64{8, 4, 2, 1, 0}, SURE: []float64{5, 2, 1, 3, 9}, StdErr: []float64{0.5, 0.5, 0.5, 0.5, 0.5},
+		Loss: []float64{5, 2, 1, 3, 9}, Divergence: []float64{1, 2, 3, 4, 5}, Label: "SURE / d", Title: "a <title> & \"more\"",
+	}
+	unsure := sweep
+	unsure.Converged = []bool{true, true, false, true, true}
+	unsure.StdErr = []float64{0.5, 100, 0.5, 0.5, 0.5}
+	greek := sweep
+	greek.Parameter = "λ\u0000\n  日 / λmax"
+	for _, c := range []struct {
+		name string
+		f    Figure
+		want []string
+		not  []string
+	}{
+		{"sweep", sweep, []string{"SURE / d", "± standard error", "true loss", "minimum 1.00 ± 0.50 at λ = 2", "degrees of freedom", `a <title> & "more"`}, []string{"not converged", "cut off"}},
+		{"not converged", unsure, []string{"minimum 2.00 ± 100 at λ = 4", "not converged", "± standard error (cut off at the frame)"}, []string{"λ = 2"}},
+		{"letters", greek, []string{"λ □ / λmax"}, []string{"\u0000", "\n"}},
+		{"heat map", HeatMap{X: []float64{10, 1}, Y: []float64{5, 0.5}, Values: [][]float64{{4, 3}, {2, -1.25}}, Converged: [][]bool{{true, true}, {false, true}}},
+			[]string{"minimum −1.25 at λ = 1, γ = 0.5", "not converged", "SURE"}, nil},
+		{"histogram", Histogram{Samples: []float64{1, 2, 3, 4}, Loss: []float64{2, 2.2}}, []string{"over samples of y, n = 4", "samples per bin", "mean over samples 2.500 ± 0.65", "mean true loss 2.100", "SURE / d"}, []string{"density"}},
+		{"overlay", Histogram{Samples: []float64{1, 2, 3, 4}, Seeds: []float64{1.5, 2.5, 3, 3.5}}, []string{"density", "over seeds, one y, n = 4"}, []string{"per bin"}},
+		{"two frames", Histogram{Samples: []float64{1, 2, 3, 4}, Seeds: []float64{2, 2.01, 2.02}}, []string{"samples per bin", "seeds per bin"}, []string{"density"}},
+		{"running", Running{Values: []float64{1, 2, 3, 4}, ReferenceName: "unbiased"}, []string{"last 2.50", "± standard error, last 0.65", "unbiased", "number of samples n"}, nil},
+		{"lines", Lines{Series: []Series{{Name: "cubic", X: []float64{1, 2, 4, 8}, Y: []float64{2, 16, 128, 1024}, Fit: true}, {Name: "two", X: []float64{1, 10}, Y: []float64{1, 0.1}, Fit: true}}},
+			[]string{"cubic, exponent 3.00 ± 0.00", "two, exponent −1.00", "time (s)", "size"}, nil},
+		{"images", Images{Images: []Image{{Caption: "the truth", Rows: 1, Cols: 2, Pixels: []float64{0, 1}}}, Curve: &sweep}, []string{"the truth", "minimum 1.00 at λ = 2"}, []string{"degrees"}},
+	} {
+		got := svg(t, c.f)
+		for _, w := range c.want {
+			if !strings.Contains(got, w) {
+				t.Errorf("%s: no %q in %s", c.name, w, got)
+			}
+		}
+		for _, w := range c.not {
+			if strings.Contains(got, w) {
+				t.Errorf("%s: %q in %s", c.name, w, got)
+			}
+		}
+		checkLayout(t, c.f)
+	}
+	var b bytes.Buffer
+	if err := Write(&b, "svg", sweep); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a &lt;title&gt; &amp; &#34;more&#34;<", ">minimum 1.00 ± 0.50 at λ = 2<", ">degrees of freedom<", "Arial"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in the SVG", want)
+		}
+	}
+}
+
+func TestTheInputIsNotChanged(t *testing.T) {
+	s := Sweep{Lambda: []float64{3, 1, 2}, SURE: []float64{1, 2, 3}}
+	h := HeatMap{X: []float64{2, 1}, Y: []float64{3, 1}, Values: [][]float64{{1, 2}, {3, 4}}}
+	hist := Histogram{Samples: []float64{3, 1, 2}}
+	before := fmt.Sprint(s, h, hist)
+	for _, f := range []Figure{s, h, hist} {
+		if err := Write(new(bytes.Buffer), "svg", f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := fmt.Sprint(s, h, hist); after != before {
+		t.Errorf("before %s, after %s", before, after)
+	}
+}
+
+func TestMinimizer(t *testing.T) {
+	for _, c := range []struct {
+		values    []float64
+		converged []bool
+		want      int
+	}{
+		{nil, nil, -1},
+		{[]float64{3, 1, 2}, nil, 1},
+		{[]float64{3, 1, 2}, []bool{true, false, true}, 2},
+		{[]float64{3, 1, 2}, []bool{false, false, false}, 1},
+		{[]float64{1, 1}, nil, 0},
+	} {
+		if got := Minimizer(c.values, c.converged); got != c.want {
+			t.Errorf("Minimizer(%v, %v) = %d, want %d", c.values, c.converged, got, c.want)
+		}
+	}
+}
+
+func labels(marks []tick) string {
+	var s []string
+	for _, m := range marks {
+		if !m.minor {
+			var label string
+			for _, r := range m.label {
+				if r.raised {
+					label += "^"
+				}
+				label += r.s
+			}
+			s = append(s, label)
+		}
+	}
+	return strings.Join(s, " ")
+}
+
+func TestTicks(t *testing.T) {
+	logs := func(values ...float64) *axis { return logAxis("", values, false) }
+	whole := logs(1, 3)
+	whole.whole = true
+	for _, c := range []struct {
+		a      *axis
+		want   string
+		factor string
+	}{
+		{logs(1, 100), "1 2 5 10 20 50 100", ""},
+		{logs(0.5, 60), "0.5 1 2 5 10 20 50", ""},
+		{logs(0, 1, 100), "1 2 5 10 20 50 100 0", ""},
+		{logs(1e-12, 1e-10), "10^−12 2×10^−12 5×10^−12 10^−11 2×10^−11 5×10^−11 10^−10", ""},
+		{logs(1e-3, 1e9), "10^−3 10^−2 10^−1 10^0 10^1 10^2 10^3 10^4 10^5 10^6 10^7 10^8 10^9", ""},
+		{logs(1e-139, 1e139), "10^−120 10^−90 10^−60 10^−30 10^0 10^30 10^60 10^90 10^120", ""},
+		{logs(3, 4), "3.0 3.2 3.4 3.6 3.8 4.0", ""},
+		{logs(9.5, 10.4), "9.6 9.8 10.0 10.2 10.4", ""},
+		{whole, "1 2 3", ""},
+		{logs(0), "0", ""},
+		{linearAxis("", 0, 1), "0 0.2 0.4 0.6 0.8 1.0", ""},
+		{linearAxis("", -1.2, 3), "−1 0 1 2 3", ""},
+		{linearAxis("", 0, 3e9), "0 0.5 1.0 1.5 2.0 2.5 3.0", "×10^9"},
+		{linearAxis("", 2e-12, 3e-12), "2.0 2.2 2.4 2.6 2.8 3.0", "×10^−12"},
+		{linearAxis("", 0, 0), "−1.0 −0.5 0 0.5 1.0", ""},
+		{linearAxis("", 1e6, 1e6+0.01), "0 0.002 0.004 0.006 0.008 0.010", "+ 1000000"},
+	} {
+		marks, factor := c.a.ticks(420, widthRoom)
+		if got := labels(marks); got != c.want {
+			t.Errorf("[%g, %g], log %t: ticks %s, want %s", c.a.min, c.a.max, c.a.log, got, c.want)
+		}
+		if got := labels([]tick{{label: factor}}); got != c.factor {
+			t.Errorf("[%g, %g]: factor %q, want %q", c.a.min, c.a.max, got, c.factor)
+		}
+	}
+}
+
+// Every axis has labels, all of them on it, each where its number is, and none
+// over another, for ranges of any size and place.
+func TestTicksOfAnyRange(t *testing.T) {
+	for _, scale := range []float64{1e-140, 1e-12, 1e-3, 1, 7, 1e5, 1e9, 1e139} {
+		for _, ratio := range []float64{1 + 1e-7, 1.001, 1.3, 1.9, 2, 4, 9, 30, 1e3, 1e8} {
+			for _, length := range []vg.Length{60, 110, 205, 460} {
+				for _, need := range []room{widthRoom, heightRoom} {
+					for _, a := range []*axis{logAxis("", []float64{scale, scale * ratio}, true), logAxis("", []float64{0, scale, scale * ratio}, true), linearAxis("", scale, scale*ratio), linearAxis("", -scale, scale*ratio)} {
+						marks, _ := a.ticks(length, need)
+						slices.SortFunc(marks, func(a, b tick) int { return cmp.Compare(a.at, b.at) })
+						shown := 0
+						for _, m := range marks {
+							if m.at < -1e-6 || m.at > 1+1e-6 {
+								t.Errorf("[%g, %g]: a tick at %g", a.min, a.max, m.at)
+							}
+							if !m.minor {
+								shown++
+							}
+						}
+						if shown == 0 || !apart(marks, length, need) {
+							t.Errorf("[%g, %g], log %t, on %g points: labels %q", a.min, a.max, a.log, length, labels(marks))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestFreedmanDiaconis(t *testing.T) {
+	var values []float64
+	for i := range 1000 {
+		values = append(values, float64(i))
+	}
+	b := freedmanDiaconis(values)
+	// 2 IQR n^(-1/3) = 2 500 / 10 = 100, so 10 bins of about 100.
+	if len(b.counts) != 10 || b.from != 0 || b.to() != 999 {
+		t.Errorf("bins %+v, want 10 from 0 to 999", b)
+	}
+	for i, n := range b.counts {
+		if n != 100 {
+			t.Errorf("bin %d has %d values, want 100", i, n)
+		}
+	}
+	area := 0.0
+	for _, h := range b.heights(true) {
+		area += h * b.width
+	}
+	if math.Abs(area-1) > 1e-12 {
+		t.Errorf("the density has area %g, want 1", area)
+	}
+	for _, values := range [][]float64{{5}, {0, 0}, {1, 1, 1, 1, 9}, {1e-12, -1e9}, append(slices.Clone(values), 1e12)} {
+		b := freedmanDiaconis(values)
+		total := 0
+		for _, n := range b.counts {
+			total += n
+		}
+		if total != len(values) || b.width <= 0 || len(b.counts) > mostBins {
+			t.Errorf("%d values in %d bins of width %g with %d values", len(values), len(b.counts), b.width, total)
+		}
+	}
+}
+
+func TestFitPower(t *testing.T) {
+	x := []float64{1, 10, 100}
+	_, slope, stdErr := fitPower(x, []float64{1, 200, 1e4})
+	// The logarithms 0, 2 + log10 2, 4 over 0, 1, 2 leave residuals r, -2r, r.
+	r := math.Log10(2) / 3
+	want := math.Sqrt((r*r + 4*r*r + r*r) / 2)
+	if math.Abs(slope-2) > 1e-12 || math.Abs(stdErr-want) > 1e-12 {
+		t.Errorf("slope %g ± %g, want 2 ± %g", slope, stdErr, want)
+	}
+	if _, slope, stdErr := fitPower(x[:2], []float64{1, 1000}); math.Abs(slope-3) > 1e-12 || !math.IsNaN(stdErr) {
+		t.Errorf("two points: slope %g ± %g, want 3 ± NaN", slope, stdErr)
+	}
+}
+
+// toOKLab is the inverse of fromOKLab.
+func toOKLab(r, g, b uint8) [3]float64 {
+	linear := func(v uint8) float64 {
+		u := float64(v) / 255
+		if u <= 0.04045 {
+			return u / 12.92
+		}
+		return math.Pow((u+0.055)/1.055, 2.4)
+	}
+	lr, lg, lb := linear(r), linear(g), linear(b)
+	l := math.Cbrt(0.4122214708*lr + 0.5363325363*lg + 0.0514459929*lb)
+	m := math.Cbrt(0.2119034982*lr + 0.6806995451*lg + 0.1073969566*lb)
+	s := math.Cbrt(0.0883024619*lr + 0.2817188376*lg + 0.6299787005*lb)
+	return [3]float64{
+		0.2104542553*l + 0.7936177850*m - 0.0040720468*s,
+		1.9779984951*l - 2.4285922050*m + 0.4505937099*s,
+		0.0259040371*l + 0.7827717662*m - 0.8086757660*s,
+	}
+}
+
+func TestPaletteIsUniform(t *testing.T) {
+	// Steps of sixteen colours: those of one are near the rounding to bytes.
+	const stride = 16
+	var steps []float64
+	last := toOKLab(palette[0].R, palette[0].G, palette[0].B)
+	for i := stride; i < paletteSteps; i += stride {
+		c := toOKLab(palette[i].R, palette[i].G, palette[i].B)
+		steps = append(steps, distance(c, last))
+		if c[0] <= last[0] {
+			t.Errorf("colour %d has lightness %g, that before it %g", i, c[0], last[0])
+		}
+		last = c
+	}
+	if low, high := slices.Min(steps), slices.Max(steps); high > 1.15*low {
+		t.Errorf("steps from %g to %g, want them equal", low, high)
+	}
+	for _, k := range paletteKnots {
+		c := fromOKLab(k)
+		if got := toOKLab(c.R, c.G, c.B); distance(got, k) > 0.006 {
+			t.Errorf("OKLab %v is shown as %v: outside what a screen can show", k, got)
+		}
+	}
+}
+
+func TestResample(t *testing.T) {
+	f := Images{White: 255}
+	paint := func(w, h int, m Image) []uint8 {
+		to := image.NewGray(image.Rect(0, 0, w, h))
+		f.resample(to, to.Bounds(), m)
+		return to.Pix
+	}
+	two := Image{Rows: 1, Cols: 2, Pixels: []float64{10, 200}}
+	for _, c := range []struct {
+		name string
+		got  []uint8
+		want []uint8
+	}{
+		{"as it is", paint(2, 1, two), []uint8{10, 200}},
+		{"larger", paint(4, 2, two), []uint8{10, 10, 200, 200, 10, 10, 200, 200}},
+		{"not a multiple", paint(3, 1, two), []uint8{10, 105, 200}},
+		{"smaller", paint(1, 1, two), []uint8{105}},
+		{"clipped", paint(2, 1, Image{Rows: 1, Cols: 2, Pixels: []float64{-50, 1e9}}), []uint8{0, 255}},
+	} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}

@@ -1,0 +1,418 @@
+package figure
+
+import (
+	"bytes"
+	"encoding/xml"
+	"flag"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/vg"
+)
+
+// gallery has each figure with the numbers of a real use, and with ugly ones.
+func gallery() map[string]Figure {
+	rng := rand.New(rand.NewPCG(1, 2))
+	sweep := func(n int, from, to, unit float64) Sweep {
+		var s Sweep
+		for i := range n {
+			t := 0.5
+			if n > 1 {
+				t = float64(i) / float64(n-1)
+			}
+			u := math.Log(0.15 + t*6)
+			s.Lambda = append(s.Lambda, from*math.Pow(to/from, t))
+			s.SURE = append(s.SURE, unit*(0.45+0.25*u*u+0.004*rng.NormFloat64()))
+			s.Loss = append(s.Loss, unit*(0.47+0.24*u*u))
+			s.StdErr = append(s.StdErr, unit*(0.06+0.01*u))
+			s.Divergence = append(s.Divergence, 250*math.Exp(-3.5*t))
+			s.Converged = append(s.Converged, t > 0.12)
+		}
+		return s
+	}
+	plainSweep := sweep(25, 0.5, 60, 1)
+	plainSweep.Title, plainSweep.Label = "LASSO, d = 2500, p = 5000", "SURE / d (units of y²)"
+	zero := sweep(12, 1e-12, 1e-10, 1e9)
+	zero.Lambda[0], zero.Lambda[1] = 0, 1e-12
+	zero.Title = "with zero, huge values, tiny lambda, and a title so long that it cannot possibly fit on the page as it is written here"
+	one := sweep(1, 3, 3, 1e-12)
+	one.Converged = nil
+	two := sweep(2, 0.37, 0.41, 1)
+	two.Parameter = "a hyperparameter with a name far longer than any sensible axis of a figure in a report could ever carry, really"
+	two.Label = "a measure of risk of which the name and the units are longer than the axis on which they are to be written"
+	many := sweep(200, 1e-3, 1e3, 100)
+	wide := sweep(25, 20, 2000, 20000)
+	for i := range wide.StdErr {
+		wide.StdErr[i] = 87000
+	}
+	steep := sweep(30, 0.01, 10, 1)
+	for i := range steep.SURE {
+		steep.SURE[i] *= math.Exp(8 * float64(i) / 29)
+		steep.Loss[i] *= math.Exp(8 * float64(i) / 29)
+	}
+	offset := Sweep{Lambda: []float64{1, 2, 3}, SURE: []float64{1e5 + 1e-3, 1e5, 1e5 + 2e-3}}
+	onlyZero := Sweep{Lambda: []float64{0}, SURE: []float64{0}, StdErr: []float64{1}, Divergence: []float64{5}}
+
+	grid := func(nx, ny int, unit float64) HeatMap {
+		h := HeatMap{Title: "Robust PCA, 50 x 50", Label: "SURE / d"}
+		for j := range nx {
+			h.X = append(h.X, 0.5*math.Pow(1.35, float64(j)))
+		}
+		for i := range ny {
+			h.Y = append(h.Y, 0.02*math.Pow(1.5, float64(i)))
+			var row []float64
+			var ok []bool
+			for j := range nx {
+				u, v := float64(j)/float64(nx)-0.6, float64(i)/float64(ny)-0.4
+				row = append(row, unit*(0.3+4*u*u+3*v*v+2*u*v))
+				ok = append(ok, i+j > 2)
+			}
+			h.Values, h.Converged = append(h.Values, row), append(h.Converged, ok)
+		}
+		return h
+	}
+	withZero := grid(8, 6, 1e-12)
+	withZero.X[0], withZero.Y[0], withZero.Converged = 0, 0, nil
+	steepGrid := grid(12, 12, 1)
+	for i := range steepGrid.Values {
+		for j := range steepGrid.Values[i] {
+			steepGrid.Values[i][j] *= math.Exp(0.5 * math.Abs(float64(i+j-10)))
+		}
+	}
+	single := grid(1, 1, 7)
+	negative := grid(40, 40, 1)
+	for i := range negative.Values {
+		for j := range negative.Values[i] {
+			negative.Values[i][j] -= 0.5
+		}
+	}
+
+	normals := func(n int, mean, sd float64) []float64 {
+		v := make([]float64, n)
+		for i := range v {
+			v[i] = mean + sd*rng.NormFloat64()
+		}
+		return v
+	}
+	hist := Histogram{Title: "LASSO, d = 2500", Samples: normals(400, 0.51, 0.056), Loss: normals(400, 0.51, 0.02), Seeds: normals(200, 0.48, 0.004)}
+	overlay := Histogram{Samples: normals(400, 0.51, 0.056), Loss: []float64{0.512}, Seeds: normals(200, 0.48, 0.03)}
+
+	running := Running{Title: "SURE is unbiased", Values: normals(400, 0, 30), ReferenceName: "unbiased: 0"}
+
+	digit := func(noise float64) Image {
+		m := Image{Rows: 28, Cols: 28}
+		for i := range 28 {
+			for j := range 28 {
+				x, y := (float64(j)-13.5)/9, (float64(i)-13.5)/11
+				v := math.Exp(-12 * math.Pow(math.Hypot(x, y)-0.75, 2))
+				m.Pixels = append(m.Pixels, v+noise*rng.NormFloat64())
+			}
+		}
+		return m
+	}
+	noisy, estimate, truth := digit(0.3), digit(0.06), digit(0)
+	noisy.Caption, estimate.Caption, truth.Caption = "noisy y", "estimate, λ = 3.2", "truth"
+	curve := plainSweep
+	curve.Title, curve.Converged = "", nil
+	bare := zero
+	bare.Lambda = slices.Clone(zero.Lambda)
+	for i := range bare.Lambda {
+		bare.Lambda[i] *= 1e10
+	}
+	tall, flat := Image{Caption: "tall", Rows: 300, Cols: 3, Pixels: normals(900, 0.5, 0.2)}, Image{Caption: "a flat one with a caption that has to be wrapped and cut", Rows: 2, Cols: 200, Pixels: normals(400, 0.5, 0.2)}
+
+	lines := Lines{Title: "One SURE value, 102 queries", XLabel: "number of pixels d", YLabel: "time (s)"}
+	for k, name := range []string{"implicit", "unrolled", "exact trace"} {
+		s := Series{Name: name, Fit: true}
+		for i := range 6 {
+			x := 250 * math.Pow(2, float64(i))
+			s.X = append(s.X, x)
+			s.Y = append(s.Y, 1e-6*math.Pow(3, float64(k))*math.Pow(x, 1+0.5*float64(k))*math.Exp(0.1*rng.NormFloat64()))
+		}
+		lines.Series = append(lines.Series, s)
+	}
+	var crowd Lines
+	for range 9 {
+		crowd.Series = append(crowd.Series, Series{Name: "series with a long name", X: []float64{1e-12, 1, 1e9}, Y: []float64{rng.Float64(), 1e3 * rng.Float64(), 1e9 * rng.Float64()}})
+	}
+
+	return map[string]Figure{
+		"sweep": plainSweep, "sweep-zero": zero, "sweep-one": one, "sweep-two": two, "sweep-many": many, "sweep-wide": wide, "sweep-steep": steep,
+		"sweep-offset": offset, "sweep-only-zero": onlyZero,
+		"heat": grid(14, 11, 1), "heat-zero": withZero, "heat-steep": steepGrid, "heat-single": single, "heat-negative": negative,
+		"histogram": hist, "histogram-overlay": overlay,
+		"histogram-one": Histogram{Samples: []float64{1e9}}, "histogram-two": Histogram{Samples: []float64{1e-12, 2e-12}, Loss: []float64{5e-12}},
+		"running": running, "running-one": Running{Values: []float64{3}}, "running-two": Running{Values: []float64{3, 4e9}}, "running-many": Running{Values: normals(20000, 1e-12, 1e-12)},
+		"images": Images{Title: "Handwritten digit", Images: []Image{noisy, estimate, truth}}, "images-curve": Images{Title: "Before, after and the curve", Images: []Image{noisy, estimate, truth}, Curve: &curve},
+		"images-zero": Images{Images: []Image{noisy, truth, truth, truth}, Curve: &bare}, "images-odd": Images{Images: []Image{tall, flat}}, "images-one": Images{Images: []Image{noisy}, Curve: &one},
+		"lines": lines, "lines-crowd": crowd, "lines-one": Lines{Series: []Series{{Name: "one", X: []float64{5}, Y: []float64{1e-12}}}},
+	}
+}
+
+// keep is where the figures are left to be looked at:
+//
+//	go test ./figure -run Valid -gallery $PWD/figures
+var keep = flag.String("gallery", "", "keep the figures in this directory")
+
+func TestFiguresAreValid(t *testing.T) {
+	for name, f := range gallery() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := *keep
+			if dir == "" {
+				dir = t.TempDir()
+			}
+			for _, format := range Formats() {
+				path := filepath.Join(dir, name+"."+format)
+				if err := Save(path, f); err != nil {
+					t.Fatal(err)
+				}
+				data, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				map[string]func(*testing.T, []byte){"png": checkPNG, "svg": checkSVG, "pdf": checkPDF}[format](t, data)
+				// One of each kind is enough to tell.
+				if strings.Contains(name, "-") {
+					continue
+				}
+				var again bytes.Buffer
+				if err := Write(&again, format, f); err != nil || !bytes.Equal(again.Bytes(), data) {
+					t.Errorf("%s: written twice, the bytes differ (%v)", format, err)
+				}
+			}
+			checkLayout(t, f)
+		})
+	}
+}
+
+// checkPNG wants 900 pixels across, something drawn, and a white edge: nothing is
+// cut off by the page.
+func checkPNG(t *testing.T, data []byte) {
+	decoded, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := decoded.Bounds()
+	m := image.NewRGBA(b)
+	draw.Draw(m, b, decoded, b.Min, draw.Src)
+	if b.Dx() != 900 || b.Dy() < 100 || b.Dy() > 900 {
+		t.Errorf("the picture has %d x %d pixels, want 900 x 100 to 900", b.Dx(), b.Dy())
+	}
+	drawn := 0
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			if p := m.Pix[m.PixOffset(x, y):]; p[0]&p[1]&p[2] != 0xFF {
+				drawn++
+				if x == b.Min.X || y == b.Min.Y || x == b.Max.X-1 || y == b.Max.Y-1 {
+					t.Fatalf("pixel %d, %d at the edge of the page is drawn on", x, y)
+				}
+			}
+		}
+	}
+	if drawn < b.Dx()*b.Dy()/100 {
+		t.Errorf("%d pixels of %d are drawn on, want more than 1%%", drawn, b.Dx()*b.Dy())
+	}
+}
+
+func checkSVG(t *testing.T, data []byte) {
+	data = regexp.MustCompile(`base64,[^"]*`).ReplaceAll(data, nil)
+	d := xml.NewDecoder(bytes.NewReader(data))
+	words := 0
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "text" {
+			words++
+		}
+	}
+	if words < 1 || bytes.Contains(data, []byte("NaN")) || bytes.Contains(data, []byte("Inf")) {
+		t.Errorf("an SVG with %d texts, or with NaN or Inf in it", words)
+	}
+}
+
+func checkPDF(t *testing.T, data []byte) {
+	if !bytes.HasPrefix(data, []byte("%PDF-1.")) || !bytes.HasSuffix(bytes.TrimSpace(data), []byte("%%EOF")) {
+		t.Errorf("%d bytes that are not a PDF: %q...", len(data), data[:min(20, len(data))])
+	}
+	if dates := bytes.Count(data, []byte("(D:")); dates != bytes.Count(data, []byte("(D:20000101000000)")) || dates == 0 {
+		t.Errorf("the PDF holds the time of its writing")
+	}
+	// The table of objects has to be where the end of the file says.
+	m := regexp.MustCompile(`startxref\n([0-9]+)\n`).FindSubmatch(data)
+	if m == nil {
+		t.Fatal("the PDF has no startxref")
+	}
+	if at, _ := strconv.Atoi(string(m[1])); !bytes.HasPrefix(data[at:], []byte("xref")) {
+		t.Errorf("no table of objects at %d", at)
+	}
+}
+
+// page is a vg.Canvas that notes where texts and lines are.
+type page struct {
+	x, y    vg.Length
+	turned  bool
+	stack   []page
+	color   color.Color
+	texts   []placed
+	strokes []stroked
+	fills   []stroked
+}
+
+type placed struct {
+	s   string
+	box vg.Rectangle
+}
+
+// stroked is a path, also one that is filled.
+type stroked struct {
+	color color.Color
+	path  vg.Path
+}
+
+func (p *page) SetLineWidth(vg.Length)              {}
+func (p *page) SetLineDash([]vg.Length, vg.Length)  {}
+func (p *page) SetColor(c color.Color)              { p.color = c }
+func (p *page) Scale(x, y float64)                  { panic("no figure scales") }
+func (p *page) DrawImage(vg.Rectangle, image.Image) {}
+func (p *page) Rotate(float64)                      { p.turned = true }
+func (p *page) Translate(by vg.Point)               { p.x, p.y = by.X, by.Y }
+func (p *page) Push()                               { p.stack = append(p.stack, page{x: p.x, y: p.y, turned: p.turned}) }
+func (p *page) Fill(path vg.Path)                   { p.fills = append(p.fills, stroked{p.color, path}) }
+func (p *page) Stroke(path vg.Path)                 { p.strokes = append(p.strokes, stroked{p.color, path}) }
+func (p *page) Pop() {
+	last := p.stack[len(p.stack)-1]
+	p.stack = p.stack[:len(p.stack)-1]
+	p.x, p.y, p.turned = last.x, last.y, last.turned
+}
+
+func (p *page) FillString(f font.Face, at vg.Point, s string) {
+	size := f.Font.Size
+	box := rect(at.X, at.Y-0.15*size, at.X+f.Width(s), at.Y+0.65*size)
+	if p.turned {
+		box = rect(p.x-box.Max.Y, p.y+box.Min.X, p.x-box.Min.Y, p.y+box.Max.X)
+	}
+	p.texts = append(p.texts, placed{s, box})
+}
+
+func record(t *testing.T, f Figure) (*page, *drawing) {
+	t.Helper()
+	d, err := f.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := new(page)
+	d.draw(&canvas{Canvas: p, dpi: pageDPI})
+	return p, d
+}
+
+// checkLayout wants everything on the page and no two texts over each other.
+func checkLayout(t *testing.T, f Figure) {
+	p, d := record(t, f)
+	const slack = 0.3
+	for _, drawn := range slices.Concat(p.fills, p.strokes) {
+		for _, c := range drawn.path {
+			if c.Type != vg.CloseComp && (c.Pos.X < 0 || c.Pos.Y < 0 || c.Pos.X > pageWidth || c.Pos.Y > d.height) {
+				t.Errorf("something is drawn at %v, off the page of %g x %g", c.Pos, pageWidth, d.height)
+				break
+			}
+		}
+	}
+	for i, a := range p.texts {
+		if a.box.Min.X < 0 || a.box.Min.Y < 0 || a.box.Max.X > pageWidth || a.box.Max.Y > d.height {
+			t.Errorf("%q at %v is not on the page of %g x %g", a.s, a.box, pageWidth, d.height)
+		}
+		for _, b := range p.texts[:i] {
+			if a.box.Min.X < b.box.Max.X-slack && b.box.Min.X < a.box.Max.X-slack && a.box.Min.Y < b.box.Max.Y && b.box.Min.Y < a.box.Max.Y {
+				t.Errorf("%q and %q overlap: %v, %v", a.s, b.s, a.box, b.box)
+			}
+		}
+	}
+}
+
+// The curve that is drawn, read back by means of the labels of the ticks, is the
+// curve that was given.
+func TestSweepCanBeReadBack(t *testing.T) {
+	s := Sweep{Lambda: []float64{0.7, 30, 2.5, 9}, SURE: []float64{0.52, 0.125, 0.25, -0.075}}
+	p, _ := record(t, s)
+	ticks := map[string]vg.Point{}
+	for _, text := range p.texts {
+		ticks[text.s] = pt((text.box.Min.X+text.box.Max.X)/2, text.box.Min.Y+0.5*tickSize)
+	}
+	one, ten := ticks["1"].X, ticks["10"].X
+	low, high := ticks["0.2"].Y, ticks["0.4"].Y
+	if one == 0 || ten == 0 || low == 0 || high == 0 {
+		t.Fatalf("no ticks 1, 10 on the axis of lambda or 0.2, 0.4 on that of SURE: %v", ticks)
+	}
+	want := [][2]float64{{0.7, 0.52}, {2.5, 0.25}, {9, -0.075}, {30, 0.125}}
+	for _, line := range p.strokes {
+		if line.color != blue || len(line.path) != len(want) || line.path[1].Type != vg.LineComp || line.path[0].Pos.X < one-60 {
+			continue
+		}
+		for i, c := range line.path {
+			x := math.Pow(10, float64((c.Pos.X-one)/(ten-one)))
+			y := 0.2 + 0.2*float64((c.Pos.Y-low)/(high-low))
+			if math.Abs(x/want[i][0]-1) > 1e-3 || math.Abs(y-want[i][1]) > 1e-3 {
+				t.Errorf("point %d is drawn at %g, %g, want %v", i, x, y, want[i])
+			}
+		}
+		return
+	}
+	t.Error("no curve found")
+}
+
+// The colour that lies at the place of two hyperparameters, as the ticks tell it, is
+// that of their value.
+func TestHeatMapCanBeReadBack(t *testing.T) {
+	h := HeatMap{X: []float64{100, 1, 10}, Y: []float64{10, 0, 1, 100}, Values: [][]float64{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}, {10, 11, 12}}}
+	p, _ := record(t, h)
+	xs, ys := map[string]vg.Length{}, map[string]vg.Length{}
+	for _, text := range p.texts {
+		switch {
+		case text.box.Max.X < 60:
+			ys[text.s] = text.box.Min.Y + 0.5*tickSize
+		case text.box.Min.Y < 40:
+			xs[text.s] = (text.box.Min.X + text.box.Max.X) / 2
+		}
+	}
+	for i, y := range h.Y {
+		for j, x := range h.X {
+			at := pt(xs[strconv.FormatFloat(x, 'f', -1, 64)], ys[strconv.FormatFloat(y, 'f', -1, 64)])
+			if at.X == 0 || at.Y == 0 {
+				t.Fatalf("no ticks %g and %g: %v, %v", x, y, xs, ys)
+			}
+			// Also a little to either side: the cell surrounds its point.
+			for _, off := range []vg.Length{-6, 0, 6} {
+				var seen color.Color
+				for _, f := range p.fills {
+					// A rectangle begins at its lower left corner; the star has more corners.
+					low, high := f.path[0].Pos, f.path[2].Pos
+					if len(f.path) == 5 && low.X < at.X+off && at.X+off < high.X && low.Y < at.Y+off && at.Y+off < high.Y {
+						seen = f.color
+					}
+				}
+				if want := paletteAt((h.Values[i][j] - 1) / 11); seen != want {
+					t.Errorf("%g points from %g, %g the colour is %v, want %v of %g", off, x, y, seen, want, h.Values[i][j])
+				}
+			}
+		}
+	}
+}

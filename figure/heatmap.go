@@ -1,0 +1,228 @@
+package figure
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// HeatMap is SURE on a grid of two hyperparameters, both on logarithmic axes, with a
+// colour bar and the minimizer. The colours are those of the logarithm where all
+// values are positive and the greatest is more than thirty times the least.
+type HeatMap struct {
+	Title string
+	// XName and YName name the hyperparameters, "λ" and "γ" by default.
+	XName, YName string
+	// Label names the values, "SURE" by default; see [Sweep].
+	Label string
+	// X and Y have the values of the hyperparameters, in any order, positive or
+	// zero, none twice.
+	X, Y []float64
+	// Values has a row for each Y with a value for each X.
+	Values [][]float64
+	// Converged is of the same shape: false marks a cell. Nil: all converged.
+	Converged [][]bool
+}
+
+// ascending is the order of the values, which may not repeat.
+func ascending(name string, values []float64) ([]int, error) {
+	if err := checkSeries(name, values, -1); err != nil {
+		return nil, err
+	}
+	if err := checkSign(name, values, false); err != nil {
+		return nil, err
+	}
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
+	for k := 1; k < len(order); k++ {
+		if i, j := order[k-1], order[k]; values[i] == values[j] {
+			return nil, fmt.Errorf("figure: %s[%d] and %s[%d] are both %g, expected each value once", name, i, name, j, values[i])
+		}
+	}
+	return order, nil
+}
+
+func (h HeatMap) check() (HeatMap, error) {
+	xs, err := ascending("X", h.X)
+	if err != nil {
+		return h, err
+	}
+	ys, err := ascending("Y", h.Y)
+	if err != nil {
+		return h, err
+	}
+	if len(h.Values) != len(h.Y) {
+		return h, fmt.Errorf("figure: Values has %d rows, expected %d, one for each Y", len(h.Values), len(h.Y))
+	}
+	for i, row := range h.Values {
+		if err := checkSeries(fmt.Sprintf("Values[%d]", i), row, len(h.X)); err != nil {
+			return h, err
+		}
+	}
+	if h.Converged != nil && len(h.Converged) != len(h.Y) {
+		return h, fmt.Errorf("figure: Converged has %d rows, expected %d, one for each Y", len(h.Converged), len(h.Y))
+	}
+	for i, row := range h.Converged {
+		if len(row) != len(h.X) {
+			return h, fmt.Errorf("figure: Converged[%d] has %d values, expected %d", i, len(row), len(h.X))
+		}
+	}
+	h.X, h.Y = pick(h.X, xs), pick(h.Y, ys)
+	h.Values, h.Converged = pick(h.Values, ys), pick(h.Converged, ys)
+	for i := range h.Values {
+		h.Values[i] = pick(h.Values[i], xs)
+	}
+	for i := range h.Converged {
+		h.Converged[i] = pick(h.Converged[i], xs)
+	}
+	return h, nil
+}
+
+// span is the place of a cell on an axis.
+type span struct{ from, to float64 }
+
+// cells is an axis for the values, and the places of their cells on it: they meet
+// half way. The cell of zero lies before the break.
+func cells(label string, values []float64) (a *axis, spans []span) {
+	positive := values
+	if values[0] == 0 {
+		positive = values[1:]
+	}
+	a = logAxis(label, values, false)
+	if a.zeroOnly {
+		return a, []span{{0, 1}}
+	}
+	if a.zero {
+		spans = append(spans, span{0, 2 * a.norm(0)})
+	}
+	n := len(positive)
+	if n > 1 {
+		a.min = positive[0] * math.Sqrt(positive[0]/positive[1])
+		a.max = positive[n-1] * math.Sqrt(positive[n-1]/positive[n-2])
+	}
+	from := a.norm(a.min)
+	for i, v := range positive {
+		to := 1.0
+		if i < n-1 {
+			to = (a.norm(v) + a.norm(positive[i+1])) / 2
+		}
+		spans = append(spans, span{from, to})
+		from = to
+	}
+	return a, spans
+}
+
+func (h HeatMap) plan() (*drawing, error) {
+	h, err := h.check()
+	if err != nil {
+		return nil, err
+	}
+	xName, yName, label := orDefault(h.XName, "λ"), orDefault(h.YName, "γ"), orDefault(h.Label, "SURE")
+	x, xSpans := cells(xName, h.X)
+	y, ySpans := cells(yName, h.Y)
+
+	flat := slices.Concat(h.Values...)
+	converged := slices.Concat(h.Converged...)
+	low, high := slices.Min(flat), slices.Max(flat)
+	scale := &axis{label: label, min: low, max: high}
+	switch {
+	case low > 0 && high > 30*low:
+		scale.log = true
+	case high-low <= 1e-9*max(math.Abs(low), math.Abs(high)):
+		scale = linearAxis(label, low, high)
+	}
+
+	const barGap, barWidth vg.Length = 16, 14
+	const height vg.Length = 270
+	marks, factor := scale.ticks(height, heightRoom)
+	main := &panel{x: x, y: y, height: height, noGrid: true}
+	b := &block{
+		title: h.Title, panels: []*panel{main},
+		margin: barGap + barWidth + tickLength + 3 + max(widest(marks)+1.6*labelSize, factor.width(tickSize)-barWidth),
+	}
+	var cellSize vg.Length = 1e9
+	main.front = append(main.front, func(c *canvas, p *panel) {
+		size := p.frame.Size()
+		// Bounds lie between dots, so that no dot mixes two cells.
+		dot := 72 / vg.Length(c.dpi)
+		snap := func(l vg.Length) vg.Length { return dot * vg.Length(math.Round(float64(l/dot))) }
+		xAt := func(u float64) vg.Length { return snap(p.frame.Min.X + vg.Length(u)*size.X) }
+		yAt := func(u float64) vg.Length { return snap(p.frame.Min.Y + vg.Length(u)*size.Y) }
+		for i, row := range h.Values {
+			for j, v := range row {
+				// Each cell reaches under the next ones: no seams in a viewer that blends edges.
+				r := rect(xAt(xSpans[j].from), yAt(ySpans[i].from), xAt(xSpans[j].to), yAt(ySpans[i].to))
+				if j+1 < len(row) && xSpans[j+1].from == xSpans[j].to {
+					r.Max.X += dot / 2
+				}
+				if i+1 < len(ySpans) && ySpans[i+1].from == ySpans[i].to {
+					r.Max.Y += dot / 2
+				}
+				c.rect(r, paletteAt(scale.norm(v)))
+			}
+			for j := range row {
+				cellSize = min(cellSize, xAt(xSpans[j].to)-xAt(xSpans[j].from), yAt(ySpans[i].to)-yAt(ySpans[i].from))
+			}
+		}
+		middleOf := func(i, j int) vg.Point {
+			return pt(xAt((xSpans[j].from+xSpans[j].to)/2), yAt((ySpans[i].from+ySpans[i].to)/2))
+		}
+		for i, row := range h.Converged {
+			for j, ok := range row {
+				if !ok {
+					c.marker(openCell(min(3, cellSize/4)), middleOf(i, j))
+				}
+			}
+		}
+		best := Minimizer(flat, converged)
+		c.marker(bestCell, middleOf(best/len(h.X), best%len(h.X)))
+	})
+
+	best := Minimizer(flat, converged)
+	b.legend = append(b.legend, entry{marker: &bestCell, label: join(
+		text{{s: "minimum "}}, number(flat[best], 3), text{{s: " at "}},
+		plain(xName), text{{s: " = "}}, number(h.X[best%len(h.X)], 4).trim(), text{{s: ", "}},
+		plain(yName), text{{s: " = "}}, number(h.Y[best/len(h.X)], 4).trim())})
+	if slices.Contains(converged, false) {
+		open := openCell(3)
+		b.legend = append(b.legend, entry{label: plain("not converged"), marker: &open})
+	}
+
+	d := b.alone()
+	drawMap := d.draw
+	d.draw = func(c *canvas) {
+		drawMap(c)
+		f := main.frame
+		bar := rect(f.Max.X+barGap, f.Min.Y, f.Max.X+barGap+barWidth, f.Max.Y)
+		for i := range paletteSteps {
+			y := bar.Min.Y + bar.Size().Y*vg.Length(i)/paletteSteps
+			c.rect(rect(bar.Min.X, y, bar.Max.X, bar.Max.Y), palette[i])
+		}
+		s := stroke{color: ink, width: 0.8}
+		c.line(s, bar.Min, pt(bar.Max.X, bar.Min.Y), bar.Max, pt(bar.Min.X, bar.Max.Y), bar.Min)
+		for _, m := range marks {
+			y, l := bar.Min.Y+vg.Length(m.at)*bar.Size().Y, tickLength
+			if m.minor {
+				l *= 0.55
+			}
+			c.line(s, pt(bar.Max.X, y), pt(bar.Max.X+l, y))
+			c.text(m.label, tickSize, pt(bar.Max.X+tickLength+3, y-middle(tickSize)), left)
+		}
+		c.text(factor, tickSize, pt(bar.Min.X, bar.Max.Y+0.45*tickSize), left)
+		c.upright(plain(label).fit(labelSize, height), labelSize, pt(bar.Max.X+tickLength+3+widest(marks)+1.45*labelSize, (bar.Min.Y+bar.Max.Y)/2))
+	}
+	return d, nil
+}
+
+// bestCell stands out on dark and light cells alike, and so does openCell.
+var bestCell = marker{shape: star, radius: 5, fill: white, edge: black, width: 1}
+
+func openCell(radius vg.Length) marker {
+	return marker{shape: circle, radius: radius, fill: white, edge: black, width: min(0.8, radius/3)}
+}

@@ -1,0 +1,302 @@
+package figure
+
+import (
+	"cmp"
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot/vg"
+)
+
+// Sweep is SURE against a hyperparameter on a logarithmic axis: the curve with a
+// band of one standard error, the minimizer with its value, and, where they are
+// given, the true loss, and the divergence (degrees of freedom) in a panel
+// below. The axis of SURE is logarithmic too where all values are positive and
+// the greatest is more than a hundred times the least.
+type Sweep struct {
+	Title string
+	// Parameter names the hyperparameter, "λ" by default.
+	Parameter string
+	// Label names what SURE holds, "SURE" by default. SURE has the units of y^2;
+	// say so here, or "SURE / d" for values a coordinate.
+	Label string
+	// Lambda has the values of the hyperparameter, in any order, positive or zero. Zero
+	// is drawn at the left, before a break of the axis.
+	Lambda []float64
+	// SURE has one value for each lambda.
+	SURE []float64
+	// StdErr is SURE's standard error. Nil: no band.
+	StdErr []float64
+	// Loss is ||mu_hat - mu||^2 in SURE's units. Nil: not known.
+	Loss []float64
+	// Divergence is the trace of the Jacobian. Nil: no second panel.
+	Divergence []float64
+	// Converged says where the solver converged. Other points have open markers, and
+	// the minimizer is not one of them unless all are. Nil: everywhere.
+	Converged []bool
+}
+
+// check refuses what cannot be drawn and returns a copy in order of lambda.
+func (s Sweep) check() (Sweep, error) {
+	if err := checkSeries("Lambda", s.Lambda, -1); err != nil {
+		return s, err
+	}
+	if err := checkSign("Lambda", s.Lambda, false); err != nil {
+		return s, err
+	}
+	n := len(s.Lambda)
+	if err := checkSeries("SURE", s.SURE, n); err != nil {
+		return s, err
+	}
+	for _, optional := range []struct {
+		name   string
+		values []float64
+	}{{"StdErr", s.StdErr}, {"Loss", s.Loss}, {"Divergence", s.Divergence}} {
+		if optional.values != nil {
+			if err := checkSeries(optional.name, optional.values, n); err != nil {
+				return s, err
+			}
+		}
+	}
+	if err := checkSign("StdErr", s.StdErr, false); err != nil {
+		return s, err
+	}
+	if s.Converged != nil && len(s.Converged) != n {
+		return s, fmt.Errorf("figure: Converged has %d values, expected %d", len(s.Converged), n)
+	}
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(s.Lambda[i], s.Lambda[j]) })
+	s.Lambda, s.SURE, s.StdErr = pick(s.Lambda, order), pick(s.SURE, order), pick(s.StdErr, order)
+	s.Loss, s.Divergence, s.Converged = pick(s.Loss, order), pick(s.Divergence, order), pick(s.Converged, order)
+	return s, nil
+}
+
+// pick is the values in the given order, nil if there are none.
+func pick[T any](values []T, order []int) []T {
+	if values == nil {
+		return nil
+	}
+	picked := make([]T, len(order))
+	for i, j := range order {
+		picked[i] = values[j]
+	}
+	return picked
+}
+
+func (s Sweep) plan() (*drawing, error) {
+	b, err := s.block(205, false)
+	if err != nil {
+		return nil, err
+	}
+	return b.alone(), nil
+}
+
+// Minimizer is the index of the least value among those that converged, or of all
+// values if none did (converged nil: all did); -1 if there are none.
+func Minimizer(values []float64, converged []bool) int {
+	best := -1
+	for _, need := range []bool{true, false} {
+		for i, v := range values {
+			if need && converged != nil && !converged[i] {
+				continue
+			}
+			if best < 0 || v < values[best] {
+				best = i
+			}
+		}
+		if best >= 0 {
+			break
+		}
+	}
+	return best
+}
+
+// Colours of curves and their bands.
+const bandTint = 0.22
+
+// block lays the sweep out, or with narrow its upper panel for a narrow column.
+func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
+	s, err := s.check()
+	if err != nil {
+		return nil, err
+	}
+	parameter, label := orDefault(s.Parameter, "λ"), orDefault(s.Label, "SURE")
+	x := logAxis(parameter, s.Lambda, true)
+
+	low, high := slices.Clone(s.SURE), slices.Clone(s.SURE)
+	for i := range s.StdErr {
+		low[i] -= s.StdErr[i]
+		high[i] += s.StdErr[i]
+	}
+	y, cut := valueAxis(label, slices.Concat(low, high), s.SURE, s.Loss)
+	values := slices.Concat(s.SURE, s.Loss)
+	if least, greatest := slices.Min(values), slices.Max(values); least > 0 && greatest > 100*least {
+		bandLow, bandHigh := slices.Min(low), slices.Max(high)
+		shownLow, shownHigh := max(min(bandLow, least), least/10), min(max(bandHigh, greatest), 10*greatest)
+		y, cut = logAxis(label, []float64{shownLow, shownHigh}, true), bandLow < shownLow || bandHigh > shownHigh
+	}
+
+	sure := curve{x: s.Lambda, y: s.SURE, closed: s.Converged, line: stroke{color: blue, width: 1.6}, marker: circle}
+	top := &panel{x: x, y: y, height: height}
+	b := &block{title: s.Title, panels: []*panel{top}, gap: 8}
+	name, errorName := label, "± standard error"
+	if narrow {
+		// The axis has the label already.
+		name, errorName = "SURE", "± s.e."
+	}
+	b.legend = append(b.legend, sure.entry(plain(name)))
+	if s.StdErr != nil {
+		tinted := tint(blue, bandTint)
+		top.behind = append(top.behind, func(c *canvas, p *panel) { p.band(c, s.Lambda, low, high, tinted) })
+		if cut {
+			errorName += " (cut off at the frame)"
+		}
+		b.legend = append(b.legend, entry{label: plain(errorName), band: tinted})
+	}
+	if s.Loss != nil {
+		loss := curve{x: s.Lambda, y: s.Loss, closed: s.Converged, line: stroke{color: vermillion, width: 1.4, dashes: []vg.Length{5, 2.5}}, marker: square}
+		top.front = append(top.front, loss.draw)
+		b.legend = append(b.legend, loss.entry(plain("true loss")))
+	}
+	top.front = append(top.front, sure.draw)
+
+	best := Minimizer(s.SURE, s.Converged)
+	mark := marker{shape: star, radius: 4, fill: orange, edge: black, width: 0.8}
+	vertical := func(c *canvas, p *panel) {
+		at := p.at(s.Lambda[best], p.y.min)
+		c.line(stroke{color: ink, width: 0.8, dashes: []vg.Length{1.5, 2}}, at, pt(at.X, p.frame.Max.Y))
+	}
+	top.behind = append(top.behind, vertical)
+	top.front = append(top.front, func(c *canvas, p *panel) { c.marker(mark, p.at(s.Lambda[best], s.SURE[best])) })
+	value := join(text{{s: "minimum "}}, number(s.SURE[best], 3))
+	if s.StdErr != nil && !narrow {
+		value = join(value, text{{s: " ± "}}, number(s.StdErr[best], 2))
+	}
+	value = join(value, text{{s: " at "}}, plain(parameter), text{{s: " = "}}, number(s.Lambda[best], 4).trim())
+	b.legend = append(b.legend, entry{label: value, marker: &mark})
+	if slices.Contains(s.Converged, false) {
+		open := sure.open()
+		b.legend = append(b.legend, entry{label: plain("not converged"), line: &stroke{color: blue, width: 1.6}, marker: &open})
+	}
+
+	if !narrow && s.Divergence != nil {
+		top.hideX = true
+		low, high := slices.Min(s.Divergence), slices.Max(s.Divergence)
+		if low > 0 && low < 0.5*high {
+			low = 0
+		}
+		df := curve{x: s.Lambda, y: s.Divergence, closed: s.Converged, line: stroke{color: green, width: 1.6}, marker: circle}
+		b.panels = append(b.panels, &panel{
+			x: x, y: linearAxis("degrees of freedom", low, high), height: 0.5 * height,
+			behind: []func(*canvas, *panel){vertical}, front: []func(*canvas, *panel){df.draw},
+		})
+	}
+	return b, nil
+}
+
+// valueAxis is a linear axis for curves and a band around them. The band leaves the curves a quarter of the axis; what is more is cut.
+func valueAxis(label string, band []float64, curves ...[]float64) (a *axis, cut bool) {
+	low, high, span := math.Inf(1), math.Inf(-1), 0.0
+	for _, k := range curves {
+		if len(k) > 0 {
+			least, greatest := slices.Min(k), slices.Max(k)
+			low, high, span = min(low, least), max(high, greatest), max(span, greatest-least)
+		}
+	}
+	bandLow, bandHigh := min(low, slices.Min(band)), max(high, slices.Max(band))
+	if span > 0 && bandHigh-bandLow > 4*(high-low) {
+		room := 1.5 * (high - low)
+		low, high = max(bandLow, low-room), min(bandHigh, high+room)
+		return linearAxis(label, low, high), true
+	}
+	return linearAxis(label, bandLow, bandHigh), false
+}
+
+// runs calls f with the bounds of each stretch of x that is drawn connected: zero
+// on a logarithmic axis stands alone.
+func (p *panel) runs(x []float64, f func(begin, end int)) {
+	zeros := 0
+	if p.x.log {
+		for zeros < len(x) && x[zeros] == 0 {
+			zeros++
+		}
+	}
+	for i := range zeros {
+		f(i, i+1)
+	}
+	if zeros < len(x) {
+		f(zeros, len(x))
+	}
+}
+
+// band fills the range from low to high; at a point that stands alone it is as
+// wide as a marker.
+func (p *panel) band(c *canvas, x, low, high []float64, fill color.Color) {
+	p.runs(x, func(begin, end int) {
+		var points []vg.Point
+		for i := begin; i < end; i++ {
+			points = append(points, p.at(x[i], high[i]))
+		}
+		for i := end - 1; i >= begin; i-- {
+			points = append(points, p.at(x[i], low[i]))
+		}
+		if end-begin == 1 {
+			up, down := points[0], points[1]
+			points = []vg.Point{pt(up.X-4, up.Y), pt(up.X+4, up.Y), pt(down.X+4, down.Y), pt(down.X-4, down.Y)}
+		}
+		c.clippedPolygon(p.frame, points, fill)
+	})
+}
+
+// curve is a line through points with markers. Markers of many points are left
+// out, but those of open ones.
+type curve struct {
+	x, y   []float64
+	closed []bool
+	line   stroke
+	marker shape
+}
+
+const manyPoints = 60
+
+func (k curve) mark() marker {
+	return marker{shape: k.marker, radius: 2.2, fill: k.line.color, edge: k.line.color, width: 0.5}
+}
+
+func (k curve) open() marker {
+	return marker{shape: k.marker, radius: 2.7, fill: white, edge: k.line.color, width: 1.2}
+}
+
+func (k curve) entry(label text) entry {
+	e := entry{label: label, line: &k.line}
+	if len(k.x) <= manyPoints {
+		m := k.mark()
+		e.marker = &m
+	}
+	return e
+}
+
+func (k curve) draw(c *canvas, p *panel) {
+	p.runs(k.x, func(begin, end int) {
+		var points []vg.Point
+		for i := begin; i < end; i++ {
+			points = append(points, p.at(k.x[i], k.y[i]))
+		}
+		c.clippedLine(p.frame, k.line, points...)
+	})
+	for i, x := range k.x {
+		at := p.at(x, k.y[i])
+		switch {
+		case !p.inside(at):
+		case k.closed != nil && !k.closed[i]:
+			c.marker(k.open(), at)
+		case len(k.x) <= manyPoints || p.x.log && x == 0:
+			c.marker(k.mark(), at)
+		}
+	}
+}
