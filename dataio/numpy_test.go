@@ -2,6 +2,7 @@ package dataio
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"math"
 	"os"
@@ -149,8 +150,76 @@ func TestOpenRefusesWhatItDoesNotKnow(t *testing.T) {
 	checkError(t, err, `array "X" has shape (2, 3), expected a single number`)
 	_, err = s.Floats("x")
 	checkError(t, err, `array "x" is missing; the file holds "X", "y", "sigma2": did you mean "X"?`)
+	if v, err := s.Scalar("sigma2"); v != 2 || err != nil {
+		t.Errorf("sigma2 = %g, %v", v, err)
+	}
+	_, err = s.Stack("Y")
+	checkError(t, err, `array "Y" is missing; the file holds "X", "y", "sigma2": did you mean "y"?`)
+	_, err = OpenNPZ(fixture("single.npy"))
+	checkError(t, err, fixture("single.npy")+": is a single array (.npy), expected a .npz file as numpy.savez writes it")
 	_, err = s.Sparse()
 	checkError(t, err, "is not a sparse matrix, expected a coordinate .mtx file or .npz as scipy.sparse.save_npz writes it")
+}
+
+// What is in memory already, from a text file, reads like the rest.
+func TestSetOfATable(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, text []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	z.Write([]byte("1,2\n3,4.5\n"))
+	z.Close()
+	s, err := Open(write("a.b.csv.gz", zipped.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Open("a.b")
+	if err != nil || !slices.Equal(r.Shape(), []int{2, 2}) {
+		t.Fatal(r, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	_, err = s.Ints("a.b")
+	checkError(t, err, `array "a.b" holds 4.5 at [1, 1], expected integers`)
+	_, err = s.Stack("a.b")
+	checkError(t, err, `array "a.b" is not numpy's: a stack of samples is read from .npy or .npz`)
+	cut := write("cut.csv.gz", zipped.Bytes()[:zipped.Len()-6])
+	_, err = Open(cut)
+	checkError(t, err, cut+": is truncated or corrupt (unexpected EOF)")
+
+	if s, err = Open(write("i.csv", []byte("0\n-7\n9007199254740992\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := s.Ints("i"); err != nil || !slices.Equal(a.Ints, []int64{0, -7, 1 << 53}) {
+		t.Errorf("%v, %v", a, err)
+	}
+	if s, err = Open(write("m.mtx", []byte("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 1\n"))); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Floats("m")
+	checkError(t, err, `array "m" is missing; the file holds a sparse matrix`)
+	_, err = s.Only()
+	checkError(t, err, "holds a sparse matrix, expected a dense array")
+	if s, err = Open(write("d.mtx", []byte("%%MatrixMarket matrix array real general\n1 2\n3\n4\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := s.Floats("d"); err != nil || !slices.Equal(a.Data, []float64{3, 4}) {
+		t.Errorf("%v, %v", a, err)
+	}
+}
+
+func TestIntsRefusesWhatInt64DoesNotHold(t *testing.T) {
+	file := encoded(t, Array{Shape: []int{2}, Ints: []int64{1, -1}})
+	data := bytes.Replace(file, []byte("<i8"), []byte("<u8"), 1)
+	_, err := newNPY("y", bytes.NewReader(data), int64(len(data))).Ints("y")
+	checkError(t, err, `array "y" holds 18446744073709551615 at [1], too large an integer`)
 }
 
 // Cut anywhere, a file is refused.

@@ -31,7 +31,7 @@ type Stack struct {
 // NewStack reads a .npy array from a stream, such as a pipe, whose end it does not
 // know: a stream that is too short is found out at the sample that is not there.
 func NewStack(r io.Reader) (*Stack, error) {
-	return newStack(io.NopCloser(r), nil)
+	return newStack(io.NopCloser(r), math.MaxInt64, nil)
 }
 
 // OpenStack is [NewStack] of a file. Anything that can be opened will do, a named
@@ -48,13 +48,15 @@ func OpenStack(path string) (*Stack, error) {
 	var s *Stack
 	if err == nil {
 		var at func(int64) (io.ReadCloser, error)
+		room := int64(math.MaxInt64)
 		if info.Mode().IsRegular() {
+			room = info.Size()
 			at = func(offset int64) (io.ReadCloser, error) {
 				_, err := f.Seek(offset, io.SeekStart)
 				return f, err
 			}
 		}
-		s, err = newStack(f, at)
+		s, err = newStack(f, room, at)
 	}
 	if err != nil {
 		f.Close()
@@ -74,11 +76,11 @@ func (s *Set) Stack(name string) (*Stack, error) {
 	case e.held != nil:
 		return nil, fmt.Errorf("array %q is not numpy's: a stack of samples is read from .npy or .npz", name)
 	}
-	rc, _, err := e.open()
+	rc, room, err := e.open()
 	if err != nil {
 		return nil, corruptError(name, err)
 	}
-	stack, err := newStack(rc, e.at)
+	stack, err := newStack(rc, room, e.at)
 	if err != nil {
 		rc.Close()
 		return nil, fmt.Errorf("array %q %w", name, err)
@@ -86,7 +88,8 @@ func (s *Set) Stack(name string) (*Stack, error) {
 	return stack, nil
 }
 
-func newStack(rc io.ReadCloser, at func(int64) (io.ReadCloser, error)) (*Stack, error) {
+// newStack reads the header of an array of room bytes in all.
+func newStack(rc io.ReadCloser, room int64, at func(int64) (io.ReadCloser, error)) (*Stack, error) {
 	// The values are read in large pieces, past this buffer: it serves the header.
 	buffered := bufio.NewReaderSize(rc, 16)
 	h, err := readHeader(buffered)
@@ -120,12 +123,17 @@ func newStack(rc io.ReadCloser, at func(int64) (io.ReadCloser, error)) (*Stack, 
 	}
 	s.n, s.shape = h.shape[0], h.shape[1:]
 	s.len = total / s.n
+	// Nobody is to make room for a sample that is not there.
+	if bytes := int64(s.len) * int64(s.dtype.size); bytes > room-s.header {
+		return nil, fmt.Errorf("is truncated: the data end at byte %d, sample 0 of %d takes bytes %d to %d", room, s.n, s.header, s.header+bytes)
+	}
 	s.decode = s.dtype.floats()
 	s.buf = make([]byte, min(s.len, 8*chunkLen)*s.dtype.size)
 	return s, nil
 }
 
-// Shape is the shape of one sample: the array's without its first axis.
+// Shape is the shape of one sample: the array's without its first axis. A stream may state
+// any: it is to be compared with the shape that is expected before room is made for it.
 func (s *Stack) Shape() []int { return s.shape }
 
 // Len is the number of samples.

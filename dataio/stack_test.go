@@ -229,7 +229,13 @@ func TestStackRefuses(t *testing.T) {
 		_, err := NewStack(bytes.NewReader(test.file))
 		checkError(t, err, test.want)
 	}
-	_, err := OpenStack(fixture("absent.npy"))
+	short := filepath.Join(t.TempDir(), "y.npy")
+	if err := os.WriteFile(short, append(head("<f4", "False", "(1, 100000000000)"), 0, 0), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := OpenStack(short)
+	checkError(t, err, short+": is truncated: the data end at byte 83, sample 0 of 1 takes bytes 81 to 400000000081")
+	_, err = OpenStack(fixture("absent.npy"))
 	checkError(t, err, fixture("absent.npy")+": no such file or directory")
 	_, err = OpenStack("testdata")
 	checkError(t, err, "testdata: is a directory, expected a numpy .npy file")
