@@ -179,6 +179,54 @@ func TestSparseFormatsAgree(t *testing.T) {
 	}
 }
 
+// What scipy and numpy wrote of a matrix, a symmetric and a skew-symmetric one.
+func TestReadsWhatScipyWrites(t *testing.T) {
+	a := []float64{0, 1.5, 0, -2, 0, 0, 0, 0, 3, 0, 1e-3, 0}
+	symmetric := []float64{1, 0, 2.5, 0, 0, -3, 2.5, -3, 4}
+	skew := []float64{0, -1, 0, 1, 0, 7.25, 0, -7.25, 0}
+	for file, want := range map[string][]float64{
+		"csr.npz": a, "csc.npz": a, "coo.npz": a, "text.npz": a, "general.mtx": a, "general_array.mtx": a,
+		"plain.csv": a, "header.csv": a, "pattern.mtx": {0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0},
+		"symmetric.mtx": symmetric, "symmetric_array.mtx": symmetric, "skew.mtx": skew, "skew_array.mtx": skew,
+	} {
+		s, err := Open(filepath.Join("testdata", "scipy", file))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		defer s.Close()
+		var got []float64
+		if s.IsSparse() {
+			m, err := s.Sparse()
+			if err != nil {
+				t.Error(file, err)
+				continue
+			}
+			got = dense(m)
+		} else {
+			name, err := s.Only()
+			if err != nil {
+				t.Error(file, err)
+				continue
+			}
+			read, err := s.Floats(name)
+			if err != nil {
+				t.Error(file, err)
+				continue
+			}
+			got = read.Data
+			if file == "header.csv" && !slices.Equal(read.Columns, []string{"a", "b", "c", "d"}) {
+				t.Errorf("%s: columns %q", file, read.Columns)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", file, got, want)
+		}
+	}
+	_, err := openNPZ(t, filepath.Join("testdata", "scipy", "dia.npz")).Sparse()
+	checkError(t, err, `is a sparse matrix of format "dia", expected csr, csc or coo; convert it with its tocsr method`)
+}
+
 // writeSparse writes arrays and the name of a format.
 func writeSparse(t testing.TB, format string, arrays ...Array) string {
 	t.Helper()

@@ -108,6 +108,9 @@ func (s *Set) Sparse() (*Sparse, error) {
 	if err != nil {
 		return nil, err
 	}
+	if format != "csr" && format != "csc" && format != "coo" {
+		return nil, fmt.Errorf("is a sparse matrix of format %.20q, expected csr, csc or coo; convert it with its tocsr method", format)
+	}
 	size, err := s.indices("shape")
 	if err != nil {
 		return nil, err
@@ -147,8 +150,7 @@ func (s *Set) Sparse() (*Sparse, error) {
 		}
 		return out, nil
 	}
-	switch format {
-	case "coo":
+	if format == "coo" {
 		row, err := index("row", rows)
 		if err != nil {
 			return nil, err
@@ -158,27 +160,25 @@ func (s *Set) Sparse() (*Sparse, error) {
 			return nil, err
 		}
 		return newSparse(rows, cols, row, col, data.Data)
-	case "csr", "csc":
-		major, minor := rows, cols
-		if format == "csc" {
-			major, minor = cols, rows
-		}
-		indices, err := index("indices", minor)
-		if err != nil {
-			return nil, err
-		}
-		expanded, err := s.expand(major, len(indices))
-		if err != nil {
-			return nil, err
-		}
-		// There may be room for more entries than there are.
-		indices, data.Data = indices[:len(expanded)], data.Data[:len(expanded)]
-		if format == "csc" {
-			return newSparse(rows, cols, indices, expanded, data.Data)
-		}
-		return newSparse(rows, cols, expanded, indices, data.Data)
 	}
-	return nil, fmt.Errorf("is a sparse matrix of format %.20q, expected csr, csc or coo; convert it with its tocsr method", format)
+	major, minor := rows, cols
+	if format == "csc" {
+		major, minor = cols, rows
+	}
+	indices, err := index("indices", minor)
+	if err != nil {
+		return nil, err
+	}
+	expanded, err := s.expand(major, len(indices))
+	if err != nil {
+		return nil, err
+	}
+	// There may be room for more entries than there are.
+	indices, data.Data = indices[:len(expanded)], data.Data[:len(expanded)]
+	if format == "csc" {
+		return newSparse(rows, cols, indices, expanded, data.Data)
+	}
+	return newSparse(rows, cols, expanded, indices, data.Data)
 }
 
 // expand turns the pointers of a compressed axis into each entry's place on it.
