@@ -28,9 +28,10 @@
 //
 // A file may come from anywhere. What a header states is believed only as far as the
 // file's length allows, checksums are compared, and no input makes a reader panic (a
-// fuzz test holds this) or allocate much more than the file's own length: 1032 times
-// it for what deflate has packed, by the format's own limit. Errors name
-// what was found, where, and what was expected. Functions that take a path name the file too.
+// fuzz test holds this). Memory is a small multiple of the file's length; of what deflate
+// has packed, up to 1032 times its length, the format's own limit; and for a sparse
+// matrix besides, the pointers of up to 2^24 rows, or of 64 for every entry if that is more. Errors
+// name what was found, where, and what was expected. Functions that take a path name the file too.
 //
 // # Writing
 //
