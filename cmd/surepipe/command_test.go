@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"surepipe/dataio"
 )
 
 // command runs the program and returns what it printed.
@@ -41,17 +43,17 @@ func object(t testing.TB, args ...string) map[string]any {
 }
 
 // save writes arrays to a new .npz file.
-func save(t testing.TB, arrays ...namedArray) string {
+func save(t testing.TB, arrays ...dataio.Array) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "data.npz")
-	if err := writeNPZ(path, arrays); err != nil {
+	if err := dataio.WriteNPZ(path, arrays...); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-func floats(name string, values []float64, shape ...int) namedArray {
-	return namedArray{name: name, shape: shape, float64s: values}
+func floats(name string, values []float64, shape ...int) dataio.Array {
+	return dataio.Array{Name: name, Shape: shape, Data: values}
 }
 
 // near fails unless got is want to 1e-6 relative.
@@ -140,29 +142,16 @@ func TestRegressionsOfTheDiabetesData(t *testing.T) {
 // readArray reads one float array of a file that the program wrote.
 func readArray(t testing.TB, path, name string) []float64 {
 	t.Helper()
-	f, err := os.Open(path)
+	set, err := dataio.OpenNPZ(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	info, err := f.Stat()
+	defer set.Close()
+	a, err := set.Floats(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := openArchive(f, info.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := a.open(name, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	values, err := r.reals()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return values
+	return a.Data
 }
 
 // Infinite weights turn robust PCA into its parts; JSON says "inf".

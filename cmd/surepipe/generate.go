@@ -8,6 +8,7 @@ import (
 	"github.com/pbnjay/memory"
 	"github.com/spf13/cobra"
 
+	"surepipe/dataio"
 	"surepipe/problems"
 )
 
@@ -78,7 +79,7 @@ independent draw of y, so that SURE at the y in the file is exactly unbiased.
 			if err := cmd.Context().Err(); err != nil {
 				return err
 			}
-			if err := writeNPZ(out, dataArrays(data)); err != nil {
+			if err := dataio.WriteNPZ(out, dataArrays(data)...); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: wrote %s; try surepipe run --problem %s --data %s\n", out, problem, out)
@@ -113,14 +114,14 @@ func generate(problem string, d, p, rows, cols int, seed uint64) (problems.Data,
 }
 
 // dataArrays lays data out as the file's arrays.
-func dataArrays(data problems.Data) []namedArray {
-	arrays := []namedArray{
-		{name: "y", shape: data.YShape, float64s: data.Y},
-		{name: "mu", shape: data.YShape, float64s: data.Mu},
+func dataArrays(data problems.Data) []dataio.Array {
+	arrays := []dataio.Array{
+		{Name: "y", Shape: data.YShape, Data: data.Y},
+		{Name: "mu", Shape: data.YShape, Data: data.Mu},
 	}
 	if data.X != nil {
 		d, p := data.X.Dims()
-		arrays = append(arrays, namedArray{name: "X", shape: []int{d, p}, float64s: data.X.RawMatrix().Data})
+		arrays = append(arrays, dataio.Array{Name: "X", Shape: []int{d, p}, Data: data.X.RawMatrix().Data})
 	}
 	ints := func(name string, values []int) {
 		if values == nil {
@@ -130,7 +131,7 @@ func dataArrays(data problems.Data) []namedArray {
 		for i, x := range values {
 			v[i] = int64(x)
 		}
-		arrays = append(arrays, namedArray{name: name, shape: []int{len(v)}, int64s: v})
+		arrays = append(arrays, dataio.Array{Name: name, Shape: []int{len(v)}, Ints: v})
 	}
 	ints("indices", data.Indices)
 	ints("shape", data.Shape)
@@ -139,7 +140,7 @@ func dataArrays(data problems.Data) []namedArray {
 		value *float64
 	}{{"sigma2", data.Sigma2}, {"lambda", data.Lambda}, {"lambda2", data.Lambda2}, {"gamma", data.Gamma}} {
 		if s.value != nil {
-			arrays = append(arrays, namedArray{name: s.name, float64s: []float64{*s.value}})
+			arrays = append(arrays, dataio.Array{Name: s.name, Data: []float64{*s.value}})
 		}
 	}
 	return arrays

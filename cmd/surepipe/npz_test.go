@@ -14,10 +14,11 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/dataio"
 	"surepipe/problems"
 )
 
-func fixture(name string) string { return filepath.Join("testdata", "npz", name) }
+func fixture(name string) string { return filepath.Join("..", "..", "dataio", "testdata", "npz", name) }
 
 func TestLayoutsCoverTheProblems(t *testing.T) {
 	for _, name := range problems.Names() {
@@ -238,221 +239,9 @@ func TestReadDataRefusesWhatIsNoRegularFile(t *testing.T) {
 	checkUsage(t, err, os.DevNull+": is not a regular file, expected a numpy .npz file")
 }
 
-// Cut anywhere, a file is refused.
-func TestReadDataRefusesEveryTruncation(t *testing.T) {
-	for _, file := range []string{"f8.npz", "compressed.npz"} {
-		whole, err := os.ReadFile(fixture(file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for n := range whole {
-			if _, err := readArchive(bytes.NewReader(whole[:n]), int64(n), "lasso", false); err == nil {
-				t.Fatalf("%s: %d of %d bytes are accepted", file, n, len(whole))
-			}
-		}
-	}
-}
-
-func TestFloat16IsIEEE(t *testing.T) {
-	for _, test := range []struct {
-		bits uint16
-		want float64
-	}{
-		{0x0000, 0}, {0x3c00, 1}, {0xc000, -2}, {0x7bff, 65504}, {0x3555, 0.333251953125},
-		{0x0400, 0x1p-14}, {0x03ff, 0x1p-14 - 0x1p-24}, {0x0001, 0x1p-24}, {0x8001, -0x1p-24},
-		{0x7c00, math.Inf(1)}, {0xfc00, math.Inf(-1)},
-	} {
-		if got := float16(test.bits); got != test.want {
-			t.Errorf("float16(%#04x) = %g, want %g", test.bits, got, test.want)
-		}
-	}
-	if !math.IsNaN(float16(0x7e00)) {
-		t.Error("float16(0x7e00) is a number")
-	}
-	if !math.Signbit(float16(0x8000)) {
-		t.Error("float16(0x8000) is not -0")
-	}
-}
-
-func TestSuggestNamesTheNearest(t *testing.T) {
-	for _, test := range []struct{ missing, found, want string }{
-		{"X", "x y", `"x"`}, {"y", "X Y", `"Y"`}, {"y", "X Y_train y_train", `"Y_train"`}, {"y", "X z", ""},
-		{"indices", "y index shape", `"index"`}, {"indices", "indexes idx", `"indexes"`},
-		{"shape", "y Shape", `"Shape"`}, {"sigma2", "sigma sigma_2 gamma", `"sigma"`}, {"lambda", "gamma", ""}, {"lambda", "lamda", `"lamda"`},
-	} {
-		got := suggest(test.missing, strings.Fields(test.found))
-		_, meant, _ := strings.Cut(got, "did you mean ")
-		if meant = strings.TrimSuffix(meant, "?"); meant != test.want {
-			t.Errorf("suggest(%q, %q) = %q, want %s", test.missing, test.found, got, test.want)
-		}
-	}
-	many := make([]string, 1000)
-	for i := range many {
-		many[i] = fmt.Sprint("arr_", i)
-	}
-	if got := suggest("y", many); len(got) > 250 || !strings.HasSuffix(got, " and 988 more") {
-		t.Errorf("the line of 1000 arrays is %q", got)
-	}
-}
-
-func TestWriteNPZRoundTrips(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "out.npz")
-	// More values than one buffer holds, and some that decimals would lose.
-	x := make([]float64, 150*100)
-	for i := range x {
-		x[i] = math.Sin(float64(i)) * math.Pow(10, float64(i%600-300))
-	}
-	y := []float64{math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.MaxFloat64}
-	arrays := []namedArray{
-		{name: "X", shape: []int{150, 100}, float64s: x},
-		{name: "y", shape: []int{3}, float64s: y},
-		{name: "indices", shape: []int{3}, int64s: []int64{5, 0, 1 << 40}},
-		{name: "shape", shape: []int{2}, int64s: []int64{2, 3}},
-		{name: "lambda", float64s: []float64{0.1}},
-	}
-	if err := writeNPZ(path, arrays); err != nil {
-		t.Fatal(err)
-	}
-	data, err := readData(path, "lasso")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !mat.Equal(data.X, mat.NewDense(150, 100, x)) || !slices.Equal(data.Y, y) || !math.Signbit(data.Y[0]) || *data.Lambda != 0.1 {
-		t.Error("lasso's arrays differ")
-	}
-	if data, err = readData(path, "matrix-completion"); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(data.Indices, []int{5, 0, 1 << 40}) || !slices.Equal(data.Shape, []int{2, 3}) {
-		t.Error("matrix completion's arrays differ")
-	}
-
-	first, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := writeNPZ(path, arrays); err != nil {
-		t.Fatal(err)
-	}
-	if second, err := os.ReadFile(path); err != nil || !bytes.Equal(first, second) {
-		t.Errorf("the same arrays give other bytes: %v", err)
-	}
-	alone(t, path)
-}
-
-func TestWriteNPZWritesThreeAxes(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "b.npz")
-	b := []float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
-	if err := writeNPZ(path, []namedArray{{name: "y", shape: []int{2, 3, 2}, float64s: b}}); err != nil {
-		t.Fatal(err)
-	}
-	data, err := readSamples(path, "svt")
-	if err != nil || len(data.Stack) != 2 || !slices.Equal(data.YShape, []int{3, 2}) || !slices.Equal(data.Stack[1], b[6:]) {
-		t.Errorf("%v, %v", data.Stack, err)
-	}
-}
-
-// alone checks that a file is the only one of its directory: nothing temporary is
-// left.
-func alone(t *testing.T, path string) {
-	t.Helper()
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.Name() != filepath.Base(path) {
-			t.Errorf("%s is left behind", e.Name())
-		}
-	}
-}
-
-func TestWriteNPZLeavesTheOldFileWhenItFails(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "out.npz")
-	if err := os.WriteFile(path, []byte("old"), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	// No zip archive holds a name of 64 KiB.
-	err := writeNPZ(path, []namedArray{
-		{name: "y", shape: []int{1}, float64s: []float64{1}},
-		{name: strings.Repeat("z", 1<<16), shape: []int{1}, float64s: []float64{1}},
-	})
-	if err == nil || !strings.HasPrefix(err.Error(), path+": ") {
-		t.Errorf("error %v, want one that names the file", err)
-	}
-	if got, err := os.ReadFile(path); err != nil || string(got) != "old" {
-		t.Errorf("the old file is now %q, %v", got, err)
-	}
-	alone(t, path)
-}
-
-func TestWriteNPZKeepsASymbolicLink(t *testing.T) {
+func TestCheckWritableNamesTheFlag(t *testing.T) {
 	dir := t.TempDir()
-	link, path := filepath.Join(dir, "link.npz"), filepath.Join(t.TempDir(), "out.npz")
-	if err := os.WriteFile(path, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(path, link); err != nil {
-		t.Skip(err)
-	}
-	if err := writeNPZ(link, []namedArray{{name: "y", shape: []int{1, 1}, float64s: []float64{1}}}); err != nil {
-		t.Fatal(err)
-	}
-	if data, err := readData(path, "svt"); err != nil || data.Y[0] != 1 {
-		t.Errorf("the link's file was not written: %v", err)
-	}
-	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("the link is gone: %v", err)
-	}
-}
-
-func TestCheckWritableRefusesBeforeTheWork(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "old.npz")
-	if err := os.WriteFile(file, []byte("old"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	absent := filepath.Join(dir, "absent")
-	for _, test := range []struct{ path, want string }{
-		{"", `--out is "": expected the name of a file`},
-		{dir + "/", fmt.Sprintf(`--out is %q: expected the name of a file`, dir+"/")},
-		{dir, fmt.Sprintf(`--out is %q: it is a directory`, dir)},
-		{absent + "/o.npz", fmt.Sprintf(`--out is %q: directory %q does not exist`, absent+"/o.npz", absent)},
-		{file + "/o.npz", fmt.Sprintf(`--out is %q: %q is not a directory`, file+"/o.npz", file)},
-		{os.DevNull, fmt.Sprintf(`--out is %q: it is not a regular file`, os.DevNull)},
-	} {
-		checkUsage(t, checkWritable(test.path), test.want)
-	}
-	if err := checkWritable(file); err != nil {
-		t.Error(err)
-	}
-	if err := checkWritable(filepath.Join(dir, "new.npz")); err != nil {
-		t.Error(err)
-	}
-	alone(t, file)
-	if got, err := os.ReadFile(file); err != nil || string(got) != "old" {
-		t.Errorf("the old file is now %q, %v", got, err)
-	}
-}
-
-func TestCheckWritableRefusesWhatIsNotPermitted(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("everything is permitted to root")
-	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "out.npz")
-	if err := os.WriteFile(file, nil, 0o444); err != nil {
-		t.Fatal(err)
-	}
-	want := fmt.Sprintf("--out is %q: permission denied", file)
-	checkUsage(t, checkWritable(file), want)
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
-	checkUsage(t, checkWritable(file), want)
+	checkUsage(t, checkWritable(dir), fmt.Sprintf("--out is %q: it is a directory", dir))
 }
 
 // FuzzReadData checks that no file makes the reader panic, and that what it
@@ -489,7 +278,11 @@ func FuzzReadData(f *testing.F) {
 		check := func(file []byte) {
 			for _, problem := range []string{"lasso", "svt", "matrix-completion"} {
 				for _, stacks := range []bool{false, true} {
-					data, err := readArchive(bytes.NewReader(file), int64(len(file)), problem, stacks)
+					set, err := dataio.NewNPZ(bytes.NewReader(file), int64(len(file)))
+					var data fileData
+					if err == nil {
+						data, err = readSet(arrays{set}, problem, stacks)
+					}
 					if err != nil {
 						if strings.Contains(err.Error(), "\n") {
 							t.Errorf("error of several lines: %q", err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"surepipe/dataio"
 	"surepipe/pipeline"
 	"surepipe/problems"
 )
@@ -167,10 +168,10 @@ func (f *estimatorFlags) result(j *job) result {
 
 // writeEstimate writes mu_hat and b.
 func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
-	return writeNPZ(path, []namedArray{
-		{name: "mu_hat", shape: p.MuShape, float64s: risk.MuHat},
-		{name: "b", shape: p.BShape, float64s: risk.B},
-	})
+	return dataio.WriteNPZ(path,
+		dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat},
+		dataio.Array{Name: "b", Shape: p.BShape, Data: risk.B},
+	)
 }
 
 // logger writes to standard error when --verbose asks for it.

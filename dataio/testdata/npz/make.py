@@ -1,4 +1,4 @@
-"""Writes the fixtures of npz_test.go. Run in this directory: python3 make.py (numpy)."""
+"""Writes the fixtures of the tests of dataio and cmd/surepipe. Run in this directory: python3 make.py (numpy)."""
 
 import io
 import zipfile

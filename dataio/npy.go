@@ -1,0 +1,430 @@
+package dataio
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/sbinet/npyio/npy"
+)
+
+// Package npyio reads the headers. The values are read here: its own reader takes
+// whatever one Read returns for a whole element, which silently scrambles
+// compressed files, and believes every size that a header states.
+
+// ReadNPY reads one array, whole, as numpy.save writes it, and gives it that name.
+func ReadNPY(r io.Reader, name string) (Array, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return Array{}, corruptError(name, err)
+	}
+	return newNPY(name, bytes.NewReader(data), int64(len(data))).Floats(name)
+}
+
+// newNPY is the set of the one array of a .npy file.
+func newNPY(name string, r io.ReaderAt, size int64) *Set {
+	section := func(offset int64) io.ReadCloser {
+		return io.NopCloser(io.NewSectionReader(r, offset, size-offset))
+	}
+	return &Set{format: "npy", names: []string{name}, entries: map[string]entry{name: {
+		open: func() (io.ReadCloser, int64, error) { return section(0), size, nil },
+		at:   func(offset int64) (io.ReadCloser, error) { return section(min(offset, size)), nil },
+	}}}
+}
+
+// Reader is an array whose header has been read and checked, and whose values have
+// not been read.
+type Reader struct {
+	name  string
+	shape []int
+	len   int
+	// held is the array where it is in memory already. All that follows is unset then.
+	held    *Array
+	closer  io.Closer
+	r       io.Reader
+	dtype   dtype
+	fortran bool
+}
+
+// newReader reads the header at rc, an array of room bytes in all.
+func newReader(name string, rc io.ReadCloser, room int64) (*Reader, error) {
+	corrupt := func(err error) error { return corruptError(name, err) }
+	buffered := bufio.NewReaderSize(rc, 64<<10)
+	h, err := readHeader(buffered)
+	if err != nil {
+		return nil, corrupt(err)
+	}
+	r := &Reader{name: name, closer: rc, r: buffered, shape: h.shape, fortran: h.fortran, len: 1}
+	if r.dtype, err = h.check(name); err != nil {
+		return nil, err
+	}
+	room = max(room-h.size, 0) / int64(r.dtype.size)
+	for _, n := range r.shape {
+		if int64(n) > room/int64(r.len) {
+			return nil, corrupt(fmt.Errorf("%d values are there, its header states shape %s", room, ShapeString(r.shape)))
+		}
+		r.len *= n
+	}
+	if room < 1 {
+		return nil, corrupt(errors.New("no values are there"))
+	}
+	return r, nil
+}
+
+// Close ends the reading.
+func (r *Reader) Close() error {
+	if r.held != nil {
+		return nil
+	}
+	return r.closer.Close()
+}
+
+// Shape has one entry an axis; it is not to be changed.
+func (r *Reader) Shape() []int { return r.shape }
+
+// ShapeError says that the shape is not the expected one.
+func (r *Reader) ShapeError(expected string) error {
+	return fmt.Errorf("array %q has shape %s, expected %s", r.name, ShapeString(r.shape), expected)
+}
+
+// Floats reads the values in C order. NaN and Inf are values like others: see
+// [Array.CheckFinite]. An array that was in memory already is shared, not copied.
+func (r *Reader) Floats() (Array, error) {
+	if r.held != nil {
+		return *r.held, nil
+	}
+	a := Array{Name: r.name, Shape: r.shape, Data: make([]float64, r.len)}
+	decode := r.dtype.floats()
+	place := r.places()
+	var turned [chunkLen]float64
+	err := r.each(func(first int, b []byte) error {
+		n := len(b) / r.dtype.size
+		if place == nil {
+			decode(a.Data[first:first+n], b)
+			return nil
+		}
+		decode(turned[:n], b)
+		for _, v := range turned[:n] {
+			a.Data[place()] = v
+		}
+		return nil
+	})
+	if err != nil {
+		return Array{}, err
+	}
+	return a, nil
+}
+
+// Ints reads integers of any type, and floats that are integers, in C order.
+func (r *Reader) Ints() (Array, error) {
+	a := Array{Name: r.name, Shape: r.shape, Ints: make([]int64, r.len)}
+	// Beyond 2^53 a float no longer tells neighbouring integers apart.
+	fromFloat := func(at int, v float64) error {
+		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
+			return fmt.Errorf("array %q holds %g at %s, expected integers", r.name, v, PlaceString(at, r.shape))
+		}
+		a.Ints[at] = int64(v)
+		return nil
+	}
+	if r.held != nil {
+		for i, v := range r.held.Data {
+			if err := fromFloat(i, v); err != nil {
+				return Array{}, err
+			}
+		}
+		return a, nil
+	}
+	if r.dtype.kind == 'b' {
+		return Array{}, fmt.Errorf("array %q: found dtype %s, expected integers", r.name, r.dtype)
+	}
+	bits, floats := r.dtype.bits(), r.dtype.floats()
+	shift := 64 - 8*r.dtype.size
+	place := r.places()
+	err := r.each(func(first int, b []byte) error {
+		for i := 0; len(b) > 0; i, b = i+1, b[r.dtype.size:] {
+			at := first + i
+			if place != nil {
+				at = place()
+			}
+			switch r.dtype.kind {
+			case 'i':
+				a.Ints[at] = int64(bits(b)<<shift) >> shift
+			case 'u':
+				v := bits(b)
+				if v > math.MaxInt64 {
+					return fmt.Errorf("array %q holds %d at %s, too large an integer", r.name, v, PlaceString(at, r.shape))
+				}
+				a.Ints[at] = int64(v)
+			default:
+				var v [1]float64
+				floats(v[:], b[:r.dtype.size])
+				if err := fromFloat(at, v[0]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Array{}, err
+	}
+	return a, nil
+}
+
+// chunkLen is how many values are decoded at once.
+const chunkLen = 4096
+
+// each calls f with chunks of the values' bytes and the count of values before
+// them, and reads the entry to its end, where an archive's checksum is compared.
+func (r *Reader) each(f func(first int, b []byte) error) error {
+	buf := make([]byte, chunkLen*r.dtype.size)
+	for first := 0; first < r.len; first += chunkLen {
+		chunk := buf[:min(r.len-first, chunkLen)*r.dtype.size]
+		if _, err := io.ReadFull(r.r, chunk); err != nil {
+			return corruptError(r.name, err)
+		}
+		if err := f(first, chunk); err != nil {
+			return err
+		}
+	}
+	if _, err := io.Copy(io.Discard, r.r); err != nil {
+		return corruptError(r.name, err)
+	}
+	return nil
+}
+
+// places tells the places in C order of the values in the file's order, one a
+// call. It is nil where the file's order is C order.
+func (r *Reader) places() func() int {
+	if !r.fortran {
+		return nil
+	}
+	rank := len(r.shape)
+	strides, index := make([]int, rank), make([]int, rank)
+	for axis, stride := rank-1, 1; axis >= 0; axis-- {
+		strides[axis] = stride
+		stride *= r.shape[axis]
+	}
+	next := 0
+	return func() int {
+		at := next
+		for axis := range rank {
+			next += strides[axis]
+			if index[axis]++; index[axis] < r.shape[axis] {
+				break
+			}
+			next -= strides[axis] * r.shape[axis]
+			index[axis] = 0
+		}
+		return at
+	}
+}
+
+func corruptError(name string, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("unexpected end")
+	}
+	return fmt.Errorf("array %q is truncated or corrupt (%w)", name, err)
+}
+
+// header is what a .npy file says before its values.
+type header struct {
+	descr   string
+	fortran bool
+	shape   []int
+	size    int64
+}
+
+// maxHeader bounds the header of an array. numpy itself takes no more than 10,000
+// bytes from a file that it does not trust.
+const maxHeader = 10000
+
+// readText reads the header's bytes as they are.
+func readText(r *bufio.Reader) ([]byte, error) {
+	// The library allocates what the header states, and cuts the dictionary at
+	// places that it has not checked: the length is checked for it, and the text is
+	// given to it alone.
+	prefix, err := r.Peek(12)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.HasPrefix(prefix, npy.Magic[:]) {
+		return nil, errors.New("not a .npy array")
+	}
+	var size int64
+	switch major := prefix[6]; major {
+	case 1:
+		size = 10 + int64(binary.LittleEndian.Uint16(prefix[8:]))
+	case 2:
+		size = 12 + int64(binary.LittleEndian.Uint32(prefix[8:]))
+	default:
+		return nil, fmt.Errorf(".npy version %d, expected 1 or 2", major)
+	}
+	if size > maxHeader {
+		return nil, fmt.Errorf("its header states a length of %d bytes", size)
+	}
+	text := make([]byte, size)
+	_, err = io.ReadFull(r, text)
+	return text, err
+}
+
+func readHeader(r *bufio.Reader) (h header, err error) {
+	text, err := readText(r)
+	if err != nil {
+		return h, err
+	}
+	defer func() {
+		if recover() != nil {
+			err = errors.New("its header is not a .npy header")
+		}
+	}()
+	parsed, err := npy.NewReader(bytes.NewReader(text))
+	if err != nil {
+		return h, errors.New("its header is not a .npy header")
+	}
+	d := parsed.Header.Descr
+	return header{descr: d.Type, fortran: d.Fortran, shape: d.Shape, size: int64(len(text))}, nil
+}
+
+// check refuses types that are no real number's and axes that hold nothing.
+func (h header) check(name string) (dtype, error) {
+	t, err := parseDtype(h.descr)
+	if err != nil {
+		return t, fmt.Errorf("array %q: %w", name, err)
+	}
+	for _, n := range h.shape {
+		switch {
+		case n < 0:
+			return t, corruptError(name, fmt.Errorf("its header states shape %s", ShapeString(h.shape)))
+		case n == 0:
+			return t, fmt.Errorf("array %q is empty, its shape is %s", name, ShapeString(h.shape))
+		}
+	}
+	return t, nil
+}
+
+// dtype is numpy's type of a real number: kind b, i, u or f, and the size in bytes.
+type dtype struct {
+	kind  byte
+	size  int
+	order binary.ByteOrder
+	text  string
+}
+
+func (t dtype) String() string { return t.text }
+
+// parseDtype reads numpy's own notation, such as <f8.
+func parseDtype(text string) (dtype, error) {
+	t := dtype{text: text, order: binary.LittleEndian}
+	kind := strings.TrimLeft(text, "<>|=")
+	if len(text)-len(kind) > 1 || len(kind) < 2 {
+		return t, dtypeError(text, "real numbers")
+	}
+	if text[0] == '>' {
+		t.order = binary.BigEndian
+	}
+	t.kind = kind[0]
+	t.size, _ = strconv.Atoi(kind[1:])
+	switch kind {
+	case "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8":
+		return t, nil
+	case "f12", "f16":
+		return t, dtypeError(text, "real numbers of at most 64 bits")
+	}
+	return t, dtypeError(text, "real numbers")
+}
+
+func dtypeError(text, expected string) error {
+	switch {
+	case strings.ContainsAny(text, "('"):
+		text = "a structured dtype"
+	case text == "" || len(text) > 20 || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }):
+		text = "an unknown dtype"
+	case strings.HasSuffix(text, "O"):
+		text = "dtype object"
+	default:
+		text = "dtype " + text
+	}
+	return fmt.Errorf("found %s, expected %s", text, expected)
+}
+
+// bits decodes an element to its bit pattern.
+func (t dtype) bits() func([]byte) uint64 {
+	switch t.size {
+	case 1:
+		return func(b []byte) uint64 { return uint64(b[0]) }
+	case 2:
+		return func(b []byte) uint64 { return uint64(t.order.Uint16(b)) }
+	case 4:
+		return func(b []byte) uint64 { return uint64(t.order.Uint32(b)) }
+	}
+	return t.order.Uint64
+}
+
+// floats decodes len(dst) elements to the nearest float64s.
+func (t dtype) floats() func(dst []float64, b []byte) {
+	if t.kind == 'f' && t.size == 8 && t.order == binary.LittleEndian {
+		return func(dst []float64, b []byte) {
+			for i := range dst {
+				dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+			}
+		}
+	}
+	one := t.float()
+	return func(dst []float64, b []byte) {
+		for i := range dst {
+			dst[i] = one(b[i*t.size:])
+		}
+	}
+}
+
+// float decodes an element.
+func (t dtype) float() func([]byte) float64 {
+	bits := t.bits()
+	switch t.kind {
+	case 'b':
+		return func(b []byte) float64 {
+			if b[0] != 0 {
+				return 1
+			}
+			return 0
+		}
+	case 'i':
+		shift := 64 - 8*t.size
+		return func(b []byte) float64 { return float64(int64(bits(b)<<shift) >> shift) }
+	case 'u':
+		return func(b []byte) float64 { return float64(bits(b)) }
+	}
+	switch t.size {
+	case 2:
+		return func(b []byte) float64 { return float16(uint16(bits(b))) }
+	case 4:
+		return func(b []byte) float64 { return float64(math.Float32frombits(uint32(bits(b)))) }
+	}
+	return func(b []byte) float64 { return math.Float64frombits(bits(b)) }
+}
+
+// float16 is the value of an IEEE 754 binary16: 1 bit sign, 5 bits exponent,
+// 10 bits fraction.
+func float16(bits uint16) float64 {
+	sign := 1.0
+	if bits>>15 != 0 {
+		sign = -1
+	}
+	exponent, fraction := int(bits>>10&0x1f), float64(bits&0x3ff)
+	switch {
+	case exponent == 0x1f && fraction != 0:
+		return math.NaN()
+	case exponent == 0x1f:
+		return math.Inf(int(sign))
+	case exponent == 0:
+		return sign * math.Ldexp(fraction, -24)
+	}
+	return sign * math.Ldexp(1024+fraction, exponent-25)
+}

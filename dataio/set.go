@@ -1,0 +1,402 @@
+package dataio
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sbinet/npyio/npy"
+)
+
+// Array is a named array in memory.
+type Array struct {
+	Name string
+	// Shape has one entry an axis and is empty for a scalar.
+	Shape []int
+	// Data holds the values in C order: the last axis varies fastest.
+	Data []float64
+	// Ints holds them instead where the array is one of integers; Data is nil then.
+	Ints []int64
+	// Columns names the columns of a table that has a header line, else it is nil.
+	Columns []string
+}
+
+// CheckFinite names the first NaN or Inf, and its place.
+func (a Array) CheckFinite() error {
+	for i, v := range a.Data {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("array %q holds %g at %s, expected finite numbers", a.Name, v, PlaceString(i, a.Shape))
+		}
+	}
+	return nil
+}
+
+// Split takes the column of that name out of a table: y is the column, of shape
+// (rows,), and rest is the table without it. a is left as it is.
+func (a Array) Split(column string) (y, rest Array, err error) {
+	if len(a.Shape) != 2 || len(a.Columns) != a.Shape[1] {
+		return y, rest, fmt.Errorf("array %q has no column names, expected a table with a header line to take column %q from", a.Name, column)
+	}
+	j := slices.Index(a.Columns, column)
+	if j < 0 {
+		return y, rest, fmt.Errorf("column %q is missing; %s", column, suggest("the table", column, a.Columns, nil))
+	}
+	rows, cols := a.Shape[0], a.Shape[1]
+	y = Array{Name: column, Shape: []int{rows}, Data: make([]float64, rows)}
+	rest = Array{Name: a.Name, Shape: []int{rows, cols - 1}, Data: make([]float64, 0, rows*(cols-1))}
+	rest.Columns = slices.Delete(slices.Clone(a.Columns), j, j+1)
+	for i := range rows {
+		row := a.Data[i*cols : (i+1)*cols]
+		y.Data[i] = row[j]
+		rest.Data = append(append(rest.Data, row[:j]...), row[j+1:]...)
+	}
+	return y, rest, nil
+}
+
+// A Set is the named arrays of one file. A numpy file is opened without reading
+// its values: they are read when asked for, and until then cost nothing. Errors of
+// its methods name the array and not the file. It is not safe for concurrent use.
+type Set struct {
+	format  string
+	names   []string
+	entries map[string]entry
+	sparse  *Sparse
+	file    io.Closer
+}
+
+// entry is where an array comes from.
+type entry struct {
+	// open starts reading at the array's header. room is how many bytes are there.
+	open func() (rc io.ReadCloser, room int64, err error)
+	// at opens the array at a byte, for those that need not be read from the start.
+	at func(offset int64) (io.ReadCloser, error)
+	// held is an array that has been read already.
+	held *Array
+}
+
+// Open opens a file of any format that the package reads, which it tells by what
+// the file begins with, and .csv by its name. Text files may be compressed with
+// gzip. A file of one array gives it the file's name without its extensions. Every
+// error names the file and is about the file: there are no other causes.
+func Open(path string) (*Set, error) {
+	s, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// OpenNPZ is Open for .npz files alone: it says of any other that it is none.
+func OpenNPZ(path string) (*Set, error) {
+	const expected = "a numpy .npz file"
+	f, size, err := openRegular(path, expected)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	s, err := NewNPZ(f, size)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	s.file = f
+	return s, nil
+}
+
+// openRegular opens a file that can be read at any place.
+func openRegular(path, expected string) (*os.File, int64, error) {
+	// Looked at before it is opened: opening a pipe would wait for its writer.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, bareError(err)
+	}
+	switch {
+	case info.IsDir():
+		return nil, 0, fmt.Errorf("is a directory, expected %s", expected)
+	case !info.Mode().IsRegular():
+		return nil, 0, fmt.Errorf("is not a regular file, expected %s", expected)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, bareError(err)
+	}
+	return f, info.Size(), nil
+}
+
+const formats = ".npz, .npy, .csv, .mtx or grayscale .png"
+
+func open(path string) (_ *Set, err error) {
+	f, size, err := openRegular(path, formats)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	if size == 0 {
+		return nil, fmt.Errorf("is empty (0 bytes), expected %s", formats)
+	}
+	name := filepath.Base(path)
+	name = strings.TrimSuffix(name, ".gz")
+	extension := strings.ToLower(filepath.Ext(name))
+	name = strings.TrimSuffix(name, filepath.Ext(name))
+	magic := make([]byte, 16)
+	n, err := f.ReadAt(magic, 0)
+	if err != nil && err != io.EOF {
+		return nil, bareError(err)
+	}
+	magic = magic[:n]
+	switch {
+	case bytes.HasPrefix(magic, npy.Magic[:]):
+		s := newNPY(name, f, size)
+		s.file = f
+		return s, nil
+	case bytes.HasPrefix(magic, []byte("PK")):
+		s, err := NewNPZ(f, size)
+		if err != nil {
+			return nil, err
+		}
+		s.file = f
+		return s, nil
+	}
+	// What is left is read whole.
+	defer f.Close()
+	var r io.Reader = bufio.NewReaderSize(f, 64<<10)
+	if bytes.HasPrefix(magic, []byte("\x1f\x8b")) {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return nil, fmt.Errorf("is truncated or corrupt (%w)", err)
+		}
+		unzipped := bufio.NewReaderSize(z, 64<<10)
+		if magic, err = unzipped.Peek(16); err != nil && err != io.EOF {
+			return nil, fmt.Errorf("is truncated or corrupt (%w)", err)
+		}
+		r = unzipped
+	}
+	held := func(format string, a Array, err error) (*Set, error) {
+		if err != nil {
+			return nil, err
+		}
+		a.Name = name
+		return &Set{format: format, names: []string{name}, entries: map[string]entry{name: {held: &a}}}, nil
+	}
+	switch {
+	case bytes.HasPrefix(magic, []byte("\x89PNG")):
+		a, err := ReadPNG(r)
+		return held("png", a, err)
+	case bytes.HasPrefix(bytes.ToLower(magic), []byte("%%matrixmarket")), extension == ".mtx":
+		dense, sparse, err := ReadMatrixMarket(r)
+		if dense != nil {
+			return held("mtx", *dense, err)
+		}
+		return &Set{format: "mtx", sparse: sparse}, err
+	case extension == ".csv" || extension == ".tsv" || extension == ".txt":
+		a, err := ReadCSV(r, CSVOptions{})
+		return held("csv", a, err)
+	case bytes.HasPrefix(magic, npy.Magic[:]):
+		return nil, errors.New("is a numpy array compressed with gzip: decompress it first, or save it with numpy.savez_compressed")
+	case bytes.HasPrefix(magic, []byte("\xff\xd8\xff")), bytes.HasPrefix(magic, []byte("II*\x00")), bytes.HasPrefix(magic, []byte("MM\x00*")):
+		return nil, errors.New("is a JPEG or TIFF image, expected a grayscale .png; convert it, for instance with " + convertHint)
+	}
+	return nil, fmt.Errorf("is in no format known here, expected %s", formats)
+}
+
+// Close closes the file. No array can be read afterwards.
+func (s *Set) Close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
+}
+
+// Format is npz, npy, csv, mtx or png.
+func (s *Set) Format() string { return s.format }
+
+// Names lists the arrays in the file's order. It is empty for a sparse .mtx file.
+func (s *Set) Names() []string { return slices.Clone(s.names) }
+
+// Has tells whether there is such an array.
+func (s *Set) Has(name string) bool {
+	_, ok := s.entries[name]
+	return ok
+}
+
+// Only is the name of the file's single array, and an error where it holds none or
+// several.
+func (s *Set) Only() (string, error) {
+	switch {
+	case s.IsSparse():
+		return "", errors.New("holds a sparse matrix, expected a dense array")
+	case len(s.names) != 1:
+		return "", fmt.Errorf("expected a single array; %s", suggest("the file", "", s.names, nil))
+	}
+	return s.names[0], nil
+}
+
+// Open reads an array's header: its type is a real number's, none of its axes is
+// empty, and the file is long enough for its values.
+func (s *Set) Open(name string) (*Reader, error) {
+	e, ok := s.entries[name]
+	if !ok {
+		return nil, s.Missing(name, "", nil)
+	}
+	if e.held != nil {
+		return &Reader{name: name, shape: e.held.Shape, len: len(e.held.Data), held: e.held}, nil
+	}
+	rc, room, err := e.open()
+	if err != nil {
+		return nil, corruptError(name, err)
+	}
+	r, err := newReader(name, rc, room)
+	if err != nil {
+		rc.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Floats reads an array of real numbers, converted to float64.
+func (s *Set) Floats(name string) (Array, error) { return readEntry(s, name, (*Reader).Floats) }
+
+// Ints reads an array of integers, or of floats that are integers.
+func (s *Set) Ints(name string) (Array, error) { return readEntry(s, name, (*Reader).Ints) }
+
+func readEntry(s *Set, name string, read func(*Reader) (Array, error)) (Array, error) {
+	r, err := s.Open(name)
+	if err != nil {
+		return Array{}, err
+	}
+	defer r.Close()
+	return read(r)
+}
+
+// Scalar reads an array of a single number, whatever its number of axes.
+func (s *Set) Scalar(name string) (float64, error) {
+	r, err := s.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	if r.len != 1 {
+		return 0, r.ShapeError("a single number")
+	}
+	a, err := r.Floats()
+	if err != nil {
+		return 0, err
+	}
+	return a.Data[0], nil
+}
+
+// Missing is the error of an array that is not there. It says what is, and which
+// of those may be meant; expected is the shape it should have, if any, and used
+// are names with a use of their own, which are no misspellings.
+func (s *Set) Missing(name, expected string, used []string) error {
+	if expected != "" {
+		expected = ", expected shape " + expected
+	}
+	if s.sparse != nil {
+		return fmt.Errorf("array %q is missing%s; the file holds a sparse matrix", name, expected)
+	}
+	return fmt.Errorf("array %q is missing%s; %s", name, expected, suggest("the file", name, s.names, used))
+}
+
+// suggest says what the file, or other holder, holds in the place of a missing
+// name, and which of it may be meant.
+func suggest(holder, missing string, found, used []string) string {
+	if len(found) == 0 {
+		return holder + " holds no arrays"
+	}
+	const most = 12
+	var s strings.Builder
+	s.WriteString(holder + " holds ")
+	for i, name := range found[:min(len(found), most)] {
+		if i > 0 {
+			s.WriteString(", ")
+		}
+		fmt.Fprintf(&s, "%.40q", name)
+	}
+	if len(found) > most {
+		fmt.Fprintf(&s, " and %d more", len(found)-most)
+	}
+	nearest, least := "", len(missing)/2+1
+	for _, name := range found {
+		if slices.Contains(used, name) {
+			continue
+		}
+		lower, wanted := strings.ToLower(name), strings.ToLower(missing)
+		d := 0
+		if !strings.HasPrefix(lower, wanted+"_") {
+			d = editDistance(lower, wanted)
+		}
+		if d < least {
+			nearest, least = name, d
+		}
+	}
+	if missing != "" && nearest != "" {
+		fmt.Fprintf(&s, ": did you mean %q?", nearest)
+	}
+	return s.String()
+}
+
+// editDistance is Levenshtein's: insertions, deletions and substitutions.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
+
+// ShapeString is a shape in Python's notation.
+func ShapeString(shape []int) string {
+	if len(shape) == 1 {
+		return fmt.Sprintf("(%d,)", shape[0])
+	}
+	parts := make([]string, len(shape))
+	for i, n := range shape {
+		parts[i] = strconv.Itoa(n)
+	}
+	return "(" + strings.Join(parts, ", ") + ")"
+}
+
+// PlaceString is the place of flat index i in an array of the given shape, as
+// numpy indexes it.
+func PlaceString(i int, shape []int) string {
+	place := make([]string, len(shape))
+	for axis := len(shape) - 1; axis >= 0; axis-- {
+		place[axis] = strconv.Itoa(i % shape[axis])
+		i /= shape[axis]
+	}
+	return "[" + strings.Join(place, ", ") + "]"
+}
+
+// bareError is err without the operation and the path that package os adds.
+func bareError(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}

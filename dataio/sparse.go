@@ -1,0 +1,244 @@
+package dataio
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Sparse is a sparse matrix in compressed rows: row i has the values
+// Values[IndPtr[i]:IndPtr[i+1]] in the columns Indices[IndPtr[i]:IndPtr[i+1]], which
+// increase. Entries that the file gives as 0 are kept.
+type Sparse struct {
+	Rows, Cols int
+	IndPtr     []int
+	Indices    []int
+	Values     []float64
+	// Duplicates counts the entries that were given for a place that had one already.
+	// They are added to it, as is the custom for matrices; where entries are
+	// observations, it had better be 0.
+	Duplicates int
+}
+
+// Places are the entries' places in the row-major matrix, in the order of Values. With
+// Values they are the observations of a matrix completion.
+func (m *Sparse) Places() []int {
+	places := make([]int, len(m.Indices))
+	for i := range m.Rows {
+		for k := m.IndPtr[i]; k < m.IndPtr[i+1]; k++ {
+			places[k] = i*m.Cols + m.Indices[k]
+		}
+	}
+	return places
+}
+
+// newSparse makes compressed rows of triplets in any order. It keeps none of the slices.
+func newSparse(rows, cols int, row, col []int, values []float64) (*Sparse, error) {
+	// The rows are what a header states, and their pointers take memory.
+	if rows > 1<<24 && rows/64 > len(row) {
+		return nil, fmt.Errorf("the sparse matrix has %d rows for %d entries: hardly any row holds one", rows, len(row))
+	}
+	m := &Sparse{Rows: rows, Cols: cols, IndPtr: make([]int, rows+1)}
+	for _, i := range row {
+		m.IndPtr[i+1]++
+	}
+	for i := range rows {
+		m.IndPtr[i+1] += m.IndPtr[i]
+	}
+	type cell struct {
+		col   int
+		value float64
+	}
+	cells := make([]cell, len(row))
+	next := slices.Clone(m.IndPtr[:rows])
+	for k, i := range row {
+		cells[next[i]] = cell{col[k], values[k]}
+		next[i]++
+	}
+	m.Indices, m.Values = make([]int, 0, len(row)), make([]float64, 0, len(row))
+	for i := range rows {
+		line := cells[m.IndPtr[i]:m.IndPtr[i+1]]
+		// Stable, so that a sum of duplicates is the same whatever else is in the row.
+		slices.SortStableFunc(line, func(a, b cell) int { return a.col - b.col })
+		m.IndPtr[i] = len(m.Indices)
+		for k, c := range line {
+			if k > 0 && c.col == line[k-1].col {
+				m.Values[len(m.Values)-1] += c.value
+				m.Duplicates++
+				continue
+			}
+			m.Indices, m.Values = append(m.Indices, c.col), append(m.Values, c.value)
+		}
+	}
+	m.IndPtr[rows] = len(m.Indices)
+	return m, nil
+}
+
+// checkSize refuses matrices whose row-major places overflow.
+func checkSize(rows, cols int64) error {
+	if rows < 1 || cols < 1 {
+		return fmt.Errorf("has %d rows and %d columns, expected at least 1", rows, cols)
+	}
+	if cols > math.MaxInt/rows {
+		return fmt.Errorf("has %d rows and %d columns, more than can be addressed", rows, cols)
+	}
+	return nil
+}
+
+// IsSparse tells whether the file is a sparse matrix: Matrix Market's coordinates, or a
+// .npz archive as scipy.sparse.save_npz writes it.
+func (s *Set) IsSparse() bool {
+	return s.sparse != nil || s.Has("format") && s.Has("shape") && s.Has("data")
+}
+
+// Sparse reads the sparse matrix that the file is, of the formats csr, csc and coo.
+func (s *Set) Sparse() (*Sparse, error) {
+	if s.sparse != nil {
+		return s.sparse, nil
+	}
+	if !s.IsSparse() {
+		return nil, errors.New("is not a sparse matrix, expected a coordinate .mtx file or .npz as scipy.sparse.save_npz writes it")
+	}
+	format, err := s.text("format")
+	if err != nil {
+		return nil, err
+	}
+	if format != "csr" && format != "csc" && format != "coo" {
+		return nil, fmt.Errorf("is a sparse matrix of format %.20q, expected csr, csc or coo; convert it with its tocsr method", format)
+	}
+	size, err := s.indices("shape")
+	if err != nil {
+		return nil, err
+	}
+	if len(size) != 2 {
+		return nil, fmt.Errorf("array \"shape\" has shape (%d,), expected (2,)", len(size))
+	}
+	if err := checkSize(size[0], size[1]); err != nil {
+		return nil, fmt.Errorf("the sparse matrix %w", err)
+	}
+	rows, cols := int(size[0]), int(size[1])
+	// Whatever its size, a matrix without entries cannot be read: its arrays are empty.
+	data, err := s.Floats("data")
+	if err != nil {
+		return nil, err
+	}
+	if err := data.CheckFinite(); err != nil {
+		return nil, err
+	}
+	if len(data.Shape) != 1 {
+		return nil, fmt.Errorf("array \"data\" has shape %s, expected (entries,)", ShapeString(data.Shape))
+	}
+	index := func(name string, n int) ([]int, error) {
+		values, err := s.indices(name)
+		if err != nil {
+			return nil, err
+		}
+		if len(values) != len(data.Data) {
+			return nil, fmt.Errorf("array %q has %d entries, \"data\" has %d", name, len(values), len(data.Data))
+		}
+		out := make([]int, len(values))
+		for k, v := range values {
+			if v < 0 || v >= int64(n) {
+				return nil, fmt.Errorf("array %q holds %d at [%d], expected 0 to %d in a matrix of shape %s", name, v, k, n-1, ShapeString([]int{rows, cols}))
+			}
+			out[k] = int(v)
+		}
+		return out, nil
+	}
+	if format == "coo" {
+		row, err := index("row", rows)
+		if err != nil {
+			return nil, err
+		}
+		col, err := index("col", cols)
+		if err != nil {
+			return nil, err
+		}
+		return newSparse(rows, cols, row, col, data.Data)
+	}
+	major, minor := rows, cols
+	if format == "csc" {
+		major, minor = cols, rows
+	}
+	indices, err := index("indices", minor)
+	if err != nil {
+		return nil, err
+	}
+	expanded, err := s.expand(major, len(indices))
+	if err != nil {
+		return nil, err
+	}
+	// There may be room for more entries than there are.
+	indices, data.Data = indices[:len(expanded)], data.Data[:len(expanded)]
+	if format == "csc" {
+		return newSparse(rows, cols, indices, expanded, data.Data)
+	}
+	return newSparse(rows, cols, expanded, indices, data.Data)
+}
+
+// expand turns the pointers of a compressed axis into each entry's place on it.
+func (s *Set) expand(major, entries int) ([]int, error) {
+	ptr, err := s.indices("indptr")
+	if err != nil {
+		return nil, err
+	}
+	if len(ptr) != major+1 {
+		return nil, fmt.Errorf("array \"indptr\" has shape (%d,), expected (%d,)", len(ptr), major+1)
+	}
+	if ptr[0] != 0 {
+		return nil, fmt.Errorf("array \"indptr\" begins with %d, expected 0", ptr[0])
+	}
+	for i := range major {
+		if ptr[i+1] < ptr[i] || ptr[i+1] > int64(entries) {
+			return nil, fmt.Errorf("array \"indptr\" holds %d at [%d], expected %d to %d", ptr[i+1], i+1, ptr[i], entries)
+		}
+	}
+	expanded := make([]int, ptr[major])
+	for i := range major {
+		for k := ptr[i]; k < ptr[i+1]; k++ {
+			expanded[k] = i
+		}
+	}
+	return expanded, nil
+}
+
+// indices reads a 1-d array of integers.
+func (s *Set) indices(name string) ([]int64, error) {
+	a, err := s.Ints(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.Shape) != 1 {
+		return nil, fmt.Errorf("array %q has shape %s, expected one axis", name, ShapeString(a.Shape))
+	}
+	return a.Ints, nil
+}
+
+// text reads a scalar of numpy's bytes (S) or text (U).
+func (s *Set) text(name string) (string, error) {
+	rc, _, err := s.entries[name].open()
+	if err != nil {
+		return "", corruptError(name, err)
+	}
+	defer rc.Close()
+	r := bufio.NewReader(rc)
+	h, err := readHeader(r)
+	if err != nil {
+		return "", corruptError(name, err)
+	}
+	values, err := io.ReadAll(io.LimitReader(r, 1<<10))
+	if err != nil {
+		return "", corruptError(name, err)
+	}
+	kind := strings.TrimLeft(h.descr, "<>|=")
+	if len(h.shape) != 0 || kind == "" || kind[0] != 'S' && kind[0] != 'U' {
+		return "", fmt.Errorf("array %q: found dtype %.20s and shape %s, expected the name of a sparse format", name, h.descr, ShapeString(h.shape))
+	}
+	// The names are in ASCII: in either type and byte order all other bytes are zero.
+	return string(bytes.ReplaceAll(values, []byte{0}, nil)), nil
+}

@@ -1,0 +1,208 @@
+package dataio
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestReadCSV(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		opts       CSVOptions
+		columns    string
+		shape      []int
+		want       []float64
+	}{
+		{"plain", "1,2.5\n-3e2,+.4\n", CSVOptions{}, "", []int{2, 2}, []float64{1, 2.5, -300, .4}},
+		{"no newline at the end", "1\n2", CSVOptions{}, "", []int{2, 1}, []float64{1, 2}},
+		{"header, mark, carriage returns", "\xef\xbb\xbfa,b\r\n1,2\r\n", CSVOptions{}, "a b", []int{1, 2}, []float64{1, 2}},
+		{"semicolon", "a;b\n1;2\n", CSVOptions{}, "a b", []int{1, 2}, []float64{1, 2}},
+		{"tab", "a, b\tc\n1\t2\n", CSVOptions{}, "a, b|c", []int{1, 2}, []float64{1, 2}},
+		{"quoted separators", "\"a;b\",\"c\td\"\n\"1\", 2 \n", CSVOptions{}, "a;b|c\td", []int{1, 2}, []float64{1, 2}},
+		{"savetxt's header", "# a,b\n1,2\n", CSVOptions{}, "a b", []int{1, 2}, []float64{1, 2}},
+		{"a header of numbers", "2019,2020\n1,2\n", CSVOptions{Header: WithHeader}, "2019 2020", []int{1, 2}, []float64{1, 2}},
+		{"a separator of its own", "1|2\n", CSVOptions{Comma: '|', Header: NoHeader}, "", []int{1, 2}, []float64{1, 2}},
+		{"blank lines", "\n\n1,2\n\n3,4\n\n", CSVOptions{}, "", []int{2, 2}, []float64{1, 2, 3, 4}},
+		{"names that ParseFloat reads", "inf,NaN,0x1p4\n1,2,3\n", CSVOptions{}, "inf NaN 0x1p4", []int{1, 3}, []float64{1, 2, 3}},
+	} {
+		a, err := ReadCSV(strings.NewReader(test.text), test.opts)
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		separator := " "
+		if strings.Contains(test.columns, "|") {
+			separator = "|"
+		}
+		if got := strings.Join(a.Columns, separator); !slices.Equal(a.Data, test.want) || !slices.Equal(a.Shape, test.shape) || got != test.columns {
+			t.Errorf("%s: %v of shape %v, columns %q", test.name, a.Data, a.Shape, a.Columns)
+		}
+	}
+}
+
+func TestReadCSVRefuses(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"", "holds no numbers"},
+		{"a,b\n", "holds no numbers"},
+		{"a,b\n1,2\n3\n", "line 3 has 1 cells, expected 2 as on the first line"},
+		{"a,b\n1,\n", `line 2, column 2 ("b"): the cell is empty, expected a number`},
+		{"a,b\n1,2\nNA,2\n", `line 3, column 1 ("a"): found "NA", a missing value, expected a number`},
+		{"1,2\n3,x\n", `line 2, column 2: found "x", expected a finite number`},
+		{"1,2\n3,-Inf\n", `line 2, column 2: found "-Inf", expected a finite number`},
+		{"1,2\n3,1e999\n", `line 2, column 2: found "1e999", expected a finite number`},
+		{"1;2\n3;0,5\n", `line 2, column 2: found "0,5", expected a number with a decimal point`},
+		{"a\n3 4\n", `line 2, column 1 ("a"): found "3 4", expected cells separated by commas, semicolons or tabs`},
+		{"1,x,3\n4,5,6\n", `line 1, column 2: found "x" among numbers; expected numbers, or a header line with no number`},
+		{",a\n0,1\n", "line 1: column 1 has no name (an index? pandas leaves it out with index=False)"},
+		{"a,b,a\n1,2,3\n", `line 1: columns 1 and 3 are both named "a"`},
+		{"\xffa,b\n1,2\n", `line 1: column 1: the name "\xffa" is not in UTF-8`},
+		{"1\n\n3\n", "line 2 is blank, expected a number"},
+		{"1,\"2\n", `line 1: extraneous or missing " in quoted-field`},
+		{"\xff\xfe1\x00", "is text in UTF-16, expected UTF-8"},
+	} {
+		_, err := ReadCSV(strings.NewReader(test.text), CSVOptions{})
+		checkError(t, err, test.want)
+	}
+}
+
+func TestWriteCSVRoundTrips(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.csv")
+	a := Array{
+		Name: "a", Shape: []int{3, 2}, Columns: []string{"x, y", "z"},
+		Data: []float64{0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, -1. / 3, math.Copysign(0, -1), 12345678901234567},
+	}
+	if err := WriteCSV(path, a); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Floats("a")
+	if err != nil || !slices.Equal(got.Data, a.Data) || !math.Signbit(got.Data[4]) || !slices.Equal(got.Columns, a.Columns) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	alone(t, path)
+	var text bytes.Buffer
+	if err := EncodeCSV(&text, Array{Shape: []int{2}, Ints: []int64{-1, 1 << 60}}); err != nil || text.String() != "-1\n1152921504606846976\n" {
+		t.Errorf("%q, %v", text.String(), err)
+	}
+	checkError(t, EncodeCSV(&text, Array{Name: "a", Shape: []int{1, 2}, Data: []float64{0, math.NaN()}}), `array "a" holds NaN at [0, 1], expected finite numbers`)
+	checkError(t, EncodeCSV(&text, Array{Name: "a", Shape: []int{1, 1, 1}, Data: []float64{0}}), `array "a" has shape (1, 1, 1), expected one axis or two in a .csv file`)
+}
+
+func TestSplitRefuses(t *testing.T) {
+	a := Array{Name: "t", Shape: []int{1, 2}, Data: []float64{1, 2}, Columns: []string{"Price", "b"}}
+	_, _, err := a.Split("price")
+	checkError(t, err, `column "price" is missing; the table holds "Price", "b": did you mean "Price"?`)
+	a.Columns = nil
+	_, _, err = a.Split("b")
+	checkError(t, err, `array "t" has no column names, expected a table with a header line to take column "b" from`)
+}
+
+// Every level of 8 and of 16 bits comes back as it was.
+func TestPNGRoundTrips(t *testing.T) {
+	for _, bits := range []int{8, 16} {
+		n := 1 << (bits / 2)
+		a := Array{Name: "levels", Shape: []int{n, n}, Data: make([]float64, n*n)}
+		for i := range a.Data {
+			a.Data[i] = float64(i) / float64(n*n-1)
+		}
+		path := filepath.Join(t.TempDir(), "levels.png")
+		if clamped, err := WritePNG(path, a, bits); clamped != 0 || err != nil {
+			t.Fatal(clamped, err)
+		}
+		s, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Floats("levels")
+		if err != nil || !slices.Equal(got.Data, a.Data) || !slices.Equal(got.Shape, a.Shape) {
+			t.Errorf("%d bits: levels differ, %v", bits, err)
+		}
+	}
+}
+
+func TestWritePNGClampsAndCounts(t *testing.T) {
+	var file bytes.Buffer
+	// 1 + 1e-12 rounds to the largest level and is not clamped.
+	clamped, err := EncodePNG(&file, Array{Shape: []int{1, 5}, Data: []float64{-0.1, 0.5, 1 + 1e-12, 1.2, -1e-9}}, 8)
+	if clamped != 2 || err != nil {
+		t.Errorf("%d clamped, %v", clamped, err)
+	}
+	a, err := ReadPNG(&file)
+	if err != nil || !slices.Equal(a.Data, []float64{0, 128. / 255, 1, 1, 0}) {
+		t.Errorf("%v, %v", a.Data, err)
+	}
+	_, err = EncodePNG(&file, Array{Name: "a", Shape: []int{1, 1}, Data: []float64{math.NaN()}}, 8)
+	checkError(t, err, `array "a" holds NaN at [0, 0], expected finite numbers`)
+	_, err = EncodePNG(&file, Array{Name: "a", Shape: []int{1}, Data: []float64{1}}, 8)
+	checkError(t, err, `array "a" has shape (1,), expected (rows, columns) of an image`)
+	_, err = EncodePNG(&file, a, 12)
+	checkError(t, err, "a PNG image of 12 bits, expected 8 or 16")
+}
+
+func TestReadPNGReadsThePhotograph(t *testing.T) {
+	f, err := os.Open("../testdata/camera.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	a, err := ReadPNG(f)
+	if err != nil || !slices.Equal(a.Shape, []int{256, 256}) {
+		t.Fatal(a.Shape, err)
+	}
+	mean := 0.0
+	for _, v := range a.Data {
+		mean += v / float64(len(a.Data))
+	}
+	// The coat at the lower left is black, the sky light.
+	if coat, sky := a.Data[128*256+30], a.Data[10*256+10]; !(coat < 0.1 && sky > 0.6 && math.Abs(mean-0.506) < 0.001) {
+		t.Errorf("coat %g, sky %g, mean %g", coat, sky, mean)
+	}
+}
+
+func TestReadPNGRefuses(t *testing.T) {
+	box := image.Rect(0, 0, 2, 2)
+	encode := func(im image.Image) []byte {
+		var file bytes.Buffer
+		if err := png.Encode(&file, im); err != nil {
+			t.Fatal(err)
+		}
+		return file.Bytes()
+	}
+	hint := ", expected grayscale; convert it, for instance with magick in.png -alpha off -colorspace Gray out.png"
+	gray := encode(image.NewGray(box))
+	huge := slices.Clone(gray)
+	copy(huge[16:], "\x00\x0f\xff\xff\x00\x0f\xff\xff")
+	binary.BigEndian.PutUint32(huge[29:], crc32.ChecksumIEEE(huge[12:29]))
+	opaque := image.NewRGBA(box)
+	for i := range opaque.Pix {
+		opaque.Pix[i] = 255
+	}
+	for _, test := range []struct {
+		file []byte
+		want string
+	}{
+		{encode(opaque), "is a colour image" + hint},
+		{encode(image.NewNRGBA(box)), "is a colour image" + hint},
+		{encode(image.NewPaletted(box, color.Palette{color.Black, color.White})), "is an image of a palette" + hint},
+		{gray[:len(gray)-20], "is not a PNG image, or truncated or corrupt (png: invalid format: unexpected EOF)"},
+		{gray[:20], "is not a PNG image, or truncated or corrupt (unexpected end)"},
+		{huge, "is truncated or corrupt (its header states 1048575 x 1048575 pixels, more than 75 bytes can hold)"},
+		{nil, "is not a PNG image, or truncated or corrupt (unexpected end)"},
+	} {
+		_, err := ReadPNG(bytes.NewReader(test.file))
+		checkError(t, err, test.want)
+	}
+}

@@ -1,0 +1,241 @@
+package dataio
+
+import (
+	"archive/zip"
+	"bufio"
+	"encoding/binary"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/sbinet/npyio/npy"
+)
+
+// WriteNPZ writes the arrays as numpy.savez does. The same arrays give the same bytes.
+// Like all files written here, it takes its name when it is complete; until then a file
+// of that name stays as it was. Errors name the file.
+func WriteNPZ(path string, arrays ...Array) error {
+	return writeFile(path, func(w io.Writer) error { return EncodeNPZ(w, arrays...) })
+}
+
+// WriteNPY writes one array as numpy.save does.
+func WriteNPY(path string, a Array) error {
+	return writeFile(path, func(w io.Writer) error { return EncodeNPY(w, a) })
+}
+
+// WriteCSV writes a vector, one value a line, or a matrix, as [EncodeCSV] does.
+func WriteCSV(path string, a Array) error {
+	return writeFile(path, func(w io.Writer) error { return EncodeCSV(w, a) })
+}
+
+// WritePNG writes a matrix as a grayscale image, as [EncodePNG] does.
+func WritePNG(path string, a Array, bits int) (clamped int, err error) {
+	err = writeFile(path, func(w io.Writer) (err error) {
+		clamped, err = EncodePNG(w, a, bits)
+		return err
+	})
+	return clamped, err
+}
+
+// EncodeNPZ is WriteNPZ to a stream.
+func EncodeNPZ(w io.Writer, arrays ...Array) error {
+	z := zip.NewWriter(w)
+	for _, a := range arrays {
+		// Stored, as numpy does: the noise in the data leaves nothing to compress.
+		entry, err := z.CreateHeader(&zip.FileHeader{Name: a.Name + ".npy", Method: zip.Store})
+		if err != nil {
+			return err
+		}
+		if err := EncodeNPY(entry, a); err != nil {
+			return err
+		}
+	}
+	return z.Close()
+}
+
+// EncodeNPY writes an array as a .npy file of version 1.0, of type float64 or int64.
+func EncodeNPY(w io.Writer, a Array) error {
+	// The writer of package npyio knows no shapes of three axes.
+	a.check()
+	descr, n := "<f8", len(a.Data)
+	at := func(i int) uint64 { return math.Float64bits(a.Data[i]) }
+	if a.Ints != nil {
+		descr, n = "<i8", len(a.Ints)
+		at = func(i int) uint64 { return uint64(a.Ints[i]) }
+	}
+	// The values begin at a multiple of 64 bytes; magic, version and length are 10.
+	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, ShapeString(a.Shape))
+	text += strings.Repeat(" ", 63-(10+len(text))%64) + "\n"
+	buf := append([]byte(nil), npy.Magic[:]...)
+	buf = append(buf, 1, 0)
+	buf = binary.LittleEndian.AppendUint16(buf, uint16(len(text)))
+	buf = append(buf, text...)
+	for i := range n {
+		buf = binary.LittleEndian.AppendUint64(buf, at(i))
+		if len(buf) >= 64<<10 {
+			if _, err := w.Write(buf); err != nil {
+				return err
+			}
+			buf = buf[:0]
+		}
+	}
+	_, err := w.Write(buf)
+	return err
+}
+
+// check panics where the shape is not the values'.
+func (a Array) check() {
+	n := len(a.Data)
+	if a.Ints != nil {
+		n = len(a.Ints)
+	}
+	size := 1
+	for _, k := range a.Shape {
+		size *= k
+	}
+	if size != n {
+		panic(fmt.Sprintf("dataio: array %q has %d values, expected shape %s", a.Name, n, ShapeString(a.Shape)))
+	}
+}
+
+// EncodeCSV writes a vector, one value a line, or a matrix, one row a line, with commas,
+// and with a header line where Columns is set. Every number is the shortest that reads
+// back as the same; there is none for NaN and Inf, which are refused.
+func EncodeCSV(w io.Writer, a Array) error {
+	a.check()
+	if len(a.Shape) != 1 && len(a.Shape) != 2 {
+		return fmt.Errorf("array %q has shape %s, expected one axis or two in a .csv file", a.Name, ShapeString(a.Shape))
+	}
+	if err := a.CheckFinite(); err != nil {
+		return err
+	}
+	cols := 1
+	if len(a.Shape) == 2 {
+		cols = a.Shape[1]
+	}
+	buffered := bufio.NewWriterSize(w, 64<<10)
+	if a.Columns != nil {
+		if len(a.Columns) != cols {
+			panic(fmt.Sprintf("dataio: array %q of shape %s has %d column names", a.Name, ShapeString(a.Shape), len(a.Columns)))
+		}
+		header := csv.NewWriter(buffered)
+		if err := header.Write(a.Columns); err != nil {
+			return err
+		}
+		header.Flush()
+		if err := header.Error(); err != nil {
+			return err
+		}
+	}
+	var buf []byte
+	n := max(len(a.Data), len(a.Ints))
+	for i := range n {
+		if a.Ints != nil {
+			buf = strconv.AppendInt(buf[:0], a.Ints[i], 10)
+		} else {
+			buf = strconv.AppendFloat(buf[:0], a.Data[i], 'g', -1, 64)
+		}
+		end := byte(',')
+		if (i+1)%cols == 0 {
+			end = '\n'
+		}
+		if _, err := buffered.Write(append(buf, end)); err != nil {
+			return err
+		}
+	}
+	return buffered.Flush()
+}
+
+// writeFile writes a file beside path and renames it into place.
+func writeFile(path string, write func(io.Writer) error) (err error) {
+	f, target, err := createBeside(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, bareError(err))
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+			err = fmt.Errorf("%s: %w", path, bareError(err))
+		}
+	}()
+	buffered := bufio.NewWriterSize(f, 1<<20)
+	if err := write(buffered); err != nil {
+		return err
+	}
+	if err := buffered.Flush(); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), target)
+}
+
+// createBeside creates an empty file in the directory of path, to be renamed to
+// target: path, or the file that path links to.
+func createBeside(path string) (f *os.File, target string, err error) {
+	target = path
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		target = resolved
+	}
+	// os.CreateTemp would leave the file readable for its owner alone.
+	for i := range 100 {
+		name := filepath.Join(filepath.Dir(target), fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(target), os.Getpid(), i))
+		f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	return f, target, err
+}
+
+// CheckWritable refuses a path that could not be written to, before the work starts. It
+// leaves nothing behind. The error is the reason alone.
+func CheckWritable(path string) error {
+	if path == "" || os.IsPathSeparator(path[len(path)-1]) {
+		return errors.New("expected the name of a file")
+	}
+	dir := filepath.Dir(path)
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("directory %q does not exist", dir)
+	case err != nil:
+		return bareError(err)
+	case !info.IsDir():
+		return fmt.Errorf("%q is not a directory", dir)
+	}
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return bareError(err)
+	case info.IsDir():
+		return errors.New("it is a directory")
+	case !info.Mode().IsRegular():
+		// The rename would put a file in the place of a device.
+		return errors.New("it is not a regular file")
+	default:
+		// Renaming onto a file asks for no right to write it.
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return bareError(err)
+		}
+		f.Close()
+	}
+	f, _, err := createBeside(path)
+	if err != nil {
+		return bareError(err)
+	}
+	f.Close()
+	return bareError(os.Remove(f.Name()))
+}

@@ -1,0 +1,21 @@
+// Package noise estimates the variance sigma2 of the noise, y = mu + sigma z with z
+// standard normal, where nobody knows it. Stein's estimate of the risk needs it.
+//
+//	data                        estimator              assumes                          relative standard error
+//	signal                      [MADSignal]            piecewise smooth                 2.33 / sqrt(n),  n ~ d/2
+//	image                       [MADImage]             piecewise smooth                 2.33 / sqrt(n),  n ~ d/4
+//	matrix, all entries seen    [MedianSingularValue]  a rank that is low               about 3 / min(m, n) for a square one
+//	regression, d > p           [OLSResidual]          mean of y in the span of X       sqrt(2 / (d - p))
+//	entries of a matrix         [Completion]           none missing, else refused
+//
+// Each gives the variance, its standard error and the method's name, or refuses: a
+// [Refusal] says why the method does not apply to these data, and that sigma2 must be given.
+// What the assumptions are worth for a data set, no estimator can tell.
+//
+// SURE with an estimated variance is only approximately unbiased. A relative error e of
+// sigma2 shifts SURE by e sigma2 (2 div - d), which may be held against SURE's own standard
+// error of about sigma2 sqrt(2 d).
+//
+// All methods are equivariant to scale: data times c give c^2 sigma2. They run on the
+// host.
+package noise

@@ -1,0 +1,62 @@
+package noise
+
+import (
+	"fmt"
+	"math"
+)
+
+// Names of the methods, as in [Estimate.Method].
+const (
+	MethodMAD                 = "mad"
+	MethodMedianSingularValue = "median-singular-value"
+	MethodOLSResidual         = "ols-residual"
+)
+
+// Estimate is an estimate of the variance of the noise.
+type Estimate struct {
+	// Sigma2 is positive and finite.
+	Sigma2 float64
+	// RelStdErr is the approximate standard error of Sigma2 over Sigma2, where the
+	// method's assumptions hold. The method's function gives the formula.
+	RelStdErr float64
+	// Method is the name of the method.
+	Method string
+}
+
+// A Refusal is the error of a method that does not apply to the data. All errors of
+// this package are refusals.
+type Refusal struct {
+	Method string
+	Reason string
+}
+
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("sigma2 cannot be estimated (%s): %s; give sigma2 (--sigma2)", r.Method, r.Reason)
+}
+
+func refuse(method, format string, args ...any) (Estimate, error) {
+	return Estimate{}, &Refusal{method, fmt.Sprintf(format, args...)}
+}
+
+// estimate refuses a variance that a float64 does not hold.
+func estimate(method string, sigma2, relStdErr float64) (Estimate, error) {
+	if !(sigma2 > 0) || math.IsInf(sigma2, 0) {
+		return refuse(method, "it comes to %g; scale the data", sigma2)
+	}
+	return Estimate{Sigma2: sigma2, RelStdErr: relStdErr, Method: method}, nil
+}
+
+// largest is the largest magnitude, and nonFinite the place of the first NaN or Inf
+// or -1.
+func largest(x []float64) (m float64, nonFinite int) {
+	for i, v := range x {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return 0, i
+		}
+		m = max(m, math.Abs(v))
+	}
+	return m, -1
+}
+
+// epsilon is the distance from 1 to the next float64.
+const epsilon = 0x1p-52
