@@ -139,6 +139,8 @@ func (s Shape) T() Shape { return Shape{s.Cols, s.Rows} }
 type Index interface {
 	// Len is the number of coordinates.
 	Len() int
+	// Bytes is the device memory it holds.
+	Bytes() int64
 	// Free gives the memory back.
 	Free()
 }
@@ -149,12 +151,15 @@ type CSR interface {
 	Dims() (rows, cols int)
 	// Nonzeros is the number of stored entries.
 	Nonzeros() int
+	// Bytes is the device memory it holds.
+	Bytes() int64
 	// Free gives the memory back.
 	Free()
 }
 
-// Stats counts a device's memory: batches and bytes out on loan, the largest
-// number of bytes ever on loan at once, and bytes kept in the pool for reuse.
+// Stats counts a device's memory: batches out on loan, the bytes of batches,
+// indices and sparse matrices, the largest number of these ever held at once, and
+// bytes kept in the pool for reuse.
 type Stats struct {
 	Live        int
 	LiveBytes   int64

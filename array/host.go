@@ -455,14 +455,31 @@ func maxAbsKernel(t *task, lo, hi int) {
 	}
 }
 
+// held is memory that is no batch: counted when taken, and once when freed.
+type held struct {
+	host  *Host
+	bytes int64
+	free  sync.Once
+}
+
+func (h *Host) hold(bytes int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stats.LiveBytes += bytes
+	h.stats.PeakBytes = max(h.stats.PeakBytes, h.stats.LiveBytes)
+}
+
+func (m *held) Bytes() int64 { return m.bytes }
+func (m *held) Free()        { m.free.Do(func() { m.host.hold(-m.bytes) }) }
+
 type hostIndex struct {
+	held
 	idx []int32
 	// end is one more than the largest coordinate.
 	end int
 }
 
 func (x *hostIndex) Len() int { return len(x.idx) }
-func (x *hostIndex) Free()    {}
 
 // NewIndex puts a list of coordinates on the device. A coordinate must not be
 // negative nor exceed the largest int32.
@@ -475,6 +492,8 @@ func (h *Host) NewIndex(idx []int) Index {
 		x.idx[i] = int32(v)
 		x.end = max(x.end, v+1)
 	}
+	x.host, x.bytes = h, 4*int64(len(idx))
+	h.hold(x.bytes)
 	return x
 }
 
@@ -539,6 +558,7 @@ func scatterKernel(t *task, lo, hi int) {
 }
 
 type hostCSR struct {
+	held
 	rows, cols int
 	indptr     []int
 	indices    []int32
@@ -547,7 +567,6 @@ type hostCSR struct {
 
 func (a *hostCSR) Dims() (int, int) { return a.rows, a.cols }
 func (a *hostCSR) Nonzeros() int    { return len(a.values) }
-func (a *hostCSR) Free()            {}
 
 // NewCSR puts a sparse matrix on the device. The slices are copied. Column
 // indices must not exceed the largest int32.
@@ -569,6 +588,8 @@ func (h *Host) NewCSR(rows, cols int, indptr, indices []int, values []float64) C
 		}
 		m.indices[i] = int32(v)
 	}
+	m.host, m.bytes = h, 8*int64(len(indptr))+12*int64(len(values))
+	h.hold(m.bytes)
 	return m
 }
 

@@ -88,8 +88,7 @@ func (j *averaging) ApplyRange(jz, pz, z array.Batch) {
 	pz.Device().Copy(pz, jz)
 }
 
-// Bytes counts the batches alone, as the device's Stats do.
-func (j *averaging) Bytes() int64 { return j.sign.Bytes() }
+func (j *averaging) Bytes() int64 { return j.mean.Bytes() + j.of.Bytes() + j.sign.Bytes() }
 
 func (j *averaging) Release() {
 	j.mean.Free()

@@ -265,6 +265,12 @@ func memory(dev array.Device) error {
 		return fmt.Errorf("a second Free of %s does not panic", a)
 	}
 	array.Batch{}.Free()
+	idx, m := dev.NewIndex(make([]int, 1000)), dev.NewCSR(1, 1, []int{0, 1000}, make([]int, 1000), make([]float64, 1000))
+	if now := dev.Stats(); idx.Bytes() <= 0 || m.Bytes() <= 0 || now.LiveBytes < before.LiveBytes+idx.Bytes()+m.Bytes() {
+		return fmt.Errorf("an index of %d bytes and a sparse matrix of %d take Stats from %+v to %+v", idx.Bytes(), m.Bytes(), before, now)
+	}
+	idx.Free()
+	m.Free()
 	settled := dev.Stats()
 	if settled.Live != before.Live || settled.LiveBytes != before.LiveBytes {
 		return fmt.Errorf("before Alloc and Free Stats is %+v, after them %+v", before, settled)
