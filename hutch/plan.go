@@ -54,6 +54,9 @@ func (p Plan) Combines() bool {
 	return p.Estimator == XTrace || p.Estimator == XNysTrace || p.Estimator == NAHutchPP
 }
 
+// SpanOnly says that of the sketch's images only the span matters.
+func (p Plan) SpanOnly() bool { return p.Estimator == HutchPP }
+
 // PlanError says which argument of [NewPlan] was refused, and why.
 type PlanError struct {
 	Argument string // "estimator", "queries" or "dimension"

@@ -18,7 +18,7 @@ func Sketch() Stage[Probes, Probes] {
 				defer v.Free()
 				hutch.Rademacher(v, job.Seed, uint64(job.Index), p.First)
 				image := job.sketch.Rows(p.First, p.First+p.Count)
-				if err := job.oracle().Apply(ctx, image, v); err != nil {
+				if err := job.sketchOracle().Apply(ctx, image, v); err != nil {
 					return fmt.Errorf("sample %d: %w", job.Index, err)
 				}
 			}

@@ -131,6 +131,14 @@ func (j *Job) oracle() hutch.Oracle {
 	return j.Solution.Linearization.VJP
 }
 
+// sketchOracle is that of the sketch.
+func (j *Job) sketchOracle() hutch.Oracle {
+	if f, ok := j.Solution.Linearization.(vjp.Former); ok && j.Plan.SpanOnly() {
+		return f.Span
+	}
+	return j.oracle()
+}
+
 // Jobs is the set of jobs whose device memory is held.
 type Jobs struct {
 	mu   sync.Mutex

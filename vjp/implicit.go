@@ -81,6 +81,7 @@ const projectEvery = 8
 const (
 	implicitTol = 1e-7
 	formTol     = 1e-5
+	spanTol     = 0.1
 	tightest    = 1e-9
 	lost        = 1e-6
 	regrown     = 1e3
@@ -463,14 +464,31 @@ func (l *implicit) Report() (steps, failed int) {
 
 // VJP sets dst_i = D mu_hat v_i, to a relative residual of 1e-7.
 func (l *implicit) VJP(ctx context.Context, dst, v array.Batch) error {
-	return l.solve(ctx, dst, v, false)
+	return l.solve(ctx, dst, v, l.images)
 }
 
 // Forms sets dst_i to an approximation of D mu_hat v_i whose quadratic form
 // <v_i, dst_i> is off by about 1e-5 of itself.
 func (l *implicit) Forms(ctx context.Context, dst, v array.Batch) error {
-	return l.solve(ctx, dst, v, true)
+	return l.solve(ctx, dst, v, l.forms)
 }
+
+// Span stops at a residual of spanTol.
+func (l *implicit) Span(ctx context.Context, dst, v array.Batch) error {
+	return l.solve(ctx, dst, v, l.span)
+}
+
+// enough says when a probe is done: of its residual's J-norm, relative to the first,
+// squared, and of what the quadratic form still lacks, relative to the form.
+type enough func(residual2, lacking float64) bool
+
+func (l *implicit) images(residual2, _ float64) bool { return residual2 <= l.tol*l.tol }
+
+func (l *implicit) forms(residual2, lacking float64) bool {
+	return l.images(residual2, lacking) || lacking <= l.form && residual2 <= 1e-6
+}
+
+func (l *implicit) span(residual2, _ float64) bool { return residual2 <= spanTol*spanTol }
 
 // apply sets jr = J r and, now and then, takes from r what J does not see: that
 // grows by a small factor a step and costs half as much again as J.
@@ -487,7 +505,7 @@ func (l *implicit) apply(jr, r array.Batch, step int) {
 
 // solve runs conjugate gradients on every probe. A probe that has converged is
 // frozen: its coefficients are 0 and its bits stay, whatever the others do.
-func (l *implicit) solve(ctx context.Context, dst, w array.Batch, forms bool) error {
+func (l *implicit) solve(ctx context.Context, dst, w array.Batch, enough enough) error {
 	dev := l.p.Device
 	d, _ := l.p.A.Dims()
 	k := w.K()
@@ -589,15 +607,15 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, forms bool) er
 			beta[i] = next / rho[i]
 			// What is left of the form is about the next gains, a geometric series.
 			left := gain * beta[i] / math.Max(1-beta[i], 0.1)
-			enough := next <= l.tol*l.tol*start[i] || forms && left <= l.form*sum[i] && next <= 1e-6*start[i]
+			stop := enough(next/start[i], left/sum[i])
 			best[i] = math.Min(best[i], next)
-			enough = enough || best[i] <= lost*lost*start[i] && next >= regrown*regrown*best[i]
-			if !enough && step >= maxSteps {
+			stop = stop || best[i] <= lost*lost*start[i] && next >= regrown*regrown*best[i]
+			if !stop && step >= maxSteps {
 				l.failed.Add(1)
-				enough = true
+				stop = true
 			}
 			rho[i] = next
-			if enough {
+			if stop {
 				done[i] = true
 				active--
 			}
