@@ -33,7 +33,7 @@ func TestThePipelinesTraceIsThatOfHutch(t *testing.T) {
 	dev := array.NewHost()
 	s, d := lasso(t, dev)
 	for _, estimator := range hutch.Estimators() {
-		pipe := newPipeline(t, dev, s, d, pipeline.Options{Estimator: estimator, Seed: 3, Batch: 20})
+		pipe := newPipeline(t, dev, s, d, pipeline.Options{Estimator: estimator, Queries: hutch.DefaultQueries, Seed: 3, Batch: 20})
 		for y := range stream(d, 1) {
 			risk, err := pipe.Estimate(t.Context(), y)
 			if err != nil {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math"
 	"runtime"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -27,17 +26,21 @@ type Risk = stages.Risk
 type Options struct {
 	// Sigma2 is the variance of the noise in each coordinate of y, positive.
 	Sigma2 float64
-	// Estimator names the trace estimator, default hutch.HutchPP.
+	// Estimator names the trace estimator. The default, Auto, takes the trace in closed
+	// form where the linearization is a [vjp.Tracer], and is hutch.Hutchinson
+	// elsewhere: the spectra of these Jacobians are flat, and little is to be gained
+	// by looking for their range.
 	Estimator string
 	// Queries is the number of products with the Jacobian that the estimator
-	// may use, default hutch.DefaultQueries; an exact trace ignores it. With
-	// TraceError it is the number to begin with.
+	// may use; an exact trace ignores it. With TraceError it is the number to begin
+	// with. The default is to let it follow from TraceError where the estimator is
+	// hutch.Adaptive, else hutch.DefaultQueries.
 	Queries int
 	// TraceError, if positive, lets the number of queries follow from the accuracy:
 	// probes are added until the trace's share of the error, 2 Sigma2
 	// Trace.StdErr, is at most TraceError times the risk's StdErr, or the queries
-	// are as many as the exact trace takes. It is for hutch.HutchPP and
-	// hutch.Hutchinson; 0.1 is a good value.
+	// are as many as the exact trace takes. It is for the estimators that are
+	// hutch.Adaptive; the default is DefaultTraceError where Queries is not given.
 	TraceError float64
 	// Seed is that of all probes. Probe j of sample i is a function of
 	// (Seed, i, j) alone.
@@ -69,8 +72,16 @@ type Pipeline struct {
 	d       int
 	o       Options
 	plan    hutch.Plan
+	closed  bool // take the trace in closed form where it is known
 	workers int
 }
+
+// Auto is the trace estimator where nobody chooses: exact where that takes no probes, else
+// Hutchinson's.
+const Auto = "auto"
+
+// DefaultTraceError is the trace's share of the error where nobody chooses.
+const DefaultTraceError = 0.1
 
 // firstQueries is what an estimate of chosen accuracy begins with: enough residual
 // probes, 24, to know their spread to 15%.
@@ -85,13 +96,17 @@ func New(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeline, erro
 	if o.Parallel < 0 || o.Batch < 0 {
 		return nil, fmt.Errorf("pipeline: %d samples in flight and %d probes a batch, expected none negative", o.Parallel, o.Batch)
 	}
-	if o.Estimator == "" {
-		o.Estimator = hutch.HutchPP
+	closed := o.Estimator == "" || o.Estimator == Auto
+	if closed {
+		o.Estimator = hutch.Hutchinson
+	}
+	if o.Queries == 0 && o.TraceError == 0 && hutch.Adaptive(o.Estimator) {
+		o.TraceError = DefaultTraceError
 	}
 	if !(o.TraceError >= 0) || math.IsInf(o.TraceError, 0) {
 		return nil, fmt.Errorf("pipeline: trace error is %g, expected a positive number, or 0 for a fixed number of queries", o.TraceError)
 	}
-	if o.TraceError > 0 && !slices.Contains([]string{hutch.HutchPP, hutch.Hutchinson, hutch.Exact}, o.Estimator) {
+	if o.TraceError > 0 && !hutch.Adaptive(o.Estimator) && o.Estimator != hutch.Exact {
 		return nil, fmt.Errorf("pipeline: %s takes a fixed number of queries, expected no trace error, or hutch++ or hutchinson", o.Estimator)
 	}
 	if o.Queries == 0 {
@@ -110,7 +125,7 @@ func New(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeline, erro
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	return &Pipeline{dev: dev, solver: solver, d: d, o: o, plan: plan, workers: runtime.GOMAXPROCS(0)}, nil
+	return &Pipeline{dev: dev, solver: solver, d: d, o: o, plan: plan, closed: closed, workers: runtime.GOMAXPROCS(0)}, nil
 }
 
 // Estimate computes the risk estimate at one y of length d, as sample 0.
@@ -156,7 +171,7 @@ func (p *Pipeline) Stream(ctx context.Context, ys iter.Seq2[[]float64, error]) i
 			defer close(samples)
 			return p.feed(ctx, ys, samples, inFlight, window)
 		})
-		settings := stages.Settings{Device: p.dev, Plan: p.plan, Seed: p.o.Seed, Batch: p.o.Batch, Workers: p.workers}
+		settings := stages.Settings{Device: p.dev, Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, Batch: p.o.Batch, Workers: p.workers}
 		solved := stages.Start(ctx, g, p.o.Parallel, samples, stages.Solve(p.solver, settings, &jobs))
 		sketched := stages.Start(ctx, g, p.workers, solved, stages.Sketch())
 		probes := stages.Start(ctx, g, 1, sketched, stages.QR())

@@ -27,7 +27,9 @@ func QR() Stage[Probes, Probes] {
 				}
 			}
 			job.tally = hutch.NewTally(job.Plan, job.rank, job.Seed)
-			job.planned = job.tally.Projected() + job.Plan.Residual
+			if job.closed == nil {
+				job.planned = job.tally.Projected() + job.Plan.Residual
+			}
 			if job.planned == 0 {
 				return send(ctx, out, Probes{Job: job, Phase: Projected})
 			}

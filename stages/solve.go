@@ -14,6 +14,8 @@ import (
 type Settings struct {
 	Device array.Device
 	Plan   hutch.Plan
+	// Closed takes the trace from the linearization where it knows it.
+	Closed bool
 	Seed   uint64
 	// Batch is the largest number of probes in one sweep; 0 chooses it so that a
 	// sweep's working memory stays near the linearization's own.
@@ -67,8 +69,16 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 		return nil, err
 	}
 	job := &Job{Sample: sample, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch}
+	if s.Closed {
+		if l, ok := sol.Linearization.(vjp.Tracer); ok {
+			if trace, frobenius2, ok := l.Trace(); ok {
+				job.Plan = hutch.Plan{Estimator: hutch.Exact, Dim: len(sample.Y), Exact: true}
+				job.closed = &hutch.Estimate{Estimator: hutch.Exact, Trace: trace, Frobenius2: frobenius2, Seed: s.Seed, Exact: true}
+			}
+		}
+	}
 	if job.Batch == 0 {
-		job.Batch = chooseBatch(sol.Linearization, s.Plan, s.Workers)
+		job.Batch = chooseBatch(sol.Linearization, job.Plan, s.Workers)
 	}
 	s.Device.Lin(y, 1, y, -1, sol.MuHat)
 	var r [1]float64

@@ -116,6 +116,14 @@ type Former interface {
 	Report() (steps, failed int)
 }
 
+// Tracer is a Linearization that may know its trace.
+type Tracer interface {
+	Linearization
+	// Trace returns tr D mu_hat and ||D mu_hat||_F^2, and true; or false where they
+	// have to be estimated.
+	Trace() (trace, frobenius2 float64, ok bool)
+}
+
 // Derivative says how a solver differentiates.
 type Derivative string
 

@@ -47,10 +47,10 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.Float64Var(&f.sigma2, "sigma2", 0, "variance of the noise in each coordinate of y (default: the file's)")
 	flags.StringVar(&f.solver, "solver", "auto", "auto (the problem's own choice), "+strings.Join(vjp.Solvers(), ", "))
 	flags.StringVar(&f.derivative, "derivative", string(vjp.Auto), "implicit (differentiate the fixed point), unrolled (differentiate the iterations in reverse), auto (implicit where the solver has converged)")
-	flags.StringVar(&f.trace, "trace", hutch.HutchPP, "estimator of the divergence: "+strings.Join(hutch.Estimators(), ", "))
-	f.queries.n = hutch.DefaultQueries
-	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error asks for (hutch++, hutchinson)")
-	flags.Float64Var(&f.traceError, "trace-error", 0.1, "with --queries auto: the trace's standard error, as it enters SURE, as a share of SURE's own")
+	flags.StringVar(&f.trace, "trace", pipeline.Auto, "estimator of the divergence: auto (exact where there is a closed form, else hutchinson), "+strings.Join(hutch.Estimators(), ", "))
+	f.queries = queryCount{hutch.DefaultQueries, true}
+	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error asks for (hutchinson, hutch++; the other estimators take 102 unless told)")
+	flags.Float64Var(&f.traceError, "trace-error", pipeline.DefaultTraceError, "with --queries auto: the trace's standard error, as it enters SURE, as a share of SURE's own")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the trace estimator's probes")
 	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this relative distance from optimality")
 	flags.IntVar(&f.maxIter, "max-iter", vjp.DefaultMaxIter, "stop after this many iterations, converged or not")
@@ -61,7 +61,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 	for name, values := range map[string][]string{
 		"problem": problems.Names(), "solver": append([]string{"auto"}, vjp.Solvers()...),
-		"derivative": {"auto", "implicit", "unrolled"}, "trace": hutch.Estimators(), "queries": {"auto"}, "device": {"auto", "cpu"},
+		"derivative": {"auto", "implicit", "unrolled"}, "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "device": {"auto", "cpu"},
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
@@ -98,7 +98,15 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	if _, err := f.memoryBytes(); err != nil {
 		return err
 	}
-	if _, err := hutch.NewPlan(f.trace, f.queries.n, math.MaxInt32); err != nil {
+	estimator := f.trace
+	if estimator == pipeline.Auto {
+		estimator = hutch.Hutchinson
+	}
+	adaptive := hutch.Adaptive(estimator) || f.trace == hutch.Exact
+	if !adaptive && !cmd.Flags().Changed("queries") {
+		f.queries.auto = false
+	}
+	if _, err := hutch.NewPlan(estimator, f.queries.n, math.MaxInt32); err != nil {
 		return planError(err)
 	}
 	switch {
@@ -106,7 +114,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 		return usagef("--trace-error is for --queries auto, found --queries %s", &f.queries)
 	case f.queries.auto && (!(f.traceError > 0) || math.IsInf(f.traceError, 0)):
 		return usagef("--trace-error is %g, expected a positive number", f.traceError)
-	case f.queries.auto && !slices.Contains([]string{hutch.HutchPP, hutch.Hutchinson, hutch.Exact}, f.trace):
+	case f.queries.auto && !adaptive:
 		return usagef("--queries is auto: %s takes a fixed number, expected one, or --trace hutch++ or hutchinson", f.trace)
 	}
 	if f.solver != "auto" && !slices.Contains(vjp.Solvers(), f.solver) {
