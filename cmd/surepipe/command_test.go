@@ -345,7 +345,7 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"generate --problem svt --rows 10000000 --cols 10000000 --out x.npz", "more than this machine's memory"},
 		{"run --problem lasso --lambda 1 --max-iter 0 --data " + good, "--max-iter is 0"},
 		{"run --problem lasso --lambda 1 --memory lots --data " + good, `--memory is "lots", expected a size such as 4GiB`},
-		{"run --problem lasso --lambda 1 --device cuda --data " + good, `--device is "cuda"`},
+		{"run --problem lasso --lambda 1 --device cuda:9 --data " + good, `--device is "cuda:9"`},
 		{"run --problem lasso --lambda 1 --device tpu --data " + good, `--device is "tpu"`},
 		{"run --problem lasso --lambda 1 --out " + fit + " --data " + good, "--out"},
 		{"run --problem lasso --lambda 1 --data " + good + " extra", `takes flags only, found "extra"`},
