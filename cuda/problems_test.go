@@ -92,6 +92,11 @@ func settings(t testing.TB) []setting {
 
 // open builds the setting's pipeline on a device; release gives back what it holds.
 func (s setting) open(ctx context.Context, dev array.Device, v vjp.Options, o pipeline.Options) (p *pipeline.Pipeline, release func(), err error) {
+	defer func() {
+		if fault := dev.Err(); err != nil && fault != nil {
+			err = fault
+		}
+	}()
 	problem, err := problems.New(s.name, dev, s.data, s.hyper)
 	if err != nil {
 		return nil, nil, err

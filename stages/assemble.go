@@ -94,7 +94,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	}
 	trace, err := job.estimate()
 	if err != nil {
-		return Risk{}, err
+		return Risk{}, cause(dev, err)
 	}
 	now := time.Now()
 	d := float64(len(job.Y))

@@ -64,7 +64,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 	s.Device.Upload(y, sample.Y)
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
-		return nil, err
+		return nil, cause(s.Device, err)
 	}
 	job := &Job{Sample: sample, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch}
 	if job.Batch == 0 {

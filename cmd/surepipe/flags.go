@@ -253,6 +253,9 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 		return nil, err
 	}
 	if j.problem, err = problems.New(f.problem, dev, data, hyper); err != nil {
+		if fault := dev.Err(); fault != nil {
+			return nil, fault
+		}
 		return nil, f.dataError(err)
 	}
 	name := f.solver
@@ -272,6 +275,9 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
+		}
+		if fault := dev.Err(); fault != nil {
+			return nil, fault
 		}
 		return nil, usagef("--solver %s: %w", name, err)
 	}
