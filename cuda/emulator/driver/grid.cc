@@ -1,10 +1,14 @@
 #include "grid.h"
 
-#include <csetjmp>
+#include <cstdint>
 #include <cstring>
-#include <ucontext.h>
+#include <memory>
 #include <utility>
 #include <vector>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
 
 #include "emulate.h"
 
@@ -51,16 +55,70 @@ namespace {
 // a stack of its own. They are made once and then run block after block.
 constexpr size_t stack_bytes = 64 << 10;
 
-struct fiber {
+#if defined(__x86_64__)
+// switch_stack saves where it is in *from and goes on where to was saved.
+extern "C" void emulated_switch_stack(void **from, void *to);
+asm(R"(
+.text
+.hidden emulated_switch_stack
+.type emulated_switch_stack, @function
+emulated_switch_stack:
+	pushq %rbp
+	pushq %rbx
+	pushq %r12
+	pushq %r13
+	pushq %r14
+	pushq %r15
+	movq %rsp, (%rdi)
+	movq %rsi, %rsp
+	popq %r15
+	popq %r14
+	popq %r13
+	popq %r12
+	popq %rbx
+	popq %rbp
+	ret
+)");
+
+struct place {
+  void *sp = nullptr;
+
+  // start makes a place at the beginning of f on a stack.
+  void start(char *stack, void (*f)()) {
+    auto top = reinterpret_cast<uintptr_t>(stack + stack_bytes) & ~uintptr_t{15};
+    auto slots = reinterpret_cast<void **>(top) - 9; // six registers, f, and what aligns f
+    for (int i = 0; i < 9; i++) slots[i] = nullptr;
+    slots[6] = reinterpret_cast<void *>(f);
+    sp = slots;
+  }
+
+  void go(place &to) { emulated_switch_stack(&sp, to.sp); }
+};
+#else
+struct place {
   ucontext_t context;
-  jmp_buf at;
-  bool made = false, done = false;
-  std::vector<char> stack;
+
+  void start(char *stack, void (*f)()) {
+    getcontext(&context);
+    context.uc_stack.ss_sp = stack;
+    context.uc_stack.ss_size = stack_bytes;
+    context.uc_link = nullptr;
+    makecontext(&context, f, 0);
+  }
+
+  void go(place &to) { swapcontext(&context, &to.context); }
+};
+#endif
+
+struct fiber {
+  place at;
+  bool done = false;
+  std::unique_ptr<char[]> stack;
 };
 
 struct block_of_fibers {
   std::vector<fiber> fibers;
-  jmp_buf scheduler;
+  place scheduler;
   fiber *running = nullptr;
   const emulated_kernel *kernel;
   void **params;
@@ -68,22 +126,14 @@ struct block_of_fibers {
   // resume runs fiber f until its next barrier or its end.
   void resume(fiber *f) {
     running = f;
-    if (_setjmp(scheduler)) return;
-    if (f->made) _longjmp(f->at, 1);
-    f->made = true;
-    f->stack.resize(stack_bytes);
-    getcontext(&f->context);
-    f->context.uc_stack.ss_sp = f->stack.data();
-    f->context.uc_stack.ss_size = stack_bytes;
-    f->context.uc_link = nullptr;
-    makecontext(&f->context, entry, 0);
-    setcontext(&f->context);
+    if (!f->stack) {
+      f->stack.reset(new char[stack_bytes]); // untouched memory costs nothing
+      f->at.start(f->stack.get(), entry);
+    }
+    scheduler.go(f->at);
   }
 
-  void suspend() {
-    fiber *f = running;
-    if (!_setjmp(f->at)) _longjmp(scheduler, 1);
-  }
+  void suspend() { running->at.go(scheduler); }
 
   static void entry();
 };
