@@ -86,8 +86,8 @@ struct place {
   // start makes a place at the beginning of f on a stack.
   void start(char *stack, void (*f)()) {
     auto top = reinterpret_cast<uintptr_t>(stack + stack_bytes) & ~uintptr_t{15};
-    auto slots = reinterpret_cast<void **>(top) - 9; // six registers, f, and what aligns f
-    for (int i = 0; i < 9; i++) slots[i] = nullptr;
+    auto slots = reinterpret_cast<void **>(top) - 8; // six registers, f, and its return address
+    for (int i = 0; i < 8; i++) slots[i] = nullptr;
     slots[6] = reinterpret_cast<void *>(f);
     sp = slots;
   }
