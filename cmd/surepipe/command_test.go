@@ -189,7 +189,7 @@ var seconds = regexp.MustCompile(`"seconds":(\{[^}]*\}|[0-9.e+-]+)`)
 
 // Output is bit-identical, times aside, for any parallelism and probe batch.
 func TestOutputDoesNotDependOnParallelismOrProbeBatch(t *testing.T) {
-	base := []string{"montecarlo", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--samples", "3", "--seed", "5", "--tol", "1e-4"}
+	base := []string{"montecarlo", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--samples", "3", "--seed", "5", "--tol", "1e-4", "--device", "cpu"}
 	want := ""
 	for _, extra := range [][]string{{"--parallel", "1"}, {"--parallel", "2", "--probe-batch", "1"}, {"--parallel", "8", "--probe-batch", "7"}, {"--parallel", "3", "--probe-batch", "200"}, {"--memory", "300KB"}} {
 		status, stdout, stderr := command(t, append(base, extra...)...)

@@ -53,7 +53,8 @@ namespace {
 
 // The threads of a block that meets barriers are fibers of one host thread, each on
 // a stack of its own. They are made once and then run block after block.
-constexpr size_t stack_bytes = 64 << 10;
+// Were the size a power of two, all stacks would compete for the same few cache lines.
+constexpr size_t stack_bytes = (20 << 10) + 192;
 
 #if defined(__x86_64__)
 // switch_stack saves where it is in *from and goes on where to was saved.
