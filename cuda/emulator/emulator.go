@@ -1,7 +1,5 @@
 //go:build cuda
 
-// Package emulator talks to the emulated CUDA driver: it reads its counters and arms
-// its faults. With a real driver there is nothing to talk to, which [Present] tells.
 package emulator
 
 import (
