@@ -6,12 +6,13 @@ import (
 	"fmt"
 
 	"surepipe/array"
-	"surepipe/cuda"
+	_ "surepipe/cuda"
 )
 
-// Two vectors, a soft threshold and a product on the first card.
+// Two vectors, a soft threshold and a product on the first card, or on the processor where
+// there is none.
 func Example() {
-	dev, err := cuda.Open(0, 0)
+	dev, err := array.Open("auto", 0)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -30,6 +31,6 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(gram, "on", dev.Name(), gram.ToHost())
-	// Output: 2 x 2 on cuda:0 [5 0 0 9]
+	fmt.Println(gram, gram.ToHost())
+	// Output: 2 x 2 [5 0 0 9]
 }

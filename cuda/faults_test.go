@@ -298,6 +298,7 @@ func TestClosedDevice(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	emulated(t)
 	for _, c := range []struct {
 		card   int
 		memory int64
