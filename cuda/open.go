@@ -86,8 +86,8 @@ func freeOn(card cu.Device) (int64, error) {
 	return free, err
 }
 
-// share of a card's free memory that is left to the driver and to cuBLAS where the
-// caller sets no bound.
+// One part in spared of a card's free memory is left to the driver where the caller sets
+// no bound.
 const spared = 16
 
 // Open opens card number i. The device holds at most memory bytes on the card; 0 stands

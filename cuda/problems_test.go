@@ -153,7 +153,9 @@ func differs(got, want pipeline.Risk) error {
 func TestProblemsGiveTheHostsRisk(t *testing.T) {
 	ctx := context.Background()
 	devices := arraytest.Devices(t)
-	for _, s := range settings(t) {
+	// Large enough for cuBLAS.
+	large := setting{"lasso", regression(t, 480, 620), problems.Hyper{}, "fista", "implicit", hutch.Exact}
+	for _, s := range append(settings(t), large) {
 		t.Run(s.String(), func(t *testing.T) {
 			want, err := s.estimate(ctx, devices[0], vjp.Options{}, pipeline.Options{})
 			if err != nil {
