@@ -10,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/cuda"
 	"surepipe/cuda/emulator"
+	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/vjp"
 )
@@ -192,4 +193,38 @@ func TestIterationsStayOnTheCard(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A whole estimate copies y and the probes to the card, the estimates and a few k x k
+// matrices from it.
+func TestEstimateCopiesProbesAndResults(t *testing.T) {
+	s := setting{"lasso", regression(t, 130, 190), problems.Hyper{}, "fista", "unrolled", ""}
+	dev := openCard(t, 0)
+	ctx := context.Background()
+	const queries = 102
+	p, release, err := s.open(ctx, dev, vjp.Options{}, pipeline.Options{Queries: queries})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := emulator.Read()
+	risk, err := p.Estimate(ctx, s.data.Y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, from := copied(before, emulator.Read())
+	const d, n, k = 130, 190, queries / 3
+	t.Logf("%d iterations, %d queries: %d values to the card, %d from it", risk.Iterations, risk.Trace.Queries, to, from)
+	if limit := int64(d + 2*k*d + 4*k*k); to > limit {
+		t.Errorf("%d values copied to the card, expected at most %d: y, %d probes, and %d x %d matrices", to, limit, 2*k, k, k)
+	}
+	// The levels of a tape are found on the processor, from every record's diagonal.
+	tape := n * risk.Iterations
+	if limit := int64(d + n + 4*k*k + 4*risk.Iterations + 4*queries + tape); from > limit {
+		t.Errorf("%d values copied from the card, expected at most %d", from, limit)
+	}
+	release()
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
+	nothingHeld(t)
 }
