@@ -22,7 +22,7 @@ func QR() Stage[Probes, Probes] {
 			}
 			delete(arrived, job)
 			if job.Plan.NeedsBasis() {
-				if err := job.orthonormalize(); err != nil {
+				if err := cause(job.sketch.Device(), job.orthonormalize()); err != nil {
 					return fmt.Errorf("sample %d: the sketch of the Jacobian: %w", job.Index, err)
 				}
 			}

@@ -178,7 +178,7 @@ var seconds = regexp.MustCompile(`"seconds":(\{[^}]*\}|[0-9.e+-]+)`)
 
 // Output is bit-identical, times aside, for any parallelism and probe batch.
 func TestOutputDoesNotDependOnParallelismOrProbeBatch(t *testing.T) {
-	base := []string{"montecarlo", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--samples", "3", "--seed", "5", "--tol", "1e-4"}
+	base := []string{"montecarlo", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--samples", "3", "--seed", "5", "--tol", "1e-4", "--device", "cpu"}
 	want := ""
 	for _, extra := range [][]string{{"--parallel", "1"}, {"--parallel", "2", "--probe-batch", "1"}, {"--parallel", "8", "--probe-batch", "7"}, {"--parallel", "3", "--probe-batch", "200"}, {"--memory", "300KB"}} {
 		status, stdout, stderr := command(t, append(base, extra...)...)
@@ -334,7 +334,7 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"generate --problem svt --rows 10000000 --cols 10000000 --out x.npz", "more than this machine's memory"},
 		{"run --problem lasso --lambda 1 --max-iter 0 --data " + good, "--max-iter is 0"},
 		{"run --problem lasso --lambda 1 --memory lots --data " + good, `--memory is "lots", expected a size such as 4GiB`},
-		{"run --problem lasso --lambda 1 --device cuda --data " + good, `--device is "cuda"`},
+		{"run --problem lasso --lambda 1 --device cuda:9 --data " + good, `--device is "cuda:9"`},
 		{"run --problem lasso --lambda 1 --device tpu --data " + good, `--device is "tpu"`},
 		{"run --problem lasso --lambda 1 --out " + fit + " --data " + good, "--out"},
 		{"run --problem lasso --lambda 1 --data " + good + " extra", `takes flags only, found "extra"`},

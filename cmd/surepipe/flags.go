@@ -56,12 +56,12 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.IntVar(&f.maxIter, "max-iter", vjp.DefaultMaxIter, "stop after this many iterations, converged or not")
 	flags.IntVar(&f.parallel, "parallel", parallel, "samples in flight at once")
 	flags.IntVar(&f.probeBatch, "probe-batch", 0, "probes in one reverse sweep; 0 chooses. No result depends on it")
-	flags.StringVar(&f.memory, "memory", "4GiB", "what the tapes of all samples in flight may hold; a longer tape is computed again in parts")
-	flags.StringVar(&f.device, "device", "auto", "auto or cpu")
+	flags.StringVar(&f.memory, "memory", "4GiB", "what the tapes of all samples in flight may hold, and all that a card may; a longer tape is computed again in parts")
+	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 	for name, values := range map[string][]string{
 		"problem": problems.Names(), "solver": append([]string{"auto"}, vjp.Solvers()...),
-		"derivative": {"auto", "implicit", "unrolled"}, "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "device": {"auto", "cpu"},
+		"derivative": {"auto", "implicit", "unrolled"}, "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "device": append([]string{"auto"}, array.Kinds()...),
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
@@ -171,18 +171,35 @@ func (f *estimatorFlags) memoryBytes() (int64, error) {
 	return int64(n), nil
 }
 
-// openDevice opens the device that --device asks for.
-func openDevice(name string) (array.Device, error) {
-	switch {
-	case name == "auto" || name == "cpu":
-		if err := array.BLASError(); err != nil {
-			return nil, usageError{err}
-		}
-		return array.NewHost(), nil
-	case name == "cuda" || strings.HasPrefix(name, "cuda:"):
-		return nil, usagef("--device is %q, but this build computes on the processor only; expected auto or cpu", name)
+// openDevice opens the device that --device asks for. memory bounds what a card may
+// hold; 0 is as much as it has.
+func openDevice(name string, memory int64) (array.Device, error) {
+	if err := array.BLASError(); err != nil {
+		return nil, usageError{err}
 	}
-	return nil, usagef("--device is %q, expected auto or cpu", name)
+	dev, err := array.Open(name, memory)
+	var unknown *array.UnknownDevice
+	switch {
+	case err == nil:
+		return dev, nil
+	case !errors.As(err, &unknown):
+		return nil, usagef("--device is %q: %w", name, err)
+	case (name == "cuda" || strings.HasPrefix(name, "cuda:")) && !slices.Contains(unknown.Kinds, "cuda"):
+		return nil, usagef("--device is %q, but this build computes on the processor only; expected auto or cpu, or a build with a CUDA toolkit: go build -tags cuda ./cmd/surepipe (see go doc surepipe/cuda)", name)
+	}
+	return nil, usagef("--device is %q, expected auto or %s", name, strings.Join(unknown.Kinds, " or "))
+}
+
+// openDevice opens the device of the flags, bounded by --memory where that is given.
+func (f *estimatorFlags) openDevice(cmd *cobra.Command) (array.Device, error) {
+	memory, err := f.memoryBytes()
+	if err != nil {
+		return nil, err
+	}
+	if !cmd.Flags().Changed("memory") {
+		memory = 0
+	}
+	return openDevice(f.device, memory)
 }
 
 // job is an estimator on a device, ready to take samples.
@@ -244,6 +261,9 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 		return nil, err
 	}
 	if j.problem, err = problems.New(f.problem, dev, data, hyper); err != nil {
+		if fault := dev.Err(); fault != nil {
+			return nil, fault
+		}
 		return nil, f.dataError(err)
 	}
 	name := f.solver
@@ -254,12 +274,18 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	if err != nil {
 		return nil, err
 	}
+	if bounded, ok := dev.(array.Budgeted); ok {
+		memory = min(memory, bounded.Available()/2) // the other half is for the sweeps
+	}
 	j.solver, err = vjp.NewSolver(ctx, name, j.problem.Solve(), vjp.Options{
 		Tol: f.tol, MaxIter: f.maxIter, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
 	})
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
+		}
+		if fault := dev.Err(); fault != nil {
+			return nil, fault
 		}
 		return nil, usagef("--solver %s: %w", name, err)
 	}

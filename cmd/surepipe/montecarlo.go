@@ -62,7 +62,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, count int) error {
 	if count < 1 {
 		return usagef("--samples is %d, expected at least 1", count)
 	}
-	dev, err := openDevice(f.device)
+	dev, err := f.openDevice(cmd)
 	if err != nil {
 		return err
 	}

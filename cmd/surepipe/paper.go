@@ -122,7 +122,7 @@ func (r paperRow) run(cmd *cobra.Command, seed uint64, queries int) (string, err
 	if err != nil {
 		return "", err
 	}
-	dev, err := openDevice("auto")
+	dev, err := openDevice("auto", 0)
 	if err != nil {
 		return "", err
 	}
