@@ -25,6 +25,7 @@ type kernels struct {
 	maxAbs      cu.Function
 	maxOf       cu.Function
 	mul         cu.Function
+	sample      cu.Function
 	scale       cu.Function
 	scaleEach   cu.Function
 	scatter     cu.Function
@@ -32,6 +33,7 @@ type kernels struct {
 	shrinkSlope cu.Function
 	soft        cu.Function
 	softMask    cu.Function
+	spread      cu.Function
 	sum         cu.Function
 }
 
@@ -51,6 +53,7 @@ func (all *kernels) functions() []kernelSlot {
 		{"max_abs", &all.maxAbs},
 		{"max_of", &all.maxOf},
 		{"mul", &all.mul},
+		{"sample", &all.sample},
 		{"scale", &all.scale},
 		{"scale_each", &all.scaleEach},
 		{"scatter", &all.scatter},
@@ -58,6 +61,7 @@ func (all *kernels) functions() []kernelSlot {
 		{"shrink_slope", &all.shrinkSlope},
 		{"soft", &all.soft},
 		{"soft_mask", &all.softMask},
+		{"spread", &all.spread},
 		{"sum", &all.sum},
 	}
 }
@@ -114,6 +118,10 @@ func (all *kernels) launchMul(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x
 	return all.mul.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&x), unsafe.Pointer(&xs), unsafe.Pointer(&y), unsafe.Pointer(&ys), unsafe.Pointer(&k), unsafe.Pointer(&n)})
 }
 
+func (all *kernels) launchSample(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, alpha float64, rows cu.DevicePtr, cols cu.DevicePtr, a cu.DevicePtr, as int64, b cu.DevicePtr, bs int64, beta float64, r int64, k int64, n int64) error {
+	return all.sample.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&alpha), unsafe.Pointer(&rows), unsafe.Pointer(&cols), unsafe.Pointer(&a), unsafe.Pointer(&as), unsafe.Pointer(&b), unsafe.Pointer(&bs), unsafe.Pointer(&beta), unsafe.Pointer(&r), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+}
+
 func (all *kernels) launchScale(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, a float64, x cu.DevicePtr, xs int64, k int64, n int64) error {
 	return all.scale.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&a), unsafe.Pointer(&x), unsafe.Pointer(&xs), unsafe.Pointer(&k), unsafe.Pointer(&n)})
 }
@@ -140,6 +148,10 @@ func (all *kernels) launchSoft(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, 
 
 func (all *kernels) launchSoftMask(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, v cu.DevicePtr, vs int64, w cu.DevicePtr, ws int64, t float64, k int64, n int64) error {
 	return all.softMask.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&v), unsafe.Pointer(&vs), unsafe.Pointer(&w), unsafe.Pointer(&ws), unsafe.Pointer(&t), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+}
+
+func (all *kernels) launchSpread(g grid, s cu.Stream, c cu.DevicePtr, cs int64, alpha float64, ptr cu.DevicePtr, entry cu.DevicePtr, other cu.DevicePtr, z cu.DevicePtr, zs int64, b cu.DevicePtr, bs int64, beta float64, r int64, k int64, n int64) error {
+	return all.spread.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&c), unsafe.Pointer(&cs), unsafe.Pointer(&alpha), unsafe.Pointer(&ptr), unsafe.Pointer(&entry), unsafe.Pointer(&other), unsafe.Pointer(&z), unsafe.Pointer(&zs), unsafe.Pointer(&b), unsafe.Pointer(&bs), unsafe.Pointer(&beta), unsafe.Pointer(&r), unsafe.Pointer(&k), unsafe.Pointer(&n)})
 }
 
 func (all *kernels) launchSum(g grid, s cu.Stream, out cu.DevicePtr, x cu.DevicePtr, k int64, n int64) error {

@@ -19,11 +19,12 @@ type index struct {
 	end int
 }
 
-func (x *index) Len() int { return x.len }
+func (x *index) Len() int     { return x.len }
+func (x *index) Bytes() int64 { return 4 * int64(x.len) }
 
 func (x *index) Free() {
 	if x.buf != nil {
-		x.dev.give(x.buf)
+		x.dev.drop(x.buf)
 		x.buf = nil
 	}
 }
@@ -34,10 +35,25 @@ func put[T int32 | int64 | float64](d *Device, what string, list []T) *buffer {
 	bytes := int(unsafe.Sizeof(one)) * len(list)
 	values := (bytes + 7) / 8
 	buf := d.take(1, values, capacity(values))
+	d.count(buf, 1)
 	if len(list) > 0 {
 		d.upload(what, array.NewBatch(d, buf, 1, values), buf.at, unsafe.Pointer(&list[0]), int64(bytes))
 	}
 	return buf
+}
+
+// count notes that memory beside the batches is held, or with sign -1 not any more.
+func (d *Device) count(buf *buffer, sign int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stats.LiveBytes += sign * 8 * int64(buf.size)
+	d.stats.PeakBytes = max(d.stats.PeakBytes, d.stats.LiveBytes)
+}
+
+// drop gives back what put took.
+func (d *Device) drop(buf *buffer) {
+	d.count(buf, -1)
+	d.give(buf)
 }
 
 // NewIndex puts a list of coordinates on the device. A coordinate must not be negative
@@ -116,12 +132,13 @@ type csr struct {
 
 func (a *csr) Dims() (int, int) { return a.rows, a.cols }
 func (a *csr) Nonzeros() int    { return a.nonzeros }
+func (a *csr) Bytes() int64     { return 8*int64(a.rows+1) + 12*int64(a.nonzeros) }
 
 func (a *csr) Free() {
 	if a.indptr != nil {
-		a.dev.give(a.indptr)
-		a.dev.give(a.indices)
-		a.dev.give(a.values)
+		a.dev.drop(a.indptr)
+		a.dev.drop(a.indices)
+		a.dev.drop(a.values)
 		a.indptr = nil
 	}
 }
