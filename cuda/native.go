@@ -66,7 +66,13 @@ import (
 // driverError is a CUresult that did not come through gorgonia.org/cu.
 type driverError int
 
-func (e driverError) Error() string { return fmt.Sprintf("CUDA error %d", int(e)) }
+func (e driverError) Error() string {
+	var name *C.char
+	if C.cuGetErrorName(C.CUresult(e), &name) != C.CUDA_SUCCESS {
+		return fmt.Sprintf("CUDA error %d", int(e))
+	}
+	return C.GoString(name)
+}
 
 func driverResult(r C.CUresult) error {
 	if r == C.CUDA_SUCCESS {
