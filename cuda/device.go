@@ -100,6 +100,10 @@ func (d *Device) do(op string, b array.Batch, f func() error) bool {
 		return false
 	}
 	if err := within(d.ctx, f); err != nil {
+		if b.IsZero() {
+			d.fail(fmt.Errorf("%s: %s: %w", d.name, op, err))
+			return false
+		}
 		d.fail(fmt.Errorf("%s: %s of %s, %d bytes: %w", d.name, op, b, b.Bytes(), err))
 		return false
 	}
@@ -225,19 +229,23 @@ func (d *Device) take(k, n, size int) *buffer {
 	defer d.life.RUnlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	buf := &buffer{size: size}
 	if d.fault.Load() != nil {
-		return buf
+		return &buffer{size: size}
 	}
-	bytes := 8 * int64(size)
 	if free := d.pool[size]; len(free) > 0 {
-		buf = free[len(free)-1]
+		buf := free[len(free)-1]
 		free[len(free)-1] = nil
 		d.pool[size] = free[:len(free)-1]
-		d.stats.PooledBytes -= bytes
+		d.stats.PooledBytes -= 8 * int64(size)
 		buf.freed = false
 		return buf
 	}
+	return d.grow(k, n, size)
+}
+
+// grow takes memory from the driver.
+func (d *Device) grow(k, n, size int) *buffer {
+	buf, bytes := &buffer{size: size}, 8*int64(size)
 	err := within(d.ctx, func() (err error) {
 		if d.held+bytes > d.limit {
 			if err := d.flush(); err != nil {

@@ -5,7 +5,7 @@
 package cuda
 
 import (
-	"unsafe"
+	"math"
 
 	"gorgonia.org/cu"
 )
@@ -67,55 +67,55 @@ func (all *kernels) functions() []kernelSlot {
 }
 
 func (all *kernels) launchClamp(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, v cu.DevicePtr, vs int64, lo cu.DevicePtr, ls int64, hi cu.DevicePtr, hs int64, k int64, n int64) error {
-	return all.clamp.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&v), unsafe.Pointer(&vs), unsafe.Pointer(&lo), unsafe.Pointer(&ls), unsafe.Pointer(&hi), unsafe.Pointer(&hs), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.clamp, g, s, []uint64{uint64(dst), uint64(ds), uint64(v), uint64(vs), uint64(lo), uint64(ls), uint64(hi), uint64(hs), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchClampMask(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, v cu.DevicePtr, vs int64, lo cu.DevicePtr, ls int64, hi cu.DevicePtr, hs int64, k int64, n int64) error {
-	return all.clampMask.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&v), unsafe.Pointer(&vs), unsafe.Pointer(&lo), unsafe.Pointer(&ls), unsafe.Pointer(&hi), unsafe.Pointer(&hs), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.clampMask, g, s, []uint64{uint64(dst), uint64(ds), uint64(v), uint64(vs), uint64(lo), uint64(ls), uint64(hi), uint64(hs), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchCopy(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, k int64, n int64) error {
-	return all.copy.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&x), unsafe.Pointer(&xs), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.copy, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchCsr(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, indptr cu.DevicePtr, indices cu.DevicePtr, values cu.DevicePtr, x cu.DevicePtr, xs int64, k int64, rows int64) error {
-	return all.csr.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&indptr), unsafe.Pointer(&indices), unsafe.Pointer(&values), unsafe.Pointer(&x), unsafe.Pointer(&xs), unsafe.Pointer(&k), unsafe.Pointer(&rows)})
+	return launch(all.csr, g, s, []uint64{uint64(dst), uint64(ds), uint64(indptr), uint64(indices), uint64(values), uint64(x), uint64(xs), uint64(k), uint64(rows)})
 }
 
 func (all *kernels) launchDot(g grid, s cu.Stream, partial cu.DevicePtr, x cu.DevicePtr, xs int64, y cu.DevicePtr, ys int64, chunks int64, k int64, n int64) error {
-	return all.dot.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&partial), unsafe.Pointer(&x), unsafe.Pointer(&xs), unsafe.Pointer(&y), unsafe.Pointer(&ys), unsafe.Pointer(&chunks), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.dot, g, s, []uint64{uint64(partial), uint64(x), uint64(xs), uint64(y), uint64(ys), uint64(chunks), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchFill(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, a float64, k int64, n int64) error {
-	return all.fill.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&a), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.fill, g, s, []uint64{uint64(dst), uint64(ds), math.Float64bits(a), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchGather(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, idx cu.DevicePtr, k int64, n int64) error {
-	return all.gather.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&x), unsafe.Pointer(&xs), unsafe.Pointer(&idx), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.gather, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(idx), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchGemm(g grid, s cu.Stream, ta int64, tb int64, m int64, n int64, inner int64, alpha float64, a cu.DevicePtr, lda int64, as int64, b cu.DevicePtr, ldb int64, bs int64, beta float64, c cu.DevicePtr, ldc int64, cs int64, batch int64) error {
-	return all.gemm.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&ta), unsafe.Pointer(&tb), unsafe.Pointer(&m), unsafe.Pointer(&n), unsafe.Pointer(&inner), unsafe.Pointer(&alpha), unsafe.Pointer(&a), unsafe.Pointer(&lda), unsafe.Pointer(&as), unsafe.Pointer(&b), unsafe.Pointer(&ldb), unsafe.Pointer(&bs), unsafe.Pointer(&beta), unsafe.Pointer(&c), unsafe.Pointer(&ldc), unsafe.Pointer(&cs), unsafe.Pointer(&batch)})
+	return launch(all.gemm, g, s, []uint64{uint64(ta), uint64(tb), uint64(m), uint64(n), uint64(inner), math.Float64bits(alpha), uint64(a), uint64(lda), uint64(as), uint64(b), uint64(ldb), uint64(bs), math.Float64bits(beta), uint64(c), uint64(ldc), uint64(cs), uint64(batch)})
 }
 
 func (all *kernels) launchLin(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, a float64, x cu.DevicePtr, xs int64, c float64, y cu.DevicePtr, ys int64, k int64, n int64) error {
-	return all.lin.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&a), unsafe.Pointer(&x), unsafe.Pointer(&xs), unsafe.Pointer(&c), unsafe.Pointer(&y), unsafe.Pointer(&ys), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.lin, g, s, []uint64{uint64(dst), uint64(ds), math.Float64bits(a), uint64(x), uint64(xs), math.Float64bits(c), uint64(y), uint64(ys), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchLinEach(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, a cu.DevicePtr, x cu.DevicePtr, xs int64, c cu.DevicePtr, y cu.DevicePtr, ys int64, k int64, n int64) error {
-	return all.linEach.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&a), unsafe.Pointer(&x), unsafe.Pointer(&xs), unsafe.Pointer(&c), unsafe.Pointer(&y), unsafe.Pointer(&ys), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.linEach, g, s, []uint64{uint64(dst), uint64(ds), uint64(a), uint64(x), uint64(xs), uint64(c), uint64(y), uint64(ys), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchMaxAbs(g grid, s cu.Stream, partial cu.DevicePtr, x cu.DevicePtr, xs int64, chunks int64, k int64, n int64) error {
-	return all.maxAbs.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&partial), unsafe.Pointer(&x), unsafe.Pointer(&xs), unsafe.Pointer(&chunks), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.maxAbs, g, s, []uint64{uint64(partial), uint64(x), uint64(xs), uint64(chunks), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchMaxOf(g grid, s cu.Stream, out cu.DevicePtr, x cu.DevicePtr, k int64, n int64) error {
-	return all.maxOf.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&out), unsafe.Pointer(&x), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.maxOf, g, s, []uint64{uint64(out), uint64(x), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchMul(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, y cu.DevicePtr, ys int64, k int64, n int64) error {
-	return all.mul.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&x), unsafe.Pointer(&xs), unsafe.Pointer(&y), unsafe.Pointer(&ys), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.mul, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(y), uint64(ys), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchSample(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, alpha float64, rows cu.DevicePtr, cols cu.DevicePtr, a cu.DevicePtr, as int64, b cu.DevicePtr, bs int64, beta float64, r int64, k int64, n int64) error {
@@ -123,31 +123,31 @@ func (all *kernels) launchSample(g grid, s cu.Stream, dst cu.DevicePtr, ds int64
 }
 
 func (all *kernels) launchScale(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, a float64, x cu.DevicePtr, xs int64, k int64, n int64) error {
-	return all.scale.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&a), unsafe.Pointer(&x), unsafe.Pointer(&xs), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.scale, g, s, []uint64{uint64(dst), uint64(ds), math.Float64bits(a), uint64(x), uint64(xs), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchScaleEach(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, a cu.DevicePtr, x cu.DevicePtr, xs int64, k int64, n int64) error {
-	return all.scaleEach.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&a), unsafe.Pointer(&x), unsafe.Pointer(&xs), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.scaleEach, g, s, []uint64{uint64(dst), uint64(ds), uint64(a), uint64(x), uint64(xs), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchScatter(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, idx cu.DevicePtr, k int64, n int64) error {
-	return all.scatter.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&x), unsafe.Pointer(&xs), unsafe.Pointer(&idx), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.scatter, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(idx), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchShrink(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, q cu.DevicePtr, qs int64, w cu.DevicePtr, ws int64, t float64, k int64, n int64) error {
-	return all.shrink.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&q), unsafe.Pointer(&qs), unsafe.Pointer(&w), unsafe.Pointer(&ws), unsafe.Pointer(&t), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.shrink, g, s, []uint64{uint64(dst), uint64(ds), uint64(q), uint64(qs), uint64(w), uint64(ws), math.Float64bits(t), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchShrinkSlope(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, q cu.DevicePtr, qs int64, w cu.DevicePtr, ws int64, t float64, k int64, n int64) error {
-	return all.shrinkSlope.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&q), unsafe.Pointer(&qs), unsafe.Pointer(&w), unsafe.Pointer(&ws), unsafe.Pointer(&t), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.shrinkSlope, g, s, []uint64{uint64(dst), uint64(ds), uint64(q), uint64(qs), uint64(w), uint64(ws), math.Float64bits(t), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchSoft(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, v cu.DevicePtr, vs int64, w cu.DevicePtr, ws int64, t float64, k int64, n int64) error {
-	return all.soft.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&v), unsafe.Pointer(&vs), unsafe.Pointer(&w), unsafe.Pointer(&ws), unsafe.Pointer(&t), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.soft, g, s, []uint64{uint64(dst), uint64(ds), uint64(v), uint64(vs), uint64(w), uint64(ws), math.Float64bits(t), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchSoftMask(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, v cu.DevicePtr, vs int64, w cu.DevicePtr, ws int64, t float64, k int64, n int64) error {
-	return all.softMask.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&v), unsafe.Pointer(&vs), unsafe.Pointer(&w), unsafe.Pointer(&ws), unsafe.Pointer(&t), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.softMask, g, s, []uint64{uint64(dst), uint64(ds), uint64(v), uint64(vs), uint64(w), uint64(ws), math.Float64bits(t), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchSpread(g grid, s cu.Stream, c cu.DevicePtr, cs int64, alpha float64, ptr cu.DevicePtr, entry cu.DevicePtr, other cu.DevicePtr, z cu.DevicePtr, zs int64, b cu.DevicePtr, bs int64, beta float64, r int64, k int64, n int64) error {
@@ -155,5 +155,5 @@ func (all *kernels) launchSpread(g grid, s cu.Stream, c cu.DevicePtr, cs int64, 
 }
 
 func (all *kernels) launchSum(g grid, s cu.Stream, out cu.DevicePtr, x cu.DevicePtr, k int64, n int64) error {
-	return all.sum.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&out), unsafe.Pointer(&x), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.sum, g, s, []uint64{uint64(out), uint64(x), uint64(k), uint64(n)})
 }

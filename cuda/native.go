@@ -2,9 +2,11 @@
 
 package cuda
 
-// Three things that gorgonia.org/cu has not: pinned memory, the outcome of cuInit, and
-// products by cuBLAS for several goroutines and on a stream (gorgonia.org/cu/blas has no
-// way to set either).
+// What gorgonia.org/cu v0.9.6 has not: pinned memory; the outcome of cuInit; products by
+// cuBLAS on a stream and for several goroutines; and a launch that the garbage collector
+// survives. (cu.Function.Launch stores pointers in C memory that it has not cleared. The
+// collector's write barrier takes what it finds there for the pointer that is overwritten, and
+// where that is the address of something freed the program ends.)
 
 /*
 #cgo CFLAGS: -I/usr/local/cuda/include
@@ -12,6 +14,16 @@ package cuda
 #include <stdint.h>
 #include <cuda.h>
 #include <cublas_v2.h>
+
+#cgo noescape launch
+#cgo nocallback launch
+
+// launch starts a kernel whose parameters are the n values, each of 8 bytes.
+static CUresult launch(uintptr_t f, unsigned gx, unsigned gy, unsigned bx, unsigned by, uintptr_t stream, uint64_t *values, int n) {
+	void *params[32];
+	for (int i = 0; i < n; i++) params[i] = &values[i];
+	return cuLaunchKernel((CUfunction)f, gx, gy, 1, bx, by, 1, 0, (CUstream)stream, params, 0);
+}
 
 int surepipe_init_outcome(void);
 
@@ -54,13 +66,25 @@ import (
 // driverError is a CUresult that did not come through gorgonia.org/cu.
 type driverError int
 
-func (e driverError) Error() string { return fmt.Sprintf("CUDA error %d", int(e)) }
+func (e driverError) Error() string {
+	var name *C.char
+	if C.cuGetErrorName(C.CUresult(e), &name) != C.CUDA_SUCCESS {
+		return fmt.Sprintf("CUDA error %d", int(e))
+	}
+	return C.GoString(name)
+}
 
 func driverResult(r C.CUresult) error {
 	if r == C.CUDA_SUCCESS {
 		return nil
 	}
 	return driverError(r)
+}
+
+// launch starts a kernel with parameters of 8 bytes each.
+func launch(f cu.Function, g grid, s cu.Stream, values []uint64) error {
+	return driverResult(C.launch(C.uintptr_t(*(*uintptr)(unsafe.Pointer(&f))), C.uint(g.x), C.uint(g.y), C.uint(g.bx), C.uint(g.by),
+		C.uintptr_t(*(*uintptr)(unsafe.Pointer(&s))), (*C.uint64_t)(&values[0]), C.int(len(values))))
 }
 
 // initError is why the driver could not be started, or nil.

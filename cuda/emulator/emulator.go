@@ -64,12 +64,19 @@ func call(at uintptr, args ...uintptr) {
 	purego.SyscallN(at, args...)
 }
 
+// reading is where the driver writes: unlike a variable of a goroutine it never moves.
+var reading struct {
+	sync.Mutex
+	Counters
+}
+
 // Read returns the counters.
 func Read() Counters {
 	Present()
-	var c Counters
-	call(entry.counters, uintptr(unsafe.Pointer(&c)))
-	return c
+	reading.Lock()
+	defer reading.Unlock()
+	call(entry.counters, uintptr(unsafe.Pointer(&reading.Counters)))
+	return reading.Counters
 }
 
 // Reset sets the counters to zero, but for what is held, and disarms.

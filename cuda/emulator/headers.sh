@@ -34,6 +34,13 @@ apt-get "${apt[@]}" download -qq nvidia-cuda-dev
 # that is closed on it is no error.
 mkdir tree
 (dpkg-deb --fsys-tarfile nvidia-cuda-dev_*.deb 2>/dev/null || true) | head -c 64M | (tar -x -C tree ./usr/include 2>/dev/null || true)
+# From CUDA 12 on they include one of libcu++.
+if grep -q '<nv/target>' tree/usr/include/cuda_fp16.h; then
+  sed -i 's/non-free$/main non-free/' sources.list
+  apt-get "${apt[@]}" update -qq
+  apt-get "${apt[@]}" download -qq libcu++-dev
+  dpkg-deb -x libcu++-dev_*.deb tree
+fi
 for header in cuda.h cublas_v2.h cublas_api.h crt/host_defines.h vector_types.h driver_types.h; do
   [ -s "tree/usr/include/$header" ] || { echo "$0: nvidia-cuda-dev has no $header where it was expected" >&2; exit 1; }
 done

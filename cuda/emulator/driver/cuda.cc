@@ -244,6 +244,20 @@ EXPORT CUresult cuDriverGetVersion(int *v) {
   return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuGetErrorName(CUresult r, const char **name) {
+  static const std::map<CUresult, const char *> names = {
+      {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
+      {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
+      {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
+      {CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN"},
+  };
+  auto at = names.find(r);
+  if (at == names.end()) return CUDA_ERROR_INVALID_VALUE;
+  *name = at->second;
+  return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuDeviceGetCount(int *n) {
   *n = state.devices;
   return CUDA_SUCCESS;

@@ -89,7 +89,7 @@ func wrappers(kernels []kernel) ([]byte, error) {
 package cuda
 
 import (
-	"unsafe"
+	"math"
 
 	"gorgonia.org/cu"
 )
@@ -109,10 +109,14 @@ type kernels struct {
 		var declared, passed []string
 		for _, p := range k.params {
 			declared = append(declared, p.name+" "+p.goType)
-			passed = append(passed, "unsafe.Pointer(&"+p.name+")")
+			if p.goType == "float64" {
+				passed = append(passed, "math.Float64bits("+p.name+")")
+			} else {
+				passed = append(passed, "uint64("+p.name+")")
+			}
 		}
 		fmt.Fprintf(&b, "\nfunc (all *kernels) launch%s(g grid, s cu.Stream, %s) error {\n", goName(k.name), strings.Join(declared, ", "))
-		fmt.Fprintf(&b, "\treturn all.%s.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{%s})\n}\n", lower(goName(k.name)), strings.Join(passed, ", "))
+		fmt.Fprintf(&b, "\treturn launch(all.%s, g, s, []uint64{%s})\n}\n", lower(goName(k.name)), strings.Join(passed, ", "))
 	}
 	return format.Source(b.Bytes())
 }
