@@ -119,7 +119,7 @@ func (all *kernels) launchMul(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x
 }
 
 func (all *kernels) launchSample(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, alpha float64, rows cu.DevicePtr, cols cu.DevicePtr, a cu.DevicePtr, as int64, b cu.DevicePtr, bs int64, beta float64, r int64, k int64, n int64) error {
-	return all.sample.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&dst), unsafe.Pointer(&ds), unsafe.Pointer(&alpha), unsafe.Pointer(&rows), unsafe.Pointer(&cols), unsafe.Pointer(&a), unsafe.Pointer(&as), unsafe.Pointer(&b), unsafe.Pointer(&bs), unsafe.Pointer(&beta), unsafe.Pointer(&r), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.sample, g, s, []uint64{uint64(dst), uint64(ds), math.Float64bits(alpha), uint64(rows), uint64(cols), uint64(a), uint64(as), uint64(b), uint64(bs), math.Float64bits(beta), uint64(r), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchScale(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, a float64, x cu.DevicePtr, xs int64, k int64, n int64) error {
@@ -151,7 +151,7 @@ func (all *kernels) launchSoftMask(g grid, s cu.Stream, dst cu.DevicePtr, ds int
 }
 
 func (all *kernels) launchSpread(g grid, s cu.Stream, c cu.DevicePtr, cs int64, alpha float64, ptr cu.DevicePtr, entry cu.DevicePtr, other cu.DevicePtr, z cu.DevicePtr, zs int64, b cu.DevicePtr, bs int64, beta float64, r int64, k int64, n int64) error {
-	return all.spread.Launch(g.x, g.y, 1, g.bx, g.by, 1, 0, s, []unsafe.Pointer{unsafe.Pointer(&c), unsafe.Pointer(&cs), unsafe.Pointer(&alpha), unsafe.Pointer(&ptr), unsafe.Pointer(&entry), unsafe.Pointer(&other), unsafe.Pointer(&z), unsafe.Pointer(&zs), unsafe.Pointer(&b), unsafe.Pointer(&bs), unsafe.Pointer(&beta), unsafe.Pointer(&r), unsafe.Pointer(&k), unsafe.Pointer(&n)})
+	return launch(all.spread, g, s, []uint64{uint64(c), uint64(cs), math.Float64bits(alpha), uint64(ptr), uint64(entry), uint64(other), uint64(z), uint64(zs), uint64(b), uint64(bs), math.Float64bits(beta), uint64(r), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchSum(g grid, s cu.Stream, out cu.DevicePtr, x cu.DevicePtr, k int64, n int64) error {
