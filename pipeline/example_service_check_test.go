@@ -308,7 +308,7 @@ func TestServiceReportsFailureToAWaitingClient(t *testing.T) {
 func TestServiceStopsWhenTheClientLeaves(t *testing.T) {
 	for _, buffered := range []bool{true, false} {
 		dev := array.NewHost()
-		s, d := completion(t, dev)
+		s, d := quick(t, dev)
 		serve(t, dev, s, d, pipeline.Options{Parallel: 2}, buffered, nil, func(t *trial) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -413,9 +413,9 @@ func TestServiceWaitsForSlowClients(t *testing.T) {
 // Eight clients at once get, each, the risks of its own samples, bit for bit those of a
 // pipeline of its own; a ninth is sent away.
 func TestServiceServesManyClientsAtOnce(t *testing.T) {
-	const clients, samples = 8, 3
+	const clients, samples = 8, 10
 	dev := array.NewHost()
-	s, d := completion(t, dev)
+	s, d := quick(t, dev)
 	ys := func(client int) iter.Seq2[[]float64, error] {
 		return func(yield func([]float64, error) bool) {
 			rng := rand.New(rand.NewPCG(9, uint64(client)))

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -58,6 +61,19 @@ func (l *ledger) balanced(t *testing.T, p *pipeline.Pipeline) (results int) {
 	return results
 }
 
+// quick is a LASSO that is solved in no time.
+func quick(t testing.TB, dev array.Device) (vjp.Solver, int) {
+	t.Helper()
+	const d, p = 24, 32
+	x := linops.NewDense(dev, mat.NewDense(d, p, gaussian(rand.New(rand.NewPCG(5, 6)), d*p)))
+	s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: x, R: prox.NewL1(20), Device: dev}, vjp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Release(); x.Release() })
+	return s, d
+}
+
 // soft is soft thresholding at 1 in dimension d, by a solver that first asks before.
 func soft(t testing.TB, dev array.Device, d int, before func(ctx context.Context, y []float64) error) vjp.Solver {
 	t.Helper()
@@ -85,7 +101,7 @@ func (g guarded) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error
 
 func TestEverySampleBeginsAndEndsOnce(t *testing.T) {
 	dev := array.NewHost()
-	s, d := completion(t, dev)
+	s, d := quick(t, dev)
 	for name, c := range map[string]struct {
 		samples, stopAfter int
 		cancel             bool
@@ -168,7 +184,7 @@ func TestObserveKnowsWhoseSampleItIs(t *testing.T) {
 // ends the stream, and no result before it is lost.
 func TestBadSamplesHaveTheirPlace(t *testing.T) {
 	dev := array.NewHost()
-	s, d := completion(t, dev)
+	s, d := quick(t, dev)
 	broken := errors.New("the disk is gone")
 	ys := func(yield func([]float64, error) bool) {
 		i := 0
@@ -196,7 +212,7 @@ func TestBadSamplesHaveTheirPlace(t *testing.T) {
 		}
 		leaks(t, dev, func() {
 			for risk, err := range p.Stream(context.Background(), ys) {
-				text := map[int]string{5: "y has 128 values, expected 129", 6: "y[7] is NaN", 9: broken.Error()}[next]
+				text := map[int]string{5: "y has 23 values, expected 24", 6: "y[7] is NaN", 9: broken.Error()}[next]
 				if risk.Index != next || (err != nil) != (text != "") {
 					t.Fatalf("sample %d has index %d and error %v, expected %q", next, risk.Index, err, text)
 				}
@@ -222,7 +238,7 @@ func TestBadSamplesHaveTheirPlace(t *testing.T) {
 // the stages before their memory is freed.
 func TestPanicInTheLoopLeaksNothing(t *testing.T) {
 	dev := array.NewHost()
-	s, d := completion(t, dev)
+	s, d := quick(t, dev)
 	var l ledger
 	p := newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4, Observe: l.observe})
 	leaks(t, dev, func() {
