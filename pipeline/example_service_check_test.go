@@ -127,6 +127,19 @@ func (t *trial) eventually(what string, ok func() bool) {
 	}
 }
 
+// settled waits until no more samples begin, and returns how many have.
+func (t *trial) settled() int64 {
+	t.Helper()
+	begun := int64(-1)
+	t.eventually("the server stops reading", func() bool {
+		before := begun
+		begun = t.count("samples_begun")
+		time.Sleep(100 * time.Millisecond)
+		return begun == before
+	})
+	return begun
+}
+
 // line is an answer or a refusal.
 type line struct {
 	answer
@@ -323,12 +336,7 @@ func TestServiceStopsWhenTheClientLeaves(t *testing.T) {
 			}
 			cancel()
 			<-stopped
-			t.eventually("no sample in flight", func() bool { return t.p.InFlight() == 0 })
-			begun := t.count("samples_begun")
-			time.Sleep(50 * time.Millisecond)
-			if now := t.count("samples_begun"); now != begun {
-				t.Errorf("%d more samples have begun", now-begun)
-			}
+			t.eventually("nothing runs for a client that has left", func() bool { return t.settled() > 0 && t.p.InFlight() == 0 })
 		})
 	}
 }
@@ -374,15 +382,8 @@ func TestServiceWaitsForSlowClients(t *testing.T) {
 	serve(t, dev, s, 3, pipeline.Options{Parallel: 2}, false, nil, func(t *trial) {
 		response := t.post(t.Context(), struct{ io.Reader }{strings.NewReader(strings.Repeat("[3,0.5,0]\n", samples))})
 		defer response.Body.Close()
-		begun := int64(-1)
-		t.eventually("the server stops reading", func() bool {
-			before := begun
-			begun = t.count("samples_begun")
-			time.Sleep(100 * time.Millisecond)
-			return begun == before
-		})
 		// Two buffers of 4 KiB hold 80 answers.
-		if begun > 150 {
+		if begun := t.settled(); begun > 150 {
 			t.Errorf("%d samples have begun for a client that reads none", begun)
 		}
 		lines := bufio.NewReader(response.Body)
@@ -441,25 +442,17 @@ func TestServiceServesManyClientsAtOnce(t *testing.T) {
 	serve(t, dev, s, d, o, true, nil, func(t *trial) {
 		var wg, halfway sync.WaitGroup
 		halfway.Add(clients)
+		tried := make(chan struct{})
 		for i := range clients {
 			wg.Go(func() {
 				body, w := io.Pipe()
-				var once sync.Once
-				defer once.Do(halfway.Done) // where the client fails
 				go func() {
 					defer w.Close()
 					n := 0
 					for y := range ys(i) {
-						if n++; n == samples/2+1 {
-							once.Do(halfway.Done)
-							halfway.Wait()
-							if i == 0 {
-								response := t.post(t.Context(), strings.NewReader("[]\n"))
-								response.Body.Close()
-								if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" {
-									t.Errorf("the ninth client gets %s", response.Status)
-								}
-							}
+						if n++; n == samples/2 {
+							halfway.Done()
+							<-tried
 						}
 						io.WriteString(w, jsonLine(y))
 					}
@@ -476,6 +469,14 @@ func TestServiceServesManyClientsAtOnce(t *testing.T) {
 				}
 			})
 		}
+		halfway.Wait()
+		t.eventually("all have begun", func() bool { return t.count("samples_begun") >= clients*(samples/2-1) })
+		response := t.post(t.Context(), strings.NewReader("[]\n"))
+		response.Body.Close()
+		if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" {
+			t.Errorf("the ninth client gets %s", response.Status)
+		}
+		close(tried)
 		wg.Wait()
 		if done := t.count("samples_done"); done != clients*samples {
 			t.Errorf("%d samples done, expected %d", done, clients*samples)
