@@ -5,8 +5,8 @@
 //
 // # Building
 //
-// The package is empty unless it is built with the tag cuda, a C compiler, and the headers and
-// libraries of a CUDA 11 or 12 toolkit:
+// The package is empty unless it is built on Linux with the tag cuda, a C compiler, and the
+// headers and libraries of a CUDA 11 or 12 toolkit:
 //
 //	go build -tags cuda ./cmd/surepipe
 //	surepipe info
@@ -16,8 +16,8 @@
 // LIBRARY_PATH. The program runs with any newer driver, and needs libcuda.so.1 and
 // libcublas.so to start. Where it finds no card, "auto" is the processor.
 //
-// Driver, memory, kernels and streams go through gorgonia.org/cu; cuBLAS, which
-// gorgonia.org/cu/blas cannot bind to a stream, is called directly.
+// Cards, memory, modules, copies and streams go through gorgonia.org/cu. cuBLAS, which
+// gorgonia.org/cu/blas cannot bind to a stream, and the launch of kernels are called directly.
 //
 // # What is resident
 //
@@ -31,8 +31,10 @@
 // # Order
 //
 // All work goes to one stream, in the order of the calls, and calls return before it is done. Only
-// Download, Dot, MaxAbs and Sync wait, each for its own result. So memory that is freed can be lent
-// again at once, and goroutines may share a batch as they may on the host. Contexts belong to
+// Download, Dot, MaxAbs and Sync wait. So memory that is freed can be lent
+// again at once, and goroutines may share a batch as they may on the host. (A stream for each
+// sample in flight would let small problems overlap; it would take an event for every batch that goes from one
+// goroutine to another, and large problems fill a card by themselves.) Contexts belong to
 // threads: every call sets the card's primary context on the thread it happens to
 // run on, which costs a fraction of a microsecond.
 //
