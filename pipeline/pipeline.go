@@ -141,6 +141,12 @@ const reorderWindow = 4
 // should watch the context itself. The slices must not be modified after they
 // are yielded.
 func (p *Pipeline) Stream(ctx context.Context, ys iter.Seq2[[]float64, error]) iter.Seq2[Risk, error] {
+	return p.StreamFrom(ctx, 0, ys)
+}
+
+// StreamFrom is [Pipeline.Stream] of samples numbered first, first+1, ...: it
+// goes on where a stream has ended, and its results are those of the whole.
+func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]float64, error]) iter.Seq2[Risk, error] {
 	return func(yield func(Risk, error) bool) {
 		outer := ctx
 		ctx, cancel := context.WithCancel(ctx)
@@ -154,7 +160,7 @@ func (p *Pipeline) Stream(ctx context.Context, ys iter.Seq2[[]float64, error]) i
 		samples := make(chan stages.Sample)
 		g.Go(func() error {
 			defer close(samples)
-			return p.feed(ctx, ys, samples, inFlight, window)
+			return p.feed(ctx, first, ys, samples, inFlight, window)
 		})
 		settings := stages.Settings{Device: p.dev, Plan: p.plan, Seed: p.o.Seed, Batch: p.o.Batch, Workers: p.workers}
 		solved := stages.Start(ctx, g, p.o.Parallel, samples, stages.Solve(p.solver, settings, &jobs))
@@ -167,7 +173,7 @@ func (p *Pipeline) Stream(ctx context.Context, ys iter.Seq2[[]float64, error]) i
 		}
 		risks := stages.Start(ctx, g, 1, done, stages.Assemble(p.o.Sigma2, &jobs, p.progress))
 
-		if !p.inOrder(risks, inFlight, window, yield) {
+		if !p.inOrder(first, risks, inFlight, window, yield) {
 			cancel()
 			for range risks {
 			}
@@ -195,8 +201,7 @@ func (p *Pipeline) progress(sample, done, total int) {
 
 // feed checks the samples and sends them on, one for each place in flight and
 // in the window.
-func (p *Pipeline) feed(ctx context.Context, ys iter.Seq2[[]float64, error], out chan<- stages.Sample, gates ...chan<- struct{}) error {
-	index := 0
+func (p *Pipeline) feed(ctx context.Context, index int, ys iter.Seq2[[]float64, error], out chan<- stages.Sample, gates ...chan<- struct{}) error {
 	for y, err := range ys {
 		if err != nil {
 			return fmt.Errorf("sample %d: %w", index, err)
@@ -235,9 +240,8 @@ func (p *Pipeline) check(y []float64) error {
 
 // inOrder yields the risks in the order of their samples and reports whether
 // the consumer still wants what follows.
-func (p *Pipeline) inOrder(risks <-chan Risk, inFlight, window <-chan struct{}, yield func(Risk, error) bool) bool {
+func (p *Pipeline) inOrder(next int, risks <-chan Risk, inFlight, window <-chan struct{}, yield func(Risk, error) bool) bool {
 	early := map[int]Risk{}
-	next := 0
 	for risk := range risks {
 		<-inFlight
 		p.o.Logger.Info("sample done", "sample", risk.Index, "sure", risk.SURE, "iterations", risk.Iterations,
