@@ -139,27 +139,26 @@ func checkFigure(flag, path string) error {
 	return nil
 }
 
-// samples opens what the samples come from and reads the rest of the data. Data.Y is
+// open opens what the samples come from and reads the rest of the data. Data.Y is
 // what multiples of a maximum refer to.
-func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (ys *ySource, data problems.Data, err error) {
+func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySource, data problems.Data, err error) {
 	if o.y != "" {
-		if ys, err = openSamples(o.y, cmd.InOrStdin()); err != nil {
+		ys, err := openSamples(o.y, cmd.InOrStdin())
+		if err != nil {
 			return nil, data, err
 		}
-		defer func() {
-			if err != nil {
-				ys.close()
-			}
-		}()
 		file, err := readAround(f.data, f.problem, ys)
+		if err == nil {
+			file.Y, err = ys.at(0)
+		}
 		if err != nil {
+			ys.close()
 			return nil, data, err
 		}
 		if f.data == "" {
 			f.data = ys.name
 		}
-		file.Y, err = ys.at(0)
-		return ys, file.Data, err
+		return ys, file.Data, nil
 	}
 	file, err := readSamples(f.data, f.problem)
 	switch {
