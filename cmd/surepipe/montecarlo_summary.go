@@ -63,11 +63,14 @@ type summary struct {
 	Seconds         float64  `json:"seconds"`
 
 	sure, stderr, loss, err []float64
+	divergence              []float64
+	trusted                 []bool
 	seedSURE, seedStdErr    []float64
 }
 
 func (s *summary) add(r sampleRecord) {
-	if !r.Solver.Converged || !r.DerivativeConverged {
+	trusted := r.Solver.Converged && r.DerivativeConverged
+	if !trusted {
 		s.NotConverged++
 	}
 	if r.Repeat != nil {
@@ -79,6 +82,8 @@ func (s *summary) add(r sampleRecord) {
 	s.Samples++
 	s.sure = append(s.sure, r.SURE)
 	s.stderr = append(s.stderr, r.SUREStdErr)
+	s.divergence = append(s.divergence, r.Divergence)
+	s.trusted = append(s.trusted, trusted)
 	if r.Loss != nil {
 		s.loss = append(s.loss, *r.Loss)
 		s.err = append(s.err, r.SURE-*r.Loss)

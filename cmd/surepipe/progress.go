@@ -15,7 +15,8 @@ type progress struct {
 	bar     *progressbar.ProgressBar
 	out     io.Writer
 	started time.Time
-	text    string
+	// prefix stands before every text.
+	prefix, text string
 }
 
 // patience is how long work may take before a bar appears.
@@ -38,7 +39,7 @@ func (p *progress) set(done, total int) {
 	if p.bar == nil {
 		p.bar = progressbar.NewOptions(total,
 			progressbar.OptionSetWriter(p.out),
-			progressbar.OptionSetDescription(p.text),
+			progressbar.OptionSetDescription(p.prefix+p.text),
 			progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetWidth(30),
 			progressbar.OptionShowCount(),
@@ -52,7 +53,7 @@ func (p *progress) set(done, total int) {
 func (p *progress) describe(text string) {
 	p.text = text
 	if p.bar != nil {
-		p.bar.Describe(text)
+		p.bar.Describe(p.prefix + text)
 	}
 }
 
