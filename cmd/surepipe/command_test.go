@@ -379,7 +379,7 @@ func TestJSONHasTheKeysOfTheContract(t *testing.T) {
 }
 
 func TestHelpAndInfo(t *testing.T) {
-	for _, args := range []string{"", "help", "run --help", "montecarlo --help", "generate --help", "info --help", "paper --help", "info", "--version", "completion bash"} {
+	for _, args := range []string{"", "help", "run --help", "montecarlo --help", "generate --help", "info --help", "paper --help", "paper tables --help", "paper figures --help", "info", "--version", "completion bash"} {
 		status, stdout, stderr := command(t, strings.Fields(args)...)
 		if status != exitDone || stdout == "" || stderr != "" {
 			t.Errorf("surepipe %s: status %d, %q", args, status, stderr)
