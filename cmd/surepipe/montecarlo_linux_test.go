@@ -14,13 +14,13 @@ import (
 	"surepipe/dataio"
 )
 
-// A stack of 20 GB, most of it a hole of the file: memory for the first 420 MB, and for the
+// A stack of 20 GB, most of it a hole of the file: memory for the first 310 MB, and for the
 // last two samples, is less than what is read, and the last is what it is alone.
 func TestA20GBStackStreamsInLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it reads hundreds of megabytes")
 	}
-	const most = 384 << 20
+	const most = 288 << 20
 	const d, n = 1 << 17, 19200
 	dir := t.TempDir()
 	data, stack := filepath.Join(dir, "data.npz"), filepath.Join(dir, "y.npy")
@@ -62,7 +62,7 @@ func TestA20GBStackStreamsInLittleMemory(t *testing.T) {
 	}
 	base := []string{"--problem", "ols", "--data", data, "--trace", "hutchinson", "--queries", "2"}
 	last := ""
-	for _, part := range [][]string{{"--samples", "400"}, {"--first", fmt.Sprint(n - 2)}} {
+	for _, part := range [][]string{{"--samples", "300"}, {"--first", fmt.Sprint(n - 2)}} {
 		cmd := program(t, append(append([]string{"mc", "--y", stack, "--parallel", "2"}, base...), part...)...)
 		out, err := cmd.Output()
 		if err != nil {

@@ -52,7 +52,7 @@ func TestResumeAfterKillsGivesTheUninterruptedResult(t *testing.T) {
 	}
 	dir := t.TempDir()
 	args := func(log string) []string {
-		return []string{"mc", "--problem", "svt", "--data", smallRPCA, "--lambda", "20", "--samples", "150", "--seeds", "30", "--jsonl", filepath.Join(dir, log), "--resume"}
+		return []string{"mc", "--problem", "svt", "--data", smallRPCA, "--lambda", "20", "--samples", "100", "--seeds", "20", "--jsonl", filepath.Join(dir, log), "--resume"}
 	}
 	begin := time.Now()
 	want, err := program(t, args("whole.jsonl")...).Output()
