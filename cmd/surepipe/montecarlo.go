@@ -231,7 +231,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	}
 	m := &monteCarlo{
 		job: job, template: f.result(job), ys: ys, mu: data.Mu, first: o.first, count: count, seeds: o.seeds, seed: f.seed,
-		log: o.jsonl, resume: o.resume, out: cmd.OutOrStdout(), progress: bar,
+		log: o.jsonl, resume: o.resume, again: "--resume", out: cmd.OutOrStdout(), progress: bar,
 		warn: func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), "surepipe: "+text) },
 	}
 	if m.log != "" {

@@ -29,6 +29,8 @@ type monteCarlo struct {
 	log    string
 	resume bool
 	header logHeader
+	// again says how to go on after an interrupt.
+	again string
 	// out takes the lines, nil if nobody wants them; progress the bar.
 	out      io.Writer
 	progress *progress
@@ -99,7 +101,7 @@ func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err
 				err = closeErr
 			}
 			if ctx.Err() != nil {
-				m.warn(fmt.Sprintf("%d samples and %d seeds are in %s: --resume goes on from there", samples, repeats, m.log))
+				m.warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s goes on from there", samples, repeats, m.log, m.again))
 			}
 		}()
 	}

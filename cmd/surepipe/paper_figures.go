@@ -45,8 +45,9 @@ numbers of samples are far larger than the defaults: --samples 2000 --seeds 100 
 The Monte Carlo risk is the mean loss over the same samples.
 
 The same command again goes on where one was interrupted, and more --samples, --seeds and
---draws add to what is there. At full size a sample of figures 1 and 3 takes about a minute on two
-processors.`,
+--draws add to what is there; other settings take another --out. On two processors all
+three take a few minutes with --scale 0.2; at full size a sample of figures 1 and 3 takes about
+a minute.`,
 		Example: `  surepipe paper figures --out figures --scale 0.2
   surepipe paper figures --out figures --figure 2 --samples 2000 --seeds 100`,
 		Args: noArgs,
@@ -128,7 +129,7 @@ func (f *figures) simulate(ctx context.Context, data problems.Data, name, title 
 	bar.prefix = title + ": "
 	m := &monteCarlo{
 		job: job, template: e.result(job), ys: simulated(data.Mu, data.YShape, job.sigma2, f.seed), mu: data.Mu, count: count, seeds: seeds, seed: f.seed,
-		log: filepath.Join(f.out, name), resume: true, header: newLogHeader(settings, data, job.dev), progress: bar,
+		log: filepath.Join(f.out, name), resume: true, again: "the same command", header: newLogHeader(settings, data, job.dev), progress: bar,
 		warn: func(text string) { fmt.Fprintln(f.cmd.ErrOrStderr(), "surepipe: "+text) },
 	}
 	s, speed, err := m.run(ctx)
