@@ -71,13 +71,16 @@ func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err
 		if err != nil {
 			return r, err
 		}
-		number, expected := *r.Sample, m.first+samples
+		what, number, expected := "sample", *r.Sample, m.first+samples
 		counter, wanted := &samples, m.count
 		if r.Repeat != nil {
-			number, expected, counter, wanted = *r.Repeat, repeats, &repeats, m.seeds
+			what, number, expected, counter, wanted = "repetition", *r.Repeat, repeats, &repeats, m.seeds
 		}
-		if number != expected || r.Repeat != nil && *r.Sample != m.first {
-			return r, fmt.Errorf("it is of number %d, expected %d", number, expected)
+		if r.Repeat != nil && *r.Sample != m.first {
+			return r, fmt.Errorf("it is a repetition of sample %d, expected %d", *r.Sample, m.first)
+		}
+		if number != expected {
+			return r, fmt.Errorf("it is %s %d, expected %d", what, number, expected)
 		}
 		if *counter++; *counter > wanted {
 			return r, nil

@@ -164,7 +164,7 @@ func TestResumeRefusesWhatItDidNotBegin(t *testing.T) {
 		{"", []string{"mc", "--problem", "svt", "--data", "../../testdata/rpca40.npz", "--lambda", "20", "--queries", "6", "--jsonl", log, "--resume"}, "it was begun with other data (sha256:"},
 		{strings.Join(lines[1:], ""), nil, "its first line is none that surepipe montecarlo writes"},
 		{"[1]\n" + lines[1], nil, "its first line is none that surepipe montecarlo writes"},
-		{lines[0] + lines[2], nil, "line 2: it is of number 1, expected 0"},
+		{lines[0] + lines[2], nil, "line 2: it is sample 1, expected 0"},
 		{lines[0] + lines[1] + "{\"sa\n" + lines[2], nil, "line 3 is no JSON"},
 		{lines[0] + lines[1] + "{}\n", nil, `line 3: it has no "sample"`},
 	} {
