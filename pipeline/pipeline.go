@@ -181,6 +181,12 @@ const reorderWindow = 4
 // the loop or receives an error should also interrupt what ys waits for. A panic in ys
 // is an error. The slices must not be modified after they are yielded.
 func (p *Pipeline) Stream(ctx context.Context, ys iter.Seq2[[]float64, error]) iter.Seq2[Risk, error] {
+	return p.StreamFrom(ctx, 0, ys)
+}
+
+// StreamFrom is [Pipeline.Stream] of samples numbered first, first+1, ...: it
+// goes on where a stream has ended, and its results are those of the whole.
+func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]float64, error]) iter.Seq2[Risk, error] {
 	return func(yield func(Risk, error) bool) {
 		s := &stream{
 			Pipeline: p,
@@ -189,6 +195,8 @@ func (p *Pipeline) Stream(ctx context.Context, ys iter.Seq2[[]float64, error]) i
 			window:   make(chan struct{}, p.o.Parallel*reorderWindow),
 			refused:  make(chan outcome),
 			early:    map[int]outcome{},
+			begun:    first,
+			next:     first,
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		g, ctx := errgroup.WithContext(ctx)

@@ -343,7 +343,7 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"montecarlo --problem lasso --lambda 1 --data " + good, `no "mu"`},
 		{"montecarlo --problem lasso --lambda 1 --samples 0 --data " + good, "--samples is 0"},
 		{"montecarlo --problem lasso --lambda 1 --parallel 0 --data " + good, "--parallel is 0"},
-		{"montecarlo --problem lasso --lambda 1 --samples 5 --data " + stack, "--samples is for simulated samples"},
+		{"montecarlo --problem lasso --lambda 1 --samples 5 --data " + stack, "--samples is 5, but " + stack + " holds 2 from sample 0 on"},
 		{"paper --problem svt", `--problem is "svt", expected all or one of lasso`},
 		{"paper --largest lots", `--largest is "lots", expected a size`},
 		{"paper --queries 7", "--queries is 7: hutch++ takes"},
@@ -379,7 +379,7 @@ func TestJSONHasTheKeysOfTheContract(t *testing.T) {
 }
 
 func TestHelpAndInfo(t *testing.T) {
-	for _, args := range []string{"", "help", "run --help", "montecarlo --help", "generate --help", "info --help", "paper --help", "info", "--version", "completion bash"} {
+	for _, args := range []string{"", "help", "run --help", "montecarlo --help", "generate --help", "info --help", "paper --help", "paper tables --help", "paper figures --help", "info", "--version", "completion bash"} {
 		status, stdout, stderr := command(t, strings.Fields(args)...)
 		if status != exitDone || stdout == "" || stderr != "" {
 			t.Errorf("surepipe %s: status %d, %q", args, status, stderr)

@@ -2,28 +2,38 @@ package main
 
 import (
 	"fmt"
-	"math"
-	"text/tabwriter"
-	"time"
+	"io"
 
 	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/stat"
 
-	"surepipe/pipeline"
+	"surepipe/array"
+	"surepipe/dataio"
+	"surepipe/figure"
 	"surepipe/problems"
 )
 
+// monteCarloFlags are the flags of montecarlo that run has not.
+type monteCarloFlags struct {
+	y                    string
+	first, samples       int
+	seeds                int
+	jsonl, plot, running string
+	resume               bool
+}
+
 func newMonteCarlo() *cobra.Command {
 	var f estimatorFlags
-	var samples int
+	var o monteCarloFlags
 	cmd := &cobra.Command{
 		Use:     "montecarlo",
 		Aliases: []string{"mc"},
 		Short:   "Estimate the risk at many y",
-		Long: `Streams many samples y through the pipeline: those in the data, where y has one
-more leading axis (N x ...), else simulated ones, y = mu + sigma noise, where the
-data hold mu. Prints one line of JSON a sample, in order, with the keys of
-surepipe run and "sample"; then one line of summary, with "summary": true:
+		Long: `Streams many samples y through the pipeline: those of --y, else those in the data,
+where y has one more leading axis (N x ...), else simulated ones, y = mu + sigma
+noise, where the data hold mu. --y is read sample by sample and may be larger than
+memory: a .npy file, the array y of a .npz file, or "-" for a .npy array on standard
+input. Prints one line of JSON a sample, in order, with the keys of surepipe run and
+"sample"; then one line of summary, with "summary": true:
 
   samples, not_converged
   mean_sure, mean_sure_stderr         mean of SURE and its standard error
@@ -35,193 +45,253 @@ surepipe run and "sample"; then one line of summary, with "summary": true:
   mean_error, mean_error_stderr       and of SURE - loss, 0 in expectation
   rms_error                           root mean square of SURE - loss, which
                                       rms_sure_stderr should match
+  seeds                               of --seeds: how many there were,
+  seeds_mean_sure, seeds_sd_sure      mean and spread of SURE over them, at one sample,
+  seeds_rms_stderr                    and what the spread should match, the root mean
+                                      square of 2 sigma2 divergence_stderr
   seconds
 
-Multiples of a maximum, such as --lambda 0.25max, refer to the first sample of a stack,
-and to a draw of their own where samples are simulated.
+Multiples of a maximum, such as --lambda 0.25max, refer to the first sample of a stack
+(whatever --first is), and to a draw of their own where samples are simulated.
 
-The summary is printed for people on standard error too. Samples and probes are
-functions of --seed and the sample's number: the lines are the same, times aside,
-for any --parallel and --probe-batch.
+--seeds N estimates the risk at the first sample N times more, with the probes of seeds
+--seed, --seed + 1, ...: the spread is the trace estimator's own. Their lines have
+"repeat" beside "sample".
+
+--jsonl keeps the lines in a file, after a header with the settings and a hash of the data
+(of a stack: its first sample). Killed at any moment, the same command with --resume
+goes on with it, and prints what an uninterrupted run would have printed, times aside;
+other settings or data are refused. More --samples extend it. Lines are on the disk
+within a second.
+
+The summary is printed for people on standard error too, with the throughput. Samples
+and probes are functions of --seed and the sample's number: the lines are the same, times
+aside, for any --parallel and --probe-batch, and for a part of the samples with --first.
 
 ` + dataHelp,
 		Example: `  surepipe montecarlo --problem matrix-completion --data mc.npz --samples 400 > mc.jsonl
-  surepipe mc --problem svt --data stack.npz --lambda 30 --parallel 4`,
+  surepipe mc --problem svt --data stack.npz --lambda 30 --parallel 4
+  surepipe mc --problem lasso --data lasso.npz --samples 2000 --seeds 100 --jsonl mc.jsonl --resume --plot mc.png --running mean.png
+  surepipe mc --problem svt --y frames.npy --sigma2 4 --lambda 30 --first 1000 --samples 50
+  produce | surepipe mc --problem svt --y - --sigma2 4 --lambda 30`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runMonteCarlo(cmd, &f, samples) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runMonteCarlo(cmd, &f, &o) },
 	}
 	f.register(cmd, defaultParallel())
-	cmd.Flags().IntVar(&samples, "samples", 100, "how many samples to simulate, where the data hold no stack of them")
+	flags := cmd.Flags()
+	flags.StringVar(&o.y, "y", "", "the samples, a stack N x ... in a numpy .npy `file` (or .npz, or - for standard input)")
+	flags.IntVar(&o.first, "first", 0, "number of the first sample, from 0")
+	flags.IntVar(&o.samples, "samples", 100, "how many samples (default: all of a stack, else 100)")
+	flags.IntVar(&o.seeds, "seeds", 0, "repeat the estimate at the first sample with so many seeds")
+	flags.StringVar(&o.jsonl, "jsonl", "", "write the lines to this `file` too")
+	flags.BoolVar(&o.resume, "resume", false, "go on with the file of --jsonl, if it is there")
+	flags.StringVar(&o.plot, "plot", "", "draw the histogram of SURE to this .png, .svg or .pdf `file`")
+	flags.StringVar(&o.running, "running", "", "draw the running mean of SURE - loss, or of SURE, to this `file`")
+	flags.Lookup("samples").DefValue = "0"
+	cobra.CheckErr(cmd.MarkFlagFilename("y", "npy", "npz"))
+	cobra.CheckErr(cmd.MarkFlagFilename("jsonl", "jsonl"))
+	for _, name := range []string{"plot", "running"} {
+		cobra.CheckErr(cmd.MarkFlagFilename(name, figure.Formats()...))
+	}
 	return cmd
 }
 
-func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, count int) error {
-	if err := f.check(cmd); err != nil {
+// check refuses what can be refused without reading anything.
+func (o *monteCarloFlags) check(cmd *cobra.Command) error {
+	switch {
+	case o.samples < 1:
+		return usagef("--samples is %d, expected at least 1", o.samples)
+	case o.first < 0:
+		return usagef("--first is %d, expected 0 or more", o.first)
+	case o.seeds < 0 || o.seeds == 1:
+		return usagef("--seeds is %d, expected at least 2, or 0 for none", o.seeds)
+	case o.resume && o.jsonl == "":
+		return usagef("--resume goes on with the file of --jsonl, which is missing")
+	}
+	for _, name := range []string{"y", "jsonl", "plot", "running"} {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return usagef("--%s is empty", name)
+		}
+	}
+	for _, plot := range []struct{ flag, path string }{{"plot", o.plot}, {"running", o.running}} {
+		if plot.path == "" {
+			continue
+		}
+		if err := checkFigure(plot.flag, plot.path); err != nil {
+			return err
+		}
+	}
+	if o.plot != "" && o.plot == o.running {
+		return usagef("--plot and --running are both %q", o.plot)
+	}
+	return nil
+}
+
+// checkFigure refuses a path that no figure could be written to.
+func checkFigure(flag, path string) error {
+	_, err := figure.Format(path)
+	if err == nil {
+		err = dataio.CheckWritable(path)
+	}
+	if err != nil {
+		return usagef("--%s is %q: %w", flag, path, err)
+	}
+	return nil
+}
+
+// open opens what the samples come from and reads the rest of the data. Data.Y is
+// what multiples of a maximum refer to.
+func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySource, data problems.Data, err error) {
+	if o.y != "" {
+		ys, err := openSamples(o.y, cmd.InOrStdin())
+		if err != nil {
+			return nil, data, err
+		}
+		file, err := readAround(f.data, f.problem, ys)
+		if err == nil {
+			file.Y, err = ys.at(0)
+		}
+		if err != nil {
+			ys.close()
+			return nil, data, err
+		}
+		if f.data == "" {
+			f.data = ys.name
+		}
+		return ys, file.Data, nil
+	}
+	file, err := readSamples(f.data, f.problem)
+	switch {
+	case err != nil:
+		return nil, data, err
+	case file.Stack != nil:
+		return inMemory(f.data, file.Stack, file.YShape), file.Data, nil
+	case file.Mu == nil:
+		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected a stack of samples (N x ...) or mu", f.data)
+	}
+	data = file.Data
+	sigma2 := f.noise(data)
+	// Weights relative to a maximum refer to a y that is none of the samples.
+	if sigma2 > 0 && len(data.Mu) == len(data.Y) {
+		data.Y = problems.Sample(data.Mu, sigma2, f.seed, -1)
+	}
+	return simulated(data.Mu, data.YShape, sigma2, f.seed), data, nil
+}
+
+// count is how many samples there are to do.
+func (o *monteCarloFlags) count(cmd *cobra.Command, ys *ySource) (int, error) {
+	switch {
+	case ys.total < 0:
+		return o.samples, nil
+	case o.first >= ys.total:
+		return 0, usagef("--first is %d, but %s holds samples 0 to %d", o.first, ys.name, ys.total-1)
+	case !cmd.Flags().Changed("samples"):
+		return ys.total - o.first, nil
+	case o.samples > ys.total-o.first:
+		return 0, usagef("--samples is %d, but %s holds %d from sample %d on", o.samples, ys.name, ys.total-o.first, o.first)
+	}
+	return o.samples, nil
+}
+
+func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) error {
+	// The samples alone make up a problem that has no other arrays.
+	checked := *f
+	if l, known := layouts[f.problem]; o.y != "" && f.data == "" && known && !l.design && !l.selection {
+		checked.data = o.y
+	}
+	if err := checked.check(cmd); err != nil {
 		return err
 	}
-	if count < 1 {
-		return usagef("--samples is %d, expected at least 1", count)
+	if err := o.check(cmd); err != nil {
+		return err
 	}
 	dev, err := f.openDevice(cmd)
 	if err != nil {
 		return err
 	}
-	file, err := readSamples(f.data, f.problem)
+	ys, data, err := o.open(cmd, f)
 	if err != nil {
 		dev.Close()
 		return err
 	}
-	switch {
-	case file.Stack != nil && cmd.Flags().Changed("samples"):
-		err = usagef("--samples is for simulated samples, but %s holds %d of its own in \"y\"", f.data, len(file.Stack))
-	case file.Stack != nil:
-		count = len(file.Stack)
-	case file.Mu == nil:
-		err = usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected a stack of samples (N x ...) or mu", f.data)
-	}
+	defer ys.close()
+	count, err := o.count(cmd, ys)
 	if err != nil {
 		dev.Close()
 		return err
 	}
-	begin := time.Now()
 	bar := newProgress(cmd.ErrOrStderr())
-	data := file.Data
-	if file.Stack == nil {
-		// Weights relative to a maximum refer to a y that is none of the samples.
-		if sigma2 := f.noise(data); sigma2 > 0 && len(data.Mu) == len(data.Y) {
-			data.Y = problems.Sample(data.Mu, sigma2, f.seed, -1)
-		}
-	}
 	job, err := f.open(cmd, dev, data, nil)
 	if err != nil {
 		return err
 	}
 	defer job.close()
-	if file.Stack != nil {
+	if ys.total >= 0 {
 		f.warn(cmd, job.problem)
 	}
-	ys := func(yield func([]float64, error) bool) {
-		for i := range count {
-			y := problemSample(file, job.sigma2, f.seed, i)
-			if !yield(y, nil) {
-				return
-			}
-		}
+	m := &monteCarlo{
+		job: job, template: f.result(job), ys: ys, mu: data.Mu, first: o.first, count: count, seeds: o.seeds, seed: f.seed,
+		log: o.jsonl, resume: o.resume, again: "--resume", out: cmd.OutOrStdout(), progress: bar,
+		warn: func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), "surepipe: "+text) },
 	}
-	s := summary{Summary: true}
-	for risk, err := range job.pipeline.Stream(cmd.Context(), ys) {
-		if err != nil {
-			bar.done()
-			return err
-		}
-		r := f.result(job)
-		r.Sample = &risk.Index
-		r.fill(risk, file.Mu)
-		if err := writeLine(cmd.OutOrStdout(), r); err != nil {
-			return err
-		}
-		s.add(r, risk)
-		bar.set(s.Samples, count)
+	if m.log != "" {
+		m.header = newLogHeader(estimatorSettings(cmd), data, dev)
 	}
-	bar.done()
-	s.finish(time.Since(begin))
+	s, speed, err := m.run(cmd.Context())
+	if err != nil {
+		return err
+	}
 	if err := writeLine(cmd.OutOrStdout(), s); err != nil {
 		return err
 	}
-	if err := s.writeTable(cmd); err != nil {
+	if err := s.writeTable(cmd.ErrOrStderr(), speed); err != nil {
 		return err
 	}
-	if s.NotConverged > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d of %d samples did not converge, and are in the means above; raise --max-iter, or --tol if that is enough, or try another --solver\n", s.NotConverged, s.Samples)
-		return errNotConverged
+	if err := o.draw(s, job.problem); err != nil {
+		return err
 	}
-	return nil
+	return s.converged(cmd.ErrOrStderr())
 }
 
-func problemSample(file fileData, sigma2 float64, seed uint64, i int) []float64 {
-	if file.Stack != nil {
-		return file.Stack[i]
-	}
-	return problems.Sample(file.Mu, sigma2, seed, i)
+func newLogHeader(settings map[string]string, data problems.Data, dev array.Device) logHeader {
+	return logHeader{MonteCarlo: logFormat, Settings: settings, Data: dataHash(data), Version: version(), Device: dev.Name()}
 }
 
-// summary is the last line of a Monte Carlo run.
-type summary struct {
-	Summary         bool     `json:"summary"`
-	Samples         int      `json:"samples"`
-	NotConverged    int      `json:"not_converged"`
-	MeanSURE        float64  `json:"mean_sure"`
-	MeanSUREStdErr  *float64 `json:"mean_sure_stderr,omitempty"`
-	SDSURE          *float64 `json:"sd_sure,omitempty"`
-	RMSSUREStdErr   float64  `json:"rms_sure_stderr"`
-	MeanLoss        *float64 `json:"mean_loss,omitempty"`
-	MeanLossStdErr  *float64 `json:"mean_loss_stderr,omitempty"`
-	MeanError       *float64 `json:"mean_error,omitempty"`
-	MeanErrorStdErr *float64 `json:"mean_error_stderr,omitempty"`
-	RMSError        *float64 `json:"rms_error,omitempty"`
-	Seconds         float64  `json:"seconds"`
-
-	sure, stderr, loss, err []float64
-}
-
-func (s *summary) add(r result, risk pipeline.Risk) {
-	s.Samples++
-	if !risk.Trusted() {
-		s.NotConverged++
-	}
-	s.sure = append(s.sure, r.SURE)
-	s.stderr = append(s.stderr, r.SUREStdErr)
-	if r.Loss != nil {
-		s.loss = append(s.loss, *r.Loss)
-		s.err = append(s.err, r.SURE-*r.Loss)
-	}
-}
-
-func (s *summary) finish(took time.Duration) {
-	s.Seconds = took.Seconds()
-	// moments returns the mean and, with two samples or more, its standard error
-	// and the standard deviation.
-	moments := func(x []float64) (mean float64, se, sd *float64) {
-		if len(x) < 2 {
-			return stat.Mean(x, nil), nil, nil
-		}
-		m, d := stat.MeanStdDev(x, nil)
-		e := stat.StdErr(d, float64(len(x)))
-		return m, &e, &d
-	}
-	rms := func(x []float64) float64 {
-		sum := 0.0
-		for _, v := range x {
-			sum += v * v
-		}
-		return math.Sqrt(sum / float64(len(x)))
-	}
-	s.MeanSURE, s.MeanSUREStdErr, s.SDSURE = moments(s.sure)
-	s.RMSSUREStdErr = rms(s.stderr)
-	if len(s.loss) > 0 {
-		loss, lossSE, _ := moments(s.loss)
-		diff, diffSE, _ := moments(s.err)
-		e := rms(s.err)
-		s.MeanLoss, s.MeanLossStdErr, s.MeanError, s.MeanErrorStdErr, s.RMSError = &loss, lossSE, &diff, diffSE, &e
-	}
-}
-
-func (s *summary) writeTable(cmd *cobra.Command) error {
-	w := tabwriter.NewWriter(cmd.ErrOrStderr(), 0, 0, 2, ' ', 0)
-	row := func(name string, mean float64, se *float64) {
-		if se == nil {
-			fmt.Fprintf(w, "%s\t%.6g\n", name, mean)
-		} else {
-			fmt.Fprintf(w, "%s\t%.6g ± %.2g\n", name, mean, *se)
+// draw draws the figures that were asked for.
+func (o *monteCarloFlags) draw(s *summary, p *problems.Problem) error {
+	title := fmt.Sprintf("%s, d = %d", p.Name, p.D)
+	d := float64(p.D)
+	if o.plot != "" {
+		h := figure.Histogram{Title: title, Samples: scaled(s.sure, 1/d), Seeds: scaled(s.seedSURE, 1/d), Loss: scaled(s.loss, 1/d)}
+		if err := figure.Save(o.plot, h); err != nil {
+			return err
 		}
 	}
-	fmt.Fprintf(w, "samples\t%d in %.3g s\n", s.Samples, s.Seconds)
-	row("mean SURE", s.MeanSURE, s.MeanSUREStdErr)
-	if s.MeanLoss != nil {
-		row("mean loss", *s.MeanLoss, s.MeanLossStdErr)
-		row("mean of SURE - loss", *s.MeanError, s.MeanErrorStdErr)
-		row("rms of SURE - loss", *s.RMSError, nil)
+	if o.running == "" {
+		return nil
 	}
-	row("its estimate, rms of sure_stderr", s.RMSSUREStdErr, nil)
-	return w.Flush()
+	r := figure.Running{Title: title, Label: "mean of SURE / d", Values: scaled(s.sure, 1/d)}
+	if len(s.err) > 0 {
+		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.err, 1/d), ReferenceName: "0, unbiased"}
+	}
+	return figure.Save(o.running, r)
+}
+
+// scaled is x times a, nil if there is none.
+func scaled(x []float64, a float64) []float64 {
+	var y []float64
+	for _, v := range x {
+		y = append(y, a*v)
+	}
+	return y
+}
+
+// converged says what to try, and returns errNotConverged, where a result is not what was
+// asked for.
+func (s *summary) converged(stderr io.Writer) error {
+	if s.NotConverged == 0 {
+		return nil
+	}
+	fmt.Fprintf(stderr, "surepipe: %d of %d samples did not converge, and are in the means above; raise --max-iter, or --tol if that is enough, or try another --solver\n", s.NotConverged, s.Samples+s.Seeds)
+	return errNotConverged
 }

@@ -122,7 +122,20 @@ func (a arrays) integers(name, expected string) ([]int, error) {
 }
 
 // readSet is readFile of an open set. Its errors name no file.
-func readSet(a arrays, problem string, stacks bool) (data fileData, err error) {
+func readSet(a arrays, problem string, stacks bool) (fileData, error) {
+	return readArrays(a, problem, func(data *fileData, l layout) error { return a.readY(data, l, stacks) })
+}
+
+// readSetAround is readSet but for y: its samples, of the given shape, are elsewhere.
+func readSetAround(a arrays, problem string, sample []int) (fileData, error) {
+	return readArrays(a, problem, func(data *fileData, l layout) error {
+		data.YShape = sample
+		return a.readMu(data, l, "each sample")
+	})
+}
+
+// readArrays reads a problem, y and mu by readY.
+func readArrays(a arrays, problem string, readY func(*fileData, layout) error) (data fileData, err error) {
 	data.Found = a.Names()
 	l, known := layouts[problem]
 	if l.design {
@@ -131,7 +144,7 @@ func readSet(a arrays, problem string, stacks bool) (data fileData, err error) {
 		}
 	}
 	if known {
-		if err := a.readY(&data, l, stacks); err != nil {
+		if err := readY(&data, l); err != nil {
 			return fileData{}, err
 		}
 	}
@@ -199,8 +212,14 @@ func (a arrays) readY(data *fileData, l layout, stacks bool) error {
 				data.Stack[i] = read.Data[i*n : (i+1)*n : (i+1)*n]
 			}
 			data.Y = data.Stack[0]
+			return a.readMu(data, l, "each sample of \"y\"")
 		}
 	}
+	return a.readMu(data, l, "\"y\"")
+}
+
+// readMu reads the true mean, shaped as the samples that which names.
+func (a arrays) readMu(data *fileData, l layout, which string) error {
 	if !a.Has("mu") {
 		return nil
 	}
@@ -213,10 +232,6 @@ func (a arrays) readY(data *fileData, l layout, stacks bool) error {
 	case data.YShape == nil && len(mu.Shape()) != l.yRank:
 		return mu.ShapeError(l.yShape)
 	case data.YShape != nil && !slices.Equal(mu.Shape(), data.YShape):
-		which := "\"y\""
-		if data.Stack != nil {
-			which = "each sample of \"y\""
-		}
 		return mu.ShapeError(fmt.Sprintf("%s as %s has", dataio.ShapeString(data.YShape), which))
 	}
 	read, err := mu.Floats()

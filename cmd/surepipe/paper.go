@@ -2,154 +2,166 @@ package main
 
 import (
 	"fmt"
-	"slices"
-	"strings"
+	"math"
+	"os"
+	"path/filepath"
 
 	"github.com/dustin/go-humanize"
-	"github.com/pbnjay/memory"
 	"github.com/spf13/cobra"
 
+	"surepipe/dataio"
 	"surepipe/hutch"
 	"surepipe/pipeline"
 	"surepipe/problems"
-	"surepipe/vjp"
 )
 
-// paperRow is one row of the paper's Tables I to III: the size and what was
-// published for it, per coordinate and in seconds on a V100. LASSO has d
-// observations of cols variables.
-type paperRow struct {
-	problem    string
-	rows, cols int
-	sure, risk float64
-	seconds    float64
-	bytes      int64 // what our run holds at least
-}
-
-func paperRows() []paperRow {
-	var rows []paperRow
-	lasso := func(d int, sure, risk, seconds float64) {
-		// X, its active columns (about a fifth), and the rest.
-		rows = append(rows, paperRow{problem: "lasso", rows: d, cols: 2 * d, sure: sure, risk: risk, seconds: seconds, bytes: 8 * int64(d) * int64(2*d) * 5 / 4})
-	}
-	matrix := func(problem string, m, n int, sure, risk, seconds float64) {
-		// A few dozen matrices: probes, sketch and basis.
-		rows = append(rows, paperRow{problem: problem, rows: m, cols: n, sure: sure, risk: risk, seconds: seconds, bytes: 8 * int64(m) * int64(n) * 250})
-	}
-	lasso(250, 0.51, 0.48, 2.54)
-	lasso(500, 0.37, 0.50, 2.89)
-	lasso(2500, 0.58, 0.51, 3.10)
-	lasso(5000, 0.47, 0.53, 9.19)
-	lasso(25000, 0.58, 0.54, 287)
-	matrix("matrix-completion", 20, 10, 1.16, 1.33, 5.20)
-	matrix("matrix-completion", 100, 50, 0.88, 0.96, 49.9)
-	matrix("matrix-completion", 200, 100, 0.84, 0.90, 45.1)
-	matrix("matrix-completion", 1000, 500, 1.69, 1.70, 41.2)
-	matrix("matrix-completion", 2000, 1000, 0.74, 0.74, 114)
-	matrix("robust-pca", 10, 10, 5.13, 5.01, 16.0)
-	matrix("robust-pca", 50, 50, 0.53, 0.59, 19.9)
-	matrix("robust-pca", 100, 100, 0.31, 0.34, 21.5)
-	matrix("robust-pca", 500, 500, 0.27, 0.27, 22.1)
-	matrix("robust-pca", 1000, 1000, 0.44, 0.44, 31.4)
-	return rows
-}
-
 func newPaper() *cobra.Command {
-	var problem, largest string
-	var seed uint64
-	var queries int
-	cmd := &cobra.Command{
-		Use:   "paper",
-		Short: "Print the paper's tables with our values and times beside its own",
-		Long: `Draws the data sets of Tables I to III of Nobel, Candes and Boyd, estimates their
-risk, and prints a row as soon as it is done: SURE per coordinate with its standard
-error, the true loss at the same y, the paper's SURE and Monte Carlo risk, our
-seconds for solve and divergence, and the paper's on a V100.
-
-The paper's draws are not published: compare SURE with the loss beside it. Rows whose
-data do not fit in --largest are left out.`,
-		Example: `  surepipe paper --problem matrix-completion
-  surepipe paper --largest 1GB --seed 3`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if problem != "all" && !slices.Contains(generators[:3], problem) {
-				return usagef("--problem is %q, expected all or one of %s", problem, strings.Join(generators[:3], ", "))
-			}
-			limit, err := humanize.ParseBytes(largest)
-			if err != nil || limit == 0 {
-				return usagef("--largest is %q, expected a size such as 1GB", largest)
-			}
-			if _, err := hutch.NewPlan(hutch.HutchPP, queries, 1<<30); err != nil {
-				return planError(err)
-			}
-			const header = "%-18s %7s %8s  %-15s %7s %8s %9s %8s %13s %10s\n"
-			if _, err := fmt.Fprintf(cmd.OutOrStdout(), header, "problem", "d", "p", "SURE/d", "loss/d", "paper's", "its risk", "solve s", "divergence s", "paper's s"); err != nil {
-				return err
-			}
-			for _, row := range paperRows() {
-				if problem != "all" && row.problem != problem {
-					continue
-				}
-				if uint64(row.bytes) > limit {
-					fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s %d x %d is left out: it takes about %s\n", row.problem, row.rows, row.cols, humanize.Bytes(uint64(row.bytes)))
-					continue
-				}
-				line, err := row.run(cmd, seed, queries)
-				if err != nil {
-					return err
-				}
-				if _, err := fmt.Fprintln(cmd.OutOrStdout(), line); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&problem, "problem", "all", "all, "+strings.Join(generators[:3], ", "))
-	flags.StringVar(&largest, "largest", humanize.IBytes(memory.TotalMemory()*3/4), "leave out what takes more memory than this")
-	flags.Uint64Var(&seed, "seed", 1, "seed of data and probes")
-	flags.IntVar(&queries, "queries", hutch.DefaultQueries, "queries of Hutch++")
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(append([]string{"all"}, generators[:3]...), cobra.ShellCompDirectiveNoFileComp)))
+	cmd := newPaperTables("paper", 0)
+	cmd.Short = "The paper's tables and figures, our values and times beside its own"
+	cmd.Long = `Without a subcommand, surepipe paper tables --samples 0: ` + paperTablesHelp
+	cmd.Example = `  surepipe paper --largest 300MB
+  surepipe paper --problem matrix-completion --seed 3
+  surepipe paper tables --out tables
+  surepipe paper figures --out figures --scale 0.2`
+	cmd.AddCommand(newPaperTables("tables", 8), newPaperFigures())
 	return cmd
 }
 
-// run estimates the row's risk and formats it.
-func (r paperRow) run(cmd *cobra.Command, seed uint64, queries int) (string, error) {
-	ctx := cmd.Context()
-	data, err := generate(r.problem, r.rows, r.cols, r.rows, r.cols, seed)
+// paperFlags are those that the paper's tables and figures share.
+type paperFlags struct {
+	out      string
+	scale    float64
+	seed     uint64
+	queries  int
+	parallel int
+	device   string
+	keep     string
+}
+
+func (f *paperFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.out, "out", "", "`folder` for the results, the data they are of, and all numbers")
+	flags.Float64Var(&f.scale, "scale", 1, "multiply the paper's sizes by this, such as 0.2; no side shrinks below 10")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of data and probes")
+	flags.IntVar(&f.queries, "queries", hutch.DefaultQueries, "queries of Hutch++")
+	flags.IntVar(&f.parallel, "parallel", defaultParallel(), "samples in flight at once")
+	flags.StringVar(&f.device, "device", "auto", "auto or cpu")
+	flags.StringVar(&f.keep, "keep", "256MB", "write data files up to this size; of larger ones the command that makes them is kept")
+	cobra.CheckErr(cmd.MarkFlagDirname("out"))
+}
+
+func (f *paperFlags) check() error {
+	switch {
+	case !(f.scale > 0) || f.scale > 1:
+		return usagef("--scale is %g, expected more than 0 and at most 1", f.scale)
+	case f.parallel < 1:
+		return usagef("--parallel is %d, expected at least 1", f.parallel)
+	}
+	if _, err := parseSize("keep", f.keep); err != nil {
+		return err
+	}
+	_, err := hutch.NewPlan(hutch.HutchPP, f.queries, 1<<30)
+	return planError(err)
+}
+
+func parseSize(flag, text string) (uint64, error) {
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n == 0 {
+		return 0, usagef("--%s is %q, expected a size such as 1GB", flag, text)
+	}
+	return n, nil
+}
+
+// makeFolder makes --out and a folder in it for the data.
+func (f *paperFlags) makeFolder() error {
+	if err := os.MkdirAll(filepath.Join(f.out, "data"), 0o777); err != nil {
+		return usagef("--out is %q: %w", f.out, err)
+	}
+	if err := dataio.CheckWritable(filepath.Join(f.out, "data", "test")); err != nil {
+		return usagef("--out is %q: %w", f.out, err)
+	}
+	return nil
+}
+
+// scaled is the size of a rows x cols problem.
+func (f *paperFlags) scaled(rows, cols int) (int, int) {
+	s := min(1, max(f.scale, 10/float64(min(rows, cols))))
+	return int(math.Round(s * float64(rows))), int(math.Round(s * float64(cols)))
+}
+
+// writeData keeps the data of a problem that is drawn with rows and cols, and says
+// where they are, or how they are made again.
+func (f *paperFlags) writeData(problem string, rows, cols int, data problems.Data) (string, error) {
+	limit, err := parseSize("keep", f.keep)
 	if err != nil {
 		return "", err
 	}
-	dev, err := openDevice("auto", 0)
+	bytes := 8 * (len(data.Y) + len(data.Mu) + len(data.Indices))
+	if data.X != nil {
+		bytes += 8 * len(data.X.RawMatrix().Data)
+	}
+	name := filepath.Join("data", fmt.Sprintf("%s-%dx%d.npz", problem, rows, cols))
+	if uint64(bytes) > limit {
+		size := fmt.Sprintf("--rows %d --cols %d", rows, cols)
+		if problem == "lasso" {
+			size = fmt.Sprintf("--d %d --p %d", rows, cols)
+		}
+		return fmt.Sprintf("surepipe generate --problem %s %s --seed %d --out %s", problem, size, f.seed, name), nil
+	}
+	return name, dataio.WriteNPZ(filepath.Join(f.out, name), dataArrays(data)...)
+}
+
+// estimator is the flags of surepipe run with their defaults but for those given, and
+// the settings that they make.
+func (f *paperFlags) estimator(problem string, args ...string) (*estimatorFlags, map[string]string, error) {
+	e := &estimatorFlags{}
+	cmd := &cobra.Command{}
+	e.register(cmd, f.parallel)
+	args = append([]string{"--problem=" + problem, "--data=" + problem, fmt.Sprint("--seed=", f.seed), "--device=" + f.device, "--trace=hutch++", fmt.Sprint("--queries=", f.queries)}, args...)
+	if err := cmd.ParseFlags(args); err != nil {
+		return nil, nil, err
+	}
+	if err := e.check(cmd); err != nil {
+		return nil, nil, err
+	}
+	return e, estimatorSettings(cmd), nil
+}
+
+// open opens the device and makes a job of e and the data.
+func (f *paperFlags) open(cmd *cobra.Command, e *estimatorFlags, data problems.Data, progress func(pipeline.Progress)) (*job, error) {
+	dev, err := openDevice(f.device, 0)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	defer dev.Close()
-	p, err := problems.New(r.problem, dev, data, problems.Hyper{})
+	return e.open(cmd, dev, data, progress)
+}
+
+// replaceFile writes a file that takes its name when it is complete.
+func replaceFile(path string, text []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer p.Release()
-	solver, err := vjp.NewSolver(ctx, p.DefaultSolver, p.Solve(), vjp.Options{})
-	if err != nil {
-		return "", err
+	defer os.Remove(file.Name()) // fails where the rename has succeeded
+	_, err = file.Write(text)
+	if err == nil {
+		err = file.Chmod(0o644)
 	}
-	defer solver.Release()
-	pipe, err := pipeline.New(dev, solver, p.D, pipeline.Options{Sigma2: *data.Sigma2, Seed: seed, Queries: queries})
-	if err != nil {
-		return "", err
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
 	}
-	risk, err := pipe.Estimate(ctx, data.Y)
-	if err != nil {
-		return "", err
+	if err == nil {
+		err = os.Rename(file.Name(), path)
 	}
-	d := float64(p.D)
-	mark := ""
-	if !risk.Trusted() {
-		mark = "  NOT CONVERGED"
+	return err
+}
+
+// matrixOf is a table of numbers with names of its columns, for a .csv file.
+func matrixOf(columns []string, rows [][]float64) dataio.Array {
+	a := dataio.Array{Shape: []int{len(rows), len(columns)}, Columns: columns}
+	for _, row := range rows {
+		a.Data = append(a.Data, row...)
 	}
-	return fmt.Sprintf("%-18s %7d %8d  %.3f ± %.3f   %7.3f %8.2f %9.2f %8.3g %13.3g %10.3g%s", r.problem, p.D, p.P, risk.SURE/d, risk.StdErr/d, squaredDistance(risk.MuHat, data.Mu)/d,
-		r.sure, r.risk, risk.Solve.Seconds(), risk.Divergence.Seconds(), r.seconds, mark), nil
+	return a
 }

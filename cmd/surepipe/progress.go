@@ -15,6 +15,8 @@ type progress struct {
 	bar     *progressbar.ProgressBar
 	out     io.Writer
 	started time.Time
+	// prefix stands before every text.
+	prefix, text string
 }
 
 // patience is how long work may take before a bar appears.
@@ -25,7 +27,7 @@ func newProgress(out io.Writer) *progress {
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return &progress{}
 	}
-	return &progress{out: out, started: time.Now()}
+	return &progress{out: out, started: time.Now(), text: "probes"}
 }
 
 // set reports that done of total steps are done. It is called from one goroutine
@@ -37,7 +39,7 @@ func (p *progress) set(done, total int) {
 	if p.bar == nil {
 		p.bar = progressbar.NewOptions(total,
 			progressbar.OptionSetWriter(p.out),
-			progressbar.OptionSetDescription("probes"),
+			progressbar.OptionSetDescription(p.prefix+p.text),
 			progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetWidth(30),
 			progressbar.OptionShowCount(),
@@ -45,6 +47,14 @@ func (p *progress) set(done, total int) {
 	}
 	p.bar.ChangeMax(total)
 	p.bar.Set(done)
+}
+
+// describe sets what stands before the bar, "probes" at first.
+func (p *progress) describe(text string) {
+	p.text = text
+	if p.bar != nil {
+		p.bar.Describe(p.prefix + text)
+	}
 }
 
 // done removes the bar.

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"surepipe/dataio"
+)
+
+// A stack of 20 GB, most of it a hole of the file: memory for the first 310 MB, and for the
+// last two samples, is less than what is read, and the last is what it is alone.
+func TestA20GBStackStreamsInLittleMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads hundreds of megabytes")
+	}
+	const most = 288 << 20
+	const d, n = 1 << 17, 19200
+	dir := t.TempDir()
+	data, stack := filepath.Join(dir, "data.npz"), filepath.Join(dir, "y.npy")
+	x, y := make([]float64, d), make([]float64, d)
+	for i := range x {
+		x[i], y[i] = 1+math.Sin(float64(i)), math.Cos(float64(i*i%1000))
+	}
+	if err := dataio.WriteNPZ(data, floats("X", x, d, 1), floats("sigma2", []float64{1})); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(stack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sample bytes.Buffer
+	if err := dataio.EncodeNPY(&sample, floats("", y, 1, d)); err != nil {
+		t.Fatal(err)
+	}
+	values := sample.Len() - 8*d
+	header := strings.Replace(sample.String()[:values], fmt.Sprintf("(1, %d)", d), fmt.Sprintf("(%d, %d)", n, d), 1)
+	// The header keeps its length: it is padded with spaces.
+	header = strings.TrimRight(header, " \n")
+	header += strings.Repeat(" ", values-len(header)-1) + "\n"
+	if _, err := file.WriteString(header); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt(sample.Bytes()[values:], int64(values)+8*d*(n-1)); err != nil {
+		t.Skipf("no room for a sparse file: %v", err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(stack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() < 20e9 {
+		t.Fatalf("the stack has %d bytes", info.Size())
+	}
+	base := []string{"--problem", "ols", "--data", data, "--trace", "hutchinson", "--queries", "2"}
+	last := ""
+	for _, part := range [][]string{{"--samples", "300"}, {"--first", fmt.Sprint(n - 2)}} {
+		cmd := program(t, append(append([]string{"mc", "--y", stack, "--parallel", "2"}, base...), part...)...)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %v, %.300s", part, err, cmd.Stderr)
+		}
+		peak := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss * 1024
+		t.Logf("%v: peak %d MB, %v of CPU", part, peak>>20, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+		if peak > most {
+			t.Errorf("%v: %d bytes at the peak", part, peak)
+		}
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		last = lines[len(lines)-2]
+	}
+	var got map[string]any
+	if err := json.Unmarshal([]byte(last), &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := dataio.WriteNPZ(data, floats("X", x, d, 1), floats("sigma2", []float64{1}), floats("y", y, d)); err != nil {
+		t.Fatal(err)
+	}
+	want := object(t, append([]string{"run"}, base...)...)
+	near(t, "residual of the last sample", got["residual"].(float64), want["residual"].(float64))
+	if got["sample"].(float64) != n-1 {
+		t.Errorf("the last line is of sample %v", got["sample"])
+	}
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"reflect"
+	"slices"
+	"time"
+
+	"surepipe/problems"
+)
+
+// logHeader is the first line of a file of --jsonl: what its samples were
+// computed from. Two runs with equal Settings and Data compute the same lines.
+type logHeader struct {
+	MonteCarlo int               `json:"montecarlo"` // the format, 1
+	Settings   map[string]string `json:"settings"`
+	Data       string            `json:"data"`
+	// Version and Device do not keep a run from going on: with others results are the same
+	// to rounding.
+	Version string `json:"version"`
+	Device  string `json:"device"`
+}
+
+const logFormat = 1
+
+// differs says in which setting h is not want, "" if in none.
+func (h logHeader) differs(want logHeader) string {
+	if h.MonteCarlo != want.MonteCarlo {
+		return fmt.Sprintf("its first line is none that surepipe montecarlo writes (format %d, expected %d)", h.MonteCarlo, want.MonteCarlo)
+	}
+	names := maps.Clone(h.Settings)
+	maps.Copy(names, want.Settings)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if was, is := h.Settings[name], want.Settings[name]; was != is {
+			return fmt.Sprintf("it was begun with --%s %q, expected %q", name, was, is)
+		}
+	}
+	if h.Data != want.Data {
+		return fmt.Sprintf("it was begun with other data (%.23s..., expected %.23s...)", h.Data, want.Data)
+	}
+	return ""
+}
+
+// sampleLog is a file of one JSON line a sample that a killed run can go on
+// with. Every line goes out in one call, and to the disk within syncEvery.
+type sampleLog struct {
+	path   string
+	file   *os.File
+	synced time.Time
+}
+
+const syncEvery = time.Second
+
+// openLog opens a new or empty file and writes the header, or, with resume, one that
+// has lines: each complete one is handed to replay, in order, without its newline, and a
+// torn last one is cut off. warn is told about what is doubtful. Errors name the
+// file.
+func openLog(path string, header logHeader, resume bool, warn func(string), replay func(line []byte) error) (_ *sampleLog, err error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		var reason *fs.PathError
+		if errors.As(err, &reason) {
+			err = reason.Err
+		}
+		return nil, usagef("--jsonl is %q: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			file.Close()
+		}
+	}()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, usagef("--jsonl is %q, expected a regular file", path)
+	case info.Size() > 0 && !resume:
+		return nil, usagef("--jsonl: %s holds %d bytes already; --resume goes on with it", path, info.Size())
+	}
+	end, err := replayLog(file, header, warn, replay)
+	if err != nil {
+		return nil, usagef("%s: %w", path, err)
+	}
+	if err := file.Truncate(end); err != nil {
+		return nil, err
+	}
+	if _, err := file.Seek(end, io.SeekStart); err != nil {
+		return nil, err
+	}
+	l := &sampleLog{path: path, file: file}
+	if end == 0 {
+		line, err := json.Marshal(header)
+		if err != nil {
+			return nil, err
+		}
+		if err := l.write(line); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// replayLog returns where the last good line ends.
+func replayLog(file io.Reader, header logHeader, warn func(string), replay func(line []byte) error) (end int64, err error) {
+	r := bufio.NewReaderSize(file, 1<<16)
+	var bad error
+	for n := 1; ; n++ {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			// What has no newline is torn.
+			return end, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		if bad != nil {
+			return 0, bad
+		}
+		length := int64(len(line))
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		switch {
+		case !json.Valid(line):
+			// A machine that lost power can leave such a line at the end, and there alone.
+			bad = fmt.Errorf("line %d is no JSON", n)
+			continue
+		case n == 1:
+			var was logHeader
+			if err := json.Unmarshal(line, &was); err != nil {
+				return 0, fmt.Errorf("its first line is none that surepipe montecarlo writes (%w)", err)
+			}
+			if why := was.differs(header); why != "" {
+				return 0, errors.New(why)
+			}
+			if was.Version != header.Version || was.Device != header.Device {
+				warn(fmt.Sprintf("samples before were computed by version %s on %s: those to come will match to rounding", was.Version, was.Device))
+			}
+		default:
+			if err := replay(line); err != nil {
+				return 0, fmt.Errorf("line %d: %w", n, err)
+			}
+		}
+		end += length
+	}
+}
+
+// write appends a line.
+func (l *sampleLog) write(line []byte) error {
+	_, err := l.file.Write(append(slices.Clip(line), '\n'))
+	if err == nil && time.Since(l.synced) >= syncEvery {
+		err = l.file.Sync()
+		l.synced = time.Now()
+	}
+	return err
+}
+
+// close leaves everything on the disk.
+func (l *sampleLog) close() error {
+	err := l.file.Sync()
+	if closeErr := l.file.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// dataHash is a hash of everything that a problem is made of: numbers, shapes and
+// what is absent.
+func dataHash(data problems.Data) string {
+	h := hasher{Hash: sha256.New()}
+	h.add(reflect.ValueOf(data))
+	h.flush()
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// hasher gathers words so that large arrays are hashed in large pieces.
+type hasher struct {
+	hash.Hash
+	buf []byte
+}
+
+func (h *hasher) word(v uint64) {
+	h.buf = binary.LittleEndian.AppendUint64(h.buf, v)
+	if len(h.buf) >= 1<<15 {
+		h.flush()
+	}
+}
+
+func (h *hasher) flush() {
+	h.Write(h.buf)
+	h.buf = h.buf[:0]
+}
+
+// add hashes a value of numbers, strings, structs, slices and pointers, such that
+// values that differ hash differently.
+func (h *hasher) add(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Float64:
+		h.word(math.Float64bits(v.Float()))
+	case reflect.Int, reflect.Int64:
+		h.word(uint64(v.Int()))
+	case reflect.Bool:
+		h.word(map[bool]uint64{true: 1}[v.Bool()])
+	case reflect.String:
+		h.word(uint64(v.Len()))
+		for _, b := range []byte(v.String()) {
+			h.word(uint64(b))
+		}
+	case reflect.Slice:
+		if v.IsNil() {
+			h.word(math.MaxUint64)
+			return
+		}
+		h.word(uint64(v.Len()))
+		for i := range v.Len() {
+			h.add(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			h.add(v.Field(i))
+		}
+	case reflect.Pointer:
+		if v.IsNil() {
+			h.word(math.MaxUint64)
+			return
+		}
+		h.word(1)
+		h.add(v.Elem())
+	default:
+		panic(fmt.Sprintf("surepipe: data of kind %s cannot be hashed", v.Kind()))
+	}
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pbnjay/memory"
+
+	"surepipe/dataio"
+	"surepipe/problems"
+)
+
+// ySource is where the samples of a Monte Carlo run come from. It holds one
+// sample in memory, whatever their number. It is not safe for concurrent use.
+type ySource struct {
+	// name is that of the input, for errors.
+	name string
+	// shape is that of a sample, total their number: -1 where there are as many as
+	// wanted.
+	shape []int
+	total int
+	// get reads sample i; i only grows where the input is a pipe.
+	get func(i int) ([]float64, error)
+	// mayBlock says that get can wait for another process.
+	mayBlock bool
+	close    func() error
+
+	held  []float64
+	index int
+}
+
+// at is sample i, which is held for the next call that asks for it.
+func (s *ySource) at(i int) ([]float64, error) {
+	if s.held != nil && s.index == i {
+		return s.held, nil
+	}
+	y, err := s.get(i)
+	if err != nil {
+		return nil, err
+	}
+	s.held, s.index = y, i
+	return y, nil
+}
+
+// from yields samples first to end-1. It does not wait for a blocked pipe longer than
+// ctx lives: a read under way is left behind.
+func (s *ySource) from(ctx context.Context, first, end int) iter.Seq2[[]float64, error] {
+	type read struct {
+		y   []float64
+		err error
+	}
+	return func(yield func([]float64, error) bool) {
+		for i := first; i < end; i++ {
+			var r read
+			if s.mayBlock {
+				done := make(chan read, 1)
+				go func() {
+					y, err := s.at(i)
+					done <- read{y, err}
+				}()
+				select {
+				case r = <-done:
+				case <-ctx.Done():
+					yield(nil, ctx.Err())
+					return
+				}
+			} else {
+				r.y, r.err = s.at(i)
+			}
+			if !yield(r.y, r.err) || r.err != nil {
+				return
+			}
+		}
+	}
+}
+
+// simulated draws the samples around mu.
+func simulated(mu []float64, shape []int, sigma2 float64, seed uint64) *ySource {
+	return &ySource{shape: shape, total: -1, close: func() error { return nil },
+		get: func(i int) ([]float64, error) { return problems.Sample(mu, sigma2, seed, i), nil }}
+}
+
+// inMemory has the samples of a data file.
+func inMemory(path string, stack [][]float64, shape []int) *ySource {
+	return &ySource{name: path, shape: shape, total: len(stack), close: func() error { return nil },
+		get: func(i int) ([]float64, error) { return stack[i], nil }}
+}
+
+// openSamples opens the stack that --y names: a .npy file, the array "y" of a .npz
+// file, or "-" for a .npy array on stdin. Errors are bad input and name the source.
+func openSamples(path string, stdin io.Reader) (*ySource, error) {
+	s := &ySource{name: path, mayBlock: true}
+	var stack *dataio.Stack
+	var err error
+	switch {
+	case path == "-":
+		s.name = "standard input"
+		if stack, err = dataio.NewStack(stdin); err != nil {
+			return nil, usagef("%s: %w", s.name, err)
+		}
+	case strings.EqualFold(filepath.Ext(path), ".npz"):
+		set, err := dataio.OpenNPZ(path)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		s.mayBlock = false
+		s.close = set.Close
+		if stack, err = set.Stack("y"); err != nil {
+			set.Close()
+			return nil, usagef("%s: %w", path, err)
+		}
+	default:
+		if stack, err = dataio.OpenStack(path); err != nil {
+			return nil, usageError{err}
+		}
+		if info, err := os.Stat(path); err == nil {
+			s.mayBlock = !info.Mode().IsRegular()
+		}
+	}
+	closeSet := s.close
+	s.close = func() error {
+		err := stack.Close()
+		if closeSet != nil {
+			err = closeSet()
+		}
+		return err
+	}
+	s.shape, s.total = stack.Shape(), stack.Len()
+	s.get = func(i int) ([]float64, error) {
+		if stack.Index() != i {
+			if err := stack.Seek(i); err != nil {
+				return nil, usagef("%s: %w", s.name, err)
+			}
+		}
+		y := make([]float64, stack.SampleLen())
+		if err := stack.Next(y); err != nil {
+			return nil, usagef("%s: %w", s.name, err)
+		}
+		return y, nil
+	}
+	// A header may state any shape.
+	if bytes := 8 * float64(stack.SampleLen()); bytes > float64(memory.TotalMemory()) {
+		s.close()
+		return nil, usagef("%s: samples have shape %s: one takes %.3g GB, more than this machine's memory", s.name, dataio.ShapeString(s.shape), bytes/1e9)
+	}
+	return s, nil
+}
+
+// readAround reads what a stack of samples leaves open: all of the problem but y.
+func readAround(path, problem string, s *ySource) (fileData, error) {
+	l := layouts[problem]
+	if len(s.shape) != l.yRank {
+		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s for %s", s.name, dataio.ShapeString(s.shape), l.yShape, problem)
+	}
+	if path == "" {
+		return fileData{Data: problems.Data{YShape: s.shape}}, nil
+	}
+	set, err := dataio.OpenNPZ(path)
+	if err != nil {
+		return fileData{}, usageError{err}
+	}
+	defer set.Close()
+	data, err := readSetAround(arrays{set}, problem, s.shape)
+	if err != nil {
+		return fileData{}, usagef("%s: %w", path, err)
+	}
+	expected, why := s.shape, ""
+	switch {
+	case l.design:
+		d, _ := data.X.Dims()
+		expected, why = []int{d}, fmt.Sprintf("as \"X\" of %s has %d rows", path, d)
+	case l.selection:
+		expected, why = []int{len(data.Indices)}, fmt.Sprintf("as \"indices\" of %s has %d", path, len(data.Indices))
+	}
+	if !slices.Equal(s.shape, expected) {
+		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s %s", s.name, dataio.ShapeString(s.shape), dataio.ShapeString(expected), why)
+	}
+	return data, nil
+}

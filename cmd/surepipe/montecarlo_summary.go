@@ -1,0 +1,180 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// sampleRecord is what the summary and the figures need of a line of JSON. All of
+// them are made from the lines, so that a run that went on with a file gives the
+// bits of one that was not interrupted.
+type sampleRecord struct {
+	Sample           *int     `json:"sample"`
+	Repeat           *int     `json:"repeat"`
+	SURE             float64  `json:"sure"`
+	SUREStdErr       float64  `json:"sure_stderr"`
+	Sigma2           float64  `json:"sigma2"`
+	Divergence       float64  `json:"divergence"`
+	DivergenceStdErr float64  `json:"divergence_stderr"`
+	Loss             *float64 `json:"loss"`
+	Solver           struct {
+		Converged bool `json:"converged"`
+	} `json:"solver"`
+	DerivativeConverged bool `json:"derivative_converged"`
+	Trace               struct {
+		Queries int `json:"queries"`
+	} `json:"trace"`
+}
+
+func parseRecord(line []byte) (r sampleRecord, err error) {
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, err
+	}
+	if r.Sample == nil {
+		return r, fmt.Errorf("it has no \"sample\"")
+	}
+	return r, nil
+}
+
+// summary is the last line of a Monte Carlo run.
+type summary struct {
+	Summary         bool     `json:"summary"`
+	Samples         int      `json:"samples"`
+	NotConverged    int      `json:"not_converged"`
+	MeanSURE        float64  `json:"mean_sure"`
+	MeanSUREStdErr  *float64 `json:"mean_sure_stderr,omitempty"`
+	SDSURE          *float64 `json:"sd_sure,omitempty"`
+	RMSSUREStdErr   float64  `json:"rms_sure_stderr"`
+	MeanLoss        *float64 `json:"mean_loss,omitempty"`
+	MeanLossStdErr  *float64 `json:"mean_loss_stderr,omitempty"`
+	MeanError       *float64 `json:"mean_error,omitempty"`
+	MeanErrorStdErr *float64 `json:"mean_error_stderr,omitempty"`
+	RMSError        *float64 `json:"rms_error,omitempty"`
+	Seeds           int      `json:"seeds,omitempty"`
+	SeedsMeanSURE   *float64 `json:"seeds_mean_sure,omitempty"`
+	SeedsSDSURE     *float64 `json:"seeds_sd_sure,omitempty"`
+	SeedsRMSStdErr  *float64 `json:"seeds_rms_stderr,omitempty"`
+	Seconds         float64  `json:"seconds"`
+
+	sure, stderr, loss, err []float64
+	divergence              []float64
+	trusted                 []bool
+	seedSURE, seedStdErr    []float64
+}
+
+func (s *summary) add(r sampleRecord) {
+	trusted := r.Solver.Converged && r.DerivativeConverged
+	if !trusted {
+		s.NotConverged++
+	}
+	if r.Repeat != nil {
+		s.Seeds++
+		s.seedSURE = append(s.seedSURE, r.SURE)
+		s.seedStdErr = append(s.seedStdErr, 2*r.Sigma2*r.DivergenceStdErr)
+		return
+	}
+	s.Samples++
+	s.sure = append(s.sure, r.SURE)
+	s.stderr = append(s.stderr, r.SUREStdErr)
+	s.divergence = append(s.divergence, r.Divergence)
+	s.trusted = append(s.trusted, trusted)
+	if r.Loss != nil {
+		s.loss = append(s.loss, *r.Loss)
+		s.err = append(s.err, r.SURE-*r.Loss)
+	}
+}
+
+func (s *summary) finish(took time.Duration) {
+	s.Seconds = took.Seconds()
+	// moments returns the mean and, with two samples or more, its standard error
+	// and the standard deviation.
+	moments := func(x []float64) (mean float64, se, sd *float64) {
+		if len(x) < 2 {
+			return stat.Mean(x, nil), nil, nil
+		}
+		m, d := stat.MeanStdDev(x, nil)
+		e := stat.StdErr(d, float64(len(x)))
+		return m, &e, &d
+	}
+	rms := func(x []float64) float64 {
+		sum := 0.0
+		for _, v := range x {
+			sum += v * v
+		}
+		return math.Sqrt(sum / float64(len(x)))
+	}
+	s.MeanSURE, s.MeanSUREStdErr, s.SDSURE = moments(s.sure)
+	s.RMSSUREStdErr = rms(s.stderr)
+	if len(s.loss) > 0 {
+		loss, lossSE, _ := moments(s.loss)
+		diff, diffSE, _ := moments(s.err)
+		e := rms(s.err)
+		s.MeanLoss, s.MeanLossStdErr, s.MeanError, s.MeanErrorStdErr, s.RMSError = &loss, lossSE, &diff, diffSE, &e
+	}
+	if s.Seeds > 0 {
+		mean, _, sd := moments(s.seedSURE)
+		e := rms(s.seedStdErr)
+		s.SeedsMeanSURE, s.SeedsSDSURE, s.SeedsRMSStdErr = &mean, sd, &e
+	}
+}
+
+// writeTable prints the summary for people.
+func (s *summary) writeTable(out io.Writer, speed throughput) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(name string, mean float64, se *float64) {
+		if se == nil {
+			fmt.Fprintf(w, "%s\t%.6g\n", name, mean)
+		} else {
+			fmt.Fprintf(w, "%s\t%.6g ± %.2g\n", name, mean, *se)
+		}
+	}
+	fmt.Fprintf(w, "samples\t%d in %.3g s\n", s.Samples, s.Seconds)
+	row("mean SURE", s.MeanSURE, s.MeanSUREStdErr)
+	if s.MeanLoss != nil {
+		row("mean loss", *s.MeanLoss, s.MeanLossStdErr)
+		row("mean of SURE - loss", *s.MeanError, s.MeanErrorStdErr)
+		row("rms of SURE - loss", *s.RMSError, nil)
+	}
+	row("its estimate, rms of sure_stderr", s.RMSSUREStdErr, nil)
+	if s.SeedsSDSURE != nil {
+		row(fmt.Sprintf("sd of SURE over %d seeds, one y", s.Seeds), *s.SeedsSDSURE, nil)
+		row("its estimate, rms of 2 sigma2 divergence_stderr", *s.SeedsRMSStdErr, nil)
+	}
+	if rates := speed.String(); rates != "" {
+		fmt.Fprintf(w, "throughput\t%s\n", rates)
+	}
+	return w.Flush()
+}
+
+// throughput is what a run has computed itself, not counting what it found in a file.
+type throughput struct {
+	begun           time.Time
+	samples, probes int
+	sampling        time.Duration
+}
+
+func (t *throughput) add(r sampleRecord) {
+	t.probes += r.Trace.Queries
+	if r.Repeat == nil {
+		t.samples++
+		t.sampling = time.Since(t.begun)
+	}
+}
+
+// String has the rates since the beginning, "" where nothing was computed.
+func (t *throughput) String() string {
+	if t.probes == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%.3g probes/s", float64(t.probes)/time.Since(t.begun).Seconds())
+	if t.samples > 0 {
+		text = fmt.Sprintf("%.3g samples/s, %s", float64(t.samples)/t.sampling.Seconds(), text)
+	}
+	return text
+}

@@ -1,0 +1,358 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/pbnjay/memory"
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/pipeline"
+	"surepipe/problems"
+)
+
+// paperValues are what the paper published for a row: SURE per coordinate by SURE-CR
+// and by CVXPYlayers with their seconds on a V100, the closed form of LASSO, and the
+// Monte Carlo risk. 0 stands for a value that it has not.
+type paperValues struct {
+	SURE          float64 `json:"sure"`
+	Seconds       float64 `json:"seconds"`
+	LayersSURE    float64 `json:"cvxpylayers_sure,omitempty"`
+	LayersSeconds float64 `json:"cvxpylayers_seconds,omitempty"`
+	Analytic      float64 `json:"analytic_sure,omitempty"`
+	Risk          float64 `json:"risk"`
+}
+
+// paperRow is one row of the paper's Tables I to III. LASSO has rows observations of cols
+// variables.
+type paperRow struct {
+	problem    string
+	rows, cols int
+	paper      paperValues
+}
+
+// paperRows has the tables in the paper's order.
+var paperRows = []paperRow{
+	{"lasso", 250, 500, paperValues{0.51, 2.54, 0.51, 252, 0.52, 0.48}},
+	{"lasso", 500, 1000, paperValues{0.37, 2.89, 0.43, 1929, 0.40, 0.50}},
+	{"lasso", 2500, 5000, paperValues{0.58, 3.10, 0, 0, 0.57, 0.51}},
+	{"lasso", 5000, 10000, paperValues{0.47, 9.19, 0, 0, 0.46, 0.53}},
+	{"lasso", 25000, 50000, paperValues{0.58, 287, 0, 0, 0.58, 0.54}},
+	{"matrix-completion", 20, 10, paperValues{1.16, 5.20, 1.15, 1.51, 0, 1.33}},
+	{"matrix-completion", 100, 50, paperValues{0.88, 49.9, 0.86, 2246, 0, 0.96}},
+	{"matrix-completion", 200, 100, paperValues{0.84, 45.1, 0.84, 15866, 0, 0.90}},
+	{"matrix-completion", 1000, 500, paperValues{1.69, 41.2, 0, 0, 0, 1.70}},
+	{"matrix-completion", 2000, 1000, paperValues{0.74, 114, 0, 0, 0, 0.74}},
+	{"robust-pca", 10, 10, paperValues{5.13, 16.0, 5.14, 1.15, 0, 5.01}},
+	{"robust-pca", 50, 50, paperValues{0.53, 19.9, 0.53, 115, 0, 0.59}},
+	{"robust-pca", 100, 100, paperValues{0.31, 21.5, 0.31, 1116, 0, 0.34}},
+	{"robust-pca", 500, 500, paperValues{0.27, 22.1, 0, 0, 0, 0.27}},
+	{"robust-pca", 1000, 1000, paperValues{0.44, 31.4, 0, 0, 0, 0.44}},
+}
+
+// bytes is what a run of a rows x cols problem holds at least.
+func (r paperRow) bytes(rows, cols int) uint64 {
+	entries := uint64(rows) * uint64(cols)
+	if r.problem == "lasso" {
+		// X, its active columns (about a fifth), and the rest.
+		return 8 * entries * 5 / 4
+	}
+	// A few dozen matrices: probes, sketch and basis.
+	return 8 * entries * 250
+}
+
+// tableLine is a row of a table in tables.jsonl: the keys of surepipe run, and these.
+type tableLine struct {
+	Table int `json:"table"`
+	result
+	Rows int `json:"rows"`
+	Cols int `json:"cols"`
+	// Analytic is SURE with the closed form of LASSO's divergence, the number of
+	// nonzeros of b.
+	Analytic *float64 `json:"analytic_sure,omitempty"`
+	// Risk is the mean loss over RiskSamples further y, RiskStdErr its standard error.
+	Risk        *float64    `json:"risk,omitempty"`
+	RiskStdErr  *float64    `json:"risk_stderr,omitempty"`
+	RiskSamples int         `json:"risk_samples,omitempty"`
+	Paper       paperValues `json:"paper"`
+	// Data is the file in the folder, or the command that makes it.
+	Data string `json:"data,omitempty"`
+}
+
+const paperTablesHelp = `draws the data sets of Tables I to III of
+Nobel, Candes and Boyd, estimates their risk, and prints a row as soon as it is done:
+SURE per coordinate with its standard error, the true loss at the same y, the paper's
+SURE and Monte Carlo risk, our seconds for solve and divergence, and the paper's on a
+V100. With --samples N the mean loss over N further y, the Monte Carlo risk, is a column
+of its own.
+
+The paper's draws are not published: compare SURE with the loss beside it. Rows whose
+data do not fit in --largest are left out. With --scale the sizes are smaller, and the
+paper's values are still those of its own sizes.
+
+--out DIR keeps everything, row by row: table1-lasso.csv and .txt and so on, tables.jsonl
+with the keys of surepipe run, and the data in data/, or, of large data, the command that
+makes them bit for bit.`
+
+func newPaperTables(use string, samples int) *cobra.Command {
+	var f paperFlags
+	var problem, largest string
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: "Print the paper's tables with our values and times beside its own",
+		Long:  "surepipe paper tables " + paperTablesHelp,
+		Example: `  surepipe paper tables --out tables
+  surepipe paper tables --problem matrix-completion --scale 0.2`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if problem != "all" && !slices.Contains(generators[:3], problem) {
+				return usagef("--problem is %q, expected all or one of %s", problem, strings.Join(generators[:3], ", "))
+			}
+			if samples < 0 || samples == 1 {
+				return usagef("--samples is %d, expected at least 2, or 0 for none", samples)
+			}
+			limit, err := parseSize("largest", largest)
+			if err != nil {
+				return err
+			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			t := tables{cmd: cmd, flags: &f, samples: samples}
+			return t.run(problem, limit)
+		},
+	}
+	f.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&problem, "problem", "all", "all, "+strings.Join(generators[:3], ", "))
+	flags.StringVar(&largest, "largest", humanize.IBytes(memory.TotalMemory()*3/4), "leave out what takes more memory than this")
+	flags.IntVar(&samples, "samples", samples, "further samples for the Monte Carlo risk; 0 leaves it out")
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(append([]string{"all"}, generators[:3]...), cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+// tables computes, prints and keeps rows.
+type tables struct {
+	cmd     *cobra.Command
+	flags   *paperFlags
+	samples int
+	lines   []tableLine
+}
+
+func (t *tables) run(problem string, limit uint64) error {
+	if t.flags.out != "" {
+		if err := t.flags.makeFolder(); err != nil {
+			return err
+		}
+	}
+	out := t.cmd.OutOrStdout()
+	if _, err := fmt.Fprintln(out, t.header()); err != nil {
+		return err
+	}
+	notConverged := false
+	for _, row := range paperRows {
+		rows, cols := t.flags.scaled(row.rows, row.cols)
+		bytes := row.bytes(rows, cols)
+		switch {
+		case problem != "all" && row.problem != problem:
+			continue
+		case bytes > limit:
+			fmt.Fprintf(t.cmd.ErrOrStderr(), "surepipe: %s %d x %d is left out: it takes about %s\n", row.problem, rows, cols, humanize.Bytes(bytes))
+			continue
+		}
+		line, err := t.row(row, rows, cols)
+		if err != nil {
+			return err
+		}
+		t.lines = append(t.lines, line)
+		notConverged = notConverged || !line.converged()
+		if _, err := fmt.Fprintln(out, line.text(t.samples > 0)); err != nil {
+			return err
+		}
+		if err := t.keep(line.Table); err != nil {
+			return err
+		}
+	}
+	if notConverged {
+		return errNotConverged
+	}
+	return nil
+}
+
+// row estimates the row's risk.
+func (t *tables) row(r paperRow, rows, cols int) (line tableLine, err error) {
+	ctx := t.cmd.Context()
+	data, err := generate(r.problem, rows, cols, rows, cols, t.flags.seed)
+	if err != nil {
+		return line, err
+	}
+	line = tableLine{Table: 1 + slices.Index(generators, r.problem), Rows: rows, Cols: cols, Paper: r.paper}
+	if t.flags.out != "" {
+		if line.Data, err = t.flags.writeData(r.problem, rows, cols, data); err != nil {
+			return line, err
+		}
+	}
+	e, _, err := t.flags.estimator(r.problem, "--parallel=1")
+	if err != nil {
+		return line, err
+	}
+	bar := newProgress(t.cmd.ErrOrStderr())
+	defer bar.done()
+	name := fmt.Sprintf("%s %d x %d", r.problem, rows, cols)
+	bar.describe(name + ", probes")
+	job, err := t.flags.open(t.cmd, e, data, func(p pipeline.Progress) { bar.set(p.Done, p.Total) })
+	if err != nil {
+		return line, err
+	}
+	defer job.close()
+	risk, err := job.pipeline.Estimate(ctx, data.Y)
+	if err != nil {
+		return line, err
+	}
+	line.result = e.result(job)
+	line.fill(risk, data.Mu)
+	if r.problem == "lasso" {
+		nonzeros := 0
+		for _, b := range risk.B {
+			if b != 0 {
+				nonzeros++
+			}
+		}
+		analytic := -float64(job.problem.D)*job.sigma2 + risk.Residual + 2*job.sigma2*float64(nonzeros)
+		line.Analytic = &analytic
+	}
+	if t.samples == 0 {
+		return line, nil
+	}
+	bar.describe(name + ", samples")
+	losses, err := t.losses(job, data, bar)
+	if err != nil {
+		return line, err
+	}
+	mean, sd := stat.MeanStdDev(losses, nil)
+	se := stat.StdErr(sd, float64(len(losses)))
+	line.Risk, line.RiskStdErr, line.RiskSamples = &mean, &se, len(losses)
+	return line, nil
+}
+
+// losses is ||mu_hat - mu||^2 at further samples. Their divergence is of no
+// interest and costs the least that there is.
+func (t *tables) losses(job *job, data problems.Data, bar *progress) ([]float64, error) {
+	pipe, err := pipeline.New(job.dev, job.solver, job.problem.D, pipeline.Options{
+		Sigma2: job.sigma2, Estimator: "hutchinson", Queries: 2, Seed: t.flags.seed, Parallel: t.flags.parallel,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ys := func(yield func([]float64, error) bool) {
+		for i := range t.samples {
+			if !yield(problems.Sample(data.Mu, job.sigma2, t.flags.seed, i), nil) {
+				return
+			}
+		}
+	}
+	var losses []float64
+	for risk, err := range pipe.Stream(t.cmd.Context(), ys) {
+		if err != nil {
+			return nil, err
+		}
+		losses = append(losses, squaredDistance(risk.MuHat, data.Mu))
+		bar.set(len(losses), t.samples)
+	}
+	return losses, nil
+}
+
+func (l *tableLine) converged() bool { return l.Solver.Converged && l.DerivativeConverged }
+
+func (t *tables) header() string {
+	text := fmt.Sprintf("%-18s %7s %8s  %-15s %7s ", "problem", "d", "p", "SURE/d", "loss/d")
+	if t.samples > 0 {
+		text += fmt.Sprintf("%15s ", "risk/d")
+	}
+	return text + fmt.Sprintf("%8s %9s %8s %13s %10s", "paper's", "its risk", "solve s", "divergence s", "paper's s")
+}
+
+// text is the line for people, with a column for the Monte Carlo risk if wanted.
+func (l *tableLine) text(risk bool) string {
+	d := float64(l.D)
+	text := fmt.Sprintf("%-18s %7d %8d  %.3f ± %.3f   %7.3f ", l.Problem, l.D, l.P, l.SURE/d, l.SUREStdErr/d, *l.Loss/d)
+	if risk {
+		text += fmt.Sprintf("%15s ", fmt.Sprintf("%.3f ± %.3f", *l.Risk/d, *l.RiskStdErr/d))
+	}
+	text += fmt.Sprintf("%8.2f %9.2f %8.3g %13.3g %10.3g", l.Paper.SURE, l.Paper.Risk, l.Seconds.Solve, l.Seconds.Divergence, l.Paper.Seconds)
+	if !l.converged() {
+		text += "  NOT CONVERGED"
+	}
+	return text
+}
+
+var tableColumns = []string{
+	"problem", "rows", "cols", "d", "p", "sure_per_d", "sure_stderr_per_d", "analytic_sure_per_d", "loss_per_d", "risk_per_d", "risk_stderr_per_d", "converged",
+	"solve_seconds", "divergence_seconds", "total_seconds", "device",
+	"paper_sure_per_d", "paper_seconds", "paper_cvxpylayers_sure_per_d", "paper_cvxpylayers_seconds", "paper_analytic_sure_per_d", "paper_risk_per_d",
+}
+
+// cells are the line's columns in a .csv file, empty where there is no value.
+func (l *tableLine) cells() []string {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+	per := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return number(*v / float64(l.D))
+	}
+	known := func(v float64) string {
+		if v == 0 {
+			return ""
+		}
+		return number(v)
+	}
+	return []string{
+		l.Problem, strconv.Itoa(l.Rows), strconv.Itoa(l.Cols), strconv.Itoa(l.D), strconv.Itoa(l.P),
+		per(&l.SURE), per(&l.SUREStdErr), per(l.Analytic), per(l.Loss), per(l.Risk), per(l.RiskStdErr), strconv.FormatBool(l.converged()),
+		number(l.Seconds.Solve), number(l.Seconds.Divergence), number(l.Seconds.Total), l.Device,
+		number(l.Paper.SURE), number(l.Paper.Seconds), known(l.Paper.LayersSURE), known(l.Paper.LayersSeconds), known(l.Paper.Analytic), number(l.Paper.Risk),
+	}
+}
+
+// keep writes what is known of a table, and of all, to the folder.
+func (t *tables) keep(table int) error {
+	if t.flags.out == "" {
+		return nil
+	}
+	var all, cells bytes.Buffer
+	text := t.header() + "\n"
+	w := csv.NewWriter(&cells)
+	w.Write(tableColumns) // to memory: it does not fail
+	for i := range t.lines {
+		l := &t.lines[i]
+		line, err := json.Marshal(l)
+		if err != nil {
+			return err
+		}
+		all.Write(append(line, '\n'))
+		if l.Table == table {
+			text += l.text(t.samples > 0) + "\n"
+			w.Write(l.cells())
+		}
+	}
+	w.Flush()
+	if t.flags.scale < 1 {
+		text += fmt.Sprintf("Sizes are %g of the paper's, whose values are those of its own sizes.\n", t.flags.scale)
+	}
+	name := filepath.Join(t.flags.out, fmt.Sprintf("table%d-%s", table, generators[table-1]))
+	for path, text := range map[string][]byte{filepath.Join(t.flags.out, "tables.jsonl"): all.Bytes(), name + ".csv": cells.Bytes(), name + ".txt": []byte(text)} {
+		if err := replaceFile(path, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

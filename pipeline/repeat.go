@@ -1,0 +1,103 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"surepipe/array"
+	"surepipe/vjp"
+)
+
+// Repeat solves once at sample index, y, and estimates the risk there with the
+// probes of each seed in turn, in place of Options.Seed: the results' spread is the
+// trace estimator's own. Each is bit-identical to that of a stream under that seed,
+// but for its times, in which the solve counts nothing after the first, and for
+// InnerSteps, the largest so far. It ends as [Pipeline.StreamFrom] does; the
+// solution is held until then.
+func (p *Pipeline) Repeat(ctx context.Context, index int, y []float64, seeds iter.Seq[uint64]) iter.Seq2[Risk, error] {
+	return func(yield func(Risk, error) bool) {
+		held := &holder{Solver: p.solver}
+		defer held.release()
+		one := func(yield func([]float64, error) bool) { yield(y, nil) }
+		unsolved := 0
+		for seed := range seeds {
+			again := &Pipeline{dev: p.dev, solver: held, d: p.d, o: p.o, plan: p.plan, closed: p.closed, workers: p.workers}
+			again.o.Seed = seed
+			for risk, err := range again.StreamFrom(ctx, index, one) {
+				if err == nil {
+					// The linearization counts what all seeds left unsolved.
+					risk.Unsolved, unsolved = risk.Unsolved-unsolved, risk.Unsolved
+				} else {
+					err = fmt.Errorf("seed %d: %w", seed, err)
+				}
+				if !yield(risk, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// holder solves once and lends out the linearization, with copies of the rest that the
+// borrower frees.
+type holder struct {
+	vjp.Solver
+	solution *vjp.Solution
+}
+
+// Solve is not safe for concurrent use: Repeat sends one sample at a time.
+func (h *holder) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
+	if h.solution == nil {
+		s, err := h.Solver.Solve(ctx, y)
+		if err != nil {
+			return nil, err
+		}
+		h.solution = s
+	}
+	lent := *h.solution
+	lent.B, lent.MuHat = clone(lent.B), clone(lent.MuHat)
+	tracer, _ := lent.Linearization.(vjp.Tracer)
+	if former, ok := lent.Linearization.(vjp.Former); ok {
+		lent.Linearization = lentFormer{former, lentTracer{tracer}}
+	} else {
+		lent.Linearization = lentLinearization{lent.Linearization, lentTracer{tracer}}
+	}
+	return &lent, nil
+}
+
+func clone(b array.Batch) array.Batch {
+	c := b.Device().Alloc(b.K(), b.N())
+	b.Device().Copy(c, b)
+	return c
+}
+
+func (h *holder) release() {
+	if h.solution != nil {
+		h.solution.Release()
+	}
+}
+
+// A lent linearization is not the borrower's to release.
+type (
+	lentLinearization struct {
+		vjp.Linearization
+		lentTracer
+	}
+	lentFormer struct {
+		vjp.Former
+		lentTracer
+	}
+	lentTracer struct{ tracer vjp.Tracer }
+)
+
+func (lentLinearization) Release() {}
+func (lentFormer) Release()        {}
+
+// Trace is the linearization's own, if it knows it.
+func (l lentTracer) Trace() (trace, frobenius2 float64, ok bool) {
+	if l.tracer == nil {
+		return 0, 0, false
+	}
+	return l.tracer.Trace()
+}
