@@ -165,12 +165,11 @@ func openSweepLog(path string, resume bool, header sweepHeader) (_ *sweepLog, kn
 func readSweepLog(text []byte, header sweepHeader) (known []sweepLine, good int64, err error) {
 	for n := 1; int(good) < len(text); n++ {
 		rest := text[good:]
-		end := bytes.IndexByte(rest, '\n')
-		if end < 0 {
+		size := bytes.IndexByte(rest, '\n') + 1
+		if size == 0 {
 			break
 		}
-		line := rest[:end]
-		last := end+1 == len(rest)
+		line, last := rest[:size-1], size == len(rest)
 		if !json.Valid(line) && last {
 			break
 		}
@@ -178,27 +177,32 @@ func readSweepLog(text []byte, header sweepHeader) (known []sweepLine, good int6
 			if err := header.same(line); err != nil {
 				return nil, 0, err
 			}
-			good += int64(end + 1)
+			good += int64(size)
 			continue
 		}
-		var point struct {
-			sweepLine
+		// The two share the names of keys, and no more.
+		var end struct {
 			Summary bool `json:"summary"`
 		}
-		if err := json.Unmarshal(line, &point); err != nil {
-			return nil, 0, fmt.Errorf("line %d: %w", n, err)
-		}
-		if point.Summary {
+		var point sweepLine
+		err := json.Unmarshal(line, &end)
+		if err == nil && end.Summary {
 			if !last {
 				return nil, 0, fmt.Errorf("line %d is a summary, expected no lines after it", n)
 			}
 			break
 		}
+		if err == nil {
+			err = json.Unmarshal(line, &point)
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("line %d: %w", n, err)
+		}
 		if point.Stage != pipeline.GridStage && point.Stage != pipeline.RefineStage {
 			return nil, 0, fmt.Errorf("line %d is not a point of a sweep", n)
 		}
-		known = append(known, point.sweepLine)
-		good += int64(end + 1)
+		known = append(known, point)
+		good += int64(size)
 	}
 	return known, good, nil
 }
