@@ -96,7 +96,7 @@ make the exit status 3.
 	}
 	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each weight; 0: none")
 	flags.StringVar(&f.csv, "csv", "", "write the points to this .csv `file`")
-	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known")
+	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; one that exists is refused without --resume")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the sweep in the --jsonl file, if there is one")
 	flags.StringVar(&f.plot, "plot", "", "draw SURE, the loss and the divergence, or with two grids a map of SURE, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
 	flags.StringVar(&f.out, "out", "", "write mu_hat and b of the minimizer to this .npz `file`")

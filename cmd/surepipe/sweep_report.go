@@ -168,7 +168,7 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 		}
 	}
 	if f.plot != "" {
-		if err := figure.Save(f.plot, r.figure()); err != nil {
+		if err := figure.Save(f.plot, r.figure(s.Minimizer)); err != nil {
 			return err
 		}
 	}
@@ -265,11 +265,16 @@ func (r *sweepReport) writeCSV(path string) error {
 // symbols are the weights' names in figures.
 var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 
-// figure draws the points: curves over one weight, a map over two.
-func (r *sweepReport) figure() figure.Figure {
+// figure draws the points: curves over one weight, a map over two. The map has the grid's
+// points and its minimizer, and in the title a better one beyond the grid.
+func (r *sweepReport) figure(best sweepMinimum) figure.Figure {
 	f := r.f
 	title := fmt.Sprintf("%s, %s, d = %d", r.job.problem.Name, filepath.Base(f.data), r.job.problem.D)
 	if len(f.axes) == 2 {
+		if best.Stage == pipeline.RefineStage {
+			w := f.weightsOf(r.lines[best.Index])
+			title += fmt.Sprintf("; refined minimum at %s = %.4g, %s = %.4g", symbols[f.axes[0].name], w[0], symbols[f.axes[1].name], w[1])
+		}
 		rows, cols := len(f.axes[1].values), len(f.axes[0].values)
 		h := figure.HeatMap{Title: title, XName: symbols[f.axes[0].name], YName: symbols[f.axes[1].name], X: f.axes[0].values, Y: f.axes[1].values}
 		for y := range rows {

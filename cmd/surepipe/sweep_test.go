@@ -249,8 +249,11 @@ func TestSweepResumes(t *testing.T) {
 		}
 	}
 	for k, cut := range ends {
+		if testing.Short() && k%3 != 0 {
+			continue
+		}
 		torn := cut
-		if k%3 == 1 && k+1 < len(ends) {
+		if k%3 == 0 && k+1 < len(ends) {
 			torn = cut + (ends[k+1]-cut)/2
 		}
 		if err := os.WriteFile(path, whole[:torn], 0o666); err != nil {
