@@ -151,7 +151,9 @@ type sweep struct {
 	total int // points of the grid
 	// chained says that solves start at others' solutions.
 	chained bool
-	yield   func(SweepPoint, error) bool
+	// base is a solver to make the others of, which share what it knows of the operator.
+	base  vjp.Solver
+	yield func(SweepPoint, error) bool
 
 	reporting sync.Mutex // held while o.Progress is called
 
@@ -303,6 +305,11 @@ func (s *sweep) offer(i int, v SweepValue, point *SweepPoint) {
 
 // run does the stages one after the other.
 func (s *sweep) run(ctx context.Context) error {
+	release, err := s.open(ctx)
+	if err != nil {
+		return s.named(0, s.weights(0), err)
+	}
+	defer release()
 	if err := s.sweepGrid(ctx); err != nil {
 		return err
 	}
@@ -316,6 +323,13 @@ func (s *sweep) run(ctx context.Context) error {
 		return fmt.Errorf("pipeline: %d known points, expected at most %d: they are another sweep's", len(s.o.Known), count)
 	}
 	return s.minimizer(ctx, grid, start)
+}
+
+// open makes the base.
+func (s *sweep) open(ctx context.Context) (release func(), err error) {
+	defer recovered(&err)
+	s.base, release, err = s.solver(ctx, s.weights(0))
+	return release, err
 }
 
 // recovered turns the panic of a user's operator or regularizer into an error.
@@ -341,7 +355,12 @@ func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, re
 			owner.Release()
 		}
 	}
-	solver, err := vjp.NewSolver(ctx, s.f.Solver, vjp.Problem{A: s.f.A, R: r, Device: s.f.Device}, s.f.Settings)
+	var solver vjp.Solver
+	if base, ok := s.base.(vjp.Reweighter); ok {
+		solver, err = base.Reweight(ctx, r)
+	} else {
+		solver, err = vjp.NewSolver(ctx, s.f.Solver, vjp.Problem{A: s.f.A, R: r, Device: s.f.Device}, s.f.Settings)
+	}
 	if err != nil {
 		free()
 		return nil, nil, err

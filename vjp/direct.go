@@ -28,6 +28,9 @@ type direct struct {
 	toB   array.Batch // 1 x r: S/(S^2 + c)
 	toMu  array.Batch // 1 x r: S^2/(S^2 + c)
 	curve float64
+
+	sigma  []float64 // those of A that count
+	shared bool      // ut and vt are another solver's
 }
 
 func newDirect(ctx context.Context, p Problem, o Options) (Solver, error) {
@@ -61,14 +64,8 @@ func newDirect(ctx context.Context, p Problem, o Options) (Solver, error) {
 	s := &direct{p: p, o: o, curve: curve}
 	s.ut = uploadRows(p.Device, u.T(), rank)
 	s.vt = uploadRows(p.Device, v.T(), rank)
-	toB, toMu := make([]float64, rank), make([]float64, rank)
-	for i, sv := range sigma[:rank] {
-		toB[i] = 1 / (sv + curve/sv)
-		toMu[i] = 1 / (1 + curve/sv/sv)
-	}
-	s.toB, s.toMu = p.Device.Alloc(1, rank), p.Device.Alloc(1, rank)
-	p.Device.Upload(s.toB, toB)
-	p.Device.Upload(s.toMu, toMu)
+	s.sigma = sigma[:rank]
+	s.weigh()
 	if err := p.Device.Sync(); err != nil {
 		s.Release()
 		return nil, err
@@ -90,8 +87,11 @@ func (s *direct) Name() string { return "direct" }
 
 // Release frees the factors.
 func (s *direct) Release() {
-	for _, b := range []array.Batch{s.ut, s.vt, s.toB, s.toMu} {
-		b.Free()
+	s.toB.Free()
+	s.toMu.Free()
+	if !s.shared {
+		s.ut.Free()
+		s.vt.Free()
 	}
 }
 

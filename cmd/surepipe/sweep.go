@@ -177,7 +177,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 	if err := f.checkSweep(cmd); err != nil {
 		return err
 	}
-	dev, err := openDevice(f.device)
+	dev, err := f.openDevice(cmd)
 	if err != nil {
 		return err
 	}

@@ -283,7 +283,7 @@ func TestSweepResumes(t *testing.T) {
 		{[]string{"--lambda", "5:900:16"}, "its sweep had another grid"},
 		{[]string{"--tol", "1e-7"}, "its sweep had another tol: 1e-8, now 1e-7"},
 		{[]string{"--sigma2", "7"}, "its sweep had another sigma2"},
-		{[]string{"--queries", "auto"}, "its sweep had another queries"},
+		{[]string{"--queries", "30"}, "its sweep had another queries"},
 	} {
 		status, _, stderr := command(t, append(slices.Clone(resume), c.change...)...)
 		if status != exitUsage || !strings.Contains(stderr, c.want) {

@@ -1,0 +1,89 @@
+package vjp
+
+import (
+	"context"
+	"fmt"
+
+	"surepipe/prox"
+)
+
+// Reweighter is a Solver that can hand what it knows of the operator, its norm or its
+// factors, to a solver for another regularizer.
+type Reweighter interface {
+	Solver
+	// Reweight is what NewSolver returns for the regularizer r, the rest being equal, to
+	// the last bit. The two share memory: this solver is to be released after the other.
+	Reweight(ctx context.Context, r prox.Prox) (Solver, error)
+}
+
+// Reweight shares the norm.
+func (g *proximalGradient) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
+	p := g.p
+	p.R = r
+	// The new regularizer may be one for working sets.
+	if s := newWorkingSet(p, g.o, g.accelerated); s != nil {
+		return s, nil
+	}
+	other := *g
+	other.p = p
+	return &other, nil
+}
+
+// Reweight shares the norm where it is known by now.
+func (s *workingSet) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
+	p := s.p
+	p.R = r
+	other := newWorkingSet(p, s.o, s.accelerated)
+	if other == nil {
+		return newProximalGradient(ctx, p, s.o, s.accelerated)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.full != nil {
+		full := *s.full
+		full.p = p
+		other.full = &full
+	}
+	return other, nil
+}
+
+// Reweight shares the norm and the factorizations of the z-step.
+func (s *admm) Reweight(_ context.Context, r prox.Prox) (Solver, error) {
+	other := *s
+	other.p.R = r
+	return &borrowed{&other}, nil
+}
+
+// borrowed is an admm whose factorizations are another's.
+type borrowed struct{ *admm }
+
+// Release does nothing: the factorizations are another's.
+func (borrowed) Release() {}
+
+// Reweight shares the singular vectors.
+func (s *direct) Reweight(_ context.Context, r prox.Prox) (Solver, error) {
+	q, ok := r.(prox.Quadratic)
+	if !ok {
+		return nil, fmt.Errorf("vjp: the direct solver needs a quadratic regularizer; use ista, fista or admm")
+	}
+	other := *s
+	other.p.R, other.curve, other.shared = r, q.Curvature(), true
+	other.weigh()
+	if err := s.p.Device.Sync(); err != nil {
+		other.Release()
+		return nil, err
+	}
+	return &other, nil
+}
+
+// weigh sets the weights of the singular vectors.
+func (s *direct) weigh() {
+	toB, toMu := make([]float64, len(s.sigma)), make([]float64, len(s.sigma))
+	for i, sv := range s.sigma {
+		toB[i] = 1 / (sv + s.curve/sv)
+		toMu[i] = 1 / (1 + s.curve/sv/sv)
+	}
+	s.toB, s.toMu = s.p.Device.Alloc(1, len(toB)), s.p.Device.Alloc(1, len(toMu))
+	s.p.Device.Upload(s.toB, toB)
+	s.p.Device.Upload(s.toMu, toMu)
+}
