@@ -42,7 +42,7 @@ at sizes where the Jacobian in the divergence could never be formed.`,
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
-	root.AddCommand(newRun(), newMonteCarlo(), newGenerate(), newPaper(), newInfo())
+	root.AddCommand(newRun(), newMonteCarlo(), newGenerate(), newSpec(), newPaper(), newInfo())
 	return root
 }
 
