@@ -71,8 +71,8 @@ func maxVariation(v []float64, n int) float64 {
 
 // GenerateTV1D draws a piecewise constant sequence of n values with noise: n/50
 // pieces (at least 2) between breaks drawn without replacement, levels uniform in
-// [0, 10], sigma2 = 2, lambda = sqrt(sigma2 n / pieces), the size of the noise's
-// sum over one piece.
+// [0, 10], sigma2 = 2, lambda = sqrt(sigma2 n / pieces) / 2: half the size of the
+// noise's sum over one piece.
 func GenerateTV1D(n int, seed uint64) (Data, error) {
 	if n < 2 {
 		return Data{}, fmt.Errorf("a sequence of %d values, expected at least 2", n)
@@ -91,6 +91,6 @@ func GenerateTV1D(n int, seed uint64) (Data, error) {
 		}
 		mu[i] = level
 	}
-	lambda := math.Sqrt(paperSigma2 * float64(n) / float64(pieces))
+	lambda := math.Sqrt(paperSigma2*float64(n)/float64(pieces)) / 2
 	return finish("tv1d", Data{YShape: []int{n}, Mu: mu}, seed, Hyper{Lambda: Absolute(lambda)})
 }

@@ -227,7 +227,7 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	if err := l.scalars(&data); err != nil {
 		return Data{}, err
 	}
-	return data, nil
+	return data, l.checkUsed()
 }
 
 // specLoader reads the files of a specification, each once.
@@ -237,6 +237,21 @@ type specLoader struct {
 	sets  map[string]*dataio.Set
 	// image says that y is one.
 	image bool
+	// used are the flags that gave an array.
+	used struct{ data, column, x bool }
+}
+
+// checkUsed refuses files that no array comes from.
+func (l *specLoader) checkUsed() error {
+	switch {
+	case l.files.Data != "" && !l.used.data:
+		return l.errorf(l.data.line, "--data is %q, but every array of the specification has a file of its own", l.files.Data)
+	case l.files.Column != "" && !l.used.column:
+		return l.errorf(l.data.line, "--column is %q, but data has no table (.csv with a header line) that y and X come from", l.files.Column)
+	case l.files.X != "" && !l.used.x:
+		return l.errorf(l.data.line, "--X is %q, but the specification has no array of that name", l.files.X)
+	}
+	return nil
 }
 
 func (l *specLoader) close() {
@@ -309,6 +324,7 @@ type place struct {
 // find tells where an array is; a nil set where it is nowhere.
 func (l *specLoader) find(name string) (place, error) {
 	if path := l.override(name); path != "" {
+		l.used.x = l.used.x || name == "X"
 		set, err := l.open(path)
 		if err != nil || set.IsSparse() || !set.Has(name) {
 			return place{set: set, path: path}, err
@@ -336,12 +352,15 @@ func (l *specLoader) find(name string) (place, error) {
 		if p.name == "" && set.Has(name) {
 			p.name = name
 		}
+		l.used.data = true
 		return p, nil
 	case set.IsSparse():
 		if name == "X" {
+			l.used.data = true
 			return place{set: set, path: path}, nil
 		}
 	case set.Format() == "csv" && column != "":
+		l.used.data, l.used.column = true, true
 		switch name {
 		case "y":
 			return place{set: set, path: path, column: column}, nil
@@ -350,9 +369,11 @@ func (l *specLoader) find(name string) (place, error) {
 		}
 	case set.Format() == "npz":
 		if set.Has(name) {
+			l.used.data = true
 			return place{set: set, path: path, name: name}, nil
 		}
 	case name == "y":
+		l.used.data = true
 		return place{set: set, path: path}, nil
 	}
 	return place{}, nil
@@ -452,6 +473,9 @@ func (p place) read() (a dataio.Array, err error) {
 			return y, nil
 		}
 		return rest, nil
+	}
+	if len(a.Shape) == 0 {
+		a.Shape = []int{1}
 	}
 	if f := p.set.Format(); (f == "csv" || f == "mtx") && len(a.Shape) == 2 && a.Shape[1] == 1 {
 		a.Shape = a.Shape[:1]

@@ -151,6 +151,12 @@ func (s *Spec) optionalShape(n *operatorNode, args *yaml.Node) ([]int, error) {
 // square is the shape on both sides of a square operator: its own, or what its place
 // in the tree says.
 func square(n *operatorNode, own, rows, cols []int) ([]int, error) {
+	// What does not fit is refused before it takes memory.
+	for _, known := range [][]int{rows, cols} {
+		if own != nil && known != nil && length(own) != length(known) {
+			return nil, fmt.Errorf("%s has shape %s, expected %d entries as %s", n.kind, formatShape(own), length(known), formatShape(known))
+		}
+	}
 	for _, shape := range [][]int{own, rows, cols} {
 		if shape != nil {
 			return shape, nil
@@ -398,8 +404,8 @@ func parseConvolution(s *Spec, n *operatorNode, args *yaml.Node) error {
 		if width, err = s.number(f.nodes["gaussian"], "gaussian"); err != nil {
 			return err
 		}
-		if !(width > 0) || width > 1e4 {
-			return s.errorf(f.nodes["gaussian"].Line, "gaussian is %g, expected a standard deviation in pixels, positive and at most 10000", width)
+		if !(width > 0) {
+			return s.errorf(f.nodes["gaussian"].Line, "gaussian is %g, expected a standard deviation in pixels, a positive number", width)
 		}
 	}
 	n.build = func(b *specBuilder, rows, cols []int) (built, error) {
@@ -415,6 +421,9 @@ func parseConvolution(s *Spec, n *operatorNode, args *yaml.Node) error {
 		if kernel != nil {
 			h = b.array(kernel)
 		} else {
+			if most := max(m, k); width > float64(most) {
+				return built{}, fmt.Errorf("gaussian is %g, expected a standard deviation in pixels of at most %d, the size of what is blurred", width, most)
+			}
 			h.Data = gaussian(width)
 			h.Shape = []int{len(h.Data)}
 			if image {

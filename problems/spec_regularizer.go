@@ -799,7 +799,7 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 		return err
 	}
 	p.reweigh = func(lambda, lambda2, gamma float64) (prox.Prox, error) {
-		return combine(penalties, map[string]float64{"lambda": lambda, "lambda2": lambda2, "gamma": gamma})
+		return b.combine(penalties, map[string]float64{"lambda": lambda, "lambda2": lambda2, "gamma": gamma})
 	}
 	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
 		return err
@@ -809,7 +809,13 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 }
 
 // combine is the sum of the penalties at the given weights.
-func combine(penalties []*penalty, weights map[string]float64) (prox.Prox, error) {
+func (b *specBuilder) combine(penalties []*penalty, weights map[string]float64) (prox.Prox, error) {
+	for _, u := range b.Spec.regularizer.uses() {
+		// A multiple may overflow, or vanish, where its name does not.
+		if v := u.expr.value(weights); !(v > 0 || u.zero && v == 0) || u.finite && math.IsInf(v, 0) {
+			return nil, b.errorf(u.line, "a weight is %g, expected a positive number", v)
+		}
+	}
 	blocks := make([]prox.Prox, len(penalties))
 	for i, p := range penalties {
 		r, err := p.make(weights)

@@ -35,7 +35,7 @@ independent draw of y, so that SURE at the y in the file is exactly unbiased.
                       [0, 100]; lambda = 0.16 lambda_max, gamma = 0.057 gamma_max
   svt                 the same matrix, all observed; lambda = sigma (sqrt m + sqrt n)
   tv1d                d values, constant on d/50 pieces (at least 2), levels uniform in
-                      [0, 10]; lambda = sigma sqrt(d / pieces)`,
+                      [0, 10]; lambda = sigma sqrt(d / pieces) / 2`,
 		Example: `  surepipe generate --problem lasso --d 500 --out lasso.npz
   surepipe generate --problem matrix-completion --rows 200 --cols 100 --seed 7 --out mc.npz`,
 		Args: noArgs,

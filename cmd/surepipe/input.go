@@ -355,7 +355,7 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 		return usagef("--problem is %q and --spec %q, expected one of them", f.problem, f.spec)
 	case f.spec == "" && !slices.Contains(problems.Names(), f.problem):
 		return usagef("--problem is %q, expected %s; or --spec", f.problem, known)
-	case f.spec == "" && f.data == "" && f.y == "":
+	case f.spec == "" && f.data == "" && f.y == "" && f.mu == "":
 		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx or .png), or --y and --X")
 	case f.spec == "":
 		return nil

@@ -62,17 +62,19 @@ const dataHelp = `The data are the arrays that a problem is made of:
 They come from --data, a file of any of these formats:
 
   .npz               numpy's arrays by name
-  .npz, .mtx, .mtx.gz a sparse matrix, of scipy's save_npz or Matrix Market: X of a
+  .npz, .mtx         a sparse matrix, of scipy's save_npz or Matrix Market: X of a
                      regression, or the observed entries of a matrix-completion
   .csv, .tsv         a table: y and X of a regression, with --column NAME for y; y of
                      svt, robust-pca and tv1d
   .npy, dense .mtx   one array: y, or X where --y gives y
-  .png               a grayscale image, pixels as numbers in [0, 1]: y
+  .png               a grayscale image, pixels as numbers in [0, 1]: y. Noise that was cut
+                     off at black or white is not normal, and SURE is off there
 
 and --X, --y, --mu each from a file of its own.
 
 --sigma2 auto estimates the variance of the noise, and the output names how:
-ols-residual, the residual variance of OLS on all columns, for regressions with d > p;
+ols-residual, the residual variance of OLS on all columns, for regressions with d > p
+(with no intercept but what X holds);
 median-singular-value (Gavish and Donoho), for svt and robust-pca, where entries of the
 sparse part count as noise; mad, from the finest wavelet details, for tv1d and images.
 Where none applies it is refused. An estimate with a relative error e shifts SURE by
