@@ -427,16 +427,23 @@ func (l *specLoader) named(name string) (*dataio.Array, error) {
 	if name == "y" && p.set.Format() == "png" {
 		l.image = true
 	}
-	if src == nil || src.where == nil {
+	var where *arrayRef
+	if src != nil {
+		where = src.where
+	} else if y := l.data.arrays["y"]; name == "mu" && y != nil {
+		// The true mean is observed where y is.
+		where = y.where
+	}
+	if where == nil {
 		return &a, nil
 	}
-	mask, err := l.load(src.where)
+	mask, err := l.load(where)
 	if err != nil {
-		return nil, l.at(src.where.line, err)
+		return nil, l.at(where.line, err)
 	}
 	places, err := maskPlaces(mask.Array)
 	if err != nil {
-		return nil, l.at(src.where.line, err)
+		return nil, l.at(where.line, err)
 	}
 	if len(mask.Data) != len(a.Data) {
 		if len(places) == len(a.Data) {
