@@ -52,6 +52,7 @@ type Spec struct {
 	// Solver are options that the file asks for; zero values are not given.
 	Solver SpecSolver
 
+	source      []byte
 	data        dataSection
 	weights     map[string]*specWeight // by name: lambda, lambda2, gamma
 	sigma2      *float64
@@ -135,7 +136,7 @@ var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 // relative file names in it start from. Errors are SpecErrors and give the line, what
 // was found and what was expected.
 func ParseSpec(text []byte, path string) (*Spec, error) {
-	s := &Spec{Path: path, weights: map[string]*specWeight{}}
+	s := &Spec{Path: path, source: slices.Clone(text), weights: map[string]*specWeight{}}
 	s.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {

@@ -1,6 +1,8 @@
 package problems
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -228,6 +230,45 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 		return Data{}, err
 	}
 	return data, l.checkUsed()
+}
+
+// Hash identifies the specification's text and the arrays that [Spec.Load] read for
+// its operator and regularizer, which are no part of Data's other fields.
+func (s *Spec) Hash() [sha256.Size]byte {
+	h := sha256.New()
+	var buf []byte
+	word := func(v uint64) { buf = binary.LittleEndian.AppendUint64(buf, v) }
+	ints := func(v ...int) {
+		word(uint64(len(v)))
+		for _, x := range v {
+			word(uint64(x))
+		}
+	}
+	floats := func(v []float64) {
+		ints(len(v))
+		for _, x := range v {
+			word(math.Float64bits(x))
+		}
+	}
+	h.Write(s.source)
+	for _, ref := range s.refs {
+		a := s.loaded[ref]
+		if a == nil {
+			continue
+		}
+		if m := a.sparse; m != nil {
+			ints(m.Rows, m.Cols)
+			ints(m.IndPtr...)
+			ints(m.Indices...)
+			floats(m.Values)
+		} else {
+			ints(a.Shape...)
+			floats(a.Data)
+		}
+		h.Write(buf)
+		buf = buf[:0]
+	}
+	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // specLoader reads the files of a specification, each once.

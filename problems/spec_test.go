@@ -276,6 +276,29 @@ func TestErrorsNameTheLine(t *testing.T) {
 	}
 }
 
+// The hash changes with the text and with the arrays of the operator.
+func TestHashTellsSpecificationsApart(t *testing.T) {
+	dir := t.TempDir()
+	hash := func(text string, x ...float64) [32]byte {
+		if err := dataio.WriteNPY(filepath.Join(dir, "x.npy"), dataio.Array{Shape: []int{2, 2}, Data: x}); err != nil {
+			t.Fatal(err)
+		}
+		data, err := load(t, dir, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data.Spec.Hash()
+	}
+	const text = "data: {y: [1, 2], X: x.npy}\noperator: {dense: X}\nregularizer: {l1: 1}\n"
+	first := hash(text, 1, 2, 3, 4)
+	if hash(text, 1, 2, 3, 4) != first {
+		t.Error("the hash is not reproducible")
+	}
+	if hash(text, 1, 2, 3, 5) == first || hash(strings.Replace(text, "l1: 1", "l1: 2", 1), 1, 2, 3, 4) == first {
+		t.Error("the hash does not change")
+	}
+}
+
 // The mask takes the same entries from y and mu, and the signal is the whole image.
 func TestMaskSelectsWhatWasObserved(t *testing.T) {
 	dir := t.TempDir()

@@ -123,7 +123,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 	r := f.result(job)
 	r.fill(risk, file.Mu)
 	if out != "" {
-		if err := writeEstimate(cmd, out, job, file.Y, risk); err != nil {
+		if err := writeResult(cmd, out, job.problem, file.Y, risk); err != nil {
 			return err
 		}
 	}
@@ -238,53 +238,65 @@ func checkOut(path string, p *problems.Problem) error {
 	return nil
 }
 
-// writeEstimate writes mu_hat and b, and where there is one the signal. A format of one
-// array holds the signal, or else mu_hat.
-func writeEstimate(cmd *cobra.Command, path string, j *job, y []float64, risk pipeline.Risk) error {
-	p := j.problem
-	format, err := outFormat(path)
-	if err != nil {
-		return err
-	}
+// writeEstimate writes mu_hat and b, and where there is one the signal, to an .npz file.
+func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
 	arrays := []dataio.Array{
 		{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat},
 		{Name: "b", Shape: p.BShape, Data: risk.B},
 	}
-	one := arrays[0]
 	if p.Signal != nil {
-		if one, err = synthesize(j, risk.B); err != nil {
+		signal, err := synthesize(p, risk.B)
+		if err != nil {
 			return err
 		}
-		arrays = append(arrays, one)
-	}
-	switch format {
-	case ".npy":
-		return dataio.WriteNPY(path, one)
-	case ".csv":
-		return dataio.WriteCSV(path, one)
-	case ".png":
-		bits := 8
-		if !eightBit(y) {
-			bits = 16
-		}
-		clamped, err := dataio.WritePNG(path, one, bits)
-		if err == nil && clamped > 0 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s: %d of %d pixels were outside [0, 1] and are clamped\n", path, clamped, len(one.Data))
-		}
-		return err
+		arrays = append(arrays, signal)
 	}
 	return dataio.WriteNPZ(path, arrays...)
 }
 
-// synthesize is the synthesis of b.
-func synthesize(j *job, b []float64) (dataio.Array, error) {
-	n, _ := j.problem.Signal.Dims()
-	from, to := j.dev.Alloc(1, len(b)), j.dev.Alloc(1, n)
+// writeResult writes the file that --out asks for. A format of one array holds the
+// signal, or else mu_hat. An image has 8 bits where y is one of 8, else 16.
+func writeResult(cmd *cobra.Command, path string, p *problems.Problem, y []float64, risk pipeline.Risk) error {
+	format, err := outFormat(path)
+	if err != nil {
+		return err
+	}
+	if format == ".npz" {
+		return writeEstimate(path, p, risk)
+	}
+	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat}
+	if p.Signal != nil {
+		if a, err = synthesize(p, risk.B); err != nil {
+			return err
+		}
+	}
+	switch format {
+	case ".npy":
+		return dataio.WriteNPY(path, a)
+	case ".csv":
+		return dataio.WriteCSV(path, a)
+	}
+	bits := 16
+	if eightBit(y) {
+		bits = 8
+	}
+	clamped, err := dataio.WritePNG(path, a, bits)
+	if err == nil && clamped > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s: %d of %d pixels were outside [0, 1] and are clamped\n", path, clamped, len(a.Data))
+	}
+	return err
+}
+
+// synthesize is the signal of b.
+func synthesize(p *problems.Problem, b []float64) (dataio.Array, error) {
+	dev := p.Solve().Device
+	n, _ := p.Signal.Dims()
+	from, to := dev.Alloc(1, len(b)), dev.Alloc(1, n)
 	defer from.Free()
 	defer to.Free()
-	j.dev.Upload(from, b)
-	j.problem.Signal.Forward(to, from)
-	return dataio.Array{Name: "signal", Shape: j.problem.SignalShape, Data: to.ToHost()}, j.dev.Sync()
+	dev.Upload(from, b)
+	p.Signal.Forward(to, from)
+	return dataio.Array{Name: "signal", Shape: p.SignalShape, Data: to.ToHost()}, dev.Sync()
 }
 
 // eightBit tells whether all values are pixels of 8 bits.
