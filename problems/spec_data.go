@@ -179,6 +179,8 @@ type SpecFiles struct {
 	Data, Column string
 	// X, Y and Mu are files of the arrays of these names.
 	X, Y, Mu string
+	// Sample is y itself, of the shape that it has.
+	Sample *dataio.Array
 	// Simulate says that y need not be there where mu is: it is mu then.
 	Simulate bool
 }
@@ -196,9 +198,14 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	if err != nil {
 		return Data{}, err
 	}
-	y, err := l.optional("y")
-	if err != nil {
-		return Data{}, err
+	y := files.Sample
+	if y == nil {
+		if y, err = l.optional("y"); err != nil {
+			return Data{}, err
+		}
+	} else {
+		sample := *y
+		y = &sample
 	}
 	if y == nil && files.Simulate {
 		y = mu

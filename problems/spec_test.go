@@ -322,6 +322,10 @@ regularizer: {l1: {weight: 0.5, unpenalized: averages}}
 	if fmt.Sprint(p.D, p.P, p.MuShape, p.BShape, p.SignalShape) != "2 4 [2] [2 2] [2 2]" {
 		t.Errorf("d = %d, p = %d, shapes %v, %v, %v", p.D, p.P, p.MuShape, p.BShape, p.SignalShape)
 	}
+	sample := dataio.Array{Shape: []int{2}, Data: []float64{9, 8}}
+	if other, err := data.Spec.Load(problems.SpecFiles{Sample: &sample}); err != nil || fmt.Sprint(other.Y, other.Mu) != "[9 8] [6 7]" {
+		t.Errorf("y %v, mu %v, %v, expected the sample", other.Y, other.Mu, err)
+	}
 	signal, a := linops.ToDense(dev, p.Signal), linops.ToDense(dev, p.Operator)
 	for j := range 4 {
 		if a.At(0, j) != signal.At(1, j) || a.At(1, j) != signal.At(2, j) {

@@ -54,7 +54,10 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringVar(&f.data, "data", "", "the data, a `file`: .npz, .npy, .csv, .mtx or .png (see surepipe run --help)")
 	flags.StringVar(&f.column, "column", "", "of a .csv file with a header line: the `name` of the column that is y; the others are X")
 	flags.StringVar(&f.x, "X", "", "a `file` with X, dense or sparse, in place of --data's")
-	flags.StringVar(&f.y, "y", "", "a `file` with y, in place of --data's")
+	if cmd.Name() != "montecarlo" {
+		// There y is many samples.
+		flags.StringVar(&f.y, "y", "", "a `file` with y, in place of --data's")
+	}
 	flags.StringVar(&f.mu, "mu", "", "a `file` with the true mean mu, in place of --data's")
 	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
 	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's). Specifications use all three as they please")
@@ -80,7 +83,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
-	for _, name := range []string{"data", "X", "y", "mu"} {
+	for _, name := range []string{"data", "X", "mu"} {
 		cobra.CheckErr(cmd.MarkFlagFilename(name, "npz", "npy", "csv", "tsv", "mtx", "png", "gz"))
 	}
 	cobra.CheckErr(cmd.MarkFlagFilename("spec", "yaml", "yml"))
@@ -89,7 +92,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 // check refuses what can be refused without reading the data.
 func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	for _, name := range []string{"problem", "spec", "data", "column", "X", "y", "mu"} {
-		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
 			return usagef("--%s is empty", name)
 		}
 	}

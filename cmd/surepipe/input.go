@@ -121,14 +121,14 @@ type source interface {
 	Close() error
 }
 
-// inMemory is an array in memory.
-type inMemory struct{ a dataio.Array }
+// arrayInMemory is an array in memory.
+type arrayInMemory struct{ a dataio.Array }
 
-func (m inMemory) Shape() []int                  { return m.a.Shape }
-func (m inMemory) Floats() (dataio.Array, error) { return m.a, nil }
-func (m inMemory) Close() error                  { return nil }
+func (m arrayInMemory) Shape() []int                  { return m.a.Shape }
+func (m arrayInMemory) Floats() (dataio.Array, error) { return m.a, nil }
+func (m arrayInMemory) Close() error                  { return nil }
 
-func (m inMemory) Ints() (dataio.Array, error) {
+func (m arrayInMemory) Ints() (dataio.Array, error) {
 	if m.a.Ints != nil {
 		return m.a, nil
 	}
@@ -143,7 +143,7 @@ func (m inMemory) Ints() (dataio.Array, error) {
 	return ints, nil
 }
 
-func (m inMemory) ShapeError(expected string) error {
+func (m arrayInMemory) ShapeError(expected string) error {
 	return fmt.Errorf("array %q has shape %s, expected %s", m.a.Name, dataio.ShapeString(m.a.Shape), expected)
 }
 

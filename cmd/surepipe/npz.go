@@ -104,7 +104,7 @@ func (a arrays) Names() []string {
 // open is Set.Open; expected is the array's shape, for the error of one that is missing.
 func (a arrays) open(name, expected string) (source, error) {
 	if m, ok := a.more[name]; ok {
-		return inMemory{m}, nil
+		return arrayInMemory{m}, nil
 	}
 	if a.Set == nil {
 		return nil, fmt.Errorf("array %q is missing, expected shape %s", name, expected)
