@@ -28,5 +28,6 @@
 //
 // The package also draws the data sets of Nobel, Candes and Boyd, "Tractable
 // evaluation of Stein's unbiased risk estimate with convex regularizers"
-// (section III), with weights computed from an independent draw of y.
+// (section III), with weights computed from an independent draw of y, and sequences of
+// constant pieces for tv1d.
 package problems

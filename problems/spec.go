@@ -170,9 +170,7 @@ func (s *Spec) parse(root *yaml.Node) error {
 		if s.Name, err = s.text(n, "name"); err != nil {
 			return err
 		}
-		if slices.Contains(Names(), s.Name) {
-			// The named problem and its specification are the same estimator.
-		} else if s.Name == "" {
+		if s.Name == "" {
 			return s.errorf(n.Line, "name is empty")
 		}
 	}
@@ -420,7 +418,6 @@ func (s *Spec) shape(n *yaml.Node, what string) ([]int, error) {
 }
 
 // head reads a node that is a name with arguments: "name", or "name: arguments".
-// Other keys beside the name may be taken out first by take.
 func (s *Spec) head(n *yaml.Node, what string, known []string) (name string, args *yaml.Node, line int, err error) {
 	if err := s.plain(n); err != nil {
 		return "", nil, 0, err
