@@ -11,14 +11,23 @@
 //	svt                I                     lambda ||B||_*                      sigma_max(y)
 //	matrix-completion  selection of entries  lambda ||B||_*                      sigma_max(A* y)
 //	robust-pca         A(L, S) = L + S       lambda ||L||_* + gamma ||S||_1      sigma_max(y), gamma_max = ||y||_inf
+//	tv1d               I                     lambda sum_i |b_{i+1} - b_i|        max_k |sum_{i<=k} (y_i - mean y)|
 //
 // lambda_max is the smallest lambda at which the estimate is zero (for robust PCA
-// together with gamma_max). A [Weight] may be given as a multiple of it. A
+// together with gamma_max, for tv1d constant). A [Weight] may be given as a multiple of it. A
 // weight computed from the y it is used with makes the estimator depend on y
 // in a way SURE does not see: the estimate of risk is then only approximately
 // unbiased, and [Problem.Relative] says so.
 //
+// A [Spec] is a problem that has no name here: a file in YAML that composes it from
+// the operators of package linops and the regularizers of package prox. New builds
+// both.
+//
+// [EstimateSigma2] is the field's estimate of an unknown noise variance for each
+// kind of data.
+//
 // The package also draws the data sets of Nobel, Candes and Boyd, "Tractable
 // evaluation of Stein's unbiased risk estimate with convex regularizers"
-// (section III), with weights computed from an independent draw of y.
+// (section III), with weights computed from an independent draw of y, and sequences of
+// constant pieces for tv1d.
 package problems

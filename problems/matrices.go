@@ -70,6 +70,7 @@ func buildMatrixCompletion(p *Problem, data Data, hyper Hyper) (err error) {
 		return err
 	}
 	p.Operator = selection
+	p.own(selection)
 	maximum := func() (float64, error) {
 		full := make([]float64, p.P)
 		for i, c := range data.Indices {

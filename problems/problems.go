@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/dataio"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/vjp"
@@ -17,11 +19,13 @@ import (
 // The arrays are not modified and must not be modified while a Problem made of
 // them is in use.
 type Data struct {
-	// X is the d x p design matrix of the regression problems.
-	X *mat.Dense
+	// X is the d x p design matrix of the regression problems; Sparse stands in
+	// its place where most entries are zero.
+	X      *mat.Dense
+	Sparse *dataio.Sparse
 	// Y holds the observations, row-major where they form a matrix; YShape is
-	// their shape: (d) for regression and completion, (m, n) for svt and robust
-	// PCA. A nil YShape stands for (len(Y)).
+	// their shape: (d) for regression, completion and sequences, (m, n) for svt,
+	// robust PCA and sequences side by side. A nil YShape stands for (len(Y)).
 	Y      []float64
 	YShape []int
 	// Indices are the observed entries of matrix completion, as places in the
@@ -33,6 +37,9 @@ type Data struct {
 	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings; nil where it
 	// has none.
 	Sigma2, Lambda, Lambda2, Gamma *float64
+	// Spec is the specification that the data came with, by [Spec.Load]; nil for the
+	// named problems.
+	Spec *Spec
 }
 
 // Hyper are the weights of the regularizer. A zero Weight is one not given.
@@ -43,7 +50,7 @@ type Hyper struct {
 // Problem is an estimator ready to be solved: an operator, a regularizer, and
 // the solver that suits them.
 type Problem struct {
-	// Name is one of Names.
+	// Name is one of Names, or the name of a specification.
 	Name string
 	// Operator is A, D x P; Regularizer is r.
 	Operator    linops.Operator
@@ -52,6 +59,11 @@ type Problem struct {
 	// MuShape and BShape are the shapes of mu_hat and of b for people: b of robust
 	// PCA is two matrices, (2, m, n).
 	MuShape, BShape []int
+	// Signal maps b to what was sought, where that is neither b nor mu_hat: the
+	// synthesis of a specification, b's image before it is blurred or lost in
+	// part. SignalShape is its shape. Nil elsewhere.
+	Signal      linops.Operator
+	SignalShape []int
 	// Lambda, Lambda2 and Gamma are the weights as numbers, NaN where the problem
 	// has no such weight.
 	Lambda, Lambda2, Gamma float64
@@ -63,6 +75,12 @@ type Problem struct {
 	DefaultSolver string
 
 	dev array.Device
+	// reweigh is the regularizer at other weights, for sequences and specifications.
+	// What it holds on the device is the problem's.
+	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
+
+	mu    sync.Mutex
+	owned []interface{ Release() }
 }
 
 // Solve is the problem as package vjp takes it.
@@ -72,8 +90,20 @@ func (p *Problem) Solve() vjp.Problem {
 
 // Release frees what the problem holds on the device.
 func (p *Problem) Release() {
-	if r, ok := p.Operator.(interface{ Release() }); ok {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.owned {
 		r.Release()
+	}
+	p.owned = nil
+}
+
+// own hands a part that holds device memory over to Release.
+func (p *Problem) own(part any) {
+	if r, ok := part.(interface{ Release() }); ok {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.owned = append(p.owned, r)
 	}
 }
 
@@ -93,6 +123,7 @@ var kinds = []kind{
 	{"svt", buildSVT},
 	{"matrix-completion", buildMatrixCompletion},
 	{"robust-pca", buildRobustPCA},
+	{"tv1d", buildTV1D},
 }
 
 // Names lists the problems that New knows.
@@ -104,12 +135,18 @@ func Names() []string {
 	return names
 }
 
-// New builds the named problem on a device. Weights that hyper does not give are
+// New builds the named problem on a device, or, where the data came with one, that
+// of their specification, whatever the name. Weights that hyper does not give are
 // the data's own; the data may hold weights that the problem has no use for, but
 // hyper may not. Errors name the array or the weight at fault, what was found and
 // what was expected.
 func New(name string, dev array.Device, data Data, hyper Hyper) (*Problem, error) {
-	for _, k := range kinds {
+	all := kinds
+	if data.Spec != nil {
+		name = data.Spec.Name
+		all = []kind{{name, data.Spec.build}}
+	}
+	for _, k := range all {
 		if k.name != name {
 			continue
 		}
@@ -117,7 +154,11 @@ func New(name string, dev array.Device, data Data, hyper Hyper) (*Problem, error
 			data.YShape = []int{len(data.Y)}
 		}
 		p := &Problem{Name: name, dev: dev, Lambda: math.NaN(), Lambda2: math.NaN(), Gamma: math.NaN()}
-		err := k.build(p, data, Hyper{hyper.Lambda.or(data.Lambda), hyper.Lambda2.or(data.Lambda2), hyper.Gamma.or(data.Gamma)})
+		weights := hyper
+		if data.Spec == nil {
+			weights = Hyper{hyper.Lambda.or(data.Lambda), hyper.Lambda2.or(data.Lambda2), hyper.Gamma.or(data.Gamma)}
+		}
+		err := k.build(p, data, weights)
 		if err == nil {
 			err = p.checkUsed(hyper)
 		}

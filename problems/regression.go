@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/array"
+	"surepipe/dataio"
 	"surepipe/linops"
 	"surepipe/prox"
 )
@@ -18,7 +20,7 @@ func buildOLS(p *Problem, data Data, _ Hyper) error {
 		return err
 	}
 	p.Regularizer = prox.Zero()
-	p.DefaultSolver = "direct"
+	p.DefaultSolver = quadraticSolver(p.Operator)
 	return nil
 }
 
@@ -31,7 +33,7 @@ func buildRidge(p *Problem, data Data, hyper Hyper) (err error) {
 		return err
 	}
 	p.Regularizer = prox.NewSquaredL2(p.Lambda)
-	p.DefaultSolver = "direct"
+	p.DefaultSolver = quadraticSolver(p.Operator)
 	return nil
 }
 
@@ -76,44 +78,97 @@ func (p *Problem) finiteWeight(name string, w Weight, maximum func() (float64, e
 	return v, err
 }
 
+// quadraticSolver is the closed form where A is a matrix, unless it is sparse and so
+// large that it had better not be written down.
+func quadraticSolver(a linops.Operator) string {
+	switch a := a.(type) {
+	case *linops.Dense:
+		return "direct"
+	case *linops.CSR:
+		if d, p := a.Dims(); d*p <= 1<<24 {
+			return "direct"
+		}
+	}
+	return "fista"
+}
+
 // regression checks X and y and puts X on the device.
-func (p *Problem) regression(data Data) error {
-	if data.X == nil {
+func (p *Problem) regression(data Data) (err error) {
+	switch {
+	case data.Sparse != nil:
+		p.D, p.P = data.Sparse.Rows, data.Sparse.Cols
+	case data.X == nil:
 		return fmt.Errorf("array \"X\" is missing, expected the d x p design matrix")
-	}
-	if data.X.IsEmpty() {
+	case data.X.IsEmpty():
 		return fmt.Errorf("array \"X\" is empty, expected the d x p design matrix")
+	default:
+		p.D, p.P = data.X.Dims()
 	}
-	p.D, p.P = data.X.Dims()
 	if err := checkVector("y", data.Y, data.YShape, 1, "shape (d,)"); err != nil {
 		return err
 	}
 	if len(data.Y) != p.D {
 		return fmt.Errorf("array \"y\" has %d values, expected %d: \"X\" has shape (%d, %d)", len(data.Y), p.D, p.D, p.P)
 	}
-	for i := range p.D {
-		for j, x := range data.X.RawRowView(i) {
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("array \"X\" holds %g at [%d, %d], expected finite numbers", x, i, j)
-			}
-		}
-	}
 	if err := checkMu(data); err != nil {
 		return err
 	}
-	p.Operator = linops.NewDense(p.dev, data.X)
+	if data.Sparse != nil {
+		p.Operator, err = newSparse(p.dev, data.Sparse)
+	} else {
+		p.Operator, err = newDense(p.dev, data.X, "X")
+	}
+	if err != nil {
+		return err
+	}
+	p.own(p.Operator)
 	p.MuShape, p.BShape = []int{p.D}, []int{p.P}
 	return nil
 }
 
+// newDense is X on the device, where it is finite.
+func newDense(dev array.Device, x *mat.Dense, name string) (*linops.Dense, error) {
+	d, p := x.Dims()
+	for i := range d {
+		if err := checkFiniteRow(name, x.RawRowView(i), i, []int{d, p}); err != nil {
+			return nil, err
+		}
+	}
+	return linops.NewDense(dev, x), nil
+}
+
+// checkFiniteRow is checkFinite for row i of a matrix.
+func checkFiniteRow(name string, row []float64, i int, shape []int) error {
+	for j, x := range row {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("array %q holds %g at %s, expected finite numbers", name, x, formatPlace(i*len(row)+j, shape))
+		}
+	}
+	return nil
+}
+
+// newSparse is the sparse X on the device.
+func newSparse(dev array.Device, x *dataio.Sparse) (*linops.CSR, error) {
+	a, err := linops.NewCSR(dev, x.Rows, x.Cols, x.IndPtr, x.Indices, x.Values)
+	if err != nil {
+		return nil, fmt.Errorf("the sparse matrix of %d x %d: %w", x.Rows, x.Cols, err)
+	}
+	return a, nil
+}
+
 // maxCorrelation is ||X* y||_inf.
 func maxCorrelation(data Data) float64 {
+	if x := data.Sparse; x != nil {
+		c := make([]float64, x.Cols)
+		for i, y := range data.Y {
+			for u := x.IndPtr[i]; u < x.IndPtr[i+1]; u++ {
+				c[x.Indices[u]] += x.Values[u] * y
+			}
+		}
+		return maxAbs(c)
+	}
 	_, n := data.X.Dims()
 	c := mat.NewVecDense(n, nil)
 	c.MulVec(data.X.T(), mat.NewVecDense(len(data.Y), data.Y))
-	m := 0.0
-	for _, v := range c.RawVector().Data {
-		m = max(m, math.Abs(v))
-	}
-	return m
+	return maxAbs(c.RawVector().Data)
 }

@@ -253,6 +253,7 @@ func TestMonteCarloTakesAStackOfSamples(t *testing.T) {
 func TestGenerateThenRunNeedsNoMoreFlags(t *testing.T) {
 	for problem, size := range map[string][]string{
 		"lasso": {"--d", "40"}, "matrix-completion": {"--rows", "30", "--cols", "20"}, "robust-pca": {"--rows", "12", "--cols", "10"}, "svt": {"--rows", "10", "--cols", "12"},
+		"tv1d": {"--d", "150"},
 	} {
 		path := filepath.Join(t.TempDir(), "data.npz")
 		if status, _, stderr := command(t, append([]string{"generate", "--problem", problem, "--out", path}, size...)...); status != exitDone {
@@ -350,6 +351,9 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"generate", `--problem is "", expected one of lasso`},
 		{"generate --problem lasso", "--d is missing for lasso"},
 		{"generate --problem lasso --d 10 --rows 3 --out x.npz", "--rows has no meaning for lasso"},
+		{"generate --problem tv1d --out x.npz", "--d is missing for tv1d"},
+		{"generate --problem tv1d --d 10 --p 3 --out x.npz", "--p has no meaning for tv1d"},
+		{"generate --problem tv1d --d 1 --out x.npz", "a sequence of 1 values, expected at least 2"},
 		{"generate --problem svt --rows 0 --cols 3 --out x.npz", "--rows is 0, expected at least 1"},
 		{"generate --problem svt --rows 3 --cols 3", "--out is missing"},
 		{"generate --problem svt --rows 3 --cols 3 --out " + fit, "--out"},
@@ -379,7 +383,7 @@ func TestJSONHasTheKeysOfTheContract(t *testing.T) {
 }
 
 func TestHelpAndInfo(t *testing.T) {
-	for _, args := range []string{"", "help", "run --help", "montecarlo --help", "generate --help", "info --help", "paper --help", "paper tables --help", "paper figures --help", "info", "--version", "completion bash"} {
+	for _, args := range []string{"", "help", "run --help", "montecarlo --help", "generate --help", "spec --help", "spec", "sweep --help", "info --help", "paper --help", "paper tables --help", "paper figures --help", "info", "--version", "completion bash"} {
 		status, stdout, stderr := command(t, strings.Fields(args)...)
 		if status != exitDone || stdout == "" || stderr != "" {
 			t.Errorf("surepipe %s: status %d, %q", args, status, stderr)

@@ -13,6 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/vjp"
@@ -21,7 +22,9 @@ import (
 // estimatorFlags are the flags that run and montecarlo share: which estimator,
 // on which data, and how to compute its risk.
 type estimatorFlags struct {
-	problem, data          string
+	problem, spec          string
+	data, column           string
+	x, y, mu               string
 	lambda, lambda2, gamma string
 	sigma2                 float64
 	solver, derivative     string
@@ -34,17 +37,32 @@ type estimatorFlags struct {
 	parallel, probeBatch   int
 	memory, device         string
 	verbose                bool
+
+	// sigma2Method says how to estimate sigma2, "" where it is given; estimate is
+	// what came of it, once the data were read.
+	sigma2Method string
+	estimate     *noise.Estimate
+	// specification is that of --spec.
+	specification *problems.Spec
 }
 
 func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.problem, "problem", "", "the estimator: "+strings.Join(problems.Names(), ", "))
-	flags.StringVar(&f.data, "data", "", "the data, a numpy .npz `file` (see surepipe run --help)")
+	flags.StringVar(&f.spec, "spec", "", "a problem of your own in place of --problem, a .yaml `file` (see surepipe spec --help)")
+	flags.StringVar(&f.data, "data", "", "the data, a `file`: .npz, .npy, .csv, .mtx or .png (see surepipe run --help)")
+	flags.StringVar(&f.column, "column", "", "of a .csv file with a header line: the `name` of the column that is y; the others are X")
+	flags.StringVar(&f.x, "X", "", "a `file` with X, dense or sparse, in place of --data's")
+	if cmd.Name() != "montecarlo" {
+		// There y is many samples.
+		flags.StringVar(&f.y, "y", "", "a `file` with y, in place of --data's")
+	}
+	flags.StringVar(&f.mu, "mu", "", "a `file` with the true mean mu, in place of --data's")
 	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
-	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's)")
+	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's). Specifications use all three as they please")
 	flags.StringVar(&f.gamma, "gamma", "", "robust PCA: weight of ||S||_1, as --lambda (default: the file's)")
-	flags.Float64Var(&f.sigma2, "sigma2", 0, "variance of the noise in each coordinate of y (default: the file's)")
+	flags.Var(sigma2Value{&f.sigma2, &f.sigma2Method}, "sigma2", "variance of the noise in each coordinate of y, or auto to estimate it, or how: "+strings.Join(problems.Sigma2Methods()[1:], ", ")+" (default: the file's)")
 	flags.StringVar(&f.solver, "solver", "auto", "auto (the problem's own choice), "+strings.Join(vjp.Solvers(), ", "))
 	flags.StringVar(&f.derivative, "derivative", string(vjp.Auto), "implicit (differentiate the fixed point), unrolled (differentiate the iterations in reverse), auto (implicit where the solver has converged)")
 	flags.StringVar(&f.trace, "trace", pipeline.Auto, "estimator of the divergence: auto (exact where there is a closed form, else hutchinson), "+strings.Join(hutch.Estimators(), ", "))
@@ -61,24 +79,29 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 	for name, values := range map[string][]string{
 		"problem": problems.Names(), "solver": append([]string{"auto"}, vjp.Solvers()...),
-		"derivative": {"auto", "implicit", "unrolled"}, "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "device": append([]string{"auto"}, array.Kinds()...),
+		"derivative": {"auto", "implicit", "unrolled"}, "sigma2": problems.Sigma2Methods(), "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "device": append([]string{"auto"}, array.Kinds()...),
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
-	cobra.CheckErr(cmd.MarkFlagFilename("data", "npz"))
+	for _, name := range []string{"data", "X", "mu"} {
+		cobra.CheckErr(cmd.MarkFlagFilename(name, "npz", "npy", "csv", "tsv", "mtx", "png", "gz"))
+	}
+	cobra.CheckErr(cmd.MarkFlagFilename("spec", "yaml", "yml"))
 }
 
 // check refuses what can be refused without reading the data.
 func (f *estimatorFlags) check(cmd *cobra.Command) error {
+	for _, name := range []string{"problem", "spec", "data", "column", "X", "y", "mu"} {
+		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
+			return usagef("--%s is empty", name)
+		}
+	}
+	if err := f.checkInputs(cmd.Flags().Changed); err != nil {
+		return err
+	}
 	switch {
-	case f.problem == "":
-		return usagef("--problem is missing, expected one of %s", strings.Join(problems.Names(), ", "))
-	case f.data == "":
-		return usagef("--data is missing, expected a numpy .npz file")
-	case cmd.Flags().Changed("sigma2") && (!(f.sigma2 > 0) || math.IsInf(f.sigma2, 0)):
+	case cmd.Flags().Changed("sigma2") && f.sigma2Method == "" && (!(f.sigma2 > 0) || math.IsInf(f.sigma2, 0)):
 		return usagef("--sigma2 is %g, expected a positive number", f.sigma2)
-	case !slices.Contains(problems.Names(), f.problem):
-		return usagef("--problem is %q, expected one of %s", f.problem, strings.Join(problems.Names(), ", "))
 	case !(f.tol > 0) || f.tol >= 1:
 		return usagef("--tol is %g, expected a number between 0 and 1 (b = 0 is at 1)", f.tol)
 	case f.maxIter < 1:
@@ -229,7 +252,10 @@ func (f *estimatorFlags) dataError(err error) error {
 			return usagef("--%w", err)
 		}
 	}
-	return usagef("%s: %w", f.data, err)
+	if specError(err) {
+		return usageError{err}
+	}
+	return usagef("%s: %w", f.source(), err)
 }
 
 // noise is the variance of the noise, 0 where nobody gives one.
@@ -251,10 +277,10 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 		}
 	}()
 	if f.sigma2 == 0 && data.Sigma2 == nil {
-		return nil, usagef("--sigma2 is missing and %s holds no sigma2: the variance of the noise must be known", f.data)
+		return nil, usagef("--sigma2 is missing and %s holds no sigma2: give the variance of the noise, or --sigma2 auto to estimate it", f.source())
 	}
 	if j.sigma2 = f.noise(data); !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
-		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.data, j.sigma2)
+		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.sigma2)
 	}
 	hyper, err := f.hyper()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // generators lists the problems that generate has data sets for.
-var generators = []string{"lasso", "matrix-completion", "robust-pca", "svt"}
+var generators = []string{"lasso", "matrix-completion", "robust-pca", "svt", "tv1d"}
 
 func newGenerate() *cobra.Command {
 	var problem, out string
@@ -21,7 +21,7 @@ func newGenerate() *cobra.Command {
 	var seed uint64
 	cmd := &cobra.Command{
 		Use:   "generate",
-		Short: "Write one of the paper's data sets",
+		Short: "Write one of the paper's data sets, or one like them",
 		Long: `Draws a data set as in section III of Nobel, Candes and Boyd, "Tractable
 evaluation of Stein's unbiased risk estimate with convex regularizers", with the
 true mean mu, sigma2 = 2 and the paper's weights. These are computed from another,
@@ -33,7 +33,9 @@ independent draw of y, so that SURE at the y in the file is exactly unbiased.
                       the m x n entries observed; lambda = 0.25 lambda_max
   robust-pca          the same matrix plus max(10, 1e-4 m n) entries uniform in
                       [0, 100]; lambda = 0.16 lambda_max, gamma = 0.057 gamma_max
-  svt                 the same matrix, all observed; lambda = sigma (sqrt m + sqrt n)`,
+  svt                 the same matrix, all observed; lambda = sigma (sqrt m + sqrt n)
+  tv1d                d values, constant on d/50 pieces (at least 2), levels uniform in
+                      [0, 10]; lambda = sigma sqrt(d / pieces) / 2`,
 		Example: `  surepipe generate --problem lasso --d 500 --out lasso.npz
   surepipe generate --problem matrix-completion --rows 200 --cols 100 --seed 7 --out mc.npz`,
 		Args: noArgs,
@@ -41,12 +43,12 @@ independent draw of y, so that SURE at the y in the file is exactly unbiased.
 			if !slices.Contains(generators, problem) {
 				return usagef("--problem is %q, expected one of %s", problem, strings.Join(generators, ", "))
 			}
-			regression := problem == "lasso"
+			regression, sequence := problem == "lasso", problem == "tv1d"
 			for _, flag := range []struct {
 				name  string
 				value int
 				used  bool
-			}{{"d", d, regression}, {"p", p, regression}, {"rows", rows, !regression}, {"cols", cols, !regression}} {
+			}{{"d", d, regression || sequence}, {"p", p, regression}, {"rows", rows, !regression && !sequence}, {"cols", cols, !regression && !sequence}} {
 				switch given := cmd.Flags().Changed(flag.name); {
 				case given && !flag.used:
 					return usagef("--%s has no meaning for %s", flag.name, problem)
@@ -66,7 +68,9 @@ independent draw of y, so that SURE at the y in the file is exactly unbiased.
 				p = 2 * d
 			}
 			size := float64(d) * float64(p)
-			if !regression {
+			if sequence {
+				size = float64(d)
+			} else if !regression {
 				size = float64(rows) * float64(cols)
 			}
 			if 8*size > float64(memory.TotalMemory()) {
@@ -89,7 +93,7 @@ independent draw of y, so that SURE at the y in the file is exactly unbiased.
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&problem, "problem", "", strings.Join(generators, ", "))
-	flags.IntVar(&d, "d", 0, "lasso: observations")
+	flags.IntVar(&d, "d", 0, "lasso: observations; tv1d: length of the sequence")
 	flags.IntVar(&p, "p", 0, "lasso: variables (default 2 d)")
 	flags.IntVar(&rows, "rows", 0, "matrix problems: m")
 	flags.IntVar(&cols, "cols", 0, "matrix problems: n")
@@ -108,6 +112,8 @@ func generate(problem string, d, p, rows, cols int, seed uint64) (problems.Data,
 		return problems.GenerateMatrixCompletion(rows, cols, seed)
 	case "robust-pca":
 		return problems.GenerateRobustPCA(rows, cols, seed)
+	case "tv1d":
+		return problems.GenerateTV1D(d, seed)
 	default:
 		return problems.GenerateSVT(rows, cols, seed)
 	}

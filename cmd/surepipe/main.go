@@ -1,5 +1,6 @@
 // Surepipe estimates the risk of convex-regularized estimators without knowing
-// the truth: Stein's unbiased risk estimate, for data in numpy's .npz files.
+// the truth: Stein's unbiased risk estimate, for problems that have a name here and
+// for those that a specification in YAML composes.
 //
 // See surepipe help, or the project's README.
 package main

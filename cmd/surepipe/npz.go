@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,6 +33,9 @@ type layout struct {
 	// yRank is the number of axes of one sample, yShape their names.
 	yRank  int
 	yShape string
+	// rows says that one sample may have one axis more: sequences side by side. Where
+	// stacks are read it is a stack.
+	rows bool
 }
 
 var (
@@ -41,6 +45,7 @@ var (
 		"ols": regressionLayout, "ridge": regressionLayout, "lasso": regressionLayout, "elastic-net": regressionLayout,
 		"svt": matrixLayout, "robust-pca": matrixLayout,
 		"matrix-completion": {selection: true, yRank: 1, yShape: "(d,)"},
+		"tv1d":              {yRank: 1, yShape: "(n,)", rows: true},
 	}
 )
 
@@ -63,18 +68,47 @@ func readFile(path, problem string, stacks bool) (fileData, error) {
 		return fileData{}, usageError{err}
 	}
 	defer set.Close()
-	data, err := readSet(arrays{set}, problem, stacks)
+	data, err := readSet(arrays{Set: set}, problem, stacks)
 	if err != nil {
 		return fileData{}, usagef("%s: %w", path, err)
 	}
 	return data, nil
 }
 
-// arrays is a set whose errors know what the arrays are for.
-type arrays struct{ *dataio.Set }
+// arrays is a set whose errors know what the arrays are for. Those of more come first;
+// the set may be nil.
+type arrays struct {
+	*dataio.Set
+	more map[string]dataio.Array
+	// sparseX says that X is a sparse matrix, which is none of the arrays.
+	sparseX bool
+}
+
+// Has tells whether there is such an array.
+func (a arrays) Has(name string) bool {
+	if _, ok := a.more[name]; ok {
+		return true
+	}
+	return a.Set != nil && a.Set.Has(name)
+}
+
+// Names lists the arrays, those of the set in the file's order.
+func (a arrays) Names() []string {
+	names := slices.Sorted(maps.Keys(a.more))
+	if a.Set != nil {
+		names = append(a.Set.Names(), names...)
+	}
+	return names
+}
 
 // open is Set.Open; expected is the array's shape, for the error of one that is missing.
-func (a arrays) open(name, expected string) (*dataio.Reader, error) {
+func (a arrays) open(name, expected string) (source, error) {
+	if m, ok := a.more[name]; ok {
+		return arrayInMemory{m}, nil
+	}
+	if a.Set == nil {
+		return nil, fmt.Errorf("array %q is missing, expected shape %s", name, expected)
+	}
 	if !a.Has(name) {
 		return nil, a.Missing(name, expected, dataNames)
 	}
@@ -138,7 +172,7 @@ func readSetAround(a arrays, problem string, sample []int) (fileData, error) {
 func readArrays(a arrays, problem string, readY func(*fileData, layout) error) (data fileData, err error) {
 	data.Found = a.Names()
 	l, known := layouts[problem]
-	if l.design {
+	if l.design && !a.sparseX {
 		if data.X, err = a.matrix("X", "(d, p)"); err != nil {
 			return fileData{}, err
 		}
@@ -185,7 +219,7 @@ func (a arrays) readY(data *fileData, l layout, stacks bool) error {
 		}
 		defer y.Close()
 		switch stacked := len(y.Shape()) == l.yRank+1; {
-		case len(y.Shape()) == l.yRank:
+		case len(y.Shape()) == l.yRank || stacked && l.rows && !stacks:
 		case stacked && stacks:
 			data.Stack = make([][]float64, y.Shape()[0])
 		case stacked && y.Shape()[len(y.Shape())-1] != 1:

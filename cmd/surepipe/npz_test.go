@@ -281,7 +281,7 @@ func FuzzReadData(f *testing.F) {
 					set, err := dataio.NewNPZ(bytes.NewReader(file), int64(len(file)))
 					var data fileData
 					if err == nil {
-						data, err = readSet(arrays{set}, problem, stacks)
+						data, err = readSet(arrays{Set: set}, problem, stacks)
 					}
 					if err != nil {
 						if strings.Contains(err.Error(), "\n") {

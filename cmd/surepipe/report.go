@@ -28,20 +28,24 @@ func (x number) MarshalJSON() ([]byte, error) {
 // result is the JSON object of one sample. Its keys are a contract with the
 // scripts that read them: new ones may join, none changes its meaning.
 type result struct {
-	Sample            *int    `json:"sample,omitempty"`
-	Problem           string  `json:"problem"`
-	D                 int     `json:"d"`
-	P                 int     `json:"p"`
-	Sigma2            float64 `json:"sigma2"`
-	Lambda            *number `json:"lambda,omitempty"`
-	Lambda2           *number `json:"lambda2,omitempty"`
-	Gamma             *number `json:"gamma,omitempty"`
-	SURE              float64 `json:"sure"`
-	SUREStdErr        float64 `json:"sure_stderr"`
-	SUREPerCoordinate float64 `json:"sure_per_coordinate"`
-	Residual          float64 `json:"residual"`
-	Divergence        float64 `json:"divergence"`
-	DivergenceStdErr  float64 `json:"divergence_stderr"`
+	Sample  *int    `json:"sample,omitempty"`
+	Problem string  `json:"problem"`
+	D       int     `json:"d"`
+	P       int     `json:"p"`
+	Sigma2  float64 `json:"sigma2"`
+	// Sigma2Method is how sigma2 was estimated, and Sigma2RelStdErr its standard error
+	// over its value; absent where it was given.
+	Sigma2Method      string   `json:"sigma2_method,omitempty"`
+	Sigma2RelStdErr   *float64 `json:"sigma2_rel_stderr,omitempty"`
+	Lambda            *number  `json:"lambda,omitempty"`
+	Lambda2           *number  `json:"lambda2,omitempty"`
+	Gamma             *number  `json:"gamma,omitempty"`
+	SURE              float64  `json:"sure"`
+	SUREStdErr        float64  `json:"sure_stderr"`
+	SUREPerCoordinate float64  `json:"sure_per_coordinate"`
+	Residual          float64  `json:"residual"`
+	Divergence        float64  `json:"divergence"`
+	DivergenceStdErr  float64  `json:"divergence_stderr"`
 	// Loss is ||mu_hat - mu||^2 where mu is known.
 	Loss       *float64     `json:"loss,omitempty"`
 	Solver     solverResult `json:"solver"`
@@ -120,7 +124,11 @@ func writeLine(w io.Writer, v any) error {
 func (r *result) writeTable(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "problem\t%s\td = %d, p = %d\n", r.Problem, r.D, r.P)
-	fmt.Fprintf(w, "sigma2\t%.6g\n", r.Sigma2)
+	if r.Sigma2Method == "" {
+		fmt.Fprintf(w, "sigma2\t%.6g\n", r.Sigma2)
+	} else {
+		fmt.Fprintf(w, "sigma2\t%.6g ± %.2g\testimated by %s\n", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr, r.Sigma2Method)
+	}
 	for _, h := range []struct {
 		name  string
 		value *number

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +32,9 @@ printed all the same), 130 interrupted.
 		Example: `  surepipe run --problem lasso --data diabetes.npz --lambda 20
   surepipe run --problem ridge --data diabetes.npz --lambda 0.1 --json
   surepipe run --problem matrix-completion --data mc.npz --lambda 0.25max --out fit.npz
+  surepipe run --problem lasso --data table.csv --column price --lambda 0.1max --sigma2 auto
+  surepipe run --problem tv1d --data series.csv --lambda 12 --sigma2 auto --out smooth.csv
+  surepipe run --spec denoise.yaml --data noisy.png --out clean.png
   surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,20 +43,43 @@ printed all the same), 130 interrupted.
 	}
 	f.register(cmd, 1)
 	cobra.CheckErr(cmd.Flags().MarkHidden("parallel"))
-	cmd.Flags().StringVar(&out, "out", "", "write mu_hat and b to this .npz `file`")
+	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat and b (.npz), or mu_hat alone (.npy, .csv, .png); in its place the signal of a specification that has a synthesis")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz"))
+	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
 	return cmd
 }
 
-const dataHelp = `The data are arrays in numpy's .npz format:
+const dataHelp = `The data are the arrays that a problem is made of:
 
   ols, ridge, lasso, elastic-net   X (d x p), y (d)
   svt, robust-pca                  y (m x n)
   matrix-completion                y (d), indices (d, places in the row-major
                                    m x n matrix), shape (m, n)
+  tv1d                             y (n), or y (m x n), m sequences
   any, optional                    mu (as y), and the scalars sigma2, lambda,
-                                   lambda2, gamma, used where no flag is given`
+                                   lambda2, gamma, used where no flag is given
+
+They come from --data, a file of any of these formats:
+
+  .npz               numpy's arrays by name
+  .npz, .mtx         a sparse matrix, of scipy's save_npz or Matrix Market: X of a
+                     regression, or the observed entries of a matrix-completion
+  .csv, .tsv         a table: y and X of a regression, with --column NAME for y; y of
+                     svt, robust-pca and tv1d
+  .npy, dense .mtx   one array: y, or X where --y gives y
+  .png               a grayscale image, pixels as numbers in [0, 1]: y. Noise that was cut
+                     off at black or white is not normal, and SURE is off there
+
+and --X, --y, --mu each from a file of its own.
+
+--sigma2 auto estimates the variance of the noise, and the output names how:
+ols-residual, the residual variance of OLS on all columns, for regressions with d > p
+(with no intercept but what X holds);
+median-singular-value (Gavish and Donoho), for svt and robust-pca, where entries of the
+sparse part count as noise; mad, from the finest wavelet details, for tv1d and images.
+Where none applies it is refused. An estimate with a relative error e shifts SURE by
+e sigma2 (2 divergence - d): compare it with SURE's own error bar, about sigma2
+sqrt(2 d). --sigma2 mad and so on force one.`
 
 func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) error {
 	ctx := cmd.Context()
@@ -59,6 +87,9 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 		return err
 	}
 	if out != "" {
+		if _, err := outFormat(out); err != nil {
+			return err
+		}
 		if err := checkWritable(out); err != nil {
 			return err
 		}
@@ -67,7 +98,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 	if err != nil {
 		return err
 	}
-	file, err := readData(f.data, f.problem)
+	file, err := f.readData()
 	if err != nil {
 		dev.Close()
 		return err
@@ -78,6 +109,11 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 		return err
 	}
 	defer job.close()
+	if out != "" {
+		if err := checkOut(out, job.problem); err != nil {
+			return err
+		}
+	}
 	f.warn(cmd, job.problem)
 	risk, err := job.pipeline.Estimate(ctx, file.Y)
 	bar.done()
@@ -87,7 +123,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 	r := f.result(job)
 	r.fill(risk, file.Mu)
 	if out != "" {
-		if err := writeEstimate(out, job.problem, risk); err != nil {
+		if err := writeResult(cmd, out, job.problem, file.Y, risk); err != nil {
 			return err
 		}
 	}
@@ -159,19 +195,118 @@ func (f *estimatorFlags) result(j *job) result {
 		n := number(v)
 		return &n
 	}
+	method, stderr := "", (*float64)(nil)
+	if f.estimate != nil {
+		method, stderr = f.estimate.Method, &f.estimate.RelStdErr
+	}
 	return result{
+		Sigma2Method: method, Sigma2RelStdErr: stderr,
 		Problem: j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
 		Solver: solverResult{Name: j.solver.Name()}, Device: j.dev.Name(), Version: version(),
 	}
 }
 
-// writeEstimate writes mu_hat and b.
+// outFormat tells by its extension what the file of --out is to hold; a name without
+// one is numpy's.
+func outFormat(path string) (string, error) {
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case "":
+		return ".npz", nil
+	case ".npz", ".npy", ".csv", ".png":
+		return ext, nil
+	}
+	return "", usagef("--out is %q, expected a name that ends in .npz, .npy, .csv or .png", path)
+}
+
+// checkOut refuses a format that cannot hold the result.
+func checkOut(path string, p *problems.Problem) error {
+	format, err := outFormat(path)
+	if err != nil {
+		return err
+	}
+	name, shape := "mu_hat", p.MuShape
+	if p.Signal != nil {
+		name, shape = "the signal", p.SignalShape
+	}
+	switch {
+	case format == ".png" && len(shape) != 2:
+		return usagef("--out is %q, but %s has shape %s: an image is a matrix", path, name, dataio.ShapeString(shape))
+	case format == ".csv" && len(shape) > 2:
+		return usagef("--out is %q, but %s has shape %s: a table has two axes", path, name, dataio.ShapeString(shape))
+	}
+	return nil
+}
+
+// writeEstimate writes mu_hat and b, and where there is one the signal, to an .npz file.
 func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
-	return dataio.WriteNPZ(path,
-		dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat},
-		dataio.Array{Name: "b", Shape: p.BShape, Data: risk.B},
-	)
+	arrays := []dataio.Array{
+		{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat},
+		{Name: "b", Shape: p.BShape, Data: risk.B},
+	}
+	if p.Signal != nil {
+		signal, err := synthesize(p, risk.B)
+		if err != nil {
+			return err
+		}
+		arrays = append(arrays, signal)
+	}
+	return dataio.WriteNPZ(path, arrays...)
+}
+
+// writeResult writes the file that --out asks for. A format of one array holds the
+// signal, or else mu_hat. An image has 8 bits where y is one of 8, else 16.
+func writeResult(cmd *cobra.Command, path string, p *problems.Problem, y []float64, risk pipeline.Risk) error {
+	format, err := outFormat(path)
+	if err != nil {
+		return err
+	}
+	if format == ".npz" {
+		return writeEstimate(path, p, risk)
+	}
+	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat}
+	if p.Signal != nil {
+		if a, err = synthesize(p, risk.B); err != nil {
+			return err
+		}
+	}
+	switch format {
+	case ".npy":
+		return dataio.WriteNPY(path, a)
+	case ".csv":
+		return dataio.WriteCSV(path, a)
+	}
+	bits := 16
+	if eightBit(y) {
+		bits = 8
+	}
+	clamped, err := dataio.WritePNG(path, a, bits)
+	if err == nil && clamped > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s: %d of %d pixels were outside [0, 1] and are clamped\n", path, clamped, len(a.Data))
+	}
+	return err
+}
+
+// synthesize is the signal of b.
+func synthesize(p *problems.Problem, b []float64) (dataio.Array, error) {
+	dev := p.Solve().Device
+	n, _ := p.Signal.Dims()
+	from, to := dev.Alloc(1, len(b)), dev.Alloc(1, n)
+	defer from.Free()
+	defer to.Free()
+	dev.Upload(from, b)
+	p.Signal.Forward(to, from)
+	return dataio.Array{Name: "signal", Shape: p.SignalShape, Data: to.ToHost()}, dev.Sync()
+}
+
+// eightBit tells whether all values are pixels of 8 bits.
+func eightBit(y []float64) bool {
+	for _, v := range y {
+		if x := 255 * v; math.Abs(x-math.Round(x)) > 1e-9 || v < 0 || v > 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // logger writes to standard error when --verbose asks for it.

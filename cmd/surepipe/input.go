@@ -1,0 +1,390 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"surepipe/dataio"
+	"surepipe/problems"
+)
+
+// readData reads what the flags name: a specification and its files, or the arrays
+// that the problem needs, from files of any format. An unknown sigma2 is estimated
+// where the flags ask for it. Every error is bad input and names the file.
+func (f *estimatorFlags) readData() (fileData, error) { return f.read(false) }
+
+// readSamples is readData for many samples: see the function of that name.
+func (f *estimatorFlags) readSamples() (fileData, error) { return f.read(true) }
+
+func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
+	switch {
+	case f.specification != nil:
+		data.Data, err = f.specification.Load(problems.SpecFiles{Data: f.data, Column: f.column, X: f.x, Y: f.y, Mu: f.mu, Simulate: stacks})
+		if err != nil {
+			return fileData{}, usageError{err}
+		}
+	case f.x == "" && f.y == "" && f.mu == "" && f.column == "" && isNPZ(f.data):
+		data, err = readFile(f.data, f.problem, stacks)
+	default:
+		data, err = f.readInputs(stacks)
+	}
+	if err != nil {
+		return fileData{}, err
+	}
+	return data, f.estimateNoise(&data)
+}
+
+// isNPZ tells whether the file is an archive of arrays, or cannot be opened: then
+// whoever opens it next says why.
+func isNPZ(path string) bool {
+	set, err := dataio.Open(path)
+	if err != nil {
+		return false
+	}
+	defer set.Close()
+	return set.Format() == "npz" && !set.IsSparse()
+}
+
+// estimateNoise estimates sigma2 where the flags or the specification ask for it. Of
+// a stack it takes the first sample.
+func (f *estimatorFlags) estimateNoise(data *fileData) error {
+	f.estimate = nil
+	if f.sigma2Method == "" {
+		return nil
+	}
+	if len(data.Mu) > 0 && &data.Y[0] == &data.Mu[0] {
+		return usagef("--sigma2 is %s, but %s holds no y to estimate it from: the samples are simulated with a sigma2 that must be given", f.sigma2Method, f.source())
+	}
+	estimate, err := problems.EstimateSigma2(f.sigma2Method, f.problem, data.Data)
+	if err != nil {
+		return usagef("%s: %w", f.source(), err)
+	}
+	f.estimate, data.Sigma2 = &estimate, &estimate.Sigma2
+	return nil
+}
+
+// source names the input for errors.
+func (f *estimatorFlags) source() string {
+	for _, path := range []string{f.spec, f.data, f.y, f.x} {
+		if path != "" {
+			return path
+		}
+	}
+	return f.mu
+}
+
+// sigma2Value is the value of --sigma2: a number, or how to estimate it.
+type sigma2Value struct {
+	value  *float64
+	method *string
+}
+
+// Set reads a number or the name of a method.
+func (v sigma2Value) Set(text string) error {
+	if slices.Contains(problems.Sigma2Methods(), text) {
+		*v.value, *v.method = 0, text
+		return nil
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return fmt.Errorf("expected a number or one of %s", strings.Join(problems.Sigma2Methods(), ", "))
+	}
+	*v.value, *v.method = x, ""
+	return nil
+}
+
+func (v sigma2Value) String() string {
+	switch {
+	case v.value == nil:
+		return ""
+	case *v.method != "":
+		return *v.method
+	case *v.value == 0:
+		return ""
+	}
+	return strconv.FormatFloat(*v.value, 'g', -1, 64)
+}
+
+// Type is what the help calls it.
+func (v sigma2Value) Type() string { return "float|auto" }
+
+// source is an array that can be read: a file's, or one in memory.
+type source interface {
+	Shape() []int
+	Floats() (dataio.Array, error)
+	Ints() (dataio.Array, error)
+	ShapeError(expected string) error
+	Close() error
+}
+
+// arrayInMemory is an array in memory.
+type arrayInMemory struct{ a dataio.Array }
+
+func (m arrayInMemory) Shape() []int                  { return m.a.Shape }
+func (m arrayInMemory) Floats() (dataio.Array, error) { return m.a, nil }
+func (m arrayInMemory) Close() error                  { return nil }
+
+func (m arrayInMemory) Ints() (dataio.Array, error) {
+	if m.a.Ints != nil {
+		return m.a, nil
+	}
+	ints := m.a
+	ints.Data, ints.Ints = nil, make([]int64, len(m.a.Data))
+	for i, v := range m.a.Data {
+		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
+			return ints, fmt.Errorf("array %q holds %g at %s, expected integers", m.a.Name, v, dataio.PlaceString(i, m.a.Shape))
+		}
+		ints.Ints[i] = int64(v)
+	}
+	return ints, nil
+}
+
+func (m arrayInMemory) ShapeError(expected string) error {
+	return fmt.Errorf("array %q has shape %s, expected %s", m.a.Name, dataio.ShapeString(m.a.Shape), expected)
+}
+
+// inputs puts the arrays of several files together.
+type inputs struct {
+	*estimatorFlags
+	layout layout
+	more   map[string]dataio.Array
+	sparse *dataio.Sparse
+}
+
+// readInputs reads the arrays from files of any format: --data's, and those of --X,
+// --y and --mu, which come before.
+func (f *estimatorFlags) readInputs(stacks bool) (fileData, error) {
+	in := inputs{f, layouts[f.problem], map[string]dataio.Array{}, nil}
+	if !in.layout.design && f.x != "" {
+		return fileData{}, usagef("--X is %q, but %s has no design matrix", f.x, f.problem)
+	}
+	a := arrays{more: in.more}
+	if f.data != "" {
+		set, err := dataio.Open(f.data)
+		if err != nil {
+			return fileData{}, usageError{err}
+		}
+		defer set.Close()
+		if set.Format() == "npz" && !set.IsSparse() {
+			a.Set = set
+		}
+		if err := in.fromData(set); err != nil {
+			return fileData{}, usagef("%s: %w", f.data, err)
+		}
+	}
+	for _, flag := range []struct{ name, path string }{{"X", f.x}, {"y", f.y}, {"mu", f.mu}} {
+		if flag.path == "" {
+			continue
+		}
+		if err := in.fromFlag(flag.name, flag.path); err != nil {
+			return fileData{}, err
+		}
+	}
+	if err := in.pickMu(); err != nil {
+		return fileData{}, err
+	}
+	if in.sparse != nil {
+		a.sparseX = true
+	}
+	data, err := readSet(a, f.problem, stacks)
+	if err != nil {
+		return fileData{}, usagef("%s: %w", f.source(), err)
+	}
+	data.Sparse = in.sparse
+	return data, nil
+}
+
+// fromData takes from --data what its format makes it. The arrays of an .npz archive
+// have names; of other formats there is one array, whose use follows from the problem
+// and the other flags.
+func (in *inputs) fromData(set *dataio.Set) error {
+	switch {
+	case in.column != "" && set.Format() != "csv":
+		return fmt.Errorf("--column is %q, but the file is no table with a header line: it is %s", in.column, set.Format())
+	case set.IsSparse():
+		return in.fromSparse(set)
+	case set.Format() == "npz":
+		return nil
+	}
+	name, err := set.Only()
+	if err != nil {
+		return err
+	}
+	a, err := set.Floats(name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case in.column != "" && in.layout.yRank == 2:
+		return fmt.Errorf("--column is %q, but y of %s is a matrix: the whole table", in.column, in.problem)
+	case in.column != "":
+		y, rest, err := a.Split(in.column)
+		if err != nil {
+			return err
+		}
+		in.put("y", y, set)
+		if in.layout.design {
+			in.put("X", rest, set)
+		}
+	case in.layout.selection:
+		return fmt.Errorf("the file holds a single array, expected y, indices and shape, or a sparse matrix whose entries are the observations")
+	case !in.layout.design:
+		in.put("y", a, set)
+	case in.y != "" && in.x == "":
+		in.put("X", a, set)
+	case in.x != "" && in.y == "":
+		in.put("y", a, set)
+	case set.Format() == "csv":
+		return fmt.Errorf("which column is the response? Expected --column NAME%s, or --y FILE", columnNames(a.Columns))
+	default:
+		return fmt.Errorf("the file holds a single array, expected X and y: give the other one by --X or --y")
+	}
+	return nil
+}
+
+// columnNames lists the columns of a table for an error.
+func columnNames(names []string) string {
+	if len(names) == 0 {
+		return " (the file has no header line that names the columns)"
+	}
+	const most = 12
+	more := ""
+	if len(names) > most {
+		more = fmt.Sprintf(" and %d more", len(names)-most)
+		names = names[:most]
+	}
+	return ", one of " + strings.Join(names, ", ") + more
+}
+
+// fromSparse takes a sparse matrix for X, or for the observed entries of a matrix.
+func (in *inputs) fromSparse(set *dataio.Set) error {
+	m, err := set.Sparse()
+	if err != nil {
+		return err
+	}
+	switch {
+	case in.layout.design && in.x == "":
+		in.sparse = m
+	case in.layout.selection:
+		if m.Duplicates > 0 {
+			return fmt.Errorf("%d entries are given for a place that has one already: expected each place to be observed once", m.Duplicates)
+		}
+		places := m.Places()
+		ints := make([]int64, len(places))
+		for i, c := range places {
+			ints[i] = int64(c)
+		}
+		in.more["y"] = dataio.Array{Name: "y", Shape: []int{len(ints)}, Data: m.Values}
+		in.more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(ints)}, Ints: ints}
+		in.more["shape"] = dataio.Array{Name: "shape", Shape: []int{2}, Ints: []int64{int64(m.Rows), int64(m.Cols)}}
+	default:
+		return fmt.Errorf("the file holds a sparse matrix, which has no use in %s; expected a dense array", in.problem)
+	}
+	return nil
+}
+
+// fromFlag reads the array of --X, --y or --mu: of an archive the one of that name, or
+// else the only one.
+func (in *inputs) fromFlag(name, path string) error {
+	set, err := dataio.Open(path)
+	if err != nil {
+		return usageError{err}
+	}
+	defer set.Close()
+	if set.IsSparse() {
+		if name != "X" {
+			return usagef("--%s: %s holds a sparse matrix, expected a dense array", name, path)
+		}
+		if in.sparse, err = set.Sparse(); err != nil {
+			return usagef("--%s: %s: %w", name, path, err)
+		}
+		return nil
+	}
+	array := name
+	if !set.Has(name) {
+		if array, err = set.Only(); err != nil {
+			return usagef("--%s: %s: %w", name, path, err)
+		}
+	}
+	a, err := set.Floats(array)
+	if err != nil {
+		return usagef("--%s: %s: %w", name, path, err)
+	}
+	in.put(name, a, set)
+	return nil
+}
+
+// put names an array. A row or a column of a format that knows matrices alone is a
+// vector where a vector is expected.
+func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
+	a.Name = name
+	text := set.Format() == "csv" || set.Format() == "mtx" || set.Format() == "png"
+	if text && name != "X" && in.layout.yRank == 1 && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
+		a.Shape = []int{len(a.Data)}
+	}
+	in.more[name] = a
+}
+
+// pickMu takes the observed entries of a mu that is the whole matrix.
+func (in *inputs) pickMu() error {
+	mu, given := in.more["mu"]
+	indices, sparse := in.more["indices"]
+	shape := in.more["shape"]
+	if !given || !sparse || len(mu.Shape) != 2 || int64(mu.Shape[0]) != shape.Ints[0] || int64(mu.Shape[1]) != shape.Ints[1] {
+		return nil
+	}
+	picked := make([]float64, len(indices.Ints))
+	for i, c := range indices.Ints {
+		picked[i] = mu.Data[c]
+	}
+	in.more["mu"] = dataio.Array{Name: "mu", Shape: []int{len(picked)}, Data: picked}
+	return nil
+}
+
+// checkInputs refuses flags that do not go together, and reads the specification.
+func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
+	known := "one of " + strings.Join(problems.Names(), ", ")
+	switch {
+	case f.problem == "" && f.spec == "":
+		return usagef("--problem is missing, expected %s; or --spec", known)
+	case f.problem != "" && f.spec != "":
+		return usagef("--problem is %q and --spec %q, expected one of them", f.problem, f.spec)
+	case f.spec == "" && !slices.Contains(problems.Names(), f.problem):
+		return usagef("--problem is %q, expected %s; or --spec", f.problem, known)
+	case f.spec == "" && f.data == "" && f.y == "" && f.mu == "":
+		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx or .png), or --y and --X")
+	case f.spec == "":
+		return nil
+	}
+	s, err := problems.ReadSpec(f.spec)
+	if err != nil {
+		return usageError{err}
+	}
+	f.specification, f.problem = s, s.Name
+	if s.Solver.Name != "" && !changed("solver") {
+		f.solver = s.Solver.Name
+	}
+	if s.Solver.Tol != 0 && !changed("tol") {
+		f.tol = s.Solver.Tol
+	}
+	if s.Solver.MaxIter != 0 && !changed("max-iter") {
+		f.maxIter = s.Solver.MaxIter
+	}
+	if s.Solver.Derivative != "" && !changed("derivative") {
+		f.derivative = string(s.Solver.Derivative)
+	}
+	if s.Sigma2Method != "" && !changed("sigma2") {
+		f.sigma2Method = s.Sigma2Method
+	}
+	return nil
+}
+
+// specError tells whether the error has a place in a specification.
+func specError(err error) bool {
+	var placed *problems.SpecError
+	return errors.As(err, &placed)
+}

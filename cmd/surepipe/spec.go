@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"surepipe/problems"
+)
+
+func newSpec() *cobra.Command {
+	return &cobra.Command{
+		Use:   "spec [name]",
+		Short: "Print a specification to start from; list them",
+		Long: `A specification describes a problem in YAML,
+
+    mu_hat(y) = A argmin_b  1/2 ||A b - y||^2 + r(b),
+
+and takes the place of --problem: surepipe run --spec problem.yaml.
+
+    name: deblur                 # default: the file's name
+    data:                        # files are relative to the specification's folder
+      file: data.npz             # arrays by name; --data replaces it
+      column: price              # of a .csv file: y is this column, X the others
+      mu: truth.png              # any array from a file of its own, or
+      w: {file: F, array: N, column: C, where: mask}, or
+      h: [0.25, 0.5, 0.25]
+    operator: OPERATOR           # y = operator (synthesis b) + noise
+    synthesis: OPERATOR          # optional; --out writes the signal, synthesis b, too
+    regularizer: REGULARIZER
+    lambda: 0.1                  # and lambda2, gamma; --lambda replaces it, a number in
+                                 # the data file gives way to it
+    sigma2: auto                 # a number, or auto, or a method (see surepipe run --help)
+    solver: {name: fista, tol: 1e-8, max-iter: 10000, derivative: auto}
+
+Sizes follow from y and the arrays where they can; an operator takes shape: n or
+shape: [m, n] where they cannot. An image is a matrix, row-major.
+
+lambda: 0.1max is a tenth of the smallest lambda at which all that it weighs is zero (a
+tv1d: constant). It is known for l1, elastic-net, l2, group-l2, group-linf, sorted-l1
+and nuclear, and, where the operator has orthogonal columns, in the presence of
+coordinates that no weight holds at zero.
+
+Penalties of an analysis operator, r(D b), have no proximal operator in closed form.
+What takes their place is a synthesis form: A = operator synthesis, with the penalty on
+the coefficients b.
+
+` + problems.SpecHelp(),
+		Example: `  surepipe spec
+  surepipe spec lasso > lasso.yaml
+  surepipe run --spec lasso.yaml --data diabetes.npz --lambda 20
+  surepipe spec wavelet-denoise > denoise.yaml
+  surepipe run --spec denoise.yaml --data noisy.png --out clean.png`,
+		ValidArgs: problems.SpecNames(),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("surepipe spec takes one name, found %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 3, ' ', 0)
+				for _, name := range problems.SpecNames() {
+					fmt.Fprintf(w, "%s\t%s\n", name, problems.SpecSummary(name))
+				}
+				return w.Flush()
+			}
+			text, err := problems.SpecExample(args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
+			return err
+		},
+	}
+}
