@@ -15,14 +15,11 @@ import (
 	"surepipe/array/arraytest"
 )
 
-func TestHostIsADevice(t *testing.T) {
-	dev := array.NewHost()
-	arraytest.NoLeak(t, dev)
-	for _, c := range arraytest.Claims() {
-		t.Run(strings.ReplaceAll(c.Name, " ", "_"), func(t *testing.T) {
-			if err := c.Check(dev); err != nil {
-				t.Error(err)
-			}
+func TestDevicesConform(t *testing.T) {
+	for _, dev := range arraytest.Devices(t) {
+		t.Run(dev.Name(), func(t *testing.T) {
+			arraytest.NoLeak(t, dev)
+			arraytest.EachClaim(t, dev)
 		})
 	}
 }

@@ -24,6 +24,10 @@ func Estimators() []string {
 	return []string{HutchPP, XTrace, XNysTrace, NAHutchPP, Hutchinson, Exact}
 }
 
+// Adaptive says that probes can be added to the named estimator's until its error is
+// small enough: its estimate is a mean over independent probes.
+func Adaptive(estimator string) bool { return estimator == HutchPP || estimator == Hutchinson }
+
 // Plan is an estimator with its queries laid out. [NewPlan] makes one.
 type Plan struct {
 	// Estimator is the name of what will be computed: that of the exact trace
@@ -53,6 +57,9 @@ func (p Plan) NeedsBasis() bool { return p.Estimator == HutchPP || p.Estimator =
 func (p Plan) Combines() bool {
 	return p.Estimator == XTrace || p.Estimator == XNysTrace || p.Estimator == NAHutchPP
 }
+
+// SpanOnly says that of the sketch's images only the span matters.
+func (p Plan) SpanOnly() bool { return p.Estimator == HutchPP }
 
 // PlanError says which argument of [NewPlan] was refused, and why.
 type PlanError struct {

@@ -19,6 +19,10 @@ type Options struct {
 	// Batch is the largest number of vectors the oracle is given at a time;
 	// 0 stands for DefaultBatch. The result does not depend on it.
 	Batch int
+	// Sketch computes the images of a sketch that serves for its span alone, as that of
+	// Hutch++ does: any oracle whose images span about what M's do. nil stands for
+	// the oracle itself.
+	Sketch Oracle
 }
 
 // Trace estimates tr M by the plan, with all vectors on dev. While the oracle
@@ -82,9 +86,13 @@ type estimation struct {
 
 // sketch sets y_j = M s_j for the probes of the sketch.
 func (e estimation) sketch(y array.Batch) error {
+	oracle := e.oracle
+	if e.opts.Sketch != nil && e.plan.SpanOnly() {
+		oracle = e.opts.Sketch
+	}
 	return e.inBatches("sketch", y.K(), func(first int, s, _ array.Batch) error {
 		Rademacher(s, e.opts.Seed, e.opts.Sample, first)
-		return e.oracle.Apply(e.ctx, y.Rows(first, first+s.K()), s)
+		return oracle.Apply(e.ctx, y.Rows(first, first+s.K()), s)
 	})
 }
 

@@ -2,9 +2,12 @@ package pipeline_test
 
 import (
 	"context"
+	"math"
+	"slices"
 	"testing"
 
 	"surepipe/array"
+	"surepipe/hutch"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/vjp"
@@ -40,7 +43,7 @@ func BenchmarkUnrolled(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer s.Release()
-			pipe, err := pipeline.New(dev, s, p.D, pipeline.Options{Sigma2: *data.Sigma2})
+			pipe, err := pipeline.New(dev, s, p.D, pipeline.Options{Sigma2: *data.Sigma2, Estimator: hutch.HutchPP, Queries: hutch.DefaultQueries})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -61,4 +64,82 @@ func BenchmarkUnrolled(b *testing.B) {
 			b.ReportMetric(float64(dev.Stats().PeakBytes)/1e6, "peak-MB")
 		})
 	}
+}
+
+// BenchmarkScaling times one estimate with the default solver and derivative and 102
+// queries of Hutch++ on the paper's problems at four sizes, and fits the exponent of
+// time against the number p of unknowns: the README's table of growth. Run it with
+// -benchtime 5x; the times are medians.
+func BenchmarkScaling(b *testing.B) {
+	for _, c := range []struct {
+		problem string
+		sizes   [][2]int
+		data    func(m, n int) (problems.Data, error)
+	}{
+		{"lasso", [][2]int{{625, 1250}, {1250, 2500}, {2500, 5000}, {5000, 10000}},
+			func(m, n int) (problems.Data, error) { return problems.GenerateLasso(m, n, 0) }},
+		{"matrix-completion", [][2]int{{200, 100}, {400, 200}, {800, 400}, {1600, 800}},
+			func(m, n int) (problems.Data, error) { return problems.GenerateMatrixCompletion(m, n, 0) }},
+		{"robust-pca", [][2]int{{100, 100}, {200, 200}, {400, 400}, {800, 800}},
+			func(m, n int) (problems.Data, error) { return problems.GenerateRobustPCA(m, n, 0) }},
+	} {
+		b.Run(c.problem, func(b *testing.B) {
+			var unknowns, times []float64
+			for _, size := range c.sizes {
+				data, err := c.data(size[0], size[1])
+				if err != nil {
+					b.Fatal(err)
+				}
+				dev := array.NewHost()
+				p, err := problems.New(c.problem, dev, data, problems.Hyper{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				s, err := vjp.NewSolver(b.Context(), p.DefaultSolver, p.Solve(), vjp.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				pipe, err := pipeline.New(dev, s, p.D, pipeline.Options{Sigma2: *data.Sigma2, Estimator: hutch.HutchPP, Queries: hutch.DefaultQueries})
+				if err != nil {
+					b.Fatal(err)
+				}
+				var solve, divergence, total []float64
+				for range max(b.N, 1) {
+					risk, err := pipe.Estimate(b.Context(), data.Y)
+					if err != nil {
+						b.Fatal(err)
+					}
+					solve = append(solve, risk.Solve.Seconds())
+					divergence = append(divergence, risk.Divergence.Seconds())
+					total = append(total, risk.Total.Seconds())
+				}
+				b.Logf("%s %d x %d: solve %.3f s, divergence %.3f s, total %.3f s", c.problem, size[0], size[1], median(solve), median(divergence), median(total))
+				unknowns, times = append(unknowns, float64(p.P)), append(times, median(total))
+				s.Release()
+				p.Release()
+			}
+			b.ReportMetric(exponent(unknowns, times), "exponent")
+			b.ReportMetric(exponent(unknowns[2:], times[2:]), "last-exponent")
+		})
+	}
+}
+
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}
+
+// exponent is the slope of the least squares line through (log x, log y).
+func exponent(x, y []float64) float64 {
+	var mx, my, xy, xx float64
+	for i := range x {
+		mx += math.Log(x[i]) / float64(len(x))
+		my += math.Log(y[i]) / float64(len(x))
+	}
+	for i := range x {
+		dx := math.Log(x[i]) - mx
+		xy += dx * (math.Log(y[i]) - my)
+		xx += dx * dx
+	}
+	return xy / xx
 }

@@ -19,4 +19,34 @@
 // Results are bit-identical for any Options.Parallel and Options.Batch: probe j
 // of sample i under seed s is a function of (s, i, j) alone, and no number
 // depends on what it was computed beside.
+//
+// # An operator and a regularizer of one's own
+//
+// Closures on slices will do. The conformance suites tell whether they are what
+// they should be: an adjoint that is one, a proximal operator of a convex function,
+// its Jacobian. With forward(dst, b) and adjoint(dst, z) for A, evaluate(dst, v, t) and
+// jacobian(dst, v, z, t) for r, and value(b) or nil:
+//
+//	a := linops.NewFunc(d, n, forward, adjoint)          // b -> A b and z -> A* z
+//	r := prox.NewFunc(n, evaluate, jacobian, value)      // prox_{t r}(v), J z, r(b)
+//	err := linopstest.Check(dev, a)                      // in a test
+//	err = proxtest.Check(dev, r, n)
+//	solver, err := vjp.NewSolver(ctx, "fista", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{})
+//	defer solver.Release()
+//	p, err := pipeline.New(dev, solver, d, pipeline.Options{Sigma2: sigma2})
+//	risk, err := p.Estimate(ctx, y)
+//	fmt.Println(risk.SURE, "±", risk.StdErr)
+//
+// The example Custom does it with a result known in closed form, the example
+// CustomType with a Go type that computes on any device and announces what it
+// knows of itself.
+//
+// # In a service
+//
+// One Pipeline serves all requests at once. Stream takes samples no faster than its
+// results are consumed and stops when its context does. Options.KeepGoing gives
+// a bad sample's error its place between the results; Options.Observe and
+// [Pipeline.InFlight] are for metrics, and Options.Logger is told the context of each
+// call. The example Service is a handler of net/http with all of these: JSON lines
+// in and out, metrics in expvar, nothing left running when a client leaves.
 package pipeline

@@ -19,13 +19,21 @@ func oracle(l vjp.Linearization, plan hutch.Plan) hutch.Oracle {
 	return l.VJP
 }
 
+// sketch is the product with the Jacobian that the pipeline takes for a sketch.
+func sketch(l vjp.Linearization) hutch.Oracle {
+	if f, ok := l.(vjp.Former); ok {
+		return f.Span
+	}
+	return nil
+}
+
 // The stages and hutch.Trace, which knows no goroutines, are two ways to the same
 // number.
 func TestThePipelinesTraceIsThatOfHutch(t *testing.T) {
 	dev := array.NewHost()
 	s, d := lasso(t, dev)
 	for _, estimator := range hutch.Estimators() {
-		pipe := newPipeline(t, dev, s, d, pipeline.Options{Estimator: estimator, Seed: 3, Batch: 20})
+		pipe := newPipeline(t, dev, s, d, pipeline.Options{Estimator: estimator, Queries: hutch.DefaultQueries, Seed: 3, Batch: 20})
 		for y := range stream(d, 1) {
 			risk, err := pipe.Estimate(t.Context(), y)
 			if err != nil {
@@ -42,7 +50,7 @@ func TestThePipelinesTraceIsThatOfHutch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := hutch.Trace(t.Context(), dev, plan, oracle(sol.Linearization, plan), hutch.Options{Seed: 3})
+			want, err := hutch.Trace(t.Context(), dev, plan, oracle(sol.Linearization, plan), hutch.Options{Seed: 3, Sketch: sketch(sol.Linearization)})
 			sol.Release()
 			if err != nil || risk.Trace != want {
 				t.Errorf("%s: %+v in stages, %+v, %v at once", estimator, risk.Trace, want, err)
@@ -110,7 +118,7 @@ func BenchmarkEstimators(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			e, err := hutch.Trace(b.Context(), dev, plan, oracle(sol.Linearization, plan), hutch.Options{Seed: seed})
+			e, err := hutch.Trace(b.Context(), dev, plan, oracle(sol.Linearization, plan), hutch.Options{Seed: seed, Sketch: sketch(sol.Linearization)})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"math"
 	"runtime"
-	"slices"
+	"runtime/debug"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -27,17 +27,21 @@ type Risk = stages.Risk
 type Options struct {
 	// Sigma2 is the variance of the noise in each coordinate of y, positive.
 	Sigma2 float64
-	// Estimator names the trace estimator, default hutch.HutchPP.
+	// Estimator names the trace estimator. The default, Auto, takes the trace in closed
+	// form where the linearization is a [vjp.Tracer], and is hutch.Hutchinson
+	// elsewhere: the spectra of these Jacobians are flat, and little is to be gained
+	// by looking for their range.
 	Estimator string
 	// Queries is the number of products with the Jacobian that the estimator
-	// may use, default hutch.DefaultQueries; an exact trace ignores it. With
-	// TraceError it is the number to begin with.
+	// may use; an exact trace ignores it. With TraceError it is the number to begin
+	// with. The default is to let it follow from TraceError where the estimator is
+	// hutch.Adaptive, else hutch.DefaultQueries.
 	Queries int
 	// TraceError, if positive, lets the number of queries follow from the accuracy:
 	// probes are added until the trace's share of the error, 2 Sigma2
 	// Trace.StdErr, is at most TraceError times the risk's StdErr, or the queries
-	// are as many as the exact trace takes. It is for hutch.HutchPP and
-	// hutch.Hutchinson; 0.1 is a good value.
+	// are as many as the exact trace takes. It is for the estimators that are
+	// hutch.Adaptive; the default is DefaultTraceError where Queries is not given.
 	TraceError float64
 	// Seed is that of all probes. Probe j of sample i is a function of
 	// (Seed, i, j) alone.
@@ -48,10 +52,22 @@ type Options struct {
 	// Batch is the largest number of probes in one sweep; by default it follows
 	// from the problem's size. No result depends on it.
 	Batch int
+	// KeepGoing says what becomes of a sample that cannot be worked on: one of the
+	// wrong length, one that holds NaN or Inf, or an error that the source yields in
+	// a sample's place. Its error comes in its place in the order, after the
+	// results of the samples before it, and ends the stream; with KeepGoing the
+	// stream goes on behind it. Failures of the computation always end it.
+	KeepGoing bool
 	// Progress, if not nil, is called from the pipeline's goroutines, one call
-	// at a time, when work on a sample has advanced. It must return quickly.
+	// at a time for each stream, when work on a sample has advanced. It must
+	// return quickly.
 	Progress func(Progress)
-	// Logger, if not nil, is told about every sample.
+	// Observe, if not nil, is told when work on a sample begins and when it ends,
+	// for metrics. The context is that of the call that the sample belongs to.
+	// Calls come from several goroutines at once. It must return quickly.
+	Observe func(context.Context, Event)
+	// Logger, if not nil, is told about every sample that ends well, with the
+	// context of the call that the sample belongs to.
 	Logger *slog.Logger
 }
 
@@ -69,8 +85,18 @@ type Pipeline struct {
 	d       int
 	o       Options
 	plan    hutch.Plan
+	closed  bool // take the trace in closed form where it is known
 	workers int
+
+	inFlight atomic.Int64 // samples begun and not ended, over all calls
 }
+
+// Auto is the trace estimator where nobody chooses: exact where that takes no probes, else
+// Hutchinson's.
+const Auto = "auto"
+
+// DefaultTraceError is the trace's share of the error where nobody chooses.
+const DefaultTraceError = 0.1
 
 // firstQueries is what an estimate of chosen accuracy begins with: enough residual
 // probes, 24, to know their spread to 15%.
@@ -85,13 +111,17 @@ func New(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeline, erro
 	if o.Parallel < 0 || o.Batch < 0 {
 		return nil, fmt.Errorf("pipeline: %d samples in flight and %d probes a batch, expected none negative", o.Parallel, o.Batch)
 	}
-	if o.Estimator == "" {
-		o.Estimator = hutch.HutchPP
+	closed := o.Estimator == "" || o.Estimator == Auto
+	if closed {
+		o.Estimator = hutch.Hutchinson
+	}
+	if o.Queries == 0 && o.TraceError == 0 && hutch.Adaptive(o.Estimator) {
+		o.TraceError = DefaultTraceError
 	}
 	if !(o.TraceError >= 0) || math.IsInf(o.TraceError, 0) {
 		return nil, fmt.Errorf("pipeline: trace error is %g, expected a positive number, or 0 for a fixed number of queries", o.TraceError)
 	}
-	if o.TraceError > 0 && !slices.Contains([]string{hutch.HutchPP, hutch.Hutchinson, hutch.Exact}, o.Estimator) {
+	if o.TraceError > 0 && !hutch.Adaptive(o.Estimator) && o.Estimator != hutch.Exact {
 		return nil, fmt.Errorf("pipeline: %s takes a fixed number of queries, expected no trace error, or hutch++ or hutchinson", o.Estimator)
 	}
 	if o.Queries == 0 {
@@ -104,14 +134,17 @@ func New(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeline, erro
 		o.Parallel = 1
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	plan, err := hutch.NewPlan(o.Estimator, o.Queries, d)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	return &Pipeline{dev: dev, solver: solver, d: d, o: o, plan: plan, workers: runtime.GOMAXPROCS(0)}, nil
+	return &Pipeline{dev: dev, solver: solver, d: d, o: o, plan: plan, closed: closed, workers: runtime.GOMAXPROCS(0)}, nil
 }
+
+// Dim is the length d of the samples.
+func (p *Pipeline) Dim() int { return p.d }
 
 // Estimate computes the risk estimate at one y of length d, as sample 0.
 func (p *Pipeline) Estimate(ctx context.Context, y []float64) (Risk, error) {
@@ -131,15 +164,22 @@ const reorderWindow = 4
 
 // Stream computes the risk estimates of a stream of samples and yields them in
 // the order of the input. Up to Options.Parallel samples are in flight at once;
-// no further one is taken from ys before there is room, and none once the
-// consumer falls behind. The stream ends at the first error, which is yielded
-// last: a sample's, one that ys yields, or the context's. Breaking out of
-// the loop stops all work; when the loop has ended every goroutine has returned
-// and all device memory is free.
+// at most one further is taken from ys before there is room, and none once the
+// consumer falls behind.
 //
-// ys is iterated on a goroutine of the pipeline. If it can block for long it
-// should watch the context itself. The slices must not be modified after they
-// are yielded.
+// The stream ends at the first error, which is yielded last. That of a sample that
+// cannot be worked on comes in its place in the order, with a Risk of which only
+// Index is set, and with Options.KeepGoing it is not the last. Any other, a
+// sample's failure or the context's, comes at once, with a Risk of Index -1; the
+// results of samples still in flight are lost.
+//
+// Breaking out of the loop stops all work, and so does a panic in its body; when
+// the loop has ended every goroutine has returned and all device memory is free.
+//
+// ys is iterated on a goroutine of the pipeline, and the loop does not end before
+// ys returns. If ys can block for long, whoever cancels the context, breaks out of
+// the loop or receives an error should also interrupt what ys waits for. A panic in ys
+// is an error. The slices must not be modified after they are yielded.
 func (p *Pipeline) Stream(ctx context.Context, ys iter.Seq2[[]float64, error]) iter.Seq2[Risk, error] {
 	return p.StreamFrom(ctx, 0, ys)
 }
@@ -148,21 +188,29 @@ func (p *Pipeline) Stream(ctx context.Context, ys iter.Seq2[[]float64, error]) i
 // goes on where a stream has ended, and its results are those of the whole.
 func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]float64, error]) iter.Seq2[Risk, error] {
 	return func(yield func(Risk, error) bool) {
-		outer := ctx
+		s := &stream{
+			Pipeline: p,
+			caller:   ctx,
+			places:   make(chan struct{}, p.o.Parallel),
+			window:   make(chan struct{}, p.o.Parallel*reorderWindow),
+			refused:  make(chan outcome),
+			begun:    first,
+			early:    map[int]outcome{},
+			next:     first,
+		}
 		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
 		g, ctx := errgroup.WithContext(ctx)
 		var jobs stages.Jobs
-		defer jobs.ReleaseAll()
 
-		inFlight := make(chan struct{}, p.o.Parallel)
-		window := make(chan struct{}, p.o.Parallel*reorderWindow)
-		samples := make(chan stages.Sample)
-		g.Go(func() error {
+		// The source is outside the group: where it blocks, an error is yielded all the
+		// same.
+		samples, fed := make(chan stages.Sample), make(chan error, 1)
+		go func() {
+			defer close(fed)
 			defer close(samples)
-			return p.feed(ctx, first, ys, samples, inFlight, window)
-		})
-		settings := stages.Settings{Device: p.dev, Plan: p.plan, Seed: p.o.Seed, Batch: p.o.Batch, Workers: p.workers}
+			fed <- s.feed(ctx, ys, samples)
+		}()
+		settings := stages.Settings{Device: p.dev, Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, Batch: p.o.Batch, Workers: p.workers}
 		solved := stages.Start(ctx, g, p.o.Parallel, samples, stages.Solve(p.solver, settings, &jobs))
 		sketched := stages.Start(ctx, g, p.workers, solved, stages.Sketch())
 		probes := stages.Start(ctx, g, 1, sketched, stages.QR())
@@ -173,22 +221,33 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 		}
 		risks := stages.Start(ctx, g, 1, done, stages.Assemble(p.o.Sigma2, &jobs, p.progress))
 
-		if !p.inOrder(first, risks, inFlight, window, yield) {
+		ended := context.Canceled
+		defer func() {
 			cancel()
 			for range risks {
 			}
-			g.Wait() // whatever it says, nobody is listening
+			g.Wait() // its error has been yielded, or nobody is listening
+			for range fed {
+			}
+			jobs.ReleaseAll()
+			s.abandon(ended)
+		}()
+		if !s.inOrder(risks, yield) {
 			return
 		}
 		// Every stage has closed its channel: the stream is over or one has failed.
 		// Stages return their own errors before the group cancels the others', so
 		// the group's error is the cause.
 		err := g.Wait()
-		if outer.Err() != nil {
-			err = outer.Err()
+		if err == nil {
+			err = <-fed
+		}
+		if s.caller.Err() != nil {
+			err = s.caller.Err()
 		}
 		if err != nil {
-			yield(Risk{}, err)
+			ended = err
+			yield(Risk{Index: -1}, err)
 		}
 	}
 }
@@ -199,29 +258,67 @@ func (p *Pipeline) progress(sample, done, total int) {
 	}
 }
 
+// outcome is what has become of sample risk.Index.
+type outcome struct {
+	risk Risk
+	err  error
+}
+
+// stream is one call of Stream.
+type stream struct {
+	*Pipeline
+	caller context.Context
+
+	// A sample takes a place in flight until its outcome is known, and one in the
+	// window until that is yielded.
+	places, window chan struct{}
+	// refused are the samples that never reach the stages.
+	refused chan outcome
+	begun   int // the sample to begin next; written by feed
+
+	// early are the outcomes of samples after next, which is the one to yield.
+	early map[int]outcome
+	next  int
+}
+
 // feed checks the samples and sends them on, one for each place in flight and
 // in the window.
-func (p *Pipeline) feed(ctx context.Context, index int, ys iter.Seq2[[]float64, error], out chan<- stages.Sample, gates ...chan<- struct{}) error {
+func (s *stream) feed(ctx context.Context, ys iter.Seq2[[]float64, error], out chan<- stages.Sample) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("pipeline: panic in the source of samples: %v\n%s", r, debug.Stack())
+		}
+	}()
 	for y, err := range ys {
-		if err != nil {
-			return fmt.Errorf("sample %d: %w", index, err)
-		}
-		if err := p.check(y); err != nil {
-			return fmt.Errorf("sample %d: %w", index, err)
-		}
-		for _, gate := range gates {
+		index := s.begun
+		for _, gate := range []chan<- struct{}{s.places, s.window} {
 			select {
 			case gate <- struct{}{}:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		}
+		s.begun++
+		s.begin(s.caller, index)
+		if err == nil {
+			err = s.check(y)
+		}
+		var sample chan<- stages.Sample
+		var refused chan<- outcome
+		if err == nil {
+			sample = out
+		} else {
+			refused, err = s.refused, fmt.Errorf("sample %d: %w", index, err)
+		}
 		select {
-		case out <- stages.Sample{Index: index, Y: y}:
+		case sample <- stages.Sample{Index: index, Y: y}:
+		case refused <- outcome{Risk{Index: index}, err}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		index++
+		if err != nil && !s.o.KeepGoing {
+			return nil
+		}
 	}
 	return nil
 }
@@ -238,28 +335,47 @@ func (p *Pipeline) check(y []float64) error {
 	return nil
 }
 
-// inOrder yields the risks in the order of their samples and reports whether
-// the consumer still wants what follows.
-func (p *Pipeline) inOrder(next int, risks <-chan Risk, inFlight, window <-chan struct{}, yield func(Risk, error) bool) bool {
-	early := map[int]Risk{}
-	for risk := range risks {
-		<-inFlight
-		p.o.Logger.Info("sample done", "sample", risk.Index, "sure", risk.SURE, "iterations", risk.Iterations,
-			"converged", risk.Converged, "solve", risk.Solve, "divergence", risk.Divergence,
-			"cache_bytes", risk.CacheBytes, "device_peak_bytes", p.dev.Stats().PeakBytes)
-		early[risk.Index] = risk
+// inOrder yields the outcomes in the order of their samples and reports whether
+// the stream goes on to its end: the consumer still wants what follows, and no
+// sample was refused that may not be.
+func (s *stream) inOrder(risks <-chan Risk, yield func(Risk, error) bool) bool {
+	for {
+		var o outcome
+		select {
+		case risk, ok := <-risks:
+			if !ok {
+				return true
+			}
+			o.risk = risk
+			s.o.Logger.InfoContext(s.caller, "sample done", "sample", risk.Index, "sure", risk.SURE, "iterations", risk.Iterations,
+				"converged", risk.Converged, "solve", risk.Solve, "divergence", risk.Divergence,
+				"cache_bytes", risk.CacheBytes, "device_peak_bytes", s.dev.Stats().PeakBytes)
+		case o = <-s.refused:
+		}
+		<-s.places
+		s.early[o.risk.Index] = o
+		s.end(s.caller, o)
 		for {
-			risk, ok := early[next]
+			o, ok := s.early[s.next]
 			if !ok {
 				break
 			}
-			delete(early, next)
-			next++
-			<-window
-			if !yield(risk, nil) {
+			delete(s.early, s.next)
+			s.next++
+			<-s.window
+			if !yield(o.risk, o.err) || o.err != nil && !s.o.KeepGoing {
 				return false
 			}
 		}
 	}
-	return true
+}
+
+// abandon reports the end of every sample that was begun and has no outcome, when
+// all work has stopped.
+func (s *stream) abandon(err error) {
+	for i := s.next; i < s.begun; i++ {
+		if _, ok := s.early[i]; !ok {
+			s.end(s.caller, outcome{Risk{Index: i}, err})
+		}
+	}
 }

@@ -290,7 +290,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}{
 		{pipeline.Options{}, "sigma2 is 0"},
 		{pipeline.Options{Sigma2: math.NaN()}, "sigma2 is NaN"},
-		{pipeline.Options{Sigma2: 1, Queries: 100}, "multiple of 3"},
+		{pipeline.Options{Sigma2: 1, Estimator: hutch.HutchPP, Queries: 100}, "multiple of 3"},
 		{pipeline.Options{Sigma2: 1, Estimator: "hutch"}, `"hutch"`},
 		{pipeline.Options{Sigma2: 1, Parallel: -1}, "-1 samples"},
 	} {

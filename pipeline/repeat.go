@@ -22,8 +22,8 @@ func (p *Pipeline) Repeat(ctx context.Context, index int, y []float64, seeds ite
 		one := func(yield func([]float64, error) bool) { yield(y, nil) }
 		unsolved := 0
 		for seed := range seeds {
-			again := *p
-			again.solver, again.o.Seed = held, seed
+			again := &Pipeline{dev: p.dev, solver: held, d: p.d, o: p.o, plan: p.plan, closed: p.closed, workers: p.workers}
+			again.o.Seed = seed
 			for risk, err := range again.StreamFrom(ctx, index, one) {
 				if err == nil {
 					// The linearization counts what all seeds left unsolved.
@@ -57,11 +57,7 @@ func (h *holder) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error
 	}
 	lent := *h.solution
 	lent.B, lent.MuHat = clone(lent.B), clone(lent.MuHat)
-	if former, ok := lent.Linearization.(vjp.Former); ok {
-		lent.Linearization = lentFormer{former}
-	} else {
-		lent.Linearization = lentLinearization{lent.Linearization}
-	}
+	lent.Linearization = borrowed{lent.Linearization}
 	return &lent, nil
 }
 
@@ -77,11 +73,41 @@ func (h *holder) release() {
 	}
 }
 
-// A lent linearization is not the borrower's to release.
-type (
-	lentLinearization struct{ vjp.Linearization }
-	lentFormer        struct{ vjp.Former }
+// borrowed is a linearization that is not the borrower's to release. What it can do
+// better than others it can still do.
+type borrowed struct{ vjp.Linearization }
+
+var (
+	_ vjp.Former = borrowed{}
+	_ vjp.Tracer = borrowed{}
 )
 
-func (lentLinearization) Release() {}
-func (lentFormer) Release()        {}
+func (borrowed) Release() {}
+
+func (b borrowed) Forms(ctx context.Context, dst, v array.Batch) error {
+	if f, ok := b.Linearization.(vjp.Former); ok {
+		return f.Forms(ctx, dst, v)
+	}
+	return b.VJP(ctx, dst, v)
+}
+
+func (b borrowed) Span(ctx context.Context, dst, v array.Batch) error {
+	if f, ok := b.Linearization.(vjp.Former); ok {
+		return f.Span(ctx, dst, v)
+	}
+	return b.VJP(ctx, dst, v)
+}
+
+func (b borrowed) Report() (steps, failed int) {
+	if f, ok := b.Linearization.(vjp.Former); ok {
+		return f.Report()
+	}
+	return 0, 0
+}
+
+func (b borrowed) Trace() (trace, frobenius2 float64, ok bool) {
+	if t, ok := b.Linearization.(vjp.Tracer); ok {
+		return t.Trace()
+	}
+	return 0, 0, false
+}

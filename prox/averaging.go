@@ -70,6 +70,12 @@ func newAveraging(w *averagingWork, v array.Batch, ends, order []int, sign []flo
 	return j
 }
 
+// Trace is the number of blocks.
+func (j *averaging) Trace() (trace, frobenius2 float64) {
+	blocks, _ := j.mean.Dims()
+	return float64(blocks), float64(blocks)
+}
+
 func (j *averaging) Apply(dst, z array.Batch) {
 	checkApply("averages", j.n, dst, z)
 	dev := dst.Device()

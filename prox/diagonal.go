@@ -33,6 +33,15 @@ func (j diagonal) Diagonal() array.Batch { return j.d }
 func (j diagonal) Bytes() int64          { return j.d.Bytes() }
 func (j diagonal) Release()              { j.d.Free() }
 
+// Trace sums the diagonal and its squares.
+func (j diagonal) Trace() (trace, frobenius2 float64) {
+	for _, v := range j.d.ToHost() {
+		trace += v
+		frobenius2 += v * v
+	}
+	return trace, frobenius2
+}
+
 // multiple is a multiple of the identity, J z = s z. It holds no memory until
 // someone asks for its diagonal.
 type multiple struct {
@@ -46,6 +55,11 @@ type multiple struct {
 
 func newMultiple(s float64, v array.Batch) *multiple {
 	return &multiple{s: s, dev: v.Device(), n: v.N()}
+}
+
+// Trace is n s, and n s^2.
+func (j *multiple) Trace() (trace, frobenius2 float64) {
+	return float64(j.n) * j.s, float64(j.n) * j.s * j.s
 }
 
 func (j *multiple) Apply(dst, z array.Batch) {

@@ -13,6 +13,9 @@ type face struct {
 	mask, s array.Batch // mask = s ∘ s; s is the zero Batch where it is equal
 }
 
+// Trace is m - 1.
+func (j *face) Trace() (trace, frobenius2 float64) { return j.m - 1, j.m - 1 }
+
 // newFace returns the derivative at the one vector v whose coordinates that are
 // not 0 have the signs s; it overwrites s.
 func newFace(v array.Batch, s []float64) Derivative {

@@ -68,6 +68,8 @@ type nuclearDerivative struct {
 	alpha, beta, gamma, delta array.Batch // r x q
 	c                         array.Batch // C, r x r; two sides only, as the rest
 	u, v                      array.Batch // U1 m x r, V1 n x r
+
+	trace, frobenius2 float64
 }
 
 // unitRoundoff is the relative error of one rounding.
@@ -80,6 +82,8 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 		q++
 	}
 	j := &nuclearDerivative{m: m, n: n, r: r, q: q}
+
+	j.trace, j.frobenius2 = thresholdTrace(s, m, n, r, tau)
 
 	size := 0
 	take := func(n int) int { size += n; return size - n }
@@ -155,6 +159,43 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 	j.gamma, j.delta = view(atGamma, r*q), view(atDelta, r*q)
 	j.c, j.u, j.v = view(atC, r*r), view(atU1, m*r), view(atV1, n*r)
 	return j
+}
+
+// Trace is the sum of J's eigenvalues, and of their squares.
+func (j *nuclearDerivative) Trace() (trace, frobenius2 float64) { return j.trace, j.frobenius2 }
+
+// thresholdTrace adds up the eigenvalues of the derivative, and their squares, from
+// the singular values s of which the first r are active: 1 for every symmetric
+// pair of active vectors, (f_i + f_j)/(sigma_i + sigma_j) for every antisymmetric one,
+// f_i/(sigma_i - sigma_j) and f_i/(sigma_i + sigma_j) where j is inactive, and
+// f_i/sigma_i for each of the |m - n| directions beyond the thin factors (Candes,
+// Sing-Long and Trzasko 2013, with their pairs written one by one).
+func thresholdTrace(s []float64, m, n, r int, tau float64) (trace, frobenius2 float64) {
+	add := func(x float64) {
+		trace += x
+		frobenius2 += x * x
+	}
+	for i, si := range s[:r] {
+		f := si - tau
+		for j, sj := range s {
+			switch {
+			case j <= i:
+				add(1)
+			case j < r:
+				add((f + sj - tau) / (si + sj))
+			default:
+				add(f / (si - sj))
+				add(f / (si + sj))
+			}
+		}
+		beyond := float64(m - n)
+		if m < n {
+			beyond = -beyond
+		}
+		trace += beyond * (f / si)
+		frobenius2 += beyond * (f / si) * (f / si)
+	}
+	return trace, frobenius2
 }
 
 // onLeft and onRight say which sides of the formula there are: both, unless

@@ -72,6 +72,13 @@ type Ranged interface {
 	ApplyRange(jz, pz, z array.Batch)
 }
 
+// Tracer is a Derivative that knows its trace.
+type Tracer interface {
+	Derivative
+	// Trace returns tr J and ||J||_F^2.
+	Trace() (trace, frobenius2 float64)
+}
+
 // LowRank is a Derivative of matrices whose range is the tangent space of the rank-r
 // matrices at some U S V*.
 type LowRank interface {

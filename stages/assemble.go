@@ -87,9 +87,14 @@ func errorBar(sigma2, residual, frobenius2 float64, d int) float64 {
 }
 
 func assemble(sigma2 float64, job *Job) (Risk, error) {
+	// A device that has failed gives numbers that are none: its fault is what to report.
+	dev := job.Solution.MuHat.Device()
+	if err := dev.Sync(); err != nil {
+		return Risk{}, err
+	}
 	trace, err := job.estimate()
 	if err != nil {
-		return Risk{}, err
+		return Risk{}, cause(dev, err)
 	}
 	now := time.Now()
 	d := float64(len(job.Y))
@@ -113,8 +118,11 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	slack := 4*trace.StdErr + 1e-3*d
 	r.Implausible = trace.Trace < -slack || trace.Trace > d+slack || trace.Frobenius2 > 2*d
 	r.StdErr = errorBar(sigma2, r.Residual, trace.Frobenius2, len(job.Y))
+	if err := dev.Err(); err != nil {
+		return Risk{}, err
+	}
 	if math.IsNaN(r.SURE) || math.IsInf(r.SURE, 0) {
 		return Risk{}, fmt.Errorf("SURE is %g: residual %g, divergence %g", r.SURE, r.Residual, trace.Trace)
 	}
-	return r, job.Solution.MuHat.Device().Sync()
+	return r, dev.Sync()
 }

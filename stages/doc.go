@@ -18,6 +18,10 @@
 // Where the number of probes is to follow from the accuracy, Refine stands before
 // Assemble and adds residual probes until the trace is good enough.
 //
+// On a device whose memory is bounded ([array.Budgeted]) a batch of probes is swept in as
+// many parts as it takes, down to two probes a sweep, and sweeps wait for each other's
+// memory. No result depends on it.
+//
 // Stages differ in speed and several samples are in flight, so that the
 // solver works on one sample while probes of another are swept. Channels hold one
 // value a worker: a slow stage holds up those before it.

@@ -15,19 +15,8 @@ func ProjectedTrace() Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return each(ctx, in, func(p Probes) error {
 			if p.Phase == Projected && p.Count > 0 {
-				v, mv := p.Job.basis, p.Job.images
-				if p.Job.Plan.Exact {
-					mu := p.Job.Solution.MuHat
-					v = mu.Device().Alloc(p.Count, mu.N())
-					defer v.Free()
-					hutch.UnitVectors(v, p.First)
-				} else {
-					v = v.Rows(p.First, p.First+p.Count)
-				}
-				if !mv.IsZero() {
-					mv = mv.Rows(p.First, p.First+p.Count)
-				}
-				if err := images(ctx, p, v, mv, p.Job.tally.AddProjected); err != nil {
+				err := p.Job.sweeps(ctx, p.Count, func(first, n int) error { return projected(ctx, p.Job, p.First+first, n) })
+				if err != nil {
 					return err
 				}
 			}
@@ -36,16 +25,32 @@ func ProjectedTrace() Stage[Probes, Probes] {
 	}
 }
 
-// images computes M v for a batch of probes, in mv where that is given, and hands
-// both to a tally.
-func images(ctx context.Context, p Probes, v, mv array.Batch, add func(first int, v, mv array.Batch)) error {
+func projected(ctx context.Context, job *Job, first, n int) error {
+	v, mv := job.basis, job.images
+	if job.Plan.Exact {
+		mu := job.Solution.MuHat
+		v = mu.Device().Alloc(n, mu.N())
+		defer v.Free()
+		hutch.UnitVectors(v, first)
+	} else {
+		v = v.Rows(first, first+n)
+	}
+	if !mv.IsZero() {
+		mv = mv.Rows(first, first+n)
+	}
+	return images(ctx, job, first, v, mv, job.tally.AddProjected)
+}
+
+// images computes M v for a batch of probes from number first on, in mv where that is
+// given, and hands both to a tally.
+func images(ctx context.Context, job *Job, first int, v, mv array.Batch, add func(first int, v, mv array.Batch)) error {
 	if mv.IsZero() {
 		mv = v.Device().Alloc(v.K(), v.N())
 		defer mv.Free()
 	}
-	if err := p.Job.oracle().Apply(ctx, mv, v); err != nil {
-		return fmt.Errorf("sample %d: %w", p.Job.Index, err)
+	if err := job.oracle().Apply(ctx, mv, v); err != nil {
+		return fmt.Errorf("sample %d: %w", job.Index, err)
 	}
-	add(p.First, v, mv)
-	return nil
+	add(first, v, mv)
+	return v.Device().Err()
 }

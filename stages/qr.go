@@ -22,12 +22,14 @@ func QR() Stage[Probes, Probes] {
 			}
 			delete(arrived, job)
 			if job.Plan.NeedsBasis() {
-				if err := job.orthonormalize(); err != nil {
+				if err := cause(job.sketch.Device(), job.orthonormalize()); err != nil {
 					return fmt.Errorf("sample %d: the sketch of the Jacobian: %w", job.Index, err)
 				}
 			}
 			job.tally = hutch.NewTally(job.Plan, job.rank, job.Seed)
-			job.planned = job.tally.Projected() + job.Plan.Residual
+			if job.closed == nil {
+				job.planned = job.tally.Projected() + job.Plan.Residual
+			}
 			if job.planned == 0 {
 				return send(ctx, out, Probes{Job: job, Phase: Projected})
 			}

@@ -38,7 +38,7 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 	for {
 		trace, err := job.tally.Estimate()
 		if err != nil {
-			return fmt.Errorf("sample %d: %w", job.Index, err)
+			return fmt.Errorf("sample %d: %w", job.Index, cause(job.Solution.MuHat.Device(), err))
 		}
 		// The error bar is sigma2 sqrt(2d) for a projection, and smaller where
 		// eigenvalues are near 1/2. Where it is about 0, or by chance 0, so small

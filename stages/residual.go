@@ -25,12 +25,16 @@ func ResidualTrace() Stage[Probes, Probes] {
 
 // residual draws a batch of probes, projects them off Q and applies M.
 func residual(ctx context.Context, p Probes) error {
-	mu := p.Job.Solution.MuHat
-	z := mu.Device().Alloc(p.Count, mu.N())
-	defer z.Free()
-	hutch.Rademacher(z, p.Job.Seed, uint64(p.Job.Index), p.Job.Plan.Sketch+p.First)
-	if p.Job.rank > 0 {
-		hutch.Deflate(z, z, p.Job.basis.Rows(0, p.Job.rank))
-	}
-	return images(ctx, p, z, array.Batch{}, p.Job.tally.AddResidual)
+	job := p.Job
+	mu := job.Solution.MuHat
+	return job.sweeps(ctx, p.Count, func(first, n int) error {
+		first += p.First
+		z := mu.Device().Alloc(n, mu.N())
+		defer z.Free()
+		hutch.Rademacher(z, job.Seed, uint64(job.Index), job.Plan.Sketch+first)
+		if job.rank > 0 {
+			hutch.Deflate(z, z, job.basis.Rows(0, job.rank))
+		}
+		return images(ctx, job, first, z, array.Batch{}, job.tally.AddResidual)
+	})
 }

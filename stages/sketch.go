@@ -14,11 +14,14 @@ func Sketch() Stage[Probes, Probes] {
 		return each(ctx, in, func(p Probes) error {
 			if p.Count > 0 {
 				job := p.Job
-				v := job.sketch.Device().Alloc(p.Count, job.sketch.N())
-				defer v.Free()
-				hutch.Rademacher(v, job.Seed, uint64(job.Index), p.First)
-				image := job.sketch.Rows(p.First, p.First+p.Count)
-				if err := job.oracle().Apply(ctx, image, v); err != nil {
+				err := job.sweeps(ctx, p.Count, func(first, n int) error {
+					first += p.First
+					v := job.sketch.Device().Alloc(n, job.sketch.N())
+					defer v.Free()
+					hutch.Rademacher(v, job.Seed, uint64(job.Index), first)
+					return job.sketchOracle().Apply(ctx, job.sketch.Rows(first, first+n), v)
+				})
+				if err != nil {
 					return fmt.Errorf("sample %d: %w", job.Index, err)
 				}
 			}

@@ -14,6 +14,8 @@ import (
 type Settings struct {
 	Device array.Device
 	Plan   hutch.Plan
+	// Closed takes the trace from the linearization where it knows it.
+	Closed bool
 	Seed   uint64
 	// Batch is the largest number of probes in one sweep; 0 chooses it so that a
 	// sweep's working memory stays near the linearization's own.
@@ -64,15 +66,27 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 	s.Device.Upload(y, sample.Y)
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
-		return nil, err
+		return nil, cause(s.Device, err)
 	}
 	job := &Job{Sample: sample, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch}
+	if s.Closed {
+		if l, ok := sol.Linearization.(vjp.Tracer); ok {
+			if trace, frobenius2, ok := l.Trace(); ok {
+				job.Plan = hutch.Plan{Estimator: hutch.Exact, Dim: len(sample.Y), Exact: true}
+				job.closed = &hutch.Estimate{Estimator: hutch.Exact, Trace: trace, Frobenius2: frobenius2, Seed: s.Seed, Exact: true}
+			}
+		}
+	}
 	if job.Batch == 0 {
-		job.Batch = chooseBatch(sol.Linearization, s.Plan, s.Workers)
+		job.Batch = chooseBatch(s.Device, sol.Linearization, job.Plan, s.Workers)
 	}
 	s.Device.Lin(y, 1, y, -1, sol.MuHat)
 	var r [1]float64
 	s.Device.Dot(r[:], y, y)
+	if err := s.Device.Err(); err != nil {
+		sol.Release()
+		return nil, err
+	}
 	job.Residual = r[0]
 	job.Begun, job.Solved = begin, time.Now()
 	return job, nil
@@ -80,16 +94,20 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 
 // chooseBatch is the number of probes in a sweep: a whole phase, or a worker's
 // share of it where a probe is little work, and no more than fit in room for the
-// working memory, which is about that of the tape.
-func chooseBatch(l vjp.Linearization, plan hutch.Plan, workers int) int {
+// working memory, which is about that of the tape. A device with memory of its own
+// shares a sweep between its own processors, and says how much room there is.
+func chooseBatch(dev array.Device, l vjp.Linearization, plan hutch.Plan, workers int) int {
 	phase := max(plan.Sketch, plan.Residual)
 	if plan.Exact {
 		phase = plan.Dim
 	}
-	if l.ProbeBytes() < wideProbe {
+	room := max(batchBytes, l.Bytes()/2)
+	if bounded, ok := dev.(array.Budgeted); ok {
+		room = max(room, bounded.Available())
+	} else if l.ProbeBytes() < wideProbe {
 		phase = (phase + workers - 1) / workers
 	}
 	// Two stages sweep at the same time, each with all its workers.
-	room := max(batchBytes, l.Bytes()/2) / int64(2*workers)
+	room /= int64(2 * workers)
 	return int(max(min(int64(phase), maxBatch, room/l.ProbeBytes()), 2))
 }

@@ -110,12 +110,16 @@ type Job struct {
 	// tally collects what the probes found, from QR on. planned is how many probes
 	// QR sent out, finished how many of them Refine has seen.
 	tally    *hutch.Tally
+	closed   *hutch.Estimate // the trace, where it needs no probes
 	planned  int
 	finished atomic.Int64
 }
 
 // estimate is that of the trace, when all probes are done.
 func (j *Job) estimate() (hutch.Estimate, error) {
+	if j.closed != nil {
+		return *j.closed, nil
+	}
 	if j.Plan.Combines() {
 		return hutch.Combine(j.Plan, j.Seed, uint64(j.Index), j.sketch, j.basis.Rows(0, j.rank), j.images)
 	}
@@ -129,6 +133,14 @@ func (j *Job) oracle() hutch.Oracle {
 		return f.Forms
 	}
 	return j.Solution.Linearization.VJP
+}
+
+// sketchOracle is that of the sketch.
+func (j *Job) sketchOracle() hutch.Oracle {
+	if f, ok := j.Solution.Linearization.(vjp.Former); ok && j.Plan.SpanOnly() {
+		return f.Span
+	}
+	return j.oracle()
 }
 
 // Jobs is the set of jobs whose device memory is held.

@@ -160,6 +160,15 @@ func (h hat) VJP(ctx context.Context, dst, v array.Batch) error {
 	return dev.Err()
 }
 
+// Trace sums the eigenvalues s^2/(s^2 + c).
+func (h hat) Trace() (trace, frobenius2 float64, ok bool) {
+	for _, v := range h.toMu.ToHost() {
+		trace += v
+		frobenius2 += v * v
+	}
+	return trace, frobenius2, true
+}
+
 // Kind is "direct".
 func (h hat) Kind() string { return "direct" }
 

@@ -59,6 +59,9 @@ type implicit struct {
 
 	owned func() // releases A and R, where they are the linearization's own; or nil
 
+	traced            bool // the two numbers below are known
+	trace, frobenius2 float64
+
 	steps  atomic.Int64
 	failed atomic.Int64
 }
@@ -81,6 +84,7 @@ const projectEvery = 8
 const (
 	implicitTol = 1e-7
 	formTol     = 1e-5
+	spanTol     = 0.1
 	tightest    = 1e-9
 	lost        = 1e-6
 	regrown     = 1e3
@@ -94,6 +98,14 @@ func newImplicit(p Problem, b, y array.Batch, norm2, tol float64) (_ *implicit, 
 	if norm2 > 0 {
 		l.eta = etaFactor / norm2
 	}
+	orthogonal := false
+	if g, ok := p.A.(linops.RowGram); ok && d == dim {
+		// A = sqrt(c) times an orthogonal matrix: with eta = 1/c N is I, and D mu_hat
+		// has the eigenvalues of J.
+		if c, ok := g.RowGram(); ok && c > 0 {
+			l.eta, orthogonal = 1/c, true
+		}
+	}
 	v, z := dev.Alloc(1, dim), dev.Alloc(1, d)
 	defer v.Free()
 	defer z.Free()
@@ -105,7 +117,14 @@ func newImplicit(p Problem, b, y array.Batch, norm2, tol float64) (_ *implicit, 
 		return nil, err
 	}
 	l.seen = l.j
-	err = l.restrict()
+	if orthogonal {
+		if j, ok := l.j.(prox.Tracer); ok {
+			l.trace, l.frobenius2 = j.Trace()
+			l.traced = true
+		}
+	} else {
+		err = l.restrict()
+	}
 	if err == nil {
 		err = dev.Err()
 	}
@@ -220,16 +239,44 @@ func setIdentity(b array.Batch) {
 // factor computes K^+ of a diagonal J.
 func (l *implicit) factor(j []float64) error {
 	n := l.dim
-	k := gram(l.p.Device, l.op)
+	g := gram(l.p.Device, l.op)
+	rest := make([]float64, n*n)
+	projection := true
 	for i := range n {
-		k[i*n+i] += (1/j[i] - 1) / l.eta
+		rest[i*n+i] = (1/j[i] - 1) / l.eta
+		projection = projection && j[i] == 1
 	}
-	inverse, err := scaledInverse(k, n)
+	inverse, rank, err := invertSystem(g, rest, n)
 	if err != nil {
 		return err
 	}
 	l.keep(inverse)
+	if projection {
+		l.trace, l.frobenius2, l.traced = float64(rank), float64(rank), true
+	} else {
+		l.traceOf(inverse, g)
+	}
 	return nil
+}
+
+// traceOf adds up the eigenvalues of D mu_hat = A_S K^+ A_S*, which are those of K^+ G
+// with G = A_S*A_S, row-major, and their squares.
+func (l *implicit) traceOf(inverse *mat.Dense, g []float64) {
+	n := l.dim
+	var product mat.Dense
+	product.Mul(inverse, mat.NewDense(n, n, g))
+	for i := range n {
+		l.trace += product.At(i, i)
+		for c := range n {
+			l.frobenius2 += product.At(i, c) * product.At(c, i)
+		}
+	}
+	l.traced = true
+}
+
+// Trace tells the trace where the system was factored or A is orthogonal.
+func (l *implicit) Trace() (trace, frobenius2 float64, ok bool) {
+	return l.trace, l.frobenius2, l.traced || l.dim == 0
 }
 
 // keep puts K^+ on the device.
@@ -238,28 +285,135 @@ func (l *implicit) keep(inverse *mat.Dense) {
 	l.p.Device.Upload(l.inverse, inverse.RawMatrix().Data)
 }
 
-// scaledInverse is k^+ of a row-major n x n matrix, computed from k scaled to a unit
-// diagonal.
-func scaledInverse(k []float64, n int) (*mat.Dense, error) {
+// invertSystem returns the part of (G + R)^+ that A_S can see, with G = A_S*A_S and
+// R positive semidefinite, both n x n, row-major, and the rank of what it returns.
+// The system is scaled to a unit diagonal. Where it is well conditioned Cholesky's
+// factorization serves. Elsewhere directions that G maps to no more than rounding
+// errors are not seen by A_S and are eliminated exactly, by way of R alone: whatever R
+// is there, no error is amplified by its inverse.
+func invertSystem(g, r []float64, n int) (*mat.Dense, int, error) {
 	scale := make([]float64, n)
 	for i := range n {
-		if scale[i] = 1 / math.Sqrt(k[i*n+i]); math.IsInf(scale[i], 0) || math.IsNaN(scale[i]) {
+		if scale[i] = 1 / math.Sqrt(g[i*n+i]+r[i*n+i]); math.IsInf(scale[i], 0) || math.IsNaN(scale[i]) {
 			scale[i] = 0 // a row and column of zeros
 		}
 	}
-	unit := mat.NewSymDense(n, nil)
-	for i := range n {
-		for c := i; c < n; c++ {
-			unit.SetSym(i, c, (k[i*n+c]+k[c*n+i])/2*scale[i]*scale[c])
+	unit := func(m []float64) *mat.SymDense {
+		u := mat.NewSymDense(n, nil)
+		for i := range n {
+			for c := i; c < n; c++ {
+				u.SetSym(i, c, (m[i*n+c]+m[c*n+i])/2*scale[i]*scale[c])
+			}
 		}
+		return u
 	}
-	inverse, err := pseudoInverse(unit)
-	if err != nil {
-		return nil, err
+	gram, rest := unit(g), unit(r)
+	var sum, whole mat.SymDense
+	sum.AddSym(gram, rest)
+	rank := n
+	var inverse mat.Matrix = &whole
+	var chol mat.Cholesky
+	if !chol.Factorize(&sum) || chol.Cond() > wellConditioned || chol.InverseTo(&whole) != nil {
+		var err error
+		if inverse, rank, err = invertSeen(gram, rest); err != nil {
+			return nil, 0, err
+		}
 	}
 	out := mat.NewDense(n, n, nil)
 	out.Apply(func(i, c int, v float64) float64 { return scale[i] * v * scale[c] }, inverse)
-	return out, nil
+	return out, rank, nil
+}
+
+// wellConditioned is the largest condition number of a system that Cholesky's
+// factorization solves to six digits.
+const wellConditioned = 1e10
+
+// invertSeen is V (V*(G + R) V - Schur)^{-1} V* with V a basis of G's range, the Schur
+// complement being that of G's kernel.
+func invertSeen(g, r *mat.SymDense) (mat.Matrix, int, error) {
+	n := g.SymmetricDim()
+	values, vectors, rank, err := eigenRange(g)
+	if err != nil {
+		return nil, 0, err
+	}
+	if rank == 0 {
+		return mat.NewDense(n, n, nil), 0, nil
+	}
+	v := vectors.Slice(0, n, n-rank, n)
+	s := mat.NewDense(rank, rank, nil)
+	if mat.Norm(r, 1) > 0 {
+		var half mat.Dense
+		half.Mul(r, v)
+		s.Mul(v.T(), &half)
+		if rank < n {
+			kernel := vectors.Slice(0, n, 0, n-rank)
+			var cross, inside mat.Dense
+			cross.Mul(kernel.T(), &half) // kernel x range
+			half.Reset()
+			half.Mul(r, kernel)
+			inside.Mul(kernel.T(), &half)
+			inverse, err := pseudoInverse(&inside)
+			if err != nil {
+				return nil, 0, err
+			}
+			var t, schur mat.Dense
+			t.Mul(inverse, &cross)
+			schur.Mul(cross.T(), &t)
+			s.Sub(s, &schur)
+		}
+	}
+	for i := range rank {
+		s.Set(i, i, s.At(i, i)+values[n-rank+i])
+	}
+	inverse, err := pseudoInverse(s)
+	if err != nil {
+		return nil, 0, err
+	}
+	var half, out mat.Dense
+	half.Mul(v, inverse)
+	out.Mul(&half, v.T())
+	return &out, rank, nil
+}
+
+// eigenRange is the eigendecomposition of a positive semidefinite matrix,
+// ascending, and the number of eigenvalues above rounding, n eps of the largest.
+func eigenRange(k *mat.SymDense) (values []float64, vectors *mat.Dense, rank int, err error) {
+	n := k.SymmetricDim()
+	var eig mat.EigenSym
+	if !eig.Factorize(k, true) {
+		return nil, nil, 0, fmt.Errorf("vjp: the eigenvalues of the %d x %d system of the implicit derivative did not converge", n, n)
+	}
+	values, vectors = eig.Values(nil), new(mat.Dense)
+	eig.VectorsTo(vectors)
+	for rank < n && values[n-1-rank] > float64(n)*0x1p-52*values[n-1] {
+		rank++
+	}
+	return values, vectors, rank, nil
+}
+
+// pseudoInverse is k^+ of a symmetric positive semidefinite matrix.
+func pseudoInverse(k *mat.Dense) (mat.Matrix, error) {
+	n, _ := k.Dims()
+	sym := mat.NewSymDense(n, nil)
+	for i := range n {
+		for c := i; c < n; c++ {
+			sym.SetSym(i, c, (k.At(i, c)+k.At(c, i))/2)
+		}
+	}
+	values, vectors, rank, err := eigenRange(sym)
+	if err != nil {
+		return nil, err
+	}
+	half := mat.NewDense(n, max(rank, 1), nil)
+	for c := range rank {
+		from := n - 1 - c
+		for i := range n {
+			half.Set(i, c, vectors.At(i, from)/math.Sqrt(values[from]))
+		}
+	}
+	var inverse mat.SymDense
+	inverse.SymOuterK(1, half)
+	return &inverse, nil
 }
 
 // factorBlocks is factor for a J that is invertible on the coordinates it does not
@@ -306,21 +460,23 @@ func (l *implicit) factorBlocks() (bool, error) {
 		return false, nil
 	}
 	l.columns, l.op, l.dim = columns, columns, s
-	k := gram(dev, columns)
+	g := gram(dev, columns)
+	rest := make([]float64, s*s)
 	for i := range s {
 		for c := range s {
 			one := 0.0
 			if i == c {
 				one = 1
 			}
-			k[i*s+c] += (inverse.At(i, c) - one) / l.eta
+			rest[i*s+c] = (inverse.At(i, c) - one) / l.eta
 		}
 	}
-	small, err := scaledInverse(k, s)
+	small, _, err := invertSystem(g, rest, s)
 	if err != nil {
 		return false, err
 	}
 	l.keep(small)
+	l.traceOf(small, g)
 	return true, nil
 }
 
@@ -362,12 +518,14 @@ func (l *implicit) factorDense() error {
 	}
 	q := vectors.Slice(0, n, first, n)
 	var half, k, inverse mat.Dense
-	half.Mul(mat.NewDense(n, n, gram(dev, l.p.A)), q)
+	g := gram(dev, l.p.A)
+	half.Mul(mat.NewDense(n, n, g), q)
 	k.Mul(q.T(), &half)
+	rest := make([]float64, r*r)
 	for i := range r {
-		k.Set(i, i, k.At(i, i)+math.Max(1/j[first+i]-1, 0)/l.eta)
+		rest[i*r+i] = math.Max(1/j[first+i]-1, 0) / l.eta
 	}
-	small, err := scaledInverse(k.RawMatrix().Data, r)
+	small, _, err := invertSystem(k.RawMatrix().Data, rest, r)
 	if err != nil {
 		return err
 	}
@@ -375,40 +533,8 @@ func (l *implicit) factorDense() error {
 	half.Mul(q, small)
 	inverse.Mul(&half, q.T())
 	l.keep(&inverse)
+	l.traceOf(&inverse, g)
 	return nil
-}
-
-// pseudoInverse is k^+ of a positive semidefinite matrix, by Cholesky where it is
-// well conditioned, else by its eigenvalues; those below n eps of the largest count
-// as zero.
-func pseudoInverse(k *mat.SymDense) (*mat.SymDense, error) {
-	n := k.SymmetricDim()
-	var inverse mat.SymDense
-	var chol mat.Cholesky
-	if chol.Factorize(k) && chol.Cond() < 1e10 && chol.InverseTo(&inverse) == nil {
-		return &inverse, nil
-	}
-	var eig mat.EigenSym
-	if !eig.Factorize(k, true) {
-		return nil, fmt.Errorf("vjp: the eigenvalues of the %d x %d system of the implicit derivative did not converge", n, n)
-	}
-	lambda := eig.Values(nil)
-	var v mat.Dense
-	eig.VectorsTo(&v)
-	rank := 0
-	for rank < n && lambda[n-1-rank] > float64(n)*0x1p-52*lambda[n-1] {
-		rank++
-	}
-	half := mat.NewDense(n, max(rank, 1), nil)
-	for c := range rank {
-		from := n - 1 - c
-		for i := range n {
-			half.Set(i, c, v.At(i, from)/math.Sqrt(lambda[from]))
-		}
-	}
-	inverse.Reset()
-	inverse.SymOuterK(1, half)
-	return &inverse, nil
 }
 
 // Kind is "implicit".
@@ -463,14 +589,31 @@ func (l *implicit) Report() (steps, failed int) {
 
 // VJP sets dst_i = D mu_hat v_i, to a relative residual of 1e-7.
 func (l *implicit) VJP(ctx context.Context, dst, v array.Batch) error {
-	return l.solve(ctx, dst, v, false)
+	return l.solve(ctx, dst, v, l.images)
 }
 
 // Forms sets dst_i to an approximation of D mu_hat v_i whose quadratic form
 // <v_i, dst_i> is off by about 1e-5 of itself.
 func (l *implicit) Forms(ctx context.Context, dst, v array.Batch) error {
-	return l.solve(ctx, dst, v, true)
+	return l.solve(ctx, dst, v, l.forms)
 }
+
+// Span stops at a residual of spanTol.
+func (l *implicit) Span(ctx context.Context, dst, v array.Batch) error {
+	return l.solve(ctx, dst, v, l.span)
+}
+
+// enough says when a probe is done: of its residual's J-norm, relative to the first,
+// squared, and of what the quadratic form still lacks, relative to the form.
+type enough func(residual2, lacking float64) bool
+
+func (l *implicit) images(residual2, _ float64) bool { return residual2 <= l.tol*l.tol }
+
+func (l *implicit) forms(residual2, lacking float64) bool {
+	return l.images(residual2, lacking) || lacking <= l.form && residual2 <= 1e-6
+}
+
+func (l *implicit) span(residual2, _ float64) bool { return residual2 <= spanTol*spanTol }
 
 // apply sets jr = J r and, now and then, takes from r what J does not see: that
 // grows by a small factor a step and costs half as much again as J.
@@ -487,7 +630,7 @@ func (l *implicit) apply(jr, r array.Batch, step int) {
 
 // solve runs conjugate gradients on every probe. A probe that has converged is
 // frozen: its coefficients are 0 and its bits stay, whatever the others do.
-func (l *implicit) solve(ctx context.Context, dst, w array.Batch, forms bool) error {
+func (l *implicit) solve(ctx context.Context, dst, w array.Batch, enough enough) error {
 	dev := l.p.Device
 	d, _ := l.p.A.Dims()
 	k := w.K()
@@ -589,15 +732,15 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, forms bool) er
 			beta[i] = next / rho[i]
 			// What is left of the form is about the next gains, a geometric series.
 			left := gain * beta[i] / math.Max(1-beta[i], 0.1)
-			enough := next <= l.tol*l.tol*start[i] || forms && left <= l.form*sum[i] && next <= 1e-6*start[i]
+			stop := enough(next/start[i], left/sum[i])
 			best[i] = math.Min(best[i], next)
-			enough = enough || best[i] <= lost*lost*start[i] && next >= regrown*regrown*best[i]
-			if !enough && step >= maxSteps {
+			stop = stop || best[i] <= lost*lost*start[i] && next >= regrown*regrown*best[i]
+			if !stop && step >= maxSteps {
 				l.failed.Add(1)
-				enough = true
+				stop = true
 			}
 			rho[i] = next
-			if enough {
+			if stop {
 				done[i] = true
 				active--
 			}

@@ -108,9 +108,20 @@ type Former interface {
 	// Forms is VJP, but for the accuracy: dst_i approximates (D mu_hat)* v_i well
 	// enough for <v_i, dst_i> and for the span of many dst_i.
 	Forms(ctx context.Context, dst, v array.Batch) error
+	// Span is VJP with less care still: dst_i is a Krylov approximation of a few
+	// steps. The images of a sketch need no more, whose span is all that matters.
+	Span(ctx context.Context, dst, v array.Batch) error
 	// Report tells the largest number of inner iterations that a probe has taken,
 	// and how many probes stopped short of their tolerance.
 	Report() (steps, failed int)
+}
+
+// Tracer is a Linearization that may know its trace.
+type Tracer interface {
+	Linearization
+	// Trace returns tr D mu_hat and ||D mu_hat||_F^2, and true; or false where they
+	// have to be estimated.
+	Trace() (trace, frobenius2 float64, ok bool)
 }
 
 // Derivative says how a solver differentiates.

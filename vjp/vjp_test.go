@@ -221,6 +221,19 @@ func TestJacobianIsSymmetricWithSpectrumInUnitInterval(t *testing.T) {
 					if v[0] < -1e-8 || v[d-1] > 1+1e-8 {
 						t.Errorf("spectrum [%g, %g]", v[0], v[d-1])
 					}
+					if l, ok := sol.Linearization.(vjp.Tracer); ok {
+						trace, norm2, known := l.Trace()
+						if !known {
+							t.Skip("no closed form of the trace")
+						}
+						var square float64
+						for _, x := range v {
+							square += x * x
+						}
+						if want := mat.Trace(sym); math.Abs(trace-want) > 1e-7*(1+want) || math.Abs(norm2-square) > 1e-7*(1+square) {
+							t.Errorf("trace %.10g and squared norm %.10g, want %.10g and %.10g", trace, norm2, want, square)
+						}
+					}
 				})
 			}
 		}

@@ -178,7 +178,7 @@ var seconds = regexp.MustCompile(`"seconds":(\{[^}]*\}|[0-9.e+-]+)`)
 
 // Output is bit-identical, times aside, for any parallelism and probe batch.
 func TestOutputDoesNotDependOnParallelismOrProbeBatch(t *testing.T) {
-	base := []string{"montecarlo", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--samples", "3", "--seed", "5", "--tol", "1e-4"}
+	base := []string{"montecarlo", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--samples", "3", "--seed", "5", "--tol", "1e-4", "--device", "cpu"}
 	want := ""
 	for _, extra := range [][]string{{"--parallel", "1"}, {"--parallel", "2", "--probe-batch", "1"}, {"--parallel", "8", "--probe-batch", "7"}, {"--parallel", "3", "--probe-batch", "200"}, {"--memory", "300KB"}} {
 		status, stdout, stderr := command(t, append(base, extra...)...)
@@ -320,12 +320,12 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"run --problem ridge --lambda 1 --derivative unrolled --data " + good, "--solver direct: "},
 		{"run --problem lasso --lambda 1 --derivative magic --data " + good, `--derivative is "magic", expected auto, implicit or unrolled`},
 		{"run --problem lasso --lambda 1 --trace hutch --data " + good, `--trace is "hutch": expected`},
-		{"run --problem lasso --lambda 1 --queries 100 --data " + good, "--queries is 100: hutch++ takes a multiple of 3"},
-		{"run --problem lasso --lambda 1 --queries 0 --data " + good, "--queries is 0: hutch++ takes"},
+		{"run --problem lasso --lambda 1 --trace hutch++ --queries 100 --data " + good, "--queries is 100: hutch++ takes a multiple of 3"},
+		{"run --problem lasso --lambda 1 --queries 0 --data " + good, "--queries is 0: hutchinson takes"},
 		{"run --problem lasso --lambda 1 --trace xtrace --queries 101 --data " + good, "--queries is 101: xtrace takes an even number"},
 		{"run --problem lasso --lambda 1 --trace xnystrace --queries auto --data " + good, "--queries is auto: xnystrace takes a fixed number"},
 		{"run --problem lasso --lambda 1 --queries auto --trace-error 0 --data " + good, "--trace-error is 0, expected a positive number"},
-		{"run --problem lasso --lambda 1 --trace-error 0.2 --data " + good, "--trace-error is for --queries auto, found --queries 102"},
+		{"run --problem lasso --lambda 1 --trace-error 0.2 --queries 102 --data " + good, "--trace-error is for --queries auto, found --queries 102"},
 		{"run --problem lasso --lambda 1 --queries many --data " + good, `"many" for "--queries"`},
 		{"run --problem lasso --lambda 1 --seed -1 --data " + good, `"-1" for "--seed"`},
 		{"run --problem lasso --lambda 1 --tol 0 --data " + good, "--tol is 0"},
@@ -334,7 +334,7 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"generate --problem svt --rows 10000000 --cols 10000000 --out x.npz", "more than this machine's memory"},
 		{"run --problem lasso --lambda 1 --max-iter 0 --data " + good, "--max-iter is 0"},
 		{"run --problem lasso --lambda 1 --memory lots --data " + good, `--memory is "lots", expected a size such as 4GiB`},
-		{"run --problem lasso --lambda 1 --device cuda --data " + good, `--device is "cuda"`},
+		{"run --problem lasso --lambda 1 --device cuda:9 --data " + good, `--device is "cuda:9"`},
 		{"run --problem lasso --lambda 1 --device tpu --data " + good, `--device is "tpu"`},
 		{"run --problem lasso --lambda 1 --out " + fit + " --data " + good, "--out"},
 		{"run --problem lasso --lambda 1 --data " + good + " extra", `takes flags only, found "extra"`},

@@ -47,21 +47,21 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.Float64Var(&f.sigma2, "sigma2", 0, "variance of the noise in each coordinate of y (default: the file's)")
 	flags.StringVar(&f.solver, "solver", "auto", "auto (the problem's own choice), "+strings.Join(vjp.Solvers(), ", "))
 	flags.StringVar(&f.derivative, "derivative", string(vjp.Auto), "implicit (differentiate the fixed point), unrolled (differentiate the iterations in reverse), auto (implicit where the solver has converged)")
-	flags.StringVar(&f.trace, "trace", hutch.HutchPP, "estimator of the divergence: "+strings.Join(hutch.Estimators(), ", "))
-	f.queries.n = hutch.DefaultQueries
-	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error asks for (hutch++, hutchinson)")
-	flags.Float64Var(&f.traceError, "trace-error", 0.1, "with --queries auto: the trace's standard error, as it enters SURE, as a share of SURE's own")
+	flags.StringVar(&f.trace, "trace", pipeline.Auto, "estimator of the divergence: auto (exact where there is a closed form, else hutchinson), "+strings.Join(hutch.Estimators(), ", "))
+	f.queries = queryCount{hutch.DefaultQueries, true}
+	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error asks for (hutchinson, hutch++; the other estimators take 102 unless told)")
+	flags.Float64Var(&f.traceError, "trace-error", pipeline.DefaultTraceError, "with --queries auto: the trace's standard error, as it enters SURE, as a share of SURE's own")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the trace estimator's probes")
 	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this relative distance from optimality")
 	flags.IntVar(&f.maxIter, "max-iter", vjp.DefaultMaxIter, "stop after this many iterations, converged or not")
 	flags.IntVar(&f.parallel, "parallel", parallel, "samples in flight at once")
 	flags.IntVar(&f.probeBatch, "probe-batch", 0, "probes in one reverse sweep; 0 chooses. No result depends on it")
-	flags.StringVar(&f.memory, "memory", "4GiB", "what the tapes of all samples in flight may hold; a longer tape is computed again in parts")
-	flags.StringVar(&f.device, "device", "auto", "auto or cpu")
+	flags.StringVar(&f.memory, "memory", "4GiB", "what the tapes of all samples in flight may hold, and all that a card may; a longer tape is computed again in parts")
+	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 	for name, values := range map[string][]string{
 		"problem": problems.Names(), "solver": append([]string{"auto"}, vjp.Solvers()...),
-		"derivative": {"auto", "implicit", "unrolled"}, "trace": hutch.Estimators(), "queries": {"auto"}, "device": {"auto", "cpu"},
+		"derivative": {"auto", "implicit", "unrolled"}, "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "device": append([]string{"auto"}, array.Kinds()...),
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
@@ -98,7 +98,15 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	if _, err := f.memoryBytes(); err != nil {
 		return err
 	}
-	if _, err := hutch.NewPlan(f.trace, f.queries.n, math.MaxInt32); err != nil {
+	estimator := f.trace
+	if estimator == pipeline.Auto {
+		estimator = hutch.Hutchinson
+	}
+	adaptive := hutch.Adaptive(estimator) || f.trace == hutch.Exact
+	if !adaptive && !cmd.Flags().Changed("queries") {
+		f.queries.auto = false
+	}
+	if _, err := hutch.NewPlan(estimator, f.queries.n, math.MaxInt32); err != nil {
 		return planError(err)
 	}
 	switch {
@@ -106,7 +114,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 		return usagef("--trace-error is for --queries auto, found --queries %s", &f.queries)
 	case f.queries.auto && (!(f.traceError > 0) || math.IsInf(f.traceError, 0)):
 		return usagef("--trace-error is %g, expected a positive number", f.traceError)
-	case f.queries.auto && !slices.Contains([]string{hutch.HutchPP, hutch.Hutchinson, hutch.Exact}, f.trace):
+	case f.queries.auto && !adaptive:
 		return usagef("--queries is auto: %s takes a fixed number, expected one, or --trace hutch++ or hutchinson", f.trace)
 	}
 	if f.solver != "auto" && !slices.Contains(vjp.Solvers(), f.solver) {
@@ -163,18 +171,35 @@ func (f *estimatorFlags) memoryBytes() (int64, error) {
 	return int64(n), nil
 }
 
-// openDevice opens the device that --device asks for.
-func openDevice(name string) (array.Device, error) {
-	switch {
-	case name == "auto" || name == "cpu":
-		if err := array.BLASError(); err != nil {
-			return nil, usageError{err}
-		}
-		return array.NewHost(), nil
-	case name == "cuda" || strings.HasPrefix(name, "cuda:"):
-		return nil, usagef("--device is %q, but this build computes on the processor only; expected auto or cpu", name)
+// openDevice opens the device that --device asks for. memory bounds what a card may
+// hold; 0 is as much as it has.
+func openDevice(name string, memory int64) (array.Device, error) {
+	if err := array.BLASError(); err != nil {
+		return nil, usageError{err}
 	}
-	return nil, usagef("--device is %q, expected auto or cpu", name)
+	dev, err := array.Open(name, memory)
+	var unknown *array.UnknownDevice
+	switch {
+	case err == nil:
+		return dev, nil
+	case !errors.As(err, &unknown):
+		return nil, usagef("--device is %q: %w", name, err)
+	case (name == "cuda" || strings.HasPrefix(name, "cuda:")) && !slices.Contains(unknown.Kinds, "cuda"):
+		return nil, usagef("--device is %q, but this build computes on the processor only; expected auto or cpu, or a build with a CUDA toolkit: go build -tags cuda ./cmd/surepipe (see go doc surepipe/cuda)", name)
+	}
+	return nil, usagef("--device is %q, expected auto or %s", name, strings.Join(unknown.Kinds, " or "))
+}
+
+// openDevice opens the device of the flags, bounded by --memory where that is given.
+func (f *estimatorFlags) openDevice(cmd *cobra.Command) (array.Device, error) {
+	memory, err := f.memoryBytes()
+	if err != nil {
+		return nil, err
+	}
+	if !cmd.Flags().Changed("memory") {
+		memory = 0
+	}
+	return openDevice(f.device, memory)
 }
 
 // job is an estimator on a device, ready to take samples.
@@ -236,6 +261,9 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 		return nil, err
 	}
 	if j.problem, err = problems.New(f.problem, dev, data, hyper); err != nil {
+		if fault := dev.Err(); fault != nil {
+			return nil, fault
+		}
 		return nil, f.dataError(err)
 	}
 	name := f.solver
@@ -246,12 +274,18 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	if err != nil {
 		return nil, err
 	}
+	if bounded, ok := dev.(array.Budgeted); ok {
+		memory = min(memory, bounded.Available()/2) // the other half is for the sweeps
+	}
 	j.solver, err = vjp.NewSolver(ctx, name, j.problem.Solve(), vjp.Options{
 		Tol: f.tol, MaxIter: f.maxIter, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
 	})
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
+		}
+		if fault := dev.Err(); fault != nil {
+			return nil, fault
 		}
 		return nil, usagef("--solver %s: %w", name, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"text/tabwriter"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"surepipe/array"
@@ -23,7 +24,7 @@ SUREPIPE_BLAS=PATH a library.`,
   SUREPIPE_BLAS=gonum surepipe info`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := openDevice("cpu")
+			dev, err := openDevice("cpu", 0)
 			if err != nil {
 				return err
 			}
@@ -31,6 +32,17 @@ SUREPIPE_BLAS=PATH a library.`,
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintf(w, "surepipe\t%s, %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			fmt.Fprintf(w, "device\t%s, %d processors\n", dev.Name(), runtime.GOMAXPROCS(0))
+			cards, err := array.Cards()
+			if err != nil {
+				fmt.Fprintf(w, "device\tnone beside the processor: %v\n", err)
+			}
+			for _, c := range cards {
+				fmt.Fprintf(w, "device\t%s, %s, %s of %s free, driver %s\n", c.Name, c.Model,
+					humanize.IBytes(uint64(c.Free)), humanize.IBytes(uint64(c.Memory)), c.Driver)
+			}
+			if err == nil && len(cards) == 0 && len(array.Kinds()) > 1 {
+				fmt.Fprintf(w, "device\tno card found\n")
+			}
 			fmt.Fprintf(w, "BLAS\t%s\n", array.BLASInfo())
 			return w.Flush()
 		},

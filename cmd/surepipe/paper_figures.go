@@ -161,7 +161,8 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 	if _, err := f.writeData(problem, rows, cols, data); err != nil {
 		return 0, err
 	}
-	e, settings, err := f.estimator(problem)
+	// The spread over seeds is that of the paper's estimator.
+	e, settings, err := f.estimator(problem, "--trace=hutch++")
 	if err != nil {
 		return 0, err
 	}

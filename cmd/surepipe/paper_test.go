@@ -41,7 +41,7 @@ func TestPaperTablesKeepTheDataThatMadeThem(t *testing.T) {
 		if !strings.HasPrefix(printed[i+1], line.Problem) {
 			t.Errorf("line %d is of %s, printed %q", i, line.Problem, printed[i+1])
 		}
-		again := object(t, "run", "--problem", line.Problem, "--data", filepath.Join(dir, line.Data), "--seed", "1")
+		again := object(t, "run", "--problem", line.Problem, "--data", filepath.Join(dir, line.Data), "--seed", "1", "--queries", "102")
 		if again["sure"] != line.SURE || again["loss"] != *line.Loss {
 			t.Errorf("%s: SURE %v, from the data kept %v", line.Data, line.SURE, again["sure"])
 		}
@@ -143,7 +143,7 @@ func TestPaperFiguresGoOnAndKeepWhatMadeThem(t *testing.T) {
 		}
 	}
 	// The folder's data give the folder's lines.
-	_, mc, _ := command(t, "mc", "--problem", "robust-pca", "--data", filepath.Join(dir, "data/robust-pca-20x20.npz"), "--seed", "1", "--samples", "6", "--seeds", "4", "--queries", "6")
+	_, mc, _ := command(t, "mc", "--problem", "robust-pca", "--data", filepath.Join(dir, "data/robust-pca-20x20.npz"), "--seed", "1", "--samples", "6", "--seeds", "4", "--trace", "hutch++", "--queries", "6")
 	_, lines, _ := strings.Cut(string(files["figure2-robust-pca.jsonl"]), "\n")
 	if got := seconds.ReplaceAllString(mc, ""); !strings.HasPrefix(got, seconds.ReplaceAllString(lines, "")) || strings.Count(lines, "\n") != 10 {
 		t.Errorf("surepipe montecarlo gives\n%s\nthe figure\n%s", got, lines)

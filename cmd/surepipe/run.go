@@ -63,7 +63,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 			return err
 		}
 	}
-	dev, err := openDevice(f.device)
+	dev, err := f.openDevice(cmd)
 	if err != nil {
 		return err
 	}

@@ -630,6 +630,15 @@ func (c *checker) spectrum() error {
 		if lo, hi := values[0], values[c.dim-1]; lo < -1e-8 || hi > 1+1e-8 {
 			return fmt.Errorf("eigenvalues from %.9g to %.9g, want [0, 1]", lo, hi)
 		}
+		if t, ok := j.(prox.Tracer); ok {
+			trace, norm2 := t.Trace()
+			if want := floats.Sum(values); !(math.Abs(trace-want) <= 1e-9*(1+want)) {
+				return fmt.Errorf("the trace is %.12g, the eigenvalues' sum %.12g", trace, want)
+			}
+			if want := floats.Dot(values, values); !(math.Abs(norm2-want) <= 1e-9*(1+want)) {
+				return fmt.Errorf("the squared norm is %.12g, that of the eigenvalues %.12g", norm2, want)
+			}
+		}
 		return nil
 	})
 }

@@ -1,0 +1,5 @@
+//go:build cuda
+
+package arraytest
+
+import _ "surepipe/cuda" // registers the cards

@@ -1,0 +1,55 @@
+package arraytest
+
+import (
+	"strings"
+	"testing"
+
+	"surepipe/array"
+)
+
+// Devices opens every device there is, the host first, and closes them when the test
+// ends. In a plain build that is the host alone; with build tag cuda the cards join,
+// emulated or real, whichever driver the program finds. A test that touches a device is a table
+// over them:
+//
+//	for _, dev := range arraytest.Devices(t) {
+//		t.Run(dev.Name(), func(t *testing.T) {
+//			arraytest.NoLeak(t, dev)
+//			...
+//		})
+//	}
+func Devices(t testing.TB) []array.Device {
+	t.Helper()
+	all := []array.Device{array.NewHost()}
+	cards, err := array.Cards()
+	if err != nil {
+		t.Fatalf("looking for devices: %v", err)
+	}
+	for _, card := range cards {
+		dev, err := array.Open(card.Name, 0)
+		if err != nil {
+			t.Fatalf("opening %s: %v", card.Name, err)
+		}
+		t.Cleanup(func() {
+			if err := dev.Err(); err != nil {
+				t.Errorf("%s has failed: %v", card.Name, err)
+			}
+			if err := dev.Close(); err != nil {
+				t.Errorf("closing %s: %v", card.Name, err)
+			}
+		})
+		all = append(all, dev)
+	}
+	return all
+}
+
+// EachClaim tests everything that [array.Device] promises as a subtest a claim.
+func EachClaim(t *testing.T, dev array.Device) {
+	for _, c := range Claims() {
+		t.Run(strings.ReplaceAll(c.Name, " ", "_"), func(t *testing.T) {
+			if err := c.Check(dev); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

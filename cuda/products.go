@@ -1,0 +1,299 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"gorgonia.org/cu"
+
+	"surepipe/array"
+)
+
+// cuBLAS chooses among its kernels by all sizes of a product, the number of rows among
+// them, and with the kernel a row's last bits change. Vector i of a result must not
+// depend on how many others there are. So cuBLAS is given tiles of one number of rows,
+// always, the last one padded; and it is given large products alone, where a tile is
+// work enough for a card. Small and many products go to kernels/gemm.cu, whose every
+// entry is a sum in the order of the inner index.
+//
+// Batched products of cuBLAS see the number of matrices, which is the number of vectors:
+// they are not used. A large product is one call a vector, all with the same sizes.
+const (
+	// tileRows is the number of rows. 34 vectors, a third of Hutch++'s queries, are the
+	// commonest batch; a card waits for memory up to about 64.
+	tileRows = 64
+	// tiledWork is the size of op(B), in values, from which Gemm goes to cuBLAS.
+	tiledWork = 1 << 18
+	// eachWork is the number of multiplications of one matrix from which GemmEach does.
+	eachWork = 1 << 24
+	// workspace is the memory that cuBLAS is given, so that it takes none by itself;
+	// on small cards a part of what there is.
+	workspace = 32 << 20
+)
+
+// products is the state of cuBLAS on a device.
+type products struct {
+	once   sync.Once
+	mu     sync.Mutex // one call at a time: they share the handle
+	handle blasHandle
+	// tiles says that equal rows of a tile have equal bits, as tried once.
+	tiles   bool
+	checked sync.Once
+}
+
+func (p *products) close() error {
+	if p.handle.h == 0 {
+		return nil
+	}
+	return p.handle.destroy()
+}
+
+// matrix is a row-major matrix as cuBLAS sees it.
+type matrix struct {
+	at cu.DevicePtr
+	ld int
+}
+
+func matrixOf(b array.Batch) matrix { return matrix{at(b), max(b.Stride(), b.N(), 1)} }
+
+// cublas calls cuBLAS, which it starts the first time.
+func (d *Device) cublas(op string, c array.Batch, f func(h blasHandle) error) {
+	p := &d.products
+	p.once.Do(func() {
+		bytes := min(workspace, d.limit/64) &^ 255
+		space := d.take(1, int(bytes/8), capacity(int(bytes/8)))
+		d.do("starting cuBLAS for "+op, c, func() (err error) {
+			if p.handle, err = newBLAS(d.stream); err != nil {
+				return err
+			}
+			return p.handle.setWorkspace(space.at, bytes)
+		})
+	})
+	d.do(op, c, func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return f(p.handle)
+	})
+}
+
+// fits reports whether sizes are within cuBLAS's integers.
+func fits(sizes ...int) bool {
+	for _, n := range sizes {
+		if n > math.MaxInt32 {
+			return false
+		}
+	}
+	return true
+}
+
+// scale sets C = beta C, which is zero for beta = 0 whatever C held.
+func (d *Device) scale(c array.Batch, beta float64) {
+	if beta == 0 {
+		d.Fill(c, 0)
+	} else {
+		d.Lin(c, beta, c, 0, array.Batch{})
+	}
+}
+
+// Gemm sets C = alpha op(A) op(B) + beta C.
+func (d *Device) Gemm(transA, transB bool, alpha float64, a, b array.Batch, beta float64, c array.Batch) {
+	d.own(a)
+	d.own(b)
+	d.own(c)
+	sa, sb := array.Shape{Rows: a.K(), Cols: a.N()}, array.Shape{Rows: b.K(), Cols: b.N()}
+	if transA {
+		sa = sa.T()
+	}
+	if transB {
+		sb = sb.T()
+	}
+	if sa.Rows != c.K() || sb.Cols != c.N() || sa.Cols != sb.Rows {
+		panic(fmt.Sprintf("array: Gemm of %s (trans %t) and %s (trans %t) into %s", a, transA, b, transB, c))
+	}
+	m, n, inner := c.K(), c.N(), sa.Cols
+	switch {
+	case m == 0 || n == 0:
+	case inner == 0:
+		d.scale(c, beta)
+	case !fits(n, inner, a.Stride(), b.Stride(), c.Stride()):
+		d.ownGemm(transA, transB, m, n, inner, alpha, a, b, beta, c)
+	case m == 1 && !transA:
+		d.cublas("Gemm", c, func(h blasHandle) error {
+			return h.gemv(transB, n, inner, alpha, matrixOf(a), matrixOf(b), beta, matrixOf(c))
+		})
+	case n*inner < tiledWork || !d.tilesAgree():
+		d.ownGemm(transA, transB, m, n, inner, alpha, a, b, beta, c)
+	default:
+		d.tiledGemm(transA, transB, n, inner, alpha, a, b, beta, c)
+	}
+}
+
+func (d *Device) ownGemm(transA, transB bool, m, n, inner int, alpha float64, a, b array.Batch, beta float64, c array.Batch) {
+	d.launchProducts("Gemm", c, transA, transB, m, n, inner, alpha, matrixOf(a), 0, matrixOf(b), 0, beta, matrixOf(c), 0, 1)
+}
+
+// launchProducts runs kernels/gemm.cu.
+func (d *Device) launchProducts(op string, result array.Batch, transA, transB bool, m, n, inner int, alpha float64, a matrix, as int, b matrix, bs int, beta float64, c matrix, cs, batch int) {
+	const side = 64 // TILE in gemm.cu
+	tiles := int64((m+side-1)/side) * int64((n+side-1)/side) * int64(batch)
+	number := func(t bool) int64 {
+		if t {
+			return 1
+		}
+		return 0
+	}
+	d.do(op, result, func() error {
+		return d.kernels.launchGemm(blocksFor(tiles), d.stream, number(transA), number(transB), int64(m), int64(n), int64(inner),
+			alpha, a.at, int64(a.ld), int64(as), b.at, int64(b.ld), int64(bs), beta, c.at, int64(c.ld), int64(cs), int64(batch))
+	})
+}
+
+// rowsOf is rows r to s-1 of op(A).
+func rowsOf(a array.Batch, trans bool, r, s int) array.Batch {
+	if trans {
+		return a.Cols(r, s)
+	}
+	return a.Rows(r, s)
+}
+
+// tile is Gemm with tileRows rows, by cuBLAS.
+func (d *Device) tile(transA, transB bool, n, inner int, alpha float64, a, b array.Batch, beta float64, c array.Batch) {
+	d.cublas("Gemm", c, func(h blasHandle) error {
+		return h.gemm(transA, transB, tileRows, n, inner, alpha, matrixOf(a), matrixOf(b), beta, matrixOf(c))
+	})
+}
+
+// tiledGemm is Gemm in tiles of rows.
+func (d *Device) tiledGemm(transA, transB bool, n, inner int, alpha float64, a, b array.Batch, beta float64, c array.Batch) {
+	m := c.K()
+	whole := m - m%tileRows
+	for r := 0; r < whole; r += tileRows {
+		d.tile(transA, transB, n, inner, alpha, rowsOf(a, transA, r, r+tileRows), b, beta, c.Rows(r, r+tileRows))
+	}
+	if whole == m {
+		return
+	}
+	// Leading dimensions have the parity of the operands' own: cuBLAS looks at the
+	// alignment of rows.
+	last, to := rowsOf(a, transA, whole, m), c.Rows(whole, m)
+	k, width := tileRows, inner
+	if transA {
+		k, width = inner, tileRows
+	}
+	pa := d.Alloc(k, width+(width+a.Stride())%2)
+	pc := d.Alloc(tileRows, n+(n+c.Stride())%2)
+	defer d.Free(pa)
+	defer d.Free(pc)
+	padded, result := pa.Cols(0, width), pc.Cols(0, n)
+	d.Fill(pa, 0)
+	d.Copy(padded.Rows(0, last.K()).Cols(0, last.N()), last)
+	if beta != 0 {
+		d.Fill(result, 0)
+		d.Copy(result.Rows(0, to.K()), to)
+	}
+	d.tile(transA, transB, n, inner, alpha, padded, b, beta, result)
+	d.Copy(to, result.Rows(0, to.K()))
+}
+
+// tilesAgree tries, once, whether cuBLAS gives equal rows of a tile equal bits, for
+// products of several shapes. Where it does not, it is given no tiles.
+func (d *Device) tilesAgree() bool {
+	p := &d.products
+	p.checked.Do(func() {
+		p.tiles = true
+		for _, size := range [][2]int{{770, 513}, {34, 9001}, {5000, 64}} {
+			n, inner := size[0], size[1]
+			for _, trans := range []bool{false, true} {
+				p.tiles = p.tiles && d.tileAgrees(trans, n, inner)
+			}
+		}
+	})
+	return p.tiles
+}
+
+// tileAgrees multiplies a tile of equal rows by a matrix of rank one and compares the
+// rows of the result.
+func (d *Device) tileAgrees(trans bool, n, inner int) bool {
+	row, col, a, c, first := d.Alloc(1, inner), d.Alloc(1, n), d.Alloc(tileRows, inner), d.Alloc(tileRows, n), d.Alloc(1, n)
+	defer func() {
+		for _, b := range []array.Batch{row, col, a, c, first} {
+			d.Free(b)
+		}
+	}()
+	noise := make([]float64, max(inner, n))
+	for i := range noise {
+		noise[i] = math.Mod(float64(i+1)*math.Phi, 1) - 0.5
+	}
+	d.Upload(row, noise[:inner])
+	d.Upload(col, noise[:n])
+	d.Copy(a, row)
+	left, right := row, col
+	if trans {
+		left, right = col, row
+	}
+	b := d.Alloc(left.N(), right.N())
+	defer d.Free(b)
+	d.ownGemm(true, false, left.N(), right.N(), 1, 1, left, right, 0, b)
+	d.tile(false, trans, n, inner, 1, a, b, 0, c)
+	d.Copy(first, c.Rows(0, 1))
+	d.Lin(c, 1, c, -1, first)
+	differences := make([]float64, tileRows)
+	d.MaxAbs(differences, c)
+	for _, v := range differences {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// GemmEach does one product for every vector of c.
+func (d *Device) GemmEach(transA, transB bool, alpha float64, a array.Batch, sa array.Shape, b array.Batch, sb array.Shape, beta float64, c array.Batch) {
+	d.own(a)
+	d.own(b)
+	d.own(c)
+	oa, ob := sa, sb
+	if transA {
+		oa = oa.T()
+	}
+	if transB {
+		ob = ob.T()
+	}
+	if sa.Len() != a.N() || sb.Len() != b.N() || oa.Cols != ob.Rows || oa.Rows*ob.Cols != c.N() ||
+		(a.K() != 1 && a.K() != c.K()) || (b.K() != 1 && b.K() != c.K()) {
+		panic(fmt.Sprintf("array: GemmEach of %s as %v (trans %t) and %s as %v (trans %t) into %s", a, sa, transA, b, sb, transB, c))
+	}
+	m, n, inner := oa.Rows, ob.Cols, oa.Cols
+	if c.K() == 0 || c.N() == 0 {
+		return
+	}
+	if inner == 0 {
+		d.scale(c, beta)
+		return
+	}
+	stride := func(b array.Batch) int {
+		if b.K() == 1 {
+			return 0
+		}
+		return b.Stride()
+	}
+	as, bs, cs := stride(a), stride(b), stride(c)
+	ma, mb, mc := matrix{at(a), max(sa.Cols, 1)}, matrix{at(b), max(sb.Cols, 1)}, matrix{at(c), max(n, 1)}
+	// cuBLAS looks at alignments, which must be the same for every matrix.
+	if float64(m)*float64(n)*float64(inner) < eachWork || as%2+bs%2+cs%2 != 0 || !fits(m, n, inner) {
+		d.launchProducts("GemmEach", c, transA, transB, m, n, inner, alpha, ma, as, mb, bs, beta, mc, cs, c.K())
+		return
+	}
+	d.cublas("GemmEach", c, func(h blasHandle) error {
+		var errs error
+		for i := range c.K() {
+			on := func(m matrix, stride int) matrix { return matrix{m.at + cu.DevicePtr(8*i*stride), m.ld} }
+			errs = errors.Join(errs, h.gemm(transA, transB, m, n, inner, alpha, on(ma, as), on(mb, bs), beta, on(mc, cs)))
+		}
+		return errs
+	})
+}

@@ -1,0 +1,45 @@
+package pipeline
+
+import "context"
+
+// Event is what Options.Observe is told about a sample: that work on it has begun, and
+// later, exactly once, that it has ended.
+type Event struct {
+	// Sample is the sample's index in its stream.
+	Sample int
+	// Ended tells the end of the work from its beginning.
+	Ended bool
+	// Risk is the result of a sample that ended well, else nil. It holds what is worth
+	// measuring: Solve and Divergence times, Trace.Queries, Iterations, Converged,
+	// CacheBytes. It must not be modified.
+	Risk *Risk
+	// Err is why a sample ended without a result: its own error, the one of another sample
+	// that ended the stream, or the context's; context.Canceled where the consumer left.
+	Err error
+}
+
+// InFlight is the number of samples that all calls of the pipeline together are
+// working on.
+func (p *Pipeline) InFlight() int { return int(p.inFlight.Load()) }
+
+// begin reports that work on a sample has begun.
+func (p *Pipeline) begin(ctx context.Context, sample int) {
+	p.inFlight.Add(1)
+	if p.o.Observe != nil {
+		p.o.Observe(ctx, Event{Sample: sample})
+	}
+}
+
+// end reports that work on the sample with o.risk.Index has ended.
+func (p *Pipeline) end(ctx context.Context, o outcome) {
+	p.inFlight.Add(-1)
+	if p.o.Observe == nil {
+		return
+	}
+	e := Event{Sample: o.risk.Index, Ended: true, Err: o.err}
+	if o.err == nil {
+		risk := o.risk
+		e.Risk = &risk
+	}
+	p.o.Observe(ctx, e)
+}
