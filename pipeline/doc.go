@@ -1,5 +1,5 @@
-// Package pipeline estimates the risk of an estimator at one sample y or at a
-// stream of them. It strings the goroutine stages of package stages together
+// Package pipeline estimates the risk of an estimator at one sample y, at a
+// stream of them, or over a grid of hyperparameters. It strings the goroutine stages of package stages together
 // over channels; an errgroup bounds the concurrency. This is the package that
 // services embed.
 //
@@ -15,6 +15,24 @@
 //
 // The named problems of package problems come with their operator, regularizer
 // and choice of solver.
+//
+// # Sweeps
+//
+// [Sweep] estimates the risk at one y on a grid of regularization weights, with the
+// same operator and the same probes at every point, and refines the minimizer:
+//
+//	family := pipeline.Family{A: operator, Device: dev, Solver: "fista",
+//		Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewL1(w[0]), nil }}
+//	for point, err := range pipeline.Sweep(ctx, y, family, grid, options) // in order; last the minimizer
+//
+// Solves start at the solution of the point before, in chains of [DefaultChain]
+// points that begin at 0: chains run side by side, and an interrupted sweep solves
+// again at most the chains it was in, without the divergence. Chains of 10 take 2% to 4%
+// more iterations than one chain through 40 points, and a quarter to a third fewer than none:
+//
+//	go test ./pipeline -run '^$' -bench SweepChains -benchtime 1x
+//
+// # Determinism
 //
 // Results are bit-identical for any Options.Parallel and Options.Batch: probe j
 // of sample i under seed s is a function of (s, i, j) alone, and no number

@@ -194,8 +194,8 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			places:   make(chan struct{}, p.o.Parallel),
 			window:   make(chan struct{}, p.o.Parallel*reorderWindow),
 			refused:  make(chan outcome),
-			begun:    first,
 			early:    map[int]outcome{},
+			begun:    first,
 			next:     first,
 		}
 		ctx, cancel := context.WithCancel(ctx)
@@ -274,7 +274,7 @@ type stream struct {
 	places, window chan struct{}
 	// refused are the samples that never reach the stages.
 	refused chan outcome
-	begun   int // the sample to begin next; written by feed
+	begun   int // samples begun; written by feed
 
 	// early are the outcomes of samples after next, which is the one to yield.
 	early map[int]outcome

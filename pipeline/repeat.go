@@ -57,7 +57,12 @@ func (h *holder) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error
 	}
 	lent := *h.solution
 	lent.B, lent.MuHat = clone(lent.B), clone(lent.MuHat)
-	lent.Linearization = borrowed{lent.Linearization}
+	tracer, _ := lent.Linearization.(vjp.Tracer)
+	if former, ok := lent.Linearization.(vjp.Former); ok {
+		lent.Linearization = lentFormer{former, lentTracer{tracer}}
+	} else {
+		lent.Linearization = lentLinearization{lent.Linearization, lentTracer{tracer}}
+	}
 	return &lent, nil
 }
 
@@ -73,41 +78,26 @@ func (h *holder) release() {
 	}
 }
 
-// borrowed is a linearization that is not the borrower's to release. What it can do
-// better than others it can still do.
-type borrowed struct{ vjp.Linearization }
-
-var (
-	_ vjp.Former = borrowed{}
-	_ vjp.Tracer = borrowed{}
+// A lent linearization is not the borrower's to release.
+type (
+	lentLinearization struct {
+		vjp.Linearization
+		lentTracer
+	}
+	lentFormer struct {
+		vjp.Former
+		lentTracer
+	}
+	lentTracer struct{ tracer vjp.Tracer }
 )
 
-func (borrowed) Release() {}
+func (lentLinearization) Release() {}
+func (lentFormer) Release()        {}
 
-func (b borrowed) Forms(ctx context.Context, dst, v array.Batch) error {
-	if f, ok := b.Linearization.(vjp.Former); ok {
-		return f.Forms(ctx, dst, v)
+// Trace is the linearization's own, if it knows it.
+func (l lentTracer) Trace() (trace, frobenius2 float64, ok bool) {
+	if l.tracer == nil {
+		return 0, 0, false
 	}
-	return b.VJP(ctx, dst, v)
-}
-
-func (b borrowed) Span(ctx context.Context, dst, v array.Batch) error {
-	if f, ok := b.Linearization.(vjp.Former); ok {
-		return f.Span(ctx, dst, v)
-	}
-	return b.VJP(ctx, dst, v)
-}
-
-func (b borrowed) Report() (steps, failed int) {
-	if f, ok := b.Linearization.(vjp.Former); ok {
-		return f.Report()
-	}
-	return 0, 0
-}
-
-func (b borrowed) Trace() (trace, frobenius2 float64, ok bool) {
-	if t, ok := b.Linearization.(vjp.Tracer); ok {
-		return t.Trace()
-	}
-	return 0, 0, false
+	return l.tracer.Trace()
 }

@@ -148,7 +148,12 @@ func iterate(ctx context.Context, m method, y array.Batch, o Options, from entry
 	if o.Derivative != Unrolled {
 		w.begin(from.b, m.estimates())
 	} else {
-		t = newUnrolled(m, y, o.Memory)
+		budget := o.Memory
+		if dev, ok := p.Device.(array.Budgeted); ok {
+			// The other half is for the sweeps.
+			budget = max(min(budget, dev.Available()/2), 1)
+		}
+		t = newUnrolled(m, y, budget)
 		defer func() {
 			if err != nil {
 				t.Release()

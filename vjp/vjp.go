@@ -245,8 +245,11 @@ func checkY(p Problem, y array.Batch) error {
 	}
 	var largest [1]float64
 	y.Device().MaxAbs(largest[:], y)
+	if err := y.Device().Err(); err != nil {
+		return err
+	}
 	if math.IsNaN(largest[0]) || math.IsInf(largest[0], 0) {
 		return fmt.Errorf("vjp: y holds NaN or Inf")
 	}
-	return y.Device().Err()
+	return nil
 }

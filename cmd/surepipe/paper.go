@@ -46,7 +46,7 @@ func (f *paperFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.out, "out", "", "`folder` for the results, the data they are of, and all numbers")
 	flags.Float64Var(&f.scale, "scale", 1, "multiply the paper's sizes by this, such as 0.2; no side shrinks below 10")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of data and probes")
-	flags.IntVar(&f.queries, "queries", hutch.DefaultQueries, "products with the Jacobian for an estimate, where there is no closed form")
+	flags.IntVar(&f.queries, "queries", hutch.DefaultQueries, "queries of Hutch++, the paper's trace estimator")
 	flags.IntVar(&f.parallel, "parallel", defaultParallel(), "samples in flight at once")
 	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", "))
 	flags.StringVar(&f.keep, "keep", "256MB", "write data files up to this size; of larger ones the command that makes them is kept")
@@ -120,7 +120,7 @@ func (f *paperFlags) estimator(problem string, args ...string) (*estimatorFlags,
 	e := &estimatorFlags{}
 	cmd := &cobra.Command{}
 	e.register(cmd, f.parallel)
-	args = append([]string{"--problem=" + problem, "--data=" + problem, fmt.Sprint("--seed=", f.seed), "--device=" + f.device, fmt.Sprint("--queries=", f.queries)}, args...)
+	args = append([]string{"--problem=" + problem, "--data=" + problem, fmt.Sprint("--seed=", f.seed), "--device=" + f.device, "--trace=hutch++", fmt.Sprint("--queries=", f.queries)}, args...)
 	if err := cmd.ParseFlags(args); err != nil {
 		return nil, nil, err
 	}

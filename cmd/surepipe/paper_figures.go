@@ -161,8 +161,7 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 	if _, err := f.writeData(problem, rows, cols, data); err != nil {
 		return 0, err
 	}
-	// The spread over seeds is that of the paper's estimator.
-	e, settings, err := f.estimator(problem, "--trace=hutch++")
+	e, settings, err := f.estimator(problem)
 	if err != nil {
 		return 0, err
 	}

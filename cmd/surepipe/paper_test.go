@@ -41,7 +41,7 @@ func TestPaperTablesKeepTheDataThatMadeThem(t *testing.T) {
 		if !strings.HasPrefix(printed[i+1], line.Problem) {
 			t.Errorf("line %d is of %s, printed %q", i, line.Problem, printed[i+1])
 		}
-		again := object(t, "run", "--problem", line.Problem, "--data", filepath.Join(dir, line.Data), "--seed", "1", "--queries", "102")
+		again := object(t, "run", "--problem", line.Problem, "--data", filepath.Join(dir, line.Data), "--seed", "1", "--trace", "hutch++", "--queries", "102")
 		if again["sure"] != line.SURE || again["loss"] != *line.Loss {
 			t.Errorf("%s: SURE %v, from the data kept %v", line.Data, line.SURE, again["sure"])
 		}

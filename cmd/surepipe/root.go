@@ -26,7 +26,8 @@ at sizes where the Jacobian in the divergence could never be formed.`,
 		Example: `  surepipe generate --problem matrix-completion --rows 200 --cols 100 --out mc.npz
   surepipe run --problem matrix-completion --data mc.npz
   surepipe run --problem lasso --data testdata/diabetes.npz --lambda 0.1max --json
-  surepipe montecarlo --problem matrix-completion --data mc.npz --samples 100`,
+  surepipe montecarlo --problem matrix-completion --data mc.npz --samples 100
+  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -42,7 +43,7 @@ at sizes where the Jacobian in the divergence could never be formed.`,
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
-	root.AddCommand(newRun(), newMonteCarlo(), newGenerate(), newPaper(), newInfo())
+	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newGenerate(), newPaper(), newInfo())
 	return root
 }
 

@@ -1,6 +1,5 @@
-// The entry points that gorgonia.org/cu v0.9.6 links to, with the headers of CUDA 11 or 12, and
-// surepipe never calls, by
-// the library's names, which the header's macros hide.
+// The entry points that gorgonia.org/cu v0.9.6 links to, with the headers of CUDA 11 or
+// 12, and surepipe never calls, by the library's names, which the header's macros hide.
 #define REFUSED(name) \
   __attribute__((visibility("default"))) int name(void) { return 801; /* CUDA_ERROR_NOT_SUPPORTED */ }
 

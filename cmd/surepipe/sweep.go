@@ -1,0 +1,325 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"surepipe/array"
+	"surepipe/dataio"
+	"surepipe/figure"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/prox"
+	"surepipe/vjp"
+)
+
+// sweepFlags are the flags of surepipe sweep.
+type sweepFlags struct {
+	estimatorFlags
+	refine                int
+	csv, jsonl, plot, out string
+	asJSON, resume        bool
+
+	axes []sweepAxis
+}
+
+// sweepAxis is a weight that is swept.
+type sweepAxis struct {
+	name   string // lambda, lambda2 or gamma
+	grid   problems.Grid
+	values []float64 // increasing
+}
+
+func newSweep() *cobra.Command {
+	var f sweepFlags
+	cmd := &cobra.Command{
+		Use:   "sweep",
+		Short: "Estimate the risk over a grid of hyperparameters, and find its minimum",
+		Long: `Estimates the risk on a logarithmic grid of one weight or two, FROM:TO:COUNT, from the
+largest to the smallest, each solve starting near the one before it, and then looks for
+the minimum between the neighbours of the grid's minimizer, by Brent's method on the
+logarithm of each weight.
+
+All points share y and the probes. Differences between points are therefore far more
+certain than the values: the band of one standard error, most of which is the noise's
+own norm, moves up and down as a whole. Ends that are multiples of a maximum make the
+estimator look at y, and SURE only approximately unbiased; so, a little, does choosing the
+minimizer at the same y.
+
+Prints a table, or with --json one line a point, in order, with the keys of surepipe
+run, "index" and "stage" (grid or refine); first a line of settings, with
+"sweep": true; last a summary, with "summary": true:
+
+  points, not_converged
+  minimizer       index, stage, weights, sure, sure_stderr, divergence, loss, converged
+  edges           weights whose grid ends at the minimizer, "lower" or "upper": extend it
+  least_loss      the least loss on the grid and its weights, where mu is known
+  seconds
+
+--jsonl writes the same lines to a file, each as soon as it is known. A sweep that was
+interrupted, or killed, goes on with --resume: the lines in the file are read, a torn
+last one is dropped, and what is missing is computed. The outcome is the same to the last
+bit, times aside, as that of an uninterrupted sweep, and for any --parallel and
+--probe-batch. Other settings or other data are refused.
+
+Points that have not converged are marked, are not the minimizer unless all are such, and
+make the exit status 3.
+
+` + dataHelp,
+		Example: `  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png
+  surepipe sweep --problem lasso --data diabetes.npz --lambda 1:1000:30 --csv curve.csv --out best.npz
+  surepipe sweep --problem robust-pca --data video.npz --lambda 0.02max:max:20 --gamma 0.01max:max:20 \
+      --jsonl sweep.jsonl --resume --plot map.pdf`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runSweep(cmd, &f) },
+	}
+	f.register(cmd, 1)
+	flags := cmd.Flags()
+	for name, usage := range map[string]string{
+		"lambda":   "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or one value as surepipe run takes it (default: the file's)",
+		"lambda2":  "elastic net: weight of 1/2 ||b||^2, a grid of numbers or a number (default: the file's)",
+		"gamma":    "robust PCA: weight of ||S||_1, as --lambda (default: the file's)",
+		"parallel": "points in flight at once",
+		"memory":   "what the tapes of all points in flight may hold; a longer tape is computed again in parts",
+		"verbose":  "log every point on standard error",
+	} {
+		flags.Lookup(name).Usage = usage
+	}
+	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each weight; 0: none")
+	flags.StringVar(&f.csv, "csv", "", "write the points to this .csv `file`")
+	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; one that exists is refused without --resume")
+	flags.BoolVar(&f.resume, "resume", false, "go on with the sweep in the --jsonl file, if there is one")
+	flags.StringVar(&f.plot, "plot", "", "draw SURE, the loss and the divergence, or with two grids a map of SURE, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
+	flags.StringVar(&f.out, "out", "", "write mu_hat and b of the minimizer to this .npz `file`")
+	flags.BoolVar(&f.asJSON, "json", false, "print lines of JSON")
+	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz"))
+	cobra.CheckErr(cmd.MarkFlagFilename("csv", "csv"))
+	cobra.CheckErr(cmd.MarkFlagFilename("jsonl", "jsonl"))
+	cobra.CheckErr(cmd.MarkFlagFilename("plot", figure.Formats()...))
+	return cmd
+}
+
+// checkSweep refuses what can be refused without reading the data, and takes the grids
+// apart: what is left in the flags of weights is single values.
+func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	for _, w := range []struct {
+		name string
+		text *string
+	}{{"lambda", &f.lambda}, {"lambda2", &f.lambda2}, {"gamma", &f.gamma}} {
+		if !strings.Contains(*w.text, ":") {
+			continue
+		}
+		grid, err := problems.ParseGrid(*w.text)
+		if err != nil {
+			return usagef("--%s is %w", w.name, err)
+		}
+		f.axes = append(f.axes, sweepAxis{name: w.name, grid: grid})
+		// What the problem is opened with: it then tells the maximum.
+		*w.text = "max"
+		if !grid.Relative() {
+			*w.text = "1"
+		}
+	}
+	switch {
+	case len(f.axes) == 0:
+		return usagef("there is nothing to sweep: expected a grid such as --lambda 0.01max:2max:40, or surepipe run for a single value")
+	case len(f.axes) > 2:
+		return usagef("--lambda, --lambda2 and --gamma are grids, expected one or two")
+	case f.refine < 0:
+		return usagef("--refine is %d, expected 0 or more", f.refine)
+	case f.resume && f.jsonl == "":
+		return usagef("--resume is for --jsonl, which is missing")
+	}
+	if f.plot != "" {
+		if _, err := figure.Format(f.plot); err != nil {
+			return usagef("--plot: %w", err)
+		}
+	}
+	taken := map[string]string{}
+	for _, o := range []struct{ name, path string }{{"csv", f.csv}, {"jsonl", f.jsonl}, {"plot", f.plot}, {"out", f.out}} {
+		if cmd.Flags().Changed(o.name) && o.path == "" {
+			return usagef("--%s is empty", o.name)
+		}
+		if o.path == "" {
+			continue
+		}
+		if err := dataio.CheckWritable(o.path); err != nil {
+			return usagef("--%s is %q: %w", o.name, o.path, err)
+		}
+		clean := filepath.Clean(o.path)
+		if other := taken[clean]; other != "" {
+			return usagef("--%s and --%s are both %q", other, o.name, o.path)
+		}
+		taken[clean] = o.name
+	}
+	return nil
+}
+
+// weights returns the problem's weights by name.
+func weights(p *problems.Problem) map[string]float64 {
+	return map[string]float64{"lambda": p.Lambda, "lambda2": p.Lambda2, "gamma": p.Gamma}
+}
+
+func runSweep(cmd *cobra.Command, f *sweepFlags) error {
+	begin := time.Now()
+	if err := f.checkSweep(cmd); err != nil {
+		return err
+	}
+	dev, err := f.openDevice(cmd)
+	if err != nil {
+		return err
+	}
+	file, err := readData(f.data, f.problem)
+	if err != nil {
+		dev.Close()
+		return err
+	}
+	job, err := f.open(cmd, dev, file.Data, nil)
+	if err != nil {
+		return err
+	}
+	defer job.close()
+	grid := make([][]float64, len(f.axes))
+	for a := range f.axes {
+		axis := &f.axes[a]
+		if axis.values, err = axis.grid.Values(weights(job.problem)[axis.name]); err != nil {
+			return usagef("--%s: %w", axis.name, err)
+		}
+		grid[a] = axis.values
+	}
+	family, options, err := f.sweep(cmd, job, file.Data)
+	if err != nil {
+		return err
+	}
+	r := &sweepReport{cmd: cmd, f: f, job: job, total: 1, hasLoss: file.Mu != nil}
+	for _, axis := range grid {
+		r.total *= len(axis)
+	}
+	header := f.header(job, file.Data)
+	if f.jsonl != "" {
+		var known []sweepLine
+		if r.log, known, err = openSweepLog(f.jsonl, f.resume, header); err != nil {
+			return err
+		}
+		defer r.log.Close()
+		for i, line := range known {
+			if line.Index != i {
+				return usagef("--resume: %s holds point %d where point %d is due", f.jsonl, line.Index, i)
+			}
+			options.Known = append(options.Known, pipeline.SweepValue{Weights: f.weightsOf(line), SURE: line.SURE, Trusted: line.trusted()})
+		}
+		r.known = known
+	}
+	f.warn(cmd, job.problem)
+	if err := r.begin(header); err != nil {
+		return err
+	}
+	for point, err := range pipeline.Sweep(cmd.Context(), file.Y, family, grid, options) {
+		if err != nil {
+			r.bar.done()
+			if errors.Is(err, context.Canceled) && f.jsonl != "" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d points are in %s; go on with --resume\n", len(r.lines), f.jsonl)
+			}
+			return err
+		}
+		if point.Stage == pipeline.MinimizerStage {
+			return r.finish(point, time.Since(begin))
+		}
+		if err := r.add(point); err != nil {
+			return err
+		}
+	}
+	return errors.New("the sweep ended without a minimizer")
+}
+
+// sweep is the family and the options that the flags ask for.
+func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions, err error) {
+	memory, err := f.memoryBytes()
+	if err != nil {
+		return family, o, err
+	}
+	family = pipeline.Family{
+		A: j.problem.Operator, Device: j.dev, Solver: j.solver.Name(),
+		Settings: vjp.Options{
+			Tol: f.tol, MaxIter: f.maxIter, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
+		},
+		Regularizer: func(swept []float64) (prox.Prox, error) {
+			w := weights(j.problem)
+			for a, axis := range f.axes {
+				w[axis.name] = swept[a]
+			}
+			return j.problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
+		},
+	}
+	o = pipeline.SweepOptions{Mu: data.Mu, Refine: f.refine, Options: pipeline.Options{
+		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed,
+		Parallel: f.parallel, Batch: f.probeBatch, Logger: f.logger(cmd),
+	}}
+	if f.refine == 0 {
+		o.Refine = -1
+	}
+	if f.queries.auto {
+		o.Queries, o.TraceError = 0, f.traceError
+	}
+	return family, o, nil
+}
+
+// header is the first line of the sweep's JSON.
+func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
+	h := sweepHeader{
+		Sweep: true, Problem: j.problem.Name, Sigma2: j.sigma2, Solver: j.solver.Name(), Derivative: f.derivative,
+		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
+		Chain: pipeline.DefaultChain, Refine: f.refine,
+		Data: hashData(data), Device: j.dev.Name(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),
+	}
+	if f.queries.auto {
+		h.TraceError = f.traceError
+	}
+	fixed := weights(j.problem)
+	for _, axis := range f.axes {
+		h.Grid = append(h.Grid, sweepGrid{axis.name, axis.values[0], axis.values[len(axis.values)-1], len(axis.values)})
+		fixed[axis.name] = math.NaN()
+	}
+	h.Lambda, h.Lambda2, h.Gamma = weightOrNil(fixed["lambda"]), weightOrNil(fixed["lambda2"]), weightOrNil(fixed["gamma"])
+	return h
+}
+
+// weightOrNil is nil for NaN, a weight that there is not.
+func weightOrNil(v float64) *number {
+	if math.IsNaN(v) {
+		return nil
+	}
+	n := number(v)
+	return &n
+}
+
+// weightsOf are the swept weights of a line.
+func (f *sweepFlags) weightsOf(line sweepLine) []float64 {
+	w := make([]float64, len(f.axes))
+	for a, axis := range f.axes {
+		at := map[string]*number{"lambda": line.Lambda, "lambda2": line.Lambda2, "gamma": line.Gamma}[axis.name]
+		w[a] = math.NaN()
+		if at != nil {
+			w[a] = float64(*at)
+		}
+	}
+	return w
+}
+
+// onTerminal reports whether what is printed is seen at once.
+func onTerminal(cmd *cobra.Command) bool {
+	f, ok := cmd.OutOrStdout().(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+
+	"surepipe/pipeline"
+	"surepipe/problems"
+)
+
+// sweepHeader is the first line of a sweep's JSON: all that its results depend on. A
+// sweep goes on where another with the same header stopped.
+type sweepHeader struct {
+	Sweep      bool        `json:"sweep"`
+	Problem    string      `json:"problem"`
+	Grid       []sweepGrid `json:"grid"`
+	Lambda     *number     `json:"lambda,omitempty"` // those that are not swept
+	Lambda2    *number     `json:"lambda2,omitempty"`
+	Gamma      *number     `json:"gamma,omitempty"`
+	Sigma2     float64     `json:"sigma2"`
+	Solver     string      `json:"solver"`
+	Derivative string      `json:"derivative"`
+	Trace      string      `json:"trace"`
+	Queries    string      `json:"queries"`
+	TraceError float64     `json:"trace_error,omitempty"`
+	Seed       uint64      `json:"seed"`
+	Tol        float64     `json:"tol"`
+	MaxIter    int         `json:"max_iter"`
+	Chain      int         `json:"chain"`
+	Refine     int         `json:"refine"`
+	Data       string      `json:"data_sha256"`
+	Device     string      `json:"device"`
+	BLAS       string      `json:"blas"`
+	Version    string      `json:"version"`
+}
+
+type sweepGrid struct {
+	Weight string  `json:"weight"`
+	From   float64 `json:"from"`
+	To     float64 `json:"to"`
+	Points int     `json:"points"`
+}
+
+// sweepLine is the line of one point.
+type sweepLine struct {
+	Index int            `json:"index"`
+	Stage pipeline.Stage `json:"stage"`
+	result
+}
+
+// trusted is that of the point's risk.
+func (l sweepLine) trusted() bool { return l.Solver.Converged && l.DerivativeConverged }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (x *number) UnmarshalJSON(text []byte) error {
+	switch string(text) {
+	case `"inf"`:
+		*x = number(math.Inf(1))
+	case `"-inf"`:
+		*x = number(math.Inf(-1))
+	default:
+		return json.Unmarshal(text, (*float64)(x))
+	}
+	return nil
+}
+
+// hashData identifies the data of a problem.
+func hashData(data problems.Data) string {
+	h := sha256.New()
+	var buf []byte
+	flush := func() {
+		h.Write(buf)
+		buf = buf[:0]
+	}
+	word := func(v uint64) {
+		if buf = binary.LittleEndian.AppendUint64(buf, v); len(buf) >= 1<<16 {
+			flush()
+		}
+	}
+	floats := func(v []float64) {
+		word(uint64(len(v)))
+		for _, x := range v {
+			word(math.Float64bits(x))
+		}
+	}
+	ints := func(v []int) {
+		word(uint64(len(v)))
+		for _, x := range v {
+			word(uint64(x))
+		}
+	}
+	if data.X != nil {
+		rows, cols := data.X.Dims()
+		ints([]int{rows, cols})
+		for i := range rows {
+			floats(data.X.RawRowView(i))
+		}
+	}
+	floats(data.Y)
+	ints(data.YShape)
+	ints(data.Indices)
+	ints(data.Shape)
+	floats(data.Mu)
+	flush()
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// sweepLog is the file of --jsonl. A line is on the disk when write returns.
+type sweepLog struct{ *os.File }
+
+func (l sweepLog) write(v any) error {
+	if err := writeLine(l.File, v); err != nil {
+		return err
+	}
+	return l.Sync()
+}
+
+// openSweepLog opens the file of --jsonl behind the points that it holds, and returns
+// these. A file that holds anything is refused unless resume is set.
+func openSweepLog(path string, resume bool, header sweepHeader) (_ *sweepLog, known []sweepLine, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, usagef("--jsonl: %w", err)
+	}
+	if len(text) > 0 && !resume {
+		return nil, nil, usagef("--jsonl is %q, which exists: go on with it by --resume, or remove it", path)
+	}
+	known, good, err := readSweepLog(text, header)
+	if err != nil {
+		return nil, nil, usagef("--resume: %s: %w", path, err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, nil, err
+	}
+	log := &sweepLog{file}
+	defer func() {
+		if err != nil {
+			file.Close()
+		}
+	}()
+	if err := file.Truncate(good); err != nil {
+		return nil, nil, err
+	}
+	if _, err := file.Seek(good, 0); err != nil {
+		return nil, nil, err
+	}
+	if good == 0 {
+		return log, nil, log.write(header)
+	}
+	return log, known, nil
+}
+
+// readSweepLog reads the lines of a sweep with this header. good is the length of what
+// is to be kept: all but a torn last line, and the summary.
+func readSweepLog(text []byte, header sweepHeader) (known []sweepLine, good int64, err error) {
+	for n := 1; int(good) < len(text); n++ {
+		rest := text[good:]
+		size := bytes.IndexByte(rest, '\n') + 1
+		if size == 0 {
+			break
+		}
+		line, last := rest[:size-1], size == len(rest)
+		if !json.Valid(line) && last {
+			break
+		}
+		if n == 1 {
+			if err := header.same(line); err != nil {
+				return nil, 0, err
+			}
+			good += int64(size)
+			continue
+		}
+		// The two share the names of keys, and no more.
+		var end struct {
+			Summary bool `json:"summary"`
+		}
+		var point sweepLine
+		err := json.Unmarshal(line, &end)
+		if err == nil && end.Summary {
+			if !last {
+				return nil, 0, fmt.Errorf("line %d is a summary, expected no lines after it", n)
+			}
+			break
+		}
+		if err == nil {
+			err = json.Unmarshal(line, &point)
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("line %d: %w", n, err)
+		}
+		if point.Stage != pipeline.GridStage && point.Stage != pipeline.RefineStage {
+			return nil, 0, fmt.Errorf("line %d is not a point of a sweep", n)
+		}
+		known = append(known, point)
+		good += int64(size)
+	}
+	return known, good, nil
+}
+
+// same refuses the header of a sweep that is not this one.
+func (h sweepHeader) same(line []byte) error {
+	var found, expected map[string]json.RawMessage
+	if err := json.Unmarshal(line, &found); err != nil || string(found["sweep"]) != "true" {
+		return errors.New("it does not begin as the lines of a sweep do")
+	}
+	text, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &expected); err != nil {
+		return err
+	}
+	var keys []string
+	for _, m := range []map[string]json.RawMessage{found, expected} {
+		for key := range m {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		was, is := string(found[key]), string(expected[key])
+		switch {
+		case was == is:
+		case key == "data_sha256":
+			return errors.New("its sweep was of other data")
+		default:
+			none := func(s string) string {
+				if s == "" {
+					return "not given"
+				}
+				return s
+			}
+			return fmt.Errorf("its sweep had another %s: %s, now %s", key, none(was), none(is))
+		}
+	}
+	return nil
+}

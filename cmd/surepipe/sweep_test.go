@@ -1,0 +1,408 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image/png"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"surepipe/dataio"
+)
+
+// sweepLines runs surepipe sweep --json and takes its output apart.
+func sweepLines(t testing.TB, args ...string) (header map[string]any, points []sweepLine, s sweepSummary) {
+	t.Helper()
+	status, stdout, stderr := command(t, append([]string{"sweep", "--json"}, args...)...)
+	if status != exitDone {
+		t.Fatalf("surepipe sweep %s: status %d, %s", strings.Join(args, " "), status, stderr)
+	}
+	return parseSweep(t, stdout)
+}
+
+func parseSweep(t testing.TB, text string) (header map[string]any, points []sweepLine, s sweepSummary) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for i, line := range lines {
+		var to any
+		switch i {
+		case 0:
+			to = &header
+		case len(lines) - 1:
+			to = &s
+		default:
+			points = append(points, sweepLine{})
+			to = &points[len(points)-1]
+		}
+		if err := json.Unmarshal([]byte(line), to); err != nil {
+			t.Fatalf("line %d: %v: %s", i+1, err, line)
+		}
+	}
+	return header, points, s
+}
+
+// A sweep's points are what surepipe run says at the same weights, under the same keys.
+func TestSweepAgreesWithRun(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		swept []string
+	}{
+		{[]string{"--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "0.01max:2max:9"}, []string{"lambda"}},
+		{[]string{"--problem", "ridge", "--data", "../../testdata/diabetes.npz", "--lambda", "0.001:10:5"}, []string{"lambda"}},
+		{[]string{"--problem", "elastic-net", "--data", "../../testdata/diabetes.npz", "--lambda", "10:200:4", "--lambda2", "0.01:1:3"}, []string{"lambda", "lambda2"}},
+		{[]string{"--problem", "robust-pca", "--data", "../../testdata/rpca40.npz", "--lambda", "30", "--gamma", "0.1max:max:4"}, []string{"gamma"}},
+		{[]string{"--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz", "--lambda", "0.3max:1max:4"}, []string{"lambda"}},
+	} {
+		header, points, s := sweepLines(t, append(c.args, "--tol", "1e-10", "--refine", "3", "--seed", "4")...)
+		if header["sweep"] != true || len(header["grid"].([]any)) != len(c.swept) || !s.Summary || s.Points != len(points) {
+			t.Errorf("%v: header %v, %d points, summary %+v", c.args, header, len(points), s)
+		}
+		for i, p := range points {
+			if p.Index != i {
+				t.Errorf("%v: point %d has index %d", c.args, i, p.Index)
+			}
+			args := []string{"run", "--tol", "1e-10", "--seed", "4"}
+			for k := 0; k < len(c.args); k += 2 {
+				value := c.args[k+1]
+				for name, w := range map[string]*number{"lambda": p.Lambda, "lambda2": p.Lambda2, "gamma": p.Gamma} {
+					if c.args[k] == "--"+name {
+						value = strconv.FormatFloat(float64(*w), 'g', -1, 64)
+					}
+				}
+				args = append(args, c.args[k], value)
+			}
+			o := object(t, args...)
+			text, err := json.Marshal(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got map[string]any
+			if err := json.Unmarshal(text, &got); err != nil {
+				t.Fatal(err)
+			}
+			for key, want := range o {
+				v, ok := got[key]
+				if !ok {
+					t.Errorf("%v: point %d has no %q", c.args, i, key)
+				}
+				if w, isNumber := want.(float64); isNumber && key != "seconds" && key != "derivative_steps" && key != "divergence_stderr" {
+					if g := v.(float64); math.Abs(g-w) > 1e-6*math.Max(math.Abs(w), 1) {
+						t.Errorf("%v: point %d: %s is %.12g, surepipe run says %.12g", c.args, i, key, g, w)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The files hold what the lines hold; the figure decodes; --out is the estimate at the
+// minimizer.
+func TestSweepWritesItsFiles(t *testing.T) {
+	dir := t.TempDir()
+	csv, out := filepath.Join(dir, "s.csv"), filepath.Join(dir, "s.npz")
+	const data = "../../testdata/rpca50x30.npz"
+	base := []string{"--problem", "robust-pca", "--data", data, "--tol", "1e-4", "--queries", "12"}
+	for name, args := range map[string][]string{
+		"one": {"--lambda", "0.1max:0.9max:5", "--refine", "4"},
+		"two": {"--lambda", "0.1max:0.9max:4", "--gamma", "0.05max:0.5max:3", "--refine", "2"},
+	} {
+		args = append(args, base...)
+		for _, ext := range []string{"png", "svg", "pdf"} {
+			plot := filepath.Join(dir, name+"."+ext)
+			jsonl := filepath.Join(dir, name+ext+".jsonl")
+			status, stdout, stderr := command(t, append([]string{"sweep", "--json", "--csv", csv, "--plot", plot, "--out", out, "--jsonl", jsonl}, args...)...)
+			if status != exitDone {
+				t.Fatalf("status %d, %s", status, stderr)
+			}
+			lines, err := os.ReadFile(jsonl)
+			if err != nil || string(lines) != stdout {
+				t.Errorf("%s: --jsonl has %q, --json %q, %v", name, lines, stdout, err)
+			}
+			_, points, s := parseSweep(t, stdout)
+			picture, err := os.ReadFile(plot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch ext {
+			case "png":
+				if img, err := png.Decode(bytes.NewReader(picture)); err != nil || img.Bounds().Dx() < 300 {
+					t.Errorf("%s: %v", plot, err)
+				}
+			case "svg":
+				if !bytes.Contains(picture, []byte("<svg")) || !bytes.Contains(picture, []byte("robust-pca")) {
+					t.Errorf("%s is no picture of the sweep", plot)
+				}
+			case "pdf":
+				if !bytes.HasPrefix(picture, []byte("%PDF")) {
+					t.Errorf("%s is no PDF", plot)
+				}
+			}
+			mu, muHat := readArray(t, data, "mu"), readArray(t, out, "mu_hat")
+			near(t, "loss of --out", squaredDistance(muHat, mu), *s.Minimizer.Loss)
+
+			set, err := dataio.Open(csv)
+			if err != nil {
+				t.Fatal(err)
+			}
+			table, err := set.Floats(set.Names()[0])
+			set.Close()
+			if err != nil || table.Shape[0] != len(points) {
+				t.Fatalf("%s: %v, %v", csv, table.Shape, err)
+			}
+			for i, p := range points {
+				row := table.Data[i*table.Shape[1]:][:table.Shape[1]]
+				at := func(column string) float64 { return row[slices.Index(table.Columns, column)] }
+				if at("sure") != p.SURE || at("lambda") != float64(*p.Lambda) || at("loss") != *p.Loss || at("converged") != 1 {
+					t.Errorf("%s: row %d is %v", csv, i, row)
+				}
+			}
+		}
+	}
+}
+
+// The table marks the minimizer, the refinement, and a minimizer at the grid's edge.
+func TestSweepPrintsATable(t *testing.T) {
+	status, stdout, stderr := command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "0.01max:2max:40")
+	if status != exitDone || !strings.Contains(stdout, "refined") || !strings.Contains(stdout, "minimizer   lambda = ") || !strings.Contains(stderr, "looks at y") {
+		t.Errorf("status %d, %s%s", status, stdout, stderr)
+	}
+	status, stdout, stderr = command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "100:800:4")
+	if status != exitDone || !strings.Contains(stdout, "the lower end of lambda") || !strings.Contains(stderr, "at the grid's edge, the lower end of --lambda: extend it") || strings.Contains(stderr, "looks at y") {
+		t.Errorf("status %d, %s%s", status, stdout, stderr)
+	}
+	status, stdout, stderr = command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "1:800:4", "--max-iter", "20")
+	if status != exitNotConverged || !strings.Contains(stdout, "NOT CONVERGED") || !strings.Contains(stderr, "did not converge") {
+		t.Errorf("status %d, %s%s", status, stdout, stderr)
+	}
+}
+
+func TestBadSweepsAreRefusedByName(t *testing.T) {
+	const diabetes = " --data ../../testdata/diabetes.npz"
+	dir := t.TempDir()
+	other := filepath.Join(dir, "other.jsonl")
+	if err := os.WriteFile(other, []byte("{\"sample\":0}\n{}\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"--problem lasso" + diabetes, "there is nothing to sweep"},
+		{"--problem lasso --lambda 3" + diabetes, "there is nothing to sweep"},
+		{"--problem ols --lambda 1:2:3" + diabetes, "--lambda is given, but ols has no such weight"},
+		{"--problem lasso --gamma 1:2:3 --lambda 2" + diabetes, "gamma is given, but lasso has no such weight"},
+		{"--problem elastic-net --lambda 1:2:3 --lambda2 1:2:3 --gamma 1:2:3" + diabetes, "expected one or two"},
+		{"--problem ridge --lambda 0.1max:max:3" + diabetes, "but it has no maximum"},
+		{"--problem lasso --lambda 1:2" + diabetes, `--lambda is "1:2", expected FROM:TO:COUNT`},
+		{"--problem lasso --lambda 1:2:1" + diabetes, `--lambda is "1:2:1": a grid of 1 points`},
+		{"--problem lasso --lambda 2:1:5" + diabetes, `--lambda is "2:1:5": it goes from 2 to 1`},
+		{"--problem lasso --lambda 2:2:5" + diabetes, `--lambda is "2:2:5": it goes from 2 to 2`},
+		{"--problem lasso --lambda 0:2:5" + diabetes, "an end is 0, expected a positive finite number"},
+		{"--problem lasso --lambda 1:inf:5" + diabetes, "an end is +Inf"},
+		{"--problem lasso --lambda 2max:5:5" + diabetes, "--lambda: it goes from 1898"},
+		{"--problem elastic-net --lambda 1 --lambda2 0:1:5" + diabetes, "--lambda2 is"},
+		{"--problem lasso --lambda 1:2:3 --refine -1" + diabetes, "--refine is -1"},
+		{"--problem lasso --lambda 1:2:3 --resume" + diabetes, "--resume is for --jsonl"},
+		{"--problem lasso --lambda 1:2:3 --plot a.jpg" + diabetes, `ends in ".jpg", expected one of .png`},
+		{"--problem lasso --lambda 1:2:3 --csv /nowhere/a.csv" + diabetes, `--csv is "/nowhere/a.csv": directory`},
+		{"--problem lasso --lambda 1:2:3 --csv=" + diabetes, "--csv is empty"},
+		{"--problem lasso --lambda 1:2:3 --out a.npz --csv ./a.npz" + diabetes, "--csv and --out are both"},
+		{"--problem lasso --lambda 1:2:3 --jsonl " + other + diabetes, "which exists: go on with it by --resume, or remove it"},
+		{"--problem lasso --lambda 1:2:3 --resume --jsonl " + other + diabetes, "does not begin as the lines of a sweep do"},
+	} {
+		status, _, stderr := command(t, append([]string{"sweep"}, strings.Fields(c.args)...)...)
+		if status != exitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("sweep %s: status %d, %q, expected %q", c.args, status, stderr, c.want)
+		}
+	}
+}
+
+// A sweep is continued after any of its lines, whole or torn, to the same lines; with
+// other settings or data it is refused.
+func TestSweepResumes(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s.jsonl")
+	args := []string{"sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "5:900:15", "--refine", "5", "--jsonl", path, "--json"}
+	status, want, stderr := command(t, args...)
+	if status != exitDone {
+		t.Fatal(stderr)
+	}
+	want = seconds.ReplaceAllString(want, "")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resume := append(slices.Clone(args), "--resume", "--parallel", "2")
+	ends := []int{0}
+	for i, b := range whole {
+		if b == '\n' {
+			ends = append(ends, i+1)
+		}
+	}
+	for k, cut := range ends {
+		if testing.Short() && k%3 != 0 {
+			continue
+		}
+		torn := cut
+		if k%3 == 0 && k+1 < len(ends) {
+			torn = cut + (ends[k+1]-cut)/2
+		}
+		if err := os.WriteFile(path, whole[:torn], 0o666); err != nil {
+			t.Fatal(err)
+		}
+		status, got, stderr := command(t, resume...)
+		if status != exitDone || seconds.ReplaceAllString(got, "") != want {
+			t.Errorf("after %d lines and %d bytes: status %d, %s\n%s", k, torn-cut, status, stderr, got)
+		}
+		file, err := os.ReadFile(path)
+		if err != nil || seconds.ReplaceAllString(string(file), "") != want {
+			t.Errorf("after %d lines the file holds %s, %v", k, file, err)
+		}
+	}
+	// A last line of zeros is what a loss of power can leave.
+	if err := os.WriteFile(path, append(slices.Clone(whole[:ends[5]]), make([]byte, 100)...), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if status, got, _ := command(t, resume...); status != exitDone || seconds.ReplaceAllString(got, "") != want {
+		t.Errorf("after zeros: status %d", status)
+	}
+	for _, c := range []struct {
+		change []string
+		want   string
+	}{
+		{[]string{"--seed", "5"}, "its sweep had another seed: 0, now 5"},
+		{[]string{"--lambda", "5:900:16"}, "its sweep had another grid"},
+		{[]string{"--tol", "1e-7"}, "its sweep had another tol: 1e-8, now 1e-7"},
+		{[]string{"--sigma2", "7"}, "its sweep had another sigma2"},
+		{[]string{"--queries", "auto"}, "its sweep had another queries"},
+	} {
+		status, _, stderr := command(t, append(slices.Clone(resume), c.change...)...)
+		if status != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: status %d, %s", c.change, status, stderr)
+		}
+	}
+	set, err := readData("../../testdata/diabetes.npz", "lasso")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := hashData(set.Data)
+	set.Y[3]++
+	if hashData(set.Data) == before {
+		t.Error("other data, same hash")
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(whole), before, strings.Repeat("0", 64), 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := command(t, resume...); status != exitUsage || !strings.Contains(stderr, "its sweep was of other data") {
+		t.Errorf("other data: status %d, %s", status, stderr)
+	}
+	// Damage in the middle is not guessed at.
+	lines := strings.SplitAfter(string(whole), "\n")
+	for _, damaged := range []string{lines[0] + lines[2] + lines[3], lines[0] + "{\n" + lines[1], lines[0] + lines[1] + lines[len(lines)-2] + lines[2]} {
+		if err := os.WriteFile(path, []byte(damaged), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if status, _, stderr := command(t, resume...); status != exitUsage || !strings.Contains(stderr, "--resume: "+path) {
+			t.Errorf("damaged: status %d, %s", status, stderr)
+		}
+	}
+}
+
+// TestSweepProcess is the program itself, for TestSweepSurvivesKills.
+func TestSweepProcess(t *testing.T) {
+	args := os.Getenv("SUREPIPE_TEST_SWEEP")
+	if args == "" {
+		t.Skip("it runs in a process of its own")
+	}
+	os.Exit(execute(context.Background(), strings.Split(args, "\n"), os.Stdout, os.Stderr))
+}
+
+// A sweep that is killed at ten random moments, and run again each time, ends as one
+// that is left alone.
+func TestSweepSurvivesKills(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts a dozen processes")
+	}
+	dir := t.TempDir()
+	args := func(name string) []string {
+		return []string{"sweep", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--lambda", "0.02max:max:24", "--gamma", "0.1max",
+			"--tol", "1e-9", "--parallel", "2", "--resume", "--jsonl", filepath.Join(dir, name+".jsonl"), "--csv", filepath.Join(dir, name+".csv"), "--out", filepath.Join(dir, name+".npz")}
+	}
+	process := func(name string) *exec.Cmd {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestSweepProcess$")
+		cmd.Env = append(os.Environ(), "SUREPIPE_TEST_SWEEP="+strings.Join(args(name), "\n"))
+		return cmd
+	}
+	begin := time.Now()
+	if out, err := process("alone").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	took := time.Since(begin)
+	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	var log []string
+	for range 10 {
+		cmd := process("killed")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		after := time.Duration(float64(took) * (0.1 + 0.4*rng.Float64()))
+		time.Sleep(after)
+		cmd.Process.Kill() // fails where it is done already
+		cmd.Wait()
+		text, _ := os.ReadFile(filepath.Join(dir, "killed.jsonl"))
+		log = append(log, fmt.Sprintf("%d lines after %v", bytes.Count(text, []byte("\n")), after.Round(time.Millisecond)))
+	}
+	if out, err := process("killed").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Log(strings.Join(log, ", "))
+	for _, ext := range []string{".jsonl", ".csv", ".npz"} {
+		want, err := os.ReadFile(filepath.Join(dir, "alone"+ext))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(dir, "killed"+ext))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seconds.ReplaceAllString(string(got), "") != seconds.ReplaceAllString(string(want), "") {
+			t.Errorf("killed%s differs from that of a sweep left alone\n%s", ext, strings.Join(log, "\n"))
+		}
+	}
+}
+
+// An interrupted sweep is status 130, names what to do, and leaves no goroutine.
+func TestInterruptedSweepStops(t *testing.T) {
+	before := runtime.NumGoroutine()
+	path := filepath.Join(t.TempDir(), "s.jsonl")
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		for ctx.Err() == nil {
+			if text, _ := os.ReadFile(path); bytes.Count(text, []byte("\n")) > 3 {
+				cancel()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	var out, errs bytes.Buffer
+	status := execute(ctx, []string{"sweep", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--lambda", "0.01max:max:300", "--gamma", "0.1max", "--parallel", "3", "--jsonl", path}, &out, &errs)
+	cancelled := errors.Is(ctx.Err(), context.Canceled)
+	cancel()
+	if status != exitInterrupted || !cancelled || !strings.Contains(errs.String(), "go on with --resume") {
+		t.Errorf("status %d, %s", status, errs.String())
+	}
+	for deadline := time.Now().Add(2 * time.Second); runtime.NumGoroutine() > before+runtime.GOMAXPROCS(0); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
+	}
+}

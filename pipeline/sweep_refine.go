@@ -1,0 +1,164 @@
+package pipeline
+
+import (
+	"context"
+	"math"
+	"slices"
+)
+
+// refineShare of the distance between the grid's points is the accuracy of the
+// refinement.
+const refineShare = 0.01
+
+// refine looks for the minimum between the neighbours of the grid's minimizer, along
+// one axis after the other. It returns the number of all points, the grid's included.
+func (s *sweep) refine(ctx context.Context, start *origin) (next int, err error) {
+	grid := s.best
+	next = s.total
+	if s.o.Refine < 0 || !grid.Trusted {
+		return next, nil
+	}
+	place := s.place(grid.index)
+	edge := s.edge(place)
+	at := slices.Clone(grid.Weights)
+	sure := grid.SURE
+	for a, axis := range s.grid {
+		if edge[a] != 0 || len(axis) == 1 {
+			continue
+		}
+		// The neighbours' values belong to the weights of the grid's minimizer.
+		var ends [2]float64
+		for k, step := range []int{-1, 1} {
+			ends[k] = math.NaN()
+			beside := slices.Clone(place)
+			beside[a] += step
+			if v := s.values[s.number(beside)]; v.Trusted && slices.Equal(at, grid.Weights) {
+				ends[k] = v.SURE
+			}
+		}
+		below, middle, above := math.Log(axis[place[a]-1]), math.Log(axis[place[a]]), math.Log(axis[place[a]+1])
+		tol := refineShare * min(middle-below, above-middle)
+		u, value, err := brent(below, middle, above, ends[0], sure, ends[1], tol, s.o.Refine, func(u float64) (float64, error) {
+			weights := slices.Clone(at)
+			weights[a] = math.Exp(u)
+			i := next
+			next++
+			v, err := s.refined(ctx, i, weights, start)
+			if !v.Trusted {
+				return math.Inf(1), err
+			}
+			return v.SURE, err
+		})
+		if err != nil {
+			return next, err
+		}
+		if u != middle {
+			at[a] = math.Exp(u)
+			sure = value
+		}
+	}
+	return next, nil
+}
+
+// refined is the value at point i, beyond the grid: known, or computed and yielded.
+func (s *sweep) refined(ctx context.Context, i int, weights []float64, start *origin) (SweepValue, error) {
+	if i < len(s.o.Known) {
+		if err := s.checkKnown(i, weights); err != nil {
+			return SweepValue{}, err
+		}
+		s.offer(i, s.o.Known[i], nil)
+		return s.o.Known[i], nil
+	}
+	from, err := start.get(ctx)
+	if err != nil {
+		return SweepValue{}, err
+	}
+	point, err := s.estimate(ctx, i, RefineStage, weights, from)
+	if err != nil {
+		return SweepValue{}, err
+	}
+	v := SweepValue{weights, point.SURE, point.Trusted()}
+	s.offer(i, v, point)
+	if !s.yield(point.bare(), nil) {
+		return v, errStopped
+	}
+	return v, nil
+}
+
+// goldenShare is (3 - sqrt 5)/2.
+var goldenShare = (3 - math.Sqrt(5)) / 2
+
+// brent looks for a minimum of f between a and b, below and above x, by steps to the
+// vertex of a parabola, or golden sections where that leads nowhere (Brent,
+// Algorithms for Minimization without Derivatives, 1973, chapter 5). fa and fb may be
+// NaN: not known. It stops when the minimum is known to tol, or after most evaluations,
+// and returns the best place and its value, x and fx if there is none better.
+func brent(a, x, b, fa, fx, fb, tol float64, most int, f func(u float64) (float64, error)) (float64, float64, error) {
+	w, v, fw, fv := x, x, fx, fx // the second best, and what it was before
+	if !math.IsNaN(fa) && !math.IsNaN(fb) {
+		w, v, fw, fv = a, b, fa, fb
+		if fb < fa {
+			w, v, fw, fv = b, a, fb, fa
+		}
+	}
+	step, before := 0.0, b-a // the last step and the one before
+	for range most {
+		middle := (a + b) / 2
+		if math.Abs(x-middle)+(b-a)/2 <= 2*tol {
+			break
+		}
+		golden := true
+		if math.Abs(before) > tol {
+			r, q := (x-w)*(fx-fv), (x-v)*(fx-fw)
+			p := (x-v)*q - (x-w)*r
+			if q = 2 * (q - r); q > 0 {
+				p = -p
+			}
+			q = math.Abs(q)
+			earlier := before
+			before = step
+			// False for NaN, which infinite values lead to.
+			if math.Abs(p) < math.Abs(q*earlier/2) && p > q*(a-x) && p < q*(b-x) {
+				golden = false
+				step = p / q
+				if u := x + step; u-a < 2*tol || b-u < 2*tol {
+					step = math.Copysign(tol, middle-x)
+				}
+			}
+		}
+		if golden {
+			if before = a - x; x < middle {
+				before = b - x
+			}
+			step = goldenShare * before
+		}
+		u := x + step
+		if math.Abs(step) < tol {
+			u = x + math.Copysign(tol, step)
+		}
+		fu, err := f(u)
+		if err != nil {
+			return x, fx, err
+		}
+		if fu <= fx {
+			if u < x {
+				b = x
+			} else {
+				a = x
+			}
+			v, fv, w, fw, x, fx = w, fw, x, fx, u, fu
+			continue
+		}
+		if u < x {
+			a = u
+		} else {
+			b = u
+		}
+		if fu <= fw || w == x {
+			v, fv, w, fw = w, fw, u, fu
+		} else if fu <= fv || v == x || v == w {
+			v, fv = u, fu
+		}
+	}
+	return x, fx, nil
+}
