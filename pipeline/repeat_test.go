@@ -41,7 +41,7 @@ func sameRisk(a, b pipeline.Risk) bool {
 // also when nobody wants the rest.
 func TestRepeatIsAStreamUnderEachSeedWithOneSolve(t *testing.T) {
 	for name, problem := range map[string]func(testing.TB, array.Device) (vjp.Solver, int){"lasso": lasso, "completion": completion} {
-		for _, estimator := range []string{hutch.HutchPP, hutch.XTrace, hutch.Hutchinson} {
+		for _, estimator := range []string{hutch.HutchPP, hutch.XTrace, hutch.Hutchinson, pipeline.Auto} {
 			dev := array.NewHost()
 			solver, d := problem(t, dev)
 			o := pipeline.Options{Estimator: estimator, Queries: 12, Seed: 99}

@@ -165,7 +165,7 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 	case err != nil:
 		return nil, data, err
 	case file.Stack != nil:
-		return inMemory(f.data, file.Stack, file.YShape), file.Data, nil
+		return heldSamples(f.data, file.Stack, file.YShape), file.Data, nil
 	case file.Mu == nil:
 		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected a stack of samples (N x ...) or mu", f.data)
 	}
@@ -195,13 +195,14 @@ func (o *monteCarloFlags) count(cmd *cobra.Command, ys *ySource) (int, error) {
 
 func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) error {
 	// The samples alone make up a problem that has no other arrays.
-	checked := *f
+	data := f.data
 	if l, known := layouts[f.problem]; o.y != "" && f.data == "" && known && !l.design && !l.selection {
-		checked.data = o.y
+		f.data = o.y
 	}
-	if err := checked.check(cmd); err != nil {
+	if err := f.check(cmd); err != nil {
 		return err
 	}
+	f.data = data
 	if err := o.check(cmd); err != nil {
 		return err
 	}
@@ -209,7 +210,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	if err != nil {
 		return err
 	}
-	ys, data, err := o.open(cmd, f)
+	ys, rest, err := o.open(cmd, f)
 	if err != nil {
 		dev.Close()
 		return err
@@ -221,7 +222,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		return err
 	}
 	bar := newProgress(cmd.ErrOrStderr())
-	job, err := f.open(cmd, dev, data, nil)
+	job, err := f.open(cmd, dev, rest, nil)
 	if err != nil {
 		return err
 	}
@@ -230,12 +231,12 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		f.warn(cmd, job.problem)
 	}
 	m := &monteCarlo{
-		job: job, template: f.result(job), ys: ys, mu: data.Mu, first: o.first, count: count, seeds: o.seeds, seed: f.seed,
+		job: job, template: f.result(job), ys: ys, mu: rest.Mu, first: o.first, count: count, seeds: o.seeds, seed: f.seed,
 		log: o.jsonl, resume: o.resume, again: "--resume", out: cmd.OutOrStdout(), progress: bar,
 		warn: func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), "surepipe: "+text) },
 	}
 	if m.log != "" {
-		m.header = newLogHeader(estimatorSettings(cmd), data, dev)
+		m.header = newLogHeader(estimatorSettings(cmd), rest, dev)
 	}
 	s, speed, err := m.run(cmd.Context())
 	if err != nil {

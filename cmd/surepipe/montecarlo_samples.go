@@ -67,7 +67,6 @@ func (s *ySource) from(ctx context.Context, first, end int) iter.Seq2[[]float64,
 				select {
 				case r = <-done:
 				case <-ctx.Done():
-					yield(nil, ctx.Err())
 					return
 				}
 			} else {
@@ -86,8 +85,8 @@ func simulated(mu []float64, shape []int, sigma2 float64, seed uint64) *ySource 
 		get: func(i int) ([]float64, error) { return problems.Sample(mu, sigma2, seed, i), nil }}
 }
 
-// inMemory has the samples of a data file.
-func inMemory(path string, stack [][]float64, shape []int) *ySource {
+// heldSamples has the samples of a data file.
+func heldSamples(path string, stack [][]float64, shape []int) *ySource {
 	return &ySource{name: path, shape: shape, total: len(stack), close: func() error { return nil },
 		get: func(i int) ([]float64, error) { return stack[i], nil }}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -169,12 +170,12 @@ func (t *throughput) add(r sampleRecord) {
 
 // String has the rates since the beginning, "" where nothing was computed.
 func (t *throughput) String() string {
-	if t.probes == 0 {
-		return ""
-	}
-	text := fmt.Sprintf("%.3g probes/s", float64(t.probes)/time.Since(t.begun).Seconds())
+	var rates []string
 	if t.samples > 0 {
-		text = fmt.Sprintf("%.3g samples/s, %s", float64(t.samples)/t.sampling.Seconds(), text)
+		rates = append(rates, fmt.Sprintf("%.3g samples/s", float64(t.samples)/t.sampling.Seconds()))
 	}
-	return text
+	if t.probes > 0 {
+		rates = append(rates, fmt.Sprintf("%.3g probes/s", float64(t.probes)/time.Since(t.begun).Seconds()))
+	}
+	return strings.Join(rates, ", ")
 }

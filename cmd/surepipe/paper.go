@@ -5,10 +5,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"surepipe/array"
 	"surepipe/dataio"
 	"surepipe/hutch"
 	"surepipe/pipeline"
@@ -44,9 +46,9 @@ func (f *paperFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.out, "out", "", "`folder` for the results, the data they are of, and all numbers")
 	flags.Float64Var(&f.scale, "scale", 1, "multiply the paper's sizes by this, such as 0.2; no side shrinks below 10")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of data and probes")
-	flags.IntVar(&f.queries, "queries", hutch.DefaultQueries, "queries of Hutch++")
+	flags.IntVar(&f.queries, "queries", hutch.DefaultQueries, "queries of Hutch++, the paper's trace estimator")
 	flags.IntVar(&f.parallel, "parallel", defaultParallel(), "samples in flight at once")
-	flags.StringVar(&f.device, "device", "auto", "auto or cpu")
+	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", "))
 	flags.StringVar(&f.keep, "keep", "256MB", "write data files up to this size; of larger ones the command that makes them is kept")
 	cobra.CheckErr(cmd.MarkFlagDirname("out"))
 }
