@@ -111,6 +111,9 @@ func (p *Problem) Reweighted(lambda, lambda2, gamma float64) (prox.Prox, error) 
 			return nil, fmt.Errorf("%s is %g, expected a positive number", w.name, w.new)
 		}
 	}
+	if p.reweigh != nil {
+		return p.reweigh(lambda, lambda2, gamma)
+	}
 	matrix := func(shape []int) array.Shape {
 		n := len(shape)
 		return array.Shape{Rows: shape[n-2], Cols: shape[n-1]}

@@ -30,7 +30,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	case f.x == "" && f.y == "" && f.mu == "" && f.column == "" && isNPZ(f.data):
 		data, err = readFile(f.data, f.problem, stacks)
 	default:
-		data, err = f.readInputs(stacks)
+		data, err = f.readInputs(nil, stacks)
 	}
 	if err != nil {
 		return fileData{}, err
@@ -153,12 +153,14 @@ type inputs struct {
 	layout layout
 	more   map[string]dataio.Array
 	sparse *dataio.Sparse
+	// haveY says that y does not come from --data.
+	haveY bool
 }
 
 // readInputs reads the arrays from files of any format: --data's, and those of --X,
-// --y and --mu, which come before.
-func (f *estimatorFlags) readInputs(stacks bool) (fileData, error) {
-	in := inputs{f, layouts[f.problem], map[string]dataio.Array{}, nil}
+// --y and --mu, which come before. y is the sample where there is one.
+func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData, error) {
+	in := inputs{f, layouts[f.problem], map[string]dataio.Array{}, nil, sample != nil || f.y != ""}
 	if !in.layout.design && f.x != "" {
 		return fileData{}, usagef("--X is %q, but %s has no design matrix", f.x, f.problem)
 	}
@@ -183,6 +185,9 @@ func (f *estimatorFlags) readInputs(stacks bool) (fileData, error) {
 		if err := in.fromFlag(flag.name, flag.path); err != nil {
 			return fileData{}, err
 		}
+	}
+	if sample != nil {
+		in.more["y"] = *sample
 	}
 	if err := in.pickMu(); err != nil {
 		return fileData{}, err
@@ -234,9 +239,9 @@ func (in *inputs) fromData(set *dataio.Set) error {
 		return fmt.Errorf("the file holds a single array, expected y, indices and shape, or a sparse matrix whose entries are the observations")
 	case !in.layout.design:
 		in.put("y", a, set)
-	case in.y != "" && in.x == "":
+	case in.haveY && in.x == "":
 		in.put("X", a, set)
-	case in.x != "" && in.y == "":
+	case in.x != "" && !in.haveY:
 		in.put("y", a, set)
 	case set.Format() == "csv":
 		return fmt.Errorf("which column is the response? Expected --column NAME%s, or --y FILE", columnNames(a.Columns))

@@ -147,10 +147,7 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 		if err != nil {
 			return nil, data, err
 		}
-		file, err := readAround(f.data, f.problem, ys)
-		if err == nil {
-			file.Y, err = ys.at(0)
-		}
+		file, err := f.readAround(ys)
 		if err != nil {
 			ys.close()
 			return nil, data, err
@@ -160,14 +157,14 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 		}
 		return ys, file.Data, nil
 	}
-	file, err := readSamples(f.data, f.problem)
+	file, err := f.readSamples()
 	switch {
 	case err != nil:
 		return nil, data, err
 	case file.Stack != nil:
-		return heldSamples(f.data, file.Stack, file.YShape), file.Data, nil
+		return heldSamples(f.source(), file.Stack, file.YShape), file.Data, nil
 	case file.Mu == nil:
-		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected a stack of samples (N x ...) or mu", f.data)
+		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected a stack of samples (N x ...) or mu", f.source())
 	}
 	data = file.Data
 	sigma2 := f.noise(data)

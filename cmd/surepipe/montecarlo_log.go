@@ -181,6 +181,11 @@ func (l *sampleLog) close() error {
 // what is absent.
 func dataHash(data problems.Data) string {
 	h := hasher{Hash: sha256.New()}
+	if data.Spec != nil {
+		sum := data.Spec.Hash()
+		h.Write(sum[:])
+		data.Spec = nil
+	}
 	h.add(reflect.ValueOf(data))
 	h.flush()
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))

@@ -152,7 +152,34 @@ func openSamples(path string, stdin io.Reader) (*ySource, error) {
 }
 
 // readAround reads what a stack of samples leaves open: all of the problem but y.
-func readAround(path, problem string, s *ySource) (fileData, error) {
+func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
+	first, err := s.at(0)
+	if err != nil {
+		return fileData{}, err
+	}
+	sample := dataio.Array{Name: "y", Shape: s.shape, Data: first}
+	switch {
+	case f.specification != nil:
+		data.Data, err = f.specification.Load(problems.SpecFiles{Data: f.data, Column: f.column, X: f.x, Mu: f.mu, Sample: &sample})
+		if err != nil {
+			err = usageError{err}
+		}
+	case f.x == "" && f.mu == "" && f.column == "" && (f.data == "" || isNPZ(f.data)):
+		data, err = readAroundNPZ(f.data, f.problem, s)
+	case f.column != "":
+		err = usagef("--column is %q, but y comes from --y", f.column)
+	default:
+		data, err = f.readInputs(&sample, false)
+	}
+	if err != nil {
+		return fileData{}, err
+	}
+	data.Y = first
+	return data, f.estimateNoise(&data)
+}
+
+// readAroundNPZ is readAround of an .npz file, or of none.
+func readAroundNPZ(path, problem string, s *ySource) (fileData, error) {
 	l := layouts[problem]
 	if len(s.shape) != l.yRank {
 		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s for %s", s.name, dataio.ShapeString(s.shape), l.yShape, problem)
@@ -165,7 +192,7 @@ func readAround(path, problem string, s *ySource) (fileData, error) {
 		return fileData{}, usageError{err}
 	}
 	defer set.Close()
-	data, err := readSetAround(arrays{set}, problem, s.shape)
+	data, err := readSetAround(arrays{Set: set}, problem, s.shape)
 	if err != nil {
 		return fileData{}, usagef("%s: %w", path, err)
 	}

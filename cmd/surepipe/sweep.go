@@ -181,7 +181,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 	if err != nil {
 		return err
 	}
-	file, err := readData(f.data, f.problem)
+	file, err := f.readData()
 	if err != nil {
 		dev.Close()
 		return err
@@ -286,6 +286,9 @@ func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	}
 	if f.queries.auto {
 		h.TraceError = f.traceError
+	}
+	if f.estimate != nil {
+		h.Sigma2Method, h.Sigma2RelStdErr = f.estimate.Method, f.estimate.RelStdErr
 	}
 	fixed := weights(j.problem)
 	for _, axis := range f.axes {

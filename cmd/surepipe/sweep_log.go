@@ -20,27 +20,30 @@ import (
 // sweepHeader is the first line of a sweep's JSON: all that its results depend on. A
 // sweep goes on where another with the same header stopped.
 type sweepHeader struct {
-	Sweep      bool        `json:"sweep"`
-	Problem    string      `json:"problem"`
-	Grid       []sweepGrid `json:"grid"`
-	Lambda     *number     `json:"lambda,omitempty"` // those that are not swept
-	Lambda2    *number     `json:"lambda2,omitempty"`
-	Gamma      *number     `json:"gamma,omitempty"`
-	Sigma2     float64     `json:"sigma2"`
-	Solver     string      `json:"solver"`
-	Derivative string      `json:"derivative"`
-	Trace      string      `json:"trace"`
-	Queries    string      `json:"queries"`
-	TraceError float64     `json:"trace_error,omitempty"`
-	Seed       uint64      `json:"seed"`
-	Tol        float64     `json:"tol"`
-	MaxIter    int         `json:"max_iter"`
-	Chain      int         `json:"chain"`
-	Refine     int         `json:"refine"`
-	Data       string      `json:"data_sha256"`
-	Device     string      `json:"device"`
-	BLAS       string      `json:"blas"`
-	Version    string      `json:"version"`
+	Sweep   bool        `json:"sweep"`
+	Problem string      `json:"problem"`
+	Grid    []sweepGrid `json:"grid"`
+	Lambda  *number     `json:"lambda,omitempty"` // those that are not swept
+	Lambda2 *number     `json:"lambda2,omitempty"`
+	Gamma   *number     `json:"gamma,omitempty"`
+	Sigma2  float64     `json:"sigma2"`
+	// How sigma2 was estimated, and its standard error over its value.
+	Sigma2Method    string  `json:"sigma2_method,omitempty"`
+	Sigma2RelStdErr float64 `json:"sigma2_rel_stderr,omitempty"`
+	Solver          string  `json:"solver"`
+	Derivative      string  `json:"derivative"`
+	Trace           string  `json:"trace"`
+	Queries         string  `json:"queries"`
+	TraceError      float64 `json:"trace_error,omitempty"`
+	Seed            uint64  `json:"seed"`
+	Tol             float64 `json:"tol"`
+	MaxIter         int     `json:"max_iter"`
+	Chain           int     `json:"chain"`
+	Refine          int     `json:"refine"`
+	Data            string  `json:"data_sha256"`
+	Device          string  `json:"device"`
+	BLAS            string  `json:"blas"`
+	Version         string  `json:"version"`
 }
 
 type sweepGrid struct {
@@ -104,6 +107,17 @@ func hashData(data problems.Data) string {
 		for i := range rows {
 			floats(data.X.RawRowView(i))
 		}
+	}
+	if m := data.Sparse; m != nil {
+		ints([]int{m.Rows, m.Cols})
+		ints(m.IndPtr)
+		ints(m.Indices)
+		floats(m.Values)
+	}
+	if data.Spec != nil {
+		sum := data.Spec.Hash()
+		flush()
+		h.Write(sum[:])
 	}
 	floats(data.Y)
 	ints(data.YShape)

@@ -269,7 +269,7 @@ var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 // points and its minimizer, and in the title a better one beyond the grid.
 func (r *sweepReport) figure(best sweepMinimum) figure.Figure {
 	f := r.f
-	title := fmt.Sprintf("%s, %s, d = %d", r.job.problem.Name, filepath.Base(f.data), r.job.problem.D)
+	title := fmt.Sprintf("%s, %s, d = %d", r.job.problem.Name, filepath.Base(f.source()), r.job.problem.D)
 	if len(f.axes) == 2 {
 		if best.Stage == pipeline.RefineStage {
 			w := f.weightsOf(r.lines[best.Index])
