@@ -99,9 +99,9 @@ make the exit status 3.
 	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; one that exists is refused without --resume")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the sweep in the --jsonl file, if there is one")
 	flags.StringVar(&f.plot, "plot", "", "draw SURE, the loss and the divergence, or with two grids a map of SURE, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
-	flags.StringVar(&f.out, "out", "", "write mu_hat and b of the minimizer to this .npz `file`")
+	flags.StringVar(&f.out, "out", "", "write the estimate at the minimizer to this `file`, by its extension as surepipe run does")
 	flags.BoolVar(&f.asJSON, "json", false, "print lines of JSON")
-	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz"))
+	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
 	cobra.CheckErr(cmd.MarkFlagFilename("csv", "csv"))
 	cobra.CheckErr(cmd.MarkFlagFilename("jsonl", "jsonl"))
 	cobra.CheckErr(cmd.MarkFlagFilename("plot", figure.Formats()...))
@@ -164,6 +164,11 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 		}
 		taken[clean] = o.name
 	}
+	if f.out != "" {
+		if _, err := outFormat(f.out); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -203,7 +208,12 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 	if err != nil {
 		return err
 	}
-	r := &sweepReport{cmd: cmd, f: f, job: job, total: 1, hasLoss: file.Mu != nil}
+	if f.out != "" {
+		if err := checkOut(f.out, job.problem); err != nil {
+			return err
+		}
+	}
+	r := &sweepReport{cmd: cmd, f: f, job: job, y: file.Y, total: 1, hasLoss: file.Mu != nil}
 	for _, axis := range grid {
 		r.total *= len(axis)
 	}
@@ -282,7 +292,7 @@ func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 		Sweep: true, Problem: j.problem.Name, Sigma2: j.sigma2, Solver: j.solver.Name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
 		Chain: pipeline.DefaultChain, Refine: f.refine,
-		Data: hashData(data), Device: j.dev.Name(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),
+		Data: dataHash(data), Device: j.dev.Name(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),
 	}
 	if f.queries.auto {
 		h.TraceError = f.traceError

@@ -2,9 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +11,6 @@ import (
 	"slices"
 
 	"surepipe/pipeline"
-	"surepipe/problems"
 )
 
 // sweepHeader is the first line of a sweep's JSON: all that its results depend on. A
@@ -74,58 +70,6 @@ func (x *number) UnmarshalJSON(text []byte) error {
 		return json.Unmarshal(text, (*float64)(x))
 	}
 	return nil
-}
-
-// hashData identifies the data of a problem.
-func hashData(data problems.Data) string {
-	h := sha256.New()
-	var buf []byte
-	flush := func() {
-		h.Write(buf)
-		buf = buf[:0]
-	}
-	word := func(v uint64) {
-		if buf = binary.LittleEndian.AppendUint64(buf, v); len(buf) >= 1<<16 {
-			flush()
-		}
-	}
-	floats := func(v []float64) {
-		word(uint64(len(v)))
-		for _, x := range v {
-			word(math.Float64bits(x))
-		}
-	}
-	ints := func(v []int) {
-		word(uint64(len(v)))
-		for _, x := range v {
-			word(uint64(x))
-		}
-	}
-	if data.X != nil {
-		rows, cols := data.X.Dims()
-		ints([]int{rows, cols})
-		for i := range rows {
-			floats(data.X.RawRowView(i))
-		}
-	}
-	if m := data.Sparse; m != nil {
-		ints([]int{m.Rows, m.Cols})
-		ints(m.IndPtr)
-		ints(m.Indices)
-		floats(m.Values)
-	}
-	if data.Spec != nil {
-		sum := data.Spec.Hash()
-		flush()
-		h.Write(sum[:])
-	}
-	floats(data.Y)
-	ints(data.YShape)
-	ints(data.Indices)
-	ints(data.Shape)
-	floats(data.Mu)
-	flush()
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // sweepLog is the file of --jsonl. A line is on the disk when write returns.

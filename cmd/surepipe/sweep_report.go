@@ -20,6 +20,7 @@ type sweepReport struct {
 	cmd     *cobra.Command
 	f       *sweepFlags
 	job     *job
+	y       []float64
 	total   int // points of the grid
 	log     *sweepLog
 	known   []sweepLine
@@ -163,7 +164,7 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 		}
 	}
 	if f.out != "" {
-		if err := writeEstimate(f.out, r.job.problem, best.Risk); err != nil {
+		if err := writeResult(r.cmd, f.out, r.job.problem, r.y, best.Risk); err != nil {
 			return err
 		}
 	}

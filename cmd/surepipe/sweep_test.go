@@ -294,9 +294,9 @@ func TestSweepResumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := hashData(set.Data)
+	before := dataHash(set.Data)
 	set.Y[3]++
-	if hashData(set.Data) == before {
+	if dataHash(set.Data) == before {
 		t.Error("other data, same hash")
 	}
 	if err := os.WriteFile(path, []byte(strings.Replace(string(whole), before, strings.Repeat("0", 64), 1)), 0o666); err != nil {
