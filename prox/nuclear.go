@@ -46,6 +46,21 @@ func NewNuclear(shape array.Shape, lambda float64) Prox {
 	return &nuclear{shape: shape, lambda: lambda}
 }
 
+// AsNuclear returns the shape and lambda of p = lambda ||B||_*, if p, or what p
+// scales, is a nuclear norm.
+func AsNuclear(p Prox) (shape array.Shape, lambda float64, ok bool) {
+	switch p := p.(type) {
+	case *nuclear:
+		return p.shape, p.lambda, true
+	case valued:
+		return AsNuclear(p.Prox)
+	case scaled:
+		shape, lambda, ok = AsNuclear(p.p)
+		return shape, times(p.c, lambda), ok
+	}
+	return array.Shape{}, 0, false
+}
+
 func (p *nuclear) Dim() int { return p.shape.Len() }
 
 // svd is one thin singular value decomposition of an m x n matrix and the
