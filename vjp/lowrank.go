@@ -59,8 +59,8 @@ const (
 	bufferShare = 0.6
 	minBuffer   = 8
 	// squareRange is the largest sigma_1/tau at which singular values come from
-	// squares.
-	squareRange = 300
+	// squares: they and their vectors err by about eps sigma_1/tau of ||A* y||.
+	squareRange = 1e4
 	// smallestScale and its inverse bound ||A* y|| where singular values come from
 	// squares.
 	smallestScale = 0x1p-450
