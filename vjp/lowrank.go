@@ -33,7 +33,7 @@ import (
 // partial SVD's error, and the last is 0 where no value was missed: N's singular
 // values are at most M's. Where the first two are
 // small enough a Cholesky factor of (tau + slack)^2 I - M*M certifies the third, slack being
-// what the tolerance has left. Where it does not exist the block grows.
+// half of what the tolerance has left. Where it does not exist the block grows.
 //
 // Solutions whose rank turns out not to be low are finished by proximalGradient.
 type lowRank struct {
@@ -486,7 +486,7 @@ func (w *factoredWork) finish(ctx context.Context, last bool) error {
 	if close {
 		// At most as many values as the smaller side has exceed tau by slack.
 		root := math.Sqrt(float64(min(w.m, w.n)))
-		slack := (w.o.Tol - w.conv.Optimality) * w.eta * w.scale / root
+		slack := 0.5 * (w.o.Tol - w.conv.Optimality) * w.eta * w.scale / root
 		below, err := belowThreshold(ctx, rest, w.tau+slack)
 		if err != nil {
 			return err

@@ -95,6 +95,9 @@ func TestFactoredIterationsChangeNothingButRounding(t *testing.T) {
 			got := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
 			defer got.Release()
 			checkOptimality(t, dev, a, r, y, got)
+			if got.Optimality > vjp.DefaultTol {
+				t.Errorf("converged with optimality %v, to %v", got.Optimality, vjp.DefaultTol)
+			}
 
 			o.Tol = 1e-10 // for what is compared
 			tight := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
