@@ -48,6 +48,29 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 	return &Selection{dev: dev, p: p, idx: append([]int(nil), idx...), on: dev.NewIndex(idx)}, nil
 }
 
+// Sampler is an Operator on matrices that picks entries of theirs.
+type Sampler interface {
+	Operator
+	// Pattern returns the places of the entries, in the order of A's rows, in
+	// matrices of a shape; nil when the operator turns out not to act on such
+	// matrices. It is the operator's, which frees it.
+	Pattern(shape array.Shape) array.Pattern
+}
+
+// Pattern returns the selected places in matrices of the given shape; nil unless it
+// has p entries and is the one of every call.
+func (a *Selection) Pattern(shape array.Shape) array.Pattern {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.pattern == nil && shape.Len() == a.p {
+		a.pattern, a.shape = a.dev.NewPattern(shape.Rows, shape.Cols, a.idx), shape
+	}
+	if a.shape != shape {
+		return nil
+	}
+	return a.pattern
+}
+
 // Release frees the device memory. The operator is dead afterwards.
 func (a *Selection) Release() {
 	if a.on != nil {

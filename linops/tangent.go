@@ -31,15 +31,11 @@ type sampledTangent struct {
 // RestrictTangent confines the selection to a tangent space; nil unless the shape
 // has p entries and is the one of every call.
 func (a *Selection) RestrictTangent(shape array.Shape, rank int, u, v array.Batch) Restricted {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.pattern == nil && shape.Len() == a.p {
-		a.pattern, a.shape = a.dev.NewPattern(shape.Rows, shape.Cols, a.idx), shape
-	}
-	if a.shape != shape {
+	pattern := a.Pattern(shape)
+	if pattern == nil {
 		return nil
 	}
-	return &sampledTangent{a.pattern, shape, rank, u, v}
+	return &sampledTangent{pattern, shape, rank, u, v}
 }
 
 func (a *sampledTangent) Dims() (d, p int) {

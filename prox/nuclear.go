@@ -1,8 +1,10 @@
 package prox
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/blas"
@@ -28,8 +30,8 @@ type nuclear struct {
 //	prox_{t r}(V) = sum_i max(sigma_i - tau, 0) u_i v_i*.
 //
 // The SVD is LAPACK's, on the host; products run on the device. Where no
-// derivative is asked for the eigenvalues of the smaller Gram matrix serve instead
-// as long as they are accurate enough. The derivative
+// derivative is asked for, or the matrix is large, the eigenvalues of the smaller Gram
+// matrix serve instead as long as they are accurate enough. The derivative
 // needs no gap between singular values, neither between two of them nor
 // between one and tau, and treats a rank-deficient, wide or tall V like any
 // other. Applying it to one direction takes about 8 m n r flops, r being the
@@ -44,6 +46,21 @@ func NewNuclear(shape array.Shape, lambda float64) Prox {
 		panic(fmt.Sprintf("prox: nuclear norm of %d x %d matrices", shape.Rows, shape.Cols))
 	}
 	return &nuclear{shape: shape, lambda: lambda}
+}
+
+// AsNuclear returns the shape and lambda of p = lambda ||B||_*, if p, or what p
+// scales, is a nuclear norm.
+func AsNuclear(p Prox) (shape array.Shape, lambda float64, ok bool) {
+	switch p := p.(type) {
+	case *nuclear:
+		return p.shape, p.lambda, true
+	case valued:
+		return AsNuclear(p.Prox)
+	case scaled:
+		shape, lambda, ok = AsNuclear(p.p)
+		return shape, times(p.c, lambda), ok
+	}
+	return array.Shape{}, 0, false
 }
 
 func (p *nuclear) Dim() int { return p.shape.Len() }
@@ -194,43 +211,13 @@ const gramRange = 300
 // that the squares do no harm unless sigma_1/tau is large. It returns false,
 // having done nothing, when it is, or the squares leave the range of float64.
 func (w *svd) thresholdByGram(dst, v array.Batch, tau float64) bool {
+	if !w.gramEigen(v, tau, gramRange) {
+		return false
+	}
 	dev := dst.Device()
 	q := w.q
 	tall := w.m >= w.n
 	x := array.Shape{Rows: w.m, Cols: w.n}
-	gram := dev.Alloc(1, q*q)
-	defer gram.Free()
-	dev.GemmEach(tall, !tall, 1, v, x, v, x, 0, gram)
-	if w.gram == nil {
-		w.gram = make([]float64, q*q)
-	}
-	dev.Download(w.gram, gram)
-	trace := 0.0
-	for i := range q {
-		trace += w.gram[i*q+i]
-	}
-	if !(trace > 0x1p-900 && trace < 0x1p900) || !(tau*tau > 0x1p-1000) {
-		return false
-	}
-	for _, g := range w.gram {
-		if g-g != 0 {
-			return false
-		}
-	}
-	sym := blas64.Symmetric{N: q, Stride: q, Data: w.gram, Uplo: blas.Upper}
-	if w.eigenWork == nil {
-		var size [1]float64
-		lapack64.Syev(lapack.EVCompute, sym, w.s, size[:], -1)
-		w.eigenWork = make([]float64, int(size[0]))
-	}
-	if !lapack64.Syev(lapack.EVCompute, sym, w.s, w.eigenWork, len(w.eigenWork)) {
-		return false
-	}
-	// Eigenvalues ascend: the active ones are the last r, and eigenvector j is
-	// column j.
-	if top := math.Sqrt(max(w.s[q-1], 0)); top > gramRange*tau {
-		return false
-	}
 	r := 0
 	for r < q && w.s[q-1-r] > tau*tau {
 		r++
@@ -269,6 +256,132 @@ func (w *svd) thresholdByGram(dst, v array.Batch, tau float64) bool {
 	return true
 }
 
+// gramEigen sets w.gram to the eigenvectors, a column each, of the smaller Gram matrix of
+// the one matrix in v, and w.s to its eigenvalues, which ascend. It returns false when
+// the squares leave the range of float64 or sigma_1 exceeds limit tau.
+func (w *svd) gramEigen(v array.Batch, tau, limit float64) bool {
+	dev := v.Device()
+	q := w.q
+	tall := w.m >= w.n
+	x := array.Shape{Rows: w.m, Cols: w.n}
+	gram := dev.Alloc(1, q*q)
+	defer gram.Free()
+	dev.GemmEach(tall, !tall, 1, v, x, v, x, 0, gram)
+	if w.gram == nil {
+		w.gram = make([]float64, q*q)
+	}
+	dev.Download(w.gram, gram)
+	trace := 0.0
+	for i := range q {
+		trace += w.gram[i*q+i]
+	}
+	if !(trace > 0x1p-900 && trace < 0x1p900) || !(tau*tau > 0x1p-1000) {
+		return false
+	}
+	for _, g := range w.gram {
+		if g-g != 0 {
+			return false
+		}
+	}
+	sym := blas64.Symmetric{N: q, Stride: q, Data: w.gram, Uplo: blas.Upper}
+	if w.eigenWork == nil {
+		var size [1]float64
+		lapack64.Syev(lapack.EVCompute, sym, w.s, size[:], -1)
+		w.eigenWork = make([]float64, int(size[0]))
+	}
+	if !lapack64.Syev(lapack.EVCompute, sym, w.s, w.eigenWork, len(w.eigenWork)) {
+		return false
+	}
+	return math.Sqrt(max(w.s[q-1], 0)) <= limit*tau
+}
+
+const (
+	// minGramFactor is the smaller side from which on the Gram matrix serves derivatives.
+	minGramFactor = 400
+	// gramFactorRange is gramRange for derivatives, whose vectors are off by about
+	// eps (sigma_1/tau)^2.
+	gramFactorRange = 100
+)
+
+// factorByGram is factor by the eigenvectors of the smaller Gram matrix, at a third of the cost:
+// where that is X*X = V diag(sigma^2) V*, u_j = X v_j/sigma_j with sigma_j = ||X v_j||.
+// The vectors of inactive values much smaller than tau are neither accurate nor
+// orthogonal, but in the derivative u_j has a factor of sigma_j: all it sees of them is
+// X v_j and that the v_j are a basis. It returns false, having changed nothing that
+// matters, where that is not accurate or not worth it.
+func (w *svd) factorByGram(v array.Batch, tau float64) bool {
+	if w.q < minGramFactor || !w.gramEigen(v, tau, gramFactorRange) {
+		return false
+	}
+	dev := v.Device()
+	m, n, q := w.m, w.n, w.q
+	tall := m >= n
+	basis := dev.Alloc(q, q)
+	defer basis.Free()
+	dev.Upload(basis, w.gram)
+	x := v.Reshape(m, n)
+	image := w.stage(m * n)
+	on := dev.Alloc(m, n)
+	defer on.Free()
+	if tall {
+		dev.Gemm(false, false, 1, x, basis, 0, on) // X V, m x q
+	} else {
+		dev.Gemm(true, false, 1, basis, x, 0, on) // U* X, q x n
+	}
+	dev.Download(image, on)
+	for j := range w.s {
+		w.s[j] = 0
+	}
+	for i := range m {
+		for j, e := range image[i*n:][:n] {
+			if tall {
+				w.s[j] += e * e
+			} else {
+				w.s[i] += e * e
+			}
+		}
+	}
+	order := make([]int, q)
+	sigma := make([]float64, q)
+	for j, e := range w.s {
+		order[j], sigma[j] = j, math.Sqrt(e)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sigma[b], sigma[a]) })
+	inverse := make([]float64, q)
+	for k, j := range order {
+		w.s[k] = sigma[j]
+		if sigma[j] > 0 {
+			inverse[k] = 1 / sigma[j]
+		}
+	}
+	if tall {
+		for i := range m {
+			u, row := w.u[i*q:][:q], image[i*n:][:n]
+			for k, j := range order {
+				u[k] = inverse[k] * row[j]
+			}
+		}
+		for k, j := range order {
+			for i := range n {
+				w.vt[k*n+i] = w.gram[i*q+j]
+			}
+		}
+	} else {
+		for i := range m {
+			u, row := w.u[i*q:][:q], w.gram[i*q:][:q]
+			for k, j := range order {
+				u[k] = row[j]
+			}
+		}
+		for k, j := range order {
+			for i, e := range image[j*n:][:n] {
+				w.vt[k*n+i] = inverse[k] * e
+			}
+		}
+	}
+	return true
+}
+
 func (p *nuclear) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	checkLinearize("nuclear norm", p.Dim(), dst, v, t)
 	switch {
@@ -281,10 +394,12 @@ func (p *nuclear) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	}
 	w := p.getSVD()
 	defer p.work.Put(w)
-	if err := w.factor(lapack.SVDStore, v); err != nil {
-		return nil, err
-	}
 	tau := t * p.lambda
+	if !w.factorByGram(v, tau) {
+		if err := w.factor(lapack.SVDStore, v); err != nil {
+			return nil, err
+		}
+	}
 	r := w.active(tau)
 	if r == 0 {
 		dst.Device().Fill(dst, 0)

@@ -478,3 +478,41 @@ func BenchmarkNuclearApply34(b *testing.B) {
 		})
 	}
 }
+
+// On large matrices the derivative comes from the Gram matrix, and is the same.
+func TestNuclearDerivativeOfLargeMatrices(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 9))
+	const q = 400
+	values := func(active int) []float64 {
+		sigma := make([]float64, q)
+		for i := range sigma {
+			switch {
+			case i < active/2:
+				sigma[i] = 1.5 + 30*rng.Float64()
+			case i < active:
+				sigma[i] = 1.3 // repeated
+			case i < 380:
+				sigma[i] = 0.9 * rng.Float64()
+			case i < 390:
+				sigma[i] = 1e-9 * rng.Float64()
+			}
+		}
+		return sigma
+	}
+	for _, c := range []struct {
+		name         string
+		m, n, active int
+	}{{"tall", 430, q, 60}, {"wide", q, 420, 60}, {"square", q, q, 150}} {
+		t.Run(c.name, func(t *testing.T) {
+			x := withSingularValues(c.m, c.n, values(c.active)...)
+			z := make([]float64, c.m*c.n)
+			for i := range z {
+				z[i] = rng.NormFloat64()
+			}
+			got := apply(t, array.Shape{Rows: c.m, Cols: c.n}, x.dense(), 1, z)
+			if d := distance(got, x.jacobian(1, z), z); !(d < 1e-11) {
+				t.Errorf("off by %.3g of the direction", d)
+			}
+		})
+	}
+}

@@ -20,6 +20,11 @@
 // upper bound of the distance from 0 to the objective's subdifferential at b,
 // divided by ||A* y||.
 //
+// Solutions that are sparse or of low rank are not iterated on in full: ista and fista
+// work on the coordinates that are not 0, where A can restrict itself to columns, and on
+// the leading singular vectors, where r is the nuclear norm and A picks entries
+// ([linops.Sampler]). They certify the rest before they stop.
+//
 // # Implicit derivatives
 //
 // Where the solve has converged the fixed point itself is differentiated: a few

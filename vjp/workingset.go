@@ -61,9 +61,12 @@ func newWorkingSet(p Problem, o Options, accelerated bool) *workingSet {
 	return &workingSet{p: p, o: o, accelerated: accelerated, r: r}
 }
 
-// newISTA is ISTA, or FISTA when accelerated, on a working set where the problem's
-// structure allows one.
+// newISTA is ISTA, or FISTA when accelerated, on a working set or in factored form
+// where the problem's structure allows it.
 func newISTA(ctx context.Context, p Problem, o Options, accelerated bool) (Solver, error) {
+	if s, err := newLowRank(ctx, p, o, accelerated); s != nil || err != nil {
+		return s, err
+	}
 	if s := newWorkingSet(p, o, accelerated); s != nil {
 		return s, nil
 	}

@@ -1,0 +1,10 @@
+package vjp
+
+import "testing"
+
+// FactorAll makes solvers keep matrices of any size in factored form until the test ends.
+func FactorAll(t testing.TB) {
+	old := minLowRank
+	minLowRank = 1
+	t.Cleanup(func() { minLowRank = old })
+}

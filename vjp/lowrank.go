@@ -1,0 +1,540 @@
+package vjp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+)
+
+// lowRank is ISTA or FISTA where r is the nuclear norm and A picks entries, for
+// iterates of low rank. It is proximalGradient's recurrence, but that no m x n matrix
+// appears: b_k is kept as L V*, and the matrix whose singular values an iteration
+// thresholds,
+//
+//	X = x_k - eta A*(A x_k - y),   x_k = b_k + c_k (b_k - b_{k-1}),
+//
+// is a combination of b_k and b_{k-1} plus a sparse matrix. A product with it takes
+// O(d + (m + n) r), and a [subspace] that follows X from one iteration to the next takes
+// two of them for the singular values that exceed the threshold. (Mazumder, Hastie
+// and Tibshirani, JMLR 11, 2010; Toh and Yun, Pacific J. Optim. 6, 2010.)
+//
+// The partial SVD is not exact, and the optimality accounts for that. With U, S, V
+// what it gave, X* U = V S, and M = X - U S V*,
+//
+//	(x_k - b_{k+1})/eta - A*A(x_k - b_{k+1}) - (X V - U S)V*/eta - (N - N')/eta
+//
+// is a subgradient at b_{k+1}, where N = M(I - V V*) and N' has N's singular values cut
+// off at the threshold. The first two terms are proximalGradient's measure, the third the
+// partial SVD's error, and the last is 0 where no value was missed: N's singular
+// values are at most M's. Where the first two are
+// small enough a Cholesky factor of (tau + slack)^2 I - M*M certifies the third, slack being
+// half of what the tolerance has left. Where it does not exist the block grows.
+//
+// Solutions whose rank turns out not to be low are finished by proximalGradient.
+type lowRank struct {
+	p      Problem
+	o      Options
+	a      linops.Sampler
+	shape  array.Shape
+	lambda float64
+	full   *proximalGradient
+}
+
+// minLowRank is the smaller side of the matrix below which all singular values are
+// cheaper than some.
+var minLowRank = 200
+
+const (
+	// firstBlock of the smaller side is the size of the first block, maxBlock that of
+	// the largest one: beyond it all singular values are cheaper.
+	firstBlock = 1. / 32
+	maxBlock   = 1. / 3
+	// The block has bufferShare more vectors than there are active values, and minBuffer
+	// at least: they make the active ones converge.
+	bufferShare = 0.6
+	minBuffer   = 8
+	// squareRange is the largest sigma_1/tau at which singular values come from
+	// squares: they and their vectors err by about eps sigma_1/tau of ||A* y||.
+	squareRange = 1e4
+	// smallestScale and its inverse bound ||A* y|| where singular values come from
+	// squares.
+	smallestScale = 0x1p-450
+	// maxPasses bounds the steps of the partial SVD in an iteration.
+	maxPasses = 4
+)
+
+// newLowRank returns nil where the problem has no structure to use.
+func newLowRank(ctx context.Context, p Problem, o Options, accelerated bool) (Solver, error) {
+	shape, lambda, ok := prox.AsNuclear(p.R)
+	a, can := p.A.(linops.Sampler)
+	if !ok || !can || min(shape.Rows, shape.Cols) < minLowRank || o.Derivative == Unrolled || lambda == 0 || math.IsInf(lambda, 1) {
+		return nil, nil
+	}
+	if a.Pattern(shape) == nil {
+		return nil, nil
+	}
+	full, err := newProximalGradient(ctx, p, o, accelerated)
+	if err != nil {
+		return nil, err
+	}
+	return &lowRank{p: p, o: o, a: a, shape: shape, lambda: lambda, full: full}, nil
+}
+
+// Name is "ista" or "fista".
+func (s *lowRank) Name() string { return s.full.Name() }
+
+// Release does nothing: all that is kept is a number.
+func (s *lowRank) Release() {}
+
+// Solve iterates to a solution at y.
+func (s *lowRank) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
+	return s.SolveFrom(ctx, y, array.Batch{})
+}
+
+// errHighRank says that the iterates are not of low rank, or out of the range of
+// squares.
+var errHighRank = errors.New("vjp: the rank is not low")
+
+// SolveFrom starts at b0, without momentum.
+func (s *lowRank) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+	if err := checkY(s.p, y); err != nil {
+		return nil, err
+	}
+	w := newFactoredWork(s, y)
+	defer w.free()
+	sol, err := w.run(ctx, b0)
+	var small errSmall
+	if errors.Is(err, errHighRank) || errors.As(err, &small) {
+		return w.continueDense(ctx, b0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.o.Derivative == None {
+		return sol, nil
+	}
+	if !sol.Converged && s.o.Derivative == Auto {
+		sol.Release()
+		o := s.o
+		o.Derivative = Unrolled
+		return iterate(ctx, s.full, y, o, entry{})
+	}
+	l, err := newImplicit(s.p, sol.B, y, s.full.bound, s.o.Tol)
+	if err != nil {
+		sol.Release()
+		return nil, err
+	}
+	sol.Linearization = l
+	return sol, nil
+}
+
+// factored is the matrix L V*; V's columns are orthonormal or 0.
+type factored struct{ l, v array.Batch }
+
+func (f *factored) free() {
+	f.l.Free()
+	f.v.Free()
+	*f = factored{}
+}
+
+// add sets the m x n matrix dst to a L V* + dst.
+func (f *factored) add(a float64, dst array.Batch) {
+	dst.Device().Gemm(false, true, a, f.l, f.v, 1, dst)
+}
+
+// inner is <f, g>.
+func (f *factored) inner(g factored) float64 {
+	dev := f.l.Device()
+	left, right := dev.Alloc(f.l.N(), g.l.N()), dev.Alloc(f.l.N(), g.l.N())
+	defer left.Free()
+	defer right.Free()
+	dev.Gemm(true, false, 1, f.l, g.l, 0, left)
+	dev.Gemm(true, false, 1, f.v, g.v, 0, right)
+	return dot(left, right)
+}
+
+// dot is the inner product of two matrices.
+func dot(a, b array.Batch) float64 {
+	rows := make([]float64, a.K())
+	a.Device().Dot(rows, a, b)
+	sum := 0.0
+	for _, v := range rows {
+		sum += v
+	}
+	return sum
+}
+
+// factoredWork is one solve.
+type factoredWork struct {
+	*lowRank
+	dev      array.Device
+	pattern  array.Pattern
+	m, n     int
+	eta, tau float64
+	scale    float64 // ||A* y||
+	y        array.Batch
+	conv     Convergence
+
+	c      float64     // the momentum
+	since  int         // iterations since the last restart
+	now    factored    // b_k
+	old    factored    // b_{k-1}
+	step   factored    // b_k - b_{k-1}
+	step2  float64     // its squared norm
+	ab     array.Batch // A b_k
+	abOld  array.Batch // A b_{k-1}
+	z      array.Batch // A x_k - y
+	space  *subspace   // the leading right singular vectors of X
+	top    triplets    // its values abOldve tau
+	passes int         // steps of the partial SVD in an iteration
+
+	next   factored // b_{k+1}
+	delta  factored // b_{k+1} - b_k
+	delta2 float64  // its squared norm
+	dist   float64  // ||x_k - b_{k+1}||
+	uphill float64  // <x_k - b_{k+1}, b_{k+1} - b_k>
+}
+
+func newFactoredWork(s *lowRank, y array.Batch) *factoredWork {
+	dev := s.p.Device
+	d, _ := s.p.A.Dims()
+	w := &factoredWork{
+		lowRank: s, dev: dev, pattern: s.a.Pattern(s.shape), m: s.shape.Rows, n: s.shape.Cols,
+		eta: s.full.eta, tau: s.full.eta * s.lambda, scale: norm(y), y: y, passes: 1,
+	}
+	w.z, w.ab, w.abOld = dev.Alloc(1, d), dev.Alloc(1, d), dev.Alloc(1, d)
+	dev.Fill(w.ab, 0)
+	dev.Fill(w.abOld, 0)
+	return w
+}
+
+func (w *factoredWork) free() {
+	for _, f := range []*factored{&w.now, &w.old, &w.step, &w.next, &w.delta} {
+		f.free()
+	}
+	for _, b := range []array.Batch{w.z, w.ab, w.abOld} {
+		b.Free()
+	}
+	w.top.free()
+	if w.space != nil {
+		w.space.free()
+	}
+}
+
+// zeros is 0 as a factored matrix.
+func (w *factoredWork) zeros() factored {
+	f := factored{w.dev.Alloc(w.m, 1), w.dev.Alloc(w.n, 1)}
+	w.dev.Fill(f.l, 0)
+	w.dev.Fill(f.v, 0)
+	return f
+}
+
+// largest is the size of the largest block.
+func (w *factoredWork) largest() int { return int(maxBlock * float64(min(w.m, w.n))) }
+
+// blockSize is the size of the next block, given the number of active values and that
+// of all values of this one.
+func (w *factoredWork) blockSize(active, all int) int {
+	want := active + max(minBuffer, int(bufferShare*float64(active)))
+	if active >= all-1 {
+		want = max(want, all+all/2+minBuffer)
+	}
+	return min(want, w.largest())
+}
+
+// begin starts at b0; the zero Batch stands for 0.
+func (w *factoredWork) begin(b0 array.Batch) error {
+	dev := w.dev
+	if !(w.scale > smallestScale && w.scale < 1/smallestScale) {
+		return errHighRank
+	}
+	k := max(minBuffer, int(firstBlock*float64(min(w.m, w.n))))
+	w.now, w.old, w.step = w.zeros(), w.zeros(), w.zeros()
+	w.space = newSubspace(dev, w.shape, k)
+	if b0.IsZero() {
+		return nil
+	}
+	b0 = b0.Reshape(w.m, w.n)
+	x := func(trans bool, dst, x array.Batch) { dev.Gemm(trans, false, 1, b0, x, 0, dst) }
+	for {
+		t, err := w.space.advance(x, 0, w.blockSize)
+		if err != nil {
+			return err
+		}
+		r := len(t.sigma)
+		if r < k {
+			// The block has seen all of b0.
+			w.now.free()
+			w.now = factored{dev.Alloc(w.m, t.u.N()), t.v}
+			scaleColumns(w.now.l, t.u, t.sigma)
+			t.u.Free()
+			w.sample()
+			return nil
+		}
+		t.free()
+		if k >= w.largest() {
+			return errHighRank
+		}
+		k = w.space.v.N()
+	}
+}
+
+// scaleColumns sets column i of dst to s_i times that of x, or to 0 beyond the end of s.
+func scaleColumns(dst, x array.Batch, s []float64) {
+	dev := x.Device()
+	f := dev.Alloc(1, x.N())
+	defer f.Free()
+	host := make([]float64, x.N())
+	copy(host, s)
+	dev.Upload(f, host)
+	dev.Mul(dst, x, f)
+}
+
+// sample sets ab = A b_k.
+func (w *factoredWork) sample() {
+	r := w.now.l.N()
+	w.dev.SampleProduct(w.ab, w.pattern, 1, w.now.l.Reshape(1, w.m*r), w.now.v.Reshape(1, w.n*r), 0)
+}
+
+// gradientStep is the matrix X = x - eta A*(A x - y) of the iteration, x = b_k + c
+// (b_k - b_{k-1}).
+func (w *factoredWork) gradientStep(trans bool, dst, x array.Batch) {
+	dev, k := w.dev, x.N()
+	rows, cols := w.m, w.n
+	if trans {
+		rows, cols = cols, rows
+	}
+	dev.SpreadProduct(trans, -w.eta, w.pattern, w.z, x.Reshape(1, cols*k), 0, dst.Reshape(1, rows*k))
+	add := func(a float64, f factored) {
+		if trans {
+			f.l, f.v = f.v, f.l
+		}
+		t := dev.Alloc(f.l.N(), k)
+		dev.Gemm(true, false, 1, f.v, x, 0, t)
+		dev.Gemm(false, false, a, f.l, t, 1, dst)
+		t.Free()
+	}
+	add(1+w.c, w.now)
+	if w.c != 0 {
+		add(-w.c, w.old)
+	}
+}
+
+// iteration computes b_{k+1} = L V*, in w.next, and the measures of the step.
+func (w *factoredWork) iteration(ctx context.Context) (err error) {
+	dev := w.dev
+	dev.Lin(w.z, 1+w.c, w.ab, -w.c, w.abOld)
+	dev.Lin(w.z, 1, w.z, -1, w.y)
+	for range w.passes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		w.top.free()
+		w.top = triplets{}
+		if w.top, err = w.space.advance(w.gradientStep, w.tau, w.blockSize); err != nil {
+			return err
+		}
+	}
+	sigma := w.top.sigma
+	if r := len(sigma); r+minBuffer > w.largest() || r > 0 && sigma[0] > squareRange*w.tau {
+		return errHighRank
+	}
+	// b_{k+1} = U diag(f) V*.
+	f := make([]float64, len(sigma))
+	for i, s := range sigma {
+		f[i] = s - w.tau
+	}
+	width := w.top.u.N()
+	w.next = factored{dev.Alloc(w.m, width), dev.Alloc(w.n, width)}
+	scaleColumns(w.next.l, w.top.u, f)
+	dev.Copy(w.next.v, w.top.v)
+
+	// b_{k+1} - b_k = U T* - W V_k*,  T = V diag(f) - V_k C*,  W = L_k - U C,  C = U* L_k.
+	before := w.now.l.N()
+	w.delta = factored{dev.Alloc(w.m, width+before), dev.Alloc(w.n, width+before)}
+	c := dev.Alloc(width, before)
+	defer c.Free()
+	dev.Gemm(true, false, 1, w.top.u, w.now.l, 0, c)
+	t, wl := w.delta.v.Cols(0, width), w.delta.l.Cols(width, width+before)
+	scaleColumns(t, w.top.v, f)
+	dev.Gemm(false, true, -1, w.now.v, c, 1, t)
+	dev.Copy(wl, w.now.l)
+	dev.Gemm(false, false, -1, w.top.u, c, 1, wl)
+	dev.Copy(w.delta.l.Cols(0, width), w.top.u)
+	dev.Lin(w.delta.v.Cols(width, width+before), -1, w.now.v, 0, array.Batch{})
+	w.delta2 = dot(t, t) + dot(wl, wl)
+	cross := 0.0
+	if w.c != 0 {
+		cross = w.delta.inner(w.step)
+	}
+	w.dist = math.Sqrt(math.Max(w.delta2-2*w.c*cross+w.c*w.c*w.step2, 0))
+	w.uphill = w.c*cross - w.delta2
+	return dev.Err()
+}
+
+// accept makes b_{k+1} the estimate.
+func (w *factoredWork) accept() {
+	w.old.free()
+	w.step.free()
+	w.old, w.now, w.step, w.step2 = w.now, w.next, w.delta, w.delta2
+	w.next, w.delta = factored{}, factored{}
+	w.ab, w.abOld = w.abOld, w.ab
+	w.sample()
+	w.since++
+	if w.uphill > 0 {
+		w.since = 0
+	}
+	w.c = 0
+	if w.full.accelerated {
+		w.c = float64(w.since) / float64(w.since+3)
+	}
+}
+
+// inexact is ||X V - U S||, the error of the partial SVD.
+func (w *factoredWork) inexact() float64 {
+	if len(w.top.sigma) == 0 {
+		return 0
+	}
+	dev, r := w.dev, len(w.top.sigma)
+	e, us := dev.Alloc(w.m, r), dev.Alloc(w.m, r)
+	defer e.Free()
+	defer us.Free()
+	w.gradientStep(false, e, w.top.v)
+	scaleColumns(us, w.top.u, w.top.sigma)
+	dev.Lin(e, 1, e, -1, us)
+	return math.Sqrt(dot(e, e))
+}
+
+// rest is X - U S V*, dense.
+func (w *factoredWork) rest() array.Batch {
+	dev := w.dev
+	x := dev.Alloc(w.m, w.n)
+	w.p.A.Adjoint(x.Reshape(1, w.m*w.n), w.z)
+	dev.Lin(x, -w.eta, x, 0, array.Batch{})
+	w.now.add(1+w.c, x)
+	if w.c != 0 {
+		w.old.add(-w.c, x)
+	}
+	w.next.add(-1, x)
+	if len(w.top.sigma) > 0 {
+		active := factored{w.top.u, w.top.v}
+		active.add(-w.tau, x)
+	}
+	return x
+}
+
+// share is a distance in X as a share of ||A* y||, which the tolerance bounds.
+func (w *factoredWork) share(distance float64) float64 { return distance / (w.eta * w.scale) }
+
+// run iterates to a solution, without a derivative.
+func (w *factoredWork) run(ctx context.Context, b0 array.Batch) (*Solution, error) {
+	if err := w.begin(b0); err != nil {
+		return nil, err
+	}
+	for done := false; !done; {
+		if err := w.iteration(ctx); err != nil {
+			return nil, err
+		}
+		w.conv.Iterations++
+		w.conv.Optimality = w.share(w.dist)
+		if math.IsNaN(w.dist) || math.IsInf(w.dist, 0) {
+			return nil, fmt.Errorf("%s: the iterates are not finite after %d iterations", w.Name(), w.conv.Iterations)
+		}
+		last := w.conv.Iterations >= w.o.MaxIter
+		if w.conv.Optimality <= w.o.Tol || last {
+			if err := w.finish(ctx, last); err != nil {
+				return nil, err
+			}
+		}
+		w.accept()
+		done = last || w.conv.Converged
+	}
+	dev := w.dev
+	sol := &Solution{Convergence: w.conv, B: w.dense(), MuHat: dev.Alloc(1, w.ab.N())}
+	dev.Copy(sol.MuHat, w.ab)
+	if err := dev.Sync(); err != nil {
+		sol.Release()
+		return nil, err
+	}
+	return sol, nil
+}
+
+// nearTol is the share of the tolerance up to which a certificate is tried: the rest is
+// for its slack.
+const nearTol = 0.98
+
+// finish completes the optimality of the iteration: converged is true where it is
+// certified. Where not it sees to it that the next ones are more accurate, or, for the
+// last one, computes how far the certificate fails.
+func (w *factoredWork) finish(ctx context.Context, last bool) error {
+	inexact := w.inexact()
+	w.conv.Optimality = w.share(w.dist + inexact)
+	close := w.conv.Optimality <= nearTol*w.o.Tol
+	if !close && !last {
+		if inexact > w.dist {
+			w.passes = min(w.passes+1, maxPasses)
+		}
+		return nil
+	}
+	rest := w.rest()
+	defer rest.Free()
+	if close {
+		// At most as many values as the smaller side has exceed tau by slack.
+		root := math.Sqrt(float64(min(w.m, w.n)))
+		slack := 0.5 * (w.o.Tol - w.conv.Optimality) * w.eta * w.scale / root
+		below, err := belowThreshold(ctx, rest, w.tau+slack)
+		if err != nil {
+			return err
+		}
+		if below {
+			w.conv.Optimality += w.share(slack * root)
+			w.conv.Converged = true
+			return nil
+		}
+	}
+	if last {
+		beyond, err := excess(ctx, rest, w.tau)
+		if err != nil {
+			return err
+		}
+		w.conv.Optimality += w.share(beyond)
+		w.conv.Converged = w.conv.Optimality <= w.o.Tol
+		return nil
+	}
+	k := w.space.v.N()
+	if k >= w.largest() {
+		return errHighRank
+	}
+	w.space.grow(min(k+k/2+minBuffer, w.largest()))
+	w.passes = min(w.passes+1, maxPasses)
+	return nil
+}
+
+// dense is b_k as a batch of one vector.
+func (w *factoredWork) dense() array.Batch {
+	b := w.dev.Alloc(1, w.m*w.n)
+	w.dev.Gemm(false, true, 1, w.now.l, w.now.v, 0, b.Reshape(w.m, w.n))
+	return b
+}
+
+// continueDense finishes with all singular values, from b_k or, where there is none
+// yet, from b0.
+func (w *factoredWork) continueDense(ctx context.Context, b0 array.Batch) (*Solution, error) {
+	if w.conv.Iterations > 0 {
+		b0 = w.dense()
+		defer b0.Free()
+	}
+	o := w.o
+	o.MaxIter = max(o.MaxIter-w.conv.Iterations, 1)
+	sol, err := solve(ctx, w.full, w.y, o, entry{b: b0})
+	if err != nil {
+		return nil, err
+	}
+	sol.Iterations += w.conv.Iterations
+	return sol, nil
+}
