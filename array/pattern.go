@@ -260,7 +260,18 @@ func spreadKernel(t *task, lo, hi int) {
 					ci[l] *= t.b
 				}
 			}
-			for u := t.lines.ptr[i]; u < t.lines.ptr[i+1]; u++ {
+			// Four rows of B at a time: C's line is read and written once for them.
+			u, end := t.lines.ptr[i], t.lines.ptr[i+1]
+			for ; u+4 <= end; u += 4 {
+				e, o := t.lines.entry[u:u+4:u+4], t.lines.other[u:u+4:u+4]
+				f0, f1, f2, f3 := t.a*z[e[0]], t.a*z[e[1]], t.a*z[e[2]], t.a*z[e[3]]
+				y0, y1 := y[int(o[0])*r:][:len(ci)], y[int(o[1])*r:][:len(ci)]
+				y2, y3 := y[int(o[2])*r:][:len(ci)], y[int(o[3])*r:][:len(ci)]
+				for l := range ci {
+					ci[l] += (f0*y0[l] + f1*y1[l]) + (f2*y2[l] + f3*y3[l])
+				}
+			}
+			for ; u < end; u++ {
 				f := t.a * z[t.lines.entry[u]]
 				yj := y[int(t.lines.other[u])*r:][:len(ci)]
 				for l := range ci {

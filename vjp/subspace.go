@@ -250,9 +250,9 @@ func eigenSym(job lapack.EVJob, g []float64, k int) ([]float64, error) {
 	return values, nil
 }
 
-// wellConditioned is the smallest pivot of a Gram matrix of unit vectors at which its
+// leastPivot is the smallest pivot of a Gram matrix of unit vectors at which its
 // Cholesky factor makes them orthonormal to rounding.
-const wellConditioned = 0.1
+const leastPivot = 0.1
 
 // orthonormalize returns q = y b with orthonormal columns that span those of y, and b,
 // row-major, by Cholesky factors of Gram matrices: the columns scaled, twice where
@@ -332,7 +332,7 @@ func whitening(g []float64, k int) (t []float64, c int, done bool, err error) {
 					}
 				}
 			}
-			return r, k, least > wellConditioned, nil
+			return r, k, least > leastPivot, nil
 		}
 	}
 	values, err := eigenSym(lapack.EVCompute, g, k)
