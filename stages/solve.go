@@ -29,6 +29,9 @@ type Settings struct {
 // enough to stay near the caches.
 const batchBytes = 64 << 20
 
+// formerBytes is the same where a sweep is conjugate gradients.
+const formerBytes = 1 << 30
+
 const (
 	// Above maxBatch probes a sweep gains nothing more.
 	maxBatch = 96
@@ -102,6 +105,11 @@ func chooseBatch(dev array.Device, l vjp.Linearization, plan hutch.Plan, workers
 		phase = plan.Dim
 	}
 	room := max(batchBytes, l.Bytes()/2)
+	if _, ok := l.(vjp.Former); ok {
+		// There is no tape to measure by, and conjugate gradients read all that they keep
+		// at every step.
+		room = max(room, formerBytes)
+	}
 	if bounded, ok := dev.(array.Budgeted); ok {
 		room = max(room, bounded.Available())
 	} else if l.ProbeBytes() < wideProbe {
