@@ -9,27 +9,53 @@ import (
 	"testing"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 )
 
 func TestExactTraceIsTheTrace(t *testing.T) {
-	dev := array.NewHost()
-	noLeak(t, dev)
-	const d = 75
-	m, want, fro2 := randomPSD(dev, rand.New(rand.NewPCG(1, 2)), d, 200)
-	defer m.Free()
-	for _, estimator := range Estimators() {
-		e := trace(t, dev, plan(t, estimator, 102, d), dense(m), Options{Seed: 3})
-		if math.Abs(e.Trace-want) > 1e-13*want || math.Abs(e.Frobenius2-fro2) > 1e-13*fro2 {
-			t.Errorf("%s: trace %v, want %v; squared norm %v, want %v", estimator, e.Trace, want, e.Frobenius2, fro2)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		noLeak(t, dev)
+		const d = 75
+		m, want, fro2 := randomPSD(dev, rand.New(rand.NewPCG(1, 2)), d, 200)
+		defer m.Free()
+		for _, estimator := range Estimators() {
+			e := trace(t, dev, plan(t, estimator, 102, d), dense(m), Options{Seed: 3})
+			if math.Abs(e.Trace-want) > 1e-13*want || math.Abs(e.Frobenius2-fro2) > 1e-13*fro2 {
+				t.Errorf("%s: trace %v, want %v; squared norm %v, want %v", estimator, e.Trace, want, e.Frobenius2, fro2)
+			}
+			if e.StdErr != 0 || e.Queries != d || !e.Exact || e.Estimator != Exact {
+				t.Errorf("%s: %+v", estimator, e)
+			}
 		}
-		if e.StdErr != 0 || e.Queries != d || !e.Exact || e.Estimator != Exact {
-			t.Errorf("%s: %+v", estimator, e)
-		}
-	}
+	})
 }
 
 // sampled is the estimators with randomness in them.
 var sampled = []string{HutchPP, XTrace, XNysTrace, NAHutchPP, Hutchinson}
+
+// Every device gives the host's estimates, to rounding: what the tests below find of the
+// spread over many seeds, on the host, is true of all.
+func TestEveryDeviceGivesTheHostsEstimates(t *testing.T) {
+	const d = 203
+	host := array.NewHost()
+	on := func(t *testing.T, dev array.Device, estimator string) Estimate {
+		m, _, _ := randomPSD(dev, rand.New(rand.NewPCG(6, 3)), d, 200)
+		defer m.Free()
+		return trace(t, dev, plan(t, estimator, 102, d), dense(m), Options{Seed: 1})
+	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, estimator := range Estimators() {
+			got, want := on(t, dev, estimator), on(t, host, estimator)
+			for what, x := range map[string][2]float64{
+				"trace": {got.Trace, want.Trace}, "standard error": {got.StdErr, want.StdErr}, "squared norm": {got.Frobenius2, want.Frobenius2},
+			} {
+				if !(math.Abs(x[0]-x[1]) <= 1e-9*x[1]) {
+					t.Errorf("%s: %s %v, on the host %v", estimator, what, x[0], x[1])
+				}
+			}
+		}
+	})
+}
 
 // The mean over seeds of trace and squared norm is within 4 of its standard
 // errors of the truth, or, where the rank is small enough for some to be exact,
@@ -75,43 +101,44 @@ func (m moments) sd() float64 {
 // is rounding; XNysTrace shifts M by a few times as much, and multiplies the shift the
 // more the closer the rank is to the number of probes.
 func TestSketchedEstimatesAreExactOnLowRank(t *testing.T) {
-	const d = 1024
-	dev := array.NewHost()
-	noLeak(t, dev)
-	for _, c := range []struct {
-		name   string
-		rank   int
-		lambda func(i float64) float64
-	}{
-		{"rank 0", 0, func(i float64) float64 { return 0 }},
-		{"rank 1", 1, step(1)},
-		{"rank 17", 17, step(17)},
-		{"rank 30", 30, step(30)},
-		{"rank 34", 34, step(34)},
-		{"rank 50", 50, step(50)},
-		{"rank 90", 90, step(90)},
-		{"rank 30, eigenvalues 1 to 1e-6", 30, func(i float64) float64 { return step(30)(i) * math.Pow(1e-6, (i-1)/29) }},
-		{"rank 10, eigenvalues 1 to 1e-12", 10, func(i float64) float64 { return step(10)(i) * math.Pow(1e-12, (i-1)/9) }},
-	} {
-		lambda := spectrum(d, c.lambda)
-		want, want2 := sum(lambda), 0.0
-		for _, x := range lambda {
-			want2 += x * x
-		}
-		for _, x := range []struct {
-			estimator string
-			rank      int
-			tol       float64
-		}{{HutchPP, 34, 1e-12}, {XTrace, 50, 1e-12}, {XNysTrace, 50, 1e-10}, {NAHutchPP, 17, 1e-12}} {
-			if c.rank > x.rank {
-				continue
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d = 1024
+		noLeak(t, dev)
+		for _, c := range []struct {
+			name   string
+			rank   int
+			lambda func(i float64) float64
+		}{
+			{"rank 0", 0, func(i float64) float64 { return 0 }},
+			{"rank 1", 1, step(1)},
+			{"rank 17", 17, step(17)},
+			{"rank 30", 30, step(30)},
+			{"rank 34", 34, step(34)},
+			{"rank 50", 50, step(50)},
+			{"rank 90", 90, step(90)},
+			{"rank 30, eigenvalues 1 to 1e-6", 30, func(i float64) float64 { return step(30)(i) * math.Pow(1e-6, (i-1)/29) }},
+			{"rank 10, eigenvalues 1 to 1e-12", 10, func(i float64) float64 { return step(10)(i) * math.Pow(1e-12, (i-1)/9) }},
+		} {
+			lambda := spectrum(d, c.lambda)
+			want, want2 := sum(lambda), 0.0
+			for _, x := range lambda {
+				want2 += x * x
 			}
-			e := trace(t, dev, plan(t, x.estimator, 102, d), spectral(lambda, 1), Options{Seed: 5})
-			if math.Abs(e.Trace-want) > x.tol*want || e.StdErr > x.tol*want || math.Abs(e.Frobenius2-want2) > x.tol*want2 {
-				t.Errorf("%s, %s: trace %v +- %v is off %v by %.1e, squared norm %v off %v", c.name, x.estimator, e.Trace, e.StdErr, want, e.Trace-want, e.Frobenius2, want2)
+			for _, x := range []struct {
+				estimator string
+				rank      int
+				tol       float64
+			}{{HutchPP, 34, 1e-12}, {XTrace, 50, 1e-12}, {XNysTrace, 50, 1e-10}, {NAHutchPP, 17, 1e-12}} {
+				if c.rank > x.rank {
+					continue
+				}
+				e := trace(t, dev, plan(t, x.estimator, 102, d), spectral(lambda, 1), Options{Seed: 5})
+				if math.Abs(e.Trace-want) > x.tol*want || e.StdErr > x.tol*want || math.Abs(e.Frobenius2-want2) > x.tol*want2 {
+					t.Errorf("%s, %s: trace %v +- %v is off %v by %.1e, squared norm %v off %v", c.name, x.estimator, e.Trace, e.StdErr, want, e.Trace-want, e.Frobenius2, want2)
+				}
 			}
 		}
-	}
+	})
 }
 
 // step is 1 up to rank and 0 beyond.
@@ -244,50 +271,53 @@ func TestExchangeableEstimatorsAreUnbiasedWhereProbesRepeat(t *testing.T) {
 }
 
 func TestXNysTraceRefusesAnIndefiniteMatrix(t *testing.T) {
-	dev := array.NewHost()
-	noLeak(t, dev)
-	m := spectral(spectrum(256, func(i float64) float64 { return 1 - 2*step(128)(i) }), 1)
-	_, err := Trace(t.Context(), dev, plan(t, XNysTrace, 30, 256), m, Options{})
-	if err == nil || !strings.Contains(err.Error(), "positive semidefinite") {
-		t.Errorf("error %v", err)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		noLeak(t, dev)
+		m := spectral(spectrum(256, func(i float64) float64 { return 1 - 2*step(128)(i) }), 1)
+		_, err := Trace(t.Context(), dev, plan(t, XNysTrace, 30, 256), m, Options{})
+		if err == nil || !strings.Contains(err.Error(), "positive semidefinite") {
+			t.Errorf("error %v", err)
+		}
+	})
 }
 
 // An oracle with noise of 1e-7 gives an estimate off by not much more, also
 // where S*MS is singular, and a standard error that says so.
 func TestXNysTraceBearsAnInexactOracle(t *testing.T) {
-	const d = 256
-	dev := array.NewHost()
-	noLeak(t, dev)
-	exact := spectral(spectrum(d, step(20)), 1)
-	rng := rand.New(rand.NewPCG(11, 3))
-	m := func(ctx context.Context, dst, v array.Batch) error {
-		noise := upload(dev, v.K(), d, gaussian(rng, v.K()*d))
-		defer noise.Free()
-		err := exact(ctx, dst, v)
-		dev.Lin(dst, 1, dst, 1e-7, noise)
-		return err
-	}
-	e := trace(t, dev, plan(t, XNysTrace, 60, d), m, Options{})
-	if off := math.Abs(e.Trace - 20); off > 1e-4 || off > 5*e.StdErr {
-		t.Errorf("trace %v +- %v, expected 20", e.Trace, e.StdErr)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d = 256
+		noLeak(t, dev)
+		exact := spectral(spectrum(d, step(20)), 1)
+		rng := rand.New(rand.NewPCG(11, 3))
+		m := func(ctx context.Context, dst, v array.Batch) error {
+			noise := upload(dev, v.K(), d, gaussian(rng, v.K()*d))
+			defer noise.Free()
+			err := exact(ctx, dst, v)
+			dev.Lin(dst, 1, dst, 1e-7, noise)
+			return err
+		}
+		e := trace(t, dev, plan(t, XNysTrace, 60, d), m, Options{})
+		if off := math.Abs(e.Trace - 20); off > 1e-4 || off > 5*e.StdErr {
+			t.Errorf("trace %v +- %v, expected 20", e.Trace, e.StdErr)
+		}
+	})
 }
 
 // <g, c g> = c d for every Rademacher vector. A deflated probe's length is
 // d - ||Q* g||^2, which is random, but hardly.
 func TestMultiplesOfTheIdentityAreExactForHutchinsonAndNearlySoForHutchPP(t *testing.T) {
-	const d = 1024
-	dev := array.NewHost()
-	m := spectral(spectrum(d, func(float64) float64 { return 0.25 }), 1)
-	e := trace(t, dev, plan(t, Hutchinson, 102, d), m, Options{Seed: 2})
-	if math.Abs(e.Trace-d/4) > 1e-12*d || e.StdErr > 1e-12*d {
-		t.Errorf("hutchinson: trace %v +- %v, want %v", e.Trace, e.StdErr, d/4)
-	}
-	e = trace(t, dev, plan(t, HutchPP, 102, d), m, Options{Seed: 2})
-	if math.Abs(e.Trace-d/4) > 4*e.StdErr || e.StdErr > 1e-3*d {
-		t.Errorf("hutch++: trace %v +- %v, want %v", e.Trace, e.StdErr, d/4)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d = 1024
+		m := spectral(spectrum(d, func(float64) float64 { return 0.25 }), 1)
+		e := trace(t, dev, plan(t, Hutchinson, 102, d), m, Options{Seed: 2})
+		if math.Abs(e.Trace-d/4) > 1e-12*d || e.StdErr > 1e-12*d {
+			t.Errorf("hutchinson: trace %v +- %v, want %v", e.Trace, e.StdErr, d/4)
+		}
+		e = trace(t, dev, plan(t, HutchPP, 102, d), m, Options{Seed: 2})
+		if math.Abs(e.Trace-d/4) > 4*e.StdErr || e.StdErr > 1e-3*d {
+			t.Errorf("hutch++: trace %v +- %v, want %v", e.Trace, e.StdErr, d/4)
+		}
+	})
 }
 
 // The root mean square of the reported standard errors is within 25% of the
@@ -326,123 +356,128 @@ func TestStandardErrorMatchesTheSpreadOverSeeds(t *testing.T) {
 }
 
 func TestResultIsBitIdenticalForAnyBatchSize(t *testing.T) {
-	const d = 203
-	dev := array.NewHost()
-	noLeak(t, dev)
-	m, _, _ := randomPSD(dev, rand.New(rand.NewPCG(6, 3)), d, 50)
-	defer m.Free()
-	for _, estimator := range Estimators() {
-		p := plan(t, estimator, 102, d)
-		want := trace(t, dev, p, dense(m), Options{Seed: 1, Sample: 2})
-		for _, batch := range []int{1, 2, 7, 33, 34, 102, 1000} {
-			if got := trace(t, dev, p, dense(m), Options{Seed: 1, Sample: 2, Batch: batch}); got != want {
-				t.Errorf("%s, batches of %d: %+v, want %+v", estimator, batch, got, want)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d = 203
+		noLeak(t, dev)
+		m, _, _ := randomPSD(dev, rand.New(rand.NewPCG(6, 3)), d, 50)
+		defer m.Free()
+		for _, estimator := range Estimators() {
+			p := plan(t, estimator, 102, d)
+			want := trace(t, dev, p, dense(m), Options{Seed: 1, Sample: 2})
+			for _, batch := range []int{1, 2, 7, 33, 34, 102, 1000} {
+				if got := trace(t, dev, p, dense(m), Options{Seed: 1, Sample: 2, Batch: batch}); got != want {
+					t.Errorf("%s, batches of %d: %+v, want %+v", estimator, batch, got, want)
+				}
+			}
+			other := trace(t, dev, p, dense(m), Options{Seed: 1, Sample: 3})
+			if !p.Exact && other == want {
+				t.Errorf("%s: samples 2 and 3 have the same probes", estimator)
 			}
 		}
-		other := trace(t, dev, p, dense(m), Options{Seed: 1, Sample: 3})
-		if !p.Exact && other.Trace == want.Trace {
-			t.Errorf("%s: samples 2 and 3 have the same probes", estimator)
-		}
-	}
+	})
 }
 
 // Stages that call the pieces get Trace's result to the last bit.
 func TestPiecesAddUpToTheWhole(t *testing.T) {
-	const d = 203
-	dev := array.NewHost()
-	mat, _, _ := randomPSD(dev, rand.New(rand.NewPCG(7, 3)), d, 50)
-	m, p := dense(mat), plan(t, HutchPP, 30, d)
-	want := trace(t, dev, p, m, Options{Seed: 8, Sample: 9})
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d = 203
+		mat, _, _ := randomPSD(dev, rand.New(rand.NewPCG(7, 3)), d, 50)
+		m, p := dense(mat), plan(t, HutchPP, 30, d)
+		want := trace(t, dev, p, m, Options{Seed: 8, Sample: 9})
 
-	s, y, q := dev.Alloc(10, d), dev.Alloc(10, d), dev.Alloc(10, d)
-	Rademacher(s, 8, 9, 0)
-	if err := m.Apply(t.Context(), y, s); err != nil {
-		t.Fatal(err)
-	}
-	rank, err := Orthonormalize(q, y)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q = q.Rows(0, rank)
-	tally := NewTally(p, rank, 8)
-	for j := p.Residual - 1; j >= 0; j-- {
-		x, mx := s.Rows(0, 1), y.Rows(0, 1)
-		Rademacher(x, 8, 9, p.Sketch+j)
-		Deflate(x, x, q)
-		if err := m.Apply(t.Context(), mx, x); err != nil {
+		s, y, q := dev.Alloc(10, d), dev.Alloc(10, d), dev.Alloc(10, d)
+		Rademacher(s, 8, 9, 0)
+		if err := m.Apply(t.Context(), y, s); err != nil {
 			t.Fatal(err)
 		}
-		tally.AddResidual(j, x, mx)
-	}
-	if err := m.Apply(t.Context(), y, q); err != nil {
-		t.Fatal(err)
-	}
-	tally.AddProjected(0, q, y)
-	if got, err := tally.Estimate(); err != nil || got != want {
-		t.Errorf("pieces %+v, %v; whole %+v", got, err, want)
-	}
+		rank, err := Orthonormalize(q, y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q = q.Rows(0, rank)
+		tally := NewTally(p, rank, 8)
+		for j := p.Residual - 1; j >= 0; j-- {
+			x, mx := s.Rows(0, 1), y.Rows(0, 1)
+			Rademacher(x, 8, 9, p.Sketch+j)
+			Deflate(x, x, q)
+			if err := m.Apply(t.Context(), mx, x); err != nil {
+				t.Fatal(err)
+			}
+			tally.AddResidual(j, x, mx)
+		}
+		if err := m.Apply(t.Context(), y, q); err != nil {
+			t.Fatal(err)
+		}
+		tally.AddProjected(0, q, y)
+		if got, err := tally.Estimate(); err != nil || got != want {
+			t.Errorf("pieces %+v, %v; whole %+v", got, err, want)
+		}
+	})
 }
 
 func TestErrorsOfTheOracleComeBackAndLeakNothing(t *testing.T) {
-	const d = 150
-	dev := array.NewHost()
-	noLeak(t, dev)
-	mat, _, _ := randomPSD(dev, rand.New(rand.NewPCG(8, 3)), d, 50)
-	defer mat.Free()
-	broken := errors.New("the solver broke")
-	for _, estimator := range Estimators() {
-		p := plan(t, estimator, 30, d)
-		for fail := 0; ; fail++ {
-			calls := 0
-			_, err := Trace(t.Context(), dev, p, func(ctx context.Context, dst, v array.Batch) error {
-				if calls++; calls > fail {
-					return broken
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d = 150
+		noLeak(t, dev)
+		mat, _, _ := randomPSD(dev, rand.New(rand.NewPCG(8, 3)), d, 50)
+		defer mat.Free()
+		broken := errors.New("the solver broke")
+		for _, estimator := range Estimators() {
+			p := plan(t, estimator, 30, d)
+			for fail := 0; ; fail++ {
+				calls := 0
+				_, err := Trace(t.Context(), dev, p, func(ctx context.Context, dst, v array.Batch) error {
+					if calls++; calls > fail {
+						return broken
+					}
+					return dense(mat)(ctx, dst, v)
+				}, Options{Batch: 3})
+				if err == nil {
+					break
 				}
-				return dense(mat)(ctx, dst, v)
-			}, Options{Batch: 3})
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, broken) || !strings.Contains(err.Error(), "vectors") {
-				t.Errorf("%s, call %d: error %v", estimator, fail, err)
+				if !errors.Is(err, broken) || !strings.Contains(err.Error(), "vectors") {
+					t.Errorf("%s, call %d: error %v", estimator, fail, err)
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestCancelledContextStopsTheEstimate(t *testing.T) {
-	const d = 150
-	dev := array.NewHost()
-	noLeak(t, dev)
-	mat, _, _ := randomPSD(dev, rand.New(rand.NewPCG(9, 3)), d, 50)
-	defer mat.Free()
-	for last := range 12 {
-		ctx, cancel := context.WithCancel(t.Context())
-		calls := 0
-		_, err := Trace(ctx, dev, plan(t, HutchPP, 30, d), func(ctx context.Context, dst, v array.Batch) error {
-			if calls++; calls > last {
-				cancel()
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d = 150
+		noLeak(t, dev)
+		mat, _, _ := randomPSD(dev, rand.New(rand.NewPCG(9, 3)), d, 50)
+		defer mat.Free()
+		for last := range 12 {
+			ctx, cancel := context.WithCancel(t.Context())
+			calls := 0
+			_, err := Trace(ctx, dev, plan(t, HutchPP, 30, d), func(ctx context.Context, dst, v array.Batch) error {
+				if calls++; calls > last {
+					cancel()
+				}
+				return dense(mat)(ctx, dst, v)
+			}, Options{Batch: 2})
+			if !errors.Is(err, context.Canceled) || calls > last+1 {
+				t.Errorf("cancelled in call %d: %d calls, error %v", last, calls, err)
 			}
-			return dense(mat)(ctx, dst, v)
-		}, Options{Batch: 2})
-		if !errors.Is(err, context.Canceled) || calls > last+1 {
-			t.Errorf("cancelled in call %d: %d calls, error %v", last, calls, err)
+			cancel()
 		}
-		cancel()
-	}
+	})
 }
 
 func TestOracleThatYieldsNaNIsAnError(t *testing.T) {
-	const d = 150
-	dev := array.NewHost()
-	noLeak(t, dev)
-	for _, estimator := range Estimators() {
-		_, err := Trace(t.Context(), dev, plan(t, estimator, 30, d), func(_ context.Context, dst, v array.Batch) error {
-			dst.Device().Fill(dst, math.NaN())
-			return nil
-		}, Options{})
-		if err == nil || !strings.Contains(err.Error(), "NaN") {
-			t.Errorf("%s: error %v", estimator, err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d = 150
+		noLeak(t, dev)
+		for _, estimator := range Estimators() {
+			_, err := Trace(t.Context(), dev, plan(t, estimator, 30, d), func(_ context.Context, dst, v array.Batch) error {
+				dst.Device().Fill(dst, math.NaN())
+				return nil
+			}, Options{})
+			if err == nil || !strings.Contains(err.Error(), "NaN") {
+				t.Errorf("%s: error %v", estimator, err)
+			}
 		}
-	}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	. "surepipe/linops"
 	"surepipe/linops/linopstest"
 )
@@ -187,195 +188,204 @@ func catalogue(t *testing.T, dev array.Device) []entry {
 }
 
 func TestOperatorsConform(t *testing.T) {
-	dev := array.NewHost()
-	for _, e := range catalogue(t, dev) {
-		if err := linopstest.Check(dev, e.a); err != nil {
-			t.Errorf("%s: %v", e.name, err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, e := range catalogue(t, dev) {
+			if err := linopstest.Check(dev, e.a); err != nil {
+				t.Errorf("%s: %v", e.name, err)
+			}
 		}
-	}
+	})
 }
 
 func TestStructurePropagates(t *testing.T) {
-	dev := array.NewHost()
-	for _, e := range catalogue(t, dev) {
-		d, p := e.a.Dims()
-		row, norm := -1.0, -1.0
-		if g, ok := e.a.(RowGram); ok {
-			if c, ok := g.RowGram(); ok {
-				row = c
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, e := range catalogue(t, dev) {
+			d, p := e.a.Dims()
+			row, norm := -1.0, -1.0
+			if g, ok := e.a.(RowGram); ok {
+				if c, ok := g.RowGram(); ok {
+					row = c
+				}
 			}
-		}
-		if est, err := Norm2(t.Context(), dev, e.a, NormOptions{}); err != nil {
-			t.Errorf("%s: %v", e.name, err)
-		} else if est.Iterations == 0 {
-			norm = est.Value
-		}
-		if d > 0 && p > 0 && row != e.row {
-			t.Errorf("%s: RowGram is %v, want %v", e.name, row, e.row)
-		}
-		if norm != e.norm {
-			t.Errorf("%s: Norm2 without iterating is %v, want %v", e.name, norm, e.norm)
-		}
-		rhs := dev.Alloc(2, p)
-		dev.Fill(rhs, 1)
-		s, ok := e.a.(NormalSolver)
-		if d > 0 && p > 0 {
-			if got := ok && s.SolveNormal(rhs, rhs, 0.5); got != e.ok {
-				t.Errorf("%s: closed form %t, want %t", e.name, got, e.ok)
+			if est, err := Norm2(t.Context(), dev, e.a, NormOptions{}); err != nil {
+				t.Errorf("%s: %v", e.name, err)
+			} else if est.Iterations == 0 {
+				norm = est.Value
 			}
+			if d > 0 && p > 0 && row != e.row {
+				t.Errorf("%s: RowGram is %v, want %v", e.name, row, e.row)
+			}
+			if norm != e.norm {
+				t.Errorf("%s: Norm2 without iterating is %v, want %v", e.name, norm, e.norm)
+			}
+			rhs := dev.Alloc(2, p)
+			dev.Fill(rhs, 1)
+			s, ok := e.a.(NormalSolver)
+			if d > 0 && p > 0 {
+				if got := ok && s.SolveNormal(rhs, rhs, 0.5); got != e.ok {
+					t.Errorf("%s: closed form %t, want %t", e.name, got, e.ok)
+				}
+			}
+			rhs.Free()
 		}
-		rhs.Free()
-	}
+	})
 }
 
 func TestOperatorsGiveAllMemoryBack(t *testing.T) {
-	dev := array.NewHost()
-	type releaser interface{ Release() }
-	x := randomDense(dev, 5, 8)
-	w := NewDiagonal(dev, []float64{1, 2, 3, 4, 5, 6, 7, 8})
-	s := selection(t, dev, 8, 3, 1)
-	c := randomCSR(t, dev, 5, 8)
-	n := NewNormal(dev, c)
-	rhs, dst := dev.Alloc(3, 8), dev.Alloc(3, 8)
-	dev.Fill(rhs, 1)
-	// More values of eta than are kept.
-	for i := range 9 {
-		eta := 0.1 * float64(i+1)
-		for _, a := range []NormalSolver{x, w, s} {
-			a.SolveNormal(dst, rhs, eta)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		type releaser interface{ Release() }
+		x := randomDense(dev, 5, 8)
+		w := NewDiagonal(dev, []float64{1, 2, 3, 4, 5, 6, 7, 8})
+		s := selection(t, dev, 8, 3, 1)
+		c := randomCSR(t, dev, 5, 8)
+		n := NewNormal(dev, c)
+		rhs, dst := dev.Alloc(3, 8), dev.Alloc(3, 8)
+		dev.Fill(rhs, 1)
+		// More values of eta than are kept.
+		for i := range 9 {
+			eta := 0.1 * float64(i+1)
+			for _, a := range []NormalSolver{x, w, s} {
+				a.SolveNormal(dst, rhs, eta)
+			}
+			if err := n.Solve(t.Context(), dst, rhs, eta); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := n.Solve(t.Context(), dst, rhs, eta); err != nil {
-			t.Fatal(err)
+		rhs.Free()
+		dst.Free()
+		for _, r := range []releaser{x, w, s, c, n} {
+			r.Release()
 		}
-	}
-	rhs.Free()
-	dst.Free()
-	for _, r := range []releaser{x, w, s, c, n} {
-		r.Release()
-	}
-	if live := dev.Stats().Live; live != 0 {
-		t.Errorf("%d batches live after everything was released", live)
-	}
+		if live := dev.Stats().Live; live != 0 {
+			t.Errorf("%d batches live after everything was released", live)
+		}
+	})
 }
 
 func TestAdjointOfAdjointIsTheOperator(t *testing.T) {
-	dev := array.NewHost()
-	for _, e := range catalogue(t, dev) {
-		if got := Adjoint(Adjoint(e.a)); got != e.a {
-			t.Errorf("%s: the adjoint's adjoint is a %T", e.name, got)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, e := range catalogue(t, dev) {
+			if got := Adjoint(Adjoint(e.a)); got != e.a {
+				t.Errorf("%s: the adjoint's adjoint is a %T", e.name, got)
+			}
 		}
-	}
+	})
 }
 
 func TestCombinationsMatchTheirMatrices(t *testing.T) {
-	dev := array.NewHost()
-	a, b := randomDense(dev, 3, 4), randomDense(dev, 3, 4)
-	ma, mb := ToDense(dev, a), ToDense(dev, b)
-	entry := func(f func(i, j int) float64, d, p int) *mat.Dense {
-		m := mat.NewDense(d, p, nil)
-		m.Apply(func(i, j int, _ float64) float64 { return f(i, j) }, m)
-		return m
-	}
-	var product mat.Dense
-	product.Mul(ma, mb.T())
-	for _, c := range []struct {
-		name string
-		op   Operator
-		want mat.Matrix
-	}{
-		{"Scale", Scale(-2, a), entry(func(i, j int) float64 { return -2 * ma.At(i, j) }, 3, 4)},
-		{"Sum", Sum(a, b), entry(func(i, j int) float64 { return ma.At(i, j) + mb.At(i, j) }, 3, 4)},
-		{"Compose", Compose(a, Adjoint(b)), &product},
-		{"Adjoint", Adjoint(a), ma.T()},
-		{"HStack", HStack(a, b), entry(func(i, j int) float64 {
-			if j < 4 {
-				return ma.At(i, j)
-			}
-			return mb.At(i, j-4)
-		}, 3, 8)},
-		{"VStack", VStack(a, b), entry(func(i, j int) float64 {
-			if i < 3 {
-				return ma.At(i, j)
-			}
-			return mb.At(i-3, j)
-		}, 6, 4)},
-		{"BlockDiag", BlockDiag(a, b), entry(func(i, j int) float64 {
-			switch {
-			case i < 3 && j < 4:
-				return ma.At(i, j)
-			case i >= 3 && j >= 4:
-				return mb.At(i-3, j-4)
-			}
-			return 0
-		}, 6, 8)},
-	} {
-		if got := ToDense(dev, c.op); !mat.EqualApprox(got, c.want, 1e-14) {
-			t.Errorf("%s is\n%v, want\n%v", c.name, mat.Formatted(got), mat.Formatted(c.want))
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		a, b := randomDense(dev, 3, 4), randomDense(dev, 3, 4)
+		ma, mb := ToDense(dev, a), ToDense(dev, b)
+		entry := func(f func(i, j int) float64, d, p int) *mat.Dense {
+			m := mat.NewDense(d, p, nil)
+			m.Apply(func(i, j int, _ float64) float64 { return f(i, j) }, m)
+			return m
 		}
-	}
+		var product mat.Dense
+		product.Mul(ma, mb.T())
+		for _, c := range []struct {
+			name string
+			op   Operator
+			want mat.Matrix
+		}{
+			{"Scale", Scale(-2, a), entry(func(i, j int) float64 { return -2 * ma.At(i, j) }, 3, 4)},
+			{"Sum", Sum(a, b), entry(func(i, j int) float64 { return ma.At(i, j) + mb.At(i, j) }, 3, 4)},
+			{"Compose", Compose(a, Adjoint(b)), &product},
+			{"Adjoint", Adjoint(a), ma.T()},
+			{"HStack", HStack(a, b), entry(func(i, j int) float64 {
+				if j < 4 {
+					return ma.At(i, j)
+				}
+				return mb.At(i, j-4)
+			}, 3, 8)},
+			{"VStack", VStack(a, b), entry(func(i, j int) float64 {
+				if i < 3 {
+					return ma.At(i, j)
+				}
+				return mb.At(i-3, j)
+			}, 6, 4)},
+			{"BlockDiag", BlockDiag(a, b), entry(func(i, j int) float64 {
+				switch {
+				case i < 3 && j < 4:
+					return ma.At(i, j)
+				case i >= 3 && j >= 4:
+					return mb.At(i-3, j-4)
+				}
+				return 0
+			}, 6, 8)},
+		} {
+			if got := ToDense(dev, c.op); !mat.EqualApprox(got, c.want, 1e-14) {
+				t.Errorf("%s is\n%v, want\n%v", c.name, mat.Formatted(got), mat.Formatted(c.want))
+			}
+		}
+	})
 }
 
 func TestToDenseTakesMoreColumnsThanABatch(t *testing.T) {
-	dev := array.NewHost()
-	x := randomDense(dev, 3, 150)
-	// Sum is no Densifier: 1 X + 0 goes column by column.
-	if got := ToDense(dev, Sum(x, Zero(3, 150))); !mat.Equal(got, x.Dense()) {
-		t.Error("ToDense is not the matrix")
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		x := randomDense(dev, 3, 150)
+		// Sum is no Densifier: 1 X + 0 goes column by column.
+		if got := ToDense(dev, Sum(x, Zero(3, 150))); !mat.Equal(got, x.Dense()) {
+			t.Error("ToDense is not the matrix")
+		}
+	})
 }
 
 func TestCSRAddsRepeatedEntriesAndSortsRows(t *testing.T) {
-	dev := array.NewHost()
-	a, err := NewCSR(dev, 2, 3, []int{0, 4, 5}, []int{2, 0, 2, 0, 1}, []float64{1, 2, 3, 4, 5})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := mat.NewDense(2, 3, []float64{6, 0, 4, 0, 5, 0})
-	if !mat.Equal(a.Dense(), want) || a.Nonzeros() != 3 {
-		t.Errorf("%d entries\n%v, want\n%v", a.Nonzeros(), mat.Formatted(a.Dense()), mat.Formatted(want))
-	}
-	if err := linopstest.Check(dev, a); err != nil {
-		t.Error(err)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		a, err := NewCSR(dev, 2, 3, []int{0, 4, 5}, []int{2, 0, 2, 0, 1}, []float64{1, 2, 3, 4, 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := mat.NewDense(2, 3, []float64{6, 0, 4, 0, 5, 0})
+		if !mat.Equal(a.Dense(), want) || a.Nonzeros() != 3 {
+			t.Errorf("%d entries\n%v, want\n%v", a.Nonzeros(), mat.Formatted(a.Dense()), mat.Formatted(want))
+		}
+		if err := linopstest.Check(dev, a); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestDenseTakesAViewOfALargerMatrix(t *testing.T) {
-	dev := array.NewHost()
-	big := mat.NewDense(6, 7, gaussian(42, 1))
-	if err := linopstest.Check(dev, NewDense(dev, big.Slice(1, 5, 2, 5).(*mat.Dense))); err != nil {
-		t.Error(err)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		big := mat.NewDense(6, 7, gaussian(42, 1))
+		if err := linopstest.Check(dev, NewDense(dev, big.Slice(1, 5, 2, 5).(*mat.Dense))); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestConstructorsNameTheCulprit(t *testing.T) {
-	dev := array.NewHost()
-	csr := func(d, p int, indptr, indices []int, values ...float64) func() error {
-		return func() error { _, err := NewCSR(dev, d, p, indptr, indices, values); return err }
-	}
-	sel := func(p int, idx ...int) func() error {
-		return func() error { _, err := NewSelection(dev, p, idx); return err }
-	}
-	for _, c := range []struct {
-		f    func() error
-		want string
-	}{
-		{sel(5, 0, 5), "index 1 is 5, want 0 to 4"},
-		{sel(5, -1), "index 0 is -1, want 0 to 4"},
-		{sel(5, 3, 1, 3), "index 2 is 3, as is index 0"},
-		{sel(-1), "from -1 coordinates"},
-		{csr(-1, 2, nil, nil), "size -1 x 2"},
-		{csr(2, 2, []int{0, 1}, []int{0}, 1), "2 row pointers, want 3"},
-		{csr(1, 2, []int{0, 1}, []int{0}), "1 column indices and 0 values"},
-		{csr(1, 2, []int{0, 2}, []int{0}, 1), "run from 0 to 2, want 0 to 1"},
-		{csr(3, 2, []int{0, 2, 1, 2}, []int{0, 1}, 1, 1), "row pointer 2 is 1, less than 2"},
-		{csr(2, 2, []int{0, 3, 2}, []int{0, 1}, 1, 1), "row pointer 2 is 2, less than 3"},
-		{csr(2, 2, []int{0, 1, 2}, []int{0, 2}, 1, 1), "index 1 (row 1) is 2, want 0 to 1"},
-		{csr(2, 2, []int{0, 1, 2}, []int{0, 1}, 1, math.NaN()), "value 1 (row 1, column 1) is NaN"},
-	} {
-		if err := c.f(); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("error %v, want %q", err, c.want)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		csr := func(d, p int, indptr, indices []int, values ...float64) func() error {
+			return func() error { _, err := NewCSR(dev, d, p, indptr, indices, values); return err }
 		}
-	}
+		sel := func(p int, idx ...int) func() error {
+			return func() error { _, err := NewSelection(dev, p, idx); return err }
+		}
+		for _, c := range []struct {
+			f    func() error
+			want string
+		}{
+			{sel(5, 0, 5), "index 1 is 5, want 0 to 4"},
+			{sel(5, -1), "index 0 is -1, want 0 to 4"},
+			{sel(5, 3, 1, 3), "index 2 is 3, as is index 0"},
+			{sel(-1), "from -1 coordinates"},
+			{csr(-1, 2, nil, nil), "size -1 x 2"},
+			{csr(2, 2, []int{0, 1}, []int{0}, 1), "2 row pointers, want 3"},
+			{csr(1, 2, []int{0, 1}, []int{0}), "1 column indices and 0 values"},
+			{csr(1, 2, []int{0, 2}, []int{0}, 1), "run from 0 to 2, want 0 to 1"},
+			{csr(3, 2, []int{0, 2, 1, 2}, []int{0, 1}, 1, 1), "row pointer 2 is 1, less than 2"},
+			{csr(2, 2, []int{0, 3, 2}, []int{0, 1}, 1, 1), "row pointer 2 is 2, less than 3"},
+			{csr(2, 2, []int{0, 1, 2}, []int{0, 2}, 1, 1), "index 1 (row 1) is 2, want 0 to 1"},
+			{csr(2, 2, []int{0, 1, 2}, []int{0, 1}, 1, math.NaN()), "value 1 (row 1, column 1) is NaN"},
+		} {
+			if err := c.f(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		}
+	})
 }
 
 func TestMismatchedShapesPanicWithBoth(t *testing.T) {
@@ -401,20 +411,21 @@ func TestMismatchedShapesPanicWithBoth(t *testing.T) {
 }
 
 func TestHotPathsAllocateLittle(t *testing.T) {
-	dev := array.NewHost()
-	const k, n = 4, 256
-	two := HStack(Identity(n), Identity(n))
-	b, z := dev.Alloc(k, 2*n), dev.Alloc(k, n)
-	dev.Fill(b, 1)
-	for name, f := range map[string]func(){
-		"Forward":     func() { two.Forward(z, b) },
-		"Adjoint":     func() { two.Adjoint(b, z) },
-		"SolveNormal": func() { two.(NormalSolver).SolveNormal(b, b, 0.5) },
-	} {
-		f()
-		// None in fact; under the race detector a sync.Pool forgets at random.
-		if got := testing.AllocsPerRun(100, f); got > 3 {
-			t.Errorf("[I I] %s allocates %v times a call", name, got)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const k, n = 4, 256
+		two := HStack(Identity(n), Identity(n))
+		b, z := dev.Alloc(k, 2*n), dev.Alloc(k, n)
+		dev.Fill(b, 1)
+		for name, f := range map[string]func(){
+			"Forward":     func() { two.Forward(z, b) },
+			"Adjoint":     func() { two.Adjoint(b, z) },
+			"SolveNormal": func() { two.(NormalSolver).SolveNormal(b, b, 0.5) },
+		} {
+			f()
+			// None in fact; under the race detector a sync.Pool forgets at random.
+			if got := testing.AllocsPerRun(100, f); got > 3 {
+				t.Errorf("[I I] %s allocates %v times a call", name, got)
+			}
 		}
-	}
+	})
 }

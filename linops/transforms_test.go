@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	. "surepipe/linops"
 	"surepipe/linops/linopstest"
 )
@@ -27,10 +28,10 @@ func gaussianMatrix(r, c int, seed uint64) *mat.Dense {
 }
 
 // isMatrix compares an operator with a matrix written entry by entry.
-func isMatrix(t *testing.T, name string, a Operator, tol float64, entry func(i, j int) float64) {
+func isMatrix(t *testing.T, dev array.Device, name string, a Operator, tol float64, entry func(i, j int) float64) {
 	t.Helper()
 	d, p := a.Dims()
-	got := ToDense(array.NewHost(), a)
+	got := ToDense(dev, a)
 	worst, at := 0.0, [2]int{}
 	for i := range d {
 		for j := range p {
@@ -44,9 +45,9 @@ func isMatrix(t *testing.T, name string, a Operator, tol float64, entry func(i, 
 	}
 }
 
-func isConforming(t *testing.T, name string, a Operator) {
+func isConforming(t *testing.T, dev array.Device, name string, a Operator) {
 	t.Helper()
-	if err := linopstest.Check(array.NewHost(), a); err != nil {
+	if err := linopstest.Check(dev, a); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
 }
@@ -63,61 +64,63 @@ func singular2(a Operator) []float64 {
 }
 
 func TestDifferencesAreTheirMatrices(t *testing.T) {
-	for _, s := range [][2]int{{1, 1}, {1, 2}, {2, 1}, {1, 9}, {7, 1}, {2, 2}, {3, 5}, {6, 4}, {5, 103}, {0, 3}, {3, 0}} {
-		rows, cols := s[0], s[1]
-		name := fmt.Sprintf("Difference2D %v", s)
-		a := NewDifference2D(rows, cols)
-		isConforming(t, name, a)
-		d, p := a.Dims()
-		if want := max(rows-1, 0)*cols + rows*max(cols-1, 0); d != want || p != rows*cols {
-			t.Fatalf("%s is %d x %d, want %d x %d", name, d, p, want, rows*cols)
-		}
-		if d == 0 {
-			continue
-		}
-		// The pixels that each difference is between.
-		var pairs [][2]int
-		for r := range rows - 1 {
-			for c := range cols {
-				pairs = append(pairs, [2]int{(r+1)*cols + c, r*cols + c})
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, s := range [][2]int{{1, 1}, {1, 2}, {2, 1}, {1, 9}, {7, 1}, {2, 2}, {3, 5}, {6, 4}, {5, 103}, {0, 3}, {3, 0}} {
+			rows, cols := s[0], s[1]
+			name := fmt.Sprintf("Difference2D %v", s)
+			a := NewDifference2D(rows, cols)
+			isConforming(t, dev, name, a)
+			d, p := a.Dims()
+			if want := max(rows-1, 0)*cols + rows*max(cols-1, 0); d != want || p != rows*cols {
+				t.Fatalf("%s is %d x %d, want %d x %d", name, d, p, want, rows*cols)
 			}
-		}
-		for r := range rows {
-			for c := range cols - 1 {
-				pairs = append(pairs, [2]int{r*cols + c + 1, r*cols + c})
+			if d == 0 {
+				continue
 			}
-		}
-		isMatrix(t, name, a, 0, func(i, j int) float64 {
-			switch j {
-			case pairs[i][0]:
-				return 1
-			case pairs[i][1]:
-				return -1
+			// The pixels that each difference is between.
+			var pairs [][2]int
+			for r := range rows - 1 {
+				for c := range cols {
+					pairs = append(pairs, [2]int{(r+1)*cols + c, r*cols + c})
+				}
 			}
-			return 0
-		})
-		norm, ok := a.Norm2()
-		if want := singular2(a)[0]; !ok || math.Abs(norm-want) > 1e-13*want {
-			t.Errorf("%s: Norm2 is %.16g (%t), the matrix has %.16g", name, norm, ok, want)
-		}
-	}
-	for _, n := range []int{0, 1, 2, 3, 8, 101} {
-		name := fmt.Sprintf("Difference1D %d", n)
-		a := NewDifference1D(n)
-		isConforming(t, name, a)
-		if d, p := a.Dims(); d != max(n-1, 0) || p != n {
-			t.Fatalf("%s is %d x %d", name, d, p)
-		}
-		if n > 1 {
-			isMatrix(t, name, a, 0, func(i, j int) float64 {
-				return map[int]float64{i: -1, i + 1: 1}[j]
+			for r := range rows {
+				for c := range cols - 1 {
+					pairs = append(pairs, [2]int{r*cols + c + 1, r*cols + c})
+				}
+			}
+			isMatrix(t, dev, name, a, 0, func(i, j int) float64 {
+				switch j {
+				case pairs[i][0]:
+					return 1
+				case pairs[i][1]:
+					return -1
+				}
+				return 0
 			})
-			c := math.Cos(math.Pi / float64(2*n))
-			if norm, ok := a.Norm2(); !ok || math.Abs(norm-4*c*c) > 1e-14 {
-				t.Errorf("%s: Norm2 is %.16g (%t), want %.16g", name, norm, ok, 4*c*c)
+			norm, ok := a.Norm2()
+			if want := singular2(a)[0]; !ok || math.Abs(norm-want) > 1e-13*want {
+				t.Errorf("%s: Norm2 is %.16g (%t), the matrix has %.16g", name, norm, ok, want)
 			}
 		}
-	}
+		for _, n := range []int{0, 1, 2, 3, 8, 101} {
+			name := fmt.Sprintf("Difference1D %d", n)
+			a := NewDifference1D(n)
+			isConforming(t, dev, name, a)
+			if d, p := a.Dims(); d != max(n-1, 0) || p != n {
+				t.Fatalf("%s is %d x %d", name, d, p)
+			}
+			if n > 1 {
+				isMatrix(t, dev, name, a, 0, func(i, j int) float64 {
+					return map[int]float64{i: -1, i + 1: 1}[j]
+				})
+				c := math.Cos(math.Pi / float64(2*n))
+				if norm, ok := a.Norm2(); !ok || math.Abs(norm-4*c*c) > 1e-14 {
+					t.Errorf("%s: Norm2 is %.16g (%t), want %.16g", name, norm, ok, 4*c*c)
+				}
+			}
+		}
+	})
 }
 
 // neighbour is the place of i + step in a signal of length n, or -1 outside.
@@ -156,112 +159,116 @@ func convolutionMatrix(rows, cols int, kernel mat.Matrix, boundary Boundary) *ma
 }
 
 func TestConvolutionsAreTheirMatrices(t *testing.T) {
-	for _, boundary := range []Boundary{Circular, ZeroPadded} {
-		for _, s := range [][4]int{
-			{1, 1, 1, 1}, {1, 1, 1, 5}, {1, 2, 1, 3}, {1, 9, 1, 3}, {1, 9, 1, 4}, {1, 8, 1, 21}, {1, 101, 1, 6}, {1, 202, 1, 2},
-			{7, 1, 3, 1}, {7, 1, 2, 3}, {5, 6, 3, 3}, {6, 5, 2, 4}, {4, 4, 9, 7}, {3, 103, 2, 3}, {103, 3, 3, 2}, {12, 10, 5, 5},
-			// Too large to be summed tap by tap.
-			{1, 9, 1, 129}, {1, 101, 1, 130}, {1, 202, 1, 201}, {12, 10, 13, 10}, {3, 103, 2, 65}, {103, 3, 65, 2}, {4, 5, 13, 12}, {1, 1, 12, 12}, {66, 1, 129, 1},
-		} {
-			name := fmt.Sprintf("%s convolution of %d x %d with %d x %d", boundary, s[0], s[1], s[2], s[3])
-			kernel := gaussianMatrix(s[2], s[3], uint64(s[2]*s[3]))
-			a := must(NewConvolution2D(s[0], s[1], kernel, boundary))
-			want := convolutionMatrix(s[0], s[1], kernel, boundary)
-			isConforming(t, name, a)
-			tol := 2e-14
-			for _, v := range kernel.RawMatrix().Data {
-				tol += 1e-15 * math.Abs(v)
-			}
-			isMatrix(t, name, a, tol, want.At)
-			norm, ok := a.Norm2()
-			if one := s[0]*s[1] == 1; ok != (boundary == Circular || one) {
-				t.Errorf("%s: Norm2 known: %t", name, ok)
-			}
-			if top := singular2(a)[0]; ok && math.Abs(norm-top) > 1e-12*top {
-				t.Errorf("%s: Norm2 is %.16g, the matrix has %.16g", name, norm, top)
-			}
-			if s[0] == 1 && s[2] == 1 {
-				b := must(NewConvolution1D(s[1], kernel.RawMatrix().Data, boundary))
-				isMatrix(t, "1-D "+name, b, tol, want.At)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, boundary := range []Boundary{Circular, ZeroPadded} {
+			for _, s := range [][4]int{
+				{1, 1, 1, 1}, {1, 1, 1, 5}, {1, 2, 1, 3}, {1, 9, 1, 3}, {1, 9, 1, 4}, {1, 8, 1, 21}, {1, 101, 1, 6}, {1, 202, 1, 2},
+				{7, 1, 3, 1}, {7, 1, 2, 3}, {5, 6, 3, 3}, {6, 5, 2, 4}, {4, 4, 9, 7}, {3, 103, 2, 3}, {103, 3, 3, 2}, {12, 10, 5, 5},
+				// Too large to be summed tap by tap.
+				{1, 9, 1, 129}, {1, 101, 1, 130}, {1, 202, 1, 201}, {12, 10, 13, 10}, {3, 103, 2, 65}, {103, 3, 65, 2}, {4, 5, 13, 12}, {1, 1, 12, 12}, {66, 1, 129, 1},
+			} {
+				name := fmt.Sprintf("%s convolution of %d x %d with %d x %d", boundary, s[0], s[1], s[2], s[3])
+				kernel := gaussianMatrix(s[2], s[3], uint64(s[2]*s[3]))
+				a := must(NewConvolution2D(s[0], s[1], kernel, boundary))
+				want := convolutionMatrix(s[0], s[1], kernel, boundary)
+				isConforming(t, dev, name, a)
+				tol := 2e-14
+				for _, v := range kernel.RawMatrix().Data {
+					tol += 1e-15 * math.Abs(v)
+				}
+				isMatrix(t, dev, name, a, tol, want.At)
+				norm, ok := a.Norm2()
+				if one := s[0]*s[1] == 1; ok != (boundary == Circular || one) {
+					t.Errorf("%s: Norm2 known: %t", name, ok)
+				}
+				if top := singular2(a)[0]; ok && math.Abs(norm-top) > 1e-12*top {
+					t.Errorf("%s: Norm2 is %.16g, the matrix has %.16g", name, norm, top)
+				}
+				if s[0] == 1 && s[2] == 1 {
+					b := must(NewConvolution1D(s[1], kernel.RawMatrix().Data, boundary))
+					isMatrix(t, dev, "1-D "+name, b, tol, want.At)
+				}
 			}
 		}
-	}
-	// Shared among processors, and with nothing to convolve.
-	isConforming(t, "64 x 80", must(NewConvolution2D(64, 80, gaussianMatrix(5, 5, 1), ZeroPadded)))
-	isConforming(t, "64 x 80", must(NewConvolution2D(64, 80, gaussianMatrix(12, 11, 1), ZeroPadded)))
-	for _, boundary := range []Boundary{Circular, ZeroPadded} {
-		isConforming(t, "empty", must(NewConvolution2D(0, 4, gaussianMatrix(3, 3, 1), boundary)))
-		isConforming(t, "empty", must(NewConvolution1D(0, []float64{1, 2}, boundary)))
-	}
+		// Shared among processors, and with nothing to convolve.
+		isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, gaussianMatrix(5, 5, 1), ZeroPadded)))
+		isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, gaussianMatrix(12, 11, 1), ZeroPadded)))
+		for _, boundary := range []Boundary{Circular, ZeroPadded} {
+			isConforming(t, dev, "empty", must(NewConvolution2D(0, 4, gaussianMatrix(3, 3, 1), boundary)))
+			isConforming(t, dev, "empty", must(NewConvolution1D(0, []float64{1, 2}, boundary)))
+		}
+	})
 }
 
 func TestConvolutionWithOneTapKnowsItself(t *testing.T) {
-	const none = -1
-	for _, c := range []struct {
-		name       string
-		boundary   Boundary
-		kernel     []float64
-		gram, norm float64
-		solves     bool
-	}{
-		{"scaled identity", Circular, []float64{0, -2, 0}, 4, 4, true},
-		{"scaled identity", ZeroPadded, []float64{0, -2, 0}, 4, 4, true},
-		{"shift", Circular, []float64{0, 0, 3}, 9, 9, true},
-		{"shift", ZeroPadded, []float64{0, 0, 3}, none, 9, false},
-		{"shift out of sight", ZeroPadded, []float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3}, 0, 0, true},
-		{"nothing", Circular, []float64{0}, 0, 0, true},
-		{"nothing", ZeroPadded, []float64{0, 0}, 0, 0, true},
-		{"taps that cancel", Circular, []float64{2, 1, 0, 0, 0, -2}, 1, 1, true},
-		{"two taps", Circular, []float64{1, 1}, none, 4, true},
-		{"two taps", ZeroPadded, []float64{1, 1}, none, none, false},
-	} {
-		name := c.boundary.String() + " " + c.name
-		a := must(NewConvolution1D(5, c.kernel, c.boundary))
-		isConforming(t, name, a)
-		gram, norm := float64(none), float64(none)
-		if v, ok := a.RowGram(); ok {
-			gram = v
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const none = -1
+		for _, c := range []struct {
+			name       string
+			boundary   Boundary
+			kernel     []float64
+			gram, norm float64
+			solves     bool
+		}{
+			{"scaled identity", Circular, []float64{0, -2, 0}, 4, 4, true},
+			{"scaled identity", ZeroPadded, []float64{0, -2, 0}, 4, 4, true},
+			{"shift", Circular, []float64{0, 0, 3}, 9, 9, true},
+			{"shift", ZeroPadded, []float64{0, 0, 3}, none, 9, false},
+			{"shift out of sight", ZeroPadded, []float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3}, 0, 0, true},
+			{"nothing", Circular, []float64{0}, 0, 0, true},
+			{"nothing", ZeroPadded, []float64{0, 0}, 0, 0, true},
+			{"taps that cancel", Circular, []float64{2, 1, 0, 0, 0, -2}, 1, 1, true},
+			{"two taps", Circular, []float64{1, 1}, none, 4, true},
+			{"two taps", ZeroPadded, []float64{1, 1}, none, none, false},
+		} {
+			name := c.boundary.String() + " " + c.name
+			a := must(NewConvolution1D(5, c.kernel, c.boundary))
+			isConforming(t, dev, name, a)
+			gram, norm := float64(none), float64(none)
+			if v, ok := a.RowGram(); ok {
+				gram = v
+			}
+			if v, ok := a.Norm2(); ok {
+				norm = v
+			}
+			if gram != c.gram || math.Abs(norm-c.norm) > 1e-15*4 {
+				t.Errorf("%s: RowGram %v, Norm2 %v, want %v, %v", name, gram, norm, c.gram, c.norm)
+			}
+			x := dev.Alloc(1, 5)
+			dev.Fill(x, 1)
+			if got := a.SolveNormal(x, x, 1); got != c.solves {
+				t.Errorf("%s: closed form %t, want %t", name, got, c.solves)
+			}
 		}
-		if v, ok := a.Norm2(); ok {
-			norm = v
-		}
-		if gram != c.gram || math.Abs(norm-c.norm) > 1e-15*4 {
-			t.Errorf("%s: RowGram %v, Norm2 %v, want %v, %v", name, gram, norm, c.gram, c.norm)
-		}
-		dev := array.NewHost()
-		x := dev.Alloc(1, 5)
-		dev.Fill(x, 1)
-		if got := a.SolveNormal(x, x, 1); got != c.solves {
-			t.Errorf("%s: closed form %t, want %t", name, got, c.solves)
-		}
-	}
+	})
 }
 
 func TestNormalSolvesAZeroPaddedConvolution(t *testing.T) {
-	dev := array.NewHost()
-	kernel := gaussianMatrix(3, 3, 5)
-	a := must(NewConvolution2D(6, 5, kernel, ZeroPadded))
-	n := NewNormal(dev, a)
-	defer n.Release()
-	rhs := gaussian(30, 2)
-	x := dev.Alloc(1, 30)
-	dev.Upload(x, rhs)
-	if err := n.Solve(t.Context(), x, x, 0.7); err != nil {
-		t.Fatal(err)
-	}
-	m := convolutionMatrix(6, 5, kernel, ZeroPadded)
-	var system, want mat.Dense
-	system.Mul(m.T(), m)
-	system.Scale(0.7, &system)
-	for i := range 30 {
-		system.Set(i, i, system.At(i, i)+1)
-	}
-	if err := want.Solve(&system, mat.NewDense(30, 1, rhs)); err != nil {
-		t.Fatal(err)
-	}
-	if got := mat.NewDense(30, 1, x.ToHost()); !mat.EqualApprox(got, &want, 1e-11) {
-		t.Errorf("got %v, want %v", got.RawMatrix().Data, want.RawMatrix().Data)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		kernel := gaussianMatrix(3, 3, 5)
+		a := must(NewConvolution2D(6, 5, kernel, ZeroPadded))
+		n := NewNormal(dev, a)
+		defer n.Release()
+		rhs := gaussian(30, 2)
+		x := dev.Alloc(1, 30)
+		dev.Upload(x, rhs)
+		if err := n.Solve(t.Context(), x, x, 0.7); err != nil {
+			t.Fatal(err)
+		}
+		m := convolutionMatrix(6, 5, kernel, ZeroPadded)
+		var system, want mat.Dense
+		system.Mul(m.T(), m)
+		system.Scale(0.7, &system)
+		for i := range 30 {
+			system.Set(i, i, system.At(i, i)+1)
+		}
+		if err := want.Solve(&system, mat.NewDense(30, 1, rhs)); err != nil {
+			t.Fatal(err)
+		}
+		if got := mat.NewDense(30, 1, x.ToHost()); !mat.EqualApprox(got, &want, 1e-11) {
+			t.Errorf("got %v, want %v", got.RawMatrix().Data, want.RawMatrix().Data)
+		}
+	})
 }
 
 // cosineEntry is the definition.
@@ -275,31 +282,33 @@ func cosineEntry(n, k, j int) float64 {
 }
 
 func TestDCTIsItsMatrix(t *testing.T) {
-	sizes := []int{64, 101, 103, 127, 202, 211, 225}
-	for n := range 24 {
-		sizes = append(sizes, n)
-	}
-	for _, n := range sizes {
-		name := fmt.Sprintf("DCT %d", n)
-		a := NewDCT(n)
-		isConforming(t, name, a)
-		if n > 0 {
-			isMatrix(t, name, a, 3e-15, func(k, j int) float64 { return cosineEntry(n, k, j) })
-			isMatrix(t, name+"*", Adjoint(a), 3e-15, func(j, k int) float64 { return cosineEntry(n, k, j) })
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		sizes := []int{64, 101, 103, 127, 202, 211, 225}
+		for n := range 24 {
+			sizes = append(sizes, n)
 		}
-	}
-	for _, s := range [][2]int{{1, 1}, {1, 6}, {6, 1}, {2, 2}, {3, 4}, {5, 7}, {16, 9}, {2, 101}, {0, 4}} {
-		rows, cols := s[0], s[1]
-		name := fmt.Sprintf("DCT2D %v", s)
-		a := NewDCT2D(rows, cols)
-		isConforming(t, name, a)
-		if rows*cols > 0 {
-			isMatrix(t, name, a, 3e-15, func(i, j int) float64 {
-				return cosineEntry(rows, i/cols, j/cols) * cosineEntry(cols, i%cols, j%cols)
-			})
+		for _, n := range sizes {
+			name := fmt.Sprintf("DCT %d", n)
+			a := NewDCT(n)
+			isConforming(t, dev, name, a)
+			if n > 0 {
+				isMatrix(t, dev, name, a, 3e-15, func(k, j int) float64 { return cosineEntry(n, k, j) })
+				isMatrix(t, dev, name+"*", Adjoint(a), 3e-15, func(j, k int) float64 { return cosineEntry(n, k, j) })
+			}
 		}
-	}
-	isConforming(t, "DCT2D 64 x 80", NewDCT2D(64, 80))
+		for _, s := range [][2]int{{1, 1}, {1, 6}, {6, 1}, {2, 2}, {3, 4}, {5, 7}, {16, 9}, {2, 101}, {0, 4}} {
+			rows, cols := s[0], s[1]
+			name := fmt.Sprintf("DCT2D %v", s)
+			a := NewDCT2D(rows, cols)
+			isConforming(t, dev, name, a)
+			if rows*cols > 0 {
+				isMatrix(t, dev, name, a, 3e-15, func(i, j int) float64 {
+					return cosineEntry(rows, i/cols, j/cols) * cosineEntry(cols, i%cols, j%cols)
+				})
+			}
+		}
+		isConforming(t, dev, "DCT2D 64 x 80", NewDCT2D(64, 80))
+	})
 }
 
 // families maps each family to its number of vanishing moments.
@@ -410,56 +419,59 @@ func analyzed(x *mat.Dense, h, g []float64, levels int) *mat.Dense {
 }
 
 func TestWaveletsAreTheirMatrices(t *testing.T) {
-	for family := range families() {
-		h, g := filters(t, family)
-		for _, s := range [][2]int{{2, 1}, {6, 1}, {8, 3}, {24, 3}, {202, 1}} {
-			n, levels := s[0], s[1]
-			name := fmt.Sprintf("%s of length %d, %d levels", family, n, levels)
-			a := must(NewWavelet1D(n, family, levels))
-			isConforming(t, name, a)
-			m := mat.NewDense(n, n, nil)
-			for i := range n {
-				m.Set(i, i, 1)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+			for family := range families() {
+				h, g := filters(t, family)
+				for _, s := range [][2]int{{2, 1}, {6, 1}, {8, 3}, {24, 3}, {202, 1}} {
+					n, levels := s[0], s[1]
+					name := fmt.Sprintf("%s of length %d, %d levels", family, n, levels)
+					a := must(NewWavelet1D(n, family, levels))
+					isConforming(t, dev, name, a)
+					m := mat.NewDense(n, n, nil)
+					for i := range n {
+						m.Set(i, i, 1)
+					}
+					for l := range levels {
+						top := m.Slice(0, n>>l, 0, n).(*mat.Dense)
+						var next mat.Dense
+						next.Mul(waveletLevel(n>>l, h, g), top)
+						top.Copy(&next)
+					}
+					isMatrix(t, dev, name, a, 1e-14, m.At)
+					isMatrix(t, dev, name+"*", Adjoint(a), 1e-14, m.T().At)
+					var gram mat.Dense
+					gram.Mul(m, m.T())
+					for i := range n {
+						gram.Set(i, i, gram.At(i, i)-1)
+					}
+					if worst := mat.Max(&gram); worst > 1e-14 {
+						t.Errorf("%s: rows are orthonormal to %g", name, worst)
+					}
+				}
 			}
-			for l := range levels {
-				top := m.Slice(0, n>>l, 0, n).(*mat.Dense)
-				var next mat.Dense
-				next.Mul(waveletLevel(n>>l, h, g), top)
-				top.Copy(&next)
+			for _, s := range [][3]int{{2, 2, 1}, {2, 6, 1}, {8, 4, 2}, {16, 24, 3}, {64, 96, 4}} {
+				for _, family := range []string{"haar", "db2", "db8", "sym4"} {
+					rows, cols, levels := s[0], s[1], s[2]
+					name := fmt.Sprintf("%s of %d x %d, %d levels", family, rows, cols, levels)
+					a := must(NewWavelet2D(rows, cols, family, levels))
+					isConforming(t, dev, name, a)
+					x := gaussianMatrix(rows, cols, 3)
+					src, dst := array.Put(dev, x.RawMatrix().Data, 1, rows*cols), dev.Alloc(1, rows*cols)
+					a.Forward(dst, src)
+					h, g := filters(t, family)
+					if got := mat.NewDense(rows, cols, dst.ToHost()); !mat.EqualApprox(got, analyzed(x, h, g, levels), 1e-13) {
+						t.Errorf("%s is not the product of its levels", name)
+					}
+					src2 := dev.Alloc(1, rows*cols)
+					a.Adjoint(src2, dst)
+					if got := mat.NewDense(rows, cols, src2.ToHost()); !mat.EqualApprox(got, x, 1e-13) {
+						t.Errorf("%s: synthesis does not undo analysis", name)
+					}
+				}
 			}
-			isMatrix(t, name, a, 1e-14, m.At)
-			isMatrix(t, name+"*", Adjoint(a), 1e-14, m.T().At)
-			var gram mat.Dense
-			gram.Mul(m, m.T())
-			for i := range n {
-				gram.Set(i, i, gram.At(i, i)-1)
-			}
-			if worst := mat.Max(&gram); worst > 1e-14 {
-				t.Errorf("%s: rows are orthonormal to %g", name, worst)
-			}
-		}
-	}
-	dev := array.NewHost()
-	for _, s := range [][3]int{{2, 2, 1}, {2, 6, 1}, {8, 4, 2}, {16, 24, 3}, {64, 96, 4}} {
-		for _, family := range []string{"haar", "db2", "db8", "sym4"} {
-			rows, cols, levels := s[0], s[1], s[2]
-			name := fmt.Sprintf("%s of %d x %d, %d levels", family, rows, cols, levels)
-			a := must(NewWavelet2D(rows, cols, family, levels))
-			isConforming(t, name, a)
-			x := gaussianMatrix(rows, cols, 3)
-			src, dst := array.Put(dev, x.RawMatrix().Data, 1, rows*cols), dev.Alloc(1, rows*cols)
-			a.Forward(dst, src)
-			h, g := filters(t, family)
-			if got := mat.NewDense(rows, cols, dst.ToHost()); !mat.EqualApprox(got, analyzed(x, h, g, levels), 1e-13) {
-				t.Errorf("%s is not the product of its levels", name)
-			}
-			src2 := dev.Alloc(1, rows*cols)
-			a.Adjoint(src2, dst)
-			if got := mat.NewDense(rows, cols, src2.ToHost()); !mat.EqualApprox(got, x, 1e-13) {
-				t.Errorf("%s: synthesis does not undo analysis", name)
-			}
-		}
-	}
+		})
+	})
 }
 
 func TestWaveletCoordinates(t *testing.T) {
@@ -481,25 +493,26 @@ func TestWaveletCoordinates(t *testing.T) {
 
 // The noise of a smooth signal is read off the finest details.
 func TestFinestDetailsShowTheNoise(t *testing.T) {
-	dev := array.NewHost()
-	const rows, cols, sigma = 256, 192, 0.3
-	y := gaussian(rows*cols, 11)
-	for i := range y {
-		y[i] = sigma*y[i] + 20*math.Sin(float64(i/cols)/40)*math.Cos(float64(i%cols)/30)
-	}
-	a := must(NewWavelet2D(rows, cols, "db4", 3))
-	src, dst := array.Put(dev, y, 1, len(y)), dev.Alloc(1, len(y))
-	a.Forward(dst, src)
-	z := dst.ToHost()
-	var fine []float64
-	for _, i := range a.Finest() {
-		fine = append(fine, math.Abs(z[i]))
-	}
-	slices.Sort(fine)
-	// The median's standard error is about 1.2 sigma / sqrt(n).
-	if got := fine[len(fine)/2] / 0.6745; math.Abs(got-sigma) > 4*1.2*sigma/math.Sqrt(float64(len(fine))) {
-		t.Errorf("sigma is estimated as %v, is %v", got, sigma)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const rows, cols, sigma = 256, 192, 0.3
+		y := gaussian(rows*cols, 11)
+		for i := range y {
+			y[i] = sigma*y[i] + 20*math.Sin(float64(i/cols)/40)*math.Cos(float64(i%cols)/30)
+		}
+		a := must(NewWavelet2D(rows, cols, "db4", 3))
+		src, dst := array.Put(dev, y, 1, len(y)), dev.Alloc(1, len(y))
+		a.Forward(dst, src)
+		z := dst.ToHost()
+		var fine []float64
+		for _, i := range a.Finest() {
+			fine = append(fine, math.Abs(z[i]))
+		}
+		slices.Sort(fine)
+		// The median's standard error is about 1.2 sigma / sqrt(n).
+		if got := fine[len(fine)/2] / 0.6745; math.Abs(got-sigma) > 4*1.2*sigma/math.Sqrt(float64(len(fine))) {
+			t.Errorf("sigma is estimated as %v, is %v", got, sigma)
+		}
+	})
 }
 
 // transforms is one of each host operator, of a size that processors share.
@@ -561,6 +574,8 @@ type farBuffer []float64
 
 func (b farBuffer) Len() int { return len(b) }
 
+func (far) Name() string { return "far" }
+
 func (f far) Alloc(k, n int) array.Batch { return array.NewBatch(f, make(farBuffer, k*n), k, n) }
 func (f far) Free(array.Batch)           {}
 
@@ -577,57 +592,62 @@ func (f far) Download(dst []float64, src array.Batch) {
 }
 
 func TestHostOperatorsServeOtherDevices(t *testing.T) {
-	host, dev := array.NewHost(), far{array.NewHost()}
-	const k = 3
-	for name, a := range transforms() {
-		if name == "Difference" {
-			continue // stays on the device
-		}
-		d, p := a.Dims()
-		x := gaussian(k*p, 4)
-		near, b := host.Alloc(k, p), dev.Alloc(k, p+2).Cols(1, p+1)
-		want, got := host.Alloc(k, d), dev.Alloc(k, d+3).Cols(2, d+2)
-		host.Upload(near, x)
-		dev.Upload(b, x)
-		a.Forward(want, near)
-		a.Forward(got, b)
-		if !slices.Equal(got.ToHost(), want.ToHost()) {
-			t.Errorf("%s: Forward gives another result", name)
-		}
-		a.Adjoint(near, want)
-		a.Adjoint(b, got)
-		if !slices.Equal(b.ToHost(), near.ToHost()) {
-			t.Errorf("%s: Adjoint gives another result", name)
-		}
+	host := array.NewHost()
+	for _, dev := range append(arraytest.Devices(t), far{array.NewHost()}) {
+		t.Run(dev.Name(), func(t *testing.T) {
+			const k = 3
+			for name, a := range transforms() {
+				if name == "Difference" {
+					continue // stays on the device
+				}
+				d, p := a.Dims()
+				x := gaussian(k*p, 4)
+				near, b := host.Alloc(k, p), dev.Alloc(k, p+2).Cols(1, p+1)
+				want, got := host.Alloc(k, d), dev.Alloc(k, d+3).Cols(2, d+2)
+				host.Upload(near, x)
+				dev.Upload(b, x)
+				a.Forward(want, near)
+				a.Forward(got, b)
+				if !slices.Equal(got.ToHost(), want.ToHost()) {
+					t.Errorf("%s: Forward gives another result", name)
+				}
+				a.Adjoint(near, want)
+				a.Adjoint(b, got)
+				if !slices.Equal(b.ToHost(), near.ToHost()) {
+					t.Errorf("%s: Adjoint gives another result", name)
+				}
+			}
+		})
 	}
 }
 
 func TestNaNAndInfAreNotHidden(t *testing.T) {
-	dev := array.NewHost()
-	for name, a := range transforms() {
-		d, p := a.Dims()
-		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-			for _, at := range []int{0, p / 3, p - 1} {
-				b, z := dev.Alloc(2, p), dev.Alloc(2, d)
-				x := gaussian(2*p, 9)
-				x[p+at] = bad
-				dev.Upload(b, x)
-				a.Forward(z, b)
-				finite, spoiled := true, false
-				for i, v := range z.ToHost() {
-					if math.IsNaN(v) || math.IsInf(v, 0) {
-						if i < d {
-							finite = false
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for name, a := range transforms() {
+			d, p := a.Dims()
+			for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+				for _, at := range []int{0, p / 3, p - 1} {
+					b, z := dev.Alloc(2, p), dev.Alloc(2, d)
+					x := gaussian(2*p, 9)
+					x[p+at] = bad
+					dev.Upload(b, x)
+					a.Forward(z, b)
+					finite, spoiled := true, false
+					for i, v := range z.ToHost() {
+						if math.IsNaN(v) || math.IsInf(v, 0) {
+							if i < d {
+								finite = false
+							}
+							spoiled = true
 						}
-						spoiled = true
 					}
-				}
-				if !finite || !spoiled {
-					t.Errorf("%s: %v at coordinate %d shows: %t; in the other vector: %t", name, bad, at, spoiled, !finite)
+					if !finite || !spoiled {
+						t.Errorf("%s: %v at coordinate %d shows: %t; in the other vector: %t", name, bad, at, spoiled, !finite)
+					}
 				}
 			}
 		}
-	}
+	})
 }
 
 func TestHostOperatorsAllocateNothing(t *testing.T) {
@@ -658,80 +678,82 @@ func TestHostOperatorsAllocateNothing(t *testing.T) {
 }
 
 func TestCSRFromCoords(t *testing.T) {
-	dev := array.NewHost()
-	a, err := NewCSRFromCoords(dev, 3, 4,
-		[]int{2, 0, 2, 0, 2}, []int{3, 1, 0, 1, 3}, []float64{1, 2, 3, 4, 5})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Release()
-	want := mat.NewDense(3, 4, []float64{0, 6, 0, 0, 0, 0, 0, 0, 3, 0, 0, 6})
-	if !mat.Equal(a.Dense(), want) || a.Nonzeros() != 3 {
-		t.Errorf("%d entries\n%v, want\n%v", a.Nonzeros(), mat.Formatted(a.Dense()), mat.Formatted(want))
-	}
-	isConforming(t, "CSR", a)
-	for _, s := range [][2]int{{0, 3}, {3, 0}, {2, 2}} {
-		empty := must(NewCSRFromCoords(dev, s[0], s[1], nil, nil, nil))
-		if empty.Nonzeros() != 0 {
-			t.Errorf("%v: %d entries of none", s, empty.Nonzeros())
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		a, err := NewCSRFromCoords(dev, 3, 4,
+			[]int{2, 0, 2, 0, 2}, []int{3, 1, 0, 1, 3}, []float64{1, 2, 3, 4, 5})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		defer a.Release()
+		want := mat.NewDense(3, 4, []float64{0, 6, 0, 0, 0, 0, 0, 0, 3, 0, 0, 6})
+		if !mat.Equal(a.Dense(), want) || a.Nonzeros() != 3 {
+			t.Errorf("%d entries\n%v, want\n%v", a.Nonzeros(), mat.Formatted(a.Dense()), mat.Formatted(want))
+		}
+		isConforming(t, dev, "CSR", a)
+		for _, s := range [][2]int{{0, 3}, {3, 0}, {2, 2}} {
+			empty := must(NewCSRFromCoords(dev, s[0], s[1], nil, nil, nil))
+			if empty.Nonzeros() != 0 {
+				t.Errorf("%v: %d entries of none", s, empty.Nonzeros())
+			}
+		}
+	})
 }
 
 func TestTransformConstructorsNameTheCulprit(t *testing.T) {
-	dev := array.NewHost()
-	coords := func(rows, cols int, i, j []int, v ...float64) error {
-		_, err := NewCSRFromCoords(dev, rows, cols, i, j, v)
-		return err
-	}
-	conv := func(boundary Boundary, kernel ...float64) error {
-		_, err := NewConvolution1D(4, kernel, boundary)
-		return err
-	}
-	conv2 := func(kernel *mat.Dense) error { _, err := NewConvolution2D(4, 4, kernel, Circular); return err }
-	wave := func(n int, family string, levels int) error {
-		_, err := NewWavelet1D(n, family, levels)
-		return err
-	}
-	wave2 := func(rows, cols, levels int) error { _, err := NewWavelet2D(rows, cols, "haar", levels); return err }
-	for _, c := range []struct {
-		err  error
-		want string
-	}{
-		{coords(-1, 2, nil, nil), "size -1 x 2"},
-		{coords(2, 2, []int{0}, nil, 1), "1 row indices, 0 column indices and 1 values"},
-		{coords(2, 2, []int{0, 2}, []int{0, 0}, 1, 1), "row index 1 is 2, want 0 to 1"},
-		{coords(2, 2, []int{0, 1}, []int{0, -1}, 1, 1), "column index 1 is -1, want 0 to 1"},
-		{coords(2, 2, []int{0, 1}, []int{0, 1}, 1, math.Inf(1)), "value 1 (row 1, column 1) is +Inf"},
-		{conv(Circular), "empty kernel"},
-		{conv2(&mat.Dense{}), "empty kernel"},
-		{conv(ZeroPadded, 1, math.NaN()), "entry (0, 1) is NaN"},
-		{conv2(mat.NewDense(2, 1, []float64{0, math.Inf(-1)})), "entry (1, 0) is -Inf"},
-		{conv(Circular, 1e200, 1), "add up to 1e+200"},
-		{conv(Boundary(7), 1), "boundary 7, want Circular or ZeroPadded"},
-		{wave(8, "db99", 1), `family "db99", want haar`},
-		{wave(8, "haar", 0), "0 levels, want 1"},
-		{wave(8, "haar", 63), "63 levels, want 1"},
-		{wave(12, "haar", 3), "the length 12 is not divisible by 2^3 = 8; it allows 2 levels"},
-		{wave(1, "haar", 1), "the length 1 is not divisible by 2^1 = 2; it allows 0 levels"},
-		{wave2(6, 4, 2), "number of rows 6 is not divisible by 2^2 = 4; it allows 1 levels"},
-		{wave2(4, 7, 1), "number of columns 7 is not divisible"},
-	} {
-		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
-			t.Errorf("error %v, want %q", c.err, c.want)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		coords := func(rows, cols int, i, j []int, v ...float64) error {
+			_, err := NewCSRFromCoords(dev, rows, cols, i, j, v)
+			return err
 		}
-	}
-	for want, f := range map[string]func(){
-		"Difference2D of size -1 x 3":  func() { NewDifference2D(-1, 3) },
-		"Difference1D of size -2 x -2": func() { NewDifference1D(-2) },
-		"DCT of size -1 x -1":          func() { NewDCT(-1) },
-		"Convolution1D of size -1":     func() { NewConvolution1D(-1, []float64{1}, Circular) },
-		"Wavelet2D of size 2 x -2":     func() { NewWavelet2D(2, -2, "haar", 1) },
-	} {
-		if r := panicOf(f); !strings.Contains(r, want) {
-			t.Errorf("panic %q, want %q", r, want)
+		conv := func(boundary Boundary, kernel ...float64) error {
+			_, err := NewConvolution1D(4, kernel, boundary)
+			return err
 		}
-	}
+		conv2 := func(kernel *mat.Dense) error { _, err := NewConvolution2D(4, 4, kernel, Circular); return err }
+		wave := func(n int, family string, levels int) error {
+			_, err := NewWavelet1D(n, family, levels)
+			return err
+		}
+		wave2 := func(rows, cols, levels int) error { _, err := NewWavelet2D(rows, cols, "haar", levels); return err }
+		for _, c := range []struct {
+			err  error
+			want string
+		}{
+			{coords(-1, 2, nil, nil), "size -1 x 2"},
+			{coords(2, 2, []int{0}, nil, 1), "1 row indices, 0 column indices and 1 values"},
+			{coords(2, 2, []int{0, 2}, []int{0, 0}, 1, 1), "row index 1 is 2, want 0 to 1"},
+			{coords(2, 2, []int{0, 1}, []int{0, -1}, 1, 1), "column index 1 is -1, want 0 to 1"},
+			{coords(2, 2, []int{0, 1}, []int{0, 1}, 1, math.Inf(1)), "value 1 (row 1, column 1) is +Inf"},
+			{conv(Circular), "empty kernel"},
+			{conv2(&mat.Dense{}), "empty kernel"},
+			{conv(ZeroPadded, 1, math.NaN()), "entry (0, 1) is NaN"},
+			{conv2(mat.NewDense(2, 1, []float64{0, math.Inf(-1)})), "entry (1, 0) is -Inf"},
+			{conv(Circular, 1e200, 1), "add up to 1e+200"},
+			{conv(Boundary(7), 1), "boundary 7, want Circular or ZeroPadded"},
+			{wave(8, "db99", 1), `family "db99", want haar`},
+			{wave(8, "haar", 0), "0 levels, want 1"},
+			{wave(8, "haar", 63), "63 levels, want 1"},
+			{wave(12, "haar", 3), "the length 12 is not divisible by 2^3 = 8; it allows 2 levels"},
+			{wave(1, "haar", 1), "the length 1 is not divisible by 2^1 = 2; it allows 0 levels"},
+			{wave2(6, 4, 2), "number of rows 6 is not divisible by 2^2 = 4; it allows 1 levels"},
+			{wave2(4, 7, 1), "number of columns 7 is not divisible"},
+		} {
+			if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+				t.Errorf("error %v, want %q", c.err, c.want)
+			}
+		}
+		for want, f := range map[string]func(){
+			"Difference2D of size -1 x 3":  func() { NewDifference2D(-1, 3) },
+			"Difference1D of size -2 x -2": func() { NewDifference1D(-2) },
+			"DCT of size -1 x -1":          func() { NewDCT(-1) },
+			"Convolution1D of size -1":     func() { NewConvolution1D(-1, []float64{1}, Circular) },
+			"Wavelet2D of size 2 x -2":     func() { NewWavelet2D(2, -2, "haar", 1) },
+		} {
+			if r := panicOf(f); !strings.Contains(r, want) {
+				t.Errorf("panic %q, want %q", r, want)
+			}
+		}
+	})
 }
 
 func panicOf(f func()) (message string) {

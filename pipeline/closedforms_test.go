@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -98,109 +99,117 @@ func ridgeTrace(x *mat.Dense, c float64) float64 {
 }
 
 func TestRegressionsMatchTheirClosedForms(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 9))
-	for _, size := range []struct{ d, p int }{{60, 25}, {40, 90}} {
-		x := mat.NewDense(size.d, size.p, gaussian(rng, size.d*size.p))
-		y := gaussian(rng, size.d)
-		dev := array.NewHost()
-		a := linops.NewDense(dev, x)
-		defer a.Release()
-		solvers := []string{"ista", "fista", "admm"}
-		for _, solver := range append([]string{"direct"}, solvers...) {
-			if size.d > size.p || solver == "direct" {
-				agree(t, "ols "+solver, estimate(t, vjp.Problem{A: a, R: prox.Zero(), Device: dev}, solver, y).Trace.Trace, float64(min(size.d, size.p)))
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		rng := rand.New(rand.NewPCG(1, 9))
+		for _, size := range []struct{ d, p int }{{60, 25}, {40, 90}} {
+			x := mat.NewDense(size.d, size.p, gaussian(rng, size.d*size.p))
+			y := gaussian(rng, size.d)
+			a := linops.NewDense(dev, x)
+			defer a.Release()
+			solvers := []string{"ista", "fista", "admm"}
+			for _, solver := range append([]string{"direct"}, solvers...) {
+				if size.d > size.p || solver == "direct" {
+					agree(t, "ols "+solver, estimate(t, vjp.Problem{A: a, R: prox.Zero(), Device: dev}, solver, y).Trace.Trace, float64(min(size.d, size.p)))
+				}
+				agree(t, "ridge "+solver, estimate(t, vjp.Problem{A: a, R: prox.NewSquaredL2(30), Device: dev}, solver, y).Trace.Trace, ridgeTrace(x, 30))
 			}
-			agree(t, "ridge "+solver, estimate(t, vjp.Problem{A: a, R: prox.NewSquaredL2(30), Device: dev}, solver, y).Trace.Trace, ridgeTrace(x, 30))
-		}
-		for _, solver := range solvers {
-			risk := estimate(t, vjp.Problem{A: a, R: prox.NewL1(20), Device: dev}, solver, y)
-			_, nonzeros := columns(x, risk.B).Dims()
-			if nonzeros == 0 || nonzeros == size.p {
-				t.Fatalf("lasso: %d nonzeros of %d", nonzeros, size.p)
+			for _, solver := range solvers {
+				risk := estimate(t, vjp.Problem{A: a, R: prox.NewL1(20), Device: dev}, solver, y)
+				_, nonzeros := columns(x, risk.B).Dims()
+				if nonzeros == 0 || nonzeros == size.p {
+					t.Fatalf("lasso: %d nonzeros of %d", nonzeros, size.p)
+				}
+				agree(t, "lasso "+solver, risk.Trace.Trace, float64(nonzeros))
+				risk = estimate(t, vjp.Problem{A: a, R: prox.NewElasticNet(15, 8), Device: dev}, solver, y)
+				agree(t, "elastic net "+solver, risk.Trace.Trace, ridgeTrace(columns(x, risk.B), 8))
 			}
-			agree(t, "lasso "+solver, risk.Trace.Trace, float64(nonzeros))
-			risk = estimate(t, vjp.Problem{A: a, R: prox.NewElasticNet(15, 8), Device: dev}, solver, y)
-			agree(t, "elastic net "+solver, risk.Trace.Trace, ridgeTrace(columns(x, risk.B), 8))
 		}
-	}
+	})
 }
 
 // With X*X = I the group lasso is a block soft threshold v -> (1 - lambda/||v||)_+ v
 // of X*y: a kept group of size q counts q (1 - lambda/||v||) + lambda/||v||.
 func TestGroupLassoWithOrthonormalGroupsMatchesItsClosedForm(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 9))
-	const d, p, q, lambda = 40, 24, 4, 3.5
-	var qr mat.QR
-	qr.Factorize(mat.NewDense(d, p, gaussian(rng, d*p)))
-	var full mat.Dense
-	qr.QTo(&full)
-	x := mat.DenseCopyOf(full.Slice(0, d, 0, p))
-	y := gaussian(rng, d)
-	dev := array.NewHost()
-	a := linops.NewDense(dev, x)
-	defer a.Release()
-	var groups [][]int
-	want := 0.0
-	var xty mat.VecDense
-	xty.MulVec(x.T(), mat.NewVecDense(d, y))
-	for g := 0; g < p; g += q {
-		group := make([]int, q)
-		norm := 0.0
-		for i := range group {
-			group[i] = g + i
-			norm += xty.AtVec(g+i) * xty.AtVec(g+i)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		rng := rand.New(rand.NewPCG(2, 9))
+		const d, p, q, lambda = 40, 24, 4, 3.5
+		var qr mat.QR
+		qr.Factorize(mat.NewDense(d, p, gaussian(rng, d*p)))
+		var full mat.Dense
+		qr.QTo(&full)
+		x := mat.DenseCopyOf(full.Slice(0, d, 0, p))
+		y := gaussian(rng, d)
+		a := linops.NewDense(dev, x)
+		defer a.Release()
+		var groups [][]int
+		want := 0.0
+		var xty mat.VecDense
+		xty.MulVec(x.T(), mat.NewVecDense(d, y))
+		for g := 0; g < p; g += q {
+			group := make([]int, q)
+			norm := 0.0
+			for i := range group {
+				group[i] = g + i
+				norm += xty.AtVec(g+i) * xty.AtVec(g+i)
+			}
+			groups = append(groups, group)
+			if norm = math.Sqrt(norm); norm > lambda {
+				want += q*(1-lambda/norm) + lambda/norm
+			}
 		}
-		groups = append(groups, group)
-		if norm = math.Sqrt(norm); norm > lambda {
-			want += q*(1-lambda/norm) + lambda/norm
+		r, err := prox.NewGroupL2(dev, p, lambda, groups, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	r, err := prox.NewGroupL2(dev, p, lambda, groups, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, solver := range []string{"ista", "fista", "admm"} {
-		agree(t, "group lasso "+solver, estimate(t, vjp.Problem{A: a, R: r, Device: dev}, solver, y).Trace.Trace, want)
-	}
+		for _, solver := range []string{"ista", "fista", "admm"} {
+			agree(t, "group lasso "+solver, estimate(t, vjp.Problem{A: a, R: r, Device: dev}, solver, y).Trace.Trace, want)
+		}
+	})
 }
 
 func TestMatrixProblemsMatchSingularValueThresholding(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 9))
-	for _, size := range []struct{ m, n int }{{12, 9}, {9, 12}, {10, 10}} {
-		y := gaussian(rng, size.m*size.n)
-		data := problems.Data{Y: y, YShape: []int{size.m, size.n}}
-		all := make([]int, len(y))
-		for i := range all {
-			all[i] = i
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		rng := rand.New(rand.NewPCG(3, 9))
+		sizes, solvers := []struct{ m, n int }{{12, 9}, {9, 12}, {10, 10}}, []string{"ista", "fista", "admm"}
+		if emulated(t, dev) {
+			t.Logf("%s is emulated: 12 x 9 only, without ista", dev.Name())
+			sizes, solvers = sizes[:1], solvers[1:]
 		}
-		completion := problems.Data{Y: y, YShape: []int{len(y)}, Indices: all, Shape: []int{size.m, size.n}}
-		const lambda, gamma = 6.5, 2.2
-		above := 0.0
-		for _, v := range y {
-			if math.Abs(v) > gamma {
-				above++
+		for _, size := range sizes {
+			y := gaussian(rng, size.m*size.n)
+			data := problems.Data{Y: y, YShape: []int{size.m, size.n}}
+			all := make([]int, len(y))
+			for i := range all {
+				all[i] = i
+			}
+			completion := problems.Data{Y: y, YShape: []int{len(y)}, Indices: all, Shape: []int{size.m, size.n}}
+			const lambda, gamma = 6.5, 2.2
+			above := 0.0
+			for _, v := range y {
+				if math.Abs(v) > gamma {
+					above++
+				}
+			}
+			for _, c := range []struct {
+				what, problem string
+				data          problems.Data
+				hyper         problems.Hyper
+				want          float64
+			}{
+				{"svt", "svt", data, problems.Hyper{Lambda: problems.Absolute(lambda)}, svtDivergence(y, size.m, size.n, lambda)},
+				{"completion of a full matrix", "matrix-completion", completion, problems.Hyper{Lambda: problems.Absolute(lambda)}, svtDivergence(y, size.m, size.n, lambda)},
+				{"robust PCA, gamma = inf", "robust-pca", data, problems.Hyper{Lambda: problems.Absolute(lambda), Gamma: problems.Absolute(math.Inf(1))}, svtDivergence(y, size.m, size.n, lambda)},
+				{"robust PCA, lambda = inf", "robust-pca", data, problems.Hyper{Lambda: problems.Absolute(math.Inf(1)), Gamma: problems.Absolute(gamma)}, above},
+			} {
+				p, err := problems.New(c.problem, dev, c.data, c.hyper)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, solver := range solvers {
+					agree(t, c.what+" "+solver, estimate(t, p.Solve(), solver, y).Trace.Trace, c.want)
+				}
+				p.Release()
 			}
 		}
-		for _, c := range []struct {
-			what, problem string
-			data          problems.Data
-			hyper         problems.Hyper
-			want          float64
-		}{
-			{"svt", "svt", data, problems.Hyper{Lambda: problems.Absolute(lambda)}, svtDivergence(y, size.m, size.n, lambda)},
-			{"completion of a full matrix", "matrix-completion", completion, problems.Hyper{Lambda: problems.Absolute(lambda)}, svtDivergence(y, size.m, size.n, lambda)},
-			{"robust PCA, gamma = inf", "robust-pca", data, problems.Hyper{Lambda: problems.Absolute(lambda), Gamma: problems.Absolute(math.Inf(1))}, svtDivergence(y, size.m, size.n, lambda)},
-			{"robust PCA, lambda = inf", "robust-pca", data, problems.Hyper{Lambda: problems.Absolute(math.Inf(1)), Gamma: problems.Absolute(gamma)}, above},
-		} {
-			dev := array.NewHost()
-			p, err := problems.New(c.problem, dev, c.data, c.hyper)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, solver := range []string{"ista", "fista", "admm"} {
-				agree(t, c.what+" "+solver, estimate(t, p.Solve(), solver, y).Trace.Trace, c.want)
-			}
-			p.Release()
-		}
-	}
+	})
 }

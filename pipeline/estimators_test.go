@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/hutch"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -30,33 +31,34 @@ func sketch(l vjp.Linearization) hutch.Oracle {
 // The stages and hutch.Trace, which knows no goroutines, are two ways to the same
 // number.
 func TestThePipelinesTraceIsThatOfHutch(t *testing.T) {
-	dev := array.NewHost()
-	s, d := lasso(t, dev)
-	for _, estimator := range hutch.Estimators() {
-		pipe := newPipeline(t, dev, s, d, pipeline.Options{Estimator: estimator, Queries: hutch.DefaultQueries, Seed: 3, Batch: 20})
-		for y := range stream(d, 1) {
-			risk, err := pipe.Estimate(t.Context(), y)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b := dev.Alloc(1, d)
-			dev.Upload(b, y)
-			sol, err := s.Solve(t.Context(), b)
-			b.Free()
-			if err != nil {
-				t.Fatal(err)
-			}
-			plan, err := hutch.NewPlan(estimator, hutch.DefaultQueries, d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := hutch.Trace(t.Context(), dev, plan, oracle(sol.Linearization, plan), hutch.Options{Seed: 3, Sketch: sketch(sol.Linearization)})
-			sol.Release()
-			if err != nil || risk.Trace != want {
-				t.Errorf("%s: %+v in stages, %+v, %v at once", estimator, risk.Trace, want, err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := lasso(t, dev)
+		for _, estimator := range hutch.Estimators() {
+			pipe := newPipeline(t, dev, s, d, pipeline.Options{Estimator: estimator, Queries: hutch.DefaultQueries, Seed: 3, Batch: 20})
+			for y := range stream(d, 1) {
+				risk, err := pipe.Estimate(t.Context(), y)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := dev.Alloc(1, d)
+				dev.Upload(b, y)
+				sol, err := s.Solve(t.Context(), b)
+				b.Free()
+				if err != nil {
+					t.Fatal(err)
+				}
+				plan, err := hutch.NewPlan(estimator, hutch.DefaultQueries, d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := hutch.Trace(t.Context(), dev, plan, oracle(sol.Linearization, plan), hutch.Options{Seed: 3, Sketch: sketch(sol.Linearization)})
+				sol.Release()
+				if err != nil || risk.Trace != want {
+					t.Errorf("%s: %+v in stages, %+v, %v at once", estimator, risk.Trace, want, err)
+				}
 			}
 		}
-	}
+	})
 }
 
 // An estimate of rank 0 has an empty basis, and no probes after the sketch.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/hutch"
 	"surepipe/pipeline"
 	"surepipe/vjp"
@@ -196,217 +197,224 @@ func endless(d int) (body *io.PipeReader, stopped <-chan struct{}) {
 }
 
 func TestServiceRefusesBadLinesAndGoesOn(t *testing.T) {
-	dev := array.NewHost()
-	good := "[3, 0.5, 0]"
-	bad := []struct{ line, want string }{
-		{"[1, 2", "unexpected end of JSON"},
-		{"[1, 2]", "y has 2 values, expected 3"},
-		{"[1, 2, 3, 4]", "y has 4 values, expected 3"},
-		{"[]", "y has 0 values"},
-		{"[1, NaN, 3]", "invalid character 'N'"},
-		{"[1, null, 3]", "null, expected an array of numbers"},
-		{"null", "null, expected an array of numbers"},
-		{"[1, 1e999, 3]", "1e999"},
-		{`["1", 2, 3]`, "cannot unmarshal string"},
-		{`{"y": [1, 2, 3]}`, "cannot unmarshal object"},
-		{"[1, 2, 3] [4, 5, 6]", "after top-level value"},
-		{"\xff\xfe", "invalid character"},
-	}
-	var body strings.Builder
-	fmt.Fprintln(&body, good)
-	for _, b := range bad {
-		fmt.Fprintf(&body, "%s\r\n\n%s\n", b.line, good)
-	}
-	serve(t, dev, soft(t, dev, 3, nil), 3, pipeline.Options{Parallel: 2}, true, nil, func(t *trial) {
-		all := t.lines(strings.NewReader(body.String()))
-		if len(all) != 2*len(bad)+1 {
-			t.Fatalf("%d lines, expected %d", len(all), 2*len(bad)+1)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		good := "[3, 0.5, 0]"
+		bad := []struct{ line, want string }{
+			{"[1, 2", "unexpected end of JSON"},
+			{"[1, 2]", "y has 2 values, expected 3"},
+			{"[1, 2, 3, 4]", "y has 4 values, expected 3"},
+			{"[]", "y has 0 values"},
+			{"[1, NaN, 3]", "invalid character 'N'"},
+			{"[1, null, 3]", "null, expected an array of numbers"},
+			{"null", "null, expected an array of numbers"},
+			{"[1, 1e999, 3]", "1e999"},
+			{`["1", 2, 3]`, "cannot unmarshal string"},
+			{`{"y": [1, 2, 3]}`, "cannot unmarshal object"},
+			{"[1, 2, 3] [4, 5, 6]", "after top-level value"},
+			{"\xff\xfe", "invalid character"},
 		}
-		for i, l := range all {
-			if l.Sample != i {
-				t.Errorf("line %d is of sample %d", i, l.Sample)
-			}
-			if i%2 == 0 && (l.Error != "" || l.Divergence != 1) {
-				t.Errorf("%s got %+v", good, l)
-			}
-			if i%2 == 1 && !strings.Contains(l.Error, bad[i/2].want) {
-				t.Errorf("%s got %q, expected %q", bad[i/2].line, l.Error, bad[i/2].want)
-			}
+		var body strings.Builder
+		fmt.Fprintln(&body, good)
+		for _, b := range bad {
+			fmt.Fprintf(&body, "%s\r\n\n%s\n", b.line, good)
 		}
-		if done, failed := t.count("samples_done"), t.count("samples_failed"); done != int64(len(bad)+1) || failed != int64(len(bad)) {
-			t.Errorf("%d samples done and %d failed", done, failed)
-		}
+		serve(t, dev, soft(t, dev, 3, nil), 3, pipeline.Options{Parallel: 2}, true, nil, func(t *trial) {
+			all := t.lines(strings.NewReader(body.String()))
+			if len(all) != 2*len(bad)+1 {
+				t.Fatalf("%d lines, expected %d", len(all), 2*len(bad)+1)
+			}
+			for i, l := range all {
+				if l.Sample != i {
+					t.Errorf("line %d is of sample %d", i, l.Sample)
+				}
+				if i%2 == 0 && (l.Error != "" || l.Divergence != 1) {
+					t.Errorf("%s got %+v", good, l)
+				}
+				if i%2 == 1 && !strings.Contains(l.Error, bad[i/2].want) {
+					t.Errorf("%s got %q, expected %q", bad[i/2].line, l.Error, bad[i/2].want)
+				}
+			}
+			if done, failed := t.count("samples_done"), t.count("samples_failed"); done != int64(len(bad)+1) || failed != int64(len(bad)) {
+				t.Errorf("%d samples done and %d failed", done, failed)
+			}
+		})
 	})
 }
 
 func TestServiceBoundsWhatItReads(t *testing.T) {
-	dev := array.NewHost()
-	s := soft(t, dev, 3, nil)
-	change := func(s *service) { s.maxBytes = 1000 }
-	serve(t, dev, s, 3, pipeline.Options{}, true, change, func(t *trial) {
-		response := t.post(t.Context(), strings.NewReader(strings.Repeat("[1,2,3]\n", 1000)))
-		response.Body.Close()
-		if response.StatusCode != http.StatusRequestEntityTooLarge {
-			t.Errorf("a body too large gets %s", response.Status)
-		}
-		for name, c := range map[string]struct{ body, want string }{
-			"body of unknown length": {strings.Repeat("[1,2,3]\n", 1000), "the rest of the body: http: request body too large; expected lines of at most 160 bytes, 1000 in all"},
-			"line":                   {"[1,2,3]\n[" + strings.Repeat("0", 500) + "]\n", "token too long; expected lines of at most 160 bytes"},
-		} {
-			all := t.lines(struct{ io.Reader }{strings.NewReader(c.body)})
-			if len(all) == 0 || !strings.Contains(all[len(all)-1].Error, c.want) || all[0].Error != "" {
-				t.Errorf("%s: %d lines, %+v", name, len(all), all)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s := soft(t, dev, 3, nil)
+		change := func(s *service) { s.maxBytes = 1000 }
+		serve(t, dev, s, 3, pipeline.Options{}, true, change, func(t *trial) {
+			response := t.post(t.Context(), strings.NewReader(strings.Repeat("[1,2,3]\n", 1000)))
+			response.Body.Close()
+			if response.StatusCode != http.StatusRequestEntityTooLarge {
+				t.Errorf("a body too large gets %s", response.Status)
 			}
-		}
+			for name, c := range map[string]struct{ body, want string }{
+				"body of unknown length": {strings.Repeat("[1,2,3]\n", 1000), "the rest of the body: http: request body too large; expected lines of at most 160 bytes, 1000 in all"},
+				"line":                   {"[1,2,3]\n[" + strings.Repeat("0", 500) + "]\n", "token too long; expected lines of at most 160 bytes"},
+			} {
+				all := t.lines(struct{ io.Reader }{strings.NewReader(c.body)})
+				if len(all) == 0 || !strings.Contains(all[len(all)-1].Error, c.want) || all[0].Error != "" {
+					t.Errorf("%s: %d lines, %+v", name, len(all), all)
+				}
+			}
+		})
 	})
 }
 
 // A client that waits for each answer before it sends its next line gets it, a
 // refusal too; one that is silent for too long loses its place.
 func TestServiceAnswersLineByLine(t *testing.T) {
-	dev := array.NewHost()
-	change := func(s *service) { s.patience = 300 * time.Millisecond }
-	serve(t, dev, soft(t, dev, 3, nil), 3, pipeline.Options{Parallel: 4}, true, change, func(t *trial) {
-		body, w := io.Pipe()
-		defer w.Close()
-		go io.WriteString(w, "[3, 0.5, 0]\n")
-		response := t.post(t.Context(), body)
-		defer response.Body.Close()
-		lines := bufio.NewReader(response.Body)
-		for i, text := range []string{"[1]\n", "[2, -2, 5]\n", ""} {
-			if l, ok := readLine(t, lines); !ok || l.Sample != i || (l.Error != "") != (i == 1) {
-				t.Errorf("line %d is %+v", i, l)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		change := func(s *service) { s.patience = 300 * time.Millisecond }
+		serve(t, dev, soft(t, dev, 3, nil), 3, pipeline.Options{Parallel: 4}, true, change, func(t *trial) {
+			body, w := io.Pipe()
+			defer w.Close()
+			go io.WriteString(w, "[3, 0.5, 0]\n")
+			response := t.post(t.Context(), body)
+			defer response.Body.Close()
+			lines := bufio.NewReader(response.Body)
+			for i, text := range []string{"[1]\n", "[2, -2, 5]\n", ""} {
+				if l, ok := readLine(t, lines); !ok || l.Sample != i || (l.Error != "") != (i == 1) {
+					t.Errorf("line %d is %+v", i, l)
+				}
+				io.WriteString(w, text)
 			}
-			io.WriteString(w, text)
-		}
-		if text, err := lines.ReadString('\n'); err != io.ErrUnexpectedEOF {
-			t.Errorf("a silent client got %q, %v; expected a broken response", text, err)
-		}
+			if text, err := lines.ReadString('\n'); err != io.ErrUnexpectedEOF {
+				t.Errorf("a silent client got %q, %v; expected a broken response", text, err)
+			}
+		})
 	})
 }
 
 // A failure reaches a client that waits for it before it sends more.
 func TestServiceReportsFailureToAWaitingClient(t *testing.T) {
-	dev := array.NewHost()
-	s := soft(t, dev, 3, func(_ context.Context, y []float64) error {
-		if y[0] == 2 {
-			return errors.New("no solution")
-		}
-		return nil
-	})
-	serve(t, dev, s, 3, pipeline.Options{}, true, nil, func(t *trial) {
-		body, w := io.Pipe()
-		defer w.Close()
-		go io.WriteString(w, "[1, 0, 0]\n[2, 0, 0]\n")
-		response := t.post(t.Context(), body)
-		defer response.Body.Close()
-		lines := bufio.NewReader(response.Body)
-		if l, ok := readLine(t, lines); !ok || l.Error != "" {
-			t.Errorf("the first line is %+v", l)
-		}
-		if l, ok := readLine(t, lines); !ok || l.Sample != -1 || l.Error != "the computation failed" {
-			t.Errorf("the second line is %+v", l)
-		}
-		if l, ok := readLine(t, lines); ok {
-			t.Errorf("a line follows: %+v", l)
-		}
-		// The server lives on.
-		if all := t.lines(strings.NewReader("[3, 0.5, 0]\n")); len(all) != 1 || all[0].Divergence != 1 {
-			t.Errorf("the next request got %+v", all)
-		}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s := soft(t, dev, 3, func(_ context.Context, y []float64) error {
+			if y[0] == 2 {
+				return errors.New("no solution")
+			}
+			return nil
+		})
+		serve(t, dev, s, 3, pipeline.Options{}, true, nil, func(t *trial) {
+			body, w := io.Pipe()
+			defer w.Close()
+			go io.WriteString(w, "[1, 0, 0]\n[2, 0, 0]\n")
+			response := t.post(t.Context(), body)
+			defer response.Body.Close()
+			lines := bufio.NewReader(response.Body)
+			if l, ok := readLine(t, lines); !ok || l.Error != "" {
+				t.Errorf("the first line is %+v", l)
+			}
+			if l, ok := readLine(t, lines); !ok || l.Sample != -1 || l.Error != "the computation failed" {
+				t.Errorf("the second line is %+v", l)
+			}
+			if l, ok := readLine(t, lines); ok {
+				t.Errorf("a line follows: %+v", l)
+			}
+			// The server lives on.
+			if all := t.lines(strings.NewReader("[3, 0.5, 0]\n")); len(all) != 1 || all[0].Divergence != 1 {
+				t.Errorf("the next request got %+v", all)
+			}
+		})
 	})
 }
 
 // The client leaves in the middle of its stream: reading and solving stop.
 func TestServiceStopsWhenTheClientLeaves(t *testing.T) {
-	for _, buffered := range []bool{true, false} {
-		dev := array.NewHost()
-		s, d := quick(t, dev)
-		serve(t, dev, s, d, pipeline.Options{Parallel: 2}, buffered, nil, func(t *trial) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			body, stopped := endless(d)
-			response := t.post(ctx, body)
-			defer response.Body.Close()
-			lines := bufio.NewReader(response.Body)
-			for i := range 3 {
-				if l, ok := readLine(t, lines); !ok || l.Sample != i || l.Error != "" {
-					t.Fatalf("line %d is %+v", i, l)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, buffered := range []bool{true, false} {
+			s, d := quick(t, dev)
+			serve(t, dev, s, d, pipeline.Options{Parallel: 2}, buffered, nil, func(t *trial) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				body, stopped := endless(d)
+				response := t.post(ctx, body)
+				defer response.Body.Close()
+				lines := bufio.NewReader(response.Body)
+				for i := range 3 {
+					if l, ok := readLine(t, lines); !ok || l.Sample != i || l.Error != "" {
+						t.Fatalf("line %d is %+v", i, l)
+					}
 				}
-			}
-			cancel()
-			<-stopped
-			t.eventually("nothing runs for a client that has left", func() bool { return t.settled() > 0 && t.p.InFlight() == 0 })
-		})
-	}
+				cancel()
+				<-stopped
+				t.eventually("nothing runs for a client that has left", func() bool { return t.settled() > 0 && t.p.InFlight() == 0 })
+			})
+		}
+	})
 }
 
 // The whole body is with the server when the client leaves: the solve under way is
 // cancelled.
 func TestServiceStopsSolvingWhenTheClientLeaves(t *testing.T) {
-	for _, buffered := range []bool{true, false} {
-		dev := array.NewHost()
-		solving := make(chan struct{})
-		s := soft(t, dev, 3, func(ctx context.Context, y []float64) error {
-			if y[0] == 1 {
-				return nil
-			}
-			close(solving)
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		serve(t, dev, s, 3, pipeline.Options{}, buffered, nil, func(t *trial) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			response := t.post(ctx, strings.NewReader("[1, 0, 0]\n[2, 0, 0]\n[1, 0, 0]\n"))
-			defer response.Body.Close()
-			<-solving
-			if n := t.p.InFlight(); n != 1 {
-				t.Errorf("%d samples in flight, expected 1", n)
-			}
-			cancel()
-			t.eventually("no sample in flight", func() bool { return t.p.InFlight() == 0 })
-			if done, abandoned := t.count("samples_done"), t.count("samples_abandoned"); done != 1 || abandoned != 1 {
-				t.Errorf("%d samples done, %d abandoned, expected one of each", done, abandoned)
-			}
-		})
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, buffered := range []bool{true, false} {
+			solving := make(chan struct{})
+			s := soft(t, dev, 3, func(ctx context.Context, y []float64) error {
+				if y[0] == 1 {
+					return nil
+				}
+				close(solving)
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			serve(t, dev, s, 3, pipeline.Options{}, buffered, nil, func(t *trial) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				response := t.post(ctx, strings.NewReader("[1, 0, 0]\n[2, 0, 0]\n[1, 0, 0]\n"))
+				defer response.Body.Close()
+				<-solving
+				if n := t.p.InFlight(); n != 1 {
+					t.Errorf("%d samples in flight, expected 1", n)
+				}
+				cancel()
+				t.eventually("no sample in flight", func() bool { return t.p.InFlight() == 0 })
+				if done, abandoned := t.count("samples_done"), t.count("samples_abandoned"); done != 1 || abandoned != 1 {
+					t.Errorf("%d samples done, %d abandoned, expected one of each", done, abandoned)
+				}
+			})
+		}
+	})
 }
 
 // A client that does not read holds up the reading of its body, and gets all when it
 // does; one that never reads loses its place.
 func TestServiceWaitsForSlowClients(t *testing.T) {
-	dev := array.NewHost()
-	s := soft(t, dev, 3, nil)
-	const samples = 2000
-	serve(t, dev, s, 3, pipeline.Options{Parallel: 2}, false, nil, func(t *trial) {
-		response := t.post(t.Context(), struct{ io.Reader }{strings.NewReader(strings.Repeat("[3,0.5,0]\n", samples))})
-		defer response.Body.Close()
-		// Two buffers of 4 KiB hold 80 answers.
-		if begun := t.settled(); begun > 150 {
-			t.Errorf("%d samples have begun for a client that reads none", begun)
-		}
-		lines := bufio.NewReader(response.Body)
-		for i := range samples {
-			if l, ok := readLine(t, lines); !ok || l.Sample != i || l.Error != "" {
-				t.Fatalf("line %d is %+v", i, l)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s := soft(t, dev, 3, nil)
+		const samples = 2000
+		serve(t, dev, s, 3, pipeline.Options{Parallel: 2}, false, nil, func(t *trial) {
+			response := t.post(t.Context(), struct{ io.Reader }{strings.NewReader(strings.Repeat("[3,0.5,0]\n", samples))})
+			defer response.Body.Close()
+			// Two buffers of 4 KiB hold 80 answers.
+			if begun := t.settled(); begun > 150 {
+				t.Errorf("%d samples have begun for a client that reads none", begun)
 			}
-		}
-		if l, ok := readLine(t, lines); ok {
-			t.Errorf("a line too many: %+v", l)
-		}
-	})
-	change := func(s *service) { s.patience, s.places = 50*time.Millisecond, make(chan struct{}, 1) }
-	serve(t, dev, s, 3, pipeline.Options{Parallel: 2}, false, change, func(t *trial) {
-		body, stopped := endless(3)
-		response := t.post(t.Context(), body)
-		defer response.Body.Close()
-		t.eventually("no sample in flight", func() bool { return t.count("samples_begun") > 0 && t.p.InFlight() == 0 })
-		<-stopped
-		t.eventually("the place is free", func() bool {
-			response := t.post(t.Context(), strings.NewReader("[3,0.5,0]\n"))
-			response.Body.Close()
-			return response.StatusCode == http.StatusOK
+			lines := bufio.NewReader(response.Body)
+			for i := range samples {
+				if l, ok := readLine(t, lines); !ok || l.Sample != i || l.Error != "" {
+					t.Fatalf("line %d is %+v", i, l)
+				}
+			}
+			if l, ok := readLine(t, lines); ok {
+				t.Errorf("a line too many: %+v", l)
+			}
+		})
+		change := func(s *service) { s.patience, s.places = 50*time.Millisecond, make(chan struct{}, 1) }
+		serve(t, dev, s, 3, pipeline.Options{Parallel: 2}, false, change, func(t *trial) {
+			body, stopped := endless(3)
+			response := t.post(t.Context(), body)
+			defer response.Body.Close()
+			t.eventually("no sample in flight", func() bool { return t.count("samples_begun") > 0 && t.p.InFlight() == 0 })
+			<-stopped
+			t.eventually("the place is free", func() bool {
+				response := t.post(t.Context(), strings.NewReader("[3,0.5,0]\n"))
+				response.Body.Close()
+				return response.StatusCode == http.StatusOK
+			})
 		})
 	})
 }
@@ -414,72 +422,73 @@ func TestServiceWaitsForSlowClients(t *testing.T) {
 // Eight clients at once get, each, the risks of its own samples, bit for bit those of a
 // pipeline of its own; a ninth is sent away.
 func TestServiceServesManyClientsAtOnce(t *testing.T) {
-	const clients, samples = 8, 10
-	dev := array.NewHost()
-	s, d := quick(t, dev)
-	ys := func(client int) iter.Seq2[[]float64, error] {
-		return func(yield func([]float64, error) bool) {
-			rng := rand.New(rand.NewPCG(9, uint64(client)))
-			for range samples {
-				if !yield(gaussian(rng, d), nil) {
-					return
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const clients, samples = 8, 10
+		s, d := quick(t, dev)
+		ys := func(client int) iter.Seq2[[]float64, error] {
+			return func(yield func([]float64, error) bool) {
+				rng := rand.New(rand.NewPCG(9, uint64(client)))
+				for range samples {
+					if !yield(gaussian(rng, d), nil) {
+						return
+					}
 				}
 			}
 		}
-	}
-	want := make([][]answer, clients)
-	o := pipeline.Options{Estimator: hutch.Hutchinson, Queries: 12}
-	alone := newPipeline(t, dev, s, d, o)
-	for i := range want {
-		for r, err := range alone.Stream(t.Context(), ys(i)) {
-			if err != nil {
-				t.Fatal(err)
+		want := make([][]answer, clients)
+		o := pipeline.Options{Estimator: hutch.Hutchinson, Queries: 12}
+		alone := newPipeline(t, dev, s, d, o)
+		for i := range want {
+			for r, err := range alone.Stream(t.Context(), ys(i)) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				want[i] = append(want[i], answer{r.Index, r.SURE, r.StdErr, r.Trace.Trace, r.Trace.StdErr, r.Trusted()})
 			}
-			want[i] = append(want[i], answer{r.Index, r.SURE, r.StdErr, r.Trace.Trace, r.Trace.StdErr, r.Trusted()})
 		}
-	}
-	o.Parallel = 2
-	serve(t, dev, s, d, o, true, nil, func(t *trial) {
-		var wg, halfway sync.WaitGroup
-		halfway.Add(clients)
-		tried := make(chan struct{})
-		for i := range clients {
-			wg.Go(func() {
-				body, w := io.Pipe()
-				go func() {
-					defer w.Close()
-					n := 0
-					for y := range ys(i) {
-						if n++; n == samples/2 {
-							halfway.Done()
-							<-tried
+		o.Parallel = 2
+		serve(t, dev, s, d, o, true, nil, func(t *trial) {
+			var wg, halfway sync.WaitGroup
+			halfway.Add(clients)
+			tried := make(chan struct{})
+			for i := range clients {
+				wg.Go(func() {
+					body, w := io.Pipe()
+					go func() {
+						defer w.Close()
+						n := 0
+						for y := range ys(i) {
+							if n++; n == samples/2 {
+								halfway.Done()
+								<-tried
+							}
+							io.WriteString(w, jsonLine(y))
 						}
-						io.WriteString(w, jsonLine(y))
+					}()
+					all := t.lines(body)
+					if len(all) != samples {
+						t.Errorf("client %d: %d lines, expected %d", i, len(all), samples)
+						return
 					}
-				}()
-				all := t.lines(body)
-				if len(all) != samples {
-					t.Errorf("client %d: %d lines, expected %d", i, len(all), samples)
-					return
-				}
-				for k, l := range all {
-					if l.Error != "" || l.answer != want[i][k] {
-						t.Errorf("client %d, sample %d: %+v, expected %+v", i, k, l, want[i][k])
+					for k, l := range all {
+						if l.Error != "" || l.answer != want[i][k] {
+							t.Errorf("client %d, sample %d: %+v, expected %+v", i, k, l, want[i][k])
+						}
 					}
-				}
-			})
-		}
-		halfway.Wait()
-		t.eventually("all have begun", func() bool { return t.count("samples_begun") >= clients*(samples/2-1) })
-		response := t.post(t.Context(), strings.NewReader("[]\n"))
-		response.Body.Close()
-		if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" {
-			t.Errorf("the ninth client gets %s", response.Status)
-		}
-		close(tried)
-		wg.Wait()
-		if done := t.count("samples_done"); done != clients*samples {
-			t.Errorf("%d samples done, expected %d", done, clients*samples)
-		}
+				})
+			}
+			halfway.Wait()
+			t.eventually("all have begun", func() bool { return t.count("samples_begun") >= clients*(samples/2-1) })
+			response := t.post(t.Context(), strings.NewReader("[]\n"))
+			response.Body.Close()
+			if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" {
+				t.Errorf("the ninth client gets %s", response.Status)
+			}
+			close(tried)
+			wg.Wait()
+			if done := t.count("samples_done"); done != clients*samples {
+				t.Errorf("%d samples done, expected %d", done, clients*samples)
+			}
+		})
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/prox"
@@ -100,197 +101,203 @@ func (g guarded) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error
 }
 
 func TestEverySampleBeginsAndEndsOnce(t *testing.T) {
-	dev := array.NewHost()
-	s, d := quick(t, dev)
-	for name, c := range map[string]struct {
-		samples, stopAfter int
-		cancel             bool
-	}{
-		"all":       {9, 100, false},
-		"break":     {1 << 30, 3, false},
-		"cancelled": {1 << 30, 3, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var l ledger
-			p := newPipeline(t, dev, s, d, pipeline.Options{Parallel: 3, Observe: l.observe})
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			leaks(t, dev, func() {
-				n := 0
-				for _, err := range p.Stream(ctx, stream(d, c.samples)) {
-					if err != nil && !c.cancel {
-						t.Fatal(err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := quick(t, dev)
+		for name, c := range map[string]struct {
+			samples, stopAfter int
+			cancel             bool
+		}{
+			"all":       {9, 100, false},
+			"break":     {1 << 30, 3, false},
+			"cancelled": {1 << 30, 3, true},
+		} {
+			t.Run(name, func(t *testing.T) {
+				var l ledger
+				p := newPipeline(t, dev, s, d, pipeline.Options{Parallel: 3, Observe: l.observe})
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				leaks(t, dev, func() {
+					n := 0
+					for _, err := range p.Stream(ctx, stream(d, c.samples)) {
+						if err != nil && !c.cancel {
+							t.Fatal(err)
+						}
+						if n++; n == c.stopAfter && c.cancel {
+							cancel()
+						} else if n == c.stopAfter {
+							break
+						}
 					}
-					if n++; n == c.stopAfter && c.cancel {
-						cancel()
-					} else if n == c.stopAfter {
-						break
-					}
+				})
+				if n := l.balanced(t, p); n < min(c.samples, c.stopAfter) {
+					t.Errorf("%d results were observed", n)
 				}
 			})
-			if n := l.balanced(t, p); n < min(c.samples, c.stopAfter) {
-				t.Errorf("%d results were observed", n)
-			}
-		})
-	}
+		}
+	})
 }
 
 // Streams of one pipeline at the same time: the context tells their events apart, and
 // the gauge is that of all.
 func TestObserveKnowsWhoseSampleItIs(t *testing.T) {
-	type key struct{}
-	dev := array.NewHost()
-	var arrive sync.WaitGroup
-	arrive.Add(4)
-	var p *pipeline.Pipeline
-	s := soft(t, dev, 3, func(context.Context, []float64) error {
-		// All four are in flight together.
-		arrive.Done()
-		arrive.Wait()
-		if n := p.InFlight(); n < 1 || n > 4 {
-			t.Errorf("%d samples in flight, expected at most 4", n)
-		}
-		return nil
-	})
-	var mu sync.Mutex
-	ended := map[any]int{}
-	p = newPipeline(t, dev, s, 3, pipeline.Options{Observe: func(ctx context.Context, e pipeline.Event) {
-		if e.Ended && e.Err == nil {
-			mu.Lock()
-			ended[ctx.Value(key{})]++
-			mu.Unlock()
-		}
-	}})
-	var wg sync.WaitGroup
-	for i := range 4 {
-		wg.Go(func() {
-			if _, err := p.Estimate(context.WithValue(context.Background(), key{}, i), []float64{1, 2, 3}); err != nil {
-				t.Error(err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		type key struct{}
+		var arrive sync.WaitGroup
+		arrive.Add(4)
+		var p *pipeline.Pipeline
+		s := soft(t, dev, 3, func(context.Context, []float64) error {
+			// All four are in flight together.
+			arrive.Done()
+			arrive.Wait()
+			if n := p.InFlight(); n < 1 || n > 4 {
+				t.Errorf("%d samples in flight, expected at most 4", n)
 			}
+			return nil
 		})
-	}
-	wg.Wait()
-	for i := range 4 {
-		if ended[i] != 1 {
-			t.Errorf("call %d ended %d samples, expected 1", i, ended[i])
+		var mu sync.Mutex
+		ended := map[any]int{}
+		p = newPipeline(t, dev, s, 3, pipeline.Options{Observe: func(ctx context.Context, e pipeline.Event) {
+			if e.Ended && e.Err == nil {
+				mu.Lock()
+				ended[ctx.Value(key{})]++
+				mu.Unlock()
+			}
+		}})
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() {
+				if _, err := p.Estimate(context.WithValue(context.Background(), key{}, i), []float64{1, 2, 3}); err != nil {
+					t.Error(err)
+				}
+			})
 		}
-	}
-	if n := p.InFlight(); n != 0 {
-		t.Errorf("%d samples in flight when all is over", n)
-	}
+		wg.Wait()
+		for i := range 4 {
+			if ended[i] != 1 {
+				t.Errorf("call %d ended %d samples, expected 1", i, ended[i])
+			}
+		}
+		if n := p.InFlight(); n != 0 {
+			t.Errorf("%d samples in flight when all is over", n)
+		}
+	})
 }
 
 // With KeepGoing bad samples have their errors in their places; without, the first one
 // ends the stream, and no result before it is lost.
 func TestBadSamplesHaveTheirPlace(t *testing.T) {
-	dev := array.NewHost()
-	s, d := quick(t, dev)
-	broken := errors.New("the disk is gone")
-	ys := func(yield func([]float64, error) bool) {
-		i := 0
-		for y := range stream(d, 12) {
-			var err error
-			switch i {
-			case 5:
-				y = y[:d-1]
-			case 6:
-				y[7] = math.NaN()
-			case 9:
-				err = broken
-			}
-			if i++; !yield(y, err) {
-				return
-			}
-		}
-	}
-	for _, keepGoing := range []bool{true, false} {
-		var l ledger
-		p := newPipeline(t, dev, s, d, pipeline.Options{Parallel: 3, KeepGoing: keepGoing, Observe: l.observe})
-		next, want := 0, 6
-		if keepGoing {
-			want = 12
-		}
-		leaks(t, dev, func() {
-			for risk, err := range p.Stream(context.Background(), ys) {
-				text := map[int]string{5: "y has 23 values, expected 24", 6: "y[7] is NaN", 9: broken.Error()}[next]
-				if risk.Index != next || (err != nil) != (text != "") {
-					t.Fatalf("sample %d has index %d and error %v, expected %q", next, risk.Index, err, text)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := quick(t, dev)
+		broken := errors.New("the disk is gone")
+		ys := func(yield func([]float64, error) bool) {
+			i := 0
+			for y := range stream(d, 12) {
+				var err error
+				switch i {
+				case 5:
+					y = y[:d-1]
+				case 6:
+					y[7] = math.NaN()
+				case 9:
+					err = broken
 				}
-				if err != nil && (!strings.Contains(err.Error(), text) || !strings.HasPrefix(err.Error(), fmt.Sprintf("sample %d: ", next))) {
-					t.Errorf("sample %d: error %v, expected %q", next, err, text)
+				if i++; !yield(y, err) {
+					return
 				}
-				if next == 9 && !errors.Is(err, broken) {
-					t.Errorf("%v does not wrap the source's error", err)
-				}
-				next++
 			}
-		})
-		if next != want {
-			t.Errorf("keep going: %t, %d outcomes, expected %d", keepGoing, next, want)
 		}
-		if n := l.balanced(t, p); n != map[bool]int{true: 9, false: 5}[keepGoing] {
-			t.Errorf("keep going: %t, %d results were observed", keepGoing, n)
+		for _, keepGoing := range []bool{true, false} {
+			var l ledger
+			p := newPipeline(t, dev, s, d, pipeline.Options{Parallel: 3, KeepGoing: keepGoing, Observe: l.observe})
+			next, want := 0, 6
+			if keepGoing {
+				want = 12
+			}
+			leaks(t, dev, func() {
+				for risk, err := range p.Stream(context.Background(), ys) {
+					text := map[int]string{5: "y has 23 values, expected 24", 6: "y[7] is NaN", 9: broken.Error()}[next]
+					if risk.Index != next || (err != nil) != (text != "") {
+						t.Fatalf("sample %d has index %d and error %v, expected %q", next, risk.Index, err, text)
+					}
+					if err != nil && (!strings.Contains(err.Error(), text) || !strings.HasPrefix(err.Error(), fmt.Sprintf("sample %d: ", next))) {
+						t.Errorf("sample %d: error %v, expected %q", next, err, text)
+					}
+					if next == 9 && !errors.Is(err, broken) {
+						t.Errorf("%v does not wrap the source's error", err)
+					}
+					next++
+				}
+			})
+			if next != want {
+				t.Errorf("keep going: %t, %d outcomes, expected %d", keepGoing, next, want)
+			}
+			if n := l.balanced(t, p); n != map[bool]int{true: 9, false: 5}[keepGoing] {
+				t.Errorf("keep going: %t, %d results were observed", keepGoing, n)
+			}
 		}
-	}
+	})
 }
 
 // A panic that leaves the loop's body, as net/http's ErrAbortHandler does, stops
 // the stages before their memory is freed.
 func TestPanicInTheLoopLeaksNothing(t *testing.T) {
-	dev := array.NewHost()
-	s, d := quick(t, dev)
-	var l ledger
-	p := newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4, Observe: l.observe})
-	leaks(t, dev, func() {
-		defer func() {
-			if r := recover(); r != "abort" {
-				t.Errorf("recovered %v", r)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := quick(t, dev)
+		var l ledger
+		p := newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4, Observe: l.observe})
+		leaks(t, dev, func() {
+			defer func() {
+				if r := recover(); r != "abort" {
+					t.Errorf("recovered %v", r)
+				}
+			}()
+			for range p.Stream(context.Background(), stream(d, 1<<30)) {
+				panic("abort")
 			}
-		}()
-		for range p.Stream(context.Background(), stream(d, 1<<30)) {
-			panic("abort")
-		}
+		})
+		l.balanced(t, p)
 	})
-	l.balanced(t, p)
 }
 
 func TestPanicInTheSourceIsAnError(t *testing.T) {
-	dev := array.NewHost()
-	p := newPipeline(t, dev, soft(t, dev, 3, nil), 3, pipeline.Options{})
-	ys := func(yield func([]float64, error) bool) {
-		yield([]float64{1, 2, 3}, nil)
-		panic("no more")
-	}
-	leaks(t, dev, func() {
-		var indices []int
-		var last error
-		for risk, err := range p.Stream(context.Background(), ys) {
-			indices, last = append(indices, risk.Index), err
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		p := newPipeline(t, dev, soft(t, dev, 3, nil), 3, pipeline.Options{})
+		ys := func(yield func([]float64, error) bool) {
+			yield([]float64{1, 2, 3}, nil)
+			panic("no more")
 		}
-		if !slices.Equal(indices, []int{0, -1}) || last == nil || !strings.Contains(last.Error(), "panic in the source of samples: no more") {
-			t.Errorf("samples %v, error %v", indices, last)
-		}
+		leaks(t, dev, func() {
+			var indices []int
+			var last error
+			for risk, err := range p.Stream(context.Background(), ys) {
+				indices, last = append(indices, risk.Index), err
+			}
+			if !slices.Equal(indices, []int{0, -1}) || last == nil || !strings.Contains(last.Error(), "panic in the source of samples: no more") {
+				t.Errorf("samples %v, error %v", indices, last)
+			}
+		})
 	})
 }
 
 // A failure is yielded while the source still waits, so that the consumer can stop it.
 func TestFailureDoesNotWaitForTheSource(t *testing.T) {
-	dev := array.NewHost()
-	broken := errors.New("no solution")
-	p := newPipeline(t, dev, soft(t, dev, 3, func(context.Context, []float64) error { return broken }), 3, pipeline.Options{})
-	wait := make(chan struct{})
-	ys := func(yield func([]float64, error) bool) {
-		if yield([]float64{1, 2, 3}, nil) {
-			<-wait
-		}
-	}
-	leaks(t, dev, func() {
-		defer time.AfterFunc(5*time.Second, func() { panic("the failure waits for the source") }).Stop()
-		for risk, err := range p.Stream(context.Background(), ys) {
-			if risk.Index != -1 || !errors.Is(err, broken) {
-				t.Errorf("sample %d, error %v", risk.Index, err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		broken := errors.New("no solution")
+		p := newPipeline(t, dev, soft(t, dev, 3, func(context.Context, []float64) error { return broken }), 3, pipeline.Options{})
+		wait := make(chan struct{})
+		ys := func(yield func([]float64, error) bool) {
+			if yield([]float64{1, 2, 3}, nil) {
+				<-wait
 			}
-			close(wait)
 		}
+		leaks(t, dev, func() {
+			defer time.AfterFunc(5*time.Second, func() { panic("the failure waits for the source") }).Stop()
+			for risk, err := range p.Stream(context.Background(), ys) {
+				if risk.Index != -1 || !errors.Is(err, broken) {
+					t.Errorf("sample %d, error %v", risk.Index, err)
+				}
+				close(wait)
+			}
+		})
 	})
 }

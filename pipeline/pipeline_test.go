@@ -16,6 +16,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/pipeline"
@@ -32,7 +33,7 @@ func gaussian(rng *rand.Rand, n int) []float64 {
 }
 
 // lasso is a problem with d = 150 > 102, so that Hutch++ is not exact.
-func lasso(t testing.TB, dev array.Device) (vjp.Solver, int) {
+func lasso(t *testing.T, dev array.Device) (vjp.Solver, int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
 	const d, p = 120, 160
@@ -45,19 +46,23 @@ func lasso(t testing.TB, dev array.Device) (vjp.Solver, int) {
 	return s, d
 }
 
-func completion(t testing.TB, dev array.Device) (vjp.Solver, int) {
+func completion(t *testing.T, dev array.Device) (vjp.Solver, int) {
 	t.Helper()
+	shape := array.Shape{Rows: 20, Cols: 15}
+	if emulated(t, dev) {
+		shape = array.Shape{Rows: 6, Cols: 5}
+	}
 	var idx []int
-	for i := range 300 {
+	for i := range shape.Len() {
 		if i%7 < 3 {
 			idx = append(idx, i)
 		}
 	}
-	sel, err := linops.NewSelection(dev, 300, idx)
+	sel, err := linops.NewSelection(dev, shape.Len(), idx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := vjp.NewSolver(context.Background(), "admm", vjp.Problem{A: sel, R: prox.NewNuclear(array.Shape{Rows: 20, Cols: 15}, 5), Device: dev}, vjp.Options{})
+	s, err := vjp.NewSolver(context.Background(), "admm", vjp.Problem{A: sel, R: prox.NewNuclear(shape, 5), Device: dev}, vjp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,193 +114,206 @@ func leaks(t *testing.T, dev array.Device, f func()) {
 }
 
 func TestExactLassoDivergenceIsTheNumberOfNonzeros(t *testing.T) {
-	dev := array.NewHost()
-	s, d := lasso(t, dev)
-	p := newPipeline(t, dev, s, d, pipeline.Options{Estimator: "exact"})
-	for y := range stream(d, 1) {
-		risk, err := p.Estimate(context.Background(), y)
-		if err != nil {
-			t.Fatal(err)
-		}
-		nonzeros := 0
-		for _, b := range risk.B {
-			if b != 0 {
-				nonzeros++
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := lasso(t, dev)
+		p := newPipeline(t, dev, s, d, pipeline.Options{Estimator: "exact"})
+		for y := range stream(d, 1) {
+			risk, err := p.Estimate(context.Background(), y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			nonzeros := 0
+			for _, b := range risk.B {
+				if b != 0 {
+					nonzeros++
+				}
+			}
+			if math.Abs(risk.Trace.Trace-float64(nonzeros)) > 1e-6 {
+				t.Errorf("divergence %g with %d nonzeros", risk.Trace.Trace, nonzeros)
+			}
+			residual := 0.0
+			for i := range y {
+				residual += (y[i] - risk.MuHat[i]) * (y[i] - risk.MuHat[i])
+			}
+			if want := -float64(d)*4 + residual + 8*risk.Trace.Trace; math.Abs(risk.SURE-want) > 1e-9*math.Abs(want) {
+				t.Errorf("SURE %g, expected %g", risk.SURE, want)
+			}
+			if !risk.Trace.Exact || risk.Trace.StdErr != 0 {
+				t.Errorf("the exact trace says %+v", risk.Trace)
 			}
 		}
-		if math.Abs(risk.Trace.Trace-float64(nonzeros)) > 1e-6 {
-			t.Errorf("divergence %g with %d nonzeros", risk.Trace.Trace, nonzeros)
-		}
-		residual := 0.0
-		for i := range y {
-			residual += (y[i] - risk.MuHat[i]) * (y[i] - risk.MuHat[i])
-		}
-		if want := -float64(d)*4 + residual + 8*risk.Trace.Trace; math.Abs(risk.SURE-want) > 1e-9*math.Abs(want) {
-			t.Errorf("SURE %g, expected %g", risk.SURE, want)
-		}
-		if !risk.Trace.Exact || risk.Trace.StdErr != 0 {
-			t.Errorf("the exact trace says %+v", risk.Trace)
-		}
-	}
+	})
 }
 
 // Risks are bit-identical for any number of samples in flight and any batch of
 // probes.
 func TestResultsDoNotDependOnParallelismOrBatch(t *testing.T) {
-	dev := array.NewHost()
-	for name, problem := range map[string]func(testing.TB, array.Device) (vjp.Solver, int){"lasso": lasso, "completion": completion} {
-		s, d := problem(t, dev)
-		for _, estimator := range hutch.Estimators() {
-			var want []string
-			for _, o := range []pipeline.Options{{Parallel: 1}, {Parallel: 2, Batch: 1}, {Parallel: 8, Batch: 7}, {Parallel: 3, Batch: 1000}} {
-				o.Estimator = estimator
-				var got []string
-				for r, err := range newPipeline(t, dev, s, d, o).Stream(context.Background(), stream(d, 3)) {
-					if err != nil {
-						t.Fatal(err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for name, problem := range map[string]func(*testing.T, array.Device) (vjp.Solver, int){"lasso": lasso, "completion": completion} {
+			s, d := problem(t, dev)
+			estimators := hutch.Estimators()
+			if emulated(t, dev) {
+				estimators = estimators[:2]
+				t.Logf("%s is emulated: %v only", dev.Name(), estimators)
+			}
+			for _, estimator := range estimators {
+				var want []string
+				for _, o := range []pipeline.Options{{Parallel: 1}, {Parallel: 2, Batch: 1}, {Parallel: 8, Batch: 7}, {Parallel: 3, Batch: 1000}} {
+					o.Estimator = estimator
+					var got []string
+					for r, err := range newPipeline(t, dev, s, d, o).Stream(context.Background(), stream(d, 3)) {
+						if err != nil {
+							t.Fatal(err)
+						}
+						got = append(got, fmt.Sprintf("%d %x %x %x %x %x %v", r.Index, r.SURE, r.StdErr, r.Trace.Trace, r.Trace.StdErr, r.MuHat[0], r.Convergence))
 					}
-					got = append(got, fmt.Sprintf("%d %x %x %x %x %x %v", r.Index, r.SURE, r.StdErr, r.Trace.Trace, r.Trace.StdErr, r.MuHat[0], r.Convergence))
-				}
-				if want == nil {
-					want = got
-				}
-				if strings.Join(got, "\n") != strings.Join(want, "\n") {
-					t.Errorf("%s, %s, %d in flight, batches of %d:\n%s\nnot\n%s", name, estimator, o.Parallel, o.Batch, strings.Join(got, "\n"), strings.Join(want, "\n"))
+					if want == nil {
+						want = got
+					}
+					if strings.Join(got, "\n") != strings.Join(want, "\n") {
+						t.Errorf("%s, %s, %d in flight, batches of %d:\n%s\nnot\n%s", name, estimator, o.Parallel, o.Batch, strings.Join(got, "\n"), strings.Join(want, "\n"))
+					}
 				}
 			}
 		}
-	}
+	})
 }
 
 func TestStreamYieldsInOrderAndLeaksNothing(t *testing.T) {
-	dev := array.NewHost()
-	s, d := completion(t, dev)
-	leaks(t, dev, func() {
-		next := 0
-		for r, err := range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4}).Stream(context.Background(), stream(d, 23)) {
-			if err != nil || r.Index != next {
-				t.Fatalf("sample %d, error %v; expected sample %d", r.Index, err, next)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := completion(t, dev)
+		leaks(t, dev, func() {
+			next := 0
+			for r, err := range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4}).Stream(context.Background(), stream(d, 23)) {
+				if err != nil || r.Index != next {
+					t.Fatalf("sample %d, error %v; expected sample %d", r.Index, err, next)
+				}
+				next++
 			}
-			next++
-		}
-		if next != 23 {
-			t.Errorf("%d results for 23 samples", next)
-		}
+			if next != 23 {
+				t.Errorf("%d results for 23 samples", next)
+			}
+		})
 	})
 }
 
 func TestBreakingOutOfTheStreamLeaksNothing(t *testing.T) {
-	dev := array.NewHost()
-	s, d := completion(t, dev)
-	leaks(t, dev, func() {
-		for range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4}).Stream(context.Background(), stream(d, 1<<30)) {
-			break
-		}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := completion(t, dev)
+		leaks(t, dev, func() {
+			for range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4}).Stream(context.Background(), stream(d, 1<<30)) {
+				break
+			}
+		})
 	})
 }
 
 func TestCancellingTheStreamStopsWithinASecond(t *testing.T) {
-	dev := array.NewHost()
-	s, d := completion(t, dev)
-	leaks(t, dev, func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		var last error
-		var cancelled time.Time
-		n := 0
-		for _, err := range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4}).Stream(ctx, stream(d, 1<<30)) {
-			if n++; n == 5 {
-				cancelled = time.Now()
-				cancel()
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := completion(t, dev)
+		leaks(t, dev, func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			var last error
+			var cancelled time.Time
+			n := 0
+			for _, err := range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4}).Stream(ctx, stream(d, 1<<30)) {
+				if n++; n == 5 {
+					cancelled = time.Now()
+					cancel()
+				}
+				last = err
 			}
-			last = err
-		}
-		cancel()
-		if !errors.Is(last, context.Canceled) {
-			t.Errorf("the stream ended with %v", last)
-		}
-		if took := time.Since(cancelled); took > time.Second {
-			t.Errorf("stopping took %v", took)
-		}
+			cancel()
+			if !errors.Is(last, context.Canceled) {
+				t.Errorf("the stream ended with %v", last)
+			}
+			if took := time.Since(cancelled); took > time.Second {
+				t.Errorf("stopping took %v", took)
+			}
+		})
 	})
 }
 
 func TestErrorsEndTheStreamAndNameTheSample(t *testing.T) {
-	dev := array.NewHost()
-	s, d := completion(t, dev)
-	broken := errors.New("the disk is gone")
-	for name, c := range map[string]struct {
-		bad  []float64
-		err  error
-		want string
-	}{
-		"source":   {nil, broken, "sample 3: the disk is gone"},
-		"length":   {make([]float64, d-1), nil, fmt.Sprintf("sample 3: y has %d values, expected %d", d-1, d)},
-		"nan":      {append(make([]float64, d-1), math.NaN()), nil, fmt.Sprintf("sample 3: y[%d] is NaN, expected a finite number", d-1)},
-		"infinite": {append(make([]float64, d-1), math.Inf(-1)), nil, fmt.Sprintf("sample 3: y[%d] is -Inf, expected a finite number", d-1)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			leaks(t, dev, func() {
-				ys := func(yield func([]float64, error) bool) {
-					for y := range stream(d, 3) {
-						if !yield(y, nil) {
-							return
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := completion(t, dev)
+		broken := errors.New("the disk is gone")
+		for name, c := range map[string]struct {
+			bad  []float64
+			err  error
+			want string
+		}{
+			"source":   {nil, broken, "sample 3: the disk is gone"},
+			"length":   {make([]float64, d-1), nil, fmt.Sprintf("sample 3: y has %d values, expected %d", d-1, d)},
+			"nan":      {append(make([]float64, d-1), math.NaN()), nil, fmt.Sprintf("sample 3: y[%d] is NaN, expected a finite number", d-1)},
+			"infinite": {append(make([]float64, d-1), math.Inf(-1)), nil, fmt.Sprintf("sample 3: y[%d] is -Inf, expected a finite number", d-1)},
+		} {
+			t.Run(name, func(t *testing.T) {
+				leaks(t, dev, func() {
+					ys := func(yield func([]float64, error) bool) {
+						for y := range stream(d, 3) {
+							if !yield(y, nil) {
+								return
+							}
 						}
+						yield(c.bad, c.err)
 					}
-					yield(c.bad, c.err)
-				}
-				var last error
-				for _, err := range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 2}).Stream(context.Background(), ys) {
-					last = err
-				}
-				if last == nil || last.Error() != c.want {
-					t.Errorf("the stream ended with %v, expected %q", last, c.want)
-				}
+					var last error
+					for _, err := range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 2}).Stream(context.Background(), ys) {
+						last = err
+					}
+					if last == nil || last.Error() != c.want {
+						t.Errorf("the stream ended with %v, expected %q", last, c.want)
+					}
+				})
 			})
-		})
-	}
+		}
+	})
 }
 
 // A slow consumer holds the source up: no more samples are taken than the
 // window admits.
 func TestSlowConsumerHoldsUpTheSource(t *testing.T) {
-	dev := array.NewHost()
-	s, d := completion(t, dev)
-	var taken atomic.Int64
-	ys := func(yield func([]float64, error) bool) {
-		for y := range stream(d, 1<<30) {
-			taken.Add(1)
-			if !yield(y, nil) {
-				return
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := completion(t, dev)
+		var taken atomic.Int64
+		ys := func(yield func([]float64, error) bool) {
+			for y := range stream(d, 1<<30) {
+				taken.Add(1)
+				if !yield(y, nil) {
+					return
+				}
 			}
 		}
-	}
-	seen := int64(0)
-	for range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 2}).Stream(context.Background(), ys) {
-		time.Sleep(20 * time.Millisecond)
-		if seen++; taken.Load()-seen > 10 {
-			t.Fatalf("%d samples taken, %d consumed", taken.Load(), seen)
+		seen := int64(0)
+		for range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 2}).Stream(context.Background(), ys) {
+			time.Sleep(20 * time.Millisecond)
+			if seen++; taken.Load()-seen > 10 {
+				t.Fatalf("%d samples taken, %d consumed", taken.Load(), seen)
+			}
+			if seen == 10 {
+				break
+			}
 		}
-		if seen == 10 {
-			break
-		}
-	}
+	})
 }
 
 func TestOptionsAreChecked(t *testing.T) {
-	dev := array.NewHost()
-	s, d := completion(t, dev)
-	for _, c := range []struct {
-		o    pipeline.Options
-		want string
-	}{
-		{pipeline.Options{}, "sigma2 is 0"},
-		{pipeline.Options{Sigma2: math.NaN()}, "sigma2 is NaN"},
-		{pipeline.Options{Sigma2: 1, Estimator: hutch.HutchPP, Queries: 100}, "multiple of 3"},
-		{pipeline.Options{Sigma2: 1, Estimator: "hutch"}, `"hutch"`},
-		{pipeline.Options{Sigma2: 1, Parallel: -1}, "-1 samples"},
-	} {
-		if _, err := pipeline.New(dev, s, d, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: error %v, expected one with %q", c.o, err, c.want)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := completion(t, dev)
+		for _, c := range []struct {
+			o    pipeline.Options
+			want string
+		}{
+			{pipeline.Options{}, "sigma2 is 0"},
+			{pipeline.Options{Sigma2: math.NaN()}, "sigma2 is NaN"},
+			{pipeline.Options{Sigma2: 1, Estimator: hutch.HutchPP, Queries: 100}, "multiple of 3"},
+			{pipeline.Options{Sigma2: 1, Estimator: "hutch"}, `"hutch"`},
+			{pipeline.Options{Sigma2: 1, Parallel: -1}, "-1 samples"},
+		} {
+			if _, err := pipeline.New(dev, s, d, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%+v: error %v, expected one with %q", c.o, err, c.want)
+			}
 		}
-	}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/hutch"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -63,34 +64,36 @@ func TestProbesAreAddedUntilTheTraceIsAccurateEnough(t *testing.T) {
 
 // What cannot be reached ends with as many queries as the exact trace takes.
 func TestAddedProbesCostNoMoreThanTheExactTrace(t *testing.T) {
-	dev := array.NewHost()
-	s, d := lasso(t, dev)
-	p := newPipeline(t, dev, s, d, pipeline.Options{Estimator: hutch.Hutchinson, TraceError: 1e-9})
-	for y := range stream(d, 1) {
-		risk, err := p.Estimate(context.Background(), y)
-		if err != nil {
-			t.Fatal(err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := lasso(t, dev)
+		p := newPipeline(t, dev, s, d, pipeline.Options{Estimator: hutch.Hutchinson, TraceError: 1e-9})
+		for y := range stream(d, 1) {
+			risk, err := p.Estimate(context.Background(), y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if risk.Trace.Queries != d {
+				t.Errorf("%d queries, expected %d", risk.Trace.Queries, d)
+			}
 		}
-		if risk.Trace.Queries != d {
-			t.Errorf("%d queries, expected %d", risk.Trace.Queries, d)
-		}
-	}
+	})
 }
 
 func TestTraceErrorIsChecked(t *testing.T) {
-	dev := array.NewHost()
-	s, d := completion(t, dev)
-	for _, c := range []struct {
-		o    pipeline.Options
-		want string
-	}{
-		{pipeline.Options{TraceError: -1}, "trace error is -1"},
-		{pipeline.Options{TraceError: math.NaN()}, "trace error is NaN"},
-		{pipeline.Options{TraceError: 0.1, Estimator: hutch.XTrace}, "xtrace takes a fixed number of queries"},
-	} {
-		c.o.Sigma2 = 1
-		if _, err := pipeline.New(dev, s, d, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: error %v, expected one with %q", c.o, err, c.want)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := completion(t, dev)
+		for _, c := range []struct {
+			o    pipeline.Options
+			want string
+		}{
+			{pipeline.Options{TraceError: -1}, "trace error is -1"},
+			{pipeline.Options{TraceError: math.NaN()}, "trace error is NaN"},
+			{pipeline.Options{TraceError: 0.1, Estimator: hutch.XTrace}, "xtrace takes a fixed number of queries"},
+		} {
+			c.o.Sigma2 = 1
+			if _, err := pipeline.New(dev, s, d, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%+v: error %v, expected one with %q", c.o, err, c.want)
+			}
 		}
-	}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/hutch"
 	"surepipe/pipeline"
 	"surepipe/vjp"
@@ -40,90 +41,96 @@ func sameRisk(a, b pipeline.Risk) bool {
 // Repeat solves once, gives what streams under each seed give, and frees everything,
 // also when nobody wants the rest.
 func TestRepeatIsAStreamUnderEachSeedWithOneSolve(t *testing.T) {
-	for name, problem := range map[string]func(testing.TB, array.Device) (vjp.Solver, int){"lasso": lasso, "completion": completion} {
-		for _, estimator := range []string{hutch.HutchPP, hutch.XTrace, hutch.Hutchinson, pipeline.Auto} {
-			dev := array.NewHost()
-			solver, d := problem(t, dev)
-			o := pipeline.Options{Estimator: estimator, Queries: 12, Seed: 99}
-			before := dev.Stats().LiveBytes
-			c := &counted{Solver: solver}
-			p := newPipeline(t, dev, c, d, o)
-			var y []float64
-			for v := range stream(d, 1) {
-				y = v
-			}
-			seeds := []uint64{7, 8, 11}
-			k := 0
-			for risk, err := range p.Repeat(context.Background(), 5, y, slices.Values(seeds)) {
-				if err != nil {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for name, problem := range map[string]func(*testing.T, array.Device) (vjp.Solver, int){"lasso": lasso, "completion": completion} {
+			for _, estimator := range []string{hutch.HutchPP, hutch.XTrace, hutch.Hutchinson, pipeline.Auto} {
+				solver, d := problem(t, dev)
+				o := pipeline.Options{Estimator: estimator, Queries: 12, Seed: 99}
+				var y []float64
+				for v := range stream(d, 1) {
+					y = v
+				}
+				// The first solve puts the pattern of a selection on the device, to stay.
+				if _, err := newPipeline(t, dev, solver, d, o).Estimate(t.Context(), y); err != nil {
 					t.Fatal(err)
 				}
-				o.Seed = seeds[k]
-				alone := newPipeline(t, dev, solver, d, o)
-				for want, err := range alone.StreamFrom(context.Background(), 5, stream(d, 1)) {
+				before := dev.Stats().LiveBytes
+				c := &counted{Solver: solver}
+				p := newPipeline(t, dev, c, d, o)
+				seeds := []uint64{7, 8, 11}
+				k := 0
+				for risk, err := range p.Repeat(context.Background(), 5, y, slices.Values(seeds)) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if want.Index != 5 || !sameRisk(timeless(risk), timeless(want)) {
-						t.Errorf("%s %s seed %d: %+v, alone %+v", name, estimator, seeds[k], risk.Trace, want.Trace)
+					o.Seed = seeds[k]
+					alone := newPipeline(t, dev, solver, d, o)
+					for want, err := range alone.StreamFrom(context.Background(), 5, stream(d, 1)) {
+						if err != nil {
+							t.Fatal(err)
+						}
+						if want.Index != 5 || !sameRisk(timeless(risk), timeless(want)) {
+							t.Errorf("%s %s seed %d: %+v, alone %+v", name, estimator, seeds[k], risk.Trace, want.Trace)
+						}
+					}
+					k++
+				}
+				if k != 3 || c.solves != 1 {
+					t.Errorf("%s: %d results, %d solves", name, k, c.solves)
+				}
+				for range p.Repeat(context.Background(), 0, y, slices.Values(seeds)) {
+					break
+				}
+				ctx, cancel := context.WithCancel(context.Background())
+				cancel()
+				for _, err := range p.Repeat(ctx, 0, y, slices.Values(seeds)) {
+					if !errors.Is(err, context.Canceled) {
+						t.Errorf("cancelled: %v", err)
 					}
 				}
-				k++
-			}
-			if k != 3 || c.solves != 1 {
-				t.Errorf("%s: %d results, %d solves", name, k, c.solves)
-			}
-			for range p.Repeat(context.Background(), 0, y, slices.Values(seeds)) {
-				break
-			}
-			ctx, cancel := context.WithCancel(context.Background())
-			cancel()
-			for _, err := range p.Repeat(ctx, 0, y, slices.Values(seeds)) {
-				if !errors.Is(err, context.Canceled) {
-					t.Errorf("cancelled: %v", err)
+				if after := dev.Stats().LiveBytes; after != before {
+					t.Errorf("%s: %d bytes are left", name, after-before)
 				}
 			}
-			if after := dev.Stats().LiveBytes; after != before {
-				t.Errorf("%s: %d bytes are left", name, after-before)
-			}
 		}
-	}
+	})
 }
 
 // A stream that goes on at a sample gives what the whole gives from there.
 func TestStreamFromGoesOnWhereAStreamEnded(t *testing.T) {
-	dev := array.NewHost()
-	solver, d := lasso(t, dev)
-	p := newPipeline(t, dev, solver, d, pipeline.Options{Queries: 12, Parallel: 3})
-	var whole []pipeline.Risk
-	for risk, err := range p.Stream(context.Background(), stream(d, 6)) {
-		if err != nil {
-			t.Fatal(err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		solver, d := lasso(t, dev)
+		p := newPipeline(t, dev, solver, d, pipeline.Options{Queries: 12, Parallel: 3})
+		var whole []pipeline.Risk
+		for risk, err := range p.Stream(context.Background(), stream(d, 6)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole = append(whole, timeless(risk))
 		}
-		whole = append(whole, timeless(risk))
-	}
-	var rest [][]float64
-	for y := range stream(d, 6) {
-		rest = append(rest, y)
-	}
-	next := 4
-	ys := func(yield func([]float64, error) bool) {
-		for _, y := range rest[4:] {
-			if !yield(y, nil) {
-				return
+		var rest [][]float64
+		for y := range stream(d, 6) {
+			rest = append(rest, y)
+		}
+		next := 4
+		ys := func(yield func([]float64, error) bool) {
+			for _, y := range rest[4:] {
+				if !yield(y, nil) {
+					return
+				}
 			}
 		}
-	}
-	for risk, err := range p.StreamFrom(context.Background(), 4, ys) {
-		if err != nil {
-			t.Fatal(err)
+		for risk, err := range p.StreamFrom(context.Background(), 4, ys) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if risk.Index != next || !sameRisk(timeless(risk), whole[next]) {
+				t.Errorf("sample %d differs from the whole's", next)
+			}
+			next++
 		}
-		if risk.Index != next || !sameRisk(timeless(risk), whole[next]) {
-			t.Errorf("sample %d differs from the whole's", next)
+		if next != 6 {
+			t.Errorf("the stream ended at sample %d", next)
 		}
-		next++
-	}
-	if next != 6 {
-		t.Errorf("the stream ended at sample %d", next)
-	}
+	})
 }

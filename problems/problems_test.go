@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/problems"
 	"surepipe/vjp"
 )
@@ -76,102 +77,105 @@ func solve(t *testing.T, dev array.Device, p *problems.Problem, y []float64) []f
 }
 
 func TestEveryProblemSolvesItsGeneratedData(t *testing.T) {
-	for name, data := range generated(t, 1) {
-		dev := array.NewHost()
-		p, err := problems.New(name, dev, data, problems.Hyper{})
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for name, data := range generated(t, 1) {
+			p, err := problems.New(name, dev, data, problems.Hyper{})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			b := solve(t, dev, p, data.Y)
+			size := 1
+			for _, n := range p.BShape {
+				size *= n
+			}
+			if len(b) != p.P || size != p.P {
+				t.Errorf("%s: b has %d values in shape %v, p = %d", name, len(b), p.BShape, p.P)
+			}
+			p.Release()
+			if live := dev.Stats().Live; live != 0 {
+				t.Errorf("%s: %d batches leaked", name, live)
+			}
 		}
-		b := solve(t, dev, p, data.Y)
-		size := 1
-		for _, n := range p.BShape {
-			size *= n
-		}
-		if len(b) != p.P || size != p.P {
-			t.Errorf("%s: b has %d values in shape %v, p = %d", name, len(b), p.BShape, p.P)
-		}
-		p.Release()
-		if live := dev.Stats().Live; live != 0 {
-			t.Errorf("%s: %d batches leaked", name, live)
-		}
-	}
+	})
 }
 
 // Just above its maximum the weight gives b = 0, just below it does not.
 func TestWeightsHaveTheirMaximum(t *testing.T) {
-	for _, name := range []string{"lasso", "elastic-net", "svt", "matrix-completion", "robust-pca"} {
-		data := generated(t, 2)[name]
-		for _, c := range []struct {
-			factor float64
-			zero   bool
-		}{{1 + 1e-6, true}, {1 - 1e-3, false}} {
-			dev := array.NewHost()
-			p, err := problems.New(name, dev, data, ofMax(name, c.factor, c.factor))
-			if err != nil {
-				t.Fatal(err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, name := range []string{"lasso", "elastic-net", "svt", "matrix-completion", "robust-pca"} {
+			data := generated(t, 2)[name]
+			for _, c := range []struct {
+				factor float64
+				zero   bool
+			}{{1 + 1e-6, true}, {1 - 1e-3, false}} {
+				p, err := problems.New(name, dev, data, ofMax(name, c.factor, c.factor))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !p.Relative {
+					t.Errorf("%s: not marked as relative to y", name)
+				}
+				zero := true
+				for _, b := range solve(t, dev, p, data.Y) {
+					zero = zero && b == 0
+				}
+				if zero != c.zero {
+					t.Errorf("%s at %g of the maximum: b = 0 is %t", name, c.factor, zero)
+				}
+				p.Release()
 			}
-			if !p.Relative {
-				t.Errorf("%s: not marked as relative to y", name)
-			}
-			zero := true
-			for _, b := range solve(t, dev, p, data.Y) {
-				zero = zero && b == 0
-			}
-			if zero != c.zero {
-				t.Errorf("%s at %g of the maximum: b = 0 is %t", name, c.factor, zero)
-			}
-			p.Release()
 		}
-	}
+	})
 }
 
 func TestGeneratedDataAreWhatThePaperDescribes(t *testing.T) {
-	all := generated(t, 3)
-	lasso := all["lasso"]
-	norm2 := 0.0
-	for _, m := range lasso.Mu {
-		norm2 += m * m
-	}
-	if share := norm2 / (norm2 + 60*2); math.Abs(share-0.8) > 1e-12 {
-		t.Errorf("lasso: signal share %g", share)
-	}
-	completion := all["matrix-completion"]
-	if d := len(completion.Y); d != 60 {
-		t.Errorf("matrix completion: %d entries observed", d)
-	}
-	svt := all["svt"]
-	var svd mat.SVD
-	svd.Factorize(mat.NewDense(30, 20, append([]float64(nil), svt.Mu...)), mat.SVDNone)
-	sigma := svd.Values(nil)
-	if sigma[4] < 1e-9 || sigma[5] > 1e-9 || sigma[0] > 20 {
-		t.Errorf("svt: singular values %v", sigma[:7])
-	}
-	for name, data := range all {
-		if *data.Sigma2 != 2 {
-			t.Errorf("%s: sigma2 = %g", name, *data.Sigma2)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		all := generated(t, 3)
+		lasso := all["lasso"]
+		norm2 := 0.0
+		for _, m := range lasso.Mu {
+			norm2 += m * m
 		}
-		noise := 0.0
-		for i := range data.Y {
-			noise += (data.Y[i] - data.Mu[i]) * (data.Y[i] - data.Mu[i])
+		if share := norm2 / (norm2 + 60*2); math.Abs(share-0.8) > 1e-12 {
+			t.Errorf("lasso: signal share %g", share)
 		}
-		d := float64(len(data.Y))
-		if z := (noise/2 - d) / math.Sqrt(2*d); math.Abs(z) > 5 {
-			t.Errorf("%s: noise %g standard deviations off", name, z)
+		completion := all["matrix-completion"]
+		if d := len(completion.Y); d != 60 {
+			t.Errorf("matrix completion: %d entries observed", d)
 		}
-		// The weights come from another y.
-		dev := array.NewHost()
-		if name == "ols" || name == "ridge" || name == "tv1d" {
-			continue
+		svt := all["svt"]
+		var svd mat.SVD
+		svd.Factorize(mat.NewDense(30, 20, append([]float64(nil), svt.Mu...)), mat.SVDNone)
+		sigma := svd.Values(nil)
+		if sigma[4] < 1e-9 || sigma[5] > 1e-9 || sigma[0] > 20 {
+			t.Errorf("svt: singular values %v", sigma[:7])
 		}
-		p, err := problems.New(name, dev, data, ofMax(name, fractions[name][0], fractions[name][1]))
-		if err != nil {
-			t.Fatal(err)
+		for name, data := range all {
+			if *data.Sigma2 != 2 {
+				t.Errorf("%s: sigma2 = %g", name, *data.Sigma2)
+			}
+			noise := 0.0
+			for i := range data.Y {
+				noise += (data.Y[i] - data.Mu[i]) * (data.Y[i] - data.Mu[i])
+			}
+			d := float64(len(data.Y))
+			if z := (noise/2 - d) / math.Sqrt(2*d); math.Abs(z) > 5 {
+				t.Errorf("%s: noise %g standard deviations off", name, z)
+			}
+			// The weights come from another y.
+			if name == "ols" || name == "ridge" || name == "tv1d" {
+				continue
+			}
+			p, err := problems.New(name, dev, data, ofMax(name, fractions[name][0], fractions[name][1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Lambda == *data.Lambda {
+				t.Errorf("%s: lambda %g is of the same y", name, *data.Lambda)
+			}
+			p.Release()
 		}
-		if p.Lambda == *data.Lambda {
-			t.Errorf("%s: lambda %g is of the same y", name, *data.Lambda)
-		}
-		p.Release()
-	}
+	})
 }
 
 func TestDataAndSamplesAreFunctionsOfTheSeed(t *testing.T) {
@@ -233,20 +237,21 @@ func TestSamplesOfNeighbouringNumbersAndSeedsAreIndependent(t *testing.T) {
 // The weights in a generated file are those of sample -1, which no other draw
 // meets.
 func TestGeneratedWeightsComeFromSampleMinusOne(t *testing.T) {
-	for _, name := range []string{"lasso", "matrix-completion", "robust-pca"} {
-		data := generated(t, 9)[name]
-		tuned := data
-		tuned.Y = problems.Sample(data.Mu, *data.Sigma2, 9, -1)
-		dev := array.NewHost()
-		p, err := problems.New(name, dev, tuned, ofMax(name, fractions[name][0], fractions[name][1]))
-		if err != nil {
-			t.Fatal(err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, name := range []string{"lasso", "matrix-completion", "robust-pca"} {
+			data := generated(t, 9)[name]
+			tuned := data
+			tuned.Y = problems.Sample(data.Mu, *data.Sigma2, 9, -1)
+			p, err := problems.New(name, dev, tuned, ofMax(name, fractions[name][0], fractions[name][1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Lambda != *data.Lambda || data.Gamma != nil && p.Gamma != *data.Gamma {
+				t.Errorf("%s: lambda %g, gamma %g, the file has %g", name, p.Lambda, p.Gamma, *data.Lambda)
+			}
+			p.Release()
 		}
-		if p.Lambda != *data.Lambda || data.Gamma != nil && p.Gamma != *data.Gamma {
-			t.Errorf("%s: lambda %g, gamma %g, the file has %g", name, p.Lambda, p.Gamma, *data.Lambda)
-		}
-		p.Release()
-	}
+	})
 }
 
 func TestGeneratedSparsityAndSizesFollowThePaper(t *testing.T) {
@@ -317,97 +322,100 @@ func TestGeneratedSparsityAndSizesFollowThePaper(t *testing.T) {
 
 // A vector in memory needs no shape.
 func TestVectorsNeedNoShape(t *testing.T) {
-	dev := array.NewHost()
-	data := problems.Data{X: mat.NewDense(3, 2, []float64{1, 2, 3, 4, 5, 7}), Y: []float64{1, 2, 3}}
-	p, err := problems.New("ols", dev, data, problems.Hyper{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Release()
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		data := problems.Data{X: mat.NewDense(3, 2, []float64{1, 2, 3, 4, 5, 7}), Y: []float64{1, 2, 3}}
+		p, err := problems.New("ols", dev, data, problems.Hyper{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Release()
+	})
 }
 
 // The elastic net without its quadratic part is the LASSO.
 func TestElasticNetWithoutLambda2IsLasso(t *testing.T) {
-	dev := array.NewHost()
-	data := generated(t, 6)["lasso"]
-	var b [2][]float64
-	for i, name := range []string{"lasso", "elastic-net"} {
-		hyper := problems.Hyper{}
-		if name == "elastic-net" {
-			hyper.Lambda2 = problems.Absolute(0)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		data := generated(t, 6)["lasso"]
+		var b [2][]float64
+		for i, name := range []string{"lasso", "elastic-net"} {
+			hyper := problems.Hyper{}
+			if name == "elastic-net" {
+				hyper.Lambda2 = problems.Absolute(0)
+			}
+			p, err := problems.New(name, dev, data, hyper)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b[i] = solve(t, dev, p, data.Y)
+			p.Release()
 		}
-		p, err := problems.New(name, dev, data, hyper)
-		if err != nil {
-			t.Fatal(err)
+		for i := range b[0] {
+			if b[0][i] != b[1][i] {
+				t.Fatalf("b[%d] is %g and %g", i, b[0][i], b[1][i])
+			}
 		}
-		b[i] = solve(t, dev, p, data.Y)
-		p.Release()
-	}
-	for i := range b[0] {
-		if b[0][i] != b[1][i] {
-			t.Fatalf("b[%d] is %g and %g", i, b[0][i], b[1][i])
-		}
-	}
+	})
 }
 
 func TestBadDataAreRefusedByName(t *testing.T) {
-	x := mat.NewDense(3, 2, []float64{1, 2, 3, 4, 5, 6})
-	y := []float64{1, 2, 3}
-	regression := problems.Data{X: x, Y: y, YShape: []int{3}, Lambda: value(0.1), Lambda2: value(1)}
-	matrix := problems.Data{Y: []float64{1, 2, 3, 4, 5, 6}, YShape: []int{3, 2}, Lambda: value(0.1), Gamma: value(0.1)}
-	completion := problems.Data{Y: y, YShape: []int{3}, Indices: []int{0, 3, 5}, Shape: []int{3, 2}, Lambda: value(0.1)}
-	with := func(d problems.Data, change func(*problems.Data)) problems.Data { change(&d); return d }
-	for _, c := range []struct {
-		name  string
-		data  problems.Data
-		hyper problems.Hyper
-		want  string
-	}{
-		{"lars", regression, problems.Hyper{}, `problem "lars" is unknown, expected one of ols, ridge, lasso`},
-		{"ols", problems.Data{Y: y, YShape: []int{3}}, problems.Hyper{}, `array "X" is missing`},
-		{"ols", with(regression, func(d *problems.Data) { d.Y, d.YShape = nil, nil }), problems.Hyper{}, `array "y" is missing, expected shape (d,)`},
-		{"lasso", with(regression, func(d *problems.Data) { d.Y, d.YShape = y[:2], []int{2} }), problems.Hyper{}, `array "y" has 2 values, expected 3: "X" has shape (3, 2)`},
-		{"lasso", with(regression, func(d *problems.Data) { d.Y, d.YShape = []float64{}, []int{0} }), problems.Hyper{}, `array "y" is empty (shape (0,))`},
-		{"lasso", with(regression, func(d *problems.Data) { d.YShape = []int{3, 1} }), problems.Hyper{}, `array "y" has shape (3, 1), expected shape (d,)`},
-		{"ridge", with(regression, func(d *problems.Data) { d.Y = []float64{1, math.NaN(), 3} }), problems.Hyper{}, `array "y" holds NaN at [1], expected finite numbers`},
-		{"lasso", with(regression, func(d *problems.Data) { d.X = mat.NewDense(3, 2, []float64{1, 2, 3, 4, math.Inf(1), 6}) }), problems.Hyper{}, `array "X" holds +Inf at [2, 0]`},
-		{"lasso", with(regression, func(d *problems.Data) { d.Mu = y[:1] }), problems.Hyper{}, `array "mu" has 1 values, expected 3`},
-		{"lasso", with(regression, func(d *problems.Data) { d.Mu = []float64{1, 2, math.Inf(-1)} }), problems.Hyper{}, `array "mu" holds -Inf at [2]`},
-		{"lasso", with(regression, func(d *problems.Data) { d.Lambda = nil }), problems.Hyper{}, `lambda is missing`},
-		{"lasso", regression, problems.Hyper{Lambda: problems.Absolute(0)}, `lambda is 0, expected a positive number`},
-		{"lasso", regression, problems.Hyper{Lambda: problems.Absolute(-1)}, `lambda is -1, expected a positive number`},
-		{"lasso", with(regression, func(d *problems.Data) { d.Y = make([]float64, 3) }), problems.Hyper{Lambda: problems.OfMax(0.5)}, `lambda is 0.5max, but its maximum is 0 at this y`},
-		{"ridge", regression, problems.Hyper{Lambda: problems.OfMax(0.5)}, `lambda is 0.5max, but it has no maximum`},
-		{"ridge", regression, problems.Hyper{Lambda: problems.Absolute(math.Inf(1))}, `lambda is infinite`},
-		{"elastic-net", regression, problems.Hyper{Lambda2: problems.OfMax(0.5)}, `lambda2 is 0.5max, but it has no maximum`},
-		{"elastic-net", regression, problems.Hyper{Lambda2: problems.Absolute(-1)}, `lambda2 is -1, expected a positive number`},
-		{"ols", regression, problems.Hyper{Lambda: problems.Absolute(1)}, `lambda is given, but ols has no such weight`},
-		{"lasso", regression, problems.Hyper{Gamma: problems.OfMax(1)}, `gamma is given, but lasso has no such weight`},
-		{"svt", matrix, problems.Hyper{Lambda2: problems.Absolute(0)}, `lambda2 is given, but svt has no such weight`},
-		{"svt", with(matrix, func(d *problems.Data) { d.YShape = []int{4, 2} }), problems.Hyper{}, `array "y" has 6 values, expected 8 for its shape (4, 2)`},
-		{"svt", with(matrix, func(d *problems.Data) { d.YShape = []int{-3, -2} }), problems.Hyper{}, `array "y" has 6 values, expected 0 for its shape (-3, -2)`},
-		{"svt", with(matrix, func(d *problems.Data) { d.YShape = nil }), problems.Hyper{}, `array "y" has shape (6,), expected shape (m, n)`},
-		{"svt", with(matrix, func(d *problems.Data) { d.YShape = []int{6} }), problems.Hyper{}, `array "y" has shape (6,), expected shape (m, n)`},
-		{"svt", with(matrix, func(d *problems.Data) { d.Y = []float64{1, 2, 3, 4, 5, math.NaN()} }), problems.Hyper{}, `array "y" holds NaN at [2, 1]`},
-		{"robust-pca", with(matrix, func(d *problems.Data) { d.Gamma = nil }), problems.Hyper{}, `gamma is missing`},
-		{"robust-pca", with(matrix, func(d *problems.Data) { d.Y = make([]float64, 6) }), problems.Hyper{Gamma: problems.OfMax(0.5)}, `gamma is 0.5max, but its maximum is 0`},
-		{"matrix-completion", with(completion, func(d *problems.Data) { d.Shape = nil }), problems.Hyper{}, `array "shape" is missing`},
-		{"matrix-completion", with(completion, func(d *problems.Data) { d.Shape = []int{3, -2} }), problems.Hyper{}, `array "shape" is [3 -2]`},
-		{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = nil }), problems.Hyper{}, `array "indices" is missing`},
-		{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, 2} }), problems.Hyper{}, `array "indices" has 2 values, expected 3`},
-		{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, 2, 6} }), problems.Hyper{}, `array "indices" holds 6 at [2], expected 0 to 5 for a 3 x 2 matrix`},
-		{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, -2, 4} }), problems.Hyper{}, `array "indices" holds -2 at [1]`},
-		{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, 2, 1} }), problems.Hyper{}, `array "indices" holds 1 twice, at [0] and [2]`},
-	} {
-		dev := array.NewHost()
-		_, err := problems.New(c.name, dev, c.data, c.hyper)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v, expected %q", c.name, err, c.want)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		x := mat.NewDense(3, 2, []float64{1, 2, 3, 4, 5, 6})
+		y := []float64{1, 2, 3}
+		regression := problems.Data{X: x, Y: y, YShape: []int{3}, Lambda: value(0.1), Lambda2: value(1)}
+		matrix := problems.Data{Y: []float64{1, 2, 3, 4, 5, 6}, YShape: []int{3, 2}, Lambda: value(0.1), Gamma: value(0.1)}
+		completion := problems.Data{Y: y, YShape: []int{3}, Indices: []int{0, 3, 5}, Shape: []int{3, 2}, Lambda: value(0.1)}
+		with := func(d problems.Data, change func(*problems.Data)) problems.Data { change(&d); return d }
+		for _, c := range []struct {
+			name  string
+			data  problems.Data
+			hyper problems.Hyper
+			want  string
+		}{
+			{"lars", regression, problems.Hyper{}, `problem "lars" is unknown, expected one of ols, ridge, lasso`},
+			{"ols", problems.Data{Y: y, YShape: []int{3}}, problems.Hyper{}, `array "X" is missing`},
+			{"ols", with(regression, func(d *problems.Data) { d.Y, d.YShape = nil, nil }), problems.Hyper{}, `array "y" is missing, expected shape (d,)`},
+			{"lasso", with(regression, func(d *problems.Data) { d.Y, d.YShape = y[:2], []int{2} }), problems.Hyper{}, `array "y" has 2 values, expected 3: "X" has shape (3, 2)`},
+			{"lasso", with(regression, func(d *problems.Data) { d.Y, d.YShape = []float64{}, []int{0} }), problems.Hyper{}, `array "y" is empty (shape (0,))`},
+			{"lasso", with(regression, func(d *problems.Data) { d.YShape = []int{3, 1} }), problems.Hyper{}, `array "y" has shape (3, 1), expected shape (d,)`},
+			{"ridge", with(regression, func(d *problems.Data) { d.Y = []float64{1, math.NaN(), 3} }), problems.Hyper{}, `array "y" holds NaN at [1], expected finite numbers`},
+			{"lasso", with(regression, func(d *problems.Data) { d.X = mat.NewDense(3, 2, []float64{1, 2, 3, 4, math.Inf(1), 6}) }), problems.Hyper{}, `array "X" holds +Inf at [2, 0]`},
+			{"lasso", with(regression, func(d *problems.Data) { d.Mu = y[:1] }), problems.Hyper{}, `array "mu" has 1 values, expected 3`},
+			{"lasso", with(regression, func(d *problems.Data) { d.Mu = []float64{1, 2, math.Inf(-1)} }), problems.Hyper{}, `array "mu" holds -Inf at [2]`},
+			{"lasso", with(regression, func(d *problems.Data) { d.Lambda = nil }), problems.Hyper{}, `lambda is missing`},
+			{"lasso", regression, problems.Hyper{Lambda: problems.Absolute(0)}, `lambda is 0, expected a positive number`},
+			{"lasso", regression, problems.Hyper{Lambda: problems.Absolute(-1)}, `lambda is -1, expected a positive number`},
+			{"lasso", with(regression, func(d *problems.Data) { d.Y = make([]float64, 3) }), problems.Hyper{Lambda: problems.OfMax(0.5)}, `lambda is 0.5max, but its maximum is 0 at this y`},
+			{"ridge", regression, problems.Hyper{Lambda: problems.OfMax(0.5)}, `lambda is 0.5max, but it has no maximum`},
+			{"ridge", regression, problems.Hyper{Lambda: problems.Absolute(math.Inf(1))}, `lambda is infinite`},
+			{"elastic-net", regression, problems.Hyper{Lambda2: problems.OfMax(0.5)}, `lambda2 is 0.5max, but it has no maximum`},
+			{"elastic-net", regression, problems.Hyper{Lambda2: problems.Absolute(-1)}, `lambda2 is -1, expected a positive number`},
+			{"ols", regression, problems.Hyper{Lambda: problems.Absolute(1)}, `lambda is given, but ols has no such weight`},
+			{"lasso", regression, problems.Hyper{Gamma: problems.OfMax(1)}, `gamma is given, but lasso has no such weight`},
+			{"svt", matrix, problems.Hyper{Lambda2: problems.Absolute(0)}, `lambda2 is given, but svt has no such weight`},
+			{"svt", with(matrix, func(d *problems.Data) { d.YShape = []int{4, 2} }), problems.Hyper{}, `array "y" has 6 values, expected 8 for its shape (4, 2)`},
+			{"svt", with(matrix, func(d *problems.Data) { d.YShape = []int{-3, -2} }), problems.Hyper{}, `array "y" has 6 values, expected 0 for its shape (-3, -2)`},
+			{"svt", with(matrix, func(d *problems.Data) { d.YShape = nil }), problems.Hyper{}, `array "y" has shape (6,), expected shape (m, n)`},
+			{"svt", with(matrix, func(d *problems.Data) { d.YShape = []int{6} }), problems.Hyper{}, `array "y" has shape (6,), expected shape (m, n)`},
+			{"svt", with(matrix, func(d *problems.Data) { d.Y = []float64{1, 2, 3, 4, 5, math.NaN()} }), problems.Hyper{}, `array "y" holds NaN at [2, 1]`},
+			{"robust-pca", with(matrix, func(d *problems.Data) { d.Gamma = nil }), problems.Hyper{}, `gamma is missing`},
+			{"robust-pca", with(matrix, func(d *problems.Data) { d.Y = make([]float64, 6) }), problems.Hyper{Gamma: problems.OfMax(0.5)}, `gamma is 0.5max, but its maximum is 0`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Shape = nil }), problems.Hyper{}, `array "shape" is missing`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Shape = []int{3, -2} }), problems.Hyper{}, `array "shape" is [3 -2]`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = nil }), problems.Hyper{}, `array "indices" is missing`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, 2} }), problems.Hyper{}, `array "indices" has 2 values, expected 3`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, 2, 6} }), problems.Hyper{}, `array "indices" holds 6 at [2], expected 0 to 5 for a 3 x 2 matrix`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, -2, 4} }), problems.Hyper{}, `array "indices" holds -2 at [1]`},
+			{"matrix-completion", with(completion, func(d *problems.Data) { d.Indices = []int{1, 2, 1} }), problems.Hyper{}, `array "indices" holds 1 twice, at [0] and [2]`},
+		} {
+			_, err := problems.New(c.name, dev, c.data, c.hyper)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: error %v, expected %q", c.name, err, c.want)
+			}
+			if live := dev.Stats().Live; live != 0 {
+				t.Errorf("%s: %q left %d batches", c.name, c.want, live)
+			}
 		}
-		if live := dev.Stats().Live; live != 0 {
-			t.Errorf("%s: %q left %d batches", c.name, c.want, live)
-		}
-	}
+	})
 }
 
 func TestParseWeight(t *testing.T) {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"testing"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/prox"
 	"surepipe/prox/proxtest"
 )
@@ -68,126 +68,118 @@ func softFunc(p int) prox.Prox {
 }
 
 func TestEveryProxConforms(t *testing.T) {
-	dev := array.NewHost()
-	inf := math.Inf(1)
-	groups := [][]int{{0, 5, 7}, {1}, {10, 9, 8, 2}}
-	weights := []float64{0, 1, inf, 0.5, 2, 0.1, 1, 3, 0.7, 1, 0.2, 1}
-	lo := []float64{-1, -inf, 0, -0.5, -inf, 0.25, -1, -1, -1, -1, -1, 0}
-	hi := []float64{1, 0.5, inf, -0.5, inf, 3, 1, 1, 1, 1, 1, 1e-3}
-	for _, c := range []struct {
-		name string
-		p    prox.Prox
-		dim  int
-	}{
-		{"Zero", prox.Zero(), 12},
-		{"L1", prox.NewL1(0.8), 12},
-		{"L1 in one dimension", prox.NewL1(0.8), 1},
-		{"L1, lambda 0", prox.NewL1(0), 12},
-		{"L1, lambda +Inf", prox.NewL1(inf), 12},
-		{"L1 in 200 dimensions", prox.NewL1(0.8), 200},
-		{"WeightedL1", must(prox.NewWeightedL1(dev, 0.8, weights)), 12},
-		{"WeightedL1, lambda 0", must(prox.NewWeightedL1(dev, 0, weights)), 12},
-		{"WeightedL1, lambda +Inf", must(prox.NewWeightedL1(dev, inf, weights)), 12},
-		{"SquaredL2", prox.NewSquaredL2(0.8), 12},
-		{"SquaredL2, lambda +Inf", prox.NewSquaredL2(inf), 12},
-		{"ElasticNet", prox.NewElasticNet(0.5, 0.7), 12},
-		{"ElasticNet, lambda2 0", prox.NewElasticNet(0.5, 0), 12},
-		{"ElasticNet, lambda2 +Inf", prox.NewElasticNet(0.5, inf), 12},
-		{"L2", prox.NewL2(3), 12},
-		{"L2, lambda 0", prox.NewL2(0), 12},
-		{"L2, lambda +Inf", prox.NewL2(inf), 12},
-		{"L2 in one dimension", prox.NewL2(0.8), 1},
-		{"GroupL2", must(prox.NewGroupL2(dev, 12, 1.1, groups, nil)), 12},
-		{"GroupL2, weights", must(prox.NewGroupL2(dev, 12, 1.1, groups, []float64{2, 0, inf})), 12},
-		{"GroupL2, lambda 0", must(prox.NewGroupL2(dev, 12, 0, groups, nil)), 12},
-		{"GroupL2, lambda +Inf", must(prox.NewGroupL2(dev, 12, inf, groups, nil)), 12},
-		{"GroupL2, every entry in a group", must(prox.NewGroupL2(dev, 4, 1.1, [][]int{{3, 1}, {0, 2}}, nil)), 4},
-		{"GroupL2, no group", must(prox.NewGroupL2(dev, 4, 1.1, nil, nil)), 4},
-		{"Nuclear, square", prox.NewNuclear(array.Shape{Rows: 6, Cols: 6}, 3), 36},
-		{"Nuclear, wide", prox.NewNuclear(array.Shape{Rows: 4, Cols: 9}, 3), 36},
-		{"Nuclear, tall", prox.NewNuclear(array.Shape{Rows: 11, Cols: 5}, 3), 55},
-		{"Nuclear, all active", prox.NewNuclear(array.Shape{Rows: 4, Cols: 9}, 0.01), 36},
-		{"Nuclear, all active, tall", prox.NewNuclear(array.Shape{Rows: 9, Cols: 4}, 0.01), 36},
-		{"Nuclear, a row", prox.NewNuclear(array.Shape{Rows: 1, Cols: 8}, 3), 8},
-		{"Nuclear, a column", prox.NewNuclear(array.Shape{Rows: 8, Cols: 1}, 3), 8},
-		{"Nuclear, a number", prox.NewNuclear(array.Shape{Rows: 1, Cols: 1}, 0.8), 1},
-		{"Nuclear, lambda 0", prox.NewNuclear(array.Shape{Rows: 4, Cols: 3}, 0), 12},
-		{"Nuclear, lambda +Inf", prox.NewNuclear(array.Shape{Rows: 4, Cols: 3}, inf), 12},
-		{"Nuclear, 20 x 15", prox.NewNuclear(array.Shape{Rows: 20, Cols: 15}, 5), 300},
-		{"Nuclear, 60 x 45", prox.NewNuclear(array.Shape{Rows: 60, Cols: 45}, 12), 2700},
-		{"GroupLinf", must(prox.NewGroupLinf(dev, 12, 1.1, groups, nil)), 12},
-		{"GroupLinf, weights", must(prox.NewGroupLinf(dev, 12, 1.1, groups, []float64{2, 0, inf})), 12},
-		{"GroupLinf, lambda 0", must(prox.NewGroupLinf(dev, 12, 0, groups, nil)), 12},
-		{"GroupLinf, lambda +Inf", must(prox.NewGroupLinf(dev, 12, inf, groups, nil)), 12},
-		{"GroupLinf, one group", must(prox.NewGroupLinf(dev, 4, 1.1, [][]int{{3, 1, 0, 2}}, nil)), 4},
-		{"GroupLinf, no group", must(prox.NewGroupLinf(dev, 4, 1.1, nil, nil)), 4},
-		{"GroupLinf in one dimension", must(prox.NewGroupLinf(dev, 1, 0.8, [][]int{{0}}, nil)), 1},
-		{"TV1D", prox.NewTV1D(12, 0.8), 12},
-		{"TV1D of any length", prox.NewTV1D(0, 0.8), 12},
-		{"TV1D, a few pieces", prox.NewTV1D(40, 4), 40},
-		{"TV1D, one piece", prox.NewTV1D(12, 1e3), 12},
-		{"TV1D in one dimension", prox.NewTV1D(1, 0.8), 1},
-		{"TV1D in two dimensions", prox.NewTV1D(2, 0.8), 2},
-		{"TV1D in 200 dimensions", prox.NewTV1D(200, 2), 200},
-		{"TV1D, lambda 0", prox.NewTV1D(12, 0), 12},
-		{"TV1D, lambda 1e-300", prox.NewTV1D(12, 1e-300), 12},
-		{"TV1D, lambda 1e300", prox.NewTV1D(12, 1e300), 12},
-		{"TV1D, lambda +Inf", prox.NewTV1D(12, inf), 12},
-		{"SortedL1", must(prox.NewSortedL1(linear(12, 2, 0.1))), 12},
-		{"SortedL1, some zeros", must(prox.NewSortedL1([]float64{2, 1, 1, 0, 0, 0})), 6},
-		{"SortedL1, the largest alone", must(prox.NewSortedL1([]float64{2, 0, 0, 0, 0, 0})), 6},
-		{"SortedL1, constant", must(prox.NewSortedL1([]float64{0.8, 0.8, 0.8, 0.8})), 4},
-		{"SortedL1, zero", must(prox.NewSortedL1(make([]float64, 12))), 12},
-		{"SortedL1, large", must(prox.NewSortedL1(linear(12, 2e3, 1e3))), 12},
-		{"SortedL1, the first +Inf", must(prox.NewSortedL1([]float64{inf, 1, 1})), 3},
-		{"SortedL1 in one dimension", must(prox.NewSortedL1([]float64{0.8})), 1},
-		{"SortedL1 in two dimensions", must(prox.NewSortedL1([]float64{1.5, 0.2})), 2},
-		{"SortedL1 in 200 dimensions", must(prox.NewSortedL1(linear(200, 4, 0.5))), 200},
-		{"NonNegative", prox.NonNegative(), 12},
-		{"Simplex", prox.NewSimplex(12, 3), 12},
-		{"Simplex of any length", prox.NewSimplex(0, 3), 12},
-		{"Simplex in one dimension", prox.NewSimplex(1, 3), 1},
-		{"Simplex in two dimensions", prox.NewSimplex(2, 1), 2},
-		{"Simplex, small", prox.NewSimplex(12, 1e-3), 12},
-		{"Simplex, large", prox.NewSimplex(12, 1e3), 12},
-		{"L1Ball", prox.NewL1Ball(12, 5), 12},
-		{"L1Ball in one dimension", prox.NewL1Ball(1, 0.5), 1},
-		{"L1Ball, s 0", prox.NewL1Ball(12, 0), 12},
-		{"L1Ball, s +Inf", prox.NewL1Ball(12, inf), 12},
-		{"LinfBall", prox.NewLinfBall(12, 1), 12},
-		{"LinfBall of any length", prox.NewLinfBall(0, 1), 12},
-		{"LinfBall, c 0", prox.NewLinfBall(12, 0), 12},
-		{"LinfBall, c +Inf", prox.NewLinfBall(12, inf), 12},
-		{"Box", must(prox.NewBox(dev, lo, hi)), 12},
-		{"Separable, masked", prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 5}, prox.Block{Prox: prox.NonNegative(), N: 7}), 12},
-		{"Separable, quadratic", prox.NewSeparable(prox.Block{Prox: prox.NewSquaredL2(2), N: 5}, prox.Block{Prox: prox.NewSquaredL2(2), N: 7}), 12},
-		{"Separable, dense", prox.NewSeparable(
-			prox.Block{Prox: prox.NewL1(1), N: 5},
-			prox.NewNuclear(array.Shape{Rows: 4, Cols: 5}, 2),
-			prox.Block{Prox: prox.NewL2(2), N: 7},
-			prox.Block{Prox: prox.Zero(), N: 1}), 33},
-		{"Scaled L1", prox.NewScaled(0.4, prox.NewL1(2)), 12},
-		{"Scaled Nuclear", prox.NewScaled(2.5, prox.NewNuclear(array.Shape{Rows: 5, Cols: 7}, 1)), 35},
-		{"Scaled quadratic", prox.NewScaled(2.5, prox.NewSquaredL2(1)), 12},
-		{"Scaled block", prox.NewScaled(2.5, prox.Block{Prox: prox.NewL2(1), N: 12}), 12},
-		{"Func", softFunc(0), 12},
-		{"Func of a dimension", softFunc(12), 12},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			// Each case on a device of its own where it can be, so that leaks are
-			// its own; those with data share dev and are checked in turn.
-			d := array.Device(array.NewHost())
-			if _, ok := c.p.(prox.Releaser); ok {
-				shared.Lock()
-				defer shared.Unlock()
-				d = dev
-			}
-			if err := proxtest.Check(d, c.p, c.dim); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		inf := math.Inf(1)
+		groups := [][]int{{0, 5, 7}, {1}, {10, 9, 8, 2}}
+		weights := []float64{0, 1, inf, 0.5, 2, 0.1, 1, 3, 0.7, 1, 0.2, 1}
+		lo := []float64{-1, -inf, 0, -0.5, -inf, 0.25, -1, -1, -1, -1, -1, 0}
+		hi := []float64{1, 0.5, inf, -0.5, inf, 3, 1, 1, 1, 1, 1, 1e-3}
+		for _, c := range []struct {
+			name string
+			p    prox.Prox
+			dim  int
+		}{
+			{"Zero", prox.Zero(), 12},
+			{"L1", prox.NewL1(0.8), 12},
+			{"L1 in one dimension", prox.NewL1(0.8), 1},
+			{"L1, lambda 0", prox.NewL1(0), 12},
+			{"L1, lambda +Inf", prox.NewL1(inf), 12},
+			{"L1 in 200 dimensions", prox.NewL1(0.8), 200},
+			{"WeightedL1", must(prox.NewWeightedL1(dev, 0.8, weights)), 12},
+			{"WeightedL1, lambda 0", must(prox.NewWeightedL1(dev, 0, weights)), 12},
+			{"WeightedL1, lambda +Inf", must(prox.NewWeightedL1(dev, inf, weights)), 12},
+			{"SquaredL2", prox.NewSquaredL2(0.8), 12},
+			{"SquaredL2, lambda +Inf", prox.NewSquaredL2(inf), 12},
+			{"ElasticNet", prox.NewElasticNet(0.5, 0.7), 12},
+			{"ElasticNet, lambda2 0", prox.NewElasticNet(0.5, 0), 12},
+			{"ElasticNet, lambda2 +Inf", prox.NewElasticNet(0.5, inf), 12},
+			{"L2", prox.NewL2(3), 12},
+			{"L2, lambda 0", prox.NewL2(0), 12},
+			{"L2, lambda +Inf", prox.NewL2(inf), 12},
+			{"L2 in one dimension", prox.NewL2(0.8), 1},
+			{"GroupL2", must(prox.NewGroupL2(dev, 12, 1.1, groups, nil)), 12},
+			{"GroupL2, weights", must(prox.NewGroupL2(dev, 12, 1.1, groups, []float64{2, 0, inf})), 12},
+			{"GroupL2, lambda 0", must(prox.NewGroupL2(dev, 12, 0, groups, nil)), 12},
+			{"GroupL2, lambda +Inf", must(prox.NewGroupL2(dev, 12, inf, groups, nil)), 12},
+			{"GroupL2, every entry in a group", must(prox.NewGroupL2(dev, 4, 1.1, [][]int{{3, 1}, {0, 2}}, nil)), 4},
+			{"GroupL2, no group", must(prox.NewGroupL2(dev, 4, 1.1, nil, nil)), 4},
+			{"Nuclear, square", prox.NewNuclear(array.Shape{Rows: 6, Cols: 6}, 3), 36},
+			{"Nuclear, wide", prox.NewNuclear(array.Shape{Rows: 4, Cols: 9}, 3), 36},
+			{"Nuclear, tall", prox.NewNuclear(array.Shape{Rows: 11, Cols: 5}, 3), 55},
+			{"Nuclear, all active", prox.NewNuclear(array.Shape{Rows: 4, Cols: 9}, 0.01), 36},
+			{"Nuclear, all active, tall", prox.NewNuclear(array.Shape{Rows: 9, Cols: 4}, 0.01), 36},
+			{"Nuclear, a row", prox.NewNuclear(array.Shape{Rows: 1, Cols: 8}, 3), 8},
+			{"Nuclear, a column", prox.NewNuclear(array.Shape{Rows: 8, Cols: 1}, 3), 8},
+			{"Nuclear, a number", prox.NewNuclear(array.Shape{Rows: 1, Cols: 1}, 0.8), 1},
+			{"Nuclear, lambda 0", prox.NewNuclear(array.Shape{Rows: 4, Cols: 3}, 0), 12},
+			{"Nuclear, lambda +Inf", prox.NewNuclear(array.Shape{Rows: 4, Cols: 3}, inf), 12},
+			{"Nuclear, 20 x 15", prox.NewNuclear(array.Shape{Rows: 20, Cols: 15}, 5), 300},
+			{"Nuclear, 60 x 45", prox.NewNuclear(array.Shape{Rows: 60, Cols: 45}, 12), 2700},
+			{"GroupLinf", must(prox.NewGroupLinf(dev, 12, 1.1, groups, nil)), 12},
+			{"GroupLinf, weights", must(prox.NewGroupLinf(dev, 12, 1.1, groups, []float64{2, 0, inf})), 12},
+			{"GroupLinf, lambda 0", must(prox.NewGroupLinf(dev, 12, 0, groups, nil)), 12},
+			{"GroupLinf, lambda +Inf", must(prox.NewGroupLinf(dev, 12, inf, groups, nil)), 12},
+			{"GroupLinf, one group", must(prox.NewGroupLinf(dev, 4, 1.1, [][]int{{3, 1, 0, 2}}, nil)), 4},
+			{"GroupLinf, no group", must(prox.NewGroupLinf(dev, 4, 1.1, nil, nil)), 4},
+			{"GroupLinf in one dimension", must(prox.NewGroupLinf(dev, 1, 0.8, [][]int{{0}}, nil)), 1},
+			{"TV1D", prox.NewTV1D(12, 0.8), 12},
+			{"TV1D of any length", prox.NewTV1D(0, 0.8), 12},
+			{"TV1D, a few pieces", prox.NewTV1D(40, 4), 40},
+			{"TV1D, one piece", prox.NewTV1D(12, 1e3), 12},
+			{"TV1D in one dimension", prox.NewTV1D(1, 0.8), 1},
+			{"TV1D in two dimensions", prox.NewTV1D(2, 0.8), 2},
+			{"TV1D in 200 dimensions", prox.NewTV1D(200, 2), 200},
+			{"TV1D, lambda 0", prox.NewTV1D(12, 0), 12},
+			{"TV1D, lambda 1e-300", prox.NewTV1D(12, 1e-300), 12},
+			{"TV1D, lambda 1e300", prox.NewTV1D(12, 1e300), 12},
+			{"TV1D, lambda +Inf", prox.NewTV1D(12, inf), 12},
+			{"SortedL1", must(prox.NewSortedL1(linear(12, 2, 0.1))), 12},
+			{"SortedL1, some zeros", must(prox.NewSortedL1([]float64{2, 1, 1, 0, 0, 0})), 6},
+			{"SortedL1, the largest alone", must(prox.NewSortedL1([]float64{2, 0, 0, 0, 0, 0})), 6},
+			{"SortedL1, constant", must(prox.NewSortedL1([]float64{0.8, 0.8, 0.8, 0.8})), 4},
+			{"SortedL1, zero", must(prox.NewSortedL1(make([]float64, 12))), 12},
+			{"SortedL1, large", must(prox.NewSortedL1(linear(12, 2e3, 1e3))), 12},
+			{"SortedL1, the first +Inf", must(prox.NewSortedL1([]float64{inf, 1, 1})), 3},
+			{"SortedL1 in one dimension", must(prox.NewSortedL1([]float64{0.8})), 1},
+			{"SortedL1 in two dimensions", must(prox.NewSortedL1([]float64{1.5, 0.2})), 2},
+			{"SortedL1 in 200 dimensions", must(prox.NewSortedL1(linear(200, 4, 0.5))), 200},
+			{"NonNegative", prox.NonNegative(), 12},
+			{"Simplex", prox.NewSimplex(12, 3), 12},
+			{"Simplex of any length", prox.NewSimplex(0, 3), 12},
+			{"Simplex in one dimension", prox.NewSimplex(1, 3), 1},
+			{"Simplex in two dimensions", prox.NewSimplex(2, 1), 2},
+			{"Simplex, small", prox.NewSimplex(12, 1e-3), 12},
+			{"Simplex, large", prox.NewSimplex(12, 1e3), 12},
+			{"L1Ball", prox.NewL1Ball(12, 5), 12},
+			{"L1Ball in one dimension", prox.NewL1Ball(1, 0.5), 1},
+			{"L1Ball, s 0", prox.NewL1Ball(12, 0), 12},
+			{"L1Ball, s +Inf", prox.NewL1Ball(12, inf), 12},
+			{"LinfBall", prox.NewLinfBall(12, 1), 12},
+			{"LinfBall of any length", prox.NewLinfBall(0, 1), 12},
+			{"LinfBall, c 0", prox.NewLinfBall(12, 0), 12},
+			{"LinfBall, c +Inf", prox.NewLinfBall(12, inf), 12},
+			{"Box", must(prox.NewBox(dev, lo, hi)), 12},
+			{"Separable, masked", prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 5}, prox.Block{Prox: prox.NonNegative(), N: 7}), 12},
+			{"Separable, quadratic", prox.NewSeparable(prox.Block{Prox: prox.NewSquaredL2(2), N: 5}, prox.Block{Prox: prox.NewSquaredL2(2), N: 7}), 12},
+			{"Separable, dense", prox.NewSeparable(
+				prox.Block{Prox: prox.NewL1(1), N: 5},
+				prox.NewNuclear(array.Shape{Rows: 4, Cols: 5}, 2),
+				prox.Block{Prox: prox.NewL2(2), N: 7},
+				prox.Block{Prox: prox.Zero(), N: 1}), 33},
+			{"Scaled L1", prox.NewScaled(0.4, prox.NewL1(2)), 12},
+			{"Scaled Nuclear", prox.NewScaled(2.5, prox.NewNuclear(array.Shape{Rows: 5, Cols: 7}, 1)), 35},
+			{"Scaled quadratic", prox.NewScaled(2.5, prox.NewSquaredL2(1)), 12},
+			{"Scaled block", prox.NewScaled(2.5, prox.Block{Prox: prox.NewL2(1), N: 12}), 12},
+			{"Func", softFunc(0), 12},
+			{"Func of a dimension", softFunc(12), 12},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				if err := proxtest.Check(dev, c.p, c.dim); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
 }
 
 func TestOptionalInterfacesAreWhatThePiecesAllow(t *testing.T) {
@@ -222,51 +214,53 @@ func TestOptionalInterfacesAreWhatThePiecesAllow(t *testing.T) {
 }
 
 func TestSeparablePenaltiesHaveMaskedDerivatives(t *testing.T) {
-	dev := array.NewHost()
-	ones := []float64{1, 1, 1}
-	for name, p := range map[string]prox.Prox{
-		"Zero":        prox.Zero(),
-		"L1":          prox.NewL1(1),
-		"WeightedL1":  must(prox.NewWeightedL1(dev, 1, ones)),
-		"SquaredL2":   prox.NewSquaredL2(1),
-		"ElasticNet":  prox.NewElasticNet(1, 1),
-		"NonNegative": prox.NonNegative(),
-		"Box":         must(prox.NewBox(dev, []float64{-1, -1, -1}, ones)),
-		"Scaled":      prox.NewScaled(2, prox.NewL1(1)),
-		"Separable":   prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 1}, prox.Block{Prox: prox.Zero(), N: 2}),
-	} {
-		v := dev.Alloc(1, 3)
-		dev.Upload(v, []float64{-2, 0.5, 3})
-		j, err := p.Linearize(v, v, 1)
-		if err != nil {
-			t.Fatal(err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		ones := []float64{1, 1, 1}
+		for name, p := range map[string]prox.Prox{
+			"Zero":        prox.Zero(),
+			"L1":          prox.NewL1(1),
+			"WeightedL1":  must(prox.NewWeightedL1(dev, 1, ones)),
+			"SquaredL2":   prox.NewSquaredL2(1),
+			"ElasticNet":  prox.NewElasticNet(1, 1),
+			"NonNegative": prox.NonNegative(),
+			"Box":         must(prox.NewBox(dev, []float64{-1, -1, -1}, ones)),
+			"Scaled":      prox.NewScaled(2, prox.NewL1(1)),
+			"Separable":   prox.NewSeparable(prox.Block{Prox: prox.NewL1(1), N: 1}, prox.Block{Prox: prox.Zero(), N: 2}),
+		} {
+			v := dev.Alloc(1, 3)
+			dev.Upload(v, []float64{-2, 0.5, 3})
+			j, err := p.Linearize(v, v, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := j.(prox.Masked); !ok {
+				t.Errorf("%s: derivative %T is not Masked", name, j)
+			}
+			j.Release()
+			v.Free()
 		}
-		if _, ok := j.(prox.Masked); !ok {
-			t.Errorf("%s: derivative %T is not Masked", name, j)
-		}
-		j.Release()
-		v.Free()
-	}
+	})
 }
 
 func TestReleaseGivesTheDataBack(t *testing.T) {
-	dev := array.NewHost()
-	one := []float64{1, 1}
-	for name, p := range map[string]prox.Prox{
-		"WeightedL1": must(prox.NewWeightedL1(dev, 1, one)),
-		"Box":        must(prox.NewBox(dev, one, one)),
-		"GroupL2":    must(prox.NewGroupL2(dev, 2, 1, [][]int{{0, 1}}, nil)),
-		"GroupLinf":  must(prox.NewGroupLinf(dev, 2, 1, [][]int{{0, 1}}, nil)),
-	} {
-		before := dev.Stats().Live
-		p.(prox.Releaser).Release()
-		if after := dev.Stats().Live; after >= before {
-			t.Errorf("%s: %d batches on loan before Release, %d after", name, before, after)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		one := []float64{1, 1}
+		for name, p := range map[string]prox.Prox{
+			"WeightedL1": must(prox.NewWeightedL1(dev, 1, one)),
+			"Box":        must(prox.NewBox(dev, one, one)),
+			"GroupL2":    must(prox.NewGroupL2(dev, 2, 1, [][]int{{0, 1}}, nil)),
+			"GroupLinf":  must(prox.NewGroupLinf(dev, 2, 1, [][]int{{0, 1}}, nil)),
+		} {
+			before := dev.Stats().Live
+			p.(prox.Releaser).Release()
+			if after := dev.Stats().Live; after >= before {
+				t.Errorf("%s: %d batches on loan before Release, %d after", name, before, after)
+			}
 		}
-	}
-	if live := dev.Stats().Live; live != 0 {
-		t.Errorf("%d batches on loan after every Release", live)
-	}
+		if live := dev.Stats().Live; live != 0 {
+			t.Errorf("%d batches on loan after every Release", live)
+		}
+	})
 }
 
 // userQuadratic knows its curvature but not its value.
@@ -275,24 +269,29 @@ type userQuadratic struct{ prox.Prox }
 func (userQuadratic) Curvature() float64 { return 4 }
 
 func TestSeparableValueIsTheSumOverBlocks(t *testing.T) {
-	dev := array.NewHost()
-	b := dev.Alloc(1, 5)
-	dev.Upload(b, []float64{1, -2, 3, 1, -1})
-	p := prox.NewSeparable(
-		prox.Block{Prox: prox.NewL1(2), N: 2},
-		prox.Block{Prox: userQuadratic{prox.NewSquaredL2(4)}, N: 1},
-		prox.Block{Prox: prox.NewScaled(3, prox.NewL1(1)), N: 2},
-	)
-	// 2*3 + 4/2*9 + 3*2
-	if got := p.(prox.Valuer).Value(b); got != 30 {
-		t.Errorf("value %v, want 30", got)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		b := dev.Alloc(1, 5)
+		dev.Upload(b, []float64{1, -2, 3, 1, -1})
+		p := prox.NewSeparable(
+			prox.Block{Prox: prox.NewL1(2), N: 2},
+			prox.Block{Prox: userQuadratic{prox.NewSquaredL2(4)}, N: 1},
+			prox.Block{Prox: prox.NewScaled(3, prox.NewL1(1)), N: 2},
+		)
+		// 2*3 + 4/2*9 + 3*2
+		if got := p.(prox.Valuer).Value(b); got != 30 {
+			t.Errorf("value %v, want 30", got)
+		}
+	})
 }
 
 // evaluate returns prox_{t r}(v).
 func evaluate(t *testing.T, p prox.Prox, v []float64, step float64) []float64 {
 	t.Helper()
-	dev := array.NewHost()
+	return evaluateOn(t, array.NewHost(), p, v, step)
+}
+
+func evaluateOn(t *testing.T, dev array.Device, p prox.Prox, v []float64, step float64) []float64 {
+	t.Helper()
 	b := dev.Alloc(1, len(v))
 	dev.Upload(b, v)
 	if err := p.Eval(b, b, step); err != nil {
@@ -302,165 +301,169 @@ func evaluate(t *testing.T, p prox.Prox, v []float64, step float64) []float64 {
 }
 
 func TestSoftThresholdBelowMinusTIsVPlusT(t *testing.T) {
-	got := evaluate(t, prox.NewL1(2), []float64{-3, -1, 0, 1, 3}, 0.5)
-	for i, want := range []float64{-2, 0, 0, 0, 2} {
-		if got[i] != want {
-			t.Errorf("entry %d is %v, want %v", i, got[i], want)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		got := evaluateOn(t, dev, prox.NewL1(2), []float64{-3, -1, 0, 1, 3}, 0.5)
+		for i, want := range []float64{-2, 0, 0, 0, 2} {
+			if got[i] != want {
+				t.Errorf("entry %d is %v, want %v", i, got[i], want)
+			}
 		}
-	}
+	})
 }
 
 func TestL2SurvivesNormsWhoseSquareLeavesTheRange(t *testing.T) {
-	for _, size := range []float64{1e-310, 1e-200, 1, 1e200} {
-		// ||v|| = 5 size, lambda = 2.5 size: half of v remains.
-		got := evaluate(t, prox.NewL2(2.5*size), []float64{3 * size, -4 * size}, 1)
-		for i, want := range []float64{1.5 * size, -2 * size} {
-			// Denormals near 1e-310 have 45 bits.
-			if math.Abs(got[i]-want) > 1e-12*math.Abs(want) {
-				t.Errorf("size %v: entry %d is %v, want %v", size, i, got[i], want)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, size := range []float64{1e-310, 1e-200, 1, 1e200} {
+			// ||v|| = 5 size, lambda = 2.5 size: half of v remains.
+			got := evaluateOn(t, dev, prox.NewL2(2.5*size), []float64{3 * size, -4 * size}, 1)
+			for i, want := range []float64{1.5 * size, -2 * size} {
+				// Denormals near 1e-310 have 45 bits.
+				if math.Abs(got[i]-want) > 1e-12*math.Abs(want) {
+					t.Errorf("size %v: entry %d is %v, want %v", size, i, got[i], want)
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestZeroPenaltyIsTheIdentityAndInfinitePenaltyIsZero(t *testing.T) {
-	dev := array.NewHost()
-	v := normal(1, 12)
-	inf := math.Inf(1)
-	for name, f := range map[string]func(lambda float64) prox.Prox{
-		"L1":      func(l float64) prox.Prox { return prox.NewL1(l) },
-		"L2":      func(l float64) prox.Prox { return prox.NewL2(l) },
-		"ridge":   func(l float64) prox.Prox { return prox.NewSquaredL2(l) },
-		"Nuclear": func(l float64) prox.Prox { return prox.NewNuclear(array.Shape{Rows: 3, Cols: 4}, l) },
-		"GroupL2": func(l float64) prox.Prox {
-			return must(prox.NewGroupL2(dev, 12, l, [][]int{{0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 10, 11}}, nil))
-		},
-	} {
-		for _, lambda := range []float64{0, inf} {
-			b, dst, z := dev.Alloc(1, 12), dev.Alloc(1, 12), dev.Alloc(1, 12)
-			dev.Upload(b, v)
-			dev.Upload(z, normal(2, 12))
-			j, err := f(lambda).Linearize(dst, b, 0.7)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, zs := dst.ToHost(), z.ToHost()
-			j.Apply(z, z)
-			for i, jz := range z.ToHost() {
-				wantP, wantJ := v[i], zs[i]
-				if lambda == inf {
-					wantP, wantJ = 0, 0
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		v := normal(1, 12)
+		inf := math.Inf(1)
+		for name, f := range map[string]func(lambda float64) prox.Prox{
+			"L1":      func(l float64) prox.Prox { return prox.NewL1(l) },
+			"L2":      func(l float64) prox.Prox { return prox.NewL2(l) },
+			"ridge":   func(l float64) prox.Prox { return prox.NewSquaredL2(l) },
+			"Nuclear": func(l float64) prox.Prox { return prox.NewNuclear(array.Shape{Rows: 3, Cols: 4}, l) },
+			"GroupL2": func(l float64) prox.Prox {
+				return must(prox.NewGroupL2(dev, 12, l, [][]int{{0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 10, 11}}, nil))
+			},
+		} {
+			for _, lambda := range []float64{0, inf} {
+				b, dst, z := dev.Alloc(1, 12), dev.Alloc(1, 12), dev.Alloc(1, 12)
+				dev.Upload(b, v)
+				dev.Upload(z, normal(2, 12))
+				j, err := f(lambda).Linearize(dst, b, 0.7)
+				if err != nil {
+					t.Fatal(err)
 				}
-				if p[i] != wantP || jz != wantJ {
-					t.Errorf("%s, lambda %v: prox %v and J z %v at entry %d, want %v and %v", name, lambda, p[i], jz, i, wantP, wantJ)
+				p, zs := dst.ToHost(), z.ToHost()
+				j.Apply(z, z)
+				for i, jz := range z.ToHost() {
+					wantP, wantJ := v[i], zs[i]
+					if lambda == inf {
+						wantP, wantJ = 0, 0
+					}
+					if p[i] != wantP || jz != wantJ {
+						t.Errorf("%s, lambda %v: prox %v and J z %v at entry %d, want %v and %v", name, lambda, p[i], jz, i, wantP, wantJ)
+					}
 				}
+				j.Release()
 			}
-			j.Release()
 		}
-	}
+	})
 }
 
 func TestConstructorsRefuseBadData(t *testing.T) {
-	dev := array.NewHost()
-	nan, inf := math.NaN(), math.Inf(1)
-	for name, f := range map[string]func() (prox.Prox, error){
-		"no weights":               func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, nil) },
-		"a negative weight":        func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, []float64{1, -1}) },
-		"a NaN weight":             func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, []float64{nan}) },
-		"an empty box":             func() (prox.Prox, error) { return prox.NewBox(dev, []float64{1}, []float64{0}) },
-		"a NaN bound":              func() (prox.Prox, error) { return prox.NewBox(dev, []float64{nan}, []float64{0}) },
-		"a lower bound of +Inf":    func() (prox.Prox, error) { return prox.NewBox(dev, []float64{inf}, []float64{inf}) },
-		"bounds of two lengths":    func() (prox.Prox, error) { return prox.NewBox(dev, []float64{1}, []float64{2, 3}) },
-		"overlapping groups":       func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0, 1}, {1, 2}}, nil) },
-		"an entry twice":           func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{1, 1}}, nil) },
-		"an entry out of range":    func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{3}}, nil) },
-		"an empty group":           func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{}}, nil) },
-		"a weight too many":        func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0}}, []float64{1, 1}) },
-		"a negative group weight":  func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0}}, []float64{-1}) },
-		"dimension 0":              func() (prox.Prox, error) { return prox.NewGroupL2(dev, 0, 1, nil, nil) },
-		"overlapping linf groups":  func() (prox.Prox, error) { return prox.NewGroupLinf(dev, 3, 1, [][]int{{0, 1}, {1, 2}}, nil) },
-		"a NaN linf weight":        func() (prox.Prox, error) { return prox.NewGroupLinf(dev, 3, 1, [][]int{{0}}, []float64{nan}) },
-		"no sorted weights":        func() (prox.Prox, error) { return prox.NewSortedL1(nil) },
-		"a negative sorted weight": func() (prox.Prox, error) { return prox.NewSortedL1([]float64{1, -1}) },
-		"a NaN sorted weight":      func() (prox.Prox, error) { return prox.NewSortedL1([]float64{nan, 1}) },
-		"increasing weights":       func() (prox.Prox, error) { return prox.NewSortedL1([]float64{1, 2}) },
-	} {
-		if p, err := f(); err == nil || p != nil {
-			t.Errorf("%s: got %v, %v, want an error", name, p, err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		nan, inf := math.NaN(), math.Inf(1)
+		for name, f := range map[string]func() (prox.Prox, error){
+			"no weights":               func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, nil) },
+			"a negative weight":        func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, []float64{1, -1}) },
+			"a NaN weight":             func() (prox.Prox, error) { return prox.NewWeightedL1(dev, 1, []float64{nan}) },
+			"an empty box":             func() (prox.Prox, error) { return prox.NewBox(dev, []float64{1}, []float64{0}) },
+			"a NaN bound":              func() (prox.Prox, error) { return prox.NewBox(dev, []float64{nan}, []float64{0}) },
+			"a lower bound of +Inf":    func() (prox.Prox, error) { return prox.NewBox(dev, []float64{inf}, []float64{inf}) },
+			"bounds of two lengths":    func() (prox.Prox, error) { return prox.NewBox(dev, []float64{1}, []float64{2, 3}) },
+			"overlapping groups":       func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0, 1}, {1, 2}}, nil) },
+			"an entry twice":           func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{1, 1}}, nil) },
+			"an entry out of range":    func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{3}}, nil) },
+			"an empty group":           func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{}}, nil) },
+			"a weight too many":        func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0}}, []float64{1, 1}) },
+			"a negative group weight":  func() (prox.Prox, error) { return prox.NewGroupL2(dev, 3, 1, [][]int{{0}}, []float64{-1}) },
+			"dimension 0":              func() (prox.Prox, error) { return prox.NewGroupL2(dev, 0, 1, nil, nil) },
+			"overlapping linf groups":  func() (prox.Prox, error) { return prox.NewGroupLinf(dev, 3, 1, [][]int{{0, 1}, {1, 2}}, nil) },
+			"a NaN linf weight":        func() (prox.Prox, error) { return prox.NewGroupLinf(dev, 3, 1, [][]int{{0}}, []float64{nan}) },
+			"no sorted weights":        func() (prox.Prox, error) { return prox.NewSortedL1(nil) },
+			"a negative sorted weight": func() (prox.Prox, error) { return prox.NewSortedL1([]float64{1, -1}) },
+			"a NaN sorted weight":      func() (prox.Prox, error) { return prox.NewSortedL1([]float64{nan, 1}) },
+			"increasing weights":       func() (prox.Prox, error) { return prox.NewSortedL1([]float64{1, 2}) },
+		} {
+			if p, err := f(); err == nil || p != nil {
+				t.Errorf("%s: got %v, %v, want an error", name, p, err)
+			}
 		}
-	}
-	if live := dev.Stats().Live; live != 0 {
-		t.Errorf("%d batches on loan after refused constructions", live)
-	}
+		if live := dev.Stats().Live; live != 0 {
+			t.Errorf("%d batches on loan after refused constructions", live)
+		}
+	})
 }
 
 func TestProgrammersErrorsPanic(t *testing.T) {
-	dev := array.NewHost()
-	v := dev.Alloc(2, 3)
-	dev.Fill(v, 1)
-	for name, f := range map[string]func(){
-		"a negative lambda":              func() { prox.NewL1(-1) },
-		"a NaN lambda":                   func() { prox.NewNuclear(array.Shape{Rows: 1, Cols: 1}, math.NaN()) },
-		"a negative ridge":               func() { prox.NewElasticNet(1, -1) },
-		"a negative lambda with weights": func() { prox.NewWeightedL1(dev, -1, []float64{1}) },
-		"an empty shape":                 func() { prox.NewNuclear(array.Shape{Rows: 0, Cols: 1}, 1) },
-		"a scale of 0":                   func() { prox.NewScaled(0, prox.Zero()) },
-		"a block without length":         func() { prox.NewSeparable(prox.NewL1(1)) },
-		"a block of the wrong length": func() {
-			prox.NewSeparable(prox.Block{Prox: prox.NewNuclear(array.Shape{Rows: 2, Cols: 2}, 1), N: 5})
-		},
-		"no blocks":                 func() { prox.NewSeparable() },
-		"a step of 0":               func() { prox.NewL1(1).Eval(v, v, 0) },
-		"a NaN step":                func() { prox.NewL1(1).Eval(v, v, math.NaN()) },
-		"an infinite step":          func() { prox.NewL2(1).Eval(v, v, math.Inf(1)) },
-		"two shapes":                func() { prox.NewL1(1).Eval(v, v.Rows(0, 1), 1) },
-		"the wrong dimension":       func() { prox.NewNuclear(array.Shape{Rows: 2, Cols: 2}, 1).Eval(v, v, 1) },
-		"two vectors to linearize":  func() { prox.NewL1(1).Linearize(v, v, 1) },
-		"the value of two vectors":  func() { prox.NewL1(1).(prox.Valuer).Value(v) },
-		"a negative length":         func() { prox.NewTV1D(-1, 1) },
-		"a negative variation":      func() { prox.NewTV1D(3, -1) },
-		"a negative group lambda":   func() { prox.NewGroupLinf(dev, 3, -1, nil, nil) },
-		"a simplex of sum 0":        func() { prox.NewSimplex(3, 0) },
-		"a simplex of sum +Inf":     func() { prox.NewSimplex(3, math.Inf(1)) },
-		"a negative l1 radius":      func() { prox.NewL1Ball(3, -1) },
-		"a NaN linf radius":         func() { prox.NewLinfBall(3, math.NaN()) },
-		"the wrong length":          func() { prox.NewTV1D(4, 1).Eval(v, v, 1) },
-		"a function that is absent": func() { prox.NewFunc(3, nil, nil, nil) },
-	} {
-		func() {
-			defer func() {
-				if r := recover(); r == nil {
-					t.Errorf("%s: no panic", name)
-				} else if _, ok := r.(string); !ok {
-					t.Errorf("%s: panic with %T, want a sentence", name, r)
-				}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		v := dev.Alloc(2, 3)
+		dev.Fill(v, 1)
+		for name, f := range map[string]func(){
+			"a negative lambda":              func() { prox.NewL1(-1) },
+			"a NaN lambda":                   func() { prox.NewNuclear(array.Shape{Rows: 1, Cols: 1}, math.NaN()) },
+			"a negative ridge":               func() { prox.NewElasticNet(1, -1) },
+			"a negative lambda with weights": func() { prox.NewWeightedL1(dev, -1, []float64{1}) },
+			"an empty shape":                 func() { prox.NewNuclear(array.Shape{Rows: 0, Cols: 1}, 1) },
+			"a scale of 0":                   func() { prox.NewScaled(0, prox.Zero()) },
+			"a block without length":         func() { prox.NewSeparable(prox.NewL1(1)) },
+			"a block of the wrong length": func() {
+				prox.NewSeparable(prox.Block{Prox: prox.NewNuclear(array.Shape{Rows: 2, Cols: 2}, 1), N: 5})
+			},
+			"no blocks":                 func() { prox.NewSeparable() },
+			"a step of 0":               func() { prox.NewL1(1).Eval(v, v, 0) },
+			"a NaN step":                func() { prox.NewL1(1).Eval(v, v, math.NaN()) },
+			"an infinite step":          func() { prox.NewL2(1).Eval(v, v, math.Inf(1)) },
+			"two shapes":                func() { prox.NewL1(1).Eval(v, v.Rows(0, 1), 1) },
+			"the wrong dimension":       func() { prox.NewNuclear(array.Shape{Rows: 2, Cols: 2}, 1).Eval(v, v, 1) },
+			"two vectors to linearize":  func() { prox.NewL1(1).Linearize(v, v, 1) },
+			"the value of two vectors":  func() { prox.NewL1(1).(prox.Valuer).Value(v) },
+			"a negative length":         func() { prox.NewTV1D(-1, 1) },
+			"a negative variation":      func() { prox.NewTV1D(3, -1) },
+			"a negative group lambda":   func() { prox.NewGroupLinf(dev, 3, -1, nil, nil) },
+			"a simplex of sum 0":        func() { prox.NewSimplex(3, 0) },
+			"a simplex of sum +Inf":     func() { prox.NewSimplex(3, math.Inf(1)) },
+			"a negative l1 radius":      func() { prox.NewL1Ball(3, -1) },
+			"a NaN linf radius":         func() { prox.NewLinfBall(3, math.NaN()) },
+			"the wrong length":          func() { prox.NewTV1D(4, 1).Eval(v, v, 1) },
+			"a function that is absent": func() { prox.NewFunc(3, nil, nil, nil) },
+		} {
+			func() {
+				defer func() {
+					if r := recover(); r == nil {
+						t.Errorf("%s: no panic", name)
+					} else if _, ok := r.(string); !ok {
+						t.Errorf("%s: panic with %T, want a sentence", name, r)
+					}
+				}()
+				f()
 			}()
-			f()
-		}()
-	}
+		}
+	})
 }
 
 func TestFunctionErrorsAreReturned(t *testing.T) {
-	dev := array.NewHost()
-	v := dev.Alloc(1, 2)
-	dev.Fill(v, 1)
-	fail := fmt.Errorf("no luck")
-	p := prox.NewFunc(2, func(dst, v []float64, t float64) error { return fail }, func(dst, v, z []float64, t float64) {}, nil)
-	if err := p.Eval(v, v, 1); err == nil {
-		t.Error("Eval: no error")
-	}
-	if _, err := p.Linearize(v, v, 1); err == nil {
-		t.Error("Linearize: no error")
-	}
-	p = prox.NewFunc(2, func(dst, v []float64, t float64) error { copy(dst, v); return nil }, nil, nil)
-	if _, err := p.Linearize(v, v, 1); err == nil {
-		t.Error("Linearize without a derivative: no error")
-	}
-	if live := dev.Stats().Live; live != 1 {
-		t.Errorf("%d batches on loan, want 1", live)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		v := dev.Alloc(1, 2)
+		dev.Fill(v, 1)
+		fail := fmt.Errorf("no luck")
+		p := prox.NewFunc(2, func(dst, v []float64, t float64) error { return fail }, func(dst, v, z []float64, t float64) {}, nil)
+		if err := p.Eval(v, v, 1); err == nil {
+			t.Error("Eval: no error")
+		}
+		if _, err := p.Linearize(v, v, 1); err == nil {
+			t.Error("Linearize: no error")
+		}
+		p = prox.NewFunc(2, func(dst, v []float64, t float64) error { copy(dst, v); return nil }, nil, nil)
+		if _, err := p.Linearize(v, v, 1); err == nil {
+			t.Error("Linearize without a derivative: no error")
+		}
+		if live := dev.Stats().Live; live != 1 {
+			t.Errorf("%d batches on loan, want 1", live)
+		}
+	})
 }
-
-// shared is held by the one test case that counts the batches of a device that
-// several cases use.
-var shared sync.Mutex

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/vjp"
@@ -83,6 +85,24 @@ func fixtures(dev array.Device) []fixture {
 	return fs
 }
 
+// fewFixtures are those of a test of many solves: all, or on an emulated card one of each
+// kind.
+func fewFixtures(t *testing.T, dev array.Device) []fixture {
+	t.Helper()
+	all := fixtures(dev)
+	if !emulated(t, dev) {
+		return all
+	}
+	all = slices.DeleteFunc(all, func(f fixture) bool {
+		return !slices.Contains([]string{"ridge wide", "lasso wide", "group lasso", "svt"}, f.name)
+	})
+	for i := range all {
+		all[i].solvers = slices.DeleteFunc(slices.Clone(all[i].solvers), func(name string) bool { return name == "ista" })
+	}
+	t.Logf("%s is emulated: %d of the problems, without ista", dev.Name(), len(all))
+	return all
+}
+
 // tight is the tolerance of solves that stand for the exact estimator.
 var tight = vjp.Options{Tol: 1e-12, MaxIter: 400000}
 
@@ -146,154 +166,162 @@ func derivatives(solver string) []vjp.Derivative {
 // Every solver's VJP is that of the converged estimator: central differences
 // with step h are off by O(h^2) and by the solver's error over h.
 func TestVJPMatchesCentralDifferences(t *testing.T) {
-	if testing.Short() {
-		t.Skip("thousands of solves on one goroutine")
-	}
-	dev := array.NewHost()
-	for _, f := range fixtures(dev) {
-		for _, name := range f.solvers {
-			t.Run(f.name+"/"+name, func(t *testing.T) {
-				plainOptions := tight
-				plainOptions.Derivative = vjp.None
-				plain := newSolver(t, name, f.problem, plainOptions)
-				d := len(f.y)
-				var js []*mat.Dense
-				for _, derivative := range derivatives(name) {
-					o := tight
-					o.Derivative = derivative
-					sol := solve(t, newSolver(t, name, f.problem, o), dev, f.y)
-					js = append(js, jacobian(t, sol.Linearization, dev, d))
-					t.Logf("%s: %d iterations, optimality %.1e", sol.Linearization.Kind(), sol.Iterations, sol.Optimality)
-					sol.Release()
-				}
-				const h = 1e-5
-				worst := make([]float64, len(js))
-				for i := range d {
-					y := append([]float64(nil), f.y...)
-					y[i] = f.y[i] + h
-					up := muHat(t, plain, dev, y)
-					y[i] = f.y[i] - h
-					down := muHat(t, plain, dev, y)
-					for k := range d {
-						for n, j := range js {
-							worst[n] = math.Max(worst[n], math.Abs((up[k]-down[k])/(2*h)-j.At(k, i)))
-						}
-					}
-				}
-				t.Logf("worst errors %.1e", worst)
-				for n, w := range worst {
-					if w > 1e-6 {
-						t.Errorf("the %s Jacobian is off by %g", derivatives(name)[n], w)
-					}
-				}
-			})
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		if testing.Short() {
+			t.Skip("thousands of solves on one goroutine")
 		}
-	}
-}
-
-// D mu_hat is symmetric with spectrum in [0, 1], whoever computes it.
-func TestJacobianIsSymmetricWithSpectrumInUnitInterval(t *testing.T) {
-	dev := array.NewHost()
-	for _, f := range fixtures(dev) {
-		for _, name := range f.solvers {
-			for _, derivative := range derivatives(name) {
-				t.Run(f.name+"/"+name+"/"+string(derivative), func(t *testing.T) {
-					o := tight
-					o.Derivative = derivative
-					sol := solve(t, newSolver(t, name, f.problem, o), dev, f.y)
-					defer sol.Release()
+		for _, f := range fewFixtures(t, dev) {
+			for _, name := range f.solvers {
+				t.Run(f.name+"/"+name, func(t *testing.T) {
+					plainOptions := tight
+					plainOptions.Derivative = vjp.None
+					plain := newSolver(t, name, f.problem, plainOptions)
 					d := len(f.y)
-					j := jacobian(t, sol.Linearization, dev, d)
-					sym := mat.NewSymDense(d, nil)
+					var js []*mat.Dense
+					for _, derivative := range derivatives(name) {
+						o := tight
+						o.Derivative = derivative
+						sol := solve(t, newSolver(t, name, f.problem, o), dev, f.y)
+						js = append(js, jacobian(t, sol.Linearization, dev, d))
+						t.Logf("%s: %d iterations, optimality %.1e", sol.Linearization.Kind(), sol.Iterations, sol.Optimality)
+						sol.Release()
+					}
+					const h = 1e-5
+					worst := make([]float64, len(js))
 					for i := range d {
-						for k := range i + 1 {
-							if a := math.Abs(j.At(i, k) - j.At(k, i)); a > 1e-8 {
-								t.Fatalf("asymmetric by %g at (%d, %d)", a, i, k)
+						y := append([]float64(nil), f.y...)
+						y[i] = f.y[i] + h
+						up := muHat(t, plain, dev, y)
+						y[i] = f.y[i] - h
+						down := muHat(t, plain, dev, y)
+						for k := range d {
+							for n, j := range js {
+								worst[n] = math.Max(worst[n], math.Abs((up[k]-down[k])/(2*h)-j.At(k, i)))
 							}
-							sym.SetSym(i, k, (j.At(i, k)+j.At(k, i))/2)
 						}
 					}
-					var eig mat.EigenSym
-					if !eig.Factorize(sym, false) {
-						t.Fatal("eigenvalues did not converge")
-					}
-					v := eig.Values(nil)
-					if v[0] < -1e-8 || v[d-1] > 1+1e-8 {
-						t.Errorf("spectrum [%g, %g]", v[0], v[d-1])
-					}
-					if l, ok := sol.Linearization.(vjp.Tracer); ok {
-						trace, norm2, known := l.Trace()
-						if !known {
-							t.Skip("no closed form of the trace")
-						}
-						var square float64
-						for _, x := range v {
-							square += x * x
-						}
-						if want := mat.Trace(sym); math.Abs(trace-want) > 1e-7*(1+want) || math.Abs(norm2-square) > 1e-7*(1+square) {
-							t.Errorf("trace %.10g and squared norm %.10g, want %.10g and %.10g", trace, norm2, want, square)
+					t.Logf("worst errors %.1e", worst)
+					for n, w := range worst {
+						if w > 1e-6 {
+							t.Errorf("the %s Jacobian is off by %g", derivatives(name)[n], w)
 						}
 					}
 				})
 			}
 		}
-	}
+	})
+}
+
+// D mu_hat is symmetric with spectrum in [0, 1], whoever computes it.
+func TestJacobianIsSymmetricWithSpectrumInUnitInterval(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, f := range fewFixtures(t, dev) {
+			for _, name := range f.solvers {
+				for _, derivative := range derivatives(name) {
+					t.Run(f.name+"/"+name+"/"+string(derivative), func(t *testing.T) {
+						o := tight
+						o.Derivative = derivative
+						sol := solve(t, newSolver(t, name, f.problem, o), dev, f.y)
+						defer sol.Release()
+						d := len(f.y)
+						j := jacobian(t, sol.Linearization, dev, d)
+						sym := mat.NewSymDense(d, nil)
+						for i := range d {
+							for k := range i + 1 {
+								if a := math.Abs(j.At(i, k) - j.At(k, i)); a > 1e-8 {
+									t.Fatalf("asymmetric by %g at (%d, %d)", a, i, k)
+								}
+								sym.SetSym(i, k, (j.At(i, k)+j.At(k, i))/2)
+							}
+						}
+						var eig mat.EigenSym
+						if !eig.Factorize(sym, false) {
+							t.Fatal("eigenvalues did not converge")
+						}
+						v := eig.Values(nil)
+						if v[0] < -1e-8 || v[d-1] > 1+1e-8 {
+							t.Errorf("spectrum [%g, %g]", v[0], v[d-1])
+						}
+						if l, ok := sol.Linearization.(vjp.Tracer); ok {
+							trace, norm2, known := l.Trace()
+							if !known {
+								t.Skip("no closed form of the trace")
+							}
+							var square float64
+							for _, x := range v {
+								square += x * x
+							}
+							if want := mat.Trace(sym); math.Abs(trace-want) > 1e-7*(1+want) || math.Abs(norm2-square) > 1e-7*(1+square) {
+								t.Errorf("trace %.10g and squared norm %.10g, want %.10g and %.10g", trace, norm2, want, square)
+							}
+						}
+					})
+				}
+			}
+		}
+	})
 }
 
 // Groups of columns in units from 1e-2 to 1e3: the implicit derivative agrees with
 // that of the iterations, in systems on both sides of the size that is factored
 // without looking at their structure.
 func TestImplicitGroupLassoInRawUnits(t *testing.T) {
-	dev := array.NewHost()
-	for _, groups := range []int{3, 150} {
-		rng := rand.New(rand.NewPCG(1, 2))
-		d, p := 60, 2*groups
-		x := mat.NewDense(d, p, gaussian(rng, d*p))
-		y := gaussian(rng, d)
-		units := []float64{1e3, 1, 1e-2}
-		if groups > 3 {
-			units = []float64{5, 1, 0.2} // what first-order methods can still solve
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		sizes := []int{3, 150}
+		if emulated(t, dev) {
+			t.Logf("%s is emulated: no system of 150 groups", dev.Name())
+			sizes = sizes[:1]
 		}
-		var list [][]int
-		var weights []float64
-		for g := range groups {
-			list = append(list, []int{2 * g, 2*g + 1})
-			weights = append(weights, units[g%3])
-		}
-		for i := range d {
-			for j := range p {
-				y[i] += x.At(i, j) / float64(1+j*j)
-				x.Set(i, j, x.At(i, j)*units[j/2%3])
+		for _, groups := range sizes {
+			rng := rand.New(rand.NewPCG(1, 2))
+			d, p := 60, 2*groups
+			x := mat.NewDense(d, p, gaussian(rng, d*p))
+			y := gaussian(rng, d)
+			units := []float64{1e3, 1, 1e-2}
+			if groups > 3 {
+				units = []float64{5, 1, 0.2} // what first-order methods can still solve
 			}
-		}
-		// Small groups are barely penalized, many must be to leave some out.
-		lambda := 0.001
-		if groups > 3 {
-			lambda = 12
-		}
-		r, err := prox.NewGroupL2(dev, p, lambda, list, weights)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if groups == 3 {
-			r, err = prox.NewGroupL2(dev, p, lambda, list, nil)
+			var list [][]int
+			var weights []float64
+			for g := range groups {
+				list = append(list, []int{2 * g, 2*g + 1})
+				weights = append(weights, units[g%3])
+			}
+			for i := range d {
+				for j := range p {
+					y[i] += x.At(i, j) / float64(1+j*j)
+					x.Set(i, j, x.At(i, j)*units[j/2%3])
+				}
+			}
+			// Small groups are barely penalized, many must be to leave some out.
+			lambda := 0.001
+			if groups > 3 {
+				lambda = 12
+			}
+			r, err := prox.NewGroupL2(dev, p, lambda, list, weights)
 			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		var js []*mat.Dense
-		for _, derivative := range derivatives("admm") {
-			s := newSolver(t, "admm", vjp.Problem{A: linops.NewDense(dev, x), R: r, Device: dev}, vjp.Options{Tol: 1e-11, MaxIter: 20000, Derivative: derivative})
-			sol := solve(t, s, dev, y)
-			js = append(js, jacobian(t, sol.Linearization, dev, d))
-			sol.Release()
-		}
-		for _, j := range js[1:] {
-			var diff mat.Dense
-			diff.Sub(js[0], j)
-			if e := mat.Norm(&diff, math.Inf(1)); e > 1e-5 {
-				t.Errorf("%d groups: Jacobians differ by %g, traces %g and %g", groups, e, mat.Trace(js[0]), mat.Trace(j))
+			if groups == 3 {
+				r, err = prox.NewGroupL2(dev, p, lambda, list, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			var js []*mat.Dense
+			for _, derivative := range derivatives("admm") {
+				s := newSolver(t, "admm", vjp.Problem{A: linops.NewDense(dev, x), R: r, Device: dev}, vjp.Options{Tol: 1e-11, MaxIter: 20000, Derivative: derivative})
+				sol := solve(t, s, dev, y)
+				js = append(js, jacobian(t, sol.Linearization, dev, d))
+				sol.Release()
+			}
+			for _, j := range js[1:] {
+				var diff mat.Dense
+				diff.Sub(js[0], j)
+				if e := mat.Norm(&diff, math.Inf(1)); e > 1e-5 {
+					t.Errorf("%d groups: Jacobians differ by %g, traces %g and %g", groups, e, mat.Trace(js[0]), mat.Trace(j))
+				}
 			}
 		}
-	}
+	})
 }

@@ -115,34 +115,40 @@ func sparseFixtures(t *testing.T, dev array.Device) []sparseFixture {
 // Working sets give the solution, the divergence and the Jacobian's images of the
 // solver that looks at every coordinate.
 func TestWorkingSetsChangeNothingButRounding(t *testing.T) {
-	dev := array.NewHost()
-	for _, f := range sparseFixtures(t, dev) {
-		for _, name := range []string{"ista", "fista"} {
-			if name == "ista" && f.name != "lasso" {
-				continue
-			}
-			t.Run(f.name+" "+name, func(t *testing.T) {
-				d, _ := f.a.Dims()
-				o := vjp.Options{Tol: 1e-10, MaxIter: 200000, Derivative: vjp.Implicit}
-				want := solve(t, newSolver(t, name, vjp.Problem{A: plain{f.a}, R: f.r, Device: dev}, o), dev, f.y)
-				defer want.Release()
-				got := solve(t, newSolver(t, name, vjp.Problem{A: f.a, R: f.r, Device: dev}, o), dev, f.y)
-				defer got.Release()
-				near(t, "mu_hat", got.MuHat.ToHost(), want.MuHat.ToHost(), 1e-7)
-				if f.name == "lambda small" || f.name == "no penalty" || f.name == "nonnegative" {
-					// The Jacobian is a projection on nearly all of R^d, the solution far
-					// from unique: its trace is all that is compared.
-					g, w := mat.Trace(jacobian(t, got.Linearization, dev, d)), mat.Trace(jacobian(t, want.Linearization, dev, d))
-					if math.Abs(g-w) > 1e-5*float64(d) {
-						t.Errorf("divergence %v, want %v", g, w)
-					}
-					return
-				}
-				near(t, "Jacobian", jacobian(t, got.Linearization, dev, d).RawMatrix().Data,
-					jacobian(t, want.Linearization, dev, d).RawMatrix().Data, 1e-5)
-			})
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		fs := sparseFixtures(t, dev)
+		if emulated(t, dev) {
+			t.Logf("%s is emulated: %s only", dev.Name(), fs[0].name)
+			fs = fs[:1]
 		}
-	}
+		for _, f := range fs {
+			for _, name := range []string{"ista", "fista"} {
+				if name == "ista" && (f.name != "lasso" || emulated(t, dev)) {
+					continue
+				}
+				t.Run(f.name+" "+name, func(t *testing.T) {
+					d, _ := f.a.Dims()
+					o := vjp.Options{Tol: 1e-10, MaxIter: 200000, Derivative: vjp.Implicit}
+					want := solve(t, newSolver(t, name, vjp.Problem{A: plain{f.a}, R: f.r, Device: dev}, o), dev, f.y)
+					defer want.Release()
+					got := solve(t, newSolver(t, name, vjp.Problem{A: f.a, R: f.r, Device: dev}, o), dev, f.y)
+					defer got.Release()
+					near(t, "mu_hat", got.MuHat.ToHost(), want.MuHat.ToHost(), 1e-7)
+					if f.name == "lambda small" || f.name == "no penalty" || f.name == "nonnegative" {
+						// The Jacobian is a projection on nearly all of R^d, the solution far
+						// from unique: its trace is all that is compared.
+						g, w := mat.Trace(jacobian(t, got.Linearization, dev, d)), mat.Trace(jacobian(t, want.Linearization, dev, d))
+						if math.Abs(g-w) > 1e-5*float64(d) {
+							t.Errorf("divergence %v, want %v", g, w)
+						}
+						return
+					}
+					near(t, "Jacobian", jacobian(t, got.Linearization, dev, d).RawMatrix().Data,
+						jacobian(t, want.Linearization, dev, d).RawMatrix().Data, 1e-5)
+				})
+			}
+		}
+	})
 }
 
 func near(t *testing.T, what string, got, want []float64, tol float64) {
@@ -159,59 +165,67 @@ func near(t *testing.T, what string, got, want []float64, tol float64) {
 
 // A LASSO reads its matrix a handful of times.
 func TestWorkingSetsReadTheMatrixAHandfulOfTimes(t *testing.T) {
-	dev := array.NewHost()
-	f := sparseFixtures(t, dev)[0]
-	a := &counted{Restrictor: f.a}
-	sol := solve(t, newSolver(t, "fista", vjp.Problem{A: a, R: f.r, Device: dev}, vjp.Options{}), dev, f.y)
-	defer sol.Release()
-	if n := a.products + a.restricts; n > 12 {
-		t.Errorf("%d products with A and %d restrictions in %d iterations, expected 12 at most", a.products, a.restricts, sol.Iterations)
-	}
-	if sol.Iterations < 20 {
-		t.Errorf("%d iterations: too easy a problem to tell", sol.Iterations)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		f := sparseFixtures(t, dev)[0]
+		a := &counted{Restrictor: f.a}
+		sol := solve(t, newSolver(t, "fista", vjp.Problem{A: a, R: f.r, Device: dev}, vjp.Options{}), dev, f.y)
+		defer sol.Release()
+		if n := a.products + a.restricts; n > 12 {
+			t.Errorf("%d products with A and %d restrictions in %d iterations, expected 12 at most", a.products, a.restricts, sol.Iterations)
+		}
+		if sol.Iterations < 20 {
+			t.Errorf("%d iterations: too easy a problem to tell", sol.Iterations)
+		}
+	})
 }
 
 // Starting at the solution of a problem nearby leads to the same solution in fewer
 // iterations, for every solver.
 func TestSolveFromASolutionNearby(t *testing.T) {
-	dev := array.NewHost()
-	f := sparseFixtures(t, dev)[0]
-	y := dev.Alloc(1, len(f.y))
-	defer y.Free()
-	dev.Upload(y, f.y)
-	ctx := context.Background()
-	for _, a := range []linops.Operator{f.a, plain{f.a}} {
-		for _, name := range []string{"ista", "fista", "admm"} {
-			t.Run(fmt.Sprintf("%s %T", name, a), func(t *testing.T) {
-				o := vjp.Options{Tol: 1e-10, MaxIter: 100000}
-				before := solve(t, newSolver(t, name, vjp.Problem{A: a, R: prox.NewL1(15.2), Device: dev}, o), dev, f.y)
-				defer before.Release()
-				s := newSolver(t, name, vjp.Problem{A: a, R: prox.NewL1(15), Device: dev}, o)
-				cold := solve(t, s, dev, f.y)
-				defer cold.Release()
-				warm, err := s.(vjp.Starter).SolveFrom(ctx, y, before.B)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer warm.Release()
-				near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-7)
-				if !warm.Converged || warm.Iterations >= cold.Iterations {
-					t.Errorf("%d iterations from nearby, %d from zero; converged: %v", warm.Iterations, cold.Iterations, warm.Converged)
-				}
-			})
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		f := sparseFixtures(t, dev)[0]
+		y := dev.Alloc(1, len(f.y))
+		defer y.Free()
+		dev.Upload(y, f.y)
+		ctx := context.Background()
+		operators, solvers := []linops.Operator{f.a, plain{f.a}}, []string{"ista", "fista", "admm"}
+		if emulated(t, dev) {
+			t.Logf("%s is emulated: with working sets only, without ista", dev.Name())
+			operators, solvers = operators[:1], solvers[1:]
 		}
-	}
+		for _, a := range operators {
+			for _, name := range solvers {
+				t.Run(fmt.Sprintf("%s %T", name, a), func(t *testing.T) {
+					o := vjp.Options{Tol: 1e-10, MaxIter: 100000}
+					before := solve(t, newSolver(t, name, vjp.Problem{A: a, R: prox.NewL1(15.2), Device: dev}, o), dev, f.y)
+					defer before.Release()
+					s := newSolver(t, name, vjp.Problem{A: a, R: prox.NewL1(15), Device: dev}, o)
+					cold := solve(t, s, dev, f.y)
+					defer cold.Release()
+					warm, err := s.(vjp.Starter).SolveFrom(ctx, y, before.B)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer warm.Release()
+					near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-7)
+					if !warm.Converged || warm.Iterations >= cold.Iterations {
+						t.Errorf("%d iterations from nearby, %d from zero; converged: %v", warm.Iterations, cold.Iterations, warm.Converged)
+					}
+				})
+			}
+		}
+	})
 }
 
 // Out of iterations, in whatever round, the result says so and is differentiated
 // as asked; cancelled, nothing is left behind.
 func TestWorkingSetsStopWhereTold(t *testing.T) {
-	dev := array.NewHost()
-	fs := sparseFixtures(t, dev)
-	for _, f := range []sparseFixture{fs[0], fs[6], fs[11]} {
-		t.Run(f.name, func(t *testing.T) { stopWhereTold(t, dev, f) })
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		fs := sparseFixtures(t, dev)
+		for _, f := range []sparseFixture{fs[0], fs[6], fs[11]} {
+			t.Run(f.name, func(t *testing.T) { stopWhereTold(t, dev, f) })
+		}
+	})
 }
 
 func stopWhereTold(t *testing.T, dev array.Device, f sparseFixture) {

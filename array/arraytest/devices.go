@@ -53,3 +53,11 @@ func EachClaim(t *testing.T, dev array.Device) {
 		})
 	}
 }
+
+// OnEach runs f as a subtest of every device there is.
+func OnEach(t *testing.T, f func(t *testing.T, dev array.Device)) {
+	t.Helper()
+	for _, dev := range Devices(t) {
+		t.Run(dev.Name(), func(t *testing.T) { f(t, dev) })
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/prox"
 	"surepipe/prox/proxtest"
 )
@@ -143,192 +144,198 @@ type falseCurvature struct{ prox.Prox }
 func (falseCurvature) Curvature() float64 { return 1 }
 
 func TestSoundProxesPass(t *testing.T) {
-	dev := array.NewHost()
-	if err := proxtest.Check(dev, prox.NewFunc(dim, soft, softVJP, norm1), dim); err != nil {
-		t.Error(err)
-	}
-	// The caller's points may be at kinks.
-	if err := proxtest.Check(dev, prox.NewL1(1), 2, proxtest.Points([]float64{1.7, -0.3}), proxtest.Seed(9), proxtest.Steps(0.3, 1.7), proxtest.Scale(3), proxtest.Tolerance(1e-8)); err != nil {
-		t.Error(err)
-	}
-	if live := dev.Stats().Live; live != 0 {
-		t.Errorf("Check left %d batches on loan", live)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		if err := proxtest.Check(dev, prox.NewFunc(dim, soft, softVJP, norm1), dim); err != nil {
+			t.Error(err)
+		}
+		// The caller's points may be at kinks.
+		if err := proxtest.Check(dev, prox.NewL1(1), 2, proxtest.Points([]float64{1.7, -0.3}), proxtest.Seed(9), proxtest.Steps(0.3, 1.7), proxtest.Scale(3), proxtest.Tolerance(1e-8)); err != nil {
+			t.Error(err)
+		}
+		if live := dev.Stats().Live; live != 0 {
+			t.Errorf("Check left %d batches on loan", live)
+		}
+	})
 }
 
 func TestBrokenProxesFail(t *testing.T) {
-	dev := array.NewHost()
-	l1 := prox.NewL1(1)
-	var rotation, indefinite, double, projection [dim][dim]float64
-	for i := range dim {
-		// (I + R)/2 with R a quarter turn: firmly nonexpansive, but no gradient.
-		rotation[i][i] = 0.5
-		rotation[i][(i/2)*2+1-i%2] = 0.5 - float64(i%2)
-		indefinite[i][i] = 0.5 - float64(i)/4
-		double[i][i] = 2
-		// A sound derivative, but a map that ignores t and is not idempotent.
-		projection[i][i] = 0.5
-	}
-	var calls atomic.Int64
-	for _, c := range []struct {
-		name string
-		p    prox.Prox
-		want string // the claim that must be reported
-	}{
-		{"a derivative off by a factor", prox.NewFunc(dim, soft, func(dst, v, z []float64, t float64) {
-			softVJP(dst, v, z, t)
-			for i := range dst {
-				dst[i] *= 0.999
-			}
-		}, norm1), "derivative against central differences"},
-		{"the derivative's complement", prox.NewFunc(dim, soft, func(dst, v, z []float64, t float64) {
-			for i, x := range v {
-				dst[i] = 0
-				if math.Abs(x) <= t {
-					dst[i] = z[i]
-				}
-			}
-		}, nil), "derivative against central differences"},
-		{"a derivative that ignores the sign below -t", prox.NewFunc(dim, soft, func(dst, v, z []float64, t float64) {
-			for i, x := range v {
-				dst[i] = 0
-				if x > t {
-					dst[i] = z[i]
-				}
-			}
-		}, nil), "derivative against central differences"},
-		{"a map that is no gradient", linear(rotation), "symmetry and spectrum"},
-		{"an indefinite map", linear(indefinite), "firm nonexpansiveness"},
-		{"an indefinite derivative", linear(indefinite), "symmetry and spectrum"},
-		{"an expansion", linear(double), "firm nonexpansiveness"},
-		{"a map that ignores t", linear(projection), "resolvent identity"},
-		{"the hard threshold", prox.NewFunc(dim, func(dst, v []float64, t float64) error {
-			for i, x := range v {
-				dst[i] = x
-				if math.Abs(x) <= 2*t {
-					dst[i] = 0
-				}
-			}
-			return nil
-		}, softVJP, nil), "firm nonexpansiveness"},
-		{"the wrong sign below -t", prox.NewFunc(dim, func(dst, v []float64, t float64) error {
-			for i, x := range v {
-				dst[i] = x - t
-				if math.Abs(x) <= t {
-					dst[i] = 0
-				}
-			}
-			return nil
-		}, softVJP, nil), "firm nonexpansiveness"},
-		{"another regularizer's value", prox.NewFunc(dim, soft, softVJP, func(b []float64) float64 { return 0.9 * norm1(b) }), "optimality"},
-		{"a value half as large", prox.NewFunc(dim, soft, softVJP, func(b []float64) float64 { return norm1(b) / 2 }), "Moreau identity"},
-		{"a wrong curvature", falseCurvature{prox.NewSquaredL2(2)}, "quadratic regularizer"},
-		{"vectors that see each other", wrapped{Prox: l1, eval: func(dst, v array.Batch, t float64) error {
-			if err := l1.Eval(dst, v, t); err != nil || v.K() == 1 {
-				return err
-			}
-			dev.Lin(dst, 1+1e-15, dst, 0, array.Batch{})
-			return nil
-		}}, "batch equals loop"},
-		{"no work in place", wrapped{Prox: l1, eval: func(dst, v array.Batch, t float64) error {
-			dev.Fill(dst, 0)
-			return l1.Eval(dst, v, t)
-		}}, "in place"},
-		{"no care for gaps", wrapped{Prox: l1, eval: func(dst, v array.Batch, t float64) error {
-			if dst.Stride() > dst.N() {
-				end := dst.Offset() + dst.N()
-				dev.Fill(array.NewBatch(dev, dst.Buffer(), 1, end+1).Cols(end, end+1), 0)
-			}
-			return l1.Eval(dst, v, t)
-		}}, "views with gaps"},
-		{"no heed of strides", wrapped{Prox: l1, eval: func(dst, v array.Batch, t float64) error {
-			if dst.Stride() == dst.N() {
-				return l1.Eval(dst, v, t)
-			}
-			return l1.Eval(dst.Rows(0, 1), v.Rows(0, 1), t)
-		}}, "views with gaps"},
-		{"a NaN swallowed", prox.NewFunc(dim, func(dst, v []float64, t float64) error {
-			if err := soft(dst, v, t); err != nil {
-				return err
-			}
-			for i, x := range dst {
-				if x != x {
-					dst[i] = 0
-				}
-			}
-			return nil
-		}, softVJP, nil), "NaN"},
-		{"another value from Linearize", wrapped{Prox: l1, linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
-			return l1.Linearize(dst, v, 1.01*t)
-		}}, "Linearize evaluates"},
-		{"an affine derivative", breaking(func(d *derivative) {
-			d.apply = func(dst, z array.Batch) {
-				dev.Fill(dst, 1)
-			}
-		}), "derivative is linear"},
-		{"directions that see each other", breaking(func(d *derivative) {
-			d.apply = func(dst, z array.Batch) {
-				d.Derivative.Apply(dst, z)
-				if z.K() > 1 {
-					dev.Lin(dst, 1+1e-15, dst, 0, array.Batch{})
-				}
-			}
-		}), "derivative: batch equals loop"},
-		{"a derivative that fails in place", breaking(func(d *derivative) {
-			d.apply = func(dst, z array.Batch) {
-				dev.Fill(dst, 0)
-				d.Derivative.Apply(dst, z)
-			}
-		}), "derivative: in place"},
-		{"a derivative with a state", breaking(func(d *derivative) {
-			d.apply = func(dst, z array.Batch) {
-				d.Derivative.Apply(dst, z)
-				if z.K() == 3 && calls.Add(1)%2 == 0 {
-					dev.Fill(dst, 0)
-				}
-			}
-		}), "derivative from many goroutines"},
-		{"a diagonal that is not", wrapped{Prox: prox.NewL2(1), linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
-			j, err := prox.NewL2(1).Linearize(dst, v, t)
-			ones := dev.Alloc(1, dim)
-			dev.Fill(ones, 1)
-			return maskedLie{j, ones}, err
-		}}, "masked derivative"},
-		{"memory not given back", wrapped{Prox: l1, linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
-			dev.Alloc(1, dim)
-			return l1.Linearize(dst, v, t)
-		}}, "memory of the derivative"},
-		{"memory not given back by Apply", breaking(func(d *derivative) {
-			d.apply = func(dst, z array.Batch) {
-				dev.Alloc(1, dim)
-				d.Derivative.Apply(dst, z)
-			}
-		}), "memory of the derivative"},
-		{"more memory claimed than held", breaking(func(d *derivative) { d.bytes = func() int64 { return 1 << 20 } }), "memory of the derivative"},
-		{"a panic", breaking(func(d *derivative) { d.apply = func(dst, z array.Batch) { panic("no") } }), "panic"},
-		{"no derivative", prox.NewFunc(dim, soft, nil, nil), "Linearize"},
-	} {
-		err := proxtest.Check(dev, c.p, dim)
-		if err == nil {
-			t.Errorf("%s passes", c.name)
-		} else if !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %q is not among the complaints:\n%v", c.name, c.want, err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		l1 := prox.NewL1(1)
+		var rotation, indefinite, double, projection [dim][dim]float64
+		for i := range dim {
+			// (I + R)/2 with R a quarter turn: firmly nonexpansive, but no gradient.
+			rotation[i][i] = 0.5
+			rotation[i][(i/2)*2+1-i%2] = 0.5 - float64(i%2)
+			indefinite[i][i] = 0.5 - float64(i)/4
+			double[i][i] = 2
+			// A sound derivative, but a map that ignores t and is not idempotent.
+			projection[i][i] = 0.5
 		}
-	}
+		var calls atomic.Int64
+		for _, c := range []struct {
+			name string
+			p    prox.Prox
+			want string // the claim that must be reported
+		}{
+			{"a derivative off by a factor", prox.NewFunc(dim, soft, func(dst, v, z []float64, t float64) {
+				softVJP(dst, v, z, t)
+				for i := range dst {
+					dst[i] *= 0.999
+				}
+			}, norm1), "derivative against central differences"},
+			{"the derivative's complement", prox.NewFunc(dim, soft, func(dst, v, z []float64, t float64) {
+				for i, x := range v {
+					dst[i] = 0
+					if math.Abs(x) <= t {
+						dst[i] = z[i]
+					}
+				}
+			}, nil), "derivative against central differences"},
+			{"a derivative that ignores the sign below -t", prox.NewFunc(dim, soft, func(dst, v, z []float64, t float64) {
+				for i, x := range v {
+					dst[i] = 0
+					if x > t {
+						dst[i] = z[i]
+					}
+				}
+			}, nil), "derivative against central differences"},
+			{"a map that is no gradient", linear(rotation), "symmetry and spectrum"},
+			{"an indefinite map", linear(indefinite), "firm nonexpansiveness"},
+			{"an indefinite derivative", linear(indefinite), "symmetry and spectrum"},
+			{"an expansion", linear(double), "firm nonexpansiveness"},
+			{"a map that ignores t", linear(projection), "resolvent identity"},
+			{"the hard threshold", prox.NewFunc(dim, func(dst, v []float64, t float64) error {
+				for i, x := range v {
+					dst[i] = x
+					if math.Abs(x) <= 2*t {
+						dst[i] = 0
+					}
+				}
+				return nil
+			}, softVJP, nil), "firm nonexpansiveness"},
+			{"the wrong sign below -t", prox.NewFunc(dim, func(dst, v []float64, t float64) error {
+				for i, x := range v {
+					dst[i] = x - t
+					if math.Abs(x) <= t {
+						dst[i] = 0
+					}
+				}
+				return nil
+			}, softVJP, nil), "firm nonexpansiveness"},
+			{"another regularizer's value", prox.NewFunc(dim, soft, softVJP, func(b []float64) float64 { return 0.9 * norm1(b) }), "optimality"},
+			{"a value half as large", prox.NewFunc(dim, soft, softVJP, func(b []float64) float64 { return norm1(b) / 2 }), "Moreau identity"},
+			{"a wrong curvature", falseCurvature{prox.NewSquaredL2(2)}, "quadratic regularizer"},
+			{"vectors that see each other", wrapped{Prox: l1, eval: func(dst, v array.Batch, t float64) error {
+				if err := l1.Eval(dst, v, t); err != nil || v.K() == 1 {
+					return err
+				}
+				dev.Lin(dst, 1+1e-15, dst, 0, array.Batch{})
+				return nil
+			}}, "batch equals loop"},
+			{"no work in place", wrapped{Prox: l1, eval: func(dst, v array.Batch, t float64) error {
+				dev.Fill(dst, 0)
+				return l1.Eval(dst, v, t)
+			}}, "in place"},
+			{"no care for gaps", wrapped{Prox: l1, eval: func(dst, v array.Batch, t float64) error {
+				if dst.Stride() > dst.N() {
+					end := dst.Offset() + dst.N()
+					dev.Fill(array.NewBatch(dev, dst.Buffer(), 1, end+1).Cols(end, end+1), 0)
+				}
+				return l1.Eval(dst, v, t)
+			}}, "views with gaps"},
+			{"no heed of strides", wrapped{Prox: l1, eval: func(dst, v array.Batch, t float64) error {
+				if dst.Stride() == dst.N() {
+					return l1.Eval(dst, v, t)
+				}
+				return l1.Eval(dst.Rows(0, 1), v.Rows(0, 1), t)
+			}}, "views with gaps"},
+			{"a NaN swallowed", prox.NewFunc(dim, func(dst, v []float64, t float64) error {
+				if err := soft(dst, v, t); err != nil {
+					return err
+				}
+				for i, x := range dst {
+					if x != x {
+						dst[i] = 0
+					}
+				}
+				return nil
+			}, softVJP, nil), "NaN"},
+			{"another value from Linearize", wrapped{Prox: l1, linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
+				return l1.Linearize(dst, v, 1.01*t)
+			}}, "Linearize evaluates"},
+			{"an affine derivative", breaking(func(d *derivative) {
+				d.apply = func(dst, z array.Batch) {
+					dev.Fill(dst, 1)
+				}
+			}), "derivative is linear"},
+			{"directions that see each other", breaking(func(d *derivative) {
+				d.apply = func(dst, z array.Batch) {
+					d.Derivative.Apply(dst, z)
+					if z.K() > 1 {
+						dev.Lin(dst, 1+1e-15, dst, 0, array.Batch{})
+					}
+				}
+			}), "derivative: batch equals loop"},
+			{"a derivative that fails in place", breaking(func(d *derivative) {
+				d.apply = func(dst, z array.Batch) {
+					dev.Fill(dst, 0)
+					d.Derivative.Apply(dst, z)
+				}
+			}), "derivative: in place"},
+			{"a derivative with a state", breaking(func(d *derivative) {
+				d.apply = func(dst, z array.Batch) {
+					d.Derivative.Apply(dst, z)
+					if z.K() == 3 && calls.Add(1)%2 == 0 {
+						dev.Fill(dst, 0)
+					}
+				}
+			}), "derivative from many goroutines"},
+			{"a diagonal that is not", wrapped{Prox: prox.NewL2(1), linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
+				j, err := prox.NewL2(1).Linearize(dst, v, t)
+				ones := dev.Alloc(1, dim)
+				dev.Fill(ones, 1)
+				return maskedLie{j, ones}, err
+			}}, "masked derivative"},
+			{"memory not given back", wrapped{Prox: l1, linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
+				dev.Alloc(1, dim)
+				return l1.Linearize(dst, v, t)
+			}}, "memory of the derivative"},
+			{"memory not given back by Apply", breaking(func(d *derivative) {
+				d.apply = func(dst, z array.Batch) {
+					dev.Alloc(1, dim)
+					d.Derivative.Apply(dst, z)
+				}
+			}), "memory of the derivative"},
+			{"more memory claimed than held", breaking(func(d *derivative) { d.bytes = func() int64 { return 1 << 20 } }), "memory of the derivative"},
+			{"a panic", breaking(func(d *derivative) { d.apply = func(dst, z array.Batch) { panic("no") } }), "panic"},
+			{"no derivative", prox.NewFunc(dim, soft, nil, nil), "Linearize"},
+		} {
+			err := proxtest.Check(dev, c.p, dim)
+			if err == nil {
+				t.Errorf("%s passes", c.name)
+			} else if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %q is not among the complaints:\n%v", c.name, c.want, err)
+			}
+		}
+	})
 }
 
 func TestKinkEverywhereIsReported(t *testing.T) {
-	// The soft threshold with t far below the step of the differences, looked at
-	// near its kink only.
-	p := prox.NewFunc(dim, func(dst, v []float64, t float64) error { return soft(dst, v, 1e-6) }, softVJP, nil)
-	err := proxtest.Check(array.NewHost(), p, dim, proxtest.Scale(1e-7))
-	if err == nil || !strings.Contains(err.Error(), "no point in 20") {
-		t.Errorf("got %v, want a complaint that no point is differentiable", err)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		// The soft threshold with t far below the step of the differences, looked at
+		// near its kink only.
+		p := prox.NewFunc(dim, func(dst, v []float64, t float64) error { return soft(dst, v, 1e-6) }, softVJP, nil)
+		err := proxtest.Check(dev, p, dim, proxtest.Scale(1e-7))
+		if err == nil || !strings.Contains(err.Error(), "no point in 20") {
+			t.Errorf("got %v, want a complaint that no point is differentiable", err)
+		}
+	})
 }
 
 func TestCheckRefusesAnotherDimension(t *testing.T) {
-	if err := proxtest.Check(array.NewHost(), prox.NewNuclear(array.Shape{Rows: 2, Cols: 2}, 1), 5); err == nil {
-		t.Error("no error")
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		if err := proxtest.Check(dev, prox.NewNuclear(array.Shape{Rows: 2, Cols: 2}, 1), 5); err == nil {
+			t.Error("no error")
+		}
+	})
 }
