@@ -272,7 +272,7 @@ func TestPanicInTheSourceIsAnError(t *testing.T) {
 			for risk, err := range p.Stream(context.Background(), ys) {
 				indices, last = append(indices, risk.Index), err
 			}
-			if !slices.Equal(indices, []int{0, -1}) || last == nil || !strings.Contains(last.Error(), "panic in the source of samples: no more") {
+			if !slices.Equal(indices, []int{0, -1}) || last == nil || !strings.Contains(last.Error(), "source of samples: panic: no more") {
 				t.Errorf("samples %v, error %v", indices, last)
 			}
 		})

@@ -105,6 +105,14 @@ var firstQueries = map[string]int{hutch.HutchPP: 72, hutch.Hutchinson: 24}
 // New returns a pipeline for samples of length d that are solved by solver on
 // dev. The solver stays the caller's, to release after the last call.
 func New(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeline, error) {
+	if dev == nil || solver == nil {
+		return nil, errors.New("pipeline: no device or no solver")
+	}
+	return newPipeline(dev, solver, d, o)
+}
+
+// newPipeline is New; a sweep brings a solver for each point.
+func newPipeline(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeline, error) {
 	if !(o.Sigma2 > 0) || math.IsInf(o.Sigma2, 0) {
 		return nil, fmt.Errorf("pipeline: sigma2 is %g, expected a positive number", o.Sigma2)
 	}
@@ -246,6 +254,9 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			err = s.caller.Err()
 		}
 		if err != nil {
+			if p := new(stages.PanicError); errors.As(err, &p) {
+				s.o.Logger.ErrorContext(s.caller, "panic", "value", p.Value, "stack", string(p.Stack))
+			}
 			ended = err
 			yield(Risk{Index: -1}, err)
 		}
@@ -286,7 +297,7 @@ type stream struct {
 func (s *stream) feed(ctx context.Context, ys iter.Seq2[[]float64, error], out chan<- stages.Sample) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("pipeline: panic in the source of samples: %v\n%s", r, debug.Stack())
+			err = fmt.Errorf("pipeline: source of samples: %w", &stages.PanicError{Value: r, Stack: debug.Stack()})
 		}
 	}()
 	for y, err := range ys {

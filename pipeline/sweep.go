@@ -191,7 +191,7 @@ func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield fun
 		return nil, errors.New("pipeline: a family without operator, device or regularizer")
 	}
 	d, _ := f.A.Dims()
-	p, err := New(f.Device, nil, d, o.Options)
+	p, err := newPipeline(f.Device, nil, d, o.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -335,7 +335,7 @@ func (s *sweep) open(ctx context.Context) (release func(), err error) {
 // recovered turns the panic of a user's operator or regularizer into an error.
 func recovered(err *error) {
 	if r := recover(); r != nil {
-		*err = fmt.Errorf("pipeline: panic: %v\n%s", r, debug.Stack())
+		*err = fmt.Errorf("pipeline: %w", &stages.PanicError{Value: r, Stack: debug.Stack()})
 	}
 }
 

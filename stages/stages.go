@@ -33,7 +33,7 @@ func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in 
 			// should go down with it.
 			defer func() {
 				if r := recover(); r != nil {
-					err = fmt.Errorf("stages: panic: %v\n%s", r, debug.Stack())
+					err = &PanicError{Value: r, Stack: debug.Stack()}
 				}
 			}()
 			return stage(innerCtx, in, out)
@@ -45,6 +45,15 @@ func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in 
 	})
 	return out
 }
+
+// PanicError is a panic in a stage, most likely of a user's operator or regularizer.
+type PanicError struct {
+	Value any
+	Stack []byte // of the goroutine that panicked
+}
+
+// Error is one line: the stack is for logs.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // each is the common loop of the stages: receive, work, until the input ends or
 // ctx is done.
