@@ -28,6 +28,9 @@ func gaussians(rng *rand.Rand, n int) []float64 {
 // Where the derivative is hard to compute the divergence is right, or the risk says
 // that it is not to be trusted: never a wrong number passed for a right one.
 func TestIllConditionedProblemsDoNotLie(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of iterations")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		rng := rand.New(rand.NewPCG(21, 4))
 		type hard struct {
