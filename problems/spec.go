@@ -39,10 +39,12 @@ import (
 // New, the Spec, the data file's scalar of that name. A value of 0.1max is a tenth of
 // the smallest weight at which every block of b that bears the name is zero at
 // b = 0: the dual norm of A*y there, for the norms (l1, elastic-net, l2, group-l2,
-// group-linf, sorted-l1, nuclear). Where some coordinates of b are not held by a
-// norm (a tv1d, whose constants are free; unpenalized ones; other blocks), that
-// is so only if A has orthogonal columns of equal norm, and 0.1max is refused
-// elsewhere.
+// group-linf, sorted-l1, nuclear). Coordinates without any penalty (unpenalized ones,
+// those of no group, of zero) are free there: the dual norm is that of A*(y - P y), P the
+// projection on their columns of A, of which there may be 256. Where other coordinates
+// of b are not held by a norm (a tv1d, whose constants are free; other blocks), a
+// maximum is known only if A has orthogonal columns of equal norm, and 0.1max is
+// refused elsewhere.
 type Spec struct {
 	// Name is the problem's, Path that of the file, for errors.
 	Name, Path string
