@@ -147,6 +147,9 @@ func ParseSpec(text []byte, path string) (*Spec, error) {
 			line, _ = strconv.Atoi(m[1])
 			message = message[len(m[0]):]
 		}
+		if at := tabIndent(text, line); at > 0 {
+			return nil, s.errorf(at, "not YAML: a tab in the indentation; indent with spaces, not tabs")
+		}
 		return nil, s.errorf(line, "not YAML: %s", strings.TrimPrefix(message, "yaml: "))
 	}
 	if len(doc.Content) == 0 {
@@ -156,6 +159,19 @@ func ParseSpec(text []byte, path string) (*Spec, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// tabIndent is the line with a tab in its indentation at which YAML's parser stopped,
+// which names that line or the one before; 0 if there is none.
+func tabIndent(text []byte, line int) int {
+	lines := strings.Split(string(text), "\n")
+	for at := max(line, 1); at <= min(line+1, len(lines)); at++ {
+		content := strings.TrimLeft(lines[at-1], " \t")
+		if strings.Contains(strings.TrimSuffix(lines[at-1], content), "\t") && strings.TrimSpace(content) != "" {
+			return at
+		}
+	}
+	return 0
 }
 
 func (s *Spec) parse(root *yaml.Node) error {

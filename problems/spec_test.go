@@ -244,7 +244,9 @@ func TestErrorsNameTheLine(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "problem.yaml:1: the file is empty"},
 		{"[1, 2", "problem.yaml:1: not YAML"},
-		{"a: 1\n\tb: 2", "problem.yaml:2: not YAML"},
+		{"a: 1\n\tb: 2", "problem.yaml:2: not YAML: a tab in the indentation; indent with spaces, not tabs"},
+		{"a:\n  b: 1\n \tc: 2\n", "problem.yaml:3: not YAML: a tab in the indentation; indent with spaces, not tabs"},
+		{"a: [1,\n\t2]\nb: {\n", "problem.yaml:3: not YAML: did not"},
 		{"- x", "a specification is a list, expected a mapping"},
 		{head + "operator: identity", `problem.yaml:1: key "regularizer" is missing`},
 		{head + "operator: identity\nregulariser: zero", `problem.yaml:3: key "regulariser" in a specification is unknown (did you mean "regularizer"?)`},
