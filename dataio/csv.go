@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -27,7 +28,9 @@ type CSVOptions struct {
 type Header int
 
 const (
-	// DetectHeader takes the first line for names if none of its cells is a number.
+	// DetectHeader takes the first line for names if none of its cells is a number. A
+	// name may be a number, as 2019, if it is quoted and the next line has no quotes, or
+	// if it is an integer and at least as many names are words.
 	DetectHeader Header = iota
 	NoHeader
 	WithHeader
@@ -35,7 +38,11 @@ const (
 
 // ReadCSV reads a table of numbers: an array of shape (rows, columns), with Columns
 // set where there is a header line. Numbers have a decimal point, cells may be quoted
-// as in RFC 4180, spaces around them and a byte order mark are passed over. What is
+// as in RFC 4180, spaces around them and a byte order mark are passed over (but a
+// table separated by tabs may have no space before a quote). Lines before the table
+// that begin with # are comments; the last of them names the columns where the table
+// has no other header and as many columns, as numpy.savetxt writes it. A first column
+// without a name is left out if it counts the rows from 0, as pandas' index. What is
 // missing, not a number, NaN or Inf is an error that names the line and the column.
 func ReadCSV(r io.Reader, opts CSVOptions) (Array, error) {
 	buffered := bufio.NewReaderSize(r, 64<<10)
@@ -49,35 +56,52 @@ func ReadCSV(r io.Reader, opts CSVOptions) (Array, error) {
 	case bytes.HasPrefix(mark, []byte("\xff\xfe")), bytes.HasPrefix(mark, []byte("\xfe\xff")):
 		return Array{}, errors.New("is text in UTF-16, expected UTF-8")
 	}
+	comment, skipped, err := skipComments(buffered)
+	if err != nil {
+		return Array{}, readError(err)
+	}
 	if opts.Comma == 0 {
 		opts.Comma = detectComma(buffered)
 	}
-	table := csv.NewReader(buffered)
-	table.Comma = opts.Comma
-	table.FieldsPerRecord = -1
-	table.ReuseRecord = true
+	table := newTable(buffered, opts.Comma)
+	top := topLines(buffered)
 	a := Array{Data: []float64{}}
 	rows, cols, previous := 0, 0, 0
+	indexed, header := false, 0
 	for first := true; ; first = false {
 		cells, err := table.Read()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
+			var parse *csv.ParseError
+			if errors.As(err, &parse) {
+				return Array{}, quoteError(parse, skipped)
+			}
 			return Array{}, readError(err)
 		}
 		line, _ := table.FieldPos(0)
+		line += skipped
 		if first {
 			cols = len(cells)
-			named, err := isHeader(cells, opts.Header)
+			names, at := cells, line
+			named, err := isHeader(cells, quotedCells(table, top, cols), opts.Header)
 			if err != nil {
 				return Array{}, fmt.Errorf("line %d, %w", line, err)
 			}
+			_, numbers := classify(cells)
+			inComment := false
+			if c := commentNames(comment, opts); numbers == cols && len(c) == cols {
+				names, at, named, inComment = c, skipped, true, true
+			}
 			if named {
-				if a.Columns, err = columnNames(cells); err != nil {
-					return Array{}, fmt.Errorf("line %d: %w", line, err)
+				indexed = cols > 1 && strings.TrimSpace(names[0]) == ""
+				if a.Columns, err = columnNames(names, indexed); err != nil {
+					return Array{}, fmt.Errorf("line %d: %w", at, err)
 				}
-				continue
+				if header = at; !inComment {
+					continue
+				}
 			}
 		}
 		if len(cells) != cols {
@@ -88,7 +112,15 @@ func ReadCSV(r io.Reader, opts CSVOptions) (Array, error) {
 			return Array{}, fmt.Errorf("line %d is blank, expected a number", previous+1)
 		}
 		previous = line
+		if indexed {
+			if v, err := parseCell(cells[0]); err != nil || v != float64(rows) {
+				return Array{}, fmt.Errorf("line %d: column 1 has no name, and on line %d holds %.40q, expected a name (an index counts the rows from 0; pandas leaves it out with index=False)", header, line, strings.TrimSpace(cells[0]))
+			}
+		}
 		for j, cell := range cells {
+			if indexed && j == 0 {
+				continue
+			}
 			v, err := parseCell(cell)
 			if err != nil {
 				column := ""
@@ -104,15 +136,72 @@ func ReadCSV(r io.Reader, opts CSVOptions) (Array, error) {
 	if rows == 0 {
 		return Array{}, errors.New("holds no numbers")
 	}
+	if indexed {
+		cols, a.Columns = cols-1, a.Columns[1:]
+	}
 	a.Shape = []int{rows, cols}
 	return a, nil
 }
 
-func readError(err error) error {
-	var parse *csv.ParseError
-	if errors.As(err, &parse) {
-		return fmt.Errorf("line %d: %w", parse.Line, parse.Err)
+// newTable reads records of cells. Space before a quote is passed over, unless the
+// separator is space itself: empty cells would be too.
+func newTable(r io.Reader, comma rune) *csv.Reader {
+	table := csv.NewReader(r)
+	table.Comma = comma
+	table.FieldsPerRecord = -1
+	table.ReuseRecord = true
+	table.TrimLeadingSpace = !unicode.IsSpace(comma)
+	return table
+}
+
+// skipComments passes over the blank lines and those of comments before the table, and
+// gives the last comment and the number of lines.
+func skipComments(r *bufio.Reader) (comment string, lines int, err error) {
+	for {
+		next, err := r.Peek(2)
+		if err != nil && err != io.EOF {
+			return "", 0, err
+		}
+		blank := bytes.HasPrefix(next, []byte("\n")) || bytes.Equal(next, []byte("\r\n"))
+		if !blank && !bytes.HasPrefix(next, []byte("#")) {
+			return comment, lines, nil
+		}
+		text, err := r.ReadString('\n')
+		if err != nil && err != io.EOF {
+			return "", 0, err
+		}
+		if lines++; !blank {
+			comment = text
+		}
 	}
+}
+
+// commentNames are the cells of a comment that may be the names of columns, nil if it
+// is none.
+func commentNames(comment string, opts CSVOptions) []string {
+	text := strings.TrimSpace(strings.TrimPrefix(comment, "#"))
+	if text == "" || opts.Header == NoHeader {
+		return nil
+	}
+	cells, err := newTable(strings.NewReader(text), opts.Comma).Read()
+	if err != nil {
+		return nil
+	}
+	if named, err := isHeader(cells, make([]bool, len(cells)), opts.Header); err != nil || !named {
+		return nil
+	}
+	return cells
+}
+
+// quoteError says what is wrong with quotes.
+func quoteError(err *csv.ParseError, skipped int) error {
+	if errors.Is(err, csv.ErrBareQuote) {
+		return fmt.Errorf("line %d: a quote (\") stands inside an unquoted cell, expected quotes around the whole cell, next to the separators", skipped+err.Line)
+	}
+	return fmt.Errorf("line %d: a quoted cell does not end in a quote (\") followed by a separator; a quote within it is written twice (\"\")", skipped+err.StartLine)
+}
+
+func readError(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("unexpected end")
 	}
@@ -145,34 +234,88 @@ func detectComma(r *bufio.Reader) rune {
 	return ','
 }
 
-func isHeader(cells []string, h Header) (bool, error) {
+// quotedCells says which of the first record's cells are quoted, if none of the next
+// line are: where all lines are quoted, quotes do not make names. top is the table's
+// first two lines.
+func quotedCells(table *csv.Reader, top []byte, cols int) []bool {
+	quoted := make([]bool, cols)
+	first, next, _ := bytes.Cut(top, []byte("\n"))
+	if bytes.IndexByte(next, '"') >= 0 {
+		return quoted
+	}
+	firstLine, _ := table.FieldPos(0)
+	for j := range quoted {
+		line, column := table.FieldPos(j)
+		quoted[j] = line == firstLine && column <= len(first) && first[column-1] == '"'
+	}
+	return quoted
+}
+
+// topLines are the first two lines, as far as the buffer has them.
+func topLines(r *bufio.Reader) []byte {
+	text, _ := r.Peek(r.Size())
+	end := 0
+	for range 2 {
+		i := bytes.IndexByte(text[end:], '\n')
+		if i < 0 {
+			return slices.Clone(text)
+		}
+		end += i + 1
+	}
+	return slices.Clone(text[:end])
+}
+
+// classify counts the cells that are numbers, and those that are words: names, and not
+// a number that is missing or spoilt.
+func classify(cells []string) (words, numbers int) {
+	for _, cell := range cells {
+		cell = strings.TrimSpace(cell)
+		if _, ok := parseNumber(cell); ok {
+			numbers++
+			continue
+		}
+		if _, err := strconv.ParseFloat(cell, 64); err == nil || missing(cell) {
+			continue
+		}
+		if c, _ := utf8.DecodeRuneInString(cell); unicode.IsLetter(c) || c == '_' {
+			words++
+		}
+	}
+	return words, numbers
+}
+
+func isHeader(cells []string, quoted []bool, h Header) (bool, error) {
 	if h != DetectHeader {
 		return h == WithHeader, nil
 	}
-	numbers, word := 0, -1
+	words, numbers := classify(cells)
+	if numbers == 0 || numbers == len(cells) {
+		return numbers == 0, nil
+	}
+	word, names := -1, words+numbers == len(cells)
 	for j, cell := range cells {
-		if _, err := parseCell(cell); err == nil {
-			numbers++
-		} else if word < 0 {
-			word = j
+		cell = strings.TrimSpace(cell)
+		if _, ok := parseNumber(cell); !ok {
+			if word < 0 {
+				word = j
+			}
+		} else if !quoted[j] && (words < numbers || strings.Trim(cell, "0123456789") != "") {
+			names = false
 		}
 	}
-	if numbers > 0 && word >= 0 {
-		return false, fmt.Errorf("column %d: found %.40q among numbers; expected numbers, or a header line with no number", word+1, cells[word])
+	if !names {
+		return false, fmt.Errorf("column %d: found %.40q among numbers; expected numbers, or a header line, where a name that is a number is quoted", word+1, cells[word])
 	}
-	return numbers == 0, nil
+	return true, nil
 }
 
-func columnNames(cells []string) ([]string, error) {
+// columnNames checks the names. The first may be empty where it is an index's.
+func columnNames(cells []string, indexed bool) ([]string, error) {
 	names := make([]string, len(cells))
 	for j, cell := range cells {
 		cell = strings.TrimSpace(cell)
-		if j == 0 {
-			// numpy.savetxt marks its header as a comment.
-			cell = strings.TrimSpace(strings.TrimPrefix(cell, "#"))
-		}
-		if cell == "" {
-			return nil, fmt.Errorf("column %d has no name (an index? pandas leaves it out with index=False)", j+1)
+		if cell == "" && !(indexed && j == 0) {
+			return nil, fmt.Errorf("column %d has no name", j+1)
 		}
 		if !utf8.ValidString(cell) {
 			return nil, fmt.Errorf("column %d: the name %.40q is not in UTF-8", j+1, cell)
@@ -185,16 +328,25 @@ func columnNames(cells []string) ([]string, error) {
 	return names, nil
 }
 
+// missing tells the usual marks of a missing value.
+func missing(cell string) bool {
+	switch strings.ToLower(cell) {
+	case "nan", "na", "n/a", "null", "none":
+		return true
+	}
+	return false
+}
+
 // parseCell reads a finite decimal number.
 func parseCell(cell string) (float64, error) {
 	cell = strings.TrimSpace(cell)
 	if v, ok := parseNumber(cell); ok {
 		return v, nil
 	}
-	switch strings.ToLower(cell) {
-	case "":
+	switch {
+	case cell == "":
 		return 0, errors.New("the cell is empty, expected a number")
-	case "nan", "na", "n/a", "null", "none":
+	case missing(cell):
 		return 0, fmt.Errorf("found %q, a missing value, expected a number", cell)
 	}
 	if _, ok := parseNumber(strings.Replace(cell, ",", ".", 1)); ok {

@@ -45,7 +45,7 @@ func FuzzRead(f *testing.F) {
 		"%%MatrixMarket matrix coordinate real symmetric\n% c\n3 3 2\n1 1 2.5\n3 1 -1\n",
 		"%%MatrixMarket matrix array integer skew-symmetric\n2 2\n7\n",
 		"%%MatrixMarket matrix coordinate pattern general\n9000000000 9000000000 1\n1 1\n",
-		"a;b\n1;2\n", "\xef\xbb\xbf1,2\n3,4\n", "\"x\ny\",z\n1,2\n",
+		"a;b\n1;2\n", "\xef\xbb\xbf1,2\n3,4\n", "\"x\ny\",z\n1,2\n", "# c\n# a,b\n1, \"2\"\n", ",a\n0,1\n",
 	} {
 		f.Add([]byte(text))
 	}

@@ -33,6 +33,17 @@ func TestReadCSV(t *testing.T) {
 		{"a header of numbers", "2019,2020\n1,2\n", CSVOptions{Header: WithHeader}, "2019 2020", []int{1, 2}, []float64{1, 2}},
 		{"a separator of its own", "1|2\n", CSVOptions{Comma: '|', Header: NoHeader}, "", []int{1, 2}, []float64{1, 2}},
 		{"blank lines", "\n\n1,2\n\n3,4\n\n", CSVOptions{}, "", []int{2, 2}, []float64{1, 2, 3, 4}},
+		{"quotes after spaces", "\"price\", var 1, \"var 3\"\n 1, \"-0.7645\",2\n", CSVOptions{}, "price|var 1|var 3", []int{1, 3}, []float64{1, -0.7645, 2}},
+		{"comments", "# by hand\r\n\n#, \"x\na,b\n1,2\n", CSVOptions{}, "a b", []int{1, 2}, []float64{1, 2}},
+		{"a comment over numbers", "# by hand\n1,2\n", CSVOptions{}, "", []int{1, 2}, []float64{1, 2}},
+		{"a row in a comment", "# 0,x\n# 0,1\n1,2\n", CSVOptions{}, "", []int{1, 2}, []float64{1, 2}},
+		{"savetxt's header of two lines", "# by hand\n# a;b\n1;2\n", CSVOptions{}, "a b", []int{1, 2}, []float64{1, 2}},
+		{"no header but a comment", "# a,b\n1,2\n", CSVOptions{Header: NoHeader}, "", []int{1, 2}, []float64{1, 2}},
+		{"a quoted name after a comment's sign", "\"#1\",b\n1,2\n", CSVOptions{}, "#1 b", []int{1, 2}, []float64{1, 2}},
+		{"a year among names", "price,2019,size\n1,2,3\n", CSVOptions{}, "price 2019 size", []int{1, 3}, []float64{1, 2, 3}},
+		{"quoted years", "price;\"2019\";\"0.5\"\n1;2;3\n", CSVOptions{}, "price 2019 0.5", []int{1, 3}, []float64{1, 2, 3}},
+		{"all cells quoted", "\"1\",\"2\"\n\"3\",\"4\"\n", CSVOptions{}, "", []int{2, 2}, []float64{1, 2, 3, 4}},
+		{"pandas' index", ",a,b\n0,1,2\n1,3,4\n", CSVOptions{}, "a b", []int{2, 2}, []float64{1, 2, 3, 4}},
 		{"names that ParseFloat reads", "inf,NaN,0x1p4\n1,2,3\n", CSVOptions{}, "inf NaN 0x1p4", []int{1, 3}, []float64{1, 2, 3}},
 	} {
 		a, err := ReadCSV(strings.NewReader(test.text), test.opts)
@@ -51,6 +62,7 @@ func TestReadCSV(t *testing.T) {
 }
 
 func TestReadCSVRefuses(t *testing.T) {
+	const amongNumbers = " among numbers; expected numbers, or a header line, where a name that is a number is quoted"
 	for _, test := range []struct{ text, want string }{
 		{"", "holds no numbers"},
 		{"a,b\n", "holds no numbers"},
@@ -62,12 +74,18 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"1,2\n3,1e999\n", `line 2, column 2: found "1e999", expected a finite number`},
 		{"1;2\n3;0,5\n", `line 2, column 2: found "0,5", expected a number with a decimal point`},
 		{"a\n3 4\n", `line 2, column 1 ("a"): found "3 4", expected cells separated by commas, semicolons or tabs`},
-		{"1,x,3\n4,5,6\n", `line 1, column 2: found "x" among numbers; expected numbers, or a header line with no number`},
-		{",a\n0,1\n", "line 1: column 1 has no name (an index? pandas leaves it out with index=False)"},
+		{"1,x,3\n4,5,6\n", "line 1, column 2: found \"x\"" + amongNumbers},
+		{"1,NA\n4,5\n", "line 1, column 2: found \"NA\"" + amongNumbers},
+		{"\"1\",\"x\",\"3\"\n\"4\",\"5\",\"6\"\n", "line 1, column 2: found \"x\"" + amongNumbers},
+		{",a\n0,1\n2,1\n", `line 1: column 1 has no name, and on line 3 holds "2", expected a name (an index counts the rows from 0; pandas leaves it out with index=False)`},
+		{"a,,b\n1,2,3\n", "line 1: column 2 has no name"},
+		{"# c\n\na,b\n1,2,3\n", "line 4 has 3 cells, expected 2 as on the first line"},
+		{"a\tb\n\t1\n", `line 2, column 1 ("a"): the cell is empty, expected a number`},
+		{"# c\n1,2 \"3\"\n", `line 2: a quote (") stands inside an unquoted cell, expected quotes around the whole cell, next to the separators`},
+		{"1,2\n3,\"4\n5,6\n", `line 2: a quoted cell does not end in a quote (") followed by a separator; a quote within it is written twice ("")`},
 		{"a,b,a\n1,2,3\n", `line 1: columns 1 and 3 are both named "a"`},
 		{"\xffa,b\n1,2\n", `line 1: column 1: the name "\xffa" is not in UTF-8`},
 		{"1\n\n3\n", "line 2 is blank, expected a number"},
-		{"1,\"2\n", `line 1: extraneous or missing " in quoted-field`},
 		{"\xff\xfe1\x00", "is text in UTF-16, expected UTF-8"},
 	} {
 		_, err := ReadCSV(strings.NewReader(test.text), CSVOptions{})

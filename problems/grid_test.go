@@ -53,8 +53,8 @@ func TestBadGridsAreRefused(t *testing.T) {
 		"2:1:5":         "from 2 to 1, expected an end larger",
 		"1:1:5":         "from 1 to 1",
 		"2max:1max:5":   "from 2 to 1",
-		"-1:1:5":        `it begins at "-1", expected a number`,
-		"1:nan:5":       `it ends at "nan", expected a number`,
+		"-1:1:5":        `it begins at "-1", expected a positive number`,
+		"1:nan:5":       `it ends at "nan", expected a positive number`,
 	} {
 		if _, err := problems.ParseGrid(text); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), `"`+text+`"`) {
 			t.Errorf("%s: error %v, expected one with %q", text, err, want)

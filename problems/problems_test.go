@@ -427,9 +427,9 @@ func TestParseWeight(t *testing.T) {
 			t.Errorf("%q is %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "nan", "-1", "-0.5max", "infmax", "0.25 mx", "max0.25", "1,5"} {
-		if got, err := problems.ParseWeight(text); err == nil {
-			t.Errorf("%q is %+v", text, got)
+	for _, text := range []string{"", "nan", "-1", "-0.5max", "infmax", "0.25 mx", "max0.25", "1,5", "1e400"} {
+		if got, err := problems.ParseWeight(text); err == nil || !strings.HasSuffix(err.Error(), ", expected a positive number, inf, or a multiple such as 0.25max") {
+			t.Errorf("%q is %+v, error %v", text, got, err)
 		}
 	}
 }

@@ -39,10 +39,12 @@ import (
 // New, the Spec, the data file's scalar of that name. A value of 0.1max is a tenth of
 // the smallest weight at which every block of b that bears the name is zero at
 // b = 0: the dual norm of A*y there, for the norms (l1, elastic-net, l2, group-l2,
-// group-linf, sorted-l1, nuclear). Where some coordinates of b are not held by a
-// norm (a tv1d, whose constants are free; unpenalized ones; other blocks), that
-// is so only if A has orthogonal columns of equal norm, and 0.1max is refused
-// elsewhere.
+// group-linf, sorted-l1, nuclear). Coordinates without any penalty (unpenalized ones,
+// those of no group, of zero) are free there: the dual norm is that of A*(y - P y), P the
+// projection on their columns of A, of which there may be 256. Where other coordinates
+// of b are not held by a norm (a tv1d, whose constants are free; other blocks), a
+// maximum is known only if A has orthogonal columns of equal norm, and 0.1max is
+// refused elsewhere.
 type Spec struct {
 	// Name is the problem's, Path that of the file, for errors.
 	Name, Path string
@@ -145,6 +147,9 @@ func ParseSpec(text []byte, path string) (*Spec, error) {
 			line, _ = strconv.Atoi(m[1])
 			message = message[len(m[0]):]
 		}
+		if at := tabIndent(text, line); at > 0 {
+			return nil, s.errorf(at, "not YAML: a tab in the indentation; indent with spaces, not tabs")
+		}
 		return nil, s.errorf(line, "not YAML: %s", strings.TrimPrefix(message, "yaml: "))
 	}
 	if len(doc.Content) == 0 {
@@ -154,6 +159,19 @@ func ParseSpec(text []byte, path string) (*Spec, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// tabIndent is the line with a tab in its indentation at which YAML's parser stopped,
+// which names that line or the one before; 0 if there is none.
+func tabIndent(text []byte, line int) int {
+	lines := strings.Split(string(text), "\n")
+	for at := max(line, 1); at <= min(line+1, len(lines)); at++ {
+		content := strings.TrimLeft(lines[at-1], " \t")
+		if strings.Contains(strings.TrimSuffix(lines[at-1], content), "\t") && strings.TrimSpace(content) != "" {
+			return at
+		}
+	}
+	return 0
 }
 
 func (s *Spec) parse(root *yaml.Node) error {

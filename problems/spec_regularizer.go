@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"surepipe/array"
@@ -65,11 +66,13 @@ type penalty struct {
 	factor float64
 	// norm is the weight of the norm in it, and dual the norm's dual at a gradient:
 	// b = 0 exactly where dual <= weight. Nil where there is none. free says that some
-	// coordinates are held at 0 by no weight.
-	norm weightExpr
-	dual func(g []float64) (float64, error)
-	free bool
-	make func(weights map[string]float64) (prox.Prox, error)
+	// coordinates are held at 0 by no weight; if they bear no penalty at all, and only
+	// they are free, unpenalized lists them.
+	norm        weightExpr
+	dual        func(g []float64) (float64, error)
+	free        bool
+	unpenalized []int
+	make        func(weights map[string]float64) (prox.Prox, error)
 }
 
 // A regularizerKind is one regularizer of a specification.
@@ -180,7 +183,11 @@ func (n *regularizerNode) single(p penalty) []*penalty {
 
 func parseZero(s *Spec, n *regularizerNode, args *yaml.Node) error {
 	n.build = func(_ *specBuilder, in part, _ []part) ([]*penalty, error) {
-		return n.single(penalty{n: length(in.shape), free: true, make: func(map[string]float64) (prox.Prox, error) { return prox.Zero(), nil }}), nil
+		p := penalty{n: length(in.shape), free: true, make: func(map[string]float64) (prox.Prox, error) { return prox.Zero(), nil }}
+		for j := range p.n {
+			p.unpenalized = append(p.unpenalized, j)
+		}
+		return n.single(p), nil
 	}
 	return s.noArguments(n, args)
 }
@@ -245,7 +252,12 @@ func parseL1(s *Spec, n *regularizerNode, args *yaml.Node) error {
 			}
 			each[j] = 0
 		}
-		p.free = slices.Contains(each, 0)
+		for j, w := range each {
+			if w == 0 {
+				p.unpenalized = append(p.unpenalized, j)
+			}
+		}
+		p.free = p.unpenalized != nil
 		p.dual = func(g []float64) (float64, error) {
 			m := 0.0
 			for j, x := range g {
@@ -387,10 +399,8 @@ func parseGroup(newProx func(array.Device, int, float64, [][]int, []float64) (pr
 				return nil, err
 			}
 			each := make([]float64, len(groups))
-			covered := 0
 			for g, entries := range groups {
 				each[g] = math.Sqrt(float64(len(entries)))
-				covered += len(entries)
 			}
 			if weights != nil {
 				a := b.array(weights)
@@ -399,7 +409,18 @@ func parseGroup(newProx func(array.Device, int, float64, [][]int, []float64) (pr
 				}
 				each = a.Data
 			}
-			p.free = covered < p.n || slices.Contains(each, 0)
+			held := make([]bool, p.n)
+			for g, entries := range groups {
+				for _, j := range entries {
+					held[j] = each[g] > 0
+				}
+			}
+			for j, h := range held {
+				if !h {
+					p.unpenalized = append(p.unpenalized, j)
+				}
+			}
+			p.free = p.unpenalized != nil
 			p.dual = func(g []float64) (float64, error) {
 				m := 0.0
 				for i, entries := range groups {
@@ -902,6 +923,13 @@ func (b *specBuilder) weights(penalties []*penalty, data Data, hyper Hyper) erro
 	return nil
 }
 
+// So many columns of A, and so many of their values, are projected on for a maximum:
+// some seconds, and 128 MiB.
+const (
+	maxUnpenalized       = 256
+	maxUnpenalizedValues = 1 << 24
+)
+
 // maximum computes the smallest weight of that name at which what bears it is 0.
 func (b *specBuilder) maximum(name string, penalties []*penalty, data Data, gradient *[]float64) func() (float64, error) {
 	found := false
@@ -912,16 +940,24 @@ func (b *specBuilder) maximum(name string, penalties []*penalty, data Data, grad
 		return nil
 	}
 	return func() (float64, error) {
-		_, orthogonal := columnGram(b.p.Operator)
-		if !orthogonal {
-			for _, p := range penalties {
-				if p.free || p.norm.name == "" {
-					return 0, fmt.Errorf("%s is given as a multiple of its maximum, which is not known: the penalty at line %d leaves coordinates of b free at %s's maximum, and the operator's columns are not orthogonal; expected a number", name, p.line, name)
+		if *gradient == nil {
+			var unpenalized []int
+			if _, orthogonal := columnGram(b.p.Operator); !orthogonal {
+				at := 0
+				for _, p := range penalties {
+					if p.free && p.unpenalized == nil || p.norm.name == "" && len(p.unpenalized) < p.n {
+						return 0, fmt.Errorf("%s is given as a multiple of its maximum, which is not known: the penalty at line %d leaves coordinates of b free at %s's maximum, and the operator's columns are not orthogonal; expected a number", name, p.line, name)
+					}
+					for _, j := range p.unpenalized {
+						unpenalized = append(unpenalized, at+j)
+					}
+					at += p.n
 				}
 			}
-		}
-		if *gradient == nil {
-			*gradient = b.gradient(data.Y)
+			if n := len(unpenalized); n > maxUnpenalized || n*b.p.D > maxUnpenalizedValues {
+				return 0, fmt.Errorf("%s is given as a multiple of its maximum, which is not known for %d coordinates of b without a penalty and %d values in y: expected a number, or at most %d such coordinates", name, n, b.p.D, min(maxUnpenalized, maxUnpenalizedValues/b.p.D))
+			}
+			*gradient = b.gradient(b.residual(data.Y, unpenalized))
 		}
 		top, at := 0.0, 0
 		for _, p := range penalties {
@@ -937,6 +973,50 @@ func (b *specBuilder) maximum(name string, penalties []*penalty, data Data, grad
 		}
 		return top, nil
 	}
+}
+
+// residual is y - P y, where P projects on the span of some columns of A: what is left
+// where their coordinates of b fit and the others are 0. The columns are made
+// orthonormal one by one (Gram-Schmidt, twice); one that depends on those before it adds nothing.
+func (b *specBuilder) residual(y []float64, columns []int) []float64 {
+	if len(columns) == 0 {
+		return y
+	}
+	const eps = 1e-13
+	d, p := b.p.D, b.p.P
+	left, norm := slices.Clone(y), norm2(y)
+	remove := func(x, q []float64) {
+		c := floats.Dot(q, x)
+		floats.AddScaled(x, -c, q)
+	}
+	var basis [][]float64
+	unit, image := b.dev.Alloc(1, p), b.dev.Alloc(1, d)
+	defer unit.Free()
+	defer image.Free()
+	e := make([]float64, p)
+	for _, j := range columns {
+		e[j] = 1
+		b.dev.Upload(unit, e)
+		e[j] = 0
+		b.p.Operator.Forward(image, unit)
+		x := image.ToHost()
+		size := norm2(x)
+		for range 2 {
+			for _, q := range basis {
+				remove(x, q)
+			}
+		}
+		if rest := norm2(x); rest > eps*size {
+			floats.Scale(1/rest, x)
+			basis = append(basis, x)
+			remove(left, x)
+		}
+	}
+	// Rounding that is left of a y in the span is no maximum.
+	if norm2(left) <= eps*norm {
+		clear(left)
+	}
+	return left
 }
 
 // gradient is A*y.

@@ -104,11 +104,14 @@ var norms = []struct {
 }{
 	{"l1: lambda", false},
 	{"l1: {weight: 0.5*lambda, weights: [1, 2, 3, 1, 2, 3]}", false},
-	{"l1: {weight: lambda, unpenalized: [0]}", true},
+	{"l1: {weight: lambda, unpenalized: [0]}", false},
+	{"l1: {weight: lambda, weights: [0, 0, 3, 1, 2, 3]}", false},
+	{"blocks: [{zero: {}, size: 1}, {l1: lambda, size: 5}]", false},
 	{"elastic-net: {weight: lambda, weight2: 3}", false},
 	{"l2: 2*lambda", false},
 	{"group-l2: {weight: lambda, size: 2}", false},
-	{"group-l2: {weight: lambda, groups: [7, 7, 3, 3, -1, 3], weights: [1, 2]}", true},
+	{"group-l2: {weight: lambda, groups: [7, 7, 3, 3, -1, 3], weights: [1, 2]}", false},
+	{"blocks: [{l1: {weight: lambda, unpenalized: [1]}, size: 2}, {group-l2: {weight: lambda, groups: [1, -1, 1, 2]}, size: 4}]", false},
 	{"group-linf: {weight: lambda, groups: [0, 1, 0, 1, 0, 1]}", false},
 	{"sorted-l1: {weight: lambda, bh: 0.3}", false},
 	{"sorted-l1: {weight: lambda, sequence: [6, 5, 2, 2, 1, 0]}", false},
@@ -172,6 +175,39 @@ func TestUnknownMaximumIsRefused(t *testing.T) {
 	}
 }
 
+// Unpenalized columns that depend on each other count once. Where they fit y, or are
+// too many, there is no maximum.
+func TestMaximumBesideUnpenalizedColumns(t *testing.T) {
+	build := func(y, operator, unpenalized string) (float64, error) {
+		data, err := load(t, "", fmt.Sprintf("data: {y: %s}\noperator: {%s}\nregularizer: {l1: {weight: lambda, unpenalized: %s}}\nlambda: 1max\n", y, operator, unpenalized))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := problems.New("", array.NewHost(), data, problems.Hyper{})
+		if err != nil {
+			return 0, err
+		}
+		defer p.Release()
+		return p.Lambda, nil
+	}
+	// Without the mean y is (-2, 1, 1), and (1, 0, 4) is (-2/3, -5/3, 7/3).
+	const dense = "dense: [[1, 1, 2], [1, 0, 2], [1, 4, 2]]"
+	if got, err := build("[0, 3, 3]", dense, "[2, 0]"); err != nil || math.Abs(got-2) > 1e-14 {
+		t.Errorf("%g, %v, expected 2", got, err)
+	}
+	if _, err := build("[0.7, 0.7, 0.7]", dense, "[0]"); err == nil || !strings.Contains(err.Error(), "its maximum is 0 at this y") {
+		t.Errorf("y in the span: error %v", err)
+	}
+	many := strings.TrimSuffix(strings.Repeat("1, ", 300), ", ")
+	indices := make([]string, 299)
+	for i := range indices {
+		indices[i] = fmt.Sprint(i)
+	}
+	if _, err := build("["+many+"]", "convolution: {kernel: ["+many+"], boundary: circular}", "["+strings.Join(indices, ", ")+"]"); err == nil || !strings.Contains(err.Error(), "not known for 299 coordinates of b without a penalty and 300 values in y: expected a number, or at most 256") {
+		t.Errorf("many: error %v", err)
+	}
+}
+
 // The first given of flag, specification and data file is the weight.
 func TestWhoGivesTheWeight(t *testing.T) {
 	dir := t.TempDir()
@@ -208,7 +244,9 @@ func TestErrorsNameTheLine(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "problem.yaml:1: the file is empty"},
 		{"[1, 2", "problem.yaml:1: not YAML"},
-		{"a: 1\n\tb: 2", "problem.yaml:2: not YAML"},
+		{"a: 1\n\tb: 2", "problem.yaml:2: not YAML: a tab in the indentation; indent with spaces, not tabs"},
+		{"a:\n  b: 1\n \tc: 2\n", "problem.yaml:3: not YAML: a tab in the indentation; indent with spaces, not tabs"},
+		{"a: [1,\n\t2]\nb: {\n", "problem.yaml:3: not YAML: did not"},
 		{"- x", "a specification is a list, expected a mapping"},
 		{head + "operator: identity", `problem.yaml:1: key "regularizer" is missing`},
 		{head + "operator: identity\nregulariser: zero", `problem.yaml:3: key "regulariser" in a specification is unknown (did you mean "regularizer"?)`},

@@ -30,7 +30,7 @@ func ParseWeight(s string) (Weight, error) {
 	}
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || math.IsNaN(v) || v < 0 || relative && math.IsInf(v, 0) {
-		return Weight{}, fmt.Errorf("%q, expected a number such as 3.5, inf, or a multiple of the maximum such as 0.25max", s)
+		return Weight{}, fmt.Errorf("%q, expected a positive number, inf, or a multiple such as 0.25max", s)
 	}
 	return Weight{v, relative, true}, nil
 }
