@@ -46,3 +46,28 @@ func TestOutputsDoNotOverwriteInputs(t *testing.T) {
 		}
 	}
 }
+
+// A file that is no log is left as it is, whatever its only line.
+func TestResumeLeavesOtherFilesAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes.txt")
+	for _, content := range []string{"my notes", "my notes\n", "{\"sweep\":tru", "\n", "a\nb\n", "3"} {
+		for _, args := range [][]string{
+			{"sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "100:900:3"},
+			{"montecarlo", "--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz", "--samples", "2"},
+		} {
+			if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if content == "{\"sweep\":tru" && args[0] == "sweep" {
+				continue // a header that is torn
+			}
+			status, stdout, stderr := command(t, append(args, "--jsonl", path, "--resume")...)
+			if status != exitUsage || stdout != "" || !strings.Contains(stderr, "does not begin as the lines of a "+args[0]) && !strings.Contains(stderr, "its first line is none") {
+				t.Errorf("%s of %q: status %d, %s%s", args[0], content, status, stdout, stderr)
+			}
+			if after, _ := os.ReadFile(path); string(after) != content {
+				t.Errorf("%s: %q became %q", args[0], content, after)
+			}
+		}
+	}
+}
