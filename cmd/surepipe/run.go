@@ -115,6 +115,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 		}
 	}
 	f.warn(cmd, job.problem)
+	f.warnIntercept(cmd, file.Data)
 	risk, err := job.pipeline.Estimate(ctx, file.Y)
 	bar.done()
 	if err != nil {
