@@ -120,15 +120,20 @@ func writeLine(w io.Writer, v any) error {
 	return err
 }
 
-// writeTable prints the result for people.
-func (r *result) writeTable(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+// writeProblem prints what every point has in common: the problem and the noise.
+func (r *result) writeProblem(w io.Writer) {
 	fmt.Fprintf(w, "problem\t%s\td = %d, p = %d\n", r.Problem, r.D, r.P)
 	if r.Sigma2Method == "" {
 		fmt.Fprintf(w, "sigma2\t%.6g\n", r.Sigma2)
 	} else {
 		fmt.Fprintf(w, "sigma2\t%.6g ± %.2g\testimated by %s\n", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr, r.Sigma2Method)
 	}
+}
+
+// writeTable prints the result for people.
+func (r *result) writeTable(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	r.writeProblem(w)
 	for _, h := range []struct {
 		name  string
 		value *number
