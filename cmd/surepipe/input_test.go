@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -183,6 +184,28 @@ func TestMissingInterceptIsNamed(t *testing.T) {
 				t.Errorf("%v: status %d, %s", args, status, stderr)
 			}
 		}
+	}
+}
+
+// The error bar grows by what an estimate of sigma2 leaves open, in a sweep as in a run.
+func TestErrorBarKnowsThatSigma2IsEstimated(t *testing.T) {
+	args := []string{"--problem", "lasso", "--data", "../../testdata/diabetes.npz"}
+	auto := object(t, append([]string{"run", "--lambda", "100", "--sigma2", "auto"}, args...)...)
+	at := func(o map[string]any, key string) float64 { return o[key].(float64) }
+	sigma2 := at(auto, "sigma2")
+	known := object(t, append([]string{"run", "--lambda", "100", "--sigma2", strconv.FormatFloat(sigma2, 'g', -1, 64)}, args...)...)
+	h := 1e-3 * sigma2
+	more := object(t, append([]string{"run", "--lambda", "100", "--sigma2", strconv.FormatFloat(sigma2+h, 'g', -1, 64)}, args...)...)
+	slope := (at(more, "sure") - at(known, "sure")) / h
+	want := math.Hypot(at(known, "sure_stderr"), slope*sigma2*at(auto, "sigma2_rel_stderr"))
+	near(t, "sure_stderr", at(auto, "sure_stderr"), want)
+	if at(auto, "sure_stderr") < 1.2*at(known, "sure_stderr") {
+		t.Errorf("the bar is %g, %g where sigma2 is known", at(auto, "sure_stderr"), at(known, "sure_stderr"))
+	}
+	_, points, s := sweepLines(t, append([]string{"--lambda", "100:900:3", "--refine", "0", "--sigma2", "auto"}, args...)...)
+	near(t, "sure_stderr of a sweep", points[2].SUREStdErr, want)
+	if s.Minimizer.SUREStdErr != points[s.Minimizer.Index].SUREStdErr {
+		t.Errorf("the summary has %g", s.Minimizer.SUREStdErr)
 	}
 }
 

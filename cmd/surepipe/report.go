@@ -83,6 +83,11 @@ type secondsResult struct {
 // fill sets what a sample's risk says.
 func (r *result) fill(risk pipeline.Risk, mu []float64) {
 	r.SURE, r.SUREStdErr = risk.SURE, risk.StdErr
+	if r.Sigma2RelStdErr != nil {
+		// SURE moves by 2 div - d where sigma2 moves by 1.
+		shift := *r.Sigma2RelStdErr * r.Sigma2 * (2*risk.Trace.Trace - float64(r.D))
+		r.SUREStdErr = math.Hypot(risk.StdErr, shift)
+	}
 	r.SUREPerCoordinate = risk.SURE / float64(r.D)
 	r.Residual = risk.Residual
 	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.StdErr
