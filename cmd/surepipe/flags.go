@@ -118,6 +118,9 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 			return usagef("--%s is empty", name)
 		}
 	}
+	if err := checkOverwrite(cmd); err != nil {
+		return err
+	}
 	if _, err := f.memoryBytes(); err != nil {
 		return err
 	}

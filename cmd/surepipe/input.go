@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/stat"
+
 	"surepipe/dataio"
 	"surepipe/problems"
 )
@@ -65,6 +68,51 @@ func (f *estimatorFlags) estimateNoise(data *fileData) error {
 	}
 	f.estimate, data.Sigma2 = &estimate, &estimate.Sigma2
 	return nil
+}
+
+// warnIntercept says so where a regression without an intercept has a y that asks for one.
+func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
+	if !layouts[f.problem].design || f.specification != nil {
+		return
+	}
+	mean, sd := stat.MeanStdDev(data.Y, nil)
+	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) || hasConstantColumn(data) {
+		return
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: y has mean %.3g and no column of X is constant: without an intercept the fit and sigma2 suffer; subtract the means of y and of X's columns first\n", mean)
+}
+
+// hasConstantColumn tells whether a column of X is one number other than 0.
+func hasConstantColumn(data problems.Data) bool {
+	if s := data.Sparse; s != nil {
+		// Such a column has an entry in every row.
+		count, first, differs := make([]int, s.Cols), make([]float64, s.Cols), make([]bool, s.Cols)
+		for u, j := range s.Indices {
+			if count[j] == 0 {
+				first[j] = s.Values[u]
+			}
+			count[j]++
+			differs[j] = differs[j] || s.Values[u] != first[j]
+		}
+		for j := range s.Cols {
+			if count[j] == s.Rows && !differs[j] && first[j] != 0 {
+				return true
+			}
+		}
+		return false
+	}
+	rows, cols := data.X.Dims()
+	first := data.X.RawRowView(0)
+	constant := make([]bool, cols)
+	for j, v := range first {
+		constant[j] = v != 0
+	}
+	for i := 1; i < rows; i++ {
+		for j, v := range data.X.RawRowView(i) {
+			constant[j] = constant[j] && v == first[j]
+		}
+	}
+	return slices.Contains(constant, true)
 }
 
 // source names the input for errors.

@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -142,6 +144,68 @@ func TestSigma2AutoIsNamedInTheOutput(t *testing.T) {
 	o = object(t, "run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz")
 	if _, ok := o["sigma2_method"]; ok {
 		t.Error("a given sigma2 has a method")
+	}
+}
+
+// A y that asks for an intercept is named where X has none, dense or sparse.
+func TestMissingInterceptIsNamed(t *testing.T) {
+	var y []float64
+	table, centered, coords := "a,one,y\n", "a,b,y\n", ""
+	for i := range 40 {
+		a, noise := float64(i%7)-3, math.Sin(float64(i))
+		y = append(y, 10+a+noise)
+		table += fmt.Sprintf("%g,1,%g\n", a, y[i])
+		centered += fmt.Sprintf("%g,%g,%g\n", a, noise, a+noise)
+		coords += fmt.Sprintf("%d 1 %g\n%d 2 1\n", i+1, a+0.5, i+1)
+	}
+	bare := strings.ReplaceAll(strings.ReplaceAll(table, ",1,", ",0,"), "one", "zero")
+	yFile := filepath.Join(t.TempDir(), "y.npy")
+	if err := dataio.WriteNPY(yFile, floats("", y, 40)); err != nil {
+		t.Fatal(err)
+	}
+	matrix := func(coords string) string {
+		return text(t, "X.mtx", "%%MatrixMarket matrix coordinate real general\n40 2 "+fmt.Sprint(strings.Count(coords, "\n"))+"\n"+coords)
+	}
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{"--column", "y", "--data", text(t, "t.csv", table)}, false},
+		{[]string{"--column", "y", "--data", text(t, "t.csv", bare)}, true},
+		{[]string{"--column", "y", "--data", text(t, "t.csv", centered)}, false},
+		{[]string{"--y", yFile, "--X", matrix(coords)}, false},
+		{[]string{"--y", yFile, "--X", matrix(strings.Replace(coords, "7 2 1\n", "", 1))}, true},
+		{[]string{"--y", yFile, "--X", matrix(strings.Replace(coords, "7 2 1\n", "7 2 3\n", 1))}, true},
+	} {
+		for _, name := range [][]string{{"run", "--lambda", "1"}, {"sweep", "--lambda", "1:2:2", "--refine", "0"}} {
+			args := append(append(name, "--problem", "ridge", "--sigma2", "1"), c.args...)
+			status, _, stderr := command(t, args...)
+			if status != exitDone || strings.Contains(stderr, "and no column of X is constant") != c.want {
+				t.Errorf("%v: status %d, %s", args, status, stderr)
+			}
+		}
+	}
+}
+
+// The error bar grows by what an estimate of sigma2 leaves open, in a sweep as in a run.
+func TestErrorBarKnowsThatSigma2IsEstimated(t *testing.T) {
+	args := []string{"--problem", "lasso", "--data", "../../testdata/diabetes.npz"}
+	auto := object(t, append([]string{"run", "--lambda", "100", "--sigma2", "auto"}, args...)...)
+	at := func(o map[string]any, key string) float64 { return o[key].(float64) }
+	sigma2 := at(auto, "sigma2")
+	known := object(t, append([]string{"run", "--lambda", "100", "--sigma2", strconv.FormatFloat(sigma2, 'g', -1, 64)}, args...)...)
+	h := 1e-3 * sigma2
+	more := object(t, append([]string{"run", "--lambda", "100", "--sigma2", strconv.FormatFloat(sigma2+h, 'g', -1, 64)}, args...)...)
+	slope := (at(more, "sure") - at(known, "sure")) / h
+	want := math.Hypot(at(known, "sure_stderr"), slope*sigma2*at(auto, "sigma2_rel_stderr"))
+	near(t, "sure_stderr", at(auto, "sure_stderr"), want)
+	if at(auto, "sure_stderr") < 1.2*at(known, "sure_stderr") {
+		t.Errorf("the bar is %g, %g where sigma2 is known", at(auto, "sure_stderr"), at(known, "sure_stderr"))
+	}
+	_, points, s := sweepLines(t, append([]string{"--lambda", "100:900:3", "--refine", "0", "--sigma2", "auto"}, args...)...)
+	near(t, "sure_stderr of a sweep", points[2].SUREStdErr, want)
+	if s.Minimizer.SUREStdErr != points[s.Minimizer.Index].SUREStdErr {
+		t.Errorf("the summary has %g", s.Minimizer.SUREStdErr)
 	}
 }
 

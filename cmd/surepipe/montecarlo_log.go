@@ -123,6 +123,9 @@ func replayLog(file io.Reader, header logHeader, warn func(string), replay func(
 		line, err := r.ReadBytes('\n')
 		if err == io.EOF {
 			// What has no newline is torn.
+			if n == 1 {
+				return 0, tornHeader(line, header, "montecarlo run")
+			}
 			return end, nil
 		}
 		if err != nil {
@@ -134,6 +137,8 @@ func replayLog(file io.Reader, header logHeader, warn func(string), replay func(
 		length := int64(len(line))
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		switch {
+		case n == 1 && !json.Valid(line):
+			return 0, errors.New("it does not begin as the lines of a montecarlo run do")
 		case !json.Valid(line):
 			// A machine that lost power can leave such a line at the end, and there alone.
 			bad = fmt.Errorf("line %d is no JSON", n)

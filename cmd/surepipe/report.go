@@ -83,6 +83,11 @@ type secondsResult struct {
 // fill sets what a sample's risk says.
 func (r *result) fill(risk pipeline.Risk, mu []float64) {
 	r.SURE, r.SUREStdErr = risk.SURE, risk.StdErr
+	if r.Sigma2RelStdErr != nil {
+		// SURE moves by 2 div - d where sigma2 moves by 1.
+		shift := *r.Sigma2RelStdErr * r.Sigma2 * (2*risk.Trace.Trace - float64(r.D))
+		r.SUREStdErr = math.Hypot(risk.StdErr, shift)
+	}
 	r.SUREPerCoordinate = risk.SURE / float64(r.D)
 	r.Residual = risk.Residual
 	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.StdErr
@@ -120,15 +125,20 @@ func writeLine(w io.Writer, v any) error {
 	return err
 }
 
-// writeTable prints the result for people.
-func (r *result) writeTable(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+// writeProblem prints what every point has in common: the problem and the noise.
+func (r *result) writeProblem(w io.Writer) {
 	fmt.Fprintf(w, "problem\t%s\td = %d, p = %d\n", r.Problem, r.D, r.P)
 	if r.Sigma2Method == "" {
 		fmt.Fprintf(w, "sigma2\t%.6g\n", r.Sigma2)
 	} else {
 		fmt.Fprintf(w, "sigma2\t%.6g ± %.2g\testimated by %s\n", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr, r.Sigma2Method)
 	}
+}
+
+// writeTable prints the result for people.
+func (r *result) writeTable(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	r.writeProblem(w)
 	for _, h := range []struct {
 		name  string
 		value *number

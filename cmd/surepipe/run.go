@@ -77,9 +77,10 @@ ols-residual, the residual variance of OLS on all columns, for regressions with 
 (with no intercept but what X holds);
 median-singular-value (Gavish and Donoho), for svt and robust-pca, where entries of the
 sparse part count as noise; mad, from the finest wavelet details, for tv1d and images.
-Where none applies it is refused. An estimate with a relative error e shifts SURE by
-e sigma2 (2 divergence - d): compare it with SURE's own error bar, about sigma2
-sqrt(2 d). --sigma2 mad and so on force one.`
+Where none applies it is refused. --sigma2 mad and so on force one. An estimate with a
+relative error e shifts SURE by e sigma2 (2 divergence - d), and the error bar of SURE
+(sure_stderr) is then sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is that of
+a known sigma2, about sigma2 sqrt(2 d), and e is the output's sigma2_rel_stderr.`
 
 func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) error {
 	ctx := cmd.Context()
@@ -115,6 +116,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 		}
 	}
 	f.warn(cmd, job.problem)
+	f.warnIntercept(cmd, file.Data)
 	risk, err := job.pipeline.Estimate(ctx, file.Y)
 	bar.done()
 	if err != nil {

@@ -233,6 +233,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 		r.known = known
 	}
 	f.warn(cmd, job.problem)
+	f.warnIntercept(cmd, file.Data)
 	if err := r.begin(header); err != nil {
 		return err
 	}

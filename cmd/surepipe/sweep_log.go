@@ -92,6 +92,9 @@ func openSweepLog(path string, resume bool, header sweepHeader) (_ *sweepLog, kn
 	if len(text) > 0 && !resume {
 		return nil, nil, usagef("--jsonl is %q, which exists: go on with it by --resume, or remove it", path)
 	}
+	if err := tornHeader(text, header, "sweep"); err != nil {
+		return nil, nil, usagef("--resume: %s: %w", path, err)
+	}
 	known, good, err := readSweepLog(text, header)
 	if err != nil {
 		return nil, nil, usagef("--resume: %s: %w", path, err)
@@ -118,6 +121,22 @@ func openSweepLog(path string, resume bool, header sweepHeader) (_ *sweepLog, kn
 	return log, known, nil
 }
 
+// tornHeader refuses a file of one unfinished line that is not the beginning of the
+// header: it is no log, and what it holds is somebody's.
+func tornHeader(text []byte, header any, what string) error {
+	if bytes.IndexByte(text, '\n') >= 0 {
+		return nil
+	}
+	expected, err := json.Marshal(header)
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(expected, text) {
+		return fmt.Errorf("it does not begin as the lines of a %s do", what)
+	}
+	return nil
+}
+
 // readSweepLog reads the lines of a sweep with this header. good is the length of what
 // is to be kept: all but a torn last line, and the summary.
 func readSweepLog(text []byte, header sweepHeader) (known []sweepLine, good int64, err error) {
@@ -128,7 +147,7 @@ func readSweepLog(text []byte, header sweepHeader) (known []sweepLine, good int6
 			break
 		}
 		line, last := rest[:size-1], size == len(rest)
-		if !json.Valid(line) && last {
+		if !json.Valid(line) && last && n > 1 {
 			break
 		}
 		if n == 1 {

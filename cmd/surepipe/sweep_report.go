@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,6 +78,13 @@ func (r *sweepReport) begin(header sweepHeader) error {
 		loss := ""
 		if r.hasLoss {
 			loss = fmt.Sprintf(" %12s", "loss")
+		}
+		w := tabwriter.NewWriter(r.cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		about := r.f.result(r.job)
+		about.writeProblem(w)
+		fmt.Fprintln(w)
+		if err = w.Flush(); err != nil {
+			return err
 		}
 		_, err = fmt.Fprintf(r.cmd.OutOrStdout(), "%s %12s   %-8s%s %11s %11s\n", names.String(), "SURE", "± s.e.", loss, "divergence", "iterations")
 	}
@@ -271,6 +279,10 @@ var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 func (r *sweepReport) figure(best sweepMinimum) figure.Figure {
 	f := r.f
 	title := fmt.Sprintf("%s, %s, d = %d", r.job.problem.Name, filepath.Base(f.source()), r.job.problem.D)
+	title += fmt.Sprintf(", σ² = %.4g", r.job.sigma2)
+	if f.estimate != nil {
+		title += " (" + f.estimate.Method + ")"
+	}
 	if len(f.axes) == 2 {
 		if best.Stage == pipeline.RefineStage {
 			w := f.weightsOf(r.lines[best.Index])

@@ -188,6 +188,38 @@ func TestSweepPrintsATable(t *testing.T) {
 	}
 }
 
+// The table and the picture say which sigma2 they are of, and where it comes from.
+func TestSweepNamesItsSigma2(t *testing.T) {
+	plot := filepath.Join(t.TempDir(), "s.svg")
+	args := []string{"sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "100:900:3", "--refine", "0", "--plot", plot}
+	for _, c := range []struct {
+		sigma2        string
+		table, figure []string
+	}{
+		{"2900", []string{"problem  lasso", "d = 442, p = 10", "sigma2   2900\n"}, []string{"d = 442, σ² = 2900"}},
+		{"auto", []string{"problem  lasso", "sigma2   2925.", "estimated by ols-residual"}, []string{"σ² = 2926", "(ols-residual)"}},
+	} {
+		status, stdout, stderr := command(t, append(args, "--sigma2", c.sigma2)...)
+		if status != exitDone {
+			t.Fatal(stderr)
+		}
+		picture, err := os.ReadFile(plot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.table {
+			if at := strings.Index(stdout, want); at < 0 || at > strings.Index(stdout, "SURE") {
+				t.Errorf("--sigma2 %s: %q is not above the table\n%s", c.sigma2, want, stdout)
+			}
+		}
+		for _, want := range c.figure {
+			if !strings.Contains(string(picture), want) {
+				t.Errorf("--sigma2 %s: the picture does not say %q", c.sigma2, want)
+			}
+		}
+	}
+}
+
 func TestBadSweepsAreRefusedByName(t *testing.T) {
 	const diabetes = " --data ../../testdata/diabetes.npz"
 	dir := t.TempDir()

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// No output replaces an input, by its own name or by another.
+func TestOutputsDoNotOverwriteInputs(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	csv := file("in.csv", "a,b\n1,2\n3,4\n5,7\n")
+	spec := file("v.yaml", "data: {y: [1, 2, 3]}\noperator: identity\nregularizer: {l1: lambda}\n")
+	link := filepath.Join(dir, "link.csv")
+	if err := os.Symlink(csv, link); err != nil {
+		t.Skip(err)
+	}
+	for _, c := range []struct{ args, output, input string }{
+		{"run --problem ols --column b --sigma2 1 --data IN --out IN", "out", "data"},
+		{"run --problem ols --column b --sigma2 1 --data IN --out LINK", "out", "data"},
+		{"run --problem svt --lambda 1 --sigma2 1 --data LINK --mu IN --out IN", "out", "data"},
+		{"run --problem svt --lambda 1 --sigma2 1 --y IN --out LINK", "out", "y"},
+		{"sweep --problem lasso --column b --sigma2 1 --lambda 1:2:3 --data IN --csv IN", "csv", "data"},
+		{"sweep --spec SPEC --sigma2 1 --lambda 1:2:3 --csv SPEC", "csv", "spec"},
+		{"sweep --problem lasso --sigma2 1 --lambda 1:2:3 --X IN --y SPEC --jsonl IN --resume", "jsonl", "X"},
+		{"montecarlo --problem svt --sigma2 1 --lambda 1 --y IN --jsonl IN --resume", "jsonl", "y"},
+		{"montecarlo --problem svt --sigma2 1 --lambda 1 --mu IN --running IN", "running", "mu"},
+		{"montecarlo --problem svt --sigma2 1 --lambda 1 --mu IN --plot LINK", "plot", "mu"},
+	} {
+		line := strings.NewReplacer("IN", csv, "LINK", link, "SPEC", spec).Replace(c.args)
+		before, _ := os.ReadFile(csv)
+		status, stdout, stderr := command(t, strings.Fields(line)...)
+		if status != exitUsage || stdout != "" || !strings.Contains(stderr, "--"+c.output+" is ") || !strings.Contains(stderr, "the file of --"+c.input+":") {
+			t.Errorf("%s: status %d, %s", c.args, status, stderr)
+		}
+		if after, _ := os.ReadFile(csv); string(after) != string(before) {
+			t.Errorf("%s: the input was written to", c.args)
+		}
+	}
+}
+
+// A file that is no log is left as it is, whatever its only line.
+func TestResumeLeavesOtherFilesAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes.txt")
+	for _, content := range []string{"my notes", "my notes\n", "{\"sweep\":tru", "\n", "a\nb\n", "3"} {
+		for _, args := range [][]string{
+			{"sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "100:900:3"},
+			{"montecarlo", "--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz", "--samples", "2"},
+		} {
+			if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if content == "{\"sweep\":tru" && args[0] == "sweep" {
+				continue // a header that is torn
+			}
+			status, stdout, stderr := command(t, append(args, "--jsonl", path, "--resume")...)
+			if status != exitUsage || stdout != "" || !strings.Contains(stderr, "does not begin as the lines of a "+args[0]) && !strings.Contains(stderr, "its first line is none") {
+				t.Errorf("%s of %q: status %d, %s%s", args[0], content, status, stdout, stderr)
+			}
+			if after, _ := os.ReadFile(path); string(after) != content {
+				t.Errorf("%s: %q became %q", args[0], content, after)
+			}
+		}
+	}
+}
