@@ -305,7 +305,7 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"run --problem svt --lambda 1 --data " + good, `array "y" has shape (3,), expected (m, n)`},
 		{"run --problem lasso --data " + good, "lambda is missing"},
 		{"run --problem lasso --lambda 0 --data " + good, "--lambda is 0, expected a positive number"},
-		{"run --problem lasso --lambda -1 --data " + good, `--lambda is "-1", expected a number such as 3.5`},
+		{"run --problem lasso --lambda -1 --data " + good, `--lambda is "-1", expected a positive number`},
 		{"run --problem lasso --lambda nan --data " + good, `--lambda is "nan"`},
 		{"run --problem lasso --lambda 0.5mx --data " + good, `--lambda is "0.5mx"`},
 		{"run --problem lasso --lambda 0.5max --data " + zeros, "--lambda is 0.5max, but its maximum is 0 at this y"},
