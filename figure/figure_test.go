@@ -476,3 +476,23 @@ func TestHeatMapMarksTheGivenMinimum(t *testing.T) {
 		t.Errorf("star at %v, expected half way from %v to %v", between, low, high)
 	}
 }
+
+func TestSweepIsLogarithmicWhereItsMinimumWouldBeFlat(t *testing.T) {
+	for _, c := range []struct {
+		sure, loss []float64
+		want       bool
+	}{
+		{[]float64{31, 1, 2}, nil, true},
+		{[]float64{29, 1, 2}, nil, false},
+		{[]float64{3, 1, 2}, []float64{3, 0.09, 2}, true},
+		{[]float64{31, -1, 2}, nil, false},
+	} {
+		b, err := Sweep{Lambda: []float64{1, 2, 3}, SURE: c.sure, Loss: c.loss}.block(200, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.panels[0].y.log; got != c.want {
+			t.Errorf("SURE %v, loss %v: logarithmic is %t, expected %t", c.sure, c.loss, got, c.want)
+		}
+	}
+}
