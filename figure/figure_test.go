@@ -44,6 +44,10 @@ func TestErrorsNameWhatWasFound(t *testing.T) {
 		{HeatMap{X: three, Y: three[:2], Values: [][]float64{{1, 2, 3}, {1, nan, 3}}}, "Values[1][1] is NaN, expected a finite number"},
 		{HeatMap{X: three, Y: three[:2], Values: grid, Converged: [][]bool{{true}}}, "Converged has 1 rows, expected 2, one for each Y"},
 		{HeatMap{X: three, Y: three[:2], Values: grid, Converged: [][]bool{{true}, nil}}, "Converged[0] has 1 values, expected 3"},
+		{HeatMap{X: three[:2], Y: three[:2], Values: [][]float64{{1, 2}, {3, 4}}, HasMin: true, MinX: 9, MinY: 1}, "MinX is 9, expected a value within the grid's cells, from"},
+		{HeatMap{X: three[:2], Y: three[:2], Values: [][]float64{{1, 2}, {3, 4}}, HasMin: true, MinX: 1, MinY: 0}, "MinY is 0, expected a value within the grid's cells, from"},
+		{HeatMap{X: three[:2], Y: []float64{0}, Values: [][]float64{{1, 2}}, HasMin: true, MinX: 1, MinY: 1}, "MinY is 1, expected 0, the grid's only value"},
+		{HeatMap{X: three[:2], Y: three[:2], Values: [][]float64{{1, 2}, {3, 4}}, HasMin: true, MinX: 1, MinY: 1, MinValue: nan}, "MinValue is NaN, expected a finite number"},
 		{Histogram{}, "Samples is empty, expected at least one value"},
 		{Histogram{Samples: three, Seeds: []float64{}}, "Seeds is empty, expected at least one value"},
 		{Histogram{Samples: three, Loss: []float64{1, nan}}, "Loss[1] is NaN, expected a finite number"},
@@ -173,6 +177,8 @@ func TestLegendsSayWhatIsDrawn(t *testing.T) {
 		{"letters", greek, []string{"λ □ / λmax"}, []string{"\u0000", "\n"}},
 		{"heat map", HeatMap{X: []float64{10, 1}, Y: []float64{5, 0.5}, Values: [][]float64{{4, 3}, {2, -1.25}}, Converged: [][]bool{{true, true}, {false, true}}},
 			[]string{"minimum −1.25 at λ = 1, γ = 0.5", "not converged", "SURE"}, nil},
+		{"refined map", HeatMap{X: []float64{10, 1}, Y: []float64{5, 0.5}, Values: [][]float64{{4, 3}, {2, 1}}, HasMin: true, MinX: 2.5, MinY: 0.75, MinValue: -2},
+			[]string{"minimum −2.00 at λ = 2.5, γ = 0.75"}, []string{"λ = 1,"}},
 		{"histogram", Histogram{Samples: []float64{1, 2, 3, 4}, Loss: []float64{2, 2.2}}, []string{"over samples of y, n = 4", "samples per bin", "mean over samples 2.500 ± 0.65", "mean true loss 2.100", "SURE / d"}, []string{"density"}},
 		{"overlay", Histogram{Samples: []float64{1, 2, 3, 4}, Seeds: []float64{1.5, 2.5, 3, 3.5}}, []string{"density", "over seeds, one y, n = 4"}, []string{"per bin"}},
 		{"two frames", Histogram{Samples: []float64{1, 2, 3, 4}, Seeds: []float64{2, 2.01, 2.02}}, []string{"samples per bin", "seeds per bin"}, []string{"density"}},
@@ -433,6 +439,60 @@ func TestResample(t *testing.T) {
 	} {
 		if !slices.Equal(c.got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+// A minimum between the grid's points is marked where it lies, on logarithmic axes.
+func TestHeatMapMarksTheGivenMinimum(t *testing.T) {
+	h := HeatMap{X: []float64{1, 100}, Y: []float64{1, 100}, Values: [][]float64{{1, 2}, {3, 4}}, HasMin: true}
+	star := func(x, y float64) vg.Point {
+		h.MinX, h.MinY = x, y
+		p, _ := record(t, h)
+		lowest := vg.Point{Y: 1e9}
+		for _, f := range p.fills {
+			if len(f.path) < 10 || f.color != white {
+				continue
+			}
+			var c vg.Point
+			corners := 0
+			for _, part := range f.path {
+				if part.Type != vg.CloseComp {
+					c.X, c.Y, corners = c.X+part.Pos.X, c.Y+part.Pos.Y, corners+1
+				}
+			}
+			// The legend's star stands above the map.
+			if c.X, c.Y = c.X/vg.Length(corners), c.Y/vg.Length(corners); c.Y < lowest.Y {
+				lowest = c
+			}
+		}
+		return lowest
+	}
+	low, between, high := star(1, 100), star(10, 10), star(100, 1)
+	if high.X-low.X < 50 || low.Y-high.Y < 50 {
+		t.Fatalf("stars at %v and %v", low, high)
+	}
+	if dx, dy := between.X-(low.X+high.X)/2, between.Y-(low.Y+high.Y)/2; math.Abs(float64(dx)) > 1 || math.Abs(float64(dy)) > 1 {
+		t.Errorf("star at %v, expected half way from %v to %v", between, low, high)
+	}
+}
+
+func TestSweepIsLogarithmicWhereItsMinimumWouldBeFlat(t *testing.T) {
+	for _, c := range []struct {
+		sure, loss []float64
+		want       bool
+	}{
+		{[]float64{31, 1, 2}, nil, true},
+		{[]float64{29, 1, 2}, nil, false},
+		{[]float64{3, 1, 2}, []float64{3, 0.09, 2}, true},
+		{[]float64{31, -1, 2}, nil, false},
+	} {
+		b, err := Sweep{Lambda: []float64{1, 2, 3}, SURE: c.sure, Loss: c.loss}.block(200, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.panels[0].y.log; got != c.want {
+			t.Errorf("SURE %v, loss %v: logarithmic is %t, expected %t", c.sure, c.loss, got, c.want)
 		}
 	}
 }

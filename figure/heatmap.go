@@ -25,6 +25,11 @@ type HeatMap struct {
 	Values [][]float64
 	// Converged is of the same shape: false marks a cell. Nil: all converged.
 	Converged [][]bool
+	// HasMin says that MinX, MinY and MinValue are the minimum, found between the grid's
+	// points: it is marked and named in place of the least of Values. It lies within the
+	// grid's cells.
+	HasMin               bool
+	MinX, MinY, MinValue float64
 }
 
 // ascending is the order of the values, which may not repeat.
@@ -84,6 +89,40 @@ func (h HeatMap) check() (HeatMap, error) {
 	return h, nil
 }
 
+// least is the minimum that is marked.
+func (h HeatMap) least() (x, y, value float64) {
+	if h.HasMin {
+		return h.MinX, h.MinY, h.MinValue
+	}
+	flat := slices.Concat(h.Values...)
+	best := Minimizer(flat, slices.Concat(h.Converged...))
+	return h.X[best%len(h.X)], h.Y[best/len(h.X)], flat[best]
+}
+
+// checkMin refuses a given minimum that is not on the axes.
+func (h HeatMap) checkMin(x, y *axis) error {
+	if !h.HasMin {
+		return nil
+	}
+	for _, c := range []struct {
+		name  string
+		value float64
+		on    *axis
+	}{{"MinX", h.MinX, x}, {"MinY", h.MinY, y}, {"MinValue", h.MinValue, nil}} {
+		if err := checkValue(c.value); err != nil {
+			return fmt.Errorf("figure: %s %w", c.name, err)
+		}
+		switch {
+		case c.on == nil, c.value == 0 && c.on.zero, c.value > 0 && !c.on.zeroOnly && c.on.min <= c.value && c.value <= c.on.max:
+		case c.on.zeroOnly:
+			return fmt.Errorf("figure: %s is %g, expected 0, the grid's only value", c.name, c.value)
+		default:
+			return fmt.Errorf("figure: %s is %g, expected a value within the grid's cells, from %.4g to %.4g", c.name, c.value, c.on.min, c.on.max)
+		}
+	}
+	return nil
+}
+
 // span is the place of a cell on an axis.
 type span struct{ from, to float64 }
 
@@ -127,8 +166,12 @@ func (h HeatMap) plan() (*drawing, error) {
 	x, xSpans := cells(xName, h.X)
 	y, ySpans := cells(yName, h.Y)
 
+	if err := h.checkMin(x, y); err != nil {
+		return nil, err
+	}
+	minX, minY, minValue := h.least()
+
 	flat := slices.Concat(h.Values...)
-	converged := slices.Concat(h.Converged...)
 	low, high := slices.Min(flat), slices.Max(flat)
 	scale := &axis{label: label, min: low, max: high}
 	switch {
@@ -180,16 +223,19 @@ func (h HeatMap) plan() (*drawing, error) {
 				}
 			}
 		}
-		best := Minimizer(flat, converged)
-		c.marker(bestCell, middleOf(best/len(h.X), best%len(h.X)))
+		at := pt(xAt(x.norm(minX)), yAt(y.norm(minY)))
+		// A point of the grid has its mark in the middle of its cell.
+		if i, j := slices.Index(h.Y, minY), slices.Index(h.X, minX); i >= 0 && j >= 0 {
+			at = middleOf(i, j)
+		}
+		c.marker(bestCell, at)
 	})
 
-	best := Minimizer(flat, converged)
 	b.legend = append(b.legend, entry{marker: &bestCell, label: join(
-		text{{s: "minimum "}}, number(flat[best], 3), text{{s: " at "}},
-		plain(xName), text{{s: " = "}}, number(h.X[best%len(h.X)], 4).trim(), text{{s: ", "}},
-		plain(yName), text{{s: " = "}}, number(h.Y[best/len(h.X)], 4).trim())})
-	if slices.Contains(converged, false) {
+		text{{s: "minimum "}}, number(minValue, 3), text{{s: " at "}},
+		plain(xName), text{{s: " = "}}, number(minX, 4).trim(), text{{s: ", "}},
+		plain(yName), text{{s: " = "}}, number(minY, 4).trim())})
+	if slices.Contains(slices.Concat(h.Converged...), false) {
 		open := openCell(3)
 		b.legend = append(b.legend, entry{label: plain("not converged"), marker: &open})
 	}

@@ -14,7 +14,7 @@ import (
 // band of one standard error, the minimizer with its value, and, where they are
 // given, the true loss, and the divergence (degrees of freedom) in a panel
 // below. The axis of SURE is logarithmic too where all values are positive and
-// the greatest is more than a hundred times the least.
+// the greatest is more than thirty times the least: on a linear one the minimum is flat.
 type Sweep struct {
 	Title string
 	// Parameter names the hyperparameter, "λ" by default.
@@ -135,7 +135,7 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 	}
 	y, cut := valueAxis(label, slices.Concat(low, high), s.SURE, s.Loss)
 	values := slices.Concat(s.SURE, s.Loss)
-	if least, greatest := slices.Min(values), slices.Max(values); least > 0 && greatest > 100*least {
+	if least, greatest := slices.Min(values), slices.Max(values); least > 0 && greatest > 30*least {
 		bandLow, bandHigh := slices.Min(low), slices.Max(high)
 		shownLow, shownHigh := max(min(bandLow, least), least/10), min(max(bandHigh, greatest), 10*greatest)
 		y, cut = logAxis(label, []float64{shownLow, shownHigh}, true), bandLow < shownLow || bandHigh > shownHigh
