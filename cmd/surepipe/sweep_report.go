@@ -275,7 +275,7 @@ func (r *sweepReport) writeCSV(path string) error {
 var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 
 // figure draws the points: curves over one weight, a map over two. The map has the grid's
-// points and its minimizer, and in the title a better one beyond the grid.
+// points and the minimizer, which may lie between them.
 func (r *sweepReport) figure(best sweepMinimum) figure.Figure {
 	f := r.f
 	title := fmt.Sprintf("%s, %s, d = %d", r.job.problem.Name, filepath.Base(f.source()), r.job.problem.D)
@@ -284,12 +284,13 @@ func (r *sweepReport) figure(best sweepMinimum) figure.Figure {
 		title += " (" + f.estimate.Method + ")"
 	}
 	if len(f.axes) == 2 {
-		if best.Stage == pipeline.RefineStage {
-			w := f.weightsOf(r.lines[best.Index])
-			title += fmt.Sprintf("; refined minimum at %s = %.4g, %s = %.4g", symbols[f.axes[0].name], w[0], symbols[f.axes[1].name], w[1])
-		}
 		rows, cols := len(f.axes[1].values), len(f.axes[0].values)
 		h := figure.HeatMap{Title: title, XName: symbols[f.axes[0].name], YName: symbols[f.axes[1].name], X: f.axes[0].values, Y: f.axes[1].values}
+		if best.Stage == pipeline.RefineStage {
+			l := r.lines[best.Index]
+			w := f.weightsOf(l)
+			h.HasMin, h.MinX, h.MinY, h.MinValue = true, w[0], w[1], l.SURE
+		}
 		for y := range rows {
 			var values []float64
 			var converged []bool
