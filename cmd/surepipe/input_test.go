@@ -209,6 +209,28 @@ func TestErrorBarKnowsThatSigma2IsEstimated(t *testing.T) {
 	}
 }
 
+// An error bar of 0 is explained, once, and no other is.
+func TestErrorBarOfZeroIsExplained(t *testing.T) {
+	const note = "the error bar came out as 0, which happens where sigma2 is too large"
+	data := []string{"--problem", "tv1d", "--data", save(t, floats("y", []float64{1, 2, 2, 3, 1, 2, 2, 1}, 8), floats("mu", make([]float64, 8), 8))}
+	for _, args := range [][]string{{"run", "--lambda", "1"}, {"sweep", "--lambda", "1:2:3"}, {"montecarlo", "--lambda", "1", "--samples", "1"}} {
+		for sigma2, want := range map[string]int{"0.3": 0, "1e6": 1} {
+			if args[0] == "montecarlo" {
+				want = 0 // its samples have the sigma2 that is given
+			}
+			status, _, stderr := command(t, append(append(args, "--sigma2", sigma2), data...)...)
+			if status != exitDone || strings.Count(stderr, note) != want {
+				t.Errorf("%v with sigma2 %s: status %d, %q", args, sigma2, status, stderr)
+			}
+		}
+	}
+	stack := save(t, floats("y", []float64{1, 2, 2, 1, 1, 1, 2, 1}, 2, 4))
+	status, _, stderr := command(t, "montecarlo", "--problem", "tv1d", "--data", stack, "--sigma2", "1e6", "--lambda", "1")
+	if status != exitDone || strings.Count(stderr, note) != 1 {
+		t.Errorf("a stack: status %d, %q", status, stderr)
+	}
+}
+
 func TestBadInputsAreRefusedByName(t *testing.T) {
 	csv := text(t, "table.csv", "a,b,c\n1,2,3\n4,5,6\n7,8,10\n")
 	bare := text(t, "bare.csv", "1,2\n3,4\n")

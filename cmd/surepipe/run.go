@@ -134,10 +134,13 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 	} else {
 		err = r.writeTable(cmd.OutOrStdout())
 	}
-	if err == nil {
-		err = f.converged(cmd, risk)
+	if err != nil {
+		return err
 	}
-	return err
+	if zeroBar(r.Residual, r.Sigma2, r.JacobianFro2, r.D) {
+		f.warnZeroBar(cmd.ErrOrStderr())
+	}
+	return f.converged(cmd, risk)
 }
 
 // converged says what to try, and returns errNotConverged, where a result is not
