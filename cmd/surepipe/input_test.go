@@ -231,6 +231,30 @@ func TestErrorBarOfZeroIsExplained(t *testing.T) {
 	}
 }
 
+// A file that serves as y and as mu is no simulation.
+func TestYThatIsMuIsNotSimulated(t *testing.T) {
+	y := make([]float64, 64)
+	for i := range y {
+		y[i] = math.Sin(float64(i)) + float64(i/16)
+	}
+	npy := filepath.Join(t.TempDir(), "v.npy")
+	if err := dataio.WriteNPY(npy, floats("", y, 64)); err != nil {
+		t.Fatal(err)
+	}
+	spec := text(t, "s.yaml", "data: {file: v.npy}\noperator: identity\nregularizer: {tv1d: lambda}\n")
+	args := []string{"--spec", spec, "--lambda", "1", "--sigma2", "auto", "--mu", npy}
+	o := object(t, append([]string{"run", "--data", npy}, args...)...)
+	if o["sigma2_method"] != "mad" {
+		t.Errorf("found %v", o)
+	}
+	none := text(t, "s.yaml", "data: {mu: mu.npy}\noperator: identity\nregularizer: {tv1d: lambda}\n")
+	args[1] = none
+	status, _, stderr := command(t, append([]string{"montecarlo"}, args...)...)
+	if status != exitUsage || !strings.Contains(stderr, "holds no y to estimate it from") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
 func TestBadInputsAreRefusedByName(t *testing.T) {
 	csv := text(t, "table.csv", "a,b,c\n1,2,3\n4,5,6\n7,8,10\n")
 	bare := text(t, "bare.csv", "1,2\n3,4\n")
