@@ -255,6 +255,23 @@ func TestYThatIsMuIsNotSimulated(t *testing.T) {
 	}
 }
 
+// A sigma2 whose risk is not finite is refused before the work.
+func TestSigma2OutOfScaleIsRefused(t *testing.T) {
+	data := save(t, floats("y", []float64{1, 2, 2, 3}, 4))
+	for _, c := range []struct{ y, sigma2, want string }{
+		{data, "1e-320", "--sigma2 is 1e-320, too far from the scale of y for a finite risk: ||y||^2/d is 4.5"},
+		{data, "1e308", "--sigma2 is 1e+308, too far"},
+		{save(t, floats("y", []float64{1, 2, 2e200, 3}, 4)), "1", "the squares of y add up to +Inf"},
+	} {
+		for _, sub := range [][]string{{"run", "--lambda", "1"}, {"sweep", "--lambda", "1:2:3"}} {
+			status, stdout, stderr := command(t, append(sub, "--problem", "tv1d", "--data", c.y, "--sigma2", c.sigma2, "--json")...)
+			if status != exitUsage || stdout != "" || !strings.Contains(stderr, c.want) {
+				t.Errorf("%s with sigma2 %s: status %d, %s%s", sub[0], c.sigma2, status, stdout, stderr)
+			}
+		}
+	}
+}
+
 func TestBadInputsAreRefusedByName(t *testing.T) {
 	csv := text(t, "table.csv", "a,b,c\n1,2,3\n4,5,6\n7,8,10\n")
 	bare := text(t, "bare.csv", "1,2\n3,4\n")
