@@ -124,6 +124,12 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	if _, err := f.memoryBytes(); err != nil {
 		return err
 	}
+	switch {
+	case f.trace != pipeline.Auto && !slices.Contains(hutch.Estimators(), f.trace):
+		return usagef("--trace is %q, expected auto or one of %s", f.trace, strings.Join(hutch.Estimators(), ", "))
+	case f.trace == pipeline.Auto && f.queries.n < 2:
+		return usagef("--queries is %d, expected 2 or more, or auto", f.queries.n)
+	}
 	estimator := f.trace
 	if estimator == pipeline.Auto {
 		estimator = hutch.Hutchinson

@@ -185,7 +185,7 @@ func (f *estimatorFlags) hyper() (h problems.Hyper, err error) {
 			continue
 		}
 		if *w.to, err = problems.ParseWeight(w.text); err != nil {
-			return h, usagef("%s is %w", w.flag, err)
+			return h, usagef("%s is %q, expected a positive number, inf, or a multiple such as 0.25max", w.flag, w.text)
 		}
 	}
 	return h, nil
