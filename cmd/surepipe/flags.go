@@ -124,6 +124,12 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	if _, err := f.memoryBytes(); err != nil {
 		return err
 	}
+	switch {
+	case f.trace != pipeline.Auto && !slices.Contains(hutch.Estimators(), f.trace):
+		return usagef("--trace is %q, expected auto or one of %s", f.trace, strings.Join(hutch.Estimators(), ", "))
+	case f.trace == pipeline.Auto && f.queries.n < 2:
+		return usagef("--queries is %d, expected 2 or more, or auto", f.queries.n)
+	}
 	estimator := f.trace
 	if estimator == pipeline.Auto {
 		estimator = hutch.Hutchinson
@@ -269,6 +275,25 @@ func (f *estimatorFlags) noise(data problems.Data) float64 {
 	return f.sigma2
 }
 
+// checkScale refuses a y and a sigma2 whose risk has no finite error bar.
+func (f *estimatorFlags) checkScale(data problems.Data, sigma2 float64, d int) error {
+	squares := 0.0
+	for _, v := range data.Y {
+		squares += v * v
+	}
+	what := "--sigma2"
+	if f.sigma2 == 0 {
+		what = f.source() + ": sigma2"
+	}
+	switch {
+	case math.IsInf(squares, 0):
+		return usagef("%s: the squares of y add up to %g, expected a finite number: divide y by a constant", f.source(), squares)
+	case math.IsInf(4*squares/sigma2, 0) || math.IsInf(4*sigma2*float64(d), 0):
+		return usagef("%s is %g, too far from the scale of y for a finite risk: ||y||^2/d is %.3g", what, sigma2, squares/float64(d))
+	}
+	return nil
+}
+
 // open builds the estimator that the flags and the data describe. y is what
 // multiples of lambda_max refer to.
 func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data, progress func(pipeline.Progress)) (_ *job, err error) {
@@ -294,6 +319,9 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 			return nil, fault
 		}
 		return nil, f.dataError(err)
+	}
+	if err := f.checkScale(data, j.sigma2, j.problem.D); err != nil {
+		return nil, err
 	}
 	name := f.solver
 	if name == "auto" {

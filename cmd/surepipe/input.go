@@ -26,7 +26,12 @@ func (f *estimatorFlags) readSamples() (fileData, error) { return f.read(true) }
 func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	switch {
 	case f.specification != nil:
-		data.Data, err = f.specification.Load(problems.SpecFiles{Data: f.data, Column: f.column, X: f.x, Y: f.y, Mu: f.mu, Simulate: stacks})
+		files := problems.SpecFiles{Data: f.data, Column: f.column, X: f.x, Y: f.y, Mu: f.mu}
+		data.Data, err = f.specification.Load(files)
+		if err != nil && stacks {
+			files.Simulate, data.Simulated = true, true
+			data.Data, err = f.specification.Load(files)
+		}
 		if err != nil {
 			return fileData{}, usageError{err}
 		}
@@ -59,7 +64,7 @@ func (f *estimatorFlags) estimateNoise(data *fileData) error {
 	if f.sigma2Method == "" {
 		return nil
 	}
-	if len(data.Mu) > 0 && &data.Y[0] == &data.Mu[0] {
+	if data.Simulated {
 		return usagef("--sigma2 is %s, but %s holds no y to estimate it from: the samples are simulated with a sigma2 that must be given", f.sigma2Method, f.source())
 	}
 	estimate, err := problems.EstimateSigma2(f.sigma2Method, f.problem, data.Data)

@@ -209,6 +209,69 @@ func TestErrorBarKnowsThatSigma2IsEstimated(t *testing.T) {
 	}
 }
 
+// An error bar of 0 is explained, once, and no other is.
+func TestErrorBarOfZeroIsExplained(t *testing.T) {
+	const note = "the error bar came out as 0, which happens where sigma2 is too large"
+	data := []string{"--problem", "tv1d", "--data", save(t, floats("y", []float64{1, 2, 2, 3, 1, 2, 2, 1}, 8), floats("mu", make([]float64, 8), 8))}
+	for _, args := range [][]string{{"run", "--lambda", "1"}, {"sweep", "--lambda", "1:2:3"}, {"montecarlo", "--lambda", "1", "--samples", "1"}} {
+		for sigma2, want := range map[string]int{"0.3": 0, "1e6": 1} {
+			if args[0] == "montecarlo" {
+				want = 0 // its samples have the sigma2 that is given
+			}
+			status, _, stderr := command(t, append(append(args, "--sigma2", sigma2), data...)...)
+			if status != exitDone || strings.Count(stderr, note) != want {
+				t.Errorf("%v with sigma2 %s: status %d, %q", args, sigma2, status, stderr)
+			}
+		}
+	}
+	stack := save(t, floats("y", []float64{1, 2, 2, 1, 1, 1, 2, 1}, 2, 4))
+	status, _, stderr := command(t, "montecarlo", "--problem", "tv1d", "--data", stack, "--sigma2", "1e6", "--lambda", "1")
+	if status != exitDone || strings.Count(stderr, note) != 1 {
+		t.Errorf("a stack: status %d, %q", status, stderr)
+	}
+}
+
+// A file that serves as y and as mu is no simulation.
+func TestYThatIsMuIsNotSimulated(t *testing.T) {
+	y := make([]float64, 64)
+	for i := range y {
+		y[i] = math.Sin(float64(i)) + float64(i/16)
+	}
+	npy := filepath.Join(t.TempDir(), "v.npy")
+	if err := dataio.WriteNPY(npy, floats("", y, 64)); err != nil {
+		t.Fatal(err)
+	}
+	spec := text(t, "s.yaml", "data: {file: v.npy}\noperator: identity\nregularizer: {tv1d: lambda}\n")
+	args := []string{"--spec", spec, "--lambda", "1", "--sigma2", "auto", "--mu", npy}
+	o := object(t, append([]string{"run", "--data", npy}, args...)...)
+	if o["sigma2_method"] != "mad" {
+		t.Errorf("found %v", o)
+	}
+	none := text(t, "s.yaml", "data: {mu: mu.npy}\noperator: identity\nregularizer: {tv1d: lambda}\n")
+	args[1] = none
+	status, _, stderr := command(t, append([]string{"montecarlo"}, args...)...)
+	if status != exitUsage || !strings.Contains(stderr, "holds no y to estimate it from") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
+// A sigma2 whose risk is not finite is refused before the work.
+func TestSigma2OutOfScaleIsRefused(t *testing.T) {
+	data := save(t, floats("y", []float64{1, 2, 2, 3}, 4))
+	for _, c := range []struct{ y, sigma2, want string }{
+		{data, "1e-320", "--sigma2 is 1e-320, too far from the scale of y for a finite risk: ||y||^2/d is 4.5"},
+		{data, "1e308", "--sigma2 is 1e+308, too far"},
+		{save(t, floats("y", []float64{1, 2, 2e200, 3}, 4)), "1", "the squares of y add up to +Inf"},
+	} {
+		for _, sub := range [][]string{{"run", "--lambda", "1"}, {"sweep", "--lambda", "1:2:3"}} {
+			status, stdout, stderr := command(t, append(sub, "--problem", "tv1d", "--data", c.y, "--sigma2", c.sigma2, "--json")...)
+			if status != exitUsage || stdout != "" || !strings.Contains(stderr, c.want) {
+				t.Errorf("%s with sigma2 %s: status %d, %s%s", sub[0], c.sigma2, status, stdout, stderr)
+			}
+		}
+	}
+}
+
 func TestBadInputsAreRefusedByName(t *testing.T) {
 	csv := text(t, "table.csv", "a,b,c\n1,2,3\n4,5,6\n7,8,10\n")
 	bare := text(t, "bare.csv", "1,2\n3,4\n")

@@ -53,13 +53,31 @@ func main() {
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
+// keptError keeps the first error of writing.
+type keptError struct {
+	io.Writer
+	err error
+}
+
+func (w *keptError) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
 // execute runs the command line and returns the exit status.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd := newRoot()
 	cmd.SetArgs(args)
-	cmd.SetOut(stdout)
+	out := &keptError{Writer: stdout}
+	cmd.SetOut(out)
 	cmd.SetErr(stderr)
 	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		err = out.err // help has no way to return it
+	}
 	var usage usageError
 	switch {
 	case err == nil:

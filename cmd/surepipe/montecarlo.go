@@ -246,6 +246,9 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	if err := s.writeTable(cmd.ErrOrStderr(), speed); err != nil {
 		return err
 	}
+	if s.zeroBar {
+		f.warnZeroBar(cmd.ErrOrStderr())
+	}
 	if err := o.draw(s, job.problem); err != nil {
 		return err
 	}

@@ -21,6 +21,9 @@ type sampleRecord struct {
 	SURE             float64  `json:"sure"`
 	SUREStdErr       float64  `json:"sure_stderr"`
 	Sigma2           float64  `json:"sigma2"`
+	D                int      `json:"d"`
+	Residual         float64  `json:"residual"`
+	JacobianFro2     float64  `json:"jacobian_fro2"`
 	Divergence       float64  `json:"divergence"`
 	DivergenceStdErr float64  `json:"divergence_stderr"`
 	Loss             *float64 `json:"loss"`
@@ -67,6 +70,7 @@ type summary struct {
 	divergence              []float64
 	trusted                 []bool
 	seedSURE, seedStdErr    []float64
+	zeroBar                 bool // of any sample
 }
 
 func (s *summary) add(r sampleRecord) {
@@ -74,6 +78,7 @@ func (s *summary) add(r sampleRecord) {
 	if !trusted {
 		s.NotConverged++
 	}
+	s.zeroBar = s.zeroBar || zeroBar(r.Residual, r.Sigma2, r.JacobianFro2, r.D)
 	if r.Repeat != nil {
 		s.Seeds++
 		s.seedSURE = append(s.seedSURE, r.SURE)

@@ -19,6 +19,8 @@ type fileData struct {
 	// is nil where y is a single sample. The samples share one array; Data.Y is the
 	// first of them.
 	Stack [][]float64
+	// Simulated says that there was no y, and Y is Mu in its place.
+	Simulated bool
 	// Found lists the file's arrays in the file's order.
 	Found []string
 }
@@ -274,7 +276,7 @@ func (a arrays) readMu(data *fileData, l layout, which string) error {
 	}
 	data.Mu = read.Data
 	if data.YShape == nil {
-		data.Y, data.YShape = data.Mu, mu.Shape()
+		data.Y, data.YShape, data.Simulated = data.Mu, mu.Shape(), true
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +71,20 @@ func TestResumeLeavesOtherFilesAlone(t *testing.T) {
 			if after, _ := os.ReadFile(path); string(after) != content {
 				t.Errorf("%s: %q became %q", args[0], content, after)
 			}
+		}
+	}
+}
+
+// fullDisk takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestUnwritableOutputIsAFailure(t *testing.T) {
+	for _, args := range [][]string{{"run", "--help"}, {"--help"}, {"--version"}, {"spec"}, {"run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz"}} {
+		var stderr bytes.Buffer
+		if status := execute(context.Background(), args, fullDisk{}, &stderr); status != exitFailure || stderr.String() != "surepipe: no space left\n" {
+			t.Errorf("%v: status %d, %q", args, status, stderr.String())
 		}
 	}
 }

@@ -105,6 +105,21 @@ func (r *result) fill(risk pipeline.Risk, mu []float64) {
 	}
 }
 
+// zeroBar tells whether the estimate of the error bar's square came out negative, and the
+// bar of a known sigma2 as 0.
+func zeroBar(residual, sigma2, jacobianFro2 float64, d int) bool {
+	return 4*(residual/sigma2+jacobianFro2) < 2*float64(d)
+}
+
+// warnZeroBar says so.
+func (f *estimatorFlags) warnZeroBar(stderr io.Writer) {
+	bar := "the error bar"
+	if f.estimate != nil {
+		bar += ", but for the error of sigma2 itself,"
+	}
+	fmt.Fprintf(stderr, "surepipe: %s came out as 0, which happens where sigma2 is too large\n", bar)
+}
+
 // squaredDistance is ||a - b||^2.
 func squaredDistance(a, b []float64) float64 {
 	sum := 0.0

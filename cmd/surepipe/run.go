@@ -134,10 +134,13 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 	} else {
 		err = r.writeTable(cmd.OutOrStdout())
 	}
-	if err == nil {
-		err = f.converged(cmd, risk)
+	if err != nil {
+		return err
 	}
-	return err
+	if zeroBar(r.Residual, r.Sigma2, r.JacobianFro2, r.D) {
+		f.warnZeroBar(cmd.ErrOrStderr())
+	}
+	return f.converged(cmd, risk)
 }
 
 // converged says what to try, and returns errNotConverged, where a result is not
@@ -182,7 +185,7 @@ func (f *estimatorFlags) hyper() (h problems.Hyper, err error) {
 			continue
 		}
 		if *w.to, err = problems.ParseWeight(w.text); err != nil {
-			return h, usagef("%s is %w", w.flag, err)
+			return h, usagef("%s is %q, expected a positive number, inf, or a multiple such as 0.25max", w.flag, w.text)
 		}
 	}
 	return h, nil

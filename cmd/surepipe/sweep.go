@@ -334,6 +334,10 @@ func (f *sweepFlags) weightsOf(line sweepLine) []float64 {
 
 // onTerminal reports whether what is printed is seen at once.
 func onTerminal(cmd *cobra.Command) bool {
-	f, ok := cmd.OutOrStdout().(*os.File)
+	out := cmd.OutOrStdout()
+	if w, kept := out.(*keptError); kept {
+		out = w.Writer
+	}
+	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

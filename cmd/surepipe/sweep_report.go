@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -194,6 +195,9 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 	}
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return zeroBar(l.Residual, l.Sigma2, l.JacobianFro2, l.D) }) {
+		f.warnZeroBar(r.cmd.ErrOrStderr())
 	}
 	for a, end := range best.Edge {
 		if end != 0 {
