@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+
+	"surepipe/array/internal/simd"
 )
 
 // Pattern is the places of a sparse matrix's entries on a device. The entries
@@ -66,7 +68,9 @@ type adjacency struct {
 	longest      int
 }
 
-func newAdjacency(lines int, line, other []int32) adjacency {
+// newAdjacency lists entries that are given in an order, which each line keeps; nil
+// stands for their own.
+func newAdjacency(lines int, line, other, order []int32) adjacency {
 	a := adjacency{ptr: make([]int32, lines+1), entry: make([]int32, len(line)), other: make([]int32, len(line))}
 	for _, i := range line {
 		a.ptr[i+1]++
@@ -76,10 +80,15 @@ func newAdjacency(lines int, line, other []int32) adjacency {
 		a.ptr[i+1] += a.ptr[i]
 	}
 	next := append([]int32(nil), a.ptr[:lines]...)
-	for e, i := range line {
+	for k := range line {
+		e := int32(k)
+		if order != nil {
+			e = order[k]
+		}
+		i := line[e]
 		u := next[i]
 		next[i]++
-		a.entry[u], a.other[u] = int32(e), other[e]
+		a.entry[u], a.other[u] = e, other[e]
 	}
 	return a
 }
@@ -95,7 +104,9 @@ func (h *Host) NewPattern(rows, cols int, places []int) Pattern {
 	for e, p := range places {
 		i[e], j[e] = int32(p/cols), int32(p%cols)
 	}
-	return &hostPattern{rows, cols, newAdjacency(rows, i, j), newAdjacency(cols, j, i)}
+	// Along a line the other factor's rows are read in their order in memory.
+	byRow := newAdjacency(rows, i, j, newAdjacency(cols, j, i, nil).entry)
+	return &hostPattern{rows, cols, byRow, newAdjacency(cols, j, i, byRow.entry)}
 }
 
 // productGrain is the number of multiplications that one goroutine takes at a time.
@@ -179,7 +190,7 @@ func sampleKernel(t *task, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			xi := x[i*r:][:r]
 			for u := t.lines.ptr[i]; u < t.lines.ptr[i+1]; u++ {
-				s := t.a * dot(xi, y[int(t.lines.other[u])*r:][:r])
+				s := t.a * simd.Dot(xi, y[int(t.lines.other[u])*r:])
 				e := t.lines.entry[u]
 				if t.b != 0 {
 					s += t.b * d[e]
@@ -264,19 +275,11 @@ func spreadKernel(t *task, lo, hi int) {
 			u, end := t.lines.ptr[i], t.lines.ptr[i+1]
 			for ; u+4 <= end; u += 4 {
 				e, o := t.lines.entry[u:u+4:u+4], t.lines.other[u:u+4:u+4]
-				f0, f1, f2, f3 := t.a*z[e[0]], t.a*z[e[1]], t.a*z[e[2]], t.a*z[e[3]]
-				y0, y1 := y[int(o[0])*r:][:len(ci)], y[int(o[1])*r:][:len(ci)]
-				y2, y3 := y[int(o[2])*r:][:len(ci)], y[int(o[3])*r:][:len(ci)]
-				for l := range ci {
-					ci[l] += (f0*y0[l] + f1*y1[l]) + (f2*y2[l] + f3*y3[l])
-				}
+				f := [4]float64{t.a * z[e[0]], t.a * z[e[1]], t.a * z[e[2]], t.a * z[e[3]]}
+				simd.Axpy4(ci, y[int(o[0])*r:], y[int(o[1])*r:], y[int(o[2])*r:], y[int(o[3])*r:], &f)
 			}
 			for ; u < end; u++ {
-				f := t.a * z[t.lines.entry[u]]
-				yj := y[int(t.lines.other[u])*r:][:len(ci)]
-				for l := range ci {
-					ci[l] += f * yj[l]
-				}
+				simd.Axpy(ci, y[int(t.lines.other[u])*r:], t.a*z[t.lines.entry[u]])
 			}
 		}
 	}

@@ -47,9 +47,12 @@ type NuclearCurvature struct {
 	slope      array.Batch // lambda/f_i for every entry of (Q, P)
 	pull       array.Batch // 1/f_i, likewise
 	spread     array.Batch // f_i/(lambda + h f_i), likewise
-	c          array.Batch // C, r x r
-	// The coefficients of the preconditioner, q x r but for turn, r x r.
-	pp, pq, qq, turn array.Batch
+	// The coefficients of the preconditioner. What of M goes into that of the result, and
+	// what of M*; C times their difference.
+	same, turn, c array.Batch // r x r
+	// Of V* P and C* P what goes into the latter of the result, of A* Q what does; likewise
+	// with the sides exchanged.
+	near, cross array.Batch // q x r
 }
 
 // Leading is a few leading singular triplets of the matrix W of a [NuclearCurvature]: A is
@@ -85,7 +88,7 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	k := &NuclearCurvature{m: m, n: n, r: r, q: q, normal: normal, lambda: lambda}
 
 	// Everything of the size of a small matrix is made on the host.
-	small := make([]float64, 3*r+2*r*r+3*q*r)
+	small := make([]float64, 3*r+3*r*r+2*q*r)
 	take := func(n int) []float64 {
 		part := small[:n:n]
 		small = small[n:]
@@ -93,20 +96,19 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	}
 	whole := small
 	slope, pull, spread := take(r), take(r), take(r)
-	c, turn := take(r*r), take(r*r)
-	pp, pq, qq := take(q*r), take(q*r), take(q*r)
+	same, turn, c := take(r*r), take(r*r), take(r*r)
+	direct, cross := take(q*r), take(q*r)
 	for i, fi := range f {
 		slope[i], pull[i], spread[i] = lambda/fi, 1/fi, fi/(lambda+h*fi)
 	}
 	for i, fi := range f {
 		for j, fj := range f {
 			at := i*r + j
-			c[at] = lambda / (fi + fj)
 			// Of symmetric M 1/h passes, of antisymmetric M 1/(h + 2 C).
 			odd := (fi + fj) / (2*lambda + h*(fi+fj))
-			turn[at] = (1/h - odd) / 2
-			pp[at] = (1/h+odd)/2 - spread[j]
-			qq[at] = -spread[j]
+			same[at], turn[at] = (1/h+odd)/2, lambda/h/(2*lambda+h*(fi+fj))
+			c[at] = lambda / (2*lambda + h*(fi+fj))
+			direct[at] = -spread[j]
 		}
 	}
 	for l, s := range near.Sigma {
@@ -115,19 +117,19 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 			rho := math.Min(s, lambda) / (lambda + h*fi)
 			e := spread[i] / ((1 - rho) * (1 + rho))
 			at := (r+l)*r + i
-			pp[at], qq[at], pq[at] = e*rho*rho, e*rho*rho, e*rho
+			direct[at], cross[at] = e*rho*rho, e*rho
 		}
 	}
 
 	rows := m + n
-	sizes := []int{m * r, n * r, m * q, n * q, rows * r, rows * r, rows * r, r * r, r * r, q * r, q * r, q * r}
+	sizes := []int{m * r, n * r, m * q, n * q, rows * r, rows * r, rows * r, r * r, r * r, r * r, q * r, q * r}
 	total := 0
 	for _, s := range sizes {
 		total += s
 	}
 	k.mem = dev.Alloc(1, total)
 	at := 0
-	for i, to := range []*array.Batch{&k.u, &k.v, &k.bu, &k.bv, &k.slope, &k.pull, &k.spread, &k.c, &k.turn, &k.pp, &k.pq, &k.qq} {
+	for i, to := range []*array.Batch{&k.u, &k.v, &k.bu, &k.bv, &k.slope, &k.pull, &k.spread, &k.same, &k.turn, &k.c, &k.near, &k.cross} {
 		*to = k.mem.Cols(at, at+sizes[i])
 		at += sizes[i]
 	}
@@ -166,52 +168,12 @@ func (k *NuclearCurvature) parts(z array.Batch) (q, p array.Batch) {
 	return z.Cols(0, k.m*k.r), z.Cols(k.m*k.r, k.Len())
 }
 
-// Apply sets dst_i = K z_i for z_i in T, up to what the coordinates of dst leave open: a
-// part of Q within U. dst must not be z.
-func (k *NuclearCurvature) Apply(dst, z array.Batch) {
+// Precondition sets dst_i to about (K + h I)^{-1} z_i, in T whatever z_i is, by a symmetric
+// operator with eigenvalues between 0 and 1/h, and image_i to K dst_i, up to what its
+// coordinates leave open: a part of Q within U. The three are different batches.
+func (k *NuclearCurvature) Precondition(dst, image, z array.Batch) {
 	checkApply("curvature of the nuclear norm", k.Len(), dst, z)
-	if z.K() == 0 {
-		return
-	}
-	m, n, r := k.m, k.n, k.r
-	dev, count := z.Device(), z.K()
-	zq, zp := k.parts(z)
-	dq, dp := k.parts(dst)
-	slopeQ, slopeP := k.parts(k.slope)
-	pullQ, pullP := k.parts(k.pull)
-	cv, rr := array.Shape{Rows: n, Cols: r}, array.Shape{Rows: r, Cols: r}
-	mt, x, tmp := dev.Alloc(count, r*r), dev.Alloc(count, r*r), dev.Alloc(count, max(m, n)*r)
-	rest := tmp.Cols(0, n*r)
-	dev.GemmEach(true, false, 1, k.v, cv, zp, cv, 0, mt) // M*
-	dev.Copy(rest, zp)
-	dev.GemmEach(false, false, -1, k.v, cv, mt, rr, 1, rest)
-	k.normal.Mul(false, dq, rest)
-	k.normal.Mul(true, dp, zq)
-	dev.GemmEach(true, false, 1, zp, cv, k.v, cv, 0, x)
-	dev.Lin(mt, 1, mt, -1, x)
-	dev.Mul(mt, k.c, mt)
-	dev.GemmEach(true, false, 1, k.v, cv, dp, cv, 0, x) // what rounding leaves of W* Q in V
-	dev.Mul(x, k.pull.Cols(0, r*r), x)
-	dev.Lin(mt, 1, mt, 1, x)
-
-	dev.Mul(dp, pullP, dp)
-	dev.Mul(rest, slopeP, rest)
-	dev.Lin(dp, 1, rest, -1, dp)
-	dev.GemmEach(false, false, 1, k.v, cv, mt, rr, 1, dp)
-
-	dev.Mul(dq, pullQ, dq)
-	rest = tmp.Cols(0, m*r)
-	dev.Mul(rest, slopeQ, zq)
-	dev.Lin(dq, 1, rest, -1, dq)
-	for _, b := range [...]array.Batch{mt, x, tmp} {
-		b.Free()
-	}
-}
-
-// Precondition sets dst_i to about (K + h I)^{-1} z_i, in T whatever z_i is: a symmetric
-// operator with eigenvalues between 0 and 1/h. dst must not be z.
-func (k *NuclearCurvature) Precondition(dst, z array.Batch) {
-	checkApply("curvature of the nuclear norm", k.Len(), dst, z)
+	checkApply("curvature of the nuclear norm", k.Len(), image, z)
 	if z.K() == 0 {
 		return
 	}
@@ -219,26 +181,51 @@ func (k *NuclearCurvature) Precondition(dst, z array.Batch) {
 	dev, count := z.Device(), z.K()
 	zq, zp := k.parts(z)
 	dq, dp := k.parts(dst)
+	iq, ip := k.parts(image)
 	spreadQ, spreadP := k.parts(k.spread)
+	slopeQ, slopeP := k.parts(k.slope)
+	pullQ, pullP := k.parts(k.pull)
 	cu, cv := array.Shape{Rows: m, Cols: r}, array.Shape{Rows: n, Cols: r}
-	bu, bv, qr := array.Shape{Rows: m, Cols: q}, array.Shape{Rows: n, Cols: q}, array.Shape{Rows: q, Cols: r}
+	bu, bv := array.Shape{Rows: m, Cols: q}, array.Shape{Rows: n, Cols: q}
+	qr, rr := array.Shape{Rows: q, Cols: r}, array.Shape{Rows: r, Cols: r}
 	x, y := dev.Alloc(count, q*r), dev.Alloc(count, q*r)
 	w, tmp := dev.Alloc(count, q*r), dev.Alloc(count, q*r)
+	rest, turned := dev.Alloc(count, max(m, n)*r), dev.Alloc(count, r*r)
+	restP, restQ := rest.Cols(0, n*r), rest.Cols(0, m*r)
+
+	// In dst: Q, P' in rest, M* in turned.
 	dev.GemmEach(true, false, 1, k.bv, bv, zp, cv, 0, x)
 	dev.GemmEach(true, false, 1, k.bu, bu, zq, cu, 0, y)
-
-	combine(w, tmp, k.qq, y, k.pq, x)
+	combine(w, tmp, k.near, y, k.cross, x)
 	dev.Mul(dq, spreadQ, zq)
 	dev.GemmEach(false, false, 1, k.bu, bu, w, qr, 1, dq)
-
-	combine(w, tmp, k.pp, x, k.pq, y)
-	mm, head := tmp.Cols(0, r*r), w.Cols(0, r*r)
+	combine(w, tmp, k.near, x, k.cross, y)
+	dev.Mul(restP, spreadP, zp)
+	dev.GemmEach(false, false, 1, k.bv, bv, w, qr, 1, restP)
+	mt, mm, odd := x.Cols(0, r*r), w.Cols(0, r*r), tmp.Cols(0, r*r)
 	dev.GemmEach(true, false, 1, zp, cv, k.v, cv, 0, mm)
-	dev.Mul(mm, k.turn, mm)
-	dev.Lin(head, 1, head, 1, mm)
-	dev.Mul(dp, spreadP, zp)
-	dev.GemmEach(false, false, 1, k.bv, bv, w, qr, 1, dp)
-	for _, b := range [...]array.Batch{x, y, w, tmp} {
+	dev.Mul(turned, k.same, mt)
+	dev.Mul(odd, k.turn, mm)
+	dev.Lin(turned, 1, turned, 1, odd)
+	dev.Copy(dp, restP)
+	dev.GemmEach(false, false, 1, k.v, cv, turned, rr, 1, dp)
+
+	// K dst. Its P has (C ∘ (M* - M)) in V, and takes from there what rounding leaves of W* Q.
+	k.normal.Mul(false, iq, restP)
+	k.normal.Mul(true, ip, dq)
+	dev.Lin(mt, 1, mt, -1, mm)
+	dev.Mul(mt, k.c, mt)
+	dev.GemmEach(true, false, 1, k.v, cv, ip, cv, 0, mm)
+	dev.Mul(mm, k.pull.Cols(0, r*r), mm)
+	dev.Lin(mt, 1, mt, 1, mm)
+	dev.Mul(ip, pullP, ip)
+	dev.Mul(restP, slopeP, restP)
+	dev.Lin(ip, 1, restP, -1, ip)
+	dev.GemmEach(false, false, 1, k.v, cv, mt, rr, 1, ip)
+	dev.Mul(iq, pullQ, iq)
+	dev.Mul(restQ, slopeQ, dq)
+	dev.Lin(iq, 1, restQ, -1, iq)
+	for _, b := range [...]array.Batch{x, y, w, tmp, rest, turned} {
 		b.Free()
 	}
 }
