@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"surepipe/dataio"
 	"surepipe/vjp"
 )
 
@@ -484,36 +485,11 @@ func analysisHint(key string) string {
 
 // meant is a suggestion for an unknown word.
 func meant(found string, known []string) string {
-	nearest, least := "", len(found)/2+1
-	for _, k := range known {
-		if d := editDistance(strings.ToLower(found), k); d < least {
-			nearest, least = k, d
-		}
-	}
+	nearest := dataio.Nearest(found, known)
 	if nearest == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %q?)", nearest)
-}
-
-// editDistance is Levenshtein's.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			d := diagonal
-			if a[i] != b[j] {
-				d = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], d
-		}
-	}
-	return row[len(b)]
 }
 
 func oneOf(known []string) string {
