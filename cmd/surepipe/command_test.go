@@ -139,6 +139,25 @@ func TestRegressionsOfTheDiabetesData(t *testing.T) {
 	}
 }
 
+// readOnly reads the only array of a file that has one, of any format.
+func readOnly(t testing.TB, path string) dataio.Array {
+	t.Helper()
+	set, err := dataio.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	name, err := set.Only()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := set.Floats(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 // readArray reads one float array of a file that the program wrote.
 func readArray(t testing.TB, path, name string) []float64 {
 	t.Helper()

@@ -18,8 +18,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"surepipe/dataio"
 )
 
 // sweepLines runs surepipe sweep --json and takes its output apart.
@@ -152,14 +150,9 @@ func TestSweepWritesItsFiles(t *testing.T) {
 			mu, muHat := readArray(t, data, "mu"), readArray(t, out, "mu_hat")
 			near(t, "loss of --out", squaredDistance(muHat, mu), *s.Minimizer.Loss)
 
-			set, err := dataio.Open(csv)
-			if err != nil {
-				t.Fatal(err)
-			}
-			table, err := set.Floats(set.Names()[0])
-			set.Close()
-			if err != nil || table.Shape[0] != len(points) {
-				t.Fatalf("%s: %v, %v", csv, table.Shape, err)
+			table := readOnly(t, csv)
+			if table.Shape[0] != len(points) {
+				t.Fatalf("%s has shape %v, expected %d rows", csv, table.Shape, len(points))
 			}
 			for i, p := range points {
 				row := table.Data[i*table.Shape[1]:][:table.Shape[1]]
