@@ -329,6 +329,68 @@ func (s *Spec) fields(n *yaml.Node, what string, known ...string) (section, erro
 	return f, nil
 }
 
+// has tells whether a key is there.
+func (f section) has(key string) bool { return f.nodes[key] != nil }
+
+// ownShape reads the key "shape"; nil where it is not there.
+func (s *Spec) ownShape(f section) ([]int, error) {
+	if !f.has("shape") {
+		return nil, nil
+	}
+	return s.shape(f.nodes["shape"], "shape")
+}
+
+// specNode is what every node of an operator or a regularizer has.
+type specNode struct {
+	kind string
+	line int
+}
+
+// A specKind is one operator, or one regularizer, of a specification. N is the type of
+// its nodes.
+type specKind[N any] struct {
+	name, help string
+	parse      func(s *Spec, n *N, args *yaml.Node) error
+}
+
+// parseNode parses a node of one of the kinds. what they are, for errors.
+func parseNode[N any](s *Spec, n *yaml.Node, what string, kinds []specKind[N], newNode func(specNode) *N) (*N, error) {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	name, args, line, err := s.head(n, what, names)
+	if err != nil {
+		return nil, err
+	}
+	node := newNode(specNode{name, line})
+	if err := kinds[slices.Index(names, name)].parse(s, node, args); err != nil {
+		return nil, err
+	}
+	return node, nil
+}
+
+// required reports arguments that are missing.
+func (s *Spec) required(n specNode, args *yaml.Node, expected string) error {
+	if args == nil {
+		return s.errorf(n.line, "%s has no arguments, expected %s", n.kind, expected)
+	}
+	return nil
+}
+
+// keys reads the arguments of a node that takes a mapping: with known keys, which are
+// whole.
+func (s *Spec) keys(n specNode, args *yaml.Node, expected string, whole func(section) bool, known ...string) (section, error) {
+	if err := s.required(n, args, expected); err != nil {
+		return section{}, err
+	}
+	f, err := s.fields(args, n.kind, known...)
+	if err == nil && !whole(f) {
+		err = s.errorf(n.line, "%s has the keys %s, expected %s", n.kind, keysOf(args), expected)
+	}
+	return f, err
+}
+
 // plain refuses what a specification has no use for.
 func (s *Spec) plain(n *yaml.Node) error {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
