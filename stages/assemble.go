@@ -48,30 +48,44 @@ type Risk struct {
 	Solve, Divergence, Total time.Duration
 }
 
-// Assemble is the stage that waits for all probes of a job, computes its risk
-// and frees what the job held. It must run as one worker, for it counts each
+// Outcome is what has become of sample Risk.Index: its risk, or, where Err is not nil,
+// its failure, and then nothing but the index is set in Risk.
+type Outcome struct {
+	Risk Risk
+	Err  error
+}
+
+// Assemble is the stage that waits for all probes of a job, computes its risk, or
+// reports its failure as a [SampleError], and frees what the job held. It must run as one worker, for it counts each
 // job's probes. progress, if not nil, is told after every batch how many
 // of the job's probes are done.
-func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)) Stage[Probes, Risk] {
-	return func(ctx context.Context, in <-chan Probes, out chan<- Risk) error {
+func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)) Stage[Probes, Outcome] {
+	return func(ctx context.Context, in <-chan Probes, out chan<- Outcome) error {
 		done := map[*Job]int{}
 		return each(ctx, in, func(p Probes) error {
 			job := p.Job
 			done[job] += p.Count
 			total := job.planned
-			if progress != nil {
+			if progress != nil && !job.failed() {
 				progress(job.Index, job.Plan.Sketch+done[job], job.Plan.Sketch+total)
 			}
 			if done[job] < total {
 				return nil
 			}
 			delete(done, job)
-			risk, err := assemble(sigma2, job)
-			jobs.Release(job)
-			if err != nil {
-				return fmt.Errorf("sample %d: %w", job.Index, err)
+			var risk Risk
+			if !job.failed() {
+				var err error
+				risk, err = assemble(sigma2, job)
+				if err := job.settle(ctx, job.device(), err); err != nil {
+					return err
+				}
 			}
-			return send(ctx, out, risk)
+			jobs.Release(job)
+			if failure := job.failure.Load(); failure != nil {
+				return send(ctx, out, Outcome{Risk{Index: job.Index}, failure})
+			}
+			return send(ctx, out, Outcome{Risk: risk})
 		})
 	}
 }
@@ -94,7 +108,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	}
 	trace, err := job.estimate()
 	if err != nil {
-		return Risk{}, cause(dev, err)
+		return Risk{}, err
 	}
 	now := time.Now()
 	d := float64(len(job.Y))

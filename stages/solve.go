@@ -2,7 +2,6 @@ package stages
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"surepipe/array"
@@ -42,13 +41,18 @@ const (
 )
 
 // Solve is the stage that runs the solver on every sample and sends out the
-// probes of the job's sketch; a plan without one sends a single empty batch.
+// probes of the job's sketch; a plan without one, or a sample that the solver fails at,
+// sends a single empty batch.
 func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 	return func(ctx context.Context, in <-chan Sample, out chan<- Probes) error {
 		return each(ctx, in, func(sample Sample) error {
 			job, err := solveOne(ctx, solver, s, sample)
 			if err != nil {
-				return fmt.Errorf("sample %d: %w", sample.Index, err)
+				job = &Job{Sample: sample}
+				if err := job.settle(ctx, s.Device, err); err != nil {
+					return err
+				}
+				return send(ctx, out, Probes{Job: job, Phase: Sketching})
 			}
 			jobs.add(job)
 			if job.Plan.Sketch == 0 {
@@ -69,7 +73,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 	s.Device.Upload(y, sample.Y)
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
-		return nil, cause(s.Device, err)
+		return nil, err
 	}
 	job := &Job{Sample: sample, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch}
 	if s.Closed {
