@@ -46,6 +46,15 @@ type Options struct {
 	// are as many as the exact trace takes. It is for the estimators that are
 	// hutch.Adaptive; the default is DefaultTraceError where Queries is not given.
 	TraceError float64
+	// Intercept fits an intercept, which no penalty falls on: with ones 1 in R^d,
+	//
+	//	mu_hat(y) = mean(y) 1 + A b,   b the solver's at y - mean(y) 1,
+	//	div mu_hat = 1 + div A b,      ||D mu_hat||_F^2 = 1 + ||D A b||_F^2.
+	//
+	// The columns of A must have mean 0, as those that package problems makes for
+	// Data.Intercept: then it is the least squares problem with a column of ones beside
+	// A that the regularizer does not see. A sample whose A b has another mean fails.
+	Intercept bool
 	// Seed is that of all probes. Probe j of sample i is a function of
 	// (Seed, i, j) alone.
 	Seed uint64
@@ -223,7 +232,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			defer close(samples)
 			fed <- s.feed(ctx, ys, samples)
 		}()
-		settings := stages.Settings{Device: p.dev, Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, Batch: p.o.Batch, Workers: p.workers}
+		settings := stages.Settings{Device: p.dev, Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, Intercept: p.o.Intercept, Batch: p.o.Batch, Workers: p.workers}
 		solved := stages.Start(ctx, g, p.o.Parallel, samples, stages.Solve(p.solver, settings, &jobs))
 		sketched := stages.Start(ctx, g, p.workers, solved, stages.Sketch())
 		probes := stages.Start(ctx, g, 1, sketched, stages.QR())

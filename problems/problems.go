@@ -37,6 +37,9 @@ type Data struct {
 	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings; nil where it
 	// has none.
 	Sigma2, Lambda, Lambda2, Gamma *float64
+	// Intercept asks for an intercept, which no penalty falls on, in a regression or a
+	// specification without a synthesis: see [Problem.Intercept].
+	Intercept bool
 	// Spec is the specification that the data came with, by [Spec.Load]; nil for the
 	// named problems.
 	Spec *Spec
@@ -52,7 +55,8 @@ type Hyper struct {
 type Problem struct {
 	// Name is one of Names, or the name of a specification.
 	Name string
-	// Operator is A, D x P; Regularizer is r.
+	// Operator is A, D x P; Regularizer is r. With Data.Intercept A's columns have lost
+	// their means.
 	Operator    linops.Operator
 	Regularizer prox.Prox
 	D, P        int
@@ -75,6 +79,8 @@ type Problem struct {
 	DefaultSolver string
 
 	dev array.Device
+	// means are those of the columns, where there is an intercept; else nil.
+	means []float64
 	// reweigh is the regularizer at other weights, for sequences and specifications.
 	// What it holds on the device is the problem's.
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
@@ -159,6 +165,9 @@ func New(name string, dev array.Device, data Data, hyper Hyper) (*Problem, error
 			weights = Hyper{hyper.Lambda.or(data.Lambda), hyper.Lambda2.or(data.Lambda2), hyper.Gamma.or(data.Gamma)}
 		}
 		err := k.build(p, data, weights)
+		if err == nil && data.Intercept && p.means == nil {
+			err = fmt.Errorf("an intercept is asked for, but %s has no place for one: expected ols, ridge, lasso, elastic-net or a specification", p.Name)
+		}
 		if err == nil {
 			err = p.checkUsed(hyper)
 		}

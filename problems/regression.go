@@ -84,6 +84,8 @@ func quadraticSolver(a linops.Operator) string {
 	switch a := a.(type) {
 	case *linops.Dense:
 		return "direct"
+	case *centered:
+		return quadraticSolver(a.a)
 	case *linops.CSR:
 		if d, p := a.Dims(); d*p <= 1<<24 {
 			return "direct"
@@ -123,6 +125,9 @@ func (p *Problem) regression(data Data) (err error) {
 	}
 	p.own(p.Operator)
 	p.MuShape, p.BShape = []int{p.D}, []int{p.P}
+	if data.Intercept {
+		return p.center()
+	}
 	return nil
 }
 
@@ -156,11 +161,12 @@ func newSparse(dev array.Device, x *dataio.Sparse) (*linops.CSR, error) {
 	return a, nil
 }
 
-// maxCorrelation is ||X* y||_inf.
+// maxCorrelation is ||X* y||_inf, of y less its mean where there is an intercept.
 func maxCorrelation(data Data) float64 {
+	fitted := data.fitted()
 	if x := data.Sparse; x != nil {
 		c := make([]float64, x.Cols)
-		for i, y := range data.Y {
+		for i, y := range fitted {
 			for u := x.IndPtr[i]; u < x.IndPtr[i+1]; u++ {
 				c[x.Indices[u]] += x.Values[u] * y
 			}
@@ -169,6 +175,6 @@ func maxCorrelation(data Data) float64 {
 	}
 	_, n := data.X.Dims()
 	c := mat.NewVecDense(n, nil)
-	c.MulVec(data.X.T(), mat.NewVecDense(len(data.Y), data.Y))
+	c.MulVec(data.X.T(), mat.NewVecDense(len(fitted), fitted))
 	return maxAbs(c.RawVector().Data)
 }

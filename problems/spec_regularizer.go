@@ -785,6 +785,15 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	}
 	p.Operator, p.MuShape, p.BShape = a.op, data.YShape, a.cols
 	p.D, p.P = a.op.Dims()
+	if data.Intercept {
+		if s.synthesis != nil {
+			return s.errorf(s.synthesis.line, "an intercept is asked for, but the signal of a synthesis has none")
+		}
+		if err := p.center(); err != nil {
+			return s.at(s.operator.line, err)
+		}
+		data.Y = data.fitted()
+	}
 	penalties, err := b.regularizer(s.regularizer, part{a.cols, a.colAverages}, a.parts)
 	if err != nil {
 		return err

@@ -6,6 +6,9 @@ import (
 	"math"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
 	"surepipe/hutch"
 	"surepipe/vjp"
 )
@@ -100,6 +103,17 @@ func errorBar(sigma2, residual, frobenius2 float64, d int) float64 {
 	return sigma2 * math.Sqrt(max(0, 4*(residual/sigma2+frobenius2)-2*float64(d)))
 }
 
+// addMean adds the intercept's part to the solver's estimate, which must have none.
+func (j *Job) addMean(muHat []float64) error {
+	const most = 1e-6
+	d := float64(len(muHat))
+	if constant := stat.Mean(muHat, nil); math.Abs(constant)*math.Sqrt(d) > most*(floats.Norm(muHat, 2)+math.Sqrt(j.Residual)) {
+		return fmt.Errorf("the estimate has mean %g without the intercept, expected 0: the columns of A are not centered", constant)
+	}
+	floats.AddConst(j.mean, muHat)
+	return nil
+}
+
 func assemble(sigma2 float64, job *Job) (Risk, error) {
 	// A device that has failed gives numbers that are none: its fault is what to report.
 	dev := job.Solution.MuHat.Device()
@@ -110,6 +124,8 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if err != nil {
 		return Risk{}, err
 	}
+	trace.Trace += job.constants
+	trace.Frobenius2 += job.constants
 	now := time.Now()
 	d := float64(len(job.Y))
 	r := Risk{
@@ -134,6 +150,11 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	r.StdErr = errorBar(sigma2, r.Residual, trace.Frobenius2, len(job.Y))
 	if err := dev.Err(); err != nil {
 		return Risk{}, err
+	}
+	if job.constants > 0 {
+		if err := job.addMean(r.MuHat); err != nil {
+			return Risk{}, err
+		}
 	}
 	if math.IsNaN(r.SURE) || math.IsInf(r.SURE, 0) {
 		return Risk{}, fmt.Errorf("SURE is %g: residual %g, divergence %g", r.SURE, r.Residual, trace.Trace)

@@ -42,7 +42,7 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 		// The error bar is sigma2 sqrt(2d) for a projection, and smaller where
 		// eigenvalues are near 1/2. Where it is about 0, or by chance 0, so small
 		// an error of the trace is not worth its price.
-		bar := max(errorBar(sigma2, job.Residual, trace.Frobenius2, len(job.Y)), 0.1*sigma2*math.Sqrt(2*float64(len(job.Y))))
+		bar := max(errorBar(sigma2, job.Residual, trace.Frobenius2+job.constants, len(job.Y)), 0.1*sigma2*math.Sqrt(2*float64(len(job.Y))))
 		known := job.tally.Residual()
 		more := lacking(trace, known, len(job.Y), share*bar/(2*sigma2))
 		if more == 0 {

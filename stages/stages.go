@@ -127,6 +127,10 @@ type Job struct {
 	// Begun is when the solver started on the sample, Solved when it finished.
 	Begun, Solved time.Time
 
+	// mean is what was taken off y, and constants how many dimensions of the constants
+	// the estimate has beside the solver's: 1 with an intercept, where the Jacobian is the
+	// solver's plus the projection on the constants, orthogonal to it; else 0.
+	mean, constants float64
 	// sketch holds the images M s of the sketch, one a row; Sketch fills it and
 	// QR turns it into the orthonormal basis of its span, the first rank rows of
 	// basis. Plans that combine all images keep the sketch, and ProjectedTrace
