@@ -100,6 +100,9 @@ func (c *centered) Forward(dst, b array.Batch) {
 
 // Adjoint sets dst = A*(z less its mean).
 func (c *centered) Adjoint(dst, z array.Batch) {
+	if d, p := c.Dims(); z.N() != d || dst.N() != p || z.K() != dst.K() {
+		panic(fmt.Sprintf("problems: Adjoint of a centered %d x %d operator: %s into %s", d, p, z, dst))
+	}
 	dev := z.Device()
 	t := dev.Alloc(z.K(), z.N())
 	dev.Copy(t, z)
