@@ -120,7 +120,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 			return usagef("--%s is empty", name)
 		}
 	}
-	if err := checkOverwrite(cmd); err != nil {
+	if err := checkOverwrite(cmd, f.specification); err != nil {
 		return err
 	}
 	if _, err := f.memoryBytes(); err != nil {
