@@ -24,11 +24,9 @@ func newRun() *cobra.Command {
 		Long: `Solves one problem, differentiates the solution, and prints Stein's unbiased
 estimate of the risk with its standard error.
 
-Results go to standard output, everything else to standard error. Exit status:
-0 done, 1 a failure, 2 bad usage or bad input, 3 not converged (the result is
-printed all the same), 130 interrupted.
+Results go to standard output, everything else to standard error.
 
-` + dataHelp,
+` + exitHelp + "\n\n" + dataHelp,
 		Example: `  surepipe run --problem lasso --data diabetes.npz --lambda 20
   surepipe run --problem ridge --data diabetes.npz --lambda 0.1 --json
   surepipe run --problem matrix-completion --data mc.npz --lambda 0.25max --out fit.npz

@@ -342,15 +342,6 @@ func TestSweepResumes(t *testing.T) {
 	}
 }
 
-// TestSweepProcess is the program itself, for TestSweepSurvivesKills.
-func TestSweepProcess(t *testing.T) {
-	args := os.Getenv("SUREPIPE_TEST_SWEEP")
-	if args == "" {
-		t.Skip("it runs in a process of its own")
-	}
-	os.Exit(execute(context.Background(), strings.Split(args, "\n"), os.Stdout, os.Stderr))
-}
-
 // A sweep that is killed at ten random moments, and run again each time, ends as one
 // that is left alone.
 func TestSweepSurvivesKills(t *testing.T) {
@@ -362,11 +353,7 @@ func TestSweepSurvivesKills(t *testing.T) {
 		return []string{"sweep", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--lambda", "0.02max:max:24", "--gamma", "0.1max",
 			"--tol", "1e-9", "--parallel", "2", "--resume", "--jsonl", filepath.Join(dir, name+".jsonl"), "--csv", filepath.Join(dir, name+".csv"), "--out", filepath.Join(dir, name+".npz")}
 	}
-	process := func(name string) *exec.Cmd {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestSweepProcess$")
-		cmd.Env = append(os.Environ(), "SUREPIPE_TEST_SWEEP="+strings.Join(args(name), "\n"))
-		return cmd
-	}
+	process := func(name string) *exec.Cmd { return program(t, args(name)...) }
 	begin := time.Now()
 	if out, err := process("alone").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
