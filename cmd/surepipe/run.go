@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/dataio"
+	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
 )
@@ -41,7 +42,7 @@ Results go to standard output, everything else to standard error.
 	}
 	f.register(cmd, 1)
 	cobra.CheckErr(cmd.Flags().MarkHidden("parallel"))
-	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat and b (.npz), or mu_hat alone (.npy, .csv, .png); in its place the signal of a specification that has a synthesis")
+	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat, b and the intercept, if there is one (.npz), or mu_hat alone, without b (.npy, .csv, .png); in its place the signal of a specification that has a synthesis")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
 	return cmd
@@ -276,6 +277,9 @@ func writeResult(cmd *cobra.Command, path string, p *problems.Problem, y []float
 		return writeEstimate(path, p, risk)
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat}
+	if p.Signal == nil && p.Operator != linops.Identity(p.D) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s holds mu_hat alone; for b give --out a name that ends in .npz\n", path)
+	}
 	if p.Signal != nil {
 		if a, err = synthesize(p, risk.B); err != nil {
 			return err
