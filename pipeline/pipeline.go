@@ -65,7 +65,7 @@ type Options struct {
 	// from the problem's size. No result depends on it.
 	Batch int
 	// KeepGoing says what becomes of the stream behind a sample that fails by itself:
-	// one of the wrong length, one that holds NaN or Inf, an error that the source
+	// one of the wrong length, one that holds NaN or Inf or is all but 0, an error that the source
 	// yields in a sample's place, a solver that fails at this y, a result beyond the
 	// range of floating point. Its error comes in its place in the order, after the
 	// results of the samples before it, and ends the stream; with KeepGoing the
@@ -342,14 +342,23 @@ func (s *stream) feed(ctx context.Context, ys iter.Seq2[[]float64, error], out c
 	return nil
 }
 
+// leastSize is that of samples whose squares, and those of small parts of them, do not
+// vanish: the solvers tell by norms how far they are.
+const leastSize = 1e-140
+
 func (p *Pipeline) check(y []float64) error {
 	if len(y) != p.d {
 		return fmt.Errorf("y has %d values, expected %d", len(y), p.d)
 	}
+	largest := 0.0
 	for i, v := range y {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("y[%d] is %g, expected a finite number", i, v)
 		}
+		largest = max(largest, math.Abs(v))
+	}
+	if largest > 0 && largest < leastSize {
+		return fmt.Errorf("y has no entry above %.3g in size, expected some above %g, for squares vanish: multiply y, and sqrt(sigma2), by a constant", largest, leastSize)
 	}
 	return nil
 }

@@ -161,27 +161,30 @@ func each(ys [][]float64) func(yield func([]float64, error) bool) {
 	}
 }
 
-// A y whose squares overflow has no risk, and the samples behind it have theirs.
+// A y whose squares overflow, or vanish, has no risk, and the samples behind it have theirs;
+// a y of 0 has one.
 func TestOverflowIsTheSamplesOwn(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		s, d := quick(t, dev)
 		p := newPipeline(t, dev, s, d, pipeline.Options{KeepGoing: true})
 		var ys [][]float64
-		for y := range stream(d, 3) {
+		for y := range stream(d, 5) {
 			ys = append(ys, y)
 		}
-		for i := range ys[1] {
+		for i := range d {
 			ys[1][i] *= 1e200
+			ys[2][i] *= 1e-170
+			ys[3][i] = 0
 		}
 		next := 0
 		for risk, err := range p.Stream(t.Context(), each(ys)) {
-			if risk.Index != next || (err != nil) != (next == 1) {
+			if risk.Index != next || (err != nil) != (next == 1 || next == 2) {
 				t.Errorf("sample %d has index %d and error %v", next, risk.Index, err)
 			}
 			next++
 		}
-		if next != 3 {
-			t.Errorf("%d outcomes, expected 3", next)
+		if next != 5 {
+			t.Errorf("%d outcomes, expected 5", next)
 		}
 	})
 }

@@ -215,7 +215,28 @@ func checkVector(name string, v []float64, shape []int, rank int, expected strin
 	if len(v) != size {
 		return fmt.Errorf("array %q has %d values, expected %d for its shape %s", name, len(v), size, formatShape(shape))
 	}
-	return checkFinite(name, v, shape)
+	if err := checkFinite(name, v, shape); err != nil {
+		return err
+	}
+	return checkScale(name, maxAbs(v))
+}
+
+// Numbers of such sizes have squares, and sums and differences of squares, that neither
+// vanish nor overflow: the solvers tell by norms how far they are.
+const (
+	tooSmall = 1e-140
+	tooLarge = 1e140
+)
+
+// checkScale refuses an array whose largest entry in size is far from 1, other than 0.
+func checkScale(name string, largest float64) error {
+	switch {
+	case largest > 0 && largest < tooSmall:
+		return fmt.Errorf("array %q has no entry above %.3g in size, expected some above %g, for squares vanish: multiply it by a constant", name, largest, float64(tooSmall))
+	case largest > tooLarge:
+		return fmt.Errorf("array %q has an entry of size %.3g, expected none above %g, for squares overflow: divide it by a constant", name, largest, float64(tooLarge))
+	}
+	return nil
 }
 
 // checkFinite refuses NaN and Inf.

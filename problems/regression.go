@@ -126,7 +126,7 @@ func (p *Problem) regression(data Data) (err error) {
 	p.own(p.Operator)
 	p.MuShape, p.BShape = []int{p.D}, []int{p.P}
 	if data.Intercept {
-		return p.center()
+		p.center()
 	}
 	return nil
 }
@@ -134,10 +134,15 @@ func (p *Problem) regression(data Data) (err error) {
 // newDense is X on the device, where it is finite.
 func newDense(dev array.Device, x *mat.Dense, name string) (*linops.Dense, error) {
 	d, p := x.Dims()
+	largest := 0.0
 	for i := range d {
 		if err := checkFiniteRow(name, x.RawRowView(i), i, []int{d, p}); err != nil {
 			return nil, err
 		}
+		largest = max(largest, maxAbs(x.RawRowView(i)))
+	}
+	if err := checkScale(name, largest); err != nil {
+		return nil, err
 	}
 	return linops.NewDense(dev, x), nil
 }
@@ -154,6 +159,9 @@ func checkFiniteRow(name string, row []float64, i int, shape []int) error {
 
 // newSparse is the sparse X on the device.
 func newSparse(dev array.Device, x *dataio.Sparse) (*linops.CSR, error) {
+	if err := checkScale("X", maxAbs(x.Values)); err != nil {
+		return nil, err
+	}
 	a, err := linops.NewCSR(dev, x.Rows, x.Cols, x.IndPtr, x.Indices, x.Values)
 	if err != nil {
 		return nil, fmt.Errorf("the sparse matrix of %d x %d: %w", x.Rows, x.Cols, err)

@@ -789,9 +789,7 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 		if s.synthesis != nil {
 			return s.errorf(s.synthesis.line, "an intercept is asked for, but the signal of a synthesis has none")
 		}
-		if err := p.center(); err != nil {
-			return s.at(s.operator.line, err)
-		}
+		p.center()
 		data.Y = data.fitted()
 	}
 	penalties, err := b.regularizer(s.regularizer, part{a.cols, a.colAverages}, a.parts)

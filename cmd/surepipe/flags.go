@@ -287,10 +287,7 @@ func (f *estimatorFlags) checkScale(data problems.Data, sigma2 float64, d int) e
 	if f.sigma2 == 0 {
 		what = f.source() + ": sigma2"
 	}
-	switch {
-	case math.IsInf(squares, 0):
-		return usagef("%s: the squares of y add up to %g, expected a finite number: divide y by a constant", f.source(), squares)
-	case math.IsInf(4*squares/sigma2, 0) || math.IsInf(4*sigma2*float64(d), 0):
+	if math.IsInf(4*squares/sigma2, 0) || math.IsInf(4*sigma2*float64(d), 0) {
 		return usagef("%s is %g, too far from the scale of y for a finite risk: ||y||^2/d is %.3g", what, sigma2, squares/float64(d))
 	}
 	return nil
