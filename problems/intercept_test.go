@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -194,6 +195,11 @@ func TestSigma2WithAnIntercept(t *testing.T) {
 		if err != nil || math.Abs(got.Sigma2-want.Sigma2) > 1e-8*want.Sigma2 || got.RelStdErr != want.RelStdErr {
 			t.Errorf("%s: %+v, %v, expected %+v", name, got, err, want)
 		}
+	}
+	constant := tabled(d, p)
+	constant.X.SetCol(2, slices.Repeat([]float64{0.3}, d))
+	if _, err := problems.EstimateSigma2("auto", "ols", constant); err == nil || !strings.Contains(err.Error(), "column 2 of X is constant, and so is the intercept") {
+		t.Errorf("error %v", err)
 	}
 	var refused *noise.Refusal
 	if _, err := problems.EstimateSigma2("auto", "ols", tabled(p+1, p)); !errors.As(err, &refused) || !strings.Contains(err.Error(), "X is 6 x 5 and there is an intercept, expected d > p + 1") {

@@ -2,6 +2,7 @@ package problems
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -70,6 +71,11 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 		}
 		// The span of X and the constants, by columns that are nearer to orthogonal.
 		c, _ := centeredColumns(x)
+		for j := range p {
+			if mat.Norm(c.ColView(j), math.Inf(1)) == 0 {
+				return noise.Estimate{}, &noise.Refusal{Method: method, Reason: fmt.Sprintf("column %d of X is constant, and so is the intercept: leave one of them out", j)}
+			}
+		}
 		with := mat.NewDense(d, p+1, nil)
 		for i := range d {
 			row := with.RawRowView(i)
