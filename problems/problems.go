@@ -38,7 +38,8 @@ type Data struct {
 	// has none.
 	Sigma2, Lambda, Lambda2, Gamma *float64
 	// Intercept asks for an intercept, which no penalty falls on, in a regression or a
-	// specification without a synthesis: see [Problem.Intercept].
+	// specification without a synthesis. The pipeline's option of that name is its other
+	// half: without it the mean of y stays in the residual. See [Problem.Intercept].
 	Intercept bool
 	// Spec is the specification that the data came with, by [Spec.Load]; nil for the
 	// named problems.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,5 +137,33 @@ func TestInterceptIsForRegressions(t *testing.T) {
 	status, _, stderr := command(t, "run", "--problem", "svt", "--data", y, "--sigma2", "1", "--lambda", "1", "--intercept")
 	if want := "surepipe: --intercept is for ols, ridge, lasso, elastic-net and specifications, found --problem svt\n"; status != exitUsage || stderr != want {
 		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
+// Samples and X may be files of their own, with no other data.
+func TestSamplesBesideXAlone(t *testing.T) {
+	x := []float64{1, 2, 0, 4, 5, 1, 3, 3}
+	ys := []float64{11, 12, 13, 15, 9, 8, 9, 7}
+	dir := t.TempDir()
+	xFile, yFile := filepath.Join(dir, "x.npy"), filepath.Join(dir, "y.npy")
+	for path, a := range map[string]dataio.Array{xFile: floats("X", x, 4, 2), yFile: floats("y", ys, 2, 4)} {
+		if err := dataio.WriteNPY(path, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	together := save(t, floats("X", x, 4, 2), floats("y", ys, 2, 4))
+	args := []string{"mc", "--problem", "ridge", "--sigma2", "1", "--lambda", "2", "--intercept"}
+	var printed []string
+	for _, source := range [][]string{{"--data", together}, {"--X", xFile, "--y", yFile}, {"--data", together, "--y", yFile}} {
+		status, stdout, stderr := command(t, append(slices.Clone(args), source...)...)
+		if status != exitDone {
+			t.Fatalf("%v: status %d, %s", source, status, stderr)
+		}
+		printed = append(printed, seconds.ReplaceAllString(stdout, ""))
+	}
+	for _, text := range printed[1:] {
+		if text != printed[0] {
+			t.Errorf("%s\nexpected\n%s", text, printed[0])
+		}
 	}
 }
