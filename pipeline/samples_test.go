@@ -85,6 +85,7 @@ func TestOneSamplesFailureIsItsOwn(t *testing.T) {
 			"residual":  {Estimator: hutch.Hutchinson, Queries: 12},
 			"refined":   {Estimator: hutch.Hutchinson, TraceError: 1e-3},
 			"sketched":  {Estimator: hutch.HutchPP, Queries: 12},
+			"both":      {Estimator: hutch.HutchPP, TraceError: 1e-3},
 			"combined":  {Estimator: hutch.XTrace, Queries: 12},
 		} {
 			if emulated(t, dev) && name != "refined" {
