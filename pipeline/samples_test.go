@@ -83,9 +83,9 @@ func TestOneSamplesFailureIsItsOwn(t *testing.T) {
 		for name, o := range map[string]pipeline.Options{
 			"projected": {Estimator: hutch.Exact},
 			"residual":  {Estimator: hutch.Hutchinson, Queries: 12},
-			"refined":   {Estimator: hutch.Hutchinson, TraceError: 1e-3},
+			"refined":   {Estimator: hutch.Hutchinson, Queries: 12, TraceError: 1e-3},
 			"sketched":  {Estimator: hutch.HutchPP, Queries: 12},
-			"both":      {Estimator: hutch.HutchPP, TraceError: 1e-3},
+			"both":      {Estimator: hutch.HutchPP, Queries: 12, TraceError: 1e-3},
 			"combined":  {Estimator: hutch.XTrace, Queries: 12},
 		} {
 			if emulated(t, dev) && name != "refined" {
