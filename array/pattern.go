@@ -132,11 +132,11 @@ func (h *Host) SampleProduct(dst Batch, pattern Pattern, alpha float64, a, b Bat
 	if a.k == 1 && k > 1 {
 		lines, each, shared = &p.byCol, b, a
 	}
-	kernel := sampleTileKernel
 	if k == 1 || shared.k > 1 {
-		kernel = sampleKernel
+		h.runVectors(sampleKernel, lines, k, r, dst, each, shared, alpha, beta)
+		return
 	}
-	h.runLines(kernel, lines, k, r, dst, each, shared, alpha, beta)
+	h.runLines(sampleTileKernel, lines, k, r, dst, each, shared, alpha, beta)
 }
 
 // SpreadProduct sets C_i = alpha Z_i B_i + beta C_i, or Z_i* B_i.
@@ -154,11 +154,11 @@ func (h *Host) SpreadProduct(trans bool, alpha float64, pattern Pattern, z, b Ba
 	if k == 0 || c.n == 0 {
 		return
 	}
-	kernel := spreadTileKernel
 	if k == 1 || b.k > 1 || z.k == 1 {
-		kernel = spreadKernel
+		h.runVectors(spreadKernel, lines, k, r, c, z, b, alpha, beta)
+		return
 	}
-	h.runLines(kernel, lines, k, r, c, z, b, alpha, beta)
+	h.runLines(spreadTileKernel, lines, k, r, c, z, b, alpha, beta)
 }
 
 func (h *Host) pattern(op string, pattern Pattern, bs ...Batch) *hostPattern {
@@ -182,12 +182,34 @@ func (h *Host) runLines(kernel func(*task, int, int), lines *adjacency, k, r int
 	t.run()
 }
 
-// sampleKernel computes dst's entries of lines lo to hi-1 one by one.
+// runVectors runs a kernel over the lines of the first vector's matrix, then the second's, and
+// so on: what the lines of one share stays in the cache.
+func (h *Host) runVectors(kernel func(*task, int, int), lines *adjacency, k, r int, dst, x, y Batch, alpha, beta float64) {
+	n := len(lines.ptr) - 1
+	work := max(1, r*max(len(lines.entry), 1)/max(n, 1))
+	t := newTask(kernel, k*n, max(1, productGrain/work))
+	t.lines, t.width = lines, r
+	t.dst, t.x, t.y, t.a, t.b = dst, x, y, alpha, beta
+	t.run()
+}
+
+// eachVector splits a range of runVectors by vectors.
+func (t *task) eachVector(lo, hi int, do func(v, from, to int)) {
+	n := len(t.lines.ptr) - 1
+	for lo < hi {
+		v := lo / n
+		end := min(hi, (v+1)*n)
+		do(v, lo-v*n, end-v*n)
+		lo = end
+	}
+}
+
+// sampleKernel computes the entries of lines lo to hi-1 one by one.
 func sampleKernel(t *task, lo, hi int) {
 	r := t.width
-	for v := range t.dst.k {
+	t.eachVector(lo, hi, func(v, from, to int) {
 		d, x, y := t.dst.row(v), t.x.row(v), t.y.row(v)
-		for i := lo; i < hi; i++ {
+		for i := from; i < to; i++ {
 			xi := x[i*r:][:r]
 			for u := t.lines.ptr[i]; u < t.lines.ptr[i+1]; u++ {
 				s := t.a * simd.Dot(xi, y[int(t.lines.other[u])*r:])
@@ -198,7 +220,7 @@ func sampleKernel(t *task, lo, hi int) {
 				d[e] = s
 			}
 		}
-	}
+	})
 }
 
 // sampleTileKernel computes dst's entries of lines lo to hi-1 for a tile of vectors at
@@ -257,12 +279,12 @@ func gatherLines(dst, src []float64, lines []int32, r int) {
 	}
 }
 
-// spreadKernel computes lines lo to hi-1 of every C_i by adding up rows of B_i.
+// spreadKernel computes lines lo to hi-1 by adding up rows of B_i.
 func spreadKernel(t *task, lo, hi int) {
 	r := t.width
-	for v := range t.dst.k {
+	t.eachVector(lo, hi, func(v, from, to int) {
 		c, z, y := t.dst.row(v), t.x.row(v), t.y.row(v)
-		for i := lo; i < hi; i++ {
+		for i := from; i < to; i++ {
 			ci := c[i*r:][:r]
 			if t.b == 0 {
 				clear(ci)
@@ -271,18 +293,10 @@ func spreadKernel(t *task, lo, hi int) {
 					ci[l] *= t.b
 				}
 			}
-			// Four rows of B at a time: C's line is read and written once for them.
 			u, end := t.lines.ptr[i], t.lines.ptr[i+1]
-			for ; u+4 <= end; u += 4 {
-				e, o := t.lines.entry[u:u+4:u+4], t.lines.other[u:u+4:u+4]
-				f := [4]float64{t.a * z[e[0]], t.a * z[e[1]], t.a * z[e[2]], t.a * z[e[3]]}
-				simd.Axpy4(ci, y[int(o[0])*r:], y[int(o[1])*r:], y[int(o[2])*r:], y[int(o[3])*r:], &f)
-			}
-			for ; u < end; u++ {
-				simd.Axpy(ci, y[int(t.lines.other[u])*r:], t.a*z[t.lines.entry[u]])
-			}
+			simd.AddRows(ci, t.a, z, t.lines.entry[u:end], y, t.lines.other[u:end], r)
 		}
-	}
+	})
 }
 
 // spreadTileKernel computes lines lo to hi-1 for a tile of vectors at a time: where B

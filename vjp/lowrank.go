@@ -178,8 +178,8 @@ type residual struct {
 	z       array.Batch
 }
 
-func (r residual) Mul(trans bool, dst, x array.Batch) {
-	dst.Device().SpreadProduct(trans, -1, r.pattern, r.z, x, 0, dst)
+func (r residual) SubMul(trans bool, dst, x array.Batch) {
+	dst.Device().SpreadProduct(trans, 1, r.pattern, r.z, x, 1, dst)
 }
 
 func (r residual) Bytes() int64 { return r.z.Bytes() }

@@ -1,23 +1,27 @@
-// Package simd holds the two inner loops of sparse products that no BLAS has: sums of
-// gathered rows. On amd64 with AVX2 and FMA they are assembly, elsewhere Go; both give the
-// same result to rounding, and the bits of an entry depend on the lengths alone.
+// Package simd holds the two inner loops of sparse products that no BLAS has: inner products
+// of short rows and sums of gathered rows. On amd64 with AVX2 and FMA they are assembly,
+// elsewhere Go; both give the same result to rounding, and the bits of an entry depend on the
+// lengths alone.
 package simd
 
-// axpy4 adds a[0] x0 + a[1] x1 + a[2] x2 + a[3] x3 to y.
-func axpy4(y, x0, x1, x2, x3 []float64, a *[4]float64) {
-	n := len(y)
-	x0, x1, x2, x3 = x0[:n], x1[:n], x2[:n], x3[:n]
-	a0, a1, a2, a3 := a[0], a[1], a[2], a[3]
-	for i := range y {
-		y[i] += (a0*x0[i] + a1*x1[i]) + (a2*x2[i] + a3*x3[i])
+// addRows adds a sum_u z[entry[u]] (row other[u] of b) to y: the first len(y) of the row's r
+// values.
+func addRows(y []float64, a float64, z []float64, entry []int32, b []float64, other []int32, r int) {
+	n, u := len(y), 0
+	for ; u+4 <= len(entry); u += 4 {
+		e, o := entry[u:u+4:u+4], other[u:u+4:u+4]
+		f0, f1, f2, f3 := a*z[e[0]], a*z[e[1]], a*z[e[2]], a*z[e[3]]
+		b0, b1 := b[int(o[0])*r:][:n], b[int(o[1])*r:][:n]
+		b2, b3 := b[int(o[2])*r:][:n], b[int(o[3])*r:][:n]
+		for l := range y {
+			y[l] += (f0*b0[l] + f1*b1[l]) + (f2*b2[l] + f3*b3[l])
+		}
 	}
-}
-
-// axpy adds a x to y.
-func axpy(y, x []float64, a float64) {
-	x = x[:len(y)]
-	for i := range y {
-		y[i] += a * x[i]
+	for ; u < len(entry); u++ {
+		f, row := a*z[entry[u]], b[int(other[u])*r:][:n]
+		for l := range y {
+			y[l] += f * row[l]
+		}
 	}
 }
 

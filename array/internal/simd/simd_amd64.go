@@ -4,26 +4,29 @@ import "golang.org/x/sys/cpu"
 
 var fast = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
-// Axpy4 adds a[0] x0 + a[1] x1 + a[2] x2 + a[3] x3 to y; each has y's length at least.
-func Axpy4(y, x0, x1, x2, x3 []float64, a *[4]float64) {
-	n := len(y)
-	if !fast || n == 0 {
-		axpy4(y, x0, x1, x2, x3, a)
-		return
-	}
-	x0, x1, x2, x3 = x0[:n], x1[:n], x2[:n], x3[:n]
-	axpy4AVX2(n, &y[0], &x0[0], &x1[0], &x2[0], &x3[0], a)
-}
+// masks has, from 16-n on, n words of ones and then zeros.
+var masks = [32]int64{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
 
-// Axpy adds a x to y; x has y's length at least.
-func Axpy(y, x []float64, a float64) {
-	n := len(y)
-	if !fast || n == 0 {
-		axpy(y, x, a)
+// AddRows adds a sum_u z[entry[u]] (row other[u] of b) to y, b being a matrix with rows of
+// r = len(y) values. Every entry must be an index of z and every other one of a row of b.
+func AddRows(y []float64, a float64, z []float64, entry []int32, b []float64, other []int32, r int) {
+	count := len(entry)
+	if !fast {
+		addRows(y, a, z, entry, b, other, r)
 		return
 	}
-	x = x[:n]
-	axpyAVX2(n, &y[0], &x[0], a)
+	if len(y) == 0 || count == 0 {
+		return
+	}
+	_ = other[count-1]
+	from := 0
+	for ; from+32 <= len(y); from += 32 {
+		addRows32(&y[from], a, &z[0], &entry[0], &b[from], &other[0], 8*r, count)
+	}
+	for ; from < len(y); from += 16 {
+		n := min(len(y)-from, 16)
+		addRows16(&y[from], a, &z[0], &entry[0], &b[from], &other[0], 8*r, count, &masks[16-n])
+	}
 }
 
 // Dot is the inner product of x with as much of y.
@@ -36,11 +39,15 @@ func Dot(x, y []float64) float64 {
 	return dotAVX2(n, &x[0], &y[0])
 }
 
+// addRows32 adds to 32 values, the rows being stride bytes apart.
+//
 //go:noescape
-func axpy4AVX2(n int, y, x0, x1, x2, x3 *float64, a *[4]float64)
+func addRows32(y *float64, a float64, z *float64, entry *int32, b *float64, other *int32, stride, count int)
 
+// addRows16 adds to as many of 16 values as mask has ones.
+//
 //go:noescape
-func axpyAVX2(n int, y, x *float64, a float64)
+func addRows16(y *float64, a float64, z *float64, entry *int32, b *float64, other *int32, stride, count int, mask *int64)
 
 //go:noescape
 func dotAVX2(n int, x, y *float64) float64

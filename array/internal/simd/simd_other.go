@@ -2,11 +2,11 @@
 
 package simd
 
-// Axpy4 adds a[0] x0 + a[1] x1 + a[2] x2 + a[3] x3 to y; each has y's length at least.
-func Axpy4(y, x0, x1, x2, x3 []float64, a *[4]float64) { axpy4(y, x0, x1, x2, x3, a) }
-
-// Axpy adds a x to y; x has y's length at least.
-func Axpy(y, x []float64, a float64) { axpy(y, x, a) }
+// AddRows adds a sum_u z[entry[u]] (row other[u] of b) to y, b being a matrix with rows of
+// r = len(y) values.
+func AddRows(y []float64, a float64, z []float64, entry []int32, b []float64, other []int32, r int) {
+	addRows(y, a, z, entry, b, other, r)
+}
 
 // Dot is the inner product of x with as much of y.
 func Dot(x, y []float64) float64 { return dot(x, y) }
