@@ -46,9 +46,8 @@ type lowRank struct {
 	full   *proximalGradient
 }
 
-// minLowRank is the smaller side of the matrix below which all singular values are
-// cheaper than some.
-var minLowRank = 200
+// minLowRank is the smaller side of the matrix from which on iterates are factored.
+var minLowRank = subspace.MinSide
 
 // maxPasses bounds the steps of the partial SVD in an iteration.
 const maxPasses = 4
