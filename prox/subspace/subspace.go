@@ -137,13 +137,10 @@ func (t *Triplets) Residual(x Product) float64 {
 	x(false, e, t.V)
 	ScaleColumns(us, t.U, t.Sigma)
 	dev.Lin(e, 1, e, -1, us)
-	rows := make([]float64, e.K())
-	dev.Dot(rows, e, e)
-	sum := 0.0
-	for _, v := range rows {
-		sum += v
-	}
-	return math.Sqrt(sum)
+	var sum [1]float64
+	flat := e.Reshape(1, e.K()*r)
+	dev.Dot(sum[:], flat, flat)
+	return math.Sqrt(sum[0])
 }
 
 // ScaleColumns sets column i of dst to s_i times that of x, or to 0 beyond the end of s.
