@@ -10,6 +10,9 @@ import (
 // diagonal is the derivative of a separable prox: J z = d ∘ z.
 type diagonal struct{ d array.Batch }
 
+// NewDiagonal returns the derivative J z = d ∘ z, which owns d, a batch of one vector.
+func NewDiagonal(d array.Batch) Derivative { return diagonal{d} }
+
 func (j diagonal) Apply(dst, z array.Batch) {
 	checkApply("a separable prox", j.d.N(), dst, z)
 	dst.Device().Mul(dst, j.d, z)

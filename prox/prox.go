@@ -88,6 +88,13 @@ type LowRank interface {
 	Tangent() (Tangent, bool)
 }
 
+// Blocked is a Derivative of consecutive blocks of coordinates, J = diag(J_1, J_2, ...).
+type Blocked interface {
+	Derivative
+	// Blocks returns J_1, J_2, ..., which are part of J and released with it.
+	Blocks() []Derivative
+}
+
 // Tangent is a derivative J on m x n matrices in the coordinates (Q, P) of its
 // range,
 //

@@ -120,6 +120,19 @@ func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 	return diagonal{mask}, nil
 }
 
+// Join returns J = diag(J_1, J_2, ...), J_i being n_i x n_i. Releasing J releases them. It
+// panics unless there is one n_i for each.
+func Join(n []int, blocks []Derivative) Derivative {
+	if len(n) != len(blocks) {
+		panic(fmt.Sprintf("prox: Join of %d derivatives of %d lengths", len(blocks), len(n)))
+	}
+	j := &separableDerivative{make([]int, 1, len(n)+1), blocks}
+	for i, n := range n {
+		j.at = append(j.at, j.at[i]+n)
+	}
+	return j
+}
+
 // separableDerivative is J = diag(J_1, J_2, ...).
 type separableDerivative struct {
 	at     []int
@@ -141,6 +154,9 @@ func (j *separableDerivative) ApplyRange(jz, pz, z array.Batch) {
 		ApplyRange(d, jz.Cols(lo, hi), pz.Cols(lo, hi), z.Cols(lo, hi))
 	}
 }
+
+// Blocks returns J_1, J_2, ...
+func (j *separableDerivative) Blocks() []Derivative { return j.blocks }
 
 func (j *separableDerivative) Bytes() int64 {
 	var n int64

@@ -58,6 +58,7 @@ type implicit struct {
 	j       prox.Derivative
 	op      linops.Operator        // A, or columns
 	seen    prox.Derivative        // J, or J in the coordinates of its range
+	joint   prox.Derivative        // seen, where it was joined from blocks and is to be released; or nil
 	columns linops.Restricted      // A's columns in S, or A on J's range, where that pays; else nil
 	mask    array.Batch            // J's diagonal on S where op is restricted, else zero
 	dim     int                    // |S|, or p
@@ -165,7 +166,7 @@ const maxFactored = 2000
 // restrict confines the system to the support of a diagonal J, and factors it if
 // it is small.
 func (l *implicit) restrict() error {
-	if l.restrictTangent() {
+	if l.restrictTangent() || l.dim > maxDense && l.restrictBlocks() {
 		return nil
 	}
 	masked, ok := l.j.(prox.Masked)
@@ -188,12 +189,7 @@ func (l *implicit) restrict() error {
 // restrictTo confines the system to the support of a diagonal J where that pays
 // and the operator can.
 func (l *implicit) restrictTo(j prox.Masked) bool {
-	var set []int
-	for i, v := range j.Diagonal().ToHost() {
-		if v != 0 {
-			set = append(set, i)
-		}
-	}
+	set := support(j.Diagonal())
 	if n := len(set); 2*n > l.dim && n > maxFactored {
 		return false
 	}
@@ -228,6 +224,57 @@ func (l *implicit) restrictTangent() bool {
 		return false
 	}
 	l.columns, l.op, l.dim, l.seen = op, op, t.Len(), t.J
+	return true
+}
+
+// restrictBlocks confines the system block by block, to the support of a block of J that is
+// diagonal and to the tangent space of one of low rank, where A can do so too.
+func (l *implicit) restrictBlocks() bool {
+	j, ok := l.j.(prox.Blocked)
+	a, can := l.p.A.(linops.BlockRestrictor)
+	if !ok || !can {
+		return false
+	}
+	dev := l.p.Device
+	var parts []linops.Part
+	var dims []int
+	var blocks []prox.Derivative
+	release := func() {
+		for _, b := range blocks {
+			b.Release()
+		}
+	}
+	for _, b := range j.Blocks() {
+		switch b := b.(type) {
+		case prox.LowRank:
+			t, ok := b.Tangent()
+			if !ok {
+				release()
+				return false
+			}
+			parts = append(parts, linops.Part{Shape: t.Shape, Rank: t.Rank, U: t.U, V: t.V})
+			dims, blocks = append(dims, t.Len()), append(blocks, t.J)
+		case prox.Masked:
+			set := support(b.Diagonal())
+			idx := dev.NewIndex(set)
+			diagonal := dev.Alloc(1, len(set))
+			dev.Gather(diagonal, b.Diagonal(), idx)
+			idx.Free()
+			parts = append(parts, linops.Part{Set: set})
+			dims, blocks = append(dims, len(set)), append(blocks, prox.NewDiagonal(diagonal))
+		default:
+			release()
+			return false
+		}
+	}
+	op := a.RestrictBlocks(dev, parts)
+	if op == nil {
+		release()
+		return false
+	}
+	l.joint = prox.Join(dims, blocks)
+	_, dim := op.Dims()
+	l.columns, l.op, l.dim, l.seen = op, op, dim, l.joint
 	return true
 }
 
@@ -572,6 +619,9 @@ func (l *implicit) Bytes() int64 {
 	if l.curved != nil {
 		bytes += l.curved.Bytes()
 	}
+	if l.joint != nil {
+		bytes += l.joint.Bytes()
+	}
 	if l.columns != nil {
 		bytes += l.columns.Bytes()
 	}
@@ -581,12 +631,12 @@ func (l *implicit) Bytes() int64 {
 	return bytes
 }
 
-// ProbeBytes counts five vectors on the support, seven where K takes its own, and two of
-// length d.
+// ProbeBytes counts five vectors on the support, seven where K or A*A takes its own, and two
+// of length d.
 func (l *implicit) ProbeBytes() int64 {
 	d, _ := l.p.A.Dims()
 	vectors := int64(5)
-	if l.curved != nil {
+	if l.curved != nil || l.joint != nil {
 		vectors = 7
 	}
 	return 8 * (vectors*int64(l.dim) + 2*int64(d))
@@ -609,6 +659,9 @@ func (l *implicit) Release() {
 	}
 	if l.curved != nil {
 		l.curved.Release()
+	}
+	if l.joint != nil {
+		l.joint.Release()
 	}
 	l.mask.Free()
 	l.inverse.Free()
@@ -693,7 +746,16 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, enough enough)
 		return dev.Err()
 	}
 	r, dir, jdir, t := dev.Alloc(k, l.dim), dev.Alloc(k, l.dim), dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
-	q := dev.Alloc(k, d)
+	// A J x is summed direction by direction, or x is where A*A does without A.
+	sumOf, q := dst, array.Batch{}
+	square, squares := l.op.(linops.NormalMap)
+	if squares {
+		sumOf, q = dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
+		defer sumOf.Free()
+		dev.Fill(sumOf, 0)
+	} else {
+		q = dev.Alloc(k, d)
+	}
 	defer func() {
 		for _, b := range []array.Batch{r, dir, jdir, t, q} {
 			b.Free()
@@ -739,14 +801,22 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, enough enough)
 		}
 		// <N dir, J dir> = <dir, J dir> - ||J dir||^2 + eta ||A J dir||^2; with K it is
 		// <K dir, dir> + ||A dir||^2, and dir holds K dir.
-		l.op.Forward(q, jdir)
+		if squares {
+			square.ApplyNormal(q, jdir)
+		} else {
+			l.op.Forward(q, jdir)
+		}
 		dev.Dot(curvature, dir, jdir)
 		if l.curved == nil {
 			dev.Dot(jj, jdir, jdir)
 		} else {
 			clear(jj)
 		}
-		dev.Dot(qq, q, q)
+		if squares {
+			dev.Dot(qq, q, jdir)
+		} else {
+			dev.Dot(qq, q, q)
+		}
 		for i := range alpha {
 			alpha[i] = 0
 			if done[i] {
@@ -761,9 +831,14 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, enough enough)
 			}
 			alpha[i] = rho[i] / c
 		}
-		dev.LinEach(dst, ones, dst, alpha, q)
-		l.op.Adjoint(t, q)
-		dev.Lin(t, l.eta, t, 1, dir)
+		if squares {
+			dev.LinEach(sumOf, ones, sumOf, alpha, jdir)
+			dev.Lin(t, l.eta, q, 1, dir)
+		} else {
+			dev.LinEach(dst, ones, dst, alpha, q)
+			l.op.Adjoint(t, q)
+			dev.Lin(t, l.eta, t, 1, dir)
+		}
 		if l.curved == nil {
 			dev.Lin(t, 1, t, -1, jdir) // N dir
 		}
@@ -807,7 +882,10 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, enough enough)
 			return err
 		}
 	}
-	return nil
+	if squares {
+		l.op.Forward(dst, sumOf)
+	}
+	return dev.Err()
 }
 
 func (l *implicit) noteSteps(n int) {

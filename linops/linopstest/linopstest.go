@@ -84,6 +84,7 @@ func Check(dev array.Device, a linops.Operator) error {
 	c.guard("Dense", c.dense)
 	c.guard("ColumnNorms2", c.columnNorms)
 	c.guard("Restrict", c.restrict)
+	c.guard("ApplyNormal", c.normalMap)
 	if now := dev.Stats().Live; now != live && len(c.errs) == 0 {
 		c.failf("Forward and Adjoint: %d batches taken from the device and not given back", now-live)
 	}
@@ -503,6 +504,21 @@ func (c *checker) restrict() {
 				return
 			}
 		}
+	}
+}
+
+// normalMap compares A*A in one piece with A* after A.
+func (c *checker) normalMap() {
+	a, ok := c.a.(linops.NormalMap)
+	if !ok {
+		return
+	}
+	const k = 2
+	b := gaussian(k*c.p, 902)
+	got := c.apply(a.ApplyNormal, c.p, k, b)
+	want := c.apply(c.a.Adjoint, c.p, k, c.apply(c.a.Forward, c.d, k, b))
+	if e := distance(got, want); !(e <= tol*norm(want)) {
+		c.failf("ApplyNormal is off A*A by %.3g, of size %.3g", e, norm(want))
 	}
 }
 
