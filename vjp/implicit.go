@@ -36,6 +36,14 @@ import (
 // A J of low rank confines the system to the tangent space of its range, in whose
 // coordinates vectors are short and A, where it picks entries, costs what those cost.
 //
+// Where the solver knows the leading singular vectors of a nuclear norm's argument, J is not
+// even computed. Conjugate gradients in J's product are those for
+//
+//	(H + K) u = A* w,   D mu_hat w = A u,   K = (J^{-1} - I)/eta,
+//
+// on J's range, preconditioned by eta J = (K + I/eta)^{-1}. [prox.NuclearCurvature] has a
+// cheaper K and a cheaper preconditioner that takes no more steps.
+//
 // A diagonal J confines the system to its support S: x outside S is multiplied by
 // zero. Where A can restrict itself to columns, it does; and where S is small, the
 // matrix of the system,
@@ -48,14 +56,15 @@ type implicit struct {
 	p       Problem
 	eta     float64
 	j       prox.Derivative
-	op      linops.Operator   // A, or columns
-	seen    prox.Derivative   // J, or J in the coordinates of its range
-	columns linops.Restricted // A's columns in S, or A on J's range, where that pays; else nil
-	mask    array.Batch       // J's diagonal on S where op is restricted, else zero
-	dim     int               // |S|, or p
-	inverse array.Batch       // K^+, |S| x |S|, where it was factored, else zero
-	tol     float64           // of VJP, on the residual's J-norm
-	form    float64           // of Forms, on the quadratic form
+	op      linops.Operator        // A, or columns
+	seen    prox.Derivative        // J, or J in the coordinates of its range
+	columns linops.Restricted      // A's columns in S, or A on J's range, where that pays; else nil
+	mask    array.Batch            // J's diagonal on S where op is restricted, else zero
+	dim     int                    // |S|, or p
+	curved  *prox.NuclearCurvature // K and a preconditioner in place of J, which is nil then; or nil
+	inverse array.Batch            // K^+, |S| x |S|, where it was factored, else zero
+	tol     float64                // of VJP, on the residual's J-norm
+	form    float64                // of Forms, on the quadratic form
 
 	owned func() // releases A and R, where they are the linearization's own; or nil
 
@@ -90,11 +99,15 @@ const (
 	regrown     = 1e3
 )
 
+// solveTol and formsTol are the tolerances of a solve to tol.
+func solveTol(tol float64) float64 { return math.Max(math.Min(implicitTol, tol), tightest) }
+func formsTol(tol float64) float64 { return math.Min(formTol, 1000*tol) }
+
 // newImplicit linearizes the fixed point at the solution b.
 func newImplicit(p Problem, b, y array.Batch, norm2, tol float64) (_ *implicit, err error) {
 	dev := p.Device
 	d, dim := p.A.Dims()
-	l := &implicit{p: p, eta: 1, op: p.A, dim: dim, tol: math.Max(math.Min(implicitTol, tol), tightest), form: math.Min(formTol, 1000*tol)}
+	l := &implicit{p: p, eta: 1, op: p.A, dim: dim, tol: solveTol(tol), form: formsTol(tol)}
 	if norm2 > 0 {
 		l.eta = etaFactor / norm2
 	}
@@ -133,6 +146,16 @@ func newImplicit(p Problem, b, y array.Batch, norm2, tol float64) (_ *implicit, 
 		return nil, err
 	}
 	return l, nil
+}
+
+// newCurved linearizes at a solution of low rank: op is A on the tangent space of curved,
+// which is the linearization's from now on; nil stands for the solution 0.
+func newCurved(p Problem, op linops.Restricted, curved *prox.NuclearCurvature, tol float64) *implicit {
+	l := &implicit{p: p, eta: 1, op: p.A, tol: solveTol(tol), form: formsTol(tol), curved: curved}
+	if curved != nil {
+		l.op, l.columns, l.dim = op, op, curved.Len()
+	}
+	return l
 }
 
 // maxFactored bounds the size of the systems that are factored: beyond it
@@ -545,7 +568,13 @@ func (l *implicit) Kind() string { return "implicit" }
 
 // Bytes counts the prox derivative and A's columns in its support.
 func (l *implicit) Bytes() int64 {
-	bytes := l.j.Bytes() + l.mask.Bytes() + l.inverse.Bytes()
+	bytes := l.mask.Bytes() + l.inverse.Bytes()
+	if l.j != nil {
+		bytes += l.j.Bytes()
+	}
+	if l.curved != nil {
+		bytes += l.curved.Bytes()
+	}
 	if l.columns != nil {
 		bytes += l.columns.Bytes()
 	}
@@ -555,10 +584,15 @@ func (l *implicit) Bytes() int64 {
 	return bytes
 }
 
-// ProbeBytes counts five vectors on the support and two of length d.
+// ProbeBytes counts five vectors on the support, seven where K takes its own, and two of
+// length d.
 func (l *implicit) ProbeBytes() int64 {
 	d, _ := l.p.A.Dims()
-	return 8 * (5*int64(l.dim) + 2*int64(d))
+	vectors := int64(5)
+	if l.curved != nil {
+		vectors = 7
+	}
+	return 8 * (vectors*int64(l.dim) + 2*int64(d))
 }
 
 // own hands the problem's operator and regularizer over to the linearization.
@@ -573,7 +607,12 @@ func (l *implicit) own(release func()) {
 
 // Release frees the prox derivative and the columns.
 func (l *implicit) Release() {
-	l.j.Release()
+	if l.j != nil {
+		l.j.Release()
+	}
+	if l.curved != nil {
+		l.curved.Release()
+	}
 	l.mask.Free()
 	l.inverse.Free()
 	if l.columns != nil {
@@ -619,9 +658,13 @@ func (l *implicit) forms(residual2, lacking float64) bool {
 func (l *implicit) span(residual2, _ float64) bool { return residual2 <= spanTol*spanTol }
 
 // apply sets jr = J r and, now and then, takes from r what J does not see: that
-// grows by a small factor a step and costs half as much again as J.
-func (l *implicit) apply(jr, r array.Batch, step int) {
+// grows by a small factor a step and costs half as much again as J. Where there is K
+// it sets jr to its preconditioner's image and kr = K jr.
+func (l *implicit) apply(jr, kr, r array.Batch, step int) {
 	switch {
+	case l.curved != nil:
+		l.curved.Precondition(jr, r)
+		l.curved.Apply(kr, jr)
 	case !l.mask.IsZero():
 		l.p.Device.Mul(jr, r, l.mask)
 	case step%projectEvery == 0:
@@ -660,10 +703,16 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, enough enough)
 			b.Free()
 		}
 	}()
+	// The direction's image is summed from that of the residual, or from r itself.
+	image := r
+	if l.curved != nil {
+		image = dev.Alloc(k, l.dim)
+		defer image.Free()
+	}
 	l.op.Adjoint(r, w)
 	dev.Lin(r, l.eta, r, 0, array.Batch{})
-	l.apply(jdir, r, 0)
-	dev.Copy(dir, r)
+	l.apply(jdir, image, r, 0)
+	dev.Copy(dir, image)
 
 	numbers := make([]float64, 10*k)
 	next := func() []float64 {
@@ -692,10 +741,15 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, enough enough)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		// <N dir, J dir> = <dir, J dir> - ||J dir||^2 + eta ||A J dir||^2.
+		// <N dir, J dir> = <dir, J dir> - ||J dir||^2 + eta ||A J dir||^2; with K it is
+		// <K dir, dir> + ||A dir||^2, and dir holds K dir.
 		l.op.Forward(q, jdir)
 		dev.Dot(curvature, dir, jdir)
-		dev.Dot(jj, jdir, jdir)
+		if l.curved == nil {
+			dev.Dot(jj, jdir, jdir)
+		} else {
+			clear(jj)
+		}
 		dev.Dot(qq, q, q)
 		for i := range alpha {
 			alpha[i] = 0
@@ -714,12 +768,14 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, enough enough)
 		dev.LinEach(dst, ones, dst, alpha, q)
 		l.op.Adjoint(t, q)
 		dev.Lin(t, l.eta, t, 1, dir)
-		dev.Lin(t, 1, t, -1, jdir) // N dir
+		if l.curved == nil {
+			dev.Lin(t, 1, t, -1, jdir) // N dir
+		}
 		for i := range alpha {
 			alpha[i] = -alpha[i]
 		}
 		dev.LinEach(r, ones, r, alpha, t)
-		l.apply(t, r, step)
+		l.apply(t, image, r, step)
 		dev.Dot(jj, r, t)
 		for i := range beta {
 			beta[i] = 0
@@ -749,7 +805,7 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, enough enough)
 			}
 		}
 		l.noteSteps(step)
-		dev.LinEach(dir, ones, r, beta, dir)
+		dev.LinEach(dir, ones, image, beta, dir)
 		dev.LinEach(jdir, ones, t, beta, jdir)
 		if err := dev.Err(); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/subspace"
 )
 
 // lowRank is ISTA or FISTA where r is the nuclear norm and A picks entries, for
@@ -19,9 +20,9 @@ import (
 //	X = x_k - eta A*(A x_k - y),   x_k = b_k + c_k (b_k - b_{k-1}),
 //
 // is a combination of b_k and b_{k-1} plus a sparse matrix. A product with it takes
-// O(d + (m + n) r), and a [subspace] that follows X from one iteration to the next takes
-// two of them for the singular values that exceed the threshold. (Mazumder, Hastie
-// and Tibshirani, JMLR 11, 2010; Toh and Yun, Pacific J. Optim. 6, 2010.)
+// O(d + (m + n) r), and a [subspace.Iteration] that follows X from one iteration to the
+// next takes two of them for the singular values that exceed the threshold. (Mazumder,
+// Hastie and Tibshirani, JMLR 11, 2010; Toh and Yun, Pacific J. Optim. 6, 2010.)
 //
 // The partial SVD is not exact, and the optimality accounts for that. With U, S, V
 // what it gave, X* U = V S, and M = X - U S V*,
@@ -49,24 +50,8 @@ type lowRank struct {
 // cheaper than some.
 var minLowRank = 200
 
-const (
-	// firstBlock of the smaller side is the size of the first block, maxBlock that of
-	// the largest one: beyond it all singular values are cheaper.
-	firstBlock = 1. / 32
-	maxBlock   = 1. / 3
-	// The block has bufferShare more vectors than there are active values, and minBuffer
-	// at least: they make the active ones converge.
-	bufferShare = 0.6
-	minBuffer   = 8
-	// squareRange is the largest sigma_1/tau at which singular values come from
-	// squares: they and their vectors err by about eps sigma_1/tau of ||A* y||.
-	squareRange = 1e4
-	// smallestScale and its inverse bound ||A* y|| where singular values come from
-	// squares.
-	smallestScale = 0x1p-450
-	// maxPasses bounds the steps of the partial SVD in an iteration.
-	maxPasses = 4
-)
+// maxPasses bounds the steps of the partial SVD in an iteration.
+const maxPasses = 4
 
 // newLowRank returns nil where the problem has no structure to use.
 func newLowRank(ctx context.Context, p Problem, o Options, accelerated bool) (Solver, error) {
@@ -108,8 +93,7 @@ func (s *lowRank) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, 
 	w := newFactoredWork(s, y)
 	defer w.free()
 	sol, err := w.run(ctx, b0)
-	var small errSmall
-	if errors.Is(err, errHighRank) || errors.As(err, &small) {
+	if tooHard(err) {
 		return w.continueDense(ctx, b0)
 	}
 	if err != nil {
@@ -124,7 +108,10 @@ func (s *lowRank) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, 
 		o.Derivative = Unrolled
 		return iterate(ctx, s.full, y, o, entry{})
 	}
-	l, err := newImplicit(s.p, sol.B, y, s.full.bound, s.o.Tol)
+	l, err := w.linearize()
+	if tooHard(err) {
+		l, err = newImplicit(s.p, sol.B, y, s.full.bound, s.o.Tol)
+	}
 	if err != nil {
 		sol.Release()
 		return nil, err
@@ -132,6 +119,75 @@ func (s *lowRank) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, 
 	sol.Linearization = l
 	return sol, nil
 }
+
+// tooHard reports that a factorization of low rank is not to be had.
+func tooHard(err error) bool {
+	var small subspace.Error
+	return errors.Is(err, errHighRank) || errors.As(err, &small)
+}
+
+// linearize differentiates at b_k. One more step of the partial SVD gives the vectors of
+// the active values and those of the largest inactive ones, which the preconditioner has use for.
+func (w *factoredWork) linearize() (*implicit, error) {
+	a, can := w.a.(linops.TangentRestrictor)
+	if !can {
+		return nil, errHighRank
+	}
+	dev := w.dev
+	w.c = 0
+	dev.Lin(w.z, 1, w.ab, -1, w.y)
+	all, err := w.space.Advance(w.gradientStep, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer all.Free()
+	r := 0
+	for r < len(all.Sigma) && all.Sigma[r] > w.tau {
+		r++
+	}
+	if r == 0 {
+		return newCurved(w.p, nil, nil, w.o.Tol), dev.Err()
+	}
+	if r+subspace.MinBuffer > len(all.Sigma) {
+		return nil, errHighRank
+	}
+	f := make([]float64, r)
+	for i := range f {
+		f[i] = all.Sigma[i] - w.tau
+	}
+	near := prox.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N())}
+	for _, s := range all.Sigma[r:] {
+		near.Sigma = append(near.Sigma, s/w.eta)
+	}
+	normal := residual{w.pattern, dev.Alloc(1, w.z.N())}
+	dev.Copy(normal.z, w.z)
+	share := float64(w.pattern.Len()) / float64(w.shape.Len()) / w.eta
+	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, preconditionerShift*share, normal)
+	u, v := curved.Factors()
+	l := newCurved(w.p, a.RestrictTangent(w.shape, r, u, v), curved, w.o.Tol)
+	if err := dev.Err(); err != nil {
+		l.Release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// residual is -A*(A b - y) by products, z being A b - y.
+type residual struct {
+	pattern array.Pattern
+	z       array.Batch
+}
+
+func (r residual) Mul(trans bool, dst, x array.Batch) {
+	dst.Device().SpreadProduct(trans, -1, r.pattern, r.z, x, 0, dst)
+}
+
+func (r residual) Bytes() int64 { return r.z.Bytes() }
+func (r residual) Release()     { r.z.Free() }
+
+// preconditionerShift times the mean eigenvalue of H on the tangent space is what stands for
+// H in the preconditioner. From 1 to 3 serve equally well, 10 takes half as many steps again.
+const preconditionerShift = 2
 
 // factored is the matrix L V*; V's columns are orthonormal or 0.
 type factored struct{ l, v array.Batch }
@@ -180,18 +236,18 @@ type factoredWork struct {
 	y        array.Batch
 	conv     Convergence
 
-	c      float64     // the momentum
-	since  int         // iterations since the last restart
-	now    factored    // b_k
-	old    factored    // b_{k-1}
-	step   factored    // b_k - b_{k-1}
-	step2  float64     // its squared norm
-	ab     array.Batch // A b_k
-	abOld  array.Batch // A b_{k-1}
-	z      array.Batch // A x_k - y
-	space  *subspace   // the leading right singular vectors of X
-	top    triplets    // its values abOldve tau
-	passes int         // steps of the partial SVD in an iteration
+	c      float64             // the momentum
+	since  int                 // iterations since the last restart
+	now    factored            // b_k
+	old    factored            // b_{k-1}
+	step   factored            // b_k - b_{k-1}
+	step2  float64             // its squared norm
+	ab     array.Batch         // A b_k
+	abOld  array.Batch         // A b_{k-1}
+	z      array.Batch         // A x_k - y
+	space  *subspace.Iteration // the leading right singular vectors of X
+	top    subspace.Triplets   // its values above tau
+	passes int                 // steps of the partial SVD in an iteration
 
 	next   factored // b_{k+1}
 	delta  factored // b_{k+1} - b_k
@@ -220,9 +276,9 @@ func (w *factoredWork) free() {
 	for _, b := range []array.Batch{w.z, w.ab, w.abOld} {
 		b.Free()
 	}
-	w.top.free()
+	w.top.Free()
 	if w.space != nil {
-		w.space.free()
+		w.space.Free()
 	}
 }
 
@@ -234,65 +290,39 @@ func (w *factoredWork) zeros() factored {
 	return f
 }
 
-// largest is the size of the largest block.
-func (w *factoredWork) largest() int { return int(maxBlock * float64(min(w.m, w.n))) }
-
-// blockSize is the size of the next block, given the number of active values and that
-// of all values of this one.
-func (w *factoredWork) blockSize(active, all int) int {
-	want := active + max(minBuffer, int(bufferShare*float64(active)))
-	if active >= all-1 {
-		want = max(want, all+all/2+minBuffer)
-	}
-	return min(want, w.largest())
-}
-
 // begin starts at b0; the zero Batch stands for 0.
 func (w *factoredWork) begin(b0 array.Batch) error {
 	dev := w.dev
-	if !(w.scale > smallestScale && w.scale < 1/smallestScale) {
+	if !(w.scale > subspace.Smallest && w.scale < 1/subspace.Smallest) {
 		return errHighRank
 	}
-	k := max(minBuffer, int(firstBlock*float64(min(w.m, w.n))))
 	w.now, w.old, w.step = w.zeros(), w.zeros(), w.zeros()
-	w.space = newSubspace(dev, w.shape, k)
+	w.space = subspace.New(dev, w.shape)
 	if b0.IsZero() {
 		return nil
 	}
 	b0 = b0.Reshape(w.m, w.n)
-	x := func(trans bool, dst, x array.Batch) { dev.Gemm(trans, false, 1, b0, x, 0, dst) }
 	for {
-		t, err := w.space.advance(x, 0, w.blockSize)
+		k := w.space.Size()
+		t, err := w.space.Advance(subspace.Dense(b0), 0)
 		if err != nil {
 			return err
 		}
-		r := len(t.sigma)
+		r := len(t.Sigma)
 		if r < k {
 			// The block has seen all of b0.
 			w.now.free()
-			w.now = factored{dev.Alloc(w.m, t.u.N()), t.v}
-			scaleColumns(w.now.l, t.u, t.sigma)
-			t.u.Free()
+			w.now = factored{dev.Alloc(w.m, t.U.N()), t.V}
+			subspace.ScaleColumns(w.now.l, t.U, t.Sigma)
+			t.U.Free()
 			w.sample()
 			return nil
 		}
-		t.free()
-		if k >= w.largest() {
+		t.Free()
+		if k >= w.space.Largest() {
 			return errHighRank
 		}
-		k = w.space.v.N()
 	}
-}
-
-// scaleColumns sets column i of dst to s_i times that of x, or to 0 beyond the end of s.
-func scaleColumns(dst, x array.Batch, s []float64) {
-	dev := x.Device()
-	f := dev.Alloc(1, x.N())
-	defer f.Free()
-	host := make([]float64, x.N())
-	copy(host, s)
-	dev.Upload(f, host)
-	dev.Mul(dst, x, f)
 }
 
 // sample sets ab = A b_k.
@@ -334,14 +364,14 @@ func (w *factoredWork) iteration(ctx context.Context) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		w.top.free()
-		w.top = triplets{}
-		if w.top, err = w.space.advance(w.gradientStep, w.tau, w.blockSize); err != nil {
+		w.top.Free()
+		w.top = subspace.Triplets{}
+		if w.top, err = w.space.Advance(w.gradientStep, w.tau); err != nil {
 			return err
 		}
 	}
-	sigma := w.top.sigma
-	if r := len(sigma); r+minBuffer > w.largest() || r > 0 && sigma[0] > squareRange*w.tau {
+	sigma := w.top.Sigma
+	if r := len(sigma); r+subspace.MinBuffer > w.space.Largest() || r > 0 && sigma[0] > subspace.Range*w.tau {
 		return errHighRank
 	}
 	// b_{k+1} = U diag(f) V*.
@@ -349,23 +379,23 @@ func (w *factoredWork) iteration(ctx context.Context) (err error) {
 	for i, s := range sigma {
 		f[i] = s - w.tau
 	}
-	width := w.top.u.N()
+	width := w.top.U.N()
 	w.next = factored{dev.Alloc(w.m, width), dev.Alloc(w.n, width)}
-	scaleColumns(w.next.l, w.top.u, f)
-	dev.Copy(w.next.v, w.top.v)
+	subspace.ScaleColumns(w.next.l, w.top.U, f)
+	dev.Copy(w.next.v, w.top.V)
 
 	// b_{k+1} - b_k = U T* - W V_k*,  T = V diag(f) - V_k C*,  W = L_k - U C,  C = U* L_k.
 	before := w.now.l.N()
 	w.delta = factored{dev.Alloc(w.m, width+before), dev.Alloc(w.n, width+before)}
 	c := dev.Alloc(width, before)
 	defer c.Free()
-	dev.Gemm(true, false, 1, w.top.u, w.now.l, 0, c)
+	dev.Gemm(true, false, 1, w.top.U, w.now.l, 0, c)
 	t, wl := w.delta.v.Cols(0, width), w.delta.l.Cols(width, width+before)
-	scaleColumns(t, w.top.v, f)
+	subspace.ScaleColumns(t, w.top.V, f)
 	dev.Gemm(false, true, -1, w.now.v, c, 1, t)
 	dev.Copy(wl, w.now.l)
-	dev.Gemm(false, false, -1, w.top.u, c, 1, wl)
-	dev.Copy(w.delta.l.Cols(0, width), w.top.u)
+	dev.Gemm(false, false, -1, w.top.U, c, 1, wl)
+	dev.Copy(w.delta.l.Cols(0, width), w.top.U)
 	dev.Lin(w.delta.v.Cols(width, width+before), -1, w.now.v, 0, array.Batch{})
 	w.delta2 = dot(t, t) + dot(wl, wl)
 	cross := 0.0
@@ -395,21 +425,6 @@ func (w *factoredWork) accept() {
 	}
 }
 
-// inexact is ||X V - U S||, the error of the partial SVD.
-func (w *factoredWork) inexact() float64 {
-	if len(w.top.sigma) == 0 {
-		return 0
-	}
-	dev, r := w.dev, len(w.top.sigma)
-	e, us := dev.Alloc(w.m, r), dev.Alloc(w.m, r)
-	defer e.Free()
-	defer us.Free()
-	w.gradientStep(false, e, w.top.v)
-	scaleColumns(us, w.top.u, w.top.sigma)
-	dev.Lin(e, 1, e, -1, us)
-	return math.Sqrt(dot(e, e))
-}
-
 // rest is X - U S V*, dense.
 func (w *factoredWork) rest() array.Batch {
 	dev := w.dev
@@ -421,8 +436,8 @@ func (w *factoredWork) rest() array.Batch {
 		w.old.add(-w.c, x)
 	}
 	w.next.add(-1, x)
-	if len(w.top.sigma) > 0 {
-		active := factored{w.top.u, w.top.v}
+	if len(w.top.Sigma) > 0 {
+		active := factored{w.top.U, w.top.V}
 		active.add(-w.tau, x)
 	}
 	return x
@@ -472,7 +487,7 @@ const nearTol = 0.98
 // certified. Where not it sees to it that the next ones are more accurate, or, for the
 // last one, computes how far the certificate fails.
 func (w *factoredWork) finish(ctx context.Context, last bool) error {
-	inexact := w.inexact()
+	inexact := w.top.Residual(w.gradientStep)
 	w.conv.Optimality = w.share(w.dist + inexact)
 	close := w.conv.Optimality <= nearTol*w.o.Tol
 	if !close && !last {
@@ -487,7 +502,7 @@ func (w *factoredWork) finish(ctx context.Context, last bool) error {
 		// At most as many values as the smaller side has exceed tau by slack.
 		root := math.Sqrt(float64(min(w.m, w.n)))
 		slack := 0.5 * (w.o.Tol - w.conv.Optimality) * w.eta * w.scale / root
-		below, err := belowThreshold(ctx, rest, w.tau+slack)
+		below, err := subspace.BelowThreshold(ctx, rest, w.tau+slack)
 		if err != nil {
 			return err
 		}
@@ -498,7 +513,7 @@ func (w *factoredWork) finish(ctx context.Context, last bool) error {
 		}
 	}
 	if last {
-		beyond, err := excess(ctx, rest, w.tau)
+		beyond, err := subspace.Excess(ctx, rest, w.tau)
 		if err != nil {
 			return err
 		}
@@ -506,11 +521,9 @@ func (w *factoredWork) finish(ctx context.Context, last bool) error {
 		w.conv.Converged = w.conv.Optimality <= w.o.Tol
 		return nil
 	}
-	k := w.space.v.N()
-	if k >= w.largest() {
+	if !w.space.Grow() {
 		return errHighRank
 	}
-	w.space.grow(min(k+k/2+minBuffer, w.largest()))
 	w.passes = min(w.passes+1, maxPasses)
 	return nil
 }

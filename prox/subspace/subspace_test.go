@@ -1,4 +1,4 @@
-package vjp
+package subspace
 
 import (
 	"context"
@@ -51,32 +51,24 @@ func TestSubspaceFindsTheLeadingSingularVectors(t *testing.T) {
 			}
 			on := onDevice(dev, x)
 			defer on.Free()
-			s := newSubspace(dev, array.Shape{Rows: c.m, Cols: c.n}, 16)
-			defer s.free()
-			apply := func(trans bool, dst, w array.Batch) { dev.Gemm(trans, false, 1, on, w, 0, dst) }
+			s := New(dev, array.Shape{Rows: c.m, Cols: c.n})
+			defer s.Free()
 			for range 60 {
-				top, err := s.advance(apply, tau, func(int, int) int { return 16 })
+				top, err := s.Advance(Dense(on), tau)
 				if err != nil {
 					t.Fatal(err)
 				}
-				top.free()
+				top.Free()
 			}
-			top, err := s.advance(apply, tau, func(int, int) int { return 16 })
+			top, err := s.Advance(Dense(on), tau)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer top.free()
-			if len(top.sigma) != active || active > 0 && floats.Distance(top.sigma, values[:active], math.Inf(1)) > 1e-10*values[0] {
-				t.Fatalf("values %v, want %v", top.sigma, values[:active])
+			defer top.Free()
+			if len(top.Sigma) != active || active > 0 && floats.Distance(top.Sigma, values[:active], math.Inf(1)) > 1e-10*values[0] {
+				t.Fatalf("values %v, want %v", top.Sigma, values[:active])
 			}
-			residual := dev.Alloc(c.m, top.v.N())
-			defer residual.Free()
-			apply(false, residual, top.v)
-			us := dev.Alloc(c.m, top.v.N())
-			defer us.Free()
-			scaleColumns(us, top.u, top.sigma)
-			dev.Lin(residual, 1, residual, -1, us)
-			if e := math.Sqrt(dot(residual, residual)); e > 1e-7*values[0] {
+			if e := top.Residual(Dense(on)); e > 1e-7*values[0] {
 				t.Errorf("||X V - U S|| = %.3g", e)
 			}
 		})
@@ -131,13 +123,13 @@ func TestBelowThreshold(t *testing.T) {
 		on := onDevice(dev, x)
 		defer on.Free()
 		for _, f := range []float64{1 - 1e-9, 1 + 1e-9} {
-			below, err := belowThreshold(context.Background(), on, f*values[0])
+			below, err := BelowThreshold(context.Background(), on, f*values[0])
 			if err != nil || below != (f > 1) {
 				t.Errorf("%v: %v at %v of the largest value, error %v", shape, below, f, err)
 			}
 		}
 		tau := (values[2] + values[3]) / 2
-		got, err := excess(context.Background(), on, tau)
+		got, err := Excess(context.Background(), on, tau)
 		want := math.Hypot(values[0]-tau, math.Hypot(values[1]-tau, values[2]-tau))
 		if err != nil || math.Abs(got-want) > 1e-9*values[0] {
 			t.Errorf("%v: excess %v, want %v, error %v", shape, got, want, err)

@@ -1,0 +1,251 @@
+package subspace
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"surepipe/array"
+)
+
+// Product sets dst = X w, or X* w when trans is set, for a matrix X known by that: w
+// and dst are matrices with one row for each of X's columns and rows, or the other way
+// round.
+type Product func(trans bool, dst, w array.Batch)
+
+// Dense is the Product with the matrix of x's vectors as rows.
+func Dense(x array.Batch) Product {
+	return func(trans bool, dst, w array.Batch) { x.Device().Gemm(trans, false, 1, x, w, 0, dst) }
+}
+
+const (
+	// firstBlock of the smaller side is the size of the first block, maxBlock that of
+	// the largest one: beyond it all singular values are cheaper.
+	firstBlock = 1. / 32
+	maxBlock   = 1. / 3
+	// The block has bufferShare more vectors than there are active values, and MinBuffer
+	// at least.
+	bufferShare = 0.6
+)
+
+// MinBuffer is the least number of vectors that the block has beyond those of the active
+// values: they make the active ones converge.
+const MinBuffer = 8
+
+// Range is the largest sigma_1/tau at which singular values come from squares: they and
+// their vectors err by about eps sigma_1/tau of ||X||.
+const Range = 1e4
+
+// Smallest and its inverse bound ||X|| where singular values come from squares.
+const Smallest = 0x1p-450
+
+// An Iteration follows the leading singular vectors of one matrix. It is a function of
+// the matrices that it has seen and nothing else, and not for concurrent use.
+type Iteration struct {
+	dev  array.Device
+	m, n int
+	v    array.Batch // n x k, independent columns
+	rng  *rand.Rand
+}
+
+// New starts at random vectors, the same ones every time, for matrices of a shape. The
+// first block has a 32nd of the smaller side, but 8 at least.
+func New(dev array.Device, shape array.Shape) *Iteration {
+	s := &Iteration{dev: dev, m: shape.Rows, n: shape.Cols, rng: rand.New(rand.NewPCG(0x6c6f77, 0x72616e6b))}
+	s.v = dev.Alloc(s.n, max(MinBuffer, int(firstBlock*float64(min(s.m, s.n)))))
+	s.random(s.v)
+	return s
+}
+
+// Free gives the block's memory back.
+func (s *Iteration) Free() { s.v.Free() }
+
+// Size is the number of vectors in the block.
+func (s *Iteration) Size() int { return s.v.N() }
+
+// Largest is the size of the largest block, a third of the smaller side: beyond it all
+// singular values are cheaper.
+func (s *Iteration) Largest() int { return max(int(maxBlock*float64(min(s.m, s.n))), 1) }
+
+// next is the size of the next block, given the number of active values and that of
+// all values of this one.
+func (s *Iteration) next(active, all int) int {
+	want := active + max(MinBuffer, int(bufferShare*float64(active)))
+	if active >= all-1 {
+		want = max(want, all+all/2+MinBuffer)
+	}
+	return min(want, s.Largest())
+}
+
+// random fills the n x k matrix dst with vectors of unit length, on the average.
+func (s *Iteration) random(dst array.Batch) {
+	host := make([]float64, s.n*dst.N())
+	scale := 1 / math.Sqrt(float64(s.n))
+	for i := range host {
+		host[i] = scale * s.rng.NormFloat64()
+	}
+	s.dev.Upload(dst, host)
+}
+
+// Grow adds half as many random vectors as there are to the block, and [MinBuffer]. It
+// returns false, having done nothing, where the block is as large as it gets.
+func (s *Iteration) Grow() bool {
+	old := s.v
+	k := old.N()
+	if k >= s.Largest() {
+		return false
+	}
+	k = min(k+k/2+MinBuffer, s.Largest())
+	s.v = s.dev.Alloc(s.n, k)
+	s.dev.Copy(s.v.Cols(0, old.N()), old)
+	s.random(s.v.Cols(old.N(), k))
+	old.Free()
+	return true
+}
+
+// Triplets are the leading singular values of a matrix that exceed some bound, in
+// decreasing order, and their vectors, with X* U = V S to rounding.
+type Triplets struct {
+	Sigma []float64
+	U, V  array.Batch // m x max(r, 1) and n x max(r, 1); zero where r = 0
+}
+
+// Free gives the vectors' memory back.
+func (t *Triplets) Free() {
+	t.U.Free()
+	t.V.Free()
+}
+
+// Residual is ||X V - U S||_F, all that can be wrong with the triplets of the matrix x.
+func (t *Triplets) Residual(x Product) float64 {
+	r := len(t.Sigma)
+	if r == 0 {
+		return 0
+	}
+	dev := t.U.Device()
+	e, us := dev.Alloc(t.U.K(), r), dev.Alloc(t.U.K(), r)
+	defer e.Free()
+	defer us.Free()
+	x(false, e, t.V)
+	ScaleColumns(us, t.U, t.Sigma)
+	dev.Lin(e, 1, e, -1, us)
+	rows := make([]float64, e.K())
+	dev.Dot(rows, e, e)
+	sum := 0.0
+	for _, v := range rows {
+		sum += v
+	}
+	return math.Sqrt(sum)
+}
+
+// ScaleColumns sets column i of dst to s_i times that of x, or to 0 beyond the end of s.
+func ScaleColumns(dst, x array.Batch, s []float64) {
+	dev := x.Device()
+	f := dev.Alloc(1, x.N())
+	defer f.Free()
+	host := make([]float64, x.N())
+	copy(host, s)
+	dev.Upload(f, host)
+	dev.Mul(dst, x, f)
+}
+
+// Error is the error of small factorizations that fail.
+type Error struct{ what string }
+
+func (e Error) Error() string { return "partial SVD: " + e.what }
+
+// tiniest is the smallest singular value, relative to the largest, whose vector is
+// carried on: below it the vectors come out of the squares too inaccurate.
+const tiniest = 1e-6
+
+// Advance does one step towards the singular vectors of x, two products with it. It
+// returns the triplets with values above tau, which are the caller's to free; the next
+// block has 0.6 times as many vectors more than there are of them, [MinBuffer] more at least,
+// and grows faster where all values of this one are above tau. An [Error] says that a
+// product was not finite.
+func (s *Iteration) Advance(x Product, tau float64) (_ Triplets, err error) {
+	dev, k := s.dev, s.v.N()
+	y := dev.Alloc(s.m, k)
+	x(false, y, s.v)
+	q, b, err := orthonormalize(y)
+	if err != nil {
+		y.Free()
+		return Triplets{}, err
+	}
+	if q != y {
+		y.Free()
+	}
+	defer q.Free()
+	kq := q.N()
+	if kq == 0 {
+		return s.nothing(s.next(0, 0)), nil
+	}
+	z := dev.Alloc(s.n, kq)
+	defer z.Free()
+	x(true, z, q)
+	p, values, err := eigenGram(z)
+	if err != nil {
+		return Triplets{}, err
+	}
+	sigma := make([]float64, kq)
+	for i := range sigma {
+		sigma[i] = math.Sqrt(math.Max(values[i], 0))
+	}
+	r, carried := 0, 0
+	for carried < kq && sigma[carried] > tiniest*sigma[0] {
+		if carried == r && sigma[r] > tau {
+			r++
+		}
+		carried++
+	}
+	want := s.next(r, carried)
+
+	// The triplets.
+	out := Triplets{Sigma: sigma[:r], U: dev.Alloc(s.m, max(r, 1)), V: dev.Alloc(s.n, max(r, 1))}
+	if r == 0 {
+		dev.Fill(out.U, 0)
+		dev.Fill(out.V, 0)
+	} else {
+		multiply(out.U, q, columns(p, kq, r, func(i int) float64 { return 1 }), 0)
+		multiply(out.V, z, columns(p, kq, r, func(i int) float64 { return 1 / sigma[i] }), 0)
+	}
+
+	// The next block.
+	keep := min(carried, want)
+	shift := 0.0
+	if keep > 0 && kq > 1 {
+		shift = sigma[carried-1] * sigma[carried-1] / 2
+	}
+	next := dev.Alloc(s.n, want)
+	head := next.Cols(0, keep)
+	if keep > 0 {
+		multiply(head, z, columns(p, kq, keep, func(i int) float64 { return sigma[i] / (sigma[i]*sigma[i] - shift) }), 0)
+		// V R^{-1} P S is what Z P S^{-1} becomes when nothing changes any more.
+		back := make([]float64, k*keep)
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1,
+			blas64.General{Rows: k, Cols: kq, Stride: kq, Data: b},
+			blas64.General{Rows: kq, Cols: keep, Stride: keep, Data: columns(p, kq, keep, func(i int) float64 {
+				return -sigma[i] * shift / (sigma[i]*sigma[i] - shift)
+			})}, 0, blas64.General{Rows: k, Cols: keep, Stride: keep, Data: back})
+		multiply(head, s.v, back, 1)
+	}
+	if keep < want {
+		s.random(next.Cols(keep, want))
+	}
+	s.v.Free()
+	s.v = next
+	return out, nil
+}
+
+// nothing is the decomposition of 0.
+func (s *Iteration) nothing(want int) Triplets {
+	out := Triplets{U: s.dev.Alloc(s.m, 1), V: s.dev.Alloc(s.n, 1)}
+	s.dev.Fill(out.U, 0)
+	s.dev.Fill(out.V, 0)
+	s.v.Free()
+	s.v = s.dev.Alloc(s.n, want)
+	s.random(s.v)
+	return out
+}
