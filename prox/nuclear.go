@@ -67,12 +67,14 @@ func (p *nuclear) Dim() int { return p.shape.Len() }
 // memory to compute it in; q = min(m, n).
 type svd struct {
 	m, n, q int
-	a       []float64 // m x n, destroyed by the decomposition
-	u       []float64 // m x q, one left vector a column
-	vt      []float64 // q x n, one right vector a row
 	s       []float64 // q, decreasing
-	work    []float64
 	staging []float64 // what goes to the device
+
+	// What LAPACK's takes, from the first one on.
+	a    []float64 // m x n, destroyed by the decomposition
+	u    []float64 // m x q, one left vector a column
+	vt   []float64 // q x n, one right vector a row
+	work []float64
 
 	gram, eigenWork []float64 // q x q, and what its eigenvalues take
 }
@@ -83,15 +85,7 @@ func (p *nuclear) getSVD() *svd {
 	}
 	m, n := p.shape.Rows, p.shape.Cols
 	q := min(m, n)
-	w := &svd{
-		m: m, n: n, q: q,
-		a: make([]float64, m*n), u: make([]float64, m*q), vt: make([]float64, q*n),
-		s: make([]float64, q),
-	}
-	var size [1]float64
-	w.call(lapack.SVDStore, size[:], -1)
-	w.work = make([]float64, int(size[0]))
-	return w
+	return &svd{m: m, n: n, q: q, s: make([]float64, q)}
 }
 
 func (w *svd) call(job lapack.SVDJob, work []float64, lwork int) bool {
@@ -104,6 +98,12 @@ func (w *svd) call(job lapack.SVDJob, work []float64, lwork int) bool {
 
 // factor decomposes the one matrix in v.
 func (w *svd) factor(job lapack.SVDJob, v array.Batch) error {
+	if w.a == nil {
+		w.a, w.u, w.vt = make([]float64, w.m*w.n), make([]float64, w.m*w.q), make([]float64, w.q*w.n)
+		var size [1]float64
+		w.call(lapack.SVDStore, size[:], -1)
+		w.work = make([]float64, int(size[0]))
+	}
 	dev := v.Device()
 	dev.Download(w.a, v)
 	if err := dev.Err(); err != nil {
