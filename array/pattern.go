@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+
+	"surepipe/array/internal/simd"
 )
 
 // Pattern is the places of a sparse matrix's entries on a device. The entries
@@ -66,7 +68,9 @@ type adjacency struct {
 	longest      int
 }
 
-func newAdjacency(lines int, line, other []int32) adjacency {
+// newAdjacency lists entries that are given in an order, which each line keeps; nil
+// stands for their own.
+func newAdjacency(lines int, line, other, order []int32) adjacency {
 	a := adjacency{ptr: make([]int32, lines+1), entry: make([]int32, len(line)), other: make([]int32, len(line))}
 	for _, i := range line {
 		a.ptr[i+1]++
@@ -76,10 +80,15 @@ func newAdjacency(lines int, line, other []int32) adjacency {
 		a.ptr[i+1] += a.ptr[i]
 	}
 	next := append([]int32(nil), a.ptr[:lines]...)
-	for e, i := range line {
+	for k := range line {
+		e := int32(k)
+		if order != nil {
+			e = order[k]
+		}
+		i := line[e]
 		u := next[i]
 		next[i]++
-		a.entry[u], a.other[u] = int32(e), other[e]
+		a.entry[u], a.other[u] = e, other[e]
 	}
 	return a
 }
@@ -95,7 +104,9 @@ func (h *Host) NewPattern(rows, cols int, places []int) Pattern {
 	for e, p := range places {
 		i[e], j[e] = int32(p/cols), int32(p%cols)
 	}
-	return &hostPattern{rows, cols, newAdjacency(rows, i, j), newAdjacency(cols, j, i)}
+	// Along a line the other factor's rows are read in their order in memory.
+	byRow := newAdjacency(rows, i, j, newAdjacency(cols, j, i, nil).entry)
+	return &hostPattern{rows, cols, byRow, newAdjacency(cols, j, i, byRow.entry)}
 }
 
 // productGrain is the number of multiplications that one goroutine takes at a time.
@@ -121,11 +132,11 @@ func (h *Host) SampleProduct(dst Batch, pattern Pattern, alpha float64, a, b Bat
 	if a.k == 1 && k > 1 {
 		lines, each, shared = &p.byCol, b, a
 	}
-	kernel := sampleTileKernel
 	if k == 1 || shared.k > 1 {
-		kernel = sampleKernel
+		h.runVectors(sampleKernel, lines, k, r, dst, each, shared, alpha, beta)
+		return
 	}
-	h.runLines(kernel, lines, k, r, dst, each, shared, alpha, beta)
+	h.runLines(sampleTileKernel, lines, k, r, dst, each, shared, alpha, beta)
 }
 
 // SpreadProduct sets C_i = alpha Z_i B_i + beta C_i, or Z_i* B_i.
@@ -143,11 +154,11 @@ func (h *Host) SpreadProduct(trans bool, alpha float64, pattern Pattern, z, b Ba
 	if k == 0 || c.n == 0 {
 		return
 	}
-	kernel := spreadTileKernel
 	if k == 1 || b.k > 1 || z.k == 1 {
-		kernel = spreadKernel
+		h.runVectors(spreadKernel, lines, k, r, c, z, b, alpha, beta)
+		return
 	}
-	h.runLines(kernel, lines, k, r, c, z, b, alpha, beta)
+	h.runLines(spreadTileKernel, lines, k, r, c, z, b, alpha, beta)
 }
 
 func (h *Host) pattern(op string, pattern Pattern, bs ...Batch) *hostPattern {
@@ -171,15 +182,37 @@ func (h *Host) runLines(kernel func(*task, int, int), lines *adjacency, k, r int
 	t.run()
 }
 
-// sampleKernel computes dst's entries of lines lo to hi-1 one by one.
+// runVectors runs a kernel over the lines of the first vector's matrix, then the second's, and
+// so on: what the lines of one share stays in the cache.
+func (h *Host) runVectors(kernel func(*task, int, int), lines *adjacency, k, r int, dst, x, y Batch, alpha, beta float64) {
+	n := len(lines.ptr) - 1
+	work := max(1, r*max(len(lines.entry), 1)/max(n, 1))
+	t := newTask(kernel, k*n, max(1, productGrain/work))
+	t.lines, t.width = lines, r
+	t.dst, t.x, t.y, t.a, t.b = dst, x, y, alpha, beta
+	t.run()
+}
+
+// eachVector splits a range of runVectors by vectors.
+func (t *task) eachVector(lo, hi int, do func(v, from, to int)) {
+	n := len(t.lines.ptr) - 1
+	for lo < hi {
+		v := lo / n
+		end := min(hi, (v+1)*n)
+		do(v, lo-v*n, end-v*n)
+		lo = end
+	}
+}
+
+// sampleKernel computes the entries of lines lo to hi-1 one by one.
 func sampleKernel(t *task, lo, hi int) {
 	r := t.width
-	for v := range t.dst.k {
+	t.eachVector(lo, hi, func(v, from, to int) {
 		d, x, y := t.dst.row(v), t.x.row(v), t.y.row(v)
-		for i := lo; i < hi; i++ {
+		for i := from; i < to; i++ {
 			xi := x[i*r:][:r]
 			for u := t.lines.ptr[i]; u < t.lines.ptr[i+1]; u++ {
-				s := t.a * dot(xi, y[int(t.lines.other[u])*r:][:r])
+				s := t.a * simd.Dot(xi, y[int(t.lines.other[u])*r:])
 				e := t.lines.entry[u]
 				if t.b != 0 {
 					s += t.b * d[e]
@@ -187,7 +220,7 @@ func sampleKernel(t *task, lo, hi int) {
 				d[e] = s
 			}
 		}
-	}
+	})
 }
 
 // sampleTileKernel computes dst's entries of lines lo to hi-1 for a tile of vectors at
@@ -246,12 +279,12 @@ func gatherLines(dst, src []float64, lines []int32, r int) {
 	}
 }
 
-// spreadKernel computes lines lo to hi-1 of every C_i by adding up rows of B_i.
+// spreadKernel computes lines lo to hi-1 by adding up rows of B_i.
 func spreadKernel(t *task, lo, hi int) {
 	r := t.width
-	for v := range t.dst.k {
+	t.eachVector(lo, hi, func(v, from, to int) {
 		c, z, y := t.dst.row(v), t.x.row(v), t.y.row(v)
-		for i := lo; i < hi; i++ {
+		for i := from; i < to; i++ {
 			ci := c[i*r:][:r]
 			if t.b == 0 {
 				clear(ci)
@@ -260,26 +293,10 @@ func spreadKernel(t *task, lo, hi int) {
 					ci[l] *= t.b
 				}
 			}
-			// Four rows of B at a time: C's line is read and written once for them.
 			u, end := t.lines.ptr[i], t.lines.ptr[i+1]
-			for ; u+4 <= end; u += 4 {
-				e, o := t.lines.entry[u:u+4:u+4], t.lines.other[u:u+4:u+4]
-				f0, f1, f2, f3 := t.a*z[e[0]], t.a*z[e[1]], t.a*z[e[2]], t.a*z[e[3]]
-				y0, y1 := y[int(o[0])*r:][:len(ci)], y[int(o[1])*r:][:len(ci)]
-				y2, y3 := y[int(o[2])*r:][:len(ci)], y[int(o[3])*r:][:len(ci)]
-				for l := range ci {
-					ci[l] += (f0*y0[l] + f1*y1[l]) + (f2*y2[l] + f3*y3[l])
-				}
-			}
-			for ; u < end; u++ {
-				f := t.a * z[t.lines.entry[u]]
-				yj := y[int(t.lines.other[u])*r:][:len(ci)]
-				for l := range ci {
-					ci[l] += f * yj[l]
-				}
-			}
+			simd.AddRows(ci, t.a, z, t.lines.entry[u:end], y, t.lines.other[u:end], r)
 		}
-	}
+	})
 }
 
 // spreadTileKernel computes lines lo to hi-1 for a tile of vectors at a time: where B

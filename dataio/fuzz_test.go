@@ -5,42 +5,17 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"surepipe/dataio/dataiotest"
 )
 
 // FuzzRead checks that no input makes a reader panic, that what is accepted is whole,
 // and that errors take one line. The bytes are taken for a file of each format, and
 // for the members of a .npz file: no mutation of one gets past the archive's checksum.
 func FuzzRead(f *testing.F) {
-	files, err := filepath.Glob(fixture("*.np[zy]"))
-	if err != nil || len(files) == 0 {
-		f.Fatal("no fixtures", err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		if len(data) > 4096 {
-			continue
-		}
-		f.Add(data)
-		z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			continue
-		}
-		for _, entry := range z.File {
-			var array bytes.Buffer
-			if r, err := entry.Open(); err == nil {
-				array.ReadFrom(r)
-				r.Close()
-			}
-			f.Add(array.Bytes())
-		}
-	}
+	dataiotest.Seed(f, fixture("*.np[zy]"))
 	for _, text := range []string{
 		"%%MatrixMarket matrix coordinate real symmetric\n% c\n3 3 2\n1 1 2.5\n3 1 -1\n",
 		"%%MatrixMarket matrix array integer skew-symmetric\n2 2\n7\n",

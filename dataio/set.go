@@ -329,44 +329,11 @@ func suggest(holder, missing string, found, used []string) string {
 	if len(found) > most {
 		fmt.Fprintf(&s, " and %d more", len(found)-most)
 	}
-	nearest, least := "", len(missing)/2+1
-	for _, name := range found {
-		if slices.Contains(used, name) {
-			continue
-		}
-		lower, wanted := strings.ToLower(name), strings.ToLower(missing)
-		d := 0
-		if !strings.HasPrefix(lower, wanted+"_") {
-			d = editDistance(lower, wanted)
-		}
-		if d < least {
-			nearest, least = name, d
-		}
-	}
-	if missing != "" && nearest != "" {
+	others := slices.DeleteFunc(slices.Clone(found), func(name string) bool { return slices.Contains(used, name) })
+	if nearest := Nearest(missing, others); nearest != "" {
 		fmt.Fprintf(&s, ": did you mean %q?", nearest)
 	}
 	return s.String()
-}
-
-// editDistance is Levenshtein's: insertions, deletions and substitutions.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }
 
 // ShapeString is a shape in Python's notation.

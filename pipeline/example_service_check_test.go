@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"expvar"
 	"fmt"
 	"io"
@@ -289,12 +288,12 @@ func TestServiceAnswersLineByLine(t *testing.T) {
 	})
 }
 
-// A failure reaches a client that waits for it before it sends more.
+// A failure that is no sample's own reaches a client that waits for it before it sends more.
 func TestServiceReportsFailureToAWaitingClient(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		s := soft(t, dev, 3, func(_ context.Context, y []float64) error {
 			if y[0] == 2 {
-				return errors.New("no solution")
+				panic("no solution")
 			}
 			return nil
 		})

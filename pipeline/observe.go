@@ -1,6 +1,10 @@
 package pipeline
 
-import "context"
+import (
+	"context"
+
+	"surepipe/stages"
+)
 
 // Event is what Options.Observe is told about a sample: that work on it has begun, and
 // later, exactly once, that it has ended.
@@ -30,15 +34,15 @@ func (p *Pipeline) begin(ctx context.Context, sample int) {
 	}
 }
 
-// end reports that work on the sample with o.risk.Index has ended.
-func (p *Pipeline) end(ctx context.Context, o outcome) {
+// end reports that work on the sample with o.Risk.Index has ended.
+func (p *Pipeline) end(ctx context.Context, o stages.Outcome) {
 	p.inFlight.Add(-1)
 	if p.o.Observe == nil {
 		return
 	}
-	e := Event{Sample: o.risk.Index, Ended: true, Err: o.err}
-	if o.err == nil {
-		risk := o.risk
+	e := Event{Sample: o.Risk.Index, Ended: true, Err: o.Err}
+	if o.Err == nil {
+		risk := o.Risk
 		e.Risk = &risk
 	}
 	p.o.Observe(ctx, e)

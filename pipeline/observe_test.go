@@ -293,7 +293,7 @@ func TestFailureDoesNotWaitForTheSource(t *testing.T) {
 		leaks(t, dev, func() {
 			defer time.AfterFunc(5*time.Second, func() { panic("the failure waits for the source") }).Stop()
 			for risk, err := range p.Stream(context.Background(), ys) {
-				if risk.Index != -1 || !errors.Is(err, broken) {
+				if risk.Index != 0 || !errors.Is(err, broken) {
 					t.Errorf("sample %d, error %v", risk.Index, err)
 				}
 				close(wait)

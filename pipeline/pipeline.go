@@ -22,6 +22,9 @@ import (
 // Risk is the outcome for one sample.
 type Risk = stages.Risk
 
+// SampleError is a failure that belongs to one sample.
+type SampleError = stages.SampleError
+
 // Options are a pipeline's settings. The zero value of a field other than
 // Sigma2 asks for the default.
 type Options struct {
@@ -43,6 +46,15 @@ type Options struct {
 	// are as many as the exact trace takes. It is for the estimators that are
 	// hutch.Adaptive; the default is DefaultTraceError where Queries is not given.
 	TraceError float64
+	// Intercept fits an intercept, which no penalty falls on: with ones 1 in R^d,
+	//
+	//	mu_hat(y) = mean(y) 1 + A b,   b the solver's at y - mean(y) 1,
+	//	div mu_hat = 1 + div A b,      ||D mu_hat||_F^2 = 1 + ||D A b||_F^2.
+	//
+	// The columns of A must have mean 0, as those that package problems makes for
+	// Data.Intercept: then it is the least squares problem with a column of ones beside
+	// A that the regularizer does not see. A sample whose A b has another mean fails.
+	Intercept bool
 	// Seed is that of all probes. Probe j of sample i is a function of
 	// (Seed, i, j) alone.
 	Seed uint64
@@ -52,11 +64,13 @@ type Options struct {
 	// Batch is the largest number of probes in one sweep; by default it follows
 	// from the problem's size. No result depends on it.
 	Batch int
-	// KeepGoing says what becomes of a sample that cannot be worked on: one of the
-	// wrong length, one that holds NaN or Inf, or an error that the source yields in
-	// a sample's place. Its error comes in its place in the order, after the
+	// KeepGoing says what becomes of the stream behind a sample that fails by itself:
+	// one of the wrong length, one that holds NaN or Inf or is all but 0, an error that the source
+	// yields in a sample's place, a solver that fails at this y, a result beyond the
+	// range of floating point. Its error comes in its place in the order, after the
 	// results of the samples before it, and ends the stream; with KeepGoing the
-	// stream goes on behind it. Failures of the computation always end it.
+	// stream goes on behind it. A fault of the device, a panic and the end of the
+	// context always end it.
 	KeepGoing bool
 	// Progress, if not nil, is called from the pipeline's goroutines, one call
 	// at a time for each stream, when work on a sample has advanced. It must
@@ -175,11 +189,11 @@ const reorderWindow = 4
 // at most one further is taken from ys before there is room, and none once the
 // consumer falls behind.
 //
-// The stream ends at the first error, which is yielded last. That of a sample that
-// cannot be worked on comes in its place in the order, with a Risk of which only
-// Index is set, and with Options.KeepGoing it is not the last. Any other, a
-// sample's failure or the context's, comes at once, with a Risk of Index -1; the
-// results of samples still in flight are lost.
+// The stream ends at the first error, which is yielded last. That of one sample, a
+// [SampleError], comes in its place in the order, with a Risk of which only Index is
+// set, and with Options.KeepGoing it is not the last. Any other, the device's fault, a
+// panic or the context's end, comes at once, with a Risk of Index -1; the results of
+// samples still in flight are lost.
 //
 // Breaking out of the loop stops all work, and so does a panic in its body; when
 // the loop has ended every goroutine has returned and all device memory is free.
@@ -201,8 +215,8 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			caller:   ctx,
 			places:   make(chan struct{}, p.o.Parallel),
 			window:   make(chan struct{}, p.o.Parallel*reorderWindow),
-			refused:  make(chan outcome),
-			early:    map[int]outcome{},
+			refused:  make(chan stages.Outcome),
+			early:    map[int]stages.Outcome{},
 			begun:    first,
 			next:     first,
 		}
@@ -218,7 +232,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			defer close(samples)
 			fed <- s.feed(ctx, ys, samples)
 		}()
-		settings := stages.Settings{Device: p.dev, Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, Batch: p.o.Batch, Workers: p.workers}
+		settings := stages.Settings{Device: p.dev, Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, Intercept: p.o.Intercept, Batch: p.o.Batch, Workers: p.workers}
 		solved := stages.Start(ctx, g, p.o.Parallel, samples, stages.Solve(p.solver, settings, &jobs))
 		sketched := stages.Start(ctx, g, p.workers, solved, stages.Sketch())
 		probes := stages.Start(ctx, g, 1, sketched, stages.QR())
@@ -227,12 +241,12 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 		if p.o.TraceError > 0 {
 			done = stages.Start(ctx, g, p.workers, done, stages.Refine(p.o.Sigma2, p.o.TraceError, p.workers))
 		}
-		risks := stages.Start(ctx, g, 1, done, stages.Assemble(p.o.Sigma2, &jobs, p.progress))
+		outcomes := stages.Start(ctx, g, 1, done, stages.Assemble(p.o.Sigma2, &jobs, p.progress))
 
 		ended := context.Canceled
 		defer func() {
 			cancel()
-			for range risks {
+			for range outcomes {
 			}
 			g.Wait() // its error has been yielded, or nobody is listening
 			for range fed {
@@ -240,7 +254,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			jobs.ReleaseAll()
 			s.abandon(ended)
 		}()
-		if !s.inOrder(risks, yield) {
+		if !s.inOrder(outcomes, yield) {
 			return
 		}
 		// Every stage has closed its channel: the stream is over or one has failed.
@@ -269,12 +283,6 @@ func (p *Pipeline) progress(sample, done, total int) {
 	}
 }
 
-// outcome is what has become of sample risk.Index.
-type outcome struct {
-	risk Risk
-	err  error
-}
-
 // stream is one call of Stream.
 type stream struct {
 	*Pipeline
@@ -284,11 +292,11 @@ type stream struct {
 	// window until that is yielded.
 	places, window chan struct{}
 	// refused are the samples that never reach the stages.
-	refused chan outcome
+	refused chan stages.Outcome
 	begun   int // samples begun; written by feed
 
 	// early are the outcomes of samples after next, which is the one to yield.
-	early map[int]outcome
+	early map[int]stages.Outcome
 	next  int
 }
 
@@ -315,15 +323,15 @@ func (s *stream) feed(ctx context.Context, ys iter.Seq2[[]float64, error], out c
 			err = s.check(y)
 		}
 		var sample chan<- stages.Sample
-		var refused chan<- outcome
+		var refused chan<- stages.Outcome
 		if err == nil {
 			sample = out
 		} else {
-			refused, err = s.refused, fmt.Errorf("sample %d: %w", index, err)
+			refused, err = s.refused, &SampleError{Index: index, Err: err}
 		}
 		select {
 		case sample <- stages.Sample{Index: index, Y: y}:
-		case refused <- outcome{Risk{Index: index}, err}:
+		case refused <- stages.Outcome{Risk: Risk{Index: index}, Err: err}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -334,37 +342,48 @@ func (s *stream) feed(ctx context.Context, ys iter.Seq2[[]float64, error], out c
 	return nil
 }
 
+// leastSize is that of samples whose squares, and those of small parts of them, do not
+// vanish: the solvers tell by norms how far they are.
+const leastSize = 1e-140
+
 func (p *Pipeline) check(y []float64) error {
 	if len(y) != p.d {
 		return fmt.Errorf("y has %d values, expected %d", len(y), p.d)
 	}
+	largest := 0.0
 	for i, v := range y {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("y[%d] is %g, expected a finite number", i, v)
 		}
+		largest = max(largest, math.Abs(v))
+	}
+	if largest > 0 && largest < leastSize {
+		return fmt.Errorf("y has no entry above %.3g in size, expected some above %g, for squares vanish: multiply y, and sqrt(sigma2), by a constant", largest, leastSize)
 	}
 	return nil
 }
 
 // inOrder yields the outcomes in the order of their samples and reports whether
 // the stream goes on to its end: the consumer still wants what follows, and no
-// sample was refused that may not be.
-func (s *stream) inOrder(risks <-chan Risk, yield func(Risk, error) bool) bool {
+// sample has failed that may not.
+func (s *stream) inOrder(done <-chan stages.Outcome, yield func(Risk, error) bool) bool {
 	for {
-		var o outcome
+		var o stages.Outcome
+		var ok bool
 		select {
-		case risk, ok := <-risks:
+		case o, ok = <-done:
 			if !ok {
 				return true
 			}
-			o.risk = risk
+		case o = <-s.refused:
+		}
+		if risk := o.Risk; o.Err == nil {
 			s.o.Logger.InfoContext(s.caller, "sample done", "sample", risk.Index, "sure", risk.SURE, "iterations", risk.Iterations,
 				"converged", risk.Converged, "solve", risk.Solve, "divergence", risk.Divergence,
 				"cache_bytes", risk.CacheBytes, "device_peak_bytes", s.dev.Stats().PeakBytes)
-		case o = <-s.refused:
 		}
 		<-s.places
-		s.early[o.risk.Index] = o
+		s.early[o.Risk.Index] = o
 		s.end(s.caller, o)
 		for {
 			o, ok := s.early[s.next]
@@ -374,7 +393,7 @@ func (s *stream) inOrder(risks <-chan Risk, yield func(Risk, error) bool) bool {
 			delete(s.early, s.next)
 			s.next++
 			<-s.window
-			if !yield(o.risk, o.err) || o.err != nil && !s.o.KeepGoing {
+			if !yield(o.Risk, o.Err) || o.Err != nil && !s.o.KeepGoing {
 				return false
 			}
 		}
@@ -386,7 +405,7 @@ func (s *stream) inOrder(risks <-chan Risk, yield func(Risk, error) bool) bool {
 func (s *stream) abandon(err error) {
 	for i := s.next; i < s.begun; i++ {
 		if _, ok := s.early[i]; !ok {
-			s.end(s.caller, outcome{Risk{Index: i}, err})
+			s.end(s.caller, stages.Outcome{Risk: Risk{Index: i}, Err: err})
 		}
 	}
 }

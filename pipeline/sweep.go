@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -449,7 +451,12 @@ func (s *sweep) solution(ctx context.Context, i int, weights, from []float64) (_
 	}
 	y := s.f.Device.Alloc(1, len(s.y))
 	defer y.Free()
-	s.f.Device.Upload(y, s.y)
+	values := s.y
+	if s.o.Intercept {
+		values = slices.Clone(values)
+		floats.AddConst(-stat.Mean(values, nil), values)
+	}
+	s.f.Device.Upload(y, values)
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
 		return nil, s.named(i, weights, err)

@@ -19,6 +19,16 @@
 // in a way SURE does not see: the estimate of risk is then only approximately
 // unbiased, and [Problem.Relative] says so.
 //
+// With Data.Intercept the fit of a regression, or of a specification, is b0 1 + A b, with
+// b0 free of any penalty. Where b is the estimate for the centered operator A - 1 m*, m the
+// means of A's columns, and for y - mean(y) 1, that of [1 A] has the same b and
+// b0 = mean(y) - m*b: minimizing over b0 first leaves just that problem. So Problem.Operator
+// is the centered one, and package pipeline adds the mean and its degree of freedom
+// (pipeline.Options.Intercept): the closed forms, working sets, exact traces and
+// regularizers of the problem serve as they are. A column of ones in the operator would
+// be the same estimator, but needs a regularizer that is 0 on one coordinate, which has
+// none of these, and scales that column against the others.
+//
 // A [Spec] is a problem that has no name here: a file in YAML that composes it from
 // the operators of package linops and the regularizers of package prox. New builds
 // both.

@@ -37,6 +37,10 @@ type Data struct {
 	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings; nil where it
 	// has none.
 	Sigma2, Lambda, Lambda2, Gamma *float64
+	// Intercept asks for an intercept, which no penalty falls on, in a regression or a
+	// specification without a synthesis. The pipeline's option of that name is its other
+	// half: without it the mean of y stays in the residual. See [Problem.Intercept].
+	Intercept bool
 	// Spec is the specification that the data came with, by [Spec.Load]; nil for the
 	// named problems.
 	Spec *Spec
@@ -52,7 +56,8 @@ type Hyper struct {
 type Problem struct {
 	// Name is one of Names, or the name of a specification.
 	Name string
-	// Operator is A, D x P; Regularizer is r.
+	// Operator is A, D x P; Regularizer is r. With Data.Intercept A's columns have lost
+	// their means.
 	Operator    linops.Operator
 	Regularizer prox.Prox
 	D, P        int
@@ -75,6 +80,8 @@ type Problem struct {
 	DefaultSolver string
 
 	dev array.Device
+	// means are those of the columns, where there is an intercept; else nil.
+	means []float64
 	// reweigh is the regularizer at other weights, for sequences and specifications.
 	// What it holds on the device is the problem's.
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
@@ -159,6 +166,9 @@ func New(name string, dev array.Device, data Data, hyper Hyper) (*Problem, error
 			weights = Hyper{hyper.Lambda.or(data.Lambda), hyper.Lambda2.or(data.Lambda2), hyper.Gamma.or(data.Gamma)}
 		}
 		err := k.build(p, data, weights)
+		if err == nil && data.Intercept && p.means == nil {
+			err = fmt.Errorf("an intercept is asked for, but %s has no place for one: expected ols, ridge, lasso, elastic-net or a specification", p.Name)
+		}
 		if err == nil {
 			err = p.checkUsed(hyper)
 		}
@@ -206,7 +216,28 @@ func checkVector(name string, v []float64, shape []int, rank int, expected strin
 	if len(v) != size {
 		return fmt.Errorf("array %q has %d values, expected %d for its shape %s", name, len(v), size, formatShape(shape))
 	}
-	return checkFinite(name, v, shape)
+	if err := checkFinite(name, v, shape); err != nil {
+		return err
+	}
+	return checkScale(name, maxAbs(v))
+}
+
+// Numbers of such sizes have squares, and sums and differences of squares, that neither
+// vanish nor overflow: the solvers tell by norms how far they are.
+const (
+	tooSmall = 1e-140
+	tooLarge = 1e140
+)
+
+// checkScale refuses an array whose largest entry in size is far from 1, other than 0.
+func checkScale(name string, largest float64) error {
+	switch {
+	case largest > 0 && largest < tooSmall:
+		return fmt.Errorf("array %q has no entry above %.3g in size, expected some above %g, for squares vanish: multiply it by a constant", name, largest, float64(tooSmall))
+	case largest > tooLarge:
+		return fmt.Errorf("array %q has an entry of size %.3g, expected none above %g, for squares overflow: divide it by a constant", name, largest, float64(tooLarge))
+	}
+	return nil
 }
 
 // checkFinite refuses NaN and Inf.

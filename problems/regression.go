@@ -84,6 +84,8 @@ func quadraticSolver(a linops.Operator) string {
 	switch a := a.(type) {
 	case *linops.Dense:
 		return "direct"
+	case *centered:
+		return quadraticSolver(a.a)
 	case *linops.CSR:
 		if d, p := a.Dims(); d*p <= 1<<24 {
 			return "direct"
@@ -123,16 +125,24 @@ func (p *Problem) regression(data Data) (err error) {
 	}
 	p.own(p.Operator)
 	p.MuShape, p.BShape = []int{p.D}, []int{p.P}
+	if data.Intercept {
+		p.center()
+	}
 	return nil
 }
 
 // newDense is X on the device, where it is finite.
 func newDense(dev array.Device, x *mat.Dense, name string) (*linops.Dense, error) {
 	d, p := x.Dims()
+	largest := 0.0
 	for i := range d {
 		if err := checkFiniteRow(name, x.RawRowView(i), i, []int{d, p}); err != nil {
 			return nil, err
 		}
+		largest = max(largest, maxAbs(x.RawRowView(i)))
+	}
+	if err := checkScale(name, largest); err != nil {
+		return nil, err
 	}
 	return linops.NewDense(dev, x), nil
 }
@@ -149,6 +159,9 @@ func checkFiniteRow(name string, row []float64, i int, shape []int) error {
 
 // newSparse is the sparse X on the device.
 func newSparse(dev array.Device, x *dataio.Sparse) (*linops.CSR, error) {
+	if err := checkScale("X", maxAbs(x.Values)); err != nil {
+		return nil, err
+	}
 	a, err := linops.NewCSR(dev, x.Rows, x.Cols, x.IndPtr, x.Indices, x.Values)
 	if err != nil {
 		return nil, fmt.Errorf("the sparse matrix of %d x %d: %w", x.Rows, x.Cols, err)
@@ -156,11 +169,12 @@ func newSparse(dev array.Device, x *dataio.Sparse) (*linops.CSR, error) {
 	return a, nil
 }
 
-// maxCorrelation is ||X* y||_inf.
+// maxCorrelation is ||X* y||_inf, of y less its mean where there is an intercept.
 func maxCorrelation(data Data) float64 {
+	fitted := data.fitted()
 	if x := data.Sparse; x != nil {
 		c := make([]float64, x.Cols)
-		for i, y := range data.Y {
+		for i, y := range fitted {
 			for u := x.IndPtr[i]; u < x.IndPtr[i+1]; u++ {
 				c[x.Indices[u]] += x.Values[u] * y
 			}
@@ -169,6 +183,6 @@ func maxCorrelation(data Data) float64 {
 	}
 	_, n := data.X.Dims()
 	c := mat.NewVecDense(n, nil)
-	c.MulVec(data.X.T(), mat.NewVecDense(len(data.Y), data.Y))
+	c.MulVec(data.X.T(), mat.NewVecDense(len(fitted), fitted))
 	return maxAbs(c.RawVector().Data)
 }

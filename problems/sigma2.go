@@ -2,6 +2,7 @@ package problems
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -34,6 +35,9 @@ func Sigma2Methods() []string {
 //	  nuclear norm
 //	  a selection                      refused: its y is no signal
 //
+// With Data.Intercept the regressions' fit has a column of ones beside X, and a degree of
+// freedom less.
+//
 // The error is a [noise.Refusal] where the method does not apply.
 func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 	if !slices.Contains(Sigma2Methods(), method) {
@@ -55,10 +59,30 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 		if err != nil {
 			return noise.Estimate{}, err
 		}
-		if d, _ := x.Dims(); d != len(data.Y) {
+		d, p := x.Dims()
+		if d != len(data.Y) {
 			return noise.Estimate{}, &noise.Refusal{Method: method, Reason: fmt.Sprintf("y has %d values and X %d rows", len(data.Y), d)}
 		}
-		return noise.OLSResidual(x, data.Y)
+		if !data.Intercept {
+			return noise.OLSResidual(x, data.Y)
+		}
+		if d <= p+1 {
+			return noise.Estimate{}, &noise.Refusal{Method: method, Reason: fmt.Sprintf("X is %d x %d and there is an intercept, expected d > p + 1: the least-squares fit leaves no residual", d, p)}
+		}
+		// The span of X and the constants, by columns that are nearer to orthogonal.
+		c, _ := centeredColumns(x)
+		for j := range p {
+			if mat.Norm(c.ColView(j), math.Inf(1)) == 0 {
+				return noise.Estimate{}, &noise.Refusal{Method: method, Reason: fmt.Sprintf("column %d of X is constant, and so is the intercept: leave one of them out", j)}
+			}
+		}
+		with := mat.NewDense(d, p+1, nil)
+		for i := range d {
+			row := with.RawRowView(i)
+			copy(row, c.RawRowView(i))
+			row[p] = 1
+		}
+		return noise.OLSResidual(with, data.fitted())
 	case method == noise.MethodMedianSingularValue && data.Indices != nil && len(data.Shape) == 2:
 		return noise.Completion(data.Y, data.Indices, data.Shape[0], data.Shape[1])
 	case method == noise.MethodMedianSingularValue && len(shape) == 2:

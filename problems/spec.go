@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"surepipe/dataio"
 	"surepipe/vjp"
 )
 
@@ -328,6 +329,68 @@ func (s *Spec) fields(n *yaml.Node, what string, known ...string) (section, erro
 	return f, nil
 }
 
+// has tells whether a key is there.
+func (f section) has(key string) bool { return f.nodes[key] != nil }
+
+// ownShape reads the key "shape"; nil where it is not there.
+func (s *Spec) ownShape(f section) ([]int, error) {
+	if !f.has("shape") {
+		return nil, nil
+	}
+	return s.shape(f.nodes["shape"], "shape")
+}
+
+// specNode is what every node of an operator or a regularizer has.
+type specNode struct {
+	kind string
+	line int
+}
+
+// A specKind is one operator, or one regularizer, of a specification. N is the type of
+// its nodes.
+type specKind[N any] struct {
+	name, help string
+	parse      func(s *Spec, n *N, args *yaml.Node) error
+}
+
+// parseNode parses a node of one of the kinds. what they are, for errors.
+func parseNode[N any](s *Spec, n *yaml.Node, what string, kinds []specKind[N], newNode func(specNode) *N) (*N, error) {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	name, args, line, err := s.head(n, what, names)
+	if err != nil {
+		return nil, err
+	}
+	node := newNode(specNode{name, line})
+	if err := kinds[slices.Index(names, name)].parse(s, node, args); err != nil {
+		return nil, err
+	}
+	return node, nil
+}
+
+// required reports arguments that are missing.
+func (s *Spec) required(n specNode, args *yaml.Node, expected string) error {
+	if args == nil {
+		return s.errorf(n.line, "%s has no arguments, expected %s", n.kind, expected)
+	}
+	return nil
+}
+
+// keys reads the arguments of a node that takes a mapping: with known keys, which are
+// whole.
+func (s *Spec) keys(n specNode, args *yaml.Node, expected string, whole func(section) bool, known ...string) (section, error) {
+	if err := s.required(n, args, expected); err != nil {
+		return section{}, err
+	}
+	f, err := s.fields(args, n.kind, known...)
+	if err == nil && !whole(f) {
+		err = s.errorf(n.line, "%s has the keys %s, expected %s", n.kind, keysOf(args), expected)
+	}
+	return f, err
+}
+
 // plain refuses what a specification has no use for.
 func (s *Spec) plain(n *yaml.Node) error {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
@@ -484,36 +547,11 @@ func analysisHint(key string) string {
 
 // meant is a suggestion for an unknown word.
 func meant(found string, known []string) string {
-	nearest, least := "", len(found)/2+1
-	for _, k := range known {
-		if d := editDistance(strings.ToLower(found), k); d < least {
-			nearest, least = k, d
-		}
-	}
+	nearest := dataio.Nearest(found, known)
 	if nearest == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %q?)", nearest)
-}
-
-// editDistance is Levenshtein's.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			d := diagonal
-			if a[i] != b[j] {
-				d = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], d
-		}
-	}
-	return row[len(b)]
 }
 
 func oneOf(known []string) string {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -237,6 +238,22 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 		return Data{}, err
 	}
 	return data, l.checkUsed()
+}
+
+// Files are the files that the specification names, as [Spec.Load] opens them where
+// nothing replaces them.
+func (s *Spec) Files() []string {
+	l := specLoader{Spec: s}
+	var files []string
+	if s.data.file != "" {
+		files = append(files, l.local(s.data.file))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.data.arrays)) {
+		if file := s.data.arrays[name].file; file != "" {
+			files = append(files, l.local(file))
+		}
+	}
+	return files
 }
 
 // Hash identifies the specification's text and the arrays that [Spec.Load] read for

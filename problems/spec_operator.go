@@ -16,8 +16,7 @@ import (
 
 // operatorNode is a parsed operator.
 type operatorNode struct {
-	kind string
-	line int
+	specNode
 	// matrix is the array of dense and csr.
 	matrix   *arrayRef
 	children []*operatorNode
@@ -73,17 +72,11 @@ func (b *specBuilder) operator(n *operatorNode, rows, cols []int) (built, error)
 	return a, nil
 }
 
-// An operatorKind is one operator of a specification.
-type operatorKind struct {
-	name, help string
-	parse      func(s *Spec, n *operatorNode, args *yaml.Node) error
-}
-
 // operatorKinds is filled by init, for operators hold operators.
-var operatorKinds []operatorKind
+var operatorKinds []specKind[operatorNode]
 
 func init() {
-	operatorKinds = []operatorKind{
+	operatorKinds = []specKind[operatorNode]{
 		{"identity", "A b = b", parseIdentity},
 		{"dense", "dense: X                            the matrix X, d x p", parseDense},
 		{"csr", "csr: X                              the same, sparse: a Matrix Market file, or scipy's save_npz", parseCSR},
@@ -103,33 +96,8 @@ func init() {
 	}
 }
 
-func operatorNames() []string {
-	names := make([]string, len(operatorKinds))
-	for i, k := range operatorKinds {
-		names[i] = k.name
-	}
-	return names
-}
-
 func (s *Spec) parseOperator(n *yaml.Node) (*operatorNode, error) {
-	name, args, line, err := s.head(n, "operator", operatorNames())
-	if err != nil {
-		return nil, err
-	}
-	node := &operatorNode{kind: name, line: line}
-	i := slices.IndexFunc(operatorKinds, func(k operatorKind) bool { return k.name == name })
-	if err := operatorKinds[i].parse(s, node, args); err != nil {
-		return nil, err
-	}
-	return node, nil
-}
-
-// required reports arguments that are missing.
-func (s *Spec) required(n *operatorNode, args *yaml.Node, expected string) error {
-	if args == nil {
-		return s.errorf(n.line, "%s has no arguments, expected %s", n.kind, expected)
-	}
-	return nil
+	return parseNode(s, n, "operator", operatorKinds, func(n specNode) *operatorNode { return &operatorNode{specNode: n} })
 }
 
 // optionalShape reads the arguments of an operator that takes a shape at most, as
@@ -142,10 +110,10 @@ func (s *Spec) optionalShape(n *operatorNode, args *yaml.Node) ([]int, error) {
 		return s.shape(args, n.kind)
 	}
 	f, err := s.fields(args, n.kind, "shape")
-	if err != nil || f.nodes["shape"] == nil {
+	if err != nil {
 		return nil, err
 	}
-	return s.shape(f.nodes["shape"], "shape")
+	return s.ownShape(f)
 }
 
 // square is the shape on both sides of a square operator: its own, or what its place
@@ -176,6 +144,14 @@ func grid(n *operatorNode, shape []int) (rows, cols int, image bool, err error) 
 	return 0, 0, false, fmt.Errorf("%s of an array of shape %s, expected a sequence or an image", n.kind, formatShape(shape))
 }
 
+// squareGrid is the shape of square, also as rows and columns.
+func squareGrid(n *operatorNode, own, rows, cols []int) (shape []int, m, k int, image bool, err error) {
+	if shape, err = square(n, own, rows, cols); err == nil {
+		m, k, image, err = grid(n, shape)
+	}
+	return shape, m, k, image, err
+}
+
 func parseIdentity(s *Spec, n *operatorNode, args *yaml.Node) error {
 	own, err := s.optionalShape(n, args)
 	n.build = func(_ *specBuilder, rows, cols []int) (built, error) {
@@ -189,7 +165,7 @@ func parseIdentity(s *Spec, n *operatorNode, args *yaml.Node) error {
 }
 
 func parseDense(s *Spec, n *operatorNode, args *yaml.Node) (err error) {
-	if err := s.required(n, args, "the name of an array, as dense: X"); err != nil {
+	if err := s.required(n.specNode, args, "the name of an array, as dense: X"); err != nil {
 		return err
 	}
 	if n.matrix, err = s.ref(args, n.kind); err != nil {
@@ -215,7 +191,7 @@ func parseDense(s *Spec, n *operatorNode, args *yaml.Node) (err error) {
 }
 
 func parseCSR(s *Spec, n *operatorNode, args *yaml.Node) (err error) {
-	if err := s.required(n, args, "the name of a sparse matrix, as csr: X"); err != nil {
+	if err := s.required(n.specNode, args, "the name of a sparse matrix, as csr: X"); err != nil {
 		return err
 	}
 	if args.Kind == yaml.SequenceNode {
@@ -238,16 +214,10 @@ func parseCSR(s *Spec, n *operatorNode, args *yaml.Node) (err error) {
 }
 
 func parseSelection(s *Spec, n *operatorNode, args *yaml.Node) error {
-	const expected = "{indices: I, shape: [m, n]} or {where: mask}"
-	if err := s.required(n, args, expected); err != nil {
-		return err
-	}
-	f, err := s.fields(args, n.kind, "indices", "shape", "where")
+	whole := func(f section) bool { return f.has("where") != f.has("indices") && !(f.has("where") && f.has("shape")) }
+	f, err := s.keys(n.specNode, args, "{indices: I, shape: [m, n]} or {where: mask}", whole, "indices", "shape", "where")
 	if err != nil {
 		return err
-	}
-	if f.nodes["where"] == nil == (f.nodes["indices"] == nil) || f.nodes["where"] != nil && f.nodes["shape"] != nil {
-		return s.errorf(n.line, "selection has the keys %s, expected %s", keysOf(args), expected)
 	}
 	if v := f.nodes["where"]; v != nil {
 		mask, err := s.ref(v, "where")
@@ -318,7 +288,7 @@ func trim(err error) error {
 }
 
 func parseDiagonal(s *Spec, n *operatorNode, args *yaml.Node) error {
-	if err := s.required(n, args, "the name of an array, as diagonal: w, or a list of numbers"); err != nil {
+	if err := s.required(n.specNode, args, "the name of an array, as diagonal: w, or a list of numbers"); err != nil {
 		return err
 	}
 	w, err := s.ref(args, n.kind)
@@ -369,16 +339,10 @@ func parseDifference(s *Spec, n *operatorNode, args *yaml.Node) error {
 }
 
 func parseConvolution(s *Spec, n *operatorNode, args *yaml.Node) error {
-	const expected = "{kernel: h, boundary: circular} or {gaussian: 1.5, boundary: zero-padded}"
-	if err := s.required(n, args, expected); err != nil {
-		return err
-	}
-	f, err := s.fields(args, n.kind, "kernel", "gaussian", "boundary", "shape")
+	whole := func(f section) bool { return f.has("kernel") != f.has("gaussian") && f.has("boundary") }
+	f, err := s.keys(n.specNode, args, "{kernel: h, boundary: circular} or {gaussian: 1.5, boundary: zero-padded}", whole, "kernel", "gaussian", "boundary", "shape")
 	if err != nil {
 		return err
-	}
-	if (f.nodes["kernel"] == nil) == (f.nodes["gaussian"] == nil) || f.nodes["boundary"] == nil {
-		return s.errorf(n.line, "convolution has the keys %s, expected %s", keysOf(args), expected)
 	}
 	name, err := s.choice(f.nodes["boundary"], "boundary", []string{linops.Circular.String(), linops.ZeroPadded.String()})
 	if err != nil {
@@ -388,11 +352,9 @@ func parseConvolution(s *Spec, n *operatorNode, args *yaml.Node) error {
 	if name != boundary.String() {
 		boundary = linops.ZeroPadded
 	}
-	var own []int
-	if v := f.nodes["shape"]; v != nil {
-		if own, err = s.shape(v, "shape"); err != nil {
-			return err
-		}
+	own, err := s.ownShape(f)
+	if err != nil {
+		return err
 	}
 	var kernel *arrayRef
 	width := 0.0
@@ -409,11 +371,7 @@ func parseConvolution(s *Spec, n *operatorNode, args *yaml.Node) error {
 		}
 	}
 	n.build = func(b *specBuilder, rows, cols []int) (built, error) {
-		shape, err := square(n, own, rows, cols)
-		if err != nil {
-			return built{}, err
-		}
-		m, k, image, err := grid(n, shape)
+		shape, m, k, image, err := squareGrid(n, own, rows, cols)
 		if err != nil {
 			return built{}, err
 		}
@@ -478,11 +436,7 @@ func outer(h dataio.Array) dataio.Array {
 func parseDCT(s *Spec, n *operatorNode, args *yaml.Node) error {
 	own, err := s.optionalShape(n, args)
 	n.build = func(_ *specBuilder, rows, cols []int) (built, error) {
-		shape, err := square(n, own, rows, cols)
-		if err != nil {
-			return built{}, err
-		}
-		m, k, image, err := grid(n, shape)
+		shape, m, k, image, err := squareGrid(n, own, rows, cols)
 		if err != nil {
 			return built{}, err
 		}
@@ -496,16 +450,10 @@ func parseDCT(s *Spec, n *operatorNode, args *yaml.Node) error {
 }
 
 func parseWavelet(s *Spec, n *operatorNode, args *yaml.Node) error {
-	const expected = "{family: db4, levels: 4}"
-	if err := s.required(n, args, expected); err != nil {
-		return err
-	}
-	f, err := s.fields(args, n.kind, "family", "levels", "shape")
+	whole := func(f section) bool { return f.has("family") && f.has("levels") }
+	f, err := s.keys(n.specNode, args, "{family: db4, levels: 4}", whole, "family", "levels", "shape")
 	if err != nil {
 		return err
-	}
-	if f.nodes["family"] == nil || f.nodes["levels"] == nil {
-		return s.errorf(n.line, "wavelet has the keys %s, expected %s", keysOf(args), expected)
 	}
 	family, err := s.text(f.nodes["family"], "family")
 	if err != nil {
@@ -515,18 +463,12 @@ func parseWavelet(s *Spec, n *operatorNode, args *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	var own []int
-	if v := f.nodes["shape"]; v != nil {
-		if own, err = s.shape(v, "shape"); err != nil {
-			return err
-		}
+	own, err := s.ownShape(f)
+	if err != nil {
+		return err
 	}
 	n.build = func(_ *specBuilder, rows, cols []int) (built, error) {
-		shape, err := square(n, own, rows, cols)
-		if err != nil {
-			return built{}, err
-		}
-		m, k, image, err := grid(n, shape)
+		shape, m, k, image, err := squareGrid(n, own, rows, cols)
 		if err != nil {
 			return built{}, err
 		}
@@ -545,7 +487,7 @@ func parseWavelet(s *Spec, n *operatorNode, args *yaml.Node) error {
 }
 
 func parseAdjoint(s *Spec, n *operatorNode, args *yaml.Node) error {
-	if err := s.required(n, args, "an operator"); err != nil {
+	if err := s.required(n.specNode, args, "an operator"); err != nil {
 		return err
 	}
 	child, err := s.parseOperator(args)
@@ -561,15 +503,10 @@ func parseAdjoint(s *Spec, n *operatorNode, args *yaml.Node) error {
 }
 
 func parseScale(s *Spec, n *operatorNode, args *yaml.Node) error {
-	if err := s.required(n, args, "{by: 2, operator: OPERATOR}"); err != nil {
-		return err
-	}
-	f, err := s.fields(args, n.kind, "by", "operator")
+	whole := func(f section) bool { return f.has("by") && f.has("operator") }
+	f, err := s.keys(n.specNode, args, "{by: 2, operator: OPERATOR}", whole, "by", "operator")
 	if err != nil {
 		return err
-	}
-	if f.nodes["by"] == nil || f.nodes["operator"] == nil {
-		return s.errorf(n.line, "scale has the keys %s, expected {by: 2, operator: OPERATOR}", keysOf(args))
 	}
 	by, err := s.number(f.nodes["by"], "by")
 	if err != nil {

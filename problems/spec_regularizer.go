@@ -38,8 +38,7 @@ type weightUse struct {
 
 // regularizerNode is a parsed regularizer.
 type regularizerNode struct {
-	kind     string
-	line     int
+	specNode
 	weights  []weightUse
 	children []*regularizerNode
 	build    func(b *specBuilder, in part, parts []part) ([]*penalty, error)
@@ -75,17 +74,11 @@ type penalty struct {
 	make        func(weights map[string]float64) (prox.Prox, error)
 }
 
-// A regularizerKind is one regularizer of a specification.
-type regularizerKind struct {
-	name, help string
-	parse      func(s *Spec, n *regularizerNode, args *yaml.Node) error
-}
-
 // regularizerKinds is filled by init, for regularizers hold regularizers.
-var regularizerKinds []regularizerKind
+var regularizerKinds []specKind[regularizerNode]
 
 func init() {
-	regularizerKinds = []regularizerKind{
+	regularizerKinds = []specKind[regularizerNode]{
 		{"zero", "zero                                0", parseZero},
 		{"l1", "l1: {weight: W, weights: w, unpenalized: [0] or averages}   W sum_j w_j |b_j|", parseL1},
 		{"squared-l2", "squared-l2: W                       W/2 ||b||^2", parseSquaredL2},
@@ -106,25 +99,8 @@ func init() {
 	}
 }
 
-func regularizerNames() []string {
-	names := make([]string, len(regularizerKinds))
-	for i, k := range regularizerKinds {
-		names[i] = k.name
-	}
-	return names
-}
-
 func (s *Spec) parseRegularizer(n *yaml.Node) (*regularizerNode, error) {
-	name, args, line, err := s.head(n, "regularizer", regularizerNames())
-	if err != nil {
-		return nil, err
-	}
-	node := &regularizerNode{kind: name, line: line}
-	i := slices.IndexFunc(regularizerKinds, func(k regularizerKind) bool { return k.name == name })
-	if err := regularizerKinds[i].parse(s, node, args); err != nil {
-		return nil, err
-	}
-	return node, nil
+	return parseNode(s, n, "regularizer", regularizerKinds, func(n specNode) *regularizerNode { return &regularizerNode{specNode: n} })
 }
 
 // arguments reads the arguments of a regularizer: a mapping, or a single value that
@@ -574,11 +550,9 @@ func parseNuclear(s *Spec, n *regularizerNode, args *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	var own []int
-	if v := f.nodes["shape"]; v != nil {
-		if own, err = s.shape(v, "shape"); err != nil {
-			return err
-		}
+	own, err := s.ownShape(f)
+	if err != nil {
+		return err
 	}
 	n.build = func(b *specBuilder, in part, _ []part) ([]*penalty, error) {
 		shape := in.shape
@@ -676,15 +650,14 @@ func parseBall(kind, key string, newProx func(n int, w float64) prox.Prox) func(
 }
 
 func parseScaled(s *Spec, n *regularizerNode, args *yaml.Node) error {
+	const expected = "{by: 2, regularizer: R}"
 	if args == nil || args.Kind != yaml.MappingNode {
-		return s.errorf(n.line, "scaled has no arguments, expected scaled: {by: 2, regularizer: R}")
+		return s.errorf(n.line, "scaled has no arguments, expected scaled: %s", expected)
 	}
-	f, err := s.fields(args, n.kind, "by", "regularizer")
+	whole := func(f section) bool { return f.has("by") && f.has("regularizer") }
+	f, err := s.keys(n.specNode, args, expected, whole, "by", "regularizer")
 	if err != nil {
 		return err
-	}
-	if f.nodes["by"] == nil || f.nodes["regularizer"] == nil {
-		return s.errorf(n.line, "scaled has the keys %s, expected {by: 2, regularizer: R}", keysOf(args))
 	}
 	by, err := s.number(f.nodes["by"], "by")
 	if err != nil {
@@ -812,6 +785,13 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	}
 	p.Operator, p.MuShape, p.BShape = a.op, data.YShape, a.cols
 	p.D, p.P = a.op.Dims()
+	if data.Intercept {
+		if s.synthesis != nil {
+			return s.errorf(s.synthesis.line, "an intercept is asked for, but the signal of a synthesis has none")
+		}
+		p.center()
+		data.Y = data.fitted()
+	}
 	penalties, err := b.regularizer(s.regularizer, part{a.cols, a.colAverages}, a.parts)
 	if err != nil {
 		return err

@@ -52,6 +52,15 @@
 // entry counts as inactive, which is an element of the Clarke Jacobian. What
 // that means for pieces and ties [NewTV1D] and [NewSortedL1] say.
 //
+// # Following
+//
+// The iterates of a solver are close to each other, and what one evaluation found out can
+// start the next: [Follow]. An evaluation is then the proximal point of some v' near v, how
+// near a certificate says, and as near as is asked for. [NewNuclear] follows by the partial
+// SVD of package subspace, of a few more values than exceed the threshold where [Prox.Eval]
+// takes all; what goes to the host is as small as that number squared. The certificate takes
+// the Gram matrix, once a solve.
+//
 // # Errors
 //
 // A negative or NaN lambda, a step t that is not positive and finite, and a

@@ -7,17 +7,20 @@ import (
 	"surepipe/array"
 )
 
-// groupL2 is r(b) = sum_g w_g ||b_g||_2, lambda folded into the weights. Entries
-// that are in no group form one more group, of weight 0.
-type groupL2 struct {
+// groups are disjoint groups of entries with weights, on the device and as numbers,
+// lambda folded into them. Entries that are in no group form one more, of weight 0.
+type groups struct {
 	p      int
-	groups int
-	member array.CSR // groups x p, 1 where the entry is in the group
+	n      int       // how many there are
+	member array.CSR // n x p, 1 where the entry is in the group
 	spread array.CSR // its transpose
 	w      array.Batch
 	wHost  []float64
 	owner  []int // each entry's group
 }
+
+// groupL2 is r(b) = sum_g w_g ||b_g||_2.
+type groupL2 struct{ *groups }
 
 // NewGroupL2 returns the group LASSO penalty
 //
@@ -37,30 +40,40 @@ type groupL2 struct {
 // negative or NaN. Norms are taken by squaring: values beyond 1e150 overflow.
 // The result is a [Releaser].
 func NewGroupL2(dev array.Device, p int, lambda float64, groups [][]int, w []float64) (Prox, error) {
-	checkLambda("the group l2 penalty's lambda", lambda)
-	if p <= 0 {
-		return nil, fmt.Errorf("prox: group l2: dimension %d, want > 0", p)
+	g, err := newGroups("group l2", dev, p, lambda, groups, w)
+	if err != nil {
+		return nil, err
 	}
-	if w != nil && len(w) != len(groups) {
-		return nil, fmt.Errorf("prox: group l2: %d weights for %d groups", len(w), len(groups))
+	return &groupL2{g}, nil
+}
+
+// newGroups checks groups and their weights, as [NewGroupL2] takes them, and puts
+// them on the device. name is that of the penalty.
+func newGroups(name string, dev array.Device, p int, lambda float64, members [][]int, w []float64) (*groups, error) {
+	checkLambda("the "+name+" penalty's lambda", lambda)
+	if p <= 0 {
+		return nil, fmt.Errorf("prox: %s: dimension %d, want > 0", name, p)
+	}
+	if w != nil && len(w) != len(members) {
+		return nil, fmt.Errorf("prox: %s: %d weights for %d groups", name, len(w), len(members))
 	}
 	owner := make([]int, p)
 	for j := range owner {
 		owner[j] = -1
 	}
-	indptr := make([]int, 1, len(groups)+2)
+	indptr := make([]int, 1, len(members)+2)
 	indices := make([]int, 0, p)
-	weights := make([]float64, 0, len(groups)+1)
-	for g, group := range groups {
+	weights := make([]float64, 0, len(members)+1)
+	for g, group := range members {
 		if len(group) == 0 {
-			return nil, fmt.Errorf("prox: group l2: group %d is empty", g)
+			return nil, fmt.Errorf("prox: %s: group %d is empty", name, g)
 		}
 		for _, j := range group {
 			if j < 0 || j >= p {
-				return nil, fmt.Errorf("prox: group l2: group %d has entry %d, want 0 to %d", g, j, p-1)
+				return nil, fmt.Errorf("prox: %s: group %d has entry %d, want 0 to %d", name, g, j, p-1)
 			}
 			if owner[j] >= 0 {
-				return nil, fmt.Errorf("prox: group l2: entry %d is in group %d and in group %d, want disjoint groups", j, owner[j], g)
+				return nil, fmt.Errorf("prox: %s: entry %d is in group %d and in group %d, want disjoint groups", name, j, owner[j], g)
 			}
 			owner[j] = g
 			indices = append(indices, j)
@@ -71,14 +84,14 @@ func NewGroupL2(dev array.Device, p int, lambda float64, groups [][]int, w []flo
 			wg = w[g]
 		}
 		if !(wg >= 0) {
-			return nil, fmt.Errorf("prox: group l2: weight %d is %v, want >= 0", g, wg)
+			return nil, fmt.Errorf("prox: %s: weight %d is %v, want >= 0", name, g, wg)
 		}
 		weights = append(weights, times(lambda, wg))
 	}
 	if len(indices) < p {
 		for j, g := range owner {
 			if g < 0 {
-				owner[j] = len(groups)
+				owner[j] = len(members)
 				indices = append(indices, j)
 			}
 		}
@@ -92,23 +105,23 @@ func NewGroupL2(dev array.Device, p int, lambda float64, groups [][]int, w []flo
 		ones[j], rows[j+1] = 1, j+1
 	}
 	n := len(weights)
-	q := &groupL2{p: p, groups: n, wHost: weights, owner: owner}
+	q := &groups{p: p, n: n, wHost: weights, owner: owner}
 	q.member = dev.NewCSR(n, p, indptr, indices, ones)
 	q.spread = dev.NewCSR(p, n, rows, owner, ones)
 	q.w = dev.Alloc(1, n)
 	dev.Upload(q.w, weights)
 	if err := dev.Err(); err != nil {
 		q.Release()
-		return nil, fmt.Errorf("prox: group l2: %w", err)
+		return nil, fmt.Errorf("prox: %s: %w", name, err)
 	}
 	return q, nil
 }
 
-func (p *groupL2) Dim() int { return p.p }
+func (p *groups) Dim() int { return p.p }
 
 // Release frees the groups and weights; derivatives of p must be released
 // before.
-func (p *groupL2) Release() {
+func (p *groups) Release() {
 	p.member.Free()
 	p.spread.Free()
 	p.w.Free()
@@ -119,8 +132,8 @@ func (p *groupL2) Release() {
 func (p *groupL2) factors(v array.Batch, t float64) (q, s array.Batch) {
 	dev := v.Device()
 	s = dev.Alloc(v.K(), p.p)
-	q = dev.Alloc(v.K(), p.groups)
-	f := dev.Alloc(v.K(), p.groups)
+	q = dev.Alloc(v.K(), p.n)
+	f := dev.Alloc(v.K(), p.n)
 	dev.Mul(s, v, v)
 	dev.MulCSR(q, p.member, s)
 	dev.Shrink(f, q, p.w, t)
@@ -146,13 +159,13 @@ func (p *groupL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	keep := dev.Alloc(1, p.p)
 	dev.Copy(keep, v)
 	dev.Mul(dst, s, v)
-	return &groupL2Derivative{p, keep, s, q}, nil
+	return &groupL2Derivative{groupDerivative{p.groups, "group l2", s, keep, q}}, nil
 }
 
 func (p *groupL2) Value(b array.Batch) float64 {
 	checkValue("group l2", p.p, b)
 	dev := b.Device()
-	sq, q := dev.Alloc(1, p.p), dev.Alloc(1, p.groups)
+	sq, q := dev.Alloc(1, p.p), dev.Alloc(1, p.n)
 	dev.Mul(sq, b, b)
 	dev.MulCSR(q, p.member, sq)
 	sum := 0.0
@@ -164,39 +177,44 @@ func (p *groupL2) Value(b array.Batch) float64 {
 	return sum
 }
 
-// groupL2Derivative is J z = s ∘ z + v ∘ spread(c ∘ member(v ∘ z)).
-type groupL2Derivative struct {
-	p *groupL2
-	v array.Batch // where J is taken
-	s array.Batch // shrinkage factor of each entry's group
-	c array.Batch // t lambda w_g / ||v_g||^3, 0 where the group is inactive
+// groupDerivative is J z = diagonal ∘ z + u ∘ spread(c ∘ member(u ∘ z)): a multiple of
+// u_g u_g* in the block of each group g.
+type groupDerivative struct {
+	*groups
+	name        string
+	diagonal, u array.Batch // of each entry
+	c           array.Batch // of each group
 }
 
-func (j *groupL2Derivative) Apply(dst, z array.Batch) {
-	checkApply("group l2", j.p.p, dst, z)
+func (j *groupDerivative) Apply(dst, z array.Batch) {
+	checkApply(j.name, j.p, dst, z)
 	dev := dst.Device()
-	full := dev.Alloc(z.K(), j.p.p)
-	part := dev.Alloc(z.K(), j.p.groups)
-	dev.Mul(full, j.v, z)
-	dev.MulCSR(part, j.p.member, full)
+	full := dev.Alloc(z.K(), j.p)
+	part := dev.Alloc(z.K(), j.n)
+	dev.Mul(full, j.u, z)
+	dev.MulCSR(part, j.member, full)
 	dev.Mul(part, j.c, part)
-	dev.MulCSR(full, j.p.spread, part)
-	dev.Mul(full, j.v, full)
-	dev.Mul(dst, j.s, z)
+	dev.MulCSR(full, j.spread, part)
+	dev.Mul(full, j.u, full)
+	dev.Mul(dst, j.diagonal, z)
 	dev.Lin(dst, 1, dst, 1, full)
 	full.Free()
 	part.Free()
 }
 
-func (j *groupL2Derivative) ApplyRange(jz, pz, z array.Batch) {
-	j.Apply(jz, z)
-	onto(pz, z, j.s)
+func (j *groupDerivative) Bytes() int64 { return j.diagonal.Bytes() + j.u.Bytes() + j.c.Bytes() }
+
+func (j *groupDerivative) Release() {
+	j.diagonal.Free()
+	j.u.Free()
+	j.c.Free()
 }
 
-func (j *groupL2Derivative) Bytes() int64 { return j.v.Bytes() + j.s.Bytes() + j.c.Bytes() }
+// groupL2Derivative has the shrinkage factor of each entry's group on the diagonal,
+// u = v, and c = t lambda w_g / ||v_g||^3, 0 where the group is inactive.
+type groupL2Derivative struct{ groupDerivative }
 
-func (j *groupL2Derivative) Release() {
-	j.v.Free()
-	j.s.Free()
-	j.c.Free()
+func (j *groupL2Derivative) ApplyRange(jz, pz, z array.Batch) {
+	j.Apply(jz, z)
+	onto(pz, z, j.diagonal)
 }

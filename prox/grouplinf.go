@@ -1,18 +1,17 @@
 package prox
 
 import (
-	"fmt"
 	"math"
 	"sync"
 
 	"surepipe/array"
 )
 
-// groupLinf is r(b) = sum_g w_g ||b_g||_inf, lambda folded into the weights.
+// groupLinf is r(b) = sum_g w_g ||b_g||_inf.
 type groupLinf struct {
-	*groupL2 // the groups and weights, on the device and as numbers
-	entries  [][]int
-	work     sync.Pool // of *groupLinfWork
+	*groups
+	entries [][]int
+	work    sync.Pool // of *groupLinfWork
 }
 
 // groupLinfWork is the memory of one evaluation.
@@ -51,12 +50,11 @@ type groupLinfWork struct {
 // beyond 1e290 in size in what is evaluated. It panics if lambda is negative or
 // NaN. The result is a [Releaser].
 func NewGroupLinf(dev array.Device, p int, lambda float64, groups [][]int, w []float64) (Prox, error) {
-	checkLambda("the group linf penalty's lambda", lambda)
-	l2, err := NewGroupL2(dev, p, lambda, groups, w)
+	all, err := newGroups("group linf", dev, p, lambda, groups, w)
 	if err != nil {
-		return nil, fmt.Errorf("prox: group linf: %w", err)
+		return nil, err
 	}
-	q := &groupLinf{groupL2: l2.(*groupL2), entries: make([][]int, len(groups))}
+	q := &groupLinf{groups: all, entries: make([][]int, len(groups))}
 	for g, group := range groups {
 		q.entries[g] = append([]int(nil), group...)
 	}
@@ -127,14 +125,14 @@ func (p *groupLinf) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 	checkLinearize("group linf", p.p, dst, v, t)
 	w := p.getWork()
 	defer p.work.Put(w)
-	w.slope = grow(w.slope, 2*p.p+p.groups)
+	w.slope = grow(w.slope, 2*p.p+p.n)
 	if err := onEach("group linf", dst, v, w.x, func() { p.clip(w, t, w.slope) }); err != nil {
 		return nil, err
 	}
 	dev := v.Device()
-	j := &groupLinfDerivative{p, dev.Alloc(1, p.p), dev.Alloc(1, p.p), dev.Alloc(1, p.groups)}
-	dev.Upload(j.s, w.slope[:p.p])
-	dev.Upload(j.free, w.slope[p.p:2*p.p])
+	j := &groupLinfDerivative{groupDerivative{p.groups, "group linf", dev.Alloc(1, p.p), dev.Alloc(1, p.p), dev.Alloc(1, p.n)}}
+	dev.Upload(j.u, w.slope[:p.p])
+	dev.Upload(j.diagonal, w.slope[p.p:2*p.p])
 	dev.Upload(j.c, w.slope[2*p.p:])
 	return j, nil
 }
@@ -152,39 +150,11 @@ func (p *groupLinf) Value(b array.Batch) float64 {
 	return sum
 }
 
-// groupLinfDerivative is J z = free ∘ z + s ∘ spread(c ∘ member(s ∘ z)).
-type groupLinfDerivative struct {
-	p    *groupLinf
-	s    array.Batch // sign(v_j) in A, else 0
-	free array.Batch // 1 where J is the identity, else 0
-	c    array.Batch // 1/|A| of each group
-}
-
-func (j *groupLinfDerivative) Apply(dst, z array.Batch) {
-	checkApply("group linf", j.p.p, dst, z)
-	dev := dst.Device()
-	full := dev.Alloc(z.K(), j.p.p)
-	part := dev.Alloc(z.K(), j.p.groups)
-	dev.Mul(full, j.s, z)
-	dev.MulCSR(part, j.p.member, full)
-	dev.Mul(part, j.c, part)
-	dev.MulCSR(full, j.p.spread, part)
-	dev.Mul(full, j.s, full)
-	dev.Mul(dst, j.free, z)
-	dev.Lin(dst, 1, dst, 1, full)
-	full.Free()
-	part.Free()
-}
+// groupLinfDerivative has 1 on the diagonal where J is the identity, else 0; u =
+// sign(v_j) in A, else 0; and c = 1/|A| of each group.
+type groupLinfDerivative struct{ groupDerivative }
 
 func (j *groupLinfDerivative) ApplyRange(jz, pz, z array.Batch) {
 	j.Apply(jz, z)
 	pz.Device().Copy(pz, jz)
-}
-
-func (j *groupLinfDerivative) Bytes() int64 { return j.s.Bytes() + j.free.Bytes() + j.c.Bytes() }
-
-func (j *groupLinfDerivative) Release() {
-	j.s.Free()
-	j.free.Free()
-	j.c.Free()
 }

@@ -30,10 +30,11 @@ type nuclear struct {
 // As long as sigma_1/tau leaves them accurate the singular vectors are those of the smaller
 // Gram matrix, whose eigenvalues the host computes and all else the device: the square of
 // the shorter side crosses between them. Elsewhere the SVD is LAPACK's, on the host, and
-// V and its singular vectors cross. The derivative needs no gap between singular values,
-// neither between two of them nor between one and tau, and treats a rank-deficient, wide
-// or tall V like any other. Applying it to one direction takes about 8 m n r flops, r being
-// the rank of the result. See [Derivative]; a sigma_i equal to tau counts as below.
+// V and its singular vectors cross. Along the iterates of a solve ([Follow]) a partial SVD
+// serves where the rank of the result is low. The derivative needs no gap between singular
+// values, neither between two of them nor between one and tau, and treats a rank-deficient,
+// wide or tall V like any other. Applying it to one direction takes about 8 m n r flops, r
+// being the rank of the result. See [Derivative]; a sigma_i equal to tau counts as below.
 //
 // lambda = 0 gives the identity and lambda = +Inf gives 0, without an SVD.
 // Otherwise a NaN or infinite entry of V and an SVD that does not converge are
@@ -170,28 +171,35 @@ func (p *nuclear) Eval(dst, v array.Batch, t float64) error {
 		nothing(dst, v)
 		return nil
 	}
-	w := p.getSVD()
-	defer p.work.Put(w)
-	tau := t * p.lambda
 	for i := range v.K() {
-		di, vi := dst.Rows(i, i+1), v.Rows(i, i+1)
-		if w.thresholdByGram(di, vi, tau) {
-			continue
-		}
-		if err := w.factor(lapack.SVDStore, vi); err != nil {
+		if _, err := p.evalOne(dst.Rows(i, i+1), v.Rows(i, i+1), t*p.lambda); err != nil {
 			return err
 		}
-		r := w.active(tau)
-		if r == 0 {
-			dev.Fill(di, 0)
-			continue
-		}
-		v1t := dev.Alloc(1, r*w.n)
-		dev.Upload(v1t, w.vt[:r*w.n])
-		w.threshold(di, v1t, r, tau)
-		v1t.Free()
 	}
 	return nil
+}
+
+// evalOne sets dst to the singular value threshold of the one matrix in v and returns its
+// rank.
+func (p *nuclear) evalOne(dst, v array.Batch, tau float64) (r int, err error) {
+	w := p.getSVD()
+	defer p.work.Put(w)
+	if r, ok := w.thresholdByGram(dst, v, tau); ok {
+		return r, nil
+	}
+	if err := w.factor(lapack.SVDStore, v); err != nil {
+		return 0, err
+	}
+	dev := dst.Device()
+	if r = w.active(tau); r == 0 {
+		dev.Fill(dst, 0)
+		return 0, nil
+	}
+	v1t := dev.Alloc(1, r*w.n)
+	defer v1t.Free()
+	dev.Upload(v1t, w.vt[:r*w.n])
+	w.threshold(dst, v1t, r, tau)
+	return r, nil
 }
 
 // gramRange is the largest sigma_1/tau for which the Gram matrix serves: the
@@ -206,23 +214,22 @@ const gramRange = 300
 // or its mirror image by X X*. That costs a third of an SVD or less, and only
 // the Gram matrix goes to the host and only active vectors come back. The
 // function of X*X that is applied has no kink worse than slope 1/(2 tau^2), so
-// that the squares do no harm unless sigma_1/tau is large. It returns false,
+// that the squares do no harm unless sigma_1/tau is large. It returns the rank, or false,
 // having done nothing, when it is, or the squares leave the range of float64.
-func (w *svd) thresholdByGram(dst, v array.Batch, tau float64) bool {
+func (w *svd) thresholdByGram(dst, v array.Batch, tau float64) (r int, ok bool) {
 	if !w.gramEigen(v, tau, gramRange) {
-		return false
+		return 0, false
 	}
 	dev := dst.Device()
 	q := w.q
 	tall := w.m >= w.n
 	x := array.Shape{Rows: w.m, Cols: w.n}
-	r := 0
 	for r < q && w.s[q-1-r] > tau*tau {
 		r++
 	}
 	if r == 0 {
 		dev.Fill(dst, 0)
-		return true
+		return 0, true
 	}
 	host := w.stage(2 * r * q)
 	vt, scaled := host[:r*q], host[r*q:]
@@ -251,7 +258,7 @@ func (w *svd) thresholdByGram(dst, v array.Batch, tau float64) bool {
 		dev.GemmEach(false, false, 1, v1t, rq, v, x, 0, inner)
 		dev.GemmEach(true, false, 1, s1t, rq, inner, array.Shape{Rows: r, Cols: w.n}, 0, dst)
 	}
-	return true
+	return r, true
 }
 
 // gramEigen sets w.gram to the eigenvectors, a column each, of the smaller Gram matrix of

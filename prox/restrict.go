@@ -49,8 +49,8 @@ func (p *weightedL1) Restrict(s []int) (Prox, error) {
 }
 
 // Closure adds to s the groups that it meets.
-func (p *groupL2) Closure(s []int) []int {
-	meets := make([]bool, p.groups)
+func (p *groups) Closure(s []int) []int {
+	meets := make([]bool, p.n)
 	for _, j := range s {
 		meets[p.owner[j]] = true
 	}
@@ -63,23 +63,33 @@ func (p *groupL2) Closure(s []int) []int {
 	return all
 }
 
-// Restrict returns the penalty of the groups in s.
-func (p *groupL2) Restrict(s []int) (Prox, error) {
+// within lists the groups of s, as places in s, and their weights.
+func (p *groups) within(s []int) (members [][]int, w []float64) {
 	place := make(map[int]int)
-	var groups [][]int
-	var w []float64
 	for i, j := range s {
 		g := p.owner[j]
 		at, ok := place[g]
 		if !ok {
-			at = len(groups)
+			at = len(members)
 			place[g] = at
-			groups = append(groups, nil)
+			members = append(members, nil)
 			w = append(w, p.wHost[g])
 		}
-		groups[at] = append(groups[at], i)
+		members[at] = append(members[at], i)
 	}
-	return NewGroupL2(p.w.Device(), len(s), 1, groups, w)
+	return members, w
+}
+
+// Restrict returns the penalty of the groups in s.
+func (p *groupL2) Restrict(s []int) (Prox, error) {
+	members, w := p.within(s)
+	return NewGroupL2(p.w.Device(), len(s), 1, members, w)
+}
+
+// Restrict returns the penalty of the groups in s.
+func (p *groupLinf) Restrict(s []int) (Prox, error) {
+	members, w := p.within(s)
+	return NewGroupLinf(p.w.Device(), len(s), 1, members, w)
 }
 
 // AsRestrictor returns p, or what p scales, as a Restrictor, if it is one.

@@ -6,6 +6,9 @@ import (
 	"math"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
 	"surepipe/hutch"
 	"surepipe/vjp"
 )
@@ -48,30 +51,44 @@ type Risk struct {
 	Solve, Divergence, Total time.Duration
 }
 
-// Assemble is the stage that waits for all probes of a job, computes its risk
-// and frees what the job held. It must run as one worker, for it counts each
+// Outcome is what has become of sample Risk.Index: its risk, or, where Err is not nil,
+// its failure, and then nothing but the index is set in Risk.
+type Outcome struct {
+	Risk Risk
+	Err  error
+}
+
+// Assemble is the stage that waits for all probes of a job, computes its risk, or
+// reports its failure as a [SampleError], and frees what the job held. It must run as one worker, for it counts each
 // job's probes. progress, if not nil, is told after every batch how many
 // of the job's probes are done.
-func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)) Stage[Probes, Risk] {
-	return func(ctx context.Context, in <-chan Probes, out chan<- Risk) error {
+func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)) Stage[Probes, Outcome] {
+	return func(ctx context.Context, in <-chan Probes, out chan<- Outcome) error {
 		done := map[*Job]int{}
 		return each(ctx, in, func(p Probes) error {
 			job := p.Job
 			done[job] += p.Count
 			total := job.planned
-			if progress != nil {
+			if progress != nil && !job.failed() {
 				progress(job.Index, job.Plan.Sketch+done[job], job.Plan.Sketch+total)
 			}
 			if done[job] < total {
 				return nil
 			}
 			delete(done, job)
-			risk, err := assemble(sigma2, job)
-			jobs.Release(job)
-			if err != nil {
-				return fmt.Errorf("sample %d: %w", job.Index, err)
+			var risk Risk
+			if !job.failed() {
+				var err error
+				risk, err = assemble(sigma2, job)
+				if err := job.settle(ctx, job.device(), err); err != nil {
+					return err
+				}
 			}
-			return send(ctx, out, risk)
+			jobs.Release(job)
+			if failure := job.failure.Load(); failure != nil {
+				return send(ctx, out, Outcome{Risk{Index: job.Index}, failure})
+			}
+			return send(ctx, out, Outcome{Risk: risk})
 		})
 	}
 }
@@ -86,6 +103,17 @@ func errorBar(sigma2, residual, frobenius2 float64, d int) float64 {
 	return sigma2 * math.Sqrt(max(0, 4*(residual/sigma2+frobenius2)-2*float64(d)))
 }
 
+// addMean adds the intercept's part to the solver's estimate, which must have none.
+func (j *Job) addMean(muHat []float64) error {
+	const most = 1e-6
+	d := float64(len(muHat))
+	if constant := stat.Mean(muHat, nil); math.Abs(constant)*math.Sqrt(d) > most*(floats.Norm(muHat, 2)+math.Sqrt(j.Residual)) {
+		return fmt.Errorf("the estimate has mean %g without the intercept, expected 0: the columns of A are not centered", constant)
+	}
+	floats.AddConst(j.mean, muHat)
+	return nil
+}
+
 func assemble(sigma2 float64, job *Job) (Risk, error) {
 	// A device that has failed gives numbers that are none: its fault is what to report.
 	dev := job.Solution.MuHat.Device()
@@ -94,8 +122,10 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	}
 	trace, err := job.estimate()
 	if err != nil {
-		return Risk{}, cause(dev, err)
+		return Risk{}, err
 	}
+	trace.Trace += job.constants
+	trace.Frobenius2 += job.constants
 	now := time.Now()
 	d := float64(len(job.Y))
 	r := Risk{
@@ -120,6 +150,11 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	r.StdErr = errorBar(sigma2, r.Residual, trace.Frobenius2, len(job.Y))
 	if err := dev.Err(); err != nil {
 		return Risk{}, err
+	}
+	if job.constants > 0 {
+		if err := job.addMean(r.MuHat); err != nil {
+			return Risk{}, err
+		}
 	}
 	if math.IsNaN(r.SURE) || math.IsInf(r.SURE, 0) {
 		return Risk{}, fmt.Errorf("SURE is %g: residual %g, divergence %g", r.SURE, r.Residual, trace.Trace)

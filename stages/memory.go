@@ -10,26 +10,13 @@ import (
 // any larger batch.
 const fewest = 2
 
-// cause is the device's fault where there is one: what else is said of numbers that a
-// failed device did not compute is beside the point.
-func cause(dev array.Device, err error) error {
-	if err == nil {
-		return nil
-	}
-	if fault := dev.Err(); fault != nil {
-		return fault
-	}
-	return err
-}
-
 // sweeps cuts count probes of a job into sweeps that the device has memory for, in order,
 // and calls sweep for each while that memory is set aside. A device without a bound
 // takes all at once.
 func (j *Job) sweeps(ctx context.Context, count int, sweep func(first, n int) error) error {
-	device := j.Solution.MuHat.Device()
-	dev, bounded := device.(array.Budgeted)
+	dev, bounded := j.device().(array.Budgeted)
 	if !bounded {
-		return cause(device, sweep(0, count))
+		return sweep(0, count)
 	}
 	// A probe and its image beside what the sweep takes.
 	each := j.Solution.Linearization.ProbeBytes() + 16*int64(j.Solution.MuHat.N())
@@ -43,7 +30,7 @@ func (j *Job) sweeps(ctx context.Context, count int, sweep func(first, n int) er
 		err = sweep(first, n)
 		release()
 		if err != nil {
-			return cause(device, err)
+			return err
 		}
 		first += n
 	}

@@ -2,7 +2,6 @@ package stages
 
 import (
 	"context"
-	"fmt"
 
 	"surepipe/array"
 	"surepipe/hutch"
@@ -14,9 +13,9 @@ import (
 func ProjectedTrace() Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return each(ctx, in, func(p Probes) error {
-			if p.Phase == Projected && p.Count > 0 {
-				err := p.Job.sweeps(ctx, p.Count, func(first, n int) error { return projected(ctx, p.Job, p.First+first, n) })
-				if err != nil {
+			if job := p.Job; p.Phase == Projected && p.Count > 0 && !job.failed() {
+				err := job.sweeps(ctx, p.Count, func(first, n int) error { return projected(ctx, job, p.First+first, n) })
+				if err := job.settle(ctx, job.device(), err); err != nil {
 					return err
 				}
 			}
@@ -49,7 +48,7 @@ func images(ctx context.Context, job *Job, first int, v, mv array.Batch, add fun
 		defer mv.Free()
 	}
 	if err := job.oracle().Apply(ctx, mv, v); err != nil {
-		return fmt.Errorf("sample %d: %w", job.Index, err)
+		return err
 	}
 	add(first, v, mv)
 	return v.Device().Err()

@@ -10,7 +10,7 @@ import (
 
 // QR is the stage that waits for the whole of a job's sketch, orthonormalizes
 // it, and sends out the probes of the two phases that follow; where there are
-// none, a single empty batch. Plans that need no basis only wait for their sketch.
+// none, or the job has failed, a single empty batch. Plans that need no basis only wait for their sketch.
 // It must run as one worker, for it counts each job's batches.
 func QR() Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
@@ -21,10 +21,15 @@ func QR() Stage[Probes, Probes] {
 				return nil
 			}
 			delete(arrived, job)
-			if job.Plan.NeedsBasis() {
-				if err := cause(job.sketch.Device(), job.orthonormalize()); err != nil {
-					return fmt.Errorf("sample %d: the sketch of the Jacobian: %w", job.Index, err)
+			if !job.failed() && job.Plan.NeedsBasis() {
+				if err := job.orthonormalize(); err != nil {
+					if err := job.settle(ctx, job.device(), fmt.Errorf("the sketch of the Jacobian: %w", err)); err != nil {
+						return err
+					}
 				}
+			}
+			if job.failed() {
+				return send(ctx, out, Probes{Job: job, Phase: Projected})
 			}
 			job.tally = hutch.NewTally(job.Plan, job.rank, job.Seed)
 			if job.closed == nil {

@@ -2,7 +2,6 @@ package stages
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"golang.org/x/sync/errgroup"
@@ -24,8 +23,8 @@ func Refine(sigma2, share float64, workers int) Stage[Probes, Probes] {
 		return each(ctx, in, func(p Probes) error {
 			job := p.Job
 			last := job.finished.Add(int64(p.Count)) == int64(job.planned)
-			if last && job.Plan.Residual > 0 {
-				if err := refine(ctx, job, sigma2, share, workers); err != nil {
+			if last && job.Plan.Residual > 0 && !job.failed() {
+				if err := job.settle(ctx, job.device(), refine(ctx, job, sigma2, share, workers)); err != nil {
 					return err
 				}
 			}
@@ -38,12 +37,12 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 	for {
 		trace, err := job.tally.Estimate()
 		if err != nil {
-			return fmt.Errorf("sample %d: %w", job.Index, cause(job.Solution.MuHat.Device(), err))
+			return err
 		}
 		// The error bar is sigma2 sqrt(2d) for a projection, and smaller where
 		// eigenvalues are near 1/2. Where it is about 0, or by chance 0, so small
 		// an error of the trace is not worth its price.
-		bar := max(errorBar(sigma2, job.Residual, trace.Frobenius2, len(job.Y)), 0.1*sigma2*math.Sqrt(2*float64(len(job.Y))))
+		bar := max(errorBar(sigma2, job.Residual, trace.Frobenius2+job.constants, len(job.Y)), 0.1*sigma2*math.Sqrt(2*float64(len(job.Y))))
 		known := job.tally.Residual()
 		more := lacking(trace, known, len(job.Y), share*bar/(2*sigma2))
 		if more == 0 {
@@ -54,7 +53,9 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 		g.SetLimit(workers)
 		err = split(more, job.Batch, func(first, n int) error {
 			g.Go(func() error {
-				return residual(ctx, Probes{Job: job, Phase: Residual, First: known + first, Count: n})
+				return guard(func() error {
+					return residual(ctx, Probes{Job: job, Phase: Residual, First: known + first, Count: n})
+				})
 			})
 			return nil
 		})

@@ -13,8 +13,8 @@ import (
 func ResidualTrace() Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return each(ctx, in, func(p Probes) error {
-			if p.Phase == Residual {
-				if err := residual(ctx, p); err != nil {
+			if job := p.Job; p.Phase == Residual && !job.failed() {
+				if err := job.settle(ctx, job.device(), residual(ctx, p)); err != nil {
 					return err
 				}
 			}

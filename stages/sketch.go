@@ -2,7 +2,6 @@ package stages
 
 import (
 	"context"
-	"fmt"
 
 	"surepipe/hutch"
 )
@@ -12,8 +11,7 @@ import (
 func Sketch() Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return each(ctx, in, func(p Probes) error {
-			if p.Count > 0 {
-				job := p.Job
+			if job := p.Job; p.Count > 0 && !job.failed() {
 				err := job.sweeps(ctx, p.Count, func(first, n int) error {
 					first += p.First
 					v := job.sketch.Device().Alloc(n, job.sketch.N())
@@ -21,8 +19,8 @@ func Sketch() Stage[Probes, Probes] {
 					hutch.Rademacher(v, job.Seed, uint64(job.Index), first)
 					return job.sketchOracle().Apply(ctx, job.sketch.Rows(first, first+n), v)
 				})
-				if err != nil {
-					return fmt.Errorf("sample %d: %w", job.Index, err)
+				if err := job.settle(ctx, job.device(), err); err != nil {
+					return err
 				}
 			}
 			return send(ctx, out, p)

@@ -2,8 +2,11 @@ package stages
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
 	"surepipe/hutch"
@@ -17,6 +20,9 @@ type Settings struct {
 	// Closed takes the trace from the linearization where it knows it.
 	Closed bool
 	Seed   uint64
+	// Intercept solves at y less its mean, and adds the mean to mu_hat and its derivative
+	// to the trace. The solver's estimates must then be orthogonal to the constants.
+	Intercept bool
 	// Batch is the largest number of probes in one sweep; 0 chooses it so that a
 	// sweep's working memory stays near the linearization's own.
 	Batch int
@@ -42,13 +48,18 @@ const (
 )
 
 // Solve is the stage that runs the solver on every sample and sends out the
-// probes of the job's sketch; a plan without one sends a single empty batch.
+// probes of the job's sketch; a plan without one, or a sample that the solver fails at,
+// sends a single empty batch.
 func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 	return func(ctx context.Context, in <-chan Sample, out chan<- Probes) error {
 		return each(ctx, in, func(sample Sample) error {
 			job, err := solveOne(ctx, solver, s, sample)
 			if err != nil {
-				return fmt.Errorf("sample %d: %w", sample.Index, err)
+				job = &Job{Sample: sample}
+				if err := job.settle(ctx, s.Device, err); err != nil {
+					return err
+				}
+				return send(ctx, out, Probes{Job: job, Phase: Sketching})
 			}
 			jobs.add(job)
 			if job.Plan.Sketch == 0 {
@@ -66,12 +77,18 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 	begin := time.Now()
 	y := s.Device.Alloc(1, len(sample.Y))
 	defer y.Free()
-	s.Device.Upload(y, sample.Y)
+	values, mean, constants := sample.Y, 0.0, 0.0
+	if s.Intercept {
+		mean, constants = stat.Mean(values, nil), 1
+		values = slices.Clone(values)
+		floats.AddConst(-mean, values)
+	}
+	s.Device.Upload(y, values)
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
-		return nil, cause(s.Device, err)
+		return nil, err
 	}
-	job := &Job{Sample: sample, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch}
+	job := &Job{Sample: sample, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch, mean: mean, constants: constants}
 	if s.Closed {
 		if l, ok := sol.Linearization.(vjp.Tracer); ok {
 			if trace, frobenius2, ok := l.Trace(); ok {

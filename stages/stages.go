@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -28,22 +29,24 @@ func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in 
 	out := make(chan Out, workers)
 	inner, innerCtx := errgroup.WithContext(ctx)
 	for range workers {
-		inner.Go(func() (err error) {
-			// A user's operator or regularizer may panic; nobody else's goroutine
-			// should go down with it.
-			defer func() {
-				if r := recover(); r != nil {
-					err = &PanicError{Value: r, Stack: debug.Stack()}
-				}
-			}()
-			return stage(innerCtx, in, out)
-		})
+		inner.Go(func() error { return guard(func() error { return stage(innerCtx, in, out) }) })
 	}
 	g.Go(func() error {
 		defer close(out)
 		return inner.Wait()
 	})
 	return out
+}
+
+// guard makes a panic an error: a user's operator or regularizer may panic, and nobody
+// else's goroutine should go down with it.
+func guard(work func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &PanicError{Value: r, Stack: debug.Stack()}
+		}
+	}()
+	return work()
 }
 
 // PanicError is a panic in a stage, most likely of a user's operator or regularizer.
@@ -83,6 +86,20 @@ func send[Out any](ctx context.Context, out chan<- Out, v Out) error {
 	}
 }
 
+// SampleError is a failure that belongs to one sample: its solver has failed, or its
+// numbers left the range of floating point. The faults of the device, which are all
+// samples', panics and the end of a context are none.
+type SampleError struct {
+	// Index is the sample's place in the stream.
+	Index int
+	Err   error
+}
+
+func (e *SampleError) Error() string { return fmt.Sprintf("sample %d: %v", e.Index, e.Err) }
+
+// Unwrap is the error without the sample.
+func (e *SampleError) Unwrap() error { return e.Err }
+
 // Sample is one y on its way in.
 type Sample struct {
 	// Index is the sample's place in the stream; with the seed it fixes the
@@ -110,6 +127,10 @@ type Job struct {
 	// Begun is when the solver started on the sample, Solved when it finished.
 	Begun, Solved time.Time
 
+	// mean is what was taken off y, and constants how many dimensions of the constants
+	// the estimate has beside the solver's: 1 with an intercept, where the Jacobian is the
+	// solver's plus the projection on the constants, orthogonal to it; else 0.
+	mean, constants float64
 	// sketch holds the images M s of the sketch, one a row; Sketch fills it and
 	// QR turns it into the orthonormal basis of its span, the first rank rows of
 	// basis. Plans that combine all images keep the sketch, and ProjectedTrace
@@ -122,7 +143,34 @@ type Job struct {
 	closed   *hutch.Estimate // the trace, where it needs no probes
 	planned  int
 	finished atomic.Int64
+	failure  atomic.Pointer[SampleError] // the first
 }
+
+// settle notes err as the job's failure and returns nil, so that the job goes on to its
+// end without further work; or it returns what ends all jobs: ctx's end, dev's fault or
+// a panic.
+func (j *Job) settle(ctx context.Context, dev array.Device, err error) error {
+	if err == nil {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if fault := dev.Err(); fault != nil {
+		return fmt.Errorf("sample %d: %w", j.Index, fault)
+	}
+	if p := new(PanicError); errors.As(err, &p) {
+		return fmt.Errorf("sample %d: %w", j.Index, err)
+	}
+	j.failure.CompareAndSwap(nil, &SampleError{j.Index, err})
+	return nil
+}
+
+// device is that of a job that has been solved.
+func (j *Job) device() array.Device { return j.Solution.MuHat.Device() }
+
+// failed tells whether there is no use in further work.
+func (j *Job) failed() bool { return j.failure.Load() != nil }
 
 // estimate is that of the trace, when all probes are done.
 func (j *Job) estimate() (hutch.Estimate, error) {

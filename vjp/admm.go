@@ -93,7 +93,7 @@ func (s *admm) step(ctx context.Context, w *work, record bool) (prox.Derivative,
 	dev := s.p.Device
 	z, u := w.state.Rows(0, 1), w.state.Rows(1, 2)
 	dev.Lin(w.t, 1, z, -1, u)
-	j, err := apply(s.p.R, w.b, w.t, w.c.eta, record)
+	j, err := w.apply(ctx, s.p.R, w.b, w.t, record)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +142,17 @@ func (s *admm) balance(w *work, primal, dual float64) float64 {
 	w.since = 0
 	f := math.Exp2(math.Round(math.Log2(math.Sqrt(ratio))))
 	return math.Max(1.0/maxBalance, math.Min(maxBalance, f))
+}
+
+func (s *admm) argument(w *work) {
+	// z_k - u_k = (z_k - z_{k+1}) + b_{k+1} - u_{k+1}, u_{k+1} as it was before the balancing.
+	dev := s.p.Device
+	f := 1.0
+	if w.c.rescale != 0 {
+		f = 1 / w.c.rescale
+	}
+	dev.Lin(w.s, 1, w.b, -f, w.state.Rows(1, 2))
+	dev.Lin(w.s, 1, w.s, 1, w.t)
 }
 
 func (s *admm) reverse(ctx context.Context, dst array.Batch, a *adjoint, c coefficients, j prox.Derivative, k int) error {

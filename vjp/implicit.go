@@ -663,8 +663,7 @@ func (l *implicit) span(residual2, _ float64) bool { return residual2 <= spanTol
 func (l *implicit) apply(jr, kr, r array.Batch, step int) {
 	switch {
 	case l.curved != nil:
-		l.curved.Precondition(jr, r)
-		l.curved.Apply(kr, jr)
+		l.curved.Precondition(jr, kr, r)
 	case !l.mask.IsZero():
 		l.p.Device.Mul(jr, r, l.mask)
 	case step%projectEvery == 0:

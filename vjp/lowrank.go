@@ -46,9 +46,8 @@ type lowRank struct {
 	full   *proximalGradient
 }
 
-// minLowRank is the smaller side of the matrix below which all singular values are
-// cheaper than some.
-var minLowRank = 200
+// minLowRank is the smaller side of the matrix from which on iterates are factored.
+var minLowRank = subspace.MinSide
 
 // maxPasses bounds the steps of the partial SVD in an iteration.
 const maxPasses = 4
@@ -178,8 +177,8 @@ type residual struct {
 	z       array.Batch
 }
 
-func (r residual) Mul(trans bool, dst, x array.Batch) {
-	dst.Device().SpreadProduct(trans, -1, r.pattern, r.z, x, 0, dst)
+func (r residual) SubMul(trans bool, dst, x array.Batch) {
+	dst.Device().SpreadProduct(trans, 1, r.pattern, r.z, x, 1, dst)
 }
 
 func (r residual) Bytes() int64 { return r.z.Bytes() }
@@ -214,8 +213,12 @@ func (f *factored) inner(g factored) float64 {
 	return dot(left, right)
 }
 
-// dot is the inner product of two matrices.
+// dot is the inner product of two matrices: one number from the device where they are
+// contiguous, one a row where not.
 func dot(a, b array.Batch) float64 {
+	if a.Contiguous() && b.Contiguous() {
+		a, b = a.Reshape(1, a.K()*a.N()), b.Reshape(1, b.K()*b.N())
+	}
 	rows := make([]float64, a.K())
 	a.Device().Dot(rows, a, b)
 	sum := 0.0
@@ -390,12 +393,16 @@ func (w *factoredWork) iteration(ctx context.Context) (err error) {
 	c := dev.Alloc(width, before)
 	defer c.Free()
 	dev.Gemm(true, false, 1, w.top.U, w.now.l, 0, c)
-	t, wl := w.delta.v.Cols(0, width), w.delta.l.Cols(width, width+before)
+	t, wl := dev.Alloc(w.n, width), dev.Alloc(w.m, before)
+	defer t.Free()
+	defer wl.Free()
 	subspace.ScaleColumns(t, w.top.V, f)
 	dev.Gemm(false, true, -1, w.now.v, c, 1, t)
 	dev.Copy(wl, w.now.l)
 	dev.Gemm(false, false, -1, w.top.U, c, 1, wl)
 	dev.Copy(w.delta.l.Cols(0, width), w.top.U)
+	dev.Copy(w.delta.l.Cols(width, width+before), wl)
+	dev.Copy(w.delta.v.Cols(0, width), t)
 	dev.Lin(w.delta.v.Cols(width, width+before), -1, w.now.v, 0, array.Batch{})
 	w.delta2 = dot(t, t) + dot(wl, wl)
 	cross := 0.0

@@ -105,7 +105,7 @@ func (g *proximalGradient) step(ctx context.Context, w *work, record bool) (prox
 	dev.Lin(w.z, 1, w.z, -1, w.y)
 	g.p.A.Adjoint(w.s, w.z)
 	dev.Lin(w.s, 1, x, -w.c.eta, w.s)
-	j, err := apply(g.p.R, w.b, w.s, w.c.eta, record)
+	j, err := w.apply(ctx, g.p.R, w.b, w.s, record)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +131,14 @@ func (g *proximalGradient) measure(w *work) (float64, coefficients) {
 		next.momentum = float64(w.since) / float64(w.since+3)
 	}
 	return norm(w.t) / w.c.eta, next
+}
+
+func (g *proximalGradient) argument(w *work) {
+	// x_k is w.t + b_{k+1} and w.z is A x_k - y.
+	dev := g.p.Device
+	g.p.A.Adjoint(w.s, w.z)
+	dev.Lin(w.s, 1, w.t, -w.c.eta, w.s)
+	dev.Lin(w.s, 1, w.s, 1, w.b)
 }
 
 func (g *proximalGradient) reverse(_ context.Context, dst array.Batch, a *adjoint, c coefficients, j prox.Derivative, k int) error {
@@ -166,12 +174,4 @@ func (g *proximalGradient) reverse(_ context.Context, dst array.Batch, a *adjoin
 		a.s[0], a.scratch = a.scratch, beta
 	}
 	return nil
-}
-
-// apply evaluates the prox, with its derivative when record is set.
-func apply(r prox.Prox, dst, v array.Batch, t float64, record bool) (prox.Derivative, error) {
-	if record {
-		return r.Linearize(dst, v, t)
-	}
-	return nil, r.Eval(dst, v, t)
 }

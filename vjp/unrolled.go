@@ -49,6 +49,9 @@ type method interface {
 	// ||A* y||, and chooses the next iteration's coefficients. It may change
 	// w.c.rescale and apply it to the state.
 	measure(w *work) (optimality float64, next coefficients)
+	// argument sets w.s to the argument of the prox of the step just done, which measure
+	// may have seen.
+	argument(w *work)
 	// reverse pulls the adjoint a of (s_{k+1}, b_{k+1}) back through iteration k:
 	// it adds (∂F_k/∂y)* a to dst and, unless k is 0, leaves the adjoint of s_k
 	// in a.
@@ -66,6 +69,10 @@ type work struct {
 	z         array.Batch // scratch, 1 x d
 	iteration int
 	since     int // iterations since the last restart or change of eta
+	// follower evaluates the prox where no derivative is asked for, near its argument; nil
+	// for the prox itself.
+	follower prox.Follower
+	near     float64
 	// set by step for measure
 	r1, r2 float64
 }
@@ -99,6 +106,41 @@ func (w *work) free() {
 	for _, b := range []array.Batch{w.state, w.b, w.t, w.s, w.aty, w.z} {
 		b.Free()
 	}
+}
+
+// apply evaluates the prox of the step, with its derivative when record is set.
+func (w *work) apply(ctx context.Context, r prox.Prox, dst, v array.Batch, record bool) (prox.Derivative, error) {
+	switch {
+	case record:
+		return r.Linearize(dst, v, w.c.eta)
+	case w.follower != nil:
+		return nil, w.follower.Eval(ctx, dst, v, w.c.eta, w.near)
+	}
+	return nil, r.Eval(dst, v, w.c.eta)
+}
+
+// nearness is the accuracy of a follower as a share of the optimality of the step before.
+const nearness = 0.1
+
+// certify returns what the follower's error adds to the optimality: want at most, or +Inf.
+func (w *work) certify(ctx context.Context, m method, want float64) (float64, error) {
+	m.argument(w)
+	slack, ok, err := w.follower.Certify(ctx, w.s, want*w.c.eta)
+	if !ok {
+		return math.Inf(1), err
+	}
+	return slack / w.c.eta, err
+}
+
+// orthogonal reports whether a is a multiple of an orthogonal matrix, so that one proximal
+// gradient step leads from anywhere to the solution.
+func orthogonal(a linops.Operator) bool {
+	g, ok := a.(linops.RowGram)
+	if d, p := a.Dims(); !ok || d != p {
+		return false
+	}
+	c, ok := g.RowGram()
+	return ok && c > 0
 }
 
 // entry says where a solve starts and what it is measured by. The zero value
@@ -147,6 +189,9 @@ func iterate(ctx context.Context, m method, y array.Batch, o Options, from entry
 	var t *unrolled
 	if o.Derivative != Unrolled {
 		w.begin(from.b, m.estimates())
+		if w.follower = prox.Follow(p.R); w.follower != nil {
+			defer w.follower.Release()
+		}
 	} else {
 		budget := o.Memory
 		if dev, ok := p.Device.(array.Budgeted); ok {
@@ -166,9 +211,18 @@ func iterate(ctx context.Context, m method, y array.Batch, o Options, from entry
 	}
 	var conv Convergence
 	w.c = m.start()
+	last := scale // the optimality of the last step
+	oneStep := orthogonal(p.A)
+	if oneStep || !from.b.IsZero() {
+		last = 0 // a first step as close as the last ones loses nothing that b knows
+	}
 	for conv.Iterations < o.MaxIter && !conv.Converged {
 		if err := ctx.Err(); err != nil {
 			return nil, err
+		}
+		w.near = nearness * w.c.eta * math.Max(last, o.Tol*scale)
+		if conv.Iterations == o.MaxIter-1 {
+			w.follower = nil // the optimality reported is exact
 		}
 		if t != nil {
 			t.before(w)
@@ -181,12 +235,22 @@ func iterate(ctx context.Context, m method, y array.Batch, o Options, from entry
 		if t != nil {
 			t.after(w.c, j)
 		}
+		if math.IsNaN(opt) || math.IsInf(opt, 0) {
+			return nil, fmt.Errorf("%s: the iterates are not finite after %d iterations", m.name(), w.iteration+1)
+		}
+		if !oneStep {
+			last = opt
+		}
+		if w.follower != nil && opt <= o.Tol*scale {
+			slack, err := w.certify(ctx, m, o.Tol*scale-opt)
+			if err != nil {
+				return nil, fmt.Errorf("%s iteration %d: %w", m.name(), w.iteration+1, err)
+			}
+			opt += slack
+		}
 		conv.Optimality = 0
 		if opt > 0 {
 			conv.Optimality = opt / scale
-		}
-		if math.IsNaN(opt) || math.IsInf(opt, 0) {
-			return nil, fmt.Errorf("%s: the iterates are not finite after %d iterations", m.name(), w.iteration+1)
 		}
 		if err := p.Device.Err(); err != nil {
 			return nil, err

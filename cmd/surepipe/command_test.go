@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-
 	"math"
 	"os"
 	"path/filepath"
@@ -137,6 +136,25 @@ func TestRegressionsOfTheDiabetesData(t *testing.T) {
 		o, b = run("--problem", "elastic-net", "--lambda", "50", "--lambda2", "0.2", "--solver", solver)
 		near(t, "elastic net "+solver, o["divergence"].(float64), hat(func(j int) bool { return b[j] != 0 }, 0.2))
 	}
+}
+
+// readOnly reads the only array of a file that has one, of any format.
+func readOnly(t testing.TB, path string) dataio.Array {
+	t.Helper()
+	set, err := dataio.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	name, err := set.Only()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := set.Floats(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 // readArray reads one float array of a file that the program wrote.

@@ -79,19 +79,7 @@ func TestSweepDenoisesAPhotograph(t *testing.T) {
 			t.Errorf("sigma %g: SURE's minimizer has loss %g, the best lambda %g", sigma, chosen, best)
 		}
 		if path := os.Getenv("SUREPIPE_PICTURE"); path != "" && sigma == 0.1 {
-			set, err := dataio.Open(out)
-			if err != nil {
-				t.Fatal(err)
-			}
-			name, err := set.Only()
-			if err != nil {
-				t.Fatal(err)
-			}
-			estimate, err := set.Floats(name)
-			set.Close()
-			if err != nil {
-				t.Fatal(err)
-			}
+			estimate := readOnly(t, out)
 			curve.Label = "SURE / d"
 			image := func(caption string, a dataio.Array) figure.Image {
 				return figure.Image{Caption: caption, Rows: a.Shape[0], Cols: a.Shape[1], Pixels: a.Data}

@@ -25,6 +25,7 @@ type estimatorFlags struct {
 	problem, spec          string
 	data, column           string
 	x, y, mu               string
+	intercept              bool
 	lambda, lambda2, gamma string
 	sigma2                 float64
 	solver, derivative     string
@@ -59,6 +60,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 		flags.StringVar(&f.y, "y", "", "a `file` with y, in place of --data's")
 	}
 	flags.StringVar(&f.mu, "mu", "", "a `file` with the true mean mu, in place of --data's")
+	flags.BoolVar(&f.intercept, "intercept", false, "regressions: fit an intercept too, which no penalty falls on; X may be sparse and is used less the means of its columns")
 	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
 	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's). Specifications use all three as they please")
 	flags.StringVar(&f.gamma, "gamma", "", "robust PCA: weight of ||S||_1, as --lambda (default: the file's)")
@@ -118,7 +120,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 			return usagef("--%s is empty", name)
 		}
 	}
-	if err := checkOverwrite(cmd); err != nil {
+	if err := checkOverwrite(cmd, f.specification); err != nil {
 		return err
 	}
 	if _, err := f.memoryBytes(); err != nil {
@@ -285,10 +287,7 @@ func (f *estimatorFlags) checkScale(data problems.Data, sigma2 float64, d int) e
 	if f.sigma2 == 0 {
 		what = f.source() + ": sigma2"
 	}
-	switch {
-	case math.IsInf(squares, 0):
-		return usagef("%s: the squares of y add up to %g, expected a finite number: divide y by a constant", f.source(), squares)
-	case math.IsInf(4*squares/sigma2, 0) || math.IsInf(4*sigma2*float64(d), 0):
+	if math.IsInf(4*squares/sigma2, 0) || math.IsInf(4*sigma2*float64(d), 0) {
 		return usagef("%s is %g, too far from the scale of y for a finite risk: ||y||^2/d is %.3g", what, sigma2, squares/float64(d))
 	}
 	return nil
@@ -352,7 +351,7 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	}
 	j.pipeline, err = pipeline.New(dev, j.solver, j.problem.D, pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: queries, TraceError: traceError, Seed: f.seed,
-		Parallel: f.parallel, Batch: f.probeBatch, Progress: progress, Logger: f.logger(cmd),
+		Intercept: f.intercept, Parallel: f.parallel, Batch: f.probeBatch, Progress: progress, Logger: f.logger(cmd),
 	})
 	if err != nil {
 		return nil, planError(err)

@@ -43,6 +43,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
+	data.Intercept = f.intercept
 	return data, f.estimateNoise(&data)
 }
 
@@ -77,14 +78,14 @@ func (f *estimatorFlags) estimateNoise(data *fileData) error {
 
 // warnIntercept says so where a regression without an intercept has a y that asks for one.
 func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
-	if !layouts[f.problem].design || f.specification != nil {
+	if !layouts[f.problem].design || f.specification != nil || f.intercept {
 		return
 	}
 	mean, sd := stat.MeanStdDev(data.Y, nil)
 	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) || hasConstantColumn(data) {
 		return
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: y has mean %.3g and no column of X is constant: without an intercept the fit and sigma2 suffer; subtract the means of y and of X's columns first\n", mean)
+	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: y has mean %.3g and no column of X is constant: without an intercept the fit and sigma2 suffer; --intercept fits one\n", mean)
 }
 
 // hasConstantColumn tells whether a column of X is one number other than 0.
@@ -415,6 +416,8 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 		return usagef("--problem is %q, expected %s; or --spec", f.problem, known)
 	case f.spec == "" && f.data == "" && f.y == "" && f.mu == "":
 		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx or .png), or --y and --X")
+	case f.intercept && f.spec == "" && !layouts[f.problem].design:
+		return usagef("--intercept is for ols, ridge, lasso, elastic-net and specifications, found --problem %s", f.problem)
 	case f.spec == "":
 		return nil
 	}

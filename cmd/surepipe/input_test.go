@@ -261,7 +261,8 @@ func TestSigma2OutOfScaleIsRefused(t *testing.T) {
 	for _, c := range []struct{ y, sigma2, want string }{
 		{data, "1e-320", "--sigma2 is 1e-320, too far from the scale of y for a finite risk: ||y||^2/d is 4.5"},
 		{data, "1e308", "--sigma2 is 1e+308, too far"},
-		{save(t, floats("y", []float64{1, 2, 2e200, 3}, 4)), "1", "the squares of y add up to +Inf"},
+		{save(t, floats("y", []float64{1, 2, 2e200, 3}, 4)), "1", `array "y" has an entry of size 2e+200, expected none above 1e+140`},
+		{save(t, floats("y", []float64{0, 2e-170, 1e-170, 3e-171}, 4)), "1", `array "y" has no entry above 2e-170 in size, expected some above 1e-140`},
 	} {
 		for _, sub := range [][]string{{"run", "--lambda", "1"}, {"sweep", "--lambda", "1:2:3"}} {
 			status, stdout, stderr := command(t, append(sub, "--problem", "tv1d", "--data", c.y, "--sigma2", c.sigma2, "--json")...)

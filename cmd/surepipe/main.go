@@ -22,8 +22,13 @@ const (
 	exitFailure      = 1
 	exitUsage        = 2
 	exitNotConverged = 3
-	exitInterrupted  = 130
+	exitInterrupted  = 128 + int(syscall.SIGINT)
+	exitTerminated   = 128 + int(syscall.SIGTERM)
 )
+
+// exitHelp is what the help says of them.
+const exitHelp = `Exit status: 0 done, 1 a failure, 2 bad usage or bad input, 3 not converged (the result
+is printed all the same), 130 interrupted (SIGINT, as by Ctrl-C), 143 terminated (SIGTERM).`
 
 // usageError marks bad usage and bad input: what only the user can put right.
 type usageError struct{ err error }
@@ -36,20 +41,41 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // errNotConverged is returned after the result has been printed.
 var errNotConverged = errors.New("not converged")
 
+// stopped is the cause of a context that a signal has cancelled.
+type stopped struct{ os.Signal }
+
+func (s stopped) Error() string { return "stopped by signal: " + s.String() }
+
+// Is says that it is a cancellation.
+func (s stopped) Is(target error) bool { return target == context.Canceled }
+
+// reportStop says why ctx is over, and returns the status.
+func reportStop(ctx context.Context, stderr io.Writer) int {
+	if s := (stopped{}); errors.As(context.Cause(ctx), &s) && s.Signal == syscall.SIGTERM {
+		fmt.Fprintln(stderr, "surepipe: terminated")
+		return exitTerminated
+	}
+	fmt.Fprintln(stderr, "surepipe: interrupted")
+	return exitInterrupted
+}
+
 // patienceAfterInterrupt is how long work has to end by itself.
 const patienceAfterInterrupt = 800 * time.Millisecond
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	// Work that looks at the context ends by itself. A factorization does not look: it
 	// is left where it is. Nothing is half-written, for lines go out in one call and
 	// files are renamed into place. A second signal ends the program the hard way.
-	context.AfterFunc(ctx, func() {
-		stop()
+	go func() {
+		s := <-signals
+		signal.Stop(signals)
+		cancel(stopped{s})
 		time.Sleep(patienceAfterInterrupt)
-		fmt.Fprintln(os.Stderr, "surepipe: interrupted")
-		os.Exit(exitInterrupted)
-	})
+		os.Exit(reportStop(ctx, os.Stderr))
+	}()
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -85,8 +111,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, errNotConverged):
 		return exitNotConverged
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		fmt.Fprintln(stderr, "surepipe: interrupted")
-		return exitInterrupted
+		return reportStop(ctx, stderr)
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "surepipe: %v\n", err)
 		return exitUsage

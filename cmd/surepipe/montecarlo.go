@@ -191,9 +191,9 @@ func (o *monteCarloFlags) count(cmd *cobra.Command, ys *ySource) (int, error) {
 }
 
 func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) error {
-	// The samples alone make up a problem that has no other arrays.
+	// The samples, with a file of X where there is one, make up the problem.
 	data := f.data
-	if l, known := layouts[f.problem]; o.y != "" && f.data == "" && known && !l.design && !l.selection {
+	if l, known := layouts[f.problem]; o.y != "" && f.data == "" && known && (!l.design || f.x != "") && !l.selection {
 		f.data = o.y
 	}
 	if err := f.check(cmd); err != nil {

@@ -126,7 +126,7 @@ func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err
 			}
 			r := m.template
 			r.Sample = &risk.Index
-			r.fill(risk, m.mu)
+			r.fill(m.job.problem, risk, m.mu)
 			text, err := json.Marshal(line(r))
 			if err != nil {
 				return err

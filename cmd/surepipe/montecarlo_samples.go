@@ -174,7 +174,7 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Y = first
+	data.Y, data.Intercept = first, f.intercept
 	return data, f.estimateNoise(&data)
 }
 

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/dataio"
+	"surepipe/dataio/dataiotest"
 	"surepipe/problems"
 )
 
@@ -248,32 +249,7 @@ func TestCheckWritableNamesTheFlag(t *testing.T) {
 // accepts is whole. The bytes are taken for a file, and for its array y: no
 // mutation of a file gets past the archive's checksum.
 func FuzzReadData(f *testing.F) {
-	files, err := filepath.Glob(fixture("*.np[zy]"))
-	if err != nil || len(files) == 0 {
-		f.Fatal("no fixtures", err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		if len(data) > 4096 {
-			continue
-		}
-		f.Add(data)
-		z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			continue
-		}
-		for _, entry := range z.File {
-			var array bytes.Buffer
-			if r, err := entry.Open(); err == nil {
-				array.ReadFrom(r)
-				r.Close()
-			}
-			f.Add(array.Bytes())
-		}
-	}
+	dataiotest.Seed(f, fixture("*.np[zy]"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		check := func(file []byte) {
 			for _, problem := range []string{"lasso", "svt", "matrix-completion"} {

@@ -4,10 +4,17 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"surepipe/problems"
 )
 
-// checkOverwrite refuses an output that is one of the inputs, by whatever name.
-func checkOverwrite(cmd *cobra.Command) error {
+// checkOverwrite refuses an output that is one of the inputs, those that the
+// specification names among them, by whatever name. spec may be nil.
+func checkOverwrite(cmd *cobra.Command, spec *problems.Spec) error {
+	var named []string
+	if spec != nil {
+		named = spec.Files()
+	}
 	given := func(name string) (path string, info os.FileInfo) {
 		flag := cmd.Flags().Lookup(name)
 		if flag == nil || !flag.Changed {
@@ -28,6 +35,11 @@ func checkOverwrite(cmd *cobra.Command) error {
 		for _, input := range []string{"data", "spec", "X", "y", "mu"} {
 			if _, from := given(input); from != nil && os.SameFile(to, from) {
 				return usagef("--%s is %q, the file of --%s: an output must not overwrite an input", output, path, input)
+			}
+		}
+		for _, input := range named {
+			if from, err := os.Stat(input); err == nil && os.SameFile(to, from) {
+				return usagef("--%s is %q, a file that %s names: an output must not overwrite an input", output, path, spec.Path)
 			}
 		}
 	}

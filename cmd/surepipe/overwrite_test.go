@@ -50,6 +50,46 @@ func TestOutputsDoNotOverwriteInputs(t *testing.T) {
 	}
 }
 
+// A file that a specification names is an input too, though another replaces it.
+func TestOutputsDoNotOverwriteWhatASpecificationNames(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"y.csv": "1\n2\n3\n", "w.csv": "1\n1\n2\n", "other.csv": "3\n4\n5\n",
+		"named.yaml": "data: {y: y.csv, w: {file: w.csv}}\noperator: {diagonal: w}\nregularizer: {l1: lambda}\n",
+		"whole.yaml": "data: y.csv\noperator: identity\nregularizer: {l1: lambda}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(dir, "y.csv"), filepath.Join(dir, "link.csv")); err != nil {
+		t.Skip(err)
+	}
+	for _, c := range []struct {
+		args   string
+		output string
+	}{
+		{"run --spec DIR/named.yaml --sigma2 1 --lambda 1 --out DIR/y.csv", "out"},
+		{"run --spec DIR/named.yaml --sigma2 1 --lambda 1 --out DIR/w.csv", "out"},
+		{"run --spec DIR/whole.yaml --sigma2 1 --lambda 1 --out DIR/link.csv", "out"},
+		{"run --spec DIR/whole.yaml --y DIR/other.csv --sigma2 1 --lambda 1 --out DIR/y.csv", "out"},
+		{"sweep --spec DIR/whole.yaml --sigma2 1 --lambda 1:2:3 --csv DIR/y.csv", "csv"},
+		{"montecarlo --spec DIR/whole.yaml --mu DIR/other.csv --sigma2 1 --lambda 1 --jsonl DIR/y.csv --resume", "jsonl"},
+	} {
+		status, stdout, stderr := command(t, strings.Fields(strings.ReplaceAll(c.args, "DIR", dir))...)
+		if status != exitUsage || stdout != "" || !strings.Contains(stderr, "--"+c.output+" is ") || !strings.Contains(stderr, ".yaml names: an output must not overwrite an input") {
+			t.Errorf("%s: status %d, %s", c.args, status, stderr)
+		}
+	}
+	if y, _ := os.ReadFile(filepath.Join(dir, "y.csv")); string(y) != "1\n2\n3\n" {
+		t.Errorf("y.csv holds %q", y)
+	}
+	status, _, stderr := command(t, "run", "--spec", filepath.Join(dir, "whole.yaml"), "--sigma2", "1", "--lambda", "1", "--out", filepath.Join(dir, "fit.csv"))
+	if status != exitDone {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
 // A file that is no log is left as it is, whatever its only line.
 func TestResumeLeavesOtherFilesAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")

@@ -218,7 +218,7 @@ func (t *tables) row(r paperRow, rows, cols int) (line tableLine, err error) {
 		return line, err
 	}
 	line.result = e.result(job)
-	line.fill(risk, data.Mu)
+	line.fill(job.problem, risk, data.Mu)
 	if r.problem == "lasso" {
 		nonzeros := 0
 		for _, b := range risk.B {

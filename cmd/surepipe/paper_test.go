@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"surepipe/dataio"
 )
 
 // The folder holds each table as printed, its numbers, and data that give them again.
@@ -157,19 +155,7 @@ func TestPaperFiguresGoOnAndKeepWhatMadeThem(t *testing.T) {
 // checkRelativeErrors holds the last column against the others.
 func checkRelativeErrors(t *testing.T, path string) {
 	t.Helper()
-	set, err := dataio.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer set.Close()
-	name, err := set.Only()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := set.Floats(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := readOnly(t, path)
 	cols := a.Shape[1]
 	var risk, mean, samples, seeds float64
 	for i := range a.Shape[0] {

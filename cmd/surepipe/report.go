@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"surepipe/pipeline"
+	"surepipe/problems"
 )
 
 // number is a float64 that JSON can always hold: infinities, which a
@@ -35,11 +36,13 @@ type result struct {
 	Sigma2  float64 `json:"sigma2"`
 	// Sigma2Method is how sigma2 was estimated, and Sigma2RelStdErr its standard error
 	// over its value; absent where it was given.
-	Sigma2Method      string   `json:"sigma2_method,omitempty"`
-	Sigma2RelStdErr   *float64 `json:"sigma2_rel_stderr,omitempty"`
-	Lambda            *number  `json:"lambda,omitempty"`
-	Lambda2           *number  `json:"lambda2,omitempty"`
-	Gamma             *number  `json:"gamma,omitempty"`
+	Sigma2Method    string   `json:"sigma2_method,omitempty"`
+	Sigma2RelStdErr *float64 `json:"sigma2_rel_stderr,omitempty"`
+	Lambda          *number  `json:"lambda,omitempty"`
+	Lambda2         *number  `json:"lambda2,omitempty"`
+	Gamma           *number  `json:"gamma,omitempty"`
+	// Intercept is the fitted one, with --intercept.
+	Intercept         *float64 `json:"intercept,omitempty"`
 	SURE              float64  `json:"sure"`
 	SUREStdErr        float64  `json:"sure_stderr"`
 	SUREPerCoordinate float64  `json:"sure_per_coordinate"`
@@ -80,8 +83,12 @@ type secondsResult struct {
 	Total      float64 `json:"total"`
 }
 
-// fill sets what a sample's risk says.
-func (r *result) fill(risk pipeline.Risk, mu []float64) {
+// fill sets what a sample's risk says. One without its estimate, as a sweep's points are,
+// says nothing of the intercept.
+func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
+	if risk.B != nil {
+		r.Intercept = interceptOf(p, risk)
+	}
 	r.SURE, r.SUREStdErr = risk.SURE, risk.StdErr
 	if r.Sigma2RelStdErr != nil {
 		// SURE moves by 2 div - d where sigma2 moves by 1.
@@ -103,6 +110,15 @@ func (r *result) fill(risk pipeline.Risk, mu []float64) {
 		loss := squaredDistance(risk.MuHat, mu)
 		r.Loss = &loss
 	}
+}
+
+// interceptOf is the fitted intercept, nil where there is none.
+func interceptOf(p *problems.Problem, risk pipeline.Risk) *float64 {
+	b0, ok := p.Intercept(risk.MuHat, risk.B)
+	if !ok {
+		return nil
+	}
+	return &b0
 }
 
 // zeroBar tells whether the estimate of the error bar's square came out negative, and the
@@ -161,6 +177,9 @@ func (r *result) writeTable(out io.Writer) error {
 		if h.value != nil {
 			fmt.Fprintf(w, "%s\t%.6g\n", h.name, float64(*h.value))
 		}
+	}
+	if r.Intercept != nil {
+		fmt.Fprintf(w, "intercept\t%.6g\n", *r.Intercept)
 	}
 	fmt.Fprintf(w, "SURE\t%.6g ± %.2g\t%.6g per coordinate\n", r.SURE, r.SUREStdErr, r.SUREPerCoordinate)
 	if r.Loss != nil {

@@ -22,7 +22,11 @@ of the risk E||mu_hat - mu||^2,
 
     SURE = -d sigma2 + ||mu_hat - y||^2 + 2 sigma2 div mu_hat(y),
 
-at sizes where the Jacobian in the divergence could never be formed.`,
+at sizes where the Jacobian in the divergence could never be formed.
+
+` + exitHelp + `
+A sweep or a montecarlo that was stopped goes on with --resume, where --jsonl kept its
+lines.`,
 		Example: `  surepipe generate --problem matrix-completion --rows 200 --cols 100 --out mc.npz
   surepipe run --problem matrix-completion --data mc.npz
   surepipe run --problem lasso --data testdata/diabetes.npz --lambda 0.1max --json

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/dataio"
+	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"
 )
@@ -24,15 +25,13 @@ func newRun() *cobra.Command {
 		Long: `Solves one problem, differentiates the solution, and prints Stein's unbiased
 estimate of the risk with its standard error.
 
-Results go to standard output, everything else to standard error. Exit status:
-0 done, 1 a failure, 2 bad usage or bad input, 3 not converged (the result is
-printed all the same), 130 interrupted.
+Results go to standard output, everything else to standard error.
 
-` + dataHelp,
+` + exitHelp + "\n\n" + dataHelp,
 		Example: `  surepipe run --problem lasso --data diabetes.npz --lambda 20
   surepipe run --problem ridge --data diabetes.npz --lambda 0.1 --json
   surepipe run --problem matrix-completion --data mc.npz --lambda 0.25max --out fit.npz
-  surepipe run --problem lasso --data table.csv --column price --lambda 0.1max --sigma2 auto
+  surepipe run --problem lasso --data table.csv --column price --intercept --lambda 0.1max --sigma2 auto
   surepipe run --problem tv1d --data series.csv --lambda 12 --sigma2 auto --out smooth.csv
   surepipe run --spec denoise.yaml --data noisy.png --out clean.png
   surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300`,
@@ -43,7 +42,7 @@ printed all the same), 130 interrupted.
 	}
 	f.register(cmd, 1)
 	cobra.CheckErr(cmd.Flags().MarkHidden("parallel"))
-	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat and b (.npz), or mu_hat alone (.npy, .csv, .png); in its place the signal of a specification that has a synthesis")
+	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat, b and the intercept, if there is one (.npz), or mu_hat alone, without b (.npy, .csv, .png); in its place the signal of a specification that has a synthesis")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
 	return cmd
@@ -72,9 +71,13 @@ They come from --data, a file of any of these formats:
 
 and --X, --y, --mu each from a file of its own.
 
+Regressions have no intercept but what X holds, unless --intercept asks for one. It bears
+no penalty, and its degree of freedom is part of the divergence; b is that of X as it is,
+and the output names the intercept.
+
 --sigma2 auto estimates the variance of the noise, and the output names how:
 ols-residual, the residual variance of OLS on all columns, for regressions with d > p
-(with no intercept but what X holds);
+(and with an intercept where --intercept asks for one);
 median-singular-value (Gavish and Donoho), for svt and robust-pca, where entries of the
 sparse part count as noise; mad, from the finest wavelet details, for tv1d and images.
 Where none applies it is refused. --sigma2 mad and so on force one. An estimate with a
@@ -123,7 +126,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 		return err
 	}
 	r := f.result(job)
-	r.fill(risk, file.Mu)
+	r.fill(job.problem, risk, file.Mu)
 	if out != "" {
 		if err := writeResult(cmd, out, job.problem, file.Y, risk); err != nil {
 			return err
@@ -243,11 +246,15 @@ func checkOut(path string, p *problems.Problem) error {
 	return nil
 }
 
-// writeEstimate writes mu_hat and b, and where there is one the signal, to an .npz file.
+// writeEstimate writes mu_hat and b, and where there are ones the intercept and the
+// signal, to an .npz file.
 func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
 	arrays := []dataio.Array{
 		{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat},
 		{Name: "b", Shape: p.BShape, Data: risk.B},
+	}
+	if b0 := interceptOf(p, risk); b0 != nil {
+		arrays = append(arrays, dataio.Array{Name: "intercept", Shape: []int{}, Data: []float64{*b0}})
 	}
 	if p.Signal != nil {
 		signal, err := synthesize(p, risk.B)
@@ -270,6 +277,9 @@ func writeResult(cmd *cobra.Command, path string, p *problems.Problem, y []float
 		return writeEstimate(path, p, risk)
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat}
+	if p.Signal == nil && p.Operator != linops.Identity(p.D) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s holds mu_hat alone; for b give --out a name that ends in .npz\n", path)
+	}
 	if p.Signal != nil {
 		if a, err = synthesize(p, risk.B); err != nil {
 			return err

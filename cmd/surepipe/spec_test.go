@@ -177,19 +177,7 @@ func errorOf(_ int, err error) error { return err }
 func TestPhotographIsDenoised(t *testing.T) {
 	const photograph = "../../testdata/camera.png"
 	const sigma2 = 0.01
-	set, err := dataio.Open(photograph)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer set.Close()
-	name, err := set.Only()
-	if err != nil {
-		t.Fatal(err)
-	}
-	mu, err := set.Floats(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mu := readOnly(t, photograph)
 	dir := t.TempDir()
 	noisy, clean := filepath.Join(dir, "noisy.npy"), filepath.Join(dir, "clean.png")
 	y := withNoise(mu, sigma2)

@@ -276,7 +276,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 	}
 	o = pipeline.SweepOptions{Mu: data.Mu, Refine: f.refine, Options: pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed,
-		Parallel: f.parallel, Batch: f.probeBatch, Logger: f.logger(cmd),
+		Intercept: f.intercept, Parallel: f.parallel, Batch: f.probeBatch, Logger: f.logger(cmd),
 	}}
 	if f.refine == 0 {
 		o.Refine = -1
@@ -290,7 +290,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 // header is the first line of the sweep's JSON.
 func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	h := sweepHeader{
-		Sweep: true, Problem: j.problem.Name, Sigma2: j.sigma2, Solver: j.solver.Name(), Derivative: f.derivative,
+		Sweep: true, Problem: j.problem.Name, Intercept: f.intercept, Sigma2: j.sigma2, Solver: j.solver.Name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
 		Chain: pipeline.DefaultChain, Refine: f.refine,
 		Data: dataHash(data), Device: j.dev.Name(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),

@@ -16,13 +16,15 @@ import (
 // sweepHeader is the first line of a sweep's JSON: all that its results depend on. A
 // sweep goes on where another with the same header stopped.
 type sweepHeader struct {
-	Sweep   bool        `json:"sweep"`
-	Problem string      `json:"problem"`
-	Grid    []sweepGrid `json:"grid"`
-	Lambda  *number     `json:"lambda,omitempty"` // those that are not swept
-	Lambda2 *number     `json:"lambda2,omitempty"`
-	Gamma   *number     `json:"gamma,omitempty"`
-	Sigma2  float64     `json:"sigma2"`
+	Sweep   bool   `json:"sweep"`
+	Problem string `json:"problem"`
+	// Intercept is that of --intercept.
+	Intercept bool        `json:"intercept,omitempty"`
+	Grid      []sweepGrid `json:"grid"`
+	Lambda    *number     `json:"lambda,omitempty"` // those that are not swept
+	Lambda2   *number     `json:"lambda2,omitempty"`
+	Gamma     *number     `json:"gamma,omitempty"`
+	Sigma2    float64     `json:"sigma2"`
 	// How sigma2 was estimated, and its standard error over its value.
 	Sigma2Method    string  `json:"sigma2_method,omitempty"`
 	Sigma2RelStdErr float64 `json:"sigma2_rel_stderr,omitempty"`

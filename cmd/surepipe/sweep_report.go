@@ -48,6 +48,7 @@ type sweepMinimum struct {
 	Lambda     *number        `json:"lambda,omitempty"`
 	Lambda2    *number        `json:"lambda2,omitempty"`
 	Gamma      *number        `json:"gamma,omitempty"`
+	Intercept  *float64       `json:"intercept,omitempty"`
 	SURE       float64        `json:"sure"`
 	SUREStdErr float64        `json:"sure_stderr"`
 	Divergence float64        `json:"divergence"`
@@ -103,7 +104,7 @@ func (r *sweepReport) add(point pipeline.SweepPoint) error {
 	for a, axis := range r.f.axes {
 		*map[string]**number{"lambda": &line.Lambda, "lambda2": &line.Lambda2, "gamma": &line.Gamma}[axis.name] = weightOrNil(point.Weights[a])
 	}
-	line.fill(point.Risk, nil)
+	line.fill(r.job.problem, point.Risk, nil)
 	if !math.IsNaN(point.Loss) {
 		line.Loss = &point.Loss
 	}
@@ -147,6 +148,7 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 	r.bar.done()
 	f := r.f
 	s := sweepSummary{Summary: true, Points: len(r.lines), Minimizer: r.lines[best.Index].minimum(), Seconds: took.Seconds()}
+	s.Minimizer.Intercept = interceptOf(r.job.problem, best.Risk)
 	for a, end := range best.Edge {
 		if end != 0 && s.Edges == nil {
 			s.Edges = map[string]string{}
@@ -230,6 +232,9 @@ func (r *sweepReport) writeSummary(s sweepSummary) error {
 	var b strings.Builder
 	m := s.Minimizer
 	fmt.Fprintf(&b, "\nminimizer   %s: SURE %.6g ± %.2g, %.6g per coordinate, divergence %.6g", m.at(), m.SURE, m.SUREStdErr, m.SURE/float64(r.job.problem.D), m.Divergence)
+	if m.Intercept != nil {
+		fmt.Fprintf(&b, ", intercept %.6g", *m.Intercept)
+	}
 	if m.Loss != nil {
 		fmt.Fprintf(&b, ", loss %.6g", *m.Loss)
 	}

@@ -18,8 +18,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"surepipe/dataio"
 )
 
 // sweepLines runs surepipe sweep --json and takes its output apart.
@@ -152,14 +150,9 @@ func TestSweepWritesItsFiles(t *testing.T) {
 			mu, muHat := readArray(t, data, "mu"), readArray(t, out, "mu_hat")
 			near(t, "loss of --out", squaredDistance(muHat, mu), *s.Minimizer.Loss)
 
-			set, err := dataio.Open(csv)
-			if err != nil {
-				t.Fatal(err)
-			}
-			table, err := set.Floats(set.Names()[0])
-			set.Close()
-			if err != nil || table.Shape[0] != len(points) {
-				t.Fatalf("%s: %v, %v", csv, table.Shape, err)
+			table := readOnly(t, csv)
+			if table.Shape[0] != len(points) {
+				t.Fatalf("%s has shape %v, expected %d rows", csv, table.Shape, len(points))
 			}
 			for i, p := range points {
 				row := table.Data[i*table.Shape[1]:][:table.Shape[1]]
@@ -349,15 +342,6 @@ func TestSweepResumes(t *testing.T) {
 	}
 }
 
-// TestSweepProcess is the program itself, for TestSweepSurvivesKills.
-func TestSweepProcess(t *testing.T) {
-	args := os.Getenv("SUREPIPE_TEST_SWEEP")
-	if args == "" {
-		t.Skip("it runs in a process of its own")
-	}
-	os.Exit(execute(context.Background(), strings.Split(args, "\n"), os.Stdout, os.Stderr))
-}
-
 // A sweep that is killed at ten random moments, and run again each time, ends as one
 // that is left alone.
 func TestSweepSurvivesKills(t *testing.T) {
@@ -369,11 +353,7 @@ func TestSweepSurvivesKills(t *testing.T) {
 		return []string{"sweep", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--lambda", "0.02max:max:24", "--gamma", "0.1max",
 			"--tol", "1e-9", "--parallel", "2", "--resume", "--jsonl", filepath.Join(dir, name+".jsonl"), "--csv", filepath.Join(dir, name+".csv"), "--out", filepath.Join(dir, name+".npz")}
 	}
-	process := func(name string) *exec.Cmd {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestSweepProcess$")
-		cmd.Env = append(os.Environ(), "SUREPIPE_TEST_SWEEP="+strings.Join(args(name), "\n"))
-		return cmd
-	}
+	process := func(name string) *exec.Cmd { return program(t, args(name)...) }
 	begin := time.Now()
 	if out, err := process("alone").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -13,7 +13,8 @@
 // the conduct the contract asks for in batches, in place, on views with gaps,
 // from many goroutines, with NaN, and with memory. Where the Prox knows its
 // regularizer ([prox.Valuer], [prox.Quadratic]) the result must minimize the
-// objective; where the derivative says it is diagonal ([prox.Masked]) it must be.
+// objective; where the derivative says it is diagonal ([prox.Masked]) it must be; where it
+// can follow its argument ([prox.Follow]) evaluations must be as near as they claim.
 //
 // # Kinks
 //
@@ -136,4 +137,5 @@ var claims = []struct {
 	{"tangent coordinates", (*checker).tangent},
 	{"masked derivative", (*checker).masked},
 	{"memory of the derivative", (*checker).memory},
+	{"follower", (*checker).follower},
 }

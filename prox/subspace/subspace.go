@@ -34,6 +34,12 @@ const (
 // values: they make the active ones converge.
 const MinBuffer = 8
 
+// MinSide is the smaller side of a matrix from which on a few of its singular values are
+// cheaper than all of them. Measured on two cores with OpenBLAS, on robust PCA and on matrix
+// completion of low rank: at 50 both take as long, at 64 some take half as long, at 200 a
+// quarter or less.
+const MinSide = 64
+
 // Range is the largest sigma_1/tau at which singular values come from squares: they and
 // their vectors err by about eps sigma_1/tau of ||X||.
 const Range = 1e4
@@ -131,13 +137,10 @@ func (t *Triplets) Residual(x Product) float64 {
 	x(false, e, t.V)
 	ScaleColumns(us, t.U, t.Sigma)
 	dev.Lin(e, 1, e, -1, us)
-	rows := make([]float64, e.K())
-	dev.Dot(rows, e, e)
-	sum := 0.0
-	for _, v := range rows {
-		sum += v
-	}
-	return math.Sqrt(sum)
+	var sum [1]float64
+	flat := e.Reshape(1, e.K()*r)
+	dev.Dot(sum[:], flat, flat)
+	return math.Sqrt(sum[0])
 }
 
 // ScaleColumns sets column i of dst to s_i times that of x, or to 0 beyond the end of s.

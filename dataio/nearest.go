@@ -1,0 +1,45 @@
+package dataio
+
+import "strings"
+
+// Nearest is the candidate that a name may be a misspelling of: that of the least edit
+// distance (Levenshtein's, upper and lower case alike), at most half the name's length,
+// and the first of several; "" where there is none. A candidate that goes on behind the
+// name and an underscore, as y_train does for y, is as near as the name itself.
+func Nearest(name string, candidates []string) string {
+	if name == "" {
+		return ""
+	}
+	nearest, least := "", len(name)/2+1
+	wanted := strings.ToLower(name)
+	for _, candidate := range candidates {
+		lower, d := strings.ToLower(candidate), 0
+		if !strings.HasPrefix(lower, wanted+"_") {
+			d = editDistance(lower, wanted)
+		}
+		if d < least {
+			nearest, least = candidate, d
+		}
+	}
+	return nearest
+}
+
+// editDistance is Levenshtein's: insertions, deletions and substitutions.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,198 @@
+package problems
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/array"
+	"surepipe/linops"
+)
+
+// center takes the means off the columns of the problem's operator: A becomes
+// A - 1 m*, m the means, so that a constant in mu_hat is the intercept's alone. A matrix
+// is centered in a copy, which keeps its closed forms; any other operator on the fly.
+func (p *Problem) center() {
+	if x, ok := p.Operator.(*linops.Dense); ok {
+		c, means := centeredColumns(x.Dense())
+		op := linops.NewDense(p.dev, c)
+		x.Release()
+		p.own(op)
+		p.Operator, p.means = op, means
+		return
+	}
+	a := newCentered(p.dev, p.Operator)
+	p.own(a)
+	p.Operator, p.means = a, a.means.ToHost()
+}
+
+// centeredColumns is x less the means of its columns, and the means. A column that is
+// constant becomes 0, whatever the rounding of its mean.
+func centeredColumns(x *mat.Dense) (*mat.Dense, []float64) {
+	d, n := x.Dims()
+	c := mat.DenseCopyOf(x)
+	means := make([]float64, n)
+	// The mean of what a first pass leaves corrects its rounding.
+	for range 2 {
+		shift := make([]float64, n)
+		for i := range d {
+			floats.Add(shift, c.RawRowView(i))
+		}
+		floats.Scale(1/float64(d), shift)
+		for i := range d {
+			floats.Sub(c.RawRowView(i), shift)
+		}
+		floats.Add(means, shift)
+	}
+	most := make([]float64, n)
+	for i := range d {
+		for j, v := range c.RawRowView(i) {
+			most[j] = max(most[j], math.Abs(v))
+		}
+	}
+	for j, v := range most {
+		if v <= 4*0x1p-52*math.Abs(means[j]) {
+			for i := range d {
+				c.Set(i, j, 0)
+			}
+		}
+	}
+	return c, means
+}
+
+// centered is A - 1 m*, with m the means of A's columns: A and then the projection off
+// the constants, so that a sparse A stays sparse.
+type centered struct {
+	a     linops.Operator
+	ones  array.Batch // 1 x d
+	means array.Batch // 1 x p, m
+}
+
+func newCentered(dev array.Device, a linops.Operator) *centered {
+	d, p := a.Dims()
+	c := &centered{a: a, ones: dev.Alloc(1, d), means: dev.Alloc(1, p)}
+	dev.Fill(c.ones, 1)
+	a.Adjoint(c.means, c.ones)
+	dev.Lin(c.means, 1/float64(d), c.means, 0, array.Batch{})
+	return c
+}
+
+func (c *centered) Release() {
+	c.ones.Free()
+	c.means.Free()
+}
+
+func (c *centered) Dims() (d, p int) { return c.a.Dims() }
+
+// Forward sets dst = A b less its mean.
+func (c *centered) Forward(dst, b array.Batch) {
+	c.a.Forward(dst, b)
+	c.project(dst)
+}
+
+// Adjoint sets dst = A*(z less its mean).
+func (c *centered) Adjoint(dst, z array.Batch) {
+	if d, p := c.Dims(); z.N() != d || dst.N() != p || z.K() != dst.K() {
+		panic(fmt.Sprintf("problems: Adjoint of a centered %d x %d operator: %s into %s", d, p, z, dst))
+	}
+	dev := z.Device()
+	t := dev.Alloc(z.K(), z.N())
+	dev.Copy(t, z)
+	c.project(t)
+	c.a.Adjoint(dst, t)
+	t.Free()
+}
+
+// project takes the mean off every vector.
+func (c *centered) project(z array.Batch) {
+	dev := z.Device()
+	sums := dev.Alloc(z.K(), 1)
+	dev.Gemm(false, true, 1, z, c.ones, 0, sums)
+	dev.Gemm(false, false, -1/float64(z.N()), sums, c.ones, 1, z)
+	sums.Free()
+}
+
+// ColumnNorms2 is that of A less d m^2; nil where A cannot tell.
+func (c *centered) ColumnNorms2() []float64 {
+	known, ok := c.a.(linops.ColumnNormer)
+	if !ok {
+		return nil
+	}
+	norms := known.ColumnNorms2()
+	if norms == nil {
+		return nil
+	}
+	d, _ := c.a.Dims()
+	for j, m := range c.means.ToHost() {
+		norms[j] = max(0, norms[j]-float64(d)*m*m)
+	}
+	return norms
+}
+
+// Dense writes the centered matrix down, where A can be.
+func (c *centered) Dense() *mat.Dense {
+	a, ok := c.a.(linops.Densifier)
+	if !ok {
+		return nil
+	}
+	x := a.Dense()
+	if x == nil {
+		return nil
+	}
+	x, _ = centeredColumns(x)
+	return x
+}
+
+// Restrict centers A's columns at the coordinates of s.
+func (c *centered) Restrict(s []int) linops.Restricted {
+	r := linops.Restrict(c.a, s)
+	if r == nil {
+		return nil
+	}
+	dev := c.ones.Device()
+	means := dev.Alloc(1, len(s))
+	idx := dev.NewIndex(s)
+	dev.Gather(means, c.means, idx)
+	idx.Free()
+	return &centeredColumnsOf{centered{r, c.ones, means}, r}
+}
+
+// centeredColumnsOf is some columns of a centered operator, which owns the ones.
+type centeredColumnsOf struct {
+	centered
+	r linops.Restricted
+}
+
+func (c *centeredColumnsOf) Bytes() int64 { return c.r.Bytes() + c.means.Bytes() }
+
+func (c *centeredColumnsOf) Release() {
+	c.r.Release()
+	c.means.Free()
+}
+
+// fitted is y, less its mean where an intercept fits that.
+func (d Data) fitted() []float64 {
+	if !d.Intercept {
+		return d.Y
+	}
+	y := slices.Clone(d.Y)
+	floats.AddConst(-stat.Mean(y, nil), y)
+	return y
+}
+
+// Intercept is the intercept b0 of the fit mu_hat = b0 1 + A b, where A are the columns as
+// they were given, and true; or false where the problem has none. muHat is a sample's
+// whole estimate, as package pipeline returns it under its option Intercept.
+func (p *Problem) Intercept(muHat, b []float64) (b0 float64, ok bool) {
+	if p.means == nil {
+		return 0, false
+	}
+	if len(muHat) != p.D || len(b) != p.P {
+		panic(fmt.Sprintf("problems: mu_hat has %d and b %d values, expected %d and %d", len(muHat), len(b), p.D, p.P))
+	}
+	return stat.Mean(muHat, nil) - floats.Dot(p.means, b), true
+}
