@@ -75,6 +75,13 @@ func (b Batch) Cols(i, j int) Batch {
 	return b
 }
 
+// Diagonal is the view of coordinate i of vector i, for as many as there are of both:
+// vectors of length 1.
+func (b Batch) Diagonal() Batch {
+	b.k, b.n, b.stride = min(b.k, b.n), min(b.n, 1), b.stride+1
+	return b
+}
+
 // Reshape views the k*n values of a contiguous batch as k2 vectors of length
 // n2.
 func (b Batch) Reshape(k2, n2 int) Batch {

@@ -30,6 +30,7 @@ func small(t testing.TB) []setting {
 		{"lasso", wide, problems.Hyper{}, "fista", "implicit", ""},
 		{"lasso", wide, problems.Hyper{}, "fista", "unrolled", ""},
 		{"matrix-completion", mc, problems.Hyper{}, "admm", "implicit", ""},
+		{"matrix-completion", mc, problems.Hyper{}, "fista", "unrolled", ""},
 	}
 }
 
@@ -63,8 +64,8 @@ func TestAnyCallMayFail(t *testing.T) {
 	emulated(t)
 	defer emulator.Reset()
 	ctx := context.Background()
-	quick := vjp.Options{Tol: 1e-2}
-	one := pipeline.Options{Queries: 6}
+	quick := vjp.Options{Tol: 1e-2, MaxIter: 8}
+	one := pipeline.Options{Queries: 3}
 	for _, s := range small(t) {
 		for _, mode := range []emulator.Mode{emulator.Refuse, emulator.Break} {
 			t.Run(fmt.Sprintf("%s/%d", s, mode), func(t *testing.T) {
@@ -72,6 +73,9 @@ func TestAnyCallMayFail(t *testing.T) {
 				want, err := s.run(ctx, 0, quick, one)
 				if err != nil {
 					t.Fatal(err)
+				}
+				if want.Trace.Trace == 0 {
+					t.Fatal("an estimate without a derivative says little")
 				}
 				calls := emulator.Read().Calls
 				step := int64(1)

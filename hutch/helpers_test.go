@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 )
 
 // upload puts row-major values on the device.
@@ -143,4 +144,14 @@ func noLeak(t *testing.T, dev array.Device) {
 			t.Errorf("%d batches on loan at the start, %d at the end", live, n)
 		}
 	})
+}
+
+// few is how many samples a statistical test takes on a device: n, or fewer where each
+// takes some hundred times as long.
+func few(t *testing.T, dev array.Device, n, fewer int) int {
+	t.Helper()
+	if arraytest.Emulated(t, dev) {
+		return fewer
+	}
+	return n
 }

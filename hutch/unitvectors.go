@@ -13,11 +13,7 @@ func UnitVectors(dst array.Batch, first int) {
 	if first < 0 || first+k > dst.N() {
 		panic(fmt.Sprintf("hutch: unit vectors %d to %d in a batch %s", first, first+k-1, dst))
 	}
-	identity := make([]float64, k*k)
-	for i := range k {
-		identity[i*k+i] = 1
-	}
 	dev := dst.Device()
 	dev.Fill(dst, 0)
-	dev.Upload(dst.Cols(first, first+k), identity)
+	dev.Fill(dst.Cols(first, first+k).Diagonal(), 1)
 }

@@ -533,37 +533,38 @@ func transforms() map[string]Operator {
 }
 
 func TestHostOperatorsGiveTheSameBitsOnAnyNumberOfProcessors(t *testing.T) {
-	dev := array.NewHost()
-	const k = 5
-	for name, a := range transforms() {
-		d, p := a.Dims()
-		x := gaussian(k*p, 4)
-		results := func(k int) [][]float64 {
-			b, z, s := dev.Alloc(k, p), dev.Alloc(k, d), dev.Alloc(k, p)
-			dev.Upload(b, x[:k*p])
-			a.Forward(z, b)
-			a.Adjoint(s, z)
-			out := [][]float64{z.ToHost(), s.ToHost()}
-			if n, ok := a.(NormalSolver); ok && n.SolveNormal(s, b, 0.4) {
-				out = append(out, s.ToHost())
-			}
-			return out
-		}
-		want := results(k)
-		for _, procs := range []int{1, 3, 8} {
-			before := runtime.GOMAXPROCS(procs)
-			all, one := results(k), results(1)
-			runtime.GOMAXPROCS(before)
-			for i := range want {
-				if !slices.Equal(all[i], want[i]) {
-					t.Errorf("%s: result %d changes on %d processors", name, i, procs)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const k = 5
+		for name, a := range transforms() {
+			d, p := a.Dims()
+			x := gaussian(k*p, 4)
+			results := func(k int) [][]float64 {
+				b, z, s := dev.Alloc(k, p), dev.Alloc(k, d), dev.Alloc(k, p)
+				dev.Upload(b, x[:k*p])
+				a.Forward(z, b)
+				a.Adjoint(s, z)
+				out := [][]float64{z.ToHost(), s.ToHost()}
+				if n, ok := a.(NormalSolver); ok && n.SolveNormal(s, b, 0.4) {
+					out = append(out, s.ToHost())
 				}
-				if !slices.Equal(one[i], want[i][:len(one[i])]) {
-					t.Errorf("%s: result %d changes for a vector alone on %d processors", name, i, procs)
+				return out
+			}
+			want := results(k)
+			for _, procs := range []int{1, 3, 8} {
+				before := runtime.GOMAXPROCS(procs)
+				all, one := results(k), results(1)
+				runtime.GOMAXPROCS(before)
+				for i := range want {
+					if !slices.Equal(all[i], want[i]) {
+						t.Errorf("%s: result %d changes on %d processors", name, i, procs)
+					}
+					if !slices.Equal(one[i], want[i][:len(one[i])]) {
+						t.Errorf("%s: result %d changes for a vector alone on %d processors", name, i, procs)
+					}
 				}
 			}
 		}
-	}
+	})
 }
 
 // far is a device whose memory is not the host's: of it, operators that compute on

@@ -171,7 +171,7 @@ func TestMatrixProblemsMatchSingularValueThresholding(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		rng := rand.New(rand.NewPCG(3, 9))
 		sizes, solvers := []struct{ m, n int }{{12, 9}, {9, 12}, {10, 10}}, []string{"ista", "fista", "admm"}
-		if emulated(t, dev) {
+		if arraytest.Emulated(t, dev) {
 			t.Logf("%s is emulated: 12 x 9 only, without ista", dev.Name())
 			sizes, solvers = sizes[:1], solvers[1:]
 		}

@@ -132,7 +132,7 @@ func TestIllConditionedProblemsDoNotLie(t *testing.T) {
 		}
 
 		solvers, estimators := []string{"fista", "admm"}, []string{pipeline.Auto, hutch.Exact}
-		if emulated(t, dev) {
+		if arraytest.Emulated(t, dev) {
 			t.Logf("%s is emulated: one case of each name, by admm and the exact trace", dev.Name())
 			cases = slices.CompactFunc(cases, func(a, b hard) bool { return a.name == b.name })
 			solvers, estimators = solvers[1:], estimators[1:]

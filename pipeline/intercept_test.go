@@ -93,7 +93,7 @@ func fitted(t *testing.T, dev array.Device, name string, data problems.Data, hyp
 func TestInterceptIsAColumnOfOnesWithoutPenalty(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		shapes := [][2]int{{30, 8}, {30, 8}, {40, 120}}
-		if emulated(t, dev) {
+		if arraytest.Emulated(t, dev) {
 			shapes = shapes[:2]
 		}
 		for i, shape := range shapes {
@@ -259,95 +259,98 @@ func dataAt(data problems.Data, i, j int) float64 {
 // The divergence is that of the estimator that is returned: by central differences of
 // mu_hat.
 func TestDivergenceWithAnInterceptAgainstDifferences(t *testing.T) {
-	dev := array.NewHost()
-	const d, p, h = 20, 30, 1e-5
-	data := regression(d, p)
-	for name, hyper := range map[string]problems.Hyper{
-		"ridge":       {Lambda: problems.Absolute(4)},
-		"lasso":       {Lambda: problems.Absolute(4)},
-		"elastic-net": {Lambda: problems.Absolute(4), Lambda2: problems.Absolute(1)},
-	} {
-		risk, _ := fitted(t, dev, name, data, hyper, pipeline.Options{})
-		divergence, fro2 := 0.0, 0.0
-		for i := range d {
-			var sides [2][]float64
-			for k, step := range []float64{h, -h} {
-				moved := data
-				moved.Y = slices.Clone(data.Y)
-				moved.Y[i] += step
-				r, _ := fitted(t, dev, name, moved, hyper, pipeline.Options{})
-				sides[k] = r.MuHat
-			}
-			for j := range d {
-				v := (sides[0][j] - sides[1][j]) / (2 * h)
-				fro2 += v * v
-				if i == j {
-					divergence += v
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d, p, h = 20, 30, 1e-5
+		data := regression(d, p)
+		for name, hyper := range map[string]problems.Hyper{
+			"ridge":       {Lambda: problems.Absolute(4)},
+			"lasso":       {Lambda: problems.Absolute(4)},
+			"elastic-net": {Lambda: problems.Absolute(4), Lambda2: problems.Absolute(1)},
+		} {
+			risk, _ := fitted(t, dev, name, data, hyper, pipeline.Options{})
+			divergence, fro2 := 0.0, 0.0
+			for i := range d {
+				var sides [2][]float64
+				for k, step := range []float64{h, -h} {
+					moved := data
+					moved.Y = slices.Clone(data.Y)
+					moved.Y[i] += step
+					r, _ := fitted(t, dev, name, moved, hyper, pipeline.Options{})
+					sides[k] = r.MuHat
+				}
+				for j := range d {
+					v := (sides[0][j] - sides[1][j]) / (2 * h)
+					fro2 += v * v
+					if i == j {
+						divergence += v
+					}
 				}
 			}
+			if math.Abs(divergence-risk.Trace.Trace) > 1e-4 || math.Abs(fro2-risk.Trace.Frobenius2) > 1e-4 {
+				t.Errorf("%s: divergence %g and ||D mu_hat||^2 %g, by differences %g and %g", name, risk.Trace.Trace, risk.Trace.Frobenius2, divergence, fro2)
+			}
 		}
-		if math.Abs(divergence-risk.Trace.Trace) > 1e-4 || math.Abs(fro2-risk.Trace.Frobenius2) > 1e-4 {
-			t.Errorf("%s: divergence %g and ||D mu_hat||^2 %g, by differences %g and %g", name, risk.Trace.Trace, risk.Trace.Frobenius2, divergence, fro2)
-		}
-	}
+	})
 }
 
 // A sweep has the intercept at every point, and goes on where one stopped.
 func TestSweepHasTheIntercept(t *testing.T) {
-	dev := array.NewHost()
-	data := sparsely(regression(40, 120))
-	p, err := problems.New("lasso", dev, data, problems.Hyper{Lambda: problems.Absolute(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Release()
-	family := pipeline.Family{A: p.Operator, Device: dev, Solver: "fista", Settings: vjp.Options{Tol: 1e-10},
-		Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewL1(w[0]), nil }}
-	grid := [][]float64{{3, 5, 9, 14, 20}}
-	o := pipeline.SweepOptions{Options: pipeline.Options{Sigma2: 4, Intercept: true}, Refine: 3}
-	sweep := func(known []pipeline.SweepValue) (points []pipeline.SweepPoint) {
-		o.Known = known
-		for point, err := range pipeline.Sweep(t.Context(), data.Y, family, grid, o) {
-			if err != nil {
-				t.Fatal(err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		data := sparsely(regression(40, 120))
+		p, err := problems.New("lasso", dev, data, problems.Hyper{Lambda: problems.Absolute(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Release()
+		family := pipeline.Family{A: p.Operator, Device: dev, Solver: "fista", Settings: vjp.Options{Tol: 1e-10},
+			Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewL1(w[0]), nil }}
+		grid := [][]float64{{3, 5, 9, 14, 20}}
+		o := pipeline.SweepOptions{Options: pipeline.Options{Sigma2: 4, Intercept: true}, Refine: 3}
+		sweep := func(known []pipeline.SweepValue) (points []pipeline.SweepPoint) {
+			o.Known = known
+			for point, err := range pipeline.Sweep(t.Context(), data.Y, family, grid, o) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				points = append(points, point)
 			}
-			points = append(points, point)
+			return points
 		}
-		return points
-	}
-	all := sweep(nil)
-	var known []pipeline.SweepValue
-	for _, point := range all[:3] {
-		known = append(known, pipeline.SweepValue{Weights: point.Weights, SURE: point.SURE, Trusted: point.Trusted()})
-		risk, _ := fitted(t, dev, "lasso", data, problems.Hyper{Lambda: problems.Absolute(point.Weights[0])}, pipeline.Options{})
-		if math.Abs(risk.SURE-point.SURE) > 1e-5*math.Abs(risk.SURE) {
-			t.Errorf("at %g the sweep has SURE %g, expected %g", point.Weights[0], point.SURE, risk.SURE)
+		all := sweep(nil)
+		var known []pipeline.SweepValue
+		for _, point := range all[:3] {
+			known = append(known, pipeline.SweepValue{Weights: point.Weights, SURE: point.SURE, Trusted: point.Trusted()})
+			risk, _ := fitted(t, dev, "lasso", data, problems.Hyper{Lambda: problems.Absolute(point.Weights[0])}, pipeline.Options{})
+			if math.Abs(risk.SURE-point.SURE) > 1e-5*math.Abs(risk.SURE) {
+				t.Errorf("at %g the sweep has SURE %g, expected %g", point.Weights[0], point.SURE, risk.SURE)
+			}
 		}
-	}
-	rest := sweep(known)
-	for i, point := range rest {
-		if want := all[i+3]; point.SURE != want.SURE || point.Weights[0] != want.Weights[0] {
-			t.Errorf("point %d of the rest is %g at %g, expected %g at %g", i, point.SURE, point.Weights[0], want.SURE, want.Weights[0])
+		rest := sweep(known)
+		for i, point := range rest {
+			if want := all[i+3]; point.SURE != want.SURE || point.Weights[0] != want.Weights[0] {
+				t.Errorf("point %d of the rest is %g at %g, expected %g at %g", i, point.SURE, point.Weights[0], want.SURE, want.Weights[0])
+			}
 		}
-	}
-	if last := rest[len(rest)-1]; math.Abs(mat.Sum(mat.NewVecDense(40, last.MuHat))-mat.Sum(mat.NewVecDense(40, data.Y))) > 1e-9 {
-		t.Error("mu_hat of the minimizer has not the mean of y")
-	}
+		if last := rest[len(rest)-1]; math.Abs(mat.Sum(mat.NewVecDense(40, last.MuHat))-mat.Sum(mat.NewVecDense(40, data.Y))) > 1e-9 {
+			t.Error("mu_hat of the minimizer has not the mean of y")
+		}
+	})
 }
 
 // An operator whose columns have means is refused at its first sample.
 func TestInterceptNeedsCenteredColumns(t *testing.T) {
-	dev := array.NewHost()
-	data := regression(20, 4)
-	solver, err := vjp.NewSolver(context.Background(), "direct", vjp.Problem{A: linops.NewDense(dev, data.X), R: prox.Zero(), Device: dev}, vjp.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer solver.Release()
-	leaks(t, dev, func() {
-		_, err = newPipeline(t, dev, solver, 20, pipeline.Options{Intercept: true}).Estimate(t.Context(), data.Y)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		data := regression(20, 4)
+		solver, err := vjp.NewSolver(context.Background(), "direct", vjp.Problem{A: linops.NewDense(dev, data.X), R: prox.Zero(), Device: dev}, vjp.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer solver.Release()
+		leaks(t, dev, func() {
+			_, err = newPipeline(t, dev, solver, 20, pipeline.Options{Intercept: true}).Estimate(t.Context(), data.Y)
+		})
+		if err == nil || !strings.Contains(err.Error(), "the columns of A are not centered") {
+			t.Errorf("error %v", err)
+		}
 	})
-	if err == nil || !strings.Contains(err.Error(), "the columns of A are not centered") {
-		t.Errorf("error %v", err)
-	}
 }

@@ -49,7 +49,7 @@ func lasso(t *testing.T, dev array.Device) (vjp.Solver, int) {
 func completion(t *testing.T, dev array.Device) (vjp.Solver, int) {
 	t.Helper()
 	shape := array.Shape{Rows: 20, Cols: 15}
-	if emulated(t, dev) {
+	if arraytest.Emulated(t, dev) {
 		shape = array.Shape{Rows: 6, Cols: 5}
 	}
 	var idx []int
@@ -152,7 +152,7 @@ func TestResultsDoNotDependOnParallelismOrBatch(t *testing.T) {
 		for name, problem := range map[string]func(*testing.T, array.Device) (vjp.Solver, int){"lasso": lasso, "completion": completion} {
 			s, d := problem(t, dev)
 			estimators := hutch.Estimators()
-			if emulated(t, dev) || testing.Short() {
+			if arraytest.Emulated(t, dev) || testing.Short() {
 				estimators = estimators[:2]
 				t.Logf("%s: %v only", dev.Name(), estimators)
 			}

@@ -88,7 +88,7 @@ func TestOneSamplesFailureIsItsOwn(t *testing.T) {
 			"both":      {Estimator: hutch.HutchPP, Queries: 12, TraceError: 1e-3},
 			"combined":  {Estimator: hutch.XTrace, Queries: 12},
 		} {
-			if emulated(t, dev) && name != "refined" {
+			if arraytest.Emulated(t, dev) && name != "refined" {
 				continue
 			}
 			o.Batch, o.Parallel = 3, 2

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/pipeline"
@@ -95,273 +96,285 @@ func known(points []pipeline.SweepPoint) []pipeline.SweepValue {
 // Every point is what a pipeline of its own estimates, to the tolerance of the solver;
 // and to the bit where every solve starts at 0.
 func TestSweepIsTheRiskAtEachPoint(t *testing.T) {
-	dev := array.NewHost()
-	c := newCurve(t, dev)
-	grid := [][]float64{axis(0.02*c.max, 2*c.max, 12)}
-	for _, chain := range []int{0, 1} {
-		points := collect(t, c, grid, pipeline.SweepOptions{Mu: c.mu, Chain: chain, Options: pipeline.Options{Seed: 3}})
-		for i, p := range points {
-			if last := i == len(points)-1; p.Stage == pipeline.MinimizerStage != last || !last && p.Index != i {
-				t.Fatalf("point %d: stage %s, index %d", i, p.Stage, p.Index)
-			}
-			r, err := c.Regularizer(p.Weights)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: c.A, R: r, Device: dev}, c.Settings)
-			if err != nil {
-				t.Fatal(err)
-			}
-			alone, err := pipeline.New(dev, s, len(c.y), pipeline.Options{Sigma2: 1, Seed: 3})
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := alone.Estimate(context.Background(), c.y)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Release()
-			loss := 0.0
-			for j, m := range c.mu {
-				loss += (want.MuHat[j] - m) * (want.MuHat[j] - m)
-			}
-			tol := 1e-7
-			if chain == 1 && p.Stage == pipeline.GridStage {
-				tol = 0
-			}
-			for _, v := range [][2]float64{{p.SURE, want.SURE}, {p.StdErr, want.StdErr}, {p.Trace.Trace, want.Trace.Trace}, {p.Loss, loss}} {
-				if !(math.Abs(v[0]-v[1]) <= tol*float64(len(c.y))) {
-					t.Errorf("chain %d, point %d at %v: %.12g, alone %.12g", chain, i, p.Weights, v[0], v[1])
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		c := newCurve(t, dev)
+		grid := [][]float64{axis(0.02*c.max, 2*c.max, 12)}
+		for _, chain := range []int{0, 1} {
+			points := collect(t, c, grid, pipeline.SweepOptions{Mu: c.mu, Chain: chain, Options: pipeline.Options{Seed: 3}})
+			for i, p := range points {
+				if last := i == len(points)-1; p.Stage == pipeline.MinimizerStage != last || !last && p.Index != i {
+					t.Fatalf("point %d: stage %s, index %d", i, p.Stage, p.Index)
+				}
+				r, err := c.Regularizer(p.Weights)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: c.A, R: r, Device: dev}, c.Settings)
+				if err != nil {
+					t.Fatal(err)
+				}
+				alone, err := pipeline.New(dev, s, len(c.y), pipeline.Options{Sigma2: 1, Seed: 3})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := alone.Estimate(context.Background(), c.y)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Release()
+				loss := 0.0
+				for j, m := range c.mu {
+					loss += (want.MuHat[j] - m) * (want.MuHat[j] - m)
+				}
+				tol := 1e-7
+				if chain == 1 && p.Stage == pipeline.GridStage {
+					tol = 0
+				}
+				for _, v := range [][2]float64{{p.SURE, want.SURE}, {p.StdErr, want.StdErr}, {p.Trace.Trace, want.Trace.Trace}, {p.Loss, loss}} {
+					if !(math.Abs(v[0]-v[1]) <= tol*float64(len(c.y))) {
+						t.Errorf("chain %d, point %d at %v: %.12g, alone %.12g", chain, i, p.Weights, v[0], v[1])
+					}
 				}
 			}
 		}
-	}
+	})
 }
 
 // Points do not depend on how many are in flight, nor on where an earlier sweep was
 // interrupted.
 func TestSweepIsBitIdenticalParallelAndResumed(t *testing.T) {
-	dev := array.NewHost()
-	c := newCurve(t, dev)
-	for name, grid := range map[string][][]float64{
-		"one":  {axis(0.02*c.max, 2*c.max, 13)},
-		"two":  {axis(0.05*c.max, c.max, 5), axis(1, 300, 4)},
-		"edge": {axis(0.5*c.max, 2*c.max, 4)},
-	} {
-		o := pipeline.SweepOptions{Mu: c.mu, Chain: 4}
-		want := collect(t, c, grid, o)
-		o.Parallel, o.Batch = 3, 7
-		if got := collect(t, c, grid, o); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: three in flight give other points", name)
-		}
-		for cut := range want {
-			if testing.Short() && cut%3 != 1 {
-				continue
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		c := newCurve(t, dev)
+		for name, grid := range map[string][][]float64{
+			"one":  {axis(0.02*c.max, 2*c.max, 13)},
+			"two":  {axis(0.05*c.max, c.max, 5), axis(1, 300, 4)},
+			"edge": {axis(0.5*c.max, 2*c.max, 4)},
+		} {
+			o := pipeline.SweepOptions{Mu: c.mu, Chain: 4}
+			want := collect(t, c, grid, o)
+			o.Parallel, o.Batch = 3, 7
+			if got := collect(t, c, grid, o); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: three in flight give other points", name)
 			}
-			o.Parallel = 1 + cut%2
-			o.Known = known(want[:cut])
-			got := collect(t, c, grid, o)
-			if !reflect.DeepEqual(got, want[cut:]) {
-				t.Errorf("%s: resumed after %d points the rest differs", name, cut)
+			for cut := range want {
+				if (testing.Short() || arraytest.Emulated(t, dev)) && cut%3 != 1 {
+					continue
+				}
+				o.Parallel = 1 + cut%2
+				o.Known = known(want[:cut])
+				got := collect(t, c, grid, o)
+				if !reflect.DeepEqual(got, want[cut:]) {
+					t.Errorf("%s: resumed after %d points the rest differs", name, cut)
+				}
 			}
 		}
-	}
+	})
 }
 
 // The order is from the largest weights to the smallest, the first weight fastest; the
 // minimizer is the least of all points; edges are told.
 func TestSweepOrderAndMinimizer(t *testing.T) {
-	dev := array.NewHost()
-	c := newCurve(t, dev)
-	grid := [][]float64{axis(0.02*c.max, 2*c.max, 6), axis(0.5, 50, 3)}
-	points := collect(t, c, grid, pipeline.SweepOptions{Mu: c.mu})
-	for i, p := range points[:18] {
-		place := []int{5 - i%6, 2 - i/6}
-		if !slices.Equal(p.Place, place) || p.Weights[0] != grid[0][place[0]] || p.Weights[1] != grid[1][place[1]] || p.Stage != pipeline.GridStage || p.MuHat != nil || p.B != nil {
-			t.Errorf("point %d: place %v, weights %v", i, p.Place, p.Weights)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		c := newCurve(t, dev)
+		grid := [][]float64{axis(0.02*c.max, 2*c.max, 6), axis(0.5, 50, 3)}
+		points := collect(t, c, grid, pipeline.SweepOptions{Mu: c.mu})
+		for i, p := range points[:18] {
+			place := []int{5 - i%6, 2 - i/6}
+			if !slices.Equal(p.Place, place) || p.Weights[0] != grid[0][place[0]] || p.Weights[1] != grid[1][place[1]] || p.Stage != pipeline.GridStage || p.MuHat != nil || p.B != nil {
+				t.Errorf("point %d: place %v, weights %v", i, p.Place, p.Weights)
+			}
 		}
-	}
-	last := points[len(points)-1]
-	for _, p := range points {
-		if p.SURE < last.SURE {
-			t.Errorf("point %d has SURE %g, below the minimizer's %g", p.Index, p.SURE, last.SURE)
-		}
-	}
-	if len(points) < 20 || last.MuHat == nil || last.B == nil || last.SURE != points[last.Index].SURE {
-		t.Errorf("%d points, minimizer %+v", len(points), last)
-	}
-	for _, c2 := range []struct {
-		lo, hi  float64
-		n, edge int
-	}{{0.02, 0.05, 2, 1}, {0.5, 0.9, 7, -1}, {0.02, 0.5, 7, 0}} {
-		points := collect(t, c, [][]float64{axis(c2.lo*c.max, c2.hi*c.max, c2.n)}, pipeline.SweepOptions{})
 		last := points[len(points)-1]
-		if last.Edge[0] != c2.edge || (c2.edge != 0) != (len(points) == c2.n+1) {
-			t.Errorf("%v: edge %v with %d points", c2, last.Edge, len(points))
+		for _, p := range points {
+			if p.SURE < last.SURE {
+				t.Errorf("point %d has SURE %g, below the minimizer's %g", p.Index, p.SURE, last.SURE)
+			}
 		}
-	}
+		if len(points) < 20 || last.MuHat == nil || last.B == nil || last.SURE != points[last.Index].SURE {
+			t.Errorf("%d points, minimizer %+v", len(points), last)
+		}
+		for _, c2 := range []struct {
+			lo, hi  float64
+			n, edge int
+		}{{0.02, 0.05, 2, 1}, {0.5, 0.9, 7, -1}, {0.02, 0.5, 7, 0}} {
+			points := collect(t, c, [][]float64{axis(c2.lo*c.max, c2.hi*c.max, c2.n)}, pipeline.SweepOptions{})
+			last := points[len(points)-1]
+			if last.Edge[0] != c2.edge || (c2.edge != 0) != (len(points) == c2.n+1) {
+				t.Errorf("%v: edge %v with %d points", c2, last.Edge, len(points))
+			}
+		}
+	})
 }
 
-// The refinement finds what a grid a hundred times as dense finds. Ridge regression's
-// curve is smooth.
+// The refinement finds what a grid a hundred times as dense finds, or ten times where the card
+// is emulated. Ridge regression's curve is smooth.
 func TestRefinementFindsTheMinimumOfADenseGrid(t *testing.T) {
-	dev := array.NewHost()
-	c := newCurve(t, dev)
-	c.Regularizer = func(w []float64) (prox.Prox, error) { return prox.NewSquaredL2(w[0]), nil }
-	c.Solver, c.Settings = "direct", vjp.Options{}
-	o := pipeline.SweepOptions{Options: pipeline.Options{Estimator: hutch.Exact}}
-	coarse := collect(t, c, [][]float64{axis(1, 1e5, 11)}, o)
-	got := coarse[len(coarse)-1]
-	o.Refine = -1
-	dense := collect(t, c, [][]float64{axis(1, 1e5, 1001)}, o)
-	want := dense[len(dense)-1]
-	if len(dense) != 1002 {
-		t.Errorf("%d points without a refinement", len(dense))
-	}
-	if step := math.Log(10) / 2; math.Abs(math.Log(got.Weights[0]/want.Weights[0])) > 0.02*step+math.Log(10)/200 {
-		t.Errorf("minimizer %g, on the dense grid %g", got.Weights[0], want.Weights[0])
-	}
-	if got.SURE > want.SURE+1e-3 || len(coarse) > 11+20+1 {
-		t.Errorf("SURE %g after %d points, on the dense grid %g", got.SURE, len(coarse), want.SURE)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		c := newCurve(t, dev)
+		c.Regularizer = func(w []float64) (prox.Prox, error) { return prox.NewSquaredL2(w[0]), nil }
+		c.Solver, c.Settings = "direct", vjp.Options{}
+		o := pipeline.SweepOptions{Options: pipeline.Options{Estimator: hutch.Exact}}
+		coarse := collect(t, c, [][]float64{axis(1, 1e5, 11)}, o)
+		got := coarse[len(coarse)-1]
+		o.Refine = -1
+		times := 100
+		if arraytest.Emulated(t, dev) {
+			times = 10
+		}
+		dense := collect(t, c, [][]float64{axis(1, 1e5, 10*times+1)}, o)
+		want := dense[len(dense)-1]
+		if len(dense) != 10*times+2 {
+			t.Errorf("%d points without a refinement", len(dense))
+		}
+		if step := math.Log(10) / 2; math.Abs(math.Log(got.Weights[0]/want.Weights[0])) > (0.02+1/float64(times))*step {
+			t.Errorf("minimizer %g, on the dense grid %g", got.Weights[0], want.Weights[0])
+		}
+		if got.SURE > want.SURE+1e-3 || len(coarse) > 11+20+1 {
+			t.Errorf("SURE %g after %d points, on the dense grid %g", got.SURE, len(coarse), want.SURE)
+		}
+	})
 }
 
 // A point that has not converged is the minimizer only if all are such.
 func TestSweepLeavesOutWhatHasNotConverged(t *testing.T) {
-	dev := array.NewHost()
-	c := newCurve(t, dev)
-	c.Settings = vjp.Options{Tol: 1e-10, MaxIter: 25}
-	points := collect(t, c, [][]float64{axis(0.01*c.max, 2*c.max, 9)}, pipeline.SweepOptions{Chain: 1, Refine: -1})
-	last := points[len(points)-1]
-	below := false
-	for _, p := range points {
-		below = below || !p.Trusted() && p.SURE < last.SURE
-	}
-	if !last.Trusted() || !below {
-		t.Errorf("the test wants some points not to converge, below the minimizer: %+v", last)
-	}
-	c.Settings.MaxIter = 1
-	points = collect(t, c, [][]float64{axis(0.1*c.max, 0.5*c.max, 3)}, pipeline.SweepOptions{})
-	if last := points[len(points)-1]; last.Trusted() || len(points) != 4 {
-		t.Errorf("%d points, minimizer %+v", len(points), last)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		c := newCurve(t, dev)
+		c.Settings = vjp.Options{Tol: 1e-10, MaxIter: 25}
+		points := collect(t, c, [][]float64{axis(0.01*c.max, 2*c.max, 9)}, pipeline.SweepOptions{Chain: 1, Refine: -1})
+		last := points[len(points)-1]
+		below := false
+		for _, p := range points {
+			below = below || !p.Trusted() && p.SURE < last.SURE
+		}
+		if !last.Trusted() || !below {
+			t.Errorf("the test wants some points not to converge, below the minimizer: %+v", last)
+		}
+		c.Settings.MaxIter = 1
+		points = collect(t, c, [][]float64{axis(0.1*c.max, 0.5*c.max, 3)}, pipeline.SweepOptions{})
+		if last := points[len(points)-1]; last.Trusted() || len(points) != 4 {
+			t.Errorf("%d points, minimizer %+v", len(points), last)
+		}
+	})
 }
 
 func TestSweepStopsWithNothingLeft(t *testing.T) {
-	dev := array.NewHost()
-	c := newCurve(t, dev)
-	grid := [][]float64{axis(0.02*c.max, 2*c.max, 30)}
-	o := pipeline.SweepOptions{Chain: 3, Options: pipeline.Options{Sigma2: 1, Parallel: 4}}
-	for _, after := range []int{1, 7, 31} {
-		leaks(t, dev, func() {
-			n := 0
-			for _, err := range pipeline.Sweep(context.Background(), c.y, c.Family, grid, o) {
-				if err != nil {
-					t.Fatal(err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		c := newCurve(t, dev)
+		grid := [][]float64{axis(0.02*c.max, 2*c.max, 30)}
+		o := pipeline.SweepOptions{Chain: 3, Options: pipeline.Options{Sigma2: 1, Parallel: 4}}
+		for _, after := range []int{1, 7, 31} {
+			leaks(t, dev, func() {
+				n := 0
+				for _, err := range pipeline.Sweep(context.Background(), c.y, c.Family, grid, o) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if n++; n == after {
+						break
+					}
 				}
-				if n++; n == after {
-					break
+				if n != after {
+					t.Errorf("%d points, expected to leave after %d", n, after)
 				}
-			}
-			if n != after {
-				t.Errorf("%d points, expected to leave after %d", n, after)
-			}
-		})
-		leaks(t, dev, func() {
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			n := 0
-			var last error
-			for _, err := range pipeline.Sweep(ctx, c.y, c.Family, grid, o) {
-				if n++; n == after {
-					cancel()
+			})
+			leaks(t, dev, func() {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				n := 0
+				var last error
+				for _, err := range pipeline.Sweep(ctx, c.y, c.Family, grid, o) {
+					if n++; n == after {
+						cancel()
+					}
+					last = err
 				}
-				last = err
-			}
-			if !errors.Is(last, context.Canceled) {
-				t.Errorf("cancelled after %d points: %v", after, last)
-			}
-		})
-	}
-	broken := errors.New("no such weight")
-	for name, regularizer := range map[string]func(w []float64) (prox.Prox, error){
-		"no such weight": func(w []float64) (prox.Prox, error) {
-			if w[0] < 0.1*c.max {
-				return nil, broken
-			}
-			return prox.NewL1(w[0]), nil
-		},
-		"out of range": func(w []float64) (prox.Prox, error) {
-			if w[0] < 0.1*c.max {
-				panic("out of range")
-			}
-			return prox.NewL1(w[0]), nil
-		},
-	} {
-		leaks(t, dev, func() {
-			f := c.Family
-			f.Regularizer = regularizer
-			var last error
-			for _, err := range pipeline.Sweep(context.Background(), c.y, f, grid, o) {
-				last = err
-			}
-			if last == nil || !strings.Contains(last.Error(), name) {
-				t.Errorf("the sweep ended with %v, expected %q", last, name)
-			}
-		})
-	}
+				if !errors.Is(last, context.Canceled) {
+					t.Errorf("cancelled after %d points: %v", after, last)
+				}
+			})
+		}
+		broken := errors.New("no such weight")
+		for name, regularizer := range map[string]func(w []float64) (prox.Prox, error){
+			"no such weight": func(w []float64) (prox.Prox, error) {
+				if w[0] < 0.1*c.max {
+					return nil, broken
+				}
+				return prox.NewL1(w[0]), nil
+			},
+			"out of range": func(w []float64) (prox.Prox, error) {
+				if w[0] < 0.1*c.max {
+					panic("out of range")
+				}
+				return prox.NewL1(w[0]), nil
+			},
+		} {
+			leaks(t, dev, func() {
+				f := c.Family
+				f.Regularizer = regularizer
+				var last error
+				for _, err := range pipeline.Sweep(context.Background(), c.y, f, grid, o) {
+					last = err
+				}
+				if last == nil || !strings.Contains(last.Error(), name) {
+					t.Errorf("the sweep ended with %v, expected %q", last, name)
+				}
+			})
+		}
+	})
 }
 
 // Progress comes one call at a time and names the point.
 func TestSweepReportsProgress(t *testing.T) {
-	dev := array.NewHost()
-	c := newCurve(t, dev)
-	done := map[int]int{}
-	o := pipeline.SweepOptions{Refine: -1, Options: pipeline.Options{Parallel: 3}}
-	o.Progress = func(p pipeline.Progress) {
-		if p.Done == p.Total {
-			done[p.Sample]++
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		c := newCurve(t, dev)
+		done := map[int]int{}
+		o := pipeline.SweepOptions{Refine: -1, Options: pipeline.Options{Parallel: 3}}
+		o.Progress = func(p pipeline.Progress) {
+			if p.Done == p.Total {
+				done[p.Sample]++
+			}
 		}
-	}
-	points := collect(t, c, [][]float64{axis(0.02*c.max, 2*c.max, 9)}, o)
-	for i := range len(points) - 1 {
-		if done[i] != 1 {
-			t.Errorf("point %d was done %d times", i, done[i])
+		points := collect(t, c, [][]float64{axis(0.02*c.max, 2*c.max, 9)}, o)
+		for i := range len(points) - 1 {
+			if done[i] != 1 {
+				t.Errorf("point %d was done %d times", i, done[i])
+			}
 		}
-	}
+	})
 }
 
 func TestSweepOptionsAreChecked(t *testing.T) {
-	dev := array.NewHost()
-	c := newCurve(t, dev)
-	ok := [][]float64{{1, 2}}
-	one := pipeline.Options{Sigma2: 1}
-	for _, k := range []struct {
-		grid [][]float64
-		o    pipeline.SweepOptions
-		want string
-	}{
-		{ok, pipeline.SweepOptions{}, "sigma2 is 0"},
-		{nil, pipeline.SweepOptions{Options: one}, "a grid without axes"},
-		{[][]float64{{}}, pipeline.SweepOptions{Options: one}, "axis 0 of the grid is empty"},
-		{[][]float64{{1}, {2, 1}}, pipeline.SweepOptions{Options: one}, "axis 1 of the grid holds 1 after 2"},
-		{[][]float64{{1, math.NaN()}}, pipeline.SweepOptions{Options: one}, "holds NaN at 1"},
-		{[][]float64{{0, 1}}, pipeline.SweepOptions{Options: one}, "holds 0 at 0"},
-		{[][]float64{{1, math.Inf(1)}}, pipeline.SweepOptions{Options: one}, "holds +Inf at 1"},
-		{ok, pipeline.SweepOptions{Options: one, Mu: []float64{1}}, "mu has 1 values, expected 130"},
-		{ok, pipeline.SweepOptions{Options: one, Chain: -1}, "chains of -1 points"},
-		{ok, pipeline.SweepOptions{Options: one, Known: []pipeline.SweepValue{{Weights: []float64{1}}}}, "known point 0 has weights [1], expected [2]"},
-		{ok, pipeline.SweepOptions{Options: one, Known: []pipeline.SweepValue{{Weights: []float64{2}, SURE: math.NaN()}}}, "SURE NaN"},
-		{ok, pipeline.SweepOptions{Options: one, Refine: -1, Known: []pipeline.SweepValue{
-			{Weights: []float64{2}, Trusted: true}, {Weights: []float64{1}, Trusted: true}, {Weights: []float64{1.5}, Trusted: true},
-		}}, "3 known points, expected at most 2"},
-	} {
-		var last error
-		for _, err := range pipeline.Sweep(context.Background(), c.y, c.Family, k.grid, k.o) {
-			last = err
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		c := newCurve(t, dev)
+		ok := [][]float64{{1, 2}}
+		one := pipeline.Options{Sigma2: 1}
+		for _, k := range []struct {
+			grid [][]float64
+			o    pipeline.SweepOptions
+			want string
+		}{
+			{ok, pipeline.SweepOptions{}, "sigma2 is 0"},
+			{nil, pipeline.SweepOptions{Options: one}, "a grid without axes"},
+			{[][]float64{{}}, pipeline.SweepOptions{Options: one}, "axis 0 of the grid is empty"},
+			{[][]float64{{1}, {2, 1}}, pipeline.SweepOptions{Options: one}, "axis 1 of the grid holds 1 after 2"},
+			{[][]float64{{1, math.NaN()}}, pipeline.SweepOptions{Options: one}, "holds NaN at 1"},
+			{[][]float64{{0, 1}}, pipeline.SweepOptions{Options: one}, "holds 0 at 0"},
+			{[][]float64{{1, math.Inf(1)}}, pipeline.SweepOptions{Options: one}, "holds +Inf at 1"},
+			{ok, pipeline.SweepOptions{Options: one, Mu: []float64{1}}, "mu has 1 values, expected 130"},
+			{ok, pipeline.SweepOptions{Options: one, Chain: -1}, "chains of -1 points"},
+			{ok, pipeline.SweepOptions{Options: one, Known: []pipeline.SweepValue{{Weights: []float64{1}}}}, "known point 0 has weights [1], expected [2]"},
+			{ok, pipeline.SweepOptions{Options: one, Known: []pipeline.SweepValue{{Weights: []float64{2}, SURE: math.NaN()}}}, "SURE NaN"},
+			{ok, pipeline.SweepOptions{Options: one, Refine: -1, Known: []pipeline.SweepValue{
+				{Weights: []float64{2}, Trusted: true}, {Weights: []float64{1}, Trusted: true}, {Weights: []float64{1.5}, Trusted: true},
+			}}, "3 known points, expected at most 2"},
+		} {
+			var last error
+			for _, err := range pipeline.Sweep(context.Background(), c.y, c.Family, k.grid, k.o) {
+				last = err
+			}
+			if last == nil || !strings.Contains(last.Error(), k.want) {
+				t.Errorf("%v %+v: error %v, expected one with %q", k.grid, k.o, last, k.want)
+			}
 		}
-		if last == nil || !strings.Contains(last.Error(), k.want) {
-			t.Errorf("%v %+v: error %v, expected one with %q", k.grid, k.o, last, k.want)
-		}
-	}
+	})
 }

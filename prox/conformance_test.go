@@ -284,15 +284,11 @@ func TestSeparableValueIsTheSumOverBlocks(t *testing.T) {
 	})
 }
 
-// evaluate returns prox_{t r}(v).
-func evaluate(t *testing.T, p prox.Prox, v []float64, step float64) []float64 {
-	t.Helper()
-	return evaluateOn(t, array.NewHost(), p, v, step)
-}
-
+// evaluateOn returns prox_{t r}(v).
 func evaluateOn(t *testing.T, dev array.Device, p prox.Prox, v []float64, step float64) []float64 {
 	t.Helper()
 	b := dev.Alloc(1, len(v))
+	defer b.Free()
 	dev.Upload(b, v)
 	if err := p.Eval(b, b, step); err != nil {
 		t.Fatal(err)

@@ -1,10 +1,8 @@
 package prox
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/blas"
@@ -29,14 +27,14 @@ type nuclear struct {
 //
 //	prox_{t r}(V) = sum_i max(sigma_i - tau, 0) u_i v_i*.
 //
-// The SVD is LAPACK's, on the host; products run on the device. Where no
-// derivative is asked for, or the matrix is large, the eigenvalues of the smaller Gram
-// matrix serve instead as long as they are accurate enough, and along the iterates of a solve
-// ([Follow]) a partial SVD where the rank of the result is low. The derivative
-// needs no gap between singular values, neither between two of them nor
-// between one and tau, and treats a rank-deficient, wide or tall V like any
-// other. Applying it to one direction takes about 8 m n r flops, r being the
-// rank of the result. See [Derivative]; a sigma_i equal to tau counts as below.
+// As long as sigma_1/tau leaves them accurate the singular vectors are those of the smaller
+// Gram matrix, whose eigenvalues the host computes and all else the device: the square of
+// the shorter side crosses between them. Elsewhere the SVD is LAPACK's, on the host, and
+// V and its singular vectors cross. Along the iterates of a solve ([Follow]) a partial SVD
+// serves where the rank of the result is low. The derivative needs no gap between singular
+// values, neither between two of them nor between one and tau, and treats a rank-deficient,
+// wide or tall V like any other. Applying it to one direction takes about 8 m n r flops, r
+// being the rank of the result. See [Derivative]; a sigma_i equal to tau counts as below.
 //
 // lambda = 0 gives the identity and lambda = +Inf gives 0, without an SVD.
 // Otherwise a NaN or infinite entry of V and an SVD that does not converge are
@@ -70,12 +68,14 @@ func (p *nuclear) Dim() int { return p.shape.Len() }
 // memory to compute it in; q = min(m, n).
 type svd struct {
 	m, n, q int
-	a       []float64 // m x n, destroyed by the decomposition
-	u       []float64 // m x q, one left vector a column
-	vt      []float64 // q x n, one right vector a row
 	s       []float64 // q, decreasing
-	work    []float64
 	staging []float64 // what goes to the device
+
+	// What LAPACK's takes, from the first one on.
+	a    []float64 // m x n, destroyed by the decomposition
+	u    []float64 // m x q, one left vector a column
+	vt   []float64 // q x n, one right vector a row
+	work []float64
 
 	gram, eigenWork []float64 // q x q, and what its eigenvalues take
 }
@@ -86,15 +86,7 @@ func (p *nuclear) getSVD() *svd {
 	}
 	m, n := p.shape.Rows, p.shape.Cols
 	q := min(m, n)
-	w := &svd{
-		m: m, n: n, q: q,
-		a: make([]float64, m*n), u: make([]float64, m*q), vt: make([]float64, q*n),
-		s: make([]float64, q),
-	}
-	var size [1]float64
-	w.call(lapack.SVDStore, size[:], -1)
-	w.work = make([]float64, int(size[0]))
-	return w
+	return &svd{m: m, n: n, q: q, s: make([]float64, q)}
 }
 
 func (w *svd) call(job lapack.SVDJob, work []float64, lwork int) bool {
@@ -107,6 +99,12 @@ func (w *svd) call(job lapack.SVDJob, work []float64, lwork int) bool {
 
 // factor decomposes the one matrix in v.
 func (w *svd) factor(job lapack.SVDJob, v array.Batch) error {
+	if w.a == nil {
+		w.a, w.u, w.vt = make([]float64, w.m*w.n), make([]float64, w.m*w.q), make([]float64, w.q*w.n)
+		var size [1]float64
+		w.call(lapack.SVDStore, size[:], -1)
+		w.work = make([]float64, int(size[0]))
+	}
 	dev := v.Device()
 	dev.Download(w.a, v)
 	if err := dev.Err(); err != nil {
@@ -302,91 +300,110 @@ func (w *svd) gramEigen(v array.Batch, tau, limit float64) bool {
 	return math.Sqrt(max(w.s[q-1], 0)) <= limit*tau
 }
 
-const (
-	// minGramFactor is the smaller side from which on the Gram matrix serves derivatives.
-	minGramFactor = 400
-	// gramFactorRange is gramRange for derivatives, whose vectors are off by about
-	// eps (sigma_1/tau)^2.
-	gramFactorRange = 100
-)
+// gramFactorRange is gramRange for derivatives, whose vectors are off by about
+// eps (sigma_1/tau)^2.
+const gramFactorRange = 100
 
-// factorByGram is factor by the eigenvectors of the smaller Gram matrix, at a third of the cost:
-// where that is X*X = V diag(sigma^2) V*, u_j = X v_j/sigma_j with sigma_j = ||X v_j||.
+// gramFactors are singular vectors on the device, one a row: those of the shorter side, and
+// their images by the matrix, which are sigma_k times those of the other side. The zero
+// value is not given.
+type gramFactors struct {
+	basis array.Batch // q x q
+	image array.Batch // q x max(m, n)
+}
+
+func (f gramFactors) free() {
+	f.basis.Free()
+	f.image.Free()
+}
+
+// factorByGram decomposes the one matrix X in v by the eigenvectors of the smaller Gram
+// matrix, at a third of an SVD's cost or less: where that is X*X = V diag(sigma^2) V*,
+// u_k = X v_k/sigma_k with sigma_k = ||X v_k||. All that crosses to and from the
+// device is q x q. It leaves the singular values in w.s, the active ones first, and returns
+// false where the squares are not accurate.
+//
 // The vectors of inactive values much smaller than tau are neither accurate nor
-// orthogonal, but in the derivative u_j has a factor of sigma_j: all it sees of them is
-// X v_j and that the v_j are a basis. It returns false, having changed nothing that
-// matters, where that is not accurate or not worth it.
-func (w *svd) factorByGram(v array.Batch, tau float64) bool {
-	if w.q < minGramFactor || !w.gramEigen(v, tau, gramFactorRange) {
-		return false
+// orthogonal, but in the derivative u_k has a factor of sigma_k: all it sees of them is
+// X v_k and that the v_k are a basis. The values themselves, which the trace needs, have an
+// error of eps sigma_1, as those of an SVD; the eigenvalues' roots would not.
+func (w *svd) factorByGram(v array.Batch, tau float64) (gramFactors, bool) {
+	if !w.gramEigen(v, tau, gramFactorRange) {
+		return gramFactors{}, false
 	}
-	dev := v.Device()
-	m, n, q := w.m, w.n, w.q
-	tall := m >= n
-	basis := dev.Alloc(q, q)
-	defer basis.Free()
-	dev.Upload(basis, w.gram)
-	x := v.Reshape(m, n)
-	image := w.stage(m * n)
-	on := dev.Alloc(m, n)
-	defer on.Free()
-	if tall {
-		dev.Gemm(false, false, 1, x, basis, 0, on) // X V, m x q
-	} else {
-		dev.Gemm(true, false, 1, basis, x, 0, on) // U* X, q x n
-	}
-	dev.Download(image, on)
-	for j := range w.s {
-		w.s[j] = 0
-	}
-	for i := range m {
-		for j, e := range image[i*n:][:n] {
-			if tall {
-				w.s[j] += e * e
-			} else {
-				w.s[i] += e * e
-			}
+	dev, q := v.Device(), w.q
+	host := w.stage(q * q)
+	for k := range q {
+		for i := range q {
+			host[k*q+i] = w.gram[i*q+q-1-k]
 		}
 	}
-	order := make([]int, q)
-	sigma := make([]float64, q)
-	for j, e := range w.s {
-		order[j], sigma[j] = j, math.Sqrt(e)
+	f := gramFactors{dev.Alloc(q, q), dev.Alloc(q, max(w.m, w.n))}
+	dev.Upload(f.basis, host)
+	dev.Gemm(false, w.m >= w.n, 1, f.basis, v.Reshape(w.m, w.n), 0, f.image)
+	dev.Dot(w.s, f.image, f.image)
+	for k, s := range w.s {
+		w.s[k] = math.Sqrt(s)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sigma[b], sigma[a]) })
-	inverse := make([]float64, q)
-	for k, j := range order {
-		w.s[k] = sigma[j]
-		if sigma[j] > 0 {
-			inverse[k] = 1 / sigma[j]
-		}
-	}
-	if tall {
-		for i := range m {
-			u, row := w.u[i*q:][:q], image[i*n:][:n]
-			for k, j := range order {
-				u[k] = inverse[k] * row[j]
-			}
-		}
-		for k, j := range order {
-			for i := range n {
-				w.vt[k*n+i] = w.gram[i*q+j]
-			}
-		}
-	} else {
-		for i := range m {
-			u, row := w.u[i*q:][:q], w.gram[i*q:][:q]
-			for k, j := range order {
-				u[k] = row[j]
-			}
-		}
-		for k, j := range order {
-			for i, e := range image[j*n:][:n] {
-				w.vt[k*n+i] = inverse[k] * e
-			}
+	splitAt(w.s, tau)
+	return f, true
+}
+
+// splitAt makes of values that decrease but for rounding ones of which the first r are above
+// tau and the others not, r being the number of those that were.
+func splitAt(s []float64, tau float64) {
+	r := 0
+	for _, x := range s {
+		if x > tau {
+			r++
 		}
 	}
-	return true
+	above := math.Nextafter(tau, math.Inf(1))
+	for k, x := range s {
+		if k < r {
+			s[k] = max(x, above)
+		} else {
+			s[k] = min(x, tau)
+		}
+	}
+}
+
+// vectors gives a derivative its singular vectors.
+func (w *svd) vectors(j *nuclearDerivative, f gramFactors) {
+	dev, m, n, q := j.mem.Device(), j.m, j.n, j.q
+	ut, vt := j.ut.Reshape(q, m), j.vt.Reshape(q, n)
+	if f.basis.IsZero() {
+		host := w.stage(q * m)
+		transpose(host, w.u, m, w.q, q)
+		dev.Upload(ut, host)
+		dev.Upload(vt, w.vt[:q*n])
+		return
+	}
+	basis, image := vt, ut
+	if m < n {
+		basis, image = ut, vt
+	}
+	inverse := w.stage(q)
+	for k, s := range w.s[:q] {
+		if inverse[k] = 0; s > 0 {
+			inverse[k] = 1 / s
+		}
+	}
+	dev.Copy(basis, f.basis.Rows(0, q))
+	dev.LinEach(image, inverse, f.image.Rows(0, q), nil, array.Batch{})
+}
+
+// shrink sets dst = U1 diag(sigma - tau) V1* by a derivative's vectors.
+func (w *svd) shrink(dst array.Batch, j *nuclearDerivative, tau float64) {
+	dev, m, n, r := dst.Device(), j.m, j.n, j.r
+	f := w.stage(r)
+	for i, s := range w.s[:r] {
+		f[i] = s - tau
+	}
+	u := dev.Alloc(r, m)
+	defer u.Free()
+	dev.LinEach(u, f, j.ut.Cols(0, r*m).Reshape(r, m), nil, array.Batch{})
+	dev.Gemm(true, false, 1, u, j.vt.Cols(0, r*n).Reshape(r, n), 0, dst.Reshape(m, n))
 }
 
 func (p *nuclear) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
@@ -402,7 +419,9 @@ func (p *nuclear) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	w := p.getSVD()
 	defer p.work.Put(w)
 	tau := t * p.lambda
-	if !w.factorByGram(v, tau) {
+	f, ok := w.factorByGram(v, tau)
+	defer f.free()
+	if !ok {
 		if err := w.factor(lapack.SVDStore, v); err != nil {
 			return nil, err
 		}
@@ -413,7 +432,8 @@ func (p *nuclear) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		return newMultiple(0, v), nil
 	}
 	j := newNuclearDerivative(dst.Device(), w, r, tau)
-	w.threshold(dst, j.vt.Cols(0, r*w.n), r, tau)
+	w.vectors(j, f)
+	w.shrink(dst, j, tau)
 	return j, nil
 }
 

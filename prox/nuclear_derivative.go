@@ -1,6 +1,10 @@
 package prox
 
-import "surepipe/array"
+import (
+	"sync"
+
+	"surepipe/array"
+)
 
 // nuclearDerivative is the derivative of the singular value threshold
 // F(X) = U (Sigma - tau)_+ V* at a matrix with r > 0 singular values above tau.
@@ -66,10 +70,12 @@ type nuclearDerivative struct {
 	// everything. Two sides: for every entry of P (n x r) and of Q (m x r).
 	left, right               array.Batch
 	alpha, beta, gamma, delta array.Batch // r x q
-	c                         array.Batch // C, r x r; two sides only, as the rest
-	u, v                      array.Batch // U1 m x r, V1 n x r
+	c                         array.Batch // C, r x r; two sides only
 
 	trace, frobenius2 float64
+
+	mu   sync.Mutex
+	cols array.Batch // U1 m x r, V1 n x r, once Tangent has been asked
 }
 
 // unitRoundoff is the relative error of one rounding.
@@ -97,56 +103,11 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 		atRight = take(r * m)
 	}
 	atAlpha, atBeta := take(r*q), take(r*q)
-	atGamma, atDelta, atC, atU1, atV1 := -1, -1, -1, -1, -1
+	atGamma, atDelta, atC := -1, -1, -1
 	if two {
-		atGamma, atDelta, atC, atU1, atV1 = take(r*q), take(r*q), take(r*r), take(m*r), take(n*r)
+		atGamma, atDelta, atC = take(r*q), take(r*q), take(r*r)
 	}
-
-	host := w.stage(size)
-	transpose(host[atU:][:q*m], w.u, m, w.q, q)
-	copy(host[atV:][:q*n], w.vt)
-	if two {
-		transpose(host[atU1:][:m*r], host[atU:], r, m, m)
-		transpose(host[atV1:][:n*r], host[atV:], r, n, n)
-	}
-	for i, si := range s[:r] {
-		d := (si - tau) / si
-		switch {
-		case two:
-			for a := range n {
-				host[atLeft+a*r+i] = d
-			}
-			for a := range m {
-				host[atRight+a*r+i] = d
-			}
-		case j.onLeft():
-			fill(host[atLeft+i*n:][:n], d)
-		default:
-			fill(host[atRight+i*m:][:m], d)
-		}
-		alpha, beta := host[atAlpha+i*q:][:q], host[atBeta+i*q:][:q]
-		for l, sl := range s[:q] {
-			if l < r {
-				beta[l] = tau / (si + sl)
-				alpha[l] = beta[l] * (sl / si)
-			} else {
-				beta[l] = (si - tau) / (si - sl) * (sl / (si + sl))
-				alpha[l] = beta[l] * (sl / si)
-			}
-		}
-		if two {
-			gamma, delta := host[atGamma+i*q:][:q], host[atDelta+i*q:][:q]
-			fill(gamma[:r], 0)
-			fill(delta[:r], -d)
-			copy(gamma[r:], beta[r:])
-			copy(delta[r:], alpha[r:])
-			copy(host[atC+i*r:][:r], beta)
-			fill(beta[:r], 0)
-		}
-	}
-
 	j.mem = dev.Alloc(1, size)
-	dev.Upload(j.mem, host)
 	view := func(at, n int) array.Batch {
 		if at < 0 {
 			return array.Batch{}
@@ -157,8 +118,51 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 	j.left, j.right = view(atLeft, r*n), view(atRight, r*m)
 	j.alpha, j.beta = view(atAlpha, r*q), view(atBeta, r*q)
 	j.gamma, j.delta = view(atGamma, r*q), view(atDelta, r*q)
-	j.c, j.u, j.v = view(atC, r*r), view(atU1, m*r), view(atV1, n*r)
+	j.c = view(atC, r*r)
+
+	host := w.stage(2*r*q + r)
+	d, alpha, beta := host[:r], host[r:][:r*q], host[r+r*q:]
+	for i, si := range s[:r] {
+		d[i] = (si - tau) / si
+		alpha, beta := alpha[i*q:][:q], beta[i*q:][:q]
+		for l, sl := range s[:q] {
+			if l < r {
+				beta[l] = tau / (si + sl)
+			} else {
+				beta[l] = (si - tau) / (si - sl) * (sl / (si + sl))
+			}
+			alpha[l] = beta[l] * (sl / si)
+		}
+	}
+	dev.Upload(j.mem.Cols(atAlpha, atAlpha+2*r*q), host[r:])
+	switch {
+	case two:
+		shrunk := dev.Alloc(1, r)
+		defer shrunk.Free()
+		dev.Upload(shrunk, d)
+		dev.Copy(j.left.Reshape(n, r), shrunk)
+		dev.Copy(j.right.Reshape(m, r), shrunk)
+		alpha, beta := j.alpha.Reshape(r, q), j.beta.Reshape(r, q)
+		gamma, delta := j.gamma.Reshape(r, q), j.delta.Reshape(r, q)
+		dev.Copy(gamma, beta)
+		dev.Copy(delta, alpha)
+		dev.Fill(gamma.Cols(0, r), 0)
+		each(delta.Cols(0, r), d, -1)
+		dev.Copy(j.c.Reshape(r, r), beta.Cols(0, r))
+		dev.Fill(beta.Cols(0, r), 0)
+	case j.onLeft():
+		each(j.left.Reshape(r, n), d, 1)
+	default:
+		each(j.right.Reshape(r, m), d, 1)
+	}
 	return j
+}
+
+// each sets all of vector i of dst to sign d_i.
+func each(dst array.Batch, d []float64, sign float64) {
+	dev := dst.Device()
+	dev.Fill(dst, sign)
+	dev.LinEach(dst, d, dst, nil, array.Batch{})
 }
 
 // Trace is the sum of J's eigenvalues, and of their squares.
@@ -202,12 +206,6 @@ func thresholdTrace(s []float64, m, n, r int, tau float64) (trace, frobenius2 fl
 // U1 or V1 is a whole basis.
 func (j *nuclearDerivative) onLeft() bool  { return j.r < j.n || j.r == j.m }
 func (j *nuclearDerivative) onRight() bool { return j.r < j.m }
-
-func fill(x []float64, a float64) {
-	for i := range x {
-		x[i] = a
-	}
-}
 
 // transpose sets the k x m matrix dst to the first k columns, transposed, of
 // the m x n matrix src, in tiles that stay in the nearest cache.
@@ -287,7 +285,23 @@ func (j *nuclearDerivative) Tangent() (Tangent, bool) {
 	if !j.onLeft() || !j.onRight() {
 		return Tangent{}, false
 	}
-	return Tangent{Shape: array.Shape{Rows: j.m, Cols: j.n}, Rank: j.r, U: j.u, V: j.v, J: nuclearTangent{j}}, true
+	m, n, r := j.m, j.n, j.r
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.cols.IsZero() {
+		dev := j.mem.Device()
+		j.cols = dev.Alloc(1, r*(m+n))
+		identity := dev.Alloc(r, r)
+		defer identity.Free()
+		dev.Fill(identity, 0)
+		dev.Fill(identity.Diagonal(), 1)
+		dev.Gemm(true, false, 1, j.ut.Cols(0, r*m).Reshape(r, m), identity, 0, j.cols.Cols(0, r*m).Reshape(m, r))
+		dev.Gemm(true, false, 1, j.vt.Cols(0, r*n).Reshape(r, n), identity, 0, j.cols.Cols(r*m, r*(m+n)).Reshape(n, r))
+	}
+	return Tangent{
+		Shape: array.Shape{Rows: m, Cols: n}, Rank: r,
+		U: j.cols.Cols(0, r*m), V: j.cols.Cols(r*m, r*(m+n)), J: nuclearTangent{j},
+	}, true
 }
 
 // nuclearTangent is J in the coordinates (Q, P).
@@ -396,5 +410,13 @@ func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, n
 	b.Free()
 }
 
-func (j *nuclearDerivative) Bytes() int64 { return j.mem.Bytes() }
-func (j *nuclearDerivative) Release()     { j.mem.Free() }
+func (j *nuclearDerivative) Bytes() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.mem.Bytes() + j.cols.Bytes()
+}
+
+func (j *nuclearDerivative) Release() {
+	j.mem.Free()
+	j.cols.Free()
+}

@@ -1,6 +1,8 @@
 package vjp
 
 import (
+	"math"
+
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
@@ -37,24 +39,18 @@ func newLevels(p Problem, records []prox.Derivative, lookback int, room int64) [
 	if !ok || lookback < 0 || dim < minActive {
 		return nil
 	}
+	for _, j := range records {
+		if _, ok := j.(prox.Masked); !ok {
+			return nil
+		}
+	}
 	// reach[i] is the largest k with i in U(k), -1 if there is none; count[k] is
 	// |U(k)|.
 	last := len(records) - 1
 	reach := make([]int, dim)
-	for i := range reach {
-		reach[i] = -1
-	}
-	diagonal := make([]float64, dim)
-	for k, j := range records {
-		masked, ok := j.(prox.Masked)
-		if !ok {
-			return nil
-		}
-		p.Device.Download(diagonal, masked.Diagonal())
-		for i, v := range diagonal {
-			if v != 0 {
-				reach[i] = min(k+lookback, last)
-			}
+	for i, k := range lastUse(p.Device, records, dim) {
+		if reach[i] = -1; k >= 0 {
+			reach[i] = min(k+lookback, last)
 		}
 	}
 	count := make([]int, last+2)
@@ -96,6 +92,31 @@ func newLevels(p Problem, records []prox.Derivative, lookback int, room int64) [
 		levels = append(levels, level{from, len(set), p.Device.NewIndex(set), op})
 	}
 	return levels
+}
+
+// lastUse returns, for every coordinate, the last of the diagonal records that is not 0
+// there, -1 where all are. It is found on the device: a running maximum of k + 1 over the
+// supports.
+func lastUse(dev array.Device, records []prox.Derivative, dim int) []int {
+	use, support, top := dev.Alloc(1, dim), dev.Alloc(1, dim), dev.Alloc(1, dim)
+	defer use.Free()
+	defer support.Free()
+	defer top.Free()
+	dev.Fill(use, 0)
+	dev.Fill(top, float64(len(records)))
+	for k, j := range records {
+		dev.SoftMask(support, j.(prox.Masked).Diagonal(), array.Batch{}, math.SmallestNonzeroFloat64)
+		dev.Lin(support, float64(k+1), support, 0, array.Batch{})
+		dev.Clamp(use, support, use, top)
+	}
+	last := make([]int, dim)
+	for i, k := range use.ToHost() {
+		last[i] = len(records) - 1 // also where a fault has left no number
+		if k <= float64(len(records)) {
+			last[i] = int(k) - 1
+		}
+	}
+	return last
 }
 
 // release frees the level's columns.

@@ -170,7 +170,11 @@ func (l *implicit) restrict() error {
 		return nil
 	}
 	masked, ok := l.j.(prox.Masked)
-	if !ok || !l.restrictTo(masked) {
+	var diagonal []float64
+	if ok {
+		diagonal, ok = l.restrictTo(masked)
+	}
+	if !ok {
 		if done, err := l.factorBlocks(); done || err != nil {
 			return err
 		}
@@ -183,19 +187,26 @@ func (l *implicit) restrict() error {
 	if n == 0 || n > maxFactored {
 		return nil
 	}
-	return l.factor(l.mask.ToHost())
+	return l.factor(diagonal)
 }
 
 // restrictTo confines the system to the support of a diagonal J where that pays
-// and the operator can.
-func (l *implicit) restrictTo(j prox.Masked) bool {
-	set := support(j.Diagonal())
+// and the operator can, and returns J's diagonal there.
+func (l *implicit) restrictTo(j prox.Masked) ([]float64, bool) {
+	var set []int
+	var diagonal []float64
+	for i, v := range j.Diagonal().ToHost() {
+		if v != 0 {
+			set = append(set, i)
+			diagonal = append(diagonal, v)
+		}
+	}
 	if n := len(set); 2*n > l.dim && n > maxFactored {
-		return false
+		return nil, false
 	}
 	columns := linops.Restrict(l.p.A, set)
 	if columns == nil {
-		return false
+		return nil, false
 	}
 	dev := l.p.Device
 	idx := dev.NewIndex(set)
@@ -203,7 +214,7 @@ func (l *implicit) restrictTo(j prox.Masked) bool {
 	l.mask = dev.Alloc(1, len(set))
 	dev.Gather(l.mask, j.Diagonal(), idx)
 	l.columns, l.op, l.dim = columns, columns, len(set)
-	return true
+	return diagonal, true
 }
 
 // restrictTangent confines the system to the tangent space of a J of low rank where A
@@ -298,12 +309,9 @@ func gram(dev array.Device, op linops.Operator) []float64 {
 
 // setIdentity sets the n x n batch to the unit vectors.
 func setIdentity(b array.Batch) {
-	n := b.N()
-	host := make([]float64, n*n)
-	for i := range n {
-		host[i*n+i] = 1
-	}
-	b.Device().Upload(b, host)
+	dev := b.Device()
+	dev.Fill(b, 0)
+	dev.Fill(b.Diagonal(), 1)
 }
 
 // factor computes K^+ of a diagonal J.

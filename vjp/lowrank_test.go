@@ -66,6 +66,20 @@ func (c completionCase) weight(t *testing.T, dev array.Device, a linops.Operator
 	return -c.lambda * svd.Values(nil)[0]
 }
 
+// on is the case itself, or one of half the size where the card is emulated; a whole matrix
+// takes few steps at any size.
+func (c completionCase) on(t *testing.T, dev array.Device) completionCase {
+	t.Helper()
+	if arraytest.Emulated(t, dev) && c.d < c.shape.Len() {
+		c.shape = array.Shape{Rows: c.shape.Rows / 2, Cols: c.shape.Cols / 2}
+		c.d = max(c.d/4, min(c.d, 5))
+		if c.lambda > 0 {
+			c.lambda /= 2
+		}
+	}
+	return c
+}
+
 var completionCases = []completionCase{
 	{"tall", "fista", array.Shape{Rows: 170, Cols: 130}, 6000, 6, 0},
 	{"wide", "fista", array.Shape{Rows: 128, Cols: 190}, 6000, 6, 0},
@@ -83,50 +97,52 @@ var completionCases = []completionCase{
 // solver that computes every singular value, in about as many iterations, and their
 // optimality is what it says.
 func TestFactoredIterationsChangeNothingButRounding(t *testing.T) {
-	vjp.FactorAll(t)
-	for _, c := range completionCases {
-		t.Run(c.name, func(t *testing.T) {
-			dev := array.NewHost()
-			arraytest.NoLeak(t, dev)
-			a, y := completion(t, dev, c.shape, c.d)
-			floats.AddConst(c.offset, y)
-			r := prox.NewScaled(2, prox.NewNuclear(c.shape, c.weight(t, dev, a, y)/2))
-			o := vjp.Options{Derivative: vjp.Implicit}
-			got := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
-			defer got.Release()
-			checkOptimality(t, dev, a, r, y, got)
-			if got.Optimality > vjp.DefaultTol {
-				t.Errorf("converged with optimality %v, to %v", got.Optimality, vjp.DefaultTol)
-			}
-
-			o.Tol = 1e-10 // for what is compared
-			tight := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
-			defer tight.Release()
-			want := solve(t, newSolver(t, c.solver, vjp.Problem{A: plain{a}, R: r, Device: dev}, o), dev, y)
-			defer want.Release()
-			size := floats.Norm(y, 2) // the tolerance is relative to y
-			if e := floats.Distance(tight.MuHat.ToHost(), want.MuHat.ToHost(), 2); !(e <= 1e-9*size) {
-				t.Errorf("mu_hat is off by %.3g, y of size %.3g", e, size)
-			}
-			if e := floats.Distance(tight.B.ToHost(), want.B.ToHost(), 2); !(e <= 1e-8*size) {
-				t.Errorf("b is off by %.3g, y of size %.3g", e, size)
-			}
-			if tight.Iterations > 2*want.Iterations+10 {
-				t.Errorf("%d iterations, %d with all singular values", tight.Iterations, want.Iterations)
-			}
-			probes, images := dev.Alloc(3, c.d), dev.Alloc(3, c.d)
-			defer probes.Free()
-			defer images.Free()
-			dev.Upload(probes, gaussian(rand.New(rand.NewPCG(1, 2)), 3*c.d))
-			image := func(s *vjp.Solution) []float64 {
-				if err := s.Linearization.VJP(context.Background(), images, probes); err != nil {
-					t.Fatal(err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		vjp.FactorAll(t)
+		for _, c := range completionCases {
+			t.Run(c.name, func(t *testing.T) {
+				c := c.on(t, dev)
+				arraytest.NoLeak(t, dev)
+				a, y := completion(t, dev, c.shape, c.d)
+				floats.AddConst(c.offset, y)
+				r := prox.NewScaled(2, prox.NewNuclear(c.shape, c.weight(t, dev, a, y)/2))
+				o := vjp.Options{Derivative: vjp.Implicit}
+				got := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
+				defer got.Release()
+				checkOptimality(t, dev, a, r, y, got)
+				if got.Optimality > vjp.DefaultTol {
+					t.Errorf("converged with optimality %v, to %v", got.Optimality, vjp.DefaultTol)
 				}
-				return images.ToHost()
-			}
-			near(t, "the Jacobian's images", image(tight), image(want), 1e-6)
-		})
-	}
+
+				o.Tol = 1e-10 // for what is compared
+				tight := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
+				defer tight.Release()
+				want := solve(t, newSolver(t, c.solver, vjp.Problem{A: plain{a}, R: r, Device: dev}, o), dev, y)
+				defer want.Release()
+				size := floats.Norm(y, 2) // the tolerance is relative to y
+				if e := floats.Distance(tight.MuHat.ToHost(), want.MuHat.ToHost(), 2); !(e <= 1e-9*size) {
+					t.Errorf("mu_hat is off by %.3g, y of size %.3g", e, size)
+				}
+				if e := floats.Distance(tight.B.ToHost(), want.B.ToHost(), 2); !(e <= 1e-8*size) {
+					t.Errorf("b is off by %.3g, y of size %.3g", e, size)
+				}
+				if tight.Iterations > 2*want.Iterations+10 {
+					t.Errorf("%d iterations, %d with all singular values", tight.Iterations, want.Iterations)
+				}
+				probes, images := dev.Alloc(3, c.d), dev.Alloc(3, c.d)
+				defer probes.Free()
+				defer images.Free()
+				dev.Upload(probes, gaussian(rand.New(rand.NewPCG(1, 2)), 3*c.d))
+				image := func(s *vjp.Solution) []float64 {
+					if err := s.Linearization.VJP(context.Background(), images, probes); err != nil {
+						t.Fatal(err)
+					}
+					return images.ToHost()
+				}
+				near(t, "the Jacobian's images", image(tight), image(want), 1e-6)
+			})
+		}
+	})
 }
 
 // checkOptimality compares the optimality with a lower bound of the distance of 0 from
@@ -162,144 +178,148 @@ func dotOf(dev array.Device, x array.Batch) float64 {
 // Out of iterations the optimality is a bound all the same, and the solution is
 // differentiated as asked.
 func TestFactoredIterationsStopWhereTold(t *testing.T) {
-	vjp.FactorAll(t)
-	dev := array.NewHost()
-	arraytest.NoLeak(t, dev)
-	c := completionCases[0]
-	a, y := completion(t, dev, c.shape, c.d)
-	r := prox.NewNuclear(c.shape, c.lambda)
-	for _, n := range []int{1, 2, 20} {
-		for kind, want := range map[vjp.Derivative]string{vjp.Auto: "unrolled", vjp.Implicit: "implicit", vjp.None: ""} {
-			s := newSolver(t, "fista", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{MaxIter: n, Derivative: kind})
-			sol := stopped(t, s, dev, y)
-			got := ""
-			if sol.Linearization != nil {
-				got = sol.Linearization.Kind()
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		vjp.FactorAll(t)
+		arraytest.NoLeak(t, dev)
+		c := completionCases[0].on(t, dev)
+		a, y := completion(t, dev, c.shape, c.d)
+		r := prox.NewNuclear(c.shape, c.lambda)
+		for _, n := range []int{1, 2, 20} {
+			for kind, want := range map[vjp.Derivative]string{vjp.Auto: "unrolled", vjp.Implicit: "implicit", vjp.None: ""} {
+				s := newSolver(t, "fista", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{MaxIter: n, Derivative: kind})
+				sol := stopped(t, s, dev, y)
+				got := ""
+				if sol.Linearization != nil {
+					got = sol.Linearization.Kind()
+				}
+				if sol.Converged || sol.Iterations != n || got != want {
+					t.Errorf("%+v and derivative %q after %d iterations at most, want %q", sol.Convergence, got, n, want)
+				}
+				checkOptimality(t, dev, a, r, y, sol)
+				sol.Release()
 			}
-			if sol.Converged || sol.Iterations != n || got != want {
-				t.Errorf("%+v and derivative %q after %d iterations at most, want %q", sol.Convergence, got, n, want)
+		}
+		s := newSolver(t, "fista", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{})
+		on := dev.Alloc(1, len(y))
+		defer on.Free()
+		dev.Upload(on, y)
+		for n := range 12 {
+			sol, err := s.Solve(&cancelAfter{Context: context.Background(), n: 5 * n}, on)
+			if err == nil {
+				sol.Release()
 			}
-			checkOptimality(t, dev, a, r, y, sol)
-			sol.Release()
 		}
-	}
-	s := newSolver(t, "fista", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{})
-	on := dev.Alloc(1, len(y))
-	defer on.Free()
-	dev.Upload(on, y)
-	for n := range 12 {
-		sol, err := s.Solve(&cancelAfter{Context: context.Background(), n: 5 * n}, on)
-		if err == nil {
-			sol.Release()
-		}
-	}
+	})
 }
 
 // Starting at an estimate of low rank, of full rank or at 0 leads to the same solution.
 func TestFactoredIterationsStartWhereTold(t *testing.T) {
-	vjp.FactorAll(t)
-	dev := array.NewHost()
-	arraytest.NoLeak(t, dev)
-	c := completionCases[1]
-	a, y := completion(t, dev, c.shape, c.d)
-	p := vjp.Problem{A: a, R: prox.NewNuclear(c.shape, c.lambda), Device: dev}
-	cold := solve(t, newSolver(t, "fista", p, vjp.Options{Derivative: vjp.None}), dev, y)
-	defer cold.Release()
-	nearby := p
-	nearby.R = prox.NewNuclear(c.shape, 1.01*c.lambda)
-	before := solve(t, newSolver(t, "fista", nearby, vjp.Options{Derivative: vjp.None}), dev, y)
-	defer before.Release()
-	s := newSolver(t, "fista", p, vjp.Options{Derivative: vjp.None}).(vjp.Starter)
-	on, b0 := dev.Alloc(1, len(y)), dev.Alloc(1, c.shape.Len())
-	defer on.Free()
-	defer b0.Free()
-	dev.Upload(on, y)
-	for _, name := range []string{"nearby", "zero", "full rank"} {
-		t.Run(name, func(t *testing.T) {
-			switch name {
-			case "nearby":
-				dev.Copy(b0, before.B)
-			case "zero":
-				dev.Fill(b0, 0)
-			default:
-				dev.Upload(b0, gaussian(rand.New(rand.NewPCG(5, 6)), c.shape.Len()))
-			}
-			warm, err := s.SolveFrom(context.Background(), on, b0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer warm.Release()
-			near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-5)
-			if !warm.Converged || name == "nearby" && warm.Iterations >= cold.Iterations {
-				t.Errorf("%d iterations, %d from zero; converged: %v", warm.Iterations, cold.Iterations, warm.Converged)
-			}
-		})
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		vjp.FactorAll(t)
+		arraytest.NoLeak(t, dev)
+		c := completionCases[1].on(t, dev)
+		a, y := completion(t, dev, c.shape, c.d)
+		p := vjp.Problem{A: a, R: prox.NewNuclear(c.shape, c.lambda), Device: dev}
+		cold := solve(t, newSolver(t, "fista", p, vjp.Options{Derivative: vjp.None}), dev, y)
+		defer cold.Release()
+		nearby := p
+		nearby.R = prox.NewNuclear(c.shape, 1.01*c.lambda)
+		before := solve(t, newSolver(t, "fista", nearby, vjp.Options{Derivative: vjp.None}), dev, y)
+		defer before.Release()
+		s := newSolver(t, "fista", p, vjp.Options{Derivative: vjp.None}).(vjp.Starter)
+		on, b0 := dev.Alloc(1, len(y)), dev.Alloc(1, c.shape.Len())
+		defer on.Free()
+		defer b0.Free()
+		dev.Upload(on, y)
+		for _, name := range []string{"nearby", "zero", "full rank"} {
+			t.Run(name, func(t *testing.T) {
+				switch name {
+				case "nearby":
+					dev.Copy(b0, before.B)
+				case "zero":
+					dev.Fill(b0, 0)
+				default:
+					dev.Upload(b0, gaussian(rand.New(rand.NewPCG(5, 6)), c.shape.Len()))
+				}
+				warm, err := s.SolveFrom(context.Background(), on, b0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer warm.Release()
+				near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-5)
+				if !warm.Converged || name == "nearby" && warm.Iterations >= cold.Iterations {
+					t.Errorf("%d iterations, %d from zero; converged: %v", warm.Iterations, cold.Iterations, warm.Converged)
+				}
+			})
+		}
+	})
 }
 
 // y = 0 and y far out of the range of squares have their solutions, and a y that is not
 // finite has none.
 func TestFactoredIterationsAtTheEndsOfTheRange(t *testing.T) {
-	vjp.FactorAll(t)
-	dev := array.NewHost()
-	arraytest.NoLeak(t, dev)
-	shape := array.Shape{Rows: 140, Cols: 130}
-	a, y := completion(t, dev, shape, 900)
-	for _, size := range []float64{0, 1e-150, 1e-100, 1e100, 1e150} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			lambda := 15 * size
-			if size == 0 {
-				lambda = 1
-			}
-			s := newSolver(t, "fista", vjp.Problem{A: a, R: prox.NewNuclear(shape, lambda), Device: dev}, vjp.Options{Derivative: vjp.None})
-			sol := solve(t, s, dev, scaled(size, append([]float64(nil), y...)))
-			defer sol.Release()
-			if size == 0 {
-				near(t, "mu_hat", sol.MuHat.ToHost(), make([]float64, len(y)), 0)
-				return
-			}
-			unit := solve(t, newSolver(t, "fista", vjp.Problem{A: plain{a}, R: prox.NewNuclear(shape, 15), Device: dev}, vjp.Options{Derivative: vjp.None}), dev, y)
-			defer unit.Release()
-			near(t, "mu_hat", scaled(1/size, sol.MuHat.ToHost()), unit.MuHat.ToHost(), 1e-6)
-		})
-	}
-	s := newSolver(t, "fista", vjp.Problem{A: a, R: prox.NewNuclear(shape, 1), Device: dev}, vjp.Options{})
-	on := dev.Alloc(1, len(y))
-	defer on.Free()
-	y[3] = math.NaN()
-	dev.Upload(on, y)
-	if _, err := s.Solve(context.Background(), on); err == nil {
-		t.Error("a NaN in y went unnoticed")
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		vjp.FactorAll(t)
+		arraytest.NoLeak(t, dev)
+		shape := array.Shape{Rows: 140, Cols: 130}
+		a, y := completion(t, dev, shape, 900)
+		for _, size := range []float64{0, 1e-150, 1e-100, 1e100, 1e150} {
+			t.Run(fmt.Sprint(size), func(t *testing.T) {
+				lambda := 15 * size
+				if size == 0 {
+					lambda = 1
+				}
+				s := newSolver(t, "fista", vjp.Problem{A: a, R: prox.NewNuclear(shape, lambda), Device: dev}, vjp.Options{Derivative: vjp.None})
+				sol := solve(t, s, dev, scaled(size, append([]float64(nil), y...)))
+				defer sol.Release()
+				if size == 0 {
+					near(t, "mu_hat", sol.MuHat.ToHost(), make([]float64, len(y)), 0)
+					return
+				}
+				unit := solve(t, newSolver(t, "fista", vjp.Problem{A: plain{a}, R: prox.NewNuclear(shape, 15), Device: dev}, vjp.Options{Derivative: vjp.None}), dev, y)
+				defer unit.Release()
+				near(t, "mu_hat", scaled(1/size, sol.MuHat.ToHost()), unit.MuHat.ToHost(), 1e-6)
+			})
+		}
+		s := newSolver(t, "fista", vjp.Problem{A: a, R: prox.NewNuclear(shape, 1), Device: dev}, vjp.Options{})
+		on := dev.Alloc(1, len(y))
+		defer on.Free()
+		y[3] = math.NaN()
+		dev.Upload(on, y)
+		if _, err := s.Solve(context.Background(), on); err == nil {
+			t.Error("a NaN in y went unnoticed")
+		}
+	})
 }
 
 // The bits of a solution depend on nothing but the problem.
 func TestFactoredIterationsRepeat(t *testing.T) {
-	vjp.FactorAll(t)
-	dev := array.NewHost()
-	c := completionCases[0]
-	a, y := completion(t, dev, c.shape, c.d)
-	s := newSolver(t, "fista", vjp.Problem{A: a, R: prox.NewNuclear(c.shape, c.lambda), Device: dev}, vjp.Options{Derivative: vjp.None})
-	results := make([][]float64, 3)
-	var wg sync.WaitGroup
-	for i := range results {
-		wg.Go(func() {
-			on := dev.Alloc(1, len(y))
-			defer on.Free()
-			dev.Upload(on, y)
-			sol, err := s.Solve(context.Background(), on)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			results[i] = sol.B.ToHost()
-			sol.Release()
-		})
-	}
-	wg.Wait()
-	for _, b := range results[1:] {
-		if !slices.Equal(b, results[0]) {
-			t.Error("solves at the same time differ")
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		vjp.FactorAll(t)
+		c := completionCases[0].on(t, dev)
+		a, y := completion(t, dev, c.shape, c.d)
+		s := newSolver(t, "fista", vjp.Problem{A: a, R: prox.NewNuclear(c.shape, c.lambda), Device: dev}, vjp.Options{Derivative: vjp.None})
+		results := make([][]float64, 3)
+		var wg sync.WaitGroup
+		for i := range results {
+			wg.Go(func() {
+				on := dev.Alloc(1, len(y))
+				defer on.Free()
+				dev.Upload(on, y)
+				sol, err := s.Solve(context.Background(), on)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				results[i] = sol.B.ToHost()
+				sol.Release()
+			})
 		}
-	}
+		wg.Wait()
+		for _, b := range results[1:] {
+			if !slices.Equal(b, results[0]) {
+				t.Error("solves at the same time differ")
+			}
+		}
+	})
 }

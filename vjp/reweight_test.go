@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/vjp"
@@ -18,83 +19,87 @@ import (
 // A solver reweighted is the solver made anew, to the last bit, and leaves the first as
 // it was.
 func TestReweightIsTheSolverMadeAnew(t *testing.T) {
-	ctx := context.Background()
-	rng := rand.New(rand.NewPCG(5, 6))
-	// 300 columns are enough for working sets.
-	const d, p = 60, 300
-	x := make([]float64, d*p)
-	for i := range x {
-		x[i] = rng.NormFloat64()
-	}
-	for _, c := range []struct {
-		solver string
-		r      func(weight float64) prox.Prox
-	}{
-		{"direct", func(w float64) prox.Prox { return prox.NewSquaredL2(w) }},
-		{"ista", func(w float64) prox.Prox { return prox.NewSquaredL2(w) }},
-		{"fista", func(w float64) prox.Prox { return prox.NewL1(w) }},
-		{"admm", func(w float64) prox.Prox { return prox.NewL1(w) }},
-	} {
-		dev := array.NewHost()
-		a := linops.NewDense(dev, mat.NewDense(d, p, x))
-		y := dev.Alloc(1, d)
-		dev.Upload(y, x[:d])
-		mu := func(s vjp.Solver) []float64 {
-			sol, err := s.Solve(ctx, y)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		ctx := context.Background()
+		rng := rand.New(rand.NewPCG(5, 6))
+		// 300 columns are enough for working sets.
+		const d, p = 60, 300
+		x := make([]float64, d*p)
+		for i := range x {
+			x[i] = rng.NormFloat64()
+		}
+		for _, c := range []struct {
+			solver string
+			r      func(weight float64) prox.Prox
+		}{
+			{"direct", func(w float64) prox.Prox { return prox.NewSquaredL2(w) }},
+			{"ista", func(w float64) prox.Prox { return prox.NewSquaredL2(w) }},
+			{"fista", func(w float64) prox.Prox { return prox.NewL1(w) }},
+			{"admm", func(w float64) prox.Prox { return prox.NewL1(w) }},
+		} {
+			a := linops.NewDense(dev, mat.NewDense(d, p, x))
+			y := dev.Alloc(1, d)
+			dev.Upload(y, x[:d])
+			mu := func(s vjp.Solver) []float64 {
+				sol, err := s.Solve(ctx, y)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer sol.Release()
+				return sol.MuHat.ToHost()
+			}
+			made := func(w float64) vjp.Solver {
+				s, err := vjp.NewSolver(ctx, c.solver, vjp.Problem{A: a, R: c.r(w), Device: dev}, vjp.Options{Tol: 1e-6})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}
+			first, anew := made(9), made(4)
+			before := mu(first)
+			held := dev.Stats().LiveBytes
+			other, err := first.(vjp.Reweighter).Reweight(ctx, c.r(4))
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer sol.Release()
-			return sol.MuHat.ToHost()
-		}
-		made := func(w float64) vjp.Solver {
-			s, err := vjp.NewSolver(ctx, c.solver, vjp.Problem{A: a, R: c.r(w), Device: dev}, vjp.Options{Tol: 1e-6})
+			got := mu(other)
+			if !slices.Equal(got, mu(anew)) || other.Name() != c.solver {
+				t.Errorf("%s: the solution differs from that of a solver made anew", c.solver)
+			}
+			again, err := other.(vjp.Reweighter).Reweight(ctx, c.r(9))
 			if err != nil {
 				t.Fatal(err)
 			}
-			return s
+			if !slices.Equal(mu(again), before) || !slices.Equal(mu(first), before) {
+				t.Errorf("%s: the weights did not change back", c.solver)
+			}
+			again.Release()
+			other.Release()
+			if c.solver == "direct" && dev.Stats().LiveBytes != held {
+				t.Errorf("%s: %d bytes are held, %d before", c.solver, dev.Stats().LiveBytes, held)
+			}
+			if !slices.Equal(mu(first), before) {
+				t.Errorf("%s: the release of another took something away", c.solver)
+			}
+			for _, s := range []vjp.Solver{first, anew} {
+				s.Release()
+			}
+			a.Release()
+			y.Free()
+			if b := dev.Stats().LiveBytes; b != 0 {
+				t.Errorf("%s: %d bytes are left", c.solver, b)
+			}
 		}
-		first, anew := made(9), made(4)
-		before := mu(first)
-		held := dev.Stats().LiveBytes
-		other, err := first.(vjp.Reweighter).Reweight(ctx, c.r(4))
+		a := linops.NewDense(dev, mat.NewDense(2, 2, x[:4]))
+		defer a.Release()
+		s, err := vjp.NewSolver(ctx, "direct", vjp.Problem{A: a, R: prox.NewSquaredL2(1), Device: dev}, vjp.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := mu(other)
-		if !slices.Equal(got, mu(anew)) || other.Name() != c.solver {
-			t.Errorf("%s: the solution differs from that of a solver made anew", c.solver)
+		defer s.Release()
+		if _, err := s.(vjp.Reweighter).Reweight(ctx, prox.NewL1(1)); err == nil || !strings.Contains(err.Error(), "quadratic") {
+			t.Errorf("error %v", err)
 		}
-		again, err := other.(vjp.Reweighter).Reweight(ctx, c.r(9))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(mu(again), before) || !slices.Equal(mu(first), before) {
-			t.Errorf("%s: the weights did not change back", c.solver)
-		}
-		again.Release()
-		other.Release()
-		if c.solver == "direct" && dev.Stats().LiveBytes != held {
-			t.Errorf("%s: %d bytes are held, %d before", c.solver, dev.Stats().LiveBytes, held)
-		}
-		if !slices.Equal(mu(first), before) {
-			t.Errorf("%s: the release of another took something away", c.solver)
-		}
-		for _, s := range []vjp.Solver{first, anew} {
-			s.Release()
-		}
-		a.Release()
-		y.Free()
-		if b := dev.Stats().LiveBytes; b != 0 {
-			t.Errorf("%s: %d bytes are left", c.solver, b)
-		}
-	}
-	dev := array.NewHost()
-	s, err := vjp.NewSolver(ctx, "direct", vjp.Problem{A: linops.NewDense(dev, mat.NewDense(2, 2, x[:4])), R: prox.NewSquaredL2(1), Device: dev}, vjp.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.(vjp.Reweighter).Reweight(ctx, prox.NewL1(1)); err == nil || !strings.Contains(err.Error(), "quadratic") {
-		t.Errorf("error %v", err)
-	}
+	})
 }

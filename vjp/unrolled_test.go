@@ -74,7 +74,7 @@ func TestUnrolledDifferentiatesTheIterateItStoppedAt(t *testing.T) {
 func TestCheckpointedTapeGivesTheSameBits(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		iterations := 300
-		if emulated(t, dev) {
+		if arraytest.Emulated(t, dev) {
 			iterations = 30
 		}
 		for _, f := range fewFixtures(t, dev) {
@@ -238,7 +238,7 @@ func TestActiveCoordinatesChangeNothingButRounding(t *testing.T) {
 		y := scaled(3, gaussian(rng, d))
 		for _, derivative := range []vjp.Derivative{vjp.Unrolled, vjp.Implicit} {
 			lambdas := []float64{2, 20, 40}
-			if emulated(t, dev) {
+			if arraytest.Emulated(t, dev) {
 				t.Logf("%s is emulated: the sparsest solution only", dev.Name())
 				lambdas = lambdas[2:]
 			}

@@ -90,7 +90,7 @@ func fixtures(dev array.Device) []fixture {
 func fewFixtures(t *testing.T, dev array.Device) []fixture {
 	t.Helper()
 	all := fixtures(dev)
-	if !emulated(t, dev) {
+	if !arraytest.Emulated(t, dev) {
 		return all
 	}
 	all = slices.DeleteFunc(all, func(f fixture) bool {
@@ -268,7 +268,7 @@ func TestJacobianIsSymmetricWithSpectrumInUnitInterval(t *testing.T) {
 func TestImplicitGroupLassoInRawUnits(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		sizes := []int{3, 150}
-		if emulated(t, dev) {
+		if arraytest.Emulated(t, dev) {
 			t.Logf("%s is emulated: no system of 150 groups", dev.Name())
 			sizes = sizes[:1]
 		}

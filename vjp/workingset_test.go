@@ -117,13 +117,13 @@ func sparseFixtures(t *testing.T, dev array.Device) []sparseFixture {
 func TestWorkingSetsChangeNothingButRounding(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		fs := sparseFixtures(t, dev)
-		if emulated(t, dev) {
+		if arraytest.Emulated(t, dev) {
 			t.Logf("%s is emulated: %s only", dev.Name(), fs[0].name)
 			fs = fs[:1]
 		}
 		for _, f := range fs {
 			for _, name := range []string{"ista", "fista"} {
-				if name == "ista" && (f.name != "lasso" || emulated(t, dev)) {
+				if name == "ista" && (f.name != "lasso" || arraytest.Emulated(t, dev)) {
 					continue
 				}
 				t.Run(f.name+" "+name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestSolveFromASolutionNearby(t *testing.T) {
 		dev.Upload(y, f.y)
 		ctx := context.Background()
 		operators, solvers := []linops.Operator{f.a, plain{f.a}}, []string{"ista", "fista", "admm"}
-		if emulated(t, dev) {
+		if arraytest.Emulated(t, dev) {
 			t.Logf("%s is emulated: with working sets only, without ista", dev.Name())
 			operators, solvers = operators[:1], solvers[1:]
 		}

@@ -1,6 +1,7 @@
 package arraytest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,4 +61,18 @@ func OnEach(t *testing.T, f func(t *testing.T, dev array.Device)) {
 	for _, dev := range Devices(t) {
 		t.Run(dev.Name(), func(t *testing.T) { f(t, dev) })
 	}
+}
+
+// Emulated says whether a program stands in for the card (see package cuda): each of its
+// kernels takes some hundred times as long as a loop on the host. Tests that need very
+// many do fewer there.
+func Emulated(t testing.TB, dev array.Device) bool {
+	t.Helper()
+	cards, err := array.Cards()
+	if err != nil {
+		t.Fatalf("looking for devices: %v", err)
+	}
+	return slices.ContainsFunc(cards, func(c array.Card) bool {
+		return c.Name == dev.Name() && strings.Contains(c.Model, "emulated")
+	})
 }

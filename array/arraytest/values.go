@@ -41,6 +41,13 @@ func transfers(dev array.Device) error {
 			if err := b.check(t, 0, "Fill"); err != nil {
 				return err
 			}
+			for i := range min(s[0], s[1]) {
+				t.v[i*s[1]+i] = -1
+			}
+			dev.Fill(b.Diagonal(), -1)
+			if err := b.check(t, 0, "Fill of the diagonal"); err != nil {
+				return err
+			}
 			if s[0]*s[1] > 0 && l == packed {
 				flat := b.Reshape(s[0]*s[1], 1)
 				dev.Upload(flat.Rows(0, 1), []float64{7})

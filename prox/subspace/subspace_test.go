@@ -30,109 +30,112 @@ func onDevice(dev array.Device, x *mat.Dense) array.Batch {
 // The subspace finds the values and vectors that an SVD does, for tall, wide and
 // rank-deficient matrices.
 func TestSubspaceFindsTheLeadingSingularVectors(t *testing.T) {
-	for _, c := range []struct {
-		name       string
-		m, n, rank int
-	}{{"tall", 60, 40, 40}, {"wide", 40, 60, 40}, {"deficient", 50, 50, 9}, {"zero", 20, 20, 0}} {
-		t.Run(c.name, func(t *testing.T) {
-			dev := array.NewHost()
-			arraytest.NoLeak(t, dev)
-			x := mat.NewDense(c.m, c.n, nil)
-			var exact mat.SVD
-			if c.rank > 0 {
-				x.Mul(gaussianMatrix(c.m, c.rank, 1), gaussianMatrix(c.rank, c.n, 2))
-			}
-			exact.Factorize(x, mat.SVDNone)
-			values := exact.Values(nil)
-			tau := (values[4] + values[5]) / 2
-			active := 5
-			if c.rank == 0 {
-				tau, active = 1, 0
-			}
-			on := onDevice(dev, x)
-			defer on.Free()
-			s := New(dev, array.Shape{Rows: c.m, Cols: c.n})
-			defer s.Free()
-			for range 60 {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, c := range []struct {
+			name       string
+			m, n, rank int
+		}{{"tall", 60, 40, 40}, {"wide", 40, 60, 40}, {"deficient", 50, 50, 9}, {"zero", 20, 20, 0}} {
+			t.Run(c.name, func(t *testing.T) {
+				arraytest.NoLeak(t, dev)
+				x := mat.NewDense(c.m, c.n, nil)
+				var exact mat.SVD
+				if c.rank > 0 {
+					x.Mul(gaussianMatrix(c.m, c.rank, 1), gaussianMatrix(c.rank, c.n, 2))
+				}
+				exact.Factorize(x, mat.SVDNone)
+				values := exact.Values(nil)
+				tau := (values[4] + values[5]) / 2
+				active := 5
+				if c.rank == 0 {
+					tau, active = 1, 0
+				}
+				on := onDevice(dev, x)
+				defer on.Free()
+				s := New(dev, array.Shape{Rows: c.m, Cols: c.n})
+				defer s.Free()
+				for range 60 {
+					top, err := s.Advance(Dense(on), tau)
+					if err != nil {
+						t.Fatal(err)
+					}
+					top.Free()
+				}
 				top, err := s.Advance(Dense(on), tau)
 				if err != nil {
 					t.Fatal(err)
 				}
-				top.Free()
-			}
-			top, err := s.Advance(Dense(on), tau)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer top.Free()
-			if len(top.Sigma) != active || active > 0 && floats.Distance(top.Sigma, values[:active], math.Inf(1)) > 1e-10*values[0] {
-				t.Fatalf("values %v, want %v", top.Sigma, values[:active])
-			}
-			if e := top.Residual(Dense(on)); e > 1e-7*values[0] {
-				t.Errorf("||X V - U S|| = %.3g", e)
-			}
-		})
-	}
+				defer top.Free()
+				if len(top.Sigma) != active || active > 0 && floats.Distance(top.Sigma, values[:active], math.Inf(1)) > 1e-10*values[0] {
+					t.Fatalf("values %v, want %v", top.Sigma, values[:active])
+				}
+				if e := top.Residual(Dense(on)); e > 1e-7*values[0] {
+					t.Errorf("||X V - U S|| = %.3g", e)
+				}
+			})
+		}
+	})
 }
 
 // Columns that depend on others are dropped, and a badly scaled or nearly dependent block
 // comes out orthonormal to rounding.
 func TestOrthonormalize(t *testing.T) {
-	dev := array.NewHost()
-	arraytest.NoLeak(t, dev)
-	y := gaussianMatrix(50, 8, 3)
-	for i := range 50 {
-		y.Set(i, 1, 1e-120*y.At(i, 1))
-		y.Set(i, 4, y.At(i, 3)+1e-4*y.At(i, 4))
-		y.Set(i, 6, 0)
-		y.Set(i, 7, y.At(i, 0)-2*y.At(i, 2))
-	}
-	on := onDevice(dev, y)
-	defer on.Free()
-	q, b, err := orthonormalize(on)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer q.Free()
-	if q.N() != 6 {
-		t.Fatalf("%d columns, want 6", q.N())
-	}
-	g := hostGram(q)
-	for i := range 6 {
-		g[i*6+i]--
-	}
-	if e := floats.Norm(g, math.Inf(1)); e > 1e-13 {
-		t.Errorf("Q*Q is off by %.3g", e)
-	}
-	var product mat.Dense
-	product.Mul(y, mat.NewDense(8, 6, b))
-	if e := floats.Distance(product.RawMatrix().Data, q.ToHost(), math.Inf(1)); e > 1e-10 {
-		t.Errorf("Y B is off Q by %.3g", e)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		y := gaussianMatrix(50, 8, 3)
+		for i := range 50 {
+			y.Set(i, 1, 1e-120*y.At(i, 1))
+			y.Set(i, 4, y.At(i, 3)+1e-4*y.At(i, 4))
+			y.Set(i, 6, 0)
+			y.Set(i, 7, y.At(i, 0)-2*y.At(i, 2))
+		}
+		on := onDevice(dev, y)
+		defer on.Free()
+		q, b, err := orthonormalize(on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer q.Free()
+		if q.N() != 6 {
+			t.Fatalf("%d columns, want 6", q.N())
+		}
+		g := hostGram(q)
+		for i := range 6 {
+			g[i*6+i]--
+		}
+		if e := floats.Norm(g, math.Inf(1)); e > 1e-13 {
+			t.Errorf("Q*Q is off by %.3g", e)
+		}
+		var product mat.Dense
+		product.Mul(y, mat.NewDense(8, 6, b))
+		if e := floats.Distance(product.RawMatrix().Data, q.ToHost(), math.Inf(1)); e > 1e-10 {
+			t.Errorf("Y B is off Q by %.3g", e)
+		}
+	})
 }
 
 // The certificate holds just above the largest singular value and fails just below it.
 func TestBelowThreshold(t *testing.T) {
-	dev := array.NewHost()
-	arraytest.NoLeak(t, dev)
-	for _, shape := range []array.Shape{{Rows: 300, Cols: 270}, {Rows: 20, Cols: 33}} {
-		x := gaussianMatrix(shape.Rows, shape.Cols, 4)
-		var svd mat.SVD
-		svd.Factorize(x, mat.SVDNone)
-		values := svd.Values(nil)
-		on := onDevice(dev, x)
-		defer on.Free()
-		for _, f := range []float64{1 - 1e-9, 1 + 1e-9} {
-			below, err := BelowThreshold(context.Background(), on, f*values[0])
-			if err != nil || below != (f > 1) {
-				t.Errorf("%v: %v at %v of the largest value, error %v", shape, below, f, err)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		for _, shape := range []array.Shape{{Rows: 300, Cols: 270}, {Rows: 20, Cols: 33}} {
+			x := gaussianMatrix(shape.Rows, shape.Cols, 4)
+			var svd mat.SVD
+			svd.Factorize(x, mat.SVDNone)
+			values := svd.Values(nil)
+			on := onDevice(dev, x)
+			defer on.Free()
+			for _, f := range []float64{1 - 1e-9, 1 + 1e-9} {
+				below, err := BelowThreshold(context.Background(), on, f*values[0])
+				if err != nil || below != (f > 1) {
+					t.Errorf("%v: %v at %v of the largest value, error %v", shape, below, f, err)
+				}
+			}
+			tau := (values[2] + values[3]) / 2
+			got, err := Excess(context.Background(), on, tau)
+			want := math.Hypot(values[0]-tau, math.Hypot(values[1]-tau, values[2]-tau))
+			if err != nil || math.Abs(got-want) > 1e-9*values[0] {
+				t.Errorf("%v: excess %v, want %v, error %v", shape, got, want, err)
 			}
 		}
-		tau := (values[2] + values[3]) / 2
-		got, err := Excess(context.Background(), on, tau)
-		want := math.Hypot(values[0]-tau, math.Hypot(values[1]-tau, values[2]-tau))
-		if err != nil || math.Abs(got-want) > 1e-9*values[0] {
-			t.Errorf("%v: excess %v, want %v, error %v", shape, got, want, err)
-		}
-	}
+	})
 }
