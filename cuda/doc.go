@@ -26,7 +26,11 @@
 // in flight. What crosses the bus: y, the probes that the processor draws, and the
 // estimates; the coefficients of LinEach and the results of Dot and MaxAbs, a number a
 // vector; Gram matrices of a few dozen vectors; and what a factorization on the
-// processor takes, for the nuclear norm a matrix of its shorter side.
+// processor takes, for the nuclear norm a matrix of its shorter side or, along iterates of low
+// rank, a few more rows than the rank. Once a solve one vector of length p tells where a diagonal
+// derivative is not 0, and an implicit one's system on that support is factored on
+// the processor. A nuclear norm's argument crosses whole only where its singular values
+// span too much for its Gram matrix (see prox.NewNuclear).
 //
 // # Order
 //
