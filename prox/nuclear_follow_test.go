@@ -3,7 +3,6 @@ package prox_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -40,24 +39,26 @@ func withValues(shape array.Shape, seed uint64, values ...float64) []float64 {
 func TestFollowersConform(t *testing.T) {
 	prox.FollowAll(t)
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		for _, shape := range []array.Shape{{Rows: 36, Cols: 31}, {Rows: 31, Cols: 37}} {
-			t.Run(fmt.Sprintf("%dx%d", shape.Rows, shape.Cols), func(t *testing.T) {
+		tall, wide := array.Shape{Rows: 36, Cols: 31}, array.Shape{Rows: 31, Cols: 37}
+		for _, c := range []struct {
+			name  string
+			shape array.Shape
+			p     prox.Prox
+		}{
+			{"tall", tall, prox.NewNuclear(tall, 2)},
+			{"wide, scaled", wide, prox.NewScaled(2, prox.NewNuclear(wide, 1))},
+		} {
+			t.Run(c.name, func(t *testing.T) {
 				points := proxtest.Points(
-					withValues(shape, 1, 9, 7, 0.8, 0.5, 0.3),
-					withValues(shape, 2, 9),                      // a direction of its own
-					withValues(shape, 3, 8, 8),                   // twice the same value
-					withValues(shape, 4, 1e3, 1e-3),              // and a small one
-					withValues(shape, 5, 0.9, 0.8, 0.7),          // none above
-					withValues(shape, 6, linear(31, 9, 0.01)...), // many
-					make([]float64, shape.Len()))
-				nuclear := prox.NewNuclear(shape, 2)
-				for name, p := range map[string]prox.Prox{
-					"alone":  nuclear,
-					"scaled": prox.NewScaled(2, prox.NewNuclear(shape, 1)),
-				} {
-					if err := proxtest.Check(dev, p, shape.Len(), points, proxtest.Steps(1, 1.7), proxtest.Seed(2)); err != nil {
-						t.Errorf("%s: %v", name, err)
-					}
+					withValues(c.shape, 1, 9, 7, 0.8, 0.5, 0.3),
+					withValues(c.shape, 2, 9),                      // a direction of its own
+					withValues(c.shape, 3, 8, 8),                   // twice the same value
+					withValues(c.shape, 4, 1e3, 1e-3),              // and a small one
+					withValues(c.shape, 5, 0.9, 0.8, 0.7),          // none above
+					withValues(c.shape, 6, linear(31, 9, 0.01)...), // many
+					make([]float64, c.shape.Len()))
+				if err := proxtest.Check(dev, c.p, c.shape.Len(), points, proxtest.Steps(1, 1.7), proxtest.Seed(2)); err != nil {
+					t.Error(err)
 				}
 			})
 		}
