@@ -13,7 +13,7 @@ import (
 
 // Where the solution is of low rank an iteration copies what the partial SVD decides by:
 // matrices of a few more rows than the rank, never one of the shorter side, and never an
-// iterate.
+// iterate; and it allocates nothing.
 func TestLowRankIterationsCopyTheRankSquared(t *testing.T) {
 	const m, n, rank = 240, 210, 2
 	sigma2, lambdaL, lambdaC, gamma := 2.0, 100.0, 70.0, 8.0
@@ -33,7 +33,7 @@ func TestLowRankIterationsCopyTheRankSquared(t *testing.T) {
 		{"robust-pca", pca, problems.Hyper{}, "fista", "none", ""},
 	} {
 		t.Run(s.name, func(t *testing.T) {
-			count := func(iterations int) (to, from, launches int64) {
+			count := func(iterations int) (to, from, launches, allocs int64) {
 				dev := openCard(t, 0)
 				before := emulator.Read()
 				problem, solver, sol := s.solve(t, dev, 1e-8, iterations)
@@ -49,17 +49,20 @@ func TestLowRankIterationsCopyTheRankSquared(t *testing.T) {
 				}
 				nothingHeld(t)
 				to, from = copied(before, after)
-				return to, from, after.Launches - before.Launches
+				return to, from, after.Launches - before.Launches, after.Allocs - before.Allocs
 			}
 			// The last iteration allowed is another one, the same in both.
-			const first, last = 4, 10
-			to1, from1, launches1 := count(first)
-			to2, from2, launches2 := count(last)
+			const first, last = 7, 12
+			to1, from1, launches1, allocs1 := count(first)
+			to2, from2, launches2, allocs2 := count(last)
 			to, from := (to2-to1)/(last-first), (from2-from1)/(last-first)
 			const block = rank + 8
 			t.Logf("an iteration: %d values to the card, %d from it, %d launches; a block of %d vectors", to, from, (launches2-launches1)/(last-first), block)
 			if limit := int64(6 * block * block); to > limit || from > limit {
 				t.Errorf("an iteration copied %d values to the card and %d from it, expected at most %d", to, from, limit)
+			}
+			if allocs1 != allocs2 {
+				t.Errorf("%d allocations in %d iterations, %d in %d", allocs1, first, allocs2, last)
 			}
 		})
 	}

@@ -194,10 +194,8 @@ func (f *nuclearFollower) Certify(ctx context.Context, v array.Batch, want float
 		dev.Gemm(false, true, -1, us, f.top.V, 1, rest)
 		us.Free()
 	}
-	// No more values than the smaller side has exceed tau, by slack each.
-	root := math.Sqrt(float64(min(m, n)))
-	slack := 0.5 * (want - residual) / root
-	below, err := subspace.BelowThreshold(ctx, rest, f.tau+slack)
+	slack := 0.5 * (want - residual)
+	below, err := subspace.ExcessWithin(ctx, rest, f.tau, slack)
 	var small subspace.Error
 	switch {
 	case errors.As(err, &small):
@@ -206,7 +204,7 @@ func (f *nuclearFollower) Certify(ctx context.Context, v array.Batch, want float
 	case err != nil:
 		return 0, false, err
 	case below:
-		return residual + slack*root, true, nil
+		return residual + slack, true, nil
 	}
 	f.never = f.never || !f.space.Grow()
 	return math.Inf(1), false, nil

@@ -3,7 +3,6 @@ package prox_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -40,28 +39,26 @@ func withValues(shape array.Shape, seed uint64, values ...float64) []float64 {
 func TestFollowersConform(t *testing.T) {
 	prox.FollowAll(t)
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		shapes := []array.Shape{{Rows: 36, Cols: 31}, {Rows: 31, Cols: 37}}
-		if arraytest.Emulated(t, dev) {
-			shapes = shapes[:1]
-		}
-		for _, shape := range shapes {
-			t.Run(fmt.Sprintf("%dx%d", shape.Rows, shape.Cols), func(t *testing.T) {
+		tall, wide := array.Shape{Rows: 36, Cols: 31}, array.Shape{Rows: 31, Cols: 37}
+		for _, c := range []struct {
+			name  string
+			shape array.Shape
+			p     prox.Prox
+		}{
+			{"tall", tall, prox.NewNuclear(tall, 2)},
+			{"wide, scaled", wide, prox.NewScaled(2, prox.NewNuclear(wide, 1))},
+		} {
+			t.Run(c.name, func(t *testing.T) {
 				points := proxtest.Points(
-					withValues(shape, 1, 9, 7, 0.8, 0.5, 0.3),
-					withValues(shape, 2, 9),                      // a direction of its own
-					withValues(shape, 3, 8, 8),                   // twice the same value
-					withValues(shape, 4, 1e3, 1e-3),              // and a small one
-					withValues(shape, 5, 0.9, 0.8, 0.7),          // none above
-					withValues(shape, 6, linear(31, 9, 0.01)...), // many
-					make([]float64, shape.Len()))
-				nuclear := prox.NewNuclear(shape, 2)
-				for name, p := range map[string]prox.Prox{
-					"alone":  nuclear,
-					"scaled": prox.NewScaled(2, prox.NewNuclear(shape, 1)),
-				} {
-					if err := proxtest.Check(dev, p, shape.Len(), points, proxtest.Steps(1, 1.7), proxtest.Seed(2)); err != nil {
-						t.Errorf("%s: %v", name, err)
-					}
+					withValues(c.shape, 1, 9, 7, 0.8, 0.5, 0.3),
+					withValues(c.shape, 2, 9),                      // a direction of its own
+					withValues(c.shape, 3, 8, 8),                   // twice the same value
+					withValues(c.shape, 4, 1e3, 1e-3),              // and a small one
+					withValues(c.shape, 5, 0.9, 0.8, 0.7),          // none above
+					withValues(c.shape, 6, linear(31, 9, 0.01)...), // many
+					make([]float64, c.shape.Len()))
+				if err := proxtest.Check(dev, c.p, c.shape.Len(), points, proxtest.Steps(1, 1.7), proxtest.Seed(2)); err != nil {
+					t.Error(err)
 				}
 			})
 		}
@@ -92,138 +89,134 @@ func path(t *testing.T, dev array.Device, f prox.Follower, near float64, points 
 // A value that appears in a direction which the block does not hold is missed at first,
 // which the certificate notices, and then found.
 func TestFollowerMissesNoValue(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		arraytest.NoLeak(t, dev)
-		shape := array.Shape{Rows: 90, Cols: 80}
-		diagonal := func(values ...float64) []float64 {
-			x := make([]float64, shape.Len())
-			for i, v := range values {
-				x[i*shape.Cols+i] = v
-			}
-			return x
+	dev := array.NewHost()
+	arraytest.NoLeak(t, dev)
+	shape := array.Shape{Rows: 90, Cols: 80}
+	diagonal := func(values ...float64) []float64 {
+		x := make([]float64, shape.Len())
+		for i, v := range values {
+			x[i*shape.Cols+i] = v
 		}
-		before := diagonal(append([]float64{9, 7, 5}, linear(20, 0.9, 0.8)...)...)
-		after := slices.Clone(before)
-		after[60*shape.Cols+60] = 1.5
-		p := prox.NewNuclear(shape, 1)
-		f := prox.Follow(p)
-		defer f.Release()
-		const near = 1e-3
-		points := append(slices.Repeat([][]float64{before}, 50), slices.Repeat([][]float64{after}, 50)...)
-		results, slacks, certified := path(t, dev, f, near, points...)
-		if !certified[49] || certified[50] {
-			t.Errorf("certified: %v before the value appears and %v when it does", certified[49], certified[50])
-		}
-		if !certified[99] || slacks[99] > near || math.Abs(results[99][60*shape.Cols+60]-0.5) > near {
-			t.Errorf("the value becomes %v, certified: %v to %v", results[99][60*shape.Cols+60], certified[99], slacks[99])
-		}
-	})
+		return x
+	}
+	before := diagonal(append([]float64{9, 7, 5}, linear(20, 0.9, 0.8)...)...)
+	after := slices.Clone(before)
+	after[60*shape.Cols+60] = 1.5
+	p := prox.NewNuclear(shape, 1)
+	f := prox.Follow(p)
+	defer f.Release()
+	const near = 1e-3
+	points := append(slices.Repeat([][]float64{before}, 50), slices.Repeat([][]float64{after}, 50)...)
+	results, slacks, certified := path(t, dev, f, near, points...)
+	if !certified[49] || certified[50] {
+		t.Errorf("certified: %v before the value appears and %v when it does", certified[49], certified[50])
+	}
+	if !certified[99] || slacks[99] > near || math.Abs(results[99][60*shape.Cols+60]-0.5) > near {
+		t.Errorf("the value becomes %v, certified: %v to %v", results[99][60*shape.Cols+60], certified[99], slacks[99])
+	}
 }
 
 // Followers that see the same points give the same bits.
 func TestFollowersRepeat(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		shape := array.Shape{Rows: 70, Cols: 64}
-		points := [][]float64{
-			withValues(shape, 1, append([]float64{9, 7, 5}, linear(50, 0.9, 0.1)...)...),
-			withValues(shape, 1, append([]float64{9, 7.5, 5}, linear(50, 0.95, 0.1)...)...),
-			withValues(shape, 2, linear(64, 3, 0)...),
-			withValues(shape, 1, 9, 7, 5),
+	dev := array.NewHost()
+	shape := array.Shape{Rows: 70, Cols: 64}
+	points := [][]float64{
+		withValues(shape, 1, append([]float64{9, 7, 5}, linear(50, 0.9, 0.1)...)...),
+		withValues(shape, 1, append([]float64{9, 7.5, 5}, linear(50, 0.95, 0.1)...)...),
+		withValues(shape, 2, linear(64, 3, 0)...),
+		withValues(shape, 1, 9, 7, 5),
+	}
+	var first [][]float64
+	for range 3 {
+		f := prox.Follow(prox.NewNuclear(shape, 1))
+		results, _, _ := path(t, dev, f, 1e-6, points...)
+		f.Release()
+		if first == nil {
+			first = results
 		}
-		var first [][]float64
-		for range 3 {
-			f := prox.Follow(prox.NewNuclear(shape, 1))
-			results, _, _ := path(t, dev, f, 1e-6, points...)
-			f.Release()
-			if first == nil {
-				first = results
-			}
-			for i := range results {
-				if !slices.Equal(results[i], first[i]) {
-					t.Errorf("point %d differs", i)
-				}
+		for i := range results {
+			if !slices.Equal(results[i], first[i]) {
+				t.Errorf("point %d differs", i)
 			}
 		}
-	})
+	}
 }
 
 // Where values are far from the threshold or out of the range of squares a follower does what
 // Eval does.
 func TestFollowerAtTheEndsOfTheRange(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		arraytest.NoLeak(t, dev)
-		shape := array.Shape{Rows: 64, Cols: 70}
-		for _, c := range []struct {
-			name   string
-			size   float64 // of the matrix and lambda
-			lambda float64
-		}{
-			{"tiny", 1e-200, 1}, {"huge", 1e150, 1}, {"a large value", 1, 1e-3}, {"a very large value", 1, 1e-6}, {"far below", 1, 1e200},
-		} {
-			t.Run(c.name, func(t *testing.T) {
-				x := withValues(shape, 1, 9, 7, 0.5, 0.0003)
-				floats.Scale(c.size, x)
-				p := prox.NewNuclear(shape, c.lambda*c.size)
-				f := prox.Follow(p)
-				defer f.Release()
-				near := 1e-9 * c.size
-				results, slacks, certified := path(t, dev, f, near, x, x, x)
-				on := dev.Alloc(1, shape.Len())
-				defer on.Free()
-				dev.Upload(on, x)
-				if err := p.Eval(on, on, 1); err != nil {
-					t.Fatal(err)
-				}
-				if e := floats.Distance(results[2], on.ToHost(), 2); !certified[2] || e > slacks[2]+1e-10*c.size {
-					t.Errorf("off by %.3g, certified: %v to %.3g", e, certified[2], slacks[2])
-				}
-			})
-		}
-	})
+	dev := array.NewHost()
+	arraytest.NoLeak(t, dev)
+	shape := array.Shape{Rows: 64, Cols: 70}
+	for _, c := range []struct {
+		name   string
+		size   float64 // of the matrix and lambda
+		lambda float64
+	}{
+		{"tiny", 1e-200, 1}, {"huge", 1e150, 1}, {"a large value", 1, 1e-3}, {"a very large value", 1, 1e-6}, {"far below", 1, 1e200},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := withValues(shape, 1, 9, 7, 0.5, 0.0003)
+			floats.Scale(c.size, x)
+			p := prox.NewNuclear(shape, c.lambda*c.size)
+			f := prox.Follow(p)
+			defer f.Release()
+			near := 1e-9 * c.size
+			results, slacks, certified := path(t, dev, f, near, x, x, x)
+			on := dev.Alloc(1, shape.Len())
+			defer on.Free()
+			dev.Upload(on, x)
+			if err := p.Eval(on, on, 1); err != nil {
+				t.Fatal(err)
+			}
+			if e := floats.Distance(results[2], on.ToHost(), 2); !certified[2] || e > slacks[2]+1e-10*c.size {
+				t.Errorf("off by %.3g, certified: %v to %.3g", e, certified[2], slacks[2])
+			}
+		})
+	}
 }
 
 // Blocks are followed where they can be; an error names its block, and a context that is
 // done ends an evaluation.
 func TestFollowedBlocks(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		arraytest.NoLeak(t, dev)
-		shape := array.Shape{Rows: 64, Cols: 66}
-		n := shape.Len()
-		p := prox.NewScaled(2, prox.NewSeparable(
-			prox.NewNuclear(shape, 0.5),
-			prox.Block{Prox: prox.NewL1(0.5), N: 10},
-			prox.Block{Prox: prox.NewNuclear(shape, 1), N: n}))
-		f := prox.Follow(p)
-		defer f.Release()
-		left := withValues(shape, 1, append([]float64{9, 7}, linear(50, 0.9, 0.1)...)...)
-		right := withValues(shape, 2, append([]float64{5}, linear(50, 1.5, 0.1)...)...)
-		v := slices.Concat(left, linear(10, -3, 3), right)
-		const near = 1e-6
-		results, slacks, certified := path(t, dev, f, near, v, v, v)
-		on := dev.Alloc(1, p.Dim())
-		defer on.Free()
-		dev.Upload(on, v)
-		if err := p.Eval(on, on, 1); err != nil {
-			t.Fatal(err)
-		}
-		if e := floats.Distance(results[2], on.ToHost(), 2); !certified[2] || slacks[2] > near || e > slacks[2] {
-			t.Errorf("off by %.3g, certified: %v to %.3g", e, certified[2], slacks[2])
-		}
-		if slices.Equal(results[2], on.ToHost()) {
-			t.Error("nothing was followed")
-		}
+	dev := array.NewHost()
+	arraytest.NoLeak(t, dev)
+	shape := array.Shape{Rows: 64, Cols: 66}
+	n := shape.Len()
+	p := prox.NewScaled(2, prox.NewSeparable(
+		prox.NewNuclear(shape, 0.5),
+		prox.Block{Prox: prox.NewL1(0.5), N: 10},
+		prox.Block{Prox: prox.NewNuclear(shape, 1), N: n}))
+	f := prox.Follow(p)
+	defer f.Release()
+	left := withValues(shape, 1, append([]float64{9, 7}, linear(50, 0.9, 0.1)...)...)
+	right := withValues(shape, 2, append([]float64{5}, linear(50, 1.5, 0.1)...)...)
+	v := slices.Concat(left, linear(10, -3, 3), right)
+	const near = 1e-6
+	results, slacks, certified := path(t, dev, f, near, v, v, v)
+	on := dev.Alloc(1, p.Dim())
+	defer on.Free()
+	dev.Upload(on, v)
+	if err := p.Eval(on, on, 1); err != nil {
+		t.Fatal(err)
+	}
+	if e := floats.Distance(results[2], on.ToHost(), 2); !certified[2] || slacks[2] > near || e > slacks[2] {
+		t.Errorf("off by %.3g, certified: %v to %.3g", e, certified[2], slacks[2])
+	}
+	if slices.Equal(results[2], on.ToHost()) {
+		t.Error("nothing was followed")
+	}
 
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		if err := f.Eval(ctx, on, on, 1, near); !errors.Is(err, context.Canceled) {
-			t.Errorf("error %v from a context that is done", err)
-		}
-		v[n+10] = math.NaN()
-		dev.Upload(on, v)
-		if err := f.Eval(context.Background(), on, on, 1, near); err == nil || !strings.Contains(err.Error(), "block 2") || !strings.Contains(err.Error(), "NaN") {
-			t.Errorf("error %v where block 2 holds a NaN", err)
-		}
-	})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := f.Eval(ctx, on, on, 1, near); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v from a context that is done", err)
+	}
+	v[n+10] = math.NaN()
+	dev.Upload(on, v)
+	if err := f.Eval(context.Background(), on, on, 1, near); err == nil || !strings.Contains(err.Error(), "block 2") || !strings.Contains(err.Error(), "NaN") {
+		t.Errorf("error %v where block 2 holds a NaN", err)
+	}
 }
 
 // Where nothing is gained there is no Follower.

@@ -506,15 +506,13 @@ func (w *factoredWork) finish(ctx context.Context, last bool) error {
 	rest := w.rest()
 	defer rest.Free()
 	if close {
-		// At most as many values as the smaller side has exceed tau by slack.
-		root := math.Sqrt(float64(min(w.m, w.n)))
-		slack := 0.5 * (w.o.Tol - w.conv.Optimality) * w.eta * w.scale / root
-		below, err := subspace.BelowThreshold(ctx, rest, w.tau+slack)
+		slack := 0.5 * (w.o.Tol - w.conv.Optimality)
+		below, err := subspace.ExcessWithin(ctx, rest, w.tau, slack*w.eta*w.scale)
 		if err != nil {
 			return err
 		}
 		if below {
-			w.conv.Optimality += w.share(slack * root)
+			w.conv.Optimality += slack
 			w.conv.Converged = true
 			return nil
 		}

@@ -25,6 +25,11 @@ import (
 // objective at b_{k+1}, and since 0 <= I/eta - A*A <= I/eta its norm is at most
 // ||x_k - b_{k+1}||/eta: the optimality measure.
 //
+// Where r can be followed ([prox.Follow]) b_{k+1} is the proximal point of some v' near v_k,
+// as near as a tenth of the step before, and the measure has ||v' - v_k||/eta more. What that is
+// the follower is asked where the rest is small enough. The last iteration allowed is exact,
+// so that the measure is known there too.
+//
 // In reverse, with beta the adjoint of b_{k+1}, gamma what later iterations
 // left for b_k, and w = J_k beta, xi = w - eta A*A w:
 //

@@ -29,8 +29,14 @@ func BelowThreshold(ctx context.Context, x array.Batch, tau float64) (bool, erro
 	return ok, nil
 }
 
-// Excess is the length of the vector of the x's singular values less tau, where
-// positive.
+// ExcessWithin reports whether [Excess] is certainly at most distance. No more values exceed
+// tau than the smaller side has, so that it is where none exceeds tau by more than its
+// share.
+func ExcessWithin(ctx context.Context, x array.Batch, tau, distance float64) (bool, error) {
+	return BelowThreshold(ctx, x, tau+distance/math.Sqrt(float64(min(x.K(), x.N()))))
+}
+
+// Excess is the length of the vector of x's singular values less tau, where positive.
 func Excess(ctx context.Context, x array.Batch, tau float64) (float64, error) {
 	g, n, err := smallerGram(ctx, x)
 	if err != nil {

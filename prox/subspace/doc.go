@@ -22,8 +22,8 @@
 //
 // [BelowThreshold] says whether a matrix has no singular value above tau, at the price of
 // a Gram matrix and its Cholesky factor on the host: tau^2 I - X*X has one exactly then.
-// Applied to X - U S V* it certifies that no value was missed. Where one was, [Excess]
-// says by how much.
+// Applied to X - U S V* it certifies that no value was missed ([ExcessWithin]). Where one
+// was, [Excess] says by how much.
 //
 // # Source
 //

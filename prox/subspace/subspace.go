@@ -35,9 +35,9 @@ const (
 const MinBuffer = 8
 
 // MinSide is the smaller side of a matrix from which on a few of its singular values are
-// cheaper than all of them. Measured on two cores with OpenBLAS, on robust PCA and on matrix
-// completion of low rank: at 50 both take as long, at 64 some take half as long, at 200 a
-// quarter or less.
+// cheaper than all of them. Measured on two cores with OpenBLAS, in solves of robust PCA and of
+// matrix completion of low rank: at 50 one gains and the other loses, at 64 both take half as
+// long, at 200 a quarter.
 const MinSide = 64
 
 // Range is the largest sigma_1/tau at which singular values come from squares: they and
