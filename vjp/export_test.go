@@ -8,3 +8,10 @@ func FactorAll(t testing.TB) {
 	minLowRank = 1
 	t.Cleanup(func() { minLowRank = old })
 }
+
+// CertifyByProducts has the certificate computed as for matrices too large to be formed.
+func CertifyByProducts(t testing.TB) {
+	old := probedSide
+	probedSide = 1
+	t.Cleanup(func() { probedSide = old })
+}

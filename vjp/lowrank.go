@@ -135,15 +135,11 @@ func (w *factoredWork) linearize() (*implicit, error) {
 	dev := w.dev
 	w.c = 0
 	dev.Lin(w.z, 1, w.ab, -1, w.y)
-	all, err := w.space.Advance(w.gradientStep, 0)
+	all, r, err := w.space.AdvanceAll(w.gradientStep, w.tau)
 	if err != nil {
 		return nil, err
 	}
 	defer all.Free()
-	r := 0
-	for r < len(all.Sigma) && all.Sigma[r] > w.tau {
-		r++
-	}
 	if r == 0 {
 		return newCurved(w.p, nil, nil, w.o.Tol), dev.Err()
 	}
@@ -250,6 +246,8 @@ type factoredWork struct {
 	z      array.Batch         // A x_k - y
 	space  *subspace.Iteration // the leading right singular vectors of X
 	top    subspace.Triplets   // its values above tau
+	block  subspace.Triplets   // all of the block's, where they were asked for
+	whole  bool                // ask for them
 	passes int                 // steps of the partial SVD in an iteration
 
 	next   factored // b_{k+1}
@@ -280,6 +278,7 @@ func (w *factoredWork) free() {
 		b.Free()
 	}
 	w.top.Free()
+	w.block.Free()
 	if w.space != nil {
 		w.space.Free()
 	}
@@ -359,7 +358,7 @@ func (w *factoredWork) gradientStep(trans bool, dst, x array.Batch) {
 }
 
 // iteration computes b_{k+1} = L V*, in w.next, and the measures of the step.
-func (w *factoredWork) iteration(ctx context.Context) (err error) {
+func (w *factoredWork) iteration(ctx context.Context) error {
 	dev := w.dev
 	dev.Lin(w.z, 1+w.c, w.ab, -w.c, w.abOld)
 	dev.Lin(w.z, 1, w.z, -1, w.y)
@@ -367,9 +366,7 @@ func (w *factoredWork) iteration(ctx context.Context) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		w.top.Free()
-		w.top = subspace.Triplets{}
-		if w.top, err = w.space.Advance(w.gradientStep, w.tau); err != nil {
+		if err := w.decompose(); err != nil {
 			return err
 		}
 	}
@@ -412,6 +409,24 @@ func (w *factoredWork) iteration(ctx context.Context) (err error) {
 	w.dist = math.Sqrt(math.Max(w.delta2-2*w.c*cross+w.c*w.c*w.step2, 0))
 	w.uphill = w.c*cross - w.delta2
 	return dev.Err()
+}
+
+// decompose does one step of the partial SVD of X.
+func (w *factoredWork) decompose() (err error) {
+	w.top.Free()
+	w.block.Free()
+	w.top, w.block = subspace.Triplets{}, subspace.Triplets{}
+	if !w.whole {
+		w.top, err = w.space.Advance(w.gradientStep, w.tau)
+		return err
+	}
+	all, r, err := w.space.AdvanceAll(w.gradientStep, w.tau)
+	if err != nil {
+		return err
+	}
+	w.block = all
+	w.top = all.First(r)
+	return nil
 }
 
 // accept makes b_{k+1} the estimate.
@@ -490,9 +505,13 @@ func (w *factoredWork) run(ctx context.Context, b0 array.Batch) (*Solution, erro
 // for its slack.
 const nearTol = 0.98
 
+// probedSide is the smaller side from which on the certificate is had from products with X
+// instead of X itself, which takes m n min(m, n) flops.
+var probedSide = 2048
+
 // finish completes the optimality of the iteration: converged is true where it is
 // certified. Where not it sees to it that the next ones are more accurate, or, for the
-// last one, computes how far the certificate fails.
+// last one, computes how far the certificate fails where X is small enough to be formed.
 func (w *factoredWork) finish(ctx context.Context, last bool) error {
 	inexact := w.top.Residual(w.gradientStep)
 	w.conv.Optimality = w.share(w.dist + inexact)
@@ -502,6 +521,9 @@ func (w *factoredWork) finish(ctx context.Context, last bool) error {
 			w.passes = min(w.passes+1, maxPasses)
 		}
 		return nil
+	}
+	if min(w.m, w.n) >= probedSide {
+		return w.finishByProducts(ctx, close, last)
 	}
 	rest := w.rest()
 	defer rest.Free()
@@ -526,6 +548,38 @@ func (w *factoredWork) finish(ctx context.Context, last bool) error {
 		w.conv.Converged = w.conv.Optimality <= w.o.Tol
 		return nil
 	}
+	return w.closer()
+}
+
+// finishByProducts is finish where X is too large to be formed. The last iteration's optimality
+// lacks what a missed value would add, and converged is false.
+func (w *factoredWork) finishByProducts(ctx context.Context, close, last bool) error {
+	switch {
+	case close && !w.whole && !last:
+		w.whole = true // the next iteration knows all of the block
+		return nil
+	case close && w.whole:
+		// At most as many values as the smaller side has exceed tau by a slack.
+		slack := 0.5 * (w.o.Tol - w.conv.Optimality)
+		each := slack * w.eta * w.scale / math.Sqrt(float64(min(w.m, w.n)))
+		below, err := w.block.Certify(ctx, w.gradientStep, len(w.top.Sigma), w.tau+each)
+		if err != nil {
+			return err
+		}
+		if below {
+			w.conv.Optimality += slack
+			w.conv.Converged = true
+			return nil
+		}
+	}
+	if last {
+		return nil
+	}
+	return w.closer()
+}
+
+// closer makes the partial SVDs that follow see more values, more accurately.
+func (w *factoredWork) closer() error {
 	if !w.space.Grow() {
 		return errHighRank
 	}

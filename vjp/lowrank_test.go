@@ -323,3 +323,45 @@ func TestFactoredIterationsRepeat(t *testing.T) {
 		}
 	})
 }
+
+// The certificate by products lets the same solutions pass, with an optimality that is
+// what it says.
+func TestCertificateByProducts(t *testing.T) {
+	vjp.FactorAll(t)
+	for _, c := range completionCases {
+		t.Run(c.name, func(t *testing.T) {
+			dev := array.NewHost()
+			arraytest.NoLeak(t, dev)
+			a, y := completion(t, dev, c.shape, c.d)
+			floats.AddConst(c.offset, y)
+			r := prox.NewNuclear(c.shape, c.weight(t, dev, a, y))
+			o := vjp.Options{Derivative: vjp.Implicit, Tol: 1e-9}
+			want := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
+			defer want.Release()
+			vjp.CertifyByProducts(t)
+			got := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
+			defer got.Release()
+			checkOptimality(t, dev, a, r, y, got)
+			size := floats.Norm(y, 2)
+			if e := floats.Distance(got.B.ToHost(), want.B.ToHost(), 2); !got.Converged || !(e <= 1e-7*size) {
+				t.Errorf("converged %v, b is off by %.3g, y of size %.3g", got.Converged, e, size)
+			}
+			if got.Iterations > want.Iterations+want.Iterations/2+10 {
+				t.Errorf("%d iterations, %d with a Gram matrix", got.Iterations, want.Iterations)
+			}
+			// A value in the block that is not known yet is not certified.
+			o.MaxIter = 2
+			z := dev.Alloc(1, c.d)
+			defer z.Free()
+			dev.Upload(z, y)
+			early, err := newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o).Solve(context.Background(), z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer early.Release()
+			if early.Converged && want.Iterations > 3 {
+				t.Errorf("converged after %d iterations", early.Iterations)
+			}
+		})
+	}
+}

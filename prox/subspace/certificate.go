@@ -3,6 +3,7 @@ package subspace
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -53,6 +54,114 @@ func Excess(ctx context.Context, x array.Batch, tau float64) (float64, error) {
 		}
 	}
 	return math.Sqrt(sum), nil
+}
+
+const (
+	// certificateProbes random vectors miss a value above the bound with probability
+	// (certificateShare sqrt(2/pi))^certificateProbes, 1e-21.
+	certificateProbes = 10
+	certificateShare  = 0.01
+	// certificateSteps is the number of powers that are tried.
+	certificateSteps = 120
+)
+
+// Certify reports whether no singular value of the matrix x, the first r of t apart, exceeds tau,
+// by products with x: t is all that [Iteration.AdvanceAll] has returned for x. A wrong "yes" has
+// a probability below 1e-18.
+//
+// With U, S, V the triplets beyond the first r, E = X V - U S and X' = X less all triplets on
+// either side, what is left of x is, in orthonormal bases, the matrix [S 0; E X'], which has no
+// singular value above tau if ||X'|| <= mu < tau and
+//
+//	tau^2 I - S^2 - E*E tau^2/(tau^2 - mu^2)  is positive definite.
+//
+// mu is had from powers: for a Gaussian vector w the length of (X'*X')^s w is at least
+// ||X'||^2s |g| with g a standard normal number, so that it is below 0.01 mu^2s by accident in
+// one case of a hundred, and for ten vectors in one of 10^20. (Halko, Martinsson and Tropp,
+// SIAM Review 53, 2011, section 4.)
+func (t *Triplets) Certify(ctx context.Context, x Product, r int, tau float64) (bool, error) {
+	dev, m, n := t.U.Device(), t.U.K(), t.V.K()
+	rest := len(t.Sigma) - r
+	// E*E
+	var ee []float64
+	if rest > 0 {
+		u, v := t.U.Cols(r, r+rest), t.V.Cols(r, r+rest)
+		e, us := dev.Alloc(m, rest), dev.Alloc(m, rest)
+		from := dev.Alloc(n, rest)
+		dev.Copy(from, v)
+		x(false, e, from)
+		ScaleColumns(us, u, t.Sigma[r:])
+		dev.Lin(e, 1, e, -1, us)
+		ee = hostGram(e)
+		for _, b := range [...]array.Batch{e, us, from} {
+			b.Free()
+		}
+	}
+	w, z := dev.Alloc(n, certificateProbes), dev.Alloc(n, certificateProbes)
+	y := dev.Alloc(m, certificateProbes)
+	defer func() {
+		for _, b := range [...]array.Batch{w, z, y} {
+			b.Free()
+		}
+	}()
+	rng := rand.New(rand.NewPCG(0x636572, 0x74696679))
+	host := make([]float64, n*certificateProbes)
+	for i := range host {
+		host[i] = rng.NormFloat64()
+	}
+	dev.Upload(w, host)
+	t.outside(w, t.V)
+	logs := make([]float64, certificateProbes)
+	for step := 1; step <= certificateSteps; step++ {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		x(false, y, w)
+		t.outside(y, t.U)
+		x(true, z, y)
+		t.outside(z, t.V)
+		g := hostGram(z)
+		scale := make([]float64, certificateProbes)
+		largest := math.Inf(-1)
+		for j := range scale {
+			norm := math.Sqrt(g[j*certificateProbes+j])
+			if norm-norm != 0 {
+				return false, Error{"a certificate that is not finite"}
+			}
+			logs[j] += math.Log(norm)
+			largest = math.Max(largest, logs[j])
+			if norm > 0 {
+				scale[j] = 1 / norm
+			}
+		}
+		ScaleColumns(w, z, scale)
+		mu := math.Exp((largest - math.Log(certificateShare)) / float64(2*step))
+		if !(mu < tau) {
+			continue
+		}
+		c := make([]float64, rest*rest)
+		factor := 1 / ((1 - mu/tau) * (1 + mu/tau))
+		for i := range rest {
+			for j := i; j < rest; j++ {
+				c[i*rest+j] = -factor * ee[i*rest+j]
+			}
+			s := t.Sigma[r+i]
+			c[i*rest+i] += (tau - s) * (tau + s)
+		}
+		if _, ok := lapack64.Potrf(blas64.Symmetric{N: rest, Stride: max(rest, 1), Data: c, Uplo: blas.Upper}); ok {
+			return true, dev.Err()
+		}
+	}
+	return false, dev.Err()
+}
+
+// outside takes from the columns of w what lies in those of the orthonormal basis q.
+func (t *Triplets) outside(w, q array.Batch) {
+	dev := w.Device()
+	c := dev.Alloc(q.N(), w.N())
+	dev.Gemm(true, false, 1, q, w, 0, c)
+	dev.Gemm(false, false, -1, q, c, 1, w)
+	c.Free()
 }
 
 // gramPanel is the number of rows of a large Gram matrix that are computed between two

@@ -124,6 +124,20 @@ func (t *Triplets) Free() {
 	t.V.Free()
 }
 
+// First copies the first r triplets.
+func (t *Triplets) First(r int) Triplets {
+	dev := t.U.Device()
+	out := Triplets{Sigma: t.Sigma[:r], U: dev.Alloc(t.U.K(), max(r, 1)), V: dev.Alloc(t.V.K(), max(r, 1))}
+	if r == 0 {
+		dev.Fill(out.U, 0)
+		dev.Fill(out.V, 0)
+		return out
+	}
+	dev.Copy(out.U, t.U.Cols(0, r))
+	dev.Copy(out.V, t.V.Cols(0, r))
+	return out
+}
+
 // Residual is ||X V - U S||_F, all that can be wrong with the triplets of the matrix x.
 func (t *Triplets) Residual(x Product) float64 {
 	r := len(t.Sigma)
@@ -168,14 +182,25 @@ const tiniest = 1e-6
 // block has 0.6 times as many vectors more than there are of them, [MinBuffer] more at least,
 // and grows faster where all values of this one are above tau. An [Error] says that a
 // product was not finite.
-func (s *Iteration) Advance(x Product, tau float64) (_ Triplets, err error) {
+func (s *Iteration) Advance(x Product, tau float64) (Triplets, error) {
+	t, _, err := s.advance(x, tau, false)
+	return t, err
+}
+
+// AdvanceAll is Advance, but returns the triplets of all values in the block, of which the first
+// r are above tau. The last of them are the least accurate.
+func (s *Iteration) AdvanceAll(x Product, tau float64) (all Triplets, r int, err error) {
+	return s.advance(x, tau, true)
+}
+
+func (s *Iteration) advance(x Product, tau float64, all bool) (_ Triplets, r int, err error) {
 	dev, k := s.dev, s.v.N()
 	y := dev.Alloc(s.m, k)
 	x(false, y, s.v)
 	q, b, err := orthonormalize(y)
 	if err != nil {
 		y.Free()
-		return Triplets{}, err
+		return Triplets{}, 0, err
 	}
 	if q != y {
 		y.Free()
@@ -183,20 +208,20 @@ func (s *Iteration) Advance(x Product, tau float64) (_ Triplets, err error) {
 	defer q.Free()
 	kq := q.N()
 	if kq == 0 {
-		return s.nothing(s.next(0, 0)), nil
+		return s.nothing(s.next(0, 0)), 0, nil
 	}
 	z := dev.Alloc(s.n, kq)
 	defer z.Free()
 	x(true, z, q)
 	p, values, err := eigenGram(z)
 	if err != nil {
-		return Triplets{}, err
+		return Triplets{}, 0, err
 	}
 	sigma := make([]float64, kq)
 	for i := range sigma {
 		sigma[i] = math.Sqrt(math.Max(values[i], 0))
 	}
-	r, carried := 0, 0
+	carried := 0
 	for carried < kq && sigma[carried] > tiniest*sigma[0] {
 		if carried == r && sigma[r] > tau {
 			r++
@@ -206,13 +231,17 @@ func (s *Iteration) Advance(x Product, tau float64) (_ Triplets, err error) {
 	want := s.next(r, carried)
 
 	// The triplets.
-	out := Triplets{Sigma: sigma[:r], U: dev.Alloc(s.m, max(r, 1)), V: dev.Alloc(s.n, max(r, 1))}
-	if r == 0 {
+	count := r
+	if all {
+		count = carried
+	}
+	out := Triplets{Sigma: sigma[:count], U: dev.Alloc(s.m, max(count, 1)), V: dev.Alloc(s.n, max(count, 1))}
+	if count == 0 {
 		dev.Fill(out.U, 0)
 		dev.Fill(out.V, 0)
 	} else {
-		multiply(out.U, q, columns(p, kq, r, func(i int) float64 { return 1 }), 0)
-		multiply(out.V, z, columns(p, kq, r, func(i int) float64 { return 1 / sigma[i] }), 0)
+		multiply(out.U, q, columns(p, kq, count, func(i int) float64 { return 1 }), 0)
+		multiply(out.V, z, columns(p, kq, count, func(i int) float64 { return 1 / sigma[i] }), 0)
 	}
 
 	// The next block.
@@ -239,7 +268,7 @@ func (s *Iteration) Advance(x Product, tau float64) (_ Triplets, err error) {
 	}
 	s.v.Free()
 	s.v = next
-	return out, nil
+	return out, r, nil
 }
 
 // nothing is the decomposition of 0.

@@ -2,6 +2,7 @@ package subspace
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -136,6 +137,76 @@ func TestBelowThreshold(t *testing.T) {
 			if err != nil || math.Abs(got-want) > 1e-9*values[0] {
 				t.Errorf("%v: excess %v, want %v, error %v", shape, got, want, err)
 			}
+		}
+	})
+}
+
+// The certificate by products holds above the largest value that is not among the first r
+// and fails below it, whether that is in the block, half converged, or beyond it.
+func TestCertify(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		ctx := context.Background()
+		for _, shape := range []array.Shape{{Rows: 150, Cols: 120}, {Rows: 110, Cols: 160}} {
+			x := gaussianMatrix(shape.Rows, shape.Cols, 4)
+			// Five values stand out of the noise.
+			left, right := gaussianMatrix(shape.Rows, 5, 5), gaussianMatrix(5, shape.Cols, 6)
+			var low mat.Dense
+			low.Mul(left, right)
+			x.Add(x, &low)
+			var svd mat.SVD
+			svd.Factorize(x, mat.SVDNone)
+			values := svd.Values(nil)
+			on := onDevice(dev, x)
+			for _, c := range []struct {
+				r, passes int
+				factor    float64 // of value r
+				want      bool
+			}{
+				{5, 9, 1.02, true},
+				{5, 9, 0.98, false},
+				{7, 25, 1.002, true},  // in the block
+				{7, 25, 0.998, false}, // so is the one that is missed
+				{4, 9, 1.01, true},
+				{4, 9, 0.99, false},
+				{5, 1, 1.02, false}, // values of the block not converged: no certificate
+			} {
+				// The block has r vectors and a few more.
+				tau := c.factor * values[c.r]
+				it := New(dev, shape)
+				var all Triplets
+				for pass := range c.passes {
+					if pass > 0 {
+						all.Free()
+					}
+					var err error
+					if all, _, err = it.AdvanceAll(Dense(on), (values[c.r-1]+values[c.r])/2); err != nil {
+						t.Fatal(err)
+					}
+				}
+				got, err := all.Certify(ctx, Dense(on), c.r, tau)
+				if err != nil || got != c.want {
+					t.Errorf("%v: %v at %v of value %d after %d passes with a block of %d, want %v; error %v",
+						shape, got, c.factor, c.r, c.passes, len(all.Sigma), c.want, err)
+				}
+				all.Free()
+				it.Free()
+			}
+			on.Free()
+		}
+		stopped, cancel := context.WithCancel(ctx)
+		cancel()
+		on := onDevice(dev, gaussianMatrix(40, 30, 1))
+		defer on.Free()
+		it := New(dev, array.Shape{Rows: 40, Cols: 30})
+		defer it.Free()
+		all, _, err := it.AdvanceAll(Dense(on), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer all.Free()
+		if _, err := all.Certify(stopped, Dense(on), 0, 100); !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancelled certificate returns %v", err)
 		}
 	})
 }
