@@ -325,10 +325,10 @@ func families() map[string]int {
 
 // filters reads a family's filters from the rows of a transform longer than they
 // are.
-func filters(t *testing.T, family string) (h, g []float64) {
+func filters(t *testing.T, dev array.Device, family string) (h, g []float64) {
 	t.Helper()
 	const n = 64
-	m := ToDense(array.NewHost(), must(NewWavelet1D(n, family, 1)))
+	m := ToDense(dev, must(NewWavelet1D(n, family, 1)))
 	taps := 2 * families()[family]
 	for _, row := range [][]float64{m.RawRowView(0), m.RawRowView(n / 2)} {
 		for j := taps; j < n; j++ {
@@ -341,54 +341,57 @@ func filters(t *testing.T, family string) (h, g []float64) {
 }
 
 func TestWaveletFiltersAreOrthonormalWithVanishingMoments(t *testing.T) {
-	for family, moments := range families() {
-		h, g := filters(t, family)
-		for shift := 0; shift < len(h); shift += 2 {
-			for _, f := range [][2][]float64{{h, h}, {g, g}, {h, g}, {g, h}} {
-				want := 0.0
-				if shift == 0 && &f[0][0] == &f[1][0] {
-					want = 1
-				}
-				s := 0.0
-				for t := shift; t < len(h); t++ {
-					s += f[0][t] * f[1][t-shift]
-				}
-				if math.Abs(s-want) > 4e-16 {
-					t.Errorf("%s: filters shifted by %d have inner product %g, want %g", family, shift, s, want)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		for family, moments := range families() {
+			h, g := filters(t, dev, family)
+			for shift := 0; shift < len(h); shift += 2 {
+				for _, f := range [][2][]float64{{h, h}, {g, g}, {h, g}, {g, h}} {
+					want := 0.0
+					if shift == 0 && &f[0][0] == &f[1][0] {
+						want = 1
+					}
+					s := 0.0
+					for t := shift; t < len(h); t++ {
+						s += f[0][t] * f[1][t-shift]
+					}
+					if math.Abs(s-want) > 4e-16 {
+						t.Errorf("%s: filters shifted by %d have inner product %g, want %g", family, shift, s, want)
+					}
 				}
 			}
-		}
-		for k := range moments + 1 {
-			s, size := 0.0, 0.0
-			for i, v := range g {
-				term := v * math.Pow(float64(i), float64(k))
-				s, size = s+term, size+math.Abs(term)
+			for k := range moments + 1 {
+				s, size := 0.0, 0.0
+				for i, v := range g {
+					term := v * math.Pow(float64(i), float64(k))
+					s, size = s+term, size+math.Abs(term)
+				}
+				if vanishes := math.Abs(s) <= 1e-15*size; vanishes != (k < moments) {
+					t.Errorf("%s: moment %d is %g, of terms of size %g", family, k, s, size)
+				}
 			}
-			if vanishes := math.Abs(s) <= 1e-15*size; vanishes != (k < moments) {
-				t.Errorf("%s: moment %d is %g, of terms of size %g", family, k, s, size)
+			sum := 0.0
+			for _, v := range h {
+				sum += v
+			}
+			if math.Abs(sum-math.Sqrt2) > 1e-15 {
+				t.Errorf("%s: the taps add up to %.17g", family, sum)
 			}
 		}
-		sum := 0.0
-		for _, v := range h {
-			sum += v
+		// Known in closed form, and the phase that makes a symlet: taps as published.
+		r3 := math.Sqrt(3)
+		h, _ := filters(t, dev, "db2")
+		for i, want := range []float64{1 + r3, 3 + r3, 3 - r3, 1 - r3} {
+			if want /= 4 * math.Sqrt2; math.Abs(h[i]-want) > 4e-16 {
+				t.Errorf("db2: tap %d is %.17g, want %.17g", i, h[i], want)
+			}
 		}
-		if math.Abs(sum-math.Sqrt2) > 1e-15 {
-			t.Errorf("%s: the taps add up to %.17g", family, sum)
+		for family, want := range map[string]float64{"db4": 0.230377813309, "db8": 0.054415842243, "sym4": 0.032223100604, "sym8": 0.001889950333} {
+			if h, _ := filters(t, dev, family); math.Abs(h[0]-want) > 1e-12 {
+				t.Errorf("%s begins with %.12f, want %.12f", family, h[0], want)
+			}
 		}
-	}
-	// Known in closed form, and the phase that makes a symlet: taps as published.
-	r3 := math.Sqrt(3)
-	h, _ := filters(t, "db2")
-	for i, want := range []float64{1 + r3, 3 + r3, 3 - r3, 1 - r3} {
-		if want /= 4 * math.Sqrt2; math.Abs(h[i]-want) > 4e-16 {
-			t.Errorf("db2: tap %d is %.17g, want %.17g", i, h[i], want)
-		}
-	}
-	for family, want := range map[string]float64{"db4": 0.230377813309, "db8": 0.054415842243, "sym4": 0.032223100604, "sym8": 0.001889950333} {
-		if h, _ := filters(t, family); math.Abs(h[0]-want) > 1e-12 {
-			t.Errorf("%s begins with %.12f, want %.12f", family, h[0], want)
-		}
-	}
+	})
 }
 
 // waveletLevel is the matrix of one level, summed tap by tap.
@@ -420,57 +423,55 @@ func analyzed(x *mat.Dense, h, g []float64, levels int) *mat.Dense {
 
 func TestWaveletsAreTheirMatrices(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-			for family := range families() {
-				h, g := filters(t, family)
-				for _, s := range [][2]int{{2, 1}, {6, 1}, {8, 3}, {24, 3}, {202, 1}} {
-					n, levels := s[0], s[1]
-					name := fmt.Sprintf("%s of length %d, %d levels", family, n, levels)
-					a := must(NewWavelet1D(n, family, levels))
-					isConforming(t, dev, name, a)
-					m := mat.NewDense(n, n, nil)
-					for i := range n {
-						m.Set(i, i, 1)
-					}
-					for l := range levels {
-						top := m.Slice(0, n>>l, 0, n).(*mat.Dense)
-						var next mat.Dense
-						next.Mul(waveletLevel(n>>l, h, g), top)
-						top.Copy(&next)
-					}
-					isMatrix(t, dev, name, a, 1e-14, m.At)
-					isMatrix(t, dev, name+"*", Adjoint(a), 1e-14, m.T().At)
-					var gram mat.Dense
-					gram.Mul(m, m.T())
-					for i := range n {
-						gram.Set(i, i, gram.At(i, i)-1)
-					}
-					if worst := mat.Max(&gram); worst > 1e-14 {
-						t.Errorf("%s: rows are orthonormal to %g", name, worst)
-					}
+		for family := range families() {
+			h, g := filters(t, array.NewHost(), family)
+			for _, s := range [][2]int{{2, 1}, {6, 1}, {8, 3}, {24, 3}, {202, 1}} {
+				n, levels := s[0], s[1]
+				name := fmt.Sprintf("%s of length %d, %d levels", family, n, levels)
+				a := must(NewWavelet1D(n, family, levels))
+				isConforming(t, dev, name, a)
+				m := mat.NewDense(n, n, nil)
+				for i := range n {
+					m.Set(i, i, 1)
+				}
+				for l := range levels {
+					top := m.Slice(0, n>>l, 0, n).(*mat.Dense)
+					var next mat.Dense
+					next.Mul(waveletLevel(n>>l, h, g), top)
+					top.Copy(&next)
+				}
+				isMatrix(t, dev, name, a, 1e-14, m.At)
+				isMatrix(t, dev, name+"*", Adjoint(a), 1e-14, m.T().At)
+				var gram mat.Dense
+				gram.Mul(m, m.T())
+				for i := range n {
+					gram.Set(i, i, gram.At(i, i)-1)
+				}
+				if worst := mat.Max(&gram); worst > 1e-14 {
+					t.Errorf("%s: rows are orthonormal to %g", name, worst)
 				}
 			}
-			for _, s := range [][3]int{{2, 2, 1}, {2, 6, 1}, {8, 4, 2}, {16, 24, 3}, {64, 96, 4}} {
-				for _, family := range []string{"haar", "db2", "db8", "sym4"} {
-					rows, cols, levels := s[0], s[1], s[2]
-					name := fmt.Sprintf("%s of %d x %d, %d levels", family, rows, cols, levels)
-					a := must(NewWavelet2D(rows, cols, family, levels))
-					isConforming(t, dev, name, a)
-					x := gaussianMatrix(rows, cols, 3)
-					src, dst := array.Put(dev, x.RawMatrix().Data, 1, rows*cols), dev.Alloc(1, rows*cols)
-					a.Forward(dst, src)
-					h, g := filters(t, family)
-					if got := mat.NewDense(rows, cols, dst.ToHost()); !mat.EqualApprox(got, analyzed(x, h, g, levels), 1e-13) {
-						t.Errorf("%s is not the product of its levels", name)
-					}
-					src2 := dev.Alloc(1, rows*cols)
-					a.Adjoint(src2, dst)
-					if got := mat.NewDense(rows, cols, src2.ToHost()); !mat.EqualApprox(got, x, 1e-13) {
-						t.Errorf("%s: synthesis does not undo analysis", name)
-					}
+		}
+		for _, s := range [][3]int{{2, 2, 1}, {2, 6, 1}, {8, 4, 2}, {16, 24, 3}, {64, 96, 4}} {
+			for _, family := range []string{"haar", "db2", "db8", "sym4"} {
+				rows, cols, levels := s[0], s[1], s[2]
+				name := fmt.Sprintf("%s of %d x %d, %d levels", family, rows, cols, levels)
+				a := must(NewWavelet2D(rows, cols, family, levels))
+				isConforming(t, dev, name, a)
+				x := gaussianMatrix(rows, cols, 3)
+				src, dst := array.Put(dev, x.RawMatrix().Data, 1, rows*cols), dev.Alloc(1, rows*cols)
+				a.Forward(dst, src)
+				h, g := filters(t, array.NewHost(), family)
+				if got := mat.NewDense(rows, cols, dst.ToHost()); !mat.EqualApprox(got, analyzed(x, h, g, levels), 1e-13) {
+					t.Errorf("%s is not the product of its levels", name)
+				}
+				src2 := dev.Alloc(1, rows*cols)
+				a.Adjoint(src2, dst)
+				if got := mat.NewDense(rows, cols, src2.ToHost()); !mat.EqualApprox(got, x, 1e-13) {
+					t.Errorf("%s: synthesis does not undo analysis", name)
 				}
 			}
-		})
+		}
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/problems"
 	"surepipe/vjp"
 )
@@ -78,60 +79,64 @@ func TestBadGridsAreRefused(t *testing.T) {
 
 // A problem with other weights is the problem made with those weights.
 func TestReweightedIsTheProblemMadeWithThoseWeights(t *testing.T) {
-	ctx := context.Background()
-	for name, data := range generated(t, 4) {
-		if name == "ols" {
-			continue
-		}
-		dev := array.NewHost()
-		data.Lambda, data.Gamma = value(1), value(2)
-		first, err := problems.New(name, dev, data, problems.Hyper{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		data.Lambda, data.Lambda2, data.Gamma = value(3), value(5), value(4)
-		want, err := problems.New(name, dev, data, problems.Hyper{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := first.Reweighted(3, 5, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		changed := first.Solve()
-		changed.R = r
-		var b [2][]float64
-		for i, p := range []vjp.Problem{changed, want.Solve()} {
-			s, err := vjp.NewSolver(ctx, first.DefaultSolver, p, vjp.Options{Derivative: vjp.None})
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		ctx := context.Background()
+		for name, data := range generated(t, 4) {
+			if name == "ols" {
+				continue
+			}
+			data.Lambda, data.Gamma = value(1), value(2)
+			first, err := problems.New(name, dev, data, problems.Hyper{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			y := dev.Alloc(1, len(data.Y))
-			dev.Upload(y, data.Y)
-			sol, err := s.Solve(ctx, y)
+			data.Lambda, data.Lambda2, data.Gamma = value(3), value(5), value(4)
+			want, err := problems.New(name, dev, data, problems.Hyper{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			b[i] = sol.B.ToHost()
-		}
-		if !slices.Equal(b[0], b[1]) {
-			t.Errorf("%s: the solutions differ", name)
-		}
-		for _, bad := range []float64{0, -1, math.NaN()} {
-			if _, err := first.Reweighted(bad, 5, 4); err == nil || !strings.Contains(err.Error(), "lambda is") {
-				t.Errorf("%s: lambda %g gives %v", name, bad, err)
+			r, err := first.Reweighted(3, 5, 4)
+			if err != nil {
+				t.Fatal(err)
 			}
+			changed := first.Solve()
+			changed.R = r
+			var b [2][]float64
+			for i, p := range []vjp.Problem{changed, want.Solve()} {
+				s, err := vjp.NewSolver(ctx, first.DefaultSolver, p, vjp.Options{Derivative: vjp.None})
+				if err != nil {
+					t.Fatal(err)
+				}
+				y := dev.Alloc(1, len(data.Y))
+				dev.Upload(y, data.Y)
+				sol, err := s.Solve(ctx, y)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b[i] = sol.B.ToHost()
+				sol.Release()
+				y.Free()
+				s.Release()
+			}
+			if !slices.Equal(b[0], b[1]) {
+				t.Errorf("%s: the solutions differ", name)
+			}
+			for _, bad := range []float64{0, -1, math.NaN()} {
+				if _, err := first.Reweighted(bad, 5, 4); err == nil || !strings.Contains(err.Error(), "lambda is") {
+					t.Errorf("%s: lambda %g gives %v", name, bad, err)
+				}
+			}
+			first.Release()
+			want.Release()
 		}
-		first.Release()
-		want.Release()
-	}
-	dev := array.NewHost()
-	ols, err := problems.New("ols", dev, generated(t, 4)["ols"], problems.Hyper{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ols.Release()
-	if _, err := ols.Reweighted(1, 1, 1); err == nil || !strings.Contains(err.Error(), "ols has no weight") {
-		t.Errorf("ols: %v", err)
-	}
+		ols, err := problems.New("ols", dev, generated(t, 4)["ols"], problems.Hyper{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ols.Release()
+		if _, err := ols.Reweighted(1, 1, 1); err == nil || !strings.Contains(err.Error(), "ols has no weight") {
+			t.Errorf("ols: %v", err)
+		}
+	})
 }

@@ -130,46 +130,48 @@ func TestOperatorsAreCentered(t *testing.T) {
 
 // A multiple of the maximum refers to the centered problem: just below it b is not 0.
 func TestMaximumWithAnIntercept(t *testing.T) {
-	dev := array.NewHost()
-	data := tabled(30, 8)
-	sparse := data
-	sparse.X, sparse.Sparse = nil, sparsely(data.X)
-	for _, share := range []float64{0.999, 1.001} {
-		for kind, data := range map[string]problems.Data{"dense": data, "sparse": sparse} {
-			for _, name := range []string{"lasso", "elastic-net"} {
-				hyper := problems.Hyper{Lambda: problems.OfMax(share)}
-				if name == "elastic-net" {
-					hyper.Lambda2 = problems.Absolute(1)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		data := tabled(30, 8)
+		sparse := data
+		sparse.X, sparse.Sparse = nil, sparsely(data.X)
+		for _, share := range []float64{0.999, 1.001} {
+			for kind, data := range map[string]problems.Data{"dense": data, "sparse": sparse} {
+				for _, name := range []string{"lasso", "elastic-net"} {
+					hyper := problems.Hyper{Lambda: problems.OfMax(share)}
+					if name == "elastic-net" {
+						hyper.Lambda2 = problems.Absolute(1)
+					}
+					p, err := problems.New(name, dev, data, hyper)
+					if err != nil {
+						t.Fatal(err)
+					}
+					solver, err := vjp.NewSolver(t.Context(), p.DefaultSolver, p.Solve(), vjp.Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					y := dev.Alloc(1, p.D)
+					centered := make([]float64, p.D)
+					mean := mat.Sum(mat.NewVecDense(p.D, data.Y)) / float64(p.D)
+					for i, v := range data.Y {
+						centered[i] = v - mean
+					}
+					dev.Upload(y, centered)
+					s, err := solver.Solve(t.Context(), y)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if largest := mat.Norm(mat.NewVecDense(p.P, s.B.ToHost()), math.Inf(1)); (largest > 0) != (share < 1) {
+						t.Errorf("%s, %s: at %gmax b is %g", name, kind, share, largest)
+					}
+					s.Release()
+					y.Free()
+					solver.Release()
+					p.Release()
 				}
-				p, err := problems.New(name, dev, data, hyper)
-				if err != nil {
-					t.Fatal(err)
-				}
-				solver, err := vjp.NewSolver(t.Context(), p.DefaultSolver, p.Solve(), vjp.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				y := dev.Alloc(1, p.D)
-				centered := make([]float64, p.D)
-				mean := mat.Sum(mat.NewVecDense(p.D, data.Y)) / float64(p.D)
-				for i, v := range data.Y {
-					centered[i] = v - mean
-				}
-				dev.Upload(y, centered)
-				s, err := solver.Solve(t.Context(), y)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if largest := mat.Norm(mat.NewVecDense(p.P, s.B.ToHost()), math.Inf(1)); (largest > 0) != (share < 1) {
-					t.Errorf("%s, %s: at %gmax b is %g", name, kind, share, largest)
-				}
-				s.Release()
-				y.Free()
-				solver.Release()
-				p.Release()
 			}
 		}
-	}
+	})
 }
 
 // The residual variance is that of OLS on X and a column of ones, whatever the means.
@@ -209,20 +211,19 @@ func TestSigma2WithAnIntercept(t *testing.T) {
 
 // Problems without a place for an intercept refuse one.
 func TestInterceptIsRefusedWhereItHasNoPlace(t *testing.T) {
-	dev := array.NewHost()
-	_, err := problems.New("svt", dev, problems.Data{Y: []float64{1, 2, 3, 4}, YShape: []int{2, 2}, Intercept: true}, problems.Hyper{Lambda: problems.Absolute(1)})
-	if err == nil || !strings.Contains(err.Error(), "svt has no place for one: expected ols, ridge, lasso, elastic-net or a specification") {
-		t.Errorf("error %v", err)
-	}
-	data, err := load(t, t.TempDir(), "data: {y: [1, 2, 3, 4]}\noperator: identity\nsynthesis: {adjoint: dct}\nregularizer: {l1: 1}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	data.Intercept = true
-	if _, err := problems.New("", dev, data, problems.Hyper{}); err == nil || !strings.Contains(err.Error(), "problem.yaml:3: an intercept is asked for, but the signal of a synthesis has none") {
-		t.Errorf("error %v", err)
-	}
-	if live := dev.Stats().Live; live != 0 {
-		t.Errorf("%d batches left", live)
-	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		_, err := problems.New("svt", dev, problems.Data{Y: []float64{1, 2, 3, 4}, YShape: []int{2, 2}, Intercept: true}, problems.Hyper{Lambda: problems.Absolute(1)})
+		if err == nil || !strings.Contains(err.Error(), "svt has no place for one: expected ols, ridge, lasso, elastic-net or a specification") {
+			t.Errorf("error %v", err)
+		}
+		data, err := load(t, t.TempDir(), "data: {y: [1, 2, 3, 4]}\noperator: identity\nsynthesis: {adjoint: dct}\nregularizer: {l1: 1}\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		data.Intercept = true
+		if _, err := problems.New("", dev, data, problems.Hyper{}); err == nil || !strings.Contains(err.Error(), "problem.yaml:3: an intercept is asked for, but the signal of a synthesis has none") {
+			t.Errorf("error %v", err)
+		}
+	})
 }

@@ -196,10 +196,14 @@ func TestCurvaturePreconditioner(t *testing.T) {
 				wrong float64
 			}{{0, 0}, {2, 0}, {2, 1}, {all, 0}} {
 				t.Run(fmt.Sprintf("%dx%d/%d", c.m, c.n, way.lead), func(t *testing.T) {
+					arraytest.NoLeak(t, dev)
 					curved, r := x.curvature(dev, tau, way.lead, h, way.wrong)
 					defer curved.Release()
 					p := curved.Len()
 					eye, inverse, image := dev.Alloc(p, p), dev.Alloc(p, p), dev.Alloc(p, p)
+					defer eye.Free()
+					defer inverse.Free()
+					defer image.Free()
 					host := make([]float64, p*p)
 					for i := range p {
 						host[i*p+i] = 1
@@ -226,6 +230,8 @@ func TestCurvaturePreconditioner(t *testing.T) {
 						k[i] += h * (c.sigma[i%p%r] - tau) * b[i]
 					}
 					sum, again := dev.Alloc(p, p), dev.Alloc(p, p)
+					defer sum.Free()
+					defer again.Free()
 					dev.Upload(sum, k)
 					curved.Precondition(again, image, sum)
 					if e := floats.Distance(again.ToHost(), b, math.Inf(1)); !(e <= 1e-10*largest) {

@@ -90,18 +90,20 @@ func TestRestrictedPenaltiesAreTheirOwnParts(t *testing.T) {
 
 // Errors name the penalty that was asked for, once.
 func TestGroupErrorsNameTheirPenalty(t *testing.T) {
-	dev := array.NewHost()
-	_, l2 := prox.NewGroupL2(dev, 4, 1, [][]int{{0, 7}}, nil)
-	_, linf := prox.NewGroupLinf(dev, 4, 1, [][]int{{0, 7}}, nil)
-	for _, c := range []struct {
-		err  error
-		want string
-	}{
-		{l2, "prox: group l2: group 0 has entry 7, want 0 to 3"},
-		{linf, "prox: group linf: group 0 has entry 7, want 0 to 3"},
-	} {
-		if c.err == nil || c.err.Error() != c.want {
-			t.Errorf("error %v, want %s", c.err, c.want)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		_, l2 := prox.NewGroupL2(dev, 4, 1, [][]int{{0, 7}}, nil)
+		_, linf := prox.NewGroupLinf(dev, 4, 1, [][]int{{0, 7}}, nil)
+		for _, c := range []struct {
+			err  error
+			want string
+		}{
+			{l2, "prox: group l2: group 0 has entry 7, want 0 to 3"},
+			{linf, "prox: group linf: group 0 has entry 7, want 0 to 3"},
+		} {
+			if c.err == nil || c.err.Error() != c.want {
+				t.Errorf("error %v, want %s", c.err, c.want)
+			}
 		}
-	}
+	})
 }

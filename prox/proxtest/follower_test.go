@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/prox"
 	"surepipe/prox/proxtest"
 )
@@ -65,24 +66,26 @@ func (f *follower) Release() {
 }
 
 func TestCheckFindsBrokenFollowers(t *testing.T) {
-	l1 := prox.NewL1(1)
-	for _, c := range []struct {
-		name   string
-		change func(f *follower)
-		want   string
-	}{
-		{"sound", nil, ""},
-		{"off by more than certified", func(f *follower) { f.claim = 0.5 }, "certified to"},
-		{"certified to more than wanted", func(f *follower) { f.off, f.claim = 3, 3 }, "was wanted"},
-		{"never certified", func(f *follower) { f.never = true }, "not certified"},
-		{"error", func(f *follower) { f.fails = true }, "Follower.Eval: no"},
-	} {
-		err := proxtest.Check(array.NewHost(), followed{l1, c.change}, dim)
-		switch {
-		case c.want == "" && err != nil:
-			t.Errorf("%s: %v", c.name, err)
-		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "follower")):
-			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		l1 := prox.NewL1(1)
+		for _, c := range []struct {
+			name   string
+			change func(f *follower)
+			want   string
+		}{
+			{"sound", nil, ""},
+			{"off by more than certified", func(f *follower) { f.claim = 0.5 }, "certified to"},
+			{"certified to more than wanted", func(f *follower) { f.off, f.claim = 3, 3 }, "was wanted"},
+			{"never certified", func(f *follower) { f.never = true }, "not certified"},
+			{"error", func(f *follower) { f.fails = true }, "Follower.Eval: no"},
+		} {
+			err := proxtest.Check(dev, followed{l1, c.change}, dim)
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("%s: %v", c.name, err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "follower")):
+				t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
+			}
 		}
-	}
+	})
 }
