@@ -9,6 +9,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/prox/subspace"
 )
 
 // buildSVT is singular value thresholding, A = I and r(B) = lambda ||B||_*;
@@ -72,11 +73,7 @@ func buildMatrixCompletion(p *Problem, data Data, hyper Hyper) (err error) {
 	p.Operator = selection
 	p.own(selection)
 	maximum := func() (float64, error) {
-		full := make([]float64, p.P)
-		for i, c := range data.Indices {
-			full[c] = data.Y[i]
-		}
-		return spectralNorm(full, shape)
+		return sampledNorm(data.Y, data.Indices, shape)
 	}
 	if p.Lambda, err = p.weight("lambda", hyper.Lambda, maximum); err != nil {
 		return err
@@ -127,11 +124,75 @@ func (p *Problem) matrix(data Data) (array.Shape, error) {
 
 // spectralNorm is the largest singular value.
 func spectralNorm(x []float64, shape array.Shape) (float64, error) {
+	if min(shape.Rows, shape.Cols) >= largeSide {
+		dev := array.NewHost()
+		defer dev.Close()
+		on := array.Put(dev, x, shape.Rows, shape.Cols)
+		defer on.Free()
+		if s, ok := leadingValue(dev, subspace.Dense(on), shape); ok {
+			return s, nil
+		}
+	}
 	var svd mat.SVD
 	if !svd.Factorize(mat.NewDense(shape.Rows, shape.Cols, x), mat.SVDNone) {
 		return 0, fmt.Errorf("the singular values of the %d x %d matrix did not converge", shape.Rows, shape.Cols)
 	}
 	return svd.Values(nil)[0], nil
+}
+
+// sampledNorm is the largest singular value of the matrix with the given entries and zeros
+// elsewhere.
+func sampledNorm(y []float64, places []int, shape array.Shape) (float64, error) {
+	if min(shape.Rows, shape.Cols) >= largeSide {
+		dev := array.NewHost()
+		defer dev.Close()
+		pattern := dev.NewPattern(shape.Rows, shape.Cols, places)
+		defer pattern.Free()
+		z := array.Put(dev, y, 1, len(y))
+		defer z.Free()
+		product := func(trans bool, dst, w array.Batch) {
+			dev.SpreadProduct(trans, 1, pattern, z, w.Reshape(1, w.K()*w.N()), 0, dst.Reshape(1, dst.K()*dst.N()))
+		}
+		if s, ok := leadingValue(dev, product, shape); ok {
+			return s, nil
+		}
+	}
+	full := make([]float64, shape.Len())
+	for i, c := range places {
+		full[c] = y[i]
+	}
+	return spectralNorm(full, shape)
+}
+
+const (
+	// largeSide is the smaller side from which on the largest singular value is had from
+	// subspace iteration, in at most leadingSteps steps. It is off by about the square of
+	// leadingResidual, the error of its vectors.
+	largeSide       = 500
+	leadingSteps    = 300
+	leadingResidual = 1e-7
+)
+
+// leadingValue is the largest singular value of a matrix; false where it does not stand
+// out.
+func leadingValue(dev array.Device, x subspace.Product, shape array.Shape) (float64, bool) {
+	it := subspace.New(dev, shape)
+	defer it.Free()
+	for range leadingSteps {
+		all, _, err := it.AdvanceAll(x, math.Inf(1))
+		if err != nil || len(all.Sigma) == 0 {
+			all.Free()
+			return 0, err == nil
+		}
+		first := all.First(1)
+		all.Free()
+		off := first.Residual(x)
+		first.Free()
+		if off <= leadingResidual*first.Sigma[0] {
+			return first.Sigma[0], true
+		}
+	}
+	return 0, false
 }
 
 func maxAbs(x []float64) float64 {
