@@ -232,11 +232,30 @@ func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, 
 	return nil, fmt.Errorf("vjp: solver %q, expected one of %s", name, strings.Join(Solvers(), ", "))
 }
 
-// norm is the Euclidean norm of a batch of one vector.
+// leastSquare is the least sum of squares that is as accurate as its terms.
+const leastSquare = 0x1p-900
+
+// norm is the Euclidean norm of a batch of one vector, also where the squares vanish.
 func norm(x array.Batch) float64 {
 	var out [1]float64
-	x.Device().Dot(out[:], x, x)
-	return math.Sqrt(out[0])
+	dev := x.Device()
+	dev.Dot(out[:], x, x)
+	if !(out[0] < leastSquare) {
+		return math.Sqrt(out[0])
+	}
+	dev.MaxAbs(out[:], x)
+	largest := out[0]
+	if !(largest > 0) {
+		return largest
+	}
+	t := dev.Alloc(1, x.N())
+	defer t.Free()
+	// 1/largest may overflow.
+	up := math.Exp2(float64(-math.Ilogb(largest) / 2))
+	dev.Lin(t, up, x, 0, array.Batch{})
+	dev.Lin(t, up, t, 0, array.Batch{})
+	dev.Dot(out[:], t, t)
+	return math.Sqrt(out[0]) / up / up
 }
 
 func checkY(p Problem, y array.Batch) error {

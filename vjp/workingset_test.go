@@ -104,6 +104,7 @@ func sparseFixtures(t *testing.T, dev array.Device) []sparseFixture {
 		{"lambda above its maximum", dense(), prox.NewL1(1e4), nil},
 		{"lambda small", dense(), prox.NewL1(1e-2), nil},
 		{"no penalty", dense(), prox.NewL1(0), nil},
+		{"group linf", dense(), must(prox.NewGroupLinf(dev, p, 60, groups, nil)), nil},
 	}
 	for i := range fs {
 		n, _ := fs[i].a.Dims()

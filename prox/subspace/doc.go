@@ -23,7 +23,8 @@
 // [BelowThreshold] says whether a matrix has no singular value above tau, at the price of
 // a Gram matrix and its Cholesky factor on the host: tau^2 I - X*X has one exactly then.
 // Applied to X - U S V* it certifies that no value was missed ([ExcessWithin]). Where one
-// was, [Excess] says by how much.
+// was, [Excess] says by how much. Of a matrix too large to be formed [Triplets.Certify] says
+// the same by products with a few random vectors, but for a probability of 1e-18.
 //
 // # Source
 //
