@@ -249,6 +249,10 @@ type factoredWork struct {
 	block  subspace.Triplets   // all of the block's, where they were asked for
 	whole  bool                // ask for them
 	passes int                 // steps of the partial SVD in an iteration
+	above  float64             // the threshold of the iteration, above tau while values are held back; else tau
+	falls  int                 // iterations since that last fell, or 0
+	lowest float64             // the least it has been
+	size   int                 // of the block that was decomposed last
 
 	next   factored // b_{k+1}
 	delta  factored // b_{k+1} - b_k
@@ -262,7 +266,7 @@ func newFactoredWork(s *lowRank, y array.Batch) *factoredWork {
 	d, _ := s.p.A.Dims()
 	w := &factoredWork{
 		lowRank: s, dev: dev, pattern: s.a.Pattern(s.shape), m: s.shape.Rows, n: s.shape.Cols,
-		eta: s.full.eta, tau: s.full.eta * s.lambda, scale: norm(y), y: y, passes: 1,
+		eta: s.full.eta, tau: s.full.eta * s.lambda, scale: norm(y), y: y, passes: 1, lowest: math.Inf(1),
 	}
 	w.z, w.ab, w.abOld = dev.Alloc(1, d), dev.Alloc(1, d), dev.Alloc(1, d)
 	dev.Fill(w.ab, 0)
@@ -300,6 +304,7 @@ func (w *factoredWork) begin(b0 array.Batch) error {
 	}
 	w.now, w.old, w.step = w.zeros(), w.zeros(), w.zeros()
 	w.space = subspace.New(dev, w.shape)
+	w.space.Hold(min(w.m, w.n) >= probedSide)
 	if b0.IsZero() {
 		return nil
 	}
@@ -370,6 +375,9 @@ func (w *factoredWork) iteration(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := w.holdBack(); err != nil {
+		return err
+	}
 	sigma := w.top.Sigma
 	if r := len(sigma); r+subspace.MinBuffer > w.space.Largest() || r > 0 && sigma[0] > subspace.Range*w.tau {
 		return errHighRank
@@ -377,7 +385,7 @@ func (w *factoredWork) iteration(ctx context.Context) error {
 	// b_{k+1} = U diag(f) V*.
 	f := make([]float64, len(sigma))
 	for i, s := range sigma {
-		f[i] = s - w.tau
+		f[i] = s - w.above
 	}
 	width := w.top.U.N()
 	w.next = factored{dev.Alloc(w.m, width), dev.Alloc(w.n, width)}
@@ -411,11 +419,50 @@ func (w *factoredWork) iteration(ctx context.Context) error {
 	return dev.Err()
 }
 
+// patience is the number of iterations after which a threshold that does not fall is lowered by
+// a larger block.
+const patience = 5
+
+// holdBack raises the threshold of the iteration to the middle of the block where all of the
+// block's values exceed it. The first iterates of a large matrix of which little is known have
+// many values above tau that are the error of what is still missing, as large as it, and go as that
+// comes in: following them all would cost more than every iteration to come. (Continuation in
+// lambda, as Toh and Yun have it.)
+func (w *factoredWork) holdBack() error {
+	w.above = w.tau
+	if min(w.m, w.n) < probedSide {
+		return nil
+	}
+	w.space.Hold(true)
+	r := len(w.top.Sigma)
+	if r < w.size-1 || r < 2 {
+		w.falls, w.lowest = 0, math.Inf(1)
+		return nil
+	}
+	w.above = w.top.Sigma[r/2]
+	first := w.top.First(r / 2)
+	w.top.Free()
+	w.top = first
+	w.falls++
+	if w.above < 0.99*w.lowest {
+		w.falls, w.lowest = 0, w.above
+	}
+	if w.falls >= patience {
+		if w.size >= w.space.Largest() {
+			return errHighRank
+		}
+		w.falls = 0
+		w.space.Hold(false)
+	}
+	return nil
+}
+
 // decompose does one step of the partial SVD of X.
 func (w *factoredWork) decompose() (err error) {
 	w.top.Free()
 	w.block.Free()
 	w.top, w.block = subspace.Triplets{}, subspace.Triplets{}
+	w.size = w.space.Size()
 	if !w.whole {
 		w.top, err = w.space.Advance(w.gradientStep, w.tau)
 		return err
@@ -483,7 +530,7 @@ func (w *factoredWork) run(ctx context.Context, b0 array.Batch) (*Solution, erro
 			return nil, fmt.Errorf("%s: the iterates are not finite after %d iterations", w.Name(), w.conv.Iterations)
 		}
 		last := w.conv.Iterations >= w.o.MaxIter
-		if w.conv.Optimality <= w.o.Tol || last {
+		if w.above == w.tau && w.conv.Optimality <= w.o.Tol || last {
 			if err := w.finish(ctx, last); err != nil {
 				return nil, err
 			}
@@ -515,6 +562,10 @@ var probedSide = 2048
 func (w *factoredWork) finish(ctx context.Context, last bool) error {
 	inexact := w.top.Residual(w.gradientStep)
 	w.conv.Optimality = w.share(w.dist + inexact)
+	if w.above > w.tau {
+		// Only the last iteration comes here with values held back.
+		w.conv.Optimality += w.share((w.above - w.tau) * math.Sqrt(float64(min(w.m, w.n))))
+	}
 	close := w.conv.Optimality <= nearTol*w.o.Tol
 	if !close && !last {
 		if inexact > w.dist {

@@ -54,6 +54,7 @@ type Iteration struct {
 	m, n int
 	v    array.Batch // n x k, independent columns
 	rng  *rand.Rand
+	held bool
 }
 
 // New starts at random vectors, the same ones every time, for matrices of a shape. The
@@ -81,9 +82,16 @@ func (s *Iteration) next(active, all int) int {
 	want := active + max(MinBuffer, int(bufferShare*float64(active)))
 	if active >= all-1 {
 		want = max(want, all+all/2+MinBuffer)
+		if s.held {
+			want = min(want, s.Size())
+		}
 	}
 	return min(want, s.Largest())
 }
+
+// Hold keeps [Iteration.Advance] from enlarging a block all of whose values are above tau, or
+// lets it again.
+func (s *Iteration) Hold(held bool) { s.held = held }
 
 // random fills the n x k matrix dst with vectors of unit length, on the average.
 func (s *Iteration) random(dst array.Batch) {
