@@ -103,12 +103,17 @@ func (a *lowRankPlusSparse) Adjoint(dst, z array.Batch) {
 	dev.Gather(s, z, a.set)
 }
 
+// checkNormalMap panics unless b and dst have p coordinates.
+func checkNormalMap(op string, p int, dst, b array.Batch) {
+	if dst.K() != b.K() || dst.N() != p || b.N() != p {
+		panic(fmt.Sprintf("linops: %s: A*A of %s into %s with p = %d", op, b, dst, p))
+	}
+}
+
 // ApplyNormal stays within the coordinates.
 func (a *lowRankPlusSparse) ApplyNormal(dst, b array.Batch) {
 	_, n := a.Dims()
-	if dst.K() != b.K() || dst.N() != n || b.N() != n {
-		panic(fmt.Sprintf("linops: low rank plus sparse: A*A of %s into %s with p = %d", b, dst, n))
-	}
+	checkNormalMap("low rank plus sparse", n, dst, b)
 	dev, k, r := dst.Device(), b.K(), a.r
 	q, p, s := a.parts(b)
 	dq, dp, ds := a.parts(dst)

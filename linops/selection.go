@@ -1,8 +1,10 @@
 package linops
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"surepipe/array"
@@ -21,7 +23,8 @@ type Selection struct {
 	on  array.Index
 
 	mu      sync.Mutex
-	pattern array.Pattern // of idx in matrices of the shape, made when first needed
+	pattern array.Pattern // of idx, sorted, in matrices of the shape, made when first needed
+	order   array.Index   // of the sorted places among idx; nil where that is sorted
 	shape   array.Shape
 }
 
@@ -51,24 +54,39 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 // Sampler is an Operator on matrices that picks entries of theirs.
 type Sampler interface {
 	Operator
-	// Pattern returns the places of the entries, in the order of A's rows, in
-	// matrices of a shape; nil when the operator turns out not to act on such
-	// matrices. It is the operator's, which frees it.
-	Pattern(shape array.Shape) array.Pattern
+	// Pattern returns the places of the entries in matrices of a shape, in increasing
+	// order, in which products with them read memory one entry after the other, and the row of
+	// A that each is; nil for the latter where it is the order of A's rows. Both are nil when
+	// the operator turns out not to act on such matrices. They are the operator's, which frees
+	// them.
+	Pattern(shape array.Shape) (places array.Pattern, order array.Index)
 }
 
 // Pattern returns the selected places in matrices of the given shape; nil unless it
 // has p entries and is the one of every call.
-func (a *Selection) Pattern(shape array.Shape) array.Pattern {
+func (a *Selection) Pattern(shape array.Shape) (places array.Pattern, order array.Index) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.pattern == nil && shape.Len() == a.p {
-		a.pattern, a.shape = a.dev.NewPattern(shape.Rows, shape.Cols, a.idx), shape
+		sorted := a.idx
+		if !slices.IsSorted(sorted) {
+			rows := make([]int, len(a.idx))
+			for i := range rows {
+				rows[i] = i
+			}
+			slices.SortFunc(rows, func(i, j int) int { return cmp.Compare(a.idx[i], a.idx[j]) })
+			sorted = make([]int, len(rows))
+			for e, i := range rows {
+				sorted[e] = a.idx[i]
+			}
+			a.order = a.dev.NewIndex(rows)
+		}
+		a.pattern, a.shape = a.dev.NewPattern(shape.Rows, shape.Cols, sorted), shape
 	}
 	if a.shape != shape {
-		return nil
+		return nil, nil
 	}
-	return a.pattern
+	return a.pattern, a.order
 }
 
 // Release frees the device memory. The operator is dead afterwards.
@@ -80,6 +98,10 @@ func (a *Selection) Release() {
 	if a.pattern != nil {
 		a.pattern.Free()
 		a.pattern = nil
+	}
+	if a.order != nil {
+		a.order.Free()
+		a.order = nil
 	}
 }
 

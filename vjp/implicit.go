@@ -644,7 +644,7 @@ func (l *implicit) Bytes() int64 {
 func (l *implicit) ProbeBytes() int64 {
 	d, _ := l.p.A.Dims()
 	vectors := int64(5)
-	if l.curved != nil || l.joint != nil {
+	if _, squares := l.op.(linops.NormalMap); squares || l.curved != nil {
 		vectors = 7
 	}
 	return 8 * (vectors*int64(l.dim) + 2*int64(d))

@@ -59,7 +59,7 @@ func newLowRank(ctx context.Context, p Problem, o Options, accelerated bool) (So
 	if !ok || !can || min(shape.Rows, shape.Cols) < minLowRank || o.Derivative == Unrolled || lambda == 0 || math.IsInf(lambda, 1) {
 		return nil, nil
 	}
-	if a.Pattern(shape) == nil {
+	if places, _ := a.Pattern(shape); places == nil {
 		return nil, nil
 	}
 	full, err := newProximalGradient(ctx, p, o, accelerated)
@@ -134,7 +134,7 @@ func (w *factoredWork) linearize() (*implicit, error) {
 	}
 	dev := w.dev
 	w.c = 0
-	dev.Lin(w.z, 1, w.ab, -1, w.y)
+	dev.Lin(w.z, 1, w.ab, -1, w.target())
 	all, r, err := w.space.AdvanceAll(w.gradientStep, w.tau)
 	if err != nil {
 		return nil, err
@@ -229,10 +229,12 @@ type factoredWork struct {
 	*lowRank
 	dev      array.Device
 	pattern  array.Pattern
+	order    array.Index // A's row of every place, or nil: then y, A b and z below have the places' order
 	m, n     int
 	eta, tau float64
 	scale    float64 // ||A* y||
 	y        array.Batch
+	sorted   array.Batch // y in the order of the places, where that is another
 	conv     Convergence
 
 	c      float64             // the momentum
@@ -265,8 +267,13 @@ func newFactoredWork(s *lowRank, y array.Batch) *factoredWork {
 	dev := s.p.Device
 	d, _ := s.p.A.Dims()
 	w := &factoredWork{
-		lowRank: s, dev: dev, pattern: s.a.Pattern(s.shape), m: s.shape.Rows, n: s.shape.Cols,
+		lowRank: s, dev: dev, m: s.shape.Rows, n: s.shape.Cols,
 		eta: s.full.eta, tau: s.full.eta * s.lambda, scale: norm(y), y: y, passes: 1, lowest: math.Inf(1),
+	}
+	w.pattern, w.order = s.a.Pattern(s.shape)
+	if w.order != nil {
+		w.sorted = dev.Alloc(1, d)
+		dev.Gather(w.sorted, y, w.order)
 	}
 	w.z, w.ab, w.abOld = dev.Alloc(1, d), dev.Alloc(1, d), dev.Alloc(1, d)
 	dev.Fill(w.ab, 0)
@@ -278,13 +285,30 @@ func (w *factoredWork) free() {
 	for _, f := range []*factored{&w.now, &w.old, &w.step, &w.next, &w.delta} {
 		f.free()
 	}
-	for _, b := range []array.Batch{w.z, w.ab, w.abOld} {
+	for _, b := range []array.Batch{w.sorted, w.z, w.ab, w.abOld} {
 		b.Free()
 	}
 	w.top.Free()
 	w.block.Free()
 	if w.space != nil {
 		w.space.Free()
+	}
+}
+
+// target is y in the order of the places.
+func (w *factoredWork) target() array.Batch {
+	if w.order != nil {
+		return w.sorted
+	}
+	return w.y
+}
+
+// inOrder sets dst to z in the order of A's rows.
+func (w *factoredWork) inOrder(dst, z array.Batch) {
+	if w.order != nil {
+		w.dev.Scatter(dst, z, w.order)
+	} else {
+		w.dev.Copy(dst, z)
 	}
 }
 
@@ -366,7 +390,7 @@ func (w *factoredWork) gradientStep(trans bool, dst, x array.Batch) {
 func (w *factoredWork) iteration(ctx context.Context) error {
 	dev := w.dev
 	dev.Lin(w.z, 1+w.c, w.ab, -w.c, w.abOld)
-	dev.Lin(w.z, 1, w.z, -1, w.y)
+	dev.Lin(w.z, 1, w.z, -1, w.target())
 	for range w.passes {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -498,7 +522,10 @@ func (w *factoredWork) accept() {
 func (w *factoredWork) rest() array.Batch {
 	dev := w.dev
 	x := dev.Alloc(w.m, w.n)
-	w.p.A.Adjoint(x.Reshape(1, w.m*w.n), w.z)
+	z := dev.Alloc(1, w.z.N())
+	w.inOrder(z, w.z)
+	w.p.A.Adjoint(x.Reshape(1, w.m*w.n), z)
+	z.Free()
 	dev.Lin(x, -w.eta, x, 0, array.Batch{})
 	w.now.add(1+w.c, x)
 	if w.c != 0 {
@@ -540,7 +567,7 @@ func (w *factoredWork) run(ctx context.Context, b0 array.Batch) (*Solution, erro
 	}
 	dev := w.dev
 	sol := &Solution{Convergence: w.conv, B: w.dense(), MuHat: dev.Alloc(1, w.ab.N())}
-	dev.Copy(sol.MuHat, w.ab)
+	w.inOrder(sol.MuHat, w.ab)
 	if err := dev.Sync(); err != nil {
 		sol.Release()
 		return nil, err

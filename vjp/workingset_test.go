@@ -104,13 +104,13 @@ func sparseFixtures(t *testing.T, dev array.Device) []sparseFixture {
 		{"lambda above its maximum", dense(), prox.NewL1(1e4), nil},
 		{"lambda small", dense(), prox.NewL1(1e-2), nil},
 		{"no penalty", dense(), prox.NewL1(0), nil},
-		{"group linf", dense(), must(prox.NewGroupLinf(dev, p, 60, groups, nil)), nil},
 	}
 	for i := range fs {
 		n, _ := fs[i].a.Dims()
 		fs[i].y = scaled(3, gaussian(rng, n))
 	}
-	return fs
+	linf := must(prox.NewGroupLinf(dev, p, 60, groups, nil))
+	return append(fs, sparseFixture{"group linf", dense(), linf, scaled(3, gaussian(rng, d))})
 }
 
 // Working sets give the solution, the divergence and the Jacobian's images of the
