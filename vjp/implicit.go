@@ -34,7 +34,8 @@ import (
 // back into sight.
 //
 // A J of low rank confines the system to the tangent space of its range, in whose
-// coordinates vectors are short and A, where it picks entries, costs what those cost.
+// coordinates vectors are short and A, where it picks entries, costs what those cost. Where A*A
+// is cheaper there than A, x is summed and A J x computed at the end.
 //
 // Where the solver knows the leading singular vectors of a nuclear norm's argument, J is not
 // even computed. Conjugate gradients in J's product are those for
@@ -42,7 +43,9 @@ import (
 //	(H + K) u = A* w,   D mu_hat w = A u,   K = (J^{-1} - I)/eta,
 //
 // on J's range, preconditioned by eta J = (K + I/eta)^{-1}. [prox.NuclearCurvature] has a
-// cheaper K and a cheaper preconditioner that takes no more steps.
+// cheaper K and a cheaper preconditioner that takes about as many steps.
+//
+// A J of blocks, that of a matrix of low rank plus a sparse one, confines each to its own.
 //
 // A diagonal J confines the system to its support S: x outside S is multiplied by
 // zero. Where A can restrict itself to columns, it does; and where S is small, the

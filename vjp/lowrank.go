@@ -34,7 +34,12 @@ import (
 // partial SVD's error, and the last is 0 where no value was missed: N's singular
 // values are at most M's. Where the first two are
 // small enough a Cholesky factor of (tau + slack)^2 I - M*M certifies the third, slack being
-// half of what the tolerance has left. Where it does not exist the block grows.
+// half of what the tolerance has left. Where it does not exist the block grows. For matrices
+// too large to be formed products certify instead ([subspace.Triplets.Certify]).
+//
+// The derivative of a solution that has converged is had by products too
+// ([prox.NuclearCurvature]); that of one that has not, where it is asked for, by all singular
+// vectors.
 //
 // Solutions whose rank turns out not to be low are finished by proximalGradient.
 type lowRank struct {
@@ -107,7 +112,10 @@ func (s *lowRank) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, 
 		o.Derivative = Unrolled
 		return iterate(ctx, s.full, y, o, entry{})
 	}
-	l, err := w.linearize()
+	var l *implicit
+	if err = errHighRank; sol.Converged {
+		l, err = w.linearize()
+	}
 	if tooHard(err) {
 		l, err = newImplicit(s.p, sol.B, y, s.full.bound, s.o.Tol)
 	}
