@@ -62,8 +62,8 @@ var paperRows = []paperRow{
 func (r paperRow) bytes(rows, cols int) uint64 {
 	entries := uint64(rows) * uint64(cols)
 	if r.problem == "lasso" {
-		// X, its active columns (about a fifth), and the rest.
-		return 8 * entries * 5 / 4
+		// X, its active columns (about a fifth), their Gram matrix and its inverse.
+		return 8 * entries * 3 / 2
 	}
 	// A few dozen matrices: probes, sketch and basis.
 	return 8 * entries * 250
@@ -168,7 +168,7 @@ func (t *tables) run(problem string, limit uint64) error {
 			fmt.Fprintf(t.cmd.ErrOrStderr(), "surepipe: %s %d x %d is left out: it takes about %s\n", row.problem, rows, cols, humanize.Bytes(bytes))
 			continue
 		}
-		line, err := t.row(row, rows, cols)
+		line, err := t.row(row, rows, cols, bytes)
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (t *tables) run(problem string, limit uint64) error {
 }
 
 // row estimates the row's risk.
-func (t *tables) row(r paperRow, rows, cols int) (line tableLine, err error) {
+func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, err error) {
 	ctx := t.cmd.Context()
 	data, err := generate(r.problem, rows, cols, rows, cols, t.flags.seed)
 	if err != nil {
@@ -233,7 +233,7 @@ func (t *tables) row(r paperRow, rows, cols int) (line tableLine, err error) {
 		return line, nil
 	}
 	bar.describe(name + ", samples")
-	losses, err := t.losses(job, data, bar)
+	losses, err := t.losses(job, data, bytes, bar)
 	if err != nil {
 		return line, err
 	}
@@ -244,10 +244,14 @@ func (t *tables) row(r paperRow, rows, cols int) (line tableLine, err error) {
 }
 
 // losses is ||mu_hat - mu||^2 at further samples. Their divergence is of no
-// interest and costs the least that there is.
-func (t *tables) losses(job *job, data problems.Data, bar *progress) ([]float64, error) {
+// interest and costs the least that there is. One of a large row is in flight at a time.
+func (t *tables) losses(job *job, data problems.Data, bytes uint64, bar *progress) ([]float64, error) {
+	parallel := t.flags.parallel
+	if 2*bytes > memory.TotalMemory() {
+		parallel = 1
+	}
 	pipe, err := pipeline.New(job.dev, job.solver, job.problem.D, pipeline.Options{
-		Sigma2: job.sigma2, Estimator: "hutchinson", Queries: 2, Seed: t.flags.seed, Parallel: t.flags.parallel,
+		Sigma2: job.sigma2, Estimator: "hutchinson", Queries: 2, Seed: t.flags.seed, Parallel: parallel,
 	})
 	if err != nil {
 		return nil, err
