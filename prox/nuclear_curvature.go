@@ -30,7 +30,7 @@ import (
 //	K (Q, P) = (lambda Q - W P', lambda P' - W* Q + V L*)
 //	L*_ij = lambda s_j (s_j N*_ij - s_i N_ij)/(f_i + f_j),
 //
-// which is the system of DESIGN 4.1 for the active-inactive part of J read from right to left.
+// which is the system of the active-inactive part of J read from right to left.
 // W is applied, never formed: where A picks entries a product takes 2 d r flops.
 //
 // Conjugate gradients need an approximation of (K + h F)^{-1} beside it, h F being h I in
