@@ -414,7 +414,7 @@ func TestHelpAndInfo(t *testing.T) {
 
 // Rows that fit are printed with our value near the loss, the others named.
 func TestPaperPrintsItsTables(t *testing.T) {
-	status, stdout, stderr := command(t, "paper", "--largest", "1300KB")
+	status, stdout, stderr := command(t, "paper", "--largest", "1600KB")
 	if status != exitDone {
 		t.Fatalf("status %d, %s", status, stderr)
 	}
