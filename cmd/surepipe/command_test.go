@@ -427,7 +427,7 @@ func TestPaperPrintsItsTables(t *testing.T) {
 			t.Errorf("line %d is %q", i+1, lines[i+1])
 		}
 	}
-	if !strings.Contains(stderr, "lasso 25000 x 50000 is left out: it takes about 13 GB") {
+	if !strings.Contains(stderr, "lasso 25000 x 50000 is left out: it takes about 15 GB") {
 		t.Errorf("standard error holds %q", stderr)
 	}
 }
