@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"surepipe/array/internal/simd"
 )
 
 // The host's granularity. It is part of the definition of the results' bits, and
@@ -376,7 +378,7 @@ func (h *Host) Dot(out []float64, x, y Batch) {
 func dotKernel(t *task, lo, hi int) {
 	for u := lo; u < hi; u++ {
 		i, p, q := t.block(u)
-		t.out[u] = dot(t.x.row(i)[p:q], t.y.row(i)[p:q])
+		t.out[u] = simd.Dot(t.x.row(i)[p:q], t.y.row(i)[p:q])
 	}
 }
 
@@ -408,23 +410,6 @@ func (t *task) block(u int) (i, p, q int) {
 	i = u / t.width
 	p = u % t.width * dotBlock
 	return i, p, min(p+dotBlock, t.x.n)
-}
-
-// dot sums with four accumulators; the bits depend on the length alone.
-func dot(x, y []float64) float64 {
-	y = y[:len(x)]
-	var s0, s1, s2, s3 float64
-	j := 0
-	for ; j+4 <= len(x); j += 4 {
-		s0 += x[j] * y[j]
-		s1 += x[j+1] * y[j+1]
-		s2 += x[j+2] * y[j+2]
-		s3 += x[j+3] * y[j+3]
-	}
-	for ; j < len(x); j++ {
-		s0 += x[j] * y[j]
-	}
-	return (s0 + s1) + (s2 + s3)
 }
 
 // MaxAbs sets out_i = ||x_i||_inf.

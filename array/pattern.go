@@ -133,10 +133,10 @@ func (h *Host) SampleProduct(dst Batch, pattern Pattern, alpha float64, a, b Bat
 		lines, each, shared = &p.byCol, b, a
 	}
 	if k == 1 || shared.k > 1 {
-		h.runVectors(sampleKernel, lines, k, r, dst, each, shared, alpha, beta)
+		runVectors(sampleKernel, lines, k, r, dst, each, shared, alpha, beta)
 		return
 	}
-	h.runLines(sampleTileKernel, lines, k, r, dst, each, shared, alpha, beta)
+	runLines(sampleTileKernel, lines, k, r, dst, each, shared, alpha, beta)
 }
 
 // SpreadProduct sets C_i = alpha Z_i B_i + beta C_i, or Z_i* B_i.
@@ -155,10 +155,10 @@ func (h *Host) SpreadProduct(trans bool, alpha float64, pattern Pattern, z, b Ba
 		return
 	}
 	if k == 1 || b.k > 1 || z.k == 1 {
-		h.runVectors(spreadKernel, lines, k, r, c, z, b, alpha, beta)
+		runVectors(spreadKernel, lines, k, r, c, z, b, alpha, beta)
 		return
 	}
-	h.runLines(spreadTileKernel, lines, k, r, c, z, b, alpha, beta)
+	runLines(spreadTileKernel, lines, k, r, c, z, b, alpha, beta)
 }
 
 func (h *Host) pattern(op string, pattern Pattern, bs ...Batch) *hostPattern {
@@ -172,22 +172,23 @@ func (h *Host) pattern(op string, pattern Pattern, bs ...Batch) *hostPattern {
 	return p
 }
 
-// runLines runs a kernel over the lines of a pattern.
-func (h *Host) runLines(kernel func(*task, int, int), lines *adjacency, k, r int, dst, x, y Batch, alpha, beta float64) {
-	n := len(lines.ptr) - 1
-	work := max(1, k*r*max(len(lines.entry), 1)/max(n, 1))
-	t := newTask(kernel, n, max(1, productGrain/work))
-	t.lines, t.width = lines, r
-	t.dst, t.x, t.y, t.a, t.b = dst, x, y, alpha, beta
-	t.run()
+// runLines runs a kernel over the lines of a pattern, all vectors of a line at a time.
+func runLines(kernel func(*task, int, int), lines *adjacency, k, r int, dst, x, y Batch, alpha, beta float64) {
+	runPieces(kernel, lines, 1, k*r, r, dst, x, y, alpha, beta)
 }
 
 // runVectors runs a kernel over the lines of the first vector's matrix, then the second's, and
 // so on: what the lines of one share stays in the cache.
-func (h *Host) runVectors(kernel func(*task, int, int), lines *adjacency, k, r int, dst, x, y Batch, alpha, beta float64) {
+func runVectors(kernel func(*task, int, int), lines *adjacency, k, r int, dst, x, y Batch, alpha, beta float64) {
+	runPieces(kernel, lines, k, r, r, dst, x, y, alpha, beta)
+}
+
+// runPieces runs a kernel over all lines, a number of times, at a cost of work multiplications
+// an entry.
+func runPieces(kernel func(*task, int, int), lines *adjacency, times, work, r int, dst, x, y Batch, alpha, beta float64) {
 	n := len(lines.ptr) - 1
-	work := max(1, r*max(len(lines.entry), 1)/max(n, 1))
-	t := newTask(kernel, k*n, max(1, productGrain/work))
+	perLine := max(1, work*max(len(lines.entry), 1)/max(n, 1))
+	t := newTask(kernel, times*n, max(1, productGrain/perLine))
 	t.lines, t.width = lines, r
 	t.dst, t.x, t.y, t.a, t.b = dst, x, y, alpha, beta
 	t.run()

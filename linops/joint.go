@@ -45,10 +45,15 @@ func (h *hstack) RestrictBlocks(dev array.Device, parts []Part) Restricted {
 		}
 	}
 	t, set := parts[0], parts[1].Set
-	return &lowRankPlusSparse{
+	a := &lowRankPlusSparse{
 		shape: t.Shape, r: t.Rank, u: t.U, v: t.V,
+		uu: dev.Alloc(1, t.Rank*t.Rank), vv: dev.Alloc(1, t.Rank*t.Rank),
 		pattern: dev.NewPattern(t.Shape.Rows, t.Shape.Cols, set), set: dev.NewIndex(set),
 	}
+	su, sv := a.factors()
+	dev.GemmEach(true, false, 1, a.u, su, a.u, su, 0, a.uu)
+	dev.GemmEach(true, false, 1, a.v, sv, a.v, sv, 0, a.vv)
+	return a
 }
 
 // lowRankPlusSparse is (Q, P, s) -> Q V* + U P* + S with S the sparse matrix of the
@@ -61,6 +66,7 @@ type lowRankPlusSparse struct {
 	shape   array.Shape
 	r       int
 	u, v    array.Batch
+	uu, vv  array.Batch // U*U and V*V
 	pattern array.Pattern
 	set     array.Index
 }
@@ -119,31 +125,31 @@ func (a *lowRankPlusSparse) ApplyNormal(dst, b array.Batch) {
 	dq, dp, ds := a.parts(dst)
 	su, sv := a.factors()
 	rr := array.Shape{Rows: r, Cols: r}
-	vv, uu := dev.Alloc(1, r*r), dev.Alloc(1, r*r)
 	pv, qu := dev.Alloc(k, r*r), dev.Alloc(k, r*r)
-	dev.GemmEach(true, false, 1, a.v, sv, a.v, sv, 0, vv)
-	dev.GemmEach(true, false, 1, a.u, su, a.u, su, 0, uu)
 	dev.GemmEach(true, false, 1, p, sv, a.v, sv, 0, pv)
 	dev.GemmEach(true, false, 1, q, su, a.u, su, 0, qu)
-	dev.GemmEach(false, false, 1, q, su, vv, rr, 0, dq)
+	dev.GemmEach(false, false, 1, q, su, a.vv, rr, 0, dq)
 	dev.GemmEach(false, false, 1, a.u, su, pv, rr, 1, dq)
-	dev.GemmEach(false, false, 1, p, sv, uu, rr, 0, dp)
+	dev.GemmEach(false, false, 1, p, sv, a.uu, rr, 0, dp)
 	dev.GemmEach(false, false, 1, a.v, sv, qu, rr, 1, dp)
 	dev.SpreadProduct(false, 1, a.pattern, s, a.v, 1, dq)
 	dev.SpreadProduct(true, 1, a.pattern, s, a.u, 1, dp)
 	dev.Copy(ds, s)
 	dev.SampleProduct(ds, a.pattern, 1, q, a.v, 1)
 	dev.SampleProduct(ds, a.pattern, 1, a.u, p, 1)
-	for _, b := range [...]array.Batch{vv, uu, pv, qu} {
-		b.Free()
-	}
+	pv.Free()
+	qu.Free()
 }
 
-// Bytes counts the set; the factors are the caller's.
-func (a *lowRankPlusSparse) Bytes() int64 { return a.set.Bytes() + 24*int64(a.set.Len()) }
+// Bytes counts the set and U*U and V*V; the factors are the caller's.
+func (a *lowRankPlusSparse) Bytes() int64 {
+	return a.set.Bytes() + 24*int64(a.set.Len()) + a.uu.Bytes() + a.vv.Bytes()
+}
 
-// Release frees the set.
+// Release frees them.
 func (a *lowRankPlusSparse) Release() {
+	a.uu.Free()
+	a.vv.Free()
 	a.pattern.Free()
 	a.set.Free()
 }

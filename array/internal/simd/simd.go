@@ -1,5 +1,5 @@
-// Package simd holds the two inner loops of sparse products that no BLAS has: inner products
-// of short rows and sums of gathered rows. On amd64 with AVX2 and FMA they are assembly,
+// Package simd holds two inner loops: inner products, of short rows above all, which a call of
+// a BLAS costs more than, and sums of gathered rows, which no BLAS has. On amd64 with AVX2 and FMA they are assembly,
 // elsewhere Go; both give the same result to rounding, and the bits of an entry depend on the
 // lengths alone.
 package simd
