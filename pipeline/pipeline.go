@@ -22,6 +22,16 @@ import (
 // Risk is the outcome for one sample.
 type Risk = stages.Risk
 
+// Warning is a reason to doubt a result.
+type Warning = stages.Warning
+
+// The codes of the warnings that a result carries.
+const (
+	NotConverged           = stages.NotConverged
+	DerivativeNotConverged = stages.DerivativeNotConverged
+	ImplausibleDivergence  = stages.ImplausibleDivergence
+)
+
 // SampleError is a failure that belongs to one sample.
 type SampleError = stages.SampleError
 

@@ -93,10 +93,6 @@ func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)
 	}
 }
 
-// Trusted reports whether the divergence is that of the estimator, and not of an
-// iteration or a linear system that has not converged.
-func (r *Risk) Trusted() bool { return r.Converged && r.Unsolved == 0 && !r.Implausible }
-
 // errorBar is Risk.StdErr.
 func errorBar(sigma2, residual, frobenius2 float64, d int) float64 {
 	// In units of sigma2: the squares of large data stay in range.

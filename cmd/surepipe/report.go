@@ -60,8 +60,10 @@ type result struct {
 	JacobianFro2        float64       `json:"jacobian_fro2"`
 	Trace               traceResult   `json:"trace"`
 	Seconds             secondsResult `json:"seconds"`
-	Device              string        `json:"device"`
-	Version             string        `json:"version"`
+	// Warnings are the reasons to doubt the numbers; absent where there is none.
+	Warnings []pipeline.Warning `json:"warnings,omitempty"`
+	Device   string             `json:"device"`
+	Version  string             `json:"version"`
 }
 
 type solverResult struct {
@@ -104,6 +106,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	r.Solver.Optimality = risk.Optimality
 	r.Derivative = risk.Derivative
 	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible, risk.InnerSteps
+	r.Warnings = risk.Warnings()
 	r.Trace = traceResult{risk.Trace.Estimator, risk.Trace.Queries, risk.Trace.Seed}
 	r.Seconds = secondsResult{risk.Solve.Seconds(), risk.Divergence.Seconds(), risk.Total.Seconds()}
 	if mu != nil {

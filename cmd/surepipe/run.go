@@ -146,26 +146,21 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 	return f.converged(cmd, risk)
 }
 
-// converged says what to try, and returns errNotConverged, where a result is not
-// what was asked for.
+// hints names the flags that may help against a warning, by its code.
+var hints = map[string]string{
+	pipeline.NotConverged:           " (--max-iter, --tol, --solver)",
+	pipeline.DerivativeNotConverged: " (--lambda, --derivative unrolled)",
+	pipeline.ImplausibleDivergence:  " (--tol, --max-iter, --derivative implicit)",
+}
+
+// converged prints the warnings that a result carries, and returns errNotConverged where
+// there is one.
 func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
-	if risk.Implausible {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: a divergence of %g is none that such an estimator can have (0 to %d): the iteration's derivative has not settled; ask for a smaller --tol with more --max-iter, or --derivative implicit\n",
-			risk.Trace.Trace, len(risk.MuHat))
-		return errNotConverged
+	warnings := risk.Warnings()
+	for _, w := range warnings {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s%s\n", w.Text, hints[w.Code])
 	}
-	if !risk.Converged && risk.Derivative == "direct" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the closed form leaves an optimality of %.1e: X is ill conditioned; mu_hat and its risk may be good all the same, b is not well determined\n", risk.Optimality)
-		return errNotConverged
-	}
-	if !risk.Converged {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: not converged after %d iterations: optimality %.1e, asked for %.1e; raise --max-iter, or --tol if that is enough, or try another --solver\n",
-			risk.Iterations, risk.Optimality, f.tol)
-		return errNotConverged
-	}
-	if risk.Unsolved > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: the derivative is not converged: %d probes stopped short after %d steps, for the solution is nearly not unique; raise the weight of the regularizer, or try --derivative unrolled\n",
-			risk.Unsolved, risk.InnerSteps)
+	if len(warnings) > 0 {
 		return errNotConverged
 	}
 	return nil

@@ -1,0 +1,50 @@
+package stages
+
+import "fmt"
+
+// Warning is a reason to doubt a result.
+type Warning struct {
+	// Code is one of the constants below: short, for programs.
+	Code string `json:"code"`
+	// Text is a sentence for people: what is wrong and what can be done.
+	Text string `json:"text"`
+}
+
+// The codes of the warnings that a result carries.
+const (
+	// NotConverged: the solver stopped before it reached its tolerance.
+	NotConverged = "not-converged"
+	// DerivativeNotConverged: probes of the implicit derivative stopped short.
+	DerivativeNotConverged = "derivative-not-converged"
+	// ImplausibleDivergence: no Jacobian of such an estimator has this trace.
+	ImplausibleDivergence = "implausible-divergence"
+)
+
+// Trusted reports whether nothing is known that makes the numbers doubtful: there is no
+// warning.
+func (r *Risk) Trusted() bool { return len(r.Warnings()) == 0 }
+
+// Warnings lists the reasons to doubt the numbers. Where there is none they are right to the
+// errors stated.
+func (r *Risk) Warnings() []Warning {
+	var all []Warning
+	add := func(code, format string, args ...any) {
+		all = append(all, Warning{code, fmt.Sprintf(format, args...)})
+	}
+	if r.Implausible {
+		add(ImplausibleDivergence, "the divergence %g is outside [0, %d]: the derivative of the iterations has not settled; ask for a smaller tolerance with more iterations, or the implicit derivative",
+			r.Trace.Trace, len(r.MuHat))
+	}
+	switch {
+	case r.Converged:
+	case r.Derivative == "direct":
+		add(NotConverged, "the closed form leaves an optimality of %.1e: X is ill conditioned and b is not well determined", r.Optimality)
+	default:
+		add(NotConverged, "the solver has not converged after %d iterations: optimality %.1e; allow more iterations, accept a larger tolerance, or try another solver", r.Iterations, r.Optimality)
+	}
+	if r.Unsolved > 0 {
+		add(DerivativeNotConverged, "the implicit derivative has not converged: %d probes stopped short after %d steps because the solution is nearly not unique; raise the weight of the regularizer, or try the unrolled derivative",
+			r.Unsolved, r.InnerSteps)
+	}
+	return all
+}
