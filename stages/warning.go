@@ -40,7 +40,7 @@ func (r *Risk) Warnings() []Warning {
 	case r.Derivative == "direct":
 		add(NotConverged, "the closed form leaves an optimality of %.1e: X is ill conditioned and b is not well determined", r.Optimality)
 	default:
-		add(NotConverged, "the solver has not converged after %d iterations: optimality %.1e; allow more iterations, accept a larger tolerance, or try another solver", r.Iterations, r.Optimality)
+		add(NotConverged, "not converged after %d iterations: optimality %.1e; allow more iterations, accept a larger tolerance, or try another solver", r.Iterations, r.Optimality)
 	}
 	if r.Unsolved > 0 {
 		add(DerivativeNotConverged, "the implicit derivative has not converged: %d probes stopped short after %d steps because the solution is nearly not unique; raise the weight of the regularizer, or try the unrolled derivative",

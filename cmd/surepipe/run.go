@@ -148,9 +148,9 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 
 // hints names the flags that may help against a warning, by its code.
 var hints = map[string]string{
-	pipeline.NotConverged:           " (--max-iter, --tol, --solver)",
-	pipeline.DerivativeNotConverged: " (--lambda, --derivative unrolled)",
-	pipeline.ImplausibleDivergence:  " (--tol, --max-iter, --derivative implicit)",
+	pipeline.NotConverged:           " (raise --max-iter or --tol, or change --solver)",
+	pipeline.DerivativeNotConverged: " (raise --lambda, or give --derivative unrolled)",
+	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
 }
 
 // converged prints the warnings that a result carries, and returns errNotConverged where
