@@ -86,8 +86,8 @@ type Options struct {
 	// at a time for each stream, when work on a sample has advanced. It must
 	// return quickly.
 	Progress func(Progress)
-	// Observe, if not nil, is told when work on a sample begins and when it ends,
-	// for metrics. The context is that of the call that the sample belongs to.
+	// Observe, if not nil, is told when work on a sample, or on a point of a sweep, begins
+	// and when it ends, for metrics. The context is that of the call that the sample belongs to.
 	// Calls come from several goroutines at once. It must return quickly.
 	Observe func(context.Context, Event)
 	// Logger, if not nil, is told about every sample that ends well, with the
@@ -126,11 +126,14 @@ const DefaultTraceError = 0.1
 // probes, 24, to know their spread to 15%.
 var firstQueries = map[string]int{hutch.HutchPP: 72, hutch.Hutchinson: 24}
 
-// New returns a pipeline for samples of length d that are solved by solver on
+// New returns a pipeline for samples of length d, the solver's, that are solved by solver on
 // dev. The solver stays the caller's, to release after the last call.
 func New(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeline, error) {
 	if dev == nil || solver == nil {
 		return nil, errors.New("pipeline: no device or no solver")
+	}
+	if n, _ := solver.Dims(); n != d {
+		return nil, fmt.Errorf("pipeline: samples of length %d for a solver of y of length %d", d, n)
 	}
 	return newPipeline(dev, solver, d, o)
 }
