@@ -41,7 +41,7 @@ type Family struct {
 // SweepOptions are a sweep's settings.
 type SweepOptions struct {
 	// Options are those of every point. All points have the probes of sample 0.
-	// Parallel is the number of points in flight; Progress and Logger
+	// Parallel is the number of points in flight; Progress, Observe and Logger
 	// name a point by its index.
 	Options
 	// Mu is the true mean, of length d, where it is known.
@@ -397,6 +397,30 @@ func (s *sweep) at(ctx context.Context, weights, from []float64) (vjp.Solver, fu
 	return solver, release, nil
 }
 
+// options are those of the pipeline for point i, whose reports name the point.
+func (s *sweep) options(i int, stage Stage, weights []float64) Options {
+	o := s.o.Options
+	o.Parallel, o.Logger = 1, nil
+	if report := o.Progress; report != nil {
+		o.Progress = func(p Progress) {
+			s.reporting.Lock()
+			defer s.reporting.Unlock()
+			p.Sample = i
+			report(p)
+		}
+	}
+	if observe := o.Observe; observe != nil {
+		o.Observe = func(ctx context.Context, e Event) {
+			e.Sample, e.Stage, e.Weights = i, stage, slices.Clone(weights)
+			if e.Risk != nil {
+				e.Risk.Index = i // the event's own copy
+			}
+			observe(ctx, e)
+		}
+	}
+	return o
+}
+
 // estimate computes point i. The point has its estimate still.
 func (s *sweep) estimate(ctx context.Context, i int, stage Stage, weights, from []float64) (_ *SweepPoint, err error) {
 	defer recovered(&err)
@@ -405,16 +429,7 @@ func (s *sweep) estimate(ctx context.Context, i int, stage Stage, weights, from 
 		return nil, s.named(i, weights, err)
 	}
 	defer release()
-	o := s.o.Options
-	o.Parallel, o.Logger, o.Progress = 1, nil, nil
-	if s.o.Progress != nil {
-		o.Progress = func(p Progress) {
-			s.reporting.Lock()
-			defer s.reporting.Unlock()
-			p.Sample = i
-			s.o.Progress(p)
-		}
-	}
+	o := s.options(i, stage, weights)
 	p, err := New(s.f.Device, solver, len(s.y), o)
 	if err != nil {
 		return nil, err
