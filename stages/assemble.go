@@ -24,9 +24,22 @@ type Risk struct {
 	//
 	//	sqrt(4 sigma2 Residual + 4 sigma2^2 ||D mu_hat||_F^2 - 2 sigma2^2 d),
 	//
-	// 0 where the radicand, itself an unbiased estimate, is negative
-	// (Bellec and Zhang 2021).
+	// where the radicand is an unbiased estimate (Bellec and Zhang 2021), or the root of
+	//
+	//	2 sigma2^2 ||I - 2 D mu_hat||_F^2 = 2 sigma2^2 (d - 4 div + 4 ||D mu_hat||_F^2)
+	//
+	// where that is larger: the radicand's expectation is at least this. For f = y - mu_hat
+	// the terms of first order of its expansion in Hermite polynomials give
+	// E||f||^2 >= sigma2 ||E Df||_F^2 (Cacoullos 1982), with Df = I - D mu_hat; sigma2 times
+	// ||I - D||_F^2 = d - 2 div + ||D||_F^2 in the place of Residual gives the root above, D at this y
+	// standing for its expectation. An error bar of 0 is thus that of a Jacobian whose
+	// eigenvalues are all 1/2, at least within the error of the trace. See Floored.
 	StdErr float64
+	// Floored reports that the unbiased estimate of StdErr's square is not positive, and StdErr is its
+	// floor: sigma2 is larger than what the residual allows, or the draw is a rare one. (An
+	// estimate that is positive and below the floor is nothing to note: for mu_hat linear in y
+	// the floor is the expectation.)
+	Floored bool
 	// Residual is ||y - mu_hat||^2.
 	Residual float64
 	// Trace is the estimate of the divergence tr(D mu_hat) and of ||D mu_hat||_F^2.
@@ -93,10 +106,18 @@ func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)
 	}
 }
 
-// errorBar is Risk.StdErr.
+// errorBar is the unbiased estimate of Risk.StdErr: 0 where that of its square is negative.
 func errorBar(sigma2, residual, frobenius2 float64, d int) float64 {
 	// In units of sigma2: the squares of large data stay in range.
 	return sigma2 * math.Sqrt(max(0, 4*(residual/sigma2+frobenius2)-2*float64(d)))
+}
+
+// floor is the least value of Risk.StdErr. An estimate of ||I - 2 D||_F^2 may come out below
+// the square of the trace over d, which it never is.
+func floor(sigma2 float64, trace hutch.Estimate, d int) float64 {
+	n := float64(d)
+	least := n - 2*trace.Trace
+	return sigma2 * math.Sqrt(2*max(n-4*trace.Trace+4*trace.Frobenius2, least*least/n))
 }
 
 // addMean adds the intercept's part to the solver's estimate, which must have none.
@@ -144,6 +165,8 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	slack := 4*trace.StdErr + 1e-3*d
 	r.Implausible = trace.Trace < -slack || trace.Trace > d+slack || trace.Frobenius2 > 2*d
 	r.StdErr = errorBar(sigma2, r.Residual, trace.Frobenius2, len(job.Y))
+	r.Floored = r.StdErr == 0
+	r.StdErr = max(r.StdErr, floor(sigma2, trace, len(job.Y)))
 	if err := dev.Err(); err != nil {
 		return Risk{}, err
 	}
