@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/hutch"
+	"surepipe/verify"
 	"surepipe/vjp"
 )
 
@@ -55,6 +56,9 @@ type Risk struct {
 	// eigenvalues lie in [0, 1], so that 0 <= tr D mu_hat <= d. The unrolled derivative
 	// of an iterate far from the solution can be like that.
 	Implausible bool
+	// Verification is what an independent check found; nil where none was asked for. Its time is
+	// no part of those below.
+	Verification *verify.Verification
 	// CacheBytes is the device memory that the linearization held.
 	CacheBytes int64
 	// MuHat (length d) and B (length p) are the estimates.
@@ -112,6 +116,14 @@ func errorBar(sigma2, residual, frobenius2 float64, d int) float64 {
 	return sigma2 * math.Sqrt(max(0, 4*(residual/sigma2+frobenius2)-2*float64(d)))
 }
 
+// bar is Risk.StdErr and Risk.Floored for the solver's part of the trace.
+func (j *Job) bar(sigma2 float64, trace hutch.Estimate) (bar float64, floored bool) {
+	trace.Trace += j.constants
+	trace.Frobenius2 += j.constants
+	bar = errorBar(sigma2, j.Residual, trace.Frobenius2, len(j.Y))
+	return max(bar, floor(sigma2, trace, len(j.Y))), bar == 0
+}
+
 // floor is the least value of Risk.StdErr. An estimate of ||I - 2 D||_F^2 may come out below
 // the square of the trace over d, which it never is.
 func floor(sigma2 float64, trace hutch.Estimate, d int) float64 {
@@ -141,32 +153,38 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if err != nil {
 		return Risk{}, err
 	}
+	bar, floored := job.bar(sigma2, trace)
 	trace.Trace += job.constants
 	trace.Frobenius2 += job.constants
 	now := time.Now()
+	if !job.ended.IsZero() {
+		now = job.ended
+	}
 	d := float64(len(job.Y))
 	r := Risk{
 		Index:       job.Index,
 		SURE:        -d*sigma2 + job.Residual + 2*sigma2*trace.Trace,
+		StdErr:      bar,
+		Floored:     floored,
 		Residual:    job.Residual,
 		Trace:       trace,
 		Convergence: job.Solution.Convergence,
 		Derivative:  job.Solution.Linearization.Kind(),
-		CacheBytes:  job.Solution.Linearization.Bytes(),
-		MuHat:       job.Solution.MuHat.ToHost(),
-		B:           job.Solution.B.ToHost(),
-		Solve:       job.Solved.Sub(job.Begun),
-		Divergence:  now.Sub(job.Solved),
-		Total:       now.Sub(job.Begun),
+
+		Verification: job.verification,
+
+		CacheBytes: job.Solution.Linearization.Bytes(),
+		MuHat:      job.Solution.MuHat.ToHost(),
+		B:          job.Solution.B.ToHost(),
+		Solve:      job.Solved.Sub(job.Begun),
+		Divergence: now.Sub(job.Solved),
+		Total:      now.Sub(job.Begun),
 	}
 	if f, ok := job.Solution.Linearization.(vjp.Former); ok {
 		r.InnerSteps, r.Unsolved = f.Report()
 	}
 	slack := 4*trace.StdErr + 1e-3*d
 	r.Implausible = trace.Trace < -slack || trace.Trace > d+slack || trace.Frobenius2 > 2*d
-	r.StdErr = errorBar(sigma2, r.Residual, trace.Frobenius2, len(job.Y))
-	r.Floored = r.StdErr == 0
-	r.StdErr = max(r.StdErr, floor(sigma2, trace, len(job.Y)))
 	if err := dev.Err(); err != nil {
 		return Risk{}, err
 	}

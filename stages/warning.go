@@ -18,6 +18,8 @@ const (
 	DerivativeNotConverged = "derivative-not-converged"
 	// ImplausibleDivergence: no Jacobian of such an estimator has this trace.
 	ImplausibleDivergence = "implausible-divergence"
+	// Unverified: an independent check does not agree, or could not be done.
+	Unverified = "verification"
 )
 
 // Trusted reports whether nothing is known that makes the numbers doubtful: there is no
@@ -45,6 +47,9 @@ func (r *Risk) Warnings() []Warning {
 	if r.Unsolved > 0 {
 		add(DerivativeNotConverged, "the implicit derivative has not converged: %d probes stopped short after %d steps because the solution is nearly not unique; raise the weight of the regularizer, or try the unrolled derivative",
 			r.Unsolved, r.InnerSteps)
+	}
+	if v := r.Verification; v != nil && !v.Passed() {
+		add(Unverified, "the result does not stand an independent check: %s", v.Describe())
 	}
 	return all
 }
