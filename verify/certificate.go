@@ -10,7 +10,7 @@ import (
 
 const (
 	// leastOptimality is what the optimality of a solution may be, whatever its solver says.
-	leastOptimality = 1e-7
+	leastOptimality = 1e-6
 	// fitPart of the size of mu_hat is the error bar of mu_hat = A b.
 	fitPart = 1e-9
 )

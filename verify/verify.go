@@ -171,11 +171,11 @@ type check struct {
 	yNorm  float64
 	muNorm float64
 	bNorm  float64
-	resid  float64     // ||y - mu_hat||
-	sure   float64     // the error bar of what moves SURE
-	own    vjp.Solver  // of the differences
-	base   array.Batch // b as own finds it at y, and its mu_hat
-	baseMu array.Batch
+	resid  float64 // ||y - mu_hat||
+	sure   float64 // the error bar of what moves SURE
+
+	first, second      witness // who solve for the differences
+	iterations, budget int     // done by them, and allowed
 }
 
 // Check verifies a result. The error is the context's, or a fault of the device;
@@ -208,12 +208,10 @@ func Check(ctx context.Context, r Result, o Options) (*Verification, error) {
 
 func (c *check) run() error {
 	defer func() {
-		c.base.Free()
-		c.baseMu.Free()
-		if c.own != nil && c.own != c.Solver {
-			c.own.Release()
-		}
+		c.first.release()
+		c.second.release()
 	}()
+	c.budget = leastBudget + budgetFactor*c.Iterations
 	c.yNorm, c.muNorm, c.bNorm = norm(c.Y), norm(c.MuHat), norm(c.B)
 	c.resid = distance(c.Y, c.MuHat)
 	c.sure = surePart * math.Max(c.StdErr, 0.1*c.Sigma2*math.Sqrt(2*float64(c.d)))
