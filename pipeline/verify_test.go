@@ -118,7 +118,6 @@ func TestVerifyPassesWhatIsRight(t *testing.T) {
 	})
 }
 
-
 // randomProblem is well posed: Gaussian columns, and a regularizer at a weight that leaves
 // something of y.
 func randomProblem(t testing.TB, dev array.Device, rng *rand.Rand) (name string, p vjp.Problem, y []float64, sigma2 float64, release func()) {
