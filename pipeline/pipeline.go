@@ -32,6 +32,7 @@ const (
 	DerivativeNotConverged = stages.DerivativeNotConverged
 	ImplausibleDivergence  = stages.ImplausibleDivergence
 	Unverified             = stages.Unverified
+	Ambiguous              = stages.Ambiguous
 )
 
 // Verification is what an independent check of a result found.

@@ -140,11 +140,13 @@ type Job struct {
 	rank                  int
 	// tally collects what the probes found, from QR on. planned is how many probes
 	// QR sent out, finished how many of them Refine has seen and arrived how many Verify.
-	tally    *hutch.Tally
-	closed   *hutch.Estimate // the trace, where it needs no probes
-	planned  int
-	finished atomic.Int64
-	arrived  atomic.Int64
+	tally  *hutch.Tally
+	closed *hutch.Estimate // the trace, where it needs no probes
+	// lower and higher are how far decisions in doubt may move the trace ([vjp.Tracer]).
+	lower, higher float64
+	planned       int
+	finished      atomic.Int64
+	arrived       atomic.Int64
 	// verification is what Verify found, nil without it; ended is when it began.
 	verification *verify.Verification
 	ended        time.Time

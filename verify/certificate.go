@@ -20,7 +20,9 @@ const (
 //	s = (b - prox_{eta r}(b - eta A*(A b - y))) / eta
 //
 // is 0 at a solution, and ||s|| is at most the distance of 0 from the subdifferential of the objective
-// at b, of which the solver's Optimality is a bound (in units of ||A* y||).
+// at b, of which the solver's Optimality is a bound: in units of ||A|| max(||y - A b||, sigma sqrt(d)), and
+// where columns differ in length after they were made equal, which changes it by
+// a factor of at most sqrt(min(d, p)).
 func (c *check) certificate() error {
 	a := c.Problem.A
 	n, err := linops.Norm2(c.ctx, c.dev, a, linops.NormOptions{})
@@ -35,8 +37,7 @@ func (c *check) certificate() error {
 	a.Forward(fit, c.B)
 	size := math.Sqrt(c.norm2) * c.bNorm // of what cancels in A b
 	c.v.add(Fit, distance(fit, c.MuHat), fitPart*c.muNorm+1e-12*c.yNorm+64*eps*size)
-	a.Adjoint(g, c.Y)
-	scale := norm(g)
+	scale := math.Sqrt(c.norm2) * math.Max(c.resid, math.Sqrt(c.Sigma2*float64(c.d)))
 	c.dev.Lin(fit, 1, fit, -1, c.Y)
 	a.Adjoint(g, fit)
 	if scale > 0 && c.norm2 > 0 {
@@ -46,7 +47,7 @@ func (c *check) certificate() error {
 		}
 		// What rounding leaves of b - prox(b), and of A* r.
 		rounding := 64 * eps * (c.norm2*c.bNorm + math.Sqrt(c.norm2)*(size+c.yNorm))
-		c.v.add(Optimality, norm(s)/scale, math.Max(c.Optimality, leastOptimality)+rounding/scale)
+		c.v.add(Optimality, norm(s)/scale, math.Max(c.Optimality*math.Sqrt(float64(min(c.d, p))), leastOptimality)+rounding/scale)
 		s.Free()
 	}
 	return c.columns(g, size)

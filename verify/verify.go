@@ -90,8 +90,9 @@ type Verification struct {
 const (
 	// Fit is ||mu_hat - A b||.
 	Fit = "fit"
-	// Optimality is ||b - prox_{eta r}(b - eta A*(A b - y))|| / eta / ||A* y||, which is at most the
-	// distance of 0 from the objective's subdifferential at b, compared with what the solver says of that.
+	// Optimality is ||b - prox_{eta r}(b - eta A*(A b - y))|| / eta, which is at most the
+	// distance of 0 from the objective's subdifferential at b, over ||A|| max(||y - A b||, sigma sqrt(d)),
+	// compared with what the solver says of that.
 	Optimality = "optimality"
 	// Columns is by how much SURE could change if the coordinate of b that is farthest from
 	// its optimum moved there.
