@@ -82,7 +82,7 @@ func tinyCompletion(t *testing.T, dev array.Device) finding {
 // divergence is d.
 func interior(t *testing.T, dev array.Device) finding {
 	rng := rand.New(rand.NewPCG(3, 3))
-	const d, n = 40, 300
+	const d, n = 20, 90
 	var svd mat.SVD
 	svd.Factorize(mat.NewDense(d, n, gaussian(rng, d*n)), mat.SVDThin)
 	var u, v, x mat.Dense

@@ -136,11 +136,11 @@ func (v *Verification) Describe() string {
 
 // add notes a comparison. Numbers that are none count as the worst.
 func (v *Verification) add(name string, difference, bar float64) {
-	difference, bar = bounded(difference), bounded(bar)
 	bars := 0.0
-	if difference > 0 {
-		bars = bounded(difference / bar)
+	if difference != 0 {
+		bars = bounded(difference / bar) // NaN where either is
 	}
+	difference, bar = bounded(difference), bounded(bar)
 	v.Comparisons = append(v.Comparisons, Comparison{name, difference, bar, bars})
 	if bars >= v.Largest {
 		v.Largest, v.Check = bars, name
