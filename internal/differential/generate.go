@@ -228,6 +228,13 @@ func (g *draw) options() {
 	if c.Solver != "direct" {
 		c.Derivative = pick(g, []string{"auto", "implicit", "unrolled"}, []float64{8, 2, 1})
 	}
+	// The default number of iterations is for a few: that many take most of the time.
+	switch {
+	case c.Solver == "admm" && (c.Op.Kind == "hstack" || c.Op.Kind == "compose"):
+		c.MaxIter = 1000 // conjugate gradients at every step
+	case g.chance(0.8):
+		c.MaxIter = 2000
+	}
 	if g.chance(0.75) {
 		return
 	}

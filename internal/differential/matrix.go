@@ -180,11 +180,15 @@ func (m *matrix) svd() (u *matrix, s []dd, v *matrix) {
 	for i := range n {
 		vt.set(i, i, num(1))
 	}
+	least := 0.0 // the squared length of a row that is rounding
+	for i := range n {
+		least = max(least, 1e-58*norm2(w.row(i)).hi)
+	}
 	for range 60 {
 		rotated := false
 		for p := range n {
 			for q := p + 1; q < n; q++ {
-				if rotate(w.row(p), w.row(q), vt.row(p), vt.row(q)) {
+				if rotate(w.row(p), w.row(q), vt.row(p), vt.row(q), least) {
 					rotated = true
 				}
 			}
@@ -197,12 +201,18 @@ func (m *matrix) svd() (u *matrix, s []dd, v *matrix) {
 	norms := make([]dd, n)
 	for i := range n {
 		order[i], norms[i] = i, norm2(w.row(i)).sqrt()
+		if math.IsNaN(norm2(w.row(i)).hi) {
+			panic("differential: a singular value is NaN")
+		}
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
-		if norms[j].less(norms[i]) {
+		switch {
+		case norms[j].less(norms[i]):
 			return -1
+		case norms[i].less(norms[j]):
+			return 1
 		}
-		return 1
+		return 0
 	})
 	u, v = newMatrix(m.r, m.r), newMatrix(n, n)
 	s = make([]dd, n)
@@ -231,10 +241,10 @@ func (m *matrix) svd() (u *matrix, s []dd, v *matrix) {
 }
 
 // rotate makes two rows orthogonal, and does the same to their companions; false where they
-// are already.
-func rotate(a, b, va, vb []dd) bool {
+// are already, or one is no longer than rounding.
+func rotate(a, b, va, vb []dd, least float64) bool {
 	alpha, beta, gamma := norm2(a), norm2(b), dot(a, b)
-	if math.Abs(gamma.hi) <= 1e-31*math.Sqrt(alpha.hi)*math.Sqrt(beta.hi) {
+	if min(alpha.hi, beta.hi) <= least || math.Abs(gamma.hi) <= 1e-31*math.Sqrt(alpha.hi)*math.Sqrt(beta.hi) {
 		return false
 	}
 	zeta := beta.sub(alpha).div(gamma.pow2(2))
