@@ -30,6 +30,7 @@ const (
 	NotConverged           = stages.NotConverged
 	DerivativeNotConverged = stages.DerivativeNotConverged
 	ImplausibleDivergence  = stages.ImplausibleDivergence
+	Ambiguous              = stages.Ambiguous
 )
 
 // SampleError is a failure that belongs to one sample.

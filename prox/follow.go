@@ -45,6 +45,8 @@ func Follow(p Prox) Follower {
 		return Follow(p.Prox)
 	case valued:
 		return Follow(p.Prox)
+	case owned:
+		return Follow(p.Prox)
 	case scaled:
 		if f := Follow(p.p); f != nil {
 			return scaledFollower{p.c, f}

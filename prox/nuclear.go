@@ -55,6 +55,8 @@ func AsNuclear(p Prox) (shape array.Shape, lambda float64, ok bool) {
 		return p.shape, p.lambda, true
 	case valued:
 		return AsNuclear(p.Prox)
+	case owned:
+		return AsNuclear(p.Prox)
 	case scaled:
 		shape, lambda, ok = AsNuclear(p.p)
 		return shape, times(p.c, lambda), ok

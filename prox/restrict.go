@@ -99,6 +99,8 @@ func AsRestrictor(p Prox) (Restrictor, bool) {
 		return p, true
 	case valued:
 		return AsRestrictor(p.Prox)
+	case owned:
+		return AsRestrictor(p.Prox)
 	case scaled:
 		if r, ok := AsRestrictor(p.p); ok {
 			return scaledRestrictor{p, r}, true
@@ -120,17 +122,31 @@ func (p scaledRestrictor) Restrict(s []int) (Prox, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := NewScaled(p.c, q)
-	if owner, ok := q.(Releaser); ok {
-		return owned{out, owner}, nil
-	}
-	return out, nil
+	return own(NewScaled(p.c, q), q), nil
 }
 
-// owned is a Prox that owns the one it was made from.
+// owned is a Prox that owns those that it was made from.
 type owned struct {
 	Prox
-	from Releaser
+	from []Releaser
 }
 
-func (p owned) Release() { p.from.Release() }
+func (p owned) Release() {
+	for _, q := range p.from {
+		q.Release()
+	}
+}
+
+// own returns p, which from now on owns those of from that hold memory.
+func own(p Prox, from ...Prox) Prox {
+	o := owned{Prox: p}
+	for _, q := range from {
+		if r, ok := q.(Releaser); ok {
+			o.from = append(o.from, r)
+		}
+	}
+	if len(o.from) == 0 {
+		return p
+	}
+	return o
+}

@@ -15,6 +15,8 @@ func valueOf(p Prox) func(b array.Batch) float64 {
 	switch p := p.(type) {
 	case Block:
 		return valueOf(p.Prox)
+	case owned:
+		return valueOf(p.Prox)
 	case Valuer:
 		return p.Value
 	case Quadratic:
@@ -27,6 +29,8 @@ func valueOf(p Prox) func(b array.Batch) float64 {
 func curvatureOf(p Prox) (float64, bool) {
 	switch p := p.(type) {
 	case Block:
+		return curvatureOf(p.Prox)
+	case owned:
 		return curvatureOf(p.Prox)
 	case Quadratic:
 		return p.Curvature(), true

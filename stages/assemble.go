@@ -31,6 +31,14 @@ type Risk struct {
 	Residual float64
 	// Trace is the estimate of the divergence tr(D mu_hat) and of ||D mu_hat||_F^2.
 	Trace hutch.Estimate
+	// DivergenceLow and DivergenceHigh are the least and the largest divergence that decisions
+	// within rounding errors and the solver's tolerance allow for ([vjp.Tracer]); both are
+	// Trace.Trace where none is in doubt or nothing is known of them.
+	DivergenceLow, DivergenceHigh float64
+	// D is the number of observations and Sigma2 the variance of their noise that the numbers
+	// are made with.
+	D      int
+	Sigma2 float64
 	// Convergence is the solver's record; Derivative how it was differentiated.
 	vjp.Convergence
 	Derivative string
@@ -129,6 +137,8 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		SURE:        -d*sigma2 + job.Residual + 2*sigma2*trace.Trace,
 		Residual:    job.Residual,
 		Trace:       trace,
+		D:           len(job.Y),
+		Sigma2:      sigma2,
 		Convergence: job.Solution.Convergence,
 		Derivative:  job.Solution.Linearization.Kind(),
 		CacheBytes:  job.Solution.Linearization.Bytes(),
@@ -138,6 +148,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		Divergence:  now.Sub(job.Solved),
 		Total:       now.Sub(job.Begun),
 	}
+	r.DivergenceLow, r.DivergenceHigh = trace.Trace-job.lower, trace.Trace+job.higher
 	if f, ok := job.Solution.Linearization.(vjp.Former); ok {
 		r.InnerSteps, r.Unsolved = f.Report()
 	}

@@ -89,9 +89,11 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 		return nil, err
 	}
 	job := &Job{Sample: sample, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch, mean: mean, constants: constants}
-	if s.Closed {
-		if l, ok := sol.Linearization.(vjp.Tracer); ok {
-			if trace, frobenius2, ok := l.Trace(); ok {
+	if l, ok := sol.Linearization.(vjp.Tracer); ok {
+		if trace, frobenius2, ok := l.Trace(); ok {
+			low, high := l.Range()
+			job.lower, job.higher = trace-low, high-trace
+			if s.Closed {
 				job.Plan = hutch.Plan{Estimator: hutch.Exact, Dim: len(sample.Y), Exact: true}
 				job.closed = &hutch.Estimate{Estimator: hutch.Exact, Trace: trace, Frobenius2: frobenius2, Seed: s.Seed, Exact: true}
 			}

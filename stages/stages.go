@@ -139,11 +139,13 @@ type Job struct {
 	rank                  int
 	// tally collects what the probes found, from QR on. planned is how many probes
 	// QR sent out, finished how many of them Refine has seen.
-	tally    *hutch.Tally
-	closed   *hutch.Estimate // the trace, where it needs no probes
-	planned  int
-	finished atomic.Int64
-	failure  atomic.Pointer[SampleError] // the first
+	tally  *hutch.Tally
+	closed *hutch.Estimate // the trace, where it needs no probes
+	// lower and higher are how far decisions in doubt may move the trace ([vjp.Tracer]).
+	lower, higher float64
+	planned       int
+	finished      atomic.Int64
+	failure       atomic.Pointer[SampleError] // the first
 }
 
 // settle notes err as the job's failure and returns nil, so that the job goes on to its

@@ -1,6 +1,9 @@
 package stages
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Warning is a reason to doubt a result.
 type Warning struct {
@@ -18,6 +21,9 @@ const (
 	DerivativeNotConverged = "derivative-not-converged"
 	// ImplausibleDivergence: no Jacobian of such an estimator has this trace.
 	ImplausibleDivergence = "implausible-divergence"
+	// Ambiguous: which coordinates are active, or which directions A sees, rests on rounding
+	// errors or on the solver's tolerance, and SURE depends on it by more than its error bar.
+	Ambiguous = "ambiguous"
 )
 
 // Trusted reports whether nothing is known that makes the numbers doubtful: there is no
@@ -33,18 +39,26 @@ func (r *Risk) Warnings() []Warning {
 	}
 	if r.Implausible {
 		add(ImplausibleDivergence, "the divergence %g is outside [0, %d]: the derivative of the iterations has not settled; ask for a smaller tolerance with more iterations, or the implicit derivative",
-			r.Trace.Trace, len(r.MuHat))
+			r.Trace.Trace, r.D)
 	}
 	switch {
 	case r.Converged:
 	case r.Derivative == "direct":
 		add(NotConverged, "the closed form leaves an optimality of %.1e: X is ill conditioned and b is not well determined", r.Optimality)
 	default:
-		add(NotConverged, "not converged after %d iterations: optimality %.1e; allow more iterations, accept a larger tolerance, or try another solver", r.Iterations, r.Optimality)
+		within := ""
+		if !math.IsNaN(r.Convergence.Error) {
+			within = fmt.Sprintf(", mu_hat within %.2g of the exact estimate", r.Convergence.Error)
+		}
+		add(NotConverged, "not converged after %d iterations: optimality %.1e%s; allow more iterations, accept a larger tolerance, or try another solver", r.Iterations, r.Optimality, within)
 	}
 	if r.Unsolved > 0 {
 		add(DerivativeNotConverged, "the implicit derivative has not converged: %d probes stopped short after %d steps because the solution is nearly not unique; raise the weight of the regularizer, or try the unrolled derivative",
 			r.Unsolved, r.InnerSteps)
+	}
+	if bar := max(r.StdErr, r.Sigma2*math.Sqrt(2*float64(r.D))); 2*r.Sigma2*(r.DivergenceHigh-r.DivergenceLow) > bar {
+		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns depend on each other, cannot be told from rounding errors and the tolerance; ask for a smaller tolerance, remove dependent columns, or change the weight a little",
+			r.DivergenceLow, r.DivergenceHigh)
 	}
 	return all
 }

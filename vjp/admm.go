@@ -20,13 +20,14 @@ import (
 // with state (z_k, u_k). Its estimate is b, the prox's output, whose zeros and
 // rank are exact. (z_k - z_{k+1})/eta + A*A (b_{k+1} - z_{k+1}) is a subgradient
 // of the objective at b_{k+1}; the triangle inequality on its norm is the
-// optimality measure.
+// measure, as far as the z-step is exact: it says when to look ([check]).
 //
 // eta is balanced by relative residuals (Wohlberg 2017): when
 // ||b - z|| / max(||b||, ||z||) and ||z_{k+1} - z_k|| / ||u|| differ by more than
 // balanceRatio it is scaled by a power of two towards equality, and u with it,
 // which keeps u/eta, the multiplier, as it was. Changes grow rarer and end, so that
-// convergence is that of a constant eta.
+// convergence is that of a constant eta. eta ||A||^2 stays within farthestEta of 1: beyond it
+// the closed form of the z-step loses what b knows.
 //
 // In reverse, with (zeta, upsilon) the adjoint of (z_{k+1}, u_{k+1}), beta the
 // estimate's own adjoint (at the last iteration only) and S the inverse above:
@@ -47,6 +48,7 @@ const (
 	balanceRatio = 4
 	maxBalance   = 32
 	balanceUntil = 400
+	farthestEta  = 0x1p20
 )
 
 func newADMM(ctx context.Context, p Problem, o Options) (Solver, error) {
@@ -87,6 +89,7 @@ func (s *admm) width() int       { return 2 }
 func (s *admm) estimates() int   { return 1 }
 
 func (s *admm) lookback() int       { return -1 }
+func (s *admm) measures() bool      { return false }
 func (s *admm) start() coefficients { return coefficients{eta: s.eta} }
 
 func (s *admm) step(ctx context.Context, w *work, record bool) (prox.Derivative, error) {
@@ -141,7 +144,11 @@ func (s *admm) balance(w *work, primal, dual float64) float64 {
 	}
 	w.since = 0
 	f := math.Exp2(math.Round(math.Log2(math.Sqrt(ratio))))
-	return math.Max(1.0/maxBalance, math.Min(maxBalance, f))
+	f = math.Max(1.0/maxBalance, math.Min(maxBalance, f))
+	if next := w.c.eta * f / s.eta; next > farthestEta || next < 1/farthestEta {
+		return 1
+	}
+	return f
 }
 
 func (s *admm) argument(w *work) {

@@ -20,17 +20,30 @@ import (
 // and the derivative is the hat matrix H itself. For c = 0 singular values
 // below max(d, p) eps sigma_1 count as zero: b(y) is then the least squares
 // solution of least norm.
+//
+// Where the lengths of the columns differ by more than gradedSpread the singular values of A
+// say nothing of the short ones. Then A is factorized with its columns scaled
+// to unit length, A = B N, together with the penalty ([factorPenalized]):
+//
+//	[B; sqrt(c) N^{-1}] P = Q R,   H = Q1 Q1*,   b(y) = N^{-1} P R^+ Q1* y,
+//
+// and U, S are those of Q1. Columns that depend on others, where c does not tell them apart,
+// have b = 0.
 type direct struct {
-	p     Problem
-	o     Options
-	ut    array.Batch // r x d: U*
-	vt    array.Batch // r x p: V*
-	toB   array.Batch // 1 x r: S/(S^2 + c)
-	toMu  array.Batch // 1 x r: S^2/(S^2 + c)
-	curve float64
+	p       Problem
+	o       Options
+	ut      array.Batch // r x d: U*
+	vt      array.Batch // r x p: V*
+	toB     array.Batch // 1 x r: S/(S^2 + c)
+	toMu    array.Batch // 1 x r: S^2/(S^2 + c)
+	inverse array.Batch // 1 x r: the weights of (A*A + c)^{-1} on V
+	lengths []float64   // of the columns
+	graded  bool        // A was factorized together with the penalty
+	curve   float64
 
-	sigma  []float64 // those of A that count
-	shared bool      // ut and vt are another solver's
+	sigma    []float64 // those of A that count
+	doubtful float64   // the share of the trace that rests on decisions within rounding errors
+	shared   bool      // ut and vt are another solver's
 }
 
 func newDirect(ctx context.Context, p Problem, o Options) (Solver, error) {
@@ -46,13 +59,55 @@ func newDirect(ctx context.Context, p Problem, o Options) (Solver, error) {
 		return nil, err
 	}
 	x := dense.Dense()
+	s := &direct{p: p, o: o, curve: q.Curvature()}
+	norms := columnNorms(x)
+	s.lengths = norms
+	least, most := math.Inf(1), 0.0
+	for _, v := range norms {
+		if v > 0 {
+			least, most = min(least, v), max(most, v)
+		}
+	}
+	var err error
+	if most > gradedSpread*least {
+		err = s.factorGraded(x, norms)
+	} else {
+		err = s.decompose(x)
+	}
+	if err == nil {
+		err = p.Device.Sync()
+	}
+	if err != nil {
+		s.Release()
+		return nil, err
+	}
+	return s, nil
+}
+
+// gradedSpread is the ratio of the columns' lengths up to which A's own singular values serve:
+// those of the shortest columns then keep ten digits.
+const gradedSpread = 1e4
+
+// columnNorms are the lengths of x's columns.
+func columnNorms(x *mat.Dense) []float64 {
+	d, p := x.Dims()
+	norms := make([]float64, p)
+	for i := range d {
+		for j, v := range x.RawRowView(i) {
+			norms[j] = math.Hypot(norms[j], v)
+		}
+	}
+	return norms
+}
+
+// decompose takes A's own singular value decomposition.
+func (s *direct) decompose(x *mat.Dense) error {
 	d, dim := x.Dims()
 	var svd mat.SVD
 	if !svd.Factorize(x, mat.SVDThin) {
-		return nil, fmt.Errorf("vjp: the singular value decomposition of the %d x %d operator did not converge", d, dim)
+		return fmt.Errorf("vjp: the singular value decomposition of the %d x %d operator did not converge", d, dim)
 	}
 	sigma := svd.Values(nil)
-	curve := q.Curvature()
 	rank := len(sigma)
 	cut := float64(max(d, dim)) * 0x1p-52 * sigma[0]
 	for rank > 0 && sigma[rank-1] <= cut {
@@ -61,16 +116,62 @@ func newDirect(ctx context.Context, p Problem, o Options) (Solver, error) {
 	var u, v mat.Dense
 	svd.UTo(&u)
 	svd.VTo(&v)
-	s := &direct{p: p, o: o, curve: curve}
-	s.ut = uploadRows(p.Device, u.T(), rank)
-	s.vt = uploadRows(p.Device, v.T(), rank)
+	s.ut = uploadRows(s.p.Device, u.T(), rank)
+	s.vt = uploadRows(s.p.Device, v.T(), rank)
 	s.sigma = sigma[:rank]
 	s.weigh()
-	if err := p.Device.Sync(); err != nil {
-		s.Release()
-		return nil, err
+	for _, sv := range s.sigma {
+		if sv <= doubtfulRank*cut {
+			s.doubtful += 1 / (1 + s.curve/sv/sv)
+		}
 	}
-	return s, nil
+	return nil
+}
+
+// factorGraded factorizes A and the penalty with the columns scaled.
+func (s *direct) factorGraded(x *mat.Dense, norms []float64) error {
+	d, dim := x.Dims()
+	scale := make([]float64, dim)
+	for j, v := range norms {
+		if scale[j] = 1; v > 0 {
+			scale[j] = math.Exp2(-math.Round(math.Log2(v)))
+		}
+	}
+	var w *mat.Dense
+	if s.curve > 0 {
+		root := make([]float64, dim)
+		for j, v := range scale {
+			root[j] = math.Sqrt(s.curve) * v
+		}
+		w = mat.DenseCopyOf(mat.NewDiagDense(dim, root))
+	}
+	f := factorPenalized(scaledBy(x, scale), w, 1, 0)
+	s.graded = true
+	trace, _, low := f.traces()
+	s.doubtful = trace - low
+	if f.rank == 0 {
+		s.ut, s.vt = s.p.Device.Alloc(0, d), s.p.Device.Alloc(0, dim)
+		s.upload(nil, nil)
+		return nil
+	}
+	var svd mat.SVD
+	if !svd.Factorize(f.q, mat.SVDThin) {
+		return fmt.Errorf("vjp: the singular value decomposition of a %d x %d basis did not converge", d, f.rank)
+	}
+	cosines := svd.Values(nil)
+	var u, v, b mat.Dense
+	svd.UTo(&u)
+	svd.VTo(&v)
+	b.Mul(f.solution(), &v)
+	b.Apply(func(j, _ int, t float64) float64 { return t * scale[j] }, &b)
+	s.ut = uploadRows(s.p.Device, u.T(), len(cosines))
+	s.vt = uploadRows(s.p.Device, b.T(), len(cosines))
+	toMu := make([]float64, len(cosines))
+	for i, c := range cosines {
+		toMu[i] = c * c
+	}
+	s.upload(cosines, toMu)
+	return nil
 }
 
 // uploadRows puts the first rank rows of m on the device.
@@ -89,6 +190,7 @@ func (s *direct) Name() string { return "direct" }
 func (s *direct) Release() {
 	s.toB.Free()
 	s.toMu.Free()
+	s.inverse.Free()
 	if !s.shared {
 		s.ut.Free()
 		s.vt.Free()
@@ -113,8 +215,7 @@ func (s *direct) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 	dev.Mul(t, c, s.toB)
 	dev.Gemm(false, false, 1, t, s.vt, 0, sol.B)
 	s.p.A.Forward(sol.MuHat, sol.B)
-	sol.Convergence = Convergence{Iterations: 1, Optimality: s.optimality(y, sol)}
-	sol.Converged = sol.Optimality <= math.Max(s.o.Tol, 1e-8)
+	sol.Convergence = s.convergence(y, sol)
 	if s.o.Derivative != None {
 		sol.Linearization = hat{s}
 	}
@@ -125,22 +226,37 @@ func (s *direct) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 	return sol, nil
 }
 
-// optimality is ||A*(A b - y) + c b|| / ||A* y||, 0 when A* y is 0.
-func (s *direct) optimality(y array.Batch, sol *Solution) float64 {
+// convergence tells how good the closed form is: for every column, with r = y - A b, the optimality
+// is |a_j* r - c b_j| over ||a_j|| and over the size of residuals that matter, all squared and
+// summed. Error is how far a step of iterative refinement moves mu_hat.
+func (s *direct) convergence(y array.Batch, sol *Solution) Convergence {
 	dev := s.p.Device
 	d, dim := s.p.A.Dims()
-	r, g := dev.Alloc(1, d), dev.Alloc(1, dim)
+	r, g, t, step := dev.Alloc(1, d), dev.Alloc(1, dim), dev.Alloc(1, s.ut.K()), dev.Alloc(1, dim)
 	defer r.Free()
 	defer g.Free()
-	dev.Lin(r, 1, sol.MuHat, -1, y)
+	defer t.Free()
+	defer step.Free()
+	dev.Lin(r, 1, y, -1, sol.MuHat)
 	s.p.A.Adjoint(g, r)
-	dev.Lin(g, 1, g, s.curve, sol.B)
-	top := norm(g)
-	s.p.A.Adjoint(g, y)
-	if scale := norm(g); scale > 0 {
-		return top / scale
+	dev.Lin(g, 1, g, -s.curve, sol.B)
+	stick := newYardstick(y, 1, s.o)
+	residual := stick.residual(norm(r), 0)
+	sum := 0.0
+	for j, v := range g.ToHost() {
+		// A column of length 0 has nothing to say, nor has one that the penalty rules.
+		if n := math.Sqrt(s.lengths[j]*s.lengths[j] + s.curve); n > 0 {
+			sum += v / n * v / n
+		}
 	}
-	return top
+	// The refined b is b + (A*A + c)^{-1} g, and (A*A + c)^{-1} = T T* with T = V toB / S.
+	dev.Gemm(false, true, 1, g, s.vt, 0, t)
+	dev.Mul(t, t, s.inverse)
+	dev.Gemm(false, false, 1, t, s.vt, 0, step)
+	s.p.A.Forward(r, step)
+	c := Convergence{Iterations: 1, Optimality: relative(math.Sqrt(sum), residual), Error: norm(r)}
+	c.Converged = c.Optimality <= math.Max(s.o.Tol, 1e-8) && !(c.Error > stick.allowed(residual, 0))
+	return c
 }
 
 // hat is the hat matrix H = U S^2/(S^2 + c) U*, the same for every y.
@@ -167,6 +283,12 @@ func (h hat) Trace() (trace, frobenius2 float64, ok bool) {
 		frobenius2 += v * v
 	}
 	return trace, frobenius2, true
+}
+
+// Range is the trace without the singular values in doubt, and with all.
+func (h hat) Range() (low, high float64) {
+	high, _, _ = h.Trace()
+	return high - h.doubtful, high
 }
 
 // Kind is "direct".

@@ -1,6 +1,7 @@
 package vjp
 
 import (
+	"math"
 	"sync/atomic"
 
 	"surepipe/array"
@@ -49,7 +50,7 @@ import (
 //	K = A_S* A_S + (J_SS^{-1} - I)/eta,   D mu_hat w = A_S K^+ A_S* w,
 //
 // is factored once, its columns scaled to unit length, so that neither the units
-// of the columns nor columns that depend on each other matter.
+// of the columns nor columns that depend on each other matter ([factorPenalized]).
 type implicit struct {
 	p       Problem
 	eta     float64
@@ -62,13 +63,19 @@ type implicit struct {
 	dim     int                    // |S|, or p
 	curved  *prox.NuclearCurvature // K and a preconditioner in place of J, which is nil then; or nil
 	inverse array.Batch            // K^+, |S| x |S|, where it was factored, else zero
-	tol     float64                // of VJP, on the residual's J-norm
-	form    float64                // of Forms, on the quadratic form
+	image   array.Batch            // rank x d: Q1* where D mu_hat = Q1 Q1* was factored, else zero
+	norm    float64                // a bound of ||A||
+
+	orthogonal bool    // A is a multiple of an orthogonal matrix
+	optimality float64 // of the solution, see Convergence
+	tol        float64 // of VJP, on the residual's J-norm
+	form       float64 // of Forms, on the quadratic form
 
 	owned func() // releases A and R, where they are the linearization's own; or nil
 
-	traced            bool // the two numbers below are known
+	traced            bool // the numbers below are known
 	trace, frobenius2 float64
+	low, high         float64 // see Range
 
 	steps  atomic.Int64
 	failed atomic.Int64
@@ -79,20 +86,21 @@ type implicit struct {
 // 2 to 50 serve equally well, 1 takes a third more steps.
 const etaFactor = 4
 
-// newImplicit linearizes the fixed point at the solution b.
-func newImplicit(p Problem, b, y array.Batch, norm2, tol float64) (_ *implicit, err error) {
+// newImplicit linearizes the fixed point at the solution b, which was found with the given
+// optimality.
+func newImplicit(p Problem, b, y array.Batch, norm2, tol, optimality float64) (*implicit, error) {
 	dev := p.Device
 	d, dim := p.A.Dims()
-	l := &implicit{p: p, eta: 1, op: p.A, dim: dim, tol: solveTol(tol), form: formsTol(tol)}
+	eta := 1.0
 	if norm2 > 0 {
-		l.eta = etaFactor / norm2
+		eta = etaFactor / norm2
 	}
 	orthogonal := false
 	if g, ok := p.A.(linops.RowGram); ok && d == dim {
 		// A = sqrt(c) times an orthogonal matrix: with eta = 1/c N is I, and D mu_hat
 		// has the eigenvalues of J.
 		if c, ok := g.RowGram(); ok && c > 0 {
-			l.eta, orthogonal = 1/c, true
+			eta, orthogonal = 1/c, true
 		}
 	}
 	v, z := dev.Alloc(1, dim), dev.Alloc(1, d)
@@ -101,27 +109,46 @@ func newImplicit(p Problem, b, y array.Batch, norm2, tol float64) (_ *implicit, 
 	p.A.Forward(z, b)
 	dev.Lin(z, 1, z, -1, y)
 	p.A.Adjoint(v, z)
-	dev.Lin(v, 1, b, -l.eta, v)
-	if l.j, err = p.R.Linearize(v, v, l.eta); err != nil {
+	dev.Lin(v, 1-atTheThreshold, b, -eta*(1-atTheThreshold), v)
+	open := &implicit{p: p, eta: eta, orthogonal: orthogonal, norm: math.Sqrt(norm2), tol: solveTol(tol), form: formsTol(tol), optimality: optimality}
+	l, err := open.at(v)
+	if err != nil {
 		return nil, err
 	}
-	l.seen = l.j
-	if orthogonal {
-		if j, ok := l.j.(prox.Tracer); ok {
-			l.trace, l.frobenius2 = j.Trace()
-			l.traced = true
-		}
-	} else {
-		err = l.restrict()
-	}
-	if err == nil {
-		err = dev.Err()
-	}
-	if err != nil {
+	if err := open.neighbours(l, v, eta*optimality*open.norm*(norm(z)+0x1p-40*norm(y))); err != nil {
 		l.Release()
 		return nil, err
 	}
 	return l, nil
+}
+
+// at linearizes the prox at v and chooses how to solve with it.
+func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
+	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, form: l.form, optimality: l.optimality}
+	_, m.dim = m.p.A.Dims()
+	m.op = m.p.A
+	dst := m.p.Device.Alloc(1, m.dim)
+	defer dst.Free()
+	if m.j, err = m.p.R.Linearize(dst, v, m.eta); err != nil {
+		return nil, err
+	}
+	m.seen = m.j
+	if m.orthogonal {
+		if j, ok := m.j.(prox.Tracer); ok {
+			m.trace, m.frobenius2 = j.Trace()
+			m.low, m.high, m.traced = m.trace, m.trace, true
+		}
+	} else {
+		err = m.restrict()
+	}
+	if err == nil {
+		err = m.p.Device.Err()
+	}
+	if err != nil {
+		m.Release()
+		return nil, err
+	}
+	return m, nil
 }
 
 // newCurved linearizes at a solution of low rank: op is A on the tangent space of curved,
@@ -162,7 +189,8 @@ func (l *implicit) restrict() error {
 	if n == 0 || n > maxFactored {
 		return nil
 	}
-	return l.factor(diagonal)
+	l.factor(diagonal)
+	return nil
 }
 
 // restrictTo confines the system to the support of a diagonal J where that pays
@@ -269,7 +297,7 @@ func (l *implicit) Kind() string { return "implicit" }
 
 // Bytes counts the prox derivative and A's columns in its support.
 func (l *implicit) Bytes() int64 {
-	bytes := l.mask.Bytes() + l.inverse.Bytes()
+	bytes := l.mask.Bytes() + l.inverse.Bytes() + l.image.Bytes()
 	if l.j != nil {
 		bytes += l.j.Bytes()
 	}
@@ -322,6 +350,7 @@ func (l *implicit) Release() {
 	}
 	l.mask.Free()
 	l.inverse.Free()
+	l.image.Free()
 	if l.columns != nil {
 		l.columns.Release()
 	}

@@ -96,6 +96,13 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, enough enough)
 	if k == 0 || l.dim == 0 {
 		return dev.Err()
 	}
+	if !l.image.IsZero() {
+		t := dev.Alloc(k, l.dim)
+		defer t.Free()
+		dev.Gemm(false, true, 1, w, l.image, 0, t)
+		dev.Gemm(false, false, 1, t, l.image, 0, dst)
+		return dev.Err()
+	}
 	if !l.inverse.IsZero() {
 		t, x := dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
 		defer t.Free()

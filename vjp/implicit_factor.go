@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/prox"
 )
 
 // gram returns the n x n matrix op* op on the host, row-major.
@@ -35,27 +36,135 @@ func setIdentity(b array.Batch) {
 	dev.Fill(b.Diagonal(), 1)
 }
 
-// factor computes K^+ of a diagonal J.
-func (l *implicit) factor(j []float64) error {
+// images is the matrix of op, d x n, on the host.
+func images(dev array.Device, op linops.Operator) *mat.Dense {
+	d, n := op.Dims()
+	identity, image := dev.Alloc(n, n), dev.Alloc(n, d)
+	defer identity.Free()
+	defer image.Free()
+	setIdentity(identity)
+	op.Forward(image, identity)
+	return mat.DenseCopyOf(mat.NewDense(n, d, image.ToHost()).T())
+}
+
+// system is K = G + R of dimension n, G = M*M with M = A E and R = W*W.
+type system struct {
+	n    int
+	g, r []float64 // G and R, row-major
+	// m and w compute M and W, where G and R do not tell enough.
+	m    func() mat.Matrix
+	w    func() *mat.Dense
+	norm float64 // ||A||, where the columns of M are not to be scaled to unit length; else 0
+}
+
+// wellConditioned is the largest condition number of a system that Cholesky's
+// factorization solves to six digits; leastSeen is how small a diagonal entry may be against
+// ||A||^2.
+const (
+	wellConditioned = 1e10
+	leastSeen       = 1e-8
+)
+
+// solveSystem factorizes K, by Cholesky where it is well conditioned with its diagonal scaled to
+// one, else by [factorPenalized]. projection says that R is 0.
+func (l *implicit) solveSystem(s system, projection bool) {
+	scale := make([]float64, s.n)
+	fine := true
+	for i := range s.n {
+		k := s.g[i*s.n+i] + s.r[i*s.n+i]
+		if scale[i] = 1 / math.Sqrt(k); math.IsInf(scale[i], 0) || math.IsNaN(scale[i]) {
+			scale[i] = 0 // a row and column of zeros
+		}
+		fine = fine && k > leastSeen*s.norm*s.norm
+	}
+	if inverse := s.cholesky(scale); fine && inverse != nil {
+		l.keep(inverse)
+		if l.traceOf(inverse, s.g); projection {
+			l.trace, l.frobenius2 = float64(s.n), float64(s.n)
+		}
+		l.low, l.high = l.trace, l.trace
+		return
+	}
+	m, w, norm := s.m(), s.w(), s.norm
+	if norm == 0 {
+		norm = 1
+		for i := range scale {
+			scale[i] = 0
+			if g := s.g[i*s.n+i]; g > 0 {
+				scale[i] = 1 / math.Sqrt(g)
+			}
+		}
+		m = scaledBy(m, scale)
+		if w != nil {
+			w = scaledBy(w, scale)
+		}
+	}
+	f := factorPenalized(m, w, norm, l.doubt())
+	l.trace, l.frobenius2, l.low = f.traces()
+	if projection {
+		l.trace, l.frobenius2, l.low = float64(f.rank), float64(f.rank), float64(f.sure)
+	}
+	l.high, l.traced = l.trace, true
+	if l.dim = f.rank; f.rank > 0 {
+		l.image = uploadRows(l.p.Device, f.q.T(), f.rank)
+	}
+}
+
+// doubt is the size, relative to ||A||, up to which the solution is not determined along a
+// direction that A sees: the error of b there is the optimality over the square of it. A
+// quadratic regularizer has no tangent spaces to choose between.
+func (l *implicit) doubt() float64 {
+	if _, quadratic := l.p.R.(prox.Quadratic); quadratic {
+		return 0
+	}
+	return math.Sqrt(l.optimality)
+}
+
+// scaledBy is m diag(scale).
+func scaledBy(m mat.Matrix, scale []float64) *mat.Dense {
+	c := mat.DenseCopyOf(m)
+	c.Apply(func(_, j int, v float64) float64 { return v * scale[j] }, c)
+	return c
+}
+
+// cholesky returns K^{-1}; nil where K, scaled, is not well conditioned.
+func (s system) cholesky(scale []float64) *mat.Dense {
+	sum := mat.NewSymDense(s.n, nil)
+	for i := range s.n {
+		for c := i; c < s.n; c++ {
+			k := s.g[i*s.n+c] + s.r[i*s.n+c] + s.g[c*s.n+i] + s.r[c*s.n+i]
+			sum.SetSym(i, c, k/2*scale[i]*scale[c])
+		}
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(sum) || chol.Cond() > wellConditioned || chol.InverseTo(sum) != nil {
+		return nil
+	}
+	out := mat.NewDense(s.n, s.n, nil)
+	out.Apply(func(i, c int, v float64) float64 { return scale[i] * v * scale[c] }, sum)
+	return out
+}
+
+// factor solves the system of a diagonal J, with E the unit vectors of its support.
+func (l *implicit) factor(j []float64) {
 	n := l.dim
-	g := gram(l.p.Device, l.op)
-	rest := make([]float64, n*n)
+	s := system{n: n, g: gram(l.p.Device, l.op), r: make([]float64, n*n)}
 	projection := true
+	root := make([]float64, n)
 	for i := range n {
-		rest[i*n+i] = (1/j[i] - 1) / l.eta
+		s.r[i*n+i] = (1/j[i] - 1) / l.eta
+		root[i] = math.Sqrt(s.r[i*n+i])
 		projection = projection && j[i] == 1
 	}
-	inverse, rank, err := invertSystem(g, rest, n)
-	if err != nil {
-		return err
+	op := l.op
+	s.m = func() mat.Matrix { return images(l.p.Device, op) }
+	s.w = func() *mat.Dense {
+		if projection {
+			return nil
+		}
+		return mat.DenseCopyOf(mat.NewDiagDense(n, root))
 	}
-	l.keep(inverse)
-	if projection {
-		l.trace, l.frobenius2, l.traced = float64(rank), float64(rank), true
-	} else {
-		l.traceOf(inverse, g)
-	}
-	return nil
+	l.solveSystem(s, projection)
 }
 
 // traceOf adds up the eigenvalues of D mu_hat = A_S K^+ A_S*, which are those of K^+ G
@@ -78,141 +187,52 @@ func (l *implicit) Trace() (trace, frobenius2 float64, ok bool) {
 	return l.trace, l.frobenius2, l.traced || l.dim == 0
 }
 
+// Range tells which traces the decisions behind this one allow for, were they made the other way
+// where rounding errors and the solver's tolerance leave them open.
+func (l *implicit) Range() (low, high float64) { return l.low, l.high }
+
 // keep puts K^+ on the device.
 func (l *implicit) keep(inverse *mat.Dense) {
 	l.inverse = l.p.Device.Alloc(l.dim, l.dim)
 	l.p.Device.Upload(l.inverse, inverse.RawMatrix().Data)
 }
 
-// invertSystem returns the part of (G + R)^+ that A_S can see, with G = A_S*A_S and
-// R positive semidefinite, both n x n, row-major, and the rank of what it returns.
-// The system is scaled to a unit diagonal. Where it is well conditioned Cholesky's
-// factorization serves. Elsewhere directions that G maps to no more than rounding
-// errors are not seen by A_S and are eliminated exactly, by way of R alone: whatever R
-// is there, no error is amplified by its inverse.
-func invertSystem(g, r []float64, n int) (*mat.Dense, int, error) {
-	scale := make([]float64, n)
-	for i := range n {
-		if scale[i] = 1 / math.Sqrt(g[i*n+i]+r[i*n+i]); math.IsInf(scale[i], 0) || math.IsNaN(scale[i]) {
-			scale[i] = 0 // a row and column of zeros
-		}
-	}
-	unit := func(m []float64) *mat.SymDense {
-		u := mat.NewSymDense(n, nil)
-		for i := range n {
-			for c := i; c < n; c++ {
-				u.SetSym(i, c, (m[i*n+c]+m[c*n+i])/2*scale[i]*scale[c])
-			}
-		}
-		return u
-	}
-	gram, rest := unit(g), unit(r)
-	var sum, whole mat.SymDense
-	sum.AddSym(gram, rest)
-	rank := n
-	var inverse mat.Matrix = &whole
-	var chol mat.Cholesky
-	if !chol.Factorize(&sum) || chol.Cond() > wellConditioned || chol.InverseTo(&whole) != nil {
-		var err error
-		if inverse, rank, err = invertSeen(gram, rest); err != nil {
-			return nil, 0, err
-		}
-	}
-	out := mat.NewDense(n, n, nil)
-	out.Apply(func(i, c int, v float64) float64 { return scale[i] * v * scale[c] }, inverse)
-	return out, rank, nil
-}
-
-// wellConditioned is the largest condition number of a system that Cholesky's
-// factorization solves to six digits.
-const wellConditioned = 1e10
-
-// invertSeen is V (V*(G + R) V - Schur)^{-1} V* with V a basis of G's range, the Schur
-// complement being that of G's kernel.
-func invertSeen(g, r *mat.SymDense) (mat.Matrix, int, error) {
-	n := g.SymmetricDim()
-	values, vectors, rank, err := eigenRange(g)
-	if err != nil {
-		return nil, 0, err
-	}
-	if rank == 0 {
-		return mat.NewDense(n, n, nil), 0, nil
-	}
-	v := vectors.Slice(0, n, n-rank, n)
-	s := mat.NewDense(rank, rank, nil)
-	if mat.Norm(r, 1) > 0 {
-		var half mat.Dense
-		half.Mul(r, v)
-		s.Mul(v.T(), &half)
-		if rank < n {
-			kernel := vectors.Slice(0, n, 0, n-rank)
-			var cross, inside mat.Dense
-			cross.Mul(kernel.T(), &half) // kernel x range
-			half.Reset()
-			half.Mul(r, kernel)
-			inside.Mul(kernel.T(), &half)
-			inverse, err := pseudoInverse(&inside)
-			if err != nil {
-				return nil, 0, err
-			}
-			var t, schur mat.Dense
-			t.Mul(inverse, &cross)
-			schur.Mul(cross.T(), &t)
-			s.Sub(s, &schur)
-		}
-	}
-	for i := range rank {
-		s.Set(i, i, s.At(i, i)+values[n-rank+i])
-	}
-	inverse, err := pseudoInverse(s)
-	if err != nil {
-		return nil, 0, err
-	}
-	var half, out mat.Dense
-	half.Mul(v, inverse)
-	out.Mul(&half, v.T())
-	return &out, rank, nil
-}
-
-// eigenRange is the eigendecomposition of a positive semidefinite matrix,
-// ascending, and the number of eigenvalues above rounding, n eps of the largest.
-func eigenRange(k *mat.SymDense) (values []float64, vectors *mat.Dense, rank int, err error) {
-	n := k.SymmetricDim()
-	var eig mat.EigenSym
-	if !eig.Factorize(k, true) {
-		return nil, nil, 0, fmt.Errorf("vjp: the eigenvalues of the %d x %d system of the implicit derivative did not converge", n, n)
-	}
-	values, vectors = eig.Values(nil), new(mat.Dense)
-	eig.VectorsTo(vectors)
-	for rank < n && values[n-1-rank] > float64(n)*0x1p-52*values[n-1] {
-		rank++
-	}
-	return values, vectors, rank, nil
-}
-
-// pseudoInverse is k^+ of a symmetric positive semidefinite matrix.
-func pseudoInverse(k *mat.Dense) (mat.Matrix, error) {
-	n, _ := k.Dims()
+// spectrum is the eigendecomposition J = V diag(j) V* of a symmetric matrix, ascending.
+func spectrum(jacobian []float64, n int) (j []float64, v *mat.Dense, err error) {
 	sym := mat.NewSymDense(n, nil)
 	for i := range n {
 		for c := i; c < n; c++ {
-			sym.SetSym(i, c, (k.At(i, c)+k.At(c, i))/2)
+			sym.SetSym(i, c, (jacobian[i*n+c]+jacobian[c*n+i])/2)
 		}
 	}
-	values, vectors, rank, err := eigenRange(sym)
-	if err != nil {
-		return nil, err
+	var eig mat.EigenSym
+	if !eig.Factorize(sym, true) {
+		return nil, nil, fmt.Errorf("vjp: the eigenvalues of the %d x %d derivative of the proximal operator did not converge", n, n)
 	}
-	half := mat.NewDense(n, max(rank, 1), nil)
-	for c := range rank {
-		from := n - 1 - c
-		for i := range n {
-			half.Set(i, c, vectors.At(i, from)/math.Sqrt(values[from]))
-		}
+	v = new(mat.Dense)
+	eig.VectorsTo(v)
+	return eig.Values(nil), v, nil
+}
+
+// Eigenvalues of J below vanishing count as 0: D mu_hat has them times at most eta ||A||^2.
+// Those within a rounding error of 1 count as 1.
+const vanishing = 1e-9
+
+// curvature is 1/j - 1.
+func curvature(j float64, n int) float64 {
+	if c := 1/j - 1; c > float64(n)*0x1p-46 {
+		return c
 	}
-	var inverse mat.SymDense
-	inverse.SymOuterK(1, half)
-	return &inverse, nil
+	return 0
+}
+
+// denseJacobian is J on the host, n x n.
+func (l *implicit) denseJacobian() []float64 {
+	square := l.p.Device.Alloc(l.dim, l.dim)
+	defer square.Free()
+	setIdentity(square)
+	l.j.Apply(square, square)
+	return square.ToHost()
 }
 
 // factorBlocks is factor for a J that is invertible on the coordinates it does not
@@ -227,11 +247,7 @@ func (l *implicit) factorBlocks() (bool, error) {
 	if _, can := l.p.A.(linops.Restrictor); !can || n > maxFactored {
 		return false, nil
 	}
-	square := dev.Alloc(n, n)
-	defer square.Free()
-	setIdentity(square)
-	l.j.Apply(square, square)
-	jacobian := square.ToHost()
+	jacobian := l.denseJacobian()
 	var set []int
 	for i := range n {
 		if jacobian[i*n+i] > 0 {
@@ -243,15 +259,17 @@ func (l *implicit) factorBlocks() (bool, error) {
 		l.dim = 0
 		return true, nil
 	}
-	block := mat.NewSymDense(s, nil)
+	block := make([]float64, s*s)
 	for i, from := range set {
-		for c := i; c < s; c++ {
-			block.SetSym(i, c, (jacobian[from*n+set[c]]+jacobian[set[c]*n+from])/2)
+		for c, to := range set {
+			block[i*s+c] = jacobian[from*n+to]
 		}
 	}
-	var chol mat.Cholesky
-	var inverse mat.SymDense
-	if !chol.Factorize(block) || chol.Cond() > 1e12 || chol.InverseTo(&inverse) != nil {
+	j, v, err := spectrum(block, s)
+	if err != nil {
+		return false, err
+	}
+	if j[0] <= vanishing {
 		return false, nil
 	}
 	columns := linops.Restrict(l.p.A, set)
@@ -259,23 +277,15 @@ func (l *implicit) factorBlocks() (bool, error) {
 		return false, nil
 	}
 	l.columns, l.op, l.dim = columns, columns, s
-	g := gram(dev, columns)
-	rest := make([]float64, s*s)
-	for i := range s {
-		for c := range s {
-			one := 0.0
-			if i == c {
-				one = 1
-			}
-			rest[i*s+c] = (inverse.At(i, c) - one) / l.eta
-		}
-	}
-	small, _, err := invertSystem(g, rest, s)
-	if err != nil {
-		return false, err
-	}
-	l.keep(small)
-	l.traceOf(small, g)
+	root := mat.NewDense(s, s, nil)
+	root.Apply(func(i, c int, _ float64) float64 { return math.Sqrt(curvature(j[i], s)/l.eta) * v.At(c, i) }, root)
+	var rest mat.Dense
+	rest.Mul(root.T(), root)
+	l.solveSystem(system{
+		n: s, g: gram(dev, columns), r: rest.RawMatrix().Data,
+		m: func() mat.Matrix { return images(dev, columns) },
+		w: func() *mat.Dense { return root },
+	}, false)
 	return true, nil
 }
 
@@ -283,31 +293,20 @@ func (l *implicit) factorBlocks() (bool, error) {
 // system is factored all the same: its eigenvalues take a few milliseconds.
 const maxDense = 256
 
-// factorDense is factor for any J. With J = Q diag(j) Q* on its range,
+// factorDense is factor for any J. With J = V diag(j) V* on its range,
 //
-//	D mu_hat w = A Q K^+ Q* A* w,   K = Q* A*A Q + diag(1/j - 1)/eta.
+//	D mu_hat w = A V K^+ V* A* w,   K = V* A*A V + diag(1/j - 1)/eta.
+//
+// Directions of V that A does not see are told by ||A||, not by their own length.
 func (l *implicit) factorDense() error {
 	dev, n := l.p.Device, l.dim
-	square := dev.Alloc(n, n)
-	defer square.Free()
-	setIdentity(square)
-	l.j.Apply(square, square)
-	host := square.ToHost()
-	jacobian := mat.NewSymDense(n, nil)
-	for i := range n {
-		for c := i; c < n; c++ {
-			jacobian.SetSym(i, c, (host[i*n+c]+host[c*n+i])/2)
-		}
+	d, _ := l.p.A.Dims()
+	j, vectors, err := spectrum(l.denseJacobian(), n)
+	if err != nil {
+		return err
 	}
-	var eig mat.EigenSym
-	if !eig.Factorize(jacobian, true) {
-		return fmt.Errorf("vjp: the eigenvalues of the %d x %d derivative of the proximal operator did not converge", n, n)
-	}
-	j := eig.Values(nil)
-	var vectors mat.Dense
-	eig.VectorsTo(&vectors)
 	first := 0
-	for first < n && j[first] <= float64(n)*0x1p-50 {
+	for first < n && j[first] <= vanishing {
 		first++
 	}
 	r := n - first
@@ -315,23 +314,39 @@ func (l *implicit) factorDense() error {
 		l.dim = 0
 		return nil
 	}
-	q := vectors.Slice(0, n, first, n)
-	var half, k, inverse mat.Dense
-	g := gram(dev, l.p.A)
-	half.Mul(mat.NewDense(n, n, g), q)
-	k.Mul(q.T(), &half)
-	rest := make([]float64, r*r)
+	q, image := dev.Alloc(r, n), dev.Alloc(r, d)
+	defer q.Free()
+	defer image.Free()
+	basis := mat.DenseCopyOf(vectors.Slice(0, n, first, n).T())
+	dev.Upload(q, basis.RawMatrix().Data)
+	l.p.A.Forward(image, q)
+	m := mat.NewDense(r, d, image.ToHost()).T()
+	var g mat.Dense
+	g.Mul(m.T(), m)
+	s := system{n: r, g: g.RawMatrix().Data, r: make([]float64, r*r), norm: l.norm, m: func() mat.Matrix { return m }}
+	root := make([]float64, r)
+	projection := true
 	for i := range r {
-		rest[i*r+i] = math.Max(1/j[first+i]-1, 0) / l.eta
+		c := curvature(j[first+i], n) / l.eta
+		s.r[i*r+i], root[i] = c, math.Sqrt(c)
+		projection = projection && c == 0
 	}
-	small, _, err := invertSystem(k.RawMatrix().Data, rest, r)
-	if err != nil {
-		return err
+	s.w = func() *mat.Dense { return mat.DenseCopyOf(mat.NewDiagDense(r, root)) }
+	l.dim = r
+	l.solveSystem(s, projection)
+	if !l.inverse.IsZero() {
+		l.intoCoordinates(basis)
 	}
-	half.Reset()
-	half.Mul(q, small)
-	inverse.Mul(&half, q.T())
-	l.keep(&inverse)
-	l.traceOf(&inverse, g)
 	return nil
+}
+
+// intoCoordinates turns K^+ into V K^+ V*, with the rows of basis the columns of V.
+func (l *implicit) intoCoordinates(basis *mat.Dense) {
+	r, n := basis.Dims()
+	var half, inverse mat.Dense
+	half.Mul(basis.T(), mat.NewDense(r, r, l.inverse.ToHost()))
+	inverse.Mul(&half, basis)
+	l.inverse.Free()
+	l.dim = n
+	l.keep(&inverse)
 }

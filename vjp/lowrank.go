@@ -117,7 +117,7 @@ func (s *lowRank) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, 
 		l, err = w.linearize()
 	}
 	if tooHard(err) {
-		l, err = newImplicit(s.p, sol.B, y, s.full.bound, s.o.Tol)
+		l, err = newImplicit(s.p, sol.B, y, s.full.bound, s.o.Tol, sol.Optimality)
 	}
 	if err != nil {
 		sol.Release()
@@ -240,7 +240,9 @@ type factoredWork struct {
 	order    array.Index // A's row of every place, or nil: then y, A b and z below have the places' order
 	m, n     int
 	eta, tau float64
-	scale    float64 // ||A* y||
+	stick    yardstick
+	scale    float64 // what the optimality is relative to
+	tol      float64 // asked for now: o.Tol, less where the duality gap asks for more
 	y        array.Batch
 	sorted   array.Batch // y in the order of the places, where that is another
 	conv     Convergence
@@ -276,8 +278,9 @@ func newFactoredWork(s *lowRank, y array.Batch) *factoredWork {
 	d, _ := s.p.A.Dims()
 	w := &factoredWork{
 		lowRank: s, dev: dev, m: s.shape.Rows, n: s.shape.Cols,
-		eta: s.full.eta, tau: s.full.eta * s.lambda, scale: norm(y), y: y, passes: 1, lowest: math.Inf(1),
+		eta: s.full.eta, tau: s.full.eta * s.lambda, stick: newYardstick(y, s.full.bound, s.o), tol: s.o.Tol, y: y, passes: 1, lowest: math.Inf(1),
 	}
+	w.scale = w.stick.first()
 	w.pattern, w.order = s.a.Pattern(s.shape)
 	if w.order != nil {
 		w.sorted = dev.Alloc(1, d)
@@ -547,8 +550,36 @@ func (w *factoredWork) rest() array.Batch {
 	return x
 }
 
-// share is a distance in X as a share of ||A* y||, which the tolerance bounds.
+// share is a distance in X relative to the scale, which the tolerance bounds.
 func (w *factoredWork) share(distance float64) float64 { return distance / (w.eta * w.scale) }
+
+// rescale takes the scale from the residual of the iteration.
+func (w *factoredWork) rescale() {
+	w.scale = w.stick.scale(norm(w.z), 0)
+}
+
+// accepts notes the bound of mu_hat's error, from the nuclear norm's duality gap where the
+// subgradient is that of the optimality, and reports whether it is small enough. Where it is not, later
+// iterations are asked for more.
+func (w *factoredWork) accepts() bool {
+	z, sum, squares := norm(w.z), 0.0, 0.0
+	for _, s := range w.top.Sigma {
+		f := s - w.above
+		sum += f
+		squares += f * f
+	}
+	b, e := math.Sqrt(squares), w.conv.Optimality*w.scale
+	t := w.lambda / (w.lambda + e)
+	w.conv.Error = math.NaN()
+	if t >= leastDualScale {
+		w.conv.Error = w.stick.boundOf((1-t)*(1-t)/2*z*z+(1-t)*w.lambda*sum+t*b*e, z, b)
+	}
+	if w.conv.Error > w.stick.allowed(z, b) {
+		w.tol = max(tighten*w.tol, tightestTol)
+		return false
+	}
+	return true
+}
 
 // run iterates to a solution, without a derivative.
 func (w *factoredWork) run(ctx context.Context, b0 array.Batch) (*Solution, error) {
@@ -560,12 +591,13 @@ func (w *factoredWork) run(ctx context.Context, b0 array.Batch) (*Solution, erro
 			return nil, err
 		}
 		w.conv.Iterations++
+		w.rescale()
 		w.conv.Optimality = w.share(w.dist)
 		if math.IsNaN(w.dist) || math.IsInf(w.dist, 0) {
 			return nil, fmt.Errorf("%s: the iterates are not finite after %d iterations", w.Name(), w.conv.Iterations)
 		}
 		last := w.conv.Iterations >= w.o.MaxIter
-		if w.above == w.tau && w.conv.Optimality <= w.o.Tol || last {
+		if w.above == w.tau && w.conv.Optimality <= w.tol || last {
 			if err := w.finish(ctx, last); err != nil {
 				return nil, err
 			}
@@ -601,7 +633,7 @@ func (w *factoredWork) finish(ctx context.Context, last bool) error {
 		// Only the last iteration comes here with values held back.
 		w.conv.Optimality += w.share((w.above - w.tau) * math.Sqrt(float64(min(w.m, w.n))))
 	}
-	close := w.conv.Optimality <= nearTol*w.o.Tol
+	close := w.conv.Optimality <= nearTol*w.tol
 	if !close && !last {
 		if inexact > w.dist {
 			w.passes = min(w.passes+1, maxPasses)
@@ -614,14 +646,14 @@ func (w *factoredWork) finish(ctx context.Context, last bool) error {
 	rest := w.rest()
 	defer rest.Free()
 	if close {
-		slack := 0.5 * (w.o.Tol - w.conv.Optimality)
+		slack := 0.5 * (w.tol - w.conv.Optimality)
 		below, err := subspace.ExcessWithin(ctx, rest, w.tau, slack*w.eta*w.scale)
 		if err != nil {
 			return err
 		}
 		if below {
 			w.conv.Optimality += slack
-			w.conv.Converged = true
+			w.conv.Converged = w.accepts()
 			return nil
 		}
 	}
@@ -631,7 +663,7 @@ func (w *factoredWork) finish(ctx context.Context, last bool) error {
 			return err
 		}
 		w.conv.Optimality += w.share(beyond)
-		w.conv.Converged = w.conv.Optimality <= w.o.Tol
+		w.conv.Converged = w.accepts() && w.conv.Optimality <= w.o.Tol
 		return nil
 	}
 	return w.closer()
@@ -646,7 +678,7 @@ func (w *factoredWork) finishByProducts(ctx context.Context, close, last bool) e
 		return nil
 	case close && w.whole:
 		// At most as many values as the smaller side has exceed tau by a slack.
-		slack := 0.5 * (w.o.Tol - w.conv.Optimality)
+		slack := 0.5 * (w.tol - w.conv.Optimality)
 		each := slack * w.eta * w.scale / math.Sqrt(float64(min(w.m, w.n)))
 		below, err := w.block.Certify(ctx, w.gradientStep, len(w.top.Sigma), w.tau+each)
 		if err != nil {
@@ -654,7 +686,7 @@ func (w *factoredWork) finishByProducts(ctx context.Context, close, last bool) e
 		}
 		if below {
 			w.conv.Optimality += slack
-			w.conv.Converged = true
+			w.conv.Converged = w.accepts()
 			return nil
 		}
 	}

@@ -95,6 +95,8 @@ func (g *proximalGradient) estimates() int { return g.width() }
 
 func (g *proximalGradient) lookback() int { return g.width() }
 
+func (g *proximalGradient) measures() bool { return true }
+
 func (g *proximalGradient) start() coefficients { return coefficients{eta: g.eta} }
 
 func (g *proximalGradient) step(ctx context.Context, w *work, record bool) (prox.Derivative, error) {

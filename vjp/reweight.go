@@ -61,10 +61,15 @@ type borrowed struct{ *admm }
 func (borrowed) Release() {}
 
 // Reweight shares the singular vectors.
-func (s *direct) Reweight(_ context.Context, r prox.Prox) (Solver, error) {
+func (s *direct) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	q, ok := r.(prox.Quadratic)
 	if !ok {
 		return nil, fmt.Errorf("vjp: the direct solver needs a quadratic regularizer; use ista, fista or admm")
+	}
+	if s.graded {
+		p := s.p
+		p.R = r
+		return newDirect(ctx, p, s.o)
 	}
 	other := *s
 	other.p.R, other.curve, other.shared = r, q.Curvature(), true
@@ -83,7 +88,20 @@ func (s *direct) weigh() {
 		toB[i] = 1 / (sv + s.curve/sv)
 		toMu[i] = 1 / (1 + s.curve/sv/sv)
 	}
-	s.toB, s.toMu = s.p.Device.Alloc(1, len(toB)), s.p.Device.Alloc(1, len(toMu))
-	s.p.Device.Upload(s.toB, toB)
-	s.p.Device.Upload(s.toMu, toMu)
+	s.upload(toB, toMu)
+}
+
+// upload puts the weights on the device.
+func (s *direct) upload(toB, toMu []float64) {
+	dev := s.p.Device
+	inverse := make([]float64, len(toB))
+	for i := range inverse {
+		if inverse[i] = 1; !s.graded {
+			inverse[i] = toMu[i] / s.sigma[i] / s.sigma[i]
+		}
+	}
+	s.toB, s.toMu, s.inverse = dev.Alloc(1, len(toB)), dev.Alloc(1, len(toMu)), dev.Alloc(1, len(inverse))
+	dev.Upload(s.toB, toB)
+	dev.Upload(s.toMu, toMu)
+	dev.Upload(s.inverse, inverse)
 }

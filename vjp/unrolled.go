@@ -45,8 +45,11 @@ type method interface {
 	// derivative of the iteration's prox. A tape linearizes at every step, also where
 	// it drops the derivative: with and without one a prox may differ in last bits.
 	step(ctx context.Context, w *work, linearize bool) (prox.Derivative, error)
-	// measure returns the optimality of the step just done, not yet divided by
-	// ||A* y||, and chooses the next iteration's coefficients. It may change
+	// measures reports whether measure bounds a subgradient by a gradient that was computed
+	// at the iterate, and not by what the step should have done.
+	measures() bool
+	// measure returns the optimality of the step just done, not yet divided by its scale
+	// ([yardstick]), and chooses the next iteration's coefficients. It may change
 	// w.c.rescale and apply it to the state.
 	measure(w *work) (optimality float64, next coefficients)
 	// argument sets w.s to the argument of the prox of the step just done, which measure
@@ -143,11 +146,10 @@ func orthogonal(a linops.Operator) bool {
 	return ok && c > 0
 }
 
-// entry says where a solve starts and what it is measured by. The zero value
-// starts at b = 0 and measures by ||A* y||.
+// entry says where a solve starts. The zero value starts at b = 0.
 type entry struct {
-	b     array.Batch // where to start, unless the tape is running
-	scale float64     // what to divide the optimality by, if not 0
+	b        array.Batch // where to start, unless the tape is running
+	confined bool        // the problem is a part of another, whose duality gap is not its own
 }
 
 // solve iterates the method and linearizes the solution as asked. A
@@ -168,7 +170,7 @@ func solve(ctx context.Context, m method, y array.Batch, o Options, from entry) 
 		o.Derivative = Unrolled
 		return iterate(ctx, m, y, o, from)
 	}
-	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o.Tol)
+	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o.Tol, sol.Optimality)
 	if err != nil {
 		sol.Release()
 		return nil, err
@@ -205,23 +207,22 @@ func iterate(ctx context.Context, m method, y array.Batch, o Options, from entry
 			}
 		}()
 	}
-	scale := from.scale
-	if scale == 0 {
-		scale = norm(w.aty)
-	}
-	var conv Convergence
+	c := newCheck(m, y, o)
+	c.confined = from.confined
+	defer c.free()
 	w.c = m.start()
-	last := scale // the optimality of the last step
+	last := c.scale // the measure of the last step
 	oneStep := orthogonal(p.A)
 	if oneStep || !from.b.IsZero() {
 		last = 0 // a first step as close as the last ones loses nothing that b knows
 	}
-	for conv.Iterations < o.MaxIter && !conv.Converged {
+	for c.conv.Iterations < o.MaxIter && !c.conv.Converged {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		w.near = nearness * w.c.eta * math.Max(last, o.Tol*scale)
-		if conv.Iterations == o.MaxIter-1 {
+		w.near = nearness * w.c.eta * math.Max(last, c.tol*c.scale)
+		final := c.conv.Iterations == o.MaxIter-1
+		if final {
 			w.follower = nil // the optimality reported is exact
 		}
 		if t != nil {
@@ -231,35 +232,26 @@ func iterate(ctx context.Context, m method, y array.Batch, o Options, from entry
 		if err != nil {
 			return nil, fmt.Errorf("%s iteration %d: %w", m.name(), w.iteration+1, err)
 		}
-		opt, next := m.measure(w)
+		measured, next := m.measure(w)
 		if t != nil {
 			t.after(w.c, j)
 		}
-		if math.IsNaN(opt) || math.IsInf(opt, 0) {
+		if math.IsNaN(measured) || math.IsInf(measured, 0) {
 			return nil, fmt.Errorf("%s: the iterates are not finite after %d iterations", m.name(), w.iteration+1)
 		}
 		if !oneStep {
-			last = opt
+			last = measured
 		}
-		if w.follower != nil && opt <= o.Tol*scale {
-			slack, err := w.certify(ctx, m, o.Tol*scale-opt)
-			if err != nil {
-				return nil, fmt.Errorf("%s iteration %d: %w", m.name(), w.iteration+1, err)
-			}
-			opt += slack
-		}
-		conv.Optimality = 0
-		if opt > 0 {
-			conv.Optimality = opt / scale
+		if err := c.after(ctx, w, measured, final); err != nil {
+			return nil, err
 		}
 		if err := p.Device.Err(); err != nil {
 			return nil, err
 		}
 		w.iteration++
-		conv.Iterations++
-		conv.Converged = conv.Optimality <= o.Tol
 		w.c = next
 	}
+	conv := c.conv
 	d, dim := p.A.Dims()
 	sol = &Solution{Convergence: conv, B: p.Device.Alloc(1, dim), MuHat: p.Device.Alloc(1, d)}
 	p.Device.Copy(sol.B, w.b)

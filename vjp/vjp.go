@@ -73,11 +73,17 @@ func (s *Solution) Release() {
 type Convergence struct {
 	// Iterations is the number of iterations done.
 	Iterations int
-	// Optimality is an upper bound on dist(0, ∂F(b)) / ||A* y||, where F is the
-	// objective: 0 at a solution, 1 at the size of b = 0, and free of the scales
-	// of A, y and b.
+	// Optimality is an upper bound of dist(0, ∂F(b)) over ||A|| max(||y - A b||, sigma sqrt(d)),
+	// where F is the objective, in units in which the columns of A have about length 1 where r
+	// allows for other units. (A b and b are known to rounding errors only; where those are
+	// larger than Tol allows they take the place of the residual.)
 	Optimality float64
-	// Converged reports Optimality <= Options.Tol.
+	// Error is an upper bound of ||mu_hat - mu_hat*||, the distance to the exact estimate:
+	// sqrt(2 gap), with the duality gap at b. It is NaN where r's conjugate is not known or has
+	// nothing to say.
+	Error float64
+	// Converged reports that Optimality is at most Options.Tol, and Error, where it is known, at
+	// most a hundredth of max(||y - A b||, sigma sqrt(d)), less where Tol is below 1e-8.
 	Converged bool
 }
 
@@ -122,6 +128,11 @@ type Tracer interface {
 	// Trace returns tr D mu_hat and ||D mu_hat||_F^2, and true; or false where they
 	// have to be estimated.
 	Trace() (trace, frobenius2 float64, ok bool)
+	// Range returns the least and the largest trace that the decisions behind Trace allow
+	// for, were they made the other way where rounding errors and the solver's tolerance leave
+	// them open: which coordinates are active, which directions A sees. Where all are beyond
+	// doubt both are the trace.
+	Range() (low, high float64)
 }
 
 // Derivative says how a solver differentiates.
@@ -156,6 +167,9 @@ type Options struct {
 	MaxIter int
 	// Derivative says how to differentiate, default Auto.
 	Derivative Derivative
+	// Sigma2 is the variance of the noise in y where it is known: errors of mu_hat are then
+	// small against sigma sqrt(d) too, and not against the residual alone.
+	Sigma2 float64
 	// Memory is the number of bytes that a linearization may hold, default 1 GiB.
 	// A longer tape is checkpointed: parts of it are computed again in the
 	// reverse sweep, with the same result to rounding.
@@ -191,6 +205,8 @@ func (o Options) check() error {
 		return fmt.Errorf("vjp: tolerance %g, expected a number between 0 and 1, where b = 0 is", o.Tol)
 	case o.MaxIter < 1:
 		return fmt.Errorf("vjp: %d iterations at most, expected at least 1", o.MaxIter)
+	case !(o.Sigma2 >= 0) || math.IsInf(o.Sigma2, 0):
+		return fmt.Errorf("vjp: sigma2 is %g, expected a positive number, or 0 where it is not known", o.Sigma2)
 	case o.Memory < 1:
 		return fmt.Errorf("vjp: a memory budget of %d bytes, expected a positive number", o.Memory)
 	case !slices.Contains(append(Derivatives(), None), o.Derivative):
@@ -222,12 +238,8 @@ func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, 
 			return nil, fmt.Errorf("vjp: the direct solver has its derivative in closed form, not %s; choose another solver or derivative", o.Derivative)
 		}
 		return newDirect(ctx, p, o)
-	case "ista":
-		return newISTA(ctx, p, o, false)
-	case "fista":
-		return newISTA(ctx, p, o, true)
-	case "admm":
-		return newADMM(ctx, p, o)
+	case "ista", "fista", "admm":
+		return newIterative(ctx, name, p, o)
 	}
 	return nil, fmt.Errorf("vjp: solver %q, expected one of %s", name, strings.Join(Solvers(), ", "))
 }

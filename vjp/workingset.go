@@ -179,7 +179,7 @@ func (s *workingSet) rounds(ctx context.Context, y, b0 array.Batch) (_ *Solution
 	// z = A b - y throughout.
 	dev.Lin(z, -1, y, 0, array.Batch{})
 	s.p.A.Adjoint(g, z)
-	scale := norm(g)
+	stick := newYardstick(y, 0, s.o)
 	var set []int
 	if b0.IsZero() {
 		dev.Fill(b, 0)
@@ -188,8 +188,9 @@ func (s *workingSet) rounds(ctx context.Context, y, b0 array.Batch) (_ *Solution
 		set = s.r.Closure(support(b))
 	}
 	conv := Convergence{Optimality: math.Inf(1)}
-	inside := 0.0          // optimality on the working set, times scale
+	inside := 0.0          // optimality on the working set
 	outside := math.Inf(1) // and beyond it
+	tol := s.o.Tol         // asked for now: less where the duality gap asks for more
 	wants := make([]float64, dim)
 	limit := max(int(firstShare*float64(dim)), minActive)
 	for {
@@ -197,17 +198,26 @@ func (s *workingSet) rounds(ctx context.Context, y, b0 array.Batch) (_ *Solution
 			if outside, err = s.outside(wants, b, g, set); err != nil {
 				return nil, err
 			}
-			total := math.Hypot(inside, outside)
-			conv.Optimality = 0
-			if total > 0 {
-				conv.Optimality = total / scale
-			}
-			if math.IsNaN(total) || math.IsInf(total, 0) {
+			if math.IsNaN(outside) || math.IsInf(outside, 0) {
 				return nil, fmt.Errorf("%s: the iterates are not finite after %d iterations", s.Name(), conv.Iterations)
 			}
-			conv.Converged = conv.Optimality <= s.o.Tol
+			zNorm, bNorm := norm(z), norm(b)
+			stick.norm = relative(norm(g), zNorm) // at most ||A||
+			if on != nil {
+				stick.norm = math.Sqrt(on.solver.bound)
+			}
+			scale := stick.scale(zNorm, bNorm)
+			outside = relative(outside, scale)
+			conv.Optimality = math.Hypot(inside, outside)
+			conv.Error = errorBound(s.p, b, z, g, stick, zNorm, bNorm, conv.Optimality*scale)
+			within := !(conv.Error > stick.allowed(zNorm, bNorm))
+			conv.Converged = within && conv.Optimality <= s.o.Tol
+			if !within && conv.Optimality <= tol {
+				tol = max(tighten*tol, tightestTol)
+			}
 			more := strongest(wants, limit)
-			if on != nil && (conv.Iterations >= s.o.MaxIter || len(more) == 0 && conv.Converged) {
+			done := conv.Converged || conv.Optimality <= s.o.Tol && tol == tightestTol
+			if on != nil && (conv.Iterations >= s.o.MaxIter || len(more) == 0 && done) {
 				break
 			}
 			grown := s.r.Closure(union(set, more))
@@ -236,17 +246,17 @@ func (s *workingSet) rounds(ctx context.Context, y, b0 array.Batch) (_ *Solution
 		o := s.o
 		o.Derivative = None
 		o.MaxIter = max(s.o.MaxIter-conv.Iterations, 1)
-		o.Tol = math.Max(0.7*s.o.Tol, roundShare*math.Min(outside/scale, 1))
+		o.Tol = math.Max(0.7*tol, roundShare*math.Min(outside, 1))
 		if conv.Iterations > 0 && outside == 0 {
-			o.Tol = 0.7 * s.o.Tol
+			o.Tol = 0.7 * tol
 		}
-		sol, err := iterate(ctx, on.solver, y, o, entry{b: start, scale: scale})
+		sol, err := iterate(ctx, on.solver, y, o, entry{b: start, confined: true})
 		start.Free()
 		if err != nil {
 			return nil, err
 		}
 		conv.Iterations += sol.Iterations
-		inside = sol.Optimality * scale
+		inside = sol.Optimality
 		dev.Scatter(b, sol.B, on.idx)
 		dev.Lin(z, 1, sol.MuHat, -1, y)
 		sol.Release()
@@ -259,7 +269,7 @@ func (s *workingSet) rounds(ctx context.Context, y, b0 array.Batch) (_ *Solution
 	b, z = array.Batch{}, array.Batch{}
 	if s.o.Derivative != None && (conv.Converged || s.o.Derivative == Implicit) {
 		start := on.gather(sol.B)
-		l, err := newImplicit(on.Problem, start, y, on.solver.bound, s.o.Tol)
+		l, err := newImplicit(on.Problem, start, y, on.solver.bound, s.o.Tol, conv.Optimality)
 		start.Free()
 		if err != nil {
 			sol.Release()

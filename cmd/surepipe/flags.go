@@ -334,7 +334,7 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 		memory = min(memory, bounded.Available()/2) // the other half is for the sweeps
 	}
 	j.solver, err = vjp.NewSolver(ctx, name, j.problem.Solve(), vjp.Options{
-		Tol: f.tol, MaxIter: f.maxIter, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
+		Tol: f.tol, MaxIter: f.maxIter, Sigma2: j.sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
 	})
 	if err != nil {
 		if ctx.Err() != nil {

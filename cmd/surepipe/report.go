@@ -49,6 +49,10 @@ type result struct {
 	Residual          float64  `json:"residual"`
 	Divergence        float64  `json:"divergence"`
 	DivergenceStdErr  float64  `json:"divergence_stderr"`
+	// DivergenceLow and DivergenceHigh are what it might be by decisions within rounding errors
+	// and the tolerance; absent where none is in doubt.
+	DivergenceLow  *float64 `json:"divergence_low,omitempty"`
+	DivergenceHigh *float64 `json:"divergence_high,omitempty"`
 	// Loss is ||mu_hat - mu||^2 where mu is known.
 	Loss       *float64     `json:"loss,omitempty"`
 	Solver     solverResult `json:"solver"`
@@ -71,6 +75,9 @@ type solverResult struct {
 	Iterations int     `json:"iterations"`
 	Converged  bool    `json:"converged"`
 	Optimality float64 `json:"optimality"`
+	// MuHatError bounds the distance of mu_hat from the exact estimate; absent where no
+	// bound is known.
+	MuHatError *float64 `json:"mu_hat_error,omitempty"`
 }
 
 type traceResult struct {
@@ -100,10 +107,18 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	r.SUREPerCoordinate = risk.SURE / float64(r.D)
 	r.Residual = risk.Residual
 	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.StdErr
+	r.DivergenceLow, r.DivergenceHigh = nil, nil
+	if risk.DivergenceLow < risk.DivergenceHigh {
+		r.DivergenceLow, r.DivergenceHigh = &risk.DivergenceLow, &risk.DivergenceHigh
+	}
 	r.JacobianFro2 = risk.Trace.Frobenius2
 	r.Solver.Iterations = risk.Iterations
 	r.Solver.Converged = risk.Converged
 	r.Solver.Optimality = risk.Optimality
+	r.Solver.MuHatError = nil
+	if bound := risk.Convergence.Error; !math.IsNaN(bound) {
+		r.Solver.MuHatError = &bound
+	}
 	r.Derivative = risk.Derivative
 	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible, risk.InnerSteps
 	r.Warnings = risk.Warnings()
@@ -193,12 +208,19 @@ func (r *result) writeTable(out io.Writer) error {
 	if r.Trace.Estimator != "exact" {
 		trace = fmt.Sprintf("%s, %d queries, seed %d", r.Trace.Estimator, r.Trace.Queries, r.Trace.Seed)
 	}
+	if r.DivergenceLow != nil {
+		trace += fmt.Sprintf("; %.6g to %.6g within rounding errors and --tol", *r.DivergenceLow, *r.DivergenceHigh)
+	}
 	fmt.Fprintf(w, "divergence\t%.6g ± %.2g\t%s\n", r.Divergence, r.DivergenceStdErr, trace)
 	state := "converged"
 	if !r.Solver.Converged {
 		state = "NOT CONVERGED"
 	}
-	fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e\n", r.Solver.Name, r.Solver.Iterations, state, r.Solver.Optimality)
+	within := ""
+	if r.Solver.MuHatError != nil {
+		within = fmt.Sprintf(", mu_hat within %.1e", *r.Solver.MuHatError)
+	}
+	fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e%s\n", r.Solver.Name, r.Solver.Iterations, state, r.Solver.Optimality, within)
 	steps := ""
 	if r.DerivativeSteps > 0 {
 		steps = fmt.Sprintf("%d steps", r.DerivativeSteps)

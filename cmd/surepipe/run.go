@@ -150,6 +150,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 var hints = map[string]string{
 	pipeline.NotConverged:           " (raise --max-iter or --tol, or change --solver)",
 	pipeline.DerivativeNotConverged: " (raise --lambda, or give --derivative unrolled)",
+	pipeline.Ambiguous:              " (--tol, --lambda)",
 	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
 }
 

@@ -264,7 +264,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 	family = pipeline.Family{
 		A: j.problem.Operator, Device: j.dev, Solver: j.solver.Name(),
 		Settings: vjp.Options{
-			Tol: f.tol, MaxIter: f.maxIter, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
+			Tol: f.tol, MaxIter: f.maxIter, Sigma2: j.sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
 		},
 		Regularizer: func(swept []float64) (prox.Prox, error) {
 			w := weights(j.problem)

@@ -1,0 +1,93 @@
+package vjp
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"surepipe/array"
+	"surepipe/prox"
+)
+
+// atTheThreshold is the share by which the prox's argument is drawn towards 0 before it is
+// differentiated: what rounding errors alone lift over a threshold counts as below it.
+const atTheThreshold = 0x1p-42
+
+// near is how far from the argument, in units of its own error, the prox is differentiated again
+// to see whether the choice of its tangent space was close. leastNear is that error at the
+// least, as a share of the argument.
+const (
+	near      = 4
+	leastNear = 0x1p-36
+)
+
+// differs is the share of a probe from which on two prox derivatives are not the same.
+const differs = 1e-3
+
+// neighbours widens the range of traces by those of the derivatives near v, an argument that
+// is known to the given error, where the tangent space is another there: at values scaled up and
+// down, and shifted at random.
+func (l *implicit) neighbours(at *implicit, v array.Batch, err float64) error {
+	if !at.traced && at.dim > 0 {
+		return nil
+	}
+	if _, diagonal := at.j.(prox.Masked); !diagonal && v.N() > maxDense {
+		return nil
+	}
+	if _, quadratic := l.p.R.(prox.Quadratic); quadratic {
+		return nil
+	}
+	dev := v.Device()
+	var top [1]float64
+	dev.MaxAbs(top[:], v)
+	if !(top[0] > 0) {
+		return nil
+	}
+	shift := near*err + leastNear*top[0]
+	probe, there, here := dev.Alloc(1, v.N()), dev.Alloc(1, v.N()), dev.Alloc(1, v.N())
+	defer probe.Free()
+	defer there.Free()
+	defer here.Free()
+	rng := rand.New(rand.NewPCG(0x6e656172, uint64(v.N())))
+	signs := make([]float64, v.N())
+	for i := range signs {
+		signs[i] = float64(1 - 2*int(rng.Uint64()&1))
+	}
+	dev.Upload(probe, signs)
+	at.j.Apply(here, probe)
+	for _, step := range [][2]float64{{shift / top[0], 0}, {-shift / top[0], 0}, {0, shift}, {0, -shift}} {
+		dev.Lin(there, 1+step[0], v, step[1], probe)
+		if err := l.widen(at, here, there, probe); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// widen takes the derivative at the argument there into at's range, if its image of the probe is
+// not here, that of at's own.
+func (l *implicit) widen(at *implicit, here, there, probe array.Batch) error {
+	dev := there.Device()
+	t := dev.Alloc(1, there.N())
+	defer t.Free()
+	j, err := l.p.R.Linearize(t, there, l.eta)
+	if err != nil {
+		return err
+	}
+	j.Apply(t, probe)
+	j.Release()
+	dev.Lin(t, 1, t, -1, here)
+	var most [1]float64
+	dev.MaxAbs(most[:], t)
+	if most[0] <= differs {
+		return dev.Err()
+	}
+	other, err := l.at(there)
+	if err != nil {
+		return err
+	}
+	defer other.Release()
+	if other.traced || other.dim == 0 {
+		at.low, at.high = math.Min(at.low, other.low), math.Max(at.high, other.high)
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package vjp
+
+import (
+	"math"
+
+	"surepipe/array"
+	"surepipe/prox"
+)
+
+// yardstick is what a solve is measured by. A subgradient e of the objective at b is small
+// where ||e|| is small against
+//
+//	||A|| max(||y - A b||, sigma sqrt(d), floor),
+//
+// the size of A* z for residuals z that matter. floor keeps it above the rounding errors of
+// A b and of b, 64 eps (||y|| + ||A|| ||b||) / tol.
+type yardstick struct {
+	norm  float64 // ||A||
+	y     float64 // ||y||
+	noise float64 // sigma sqrt(d), 0 where sigma is not known
+	tol   float64
+}
+
+func newYardstick(y array.Batch, norm2 float64, o Options) yardstick {
+	return yardstick{math.Sqrt(norm2), norm(y), math.Sqrt(o.Sigma2 * float64(y.N())), o.Tol}
+}
+
+// roundings is how many units in the last place of y and A b a solve is not asked to see.
+const roundings = 64
+
+// residual is the size of residuals that matter, at a b of the given norm.
+func (s yardstick) residual(z, b float64) float64 {
+	floor := roundings * 0x1p-52 / s.tol * (s.y + s.norm*b)
+	return max(z, s.noise, floor)
+}
+
+// scale is what a subgradient is small against.
+func (s yardstick) scale(z, b float64) float64 { return s.norm * s.residual(z, b) }
+
+// first is the scale while no residual is known.
+func (s yardstick) first() float64 { return s.norm * max(s.y, s.noise) }
+
+// The bound of mu_hat's error that a converged solve may have, as a share of
+// the size of residuals that matter: largestShare, or shareOfTol sqrt(tol) where that is less. (A duality gap
+// is about as large as the subgradient, and bounds the square of the error.)
+const (
+	largestShare = 1e-2
+	shareOfTol   = 100
+)
+
+// allowed is the largest bound that a converged solve may have.
+func (s yardstick) allowed(z, b float64) float64 {
+	return min(largestShare, shareOfTol*math.Sqrt(s.tol)) * s.residual(z, b)
+}
+
+// leastDualScale is the share of the residual that a dual feasible point must keep for its gap
+// to say something: below it the constraints of the dual are tighter than rounding errors.
+const leastDualScale = 0.5
+
+// errorBound returns a bound of ||A b - A b*|| for every solution b*, from the duality gap
+// ([prox.Conjugate]); NaN where there is none. z is A b - y, g is A* z, near a bound of
+// the distance from -g to r's subdifferential at b, bNorm is ||b||.
+func errorBound(p Problem, b, z, g array.Batch, s yardstick, zNorm, bNorm, near float64) float64 {
+	r, ok := prox.AsConjugate(p.R)
+	if !ok {
+		return math.NaN()
+	}
+	dev := p.Device
+	minus := dev.Alloc(1, g.N())
+	defer minus.Free()
+	dev.Lin(minus, -1, g, 0, array.Batch{})
+	t := r.DualScale(b, minus, near)
+	if !(t >= leastDualScale) {
+		return math.NaN()
+	}
+	gap := (1-t)*(1-t)/2*zNorm*zNorm + r.FenchelGap(b, minus, t, near)
+	return s.boundOf(gap, zNorm, bNorm)
+}
+
+// boundOf is sqrt(2 gap), of a gap no smaller than its rounding error.
+func (s yardstick) boundOf(gap, z, b float64) float64 {
+	if math.IsNaN(gap) || math.IsInf(gap, 0) {
+		return math.NaN()
+	}
+	return math.Sqrt(2 * math.Max(gap, 8*0x1p-52*z*s.norm*b))
+}
+
+// proximalResidual returns ||b - prox_{r/c}(b - A*(A b - y)/c)|| c with c = ||A||^2: a bound of
+// the subgradient of the objective at that proximal point, from a gradient at b itself. g is
+// A*(A b - y).
+func proximalResidual(p Problem, b, g array.Batch, norm2 float64) (float64, error) {
+	dev := p.Device
+	eta := 1.0
+	if norm2 > 0 {
+		eta = 1 / norm2
+	}
+	v := dev.Alloc(1, b.N())
+	defer v.Free()
+	dev.Lin(v, 1, b, -eta, g)
+	if err := p.R.Eval(v, v, eta); err != nil {
+		return 0, err
+	}
+	dev.Lin(v, 1, b, -1, v)
+	return norm(v) / eta, nil
+}
