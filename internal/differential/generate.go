@@ -239,13 +239,12 @@ func (g *draw) options() {
 		return
 	}
 	c.Estimator = pick(g, []string{"exact", "hutchinson", "hutch++", "xtrace", "xnystrace", "na-hutch++"}, []float64{5, 2, 1, 1, 1, 1})
-	switch c.Estimator {
-	case "exact":
-	case "hutchinson", "hutch++":
-		if g.chance(0.5) {
-			c.Queries = 6 * (1 + g.IntN(8))
-		}
+	switch {
+	case c.Estimator == "exact":
+	case (c.Estimator == "hutchinson" || c.Estimator == "hutch++") && g.chance(0.5):
+		// As many as the accuracy takes.
 	default:
-		c.Queries = 6 * (1 + g.IntN(8))
+		// Enough for a standard error that six of are a bound.
+		c.Queries = 6 * (5 + g.IntN(4))
 	}
 }
