@@ -146,7 +146,7 @@ func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, er
 		defer releaseR()
 		p = vjp.Problem{A: a, R: r, Device: dev}
 	}
-	solver, err := vjp.NewSolver(ctx, c.Solver, p, vjp.Options{Derivative: vjp.Derivative(c.Derivative), MaxIter: c.MaxIter})
+	solver, err := vjp.NewSolver(ctx, c.Solver, p, vjp.Options{Derivative: vjp.Derivative(c.Derivative), MaxIter: c.MaxIter, Sigma2: c.Sigma2})
 	if err != nil {
 		return pipeline.Risk{}, err
 	}
