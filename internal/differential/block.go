@@ -37,6 +37,22 @@ func unit(n, j int) []dd {
 	return e
 }
 
+// signsOf are the signs of v, or ones where v is 0 all over.
+func signsOf(v []dd) []dd {
+	out := make([]dd, len(v))
+	nothing := true
+	for j, x := range v {
+		out[j] = x.sign()
+		nothing = nothing && x.isZero()
+	}
+	if nothing {
+		for j := range out {
+			out[j] = num(1)
+		}
+	}
+	return out
+}
+
 func diagonal(v []dd) *matrix {
 	m := newMatrix(len(v), len(v))
 	for i, x := range v {

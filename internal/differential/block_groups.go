@@ -69,13 +69,13 @@ func (c *euclidean) face(b, g []dd, near margins) face {
 		return f
 	}
 	size := norm2(g).sqrt()
-	if size.hi > 0 {
-		for j := range g {
+	for j, sign := range signsOf(g) {
+		if normal[j] = sign; size.hi > 0 {
 			normal[j] = g[j].div(size)
 		}
-		if c.w.sub(size).hi < near.dual(normal) {
-			f.e = append(f.e, normal)
-		}
+	}
+	if c.w.sub(size).hi < near.dual(normal) {
+		f.e = append(f.e, normal)
 	}
 	return f
 }
@@ -156,12 +156,9 @@ func (c *largest) face(b, g []dd, near margins) face {
 		mean[j] = mean[j].div(num(float64(max(count, 1))))
 	}
 	zero := top.hi <= near.primal(mean)
-	if zero && c.w.sub(total).hi >= near.dual(tied) {
-		return f
-	}
 	if zero {
-		for j := range tied {
-			tied[j] = g[j].sign()
+		if tied = signsOf(g); c.w.sub(total).hi >= near.dual(tied) {
+			return f
 		}
 	}
 	f.e = append(f.e, tied)

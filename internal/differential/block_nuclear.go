@@ -120,11 +120,8 @@ func (c *nuclear) face(b, g []dd, near margins) face {
 	}
 	gn := norm2(g).sqrt()
 	f := face{}
-	if gn.isZero() {
-		return f
-	}
 	t := num(1)
-	if top.hi > 0 {
+	if top.hi > 0 && gn.hi > 0 {
 		t = norm2(b).sqrt().div(gn)
 	}
 	v := make([]dd, len(b))

@@ -156,10 +156,10 @@ func (c *sorted) splits(run []int, first int, b, g []dd, near margins) [][]dd {
 	})
 	var slack dd
 	signs := make([]dd, n)
+	sign := signsOf(g)
 	for i, j := range run {
 		slack = slack.add(c.l[first+i]).sub(g[j].abs())
-		signs[j] = g[j].sign()
-		if g[j].isZero() {
+		if signs[j] = sign[j]; g[j].isZero() && !b[j].isZero() {
 			signs[j] = b[j].sign()
 		}
 		if !(slack.hi < near.dual(signs)) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
@@ -25,9 +26,9 @@ var (
 
 // The usual numbers of cases.
 const (
-	usual    = 3000
+	usual    = 4000
 	short    = 400
-	emulated = 30
+	emulated = 40
 )
 
 // TestNoWrongNumberIsUnmarked draws problems and compares every risk estimate with the
@@ -56,7 +57,7 @@ func TestNoWrongNumberIsUnmarked(t *testing.T) {
 		report, failed := runAll(dev, n, slow)
 		for i, f := range failed {
 			if i < *shrink {
-				small := Shrink(dev, f.c, 300)
+				small := Shrink(dev, f.c, 3*time.Second)
 				t.Errorf("-seed %d -case %d: %s\n%v\n%s\nsmaller: %s\n%s", f.c.Seed, f.c.Index, f.o.Detail, f.c.Features, f.c, Run(dev, small).Detail, small)
 			} else {
 				t.Errorf("-seed %d -case %d: %s; %s %s %s %s %v", f.c.Seed, f.c.Index, f.o.Detail, f.c.Op.Kind, f.c.Reg.Kind, f.c.Solver, f.c.Derivative, f.c.Features)
@@ -132,7 +133,7 @@ func again(t *testing.T, dev array.Device) {
 		c, c.Features, o.Verdict, o.Detail, o.Codes, o.Ambiguous, o.Elapsed, o.Check,
 		r.SURE, r.StdErr, r.Trace.Trace, r.Trace.StdErr, r.Trace.Estimator, r.Derivative, r.Residual, r.Iterations, r.Converged, r.Optimality, r.MuHat, r.B, *o.Reference)
 	if o.Verdict == Wrong {
-		small := Shrink(dev, c, 500)
+		small := Shrink(dev, c, 20*time.Second)
 		t.Errorf("%s\nsmaller: %s\n%s", o.Detail, Run(dev, small).Detail, small)
 	}
 }

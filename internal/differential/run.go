@@ -83,6 +83,10 @@ func Run(dev array.Device, c *Case) Outcome {
 		o.Verdict = MarkedWrong
 	default:
 		o.Verdict = Wrong
+		const close = 1e-3
+		if ref := o.Reference.Divergence; risk.DivergenceHigh-risk.DivergenceLow > close && risk.DivergenceLow < ref+close && risk.DivergenceHigh > ref-close {
+			o.Detail += fmt.Sprintf(" (known to be between %.9g and %.9g)", risk.DivergenceLow, risk.DivergenceHigh)
+		}
 	}
 	return o
 }

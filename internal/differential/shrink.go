@@ -3,22 +3,20 @@ package differential
 import (
 	"math"
 	"slices"
+	"time"
 
 	"surepipe/array"
 )
 
 // Shrink looks for a smaller case that is wrong too: with fewer rows, fewer coordinates,
-// numbers of fewer digits and the plainest options. It gives up after so many runs.
-func Shrink(dev array.Device, c *Case, runs int) *Case {
+// numbers of fewer digits and the plainest options. It gives up when it has had its time.
+func Shrink(dev array.Device, c *Case, budget time.Duration) *Case {
+	end := time.Now().Add(budget)
 	wrong := func(next *Case) bool {
-		if next == nil || runs <= 0 {
-			return false
-		}
-		runs--
-		return Run(dev, next).Verdict == Wrong
+		return next != nil && time.Now().Before(end) && Run(dev, next).Verdict == Wrong
 	}
 	best := c
-	for changed := true; changed && runs > 0; {
+	for changed := true; changed && time.Now().Before(end); {
 		changed = false
 		try := func(next *Case) {
 			if wrong(next) {
