@@ -147,8 +147,8 @@ func (s *direct) factorGraded(x *mat.Dense, norms []float64) error {
 	}
 	f := factorPenalized(scaledBy(x, scale), w, 1, 0)
 	s.graded = true
-	trace, _, low := f.traces()
-	s.doubtful = trace - low
+	low, _, high := f.traces(f.sure)
+	s.doubtful = high - low
 	if f.rank == 0 {
 		s.ut, s.vt = s.p.Device.Alloc(0, d), s.p.Device.Alloc(0, dim)
 		s.upload(nil, nil)

@@ -76,6 +76,7 @@ type implicit struct {
 	traced            bool // the numbers below are known
 	trace, frobenius2 float64
 	low, high         float64 // see Range
+	sensitive         bool    // the curvature may have changed by what b lacks
 
 	steps  atomic.Int64
 	failed atomic.Int64

@@ -77,7 +77,8 @@ func (l *implicit) solveSystem(s system, projection bool) {
 		}
 		fine = fine && k > leastSeen*s.norm*s.norm
 	}
-	if inverse := s.cholesky(scale); fine && inverse != nil {
+	if inverse, condition := s.cholesky(scale); fine && inverse != nil {
+		l.sensitive = !projection && l.optimality*condition > sensitivity
 		l.keep(inverse)
 		if l.traceOf(inverse, s.g); projection {
 			l.trace, l.frobenius2 = float64(s.n), float64(s.n)
@@ -100,15 +101,21 @@ func (l *implicit) solveSystem(s system, projection bool) {
 		}
 	}
 	f := factorPenalized(m, w, norm, l.doubt())
-	l.trace, l.frobenius2, l.low = f.traces()
+	// What is in doubt is not counted: as a rule it is the error of the solution.
+	l.trace, l.frobenius2, l.high = f.traces(f.sure)
 	if projection {
-		l.trace, l.frobenius2, l.low = float64(f.rank), float64(f.rank), float64(f.sure)
+		l.trace, l.frobenius2, l.high = float64(f.sure), float64(f.sure), float64(f.rank)
 	}
-	l.high, l.traced = l.trace, true
-	if l.dim = f.rank; f.rank > 0 {
-		l.image = uploadRows(l.p.Device, f.q.T(), f.rank)
+	l.low, l.traced = l.trace, true
+	l.sensitive = !projection && f.sure > 0 && l.optimality > sensitivity*f.least()*f.least()/norm/norm
+	if l.dim = f.sure; l.dim > 0 {
+		l.image = uploadRows(l.p.Device, f.q.T(), l.dim)
 	}
 }
+
+// sensitivity is the error of b, relative to its size, up to which the curvature of the regularizer at
+// b is good enough.
+const sensitivity = 1e-5
 
 // doubt is the size, relative to ||A||, up to which the solution is not determined along a
 // direction that A sees: the error of b there is the optimality over the square of it. A
@@ -127,8 +134,8 @@ func scaledBy(m mat.Matrix, scale []float64) *mat.Dense {
 	return c
 }
 
-// cholesky returns K^{-1}; nil where K, scaled, is not well conditioned.
-func (s system) cholesky(scale []float64) *mat.Dense {
+// cholesky returns K^{-1} and the condition number of K, scaled; nil where that is large.
+func (s system) cholesky(scale []float64) (*mat.Dense, float64) {
 	sum := mat.NewSymDense(s.n, nil)
 	for i := range s.n {
 		for c := i; c < s.n; c++ {
@@ -138,11 +145,11 @@ func (s system) cholesky(scale []float64) *mat.Dense {
 	}
 	var chol mat.Cholesky
 	if !chol.Factorize(sum) || chol.Cond() > wellConditioned || chol.InverseTo(sum) != nil {
-		return nil
+		return nil, 0
 	}
 	out := mat.NewDense(s.n, s.n, nil)
 	out.Apply(func(i, c int, v float64) float64 { return scale[i] * v * scale[c] }, sum)
-	return out
+	return out, chol.Cond()
 }
 
 // factor solves the system of a diagonal J, with E the unit vectors of its support.

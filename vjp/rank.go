@@ -27,7 +27,8 @@ type penalized struct {
 	r     *mat.Dense // rank x n: R, its columns in the order of pivot
 	pivot []int      // column j of R is column pivot[j] of M
 	rank  int
-	// sure is the number of columns whose pivots are beyond doubt, at most rank.
+	// sure is the number of columns whose pivots are beyond doubt, at most rank. The others are
+	// not counted, but could be.
 	sure int
 	// margin is the smallest pivot that counts over the cut, +Inf without one.
 	margin float64
@@ -125,23 +126,27 @@ func basis(a, tau []float64, rows, n, k int) []float64 {
 	return a
 }
 
-// traces returns tr D and ||D||_F^2, and tr D without the columns that are in doubt.
-func (f *penalized) traces() (trace, frobenius2, low float64) {
+// least is the smallest pivot that is beyond doubt.
+func (f *penalized) least() float64 { return math.Abs(f.r.At(f.sure-1, f.sure-1)) }
+
+// traces returns tr D and ||D||_F^2 of the first k columns, and tr D of all.
+func (f *penalized) traces(k int) (trace, frobenius2, high float64) {
 	if f.rank == 0 {
 		return 0, 0, 0
 	}
 	var gram mat.SymDense
 	gram.SymOuterK(1, f.q.T())
 	for i := range f.rank {
-		trace += gram.At(i, i)
-		if i < f.sure {
-			low += gram.At(i, i)
+		high += gram.At(i, i)
+		if i >= k {
+			continue
 		}
-		for j := range f.rank {
+		trace += gram.At(i, i)
+		for j := range k {
 			frobenius2 += gram.At(i, j) * gram.At(i, j)
 		}
 	}
-	return trace, frobenius2, low
+	return trace, frobenius2, high
 }
 
 // solution returns the n x rank matrix T = P R^+ of a basic solution: x = T Q1* y minimizes

@@ -170,13 +170,43 @@ func solve(ctx context.Context, m method, y array.Batch, o Options, from entry) 
 		o.Derivative = Unrolled
 		return iterate(ctx, m, y, o, from)
 	}
-	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o.Tol, sol.Optimality)
+	l, err := linearize(ctx, m, y, o, sol)
 	if err != nil {
 		sol.Release()
 		return nil, err
 	}
 	sol.Linearization = l
 	return sol, nil
+}
+
+// settledTol is the tolerance of a second solve, where the first leaves the tangent space in doubt.
+const settledTol = 1e-12
+
+// linearize is the implicit derivative at a solution. Where decisions behind it are in doubt, or
+// it depends on what b lacks, the solution is improved as far as that goes.
+func linearize(ctx context.Context, m method, y array.Batch, o Options, sol *Solution) (*implicit, error) {
+	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o.Tol, sol.Optimality)
+	if err != nil || !(l.low < l.high || l.sensitive) || !sol.Converged || o.Tol <= settledTol {
+		return l, err
+	}
+	settled := o
+	settled.Tol, settled.Derivative, settled.MaxIter = settledTol, None, min(o.MaxIter, 100+4*sol.Iterations)
+	better, err := iterate(ctx, m, y, settled, entry{b: sol.B, confined: true})
+	if err != nil {
+		l.Release()
+		return nil, err
+	}
+	defer better.Release()
+	sol.Iterations += better.Iterations
+	if better.Optimality >= sol.Optimality {
+		return l, nil
+	}
+	l.Release()
+	dev := m.problem().Device
+	dev.Copy(sol.B, better.B)
+	dev.Copy(sol.MuHat, better.MuHat)
+	sol.Optimality = better.Optimality
+	return newImplicit(m.problem(), sol.B, y, m.norm2(), o.Tol, sol.Optimality)
 }
 
 // iterate runs the method until it is optimal or out of iterations, with the

@@ -268,9 +268,13 @@ func (s *workingSet) rounds(ctx context.Context, y, b0 array.Batch) (_ *Solution
 	dev.Lin(z, 1, z, 1, y)
 	b, z = array.Batch{}, array.Batch{}
 	if s.o.Derivative != None && (conv.Converged || s.o.Derivative == Implicit) {
-		start := on.gather(sol.B)
-		l, err := newImplicit(on.Problem, start, y, on.solver.bound, s.o.Tol, conv.Optimality)
-		start.Free()
+		inside := &Solution{B: on.gather(sol.B), MuHat: sol.MuHat, Convergence: sol.Convergence}
+		l, err := linearize(ctx, on.solver, y, s.o, inside)
+		if err == nil && inside.Iterations > sol.Iterations {
+			dev.Scatter(sol.B, inside.B, on.idx)
+			sol.Convergence = inside.Convergence
+		}
+		inside.B.Free()
 		if err != nil {
 			sol.Release()
 			return nil, err
