@@ -173,9 +173,8 @@ func (k *canonical) confine(e [][]dd, q *matrix) *derivative {
 			basis.set(j, i, x)
 			size += math.Abs(x.hi) * k.norms[j]
 		}
-		scale[i] = 1 / exponent(math.Sqrt(size*size+q.at(i, i).hi))
-		if scale[i] == 1 && size == 0 {
-			scale[i] = 0
+		if total := size*size + q.at(i, i).hi; total > 0 {
+			scale[i] = 1 / exponent(math.Sqrt(total))
 		}
 	}
 	ae := k.a.mul(basis)
@@ -274,4 +273,25 @@ func (r *derivative) newton(s solution) []dd {
 		b[j] = b[j].sub(step[j])
 	}
 	return b
+}
+
+// byDifferences is the divergence from central differences of the solution, at y +- h e_i in
+// units where y is of size 1.
+func byDifferences(c *Case, h float64) float64 {
+	k := newCanonical(c)
+	y := k.y
+	var sum dd
+	for j := range y {
+		ends := [2]dd{}
+		for e, step := range [2]float64{-h, h} {
+			k.y = slices.Clone(y)
+			k.y[j] = k.y[j].add(num(step))
+			ends[e] = k.a.apply(k.solve().b)[j]
+		}
+		sum = sum.add(ends[1].sub(ends[0]).div(num(2 * h)))
+	}
+	if c.Intercept {
+		sum = sum.add(num(1))
+	}
+	return sum.hi
 }

@@ -81,6 +81,9 @@ func Run(dev array.Device, c *Case) Outcome {
 		o.Verdict = MarkedRight
 	case len(o.Codes) > 0:
 		o.Verdict = MarkedWrong
+	case !o.Ambiguous && len(c.Y) <= 20 && !(math.Abs(byDifferences(c, differenceStep)-o.Reference.Divergence) <= divergence/2):
+		// The reference contradicts itself.
+		o.Verdict = NoReference
 	default:
 		o.Verdict = Wrong
 		const close = 1e-3
@@ -170,6 +173,10 @@ const (
 	share      = 0.01
 	divergence = 0.02
 	deviations = 6
+
+	// differenceStep, in units where y is of size 1, is small enough not to leave the face of
+	// a case that is not ambiguous, as a rule.
+	differenceStep = 0x1p-33
 )
 
 // judge says what is wrong with a risk; nothing where it is right.
