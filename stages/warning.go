@@ -56,9 +56,15 @@ func (r *Risk) Warnings() []Warning {
 		add(DerivativeNotConverged, "the implicit derivative has not converged: %d probes stopped short after %d steps because the solution is nearly not unique; raise the weight of the regularizer, or try the unrolled derivative",
 			r.Unsolved, r.InnerSteps)
 	}
+	if 2*r.Lag > lagging*math.Sqrt(2*float64(r.D)) {
+		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace is off that of the fixed point by about %.2g; ask for a smaller tolerance, or the implicit derivative", r.Lag)
+	}
 	if bar := max(r.StdErr, r.Sigma2*math.Sqrt(2*float64(r.D))); 2*r.Sigma2*(r.DivergenceHigh-r.DivergenceLow) > bar {
 		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns depend on each other, cannot be told from rounding errors and the tolerance; ask for a smaller tolerance, remove dependent columns, or change the weight a little",
 			r.DivergenceLow, r.DivergenceHigh)
 	}
 	return all
 }
+
+// lagging is the share of SURE's error bar that the lag of an unrolled derivative may move it by.
+const lagging = 0.01

@@ -63,7 +63,7 @@ func (c *check) after(ctx context.Context, w *work, measured float64, last bool)
 }
 
 // look computes the residual, the gradient and the gap at w.b.
-func (c *check) look(w *work, measured float64) (err error) {
+func (c *check) look(w *work, measured float64) error {
 	p := c.m.problem()
 	if c.z.IsZero() {
 		d, dim := p.A.Dims()
@@ -78,22 +78,26 @@ func (c *check) look(w *work, measured float64) (err error) {
 	if !last && measured > c.tol*c.scale {
 		return nil
 	}
-	if !c.confined || !c.m.measures() {
+	if !c.confined || !c.m.measures() || c.o.shortness != nil {
 		p.A.Adjoint(c.g, c.z)
 	}
-	if !c.m.measures() {
-		if measured, err = proximalResidual(p, w.b, c.g, c.m.norm2()); err != nil {
+	if !c.m.measures() || c.o.shortness != nil {
+		residual, byColumn, err := proximalResidual(p, w.b, c.g, c.m.norm2(), c.o.shortness)
+		if err != nil {
 			return err
 		}
-		c.conv.Optimality = relative(measured, c.scale)
+		if !c.m.measures() {
+			measured = residual
+		}
+		c.conv.Optimality = max(relative(measured, c.scale), relative(byColumn, max(c.stick.matters(zNorm), roundings*0x1p-52*c.stick.y/c.stick.tol)))
 	}
 	c.conv.Error = math.NaN()
 	if !c.confined {
 		c.conv.Error = errorBound(p, w.b, c.z, c.g, c.stick, zNorm, bNorm, measured)
 	}
-	within := !(c.conv.Error > c.stick.allowed(zNorm, bNorm))
+	within := !(c.conv.Error > c.stick.allowed(zNorm))
 	c.conv.Converged = within && c.conv.Optimality <= c.o.Tol
-	if !within && c.conv.Optimality <= c.tol {
+	if !within && c.conv.Optimality <= c.tol || within && c.conv.Optimality > c.o.Tol && measured <= c.tol*c.scale {
 		c.tol = max(tighten*c.tol, tightestTol)
 	}
 	if !c.conv.Converged {

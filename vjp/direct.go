@@ -227,7 +227,7 @@ func (s *direct) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 }
 
 // convergence tells how good the closed form is: for every column, with r = y - A b, the optimality
-// is |a_j* r - c b_j| over ||a_j|| and over the size of residuals that matter, all squared and
+// is |a_j* r - c b_j| over ||a_j|| and over the size of errors that matter ([yardstick]), all squared and
 // summed. Error is how far a step of iterative refinement moves mu_hat.
 func (s *direct) convergence(y array.Batch, sol *Solution) Convergence {
 	dev := s.p.Device
@@ -241,7 +241,8 @@ func (s *direct) convergence(y array.Batch, sol *Solution) Convergence {
 	s.p.A.Adjoint(g, r)
 	dev.Lin(g, 1, g, -s.curve, sol.B)
 	stick := newYardstick(y, 1, s.o)
-	residual := stick.residual(norm(r), 0)
+	residual := norm(r)
+	size := stick.size(residual, 0)
 	sum := 0.0
 	for j, v := range g.ToHost() {
 		// A column of length 0 has nothing to say, nor has one that the penalty rules.
@@ -254,8 +255,8 @@ func (s *direct) convergence(y array.Batch, sol *Solution) Convergence {
 	dev.Mul(t, t, s.inverse)
 	dev.Gemm(false, false, 1, t, s.vt, 0, step)
 	s.p.A.Forward(r, step)
-	c := Convergence{Iterations: 1, Optimality: relative(math.Sqrt(sum), residual), Error: norm(r)}
-	c.Converged = c.Optimality <= math.Max(s.o.Tol, 1e-8) && !(c.Error > stick.allowed(residual, 0))
+	c := Convergence{Iterations: 1, Optimality: relative(math.Sqrt(sum), size), Error: norm(r)}
+	c.Converged = c.Optimality <= math.Max(s.o.Tol, 1e-8) && !(c.Error > stick.allowed(residual))
 	return c
 }
 

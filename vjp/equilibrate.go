@@ -36,28 +36,66 @@ type units struct {
 // widestSpread is the ratio of the columns' lengths up to which their units are left alone.
 const widestSpread = 8
 
-// columnUnits returns s, or nil where the columns are alike, or A or r cannot say.
-func columnUnits(p Problem) []float64 {
-	r, ok := prox.AsRescaler(p.R)
-	if !ok {
+// columnLengths2 are the squared lengths of A's columns; nil where A cannot say and there are too
+// many to ask.
+func columnLengths2(p Problem) []float64 {
+	if known, ok := p.A.(linops.ColumnNormer); ok {
+		if lengths := known.ColumnNorms2(); lengths != nil {
+			return lengths
+		}
+	}
+	d, dim := p.A.Dims()
+	if dim > maxDense || dim == 0 || d == 0 {
 		return nil
 	}
-	known, ok := p.A.(linops.ColumnNormer)
-	if !ok {
-		return nil
+	x := images(p.Device, p.A)
+	lengths := make([]float64, dim)
+	for i := range d {
+		for j, v := range x.RawRowView(i) {
+			lengths[j] += v * v
+		}
 	}
-	s := known.ColumnNorms2()
+	return lengths
+}
+
+// spread reports whether the columns of A, in units s, differ much in length.
+func spread(lengths2, s []float64) bool {
 	least, most := math.Inf(1), 0.0
-	for j, v := range s {
-		if s[j] = 1; v > 0 && !math.IsInf(v, 1) {
+	for j, v := range lengths2 {
+		if s != nil {
+			v *= s[j] * s[j]
+		}
+		if v > 0 && !math.IsInf(v, 1) {
 			least, most = min(least, v), max(most, v)
+		}
+	}
+	return most > widestSpread*widestSpread*least
+}
+
+// inverseLengths is 1/||a_j||, 0 for columns of zeros.
+func inverseLengths(lengths2 []float64) []float64 {
+	out := make([]float64, len(lengths2))
+	for j, v := range lengths2 {
+		if v > 0 {
+			out[j] = 1 / math.Sqrt(v)
+		}
+	}
+	return out
+}
+
+// columnUnits returns s, nil where the columns of these lengths are alike or r has no other units.
+func columnUnits(r prox.Prox, lengths2 []float64) []float64 {
+	rescaler, ok := prox.AsRescaler(r)
+	if !ok || !spread(lengths2, nil) {
+		return nil
+	}
+	s := make([]float64, len(lengths2))
+	for j, v := range lengths2 {
+		if s[j] = 1; v > 0 && !math.IsInf(v, 1) {
 			s[j] = math.Exp2(-math.Round(math.Log2(v) / 2))
 		}
 	}
-	if !(most > widestSpread*widestSpread*least) {
-		return nil
-	}
-	r.Units(s)
+	rescaler.Units(s)
 	for _, v := range s {
 		if v != 1 {
 			return s
@@ -69,9 +107,19 @@ func columnUnits(p Problem) []float64 {
 // newIterative is the solver of the given name, in other units where the columns of A call
 // for it.
 func newIterative(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
-	s := columnUnits(p)
+	lengths2 := columnLengths2(p)
+	s := columnUnits(p.R, lengths2)
 	if s == nil {
+		if spread(lengths2, nil) {
+			o.shortness = inverseLengths(lengths2)
+		}
 		return newInUnits(ctx, name, p, o)
+	}
+	if spread(lengths2, s) {
+		o.shortness = inverseLengths(lengths2)
+		for j, v := range s {
+			o.shortness[j] /= v
+		}
 	}
 	r, _ := prox.AsRescaler(p.R)
 	e := &equilibrated{name: name, p: p, o: o}

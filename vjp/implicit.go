@@ -116,7 +116,7 @@ func newImplicit(p Problem, b, y array.Batch, norm2, tol, optimality float64) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := open.neighbours(l, v, eta*optimality*open.norm*(norm(z)+0x1p-40*norm(y))); err != nil {
+	if err := open.neighbours(l, v, eta*open.norm*(optimality*norm(z)+roundings*0x1p-52*norm(y))); err != nil {
 		l.Release()
 		return nil, err
 	}

@@ -10,10 +10,10 @@ import (
 // yardstick is what a solve is measured by. A subgradient e of the objective at b is small
 // where ||e|| is small against
 //
-//	||A|| max(||y - A b||, sigma sqrt(d), floor),
+//	||A|| max(sigma sqrt(d), floor),
 //
-// the size of A* z for residuals z that matter. floor keeps it above the rounding errors of
-// A b and of b, 64 eps (||y|| + ||A|| ||b||) / tol.
+// the size of A* z for errors z of mu_hat that matter; without sigma ||y - A b|| stands in
+// its place. floor keeps it above the rounding errors of A b and of b, 64 eps (||y|| + ||A|| ||b||) / tol.
 type yardstick struct {
 	norm  float64 // ||A||
 	y     float64 // ||y||
@@ -28,29 +28,37 @@ func newYardstick(y array.Batch, norm2 float64, o Options) yardstick {
 // roundings is how many units in the last place of y and A b a solve is not asked to see.
 const roundings = 64
 
-// residual is the size of residuals that matter, at a b of the given norm.
-func (s yardstick) residual(z, b float64) float64 {
-	floor := roundings * 0x1p-52 / s.tol * (s.y + s.norm*b)
-	return max(z, s.noise, floor)
+// matters is the size of errors of mu_hat that matter, at a residual of norm z.
+func (s yardstick) matters(z float64) float64 {
+	if s.noise > 0 {
+		return s.noise
+	}
+	return z
+}
+
+// size is the same, and at least that of rounding errors at a b of the given norm.
+func (s yardstick) size(z, b float64) float64 {
+	return max(s.matters(z), roundings*0x1p-52/s.tol*(s.y+s.norm*b))
 }
 
 // scale is what a subgradient is small against.
-func (s yardstick) scale(z, b float64) float64 { return s.norm * s.residual(z, b) }
+func (s yardstick) scale(z, b float64) float64 { return s.norm * s.size(z, b) }
 
 // first is the scale while no residual is known.
-func (s yardstick) first() float64 { return s.norm * max(s.y, s.noise) }
+func (s yardstick) first() float64 { return s.scale(s.y, 0) }
 
 // The bound of mu_hat's error that a converged solve may have, as a share of
-// the size of residuals that matter: largestShare, or shareOfTol sqrt(tol) where that is less. (A duality gap
+// the size of errors that matter: largestShare, or shareOfTol sqrt(tol) where that is less. (A duality gap
 // is about as large as the subgradient, and bounds the square of the error.)
 const (
 	largestShare = 1e-2
 	shareOfTol   = 100
 )
 
-// allowed is the largest bound that a converged solve may have.
-func (s yardstick) allowed(z, b float64) float64 {
-	return min(largestShare, shareOfTol*math.Sqrt(s.tol)) * s.residual(z, b)
+// allowed is the largest bound that a converged solve may have. Rounding errors are no excuse, but
+// for those of y itself.
+func (s yardstick) allowed(z float64) float64 {
+	return max(min(largestShare, shareOfTol*math.Sqrt(s.tol))*s.matters(z), roundings*0x1p-52*s.y)
 }
 
 // leastDualScale is the share of the residual that a dual feasible point must keep for its gap
@@ -85,10 +93,11 @@ func (s yardstick) boundOf(gap, z, b float64) float64 {
 	return math.Sqrt(2 * math.Max(gap, 8*0x1p-52*z*s.norm*b))
 }
 
-// proximalResidual returns ||b - prox_{r/c}(b - A*(A b - y)/c)|| c with c = ||A||^2: a bound of
-// the subgradient of the objective at that proximal point, from a gradient at b itself. g is
-// A*(A b - y).
-func proximalResidual(p Problem, b, g array.Batch, norm2 float64) (float64, error) {
+// proximalResidual returns ||G|| of G = c (b - prox_{r/c}(b - A*(A b - y)/c)) with c = ||A||^2, a
+// bound of a subgradient of the objective at that proximal point, from a gradient at b itself;
+// and where shortness is given the norm of G with entry j divided by the length of
+// column j. g is A*(A b - y).
+func proximalResidual(p Problem, b, g array.Batch, norm2 float64, shortness []float64) (residual, byColumn float64, err error) {
 	dev := p.Device
 	eta := 1.0
 	if norm2 > 0 {
@@ -98,8 +107,13 @@ func proximalResidual(p Problem, b, g array.Batch, norm2 float64) (float64, erro
 	defer v.Free()
 	dev.Lin(v, 1, b, -eta, g)
 	if err := p.R.Eval(v, v, eta); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	dev.Lin(v, 1, b, -1, v)
-	return norm(v) / eta, nil
+	if shortness != nil {
+		for j, x := range v.ToHost() {
+			byColumn = math.Hypot(byColumn, x/eta*shortness[j])
+		}
+	}
+	return norm(v) / eta, byColumn, nil
 }

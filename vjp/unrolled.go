@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"sync"
 
 	"surepipe/array"
@@ -156,8 +157,18 @@ type entry struct {
 // solve whose iterations turn out to be needed, since they did not converge, is
 // done a second time with the tape running.
 func solve(ctx context.Context, m method, y array.Batch, o Options, from entry) (*Solution, error) {
-	if o.Derivative == Unrolled || o.Derivative == None {
+	switch o.Derivative {
+	case None:
 		return iterate(ctx, m, y, o, from)
+	case Unrolled:
+		sol, err := iterate(ctx, m, y, o, from)
+		if err == nil && sol.Converged {
+			if sol.Lag, err = lag(ctx, m, y, o, sol); err != nil {
+				sol.Release()
+				return nil, err
+			}
+		}
+		return sol, err
 	}
 	plain := o
 	plain.Derivative = None
@@ -176,7 +187,66 @@ func solve(ctx context.Context, m method, y array.Batch, o Options, from entry) 
 		return nil, err
 	}
 	sol.Linearization = l
+	if q, ok := m.problem().R.(prox.Quadratic); ok && q.Curvature() == 0 && l.traced {
+		if err := leastSquaresError(ctx, m, y, o, sol); err != nil {
+			sol.Release()
+			return nil, err
+		}
+	}
 	return sol, nil
+}
+
+// leastSquaresError is the error of mu_hat where r = 0: the projection D mu_hat of the residual.
+func leastSquaresError(ctx context.Context, m method, y array.Batch, o Options, sol *Solution) error {
+	dev := y.Device()
+	z, miss := dev.Alloc(1, y.N()), dev.Alloc(1, y.N())
+	defer z.Free()
+	defer miss.Free()
+	dev.Lin(z, 1, y, -1, sol.MuHat)
+	if err := sol.Linearization.VJP(ctx, miss, z); err != nil {
+		return err
+	}
+	sol.Error = norm(miss)
+	sol.Converged = sol.Converged && !(sol.Error > newYardstick(y, m.norm2(), o).allowed(norm(z)))
+	return dev.Err()
+}
+
+// lagProbes is the number of probes that compare two derivatives.
+const lagProbes = 4
+
+// lag is the mean difference of the quadratic forms of the unrolled derivative and of the implicit
+// one, in size, over a few probes.
+func lag(ctx context.Context, m method, y array.Batch, o Options, sol *Solution) (float64, error) {
+	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o.Tol, sol.Optimality)
+	if err != nil {
+		return 0, err
+	}
+	defer l.Release()
+	dev, d := y.Device(), y.N()
+	probes, one, other := dev.Alloc(lagProbes, d), dev.Alloc(lagProbes, d), dev.Alloc(lagProbes, d)
+	defer probes.Free()
+	defer one.Free()
+	defer other.Free()
+	rng := rand.New(rand.NewPCG(0x6c6167, uint64(d)))
+	signs := make([]float64, lagProbes*d)
+	for i := range signs {
+		signs[i] = float64(1 - 2*int(rng.Uint64()&1))
+	}
+	dev.Upload(probes, signs)
+	if err := sol.Linearization.VJP(ctx, one, probes); err != nil {
+		return 0, err
+	}
+	if err := l.VJP(ctx, other, probes); err != nil {
+		return 0, err
+	}
+	dev.Lin(one, 1, one, -1, other)
+	forms := make([]float64, lagProbes)
+	dev.Dot(forms, probes, one)
+	sum := 0.0
+	for _, f := range forms {
+		sum += math.Abs(f) / lagProbes
+	}
+	return sum, dev.Err()
 }
 
 // settledTol is the tolerance of a second solve, where the first leaves the tangent space in doubt.

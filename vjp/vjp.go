@@ -73,8 +73,8 @@ func (s *Solution) Release() {
 type Convergence struct {
 	// Iterations is the number of iterations done.
 	Iterations int
-	// Optimality is an upper bound of dist(0, ∂F(b)) over ||A|| max(||y - A b||, sigma sqrt(d)),
-	// where F is the objective, in units in which the columns of A have about length 1 where r
+	// Optimality is an upper bound of dist(0, ∂F(b)) over ||A|| sigma sqrt(d), or without sigma over
+	// ||A|| ||y - A b||, where F is the objective, in units in which the columns of A have about length 1 where r
 	// allows for other units. (A b and b are known to rounding errors only; where those are
 	// larger than Tol allows they take the place of the residual.)
 	Optimality float64
@@ -83,8 +83,13 @@ type Convergence struct {
 	// nothing to say.
 	Error float64
 	// Converged reports that Optimality is at most Options.Tol, and Error, where it is known, at
-	// most a hundredth of max(||y - A b||, sigma sqrt(d)), less where Tol is below 1e-8.
+	// most a hundredth of sigma sqrt(d), or without sigma of ||y - A b||; less where Tol is below
+	// 1e-8.
 	Converged bool
+	// Lag estimates by how much the trace of an unrolled derivative is off that of the fixed
+	// point where the solve has converged: the iterates' derivative settles later than they do. It
+	// is 0 for other derivatives.
+	Lag float64
 }
 
 // Linearization is the derivative of y -> mu_hat(y) at one y: a symmetric
@@ -168,12 +173,16 @@ type Options struct {
 	// Derivative says how to differentiate, default Auto.
 	Derivative Derivative
 	// Sigma2 is the variance of the noise in y where it is known: errors of mu_hat are then
-	// small against sigma sqrt(d) too, and not against the residual alone.
+	// small against sigma sqrt(d), and else against the residual.
 	Sigma2 float64
 	// Memory is the number of bytes that a linearization may hold, default 1 GiB.
 	// A longer tape is checkpointed: parts of it are computed again in the
 	// reverse sweep, with the same result to rounding.
 	Memory int64
+
+	// shortness is 1/||a_j|| for the columns a_j of A, where they differ much and r does not allow
+	// for other units; else nil.
+	shortness []float64
 }
 
 // Defaults of Options.

@@ -210,7 +210,7 @@ func (s *workingSet) rounds(ctx context.Context, y, b0 array.Batch) (_ *Solution
 			outside = relative(outside, scale)
 			conv.Optimality = math.Hypot(inside, outside)
 			conv.Error = errorBound(s.p, b, z, g, stick, zNorm, bNorm, conv.Optimality*scale)
-			within := !(conv.Error > stick.allowed(zNorm, bNorm))
+			within := !(conv.Error > stick.allowed(zNorm))
 			conv.Converged = within && conv.Optimality <= s.o.Tol
 			if !within && conv.Optimality <= tol {
 				tol = max(tighten*tol, tightestTol)
