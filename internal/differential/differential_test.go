@@ -21,6 +21,7 @@ var (
 	first   = flag.Int("first", 0, "the number of the first case")
 	one     = flag.Int("case", -1, "run this case of the seed alone, and print it")
 	problem = flag.String("problem", "", "run the case in this JSON file alone")
+	maxIter = flag.Int("maxiter", 0, "the iterations that every case may take, instead of its own number")
 	shrink  = flag.Int("shrink", 10, "how many of the failures to look for smaller ones of")
 )
 
@@ -95,6 +96,9 @@ func runAll(dev array.Device, n int, slow bool) (*Report, []failure) {
 				if slow {
 					c.MaxIter = 300
 				}
+				if *maxIter > 0 {
+					c.MaxIter = *maxIter
+				}
 				o := Run(dev, c)
 				o.Risk.B, o.Risk.MuHat = nil, nil
 				drawn[i], outcomes[i] = c, &o
@@ -126,6 +130,9 @@ func again(t *testing.T, dev array.Device) {
 		}
 	} else {
 		c = Generate(*seed, *one)
+	}
+	if *maxIter > 0 {
+		c.MaxIter = *maxIter
 	}
 	o := Run(dev, c)
 	r := o.Risk

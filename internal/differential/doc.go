@@ -20,11 +20,12 @@
 //
 //	1/2 ||A b - A b*||^2 <= F(b) - F(b*) <= <f, b - b*>
 //
-// has to be below 1e-22 ||y||^2. On the face, with directions E and the curvature Q of r,
+// has to say that mu_hat is known to 1e-4 sigma sqrt(d), and as a rule says far more. On the face, with directions E and the curvature Q of r,
 //
 //	D mu_hat = A E K^+ E* A*,   K = E*(A*A + Q) E.
 //
-// A case is ambiguous where a change of the data by 1e-10 of their size changes the face so
+// A case is ambiguous where a change of the data by 1e-10 of their size, or by the error that the
+// certificate leaves, changes the face so
 // that the divergence changes, or the rank of A E. Then the divergence may be anything between
 // the neighbours'. mu_hat does not jump from face to face and is compared all the same,
 // unless the rank of the data is unsure.

@@ -31,8 +31,10 @@ const (
 	// closeness is the relative change of data under which a choice of face or rank should
 	// stand to count as determined.
 	closeness = 1e-10
-	// certified is the largest gap, relative to ||y||^2, of a solution to be trusted.
-	certified = 1e-22
+	// certified is the largest error of mu_hat, as a share of sigma sqrt(d) and of the sizes of y
+	// and mu_hat, of a solution to be trusted.
+	certified = 1e-4
+	relative  = 1e-6
 	// noRank is the squared sine of an angle that is rounding of double-double numbers.
 	noRank = 1e-27
 )
@@ -44,8 +46,10 @@ func newReference(c *Case) *Reference { return referenceFor(c, newCanonical(c), 
 func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 	s := k.solve()
 	r := &Reference{}
-	size := norm2(k.y).hi
-	if !(s.gap <= certified*size) && s.gap != 0 {
+	// The noise, and all sizes, in k's units.
+	noise := math.Sqrt(c.Sigma2*float64(len(k.y))) / k.yScale
+	off := math.Sqrt(2 * s.gap)
+	if !(off <= certified*noise && off <= relative*max(length(k.y), length(k.a.apply(s.b)))) && s.gap != 0 {
 		return r
 	}
 	r.OK = true
@@ -55,12 +59,12 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 	r.RankUnsure = r.RankUnsure || at.least < closeness*closeness
 
 	// What a perturbation of y, or of its noise, and of A's columns by closeness, relative to
-	// their sizes, does.
-	moved := max(math.Sqrt(size), math.Sqrt(c.Sigma2*float64(len(k.y)))/k.yScale)
+	// their sizes, does; and one by the solution's own error.
+	moved := max(length(k.y), noise)
 	for j, b := range s.b {
 		moved += math.Abs(b.hi) * k.norms[j]
 	}
-	moved *= closeness
+	moved = max(closeness*moved, 10*off)
 	lower, upper := k.strict(s), k.strict(s)
 	for i := range k.blocks {
 		on := k.members[i]

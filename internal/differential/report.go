@@ -14,8 +14,10 @@ import (
 // Report counts outcomes.
 type Report struct {
 	// Cases, Right, Wrong, Marked (right and wrong), NoReference and Ambiguous are numbers of
-	// cases. MarkedClear are those marked although right and not ambiguous.
+	// cases. MarkedClear are those marked although right and not ambiguous, Plain the cases
+	// without a hostile feature, and PlainMarked those of them that are marked and not ambiguous.
 	Cases, Right, Wrong, MarkedRight, MarkedWrong, MarkedClear, NoReference, Ambiguous int
+	Plain, PlainMarked                                                                 int
 	// Elapsed is the time of the program under test, Check the reference's; over all cases.
 	Elapsed, Check time.Duration
 
@@ -55,6 +57,12 @@ func (r *Report) Add(c *Case, o *Outcome) {
 	}
 	if o.Ambiguous {
 		r.Ambiguous++
+	}
+	if len(c.Features) == 0 {
+		r.Plain++
+		if len(o.Codes) > 0 && !o.Ambiguous {
+			r.PlainMarked++
+		}
 	}
 	derivative := c.Derivative
 	if o.Risk.Derivative != "" && o.Risk.Derivative != derivative {
@@ -106,6 +114,7 @@ func (r *Report) Write(w io.Writer) {
 	share := func(n int) string { return fmt.Sprintf("%d (%.2f%%)", n, 100*float64(n)/float64(max(r.Cases, 1))) }
 	fmt.Fprintf(w, "%d cases: wrong and unmarked %s, marked and wrong %s, marked though right %s, of these not ambiguous %s, ambiguous %s, no reference %s\n",
 		r.Cases, share(r.Wrong), share(r.MarkedWrong), share(r.MarkedRight), share(r.MarkedClear), share(r.Ambiguous), share(r.NoReference))
+	fmt.Fprintf(w, "%d without a hostile feature, of these marked and not ambiguous %d (%.2f%%)\n", r.Plain, r.PlainMarked, 100*float64(r.PlainMarked)/float64(max(r.Plain, 1)))
 	fmt.Fprintf(w, "%.2f ms a case, and %.2f ms for the reference\n", 1e3*r.Elapsed.Seconds()/float64(max(r.Cases, 1)), 1e3*r.Check.Seconds()/float64(max(r.Cases, 1)))
 	table := func(title string, of map[string]*tally) {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
