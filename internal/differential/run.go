@@ -167,7 +167,7 @@ func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, er
 }
 
 // How far a result may be from the reference: SURE by share of its error bar or of the
-// noise's, the divergence by some hundredths, mu_hat by share of sigma sqrt(d); and what the
+// noise's, the divergence and ||D mu_hat||_F^2 by some hundredths, mu_hat by share of sigma sqrt(d); and what the
 // trace's own standard error allows.
 const (
 	share      = 0.01
@@ -200,6 +200,9 @@ func judge(c *Case, ref *Reference, risk *pipeline.Risk) string {
 	}
 	if !(off <= share*math.Sqrt(d)) {
 		return fmt.Sprintf("mu_hat is off by %.3g sigma sqrt(d)", off/math.Sqrt(d))
+	}
+	if got := risk.Trace.Frobenius2; risk.Trace.Exact && !ref.Ambiguous() && !(math.Abs(got-ref.Frobenius2) <= slack) {
+		return fmt.Sprintf("||D mu_hat||_F^2 %.9g, expected %.9g (divergence %.9g)", got, ref.Frobenius2, risk.Trace.Trace)
 	}
 	allowed := share*max(ref.Bar, c.Sigma2*math.Sqrt(2*d)) + 2*c.Sigma2*chance
 	lo := ref.SURE + 2*c.Sigma2*(ref.Least-ref.Divergence) - allowed
