@@ -87,6 +87,15 @@ func orthogonal(t *testing.T, dev array.Device, n int) Operator {
 	return Scale(-1.5, selection(t, dev, n, idx...))
 }
 
+// weights are n numbers from 1/4 to 4.
+func weights(n int) []float64 {
+	w := make([]float64, n)
+	for i := range w {
+		w[i] = math.Exp2(float64(i%5 - 2))
+	}
+	return w
+}
+
 // catalogue is one of each operator and of each combination worth a test, with
 // what should be known of it.
 type entry struct {
@@ -134,6 +143,10 @@ func catalogue(t *testing.T, dev array.Device) []entry {
 		{"Zero 0x5", Zero(0, 5), 0, 0, true},
 		{"Zero 5x0", Zero(5, 0), 0, 0, true},
 		{"Func", difference(8), none, none, false},
+		{"ScaleColumns Dense", ScaleColumns(dev, wide, weights(9)), none, none, true},
+		{"ScaleColumns CSR", ScaleColumns(dev, randomCSR(t, dev, 5, 12), weights(12)), none, none, false},
+		{"ScaleColumns HStack", ScaleColumns(dev, HStack(wide, randomCSR(t, dev, 4, 6)), weights(15)), none, none, false},
+		{"ScaleColumns Scale Dense", ScaleColumns(dev, Scale(2, tall), weights(4)), none, none, false},
 		{"Scale Selection", Scale(-2, sel), 4, 4, true},
 		{"Scale Diagonal", Scale(2, diag), none, 36, true},
 		{"Scale Dense", Scale(0.3, wide), none, none, true},

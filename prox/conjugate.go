@@ -139,6 +139,9 @@ func elasticScale(b, g array.Batch, weights func(int) (w, q float64)) float64 {
 	x, h := onHost(b), onHost(g)
 	for j := range x {
 		w, q := weights(j)
+		if math.IsInf(q, 1) {
+			continue // b is held at 0
+		}
 		t = min(t, ratio(w, math.Abs(h[j]-times(q, x[j]))))
 	}
 	return t
@@ -149,6 +152,9 @@ func elasticGap(b, g array.Batch, t float64, weights func(int) (w, q float64)) f
 	x, h := onHost(b), onHost(g)
 	for j := range x {
 		w, q := weights(j)
+		if math.IsInf(q, 1) {
+			continue
+		}
 		qx := times(q, x[j])
 		sum += (1-t)*(1-t)/2*qx*x[j] + surplus(times(w, math.Abs(x[j])), t*x[j]*(h[j]-qx))
 	}
@@ -361,7 +367,12 @@ func (p *simplex) FenchelGap(b, g array.Batch, t, _ float64) float64 {
 	return t * sum
 }
 
-func (p *l1Ball) DualScale(_, _ array.Batch, _ float64) float64 { return 1 }
+func (p *l1Ball) DualScale(_, _ array.Batch, _ float64) float64 {
+	if math.IsInf(p.s, 1) {
+		return 0
+	}
+	return 1
+}
 
 // FenchelGap is t (s ||g||_inf - <b, g>).
 func (p *l1Ball) FenchelGap(b, g array.Batch, t, _ float64) float64 {

@@ -59,10 +59,12 @@ type system struct {
 
 // wellConditioned is the largest condition number of a system that Cholesky's
 // factorization solves to six digits; leastSeen is how small a diagonal entry may be against
-// ||A||^2.
+// ||A||^2 where the columns of M are not scaled, and rounded where they are: what is smaller comes of
+// rounding errors, and scaled to one it would be a direction of its own.
 const (
 	wellConditioned = 1e10
 	leastSeen       = 1e-8
+	rounded         = 1e-20
 )
 
 // solveSystem factorizes K, by Cholesky where it is well conditioned with its diagonal scaled to
@@ -75,7 +77,7 @@ func (l *implicit) solveSystem(s system, projection bool) {
 		if scale[i] = 1 / math.Sqrt(k); math.IsInf(scale[i], 0) || math.IsNaN(scale[i]) {
 			scale[i] = 0 // a row and column of zeros
 		}
-		fine = fine && k > leastSeen*s.norm*s.norm
+		fine = fine && k > leastSeen*s.norm*s.norm && k > rounded*l.norm*l.norm
 	}
 	if inverse, condition := s.cholesky(scale); fine && inverse != nil {
 		l.sensitive = !projection && l.optimality*condition > sensitivity

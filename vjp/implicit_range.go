@@ -54,8 +54,9 @@ func (l *implicit) neighbours(at *implicit, v array.Batch, err float64) error {
 	}
 	dev.Upload(probe, signs)
 	at.j.Apply(here, probe)
-	for _, step := range [][2]float64{{shift / top[0], 0}, {-shift / top[0], 0}, {0, shift}, {0, -shift}} {
-		dev.Lin(there, 1+step[0], v, step[1], probe)
+	share := shift / top[0]
+	for _, step := range [][2]float64{{1 + share, 0}, {math.Max(1-share, 0), 0}, {1, shift}, {1, -shift}} {
+		dev.Lin(there, step[0], v, step[1], probe)
 		if err := l.widen(at, here, there, probe); err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error asks for (hutchinson, hutch++; the other estimators take 102 unless told)")
 	flags.Float64Var(&f.traceError, "trace-error", pipeline.DefaultTraceError, "with --queries auto: the trace's standard error, as it enters SURE, as a share of SURE's own")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the trace estimator's probes")
-	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this relative distance from optimality")
+	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this distance from optimality, relative to the noise; mu_hat is then within 100 sqrt(tol), at most 0.01, of sigma sqrt(d) wherever a duality gap can tell")
 	flags.IntVar(&f.maxIter, "max-iter", vjp.DefaultMaxIter, "stop after this many iterations, converged or not")
 	flags.IntVar(&f.parallel, "parallel", parallel, "samples in flight at once")
 	flags.IntVar(&f.probeBatch, "probe-batch", 0, "probes in one reverse sweep; 0 chooses. No result depends on it")

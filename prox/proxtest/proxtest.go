@@ -138,4 +138,6 @@ var claims = []struct {
 	{"masked derivative", (*checker).masked},
 	{"memory of the derivative", (*checker).memory},
 	{"follower", (*checker).follower},
+	{"other units", (*checker).otherUnits},
+	{"conjugate", (*checker).conjugate},
 }

@@ -1,0 +1,172 @@
+package differential
+
+import "slices"
+
+// euclidean is w ||b||_2.
+type euclidean struct{ w dd }
+
+func (c *euclidean) anyScale() bool { return false }
+
+func (c *euclidean) scaled(s []float64) block { return &euclidean{c.w.pow2(s[0])} }
+
+func (c *euclidean) prox(v []dd, t dd) []dd {
+	b := make([]dd, len(v))
+	l := norm2(v).sqrt()
+	tw := t.mul(c.w)
+	if !tw.less(l) {
+		return b
+	}
+	f := l.sub(tw).div(l)
+	for j := range v {
+		b[j] = v[j].mul(f)
+	}
+	return b
+}
+
+func (c *euclidean) jacobian(v []dd, t dd) *matrix {
+	n := len(v)
+	m := newMatrix(n, n)
+	l := norm2(v).sqrt()
+	tw := t.mul(c.w)
+	if !tw.less(l) {
+		return m
+	}
+	f := l.sub(tw).div(l)
+	for i := range n {
+		for j := range n {
+			x := tw.div(l).mul(v[i].div(l)).mul(v[j].div(l))
+			if i == j {
+				x = x.add(f)
+			}
+			m.set(i, j, x)
+		}
+	}
+	return m
+}
+
+func (c *euclidean) face(b, g []dd, near margins) face {
+	n := len(b)
+	l := norm2(b).sqrt()
+	f := face{}
+	normal := make([]dd, n)
+	if l.hi > 0 {
+		for j := range b {
+			normal[j] = b[j].div(l)
+		}
+	}
+	if l.hi > near.primal(normal) {
+		f.q = newMatrix(n, n)
+		for i := range n {
+			f.e = append(f.e, unit(n, i))
+			for j := range n {
+				x := normal[i].mul(normal[j]).neg()
+				if i == j {
+					x = x.add(num(1))
+				}
+				f.q.set(i, j, x.mul(c.w).div(l))
+			}
+		}
+		return f
+	}
+	size := norm2(g).sqrt()
+	for j, sign := range signsOf(g) {
+		if normal[j] = sign; size.hi > 0 {
+			normal[j] = g[j].div(size)
+		}
+	}
+	if c.w.sub(size).hi < near.dual(normal) {
+		f.e = append(f.e, normal)
+	}
+	return f
+}
+
+// largest is w max_j |b_j|.
+type largest struct{ w dd }
+
+func (c *largest) anyScale() bool { return false }
+
+func (c *largest) scaled(s []float64) block { return &largest{c.w.pow2(s[0])} }
+
+// dual is the l1 ball of radius t w, on n coordinates: prox is what its projection leaves.
+func (c *largest) dual(n int, t dd) *ball {
+	k := make([]dd, n)
+	for j := range k {
+		k[j] = num(1)
+	}
+	return &ball{k: k, s: t.mul(c.w)}
+}
+
+func (c *largest) prox(v []dd, t dd) []dd {
+	d := c.dual(len(v), t)
+	u, inside := d.project(v)
+	b := make([]dd, len(v))
+	if inside {
+		return b
+	}
+	x := make([]dd, len(v))
+	for j := range v {
+		x[j] = v[j].abs()
+	}
+	theta := d.level(x)
+	for j := range v {
+		if b[j] = v[j]; !u[j].isZero() {
+			b[j] = theta.mul(v[j].sign())
+		}
+	}
+	return b
+}
+
+func (c *largest) jacobian(v []dd, t dd) *matrix {
+	m := c.dual(len(v), t).jacobian(v, t)
+	for i := range len(v) {
+		for j := range len(v) {
+			x := m.at(i, j).neg()
+			if i == j {
+				x = x.add(num(1))
+			}
+			m.set(i, j, x)
+		}
+	}
+	return m
+}
+
+func (c *largest) face(b, g []dd, near margins) face {
+	n := len(b)
+	var top, total dd
+	for j := range b {
+		top = maxDD(top, b[j].abs())
+		total = total.add(g[j].abs())
+	}
+	f := face{}
+	tied := make([]dd, n) // signs of the entries at the maximum
+	count := 0
+	for j := range b {
+		gap := make([]dd, n)
+		gap[j] = num(1)
+		if top.sub(b[j].abs()).hi <= near.primal(gap) {
+			tied[j] = b[j].sign()
+			if b[j].isZero() {
+				tied[j] = g[j].sign()
+			}
+			count++
+		}
+	}
+	mean := slices.Clone(tied)
+	for j := range mean {
+		mean[j] = mean[j].div(num(float64(max(count, 1))))
+	}
+	zero := top.hi <= near.primal(mean)
+	if zero {
+		if tied = signsOf(g); c.w.sub(total).hi >= near.dual(tied) {
+			return f
+		}
+	}
+	f.e = append(f.e, tied)
+	for j := range n {
+		e := unit(n, j)
+		if !zero && tied[j].isZero() || g[j].abs().hi < near.dual(e) {
+			f.e = append(f.e, e)
+		}
+	}
+	return f
+}

@@ -1,0 +1,26 @@
+package differential
+
+// Case is one random problem with all that it takes to run it again.
+type Case struct {
+	// Seed and Index are what it was drawn from.
+	Seed  uint64
+	Index int
+	// Name is the named problem that problems.New makes of it; empty for an operator and a
+	// regularizer of their own.
+	Name   string `json:",omitempty"`
+	Op     Op
+	Reg    Reg
+	Y      []float64
+	Sigma2 float64
+	// Intercept centers y; Op is a centered operator then.
+	Intercept bool `json:",omitempty"`
+
+	Solver     string
+	Derivative string
+	Estimator  string `json:",omitempty"`
+	Queries    int    `json:",omitempty"`
+	MaxIter    int    `json:",omitempty"`
+
+	// Features are the hostile ones, for the statistics.
+	Features []string `json:",omitempty"`
+}

@@ -1,0 +1,39 @@
+// Package differential looks for wrong numbers: it draws random small problems with hostile
+// features, solves each by package pipeline, and compares with a reference that shares no
+// code with that path.
+//
+// # Cases
+//
+// [Generate] makes case i of a seed: an operator, a regularizer, y, sigma2, solver,
+// derivative and trace estimator. Features are drawn on top: columns in units over 16
+// decades, duplicate, dependent, zero and constant columns, uncentred ones, empty rows, one
+// entry a row, integer data, ties, clustered singular values, weights of 0, saturated
+// constraints, lambda at and around the largest that matters, X and y of size 1e-50 to 1e50.
+//
+// # The reference
+//
+// Numbers are double-doubles (32 digits), in units where operator, y and, where the
+// regularizer allows it, every column are of size 1; powers of two get them there exactly.
+// The solution comes from the proximal point method with Newton's method on its dual, and from
+// Newton's method on the face (the manifold) that the solution lies on. It is certified:
+// with f a subgradient of the objective F at b,
+//
+//	1/2 ||A b - A b*||^2 <= F(b) - F(b*) <= <f, b - b*>
+//
+// has to say that mu_hat is known to 1e-4 sigma sqrt(d), and as a rule says far more. On the face, with directions E and the curvature Q of r,
+//
+//	D mu_hat = A E K^+ E* A*,   K = E*(A*A + Q) E.
+//
+// A case is ambiguous where a change of the data by 1e-10 of their size, or by the error that the
+// certificate leaves, changes the face so
+// that the divergence changes, or the rank of A E. Then the divergence may be anything between
+// the neighbours'. mu_hat does not jump from face to face and is compared all the same,
+// unless the rank of the data is unsure.
+//
+// # Verdicts
+//
+// A result is right if SURE, the divergence and mu_hat are the reference's to a hundredth of
+// the error that SURE has anyway, plus what the estimated trace says of its own error. One
+// that is wrong must be marked: by a warning ([surepipe/stages.Risk.Warnings]) or an error. A
+// panic, and no answer after ten seconds, are wrong.
+package differential

@@ -1,0 +1,216 @@
+package differential
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/dataio"
+	"surepipe/linops"
+	"surepipe/problems"
+)
+
+// Op is an operator, d x p, in words that both sides understand: Build makes it of
+// package linops, matrix writes it down.
+type Op struct {
+	// Kind is dense, csr, identity, selection, hstack, compose, scale, difference1d,
+	// difference2d or centered.
+	Kind string
+	Rows int
+	Cols int
+	// Data are the entries of dense and csr, row-major.
+	Data []float64 `json:",omitempty"`
+	// Index are a selection's coordinates.
+	Index []int `json:",omitempty"`
+	// Alpha is scale's factor.
+	Alpha float64 `json:",omitempty"`
+	// Shape is difference2d's image.
+	Shape [2]int `json:",omitzero"`
+	// Parts are the operators that hstack, compose, scale and centered combine.
+	Parts []Op `json:",omitempty"`
+}
+
+// matrix is the operator as a matrix: exact but for products, and for means, to 32 digits.
+// centeredTo is the least of ||a_j - mean|| / ||a_j|| over centered columns that are not
+// constant, else 1.
+func (o Op) matrix() (m *matrix, centeredTo float64) {
+	m, centeredTo = newMatrix(o.Rows, o.Cols), 1
+	switch o.Kind {
+	case "dense", "csr":
+		copy(m.a, numbers(o.Data))
+	case "identity":
+		for i := range o.Rows {
+			m.set(i, i, num(1))
+		}
+	case "selection":
+		for i, j := range o.Index {
+			m.set(i, j, num(1))
+		}
+	case "hstack":
+		at := 0
+		for _, part := range o.Parts {
+			q, _ := part.matrix()
+			for i := range q.r {
+				copy(m.row(i)[at:], q.row(i))
+			}
+			at += q.c
+		}
+	case "compose":
+		m, _ = o.Parts[0].matrix()
+		for _, part := range o.Parts[1:] {
+			q, _ := part.matrix()
+			m = m.mul(q)
+		}
+	case "scale":
+		m, _ = o.Parts[0].matrix()
+		for i, v := range m.a {
+			m.a[i] = v.mul(num(o.Alpha))
+		}
+	case "difference1d":
+		for i := range o.Rows {
+			m.set(i, i, num(-1))
+			m.set(i, i+1, num(1))
+		}
+	case "difference2d":
+		differences(m, o.Shape[0], o.Shape[1])
+	case "centered":
+		m, _ = o.Parts[0].matrix()
+		centeredTo = m.center()
+	default:
+		panic("differential: operator " + o.Kind)
+	}
+	return m, centeredTo
+}
+
+// differences writes the differences of a rows x cols image, down and then along.
+func differences(m *matrix, rows, cols int) {
+	k := 0
+	put := func(from, to int) {
+		m.set(k, from, num(-1))
+		m.set(k, to, num(1))
+		k++
+	}
+	for i := range rows - 1 {
+		for j := range cols {
+			put(i*cols+j, (i+1)*cols+j)
+		}
+	}
+	for i := range rows {
+		for j := range cols - 1 {
+			put(i*cols+j, i*cols+j+1)
+		}
+	}
+}
+
+// center takes the means off the columns; a constant one becomes 0.
+func (m *matrix) center() float64 {
+	least := 1.0
+	for j := range m.c {
+		var sum, before, after dd
+		for i := range m.r {
+			sum = sum.add(m.at(i, j))
+			before = before.add(m.at(i, j).mul(m.at(i, j)))
+		}
+		mean := sum.div(num(float64(m.r)))
+		for i := range m.r {
+			v := m.at(i, j).sub(mean)
+			if math.Abs(v.hi) <= negligible*math.Abs(mean.hi) {
+				v = dd{}
+			}
+			m.set(i, j, v)
+			after = after.add(v.mul(v))
+		}
+		if after.hi > 0 {
+			least = min(least, math.Sqrt(after.hi/before.hi))
+		}
+	}
+	return least
+}
+
+// build makes the operator on a device, and what releases it.
+func (o Op) build(dev array.Device) (a linops.Operator, release func(), err error) {
+	release = func() {}
+	switch o.Kind {
+	case "dense":
+		x := linops.NewDense(dev, mat.NewDense(o.Rows, o.Cols, append([]float64(nil), o.Data...)))
+		return x, x.Release, nil
+	case "csr":
+		s := o.sparse()
+		x, err := linops.NewCSR(dev, s.Rows, s.Cols, s.IndPtr, s.Indices, s.Values)
+		if err != nil {
+			return nil, nil, err
+		}
+		return x, x.Release, nil
+	case "identity":
+		return linops.Identity(o.Rows), release, nil
+	case "selection":
+		s, err := linops.NewSelection(dev, o.Cols, o.Index)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.Release, nil
+	case "difference1d":
+		return linops.NewDifference1D(o.Cols), release, nil
+	case "difference2d":
+		return linops.NewDifference2D(o.Shape[0], o.Shape[1]), release, nil
+	case "centered":
+		return o.Parts[0].buildCentered(dev)
+	}
+	var parts []linops.Operator
+	var releases []func()
+	release = func() {
+		for _, r := range releases {
+			r()
+		}
+	}
+	for _, part := range o.Parts {
+		q, r, err := part.build(dev)
+		if err != nil {
+			release()
+			return nil, nil, err
+		}
+		parts, releases = append(parts, q), append(releases, r)
+	}
+	switch o.Kind {
+	case "hstack":
+		return linops.HStack(parts...), release, nil
+	case "compose":
+		return linops.Compose(parts...), release, nil
+	case "scale":
+		return linops.Scale(o.Alpha, parts[0]), release, nil
+	}
+	release()
+	return nil, nil, fmt.Errorf("differential: operator %q", o.Kind)
+}
+
+// buildCentered is the operator of a regression with an intercept.
+func (o Op) buildCentered(dev array.Device) (linops.Operator, func(), error) {
+	y := make([]float64, o.Rows)
+	data := problems.Data{Y: y, Intercept: true}
+	if o.Kind == "csr" {
+		data.Sparse = o.sparse()
+	} else {
+		data.X = mat.NewDense(o.Rows, o.Cols, append([]float64(nil), o.Data...))
+	}
+	p, err := problems.New("ols", dev, data, problems.Hyper{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.Operator, p.Release, nil
+}
+
+// sparse is csr's matrix.
+func (o Op) sparse() *dataio.Sparse {
+	s := &dataio.Sparse{Rows: o.Rows, Cols: o.Cols, IndPtr: []int{0}}
+	for i := range o.Rows {
+		for j := range o.Cols {
+			if v := o.Data[i*o.Cols+j]; v != 0 {
+				s.Indices, s.Values = append(s.Indices, j), append(s.Values, v)
+			}
+		}
+		s.IndPtr = append(s.IndPtr, len(s.Indices))
+	}
+	return s
+}

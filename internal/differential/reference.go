@@ -1,0 +1,301 @@
+package differential
+
+import (
+	"math"
+	"slices"
+)
+
+// Reference is what a case's estimate should be.
+type Reference struct {
+	// OK says that the reference has certified its own solution.
+	OK    bool
+	MuHat []float64
+	// Divergence and Frobenius2 are tr D mu_hat and ||D mu_hat||_F^2. Least and Most bound the
+	// divergence at neighbours: they differ where the case is ambiguous.
+	Divergence, Frobenius2 float64
+	Least, Most            float64
+	// RankUnsure says that the rank of data depends on rounding: then not even mu_hat is
+	// determined.
+	RankUnsure bool
+	// Residual, SURE and Bar are those of the case's sigma2.
+	Residual, SURE, Bar float64
+}
+
+// Ambiguous says that a relative change of the problem by about closeness changes the
+// divergence.
+func (r *Reference) Ambiguous() bool {
+	return r.RankUnsure || r.Most-r.Least > 1e-6
+}
+
+const (
+	// closeness is the relative change of data under which a choice of face or rank should
+	// stand to count as determined.
+	closeness = 1e-10
+	// certified is the largest error of mu_hat, as a share of sigma sqrt(d) and of the sizes of y
+	// and mu_hat, of a solution to be trusted.
+	certified = 1e-4
+	relative  = 1e-6
+	// noRank is the squared sine of an angle that is rounding of double-double numbers.
+	noRank = 1e-27
+)
+
+// newReference solves a case.
+func newReference(c *Case) *Reference { return referenceFor(c, newCanonical(c), closeness) }
+
+// referenceFor solves a case that has been written down, with another closeness.
+func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
+	s := k.solve()
+	r := &Reference{}
+	// The noise, and all sizes, in k's units.
+	noise := math.Sqrt(c.Sigma2*float64(len(k.y))) / k.yScale
+	off := math.Sqrt(2 * s.gap)
+	if !(off <= certified*noise && off <= relative*max(length(k.y), length(k.a.apply(s.b)))) && s.gap != 0 {
+		return r
+	}
+	r.OK = true
+	r.RankUnsure = k.centeredTo < 1e-12
+	at := k.differentiate(s, k.strict(s))
+	r.Divergence, r.Frobenius2 = at.trace, at.frobenius2
+	r.RankUnsure = r.RankUnsure || at.least < closeness*closeness
+
+	// What a perturbation of y, or of its noise, and of A's columns by closeness, relative to
+	// their sizes, does; and one by the solution's own error.
+	moved := max(length(k.y), noise)
+	for j, b := range s.b {
+		moved += math.Abs(b.hi) * k.norms[j]
+	}
+	moved = max(closeness*moved, 10*off)
+	lower, upper := k.strict(s), k.strict(s)
+	for i := range k.blocks {
+		on := k.members[i]
+		lower[i].primal = func(n []dd) float64 { return moved*at.sensitivity(on, n) + k.rounding(s.b, n) }
+		upper[i].dual = func(e []dd) float64 {
+			sum := 0.0
+			for p, j := range on {
+				sum += math.Abs(e[p].hi) * k.norms[j]
+			}
+			return moved * sum
+		}
+	}
+	lo, hi := k.differentiate(s, lower), k.differentiate(s, upper)
+	r.Least = min(lo.trace, hi.trace, at.trace)
+	r.Most = max(lo.trace, hi.trace, at.trace)
+	r.RankUnsure = r.RankUnsure || hi.least < closeness*closeness
+	r.finish(c, k, s)
+	return r
+}
+
+// finish states the results in the case's units.
+func (r *Reference) finish(c *Case, k *canonical, s solution) {
+	d := float64(len(k.y))
+	if c.Intercept {
+		r.Divergence++
+		r.Frobenius2++
+		r.Least++
+		r.Most++
+	}
+	r.MuHat = make([]float64, len(k.y))
+	mu := k.a.apply(s.b)
+	for i, v := range mu {
+		r.MuHat[i] = v.pow2(k.yScale).add(k.mean).hi
+	}
+	r.Residual = norm2(s.u).hi * k.yScale * k.yScale
+	r.SURE = c.Sigma2 * (r.Residual/c.Sigma2 - d + 2*r.Divergence)
+	r.Bar = c.Sigma2 * math.Sqrt(max(0, 4*(r.Residual/c.Sigma2+r.Frobenius2)-2*d))
+}
+
+// rounding is the size of <n, b> that is none.
+func (k *canonical) rounding(b, n []dd) float64 {
+	top := 0.0
+	for _, v := range b {
+		top = max(top, math.Abs(v.hi))
+	}
+	sum := 0.0
+	for _, v := range n {
+		sum += math.Abs(v.hi)
+	}
+	return 1e-24 * top * sum
+}
+
+// strict are margins that nothing but rounding is within.
+func (k *canonical) strict(s solution) []margins {
+	return slices.Repeat([]margins{{
+		primal: func(n []dd) float64 { return k.rounding(s.b, n) },
+		dual:   func([]dd) float64 { return math.Inf(-1) },
+	}}, len(k.blocks))
+}
+
+// derivative is D mu_hat = A E K^+ E* A*, K = E*(A*A + Q) E, on a subset S of E's vectors on
+// which K is invertible and has full rank: what K does not see A does not see either.
+type derivative struct {
+	e                 *matrix // p x |S|
+	ae                *matrix // d x |S|
+	chol              *matrix // of K_SS, scaled
+	scale             []float64
+	trace, frobenius2 float64
+	least             float64 // the least pivot of K in units where the sizes of its parts are 1
+}
+
+// differentiate takes the derivative on the face that the margins choose.
+func (k *canonical) differentiate(s solution, near []margins) *derivative {
+	var e [][]dd
+	var curvature []*matrix
+	for i, b := range k.blocks {
+		f := b.face(k.part(i, s.b), k.part(i, s.g), near[i])
+		for _, v := range f.e {
+			whole := make([]dd, k.a.c)
+			for p, j := range k.members[i] {
+				whole[j] = v[p]
+			}
+			e = append(e, whole)
+		}
+		if f.q == nil {
+			f.q = newMatrix(len(f.e), len(f.e))
+		}
+		curvature = append(curvature, f.q)
+	}
+	q := newMatrix(len(e), len(e))
+	at := 0
+	for _, c := range curvature {
+		for i := range c.r {
+			copy(q.row(at + i)[at:], c.row(i))
+		}
+		at += c.r
+	}
+	return k.confine(e, q)
+}
+
+// confine computes the derivative on the span of e with the curvature q.
+func (k *canonical) confine(e [][]dd, q *matrix) *derivative {
+	n := len(e)
+	r := &derivative{least: math.Inf(1)}
+	basis := newMatrix(k.a.c, n)
+	scale := make([]float64, n)
+	for i, v := range e {
+		size := 0.0
+		for j, x := range v {
+			basis.set(j, i, x)
+			size += math.Abs(x.hi) * k.norms[j]
+		}
+		if total := size*size + q.at(i, i).hi; total > 0 {
+			scale[i] = 1 / exponent(math.Sqrt(total))
+		}
+	}
+	ae := k.a.mul(basis)
+	gram := ae.t().mul(ae)
+	system := newMatrix(n, n)
+	for i := range n {
+		for j := range n {
+			system.set(i, j, gram.at(i, j).add(q.at(i, j)).pow2(scale[i]).pow2(scale[j]))
+		}
+	}
+	var chosen []int
+	chosen, r.least = system.pivots(noRank)
+	m := len(chosen)
+	r.e, r.ae = newMatrix(k.a.c, m), newMatrix(k.a.r, m)
+	small := newMatrix(m, m)
+	image := newMatrix(m, m)
+	r.scale = make([]float64, m)
+	for a, i := range chosen {
+		r.scale[a] = scale[i]
+		for j := range k.a.c {
+			r.e.set(j, a, basis.at(j, i))
+		}
+		for j := range k.a.r {
+			r.ae.set(j, a, ae.at(j, i))
+		}
+		for b, j := range chosen {
+			small.set(a, b, system.at(i, j))
+			image.set(a, b, gram.at(i, j).pow2(scale[i]).pow2(scale[j]))
+		}
+	}
+	var ok bool
+	if r.chol, ok = small.cholesky(); !ok {
+		r.least = 0
+		return r
+	}
+	product := newMatrix(m, m)
+	for j := range m {
+		x := make([]dd, m)
+		for i := range m {
+			x[i] = image.at(i, j)
+		}
+		for i, v := range solveCholesky(r.chol, x) {
+			product.set(i, j, v)
+		}
+	}
+	var trace, squares dd
+	for i := range m {
+		trace = trace.add(product.at(i, i))
+		for j := range m {
+			squares = squares.add(product.at(i, j).mul(product.at(j, i)))
+		}
+	}
+	r.trace, r.frobenius2 = trace.hi, squares.hi
+	return r
+}
+
+// sensitivity is || d<n, b>/dy ||, n on the coordinates on.
+func (r *derivative) sensitivity(on []int, n []dd) float64 {
+	if r.chol == nil {
+		return math.Inf(1)
+	}
+	m := r.e.c
+	x := make([]dd, m)
+	for p, j := range on {
+		if n[p].isZero() {
+			continue
+		}
+		for a := range m {
+			x[a] = x[a].add(n[p].mul(r.e.at(j, a)))
+		}
+	}
+	for a := range m {
+		x[a] = x[a].pow2(r.scale[a])
+	}
+	x = solveCholesky(r.chol, x)
+	for a := range m {
+		x[a] = x[a].pow2(r.scale[a])
+	}
+	return length(r.ae.apply(x))
+}
+
+// newton is b - E K^+ E* f, f the subgradient at b.
+func (r *derivative) newton(s solution) []dd {
+	m := r.e.c
+	x := r.e.applyT(s.off)
+	for a := range m {
+		x[a] = x[a].pow2(r.scale[a])
+	}
+	x = solveCholesky(r.chol, x)
+	for a := range m {
+		x[a] = x[a].pow2(r.scale[a])
+	}
+	step := r.e.apply(x)
+	b := slices.Clone(s.b)
+	for j := range b {
+		b[j] = b[j].sub(step[j])
+	}
+	return b
+}
+
+// byDifferences is the divergence from central differences of the solution, at y +- h e_i in
+// units where y is of size 1.
+func byDifferences(c *Case, h float64) float64 {
+	k := newCanonical(c)
+	y := k.y
+	var sum dd
+	for j := range y {
+		ends := [2]dd{}
+		for e, step := range [2]float64{-h, h} {
+			k.y = slices.Clone(y)
+			k.y[j] = k.y[j].add(num(step))
+			ends[e] = k.a.apply(k.solve().b)[j]
+		}
+		sum = sum.add(ends[1].sub(ends[0]).div(num(2 * h)))
+	}
+	if c.Intercept {
+		sum = sum.add(num(1))
+	}
+	return sum.hi
+}

@@ -1,0 +1,107 @@
+package differential
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+)
+
+// exact is a dd as a number of 200 bits.
+func exact(a dd) *big.Float {
+	x := new(big.Float).SetPrec(200).SetFloat64(a.hi)
+	return x.Add(x, new(big.Float).SetFloat64(a.lo))
+}
+
+func TestArithmeticHasThirtyDigits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	draw := func() dd {
+		a := rng.NormFloat64() * math.Exp2(float64(rng.IntN(40)-20))
+		return renormal(a, a*0x1p-54*rng.NormFloat64())
+	}
+	for range 10000 {
+		a, b := draw(), draw()
+		x, y := exact(a), exact(b)
+		q := func() *big.Float { return new(big.Float).SetPrec(200) }
+		for name, pair := range map[string][2]*big.Float{
+			"sum":        {exact(a.add(b)), q().Add(x, y)},
+			"difference": {exact(a.sub(b)), q().Sub(x, y)},
+			"product":    {exact(a.mul(b)), q().Mul(x, y)},
+			"quotient":   {exact(a.div(b)), q().Quo(x, y)},
+			"root":       {exact(a.abs().sqrt()), q().Sqrt(q().Abs(x))},
+		} {
+			off, _ := q().Quo(q().Sub(pair[0], pair[1]), pair[1]).Float64()
+			if math.Abs(off) > 1e-30 {
+				t.Fatalf("%s of %v and %v: relative error %g", name, a, b, off)
+			}
+		}
+	}
+}
+
+func TestSingularValues(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, shape := range [][2]int{{1, 1}, {3, 3}, {5, 2}, {2, 6}, {8, 8}} {
+		for _, rank := range []int{0, 1, min(shape[0], shape[1])} {
+			m := newMatrix(shape[0], shape[1])
+			for range rank {
+				for i := range m.r {
+					x := num(rng.NormFloat64())
+					for j := range m.c {
+						m.set(i, j, m.at(i, j).add(x.mul(num(math.Sin(float64(j+1)*(1+float64(rank)))))))
+					}
+				}
+			}
+			u, s, v := m.svd()
+			for i := range m.r {
+				for j := range m.c {
+					var sum dd
+					for k := range s {
+						sum = sum.add(u.at(i, k).mul(s[k]).mul(v.at(j, k)))
+					}
+					if off := sum.sub(m.at(i, j)).abs().hi; off > 1e-28*(1+s[0].hi) {
+						t.Fatalf("%v, rank %d: entry %d, %d is off by %g", shape, rank, i, j, off)
+					}
+				}
+			}
+			for _, q := range []*matrix{u, v} {
+				for i, x := range q.t().mul(q).a {
+					if i%(q.c+1) == 0 {
+						x = x.sub(num(1))
+					}
+					if x.abs().hi > 1e-29 {
+						t.Fatalf("%v, rank %d: singular vectors are not orthonormal, %g", shape, rank, x.hi)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestReferenceAgreesWithDifferences compares the divergence of the reference with central
+// differences of its solution.
+func TestReferenceAgreesWithDifferences(t *testing.T) {
+	n := 2500
+	if testing.Short() {
+		n = 200
+	}
+	const h = 0x1p-26
+	compared := 0
+	for i := range n {
+		c := Generate(7, i)
+		k := newCanonical(c)
+		if len(k.y) > 12 || k.a.c > 30 {
+			continue
+		}
+		// Where a face is nearer than the step the differences see another.
+		r := referenceFor(c, k, 100*h)
+		if !r.OK || r.Ambiguous() {
+			continue
+		}
+		by := byDifferences(c, h)
+		compared++
+		if off := math.Abs(by - r.Divergence); !(off <= 1e-4) {
+			t.Errorf("case %d, %s %s %v: divergence %.9g, by differences %.9g", i, c.Op.Kind, c.Reg.Kind, c.Features, r.Divergence, by)
+		}
+	}
+	t.Logf("%d cases compared", compared)
+}

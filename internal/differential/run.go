@@ -1,0 +1,223 @@
+package differential
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"surepipe/array"
+	"surepipe/pipeline"
+	"surepipe/vjp"
+)
+
+// Verdict is what became of a case.
+type Verdict int
+
+// The verdicts.
+const (
+	Right Verdict = iota
+	// MarkedRight and MarkedWrong are results with a warning, or errors: MarkedWrong where
+	// the number is wrong, or there is none.
+	MarkedRight
+	MarkedWrong
+	// Wrong is a wrong number without a warning, a panic or a hang.
+	Wrong
+	// NoReference is a case that the reference could not certify.
+	NoReference
+)
+
+// Outcome is the verdict on a case and what led to it.
+type Outcome struct {
+	Verdict Verdict
+	// Codes are the warnings' codes; "error" for an error.
+	Codes []string
+	// Detail says what is wrong, or the error.
+	Detail    string
+	Ambiguous bool
+	Risk      pipeline.Risk
+	Reference *Reference
+	// Elapsed is the time of the program under test, Check the reference's.
+	Elapsed, Check time.Duration
+}
+
+// Patience is how long a case may take.
+const Patience = 10 * time.Second
+
+// Run solves a case on a device and judges the result.
+func Run(dev array.Device, c *Case) Outcome {
+	var o Outcome
+	begin := time.Now()
+	o.Reference = newReference(c)
+	o.Check = time.Since(begin)
+	o.Ambiguous = o.Reference.Ambiguous()
+	begin = time.Now()
+	risk, err, alive := guarded(dev, c)
+	o.Elapsed = time.Since(begin)
+	o.Risk = risk
+	if !alive {
+		o.Verdict, o.Detail = Wrong, err.Error()
+		return o
+	}
+	if err != nil {
+		o.Verdict, o.Codes, o.Detail = MarkedWrong, []string{"error"}, err.Error()
+		return o
+	}
+	for _, w := range risk.Warnings() {
+		o.Codes = append(o.Codes, w.Code)
+	}
+	if !o.Reference.OK {
+		o.Verdict = NoReference
+		return o
+	}
+	o.Detail = judge(c, o.Reference, &risk)
+	switch {
+	case o.Detail == "" && len(o.Codes) == 0:
+		o.Verdict = Right
+	case o.Detail == "":
+		o.Verdict = MarkedRight
+	case len(o.Codes) > 0:
+		o.Verdict = MarkedWrong
+	case !o.Ambiguous && len(c.Y) <= 20 && !(math.Abs(byDifferences(c, differenceStep)-o.Reference.Divergence) <= divergence/2):
+		// The reference contradicts itself.
+		o.Verdict = NoReference
+	default:
+		o.Verdict = Wrong
+		const close = 1e-3
+		if ref := o.Reference.Divergence; risk.DivergenceHigh-risk.DivergenceLow > close && risk.DivergenceLow < ref+close && risk.DivergenceHigh > ref-close {
+			o.Detail += fmt.Sprintf(" (known to be between %.9g and %.9g)", risk.DivergenceLow, risk.DivergenceHigh)
+		}
+	}
+	return o
+}
+
+// guarded is estimate, stopped when it takes too long; alive is false after that, and after a
+// panic.
+func guarded(dev array.Device, c *Case) (risk pipeline.Risk, err error, alive bool) {
+	type result struct {
+		risk  pipeline.Risk
+		err   error
+		alive bool
+	}
+	done := make(chan result, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	go func() {
+		var r result
+		defer func() {
+			if p := recover(); p != nil {
+				r = result{err: fmt.Errorf("panic: %v", p)}
+			}
+			done <- r
+		}()
+		r.risk, r.err = estimate(ctx, dev, c)
+		r.alive = true
+	}()
+	select {
+	case r := <-done:
+		switch {
+		case r.err != nil && errors.Is(r.err, context.DeadlineExceeded):
+			return r.risk, fmt.Errorf("no result after %v", Patience), false
+		case r.err != nil && strings.Contains(r.err.Error(), "panic"):
+			return r.risk, r.err, false
+		}
+		return r.risk, r.err, r.alive
+	case <-time.After(2 * Patience):
+		return risk, fmt.Errorf("does not stop %v after its context has ended", Patience), false
+	}
+}
+
+// estimate is the program under test.
+func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, error) {
+	var p vjp.Problem
+	if c.Name != "" {
+		named, err := c.problem(dev)
+		if err != nil {
+			return pipeline.Risk{}, err
+		}
+		defer named.Release()
+		p = named.Solve()
+	} else {
+		a, releaseA, err := c.Op.build(dev)
+		if err != nil {
+			return pipeline.Risk{}, err
+		}
+		defer releaseA()
+		r, releaseR, err := c.Reg.build(dev)
+		if err != nil {
+			return pipeline.Risk{}, err
+		}
+		defer releaseR()
+		p = vjp.Problem{A: a, R: r, Device: dev}
+	}
+	solver, err := vjp.NewSolver(ctx, c.Solver, p, vjp.Options{Derivative: vjp.Derivative(c.Derivative), MaxIter: c.MaxIter, Sigma2: c.Sigma2})
+	if err != nil {
+		return pipeline.Risk{}, err
+	}
+	defer solver.Release()
+	pipe, err := pipeline.New(dev, solver, len(c.Y), pipeline.Options{
+		Sigma2: c.Sigma2, Estimator: c.Estimator, Queries: c.Queries, Intercept: c.Intercept, Seed: c.Seed})
+	if err != nil {
+		return pipeline.Risk{}, err
+	}
+	return pipe.Estimate(ctx, c.Y)
+}
+
+// How far a result may be from the reference: SURE by share of its error bar or of the
+// noise's, the divergence and ||D mu_hat||_F^2 by some hundredths, mu_hat by share of sigma sqrt(d); and what the
+// trace's own standard error allows.
+const (
+	share      = 0.01
+	divergence = 0.02
+	deviations = 6
+
+	// differenceStep, in units where y is of size 1, is small enough not to leave the face of
+	// a case that is not ambiguous, as a rule.
+	differenceStep = 0x1p-33
+)
+
+// judge says what is wrong with a risk; nothing where it is right.
+func judge(c *Case, ref *Reference, risk *pipeline.Risk) string {
+	d := float64(len(c.Y))
+	chance := deviations * risk.Trace.StdErr
+	slack := divergence + 1e-3*d + chance
+	if got := risk.Trace.Trace; !(got >= ref.Least-slack && got <= ref.Most+slack) {
+		if ref.Ambiguous() {
+			return fmt.Sprintf("divergence %.9g, expected %.9g (%.9g to %.9g)", got, ref.Divergence, ref.Least, ref.Most)
+		}
+		return fmt.Sprintf("divergence %.9g, expected %.9g", got, ref.Divergence)
+	}
+	if ref.RankUnsure {
+		return ""
+	}
+	off := 0.0
+	sigma := math.Sqrt(c.Sigma2)
+	for i, v := range risk.MuHat {
+		off = math.Hypot(off, (v-ref.MuHat[i])/sigma)
+	}
+	if !(off <= share*math.Sqrt(d)) {
+		return fmt.Sprintf("mu_hat is off by %.3g sigma sqrt(d)", off/math.Sqrt(d))
+	}
+	if got := risk.Trace.Frobenius2; risk.Trace.Exact && !ref.Ambiguous() && !(math.Abs(got-ref.Frobenius2) <= slack) {
+		return fmt.Sprintf("||D mu_hat||_F^2 %.9g, expected %.9g (divergence %.9g)", got, ref.Frobenius2, risk.Trace.Trace)
+	}
+	allowed := share*max(ref.Bar, c.Sigma2*math.Sqrt(2*d)) + 2*c.Sigma2*chance
+	lo := ref.SURE + 2*c.Sigma2*(ref.Least-ref.Divergence) - allowed
+	hi := ref.SURE + 2*c.Sigma2*(ref.Most-ref.Divergence) + allowed
+	if !(risk.SURE >= lo && risk.SURE <= hi) {
+		return fmt.Sprintf("SURE %.9g, expected %.9g +- %.3g (divergence %.9g, expected %.9g)", risk.SURE, ref.SURE, allowed, risk.Trace.Trace, ref.Divergence)
+	}
+	return ""
+}
+
+// String is a case as JSON: a reproducer.
+func (c *Case) String() string {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

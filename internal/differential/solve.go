@@ -1,0 +1,193 @@
+package differential
+
+import (
+	"math"
+	"slices"
+)
+
+// solution is a solution of the canonical problem with its certificate.
+type solution struct {
+	b, u []dd // u = y - A b
+	g    []dd // A* u, of r's subdifferential at b
+	// gap bounds F(b) - min F >= 1/2 ||A b - A b*||^2, if ||b* - b|| in units of the columns
+	// is at most ten times what the sizes of b and y suggest.
+	gap float64
+	off []dd // a subgradient of F at b
+}
+
+// The proximal point method's step grows by stepGrowth an iteration, from firstStep to
+// lastStep.
+const (
+	firstStep  = 1.0
+	stepGrowth = 64.0
+	lastStep   = 0x1p80
+	outerMost  = 24
+	innerMost  = 40
+
+	// settled is the gap, relative to ||y||^2, at which nothing more is to be gained.
+	settled = 1e-28
+)
+
+// solve is the proximal point method,
+//
+//	b+ = argmin 1/2 ||A b - y||^2 + r(b) + 1/(2 t) ||b - b_k||^2,
+//
+// each step by Newton's method on its dual, a strongly convex function of the residual u
+// whose gradient is piecewise smooth,
+//
+//	u - y + A prox_{t r}(b_k + t A* u),   Hessian I + t A J A*
+//
+// (Li, Sun and Toh 2018). No step asks whether A has full rank or b is unique.
+func (k *canonical) solve() (best solution) {
+	b := make([]dd, k.a.c)
+	u := slices.Clone(k.y)
+	best.gap = math.Inf(1)
+	enough := settled * norm2(k.y).hi
+	for t, n := firstStep, 0; n < outerMost; n++ {
+		b, u = k.step(b, u, num(t))
+		s := k.polish(k.certify(b))
+		if s.gap < best.gap {
+			best = s
+			b = s.b
+		}
+		if best.gap <= enough {
+			break
+		}
+		t = min(t*stepGrowth, lastStep)
+	}
+	return best
+}
+
+// polish takes Newton steps on the face that the solution lies on, as long as they lead on.
+func (k *canonical) polish(s solution) solution {
+	for range 6 {
+		at := k.differentiate(s, k.strict(s))
+		if at.chol == nil {
+			return s
+		}
+		next := k.certify(at.newton(s))
+		if !(next.gap < s.gap) {
+			return s
+		}
+		s = next
+	}
+	return s
+}
+
+// step is a proximal point step from b, begun at the residual u.
+func (k *canonical) step(b, u []dd, t dd) (next, residual []dd) {
+	// evaluate is the gradient at u, and the argument of the prox.
+	evaluate := func(u []dd) (grad, v, next []dd) {
+		v = k.a.applyT(u)
+		for j := range v {
+			v[j] = b[j].add(t.mul(v[j]))
+		}
+		next = k.prox(v, t)
+		grad = k.a.apply(next)
+		for i := range grad {
+			grad[i] = grad[i].add(u[i]).sub(k.y[i])
+		}
+		return grad, v, next
+	}
+	grad, v, next := evaluate(u)
+	size := length(k.y)
+	floor := 0.0 // of the rounding in t A* u
+	for _, v := range k.norms {
+		floor += 1e-30 * t.hi * v * v
+	}
+	least, stuck := length(grad), 0
+	for range innerMost {
+		if length(grad) <= 1e-29*size+floor*length(u) {
+			break
+		}
+		h := k.imageOfJacobian(v, t).mul(k.a.t())
+		for i := range h.r {
+			for j := range i + 1 {
+				x := t.mul(h.at(i, j)) // cholesky reads no more than this half
+				if i == j {
+					x = x.add(num(1))
+				}
+				h.set(i, j, x)
+			}
+		}
+		l, ok := h.cholesky()
+		if !ok {
+			break
+		}
+		dir := solveCholesky(l, grad)
+		u2, grad2, v2, next2 := search(u, grad, dir, evaluate)
+		// The objective falls at every step, the gradient's norm need not.
+		if g := length(grad2); g < least {
+			least, stuck = g, 0
+		} else if stuck++; stuck == 12 {
+			break
+		}
+		u, grad, v, next = u2, grad2, v2, next2
+	}
+	return next, u
+}
+
+// search goes down the direction -dir to where the slope has fallen by half or more, by
+// doubling and halving: for a convex function that is a descent.
+func search(u, grad, dir []dd, evaluate func([]dd) ([]dd, []dd, []dd)) (to, g, v, next []dd) {
+	start := -dot(grad, dir).hi
+	lo, hi := 0.0, math.Inf(1)
+	alpha := 1.0
+	for range 30 {
+		to = make([]dd, len(u))
+		for i := range u {
+			to[i] = u[i].sub(dir[i].mul(num(alpha)))
+		}
+		g, v, next = evaluate(to)
+		slope := -dot(g, dir).hi
+		switch {
+		case math.Abs(slope) <= 0.5*math.Abs(start):
+			return to, g, v, next
+		case slope < 0:
+			lo = alpha
+		default:
+			hi = alpha
+		}
+		if math.IsInf(hi, 0) {
+			alpha *= 2
+		} else {
+			alpha = (lo + hi) / 2
+		}
+	}
+	return to, g, v, next
+}
+
+// certify measures how optimal b is: p = prox_{t r}(b + t A*(y - A b)) has the subgradient
+// (b - p)/t + A*(y - A b), off from -A*(A p - y) by s, and by convexity
+//
+//	F(p) - F(b*) <= <s, p - b*>.
+//
+// It returns p.
+func (k *canonical) certify(b []dd) solution {
+	residual := func(b []dd) []dd {
+		u := k.a.apply(b)
+		for i := range u {
+			u[i] = k.y[i].sub(u[i])
+		}
+		return u
+	}
+	t := num(1)
+	g := k.a.applyT(residual(b))
+	v := make([]dd, len(b))
+	for j := range b {
+		v[j] = b[j].add(t.mul(g[j]))
+	}
+	p := k.prox(v, t)
+	u := residual(p)
+	s := solution{b: p, u: u, g: k.a.applyT(u), off: make([]dd, len(p))}
+	size := length(k.y)
+	for j := range p {
+		s.off[j] = v[j].sub(p[j]).div(t).sub(s.g[j])
+		reach := math.Abs(p[j].hi)
+		if k.norms[j] > 0 {
+			reach += size / k.norms[j]
+		}
+		s.gap += 10 * math.Abs(s.off[j].hi) * reach
+	}
+	return s
+}
