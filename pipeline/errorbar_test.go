@@ -35,7 +35,7 @@ func TestErrorBarHasAFloor(t *testing.T) {
 				t.Fatal(err)
 			}
 			unbiased2 := 4*sigma2*risk.Residual + 4*sigma2*sigma2*d*s*s - 2*sigma2*sigma2*d
-			floor := sigma2 * math.Sqrt(2*d) * math.Abs(1-2*s)
+			floor := sigma2 * math.Sqrt(2*d) * math.Abs(1-2*s) / 2
 			want := math.Max(math.Sqrt(math.Max(unbiased2, 0)), floor)
 			if math.Abs(risk.StdErr-want) > 1e-7*sigma2 {
 				t.Errorf("s = %g, sigma2 = %g: the bar is %g, expected %g", s, sigma2, risk.StdErr, want)

@@ -210,7 +210,7 @@ func Example_service() {
 		fmt.Println(name, vars.Get(name))
 	}
 	// Output:
-	// {"sample":0,"sure":0.25,"sure_stderr":2.449489742783178,"divergence":1,"divergence_stderr":0,"trusted":true}
+	// {"sample":0,"sure":0.25,"sure_stderr":1.7320508075688772,"divergence":1,"divergence_stderr":0,"trusted":true}
 	// {"sample":1,"error":"sample 1: y has 2 values, expected 3"}
 	// {"sample":2,"error":"sample 2: invalid character 'N' looking for beginning of value"}
 	// {"sample":3,"sure":6,"sure_stderr":4.242640687119285,"divergence":3,"divergence_stderr":0,"trusted":true}

@@ -25,21 +25,21 @@ type Risk struct {
 	//
 	//	sqrt(4 sigma2 Residual + 4 sigma2^2 ||D mu_hat||_F^2 - 2 sigma2^2 d),
 	//
-	// where the radicand is an unbiased estimate (Bellec and Zhang 2021), or the root of
+	// where the radicand is an unbiased estimate (Bellec and Zhang 2021), or half the root of
 	//
 	//	2 sigma2^2 ||I - 2 D mu_hat||_F^2 = 2 sigma2^2 (d - 4 div + 4 ||D mu_hat||_F^2)
 	//
-	// where that is larger: the radicand's expectation is at least this. For f = y - mu_hat
+	// where that is larger. The radicand's expectation is at least this: for f = y - mu_hat
 	// the terms of first order of its expansion in Hermite polynomials give
 	// E||f||^2 >= sigma2 ||E Df||_F^2 (Cacoullos 1982), with Df = I - D mu_hat; sigma2 times
 	// ||I - D||_F^2 = d - 2 div + ||D||_F^2 in the place of Residual gives the root above, D at this y
-	// standing for its expectation. An error bar of 0 is thus that of a Jacobian whose
-	// eigenvalues are all 1/2, at least within the error of the trace. See Floored.
+	// standing for its expectation. (Half of it: an estimate that is often near its least
+	// expectation, as that of a LASSO is, would be biased by the maximum of the two.) An error bar of 0 is
+	// thus that of a Jacobian whose eigenvalues are all 1/2, at least within the error of the
+	// trace. See Floored.
 	StdErr float64
 	// Floored reports that the unbiased estimate of StdErr's square is not positive, and StdErr is its
-	// floor: sigma2 is larger than what the residual allows, or the draw is a rare one. (An
-	// estimate that is positive and below the floor is nothing to note: for mu_hat linear in y
-	// the floor is the expectation.)
+	// floor: sigma2 is larger than what the residual allows, or the draw is a rare one.
 	Floored bool
 	// Residual is ||y - mu_hat||^2.
 	Residual float64
@@ -129,10 +129,10 @@ func (j *Job) bar(sigma2 float64, trace hutch.Estimate) (bar float64, floored bo
 	trace.Trace += j.constants
 	trace.Frobenius2 += j.constants
 	bar = errorBar(sigma2, j.Residual, trace.Frobenius2, len(j.Y))
-	return max(bar, floor(sigma2, trace, len(j.Y))), bar == 0
+	return max(bar, floor(sigma2, trace, len(j.Y))/2), bar == 0
 }
 
-// floor is the least value of Risk.StdErr. An estimate of ||I - 2 D||_F^2 may come out below
+// floor is twice the least value of Risk.StdErr. An estimate of ||I - 2 D||_F^2 may come out below
 // the square of the trace over d, which it never is.
 func floor(sigma2 float64, trace hutch.Estimate, d int) float64 {
 	n := float64(d)
