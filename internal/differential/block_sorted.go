@@ -125,7 +125,7 @@ func (c *sorted) face(b, g []dd, near margins) face {
 			run, to = order[from:], n
 		}
 		switch {
-		case !zero && c.l[from].sub(c.l[to-1]).hi == 0:
+		case (!zero || c.l[from].isZero()) && c.l[from].sub(c.l[to-1]).hi == 0:
 			for _, j := range run {
 				f.e = append(f.e, unit(n, j))
 			}
