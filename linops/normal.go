@@ -38,6 +38,9 @@ type Normal struct {
 	inverse etaCache  // the preconditioner
 }
 
+// Closed reports whether the operator has a closed form, and no iteration is needed.
+func (n *Normal) Closed() bool { return closedForm(n.a) }
+
 // NewNormal prepares to solve the normal equations of a on dev.
 func NewNormal(dev array.Device, a Operator) *Normal {
 	n := &Normal{a: a, dev: dev}

@@ -116,7 +116,8 @@ func (c *centered) project(z array.Batch) {
 	sums.Free()
 }
 
-// ColumnNorms2 is that of A less d m^2; nil where A cannot tell.
+// ColumnNorms2 is that of A less d m^2; nil where A cannot tell. Where the difference has lost
+// its digits the column itself is asked.
 func (c *centered) ColumnNorms2() []float64 {
 	known, ok := c.a.(linops.ColumnNormer)
 	if !ok {
@@ -127,8 +128,53 @@ func (c *centered) ColumnNorms2() []float64 {
 		return nil
 	}
 	d, _ := c.a.Dims()
+	var lost []int
 	for j, m := range c.means.ToHost() {
-		norms[j] = max(0, norms[j]-float64(d)*m*m)
+		rest := norms[j] - float64(d)*m*m
+		if rest < lostDigits*norms[j] {
+			lost = append(lost, j)
+		}
+		norms[j] = max(0, rest)
+	}
+	for len(lost) > 0 {
+		some := lost[:min(len(lost), columnBatch)]
+		lost = lost[len(some):]
+		for i, norm := range c.lengths2(some) {
+			norms[some[i]] = norm
+		}
+	}
+	return norms
+}
+
+// lostDigits is the share of a column's square that its centered square must have to be a
+// difference of the two; columnBatch is how many columns are computed at a time.
+const (
+	lostDigits  = 1e-6
+	columnBatch = 64
+)
+
+// lengths2 are the squared lengths of the given columns. One that is constant but for rounding has
+// length 0.
+func (c *centered) lengths2(columns []int) []float64 {
+	d, p := c.Dims()
+	dev := c.ones.Device()
+	units, images := dev.Alloc(len(columns), p), dev.Alloc(len(columns), d)
+	defer units.Free()
+	defer images.Free()
+	host := make([]float64, len(columns)*p)
+	for i, j := range columns {
+		host[i*p+j] = 1
+	}
+	dev.Upload(units, host)
+	c.Forward(images, units)
+	c.project(images) // what the mean's own rounding has left
+	norms := make([]float64, len(columns))
+	dev.Dot(norms, images, images)
+	means := c.means.ToHost()
+	for i, j := range columns {
+		if rounding := 4 * 0x1p-52 * means[j]; norms[i] <= float64(d)*rounding*rounding {
+			norms[i] = 0
+		}
 	}
 	return norms
 }

@@ -24,13 +24,25 @@ const (
 	// Unverified: an independent check does not agree, or could not be done.
 	Unverified = "verification"
 	// Ambiguous: which coordinates are active, or which directions A sees, rests on rounding
-	// errors or on the solver's tolerance, and SURE depends on it by more than its error bar.
+	// errors or on the solver's tolerance, and SURE depends on it.
 	Ambiguous = "ambiguous"
 )
 
 // Trusted reports whether nothing is known that makes the numbers doubtful: there is no
-// warning.
-func (r *Risk) Trusted() bool { return len(r.Warnings()) == 0 }
+// warning but perhaps that decisions in doubt may move SURE by less than its error bar.
+func (r *Risk) Trusted() bool {
+	for _, w := range r.Warnings() {
+		if w.Code != Ambiguous || r.ambiguity() > 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// ambiguity is how far decisions in doubt may move SURE, in error bars.
+func (r *Risk) ambiguity() float64 {
+	return 2 * r.Sigma2 * (r.DivergenceHigh - r.DivergenceLow) / max(r.StdErr, r.Sigma2*math.Sqrt(2*float64(r.D)))
+}
 
 // Warnings lists the reasons to doubt the numbers. Where there is none they are right to the
 // errors stated.
@@ -64,12 +76,13 @@ func (r *Risk) Warnings() []Warning {
 	if 2*r.Lag > lagging*math.Sqrt(2*float64(r.D)) {
 		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace is off that of the fixed point by about %.2g; ask for a smaller tolerance, or the implicit derivative", r.Lag)
 	}
-	if bar := max(r.StdErr, r.Sigma2*math.Sqrt(2*float64(r.D))); 2*r.Sigma2*(r.DivergenceHigh-r.DivergenceLow) > bar {
+	if r.ambiguity() > lagging {
 		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns depend on each other, cannot be told from rounding errors and the tolerance; ask for a smaller tolerance, remove dependent columns, or change the weight a little",
 			r.DivergenceLow, r.DivergenceHigh)
 	}
 	return all
 }
 
-// lagging is the share of SURE's error bar that the lag of an unrolled derivative may move it by.
+// lagging is the share of SURE's error bar that the lag of an unrolled derivative, or a decision in
+// doubt, may move it by without a warning.
 const lagging = 0.01

@@ -38,7 +38,8 @@ type admm struct {
 	p      Problem
 	o      Options
 	normal *linops.Normal
-	bound  float64 // of ||A||^2
+	matrix *linops.Dense // A written down for the z-step, where it is small; or nil
+	bound  float64       // of ||A||^2
 	eta    float64
 }
 
@@ -56,21 +57,43 @@ func newADMM(ctx context.Context, p Problem, o Options) (Solver, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &admm{p: p, o: o, normal: linops.NewNormal(p.Device, p.A), bound: n.Upper(), eta: 1}
+	s := &admm{p: p, o: o, bound: n.Upper(), eta: 1}
 	if s.bound > 0 {
 		s.eta = 1 / s.bound
 	}
 	if math.IsInf(s.eta, 0) || math.IsInf(s.bound, 0) {
 		return nil, fmt.Errorf("vjp: ||A||^2 is %g, out of range: rescale the operator", s.bound)
 	}
+	s.normal = s.newNormal()
 	return s, nil
+}
+
+// newNormal is the z-step: a small A that has no closed form is written down as a matrix, which
+// is factorized once where conjugate gradients would start anew at every iteration.
+func (s *admm) newNormal() *linops.Normal {
+	normal := linops.NewNormal(s.p.Device, s.p.A)
+	if _, dim := s.p.A.Dims(); dim > maxDense || normal.Closed() {
+		return normal
+	}
+	x := linops.ToDense(s.p.Device, s.p.A)
+	if x == nil {
+		return normal
+	}
+	normal.Release()
+	s.matrix = linops.NewDense(s.p.Device, x)
+	return linops.NewNormal(s.p.Device, s.matrix)
 }
 
 // Name is "admm".
 func (s *admm) Name() string { return s.name() }
 
 // Release frees the factorizations of the z-step.
-func (s *admm) Release() { s.normal.Release() }
+func (s *admm) Release() {
+	s.normal.Release()
+	if s.matrix != nil {
+		s.matrix.Release()
+	}
+}
 
 // Solve iterates to a solution at y.
 func (s *admm) Solve(ctx context.Context, y array.Batch) (*Solution, error) {

@@ -160,13 +160,12 @@ var hints = map[string]string{
 }
 
 // converged prints the warnings that a result carries, and returns errNotConverged where
-// there is one.
+// it is not to be trusted.
 func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
-	warnings := risk.Warnings()
-	for _, w := range warnings {
+	for _, w := range risk.Warnings() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s%s\n", w.Text, hints[w.Code])
 	}
-	if len(warnings) > 0 {
+	if !risk.Trusted() {
 		return errNotConverged
 	}
 	return nil
