@@ -31,7 +31,13 @@ const nystromShift = 0x1p-38
 // the identity is added, M + nu I, of which everything above is an unbiased
 // estimate for any nu, and subtracted in the end. nu grows with the asymmetry
 // of H, which is the oracle's error.
-func xnystrace(s, y array.Batch) (Estimate, error) {
+//
+// An oracle cut short leaves F_i a matrix that does not depend on s_i, and t_i unbiased, but for
+// what s_i* M s_i lacks, at most left_i, and for taking H symmetric in 1/|c_i|^2: with
+// D = (S*Y - Y*S)/2 and d_i its row i, G = H^{-1}, by no more than
+//
+//	2 sum_j |d_ij G_ij|/G_ii + d_i G d_i*.
+func xnystrace(s, y array.Batch, left []float64) (Estimate, error) {
 	dev, m, d := y.Device(), y.K(), float64(y.N())
 	raw := products(s, y)
 	size, skew := 0.0, 0.0
@@ -101,7 +107,27 @@ func xnystrace(s, y array.Batch) (Estimate, error) {
 		return (1-pi)/gi - (1-pik)/gik + pk/gk
 	})
 	e.Frobenius2, _ = meanAndError(norms)
+	e.Truncation = nystromTruncation(raw, g, left)
 	return e, nil
+}
+
+// nystromTruncation is the mean of the bounds that xnystrace has of what its terms lack.
+func nystromTruncation(raw, g *mat.Dense, left []float64) (mean float64) {
+	m := len(left)
+	skew := mat.NewDense(m, m, nil)
+	skew.Apply(func(i, j int, v float64) float64 { return (v - raw.At(j, i)) / 2 }, raw)
+	product := mul(skew, g)
+	for i := range m {
+		sum := left[i]
+		for j := range m {
+			if g.At(i, i) > 0 {
+				sum += 2 * math.Abs(skew.At(i, j)*g.At(i, j)) / g.At(i, i)
+			}
+			sum += math.Max(0, product.At(i, j)*skew.At(i, j))
+		}
+		mean += sum / float64(m)
+	}
+	return mean
 }
 
 // inverseRoot returns X, with a row for each of h, such that XX* is the inverse

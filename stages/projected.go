@@ -37,19 +37,23 @@ func projected(ctx context.Context, job *Job, first, n int) error {
 	if !mv.IsZero() {
 		mv = mv.Rows(first, first+n)
 	}
-	return images(ctx, job, first, v, mv, job.tally.AddProjected)
+	return images(ctx, job, v, mv, func(v, mv array.Batch, left []float64) {
+		copy(job.basisLeft[first:first+n], left)
+		job.tally.AddProjected(first, v, mv, left)
+	})
 }
 
-// images computes M v for a batch of probes from number first on, in mv where that is
-// given, and hands both to a tally.
-func images(ctx context.Context, job *Job, first int, v, mv array.Batch, add func(first int, v, mv array.Batch)) error {
+// images computes M v for a batch of probes, in mv where that is given, and hands both
+// to add with the oracle's bounds.
+func images(ctx context.Context, job *Job, v, mv array.Batch, add func(v, mv array.Batch, left []float64)) error {
 	if mv.IsZero() {
 		mv = v.Device().Alloc(v.K(), v.N())
 		defer mv.Free()
 	}
-	if err := job.oracle().Apply(ctx, mv, v); err != nil {
+	left := make([]float64, v.K())
+	if err := job.oracle().Apply(ctx, mv, v, left); err != nil {
 		return err
 	}
-	add(first, v, mv)
+	add(v, mv, left)
 	return v.Device().Err()
 }

@@ -1,6 +1,7 @@
 package vjp
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"surepipe/array"
@@ -22,7 +23,8 @@ import (
 //
 // The quadratic form w* D mu_hat w = <eta A* w, J x>/eta grows step by step, by
 // alpha_k rho_k/eta (Hestenes and Stiefel 1952), and so converges with the square
-// of the residual.
+// of the residual. What it lacks is bounded by a Gauss-Radau rule, see radau, and a probe
+// stops when the bound is small enough.
 //
 // What J maps to zero is invisible in that product and multiplied by 1 - alpha_k at
 // every step: unless it is projected away it grows until rounding brings it
@@ -63,7 +65,11 @@ type implicit struct {
 	curved  *prox.NuclearCurvature // K and a preconditioner in place of J, which is nil then; or nil
 	inverse array.Batch            // K^+, |S| x |S|, where it was factored, else zero
 	tol     float64                // of VJP, on the residual's J-norm
-	form    float64                // of Forms, on the quadratic form
+	share   float64                // of Forms, on what the quadratic form lacks
+	pilot   struct {               // what all probes share, found by the first that needs it
+		sync.Mutex
+		node float64 // below the eigenvalues that matter; 0 before it is known
+	}
 
 	owned func() // releases A and R, where they are the linearization's own; or nil
 
@@ -83,7 +89,7 @@ const etaFactor = 4
 func newImplicit(p Problem, b, y array.Batch, norm2, tol float64) (_ *implicit, err error) {
 	dev := p.Device
 	d, dim := p.A.Dims()
-	l := &implicit{p: p, eta: 1, op: p.A, dim: dim, tol: solveTol(tol), form: formsTol(tol)}
+	l := &implicit{p: p, eta: 1, op: p.A, dim: dim, tol: solveTol(tol), share: formsShare(tol)}
 	if norm2 > 0 {
 		l.eta = etaFactor / norm2
 	}
@@ -127,7 +133,7 @@ func newImplicit(p Problem, b, y array.Batch, norm2, tol float64) (_ *implicit, 
 // newCurved linearizes at a solution of low rank: op is A on the tangent space of curved,
 // which is the linearization's from now on; nil stands for the solution 0.
 func newCurved(p Problem, op linops.Restricted, curved *prox.NuclearCurvature, tol float64) *implicit {
-	l := &implicit{p: p, eta: 1, op: p.A, tol: solveTol(tol), form: formsTol(tol), curved: curved}
+	l := &implicit{p: p, eta: 1, op: p.A, tol: solveTol(tol), share: formsShare(tol), curved: curved}
 	if curved != nil {
 		l.op, l.columns, l.dim = op, op, curved.Len()
 	}

@@ -99,7 +99,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	}
 	r.SUREPerCoordinate = risk.SURE / float64(r.D)
 	r.Residual = risk.Residual
-	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.StdErr
+	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.Error()
 	r.JacobianFro2 = risk.Trace.Frobenius2
 	r.Solver.Iterations = risk.Iterations
 	r.Solver.Converged = risk.Converged
