@@ -107,7 +107,9 @@ func inner(a, b *mat.Dense) (s float64) {
 // is an unbiased estimate of the variance of the mean. (Epperly, Tropp and Webber
 // give the first term only, which is smaller.) Rounding and luck may make the
 // second sum negative; it counts as 0 then.
-func exchangeable(x []float64, change func(i, k int) float64) (mean, stdErr float64) {
+//
+// That square has about degrees of freedom, and [Widened] makes the error wider for them.
+func exchangeable(x []float64, degrees int, change func(i, k int) float64) (mean, stdErr float64) {
 	mean, stdErr = meanAndError(x)
 	sum := 0.0
 	for i := range x {
@@ -116,7 +118,7 @@ func exchangeable(x []float64, change func(i, k int) float64) (mean, stdErr floa
 		}
 	}
 	m := float64(len(x))
-	return mean, math.Sqrt(stdErr*stdErr + math.Max(0, sum)/(m*(m-1)))
+	return mean, math.Sqrt(stdErr*stdErr+math.Max(0, sum)/(m*(m-1))) * Widened(max(1, degrees))
 }
 
 // meanAndError is the mean of x and its standard error, as if the x_i were

@@ -32,6 +32,10 @@ const nystromShift = 0x1p-38
 // estimate for any nu, and subtracted in the end. nu grows with the asymmetry
 // of H, which is the oracle's error.
 //
+// The standard error has about 2(m-3) degrees of freedom: by simulation as for XTrace
+// 9.4 to 10 with m = 8, 16 to 17 with 12, 31 to 37 with 20, 79 to 86 with 36 where the rank is larger, and
+// 94 to 114 with 60.
+//
 // An oracle cut short leaves F_i a matrix that does not depend on s_i, and t_i unbiased, but for
 // what s_i* M s_i lacks, at most left_i, and for taking H symmetric in 1/|c_i|^2: with
 // D = (S*Y - Y*S)/2 and d_i its row i, G = H^{-1}, by no more than
@@ -95,7 +99,7 @@ func xnystrace(s, y array.Batch, left []float64) (Estimate, error) {
 	}
 	var e Estimate
 	g, p := mul(c.T(), c), mul(bc.T(), bc) // H^{-1} and H^{-1} Y*Y H^{-1}
-	e.Trace, e.StdErr = exchangeable(traces, func(i, k int) float64 {
+	e.Trace, e.StdErr = exchangeable(traces, 2*(m-3), func(i, k int) float64 {
 		// Without s_k, by a Schur complement in H^{-1}; the trace is traces[i] - change.
 		gi, gk, f := g.At(i, i), g.At(k, k), g.At(i, k)/g.At(k, k)
 		gik := gi - f*g.At(i, k)

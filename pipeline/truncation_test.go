@@ -86,7 +86,13 @@ func TestSmallSingularValuesHideNothing(t *testing.T) {
 				t.Logf("%g %s: %.6f +- %.2g (randomness %.2g, truncation %.2g), squared norm %.4f, %d steps, %d short, trusted %v", small, e.Estimator,
 					e.Trace, e.Error(), e.StdErr, e.Truncation, e.Frobenius2, risk.InnerSteps, risk.Unsolved, risk.Trusted())
 				if !risk.Trusted() {
+					if small >= 1e-4 {
+						t.Errorf("%g, %s: %v", small, estimator, risk.Warnings())
+					}
 					continue
+				}
+				if math.Abs(e.Frobenius2-40) > 4 {
+					t.Errorf("%g, %s: the squared norm is %v, expected 40", small, estimator, e.Frobenius2)
 				}
 				if off := math.Abs(e.Trace - 40); off > 2*e.Error()+1e-9 {
 					t.Errorf("%g, %s: divergence %v +- %v, is 40", small, estimator, e.Trace, e.Error())

@@ -35,7 +35,7 @@ func residual(ctx context.Context, p Probes) error {
 		if job.rank > 0 {
 			hutch.Deflate(z, z, job.basis.Rows(0, job.rank))
 		}
-		return images(ctx, job, z, array.Batch{}, func(v, mv array.Batch, left []float64) {
+		return images(ctx, job, job.share, z, array.Batch{}, func(v, mv array.Batch, left []float64) {
 			job.tally.AddResidual(first, v, mv, left)
 		})
 	})

@@ -188,8 +188,9 @@ func (j *Job) estimate() (hutch.Estimate, error) {
 }
 
 // oracle is v -> D mu_hat v, as accurate as the plan needs: an exact trace and
-// one that combines images are worth exact images, others quadratic forms.
-func (j *Job) oracle() hutch.Oracle {
+// one that combines images are worth exact images, others quadratic forms that lack no more than
+// the share.
+func (j *Job) oracle(share float64) hutch.Oracle {
 	f, ok := j.Solution.Linearization.(vjp.Former)
 	switch {
 	case !ok:
@@ -198,7 +199,7 @@ func (j *Job) oracle() hutch.Oracle {
 		return f.Images
 	}
 	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
-		return f.Forms(ctx, dst, v, j.share, left)
+		return f.Forms(ctx, dst, v, share, left)
 	}
 }
 
@@ -207,7 +208,7 @@ func (j *Job) sketchOracle() hutch.Oracle {
 	if f, ok := j.Solution.Linearization.(vjp.Former); ok && j.Plan.SpanOnly() {
 		return unbounded(f.Span)
 	}
-	return j.oracle()
+	return j.oracle(j.share)
 }
 
 // unbounded is an oracle whose images are exact, or whose error does not matter.

@@ -65,7 +65,7 @@ type implicit struct {
 	curved  *prox.NuclearCurvature // K and a preconditioner in place of J, which is nil then; or nil
 	inverse array.Batch            // K^+, |S| x |S|, where it was factored, else zero
 	tol     float64                // of VJP, on the residual's J-norm
-	share   float64                // of Forms, on what the quadratic form lacks
+	tighter float64                // than asked for are Forms
 	pilot   struct {               // what all probes share, found by the first that needs it
 		sync.Mutex
 		node float64 // below the eigenvalues that matter; 0 before it is known
@@ -89,7 +89,7 @@ const etaFactor = 4
 func newImplicit(p Problem, b, y array.Batch, norm2, tol float64) (_ *implicit, err error) {
 	dev := p.Device
 	d, dim := p.A.Dims()
-	l := &implicit{p: p, eta: 1, op: p.A, dim: dim, tol: solveTol(tol), share: formsShare(tol)}
+	l := &implicit{p: p, eta: 1, op: p.A, dim: dim, tol: solveTol(tol), tighter: tighter(tol)}
 	if norm2 > 0 {
 		l.eta = etaFactor / norm2
 	}
@@ -133,7 +133,7 @@ func newImplicit(p Problem, b, y array.Batch, norm2, tol float64) (_ *implicit, 
 // newCurved linearizes at a solution of low rank: op is A on the tangent space of curved,
 // which is the linearization's from now on; nil stands for the solution 0.
 func newCurved(p Problem, op linops.Restricted, curved *prox.NuclearCurvature, tol float64) *implicit {
-	l := &implicit{p: p, eta: 1, op: p.A, tol: solveTol(tol), share: formsShare(tol), curved: curved}
+	l := &implicit{p: p, eta: 1, op: p.A, tol: solveTol(tol), tighter: tighter(tol), curved: curved}
 	if curved != nil {
 		l.op, l.columns, l.dim = op, op, curved.Len()
 	}

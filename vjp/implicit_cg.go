@@ -42,9 +42,10 @@ const (
 	regrown     = 1e3
 )
 
-// solveTol and formsShare are the tolerances of a solve to tol.
-func solveTol(tol float64) float64   { return math.Max(math.Min(implicitTol, tol), tightest) }
-func formsShare(tol float64) float64 { return formShare * math.Min(1, math.Max(tol/DefaultTol, 1e-3)) }
+// solveTol is the tolerance of images of a solve to tol, and tighter by how much forms are
+// more accurate than asked for where it is less than the default.
+func solveTol(tol float64) float64 { return math.Max(math.Min(implicitTol, tol), tightest) }
+func tighter(tol float64) float64  { return math.Min(1, math.Max(tol/DefaultTol, 1e-3)) }
 
 // Report tells the largest number of steps that a probe has taken and how many
 // probes stopped short of their tolerance.
@@ -57,18 +58,17 @@ func (l *implicit) VJP(ctx context.Context, dst, v array.Batch) error {
 	return l.Images(ctx, dst, v, nil)
 }
 
-// Images sets dst_i = D mu_hat v_i, to a relative residual of 1e-7 and to the bound that
-// Forms keeps by itself.
+// Images sets dst_i = D mu_hat v_i, to a relative residual of 1e-7, and as accurate as Forms with
+// a share of 1%.
 func (l *implicit) Images(ctx context.Context, dst, v array.Batch, left []float64) error {
-	return l.solve(ctx, dst, v, goal{residual: l.tol, form: l.share}, left)
+	return l.solve(ctx, dst, v, goal{residual: l.tol, form: formShare * l.tighter}, left)
 }
 
 // Forms sets dst_i to an approximation of D mu_hat v_i whose quadratic form
-// <v_i, dst_i> lacks at most share ||v_i||^2/sqrt(2d), or 1% in place of share if that is less:
-// then the mean over random signs, or the sum over an orthonormal basis, lacks at most 1% of
-// sqrt(d/2).
+// <v_i, dst_i> lacks at most share ||v_i||^2/sqrt(2d): then the mean over random signs lacks at
+// most share sqrt(d/2).
 func (l *implicit) Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
-	return l.solve(ctx, dst, v, goal{residual: math.Inf(1), form: math.Min(share, l.share)}, left)
+	return l.solve(ctx, dst, v, goal{residual: math.Inf(1), form: share * l.tighter}, left)
 }
 
 // Span stops at a residual of spanTol.
@@ -167,7 +167,7 @@ func (l *implicit) node(ctx context.Context) (float64, error) {
 	w := l.p.Device.Alloc(pilots, d)
 	defer w.Free()
 	hutch.Rademacher(w, pilotSeed, 0, 0)
-	c := l.newCG(array.Batch{}, w, goal{residual: l.tol, form: l.share}, 0)
+	c := l.newCG(array.Batch{}, w, goal{residual: l.tol, form: formShare * l.tighter}, 0)
 	defer c.free()
 	if err := c.run(ctx, w); err != nil {
 		return 0, err

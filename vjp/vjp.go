@@ -111,8 +111,8 @@ type Former interface {
 	// Images is VJP with these bounds.
 	Images(ctx context.Context, dst, v array.Batch, left []float64) error
 	// Forms is Images, but for the accuracy: left_i <= share ||v_i||^2/sqrt(2d), so that
-	// the estimate of the trace from random signs, or the sum over an orthonormal basis, lacks
-	// at most share sqrt(d/2). There is a largest share, 0.01, that a larger one stands for.
+	// the estimate of the trace from random signs, or the sum over all unit vectors, lacks at
+	// most share sqrt(d/2).
 	Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
 	// Span is VJP with less care still: dst_i is a Krylov approximation of a few
 	// steps. The images of a sketch need no more, whose span is all that matters.
