@@ -132,7 +132,7 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 		return err
 	}
 	for i := range left {
-		left[i] = c.probes[i].bound(l.eta)
+		left[i] = c.probes[i].bound
 	}
 	return dev.Err()
 }
@@ -148,7 +148,7 @@ const (
 )
 
 // node is a lower bound of the eigenvalues that matter, found once for all probes: random
-// probes, always the same ones, are solved to the full tolerance of images, and half the smallest
+// probes, always the same ones, are solved to a relative residual of 1e-7, and half the smallest
 // Ritz value of theirs is taken.
 //
 // Why they find it: an eigenvector v of N, of length 1 in J's product, with the eigenvalue
@@ -167,14 +167,14 @@ func (l *implicit) node(ctx context.Context) (float64, error) {
 	w := l.p.Device.Alloc(pilots, d)
 	defer w.Free()
 	hutch.Rademacher(w, pilotSeed, 0, 0)
-	c := l.newCG(array.Batch{}, w, goal{residual: l.tol, form: formShare * l.tighter}, 0)
+	c := l.newCG(array.Batch{}, w, goal{residual: implicitTol, form: formShare * l.tighter}, 0)
 	defer c.free()
 	if err := c.run(ctx, w); err != nil {
 		return 0, err
 	}
 	node := math.Inf(1)
 	for i := range c.probes {
-		if ritz := c.probes[i].smallest(); ritz > 0 {
+		if ritz := c.probes[i].smallest(c.probes[i].bestAt); ritz > 0 {
 			node = math.Min(node, nodeShare*ritz)
 		}
 	}

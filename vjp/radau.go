@@ -57,12 +57,13 @@ func advance(mu, gamma, alpha, beta float64) (next float64, ok bool) {
 	return over / (mu*over + beta), over > 0
 }
 
-// smallest is the smallest eigenvalue of the matrix of Lanczos, a Ritz value of S, to a
-// thousandth: bisection on what at reports. It is 0 before the first step.
-func (g *radau) smallest() float64 {
-	if len(g.alpha) == 0 {
+// smallest is the smallest eigenvalue of the matrix of Lanczos after so many steps, a Ritz
+// value of S, to a thousandth: bisection on what at reports. It is 0 before the first step.
+func (g *radau) smallest(steps int) float64 {
+	if steps == 0 {
 		return 0
 	}
+	g = &radau{alpha: g.alpha[:steps], beta: g.beta[:steps]}
 	// The first diagonal entry is above it. Far below that is rounding.
 	high := 1 / g.alpha[0]
 	low := high * 0x1p-60
