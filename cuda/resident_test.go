@@ -85,8 +85,9 @@ func TestVJPStaysOnTheCard(t *testing.T) {
 			}
 			toLimit, fromLimit := int64(0), int64(0)
 			if steps > 0 {
-				// The coefficients of four LinEach; four dots, and one before the first step.
-				toLimit, fromLimit = 8*k*steps, k*(4*steps+1)
+				// The coefficients of four LinEach, and of one at the end; four dots, two before the first step
+				// and one at the end.
+				toLimit, fromLimit = 8*k*steps+2*k, k*(4*steps+3)
 			}
 			if to > toLimit || from > fromLimit {
 				t.Errorf("a VJP of %d probes in %d steps copied %d values to the card and %d from it, expected at most %d and %d", k, steps, to, from, toLimit, fromLimit)

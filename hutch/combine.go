@@ -16,11 +16,12 @@ import (
 // others take zero batches for both. None of the three is changed. Combine
 // allocates up to five batches of the size of y while it works, and frees them.
 //
+// yLeft and zLeft are the oracle's bounds for y and z, see [Oracle].
 // The oracle's error enters the images' products with each other at first order,
 // where it enters the quadratic forms of a [Tally] at second order if the oracle
 // is a method of conjugate gradients: such an oracle should be more accurate here.
-func Combine(plan Plan, seed, sample uint64, y, q, z array.Batch) (Estimate, error) {
-	if y.K() != plan.Sketch || y.N() != plan.Dim || z.K() != q.K() || z.N() != q.N() {
+func Combine(plan Plan, seed, sample uint64, y, q, z array.Batch, yLeft, zLeft []float64) (Estimate, error) {
+	if y.K() != plan.Sketch || y.N() != plan.Dim || z.K() != q.K() || z.N() != q.N() || len(yLeft) != y.K() || len(zLeft) < z.K() {
 		panic(fmt.Sprintf("hutch: %s of the images %s and of a basis %s with images %s, planned for %d x %d", plan.Estimator, y, q, z, plan.Sketch, plan.Dim))
 	}
 	dev := y.Device()
@@ -32,11 +33,11 @@ func Combine(plan Plan, seed, sample uint64, y, q, z array.Batch) (Estimate, err
 	var err error
 	switch plan.Estimator {
 	case XTrace:
-		e = xtrace(probes, y, q, z)
+		e = xtrace(probes, y, q, z, yLeft, zLeft)
 	case XNysTrace:
-		e, err = xnystrace(probes, y)
+		e, err = xnystrace(probes, y, yLeft)
 	case NAHutchPP:
-		e, err = naHutchPP(probes, y)
+		e, err = naHutchPP(probes, y, yLeft)
 	default:
 		panic(fmt.Sprintf("hutch: %s does not combine its images", plan.Estimator))
 	}
@@ -46,7 +47,7 @@ func Combine(plan Plan, seed, sample uint64, y, q, z array.Batch) (Estimate, err
 	if err != nil {
 		return Estimate{}, err
 	}
-	if sum := e.Trace + e.StdErr + e.Frobenius2; math.IsNaN(sum) || math.IsInf(sum, 0) {
+	if sum := e.Trace + e.StdErr + e.Truncation + e.Frobenius2; math.IsNaN(sum) || math.IsInf(sum, 0) {
 		return Estimate{}, fmt.Errorf("hutch: %s: trace %v +- %v and squared norm %v, expected finite numbers", plan.Estimator, e.Trace, e.StdErr, e.Frobenius2)
 	}
 	e.Estimator, e.Seed, e.Queries = plan.Estimator, seed, plan.Sketch+q.K()
@@ -106,7 +107,9 @@ func inner(a, b *mat.Dense) (s float64) {
 // is an unbiased estimate of the variance of the mean. (Epperly, Tropp and Webber
 // give the first term only, which is smaller.) Rounding and luck may make the
 // second sum negative; it counts as 0 then.
-func exchangeable(x []float64, change func(i, k int) float64) (mean, stdErr float64) {
+//
+// That square has about degrees of freedom, and [Widened] makes the error wider for them.
+func exchangeable(x []float64, degrees int, change func(i, k int) float64) (mean, stdErr float64) {
 	mean, stdErr = meanAndError(x)
 	sum := 0.0
 	for i := range x {
@@ -115,7 +118,7 @@ func exchangeable(x []float64, change func(i, k int) float64) (mean, stdErr floa
 		}
 	}
 	m := float64(len(x))
-	return mean, math.Sqrt(stdErr*stdErr + math.Max(0, sum)/(m*(m-1)))
+	return mean, math.Sqrt(stdErr*stdErr+math.Max(0, sum)/(m*(m-1))) * Widened(max(1, degrees))
 }
 
 // meanAndError is the mean of x and its standard error, as if the x_i were

@@ -52,8 +52,15 @@
 // sample standard deviation of the m numbers <x_j, M x_j>, given Q. The terms of
 // XTrace and XNysTrace are not independent: what leaving out a second probe
 // changes in them tells their covariance, and makes the square of the standard
-// error an unbiased estimate of the variance too. From the same queries, for
-// Hutch++,
+// error an unbiased estimate of the variance too. What few samples tell is made wider by
+// Student's distribution, [Widened], and a number of samples that follows from the
+// spread is fixed by that of the first of them alone, [Tally.Missing]: 2 standard errors to both
+// sides hold the trace 95% of the time.
+//
+// An oracle that is an iterative method cut short bounds what its forms lack, and
+// [Estimate.Truncation] is what the trace lacks at most; [Estimate.Error] counts both.
+//
+// From the same queries, for Hutch++,
 //
 //	||M||_F^2 ~ sum_i ||M q_i||^2 + 1/m sum_j ||M x_j||^2,
 //

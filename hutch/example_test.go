@@ -26,7 +26,7 @@ func Example() {
 	m := dev.Alloc(d, d)
 	defer m.Free()
 	dev.Upload(m, kernel)
-	oracle := func(_ context.Context, dst, v array.Batch) error {
+	oracle := func(_ context.Context, dst, v array.Batch, _ []float64) error {
 		dev.Gemm(false, false, 1, v, m, 0, dst)
 		return nil
 	}
@@ -45,7 +45,7 @@ func Example() {
 	// Output:
 	// hutch++    11.284 +- 0.001 with 102 queries
 	// xtrace     11.284 +- 0.000 with 102 queries
-	// hutchinson 11.392 +- 0.373 with 102 queries
+	// hutchinson 11.392 +- 0.377 with 102 queries
 	// exact      11.284 +- 0.000 with 400 queries
 }
 

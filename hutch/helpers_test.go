@@ -27,7 +27,7 @@ func gaussian(rng *rand.Rand, n int) []float64 {
 
 // dense is the oracle of a d x d symmetric matrix, by one Gemm.
 func dense(m array.Batch) Oracle {
-	return func(_ context.Context, dst, v array.Batch) error {
+	return func(_ context.Context, dst, v array.Batch, _ []float64) error {
 		v.Device().Gemm(false, false, 1, v, m, 0, dst)
 		return nil
 	}
@@ -82,7 +82,7 @@ func spectral(lambda []float64, seed uint64) Oracle {
 			x[i] /= math.Sqrt(float64(d))
 		}
 	}
-	return func(_ context.Context, dst, v array.Batch) error {
+	return func(_ context.Context, dst, v array.Batch, _ []float64) error {
 		values := v.ToHost()
 		for i := range v.K() {
 			x := values[i*d:][:d]

@@ -21,8 +21,11 @@ const pseudoInverseCut = 1e-13
 //
 // leaves: tr M ~ tr A + 1/g sum_j <g_j, (M - A) g_j>, and ||M||_F^2 ~ ||A||_F^2 +
 // 1/g sum_j (||M g_j||^2 - ||A g_j||^2) (Meyer, Musco, Musco and Woodruff 2021,
-// algorithm 2). Both are unbiased for any A; it is close to a symmetric M.
-func naHutchPP(probes, y array.Batch) (Estimate, error) {
+// algorithm 2). Both are unbiased for any A that does not depend on the g_j, also that of
+// images cut short, so that the truncation is that of the forms <g_j, M g_j> alone; A is close to a
+// symmetric M. The standard error has g - 1 degrees of freedom, see [Widened]. left are the
+// oracle's bounds.
+func naHutchPP(probes, y array.Batch, left []float64) (Estimate, error) {
 	sixth := y.K() / 6
 	s, w := probes.Rows(0, sixth), y.Rows(0, sixth)
 	z := y.Rows(sixth, 3*sixth)
@@ -62,7 +65,8 @@ func naHutchPP(probes, y array.Batch) (Estimate, error) {
 	}
 	mean, stdErr := meanAndError(quad)
 	mean2, _ := meanAndError(norm2)
-	e.Trace, e.StdErr, e.Frobenius2 = e.Trace+mean, stdErr, e.Frobenius2+mean2
+	e.Trace, e.StdErr, e.Frobenius2 = e.Trace+mean, stdErr*Widened(n-1), e.Frobenius2+mean2
+	e.Truncation, _ = meanAndError(left[3*sixth:])
 	return e, nil
 }
 

@@ -9,15 +9,26 @@ import (
 // Oracle sets dst_i = M v_i for every vector of the batch, where M is a d x d
 // matrix. dst and v are k x d, on one device, and do not overlap; v must not be
 // changed. What dst_i is must not depend on k nor on the other vectors.
-type Oracle func(ctx context.Context, dst, v array.Batch) error
+//
+// left has k numbers, all 0. An oracle that is an iterative method cut short sets them to
+// bounds,
+//
+//	0 <= <v_i, M v_i - dst_i> <= left_i   and   ||M v_i - dst_i||^2 <= left_i;
+//
+// for conjugate gradients with a symmetric positive semidefinite M one number is both.
+type Oracle func(ctx context.Context, dst, v array.Batch, left []float64) error
 
 // Apply calls the oracle, unless ctx is done, and reports a fault of the device
-// as an error.
+// as an error. left may be nil where nobody wants the bounds.
 //
 // The one operation of a device whose bits depend on the size of a batch is a
 // matrix product with a single vector, so Apply hands a single vector to the
 // oracle as two equal ones. Batches of one cost as much as batches of two.
-func (m Oracle) Apply(ctx context.Context, dst, v array.Batch) error {
+func (m Oracle) Apply(ctx context.Context, dst, v array.Batch, left []float64) error {
+	if left == nil {
+		left = make([]float64, v.K())
+	}
+	clear(left)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -27,13 +38,15 @@ func (m Oracle) Apply(ctx context.Context, dst, v array.Batch) error {
 		defer pair.Free()
 		defer image.Free()
 		dev.Copy(pair, v)
-		if err := m(ctx, image, pair); err != nil {
+		both := make([]float64, 2)
+		if err := m(ctx, image, pair, both); err != nil {
 			return err
 		}
+		left[0] = both[0]
 		dev.Copy(dst, image.Rows(0, 1))
 		return dev.Err()
 	}
-	if err := m(ctx, dst, v); err != nil {
+	if err := m(ctx, dst, v, left); err != nil {
 		return err
 	}
 	return dev.Err()

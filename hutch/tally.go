@@ -13,8 +13,13 @@ type Estimate struct {
 	Estimator string
 	// Trace is the estimate of tr M.
 	Trace float64
-	// StdErr is the standard error of Trace, 0 where Trace is exact.
+	// StdErr is the standard error of Trace, 0 where there is no randomness in it, made wider by
+	// [Widened] where few samples tell it: the interval of 2 StdErr to both sides
+	// holds tr M with the probability 95.4% that it has for a normal distribution.
 	StdErr float64
+	// Truncation is an upper bound of the bias of Trace that an oracle leaves which is
+	// cut short: tr M is larger than what Trace estimates by up to so much.
+	Truncation float64
 	// Frobenius2 is an unbiased estimate of ||M||_F^2.
 	Frobenius2 float64
 	// Queries is the number of products with M that were needed: fewer than
@@ -26,12 +31,22 @@ type Estimate struct {
 	Exact bool
 }
 
+// Error is the error of Trace, randomness and truncation together,
+//
+//	sqrt(StdErr^2 + Truncation^2),
+//
+// at least its root mean square. 2 Error to both sides hold tr M with at least the probability that
+// 2 StdErr do where there is no truncation, whatever the bias b up to Truncation is: for
+// a normal variable Z, P(|Z + b| > 2 sqrt(1 + b^2)) is largest at b = 0.
+func (e Estimate) Error() float64 { return math.Hypot(e.StdErr, e.Truncation) }
+
 // Tally collects the two numbers <v, M v> and ||M v||^2 of every vector v that M
-// was applied to, basis vectors and deflated probes, and makes an [Estimate]
-// of them. They may arrive in any order and grouping, also from several
+// was applied to, basis vectors and deflated probes, and the oracle's bound of what the
+// first lacks, and makes an [Estimate] of them. They may arrive in any order and grouping, also from several
 // goroutines at once, without any effect on the result's bits.
 type Tally struct {
 	plan      Plan
+	first     int // residual probes of the plan as it was at first
 	seed      uint64
 	projected samples
 	residual  samples
@@ -43,11 +58,12 @@ type samples struct {
 	phase string
 	quad  []float64 // <v, M v>
 	norm2 []float64 // ||M v||^2
+	left  []float64 // bound of what quad lacks
 	known []bool
 }
 
 func newSamples(phase string, n int) samples {
-	return samples{phase, make([]float64, n), make([]float64, n), make([]bool, n)}
+	return samples{phase, make([]float64, n), make([]float64, n), make([]float64, n), make([]bool, n)}
 }
 
 // NewTally starts the tally of a plan whose sketch has the given rank, as
@@ -61,7 +77,7 @@ func NewTally(plan Plan, rank int, seed uint64) *Tally {
 	case rank < 0 || rank > plan.Sketch:
 		panic(fmt.Sprintf("hutch: a basis of %d vectors from a sketch of %d", rank, plan.Sketch))
 	}
-	return &Tally{plan, seed, newSamples("projected", rank), newSamples("residual", plan.Residual)}
+	return &Tally{plan, plan.Residual, seed, newSamples("projected", rank), newSamples("residual", plan.Residual)}
 }
 
 // Projected is the number of basis vectors the tally waits for: the sketch's
@@ -77,19 +93,24 @@ func (t *Tally) Grow(n int) {
 	t.plan.Residual += n
 	t.residual.quad = append(t.residual.quad, make([]float64, n)...)
 	t.residual.norm2 = append(t.residual.norm2, make([]float64, n)...)
+	t.residual.left = append(t.residual.left, make([]float64, n)...)
 	t.residual.known = append(t.residual.known, make([]bool, n)...)
 }
 
 // AddProjected takes basis vectors first, first+1, ..., the vectors of q, and
-// their images mq_i = M q_i.
-func (t *Tally) AddProjected(first int, q, mq array.Batch) { t.projected.add(first, q, mq) }
+// their images mq_i = M q_i, with the oracle's bounds, see [Oracle].
+func (t *Tally) AddProjected(first int, q, mq array.Batch, left []float64) {
+	t.projected.add(first, q, mq, left)
+}
 
 // AddResidual takes deflated probes first, first+1, ..., the vectors of x, and
 // their images mx_i = M x_i. They are counted from 0: number j is made of
 // Rademacher probe Sketch+j.
-func (t *Tally) AddResidual(first int, x, mx array.Batch) { t.residual.add(first, x, mx) }
+func (t *Tally) AddResidual(first int, x, mx array.Batch, left []float64) {
+	t.residual.add(first, x, mx, left)
+}
 
-func (s *samples) add(first int, v, mv array.Batch) {
+func (s *samples) add(first int, v, mv array.Batch, left []float64) {
 	end := first + v.K()
 	if first < 0 || end > len(s.quad) {
 		panic(fmt.Sprintf("hutch: %s vectors %d to %d of %d", s.phase, first, end-1, len(s.quad)))
@@ -100,35 +121,42 @@ func (s *samples) add(first int, v, mv array.Batch) {
 		}
 		s.known[i] = true
 	}
+	copy(s.left[first:end], left)
 	v.Device().Dot(s.quad[first:end], v, mv)
 	v.Device().Dot(s.norm2[first:end], mv, mv)
 }
 
 // sums adds up in the order of the vectors.
-func (s *samples) sums() (quad, norm2 float64, err error) {
+func (s *samples) sums() (quad, norm2, left float64, err error) {
 	for i, known := range s.known {
 		if !known {
-			return 0, 0, fmt.Errorf("hutch: %s vector %d of %d is missing", s.phase, i, len(s.quad))
+			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d of %d is missing", s.phase, i, len(s.quad))
 		}
-		if sum := s.quad[i] + s.norm2[i]; math.IsNaN(sum) || math.IsInf(sum, 0) {
-			return 0, 0, fmt.Errorf("hutch: %s vector %d: <v, M v> = %v and ||M v||^2 = %v, expected finite numbers", s.phase, i, s.quad[i], s.norm2[i])
+		if sum := s.quad[i] + s.norm2[i] + s.left[i]; math.IsNaN(sum) || math.IsInf(sum, 0) {
+			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d: <v, M v> = %v, which lacks %v at most, and ||M v||^2 = %v, expected finite numbers", s.phase, i, s.quad[i], s.left[i], s.norm2[i])
 		}
 		quad += s.quad[i]
 		norm2 += s.norm2[i]
+		left += s.left[i]
 	}
-	return quad, norm2, nil
+	return quad, norm2, left, nil
 }
 
 // Estimate sums up, for plans whose estimate [Combine] does not make. It is an
 // error if a vector is missing or one of the numbers is not finite.
+//
+// The standard error is s/sqrt(m), m the number of residual probes, made wider by [Widened].
+// s is the standard deviation of the probes that the tally waited for at first: the number
+// of those that it has grown by may depend on it, see [Tally.Missing].
 func (t *Tally) Estimate() (Estimate, error) {
-	quad, norm2, err := t.projected.sums()
+	quad, norm2, left, err := t.projected.sums()
 	if err != nil {
 		return Estimate{}, err
 	}
 	e := Estimate{
 		Estimator:  t.plan.Estimator,
 		Trace:      quad,
+		Truncation: left,
 		Frobenius2: norm2,
 		Queries:    t.plan.Sketch + t.Projected() + t.plan.Residual,
 		Seed:       t.seed,
@@ -137,17 +165,43 @@ func (t *Tally) Estimate() (Estimate, error) {
 	if t.plan.Residual == 0 {
 		return e, nil
 	}
-	quad, norm2, err = t.residual.sums()
+	quad, norm2, left, err = t.residual.sums()
 	if err != nil {
 		return Estimate{}, err
 	}
 	m := float64(t.plan.Residual)
-	mean, squares := quad/m, 0.0
-	for _, x := range t.residual.quad {
-		squares += (x - mean) * (x - mean)
-	}
-	e.Trace += mean
+	_, stdErr := meanAndError(t.residual.quad[:t.first])
+	e.Trace += quad / m
+	e.Truncation += left / m
 	e.Frobenius2 += norm2 / m
-	e.StdErr = math.Sqrt(squares / (m - 1) / m)
+	e.StdErr = stdErr * math.Sqrt(float64(t.first)/m) * Widened(t.first-1)
 	return e, nil
+}
+
+// Missing is how many residual probes more it takes until [Estimate.Error] is at most
+// target, by Stein's two stages: the standard deviation s of the first m_0 probes
+// alone says that there must be
+//
+//	m = (Widened(m_0 - 1) s / target)^2
+//
+// in all. Given s, which is independent of the mean of the m_0 where they are normal, the mean
+// of all m is normal with variance sigma^2/m, so that its distance from tr M over s/sqrt(m) has
+// Student's distribution with m_0 - 1 degrees of freedom, and the interval the probability it claims.
+// Who stops when the spread of all probes so far is small enough stops more often when it is
+// too small, and understates it (C. Stein, A two-sample test for a linear
+// hypothesis whose power is independent of the variance, Annals of Mathematical
+// Statistics 16, 1945).
+//
+// Probes cannot reduce the truncation: it counts for three quarters of the target's square at
+// most.
+func (t *Tally) Missing(target float64) (int, error) {
+	e, err := t.Estimate()
+	if err != nil || e.StdErr == 0 || e.Error() <= target {
+		return 0, err
+	}
+	square := target*target - e.Truncation*e.Truncation
+	m := float64(t.plan.Residual)
+	more := math.Ceil(m*(e.StdErr*e.StdErr/max(square, target*target/4))) - m
+	// Also without a target it is a number.
+	return int(max(0, min(more, 1<<40))), nil
 }

@@ -18,8 +18,8 @@ func TestTallyDoesNotDependOnOrderGroupingOrConcurrency(t *testing.T) {
 		p := plan(t, HutchPP, 102, d)
 		v, mv := upload(dev, 34, d, gaussian(rng, 34*d)), upload(dev, 34, d, gaussian(rng, 34*d))
 		whole := NewTally(p, rank, 7)
-		whole.AddProjected(0, v.Rows(0, rank), mv.Rows(0, rank))
-		whole.AddResidual(0, v, mv)
+		whole.AddProjected(0, v.Rows(0, rank), mv.Rows(0, rank), nil)
+		whole.AddResidual(0, v, mv, nil)
 		want, err := whole.Estimate()
 		if err != nil {
 			t.Fatal(err)
@@ -33,9 +33,9 @@ func TestTallyDoesNotDependOnOrderGroupingOrConcurrency(t *testing.T) {
 			for _, first := range rng.Perm(17) {
 				wg.Go(func() {
 					i, j := 2*first, 2*first+2
-					pieces.AddResidual(i, v.Rows(i, j), mv.Rows(i, j))
+					pieces.AddResidual(i, v.Rows(i, j), mv.Rows(i, j), nil)
 					if j = min(j, rank); i < j {
-						pieces.AddProjected(i, v.Rows(i, j), mv.Rows(i, j))
+						pieces.AddProjected(i, v.Rows(i, j), mv.Rows(i, j), nil)
 					}
 				})
 			}
@@ -47,26 +47,34 @@ func TestTallyDoesNotDependOnOrderGroupingOrConcurrency(t *testing.T) {
 	})
 }
 
-// A tally that grew says what one that was planned so from the start says.
+// A tally that grew says what one that was planned so from the start says, but for the
+// standard error, which knows the spread of the first probes.
 func TestGrownTallyIsTheTallyOfALargerPlan(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		const d = 300
 		rng := rand.New(rand.NewPCG(6, 1))
 		v, mv := upload(dev, 34, d, gaussian(rng, 34*d)), upload(dev, 34, d, gaussian(rng, 34*d))
 		planned := NewTally(plan(t, Hutchinson, 34, d), 0, 7)
-		planned.AddResidual(0, v, mv)
+		planned.AddResidual(0, v, mv, nil)
 		want, err := planned.Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
 		grown := NewTally(plan(t, Hutchinson, 10, d), 0, 7)
-		grown.AddResidual(0, v.Rows(0, 10), mv.Rows(0, 10))
+		grown.AddResidual(0, v.Rows(0, 10), mv.Rows(0, 10), nil)
+		first, err := grown.Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
 		grown.Grow(24)
 		if _, err := grown.Estimate(); err == nil || !strings.Contains(err.Error(), "residual vector 10 of 34 is missing") {
 			t.Errorf("error %v", err)
 		}
-		grown.AddResidual(10, v.Rows(10, 34), mv.Rows(10, 34))
-		if got, err := grown.Estimate(); err != nil || got != want {
+		grown.AddResidual(10, v.Rows(10, 34), mv.Rows(10, 34), nil)
+		want.StdErr = first.StdErr * math.Sqrt(10./34)
+		if got, err := grown.Estimate(); err != nil || math.Abs(got.StdErr-want.StdErr) > 1e-14*want.StdErr {
+			t.Errorf("standard error %v, expected %v", got.StdErr, want.StdErr)
+		} else if want.StdErr = got.StdErr; got != want {
 			t.Errorf("grown %+v, %v; planned %+v", got, err, want)
 		}
 	})
@@ -79,23 +87,23 @@ func TestTallyReportsWhatIsMissingOrNotFinite(t *testing.T) {
 		v := upload(dev, 2, d, gaussian(rand.New(rand.NewPCG(5, 1)), 2*d))
 
 		tally := NewTally(p, 2, 0)
-		tally.AddProjected(0, v, v)
-		tally.AddResidual(1, v.Rows(1, 2), v.Rows(1, 2))
+		tally.AddProjected(0, v, v, nil)
+		tally.AddResidual(1, v.Rows(1, 2), v.Rows(1, 2), nil)
 		if _, err := tally.Estimate(); err == nil || !strings.Contains(err.Error(), "residual vector 0 of 2 is missing") {
 			t.Errorf("error %v", err)
 		}
 
 		bad := dev.Alloc(1, d)
 		dev.Fill(bad, math.NaN())
-		tally.AddResidual(0, v.Rows(0, 1), bad)
+		tally.AddResidual(0, v.Rows(0, 1), bad, nil)
 		if _, err := tally.Estimate(); err == nil || !strings.Contains(err.Error(), "residual vector 0: <v, M v> = NaN") {
 			t.Errorf("error %v", err)
 		}
 
 		for name, misuse := range map[string]func(){
-			"twice":        func() { tally.AddProjected(1, v.Rows(1, 2), v.Rows(1, 2)) },
-			"beyond":       func() { tally.AddResidual(1, v, v) },
-			"negative":     func() { tally.AddResidual(-1, v, v) },
+			"twice":        func() { tally.AddProjected(1, v.Rows(1, 2), v.Rows(1, 2), nil) },
+			"beyond":       func() { tally.AddResidual(1, v, v, nil) },
+			"negative":     func() { tally.AddResidual(-1, v, v, nil) },
 			"rank too big": func() { NewTally(p, 3, 0) },
 		} {
 			func() {

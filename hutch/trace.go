@@ -37,7 +37,8 @@ func Trace(ctx context.Context, dev array.Device, plan Plan, oracle Oracle, opts
 	e := estimation{ctx, dev, plan, oracle, opts}
 	y := dev.Alloc(plan.Sketch, plan.Dim)
 	defer func() { y.Free() }()
-	if err := e.sketch(y); err != nil {
+	yLeft := make([]float64, plan.Sketch)
+	if err := e.sketch(y, yLeft); err != nil {
 		return Estimate{}, err
 	}
 	var q, z array.Batch
@@ -60,7 +61,8 @@ func Trace(ctx context.Context, dev array.Device, plan Plan, oracle Oracle, opts
 		y = array.Batch{}
 	}
 	tally := NewTally(plan, rank, opts.Seed)
-	if err := e.projected(tally, q, z); err != nil {
+	zLeft := make([]float64, tally.Projected())
+	if err := e.projected(tally, q, z, zLeft); err != nil {
 		return Estimate{}, err
 	}
 	if err := e.residual(tally, q); err != nil {
@@ -70,7 +72,7 @@ func Trace(ctx context.Context, dev array.Device, plan Plan, oracle Oracle, opts
 		return Estimate{}, fmt.Errorf("hutch: %w", err)
 	}
 	if plan.Combines() {
-		return Combine(plan, opts.Seed, opts.Sample, y, q, z)
+		return Combine(plan, opts.Seed, opts.Sample, y, q, z, yLeft, zLeft)
 	}
 	return tally.Estimate()
 }
@@ -84,21 +86,21 @@ type estimation struct {
 	opts   Options
 }
 
-// sketch sets y_j = M s_j for the probes of the sketch.
-func (e estimation) sketch(y array.Batch) error {
+// sketch sets y_j = M s_j for the probes of the sketch, and left_j to the oracle's bound.
+func (e estimation) sketch(y array.Batch, left []float64) error {
 	oracle := e.oracle
 	if e.opts.Sketch != nil && e.plan.SpanOnly() {
 		oracle = e.opts.Sketch
 	}
 	return e.inBatches("sketch", y.K(), func(first int, s, _ array.Batch) error {
 		Rademacher(s, e.opts.Seed, e.opts.Sample, first)
-		return oracle.Apply(e.ctx, y.Rows(first, first+s.K()), s)
+		return oracle.Apply(e.ctx, y.Rows(first, first+s.K()), s, left[first:first+s.K()])
 	})
 }
 
 // projected applies M to the basis: q's vectors, or the unit vectors. The images
-// are kept in z, unless that is zero.
-func (e estimation) projected(tally *Tally, q, z array.Batch) error {
+// are kept in z, unless that is zero, and their bounds in left.
+func (e estimation) projected(tally *Tally, q, z array.Batch, left []float64) error {
 	return e.inBatches("projected", tally.Projected(), func(first int, v, mv array.Batch) error {
 		if e.plan.Exact {
 			UnitVectors(v, first)
@@ -108,10 +110,11 @@ func (e estimation) projected(tally *Tally, q, z array.Batch) error {
 		if !z.IsZero() {
 			mv = z.Rows(first, first+v.K())
 		}
-		if err := e.oracle.Apply(e.ctx, mv, v); err != nil {
+		left := left[first : first+v.K()]
+		if err := e.oracle.Apply(e.ctx, mv, v, left); err != nil {
 			return err
 		}
-		tally.AddProjected(first, v, mv)
+		tally.AddProjected(first, v, mv, left)
 		return nil
 	})
 }
@@ -121,10 +124,11 @@ func (e estimation) residual(tally *Tally, q array.Batch) error {
 	return e.inBatches("residual", e.plan.Residual, func(first int, x, mx array.Batch) error {
 		Rademacher(x, e.opts.Seed, e.opts.Sample, e.plan.Sketch+first)
 		Deflate(x, x, q)
-		if err := e.oracle.Apply(e.ctx, mx, x); err != nil {
+		left := make([]float64, x.K())
+		if err := e.oracle.Apply(e.ctx, mx, x, left); err != nil {
 			return err
 		}
-		tally.AddResidual(first, x, mx)
+		tally.AddResidual(first, x, mx, left)
 		return nil
 	})
 }

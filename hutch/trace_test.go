@@ -307,10 +307,10 @@ func TestXNysTraceBearsAnInexactOracle(t *testing.T) {
 		noLeak(t, dev)
 		exact := spectral(spectrum(d, step(20)), 1)
 		rng := rand.New(rand.NewPCG(11, 3))
-		m := func(ctx context.Context, dst, v array.Batch) error {
+		m := func(ctx context.Context, dst, v array.Batch, left []float64) error {
 			noise := upload(dev, v.K(), d, gaussian(rng, v.K()*d))
 			defer noise.Free()
-			err := exact(ctx, dst, v)
+			err := exact(ctx, dst, v, left)
 			dev.Lin(dst, 1, dst, 1e-7, noise)
 			return err
 		}
@@ -410,7 +410,7 @@ func TestPiecesAddUpToTheWhole(t *testing.T) {
 
 		s, y, q := dev.Alloc(10, d), dev.Alloc(10, d), dev.Alloc(10, d)
 		Rademacher(s, 8, 9, 0)
-		if err := m.Apply(t.Context(), y, s); err != nil {
+		if err := m.Apply(t.Context(), y, s, nil); err != nil {
 			t.Fatal(err)
 		}
 		rank, err := Orthonormalize(q, y)
@@ -423,15 +423,15 @@ func TestPiecesAddUpToTheWhole(t *testing.T) {
 			x, mx := s.Rows(0, 1), y.Rows(0, 1)
 			Rademacher(x, 8, 9, p.Sketch+j)
 			Deflate(x, x, q)
-			if err := m.Apply(t.Context(), mx, x); err != nil {
+			if err := m.Apply(t.Context(), mx, x, nil); err != nil {
 				t.Fatal(err)
 			}
-			tally.AddResidual(j, x, mx)
+			tally.AddResidual(j, x, mx, nil)
 		}
-		if err := m.Apply(t.Context(), y, q); err != nil {
+		if err := m.Apply(t.Context(), y, q, nil); err != nil {
 			t.Fatal(err)
 		}
-		tally.AddProjected(0, q, y)
+		tally.AddProjected(0, q, y, nil)
 		if got, err := tally.Estimate(); err != nil || got != want {
 			t.Errorf("pieces %+v, %v; whole %+v", got, err, want)
 		}
@@ -449,11 +449,11 @@ func TestErrorsOfTheOracleComeBackAndLeakNothing(t *testing.T) {
 			p := plan(t, estimator, 30, d)
 			for fail := 0; ; fail++ {
 				calls := 0
-				_, err := Trace(t.Context(), dev, p, func(ctx context.Context, dst, v array.Batch) error {
+				_, err := Trace(t.Context(), dev, p, func(ctx context.Context, dst, v array.Batch, left []float64) error {
 					if calls++; calls > fail {
 						return broken
 					}
-					return dense(mat)(ctx, dst, v)
+					return dense(mat)(ctx, dst, v, left)
 				}, Options{Batch: 3})
 				if err == nil {
 					break
@@ -475,11 +475,11 @@ func TestCancelledContextStopsTheEstimate(t *testing.T) {
 		for last := range 12 {
 			ctx, cancel := context.WithCancel(t.Context())
 			calls := 0
-			_, err := Trace(ctx, dev, plan(t, HutchPP, 30, d), func(ctx context.Context, dst, v array.Batch) error {
+			_, err := Trace(ctx, dev, plan(t, HutchPP, 30, d), func(ctx context.Context, dst, v array.Batch, left []float64) error {
 				if calls++; calls > last {
 					cancel()
 				}
-				return dense(mat)(ctx, dst, v)
+				return dense(mat)(ctx, dst, v, left)
 			}, Options{Batch: 2})
 			if !errors.Is(err, context.Canceled) || calls > last+1 {
 				t.Errorf("cancelled in call %d: %d calls, error %v", last, calls, err)
@@ -494,7 +494,7 @@ func TestOracleThatYieldsNaNIsAnError(t *testing.T) {
 		const d = 150
 		noLeak(t, dev)
 		for _, estimator := range Estimators() {
-			_, err := Trace(t.Context(), dev, plan(t, estimator, 30, d), func(_ context.Context, dst, v array.Batch) error {
+			_, err := Trace(t.Context(), dev, plan(t, estimator, 30, d), func(_ context.Context, dst, v array.Batch, _ []float64) error {
 				dst.Device().Fill(dst, math.NaN())
 				return nil
 			}, Options{})

@@ -31,7 +31,17 @@ const nystromShift = 0x1p-38
 // the identity is added, M + nu I, of which everything above is an unbiased
 // estimate for any nu, and subtracted in the end. nu grows with the asymmetry
 // of H, which is the oracle's error.
-func xnystrace(s, y array.Batch) (Estimate, error) {
+//
+// The standard error has about 2(m-3) degrees of freedom: by simulation as for XTrace
+// 9.4 to 10 with m = 8, 16 to 17 with 12, 31 to 37 with 20, 79 to 86 with 36 where the rank is larger, and
+// 94 to 114 with 60.
+//
+// An oracle cut short leaves F_i a matrix that does not depend on s_i, and t_i unbiased, but for
+// what s_i* M s_i lacks, at most left_i, and for taking H symmetric in 1/|c_i|^2: with
+// D = (S*Y - Y*S)/2 and d_i its row i, G = H^{-1}, by no more than
+//
+//	2 sum_j |d_ij G_ij|/G_ii + d_i G d_i*.
+func xnystrace(s, y array.Batch, left []float64) (Estimate, error) {
 	dev, m, d := y.Device(), y.K(), float64(y.N())
 	raw := products(s, y)
 	size, skew := 0.0, 0.0
@@ -89,7 +99,7 @@ func xnystrace(s, y array.Batch) (Estimate, error) {
 	}
 	var e Estimate
 	g, p := mul(c.T(), c), mul(bc.T(), bc) // H^{-1} and H^{-1} Y*Y H^{-1}
-	e.Trace, e.StdErr = exchangeable(traces, func(i, k int) float64 {
+	e.Trace, e.StdErr = exchangeable(traces, 2*(m-3), func(i, k int) float64 {
 		// Without s_k, by a Schur complement in H^{-1}; the trace is traces[i] - change.
 		gi, gk, f := g.At(i, i), g.At(k, k), g.At(i, k)/g.At(k, k)
 		gik := gi - f*g.At(i, k)
@@ -101,7 +111,27 @@ func xnystrace(s, y array.Batch) (Estimate, error) {
 		return (1-pi)/gi - (1-pik)/gik + pk/gk
 	})
 	e.Frobenius2, _ = meanAndError(norms)
+	e.Truncation = nystromTruncation(raw, g, left)
 	return e, nil
+}
+
+// nystromTruncation is the mean of the bounds that xnystrace has of what its terms lack.
+func nystromTruncation(raw, g *mat.Dense, left []float64) (mean float64) {
+	m := len(left)
+	skew := mat.NewDense(m, m, nil)
+	skew.Apply(func(i, j int, v float64) float64 { return (v - raw.At(j, i)) / 2 }, raw)
+	product := mul(skew, g)
+	for i := range m {
+		sum := left[i]
+		for j := range m {
+			if g.At(i, i) > 0 {
+				sum += 2 * math.Abs(skew.At(i, j)*g.At(i, j)) / g.At(i, i)
+			}
+			sum += math.Max(0, product.At(i, j)*skew.At(i, j))
+		}
+		mean += sum / float64(m)
+	}
+	return mean
 }
 
 // inverseRoot returns X, with a row for each of h, such that XX* is the inverse

@@ -20,7 +20,19 @@ import (
 // where u_i, in the span of Q, is the unit vector orthogonal to the images of
 // the other probes; there is none, P_i = QQ*, where the image of s_i depends on
 // the others.
-func xtrace(s, y, q, z array.Batch) Estimate {
+//
+// The standard error has about 3(m-2)/2 degrees of freedom: by simulation, 2000 seeds each on
+// the Jacobians of a LASSO, a matrix completion and a robust PCA, twice the square of the mean of
+// its square over the variance of that was 3.0 to 3.6 with m = 4, 4.9 to 6.6 with 6, 8.3
+// to 14 with 10, 17 to 31 with 18 and 24 to 55 with 30.
+//
+// An oracle cut short leaves the t_i unbiased but for its error in the images: with e_i
+// that of M s_i, E that of MQ, v_i the coordinates of P_i s_i and x_i = s_i - P_i s_i,
+//
+//	tr(Q*E) - u_i*E u_i + x_i*(e_i - E v_i),
+//
+// which the bounds yLeft and zLeft of their squared norms bound.
+func xtrace(s, y, q, z array.Batch, yLeft, zLeft []float64) Estimate {
 	if q.K() == 0 {
 		return Estimate{} // all images are 0
 	}
@@ -44,9 +56,17 @@ func xtrace(s, y, q, z array.Batch) Estimate {
 			columnDot(r, r, i) - 2*columnDot(r, hv, i) + columnDot(v, nv, i)
 	}
 	var e Estimate
+	for i := range traces {
+		around := math.Sqrt(yLeft[i])
+		for j, left := range zLeft[:q.K()] {
+			e.Truncation += (left + math.Abs(u.At(j, i))*math.Sqrt(left)) / float64(len(traces))
+			around += math.Abs(v.At(j, i)) * math.Sqrt(left)
+		}
+		e.Truncation += math.Sqrt(float64(s.N())) * around / float64(len(traces))
+	}
 	gram, hhu, uw, ut := mul(u.T(), u), mul(u.T(), hu), mul(u.T(), w), mul(u.T(), t)
 	uhw, huw := mul(u.T(), mul(h, w)), mul(hu.T(), w)
-	e.Trace, e.StdErr = exchangeable(traces, func(i, k int) float64 {
+	e.Trace, e.StdErr = exchangeable(traces, 3*(s.K()-2)/2, func(i, k int) float64 {
 		// Without s_k another direction, u_k, leaves the basis, and P_i s_i becomes
 		// w_i - a u_i - b u_k; the image of s_i is orthogonal to u_k.
 		c, wi, wk := gram.At(i, k), uw.At(i, i), uw.At(k, i)

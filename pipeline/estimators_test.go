@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -14,18 +15,29 @@ import (
 
 // oracle is the product with the Jacobian that the pipeline takes for a plan.
 func oracle(l vjp.Linearization, plan hutch.Plan) hutch.Oracle {
-	if f, ok := l.(vjp.Former); ok && !plan.Exact && !plan.Combines() {
-		return f.Forms
+	f, ok := l.(vjp.Former)
+	switch {
+	case !ok:
+		return exactly(l.VJP)
+	case plan.Exact || plan.Combines():
+		return f.Images
 	}
-	return l.VJP
+	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
+		return f.Forms(ctx, dst, v, 0.01, left)
+	}
 }
 
 // sketch is the product with the Jacobian that the pipeline takes for a sketch.
 func sketch(l vjp.Linearization) hutch.Oracle {
 	if f, ok := l.(vjp.Former); ok {
-		return f.Span
+		return exactly(f.Span)
 	}
 	return nil
+}
+
+// exactly is an oracle without bounds.
+func exactly(apply func(ctx context.Context, dst, v array.Batch) error) hutch.Oracle {
+	return func(ctx context.Context, dst, v array.Batch, _ []float64) error { return apply(ctx, dst, v) }
 }
 
 // The stages and hutch.Trace, which knows no goroutines, are two ways to the same

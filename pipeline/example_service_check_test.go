@@ -442,7 +442,7 @@ func TestServiceServesManyClientsAtOnce(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want[i] = append(want[i], answer{r.Index, r.SURE, r.StdErr, r.Trace.Trace, r.Trace.StdErr, r.Trusted()})
+				want[i] = append(want[i], answer{r.Index, r.SURE, r.StdErr, r.Trace.Trace, r.Trace.Error(), r.Trusted()})
 			}
 		}
 		o.Parallel = 2

@@ -93,7 +93,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	ys := s.samples(http.MaxBytesReader(w, r.Body, s.maxBytes), quiet)
 	for risk, err := range s.pipeline.Stream(ctx, ys) {
-		var line any = answer{risk.Index, risk.SURE, risk.StdErr, risk.Trace.Trace, risk.Trace.StdErr, risk.Trusted()}
+		var line any = answer{risk.Index, risk.SURE, risk.StdErr, risk.Trace.Trace, risk.Trace.Error(), risk.Trusted()}
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -58,7 +58,7 @@ type Options struct {
 	Queries int
 	// TraceError, if positive, lets the number of queries follow from the accuracy:
 	// probes are added until the trace's share of the error, 2 Sigma2
-	// Trace.StdErr, is at most TraceError times the risk's StdErr, or the queries
+	// Trace.Error(), is at most TraceError times the risk's StdErr, or the queries
 	// are as many as the exact trace takes. It is for the estimators that are
 	// hutch.Adaptive; the default is DefaultTraceError where Queries is not given.
 	TraceError float64
@@ -261,7 +261,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			defer close(samples)
 			fed <- s.feed(ctx, ys, samples)
 		}()
-		settings := stages.Settings{Device: p.dev, Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, Intercept: p.o.Intercept, Batch: p.o.Batch, Workers: p.workers}
+		settings := stages.Settings{Device: p.dev, Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Intercept: p.o.Intercept, Batch: p.o.Batch, Workers: p.workers}
 		solved := stages.Start(ctx, g, p.o.Parallel, samples, stages.Solve(p.solver, settings, &jobs))
 		sketched := stages.Start(ctx, g, p.workers, solved, stages.Sketch())
 		probes := stages.Start(ctx, g, 1, sketched, stages.QR())

@@ -80,7 +80,7 @@ func tinyCompletion(t *testing.T, dev array.Device) finding {
 
 // interior is a simplex with an interior solution, half of A's singular values 1e-4: the
 // divergence is d.
-func interior(t *testing.T, dev array.Device) finding {
+func interiorSimplex(t *testing.T, dev array.Device) finding {
 	rng := rand.New(rand.NewPCG(3, 3))
 	const d, n = 20, 90
 	var svd mat.SVD
@@ -110,7 +110,7 @@ func TestVerifyMarksWhatWasWrong(t *testing.T) {
 		"one column in large units": largeColumn(t, dev, 1e8),
 		"timestamps":                timestamps(t, dev),
 		"3 x 2 completion":          tinyCompletion(t, dev),
-		"ill-conditioned simplex":   interior(t, dev),
+		"ill-conditioned simplex":   interiorSimplex(t, dev),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := vjp.NewSolver(context.Background(), f.solver, f.problem, vjp.Options{})

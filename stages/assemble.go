@@ -43,7 +43,9 @@ type Risk struct {
 	Floored bool
 	// Residual is ||y - mu_hat||^2.
 	Residual float64
-	// Trace is the estimate of the divergence tr(D mu_hat) and of ||D mu_hat||_F^2.
+	// Trace is the estimate of the divergence tr(D mu_hat) and of ||D mu_hat||_F^2. The
+	// divergence's error is Trace.Error(): that of the probes, and what conjugate gradients cut short
+	// leave out.
 	Trace hutch.Estimate
 	// DivergenceLow and DivergenceHigh are the least and the largest divergence that decisions
 	// within rounding errors and the solver's tolerance allow for ([vjp.Tracer]); both are
@@ -194,7 +196,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if f, ok := job.Solution.Linearization.(vjp.Former); ok {
 		r.InnerSteps, r.Unsolved = f.Report()
 	}
-	slack := 4*trace.StdErr + 1e-3*d
+	slack := 4*trace.Error() + 1e-3*d
 	r.Implausible = trace.Trace < -slack || trace.Trace > d+slack || trace.Frobenius2 > 2*d
 	if err := dev.Err(); err != nil {
 		return Risk{}, err

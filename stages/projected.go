@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"math"
 
 	"surepipe/array"
 	"surepipe/hutch"
@@ -37,19 +38,32 @@ func projected(ctx context.Context, job *Job, first, n int) error {
 	if !mv.IsZero() {
 		mv = mv.Rows(first, first+n)
 	}
-	return images(ctx, job, first, v, mv, job.tally.AddProjected)
+	return images(ctx, job, job.basisShare(), v, mv, func(v, mv array.Batch, left []float64) {
+		copy(job.basisLeft[first:first+n], left)
+		job.tally.AddProjected(first, v, mv, left)
+	})
 }
 
-// images computes M v for a batch of probes from number first on, in mv where that is
-// given, and hands both to a tally.
-func images(ctx context.Context, job *Job, first int, v, mv array.Batch, add func(first int, v, mv array.Batch)) error {
+// basisShare is the share of vectors of the basis: they are few and of length 1, and all of
+// them together lack half as much as a random probe of length sqrt(d) may, a thousandth of
+// what a form can be at most.
+func (j *Job) basisShare() float64 {
+	const most = 1e-3
+	d := float64(len(j.Y))
+	return min(j.share*d/(2*float64(max(j.rank, 1))), most*math.Sqrt(2*d))
+}
+
+// images computes M v for a batch of probes, in mv where that is given, and hands both
+// to add with the oracle's bounds; share is that of its forms.
+func images(ctx context.Context, job *Job, share float64, v, mv array.Batch, add func(v, mv array.Batch, left []float64)) error {
 	if mv.IsZero() {
 		mv = v.Device().Alloc(v.K(), v.N())
 		defer mv.Free()
 	}
-	if err := job.oracle().Apply(ctx, mv, v); err != nil {
+	left := make([]float64, v.K())
+	if err := job.oracle(share).Apply(ctx, mv, v, left); err != nil {
 		return err
 	}
-	add(first, v, mv)
+	add(v, mv, left)
 	return v.Device().Err()
 }

@@ -32,6 +32,7 @@ func QR() Stage[Probes, Probes] {
 				return send(ctx, out, Probes{Job: job, Phase: Projected})
 			}
 			job.tally = hutch.NewTally(job.Plan, job.rank, job.Seed)
+			job.basisLeft = make([]float64, job.tally.Projected())
 			if job.closed == nil {
 				job.planned = job.tally.Projected() + job.Plan.Residual
 			}

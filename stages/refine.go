@@ -5,19 +5,18 @@ import (
 	"math"
 
 	"golang.org/x/sync/errgroup"
-
-	"surepipe/hutch"
 )
 
 // Refine is the stage that adds residual probes to a job whose planned ones are
-// done until the trace's share of the error, 2 sigma2 Trace.StdErr, is at most share
+// done until the trace's share of the error, 2 sigma2 Trace.Error(), is at most share
 // times SURE's own error bar (or sigma2 sqrt(2d)/10 where that is larger), or
 // until there were as many queries as the exact trace takes. Plans without a
 // residual phase pass.
 //
-// It goes by rounds, each sized from what all probes so far say, so that the
-// number of probes does not depend on batches nor on what runs beside it. A
-// round is swept by up to workers goroutines.
+// How many that takes is decided by the spread of the planned probes alone, [hutch.Tally.Missing],
+// or the error would be understated. A second round, which is rare, follows where the probes of the
+// first say that SURE's own error bar is smaller. The number of probes depends neither on batches
+// nor on what runs beside it. A round is swept by up to workers goroutines.
 func Refine(sigma2, share float64, workers int) Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return each(ctx, in, func(p Probes) error {
@@ -44,9 +43,9 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 		// an error of the trace is not worth its price.
 		bar := max(errorBar(sigma2, job.Residual, trace.Frobenius2+job.constants, len(job.Y)), 0.1*sigma2*math.Sqrt(2*float64(len(job.Y))))
 		known := job.tally.Residual()
-		more := lacking(trace, known, len(job.Y), share*bar/(2*sigma2))
-		if more == 0 {
-			return nil
+		more, err := job.tally.Missing(share * bar / (2 * sigma2))
+		if more = min(more, len(job.Y)-trace.Queries); err != nil || more <= 0 {
+			return err
 		}
 		job.tally.Grow(more)
 		g, ctx := errgroup.WithContext(ctx)
@@ -66,20 +65,4 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 			return err
 		}
 	}
-}
-
-// lacking is the number of probes of the next round: as many as the target asks
-// for if the spread stays what it is, and a tenth more; at most as many as there are, for a
-// small number tells the spread badly, and at most d queries in all.
-func lacking(trace hutch.Estimate, known, d int, target float64) int {
-	if trace.StdErr <= target {
-		return 0
-	}
-	n := float64(known)
-	more := n
-	if target > 0 {
-		ratio := trace.StdErr / target
-		more = math.Min(more, math.Ceil(1.1*n*ratio*ratio)-n)
-	}
-	return max(0, min(int(more), d-trace.Queries))
 }

@@ -35,6 +35,8 @@ func residual(ctx context.Context, p Probes) error {
 		if job.rank > 0 {
 			hutch.Deflate(z, z, job.basis.Rows(0, job.rank))
 		}
-		return images(ctx, job, first, z, array.Batch{}, job.tally.AddResidual)
+		return images(ctx, job, job.share, z, array.Batch{}, func(v, mv array.Batch, left []float64) {
+			job.tally.AddResidual(first, v, mv, left)
+		})
 	})
 }

@@ -17,7 +17,7 @@ func Sketch() Stage[Probes, Probes] {
 					v := job.sketch.Device().Alloc(n, job.sketch.N())
 					defer v.Free()
 					hutch.Rademacher(v, job.Seed, uint64(job.Index), first)
-					return job.sketchOracle().Apply(ctx, job.sketch.Rows(first, first+n), v)
+					return job.sketchOracle().Apply(ctx, job.sketch.Rows(first, first+n), v, job.sketchLeft[first:first+n])
 				})
 				if err := job.settle(ctx, job.device(), err); err != nil {
 					return err

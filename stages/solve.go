@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -20,6 +21,9 @@ type Settings struct {
 	// Closed takes the trace from the linearization where it knows it.
 	Closed bool
 	Seed   uint64
+	// TraceError, if positive, is the share that [Refine] brings the trace's error to; forms
+	// are as accurate as that needs.
+	TraceError float64
 	// Intercept solves at y less its mean, and adds the mean to mu_hat and its derivative
 	// to the trace. The solver's estimates must then be orthogonal to the constants.
 	Intercept bool
@@ -66,6 +70,7 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 				return send(ctx, out, Probes{Job: job, Phase: Sketching})
 			}
 			job.sketch = s.Device.Alloc(job.Plan.Sketch, len(sample.Y))
+			job.sketchLeft = make([]float64, job.Plan.Sketch)
 			return split(job.Plan.Sketch, job.Batch, func(first, n int) error {
 				return send(ctx, out, Probes{Job: job, Phase: Sketching, First: first, Count: n})
 			})
@@ -88,7 +93,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 	if err != nil {
 		return nil, err
 	}
-	job := &Job{Sample: sample, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch, mean: mean, constants: constants}
+	job := &Job{Sample: sample, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch, share: formShare(s), mean: mean, constants: constants}
 	if l, ok := sol.Linearization.(vjp.Tracer); ok {
 		if trace, frobenius2, ok := l.Trace(); ok {
 			low, high := l.Range()
@@ -112,6 +117,17 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 	job.Residual = r[0]
 	job.Begun, job.Solved = begin, time.Now()
 	return job, nil
+}
+
+// formShare is the share of [vjp.Former]'s Forms: the error that is bounded is a tenth of the
+// trace's, where that is a tenth of sigma2 sqrt(2d), and less in proportion where the trace
+// is to be more accurate or the probes are many.
+func formShare(s Settings) float64 {
+	const share, usualError, usualProbes = 0.01, 0.1, 100
+	if s.TraceError > 0 {
+		return share * min(1, s.TraceError/usualError)
+	}
+	return share * math.Sqrt(min(1, usualProbes/float64(max(s.Plan.Residual, 1))))
 }
 
 // chooseBatch is the number of probes in a sweep: a whole phase, or a worker's

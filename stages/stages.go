@@ -132,12 +132,16 @@ type Job struct {
 	// the estimate has beside the solver's: 1 with an intercept, where the Jacobian is the
 	// solver's plus the projection on the constants, orthogonal to it; else 0.
 	mean, constants float64
+	// share is how accurate quadratic forms are to be.
+	share float64
 	// sketch holds the images M s of the sketch, one a row; Sketch fills it and
 	// QR turns it into the orthonormal basis of its span, the first rank rows of
 	// basis. Plans that combine all images keep the sketch, and ProjectedTrace
 	// leaves those of the basis in images; they are zero otherwise.
 	sketch, basis, images array.Batch
 	rank                  int
+	// sketchLeft and basisLeft bound what those images lack.
+	sketchLeft, basisLeft []float64
 	// tally collects what the probes found, from QR on. planned is how many probes
 	// QR sent out, finished how many of them Refine has seen and arrived how many Verify.
 	tally  *hutch.Tally
@@ -186,26 +190,38 @@ func (j *Job) estimate() (hutch.Estimate, error) {
 		return *j.closed, nil
 	}
 	if j.Plan.Combines() {
-		return hutch.Combine(j.Plan, j.Seed, uint64(j.Index), j.sketch, j.basis.Rows(0, j.rank), j.images)
+		return hutch.Combine(j.Plan, j.Seed, uint64(j.Index), j.sketch, j.basis.Rows(0, j.rank), j.images, j.sketchLeft, j.basisLeft)
 	}
 	return j.tally.Estimate()
 }
 
 // oracle is v -> D mu_hat v, as accurate as the plan needs: an exact trace and
-// one that combines images are worth exact images, others quadratic forms.
-func (j *Job) oracle() hutch.Oracle {
-	if f, ok := j.Solution.Linearization.(vjp.Former); ok && !j.Plan.Exact && !j.Plan.Combines() {
-		return f.Forms
+// one that combines images are worth exact images, others quadratic forms that lack no more than
+// the share.
+func (j *Job) oracle(share float64) hutch.Oracle {
+	f, ok := j.Solution.Linearization.(vjp.Former)
+	switch {
+	case !ok:
+		return unbounded(j.Solution.Linearization.VJP)
+	case j.Plan.Exact || j.Plan.Combines():
+		return f.Images
 	}
-	return j.Solution.Linearization.VJP
+	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
+		return f.Forms(ctx, dst, v, share, left)
+	}
 }
 
 // sketchOracle is that of the sketch.
 func (j *Job) sketchOracle() hutch.Oracle {
 	if f, ok := j.Solution.Linearization.(vjp.Former); ok && j.Plan.SpanOnly() {
-		return f.Span
+		return unbounded(f.Span)
 	}
-	return j.oracle()
+	return j.oracle(j.share)
+}
+
+// unbounded is an oracle whose images are exact, or whose error does not matter.
+func unbounded(apply func(ctx context.Context, dst, v array.Batch) error) hutch.Oracle {
+	return func(ctx context.Context, dst, v array.Batch, _ []float64) error { return apply(ctx, dst, v) }
 }
 
 // Jobs is the set of jobs whose device memory is held.

@@ -52,9 +52,13 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 
 // inSweeps is v -> D mu_hat v in as many sweeps as the device's memory asks for.
 func (j *Job) inSweeps() hutch.Oracle {
-	return func(ctx context.Context, dst, v array.Batch) error {
+	images := unbounded(j.Solution.Linearization.VJP)
+	if f, ok := j.Solution.Linearization.(vjp.Former); ok {
+		images = f.Images
+	}
+	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
 		return j.sweeps(ctx, v.K(), func(first, n int) error {
-			return hutch.Oracle(j.Solution.Linearization.VJP).Apply(ctx, dst.Rows(first, first+n), v.Rows(first, first+n))
+			return images.Apply(ctx, dst.Rows(first, first+n), v.Rows(first, first+n), left[first:first+n])
 		})
 	}
 }

@@ -68,7 +68,8 @@ func (c *check) differences() error {
 	} else {
 		hutch.Rademacher(z, c.Seed^stream, c.Sample, 0)
 	}
-	if err := c.Images.Apply(c.ctx, image, z); err != nil {
+	left := make([]float64, count)
+	if err := c.Images.Apply(c.ctx, image, z, left); err != nil {
 		return err
 	}
 	printed := make([]float64, count)
@@ -80,6 +81,7 @@ func (c *check) differences() error {
 		if err != nil {
 			return err
 		}
+		f.bar += left[i]
 		all[i] = f
 	}
 	if err := c.secondOpinions(z, all); err != nil {
@@ -120,7 +122,7 @@ func (c *check) sumOfUnits(image array.Batch, all []form) {
 		sum += value
 		bars += bar
 	}
-	stdErr := fewProbes * c.Trace.StdErr
+	stdErr := fewProbes * c.Trace.Error()
 	if c.Trace.Estimator == hutch.Hutchinson && c.Trace.Queries > 0 {
 		squares := make([]float64, c.d)
 		c.dev.Dot(squares, image, image)
@@ -158,7 +160,7 @@ func (c *check) meanOfForms(printed []float64, all []form) {
 		mean += shift / count
 		variance += bar2 / count
 	}
-	c.v.add(Divergence, c.Trace.Trace-mean, math.Sqrt(variance+c.Trace.StdErr*c.Trace.StdErr)+1e-6*float64(c.d))
+	c.v.add(Divergence, c.Trace.Trace-mean, math.Hypot(math.Sqrt(variance), c.Trace.Error())+1e-6*float64(c.d))
 }
 
 // doubt is the number of error bars from which on a probe is looked at again with another

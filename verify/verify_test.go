@@ -43,7 +43,7 @@ func threshold(t *testing.T, ctx context.Context, dev array.Device, y, jacobian 
 	}
 	return verify.Check(ctx, verify.Result{
 		Solver: s, Y: b, B: sol.B, MuHat: sol.MuHat, Convergence: sol.Convergence,
-		Images: func(_ context.Context, dst, v array.Batch) error {
+		Images: func(_ context.Context, dst, v array.Batch, _ []float64) error {
 			for i := range v.K() {
 				dev.Mul(dst.Rows(i, i+1), v.Rows(i, i+1), diagonal)
 			}

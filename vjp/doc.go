@@ -50,7 +50,7 @@
 // one product with A and with A*, no tape, and the forward pass keeps nothing. It is
 // the default, and more accurate than the unrolled derivative of the same solve:
 // that one lags behind the iterates. A [Former] stops earlier where quadratic
-// forms are all that is wanted, and reports probes that stopped short.
+// forms are all that is wanted, bounds what they lack, and reports probes that stopped short.
 //
 // # Unrolled derivatives
 //

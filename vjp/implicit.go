@@ -2,6 +2,7 @@ package vjp
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 
 	"surepipe/array"
@@ -23,7 +24,8 @@ import (
 //
 // The quadratic form w* D mu_hat w = <eta A* w, J x>/eta grows step by step, by
 // alpha_k rho_k/eta (Hestenes and Stiefel 1952), and so converges with the square
-// of the residual.
+// of the residual. What it lacks is bounded by a Gauss-Radau rule, see radau, and a probe
+// stops when the bound is small enough.
 //
 // What J maps to zero is invisible in that product and multiplied by 1 - alpha_k at
 // every step: unless it is projected away it grows until rounding brings it
@@ -68,8 +70,13 @@ type implicit struct {
 
 	orthogonal bool    // A is a multiple of an orthogonal matrix
 	optimality float64 // of the solution, see Convergence
-	tol        float64 // of VJP, on the residual's J-norm
-	form       float64 // of Forms, on the quadratic form
+
+	tol     float64  // of VJP, on the residual's J-norm
+	tighter float64  // than asked for are Forms
+	pilot   struct { // what all probes share, found by the first that needs it
+		sync.Mutex
+		node float64 // below the eigenvalues that matter; 0 before it is known
+	}
 
 	owned func() // releases A and R, where they are the linearization's own; or nil
 
@@ -111,7 +118,7 @@ func newImplicit(p Problem, b, y array.Batch, norm2, tol, optimality float64) (*
 	dev.Lin(z, 1, z, -1, y)
 	p.A.Adjoint(v, z)
 	dev.Lin(v, 1-atTheThreshold, b, -eta*(1-atTheThreshold), v)
-	open := &implicit{p: p, eta: eta, orthogonal: orthogonal, norm: math.Sqrt(norm2), tol: solveTol(tol), form: formsTol(tol), optimality: optimality}
+	open := &implicit{p: p, eta: eta, orthogonal: orthogonal, norm: math.Sqrt(norm2), tol: solveTol(tol), tighter: tighter(tol), optimality: optimality}
 	l, err := open.at(v)
 	if err != nil {
 		return nil, err
@@ -125,7 +132,7 @@ func newImplicit(p Problem, b, y array.Batch, norm2, tol, optimality float64) (*
 
 // at linearizes the prox at v and chooses how to solve with it.
 func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
-	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, form: l.form, optimality: l.optimality}
+	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality}
 	_, m.dim = m.p.A.Dims()
 	m.op = m.p.A
 	dst := m.p.Device.Alloc(1, m.dim)
@@ -155,7 +162,7 @@ func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
 // newCurved linearizes at a solution of low rank: op is A on the tangent space of curved,
 // which is the linearization's from now on; nil stands for the solution 0.
 func newCurved(p Problem, op linops.Restricted, curved *prox.NuclearCurvature, tol float64) *implicit {
-	l := &implicit{p: p, eta: 1, op: p.A, tol: solveTol(tol), form: formsTol(tol), curved: curved}
+	l := &implicit{p: p, eta: 1, op: p.A, tol: solveTol(tol), tighter: tighter(tol), curved: curved}
 	if curved != nil {
 		l.op, l.columns, l.dim = op, op, curved.Len()
 	}

@@ -6,15 +6,28 @@ import (
 	"math"
 
 	"surepipe/array"
-	"surepipe/linops"
+	"surepipe/hutch"
 	"surepipe/prox"
 )
 
 // maxSteps bounds the conjugate gradient steps of a probe.
 const maxSteps = 2000
 
-// projectEvery is the number of steps between projections on J's range.
-const projectEvery = 8
+// projectEvery is the largest number of steps between projections on J's range, and mostGrowth
+// how much what J does not see may grow meanwhile: by alpha_k - 1 a step, and alpha_k is no
+// larger than one over the smallest eigenvalue.
+const (
+	projectEvery = 8
+	mostGrowth   = 1e4
+)
+
+// projections is the number of steps between projections where the eigenvalues are above node.
+func projections(node float64) int {
+	if node == 0 || node > 0.5 {
+		return projectEvery
+	}
+	return max(1, min(projectEvery, int(math.Log(mostGrowth)/-math.Log(2*node))))
+}
 
 // Tolerances of the conjugate gradients, where the solver was not asked for more.
 // Rounding stops the residual at about 1e-10; after that it grows again, and a
@@ -22,16 +35,17 @@ const projectEvery = 8
 // is to be had.
 const (
 	implicitTol = 1e-7
-	formTol     = 1e-5
+	formShare   = 0.01
 	spanTol     = 0.1
 	tightest    = 1e-9
 	lost        = 1e-6
 	regrown     = 1e3
 )
 
-// solveTol and formsTol are the tolerances of a solve to tol.
+// solveTol is the tolerance of images of a solve to tol, and tighter by how much forms are
+// more accurate than asked for where it is less than the default.
 func solveTol(tol float64) float64 { return math.Max(math.Min(implicitTol, tol), tightest) }
-func formsTol(tol float64) float64 { return math.Min(formTol, 1000*tol) }
+func tighter(tol float64) float64  { return math.Min(1, math.Max(tol/DefaultTol, 1e-3)) }
 
 // Report tells the largest number of steps that a probe has taken and how many
 // probes stopped short of their tolerance.
@@ -39,61 +53,61 @@ func (l *implicit) Report() (steps, failed int) {
 	return int(l.steps.Load()), int(l.failed.Load())
 }
 
-// VJP sets dst_i = D mu_hat v_i, to a relative residual of 1e-7.
+// VJP is Images without the bounds.
 func (l *implicit) VJP(ctx context.Context, dst, v array.Batch) error {
-	return l.solve(ctx, dst, v, l.images)
+	return l.Images(ctx, dst, v, nil)
+}
+
+// Images sets dst_i = D mu_hat v_i, to a relative residual of 1e-7, and as accurate as Forms with
+// a share of 1%.
+func (l *implicit) Images(ctx context.Context, dst, v array.Batch, left []float64) error {
+	return l.solve(ctx, dst, v, goal{residual: l.tol, form: formShare * l.tighter}, left)
 }
 
 // Forms sets dst_i to an approximation of D mu_hat v_i whose quadratic form
-// <v_i, dst_i> is off by about 1e-5 of itself.
-func (l *implicit) Forms(ctx context.Context, dst, v array.Batch) error {
-	return l.solve(ctx, dst, v, l.forms)
+// <v_i, dst_i> lacks at most share ||v_i||^2/sqrt(2d): then the mean over random signs lacks at
+// most share sqrt(d/2).
+func (l *implicit) Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
+	return l.solve(ctx, dst, v, goal{residual: math.Inf(1), form: share * l.tighter}, left)
 }
 
 // Span stops at a residual of spanTol.
 func (l *implicit) Span(ctx context.Context, dst, v array.Batch) error {
-	return l.solve(ctx, dst, v, l.span)
+	return l.solve(ctx, dst, v, goal{residual: spanTol, form: math.Inf(1)}, nil)
 }
 
-// enough says when a probe is done: of its residual's J-norm, relative to the first,
-// squared, and of what the quadratic form still lacks, relative to the form.
-type enough func(residual2, lacking float64) bool
+// goal says when a probe is done: its residual's J-norm is at most residual times the
+// first, and its quadratic form lacks at most form ||v||^2/sqrt(2d). Inf asks for nothing.
+type goal struct{ residual, form float64 }
 
-func (l *implicit) images(residual2, _ float64) bool { return residual2 <= l.tol*l.tol }
-
-func (l *implicit) forms(residual2, lacking float64) bool {
-	return l.images(residual2, lacking) || lacking <= l.form && residual2 <= 1e-6
-}
-
-func (l *implicit) span(residual2, _ float64) bool { return residual2 <= spanTol*spanTol }
-
-// apply sets jr = J r and, now and then, takes from r what J does not see: that
-// grows by a small factor a step and costs half as much again as J. Where there is K
+// apply sets jr = J r and, where project says so, takes from r what J does not see, which
+// costs half as much again as J. Where there is K
 // it sets jr to its preconditioner's image and kr = K jr.
-func (l *implicit) apply(jr, kr, r array.Batch, step int) {
+func (l *implicit) apply(jr, kr, r array.Batch, project bool) {
 	switch {
 	case l.curved != nil:
 		l.curved.Precondition(jr, kr, r)
 	case !l.mask.IsZero():
 		l.p.Device.Mul(jr, r, l.mask)
-	case step%projectEvery == 0:
+	case project:
 		prox.ApplyRange(l.seen, jr, r, r)
 	default:
 		l.seen.Apply(jr, r)
 	}
 }
 
-// solve runs conjugate gradients on every probe. A probe that has converged is
-// frozen: its coefficients are 0 and its bits stay, whatever the others do.
-func (l *implicit) solve(ctx context.Context, dst, w array.Batch, enough enough) error {
+// solve computes D mu_hat w_i, and in left, unless that is nil, bounds of what the quadratic
+// forms lack.
+func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, left []float64) error {
 	dev := l.p.Device
 	d, _ := l.p.A.Dims()
 	k := w.K()
 	if dst.K() != k || dst.N() != d || w.N() != d {
 		panic(fmt.Sprintf("vjp: VJP of %s into %s with d = %d", w, dst, d))
 	}
-	dev.Fill(dst, 0)
+	clear(left)
 	if k == 0 || l.dim == 0 {
+		dev.Fill(dst, 0)
 		return dev.Err()
 	}
 	if !l.image.IsZero() {
@@ -112,147 +126,70 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, enough enough)
 		l.op.Forward(dst, x)
 		return dev.Err()
 	}
-	r, dir, jdir, t := dev.Alloc(k, l.dim), dev.Alloc(k, l.dim), dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
-	// A J x is summed direction by direction, or x is where A*A does without A.
-	sumOf, q := dst, array.Batch{}
-	square, squares := l.op.(linops.NormalMap)
-	if squares {
-		sumOf, q = dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
-		defer sumOf.Free()
-		dev.Fill(sumOf, 0)
-	} else {
-		q = dev.Alloc(k, d)
-	}
-	defer func() {
-		for _, b := range []array.Batch{r, dir, jdir, t, q} {
-			b.Free()
-		}
-	}()
-	// The direction's image is summed from that of the residual, or from r itself.
-	image := r
-	if l.curved != nil {
-		image = dev.Alloc(k, l.dim)
-		defer image.Free()
-	}
-	l.op.Adjoint(r, w)
-	dev.Lin(r, l.eta, r, 0, array.Batch{})
-	l.apply(jdir, image, r, 0)
-	dev.Copy(dir, image)
-
-	numbers := make([]float64, 10*k)
-	next := func() []float64 {
-		n := numbers[:k:k]
-		numbers = numbers[k:]
-		return n
-	}
-	rho, start, sum, curvature, jj, qq, alpha, beta, ones, best := next(), next(), next(), next(), next(), next(), next(), next(), next(), next()
-	for i := range ones {
-		ones[i] = 1
-	}
-	dev.Dot(rho, r, jdir)
-	copy(start, rho)
-	copy(best, rho)
-	active := 0
-	done := make([]bool, k)
-	for i, v := range rho {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("vjp: implicit derivative: probe %d gives a right-hand side that is not finite", i)
-		}
-		if done[i] = v <= 0; !done[i] {
-			active++
-		}
-	}
-	for step := 1; active > 0; step++ {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		// <N dir, J dir> = <dir, J dir> - ||J dir||^2 + eta ||A J dir||^2; with K it is
-		// <K dir, dir> + ||A dir||^2, and dir holds K dir.
-		if squares {
-			square.ApplyNormal(q, jdir)
-		} else {
-			l.op.Forward(q, jdir)
-		}
-		dev.Dot(curvature, dir, jdir)
-		if l.curved == nil {
-			dev.Dot(jj, jdir, jdir)
-		} else {
-			clear(jj)
-		}
-		if squares {
-			dev.Dot(qq, q, jdir)
-		} else {
-			dev.Dot(qq, q, q)
-		}
-		for i := range alpha {
-			alpha[i] = 0
-			if done[i] {
-				continue
-			}
-			c := math.Max(curvature[i]-jj[i], 0) + l.eta*qq[i]
-			if !(c > 0) {
-				// A direction that neither J nor A sees: the system is solved on the rest.
-				done[i] = true
-				active--
-				continue
-			}
-			alpha[i] = rho[i] / c
-		}
-		if squares {
-			dev.LinEach(sumOf, ones, sumOf, alpha, jdir)
-			dev.Lin(t, l.eta, q, 1, dir)
-		} else {
-			dev.LinEach(dst, ones, dst, alpha, q)
-			l.op.Adjoint(t, q)
-			dev.Lin(t, l.eta, t, 1, dir)
-		}
-		if l.curved == nil {
-			dev.Lin(t, 1, t, -1, jdir) // N dir
-		}
-		for i := range alpha {
-			alpha[i] = -alpha[i]
-		}
-		dev.LinEach(r, ones, r, alpha, t)
-		l.apply(t, image, r, step)
-		dev.Dot(jj, r, t)
-		for i := range beta {
-			beta[i] = 0
-			if done[i] {
-				continue
-			}
-			gain := -alpha[i] * rho[i]
-			sum[i] += gain
-			next := math.Max(jj[i], 0)
-			if math.IsNaN(jj[i]) {
-				return fmt.Errorf("vjp: implicit derivative: probe %d is not finite after %d steps", i, step)
-			}
-			beta[i] = next / rho[i]
-			// What is left of the form is about the next gains, a geometric series.
-			left := gain * beta[i] / math.Max(1-beta[i], 0.1)
-			stop := enough(next/start[i], left/sum[i])
-			best[i] = math.Min(best[i], next)
-			stop = stop || best[i] <= lost*lost*start[i] && next >= regrown*regrown*best[i]
-			if !stop && step >= maxSteps {
-				l.failed.Add(1)
-				stop = true
-			}
-			rho[i] = next
-			if stop {
-				done[i] = true
-				active--
-			}
-		}
-		l.noteSteps(step)
-		dev.LinEach(dir, ones, image, beta, dir)
-		dev.LinEach(jdir, ones, t, beta, jdir)
-		if err := dev.Err(); err != nil {
+	node := 0.0
+	if !math.IsInf(goal.form, 1) {
+		var err error
+		if node, err = l.node(ctx); err != nil {
 			return err
 		}
 	}
-	if squares {
-		l.op.Forward(dst, sumOf)
+	c := l.newCG(dst, w, goal, node)
+	defer c.free()
+	if err := c.run(ctx, w); err != nil {
+		return err
+	}
+	for i := range left {
+		left[i] = c.probes[i].bound
 	}
 	return dev.Err()
+}
+
+// pilotSeed is that of the pilots: any constant.
+const pilotSeed = 0x70696c6f74
+
+// pilots is how many probes look for the smallest eigenvalue, and nodeShare what part of the
+// Ritz value that they find is taken for it, which comes from above.
+const (
+	pilots    = 1
+	nodeShare = 0.5
+)
+
+// node is a lower bound of the eigenvalues that matter, found once for all probes: random
+// probes, always the same ones, are solved to a relative residual of 1e-7, and half the smallest
+// Ritz value of theirs is taken.
+//
+// Why they find it: an eigenvector v of N, of length 1 in J's product, with the eigenvalue
+// theta has the part eta^2 <A J v, w>^2 = eta theta' <v', w>^2 in the square of the first residual,
+// where v' is the unit vector along A J v and theta' = eta ||A J v||^2 <= theta, and the part
+// theta'/theta <v', w>^2 in the form. So what forms lack when a residual has gone down by
+// 1e-7 belongs to directions that A makes smaller by 1e-7 than others, and those A*A has
+// lost in double precision.
+func (l *implicit) node(ctx context.Context) (float64, error) {
+	l.pilot.Lock()
+	defer l.pilot.Unlock()
+	if l.pilot.node > 0 {
+		return l.pilot.node, nil
+	}
+	d, _ := l.p.A.Dims()
+	w := l.p.Device.Alloc(pilots, d)
+	defer w.Free()
+	hutch.Rademacher(w, pilotSeed, 0, 0)
+	c := l.newCG(array.Batch{}, w, goal{residual: implicitTol, form: formShare * l.tighter}, 0)
+	defer c.free()
+	if err := c.run(ctx, w); err != nil {
+		return 0, err
+	}
+	node := math.Inf(1)
+	for i := range c.probes {
+		if ritz := c.probes[i].smallest(c.probes[i].bestAt); ritz > 0 {
+			node = math.Min(node, nodeShare*ritz)
+		}
+	}
+	if math.IsInf(node, 1) {
+		node = 1 // D mu_hat is 0 as far as they see
+	}
+	l.pilot.node = node
+	return node, nil
 }
 
 func (l *implicit) noteSteps(n int) {

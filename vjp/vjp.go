@@ -114,13 +114,19 @@ type Linearization interface {
 	Release()
 }
 
-// Former is a Linearization that computes quadratic forms at less cost than
-// images, which is all that the estimate of a trace needs.
+// Former is a Linearization by an iterative method. It computes quadratic forms at less cost
+// than images, which is all that the estimate of a trace needs, and tells how far from the
+// truth it may be: left, unless it is nil, is set to as many numbers as there are probes, with
+//
+//	0 <= <v_i, D mu_hat v_i - dst_i> <= left_i   and   ||D mu_hat v_i - dst_i||^2 <= left_i.
 type Former interface {
 	Linearization
-	// Forms is VJP, but for the accuracy: dst_i approximates (D mu_hat)* v_i well
-	// enough for <v_i, dst_i> and for the span of many dst_i.
-	Forms(ctx context.Context, dst, v array.Batch) error
+	// Images is VJP with these bounds.
+	Images(ctx context.Context, dst, v array.Batch, left []float64) error
+	// Forms is Images, but for the accuracy: left_i <= share ||v_i||^2/sqrt(2d), so that
+	// the estimate of the trace from random signs, or the sum over all unit vectors, lacks at
+	// most share sqrt(d/2).
+	Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
 	// Span is VJP with less care still: dst_i is a Krylov approximation of a few
 	// steps. The images of a sketch need no more, whose span is all that matters.
 	Span(ctx context.Context, dst, v array.Batch) error

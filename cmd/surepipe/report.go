@@ -109,7 +109,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	}
 	r.SUREPerCoordinate = risk.SURE / float64(r.D)
 	r.Residual = risk.Residual
-	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.StdErr
+	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.Error()
 	r.DivergenceLow, r.DivergenceHigh = nil, nil
 	if risk.DivergenceLow < risk.DivergenceHigh {
 		r.DivergenceLow, r.DivergenceHigh = &risk.DivergenceLow, &risk.DivergenceHigh

@@ -1,0 +1,313 @@
+package vjp
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"surepipe/array"
+	"surepipe/linops"
+)
+
+// cg is a run of conjugate gradients for a batch of probes, see [implicit]. A probe that has
+// converged is frozen: its coefficients are 0 and its bits stay, whatever the others do.
+type cg struct {
+	l    *implicit
+	dev  array.Device
+	goal goal
+	// every is the number of steps between projections on J's range.
+	every int
+	// A pilot is a run without an image: it looks for the spectrum.
+	pilot bool
+	dst   array.Batch // sum of alpha A J dir; zero for a pilot
+	// Residual, direction, J times the direction, and a vector to work in, which is J times the residual
+	// or N times the direction; A J dir, or A*A J dir.
+	r, dir, jdir, t, q array.Batch
+	// The direction is summed from the image: r itself, or K times what the preconditioner makes of it.
+	image array.Batch
+	// A J x is summed direction by direction, or x is where A*A does without A.
+	square linops.NormalMap
+	sum    array.Batch
+
+	probes                               []probe
+	active                               int
+	curvature, jj, qq, alpha, beta, ones []float64
+}
+
+// probe is what is known of one right-hand side.
+type probe struct {
+	radau
+	start, rho, best float64 // the residual's squared J-norm: at first, now, and least
+	bestAt           int     // after so many steps
+	form             float64 // sum of alpha rho
+	size             float64 // ||w||^2
+	bound, limit     float64 // of what the form lacks: the least so far, and the largest that will do
+	// strict says that the node was no lower bound: the probe has to find its own, as
+	// pilots do.
+	strict, done bool
+}
+
+// tighten takes the bound after a step, an upper bound of what the quadratic form
+// <w, D mu_hat w> lacks, which is never more than ||w||^2. The form only grows, so that the least
+// bound holds, also where the residual grows again.
+func (p *probe) tighten(eta float64) {
+	b := 0.0
+	if p.rho > 0 {
+		b = p.gamma * p.rho / eta
+	}
+	if b < p.bound {
+		p.bound = b
+	}
+}
+
+// newCG allocates the vectors of a run for the right-hand sides w. dst is zero for a pilot.
+func (l *implicit) newCG(dst, w array.Batch, goal goal, node float64) *cg {
+	dev, k := l.p.Device, w.K()
+	c := &cg{l: l, dev: dev, goal: goal, pilot: dst.IsZero(), dst: dst, every: projections(node)}
+	if c.pilot {
+		c.every = 1
+	}
+	for _, b := range []*array.Batch{&c.r, &c.dir, &c.jdir, &c.t} {
+		*b = dev.Alloc(k, l.dim)
+	}
+	c.image = c.r
+	if l.curved != nil {
+		c.image = dev.Alloc(k, l.dim)
+	}
+	var squares bool
+	if c.square, squares = l.op.(linops.NormalMap); squares {
+		c.q = dev.Alloc(k, l.dim)
+		if !c.pilot {
+			c.sum = dev.Alloc(k, l.dim)
+		}
+	} else {
+		c.q = dev.Alloc(k, w.N())
+	}
+	c.probes = make([]probe, k)
+	numbers := make([]float64, 6*k)
+	for _, x := range []*[]float64{&c.curvature, &c.jj, &c.qq, &c.alpha, &c.beta, &c.ones} {
+		*x, numbers = numbers[:k:k], numbers[k:]
+	}
+	for i := range c.ones {
+		c.ones[i] = 1
+		c.probes[i].radau.start(node)
+	}
+	return c
+}
+
+func (c *cg) free() {
+	if c.l.curved != nil {
+		c.image.Free()
+	}
+	for _, b := range []array.Batch{c.r, c.dir, c.jdir, c.t, c.q, c.sum} {
+		b.Free()
+	}
+}
+
+// run is the whole of it.
+func (c *cg) run(ctx context.Context, w array.Batch) error {
+	if err := c.begin(w); err != nil {
+		return err
+	}
+	step := 0
+	for c.active > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		step++
+		c.advance(step)
+		if err := c.judge(step); err != nil {
+			return err
+		}
+		if !c.pilot {
+			c.l.noteSteps(step)
+		}
+		c.dev.LinEach(c.dir, c.ones, c.image, c.beta, c.dir)
+		c.dev.LinEach(c.jdir, c.ones, c.t, c.beta, c.jdir)
+		if err := c.dev.Err(); err != nil {
+			return err
+		}
+	}
+	if !c.pilot {
+		if c.square != nil {
+			c.l.op.Forward(c.dst, c.sum)
+		}
+		c.straighten(w)
+	}
+	return c.dev.Err()
+}
+
+// straighten moves dst_i along w_i until <w_i, dst_i> = sum_k alpha_k rho_k/eta, which in exact
+// arithmetic it is. In floating point the directions are orthogonal to their neighbours only, and
+// the sum keeps the bound where the product does not (Strakos and Tichy, On error
+// estimation in the conjugate gradient method and why it works in finite precision
+// computations, ETNA 13, 2002).
+func (c *cg) straighten(w array.Batch) {
+	along := c.alpha
+	c.dev.Dot(along, w, c.dst)
+	for i := range along {
+		if p := &c.probes[i]; p.size > 0 {
+			along[i] = (p.form/c.l.eta - along[i]) / p.size
+		} else {
+			along[i] = 0
+		}
+	}
+	c.dev.LinEach(c.dst, c.ones, c.dst, along, w)
+}
+
+// begin sets up the first residual and direction.
+func (c *cg) begin(w array.Batch) error {
+	l, dev := c.l, c.dev
+	if !c.sum.IsZero() {
+		dev.Fill(c.sum, 0)
+	}
+	if !c.pilot {
+		dev.Fill(c.dst, 0)
+	}
+	l.op.Adjoint(c.r, w)
+	dev.Lin(c.r, l.eta, c.r, 0, array.Batch{})
+	l.apply(c.jdir, c.image, c.r, true)
+	dev.Copy(c.dir, c.image)
+	dev.Dot(c.jj, c.r, c.jdir)
+	dev.Dot(c.qq, w, w)
+	unit := 1 / math.Sqrt(2*float64(w.N()))
+	for i := range c.probes {
+		p := &c.probes[i]
+		p.rho, p.start, p.best = c.jj[i], c.jj[i], c.jj[i]
+		p.size, p.bound, p.limit = c.qq[i], c.qq[i], c.goal.form*unit*c.qq[i]
+		if math.IsNaN(p.rho) || math.IsInf(p.rho, 0) {
+			return fmt.Errorf("vjp: implicit derivative: probe %d gives a right-hand side that is not finite", i)
+		}
+		p.tighten(c.l.eta)
+		if p.done = p.rho <= 0; !p.done {
+			c.active++
+		}
+	}
+	return nil
+}
+
+// advance goes a step along every direction.
+func (c *cg) advance(step int) {
+	l, dev := c.l, c.dev
+	// <N dir, J dir> = <dir, J dir> - ||J dir||^2 + eta ||A J dir||^2; with K it is
+	// <K dir, dir> + ||A dir||^2, and dir holds K dir.
+	if c.square != nil {
+		c.square.ApplyNormal(c.q, c.jdir)
+		dev.Dot(c.qq, c.q, c.jdir)
+	} else {
+		l.op.Forward(c.q, c.jdir)
+		dev.Dot(c.qq, c.q, c.q)
+	}
+	dev.Dot(c.curvature, c.dir, c.jdir)
+	if l.curved == nil {
+		dev.Dot(c.jj, c.jdir, c.jdir)
+	} else {
+		clear(c.jj)
+	}
+	for i := range c.probes {
+		p := &c.probes[i]
+		c.alpha[i] = 0
+		if p.done {
+			continue
+		}
+		curvature := math.Max(c.curvature[i]-c.jj[i], 0) + l.eta*c.qq[i]
+		if !(curvature > 0) {
+			// A direction that neither J nor A sees: the system is solved on the rest.
+			c.finish(p, step)
+			continue
+		}
+		c.alpha[i] = p.rho / curvature
+	}
+	if c.square != nil {
+		if !c.pilot {
+			dev.LinEach(c.sum, c.ones, c.sum, c.alpha, c.jdir)
+		}
+		dev.Lin(c.t, l.eta, c.q, 1, c.dir)
+	} else {
+		if !c.pilot {
+			dev.LinEach(c.dst, c.ones, c.dst, c.alpha, c.q)
+		}
+		l.op.Adjoint(c.t, c.q)
+		dev.Lin(c.t, l.eta, c.t, 1, c.dir)
+	}
+	if l.curved == nil {
+		dev.Lin(c.t, 1, c.t, -1, c.jdir) // N dir
+	}
+	for i, a := range c.alpha {
+		c.beta[i] = -a
+	}
+	dev.LinEach(c.r, c.ones, c.r, c.beta, c.t)
+	l.apply(c.t, c.image, c.r, step%c.every == 0)
+	dev.Dot(c.jj, c.r, c.t)
+}
+
+// judge takes note of the residuals after a step and stops the probes that are done.
+func (c *cg) judge(step int) error {
+	for i := range c.probes {
+		p := &c.probes[i]
+		c.beta[i] = 0
+		if p.done {
+			continue
+		}
+		if math.IsNaN(c.jj[i]) {
+			return fmt.Errorf("vjp: implicit derivative: probe %d is not finite after %d steps", i, step)
+		}
+		p.form += c.alpha[i] * p.rho
+		next := math.Max(c.jj[i], 0)
+		c.beta[i] = next / p.rho
+		p.rho = next
+		below := p.add(c.alpha[i], c.beta[i])
+		if next < p.best {
+			p.best, p.bestAt = next, len(p.radau.alpha)
+		}
+		// What a residual that is rounding sees of the spectrum is rounding too.
+		worn := next > 0 && p.best <= lost*lost*p.start && (next >= regrown*regrown*p.best || !below && p.mu > 0)
+		if !below && p.mu > 0 && !worn && next > 0 {
+			p.strict, p.bound = true, p.size
+			p.lower()
+		}
+		if !worn {
+			p.tighten(c.l.eta)
+		}
+		if worn || step >= maxSteps || c.enough(p) {
+			c.finish(p, step)
+		}
+	}
+	return nil
+}
+
+// enough tells whether a probe has reached its goal.
+func (c *cg) enough(p *probe) bool { return c.small(p) && c.left(p) <= p.limit }
+
+// small tells whether its residual has.
+func (c *cg) small(p *probe) bool {
+	residual := c.goal.residual
+	if p.strict {
+		residual = math.Min(residual, implicitTol)
+	}
+	return p.rho <= residual*residual*p.start
+}
+
+// left is the bound of what a probe's form lacks; a pilot's least residual over its Ritz
+// value then.
+func (c *cg) left(p *probe) float64 {
+	if c.pilot && p.best > 0 {
+		return p.best / (nodeShare * p.smallest(p.bestAt) * c.l.eta)
+	}
+	return p.bound
+}
+
+// excused is by how much the bound of a probe that rounding has stopped may be above its limit. It
+// enters the printed error whatever it is, and is a small part of that.
+const excused = 10
+
+// finish stops a probe, and counts it where its form lacks much more than it may, or where it is out
+// of steps short of its residual; a pilot, whose word all others take, also short of its limit.
+func (c *cg) finish(p *probe, step int) {
+	if left := c.left(p); left > excused*p.limit || c.pilot && left > p.limit || step >= maxSteps && !c.small(p) {
+		c.l.failed.Add(1)
+		c.l.noteSteps(step)
+	}
+	p.done = true
+	c.active--
+}
