@@ -53,7 +53,7 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 		return r
 	}
 	r.OK = true
-	r.RankUnsure = k.centeredTo < 1e-12
+	r.RankUnsure = k.left < 1e-12
 	at := k.differentiate(s, k.strict(s))
 	r.Divergence, r.Frobenius2 = at.trace, at.frobenius2
 	r.RankUnsure = r.RankUnsure || at.least < closeness*closeness
