@@ -9,8 +9,13 @@ import (
 // Event is what Options.Observe is told about a sample: that work on it has begun, and
 // later, exactly once, that it has ended.
 type Event struct {
-	// Sample is the sample's index in its stream.
+	// Sample is the sample's index in its stream; under a sweep the point's place in the
+	// sweep, which is the index of its [SweepPoint].
 	Sample int
+	// Stage and Weights name the point of a sweep: how the sweep came to it, and its
+	// hyperparameters, one for each axis. Both are empty elsewhere.
+	Stage   Stage
+	Weights []float64
 	// Ended tells the end of the work from its beginning.
 	Ended bool
 	// Risk is the result of a sample that ended well, else nil. It holds what is worth

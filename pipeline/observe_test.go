@@ -301,3 +301,46 @@ func TestFailureDoesNotWaitForTheSource(t *testing.T) {
 		})
 	})
 }
+
+// Under a sweep every event names its point: its place, its stage and its weights.
+func TestObserveNamesThePointsOfASweep(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		c := newCurve(t, dev)
+		var mu sync.Mutex
+		begun, ended := map[int][]float64{}, map[int]float64{}
+		o := pipeline.SweepOptions{Refine: 2, Options: pipeline.Options{Sigma2: 1, Parallel: 2, Observe: func(_ context.Context, e pipeline.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case !e.Ended:
+				begun[e.Sample] = e.Weights
+			case e.Risk == nil || e.Risk.Index != e.Sample || !slices.Equal(e.Weights, begun[e.Sample]):
+				t.Errorf("point %d ended with %+v", e.Sample, e)
+			default:
+				ended[e.Sample] = e.Risk.SURE
+				if want := map[bool]pipeline.Stage{true: pipeline.GridStage, false: pipeline.RefineStage}[e.Sample < 5]; e.Stage != want {
+					t.Errorf("point %d is of stage %q, expected %q", e.Sample, e.Stage, want)
+				}
+			}
+		}}}
+		points := 0
+		grid := [][]float64{{0.02 * c.max, 0.05 * c.max, 0.1 * c.max, 0.2 * c.max, 0.5 * c.max}}
+		for point, err := range pipeline.Sweep(context.Background(), c.y, c.Family, grid, o) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if point.Stage == pipeline.MinimizerStage {
+				break
+			}
+			points++
+			mu.Lock()
+			if !slices.Equal(begun[point.Index], point.Weights) || ended[point.Index] != point.SURE {
+				t.Errorf("point %d with weights %v: observed %v, SURE %g", point.Index, point.Weights, begun[point.Index], ended[point.Index])
+			}
+			mu.Unlock()
+		}
+		if len(begun) != points || len(ended) != points {
+			t.Errorf("%d points, %d begun, %d ended", points, len(begun), len(ended))
+		}
+	})
+}

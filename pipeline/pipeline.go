@@ -16,6 +16,7 @@ import (
 	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/stages"
+	"surepipe/verify"
 	"surepipe/vjp"
 )
 
@@ -30,8 +31,12 @@ const (
 	NotConverged           = stages.NotConverged
 	DerivativeNotConverged = stages.DerivativeNotConverged
 	ImplausibleDivergence  = stages.ImplausibleDivergence
+	Unverified             = stages.Unverified
 	Ambiguous              = stages.Ambiguous
 )
+
+// Verification is what an independent check of a result found.
+type Verification = verify.Verification
 
 // SampleError is a failure that belongs to one sample.
 type SampleError = stages.SampleError
@@ -83,12 +88,17 @@ type Options struct {
 	// stream goes on behind it. A fault of the device, a panic and the end of the
 	// context always end it.
 	KeepGoing bool
+	// Verify, if not nil, has every result checked by other means than those that computed it:
+	// solves at y moved a little, products with the operator alone, and another solver where the
+	// problem is small. What it found is Risk.Verification, and a warning where that is
+	// beyond verify.Limit error bars. It takes a few times as long as the estimate itself.
+	Verify *verify.Options
 	// Progress, if not nil, is called from the pipeline's goroutines, one call
 	// at a time for each stream, when work on a sample has advanced. It must
 	// return quickly.
 	Progress func(Progress)
-	// Observe, if not nil, is told when work on a sample begins and when it ends,
-	// for metrics. The context is that of the call that the sample belongs to.
+	// Observe, if not nil, is told when work on a sample, or on a point of a sweep, begins
+	// and when it ends, for metrics. The context is that of the call that the sample belongs to.
 	// Calls come from several goroutines at once. It must return quickly.
 	Observe func(context.Context, Event)
 	// Logger, if not nil, is told about every sample that ends well, with the
@@ -127,11 +137,19 @@ const DefaultTraceError = 0.1
 // probes, 24, to know their spread to 15%.
 var firstQueries = map[string]int{hutch.HutchPP: 72, hutch.Hutchinson: 24}
 
-// New returns a pipeline for samples of length d that are solved by solver on
+// New returns a pipeline for samples of length d, the solver's, that are solved by solver on
 // dev. The solver stays the caller's, to release after the last call.
 func New(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeline, error) {
 	if dev == nil || solver == nil {
 		return nil, errors.New("pipeline: no device or no solver")
+	}
+	if n, _ := solver.Dims(); n != d {
+		return nil, fmt.Errorf("pipeline: samples of length %d for a solver of y of length %d", d, n)
+	}
+	if o.Verify != nil {
+		if err := o.Verify.Check(solver); err != nil {
+			return nil, fmt.Errorf("pipeline: %w", err)
+		}
 	}
 	return newPipeline(dev, solver, d, o)
 }
@@ -251,6 +269,9 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 		done := stages.Start(ctx, g, p.workers, projected, stages.ResidualTrace())
 		if p.o.TraceError > 0 {
 			done = stages.Start(ctx, g, p.workers, done, stages.Refine(p.o.Sigma2, p.o.TraceError, p.workers))
+		}
+		if p.o.Verify != nil {
+			done = stages.Start(ctx, g, p.o.Parallel, done, stages.Verify(p.solver, p.o.Sigma2, *p.o.Verify))
 		}
 		outcomes := stages.Start(ctx, g, 1, done, stages.Assemble(p.o.Sigma2, &jobs, p.progress))
 

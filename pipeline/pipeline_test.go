@@ -317,3 +317,16 @@ func TestOptionsAreChecked(t *testing.T) {
 		}
 	})
 }
+
+// A length of samples that is not the solver's is refused when the pipeline is made.
+func TestNewRefusesAnotherLengthThanTheSolvers(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	s, d := quick(t, dev)
+	if got, p := s.Dims(); got != d || p != 32 {
+		t.Errorf("the solver's dimensions are %d x %d", got, p)
+	}
+	if _, err := pipeline.New(dev, s, d+1, pipeline.Options{Sigma2: 1}); err == nil || !strings.Contains(err.Error(), "samples of length 25 for a solver of y of length 24") {
+		t.Errorf("d = %d: %v", d+1, err)
+	}
+}

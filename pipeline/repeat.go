@@ -13,7 +13,7 @@ import (
 // probes of each seed in turn, in place of Options.Seed: the results' spread is the
 // trace estimator's own. Each is bit-identical to that of a stream under that seed,
 // but for its times, in which the solve counts nothing after the first, and for
-// InnerSteps, the largest so far. It ends as [Pipeline.StreamFrom] does; the
+// InnerSteps, the largest so far; none is verified. It ends as [Pipeline.StreamFrom] does; the
 // solution is held until then.
 func (p *Pipeline) Repeat(ctx context.Context, index int, y []float64, seeds iter.Seq[uint64]) iter.Seq2[Risk, error] {
 	return func(yield func(Risk, error) bool) {
@@ -23,7 +23,7 @@ func (p *Pipeline) Repeat(ctx context.Context, index int, y []float64, seeds ite
 		unsolved := 0
 		for seed := range seeds {
 			again := &Pipeline{dev: p.dev, solver: held, d: p.d, o: p.o, plan: p.plan, closed: p.closed, workers: p.workers}
-			again.o.Seed = seed
+			again.o.Seed, again.o.Verify = seed, nil
 			for risk, err := range again.StreamFrom(ctx, index, one) {
 				if err == nil {
 					// The linearization counts what all seeds left unsolved.

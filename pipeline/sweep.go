@@ -41,7 +41,7 @@ type Family struct {
 // SweepOptions are a sweep's settings.
 type SweepOptions struct {
 	// Options are those of every point. All points have the probes of sample 0.
-	// Parallel is the number of points in flight; Progress and Logger
+	// Parallel is the number of points in flight; Progress, Observe and Logger
 	// name a point by its index.
 	Options
 	// Mu is the true mean, of length d, where it is known.
@@ -330,7 +330,7 @@ func (s *sweep) run(ctx context.Context) error {
 // open makes the base.
 func (s *sweep) open(ctx context.Context) (release func(), err error) {
 	defer recovered(&err)
-	s.base, release, err = s.solver(ctx, s.weights(0))
+	s.base, _, release, err = s.solver(ctx, s.weights(0))
 	return release, err
 }
 
@@ -346,11 +346,11 @@ func (s *sweep) named(i int, weights []float64, err error) error {
 	return fmt.Errorf("point %d, weights %v: %w", i, weights, err)
 }
 
-// solver makes the solver at the weights. release frees it and its regularizer.
-func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, release func(), err error) {
-	r, err := s.f.Regularizer(slices.Clone(weights))
+// solver makes the solver at the weights, and the regularizer there. release frees both.
+func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, r prox.Prox, release func(), err error) {
+	r, err = s.f.Regularizer(slices.Clone(weights))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	free := func() {
 		if owner, ok := r.(prox.Releaser); ok {
@@ -365,9 +365,9 @@ func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, re
 	}
 	if err != nil {
 		free()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return solver, func() { solver.Release(); free() }, nil
+	return solver, r, func() { solver.Release(); free() }, nil
 }
 
 // started is a solver that starts at an estimate.
@@ -385,35 +385,56 @@ func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error
 	return s.SolveFrom(ctx, y, b)
 }
 
-// at is the solver at the weights, starting at an estimate unless it is nil.
-func (s *sweep) at(ctx context.Context, weights, from []float64) (vjp.Solver, func(), error) {
-	solver, release, err := s.solver(ctx, weights)
+// at is the solver at the weights, starting at an estimate unless it is nil, and the
+// regularizer.
+func (s *sweep) at(ctx context.Context, weights, from []float64) (vjp.Solver, prox.Prox, func(), error) {
+	solver, r, release, err := s.solver(ctx, weights)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if starter, ok := solver.(vjp.Starter); ok && from != nil {
 		solver = started{starter, s.f.Device, from}
 	}
-	return solver, release, nil
+	return solver, r, release, nil
+}
+
+// options are those of the pipeline for point i, whose reports name the point.
+func (s *sweep) options(i int, stage Stage, weights []float64) Options {
+	o := s.o.Options
+	o.Parallel, o.Logger = 1, nil
+	if report := o.Progress; report != nil {
+		o.Progress = func(p Progress) {
+			s.reporting.Lock()
+			defer s.reporting.Unlock()
+			p.Sample = i
+			report(p)
+		}
+	}
+	if observe := o.Observe; observe != nil {
+		o.Observe = func(ctx context.Context, e Event) {
+			e.Sample, e.Stage, e.Weights = i, stage, slices.Clone(weights)
+			if e.Risk != nil {
+				e.Risk.Index = i // the event's own copy
+			}
+			observe(ctx, e)
+		}
+	}
+	return o
 }
 
 // estimate computes point i. The point has its estimate still.
 func (s *sweep) estimate(ctx context.Context, i int, stage Stage, weights, from []float64) (_ *SweepPoint, err error) {
 	defer recovered(&err)
-	solver, release, err := s.at(ctx, weights, from)
+	solver, r, release, err := s.at(ctx, weights, from)
 	if err != nil {
 		return nil, s.named(i, weights, err)
 	}
 	defer release()
-	o := s.o.Options
-	o.Parallel, o.Logger, o.Progress = 1, nil, nil
-	if s.o.Progress != nil {
-		o.Progress = func(p Progress) {
-			s.reporting.Lock()
-			defer s.reporting.Unlock()
-			p.Sample = i
-			s.o.Progress(p)
-		}
+	o := s.options(i, stage, weights)
+	if o.Verify != nil {
+		check := *o.Verify
+		check.Problem = vjp.Problem{A: s.f.A, R: r, Device: s.f.Device}
+		o.Verify = &check
 	}
 	p, err := New(s.f.Device, solver, len(s.y), o)
 	if err != nil {
@@ -441,7 +462,7 @@ func (s *sweep) estimate(ctx context.Context, i int, stage Stage, weights, from 
 // solver starts at no estimate anyway.
 func (s *sweep) solution(ctx context.Context, i int, weights, from []float64) (_ []float64, err error) {
 	defer recovered(&err)
-	solver, release, err := s.at(ctx, weights, from)
+	solver, _, release, err := s.at(ctx, weights, from)
 	if err != nil {
 		return nil, s.named(i, weights, err)
 	}

@@ -41,7 +41,8 @@ type separable struct {
 //	prox_{t r}(v)_i = prox_{t r_i}(v_i),    J = diag(J_1, J_2, ...).
 //
 // It has a value if every block has one, is [Quadratic] if every block is with
-// one curvature, and its derivative is [Masked] where the blocks' are. It panics
+// one curvature, and its derivative is [Masked] where the blocks' are, else a [Tracer]
+// where the blocks' are. It panics
 // without blocks, or if a block's Dim is 0 or disagrees with the Prox in it.
 func NewSeparable(blocks ...Prox) Prox {
 	if len(blocks) == 0 {
@@ -96,7 +97,7 @@ func (p *separable) Eval(dst, v array.Batch, t float64) error {
 func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	checkLinearize("separable", p.Dim(), dst, v, t)
 	j := &separableDerivative{p.at, make([]Derivative, 0, len(p.blocks))}
-	masked := true
+	masked, traced := true, true
 	for i, q := range p.blocks {
 		lo, hi := p.at[i], p.at[i+1]
 		d, err := q.Linearize(dst.Cols(lo, hi), v.Cols(lo, hi), t)
@@ -107,8 +108,13 @@ func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 		j.blocks = append(j.blocks, d)
 		_, ok := d.(Masked)
 		masked = masked && ok
+		_, ok = d.(Tracer)
+		traced = traced && ok
 	}
-	if !masked {
+	switch {
+	case !masked && traced:
+		return tracedSeparable{j}, nil
+	case !masked:
 		return j, nil
 	}
 	dev := v.Device()
@@ -153,6 +159,19 @@ func (j *separableDerivative) ApplyRange(jz, pz, z array.Batch) {
 		lo, hi := j.at[i], j.at[i+1]
 		ApplyRange(d, jz.Cols(lo, hi), pz.Cols(lo, hi), z.Cols(lo, hi))
 	}
+}
+
+// tracedSeparable is a J = diag(J_1, J_2, ...) whose blocks know their traces.
+type tracedSeparable struct{ *separableDerivative }
+
+// Trace sums those of the blocks.
+func (j tracedSeparable) Trace() (trace, frobenius2 float64) {
+	for _, d := range j.blocks {
+		t, f := d.(Tracer).Trace()
+		trace += t
+		frobenius2 += f
+	}
+	return trace, frobenius2
 }
 
 // Blocks returns J_1, J_2, ...

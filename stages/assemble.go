@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/hutch"
+	"surepipe/verify"
 	"surepipe/vjp"
 )
 
@@ -24,9 +25,22 @@ type Risk struct {
 	//
 	//	sqrt(4 sigma2 Residual + 4 sigma2^2 ||D mu_hat||_F^2 - 2 sigma2^2 d),
 	//
-	// 0 where the radicand, itself an unbiased estimate, is negative
-	// (Bellec and Zhang 2021).
+	// where the radicand is an unbiased estimate (Bellec and Zhang 2021), or half the root of
+	//
+	//	2 sigma2^2 ||I - 2 D mu_hat||_F^2 = 2 sigma2^2 (d - 4 div + 4 ||D mu_hat||_F^2)
+	//
+	// where that is larger. The radicand's expectation is at least this: for f = y - mu_hat
+	// the terms of first order of its expansion in Hermite polynomials give
+	// E||f||^2 >= sigma2 ||E Df||_F^2 (Cacoullos 1982), with Df = I - D mu_hat; sigma2 times
+	// ||I - D||_F^2 = d - 2 div + ||D||_F^2 in the place of Residual gives the root above, D at this y
+	// standing for its expectation. (Half of it: an estimate that is often near its least
+	// expectation, as that of a LASSO is, would be biased by the maximum of the two.) An error bar of 0 is
+	// thus that of a Jacobian whose eigenvalues are all 1/2, at least within the error of the
+	// trace. See Floored.
 	StdErr float64
+	// Floored reports that the unbiased estimate of StdErr's square is not positive, and StdErr is its
+	// floor: sigma2 is larger than what the residual allows, or the draw is a rare one.
+	Floored bool
 	// Residual is ||y - mu_hat||^2.
 	Residual float64
 	// Trace is the estimate of the divergence tr(D mu_hat) and of ||D mu_hat||_F^2.
@@ -50,6 +64,9 @@ type Risk struct {
 	// eigenvalues lie in [0, 1], so that 0 <= tr D mu_hat <= d. The unrolled derivative
 	// of an iterate far from the solution can be like that.
 	Implausible bool
+	// Verification is what an independent check found; nil where none was asked for. Its time is
+	// no part of those below.
+	Verification *verify.Verification
 	// CacheBytes is the device memory that the linearization held.
 	CacheBytes int64
 	// MuHat (length d) and B (length p) are the estimates.
@@ -101,10 +118,26 @@ func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)
 	}
 }
 
-// errorBar is Risk.StdErr.
+// errorBar is the unbiased estimate of Risk.StdErr: 0 where that of its square is negative.
 func errorBar(sigma2, residual, frobenius2 float64, d int) float64 {
 	// In units of sigma2: the squares of large data stay in range.
 	return sigma2 * math.Sqrt(max(0, 4*(residual/sigma2+frobenius2)-2*float64(d)))
+}
+
+// bar is Risk.StdErr and Risk.Floored for the solver's part of the trace.
+func (j *Job) bar(sigma2 float64, trace hutch.Estimate) (bar float64, floored bool) {
+	trace.Trace += j.constants
+	trace.Frobenius2 += j.constants
+	bar = errorBar(sigma2, j.Residual, trace.Frobenius2, len(j.Y))
+	return max(bar, floor(sigma2, trace, len(j.Y))/2), bar == 0
+}
+
+// floor is twice the least value of Risk.StdErr. An estimate of ||I - 2 D||_F^2 may come out below
+// the square of the trace over d, which it never is.
+func floor(sigma2 float64, trace hutch.Estimate, d int) float64 {
+	n := float64(d)
+	least := n - 2*trace.Trace
+	return sigma2 * math.Sqrt(2*max(n-4*trace.Trace+4*trace.Frobenius2, least*least/n))
 }
 
 // addMean adds the intercept's part to the solver's estimate, which must have none.
@@ -128,25 +161,34 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if err != nil {
 		return Risk{}, err
 	}
+	bar, floored := job.bar(sigma2, trace)
 	trace.Trace += job.constants
 	trace.Frobenius2 += job.constants
 	now := time.Now()
+	if !job.ended.IsZero() {
+		now = job.ended
+	}
 	d := float64(len(job.Y))
 	r := Risk{
 		Index:       job.Index,
 		SURE:        -d*sigma2 + job.Residual + 2*sigma2*trace.Trace,
+		StdErr:      bar,
+		Floored:     floored,
 		Residual:    job.Residual,
 		Trace:       trace,
 		D:           len(job.Y),
 		Sigma2:      sigma2,
 		Convergence: job.Solution.Convergence,
 		Derivative:  job.Solution.Linearization.Kind(),
-		CacheBytes:  job.Solution.Linearization.Bytes(),
-		MuHat:       job.Solution.MuHat.ToHost(),
-		B:           job.Solution.B.ToHost(),
-		Solve:       job.Solved.Sub(job.Begun),
-		Divergence:  now.Sub(job.Solved),
-		Total:       now.Sub(job.Begun),
+
+		Verification: job.verification,
+
+		CacheBytes: job.Solution.Linearization.Bytes(),
+		MuHat:      job.Solution.MuHat.ToHost(),
+		B:          job.Solution.B.ToHost(),
+		Solve:      job.Solved.Sub(job.Begun),
+		Divergence: now.Sub(job.Solved),
+		Total:      now.Sub(job.Begun),
 	}
 	r.DivergenceLow, r.DivergenceHigh = trace.Trace-job.lower, trace.Trace+job.higher
 	if f, ok := job.Solution.Linearization.(vjp.Former); ok {
@@ -154,7 +196,6 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	}
 	slack := 4*trace.StdErr + 1e-3*d
 	r.Implausible = trace.Trace < -slack || trace.Trace > d+slack || trace.Frobenius2 > 2*d
-	r.StdErr = errorBar(sigma2, r.Residual, trace.Frobenius2, len(job.Y))
 	if err := dev.Err(); err != nil {
 		return Risk{}, err
 	}

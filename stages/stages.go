@@ -13,6 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/verify"
 	"surepipe/vjp"
 )
 
@@ -138,14 +139,19 @@ type Job struct {
 	sketch, basis, images array.Batch
 	rank                  int
 	// tally collects what the probes found, from QR on. planned is how many probes
-	// QR sent out, finished how many of them Refine has seen.
+	// QR sent out, finished how many of them Refine has seen and arrived how many Verify.
 	tally  *hutch.Tally
 	closed *hutch.Estimate // the trace, where it needs no probes
 	// lower and higher are how far decisions in doubt may move the trace ([vjp.Tracer]).
 	lower, higher float64
 	planned       int
 	finished      atomic.Int64
-	failure       atomic.Pointer[SampleError] // the first
+	arrived       atomic.Int64
+	// verification is what Verify found, nil without it; ended is when it began.
+	verification *verify.Verification
+	ended        time.Time
+
+	failure atomic.Pointer[SampleError] // the first
 }
 
 // settle notes err as the job's failure and returns nil, so that the job goes on to its

@@ -21,6 +21,8 @@ const (
 	DerivativeNotConverged = "derivative-not-converged"
 	// ImplausibleDivergence: no Jacobian of such an estimator has this trace.
 	ImplausibleDivergence = "implausible-divergence"
+	// Unverified: an independent check does not agree, or could not be done.
+	Unverified = "verification"
 	// Ambiguous: which coordinates are active, or which directions A sees, rests on rounding
 	// errors or on the solver's tolerance, and SURE depends on it by more than its error bar.
 	Ambiguous = "ambiguous"
@@ -55,6 +57,9 @@ func (r *Risk) Warnings() []Warning {
 	if r.Unsolved > 0 {
 		add(DerivativeNotConverged, "the implicit derivative has not converged: %d probes stopped short after %d steps because the solution is nearly not unique; raise the weight of the regularizer, or try the unrolled derivative",
 			r.Unsolved, r.InnerSteps)
+	}
+	if v := r.Verification; v != nil && !v.Passed() {
+		add(Unverified, "the result does not stand an independent check: %s", v.Describe())
 	}
 	if 2*r.Lag > lagging*math.Sqrt(2*float64(r.D)) {
 		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace is off that of the fixed point by about %.2g; ask for a smaller tolerance, or the implicit derivative", r.Lag)

@@ -16,9 +16,25 @@
 //	fista   the same with momentum and adaptive restart
 //	admm    alternating directions, the step length balanced by the residuals
 //
-// All but direct stop on the same measure of optimality, free of all scales: an
-// upper bound of the distance from 0 to the objective's subdifferential at b,
-// divided by ||A* y||.
+// # When a solve is done
+//
+// A gradient at the point that is returned decides, never the step's own bookkeeping:
+//
+//   - Optimality bounds the distance from 0 to the objective's subdifferential, relative to ||A||
+//     times the errors of mu_hat that matter, sigma sqrt(d). The columns of A
+//     are scaled to about unit length inside, by powers of two, where their lengths differ and
+//     the regularizer allows for other units ([prox.Rescaler]); where it does not each entry of
+//     the subgradient is divided by the length of its column.
+//   - Error bounds ||mu_hat - mu_hat*|| by the duality gap, where the regularizer's conjugate is
+//     known ([prox.Conjugate]): the squared loss is strongly convex in A b, so that
+//     ||A b - A b*||^2 <= 2 gap. Where the bound is not small against sigma sqrt(d) the solve goes on.
+//
+// Whether a direction of b is seen by A is decided in one place, by a pivoted orthogonal
+// factorization of A beside the square root of the regularizer's curvature. Where a decision is
+// within rounding errors, or within what the tolerance leaves open, a second solve to 1e-12 follows,
+// and what stays open is reported as a range of the trace ([Tracer]).
+//
+// # Structure
 //
 // Solutions that are sparse or of low rank are not iterated on in full: ista and fista
 // work on the coordinates that are not 0, where A can restrict itself to columns, and on

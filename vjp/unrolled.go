@@ -215,7 +215,7 @@ func leastSquaresError(ctx context.Context, m method, y array.Batch, o Options, 
 const lagProbes = 4
 
 // lag is the mean difference of the quadratic forms of the unrolled derivative and of the implicit
-// one, in size, over a few probes.
+// one, in size, over a few probes, or the range of the latter's trace where that is larger.
 func lag(ctx context.Context, m method, y array.Batch, o Options, sol *Solution) (float64, error) {
 	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o.Tol, sol.Optimality)
 	if err != nil {
@@ -246,7 +246,7 @@ func lag(ctx context.Context, m method, y array.Batch, o Options, sol *Solution)
 	for _, f := range forms {
 		sum += math.Abs(f) / lagProbes
 	}
-	return sum, dev.Err()
+	return max(sum, l.high-l.low), dev.Err()
 }
 
 // settledTol is the tolerance of a second solve, where the first leaves the tangent space in doubt.

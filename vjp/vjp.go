@@ -29,6 +29,8 @@ type Problem struct {
 type Solver interface {
 	// Name is the algorithm's name: "direct", "ista", "fista" or "admm".
 	Name() string
+	// Dims is the size of the operator: y and mu_hat have length d, b has length p.
+	Dims() (d, p int)
 	// Solve computes the solution at y, a batch of one vector of length d. A
 	// solve that runs out of iterations is not an error: the Solution says that
 	// it did not converge. The caller releases the Solution.

@@ -16,6 +16,7 @@ import (
 	"surepipe/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/verify"
 	"surepipe/vjp"
 )
 
@@ -37,7 +38,7 @@ type estimatorFlags struct {
 	maxIter                int
 	parallel, probeBatch   int
 	memory, device         string
-	verbose                bool
+	verbose, verify        bool
 
 	// sigma2Method says how to estimate sigma2, "" where it is given; estimate is
 	// what came of it, once the data were read.
@@ -45,6 +46,8 @@ type estimatorFlags struct {
 	estimate     *noise.Estimate
 	// specification is that of --spec.
 	specification *problems.Spec
+	// notes are what standard error has been told and the JSON's warnings hold too.
+	notes []pipeline.Warning
 }
 
 func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
@@ -72,10 +75,11 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error asks for (hutchinson, hutch++; the other estimators take 102 unless told)")
 	flags.Float64Var(&f.traceError, "trace-error", pipeline.DefaultTraceError, "with --queries auto: the trace's standard error, as it enters SURE, as a share of SURE's own")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the trace estimator's probes")
-	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this relative distance from optimality")
+	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this distance from optimality, relative to the noise; mu_hat is then within 100 sqrt(tol), at most 0.01, of sigma sqrt(d) wherever a duality gap can tell")
 	flags.IntVar(&f.maxIter, "max-iter", vjp.DefaultMaxIter, "stop after this many iterations, converged or not")
 	flags.IntVar(&f.parallel, "parallel", parallel, "samples in flight at once")
 	flags.IntVar(&f.probeBatch, "probe-batch", 0, "probes in one reverse sweep; 0 chooses. No result depends on it")
+	flags.BoolVar(&f.verify, "verify", false, "check every result by other means: its derivative against solves at y moved a little, its solution by products with A, and where it is small against another solver. More than four error bars make the exit status 3. Takes a few times as long")
 	flags.StringVar(&f.memory, "memory", "4GiB", "what the tapes of all samples in flight may hold, and all that a card may; a longer tape is computed again in parts")
 	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
@@ -349,7 +353,12 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	if f.queries.auto {
 		queries, traceError = 0, f.traceError
 	}
+	var check *verify.Options
+	if f.verify {
+		check = &verify.Options{Problem: j.problem.Solve()}
+	}
 	j.pipeline, err = pipeline.New(dev, j.solver, j.problem.D, pipeline.Options{
+		Verify: check,
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: queries, TraceError: traceError, Seed: f.seed,
 		Intercept: f.intercept, Parallel: f.parallel, Batch: f.probeBatch, Progress: progress, Logger: f.logger(cmd),
 	})

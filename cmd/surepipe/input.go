@@ -85,7 +85,7 @@ func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
 	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) || hasConstantColumn(data) {
 		return
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: y has mean %.3g and no column of X is constant: without an intercept the fit and sigma2 suffer; --intercept fits one\n", mean)
+	f.note(cmd, noteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit and sigma2 suffer; --intercept fits one", mean)
 }
 
 // hasConstantColumn tells whether a column of X is one number other than 0.

@@ -30,8 +30,9 @@ const (
 )
 
 // exitHelp is what the help says of them.
-const exitHelp = `Exit status: 0 done, 1 a failure, 2 bad usage or bad input, 3 not converged (the result
-is printed all the same), 130 interrupted (SIGINT, as by Ctrl-C), 143 terminated (SIGTERM).`
+const exitHelp = `Exit status: 0 done, 1 a failure, 2 bad usage or bad input, 3 not converged, or
+doubted by --verify (the result is printed all the same), 130 interrupted (SIGINT, as by
+Ctrl-C), 143 terminated (SIGTERM).`
 
 // usageError marks bad usage and bad input: what only the user can put right.
 type usageError struct{ err error }

@@ -247,7 +247,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		return err
 	}
 	if s.zeroBar {
-		f.warnZeroBar(cmd.ErrOrStderr())
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
 	}
 	if err := o.draw(s, job.problem); err != nil {
 		return err
@@ -294,6 +294,11 @@ func (s *summary) converged(stderr io.Writer) error {
 	if s.NotConverged == 0 {
 		return nil
 	}
-	fmt.Fprintf(stderr, "surepipe: %d of %d samples did not converge, and are in the means above; raise --max-iter, or --tol if that is enough, or try another --solver\n", s.NotConverged, s.Samples+s.Seeds)
+	if s.doubted > 0 {
+		fmt.Fprintf(stderr, doubtedText, s.doubted, s.Samples+s.Seeds, "samples")
+	}
+	if n := s.NotConverged - s.doubted; n > 0 {
+		fmt.Fprintf(stderr, "surepipe: %d of %d samples did not converge, and are in the means above; raise --max-iter, or --tol if that is enough, or try another --solver\n", n, s.Samples+s.Seeds)
+	}
 	return errNotConverged
 }

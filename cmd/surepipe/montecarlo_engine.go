@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,8 @@ func estimatorSettings(cmd *cobra.Command) map[string]string {
 	}
 	settings := map[string]string{}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !how[flag.Name] {
+		// A file from before there was --verify is one without.
+		if !how[flag.Name] && (flag.Name != "verify" || flag.Value.String() == "true") {
 			settings[flag.Name] = flag.Value.String()
 		}
 	})
@@ -125,6 +127,7 @@ func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err
 				return err
 			}
 			r := m.template
+			r.Warnings = slices.Clone(r.Warnings) // of the template, which all samples share
 			r.Sample = &risk.Index
 			r.fill(m.job.problem, risk, m.mu)
 			text, err := json.Marshal(line(r))

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/stat"
+
+	"surepipe/pipeline"
 )
 
 // sampleRecord is what the summary and the figures need of a line of JSON. All of
@@ -34,6 +36,7 @@ type sampleRecord struct {
 	Trace               struct {
 		Queries int `json:"queries"`
 	} `json:"trace"`
+	Verification *pipeline.Verification `json:"verification"`
 }
 
 func parseRecord(line []byte) (r sampleRecord, err error) {
@@ -71,10 +74,15 @@ type summary struct {
 	trusted                 []bool
 	seedSURE, seedStdErr    []float64
 	zeroBar                 bool // of any sample
+	doubted                 int  // by --verify; they count as not converged too
 }
 
 func (s *summary) add(r sampleRecord) {
-	trusted := r.Solver.Converged && r.DerivativeConverged
+	doubted := r.Verification != nil && !r.Verification.Passed()
+	trusted := r.Solver.Converged && r.DerivativeConverged && !doubted
+	if doubted {
+		s.doubted++
+	}
 	if !trusted {
 		s.NotConverged++
 	}

@@ -64,7 +64,10 @@ type result struct {
 	JacobianFro2        float64       `json:"jacobian_fro2"`
 	Trace               traceResult   `json:"trace"`
 	Seconds             secondsResult `json:"seconds"`
-	// Warnings are the reasons to doubt the numbers; absent where there is none.
+	// Verification is what --verify found.
+	Verification *pipeline.Verification `json:"verification,omitempty"`
+	// Warnings is all that standard error warns of: the reasons to doubt the numbers, and the
+	// command's notes; absent where there is none.
 	Warnings []pipeline.Warning `json:"warnings,omitempty"`
 	Device   string             `json:"device"`
 	Version  string             `json:"version"`
@@ -121,7 +124,11 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	}
 	r.Derivative = risk.Derivative
 	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible, risk.InnerSteps
-	r.Warnings = risk.Warnings()
+	r.Verification = risk.Verification
+	if risk.Floored {
+		r.Warnings = append(r.Warnings, pipeline.Warning{Code: noteErrorBar, Text: zeroBarText(r.Sigma2RelStdErr != nil)})
+	}
+	r.Warnings = append(r.Warnings, risk.Warnings()...)
 	r.Trace = traceResult{risk.Trace.Estimator, risk.Trace.Queries, risk.Trace.Seed}
 	r.Seconds = secondsResult{risk.Solve.Seconds(), risk.Divergence.Seconds(), risk.Total.Seconds()}
 	if mu != nil {
@@ -137,21 +144,6 @@ func interceptOf(p *problems.Problem, risk pipeline.Risk) *float64 {
 		return nil
 	}
 	return &b0
-}
-
-// zeroBar tells whether the estimate of the error bar's square came out negative, and the
-// bar of a known sigma2 as 0.
-func zeroBar(residual, sigma2, jacobianFro2 float64, d int) bool {
-	return 4*(residual/sigma2+jacobianFro2) < 2*float64(d)
-}
-
-// warnZeroBar says so.
-func (f *estimatorFlags) warnZeroBar(stderr io.Writer) {
-	bar := "the error bar"
-	if f.estimate != nil {
-		bar += ", but for the error of sigma2 itself,"
-	}
-	fmt.Fprintf(stderr, "surepipe: %s came out as 0, which happens where sigma2 is too large\n", bar)
 }
 
 // squaredDistance is ||a - b||^2.
@@ -229,6 +221,10 @@ func (r *result) writeTable(out io.Writer) error {
 		steps += " NOT CONVERGED"
 	}
 	fmt.Fprintf(w, "derivative\t%s\t%s\n", r.Derivative, steps)
+	if r.Verification != nil {
+		what, from := describe(r.Verification)
+		fmt.Fprintf(w, "verified\t%s\t%s\n", what, from)
+	}
 	fmt.Fprintf(w, "time\t%.3g s\tsolve %.3g s, divergence %.3g s, on %s\n", r.Seconds.Total, r.Seconds.Solve, r.Seconds.Divergence, r.Device)
 	return w.Flush()
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -125,13 +126,13 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 	if err != nil {
 		return err
 	}
+	// What has been computed is printed, whatever becomes of the file.
+	var unwritten error
+	if out != "" {
+		unwritten = f.writeResult(cmd, out, job.problem, file.Y, risk)
+	}
 	r := f.result(job)
 	r.fill(job.problem, risk, file.Mu)
-	if out != "" {
-		if err := writeResult(cmd, out, job.problem, file.Y, risk); err != nil {
-			return err
-		}
-	}
 	if asJSON {
 		err = writeLine(cmd.OutOrStdout(), r)
 	} else {
@@ -140,8 +141,11 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 	if err != nil {
 		return err
 	}
-	if zeroBar(r.Residual, r.Sigma2, r.JacobianFro2, r.D) {
-		f.warnZeroBar(cmd.ErrOrStderr())
+	if unwritten != nil {
+		return unwritten
+	}
+	if risk.Floored {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
 	}
 	return f.converged(cmd, risk)
 }
@@ -150,6 +154,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 var hints = map[string]string{
 	pipeline.NotConverged:           " (raise --max-iter or --tol, or change --solver)",
 	pipeline.DerivativeNotConverged: " (raise --lambda, or give --derivative unrolled)",
+	pipeline.Unverified:             " (lower --tol, or try another --solver or --derivative)",
 	pipeline.Ambiguous:              " (--tol, --lambda)",
 	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
 }
@@ -170,7 +175,7 @@ func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error
 // warn says what the user should know about the estimator that the flags ask for.
 func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
 	if p.Relative {
-		fmt.Fprintln(cmd.ErrOrStderr(), "surepipe: a weight is a multiple of its maximum at this y, so the estimator looks at y: SURE is only approximately unbiased")
+		f.note(cmd, noteRelativeWeight, "a weight is a multiple of its maximum at this y, so the estimator looks at y: SURE is only approximately unbiased")
 	}
 }
 
@@ -204,6 +209,7 @@ func (f *estimatorFlags) result(j *job) result {
 		method, stderr = f.estimate.Method, &f.estimate.RelStdErr
 	}
 	return result{
+		Warnings:     slices.Clone(f.notes),
 		Sigma2Method: method, Sigma2RelStdErr: stderr,
 		Problem: j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
@@ -264,7 +270,7 @@ func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
 
 // writeResult writes the file that --out asks for. A format of one array holds the
 // signal, or else mu_hat. An image has 8 bits where y is one of 8, else 16.
-func writeResult(cmd *cobra.Command, path string, p *problems.Problem, y []float64, risk pipeline.Risk) error {
+func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, y []float64, risk pipeline.Risk) error {
 	format, err := outFormat(path)
 	if err != nil {
 		return err
@@ -274,7 +280,7 @@ func writeResult(cmd *cobra.Command, path string, p *problems.Problem, y []float
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat}
 	if p.Signal == nil && p.Operator != linops.Identity(p.D) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s holds mu_hat alone; for b give --out a name that ends in .npz\n", path)
+		f.note(cmd, noteMuHatAlone, "%s holds mu_hat alone; for b give --out a name that ends in .npz", path)
 	}
 	if p.Signal != nil {
 		if a, err = synthesize(p, risk.B); err != nil {
@@ -293,7 +299,7 @@ func writeResult(cmd *cobra.Command, path string, p *problems.Problem, y []float
 	}
 	clamped, err := dataio.WritePNG(path, a, bits)
 	if err == nil && clamped > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s: %d of %d pixels were outside [0, 1] and are clamped\n", path, clamped, len(a.Data))
+		f.note(cmd, noteClamped, "%s: %d of %d pixels were outside [0, 1] and are clamped", path, clamped, len(a.Data))
 	}
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
+	"surepipe/verify"
 	"surepipe/vjp"
 )
 
@@ -71,8 +72,8 @@ last one is dropped, and what is missing is computed. The outcome is the same to
 bit, times aside, as that of an uninterrupted sweep, and for any --parallel and
 --probe-batch. Other settings or other data are refused.
 
-Points that have not converged are marked, are not the minimizer unless all are such, and
-make the exit status 3.
+Points that have not converged, or that --verify doubts, are marked, are not the minimizer
+unless all are such, and make the exit status 3.
 
 ` + dataHelp,
 		Example: `  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png
@@ -278,6 +279,9 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed,
 		Intercept: f.intercept, Parallel: f.parallel, Batch: f.probeBatch, Logger: f.logger(cmd),
 	}}
+	if f.verify {
+		o.Verify = &verify.Options{}
+	}
 	if f.refine == 0 {
 		o.Refine = -1
 	}
@@ -292,7 +296,7 @@ func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	h := sweepHeader{
 		Sweep: true, Problem: j.problem.Name, Intercept: f.intercept, Sigma2: j.sigma2, Solver: j.solver.Name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
-		Chain: pipeline.DefaultChain, Refine: f.refine,
+		Chain: pipeline.DefaultChain, Refine: f.refine, Verify: f.verify,
 		Data: dataHash(data), Device: j.dev.Name(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),
 	}
 	if f.queries.auto {

@@ -38,6 +38,7 @@ type sweepHeader struct {
 	MaxIter         int     `json:"max_iter"`
 	Chain           int     `json:"chain"`
 	Refine          int     `json:"refine"`
+	Verify          bool    `json:"verify,omitempty"`
 	Data            string  `json:"data_sha256"`
 	Device          string  `json:"device"`
 	BLAS            string  `json:"blas"`
@@ -59,7 +60,12 @@ type sweepLine struct {
 }
 
 // trusted is that of the point's risk.
-func (l sweepLine) trusted() bool { return l.Solver.Converged && l.DerivativeConverged }
+func (l sweepLine) trusted() bool {
+	return l.Solver.Converged && l.DerivativeConverged && !l.doubted()
+}
+
+// doubted reports that --verify does not agree.
+func (r result) doubted() bool { return r.Verification != nil && !r.Verification.Passed() }
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (x *number) UnmarshalJSON(text []byte) error {

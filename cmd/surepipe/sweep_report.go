@@ -63,6 +63,17 @@ func (l sweepLine) minimum() sweepMinimum {
 	}
 }
 
+// mark stands behind what is not to be trusted.
+func (l sweepLine) mark() string {
+	switch {
+	case l.trusted():
+		return ""
+	case l.doubted():
+		return "  NOT VERIFIED"
+	}
+	return "  NOT CONVERGED"
+}
+
 // begin prints what is known before the first point.
 func (r *sweepReport) begin(header sweepHeader) error {
 	r.bar = &progress{}
@@ -136,9 +147,7 @@ func (r *sweepReport) show(line sweepLine) error {
 	if line.Stage == pipeline.RefineStage {
 		row.WriteString("  refined")
 	}
-	if !line.trusted() {
-		row.WriteString("  NOT CONVERGED")
-	}
+	row.WriteString(line.mark())
 	_, err := fmt.Fprintln(out, row.String())
 	return err
 }
@@ -175,7 +184,7 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 		}
 	}
 	if f.out != "" {
-		if err := writeResult(r.cmd, f.out, r.job.problem, r.y, best.Risk); err != nil {
+		if err := f.writeResult(r.cmd, f.out, r.job.problem, r.y, best.Risk); err != nil {
 			return err
 		}
 	}
@@ -199,15 +208,27 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 		return err
 	}
 	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return zeroBar(l.Residual, l.Sigma2, l.JacobianFro2, l.D) }) {
-		f.warnZeroBar(r.cmd.ErrOrStderr())
+		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
 	}
 	for a, end := range best.Edge {
 		if end != 0 {
 			fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: the minimizer is at the grid's edge, the %s end of --%s: extend it\n", s.Edges[f.axes[a].name], f.axes[a].name)
 		}
 	}
+	doubted := 0
+	for _, l := range r.lines {
+		if l.doubted() {
+			doubted++
+		}
+	}
+	if doubted > 0 {
+		fmt.Fprintf(r.cmd.ErrOrStderr(), doubtedText, doubted, s.Points, "points")
+	}
+	if s.NotConverged == doubted && doubted > 0 {
+		return errNotConverged
+	}
 	if s.NotConverged > 0 {
-		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %d of %d points did not converge; raise --max-iter, or --tol if that is enough, or try another --solver\n", s.NotConverged, s.Points)
+		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %d of %d points did not converge; raise --max-iter, or --tol if that is enough, or try another --solver\n", s.NotConverged-doubted, s.Points)
 		return errNotConverged
 	}
 	return nil
@@ -243,9 +264,7 @@ func (r *sweepReport) writeSummary(s sweepSummary) error {
 			fmt.Fprintf(&b, "; at the grid's edge, the %s end of %s", end, axis.name)
 		}
 	}
-	if !m.Converged {
-		b.WriteString("  NOT CONVERGED")
-	}
+	b.WriteString(r.lines[m.Index].mark())
 	b.WriteByte('\n')
 	if l := s.LeastLoss; l != nil {
 		fmt.Fprintf(&b, "least loss  %.6g on the grid, at %s\n", *l.Loss, l.at())

@@ -1,0 +1,241 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/linops"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/prox"
+	"surepipe/verify"
+	"surepipe/vjp"
+)
+
+// checked is a problem whose result is verified.
+type checked struct {
+	name, solver string
+	data         problems.Data
+	hyper        problems.Hyper
+	options      vjp.Options
+	trace        string
+}
+
+// verified estimates the risk with the check on.
+func (c checked) verified(t testing.TB, dev array.Device) pipeline.Risk {
+	t.Helper()
+	p, err := problems.New(c.name, dev, c.data, c.hyper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	name := c.solver
+	if name == "" {
+		name = p.DefaultSolver
+	}
+	s, err := vjp.NewSolver(context.Background(), name, p.Solve(), c.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	o := pipeline.Options{Sigma2: *c.data.Sigma2, Estimator: c.trace, Intercept: c.data.Intercept, Verify: &verify.Options{Problem: p.Solve()}}
+	pipe, err := pipeline.New(dev, s, p.D, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	risk, err := pipe.Estimate(context.Background(), c.data.Y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return risk
+}
+
+func (c checked) String() string {
+	return fmt.Sprintf("%s/%s/%s/%s", c.name, c.solver, c.options.Derivative, c.trace)
+}
+
+// smallProblems are the named problems, small.
+func smallProblems(t testing.TB, seed uint64) []checked {
+	t.Helper()
+	var all []checked
+	add := func(name string, data problems.Data, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, checked{name: name, data: data})
+	}
+	lasso, err := problems.GenerateLasso(20, 30, seed)
+	add("lasso", lasso, err)
+	wide, err := problems.GenerateLasso(60, 90, seed)
+	add("lasso", wide, err)
+	half := *lasso.Lambda / 2
+	net := lasso
+	net.Lambda2 = &half
+	add("elastic-net", net, nil)
+	tall, err := problems.GenerateLasso(40, 12, seed)
+	add("ols", tall, err)
+	add("ridge", tall, nil)
+	add("ridge", wide, nil)
+	centered := tall
+	centered.Intercept = true
+	centered.Y = append([]float64(nil), tall.Y...)
+	for i := range centered.Y {
+		centered.Y[i] += 100
+	}
+	add("lasso", centered, nil)
+	svt, err := problems.GenerateSVT(6, 5, seed)
+	add("svt", svt, err)
+	mc, err := problems.GenerateMatrixCompletion(12, 10, seed)
+	add("matrix-completion", mc, err)
+	rpca, err := problems.GenerateRobustPCA(6, 5, seed)
+	add("robust-pca", rpca, err)
+	tv, err := problems.GenerateTV1D(60, seed)
+	add("tv1d", tv, err)
+	return all
+}
+
+func TestVerifyPassesWhatIsRight(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		variants := []checked{{}, {solver: "fista"}, {solver: "admm"}, {solver: "ista"}, {trace: "exact"}, {options: vjp.Options{Derivative: vjp.Unrolled}, solver: "fista"}}
+		emulated := arraytest.Emulated(t, dev)
+		if emulated {
+			variants = variants[:1]
+		}
+		for _, base := range smallProblems(t, 1) {
+			if emulated && len(base.data.Y) > 30 {
+				continue // hundreds of solves
+			}
+			for _, c := range variants {
+				c.name, c.data, c.hyper = base.name, base.data, base.hyper
+				risk := c.verified(t, dev)
+				v := risk.Verification
+				t.Logf("%-40v d=%d %6.2f bars (%s) %d probes, %d boundaries, %d unresolved, other %q, %.3f s", c, len(risk.MuHat), v.Largest, v.Check, v.Probes, v.Boundaries, v.Unresolved, v.Other, v.Seconds)
+				if !v.Passed() || !risk.Trusted() {
+					t.Errorf("%v: %v", c, risk.Warnings())
+					t.Logf("%+v", v)
+				}
+			}
+		}
+	})
+}
+
+// randomProblem is well posed: Gaussian columns, and a regularizer at a weight that leaves
+// something of y.
+func randomProblem(t testing.TB, dev array.Device, rng *rand.Rand) (name string, p vjp.Problem, y []float64, sigma2 float64, release func()) {
+	t.Helper()
+	d, n := 3+rng.IntN(28), 2+rng.IntN(40)
+	x := mat.NewDense(d, n, gaussian(rng, d*n))
+	truth := make([]float64, n)
+	for j := range truth {
+		if rng.IntN(3) == 0 {
+			truth[j] = 2 * rng.NormFloat64()
+		}
+	}
+	sigma := math.Exp(2 * rng.NormFloat64())
+	y = make([]float64, d)
+	for i := range y {
+		y[i] = sigma*rng.NormFloat64() + mat.Dot(x.RowView(i), mat.NewVecDense(n, truth))
+	}
+	var c mat.VecDense
+	c.MulVec(x.T(), mat.NewVecDense(d, y))
+	most := max(mat.Max(&c), -mat.Min(&c))
+	lambda := most * math.Pow(10, -2*rng.Float64())
+	var groups [][]int
+	for j := 0; j < n; {
+		end := min(j+1+rng.IntN(4), n)
+		var g []int
+		for ; j < end; j++ {
+			g = append(g, j)
+		}
+		groups = append(groups, g)
+	}
+	falling := make([]float64, n)
+	for j := range falling {
+		falling[j] = lambda * (1 - float64(j)/float64(2*n))
+	}
+	size := 0.0
+	for _, b := range truth {
+		size += math.Abs(b)
+	}
+	var r prox.Prox
+	var err error
+	switch k := rng.IntN(9); k {
+	case 0, 1:
+		name, r = "l1", prox.NewL1(lambda)
+	case 2:
+		name, r = "elastic net", prox.NewElasticNet(lambda, lambda/10)
+	case 3:
+		name, r = "ridge", prox.NewSquaredL2(lambda)
+	case 4:
+		name = "group l2"
+		r, err = prox.NewGroupL2(dev, n, lambda, groups, nil)
+	case 5:
+		name = "sorted l1"
+		r, err = prox.NewSortedL1(falling)
+	case 6:
+		name, r = "l1 ball", prox.NewL1Ball(n, (0.1+rng.Float64())*(size+0.1))
+	case 7:
+		name, r = "simplex", prox.NewSimplex(n, size+0.1)
+	case 8:
+		name, r = "nonnegative", prox.NonNegative()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := linops.NewDense(dev, x)
+	return fmt.Sprintf("%s %d x %d", name, d, n), vjp.Problem{A: a, R: r, Device: dev}, y, sigma * sigma, func() {
+		a.Release()
+		if owner, ok := r.(prox.Releaser); ok {
+			owner.Release()
+		}
+	}
+}
+
+func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		cases := 120
+		if arraytest.Emulated(t, dev) {
+			cases = 4
+		}
+		rng := rand.New(rand.NewPCG(11, 12))
+		alarms, boundaries, unresolved, probes := 0, 0, 0, 0
+		for i := range cases {
+			name, p, y, sigma2, release := randomProblem(t, dev, rng)
+			solver := []string{"fista", "ista", "admm"}[rng.IntN(3)]
+			s, err := vjp.NewSolver(context.Background(), solver, p, vjp.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pipe, err := pipeline.New(dev, s, len(y), pipeline.Options{Sigma2: sigma2, Verify: &verify.Options{Problem: p}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			risk, err := pipe.Estimate(context.Background(), y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Release()
+			release()
+			v := risk.Verification
+			boundaries, unresolved, probes = boundaries+v.Boundaries, unresolved+v.Unresolved, probes+v.Probes
+			bare := risk
+			bare.Verification = nil
+			if !v.Passed() && bare.Trusted() {
+				alarms++
+				t.Errorf("%d: %s by %s: %s", i, name, solver, v.Describe())
+				t.Logf("  %+v div %g", *v, risk.Trace.Trace)
+			}
+		}
+		if 20*(boundaries+unresolved) > probes {
+			t.Errorf("of %d probes %d were at boundaries and %d unresolved: the check says little", probes, boundaries, unresolved)
+		}
+		t.Logf("%d problems: %d alarms; of %d probes %d at boundaries, %d unresolved", cases, alarms, probes, boundaries, unresolved)
+	})
+}

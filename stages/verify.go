@@ -1,0 +1,60 @@
+package stages
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/array"
+	"surepipe/hutch"
+	"surepipe/verify"
+	"surepipe/vjp"
+)
+
+// Verify is the stage that checks a job's result, when all its probes are done, by other
+// means than those that computed it. solver is the one that solved the job.
+func Verify(solver vjp.Solver, sigma2 float64, o verify.Options) Stage[Probes, Probes] {
+	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
+		return each(ctx, in, func(p Probes) error {
+			job := p.Job
+			last := job.arrived.Add(int64(p.Count)) == int64(job.planned)
+			if last && !job.failed() {
+				if err := job.settle(ctx, job.device(), job.verify(ctx, solver, sigma2, o)); err != nil {
+					return err
+				}
+			}
+			return send(ctx, out, p)
+		})
+	}
+}
+
+func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o verify.Options) error {
+	j.ended = time.Now()
+	trace, err := j.estimate()
+	if err != nil {
+		return err
+	}
+	dev := j.device()
+	values := slices.Clone(j.Y)
+	floats.AddConst(-j.mean, values)
+	y := dev.Alloc(1, len(values))
+	defer y.Free()
+	dev.Upload(y, values)
+	bar, _ := j.bar(sigma2, trace)
+	j.verification, err = verify.Check(ctx, verify.Result{
+		Solver: solver, Y: y, B: j.Solution.B, MuHat: j.Solution.MuHat, Convergence: j.Solution.Convergence,
+		Images: j.inSweeps(), Trace: trace, Sigma2: sigma2, StdErr: bar, Seed: j.Seed, Sample: uint64(j.Index),
+	}, o)
+	return err
+}
+
+// inSweeps is v -> D mu_hat v in as many sweeps as the device's memory asks for.
+func (j *Job) inSweeps() hutch.Oracle {
+	return func(ctx context.Context, dst, v array.Batch) error {
+		return j.sweeps(ctx, v.K(), func(first, n int) error {
+			return hutch.Oracle(j.Solution.Linearization.VJP).Apply(ctx, dst.Rows(first, first+n), v.Rows(first, first+n))
+		})
+	}
+}

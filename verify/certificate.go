@@ -1,0 +1,129 @@
+package verify
+
+import (
+	"math"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+)
+
+const (
+	// leastOptimality is what the optimality of a solution may be, whatever its solver says.
+	leastOptimality = 1e-6
+	// fitPart of the size of mu_hat is the error bar of mu_hat = A b.
+	fitPart = 1e-9
+)
+
+// certificate checks the solution by products with A and A* alone. For any eta
+//
+//	s = (b - prox_{eta r}(b - eta A*(A b - y))) / eta
+//
+// is 0 at a solution, and ||s|| is at most the distance of 0 from the subdifferential of the objective
+// at b, of which the solver's Optimality is a bound: in units of ||A|| max(||y - A b||, sigma sqrt(d)), and
+// where columns differ in length after they were made equal, which changes it by
+// a factor of at most sqrt(min(d, p)).
+func (c *check) certificate() error {
+	a := c.Problem.A
+	n, err := linops.Norm2(c.ctx, c.dev, a, linops.NormOptions{})
+	if err != nil {
+		return err
+	}
+	c.norm2 = n.Upper()
+	_, p := a.Dims()
+	fit, g := c.dev.Alloc(1, c.d), c.dev.Alloc(1, p)
+	defer fit.Free()
+	defer g.Free()
+	a.Forward(fit, c.B)
+	size := math.Sqrt(c.norm2) * c.bNorm // of what cancels in A b
+	c.v.add(Fit, distance(fit, c.MuHat), fitPart*c.muNorm+1e-12*c.yNorm+64*eps*size)
+	scale := math.Sqrt(c.norm2) * math.Max(c.resid, math.Sqrt(c.Sigma2*float64(c.d)))
+	c.dev.Lin(fit, 1, fit, -1, c.Y)
+	a.Adjoint(g, fit)
+	if scale > 0 && c.norm2 > 0 {
+		s, err := c.residual(g, 1/c.norm2)
+		if err != nil {
+			return err
+		}
+		// What rounding leaves of b - prox(b), and of A* r.
+		rounding := 64 * eps * (c.norm2*c.bNorm + math.Sqrt(c.norm2)*(size+c.yNorm))
+		c.v.add(Optimality, norm(s)/scale, math.Max(c.Optimality*math.Sqrt(float64(min(c.d, p))), leastOptimality)+rounding/scale)
+		s.Free()
+	}
+	return c.columns(g, size)
+}
+
+// residual is s at the step eta, g being the gradient at b.
+func (c *check) residual(g array.Batch, eta float64) (array.Batch, error) {
+	s := c.dev.Alloc(1, c.B.N())
+	c.dev.Lin(s, 1, c.B, -eta, g)
+	if err := c.Problem.R.Eval(s, s, eta); err != nil {
+		s.Free()
+		return array.Batch{}, err
+	}
+	c.dev.Lin(s, 1/eta, c.B, -1/eta, s)
+	return s, nil
+}
+
+// columns looks at every coordinate in the units of its column, which the norm of s, ruled by the
+// largest column, does not see: where r is a sum over coordinates, a step of 1/||A_j||^2 moves b_j
+// alone to its optimum, and mu_hat by ||A_j|| times as far. Columns of about the same length take their step
+// together.
+func (c *check) columns(g array.Batch, size float64) error {
+	known, ok := c.Problem.A.(linops.ColumnNormer)
+	if !ok || !separable(c.Problem.R) {
+		return nil
+	}
+	norms2 := known.ColumnNorms2()
+	alike := map[int][]int{} // columns, by the binary order of their length
+	for j, v := range norms2 {
+		if v > 0 {
+			k := math.Ilogb(v) / 2
+			alike[k] = append(alike[k], j)
+		}
+	}
+	if len(alike) == 0 {
+		return nil
+	}
+	t := c.dev.Alloc(1, c.B.N())
+	defer t.Free()
+	b, worst, rounding := c.B.ToHost(), 0.0, 0.0
+	for _, set := range alike {
+		longest := 0.0
+		for _, j := range set {
+			longest = max(longest, norms2[j])
+		}
+		c.dev.Lin(t, 1, c.B, -1/longest, g)
+		if err := c.Problem.R.Eval(t, t, 1/longest); err != nil {
+			return err
+		}
+		to := t.ToHost()
+		for _, j := range set {
+			length := math.Sqrt(norms2[j])
+			worst = max(worst, math.Abs(b[j]-to[j])*length)
+			rounding = max(rounding, math.Abs(b[j])*length)
+		}
+	}
+	rounding = 64 * eps * (rounding + c.yNorm + size)
+	c.v.add(Columns, c.moves(worst), c.sure+c.moves(rounding))
+	return nil
+}
+
+// separable reports that r is a sum over coordinates, as far as it says so, by a few of
+// them.
+func separable(r prox.Prox) bool {
+	if _, ok := r.(prox.Quadratic); ok {
+		return true
+	}
+	alone, ok := prox.AsRestrictor(r)
+	if !ok {
+		return false
+	}
+	n := max(r.Dim(), 1)
+	for j := 0; j < n; j += n/32 + 1 {
+		if len(alone.Closure([]int{j})) != 1 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,278 @@
+package verify
+
+import (
+	"math"
+
+	"surepipe/array"
+	"surepipe/hutch"
+)
+
+const (
+	// firstStep times the smaller of sigma sqrt(d) and ||y|| is the length of the first step.
+	firstStep = 1e-4
+	// A step that meets a kink, or says nothing, is divided by shrink, at most steps-1 times.
+	shrink = 8
+	steps  = 4
+	// formPart of a form is its error bar where the differences say it is less: what the tolerances of
+	// the solution and of its derivative leave.
+	formPart = 1e-3
+	// forms is the number of random probes whose forms are compared with the divergence; few of them
+	// are compared with differences too.
+	forms = 30
+	// fewProbes is by how much a standard error that was estimated from the probes may be too small.
+	fewProbes = 1.25
+	// stream sets the probes apart from those of the estimate under the same seed.
+	stream = 0x76657269667921
+)
+
+// form is what is known of z* D mu_hat z for one probe.
+type form struct {
+	printed           float64 // by the linearization
+	center, low, high float64 // the differences: central and one-sided, the smaller and the larger
+	bar               float64
+	// resolved says that bar is small enough to say something, noisy that a smaller step would make it
+	// larger, boundary that the one-sided differences disagree at every step.
+	resolved, noisy, boundary bool
+	second                    bool // by the second solver
+}
+
+// off is how far the printed form is from the differences.
+func (f form) off() float64 { return max(f.low-f.printed, f.printed-f.high, 0) }
+
+// bars is the same in error bars.
+func (f form) bars() float64 { return f.off() / f.bar }
+
+// wide reports that the one-sided differences disagree.
+func (f form) wide() bool {
+	return f.high-f.low > 0.1*max(math.Abs(f.center), math.Abs(f.printed))+10*f.bar
+}
+
+// better reports that f says more than g.
+func (f form) better(g form) bool {
+	return f.wide() == g.wide() && f.bar < g.bar || !f.wide() && g.wide()
+}
+
+// differences compares the derivative along a few probes, and the divergence with what they
+// say.
+func (c *check) differences() error {
+	units := c.d <= MaxUnits
+	count, compared := forms, min(c.Probes, forms)
+	if units {
+		count, compared = c.d, c.d
+	}
+	z, image := c.dev.Alloc(count, c.d), c.dev.Alloc(count, c.d)
+	defer z.Free()
+	defer image.Free()
+	if units {
+		hutch.UnitVectors(z, 0)
+	} else {
+		hutch.Rademacher(z, c.Seed^stream, c.Sample, 0)
+	}
+	if err := c.Images.Apply(c.ctx, image, z); err != nil {
+		return err
+	}
+	printed := make([]float64, count)
+	c.dev.Dot(printed, z, image)
+	c.v.Probes = compared
+	all := make([]form, compared)
+	for i := range all {
+		f, err := c.along(&c.first, z.Rows(i, i+1), printed[i])
+		if err != nil {
+			return err
+		}
+		all[i] = f
+	}
+	if err := c.secondOpinions(z, all); err != nil {
+		return err
+	}
+	worst, seen := form{}, false
+	for _, f := range all {
+		switch {
+		case f.boundary:
+			c.v.Boundaries++
+		case !f.resolved:
+			c.v.Unresolved++
+		case !seen || f.bars() > worst.bars():
+			worst, seen = f, true
+		}
+	}
+	if seen {
+		c.v.add(Derivative, worst.off(), worst.bar)
+	}
+	if units {
+		c.sumOfUnits(image, all)
+	} else {
+		c.meanOfForms(printed, all)
+	}
+	return nil
+}
+
+// sumOfUnits compares the divergence with the sum over all unit vectors: of differences, and
+// where there are none of what the linearization says. image is D mu_hat. The error of a Hutchinson
+// estimate is known exactly then, and its StdErr, which a few probes tell, may be less.
+func (c *check) sumOfUnits(image array.Batch, all []form) {
+	sum, bars := 0.0, 1e-6*float64(c.d) // their errors may well have one sign
+	for _, f := range all {
+		value, bar := f.printed, formPart*math.Abs(f.printed)
+		if f.resolved && !f.boundary {
+			value, bar = min(max(f.printed, f.low), f.high), f.bar
+		}
+		sum += value
+		bars += bar
+	}
+	stdErr := fewProbes * c.Trace.StdErr
+	if c.Trace.Estimator == hutch.Hutchinson && c.Trace.Queries > 0 {
+		squares := make([]float64, c.d)
+		c.dev.Dot(squares, image, image)
+		variance := 0.0
+		for i, f := range all {
+			variance += 2 * (squares[i] - f.printed*f.printed)
+		}
+		stdErr = max(stdErr, math.Sqrt(max(0, variance)/float64(c.Trace.Queries)))
+	}
+	c.v.add(Divergence, c.Trace.Trace-sum, math.Hypot(bars, stdErr))
+}
+
+// meanOfForms compares the divergence with the mean of the forms, less what the
+// differences say that these are off by. The forms of Rademacher probes have the variance
+// 2 (||D||_F^2 - sum_i D_ii^2), at most 2 ||D||_F^2.
+func (c *check) meanOfForms(printed []float64, all []form) {
+	n := float64(len(printed))
+	mean, squares := 0.0, 0.0
+	for _, v := range printed {
+		mean += v / n
+	}
+	for _, v := range printed {
+		squares += (v - mean) * (v - mean)
+	}
+	variance := max(2*c.Trace.Frobenius2, squares/(n-1)) / n
+	shift, bar2, count := 0.0, 0.0, 0.0
+	for _, f := range all {
+		if f.resolved && !f.boundary {
+			shift += min(max(f.printed, f.low), f.high) - f.printed
+			bar2 += f.bar * f.bar
+			count++
+		}
+	}
+	if count > 0 {
+		mean += shift / count
+		variance += bar2 / count
+	}
+	c.v.add(Divergence, c.Trace.Trace-mean, math.Sqrt(variance+c.Trace.StdErr*c.Trace.StdErr)+1e-6*float64(c.d))
+}
+
+// doubt is the number of error bars from which on a probe is looked at again with another
+// solver: a difference between two solves that have both not moved where they should looks exact.
+const doubt = 2
+
+// secondOpinions takes the differences of the probes that do not agree again, the worst first,
+// by another solver, and keeps those that say less against the result. One that is confirmed ends the search.
+func (c *check) secondOpinions(z array.Batch, all []form) error {
+	for {
+		at := -1
+		for i, f := range all {
+			if f.resolved && !f.boundary && !f.second && f.bars() > doubt && (at < 0 || f.bars() > all[at].bars()) {
+				at = i
+			}
+		}
+		if at < 0 {
+			return nil
+		}
+		if err := c.openSecond(); err != nil {
+			return c.serious(err) // the first's word stands
+		}
+		f, err := c.along(&c.second, z.Rows(at, at+1), all[at].printed)
+		if err != nil {
+			return c.serious(err)
+		}
+		if confirmed := f.resolved && !f.boundary && f.bars() > doubt; confirmed {
+			if f.bars() < all[at].bars() {
+				all[at] = f
+			}
+			return nil
+		}
+		f.second = true
+		all[at] = f
+	}
+}
+
+// along takes differences along z, at smaller and smaller steps until they say something.
+func (c *check) along(w *witness, z array.Batch, printed float64) (form, error) {
+	length := c.yNorm
+	if noise := math.Sqrt(c.Sigma2 * float64(c.d)); length == 0 || noise < length {
+		// Differences of solutions are no more exact than these are.
+		length = max(noise, 1e-3*length)
+	}
+	h := firstStep * length / norm(z)
+	best := form{printed: printed}
+	for k := 0; k < steps && c.iterations < c.budget; k++ {
+		f, err := c.step(w, z, printed, h)
+		if err != nil {
+			return form{}, err
+		}
+		if k == 0 || f.better(best) {
+			best = f
+		}
+		if f.noisy || f.resolved && !f.wide() && f.off() <= f.bar {
+			break
+		}
+		h /= shrink
+	}
+	best.boundary = best.wide()
+	// Eigenvalues are in [0, 1], on either side of a kink.
+	if z2 := dot(z, z); best.boundary && (printed < -1e-3*z2 || printed > (1+1e-3)*z2) {
+		best.boundary, best.resolved = false, true
+	}
+	return best, nil
+}
+
+// step takes the differences at one step:
+//
+//	c(h) = z* (mu_hat(y + h z) - mu_hat(y - h z)) / 2h
+//
+// and the same at h/2, with the one-sided ones at h/2.
+func (c *check) step(w *witness, z array.Batch, printed, h float64) (form, error) {
+	var at [4]float64
+	var away array.Batch
+	defer func() { away.Free() }()
+	for i, a := range []float64{-h, -h / 2, h / 2, h} {
+		m, b, err := c.moved(w, a, z, w.base)
+		if err != nil {
+			return form{}, err
+		}
+		at[i] = m
+		away.Free()
+		away = b
+	}
+	back, b, err := c.moved(w, 0, z, away)
+	if err != nil {
+		return form{}, err
+	}
+	b.Free()
+	wide, center := (at[3]-at[0])/(2*h), (at[2]-at[1])/h
+	left, right := -at[1]/(h/2), at[2]/(h/2)
+	z2 := dot(z, z)
+	noise := 2*math.Abs(back)/h + 32*eps*math.Sqrt(z2)*(c.yNorm+c.muNorm)/h
+	f := form{printed: printed, center: center, low: min(left, right, center), high: max(left, right, center)}
+	size := max(math.Abs(printed), math.Abs(center))
+	f.bar = math.Sqrt(square(wide-center)+square(noise)+square(formPart*size)) + 1e-6*z2
+	most := 0.05*size + 1e-3*z2
+	f.resolved, f.noisy = f.bar <= most, noise > most
+	return f, c.dev.Err()
+}
+
+// moved is z* (mu_hat(y + a z) - mu_hat(y)), and the solution there, by a solve from another.
+func (c *check) moved(w *witness, a float64, z, from array.Batch) (float64, array.Batch, error) {
+	y := c.dev.Alloc(1, c.d)
+	defer y.Free()
+	c.dev.Lin(y, 1, c.Y, a, z)
+	sol, err := c.solve(w, y, from)
+	if err != nil {
+		return 0, array.Batch{}, err
+	}
+	c.dev.Lin(y, 1, sol.MuHat, -1, w.mu)
+	sol.MuHat.Free()
+	return dot(z, y), sol.B, nil
+}
+
+func square(x float64) float64 { return x * x }

@@ -1,0 +1,191 @@
+package verify
+
+import (
+	"math"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/vjp"
+)
+
+const (
+	// checkTol is the tolerance of the solves whose differences are taken: what it leaves, over the
+	// step of 1e-4, is far below a thousandth.
+	checkTol = 1e-11
+	// otherTol is that of the other solver.
+	otherTol = 1e-10
+	// checkIter bounds the iterations of each of these solves, and leastBudget + budgetFactor times
+	// those of the solve under check the sum over all that differences are taken of.
+	checkIter    = 10000
+	leastBudget  = 100000
+	budgetFactor = 20
+	// smallSide is the largest d and p for which another solver solves from 0.
+	smallSide = 2000
+)
+
+// newSolver is a solver without a derivative.
+func (c *check) newSolver(name string, tol float64) (vjp.Solver, error) {
+	return vjp.NewSolver(c.ctx, name, c.Problem, vjp.Options{Tol: tol, MaxIter: checkIter, Sigma2: c.Sigma2, Derivative: vjp.None})
+}
+
+// witness is a solver at y and its neighbours, and its solution at y.
+type witness struct {
+	solver vjp.Solver
+	owned  bool
+	base   array.Batch
+	mu     array.Batch
+}
+
+func (w *witness) release() {
+	w.base.Free()
+	w.mu.Free()
+	if w.owned {
+		w.solver.Release()
+	}
+}
+
+// begin solves at y, from b.
+func (c *check) begin(w *witness) error {
+	sol, err := c.solve(w, c.Y, c.B)
+	if err == nil {
+		w.base, w.mu = sol.B, sol.MuHat
+	}
+	return err
+}
+
+// solveAgain solves at y to a far smaller tolerance, starting at b. The direct solver has
+// none: it serves as it is.
+func (c *check) solveAgain() (err error) {
+	if c.Solver.Name() == "direct" {
+		c.first.solver = c.Solver
+	} else if c.first.solver, err = c.newSolver("fista", checkTol); err != nil {
+		return err
+	} else {
+		c.first.owned = true
+	}
+	c.v.Solver = c.first.solver.Name()
+	if err := c.begin(&c.first); err != nil {
+		return err
+	}
+	c.v.add(Solution, c.moves(distance(c.first.mu, c.MuHat)), c.sure+c.moves(c.roundingOfMu()))
+	return nil
+}
+
+// openSecond makes the second witness: another solver where the problem is small, else
+// the first with less tolerance still.
+func (c *check) openSecond() (err error) {
+	if c.second.solver != nil {
+		return nil
+	}
+	name, tol := "fista", checkTol/100
+	if c.small() {
+		name, tol = "admm", checkTol
+	}
+	if c.second.solver, err = c.newSolver(name, tol); err != nil {
+		return err
+	}
+	c.second.owned = true
+	// What it takes is on top of what the first has used.
+	c.budget += c.iterations
+	return c.begin(&c.second)
+}
+
+// roundingOfMu is what rounding leaves open in a solve's mu_hat.
+func (c *check) roundingOfMu() float64 { return 1e-11 * (c.yNorm + math.Sqrt(c.norm2)*c.bNorm) }
+
+// solve is a witness at y, starting at b where it can. Its solution has no
+// derivative, or none that is kept.
+func (c *check) solve(w *witness, y, b array.Batch) (*vjp.Solution, error) {
+	var sol *vjp.Solution
+	var err error
+	if starter, ok := w.solver.(vjp.Starter); ok {
+		sol, err = starter.SolveFrom(c.ctx, y, b)
+	} else {
+		sol, err = w.solver.Solve(c.ctx, y)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.iterations += sol.Iterations
+	if sol.Linearization != nil {
+		sol.Linearization.Release()
+		sol.Linearization = nil
+	}
+	return sol, nil
+}
+
+// small reports that another solver is affordable.
+func (c *check) small() bool { return c.d <= smallSide && c.B.N() <= smallSide }
+
+// serious is err where it is the context's or a fault of the device. That another solver fails says
+// nothing of the one under check.
+func (c *check) serious(err error) error {
+	if c.ctx.Err() != nil || c.dev.Err() != nil {
+		return err
+	}
+	return nil
+}
+
+// other is the name of the solver to compare with.
+func (c *check) other() string {
+	if !c.small() {
+		return ""
+	}
+	if c.Solver.Name() == "admm" {
+		return "fista"
+	}
+	_, quadratic := c.Problem.R.(prox.Quadratic)
+	dense, ok := c.Problem.A.(linops.Densifier)
+	if quadratic && ok && dense.Dense() != nil && c.Solver.Name() != "direct" {
+		return "direct"
+	}
+	return "admm"
+}
+
+// solveOtherwise compares with another solver, from 0. What has not converged, or has a larger
+// objective than the solution under check, says nothing of that.
+func (c *check) solveOtherwise() error {
+	name := c.other()
+	if name == "" {
+		return nil
+	}
+	solver, err := c.newSolver(name, otherTol)
+	if err != nil {
+		return c.serious(err)
+	}
+	defer solver.Release()
+	sol, err := solver.Solve(c.ctx, c.Y)
+	if err != nil {
+		return c.serious(err)
+	}
+	defer sol.Release()
+	if !sol.Converged {
+		return nil
+	}
+	c.v.Other = name
+	mine, known := c.objective(c.B)
+	theirs, _ := c.objective(sol.B)
+	delta := distance(sol.MuHat, c.MuHat)
+	if known && mine <= theirs && !math.IsInf(theirs, 1) {
+		delta = 0
+	}
+	c.v.add(OtherSolver, c.moves(delta), c.sure+c.moves(c.roundingOfMu()))
+	return nil
+}
+
+// objective is 1/2 ||A b - y||^2 + r(b), where r is known as a function.
+func (c *check) objective(b array.Batch) (value float64, known bool) {
+	fit := c.dev.Alloc(1, c.d)
+	defer fit.Free()
+	c.Problem.A.Forward(fit, b)
+	c.dev.Lin(fit, 1, fit, -1, c.Y)
+	value = dot(fit, fit) / 2
+	switch r := c.Problem.R.(type) {
+	case prox.Valuer:
+		return value + r.Value(b), true
+	case prox.Quadratic:
+		return value + r.Curvature()/2*dot(b, b), true
+	}
+	return value, false
+}

@@ -1,0 +1,251 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"surepipe/array"
+	"surepipe/hutch"
+	"surepipe/vjp"
+)
+
+// Options are the settings of the check.
+type Options struct {
+	// Problem is what the solver under check solves. Under a sweep it may be left out: the
+	// sweep knows it.
+	Problem vjp.Problem
+	// Probes is the number of random probes whose derivative is compared with differences,
+	// default DefaultProbes; up to MaxUnits observations all unit vectors are in their place.
+	Probes int
+}
+
+// Check refuses options that do not fit the solver.
+func (o Options) Check(solver vjp.Solver) error {
+	a := o.Problem.A
+	if a == nil || o.Problem.R == nil || o.Problem.Device == nil {
+		return errors.New("verify: a problem without operator, regularizer or device")
+	}
+	d, p := solver.Dims()
+	if n, m := a.Dims(); n != d || m != p {
+		return fmt.Errorf("verify: a problem of size %d x %d for a solver of size %d x %d", n, m, d, p)
+	}
+	return nil
+}
+
+const (
+	// DefaultProbes is Options.Probes where nobody chooses.
+	DefaultProbes = 3
+	// MaxUnits is the largest d for which all unit vectors are probes, and the divergence is
+	// compared exactly.
+	MaxUnits = 64
+	// Limit is the number of error bars beyond which a result has failed the check.
+	Limit = 4
+)
+
+// Result is what is checked.
+type Result struct {
+	// Solver is the one under check, made with its own settings.
+	Solver vjp.Solver
+	// Y is a batch of one vector of length d, less its mean where there is an intercept; B and
+	// MuHat are the solution at Y.
+	Y, B, MuHat array.Batch
+	vjp.Convergence
+	// Images is v -> D mu_hat v.
+	Images hutch.Oracle
+	// Trace is the estimate of tr D mu_hat that was printed, without an intercept's part.
+	Trace hutch.Estimate
+	// Sigma2 is the noise's variance, StdErr the error bar of SURE.
+	Sigma2, StdErr float64
+	// Seed and Sample fix the random probes, which are none of the trace estimator's.
+	Seed, Sample uint64
+}
+
+// Verification is what the check found.
+type Verification struct {
+	// Largest is the largest of the comparisons, in error bars, and Check its name. A result
+	// that is right is below Limit.
+	Largest float64 `json:"largest"`
+	Check   string  `json:"check"`
+	// Comparisons are all that were made.
+	Comparisons []Comparison `json:"comparisons"`
+	// Probes is how many probes the differences were taken along. Of these Boundaries met a kink at every
+	// step, so that the derivative is not unique there, and Unresolved had
+	// differences too inexact to say anything.
+	Probes     int `json:"probes"`
+	Boundaries int `json:"boundaries"`
+	Unresolved int `json:"unresolved"`
+	// Solver is that of the differences, Other the one that solved from 0; "" where there was none.
+	Solver string `json:"solver"`
+	Other  string `json:"other,omitempty"`
+	// Failure says why the check could not be done, "" if it was.
+	Failure string `json:"failure,omitempty"`
+	// Seconds is how long it took.
+	Seconds float64 `json:"seconds"`
+}
+
+// The names of the comparisons.
+const (
+	// Fit is ||mu_hat - A b||.
+	Fit = "fit"
+	// Optimality is ||b - prox_{eta r}(b - eta A*(A b - y))|| / eta, which is at most the
+	// distance of 0 from the objective's subdifferential at b, over ||A|| max(||y - A b||, sigma sqrt(d)),
+	// compared with what the solver says of that.
+	Optimality = "optimality"
+	// Columns is by how much SURE could change if the coordinate of b that is farthest from
+	// its optimum moved there.
+	Columns = "columns"
+	// Solution is by how much SURE could change if mu_hat were that of a solve from b to a
+	// far smaller tolerance.
+	Solution = "solution"
+	// OtherSolver is the same for another solver, from 0.
+	OtherSolver = "other solver"
+	// Derivative is the worst of the probes: z* D mu_hat z less the difference.
+	Derivative = "derivative"
+	// Divergence is the printed divergence less what the probes say it is.
+	Divergence = "divergence"
+)
+
+// Comparison is one check.
+type Comparison struct {
+	Name string `json:"name"`
+	// Difference is what was found, and ErrorBar what the check's own errors would explain.
+	Difference float64 `json:"difference"`
+	ErrorBar   float64 `json:"error_bar"`
+	// Bars is their ratio.
+	Bars float64 `json:"bars"`
+}
+
+// Passed reports that the check was done and found nothing.
+func (v *Verification) Passed() bool { return v.Failure == "" && v.Largest <= Limit }
+
+// Describe is what was found as a sentence's end.
+func (v *Verification) Describe() string {
+	if v.Failure != "" {
+		return "the check could not be done: " + v.Failure
+	}
+	for _, c := range v.Comparisons {
+		if c.Name == v.Check {
+			return fmt.Sprintf("%s is off by %.3g, %.3g error bars of %.2g", c.Name, c.Difference, c.Bars, c.ErrorBar)
+		}
+	}
+	return "nothing was compared"
+}
+
+// add notes a comparison. Numbers that are none count as the worst.
+func (v *Verification) add(name string, difference, bar float64) {
+	bars := 0.0
+	if difference != 0 {
+		bars = bounded(difference / bar) // NaN where either is
+	}
+	difference, bar = bounded(difference), bounded(bar)
+	v.Comparisons = append(v.Comparisons, Comparison{name, difference, bar, bars})
+	if bars >= v.Largest {
+		v.Largest, v.Check = bars, name
+	}
+}
+
+// bounded is |x| in the range of JSON's numbers.
+func bounded(x float64) float64 {
+	if math.IsNaN(x) {
+		return math.MaxFloat64
+	}
+	return math.Min(math.Abs(x), math.MaxFloat64)
+}
+
+// surePart of SURE's own error bar is the error bar of what moves SURE and has no
+// statistical error: four of them are a tenth of SURE's.
+const surePart = 0.025
+
+// check is one check under way.
+type check struct {
+	Options
+	Result
+	ctx context.Context
+	dev array.Device
+	d   int
+	v   *Verification
+
+	norm2  float64 // of A
+	yNorm  float64
+	muNorm float64
+	bNorm  float64
+	resid  float64 // ||y - mu_hat||
+	sure   float64 // the error bar of what moves SURE
+
+	first, second      witness // who solve for the differences
+	iterations, budget int     // done by them, and allowed
+}
+
+// Check verifies a result. The error is the context's, or a fault of the device;
+// anything else that keeps the check from being done is the Verification's Failure.
+func Check(ctx context.Context, r Result, o Options) (*Verification, error) {
+	begin := time.Now()
+	if err := o.Check(r.Solver); err != nil {
+		return nil, err
+	}
+	if o.Probes <= 0 {
+		o.Probes = DefaultProbes
+	}
+	c := &check{Options: o, Result: r, ctx: ctx, dev: o.Problem.Device, d: r.Y.N(), v: &Verification{}}
+	err := c.run()
+	if err == nil {
+		err = c.dev.Sync()
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if fault := c.dev.Err(); fault != nil {
+		return nil, fault
+	}
+	if err != nil {
+		c.v.Failure = err.Error()
+	}
+	c.v.Seconds = time.Since(begin).Seconds()
+	return c.v, nil
+}
+
+func (c *check) run() error {
+	defer func() {
+		c.first.release()
+		c.second.release()
+	}()
+	c.budget = leastBudget + budgetFactor*c.Iterations
+	c.yNorm, c.muNorm, c.bNorm = norm(c.Y), norm(c.MuHat), norm(c.B)
+	c.resid = distance(c.Y, c.MuHat)
+	c.sure = surePart * math.Max(c.StdErr, 0.1*c.Sigma2*math.Sqrt(2*float64(c.d)))
+	for _, step := range []func() error{c.certificate, c.solveAgain, c.solveOtherwise, c.differences} {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moves is by how much SURE changes at most where mu_hat changes by delta.
+func (c *check) moves(delta float64) float64 { return delta * (2*c.resid + delta) }
+
+// eps is the relative rounding error.
+const eps = 0x1p-52
+
+func dot(x, y array.Batch) float64 {
+	var out [1]float64
+	x.Device().Dot(out[:], x, y)
+	return out[0]
+}
+
+func norm(x array.Batch) float64 { return math.Sqrt(dot(x, x)) }
+
+// distance is ||x - y||.
+func distance(x, y array.Batch) float64 {
+	dev := x.Device()
+	t := dev.Alloc(1, x.N())
+	defer t.Free()
+	dev.Lin(t, 1, x, -1, y)
+	return norm(t)
+}

@@ -1,0 +1,109 @@
+package verify_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/hutch"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/verify"
+	"surepipe/vjp"
+)
+
+// threshold checks soft thresholding of y at 1, whose Jacobian is said to be diag(jacobian), with the
+// regularizer r in the check.
+func threshold(t *testing.T, ctx context.Context, dev array.Device, y, jacobian []float64, r prox.Prox) (*verify.Verification, error) {
+	t.Helper()
+	d := len(y)
+	s, err := vjp.NewSolver(context.Background(), "ista", vjp.Problem{A: linops.Identity(d), R: prox.NewL1(1), Device: dev}, vjp.Options{Derivative: vjp.None})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	b, diagonal := dev.Alloc(1, d), dev.Alloc(1, d)
+	defer b.Free()
+	defer diagonal.Free()
+	dev.Upload(b, y)
+	dev.Upload(diagonal, jacobian)
+	sol, err := s.Solve(context.Background(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sol.Release()
+	trace := 0.0
+	for _, v := range jacobian {
+		trace += v
+	}
+	return verify.Check(ctx, verify.Result{
+		Solver: s, Y: b, B: sol.B, MuHat: sol.MuHat, Convergence: sol.Convergence,
+		Images: func(_ context.Context, dst, v array.Batch) error {
+			for i := range v.K() {
+				dev.Mul(dst.Rows(i, i+1), v.Rows(i, i+1), diagonal)
+			}
+			return nil
+		},
+		Trace: hutch.Estimate{Estimator: hutch.Exact, Trace: trace, Frobenius2: trace, Exact: true}, Sigma2: 1, StdErr: 1,
+	}, verify.Options{Problem: vjp.Problem{A: linops.Identity(d), R: r, Device: dev}})
+}
+
+// A kink within the first step, of 1e-4 sqrt(3), is left behind by smaller ones: nothing is a boundary, and
+// what is wrong there is found.
+func TestSmallerStepsLeaveAKinkBehind(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		y := []float64{3, 1 + 3e-5, 0.2}
+		for _, c := range []struct {
+			jacobian []float64
+			right    bool
+		}{{[]float64{1, 1, 0}, true}, {[]float64{1, 0, 0}, false}, {[]float64{1, 0.9, 0}, false}} {
+			v, err := threshold(t, context.Background(), dev, y, c.jacobian, prox.NewL1(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v.Passed() != c.right || v.Boundaries != 0 || v.Unresolved != 0 || v.Probes != 3 {
+				t.Errorf("%v: %+v", c.jacobian, v)
+			}
+		}
+	})
+}
+
+// What keeps the check from being done is in the result, with words; the end of the context is an error.
+func TestFailuresOfTheCheck(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	broken := prox.NewFunc(3, func(dst, v []float64, t float64) error { return errors.New("out of order") },
+		func(dst, v, z []float64, t float64) {}, nil)
+	y, jacobian := []float64{3, 2, 0.2}, []float64{1, 1, 0}
+	v, err := threshold(t, context.Background(), dev, y, jacobian, broken)
+	if err != nil || v.Passed() || !strings.Contains(v.Failure, "out of order") || !strings.Contains(v.Describe(), "out of order") {
+		t.Errorf("%+v, %v", v, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := threshold(t, ctx, dev, y, jacobian, prox.NewL1(1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, err := threshold(t, context.Background(), dev, y, jacobian, nil); err == nil {
+		t.Error("a problem without a regularizer")
+	}
+}
+
+// Numbers that are none count as the worst, and JSON can hold them.
+func TestNaNIsTheWorst(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	v, err := threshold(t, context.Background(), dev, []float64{3, 2, 0.2}, []float64{1, math.NaN(), 0}, prox.NewL1(1))
+	if err != nil || v.Passed() {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if _, err := json.Marshal(v); err != nil {
+		t.Error(err)
+	}
+}
