@@ -15,8 +15,10 @@ type canonical struct {
 	mean    dd      // of the case's y, where there is an intercept
 	blocks  []block
 	members [][]int // the coordinates of each block
-	// centeredTo is the least share of a column's size that its centering has left.
-	centeredTo float64
+	// size is that of what each column was made from, and left the least share of it that a
+	// column, if it is not 0, still has.
+	size []float64
+	left float64
 }
 
 // exponent is a power of two near x, 1 for 0.
@@ -31,7 +33,7 @@ func exponent(x float64) float64 {
 // newCanonical writes a case down.
 func newCanonical(c *Case) *canonical {
 	k := &canonical{}
-	k.a, k.centeredTo = c.Op.matrix()
+	k.a, k.size = c.Op.matrix()
 	k.y = numbers(c.Y)
 	if c.Intercept {
 		for _, v := range k.y {
@@ -56,6 +58,9 @@ func newCanonical(c *Case) *canonical {
 	k.yScale = exponent(top)
 	for i, v := range k.a.a {
 		k.a.a[i] = v.pow2(1 / aScale)
+	}
+	for j := range k.size {
+		k.size[j] /= aScale
 	}
 	for i, v := range k.y {
 		k.y[i] = v.pow2(1 / k.yScale)
@@ -136,8 +141,9 @@ func (k *canonical) add(r Reg, at int, u units) {
 		k.put(&nuclear{r.Shape[0], r.Shape[1], u.weight(r.Lambda)}, all)
 	case "tv1d":
 		// b_j = b'_0 + ... + b'_j: column j of A T is the sum of A's columns from j.
-		for i := range k.a.r {
-			for j := at + r.N - 2; j >= at; j-- {
+		for j := at + r.N - 2; j >= at; j-- {
+			k.size[j] += k.size[j+1]
+			for i := range k.a.r {
 				k.a.set(i, j, k.a.at(i, j).add(k.a.at(i, j+1)))
 			}
 		}
@@ -220,9 +226,22 @@ func (k *canonical) addGroups(r Reg, at int, u units) {
 	}
 }
 
-// rescale gives every column, or every block of them, size 1.
+// rescale gives every column, or every block of them, size 1. Columns that are rounding are 0.
 func (k *canonical) rescale() {
 	norms := k.a.columnNorms()
+	k.left = 1
+	for j, size := range k.size {
+		switch {
+		case norms[j] == 0:
+		case norms[j] <= 100*negligible*size:
+			norms[j] = 0
+			for i := range k.a.r {
+				k.a.set(i, j, dd{})
+			}
+		default:
+			k.left = min(k.left, norms[j]/size)
+		}
+	}
 	for i, b := range k.blocks {
 		on := k.members[i]
 		s := make([]float64, len(on))

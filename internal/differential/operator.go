@@ -32,11 +32,11 @@ type Op struct {
 	Parts []Op `json:",omitempty"`
 }
 
-// matrix is the operator as a matrix: exact but for products, and for means, to 32 digits.
-// centeredTo is the least of ||a_j - mean|| / ||a_j|| over centered columns that are not
-// constant, else 1.
-func (o Op) matrix() (m *matrix, centeredTo float64) {
-	m, centeredTo = newMatrix(o.Rows, o.Cols), 1
+// matrix is the operator as a matrix: exact but for products, and for means, to 32 digits. size
+// lists for each column the size of what it was made from: a column far smaller than that is
+// what a subtraction has left.
+func (o Op) matrix() (m *matrix, size []float64) {
+	m = newMatrix(o.Rows, o.Cols)
 	switch o.Kind {
 	case "dense", "csr":
 		copy(m.a, numbers(o.Data))
@@ -51,23 +51,25 @@ func (o Op) matrix() (m *matrix, centeredTo float64) {
 	case "hstack":
 		at := 0
 		for _, part := range o.Parts {
-			q, _ := part.matrix()
+			q, s := part.matrix()
 			for i := range q.r {
 				copy(m.row(i)[at:], q.row(i))
 			}
 			at += q.c
+			size = append(size, s...)
 		}
+		return m, size
 	case "compose":
-		m, _ = o.Parts[0].matrix()
-		for _, part := range o.Parts[1:] {
-			q, _ := part.matrix()
-			m = m.mul(q)
-		}
+		return o.product()
 	case "scale":
-		m, _ = o.Parts[0].matrix()
+		m, size = o.Parts[0].matrix()
 		for i, v := range m.a {
 			m.a[i] = v.mul(num(o.Alpha))
 		}
+		for j := range size {
+			size[j] *= math.Abs(o.Alpha)
+		}
+		return m, size
 	case "difference1d":
 		for i := range o.Rows {
 			m.set(i, i, num(-1))
@@ -76,12 +78,30 @@ func (o Op) matrix() (m *matrix, centeredTo float64) {
 	case "difference2d":
 		differences(m, o.Shape[0], o.Shape[1])
 	case "centered":
-		m, _ = o.Parts[0].matrix()
-		centeredTo = m.center()
+		m, size = o.Parts[0].matrix()
+		m.center()
+		return m, size
 	default:
 		panic("differential: operator " + o.Kind)
 	}
-	return m, centeredTo
+	return m, m.columnNorms()
+}
+
+// product is compose's matrix.
+func (o Op) product() (m *matrix, size []float64) {
+	m, size = o.Parts[0].matrix()
+	for _, part := range o.Parts[1:] {
+		q, _ := part.matrix()
+		m = m.mul(q)
+		sum := make([]float64, q.c)
+		for k := range q.r {
+			for j, v := range q.row(k) {
+				sum[j] += size[k] * math.Abs(v.hi)
+			}
+		}
+		size = sum
+	}
+	return m, size
 }
 
 // differences writes the differences of a rows x cols image, down and then along.
@@ -104,29 +124,18 @@ func differences(m *matrix, rows, cols int) {
 	}
 }
 
-// center takes the means off the columns; a constant one becomes 0.
-func (m *matrix) center() float64 {
-	least := 1.0
+// center takes the means off the columns.
+func (m *matrix) center() {
 	for j := range m.c {
-		var sum, before, after dd
+		var sum dd
 		for i := range m.r {
 			sum = sum.add(m.at(i, j))
-			before = before.add(m.at(i, j).mul(m.at(i, j)))
 		}
 		mean := sum.div(num(float64(m.r)))
 		for i := range m.r {
-			v := m.at(i, j).sub(mean)
-			if math.Abs(v.hi) <= negligible*math.Abs(mean.hi) {
-				v = dd{}
-			}
-			m.set(i, j, v)
-			after = after.add(v.mul(v))
-		}
-		if after.hi > 0 {
-			least = min(least, math.Sqrt(after.hi/before.hi))
+			m.set(i, j, m.at(i, j).sub(mean))
 		}
 	}
-	return least
 }
 
 // build makes the operator on a device, and what releases it.

@@ -53,10 +53,12 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 		return r
 	}
 	r.OK = true
-	r.RankUnsure = k.centeredTo < 1e-12
+	r.RankUnsure = k.left < 1e-12
+	// Rounding errors in the data count as much as what centering has left makes of them.
+	angle := max(10*closeness, 32*0x1p-53/k.left)
 	at := k.differentiate(s, k.strict(s))
 	r.Divergence, r.Frobenius2 = at.trace, at.frobenius2
-	r.RankUnsure = r.RankUnsure || at.least < closeness*closeness
+	r.RankUnsure = r.RankUnsure || at.least < angle*angle
 
 	// What a perturbation of y, or of its noise, and of A's columns by closeness, relative to
 	// their sizes, does; and one by the solution's own error.
@@ -80,7 +82,7 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 	lo, hi := k.differentiate(s, lower), k.differentiate(s, upper)
 	r.Least = min(lo.trace, hi.trace, at.trace)
 	r.Most = max(lo.trace, hi.trace, at.trace)
-	r.RankUnsure = r.RankUnsure || hi.least < closeness*closeness
+	r.RankUnsure = r.RankUnsure || hi.least < angle*angle
 	r.finish(c, k, s)
 	return r
 }
