@@ -136,6 +136,11 @@ func CG(ctx context.Context, dst, rhs array.Batch, apply func(dst, x array.Batch
 			if s := pq[i] + rz[i]; math.IsNaN(s) || math.IsInf(s, 0) {
 				return res, fmt.Errorf("linops: conjugate gradients, step %d: on vector %d <p, M p> is %v and <r, P r> is %v; the map M or the preconditioner P returned a value that is not finite", res.Iterations, i, pq[i], rz[i])
 			}
+			if rz[i] == 0 {
+				// The residual is 0 but for what squares lose.
+				active[i] = false
+				continue
+			}
 			if pq[i] <= 0 || rz[i] <= 0 {
 				return res, fmt.Errorf("linops: conjugate gradients, step %d: on vector %d <p, M p> is %v and <r, P r> is %v, both should be positive; the map M or the preconditioner P is not positive definite", res.Iterations, i, pq[i], rz[i])
 			}
@@ -149,7 +154,7 @@ func CG(ctx context.Context, dst, rhs array.Batch, apply func(dst, x array.Batch
 		measure(pq)
 		for i := range step {
 			step[i] = 0
-			if active[i] {
+			if active[i] && rz[i] > 0 {
 				step[i] = pq[i] / rz[i]
 			}
 		}

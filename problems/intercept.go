@@ -14,13 +14,23 @@ import (
 )
 
 // center takes the means off the columns of the problem's operator: A becomes
-// A - 1 m*, m the means, so that a constant in mu_hat is the intercept's alone. A matrix
-// is centered in a copy, which keeps its closed forms; any other operator on the fly.
+// A - 1 m*, m the means, so that a constant in mu_hat is the intercept's alone. A matrix, and a
+// sparse one that is small, is centered in a copy, which keeps closed forms and the digits of
+// columns that are nearly constant; any other operator on the fly.
 func (p *Problem) center() {
-	if x, ok := p.Operator.(*linops.Dense); ok {
-		c, means := centeredColumns(x.Dense())
+	var x *mat.Dense
+	switch a := p.Operator.(type) {
+	case *linops.Dense:
+		x = a.Dense()
+	case *linops.CSR:
+		if d, n := a.Dims(); d*n <= smallSparse {
+			x = a.Dense()
+		}
+	}
+	if x != nil {
+		c, means := centeredColumns(x)
 		op := linops.NewDense(p.dev, c)
-		x.Release()
+		p.Operator.(interface{ Release() }).Release()
 		p.own(op)
 		p.Operator, p.means = op, means
 		return
@@ -29,6 +39,9 @@ func (p *Problem) center() {
 	p.own(a)
 	p.Operator, p.means = a, a.means.ToHost()
 }
+
+// smallSparse is the number of places up to which a sparse matrix is as well written down.
+const smallSparse = 1 << 16
 
 // centeredColumns is x less the means of its columns, and the means. A column that is
 // constant becomes 0, whatever the rounding of its mean.

@@ -96,7 +96,7 @@ const etaFactor = 4
 
 // newImplicit linearizes the fixed point at the solution b, which was found with the given
 // optimality.
-func newImplicit(p Problem, b, y array.Batch, norm2, tol, optimality float64) (*implicit, error) {
+func newImplicit(p Problem, b, y array.Batch, norm2 float64, o Options, optimality float64) (*implicit, error) {
 	dev := p.Device
 	d, dim := p.A.Dims()
 	eta := 1.0
@@ -118,12 +118,12 @@ func newImplicit(p Problem, b, y array.Batch, norm2, tol, optimality float64) (*
 	dev.Lin(z, 1, z, -1, y)
 	p.A.Adjoint(v, z)
 	dev.Lin(v, 1-atTheThreshold, b, -eta*(1-atTheThreshold), v)
-	open := &implicit{p: p, eta: eta, orthogonal: orthogonal, norm: math.Sqrt(norm2), tol: solveTol(tol), tighter: tighter(tol), optimality: optimality}
+	open := &implicit{p: p, eta: eta, orthogonal: orthogonal, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality}
 	l, err := open.at(v)
 	if err != nil {
 		return nil, err
 	}
-	if err := open.neighbours(l, v, eta*open.norm*(optimality*norm(z)+roundings*0x1p-52*norm(y))); err != nil {
+	if err := open.neighbours(l, v, eta*open.norm*(optimality*newYardstick(y, norm2, o).matters(norm(z))+roundings*0x1p-52*norm(y))); err != nil {
 		l.Release()
 		return nil, err
 	}

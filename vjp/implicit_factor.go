@@ -92,9 +92,10 @@ func (l *implicit) solveSystem(s system, projection bool) {
 	if norm == 0 {
 		norm = 1
 		for i := range scale {
+			// A coordinate that A does not see is free to relieve the curvature of the others.
 			scale[i] = 0
-			if g := s.g[i*s.n+i]; g > 0 {
-				scale[i] = 1 / math.Sqrt(g)
+			if size := max(s.g[i*s.n+i], s.r[i*s.n+i]); size > rounded*l.norm*l.norm {
+				scale[i] = 1 / math.Sqrt(size)
 			}
 		}
 		m = scaledBy(m, scale)

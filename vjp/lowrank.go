@@ -117,7 +117,7 @@ func (s *lowRank) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, 
 		l, err = w.linearize()
 	}
 	if tooHard(err) {
-		l, err = newImplicit(s.p, sol.B, y, s.full.bound, s.o.Tol, sol.Optimality)
+		l, err = newImplicit(s.p, sol.B, y, s.full.bound, s.o, sol.Optimality)
 	}
 	if err != nil {
 		sol.Release()

@@ -217,7 +217,7 @@ const lagProbes = 4
 // lag is the mean difference of the quadratic forms of the unrolled derivative and of the implicit
 // one, in size, over a few probes, or the range of the latter's trace where that is larger.
 func lag(ctx context.Context, m method, y array.Batch, o Options, sol *Solution) (float64, error) {
-	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o.Tol, sol.Optimality)
+	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o, sol.Optimality)
 	if err != nil {
 		return 0, err
 	}
@@ -255,7 +255,7 @@ const settledTol = 1e-12
 // linearize is the implicit derivative at a solution. Where decisions behind it are in doubt, or
 // it depends on what b lacks, the solution is improved as far as that goes.
 func linearize(ctx context.Context, m method, y array.Batch, o Options, sol *Solution) (*implicit, error) {
-	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o.Tol, sol.Optimality)
+	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o, sol.Optimality)
 	if err != nil || !(l.low < l.high || l.sensitive) || !sol.Converged || o.Tol <= settledTol {
 		return l, err
 	}
@@ -276,7 +276,7 @@ func linearize(ctx context.Context, m method, y array.Batch, o Options, sol *Sol
 	dev.Copy(sol.B, better.B)
 	dev.Copy(sol.MuHat, better.MuHat)
 	sol.Optimality = better.Optimality
-	return newImplicit(m.problem(), sol.B, y, m.norm2(), o.Tol, sol.Optimality)
+	return newImplicit(m.problem(), sol.B, y, m.norm2(), o, sol.Optimality)
 }
 
 // iterate runs the method until it is optimal or out of iterations, with the
