@@ -183,9 +183,9 @@ func (p *weightedElasticNet) FenchelGap(b, g array.Batch, t, _ float64) float64 
 	return elasticGap(b, g, t, p.weights)
 }
 
-// DualScale is 1 where there is curvature.
-func (p squaredL2) DualScale(b, g array.Batch, _ float64) float64 {
-	if p.lambda == 0 {
+// DualScale is 1 where there is curvature, or else where g is 0.
+func (p squaredL2) DualScale(_, g array.Batch, _ float64) float64 {
+	if p.lambda == 0 && largest(onHost(g)) > 0 {
 		return 0
 	}
 	return 1

@@ -3,6 +3,8 @@ package vjp
 import (
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/array"
 	"surepipe/prox"
 )
@@ -66,9 +68,14 @@ func (s yardstick) allowed(z float64) float64 {
 const leastDualScale = 0.5
 
 // errorBound returns a bound of ||A b - A b*|| for every solution b*, from the duality gap
-// ([prox.Conjugate]); NaN where there is none. z is A b - y, g is A* z, near a bound of
-// the distance from -g to r's subdifferential at b, bNorm is ||b||.
-func errorBound(p Problem, b, z, g array.Batch, s yardstick, zNorm, bNorm, near float64) float64 {
+// ([prox.Conjugate]) at a dual point w near the residual,
+//
+//	gap = 1/2 ||z - w||^2 + r(b) + r*(A* w) - <b, A* w>,   z = y - A b;
+//
+// NaN where there is none. w is t z, t making it feasible, after what the columns of coordinates
+// that r leaves free see of z is taken away: their part of A* w must be 0. misfit is A b - y, g
+// is A* of it, near a bound of the distance from -g to r's subdifferential at b, bNorm is ||b||.
+func errorBound(p Problem, b, misfit, g array.Batch, s yardstick, zNorm, bNorm, near float64) float64 {
 	r, ok := prox.AsConjugate(p.R)
 	if !ok {
 		return math.NaN()
@@ -77,12 +84,66 @@ func errorBound(p Problem, b, z, g array.Batch, s yardstick, zNorm, bNorm, near 
 	minus := dev.Alloc(1, g.N())
 	defer minus.Free()
 	dev.Lin(minus, -1, g, 0, array.Batch{})
+	projected := 0.0 // ||z - w||^2 before t
+	if free := prox.FreeCoordinates(p.R, g.N()); len(free) > 0 {
+		if projected, ok = projectFree(p, free, minus, misfit); !ok {
+			return math.NaN()
+		}
+	}
 	t := r.DualScale(b, minus, near)
 	if !(t >= leastDualScale) {
 		return math.NaN()
 	}
-	gap := (1-t)*(1-t)/2*zNorm*zNorm + r.FenchelGap(b, minus, t, near)
+	rest := max(zNorm*zNorm-projected, 0)
+	gap := ((1-t)*(1-t)*rest+projected)/2 + r.FenchelGap(b, minus, t, near)
 	return s.boundOf(gap, zNorm, bNorm)
+}
+
+// mostFree is the number of free coordinates up to which their columns are factorized for a gap, and
+// freeEntries that of their entries.
+const (
+	mostFree    = maxDense
+	freeEntries = 1 << 20
+)
+
+// projectFree takes the projection of z = -misfit on the columns of the free coordinates away:
+// minus, which is A* z, becomes A* of the rest, 0 at these coordinates. It returns the squared norm
+// of the projection, and false where there are too many columns or A has none to give.
+func projectFree(p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
+	d, dim := p.A.Dims()
+	if len(free) > mostFree || len(free)*d > freeEntries {
+		return 0, false
+	}
+	dev := p.Device
+	units, columns := dev.Alloc(len(free), dim), dev.Alloc(len(free), d)
+	defer units.Free()
+	defer columns.Free()
+	host := make([]float64, len(free)*dim)
+	for i, j := range free {
+		host[i*dim+j] = 1
+	}
+	dev.Upload(units, host)
+	p.A.Forward(columns, units)
+	m := mat.DenseCopyOf(mat.NewDense(len(free), d, columns.ToHost()).T())
+	f := factorPenalized(m, nil, mat.Norm(m, 2), 0)
+	if f.rank == 0 {
+		return 0, true
+	}
+	var coordinates, projection mat.VecDense
+	coordinates.MulVec(f.q.T(), mat.NewVecDense(d, misfit.ToHost()))
+	projection.MulVec(f.q, &coordinates)
+	shift, image := dev.Alloc(1, d), dev.Alloc(1, dim)
+	defer shift.Free()
+	defer image.Free()
+	dev.Upload(shift, projection.RawVector().Data)
+	p.A.Adjoint(image, shift)
+	dev.Lin(minus, 1, minus, 1, image)
+	rest := minus.ToHost()
+	for _, j := range free {
+		rest[j] = 0
+	}
+	dev.Upload(minus, rest)
+	return mat.Dot(&coordinates, &coordinates), true
 }
 
 // boundOf is sqrt(2 gap), of a gap no smaller than its rounding error.

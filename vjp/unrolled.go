@@ -211,11 +211,16 @@ func leastSquaresError(ctx context.Context, m method, y array.Batch, o Options, 
 	return dev.Err()
 }
 
-// lagProbes is the number of probes that compare two derivatives.
-const lagProbes = 4
+// lagProbes is the number of probes that compare two derivatives; up to lagUnits observations it is
+// all unit vectors.
+const (
+	lagProbes = 4
+	lagUnits  = 32
+)
 
-// lag is the mean difference of the quadratic forms of the unrolled derivative and of the implicit
-// one, in size, over a few probes, or the range of the latter's trace where that is larger.
+// lag is the difference of the traces of the unrolled derivative and of the implicit one, in size, as
+// far as a few probes tell: the largest difference of their quadratic forms. Where the range
+// of the implicit one's trace is larger it is that.
 func lag(ctx context.Context, m method, y array.Batch, o Options, sol *Solution) (float64, error) {
 	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o, sol.Optimality)
 	if err != nil {
@@ -223,14 +228,23 @@ func lag(ctx context.Context, m method, y array.Batch, o Options, sol *Solution)
 	}
 	defer l.Release()
 	dev, d := y.Device(), y.N()
-	probes, one, other := dev.Alloc(lagProbes, d), dev.Alloc(lagProbes, d), dev.Alloc(lagProbes, d)
+	k := lagProbes
+	if d <= lagUnits {
+		k = max(d, 2)
+	}
+	probes, one, other := dev.Alloc(k, d), dev.Alloc(k, d), dev.Alloc(k, d)
 	defer probes.Free()
 	defer one.Free()
 	defer other.Free()
 	rng := rand.New(rand.NewPCG(0x6c6167, uint64(d)))
-	signs := make([]float64, lagProbes*d)
+	signs := make([]float64, k*d)
 	for i := range signs {
-		signs[i] = float64(1 - 2*int(rng.Uint64()&1))
+		switch {
+		case d > lagUnits:
+			signs[i] = float64(1 - 2*int(rng.Uint64()&1))
+		case i%d == i/d:
+			signs[i] = 1
+		}
 	}
 	dev.Upload(probes, signs)
 	if err := sol.Linearization.VJP(ctx, one, probes); err != nil {
@@ -240,13 +254,18 @@ func lag(ctx context.Context, m method, y array.Batch, o Options, sol *Solution)
 		return 0, err
 	}
 	dev.Lin(one, 1, one, -1, other)
-	forms := make([]float64, lagProbes)
+	forms := make([]float64, k)
 	dev.Dot(forms, probes, one)
-	sum := 0.0
+	sum, most := 0.0, l.high-l.low
 	for _, f := range forms {
-		sum += math.Abs(f) / lagProbes
+		if sum += f; d > lagUnits {
+			most = max(most, math.Abs(f))
+		}
 	}
-	return max(sum, l.high-l.low), dev.Err()
+	if d <= lagUnits {
+		most = max(most, math.Abs(sum))
+	}
+	return most, dev.Err()
 }
 
 // settledTol is the tolerance of a second solve, where the first leaves the tangent space in doubt.
