@@ -66,6 +66,9 @@ func (r *Risk) Warnings() []Warning {
 		}
 		add(NotConverged, "not converged after %d iterations: optimality %.1e%s; allow more iterations, accept a larger tolerance, or try another solver", r.Iterations, r.Optimality, within)
 	}
+	if most := inaccuracy * math.Sqrt(r.Sigma2*float64(r.D)); r.Converged && r.Convergence.Error > most {
+		add(NotConverged, "mu_hat may be off the exact estimate by %.2g, more than a hundredth of sigma sqrt(d): give the solver sigma2 or a smaller tolerance", r.Convergence.Error)
+	}
 	if r.Unsolved > 0 {
 		add(DerivativeNotConverged, "the implicit derivative has not converged: %d probes stopped short after %d steps because the solution is nearly not unique; raise the weight of the regularizer, or try the unrolled derivative",
 			r.Unsolved, r.InnerSteps)
@@ -82,6 +85,10 @@ func (r *Risk) Warnings() []Warning {
 	}
 	return all
 }
+
+// inaccuracy is the error of mu_hat, in units of sigma sqrt(d), up to which a solver that knows sigma2
+// goes, and a little more.
+const inaccuracy = 0.0101
 
 // lagging is the share of SURE's error bar that the lag of an unrolled derivative, or a decision in
 // doubt, may move it by without a warning.

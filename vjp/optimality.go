@@ -14,8 +14,8 @@ import (
 //
 //	||A|| max(sigma sqrt(d), floor),
 //
-// the size of A* z for errors z of mu_hat that matter; without sigma ||y - A b|| stands in
-// its place. floor keeps it above the rounding errors of A b and of b, 64 eps (||y|| + ||A|| ||b||) / tol.
+// the size of A* z for errors z of mu_hat that matter; without sigma ||y - A b||, or a hundredth of
+// ||y||, stands in its place. floor keeps it above the rounding errors of A b and of b, 64 eps (||y|| + ||A|| ||b||) / tol.
 type yardstick struct {
 	norm  float64 // ||A||
 	y     float64 // ||y||
@@ -38,8 +38,12 @@ func (s yardstick) matters(z float64) float64 {
 	return z
 }
 
-// size is the same, and at least that of rounding errors at a b of the given norm.
+// size is the same, and at least that of rounding errors at a b of the given norm; without sigma at
+// least leastResidual of y, for residuals that vanish are no yardstick.
 func (s yardstick) size(z, b float64) float64 {
+	if s.noise == 0 {
+		z = max(z, leastResidual*s.y)
+	}
 	return max(s.matters(z), roundings*0x1p-52/s.tol*(s.y+s.norm*b))
 }
 
@@ -55,12 +59,20 @@ func (s yardstick) first() float64 { return s.scale(s.y, 0) }
 const (
 	largestShare = 1e-2
 	shareOfTol   = 100
+	shareOfY     = 1e-6
+
+	leastResidual = 1e-2
 )
 
 // allowed is the largest bound that a converged solve may have. Rounding errors are no excuse, but
-// for those of y itself.
+// for those of y itself; without sigma an interpolating solution, whose residual vanishes, may
+// be off by shareOfY of y.
 func (s yardstick) allowed(z float64) float64 {
-	return max(min(largestShare, shareOfTol*math.Sqrt(s.tol))*s.matters(z), roundings*0x1p-52*s.y)
+	least := roundings * 0x1p-52 * s.y
+	if s.noise == 0 {
+		least = shareOfY * s.y
+	}
+	return max(min(largestShare, shareOfTol*math.Sqrt(s.tol))*s.matters(z), least)
 }
 
 // leastDualScale is the share of the residual that a dual feasible point must keep for its gap

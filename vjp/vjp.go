@@ -85,8 +85,8 @@ type Convergence struct {
 	// nothing to say.
 	Error float64
 	// Converged reports that Optimality is at most Options.Tol, and Error, where it is known, at
-	// most a hundredth of sigma sqrt(d), or without sigma of ||y - A b||; less where Tol is below
-	// 1e-8.
+	// most a hundredth of sigma sqrt(d), or without sigma of ||y - A b|| or a millionth of ||y||;
+	// less where Tol is below 1e-8.
 	Converged bool
 	// Lag estimates by how much the trace of an unrolled derivative is off that of the fixed
 	// point where the solve has converged: the iterates' derivative settles later than they do. It
