@@ -201,20 +201,11 @@ func (s *workingSet) rounds(ctx context.Context, y, b0 array.Batch) (_ *Solution
 			if math.IsNaN(outside) || math.IsInf(outside, 0) {
 				return nil, fmt.Errorf("%s: the iterates are not finite after %d iterations", s.Name(), conv.Iterations)
 			}
-			zNorm, bNorm := norm(z), norm(b)
-			stick.norm = relative(norm(g), zNorm) // at most ||A||
+			stick.norm = relative(norm(g), norm(z)) // at most ||A||
 			if on != nil {
 				stick.norm = math.Sqrt(on.solver.bound)
 			}
-			scale := stick.scale(zNorm, bNorm)
-			outside = relative(outside, scale)
-			conv.Optimality = math.Hypot(inside, outside)
-			conv.Error = errorBound(s.p, b, z, g, stick, zNorm, bNorm, conv.Optimality*scale)
-			within := !(conv.Error > stick.allowed(zNorm))
-			conv.Converged = within && conv.Optimality <= s.o.Tol
-			if !within && conv.Optimality <= tol {
-				tol = max(tighten*tol, tightestTol)
-			}
+			outside, tol = s.judge(&conv, stick, b, z, g, inside, outside, tol)
 			more := strongest(wants, limit)
 			done := conv.Converged || conv.Optimality <= s.o.Tol && tol == tightestTol
 			if on != nil && (conv.Iterations >= s.o.MaxIter || len(more) == 0 && done) {
@@ -268,26 +259,53 @@ func (s *workingSet) rounds(ctx context.Context, y, b0 array.Batch) (_ *Solution
 	dev.Lin(z, 1, z, 1, y)
 	b, z = array.Batch{}, array.Batch{}
 	if s.o.Derivative != None && (conv.Converged || s.o.Derivative == Implicit) {
-		inside := &Solution{B: on.gather(sol.B), MuHat: sol.MuHat, Convergence: sol.Convergence}
-		l, err := linearize(ctx, on.solver, y, s.o, inside)
-		if err == nil && inside.Iterations > sol.Iterations {
-			dev.Scatter(sol.B, inside.B, on.idx)
-			sol.Convergence = inside.Convergence
-		}
-		inside.B.Free()
+		err := s.differentiate(ctx, y, on, sol)
 		if err != nil {
 			sol.Release()
 			return nil, err
 		}
-		l.own(on.release)
 		on = nil
-		sol.Linearization = l
 	}
 	if err := dev.Sync(); err != nil {
 		sol.Release()
 		return nil, err
 	}
 	return sol, nil
+}
+
+// judge completes what is known of the solve at b: the optimality from that inside the working set
+// and the subgradient outside of it, and the bound of the duality gap. It returns the latter relative to the
+// scale, and the tolerance to ask for from now on.
+func (s *workingSet) judge(conv *Convergence, stick yardstick, b, z, g array.Batch, inside, outside, tol float64) (relativeOutside, next float64) {
+	zNorm, bNorm := norm(z), norm(b)
+	scale := stick.scale(zNorm, bNorm)
+	outside = relative(outside, scale)
+	conv.Optimality = math.Hypot(inside, outside)
+	conv.Error = errorBound(s.p, b, z, g, stick, zNorm, bNorm, conv.Optimality*scale)
+	within := !(conv.Error > stick.allowed(zNorm))
+	conv.Converged = within && conv.Optimality <= s.o.Tol
+	if !within && conv.Optimality <= tol {
+		tol = max(tighten*tol, tightestTol)
+	}
+	return outside, tol
+}
+
+// differentiate adds the implicit derivative of the confined problem, which is the linearization's
+// from then on, to its solution.
+func (s *workingSet) differentiate(ctx context.Context, y array.Batch, on *confined, sol *Solution) error {
+	inside := &Solution{B: on.gather(sol.B), MuHat: sol.MuHat, Convergence: sol.Convergence}
+	defer inside.B.Free()
+	l, err := linearize(ctx, on.solver, y, s.o, inside)
+	if err != nil {
+		return err
+	}
+	if inside.Iterations > sol.Iterations {
+		s.p.Device.Scatter(sol.B, inside.B, on.idx)
+		sol.Convergence = inside.Convergence
+	}
+	l.own(on.release)
+	sol.Linearization = l
+	return nil
 }
 
 // notSparse finishes on all coordinates, from b.

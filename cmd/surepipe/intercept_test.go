@@ -167,3 +167,18 @@ func TestSamplesBesideXAlone(t *testing.T) {
 		}
 	}
 }
+
+// At the largest useful weight the estimate is the mean: the divergence is the intercept's 1,
+// and the coefficient that is about to leave 0 is a decision in doubt.
+func TestTheLargestWeightLeavesTheInterceptAlone(t *testing.T) {
+	for _, c := range []struct {
+		args      []string
+		low, high float64
+	}{{[]string{"--intercept"}, 1, 2}, {nil, 0, 1}} {
+		args := append([]string{"run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "1max"}, c.args...)
+		o := object(t, args...)
+		if o["divergence"] != c.low || o["divergence_low"] != c.low || o["divergence_high"] != c.high {
+			t.Errorf("%v: divergence %v, %v to %v, expected %v, %v to %v", args, o["divergence"], o["divergence_low"], o["divergence_high"], c.low, c.low, c.high)
+		}
+	}
+}
