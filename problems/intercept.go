@@ -28,11 +28,11 @@ func (p *Problem) center() {
 		}
 	}
 	if x != nil {
-		c, means := centeredColumns(x)
+		c, means, constant := centeredColumns(x)
 		op := linops.NewDense(p.dev, c)
 		p.Operator.(interface{ Release() }).Release()
 		p.own(op)
-		p.Operator, p.means = op, means
+		p.Operator, p.means, p.NearlyConstant = op, means, constant
 		return
 	}
 	a := newCentered(p.dev, p.Operator)
@@ -43,12 +43,12 @@ func (p *Problem) center() {
 // smallSparse is the number of places up to which a sparse matrix is as well written down.
 const smallSparse = 1 << 16
 
-// centeredColumns is x less the means of its columns, and the means. A column that is
-// constant becomes 0, whatever the rounding of its mean.
-func centeredColumns(x *mat.Dense) (*mat.Dense, []float64) {
+// centeredColumns is x less the means of its columns, the means, and the columns that are constant
+// but for the last digits of their entries. Those, and constant ones, become 0.
+func centeredColumns(x *mat.Dense) (c *mat.Dense, means []float64, constant []int) {
 	d, n := x.Dims()
-	c := mat.DenseCopyOf(x)
-	means := make([]float64, n)
+	c = mat.DenseCopyOf(x)
+	means = make([]float64, n)
 	// The mean of what a first pass leaves corrects its rounding.
 	for range 2 {
 		shift := make([]float64, n)
@@ -69,12 +69,15 @@ func centeredColumns(x *mat.Dense) (*mat.Dense, []float64) {
 	}
 	for j, v := range most {
 		if v <= 4*0x1p-52*math.Abs(means[j]) {
+			if first := x.At(0, j); slices.ContainsFunc(mat.Col(nil, j, x), func(v float64) bool { return v != first }) {
+				constant = append(constant, j)
+			}
 			for i := range d {
 				c.Set(i, j, 0)
 			}
 		}
 	}
-	return c, means
+	return c, means, constant
 }
 
 // centered is A - 1 m*, with m the means of A's columns: A and then the projection off
@@ -202,7 +205,7 @@ func (c *centered) Dense() *mat.Dense {
 	if x == nil {
 		return nil
 	}
-	x, _ = centeredColumns(x)
+	x, _, _ = centeredColumns(x)
 	return x
 }
 

@@ -76,6 +76,9 @@ type Problem struct {
 	// estimator that looks at y, for whose risk SURE at the same y is only
 	// approximately unbiased.
 	Relative bool
+	// NearlyConstant lists columns of a matrix that are constant but for the last digits of their
+	// entries: with Data.Intercept they count as constant, and as part of the intercept.
+	NearlyConstant []int
 	// DefaultSolver is the solver to use where nobody chooses.
 	DefaultSolver string
 

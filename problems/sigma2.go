@@ -70,7 +70,7 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 			return noise.Estimate{}, &noise.Refusal{Method: method, Reason: fmt.Sprintf("X is %d x %d and there is an intercept, expected d > p + 1: the least-squares fit leaves no residual", d, p)}
 		}
 		// The span of X and the constants, by columns that are nearer to orthogonal.
-		c, _ := centeredColumns(x)
+		c, _, _ := centeredColumns(x)
 		for j := range p {
 			if mat.Norm(c.ColView(j), math.Inf(1)) == 0 {
 				return noise.Estimate{}, &noise.Refusal{Method: method, Reason: fmt.Sprintf("column %d of X is constant, and so is the intercept: leave one of them out", j)}

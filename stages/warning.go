@@ -76,10 +76,10 @@ func (r *Risk) Warnings() []Warning {
 	if v := r.Verification; v != nil && !v.Passed() {
 		add(Unverified, "the result does not stand an independent check: %s", v.Describe())
 	}
-	if 2*r.Lag > lagging*math.Sqrt(2*float64(r.D)) {
+	if 2*r.Lag > mostLag*math.Sqrt(2*float64(r.D)) {
 		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace is off that of the fixed point by about %.2g; ask for a smaller tolerance, or the implicit derivative", r.Lag)
 	}
-	if r.ambiguity() > lagging {
+	if r.ambiguity() > doubtful {
 		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns depend on each other, cannot be told from rounding errors and the tolerance; ask for a smaller tolerance, remove dependent columns, or change the weight a little",
 			r.DivergenceLow, r.DivergenceHigh)
 	}
@@ -90,6 +90,9 @@ func (r *Risk) Warnings() []Warning {
 // goes, and a little more.
 const inaccuracy = 0.0101
 
-// lagging is the share of SURE's error bar that the lag of an unrolled derivative, or a decision in
-// doubt, may move it by without a warning.
-const lagging = 0.01
+// mostLag and doubtful are the shares of SURE's error bar that the lag of an unrolled derivative,
+// and decisions in doubt, may move it by without a warning.
+const (
+	mostLag  = 0.003
+	doubtful = 0.01
+)

@@ -13,6 +13,7 @@ import (
 const (
 	noteRelativeWeight = "relative-weight" // SURE is only approximately unbiased
 	noteNoIntercept    = "no-intercept"    // y asks for one
+	noteConstant       = "constant-column" // a column counts as part of the intercept
 	noteErrorBar       = "error-bar-floor" // the error bar is its least value
 	noteMuHatAlone     = "mu-hat-alone"    // the file of --out has no b
 	noteClamped        = "pixels-clamped"  // the file of --out has other values than mu_hat

@@ -173,6 +173,9 @@ func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error
 
 // warn says what the user should know about the estimator that the flags ask for.
 func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
+	if n := len(p.NearlyConstant); n > 0 {
+		f.note(cmd, noteConstant, "column %d of X, counted from 0, is constant but for the last digits of its entries and counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
+	}
 	if p.Relative {
 		f.note(cmd, noteRelativeWeight, "a weight is a multiple of its maximum at this y, so the estimator looks at y: SURE is only approximately unbiased")
 	}

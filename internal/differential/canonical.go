@@ -19,6 +19,8 @@ type canonical struct {
 	// column, if it is not 0, still has.
 	size []float64
 	left float64
+	// zero is the share up to which it is 0.
+	zero float64
 }
 
 // exponent is a power of two near x, 1 for 0.
@@ -31,8 +33,12 @@ func exponent(x float64) float64 {
 }
 
 // newCanonical writes a case down.
-func newCanonical(c *Case) *canonical {
-	k := &canonical{}
+func newCanonical(c *Case) *canonical { return newCanonicalAbove(c, 100*negligible) }
+
+// newCanonicalAbove takes columns whose length is at most the given share of what they were made from
+// for 0.
+func newCanonicalAbove(c *Case, rounding float64) *canonical {
+	k := &canonical{zero: rounding}
 	k.a, k.size = c.Op.matrix()
 	k.y = numbers(c.Y)
 	if c.Intercept {
@@ -233,7 +239,7 @@ func (k *canonical) rescale() {
 	for j, size := range k.size {
 		switch {
 		case norms[j] == 0:
-		case norms[j] <= 100*negligible*size:
+		case norms[j] <= k.zero*size:
 			norms[j] = 0
 			for i := range k.a.r {
 				k.a.set(i, j, dd{})

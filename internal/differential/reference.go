@@ -35,12 +35,26 @@ const (
 	// and mu_hat, of a solution to be trusted.
 	certified = 1e-4
 	relative  = 1e-6
+	// constant is the share of a column that rounding of its entries may leave when its mean is
+	// taken off.
+	constant = 1e-14
 	// noRank is the squared sine of an angle that is rounding of double-double numbers.
 	noRank = 1e-27
 )
 
 // newReference solves a case.
-func newReference(c *Case) *Reference { return referenceFor(c, newCanonical(c), closeness) }
+func newReference(c *Case) *Reference {
+	k := newCanonical(c)
+	r := referenceFor(c, k, closeness)
+	if k.left < constant {
+		// A column that is constant but for the rounding of its entries may count as constant too.
+		if other := referenceFor(c, newCanonicalAbove(c, constant), closeness); other.OK {
+			r.Least, r.Most = min(r.Least, other.Least), max(r.Most, other.Most)
+			r.RankUnsure = true
+		}
+	}
+	return r
+}
 
 // referenceFor solves a case that has been written down, with another closeness.
 func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
