@@ -246,7 +246,7 @@ func inner(a, b []float64) float64 {
 func largest(x []float64) float64 {
 	most := 0.0
 	for _, v := range x {
-		most = max(most, math.Abs(v))
+		most = max(most, math.Abs(v)) // NaN where there is one
 	}
 	return most
 }
@@ -383,11 +383,18 @@ func (p *l1Ball) FenchelGap(b, g array.Batch, t, _ float64) float64 {
 // decomposedSide is the smaller side up to which the spectral norm of g is computed for a gap.
 const decomposedSide = 48
 
-// values are the singular values of a batch of one matrix; nil where it is large.
+// values are the singular values of a batch of one matrix; nil where it is large or not finite.
 func (p *nuclear) values(x array.Batch) []float64 {
 	m, n := p.shape.Rows, p.shape.Cols
+	if min(m, n) > decomposedSide {
+		return nil
+	}
+	a := slices.Clone(onHost(x))
+	if most := largest(a); math.IsNaN(most) || math.IsInf(most, 1) || x.Device().Err() != nil {
+		return nil
+	}
 	var svd mat.SVD
-	if min(m, n) > decomposedSide || !svd.Factorize(mat.NewDense(m, n, slices.Clone(onHost(x))), mat.SVDNone) {
+	if !svd.Factorize(mat.NewDense(m, n, a), mat.SVDNone) {
 		return nil
 	}
 	return svd.Values(nil)
