@@ -33,9 +33,9 @@ func (c *check) free() {
 	c.g.Free()
 }
 
-// A look that ends without convergence is followed by lookAgain times the iterations so far
-// without one: looks cost products with A and perhaps a proximal operator. Each asks for
-// tighten times the tolerance, down to tightestTol.
+// After a look that ends without convergence one in lookAgain of the iterations so far follow
+// without another: looks cost products with A and perhaps a proximal operator. Where the gap asks for more
+// the tolerance is multiplied by tighten, down to tightestTol.
 const (
 	lookAgain   = 16
 	tighten     = 0.1
