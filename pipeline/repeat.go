@@ -95,7 +95,7 @@ func (lentLinearization) Release() {}
 func (lentFormer) Release()        {}
 
 // Range is the linearization's own; it is asked where Trace is known.
-func (l lentTracer) Range() (low, high float64) { return l.tracer.Range() }
+func (l lentTracer) Range() (low, high, margin float64) { return l.tracer.Range() }
 
 // Trace is the linearization's own, if it knows it.
 func (l lentTracer) Trace() (trace, frobenius2 float64, ok bool) {

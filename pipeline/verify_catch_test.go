@@ -55,9 +55,9 @@ func (j scaledJacobian) Trace() (trace, frobenius2 float64, ok bool) {
 	return j.trace * trace, frobenius2, ok
 }
 
-func (j scaledJacobian) Range() (low, high float64) {
-	low, high = j.Linearization.(vjp.Tracer).Range()
-	return j.trace * low, j.trace * high
+func (j scaledJacobian) Range() (low, high, margin float64) {
+	low, high, margin = j.Linearization.(vjp.Tracer).Range()
+	return j.trace * low, j.trace * high, margin
 }
 
 func scale(dev array.Device, b array.Batch, by float64) { dev.Lin(b, by, b, 0, array.Batch{}) }

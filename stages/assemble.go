@@ -51,6 +51,9 @@ type Risk struct {
 	// within rounding errors and the solver's tolerance allow for ([vjp.Tracer]); both are
 	// Trace.Trace where none is in doubt or nothing is known of them.
 	DivergenceLow, DivergenceHigh float64
+	// RankMargin is the factor by which the smallest direction that was counted as seen by A
+	// exceeds what would have counted as rounding errors; 0 where no rank was decided.
+	RankMargin float64
 	// D is the number of observations and Sigma2 the variance of their noise that the numbers
 	// are made with.
 	D      int
@@ -193,6 +196,9 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		Total:      now.Sub(job.Begun),
 	}
 	r.DivergenceLow, r.DivergenceHigh = trace.Trace-job.lower, trace.Trace+job.higher
+	if !math.IsInf(job.margin, 1) {
+		r.RankMargin = job.margin
+	}
 	if f, ok := job.Solution.Linearization.(vjp.Former); ok {
 		r.InnerSteps, r.Unsolved = f.Report()
 	}

@@ -96,8 +96,8 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 	job := &Job{Sample: sample, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch, share: formShare(s), mean: mean, constants: constants}
 	if l, ok := sol.Linearization.(vjp.Tracer); ok {
 		if trace, frobenius2, ok := l.Trace(); ok {
-			low, high := l.Range()
-			job.lower, job.higher = trace-low, high-trace
+			low, high, margin := l.Range()
+			job.lower, job.higher, job.margin = trace-low, high-trace, margin
 			if s.Closed {
 				job.Plan = hutch.Plan{Estimator: hutch.Exact, Dim: len(sample.Y), Exact: true}
 				job.closed = &hutch.Estimate{Estimator: hutch.Exact, Trace: trace, Frobenius2: frobenius2, Seed: s.Seed, Exact: true}

@@ -147,10 +147,10 @@ type Job struct {
 	tally  *hutch.Tally
 	closed *hutch.Estimate // the trace, where it needs no probes
 	// lower and higher are how far decisions in doubt may move the trace ([vjp.Tracer]).
-	lower, higher float64
-	planned       int
-	finished      atomic.Int64
-	arrived       atomic.Int64
+	lower, higher, margin float64
+	planned               int
+	finished              atomic.Int64
+	arrived               atomic.Int64
 	// verification is what Verify found, nil without it; ended is when it began.
 	verification *verify.Verification
 	ended        time.Time

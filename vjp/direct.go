@@ -43,6 +43,7 @@ type direct struct {
 
 	sigma    []float64 // those of A that count
 	doubtful float64   // the share of the trace that rests on decisions within rounding errors
+	margin   float64   // see Tracer
 	shared   bool      // ut and vt are another solver's
 }
 
@@ -59,7 +60,7 @@ func newDirect(ctx context.Context, p Problem, o Options) (Solver, error) {
 		return nil, err
 	}
 	x := dense.Dense()
-	s := &direct{p: p, o: o, curve: q.Curvature()}
+	s := &direct{p: p, o: o, curve: q.Curvature(), margin: math.Inf(1)}
 	norms := columnNorms(x)
 	s.lengths = norms
 	least, most := math.Inf(1), 0.0
@@ -119,6 +120,9 @@ func (s *direct) decompose(x *mat.Dense) error {
 	s.ut = uploadRows(s.p.Device, u.T(), rank)
 	s.vt = uploadRows(s.p.Device, v.T(), rank)
 	s.sigma = sigma[:rank]
+	if rank > 0 {
+		s.margin = sigma[rank-1] / cut
+	}
 	s.weigh()
 	for _, sv := range s.sigma {
 		if sv <= doubtfulRank*cut {
@@ -146,7 +150,7 @@ func (s *direct) factorGraded(x *mat.Dense, norms []float64) error {
 		w = mat.DenseCopyOf(mat.NewDiagDense(dim, root))
 	}
 	f := factorPenalized(scaledBy(x, scale), w, 1, 0)
-	s.graded = true
+	s.graded, s.margin = true, f.margin
 	low, _, high := f.traces(f.sure)
 	s.doubtful = high - low
 	if f.rank == 0 {
@@ -287,9 +291,9 @@ func (h hat) Trace() (trace, frobenius2 float64, ok bool) {
 }
 
 // Range is the trace without the singular values in doubt, and with all.
-func (h hat) Range() (low, high float64) {
+func (h hat) Range() (low, high, margin float64) {
 	high, _, _ = h.Trace()
-	return high - h.doubtful, high
+	return high - h.doubtful, high, h.margin
 }
 
 // Kind is "direct".

@@ -82,7 +82,7 @@ type implicit struct {
 
 	traced            bool // the numbers below are known
 	trace, frobenius2 float64
-	low, high         float64 // see Range
+	low, high, margin float64 // see Range
 	sensitive         bool    // the curvature may have changed by what b lacks
 
 	steps  atomic.Int64
@@ -132,7 +132,7 @@ func newImplicit(p Problem, b, y array.Batch, norm2 float64, o Options, optimali
 
 // at linearizes the prox at v and chooses how to solve with it.
 func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
-	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality}
+	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, margin: math.Inf(1)}
 	_, m.dim = m.p.A.Dims()
 	m.op = m.p.A
 	dst := m.p.Device.Alloc(1, m.dim)

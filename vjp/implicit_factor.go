@@ -86,6 +86,8 @@ func (l *implicit) solveSystem(s system, projection bool) {
 			l.trace, l.frobenius2 = float64(s.n), float64(s.n)
 		}
 		l.low, l.high = l.trace, l.trace
+		d, _ := l.op.Dims()
+		l.margin = 1 / (math.Sqrt(condition) * rankCut * float64(max(d, s.n)) * 0x1p-52)
 		return
 	}
 	m, w, norm := s.m(), s.w(), s.norm
@@ -109,7 +111,7 @@ func (l *implicit) solveSystem(s system, projection bool) {
 	if projection {
 		l.trace, l.frobenius2, l.high = float64(f.sure), float64(f.sure), float64(f.rank)
 	}
-	l.low, l.traced = l.trace, true
+	l.low, l.margin, l.traced = l.trace, f.margin, true
 	l.sensitive = !projection && f.sure > 0 && l.optimality > sensitivity*f.least()*f.least()/norm/norm
 	if l.dim = f.sure; l.dim > 0 {
 		l.image = uploadRows(l.p.Device, f.q.T(), l.dim)
@@ -199,7 +201,7 @@ func (l *implicit) Trace() (trace, frobenius2 float64, ok bool) {
 
 // Range tells which traces the decisions behind this one allow for, were they made the other way
 // where rounding errors and the solver's tolerance leave them open.
-func (l *implicit) Range() (low, high float64) { return l.low, l.high }
+func (l *implicit) Range() (low, high, margin float64) { return l.low, l.high, l.margin }
 
 // keep puts K^+ on the device.
 func (l *implicit) keep(inverse *mat.Dense) {

@@ -89,6 +89,7 @@ func (l *implicit) widen(at *implicit, here, there, probe array.Batch) error {
 	defer other.Release()
 	if other.traced || other.dim == 0 {
 		at.low, at.high = math.Min(at.low, other.low), math.Max(at.high, other.high)
+		at.margin = math.Min(at.margin, other.margin)
 	}
 	return nil
 }

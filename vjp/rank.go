@@ -111,8 +111,8 @@ func (f *penalized) cut(a []float64, n, most int, cut, doubt float64) {
 	for f.sure < f.rank && pivot(f.sure) > max(doubtfulRank*cut, doubt) {
 		f.sure++
 	}
-	if f.rank > 0 && cut > 0 {
-		f.margin = pivot(f.rank-1) / cut
+	if f.sure > 0 && cut > 0 {
+		f.margin = pivot(f.sure-1) / cut
 	}
 }
 

@@ -144,8 +144,9 @@ type Tracer interface {
 	// Range returns the least and the largest trace that the decisions behind Trace allow
 	// for, were they made the other way where rounding errors and the solver's tolerance leave
 	// them open: which coordinates are active, which directions A sees. Where all are beyond
-	// doubt both are the trace.
-	Range() (low, high float64)
+	// doubt both are the trace. margin is by how much the smallest direction that was counted
+	// exceeds what would count as rounding errors, a factor, +Inf where no rank was decided.
+	Range() (low, high, margin float64)
 }
 
 // Derivative says how a solver differentiates.

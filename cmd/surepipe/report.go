@@ -53,6 +53,9 @@ type result struct {
 	// and the tolerance; absent where none is in doubt.
 	DivergenceLow  *float64 `json:"divergence_low,omitempty"`
 	DivergenceHigh *float64 `json:"divergence_high,omitempty"`
+	// RankMargin is the factor by which the smallest direction of X that counts exceeds rounding
+	// errors; absent where no rank was decided.
+	RankMargin float64 `json:"rank_margin,omitempty"`
 	// Loss is ||mu_hat - mu||^2 where mu is known.
 	Loss       *float64     `json:"loss,omitempty"`
 	Solver     solverResult `json:"solver"`
@@ -114,6 +117,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	if risk.DivergenceLow < risk.DivergenceHigh {
 		r.DivergenceLow, r.DivergenceHigh = &risk.DivergenceLow, &risk.DivergenceHigh
 	}
+	r.RankMargin = risk.RankMargin
 	r.JacobianFro2 = risk.Trace.Frobenius2
 	r.Solver.Iterations = risk.Iterations
 	r.Solver.Converged = risk.Converged
