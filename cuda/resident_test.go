@@ -205,8 +205,8 @@ func TestIterationsStayOnTheCard(t *testing.T) {
 
 // A whole estimate copies y and the probes to the card, mu_hat, b and one vector of length p
 // that tells the support from it, and numbers: a few an iteration and a probe, k x k matrices,
-// and the system on the support, with which an unrolled derivative is compared by four
-// probes of its own. The duality gap takes b and the gradient, and the derivatives near the solution one
+// and the system on the support, with which an unrolled derivative is compared by a
+// probe of its own. The duality gap takes b and the gradient, and the derivatives near the solution one
 // probe of length p.
 func TestEstimateCopiesProbesAndResults(t *testing.T) {
 	const d, n, queries = 130, 190, 12
@@ -241,7 +241,7 @@ func TestEstimateCopiesProbesAndResults(t *testing.T) {
 					}
 				}
 				if derivative == "unrolled" {
-					lag = 4
+					lag = 1
 				}
 				matrices := 4*c.k*c.k + system*system
 				t.Logf("%d iterations, %d queries, %d active: %d values to the card, %d from it", risk.Iterations, used, system, to, from)

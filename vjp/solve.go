@@ -75,14 +75,15 @@ func leastSquaresError(ctx context.Context, m method, y array.Batch, o Options, 
 }
 
 // lagProbes is the number of probes that compare two derivatives; up to lagUnits observations it is
-// all unit vectors.
+// all unit vectors. lagResidual is the residual of the implicit one's conjugate gradients.
 const (
-	lagProbes = 4
-	lagUnits  = 32
+	lagProbes   = 1
+	lagUnits    = 32
+	lagResidual = 1e-4
 )
 
 // lag is the difference of the traces of the unrolled derivative and of the implicit one, in size, as
-// far as a few probes tell: the largest difference of their quadratic forms. Where the range
+// far as a probe tells, or all unit vectors. Where the range
 // of the implicit one's trace is larger it is that.
 func lag(ctx context.Context, m method, y array.Batch, o Options, sol *Solution) (float64, error) {
 	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o, sol.Optimality)
@@ -113,7 +114,7 @@ func lag(ctx context.Context, m method, y array.Batch, o Options, sol *Solution)
 	if err := sol.Linearization.VJP(ctx, one, probes); err != nil {
 		return 0, err
 	}
-	if err := l.VJP(ctx, other, probes); err != nil {
+	if err := l.solve(ctx, other, probes, goal{residual: lagResidual, form: math.Inf(1)}, nil); err != nil {
 		return 0, err
 	}
 	dev.Lin(one, 1, one, -1, other)
