@@ -16,8 +16,14 @@ type BLASReport struct {
 	Name string
 	// Version is what the library says of its own version and build.
 	Version string
-	// Core is the processor type whose kernels it chose, where it tells.
+	// Core is the processor type whose kernels it uses, where it tells.
 	Core string
+	// OwnCore is the processor type that OpenBLAS chose by itself where that was
+	// corrected, because its kernels are slow for this processor; else empty.
+	OwnCore string
+	// Advice says what to do where the kernels are slow for this processor and
+	// were not corrected; else empty.
+	Advice string
 	// Path is the file that was opened; empty for pure Go.
 	Path string
 	// LAPACK is the file that the factorizations come from, or "gonum".
@@ -44,6 +50,19 @@ func (r BLASReport) String() string {
 		}
 	}
 	return s.String() + " (" + r.Reason + ")"
+}
+
+// Kernels says which processor's kernels the library uses, whether surepipe
+// corrected its choice, and what to do where they are slow; "" where the library
+// does not tell.
+func (r BLASReport) Kernels() string {
+	switch {
+	case r.Advice != "":
+		return r.Core + ", " + r.Advice
+	case r.OwnCore != "":
+		return fmt.Sprintf("%s, set by surepipe: by itself %s chose %s, which is slow for this processor", r.Core, r.Name, r.OwnCore)
+	}
+	return r.Core
 }
 
 // blasVariable is the environment variable that forces a choice.

@@ -4,15 +4,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/cpu"
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/array"
 	"surepipe/dataio"
 )
 
@@ -409,6 +413,31 @@ func TestHelpAndInfo(t *testing.T) {
 	}
 	if _, stdout, _ := command(t, "info"); !strings.Contains(stdout, "BLAS") || !strings.Contains(stdout, "cpu") {
 		t.Errorf("info says %q", stdout)
+	}
+}
+
+// A user's OPENBLAS_CORETYPE is read when the library is loaded, so the program
+// runs in a process of its own.
+func TestInfoSaysThatTheUsersKernelsAreSlow(t *testing.T) {
+	const child = "SUREPIPE_TEST_INFO_CHILD"
+	if os.Getenv(child) != "" {
+		_, stdout, stderr := command(t, "info")
+		fmt.Println(stdout, stderr)
+		return
+	}
+	if r := array.BLASInfo(); r.Name != "OpenBLAS" || !strings.Contains(r.Version, "DYNAMIC_ARCH") || !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
+		t.Skipf("no OpenBLAS that chooses its kernels, or no AVX2: %v", r)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), child+"=1", "OPENBLAS_CORETYPE=Prescott")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, want := range []string{"kernels   Prescott, slow for this processor", "unset OPENBLAS_CORETYPE=Prescott, or set OPENBLAS_CORETYPE="} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("info does not say %q: %s", want, out)
+		}
 	}
 }
 

@@ -19,7 +19,11 @@ func newInfo() *cobra.Command {
 
 A native BLAS and LAPACK (OpenBLAS, MKL, Accelerate) is looked for when the program
 starts and makes it several times faster. SUREPIPE_BLAS=gonum forces pure Go,
-SUREPIPE_BLAS=PATH a library.`,
+SUREPIPE_BLAS=PATH a library.
+
+OpenBLAS uses kernels written for one type of processor. Where it does not know this
+one and takes slow kernels, surepipe loads it again with faster ones, unless
+OPENBLAS_CORETYPE says which to take.`,
 		Example: `  surepipe info
   SUREPIPE_BLAS=gonum surepipe info`,
 		Args: noArgs,
@@ -44,6 +48,9 @@ SUREPIPE_BLAS=PATH a library.`,
 				fmt.Fprintf(w, "device\tno card found\n")
 			}
 			fmt.Fprintf(w, "BLAS\t%s\n", array.BLASInfo())
+			if k := array.BLASInfo().Kernels(); k != "" {
+				fmt.Fprintf(w, "kernels\t%s\n", k)
+			}
 			return w.Flush()
 		},
 	}

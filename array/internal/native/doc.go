@@ -25,6 +25,12 @@
 // their shapes alone: on one machine a shape is always computed by the same
 // code.
 //
+// # Kernels
+//
+// OpenBLAS holds kernels for many processors and chooses when it is loaded. Where
+// it does not know the processor and chooses far too low, it is loaded again with
+// the right ones, unless the user has chosen (see loadFast); [Report] says so.
+//
 // # Threads
 //
 // The library is set to one thread: package array spreads the work itself, in

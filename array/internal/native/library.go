@@ -50,7 +50,7 @@ func open(path string, asked bool) (*library, error) {
 	for _, v := range oneThread {
 		setenv(v[0], v[1])
 	}
-	handle, err := load(path)
+	handle, k, err := loadFast(path)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func open(path string, asked bool) (*library, error) {
 	if real := fileOf(lib.blas.dgemm); real != "" {
 		lib.report.Path = real
 	}
-	lib.identify(handle, path)
+	lib.identify(handle, path, k)
 	if !asked && lib.report.Name == "native" {
 		return nil, passedOver(lib.report.Path, "a reference BLAS, no faster than gonum")
 	}
@@ -126,16 +126,7 @@ func (r *lapackRoutines) find(handle uintptr) (missing string) {
 }
 
 // identify asks the library who it is and sets it to one thread.
-func (lib *library) identify(handle uintptr, path string) {
-	text := func(name string) string {
-		at := symbol(handle, name)
-		if at == 0 {
-			return ""
-		}
-		var f func() string
-		purego.RegisterFunc(&f, at)
-		return f()
-	}
+func (lib *library) identify(handle uintptr, path string, k kernels) {
 	call := func(name string, arg uintptr) {
 		if at := symbol(handle, name); at != 0 {
 			purego.SyscallN(at, arg)
@@ -143,10 +134,10 @@ func (lib *library) identify(handle uintptr, path string) {
 	}
 	r := &lib.report
 	switch {
-	case symbol(handle, "openblas_get_config") != 0:
+	case k.config != "":
 		r.Name = "OpenBLAS"
-		r.Version = strings.TrimSpace(strings.TrimPrefix(text("openblas_get_config"), "OpenBLAS "))
-		r.Core = text("openblas_get_corename")
+		r.Version = strings.TrimSpace(strings.TrimPrefix(k.config, "OpenBLAS "))
+		r.Core, r.OwnCore, r.Advice = k.core, k.own, k.advice
 		call("openblas_set_num_threads", 1)
 	case symbol(handle, "MKL_Get_Version_String") != 0:
 		r.Name = "MKL"
@@ -159,7 +150,7 @@ func (lib *library) identify(handle uintptr, path string) {
 		r.Version = strings.TrimSpace(cString(&version[0]))
 	case symbol(handle, "bli_info_get_version_str") != 0:
 		r.Name = "BLIS"
-		r.Version = text("bli_info_get_version_str")
+		r.Version = text(handle, "bli_info_get_version_str")
 		call("bli_thread_set_num_threads", 1)
 	case strings.Contains(path, "Accelerate.framework"):
 		r.Name = "Accelerate"

@@ -25,11 +25,17 @@ var (
 	once    sync.Once
 )
 
+// firstCoreVariable makes OpenBLAS choose a core at first, as it does on a
+// processor that it does not know: with Prescott every test here, and the
+// benchmarks, run on a library that was corrected.
+const firstCoreVariable = "SUREPIPE_TEST_FIRST_CORE"
+
 // needLibrary opens the machine's library, or the one that SUREPIPE_BLAS names,
 // registers it as the command would, and skips the test when there is none.
 func needLibrary(t testing.TB) *library {
 	t.Helper()
 	once.Do(func() {
+		firstCore = os.Getenv(firstCoreVariable)
 		paths := candidates()
 		if choice := os.Getenv("SUREPIPE_BLAS"); choice != "" {
 			paths = []string{choice}
@@ -668,4 +674,23 @@ func BenchmarkFactorizations(b *testing.B) {
 			},
 			func(a matrix) { goLAPACK.Dsyev(lapack.EVCompute, blas.Upper, n, a.data, a.ld, w, work, len(work)) })
 	}
+}
+
+// What the choice of kernels is worth: run it with OPENBLAS_CORETYPE=Prescott
+// too.
+func BenchmarkDgemm1500(b *testing.B) {
+	lib := needLibrary(b)
+	const n = 1500
+	rng := rand.New(rand.NewPCG(9, 1))
+	x, y := make([]float64, n*n), make([]float64, n*n)
+	for i := range x {
+		x[i], y[i] = rng.NormFloat64(), rng.NormFloat64()
+	}
+	z := make([]float64, n*n)
+	nat := lib.float64()
+	for b.Loop() {
+		nat.Dgemm(blas.NoTrans, blas.NoTrans, n, n, n, 1, x, n, y, n, 0, z, n)
+	}
+	b.ReportMetric(2*n*n*n*float64(b.N)/b.Elapsed().Seconds()/1e9, "Gflop/s")
+	b.Logf("%s, %s", lib.report.Name, lib.report.Core)
 }

@@ -14,8 +14,14 @@ type Report struct {
 	Name string
 	// Version is what the library says of its own version and build.
 	Version string
-	// Core is the processor type whose kernels it chose, where it tells.
+	// Core is the processor type whose kernels it uses, where it tells.
 	Core string
+	// OwnCore is the processor type that OpenBLAS chose by itself where that was
+	// corrected, because its kernels are slow for this processor; else empty.
+	OwnCore string
+	// Advice says what to do where the kernels are slow for this processor and
+	// were not corrected; else empty.
+	Advice string
 	// Path is the file that was opened; empty for pure Go.
 	Path string
 	// LAPACK is the file that the factorizations come from, or "gonum".

@@ -4,6 +4,7 @@ package native
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -74,6 +75,28 @@ func setenv(name, value string) {
 		purego.SyscallN(at, uintptr(unsafe.Pointer(&n[0])), uintptr(unsafe.Pointer(&v[0])), 1)
 	}
 }
+
+func unsetenv(name string) {
+	if at := symbol(purego.RTLD_DEFAULT, "unsetenv"); at != 0 {
+		n := append([]byte(name), 0)
+		purego.SyscallN(at, uintptr(unsafe.Pointer(&n[0])))
+	}
+}
+
+// getenv is a variable of the C library's environment.
+func getenv(name string) (value string, ok bool) {
+	at := symbol(purego.RTLD_DEFAULT, "getenv")
+	if at == 0 {
+		return os.LookupEnv(name)
+	}
+	var f func(string) *byte
+	purego.RegisterFunc(&f, at)
+	p := f(name)
+	return cString(p), p != nil
+}
+
+// unload closes a library. It leaves the process when nobody else holds it.
+func unload(handle uintptr) bool { return purego.Dlclose(handle) == nil }
 
 // fileOf is the file that holds the routine at an address, links resolved; ""
 // if the loader cannot tell.

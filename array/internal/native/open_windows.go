@@ -39,4 +39,12 @@ func symbol(handle uintptr, name string) uintptr {
 // setenv sets a variable where a library that is loaded later looks for it.
 func setenv(name, value string) { _ = syscall.Setenv(name, value) }
 
+func unsetenv(name string) { _ = syscall.Unsetenv(name) }
+
+func getenv(name string) (value string, ok bool) { return syscall.Getenv(name) }
+
+// unload says that the library stays: that OpenBLAS can be loaded twice has been
+// tried on Linux only. The report says what the user can do.
+func unload(uintptr) bool { return false }
+
 func fileOf(uintptr) string { return "" }

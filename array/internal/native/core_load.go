@@ -1,0 +1,110 @@
+//go:build (linux && !android && (amd64 || arm64 || loong64 || riscv64)) || (darwin && !ios && (amd64 || arm64)) || (windows && (amd64 || arm64))
+
+package native
+
+import "github.com/ebitengine/purego"
+
+// kernels is what OpenBLAS computes with. All is empty for another library.
+type kernels struct {
+	// config is what it says of its version and build.
+	config string
+	// core is the processor type whose kernels it uses, and own the one that it
+	// chose by itself if that was corrected.
+	core, own string
+	advice    string
+}
+
+// firstCore, which only tests set, is the core that OpenBLAS takes for its own
+// choice: a processor that it does not know, on one that it knows.
+var firstCore string
+
+// loadFast loads a library, and sees to it that OpenBLAS uses kernels that are
+// worthy of the processor. OpenBLAS 0.3.21, Debian 12's, takes Intel's
+// processors that are newer than itself for a Pentium 4 ("Prescott") and is then
+// several times slower.
+//
+// It is asked what it chose, and where that is far below what the processor can
+// do it is closed and loaded again with OPENBLAS_CORETYPE set. The alternatives
+// are worse: to set the variable before the first load, for processors that a
+// version does not know, takes a table of versions and models that is never
+// complete and overrules newer versions that choose better; to ask in a child
+// process takes a program to run and doubles the time to start in the common
+// case, which here costs nothing. Closing is safe because nothing has been
+// computed and no threads have been started (see oneThread), and it need not be
+// believed: the library is asked again. Where something else in the process
+// holds it open (LD_PRELOAD, a C library whose dlclose does nothing) it answers
+// as before, and the report says what the user can do.
+//
+// The variable is put back at once. It was set in the C library's environment
+// alone: Go hands its own to the processes that it starts. On Windows, where
+// there is only one environment, nothing is loaded twice.
+func loadFast(path string) (uintptr, kernels, error) {
+	handle, err := loadAs(path, firstCore)
+	if err != nil {
+		return 0, kernels{}, err
+	}
+	k := kernels{config: text(handle, "openblas_get_config")}
+	if k.config == "" {
+		return handle, k, nil
+	}
+	f, chosen := processor(), text(handle, "openblas_get_corename")
+	users, _ := getenv(coreVariable)
+	k.core = chosen
+	for _, core := range corrections(f, chosen, k.config, users) {
+		if handle, err = reload(handle, path, core); err != nil {
+			return 0, kernels{}, err
+		}
+		if k.core = text(handle, "openblas_get_corename"); !f.slow(k.core) {
+			k.own = chosen
+			break
+		}
+	}
+	if f.slow(k.core) && k.core != chosen {
+		// Another that is no better: the library's own choice stands.
+		if handle, err = reload(handle, path, firstCore); err != nil {
+			return 0, kernels{}, err
+		}
+		k.core = text(handle, "openblas_get_corename")
+	}
+	// Its words on its build end with the core.
+	k.config = text(handle, "openblas_get_config")
+	k.advice = advice(f, k.core, k.config, users)
+	return handle, k, nil
+}
+
+// reload closes a library and loads it again with a core. Where it cannot be
+// closed the handle stays good.
+func reload(handle uintptr, path, core string) (uintptr, error) {
+	if !unload(handle) {
+		return handle, nil
+	}
+	return loadAs(path, core)
+}
+
+// loadAs loads a library with OPENBLAS_CORETYPE set, and puts the variable back.
+// With no core it is left alone.
+func loadAs(path, core string) (uintptr, error) {
+	if core != "" {
+		old, was := getenv(coreVariable)
+		setenv(coreVariable, core)
+		defer func() {
+			if was {
+				setenv(coreVariable, old)
+			} else {
+				unsetenv(coreVariable)
+			}
+		}()
+	}
+	return load(path)
+}
+
+// text calls a routine that returns a text; "" where there is none.
+func text(handle uintptr, name string) string {
+	at := symbol(handle, name)
+	if at == 0 {
+		return ""
+	}
+	var f func() string
+	purego.RegisterFunc(&f, at)
+	return f()
+}
