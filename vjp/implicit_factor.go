@@ -59,8 +59,9 @@ type system struct {
 
 // wellConditioned is the largest condition number of a system that Cholesky's
 // factorization solves to six digits; leastSeen is how small a diagonal entry may be against
-// ||A||^2 where the columns of M are not scaled, and rounded where they are: what is smaller comes of
-// rounding errors, and scaled to one it would be a direction of its own.
+// ||A||^2 where the columns of M are not scaled. Where they are, curvature below rounded of it in a
+// coordinate without a column comes of rounding errors, and scaled to one it would be a direction
+// of its own.
 const (
 	wellConditioned = 1e10
 	leastSeen       = 1e-8
@@ -77,7 +78,7 @@ func (l *implicit) solveSystem(s system, projection bool) {
 		if scale[i] = 1 / math.Sqrt(k); math.IsInf(scale[i], 0) || math.IsNaN(scale[i]) {
 			scale[i] = 0 // a row and column of zeros
 		}
-		fine = fine && k > leastSeen*s.norm*s.norm && k > rounded*l.norm*l.norm
+		fine = fine && k > leastSeen*s.norm*s.norm && (s.g[i*s.n+i] > 0 || k > rounded*l.norm*l.norm)
 	}
 	if inverse, condition := s.cholesky(scale); fine && inverse != nil {
 		l.sensitive = !projection && l.optimality*condition > sensitivity
@@ -96,8 +97,10 @@ func (l *implicit) solveSystem(s system, projection bool) {
 		for i := range scale {
 			// A coordinate that A does not see is free to relieve the curvature of the others.
 			scale[i] = 0
-			if size := max(s.g[i*s.n+i], s.r[i*s.n+i]); size > rounded*l.norm*l.norm {
-				scale[i] = 1 / math.Sqrt(size)
+			if g := s.g[i*s.n+i]; g > 0 {
+				scale[i] = 1 / math.Sqrt(g)
+			} else if r := s.r[i*s.n+i]; r > rounded*l.norm*l.norm {
+				scale[i] = 1 / math.Sqrt(r)
 			}
 		}
 		m = scaledBy(m, scale)
@@ -313,7 +316,12 @@ const maxDense = 256
 func (l *implicit) factorDense() error {
 	dev, n := l.p.Device, l.dim
 	d, _ := l.p.A.Dims()
-	j, vectors, err := spectrum(l.denseJacobian(), n)
+	jacobian := l.denseJacobian()
+	if diagonal := diagonalOf(jacobian, n); diagonal != nil {
+		l.factorCoordinates(diagonal)
+		return nil
+	}
+	j, vectors, err := spectrum(jacobian, n)
 	if err != nil {
 		return err
 	}
@@ -350,6 +358,56 @@ func (l *implicit) factorDense() error {
 		l.intoCoordinates(basis)
 	}
 	return nil
+}
+
+// diagonalOf is the diagonal of a diagonal matrix; nil for any other.
+func diagonalOf(a []float64, n int) []float64 {
+	diagonal := make([]float64, n)
+	for i := range n {
+		diagonal[i] = a[i*n+i]
+		for c := range n {
+			if c != i && math.Abs(a[i*n+c]) > 0x1p-50 {
+				return nil
+			}
+		}
+	}
+	return diagonal
+}
+
+// factorCoordinates is factorDense where J is diagonal: coordinates are told by the lengths of their
+// own columns then.
+func (l *implicit) factorCoordinates(j []float64) {
+	whole := images(l.p.Device, l.p.A)
+	d, n := whole.Dims()
+	var set []int
+	for i, v := range j {
+		if v > vanishing {
+			set = append(set, i)
+		}
+	}
+	r := len(set)
+	if l.dim = r; r == 0 {
+		return
+	}
+	m, basis := mat.NewDense(d, r, nil), mat.NewDense(r, n, nil)
+	rest, root := make([]float64, r*r), make([]float64, r)
+	projection := true
+	for c, i := range set {
+		m.SetCol(c, mat.Col(nil, i, whole))
+		basis.Set(c, i, 1)
+		rest[c*r+c] = curvature(j[i], n) / l.eta
+		root[c] = math.Sqrt(rest[c*r+c])
+		projection = projection && rest[c*r+c] == 0
+	}
+	var g mat.Dense
+	g.Mul(m.T(), m)
+	l.solveSystem(system{
+		n: r, g: g.RawMatrix().Data, r: rest, m: func() mat.Matrix { return m },
+		w: func() *mat.Dense { return mat.DenseCopyOf(mat.NewDiagDense(r, root)) },
+	}, projection)
+	if !l.inverse.IsZero() {
+		l.intoCoordinates(basis)
+	}
 }
 
 // intoCoordinates turns K^+ into V K^+ V*, with the rows of basis the columns of V.

@@ -88,6 +88,16 @@ const leastDualScale = 0.5
 // that r leaves free see of z is taken away: their part of A* w must be 0. misfit is A b - y, g
 // is A* of it, near a bound of the distance from -g to r's subdifferential at b, bNorm is ||b||.
 func errorBound(p Problem, b, misfit, g array.Batch, s yardstick, zNorm, bNorm, near float64) float64 {
+	bound := gapBound(p, b, misfit, g, s, zNorm, bNorm, near)
+	// Where there is no bound rounding errors of A b may still be too large to be passed over.
+	if rounding := roundings * 0x1p-52 * (s.y + s.norm*bNorm); math.IsNaN(bound) && rounding > s.allowed(zNorm) {
+		return rounding
+	}
+	return bound
+}
+
+// gapBound is errorBound by the duality gap alone.
+func gapBound(p Problem, b, misfit, g array.Batch, s yardstick, zNorm, bNorm, near float64) float64 {
 	r, ok := prox.AsConjugate(p.R)
 	if !ok {
 		return math.NaN()
