@@ -42,6 +42,9 @@ const (
 	tightestTol = 1e-15
 )
 
+// tightened is the tolerance to ask for after one that was not enough.
+func tightened(tol float64) float64 { return max(tighten*tol, tightestTol) }
+
 // after is told the measure of the step just done, and whether it is the last one allowed.
 func (c *check) after(ctx context.Context, w *work, measured float64, last bool) error {
 	c.conv.Iterations++
@@ -98,7 +101,7 @@ func (c *check) look(w *work, measured float64) error {
 	within := !(c.conv.Error > c.stick.allowed(zNorm))
 	c.conv.Converged = within && c.conv.Optimality <= c.o.Tol
 	if !within && c.conv.Optimality <= c.tol || within && c.conv.Optimality > c.o.Tol && measured <= c.tol*c.scale {
-		c.tol = max(tighten*c.tol, tightestTol)
+		c.tol = tightened(c.tol)
 	}
 	if !c.conv.Converged {
 		c.wait = c.conv.Iterations / lookAgain

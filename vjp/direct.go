@@ -137,9 +137,7 @@ func (s *direct) factorGraded(x *mat.Dense, norms []float64) error {
 	d, dim := x.Dims()
 	scale := make([]float64, dim)
 	for j, v := range norms {
-		if scale[j] = 1; v > 0 {
-			scale[j] = math.Exp2(-math.Round(math.Log2(v)))
-		}
+		scale[j] = unit(v)
 	}
 	var w *mat.Dense
 	if s.curve > 0 {

@@ -83,6 +83,14 @@ func inverseLengths(lengths2 []float64) []float64 {
 	return out
 }
 
+// unit is the power of two that brings a length near 1; 1 for lengths of 0 and beyond all range.
+func unit(length float64) float64 {
+	if !(length > 0) || math.IsInf(length, 1) {
+		return 1
+	}
+	return math.Exp2(-math.Round(math.Log2(length)))
+}
+
 // columnUnits returns s, nil where the columns of these lengths are alike or r has no other units.
 func columnUnits(r prox.Prox, lengths2 []float64) []float64 {
 	rescaler, ok := prox.AsRescaler(r)
@@ -91,9 +99,7 @@ func columnUnits(r prox.Prox, lengths2 []float64) []float64 {
 	}
 	s := make([]float64, len(lengths2))
 	for j, v := range lengths2 {
-		if s[j] = 1; v > 0 && !math.IsInf(v, 1) {
-			s[j] = math.Exp2(-math.Round(math.Log2(v) / 2))
-		}
+		s[j] = unit(math.Sqrt(v))
 	}
 	rescaler.Units(s)
 	for _, v := range s {

@@ -575,7 +575,7 @@ func (w *factoredWork) accepts() bool {
 		w.conv.Error = w.stick.boundOf((1-t)*(1-t)/2*z*z+(1-t)*w.lambda*sum+t*b*e, z, b)
 	}
 	if w.conv.Error > w.stick.allowed(z) {
-		w.tol = max(tighten*w.tol, tightestTol)
+		w.tol = tightened(w.tol)
 		return false
 	}
 	return true

@@ -74,8 +74,6 @@ type work struct {
 	// for the prox itself.
 	follower prox.Follower
 	near     float64
-	// set by step for measure
-	r1, r2 float64
 }
 
 func newWork(m method, y array.Batch) *work {

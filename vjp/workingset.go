@@ -285,7 +285,7 @@ func (s *workingSet) judge(conv *Convergence, stick yardstick, b, z, g array.Bat
 	within := !(conv.Error > stick.allowed(zNorm))
 	conv.Converged = within && conv.Optimality <= s.o.Tol
 	if !within && conv.Optimality <= tol {
-		tol = max(tighten*tol, tightestTol)
+		tol = tightened(tol)
 	}
 	return outside, tol
 }
