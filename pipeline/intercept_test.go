@@ -13,7 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"

@@ -13,10 +13,10 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
+	"surepipe/internal/noise"
 	"surepipe/linops"
 	"surepipe/linops/linopstest"
-	"surepipe/noise"
 	"surepipe/problems"
 	"surepipe/vjp"
 )

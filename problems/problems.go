@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/vjp"

@@ -8,8 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"surepipe/dataio"
-	"surepipe/noise"
+	"surepipe/internal/dataio"
+	"surepipe/internal/noise"
 )
 
 // MethodAuto asks EstimateSigma2 for the method that suits the problem.

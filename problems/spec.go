@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 	"surepipe/vjp"
 )
 

@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"gonum.org/v1/gonum/mat"
 
-	"surepipe/dataio"
-	"surepipe/noise"
+	"surepipe/internal/dataio"
+	"surepipe/internal/noise"
 )
 
 // dataSection is the data of a specification.

@@ -12,9 +12,9 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
+	"surepipe/internal/noise"
 	"surepipe/linops"
-	"surepipe/noise"
 	"surepipe/problems"
 )
 

@@ -17,7 +17,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 )
 
 // command runs the program and returns what it printed.

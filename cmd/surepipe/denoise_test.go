@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"surepipe/dataio"
-	"surepipe/figure"
+	"surepipe/internal/dataio"
+	"surepipe/internal/figure"
 )
 
 // A photograph with noise at three levels, denoised by wavelet thresholding from a

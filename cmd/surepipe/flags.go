@@ -13,7 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
-	"surepipe/noise"
+	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/verify"

@@ -8,7 +8,7 @@ import (
 	"github.com/pbnjay/memory"
 	"github.com/spf13/cobra"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 	"surepipe/problems"
 )
 

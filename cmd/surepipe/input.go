@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 	"surepipe/problems"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 	"surepipe/problems"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 )
 
 // Data that were shifted, and --intercept, give what the data whose means were taken off

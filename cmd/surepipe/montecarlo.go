@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/array"
-	"surepipe/dataio"
-	"surepipe/figure"
+	"surepipe/internal/dataio"
+	"surepipe/internal/figure"
 	"surepipe/problems"
 )
 

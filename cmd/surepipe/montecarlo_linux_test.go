@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 )
 
 // A stack of 20 GB, most of it a hole of the file: memory for the first 310 MB, and for the

@@ -12,7 +12,7 @@ import (
 
 	"github.com/pbnjay/memory"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 	"surepipe/problems"
 )
 

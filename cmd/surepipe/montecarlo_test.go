@@ -17,7 +17,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 	"surepipe/problems"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"surepipe/dataio"
-	"surepipe/dataio/dataiotest"
+	"surepipe/internal/dataio"
+	"surepipe/internal/dataio/dataiotest"
 	"surepipe/problems"
 )
 

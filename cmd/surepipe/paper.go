@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/array"
-	"surepipe/dataio"
 	"surepipe/hutch"
+	"surepipe/internal/dataio"
 	"surepipe/pipeline"
 	"surepipe/problems"
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 
-	"surepipe/dataio"
-	"surepipe/figure"
+	"surepipe/internal/dataio"
+	"surepipe/internal/figure"
 	"surepipe/problems"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/problems"

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 )
 
 // A signal ends the program with 128 and its number, while it waits for a sample as

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 	"surepipe/problems"
 )
 

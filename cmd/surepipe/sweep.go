@@ -14,8 +14,8 @@ import (
 	"golang.org/x/term"
 
 	"surepipe/array"
-	"surepipe/dataio"
-	"surepipe/figure"
+	"surepipe/internal/dataio"
+	"surepipe/internal/figure"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"surepipe/dataio"
-	"surepipe/figure"
+	"surepipe/internal/dataio"
+	"surepipe/internal/figure"
 	"surepipe/pipeline"
 )
 

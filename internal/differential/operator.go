@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 	"surepipe/linops"
 	"surepipe/problems"
 )

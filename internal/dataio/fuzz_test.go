@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"surepipe/dataio/dataiotest"
+	"surepipe/internal/dataio/dataiotest"
 )
 
 // FuzzRead checks that no input makes a reader panic, that what is accepted is whole,

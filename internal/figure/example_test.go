@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"surepipe/figure"
+	"surepipe/internal/figure"
 )
 
 // SURE of a LASSO for five weights, drawn to a file.

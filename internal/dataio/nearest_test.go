@@ -3,7 +3,7 @@ package dataio_test
 import (
 	"testing"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 )
 
 func TestNearest(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"surepipe/noise"
+	"surepipe/internal/noise"
 )
 
 // The variance of the noise in a sine, of which 4 is the truth.

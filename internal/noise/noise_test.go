@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 )
 
 // normals are n standard normal numbers, times sigma.

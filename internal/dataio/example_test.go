@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"surepipe/dataio"
+	"surepipe/internal/dataio"
 )
 
 // A table whose column "price" is the response of a regression.
