@@ -78,11 +78,7 @@ func TestVJPStaysOnTheCard(t *testing.T) {
 			to, from := copied(before, after)
 			t.Logf("VJP of %d probes, d = %d, p = %d: %d values to the card, %d from it, %d launches, %d products, %d allocations",
 				k, problem.D, problem.P, to, from, after.Launches-before.Launches, after.Products-before.Products, after.Allocs-before.Allocs)
-			steps := int64(0)
-			if f, ok := sol.Linearization.(vjp.Former); ok {
-				n, _ := f.Report()
-				steps = int64(n)
-			}
+			steps := int64(sol.Linearization.Inner().Steps)
 			toLimit, fromLimit := int64(0), int64(0)
 			if steps > 0 {
 				// The coefficients of four LinEach, and of one at the end; four dots, two before the first step

@@ -24,17 +24,30 @@ type given struct {
 func (k given) Name() string { return "given" }
 func (k given) Release()     {}
 
-// Dims is that of the Jacobian.
-func (k given) Dims() (d, p int) { return k.jacobian.K(), k.jacobian.N() }
+// Problem is one of the Jacobian's size.
+func (k given) Problem() vjp.Problem {
+	n := k.jacobian.N()
+	return vjp.Problem{A: linops.Identity(n), R: prox.NewL1(1), Device: k.jacobian.Device()}
+}
+
+func (k given) SolveFrom(ctx context.Context, y, _ array.Batch) (*vjp.Solution, error) {
+	return k.Solve(ctx, y)
+}
+
+func (k given) Reweight(context.Context, prox.Prox) (vjp.Solver, error) { return k, nil }
+
 func (k given) Solve(_ context.Context, y array.Batch) (*vjp.Solution, error) {
 	dev := y.Device()
-	s := &vjp.Solution{B: dev.Alloc(1, y.N()), MuHat: dev.Alloc(1, y.N()), Linearization: matrix(k), Convergence: vjp.Convergence{Converged: true}}
+	s := &vjp.Solution{B: dev.Alloc(1, y.N()), MuHat: dev.Alloc(1, y.N()), Linearization: matrix{given: k, Plain: vjp.Plain{Apply: matrix{given: k}.VJP}}, Convergence: vjp.Convergence{Converged: true}}
 	dev.Copy(s.B, y)
 	dev.Lin(s.MuHat, 0.5, y, 0, array.Batch{})
 	return s, nil
 }
 
-type matrix given
+type matrix struct {
+	given
+	vjp.Plain
+}
 
 func (m matrix) VJP(_ context.Context, dst, v array.Batch) error {
 	v.Device().Gemm(false, false, 1, v, m.jacobian, 0, dst)

@@ -15,25 +15,16 @@ import (
 
 // oracle is the product with the Jacobian that the pipeline takes for a plan.
 func oracle(l vjp.Linearization, plan hutch.Plan) hutch.Oracle {
-	f, ok := l.(vjp.Former)
-	switch {
-	case !ok:
-		return exactly(l.VJP)
-	case plan.Exact || plan.Combines():
-		return f.Images
+	if plan.Exact || plan.Combines() {
+		return l.Images
 	}
 	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
-		return f.Forms(ctx, dst, v, 0.01, left)
+		return l.Forms(ctx, dst, v, 0.01, left)
 	}
 }
 
 // sketch is the product with the Jacobian that the pipeline takes for a sketch.
-func sketch(l vjp.Linearization) hutch.Oracle {
-	if f, ok := l.(vjp.Former); ok {
-		return exactly(f.Span)
-	}
-	return nil
-}
+func sketch(l vjp.Linearization) hutch.Oracle { return exactly(l.Span) }
 
 // exactly is an oracle without bounds.
 func exactly(apply func(ctx context.Context, dst, v array.Batch) error) hutch.Oracle {

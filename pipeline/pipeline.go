@@ -47,7 +47,7 @@ type Options struct {
 	// Sigma2 is the variance of the noise in each coordinate of y, positive.
 	Sigma2 float64
 	// Estimator names the trace estimator. The default, Auto, takes the trace in closed
-	// form where the linearization is a [vjp.Tracer], and is hutch.Hutchinson
+	// form where the linearization is a [vjp.Closed], and is hutch.Hutchinson
 	// elsewhere: the spectra of these Jacobians are flat, and little is to be gained
 	// by looking for their range.
 	Estimator string
@@ -143,7 +143,7 @@ func New(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeline, erro
 	if dev == nil || solver == nil {
 		return nil, errors.New("pipeline: no device or no solver")
 	}
-	if n, _ := solver.Dims(); n != d {
+	if n, _ := solver.Problem().A.Dims(); n != d {
 		return nil, fmt.Errorf("pipeline: samples of length %d for a solver of y of length %d", d, n)
 	}
 	if o.Verify != nil {

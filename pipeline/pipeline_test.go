@@ -323,7 +323,7 @@ func TestNewRefusesAnotherLengthThanTheSolvers(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()
 	s, d := quick(t, dev)
-	if got, p := s.Dims(); got != d || p != 32 {
+	if got, p := s.Problem().A.Dims(); got != d || p != 32 {
 		t.Errorf("the solver's dimensions are %d x %d", got, p)
 	}
 	if _, err := pipeline.New(dev, s, d+1, pipeline.Options{Sigma2: 1}); err == nil || !strings.Contains(err.Error(), "samples of length 25 for a solver of y of length 24") {

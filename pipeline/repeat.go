@@ -57,12 +57,7 @@ func (h *holder) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error
 	}
 	lent := *h.solution
 	lent.B, lent.MuHat = clone(lent.B), clone(lent.MuHat)
-	tracer, _ := lent.Linearization.(vjp.Tracer)
-	if former, ok := lent.Linearization.(vjp.Former); ok {
-		lent.Linearization = lentFormer{former, lentTracer{tracer}}
-	} else {
-		lent.Linearization = lentLinearization{lent.Linearization, lentTracer{tracer}}
-	}
+	lent.Linearization = lentLinearization{lent.Linearization}
 	return &lent, nil
 }
 
@@ -78,29 +73,8 @@ func (h *holder) release() {
 	}
 }
 
-// A lent linearization is not the borrower's to release.
-type (
-	lentLinearization struct {
-		vjp.Linearization
-		lentTracer
-	}
-	lentFormer struct {
-		vjp.Former
-		lentTracer
-	}
-	lentTracer struct{ tracer vjp.Tracer }
-)
+// lentLinearization is not the borrower's to release.
+type lentLinearization struct{ vjp.Linearization }
 
+// Release does nothing.
 func (lentLinearization) Release() {}
-func (lentFormer) Release()        {}
-
-// Range is the linearization's own; it is asked where Trace is known.
-func (l lentTracer) Range() (low, high, margin float64) { return l.tracer.Range() }
-
-// Trace is the linearization's own, if it knows it.
-func (l lentTracer) Trace() (trace, frobenius2 float64, ok bool) {
-	if l.tracer == nil {
-		return 0, 0, false
-	}
-	return l.tracer.Trace()
-}

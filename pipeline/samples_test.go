@@ -64,6 +64,20 @@ func (l *brittleDerivative) VJP(ctx context.Context, dst, v array.Batch) error {
 	return l.Linearization.VJP(ctx, dst, v)
 }
 
+func (l *brittleDerivative) Images(ctx context.Context, dst, v array.Batch, _ []float64) error {
+	return l.VJP(ctx, dst, v)
+}
+
+func (l *brittleDerivative) Forms(ctx context.Context, dst, v array.Batch, _ float64, _ []float64) error {
+	return l.VJP(ctx, dst, v)
+}
+
+func (l *brittleDerivative) Span(ctx context.Context, dst, v array.Batch) error {
+	return l.VJP(ctx, dst, v)
+}
+
+func (l *brittleDerivative) Closed() vjp.Closed { return vjp.Closed{} }
+
 // Whatever fails for one sample, in whichever stage, has its place between the results
 // of the others, which are those of a stream without it; a panic ends the stream.
 func TestOneSamplesFailureIsItsOwn(t *testing.T) {

@@ -358,8 +358,8 @@ func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, r 
 		}
 	}
 	var solver vjp.Solver
-	if base, ok := s.base.(vjp.Reweighter); ok {
-		solver, err = base.Reweight(ctx, r)
+	if s.base != nil {
+		solver, err = s.base.Reweight(ctx, r)
 	} else {
 		solver, err = vjp.NewSolver(ctx, s.f.Solver, vjp.Problem{A: s.f.A, R: r, Device: s.f.Device}, s.f.Settings)
 	}
@@ -372,7 +372,7 @@ func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, r 
 
 // started is a solver that starts at an estimate.
 type started struct {
-	vjp.Starter
+	vjp.Solver
 	dev  array.Device
 	from []float64
 }
@@ -392,8 +392,8 @@ func (s *sweep) at(ctx context.Context, weights, from []float64) (vjp.Solver, pr
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if starter, ok := solver.(vjp.Starter); ok && from != nil {
-		solver = started{starter, s.f.Device, from}
+	if from != nil {
+		solver = started{solver, s.f.Device, from}
 	}
 	return solver, r, release, nil
 }
@@ -467,7 +467,7 @@ func (s *sweep) solution(ctx context.Context, i int, weights, from []float64) (_
 		return nil, s.named(i, weights, err)
 	}
 	defer release()
-	if _, ok := solver.(vjp.Starter); !ok {
+	if solver.Name() == "direct" {
 		return nil, nil
 	}
 	y := s.f.Device.Alloc(1, len(s.y))

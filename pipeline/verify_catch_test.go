@@ -46,18 +46,15 @@ func (j scaledJacobian) VJP(ctx context.Context, dst, v array.Batch) error {
 	return err
 }
 
-func (j scaledJacobian) Trace() (trace, frobenius2 float64, ok bool) {
-	known, ok := j.Linearization.(vjp.Tracer)
-	if !ok {
-		return 0, 0, false
-	}
-	trace, frobenius2, ok = known.Trace()
-	return j.trace * trace, frobenius2, ok
+func (j scaledJacobian) Images(ctx context.Context, dst, v array.Batch, left []float64) error {
+	clear(left)
+	return j.VJP(ctx, dst, v)
 }
 
-func (j scaledJacobian) Range() (low, high, margin float64) {
-	low, high, margin = j.Linearization.(vjp.Tracer).Range()
-	return j.trace * low, j.trace * high, margin
+func (j scaledJacobian) Closed() vjp.Closed {
+	c := j.Linearization.Closed()
+	c.Trace, c.Low, c.High = j.trace*c.Trace, j.trace*c.Low, j.trace*c.High
+	return c
 }
 
 func scale(dev array.Device, b array.Batch, by float64) { dev.Lin(b, by, b, 0, array.Batch{}) }

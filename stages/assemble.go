@@ -48,7 +48,7 @@ type Risk struct {
 	// leave out.
 	Trace hutch.Estimate
 	// DivergenceLow and DivergenceHigh are the least and the largest divergence that decisions
-	// within rounding errors and the solver's tolerance allow for ([vjp.Tracer]); both are
+	// within rounding errors and the solver's tolerance allow for ([vjp.Closed]); both are
 	// Trace.Trace where none is in doubt or nothing is known of them.
 	DivergenceLow, DivergenceHigh float64
 	// RankMargin is the factor by which the smallest direction that was counted as seen by A
@@ -199,9 +199,8 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if !math.IsInf(job.margin, 1) {
 		r.RankMargin = job.margin
 	}
-	if f, ok := job.Solution.Linearization.(vjp.Former); ok {
-		r.InnerSteps, r.Unsolved = f.Report()
-	}
+	inner := job.Solution.Linearization.Inner()
+	r.InnerSteps, r.Unsolved = inner.Steps, inner.Failed
 	slack := 4*trace.Error() + 1e-3*d
 	r.Implausible = trace.Trace < -slack || trace.Trace > d+slack || trace.Frobenius2 > 2*d
 	if err := dev.Err(); err != nil {

@@ -94,14 +94,11 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 		return nil, err
 	}
 	job := &Job{Sample: sample, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch, share: formShare(s), mean: mean, constants: constants}
-	if l, ok := sol.Linearization.(vjp.Tracer); ok {
-		if trace, frobenius2, ok := l.Trace(); ok {
-			low, high, margin := l.Range()
-			job.lower, job.higher, job.margin = trace-low, high-trace, margin
-			if s.Closed {
-				job.Plan = hutch.Plan{Estimator: hutch.Exact, Dim: len(sample.Y), Exact: true}
-				job.closed = &hutch.Estimate{Estimator: hutch.Exact, Trace: trace, Frobenius2: frobenius2, Seed: s.Seed, Exact: true}
-			}
+	if c := sol.Linearization.Closed(); c.Known {
+		job.lower, job.higher, job.margin = c.Trace-c.Low, c.High-c.Trace, c.Margin
+		if s.Closed {
+			job.Plan = hutch.Plan{Estimator: hutch.Exact, Dim: len(sample.Y), Exact: true}
+			job.closed = &hutch.Estimate{Estimator: hutch.Exact, Trace: c.Trace, Frobenius2: c.Frobenius2, Seed: s.Seed, Exact: true}
 		}
 	}
 	if job.Batch == 0 {
@@ -119,7 +116,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 	return job, nil
 }
 
-// formShare is the share of [vjp.Former]'s Forms: the error that is bounded is a tenth of the
+// formShare is the share of [vjp.Linearization]'s Forms: the error that is bounded is a tenth of the
 // trace's, where that is a tenth of sigma2 sqrt(2d), and less in proportion where the trace
 // is to be more accurate or the probes are many.
 func formShare(s Settings) float64 {
@@ -140,7 +137,7 @@ func chooseBatch(dev array.Device, l vjp.Linearization, plan hutch.Plan, workers
 		phase = plan.Dim
 	}
 	room := max(batchBytes, l.Bytes()/2)
-	if _, ok := l.(vjp.Former); ok {
+	if l.Inner().Iterative {
 		// There is no tape to measure by, and conjugate gradients read all that they keep
 		// at every step.
 		room = max(room, formerBytes)

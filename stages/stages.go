@@ -146,7 +146,7 @@ type Job struct {
 	// QR sent out, finished how many of them Refine has seen and arrived how many Verify.
 	tally  *hutch.Tally
 	closed *hutch.Estimate // the trace, where it needs no probes
-	// lower and higher are how far decisions in doubt may move the trace ([vjp.Tracer]).
+	// lower and higher are how far decisions in doubt may move the trace ([vjp.Closed]).
 	lower, higher, margin float64
 	planned               int
 	finished              atomic.Int64
@@ -199,22 +199,19 @@ func (j *Job) estimate() (hutch.Estimate, error) {
 // one that combines images are worth exact images, others quadratic forms that lack no more than
 // the share.
 func (j *Job) oracle(share float64) hutch.Oracle {
-	f, ok := j.Solution.Linearization.(vjp.Former)
-	switch {
-	case !ok:
-		return unbounded(j.Solution.Linearization.VJP)
-	case j.Plan.Exact || j.Plan.Combines():
-		return f.Images
+	l := j.Solution.Linearization
+	if j.Plan.Exact || j.Plan.Combines() {
+		return l.Images
 	}
 	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
-		return f.Forms(ctx, dst, v, share, left)
+		return l.Forms(ctx, dst, v, share, left)
 	}
 }
 
 // sketchOracle is that of the sketch.
 func (j *Job) sketchOracle() hutch.Oracle {
-	if f, ok := j.Solution.Linearization.(vjp.Former); ok && j.Plan.SpanOnly() {
-		return unbounded(f.Span)
+	if j.Plan.SpanOnly() {
+		return unbounded(j.Solution.Linearization.Span)
 	}
 	return j.oracle(j.share)
 }

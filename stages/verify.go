@@ -52,10 +52,7 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 
 // inSweeps is v -> D mu_hat v in as many sweeps as the device's memory asks for.
 func (j *Job) inSweeps() hutch.Oracle {
-	images := unbounded(j.Solution.Linearization.VJP)
-	if f, ok := j.Solution.Linearization.(vjp.Former); ok {
-		images = f.Images
-	}
+	images := hutch.Oracle(j.Solution.Linearization.Images)
 	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
 		return j.sweeps(ctx, v.K(), func(first, n int) error {
 			return images.Apply(ctx, dst.Rows(first, first+n), v.Rows(first, first+n), left[first:first+n])

@@ -97,13 +97,7 @@ func (c *check) roundingOfMu() float64 { return 1e-11 * (c.yNorm + math.Sqrt(c.n
 // solve is a witness at y, starting at b where it can. Its solution has no
 // derivative, or none that is kept.
 func (c *check) solve(w *witness, y, b array.Batch) (*vjp.Solution, error) {
-	var sol *vjp.Solution
-	var err error
-	if starter, ok := w.solver.(vjp.Starter); ok {
-		sol, err = starter.SolveFrom(c.ctx, y, b)
-	} else {
-		sol, err = w.solver.Solve(c.ctx, y)
-	}
+	sol, err := w.solver.SolveFrom(c.ctx, y, b)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func (o Options) Check(solver vjp.Solver) error {
 	if a == nil || o.Problem.R == nil || o.Problem.Device == nil {
 		return errors.New("verify: a problem without operator, regularizer or device")
 	}
-	d, p := solver.Dims()
+	d, p := solver.Problem().A.Dims()
 	if n, m := a.Dims(); n != d || m != p {
 		return fmt.Errorf("verify: a problem of size %d x %d for a solver of size %d x %d", n, m, d, p)
 	}

@@ -54,10 +54,7 @@ func TestFormsAreWithinTheirBounds(t *testing.T) {
 func checkBounds(t *testing.T, dev array.Device, p vjp.Problem, y []float64) {
 	sol := solve(t, newSolver(t, "fista", p, vjp.Options{Derivative: vjp.Implicit}), dev, y)
 	defer sol.Release()
-	former, ok := sol.Linearization.(vjp.Former)
-	if !ok {
-		t.Fatalf("%s", sol.Linearization.Kind())
-	}
+	former := sol.Linearization
 	const k = 6
 	d := len(y)
 	v, exact, rough, pair := dev.Alloc(k, d), dev.Alloc(k, d), dev.Alloc(k, d), dev.Alloc(2, d)
@@ -99,7 +96,7 @@ func checkBounds(t *testing.T, dev array.Device, p vjp.Problem, y []float64) {
 		}
 		t.Logf("share %g: form %g lacks %g, bound %g, image off by %g", share, form[0], want[0]-form[0], left[0], off[0])
 	}
-	if steps, failed := former.Report(); failed > 0 {
-		t.Errorf("%d probes stopped short after %d steps", failed, steps)
+	if n := former.Inner(); n.Failed > 0 {
+		t.Errorf("%d probes stopped short after %d steps", n.Failed, n.Steps)
 	}
 }

@@ -219,13 +219,20 @@ func (s *direct) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 	s.p.A.Forward(sol.MuHat, sol.B)
 	sol.Convergence = s.convergence(y, sol)
 	if s.o.Derivative != None {
-		sol.Linearization = hat{s}
+		h := hat{direct: s}
+		h.Apply = h.VJP
+		sol.Linearization = h
 	}
 	if err := dev.Sync(); err != nil {
 		sol.Release()
 		return nil, err
 	}
 	return sol, nil
+}
+
+// SolveFrom is Solve: there is nothing to start.
+func (s *direct) SolveFrom(ctx context.Context, y, _ array.Batch) (*Solution, error) {
+	return s.Solve(ctx, y)
 }
 
 // convergence tells how good the closed form is: for every column, with r = y - A b, the optimality
@@ -263,7 +270,10 @@ func (s *direct) convergence(y array.Batch, sol *Solution) Convergence {
 }
 
 // hat is the hat matrix H = U S^2/(S^2 + c) U*, the same for every y.
-type hat struct{ *direct }
+type hat struct {
+	*direct
+	Plain
+}
 
 // VJP sets dst_i = H v_i.
 func (h hat) VJP(ctx context.Context, dst, v array.Batch) error {
@@ -279,19 +289,15 @@ func (h hat) VJP(ctx context.Context, dst, v array.Batch) error {
 	return dev.Err()
 }
 
-// Trace sums the eigenvalues s^2/(s^2 + c).
-func (h hat) Trace() (trace, frobenius2 float64, ok bool) {
+// Closed sums the eigenvalues s^2/(s^2 + c), also without the singular values in doubt.
+func (h hat) Closed() Closed {
+	c := Closed{Known: true, Margin: h.margin}
 	for _, v := range h.toMu.ToHost() {
-		trace += v
-		frobenius2 += v * v
+		c.Trace += v
+		c.Frobenius2 += v * v
 	}
-	return trace, frobenius2, true
-}
-
-// Range is the trace without the singular values in doubt, and with all.
-func (h hat) Range() (low, high, margin float64) {
-	high, _, _ = h.Trace()
-	return high - h.doubtful, high, h.margin
+	c.Low, c.High = c.Trace-h.doubtful, c.Trace
+	return c
 }
 
 // Kind is "direct".

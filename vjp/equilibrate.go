@@ -183,7 +183,7 @@ func (e *equilibrated) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solut
 		dev.Mul(start, b0, e.inverse)
 		b0 = start
 	}
-	sol, err := e.Solver.(Starter).SolveFrom(ctx, y, b0)
+	sol, err := e.Solver.SolveFrom(ctx, y, b0)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (e *equilibrated) Reweight(ctx context.Context, r prox.Prox) (Solver, error
 	if err != nil {
 		return nil, err
 	}
-	if other.Solver, err = e.Solver.(Reweighter).Reweight(ctx, inner); err != nil {
+	if other.Solver, err = e.Solver.Reweight(ctx, inner); err != nil {
 		other.releaseProx()
 		return nil, err
 	}

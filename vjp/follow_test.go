@@ -190,7 +190,7 @@ func TestFollowingStartsWhereTold(t *testing.T) {
 		defer on.Free()
 		dev.Upload(on, c.y)
 		from := func(p vjp.Problem, b0 array.Batch) *vjp.Solution {
-			sol, err := newSolver(t, c.solver, p, o).(vjp.Starter).SolveFrom(context.Background(), on, b0)
+			sol, err := newSolver(t, c.solver, p, o).SolveFrom(context.Background(), on, b0)
 			if err != nil {
 				t.Fatal(err)
 			}

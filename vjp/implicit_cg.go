@@ -47,10 +47,10 @@ const (
 func solveTol(tol float64) float64 { return math.Max(math.Min(implicitTol, tol), tightest) }
 func tighter(tol float64) float64  { return math.Min(1, math.Max(tol/DefaultTol, 1e-3)) }
 
-// Report tells the largest number of steps that a probe has taken and how many
+// Inner tells the largest number of steps that a probe has taken and how many
 // probes stopped short of their tolerance.
-func (l *implicit) Report() (steps, failed int) {
-	return int(l.steps.Load()), int(l.failed.Load())
+func (l *implicit) Inner() Inner {
+	return Inner{Steps: int(l.steps.Load()), Failed: int(l.failed.Load()), Iterative: true}
 }
 
 // VJP is Images without the bounds.

@@ -197,14 +197,13 @@ func (l *implicit) traceOf(inverse *mat.Dense, g []float64) {
 	l.traced = true
 }
 
-// Trace tells the trace where the system was factored or A is orthogonal.
-func (l *implicit) Trace() (trace, frobenius2 float64, ok bool) {
-	return l.trace, l.frobenius2, l.traced || l.dim == 0
+// Closed tells the trace where the system was factored or A is orthogonal.
+func (l *implicit) Closed() Closed {
+	if !l.traced && l.dim > 0 {
+		return Closed{}
+	}
+	return Closed{Known: true, Trace: l.trace, Frobenius2: l.frobenius2, Low: l.low, High: l.high, Margin: l.margin}
 }
-
-// Range tells which traces the decisions behind this one allow for, were they made the other way
-// where rounding errors and the solver's tolerance leave them open.
-func (l *implicit) Range() (low, high, margin float64) { return l.low, l.high, l.margin }
 
 // keep puts K^+ on the device.
 func (l *implicit) keep(inverse *mat.Dense) {

@@ -41,7 +41,7 @@ func TestRobustPCAOnItsSpaces(t *testing.T) {
 					defer got.Release()
 					want := solve(t, newSolver(t, "fista", vjp.Problem{A: plain{a}, R: r, Device: dev}, o), dev, y)
 					defer want.Release()
-					if got.Linearization.(vjp.Former).ProbeBytes() >= want.Linearization.(vjp.Former).ProbeBytes() {
+					if got.Linearization.ProbeBytes() >= want.Linearization.ProbeBytes() {
 						t.Error("the linearization is not confined")
 					}
 					const k = 3

@@ -226,7 +226,7 @@ func TestFactoredIterationsStartWhereTold(t *testing.T) {
 		nearby.R = prox.NewNuclear(c.shape, 1.01*c.lambda)
 		before := solve(t, newSolver(t, "fista", nearby, vjp.Options{Derivative: vjp.None}), dev, y)
 		defer before.Release()
-		s := newSolver(t, "fista", p, vjp.Options{Derivative: vjp.None}).(vjp.Starter)
+		s := newSolver(t, "fista", p, vjp.Options{Derivative: vjp.None})
 		on, b0 := dev.Alloc(1, len(y)), dev.Alloc(1, c.shape.Len())
 		defer on.Free()
 		defer b0.Free()

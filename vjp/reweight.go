@@ -7,15 +7,6 @@ import (
 	"surepipe/prox"
 )
 
-// Reweighter is a Solver that can hand what it knows of the operator, its norm or its
-// factors, to a solver for another regularizer.
-type Reweighter interface {
-	Solver
-	// Reweight is what NewSolver returns for the regularizer r, the rest being equal, to
-	// the last bit. The two share memory: this solver is to be released after the other.
-	Reweight(ctx context.Context, r prox.Prox) (Solver, error)
-}
-
 // Reweight shares the norm.
 func (g *proximalGradient) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	p := g.p
@@ -104,4 +95,11 @@ func (s *direct) upload(toB, toMu []float64) {
 	dev.Upload(s.toB, toB)
 	dev.Upload(s.toMu, toMu)
 	dev.Upload(s.inverse, inverse)
+}
+
+// Reweight shares the norm.
+func (s *lowRank) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
+	p := s.p
+	p.R = r
+	return newISTA(ctx, p, s.o, s.full.accelerated)
 }

@@ -59,7 +59,7 @@ func TestReweightIsTheSolverMadeAnew(t *testing.T) {
 			first, anew := made(9), made(4)
 			before := mu(first)
 			held := dev.Stats().LiveBytes
-			other, err := first.(vjp.Reweighter).Reweight(ctx, c.r(4))
+			other, err := first.Reweight(ctx, c.r(4))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestReweightIsTheSolverMadeAnew(t *testing.T) {
 			if !slices.Equal(got, mu(anew)) || other.Name() != c.solver {
 				t.Errorf("%s: the solution differs from that of a solver made anew", c.solver)
 			}
-			again, err := other.(vjp.Reweighter).Reweight(ctx, c.r(9))
+			again, err := other.Reweight(ctx, c.r(9))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestReweightIsTheSolverMadeAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Release()
-		if _, err := s.(vjp.Reweighter).Reweight(ctx, prox.NewL1(1)); err == nil || !strings.Contains(err.Error(), "quadratic") {
+		if _, err := s.Reweight(ctx, prox.NewL1(1)); err == nil || !strings.Contains(err.Error(), "quadratic") {
 			t.Errorf("error %v", err)
 		}
 	})

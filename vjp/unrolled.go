@@ -17,6 +17,8 @@ import (
 // segment whose own records would not fit. Since the iterations are
 // deterministic the result is the same to the last bit.
 type unrolled struct {
+	Plain
+
 	m      method
 	y      array.Batch
 	coefs  []coefficients
@@ -52,6 +54,7 @@ func newUnrolled(m method, y array.Batch, budget int64) *unrolled {
 	}
 	t := &unrolled{m: m, budget: budget, stride: 1, y: dev.Alloc(1, y.N())}
 	dev.Copy(t.y, y)
+	t.Apply = t.VJP
 	return t
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/prox"
 )
 
@@ -18,10 +19,22 @@ import (
 type Problem struct {
 	// A is the operator, d x p.
 	A linops.Operator
+	// Loss is l, nil for the squared loss 1/2 ||A b - y||^2.
+	Loss loss.Loss
 	// R is the regularizer r on R^p.
 	R prox.Prox
 	// Device is where A and R keep their data and where all work is done.
 	Device array.Device
+	// Intercept fits an intercept, which no penalty falls on: with ones 1 in R^d,
+	//
+	//	mu_hat(y) = mean(y) 1 + A b,   b the solver's at y - mean(y) 1,
+	//	div mu_hat = 1 + div A b,      ||D mu_hat||_F^2 = 1 + ||D A b||_F^2.
+	//
+	// The columns of A must have mean 0: then it is the least squares problem with a column of
+	// ones beside A that the regularizer does not see. A solver itself computes b and A b at the
+	// y that it is given; the mean is taken off, and put back, by whoever calls it, which is
+	// package stages.
+	Intercept bool
 }
 
 // Solver computes b(y) and its derivative. It keeps what does not depend on y
@@ -29,24 +42,22 @@ type Problem struct {
 type Solver interface {
 	// Name is the algorithm's name: "direct", "ista", "fista" or "admm".
 	Name() string
-	// Dims is the size of the operator: y and mu_hat have length d, b has length p.
-	Dims() (d, p int)
+	// Problem is what it solves, in the user's units.
+	Problem() Problem
 	// Solve computes the solution at y, a batch of one vector of length d. A
 	// solve that runs out of iterations is not an error: the Solution says that
 	// it did not converge. The caller releases the Solution.
 	Solve(ctx context.Context, y array.Batch) (*Solution, error)
+	// SolveFrom is Solve from b0, a batch of one vector of length p, such as the solution of a
+	// problem nearby; the zero Batch stands for 0. The solution is the same to the tolerance. A
+	// solver without iterations ignores b0, and the unrolled derivative is that of iterations
+	// from zero, which start there.
+	SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error)
+	// Reweight is what NewSolver returns for the regularizer r, the rest being equal, to
+	// the last bit. The two share memory: this solver is to be released after the other.
+	Reweight(ctx context.Context, r prox.Prox) (Solver, error)
 	// Release frees what the solver keeps on the device.
 	Release()
-}
-
-// Starter is a Solver that can start at an estimate, such as the solution of a
-// problem nearby. The solution is the same to the tolerance; the unrolled derivative is
-// that of iterations from zero, and starts there.
-type Starter interface {
-	Solver
-	// SolveFrom is Solve from b0, a batch of one vector of length p; the zero Batch
-	// stands for 0.
-	SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error)
 }
 
 // Solution is the outcome of one solve.
@@ -60,6 +71,16 @@ type Solution struct {
 	// Linearization is the derivative of y -> mu_hat(y) at this y; nil when the
 	// solver was asked for none.
 	Linearization Linearization
+	// Choices tells how the solver went about this problem, and why.
+	Choices []Choice
+}
+
+// Choice is one thing that a solver decided by the structure of a problem.
+type Choice struct {
+	// Part is what the choice is about: "method", "units", "space", "system" or "derivative".
+	Part string
+	// Chosen is what was chosen, Reason why, each in a few words.
+	Chosen, Reason string
 }
 
 // Release frees the solution and its linearization.
@@ -97,12 +118,33 @@ type Convergence struct {
 // Linearization is the derivative of y -> mu_hat(y) at one y: a symmetric
 // positive semidefinite matrix with eigenvalues in [0, 1]. It is immutable,
 // shared by all goroutines and resident on the device until it is released.
+//
+// An iterative method computes quadratic forms at less cost than images, which is all that the
+// estimate of a trace needs, and tells how far from the truth it may be: left, unless it is nil,
+// is set to as many numbers as there are probes, with
+//
+//	0 <= <v_i, D mu_hat v_i - dst_i> <= left_i   and   ||D mu_hat v_i - dst_i||^2 <= left_i.
+//
+// A type that has images only embeds [Plain] for the rest.
 type Linearization interface {
 	// VJP sets dst_i = (D mu_hat)* v_i for every probe of the batch in one
 	// sweep; both are k x d and must not overlap. In batches of two or more the
 	// bits of dst_i depend on v_i alone; a lone probe may take another route
 	// through array.Device.Gemm (hutch.Oracle.Apply sees to that).
 	VJP(ctx context.Context, dst, v array.Batch) error
+	// Images is VJP with the bounds.
+	Images(ctx context.Context, dst, v array.Batch, left []float64) error
+	// Forms is Images, but for the accuracy: left_i <= share ||v_i||^2/sqrt(2d), so that
+	// the estimate of the trace from random signs, or the sum over all unit vectors, lacks at
+	// most share sqrt(d/2).
+	Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
+	// Span is VJP with less care still: dst_i is a Krylov approximation of a few
+	// steps. The images of a sketch need no more, whose span is all that matters.
+	Span(ctx context.Context, dst, v array.Batch) error
+	// Closed tells what is known of the derivative without probes.
+	Closed() Closed
+	// Inner counts the iterations that images have taken.
+	Inner() Inner
 	// Kind is how the derivative is obtained: "implicit", "unrolled" or
 	// "direct".
 	Kind() string
@@ -114,40 +156,61 @@ type Linearization interface {
 	Release()
 }
 
-// Former is a Linearization by an iterative method. It computes quadratic forms at less cost
-// than images, which is all that the estimate of a trace needs, and tells how far from the
-// truth it may be: left, unless it is nil, is set to as many numbers as there are probes, with
-//
-//	0 <= <v_i, D mu_hat v_i - dst_i> <= left_i   and   ||D mu_hat v_i - dst_i||^2 <= left_i.
-type Former interface {
-	Linearization
-	// Images is VJP with these bounds.
-	Images(ctx context.Context, dst, v array.Batch, left []float64) error
-	// Forms is Images, but for the accuracy: left_i <= share ||v_i||^2/sqrt(2d), so that
-	// the estimate of the trace from random signs, or the sum over all unit vectors, lacks at
-	// most share sqrt(d/2).
-	Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
-	// Span is VJP with less care still: dst_i is a Krylov approximation of a few
-	// steps. The images of a sketch need no more, whose span is all that matters.
-	Span(ctx context.Context, dst, v array.Batch) error
-	// Report tells the largest number of inner iterations that a probe has taken,
-	// and how many probes stopped short of their tolerance.
-	Report() (steps, failed int)
-}
-
-// Tracer is a Linearization that may know its trace.
-type Tracer interface {
-	Linearization
-	// Trace returns tr D mu_hat and ||D mu_hat||_F^2, and true; or false where they
-	// have to be estimated.
-	Trace() (trace, frobenius2 float64, ok bool)
-	// Range returns the least and the largest trace that the decisions behind Trace allow
+// Closed is what is known of a derivative without probes.
+type Closed struct {
+	// Known reports that the trace is known. Where it is not all else is 0 or nil.
+	Known bool
+	// Trace is tr D mu_hat and Frobenius2 ||D mu_hat||_F^2.
+	Trace, Frobenius2 float64
+	// Low and High are the least and the largest trace that the decisions behind Trace allow
 	// for, were they made the other way where rounding errors and the solver's tolerance leave
 	// them open: which coordinates are active, which directions A sees. Where all are beyond
-	// doubt both are the trace. margin is by how much the smallest direction that was counted
-	// exceeds what would count as rounding errors, a factor, +Inf where no rank was decided.
-	Range() (low, high, margin float64)
+	// doubt both are the trace.
+	Low, High float64
+	// Margin is by how much the smallest direction that was counted exceeds what would count as
+	// rounding errors, a factor, +Inf where no rank was decided.
+	Margin float64
+	// Diagonal computes the d diagonal entries of D mu_hat; nil where they have to be estimated.
+	Diagonal func() []float64
 }
+
+// Inner counts the inner iterations of a linearization.
+type Inner struct {
+	// Steps is the largest number that a probe has taken, 0 where images take none.
+	Steps int
+	// Failed is how many probes stopped short of their tolerance.
+	Failed int
+	// Iterative reports that images are computed by an iterative method, which reads all that it
+	// keeps at every step.
+	Iterative bool
+}
+
+// Plain is the part of a [Linearization] that follows from its images where these are exact
+// and nothing else is known.
+type Plain struct {
+	// Apply is the linearization's VJP.
+	Apply func(ctx context.Context, dst, v array.Batch) error
+}
+
+// Images is Apply; the bounds are 0.
+func (p Plain) Images(ctx context.Context, dst, v array.Batch, left []float64) error {
+	clear(left)
+	return p.Apply(ctx, dst, v)
+}
+
+// Forms is Images.
+func (p Plain) Forms(ctx context.Context, dst, v array.Batch, _ float64, left []float64) error {
+	return p.Images(ctx, dst, v, left)
+}
+
+// Span is Apply.
+func (p Plain) Span(ctx context.Context, dst, v array.Batch) error { return p.Apply(ctx, dst, v) }
+
+// Closed knows nothing.
+func (Plain) Closed() Closed { return Closed{} }
+
+// Inner is 0.
+func (Plain) Inner() Inner { return Inner{} }
 
 // Derivative says how a solver differentiates.
 type Derivative string

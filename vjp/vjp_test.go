@@ -242,11 +242,8 @@ func TestJacobianIsSymmetricWithSpectrumInUnitInterval(t *testing.T) {
 						if v[0] < -1e-8 || v[d-1] > 1+1e-8 {
 							t.Errorf("spectrum [%g, %g]", v[0], v[d-1])
 						}
-						if l, ok := sol.Linearization.(vjp.Tracer); ok {
-							trace, norm2, known := l.Trace()
-							if !known {
-								t.Skip("no closed form of the trace")
-							}
+						if c := sol.Linearization.Closed(); c.Known {
+							trace, norm2 := c.Trace, c.Frobenius2
 							var square float64
 							for _, x := range v {
 								square += x * x

@@ -203,7 +203,7 @@ func TestSolveFromASolutionNearby(t *testing.T) {
 					s := newSolver(t, name, vjp.Problem{A: a, R: prox.NewL1(15), Device: dev}, o)
 					cold := solve(t, s, dev, f.y)
 					defer cold.Release()
-					warm, err := s.(vjp.Starter).SolveFrom(ctx, y, before.B)
+					warm, err := s.SolveFrom(ctx, y, before.B)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -1,0 +1,25 @@
+// Package loss has the smooth convex losses l(z; y) that fit z = A b to the observations y,
+//
+//	b(y) = argmin_b  l(A b; y) + r(b).
+//
+// Each is a sum over observations: its gradient and the diagonal of its second derivative are
+// vectors of length d.
+package loss
+
+import "surepipe/array"
+
+// Loss is a smooth convex loss l(z; y) = sum_i l_i(z_i; y_i). It is immutable and safe for
+// concurrent use. All batches have one vector of length d.
+type Loss interface {
+	// Value returns l(z; y).
+	Value(z, y array.Batch) float64
+	// Gradient sets dst to l'(z; y), the derivative by z; dst may be z or y.
+	Gradient(dst, z, y array.Batch)
+	// Weights returns w, 1 x d and positive or 0, where l(z; y) = 1/2 sum_i w_i (z_i - y_i)^2; the
+	// zero Batch stands for ones. ok is false where the loss is not quadratic. w is the loss's.
+	Weights() (w array.Batch, ok bool)
+	// Curvature sets dst to l''(z; y), the second derivative by z.
+	Curvature(dst, z, y array.Batch)
+	// Lipschitz is the least upper bound of l'' over all z.
+	Lipschitz() float64
+}
