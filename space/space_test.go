@@ -89,7 +89,9 @@ func spaces(dev array.Device) map[string]func() (space.Space, func()) {
 			s, free := tangent()
 			return space.ProductOf(subset(), s, clusters(), space.All(2)), free
 		},
-		"regular product": alone(func() space.Space { return space.ProductOf(subset(), clusters()) }),
+		"product of sets":   alone(func() space.Space { return space.ProductOf(subset(), space.All(2)) }),
+		"product of wholes": alone(func() space.Space { return space.ProductOf(space.All(3), space.All(2)) }),
+		"regular product":   alone(func() space.Space { return space.ProductOf(subset(), clusters()) }),
 		"hyperplane": alone(func() space.Space {
 			return space.HyperplaneOf(dev, subset(), []float64{1, -1, 1, 1})
 		}),
@@ -111,6 +113,17 @@ func spaces(dev array.Device) map[string]func() (space.Space, func()) {
 func square(dev array.Device) (space.Space, func()) {
 	u, v := factor(dev, 3, 3, 1), factor(dev, 3, 3, 3)
 	return space.Tangent(array.Shape{Rows: 3, Cols: 3}, 3, u, v), func() { u.Free(); v.Free() }
+}
+
+// A product of sets of coordinates says that it is one.
+func TestProductsOfSetsAreSets(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	s := space.ProductOf(space.Coordinates(dev, 3, []int{0, 2}), space.All(1), space.Coordinates(dev, 2, []int{1}))
+	defer s.Release()
+	if f := s.Form(); f.Kind != space.Subset || fmt.Sprint(f.Set) != "[0 2 3 5]" {
+		t.Errorf("kind %d, set %v", f.Kind, f.Set)
+	}
 }
 
 // wrong is a space with one method or claim that is false.
@@ -162,7 +175,7 @@ func TestTheCheckerFindsWhatIsWrong(t *testing.T) {
 		"average":     {wrong{Space: clusters(), form: func(f space.Form) space.Form { f.Average.Values = []float64{1, 1, 1, 1}; return f }}, "entry"},
 		"kind":        {wrong{Space: clusters(), form: func(space.Form) space.Form { return space.Form{Kind: space.Whole} }}, "coordinates"},
 		"orthonormal": {wrong{Space: scaled{space.All(3)}, form: func(f space.Form) space.Form { return space.Form{Orthonormal: true} }}, "identity"},
-		"parts":       {wrong{Space: space.ProductOf(space.All(2), clusters()), form: func(f space.Form) space.Form { f.Parts = f.Parts[:1]; return f }}, "together"},
+		"parts":       {wrong{Space: space.ProductOf(space.All(2), space.Span(unit(dev))), form: func(f space.Form) space.Form { f.Parts = f.Parts[:1]; return f }}, "together"},
 	} {
 		errs := fmt.Sprint(spacetest.Errors(dev, c.w))
 		if !strings.Contains(errs, c.says) {
@@ -232,4 +245,11 @@ func ExampleClusters() {
 	s.Project(z, z)
 	fmt.Printf("%d %.0f\n", s.Dim(), z.ToHost())
 	// Output: 2 [2 2 5]
+}
+
+// unit is the first unit vector of R^2, as a row.
+func unit(dev array.Device) array.Batch {
+	b := dev.Alloc(1, 2)
+	dev.Upload(b, []float64{1, 0})
+	return b
 }
