@@ -144,6 +144,23 @@ func (j *averaging) Trace() (trace, frobenius2 float64) {
 func (j *face) Trace() (trace, frobenius2 float64)              { return j.m - 1, j.m - 1 }
 func (j *nuclearDerivative) Trace() (trace, frobenius2 float64) { return j.trace, j.frobenius2 }
 
+// TraceOf is tr J and ||J||_F^2.
+func TraceOf(j Derivative) (trace, frobenius2 float64, ok bool) {
+	if t, ok := j.(Tracer); ok {
+		trace, frobenius2 = t.Trace()
+		return trace, frobenius2, true
+	}
+	m := j.Model()
+	switch {
+	case m == nil:
+		return 0, 0, false
+	case m.Curvature != nil:
+		return m.Curvature.Trace()
+	}
+	n := float64(m.Space.Dim())
+	return n, n, true
+}
+
 type LowRank interface {
 	Derivative
 	Tangent() (Tangent, bool)
