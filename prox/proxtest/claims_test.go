@@ -97,7 +97,7 @@ func (s leaning) Embed(dst, c array.Batch) {
 func TestFalseModelsAreFound(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		l1, l2, net := prox.NewL1(1), prox.NewL2(1), prox.NewElasticNet(0.5, 0.7)
-		nuclear := prox.NewNuclear(array.Shape{Rows: 3, Cols: 4}, 6)
+		nuclear := prox.NewNuclear(array.Shape{Rows: 3, Cols: 4}, 12)
 		group := must(prox.NewGroupL2(dev, dim, 0.8, [][]int{{0, 2, 4}, {1, 3}}, nil))
 		defer prox.Release(group)
 		twice := func(v []float64) []float64 {
