@@ -77,6 +77,9 @@ func (j *face) build() *Model {
 		}
 	}
 	dev := s.Device()
+	if len(set) == 0 { // after a fault of the device
+		return nil
+	}
 	all := space.Coordinates(dev, s.N(), set)
 	return &Model{Space: space.HyperplaneOf(dev, all, normal), Margin: j.margin}
 }
