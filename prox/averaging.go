@@ -22,7 +22,7 @@ type averaging struct {
 	lazyModel
 }
 
-// averagingWork is the host memory to build an averaging in.
+// averagingWork is host memory for building an averaging.
 type averagingWork struct {
 	indptr, indices, of []int
 	values              []float64

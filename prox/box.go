@@ -14,14 +14,14 @@ type box struct {
 	known
 }
 
-// NewBox returns the constraint lo <= b <= hi, entry by entry: r(b) = 0 there
-// and +Inf elsewhere, on vectors of length len(lo), with
+// NewBox returns the constraint lo <= b <= hi, entry by entry: r(b) = 0 there and +Inf elsewhere,
+// on vectors of length len(lo), with
 //
 //	prox_{t r}(v) = min(max(v, lo), hi),    J = diag(1 where lo_j < v_j < hi_j, else 0).
 //
-// A bound may be infinite; lo_j = hi_j fixes the entry. The bounds are copied to
-// dev, where they stay until [Release]. A NaN, an empty box (lo_j > hi_j, lo_j = +Inf, hi_j = -Inf)
-// and slices of different lengths are errors.
+// A bound may be infinite; lo_j = hi_j fixes the entry. The bounds are copied to dev, where they
+// stay until [Release]. A NaN, an empty box (lo_j > hi_j, lo_j = +Inf, hi_j = -Inf) and slices of
+// different lengths are errors.
 func NewBox(dev array.Device, lo, hi []float64) (Prox, error) {
 	if len(lo) != len(hi) || len(lo) == 0 {
 		return nil, fmt.Errorf("prox: box: %d lower and %d upper bounds, want as many and at least one", len(lo), len(hi))

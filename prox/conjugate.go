@@ -9,7 +9,7 @@ import (
 	"surepipe/array"
 )
 
-// ratio is min(1, w/g) for w, g >= 0: the share of g that a dual norm of w allows.
+// ratio is min(1, w/g) for w, g >= 0: the largest t <= 1 with t g <= w.
 func ratio(w, g float64) float64 {
 	if g <= w {
 		return 1
@@ -17,7 +17,7 @@ func ratio(w, g float64) float64 {
 	return w / g
 }
 
-// surplus is a - c, a term of a sum of terms that are at least 0 but for rounding.
+// surplus is a - c, which is at least 0 but for rounding, as a term of a sum.
 func surplus(a, c float64) float64 {
 	if math.IsInf(a, 1) {
 		return 0 // b is held at 0 there
@@ -66,8 +66,8 @@ func (p *weightedElasticNet) weights(j int) (w, q float64) { return p.wHost[j], 
 
 func (p *squaredL2) weights(int) (w, q float64) { return 0, p.lambda }
 
-// elasticScale and elasticGap are those of the l1 norm, for the elastic net is a LASSO whose
-// y has zeros and whose A has sqrt(q) I below: its z is (z, -sqrt(q) b) and its g is g - q b.
+// elasticScale and elasticGap are those of the l1 norm: the elastic net is a LASSO with sqrt(q) I
+// below A and zeros below y, so that its z is (z, -sqrt(q) b) and its g is g - q b.
 func elasticScale(b, g array.Batch, weights func(int) (w, q float64)) float64 {
 	t := 1.0
 	x, h := onHost(b), onHost(g)
@@ -314,7 +314,8 @@ func (p *l1Ball) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	return t * surplus(p.s*largest(h), inner(onHost(b), h))
 }
 
-// decomposedSide is the smaller side up to which the spectral norm of g is computed for a gap.
+// decomposedSide is the largest smaller side of a matrix whose singular values are computed for a
+// gap.
 const decomposedSide = 48
 
 // values are the singular values of a batch of one matrix; nil where it is large or not finite.
@@ -342,8 +343,8 @@ func (p *nuclear) dualScale(_, g array.Batch, near float64) float64 {
 	return ratio(p.lambda, p.lambda+near)
 }
 
-// fenchelGap is lambda ||b||_* - t <b, g>. Where the matrix is large it uses
-// <b, g> >= lambda ||b||_* - near ||b||_F and ||b||_* <= sqrt(min(m, n)) ||b||_F.
+// fenchelGap is lambda ||b||_* - t <b, g>. Where the matrix is large it uses <b, g> >= lambda
+// ||b||_* - near ||b||_F and ||b||_* <= sqrt(min(m, n)) ||b||_F.
 func (p *nuclear) fenchelGap(b, g array.Batch, t, near float64) float64 {
 	if s := p.values(b); s != nil {
 		return surplus(times(p.lambda, total(s)), t*inner(onHost(b), onHost(g)))

@@ -145,8 +145,8 @@ func (m multipliedCurvature) times(q []float64) []float64 {
 func (m multipliedCurvature) Diagonal() []float64 { return m.times(m.Curvature.Diagonal()) }
 func (m multipliedCurvature) Matrix() []float64   { return m.times(m.Curvature.Matrix()) }
 
-// Bytes is 0 and Release does nothing: the memory belongs to the derivative of the regularizer
-// that was multiplied.
+// Bytes is 0 and Release does nothing: the memory belongs to the derivative of the regularizer that
+// was multiplied.
 func (m multipliedCurvature) Bytes() int64 { return 0 }
 func (m multipliedCurvature) Release()     {}
 
@@ -227,8 +227,8 @@ func (c *blockCurvature) Trace() (trace, frobenius2 float64, ok bool) {
 func (c *blockCurvature) Bytes() int64 { return 0 }
 func (c *blockCurvature) Release()     {}
 
-// blockModel is the model of J = diag(J_1, J_2, ...); nil where a block has none. at has the
-// places of the blocks. It borrows the models of the blocks.
+// blockModel is the model of J = diag(J_1, J_2, ...); nil where a block has none. at has the places
+// of the blocks. It borrows the models of the blocks.
 func blockModel(at []int, blocks []Derivative) *Model {
 	spaces, models := make([]space.Space, len(blocks)), make([]*Model, len(blocks))
 	c := &blockCurvature{make([]Curvature, len(blocks)), make([]int, len(blocks)+1)}

@@ -57,8 +57,8 @@ func (j *diagonal) build() *Model {
 	return m
 }
 
-// multiple is a multiple of the identity, J z = s z. It holds no memory until its diagonal is
-// asked for. Its model's space is all of R^n, or {0}.
+// multiple is a multiple of the identity, J z = s z. It holds no memory until its diagonal is asked
+// for. Its model's space is all of R^n, or {0}.
 type multiple struct {
 	s      float64
 	q, t   float64 // s = 1/(1 + t q)

@@ -2,8 +2,7 @@
 //
 //	prox_{t r}(v) = argmin_b  t r(b) + 1/2 ||b - v||^2
 //
-// and by the derivatives of these, on batches of vectors that live on any
-// [array.Device].
+// and by the derivatives of these, on batches of vectors that live on any [array.Device].
 //
 // # The regularizers
 //
@@ -33,9 +32,9 @@
 // # Derivatives and models
 //
 // [Prox.Linearize] evaluates and keeps what the derivative needs, so that applying it costs no more
-// than that application. The Jacobian J of a proximal operator is symmetric with eigenvalues in
-// [0, 1]: it is the Hessian of a convex function whose gradient is 1-Lipschitz. One Apply is
-// therefore both the Jacobian-vector and the vector-Jacobian product.
+// than that application. The Jacobian J of a proximal operator is symmetric with eigenvalues in [0,
+// 1]: it is the Hessian of a convex function whose gradient is 1-Lipschitz. One Apply is therefore
+// both the Jacobian-vector and the vector-Jacobian product.
 //
 // Most regularizers are partly smooth: near a point b they are smooth along a manifold through b,
 // the vectors of the same support, of the same groups of equal entries, the matrices of the same

@@ -8,8 +8,7 @@ type elasticNet struct {
 	known
 }
 
-// NewElasticNet returns r(b) = lambda ||b||_1 + lambda2/2 ||b||^2 on vectors of
-// any length, with
+// NewElasticNet returns r(b) = lambda ||b||_1 + lambda2/2 ||b||^2 on vectors of any length, with
 //
 //	prox_{t r}(v)_j = sign(v_j) max(|v_j| - t lambda, 0) / (1 + t lambda2),
 //	J = diag(1/(1 + t lambda2) where |v_j| > t lambda, else 0).

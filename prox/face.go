@@ -5,8 +5,8 @@ import (
 	"surepipe/space"
 )
 
-// face is the derivative of a projection onto a set with flat faces that have
-// one constraint <s, b> = const each, on the coordinates that are not 0:
+// face is the derivative of a projection onto a set with flat faces that have one constraint <s, b>
+// = const each, on the coordinates that are not 0:
 //
 //	J z = s ∘ s ∘ z - s <s, z>/m,   s_j in {-1, 0, 1}, m = ||s||_1 > 0.
 //
@@ -18,8 +18,8 @@ type face struct {
 	lazyModel
 }
 
-// newFace returns the derivative at the one vector v whose coordinates that are
-// not 0 have the signs s; it overwrites s.
+// newFace returns the derivative at the one vector v whose coordinates that are not 0 have the
+// signs s; it overwrites s.
 func newFace(v array.Batch, s []float64, margin func(v array.Batch) float64) Derivative {
 	dev, m, negative := v.Device(), 0, false
 	for _, a := range s {

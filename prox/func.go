@@ -34,8 +34,9 @@ type function struct {
 //
 // Where the proximal operator is piecewise linear and has no kink between the two points that is
 // exact but for rounding, about 1e-11 ||z||, and where it is smooth the error is of the same size:
-// h is the cube root of the rounding error, which balances the two. A kink between the points counts
-// with a value between those of its sides. Where prox fails at one of the two points J z is NaN.
+// h is the cube root of the rounding error, which balances the two. A kink between the points
+// counts with a value between those of its sides. Where prox fails at one of the two points J z is
+// NaN.
 func NewFunc(
 	p int,
 	prox func(dst, v []float64, t float64) error,

@@ -25,10 +25,9 @@ type groupLinfWork struct {
 //
 //	r(b) = lambda sum_g w_g ||b_g||_inf
 //
-// on vectors of length p (Turlach, Venables, Wright 2005; Negahban and Wainwright
-// 2011), where b_g are the entries of b that groups[g] lists. The groups are
-// disjoint; entries that are in none are not penalized. w has one weight a group,
-// nil for ones. With tau = t lambda w_g,
+// on vectors of length p (Turlach, Venables, Wright 2005; Negahban and Wainwright 2011), where b_g
+// are the entries of b that groups[g] lists. The groups are disjoint; entries that are in none are
+// not penalized. w has one weight a group, nil for ones. With tau = t lambda w_g,
 //
 //	prox_{t r}(v)_g = v_g - the projection of v_g on {||u||_1 <= tau}
 //	                = sign(v_j) min(|v_j|, theta)   for j in g,
@@ -39,16 +38,14 @@ type groupLinfWork struct {
 //	(J z)_j = s_j/|A| sum_{k in A} s_k z_k   where j in A,
 //	(J z)_j = z_j                            where |v_j| <= theta,
 //
-// and 0 in a group that is 0. theta is found on the host, as for [NewSimplex]; J is
-// applied on the device. It is an orthogonal projection; its trace
-// is 1 plus the number of |v_j| <= theta, summed over the groups that are not 0.
-// |v_j| = theta counts as outside A, ||v_g||_1 = tau as inactive.
+// and 0 in a group that is 0. theta is found on the host, as for [NewSimplex]; J is applied on the
+// device. It is an orthogonal projection; its trace is 1 plus the number of |v_j| <= theta, summed
+// over the groups that are not 0. |v_j| = theta counts as outside A, ||v_g||_1 = tau as inactive.
 //
-// A group of weight 0 is not penalized, whatever lambda; one of weight +Inf is
-// held at 0, unless lambda = 0. The groups are copied to dev, where they stay until [Release]. An
-// empty group, an entry out of range or in two groups, and a negative or NaN weight are errors, and
-// so are a NaN and an entry beyond 1e290 in size in what is evaluated. It panics if lambda is
-// negative or NaN.
+// A group of weight 0 is not penalized, whatever lambda; one of weight +Inf is held at 0, unless
+// lambda = 0. The groups are copied to dev, where they stay until [Release]. An empty group, an
+// entry out of range or in two groups, and a negative or NaN weight are errors, and so are a NaN
+// and an entry beyond 1e290 in size in what is evaluated. It panics if lambda is negative or NaN.
 func NewGroupLinf(dev array.Device, p int, lambda float64, groups [][]int, w []float64) (Prox, error) {
 	all, err := newGroups("group linf", dev, p, lambda, groups, w)
 	if err != nil {
@@ -74,8 +71,8 @@ func (p *groupLinf) getWork() *groupLinfWork {
 	return w
 }
 
-// clip sets x to its prox. A slope that is not nil becomes what the derivative
-// keeps: s, free and c, one after the other.
+// clip sets x to its prox. A slope that is not nil becomes what the derivative keeps: s, free and
+// c, one after the other.
 func (p *groupLinf) clip(w *groupLinfWork, t float64, slope []float64) {
 	var s, free, c []float64
 	if slope != nil {

@@ -8,14 +8,13 @@ type l1 struct {
 	known
 }
 
-// NewL1 returns the LASSO penalty r(b) = lambda ||b||_1 on vectors of any
-// length. Its proximal operator is the soft threshold
+// NewL1 returns the LASSO penalty r(b) = lambda ||b||_1 on vectors of any length. Its proximal
+// operator is the soft threshold
 //
 //	prox_{t r}(v)_j = sign(v_j) max(|v_j| - t lambda, 0),
 //	J = diag(1 where |v_j| > t lambda, else 0).
 //
-// lambda = 0 gives the identity, lambda = +Inf gives 0. It panics if lambda is
-// negative or NaN.
+// lambda = 0 gives the identity, lambda = +Inf gives 0. It panics if lambda is negative or NaN.
 func NewL1(lambda float64) Prox {
 	checkLambda("the l1 penalty's lambda", lambda)
 	p := &l1{lambda: lambda}

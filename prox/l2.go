@@ -14,15 +14,14 @@ type l2 struct {
 	known
 }
 
-// NewL2 returns r(b) = lambda ||b||_2, the norm not squared, on vectors of any
-// length. Its proximal operator is the block soft threshold of the whole vector:
-// with u = v/||v|| and s = max(1 - t lambda/||v||, 0),
+// NewL2 returns r(b) = lambda ||b||_2, the norm not squared, on vectors of any length. Its proximal
+// operator is the block soft threshold of the whole vector: with u = v/||v|| and s = max(1 - t
+// lambda/||v||, 0),
 //
 //	prox_{t r}(v) = s v,
 //	J z = s z + (1 - s) u <u, z>   where s > 0, else 0.
 //
-// lambda = 0 gives the identity, lambda = +Inf gives 0. It panics if lambda is
-// negative or NaN.
+// lambda = 0 gives the identity, lambda = +Inf gives 0. It panics if lambda is negative or NaN.
 func NewL2(lambda float64) Prox {
 	checkLambda("the l2 penalty's lambda", lambda)
 	p := &l2{lambda: lambda}
@@ -46,8 +45,7 @@ func getScalars(k int) *scalars {
 	return s
 }
 
-// norms sets out_i = ||v_i||_2. A vector whose square leaves the range of
-// float64 is scaled first.
+// norms sets out_i = ||v_i||_2. A vector whose square overflows or underflows is scaled first.
 func norms(out []float64, v array.Batch) {
 	const tiny, huge = 0x1p-900, 0x1p900
 	dev := v.Device()

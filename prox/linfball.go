@@ -13,14 +13,13 @@ type linfBall struct {
 	known
 }
 
-// NewLinfBall returns the constraint ||b||_inf <= c: r(b) = 0 there and +Inf
-// elsewhere, on vectors of length n, or of any length if n = 0, with
+// NewLinfBall returns the constraint ||b||_inf <= c: r(b) = 0 there and +Inf elsewhere, on vectors
+// of length n, or of any length if n = 0, with
 //
 //	prox_{t r}(v)_j = min(max(v_j, -c), c),    J = diag(1 where |v_j| < c, else 0).
 //
-// It is the [NewBox] with bounds -c and c that holds no data, and the conjugate
-// of c ||b||_1. c = 0 gives zero and c = +Inf the identity. It panics if n or c
-// is negative or c is NaN.
+// It is [NewBox] with the bounds -c and c, without data on a device, and the conjugate of c
+// ||b||_1. c = 0 gives zero and c = +Inf the identity. It panics if n or c is negative or c is NaN.
 func NewLinfBall(n int, c float64) Prox {
 	checkDim("the linf ball", n)
 	checkRadius("the linf ball", c)

@@ -55,8 +55,8 @@ func simplexMargin(x []float64, s float64) float64 {
 
 // ballMargin is the margin of the projection of v on the l1 ball of radius s, and of its
 // complement, the prox of the maximum norm. Inside the ball that is (s - ||v||_1)/sqrt(n). Outside
-// it is waterMargin of the sizes |v_j|, as long as theta, the mean of those in A less s/m, and these
-// sizes stay positive: (sum_{j in A} |v_j| - s)/sqrt(m) = sqrt(m) theta. v becomes |v|.
+// it is waterMargin of the sizes |v_j|, as long as theta, the mean of those in A less s/m, and
+// these sizes stay positive: (sum_{j in A} |v_j| - s)/sqrt(m) = sqrt(m) theta. v becomes |v|.
 func ballMargin(w *ballWork, v []float64, s float64) float64 {
 	sum := 0.0
 	for j, a := range v {
@@ -113,7 +113,8 @@ func variationMargin(v, x []float64, ends []int, tau float64) float64 {
 
 // sortedMargin is the margin of the clusters of the prox of the sorted l1 norm at v, with the
 // weights t lambda. ends has the ends of the clusters in order, which lists the coordinates that
-// are not 0, and mean their values. With the sizes |v| in decreasing order the clusters are fixed by
+// are not 0, and mean their values. With the sizes |v| in decreasing order the clusters are fixed
+// by
 //
 //	the order of the values, which are means over clusters but for constants, the last one and the
 //	sizes being positive, and

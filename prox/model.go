@@ -33,8 +33,8 @@ type Model struct {
 type Curvature interface {
 	// Precondition sets dst_i to about (Q + E*E/t)^{-1} z_i/t, by a positive definite operator, and
 	// image_i to Q dst_i t, up to what coordinates leave open that E does not see. The three are
-	// different batches. Where the operator is exact it is J in the coordinates, and
-	// image_i = z_i - dst_i.
+	// different batches. Where the operator is exact it is J in the coordinates, and image_i = z_i
+	// - dst_i.
 	Precondition(dst, image, z array.Batch)
 	// Diagonal returns the diagonal of Q where Q is diagonal, else nil. The caller must not modify
 	// it.
@@ -50,8 +50,8 @@ type Curvature interface {
 	Release()
 }
 
-// Structure is what a regularizer knows of itself beyond its proximal operator. The zero value
-// says nothing, and is always true. A nil function says that r does not know.
+// Structure is what a regularizer knows of itself beyond its proximal operator. The zero value says
+// nothing, and is always true. A nil function says that r does not know.
 type Structure struct {
 	// Value returns r(b) for a batch of one vector; +Inf outside r's domain.
 	Value func(b array.Batch) float64
@@ -63,21 +63,21 @@ type Structure struct {
 	// Free lists the coordinates of vectors of length n on which r does not depend, in increasing
 	// order.
 	Free func(n int) []int
-	// Closure returns the smallest set that holds s and over which r splits,
-	// r(b) = r_S(b_S) + r_rest(b_rest), in increasing order; nil when r turns out to have a part
-	// that does not split. s is in increasing order. Near b = 0 such an r is positively homogeneous up
-	// to second order, so that as t goes to 0
+	// Closure returns the smallest set that holds s and over which r splits, r(b) = r_S(b_S) +
+	// r_rest(b_rest), in increasing order; nil when r turns out to have a part that does not split.
+	// s is in increasing order. Near b = 0 such an r is positively homogeneous up to second order,
+	// so that as t goes to 0
 	//
 	//	prox_{t r}(-t g)/t -> -(the least element of g + ∂r(0)),
 	//
 	// which tells by how much a coordinate held at 0 violates its optimality condition.
 	Closure func(s []int) []int
-	// On returns c -> r(E c) on a space, for every Subset whose set Closure returned; nil and no error
-	// where r does not know it on that space. The result is the caller's to [Release].
+	// On returns c -> r(E c) on a space, for every Subset whose set Closure returned; nil and no
+	// error where r does not know it on that space. The result is the caller's to [Release].
 	On func(t space.Space) (Prox, error)
-	// Units changes s, positive numbers, where Rescale would not take them: coordinates that r treats
-	// together share one. Rescale returns c -> r(s ∘ c), with s entry by entry, for an s that Units has
-	// seen; the result is the caller's to [Release]. Both are nil or neither is.
+	// Units changes s, positive numbers, where Rescale would not take them: coordinates that r
+	// treats together share one. Rescale returns c -> r(s ∘ c), with s entry by entry, for an s
+	// that Units has seen; the result is the caller's to [Release]. Both are nil or neither is.
 	Units   func(s []float64)
 	Rescale func(dev array.Device, s []float64) (Prox, error)
 	// DualScale and FenchelGap make a duality gap. With z = y - A b and g = A* z the point t z is
@@ -89,10 +89,10 @@ type Structure struct {
 	// The squared loss is strongly convex in A b: ||A b - A b_hat||^2 <= 2 gap at every solution
 	// b_hat (Ndiaye, Fercoq, Gramfort, Salmon, JMLR 18, 2017).
 	//
-	// DualScale returns the largest t in [0, 1] at which r*(t g) is known to be finite; b and
-	// g are batches of one vector, near is a bound of the distance from g to r's
-	// subdifferential at b, +Inf where none is known. FenchelGap returns
-	// r(b) + r*(t g) - t <b, g>, or an upper bound of it. Both are nil or neither is.
+	// DualScale returns the largest t in [0, 1] at which r*(t g) is known to be finite; b and g are
+	// batches of one vector, near is a bound of the distance from g to r's subdifferential at b,
+	// +Inf where none is known. FenchelGap returns r(b) + r*(t g) - t <b, g>, or an upper bound of
+	// it. Both are nil or neither is.
 	DualScale  func(b, g array.Batch, near float64) float64
 	FenchelGap func(b, g array.Batch, t, near float64) float64
 	// Follow returns a Follower, or nil where nothing would be gained.

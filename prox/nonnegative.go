@@ -9,8 +9,8 @@ import (
 // nonNegative is the indicator of the nonnegative orthant.
 type nonNegative struct{ known }
 
-// NonNegative returns the constraint b >= 0: r(b) = 0 there and +Inf elsewhere,
-// on vectors of any length, with
+// NonNegative returns the constraint b >= 0: r(b) = 0 there and +Inf elsewhere, on vectors of any
+// length, with
 //
 //	prox_{t r}(v) = max(v, 0),    J = diag(1 where v_j > 0, else 0).
 func NonNegative() Prox {

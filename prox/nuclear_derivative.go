@@ -5,39 +5,37 @@ import (
 	"surepipe/space"
 )
 
-// nuclearDerivative is the derivative of the singular value threshold
-// F(X) = U (Sigma - tau)_+ V* at a matrix with r > 0 singular values above tau.
+// nuclearDerivative is the derivative of the singular value threshold F(X) = U (Sigma - tau)_+ V*
+// at a matrix with r > 0 singular values above tau.
 //
-// Write U1, V1 for the singular vectors of the r active values sigma_i > tau,
-// U2, V2 for those of the inactive sigma_j <= tau, f_i = sigma_i - tau. For a
-// direction Z let P = U1* Z, R = Z V1, M = U1* Z V1. Then
+// Write U1, V1 for the singular vectors of the r active values sigma_i > tau, U2, V2 for those of
+// the inactive sigma_j <= tau, f_i = sigma_i - tau. For a direction Z let P = U1* Z, R = Z V1, M =
+// U1* Z V1. Then
 //
 //	DF(X) Z = U1 Gamma V1* + U1 g + h V1*
 //
-// with three parts.
+// is a sum of three parts.
 //
-// Active-active: Gamma = M - C ∘ (M - M*), C_ij = tau/(sigma_i + sigma_j). The
-// symmetric part of M passes whole, since f has slope 1 on the active values;
-// the antisymmetric part is multiplied by (f_i + f_j)/(sigma_i + sigma_j).
+// Active-active: Gamma = M - C ∘ (M - M*), C_ij = tau/(sigma_i + sigma_j). The symmetric part of M
+// passes whole, since f has slope 1 on the active values; the antisymmetric part is multiplied by
+// (f_i + f_j)/(sigma_i + sigma_j).
 //
-// Active-inactive: g's rows lie outside V1 and h's columns outside U1. They
-// solve, for each i, with X2 the inactive part of X, a_i = row i of
-// P (I - V1 V1*) and b_i = column i of (I - U1 U1*) R,
+// Active-inactive: g's rows lie outside V1 and h's columns outside U1. They solve, for each i, with
+// X2 the inactive part of X, a_i = row i of P (I - V1 V1*) and b_i = column i of (I - U1 U1*) R,
 //
 //	sigma_i g_i - X2* h_i = f_i a_i,    sigma_i h_i - X2 g_i = f_i b_i.
 //
-// Along v_j and u_j that is a 2 x 2 system; beyond the thin factors X2 vanishes
-// and g_i = (f_i/sigma_i) a_i. So with
+// Along v_j and u_j that is a 2 x 2 system; beyond the thin factors X2 vanishes and g_i =
+// (f_i/sigma_i) a_i. So with
 //
 //	k_ij = f_i/(sigma_i - sigma_j) * sigma_j/(sigma_i + sigma_j)
 //
 //	g_i = (f_i/sigma_i) a_i + sum_j v_j (k_ij sigma_j/sigma_i <a_i, v_j> + k_ij <b_i, u_j>)
 //
-// and h_i likewise with the roles of a, v and b, u exchanged. Since
-// sigma_j <= tau, f_i/(sigma_i - sigma_j) is at most 1, however close both are
-// to tau: no coefficient exceeds 1 and none is a difference of rounded numbers.
-// An inactive sigma_j below rounding beside the smallest active one is dropped:
-// k_ij < 2^-53.
+// and h_i likewise with the roles of a, v and b, u exchanged. Since sigma_j <= tau, f_i/(sigma_i -
+// sigma_j) is at most 1, however close both are to tau: no coefficient exceeds 1 and none is a
+// difference of rounded numbers. An inactive sigma_j below rounding beside the smallest active one
+// is dropped: k_ij < 2^-53.
 //
 // Inactive-inactive: 0.
 //
@@ -45,11 +43,10 @@ import (
 //
 //	T = { Q V1* + U1 P* },   Q m x r, P n x r,
 //
-// and J is computed in its coordinates: the moments Q = Z V1, P = Z* U1 go in, new
-// Q and P come out. The pair is not unique; P carries all of U1 U1* Z, and of Q counts
-// what lies outside U1. With S = P* [V1 V2] and B = Q* [U1 U2], both r x q where q
-// counts the active vectors and the inactive ones that were kept, the first block
-// of S is M, and
+// and J is computed in its coordinates: it maps Q = Z V1 and P = Z* U1 to a new pair. The pair is
+// not unique; P has all of U1 U1* Z, and of Q only the part outside U1 counts. With S = P* [V1 V2]
+// and B = Q* [U1 U2], both r x q where q counts the active vectors and the inactive ones that were
+// kept, the first block of S is M, and
 //
 //	P <- P D + [V1 V2] (alpha ∘ S + beta ∘ B)* + V1 (C ∘ M*)*      D = diag(f_i/sigma_i)
 //	Q <- Q D + [U1 U2] (gamma ∘ S + delta ∘ B)*
@@ -58,15 +55,14 @@ import (
 //	j <= r    tau sigma_j/(sigma_i(sigma_i+sigma_j))  0       0       -f_i/sigma_i
 //	j > r     k_ij sigma_j/sigma_i                    k_ij    k_ij    k_ij sigma_j/sigma_i
 //
-// where alpha for j <= r is 1 - C_ij - f_i/sigma_i without the cancellation. If
-// r = m there is nothing outside U1 and h = 0; if r = n, g = 0: then one side
-// carries everything.
+// where alpha for j <= r is 1 - C_ij - f_i/sigma_i without the cancellation. If r = m there is
+// nothing outside U1 and h = 0; if r = n, g = 0: then one of the two has all of the result.
 type nuclearDerivative struct {
 	m, n, r, q int
 	mem        array.Batch // all of the below
 	ut, vt     array.Batch // [U1 U2]* q x m, [V1 V2]* q x n
-	// One side: f_i/sigma_i for every entry of the r x n or r x m matrix that carries
-	// everything. Two sides: for every entry of P (n x r) and of Q (m x r).
+	// One side: f_i/sigma_i for every entry of the r x n or r x m matrix that has all of the
+	// result. Two sides: for every entry of P (n x r) and of Q (m x r).
 	left, right               array.Batch
 	alpha, beta, gamma, delta array.Batch // r x q
 	c                         array.Batch // C, r x r; two sides only
@@ -166,12 +162,11 @@ func each(dst array.Batch, d []float64, sign float64) {
 	dev.LinEach(dst, d, dst, nil, array.Batch{})
 }
 
-// thresholdTrace adds up the eigenvalues of the derivative, and their squares, from
-// the singular values s of which the first r are active: 1 for every symmetric
-// pair of active vectors, (f_i + f_j)/(sigma_i + sigma_j) for every antisymmetric one,
-// f_i/(sigma_i - sigma_j) and f_i/(sigma_i + sigma_j) where j is inactive, and
-// f_i/sigma_i for each of the |m - n| directions beyond the thin factors (Candes,
-// Sing-Long and Trzasko 2013, with their pairs written one by one).
+// thresholdTrace adds up the eigenvalues of the derivative, and their squares, from the singular
+// values s of which the first r are active: 1 for every symmetric pair of active vectors, (f_i +
+// f_j)/(sigma_i + sigma_j) for every antisymmetric one, f_i/(sigma_i - sigma_j) and f_i/(sigma_i +
+// sigma_j) where j is inactive, and f_i/sigma_i for each of the |m - n| directions beyond the thin
+// factors (Candes, Sing-Long and Trzasko 2013, with their pairs written one by one).
 func thresholdTrace(s []float64, m, n, r int, tau float64) (trace, frobenius2 float64) {
 	add := func(x float64) {
 		trace += x
@@ -200,13 +195,13 @@ func thresholdTrace(s []float64, m, n, r int, tau float64) (trace, frobenius2 fl
 	return trace, frobenius2
 }
 
-// onLeft and onRight say which sides of the formula there are: both, unless
-// U1 or V1 is a whole basis.
+// onLeft and onRight say which sides of the formula there are: both, unless U1 or V1 is a whole
+// basis.
 func (j *nuclearDerivative) onLeft() bool  { return j.r < j.n || j.r == j.m }
 func (j *nuclearDerivative) onRight() bool { return j.r < j.m }
 
-// transpose sets the k x m matrix dst to the first k columns, transposed, of
-// the m x n matrix src, in tiles that stay in the nearest cache.
+// transpose sets the k x m matrix dst to the first k columns, transposed, of the m x n matrix src,
+// in tiles that stay in the nearest cache.
 func transpose(dst, src []float64, m, n, k int) {
 	const tile = 32
 	for i0 := 0; i0 < m; i0 += tile {
@@ -319,8 +314,8 @@ func (t nuclearTangent) apply(dst, z array.Batch) {
 	}
 }
 
-// Precondition sets dst = J_T z and image = z - dst but for what Q has within U1, which E* does
-// not see: nothing that conjugate gradients add up grows unseen.
+// Precondition sets dst = J_T z and image = z - dst but for what Q has within U1, which E* does not
+// see: nothing that conjugate gradients add up grows unseen.
 func (t nuclearTangent) Precondition(dst, image, z array.Batch) {
 	j := t.j
 	m, r := j.m, j.r
@@ -358,9 +353,8 @@ func combine(dst, tmp, a, x, c, y array.Batch) {
 	dev.Lin(dst, 1, dst, 1, tmp)
 }
 
-// applyOneSide is Apply where the vectors near are a whole basis of their
-// space, of dimension r = nNear, so that every term factors through it:
-// T = near Z, or near Z* when trans is set, loses nothing.
+// applyOneSide is Apply where the vectors near are a basis of all of their space, of dimension r =
+// nNear, so that T = near Z, or near Z* when trans is set, determines Z.
 func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, near, far array.Batch, nNear, nFar int, trans bool) {
 	dev, k, r := dst.Device(), z.K(), j.r
 	sn, sf := array.Shape{Rows: r, Cols: nNear}, array.Shape{Rows: r, Cols: nFar}

@@ -16,9 +16,9 @@ type Prox interface {
 	// batch.
 	Eval(dst, v array.Batch, t float64) error
 	// Linearize does what Eval does, to rounding, for a batch of one vector, and returns the
-	// derivative J = D prox_{t r}(v) at that vector, which keeps what Eval computed. Where
-	// prox_{t r} is not differentiable J is an element of its generalized (Clarke) Jacobian. The
-	// derivative holds device memory until it is released.
+	// derivative J = D prox_{t r}(v) at that vector, which keeps what Eval computed. Where prox_{t
+	// r} is not differentiable J is an element of its generalized (Clarke) Jacobian. The derivative
+	// holds device memory until it is released.
 	Linearize(dst, v array.Batch, t float64) (Derivative, error)
 }
 
@@ -31,8 +31,8 @@ type Derivative interface {
 	// Diagonal is J's diagonal, as a batch of one vector that the caller must neither modify nor
 	// free, where J is known to be diagonal; the zero Batch for any other J.
 	Diagonal() array.Batch
-	// Model is the model of the regularizer at the point, nil where none is known. It is built
-	// when it is first asked for, belongs to the derivative, and is released with it.
+	// Model is the model of the regularizer at the point, nil where none is known. It is built when
+	// it is first asked for, belongs to the derivative, and is released with it.
 	Model() *Model
 	// Bytes is the device memory that the derivative holds, its model included.
 	Bytes() int64

@@ -21,8 +21,9 @@ type separable struct {
 //	prox_{t r}(v)_i = prox_{t r_i}(v_i),    J = diag(J_1, J_2, ...),
 //
 // J is diagonal where every block's is, and its model is the product of the blocks' models, unless
-// a block has none. It knows a value if every block has one, and is quadratic if every block is with
-// one curvature. It panics without blocks, or if a block's Dim is 0 or disagrees with the Prox in it.
+// a block has none. It knows a value if every block has one, and is quadratic if every block is
+// with one curvature. It panics without blocks, or if a block's Dim is 0 or disagrees with the Prox
+// in it.
 func NewSeparable(blocks ...Prox) Prox {
 	if len(blocks) == 0 {
 		panic("prox: a separable regularizer without blocks")

@@ -7,7 +7,7 @@ import (
 	"surepipe/array"
 )
 
-// anyUnits is the Units of a regularizer that any units will do for.
+// anyUnits is the Units of a regularizer that can be rescaled to any units.
 func anyUnits([]float64) {}
 
 // product is c s, entry by entry.
@@ -85,8 +85,8 @@ func (p *linfBall) rescale(dev array.Device, s []float64) (Prox, error) {
 	return NewBox(dev, lo, hi)
 }
 
-// units gives the coordinates of a penalized group the geometric mean of theirs, rounded to
-// a power of two.
+// units gives the coordinates of a penalized group the geometric mean of theirs, rounded to a power
+// of two.
 func (p *groups) units(s []float64) {
 	sum, size := make([]float64, p.n), make([]float64, p.n)
 	for j, g := range p.owner {

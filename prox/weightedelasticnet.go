@@ -6,8 +6,8 @@ import (
 	"surepipe/array"
 )
 
-// weightedElasticNet is r(b) = sum_j w_j |b_j| + q_j/2 b_j^2: the elastic net, or with w = 0
-// the ridge penalty, in other units.
+// weightedElasticNet is r(b) = sum_j w_j |b_j| + q_j/2 b_j^2: the elastic net, or with w = 0 the
+// ridge penalty, in other units.
 type weightedElasticNet struct {
 	w, q         array.Batch
 	wHost, qHost []float64

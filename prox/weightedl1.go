@@ -7,22 +7,21 @@ import (
 	"surepipe/array"
 )
 
-// weightedL1 is r(b) = sum_j w_j |b_j|, lambda folded into the weights.
+// weightedL1 is r(b) = sum_j w_j |b_j|, whose weights include lambda.
 type weightedL1 struct {
 	w     array.Batch
 	wHost []float64
 	known
 }
 
-// NewWeightedL1 returns r(b) = lambda sum_j w_j |b_j| on vectors of length
-// len(w), with
+// NewWeightedL1 returns r(b) = lambda sum_j w_j |b_j| on vectors of length len(w), with
 //
 //	prox_{t r}(v)_j = sign(v_j) max(|v_j| - t lambda w_j, 0),
 //	J = diag(1 where |v_j| > t lambda w_j or lambda w_j = 0, else 0).
 //
-// An entry of weight 0 is not penalized, whatever lambda; one of weight +Inf is
-// held at 0, unless lambda = 0. The weights are copied to dev, where they stay
-// until [Release]. A negative or NaN weight is an error. It panics if lambda is negative or NaN.
+// An entry of weight 0 is not penalized, whatever lambda; one of weight +Inf is held at 0, unless
+// lambda = 0. The weights are copied to dev, where they stay until [Release]. A negative or NaN
+// weight is an error. It panics if lambda is negative or NaN.
 func NewWeightedL1(dev array.Device, lambda float64, w []float64) (Prox, error) {
 	checkLambda("the weighted l1 penalty's lambda", lambda)
 	if len(w) == 0 {

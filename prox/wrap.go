@@ -385,8 +385,8 @@ func (p *scaled) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	return multiplied(j, p.c), nil
 }
 
-// multiplied makes of the derivative j of prox_{(c t) r}, which nobody else has, that of
-// prox_{t (c r)}: J is the same, and Q is multiplied by c.
+// multiplied makes of the derivative j of prox_{(c t) r}, which nobody else has, that of prox_{t (c
+// r)}: J is the same, and Q is multiplied by c.
 func multiplied(j Derivative, c float64) Derivative {
 	switch j := j.(type) {
 	case *diagonal:

@@ -11,8 +11,7 @@ import (
 	"surepipe/prox"
 )
 
-// rounding is the relative error granted to identities that hold exactly in
-// real numbers.
+// rounding is the relative error granted to identities that hold exactly in real numbers.
 const rounding = 1e-9
 
 type checker struct {
@@ -24,7 +23,7 @@ type checker struct {
 	points [][]float64
 }
 
-// at returns the points to check at, the caller's last.
+// at returns the points to check at; the caller's come last.
 func (c *checker) at() [][]float64 {
 	return append(c.points[:len(c.points):len(c.points)], c.options.points...)
 }
@@ -124,8 +123,7 @@ func axpy(x []float64, a float64, y []float64) []float64 {
 	return floats.AddScaledTo(make([]float64, len(x)), x, a, y)
 }
 
-// same returns an error unless x and y agree bit for bit, zeros of either sign
-// being equal.
+// same returns an error unless x and y agree bit for bit, zeros of either sign being equal.
 func same(what string, x, y []float64) error {
 	for i := range x {
 		if x[i] != y[i] && !(math.IsNaN(x[i]) && math.IsNaN(y[i])) {

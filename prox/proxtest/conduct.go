@@ -11,7 +11,7 @@ import (
 	"surepipe/prox"
 )
 
-// batch checks that the bits of a vector's result do not depend on its company.
+// batch checks that the bits of a vector's result do not depend on the other vectors of the batch.
 func (c *checker) batch() error {
 	for _, t := range c.steps {
 		v := c.upload(c.at()...)
@@ -69,11 +69,10 @@ func (c *checker) inPlace() error {
 	})
 }
 
-// gap is what lies between the vectors of a view; it must survive.
+// gap is the value between the vectors of a view, which must not change.
 const gap = 12345.5
 
-// view returns a batch of the vectors vs with gaps on both sides, and the batch
-// that holds it.
+// view returns a batch of the vectors vs with gaps on both sides, and the batch that holds it.
 func (c *checker) view(vs ...[]float64) (inner, outer array.Batch) {
 	outer = c.dev.Alloc(len(vs), c.dim+5)
 	c.dev.Fill(outer, gap)

@@ -62,8 +62,8 @@ func (c *checker) difference(v []float64, t float64) (ok bool, err error) {
 	defer j.Release()
 	for range 2 {
 		z := c.unit()
-		// The cube root of the rounding error balances it with the truncation
-		// error of a central difference.
+		// The cube root of the rounding error balances it with the truncation error of a central
+		// difference.
 		h := 1e-5 * max(1, floats.Norm(v, math.Inf(1)))
 		var at [5][]float64
 		for i := range at {
@@ -94,9 +94,8 @@ func (c *checker) difference(v []float64, t float64) (ok bool, err error) {
 const denseLimit = 150
 
 // spectrum checks that J is symmetric to 1e-10 with eigenvalues in [-1e-8, 1 + 1e-8]: as a matrix,
-// or in large dimension through random quadratic forms, <u, J z> = <z, J u> and
-// ||J z||^2 <= <z, J z>. Where the model tells the sums of the eigenvalues and of their squares it
-// checks these too.
+// or in large dimension through random quadratic forms, <u, J z> = <z, J u> and ||J z||^2 <= <z, J
+// z>. Where the model tells the sums of the eigenvalues and of their squares it checks these too.
 func (c *checker) spectrum() error {
 	return c.eachDerivative(func(j prox.Derivative) error {
 		if c.dim > denseLimit {

@@ -79,8 +79,8 @@ func (k *modelCheck) precondition(z array.Batch) (dst, image array.Batch) {
 	return dst, image
 }
 
-// products checks J z against E (E*E + t Q)^{-1} E* z by Precondition, and that the image is
-// t Q (E*E + t Q)^{-1} E* z, up to what E does not see.
+// products checks J z against E (E*E + t Q)^{-1} E* z by Precondition, and that the image is t Q
+// (E*E + t Q)^{-1} E* z, up to what E does not see.
 func (k *modelCheck) products() error {
 	zs := k.directions(3)
 	want := k.apply(k.j, zs...)

@@ -7,8 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// firm checks <p(u) - p(v), u - v> >= ||p(u) - p(v)||^2, for points far and
-// near.
+// firm checks <p(u) - p(v), u - v> >= ||p(u) - p(v)||^2, for points far and near.
 func (c *checker) firm() error {
 	return c.eachPoint(func(v []float64, t float64) error {
 		pv, err := c.eval(v, t)
@@ -32,8 +31,8 @@ func (c *checker) firm() error {
 	})
 }
 
-// resolvent checks that steps of different length belong to one regularizer:
-// with p = prox_t(v), prox_s((s/t) v + (1 - s/t) p) = p.
+// resolvent checks that steps of different length belong to one regularizer: with p = prox_t(v),
+// prox_s((s/t) v + (1 - s/t) p) = p.
 func (c *checker) resolvent() error {
 	return c.eachPoint(func(v []float64, t float64) error {
 		p, err := c.eval(v, t)
@@ -53,8 +52,8 @@ func (c *checker) resolvent() error {
 	})
 }
 
-// optimal checks that p minimizes phi(b) = t r(b) + 1/2 ||b - v||^2. Since phi
-// is 1-strongly convex, phi(b) >= phi(p) + 1/2 ||b - p||^2 for every b.
+// optimal checks that p minimizes phi(b) = t r(b) + 1/2 ||b - v||^2. Since phi is 1-strongly
+// convex, phi(b) >= phi(p) + 1/2 ||b - p||^2 for every b.
 func (c *checker) optimal() error {
 	r := c.value()
 	if r == nil {
@@ -78,8 +77,7 @@ func (c *checker) optimal() error {
 			for range 3 {
 				others = append(others, axpy(p, size, c.random(1)))
 			}
-			// A perturbation of few entries finds a wrong threshold that a dense
-			// one drowns.
+			// A perturbation of few entries finds a wrong threshold that a dense one hides.
 			b := append([]float64(nil), p...)
 			b[c.rng.IntN(c.dim)] += size * c.rng.NormFloat64()
 			others = append(others, b)
@@ -98,8 +96,8 @@ func (c *checker) optimal() error {
 	})
 }
 
-// moreau checks <v - p, p> = t r(p) where r is positively homogeneous on the
-// ray through p: (v - p)/t is a subgradient there, and Euler's identity holds.
+// moreau checks <v - p, p> = t r(p) where r is positively homogeneous on the ray through p: (v -
+// p)/t is a subgradient there, and Euler's identity holds.
 func (c *checker) moreau() error {
 	r := c.value()
 	if r == nil {

@@ -248,8 +248,8 @@ func (c *checker) pairs() error {
 }
 
 // otherUnits checks Rescale: c = prox_{t q}(v) of q(c) = r(s ∘ c) has (v - c)/t in its
-// subdifferential, so that (v - c)/(t s) is in that of r at b = s ∘ c, which is then
-// prox_r(b + (v - c)/(t s)).
+// subdifferential, so that (v - c)/(t s) is in that of r at b = s ∘ c, which is then prox_r(b + (v
+// - c)/(t s)).
 func (c *checker) otherUnits() error {
 	r := prox.StructureOf(c.p)
 	if r.Rescale == nil {
@@ -284,8 +284,8 @@ func (c *checker) otherUnits() error {
 	})
 }
 
-// conjugate checks DualScale and FenchelGap: at b = prox_{t r}(v) the subgradient g = (v - b)/t leaves
-// no gap, and what the gap at another g says of r*(t g) bounds <u, t g> - r(u) for every u.
+// conjugate checks DualScale and FenchelGap: at b = prox_{t r}(v) the subgradient g = (v - b)/t
+// leaves no gap, and what the gap at another g says of r*(t g) bounds <u, t g> - r(u) for every u.
 func (c *checker) conjugate() error {
 	r := prox.StructureOf(c.p)
 	if r.DualScale == nil {
