@@ -20,13 +20,13 @@ type cg struct {
 	// A pilot is a run without an image: it looks for the spectrum.
 	pilot bool
 	dst   array.Batch // sum of alpha A J dir; zero for a pilot
-	// Residual, direction, J times the direction, and a vector to work in, which is J times the residual
-	// or N times the direction; A J dir, or A*A J dir.
-	r, dir, jdir, t, q array.Batch
-	// The direction is summed from the image: r itself, or K times what the preconditioner makes of it.
-	image array.Batch
-	// A J x is summed direction by direction, or x is where A*A does without A.
-	square linops.NormalMap
+	// Residual, direction u, and a vector to work in, which is J times the residual or
+	// (K + eta H) u; A u, or A*A u.
+	r, u, t, q array.Batch
+	// K u, and K J times the residual; zero where K is 0.
+	ku, kt array.Batch
+	// The images A u are summed direction by direction, or the directions are where A*A does without A.
+	square func(dst, b array.Batch)
 	sum    array.Batch
 
 	probes                               []probe
@@ -62,20 +62,18 @@ func (p *probe) tighten(eta float64) {
 
 // newCG allocates the vectors of a run for the right-hand sides w. dst is zero for a pilot.
 func (l *implicit) newCG(dst, w array.Batch, goal goal, node float64) *cg {
-	dev, k := l.p.Device, w.K()
+	dev, k := w.Device(), w.K()
 	c := &cg{l: l, dev: dev, goal: goal, pilot: dst.IsZero(), dst: dst, every: projections(node)}
 	if c.pilot {
 		c.every = 1
 	}
-	for _, b := range []*array.Batch{&c.r, &c.dir, &c.jdir, &c.t} {
+	for _, b := range []*array.Batch{&c.r, &c.u, &c.t} {
 		*b = dev.Alloc(k, l.dim)
 	}
-	c.image = c.r
-	if l.curved != nil {
-		c.image = dev.Alloc(k, l.dim)
+	if !l.pre.flat() {
+		c.ku, c.kt = dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
 	}
-	var squares bool
-	if c.square, squares = l.op.(linops.NormalMap); squares {
+	if c.square = linops.StructureOf(l.op).Normal; c.square != nil {
 		c.q = dev.Alloc(k, l.dim)
 		if !c.pilot {
 			c.sum = dev.Alloc(k, l.dim)
@@ -96,10 +94,7 @@ func (l *implicit) newCG(dst, w array.Batch, goal goal, node float64) *cg {
 }
 
 func (c *cg) free() {
-	if c.l.curved != nil {
-		c.image.Free()
-	}
-	for _, b := range []array.Batch{c.r, c.dir, c.jdir, c.t, c.q, c.sum} {
+	for _, b := range []array.Batch{c.r, c.u, c.t, c.q, c.ku, c.kt, c.sum} {
 		b.Free()
 	}
 }
@@ -122,8 +117,10 @@ func (c *cg) run(ctx context.Context, w array.Batch) error {
 		if !c.pilot {
 			c.l.noteSteps(step)
 		}
-		c.dev.LinEach(c.dir, c.ones, c.image, c.beta, c.dir)
-		c.dev.LinEach(c.jdir, c.ones, c.t, c.beta, c.jdir)
+		if !c.ku.IsZero() {
+			c.dev.LinEach(c.ku, c.ones, c.kt, c.beta, c.ku)
+		}
+		c.dev.LinEach(c.u, c.ones, c.t, c.beta, c.u)
 		if err := c.dev.Err(); err != nil {
 			return err
 		}
@@ -166,9 +163,8 @@ func (c *cg) begin(w array.Batch) error {
 	}
 	l.op.Adjoint(c.r, w)
 	dev.Lin(c.r, l.eta, c.r, 0, array.Batch{})
-	l.apply(c.jdir, c.image, c.r, true)
-	dev.Copy(c.dir, c.image)
-	dev.Dot(c.jj, c.r, c.jdir)
+	l.pre.apply(c.u, c.ku, c.r, true)
+	dev.Dot(c.jj, c.r, c.u)
 	dev.Dot(c.qq, w, w)
 	unit := 1 / math.Sqrt(2*float64(w.N()))
 	for i := range c.probes {
@@ -189,20 +185,16 @@ func (c *cg) begin(w array.Batch) error {
 // advance goes a step along every direction.
 func (c *cg) advance(step int) {
 	l, dev := c.l, c.dev
-	// <N dir, J dir> = <dir, J dir> - ||J dir||^2 + eta ||A J dir||^2; with K it is
-	// <K dir, dir> + ||A dir||^2, and dir holds K dir.
 	if c.square != nil {
-		c.square.ApplyNormal(c.q, c.jdir)
-		dev.Dot(c.qq, c.q, c.jdir)
+		c.square(c.q, c.u)
+		dev.Dot(c.qq, c.q, c.u)
 	} else {
-		l.op.Forward(c.q, c.jdir)
+		l.op.Forward(c.q, c.u)
 		dev.Dot(c.qq, c.q, c.q)
 	}
-	dev.Dot(c.curvature, c.dir, c.jdir)
-	if l.curved == nil {
-		dev.Dot(c.jj, c.jdir, c.jdir)
-	} else {
-		clear(c.jj)
+	clear(c.curvature)
+	if !c.ku.IsZero() {
+		dev.Dot(c.curvature, c.ku, c.u)
 	}
 	for i := range c.probes {
 		p := &c.probes[i]
@@ -210,34 +202,36 @@ func (c *cg) advance(step int) {
 		if p.done {
 			continue
 		}
-		curvature := math.Max(c.curvature[i]-c.jj[i], 0) + l.eta*c.qq[i]
+		curvature := math.Max(c.curvature[i], 0) + l.eta*c.qq[i]
 		if !(curvature > 0) {
-			// A direction that neither J nor A sees: the system is solved on the rest.
+			// A direction that neither Q nor A sees: the system is solved on the rest.
 			c.finish(p, step)
 			continue
 		}
 		c.alpha[i] = p.rho / curvature
 	}
+	image := c.q
 	if c.square != nil {
 		if !c.pilot {
-			dev.LinEach(c.sum, c.ones, c.sum, c.alpha, c.jdir)
+			dev.LinEach(c.sum, c.ones, c.sum, c.alpha, c.u)
 		}
-		dev.Lin(c.t, l.eta, c.q, 1, c.dir)
 	} else {
 		if !c.pilot {
 			dev.LinEach(c.dst, c.ones, c.dst, c.alpha, c.q)
 		}
 		l.op.Adjoint(c.t, c.q)
-		dev.Lin(c.t, l.eta, c.t, 1, c.dir)
+		image = c.t
 	}
-	if l.curved == nil {
-		dev.Lin(c.t, 1, c.t, -1, c.jdir) // N dir
+	if c.ku.IsZero() {
+		dev.Lin(c.t, l.eta, image, 0, array.Batch{})
+	} else {
+		dev.Lin(c.t, l.eta, image, 1, c.ku)
 	}
 	for i, a := range c.alpha {
 		c.beta[i] = -a
 	}
 	dev.LinEach(c.r, c.ones, c.r, c.beta, c.t)
-	l.apply(c.t, c.image, c.r, step%c.every == 0)
+	l.pre.apply(c.t, c.kt, c.r, step%c.every == 0)
 	dev.Dot(c.jj, c.r, c.t)
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
-	"surepipe/prox"
 )
 
 // maxSteps bounds the conjugate gradient steps of a probe.
@@ -80,26 +79,10 @@ func (l *implicit) Span(ctx context.Context, dst, v array.Batch) error {
 // first, and its quadratic form lacks at most form ||v||^2/sqrt(2d). Inf asks for nothing.
 type goal struct{ residual, form float64 }
 
-// apply sets jr = J r and, where project says so, takes from r what J does not see, which
-// costs half as much again as J. Where there is K
-// it sets jr to its preconditioner's image and kr = K jr.
-func (l *implicit) apply(jr, kr, r array.Batch, project bool) {
-	switch {
-	case l.curved != nil:
-		l.curved.Precondition(jr, kr, r)
-	case !l.mask.IsZero():
-		l.p.Device.Mul(jr, r, l.mask)
-	case project:
-		prox.ApplyRange(l.seen, jr, r, r)
-	default:
-		l.seen.Apply(jr, r)
-	}
-}
-
 // solve computes D mu_hat w_i, and in left, unless that is nil, bounds of what the quadratic
 // forms lack.
 func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, left []float64) error {
-	dev := l.p.Device
+	dev := w.Device()
 	d, _ := l.p.A.Dims()
 	k := w.K()
 	if dst.K() != k || dst.N() != d || w.N() != d {
@@ -110,21 +93,8 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 		dev.Fill(dst, 0)
 		return dev.Err()
 	}
-	if !l.image.IsZero() {
-		t := dev.Alloc(k, l.dim)
-		defer t.Free()
-		dev.Gemm(false, true, 1, w, l.image, 0, t)
-		dev.Gemm(false, false, 1, t, l.image, 0, dst)
-		return dev.Err()
-	}
-	if !l.inverse.IsZero() {
-		t, x := dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
-		defer t.Free()
-		defer x.Free()
-		l.op.Adjoint(t, w)
-		dev.Gemm(false, false, 1, t, l.inverse, 0, x)
-		l.op.Forward(dst, x)
-		return dev.Err()
+	if l.f != nil {
+		return l.f.apply(dst, w, l.op)
 	}
 	node := 0.0
 	if !math.IsInf(goal.form, 1) {

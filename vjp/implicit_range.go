@@ -27,13 +27,7 @@ const differs = 1e-3
 // is known to the given error, where the tangent space is another there: at values scaled up and
 // down, and shifted at random.
 func (l *implicit) neighbours(at *implicit, v array.Batch, err float64) error {
-	if !at.traced && at.dim > 0 {
-		return nil
-	}
-	if _, diagonal := at.j.(prox.Masked); !diagonal && v.N() > maxDense {
-		return nil
-	}
-	if _, quadratic := l.p.R.(prox.Quadratic); quadratic {
+	if !at.known.Known || at.j.Diagonal().IsZero() && v.N() > maxDense || prox.StructureOf(l.p.R).Quadratic.Known {
 		return nil
 	}
 	dev := v.Device()
@@ -87,9 +81,9 @@ func (l *implicit) widen(at *implicit, here, there, probe array.Batch) error {
 		return err
 	}
 	defer other.Release()
-	if other.traced || other.dim == 0 {
-		at.low, at.high = math.Min(at.low, other.low), math.Max(at.high, other.high)
-		at.margin = math.Min(at.margin, other.margin)
+	if other.known.Known {
+		at.known.Low, at.known.High = math.Min(at.known.Low, other.known.Low), math.Max(at.known.High, other.known.High)
+		at.known.Margin = math.Min(at.known.Margin, other.known.Margin)
 	}
 	return nil
 }
