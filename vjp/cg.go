@@ -10,22 +10,23 @@ import (
 )
 
 // cg is a run of conjugate gradients for a batch of probes, see [implicit]. A probe that has
-// converged is frozen: its coefficients are 0 and its bits stay, whatever the others do.
+// converged is frozen: its coefficients are 0, and its bits do not depend on the other probes.
 type cg struct {
 	l    *implicit
 	dev  array.Device
 	goal goal
 	// every is the number of steps between projections on J's range.
 	every int
-	// A pilot is a run without an image: it looks for the spectrum.
+	// A pilot is a run without an image, for its Ritz values.
 	pilot bool
-	dst   array.Batch // sum of alpha A J dir; zero for a pilot
-	// Residual, direction u, and a vector to work in, which is J times the residual or
-	// (K + eta H) u; A u, or A*A u.
+	dst   array.Batch // sum of alpha A u; zero for a pilot
+	// r is the residual, u the direction, t a vector to work in, which is J r or (K + eta H) u, and q
+	// is A u, or A*A u.
 	r, u, t, q array.Batch
 	// K u, and K J times the residual; zero where K is 0.
 	ku, kt array.Batch
-	// The images A u are summed direction by direction, or the directions are where A*A does without A.
+	// The images A u are summed step by step; where A*A is cheaper than A and A* the directions are,
+	// and square applies A*A.
 	square func(dst, b array.Batch)
 	sum    array.Batch
 
@@ -41,14 +42,14 @@ type probe struct {
 	bestAt           int     // after so many steps
 	form             float64 // sum of alpha rho
 	size             float64 // ||w||^2
-	bound, limit     float64 // of what the form lacks: the least so far, and the largest that will do
-	// strict says that the node was no lower bound: the probe has to find its own, as
+	bound, limit     float64 // of the form's error: the least bound so far, and the goal
+	// strict reports that the node was no lower bound: the probe uses its own Ritz values, as
 	// pilots do.
 	strict, done bool
 }
 
-// tighten takes the bound after a step, an upper bound of what the quadratic form
-// <w, D mu_hat w> lacks, which is never more than ||w||^2. The form only grows, so that the least
+// tighten updates the bound after a step. It bounds the error of the quadratic form
+// <w, D mu_hat w>, which is at most ||w||^2. The form only grows, so that the least
 // bound holds, also where the residual grows again.
 func (p *probe) tighten(eta float64) {
 	b := 0.0
@@ -204,7 +205,7 @@ func (c *cg) advance(step int) {
 		}
 		curvature := math.Max(c.curvature[i], 0) + l.eta*c.qq[i]
 		if !(curvature > 0) {
-			// A direction that neither Q nor A sees: the system is solved on the rest.
+			// Neither Q nor A sees the direction: the system is solved on the rest.
 			c.finish(p, step)
 			continue
 		}
@@ -235,7 +236,7 @@ func (c *cg) advance(step int) {
 	dev.Dot(c.jj, c.r, c.t)
 }
 
-// judge takes note of the residuals after a step and stops the probes that are done.
+// judge records the residuals after a step and stops the probes that are done.
 func (c *cg) judge(step int) error {
 	for i := range c.probes {
 		p := &c.probes[i]
@@ -254,7 +255,7 @@ func (c *cg) judge(step int) error {
 		if next < p.best {
 			p.best, p.bestAt = next, len(p.radau.alpha)
 		}
-		// What a residual that is rounding sees of the spectrum is rounding too.
+		// Coefficients of a residual that is a rounding error carry no information on the spectrum.
 		worn := next > 0 && p.best <= lost*lost*p.start && (next >= regrown*regrown*p.best || !below && p.mu > 0)
 		if !below && p.mu > 0 && !worn && next > 0 {
 			p.strict, p.bound = true, p.size
@@ -282,8 +283,8 @@ func (c *cg) small(p *probe) bool {
 	return p.rho <= residual*residual*p.start
 }
 
-// left is the bound of what a probe's form lacks; a pilot's least residual over its Ritz
-// value then.
+// left returns the bound of the error of a probe's form. For a pilot that is its least residual over
+// its Ritz value.
 func (c *cg) left(p *probe) float64 {
 	if c.pilot && p.best > 0 {
 		return p.best / (nodeShare * p.smallest(p.bestAt) * c.l.eta)
@@ -291,12 +292,13 @@ func (c *cg) left(p *probe) float64 {
 	return p.bound
 }
 
-// excused is by how much the bound of a probe that rounding has stopped may be above its limit. It
-// enters the printed error whatever it is, and is a small part of that.
+// excused is the factor by which the bound of a probe that rounding errors have stopped may exceed its
+// limit. The bound enters the printed error in any case, and is a small part of it.
 const excused = 10
 
-// finish stops a probe, and counts it where its form lacks much more than it may, or where it is out
-// of steps short of its residual; a pilot, whose word all others take, also short of its limit.
+// finish stops a probe. It counts the probe as failed where the error of its form is far beyond the
+// limit, or where the steps are used up before the residual is small; a pilot, on whose bound all
+// other probes rely, also where it misses its limit.
 func (c *cg) finish(p *probe, step int) {
 	if left := c.left(p); left > excused*p.limit || c.pilot && left > p.limit || step >= maxSteps && !c.small(p) {
 		c.l.failed.Add(1)
