@@ -845,7 +845,7 @@ func columnGram(a linops.Operator) (c float64, ok bool) {
 
 // solver is the solver that suits the problem.
 func (b *specBuilder) solver() string {
-	if _, quadratic := b.p.Regularizer.(prox.Quadratic); quadratic {
+	if prox.StructureOf(b.p.Regularizer).Quadratic.Known {
 		return quadraticSolver(b.p.Operator)
 	}
 	if c, ok := columnGram(b.p.Operator); ok && c > 0 {

@@ -8,14 +8,6 @@ import (
 	"surepipe/array"
 )
 
-// Followed is a Prox that is cheaper to evaluate at points close to each other, as the
-// iterates of a solver are, when what one evaluation found out starts the next.
-type Followed interface {
-	Prox
-	// Follow returns a Follower, or nil where nothing would be gained.
-	Follow() Follower
-}
-
 // Follower evaluates prox_{t r} along the points of one solve. An evaluation need not be
 // exact: it is the proximal point of some v' near the v that was asked for, and tells how near
 // when asked. Since (v' - dst)/t is a subgradient of r at dst, a solver whose optimality is
@@ -35,26 +27,6 @@ type Follower interface {
 	Release()
 }
 
-// Follow returns a Follower of p; nil where p, and what p scales or is made of, has
-// none.
-func Follow(p Prox) Follower {
-	switch p := p.(type) {
-	case Followed:
-		return p.Follow()
-	case Block:
-		return Follow(p.Prox)
-	case valued:
-		return Follow(p.Prox)
-	case owned:
-		return Follow(p.Prox)
-	case scaled:
-		if f := Follow(p.p); f != nil {
-			return scaledFollower{p.c, f}
-		}
-	}
-	return nil
-}
-
 // scaledFollower is a Follower of c r.
 type scaledFollower struct {
 	c float64
@@ -63,20 +35,6 @@ type scaledFollower struct {
 
 func (f scaledFollower) Eval(ctx context.Context, dst, v array.Batch, t, near float64) error {
 	return f.Follower.Eval(ctx, dst, v, f.c*t, near)
-}
-
-// Follow follows each block that has a Follower.
-func (p *separable) Follow() Follower {
-	f := &separableFollower{p: p, blocks: make([]Follower, len(p.blocks))}
-	for i, q := range p.blocks {
-		if f.blocks[i] = Follow(q); f.blocks[i] != nil {
-			f.count++
-		}
-	}
-	if f.count == 0 {
-		return nil
-	}
-	return f
 }
 
 // separableFollower is a Follower of sum_i r_i(b_i): ||v' - v||^2 is the sum of the

@@ -17,6 +17,7 @@ type groups struct {
 	w      array.Batch
 	wHost  []float64
 	owner  []int // each entry's group
+	known
 }
 
 // groupL2 is r(b) = sum_g w_g ||b_g||_2.
@@ -35,16 +36,20 @@ type groupL2 struct{ *groups }
 //	(J z)_g = s_g z_g + t lambda w_g/||v_g||^3 v_g <v_g, z_g>   where s_g > 0, else 0.
 //
 // A group of weight 0 is not penalized, whatever lambda; one of weight +Inf is
-// held at 0, unless lambda = 0. An empty group, an entry out of range or in two
-// groups, and a negative or NaN weight are errors. It panics if lambda is
-// negative or NaN. Norms are taken by squaring: values beyond 1e150 overflow.
-// The result is a [Releaser].
+// held at 0, unless lambda = 0. The groups are copied to dev, where they stay until [Release]. An
+// empty group, an entry out of range or in two groups, and a negative or NaN weight are errors. It
+// panics if lambda is negative or NaN. Norms are taken by squaring: values beyond 1e150 overflow.
 func NewGroupL2(dev array.Device, p int, lambda float64, groups [][]int, w []float64) (Prox, error) {
 	g, err := newGroups("group l2", dev, p, lambda, groups, w)
 	if err != nil {
 		return nil, err
 	}
-	return &groupL2{g}, nil
+	q := &groupL2{g}
+	q.structure = Structure{
+		Value: q.value, Free: q.free, Closure: q.closure, On: q.on, Units: q.units,
+		Rescale: q.rescale, DualScale: q.dualScale, FenchelGap: q.fenchelGap, Release: q.Release,
+	}
+	return q, nil
 }
 
 // newGroups checks groups and their weights, as [NewGroupL2] takes them, and puts
@@ -159,10 +164,11 @@ func (p *groupL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	keep := dev.Alloc(1, p.p)
 	dev.Copy(keep, v)
 	dev.Mul(dst, s, v)
-	return &groupL2Derivative{groupDerivative{p.groups, "group l2", s, keep, q}}, nil
+	j := &groupL2Derivative{groupDerivative: groupDerivative{groups: p.groups, name: "group l2", diagonal: s, u: keep, c: q}, t: t, scale: 1}
+	return j, nil
 }
 
-func (p *groupL2) Value(b array.Batch) float64 {
+func (p *groupL2) value(b array.Batch) float64 {
 	checkValue("group l2", p.p, b)
 	dev := b.Device()
 	sq, q := dev.Alloc(1, p.p), dev.Alloc(1, p.n)
@@ -184,6 +190,7 @@ type groupDerivative struct {
 	name        string
 	diagonal, u array.Batch // of each entry
 	c           array.Batch // of each group
+	lazyModel
 }
 
 func (j *groupDerivative) Apply(dst, z array.Batch) {
@@ -202,19 +209,15 @@ func (j *groupDerivative) Apply(dst, z array.Batch) {
 	part.Free()
 }
 
-func (j *groupDerivative) Bytes() int64 { return j.diagonal.Bytes() + j.u.Bytes() + j.c.Bytes() }
+func (j *groupDerivative) Diagonal() array.Batch { return array.Batch{} }
+
+func (j *groupDerivative) Bytes() int64 {
+	return j.diagonal.Bytes() + j.u.Bytes() + j.c.Bytes() + j.modelBytes()
+}
 
 func (j *groupDerivative) Release() {
+	j.freeModel()
 	j.diagonal.Free()
 	j.u.Free()
 	j.c.Free()
-}
-
-// groupL2Derivative has the shrinkage factor of each entry's group on the diagonal,
-// u = v, and c = t lambda w_g / ||v_g||^3, 0 where the group is inactive.
-type groupL2Derivative struct{ groupDerivative }
-
-func (j *groupL2Derivative) ApplyRange(jz, pz, z array.Batch) {
-	j.Apply(jz, z)
-	onto(pz, z, j.diagonal)
 }

@@ -3,6 +3,7 @@ package prox
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"surepipe/array"
@@ -13,6 +14,7 @@ type l1Ball struct {
 	n    int
 	s    float64
 	work sync.Pool // of *ballWork
+	known
 }
 
 // NewL1Ball returns the constraint ||b||_1 <= s, the constrained form of the
@@ -26,7 +28,7 @@ type l1Ball struct {
 //
 // theta is found on the host as for [NewSimplex] (Duchi, Shalev-Shwartz, Singer,
 // Chandra 2008); J is applied on the device. It is an orthogonal projection, of
-// trace |A| - 1 outside, and a [Ranged]. A v on the surface counts as inside,
+// trace |A| - 1 outside. A v on the surface counts as inside,
 // |v_j| = theta as outside A.
 //
 // s = 0 gives zero and s = +Inf the identity. Value grants the norm a relative
@@ -35,7 +37,9 @@ type l1Ball struct {
 func NewL1Ball(n int, s float64) Prox {
 	checkDim("the l1 ball", n)
 	checkRadius("the l1 ball", s)
-	return &l1Ball{n: n, s: s}
+	p := &l1Ball{n: n, s: s}
+	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	return p
 }
 
 // checkRadius panics unless s is in [0, +Inf].
@@ -95,15 +99,19 @@ func (p *l1Ball) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		return nil, err
 	}
 	if !outside {
-		return newMultiple(1, v), nil
+		return newMultiple(1, v, p.margin), nil
 	}
 	for j, b := range w.x {
 		w.x[j] = sign(b)
 	}
-	return newFace(v, w.x), nil
+	return newFace(v, w.x, p.margin), nil
 }
 
-func (p *l1Ball) Value(b array.Batch) float64 {
+func (p *l1Ball) margin(v array.Batch) float64 {
+	return ballMargin(new(ballWork), slices.Clone(onHost(v)), p.s)
+}
+
+func (p *l1Ball) value(b array.Batch) float64 {
 	checkValue("l1 ball", p.n, b)
 	if norm := norm1(b); !(norm <= p.s*(1+onTheSet)) {
 		return math.Inf(1)

@@ -10,6 +10,7 @@ import (
 type linfBall struct {
 	n int
 	c float64
+	known
 }
 
 // NewLinfBall returns the constraint ||b||_inf <= c: r(b) = 0 there and +Inf
@@ -23,13 +24,18 @@ type linfBall struct {
 func NewLinfBall(n int, c float64) Prox {
 	checkDim("the linf ball", n)
 	checkRadius("the linf ball", c)
-	return linfBall{n, c}
+	p := &linfBall{n: n, c: c}
+	p.structure = Structure{
+		Value: p.value, Units: anyUnits, Rescale: p.rescale, DualScale: p.dualScale,
+		FenchelGap: p.fenchelGap,
+	}
+	return p
 }
 
-func (p linfBall) Dim() int { return p.n }
+func (p *linfBall) Dim() int { return p.n }
 
 // bounds returns the vectors -c and c.
-func (p linfBall) bounds(v array.Batch) (lo, hi array.Batch) {
+func (p *linfBall) bounds(v array.Batch) (lo, hi array.Batch) {
 	dev := v.Device()
 	lo, hi = dev.Alloc(1, v.N()), dev.Alloc(1, v.N())
 	dev.Fill(lo, -p.c)
@@ -37,7 +43,7 @@ func (p linfBall) bounds(v array.Batch) (lo, hi array.Batch) {
 	return lo, hi
 }
 
-func (p linfBall) Eval(dst, v array.Batch, t float64) error {
+func (p *linfBall) Eval(dst, v array.Batch, t float64) error {
 	checkEval("linf ball", p.n, dst, v, t)
 	lo, hi := p.bounds(v)
 	dst.Device().Clamp(dst, v, lo, hi)
@@ -46,7 +52,7 @@ func (p linfBall) Eval(dst, v array.Batch, t float64) error {
 	return nil
 }
 
-func (p linfBall) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+func (p *linfBall) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	checkLinearize("linf ball", p.n, dst, v, t)
 	dev := v.Device()
 	lo, hi := p.bounds(v)
@@ -55,10 +61,12 @@ func (p linfBall) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	dev.Clamp(dst, v, lo, hi)
 	lo.Free()
 	hi.Free()
-	return diagonal{mask}, nil
+	return &diagonal{d: mask, t: t, margin: eachEntry(func(_ int, v float64) float64 {
+		return clampKink(v, -p.c, p.c)
+	})}, nil
 }
 
-func (p linfBall) Value(b array.Batch) float64 {
+func (p *linfBall) value(b array.Batch) float64 {
 	checkValue("linf ball", p.n, b)
 	for _, x := range onHost(b) {
 		if !(math.Abs(x) <= p.c) {

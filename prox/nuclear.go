@@ -18,6 +18,7 @@ type nuclear struct {
 	shape  array.Shape
 	lambda float64
 	work   sync.Pool // of *svd
+	known
 }
 
 // NewNuclear returns the nuclear norm penalty r(B) = lambda ||B||_*, the sum of
@@ -30,7 +31,7 @@ type nuclear struct {
 // As long as sigma_1/tau leaves them accurate the singular vectors are those of the smaller
 // Gram matrix, whose eigenvalues the host computes and all else the device: the square of
 // the shorter side crosses between them. Elsewhere the SVD is LAPACK's, on the host, and
-// V and its singular vectors cross. Along the iterates of a solve ([Follow]) a partial SVD
+// V and its singular vectors cross. Along the iterates of a solve ([Follower]) a partial SVD
 // serves where the rank of the result is low. The derivative needs no gap between singular
 // values, neither between two of them nor between one and tau, and treats a rank-deficient,
 // wide or tall V like any other. Applying it to one direction takes about 8 m n r flops, r
@@ -44,24 +45,12 @@ func NewNuclear(shape array.Shape, lambda float64) Prox {
 	if shape.Rows <= 0 || shape.Cols <= 0 {
 		panic(fmt.Sprintf("prox: nuclear norm of %d x %d matrices", shape.Rows, shape.Cols))
 	}
-	return &nuclear{shape: shape, lambda: lambda}
-}
-
-// AsNuclear returns the shape and lambda of p = lambda ||B||_*, if p, or what p
-// scales, is a nuclear norm.
-func AsNuclear(p Prox) (shape array.Shape, lambda float64, ok bool) {
-	switch p := p.(type) {
-	case *nuclear:
-		return p.shape, p.lambda, true
-	case valued:
-		return AsNuclear(p.Prox)
-	case owned:
-		return AsNuclear(p.Prox)
-	case scaled:
-		shape, lambda, ok = AsNuclear(p.p)
-		return shape, times(p.c, lambda), ok
+	p := &nuclear{shape: shape, lambda: lambda}
+	p.structure = Structure{
+		Value: p.value, Nuclear: Number{lambda, true}, Shape: shape, DualScale: p.dualScale,
+		FenchelGap: p.fenchelGap, Follow: p.follow,
 	}
-	return array.Shape{}, 0, false
+	return p
 }
 
 func (p *nuclear) Dim() int { return p.shape.Len() }
@@ -413,10 +402,10 @@ func (p *nuclear) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	switch {
 	case p.lambda == 0:
 		dst.Device().Copy(dst, v)
-		return newMultiple(1, v), nil
+		return newMultiple(1, v, nil), nil
 	case math.IsInf(p.lambda, 1):
 		nothing(dst, v)
-		return newMultiple(0, v), nil
+		return newMultiple(0, v, nil), nil
 	}
 	w := p.getSVD()
 	defer p.work.Put(w)
@@ -431,7 +420,8 @@ func (p *nuclear) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	r := w.active(tau)
 	if r == 0 {
 		dst.Device().Fill(dst, 0)
-		return newMultiple(0, v), nil
+		margin := tau - w.s[0]
+		return newMultiple(0, v, func(array.Batch) float64 { return margin }), nil
 	}
 	j := newNuclearDerivative(dst.Device(), w, r, tau)
 	w.vectors(j, f)
@@ -439,9 +429,9 @@ func (p *nuclear) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	return j, nil
 }
 
-// Value returns lambda times the sum of b's singular values, NaN if they cannot
+// value returns lambda times the sum of b's singular values, NaN if they cannot
 // be computed.
-func (p *nuclear) Value(b array.Batch) float64 {
+func (p *nuclear) value(b array.Batch) float64 {
 	checkValue("nuclear norm", p.Dim(), b)
 	w := p.getSVD()
 	defer p.work.Put(w)

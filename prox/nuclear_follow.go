@@ -40,8 +40,8 @@ var minFollow = subspace.MinSide
 // maxLost is the number of evaluations in a row that may take too many passes.
 const maxLost = 2
 
-// Follow returns nil where matrices are small, and where lambda is 0 or +Inf.
-func (p *nuclear) Follow() Follower {
+// follow returns nil where matrices are small, and where lambda is 0 or +Inf.
+func (p *nuclear) follow() Follower {
 	if min(p.shape.Rows, p.shape.Cols) < minFollow || p.lambda == 0 || math.IsInf(p.lambda, 1) {
 		return nil
 	}

@@ -18,6 +18,7 @@ type simplex struct {
 	n    int
 	s    float64
 	work sync.Pool // of *ballWork
+	known
 }
 
 // ballWork is the memory of one projection.
@@ -46,7 +47,7 @@ func getBallWork(pool *sync.Pool, n int) *ballWork {
 // theta is found on the host (Held, Wolfe, Crowder 1974; Michelot 1986), in linear
 // time as a rule and in that of a sort at worst, with a rounding error relative to
 // s and not to the size of v. J is applied on the device. It is an orthogonal
-// projection of trace |A| - 1, and a [Ranged]. v_j = theta counts as outside A.
+// projection of trace |A| - 1. v_j = theta counts as outside A.
 //
 // Value grants the sum a relative error of 1e-9. A NaN and an entry beyond 1e290
 // in size in what is evaluated are errors. NewSimplex panics if n is negative or s
@@ -56,7 +57,9 @@ func NewSimplex(n int, s float64) Prox {
 	if !(s > 0) || math.IsInf(s, 1) {
 		panic(fmt.Sprintf("prox: a simplex whose entries sum to %v, want a positive finite number", s))
 	}
-	return &simplex{n: n, s: s}
+	p := &simplex{n: n, s: s}
+	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	return p
 }
 
 func (p *simplex) Dim() int { return p.n }
@@ -93,10 +96,10 @@ func (p *simplex) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	for j, b := range w.x {
 		w.x[j] = sign(b)
 	}
-	return newFace(v, w.x), nil
+	return newFace(v, w.x, func(v array.Batch) float64 { return simplexMargin(onHost(v), p.s) }), nil
 }
 
-func (p *simplex) Value(b array.Batch) float64 {
+func (p *simplex) value(b array.Batch) float64 {
 	checkValue("simplex", p.n, b)
 	sum := 0.0
 	for _, x := range onHost(b) {

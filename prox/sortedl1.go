@@ -14,6 +14,7 @@ import (
 type sortedL1 struct {
 	lambda []float64
 	work   sync.Pool // of *sortedL1Work
+	known
 }
 
 // NewSortedL1 returns the sorted l1 norm, the penalty of SLOPE (Bogdan, van den
@@ -30,8 +31,7 @@ type sortedL1 struct {
 //	(J z)_j = s_j/|B| sum_{k in B} s_k z_k   where the block's value is positive, else 0,
 //
 // which is applied on the device. J is an orthogonal projection whose trace is the
-// number of blocks that are not 0. It is a [Ranged], and a [Masked] where no two of
-// these coordinates are pooled.
+// number of blocks that are not 0; it is diagonal where no two of these coordinates are pooled.
 //
 // Coordinates are pooled where the later mean is strictly the larger one, and
 // remain apart where two means are equal. That is a kink, and then an element of the
@@ -55,7 +55,9 @@ func NewSortedL1(lambda []float64) (Prox, error) {
 			return nil, fmt.Errorf("prox: sorted l1: lambda %d is %v after %v, want a nonincreasing sequence", i, x, lambda[i-1])
 		}
 	}
-	return &sortedL1{lambda: slices.Clone(lambda)}, nil
+	p := &sortedL1{lambda: slices.Clone(lambda)}
+	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	return p, nil
 }
 
 func (p *sortedL1) Dim() int { return len(p.lambda) }
@@ -200,10 +202,27 @@ func (p *sortedL1) Linearize(dst, v array.Batch, t float64) (Derivative, error) 
 	if err := onEach("sorted l1", dst, v, w.x, func() { p.solve(w, t) }); err != nil {
 		return nil, err
 	}
-	return newAveraging(&w.averagingWork, v, w.ends, w.order, w.sign), nil
+	return newAveraging(&w.averagingWork, v, w.ends, w.order, w.sign, func(v array.Batch) float64 {
+		return p.margin(v, t)
+	}), nil
 }
 
-func (p *sortedL1) Value(b array.Batch) float64 {
+// margin evaluates at v once more.
+func (p *sortedL1) margin(v array.Batch, t float64) float64 {
+	at := onHost(v)
+	w := p.getWork()
+	defer p.work.Put(w)
+	copy(w.x, at)
+	p.solve(w, t)
+	mean, start := make([]float64, len(w.ends)), 0
+	for b, end := range w.ends {
+		mean[b] = math.Abs(w.x[w.order[start]])
+		start = end
+	}
+	return sortedMargin(at, p.lambda, t, w.order, w.ends, mean)
+}
+
+func (p *sortedL1) value(b array.Batch) float64 {
 	checkValue("sorted l1", len(p.lambda), b)
 	x := append([]float64(nil), onHost(b)...)
 	for j, a := range x {

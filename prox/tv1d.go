@@ -15,6 +15,7 @@ type tv1d struct {
 	n      int
 	lambda float64
 	work   sync.Pool // of *tv1dWork
+	known
 }
 
 // NewTV1D returns the total variation penalty of a sequence, the one-dimensional
@@ -34,7 +35,7 @@ type tv1d struct {
 //	(J z)_i = mean of z over the piece of i
 //
 // is applied on the device, in time linear in n. It is an orthogonal projection
-// whose trace is the number of pieces, and a [Ranged].
+// whose trace is the number of pieces.
 //
 // Two neighbours are in one piece unless the optimum has a step between them.
 // Where the dual variable lies on its bound without a step, a kink, they are in one
@@ -49,7 +50,9 @@ type tv1d struct {
 func NewTV1D(n int, lambda float64) Prox {
 	checkDim("total variation", n)
 	checkLambda("the total variation's lambda", lambda)
-	return &tv1d{n: n, lambda: lambda}
+	p := &tv1d{n: n, lambda: lambda}
+	p.structure = Structure{Value: p.value}
+	return p
 }
 
 func (p *tv1d) Dim() int { return p.n }
@@ -180,17 +183,29 @@ func (p *tv1d) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	checkLinearize("total variation", p.n, dst, v, t)
 	if p.lambda == 0 {
 		dst.Device().Copy(dst, v)
-		return newMultiple(1, v), nil
+		return newMultiple(1, v, nil), nil
 	}
 	w := p.getWork(v.N())
 	defer p.work.Put(w)
 	if err := onEach("total variation", dst, v, w.x, func() { w.solve(t * p.lambda) }); err != nil {
 		return nil, err
 	}
-	return newAveraging(&w.averagingWork, v, w.ends, nil, nil), nil
+	return newAveraging(&w.averagingWork, v, w.ends, nil, nil, func(v array.Batch) float64 {
+		return p.margin(v, t*p.lambda)
+	}), nil
 }
 
-func (p *tv1d) Value(b array.Batch) float64 {
+// margin evaluates at v once more.
+func (p *tv1d) margin(v array.Batch, tau float64) float64 {
+	at := onHost(v)
+	w := p.getWork(len(at))
+	defer p.work.Put(w)
+	copy(w.x, at)
+	w.solve(tau)
+	return variationMargin(at, w.x, w.ends, tau)
+}
+
+func (p *tv1d) value(b array.Batch) float64 {
 	checkValue("total variation", p.n, b)
 	x, s := onHost(b), 0.0
 	for i := 1; i < len(x); i++ {

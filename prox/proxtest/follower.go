@@ -13,7 +13,11 @@ import (
 // follower checks that evaluations along a path of points are as near as they say, and as
 // they are asked to be.
 func (c *checker) follower() error {
-	f := prox.Follow(c.p)
+	follow := prox.StructureOf(c.p).Follow
+	if follow == nil {
+		return nil
+	}
+	f := follow()
 	if f == nil {
 		return nil
 	}
