@@ -37,6 +37,9 @@ type situation struct {
 func (s *situation) confined() bool {
 	if !s.asked && s.model != nil {
 		s.asked = true
+		if s.kind == space.Whole && !hasColumns(s.p) {
+			return false
+		}
 		if op, native := linops.On(s.p.Device, s.p.A, s.model.Space); native {
 			s.on = op
 		} else {
@@ -44,6 +47,24 @@ func (s *situation) confined() bool {
 		}
 	}
 	return s.on != nil
+}
+
+// hasColumns reports that A confines itself to sets of coordinates, so that products with it read a
+// matrix.
+func hasColumns(p Problem) bool {
+	on := linops.StructureOf(p.A).On
+	if on == nil {
+		return false
+	}
+	_, dim := p.A.Dims()
+	none := space.Coordinates(p.Device, dim, nil)
+	defer none.Release()
+	op := on(p.Device, none)
+	if op == nil {
+		return false
+	}
+	op.Release()
+	return true
 }
 
 // plain reports that the curvature can be written down as a matrix, or is 0. The matrix is

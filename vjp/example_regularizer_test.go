@@ -64,7 +64,7 @@ func (r signed) Linearize(dst, v array.Batch, t float64) (prox.Derivative, error
 	j.d = dev.Alloc(1, len(x))
 	dev.Upload(j.d, diagonal)
 	// The model: the coordinates that are not 0, with the curvature ridge on each.
-	j.model = &prox.Model{Space: space.Coordinates(dev, len(x), set), Curvature: ridge{r.ridge, t, len(set)}, Margin: margin}
+	j.model = &prox.Model{Space: space.Coordinates(dev, len(x), set), Curvature: ridge{r.ridge, t, len(set)}, Margin: func(array.Batch) float64 { return margin }}
 	return j, nil
 }
 
@@ -151,7 +151,7 @@ func Example_regularizer() {
 	a := linops.NewDense(dev, x)
 	defer a.Release()
 	problem := vjp.Problem{A: a, R: signed{up: 8, down: 12, ridge: 0.5}, Device: dev}
-	s, err := vjp.NewSolver(context.Background(), "fista", problem, vjp.Options{})
+	s, err := vjp.NewSolver(context.Background(), "fista", problem, vjp.Options{Tol: 1e-12})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -168,7 +168,7 @@ func Example_regularizer() {
 	defer sol.Release()
 
 	// The trace by its definition: sum_i of the differences of mu_hat_i with y_i.
-	const h = 1e-4
+	const h = 1e-3
 	trace := 0.0
 	for i := range y {
 		for _, sign := range []float64{1, -1} {

@@ -170,7 +170,7 @@ func (l *implicit) factorJacobian(*situation) error {
 	}
 	rows := dev.Alloc(l.dim, n)
 	dev.Upload(rows, basis)
-	m := &prox.Model{Space: space.Span(rows), Margin: math.Inf(1)}
+	m := &prox.Model{Space: space.Span(rows)}
 	l.span = m.Space
 	on, _ := linops.On(dev, l.p.A, m.Space)
 	l.confine(on, m)

@@ -105,7 +105,7 @@ func newImplicit(p Problem, b, y array.Batch, norm2 float64, o Options, optimali
 	l.misfit = dev.Alloc(1, d)
 	dev.Copy(l.misfit, z)
 	off := open.eta * open.norm * (optimality*newYardstick(y, norm2, o).matters(norm(z)) + roundings*0x1p-52*norm(y))
-	l.spaced(off)
+	l.spaced(v, off)
 	if err := open.neighbours(l, v, off); err != nil {
 		l.Release()
 		return nil, err
@@ -113,10 +113,11 @@ func newImplicit(p Problem, b, y array.Batch, norm2 float64, o Options, optimali
 	return l, nil
 }
 
-// spaced takes the margin of the model's space relative to the error of the argument of the prox.
-func (l *implicit) spaced(off float64) {
-	if l.model != nil && off > 0 {
-		l.known.SpaceMargin = l.model.Margin / off
+// spaced computes the margin of the model's space at the argument v of the prox, relative to the
+// error off of v.
+func (l *implicit) spaced(v array.Batch, off float64) {
+	if l.model != nil && l.model.Margin != nil && off > 0 {
+		l.known.SpaceMargin = l.model.Margin(v) / off
 	}
 }
 
