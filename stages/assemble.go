@@ -158,7 +158,7 @@ func (j *Job) addMean(muHat []float64) error {
 
 func assemble(sigma2 float64, job *Job) (Risk, error) {
 	// A device that has failed gives numbers that are none: its fault is what to report.
-	dev := job.Solution.MuHat.Device()
+	dev := job.view
 	if err := dev.Sync(); err != nil {
 		return Risk{}, err
 	}

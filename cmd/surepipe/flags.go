@@ -212,7 +212,7 @@ func (f *estimatorFlags) memoryBytes() (int64, error) {
 // openDevice opens the device that --device asks for. memory bounds what a card may
 // hold; 0 is as much as it has.
 func openDevice(name string, memory int64) (array.Device, error) {
-	if err := array.BLASError(); err != nil {
+	if err := array.UseNative(); err != nil {
 		return nil, usageError{err}
 	}
 	dev, err := array.Open(name, memory)
@@ -334,8 +334,8 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	if err != nil {
 		return nil, err
 	}
-	if bounded, ok := dev.(array.Budgeted); ok {
-		memory = min(memory, bounded.Available()/2) // the other half is for the sweeps
+	if free, bounded := dev.Available(); bounded {
+		memory = min(memory, free/2) // the other half is for the sweeps
 	}
 	j.solver, err = vjp.NewSolver(ctx, name, j.problem.Solve(), vjp.Options{
 		Tol: f.tol, MaxIter: f.maxIter, Sigma2: j.sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
