@@ -245,6 +245,7 @@ type job struct {
 	dev      array.Device
 	problem  *problems.Problem
 	solver   vjp.Solver
+	options  vjp.Options // the solver's
 	pipeline *pipeline.Pipeline
 	sigma2   float64
 }
@@ -297,6 +298,20 @@ func (f *estimatorFlags) checkScale(data problems.Data, sigma2 float64, d int) e
 	return nil
 }
 
+// solverOptions are the solver's settings for one of the samples, or points of a sweep, in flight.
+func (f *estimatorFlags) solverOptions(dev array.Device, sigma2 float64) (vjp.Options, error) {
+	memory, err := f.memoryBytes()
+	if err != nil {
+		return vjp.Options{}, err
+	}
+	if free, bounded := dev.Available(); bounded {
+		memory = min(memory, free/2) // the other half is for the probes
+	}
+	return vjp.Options{
+		Tol: f.tol, MaxIter: f.maxIter, Sigma2: sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
+	}, nil
+}
+
 // open builds the estimator that the flags and the data describe. y is what
 // multiples of lambda_max refer to.
 func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data, progress func(pipeline.Progress)) (_ *job, err error) {
@@ -330,17 +345,10 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	if name == "auto" {
 		name = j.problem.DefaultSolver
 	}
-	memory, err := f.memoryBytes()
-	if err != nil {
+	if j.options, err = f.solverOptions(dev, j.sigma2); err != nil {
 		return nil, err
 	}
-	if free, bounded := dev.Available(); bounded {
-		memory = min(memory, free/2) // the other half is for the sweeps
-	}
-	j.solver, err = vjp.NewSolver(ctx, name, j.problem.Solve(), vjp.Options{
-		Tol: f.tol, MaxIter: f.maxIter, Sigma2: j.sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
-	})
-	if err != nil {
+	if j.solver, err = vjp.NewSolver(ctx, name, j.problem.Solve(), j.options); err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}

@@ -61,122 +61,138 @@ func estimatorSettings(cmd *cobra.Command) map[string]string {
 	return settings
 }
 
-// run gives a summary that is not finished where the error is not nil.
+// monteCarloRun is a Monte Carlo run under way.
+type monteCarloRun struct {
+	*monteCarlo
+	s     *summary
+	speed throughput
+	mean  runningMean
+	bar   *throttled
+	log   *sampleLog // nil without a file
+	// samples and repeats are how many are done, in this run or in the file.
+	samples, repeats int
+}
+
+// run computes what is not in the file yet. Where the error is not nil the summary is not
+// finished.
 func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err error) {
-	s = &summary{Summary: true}
-	samples, repeats := 0, 0 // done, here or in the file
-	speed.begun = time.Now()
-	var log *sampleLog
-	// take counts a line of JSON in.
-	take := func(line []byte) (sampleRecord, error) {
-		r, err := parseRecord(line)
-		if err != nil {
-			return r, err
-		}
-		what, number, expected := "sample", *r.Sample, m.first+samples
-		counter, wanted := &samples, m.count
-		if r.Repeat != nil {
-			what, number, expected, counter, wanted = "repetition", *r.Repeat, repeats, &repeats, m.seeds
-		}
-		if r.Repeat != nil && *r.Sample != m.first {
-			return r, fmt.Errorf("it is a repetition of sample %d, expected %d", *r.Sample, m.first)
-		}
-		if number != expected {
-			return r, fmt.Errorf("it is %s %d, expected %d", what, number, expected)
-		}
-		if *counter++; *counter > wanted {
-			return r, nil
-		}
-		s.add(r)
-		if m.out != nil {
-			_, err = m.out.Write(append(line, '\n'))
-		}
-		return r, err
-	}
+	r := &monteCarloRun{monteCarlo: m, s: &summary{Summary: true}, bar: newThrottled(m.progress)}
+	r.speed.begun = time.Now()
 	if m.log != "" {
-		log, err = openLog(m.log, m.header, m.resume, m.warn, func(line []byte) error {
-			_, err := take(line)
+		r.log, err = openLog(m.log, m.header, m.resume, m.warn, func(line []byte) error {
+			_, err := r.take(line)
 			return err
 		})
 		if err != nil {
-			return s, speed, err
+			return r.s, r.speed, err
 		}
 		defer func() {
-			if closeErr := log.close(); err == nil {
+			if closeErr := r.log.close(); err == nil {
 				err = closeErr
 			}
 			if ctx.Err() != nil {
-				m.warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s goes on from there", samples, repeats, m.log, m.again))
+				m.warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s goes on from there", r.samples, r.repeats, m.log, m.again))
 			}
 		}()
 	}
-	var mean runningMean
-	for _, v := range s.headline() {
-		mean.add(v)
+	for _, v := range r.s.headline() {
+		r.mean.add(v)
 	}
-	bar := newThrottled(m.progress)
 	defer m.progress.done()
-	// collect writes a line for each risk.
-	collect := func(risks iter.Seq2[pipeline.Risk, error], line func(r result) any) error {
-		for risk, err := range risks {
-			var input usageError
-			if errors.As(err, &input) {
-				return input
-			}
-			if err != nil {
-				return err
-			}
-			r := m.template
-			r.Warnings = slices.Clone(r.Warnings) // of the template, which all samples share
-			r.Sample = &risk.Index
-			r.fill(m.job.problem, risk, m.mu)
-			text, err := json.Marshal(line(r))
-			if err != nil {
-				return err
-			}
-			if log != nil {
-				if err := log.write(text); err != nil {
-					return err
-				}
-			}
-			record, err := take(text)
-			if err != nil {
-				return err
-			}
-			speed.add(record)
-			if values := s.headline(); record.Repeat == nil {
-				mean.add(values[len(values)-1])
-			}
-			bar.set(samples+repeats, m.count+m.seeds, func() string { return speed.String() + ", " + mean.describe(s) })
-		}
-		return nil
+	if err := r.compute(ctx); err != nil {
+		return r.s, r.speed, err
 	}
+	r.s.finish(time.Since(r.speed.begun))
+	return r.s, r.speed, nil
+}
+
+// compute computes the samples and the repetitions that are left.
+func (r *monteCarloRun) compute(ctx context.Context) (err error) {
 	// The first sample is read before those that follow, for a pipe does not go back.
 	var y []float64
-	if repeats < m.seeds {
-		if y, err = m.ys.at(m.first); err != nil {
-			return s, speed, err
+	if r.repeats < r.seeds {
+		if y, err = r.ys.at(r.first); err != nil {
+			return err
 		}
 	}
-	if samples < m.count {
-		next := m.first + samples
-		risks := m.job.pipeline.StreamFrom(ctx, next, m.ys.from(ctx, next, m.first+m.count))
-		if err := collect(risks, func(r result) any { return r }); err != nil {
-			return s, speed, err
+	if r.samples < r.count {
+		next := r.first + r.samples
+		risks := r.job.pipeline.StreamFrom(ctx, next, r.ys.from(ctx, next, r.first+r.count))
+		if err := r.collect(risks, func(line result) any { return line }); err != nil {
+			return err
 		}
 	}
-	if repeats < m.seeds {
+	if r.repeats < r.seeds {
 		seeds := func(yield func(uint64) bool) {
-			for k := repeats; k < m.seeds && yield(m.seed+uint64(k)); k++ {
+			for k := r.repeats; k < r.seeds && yield(r.seed+uint64(k)); k++ {
 			}
 		}
-		err := collect(m.job.pipeline.Repeat(ctx, m.first, y, seeds), func(r result) any { return repeatResult{repeats, r} })
-		if err != nil {
-			return s, speed, err
-		}
+		return r.collect(r.job.pipeline.Repeat(ctx, r.first, y, seeds), func(line result) any { return repeatResult{r.repeats, line} })
 	}
-	s.finish(time.Since(speed.begun))
-	return s, speed, nil
+	return nil
+}
+
+// take counts a line of JSON, and prints it.
+func (m *monteCarloRun) take(line []byte) (sampleRecord, error) {
+	r, err := parseRecord(line)
+	if err != nil {
+		return r, err
+	}
+	what, number, expected := "sample", *r.Sample, m.first+m.samples
+	counter, wanted := &m.samples, m.count
+	if r.Repeat != nil {
+		what, number, expected, counter, wanted = "repetition", *r.Repeat, m.repeats, &m.repeats, m.seeds
+	}
+	if r.Repeat != nil && *r.Sample != m.first {
+		return r, fmt.Errorf("it is a repetition of sample %d, expected %d", *r.Sample, m.first)
+	}
+	if number != expected {
+		return r, fmt.Errorf("it is %s %d, expected %d", what, number, expected)
+	}
+	if *counter++; *counter > wanted {
+		return r, nil
+	}
+	m.s.add(r)
+	if m.out != nil {
+		_, err = m.out.Write(append(line, '\n'))
+	}
+	return r, err
+}
+
+// collect writes a line for each risk.
+func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func(r result) any) error {
+	for risk, err := range risks {
+		var input usageError
+		if errors.As(err, &input) {
+			return input
+		}
+		if err != nil {
+			return err
+		}
+		r := m.template
+		r.Warnings = slices.Clone(r.Warnings) // the template's, which all samples share
+		r.Sample = &risk.Index
+		r.fill(m.job.problem, risk, m.mu)
+		text, err := json.Marshal(line(r))
+		if err != nil {
+			return err
+		}
+		if m.log != nil {
+			if err := m.log.write(text); err != nil {
+				return err
+			}
+		}
+		record, err := m.take(text)
+		if err != nil {
+			return err
+		}
+		m.speed.add(record)
+		if values := m.s.headline(); record.Repeat == nil {
+			m.mean.add(values[len(values)-1])
+		}
+		m.bar.set(m.samples+m.repeats, m.count+m.seeds, func() string { return m.speed.String() + ", " + m.mean.describe(m.s) })
+	}
+	return nil
 }
 
 // headline is what is expected to average out: SURE - loss where the loss is known, else

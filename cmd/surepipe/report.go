@@ -67,6 +67,9 @@ type result struct {
 	JacobianFro2        float64       `json:"jacobian_fro2"`
 	Trace               traceResult   `json:"trace"`
 	Seconds             secondsResult `json:"seconds"`
+	// Choices is what the solver chose by the structure of the problem; absent where it chose
+	// nothing.
+	Choices []choice `json:"choices,omitempty"`
 	// Verification is what --verify found.
 	Verification *pipeline.Verification `json:"verification,omitempty"`
 	// Warnings is all that standard error warns of: the reasons to doubt the numbers, and the
@@ -84,6 +87,13 @@ type solverResult struct {
 	// MuHatError bounds the distance of mu_hat from the exact estimate; absent where no
 	// bound is known.
 	MuHatError *float64 `json:"mu_hat_error,omitempty"`
+}
+
+// choice is a vjp.Choice: what was chosen for a part of the computation, and why.
+type choice struct {
+	Part   string `json:"part"`
+	Chosen string `json:"chosen"`
+	Reason string `json:"reason"`
 }
 
 type traceResult struct {
@@ -128,6 +138,10 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	}
 	r.Derivative = risk.Derivative
 	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible, risk.InnerSteps
+	r.Choices = nil
+	for _, c := range risk.Choices {
+		r.Choices = append(r.Choices, choice(c))
+	}
 	r.Verification = risk.Verification
 	if risk.Floored {
 		r.Warnings = append(r.Warnings, pipeline.Warning{Code: noteErrorBar, Text: zeroBarText(r.Sigma2RelStdErr != nil)})
@@ -178,6 +192,19 @@ func (r *result) writeProblem(w io.Writer) {
 	} else {
 		fmt.Fprintf(w, "sigma2\t%.6g ± %.2g\testimated by %s\n", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr, r.Sigma2Method)
 	}
+}
+
+// writeChoices prints for people what the solver chose by structure.
+func (r *result) writeChoices(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nchosen by structure")
+	for _, c := range r.Choices {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Part, c.Chosen, c.Reason)
+	}
+	if len(r.Choices) == 0 {
+		fmt.Fprintln(w, "nothing: the solver has no alternatives for this problem")
+	}
+	return w.Flush()
 }
 
 // writeTable prints the result for people.

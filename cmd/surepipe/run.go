@@ -19,7 +19,7 @@ import (
 func newRun() *cobra.Command {
 	var f estimatorFlags
 	var out string
-	var asJSON bool
+	var asJSON, explain bool
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Estimate the risk at one y",
@@ -38,13 +38,14 @@ Results go to standard output, everything else to standard error.
   surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runRun(cmd, &f, out, asJSON)
+			return runRun(cmd, &f, out, asJSON, explain)
 		},
 	}
 	f.register(cmd, 1)
 	cobra.CheckErr(cmd.Flags().MarkHidden("parallel"))
 	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat, b and the intercept, if there is one (.npz), or mu_hat alone, without b (.npy, .csv, .png); in its place the signal of a specification that has a synthesis")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&explain, "explain", false, "also print what was chosen by the structure of the problem (method, derivative, linear systems), and why; --json always has it, as choices")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
 	return cmd
 }
@@ -86,7 +87,7 @@ relative error e shifts SURE by e sigma2 (2 divergence - d), and the error bar o
 (sure_stderr) is then sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is that of
 a known sigma2, about sigma2 sqrt(2 d), and e is the output's sigma2_rel_stderr.`
 
-func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) error {
+func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain bool) error {
 	ctx := cmd.Context()
 	if err := f.check(cmd); err != nil {
 		return err
@@ -137,6 +138,9 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 		err = writeLine(cmd.OutOrStdout(), r)
 	} else {
 		err = r.writeTable(cmd.OutOrStdout())
+		if err == nil && explain {
+			err = r.writeChoices(cmd.OutOrStdout())
+		}
 	}
 	if err != nil {
 		return err

@@ -20,7 +20,6 @@ import (
 	"surepipe/problems"
 	"surepipe/prox"
 	"surepipe/verify"
-	"surepipe/vjp"
 )
 
 // sweepFlags are the flags of surepipe sweep.
@@ -205,10 +204,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 		}
 		grid[a] = axis.values
 	}
-	family, options, err := f.sweep(cmd, job, file.Data)
-	if err != nil {
-		return err
-	}
+	family, options := f.sweep(cmd, job, file.Data)
 	if f.out != "" {
 		if err := checkOut(f.out, job.problem); err != nil {
 			return err
@@ -257,16 +253,9 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 }
 
 // sweep is the family and the options that the flags ask for.
-func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions, err error) {
-	memory, err := f.memoryBytes()
-	if err != nil {
-		return family, o, err
-	}
+func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions) {
 	family = pipeline.Family{
-		A: j.problem.Operator, Device: j.dev, Solver: j.solver.Name(),
-		Settings: vjp.Options{
-			Tol: f.tol, MaxIter: f.maxIter, Sigma2: j.sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
-		},
+		A: j.problem.Operator, Device: j.dev, Solver: j.solver.Name(), Settings: j.options,
 		Regularizer: func(swept []float64) (prox.Prox, error) {
 			w := weights(j.problem)
 			for a, axis := range f.axes {
@@ -288,7 +277,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 	if f.queries.auto {
 		o.Queries, o.TraceError = 0, f.traceError
 	}
-	return family, o, nil
+	return family, o
 }
 
 // header is the first line of the sweep's JSON.
