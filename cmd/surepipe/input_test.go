@@ -211,7 +211,7 @@ func TestErrorBarKnowsThatSigma2IsEstimated(t *testing.T) {
 
 // An error bar of 0 is explained, once, and no other is.
 func TestErrorBarOfZeroIsExplained(t *testing.T) {
-	const note = "the error bar came out as 0, which happens where sigma2 is too large"
+	const note = "the error bar was estimated as 0, which happens where sigma2 is too large"
 	data := []string{"--problem", "tv1d", "--data", save(t, floats("y", []float64{1, 2, 2, 3, 1, 2, 2, 1}, 8), floats("mu", make([]float64, 8), 8))}
 	for _, args := range [][]string{{"run", "--lambda", "1"}, {"sweep", "--lambda", "1:2:3"}, {"montecarlo", "--lambda", "1", "--samples", "1"}} {
 		for sigma2, want := range map[string]int{"0.3": 0, "1e6": 1} {

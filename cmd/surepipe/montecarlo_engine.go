@@ -17,7 +17,7 @@ import (
 	"surepipe/pipeline"
 )
 
-// monteCarlo streams samples through a pipeline and says what came out.
+// monteCarlo streams samples through a pipeline, and prints and summarizes the results.
 type monteCarlo struct {
 	job      *job
 	template result
@@ -26,13 +26,13 @@ type monteCarlo struct {
 	// Samples first to first+count-1, then seeds repetitions at sample first.
 	first, count, seeds int
 	seed                uint64
-	// log, if not "", is the file that the lines go to and that resume goes on with.
+	// log, if not "", is the file that the lines go to and that resume continues.
 	log    string
 	resume bool
 	header logHeader
-	// again says how to go on after an interrupt.
+	// again says how to continue after an interrupt.
 	again string
-	// out takes the lines, nil if nobody wants them; progress the bar.
+	// out receives the lines, unless it is nil.
 	out      io.Writer
 	progress *progress
 	warn     func(string)
@@ -44,8 +44,8 @@ type repeatResult struct {
 	result
 }
 
-// estimatorSettings are the flags that say what is computed, and not how or
-// where from: those that a run must share with the one that it goes on with.
+// estimatorSettings are the flags that say what is computed, not how or from which files: those that
+// a run must share with the one that it continues.
 func estimatorSettings(cmd *cobra.Command) map[string]string {
 	how := map[string]bool{
 		"help": true, "data": true, "y": true, "samples": true, "seeds": true, "parallel": true, "probe-batch": true, "memory": true,
@@ -53,7 +53,7 @@ func estimatorSettings(cmd *cobra.Command) map[string]string {
 	}
 	settings := map[string]string{}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		// A file from before there was --verify is one without.
+		// Files written before --verify existed have no such setting.
 		if !how[flag.Name] && (flag.Name != "verify" || flag.Value.String() == "true") {
 			settings[flag.Name] = flag.Value.String()
 		}
@@ -91,7 +91,7 @@ func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err
 				err = closeErr
 			}
 			if ctx.Err() != nil {
-				m.warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s goes on from there", r.samples, r.repeats, m.log, m.again))
+				m.warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s continues from there", r.samples, r.repeats, m.log, m.again))
 			}
 		}()
 	}
@@ -195,7 +195,7 @@ func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func
 	return nil
 }
 
-// headline is what is expected to average out: SURE - loss where the loss is known, else
+// headline has the values whose running mean the bar shows: SURE - loss where the loss is known, else
 // SURE.
 func (s *summary) headline() []float64 {
 	if len(s.err) > 0 {
@@ -204,7 +204,7 @@ func (s *summary) headline() []float64 {
 	return s.sure
 }
 
-// runningMean is a mean and its standard error that values are added to.
+// runningMean is the mean, and the sum of squared deviations, of the values added so far.
 type runningMean struct{ n, mean, squares float64 }
 
 func (m *runningMean) add(v float64) {
@@ -225,7 +225,7 @@ func (m *runningMean) describe(s *summary) string {
 	return fmt.Sprintf("%s %.3g ± %.2g", name, m.mean, math.Sqrt(m.squares/(m.n-1)/m.n))
 }
 
-// throttled updates a bar ten times a second.
+// throttled updates a bar at most ten times a second.
 type throttled struct {
 	bar  *progress
 	last time.Time
