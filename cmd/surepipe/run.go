@@ -43,7 +43,7 @@ Results go to standard output, everything else to standard error.
 	}
 	f.register(cmd, 1)
 	cobra.CheckErr(cmd.Flags().MarkHidden("parallel"))
-	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat, b and the intercept, if there is one (.npz), or mu_hat alone (.npy, .csv, .png); for a specification with a synthesis the signal takes the place of mu_hat")
+	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat, b and the intercept, if there is one (.npz), or mu_hat alone (.npy, .csv, .png); for a specification with a synthesis also the signal (.npz), or the signal alone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&explain, "explain", false, "also print what was chosen by the structure of the problem (method, derivative, linear systems), and why; --json always has it, as choices")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
@@ -73,11 +73,11 @@ They come from --data, a file of any of these formats:
 
 --X, --y and --mu each name a file of their own, in any of these formats.
 
-Regressions have no intercept, unless X has a constant column or --intercept adds one. It
-is not penalized, and its degree of freedom is part of the divergence; b refers to the
-columns of X as they are in the file, and the output has the intercept.
+Regressions have no intercept, unless X has a constant column or --intercept adds one.
+That of --intercept is not penalized, and its degree of freedom is part of the divergence;
+b refers to the columns of X as they are in the file, and the output has the intercept.
 
---sigma2 auto estimates the variance of the noise, by the first method that applies:
+--sigma2 auto estimates the variance of the noise, by the method that applies:
 
   ols-residual           the residual variance of OLS on all columns (and the intercept,
                          with --intercept): regressions with d > p

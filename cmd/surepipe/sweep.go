@@ -89,7 +89,7 @@ exit status 3. Such a point is the minimizer only if all points are such.
 		"lambda2":  "elastic net: weight of 1/2 ||b||^2, a grid of numbers or a number (default: the file's)",
 		"gamma":    "robust PCA: weight of ||S||_1, as --lambda (default: the file's)",
 		"parallel": "points in flight at once",
-		"memory":   "memory for the tapes of all points in flight, and the limit of all memory on a card; a tape that does not fit is recomputed in parts",
+		"memory":   "memory for the tapes of all points in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts",
 		"verbose":  "log every point on standard error",
 	} {
 		flags.Lookup(name).Usage = usage
