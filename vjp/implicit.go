@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve"
 )
 
 // implicit differentiates the fixed point instead of the iterations. At a
@@ -52,7 +53,7 @@ import (
 //	K = A_S* A_S + (J_SS^{-1} - I)/eta,   D mu_hat w = A_S K^+ A_S* w,
 //
 // is factored once, its columns scaled to unit length, so that neither the units
-// of the columns nor columns that depend on each other matter ([factorPenalized]).
+// of the columns nor columns that depend on each other matter ([pivoted.Factorize]).
 type implicit struct {
 	p       Problem
 	eta     float64
@@ -123,7 +124,7 @@ func newImplicit(p Problem, b, y array.Batch, norm2 float64, o Options, optimali
 	if err != nil {
 		return nil, err
 	}
-	if err := open.neighbours(l, v, eta*open.norm*(optimality*newYardstick(y, norm2, o).matters(norm(z))+roundings*0x1p-52*norm(y))); err != nil {
+	if err := open.neighbours(l, v, eta*open.norm*(optimality*solve.NewYardstick(y, norm2, o.solving()).Matters(solve.Norm(z))+solve.Roundings*0x1p-52*solve.Norm(y))); err != nil {
 		l.Release()
 		return nil, err
 	}

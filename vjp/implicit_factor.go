@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/pivoted"
 	"surepipe/linops"
 	"surepipe/prox"
 )
@@ -69,7 +70,7 @@ const (
 )
 
 // solveSystem factorizes K, by Cholesky where it is well conditioned with its diagonal scaled to
-// one, else by [factorPenalized]. projection says that R is 0.
+// one, else by [pivoted.Factorize]. projection says that R is 0.
 func (l *implicit) solveSystem(s system, projection bool) {
 	scale := make([]float64, s.n)
 	fine := true
@@ -88,7 +89,7 @@ func (l *implicit) solveSystem(s system, projection bool) {
 		}
 		l.low, l.high = l.trace, l.trace
 		d, _ := l.op.Dims()
-		l.margin = 1 / (math.Sqrt(condition) * rankCut * float64(max(d, s.n)) * 0x1p-52)
+		l.margin = 1 / (math.Sqrt(condition) * pivoted.Cut * float64(max(d, s.n)) * 0x1p-52)
 		return
 	}
 	m, w, norm := s.m(), s.w(), s.norm
@@ -103,21 +104,21 @@ func (l *implicit) solveSystem(s system, projection bool) {
 				scale[i] = 1 / math.Sqrt(r)
 			}
 		}
-		m = scaledBy(m, scale)
+		m = pivoted.ScaleColumns(m, scale)
 		if w != nil {
-			w = scaledBy(w, scale)
+			w = pivoted.ScaleColumns(w, scale)
 		}
 	}
-	f := factorPenalized(m, w, norm, l.doubt())
+	f := pivoted.Factorize(m, w, norm, l.doubt())
 	// What is in doubt is not counted: as a rule it is the error of the solution.
-	l.trace, l.frobenius2, l.high = f.traces(f.sure)
+	l.trace, l.frobenius2, l.high = f.Traces(f.Sure)
 	if projection {
-		l.trace, l.frobenius2, l.high = float64(f.sure), float64(f.sure), float64(f.rank)
+		l.trace, l.frobenius2, l.high = float64(f.Sure), float64(f.Sure), float64(f.Rank)
 	}
-	l.low, l.margin, l.traced = l.trace, f.margin, true
-	l.sensitive = !projection && f.sure > 0 && l.optimality > sensitivity*f.least()*f.least()/norm/norm
-	if l.dim = f.sure; l.dim > 0 {
-		l.image = uploadRows(l.p.Device, f.q.T(), l.dim)
+	l.low, l.margin, l.traced = l.trace, f.Margin, true
+	l.sensitive = !projection && f.Sure > 0 && l.optimality > sensitivity*f.Least()*f.Least()/norm/norm
+	if l.dim = f.Sure; l.dim > 0 {
+		l.image = uploadRows(l.p.Device, f.Q.T(), l.dim)
 	}
 }
 
@@ -133,13 +134,6 @@ func (l *implicit) doubt() float64 {
 		return 0
 	}
 	return math.Sqrt(l.optimality)
-}
-
-// scaledBy is m diag(scale).
-func scaledBy(m mat.Matrix, scale []float64) *mat.Dense {
-	c := mat.DenseCopyOf(m)
-	c.Apply(func(_, j int, v float64) float64 { return v * scale[j] }, c)
-	return c
 }
 
 // cholesky returns K^{-1} and the condition number of K, scaled; nil where that is large.
