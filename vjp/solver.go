@@ -26,11 +26,11 @@ func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, 
 	return newSolver(p, o, name == "direct", func(so solve.Options) (solve.Solver, error) { return solve.New(ctx, name, p, so) })
 }
 
-// FromMethod returns a solver of the problem by a method of the caller's own. It differentiates, starts
-// where it is told and is reweighted as those of NewSolver are. The problem that the constructor is
-// given may be in other units and have whitened observations.
-func FromMethod(ctx context.Context, name string, method solve.Constructor, p Problem, o Options) (Solver, error) {
-	e := solve.Entry{Name: name, New: method}
+// FromMethod returns a solver of the problem by a method of the caller's own: it is differentiated, starts
+// at a given b and is reweighted as the solvers of NewSolver are. The constructor may be called more
+// than once, and the problem that it is given may have its columns in other units and its observations whitened.
+func FromMethod(ctx context.Context, method solve.Constructor, p Problem, o Options) (Solver, error) {
+	e := solve.Entry{New: method}
 	return newSolver(p, o, false, func(so solve.Options) (solve.Solver, error) { return solve.NewFrom(ctx, e, p, so) })
 }
 

@@ -1,4 +1,4 @@
-// Package solvetest is for tests of solvers.
+// Package solvetest is for tests of solvers: [Check] holds a method to what solve.Method promises.
 package solvetest
 
 import (
