@@ -39,9 +39,9 @@ type Weighted struct {
 }
 
 // WeightedSquared returns the weighted squared loss with the weights w on a device. Observation i
-// counts as much as w_i observations at the same place; if its noise has variance sigma_i^2, weights
-// proportional to 1/sigma_i^2 are efficient. A weight of 0 leaves the observation out. It is an
-// error if a weight is negative or not finite, or if all are 0.
+// counts as much as w_i observations at the same place; if its noise has variance sigma_i^2,
+// weights proportional to 1/sigma_i^2 are efficient. A weight of 0 leaves the observation out. It
+// is an error if a weight is negative or not finite, or if all are 0.
 func WeightedSquared(dev array.Device, w []float64) (*Weighted, error) {
 	largest := 0.0
 	for i, v := range w {

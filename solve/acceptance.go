@@ -21,16 +21,16 @@ func newAcceptance(stick Yardstick) acceptance {
 	return acceptance{stick: stick, good: stick.Tol, tol: stick.Tol}
 }
 
-// Where the error of mu_hat is too large at a point within the tolerance, the tolerance is multiplied
-// by tighten, down to tightestTol.
+// Where the error of mu_hat is too large at a point within the tolerance, the tolerance is
+// multiplied by tighten, down to tightestTol.
 const (
 	tighten     = 0.1
 	tightestTol = 1e-15
 )
 
 // accept takes note of an iterate: its optimality, the bound of its error, which is NaN if there is
-// none, and the norm of its residual. step is the part of the optimality that the iteration itself can
-// make smaller.
+// none, and the norm of its residual. step is the part of the optimality that the iteration itself
+// can make smaller.
 func (a *acceptance) accept(optimality, step, bound, residual float64) {
 	within := !(bound > a.stick.Allowed(residual))
 	a.conv.Optimality, a.conv.Error = optimality, bound

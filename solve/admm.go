@@ -16,18 +16,18 @@ import (
 //	z_{k+1} = (eta A*A + I)^{-1} (b_{k+1} + u_k + eta A* y)
 //	u_{k+1} = u_k + b_{k+1} - z_{k+1},
 //
-// with state (z_k, u_k). Its estimate is b, the output of the proximal operator, whose zeros and rank
-// are exact. (z_k - z_{k+1})/eta + A*A (b_{k+1} - z_{k+1}) is a subgradient of the objective at b_{k+1}
-// as far as the z-step is exact; the triangle inequality on its norm is the measure.
+// with state (z_k, u_k). Its estimate is b, the output of the proximal operator, whose zeros and
+// rank are exact. (z_k - z_{k+1})/eta + A*A (b_{k+1} - z_{k+1}) is a subgradient of the objective
+// at b_{k+1} as far as the z-step is exact; the triangle inequality on its norm is the measure.
 //
 // eta is balanced by relative residuals (Wohlberg 2017): when ||b - z|| / max(||b||, ||z||) and
 // ||z_{k+1} - z_k|| / ||u|| differ by more than balanceRatio it is scaled by a power of two towards
 // equality, and at the start of the next iteration u with it, so that the multiplier u/eta does not
-// change. Changes become rarer and end, so that convergence is that of a constant eta. eta ||A||^2 stays
-// within farthestEta of 1: beyond that the closed form of the z-step loses digits of b.
+// change. Changes become rarer and end, so that convergence is that of a constant eta. eta ||A||^2
+// stays within farthestEta of 1: beyond that the closed form of the z-step loses digits of b.
 //
-// In reverse, with (zeta, upsilon) the adjoint of (z_{k+1}, u_{k+1}), beta the estimate's own adjoint (at
-// the last iteration only) and S the inverse above:
+// In reverse, with (zeta, upsilon) the adjoint of (z_{k+1}, u_{k+1}), beta the estimate's own
+// adjoint (at the last iteration only) and S the inverse above:
 //
 //	s = S (zeta - upsilon),   y += eta A s,   w = J_k (upsilon + s + beta)
 //	zeta <- w,   upsilon <- upsilon + s - w.

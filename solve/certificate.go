@@ -16,11 +16,11 @@ import (
 const nearTol = 0.98
 
 // examine bounds the parts of the subgradient that the measure lacks and, where they leave the
-// optimality within the tolerance, asks for the duality gap. The error of the partial SVD is computed.
-// That no value was missed is certified by a Cholesky factor of (tau + slack)^2 I - M*M, with half of
-// what the tolerance has left as slack, or where matrices are too large to be formed by products
-// ([subspace.Triplets.Certify]). Where there is no such factor the block grows. At the last
-// iteration the excess of the values that were missed is computed.
+// optimality within the tolerance, asks for the duality gap. The error of the partial SVD is
+// computed. That no value was missed is certified by a Cholesky factor of (tau + slack)^2 I - M*M,
+// with half of what the tolerance has left as slack, or where matrices are too large to be formed
+// by products ([subspace.Triplets.Certify]). Where there is no such factor the block grows. At the
+// last iteration the excess of the values that were missed is computed.
 func (w *matrices) examine(ctx context.Context, c *watch, last bool) error {
 	if w.above > w.tau && !last {
 		return nil // values are held back
@@ -65,8 +65,8 @@ func (w *matrices) examine(ctx context.Context, c *watch, last bool) error {
 	return w.closer()
 }
 
-// examineByProducts is examine where X is too large to be formed. The last iteration's optimality lacks
-// what a missed value would add, and it has not converged.
+// examineByProducts is examine where X is too large to be formed. The last iteration's optimality
+// lacks what a missed value would add, and it has not converged.
 func (w *matrices) examineByProducts(ctx context.Context, c *watch, optimality float64, near, last bool) error {
 	switch {
 	case near && !w.whole && !last:
@@ -196,6 +196,6 @@ func (r residual) SubMul(trans bool, dst, x array.Batch) {
 func (r residual) Bytes() int64 { return r.z.Bytes() }
 func (r residual) Release()     { r.z.Free() }
 
-// preconditionerShift times the mean eigenvalue of H on the tangent space is what stands for
-// H in the preconditioner. From 1 to 3 serve equally well, 10 takes half as many steps again.
+// preconditionerShift times the mean eigenvalue of H on the tangent space is what stands for H in
+// the preconditioner. From 1 to 3 serve equally well, 10 takes half as many steps again.
 const preconditionerShift = 2

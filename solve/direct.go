@@ -13,21 +13,22 @@ import (
 	"surepipe/prox"
 )
 
-// direct solves problems whose regularizer is quadratic, r(b) = c/2 ||b||^2, in closed form: it ends
-// after one step. With the thin singular value decomposition A = U S V*,
+// direct solves problems whose regularizer is quadratic, r(b) = c/2 ||b||^2, in closed form: it
+// ends after one step. With the thin singular value decomposition A = U S V*,
 //
 //	b(y) = V S/(S^2 + c) U* y,   mu_hat(y) = U S^2/(S^2 + c) U* y = H y,
 //
-// and the derivative is the hat matrix H itself. For c = 0 singular values below max(d, p) eps sigma_1
-// count as zero: b(y) is then the least squares solution of least norm.
+// and the derivative is the hat matrix H itself. For c = 0 singular values below max(d, p) eps
+// sigma_1 count as zero: b(y) is then the least squares solution of least norm.
 //
-// Where the lengths of the columns differ by many orders of magnitude, the singular values of A do not
-// resolve the short ones. Then A is factorized with its columns scaled to unit length, A = B N, together with
-// the penalty ([pivoted.Factorize]):
+// Where the lengths of the columns differ by many orders of magnitude, the singular values of A do
+// not resolve the short ones. Then A is factorized with its columns scaled to unit length, A = B N,
+// together with the penalty ([pivoted.Factorize]):
 //
 //	[B; sqrt(c) N^{-1}] P = Q R,   H = Q1 Q1*,   b(y) = N^{-1} P R^+ Q1* y,
 //
-// and U, S are those of Q1. Columns that depend on others, where c does not tell them apart, have b = 0.
+// and U, S are those of Q1. Columns that depend on others, where c does not tell them apart, have b
+// = 0.
 //
 // In reverse, y += U (S/(S^2 + c)) V* of the adjoint of b.
 type direct struct {
@@ -283,8 +284,8 @@ func (s *direct) Measure(*Work) (float64, Coefficients) { return 0, Coefficients
 const leastGood = 1e-8
 
 // examine tells how good the closed form is: for every column, with r = y - A b, the optimality is
-// |a_j* r - c b_j| over ||a_j|| and over the size of errors that matter ([Yardstick]), all squared and
-// summed. The bound of the error is how far a step of iterative refinement moves mu_hat.
+// |a_j* r - c b_j| over ||a_j|| and over the size of errors that matter ([Yardstick]), all squared
+// and summed. The bound of the error is how far a step of iterative refinement moves mu_hat.
 func (s *direct) examine(_ context.Context, w *Work, c *watch, _ float64, _ bool) error {
 	dev, at := w.Device(), w.Own.(*directRun)
 	d, dim := s.p.A.Dims()

@@ -19,10 +19,10 @@ const leastDualScale = 0.5
 //
 //	gap = 1/2 ||z - w||^2 + r(b) + r*(A* w) - <b, A* w>,   z = y - A b;
 //
-// NaN where there is none. w is t z, with t such that it is feasible, after the projection of z on the
-// columns of coordinates that r leaves free has been subtracted, where A* w must be 0. misfit is
-// A b - y, g is A* of it, near is a bound of the distance from -g to r's subdifferential at b, and zNorm
-// and bNorm are the norms of misfit and b.
+// NaN where there is none. w is t z, with t such that it is feasible, after the projection of z on
+// the columns of coordinates that r leaves free has been subtracted, where A* w must be 0. misfit
+// is A b - y, g is A* of it, near is a bound of the distance from -g to r's subdifferential at b,
+// and zNorm and bNorm are the norms of misfit and b.
 func errorBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, near float64) float64 {
 	bound := gapBound(p, b, misfit, g, s, zNorm, bNorm, near)
 	// Where there is no bound, the rounding errors of A b may still be too large to be ignored.
@@ -57,9 +57,9 @@ func gapBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, ne
 	return s.errorOf(gap, zNorm, bNorm)
 }
 
-// projectFree subtracts the projection of z = -misfit on the columns of the free coordinates: minus,
-// which is A* z, becomes A* of the rest, 0 at these coordinates. It returns the squared norm of the
-// projection, and false where there are too many columns.
+// projectFree subtracts the projection of z = -misfit on the columns of the free coordinates:
+// minus, which is A* z, becomes A* of the rest, 0 at these coordinates. It returns the squared norm
+// of the projection, and false where there are too many columns.
 func projectFree(p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
 	d, dim := p.A.Dims()
 	if len(free) > maxDense || len(free)*d > freeEntries {
@@ -97,10 +97,10 @@ func projectFree(p Problem, free []int, minus, misfit array.Batch) (float64, boo
 	return mat.Dot(&coordinates, &coordinates), true
 }
 
-// proximalResidual returns ||G|| of G = c (b - prox_{r/c}(b - g/c)), with the gradient g of the loss at
-// b and a bound c of its second derivative: a bound of a subgradient of the objective at that proximal
-// point. Where shortness is given it returns also the norm of G with entry j divided by the length of
-// column j.
+// proximalResidual returns ||G|| of G = c (b - prox_{r/c}(b - g/c)), with the gradient g of the
+// loss at b and a bound c of its second derivative: a bound of a subgradient of the objective at
+// that proximal point. Where shortness is given it returns also the norm of G with entry j divided
+// by the length of column j.
 func proximalResidual(p Problem, b, g array.Batch, norm2 float64, shortness []float64) (residual, byColumn float64, err error) {
 	dev := b.Device()
 	eta := stepFor(p, norm2)
@@ -119,8 +119,8 @@ func proximalResidual(p Problem, b, g array.Batch, norm2 float64, shortness []fl
 	return Norm(v) / eta, byColumn, nil
 }
 
-// stepFor is the step of proximal gradient steps: one over a bound of the second derivative of
-// l(A b; y), 1 where that is 0.
+// stepFor is the step of proximal gradient steps: one over a bound of the second derivative of l(A
+// b; y), 1 where that is 0.
 func stepFor(p Problem, norm2 float64) float64 {
 	if p.Loss != nil {
 		norm2 *= p.Loss.Lipschitz()

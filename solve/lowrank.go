@@ -7,9 +7,9 @@ import (
 	"surepipe/prox"
 )
 
-// lowRank is ISTA or FISTA for the nuclear norm and an operator that picks entries: the recurrence of
-// [proximalGradient] with iterates in factored form ([matrices]). Solutions whose rank turns out not
-// to be low are finished with all singular values.
+// lowRank is ISTA or FISTA for the nuclear norm and an operator that picks entries: the recurrence
+// of [proximalGradient] with iterates in factored form ([matrices]). Solutions whose rank turns out
+// not to be low are finished with all singular values.
 type lowRank struct {
 	s    situation
 	full *proximalGradient // on vectors
@@ -96,8 +96,8 @@ func (l *lowRank) finish(ctx context.Context, y, b array.Batch, done int) (*Solu
 	return sol, nil
 }
 
-// internals tell the driver what factored iterates know: the residual of every step, how inexact the
-// partial SVD is, and the product A b.
+// internals tell the driver what factored iterates know: the residual of every step, how inexact
+// the partial SVD is, and the product A b.
 func (s *nuclearSampling) internals() *internals {
 	of := func(w *Work) *matrices { return w.Own.(*gradientRun).iterates.(*matrices) }
 	return &internals{

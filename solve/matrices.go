@@ -22,15 +22,15 @@ type nuclearSampling struct {
 	lambda float64
 }
 
-// matrices are iterates in factored form. No m x n matrix appears: b_k is kept as L V*, A b_k beside
-// it, and the matrix whose singular values an iteration thresholds,
+// matrices are iterates in factored form. No m x n matrix appears: b_k is kept as L V*, A b_k
+// beside it, and the matrix whose singular values an iteration thresholds,
 //
 //	X = x_k - eta A*(A x_k - y),   x_k = b_k + c (b_k - b_{k-1}),
 //
-// is a combination of b_k and b_{k-1} plus a sparse matrix. A product with it takes
-// O(d + (m + n) r), and a [subspace.Iteration] that follows X from one iteration to the next takes two
-// of them for the singular values above the threshold. (Mazumder, Hastie and Tibshirani, JMLR 11,
-// 2010; Toh and Yun, Pacific J. Optim. 6, 2010.)
+// is a combination of b_k and b_{k-1} plus a sparse matrix. A product with it takes O(d + (m + n)
+// r), and a [subspace.Iteration] that follows X from one iteration to the next takes two of them
+// for the singular values above the threshold. (Mazumder, Hastie and Tibshirani, JMLR 11, 2010; Toh
+// and Yun, Pacific J. Optim. 6, 2010.)
 //
 // The partial SVD is inexact, and the optimality accounts for that. With U, S, V what it returned,
 // X* U = V S, and M = X - U S V*,
@@ -38,9 +38,9 @@ type nuclearSampling struct {
 //	(x_k - b_{k+1})/eta - A*A(x_k - b_{k+1}) - (X V - U S)V*/eta - (N - N')/eta
 //
 // is a subgradient at b_{k+1}, where N = M(I - V V*) and N' has N's singular values cut off at the
-// threshold. The first two terms are the measure of [proximalGradient], the third is the error of the
-// partial SVD, and the last is 0 where no value was missed: N's singular values are at most M's. See
-// examine for how the latter two are bounded.
+// threshold. The first two terms are the measure of [proximalGradient], the third is the error of
+// the partial SVD, and the last is 0 where no value was missed: N's singular values are at most
+// M's. See examine for how the latter two are bounded.
 type matrices struct {
 	*nuclearSampling
 	dev      array.Device
@@ -150,8 +150,7 @@ func (w *matrices) sample() {
 	w.dev.SampleProduct(w.ab, w.pattern, 1, w.now.l.Reshape(1, w.m*r), w.now.v.Reshape(1, w.n*r), 0)
 }
 
-// gradientStep is the matrix X = x - eta A*(A x - y) of the iteration, x = b_k + c
-// (b_k - b_{k-1}).
+// gradientStep is the matrix X = x - eta A*(A x - y) of the iteration, x = b_k + c (b_k - b_{k-1}).
 func (w *matrices) gradientStep(trans bool, dst, x array.Batch) {
 	dev, k := w.dev, x.N()
 	rows, cols := w.m, w.n
@@ -258,8 +257,8 @@ func (w *matrices) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivativ
 	return nil, w.dev.Err()
 }
 
-// threshold sets next to U diag(f) V*, with f the values less the threshold, and delta to its difference
-// from b_k.
+// threshold sets next to U diag(f) V*, with f the values less the threshold, and delta to its
+// difference from b_k.
 func (w *matrices) threshold() {
 	dev, sigma := w.dev, w.top.Sigma
 	f := make([]float64, len(sigma))
@@ -301,13 +300,13 @@ func (w *matrices) moved() float64 {
 
 func (w *matrices) uphill() float64 { return w.c*w.cross - w.delta2 }
 
-// patience is the number of iterations after which a threshold that does not fall is lowered by
-// a larger block.
+// patience is the number of iterations after which a threshold that does not fall is lowered by a
+// larger block.
 const patience = 5
 
 // holdBack raises the threshold of the iteration to the middle of the block where all of the
-// block's values exceed it. The first iterates of a large matrix of which little is known have
-// many values above tau that are the error of what is still missing, as large as it, and go as that
+// block's values exceed it. The first iterates of a large matrix of which little is known have many
+// values above tau that are the error of what is still missing, as large as it, and go as that
 // comes in: following them all would cost more than every iteration to come. (Continuation in
 // lambda, as Toh and Yun have it.)
 func (w *matrices) holdBack() error {

@@ -24,8 +24,8 @@ type Coefficients struct {
 //
 // where the state s is any number of vectors of any lengths, b is the estimate, and F_k and G_k are
 // fixed by the iteration's [Coefficients]. A Method knows one iteration forward and in reverse.
-// Everything else is [Run]'s: tolerance, cancellation, warm start, progress, tape. It is immutable and safe
-// for concurrent use: what changes during a solve is in [Work].
+// Everything else is [Run]'s: tolerance, cancellation, warm start, progress, tape. It is immutable
+// and safe for concurrent use: what changes during a solve is in [Work].
 type Method interface {
 	// Name is the algorithm's name.
 	Name() string
@@ -33,21 +33,21 @@ type Method interface {
 	Problem() Problem
 	// Traits describes the method. It is called once a solve.
 	Traits() Traits
-	// Init sets the state, w.B and w.C before the first iteration, with b0 as the estimate. The state
-	// and w.B are 0 before, and b0 is the zero Batch for a start at 0. An unrolled derivative starts at
-	// 0, and then the state must not depend on y.
+	// Init sets the state, w.B and w.C before the first iteration, with b0 as the estimate. The
+	// state and w.B are 0 before, and b0 is the zero Batch for a start at 0. An unrolled derivative
+	// starts at 0, and then the state must not depend on y.
 	Init(w *Work, b0 array.Batch) error
-	// Step does the iteration with coefficients w.C: it advances w.State in place and leaves the new
-	// estimate in w.B. The proximal operator is evaluated by w.Prox, which returns the derivative that
-	// Step returns. A tape records every step, so that the bits are the same when an iteration is
-	// computed again.
+	// Step does the iteration with coefficients w.C: it advances w.State in place and leaves the
+	// new estimate in w.B. The proximal operator is evaluated by w.Prox, which returns the
+	// derivative that Step returns. A tape records every step, so that the bits are the same when
+	// an iteration is computed again.
 	Step(ctx context.Context, w *Work, record bool) (prox.Derivative, error)
 	// Measure returns the norm of a subgradient of the objective at w.B after a step, or an upper
 	// bound of it, and the coefficients of the next iteration. It must not change the state.
 	Measure(w *Work) (subgradient float64, next Coefficients)
 	// Reverse pulls the adjoint a of (s_{k+1}, b_{k+1}) back through iteration a.K, whose proximal
-	// operator has the derivative j: it adds (∂F_k/∂y)* of it to dst, and unless a.K is 0 leaves the
-	// adjoint of s_k in a.State.
+	// operator has the derivative j: it adds (∂F_k/∂y)* of it to dst, and unless a.K is 0 leaves
+	// the adjoint of s_k in a.State.
 	Reverse(ctx context.Context, dst array.Batch, a *Adjoint, j prox.Derivative) error
 	// Release frees what the method keeps on the device.
 	Release()
@@ -62,9 +62,9 @@ type Traits struct {
 	// with and that mean nothing afterwards.
 	State, Scratch []int
 	// Lookback is how many iterations back the adjoint of an iteration's input can reach before a
-	// derivative of the proximal operator multiplies it; 0 if there is no bound. Where it is positive
-	// all vectors of the state have length p, and a reverse sweep may leave out coordinates at which all
-	// these derivatives are 0.
+	// derivative of the proximal operator multiplies it; 0 if there is no bound. Where it is
+	// positive all vectors of the state have length p, and a reverse sweep may leave out
+	// coordinates at which all these derivatives are 0.
 	Lookback int
 	// Exact reports that Measure's bound holds for the gradient at w.B itself. Where it is false a
 	// proximal gradient step from w.B decides, and Measure only tells when to compute that step.
@@ -72,10 +72,11 @@ type Traits struct {
 	// Steps is the number of iterations after which the method has ended; 0 if it has no end.
 	Steps int
 	// Argument returns the argument of the proximal operator of the step just done, in a vector of
-	// Scratch. It is called after Measure. With it, proximal operators may be inexact (prox.Follower).
+	// Scratch. It is called after Measure. With it, proximal operators may be inexact
+	// (prox.Follower).
 	Argument func(w *Work) array.Batch
-	// Reweight returns the same method for another regularizer, to be released before this one. Where
-	// it is nil the constructor is called again.
+	// Reweight returns the same method for another regularizer, to be released before this one.
+	// Where it is nil the constructor is called again.
 	Reweight func(ctx context.Context, r prox.Prox) (Method, error)
 
 	// Choices are what the method decided by the structure of the problem.
@@ -87,7 +88,8 @@ type Traits struct {
 // internals are for methods of this package that keep their iterates themselves. All functions but
 // residual are needed.
 type internals struct {
-	// residual is, where the scale of subgradients follows every step, the norm of the residual at the point where the last gradient was computed.
+	// residual is, where the scale of subgradients follows every step, the norm of the residual at
+	// the point where the last gradient was computed.
 	residual func(w *Work) float64
 	// examine takes the place of watch.look: it hands its findings to c.accept.
 	examine func(ctx context.Context, w *Work, c *watch, measured float64, last bool) error
@@ -117,8 +119,8 @@ type Work struct {
 	near     float64       // the accuracy asked of it
 }
 
-// Begin allocates what a solve of the method at y needs, on the device of y, and starts it at b0. The
-// caller releases it.
+// Begin allocates what a solve of the method at y needs, on the device of y, and starts it at b0.
+// The caller releases it.
 func Begin(m Method, traits Traits, y, b0 array.Batch) (*Work, error) {
 	dev := y.Device()
 	w := &Work{Y: y}
@@ -188,16 +190,16 @@ type Adjoint struct {
 	// b_{k+1} has an adjoint of its own, Seed, while that of the state is 0.
 	Last bool
 	Seed array.Batch
-	// State is the adjoint of the state. It is 0 where Zero is set, and its memory may hold anything;
-	// a method that does not care for the flags finds zeros there at the last iteration and never
-	// sets one.
+	// State is the adjoint of the state. It is 0 where Zero is set, and its memory may hold
+	// anything; a method that does not care for the flags finds zeros there at the last iteration
+	// and never sets one.
 	State []array.Batch
 	Zero  []bool
 	// Scratch has vectors of length p and Image of length d, to work in. A method may exchange
 	// batches of the same size: State, Seed and Scratch.
 	Scratch, Image array.Batch
-	// A is the operator on the coordinates that the sweep reaches. Where a method promises a Lookback
-	// these may be fewer than p, and then so are the lengths of State, Seed and Scratch.
+	// A is the operator on the coordinates that the sweep reaches. Where a method promises a
+	// Lookback these may be fewer than p, and then so are the lengths of State, Seed and Scratch.
 	A linops.Operator
 	// Apply sets dst = J z on these coordinates. dst may be z.
 	Apply func(j prox.Derivative, dst, z array.Batch)

@@ -2,8 +2,8 @@ package solve
 
 import "context"
 
-// Constructor makes a method for a problem. The context bounds the work done once for all y. The loss of
-// the problem is nil if the user's is quadratic.
+// Constructor makes a method for a problem. The context bounds the work done once for all y. The
+// loss of the problem is nil if the user's is quadratic.
 type Constructor func(ctx context.Context, p Problem, o Options) (Method, error)
 
 // Entry is a method of the table.
@@ -14,12 +14,12 @@ type Entry struct {
 	About string
 	// New makes it.
 	New Constructor
-	// Closed says that it needs no iterations, and that its derivative is known in closed form. It is
-	// given the problem in the user's units.
+	// Closed says that it needs no iterations, and that its derivative is known in closed form. It
+	// is given the problem in the user's units.
 	Closed bool
 
-	// sparse says that it may run on a working set, and factors that its iterates may be kept in factored
-	// form: it is a proximalGradient.
+	// sparse says that it may run on a working set, and factors that its iterates may be kept in
+	// factored form: it is a proximalGradient.
 	sparse, factors bool
 }
 

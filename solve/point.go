@@ -21,8 +21,8 @@ type Point struct {
 	Norm2 float64
 	// Linear is the closed form of an estimator that is linear in y; nil for others.
 	Linear *Linear
-	// Tangent is what a factored low-rank iteration knows of the tangent space at B; nil for others.
-	// Whoever takes its parts sets it to nil.
+	// Tangent is what a factored low-rank iteration knows of the tangent space at B; nil for
+	// others. Whoever takes its parts sets it to nil.
 	Tangent *Tangent
 
 	method  Method

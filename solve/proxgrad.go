@@ -10,26 +10,26 @@ import (
 	"surepipe/prox"
 )
 
-// proximalGradient is ISTA and FISTA. With x_k = b_k + c_k (b_k - b_{k-1}), where c_k = 0 for ISTA, an
-// iteration is
+// proximalGradient is ISTA and FISTA. With x_k = b_k + c_k (b_k - b_{k-1}), where c_k = 0 for ISTA,
+// an iteration is
 //
 //	v_k = x_k - eta A* l'(A x_k; y),   b_{k+1} = prox_{eta r}(v_k).
 //
-// FISTA takes tau_k = (k+2)/2, that is c_k = k/(k+3) (Beck 2017, remark 10.35), counted from the last
-// restart; it restarts when the momentum points uphill, <x_k - b_{k+1}, b_{k+1} - b_k> > 0
-// (O'Donoghue and Candes 2015). The state is (b_k, b_{k-1}). The [iterates] are vectors, or matrices of
-// low rank in factored form.
+// FISTA takes tau_k = (k+2)/2, that is c_k = k/(k+3) (Beck 2017, remark 10.35), counted from the
+// last restart; it restarts when the momentum points uphill, <x_k - b_{k+1}, b_{k+1} - b_k> > 0
+// (O'Donoghue and Candes 2015). The state is (b_k, b_{k-1}). The [iterates] are vectors, or
+// matrices of low rank in factored form.
 //
-// The step is eta = 1/(L ||A||^2) from an upper bound of the norm, so that both converge. With H the
-// mean of A* l” A between x_k and b_{k+1}, (x_k - b_{k+1})/eta - H (x_k - b_{k+1}) is a subgradient
-// of the objective at b_{k+1}. Since 0 <= I/eta - H <= I/eta its norm is at most ||x_k - b_{k+1}||/eta,
-// which is the measure.
+// The step is eta = 1/(L ||A||^2) from an upper bound of the norm, so that both converge. With H
+// the mean of A* l” A between x_k and b_{k+1}, (x_k - b_{k+1})/eta - H (x_k - b_{k+1}) is a
+// subgradient of the objective at b_{k+1}. Since 0 <= I/eta - H <= I/eta its norm is at most ||x_k
+// - b_{k+1}||/eta, which is the measure.
 //
-// Where the proximal operator is inexact, b_{k+1} is the proximal point of some v' near v_k, and the
-// measure lacks ||v' - v_k||/eta.
+// Where the proximal operator is inexact, b_{k+1} is the proximal point of some v' near v_k, and
+// the measure lacks ||v' - v_k||/eta.
 //
-// In reverse, with beta the adjoint of b_{k+1}, gamma what later iterations left for b_k, and
-// w = J_k beta, xi = w - eta A*A w:
+// In reverse, with beta the adjoint of b_{k+1}, gamma what later iterations left for b_k, and w =
+// J_k beta, xi = w - eta A*A w:
 //
 //	y += eta A w,   beta <- gamma + (1 + c_k) xi,   gamma <- -c_k xi.
 type proximalGradient struct {
@@ -202,7 +202,8 @@ func (g *proximalGradient) Reverse(_ context.Context, dst array.Batch, a *Adjoin
 	return nil
 }
 
-// vectors are iterates as batches: the state is (b_k, b_{k-1}), and the scratch is x_k, v_k and A x_k.
+// vectors are iterates as batches: the state is (b_k, b_{k-1}), and the scratch is x_k, v_k and A
+// x_k.
 type vectors struct {
 	p Problem
 	w *Work

@@ -15,8 +15,8 @@ import (
 	"surepipe/solve/internal/limits"
 )
 
-// All choices by the structure of a problem are made in this file. A table is read from the top: the
-// first rule that applies is taken, and recorded as a [Choice].
+// All choices by the structure of a problem are made in this file. A table is read from the top:
+// the first rule that applies is taken, and recorded as a [Choice].
 //
 // The loss is chosen first, then the units of the columns, then the form of the method.
 
@@ -73,18 +73,19 @@ var factorizations = []factorization{
 // Sizes at which choices change.
 const (
 	// widestSpread is the ratio of the columns' lengths up to which their units are left alone, and
-	// gradedSpread that up to which A's own singular values serve: those of the shortest columns then
-	// have ten correct digits.
+	// gradedSpread that up to which A's own singular values serve: those of the shortest columns
+	// then have ten correct digits.
 	widestSpread = 8
 	gradedSpread = 1e4
 	// minWorking is the size of p below which working sets are not worth the rounds.
 	minWorking = 256
-	// maxDense is the size of p up to which any operator may be written down as a matrix, and freeEntries
-	// is the size of the matrix of unpenalized columns up to which it is factorized for a duality gap.
+	// maxDense is the size of p up to which any operator may be written down as a matrix, and
+	// freeEntries is the size of the matrix of unpenalized columns up to which it is factorized for
+	// a duality gap.
 	maxDense    = 256
 	freeEntries = 1 << 20
-	// weightedEntries is the size of the matrix up to which the lengths of weighted columns are computed
-	// from its entries.
+	// weightedEntries is the size of the matrix up to which the lengths of weighted columns are
+	// computed from its entries.
 	weightedEntries = 1 << 24
 )
 
@@ -205,8 +206,8 @@ func factorizationFor(lengths []float64) factorization {
 	return factorizations[i]
 }
 
-// writeDown chooses whether ADMM's z-step works with A written down as a matrix: a small A without a
-// closed form is, for a matrix is factorized once where conjugate gradients start anew at every
+// writeDown chooses whether ADMM's z-step works with A written down as a matrix: a small A without
+// a closed form is, for a matrix is factorized once where conjugate gradients start anew at every
 // iteration.
 func writeDown(a linops.Operator, normal *linops.Normal) bool {
 	_, dim := a.Dims()

@@ -43,13 +43,13 @@ type run struct {
 	c      *watch
 	tape   Tape
 	last   float64 // the measure of the last step
-	// oneStep reports that A is a multiple of an orthogonal matrix: one proximal gradient step leads
-	// from anywhere to the solution.
+	// oneStep reports that A is a multiple of an orthogonal matrix: one proximal gradient step
+	// leads from anywhere to the solution.
 	oneStep bool
 }
 
-// nearness is the accuracy of an inexact proximal operator, as a share of the subgradient of the step
-// before.
+// nearness is the accuracy of an inexact proximal operator, as a share of the subgradient of the
+// step before.
 const nearness = 0.1
 
 // begin allocates a solve. An error of the method's Init is returned as it is.

@@ -113,8 +113,8 @@ type hidden struct{ loss.Loss }
 
 func (hidden) Weights() (array.Batch, bool) { return array.Batch{}, false }
 
-// With weights a solution is that of observations which are repeated or left out, for every solver, and
-// mu_hat stays in the user's units. ISTA and FISTA find it also by the gradient of the loss.
+// With weights a solution is that of observations which are repeated or left out, for every solver,
+// and mu_hat stays in the user's units. ISTA and FISTA find it also by the gradient of the loss.
 func TestWeightsRepeatAndLeaveOut(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)

@@ -11,13 +11,13 @@ import (
 	"surepipe/prox"
 )
 
-// equilibrated solves a problem in units in which the columns of A have about length 1: with
-// b = s ∘ c it is
+// equilibrated solves a problem in units in which the columns of A have about length 1: with b = s
+// ∘ c it is
 //
 //	min_c  1/2 ||A diag(s) c - y||^2 + r(s ∘ c),
 //
-// whose solver sees neither the units of the columns nor their spread. mu_hat and its derivative are the
-// same. The s_j are powers of two, so that nothing is rounded.
+// whose solver sees neither the units of the columns nor their spread. mu_hat and its derivative
+// are the same. The s_j are powers of two, so that nothing is rounded.
 type equilibrated struct {
 	Solver            // in these units
 	s       situation // in the user's
@@ -170,7 +170,8 @@ func (e *equilibrated) deliver(sol *Solution, err error) (*Solution, error) {
 	return sol, nil
 }
 
-// Reweight shares the units, the operator and its norm where the regularizer calls for the same units.
+// Reweight shares the units, the operator and its norm where the regularizer calls for the same
+// units.
 func (e *equilibrated) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	s := e.s
 	s.p.R = r

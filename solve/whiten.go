@@ -11,8 +11,8 @@ import (
 	"surepipe/prox"
 )
 
-// whitened solves a problem with the weighted squared loss 1/2 sum_i w_i (z_i - y_i)^2 as one with the
-// squared loss,
+// whitened solves a problem with the weighted squared loss 1/2 sum_i w_i (z_i - y_i)^2 as one with
+// the squared loss,
 //
 //	min_b  1/2 ||W^{1/2} A b - W^{1/2} y||^2 + r(b),    W = diag(w).
 //
@@ -21,8 +21,8 @@ import (
 //
 //	S = W^{1/2} A (A* W A + Q)^+ A* W^{1/2}   in place of   D mu_hat = A (A* W A + Q)^+ A* W.
 //
-// The two are similar where all weights are positive, S = W^{1/2} D mu_hat W^{-1/2}. In any case
-// tr S = tr D mu_hat and ||S||_F^2 = tr (D mu_hat)^2, which is what an estimate of risk and its error
+// The two are similar where all weights are positive, S = W^{1/2} D mu_hat W^{-1/2}. In any case tr
+// S = tr D mu_hat and ||S||_F^2 = tr (D mu_hat)^2, which is what an estimate of risk and its error
 // bar need; S is symmetric with eigenvalues in [0, 1], and D mu_hat is not.
 type whitened struct {
 	Solver           // of the whitened problem

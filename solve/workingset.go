@@ -13,16 +13,18 @@ import (
 )
 
 // workingSet runs a method on the coordinates that matter. The solution of a sparse problem is 0 in
-// most coordinates, and a solver that knew them would not read the other columns of A. It works in rounds:
-// solve the problem confined to a set W, compute the gradient at the solution over all coordinates by
-// one product with A*, and add to W the coordinates outside that violate their optimality condition,
-// the largest violations first. Where there is none the confined solution is the solution. A is read once a
-// round for the gradient and once for its columns, some ten times in all, where the iterations would read it
-// hundreds of times (Johnson and Guestrin, Blitz, 2015; Massias, Gramfort and Salmon, Celer, 2018).
+// most coordinates, and a solver that knew them would not read the other columns of A. It works in
+// rounds: solve the problem confined to a set W, compute the gradient at the solution over all
+// coordinates by one product with A*, and add to W the coordinates outside that violate their
+// optimality condition, the largest violations first. Where there is none the confined solution is
+// the solution. A is read once a round for the gradient and once for its columns, some ten times in
+// all, where the iterations would read it hundreds of times (Johnson and Guestrin, Blitz, 2015;
+// Massias, Gramfort and Salmon, Celer, 2018).
 //
-// Derivatives need no more: at a solution the derivative of the proximal operator is 0 outside W, and the implicit derivative of
-// the confined problem is the problem's. Iterations over all coordinates serve the unrolled
-// derivative, and problems whose solutions turn out not to be sparse.
+// Derivatives need no more: at a solution the derivative of the proximal operator is 0 outside W,
+// and the implicit derivative of the confined problem is the problem's. Iterations over all
+// coordinates serve the unrolled derivative, and problems whose solutions turn out not to be
+// sparse.
 type workingSet struct {
 	s situation
 	r prox.Restrictor
@@ -35,12 +37,12 @@ const (
 	// firstShare of the coordinates is the largest first working set, but minFirst is small enough.
 	firstShare = 1. / 32
 	minFirst   = 64
-	// A round is solved until its own optimality is roundShare of the violation outside before it, or to
-	// the tolerance. insideShare is the part of the tolerance that the inside may take.
+	// A round is solved until its own optimality is roundShare of the violation outside before it,
+	// or to the tolerance. insideShare is the part of the tolerance that the inside may take.
 	roundShare  = 0.1
 	insideShare = 0.7
-	// reach is the step, in units of 1/||gradient||_inf, at which violations outside are measured: small
-	// enough that quadratic terms do not matter.
+	// reach is the step, in units of 1/||gradient||_inf, at which violations outside are measured:
+	// small enough that quadratic terms do not matter.
 	reach = 0x1p-30
 )
 
@@ -243,8 +245,8 @@ func (r *rounds) grow() (done bool, err error) {
 	return false, nil
 }
 
-// judge applies the rule of acceptance to the optimality inside the working set and the distance of 0 from
-// the subdifferential outside of it.
+// judge applies the rule of acceptance to the optimality inside the working set and the distance of
+// 0 from the subdifferential outside of it.
 func (r *rounds) judge(outside float64) {
 	zNorm, bNorm := Norm(r.z), Norm(r.b)
 	r.stick.Norm = relative(Norm(r.g), zNorm) // at most ||A||
@@ -331,8 +333,8 @@ func (r *rounds) solution() (*Solution, error) {
 	return sol, nil
 }
 
-// violations sets excess_j to how much coordinate j outside the set violates its optimality condition,
-// to 0 for those inside, and returns the distance of 0 from the subdifferential over the
+// violations sets excess_j to how much coordinate j outside the set violates its optimality
+// condition, to 0 for those inside, and returns the distance of 0 from the subdifferential over the
 // coordinates outside.
 func (r *rounds) violations() (float64, error) {
 	dev := r.dev
@@ -374,8 +376,8 @@ func support(b array.Batch) []int {
 	return set
 }
 
-// strongest lists the at most limit coordinates of largest positive value, in
-// increasing order; of equal values the first.
+// strongest lists the at most limit coordinates of largest positive value, in increasing order; of
+// equal values the first.
 func strongest(values []float64, limit int) []int {
 	var set []int
 	for j, v := range values {

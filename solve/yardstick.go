@@ -33,12 +33,12 @@ const (
 	epsilon = 0x1p-52
 
 	// The bound of mu_hat's error that a converged solve may have, as a share of the size of errors
-	// that matter, is the smaller of largestShare and shareOfTol sqrt(Tol): a duality gap is about as
-	// large as the subgradient, and bounds the square of the error.
+	// that matter, is the smaller of largestShare and shareOfTol sqrt(Tol): a duality gap is about
+	// as large as the subgradient, and bounds the square of the error.
 	largestShare = 1e-2
 	shareOfTol   = 100
-	// Without sigma an interpolating solution, whose residual vanishes, may be off by shareOfY of y;
-	// leastResidual of y is the smallest residual to measure by.
+	// Without sigma an interpolating solution, whose residual vanishes, may be off by shareOfY of
+	// y; leastResidual of y is the smallest residual to measure by.
 	shareOfY      = 1e-6
 	leastResidual = 1e-2
 )
@@ -51,8 +51,8 @@ func (s Yardstick) Matters(z float64) float64 {
 	return z
 }
 
-// size is the same, but at least leastResidual of y, and at least the size of rounding errors at a b
-// of the given norm.
+// size is the same, but at least leastResidual of y, and at least the size of rounding errors at a
+// b of the given norm.
 func (s Yardstick) size(z, b float64) float64 {
 	if s.Noise == 0 {
 		z = max(z, leastResidual*s.Y)
@@ -82,8 +82,8 @@ func (s Yardstick) Allowed(z float64) float64 {
 	return max(min(largestShare, shareOfTol*math.Sqrt(s.Tol))*s.Matters(z), least)
 }
 
-// errorOf is sqrt(2 gap) for a duality gap that is no smaller than its rounding error; NaN where the
-// gap is not finite.
+// errorOf is sqrt(2 gap) for a duality gap that is no smaller than its rounding error; NaN where
+// the gap is not finite.
 func (s Yardstick) errorOf(gap, z, b float64) float64 {
 	if math.IsNaN(gap) || math.IsInf(gap, 0) {
 		return math.NaN()

@@ -7,8 +7,8 @@ import (
 	"surepipe/solve"
 )
 
-// hat is the derivative of an estimator that is linear in y: the hat matrix U* diag(w) U, the same for
-// every y.
+// hat is the derivative of an estimator that is linear in y: the hat matrix U* diag(w) U, the same
+// for every y.
 type hat struct {
 	Plain
 	h *solve.Linear

@@ -26,9 +26,10 @@ func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, 
 	return newSolver(p, o, name == "direct", func(so solve.Options) (solve.Solver, error) { return solve.New(ctx, name, p, so) })
 }
 
-// FromMethod returns a solver of the problem by a method of the caller's own: it is differentiated, starts
-// at a given b and is reweighted as the solvers of NewSolver are. The constructor may be called more
-// than once, and the problem that it is given may have its columns in other units and its observations whitened.
+// FromMethod returns a solver of the problem by a method of the caller's own: it is differentiated,
+// starts at a given b and is reweighted as the solvers of NewSolver are. The constructor may be
+// called more than once, and the problem that it is given may have its columns in other units and
+// its observations whitened.
 func FromMethod(ctx context.Context, method solve.Constructor, p Problem, o Options) (Solver, error) {
 	e := solve.Entry{New: method}
 	return newSolver(p, o, false, func(so solve.Options) (solve.Solver, error) { return solve.NewFrom(ctx, e, p, so) })
@@ -162,8 +163,8 @@ func (s *solver) record(ctx context.Context, y array.Batch) (*Solution, error) {
 // settledTol is the tolerance of a second solve, where the first leaves the tangent space in doubt.
 const settledTol = 1e-12
 
-// linearize is the implicit derivative at a solution. Where decisions behind it are in doubt, or
-// it depends on the remaining error of b, the solution is improved as far as that goes.
+// linearize is the implicit derivative at a solution. Where decisions behind it are in doubt, or it
+// depends on the remaining error of b, the solution is improved as far as that goes.
 func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit, error) {
 	at := sol.At
 	if t := at.Tangent; t != nil {
@@ -224,8 +225,8 @@ const (
 	lagResidual = 1e-4
 )
 
-// lag estimates the size of the difference between the traces of the unrolled derivative t and of the
-// implicit one, from a probe or from all unit vectors. It is at least the range of the implicit
+// lag estimates the size of the difference between the traces of the unrolled derivative t and of
+// the implicit one, from a probe or from all unit vectors. It is at least the range of the implicit
 // derivative's trace.
 func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (float64, error) {
 	at := sol.At

@@ -147,8 +147,8 @@ func (f *Factor) Traces(k int) (trace, frobenius2, high float64) {
 	return trace, frobenius2, high
 }
 
-// Solution returns the n x Rank matrix T = P R^+ of a basic solution: x = T Q1* y minimizes
-// ||M x - y||^2 + ||W x||^2.
+// Solution returns the n x Rank matrix T = P R^+ of a basic solution: x = T Q1* y minimizes ||M x -
+// y||^2 + ||W x||^2.
 func (f *Factor) Solution() *mat.Dense {
 	_, n := f.R.Dims()
 	inverse := mat.NewDense(f.Rank, f.Rank, nil)
