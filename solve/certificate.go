@@ -9,6 +9,7 @@ import (
 	"surepipe/prox"
 	"surepipe/prox/subspace"
 	"surepipe/solve/internal/limits"
+	"surepipe/space"
 )
 
 // nearTol is the share of the tolerance up to which a certificate is tried: the rest is for its
@@ -143,10 +144,6 @@ func (w *matrices) rest() array.Batch {
 // tangent is the curvature at b_k. One more step of the partial SVD gives the vectors of the active
 // values and those of the largest inactive ones, which serve the preconditioner.
 func (w *matrices) tangent() (*Tangent, error) {
-	a, can := w.a.(linops.TangentRestrictor)
-	if !can {
-		return nil, errHighRank
-	}
 	dev := w.dev
 	w.accept()
 	w.c = 0
@@ -175,7 +172,8 @@ func (w *matrices) tangent() (*Tangent, error) {
 	share := float64(w.pattern.Len()) / float64(w.shape.Len()) / w.eta
 	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, preconditionerShift*share, normal)
 	u, v := curved.Factors()
-	t := &Tangent{a.RestrictTangent(w.shape, r, u, v), curved}
+	op, _ := linops.On(dev, w.p.A, space.Tangent(w.shape, r, u, v))
+	t := &Tangent{op, curved}
 	if err := dev.Err(); err != nil {
 		t.release()
 		return nil, err

@@ -17,7 +17,7 @@ import (
 type nuclearSampling struct {
 	p      Problem
 	o      Options
-	a      linops.Sampler
+	a      linops.Structure
 	shape  array.Shape
 	lambda float64
 }
@@ -97,7 +97,7 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 		nuclearSampling: s, dev: dev, m: s.shape.Rows, n: s.shape.Cols,
 		eta: g.eta, tau: g.eta * s.lambda, y: y, passes: 1, lowest: math.Inf(1),
 	}
-	w.pattern, w.order = s.a.Pattern(s.shape)
+	w.pattern, w.order = s.a.Sampled(s.shape)
 	if w.order != nil {
 		w.sorted = dev.Alloc(1, d)
 		dev.Gather(w.sorted, y, w.order)

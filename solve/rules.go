@@ -176,11 +176,11 @@ func (s *situation) completion() *nuclearSampling {
 		return nil
 	}
 	shape, lambda, ok := prox.AsNuclear(s.p.R)
-	a, can := s.p.A.(linops.Sampler)
-	if !ok || !can || min(shape.Rows, shape.Cols) < limits.FactoredSide || lambda == 0 || math.IsInf(lambda, 1) {
+	a := linops.StructureOf(s.p.A)
+	if !ok || a.Sampled == nil || min(shape.Rows, shape.Cols) < limits.FactoredSide || lambda == 0 || math.IsInf(lambda, 1) {
 		return nil
 	}
-	if places, _ := a.Pattern(shape); places == nil {
+	if places, _ := a.Sampled(shape); places == nil {
 		return nil
 	}
 	return &nuclearSampling{p: s.p, o: s.o, a: a, shape: shape, lambda: lambda}
@@ -189,9 +189,15 @@ func (s *situation) completion() *nuclearSampling {
 // splits reports whether the problem has working sets.
 func (s *situation) splits() bool {
 	_, ok := prox.AsRestrictor(s.p.R)
-	_, can := s.p.A.(linops.Restrictor)
 	_, dim := s.p.A.Dims()
-	return s.e.sparse && ok && can && dim >= minWorking && !s.o.Whole && s.p.Loss == nil
+	if !s.e.sparse || !ok || dim < minWorking || s.o.Whole || s.p.Loss != nil {
+		return false
+	}
+	none := confine(s.p.Device, s.p.A, nil)
+	if none != nil {
+		none.release()
+	}
+	return none != nil
 }
 
 // factorizationFor chooses by the lengths of the columns.

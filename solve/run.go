@@ -173,10 +173,6 @@ func (r *run) choices() []Choice {
 
 // orthogonal reports whether a is a multiple of an orthogonal matrix.
 func orthogonal(a linops.Operator) bool {
-	g, ok := a.(linops.RowGram)
-	if d, p := a.Dims(); !ok || d != p {
-		return false
-	}
-	c, ok := g.RowGram()
-	return ok && c > 0
+	d, p := a.Dims()
+	return d == p && linops.StructureOf(a).Rows.Value > 0
 }

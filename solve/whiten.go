@@ -9,6 +9,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/space"
 )
 
 // whitened solves a problem with the weighted squared loss 1/2 sum_i w_i (z_i - y_i)^2 as one with
@@ -43,7 +44,7 @@ func newWhitened(ctx context.Context, s situation) (Solver, error) {
 	w := &whitened{p: s.p, s: s, root: dev.Alloc(1, len(root))}
 	w.p.Loss = s.loss
 	dev.Upload(w.root, root)
-	w.op = &weightedRows{a: s.p.A, root: w.root, host: root}
+	w.op = newWeightedRows(s.p.A, w.root, root, nil)
 	inner := s
 	inner.p.A = w.op
 	// The noise in W^{1/2} y has norm sigma sqrt(sum_i w_i).
@@ -125,11 +126,42 @@ func (w *whitened) Release() {
 
 // weightedRows is diag(root) A.
 type weightedRows struct {
-	a    linops.Operator
-	root array.Batch // 1 x d
-	host []float64
-	own  linops.Restricted // a, where it is to be released; or nil
+	a         linops.Operator
+	root      array.Batch // 1 x d
+	host      []float64
+	own       linops.Restricted // a, where it is to be released; or nil
+	structure linops.Structure
 }
+
+// newWeightedRows keeps what A knows of its columns.
+func newWeightedRows(a linops.Operator, root array.Batch, host []float64, own linops.Restricted) *weightedRows {
+	o := &weightedRows{a: a, root: root, host: host, own: own}
+	wrap := func(a linops.Restricted) linops.Restricted {
+		if a == nil {
+			return nil
+		}
+		return newWeightedRows(a, root, host, a)
+	}
+	known := linops.StructureOf(a)
+	if known.Dense != nil {
+		o.structure.Dense = o.dense
+		if d, p := a.Dims(); d*p <= weightedEntries {
+			o.structure.ColumnNorms2 = o.columnNorms2
+		}
+	}
+	if known.On != nil {
+		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted { return wrap(known.On(dev, t)) }
+	}
+	if known.ScaleColumns != nil {
+		o.structure.ScaleColumns = func(dev array.Device, s []float64) linops.Restricted {
+			return wrap(known.ScaleColumns(dev, s))
+		}
+	}
+	return o
+}
+
+// Structure is what A knows, with weighted rows.
+func (o *weightedRows) Structure() linops.Structure { return o.structure }
 
 // Dims is the size of A.
 func (o *weightedRows) Dims() (d, p int) { return o.a.Dims() }
@@ -149,31 +181,17 @@ func (o *weightedRows) Adjoint(dst, z array.Batch) {
 	o.a.Adjoint(dst, t)
 }
 
-// Dense is the matrix with weighted rows; nil where A has none.
-func (o *weightedRows) Dense() *mat.Dense {
-	known, ok := o.a.(linops.Densifier)
-	if !ok {
-		return nil
-	}
-	x := known.Dense()
-	if x == nil {
-		return nil
-	}
-	x = mat.DenseCopyOf(x)
+// dense is the matrix with weighted rows.
+func (o *weightedRows) dense() *mat.Dense {
+	x := mat.DenseCopyOf(linops.StructureOf(o.a).Dense())
 	x.Apply(func(i, _ int, v float64) float64 { return o.host[i] * v }, x)
 	return x
 }
 
-// ColumnNorms2 are those of the matrix; nil where there is none, or it is large.
-func (o *weightedRows) ColumnNorms2() []float64 {
-	d, p := o.a.Dims()
-	if d*p > weightedEntries {
-		return nil
-	}
-	x := o.Dense()
-	if x == nil {
-		return nil
-	}
+// columnNorms2 are the squared lengths of the weighted columns.
+func (o *weightedRows) columnNorms2() []float64 {
+	x := o.dense()
+	_, p := x.Dims()
 	norms := make([]float64, p)
 	for i := range o.host {
 		for j, v := range x.RawRowView(i) {
@@ -183,16 +201,7 @@ func (o *weightedRows) ColumnNorms2() []float64 {
 	return norms
 }
 
-// Restrict confines A.
-func (o *weightedRows) Restrict(s []int) linops.Restricted {
-	a := linops.Restrict(o.a, s)
-	if a == nil {
-		return nil
-	}
-	return &weightedRows{a: a, root: o.root, host: o.host, own: a}
-}
-
-// Bytes is the memory of the columns that Restrict chose.
+// Bytes is the memory of A where it is owned.
 func (o *weightedRows) Bytes() int64 {
 	if o.own == nil {
 		return 0
@@ -200,7 +209,7 @@ func (o *weightedRows) Bytes() int64 {
 	return o.own.Bytes()
 }
 
-// Release frees them.
+// Release frees A where it is owned.
 func (o *weightedRows) Release() {
 	if o.own != nil {
 		o.own.Release()

@@ -10,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/space"
 )
 
 // workingSet runs a method on the coordinates that matter. The solution of a sparse problem is 0 in
@@ -145,9 +146,21 @@ func (s *workingSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, e
 type confined struct {
 	Problem
 	op     linops.Restricted
-	set    []int
-	idx    array.Index
+	set    space.Space
 	method Method
+}
+
+// confine takes the columns of A in a set; nil where A has no way of its own to do so.
+func confine(dev array.Device, a linops.Operator, set []int) *confined {
+	_, dim := a.Dims()
+	t := space.Coordinates(dev, dim, set)
+	op, native := linops.On(dev, a, t)
+	c := &confined{Problem: Problem{A: op, Device: dev}, op: op, set: t}
+	if !native {
+		c.release()
+		return nil
+	}
+	return c
 }
 
 func (c *confined) release() {
@@ -158,13 +171,13 @@ func (c *confined) release() {
 	if owner, ok := c.R.(prox.Releaser); ok {
 		owner.Release()
 	}
-	c.idx.Free()
+	c.set.Release()
 }
 
 // gather returns the coordinates of b in the set.
 func (c *confined) gather(b array.Batch) array.Batch {
-	to := c.Device.Alloc(1, len(c.set))
-	c.Device.Gather(to, b, c.idx)
+	to := c.Device.Alloc(1, c.set.Dim())
+	c.set.Coordinates(to, b)
 	return to
 }
 
@@ -269,11 +282,10 @@ func (r *rounds) confine(ctx context.Context) (bool, error) {
 	if r.on != nil {
 		return true, nil
 	}
-	a := linops.Restrict(r.s.s.p.A, r.set)
-	if a == nil {
+	c := confine(r.dev, r.s.s.p.A, r.set)
+	if c == nil {
 		return false, nil
 	}
-	c := &confined{Problem: Problem{A: a, Device: r.dev}, op: a, set: r.set, idx: r.dev.NewIndex(r.set)}
 	on, err := r.s.r.Restrict(r.set)
 	if err == nil {
 		c.R = on
@@ -305,7 +317,7 @@ func (r *rounds) solve(ctx context.Context) error {
 	defer sol.Release()
 	r.conv.Iterations += sol.Iterations
 	r.inside = sol.Optimality
-	r.dev.Scatter(r.b, sol.B, r.on.idx)
+	r.on.set.Embed(r.b, sol.B)
 	r.dev.Lin(r.z, 1, sol.MuHat, -1, r.y)
 	r.s.s.p.A.Adjoint(r.g, r.z)
 	r.limit = max(len(r.set), minFirst)
@@ -323,7 +335,7 @@ func (r *rounds) solution() (*Solution, error) {
 		sol.At = &Point{
 			Problem: on.Problem, Y: r.y, B: on.gather(sol.B), Norm2: on.method.Traits().Norm2,
 			method: on.method, options: o, release: on.release,
-			back: func(s *Solution) { r.dev.Scatter(s.B, s.At.B, on.idx) },
+			back: func(s *Solution) { on.set.Embed(s.B, s.At.B) },
 		}
 	}
 	if err := r.dev.Sync(); err != nil {
