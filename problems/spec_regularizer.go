@@ -836,7 +836,7 @@ func (b *specBuilder) combine(penalties []*penalty, weights map[string]float64) 
 
 // solver is the solver that suits the problem.
 func (b *specBuilder) solver() string {
-	if _, quadratic := b.p.Regularizer.(prox.Quadratic); quadratic {
+	if prox.StructureOf(b.p.Regularizer).Quadratic.Known {
 		return quadraticSolver(b.p.Operator)
 	}
 	if linops.StructureOf(b.p.Operator).Columns.Value > 0 {

@@ -53,8 +53,8 @@ func newDirect(ctx context.Context, p Problem, _ Options) (Method, error) {
 	if p.Loss != nil {
 		return nil, fmt.Errorf("solve: the direct solver needs a quadratic loss; use ista or fista")
 	}
-	q, ok := p.R.(prox.Quadratic)
-	if !ok {
+	q := prox.StructureOf(p.R).Quadratic
+	if !q.Known {
 		return nil, fmt.Errorf("solve: the direct solver needs a quadratic regularizer; use ista, fista or admm")
 	}
 	dense := linops.StructureOf(p.A).Dense
@@ -65,7 +65,7 @@ func newDirect(ctx context.Context, p Problem, _ Options) (Method, error) {
 		return nil, err
 	}
 	x := dense()
-	s := &direct{p: p, curve: q.Curvature(), margin: math.Inf(1), lengths: columnNorms(x)}
+	s := &direct{p: p, curve: q.Value, margin: math.Inf(1), lengths: columnNorms(x)}
 	f := factorizationFor(s.lengths)
 	s.choice = f.choice
 	err := f.build(s, x)
@@ -221,12 +221,12 @@ func (s *direct) Release() {
 func (s *direct) reweight(ctx context.Context, r prox.Prox) (Method, error) {
 	p := s.p
 	p.R = r
-	q, ok := r.(prox.Quadratic)
-	if s.graded || !ok {
+	q := prox.StructureOf(r).Quadratic
+	if s.graded || !q.Known {
 		return newDirect(ctx, p, Options{})
 	}
 	other := *s
-	other.p, other.curve, other.shared = p, q.Curvature(), true
+	other.p, other.curve, other.shared = p, q.Value, true
 	other.weigh()
 	if err := p.Device.Sync(); err != nil {
 		other.Release()

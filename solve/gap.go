@@ -15,7 +15,7 @@ import (
 const leastDualScale = 0.5
 
 // errorBound returns a bound of ||A b - A b*|| for every solution b*, from the duality gap
-// ([prox.Conjugate]) at a dual point w near the residual,
+// ([prox.Structure]) at a dual point w near the residual,
 //
 //	gap = 1/2 ||z - w||^2 + r(b) + r*(A* w) - <b, A* w>,   z = y - A b;
 //
@@ -34,8 +34,8 @@ func errorBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, 
 
 // gapBound is errorBound by the duality gap alone.
 func gapBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, near float64) float64 {
-	r, ok := prox.AsConjugate(p.R)
-	if !ok || p.Loss != nil {
+	r := prox.StructureOf(p.R)
+	if r.DualScale == nil || p.Loss != nil {
 		return math.NaN()
 	}
 	dev := b.Device()
@@ -43,8 +43,9 @@ func gapBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, ne
 	defer minus.Free()
 	dev.Lin(minus, -1, g, 0, array.Batch{})
 	projected := 0.0 // ||z - w||^2 before the scaling by t
-	if free := prox.FreeCoordinates(p.R, g.N()); len(free) > 0 {
-		if projected, ok = projectFree(p, free, minus, misfit); !ok {
+	if r.Free != nil {
+		var ok bool
+		if projected, ok = projectFree(p, r.Free(g.N()), minus, misfit); !ok {
 			return math.NaN()
 		}
 	}
@@ -61,6 +62,9 @@ func gapBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, ne
 // minus, which is A* z, becomes A* of the rest, 0 at these coordinates. It returns the squared norm
 // of the projection, and false where there are too many columns.
 func projectFree(p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
+	if len(free) == 0 {
+		return 0, true
+	}
 	d, dim := p.A.Dims()
 	if len(free) > maxDense || len(free)*d > freeEntries {
 		return 0, false

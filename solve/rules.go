@@ -175,9 +175,9 @@ func (s *situation) completion() *nuclearSampling {
 	if !s.e.factors || s.o.Whole || s.p.Loss != nil {
 		return nil
 	}
-	shape, lambda, ok := prox.AsNuclear(s.p.R)
-	a := linops.StructureOf(s.p.A)
-	if !ok || a.Sampled == nil || min(shape.Rows, shape.Cols) < limits.FactoredSide || lambda == 0 || math.IsInf(lambda, 1) {
+	r, a := prox.StructureOf(s.p.R), linops.StructureOf(s.p.A)
+	shape, lambda := r.Shape, r.Nuclear.Value
+	if !r.Nuclear.Known || a.Sampled == nil || min(shape.Rows, shape.Cols) < limits.FactoredSide || lambda == 0 || math.IsInf(lambda, 1) {
 		return nil
 	}
 	if places, _ := a.Sampled(shape); places == nil {
@@ -188,9 +188,9 @@ func (s *situation) completion() *nuclearSampling {
 
 // splits reports whether the problem has working sets.
 func (s *situation) splits() bool {
-	_, ok := prox.AsRestrictor(s.p.R)
+	r := prox.StructureOf(s.p.R)
 	_, dim := s.p.A.Dims()
-	if !s.e.sparse || !ok || dim < minWorking || s.o.Whole || s.p.Loss != nil {
+	if !s.e.sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.o.Whole || s.p.Loss != nil {
 		return false
 	}
 	none := confine(s.p.Device, s.p.A, nil)

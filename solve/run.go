@@ -69,8 +69,8 @@ func begin(m Method, y array.Batch, o Options, from Start) (*run, error) {
 	if r.w, err = Begin(m, r.traits, y, from.B); err != nil {
 		return nil, err
 	}
-	if r.tape == nil && r.traits.Argument != nil {
-		r.w.follower = prox.Follow(p.R)
+	if follow := prox.StructureOf(p.R).Follow; follow != nil && r.tape == nil && r.traits.Argument != nil {
+		r.w.follower = follow()
 	}
 	r.c = newWatch(m, r.traits, y, r.o, from.Part)
 	if !r.oneStep && from.B.IsZero() {

@@ -23,7 +23,7 @@ type equilibrated struct {
 	s       situation // in the user's
 	scale   array.Batch
 	inverse array.Batch
-	owned   prox.Releaser     // the regularizer in these units, where it holds memory; or nil
+	owned   prox.Prox         // the regularizer in these units; nil before it is made
 	op      linops.Restricted // nil where the operator and the scales are another's
 }
 
@@ -82,15 +82,15 @@ func unit(length float64) float64 {
 
 // columnUnits returns s, nil where the columns of these lengths are alike or r has no other units.
 func columnUnits(r prox.Prox, lengths2 []float64) []float64 {
-	rescaler, ok := prox.AsRescaler(r)
-	if !ok || !spread(lengths2, nil) {
+	known := prox.StructureOf(r)
+	if known.Rescale == nil || !spread(lengths2, nil) {
 		return nil
 	}
 	s := make([]float64, len(lengths2))
 	for j, v := range lengths2 {
 		s[j] = unit(math.Sqrt(v))
 	}
-	rescaler.Units(s)
+	known.Units(s)
 	for _, v := range s {
 		if v != 1 {
 			return s
@@ -125,14 +125,11 @@ func newEquilibrated(ctx context.Context, s situation) (Solver, error) {
 
 // rescale returns c -> r(s ∘ c), and remembers to release it.
 func (e *equilibrated) rescale(r prox.Prox) (prox.Prox, error) {
-	rescaler, _ := prox.AsRescaler(r)
-	inner, err := rescaler.Rescale(e.s.p.Device, e.s.units)
+	inner, err := prox.StructureOf(r).Rescale(e.s.p.Device, e.s.units)
 	if err != nil {
 		return nil, fmt.Errorf("solve: the regularizer in other units: %w", err)
 	}
-	if owner, ok := inner.(prox.Releaser); ok && inner != prox.Prox(rescaler) {
-		e.owned = owner
-	}
+	e.owned = inner
 	return inner, nil
 }
 
@@ -196,7 +193,7 @@ func (e *equilibrated) Release() {
 		e.Solver.Release()
 	}
 	if e.owned != nil {
-		e.owned.Release()
+		prox.Release(e.owned)
 	}
 	if e.op != nil {
 		e.op.Release()

@@ -28,7 +28,7 @@ import (
 // sparse.
 type workingSet struct {
 	s situation
-	r prox.Restrictor
+	r prox.Structure
 
 	mu   sync.Mutex
 	full Method // over all coordinates, made when it is first needed
@@ -49,8 +49,7 @@ const (
 
 // newWorkingSet wraps a method for a sparse problem.
 func newWorkingSet(_ context.Context, s situation) (Solver, error) {
-	r, _ := prox.AsRestrictor(s.p.R)
-	return &workingSet{s: s, r: r}, nil
+	return &workingSet{s: s, r: prox.StructureOf(s.p.R)}, nil
 }
 
 // Name is the method's.
@@ -168,8 +167,8 @@ func (c *confined) release() {
 		c.method.Release()
 	}
 	c.op.Release()
-	if owner, ok := c.R.(prox.Releaser); ok {
-		owner.Release()
+	if c.R != nil {
+		prox.Release(c.R)
 	}
 	c.set.Release()
 }
@@ -286,12 +285,11 @@ func (r *rounds) confine(ctx context.Context) (bool, error) {
 	if c == nil {
 		return false, nil
 	}
-	on, err := r.s.r.Restrict(r.set)
-	if err == nil {
-		c.R = on
+	var err error
+	if c.R, err = r.s.r.On(c.set); err == nil && c.R != nil {
 		c.method, err = r.s.s.e.New(ctx, c.Problem, r.s.s.o)
 	}
-	if err != nil {
+	if err != nil || c.R == nil {
 		c.release()
 		return false, err
 	}
@@ -359,7 +357,7 @@ func (r *rounds) violations() (float64, error) {
 	c := dev.Alloc(1, r.g.N())
 	defer c.Free()
 	dev.Lin(c, -t, r.g, 0, array.Batch{})
-	if err := r.s.r.Eval(c, c, t); err != nil {
+	if err := r.s.s.p.R.Eval(c, c, t); err != nil {
 		return 0, err
 	}
 	dev.Download(r.excess, c)

@@ -196,8 +196,8 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 
 // unpenalized reports that r = 0 and that D mu_hat, a projection, is known well.
 func (s *solver) unpenalized(sol *solve.Solution, l *implicit) bool {
-	q, ok := sol.At.Problem.R.(prox.Quadratic)
-	return ok && q.Curvature() == 0 && l.traced
+	q := prox.StructureOf(sol.At.Problem.R).Quadratic
+	return q.Known && q.Value == 0 && l.traced
 }
 
 // leastSquaresError is the error of mu_hat where r = 0: the projection D mu_hat of the residual.
