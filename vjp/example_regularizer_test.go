@@ -191,4 +191,9 @@ func Example_regularizer() {
 	}
 	// Output:
 	// known: true near the differences: true
+	// loss: squared
+	// units: the user's
+	// method: a working set
+	// space: coordinates that are free: dimension 6 in R^55
+	// system: factored
 }

@@ -101,10 +101,10 @@ func TestFollowingChangesNothingButRounding(t *testing.T) {
 				}
 				hidden := c.p
 				hidden.R = unfollowed{c.p.R}
-				got := solve(t, newSolver(t, c.solver, c.p, vjp.Options{Derivative: vjp.None}), dev, c.y)
+				got := solved(t, newSolver(t, c.solver, c.p, vjp.Options{Derivative: vjp.None}), dev, c.y)
 				defer got.Release()
 				checkOptimality(t, dev, c.p.A, c.p.R, c.y, got)
-				want := solve(t, newSolver(t, c.solver, hidden, vjp.Options{Derivative: vjp.None}), dev, c.y)
+				want := solved(t, newSolver(t, c.solver, hidden, vjp.Options{Derivative: vjp.None}), dev, c.y)
 				defer want.Release()
 				if got.Iterations > want.Iterations+want.Iterations/4+4 {
 					t.Errorf("%d iterations, %d with all singular values", got.Iterations, want.Iterations)
@@ -114,9 +114,9 @@ func TestFollowingChangesNothingButRounding(t *testing.T) {
 				}
 
 				o := vjp.Options{Derivative: vjp.Implicit, Tol: 1e-10}
-				tight := solve(t, newSolver(t, c.solver, c.p, o), dev, c.y)
+				tight := solved(t, newSolver(t, c.solver, c.p, o), dev, c.y)
 				defer tight.Release()
-				exact := solve(t, newSolver(t, c.solver, hidden, o), dev, c.y)
+				exact := solved(t, newSolver(t, c.solver, hidden, o), dev, c.y)
 				defer exact.Release()
 				size := floats.Norm(c.y, 2)
 				if e := floats.Distance(tight.MuHat.ToHost(), exact.MuHat.ToHost(), 2); !(e <= 1e-8*size) {
@@ -180,11 +180,11 @@ func TestFollowingStartsWhereTold(t *testing.T) {
 		c := followedCases(t, dev)[0]
 		arraytest.NoLeak(t, dev)
 		o := vjp.Options{Derivative: vjp.None}
-		cold := solve(t, newSolver(t, c.solver, c.p, o), dev, c.y)
+		cold := solved(t, newSolver(t, c.solver, c.p, o), dev, c.y)
 		defer cold.Release()
 		nearby := c.p
 		nearby.R = prox.NewScaled(1.01, c.p.R)
-		before := solve(t, newSolver(t, c.solver, nearby, o), dev, c.y)
+		before := solved(t, newSolver(t, c.solver, nearby, o), dev, c.y)
 		defer before.Release()
 		on := dev.Alloc(1, len(c.y))
 		defer on.Free()

@@ -107,7 +107,7 @@ func TestFactoredIterationsChangeNothingButRounding(t *testing.T) {
 				floats.AddConst(c.offset, y)
 				r := prox.NewScaled(2, prox.NewNuclear(c.shape, c.weight(t, dev, a, y)/2))
 				o := vjp.Options{Derivative: vjp.Implicit}
-				got := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
+				got := solved(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
 				defer got.Release()
 				checkOptimality(t, dev, a, r, y, got)
 				if got.Optimality > vjp.DefaultTol {
@@ -115,9 +115,9 @@ func TestFactoredIterationsChangeNothingButRounding(t *testing.T) {
 				}
 
 				o.Tol = 1e-10 // for what is compared
-				tight := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
+				tight := solved(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
 				defer tight.Release()
-				want := solve(t, newSolver(t, c.solver, vjp.Problem{A: plain{a}, R: r, Device: dev}, o), dev, y)
+				want := solved(t, newSolver(t, c.solver, vjp.Problem{A: plain{a}, R: r, Device: dev}, o), dev, y)
 				defer want.Release()
 				size := floats.Norm(y, 2) // the tolerance is relative to y
 				if e := floats.Distance(tight.MuHat.ToHost(), want.MuHat.ToHost(), 2); !(e <= 1e-9*size) {
@@ -220,11 +220,11 @@ func TestFactoredIterationsStartWhereTold(t *testing.T) {
 		c := completionCases[1].on(t, dev)
 		a, y := completion(t, dev, c.shape, c.d)
 		p := vjp.Problem{A: a, R: prox.NewNuclear(c.shape, c.lambda), Device: dev}
-		cold := solve(t, newSolver(t, "fista", p, vjp.Options{Derivative: vjp.None}), dev, y)
+		cold := solved(t, newSolver(t, "fista", p, vjp.Options{Derivative: vjp.None}), dev, y)
 		defer cold.Release()
 		nearby := p
 		nearby.R = prox.NewNuclear(c.shape, 1.01*c.lambda)
-		before := solve(t, newSolver(t, "fista", nearby, vjp.Options{Derivative: vjp.None}), dev, y)
+		before := solved(t, newSolver(t, "fista", nearby, vjp.Options{Derivative: vjp.None}), dev, y)
 		defer before.Release()
 		s := newSolver(t, "fista", p, vjp.Options{Derivative: vjp.None})
 		on, b0 := dev.Alloc(1, len(y)), dev.Alloc(1, c.shape.Len())
@@ -270,13 +270,13 @@ func TestFactoredIterationsAtTheEndsOfTheRange(t *testing.T) {
 					lambda = 1
 				}
 				s := newSolver(t, "fista", vjp.Problem{A: a, R: prox.NewNuclear(shape, lambda), Device: dev}, vjp.Options{Derivative: vjp.None})
-				sol := solve(t, s, dev, scaled(size, append([]float64(nil), y...)))
+				sol := solved(t, s, dev, scaled(size, append([]float64(nil), y...)))
 				defer sol.Release()
 				if size == 0 {
 					near(t, "mu_hat", sol.MuHat.ToHost(), make([]float64, len(y)), 0)
 					return
 				}
-				unit := solve(t, newSolver(t, "fista", vjp.Problem{A: plain{a}, R: prox.NewNuclear(shape, 15), Device: dev}, vjp.Options{Derivative: vjp.None}), dev, y)
+				unit := solved(t, newSolver(t, "fista", vjp.Problem{A: plain{a}, R: prox.NewNuclear(shape, 15), Device: dev}, vjp.Options{Derivative: vjp.None}), dev, y)
 				defer unit.Release()
 				near(t, "mu_hat", scaled(1/size, sol.MuHat.ToHost()), unit.MuHat.ToHost(), 1e-6)
 			})
@@ -336,10 +336,10 @@ func TestCertificateByProducts(t *testing.T) {
 			floats.AddConst(c.offset, y)
 			r := prox.NewNuclear(c.shape, c.weight(t, dev, a, y))
 			o := vjp.Options{Derivative: vjp.Implicit, Tol: 1e-9}
-			want := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
+			want := solved(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
 			defer want.Release()
 			vjp.CertifyByProducts(t)
-			got := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
+			got := solved(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
 			defer got.Release()
 			checkOptimality(t, dev, a, r, y, got)
 			size := floats.Norm(y, 2)
