@@ -13,24 +13,16 @@ import (
 	"surepipe/linops"
 )
 
-// center takes the means off the columns of the problem's operator: A becomes
-// A - 1 m*, m the means, so that a constant in mu_hat is the intercept's alone. A matrix, and a
-// sparse one that is small, is centered in a copy, which keeps closed forms and the digits of
-// columns that are nearly constant; any other operator on the fly.
-func (p *Problem) center() {
-	var x *mat.Dense
-	switch a := p.Operator.(type) {
-	case *linops.Dense:
-		x = a.Dense()
-	case *linops.CSR:
-		if d, n := a.Dims(); d*n <= smallSparse {
-			x = a.Dense()
-		}
-	}
-	if x != nil {
-		c, means, constant := centeredColumns(x)
+// center takes the means off the columns of the problem's operator: A becomes A - 1 m*, with m the
+// means, so that a constant in mu_hat belongs to the intercept alone. A matrix, and a small sparse
+// matrix, is centered in a copy, which keeps closed forms and the digits of columns that are nearly
+// constant. Any other operator is centered in each product. from is the array that the operator was
+// made of, nil where there is none.
+func (p *Problem) center(from *source) {
+	if from != nil && from.dense != nil && (!from.sparse || p.D*p.P <= smallSparse) {
+		c, means, constant := centeredColumns(from.dense())
 		op := linops.NewDense(p.dev, c)
-		p.Operator.(interface{ Release() }).Release()
+		from.op.Release()
 		p.own(op)
 		p.Operator, p.means, p.NearlyConstant = op, means, constant
 		return
@@ -40,7 +32,7 @@ func (p *Problem) center() {
 	p.Operator, p.means = a, a.means.ToHost()
 }
 
-// smallSparse is the number of places up to which a sparse matrix is as well written down.
+// smallSparse is the number of entries up to which a sparse matrix is centered in a dense copy.
 const smallSparse = 1 << 16
 
 // centeredColumns is x less the means of its columns, the means, and the columns that are constant
