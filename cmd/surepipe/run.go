@@ -49,23 +49,19 @@ Results go to standard output, everything else to standard error.
 	return cmd
 }
 
-const dataHelp = `The data are the arrays that a problem is made of:
+// dataHelp says which data a problem is made of, and in which files.
+var dataHelp = `The data are the arrays that a problem is made of:
 
-  ols, ridge, lasso, elastic-net   X (d x p), y (d)
-  svt, robust-pca                  y (m x n)
-  matrix-completion                y (d), indices (d, places in the row-major
-                                   m x n matrix), shape (m, n)
-  tv1d                             y (n), or y (m x n), m sequences
-  any, optional                    mu (as y), and the scalars sigma2, lambda,
+` + layoutHelp() + `  any, optional                    mu (as y), and the scalars sigma2, lambda,
                                    lambda2, gamma, used where no flag is given
 
 They come from --data, a file of any of these formats:
 
   .npz               numpy's arrays by name
   .npz, .mtx         a sparse matrix, of scipy's save_npz or Matrix Market: X of a
-                     regression, or the observed entries of a matrix-completion
+                     regression, or the observed entries of a matrix
   .csv, .tsv         a table: y and X of a regression, with --column NAME for y; y of
-                     svt, robust-pca and tv1d
+                     other problems
   .npy, dense .mtx   one array: y, or X where --y gives y
   .png               a grayscale image, pixels as numbers in [0, 1]: y. Noise that was cut
                      off at black or white is not normal, and SURE is off there
@@ -79,12 +75,35 @@ and the output names the intercept.
 --sigma2 auto estimates the variance of the noise, and the output names how:
 ols-residual, the residual variance of OLS on all columns, for regressions with d > p
 (and with an intercept where --intercept asks for one);
-median-singular-value (Gavish and Donoho), for svt and robust-pca, where entries of the
-sparse part count as noise; mad, from the finest wavelet details, for tv1d and images.
+median-singular-value (Gavish and Donoho), for a matrix y under a nuclear norm, where
+entries of a sparse part count as noise; mad, from the finest wavelet details, for
+sequences and images.
 Where none applies it is refused. --sigma2 mad and so on force one. An estimate with a
 relative error e shifts SURE by e sigma2 (2 divergence - d), and the error bar of SURE
 (sure_stderr) is then sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is that of
 a known sigma2, about sigma2 sqrt(2 d), and e is the output's sigma2_rel_stderr.`
+
+// layoutHelp lists the arrays of the named problems.
+func layoutHelp() string {
+	var s strings.Builder
+	var names []string
+	all := problems.Registered()
+	for i, n := range all {
+		names = append(names, n.Name)
+		if i+1 < len(all) && all[i+1].Layout == n.Layout {
+			continue
+		}
+		for j, line := range strings.Split(n.Arrays, "\n") {
+			who := ""
+			if j == 0 {
+				who = strings.Join(names, ", ")
+			}
+			fmt.Fprintf(&s, "  %-32s %s\n", who, line)
+		}
+		names = nil
+	}
+	return s.String()
+}
 
 func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) error {
 	ctx := cmd.Context()

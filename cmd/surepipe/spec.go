@@ -17,7 +17,8 @@ func newSpec() *cobra.Command {
 
     mu_hat(y) = A argmin_b  1/2 ||A b - y||^2 + r(b),
 
-and takes the place of --problem: surepipe run --spec problem.yaml.
+and takes the place of --problem: surepipe run --spec problem.yaml. The named problems are
+specifications too: surepipe spec lasso prints that of --problem lasso.
 
     name: deblur                 # default: the file's name
     data:                        # files are relative to the specification's folder
@@ -29,22 +30,36 @@ and takes the place of --problem: surepipe run --spec problem.yaml.
     operator: OPERATOR           # y = operator (synthesis b) + noise
     synthesis: OPERATOR          # optional; --out writes the signal, synthesis b, too
     regularizer: REGULARIZER
-    lambda: 0.1                  # and lambda2, gamma; --lambda replaces it, a number in
-                                 # the data file gives way to it
+    weights: w                   # optional: weights of the squared loss, see below
+    lambda: 0.1                  # and lambda2, gamma; --lambda takes precedence over it, and
+                                 # it over a number in the data file
     sigma2: auto                 # a number, or auto, or a method (see surepipe run --help)
     solver: {name: fista, tol: 1e-8, max-iter: 10000, derivative: auto}
 
-Sizes follow from y and the arrays where they can; an operator takes shape: n or
-shape: [m, n] where they cannot. An image is a matrix, row-major.
+Sizes follow from y and the arrays where they can. Where they cannot, an operator takes
+shape: n or shape: [m, n]. An image is a matrix, row-major.
 
-lambda: 0.1max is a tenth of the smallest lambda at which all that it weighs is zero (a
-tv1d: constant). It is known for l1, elastic-net, l2, group-l2, group-linf, sorted-l1
-and nuclear, and, where the operator has orthogonal columns, in the presence of
-coordinates that no weight holds at zero.
+lambda: 0.1max is a tenth of the smallest lambda at which everything that it weighs is zero
+(a tv1d: constant). This maximum is known for l1, elastic-net, l2, group-l2, group-linf,
+sorted-l1 and nuclear. If other coordinates of b are not held at zero by a weight, it is
+known only where the operator has orthogonal columns.
 
-Penalties of an analysis operator, r(D b), have no proximal operator in closed form.
-What takes their place is a synthesis form: A = operator synthesis, with the penalty on
-the coefficients b.
+weights: w gives every observation a weight w_i >= 0, a number for each entry of y,
+
+    mu_hat(y) = A argmin_b  1/2 sum_i w_i ((A b)_i - y_i)^2 + r(b),
+
+where w is the name of an array in data or a list of numbers. An observation of weight 0
+is left out of the fit, and mu_hat predicts it. The noise still has one variance sigma2 in
+every entry of y. For example, a LASSO with weights from the data file:
+
+    data: data.npz               # X (d x p), y (d), w (d)
+    operator: {matrix: X}
+    regularizer: {l1: lambda}
+    weights: w
+
+A penalty of an analysis operator, r(D b), has no proximal operator in closed form.
+Use a synthesis form in its place: A = operator synthesis, with the penalty on the
+coefficients b.
 
 ` + problems.SpecHelp(),
 		Example: `  surepipe spec
