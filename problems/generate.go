@@ -13,8 +13,8 @@ import (
 // paperSigma2 is the noise variance of the paper's data sets.
 const paperSigma2 = 2
 
-// Random streams. Each ingredient of a data set has its own, so that none depends on how many numbers
-// another has drawn.
+// Random streams. Each ingredient of a data set has its own, so that none depends on how many
+// numbers another has drawn.
 const (
 	streamDesign uint64 = iota + 1
 	streamFactors
@@ -27,8 +27,9 @@ const (
 
 func stream(seed, s uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, s)) }
 
-// Sample returns y_i = mu + sqrt(sigma2) eps_i with standard normal eps_i, a pure function of (seed, i).
-// The samples i >= 0 are independent of the noise in a generated data set of the same seed. Sample
+// Sample returns y_i = mu + sqrt(sigma2) eps_i with standard normal eps_i, a pure function of
+// (seed, i). The samples i >= 0 are independent of the noise in a generated data set of the same
+// seed. Sample
 // -1 is that set's independent draw, from which its weights are computed.
 func Sample(mu []float64, sigma2 float64, seed uint64, i int) []float64 {
 	return noisy(mu, sigma2, stream(seed, streamSample+uint64(i)))
@@ -73,9 +74,9 @@ var lassoGenerator = Generator{
 	Draw: func(n []int, seed uint64) (Data, error) { return GenerateLasso(n[0], n[1], seed) },
 }
 
-// GenerateLasso draws the paper's LASSO data set (section III-A): a d x p matrix X of standard normal
-// entries, b with d/20 equal nonzeros (at least one) such that ||mu||^2 / (||mu||^2 + d sigma2) = 0.8,
-// sigma2 = 2, lambda = 0.1 lambda_max. It serves every regression problem.
+// GenerateLasso draws the paper's LASSO data set (section III-A): a d x p matrix X of standard
+// normal entries, b with d/20 equal nonzeros (at least one) such that ||mu||^2 / (||mu||^2 + d
+// sigma2) = 0.8, sigma2 = 2, lambda = 0.1 lambda_max. It serves every regression problem.
 func GenerateLasso(d, p int, seed uint64) (Data, error) {
 	if d < 1 || p < 1 {
 		return Data{}, fmt.Errorf("a design matrix of %d x %d, expected positive dimensions", d, p)
@@ -154,9 +155,9 @@ var svtGenerator = Generator{
 	Draw:  func(n []int, seed uint64) (Data, error) { return GenerateSVT(n[0], n[1], seed) },
 }
 
-// GenerateSVT draws a low-rank m x n matrix like that of matrix completion, with all entries observed
-// and sigma2 = 2. lambda is sqrt(sigma2) (sqrt(m) + sqrt(n)), about the largest singular value of
-// the noise: a smaller one keeps noise, and a much larger one removes signal.
+// GenerateSVT draws a low-rank m x n matrix like that of matrix completion, with all entries
+// observed and sigma2 = 2. lambda is sqrt(sigma2) (sqrt(m) + sqrt(n)), about the largest singular
+// value of the noise: a smaller one keeps noise, and a much larger one removes signal.
 func GenerateSVT(m, n int, seed uint64) (Data, error) {
 	mu, err := lowRank(m, n, seed)
 	if err != nil {
@@ -175,8 +176,8 @@ var tv1dGenerator = Generator{
 }
 
 // GenerateTV1D draws a piecewise constant sequence of n values with noise: n/50 pieces (at least 2)
-// between breaks that are drawn without replacement, levels uniform in [0, 10], sigma2 = 2,
-// lambda = sqrt(sigma2 n / pieces) / 2, half the standard deviation of the noise's sum over one piece.
+// between breaks that are drawn without replacement, levels uniform in [0, 10], sigma2 = 2, lambda
+// = sqrt(sigma2 n / pieces) / 2, half the standard deviation of the noise's sum over one piece.
 func GenerateTV1D(n int, seed uint64) (Data, error) {
 	if n < 2 {
 		return Data{}, fmt.Errorf("a sequence of %d values, expected at least 2", n)
@@ -199,8 +200,8 @@ func GenerateTV1D(n int, seed uint64) (Data, error) {
 	return finish("tv1d", Data{YShape: []int{n}, Mu: mu}, seed, Hyper{Lambda: Absolute(lambda)})
 }
 
-// lowRank is U diag(s) V* with max(5, 0.02 n) singular values uniform in [0, n] and the leading singular
-// vectors of a matrix of entries uniform in [0, 1].
+// lowRank is U diag(s) V* with max(5, 0.02 n) singular values uniform in [0, n] and the leading
+// singular vectors of a matrix of entries uniform in [0, 1].
 func lowRank(m, n int, seed uint64) ([]float64, error) {
 	if m < 1 || n < 1 {
 		return nil, fmt.Errorf("a matrix of %d x %d, expected positive dimensions", m, n)

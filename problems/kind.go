@@ -9,8 +9,8 @@ import (
 )
 
 // A kind is one operator, or one regularizer, of a specification: its name, its documentation, and
-// its parser, which returns its builder. N is the type of its nodes, B that of their builders. A new
-// kind is a value of this type and a line in the table of its sort.
+// its parser, which returns its builder. N is the type of its nodes, B that of their builders. A
+// new kind is a value of this type and a line in the table of its sort.
 type kind[N, B any] struct {
 	name string
 	// forms document the kind: how it is written, and what it means.

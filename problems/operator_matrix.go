@@ -173,8 +173,8 @@ var selectionOperator = operatorKind{
 	},
 }
 
-// parseIndices reads the indices and the shape of a selection, and returns the array of the indices'
-// name.
+// parseIndices reads the indices and the shape of a selection, and returns the array of the
+// indices' name.
 func (s *Spec) parseIndices(n *operatorNode, f section) (name string, err error) {
 	if f.nodes["shape"] == nil {
 		return "", s.errorf(n.line, "selection has no shape, expected that of the array that indices refer to: shape: [m, n] or an array's name")

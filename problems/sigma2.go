@@ -33,8 +33,8 @@ func Sigma2Methods() []string {
 //	the MAD of the finest wavelet   where y is another sequence or image: tv1d, whose rows are
 //	details                         sequences
 //
-// and refuses other selections, whose y is no signal. With Data.Intercept the least-squares fit has a
-// column of ones beside the matrix, and a degree of freedom less.
+// and refuses other selections, whose y is no signal. With Data.Intercept the least-squares fit has
+// a column of ones beside the matrix, and a degree of freedom less.
 //
 // The error is a [noise.Refusal] where the method does not apply.
 func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
@@ -84,8 +84,8 @@ func (s *Spec) sigma2Method(shape []int) (string, error) {
 	return noise.MethodMAD, nil
 }
 
-// olsResidual is the residual variance of the least-squares fit by all columns, and with an intercept
-// by a column of ones too.
+// olsResidual is the residual variance of the least-squares fit by all columns, and with an
+// intercept by a column of ones too.
 func (s *Spec) olsResidual(data Data) (noise.Estimate, error) {
 	refuse := func(format string, args ...any) (noise.Estimate, error) {
 		return noise.Estimate{}, &noise.Refusal{Method: noise.MethodOLSResidual, Reason: fmt.Sprintf(format, args...)}
@@ -120,8 +120,8 @@ func (s *Spec) olsResidual(data Data) (noise.Estimate, error) {
 	return noise.OLSResidual(with, data.fitted())
 }
 
-// medianSingularValue is the estimate from the singular values of y, or of the matrix that y has all
-// entries of.
+// medianSingularValue is the estimate from the singular values of y, or of the matrix that y has
+// all entries of.
 func (s *Spec) medianSingularValue(y []float64, shape []int) (noise.Estimate, error) {
 	if s.operator.sampled != nil && s.synthesis == nil {
 		places, whole, err := s.operator.sampled(s)
@@ -138,9 +138,9 @@ func (s *Spec) medianSingularValue(y []float64, shape []int) (noise.Estimate, er
 	return noise.Estimate{}, &noise.Refusal{Method: noise.MethodMedianSingularValue, Reason: fmt.Sprintf("y has shape %s and is no matrix", formatShape(shape))}
 }
 
-// rowsMAD is the MAD of sequences of n values that are the rows of a matrix. The rows are joined end
-// to end, because they may be too short for estimates of their own. This spoils the details across the
-// joints, but these are a few in n and hardly move a median.
+// rowsMAD is the MAD of sequences of n values that are the rows of a matrix. The rows are joined
+// end to end, because they may be too short for estimates of their own. This spoils the details
+// across the joints, but these are a few in n and hardly move a median.
 func rowsMAD(y []float64, n int) (noise.Estimate, error) {
 	if n < 16 {
 		return noise.Estimate{}, &noise.Refusal{Method: noise.MethodMAD, Reason: fmt.Sprintf("the sequences have %d values each, expected at least 16", n)}

@@ -35,18 +35,19 @@ import (
 // [SpecHelp] describes the operators and the regularizers. [ParseSpec] or [ReadSpec] parses a Spec,
 // [Spec.Load] reads its files, and [New] builds it.
 //
-// With the key weights the loss is 1/2 sum_i w_i ((A b)_i - y_i)^2, and A*y below stands for A*(w y).
+// With the key weights the loss is 1/2 sum_i w_i ((A b)_i - y_i)^2, and A*y below stands for A*(w
+// y).
 //
 // The weight of a regularizer may be a number, one of the names lambda, lambda2 and gamma, or a
 // multiple of one of these, such as 0.5*lambda. The value of a name is the first that is given in
-// the Hyper of New, in the Spec, or as a scalar of that name in the data file. A value of 0.1max is a
-// tenth of the smallest weight at which every block of b that bears the name is zero: the dual
+// the Hyper of New, in the Spec, or as a scalar of that name in the data file. A value of 0.1max is
+// a tenth of the smallest weight at which every block of b that bears the name is zero: the dual
 // norm of A*y on that block, for the norms (l1, elastic-net, l2, group-l2, group-linf, sorted-l1,
 // nuclear). Coordinates without any penalty (unpenalized ones, those in no group, those under zero)
-// remain free: the dual norm is then that of A*(y - P y), where P is the projection on the span
-// of their columns of A, of which there may be at most 256. Where other coordinates of b are not
-// held at zero by a norm (a tv1d, which leaves constants free; other blocks), the maximum is
-// known only if the columns of A are orthogonal and of equal norm; otherwise 0.1max is refused.
+// remain free: the dual norm is then that of A*(y - P y), where P is the projection on the span of
+// their columns of A, of which there may be at most 256. Where other coordinates of b are not held
+// at zero by a norm (a tv1d, which leaves constants free; other blocks), the maximum is known only
+// if the columns of A are orthogonal and of equal norm; otherwise 0.1max is refused.
 type Spec struct {
 	// Name is the problem's name, and Path that of the file, for errors.
 	Name, Path string
@@ -169,8 +170,8 @@ func ParseSpec(text []byte, path string) (*Spec, error) {
 	return s, nil
 }
 
-// tabIndent returns the line with a tab in its indentation at which YAML's parser stopped, 0 if there
-// is none. The parser names that line or the one before.
+// tabIndent returns the line with a tab in its indentation at which YAML's parser stopped, 0 if
+// there is none. The parser names that line or the one before.
 func tabIndent(text []byte, line int) int {
 	lines := strings.Split(string(text), "\n")
 	for at := max(line, 1); at <= min(line+1, len(lines)); at++ {

@@ -105,14 +105,15 @@ func (b *specBuilder) loss() error {
 		return nil
 	}
 	a := b.array(ref)
-	err := checkLossWeights(a, b.p.D)
-	if err == nil {
-		b.p.loss, err = loss.WeightedSquared(b.dev, a.Data)
+	if err := checkLossWeights(a, b.p.D); err != nil {
+		return b.at(ref.line, err)
 	}
+	l, err := loss.WeightedSquared(b.dev, a.Data)
 	if err != nil {
 		return b.at(ref.line, trim(err))
 	}
-	b.p.own(b.p.loss)
+	b.p.own(l)
+	b.p.loss = l
 	b.roots = make([]float64, len(a.Data))
 	for i, w := range a.Data {
 		b.roots[i] = math.Sqrt(w)
@@ -176,9 +177,6 @@ func columnGram(a linops.Operator) (c float64, ok bool) {
 // solver is the solver that suits the problem. from is the array that its operator was made of,
 // nil where there is none.
 func (b *specBuilder) solver(from *source) string {
-	if b.roots != nil {
-		return "fista"
-	}
 	if _, quadratic := b.p.Regularizer.(prox.Quadratic); quadratic {
 		// The closed form needs the matrix, which a large sparse one does not give.
 		if from != nil && from.dense != nil && (!from.sparse || b.p.D*b.p.P <= largestWritten) {
@@ -186,15 +184,15 @@ func (b *specBuilder) solver(from *source) string {
 		}
 		return "fista"
 	}
-	if c, ok := columnGram(b.p.Operator); ok && c > 0 {
+	if c, ok := columnGram(b.p.Operator); ok && c > 0 && b.roots == nil {
 		// One step from any point is the solution.
 		return "ista"
 	}
 	return "fista"
 }
 
-// largestWritten is the number of entries up to which a sparse matrix is written down for the direct
-// solver.
+// largestWritten is the number of entries up to which a sparse matrix is written down for the
+// direct solver.
 const largestWritten = 1 << 24
 
 // weights sets the values of lambda, lambda2 and gamma.
@@ -262,8 +260,8 @@ type maximizer struct {
 	z, g []float64
 }
 
-// of returns what computes the smallest weight of that name at which the blocks of b that bear it are
-// 0, nil where no penalty on them is a norm.
+// of returns what computes the smallest weight of that name at which the blocks of b that bear it
+// are 0, nil where no penalty on them is a norm.
 func (m *maximizer) of(name string) func() (float64, error) {
 	bears := func(p *penalty) bool { return p.dual != nil && p.norm.name == name }
 	if !slices.ContainsFunc(m.penalties, bears) {
@@ -331,12 +329,15 @@ func (s *Spec) atLine(line int) string {
 	return fmt.Sprintf(" at line %d", line)
 }
 
-// residual is w (y - P y), where w are the weights of the loss, if any, and P projects on the span of
-// some columns of A in their inner product: what is left where the coordinates of these columns fit and
-// all others are 0. The columns are made orthonormal one by one, by Gram-Schmidt twice. A column that
-// depends on those before it adds nothing.
+// residual is w (y - P y), where w are the weights of the loss, if any, and P projects on the span
+// of some columns of A in their inner product: what is left where the coordinates of these columns
+// fit and all others are 0. The columns are made orthonormal one by one, by Gram-Schmidt twice. A
+// column that depends on those before it adds nothing.
 func (m *maximizer) residual(columns []int) []float64 {
 	b := m.b
+	if b.roots == nil && len(columns) == 0 {
+		return m.y
+	}
 	y := b.rooted(slices.Clone(m.y))
 	if len(columns) == 0 {
 		return b.rooted(y)
@@ -389,6 +390,9 @@ func (b *specBuilder) rooted(x []float64) []float64 {
 // gradient is A* z.
 func (m *maximizer) gradient(z []float64) []float64 {
 	b := m.b
+	if b.p.Operator == linops.Identity(b.p.P) {
+		return z
+	}
 	from, to := b.dev.Alloc(1, len(z)), b.dev.Alloc(1, b.p.P)
 	defer from.Free()
 	defer to.Free()

@@ -10,8 +10,8 @@ import (
 //go:embed specs/*.yaml
 var specFiles embed.FS
 
-// SpecNames lists the examples of [SpecExample]: the named problems, and then the other files of specs
-// in alphabetical order.
+// SpecNames lists the examples of [SpecExample]: the named problems, and then the other files of
+// specs in alphabetical order.
 func SpecNames() []string {
 	names := Names()
 	files, err := specFiles.ReadDir("specs")
@@ -53,7 +53,8 @@ func SpecSummary(name string) string {
 	return strings.TrimSuffix(summary, ".")
 }
 
-// SpecHelp describes the operators, the regularizers and the weights of a specification, for people.
+// SpecHelp describes the operators, the regularizers and the weights of a specification, for
+// people.
 func SpecHelp() string {
 	return "Operators:\n\n" + help(operatorKinds) +
 		"\nRegularizers; W is a number, lambda, lambda2, gamma, or a multiple as 0.5*lambda:\n\n" + help(regularizerKinds)

@@ -414,8 +414,8 @@ func (l *specLoader) load(ref *arrayRef) (*loadedArray, error) {
 	return &loadedArray{Array: *a}, nil
 }
 
-// sparse reads a sparse matrix. Where the array is dense, or missing, it returns nil if the reference
-// allows a dense array, else an error.
+// sparse reads a sparse matrix. Where the array is dense, or missing, it returns nil if the
+// reference allows a dense array, else an error.
 func (l *specLoader) sparse(ref *arrayRef) (*loadedArray, error) {
 	src := l.data.arrays[ref.name]
 	inline := src != nil && src.inline != nil && l.override(ref.name) == ""

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Weight is the weight of a regularizer: a number, or a multiple of the smallest weight at which the
-// estimate is zero, such as lambda_max. The zero Weight stands for one that is not given.
+// Weight is the weight of a regularizer: a number, or a multiple of the smallest weight at which
+// the estimate is zero, such as lambda_max. The zero Weight stands for one that is not given.
 type Weight struct {
 	value    float64
 	relative bool

@@ -106,8 +106,8 @@ independent draw of y, so that SURE at the y in the file is exactly unbiased.
 	return cmd
 }
 
-// generateSizes are the sizes that a generator takes, from the flags of sizeNames. p is 2 d where it is
-// not given.
+// generateSizes are the sizes that a generator takes, from the flags of sizeNames. p is 2 d where
+// it is not given.
 func generateSizes(cmd *cobra.Command, n problems.Named, given []int) (sizes []int, err error) {
 	for i, name := range sizeNames {
 		used := slices.Contains(n.Generator.Sizes, name)

@@ -18,7 +18,9 @@ import (
 	"surepipe/internal/dataio/dataiotest"
 )
 
-func fixture(name string) string { return filepath.Join("..", "..", "internal", "dataio", "testdata", "npz", name) }
+func fixture(name string) string {
+	return filepath.Join("..", "..", "internal", "dataio", "testdata", "npz", name)
+}
 
 // The fixtures hold small integers, which every dtype holds exactly: the values
 // must be equal, not near.
