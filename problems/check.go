@@ -80,6 +80,47 @@ func checkMu(data Data) error {
 	return checkFinite("mu", data.Mu, data.YShape)
 }
 
+// checkPlaces refuses places of a selection that lie outside the array of the given shape, or occur
+// twice.
+func checkPlaces(name string, places, shape []int) error {
+	total := length(shape)
+	at := make(map[int]int, len(places))
+	for i, c := range places {
+		if c < 0 || c >= total {
+			return fmt.Errorf("array %q holds %d at [%d], expected 0 to %d for %s", name, c, i, total-1, extent(shape))
+		}
+		if j, ok := at[c]; ok {
+			return fmt.Errorf("array %q holds %d twice, at [%d] and [%d]", name, c, j, i)
+		}
+		at[c] = i
+	}
+	return nil
+}
+
+// extent says what an array of the shape is.
+func extent(shape []int) string {
+	if len(shape) == 2 {
+		return fmt.Sprintf("a %d x %d matrix", shape[0], shape[1])
+	}
+	return fmt.Sprintf("a sequence of %d", length(shape))
+}
+
+// checkDims refuses integers that are not the shape of an array with one or two axes.
+func checkDims(name string, dims []int) error {
+	total := 1.0
+	for _, k := range dims {
+		if k < 1 {
+			total = math.NaN()
+		}
+		total *= float64(k)
+	}
+	if len(dims) < 1 || len(dims) > 2 || !(total <= math.MaxInt32) {
+		return fmt.Errorf("array %q is %v, expected one or two positive integers with a product of at most %d", name, dims, math.MaxInt32)
+	}
+	return nil
+}
+
+// formatShape writes a shape as numpy does.
 func formatShape(shape []int) string {
 	parts := make([]string, len(shape))
 	for i, n := range shape {

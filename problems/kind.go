@@ -44,16 +44,22 @@ func parseNode[N, B any](s *Spec, at *yaml.Node, what string, kinds []kind[N, B]
 	return n, build, err
 }
 
-// help lists the forms of all kinds.
+// help lists the forms of all kinds. A syntax that is too long for its column has a line of its own.
 func help[N, B any](kinds []kind[N, B]) string {
+	const column = 35
 	var s strings.Builder
 	for _, k := range kinds {
 		for _, f := range k.forms {
-			for i, line := range strings.Split(f.meaning, "\n") {
-				if i > 0 {
-					f.syntax = ""
-				}
-				fmt.Fprintf(&s, "  %-35s %s\n", f.syntax, line)
+			if len(f.syntax) > column {
+				fmt.Fprintf(&s, "  %s\n", f.syntax)
+				f.syntax = ""
+			}
+			if f.meaning == "" {
+				continue
+			}
+			for line := range strings.SplitSeq(f.meaning, "\n") {
+				fmt.Fprintf(&s, "  %-*s %s\n", column, f.syntax, line)
+				f.syntax = ""
 			}
 		}
 	}

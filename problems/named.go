@@ -2,7 +2,6 @@ package problems
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -198,6 +197,8 @@ func (n *Named) check(data Data) error {
 		}
 	case n.Selection && data.Indices == nil:
 		return fmt.Errorf("array \"indices\" is missing, expected the places of the %d values of \"y\"", len(data.Y))
+	case n.Selection && len(data.Indices) != len(data.Y):
+		return fmt.Errorf("array \"indices\" has %d values, expected %d as \"y\" has", len(data.Indices), len(data.Y))
 	case n.Rows && data.YShape[rank-1] < 2:
 		return fmt.Errorf("array \"y\" has shape %s, expected sequences of at least 2 values", formatShape(data.YShape))
 	}
@@ -210,44 +211,4 @@ func (d Data) designDims() (rows, cols int) {
 		return d.Sparse.Rows, d.Sparse.Cols
 	}
 	return d.X.Dims()
-}
-
-// checkPlaces refuses places of a selection that lie outside the array or occur twice, and those
-// of another number than what the selection gives has entries.
-func checkPlaces(name string, places, shape []int) error {
-	total := length(shape)
-	at := make(map[int]int, len(places))
-	for i, c := range places {
-		if c < 0 || c >= total {
-			return fmt.Errorf("array %q holds %d at [%d], expected 0 to %d for %s", name, c, i, total-1, extent(shape))
-		}
-		if j, ok := at[c]; ok {
-			return fmt.Errorf("array %q holds %d twice, at [%d] and [%d]", name, c, j, i)
-		}
-		at[c] = i
-	}
-	return nil
-}
-
-// extent says what an array of the shape is.
-func extent(shape []int) string {
-	if len(shape) == 2 {
-		return fmt.Sprintf("a %d x %d matrix", shape[0], shape[1])
-	}
-	return fmt.Sprintf("a sequence of %d", length(shape))
-}
-
-// checkDims refuses what is no shape of an array of at most two axes.
-func checkDims(name string, dims []int) error {
-	total := 1.0
-	for _, k := range dims {
-		if k < 1 {
-			total = math.NaN()
-		}
-		total *= float64(k)
-	}
-	if len(dims) < 1 || len(dims) > 2 || !(total <= math.MaxInt32) {
-		return fmt.Errorf("array %q is %v, expected one or two positive integers with a product of at most %d", name, dims, math.MaxInt32)
-	}
-	return nil
 }

@@ -188,16 +188,20 @@ func (s *Spec) parseIndices(n *operatorNode, f section) (name string, err error)
 		return "", err
 	}
 	n.sampled = func(s *Spec) (places, shape []int, err error) {
-		if shape, err = s.loaded[dims].integers(); err != nil {
+		in, at := s.loaded[dims], s.loaded[indices]
+		if in == nil || at == nil {
+			return nil, nil, fmt.Errorf("selection has no indices or no shape")
+		}
+		if shape, err = in.integers(); err != nil {
 			return nil, nil, err
 		}
-		if err := checkDims(s.loaded[dims].Name, shape); err != nil {
+		if err := checkDims(in.Name, shape); err != nil {
 			return nil, nil, err
 		}
-		if places, err = s.loaded[indices].integers(); err != nil {
+		if places, err = at.integers(); err != nil {
 			return nil, nil, err
 		}
-		return places, shape, checkPlaces(s.loaded[indices].Name, places, shape)
+		return places, shape, checkPlaces(at.Name, places, shape)
 	}
 	if indices.name != "" {
 		return indices.name, nil

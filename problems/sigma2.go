@@ -12,7 +12,7 @@ import (
 	"surepipe/internal/noise"
 )
 
-// MethodAuto asks EstimateSigma2 for the method that suits the problem.
+// MethodAuto lets EstimateSigma2 choose the method that suits the problem.
 const MethodAuto = "auto"
 
 // Sigma2Methods lists the methods that EstimateSigma2 knows.
@@ -25,11 +25,11 @@ func Sigma2Methods() []string {
 //
 //	the residual variance of        where the operator is a matrix: ols, ridge, lasso,
 //	full-rank OLS                   elastic-net
-//	the median singular value       where y is a matrix and the regularizer has a nuclear norm:
-//	                                svt, robust-pca. Entries of the sparse part count as noise
-//	                                unless they are few. The same for a selection of the entries
-//	                                of a matrix under a nuclear norm, matrix-completion, if no entry
-//	                                is missing; it is refused otherwise
+//	the median singular value       where y is a matrix under a nuclear norm: svt, robust-pca.
+//	                                Entries of the sparse part count as noise unless they
+//	                                are few. The same for a selection of the entries of a
+//	                                matrix under a nuclear norm, matrix-completion, if no
+//	                                entry is missing; otherwise it is refused
 //	the MAD of the finest wavelet   where y is another sequence or image: tv1d, whose rows are
 //	details                         sequences
 //

@@ -108,7 +108,7 @@ func (s *Spec) parseData(n *yaml.Node) error {
 			err = s.errorf(key.Line, "%s is no array of data: expected it at the left margin, beside data", key.Value)
 		default:
 			if s.data.arrays[key.Value] != nil {
-				return s.errorf(key.Line, "array %q is there twice", key.Value)
+				return s.errorf(key.Line, "array %q occurs twice", key.Value)
 			}
 			s.data.arrays[key.Value], err = s.parseSource(value, key.Value)
 		}

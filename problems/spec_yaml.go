@@ -40,7 +40,7 @@ func (s *Spec) fields(n *yaml.Node, what string, known ...string) (section, erro
 			}
 			return section{}, s.errorf(key.Line, "key %q in %s is unknown%s; expected %s", key.Value, what, meant(key.Value, known), oneOf(known))
 		case f.nodes[key.Value] != nil:
-			return section{}, s.errorf(key.Line, "key %q in %s is there twice", key.Value, what)
+			return section{}, s.errorf(key.Line, "key %q in %s occurs twice", key.Value, what)
 		case isNull(value):
 			return section{}, s.errorf(key.Line, "key %q in %s has no value", key.Value, what)
 		}

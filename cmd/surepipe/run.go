@@ -77,30 +77,29 @@ ols-residual, the residual variance of OLS on all columns, for regressions with 
 (and with an intercept where --intercept asks for one);
 median-singular-value (Gavish and Donoho), for a matrix y under a nuclear norm, where
 entries of a sparse part count as noise; mad, from the finest wavelet details, for
-sequences and images.
-Where none applies it is refused. --sigma2 mad and so on force one. An estimate with a
+sequences and images. Data that no method suits are refused; --sigma2 mad and so on force
+a method. An estimate with a
 relative error e shifts SURE by e sigma2 (2 divergence - d), and the error bar of SURE
 (sure_stderr) is then sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is that of
 a known sigma2, about sigma2 sqrt(2 d), and e is the output's sigma2_rel_stderr.`
 
-// layoutHelp lists the arrays of the named problems.
+// layoutHelp lists the arrays of the named problems, those of equal layout together.
 func layoutHelp() string {
+	var layouts []problems.Layout
+	names := map[problems.Layout][]string{}
+	for _, n := range problems.Registered() {
+		if names[n.Layout] == nil {
+			layouts = append(layouts, n.Layout)
+		}
+		names[n.Layout] = append(names[n.Layout], n.Name)
+	}
 	var s strings.Builder
-	var names []string
-	all := problems.Registered()
-	for i, n := range all {
-		names = append(names, n.Name)
-		if i+1 < len(all) && all[i+1].Layout == n.Layout {
-			continue
-		}
-		for j, line := range strings.Split(n.Arrays, "\n") {
-			who := ""
-			if j == 0 {
-				who = strings.Join(names, ", ")
-			}
+	for _, l := range layouts {
+		who := strings.Join(names[l], ", ")
+		for line := range strings.SplitSeq(l.Arrays, "\n") {
 			fmt.Fprintf(&s, "  %-32s %s\n", who, line)
+			who = ""
 		}
-		names = nil
 	}
 	return s.String()
 }
