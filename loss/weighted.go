@@ -8,16 +8,15 @@ import (
 	"surepipe/array"
 )
 
-// weighted is 1/2 sum_i w_i (z_i - y_i)^2.
-type weighted struct {
+// Weighted is the weighted squared loss 1/2 sum_i w_i (z_i - y_i)^2.
+type Weighted struct {
 	w    array.Batch // 1 x d
 	most float64
 }
 
 // WeightedSquared returns l(z; y) = 1/2 sum_i w_i (z_i - y_i)^2 for weights w_i >= 0, some of them
-// positive. The slice is copied. The loss has a method Release, which frees the weights on the
-// device.
-func WeightedSquared(dev array.Device, w []float64) (Loss, error) {
+// positive. The slice is copied.
+func WeightedSquared(dev array.Device, w []float64) (*Weighted, error) {
 	most := 0.0
 	for i, v := range w {
 		if !(v >= 0) || math.IsInf(v, 0) {
@@ -28,13 +27,13 @@ func WeightedSquared(dev array.Device, w []float64) (Loss, error) {
 	if most == 0 {
 		return nil, fmt.Errorf("loss: all %d weights are 0, expected some positive ones", len(w))
 	}
-	l := &weighted{dev.Alloc(1, len(w)), most}
+	l := &Weighted{dev.Alloc(1, len(w)), most}
 	dev.Upload(l.w, slices.Clone(w))
 	return l, nil
 }
 
 // Value returns 1/2 sum_i w_i (z_i - y_i)^2.
-func (l *weighted) Value(z, y array.Batch) float64 {
+func (l *Weighted) Value(z, y array.Batch) float64 {
 	dev := l.w.Device()
 	g, e, sum := dev.Alloc(1, z.N()), dev.Alloc(1, z.N()), []float64{0}
 	defer g.Free()
@@ -46,20 +45,20 @@ func (l *weighted) Value(z, y array.Batch) float64 {
 }
 
 // Gradient sets dst = w (z - y).
-func (l *weighted) Gradient(dst, z, y array.Batch) {
+func (l *Weighted) Gradient(dst, z, y array.Batch) {
 	dev := l.w.Device()
 	dev.Lin(dst, 1, z, -1, y)
 	dev.Mul(dst, dst, l.w)
 }
 
 // Weights returns w.
-func (l *weighted) Weights() (array.Batch, bool) { return l.w, true }
+func (l *Weighted) Weights() (array.Batch, bool) { return l.w, true }
 
 // Curvature sets dst = w.
-func (l *weighted) Curvature(dst, _, _ array.Batch) { l.w.Device().Copy(dst, l.w) }
+func (l *Weighted) Curvature(dst, _, _ array.Batch) { l.w.Device().Copy(dst, l.w) }
 
 // Lipschitz is the largest weight.
-func (l *weighted) Lipschitz() float64 { return l.most }
+func (l *Weighted) Lipschitz() float64 { return l.most }
 
-// Release frees the weights.
-func (l *weighted) Release() { l.w.Free() }
+// Release frees the weights on the device.
+func (l *Weighted) Release() { l.w.Free() }

@@ -23,12 +23,12 @@ func (p *Problem) center(from *source) {
 		c, means, constant := centeredColumns(from.dense())
 		op := linops.NewDense(p.dev, c)
 		from.op.Release()
-		p.own(op)
+		p.own(op.Release)
 		p.Operator, p.means, p.NearlyConstant = op, means, constant
 		return
 	}
 	a := newCentered(p.dev, p.Operator)
-	p.own(a)
+	p.own(a.Release)
 	p.Operator, p.means = a, a.means.ToHost()
 }
 

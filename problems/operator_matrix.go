@@ -38,7 +38,7 @@ func (b *specBuilder) source(a linops.Operator) *source {
 
 // keep hands an operator over to the problem, which releases it.
 func (b *specBuilder) keep(s source) linops.Operator {
-	b.p.own(s.op)
+	b.p.own(s.op.Release)
 	b.sources = append(b.sources, s)
 	return s.op
 }
@@ -237,7 +237,7 @@ var diagonalOperator = operatorKind{
 				shape = known
 			}
 			op := linops.NewDiagonal(b.dev, a.Data)
-			b.p.own(op)
+			b.p.own(op.Release)
 			return built{op: op, rows: shape, cols: shape}, nil
 		}, err
 	},

@@ -89,7 +89,7 @@ type Problem struct {
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
 
 	mu    sync.Mutex
-	owned []interface{ Release() }
+	owned []func()
 }
 
 // Solve is the problem as package vjp takes it, with its loss and its intercept.
@@ -101,19 +101,17 @@ func (p *Problem) Solve() vjp.Problem {
 func (p *Problem) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, r := range p.owned {
-		r.Release()
+	for _, release := range p.owned {
+		release()
 	}
 	p.owned = nil
 }
 
-// own hands a part that may hold device memory over to Release.
-func (p *Problem) own(part any) {
-	if r, ok := part.(interface{ Release() }); ok {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.owned = append(p.owned, r)
-	}
+// own has Release call release, which frees what a part of the problem holds on the device.
+func (p *Problem) own(release func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.owned = append(p.owned, release)
 }
 
 // New builds a problem on a device from a specification: that which the data came with, whatever

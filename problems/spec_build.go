@@ -112,7 +112,7 @@ func (b *specBuilder) loss() error {
 	if err != nil {
 		return b.at(ref.line, trim(err))
 	}
-	b.p.own(l)
+	b.p.own(l.Release)
 	b.p.loss = l
 	b.roots = make([]float64, len(a.Data))
 	for i, w := range a.Data {

@@ -222,7 +222,9 @@ func (b *specBuilder) kept(line int, r prox.Prox, err error) (prox.Prox, error) 
 	if err != nil {
 		return nil, b.at(line, trim(err))
 	}
-	b.p.own(r)
+	if held, ok := r.(interface{ Release() }); ok {
+		b.p.own(held.Release)
+	}
 	return r, nil
 }
 
