@@ -54,7 +54,7 @@ func (b Boundary) String() string {
 // A zero-padded one is a part of a circular one, and knows neither, unless its kernel
 // is a single tap at the centre.
 type Convolution struct {
-	structure
+	knowing
 	name       string
 	rows, cols int
 	taps       *mat.Dense
@@ -109,7 +109,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 	}
 	a := &Convolution{name: name, rows: rows, cols: cols, taps: mat.DenseCopyOf(kernel), boundary: boundary, r: rows, c: cols}
 	if rows*cols == 0 {
-		a.row, a.col, a.norm2 = known{0, true}, known{0, true}, known{0, true}
+		a.structure = complete(a, Structure{})
 		return a, nil
 	}
 	if boundary == ZeroPadded {
@@ -136,7 +136,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 	if boundary == Circular || kr*kc > directTaps {
 		a.transformKernel(grid)
 	}
-	a.know(grid)
+	a.structure = complete(a, a.know(grid))
 	return a, nil
 }
 
@@ -168,9 +168,10 @@ func (a *Convolution) transformKernel(grid []float64) {
 	}
 }
 
-// know works out what is known of A: of one tap everything, but for a zero-padded
-// shift, which loses an end; of a circular one the norm.
-func (a *Convolution) know(grid []float64) {
+// know makes the structure: a single tap is a multiple of the identity or of a shift, which is
+// orthogonal where the boundary is circular; a circular convolution has a spectrum.
+func (a *Convolution) know(grid []float64) Structure {
+	s := Structure{ColumnNorms2: a.columnNorms2}
 	var values []float64
 	for _, v := range grid {
 		if v != 0 {
@@ -179,18 +180,20 @@ func (a *Convolution) know(grid []float64) {
 	}
 	switch {
 	case len(values) == 0:
-		a.row, a.col, a.norm2 = known{0, true}, known{0, true}, known{0, true}
+		s.Rows = Known(0)
 	case len(values) == 1:
-		a.norm2 = known{values[0] * values[0], true}
+		s.Norm2 = Known(values[0] * values[0])
 		if a.boundary == Circular || grid[0] != 0 {
-			a.row, a.col = a.norm2, a.norm2
+			s.Rows = s.Norm2
 		}
 	case a.boundary == Circular:
+		s.Norm2 = Known(0)
 		for _, v := range a.kernel {
-			a.norm2.value = max(a.norm2.value, squared(v))
+			s.Norm2.Value = max(s.Norm2.Value, squared(v))
 		}
-		a.norm2.ok = true
+		s.SolveNormal = a.solveNormal
 	}
+	return s
 }
 
 func squared(v complex128) float64 { return real(v)*real(v) + imag(v)*imag(v) }
@@ -212,29 +215,21 @@ func (a *Convolution) Adjoint(dst, z array.Batch) {
 	mapOnHost(dst, z, a, action{kind: doAdjoint})
 }
 
-func (a *Convolution) closedForm() bool { return a.row.ok || a.boundary == Circular }
-
-// SolveNormal sets dst = (eta A*A + I)^{-1} rhs where the boundary is circular, or
-// the kernel a multiple of the identity; elsewhere it returns false.
-func (a *Convolution) SolveNormal(dst, rhs array.Batch, eta float64) bool {
+// solveNormal sets dst = (eta A*A + I)^{-1} rhs where the boundary is circular.
+func (a *Convolution) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	n := a.rows * a.cols
-	checkNormal(a.name, n, n, dst, rhs, eta)
-	switch {
-	case a.row.ok:
-		scaleSolve(dst, rhs, a.row.value, eta)
-	case a.boundary != Circular:
-		return false
-	case eta == 0:
+	checkSolve(a.name, n, n, dst, rhs, eta)
+	if eta == 0 {
 		copyTo(dst, rhs)
-	default:
+	} else {
 		mapOnHost(dst, rhs, a, action{doNormal, eta})
 	}
 	return true
 }
 
-// ColumnNorms2 is the sum of the squares of the kernel's entries that reach from
+// columnNorms2 is the sum of the squares of the kernel's entries that reach from
 // each place to another.
-func (a *Convolution) ColumnNorms2() []float64 {
+func (a *Convolution) columnNorms2() []float64 {
 	norms := make([]float64, a.rows*a.cols)
 	if len(norms) == 0 {
 		return norms

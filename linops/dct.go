@@ -23,7 +23,7 @@ import (
 // Makhoul, A fast cosine transform in one and two dimensions, IEEE Trans.
 // Acoustics, Speech and Signal Processing 28 (1980).
 type DCT struct {
-	structure
+	knowing
 	grid *cosineGrid
 }
 
@@ -41,13 +41,9 @@ func NewDCT2D(rows, cols int) *DCT {
 }
 
 func newDCT(rows, cols int) *DCT {
-	return &DCT{orthogonal(rows * cols), newCosineGrid(rows, cols)}
-}
-
-// orthogonal is what an orthogonal operator on R^n knows of itself.
-func orthogonal(n int) structure {
-	c := known{float64(min(n, 1)), true}
-	return structure{c, c, c}
+	a := &DCT{grid: newCosineGrid(rows, cols)}
+	a.structure = complete(a, Structure{Rows: Known(1)})
+	return a
 }
 
 // Dims is n, n.
@@ -65,25 +61,6 @@ func (a *DCT) Adjoint(dst, z array.Batch) {
 	n := a.grid.len()
 	checkAdjoint("DCT", n, n, dst, z)
 	mapOnHost(dst, z, a.grid, action{kind: doAdjoint})
-}
-
-// SolveNormal sets dst = rhs / (1 + eta).
-func (a *DCT) SolveNormal(dst, rhs array.Batch, eta float64) bool {
-	n := a.grid.len()
-	checkNormal("DCT", n, n, dst, rhs, eta)
-	scaleSolve(dst, rhs, 1, eta)
-	return true
-}
-
-// ColumnNorms2 is 1 everywhere.
-func (a *DCT) ColumnNorms2() []float64 { return ones(a.grid.len()) }
-
-func ones(n int) []float64 {
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = 1
-	}
-	return x
 }
 
 // cosineGrid is the cosine transform C of rows x cols images on the host. Its

@@ -27,7 +27,7 @@ import (
 //
 // Strang, The discrete cosine transform, SIAM Review 41 (1999).
 type Difference struct {
-	structure
+	knowing
 	name       string
 	rows, cols int
 	grid       func() *cosineGrid // of SolveNormal, made on demand
@@ -51,12 +51,14 @@ func NewDifference2D(rows, cols int) *Difference {
 func newDifference(name string, rows, cols int) *Difference {
 	a := &Difference{name: name, rows: rows, cols: cols}
 	u, v := pathSpectrum(rows), pathSpectrum(cols)
+	s := Structure{ColumnNorms2: a.columnNorms2, SolveNormal: a.solveNormal}
 	if rows > 0 && cols > 0 {
-		a.norm2 = known{u[rows-1] + v[cols-1], true}
+		s.Norm2 = Known(u[rows-1] + v[cols-1])
 	}
 	if d, _ := a.Dims(); d == 1 {
-		a.row = known{2, true} // a single difference
+		s.Rows = Known(2) // a single difference
 	}
+	a.structure = complete(a, s)
 	a.grid = sync.OnceValue(func() *cosineGrid {
 		g := newCosineGrid(rows, cols)
 		g.u, g.v = u, v
@@ -144,10 +146,10 @@ func (a *Difference) eachImage(d, x array.Batch, f func(h, x array.Batch)) {
 	}
 }
 
-// SolveNormal sets dst = (eta D*D + I)^{-1} rhs.
-func (a *Difference) SolveNormal(dst, rhs array.Batch, eta float64) bool {
+// solveNormal sets dst = (eta D*D + I)^{-1} rhs.
+func (a *Difference) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	d, p := a.Dims()
-	checkNormal(a.name, d, p, dst, rhs, eta)
+	checkSolve(a.name, d, p, dst, rhs, eta)
 	if d == 0 || eta == 0 {
 		copyTo(dst, rhs)
 		return true
@@ -156,8 +158,8 @@ func (a *Difference) SolveNormal(dst, rhs array.Batch, eta float64) bool {
 	return true
 }
 
-// ColumnNorms2 is each pixel's number of neighbours.
-func (a *Difference) ColumnNorms2() []float64 {
+// columnNorms2 is each pixel's number of neighbours.
+func (a *Difference) columnNorms2() []float64 {
 	norms := make([]float64, a.rows*a.cols)
 	for r := range a.rows {
 		for c := range a.cols {

@@ -22,9 +22,8 @@ func ExampleHStack() {
 	defer y.Free()
 	dev.Upload(b, []float64{1, 2, 10, 20})
 	a.Forward(y, b)
-	c, ok := a.(linops.RowGram).RowGram()
-	fmt.Println(y.ToHost(), "A A* = c I:", c, ok)
-	// Output: [11 22] A A* = c I: 2 true
+	fmt.Println(y.ToHost(), "A A* = c I:", linops.StructureOf(a).Rows)
+	// Output: [11 22] A A* = c I: {2 true}
 }
 
 func ExampleNormal() {
@@ -72,7 +71,7 @@ func ExampleNewDifference2D() {
 		5, 5, 5,
 	})
 	d.Forward(differences, image)
-	norm2, _ := d.Norm2()
+	norm2 := linops.StructureOf(d).Norm2.Value
 	fmt.Println("down", differences.ToHost()[:3], "along", differences.ToHost()[3:])
 	fmt.Printf("||D||^2 = %.4f\n", norm2)
 	// Output:
@@ -93,7 +92,7 @@ func ExampleNewConvolution1D() {
 	defer z.Free()
 	dev.Upload(b, []float64{1, 0, 0, 0, 0, 0})
 	blur.Forward(z, b)
-	norm2, _ := blur.Norm2()
+	norm2 := linops.StructureOf(blur).Norm2.Value
 	fmt.Println(z.ToHost())
 	fmt.Printf("||A||^2 = %.4f\n", norm2)
 	// Output:

@@ -53,8 +53,8 @@ const normMinIterations = 8
 // Golub and Van Loan, Matrix Computations, section 10.1; Kuczynski and
 // Wozniakowski, SIAM J. Matrix Anal. Appl. 13 (1992), on random starts.
 func Norm2(ctx context.Context, dev array.Device, a Operator, opts NormOptions) (NormEstimate, error) {
-	if n := norm2(a); n.ok {
-		return NormEstimate{Value: n.value}, nil
+	if n := StructureOf(a).Norm2; n.Known {
+		return NormEstimate{Value: n.Value}, nil
 	}
 	if opts.Tol == 0 {
 		opts.Tol = 1e-2

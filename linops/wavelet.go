@@ -34,7 +34,7 @@ import (
 // Mallat, A theory for multiresolution signal decomposition, IEEE Trans. Pattern
 // Analysis and Machine Intelligence 11 (1989).
 type Wavelet struct {
-	structure
+	knowing
 	name               string
 	rows, cols, levels int
 	oneD               bool
@@ -85,7 +85,7 @@ func newWavelet(name string, rows, cols int, family string, levels int) (*Wavele
 	if levels < 1 || levels > 62 {
 		return nil, fmt.Errorf("linops: wavelet transform of %d levels, want 1 to 62", levels)
 	}
-	a := &Wavelet{structure: orthogonal(rows * cols), name: name, rows: rows, cols: cols, levels: levels, h: h}
+	a := &Wavelet{name: name, rows: rows, cols: cols, levels: levels, h: h}
 	a.g = make([]float64, len(h))
 	for t := range h {
 		a.g[t] = h[len(h)-1-t]
@@ -93,6 +93,7 @@ func newWavelet(name string, rows, cols int, family string, levels int) (*Wavele
 			a.g[t] = -a.g[t]
 		}
 	}
+	a.structure = complete(a, Structure{Rows: Known(1)})
 	a.images.New = func() any { return &waveletWork{a: a} }
 	a.lines.New = func() any { return new(waveletLine) }
 	return a, nil
@@ -128,17 +129,6 @@ func (a *Wavelet) Adjoint(dst, z array.Batch) {
 	checkAdjoint(a.name, n, n, dst, z)
 	mapOnHost(dst, z, a, action{kind: doAdjoint})
 }
-
-// SolveNormal sets dst = rhs / (1 + eta).
-func (a *Wavelet) SolveNormal(dst, rhs array.Batch, eta float64) bool {
-	n := a.rows * a.cols
-	checkNormal(a.name, n, n, dst, rhs, eta)
-	scaleSolve(dst, rhs, 1, eta)
-	return true
-}
-
-// ColumnNorms2 is 1 everywhere.
-func (a *Wavelet) ColumnNorms2() []float64 { return ones(a.rows * a.cols) }
 
 // Finest returns the coordinates of the finest details, in order: the last half of
 // a vector's coefficients, or the diagonal details of an image, its last quadrant.

@@ -125,8 +125,7 @@ func multiply(parts []built) built {
 	a.rows, a.rowAverages = parts[0].rows, parts[0].rowAverages
 	// A factor of identity would hide what the other factors know of themselves.
 	ops := slices.DeleteFunc(operators(parts), func(op linops.Operator) bool {
-		d, _ := op.Dims()
-		return op == linops.Identity(d)
+		return linops.StructureOf(op).Identity
 	})
 	if len(ops) > 0 {
 		a.op = linops.Compose(ops...)

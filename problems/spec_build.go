@@ -165,15 +165,6 @@ func (b *specBuilder) combine(penalties []*penalty, weights map[string]float64) 
 	return prox.NewSeparable(blocks...), nil
 }
 
-// columnGram is c where A*A = c I.
-func columnGram(a linops.Operator) (c float64, ok bool) {
-	g, ok := linops.Adjoint(a).(linops.RowGram)
-	if !ok {
-		return 0, false
-	}
-	return g.RowGram()
-}
-
 // solver is the solver that suits the problem. from is the array that its operator was made of,
 // nil where there is none.
 func (b *specBuilder) solver(from *source) string {
@@ -184,7 +175,7 @@ func (b *specBuilder) solver(from *source) string {
 		}
 		return "fista"
 	}
-	if c, ok := columnGram(b.p.Operator); ok && c > 0 && b.roots == nil {
+	if linops.StructureOf(b.p.Operator).Columns.Value > 0 && b.roots == nil {
 		// One step from any point is the solution.
 		return "ista"
 	}
@@ -302,7 +293,7 @@ func (m *maximizer) of(name string) func() (float64, error) {
 // columns of A have to be projected on. It refuses free coordinates of another kind.
 func (m *maximizer) unpenalized(name string) (free []int, err error) {
 	b := m.b
-	if _, orthogonal := columnGram(b.p.Operator); orthogonal && b.roots == nil {
+	if linops.StructureOf(b.p.Operator).Columns.Known && b.roots == nil {
 		return nil, nil
 	}
 	at := 0
@@ -390,7 +381,7 @@ func (b *specBuilder) rooted(x []float64) []float64 {
 // gradient is A* z.
 func (m *maximizer) gradient(z []float64) []float64 {
 	b := m.b
-	if b.p.Operator == linops.Identity(b.p.P) {
+	if linops.StructureOf(b.p.Operator).Identity {
 		return z
 	}
 	from, to := b.dev.Alloc(1, len(z)), b.dev.Alloc(1, b.p.P)

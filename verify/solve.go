@@ -130,8 +130,7 @@ func (c *check) other() string {
 		return "fista"
 	}
 	_, quadratic := c.Problem.R.(prox.Quadratic)
-	dense, ok := c.Problem.A.(linops.Densifier)
-	if quadratic && ok && dense.Dense() != nil && c.Solver.Name() != "direct" {
+	if quadratic && linops.StructureOf(c.Problem.A).Dense != nil && c.Solver.Name() != "direct" {
 		return "direct"
 	}
 	return "admm"

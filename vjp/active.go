@@ -34,9 +34,8 @@ const minActive = 64
 // their columns, taken together, by those of A. There is none where the operator or a
 // derivative lacks the structure or the columns do not fit in room bytes.
 func newLevels(p Problem, records []prox.Derivative, lookback int, room int64) []level {
-	restrictor, ok := p.A.(linops.Restrictor)
 	d, dim := p.A.Dims()
-	if !ok || lookback < 0 || dim < minActive {
+	if lookback < 0 || dim < minActive || !linops.Restricts(p.Device, p.A) {
 		return nil
 	}
 	for _, j := range records {
@@ -85,7 +84,7 @@ func newLevels(p Problem, records []prox.Derivative, lookback int, room int64) [
 				set = append(set, i)
 			}
 		}
-		op := restrictor.Restrict(set)
+		op := linops.Restrict(p.Device, p.A, set)
 		if op == nil {
 			break
 		}

@@ -26,7 +26,7 @@ type cg struct {
 	// The direction is summed from the image: r itself, or K times what the preconditioner makes of it.
 	image array.Batch
 	// A J x is summed direction by direction, or x is where A*A does without A.
-	square linops.NormalMap
+	square func(dst, b array.Batch)
 	sum    array.Batch
 
 	probes                               []probe
@@ -74,8 +74,7 @@ func (l *implicit) newCG(dst, w array.Batch, goal goal, node float64) *cg {
 	if l.curved != nil {
 		c.image = dev.Alloc(k, l.dim)
 	}
-	var squares bool
-	if c.square, squares = l.op.(linops.NormalMap); squares {
+	if c.square = linops.StructureOf(l.op).Normal; c.square != nil {
 		c.q = dev.Alloc(k, l.dim)
 		if !c.pilot {
 			c.sum = dev.Alloc(k, l.dim)
@@ -192,7 +191,7 @@ func (c *cg) advance(step int) {
 	// <N dir, J dir> = <dir, J dir> - ||J dir||^2 + eta ||A J dir||^2; with K it is
 	// <K dir, dir> + ||A dir||^2, and dir holds K dir.
 	if c.square != nil {
-		c.square.ApplyNormal(c.q, c.jdir)
+		c.square(c.q, c.jdir)
 		dev.Dot(c.qq, c.q, c.jdir)
 	} else {
 		l.op.Forward(c.q, c.jdir)

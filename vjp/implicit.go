@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/space"
 )
 
 // implicit differentiates the fixed point instead of the iterations. At a
@@ -104,12 +105,10 @@ func newImplicit(p Problem, b, y array.Batch, norm2 float64, o Options, optimali
 		eta = etaFactor / norm2
 	}
 	orthogonal := false
-	if g, ok := p.A.(linops.RowGram); ok && d == dim {
+	if c := linops.StructureOf(p.A).Rows; c.Value > 0 && d == dim {
 		// A = sqrt(c) times an orthogonal matrix: with eta = 1/c N is I, and D mu_hat
 		// has the eigenvalues of J.
-		if c, ok := g.RowGram(); ok && c > 0 {
-			eta, orthogonal = 1/c, true
-		}
+		eta, orthogonal = 1/c.Value, true
 	}
 	v, z := dev.Alloc(1, dim), dev.Alloc(1, d)
 	defer v.Free()
@@ -215,7 +214,7 @@ func (l *implicit) restrictTo(j prox.Masked) ([]float64, bool) {
 	if n := len(set); 2*n > l.dim && n > maxFactored {
 		return nil, false
 	}
-	columns := linops.Restrict(l.p.A, set)
+	columns := linops.Restrict(l.p.Device, l.p.A, set)
 	if columns == nil {
 		return nil, false
 	}
@@ -233,15 +232,14 @@ func (l *implicit) restrictTo(j prox.Masked) ([]float64, bool) {
 // in the coordinates of that space, (m + n) r where there were m n.
 func (l *implicit) restrictTangent() bool {
 	low, ok := l.j.(prox.LowRank)
-	a, can := l.p.A.(linops.TangentRestrictor)
-	if !ok || !can {
+	if !ok {
 		return false
 	}
 	t, ok := low.Tangent()
 	if !ok || t.Len() >= l.dim {
 		return false
 	}
-	op := a.RestrictTangent(t.Shape, t.Rank, t.U, t.V)
+	op := linops.Within(l.p.Device, l.p.A, space.Tangent(t.Shape, t.Rank, t.U, t.V))
 	if op == nil {
 		return false
 	}
@@ -253,18 +251,21 @@ func (l *implicit) restrictTangent() bool {
 // diagonal and to the tangent space of one of low rank, where A can do so too.
 func (l *implicit) restrictBlocks() bool {
 	j, ok := l.j.(prox.Blocked)
-	a, can := l.p.A.(linops.BlockRestrictor)
-	if !ok || !can {
+	if !ok {
 		return false
 	}
 	dev := l.p.Device
-	var parts []linops.Part
+	var parts []space.Space
 	var dims []int
 	var blocks []prox.Derivative
 	release := func() {
 		for _, b := range blocks {
 			b.Release()
 		}
+		for _, t := range parts {
+			t.Release()
+		}
+		parts = nil
 	}
 	for _, b := range j.Blocks() {
 		switch b := b.(type) {
@@ -274,7 +275,7 @@ func (l *implicit) restrictBlocks() bool {
 				release()
 				return false
 			}
-			parts = append(parts, linops.Part{Shape: t.Shape, Rank: t.Rank, U: t.U, V: t.V})
+			parts = append(parts, space.Tangent(t.Shape, t.Rank, t.U, t.V))
 			dims, blocks = append(dims, t.Len()), append(blocks, t.J)
 		case prox.Masked:
 			set := support(b.Diagonal())
@@ -282,15 +283,16 @@ func (l *implicit) restrictBlocks() bool {
 			diagonal := dev.Alloc(1, len(set))
 			dev.Gather(diagonal, b.Diagonal(), idx)
 			idx.Free()
-			parts = append(parts, linops.Part{Set: set})
+			parts = append(parts, space.Coordinates(dev, b.Diagonal().N(), set))
 			dims, blocks = append(dims, len(set)), append(blocks, prox.NewDiagonal(diagonal))
 		default:
 			release()
 			return false
 		}
 	}
-	op := a.RestrictBlocks(dev, parts)
+	op := linops.Within(dev, l.p.A, space.ProductOf(parts...))
 	if op == nil {
+		parts = nil
 		release()
 		return false
 	}
@@ -329,7 +331,7 @@ func (l *implicit) Bytes() int64 {
 func (l *implicit) ProbeBytes() int64 {
 	d, _ := l.p.A.Dims()
 	vectors := int64(5)
-	if _, squares := l.op.(linops.NormalMap); squares || l.curved != nil {
+	if linops.StructureOf(l.op).Normal != nil || l.curved != nil {
 		vectors = 7
 	}
 	return 8 * (vectors*int64(l.dim) + 2*int64(d))

@@ -16,8 +16,8 @@ func gram(dev array.Device, op linops.Operator) []float64 {
 	d, n := op.Dims()
 	square := dev.Alloc(n, n)
 	defer square.Free()
-	if x, ok := op.(*linops.Dense); ok {
-		x.Gram(square)
+	if gram := linops.StructureOf(op).Gram; gram != nil {
+		gram(square)
 		return square.ToHost()
 	}
 	identity, image := dev.Alloc(n, n), dev.Alloc(n, d)
@@ -258,7 +258,7 @@ func (l *implicit) denseJacobian() []float64 {
 // on S, or A cannot restrict itself to columns.
 func (l *implicit) factorBlocks() (bool, error) {
 	dev, n := l.p.Device, l.dim
-	if _, can := l.p.A.(linops.Restrictor); !can || n > maxFactored {
+	if n > maxFactored || !linops.Restricts(dev, l.p.A) {
 		return false, nil
 	}
 	jacobian := l.denseJacobian()
@@ -286,7 +286,7 @@ func (l *implicit) factorBlocks() (bool, error) {
 	if j[0] <= vanishing {
 		return false, nil
 	}
-	columns := linops.Restrict(l.p.A, set)
+	columns := linops.Restrict(dev, l.p.A, set)
 	if columns == nil {
 		return false, nil
 	}

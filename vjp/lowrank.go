@@ -10,6 +10,7 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/prox/subspace"
+	"surepipe/space"
 )
 
 // lowRank is ISTA or FISTA where r is the nuclear norm and A picks entries, for
@@ -45,7 +46,7 @@ import (
 type lowRank struct {
 	p      Problem
 	o      Options
-	a      linops.Sampler
+	a      linops.Structure
 	shape  array.Shape
 	lambda float64
 	full   *proximalGradient
@@ -60,11 +61,11 @@ const maxPasses = 4
 // newLowRank returns nil where the problem has no structure to use.
 func newLowRank(ctx context.Context, p Problem, o Options, accelerated bool) (Solver, error) {
 	shape, lambda, ok := prox.AsNuclear(p.R)
-	a, can := p.A.(linops.Sampler)
-	if !ok || !can || min(shape.Rows, shape.Cols) < minLowRank || o.Derivative == Unrolled || lambda == 0 || math.IsInf(lambda, 1) {
+	a := linops.StructureOf(p.A)
+	if !ok || a.Sampled == nil || min(shape.Rows, shape.Cols) < minLowRank || o.Derivative == Unrolled || lambda == 0 || math.IsInf(lambda, 1) {
 		return nil, nil
 	}
-	if places, _ := a.Pattern(shape); places == nil {
+	if places, _ := a.Sampled(shape); places == nil {
 		return nil, nil
 	}
 	full, err := newProximalGradient(ctx, p, o, accelerated)
@@ -136,10 +137,6 @@ func tooHard(err error) bool {
 // linearize differentiates at b_k. One more step of the partial SVD gives the vectors of
 // the active values and those of the largest inactive ones, which the preconditioner has use for.
 func (w *factoredWork) linearize() (*implicit, error) {
-	a, can := w.a.(linops.TangentRestrictor)
-	if !can {
-		return nil, errHighRank
-	}
 	dev := w.dev
 	w.c = 0
 	dev.Lin(w.z, 1, w.ab, -1, w.target())
@@ -167,7 +164,8 @@ func (w *factoredWork) linearize() (*implicit, error) {
 	share := float64(w.pattern.Len()) / float64(w.shape.Len()) / w.eta
 	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, preconditionerShift*share, normal)
 	u, v := curved.Factors()
-	l := newCurved(w.p, a.RestrictTangent(w.shape, r, u, v), curved, w.o.Tol)
+	op, _ := linops.On(dev, w.p.A, space.Tangent(w.shape, r, u, v))
+	l := newCurved(w.p, op, curved, w.o.Tol)
 	if err := dev.Err(); err != nil {
 		l.Release()
 		return nil, err
@@ -281,7 +279,7 @@ func newFactoredWork(s *lowRank, y array.Batch) *factoredWork {
 		eta: s.full.eta, tau: s.full.eta * s.lambda, stick: newYardstick(y, s.full.bound, s.o), tol: s.o.Tol, y: y, passes: 1, lowest: math.Inf(1),
 	}
 	w.scale = w.stick.first()
-	w.pattern, w.order = s.a.Pattern(s.shape)
+	w.pattern, w.order = s.a.Sampled(s.shape)
 	if w.order != nil {
 		w.sorted = dev.Alloc(1, d)
 		dev.Gather(w.sorted, y, w.order)
