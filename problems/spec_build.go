@@ -168,7 +168,7 @@ func (b *specBuilder) combine(penalties []*penalty, weights map[string]float64) 
 // solver is the solver that suits the problem. from is the array that its operator was made of,
 // nil where there is none.
 func (b *specBuilder) solver(from *source) string {
-	if _, quadratic := b.p.Regularizer.(prox.Quadratic); quadratic {
+	if prox.StructureOf(b.p.Regularizer).Quadratic.Known {
 		// The closed form needs the matrix, which a large sparse one does not give.
 		if from != nil && from.dense != nil && (!from.sparse || b.p.D*b.p.P <= largestWritten) {
 			return "direct"

@@ -222,9 +222,7 @@ func (b *specBuilder) kept(line int, r prox.Prox, err error) (prox.Prox, error) 
 	if err != nil {
 		return nil, b.at(line, trim(err))
 	}
-	if held, ok := r.(interface{ Release() }); ok {
-		b.p.own(held.Release)
-	}
+	b.p.own(func() { prox.Release(r) })
 	return r, nil
 }
 

@@ -112,11 +112,11 @@ func (c *check) columns(g array.Batch, size float64) error {
 // separable reports that r is a sum over coordinates, as far as it says so, by a few of
 // them.
 func separable(r prox.Prox) bool {
-	if _, ok := r.(prox.Quadratic); ok {
+	alone := prox.StructureOf(r)
+	if alone.Quadratic.Known {
 		return true
 	}
-	alone, ok := prox.AsRestrictor(r)
-	if !ok {
+	if alone.Closure == nil {
 		return false
 	}
 	n := max(r.Dim(), 1)

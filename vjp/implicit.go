@@ -141,8 +141,8 @@ func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
 	}
 	m.seen = m.j
 	if m.orthogonal {
-		if j, ok := m.j.(prox.Tracer); ok {
-			m.trace, m.frobenius2 = j.Trace()
+		if trace, frobenius2, ok := prox.TraceOf(m.j); ok {
+			m.trace, m.frobenius2 = trace, frobenius2
 			m.low, m.high, m.traced = m.trace, m.trace, true
 		}
 	} else {
