@@ -150,7 +150,7 @@ func (p *Problem) checkUsed(hyper Hyper) error {
 		value float64
 	}{{"lambda", hyper.Lambda.given, p.Lambda}, {"lambda2", hyper.Lambda2.given, p.Lambda2}, {"gamma", hyper.Gamma.given, p.Gamma}} {
 		if w.given && math.IsNaN(w.value) {
-			return fmt.Errorf("%s is given, but %s has no such weight", w.name, p.Name)
+			return weightErrorf(w.name, "is given, but %s has no such weight", p.Name)
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ func (p *Problem) Reweighted(lambda, lambda2, gamma float64) (prox.Prox, error) 
 		some = true
 		// An infinite weight removes its part of the regularizer, where the problem allows it.
 		if zero := w.new == 0 && w.name == "lambda2"; !(w.new > 0) && !zero {
-			return nil, fmt.Errorf("%s is %g, expected a positive number", w.name, w.new)
+			return nil, weightErrorf(w.name, "is %g, expected a positive number", w.new)
 		}
 	}
 	if !some {

@@ -220,7 +220,7 @@ func (b *specBuilder) weights(m *maximizer, data Data, hyper Hyper) error {
 		default:
 			*w.to, err = p.weight(w.name, weight, m.of(w.name))
 			if err == nil && finite && math.IsInf(*w.to, 0) {
-				err = fmt.Errorf("%s is infinite, expected a finite number", w.name)
+				err = weightErrorf(w.name, "is infinite, expected a finite number")
 			}
 		}
 		if w.flag.given && err != nil {
@@ -299,7 +299,7 @@ func (m *maximizer) unpenalized(name string) (free []int, err error) {
 	at := 0
 	for _, p := range m.penalties {
 		if p.free && p.unpenalized == nil || p.norm.name == "" && len(p.unpenalized) < p.n {
-			return nil, fmt.Errorf("%s is given as a multiple of its maximum, which is not known: the penalty%s leaves coordinates of b free at %s's maximum, and the operator's columns are not orthogonal; expected a number", name, b.atLine(p.line), name)
+			return nil, weightErrorf(name, "is given as a multiple of its maximum, which is not known: the penalty%s leaves coordinates of b free at %s's maximum, and the operator's columns are not orthogonal; expected a number", b.atLine(p.line), name)
 		}
 		for _, j := range p.unpenalized {
 			free = append(free, at+j)
@@ -307,7 +307,7 @@ func (m *maximizer) unpenalized(name string) (free []int, err error) {
 		at += p.n
 	}
 	if n := len(free); n > maxUnpenalized || n*b.p.D > maxUnpenalizedValues {
-		return nil, fmt.Errorf("%s is given as a multiple of its maximum, which is not known for %d coordinates of b without a penalty and %d values in y: expected a number, or at most %d such coordinates", name, n, b.p.D, min(maxUnpenalized, maxUnpenalizedValues/b.p.D))
+		return nil, weightErrorf(name, "is given as a multiple of its maximum, which is not known for %d coordinates of b without a penalty and %d values in y: expected a number, or at most %d such coordinates", n, b.p.D, min(maxUnpenalized, maxUnpenalizedValues/b.p.D))
 	}
 	return free, nil
 }
