@@ -123,7 +123,7 @@ weights: [1, 2, 0]
 		panic(err)
 	}
 	defer p.Release()
-	z, y := array.Put(dev, []float64{2, 2, 2}, 1, 3), array.Put(dev, data.Y, 1, 3)
+	z, y := dev.Put([]float64{2, 2, 2}, 1, 3), dev.Put(data.Y, 1, 3)
 	defer z.Free()
 	defer y.Free()
 	fmt.Println("loss", p.Solve().Loss.Value(z, y))

@@ -34,7 +34,7 @@ func TestWeightsAreThoseOfTheLoss(t *testing.T) {
 			if l == nil {
 				t.Fatal("there is no loss")
 			}
-			z, y, g := array.Put(dev, []float64{1, 5, 1}, 1, 3), array.Put(dev, data.Y, 1, 3), dev.Alloc(1, 3)
+			z, y, g := dev.Put([]float64{1, 5, 1}, 1, 3), dev.Put(data.Y, 1, 3), dev.Alloc(1, 3)
 			if v := l.Value(z, y); math.Abs(v-(2*4+0.5*4)/2) > 1e-14 {
 				t.Errorf("the loss is %g, expected 5", v)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/pbnjay/memory"
 	"github.com/spf13/cobra"
 
+	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/problems"
 )
@@ -38,72 +39,93 @@ func generateHelp() string {
 	return s.String()
 }
 
-// sizeNames are the sizes that generators take.
+// sizeNames are the flags of the sizes that generators take.
 var sizeNames = []string{"d", "p", "rows", "cols"}
 
+// generateFlags are the flags of surepipe generate.
+type generateFlags struct {
+	problem, out string
+	// sizes are the flags of sizeNames.
+	sizes [4]int
+	seed  uint64
+}
+
 func newGenerate() *cobra.Command {
-	var problem, out string
-	var seed uint64
-	given := make([]int, len(sizeNames))
+	var f generateFlags
 	known := namesOf(generators())
 	cmd := &cobra.Command{
 		Use:   "generate",
 		Short: "Write one of the paper's data sets, or one like them",
 		Long: `Draws a data set as in section III of Nobel, Candes and Boyd, "Tractable
 evaluation of Stein's unbiased risk estimate with convex regularizers", with the
-true mean mu, sigma2 = 2 and the paper's weights. These are computed from another,
-independent draw of y, so that SURE at the y in the file is exactly unbiased.
+true mean mu, sigma2 = 2 and the paper's weights. The weights are computed from
+another, independent draw of y, so that SURE at the y in the file is exactly unbiased.
 ` + generateHelp(),
 		Example: `  surepipe generate --problem lasso --d 500 --out lasso.npz
   surepipe generate --problem matrix-completion --rows 200 --cols 100 --seed 7 --out mc.npz`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains(known, problem) {
-				return usagef("--problem is %q, expected one of %s", problem, strings.Join(known, ", "))
-			}
-			named, _ := problems.Lookup(problem)
-			sizes, err := generateSizes(cmd, named, given)
-			if err != nil {
-				return err
-			}
-			if out == "" {
-				return usagef("--out is missing, expected the .npz file to write")
-			}
-			if err := checkWritable(out); err != nil {
-				return err
-			}
-			values := 1.0
-			for _, n := range sizes {
-				values *= float64(n)
-			}
-			if 8*values > float64(memory.TotalMemory()) {
-				return usagef("%s: the data take %.3g GB, more than this machine's memory", problem, 8*values/1e9)
-			}
-			data, err := named.Generator.Draw(sizes, seed)
-			if err != nil {
-				return usagef("%s: %w", problem, err)
-			}
-			if err := cmd.Context().Err(); err != nil {
-				return err
-			}
-			if err := dataio.WriteNPZ(out, dataArrays(data)...); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: wrote %s; try surepipe run --problem %s --data %s\n", out, problem, out)
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&problem, "problem", "", strings.Join(known, ", "))
+	flags.StringVar(&f.problem, "problem", "", strings.Join(known, ", "))
 	for i, usage := range []string{"number of observations, or length of a sequence", "regressions: number of variables (default 2 d)", "matrix problems: m", "matrix problems: n"} {
-		flags.IntVar(&given[i], sizeNames[i], 0, usage)
+		flags.IntVar(&f.sizes[i], sizeNames[i], 0, usage)
 	}
-	flags.Uint64Var(&seed, "seed", 0, "seed of all random draws")
-	flags.StringVar(&out, "out", "", "the .npz `file` to write")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of all random draws")
+	flags.StringVar(&f.out, "out", "", "the .npz `file` to write")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)))
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz"))
 	return cmd
+}
+
+// check refuses flags that do not go together, and sizes that are too large. It returns the
+// generator and the sizes that it takes.
+func (f *generateFlags) check(cmd *cobra.Command) (g *problems.Generator, sizes []int, err error) {
+	known := namesOf(generators())
+	if !slices.Contains(known, f.problem) {
+		return nil, nil, usagef("--problem is %q, expected one of %s", f.problem, strings.Join(known, ", "))
+	}
+	named, _ := problems.Lookup(f.problem)
+	if sizes, err = generateSizes(cmd, named, f.sizes[:]); err != nil {
+		return nil, nil, err
+	}
+	if f.out == "" {
+		return nil, nil, usagef("--out is missing, expected the .npz file to write")
+	}
+	if err := checkWritable(f.out); err != nil {
+		return nil, nil, err
+	}
+	values := 1.0
+	for _, n := range sizes {
+		values *= float64(n)
+	}
+	if 8*values > float64(memory.TotalMemory()) {
+		return nil, nil, usagef("%s: the data take %.3g GB, more than this machine's memory", f.problem, 8*values/1e9)
+	}
+	return named.Generator, sizes, nil
+}
+
+func (f *generateFlags) run(cmd *cobra.Command) error {
+	g, sizes, err := f.check(cmd)
+	if err != nil {
+		return err
+	}
+	if err := array.UseNative(); err != nil {
+		return usageError{err}
+	}
+	data, err := g.Draw(sizes, f.seed)
+	if err != nil {
+		return usagef("%s: %w", f.problem, err)
+	}
+	if err := cmd.Context().Err(); err != nil {
+		return err
+	}
+	if err := dataio.WriteNPZ(f.out, dataArrays(data)...); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: wrote %s; try surepipe run --problem %s --data %s\n", f.out, f.problem, f.out)
+	return nil
 }
 
 // generateSizes are the sizes that a generator takes, from the flags of sizeNames. p is 2 d where

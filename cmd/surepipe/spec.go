@@ -12,7 +12,7 @@ import (
 func newSpec() *cobra.Command {
 	return &cobra.Command{
 		Use:   "spec [name]",
-		Short: "Print a specification to start from; list them",
+		Short: "Print a specification to start from, or list them",
 		Long: `A specification describes a problem in YAML,
 
     mu_hat(y) = A argmin_b  1/2 ||A b - y||^2 + r(b),
@@ -24,25 +24,25 @@ specifications too: surepipe spec lasso prints that of --problem lasso.
     data:                        # files are relative to the specification's folder
       file: data.npz             # arrays by name; --data replaces it
       column: price              # of a .csv file: y is this column, X the others
-      mu: truth.png              # any array from a file of its own, or
-      w: {file: F, array: N, column: C, where: mask}, or
+      mu: truth.png              # any array: a file of its own, or part of one,
+      w: {file: F, array: N, column: C, where: mask}, or numbers:
       h: [0.25, 0.5, 0.25]
     operator: OPERATOR           # y = operator (synthesis b) + noise
-    synthesis: OPERATOR          # optional; --out writes the signal, synthesis b, too
+    synthesis: OPERATOR          # optional; --out then writes the signal, synthesis b, too
     regularizer: REGULARIZER
     weights: w                   # optional: weights of the squared loss, see below
-    lambda: 0.1                  # and lambda2, gamma; --lambda takes precedence over it, and
-                                 # it over a number in the data file
-    sigma2: auto                 # a number, or auto, or a method (see surepipe run --help)
+    lambda: 0.1                  # and lambda2, gamma; takes precedence over a number in
+                                 # the data file; --lambda takes precedence over both
+    sigma2: auto                 # a number, auto or a method (see surepipe run --help)
     solver: {name: fista, tol: 1e-8, max-iter: 10000, derivative: auto}
 
-Sizes follow from y and the arrays where they can. Where they cannot, an operator takes
-shape: n or shape: [m, n]. An image is a matrix, row-major.
+Sizes follow from y and the arrays where they can; an operator takes shape: n or
+shape: [m, n] where they cannot. An image is a matrix, row-major.
 
-lambda: 0.1max is a tenth of the smallest lambda at which everything that it weighs is zero
-(a tv1d: constant). This maximum is known for l1, elastic-net, l2, group-l2, group-linf,
-sorted-l1 and nuclear. If other coordinates of b are not held at zero by a weight, it is
-known only where the operator has orthogonal columns.
+lambda: 0.1max is a tenth of the smallest lambda at which everything that it penalizes is
+zero (for tv1d: constant). This maximum is known for l1, elastic-net, l2, group-l2,
+group-linf, sorted-l1 and nuclear. With coordinates that no weight penalizes it is known
+only where the operator has orthogonal columns.
 
 weights: w gives every observation a weight w_i >= 0, a number for each entry of y,
 
@@ -57,8 +57,8 @@ every entry of y. For example, a LASSO with weights from the data file:
     regularizer: {l1: lambda}
     weights: w
 
-A penalty of an analysis operator, r(D b), has no proximal operator in closed form.
-Use a synthesis form in its place: A = operator synthesis, with the penalty on the
+Penalties of an analysis operator, r(D b), have no proximal operator in closed form. Use
+a synthesis form in their place: A = operator synthesis, with the penalty on the
 coefficients b.
 
 ` + problems.SpecHelp(),
