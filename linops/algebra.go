@@ -241,8 +241,8 @@ func knowsColumnNorms(k *known) bool { return k.s.ColumnNorms2 != nil }
 func rowsOf(k *known) Number    { return k.s.Rows }
 func columnsOf(k *known) Number { return k.s.Columns }
 
-// sumOfGrams is c with A A* = c I, and ||A||^2, of blocks side by side (or, with columnsOf, of blocks
-// on top of each other). The norm is known where all blocks but one have orthogonal rows:
+// sumOfGrams is c with A A* = c I, and ||A||^2, of blocks side by side (or, with columnsOf, of
+// blocks on top of each other). The norm is known where all blocks but one have orthogonal rows:
 // ||A A* + c I|| = ||A||^2 + c.
 func sumOfGrams(parts []known, gram func(*known) Number) (total, norm Number) {
 	total, norm = Known(0), Known(0)

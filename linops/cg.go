@@ -14,36 +14,36 @@ type CGOptions struct {
 	// Tol is the relative residual ||rhs - M x|| / ||rhs|| at which a vector has converged; 0 means
 	// 1e-13.
 	Tol float64
-	// MaxIterations bounds the steps; 0 means ten times the length of a vector,
-	// but no fewer than 100 and no more than 10000.
+	// MaxIterations bounds the steps; 0 means ten times the length of a vector, but at least 100
+	// and at most 10000.
 	MaxIterations int
-	// Precondition sets dst = P r for a self-adjoint positive definite P near
-	// M^{-1}, vector by vector; nil means P = I. dst and r do not overlap.
+	// Precondition sets dst = P r for a self-adjoint positive definite P near M^{-1}, vector by
+	// vector; nil means P = I. dst and r do not overlap.
 	Precondition func(dst, r array.Batch)
 }
 
-// CGResult is the record of a call to CG.
+// CGResult describes a call of CG.
 type CGResult struct {
-	// Iterations is the number of steps, those of the slowest vector.
+	// Iterations is the number of steps that the slowest vector took.
 	Iterations int
 	// Residual is the largest relative residual among the vectors, computed by the recurrence.
 	Residual float64
-	// Converged is whether every vector reached the tolerance.
+	// Converged reports whether every vector reached the tolerance.
 	Converged bool
 }
 
 // CG solves M x_i = rhs_i for every vector of the batch by preconditioned conjugate gradients from
-// zero. apply sets dst = M x for a self-adjoint positive definite M, each vector alone; dst and x do
-// not overlap. dst and rhs may be the same batch.
+// zero. apply sets dst = M x for a self-adjoint positive definite M, each vector alone; dst and x
+// do not overlap. dst and rhs may be the same batch.
 //
 // Each vector stops by its own residual and then stays as it is, bit for bit, while the others go
 // on; a vector of zeros has the solution zero. Converged reports whether all vectors reached the
 // tolerance within MaxIterations; where it is false dst holds the last iterates and there is no
-// error. An error is a cancelled context, a device fault, a value that is not finite, or a direction
-// in which M is not positive; dst is then undefined.
+// error. An error is a cancelled context, a device fault, a value that is not finite, or a
+// direction in which M is not positive; dst is then undefined.
 //
-// Hestenes and Stiefel, Methods of conjugate gradients for solving linear
-// systems, 1952; with the preconditioner, Golub and Van Loan, section 11.5.
+// Hestenes and Stiefel, Methods of conjugate gradients for solving linear systems, 1952; with the
+// preconditioner, Golub and Van Loan, section 11.5.
 func CG(ctx context.Context, dst, rhs array.Batch, apply func(dst, x array.Batch), opts CGOptions) (CGResult, error) {
 	k, n := rhs.K(), rhs.N()
 	if dst.K() != k || dst.N() != n {

@@ -15,8 +15,8 @@ import (
 //	Forward: dst = A (s ∘ b)        Adjoint: dst = s ∘ (A* z)
 //
 // An operator that can scale its columns itself ([Structure].ScaleColumns), as a sparse matrix and
-// a dense one of up to 16 million entries can, is scaled in a copy on dev. The scales must be finite.
-// The caller releases the result, which holds a.
+// a dense one of up to 16 million entries can, is scaled in a copy on dev. The scales must be
+// finite. The caller releases the result, which holds a.
 func ScaleColumns(dev array.Device, a Operator, s []float64) Restricted {
 	d, p := a.Dims()
 	if len(s) != p {
@@ -75,8 +75,8 @@ func (c *columns) Adjoint(dst, z array.Batch) {
 	dst.Device().Mul(dst, dst, c.s)
 }
 
-// on scales A's columns at a set of coordinates: those of a matrix in place. It returns nil on other
-// spaces.
+// on scales A's columns at a set of coordinates: those of a matrix in place. It returns nil on
+// other spaces.
 func (c *columns) on(dev array.Device, t space.Space) Restricted {
 	f := t.Form()
 	if f.Kind != space.Subset {

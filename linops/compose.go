@@ -6,8 +6,8 @@ import (
 	"surepipe/array"
 )
 
-// compose is A1 A2 ... An. Where A = L M R with a single factor M, L*L = l I and R R* = r I, what is
-// known of M is known of A.
+// compose is A1 A2 ... An. Where A = L M R with a single factor M, L*L = l I and R R* = r I, what
+// is known of M is known of A.
 type compose struct {
 	knowing
 	parts []known

@@ -24,10 +24,10 @@ type CSR struct {
 	colNorms []float64
 }
 
-// NewCSR puts a sparse matrix on a device: row i has values[u] in column indices[u] for
-// indptr[i] <= u < indptr[i+1]. Columns may come in any order; entries given twice add up. It
-// returns an error where the three lists do not describe a matrix of that size or a value is not
-// finite. The slices are copied.
+// NewCSR puts a sparse matrix on a device: row i has values[u] in column indices[u] for indptr[i]
+// <= u < indptr[i+1]. Columns may come in any order; entries given twice add up. It returns an
+// error where the three lists do not describe a matrix of that size or a value is not finite. The
+// slices are copied.
 func NewCSR(dev array.Device, rows, cols int, indptr, indices []int, values []float64) (*CSR, error) {
 	if rows < 0 || cols < 0 || cols > math.MaxInt32 || rows > math.MaxInt32 {
 		return nil, fmt.Errorf("linops: sparse matrix of size %d x %d", rows, cols)

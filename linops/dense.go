@@ -14,7 +14,8 @@ import (
 //
 //	Forward: dst = X b        Adjoint: dst = X' z
 //
-// It solves its normal equations by the inverse of the smaller Gram matrix: with W = (I + eta X X')^{-1}, d x d, or W = (I + eta X'X)^{-1}, p x p,
+// It solves its normal equations by the inverse of the smaller Gram matrix: with W = (I + eta X
+// X')^{-1}, d x d, or W = (I + eta X'X)^{-1}, p x p,
 //
 //	(eta X'X + I)^{-1} rhs = rhs - eta X' W X rhs   where d <= p
 //	                       = W rhs                  where d > p.
@@ -201,8 +202,8 @@ func (a *Dense) invert(eta float64) array.Batch {
 	if !chol.Factorize(sym) {
 		return array.Batch{}
 	}
-	// InverseTo computes the inverse even where it reports a large condition number, and eta
-	// bounds that of I + eta G.
+	// InverseTo computes the inverse even where it reports a large condition number, and eta bounds
+	// that of I + eta G.
 	if err := chol.InverseTo(sym); err != nil {
 		if _, ok := err.(mat.Condition); !ok {
 			return array.Batch{}

@@ -107,8 +107,8 @@ type lowRankPlusSparse struct {
 	set         array.Index
 }
 
-// lowRankBesideSparse is [I I] on a tangent space and a set of coordinates, in either order; nil for
-// other operators and spaces.
+// lowRankBesideSparse is [I I] on a tangent space and a set of coordinates, in either order; nil
+// for other operators and spaces.
 func lowRankBesideSparse(dev array.Device, parts []known, shares []space.Space) Restricted {
 	if len(parts) != 2 || !parts[0].s.Identity || !parts[1].s.Identity {
 		return nil
@@ -197,8 +197,8 @@ func (a *lowRankPlusSparse) Release() {
 //
 //	Forward: dst = (Q V* + U P*)_places        Adjoint: dst = (Z V, Z* U)
 //
-// with Z the sparse matrix of the entries z: 4 d r flops each, where E alone takes 4 m n r. A*A does
-// not need the order of A's rows.
+// with Z the sparse matrix of the entries z: 4 d r flops each, where E alone takes 4 m n r. A*A
+// does not need the order of A's rows.
 type sampledTangent struct {
 	knowing
 	pattern array.Pattern

@@ -24,10 +24,10 @@ type Structure struct {
 	Entries Number
 	// ColumnNorms2 returns the squared norms of the columns, the diagonal of A*A, in a new slice.
 	ColumnNorms2 func() []float64
-	// SolveNormal sets dst = (eta A*A + I)^{-1} rhs for eta >= 0 without an iteration; both are
-	// k x p and may be the same batch. What depends on eta alone, such as a factorization, is kept
-	// for a few values of eta. It returns false and leaves dst as it is where the numbers do not
-	// allow a solution, because A holds a NaN or eta ||A||^2 overflows.
+	// SolveNormal sets dst = (eta A*A + I)^{-1} rhs for eta >= 0 without an iteration; both are k x
+	// p and may be the same batch. What depends on eta alone, such as a factorization, is kept for
+	// a few values of eta. It returns false and leaves dst as it is where the numbers do not allow
+	// a solution, because A holds a NaN or eta ||A||^2 overflows.
 	SolveNormal func(dst, rhs array.Batch, eta float64) bool
 	// Normal sets dst_i = A*A b_i at a lower cost than A and A*. dst must not overlap b.
 	Normal func(dst, b array.Batch)
@@ -38,11 +38,11 @@ type Structure struct {
 	AddForward, AddAdjoint func(dst array.Batch, alpha float64, x array.Batch)
 	// Dense returns A as a d x p matrix on the host, which the caller must not modify.
 	Dense func() *mat.Dense
-	// ScaleColumns returns A diag(s) on dev as an operator of the same kind, with the structure
-	// of its kind. s has p finite numbers and is not kept.
+	// ScaleColumns returns A diag(s) on dev as an operator of the same kind, with the structure of
+	// its kind. s has p finite numbers and is not kept.
 	ScaleColumns func(dev array.Device, s []float64) Restricted
 	// On returns A E on dev for a space T = E R^n of vectors of length p, at a lower cost than E
-	// followed by A; nil where A has no better way for this space. The space must outlive the
+	// followed by A; nil where A has no better way for this space. A and the space must outlive the
 	// result. Call [On] for an answer on every space.
 	On func(dev array.Device, t space.Space) Restricted
 	// Sampled returns the places of A's entries where A picks entries of m x n matrices of the

@@ -227,7 +227,11 @@ func ApplyRange(j Derivative, jz, pz, z array.Batch) {
 		return
 	}
 	if m := j.Model(); m != nil {
-		m.Space.Project(pz, z)
+		if m.Curvature == nil {
+			dev.Copy(pz, jz)
+		} else {
+			m.Space.Project(pz, z)
+		}
 		return
 	}
 	dev.Copy(pz, z)

@@ -92,43 +92,7 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	}
 	q := r + l
 	k := &NuclearCurvature{m: m, n: n, r: r, q: q, lambda: lambda, normal: normal}
-
-	// What is small is made on the host: one after the other s, 1/(lambda + h f) and the matrices
-	// of coefficients.
-	host := make([]float64, 2*r+4*r*r+2*q*r)
-	rest := host
-	take := func(n int) []float64 {
-		part := rest[:n:n]
-		rest = rest[n:]
-		return part
-	}
-	root, spread := take(r), take(r)
-	same, turned, plus, minus := take(r*r), take(r*r), take(r*r), take(r*r)
-	near, cross := take(q*r), take(q*r)
-	for i, fi := range f {
-		root[i], spread[i] = math.Sqrt(fi), 1/(lambda+h*fi)
-	}
-	for i, fi := range f {
-		for j, fj := range f {
-			at, sum, product := i*r+j, fi+fj, root[i]*root[j]
-			// Without the coordinates' scale a symmetric N is divided by h and an antisymmetric one
-			// by h + 2 lambda/(f_i + f_j). K multiplies the latter, and only it, by 2 lambda/(f_i +
-			// f_j).
-			whole := 2*lambda + h*sum
-			same[at] = (lambda + h*sum) / (h * whole) / fj
-			turned[at] = lambda / (h * whole) / product
-			plus[at], minus[at] = lambda/whole, -lambda/whole*(root[j]/root[i])
-			near[at] = -spread[j]
-		}
-	}
-	for j, s := range lead.Sigma {
-		for i := range f {
-			ratio := math.Min(s, lambda) * spread[i]
-			e := spread[i] / ((1 - ratio) * (1 + ratio))
-			at := (r+j)*r + i
-			near[at], cross[at] = e*ratio*ratio, e*ratio
-		}
-	}
+	host := k.coefficients(f, lead.Sigma, h)
 
 	rows := m + n
 	sizes := []int{m * r, n * r, n * r, m * q, n * q, rows * r, r * r, r * r, r * r, r * r, q * r, q * r}
@@ -163,6 +127,47 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	join(k.bu, u, lead.A)
 	join(k.bv, v, lead.C)
 	return k
+}
+
+// coefficients returns what is small, computed on the host: one after the other s, 1/(lambda + h f)
+// and the matrices of coefficients.
+func (k *NuclearCurvature) coefficients(f, sigma []float64, h float64) []float64 {
+	r, q, lambda := k.r, k.q, k.lambda
+	host := make([]float64, 2*r+4*r*r+2*q*r)
+	rest := host
+	take := func(n int) []float64 {
+		part := rest[:n:n]
+		rest = rest[n:]
+		return part
+	}
+	root, spread := take(r), take(r)
+	same, turned, plus, minus := take(r*r), take(r*r), take(r*r), take(r*r)
+	near, cross := take(q*r), take(q*r)
+	for i, fi := range f {
+		root[i], spread[i] = math.Sqrt(fi), 1/(lambda+h*fi)
+	}
+	for i, fi := range f {
+		for j, fj := range f {
+			at, sum, product := i*r+j, fi+fj, root[i]*root[j]
+			// Without the coordinates' scale a symmetric N is divided by h and an antisymmetric one
+			// by h + 2 lambda/(f_i + f_j). K multiplies the latter, and only it, by 2 lambda/(f_i +
+			// f_j).
+			whole := 2*lambda + h*sum
+			same[at] = (lambda + h*sum) / (h * whole) / fj
+			turned[at] = lambda / (h * whole) / product
+			plus[at], minus[at] = lambda/whole, -lambda/whole*(root[j]/root[i])
+			near[at] = -spread[j]
+		}
+	}
+	for j, s := range sigma {
+		for i := range f {
+			ratio := math.Min(s, lambda) * spread[i]
+			e := spread[i] / ((1 - ratio) * (1 + ratio))
+			at := (r+j)*r + i
+			near[at], cross[at] = e*ratio*ratio, e*ratio
+		}
+	}
+	return host
 }
 
 // Len is the number of coordinates, (m + n) r.

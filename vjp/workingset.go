@@ -302,7 +302,7 @@ func (s *workingSet) differentiate(ctx context.Context, y array.Batch, on *confi
 		s.p.Device.Scatter(sol.B, inside.B, on.idx)
 		sol.Convergence = inside.Convergence
 	}
-	l.own(on.release)
+	l.own(on.A.(linops.Restricted), on.set, s.dim(), on.release)
 	sol.Linearization = l
 	return nil
 }
@@ -400,3 +400,5 @@ func union(a, b []int) []int {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+func (s *workingSet) dim() int { _, p := s.p.A.Dims(); return p }

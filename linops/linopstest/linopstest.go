@@ -45,9 +45,9 @@ const (
 //     vector alone, to rounding) and from many goroutines at once;
 //   - sources stay unmodified, old contents of destinations do not matter, and batches with gaps
 //     between their vectors (column views) are served, the gaps left alone;
-//   - every field of its [linops.Structure] is true: the numbers, SolveNormal, also in place, Normal,
-//     Gram, AddForward and AddAdjoint, ColumnNorms2, Dense, ScaleColumns, Sampled, and On for spaces of
-//     every kind ([CheckOn] for spaces of your own);
+//   - every field of its [linops.Structure] is true: the numbers, SolveNormal, also in place,
+//     Normal, Gram, AddForward and AddAdjoint, ColumnNorms2, Dense, ScaleColumns, Sampled, and On for
+//     spaces of every kind ([CheckOn] for spaces of your own);
 //   - every batch taken from the device is given back. A factorization that SolveNormal keeps for a
 //     value of eta may stay.
 func Check(dev array.Device, a linops.Operator) error {
@@ -216,8 +216,7 @@ func panics(f func()) (yes bool) {
 	return false
 }
 
-// linear tests A (s x + t y) = s A x + t A y. With s + t away from 1 an affine
-// map fails too.
+// linear tests A (s x + t y) = s A x + t A y. With s + t away from 1 an affine map fails too.
 func (c *checker) linear(dir direction) {
 	const s, t = 1.75, -0.5
 	n := dir.in
