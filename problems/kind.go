@@ -44,7 +44,8 @@ func parseNode[N, B any](s *Spec, at *yaml.Node, what string, kinds []kind[N, B]
 	return n, build, err
 }
 
-// help lists the forms of all kinds. A syntax that is too long for its column has a line of its own.
+// help lists the forms of all kinds. A syntax that is too long for its column has a line of its
+// own.
 func help[N, B any](kinds []kind[N, B]) string {
 	const column = 35
 	var s strings.Builder
