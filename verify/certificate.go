@@ -70,11 +70,11 @@ func (c *check) residual(g array.Batch, eta float64) (array.Batch, error) {
 // alone to its optimum, and mu_hat by ||A_j|| times as far. Columns of about the same length take their step
 // together.
 func (c *check) columns(g array.Batch, size float64) error {
-	known, ok := c.Problem.A.(linops.ColumnNormer)
-	if !ok || !separable(c.Problem.R) {
+	known := linops.StructureOf(c.Problem.A).ColumnNorms2
+	if known == nil || !separable(c.Problem.R) {
 		return nil
 	}
-	norms2 := known.ColumnNorms2()
+	norms2 := known()
 	alike := map[int][]int{} // columns, by the binary order of their length
 	for j, v := range norms2 {
 		if v > 0 {

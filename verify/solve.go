@@ -130,8 +130,7 @@ func (c *check) other() string {
 		return "fista"
 	}
 	quadratic := prox.StructureOf(c.Problem.R).Quadratic.Known
-	dense, ok := c.Problem.A.(linops.Densifier)
-	if quadratic && ok && dense.Dense() != nil && c.Solver.Name() != "direct" {
+	if quadratic && linops.StructureOf(c.Problem.A).Dense != nil && c.Solver.Name() != "direct" {
 		return "direct"
 	}
 	return "admm"
