@@ -14,7 +14,6 @@ type diagonal struct {
 	d         array.Batch
 	curvature func(j int) float64 // r_j'' where d_j is not 0; nil for 0
 	t         float64
-	unknown   bool // there is no model
 	// The margin of the model: the distance of v_j to the nearest kink of entry j, or margin.
 	kink   func(j int, v float64) float64
 	margin func(v array.Batch) float64
@@ -37,9 +36,6 @@ func (j *diagonal) Release() {
 func (j *diagonal) Model() *Model { return j.get(j.build) }
 
 func (j *diagonal) build() *Model {
-	if j.unknown {
-		return nil
-	}
 	set, q, curved := []int{}, []float64{}, false
 	for i, x := range onHost(j.d) {
 		if x == 0 {
