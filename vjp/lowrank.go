@@ -246,9 +246,9 @@ type factoredWork struct {
 
 	c      float64             // the momentum
 	since  int                 // iterations since the last restart
-	now    lv            // b_k
-	old    lv            // b_{k-1}
-	step   lv            // b_k - b_{k-1}
+	now    lv                  // b_k
+	old    lv                  // b_{k-1}
+	step   lv                  // b_k - b_{k-1}
 	step2  float64             // its squared norm
 	ab     array.Batch         // A b_k
 	abOld  array.Batch         // A b_{k-1}
@@ -263,11 +263,11 @@ type factoredWork struct {
 	lowest float64             // the least it has been
 	size   int                 // of the block that was decomposed last
 
-	next   lv // b_{k+1}
-	delta  lv // b_{k+1} - b_k
-	delta2 float64  // its squared norm
-	dist   float64  // ||x_k - b_{k+1}||
-	uphill float64  // <x_k - b_{k+1}, b_{k+1} - b_k>
+	next   lv      // b_{k+1}
+	delta  lv      // b_{k+1} - b_k
+	delta2 float64 // its squared norm
+	dist   float64 // ||x_k - b_{k+1}||
+	uphill float64 // <x_k - b_{k+1}, b_{k+1} - b_k>
 }
 
 func newFactoredWork(s *lowRank, y array.Batch) *factoredWork {
