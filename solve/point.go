@@ -27,7 +27,7 @@ type Point struct {
 
 	method  Method
 	options Options
-	back    func(*Solution) // sets the solution's B and MuHat from the point's; nil where they are the same
+	back    func(*Solution) // sets the solution's B and MuHat from the point's; or nil
 	shared  bool            // B is the solution's
 	ownsY   bool
 	release func() // frees Problem's operator and regularizer where they are the point's own; or nil
