@@ -2,14 +2,16 @@ package linops
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/space"
 )
 
-// On returns A E on dev for a space T = E R^n, which must outlive the result. With native true it
-// is a way of A's own ([Structure].On), or A itself on all of R^p; else it is E followed by A. It
-// panics where T's vectors are not those that A acts on.
+// On returns A E on dev for a space T = E R^n. With native true it is a way of A's own
+// ([Structure].On), or A itself on all of R^p; else it is E followed by A. Both A and the space must
+// outlive the result. It panics where T's vectors are not those that A acts on.
 func On(dev array.Device, a Operator, t space.Space) (op Restricted, native bool) {
 	k := know(a)
 	if op := restrict(dev, &k, t); op != nil {
@@ -109,12 +111,17 @@ func joined(r Restricted, join func(b Operator) Operator) Restricted {
 }
 
 // restrictEach confines every operator to its share of a space and joins the results, which own the
-// spaces given. It returns nil where an operator has no way of its own.
+// spaces given. It returns nil where an operator has no way of its own; on the set of all its
+// coordinates, which a product may contain, that is the operator itself.
 func restrictEach(dev array.Device, parts []known, share func(i int) space.Space, own []space.Space, join func(...Operator) Operator) Restricted {
 	c := &combined{spaces: own}
 	ops := make([]Operator, len(parts))
 	for i := range parts {
-		r := restrict(dev, &parts[i], share(i))
+		t := share(i)
+		r := restrict(dev, &parts[i], t)
+		if _, p := parts[i].Dims(); r == nil && t.Form().Kind == space.Subset && len(t.Form().Set) == p {
+			r = &combined{Operator: parts[i].Operator}
+		}
 		if r == nil {
 			c.Release()
 			return nil
@@ -180,10 +187,58 @@ func split(dev array.Device, t space.Space, ends []int) (shares, own []space.Spa
 			shares = append(shares, space.Coordinates(dev, ends[i+1]-ends[i], set))
 		}
 		return shares, shares, true
+	case space.Cluster:
+		return splitClusters(dev, f.Average, ends)
 	case space.Product:
 		return splitProduct(dev, f.Parts, ends)
 	}
 	return nil, nil, false
+}
+
+// positive reports whether no coordinate of a list has a negative sign.
+func positive(list []int, sign []float64) bool {
+	return !slices.ContainsFunc(list, func(j int) bool { return sign[j] < 0 })
+}
+
+// splitClusters divides clusters that lie between two ends each, those of one block after those of
+// the block before it, and have coordinates of equal weight.
+func splitClusters(dev array.Device, average space.Rows, ends []int) (shares, own []space.Space, ok bool) {
+	next, n := 0, len(average.Indptr)-1
+	for i := range len(ends) - 1 {
+		lo, hi := ends[i], ends[i+1]
+		indptr, indices, sign := []int{0}, []int(nil), make([]float64, hi-lo)
+		for ; next < n; next++ {
+			from, to := average.Indptr[next], average.Indptr[next+1]
+			if to > from && average.Indices[from] >= hi {
+				break
+			}
+			if to == from {
+				release(shares)
+				return nil, nil, false
+			}
+			weight := 1 / math.Sqrt(float64(to-from))
+			for u := from; u < to; u++ {
+				j, v := average.Indices[u], average.Values[u]
+				if j < lo || j >= hi || math.Abs(math.Abs(v)-weight) > 1e-15 {
+					release(shares)
+					return nil, nil, false
+				}
+				indices = append(indices, j-lo)
+				sign[j-lo] = math.Copysign(1, v)
+			}
+			indptr = append(indptr, len(indices))
+		}
+		if positive(indices, sign) && len(indices) == len(indptr)-1 && slices.IsSorted(indices) {
+			shares = append(shares, space.Coordinates(dev, hi-lo, indices))
+		} else {
+			shares = append(shares, space.Clusters(dev, hi-lo, indptr, indices, sign))
+		}
+	}
+	if next < n {
+		release(shares)
+		return nil, nil, false
+	}
+	return shares, shares, true
 }
 
 // splitProduct divides the factors that reach over an end and joins those that lie between two.

@@ -47,6 +47,29 @@ func factors(dev array.Device, shape array.Shape, r int, seed uint64) (u, v arra
 	return u, v
 }
 
+// weighted is clusters with other weights.
+type weighted struct{ space.Space }
+
+func (w weighted) Embed(dst, c array.Batch) {
+	w.Space.Embed(dst, c)
+	dst.Device().Lin(dst, 2, dst, 0, array.Batch{})
+}
+
+func (w weighted) Coordinates(dst, z array.Batch) {
+	w.Space.Coordinates(dst, z)
+	dst.Device().Lin(dst, 2, dst, 0, array.Batch{})
+}
+
+func (w weighted) Form() space.Form {
+	f := w.Space.Form()
+	f.Orthonormal = false
+	f.Average.Values = slices.Clone(f.Average.Values)
+	for i := range f.Average.Values {
+		f.Average.Values[i] *= 2
+	}
+	return f
+}
+
 // Which operators have a way of their own on which space.
 func TestWaysOfTheirOwn(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
@@ -109,7 +132,15 @@ func TestWaysOfTheirOwn(t *testing.T) {
 			{"nested", HStack(HStack(dense, sparse), dense), space.ProductOf(clusters(), subset(12, 4), plane()), true, false},
 			{"nested", HStack(dense, HStack(sparse, dense)), pair(subset(24, 3, 12, 13), space.All(12)), true, false},
 			{"nested", HStack(dense, HStack(sparse, dense)), space.ProductOf(pair(subset(12, 3), clusters()), space.All(12)), true, false},
+			{"across", HStack(dense, dense), space.Clusters(dev, 24, []int{0, 2, 4}, []int{0, 3, 7, 13}, nil), false, false},
+			{"behind", HStack(dense, dense), space.Clusters(dev, 24, []int{0, 2, 4}, []int{13, 14, 3, 7}, nil), false, false},
+			{"within", HStack(dense, sparse), space.Clusters(dev, 24, []int{0, 2, 4}, []int{5, 3, 17, 13}, []float64{1, 1, 1, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), true, false},
+			{"weighted", HStack(dense, sparse), weighted{space.Clusters(dev, 24, []int{0, 2, 4}, []int{5, 3, 17, 13}, nil)}, false, false},
 			{"nested", HStack(dense, dense), pair(space.All(5), subset(19, 3, 12, 13)), true, false},
+			{"across", HStack(dense, dense), space.Clusters(dev, 24, []int{0, 2, 4}, []int{0, 3, 7, 13}, nil), false, false},
+			{"behind", HStack(dense, dense), space.Clusters(dev, 24, []int{0, 2, 4}, []int{13, 14, 3, 7}, nil), false, false},
+			{"within", HStack(dense, sparse), space.Clusters(dev, 24, []int{0, 2, 4}, []int{5, 3, 17, 13}, []float64{1, 1, 1, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), true, false},
+			{"weighted", HStack(dense, sparse), weighted{space.Clusters(dev, 24, []int{0, 2, 4}, []int{5, 3, 17, 13}, nil)}, false, false},
 			{"nested", HStack(dense, dense), pair(space.All(5), space.Span(dev.Alloc(0, 19))), false, false},
 			{"nested", HStack(dense, Zero(12, 0), dense), pair(clusters(), clusters()), false, false},
 			{"nested", HStack(dense, randomCSR(t, dev, 12, 0), dense), pair(clusters(), clusters()), true, false},

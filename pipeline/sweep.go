@@ -369,15 +369,14 @@ func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, r 
 // started is a solver that starts at an estimate.
 type started struct {
 	vjp.Solver
-	dev  array.Device
 	from []float64
 }
 
 // Solve is SolveFrom the estimate.
 func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
-	b := s.dev.Alloc(1, len(s.from))
+	b := y.Device().Alloc(1, len(s.from))
 	defer b.Free()
-	s.dev.Upload(b, s.from)
+	y.Device().Upload(b, s.from)
 	return s.SolveFrom(ctx, y, b)
 }
 
@@ -389,7 +388,7 @@ func (s *sweep) at(ctx context.Context, weights, from []float64) (vjp.Solver, pr
 		return nil, nil, nil, err
 	}
 	if from != nil {
-		solver = started{solver, s.f.Device, from}
+		solver = started{solver, from}
 	}
 	return solver, r, release, nil
 }
@@ -466,21 +465,22 @@ func (s *sweep) solution(ctx context.Context, i int, weights, from []float64) (_
 	if solver.Name() == "direct" {
 		return nil, nil
 	}
-	y := s.f.Device.Alloc(1, len(s.y))
+	view := s.f.Device.Request()
+	y := view.Alloc(1, len(s.y))
 	defer y.Free()
 	values := s.y
 	if s.o.Intercept {
 		values = slices.Clone(values)
 		floats.AddConst(-stat.Mean(values, nil), values)
 	}
-	s.f.Device.Upload(y, values)
+	view.Upload(y, values)
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
 		return nil, s.named(i, weights, err)
 	}
 	defer sol.Release()
 	b := sol.B.ToHost()
-	return b, s.f.Device.Sync()
+	return b, view.Sync()
 }
 
 // chain is points first to end-1 of the grid, which are solved one after the other.

@@ -9,7 +9,6 @@ import (
 	"surepipe/prox"
 	"surepipe/prox/subspace"
 	"surepipe/solve/internal/limits"
-	"surepipe/space"
 )
 
 // nearTol is the share of the tolerance up to which a certificate is tried: the rest is for its
@@ -171,9 +170,9 @@ func (w *matrices) tangent() (*Tangent, error) {
 	dev.Copy(normal.z, w.z)
 	share := float64(w.pattern.Len()) / float64(w.shape.Len()) / w.eta
 	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, preconditionerShift*share, normal)
-	u, v := curved.Factors()
-	op, _ := linops.On(dev, w.p.A, space.Tangent(w.shape, r, u, v))
-	t := &Tangent{op, curved}
+	model := &prox.Model{Space: curved.Space(), Curvature: curved}
+	op, _ := linops.On(dev, w.p.A, model.Space)
+	t := &Tangent{op, model}
 	if err := dev.Err(); err != nil {
 		t.release()
 		return nil, err

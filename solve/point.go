@@ -30,7 +30,11 @@ type Point struct {
 	back    func(*Solution) // sets the solution's B and MuHat from the point's; or nil
 	shared  bool            // B is the solution's
 	ownsY   bool
-	release func() // frees Problem's operator and regularizer where they are the point's own; or nil
+	op      linops.Restricted // Problem's operator where it is the point's own; or nil
+	release func()            // frees it and the regularizer
+	set     []int             // the coordinates that the problem is confined to; nil for all
+	all     int               // of so many
+	units   []float64         // of the columns; nil for the user's
 }
 
 // Linear is an estimator mu_hat = U* diag(Weights) U y, for every y. The batches belong to the
@@ -45,17 +49,18 @@ type Linear struct {
 	Margin float64
 }
 
-// Tangent is the curvature of the nuclear norm at a solution of low rank and the operator on the
-// tangent space there, in the coordinates of the curvature. Both are nil at the solution 0.
+// Tangent is the model of the nuclear norm at a solution of low rank, and the operator on its space.
+// Both are nil at the solution 0.
 type Tangent struct {
-	A         linops.Restricted
-	Curvature *prox.NuclearCurvature
+	A     linops.Restricted
+	Model *prox.Model
 }
 
 func (t *Tangent) release() {
-	if t.Curvature != nil {
+	if t.Model != nil {
 		t.A.Release()
-		t.Curvature.Release()
+		t.Model.Space.Release()
+		t.Model.Curvature.Release()
 	}
 }
 
@@ -70,12 +75,34 @@ func newPoint(m Method, traits Traits, y array.Batch, o Options, s *Solution) *P
 	return at
 }
 
-// Detach hands the confined problem over to the caller: it returns the function that frees its
-// operator and regularizer, or nil where they are not the point's own.
-func (at *Point) Detach() func() {
-	release := at.release
-	at.release = nil
-	return release
+// Detach hands the confined problem over to the caller: it returns the operator and the function that
+// frees it and the regularizer, or nil where they are not the point's own.
+func (at *Point) Detach() (a linops.Restricted, release func()) {
+	a, release = at.op, at.release
+	at.op, at.release = nil, nil
+	return a, release
+}
+
+// Lift returns the map on the host from vectors in the coordinates of B to the user's, nil where they
+// are the same. It outlives the point.
+func (at *Point) Lift() func(b []float64) []float64 {
+	set, n, units := at.set, at.all, at.units
+	if set == nil && units == nil {
+		return nil
+	}
+	return func(b []float64) []float64 {
+		if set != nil {
+			wide := make([]float64, n)
+			for i, j := range set {
+				wide[j] = b[i]
+			}
+			b = wide
+		}
+		for j, s := range units {
+			b[j] *= s
+		}
+		return b
+	}
 }
 
 // Release frees what the point holds. The solution keeps its B.

@@ -157,6 +157,9 @@ func (e *equilibrated) deliver(sol *Solution, err error) (*Solution, error) {
 	if err != nil {
 		return nil, err
 	}
+	if sol.At != nil {
+		sol.At.units = e.s.units
+	}
 	sol.then(func(s *Solution) { s.B.Device().Mul(s.B, s.B, e.scale) })
 	if err := sol.B.Device().Sync(); err != nil {
 		sol.Release()

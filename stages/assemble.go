@@ -61,6 +61,8 @@ type Risk struct {
 	// Convergence is the solver's record; Derivative how it was differentiated.
 	vjp.Convergence
 	Derivative string
+	// Choices tells how the solver went about the problem by its structure, and why.
+	Choices []vjp.Choice
 	// InnerSteps is the largest number of inner iterations that the implicit
 	// derivative has taken for a probe, and Unsolved how many probes stopped short of
 	// their tolerance: then Trace is not to be trusted.
@@ -158,7 +160,7 @@ func (j *Job) addMean(muHat []float64) error {
 
 func assemble(sigma2 float64, job *Job) (Risk, error) {
 	// A device that has failed gives numbers that are none: its fault is what to report.
-	dev := job.Solution.MuHat.Device()
+	dev := job.view
 	if err := dev.Sync(); err != nil {
 		return Risk{}, err
 	}
@@ -185,6 +187,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		Sigma2:      sigma2,
 		Convergence: job.Solution.Convergence,
 		Derivative:  job.Solution.Linearization.Kind(),
+		Choices:     job.Solution.Choices,
 
 		Verification: job.verification,
 

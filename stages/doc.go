@@ -18,7 +18,7 @@
 // Where the number of probes is to follow from the accuracy, Refine stands before
 // Assemble and adds residual probes until the trace is good enough.
 //
-// On a device whose memory is bounded ([array.Budgeted]) a batch of probes is swept in as
+// On a device whose memory is bounded ([array.Device]) a batch of probes is swept in as
 // many parts as it takes, down to two probes a sweep, and sweeps wait for each other's
 // memory. No result depends on it.
 //

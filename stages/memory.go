@@ -1,23 +1,16 @@
 package stages
 
-import (
-	"context"
-
-	"surepipe/array"
-)
+import "context"
 
 // fewest is the size of the smallest sweep: with two probes the bits of each are those of
 // any larger batch.
 const fewest = 2
 
 // sweeps cuts count probes of a job into sweeps that the device has memory for, in order,
-// and calls sweep for each while that memory is set aside. A device without a bound
-// takes all at once.
+// and calls sweep for each while that memory is set aside. A device without a bound takes all at
+// once.
 func (j *Job) sweeps(ctx context.Context, count int, sweep func(first, n int) error) error {
-	dev, bounded := j.device().(array.Budgeted)
-	if !bounded {
-		return sweep(0, count)
-	}
+	dev := j.device()
 	// A probe and its image beside what the sweep takes.
 	each := j.Solution.Linearization.ProbeBytes() + 16*int64(j.Solution.MuHat.N())
 	for first := 0; first < count; {

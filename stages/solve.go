@@ -59,8 +59,8 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 		return each(ctx, in, func(sample Sample) error {
 			job, err := solveOne(ctx, solver, s, sample)
 			if err != nil {
-				job = &Job{Sample: sample}
-				if err := job.settle(ctx, s.Device, err); err != nil {
+				job = &Job{Sample: sample, shared: s.Device}
+				if err := job.settle(ctx, job.device(), err); err != nil {
 					return err
 				}
 				return send(ctx, out, Probes{Job: job, Phase: Sketching})
@@ -69,7 +69,7 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			if job.Plan.Sketch == 0 {
 				return send(ctx, out, Probes{Job: job, Phase: Sketching})
 			}
-			job.sketch = s.Device.Alloc(job.Plan.Sketch, len(sample.Y))
+			job.sketch = job.view.Alloc(job.Plan.Sketch, len(sample.Y))
 			job.sketchLeft = make([]float64, job.Plan.Sketch)
 			return split(job.Plan.Sketch, job.Batch, func(first, n int) error {
 				return send(ctx, out, Probes{Job: job, Phase: Sketching, First: first, Count: n})
@@ -80,7 +80,10 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 
 func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample) (*Job, error) {
 	begin := time.Now()
-	y := s.Device.Alloc(1, len(sample.Y))
+	// Whatever is made for the sample is allocated on y's device: a view of its own, which keeps
+	// a lack of memory from the other samples.
+	view := s.Device.Request()
+	y := view.Alloc(1, len(sample.Y))
 	defer y.Free()
 	values, mean, constants := sample.Y, 0.0, 0.0
 	if s.Intercept {
@@ -88,12 +91,12 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 		values = slices.Clone(values)
 		floats.AddConst(-mean, values)
 	}
-	s.Device.Upload(y, values)
+	view.Upload(y, values)
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
 		return nil, err
 	}
-	job := &Job{Sample: sample, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch, share: formShare(s), mean: mean, constants: constants}
+	job := &Job{Sample: sample, shared: s.Device, view: view, Solution: sol, Plan: s.Plan, Seed: s.Seed, Batch: s.Batch, share: formShare(s), mean: mean, constants: constants}
 	if c := sol.Linearization.Closed(); c.Known {
 		job.lower, job.higher, job.margin = c.Trace-c.Low, c.High-c.Trace, c.Margin
 		if s.Closed {
@@ -102,12 +105,12 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 		}
 	}
 	if job.Batch == 0 {
-		job.Batch = chooseBatch(s.Device, sol.Linearization, job.Plan, s.Workers)
+		job.Batch = chooseBatch(view, sol.Linearization, job.Plan, s.Workers)
 	}
-	s.Device.Lin(y, 1, y, -1, sol.MuHat)
+	view.Lin(y, 1, y, -1, sol.MuHat)
 	var r [1]float64
-	s.Device.Dot(r[:], y, y)
-	if err := s.Device.Err(); err != nil {
+	view.Dot(r[:], y, y)
+	if err := view.Err(); err != nil {
 		sol.Release()
 		return nil, err
 	}
@@ -142,8 +145,8 @@ func chooseBatch(dev array.Device, l vjp.Linearization, plan hutch.Plan, workers
 		// at every step.
 		room = max(room, formerBytes)
 	}
-	if bounded, ok := dev.(array.Budgeted); ok {
-		room = max(room, bounded.Available())
+	if free, bounded := dev.Available(); bounded {
+		room = max(room, free)
 	} else if l.ProbeBytes() < wideProbe {
 		phase = (phase + workers - 1) / workers
 	}

@@ -88,8 +88,9 @@ func send[Out any](ctx context.Context, out chan<- Out, v Out) error {
 }
 
 // SampleError is a failure that belongs to one sample: its solver has failed, or its
-// numbers left the range of floating point. The faults of the device, which are all
-// samples', panics and the end of a context are none.
+// numbers left the range of floating point, or its memory did not fit on the device beside that
+// of the others. Faults of the device itself, panics and the end of a context concern all samples
+// and are not of this type.
 type SampleError struct {
 	// Index is the sample's place in the stream.
 	Index int
@@ -134,6 +135,9 @@ type Job struct {
 	mean, constants float64
 	// share is how accurate quadratic forms are to be.
 	share float64
+	// shared is the device of all samples, and view the job's own view of it: a fault of the
+	// device ends all jobs, a fault of the view this job alone.
+	shared, view array.Device
 	// sketch holds the images M s of the sketch, one a row; Sketch fills it and
 	// QR turns it into the orthonormal basis of its span, the first rank rows of
 	// basis. Plans that combine all images keep the sketch, and ProjectedTrace
@@ -178,8 +182,8 @@ func (j *Job) settle(ctx context.Context, dev array.Device, err error) error {
 	return nil
 }
 
-// device is that of a job that has been solved.
-func (j *Job) device() array.Device { return j.Solution.MuHat.Device() }
+// device is the one that all samples share.
+func (j *Job) device() array.Device { return j.shared }
 
 // failed tells whether there is no use in further work.
 func (j *Job) failed() bool { return j.failure.Load() != nil }

@@ -36,12 +36,11 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 	if err != nil {
 		return err
 	}
-	dev := j.device()
 	values := slices.Clone(j.Y)
 	floats.AddConst(-j.mean, values)
-	y := dev.Alloc(1, len(values))
+	y := j.view.Alloc(1, len(values))
 	defer y.Free()
-	dev.Upload(y, values)
+	j.view.Upload(y, values)
 	bar, _ := j.bar(sigma2, trace)
 	j.verification, err = verify.Check(ctx, verify.Result{
 		Solver: solver, Y: y, B: j.Solution.B, MuHat: j.Solution.MuHat, Convergence: j.Solution.Convergence,

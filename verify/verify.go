@@ -189,7 +189,7 @@ func Check(ctx context.Context, r Result, o Options) (*Verification, error) {
 	if o.Probes <= 0 {
 		o.Probes = DefaultProbes
 	}
-	c := &check{Options: o, Result: r, ctx: ctx, dev: o.Problem.Device, d: r.Y.N(), v: &Verification{}}
+	c := &check{Options: o, Result: r, ctx: ctx, dev: r.Y.Device(), d: r.Y.N(), v: &Verification{}}
 	err := c.run()
 	if err == nil {
 		err = c.dev.Sync()

@@ -109,7 +109,7 @@ func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, e
 		return with(sol, nil), nil
 	}
 	if h := sol.At.Linear; h != nil {
-		return with(sol, newHat(h)), nil
+		return with(sol, newHat(h), Choice{Part: "derivative", Chosen: "closed form", Reason: "the estimator is linear in y"}), nil
 	}
 	if !sol.Converged && s.o.Derivative == Auto {
 		sol.Release()
@@ -125,18 +125,24 @@ func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, e
 		sol.Release()
 		return nil, err
 	}
-	return with(sol, l), nil
+	reason := "asked for"
+	if s.o.Derivative == Auto {
+		reason = "the solve has converged"
+	}
+	made := append([]Choice{{Part: "derivative", Chosen: string(Implicit), Reason: reason}}, l.choices...)
+	return with(sol, l, made...), nil
 }
 
-// with is the solution with its derivative, without what was only needed to compute that.
-func with(sol *solve.Solution, l Linearization) *Solution {
+// with is the solution with its derivative and the choices made for it, without what was only needed to
+// compute it.
+func with(sol *solve.Solution, l Linearization, made ...Choice) *Solution {
 	if sol.At != nil {
 		b, mu := sol.B, sol.MuHat
 		sol.B, sol.MuHat = array.Batch{}, array.Batch{}
 		sol.Release()
 		sol.B, sol.MuHat = b, mu
 	}
-	return &Solution{B: sol.B, MuHat: sol.MuHat, Convergence: sol.Convergence, Linearization: l, Choices: sol.Choices}
+	return &Solution{B: sol.B, MuHat: sol.MuHat, Convergence: sol.Convergence, Linearization: l, Choices: append(sol.Choices, made...)}
 }
 
 // record solves with the tape running.
@@ -157,7 +163,11 @@ func (s *solver) record(ctx context.Context, y array.Batch) (*Solution, error) {
 		}
 		return nil, err
 	}
-	return with(sol, t), nil
+	reason := "asked for"
+	if s.o.Derivative == Auto {
+		reason = "the solve has not converged"
+	}
+	return with(sol, t, Choice{Part: "derivative", Chosen: string(Unrolled), Reason: reason}), nil
 }
 
 // settledTol is the tolerance of a second solve, where the first leaves the tangent space in doubt.
@@ -169,13 +179,18 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 	at := sol.At
 	if t := at.Tangent; t != nil {
 		at.Tangent = nil
-		return newCurved(at.Problem, t.A, t.Curvature, s.o.Tol), nil
+		l := newConfined(at.Problem, t.A, t.Model, s.o.Tol)
+		l.choices = []Choice{
+			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were on it"},
+			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver knows the curvature by products"},
+		}
+		return l, nil
 	}
 	l, err := newImplicit(at.Problem, at.B, at.Y, at.Norm2, s.o, sol.Optimality)
 	if err != nil {
 		return nil, err
 	}
-	if (l.low < l.high || l.sensitive) && sol.Converged && s.o.Tol > settledTol {
+	if (l.known.Low < l.known.High || l.f != nil && l.f.sensitive) && sol.Converged && s.o.Tol > settledTol {
 		better, err := sol.Refine(ctx, settledTol, 100+4*sol.Iterations)
 		if better {
 			l.Release()
@@ -188,8 +203,9 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 			return nil, err
 		}
 	}
-	if release := at.Detach(); release != nil {
-		l.own(release)
+	l.lift = at.Lift()
+	if a, release := at.Detach(); release != nil {
+		l.own(a, release)
 	}
 	return l, nil
 }
@@ -197,7 +213,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 // unpenalized reports that r = 0 and that D mu_hat, a projection, is known well.
 func (s *solver) unpenalized(sol *solve.Solution, l *implicit) bool {
 	q := prox.StructureOf(sol.At.Problem.R).Quadratic
-	return q.Known && q.Value == 0 && l.traced
+	return q.Known && q.Value == 0 && l.known.Known
 }
 
 // leastSquaresError is the error of mu_hat where r = 0: the projection D mu_hat of the residual.
@@ -264,7 +280,7 @@ func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (flo
 	dev.Lin(one, 1, one, -1, other)
 	forms := make([]float64, k)
 	dev.Dot(forms, probes, one)
-	sum, most := 0.0, l.high-l.low
+	sum, most := 0.0, l.known.High-l.known.Low
 	for _, f := range forms {
 		if sum += f; d > lagUnits {
 			most = max(most, math.Abs(f))

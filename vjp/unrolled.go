@@ -67,8 +67,8 @@ func freeState(state []array.Batch) {
 // half is for the sweeps.
 func newUnrolled(m solve.Method, y array.Batch, budget int64) *unrolled {
 	dev := y.Device()
-	if bounded, ok := dev.(array.Budgeted); ok {
-		budget = max(min(budget, bounded.Available()/2), 1)
+	if free, bounded := dev.Available(); bounded {
+		budget = max(min(budget, free/2), 1)
 	}
 	t := &unrolled{m: m, traits: m.Traits(), budget: budget, stride: 1, y: dev.Alloc(1, y.N())}
 	dev.Copy(t.y, y)
@@ -238,7 +238,7 @@ func (a *adjoint) apply(j prox.Derivative, dst, z array.Batch) {
 		j.Apply(dst, z)
 		return
 	}
-	a.dev.Gather(a.mask, j.(prox.Masked).Diagonal(), a.idx)
+	a.dev.Gather(a.mask, j.Diagonal(), a.idx)
 	a.dev.Mul(dst, z, a.mask)
 }
 

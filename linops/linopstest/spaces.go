@@ -44,6 +44,7 @@ func Spaces(dev array.Device, p int) []space.Space {
 	all = append(all, subset(dev, p, 1), clusters(dev, p), general{clusters(dev, p)}, tangent(dev, p))
 	half := p / 2
 	all = append(all, space.ProductOf(subset(dev, half, 2), clusters(dev, p-half)), space.ProductOf(space.All(half), tangent(dev, p-half)))
+	all = append(all, space.ProductOf(space.All(half), span(dev, p-half)))
 	all = append(all, space.HyperplaneOf(dev, subset(dev, p, 2), gaussian((p+1)/2, 910)), span(dev, p))
 	return all
 }
