@@ -94,7 +94,7 @@ func TestFollowingChangesNothingButRounding(t *testing.T) {
 					t.Skip("large products on an emulated card")
 				}
 				arraytest.NoLeak(t, dev)
-				if prox.Follow(c.p.R) == nil {
+				if prox.StructureOf(c.p.R).Follow == nil {
 					t.Fatal("nothing to follow")
 				}
 				hidden := c.p
