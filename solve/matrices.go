@@ -45,7 +45,7 @@ type matrices struct {
 	*nuclearSampling
 	dev      array.Device
 	pattern  array.Pattern
-	order    array.Index // A's row of every place, or nil: then y, A b and z below have the places' order
+	order    array.Index // A's row of every place; nil where they are in the order of the rows
 	m, n     int
 	eta, tau float64
 	y        array.Batch
@@ -64,7 +64,7 @@ type matrices struct {
 	block  subspace.Triplets   // all of the block's, where they were asked for
 	whole  bool                // ask for them
 	passes int                 // steps of the partial SVD in an iteration
-	above  float64             // the threshold of the iteration: tau, or more while values are held back
+	above  float64             // the threshold of the iteration, above tau while values are held back
 	falls  int                 // iterations since that last fell, or 0
 	lowest float64             // the smallest it has been
 	size   int                 // of the block that was decomposed last

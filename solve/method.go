@@ -39,8 +39,8 @@ type Method interface {
 	Init(w *Work, b0 array.Batch) error
 	// Step does the iteration with coefficients w.C: it advances w.State in place and leaves the
 	// new estimate in w.B. The proximal operator is evaluated by w.Prox, which returns the
-	// derivative that Step returns. A tape records every step, so that the bits are the same when
-	// an iteration is computed again.
+	// derivative that Step returns; a step that evaluates none returns nil. A tape records every
+	// step, so that the bits are the same when an iteration is computed again.
 	Step(ctx context.Context, w *Work, record bool) (prox.Derivative, error)
 	// Measure returns the norm of a subgradient of the objective at w.B after a step, or an upper
 	// bound of it, and the coefficients of the next iteration. It must not change the state.

@@ -25,19 +25,16 @@ type Point struct {
 	// others. Whoever takes its parts sets it to nil.
 	Tangent *Tangent
 
-	// Set are the coordinates that the problem is confined to, in increasing order, nil for all, and
-	// Units the units of all coordinates, nil for the user's: entry i of B is entry j = Set[i] of the
-	// user's b over Units[j].
-	Set   []int
-	Units []float64
-
-	confined linops.Restricted // the operator where it is the point's own; or nil
-	method   Method
-	options  Options
-	back     func(*Solution) // sets the solution's B and MuHat from the point's; nil where they are the same
-	shared   bool            // B is the solution's
-	ownsY    bool
-	release  func() // frees Problem's operator and regularizer where they are the point's own; or nil
+	method  Method
+	options Options
+	back    func(*Solution) // sets the solution's B and MuHat from the point's; or nil
+	shared  bool            // B is the solution's
+	ownsY   bool
+	op      linops.Restricted // Problem's operator where it is the point's own; or nil
+	release func()            // frees it and the regularizer
+	set     []int             // the coordinates that the problem is confined to; nil for all
+	all     int               // of so many
+	units   []float64         // of the columns; nil for the user's
 }
 
 // Linear is an estimator mu_hat = U* diag(Weights) U y, for every y. The batches belong to the
@@ -52,7 +49,7 @@ type Linear struct {
 	Margin float64
 }
 
-// Tangent is the model of the nuclear norm at a solution of low rank and the operator on its space.
+// Tangent is the model of the nuclear norm at a solution of low rank, and the operator on its space.
 // Both are nil at the solution 0.
 type Tangent struct {
 	A     linops.Restricted
@@ -78,27 +75,34 @@ func newPoint(m Method, traits Traits, y array.Batch, o Options, s *Solution) *P
 	return at
 }
 
-// Detach hands the confined problem over to the caller: it returns its operator and the function that
-// frees that and the regularizer, or nil where they are not the point's own.
-func (at *Point) Detach() (linops.Restricted, func()) {
-	release := at.release
-	at.release = nil
-	return at.confined, release
+// Detach hands the confined problem over to the caller: it returns the operator and the function that
+// frees it and the regularizer, or nil where they are not the point's own.
+func (at *Point) Detach() (a linops.Restricted, release func()) {
+	a, release = at.op, at.release
+	at.op, at.release = nil, nil
+	return a, release
 }
 
-// Lift returns the p entries, in the user's units, of a vector of the point's coordinates.
-func (at *Point) Lift(b []float64, p int) []float64 {
-	all := make([]float64, p)
-	for i, v := range b {
-		j := i
-		if at.Set != nil {
-			j = at.Set[i]
-		}
-		if all[j] = v; at.Units != nil {
-			all[j] *= at.Units[j]
-		}
+// Lift returns the map on the host from vectors in the coordinates of B to the user's, nil where they
+// are the same. It outlives the point.
+func (at *Point) Lift() func(b []float64) []float64 {
+	set, n, units := at.set, at.all, at.units
+	if set == nil && units == nil {
+		return nil
 	}
-	return all
+	return func(b []float64) []float64 {
+		if set != nil {
+			wide := make([]float64, n)
+			for i, j := range set {
+				wide[j] = b[i]
+			}
+			b = wide
+		}
+		for j, s := range units {
+			b[j] *= s
+		}
+		return b
+	}
 }
 
 // Release frees what the point holds. The solution keeps its B.

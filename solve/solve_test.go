@@ -29,6 +29,11 @@ func gaussian(rng *rand.Rand, n int) []float64 {
 	return x
 }
 
+func scaled(a float64, x []float64) []float64 {
+	floats.Scale(a, x)
+	return x
+}
+
 // on is a vector on a device until the test ends.
 func on(t testing.TB, dev array.Device, x []float64) array.Batch {
 	t.Helper()

@@ -158,7 +158,7 @@ func (e *equilibrated) deliver(sol *Solution, err error) (*Solution, error) {
 		return nil, err
 	}
 	if sol.At != nil {
-		sol.At.Units = e.s.units
+		sol.At.units = e.s.units
 	}
 	sol.then(func(s *Solution) { s.B.Device().Mul(s.B, s.B, e.scale) })
 	if err := sol.B.Device().Sync(); err != nil {

@@ -332,7 +332,7 @@ func (r *rounds) solution() (*Solution, error) {
 		r.on = nil
 		sol.At = &Point{
 			Problem: on.Problem, Y: r.y, B: on.gather(sol.B), Norm2: on.method.Traits().Norm2,
-			method: on.method, options: o, confined: on.op, release: on.release, Set: on.set.Form().Set,
+			method: on.method, options: o, op: on.op, release: on.release, set: r.set, all: sol.B.N(),
 			back: func(s *Solution) { on.set.Embed(s.B, s.At.B) },
 		}
 	}

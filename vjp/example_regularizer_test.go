@@ -194,6 +194,7 @@ func Example_regularizer() {
 	// loss: squared
 	// units: the user's
 	// method: a working set
+	// derivative: implicit
 	// space: coordinates that are free: dimension 6 in R^55
 	// system: factored
 }

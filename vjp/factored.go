@@ -475,3 +475,12 @@ func (f *factored) onto(dst, z array.Batch, op linops.Operator) {
 		t.Free()
 	}
 }
+
+// uploadRows puts the first rank rows of m on the device.
+func uploadRows(dev array.Device, m mat.Matrix, rank int) array.Batch {
+	_, n := m.Dims()
+	b := dev.Alloc(rank, n)
+	dense := mat.DenseCopyOf(m)
+	dev.Upload(b, dense.RawMatrix().Data[:rank*n])
+	return b
+}

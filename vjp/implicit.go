@@ -52,6 +52,8 @@ type implicit struct {
 	j     prox.Derivative // of the regularizer, nil where the solver handed over a model
 	model *prox.Model     // at the solution, nil where nothing is known
 	owned *owned          // A and R, where they are the linearization's own; or nil
+	// lift maps vectors in b's coordinates to the user's; nil where they are the same.
+	lift func([]float64) []float64
 
 	on      linops.Restricted // A on the system's space, nil where that is R^p
 	op      linops.Operator   // on, or A
@@ -62,8 +64,7 @@ type implicit struct {
 	known   Closed            // without probes
 	choices []Choice
 
-	misfit array.Batch                 // A b - y, zero where nobody asks for slopes
-	lift   func(b []float64) []float64 // from the point's coordinates to the user's b; nil where they are the same
+	misfit array.Batch // A b - y, zero where nobody asks for slopes
 
 	pilot struct { // what all probes share, found by the first that needs it
 		sync.Mutex

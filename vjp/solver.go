@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"surepipe/array"
 	"surepipe/prox"
@@ -110,7 +109,7 @@ func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, e
 		return with(sol, nil), nil
 	}
 	if h := sol.At.Linear; h != nil {
-		return with(sol, newHat(h)), nil
+		return with(sol, newHat(h), Choice{Part: "derivative", Chosen: "closed form", Reason: "the estimator is linear in y"}), nil
 	}
 	if !sol.Converged && s.o.Derivative == Auto {
 		sol.Release()
@@ -126,22 +125,24 @@ func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, e
 		sol.Release()
 		return nil, err
 	}
-	return with(sol, l), nil
+	reason := "asked for"
+	if s.o.Derivative == Auto {
+		reason = "the solve has converged"
+	}
+	made := append([]Choice{{Part: "derivative", Chosen: string(Implicit), Reason: reason}}, l.choices...)
+	return with(sol, l, made...), nil
 }
 
-// with is the solution with its derivative, without what was only needed to compute that.
-func with(sol *solve.Solution, l Linearization) *Solution {
+// with is the solution with its derivative and the choices made for it, without what was only needed to
+// compute it.
+func with(sol *solve.Solution, l Linearization, made ...Choice) *Solution {
 	if sol.At != nil {
 		b, mu := sol.B, sol.MuHat
 		sol.B, sol.MuHat = array.Batch{}, array.Batch{}
 		sol.Release()
 		sol.B, sol.MuHat = b, mu
 	}
-	choices := sol.Choices
-	if l, ok := l.(*implicit); ok {
-		choices = append(slices.Clone(choices), l.choices...)
-	}
-	return &Solution{B: sol.B, MuHat: sol.MuHat, Convergence: sol.Convergence, Linearization: l, Choices: choices}
+	return &Solution{B: sol.B, MuHat: sol.MuHat, Convergence: sol.Convergence, Linearization: l, Choices: append(sol.Choices, made...)}
 }
 
 // record solves with the tape running.
@@ -162,7 +163,11 @@ func (s *solver) record(ctx context.Context, y array.Batch) (*Solution, error) {
 		}
 		return nil, err
 	}
-	return with(sol, t), nil
+	reason := "asked for"
+	if s.o.Derivative == Auto {
+		reason = "the solve has not converged"
+	}
+	return with(sol, t, Choice{Part: "derivative", Chosen: string(Unrolled), Reason: reason}), nil
 }
 
 // settledTol is the tolerance of a second solve, where the first leaves the tangent space in doubt.
@@ -175,6 +180,10 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 	if t := at.Tangent; t != nil {
 		at.Tangent = nil
 		l := newConfined(at.Problem, t.A, t.Model, s.o.Tol)
+		l.choices = []Choice{
+			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were on it"},
+			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver knows the curvature by products"},
+		}
 		l.spaced(array.Batch{}, s.subgradient(sol))
 		return l, nil
 	}
@@ -195,11 +204,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 			return nil, err
 		}
 	}
-	_, p := s.p.A.Dims()
-	if at.Set != nil || at.Units != nil {
-		where := &solve.Point{Set: at.Set, Units: at.Units}
-		l.lift = func(b []float64) []float64 { return where.Lift(b, p) }
-	}
+	l.lift = at.Lift()
 	if a, release := at.Detach(); release != nil {
 		l.own(a, release)
 	}

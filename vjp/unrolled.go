@@ -132,6 +132,7 @@ func (t *unrolled) Before(state []array.Batch) {
 // After is called when iteration len(t.coefs) is done.
 func (t *unrolled) After(c solve.Coefficients, j prox.Derivative) {
 	t.coefs = append(t.coefs, c)
+	j = recorded(j)
 	if t.checkpointed {
 		j.Release()
 		return
@@ -144,6 +145,21 @@ func (t *unrolled) After(c solve.Coefficients, j prox.Derivative) {
 		t.checkpointed = true
 	}
 }
+
+// recorded is j, or what stands for it on the tape of a step without a proximal operator.
+func recorded(j prox.Derivative) prox.Derivative {
+	if j == nil {
+		return none{}
+	}
+	return j
+}
+
+// none is the record of a step without a proximal operator.
+type none struct{ prox.Derivative }
+
+func (none) Diagonal() array.Batch { return array.Batch{} }
+func (none) Bytes() int64          { return 0 }
+func (none) Release()              {}
 
 func (t *unrolled) dropRecords() {
 	for _, j := range t.records {
@@ -344,6 +360,7 @@ func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *s
 			if err != nil {
 				return records, err
 			}
+			j = recorded(j)
 			if !record {
 				j.Release()
 			} else {
