@@ -10,11 +10,29 @@ import (
 	"surepipe/array"
 )
 
+// naHutchPP is the non-adaptive Hutch++: all queries for the sketch, none of which depends on the
+// answer to another.
+type naHutchPP struct{}
+
+func (naHutchPP) Name() string { return NAHutchPP }
+func (naHutchPP) First() int   { return 0 }
+
+func (naHutchPP) layout(queries int) (Layout, string) {
+	if queries < 6 || queries%6 != 0 {
+		return Layout{}, "na-hutch++ takes a multiple of 6 (it splits its probes 1:2:3), at least 6"
+	}
+	return Layout{Sketch: queries, SketchNeeds: Images, Keeps: true}, ""
+}
+
+func (naHutchPP) estimate(r *Run) (Estimate, error) {
+	return r.combined(func(probes array.Batch) (Estimate, error) { return nonAdaptive(probes, r.sketch, r.sketchLeft) })
+}
+
 // pseudoInverseCut is the singular value, relative to the largest, below which
 // one is taken for rounding.
 const pseudoInverseCut = 1e-13
 
-// naHutchPP splits the probes into S (a sixth), R (a third) and G (a half), and
+// nonAdaptive splits the probes into S (a sixth), R (a third) and G (a half), and
 // with Z = MR and W = MS samples by G what the approximation
 //
 //	A = Z (S*Z)^+ W*
@@ -25,7 +43,7 @@ const pseudoInverseCut = 1e-13
 // images cut short, so that the truncation is that of the forms <g_j, M g_j> alone; A is close to a
 // symmetric M. The standard error has g - 1 degrees of freedom, see [Widened]. left are the
 // oracle's bounds.
-func naHutchPP(probes, y array.Batch, left []float64) (Estimate, error) {
+func nonAdaptive(probes, y array.Batch, left []float64) (Estimate, error) {
 	sixth := y.K() / 6
 	s, w := probes.Rows(0, sixth), y.Rows(0, sixth)
 	z := y.Rows(sixth, 3*sixth)

@@ -10,6 +10,23 @@ import (
 	"surepipe/array"
 )
 
+// xNysTrace is XNysTrace: all queries for the sketch.
+type xNysTrace struct{}
+
+func (xNysTrace) Name() string { return XNysTrace }
+func (xNysTrace) First() int   { return 0 }
+
+func (xNysTrace) layout(queries int) (Layout, string) {
+	if queries < 2 {
+		return Layout{}, "xnystrace takes 2 or more: fewer have no standard error"
+	}
+	return Layout{Sketch: queries, SketchNeeds: Images, Keeps: true}, ""
+}
+
+func (xNysTrace) estimate(r *Run) (Estimate, error) {
+	return r.combined(func(s array.Batch) (Estimate, error) { return xnystrace(s, r.sketch, r.sketchLeft) })
+}
+
 // nystromShift is the least multiple of the identity, relative to the size of M
 // as the probes see it, that is added to M and later subtracted: far above
 // rounding, so that S*MS is definite, and without influence on the estimate.

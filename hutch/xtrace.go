@@ -8,6 +8,25 @@ import (
 	"surepipe/array"
 )
 
+// xTrace is XTrace: half of the queries for the sketch, half for its basis.
+type xTrace struct{}
+
+func (xTrace) Name() string { return XTrace }
+func (xTrace) First() int   { return 0 }
+
+func (xTrace) layout(queries int) (Layout, string) {
+	if queries < 4 || queries%2 != 0 {
+		return Layout{}, "xtrace takes an even number (half for the sketch, half for its basis), at least 4"
+	}
+	return Layout{Sketch: queries / 2, Basis: SketchBasis, SketchNeeds: Images, Needs: Images, Keeps: true}, ""
+}
+
+func (xTrace) estimate(r *Run) (Estimate, error) {
+	return r.combined(func(s array.Batch) (Estimate, error) {
+		return xtrace(s, r.sketch, r.basis.Rows(0, r.rank), r.images, r.sketchLeft, r.basisLeft), nil
+	})
+}
+
 // xtrace is the mean of m Hutch++ estimates, each with m-1 of the probes for its
 // sketch and the one left out, s_i, for its residual. With P_i the projector on
 // the span of the images of all but s_i,

@@ -9,7 +9,7 @@
 //	dev := array.NewHost()
 //	problem := vjp.Problem{A: operator, R: regularizer, Device: dev}
 //	solver, err := vjp.NewSolver(ctx, "fista", problem, vjp.Options{})
-//	p, err := pipeline.New(dev, solver, d, pipeline.Options{Sigma2: 2})
+//	p, err := pipeline.New(solver, pipeline.Options{Sigma2: 2})
 //	risk, err := p.Estimate(ctx, y)           // one sample
 //	for risk, err := range p.Stream(ctx, ys)  // many, in order
 //
@@ -51,7 +51,7 @@
 //	err = proxtest.Check(dev, r, n)
 //	solver, err := vjp.NewSolver(ctx, "fista", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{})
 //	defer solver.Release()
-//	p, err := pipeline.New(dev, solver, d, pipeline.Options{Sigma2: sigma2})
+//	p, err := pipeline.New(solver, pipeline.Options{Sigma2: sigma2})
 //	risk, err := p.Estimate(ctx, y)
 //	fmt.Println(risk.SURE, "±", risk.StdErr)
 //

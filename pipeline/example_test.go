@@ -22,7 +22,7 @@ func Example() {
 		panic(err)
 	}
 	defer solver.Release()
-	p, err := pipeline.New(dev, solver, 3, pipeline.Options{Sigma2: 1, Parallel: 2})
+	p, err := pipeline.New(solver, pipeline.Options{Sigma2: 1, Parallel: 2})
 	if err != nil {
 		panic(err)
 	}

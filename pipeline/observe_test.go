@@ -113,7 +113,7 @@ func TestEverySampleBeginsAndEndsOnce(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				var l ledger
-				p := newPipeline(t, dev, s, d, pipeline.Options{Parallel: 3, Observe: l.observe})
+				p := newPipeline(t, s, pipeline.Options{Parallel: 3, Observe: l.observe})
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
 				leaks(t, dev, func() {
@@ -156,7 +156,7 @@ func TestObserveKnowsWhoseSampleItIs(t *testing.T) {
 		})
 		var mu sync.Mutex
 		ended := map[any]int{}
-		p = newPipeline(t, dev, s, 3, pipeline.Options{Observe: func(ctx context.Context, e pipeline.Event) {
+		p = newPipeline(t, s, pipeline.Options{Observe: func(ctx context.Context, e pipeline.Event) {
 			if e.Ended && e.Err == nil {
 				mu.Lock()
 				ended[ctx.Value(key{})]++
@@ -208,7 +208,7 @@ func TestBadSamplesHaveTheirPlace(t *testing.T) {
 		}
 		for _, keepGoing := range []bool{true, false} {
 			var l ledger
-			p := newPipeline(t, dev, s, d, pipeline.Options{Parallel: 3, KeepGoing: keepGoing, Observe: l.observe})
+			p := newPipeline(t, s, pipeline.Options{Parallel: 3, KeepGoing: keepGoing, Observe: l.observe})
 			next, want := 0, 6
 			if keepGoing {
 				want = 12
@@ -244,7 +244,7 @@ func TestPanicInTheLoopLeaksNothing(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		s, d := quick(t, dev)
 		var l ledger
-		p := newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4, Observe: l.observe})
+		p := newPipeline(t, s, pipeline.Options{Parallel: 4, Observe: l.observe})
 		leaks(t, dev, func() {
 			defer func() {
 				if r := recover(); r != "abort" {
@@ -261,7 +261,7 @@ func TestPanicInTheLoopLeaksNothing(t *testing.T) {
 
 func TestPanicInTheSourceIsAnError(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		p := newPipeline(t, dev, soft(t, dev, 3, nil), 3, pipeline.Options{})
+		p := newPipeline(t, soft(t, dev, 3, nil), pipeline.Options{})
 		ys := func(yield func([]float64, error) bool) {
 			yield([]float64{1, 2, 3}, nil)
 			panic("no more")
@@ -283,7 +283,7 @@ func TestPanicInTheSourceIsAnError(t *testing.T) {
 func TestFailureDoesNotWaitForTheSource(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		broken := errors.New("no solution")
-		p := newPipeline(t, dev, soft(t, dev, 3, func(context.Context, []float64) error { return broken }), 3, pipeline.Options{})
+		p := newPipeline(t, soft(t, dev, 3, func(context.Context, []float64) error { return broken }), pipeline.Options{})
 		wait := make(chan struct{})
 		ys := func(yield func([]float64, error) bool) {
 			if yield([]float64{1, 2, 3}, nil) {

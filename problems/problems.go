@@ -95,7 +95,7 @@ type Problem struct {
 
 // Solve is the problem as package vjp takes it.
 func (p *Problem) Solve() vjp.Problem {
-	return vjp.Problem{A: p.Operator, R: p.Regularizer, Device: p.dev}
+	return vjp.Problem{A: p.Operator, R: p.Regularizer, Device: p.dev, Intercept: p.means != nil}
 }
 
 // Release frees what the problem holds on the device.

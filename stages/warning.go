@@ -28,8 +28,8 @@ const (
 	Ambiguous = "ambiguous"
 )
 
-// Trusted reports whether nothing is known that makes the numbers doubtful: there is no
-// warning but perhaps that decisions in doubt may move SURE by less than its error bar.
+// Trusted reports that nothing is known that makes the numbers doubtful: there is no
+// warning, except perhaps that decisions in doubt may move SURE by less than its error bar.
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
 		if w.Code != Ambiguous || r.ambiguity() > 1 {
@@ -41,10 +41,11 @@ func (r *Risk) Trusted() bool {
 
 // ambiguity is how far decisions in doubt may move SURE, in error bars.
 func (r *Risk) ambiguity() float64 {
-	return 2 * r.Sigma2 * (r.DivergenceHigh - r.DivergenceLow) / max(r.StdErr, r.Sigma2*math.Sqrt(2*float64(r.D)))
+	t := r.Terms()
+	return t.StdErrOfTrace(r.DivergenceHigh-r.DivergenceLow) / max(r.StdErr, t.ProjectionStdErr())
 }
 
-// Warnings lists the reasons to doubt the numbers. Where there is none they are right to the
+// Warnings lists the reasons to doubt the numbers. If there is none they are right to the
 // errors stated.
 func (r *Risk) Warnings() []Warning {
 	var all []Warning
@@ -76,7 +77,7 @@ func (r *Risk) Warnings() []Warning {
 	if v := r.Verification; v != nil && !v.Passed() {
 		add(Unverified, "the result does not stand an independent check: %s", v.Describe())
 	}
-	if 2*r.Lag > mostLag*math.Sqrt(2*float64(r.D)) {
+	if t := r.Terms(); t.StdErrOfTrace(r.Lag) > mostLag*t.ProjectionStdErr() {
 		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace is off that of the fixed point by about %.2g; ask for a smaller tolerance, or the implicit derivative", r.Lag)
 	}
 	if r.ambiguity() > doubtful {

@@ -9,30 +9,40 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/risk"
 	"surepipe/vjp"
 )
 
 // Options are the settings of the check.
 type Options struct {
-	// Problem is what the solver under check solves. Under a sweep it may be left out: the
-	// sweep knows it.
+	// Problem is what the solver under check is to solve; the zero value stands for the solver's own
+	// statement of it.
 	Problem vjp.Problem
 	// Probes is the number of random probes whose derivative is compared with differences,
 	// default DefaultProbes; up to MaxUnits observations all unit vectors are in their place.
 	Probes int
 }
 
+// problem is what the solver is to solve, or why it cannot be checked.
+func (o Options) problem(solver vjp.Solver) (vjp.Problem, error) {
+	own, p := solver.Problem(), o.Problem
+	if p.A == nil && p.R == nil && p.Device == nil {
+		p = own
+	}
+	if p.A == nil || p.R == nil || p.Device == nil {
+		return p, errors.New("verify: a problem without operator, regularizer or device")
+	}
+	d, n := own.A.Dims()
+	if rows, cols := p.A.Dims(); rows != d || cols != n {
+		return p, fmt.Errorf("verify: a problem of size %d x %d for a solver of size %d x %d", rows, cols, d, n)
+	}
+	return p, nil
+}
+
 // Check refuses options that do not fit the solver.
 func (o Options) Check(solver vjp.Solver) error {
-	a := o.Problem.A
-	if a == nil || o.Problem.R == nil || o.Problem.Device == nil {
-		return errors.New("verify: a problem without operator, regularizer or device")
-	}
-	d, p := solver.Problem().A.Dims()
-	if n, m := a.Dims(); n != d || m != p {
-		return fmt.Errorf("verify: a problem of size %d x %d for a solver of size %d x %d", n, m, d, p)
-	}
-	return nil
+	_, err := o.problem(solver)
+	return err
 }
 
 const (
@@ -183,14 +193,15 @@ type check struct {
 // anything else that keeps the check from being done is the Verification's Failure.
 func Check(ctx context.Context, r Result, o Options) (*Verification, error) {
 	begin := time.Now()
-	if err := o.Check(r.Solver); err != nil {
+	var err error
+	if o.Problem, err = o.problem(r.Solver); err != nil {
 		return nil, err
 	}
 	if o.Probes <= 0 {
 		o.Probes = DefaultProbes
 	}
 	c := &check{Options: o, Result: r, ctx: ctx, dev: o.Problem.Device, d: r.Y.N(), v: &Verification{}}
-	err := c.run()
+	err = c.run()
 	if err == nil {
 		err = c.dev.Sync()
 	}
@@ -215,7 +226,7 @@ func (c *check) run() error {
 	c.budget = leastBudget + budgetFactor*c.Iterations
 	c.yNorm, c.muNorm, c.bNorm = norm(c.Y), norm(c.MuHat), norm(c.B)
 	c.resid = distance(c.Y, c.MuHat)
-	c.sure = surePart * math.Max(c.StdErr, 0.1*c.Sigma2*math.Sqrt(2*float64(c.d)))
+	c.sure = surePart * risk.Terms{D: c.d, Sigma2: c.Sigma2}.Scale(c.StdErr)
 	for _, step := range []func() error{c.certificate, c.solveAgain, c.solveOtherwise, c.differences} {
 		if err := c.ctx.Err(); err != nil {
 			return err
@@ -228,7 +239,7 @@ func (c *check) run() error {
 }
 
 // moves is by how much SURE changes at most where mu_hat changes by delta.
-func (c *check) moves(delta float64) float64 { return delta * (2*c.resid + delta) }
+func (c *check) moves(delta float64) float64 { return risk.Shift(c.resid, delta) }
 
 // eps is the relative rounding error.
 const eps = 0x1p-52

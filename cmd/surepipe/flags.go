@@ -46,6 +46,8 @@ type estimatorFlags struct {
 	estimate     *noise.Estimate
 	// specification is that of --spec.
 	specification *problems.Spec
+	// keepB downloads b with each result; the intercept asks for it anyway.
+	keepB bool
 	// notes are what standard error has been told and the JSON's warnings hold too.
 	notes []pipeline.Warning
 }
@@ -140,7 +142,10 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	if estimator == pipeline.Auto {
 		estimator = hutch.Hutchinson
 	}
-	adaptive := hutch.Adaptive(estimator) || f.trace == hutch.Exact
+	adaptive := f.trace == hutch.Exact
+	if e, ok := hutch.ByName(estimator); ok && e.First() > 0 {
+		adaptive = true
+	}
 	if !adaptive && !cmd.Flags().Changed("queries") {
 		f.queries.auto = false
 	}
@@ -355,12 +360,12 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	}
 	var check *verify.Options
 	if f.verify {
-		check = &verify.Options{Problem: j.problem.Solve()}
+		check = &verify.Options{}
 	}
-	j.pipeline, err = pipeline.New(dev, j.solver, j.problem.D, pipeline.Options{
+	j.pipeline, err = pipeline.New(j.solver, pipeline.Options{
 		Verify: check,
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: queries, TraceError: traceError, Seed: f.seed,
-		Intercept: f.intercept, Parallel: f.parallel, Batch: f.probeBatch, Progress: progress, Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept, Progress: progress, Logger: f.logger(cmd),
 	})
 	if err != nil {
 		return nil, planError(err)

@@ -106,9 +106,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	}
 	r.SURE, r.SUREStdErr = risk.SURE, risk.StdErr
 	if r.Sigma2RelStdErr != nil {
-		// SURE moves by 2 div - d where sigma2 moves by 1.
-		shift := *r.Sigma2RelStdErr * r.Sigma2 * (2*risk.Trace.Trace - float64(r.D))
-		r.SUREStdErr = math.Hypot(risk.StdErr, shift)
+		r.SUREStdErr = math.Hypot(risk.StdErr, risk.Terms().StdErrOfSigma2(*r.Sigma2RelStdErr))
 	}
 	r.SUREPerCoordinate = risk.SURE / float64(r.D)
 	r.Residual = risk.Residual

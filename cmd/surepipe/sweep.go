@@ -263,7 +263,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 		return family, o, err
 	}
 	family = pipeline.Family{
-		A: j.problem.Operator, Device: j.dev, Solver: j.solver.Name(),
+		Problem: j.problem.Solve(), Solver: j.solver.Name(),
 		Settings: vjp.Options{
 			Tol: f.tol, MaxIter: f.maxIter, Sigma2: j.sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
 		},
@@ -277,7 +277,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 	}
 	o = pipeline.SweepOptions{Mu: data.Mu, Refine: f.refine, Options: pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed,
-		Intercept: f.intercept, Parallel: f.parallel, Batch: f.probeBatch, Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.out != "" || f.intercept, Logger: f.logger(cmd),
 	}}
 	if f.verify {
 		o.Verify = &verify.Options{}

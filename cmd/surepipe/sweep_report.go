@@ -14,6 +14,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
+	"surepipe/risk"
 )
 
 // sweepReport collects a sweep's points and writes them where they are wanted.
@@ -61,6 +62,11 @@ func (l sweepLine) minimum() sweepMinimum {
 		Index: l.Index, Stage: l.Stage, Lambda: l.Lambda, Lambda2: l.Lambda2, Gamma: l.Gamma,
 		SURE: l.SURE, SUREStdErr: l.SUREStdErr, Divergence: l.Divergence, Loss: l.Loss, Converged: l.trusted(),
 	}
+}
+
+// terms are what the point's risk was computed from.
+func (l sweepLine) terms() risk.Terms {
+	return risk.Terms{D: l.D, Sigma2: l.Sigma2, Residual: l.Residual, Divergence: l.Divergence, Frobenius2: l.JacobianFro2}
 }
 
 // mark stands behind what is not to be trusted.
@@ -207,7 +213,7 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return zeroBar(l.Residual, l.Sigma2, l.JacobianFro2, l.D) }) {
+	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return l.terms().Floored() }) {
 		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
 	}
 	for a, end := range best.Edge {
