@@ -108,7 +108,7 @@ func (p *Problem) Reweighted(lambda, lambda2, gamma float64) (prox.Prox, error) 
 	}{{"lambda", p.Lambda, lambda}, {"lambda2", p.Lambda2, lambda2}, {"gamma", p.Gamma, gamma}} {
 		zero := w.new == 0 && w.name == "lambda2"
 		if !math.IsNaN(w.has) && !(w.new > 0) && !zero {
-			return nil, fmt.Errorf("%s is %g, expected a positive number", w.name, w.new)
+			return nil, weightErrorf(w.name, "is %g, expected a positive number", w.new)
 		}
 	}
 	if p.reweigh != nil {

@@ -195,7 +195,7 @@ func (p *Problem) checkUsed(hyper Hyper) error {
 		value float64
 	}{{"lambda", hyper.Lambda.given, p.Lambda}, {"lambda2", hyper.Lambda2.given, p.Lambda2}, {"gamma", hyper.Gamma.given, p.Gamma}} {
 		if w.given && math.IsNaN(w.value) {
-			return fmt.Errorf("%s is given, but %s has no such weight", w.name, p.Name)
+			return weightErrorf(w.name, "is given, but %s has no such weight", p.Name)
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func buildElasticNet(p *Problem, data Data, hyper Hyper) (err error) {
 func (p *Problem) finiteWeight(name string, w Weight, maximum func() (float64, error)) (float64, error) {
 	v, err := p.weight(name, w, maximum)
 	if err == nil && math.IsInf(v, 0) {
-		err = fmt.Errorf("%s is infinite, expected a finite number", name)
+		err = weightErrorf(name, "is infinite, expected a finite number")
 	}
 	return v, err
 }

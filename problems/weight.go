@@ -47,25 +47,25 @@ func (w Weight) or(file *float64) Weight {
 // weight at which the estimate is zero; nil where there is no such thing.
 func (p *Problem) weight(name string, w Weight, maximum func() (float64, error)) (float64, error) {
 	if !w.given {
-		return 0, fmt.Errorf("%s is missing: neither given nor in the data", name)
+		return 0, weightErrorf(name, "is missing: neither given nor in the data")
 	}
 	v := w.value
 	if w.relative {
 		if maximum == nil {
-			return 0, fmt.Errorf("%s is %gmax, but it has no maximum: expected a number", name, w.value)
+			return 0, weightErrorf(name, "is %gmax, but it has no maximum: expected a number", w.value)
 		}
 		top, err := maximum()
 		if err != nil {
 			return 0, err
 		}
 		if top == 0 {
-			return 0, fmt.Errorf("%s is %gmax, but its maximum is 0 at this y: expected a number", name, w.value)
+			return 0, weightErrorf(name, "is %gmax, but its maximum is 0 at this y: expected a number", w.value)
 		}
 		v *= top
 		p.Relative = true
 	}
 	if !(v > 0) {
-		return 0, fmt.Errorf("%s is %g, expected a positive number", name, v)
+		return 0, weightErrorf(name, "is %g, expected a positive number", v)
 	}
 	return v, nil
 }

@@ -267,13 +267,13 @@ func (j *job) close() {
 // dataError gives the refusal of a weight the name of its flag, where the flag was
 // given, and any other refusal that of the file.
 func (f *estimatorFlags) dataError(err error) error {
-	for name, flag := range map[string]string{"lambda": f.lambda, "lambda2": f.lambda2, "gamma": f.gamma} {
-		if flag != "" && strings.HasPrefix(err.Error(), name+" is ") {
-			return usagef("--%w", err)
-		}
-	}
-	if specError(err) {
+	var weight *problems.WeightError
+	given := map[string]string{"lambda": f.lambda, "lambda2": f.lambda2, "gamma": f.gamma}
+	switch {
+	case specError(err):
 		return usageError{err}
+	case errors.As(err, &weight) && given[weight.Weight] != "":
+		return usagef("--%w", weight)
 	}
 	return usagef("%s: %w", f.source(), err)
 }
