@@ -8,8 +8,8 @@ import (
 	"surepipe/array"
 )
 
-// independent is how near 1 the leverage of a vector must come for it to count
-// as independent of all the others: for the basis to be smaller without it.
+// independent is the leverage from which a vector counts as independent of all the others: the
+// basis is smaller without it.
 const independent = 1 - 1e-10
 
 // products is the matrix of all <a_i, b_j>.
@@ -62,7 +62,8 @@ func inner(a, b *mat.Dense) (s float64) {
 // give the first term only, which is smaller.) Rounding and luck may make the
 // second sum negative; it counts as 0 then.
 //
-// That square has about degrees of freedom, and [Widened] makes the error wider for them.
+// degrees is about the number of degrees of freedom of that square; [Widened] widens the error for
+// them.
 func exchangeable(x []float64, degrees int, change func(i, k int) float64) (mean, stdErr float64) {
 	mean, stdErr = meanAndError(x)
 	sum := 0.0

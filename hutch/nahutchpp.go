@@ -29,7 +29,7 @@ func (naHutchPP) estimate(r *Run) (Estimate, error) {
 }
 
 // pseudoInverseCut is the singular value, relative to the largest, below which
-// one is taken for rounding.
+// one counts as rounding error.
 const pseudoInverseCut = 1e-13
 
 // nonAdaptive splits the probes into S (a sixth), R (a third) and G (a half), and
@@ -37,11 +37,11 @@ const pseudoInverseCut = 1e-13
 //
 //	A = Z (S*Z)^+ W*
 //
-// leaves: tr M ~ tr A + 1/g sum_j <g_j, (M - A) g_j>, and ||M||_F^2 ~ ||A||_F^2 +
+// leaves out: tr M ~ tr A + 1/g sum_j <g_j, (M - A) g_j>, and ||M||_F^2 ~ ||A||_F^2 +
 // 1/g sum_j (||M g_j||^2 - ||A g_j||^2) (Meyer, Musco, Musco and Woodruff 2021,
-// algorithm 2). Both are unbiased for any A that does not depend on the g_j, also that of
-// images cut short, so that the truncation is that of the forms <g_j, M g_j> alone; A is close to a
-// symmetric M. The standard error has g - 1 degrees of freedom, see [Widened]. left are the
+// algorithm 2). Both are unbiased for any A that does not depend on the g_j, also if its images are
+// truncated, so that the truncation is that of the forms <g_j, M g_j> alone; A is close to a
+// symmetric M. The standard error has g - 1 degrees of freedom, see [Widened]. left holds the
 // oracle's bounds.
 func nonAdaptive(probes, y array.Batch, left []float64) (Estimate, error) {
 	sixth := y.K() / 6
@@ -53,9 +53,9 @@ func nonAdaptive(probes, y array.Batch, left []float64) (Estimate, error) {
 	if norm := mat.Norm(core, 2); math.IsNaN(norm) || math.IsInf(norm, 0) {
 		return Estimate{}, fmt.Errorf("hutch: na-hutch++: the norm of S*MR is %v: an image holds a NaN or an infinity", norm)
 	}
-	// The singular values of the core's inverse are shared out to both sides:
-	// A = Z' W'*, and neither factor is much larger than the root of M. All at
-	// one side they would multiply the other's rounding.
+	// The singular values of the core's inverse are split between both sides,
+	// A = Z' W'*, so that neither factor is much larger than the root of M. On one
+	// side only they would multiply the rounding errors of the other.
 	zs, ws, err := roots(core, z, w)
 	if err != nil {
 		return Estimate{}, err

@@ -13,17 +13,17 @@ type Estimate struct {
 	Estimator string
 	// Trace is the estimate of tr M.
 	Trace float64
-	// StdErr is the standard error of Trace, 0 where there is no randomness in it, made wider by
-	// [Widened] where few samples tell it: the interval of 2 StdErr to both sides
-	// holds tr M with the probability 95.4% that it has for a normal distribution.
+	// StdErr is the standard error of Trace, 0 where there is no randomness in it. For few samples
+	// it is multiplied by [Widened]: the interval of 2 StdErr to both sides
+	// contains tr M with the probability, 95.4%, that it has for a normal distribution.
 	StdErr float64
-	// Truncation is an upper bound of the bias of Trace that an oracle leaves which is
-	// cut short: tr M is larger than what Trace estimates by up to so much.
+	// Truncation bounds the bias of Trace that a truncated oracle leaves: tr M exceeds the
+	// expectation of Trace by at most this much.
 	Truncation float64
 	// Frobenius2 is an unbiased estimate of ||M||_F^2.
 	Frobenius2 float64
 	// Queries is the number of products with M that were needed: fewer than
-	// planned when the sketch has vectors that depend on each other.
+	// planned if vectors of the sketch are linearly dependent.
 	Queries int
 	// Seed is that of the probes. It has no influence when Exact is true.
 	Seed uint64
@@ -35,18 +35,18 @@ type Estimate struct {
 //
 //	sqrt(StdErr^2 + Truncation^2),
 //
-// at least its root mean square. 2 Error to both sides hold tr M with at least the probability that
-// 2 StdErr do where there is no truncation, whatever the bias b up to Truncation is: for
+// at least its root mean square. The interval of 2 Error to both sides contains tr M with at least the
+// probability that 2 StdErr has without truncation, whatever the bias b up to Truncation is: for
 // a normal variable Z, P(|Z + b| > 2 sqrt(1 + b^2)) is largest at b = 0.
 func (e Estimate) Error() float64 { return math.Hypot(e.StdErr, e.Truncation) }
 
 // tally collects the two numbers <v, M v> and ||M v||^2 of every vector v that M
 // was applied to, basis vectors and deflated probes, with the oracle's bound of what the first
 // lacks, and makes an [Estimate] of them. They may arrive in any order and grouping, also from
-// several goroutines at once, without any effect on the result's bits.
+// several goroutines at once, without any effect on the bits of the result.
 type tally struct {
 	plan      Plan
-	first     int // residual probes of the plan as it was at first
+	first     int // residual probes that the plan began with
 	seed      uint64
 	projected samples
 	residual  samples
@@ -133,7 +133,7 @@ func (s *samples) sums() (quad, norm2, left float64, err error) {
 			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d of %d is missing", s.phase, i, len(s.quad))
 		}
 		if sum := s.quad[i] + s.norm2[i] + s.left[i]; math.IsNaN(sum) || math.IsInf(sum, 0) {
-			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d: <v, M v> = %v, which lacks %v at most, and ||M v||^2 = %v, expected finite numbers", s.phase, i, s.quad[i], s.left[i], s.norm2[i])
+			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d: <v, M v> = %v, lacking at most %v, and ||M v||^2 = %v, expected finite numbers", s.phase, i, s.quad[i], s.left[i], s.norm2[i])
 		}
 		quad += s.quad[i]
 		norm2 += s.norm2[i]

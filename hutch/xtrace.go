@@ -37,15 +37,14 @@ func (xTrace) estimate(r *Run) (Estimate, error) {
 // have the expectations tr M and ||M||_F^2 (Epperly, Tropp and Webber 2024,
 // section 2). All of them come from one basis Q of all images: P_i = QQ* - u_i u_i*
 // where u_i, in the span of Q, is the unit vector orthogonal to the images of
-// the other probes; there is none, P_i = QQ*, where the image of s_i depends on
-// the others.
+// the other probes. If the image of s_i depends on the others there is none, and P_i = QQ*.
 //
-// The standard error has about 3(m-2)/2 degrees of freedom: by simulation, 2000 seeds each on
-// the Jacobians of a LASSO, a matrix completion and a robust PCA, twice the square of the mean of
-// its square over the variance of that was 3.0 to 3.6 with m = 4, 4.9 to 6.6 with 6, 8.3
+// The standard error has about 3(m-2)/2 degrees of freedom. By simulation, with 2000 seeds each on
+// the Jacobians of a LASSO, a matrix completion and a robust PCA, twice the squared mean of
+// its square over the variance of its square was 3.0 to 3.6 with m = 4, 4.9 to 6.6 with 6, 8.3
 // to 14 with 10, 17 to 31 with 18 and 24 to 55 with 30.
 //
-// An oracle cut short leaves the t_i unbiased but for its error in the images: with e_i
+// With a truncated oracle the t_i are unbiased up to its error in the images: with e_i
 // that of M s_i, E that of MQ, v_i the coordinates of P_i s_i and x_i = s_i - P_i s_i,
 //
 //	tr(Q*E) - u_i*E u_i + x_i*(e_i - E v_i),
