@@ -36,15 +36,14 @@
 //   - NA-Hutch++ makes all its queries at once: none depends on the answer to
 //     another. The price is a sketch that is a sixth of them.
 //
-// All randomized estimates but XNysTrace are unbiased for every square M, as
-// tr M = tr(Q*MQ) + tr((I - QQ*) M (I - QQ*)). How accurate they are depends on
-// the spectrum. For symmetric M Hutchinson's variance is
-// 2/m (||M||_F^2 - sum_i M_ii^2). For positive semidefinite M Hutch++ replaces
-// ||M||_F by the norm of what remains of M without, roughly, its m leading eigenvectors, at
-// a third of the samples. A relative error eps takes O(1/eps) queries instead of
-// O(1/eps^2), and if the rank of M is at most m the error is 0. In the worst case, where the
-// nonzero eigenvalues are many more than m and all alike (a projection of high rank), its
-// error is larger than Hutchinson's by sqrt(3).
+// All randomized estimates but XNysTrace are unbiased for every square M, as tr M = tr(Q*MQ) +
+// tr((I - QQ*) M (I - QQ*)). How accurate they are depends on the spectrum. For symmetric M
+// Hutchinson's variance is 2/m (||M||_F^2 - sum_i M_ii^2). For positive semidefinite M Hutch++
+// replaces ||M||_F by the norm of what remains of M without, roughly, its m leading eigenvectors,
+// at a third of the samples. A relative error eps takes O(1/eps) queries instead of O(1/eps^2),
+// and if the rank of M is at most m the error is 0. In the worst case, where the nonzero
+// eigenvalues are many more than m and all alike (a projection of high rank), its error is larger
+// than Hutchinson's by sqrt(3).
 //
 // # Error bar and Frobenius norm
 //
@@ -76,9 +75,9 @@
 //	projected  M q_i for a basis                     hutch++, xtrace; the unit vectors: exact
 //	residual   M x_j for random vectors off the basis         hutch++, hutchinson
 //
-// A [Run] is an estimate under way. [Run.Do] does any part of a phase, also from several goroutines at
-// once, and [Run.Estimate] makes the estimate at the end. [Trace] does it all from one goroutine, and
-// package stages with many:
+// A [Run] is an estimate under way. [Run.Do] does any part of a phase, also from several
+// goroutines at once, and [Run.Estimate] makes the estimate at the end. [Trace] does it all from
+// one goroutine, and package stages with many:
 //
 //	r := hutch.NewRun(dev, plan, hutch.Matrix{Images: oracle}, hutch.Options{Seed: 1})
 //	defer r.Free()
@@ -88,8 +87,8 @@
 //	r.Do(ctx, hutch.Residual, 0, r.Count(hutch.Residual))
 //	e, err := r.Estimate()
 //
-// A new estimator is a type in a file of its own, with an entry in the table of estimators. It says how
-// it lays out its queries and how the numbers make an estimate; the phases are there.
+// A new estimator is a type in a file of its own, with an entry in the table of estimators. It
+// says how it lays out its queries and how the numbers make an estimate; the phases are there.
 //
 // # Reproducibility
 //

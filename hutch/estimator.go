@@ -80,8 +80,8 @@ const (
 	// Images are needed themselves. Their error enters an estimate that multiplies them with each
 	// other at first order.
 	Images Accuracy = iota
-	// Forms are the numbers <v, M v>, to an accuracy that a run is told (see [Options]). The error of
-	// conjugate gradients enters them at second order.
+	// Forms are the numbers <v, M v>, to an accuracy that a run is told (see [Options]). The
+	// error of conjugate gradients enters them at second order.
 	Forms
 	// Span is the space that the images of the sketch span, roughly.
 	Span
@@ -91,8 +91,8 @@ const (
 type Layout struct {
 	// Sketch is the number of queries that look for the range of M: probes 0 to Sketch-1.
 	Sketch int
-	// Basis is what the projected phase applies M to. A SketchBasis has up to Sketch vectors, each of
-	// them one query more.
+	// Basis is what the projected phase applies M to. A SketchBasis has up to Sketch vectors,
+	// each of them one query more.
 	Basis Basis
 	// Residual is the number of sampled probes, those numbered Sketch to Sketch+Residual-1.
 	Residual int

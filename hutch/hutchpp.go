@@ -2,9 +2,9 @@ package hutch
 
 import "fmt"
 
-// hutchPP is Hutch++: the exact trace on a basis of the sketch's span and Hutchinson's estimate off it
-// (Meyer, Musco, Musco and Woodruff 2021, algorithm 1). A third of the queries is for each of the
-// phases.
+// hutchPP is Hutch++: the exact trace on a basis of the sketch's span and Hutchinson's estimate
+// off it (Meyer, Musco, Musco and Woodruff 2021, algorithm 1). A third of the queries is for each
+// of the phases.
 type hutchPP struct{}
 
 func (hutchPP) Name() string { return HutchPP }

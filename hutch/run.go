@@ -61,11 +61,12 @@ type Options struct {
 
 // Run is one estimate under way: what its phases have found, and the device memory that holds it.
 //
-// The vectors of a phase are numbered from 0 to [Run.Count]. [Run.Do] does the work of any range of
-// them; ranges may be done in any order and from several goroutines at once, and the result is the
-// same to the last bit. The sketch comes first; when all of it is done, [Run.EndSketch] makes the basis,
-// and the other two phases may be done together. When these are done too, [Run.Estimate] is the
-// estimate. [Trace] is the simplest caller, and package stages a concurrent one.
+// The vectors of a phase are numbered from 0 to [Run.Count]. [Run.Do] does the work of any range
+// of them; ranges may be done in any order and from several goroutines at once, and the result is
+// the same to the last bit. The sketch comes first; when all of it is done, [Run.EndSketch] makes
+// the basis, and the other two phases may be done together. When these are done too,
+// [Run.Estimate] is the estimate. [Trace] is the simplest caller, and package stages a concurrent
+// one.
 type Run struct {
 	dev    array.Device
 	plan   Plan
@@ -110,8 +111,8 @@ func (r *Run) Count(p Phase) int {
 	return r.tally.Residual()
 }
 
-// Do queries vectors first to first+n-1 of a phase. An error of the oracle or of ctx comes back as it
-// is; the vectors are then not done.
+// Do queries vectors first to first+n-1 of a phase. An error of the oracle or of ctx comes back
+// as it is; the vectors are then not done.
 func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 	switch p {
 	case Sketching:
@@ -162,9 +163,9 @@ func (r *Run) project(ctx context.Context, first, n int) error {
 	return r.dev.Err()
 }
 
-// basisShare is the share of vectors of the basis. They are few and of length 1, where a random probe
-// has length sqrt(d): all of them together lack at most half of what a probe may, and each no more
-// than a thousandth of the largest value of its form.
+// basisShare is the share of vectors of the basis. They are few and of length 1, where a random
+// probe has length sqrt(d): all of them together lack at most half of what a probe may, and each
+// no more than a thousandth of the largest value of its form.
 func (r *Run) basisShare() float64 {
 	const most = 1e-3
 	d := float64(r.plan.Dim)
@@ -192,21 +193,22 @@ func (r *Run) EndSketch() error {
 	return nil
 }
 
-// Estimate is the estimate, when all phases are done. It may be asked for again, after [Run.Grow] too.
-// It is an error if a vector is missing or a number is not finite.
+// Estimate is the estimate, when all phases are done. It may be asked for again, after [Run.Grow]
+// too. It is an error if a vector is missing or a number is not finite.
 func (r *Run) Estimate() (Estimate, error) { return r.plan.Estimator.estimate(r) }
 
-// Missing is how many residual probes are to be added until [Estimate.Error] is at most target, by
-// Stein's two stages: the standard deviation s of the first m_0 probes alone says that there must be
+// Missing is how many residual probes are to be added until [Estimate.Error] is at most target,
+// by Stein's two stages: the standard deviation s of the first m_0 probes alone says that there
+// must be
 //
 //	m = (Widened(m_0 - 1) s / target)^2
 //
 // in all. Given s, which is independent of the mean of the m_0 where they are normal, the mean of
 // all m is normal with variance sigma^2/m. Its distance from tr M over s/sqrt(m) has Student's
-// distribution with m_0 - 1 degrees of freedom, and the interval has the probability it claims. A rule
-// that stops when the spread of all probes so far is small enough stops more often when that
-// spread is too small, and understates it (C. Stein, A two-sample test for a linear hypothesis whose power
-// is independent of the variance, Annals of Mathematical Statistics 16, 1945).
+// distribution with m_0 - 1 degrees of freedom, and the interval has the probability it claims. A
+// rule that stops when the spread of all probes so far is small enough stops more often when that
+// spread is too small, and understates it (C. Stein, A two-sample test for a linear hypothesis
+// whose power is independent of the variance, Annals of Mathematical Statistics 16, 1945).
 //
 // Probes cannot reduce the truncation: it counts for three quarters of the target's square at
 // most.

@@ -35,9 +35,9 @@ type Estimate struct {
 //
 //	sqrt(StdErr^2 + Truncation^2),
 //
-// at least its root mean square. The interval of 2 Error to both sides contains tr M with at least the
-// probability that 2 StdErr has without truncation, whatever the bias b up to Truncation is: for
-// a normal variable Z, P(|Z + b| > 2 sqrt(1 + b^2)) is largest at b = 0.
+// at least its root mean square. The interval of 2 Error to both sides contains tr M with at
+// least the probability that 2 StdErr has without truncation, whatever the bias b up to
+// Truncation is: for a normal variable Z, P(|Z + b| > 2 sqrt(1 + b^2)) is largest at b = 0.
 func (e Estimate) Error() float64 { return math.Hypot(e.StdErr, e.Truncation) }
 
 // tally collects the two numbers <v, M v> and ||M v||^2 of every vector v that M

@@ -1,7 +1,6 @@
-// Package pipeline estimates the risk of an estimator at one sample y, at a
-// stream of them, or over a grid of hyperparameters. It strings the goroutine stages of package stages together
-// over channels; an errgroup bounds the concurrency. This is the package that
-// services embed.
+// Package pipeline estimates the risk of an estimator at one sample y, at a stream of them, or
+// over a grid of hyperparameters. It strings the goroutine stages of package stages together over
+// channels; an errgroup bounds the concurrency. This is the package that services embed.
 //
 // A pipeline is made of a solver, which fixes the estimator, and options, which
 // fix the noise variance and the trace estimator:

@@ -14,7 +14,7 @@ type Event struct {
 	Sample int
 	// Stage and Weights name the point of a sweep, in all of its events: how the sweep came to
 	// it, and its hyperparameters, one for each axis. Both are empty elsewhere.
-	Stage   Stage
+	Stage   SweepStage
 	Weights []float64
 	// Ended tells the end of the work from its beginning.
 	Ended bool

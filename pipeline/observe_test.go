@@ -318,7 +318,7 @@ func TestObserveNamesThePointsOfASweep(t *testing.T) {
 				t.Errorf("point %d ended with %+v", e.Sample, e)
 			default:
 				ended[e.Sample] = e.Risk.SURE
-				if want := map[bool]pipeline.Stage{true: pipeline.GridStage, false: pipeline.RefineStage}[e.Sample < 5]; e.Stage != want {
+				if want := map[bool]pipeline.SweepStage{true: pipeline.GridStage, false: pipeline.RefineStage}[e.Sample < 5]; e.Stage != want {
 					t.Errorf("point %d is of stage %q, expected %q", e.Sample, e.Stage, want)
 				}
 			}
@@ -357,7 +357,7 @@ func TestObserveNamesThePointThatFails(t *testing.T) {
 		for name, f := range map[string]struct {
 			fails func(w float64) bool
 			how   func() (prox.Prox, error)
-			stage pipeline.Stage
+			stage pipeline.SweepStage
 			want  string
 		}{
 			"regularizer": {func(w float64) bool { return w == grid[0][2] }, func() (prox.Prox, error) { return nil, broken }, pipeline.GridStage, "no such weight"},

@@ -125,9 +125,9 @@ const Auto = "auto"
 // DefaultTraceError is the trace's share of the error where nobody chooses.
 const DefaultTraceError = 0.1
 
-// New returns a pipeline for samples that are solved by solver. The length of the samples, the device
-// and the intercept are those of the solver's problem. The solver stays the caller's, to release after
-// the last call. Settings that cannot be used are errors of type [*OptionError].
+// New returns a pipeline for samples that are solved by solver. The length of the samples, the
+// device and the intercept are those of the solver's problem. The solver stays the caller's, to
+// release after the last call. Settings that cannot be used are errors of type [*OptionError].
 func New(solver vjp.Solver, o Options) (*Pipeline, error) {
 	if solver == nil {
 		return nil, errors.New("pipeline: no solver")
@@ -169,8 +169,8 @@ func refuse(option string, value any, format string, args ...any) error {
 	return &OptionError{option, value, fmt.Sprintf(format, args...)}
 }
 
-// resolve checks the options and fills in the defaults. closed says to take the trace in closed form
-// where it is known.
+// resolve checks the options and fills in the defaults. closed says to take the trace in closed
+// form where it is known.
 func (o Options) resolve() (_ Options, closed bool, err error) {
 	if !(o.Sigma2 > 0) || math.IsInf(o.Sigma2, 0) {
 		return o, false, refuse("Sigma2", o.Sigma2, "sigma2 is %g, expected a positive number", o.Sigma2)

@@ -14,10 +14,11 @@ import (
 	"surepipe/vjp"
 )
 
-// Family is a family of estimators: one problem but for its regularizer, and a regularizer for every
-// choice of the weights.
+// Family is a family of estimators: one problem but for its regularizer, and a regularizer for
+// every choice of the weights.
 type Family struct {
-	// Problem has the operator, the loss, the device and the intercept; its regularizer is not used.
+	// Problem has the operator, the loss, the device and the intercept; its regularizer is not
+	// used.
 	Problem vjp.Problem
 	// Regularizer returns r at the weights, one for each axis of the grid. It is called
 	// from many goroutines. A [prox.Releaser] that it returns is released after use.
@@ -36,9 +37,9 @@ type SweepOptions struct {
 	Options
 	// Mu is the true mean, of length d, where it is known.
 	Mu []float64
-	// Chain is the number of points of the grid that start one at the solution of
-	// another, default DefaultChain. The first of them starts at 0, like that of
-	// every row of the grid. 1 lets all points start at 0. Results depend on it, below
+	// Chain is the number of points of the grid in a chain of warm starts, default
+	// DefaultChain: each starts at the solution of the one before it, and the first at 0. Every
+	// row of the grid begins a chain. With 1 all points start at 0. Results depend on it, below
 	// the solver's tolerance.
 	Chain int
 	// Refine is the largest number of points beyond the grid for each axis,
@@ -55,7 +56,7 @@ const (
 	DefaultRefine = 20
 )
 
-// SweepValue is what a sweep needs to know of a point to continue after it.
+// SweepValue is what a sweep needs to know of a point in order to continue after it.
 type SweepValue struct {
 	Weights []float64
 	SURE    float64
@@ -63,14 +64,14 @@ type SweepValue struct {
 	Trusted bool
 }
 
-// Stage says how a sweep came to a point.
-type Stage string
+// SweepStage says how a sweep came to a point.
+type SweepStage string
 
 // The stages of a sweep.
 const (
-	GridStage      Stage = "grid"
-	RefineStage    Stage = "refine"
-	MinimizerStage Stage = "minimizer"
+	GridStage      SweepStage = "grid"
+	RefineStage    SweepStage = "refine"
+	MinimizerStage SweepStage = "minimizer"
 )
 
 // SweepPoint is the risk at one choice of the weights.
@@ -78,44 +79,43 @@ type SweepPoint struct {
 	// Risk is the estimate of risk. Its Index is the point's place in the sweep. MuHat, and B
 	// with Options.KeepB, are those of the minimizer, and nil at the other points.
 	Risk
-	Stage Stage
+	Stage SweepStage
 	// Weights are the hyperparameters, one for each axis.
 	Weights []float64
-	// Place holds the places of the weights in the axes of the grid; nil beyond the
-	// grid.
+	// Place holds the indices of the weights in the axes of the grid; nil for a point that is not
+	// on the grid.
 	Place []int
 	// Loss is ||mu_hat - mu||^2; NaN where mu is not known.
 	Loss float64
-	// Edge says, in the minimizer stage, on which axes the grid's minimizer is an end of
-	// the axis: -1 its least, 1 its greatest value, 0 neither. There the minimum may lie
-	// beyond the grid.
+	// Edge says, in the minimizer stage, for each axis whether the grid's minimizer is an end of
+	// it: -1 for its least value, 1 for its greatest, 0 for neither. Where it is, the minimum may
+	// lie beyond the grid.
 	Edge []int
 }
 
 // Sweep estimates the risk on a grid of weights and looks for its minimum.
 //
-// grid has an axis for each weight, increasing, of positive finite values. Points go
-// along the first axis from its greatest value to its least, then to the next smaller
-// value of the second, and so on. Up to Options.Parallel are in flight; all share y, its
-// probes and the operator, so that the curve is smooth and its differences are far
-// more certain than the values. Chains of points are warm-started: each point's solve begins at the
-// solution before it.
+// grid has an axis for each weight: positive finite values, increasing. The points run along the
+// first axis from its greatest value to its least, then along it again at the next smaller value
+// of the second, and so on. Up to Options.Parallel are in flight; all share y, its probes and the
+// operator, so that the curve is smooth and its differences are far more certain than its values.
+// Points are solved in chains of warm starts (continuation).
 //
-// Then Brent's method on the logarithm of one weight after the other, between
-// the neighbours of the grid's minimizer, finds the minimum. Axes along which the
-// minimizer is an end are left out. Every solve begins at the grid's minimizer.
+// Then Brent's method, on the logarithm of one weight after the other, finds the minimum between
+// the neighbours of the grid's minimizer. Axes that end at the minimizer are left
+// out. Every solve is warm-started at the grid's minimizer.
 //
 // Points are yielded in order. The minimizer, of all points the one of least SURE, is yielded
 // again at the end, with its estimate. A point that is not Trusted is the minimizer only if none
-// is. Of equal values that with the smallest weights counts.
+// is. Among equal values the one with the smallest weights counts.
 //
 // Where each solve starts follows from the grid alone. All results are
-// bit-identical for any Parallel and Batch, and for a sweep that continues another's
-// Known points: it solves again, without the divergence, what it must start from.
+// bit-identical for any Parallel and Batch, and for a sweep that continues after another's
+// Known points: it solves again, without the divergence, what its first new points start from.
 //
 // The sweep ends at the first error, which is yielded last; that of a point is a [PointError].
-// Breaking out of the loop stops all work; when the loop has ended every goroutine has returned and all
-// device memory is free. y and Mu must not be modified meanwhile.
+// Breaking out of the loop stops all work; when the loop has ended every goroutine has returned
+// and all device memory is free. y and Mu must not be modified meanwhile.
 func Sweep(ctx context.Context, y []float64, f Family, grid [][]float64, o SweepOptions) iter.Seq2[SweepPoint, error] {
 	return func(yield func(SweepPoint, error) bool) {
 		s, err := newSweep(y, f, grid, o, yield)
@@ -141,9 +141,9 @@ type sweep struct {
 	grid  [][]float64
 	o     SweepOptions
 	total int // points of the grid
-	// chained says that solves start at others' solutions.
+	// chained says that solves start at the solutions of others.
 	chained bool
-	// base is a solver to make the others of, which share what it knows of the operator.
+	// base is the solver that all others are made from; they share what it knows of the operator.
 	base  vjp.Solver
 	yield func(SweepPoint, error) bool
 
@@ -219,8 +219,8 @@ func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield fun
 	return s, nil
 }
 
-// resolve checks the options of the points, of length d, and fills in the defaults that the sweep itself
-// needs: the others are filled in again at each point.
+// resolve checks the options of the points, of length d, and fills in the defaults that the sweep
+// itself needs: the others are filled in again at each point.
 func (o SweepOptions) resolve(d int) (Options, error) {
 	full, _, err := o.Options.resolve()
 	if err != nil {
@@ -263,7 +263,7 @@ func checkGrid(grid [][]float64) (total int, err error) {
 func (s *sweep) checkKnown(i int, weights []float64) error {
 	k := s.o.Known[i]
 	if !slices.Equal(k.Weights, weights) {
-		return fmt.Errorf("pipeline: known point %d has weights %v, expected %v: it is another sweep's", i, k.Weights, weights)
+		return fmt.Errorf("pipeline: known point %d has weights %v, expected %v: it belongs to another sweep", i, k.Weights, weights)
 	}
 	if math.IsNaN(k.SURE) || math.IsInf(k.SURE, 0) {
 		return fmt.Errorf("pipeline: known point %d has SURE %g, expected a finite number", i, k.SURE)
@@ -330,7 +330,7 @@ func (s *sweep) run(ctx context.Context) error {
 		return err
 	}
 	if len(s.o.Known) > count {
-		return fmt.Errorf("pipeline: %d known points, expected at most %d: they are another sweep's", len(s.o.Known), count)
+		return fmt.Errorf("pipeline: %d known points, expected at most %d: they belong to another sweep", len(s.o.Known), count)
 	}
 	return s.minimizer(ctx, grid, start)
 }

@@ -8,14 +8,15 @@ func (p SweepPoint) bare() SweepPoint {
 	return p
 }
 
-// origin is the grid's minimizer as the start of other solves. It is solved for again
-// when it is first needed, if it was known before.
+// origin is the grid's minimizer as the start of other solves. If it was known before, it is
+// solved for again when it is first needed.
 type origin struct {
 	s  *sweep
 	of candidate
 	b  []float64
 }
 
+// get is b at the grid's minimizer, nil where solves start at 0.
 func (g *origin) get(ctx context.Context) (_ []float64, err error) {
 	switch {
 	case !g.s.chained || g.b != nil:

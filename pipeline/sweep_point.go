@@ -21,7 +21,7 @@ import (
 type PointError struct {
 	// Index, Stage and Weights name the point as [SweepPoint] does.
 	Index   int
-	Stage   Stage
+	Stage   SweepStage
 	Weights []float64
 	Err     error
 }
@@ -35,7 +35,7 @@ func (e *PointError) Error() string {
 func (e *PointError) Unwrap() error { return e.Err }
 
 // named says which point an error belongs to.
-func (s *sweep) named(i int, stage Stage, weights []float64, err error) error {
+func (s *sweep) named(i int, stage SweepStage, weights []float64, err error) error {
 	// A point is one sample, whose index says nothing.
 	if own := (*SampleError)(nil); errors.As(err, &own) {
 		err = own.Err
@@ -128,7 +128,7 @@ func (s *sweep) options(i int) Options {
 }
 
 // observe tells Options.Observe of point i, unless it is nil.
-func (s *sweep) observe(ctx context.Context, i int, stage Stage, weights []float64, e Event) {
+func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []float64, e Event) {
 	if s.o.Observe != nil {
 		e.Sample, e.Stage, e.Weights = i, stage, slices.Clone(weights)
 		s.o.Observe(ctx, e)
@@ -136,7 +136,7 @@ func (s *sweep) observe(ctx context.Context, i int, stage Stage, weights []float
 }
 
 // estimate computes point i, which has its estimate still.
-func (s *sweep) estimate(ctx context.Context, i int, stage Stage, weights, from []float64) (_ *SweepPoint, err error) {
+func (s *sweep) estimate(ctx context.Context, i int, stage SweepStage, weights, from []float64) (_ *SweepPoint, err error) {
 	defer recovered(&err)
 	s.observe(ctx, i, stage, weights, Event{})
 	risk, err := s.risk(ctx, i, weights, from)
@@ -180,7 +180,7 @@ func (s *sweep) risk(ctx context.Context, i int, weights, from []float64) (_ Ris
 
 // solution is b at the weights, the same to the last bit as estimate's; nil where the
 // solver starts at no estimate anyway.
-func (s *sweep) solution(ctx context.Context, i int, stage Stage, weights, from []float64) (_ []float64, err error) {
+func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights, from []float64) (_ []float64, err error) {
 	defer func() {
 		if err != nil {
 			err = s.named(i, stage, weights, err)

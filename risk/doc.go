@@ -24,9 +24,9 @@
 //	plausible      0 <= tr D <= d and ||D||_F^2 <= d                  [Terms.Implausible]
 //	intercept      one more degree of freedom                         [Terms.WithIntercept]
 //
-// SURE is an unbiased estimate of the risk if mu_hat is weakly differentiable, sigma2 is known and
-// the estimator was fixed before y was seen. Hyperparameters chosen by the value of SURE at the same
-// y make the least value optimistic; none of the error bars here covers that.
+// SURE is an unbiased estimate of the risk if mu_hat is weakly differentiable, sigma2 is known
+// and the estimator was fixed before y was seen. Hyperparameters chosen by the value of SURE at
+// the same y make the least value optimistic; none of the error bars here covers that.
 //
 // # Sources
 //

@@ -34,12 +34,12 @@ func (t Terms) StdErr() float64 {
 	return max(t.UnbiasedStdErr(), t.LeastStdErr()/2)
 }
 
-// Floored reports that the unbiased estimate of the square of StdErr is not positive, so that StdErr
-// is its floor: sigma2 is larger than the residual allows, or the draw is a rare one.
+// Floored reports that the unbiased estimate of the square of StdErr is not positive, so that
+// StdErr is its floor: sigma2 is larger than the residual allows, or the draw is a rare one.
 func (t Terms) Floored() bool { return t.UnbiasedStdErr() == 0 }
 
-// UnbiasedStdErr is the root of the unbiased estimate of E (SURE - ||mu_hat - mu||^2)^2 by Bellec and
-// Zhang (2021),
+// UnbiasedStdErr is the root of the unbiased estimate of E (SURE - ||mu_hat - mu||^2)^2 by Bellec
+// and Zhang (2021),
 //
 //	4 sigma2 ||y - mu_hat||^2 + 4 sigma2^2 ||D mu_hat||_F^2 - 2 sigma2^2 d,
 //
@@ -53,11 +53,11 @@ func (t Terms) UnbiasedStdErr() float64 {
 //
 //	2 sigma2^2 ||I - 2 D mu_hat||_F^2 = 2 sigma2^2 (d - 4 div + 4 ||D mu_hat||_F^2),
 //
-// a lower bound of the expectation of the square of UnbiasedStdErr, with D mu_hat at this y standing
-// for its expectation. For f = y - mu_hat the terms of first order of the expansion in Hermite
-// polynomials give E ||f||^2 >= sigma2 ||E D f||_F^2 (Cacoullos 1982), where D f = I - D mu_hat and
-// ||I - D||_F^2 = d - 2 div + ||D||_F^2; sigma2 times that in the place of the residual gives the
-// formula.
+// a lower bound of the expectation of the square of UnbiasedStdErr, with D mu_hat at this y
+// standing for its expectation. For f = y - mu_hat the terms of first order of the expansion in
+// Hermite polynomials give E ||f||^2 >= sigma2 ||E D f||_F^2 (Cacoullos 1982), where D f = I - D
+// mu_hat and ||I - D||_F^2 = d - 2 div + ||D||_F^2; sigma2 times that in the place of the
+// residual gives the formula.
 //
 // An estimate of ||I - 2 D||_F^2 may come out below tr(I - 2 D)^2 / d, which the norm itself never
 // is; then that takes its place.
@@ -93,8 +93,8 @@ func (t Terms) StdErrOfSigma2(relative float64) float64 {
 	return math.Abs(relative * t.Sigma2 * (2*t.Divergence - float64(t.D)))
 }
 
-// Shift is by how much SURE changes at most if mu_hat moves by delta in norm and the divergence does
-// not: for ||e|| = delta,
+// Shift is by how much SURE changes at most if mu_hat moves by delta in norm and the divergence
+// does not: for ||e|| = delta,
 //
 //	| ||y - mu_hat - e||^2 - ||y - mu_hat||^2 | <= delta (2 ||y - mu_hat|| + delta).
 //
@@ -102,18 +102,19 @@ func (t Terms) StdErrOfSigma2(relative float64) float64 {
 func Shift(residualNorm, delta float64) float64 { return delta * (2*residualNorm + delta) }
 
 // Implausible reports a divergence or a norm that no Jacobian of the estimators here has: their
-// eigenvalues lie in [0, 1], so that 0 <= tr D mu_hat <= d and ||D mu_hat||_F^2 <= d. Deviations of up
-// to four times divergenceErr, the error of the divergence, and d/1000 are tolerated, and a norm up to
-// twice the bound, for it is an estimate too.
+// eigenvalues lie in [0, 1], so that 0 <= tr D mu_hat <= d and ||D mu_hat||_F^2 <= d. Deviations
+// of up to four times divergenceErr, the error of the divergence, and d/1000 are tolerated, and a
+// norm up to twice the bound, for it is an estimate too.
 func (t Terms) Implausible(divergenceErr float64) bool {
 	d := float64(t.D)
 	slack := 4*divergenceErr + 1e-3*d
 	return t.Divergence < -slack || t.Divergence > d+slack || t.Frobenius2 > 2*d
 }
 
-// WithIntercept are the terms of the fit mean(y) 1 + mu_hat(y - mean(y) 1), where 1 is the vector of
-// ones in R^d and mu_hat is orthogonal to it. The Jacobian is that of mu_hat plus the projection on
-// the constants, orthogonal to it: divergence and norm grow by 1. The residual is the same.
+// WithIntercept are the terms of the fit mean(y) 1 + mu_hat(y - mean(y) 1), where 1 is the vector
+// of ones in R^d and mu_hat is orthogonal to it. The Jacobian is that of mu_hat plus the
+// projection on the constants, orthogonal to it: divergence and norm grow by 1. The residual is
+// the same.
 func (t Terms) WithIntercept() Terms {
 	t.Divergence++
 	t.Frobenius2++

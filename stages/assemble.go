@@ -20,9 +20,9 @@ type Outcome struct {
 }
 
 // Assemble is the stage that waits for all probes of a job, computes its risk, or reports its
-// failure as a [SampleError], and frees what the job held. It must run as one worker, for it counts
-// each job's probes. progress, if not nil, is told after every batch how many of the job's probes are
-// done.
+// failure as a [SampleError], and frees what the job held. It must run as one worker, for it
+// counts each job's probes. progress, if not nil, is told after every batch how many of the job's
+// probes are done.
 func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)) Stage[Probes, Outcome] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Outcome) error {
 		done := map[*Job]int{}

@@ -23,10 +23,10 @@ type Sample struct {
 	Y []float64
 }
 
-// Job is a sample on its way through the stages, from [Solve] to [Assemble], which all share it by
-// its pointer. Solve makes it, with the solution and the estimate of the trace that is under way;
-// the stages of probes write to that estimate; Assemble reads it off. Each field is written by the one stage that
-// its comment names, before the job is sent on.
+// Job is a sample on its way through the stages, from [Solve] to [Assemble], which all share it
+// by its pointer. Solve makes it, with the solution and the estimate of the trace that is under
+// way; the stages of probes write to that estimate; Assemble reads it off. Each field is written
+// by the one stage that its comment names, before the job is sent on.
 //
 // A job's device memory belongs to the [Jobs] that Solve has entered it in: Assemble releases it
 // there, and whoever runs the stages releases what an early end has left.
@@ -40,39 +40,41 @@ type Job struct {
 	residual float64
 	run      *hutch.Run
 	closed   hutch.Estimate
-	// By Solve: lower and higher are how far decisions in doubt may move the trace, and margin that of
-	// the rank ([vjp.Closed]).
+	// By Solve: lower and higher are how far decisions in doubt may move the trace, and margin
+	// that of the rank ([vjp.Closed]).
 	lower, higher, margin float64
 	// By Solve: whether the fit has an intercept, and the mean that was then subtracted from y.
 	intercept bool
 	mean      float64
-	// By Solve: the settings that later stages need. batch is the largest number of probes that travel
-	// together.
+	// By Solve: the settings that later stages need. batch is the largest number of probes that
+	// travel together.
 	seed  uint64
 	batch int
 	keepB bool
 	// By Solve: when the solver started on the sample, and when it finished.
 	begun, solved time.Time
 
-	// By Basis: how many probes the phases after the sketch have. finished counts those that Refine has
-	// seen, and arrived those that Verify has.
+	// By Basis: how many probes the phases after the sketch have. finished counts those that
+	// Refine has seen, and arrived those that Verify has.
 	planned           int
 	finished, arrived atomic.Int64
 	// By Verify: what it found, nil without it, and when it began.
 	verification *verify.Verification
 	ended        time.Time
 
-	// By any stage: the first failure. A job that has failed travels on to Assemble, without further work.
+	// By any stage: the first failure. A job that has failed travels on to Assemble, without
+	// further work.
 	failure atomic.Pointer[SampleError]
 }
 
-// Probes is a batch of probes of one job on its way from stage to stage. It says which probes they are;
-// their vectors exist on the device only while a stage works on them, and what is found goes to the job.
+// Probes is a batch of probes of one job on its way from stage to stage. It says which probes
+// they are; their vectors exist on the device only while a stage works on them, and what is found
+// goes to the job.
 type Probes struct {
 	Job   *Job
 	Phase hutch.Phase
-	// First is the first probe of the batch, counted within its phase, and Count how many there are.
-	// A batch with Count 0 carries a job past the phases that it does not have.
+	// First is the first probe of the batch, counted within its phase, and Count how many there
+	// are. A batch with Count 0 carries a job past the phases that it does not have.
 	First, Count int
 }
 
@@ -142,7 +144,8 @@ func (s *Jobs) add(j *Job) {
 	s.live[j] = struct{}{}
 }
 
-// Release frees what a job holds, if it is in the set, and removes it. No stage may be using the job.
+// Release frees what a job holds, if it is in the set, and removes it. No stage may be using the
+// job.
 func (s *Jobs) Release(j *Job) {
 	s.mu.Lock()
 	_, ok := s.live[j]
@@ -156,8 +159,8 @@ func (s *Jobs) Release(j *Job) {
 	}
 }
 
-// ReleaseAll frees what all jobs hold: those that a cancelled pipeline left behind. Every stage must
-// have returned.
+// ReleaseAll frees what all jobs hold: those that a cancelled pipeline left behind. Every stage
+// must have returned.
 func (s *Jobs) ReleaseAll() {
 	s.mu.Lock()
 	left := make([]*Job, 0, len(s.live))

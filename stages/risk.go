@@ -22,14 +22,14 @@ type Risk struct {
 	// StdErr estimates the root mean square of SURE - ||mu_hat - mu||^2 for exact terms, see
 	// [risk.Terms.StdErr]: the trace's own error is no part of it.
 	StdErr float64
-	// Floored reports that the unbiased estimate of StdErr's square is not positive, and StdErr is its
-	// floor, see [risk.Terms.Floored].
+	// Floored reports that the unbiased estimate of StdErr's square is not positive, and StdErr
+	// is its floor, see [risk.Terms.Floored].
 	Floored bool
 	// Residual is ||y - mu_hat||^2.
 	Residual float64
 	// Trace is the estimate of the divergence tr(D mu_hat) and of ||D mu_hat||_F^2. The
-	// divergence's error is Trace.Error(): that of the probes, and what truncated conjugate gradients
-	// leave out.
+	// divergence's error is Trace.Error(): that of the probes, and what truncated conjugate
+	// gradients leave out.
 	Trace hutch.Estimate
 	// DivergenceLow and DivergenceHigh are the least and the largest divergence that decisions
 	// within rounding errors and the solver's tolerance allow for ([vjp.Closed]); both are

@@ -50,9 +50,9 @@ const (
 	wideProbe = 128 << 10
 )
 
-// Solve is the stage that runs the solver on every sample, on the device of its problem, and sends out
-// the probes of the job's sketch. A plan without a sketch, or a sample that the solver fails at, sends a
-// single empty batch. The jobs are entered in jobs.
+// Solve is the stage that runs the solver on every sample, on the device of its problem, and
+// sends out the probes of the job's sketch. A plan without a sketch, or a sample that the solver
+// fails at, sends a single empty batch. The jobs are entered in jobs.
 //
 // With the problem's intercept it solves at y less its mean; the columns of A must have mean 0.
 func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
@@ -134,8 +134,8 @@ func (j *Job) observations(dev array.Device) array.Batch {
 	return y
 }
 
-// formShare is the share of [vjp.Linearization]'s Forms: the error that is bounded is a tenth of the
-// trace's, where that is a tenth of sigma2 sqrt(2d), and less in proportion where the trace
+// formShare is the share of [vjp.Linearization]'s Forms: the error that is bounded is a tenth of
+// the trace's, where that is a tenth of sigma2 sqrt(2d), and less in proportion where the trace
 // is to be more accurate or the probes are many.
 func formShare(s Settings) float64 {
 	const usualError, usualProbes = 0.1, 100

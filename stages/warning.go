@@ -19,11 +19,11 @@ const (
 	NotConverged = "not-converged"
 	// DerivativeNotConverged: probes of the implicit derivative stopped short.
 	DerivativeNotConverged = "derivative-not-converged"
-	// ImplausibleDivergence: no Jacobian of such an estimator has this trace.
+	// ImplausibleDivergence: no Jacobian of such an estimator has this divergence.
 	ImplausibleDivergence = "implausible-divergence"
-	// Unverified: an independent check does not agree, or could not be done.
+	// Unverified: an independent check disagrees, or could not be done.
 	Unverified = "verification"
-	// Ambiguous: which coordinates are active, or which directions A sees, rests on rounding
+	// Ambiguous: which coordinates are active, or which directions A sees, depends on rounding
 	// errors or on the solver's tolerance, and SURE depends on it.
 	Ambiguous = "ambiguous"
 )
@@ -75,20 +75,20 @@ func (r *Risk) Warnings() []Warning {
 			r.Unsolved, r.InnerSteps)
 	}
 	if v := r.Verification; v != nil && !v.Passed() {
-		add(Unverified, "the result does not stand an independent check: %s", v.Describe())
+		add(Unverified, "the result does not agree with an independent check: %s", v.Describe())
 	}
 	if t := r.Terms(); t.StdErrOfTrace(r.Lag) > mostLag*t.ProjectionStdErr() {
 		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace is off that of the fixed point by about %.2g; ask for a smaller tolerance, or the implicit derivative", r.Lag)
 	}
 	if r.ambiguity() > doubtful {
-		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns depend on each other, cannot be told from rounding errors and the tolerance; ask for a smaller tolerance, remove dependent columns, or change the weight a little",
+		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns depend on each other, cannot be decided within rounding errors and the tolerance; ask for a smaller tolerance, remove dependent columns, or change the weight a little",
 			r.DivergenceLow, r.DivergenceHigh)
 	}
 	return all
 }
 
-// inaccuracy is the error of mu_hat, in units of sigma sqrt(d), up to which a solver that knows sigma2
-// goes, and a little more.
+// inaccuracy is the error of mu_hat, in units of sigma sqrt(d), up to which a solver that knows
+// sigma2 goes, and a little more.
 const inaccuracy = 0.0101
 
 // mostLag and doubtful are the shares of SURE's error bar that the lag of an unrolled derivative,

@@ -15,8 +15,8 @@ import (
 
 // Options are the settings of the check.
 type Options struct {
-	// Problem is what the solver under check is to solve; the zero value stands for the solver's own
-	// statement of it.
+	// Problem is what the solver under check is to solve; the zero value stands for the solver's
+	// own statement of it.
 	Problem vjp.Problem
 	// Probes is the number of random probes whose derivative is compared with differences,
 	// default DefaultProbes; up to MaxUnits observations all unit vectors are in their place.
@@ -81,9 +81,9 @@ type Verification struct {
 	Check   string  `json:"check"`
 	// Comparisons are all that were made.
 	Comparisons []Comparison `json:"comparisons"`
-	// Probes is how many probes the differences were taken along. Of these Boundaries met a kink at every
-	// step, so that the derivative is not unique there, and Unresolved had
-	// differences too inexact to say anything.
+	// Probes is how many probes the differences were taken along. Boundaries of these met a kink at
+	// every step, so that the derivative is not unique there, and Unresolved had
+	// differences too inexact for a conclusion.
 	Probes     int `json:"probes"`
 	Boundaries int `json:"boundaries"`
 	Unresolved int `json:"unresolved"`
@@ -101,8 +101,8 @@ const (
 	// Fit is ||mu_hat - A b||.
 	Fit = "fit"
 	// Optimality is ||b - prox_{eta r}(b - eta A*(A b - y))|| / eta, which is at most the
-	// distance of 0 from the objective's subdifferential at b, over ||A|| max(||y - A b||, sigma sqrt(d)),
-	// compared with what the solver says of that.
+	// distance of 0 from the objective's subdifferential at b, over ||A|| max(||y - A b||, sigma
+	// sqrt(d)), compared with what the solver says of that.
 	Optimality = "optimality"
 	// Columns is by how much SURE could change if the coordinate of b that is farthest from
 	// its optimum moved there.
@@ -128,10 +128,10 @@ type Comparison struct {
 	Bars float64 `json:"bars"`
 }
 
-// Passed reports that the check was done and found nothing.
+// Passed reports that the check was done and that no comparison is above Limit.
 func (v *Verification) Passed() bool { return v.Failure == "" && v.Largest <= Limit }
 
-// Describe is what was found as a sentence's end.
+// Describe says what was found, as the end of a sentence.
 func (v *Verification) Describe() string {
 	if v.Failure != "" {
 		return "the check could not be done: " + v.Failure
@@ -144,7 +144,7 @@ func (v *Verification) Describe() string {
 	return "nothing was compared"
 }
 
-// add notes a comparison. Numbers that are none count as the worst.
+// add notes a comparison. NaN and infinities count as the worst.
 func (v *Verification) add(name string, difference, bar float64) {
 	bars := 0.0
 	if difference != 0 {
@@ -165,8 +165,8 @@ func bounded(x float64) float64 {
 	return math.Min(math.Abs(x), math.MaxFloat64)
 }
 
-// surePart of SURE's own error bar is the error bar of what moves SURE and has no
-// statistical error: four of them are a tenth of SURE's.
+// surePart is the share of SURE's own error bar that is the error bar of what moves SURE without
+// a statistical error: four of them are a tenth of SURE's.
 const surePart = 0.025
 
 // check is one check under way.
@@ -238,7 +238,7 @@ func (c *check) run() error {
 	return nil
 }
 
-// moves is by how much SURE changes at most where mu_hat changes by delta.
+// moves is by how much SURE changes at most if mu_hat moves by delta.
 func (c *check) moves(delta float64) float64 { return risk.Shift(c.resid, delta) }
 
 // eps is the relative rounding error.

@@ -55,7 +55,7 @@ type sweepGrid struct {
 // sweepLine is the line of one point.
 type sweepLine struct {
 	Index int            `json:"index"`
-	Stage pipeline.Stage `json:"stage"`
+	Stage pipeline.SweepStage `json:"stage"`
 	result
 }
 

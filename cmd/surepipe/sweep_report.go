@@ -45,7 +45,7 @@ type sweepSummary struct {
 // sweepMinimum is a point in the summary.
 type sweepMinimum struct {
 	Index      int            `json:"index"`
-	Stage      pipeline.Stage `json:"stage"`
+	Stage      pipeline.SweepStage `json:"stage"`
 	Lambda     *number        `json:"lambda,omitempty"`
 	Lambda2    *number        `json:"lambda2,omitempty"`
 	Gamma      *number        `json:"gamma,omitempty"`
