@@ -24,7 +24,7 @@
 // means of A's columns, and for y - mean(y) 1, that of [1 A] has the same b and
 // b0 = mean(y) - m*b: minimizing over b0 first leaves just that problem. So Problem.Operator
 // is the centered one, and package pipeline adds the mean and its degree of freedom
-// (pipeline.Options.Intercept): the closed forms, working sets, exact traces and
+// (vjp.Problem.Intercept): the closed forms, working sets, exact traces and
 // regularizers of the problem serve as they are. A column of ones in the operator would
 // be the same estimator, but needs a regularizer that is 0 on one coordinate, which has
 // none of these, and scales that column against the others.

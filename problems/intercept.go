@@ -248,7 +248,7 @@ func (d Data) fitted() []float64 {
 
 // Intercept is the intercept b0 of the fit mu_hat = b0 1 + A b, where A are the columns as
 // they were given, and true; or false where the problem has none. muHat is a sample's
-// whole estimate, as package pipeline returns it under its option Intercept.
+// whole estimate, as package pipeline returns it.
 func (p *Problem) Intercept(muHat, b []float64) (b0 float64, ok bool) {
 	if p.means == nil {
 		return 0, false
