@@ -34,14 +34,14 @@ type Kind int
 
 // The kinds of spaces. General is the zero value: nothing is known but the methods.
 const (
-	General Kind = iota
-	Whole        // all of R^p, E = I
-	Subset       // vectors that are 0 outside a set of coordinates, E the columns of I there
-	Cluster      // vectors that are constant up to sign on disjoint sets, and 0 elsewhere
-	FixedRank    // the tangent space Q V* + U P* of the matrices of rank r at U S V*
-	Product      // (T_1, T_2, ...) on consecutive blocks of coordinates
-	Hyperplane   // the part of a space that is orthogonal to one of its vectors
-	Spanned      // the span of orthonormal vectors
+	General    Kind = iota
+	Whole           // all of R^p, E = I
+	Subset          // vectors that are 0 outside a set of coordinates, E the columns of I there
+	Cluster         // vectors that are constant up to sign on disjoint sets, and 0 elsewhere
+	FixedRank       // the tangent space Q V* + U P* of the matrices of rank r at U S V*
+	Product         // (T_1, T_2, ...) on consecutive blocks of coordinates
+	Hyperplane      // the part of a space that is orthogonal to one of its vectors
+	Spanned         // the span of orthonormal vectors
 )
 
 // Form is what a space is, for operators that can confine themselves to it. Slices and batches
@@ -52,11 +52,11 @@ type Form struct {
 	Orthonormal bool
 	// Set are the coordinates of a Subset, in increasing order.
 	Set []int
-	// Average is the n x p matrix E* of a Cluster, as rows: entry u of set i is
-	// Average.Values[u] at coordinate Average.Indices[u], Average.Indptr[i] <= u < Average.Indptr[i+1].
+	// Average is the n x p matrix E* of a Cluster, as rows: entry u of set i is Average.Values[u]
+	// at coordinate Average.Indices[u], Average.Indptr[i] <= u < Average.Indptr[i+1].
 	Average Rows
-	// Shape, Rank, U and V are those of FixedRank: E (Q, P) = Q V* + U P*, with Q m x r and P n x r, row-major,
-	// one after the other; U is m x r and V n x r, row-major, batches of one vector.
+	// Shape, Rank, U and V are those of FixedRank: E (Q, P) = Q V* + U P*, with Q m x r and P n x
+	// r, row-major, one after the other; U is m x r and V n x r, row-major, batches of one vector.
 	Shape array.Shape
 	Rank  int
 	U, V  array.Batch

@@ -1,0 +1,124 @@
+package space
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"surepipe/array"
+)
+
+// fixedRank is the tangent space of the matrices of rank r.
+type fixedRank struct {
+	shape array.Shape
+	r     int
+	u, v  array.Batch
+
+	once sync.Once
+	unit array.Batch // U and V with columns of length 1, for Project
+}
+
+// Tangent returns the tangent space of the m x n matrices of rank r at some U S V*,
+//
+//	E (Q, P) = Q V* + U P*,   E* Z = (Z V, Z* U),
+//
+// with Q m x r and P n x r, row-major, one after the other. u is U, m x r, and v is V, n x r,
+// row-major, batches of one vector whose columns are orthogonal and not 0; they stay the caller's
+// and must outlive the space. The n = (m + n) r coordinates are not unique: E maps (U M, -V M*) to
+// 0 for every r x r matrix M, so that the dimension is (m + n - r) r.
+func Tangent(shape array.Shape, r int, u, v array.Batch) Space {
+	if r < 1 || r > min(shape.Rows, shape.Cols) || u.K() != 1 || v.K() != 1 || u.N() != shape.Rows*r || v.N() != shape.Cols*r {
+		panic(fmt.Sprintf("space: tangent space of %d x %d matrices of rank %d at %s and %s", shape.Rows, shape.Cols, r, u, v))
+	}
+	return &fixedRank{shape: shape, r: r, u: u, v: v}
+}
+
+func (s *fixedRank) Dims() (p, n int) { return s.shape.Len(), (s.shape.Rows + s.shape.Cols) * s.r }
+func (s *fixedRank) Dim() int         { return (s.shape.Rows + s.shape.Cols - s.r) * s.r }
+
+// sides are the shapes of U and V.
+func (s *fixedRank) sides() (u, v array.Shape) {
+	return array.Shape{Rows: s.shape.Rows, Cols: s.r}, array.Shape{Rows: s.shape.Cols, Cols: s.r}
+}
+
+// parts are Q and P.
+func (s *fixedRank) parts(c array.Batch) (q, p array.Batch) {
+	m, n := s.shape.Rows*s.r, s.shape.Cols*s.r
+	return c.Cols(0, m), c.Cols(m, m+n)
+}
+
+func (s *fixedRank) Embed(dst, c array.Batch) {
+	full, n := s.Dims()
+	check("a tangent space", dst, full, c, n)
+	dev := dst.Device()
+	su, sv := s.sides()
+	q, p := s.parts(c)
+	dev.GemmEach(false, true, 1, q, su, s.v, sv, 0, dst)
+	dev.GemmEach(false, true, 1, s.u, su, p, sv, 1, dst)
+}
+
+func (s *fixedRank) Coordinates(dst, z array.Batch) {
+	full, n := s.Dims()
+	check("a tangent space", dst, n, z, full)
+	dev := dst.Device()
+	su, sv := s.sides()
+	q, p := s.parts(dst)
+	dev.GemmEach(false, false, 1, z, s.shape, s.v, sv, 0, q)
+	dev.GemmEach(true, false, 1, z, s.shape, s.u, su, 0, p)
+}
+
+// normalized are U and V with columns of length 1.
+func (s *fixedRank) normalized() (u, v array.Batch) {
+	s.once.Do(func() {
+		dev := s.u.Device()
+		s.unit = dev.Alloc(1, s.u.N()+s.v.N())
+		s.normalize(s.unit.Cols(0, s.u.N()), s.u)
+		s.normalize(s.unit.Cols(s.u.N(), s.unit.N()), s.v)
+	})
+	return s.unit.Cols(0, s.u.N()), s.unit.Cols(s.u.N(), s.unit.N())
+}
+
+func (s *fixedRank) normalize(dst, x array.Batch) {
+	dev, n := x.Device(), x.N()/s.r
+	gram, inverse := dev.Alloc(s.r, s.r), dev.Alloc(1, s.r)
+	defer gram.Free()
+	defer inverse.Free()
+	rows := x.Reshape(n, s.r)
+	dev.Gemm(true, false, 1, rows, rows, 0, gram)
+	host := make([]float64, s.r)
+	for i, g := range gram.ToHost() {
+		if i%(s.r+1) == 0 {
+			host[i/(s.r+1)] = 1 / math.Sqrt(g)
+		}
+	}
+	dev.Upload(inverse, host)
+	dev.Mul(dst.Reshape(n, s.r), rows, inverse)
+}
+
+// Project sets dst = U1 U1* Z + (I - U1 U1*) Z V1 V1*, where U1 and V1 are U and V with columns of
+// length 1.
+func (s *fixedRank) Project(dst, z array.Batch) {
+	full, n := s.Dims()
+	check("a tangent space", dst, full, z, full)
+	dev, k := dst.Device(), z.K()
+	u, v := s.normalized()
+	su, sv := s.sides()
+	rr := array.Shape{Rows: s.r, Cols: s.r}
+	c, inner := dev.Alloc(k, n), dev.Alloc(k, s.r*s.r)
+	defer c.Free()
+	defer inner.Free()
+	q, p := s.parts(c)
+	dev.GemmEach(false, false, 1, z, s.shape, v, sv, 0, q)
+	dev.GemmEach(true, false, 1, z, s.shape, u, su, 0, p)
+	dev.GemmEach(true, false, 1, u, su, q, su, 0, inner)
+	dev.GemmEach(false, false, -1, u, su, inner, rr, 1, q)
+	dev.GemmEach(false, true, 1, q, su, v, sv, 0, dst)
+	dev.GemmEach(false, true, 1, u, su, p, sv, 1, dst)
+}
+
+func (s *fixedRank) Form() Form {
+	return Form{Kind: FixedRank, Shape: s.shape, Rank: s.r, U: s.u, V: s.v}
+}
+
+func (s *fixedRank) Bytes() int64 { return s.unit.Bytes() }
+func (s *fixedRank) Release()     { s.unit.Free() }
