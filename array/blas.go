@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"surepipe/array/internal/native"
 )
@@ -69,18 +70,34 @@ func (r BLASReport) Kernels() string {
 const blasVariable = "SUREPIPE_BLAS"
 
 var (
-	blasOnce   sync.Once
-	blasReport BLASReport
-	blasErr    error
+	blasOnce sync.Once
+	blasErr  error
+	// blasReport is what BLASInfo returns; UseNative replaces it.
+	blasReport atomic.Pointer[BLASReport]
 )
 
-// useNativeBLAS registers a native BLAS and LAPACK with gonum when one is
-// found. gonum reads its registration without a lock, so this happens once, and
-// whoever computes must come after: NewHost calls it.
-func useNativeBLAS() {
+// UseNative looks for a native BLAS and LAPACK (OpenBLAS, MKL, Accelerate) and has gonum use it,
+// which makes large products and factorizations several times faster. The environment variable
+// SUREPIPE_BLAS chooses in its place: "gonum" for pure Go, or the path of a shared library. The
+// error says why that library cannot be used; gonum's own code then stays in use. Where nothing
+// is asked for and nothing found there is no error. [BLASInfo] says what came of it.
+//
+// What it changes concerns the whole process, which is why nothing else does it unasked:
+//   - the implementations behind gonum's blas64 and lapack64, which gonum's mat package and any
+//     other code in the program use too;
+//   - the library stays loaded, and is told to compute with one thread a call;
+//   - while an OpenBLAS that has taken slow kernels is loaded again, OPENBLAS_CORETYPE is set in
+//     the C library's environment, which Go's os package and child processes do not see.
+//
+// gonum reads its registration without a lock. So call UseNative at the start of main or in
+// TestMain, before anything computes; later calls return what the first returned.
+func UseNative() error {
 	blasOnce.Do(func() {
-		blasReport, blasErr = chooseBLAS(os.Getenv(blasVariable))
+		var report BLASReport
+		report, blasErr = chooseBLAS(os.Getenv(blasVariable))
+		blasReport.Store(&report)
 	})
+	return blasErr
 }
 
 func chooseBLAS(choice string) (BLASReport, error) {
@@ -108,8 +125,7 @@ func chooseBLAS(choice string) (BLASReport, error) {
 	return BLASReport(report), nil
 }
 
-// BLAS says which BLAS the host device uses: "gonum", or the path of the
-// native library.
+// BLAS says which BLAS the host device uses: "gonum", or the path of the native library.
 func BLAS() string {
 	if r := BLASInfo(); r.Path != "" {
 		return r.Path
@@ -119,14 +135,8 @@ func BLAS() string {
 
 // BLASInfo describes the BLAS and LAPACK that the host device uses.
 func BLASInfo() BLASReport {
-	useNativeBLAS()
-	return blasReport
-}
-
-// BLASError returns the reason why the library that SUREPIPE_BLAS names cannot
-// be used, or nil. The host device then computes with gonum; a program that
-// takes the variable as its user's wish calls BLASError first and stops.
-func BLASError() error {
-	useNativeBLAS()
-	return blasErr
+	if report := blasReport.Load(); report != nil {
+		return *report
+	}
+	return BLASReport{Name: "gonum", LAPACK: "gonum", Reason: "UseNative was not called"}
 }

@@ -1,26 +1,67 @@
 package array
 
-// Device is memory and the arithmetic done in it. Destinations come first.
-// Unless a method says otherwise every operand is a batch of the same shape on
-// this device, dst may be one of the operands, and a source of a single vector
-// is broadcast over the vectors of dst. Methods are safe for concurrent use;
-// writing one batch from two goroutines is not.
+import "context"
+
+// Device is memory and the arithmetic done in it. Destinations come first. Unless a method says
+// otherwise every operand is a batch of the same shape on this device or on one of its views, dst
+// may be one of the operands, and a source of a single vector is broadcast over the vectors of
+// dst. Methods are safe for concurrent use; writing one batch from two goroutines is not.
 //
-// Operations may run asynchronously; those that return numbers to the host
-// (Download, Dot, MaxAbs) and Sync wait.
+// Operations may run asynchronously; those that return numbers to the host (Download, Dot,
+// MaxAbs) and Sync wait.
+//
+// # Requests and faults
+//
+// A program that does several pieces of work on one device at once gives each a view of its own
+// ([Device.Request]). A view shares everything with its device but the record of its faults:
+//
+//   - A fault that concerns one piece of work, above all memory that Alloc did not get, sticks to
+//     the view that met it. Other views and the device itself go on.
+//   - A fault of the device itself, such as a failed launch, sticks to the device and shows in
+//     all its views.
+//   - The view that an operation belongs to is that of its destination. An operation that returns
+//     numbers to the host belongs to the view that it is called on, or, called on a device, to
+//     the view of its operands, if any has one.
+//   - An operation that reads a batch of a view that has failed fails the view that it belongs
+//     to: nobody knows what the batch holds.
+//   - After a fault operations do nothing, Alloc returns a batch without memory, and numbers
+//     for the host are NaN.
+//
+// So an algorithm allocates on the device of its data, y.Device(), and looks at its Err.
 type Device interface {
 	// Name identifies the device, "cpu" or "cuda:0".
 	Name() string
 
-	// Alloc returns k contiguous vectors of length n with undefined contents,
-	// from a pool: an algorithm that frees what it takes allocates nothing in
-	// the long run.
+	// Request returns a view of the device for one piece of work, or the device itself where it
+	// has no faults. It shares the device's memory, pool, accounts and order of operations, and
+	// the batches that it allocates have it as their Device. The Request of a view is another
+	// view of the same device. A view is not closed.
+	Request() Device
+
+	// Alloc returns k contiguous vectors of length n with undefined contents, from a pool: an
+	// algorithm that frees what it takes allocates nothing in the long run.
 	Alloc(k, n int) Batch
-	// Free returns the memory of a batch that Alloc made to the pool.
+	// Put returns a batch of k vectors of length n with the values of the row-major slice: the
+	// slice itself on a device that computes in the host's memory, a copy on any other. Nobody
+	// may modify the slice while the batch is in use.
+	Put(data []float64, k, n int) Batch
+	// Free returns the memory of a batch that Alloc or Put made.
 	Free(b Batch)
 	// Stats counts the memory held.
 	Stats() Stats
-	// Err is the first fault since the device was opened, or nil. It sticks.
+	// Available is how many bytes Alloc can still serve, those reserved left out. Where bounded
+	// is false the number means nothing: only the host's own memory is the limit.
+	Available() (bytes int64, bounded bool)
+	// Reserve sets aside as many bytes as are available, at most most, for the Allocs of one
+	// computation, and returns how many these are. While they are fewer than least it waits
+	// for others' reservations to end; where there are no others it grants least all the same,
+	// and a later Alloc reports what is missing. The caller calls release when what it has
+	// allocated is free again, and makes no other reservation before. The error is ctx's. A
+	// device without a bound grants most at once. Whoever can work in smaller parts asks for a
+	// reservation first, for an Alloc that finds no memory is a fault.
+	Reserve(ctx context.Context, least, most int64) (granted int64, release func(), err error)
+	// Err is the first fault of the device, or of the view and its device; nil where there is
+	// none. It sticks.
 	Err() error
 	// Sync waits for everything asked so far and returns Err.
 	Sync() error
@@ -105,27 +146,6 @@ type Device interface {
 	ShrinkSlope(dst, q, w Batch, t float64)
 }
 
-// Adopter is a Device that can use the host's own memory.
-type Adopter interface {
-	Device
-	// Adopt makes a batch of k vectors of length n out of the row-major slice
-	// itself: nothing is copied, and nobody may modify it while the batch is in
-	// use. Free it as any other batch.
-	Adopt(data []float64, k, n int) Batch
-}
-
-// Put returns a batch of k vectors of length n with the values of the row-major
-// slice, which must not be modified while the batch is in use: a copy, or where
-// dev is an Adopter the slice itself.
-func Put(dev Device, data []float64, k, n int) Batch {
-	if a, ok := dev.(Adopter); ok {
-		return a.Adopt(data, k, n)
-	}
-	b := dev.Alloc(k, n)
-	dev.Upload(b, data)
-	return b
-}
-
 // Shape is the size of a matrix that a vector stands for, row-major.
 type Shape struct{ Rows, Cols int }
 
@@ -157,9 +177,9 @@ type CSR interface {
 	Free()
 }
 
-// Stats counts a device's memory: batches out on loan, the bytes of batches,
-// indices and sparse matrices, the largest number of these ever held at once, and
-// bytes kept in the pool for reuse.
+// Stats counts a device's memory: batches that have not been freed, the bytes of batches, indices
+// and sparse matrices, the largest number of these bytes ever held at once, and the bytes kept in
+// the pool for reuse.
 type Stats struct {
 	Live        int
 	LiveBytes   int64

@@ -147,7 +147,7 @@ func TestElementwiseOperationsAllocateNothing(t *testing.T) {
 }
 
 // chosen starts this test binary again with SUREPIPE_BLAS set and returns what
-// BLASInfo and BLASError say there.
+// BLASInfo and UseNative say there.
 func chosen(t *testing.T, choice string) (blas, err string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestBLASChild$", "-test.v")
@@ -178,7 +178,7 @@ func TestBLASChild(t *testing.T) {
 	if got := c.ToHost()[1599]; got != 40 {
 		t.Errorf("a product of ones gives %v, expected 40", got)
 	}
-	fmt.Printf("BLAS\t%s\t%v\t\n", array.BLAS(), array.BLASError())
+	fmt.Printf("BLAS\t%s\t%v\t\n", array.BLAS(), array.UseNative())
 }
 
 func TestVariableForcesTheBLAS(t *testing.T) {

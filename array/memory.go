@@ -3,14 +3,15 @@ package array
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 )
 
-// OutOfMemory is the fault of a device that could not serve an Alloc.
+// OutOfMemory is the fault of an Alloc that the device had too little memory for.
 type OutOfMemory struct {
-	// Device is its name, Op what was asked for.
+	// Device is the device's name, Op what needed memory.
 	Device, Op string
-	// Bytes were needed, Available could have been had, of Limit in all.
+	// Bytes is what Op needed, Available what was left of the device's Limit.
 	Bytes, Available, Limit int64
 }
 
@@ -18,22 +19,27 @@ func (e *OutOfMemory) Error() string {
 	return fmt.Sprintf("%s: out of memory: %s needs %d bytes, %d of %d are free", e.Device, e.Op, e.Bytes, e.Available, e.Limit)
 }
 
-// Budgeted is a Device whose memory is bounded. An Alloc that finds none left is a
-// fault, and faults stick; so whoever can work in smaller parts asks first.
-type Budgeted interface {
-	Device
-	// Available is how many bytes Alloc can still serve, those reserved left out.
-	Available() int64
-	// Reserve sets aside as many bytes as are available, at most most, for the Allocs of
-	// one computation, and returns how many these are. While there are fewer than
-	// least it waits for others' reservations to end; where there are no others it
-	// grants least all the same, and it is for Alloc to say what is missing. The
-	// caller calls release when what it allocated is free again, and makes no other
-	// reservation before. The error is ctx's.
-	Reserve(ctx context.Context, least, most int64) (granted int64, release func(), err error)
+// Capacity is the size in values of the buffer for a batch of k vectors of length n. It is k*n
+// rounded up to a multiple of an eighth of its leading power of two, so that batches of nearly
+// equal sizes share the buffers of a pool. It panics where k or n is negative, or where the
+// bytes exceed what an int counts. It is for implementations of [Device].
+func Capacity(k, n int) int {
+	const most = math.MaxInt / 16 // 8 bytes a value, with room to round up
+	if k < 0 || n < 0 || (n > 0 && k > most/n) {
+		panic(fmt.Sprintf("array: a batch of shape %d x %d", k, n))
+	}
+	size := k * n
+	if size <= 64 {
+		return 64
+	}
+	step := 8
+	for step*16 < size {
+		step *= 2
+	}
+	return (size + step - 1) / step * step
 }
 
-// Reservations does the waiting of [Budgeted.Reserve] for implementations of Device. The zero
+// Reservations keeps the accounts of [Device.Reserve] for implementations of Device. The zero
 // value is ready for use.
 type Reservations struct {
 	mu     sync.Mutex
@@ -42,17 +48,17 @@ type Reservations struct {
 	change chan struct{} // closed when a reservation ends
 }
 
-// Bytes is how many bytes are reserved. They count in full until they are released,
-// whether they have been allocated or not.
+// Bytes is how many bytes are reserved. A reservation counts in full until it is released,
+// whether or not its bytes have been allocated.
 func (r *Reservations) Bytes() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bytes
 }
 
-// Reserve is Budgeted.Reserve on a device where free says how many bytes are not
+// Reserve does the work of [Device.Reserve] on a device where free tells how many bytes are not
 // allocated.
-func (r *Reservations) Reserve(ctx context.Context, free func() int64, least, most int64) (int64, func(), error) {
+func (r *Reservations) Reserve(ctx context.Context, free func() int64, least, most int64) (granted int64, release func(), err error) {
 	for {
 		r.mu.Lock()
 		granted := min(free()-r.bytes, most)

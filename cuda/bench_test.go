@@ -49,8 +49,9 @@ func card(b *testing.B) *cuda.Device {
 // room skips what needs more than its share of the card's memory.
 func room(b *testing.B, dev *cuda.Device, values int) {
 	b.Helper()
-	if need := 8 * int64(values); need > dev.Available()*3/4 {
-		b.Skipf("needs %d bytes, the card has %d", need, dev.Available())
+	available, _ := dev.Available()
+	if need := 8 * int64(values); need > available*3/4 {
+		b.Skipf("needs %d bytes, the card has %d", need, available)
 	}
 }
 
@@ -107,7 +108,8 @@ func report(b *testing.B, s, bytes, flops float64) {
 // BenchmarkCeilings comes first: the others refer to it.
 func BenchmarkCeilings(b *testing.B) {
 	dev := card(b)
-	n := int(min(1<<26, dev.Available()/8/8))
+	available, _ := dev.Available()
+	n := int(min(1<<26, available/8/8))
 	x, y, z := dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n)
 	dev.Fill(x, 1)
 	dev.Fill(y, 2)

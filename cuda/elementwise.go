@@ -71,7 +71,7 @@ func (d *Device) each(op string, dst, x, y, z array.Batch, launch func(g grid, d
 
 // Copy sets dst = src.
 func (d *Device) Copy(dst, src array.Batch) {
-	d.same("copy", dst, src)
+	d = d.same("copy", dst, src)
 	d.each("Copy", dst, src, array.Batch{}, array.Batch{}, func(g grid, dst, x, _, _ operand, k, n int64) error {
 		return d.kernels.launchCopy(g, d.stream, dst.at, dst.stride, x.at, x.stride, k, n)
 	})
@@ -79,7 +79,7 @@ func (d *Device) Copy(dst, src array.Batch) {
 
 // Fill sets every value of dst to a.
 func (d *Device) Fill(dst array.Batch, a float64) {
-	d.own(dst)
+	d = d.into(dst)
 	d.each("Fill", dst, array.Batch{}, array.Batch{}, array.Batch{}, func(g grid, dst, _, _, _ operand, k, n int64) error {
 		return d.kernels.launchFill(g, d.stream, dst.at, dst.stride, a, k, n)
 	})
@@ -88,13 +88,13 @@ func (d *Device) Fill(dst array.Batch, a float64) {
 // Lin sets dst = a x + c y.
 func (d *Device) Lin(dst array.Batch, a float64, x array.Batch, c float64, y array.Batch) {
 	if y.IsZero() {
-		d.same("Lin", dst, x)
+		d = d.same("Lin", dst, x)
 		d.each("Lin", dst, x, array.Batch{}, array.Batch{}, func(g grid, dst, x, _, _ operand, k, n int64) error {
 			return d.kernels.launchScale(g, d.stream, dst.at, dst.stride, a, x.at, x.stride, k, n)
 		})
 		return
 	}
-	d.same("Lin", dst, x, y)
+	d = d.same("Lin", dst, x, y)
 	d.each("Lin", dst, x, y, array.Batch{}, func(g grid, dst, x, y, _ operand, k, n int64) error {
 		return d.kernels.launchLin(g, d.stream, dst.at, dst.stride, a, x.at, x.stride, c, y.at, y.stride, k, n)
 	})
@@ -106,9 +106,9 @@ func (d *Device) LinEach(dst array.Batch, a []float64, x array.Batch, c []float6
 		panic(fmt.Sprintf("array: LinEach with %d and %d coefficients into %s", len(a), len(c), dst))
 	}
 	if y.IsZero() {
-		d.same("LinEach", dst, x)
+		d = d.same("LinEach", dst, x)
 	} else {
-		d.same("LinEach", dst, x, y)
+		d = d.same("LinEach", dst, x, y)
 	}
 	if dst.K() == 0 || dst.N() == 0 {
 		return
@@ -134,7 +134,7 @@ func (d *Device) LinEach(dst array.Batch, a []float64, x array.Batch, c []float6
 
 // Mul sets dst = x ∘ y.
 func (d *Device) Mul(dst, x, y array.Batch) {
-	d.same("Mul", dst, x, y)
+	d = d.same("Mul", dst, x, y)
 	d.each("Mul", dst, x, y, array.Batch{}, func(g grid, dst, x, y, _ operand, k, n int64) error {
 		return d.kernels.launchMul(g, d.stream, dst.at, dst.stride, x.at, x.stride, y.at, y.stride, k, n)
 	})
@@ -143,9 +143,10 @@ func (d *Device) Mul(dst, x, y array.Batch) {
 type weightedLaunch func(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, v cu.DevicePtr, vs int64, w cu.DevicePtr, ws int64, t float64, k, n int64) error
 
 func (d *Device) weighted(op string, launch weightedLaunch, dst, v, w array.Batch, t float64) {
-	d.same(op, dst, v)
-	if !w.IsZero() {
-		d.same(op, dst, w)
+	if w.IsZero() {
+		d = d.same(op, dst, v)
+	} else {
+		d = d.same(op, dst, v, w)
 	}
 	d.each(op, dst, v, w, array.Batch{}, func(g grid, dst, v, w, _ operand, k, n int64) error {
 		return launch(g, d.stream, dst.at, dst.stride, v.at, v.stride, w.at, w.stride, t, k, n)
@@ -174,7 +175,7 @@ func (d *Device) ShrinkSlope(dst, q, w array.Batch, t float64) {
 
 // Clamp sets dst = min(max(v, lo), hi).
 func (d *Device) Clamp(dst, v, lo, hi array.Batch) {
-	d.same("Clamp", dst, v, lo, hi)
+	d = d.same("Clamp", dst, v, lo, hi)
 	d.each("Clamp", dst, v, lo, hi, func(g grid, dst, v, lo, hi operand, k, n int64) error {
 		return d.kernels.launchClamp(g, d.stream, dst.at, dst.stride, v.at, v.stride, lo.at, lo.stride, hi.at, hi.stride, k, n)
 	})
@@ -182,7 +183,7 @@ func (d *Device) Clamp(dst, v, lo, hi array.Batch) {
 
 // ClampMask sets dst to 1 where lo < v < hi and to 0 elsewhere.
 func (d *Device) ClampMask(dst, v, lo, hi array.Batch) {
-	d.same("ClampMask", dst, v, lo, hi)
+	d = d.same("ClampMask", dst, v, lo, hi)
 	d.each("ClampMask", dst, v, lo, hi, func(g grid, dst, v, lo, hi operand, k, n int64) error {
 		return d.kernels.launchClampMask(g, d.stream, dst.at, dst.stride, v.at, v.stride, lo.at, lo.stride, hi.at, hi.stride, k, n)
 	})

@@ -137,7 +137,8 @@ func TestMemoryRunsShort(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer dev.Close()
-		tape := max(dev.Available()/8, 1)
+		available, _ := dev.Available()
+		tape := max(available/8, 1)
 		risk, err := s.estimate(ctx, dev, vjp.Options{Memory: tape}, pipeline.Options{})
 		if live := dev.Stats().Live; live != 0 {
 			t.Errorf("%d batches live with %d bytes", live, memory)

@@ -120,8 +120,13 @@ func (p pinned) free() error { return driverResult(C.host_free(p.at)) }
 // blasError is a cublasStatus_t.
 type blasError int
 
+const (
+	blasAllocFailed  blasError = 3
+	blasInvalidValue blasError = 7
+)
+
 func (e blasError) Error() string {
-	names := map[blasError]string{1: "not initialized", 3: "allocation failed", 7: "invalid value", 8: "architecture mismatch", 13: "execution failed", 14: "internal error", 15: "not supported"}
+	names := map[blasError]string{1: "not initialized", blasAllocFailed: "allocation failed", blasInvalidValue: "invalid value", 8: "architecture mismatch", 13: "execution failed", 14: "internal error", 15: "not supported"}
 	if name, ok := names[e]; ok {
 		return "cuBLAS: " + name
 	}

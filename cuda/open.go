@@ -90,8 +90,8 @@ func freeOn(card cu.Device) (int64, error) {
 // no bound.
 const spared = 16
 
-// Open opens card number i. The device holds at most memory bytes on the card; 0 stands
-// for nearly all that is free.
+// Open opens card number i. The device holds at most memory bytes on the card; 0 stands for nearly
+// all that is free.
 func Open(i int, memory int64) (*Device, error) {
 	if err := initError(); err != nil {
 		return nil, fmt.Errorf("cuda:%d: %w", i, err)
@@ -102,7 +102,7 @@ func Open(i int, memory int64) (*Device, error) {
 	if memory < 0 {
 		return nil, fmt.Errorf("cuda:%d: a bound of %d bytes, expected none or a positive number", i, memory)
 	}
-	d := &Device{name: fmt.Sprintf("cuda:%d", i), pool: map[int][]*buffer{}, all: map[*buffer]struct{}{}}
+	d := &Device{card: &card{name: fmt.Sprintf("cuda:%d", i), pool: map[int][]*buffer{}, all: map[*buffer]struct{}{}}}
 	if err := d.open(i, memory); err != nil {
 		d.Close()
 		return nil, fmt.Errorf("%s: %w", d.name, err)
@@ -110,11 +110,11 @@ func Open(i int, memory int64) (*Device, error) {
 	return d, nil
 }
 
-func (d *Device) open(i int, memory int64) (err error) {
-	if d.card, err = cu.GetDevice(i); err != nil {
+func (d *card) open(i int, memory int64) (err error) {
+	if d.device, err = cu.GetDevice(i); err != nil {
 		return err
 	}
-	if d.ctx, err = d.card.RetainPrimaryCtx(); err != nil {
+	if d.ctx, err = d.device.RetainPrimaryCtx(); err != nil {
 		return fmt.Errorf("taking the card's context: %w", err)
 	}
 	d.retained = true

@@ -11,7 +11,7 @@ import (
 // pattern is the places of a sparse matrix's entries on the card: the entries' rows and
 // columns, and for every row and every column its entries and what they cross.
 type pattern struct {
-	dev          *Device
+	on           *card
 	rows, cols   int
 	len          int
 	row, col     *buffer
@@ -28,10 +28,14 @@ func (p *pattern) Free() {
 	if p.row == nil {
 		return
 	}
-	for _, b := range []*buffer{p.row, p.col, p.byRow.ptr, p.byRow.entry, p.byRow.other, p.byCol.ptr, p.byCol.entry, p.byCol.other} {
-		p.dev.drop(b)
+	for _, b := range p.buffers() {
+		p.on.drop(b)
 	}
 	p.row = nil
+}
+
+func (p *pattern) buffers() [8]*buffer {
+	return [...]*buffer{p.row, p.col, p.byRow.ptr, p.byRow.entry, p.byRow.other, p.byCol.ptr, p.byCol.entry, p.byCol.other}
 }
 
 // NewPattern puts the places on the device.
@@ -42,7 +46,7 @@ func (d *Device) NewPattern(rows, cols int, places []int) array.Pattern {
 		i[e], j[e] = int32(p/cols), int32(p%cols)
 	}
 	return &pattern{
-		dev: d, rows: rows, cols: cols, len: len(places),
+		on: d.card, rows: rows, cols: cols, len: len(places),
 		row: put(d, "NewPattern", i), col: put(d, "NewPattern", j),
 		byRow: d.newLines(rows, i, j), byCol: d.newLines(cols, j, i),
 	}
@@ -66,23 +70,25 @@ func (d *Device) newLines(n int, line, other []int32) lines {
 	return lines{put(d, "NewPattern", ptr), put(d, "NewPattern", entries), put(d, "NewPattern", others)}
 }
 
-func (d *Device) pattern(op string, p array.Pattern, bs ...array.Batch) *pattern {
-	for _, b := range bs {
-		d.own(b)
-	}
+// pattern is p, which must be on the card; what it lacks fails d.
+func (d *Device) pattern(op string, p array.Pattern) *pattern {
 	on, ok := p.(*pattern)
-	if !ok || on.dev != d {
+	if !ok || on.on != d.card {
 		panic(fmt.Sprintf("array: %s on %q with a pattern of another device, a %T", op, d.name, p))
 	}
 	if on.row == nil {
 		panic(fmt.Sprintf("array: %s in a pattern of %d places used after it was freed", op, on.len))
+	}
+	for _, buf := range on.buffers() {
+		d.need(buf)
 	}
 	return on
 }
 
 // SampleProduct sets the entries of A_i B_i* in the pattern, each summed in order.
 func (d *Device) SampleProduct(dst array.Batch, places array.Pattern, alpha float64, a, b array.Batch, beta float64) {
-	p := d.pattern("SampleProduct", places, dst, a, b)
+	d = d.into(dst, a, b)
+	p := d.pattern("SampleProduct", places)
 	r := array.PatternRank("SampleProduct", p, dst, a, b)
 	if (a.K() != 1 && a.K() != dst.K()) || (b.K() != 1 && b.K() != dst.K()) {
 		panic(fmt.Sprintf("array: SampleProduct of %s and %s into %s", a, b, dst))
@@ -99,7 +105,8 @@ func (d *Device) SampleProduct(dst array.Batch, places array.Pattern, alpha floa
 
 // SpreadProduct sets C_i = alpha Z_i B_i + beta C_i, or with Z_i*.
 func (d *Device) SpreadProduct(trans bool, alpha float64, places array.Pattern, z, b array.Batch, beta float64, c array.Batch) {
-	p := d.pattern("SpreadProduct", places, z, b, c)
+	d = d.into(c, z, b)
+	p := d.pattern("SpreadProduct", places)
 	left, right, by := c, b, p.byRow
 	if trans {
 		left, right, by = b, c, p.byCol

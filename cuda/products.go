@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"gorgonia.org/cu"
 
@@ -35,15 +36,25 @@ const (
 	workspace = 32 << 20
 )
 
-// products is the state of cuBLAS on a device.
+// products is the state of cuBLAS on a card.
 type products struct {
-	once   sync.Once
-	mu     sync.Mutex // one call at a time: they share the handle
-	handle blasHandle
-	// tiles says that equal rows of a tile have equal bits, as tried once.
-	tiles   bool
-	checked sync.Once
+	// starting is held by whoever starts cuBLAS. A start that fails is tried again by the next
+	// caller: the first may have run out of memory.
+	starting sync.Mutex
+	started  atomic.Bool
+	mu       sync.Mutex // one call at a time: they share the handle
+	handle   blasHandle
+	// trying is held by whoever finds out tiles.
+	trying sync.Mutex
+	tiles  atomic.Int32
 }
+
+// The values of products.tiles: whether equal rows of a tile have equal bits.
+const (
+	untried = iota
+	agree
+	differ
+)
 
 func (p *products) close() error {
 	if p.handle.h == 0 {
@@ -63,21 +74,43 @@ func matrixOf(b array.Batch) matrix { return matrix{at(b), max(b.Stride(), b.N()
 // cublas calls cuBLAS, which it starts the first time.
 func (d *Device) cublas(op string, c array.Batch, f func(h blasHandle) error) {
 	p := &d.products
-	p.once.Do(func() {
-		bytes := min(workspace, d.limit/64) &^ 255
-		space := d.take(1, int(bytes/8), capacity(int(bytes/8)))
-		d.do("starting cuBLAS for "+op, c, func() (err error) {
-			if p.handle, err = newBLAS(d.stream); err != nil {
-				return err
-			}
-			return p.handle.setWorkspace(space.at, bytes)
-		})
-	})
+	if !p.started.Load() && !d.startBLAS(op, c) {
+		return
+	}
 	d.do(op, c, func() error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return f(p.handle)
 	})
+}
+
+// startBLAS starts cuBLAS, unless it is started, and reports whether it runs.
+func (d *Device) startBLAS(op string, c array.Batch) bool {
+	p := &d.products
+	p.starting.Lock()
+	defer p.starting.Unlock()
+	if p.started.Load() {
+		return true
+	}
+	bytes := min(workspace, d.limit/64) &^ 255
+	space := d.take(1, int(bytes/8), array.Capacity(1, int(bytes/8)))
+	ok := d.do("starting cuBLAS for "+op, c, func() error {
+		handle, err := newBLAS(d.stream)
+		if err == nil {
+			err = handle.setWorkspace(space.at, bytes)
+		}
+		if err != nil && handle.h != 0 {
+			return errors.Join(err, handle.destroy())
+		}
+		p.handle = handle
+		return err
+	})
+	if !ok {
+		d.give(space)
+		return false
+	}
+	p.started.Store(true)
+	return true
 }
 
 // fits reports whether sizes are within cuBLAS's integers.
@@ -101,9 +134,7 @@ func (d *Device) scale(c array.Batch, beta float64) {
 
 // Gemm sets C = alpha op(A) op(B) + beta C.
 func (d *Device) Gemm(transA, transB bool, alpha float64, a, b array.Batch, beta float64, c array.Batch) {
-	d.own(a)
-	d.own(b)
-	d.own(c)
+	d = d.into(c, a, b)
 	sa, sb := array.Shape{Rows: a.K(), Cols: a.N()}, array.Shape{Rows: b.K(), Cols: b.N()}
 	if transA {
 		sa = sa.T()
@@ -199,20 +230,33 @@ func (d *Device) tiledGemm(transA, transB bool, n, inner int, alpha float64, a, 
 	d.Copy(to, result.Rows(0, to.K()))
 }
 
-// tilesAgree tries, once, whether cuBLAS gives equal rows of a tile equal bits, for
-// products of several shapes. Where it does not, it is given no tiles.
+// tilesAgree tries, once, whether cuBLAS gives equal rows of a tile equal bits, for products of
+// several shapes. Where it does not, it is given no tiles.
 func (d *Device) tilesAgree() bool {
 	p := &d.products
-	p.checked.Do(func() {
-		p.tiles = true
-		for _, size := range [][2]int{{770, 513}, {34, 9001}, {5000, 64}} {
-			n, inner := size[0], size[1]
-			for _, trans := range []bool{false, true} {
-				p.tiles = p.tiles && d.tileAgrees(trans, n, inner)
+	if p.tiles.Load() == untried {
+		p.trying.Lock()
+		defer p.trying.Unlock()
+		if p.tiles.Load() == untried {
+			found := d.tryTiles()
+			if d.Err() != nil {
+				return false // the fault says nothing of cuBLAS, and nothing will be computed
+			}
+			p.tiles.Store(found)
+		}
+	}
+	return p.tiles.Load() == agree
+}
+
+func (d *Device) tryTiles() int32 {
+	for _, size := range [][2]int{{770, 513}, {34, 9001}, {5000, 64}} {
+		for _, trans := range []bool{false, true} {
+			if !d.tileAgrees(trans, size[0], size[1]) {
+				return differ
 			}
 		}
-	})
-	return p.tiles
+	}
+	return agree
 }
 
 // tileAgrees multiplies a tile of equal rows by a matrix of rank one and compares the
@@ -253,9 +297,7 @@ func (d *Device) tileAgrees(trans bool, n, inner int) bool {
 
 // GemmEach does one product for every vector of c.
 func (d *Device) GemmEach(transA, transB bool, alpha float64, a array.Batch, sa array.Shape, b array.Batch, sb array.Shape, beta float64, c array.Batch) {
-	d.own(a)
-	d.own(b)
-	d.own(c)
+	d = d.into(c, a, b)
 	oa, ob := sa, sb
 	if transA {
 		oa = oa.T()

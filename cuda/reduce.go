@@ -16,8 +16,7 @@ const chunk = 4096
 // Dot sets out_i = <x_i, y_i>, in chunks of fixed length whose sums are added in a fixed
 // order.
 func (d *Device) Dot(out []float64, x, y array.Batch) {
-	d.own(x)
-	d.own(y)
+	d = d.from(x, y)
 	if x.N() != y.N() || (x.K() != len(out) && x.K() != 1) || (y.K() != len(out) && y.K() != 1) {
 		panic(fmt.Sprintf("array: Dot of %s and %s into %d values", x, y, len(out)))
 	}
@@ -33,7 +32,7 @@ func (d *Device) Dot(out []float64, x, y array.Batch) {
 
 // MaxAbs sets out_i = ||x_i||_inf, NaN if x_i holds one.
 func (d *Device) MaxAbs(out []float64, x array.Batch) {
-	d.own(x)
+	d = d.from(x)
 	if len(out) != x.K() {
 		panic(fmt.Sprintf("array: MaxAbs of %s into %d values", x, len(out)))
 	}

@@ -12,7 +12,7 @@ import (
 
 // index is a list of coordinates on the card, each 4 bytes.
 type index struct {
-	dev *Device
+	on  *card
 	buf *buffer
 	len int
 	// end is one more than the largest coordinate.
@@ -24,7 +24,7 @@ func (x *index) Bytes() int64 { return 4 * int64(x.len) }
 
 func (x *index) Free() {
 	if x.buf != nil {
-		x.dev.drop(x.buf)
+		x.on.drop(x.buf)
 		x.buf = nil
 	}
 }
@@ -34,7 +34,7 @@ func put[T int32 | int64 | float64](d *Device, what string, list []T) *buffer {
 	var one T
 	bytes := int(unsafe.Sizeof(one)) * len(list)
 	values := (bytes + 7) / 8
-	buf := d.take(1, values, capacity(values))
+	buf := d.take(1, values, array.Capacity(1, values))
 	d.count(buf, 1)
 	if len(list) > 0 {
 		d.upload(what, array.NewBatch(d, buf, 1, values), buf.at, unsafe.Pointer(&list[0]), int64(bytes))
@@ -43,7 +43,7 @@ func put[T int32 | int64 | float64](d *Device, what string, list []T) *buffer {
 }
 
 // count notes that memory beside the batches is held, or with sign -1 not any more.
-func (d *Device) count(buf *buffer, sign int64) {
+func (d *card) count(buf *buffer, sign int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stats.LiveBytes += sign * 8 * int64(buf.size)
@@ -51,7 +51,7 @@ func (d *Device) count(buf *buffer, sign int64) {
 }
 
 // drop gives back what put took.
-func (d *Device) drop(buf *buffer) {
+func (d *card) drop(buf *buffer) {
 	d.count(buf, -1)
 	d.give(buf)
 }
@@ -59,7 +59,7 @@ func (d *Device) drop(buf *buffer) {
 // NewIndex puts a list of coordinates on the device. A coordinate must not be negative
 // nor exceed the largest int32.
 func (d *Device) NewIndex(idx []int) array.Index {
-	x := &index{dev: d, len: len(idx)}
+	x := &index{on: d.card, len: len(idx)}
 	list := make([]int32, len(idx))
 	for i, v := range idx {
 		if v < 0 || v > math.MaxInt32 {
@@ -74,7 +74,7 @@ func (d *Device) NewIndex(idx []int) array.Index {
 
 func (d *Device) index(op string, dst, x, long array.Batch, idx array.Index) *index {
 	ix, ok := idx.(*index)
-	if !ok || ix.dev != d {
+	if !ok || ix.on != d.card {
 		panic(fmt.Sprintf("array: %s on %q with an index of another device, a %T", op, d.name, idx))
 	}
 	if ix.buf == nil {
@@ -83,13 +83,13 @@ func (d *Device) index(op string, dst, x, long array.Batch, idx array.Index) *in
 	if ix.end > long.N() {
 		panic(fmt.Sprintf("array: %s of %s into %s at coordinate %d", op, x, dst, ix.end-1))
 	}
+	d.need(ix.buf)
 	return ix
 }
 
 // Gather sets dst_ij = x_i[idx_j].
 func (d *Device) Gather(dst, x array.Batch, idx array.Index) {
-	d.own(dst)
-	d.own(x)
+	d = d.into(dst, x)
 	if dst.K() != x.K() || dst.N() != idx.Len() {
 		panic(fmt.Sprintf("array: Gather of %s at %d coordinates into %s", x, idx.Len(), dst))
 	}
@@ -106,8 +106,7 @@ func (d *Device) Gather(dst, x array.Batch, idx array.Index) {
 
 // Scatter sets dst = 0, then dst_i[idx_j] = x_ij.
 func (d *Device) Scatter(dst, x array.Batch, idx array.Index) {
-	d.own(dst)
-	d.own(x)
+	d = d.into(dst, x)
 	if dst.K() != x.K() || x.N() != idx.Len() {
 		panic(fmt.Sprintf("array: Scatter of %s at %d coordinates into %s", x, idx.Len(), dst))
 	}
@@ -125,7 +124,7 @@ func (d *Device) Scatter(dst, x array.Batch, idx array.Index) {
 
 // csr is a sparse matrix on the card.
 type csr struct {
-	dev                     *Device
+	on                      *card
 	rows, cols, nonzeros    int
 	indptr, indices, values *buffer
 }
@@ -136,9 +135,9 @@ func (a *csr) Bytes() int64     { return 8*int64(a.rows+1) + 12*int64(a.nonzeros
 
 func (a *csr) Free() {
 	if a.indptr != nil {
-		a.dev.drop(a.indptr)
-		a.dev.drop(a.indices)
-		a.dev.drop(a.values)
+		a.on.drop(a.indptr)
+		a.on.drop(a.indices)
+		a.on.drop(a.values)
 		a.indptr = nil
 	}
 }
@@ -163,15 +162,14 @@ func (d *Device) NewCSR(rows, cols int, indptr, indices []int, values []float64)
 		}
 		columns[i] = int32(v)
 	}
-	return &csr{d, rows, cols, len(values), put(d, "NewCSR", starts), put(d, "NewCSR", columns), put(d, "NewCSR", values)}
+	return &csr{d.card, rows, cols, len(values), put(d, "NewCSR", starts), put(d, "NewCSR", columns), put(d, "NewCSR", values)}
 }
 
 // MulCSR sets dst_i = A x_i, each entry summed in the order of A's row.
 func (d *Device) MulCSR(dst array.Batch, a array.CSR, x array.Batch) {
-	d.own(dst)
-	d.own(x)
+	d = d.into(dst, x)
 	m, ok := a.(*csr)
-	if !ok || m.dev != d {
+	if !ok || m.on != d.card {
 		panic(fmt.Sprintf("array: MulCSR on %q with a matrix of another device, a %T", d.name, a))
 	}
 	if m.indptr == nil {
@@ -179,6 +177,9 @@ func (d *Device) MulCSR(dst array.Batch, a array.CSR, x array.Batch) {
 	}
 	if x.N() != m.cols || dst.N() != m.rows || x.K() != dst.K() {
 		panic(fmt.Sprintf("array: MulCSR of a %d x %d matrix and %s into %s", m.rows, m.cols, x, dst))
+	}
+	for _, buf := range []*buffer{m.indptr, m.indices, m.values} {
+		d.need(buf)
 	}
 	if dst.K() == 0 || dst.N() == 0 {
 		return

@@ -37,7 +37,7 @@ func NewDense(dev array.Device, x *mat.Dense) *Dense {
 	a := &Dense{x: x}
 	a.d, a.p = x.Dims()
 	if raw := x.RawMatrix(); raw.Stride == raw.Cols {
-		a.on = array.Put(dev, raw.Data[:a.d*a.p], a.d, a.p)
+		a.on = dev.Put(raw.Data[:a.d*a.p], a.d, a.p)
 		return a
 	}
 	a.on = dev.Alloc(a.d, a.p)

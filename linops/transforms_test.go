@@ -459,7 +459,7 @@ func TestWaveletsAreTheirMatrices(t *testing.T) {
 				a := must(NewWavelet2D(rows, cols, family, levels))
 				isConforming(t, dev, name, a)
 				x := gaussianMatrix(rows, cols, 3)
-				src, dst := array.Put(dev, x.RawMatrix().Data, 1, rows*cols), dev.Alloc(1, rows*cols)
+				src, dst := dev.Put(x.RawMatrix().Data, 1, rows*cols), dev.Alloc(1, rows*cols)
 				a.Forward(dst, src)
 				h, g := filters(t, array.NewHost(), family)
 				if got := mat.NewDense(rows, cols, dst.ToHost()); !mat.EqualApprox(got, analyzed(x, h, g, levels), 1e-13) {
@@ -501,7 +501,7 @@ func TestFinestDetailsShowTheNoise(t *testing.T) {
 			y[i] = sigma*y[i] + 20*math.Sin(float64(i/cols)/40)*math.Cos(float64(i%cols)/30)
 		}
 		a := must(NewWavelet2D(rows, cols, "db4", 3))
-		src, dst := array.Put(dev, y, 1, len(y)), dev.Alloc(1, len(y))
+		src, dst := dev.Put(y, 1, len(y)), dev.Alloc(1, len(y))
 		a.Forward(dst, src)
 		z := dst.ToHost()
 		var fine []float64
@@ -769,7 +769,7 @@ func panicOf(f func()) (message string) {
 func benchmarkOperator(b *testing.B, a Operator, k int) {
 	dev := array.NewHost()
 	d, p := a.Dims()
-	x, z := array.Put(dev, gaussian(k*p, 1), k, p), dev.Alloc(k, d)
+	x, z := dev.Put(gaussian(k*p, 1), k, p), dev.Alloc(k, d)
 	for name, f := range map[string]func(){
 		"Forward": func() { a.Forward(z, x) },
 		"Adjoint": func() { a.Adjoint(x, z) },

@@ -127,7 +127,7 @@ func spectralNorm(x []float64, shape array.Shape) (float64, error) {
 	if min(shape.Rows, shape.Cols) >= largeSide {
 		dev := array.NewHost()
 		defer dev.Close()
-		on := array.Put(dev, x, shape.Rows, shape.Cols)
+		on := dev.Put(x, shape.Rows, shape.Cols)
 		defer on.Free()
 		if s, ok := leadingValue(dev, subspace.Dense(on), shape); ok {
 			return s, nil
@@ -148,7 +148,7 @@ func sampledNorm(y []float64, places []int, shape array.Shape) (float64, error) 
 		defer dev.Close()
 		pattern := dev.NewPattern(shape.Rows, shape.Cols, places)
 		defer pattern.Free()
-		z := array.Put(dev, y, 1, len(y))
+		z := dev.Put(y, 1, len(y))
 		defer z.Free()
 		product := func(trans bool, dst, w array.Batch) {
 			dev.SpreadProduct(trans, 1, pattern, z, w.Reshape(1, w.K()*w.N()), 0, dst.Reshape(1, dst.K()*dst.N()))

@@ -42,7 +42,7 @@ func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)
 			if !job.failed() {
 				var err error
 				risk, err = assemble(sigma2, job)
-				if err := job.settle(ctx, job.device(), err); err != nil {
+				if err := job.settle(ctx, err); err != nil {
 					return err
 				}
 			}
@@ -67,8 +67,8 @@ func (j *Job) addMean(muHat []float64) error {
 }
 
 func assemble(sigma2 float64, job *Job) (Risk, error) {
-	// The numbers of a device that has failed are meaningless: its fault is what to report.
-	dev := job.device()
+	// The numbers of a view that has failed are meaningless: its fault is what to report.
+	dev := job.view
 	if err := dev.Sync(); err != nil {
 		return Risk{}, err
 	}

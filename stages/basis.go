@@ -22,7 +22,7 @@ func Basis() Stage[Probes, Probes] {
 			delete(arrived, job)
 			if !job.failed() && job.run != nil {
 				if err := job.run.EndSketch(); err != nil {
-					if err := job.settle(ctx, job.device(), fmt.Errorf("the sketch of the Jacobian: %w", err)); err != nil {
+					if err := job.settle(ctx, fmt.Errorf("the sketch of the Jacobian: %w", err)); err != nil {
 						return err
 					}
 				}

@@ -42,7 +42,7 @@
 //
 // Stages differ in speed and several samples are in flight, so that the solver works on one
 // sample while probes of another are swept. A channel holds one value for each worker: a slow
-// stage holds up those before it. On a device whose memory is bounded ([array.Budgeted]) a batch
+// stage holds up those before it. On a device whose memory is bounded ([array.Device]) a batch
 // of probes is swept in as many parts as it takes, down to two probes a sweep, and sweeps wait
 // for each other's memory. No result depends on it.
 package stages

@@ -34,7 +34,11 @@ type Job struct {
 	// Sample is what the job is made of.
 	Sample
 
-	// By Solve: the solution and its linearization, on the device; ||y - mu_hat||^2; and the
+	// By Solve: the device that all samples share, and the job's view of it, on which all that is made
+	// for the sample is allocated. A fault of the device ends all jobs, a fault of the view this job
+	// alone. A job that the solver failed at has no view.
+	shared, view array.Device
+	// By Solve: the solution and its linearization; ||y - mu_hat||^2; and the
 	// estimate of the trace, nil where that is known without probes and closed holds it.
 	solution *vjp.Solution
 	residual float64
@@ -79,15 +83,16 @@ type Probes struct {
 }
 
 // settle notes err as the job's failure and returns nil, so that the job travels to its end without
-// further work; or it returns what ends all jobs: the end of ctx, a fault of dev or a panic.
-func (j *Job) settle(ctx context.Context, dev array.Device, err error) error {
+// further work; or it returns what ends all jobs: the end of ctx, a fault of the shared device or a
+// panic.
+func (j *Job) settle(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if fault := dev.Err(); fault != nil {
+	if fault := j.shared.Err(); fault != nil {
 		return fmt.Errorf("sample %d: %w", j.Index, fault)
 	}
 	if p := new(PanicError); errors.As(err, &p) {
@@ -96,9 +101,6 @@ func (j *Job) settle(ctx context.Context, dev array.Device, err error) error {
 	j.failure.CompareAndSwap(nil, &SampleError{j.Index, err})
 	return nil
 }
-
-// device is that of a job that has been solved.
-func (j *Job) device() array.Device { return j.solution.MuHat.Device() }
 
 // failed reports that further work on the job is of no use.
 func (j *Job) failed() bool { return j.failure.Load() != nil }

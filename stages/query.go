@@ -3,7 +3,6 @@ package stages
 import (
 	"context"
 
-	"surepipe/array"
 	"surepipe/hutch"
 )
 
@@ -14,7 +13,7 @@ func Query(phase hutch.Phase) Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return each(ctx, in, func(p Probes) error {
 			if job := p.Job; p.Phase == phase && p.Count > 0 && !job.failed() {
-				if err := job.settle(ctx, job.device(), job.query(ctx, p)); err != nil {
+				if err := job.settle(ctx, job.query(ctx, p)); err != nil {
 					return err
 				}
 			}
@@ -33,18 +32,14 @@ func (j *Job) query(ctx context.Context, p Probes) error {
 const fewest = 2
 
 // sweeps cuts count probes of a job into sweeps that the device has memory for, in order,
-// and calls sweep for each while that memory is set aside. A device without a bound
-// takes all at once.
+// and calls sweep for each while that memory is set aside. A device without a bound takes all at
+// once.
 func (j *Job) sweeps(ctx context.Context, count int, sweep func(first, n int) error) error {
-	dev, bounded := j.device().(array.Budgeted)
-	if !bounded {
-		return sweep(0, count)
-	}
 	// A probe and its image, and what the sweep takes for it.
 	each := j.solution.Linearization.ProbeBytes() + 16*int64(j.solution.MuHat.N())
 	for first := 0; first < count; {
 		left := count - first
-		granted, release, err := dev.Reserve(ctx, each*int64(min(left, fewest)), each*int64(left))
+		granted, release, err := j.view.Reserve(ctx, each*int64(min(left, fewest)), each*int64(left))
 		if err != nil {
 			return err
 		}

@@ -61,15 +61,15 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 		return each(ctx, in, func(sample Sample) error {
 			job, err := solveOne(ctx, solver, s, sample)
 			if err != nil {
-				job = &Job{Sample: sample}
-				if err := job.settle(ctx, dev, err); err != nil {
+				job = &Job{Sample: sample, shared: dev}
+				if err := job.settle(ctx, err); err != nil {
 					return err
 				}
 				return send(ctx, out, Probes{Job: job, Phase: hutch.Sketching})
 			}
 			jobs.add(job)
 			if job.closed.Estimator == "" {
-				job.run = hutch.NewRun(dev, s.Plan, matrix(job.solution.Linearization), hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s)})
+				job.run = hutch.NewRun(job.view, s.Plan, matrix(job.solution.Linearization), hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s)})
 			}
 			if job.count(hutch.Sketching) == 0 {
 				return send(ctx, out, Probes{Job: job, Phase: hutch.Sketching})
@@ -88,12 +88,17 @@ func matrix(l vjp.Linearization) hutch.Matrix {
 
 func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample) (*Job, error) {
 	problem := solver.Problem()
-	dev := problem.Device
-	job := &Job{Sample: sample, intercept: problem.Intercept, seed: s.Seed, batch: s.Batch, keepB: s.KeepB, begun: time.Now()}
+	// All that is made for the sample is allocated on the device of its y: a view of its own, which
+	// keeps a lack of memory from the other samples.
+	view := problem.Device.Request()
+	job := &Job{
+		Sample: sample, shared: problem.Device, view: view,
+		intercept: problem.Intercept, seed: s.Seed, batch: s.Batch, keepB: s.KeepB, begun: time.Now(),
+	}
 	if job.intercept {
 		job.mean = stat.Mean(sample.Y, nil)
 	}
-	y := job.observations(dev)
+	y := job.observations(view)
 	defer y.Free()
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
@@ -107,12 +112,12 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 		}
 	}
 	if job.batch == 0 {
-		job.batch = chooseBatch(dev, sol.Linearization, s.Plan.Vectors(), s.Workers)
+		job.batch = chooseBatch(view, sol.Linearization, s.Plan.Vectors(), s.Workers)
 	}
-	dev.Lin(y, 1, y, -1, sol.MuHat)
+	view.Lin(y, 1, y, -1, sol.MuHat)
 	var r [1]float64
-	dev.Dot(r[:], y, y)
-	if err := dev.Err(); err != nil {
+	view.Dot(r[:], y, y)
+	if err := view.Err(); err != nil {
 		sol.Release()
 		return nil, err
 	}
@@ -156,8 +161,8 @@ func chooseBatch(dev array.Device, l vjp.Linearization, phase, workers int) int 
 		// at every step.
 		room = max(room, iterativeBytes)
 	}
-	if bounded, ok := dev.(array.Budgeted); ok {
-		room = max(room, bounded.Available())
+	if free, bounded := dev.Available(); bounded {
+		room = max(room, free)
 	} else if l.ProbeBytes() < wideProbe {
 		phase = (phase + workers - 1) / workers
 	}

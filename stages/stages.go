@@ -79,9 +79,10 @@ func send[Out any](ctx context.Context, out chan<- Out, v Out) error {
 	}
 }
 
-// SampleError is a failure that belongs to one sample: its solver has failed, or its
-// numbers left the range of floating point. A fault of the device, which concerns all
-// samples, a panic and the end of a context are errors of other types.
+// SampleError is a failure that belongs to one sample: its solver has failed, its numbers left the
+// range of floating point, or its memory did not fit on the device beside that of the others. A fault
+// of the device itself, which concerns all samples, a panic and the end of a context are errors of
+// other types.
 type SampleError struct {
 	// Index is the sample's place in the stream.
 	Index int

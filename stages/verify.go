@@ -18,7 +18,7 @@ func Verify(solver vjp.Solver, sigma2 float64, o verify.Options) Stage[Probes, P
 			job := p.Job
 			last := job.arrived.Add(int64(p.Count)) == int64(job.planned)
 			if last && !job.failed() {
-				if err := job.settle(ctx, job.device(), job.verify(ctx, solver, sigma2, o)); err != nil {
+				if err := job.settle(ctx, job.verify(ctx, solver, sigma2, o)); err != nil {
 					return err
 				}
 			}
@@ -33,7 +33,7 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 	if err != nil {
 		return err
 	}
-	y := j.observations(j.device())
+	y := j.observations(j.view)
 	defer y.Free()
 	j.verification, err = verify.Check(ctx, verify.Result{
 		Solver: solver, Y: y, B: j.solution.B, MuHat: j.solution.MuHat, Convergence: j.solution.Convergence,

@@ -197,6 +197,8 @@ func Check(ctx context.Context, r Result, o Options) (*Verification, error) {
 	if o.Problem, err = o.problem(r.Solver); err != nil {
 		return nil, err
 	}
+	// What is made for the check is allocated where the result is: on the view of one sample.
+	o.Problem.Device = r.Y.Device()
 	if o.Probes <= 0 {
 		o.Probes = DefaultProbes
 	}

@@ -49,8 +49,8 @@ type snapshot struct {
 // half is for the sweeps.
 func newUnrolled(m method, y array.Batch, budget int64) *unrolled {
 	dev := m.problem().Device
-	if bounded, ok := dev.(array.Budgeted); ok {
-		budget = max(min(budget, bounded.Available()/2), 1)
+	if free, bounded := dev.Available(); bounded {
+		budget = max(min(budget, free/2), 1)
 	}
 	t := &unrolled{m: m, budget: budget, stride: 1, y: dev.Alloc(1, y.N())}
 	dev.Copy(t.y, y)

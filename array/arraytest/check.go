@@ -43,6 +43,7 @@ func Claims() []Claim {
 		{"concurrent callers get the same bits", concurrency},
 		{"shape mismatches panic with both shapes", mismatches},
 		{"memory is pooled and counted", memory},
+		{"requests are views of the device", requests},
 	}
 }
 
@@ -65,14 +66,14 @@ func Check(dev array.Device) error {
 	return errors.Join(failed...)
 }
 
-// NoLeak fails the test at its end if more batches are out on loan from the
-// device than now. Call it before anything else takes memory.
+// NoLeak fails the test at its end if the device then has more batches that are not freed than
+// now. Call it before anything else takes memory.
 func NoLeak(t testing.TB, dev array.Device) {
 	t.Helper()
 	before := dev.Stats()
 	t.Cleanup(func() {
 		if now := dev.Stats(); now.Live != before.Live {
-			t.Errorf("%d batches with %d bytes are out on loan from %s, %d with %d before the test",
+			t.Errorf("%d batches of %d bytes are not freed on %s, %d of %d before the test",
 				now.Live, now.LiveBytes, dev.Name(), before.Live, before.LiveBytes)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"surepipe/array"
 )
@@ -91,55 +92,22 @@ func coefficients(k int, start float64) []float64 {
 	return c
 }
 
+type values = [3]float64
+
+// operations lists the elementwise operations of a device.
 func operations() []operation {
+	return slices.Concat(linearOperations(), proximalOperations(), weightedOperations())
+}
+
+func linearOperations() []operation {
 	type batches = [3]array.Batch
-	type values = [3]float64
 	var ops []operation
 	for _, c := range [][2]float64{{1, 1}, {1, -1}, {0.5, -2}, {0, 1}, {-1, 0}} {
 		ops = append(ops, operation{fmt.Sprintf("Lin %v %v", c[0], c[1]), 2,
 			func(dev array.Device, dst array.Batch, x batches) { dev.Lin(dst, c[0], x[0], c[1], x[1]) },
 			func(_ int, x values) float64 { return c[0]*x[0] + c[1]*x[1] }})
 	}
-	shrink := func(t float64) func(int, values) float64 {
-		return func(_ int, x values) float64 {
-			c := t * x[1]
-			if c == 0 {
-				return 1
-			}
-			return max(1-c/math.Sqrt(x[0]), 0)
-		}
-	}
-	slope := func(t float64) func(int, values) float64 {
-		return func(_ int, x values) float64 {
-			c, norm := t*x[1], math.Sqrt(x[0])
-			if norm > c {
-				return c / norm / x[0]
-			}
-			return 0
-		}
-	}
-	// one puts 1 where a weight would stand.
-	one := func(f func(int, values) float64) func(int, values) float64 {
-		return func(i int, x values) float64 { x[1] = 1; return f(i, x) }
-	}
-	// square turns the first operand, and abs the second, into what the method
-	// takes: squared norms and weights.
-	prepare := func(dev array.Device, dst array.Batch, x batches, do func(q, w array.Batch)) {
-		q := dev.Alloc(x[0].K(), x[0].N())
-		dev.Mul(q, x[0], x[0])
-		w := none
-		if !x[1].IsZero() {
-			w = dev.Alloc(x[1].K(), x[1].N())
-			dev.Mul(w, x[1], x[1])
-		}
-		do(q, w)
-		q.Free()
-		w.Free()
-	}
-	squares := func(f func(int, values) float64) func(int, values) float64 {
-		return func(i int, x values) float64 { return f(i, values{x[0] * x[0], x[1] * x[1]}) }
-	}
-	ops = append(ops,
+	return append(ops,
 		operation{"Lin without y", 1,
 			func(dev array.Device, dst array.Batch, x batches) { dev.Lin(dst, -0.75, x[0], math.NaN(), none) },
 			func(_ int, x values) float64 { return -0.75 * x[0] }},
@@ -159,34 +127,76 @@ func operations() []operation {
 		operation{"Mul", 2,
 			func(dev array.Device, dst array.Batch, x batches) { dev.Mul(dst, x[0], x[1]) },
 			func(_ int, x values) float64 { return x[0] * x[1] }},
-		operation{"Soft", 1,
+	)
+}
+
+// shrink and slope are the formulas of Shrink and ShrinkSlope for a squared norm q and a weight w.
+func shrink(t, q, w float64) float64 {
+	if t*w == 0 {
+		return 1
+	}
+	return max(1-t*w/math.Sqrt(q), 0)
+}
+
+func slope(t, q, w float64) float64 {
+	c, norm := t*w, math.Sqrt(q)
+	if norm > c {
+		return c / norm / q
+	}
+	return 0
+}
+
+// squared calls do with the squares of the operands, which are squared norms and weights: neither is
+// negative. Where there is no second operand the weights are the zero Batch.
+func squared(dev array.Device, x [3]array.Batch, do func(q, w array.Batch)) {
+	q := dev.Alloc(x[0].K(), x[0].N())
+	dev.Mul(q, x[0], x[0])
+	w := none
+	if !x[1].IsZero() {
+		w = dev.Alloc(x[1].K(), x[1].N())
+		dev.Mul(w, x[1], x[1])
+	}
+	do(q, w)
+	q.Free()
+	w.Free()
+}
+
+func proximalOperations() []operation {
+	type batches = [3]array.Batch
+	return []operation{
+		{"Soft", 1,
 			func(dev array.Device, dst array.Batch, x batches) { dev.Soft(dst, x[0], none, 0.5) },
 			func(_ int, x values) float64 { return soft(x[0], 0.5) }},
-		operation{"Soft with t = 0", 1,
+		{"Soft with t = 0", 1,
 			func(dev array.Device, dst array.Batch, x batches) { dev.Soft(dst, x[0], none, 0) },
 			func(_ int, x values) float64 { return x[0] }},
-		operation{"SoftMask", 1,
+		{"SoftMask", 1,
 			func(dev array.Device, dst array.Batch, x batches) { dev.SoftMask(dst, x[0], none, 0.5) },
 			func(_ int, x values) float64 { return indicator(math.Abs(x[0]) > 0.5) }},
-		operation{"SoftMask with t = 0", 1,
+		{"SoftMask with t = 0", 1,
 			func(dev array.Device, dst array.Batch, x batches) { dev.SoftMask(dst, x[0], none, 0) },
 			func(int, values) float64 { return 1 }},
-		operation{"Clamp", 3,
+		{"Clamp", 3,
 			func(dev array.Device, dst array.Batch, x batches) { dev.Clamp(dst, x[0], x[1], x[2]) },
 			func(_ int, x values) float64 { return min(max(x[0], x[1]), x[2]) }},
-		operation{"ClampMask", 3,
+		{"ClampMask", 3,
 			func(dev array.Device, dst array.Batch, x batches) { dev.ClampMask(dst, x[0], x[1], x[2]) },
 			func(_ int, x values) float64 { return indicator(x[1] < x[0] && x[0] < x[2]) }},
-		operation{"Shrink", 1,
+		{"Shrink", 1,
 			func(dev array.Device, dst array.Batch, x batches) {
-				prepare(dev, dst, x, func(q, _ array.Batch) { dev.Shrink(dst, q, none, 0.5) })
-			}, squares(one(shrink(0.5)))},
-		operation{"ShrinkSlope", 1,
+				squared(dev, x, func(q, _ array.Batch) { dev.Shrink(dst, q, none, 0.5) })
+			},
+			func(_ int, x values) float64 { return shrink(0.5, x[0]*x[0], 1) }},
+		{"ShrinkSlope", 1,
 			func(dev array.Device, dst array.Batch, x batches) {
-				prepare(dev, dst, x, func(q, _ array.Batch) { dev.ShrinkSlope(dst, q, none, 0.5) })
-			}, squares(one(slope(0.5)))},
-	)
-	// With weights the second operand is squared: weights are not negative.
+				squared(dev, x, func(q, _ array.Batch) { dev.ShrinkSlope(dst, q, none, 0.5) })
+			},
+			func(_ int, x values) float64 { return slope(0.5, x[0]*x[0], 1) }},
+	}
+}
+
+func weightedOperations() []operation {
+	var ops []operation
 	weighted := []struct {
 		name string
 		do   func(dev array.Device, dst, v, w array.Batch)
@@ -197,14 +207,15 @@ func operations() []operation {
 		{"SoftMask", func(dev array.Device, dst, v, w array.Batch) { dev.SoftMask(dst, v, w, 0.5) },
 			func(v, w float64) float64 { return indicator(math.Abs(v) > 0.5*w || w == 0) }},
 		{"Shrink", func(dev array.Device, dst, v, w array.Batch) { dev.Shrink(dst, v, w, 0.5) },
-			func(v, w float64) float64 { return shrink(0.5)(0, values{v, w}) }},
+			func(v, w float64) float64 { return shrink(0.5, v, w) }},
 		{"ShrinkSlope", func(dev array.Device, dst, v, w array.Batch) { dev.ShrinkSlope(dst, v, w, 0.5) },
-			func(v, w float64) float64 { return slope(0.5)(0, values{v, w}) }},
+			func(v, w float64) float64 { return slope(0.5, v, w) }},
 	}
 	for _, c := range weighted {
 		ops = append(ops, operation{c.name + " with weights", 2,
-			func(dev array.Device, dst array.Batch, x batches) {
-				prepare(dev, dst, x, func(q, w array.Batch) { c.do(dev, dst, q, w) })
+			func(dev array.Device, dst array.Batch, x [3]array.Batch) {
+				// Weights are not negative.
+				squared(dev, x, func(q, w array.Batch) { c.do(dev, dst, q, w) })
 			},
 			func(_ int, x values) float64 { return c.want(x[0]*x[0], x[1]*x[1]) }})
 	}

@@ -346,7 +346,7 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"run --problem lasso --lambda 1 --trace hutch++ --queries 100 --data " + good, "--queries is 100: hutch++ takes a multiple of 3"},
 		{"run --problem lasso --lambda 1 --queries 0 --data " + good, "--queries is 0, expected 2 or more"},
 		{"run --problem lasso --lambda 1 --trace xtrace --queries 101 --data " + good, "--queries is 101: xtrace takes an even number"},
-		{"run --problem lasso --lambda 1 --trace xnystrace --queries auto --data " + good, "--queries is auto: xnystrace takes a fixed number"},
+		{"run --problem lasso --lambda 1 --trace xnystrace --queries auto --data " + good, "--queries is auto, but xnystrace takes a fixed number"},
 		{"run --problem lasso --lambda 1 --queries auto --trace-error 0 --data " + good, "--trace-error is 0, expected a positive number"},
 		{"run --problem lasso --lambda 1 --trace-error 0.2 --queries 102 --data " + good, "--trace-error is for --queries auto, found --queries 102"},
 		{"run --problem lasso --lambda 1 --queries many --data " + good, `"many" for "--queries"`},

@@ -20,8 +20,8 @@ import (
 	"surepipe/vjp"
 )
 
-// estimatorFlags are the flags that run and montecarlo share: which estimator,
-// on which data, and how to compute its risk.
+// estimatorFlags are the flags that run, sweep and montecarlo share: which estimator, on which data,
+// and how to compute its risk.
 type estimatorFlags struct {
 	problem, spec          string
 	data, column           string
@@ -40,15 +40,15 @@ type estimatorFlags struct {
 	memory, device         string
 	verbose, verify        bool
 
-	// sigma2Method says how to estimate sigma2, "" where it is given; estimate is
-	// what came of it, once the data were read.
+	// sigma2Method says how to estimate sigma2, "" where it is given; estimate is the result, once
+	// the data have been read.
 	sigma2Method string
 	estimate     *noise.Estimate
 	// specification is that of --spec.
 	specification *problems.Spec
 	// keepB downloads b with each result; the intercept asks for it anyway.
 	keepB bool
-	// notes are what standard error has been told and the JSON's warnings hold too.
+	// notes are the notes printed on standard error so far, for the JSON's warnings.
 	notes []pipeline.Warning
 }
 
@@ -56,33 +56,33 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.problem, "problem", "", "the estimator: "+strings.Join(problems.Names(), ", "))
-	flags.StringVar(&f.spec, "spec", "", "a problem of your own in place of --problem, a .yaml `file` (see surepipe spec --help)")
-	flags.StringVar(&f.data, "data", "", "the data, a `file`: .npz, .npy, .csv, .mtx or .png (see surepipe run --help)")
-	flags.StringVar(&f.column, "column", "", "of a .csv file with a header line: the `name` of the column that is y; the others are X")
-	flags.StringVar(&f.x, "X", "", "a `file` with X, dense or sparse, in place of --data's")
+	flags.StringVar(&f.spec, "spec", "", "a problem of your own in place of --problem: a .yaml `file` (see surepipe spec --help)")
+	flags.StringVar(&f.data, "data", "", "the data: a .npz, .npy, .csv, .mtx or .png `file` (see surepipe run --help)")
+	flags.StringVar(&f.column, "column", "", "in a .csv file with a header line: the `name` of the column that is y; the others are X")
+	flags.StringVar(&f.x, "X", "", "a `file` with X, dense or sparse, which replaces that of --data")
 	if cmd.Name() != "montecarlo" {
 		// There y is many samples.
-		flags.StringVar(&f.y, "y", "", "a `file` with y, in place of --data's")
+		flags.StringVar(&f.y, "y", "", "a `file` with y, which replaces that of --data")
 	}
-	flags.StringVar(&f.mu, "mu", "", "a `file` with the true mean mu, in place of --data's")
-	flags.BoolVar(&f.intercept, "intercept", false, "regressions: fit an intercept too, which no penalty falls on; X may be sparse and is used less the means of its columns")
+	flags.StringVar(&f.mu, "mu", "", "a `file` with the true mean mu, which replaces that of --data")
+	flags.BoolVar(&f.intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns of X, which may be sparse, are centered")
 	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
-	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's). Specifications use all three as they please")
+	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's); a specification may use all three weights in any way")
 	flags.StringVar(&f.gamma, "gamma", "", "robust PCA: weight of ||S||_1, as --lambda (default: the file's)")
-	flags.Var(sigma2Value{&f.sigma2, &f.sigma2Method}, "sigma2", "variance of the noise in each coordinate of y, or auto to estimate it, or how: "+strings.Join(problems.Sigma2Methods()[1:], ", ")+" (default: the file's)")
+	flags.Var(sigma2Value{&f.sigma2, &f.sigma2Method}, "sigma2", "variance of the noise in each coordinate of y, or auto to estimate it, or the method to estimate it by: "+strings.Join(problems.Sigma2Methods()[1:], ", ")+" (default: the file's)")
 	flags.StringVar(&f.solver, "solver", "auto", "auto (the problem's own choice), "+strings.Join(vjp.Solvers(), ", "))
 	flags.StringVar(&f.derivative, "derivative", string(vjp.Auto), "implicit (differentiate the fixed point), unrolled (differentiate the iterations in reverse), auto (implicit where the solver has converged)")
 	flags.StringVar(&f.trace, "trace", pipeline.Auto, "estimator of the divergence: auto (exact where there is a closed form, else hutchinson), "+strings.Join(hutch.Estimators(), ", "))
 	f.queries = queryCount{hutch.DefaultQueries, true}
-	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error asks for (hutchinson, hutch++; the other estimators take 102 unless told)")
-	flags.Float64Var(&f.traceError, "trace-error", pipeline.DefaultTraceError, "with --queries auto: the trace's standard error, as it enters SURE, as a share of SURE's own")
+	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error requires (hutchinson and hutch++ only; the other estimators take 102 by default)")
+	flags.Float64Var(&f.traceError, "trace-error", pipeline.DefaultTraceError, "with --queries auto: stop when the trace's contribution to SURE's standard error is this share of SURE's own")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the trace estimator's probes")
-	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this distance from optimality, relative to the noise; mu_hat is then within 100 sqrt(tol), at most 0.01, of sigma sqrt(d) wherever a duality gap can tell")
+	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this distance from optimality, relative to the noise; where a duality gap is known, mu_hat is then within 100 sqrt(tol), at most 0.01, of sigma sqrt(d)")
 	flags.IntVar(&f.maxIter, "max-iter", vjp.DefaultMaxIter, "stop after this many iterations, converged or not")
 	flags.IntVar(&f.parallel, "parallel", parallel, "samples in flight at once")
-	flags.IntVar(&f.probeBatch, "probe-batch", 0, "probes in one reverse sweep; 0 chooses. No result depends on it")
-	flags.BoolVar(&f.verify, "verify", false, "check every result by other means: its derivative against solves at y moved a little, its solution by products with A, and where it is small against another solver. More than four error bars make the exit status 3. Takes a few times as long")
-	flags.StringVar(&f.memory, "memory", "4GiB", "what the tapes of all samples in flight may hold, and all that a card may; a longer tape is computed again in parts")
+	flags.IntVar(&f.probeBatch, "probe-batch", 0, "probes in one reverse sweep; 0 chooses. Results do not depend on it")
+	flags.BoolVar(&f.verify, "verify", false, "check every result by other means: its derivative by solves at perturbed y, its solution by products with A and, for small problems, by another solver. A discrepancy of more than four error bars makes the exit status 3. Takes several times as long")
+	flags.StringVar(&f.memory, "memory", "4GiB", "memory for the tapes of all samples in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts")
 	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 	for name, values := range map[string][]string{
@@ -97,7 +97,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	cobra.CheckErr(cmd.MarkFlagFilename("spec", "yaml", "yml"))
 }
 
-// check refuses what can be refused without reading the data.
+// check refuses flags that are wrong whatever the data are.
 func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	for _, name := range []string{"problem", "spec", "data", "column", "X", "y", "mu"} {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
@@ -158,7 +158,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	case f.queries.auto && (!(f.traceError > 0) || math.IsInf(f.traceError, 0)):
 		return usagef("--trace-error is %g, expected a positive number", f.traceError)
 	case f.queries.auto && !adaptive:
-		return usagef("--queries is auto: %s takes a fixed number, expected one, or --trace hutch++ or hutchinson", f.trace)
+		return usagef("--queries is auto, but %s takes a fixed number: expected a number, or --trace hutch++ or hutchinson", f.trace)
 	}
 	if f.solver != "auto" && !slices.Contains(vjp.Solvers(), f.solver) {
 		return usagef("--solver is %q, expected auto or one of %s", f.solver, strings.Join(vjp.Solvers(), ", "))
@@ -196,7 +196,7 @@ func (q *queryCount) String() string {
 // Type is what the help calls it.
 func (q *queryCount) Type() string { return "int|auto" }
 
-// planError gives the refusal of a trace estimator the name of its flag.
+// planError names the flag of the argument that a trace estimator refuses.
 func planError(err error) error {
 	var refused *hutch.PlanError
 	if !errors.As(err, &refused) {
@@ -214,10 +214,10 @@ func (f *estimatorFlags) memoryBytes() (int64, error) {
 	return int64(n), nil
 }
 
-// openDevice opens the device that --device asks for. memory bounds what a card may
-// hold; 0 is as much as it has.
+// openDevice has gonum use a native BLAS, and opens the device that --device names. memory bounds the
+// bytes that a card may hold; 0 stands for nearly all that is free.
 func openDevice(name string, memory int64) (array.Device, error) {
-	if err := array.BLASError(); err != nil {
+	if err := array.UseNative(); err != nil {
 		return nil, usageError{err}
 	}
 	dev, err := array.Open(name, memory)
@@ -228,7 +228,7 @@ func openDevice(name string, memory int64) (array.Device, error) {
 	case !errors.As(err, &unknown):
 		return nil, usagef("--device is %q: %w", name, err)
 	case (name == "cuda" || strings.HasPrefix(name, "cuda:")) && !slices.Contains(unknown.Kinds, "cuda"):
-		return nil, usagef("--device is %q, but this build computes on the processor only; expected auto or cpu, or a build with a CUDA toolkit: go build -tags cuda ./cmd/surepipe (see go doc surepipe/cuda)", name)
+		return nil, usagef("--device is %q, but this build has no GPU support: expected auto or cpu, or a build with a CUDA toolkit, go build -tags cuda ./cmd/surepipe (see go doc surepipe/cuda)", name)
 	}
 	return nil, usagef("--device is %q, expected auto or %s", name, strings.Join(unknown.Kinds, " or "))
 }
@@ -250,6 +250,7 @@ type job struct {
 	dev      array.Device
 	problem  *problems.Problem
 	solver   vjp.Solver
+	options  vjp.Options // the solver's
 	pipeline *pipeline.Pipeline
 	sigma2   float64
 }
@@ -264,8 +265,8 @@ func (j *job) close() {
 	j.dev.Close()
 }
 
-// dataError gives the refusal of a weight the name of its flag, where the flag was
-// given, and any other refusal that of the file.
+// dataError names the source of what a problem refuses: the flag of a weight that was given by one,
+// else the data file.
 func (f *estimatorFlags) dataError(err error) error {
 	var weight *problems.WeightError
 	given := map[string]string{"lambda": f.lambda, "lambda2": f.lambda2, "gamma": f.gamma}
@@ -278,7 +279,7 @@ func (f *estimatorFlags) dataError(err error) error {
 	return usagef("%s: %w", f.source(), err)
 }
 
-// noise is the variance of the noise, 0 where nobody gives one.
+// noise is the variance of the noise, 0 where neither the flags nor the data give one.
 func (f *estimatorFlags) noise(data problems.Data) float64 {
 	if f.sigma2 == 0 && data.Sigma2 != nil {
 		return *data.Sigma2
@@ -286,7 +287,7 @@ func (f *estimatorFlags) noise(data problems.Data) float64 {
 	return f.sigma2
 }
 
-// checkScale refuses a y and a sigma2 whose risk has no finite error bar.
+// checkScale refuses y and sigma2 for which the error bar of the risk overflows.
 func (f *estimatorFlags) checkScale(data problems.Data, sigma2 float64, d int) error {
 	squares := 0.0
 	for _, v := range data.Y {
@@ -300,6 +301,20 @@ func (f *estimatorFlags) checkScale(data problems.Data, sigma2 float64, d int) e
 		return usagef("%s is %g, too far from the scale of y for a finite risk: ||y||^2/d is %.3g", what, sigma2, squares/float64(d))
 	}
 	return nil
+}
+
+// solverOptions are the solver's settings for one of the samples, or points of a sweep, in flight.
+func (f *estimatorFlags) solverOptions(dev array.Device, sigma2 float64) (vjp.Options, error) {
+	memory, err := f.memoryBytes()
+	if err != nil {
+		return vjp.Options{}, err
+	}
+	if free, bounded := dev.Available(); bounded {
+		memory = min(memory, free/2) // the other half is for the probes
+	}
+	return vjp.Options{
+		Tol: f.tol, MaxIter: f.maxIter, Sigma2: sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
+	}, nil
 }
 
 // open builds the estimator that the flags and the data describe. y is what
@@ -335,17 +350,10 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	if name == "auto" {
 		name = j.problem.DefaultSolver
 	}
-	memory, err := f.memoryBytes()
-	if err != nil {
+	if j.options, err = f.solverOptions(dev, j.sigma2); err != nil {
 		return nil, err
 	}
-	if bounded, ok := dev.(array.Budgeted); ok {
-		memory = min(memory, bounded.Available()/2) // the other half is for the sweeps
-	}
-	j.solver, err = vjp.NewSolver(ctx, name, j.problem.Solve(), vjp.Options{
-		Tol: f.tol, MaxIter: f.maxIter, Sigma2: j.sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
-	})
-	if err != nil {
+	if j.solver, err = vjp.NewSolver(ctx, name, j.problem.Solve(), j.options); err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}

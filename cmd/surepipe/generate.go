@@ -8,6 +8,7 @@ import (
 	"github.com/pbnjay/memory"
 	"github.com/spf13/cobra"
 
+	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/problems"
 )
@@ -15,17 +16,22 @@ import (
 // generators lists the problems that generate has data sets for.
 var generators = []string{"lasso", "matrix-completion", "robust-pca", "svt", "tv1d"}
 
+// generateFlags are the flags of surepipe generate.
+type generateFlags struct {
+	problem, out     string
+	d, p, rows, cols int
+	seed             uint64
+}
+
 func newGenerate() *cobra.Command {
-	var problem, out string
-	var d, p, rows, cols int
-	var seed uint64
+	var f generateFlags
 	cmd := &cobra.Command{
 		Use:   "generate",
 		Short: "Write one of the paper's data sets, or one like them",
 		Long: `Draws a data set as in section III of Nobel, Candes and Boyd, "Tractable
 evaluation of Stein's unbiased risk estimate with convex regularizers", with the
-true mean mu, sigma2 = 2 and the paper's weights. These are computed from another,
-independent draw of y, so that SURE at the y in the file is exactly unbiased.
+true mean mu, sigma2 = 2 and the paper's weights. The weights are computed from
+another, independent draw of y, so that SURE at the y in the file is exactly unbiased.
 
   lasso               d x p standard normal X, d/20 equal nonzeros, 80% of E||y||^2
                       is signal; lambda = 0.1 lambda_max. Serves all regressions.
@@ -39,69 +45,82 @@ independent draw of y, so that SURE at the y in the file is exactly unbiased.
 		Example: `  surepipe generate --problem lasso --d 500 --out lasso.npz
   surepipe generate --problem matrix-completion --rows 200 --cols 100 --seed 7 --out mc.npz`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains(generators, problem) {
-				return usagef("--problem is %q, expected one of %s", problem, strings.Join(generators, ", "))
-			}
-			regression, sequence := problem == "lasso", problem == "tv1d"
-			for _, flag := range []struct {
-				name  string
-				value int
-				used  bool
-			}{{"d", d, regression || sequence}, {"p", p, regression}, {"rows", rows, !regression && !sequence}, {"cols", cols, !regression && !sequence}} {
-				switch given := cmd.Flags().Changed(flag.name); {
-				case given && !flag.used:
-					return usagef("--%s has no meaning for %s", flag.name, problem)
-				case given && flag.value < 1:
-					return usagef("--%s is %d, expected at least 1", flag.name, flag.value)
-				case !given && flag.used && flag.name != "p":
-					return usagef("--%s is missing for %s", flag.name, problem)
-				}
-			}
-			if out == "" {
-				return usagef("--out is missing, expected the .npz file to write")
-			}
-			if err := checkWritable(out); err != nil {
-				return err
-			}
-			if p == 0 {
-				p = 2 * d
-			}
-			size := float64(d) * float64(p)
-			if sequence {
-				size = float64(d)
-			} else if !regression {
-				size = float64(rows) * float64(cols)
-			}
-			if 8*size > float64(memory.TotalMemory()) {
-				return usagef("%s: the data take %.3g GB, more than this machine's memory", problem, 8*size/1e9)
-			}
-			data, err := generate(problem, d, p, rows, cols, seed)
-			if err != nil {
-				return usagef("%s: %w", problem, err)
-			}
-			if err := cmd.Context().Err(); err != nil {
-				return err
-			}
-			if err := dataio.WriteNPZ(out, dataArrays(data)...); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: wrote %s; try surepipe run --problem %s --data %s\n", out, problem, out)
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&problem, "problem", "", strings.Join(generators, ", "))
-	flags.IntVar(&d, "d", 0, "lasso: observations; tv1d: length of the sequence")
-	flags.IntVar(&p, "p", 0, "lasso: variables (default 2 d)")
-	flags.IntVar(&rows, "rows", 0, "matrix problems: m")
-	flags.IntVar(&cols, "cols", 0, "matrix problems: n")
-	flags.Uint64Var(&seed, "seed", 0, "seed of all random draws")
-	flags.StringVar(&out, "out", "", "the .npz `file` to write")
+	flags.StringVar(&f.problem, "problem", "", strings.Join(generators, ", "))
+	flags.IntVar(&f.d, "d", 0, "lasso: observations; tv1d: length of the sequence")
+	flags.IntVar(&f.p, "p", 0, "lasso: variables (default 2 d)")
+	flags.IntVar(&f.rows, "rows", 0, "matrix problems: m")
+	flags.IntVar(&f.cols, "cols", 0, "matrix problems: n")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of all random draws")
+	flags.StringVar(&f.out, "out", "", "the .npz `file` to write")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(generators, cobra.ShellCompDirectiveNoFileComp)))
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz"))
 	return cmd
+}
+
+// check refuses flags that do not go together, and sizes that are too large.
+func (f *generateFlags) check(cmd *cobra.Command) error {
+	if !slices.Contains(generators, f.problem) {
+		return usagef("--problem is %q, expected one of %s", f.problem, strings.Join(generators, ", "))
+	}
+	regression, sequence := f.problem == "lasso", f.problem == "tv1d"
+	for _, flag := range []struct {
+		name  string
+		value int
+		used  bool
+	}{{"d", f.d, regression || sequence}, {"p", f.p, regression}, {"rows", f.rows, !regression && !sequence}, {"cols", f.cols, !regression && !sequence}} {
+		switch given := cmd.Flags().Changed(flag.name); {
+		case given && !flag.used:
+			return usagef("--%s has no meaning for %s", flag.name, f.problem)
+		case given && flag.value < 1:
+			return usagef("--%s is %d, expected at least 1", flag.name, flag.value)
+		case !given && flag.used && flag.name != "p":
+			return usagef("--%s is missing for %s", flag.name, f.problem)
+		}
+	}
+	if f.out == "" {
+		return usagef("--out is missing, expected the .npz file to write")
+	}
+	if err := checkWritable(f.out); err != nil {
+		return err
+	}
+	if f.p == 0 {
+		f.p = 2 * f.d
+	}
+	size := float64(f.d) * float64(f.p)
+	if sequence {
+		size = float64(f.d)
+	} else if !regression {
+		size = float64(f.rows) * float64(f.cols)
+	}
+	if 8*size > float64(memory.TotalMemory()) {
+		return usagef("%s: the data take %.3g GB, more than this machine's memory", f.problem, 8*size/1e9)
+	}
+	return nil
+}
+
+func (f *generateFlags) run(cmd *cobra.Command) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	if err := array.UseNative(); err != nil {
+		return usageError{err}
+	}
+	data, err := generate(f.problem, f.d, f.p, f.rows, f.cols, f.seed)
+	if err != nil {
+		return usagef("%s: %w", f.problem, err)
+	}
+	if err := cmd.Context().Err(); err != nil {
+		return err
+	}
+	if err := dataio.WriteNPZ(f.out, dataArrays(data)...); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: wrote %s; try surepipe run --problem %s --data %s\n", f.out, f.problem, f.out)
+	return nil
 }
 
 func generate(problem string, d, p, rows, cols int, seed uint64) (problems.Data, error) {

@@ -17,13 +17,13 @@ func newInfo() *cobra.Command {
 		Short: "Print the version, the devices and the BLAS in use",
 		Long: `Prints the version, the devices and the BLAS in use.
 
-A native BLAS and LAPACK (OpenBLAS, MKL, Accelerate) is looked for when the program
-starts and makes it several times faster. SUREPIPE_BLAS=gonum forces pure Go,
+surepipe computes with a native BLAS and LAPACK (OpenBLAS, MKL, Accelerate) where it finds
+one, and is then several times faster. SUREPIPE_BLAS=gonum forces pure Go,
 SUREPIPE_BLAS=PATH a library.
 
-OpenBLAS uses kernels written for one type of processor. Where it does not know this
-one and takes slow kernels, surepipe loads it again with faster ones, unless
-OPENBLAS_CORETYPE says which to take.`,
+OpenBLAS has kernels for many types of processor. Where it does not know this one and
+chooses slow kernels, surepipe loads it again with faster ones, unless OPENBLAS_CORETYPE
+is set.`,
 		Example: `  surepipe info
   SUREPIPE_BLAS=gonum surepipe info`,
 		Args: noArgs,
@@ -38,7 +38,7 @@ OPENBLAS_CORETYPE says which to take.`,
 			fmt.Fprintf(w, "device\t%s, %d processors\n", dev.Name(), runtime.GOMAXPROCS(0))
 			cards, err := array.Cards()
 			if err != nil {
-				fmt.Fprintf(w, "device\tnone beside the processor: %v\n", err)
+				fmt.Fprintf(w, "device\tno card: %v\n", err)
 			}
 			for _, c := range cards {
 				fmt.Fprintf(w, "device\t%s, %s, %s of %s free, driver %s\n", c.Name, c.Model,

@@ -15,9 +15,9 @@ import (
 	"surepipe/problems"
 )
 
-// readData reads what the flags name: a specification and its files, or the arrays
-// that the problem needs, from files of any format. An unknown sigma2 is estimated
-// where the flags ask for it. Every error is bad input and names the file.
+// readData reads the files of the flags: a specification and its files, or the arrays that the problem
+// needs, from files of any format. It estimates sigma2 where the flags ask for it. Every error is bad
+// input and names the file.
 func (f *estimatorFlags) readData() (fileData, error) { return f.read(false) }
 
 // readSamples is readData for many samples: see the function of that name.
@@ -47,8 +47,8 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	return data, f.estimateNoise(&data)
 }
 
-// isNPZ tells whether the file is an archive of arrays, or cannot be opened: then
-// whoever opens it next says why.
+// isNPZ reports whether the file is an archive of dense arrays; false where it cannot be opened, which
+// the next attempt to open it explains.
 func isNPZ(path string) bool {
 	set, err := dataio.Open(path)
 	if err != nil {
@@ -58,15 +58,15 @@ func isNPZ(path string) bool {
 	return set.Format() == "npz" && !set.IsSparse()
 }
 
-// estimateNoise estimates sigma2 where the flags or the specification ask for it. Of
-// a stack it takes the first sample.
+// estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by its
+// first sample.
 func (f *estimatorFlags) estimateNoise(data *fileData) error {
 	f.estimate = nil
 	if f.sigma2Method == "" {
 		return nil
 	}
 	if data.Simulated {
-		return usagef("--sigma2 is %s, but %s holds no y to estimate it from: the samples are simulated with a sigma2 that must be given", f.sigma2Method, f.source())
+		return usagef("--sigma2 is %s, but %s holds no y to estimate it from: to simulate samples, give sigma2 as a number", f.sigma2Method, f.source())
 	}
 	estimate, err := problems.EstimateSigma2(f.sigma2Method, f.problem, data.Data)
 	if err != nil {
@@ -76,7 +76,7 @@ func (f *estimatorFlags) estimateNoise(data *fileData) error {
 	return nil
 }
 
-// warnIntercept says so where a regression without an intercept has a y that asks for one.
+// warnIntercept notes that a regression has no intercept although the mean of y is far from 0.
 func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
 	if !layouts[f.problem].design || f.specification != nil || f.intercept {
 		return
@@ -85,10 +85,10 @@ func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
 	if !(math.Abs(mean) > 3*sd/math.Sqrt(float64(len(data.Y)))) || hasConstantColumn(data) {
 		return
 	}
-	f.note(cmd, noteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit and sigma2 suffer; --intercept fits one", mean)
+	f.note(cmd, noteNoIntercept, "y has mean %.3g and no column of X is constant: without an intercept the fit and sigma2 are poor; --intercept fits one", mean)
 }
 
-// hasConstantColumn tells whether a column of X is one number other than 0.
+// hasConstantColumn reports whether a column of X is constant and not 0.
 func hasConstantColumn(data problems.Data) bool {
 	if s := data.Sparse; s != nil {
 		// Such a column has an entry in every row.
@@ -201,18 +201,18 @@ func (m arrayInMemory) ShapeError(expected string) error {
 	return fmt.Errorf("array %q has shape %s, expected %s", m.a.Name, dataio.ShapeString(m.a.Shape), expected)
 }
 
-// inputs puts the arrays of several files together.
+// inputs collects the arrays of several files.
 type inputs struct {
 	*estimatorFlags
 	layout layout
 	more   map[string]dataio.Array
 	sparse *dataio.Sparse
-	// haveY says that y does not come from --data.
+	// haveY reports that y does not come from --data.
 	haveY bool
 }
 
-// readInputs reads the arrays from files of any format: --data's, and those of --X,
-// --y and --mu, which come before. y is the sample where there is one.
+// readInputs reads the arrays from files of any format: --data, and --X, --y and --mu, which take
+// precedence. If a sample is given, it is y.
 func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData, error) {
 	in := inputs{f, layouts[f.problem], map[string]dataio.Array{}, nil, sample != nil || f.y != ""}
 	if !in.layout.design && f.x != "" {
@@ -257,13 +257,12 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	return data, nil
 }
 
-// fromData takes from --data what its format makes it. The arrays of an .npz archive
-// have names; of other formats there is one array, whose use follows from the problem
-// and the other flags.
+// fromData takes the arrays of --data. Those of a .npz archive have names. Other formats hold one
+// array, whose use follows from the problem and the other flags.
 func (in *inputs) fromData(set *dataio.Set) error {
 	switch {
 	case in.column != "" && set.Format() != "csv":
-		return fmt.Errorf("--column is %q, but the file is no table with a header line: it is %s", in.column, set.Format())
+		return fmt.Errorf("--column is %q, but the file is not a table with a header line: it is %s", in.column, set.Format())
 	case set.IsSparse():
 		return in.fromSparse(set)
 	case set.Format() == "npz":
@@ -279,7 +278,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	}
 	switch {
 	case in.column != "" && in.layout.yRank == 2:
-		return fmt.Errorf("--column is %q, but y of %s is a matrix: the whole table", in.column, in.problem)
+		return fmt.Errorf("--column is %q, but y of %s is a matrix, the whole table", in.column, in.problem)
 	case in.column != "":
 		y, rest, err := a.Split(in.column)
 		if err != nil {
@@ -300,7 +299,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	case set.Format() == "csv":
 		return fmt.Errorf("which column is the response? Expected --column NAME%s, or --y FILE", columnNames(a.Columns))
 	default:
-		return fmt.Errorf("the file holds a single array, expected X and y: give the other one by --X or --y")
+		return fmt.Errorf("the file holds a single array, expected X and y: give the other one with --X or --y")
 	}
 	return nil
 }
@@ -330,7 +329,7 @@ func (in *inputs) fromSparse(set *dataio.Set) error {
 		in.sparse = m
 	case in.layout.selection:
 		if m.Duplicates > 0 {
-			return fmt.Errorf("%d entries are given for a place that has one already: expected each place to be observed once", m.Duplicates)
+			return fmt.Errorf("%d entries repeat a place: expected each place to be observed once", m.Duplicates)
 		}
 		places := m.Places()
 		ints := make([]int64, len(places))
@@ -341,13 +340,13 @@ func (in *inputs) fromSparse(set *dataio.Set) error {
 		in.more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(ints)}, Ints: ints}
 		in.more["shape"] = dataio.Array{Name: "shape", Shape: []int{2}, Ints: []int64{int64(m.Rows), int64(m.Cols)}}
 	default:
-		return fmt.Errorf("the file holds a sparse matrix, which has no use in %s; expected a dense array", in.problem)
+		return fmt.Errorf("the file holds a sparse matrix, which %s cannot use; expected a dense array", in.problem)
 	}
 	return nil
 }
 
-// fromFlag reads the array of --X, --y or --mu: of an archive the one of that name, or
-// else the only one.
+// fromFlag reads the array of --X, --y or --mu: the one of that name in an archive, else the file's
+// only one.
 func (in *inputs) fromFlag(name, path string) error {
 	set, err := dataio.Open(path)
 	if err != nil {
@@ -377,8 +376,8 @@ func (in *inputs) fromFlag(name, path string) error {
 	return nil
 }
 
-// put names an array. A row or a column of a format that knows matrices alone is a
-// vector where a vector is expected.
+// put stores an array under a name. Where a vector is expected, a single row or column of a format that
+// knows only matrices is one.
 func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 	a.Name = name
 	text := set.Format() == "csv" || set.Format() == "mtx" || set.Format() == "png"
@@ -388,7 +387,7 @@ func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 	in.more[name] = a
 }
 
-// pickMu takes the observed entries of a mu that is the whole matrix.
+// pickMu reduces a mu that is the whole matrix to the observed entries.
 func (in *inputs) pickMu() error {
 	mu, given := in.more["mu"]
 	indices, sparse := in.more["indices"]
@@ -404,7 +403,7 @@ func (in *inputs) pickMu() error {
 	return nil
 }
 
-// checkInputs refuses flags that do not go together, and reads the specification.
+// checkInputs refuses flags that contradict each other, and reads the specification.
 func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	known := "one of " + strings.Join(problems.Names(), ", ")
 	switch {
@@ -444,7 +443,7 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	return nil
 }
 
-// specError tells whether the error has a place in a specification.
+// specError reports whether the error has a place in a specification.
 func specError(err error) bool {
 	var placed *problems.SpecError
 	return errors.As(err, &placed)

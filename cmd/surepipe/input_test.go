@@ -211,7 +211,7 @@ func TestErrorBarKnowsThatSigma2IsEstimated(t *testing.T) {
 
 // An error bar of 0 is explained, once, and no other is.
 func TestErrorBarOfZeroIsExplained(t *testing.T) {
-	const note = "the error bar came out as 0, which happens where sigma2 is too large"
+	const note = "the error bar was estimated as 0, which happens where sigma2 is too large"
 	data := []string{"--problem", "tv1d", "--data", save(t, floats("y", []float64{1, 2, 2, 3, 1, 2, 2, 1}, 8), floats("mu", make([]float64, 8), 8))}
 	for _, args := range [][]string{{"run", "--lambda", "1"}, {"sweep", "--lambda", "1:2:3"}, {"montecarlo", "--lambda", "1", "--samples", "1"}} {
 		for sigma2, want := range map[string]int{"0.3": 0, "1e6": 1} {
@@ -293,14 +293,14 @@ func TestBadInputsAreRefusedByName(t *testing.T) {
 		{"--problem lasso --data " + csv, "which column is the response? Expected --column NAME, one of a, b, c"},
 		{"--problem lasso --data " + bare, "the file has no header line"},
 		{"--problem lasso --data " + csv + " --column d", `column "d" is missing`},
-		{"--problem lasso --data " + npy + " --column d", "the file is no table"},
+		{"--problem lasso --data " + npy + " --column d", "the file is not a table"},
 		{"--problem svt --data " + csv + " --column a", "y of svt is a matrix"},
-		{"--problem lasso --data " + npy, "give the other one by --X or --y"},
+		{"--problem lasso --data " + npy, "give the other one with --X or --y"},
 		{"--problem lasso --lambda 1 --sigma2 1 --data " + sparse + " --y " + npy, `array "y" has 3 values, expected 9`},
 		{"--problem lasso --data " + sparse, `array "y" is missing`},
-		{"--problem svt --data " + sparse, "a sparse matrix, which has no use in svt"},
+		{"--problem svt --data " + sparse, "a sparse matrix, which svt cannot use"},
 		{"--problem svt --X " + csv + " --y " + csv, "svt has no design matrix"},
-		{"--problem matrix-completion --data " + twice, "1 entries are given for a place that has one already"},
+		{"--problem matrix-completion --data " + twice, "1 entries repeat a place"},
 		{"--problem matrix-completion --data " + csv, "expected y, indices and shape, or a sparse matrix"},
 		{"--problem matrix-completion --lambda 1 --sigma2 auto --data " + sparse, "sigma2 cannot be estimated (median-singular-value): 2 of the 81 entries"},
 		{"--problem lasso --lambda 1 --sigma2 auto --data " + wideNPZ, "sigma2 cannot be estimated (ols-residual)"},

@@ -61,7 +61,7 @@ func TestInterceptTakesShiftsBack(t *testing.T) {
 	if status != exitDone || !strings.Contains(stdout, "\nintercept ") || strings.Contains(stderr, "without an intercept") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
-	if _, _, stderr := command(t, "run", "--problem", "lasso", "--data", moved, "--lambda", "0.1max"); !strings.Contains(stderr, "without an intercept the fit and sigma2 suffer; --intercept fits one\n") {
+	if _, _, stderr := command(t, "run", "--problem", "lasso", "--data", moved, "--lambda", "0.1max"); !strings.Contains(stderr, "without an intercept the fit and sigma2 are poor; --intercept fits one\n") {
 		t.Errorf("the warning is %q", stderr)
 	}
 }

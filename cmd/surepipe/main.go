@@ -1,6 +1,5 @@
-// Surepipe estimates the risk of convex-regularized estimators without knowing
-// the truth: Stein's unbiased risk estimate, for problems that have a name here and
-// for those that a specification in YAML composes.
+// Surepipe estimates the risk of convex-regularized estimators without knowing the truth, by Stein's
+// unbiased risk estimate, for named problems and for problems that a specification in YAML describes.
 //
 // See surepipe help, or the project's README.
 package main
@@ -29,12 +28,12 @@ const (
 	exitTerminated   = 128 + int(syscall.SIGTERM)
 )
 
-// exitHelp is what the help says of them.
-const exitHelp = `Exit status: 0 done, 1 a failure, 2 bad usage or bad input, 3 not converged, or
-doubted by --verify (the result is printed all the same), 130 interrupted (SIGINT, as by
-Ctrl-C), 143 terminated (SIGTERM).`
+// exitHelp describes them.
+const exitHelp = `Exit status: 0 done; 1 a failure; 2 bad usage or bad input; 3 not converged, or --verify
+disagrees (the result is printed all the same); 130 interrupted (SIGINT, as by Ctrl-C);
+143 terminated (SIGTERM).`
 
-// usageError marks bad usage and bad input: what only the user can put right.
+// usageError marks bad usage and bad input, which only the user can correct.
 type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }
@@ -45,7 +44,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // errNotConverged is returned after the result has been printed.
 var errNotConverged = errors.New("not converged")
 
-// stopped is the cause of a context that a signal has cancelled.
+// stopped is the cause of a context that a signal cancelled.
 type stopped struct{ os.Signal }
 
 func (s stopped) Error() string { return "stopped by signal: " + s.String() }
@@ -63,12 +62,12 @@ func reportStop(ctx context.Context, stderr io.Writer) int {
 	return exitInterrupted
 }
 
-// patienceAfterInterrupt is how long work has to end by itself.
+// patienceAfterInterrupt is how long work may take to end by itself after a signal.
 const patienceAfterInterrupt = 800 * time.Millisecond
 
-// collectEarly has garbage collected before memory runs out: with a matrix of half the
-// machine's memory the collector would else wait for as much again. The environment's
-// GOMEMLIMIT goes first.
+// collectEarly makes the garbage collector run before memory is exhausted: with a matrix of half the
+// machine's memory it would otherwise wait until as much again is in use. GOMEMLIMIT in the
+// environment takes precedence.
 func collectEarly() {
 	if total := memory.TotalMemory(); total > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(total / 4 * 3))
@@ -80,9 +79,9 @@ func main() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	// Work that looks at the context ends by itself. A factorization does not look: it
-	// is left where it is. Nothing is half-written, for lines go out in one call and
-	// files are renamed into place. A second signal ends the program the hard way.
+	// Work that checks the context ends by itself. A factorization does not check it, and is
+	// abandoned. Nothing is half-written, for lines go out in one call and files are renamed into
+	// place. A second signal has its default effect.
 	go func() {
 		s := <-signals
 		signal.Stop(signals)
@@ -116,7 +115,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd.SetErr(stderr)
 	err := cmd.ExecuteContext(ctx)
 	if err == nil {
-		err = out.err // help has no way to return it
+		err = out.err // printing help returns no error
 	}
 	var usage usageError
 	switch {

@@ -12,7 +12,7 @@ import (
 	"surepipe/problems"
 )
 
-// monteCarloFlags are the flags of montecarlo that run has not.
+// monteCarloFlags are the flags that montecarlo has and run does not.
 type monteCarloFlags struct {
 	y                    string
 	first, samples       int
@@ -28,12 +28,12 @@ func newMonteCarlo() *cobra.Command {
 		Use:     "montecarlo",
 		Aliases: []string{"mc"},
 		Short:   "Estimate the risk at many y",
-		Long: `Streams many samples y through the pipeline: those of --y, else those in the data,
-where y has one more leading axis (N x ...), else simulated ones, y = mu + sigma
-noise, where the data hold mu. --y is read sample by sample and may be larger than
-memory: a .npy file, the array y of a .npz file, or "-" for a .npy array on standard
-input. Prints one line of JSON a sample, in order, with the keys of surepipe run and
-"sample"; then one line of summary, with "summary": true:
+		Long: `Estimates the risk at many samples y. They come from --y; or from the data, where y
+has one more leading axis (N x ...); or, where the data hold mu, they are simulated,
+y = mu + sigma noise. --y is read sample by sample and may be larger than memory: a .npy
+file, the array y of a .npz file, or "-" for a .npy array on standard input. Prints one
+line of JSON a sample, in order, with the keys of surepipe run and "sample"; then a line
+of summary, with "summary": true:
 
   samples, not_converged
   mean_sure, mean_sure_stderr         mean of SURE and its standard error
@@ -41,32 +41,33 @@ input. Prints one line of JSON a sample, in order, with the keys of surepipe run
   rms_sure_stderr                     root mean square of the samples' sure_stderr, which
                                       leaves out the trace estimator's own error,
                                       2 sigma2 divergence_stderr
-  mean_loss, mean_loss_stderr         the same of ||mu_hat - mu||^2, where mu is known
-  mean_error, mean_error_stderr       and of SURE - loss, 0 in expectation
+  mean_loss, mean_loss_stderr         the same for ||mu_hat - mu||^2, where mu is known
+  mean_error, mean_error_stderr       the same for SURE - loss, 0 in expectation
   rms_error                           root mean square of SURE - loss, which
                                       rms_sure_stderr should match
-  seeds                               of --seeds: how many there were,
+  seeds                               with --seeds: their number,
   seeds_mean_sure, seeds_sd_sure      mean and spread of SURE over them, at one sample,
-  seeds_rms_stderr                    and what the spread should match, the root mean
-                                      square of 2 sigma2 divergence_stderr
+  seeds_rms_stderr                    and the root mean square of
+                                      2 sigma2 divergence_stderr, which the spread
+                                      should match
   seconds
 
 Multiples of a maximum, such as --lambda 0.25max, refer to the first sample of a stack
-(whatever --first is), and to a draw of their own where samples are simulated.
+(whatever --first is). Where samples are simulated they refer to another, independent draw.
 
---seeds N estimates the risk at the first sample N times more, with the probes of seeds
---seed, --seed + 1, ...: the spread is the trace estimator's own. Their lines have
+--seeds N estimates the risk at the first sample N more times, with the probes of seeds
+--seed, --seed + 1, ...; the spread is that of the trace estimator alone. Their lines have
 "repeat" beside "sample".
 
 --jsonl keeps the lines in a file, after a header with the settings and a hash of the data
-(of a stack: its first sample). Killed at any moment, the same command with --resume
-goes on with it, and prints what an uninterrupted run would have printed, times aside;
-other settings or data are refused. More --samples extend it. Lines are on the disk
-within a second.
+(of a stack: its first sample). If the run is killed, at any moment, the same command with
+--resume continues it and prints what an uninterrupted run would have printed, times
+aside; other settings or data are refused. More --samples extend the file. Lines are on
+the disk within a second.
 
-The summary is printed for people on standard error too, with the throughput. Samples
-and probes are functions of --seed and the sample's number: the lines are the same, times
-aside, for any --parallel and --probe-batch, and for a part of the samples with --first.
+A summary as text goes to standard error, with the throughput. Samples and probes are
+functions of --seed and the sample's number: the lines are the same, times aside, for any
+--parallel and --probe-batch, and for a part of the samples with --first.
 
 ` + dataHelp,
 		Example: `  surepipe montecarlo --problem matrix-completion --data mc.npz --samples 400 > mc.jsonl
@@ -81,10 +82,10 @@ aside, for any --parallel and --probe-batch, and for a part of the samples with 
 	flags := cmd.Flags()
 	flags.StringVar(&o.y, "y", "", "the samples, a stack N x ... in a numpy .npy `file` (or .npz, or - for standard input)")
 	flags.IntVar(&o.first, "first", 0, "number of the first sample, from 0")
-	flags.IntVar(&o.samples, "samples", 100, "how many samples (default: all of a stack, else 100)")
-	flags.IntVar(&o.seeds, "seeds", 0, "repeat the estimate at the first sample with so many seeds")
-	flags.StringVar(&o.jsonl, "jsonl", "", "write the lines to this `file` too")
-	flags.BoolVar(&o.resume, "resume", false, "go on with the file of --jsonl, if it is there")
+	flags.IntVar(&o.samples, "samples", 100, "number of samples (default: all of a stack, else 100)")
+	flags.IntVar(&o.seeds, "seeds", 0, "repeat the estimate at the first sample with this many seeds")
+	flags.StringVar(&o.jsonl, "jsonl", "", "also write the lines to this `file`")
+	flags.BoolVar(&o.resume, "resume", false, "continue the run in the --jsonl file, if the file exists")
 	flags.StringVar(&o.plot, "plot", "", "draw the histogram of SURE to this .png, .svg or .pdf `file`")
 	flags.StringVar(&o.running, "running", "", "draw the running mean of SURE - loss, or of SURE, to this `file`")
 	flags.Lookup("samples").DefValue = "0"
@@ -96,7 +97,7 @@ aside, for any --parallel and --probe-batch, and for a part of the samples with 
 	return cmd
 }
 
-// check refuses what can be refused without reading anything.
+// check refuses flags that are wrong whatever the data are.
 func (o *monteCarloFlags) check(cmd *cobra.Command) error {
 	switch {
 	case o.samples < 1:
@@ -106,7 +107,7 @@ func (o *monteCarloFlags) check(cmd *cobra.Command) error {
 	case o.seeds < 0 || o.seeds == 1:
 		return usagef("--seeds is %d, expected at least 2, or 0 for none", o.seeds)
 	case o.resume && o.jsonl == "":
-		return usagef("--resume goes on with the file of --jsonl, which is missing")
+		return usagef("--resume needs --jsonl, which is missing")
 	}
 	for _, name := range []string{"y", "jsonl", "plot", "running"} {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
@@ -139,8 +140,8 @@ func checkFigure(flag, path string) error {
 	return nil
 }
 
-// open opens what the samples come from and reads the rest of the data. Data.Y is
-// what multiples of a maximum refer to.
+// open opens the source of the samples and reads the rest of the data. Data.Y is the y that
+// multiples of a maximum refer to.
 func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySource, data problems.Data, err error) {
 	if o.y != "" {
 		ys, err := openSamples(o.y, cmd.InOrStdin())
@@ -168,14 +169,14 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 	}
 	data = file.Data
 	sigma2 := f.noise(data)
-	// Weights relative to a maximum refer to a y that is none of the samples.
+	// Weights relative to a maximum refer to a y that is not among the samples.
 	if sigma2 > 0 && len(data.Mu) == len(data.Y) {
 		data.Y = problems.Sample(data.Mu, sigma2, f.seed, -1)
 	}
 	return simulated(data.Mu, data.YShape, sigma2, f.seed), data, nil
 }
 
-// count is how many samples there are to do.
+// count is the number of samples to compute.
 func (o *monteCarloFlags) count(cmd *cobra.Command, ys *ySource) (int, error) {
 	switch {
 	case ys.total < 0:
@@ -288,8 +289,7 @@ func scaled(x []float64, a float64) []float64 {
 	return y
 }
 
-// converged says what to try, and returns errNotConverged, where a result is not what was
-// asked for.
+// converged says what to try, and returns errNotConverged, where a result is not to be trusted.
 func (s *summary) converged(stderr io.Writer) error {
 	if s.NotConverged == 0 {
 		return nil
@@ -298,7 +298,7 @@ func (s *summary) converged(stderr io.Writer) error {
 		fmt.Fprintf(stderr, doubtedText, s.doubted, s.Samples+s.Seeds, "samples")
 	}
 	if n := s.NotConverged - s.doubted; n > 0 {
-		fmt.Fprintf(stderr, "surepipe: %d of %d samples did not converge, and are in the means above; raise --max-iter, or --tol if that is enough, or try another --solver\n", n, s.Samples+s.Seeds)
+		fmt.Fprintf(stderr, "surepipe: %d of %d samples did not converge, and are included in the means above; raise --max-iter, or --tol if less accuracy is enough, or try another --solver\n", n, s.Samples+s.Seeds)
 	}
 	return errNotConverged
 }

@@ -17,7 +17,7 @@ import (
 	"surepipe/pipeline"
 )
 
-// monteCarlo streams samples through a pipeline and says what came out.
+// monteCarlo streams samples through a pipeline, and prints and summarizes the results.
 type monteCarlo struct {
 	job      *job
 	template result
@@ -26,13 +26,13 @@ type monteCarlo struct {
 	// Samples first to first+count-1, then seeds repetitions at sample first.
 	first, count, seeds int
 	seed                uint64
-	// log, if not "", is the file that the lines go to and that resume goes on with.
+	// log, if not "", is the file that the lines go to and that resume continues.
 	log    string
 	resume bool
 	header logHeader
-	// again says how to go on after an interrupt.
+	// again says how to continue after an interrupt.
 	again string
-	// out takes the lines, nil if nobody wants them; progress the bar.
+	// out receives the lines, unless it is nil.
 	out      io.Writer
 	progress *progress
 	warn     func(string)
@@ -44,8 +44,8 @@ type repeatResult struct {
 	result
 }
 
-// estimatorSettings are the flags that say what is computed, and not how or
-// where from: those that a run must share with the one that it goes on with.
+// estimatorSettings are the flags that say what is computed, not how or from which files: those that
+// a run must share with the one that it continues.
 func estimatorSettings(cmd *cobra.Command) map[string]string {
 	how := map[string]bool{
 		"help": true, "data": true, "y": true, "samples": true, "seeds": true, "parallel": true, "probe-batch": true, "memory": true,
@@ -53,7 +53,7 @@ func estimatorSettings(cmd *cobra.Command) map[string]string {
 	}
 	settings := map[string]string{}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		// A file from before there was --verify is one without.
+		// Files written before --verify existed have no such setting.
 		if !how[flag.Name] && (flag.Name != "verify" || flag.Value.String() == "true") {
 			settings[flag.Name] = flag.Value.String()
 		}
@@ -61,125 +61,141 @@ func estimatorSettings(cmd *cobra.Command) map[string]string {
 	return settings
 }
 
-// run gives a summary that is not finished where the error is not nil.
+// monteCarloRun is a Monte Carlo run under way.
+type monteCarloRun struct {
+	*monteCarlo
+	s     *summary
+	speed throughput
+	mean  runningMean
+	bar   *throttled
+	log   *sampleLog // nil without a file
+	// samples and repeats are how many are done, in this run or in the file.
+	samples, repeats int
+}
+
+// run computes what is not in the file yet. Where the error is not nil the summary is not
+// finished.
 func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err error) {
-	s = &summary{Summary: true}
-	samples, repeats := 0, 0 // done, here or in the file
-	speed.begun = time.Now()
-	var log *sampleLog
-	// take counts a line of JSON in.
-	take := func(line []byte) (sampleRecord, error) {
-		r, err := parseRecord(line)
-		if err != nil {
-			return r, err
-		}
-		what, number, expected := "sample", *r.Sample, m.first+samples
-		counter, wanted := &samples, m.count
-		if r.Repeat != nil {
-			what, number, expected, counter, wanted = "repetition", *r.Repeat, repeats, &repeats, m.seeds
-		}
-		if r.Repeat != nil && *r.Sample != m.first {
-			return r, fmt.Errorf("it is a repetition of sample %d, expected %d", *r.Sample, m.first)
-		}
-		if number != expected {
-			return r, fmt.Errorf("it is %s %d, expected %d", what, number, expected)
-		}
-		if *counter++; *counter > wanted {
-			return r, nil
-		}
-		s.add(r)
-		if m.out != nil {
-			_, err = m.out.Write(append(line, '\n'))
-		}
-		return r, err
-	}
+	r := &monteCarloRun{monteCarlo: m, s: &summary{Summary: true}, bar: newThrottled(m.progress)}
+	r.speed.begun = time.Now()
 	if m.log != "" {
-		log, err = openLog(m.log, m.header, m.resume, m.warn, func(line []byte) error {
-			_, err := take(line)
+		r.log, err = openLog(m.log, m.header, m.resume, m.warn, func(line []byte) error {
+			_, err := r.take(line)
 			return err
 		})
 		if err != nil {
-			return s, speed, err
+			return r.s, r.speed, err
 		}
 		defer func() {
-			if closeErr := log.close(); err == nil {
+			if closeErr := r.log.close(); err == nil {
 				err = closeErr
 			}
 			if ctx.Err() != nil {
-				m.warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s goes on from there", samples, repeats, m.log, m.again))
+				m.warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s continues from there", r.samples, r.repeats, m.log, m.again))
 			}
 		}()
 	}
-	var mean runningMean
-	for _, v := range s.headline() {
-		mean.add(v)
+	for _, v := range r.s.headline() {
+		r.mean.add(v)
 	}
-	bar := newThrottled(m.progress)
 	defer m.progress.done()
-	// collect writes a line for each risk.
-	collect := func(risks iter.Seq2[pipeline.Risk, error], line func(r result) any) error {
-		for risk, err := range risks {
-			var input usageError
-			if errors.As(err, &input) {
-				return input
-			}
-			if err != nil {
-				return err
-			}
-			r := m.template
-			r.Warnings = slices.Clone(r.Warnings) // of the template, which all samples share
-			r.Sample = &risk.Index
-			r.fill(m.job.problem, risk, m.mu)
-			text, err := json.Marshal(line(r))
-			if err != nil {
-				return err
-			}
-			if log != nil {
-				if err := log.write(text); err != nil {
-					return err
-				}
-			}
-			record, err := take(text)
-			if err != nil {
-				return err
-			}
-			speed.add(record)
-			if values := s.headline(); record.Repeat == nil {
-				mean.add(values[len(values)-1])
-			}
-			bar.set(samples+repeats, m.count+m.seeds, func() string { return speed.String() + ", " + mean.describe(s) })
-		}
-		return nil
+	if err := r.compute(ctx); err != nil {
+		return r.s, r.speed, err
 	}
-	// The first sample is read before those that follow, for a pipe does not go back.
-	var y []float64
-	if repeats < m.seeds {
-		if y, err = m.ys.at(m.first); err != nil {
-			return s, speed, err
-		}
-	}
-	if samples < m.count {
-		next := m.first + samples
-		risks := m.job.pipeline.StreamFrom(ctx, next, m.ys.from(ctx, next, m.first+m.count))
-		if err := collect(risks, func(r result) any { return r }); err != nil {
-			return s, speed, err
-		}
-	}
-	if repeats < m.seeds {
-		seeds := func(yield func(uint64) bool) {
-			for k := repeats; k < m.seeds && yield(m.seed+uint64(k)); k++ {
-			}
-		}
-		err := collect(m.job.pipeline.Repeat(ctx, m.first, y, seeds), func(r result) any { return repeatResult{repeats, r} })
-		if err != nil {
-			return s, speed, err
-		}
-	}
-	s.finish(time.Since(speed.begun))
-	return s, speed, nil
+	r.s.finish(time.Since(r.speed.begun))
+	return r.s, r.speed, nil
 }
 
-// headline is what is expected to average out: SURE - loss where the loss is known, else
+// compute computes the samples and the repetitions that are left.
+func (r *monteCarloRun) compute(ctx context.Context) (err error) {
+	// The first sample is read before those that follow, for a pipe does not go back.
+	var y []float64
+	if r.repeats < r.seeds {
+		if y, err = r.ys.at(r.first); err != nil {
+			return err
+		}
+	}
+	if r.samples < r.count {
+		next := r.first + r.samples
+		risks := r.job.pipeline.StreamFrom(ctx, next, r.ys.from(ctx, next, r.first+r.count))
+		if err := r.collect(risks, func(line result) any { return line }); err != nil {
+			return err
+		}
+	}
+	if r.repeats < r.seeds {
+		seeds := func(yield func(uint64) bool) {
+			for k := r.repeats; k < r.seeds && yield(r.seed+uint64(k)); k++ {
+			}
+		}
+		return r.collect(r.job.pipeline.Repeat(ctx, r.first, y, seeds), func(line result) any { return repeatResult{r.repeats, line} })
+	}
+	return nil
+}
+
+// take counts a line of JSON, and prints it.
+func (m *monteCarloRun) take(line []byte) (sampleRecord, error) {
+	r, err := parseRecord(line)
+	if err != nil {
+		return r, err
+	}
+	what, number, expected := "sample", *r.Sample, m.first+m.samples
+	counter, wanted := &m.samples, m.count
+	if r.Repeat != nil {
+		what, number, expected, counter, wanted = "repetition", *r.Repeat, m.repeats, &m.repeats, m.seeds
+	}
+	if r.Repeat != nil && *r.Sample != m.first {
+		return r, fmt.Errorf("it is a repetition of sample %d, expected %d", *r.Sample, m.first)
+	}
+	if number != expected {
+		return r, fmt.Errorf("it is %s %d, expected %d", what, number, expected)
+	}
+	if *counter++; *counter > wanted {
+		return r, nil
+	}
+	m.s.add(r)
+	if m.out != nil {
+		_, err = m.out.Write(append(line, '\n'))
+	}
+	return r, err
+}
+
+// collect writes a line for each risk.
+func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func(r result) any) error {
+	for risk, err := range risks {
+		var input usageError
+		if errors.As(err, &input) {
+			return input
+		}
+		if err != nil {
+			return err
+		}
+		r := m.template
+		r.Warnings = slices.Clone(r.Warnings) // the template's, which all samples share
+		r.Sample = &risk.Index
+		r.fill(m.job.problem, risk, m.mu)
+		text, err := json.Marshal(line(r))
+		if err != nil {
+			return err
+		}
+		if m.log != nil {
+			if err := m.log.write(text); err != nil {
+				return err
+			}
+		}
+		record, err := m.take(text)
+		if err != nil {
+			return err
+		}
+		m.speed.add(record)
+		if values := m.s.headline(); record.Repeat == nil {
+			m.mean.add(values[len(values)-1])
+		}
+		m.bar.set(m.samples+m.repeats, m.count+m.seeds, func() string { return m.speed.String() + ", " + m.mean.describe(m.s) })
+	}
+	return nil
+}
+
+// headline has the values whose running mean the bar shows: SURE - loss where the loss is known, else
 // SURE.
 func (s *summary) headline() []float64 {
 	if len(s.err) > 0 {
@@ -188,7 +204,7 @@ func (s *summary) headline() []float64 {
 	return s.sure
 }
 
-// runningMean is a mean and its standard error that values are added to.
+// runningMean is the mean, and the sum of squared deviations, of the values added so far.
 type runningMean struct{ n, mean, squares float64 }
 
 func (m *runningMean) add(v float64) {
@@ -209,7 +225,7 @@ func (m *runningMean) describe(s *summary) string {
 	return fmt.Sprintf("%s %.3g ± %.2g", name, m.mean, math.Sqrt(m.squares/(m.n-1)/m.n))
 }
 
-// throttled updates a bar ten times a second.
+// throttled updates a bar at most ten times a second.
 type throttled struct {
 	bar  *progress
 	last time.Time

@@ -22,24 +22,23 @@ import (
 	"surepipe/problems"
 )
 
-// logHeader is the first line of a file of --jsonl: what its samples were
-// computed from. Two runs with equal Settings and Data compute the same lines.
+// logHeader is the first line of a --jsonl file: what its samples are computed from. Two runs with
+// equal Settings and Data compute the same lines.
 type logHeader struct {
 	MonteCarlo int               `json:"montecarlo"` // the format, 1
 	Settings   map[string]string `json:"settings"`
 	Data       string            `json:"data"`
-	// Version and Device do not keep a run from going on: with others results are the same
-	// to rounding.
+	// Version and Device may differ in a run that continues: results then agree up to rounding.
 	Version string `json:"version"`
 	Device  string `json:"device"`
 }
 
 const logFormat = 1
 
-// differs says in which setting h is not want, "" if in none.
+// differs says how h differs from want; "" if they agree.
 func (h logHeader) differs(want logHeader) string {
 	if h.MonteCarlo != want.MonteCarlo {
-		return fmt.Sprintf("its first line is none that surepipe montecarlo writes (format %d, expected %d)", h.MonteCarlo, want.MonteCarlo)
+		return fmt.Sprintf("its first line was not written by surepipe montecarlo (format %d, expected %d)", h.MonteCarlo, want.MonteCarlo)
 	}
 	names := maps.Clone(h.Settings)
 	maps.Copy(names, want.Settings)
@@ -54,8 +53,8 @@ func (h logHeader) differs(want logHeader) string {
 	return ""
 }
 
-// sampleLog is a file of one JSON line a sample that a killed run can go on
-// with. Every line goes out in one call, and to the disk within syncEvery.
+// sampleLog is a file of one JSON line a sample, from which a killed run can continue. Every line is
+// written in one call, and is on the disk within syncEvery.
 type sampleLog struct {
 	path   string
 	file   *os.File
@@ -64,10 +63,9 @@ type sampleLog struct {
 
 const syncEvery = time.Second
 
-// openLog opens a new or empty file and writes the header, or, with resume, one that
-// has lines: each complete one is handed to replay, in order, without its newline, and a
-// torn last one is cut off. warn is told about what is doubtful. Errors name the
-// file.
+// openLog opens a new or empty file and writes the header; or, with resume, a file that has lines:
+// it passes each complete one to replay, in order, without its newline, and cuts off an incomplete
+// last one. It calls warn with doubts. Errors name the file.
 func openLog(path string, header logHeader, resume bool, warn func(string), replay func(line []byte) error) (_ *sampleLog, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -90,7 +88,7 @@ func openLog(path string, header logHeader, resume bool, warn func(string), repl
 	case !info.Mode().IsRegular():
 		return nil, usagef("--jsonl is %q, expected a regular file", path)
 	case info.Size() > 0 && !resume:
-		return nil, usagef("--jsonl: %s holds %d bytes already; --resume goes on with it", path, info.Size())
+		return nil, usagef("--jsonl: %s holds %d bytes already; --resume continues it", path, info.Size())
 	}
 	end, err := replayLog(file, header, warn, replay)
 	if err != nil {
@@ -122,7 +120,7 @@ func replayLog(file io.Reader, header logHeader, warn func(string), replay func(
 	for n := 1; ; n++ {
 		line, err := r.ReadBytes('\n')
 		if err == io.EOF {
-			// What has no newline is torn.
+			// A line without a newline is incomplete.
 			if n == 1 {
 				return 0, tornHeader(line, header, "montecarlo run")
 			}
@@ -138,21 +136,21 @@ func replayLog(file io.Reader, header logHeader, warn func(string), replay func(
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		switch {
 		case n == 1 && !json.Valid(line):
-			return 0, errors.New("it does not begin as the lines of a montecarlo run do")
+			return 0, errors.New("it does not begin with the header of a montecarlo run")
 		case !json.Valid(line):
-			// A machine that lost power can leave such a line at the end, and there alone.
-			bad = fmt.Errorf("line %d is no JSON", n)
+			// A machine that lost power can leave such a line, but only at the end.
+			bad = fmt.Errorf("line %d is not JSON", n)
 			continue
 		case n == 1:
 			var was logHeader
 			if err := json.Unmarshal(line, &was); err != nil {
-				return 0, fmt.Errorf("its first line is none that surepipe montecarlo writes (%w)", err)
+				return 0, fmt.Errorf("its first line was not written by surepipe montecarlo (%w)", err)
 			}
 			if why := was.differs(header); why != "" {
 				return 0, errors.New(why)
 			}
 			if was.Version != header.Version || was.Device != header.Device {
-				warn(fmt.Sprintf("samples before were computed by version %s on %s: those to come will match to rounding", was.Version, was.Device))
+				warn(fmt.Sprintf("the samples in the file were computed by version %s on %s: further ones agree with them up to rounding", was.Version, was.Device))
 			}
 		default:
 			if err := replay(line); err != nil {
@@ -173,7 +171,7 @@ func (l *sampleLog) write(line []byte) error {
 	return err
 }
 
-// close leaves everything on the disk.
+// close makes sure that everything is on the disk.
 func (l *sampleLog) close() error {
 	err := l.file.Sync()
 	if closeErr := l.file.Close(); err == nil {
@@ -182,8 +180,7 @@ func (l *sampleLog) close() error {
 	return err
 }
 
-// dataHash is a hash of everything that a problem is made of: numbers, shapes and
-// what is absent.
+// dataHash is a hash of all that a problem consists of: numbers, shapes, and what is absent.
 func dataHash(data problems.Data) string {
 	h := hasher{Hash: sha256.New()}
 	if data.Spec != nil {
@@ -196,7 +193,7 @@ func dataHash(data problems.Data) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// hasher gathers words so that large arrays are hashed in large pieces.
+// hasher collects words, so that large arrays are hashed in large pieces.
 type hasher struct {
 	hash.Hash
 	buf []byte
@@ -214,8 +211,8 @@ func (h *hasher) flush() {
 	h.buf = h.buf[:0]
 }
 
-// add hashes a value of numbers, strings, structs, slices and pointers, such that
-// values that differ hash differently.
+// add hashes a value of numbers, strings, structs, slices and pointers, unambiguously: different values
+// give different words.
 func (h *hasher) add(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Float64:

@@ -16,16 +16,15 @@ import (
 	"surepipe/problems"
 )
 
-// ySource is where the samples of a Monte Carlo run come from. It holds one
-// sample in memory, whatever their number. It is not safe for concurrent use.
+// ySource is the source of the samples of a Monte Carlo run. It holds one sample in memory at a time.
+// It is not safe for concurrent use.
 type ySource struct {
-	// name is that of the input, for errors.
+	// name is the input's, for errors.
 	name string
-	// shape is that of a sample, total their number: -1 where there are as many as
-	// wanted.
+	// shape is a sample's shape, total the number of samples, -1 where it is unlimited.
 	shape []int
 	total int
-	// get reads sample i; i only grows where the input is a pipe.
+	// get reads sample i. Where the input is a pipe, i must increase.
 	get func(i int) ([]float64, error)
 	// mayBlock says that get can wait for another process.
 	mayBlock bool
@@ -35,7 +34,7 @@ type ySource struct {
 	index int
 }
 
-// at is sample i, which is held for the next call that asks for it.
+// at is sample i. It is kept for a further call with the same i.
 func (s *ySource) at(i int) ([]float64, error) {
 	if s.held != nil && s.index == i {
 		return s.held, nil
@@ -48,8 +47,8 @@ func (s *ySource) at(i int) ([]float64, error) {
 	return y, nil
 }
 
-// from yields samples first to end-1. It does not wait for a blocked pipe longer than
-// ctx lives: a read under way is left behind.
+// from yields samples first to end-1. When ctx is done it stops waiting for a blocked pipe, and
+// abandons a read under way.
 func (s *ySource) from(ctx context.Context, first, end int) iter.Seq2[[]float64, error] {
 	type read struct {
 		y   []float64
@@ -85,7 +84,7 @@ func simulated(mu []float64, shape []int, sigma2 float64, seed uint64) *ySource 
 		get: func(i int) ([]float64, error) { return problems.Sample(mu, sigma2, seed, i), nil }}
 }
 
-// heldSamples has the samples of a data file.
+// heldSamples are the samples of a data file, all in memory.
 func heldSamples(path string, stack [][]float64, shape []int) *ySource {
 	return &ySource{name: path, shape: shape, total: len(stack), close: func() error { return nil },
 		get: func(i int) ([]float64, error) { return stack[i], nil }}
@@ -143,7 +142,7 @@ func openSamples(path string, stdin io.Reader) (*ySource, error) {
 		}
 		return y, nil
 	}
-	// A header may state any shape.
+	// The shape is what the header claims.
 	if bytes := 8 * float64(stack.SampleLen()); bytes > float64(memory.TotalMemory()) {
 		s.close()
 		return nil, usagef("%s: samples have shape %s: one takes %.3g GB, more than this machine's memory", s.name, dataio.ShapeString(s.shape), bytes/1e9)
@@ -151,7 +150,7 @@ func openSamples(path string, stdin io.Reader) (*ySource, error) {
 	return s, nil
 }
 
-// readAround reads what a stack of samples leaves open: all of the problem but y.
+// readAround reads all of the problem but y, which comes from a stack of samples.
 func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 	first, err := s.at(0)
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 	"surepipe/risk"
 )
 
-// sampleRecord is what the summary and the figures need of a line of JSON. All of
-// them are made from the lines, so that a run that went on with a file gives the
-// bits of one that was not interrupted.
+// sampleRecord is the part of a line of JSON that the summary and the figures need. They are computed
+// from the lines alone, so that a run that was continued gives the same bits as an uninterrupted one.
 type sampleRecord struct {
 	Sample           *int     `json:"sample"`
 	Repeat           *int     `json:"repeat"`
@@ -74,8 +73,8 @@ type summary struct {
 	divergence              []float64
 	trusted                 []bool
 	seedSURE, seedStdErr    []float64
-	zeroBar                 bool // of any sample
-	doubted                 int  // by --verify; they count as not converged too
+	zeroBar                 bool // of at least one sample
+	doubted                 int  // number that --verify disagrees with; they count as not converged too
 }
 
 func (s *summary) add(r sampleRecord) {
@@ -168,7 +167,7 @@ func (s *summary) writeTable(out io.Writer, speed throughput) error {
 	return w.Flush()
 }
 
-// throughput is what a run has computed itself, not counting what it found in a file.
+// throughput counts what a run has computed itself, without the lines that it found in a file.
 type throughput struct {
 	begun           time.Time
 	samples, probes int
@@ -183,7 +182,7 @@ func (t *throughput) add(r sampleRecord) {
 	}
 }
 
-// String has the rates since the beginning, "" where nothing was computed.
+// String gives the rates since the beginning, "" if nothing was computed.
 func (t *throughput) String() string {
 	var rates []string
 	if t.samples > 0 {

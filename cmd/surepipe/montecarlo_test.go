@@ -159,16 +159,16 @@ func TestResumeRefusesWhatItDidNotBegin(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"", base, "bytes already; --resume goes on with it"},
+		{"", base, "bytes already; --resume continues it"},
 		{"", append(base, "--resume", "--lambda", "21"), `it was begun with --lambda "20", expected "21"`},
 		{"", append(base, "--resume", "--seed", "3"), `it was begun with --seed "0", expected "3"`},
 		{"", append(base, "--resume", "--tol", "1e-3"), `it was begun with --tol "1e-08", expected "0.001"`},
 		{"", append(base, "--resume", "--first", "1"), `it was begun with --first "0", expected "1"`},
 		{"", []string{"mc", "--problem", "svt", "--data", "../../testdata/rpca40.npz", "--lambda", "20", "--queries", "6", "--jsonl", log, "--resume"}, "it was begun with other data (sha256:"},
-		{strings.Join(lines[1:], ""), nil, "its first line is none that surepipe montecarlo writes"},
-		{"[1]\n" + lines[1], nil, "its first line is none that surepipe montecarlo writes"},
+		{strings.Join(lines[1:], ""), nil, "its first line was not written by surepipe montecarlo"},
+		{"[1]\n" + lines[1], nil, "its first line was not written by surepipe montecarlo"},
 		{lines[0] + lines[2], nil, "line 2: it is sample 1, expected 0"},
-		{lines[0] + lines[1] + "{\"sa\n" + lines[2], nil, "line 3 is no JSON"},
+		{lines[0] + lines[1] + "{\"sa\n" + lines[2], nil, "line 3 is not JSON"},
 		{lines[0] + lines[1] + "{}\n", nil, `line 3: it has no "sample"`},
 	} {
 		args := c.args
@@ -198,7 +198,7 @@ func TestResumeRefusesWhatItDidNotBegin(t *testing.T) {
 	if err := os.WriteFile(log, []byte(other), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, stderr := command(t, append(base, "--resume", "--samples", "3")...); status != exitDone || !strings.Contains(stderr, "on abacus: those to come will match to rounding") {
+	if status, _, stderr := command(t, append(base, "--resume", "--samples", "3")...); status != exitDone || !strings.Contains(stderr, "on abacus: further ones agree with them up to rounding") {
 		t.Errorf("another device: status %d, %s", status, stderr)
 	}
 }
@@ -322,7 +322,7 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 		{"--problem lasso --lambda 1 --data " + x + " --y " + bad, "surepipe: " + bad + ": sample 1 of 2 (from 0) holds NaN at [1]"},
 		{"--problem svt --data " + npz + " --first -1", "--first is -1, expected 0 or more"},
 		{"--problem svt --data " + npz + " --seeds 1", "--seeds is 1, expected at least 2"},
-		{"--problem svt --data " + npz + " --resume", "--resume goes on with the file of --jsonl"},
+		{"--problem svt --data " + npz + " --resume", "--resume needs --jsonl"},
 		{"--problem svt --data " + npz + " --plot x.gif", `--plot is "x.gif"`},
 		{"--problem svt --data " + npz + " --running /nowhere/x.png", `--running is "/nowhere/x.png"`},
 		{"--problem svt --data " + npz + " --running x.png --plot x.png", `--plot and --running are both "x.png"`},

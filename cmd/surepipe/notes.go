@@ -8,38 +8,38 @@ import (
 	"surepipe/pipeline"
 )
 
-// The codes of what the command has to say beside the warnings of a result. None is a
-// reason to doubt the numbers, nor changes the exit status.
+// The codes of the command's own notes. None is a reason to doubt the numbers or changes the exit
+// status.
 const (
 	noteRelativeWeight = "relative-weight" // SURE is only approximately unbiased
-	noteNoIntercept    = "no-intercept"    // y asks for one
+	noteNoIntercept    = "no-intercept"    // the mean of y suggests one
 	noteConstant       = "constant-column" // a column counts as part of the intercept
-	noteErrorBar       = "error-bar-floor" // the error bar is its least value
+	noteErrorBar       = "error-bar-floor" // the error bar is the least possible
 	noteMuHatAlone     = "mu-hat-alone"    // the file of --out has no b
 	noteClamped        = "pixels-clamped"  // the file of --out has other values than mu_hat
 )
 
-// note prints a note on standard error, and keeps it for the warnings of the JSON.
+// note prints a note on standard error, and adds it to the warnings of the JSON.
 func (f *estimatorFlags) note(cmd *cobra.Command, code, format string, args ...any) {
 	n := pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)}
 	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", n.Text)
 	f.notes = append(f.notes, n)
 }
 
-// zeroBarText says that the unbiased estimate of the error bar's square is not positive, and the bar
-// is its floor; estimated tells whether sigma2 is an estimate.
+// zeroBarText says that the unbiased estimate of the error bar's square is not positive, so that the
+// bar is its floor; estimated tells whether sigma2 is an estimate.
 func zeroBarText(estimated bool) string {
 	bar := "the error bar"
 	if estimated {
-		bar += ", but for the error of sigma2 itself,"
+		bar += ", apart from the error of sigma2,"
 	}
-	return bar + " came out as 0, which happens where sigma2 is too large: the least that it can be stands in its place"
+	return bar + " was estimated as 0, which happens where sigma2 is too large: it is replaced by its least possible value"
 }
 
-// doubtedText is for many results.
-const doubtedText = "surepipe: %d of %d %s do not stand the check of --verify: each has a warning that says why; lower --tol, or try another --solver or --derivative\n"
+// doubtedText is the message for many results.
+const doubtedText = "surepipe: --verify disagrees with %d of %d %s: each has a warning that says why; lower --tol, or try another --solver or --derivative\n"
 
-// describe is the row of a verification in a table: what, and from what.
+// describe is the row of a verification in a table: its result, and what was compared.
 func describe(v *pipeline.Verification) (what, from string) {
 	solvers := v.Solver
 	if v.Other != "" {

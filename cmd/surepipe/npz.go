@@ -12,31 +12,30 @@ import (
 	"surepipe/problems"
 )
 
-// fileData is what a .npz file says about a problem.
+// fileData is the content of data files.
 type fileData struct {
 	problems.Data
-	// Stack holds the samples where y has one axis more than the problem's y, and
-	// is nil where y is a single sample. The samples share one array; Data.Y is the
-	// first of them.
+	// Stack holds the samples where y has one axis more than the problem's y; it is nil where y is
+	// a single sample. The samples share one array; Data.Y is the first.
 	Stack [][]float64
-	// Simulated says that there was no y, and Y is Mu in its place.
+	// Simulated reports that the file has no y, and that Y is Mu.
 	Simulated bool
 	// Found lists the file's arrays in the file's order.
 	Found []string
 }
 
-// dataNames are the arrays that a data file may hold. Others are not read.
+// dataNames are the arrays that are read from a data file. Others are ignored.
 var dataNames = []string{"X", "y", "indices", "shape", "mu", "sigma2", "lambda", "lambda2", "gamma"}
 
-// A layout says which arrays a problem is made of.
+// A layout describes the arrays of a problem.
 type layout struct {
 	design    bool
 	selection bool
-	// yRank is the number of axes of one sample, yShape their names.
+	// yRank is the number of axes of one sample, yShape its shape in words.
 	yRank  int
 	yShape string
-	// rows says that one sample may have one axis more: sequences side by side. Where
-	// stacks are read it is a stack.
+	// rows reports that one sample may have one axis more: several sequences. Where stacks are read,
+	// such an array is a stack.
 	rows bool
 }
 
@@ -51,15 +50,15 @@ var (
 	}
 )
 
-// readData reads the arrays that the named problem needs, and those that every
-// problem may have, from a .npz file. Every error is bad input and names the file
-// and the array. Of a problem that it does not know it reads the settings alone.
+// readData reads the arrays that the named problem needs, and those that every problem may have, from
+// a .npz file. Every error is bad input and names the file and the array. For an unknown problem it
+// reads only the scalars.
 func readData(path, problem string) (fileData, error) {
 	return readFile(path, problem, false)
 }
 
-// readSamples is readData for many samples: y may be a stack, N x d or
-// N x m x n, and may be missing where mu is not. Y is mu then.
+// readSamples is readData for many samples: y may be a stack, N x d or N x m x n, and may be missing
+// where mu is given, which is then Y.
 func readSamples(path, problem string) (fileData, error) {
 	return readFile(path, problem, true)
 }
@@ -77,16 +76,16 @@ func readFile(path, problem string, stacks bool) (fileData, error) {
 	return data, nil
 }
 
-// arrays is a set whose errors know what the arrays are for. Those of more come first;
-// the set may be nil.
+// arrays is a set whose errors say what the arrays are for. The arrays of more take precedence; the set
+// may be nil.
 type arrays struct {
 	*dataio.Set
 	more map[string]dataio.Array
-	// sparseX says that X is a sparse matrix, which is none of the arrays.
+	// sparseX reports that X is a sparse matrix, which is not among the arrays.
 	sparseX bool
 }
 
-// Has tells whether there is such an array.
+// Has reports whether there is an array of this name.
 func (a arrays) Has(name string) bool {
 	if _, ok := a.more[name]; ok {
 		return true
@@ -103,7 +102,7 @@ func (a arrays) Names() []string {
 	return names
 }
 
-// open is Set.Open; expected is the array's shape, for the error of one that is missing.
+// open is Set.Open; expected is the array's shape, for the error where it is missing.
 func (a arrays) open(name, expected string) (source, error) {
 	if m, ok := a.more[name]; ok {
 		return arrayInMemory{m}, nil
@@ -117,7 +116,7 @@ func (a arrays) open(name, expected string) (source, error) {
 	return a.Open(name)
 }
 
-// matrix reads a 2-d array. The matrix takes the array over without a copy.
+// matrix reads a 2-d array, without a copy.
 func (a arrays) matrix(name, expected string) (*mat.Dense, error) {
 	m, err := a.open(name, expected)
 	if err != nil {
@@ -157,12 +156,12 @@ func (a arrays) integers(name, expected string) ([]int, error) {
 	return ints, nil
 }
 
-// readSet is readFile of an open set. Its errors name no file.
+// readSet is readFile for an open set. Its errors do not name the file.
 func readSet(a arrays, problem string, stacks bool) (fileData, error) {
 	return readArrays(a, problem, func(data *fileData, l layout) error { return a.readY(data, l, stacks) })
 }
 
-// readSetAround is readSet but for y: its samples, of the given shape, are elsewhere.
+// readSetAround is readSet without y, whose samples, of the given shape, come from elsewhere.
 func readSetAround(a arrays, problem string, sample []int) (fileData, error) {
 	return readArrays(a, problem, func(data *fileData, l layout) error {
 		data.YShape = sample
@@ -170,7 +169,7 @@ func readSetAround(a arrays, problem string, sample []int) (fileData, error) {
 	})
 }
 
-// readArrays reads a problem, y and mu by readY.
+// readArrays reads the arrays of a problem; readY reads y and mu.
 func readArrays(a arrays, problem string, readY func(*fileData, layout) error) (data fileData, err error) {
 	data.Found = a.Names()
 	l, known := layouts[problem]
@@ -229,7 +228,7 @@ func (a arrays) readY(data *fileData, l layout, stacks bool) error {
 		case stacks:
 			return fmt.Errorf("array \"y\" has shape %s, expected %s or (N, %s, a stack of N samples", dataio.ShapeString(y.Shape()), l.yShape, strings.Replace(l.yShape[1:], ",)", ")", 1))
 		default:
-			// A column of d x 1 is no stack of samples to whoever wrote it.
+			// A d x 1 array is meant as a column, not as a stack of samples.
 			return y.ShapeError(l.yShape)
 		}
 		read, err := y.Floats()
@@ -238,7 +237,7 @@ func (a arrays) readY(data *fileData, l layout, stacks bool) error {
 		}
 		data.Y, data.YShape = read.Data, read.Shape
 		if data.Stack != nil {
-			// A Problem is made of the first sample and checks no other.
+			// A Problem checks the first sample only.
 			if err := read.CheckFinite(); err != nil {
 				return err
 			}
@@ -254,7 +253,7 @@ func (a arrays) readY(data *fileData, l layout, stacks bool) error {
 	return a.readMu(data, l, "\"y\"")
 }
 
-// readMu reads the true mean, shaped as the samples that which names.
+// readMu reads the true mean, which must have the shape of a sample; which names that in errors.
 func (a arrays) readMu(data *fileData, l layout, which string) error {
 	if !a.Has("mu") {
 		return nil
@@ -281,8 +280,7 @@ func (a arrays) readMu(data *fileData, l layout, which string) error {
 	return nil
 }
 
-// checkWritable refuses a path for --out that could not be written, before the work
-// starts.
+// checkWritable refuses a path for --out that cannot be written, before the work starts.
 func checkWritable(path string) error {
 	if err := dataio.CheckWritable(path); err != nil {
 		return usagef("--out is %q: %w", path, err)

@@ -19,7 +19,9 @@ import (
 	"surepipe/problems"
 )
 
-func fixture(name string) string { return filepath.Join("..", "..", "dataio", "testdata", "npz", name) }
+func fixture(name string) string {
+	return filepath.Join("..", "..", "internal", "dataio", "testdata", "npz", name)
+}
 
 func TestLayoutsCoverTheProblems(t *testing.T) {
 	for _, name := range problems.Names() {

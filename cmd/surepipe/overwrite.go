@@ -8,8 +8,8 @@ import (
 	"surepipe/problems"
 )
 
-// checkOverwrite refuses an output that is one of the inputs, those that the
-// specification names among them, by whatever name. spec may be nil.
+// checkOverwrite refuses an output that is one of the input files, by whatever name, including the files
+// that the specification names. spec may be nil.
 func checkOverwrite(cmd *cobra.Command, spec *problems.Spec) error {
 	var named []string
 	if spec != nil {
@@ -21,7 +21,7 @@ func checkOverwrite(cmd *cobra.Command, spec *problems.Spec) error {
 			return "", nil
 		}
 		path = flag.Value.String()
-		// A file that is not there is not overwritten, and a device holds nothing to lose.
+		// A file that does not exist is not overwritten, and a device has no contents to lose.
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			return path, info
 		}

@@ -105,7 +105,7 @@ func TestResumeLeavesOtherFilesAlone(t *testing.T) {
 				continue // a header that is torn
 			}
 			status, stdout, stderr := command(t, append(args, "--jsonl", path, "--resume")...)
-			if status != exitUsage || stdout != "" || !strings.Contains(stderr, "does not begin as the lines of a "+args[0]) && !strings.Contains(stderr, "its first line is none") {
+			if status != exitUsage || stdout != "" || !strings.Contains(stderr, "does not begin with the header of a "+args[0]) && !strings.Contains(stderr, "its first line is none") {
 				t.Errorf("%s of %q: status %d, %s%s", args[0], content, status, stdout, stderr)
 			}
 			if after, _ := os.ReadFile(path); string(after) != content {

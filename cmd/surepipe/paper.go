@@ -19,8 +19,8 @@ import (
 
 func newPaper() *cobra.Command {
 	cmd := newPaperTables("paper", 0)
-	cmd.Short = "The paper's tables and figures, our values and times beside its own"
-	cmd.Long = `Without a subcommand, surepipe paper tables --samples 0: ` + paperTablesHelp
+	cmd.Short = "Reproduce the paper's tables and figures, with our values and times beside its own"
+	cmd.Long = `Without a subcommand it runs surepipe paper tables --samples 0, which ` + paperTablesHelp
 	cmd.Example = `  surepipe paper --largest 300MB
   surepipe paper --problem matrix-completion --seed 3
   surepipe paper tables --out tables
@@ -29,7 +29,7 @@ func newPaper() *cobra.Command {
 	return cmd
 }
 
-// paperFlags are those that the paper's tables and figures share.
+// paperFlags are the flags that the paper's tables and figures share.
 type paperFlags struct {
 	out      string
 	scale    float64
@@ -43,20 +43,20 @@ type paperFlags struct {
 func (f *paperFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.out, "out", "", "`folder` for the results, the data they are of, and all numbers")
+	flags.StringVar(&f.out, "out", "", "`folder` for the results, their data, and all numbers")
 	flags.Float64Var(&f.scale, "scale", 1, "multiply the paper's sizes by this, such as 0.2; no side shrinks below 10")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of data and probes")
 	flags.IntVar(&f.queries, "queries", hutch.DefaultQueries, "queries of Hutch++, the paper's trace estimator")
 	flags.IntVar(&f.parallel, "parallel", defaultParallel(), "samples in flight at once")
 	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", "))
-	flags.StringVar(&f.keep, "keep", "256MB", "write data files up to this size; of larger ones the command that makes them is kept")
+	flags.StringVar(&f.keep, "keep", "256MB", "write data files up to this size; for larger ones keep the command that generates them")
 	cobra.CheckErr(cmd.MarkFlagDirname("out"))
 }
 
 func (f *paperFlags) check() error {
 	// Which library computes decides the last bits of the data that are drawn: it is chosen first, so
 	// that the same command draws the same data.
-	if err := array.BLASError(); err != nil {
+	if err := array.UseNative(); err != nil {
 		return usageError{err}
 	}
 	switch {
@@ -80,7 +80,7 @@ func parseSize(flag, text string) (uint64, error) {
 	return n, nil
 }
 
-// makeFolder makes --out and a folder in it for the data.
+// makeFolder creates the folder --out, and one in it for the data.
 func (f *paperFlags) makeFolder() error {
 	if err := os.MkdirAll(filepath.Join(f.out, "data"), 0o777); err != nil {
 		return usagef("--out is %q: %w", f.out, err)
@@ -97,8 +97,8 @@ func (f *paperFlags) scaled(rows, cols int) (int, int) {
 	return int(math.Round(s * float64(rows))), int(math.Round(s * float64(cols)))
 }
 
-// writeData keeps the data of a problem that is drawn with rows and cols, and says
-// where they are, or how they are made again.
+// writeData writes the data of a problem that was drawn with rows and cols, and returns the file's name,
+// or, for data above --keep, the command that generates them.
 func (f *paperFlags) writeData(problem string, rows, cols int, data problems.Data) (string, error) {
 	limit, err := parseSize("keep", f.keep)
 	if err != nil {
@@ -119,8 +119,8 @@ func (f *paperFlags) writeData(problem string, rows, cols int, data problems.Dat
 	return name, dataio.WriteNPZ(filepath.Join(f.out, name), dataArrays(data)...)
 }
 
-// estimator is the flags of surepipe run with their defaults but for those given, and
-// the settings that they make.
+// estimator returns the flags of surepipe run, with their defaults except for args, and the settings
+// that they amount to.
 func (f *paperFlags) estimator(problem string, args ...string) (*estimatorFlags, map[string]string, error) {
 	e := &estimatorFlags{}
 	cmd := &cobra.Command{}
@@ -135,7 +135,7 @@ func (f *paperFlags) estimator(problem string, args ...string) (*estimatorFlags,
 	return e, estimatorSettings(cmd), nil
 }
 
-// open opens the device and makes a job of e and the data.
+// open opens the device, and a job for e and the data.
 func (f *paperFlags) open(cmd *cobra.Command, e *estimatorFlags, data problems.Data, progress func(pipeline.Progress)) (*job, error) {
 	dev, err := openDevice(f.device, 0)
 	if err != nil {
@@ -144,7 +144,7 @@ func (f *paperFlags) open(cmd *cobra.Command, e *estimatorFlags, data problems.D
 	return e.open(cmd, dev, data, progress)
 }
 
-// replaceFile writes a file that takes its name when it is complete.
+// replaceFile writes a file, which takes its name when it is complete.
 func replaceFile(path string, text []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

@@ -45,10 +45,10 @@ surepipe montecarlo takes them, and every estimate is a line of a .jsonl file. T
 numbers of samples are far larger than the defaults: --samples 2000 --seeds 100 --draws 6.
 The Monte Carlo risk is the mean loss over the same samples.
 
-The same command again goes on where one was interrupted, and more --samples, --seeds and
---draws add to what is there; other settings take another --out. On two processors all
-three take a few minutes with --scale 0.2; at full size a sample of figures 1 and 3 takes about
-a minute.`,
+Repeat the same command to continue after an interrupt; more --samples, --seeds and
+--draws extend what is there; other settings need another --out. On two processors all
+three figures take a few minutes with --scale 0.2; at full size a sample of figures 1 and
+3 takes about a minute.`,
 		Example: `  surepipe paper figures --out figures --scale 0.2
   surepipe paper figures --out figures --figure 2 --samples 2000 --seeds 100`,
 		Args: noArgs,
@@ -113,14 +113,14 @@ func (f *figures) run() error {
 		notConverged += n
 	}
 	if notConverged > 0 {
-		fmt.Fprintf(f.cmd.ErrOrStderr(), "surepipe: %d estimates did not converge, and are in the figures\n", notConverged)
+		fmt.Fprintf(f.cmd.ErrOrStderr(), "surepipe: %d estimates did not converge, and are included in the figures\n", notConverged)
 		return errNotConverged
 	}
 	return nil
 }
 
-// simulate runs the estimator at samples of the data's mu, beginning at sample 0; the lines
-// are kept in the named file of the folder, and it goes on with those that are there.
+// simulate runs the estimator at samples around the data's mu, from sample 0 on. It keeps the lines in the
+// named file of the folder, and continues with those that are there.
 func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int, e *estimatorFlags, settings map[string]string) (*summary, throughput, *job, error) {
 	job, err := f.open(f.cmd, e, data, nil)
 	if err != nil {
@@ -141,7 +141,7 @@ func (f *figures) simulate(ctx context.Context, data problems.Data, name, title 
 	return s, speed, job, nil
 }
 
-// save writes a figure in the formats for people and for papers.
+// save writes a figure as .png and .svg.
 func (f *figures) save(name string, fig figure.Figure) error {
 	for _, format := range []string{".png", ".svg"} {
 		if err := figure.Save(filepath.Join(f.out, name+format), fig); err != nil {
@@ -213,7 +213,7 @@ func (f *figures) spread(ctx context.Context, number int, problem, title string,
 	return s.NotConverged, f.report(number, text)
 }
 
-// report prints what a figure shows and keeps it beside it.
+// report prints a summary of a figure, and writes it beside the figure.
 func (f *figures) report(number int, text string) error {
 	if _, err := fmt.Fprint(f.cmd.OutOrStdout(), text); err != nil {
 		return err
@@ -235,7 +235,7 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 	if err := os.MkdirAll(filepath.Join(f.out, "figure3"), 0o777); err != nil {
 		return 0, err
 	}
-	// The data's lambda is a quarter of lambda_max at a y that is none of the samples.
+	// The data's lambda is a quarter of lambda_max at a y that is not among the samples.
 	top := 2 * 4 * *data.Lambda
 	sweep := figure.Sweep{Title: fmt.Sprintf("Matrix completion %d × %d, one y", rows, cols), Label: "SURE / d"}
 	errors := figure.Lines{Title: fmt.Sprintf("Matrix completion %d × %d", rows, cols), XLabel: "λ", YLabel: "|SURE − risk| / risk"}
@@ -267,7 +267,7 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 		for i, sure := range s.sure {
 			row = append(row, sure, s.loss[i])
 			relative := math.Abs(sure-risk) / risk
-			// A logarithmic axis has no place for an error that is 0 by chance.
+			// An error that is 0 by chance cannot be shown on a logarithmic axis.
 			if relative > 0 {
 				errors.Series[i].X = append(errors.Series[i].X, lambda)
 				errors.Series[i].Y = append(errors.Series[i].Y, relative)

@@ -19,9 +19,9 @@ import (
 	"surepipe/problems"
 )
 
-// paperValues are what the paper published for a row: SURE per coordinate by SURE-CR
-// and by CVXPYlayers with their seconds on a V100, the closed form of LASSO, and the
-// Monte Carlo risk. 0 stands for a value that it has not.
+// paperValues are the paper's values for a row: SURE per coordinate by SURE-CR and by CVXPYlayers with
+// their seconds on a V100, the closed form for LASSO, and the Monte Carlo risk. 0 stands for a value
+// that the paper does not give.
 type paperValues struct {
 	SURE          float64 `json:"sure"`
 	Seconds       float64 `json:"seconds"`
@@ -39,7 +39,7 @@ type paperRow struct {
 	paper      paperValues
 }
 
-// paperRows has the tables in the paper's order.
+// paperRows are the rows of the tables, in the paper's order.
 var paperRows = []paperRow{
 	{"lasso", 250, 500, paperValues{0.51, 2.54, 0.51, 252, 0.52, 0.48}},
 	{"lasso", 500, 1000, paperValues{0.37, 2.89, 0.43, 1929, 0.40, 0.50}},
@@ -58,7 +58,7 @@ var paperRows = []paperRow{
 	{"robust-pca", 1000, 1000, paperValues{0.44, 31.4, 0, 0, 0, 0.44}},
 }
 
-// bytes is what a run of a rows x cols problem holds at least.
+// bytes is the least memory that a run of a rows x cols problem needs.
 func (r paperRow) bytes(rows, cols int) uint64 {
 	entries := uint64(rows) * uint64(cols)
 	if r.problem == "lasso" {
@@ -69,38 +69,37 @@ func (r paperRow) bytes(rows, cols int) uint64 {
 	return 8 * entries * 250
 }
 
-// tableLine is a row of a table in tables.jsonl: the keys of surepipe run, and these.
+// tableLine is a row of a table in tables.jsonl: the keys of surepipe run, and further ones.
 type tableLine struct {
 	Table int `json:"table"`
 	result
 	Rows int `json:"rows"`
 	Cols int `json:"cols"`
-	// Analytic is SURE with the closed form of LASSO's divergence, the number of
-	// nonzeros of b.
+	// Analytic is SURE with the closed form of LASSO's divergence, the number of nonzeros of b.
 	Analytic *float64 `json:"analytic_sure,omitempty"`
 	// Risk is the mean loss over RiskSamples further y, RiskStdErr its standard error.
 	Risk        *float64    `json:"risk,omitempty"`
 	RiskStdErr  *float64    `json:"risk_stderr,omitempty"`
 	RiskSamples int         `json:"risk_samples,omitempty"`
 	Paper       paperValues `json:"paper"`
-	// Data is the file in the folder, or the command that makes it.
+	// Data is the file in the folder, or the command that generates it.
 	Data string `json:"data,omitempty"`
 }
 
 const paperTablesHelp = `draws the data sets of Tables I to III of
-Nobel, Candes and Boyd, estimates their risk, and prints a row as soon as it is done:
+Nobel, Candes and Boyd, estimates their risk, and prints each row as soon as it is done:
 SURE per coordinate with its standard error, the true loss at the same y, the paper's
 SURE and Monte Carlo risk, our seconds for solve and divergence, and the paper's on a
-V100. With --samples N the mean loss over N further y, the Monte Carlo risk, is a column
-of its own.
+V100. With --samples N a further column is the Monte Carlo risk, the mean loss over N
+further y.
 
-The paper's draws are not published: compare SURE with the loss beside it. Rows whose
-data do not fit in --largest are left out. With --scale the sizes are smaller, and the
-paper's values are still those of its own sizes.
+The paper's draws are not published: compare SURE with the loss beside it. Rows that need
+more memory than --largest are left out. With --scale the sizes are smaller, but the
+paper's values are those of its own sizes.
 
---out DIR keeps everything, row by row: table1-lasso.csv and .txt and so on, tables.jsonl
-with the keys of surepipe run, and the data in data/, or, of large data, the command that
-makes them bit for bit.`
+--out DIR keeps everything, row by row: table1-lasso.csv, .txt and so on, tables.jsonl
+with the keys of surepipe run, and the data in data/ or, for large data, the command that
+generates them bit for bit.`
 
 func newPaperTables(use string, samples int) *cobra.Command {
 	var f paperFlags
@@ -133,7 +132,7 @@ func newPaperTables(use string, samples int) *cobra.Command {
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&problem, "problem", "all", "all, "+strings.Join(generators[:3], ", "))
-	flags.StringVar(&largest, "largest", humanize.IBytes(memory.TotalMemory()*3/4), "leave out what takes more memory than this")
+	flags.StringVar(&largest, "largest", humanize.IBytes(memory.TotalMemory()*3/4), "leave out rows that need more memory than this")
 	flags.IntVar(&samples, "samples", samples, "further samples for the Monte Carlo risk; 0 leaves it out")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(append([]string{"all"}, generators[:3]...), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
@@ -246,8 +245,8 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 	return line, nil
 }
 
-// losses is ||mu_hat - mu||^2 at further samples. Their divergence is of no
-// interest and costs the least that there is. One of a large row is in flight at a time.
+// losses is ||mu_hat - mu||^2 at further samples. Their divergence is not used, and is estimated with the
+// fewest probes. For a large row one sample is in flight at a time.
 func (t *tables) losses(job *job, data problems.Data, bytes uint64, bar *progress) ([]float64, error) {
 	parallel := t.flags.parallel
 	if 2*bytes > memory.TotalMemory() {
@@ -287,7 +286,7 @@ func (t *tables) header() string {
 	return text + fmt.Sprintf("%8s %9s %8s %13s %10s", "paper's", "its risk", "solve s", "divergence s", "paper's s")
 }
 
-// text is the line for people, with a column for the Monte Carlo risk if wanted.
+// text is the row as text, with a column for the Monte Carlo risk if risk is set.
 func (l *tableLine) text(risk bool) string {
 	d := float64(l.D)
 	text := fmt.Sprintf("%-18s %7d %8d  %.3f ± %.3f   %7.3f ", l.Problem, l.D, l.P, l.SURE/d, l.SUREStdErr/d, *l.Loss/d)
@@ -330,7 +329,7 @@ func (l *tableLine) cells() []string {
 	}
 }
 
-// keep writes what is known of a table, and of all, to the folder.
+// keep writes the rows so far of a table, and of all tables, to the folder.
 func (t *tables) keep(table int) error {
 	if t.flags.out == "" {
 		return nil

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/term"
 )
 
-// progress is a bar on standard error for work that turns out long. Nothing is
-// shown when standard error is not a terminal, nor in the first second.
+// progress is a bar on standard error for work that takes long. It shows nothing in the first second,
+// nor where standard error is not a terminal.
 type progress struct {
 	bar     *progressbar.ProgressBar
 	out     io.Writer
 	started time.Time
-	// prefix stands before every text.
+	// prefix is printed before every text.
 	prefix, text string
 }
 
@@ -30,8 +30,7 @@ func newProgress(out io.Writer) *progress {
 	return &progress{out: out, started: time.Now(), text: "probes"}
 }
 
-// set reports that done of total steps are done. It is called from one goroutine
-// at a time.
+// set shows that done of total steps are done. It must be called from one goroutine at a time.
 func (p *progress) set(done, total int) {
 	if p.out == nil || (p.bar == nil && time.Since(p.started) < patience) {
 		return
@@ -49,7 +48,7 @@ func (p *progress) set(done, total int) {
 	p.bar.Set(done)
 }
 
-// describe sets what stands before the bar, "probes" at first.
+// describe sets the text before the bar, which is "probes" at first.
 func (p *progress) describe(text string) {
 	p.text = text
 	if p.bar != nil {

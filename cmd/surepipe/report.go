@@ -11,8 +11,8 @@ import (
 	"surepipe/problems"
 )
 
-// number is a float64 that JSON can always hold: infinities, which a
-// regularization weight may be, become the strings "inf" and "-inf".
+// number is a float64 that may be infinite, as a regularization weight may be: in JSON infinities are
+// the strings "inf" and "-inf".
 type number float64
 
 func (x number) MarshalJSON() ([]byte, error) {
@@ -26,8 +26,8 @@ func (x number) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// result is the JSON object of one sample. Its keys are a contract with the
-// scripts that read them: new ones may join, none changes its meaning.
+// result is the JSON object of one sample. Its keys are a contract with the scripts that read them: new
+// ones may join, none changes its meaning.
 type result struct {
 	Sample  *int    `json:"sample,omitempty"`
 	Problem string  `json:"problem"`
@@ -41,7 +41,7 @@ type result struct {
 	Lambda          *number  `json:"lambda,omitempty"`
 	Lambda2         *number  `json:"lambda2,omitempty"`
 	Gamma           *number  `json:"gamma,omitempty"`
-	// Intercept is the fitted one, with --intercept.
+	// Intercept is the fitted intercept, with --intercept.
 	Intercept         *float64 `json:"intercept,omitempty"`
 	SURE              float64  `json:"sure"`
 	SUREStdErr        float64  `json:"sure_stderr"`
@@ -49,8 +49,8 @@ type result struct {
 	Residual          float64  `json:"residual"`
 	Divergence        float64  `json:"divergence"`
 	DivergenceStdErr  float64  `json:"divergence_stderr"`
-	// DivergenceLow and DivergenceHigh are what it might be by decisions within rounding errors
-	// and the tolerance; absent where none is in doubt.
+	// DivergenceLow and DivergenceHigh are its range over the decisions that are within rounding
+	// errors or the tolerance; absent where no decision is.
 	DivergenceLow  *float64 `json:"divergence_low,omitempty"`
 	DivergenceHigh *float64 `json:"divergence_high,omitempty"`
 	// RankMargin is the factor by which the smallest direction of X that counts exceeds rounding
@@ -67,10 +67,13 @@ type result struct {
 	JacobianFro2        float64       `json:"jacobian_fro2"`
 	Trace               traceResult   `json:"trace"`
 	Seconds             secondsResult `json:"seconds"`
+	// Choices is what the solver chose by the structure of the problem; absent where it chose
+	// nothing.
+	Choices []choice `json:"choices,omitempty"`
 	// Verification is what --verify found.
 	Verification *pipeline.Verification `json:"verification,omitempty"`
-	// Warnings is all that standard error warns of: the reasons to doubt the numbers, and the
-	// command's notes; absent where there is none.
+	// Warnings are those printed on standard error: the reasons to doubt the numbers, and the
+	// command's notes; absent where there are none.
 	Warnings []pipeline.Warning `json:"warnings,omitempty"`
 	Device   string             `json:"device"`
 	Version  string             `json:"version"`
@@ -86,6 +89,13 @@ type solverResult struct {
 	MuHatError *float64 `json:"mu_hat_error,omitempty"`
 }
 
+// choice is a vjp.Choice: what was chosen for a part of the computation, and why.
+type choice struct {
+	Part   string `json:"part"`
+	Chosen string `json:"chosen"`
+	Reason string `json:"reason"`
+}
+
 type traceResult struct {
 	Estimator string `json:"estimator"`
 	Queries   int    `json:"queries"`
@@ -98,8 +108,8 @@ type secondsResult struct {
 	Total      float64 `json:"total"`
 }
 
-// fill sets what a sample's risk says. One without its estimate, as a sweep's points are,
-// says nothing of the intercept.
+// fill sets the fields that come from a sample's risk. Without the estimate b, which the points of a
+// sweep do not have, the intercept stays unset.
 func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	if risk.B != nil {
 		r.Intercept = interceptOf(p, risk)
@@ -126,6 +136,10 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	}
 	r.Derivative = risk.Derivative
 	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible, risk.InnerSteps
+	r.Choices = nil
+	for _, c := range risk.Choices {
+		r.Choices = append(r.Choices, choice(c))
+	}
 	r.Verification = risk.Verification
 	if risk.Floored {
 		r.Warnings = append(r.Warnings, pipeline.Warning{Code: noteErrorBar, Text: zeroBarText(r.Sigma2RelStdErr != nil)})
@@ -139,7 +153,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	}
 }
 
-// interceptOf is the fitted intercept, nil where there is none.
+// interceptOf is the fitted intercept, nil if the problem has none.
 func interceptOf(p *problems.Problem, risk pipeline.Risk) *float64 {
 	b0, ok := p.Intercept(risk.MuHat, risk.B)
 	if !ok {
@@ -157,8 +171,8 @@ func squaredDistance(a, b []float64) float64 {
 	return sum
 }
 
-// writeLine writes v as one line of JSON in a single call, so that a reader, or
-// a file left behind by a killed process, never holds half a line.
+// writeLine writes v as one line of JSON in a single call, so that neither a reader nor the file of a
+// killed process sees half a line.
 func writeLine(w io.Writer, v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
@@ -168,7 +182,7 @@ func writeLine(w io.Writer, v any) error {
 	return err
 }
 
-// writeProblem prints what every point has in common: the problem and the noise.
+// writeProblem prints the problem and the noise, which all points have in common.
 func (r *result) writeProblem(w io.Writer) {
 	fmt.Fprintf(w, "problem\t%s\td = %d, p = %d\n", r.Problem, r.D, r.P)
 	if r.Sigma2Method == "" {
@@ -178,7 +192,20 @@ func (r *result) writeProblem(w io.Writer) {
 	}
 }
 
-// writeTable prints the result for people.
+// writeChoices prints what the solver chose by structure, as text.
+func (r *result) writeChoices(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nchosen by structure")
+	for _, c := range r.Choices {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Part, c.Chosen, c.Reason)
+	}
+	if len(r.Choices) == 0 {
+		fmt.Fprintln(w, "nothing: the solver has no alternatives for this problem")
+	}
+	return w.Flush()
+}
+
+// writeTable prints the result as text.
 func (r *result) writeTable(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	r.writeProblem(w)

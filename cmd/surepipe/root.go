@@ -25,7 +25,8 @@ of the risk E||mu_hat - mu||^2,
 at sizes where the Jacobian in the divergence could never be formed.
 
 ` + exitHelp + `
-A sweep or a montecarlo that was stopped goes on with --resume, where --jsonl kept its
+
+A sweep or montecarlo run that was stopped continues with --resume, if --jsonl kept its
 lines.`,
 		Example: `  surepipe generate --problem matrix-completion --rows 200 --cols 100 --out mc.npz
   surepipe run --problem matrix-completion --data mc.npz

@@ -19,7 +19,7 @@ import (
 func newRun() *cobra.Command {
 	var f estimatorFlags
 	var out string
-	var asJSON bool
+	var asJSON, explain bool
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Estimate the risk at one y",
@@ -38,13 +38,14 @@ Results go to standard output, everything else to standard error.
   surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runRun(cmd, &f, out, asJSON)
+			return runRun(cmd, &f, out, asJSON, explain)
 		},
 	}
 	f.register(cmd, 1)
 	cobra.CheckErr(cmd.Flags().MarkHidden("parallel"))
-	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat, b and the intercept, if there is one (.npz), or mu_hat alone, without b (.npy, .csv, .png); in its place the signal of a specification that has a synthesis")
+	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat, b and the intercept, if there is one (.npz), or mu_hat alone (.npy, .csv, .png); for a specification with a synthesis also the signal (.npz), or the signal alone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&explain, "explain", false, "also print what was chosen by the structure of the problem (method, derivative, linear systems), and why; --json always has it, as choices")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
 	return cmd
 }
@@ -67,26 +68,30 @@ They come from --data, a file of any of these formats:
   .csv, .tsv         a table: y and X of a regression, with --column NAME for y; y of
                      svt, robust-pca and tv1d
   .npy, dense .mtx   one array: y, or X where --y gives y
-  .png               a grayscale image, pixels as numbers in [0, 1]: y. Noise that was cut
-                     off at black or white is not normal, and SURE is off there
+  .png               a grayscale image, pixels as numbers in [0, 1]: y. Where noise is
+                     clipped at black or white it is not normal, and SURE is biased
 
-and --X, --y, --mu each from a file of its own.
+--X, --y and --mu each name a file of their own, in any of these formats.
 
-Regressions have no intercept but what X holds, unless --intercept asks for one. It bears
-no penalty, and its degree of freedom is part of the divergence; b is that of X as it is,
-and the output names the intercept.
+Regressions have no intercept, unless X has a constant column or --intercept adds one.
+That of --intercept is not penalized, and its degree of freedom is part of the divergence;
+b refers to the columns of X as they are in the file, and the output has the intercept.
 
---sigma2 auto estimates the variance of the noise, and the output names how:
-ols-residual, the residual variance of OLS on all columns, for regressions with d > p
-(and with an intercept where --intercept asks for one);
-median-singular-value (Gavish and Donoho), for svt and robust-pca, where entries of the
-sparse part count as noise; mad, from the finest wavelet details, for tv1d and images.
-Where none applies it is refused. --sigma2 mad and so on force one. An estimate with a
-relative error e shifts SURE by e sigma2 (2 divergence - d), and the error bar of SURE
-(sure_stderr) is then sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is that of
-a known sigma2, about sigma2 sqrt(2 d), and e is the output's sigma2_rel_stderr.`
+--sigma2 auto estimates the variance of the noise, by the method that applies:
 
-func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) error {
+  ols-residual           the residual variance of OLS on all columns (and the intercept,
+                         with --intercept): regressions with d > p
+  median-singular-value  Gavish and Donoho: svt and robust-pca, where entries of the
+                         sparse part count as noise
+  mad                    the finest wavelet details: tv1d and images
+
+--sigma2 mad and so on force one; the output names the method. Where none applies auto is
+an error. An estimate with relative standard error e (sigma2_rel_stderr in the output)
+contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is then
+sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
+sigma2, about sigma2 sqrt(2 d).`
+
+func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain bool) error {
 	ctx := cmd.Context()
 	if err := f.check(cmd); err != nil {
 		return err
@@ -127,7 +132,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 	if err != nil {
 		return err
 	}
-	// What has been computed is printed, whatever becomes of the file.
+	// The result is printed even if the file cannot be written.
 	var unwritten error
 	if out != "" {
 		unwritten = f.writeResult(cmd, out, job.problem, file.Y, risk)
@@ -138,6 +143,9 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 		err = writeLine(cmd.OutOrStdout(), r)
 	} else {
 		err = r.writeTable(cmd.OutOrStdout())
+		if err == nil && explain {
+			err = r.writeChoices(cmd.OutOrStdout())
+		}
 	}
 	if err != nil {
 		return err
@@ -151,7 +159,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON bool) erro
 	return f.converged(cmd, risk)
 }
 
-// hints names the flags that may help against a warning, by its code.
+// hints are the flags that may remedy a warning, by its code.
 var hints = map[string]string{
 	pipeline.NotConverged:           " (raise --max-iter or --tol, or change --solver)",
 	pipeline.DerivativeNotConverged: " (raise --lambda, or give --derivative unrolled)",
@@ -160,8 +168,7 @@ var hints = map[string]string{
 	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
 }
 
-// converged prints the warnings that a result carries, and returns errNotConverged where
-// it is not to be trusted.
+// converged prints the result's warnings, and returns errNotConverged where it is not to be trusted.
 func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
 	for _, w := range risk.Warnings() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s%s\n", w.Text, hints[w.Code])
@@ -175,10 +182,10 @@ func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error
 // warn says what the user should know about the estimator that the flags ask for.
 func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
 	if n := len(p.NearlyConstant); n > 0 {
-		f.note(cmd, noteConstant, "column %d of X, counted from 0, is constant but for the last digits of its entries and counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
+		f.note(cmd, noteConstant, "column %d of X, counted from 0, is constant up to rounding errors and counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
 	}
 	if p.Relative {
-		f.note(cmd, noteRelativeWeight, "a weight is a multiple of its maximum at this y, so the estimator looks at y: SURE is only approximately unbiased")
+		f.note(cmd, noteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it depends on y: SURE is only approximately unbiased")
 	}
 }
 
@@ -220,8 +227,7 @@ func (f *estimatorFlags) result(j *job) result {
 	}
 }
 
-// outFormat tells by its extension what the file of --out is to hold; a name without
-// one is numpy's.
+// outFormat is the format of --out by the name's extension; without one it is .npz.
 func outFormat(path string) (string, error) {
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
 	case "":
@@ -251,8 +257,8 @@ func checkOut(path string, p *problems.Problem) error {
 	return nil
 }
 
-// writeEstimate writes mu_hat and b, and where there are ones the intercept and the
-// signal, to an .npz file.
+// writeEstimate writes mu_hat and b, and the intercept and the signal where they exist, to a .npz
+// file.
 func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
 	arrays := []dataio.Array{
 		{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat},
@@ -271,8 +277,8 @@ func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
 	return dataio.WriteNPZ(path, arrays...)
 }
 
-// writeResult writes the file that --out asks for. A format of one array holds the
-// signal, or else mu_hat. An image has 8 bits where y is one of 8, else 16.
+// writeResult writes the file of --out. A format of one array holds the signal, or else mu_hat. An
+// image has 8 bits a pixel where y has, else 16.
 func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, y []float64, risk pipeline.Risk) error {
 	format, err := outFormat(path)
 	if err != nil {
@@ -283,7 +289,7 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat}
 	if p.Signal == nil && p.Operator != linops.Identity(p.D) {
-		f.note(cmd, noteMuHatAlone, "%s holds mu_hat alone; for b give --out a name that ends in .npz", path)
+		f.note(cmd, noteMuHatAlone, "%s holds mu_hat alone; for b too, give --out a name that ends in .npz", path)
 	}
 	if p.Signal != nil {
 		if a, err = synthesize(p, risk.B); err != nil {
@@ -302,7 +308,7 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 	}
 	clamped, err := dataio.WritePNG(path, a, bits)
 	if err == nil && clamped > 0 {
-		f.note(cmd, noteClamped, "%s: %d of %d pixels were outside [0, 1] and are clamped", path, clamped, len(a.Data))
+		f.note(cmd, noteClamped, "%s: %d of %d pixels were outside [0, 1] and have been clamped", path, clamped, len(a.Data))
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 func newSpec() *cobra.Command {
 	return &cobra.Command{
 		Use:   "spec [name]",
-		Short: "Print a specification to start from; list them",
+		Short: "Print a specification to start from, or list them",
 		Long: `A specification describes a problem in YAML,
 
     mu_hat(y) = A argmin_b  1/2 ||A b - y||^2 + r(b),
@@ -23,28 +23,28 @@ and takes the place of --problem: surepipe run --spec problem.yaml.
     data:                        # files are relative to the specification's folder
       file: data.npz             # arrays by name; --data replaces it
       column: price              # of a .csv file: y is this column, X the others
-      mu: truth.png              # any array from a file of its own, or
-      w: {file: F, array: N, column: C, where: mask}, or
+      mu: truth.png              # any array: a file of its own, or part of one,
+      w: {file: F, array: N, column: C, where: mask}, or numbers:
       h: [0.25, 0.5, 0.25]
     operator: OPERATOR           # y = operator (synthesis b) + noise
-    synthesis: OPERATOR          # optional; --out writes the signal, synthesis b, too
+    synthesis: OPERATOR          # optional; --out then writes the signal, synthesis b, too
     regularizer: REGULARIZER
-    lambda: 0.1                  # and lambda2, gamma; --lambda replaces it, a number in
-                                 # the data file gives way to it
-    sigma2: auto                 # a number, or auto, or a method (see surepipe run --help)
+    lambda: 0.1                  # and lambda2, gamma; takes precedence over a number in
+                                 # the data file; --lambda takes precedence over both
+    sigma2: auto                 # a number, auto or a method (see surepipe run --help)
     solver: {name: fista, tol: 1e-8, max-iter: 10000, derivative: auto}
 
 Sizes follow from y and the arrays where they can; an operator takes shape: n or
 shape: [m, n] where they cannot. An image is a matrix, row-major.
 
-lambda: 0.1max is a tenth of the smallest lambda at which all that it weighs is zero (a
-tv1d: constant). It is known for l1, elastic-net, l2, group-l2, group-linf, sorted-l1
-and nuclear, and, where the operator has orthogonal columns, in the presence of
-coordinates that no weight holds at zero.
+lambda: 0.1max is a tenth of the smallest lambda at which everything that it penalizes is
+zero (for tv1d: constant). This maximum is known for l1, elastic-net, l2, group-l2,
+group-linf, sorted-l1 and nuclear. With coordinates that no weight penalizes it is known
+only where the operator has orthogonal columns.
 
-Penalties of an analysis operator, r(D b), have no proximal operator in closed form.
-What takes their place is a synthesis form: A = operator synthesis, with the penalty on
-the coefficients b.
+Penalties of an analysis operator, r(D b), have no proximal operator in closed form. Use
+a synthesis form in their place: A = operator synthesis, with the penalty on the
+coefficients b.
 
 ` + problems.SpecHelp(),
 		Example: `  surepipe spec

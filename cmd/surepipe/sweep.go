@@ -20,7 +20,6 @@ import (
 	"surepipe/problems"
 	"surepipe/prox"
 	"surepipe/verify"
-	"surepipe/vjp"
 )
 
 // sweepFlags are the flags of surepipe sweep.
@@ -46,15 +45,14 @@ func newSweep() *cobra.Command {
 		Use:   "sweep",
 		Short: "Estimate the risk over a grid of hyperparameters, and find its minimum",
 		Long: `Estimates the risk on a logarithmic grid of one weight or two, FROM:TO:COUNT, from the
-largest to the smallest, each solve starting near the one before it, and then looks for
-the minimum between the neighbours of the grid's minimizer, by Brent's method on the
-logarithm of each weight.
+largest to the smallest with warm starts, and then searches for the minimum between the
+neighbours of the grid's minimizer, by Brent's method on the logarithm of each weight.
 
 All points share y and the probes. Differences between points are therefore far more
-certain than the values: the band of one standard error, most of which is the noise's
-own norm, moves up and down as a whole. Ends that are multiples of a maximum make the
-estimator look at y, and SURE only approximately unbiased; so, a little, does choosing the
-minimizer at the same y.
+certain than the values: the error, most of which is that of the noise's own norm, shifts
+the curve as a whole. If an end of the grid is a multiple of a maximum, the weights depend
+on y and SURE is only approximately unbiased; choosing the minimizer at the same y adds a
+small bias too.
 
 Prints a table, or with --json one line a point, in order, with the keys of surepipe
 run, "index" and "stage" (grid or refine); first a line of settings, with
@@ -62,18 +60,19 @@ run, "index" and "stage" (grid or refine); first a line of settings, with
 
   points, not_converged
   minimizer       index, stage, weights, sure, sure_stderr, divergence, loss, converged
-  edges           weights whose grid ends at the minimizer, "lower" or "upper": extend it
+  edges           weights with the minimizer at the "lower" or "upper" end of their
+                  grid, which should be extended
   least_loss      the least loss on the grid and its weights, where mu is known
   seconds
 
---jsonl writes the same lines to a file, each as soon as it is known. A sweep that was
-interrupted, or killed, goes on with --resume: the lines in the file are read, a torn
-last one is dropped, and what is missing is computed. The outcome is the same to the last
-bit, times aside, as that of an uninterrupted sweep, and for any --parallel and
---probe-batch. Other settings or other data are refused.
+--jsonl also writes these lines to a file, each as soon as it is known. A sweep that was
+interrupted or killed continues with --resume: it reads the lines in the file, drops an
+incomplete last one, and computes what is missing. The result is the same to the last bit,
+times aside, as that of an uninterrupted sweep, for any --parallel and --probe-batch.
+Other settings or other data are refused.
 
-Points that have not converged, or that --verify doubts, are marked, are not the minimizer
-unless all are such, and make the exit status 3.
+Points that have not converged, or with which --verify disagrees, are marked and make the
+exit status 3. Such a point is the minimizer only if all points are such.
 
 ` + dataHelp,
 		Example: `  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png
@@ -90,17 +89,17 @@ unless all are such, and make the exit status 3.
 		"lambda2":  "elastic net: weight of 1/2 ||b||^2, a grid of numbers or a number (default: the file's)",
 		"gamma":    "robust PCA: weight of ||S||_1, as --lambda (default: the file's)",
 		"parallel": "points in flight at once",
-		"memory":   "what the tapes of all points in flight may hold; a longer tape is computed again in parts",
+		"memory":   "memory for the tapes of all points in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts",
 		"verbose":  "log every point on standard error",
 	} {
 		flags.Lookup(name).Usage = usage
 	}
-	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each weight; 0: none")
+	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each weight; 0 for none")
 	flags.StringVar(&f.csv, "csv", "", "write the points to this .csv `file`")
-	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; one that exists is refused without --resume")
-	flags.BoolVar(&f.resume, "resume", false, "go on with the sweep in the --jsonl file, if there is one")
+	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; an existing file is refused without --resume")
+	flags.BoolVar(&f.resume, "resume", false, "continue the sweep in the --jsonl file, if the file exists")
 	flags.StringVar(&f.plot, "plot", "", "draw SURE, the loss and the divergence, or with two grids a map of SURE, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
-	flags.StringVar(&f.out, "out", "", "write the estimate at the minimizer to this `file`, by its extension as surepipe run does")
+	flags.StringVar(&f.out, "out", "", "write the estimate at the minimizer to this `file`, in the formats of surepipe run --out")
 	flags.BoolVar(&f.asJSON, "json", false, "print lines of JSON")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
 	cobra.CheckErr(cmd.MarkFlagFilename("csv", "csv"))
@@ -109,8 +108,8 @@ unless all are such, and make the exit status 3.
 	return cmd
 }
 
-// checkSweep refuses what can be refused without reading the data, and takes the grids
-// apart: what is left in the flags of weights is single values.
+// checkSweep refuses flags that are wrong whatever the data are, and parses the grids: the flags of
+// weights then hold single values.
 func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 	if err := f.check(cmd); err != nil {
 		return err
@@ -135,13 +134,13 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 	}
 	switch {
 	case len(f.axes) == 0:
-		return usagef("there is nothing to sweep: expected a grid such as --lambda 0.01max:2max:40, or surepipe run for a single value")
+		return usagef("no weight is a grid: expected one such as --lambda 0.01max:2max:40; for a single value use surepipe run")
 	case len(f.axes) > 2:
 		return usagef("--lambda, --lambda2 and --gamma are grids, expected one or two")
 	case f.refine < 0:
 		return usagef("--refine is %d, expected 0 or more", f.refine)
 	case f.resume && f.jsonl == "":
-		return usagef("--resume is for --jsonl, which is missing")
+		return usagef("--resume needs --jsonl, which is missing")
 	}
 	if f.plot != "" {
 		if _, err := figure.Format(f.plot); err != nil {
@@ -205,10 +204,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 		}
 		grid[a] = axis.values
 	}
-	family, options, err := f.sweep(cmd, job, file.Data)
-	if err != nil {
-		return err
-	}
+	family, options := f.sweep(cmd, job, file.Data)
 	if f.out != "" {
 		if err := checkOut(f.out, job.problem); err != nil {
 			return err
@@ -242,7 +238,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 		if err != nil {
 			r.bar.done()
 			if errors.Is(err, context.Canceled) && f.jsonl != "" {
-				fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d points are in %s; go on with --resume\n", len(r.lines), f.jsonl)
+				fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d points are in %s; continue with --resume\n", len(r.lines), f.jsonl)
 			}
 			return err
 		}
@@ -256,17 +252,10 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 	return errors.New("the sweep ended without a minimizer")
 }
 
-// sweep is the family and the options that the flags ask for.
-func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions, err error) {
-	memory, err := f.memoryBytes()
-	if err != nil {
-		return family, o, err
-	}
+// sweep returns the family and the options that the flags describe.
+func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions) {
 	family = pipeline.Family{
-		Problem: j.problem.Solve(), Solver: j.solver.Name(),
-		Settings: vjp.Options{
-			Tol: f.tol, MaxIter: f.maxIter, Sigma2: j.sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
-		},
+		Problem: j.problem.Solve(), Solver: j.solver.Name(), Settings: j.options,
 		Regularizer: func(swept []float64) (prox.Prox, error) {
 			w := weights(j.problem)
 			for a, axis := range f.axes {
@@ -288,7 +277,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 	if f.queries.auto {
 		o.Queries, o.TraceError = 0, f.traceError
 	}
-	return family, o, nil
+	return family, o
 }
 
 // header is the first line of the sweep's JSON.
@@ -314,7 +303,7 @@ func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	return h
 }
 
-// weightOrNil is nil for NaN, a weight that there is not.
+// weightOrNil is nil for NaN, which stands for a weight that the problem does not have.
 func weightOrNil(v float64) *number {
 	if math.IsNaN(v) {
 		return nil
@@ -336,7 +325,7 @@ func (f *sweepFlags) weightsOf(line sweepLine) []float64 {
 	return w
 }
 
-// onTerminal reports whether what is printed is seen at once.
+// onTerminal reports whether standard output is a terminal.
 func onTerminal(cmd *cobra.Command) bool {
 	out := cmd.OutOrStdout()
 	if w, kept := out.(*keptError); kept {

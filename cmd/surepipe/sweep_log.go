@@ -13,19 +13,19 @@ import (
 	"surepipe/pipeline"
 )
 
-// sweepHeader is the first line of a sweep's JSON: all that its results depend on. A
-// sweep goes on where another with the same header stopped.
+// sweepHeader is the first line of a sweep's JSON: all that its results depend on. A sweep can
+// continue one that has the same header.
 type sweepHeader struct {
 	Sweep   bool   `json:"sweep"`
 	Problem string `json:"problem"`
-	// Intercept is that of --intercept.
+	// Intercept is --intercept's value.
 	Intercept bool        `json:"intercept,omitempty"`
 	Grid      []sweepGrid `json:"grid"`
-	Lambda    *number     `json:"lambda,omitempty"` // those that are not swept
+	Lambda    *number     `json:"lambda,omitempty"` // the weights that are not swept
 	Lambda2   *number     `json:"lambda2,omitempty"`
 	Gamma     *number     `json:"gamma,omitempty"`
 	Sigma2    float64     `json:"sigma2"`
-	// How sigma2 was estimated, and its standard error over its value.
+	// Sigma2Method is how sigma2 was estimated, Sigma2RelStdErr its standard error over its value.
 	Sigma2Method    string  `json:"sigma2_method,omitempty"`
 	Sigma2RelStdErr float64 `json:"sigma2_rel_stderr,omitempty"`
 	Solver          string  `json:"solver"`
@@ -54,17 +54,17 @@ type sweepGrid struct {
 
 // sweepLine is the line of one point.
 type sweepLine struct {
-	Index int            `json:"index"`
+	Index int                 `json:"index"`
 	Stage pipeline.SweepStage `json:"stage"`
 	result
 }
 
-// trusted is that of the point's risk.
+// trusted is Trusted of the point's risk.
 func (l sweepLine) trusted() bool {
 	return l.Solver.Converged && l.DerivativeConverged && !l.doubted()
 }
 
-// doubted reports that --verify does not agree.
+// doubted reports that --verify disagrees.
 func (r result) doubted() bool { return r.Verification != nil && !r.Verification.Passed() }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -80,7 +80,7 @@ func (x *number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// sweepLog is the file of --jsonl. A line is on the disk when write returns.
+// sweepLog is the --jsonl file. A line is on the disk when write returns.
 type sweepLog struct{ *os.File }
 
 func (l sweepLog) write(v any) error {
@@ -90,15 +90,15 @@ func (l sweepLog) write(v any) error {
 	return l.Sync()
 }
 
-// openSweepLog opens the file of --jsonl behind the points that it holds, and returns
-// these. A file that holds anything is refused unless resume is set.
+// openSweepLog opens the --jsonl file, and returns the points that it holds; further lines are
+// appended. A file that is not empty is refused unless resume is set.
 func openSweepLog(path string, resume bool, header sweepHeader) (_ *sweepLog, known []sweepLine, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, usagef("--jsonl: %w", err)
 	}
 	if len(text) > 0 && !resume {
-		return nil, nil, usagef("--jsonl is %q, which exists: go on with it by --resume, or remove it", path)
+		return nil, nil, usagef("--jsonl is %q, which exists: continue it with --resume, or remove it", path)
 	}
 	if err := tornHeader(text, header, "sweep"); err != nil {
 		return nil, nil, usagef("--resume: %s: %w", path, err)
@@ -129,8 +129,8 @@ func openSweepLog(path string, resume bool, header sweepHeader) (_ *sweepLog, kn
 	return log, known, nil
 }
 
-// tornHeader refuses a file of one unfinished line that is not the beginning of the
-// header: it is no log, and what it holds is somebody's.
+// tornHeader refuses a file of one incomplete line that is not the beginning of the header: it is not a
+// log, and its contents must not be overwritten.
 func tornHeader(text []byte, header any, what string) error {
 	if bytes.IndexByte(text, '\n') >= 0 {
 		return nil
@@ -140,13 +140,13 @@ func tornHeader(text []byte, header any, what string) error {
 		return err
 	}
 	if !bytes.HasPrefix(expected, text) {
-		return fmt.Errorf("it does not begin as the lines of a %s do", what)
+		return fmt.Errorf("it does not begin with the header of a %s", what)
 	}
 	return nil
 }
 
-// readSweepLog reads the lines of a sweep with this header. good is the length of what
-// is to be kept: all but a torn last line, and the summary.
+// readSweepLog reads the lines of a sweep with this header. good is the length of the part to keep:
+// all but the summary and an incomplete last line.
 func readSweepLog(text []byte, header sweepHeader) (known []sweepLine, good int64, err error) {
 	for n := 1; int(good) < len(text); n++ {
 		rest := text[good:]
@@ -165,7 +165,7 @@ func readSweepLog(text []byte, header sweepHeader) (known []sweepLine, good int6
 			good += int64(size)
 			continue
 		}
-		// The two share the names of keys, and no more.
+		// A point and a summary have some keys in common, with different types.
 		var end struct {
 			Summary bool `json:"summary"`
 		}
@@ -192,11 +192,11 @@ func readSweepLog(text []byte, header sweepHeader) (known []sweepLine, good int6
 	return known, good, nil
 }
 
-// same refuses the header of a sweep that is not this one.
+// same refuses the header of another sweep.
 func (h sweepHeader) same(line []byte) error {
 	var found, expected map[string]json.RawMessage
 	if err := json.Unmarshal(line, &found); err != nil || string(found["sweep"]) != "true" {
-		return errors.New("it does not begin as the lines of a sweep do")
+		return errors.New("it does not begin with the header of a sweep")
 	}
 	text, err := json.Marshal(h)
 	if err != nil {
@@ -217,7 +217,7 @@ func (h sweepHeader) same(line []byte) error {
 		switch {
 		case was == is:
 		case key == "data_sha256":
-			return errors.New("its sweep was of other data")
+			return errors.New("its sweep had other data")
 		default:
 			none := func(s string) string {
 				if s == "" {

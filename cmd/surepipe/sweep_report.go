@@ -17,7 +17,7 @@ import (
 	"surepipe/risk"
 )
 
-// sweepReport collects a sweep's points and writes them where they are wanted.
+// sweepReport collects a sweep's points, prints them and writes the files.
 type sweepReport struct {
 	hasLoss bool
 	cmd     *cobra.Command
@@ -44,17 +44,17 @@ type sweepSummary struct {
 
 // sweepMinimum is a point in the summary.
 type sweepMinimum struct {
-	Index      int            `json:"index"`
+	Index      int                 `json:"index"`
 	Stage      pipeline.SweepStage `json:"stage"`
-	Lambda     *number        `json:"lambda,omitempty"`
-	Lambda2    *number        `json:"lambda2,omitempty"`
-	Gamma      *number        `json:"gamma,omitempty"`
-	Intercept  *float64       `json:"intercept,omitempty"`
-	SURE       float64        `json:"sure"`
-	SUREStdErr float64        `json:"sure_stderr"`
-	Divergence float64        `json:"divergence"`
-	Loss       *float64       `json:"loss,omitempty"`
-	Converged  bool           `json:"converged"`
+	Lambda     *number             `json:"lambda,omitempty"`
+	Lambda2    *number             `json:"lambda2,omitempty"`
+	Gamma      *number             `json:"gamma,omitempty"`
+	Intercept  *float64            `json:"intercept,omitempty"`
+	SURE       float64             `json:"sure"`
+	SUREStdErr float64             `json:"sure_stderr"`
+	Divergence float64             `json:"divergence"`
+	Loss       *float64            `json:"loss,omitempty"`
+	Converged  bool                `json:"converged"`
 }
 
 func (l sweepLine) minimum() sweepMinimum {
@@ -69,7 +69,7 @@ func (l sweepLine) terms() risk.Terms {
 	return risk.Terms{D: l.D, Sigma2: l.Sigma2, Residual: l.Residual, Divergence: l.Divergence, Frobenius2: l.JacobianFro2}
 }
 
-// mark stands behind what is not to be trusted.
+// mark is printed behind a point that is not to be trusted.
 func (l sweepLine) mark() string {
 	switch {
 	case l.trusted():
@@ -80,7 +80,7 @@ func (l sweepLine) mark() string {
 	return "  NOT CONVERGED"
 }
 
-// begin prints what is known before the first point.
+// begin prints the header, and the points that are known already.
 func (r *sweepReport) begin(header sweepHeader) error {
 	r.bar = &progress{}
 	if !onTerminal(r.cmd) {
@@ -158,7 +158,7 @@ func (r *sweepReport) show(line sweepLine) error {
 	return err
 }
 
-// finish writes what is known when all points are.
+// finish prints the summary and writes the files, when all points are known.
 func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error {
 	r.bar.done()
 	f := r.f
@@ -218,7 +218,7 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 	}
 	for a, end := range best.Edge {
 		if end != 0 {
-			fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: the minimizer is at the grid's edge, the %s end of --%s: extend it\n", s.Edges[f.axes[a].name], f.axes[a].name)
+			fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: the minimizer is at the edge of the grid, the %s end of --%s: extend the grid\n", s.Edges[f.axes[a].name], f.axes[a].name)
 		}
 	}
 	doubted := 0
@@ -234,13 +234,13 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 		return errNotConverged
 	}
 	if s.NotConverged > 0 {
-		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %d of %d points did not converge; raise --max-iter, or --tol if that is enough, or try another --solver\n", s.NotConverged-doubted, s.Points)
+		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %d of %d points did not converge; raise --max-iter, or --tol if less accuracy is enough, or try another --solver\n", s.NotConverged-doubted, s.Points)
 		return errNotConverged
 	}
 	return nil
 }
 
-// at names the weights of a minimum.
+// at gives the weights of a minimum, as text.
 func (m sweepMinimum) at() string {
 	var parts []string
 	for _, w := range []struct {
@@ -254,7 +254,7 @@ func (m sweepMinimum) at() string {
 	return strings.Join(parts, ", ")
 }
 
-// writeSummary prints the minimizer for people.
+// writeSummary prints the minimizer as text.
 func (r *sweepReport) writeSummary(s sweepSummary) error {
 	var b strings.Builder
 	m := s.Minimizer
@@ -267,7 +267,7 @@ func (r *sweepReport) writeSummary(s sweepSummary) error {
 	}
 	for _, axis := range r.f.axes {
 		if end := s.Edges[axis.name]; end != "" {
-			fmt.Fprintf(&b, "; at the grid's edge, the %s end of %s", end, axis.name)
+			fmt.Fprintf(&b, "; at the edge of the grid, the %s end of %s", end, axis.name)
 		}
 	}
 	b.WriteString(r.lines[m.Index].mark())
@@ -305,11 +305,11 @@ func (r *sweepReport) writeCSV(path string) error {
 	return dataio.WriteCSV(path, table)
 }
 
-// symbols are the weights' names in figures.
+// symbols are the symbols of the weights in figures.
 var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 
-// figure draws the points: curves over one weight, a map over two. The map has the grid's
-// points and the minimizer, which may lie between them.
+// figure draws the points: curves over one weight, or a map over two. The map shows the grid's points
+// and the minimizer, which may lie between them.
 func (r *sweepReport) figure(best sweepMinimum) figure.Figure {
 	f := r.f
 	title := fmt.Sprintf("%s, %s, d = %d", r.job.problem.Name, filepath.Base(f.source()), r.job.problem.D)
@@ -329,7 +329,7 @@ func (r *sweepReport) figure(best sweepMinimum) figure.Figure {
 			var values []float64
 			var converged []bool
 			for x := range cols {
-				// The sweep goes from the greatest weights to the least.
+				// The sweep's points are in the order of decreasing weights.
 				l := r.lines[(rows-1-y)*cols+cols-1-x]
 				values, converged = append(values, l.SURE), append(converged, l.trusted())
 			}

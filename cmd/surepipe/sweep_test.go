@@ -168,11 +168,11 @@ func TestSweepWritesItsFiles(t *testing.T) {
 // The table marks the minimizer, the refinement, and a minimizer at the grid's edge.
 func TestSweepPrintsATable(t *testing.T) {
 	status, stdout, stderr := command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "0.01max:2max:40")
-	if status != exitDone || !strings.Contains(stdout, "refined") || !strings.Contains(stdout, "minimizer   lambda = ") || !strings.Contains(stderr, "looks at y") {
+	if status != exitDone || !strings.Contains(stdout, "refined") || !strings.Contains(stdout, "minimizer   lambda = ") || !strings.Contains(stderr, "depends on y") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
 	status, stdout, stderr = command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "100:800:4")
-	if status != exitDone || !strings.Contains(stdout, "the lower end of lambda") || !strings.Contains(stderr, "at the grid's edge, the lower end of --lambda: extend it") || strings.Contains(stderr, "looks at y") {
+	if status != exitDone || !strings.Contains(stdout, "the lower end of lambda") || !strings.Contains(stderr, "at the edge of the grid, the lower end of --lambda: extend the grid") || strings.Contains(stderr, "depends on y") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
 	status, stdout, stderr = command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "1:800:4", "--max-iter", "20")
@@ -221,8 +221,8 @@ func TestBadSweepsAreRefusedByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ args, want string }{
-		{"--problem lasso" + diabetes, "there is nothing to sweep"},
-		{"--problem lasso --lambda 3" + diabetes, "there is nothing to sweep"},
+		{"--problem lasso" + diabetes, "no weight is a grid"},
+		{"--problem lasso --lambda 3" + diabetes, "no weight is a grid"},
 		{"--problem ols --lambda 1:2:3" + diabetes, "--lambda is given, but ols has no such weight"},
 		{"--problem lasso --gamma 1:2:3 --lambda 2" + diabetes, "gamma is given, but lasso has no such weight"},
 		{"--problem elastic-net --lambda 1:2:3 --lambda2 1:2:3 --gamma 1:2:3" + diabetes, "expected one or two"},
@@ -236,13 +236,13 @@ func TestBadSweepsAreRefusedByName(t *testing.T) {
 		{"--problem lasso --lambda 2max:5:5" + diabetes, "--lambda: it goes from 1898"},
 		{"--problem elastic-net --lambda 1 --lambda2 0:1:5" + diabetes, "--lambda2 is"},
 		{"--problem lasso --lambda 1:2:3 --refine -1" + diabetes, "--refine is -1"},
-		{"--problem lasso --lambda 1:2:3 --resume" + diabetes, "--resume is for --jsonl"},
+		{"--problem lasso --lambda 1:2:3 --resume" + diabetes, "--resume needs --jsonl"},
 		{"--problem lasso --lambda 1:2:3 --plot a.jpg" + diabetes, `ends in ".jpg", expected one of .png`},
 		{"--problem lasso --lambda 1:2:3 --csv /nowhere/a.csv" + diabetes, `--csv is "/nowhere/a.csv": directory`},
 		{"--problem lasso --lambda 1:2:3 --csv=" + diabetes, "--csv is empty"},
 		{"--problem lasso --lambda 1:2:3 --out a.npz --csv ./a.npz" + diabetes, "--csv and --out are both"},
-		{"--problem lasso --lambda 1:2:3 --jsonl " + other + diabetes, "which exists: go on with it by --resume, or remove it"},
-		{"--problem lasso --lambda 1:2:3 --resume --jsonl " + other + diabetes, "does not begin as the lines of a sweep do"},
+		{"--problem lasso --lambda 1:2:3 --jsonl " + other + diabetes, "which exists: continue it with --resume, or remove it"},
+		{"--problem lasso --lambda 1:2:3 --resume --jsonl " + other + diabetes, "does not begin with the header of a sweep"},
 	} {
 		status, _, stderr := command(t, append([]string{"sweep"}, strings.Fields(c.args)...)...)
 		if status != exitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
@@ -327,7 +327,7 @@ func TestSweepResumes(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(string(whole), before, strings.Repeat("0", 64), 1)), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, stderr := command(t, resume...); status != exitUsage || !strings.Contains(stderr, "its sweep was of other data") {
+	if status, _, stderr := command(t, resume...); status != exitUsage || !strings.Contains(stderr, "its sweep had other data") {
 		t.Errorf("other data: status %d, %s", status, stderr)
 	}
 	// Damage in the middle is not guessed at.
@@ -409,7 +409,7 @@ func TestInterruptedSweepStops(t *testing.T) {
 	status := execute(ctx, []string{"sweep", "--problem", "robust-pca", "--data", "../../testdata/rpca50x30.npz", "--lambda", "0.01max:max:300", "--gamma", "0.1max", "--parallel", "3", "--jsonl", path}, &out, &errs)
 	cancelled := errors.Is(ctx.Err(), context.Canceled)
 	cancel()
-	if status != exitInterrupted || !cancelled || !strings.Contains(errs.String(), "go on with --resume") {
+	if status != exitInterrupted || !cancelled || !strings.Contains(errs.String(), "continue with --resume") {
 		t.Errorf("status %d, %s", status, errs.String())
 	}
 	for deadline := time.Now().Add(2 * time.Second); runtime.NumGoroutine() > before+runtime.GOMAXPROCS(0); time.Sleep(5 * time.Millisecond) {

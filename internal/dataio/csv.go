@@ -63,84 +63,123 @@ func ReadCSV(r io.Reader, opts CSVOptions) (Array, error) {
 	if opts.Comma == 0 {
 		opts.Comma = detectComma(buffered)
 	}
-	table := newTable(buffered, opts.Comma)
-	top := topLines(buffered)
-	a := Array{Data: []float64{}}
-	rows, cols, previous := 0, 0, 0
-	indexed, header := false, 0
+	t := tableReader{opts: opts, comment: comment, skipped: skipped, top: topLines(buffered), array: Array{Data: []float64{}}}
+	t.cells = newTable(buffered, opts.Comma)
+	return t.read()
+}
+
+// tableReader reads a table row by row.
+type tableReader struct {
+	cells *csv.Reader
+	opts  CSVOptions
+	// comment is the last comment before the table, skipped the number of lines before it, top
+	// its first two lines.
+	comment string
+	skipped int
+	top     []byte
+
+	array Array
+	// cols is the number of cells in a row; the first is an index's where indexed is set.
+	rows, cols int
+	indexed    bool
+	header     int // the line with the names
+	previous   int // the line of the row before
+}
+
+func (t *tableReader) read() (Array, error) {
 	for first := true; ; first = false {
-		cells, err := table.Read()
+		cells, err := t.cells.Read()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			var parse *csv.ParseError
 			if errors.As(err, &parse) {
-				return Array{}, quoteError(parse, skipped)
+				return Array{}, quoteError(parse, t.skipped)
 			}
 			return Array{}, readError(err)
 		}
-		line, _ := table.FieldPos(0)
-		line += skipped
+		line, _ := t.cells.FieldPos(0)
+		line += t.skipped
 		if first {
-			cols = len(cells)
-			names, at := cells, line
-			named, err := isHeader(cells, quotedCells(table, top, cols), opts.Header)
+			names, err := t.begin(cells, line)
 			if err != nil {
-				return Array{}, fmt.Errorf("line %d, %w", line, err)
+				return Array{}, err
 			}
-			_, numbers := classify(cells)
-			inComment := false
-			if c := commentNames(comment, opts); numbers == cols && len(c) == cols {
-				names, at, named, inComment = c, skipped, true, true
-			}
-			if named {
-				indexed = cols > 1 && strings.TrimSpace(names[0]) == ""
-				if a.Columns, err = columnNames(names, indexed); err != nil {
-					return Array{}, fmt.Errorf("line %d: %w", at, err)
-				}
-				if header = at; !inComment {
-					continue
-				}
-			}
-		}
-		if len(cells) != cols {
-			return Array{}, fmt.Errorf("line %d has %d cells, expected %d as on the first line", line, len(cells), cols)
-		}
-		// A blank line is no row, but in a single column it may be a missing number.
-		if cols == 1 && rows > 0 && line != previous+1 {
-			return Array{}, fmt.Errorf("line %d is blank, expected a number", previous+1)
-		}
-		previous = line
-		if indexed {
-			if v, err := parseCell(cells[0]); err != nil || v != float64(rows) {
-				return Array{}, fmt.Errorf("line %d: column 1 has no name, and on line %d holds %.40q, expected a name (an index counts the rows from 0; pandas leaves it out with index=False)", header, line, strings.TrimSpace(cells[0]))
-			}
-		}
-		for j, cell := range cells {
-			if indexed && j == 0 {
+			if names {
 				continue
 			}
-			v, err := parseCell(cell)
-			if err != nil {
-				column := ""
-				if a.Columns != nil {
-					column = fmt.Sprintf(" (%q)", a.Columns[j])
-				}
-				return Array{}, fmt.Errorf("line %d, column %d%s: %w", line, j+1, column, err)
-			}
-			a.Data = append(a.Data, v)
 		}
-		rows++
+		if err := t.row(cells, line); err != nil {
+			return Array{}, err
+		}
 	}
-	if rows == 0 {
+	if t.rows == 0 {
 		return Array{}, errors.New("holds no numbers")
 	}
-	if indexed {
-		cols, a.Columns = cols-1, a.Columns[1:]
+	cols := t.cols
+	if t.indexed {
+		cols, t.array.Columns = cols-1, t.array.Columns[1:]
 	}
-	a.Shape = []int{rows, cols}
-	return a, nil
+	t.array.Shape = []int{t.rows, cols}
+	return t.array, nil
+}
+
+// begin looks at the first row for names of the columns, and reports whether it is these.
+func (t *tableReader) begin(cells []string, line int) (isNames bool, err error) {
+	t.cols = len(cells)
+	names, at := cells, line
+	named, err := isHeader(cells, quotedCells(t.cells, t.top, t.cols), t.opts.Header)
+	if err != nil {
+		return false, fmt.Errorf("line %d, %w", line, err)
+	}
+	_, numbers := classify(cells)
+	inComment := false
+	if c := commentNames(t.comment, t.opts); numbers == t.cols && len(c) == t.cols {
+		names, at, named, inComment = c, t.skipped, true, true
+	}
+	if !named {
+		return false, nil
+	}
+	t.indexed = t.cols > 1 && strings.TrimSpace(names[0]) == ""
+	if t.array.Columns, err = columnNames(names, t.indexed); err != nil {
+		return false, fmt.Errorf("line %d: %w", at, err)
+	}
+	t.header = at
+	return !inComment, nil
+}
+
+// row appends a row of numbers.
+func (t *tableReader) row(cells []string, line int) error {
+	if len(cells) != t.cols {
+		return fmt.Errorf("line %d has %d cells, expected %d as on the first line", line, len(cells), t.cols)
+	}
+	// A blank line is no row, but in a single column it may be a missing number.
+	if t.cols == 1 && t.rows > 0 && line != t.previous+1 {
+		return fmt.Errorf("line %d is blank, expected a number", t.previous+1)
+	}
+	t.previous = line
+	if t.indexed {
+		if v, err := parseCell(cells[0]); err != nil || v != float64(t.rows) {
+			return fmt.Errorf("line %d: column 1 has no name, and on line %d holds %.40q, expected a name (an index counts the rows from 0; pandas leaves it out with index=False)", t.header, line, strings.TrimSpace(cells[0]))
+		}
+	}
+	for j, cell := range cells {
+		if t.indexed && j == 0 {
+			continue
+		}
+		v, err := parseCell(cell)
+		if err != nil {
+			column := ""
+			if t.array.Columns != nil {
+				column = fmt.Sprintf(" (%q)", t.array.Columns[j])
+			}
+			return fmt.Errorf("line %d, column %d%s: %w", line, j+1, column, err)
+		}
+		t.array.Data = append(t.array.Data, v)
+	}
+	t.rows++
+	return nil
 }
 
 // newTable reads records of cells. Space before a quote is passed over, unless the

@@ -133,16 +133,21 @@ func (s *Set) Sparse() (*Sparse, error) {
 	if len(data.Shape) != 1 {
 		return nil, fmt.Errorf("array \"data\" has shape %s, expected (entries,)", ShapeString(data.Shape))
 	}
+	return s.triplets(format, rows, cols, data.Data)
+}
+
+// triplets reads the places of a sparse matrix's entries, whose values are given.
+func (s *Set) triplets(format string, rows, cols int, values []float64) (*Sparse, error) {
 	index := func(name string, n int) ([]int, error) {
-		values, err := s.indices(name)
+		places, err := s.indices(name)
 		if err != nil {
 			return nil, err
 		}
-		if len(values) != len(data.Data) {
-			return nil, fmt.Errorf("array %q has %d entries, \"data\" has %d", name, len(values), len(data.Data))
+		if len(places) != len(values) {
+			return nil, fmt.Errorf("array %q has %d entries, \"data\" has %d", name, len(places), len(values))
 		}
-		out := make([]int, len(values))
-		for k, v := range values {
+		out := make([]int, len(places))
+		for k, v := range places {
 			if v < 0 || v >= int64(n) {
 				return nil, fmt.Errorf("array %q holds %d at [%d], expected 0 to %d in a matrix of shape %s", name, v, k, n-1, ShapeString([]int{rows, cols}))
 			}
@@ -159,7 +164,7 @@ func (s *Set) Sparse() (*Sparse, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newSparse(rows, cols, row, col, data.Data)
+		return newSparse(rows, cols, row, col, values)
 	}
 	major, minor := rows, cols
 	if format == "csc" {
@@ -174,11 +179,11 @@ func (s *Set) Sparse() (*Sparse, error) {
 		return nil, err
 	}
 	// There may be room for more entries than there are.
-	indices, data.Data = indices[:len(expanded)], data.Data[:len(expanded)]
+	indices, values = indices[:len(expanded)], values[:len(expanded)]
 	if format == "csc" {
-		return newSparse(rows, cols, indices, expanded, data.Data)
+		return newSparse(rows, cols, indices, expanded, values)
 	}
-	return newSparse(rows, cols, expanded, indices, data.Data)
+	return newSparse(rows, cols, expanded, indices, values)
 }
 
 // expand turns the pointers of a compressed axis into each entry's place on it.

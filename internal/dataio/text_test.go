@@ -171,7 +171,7 @@ func TestWritePNGClampsAndCounts(t *testing.T) {
 }
 
 func TestReadPNGReadsThePhotograph(t *testing.T) {
-	f, err := os.Open("../testdata/camera.png")
+	f, err := os.Open("../../testdata/camera.png")
 	if err != nil {
 		t.Fatal(err)
 	}

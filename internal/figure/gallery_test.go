@@ -164,7 +164,7 @@ func gallery() map[string]Figure {
 
 // keep is where the figures are left to be looked at:
 //
-//	go test ./figure -run Valid -gallery $PWD/figures
+//	go test ./internal/figure -run Valid -gallery $PWD/figures
 var keep = flag.String("gallery", "", "keep the figures in this directory")
 
 func TestFiguresAreValid(t *testing.T) {

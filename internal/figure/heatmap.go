@@ -181,7 +181,6 @@ func (h HeatMap) plan() (*drawing, error) {
 		scale = linearAxis(label, low, high)
 	}
 
-	const barGap, barWidth vg.Length = 16, 14
 	const height vg.Length = 270
 	marks, factor := scale.ticks(height, heightRoom)
 	main := &panel{x: x, y: y, height: height, noGrid: true}
@@ -189,48 +188,7 @@ func (h HeatMap) plan() (*drawing, error) {
 		title: h.Title, panels: []*panel{main},
 		margin: barGap + barWidth + tickLength + 3 + max(widest(marks)+1.6*labelSize, factor.width(tickSize)-barWidth),
 	}
-	var cellSize vg.Length = 1e9
-	main.front = append(main.front, func(c *canvas, p *panel) {
-		size := p.frame.Size()
-		// Bounds lie between dots, so that no dot mixes two cells.
-		dot := 72 / vg.Length(c.dpi)
-		snap := func(l vg.Length) vg.Length { return dot * vg.Length(math.Round(float64(l/dot))) }
-		xAt := func(u float64) vg.Length { return snap(p.frame.Min.X + vg.Length(u)*size.X) }
-		yAt := func(u float64) vg.Length { return snap(p.frame.Min.Y + vg.Length(u)*size.Y) }
-		for i, row := range h.Values {
-			for j, v := range row {
-				// Each cell reaches under the next ones: no seams in a viewer that blends edges.
-				r := rect(xAt(xSpans[j].from), yAt(ySpans[i].from), xAt(xSpans[j].to), yAt(ySpans[i].to))
-				if j+1 < len(row) && xSpans[j+1].from == xSpans[j].to {
-					r.Max.X += dot / 2
-				}
-				if i+1 < len(ySpans) && ySpans[i+1].from == ySpans[i].to {
-					r.Max.Y += dot / 2
-				}
-				c.rect(r, paletteAt(scale.norm(v)))
-			}
-			for j := range row {
-				cellSize = min(cellSize, xAt(xSpans[j].to)-xAt(xSpans[j].from), yAt(ySpans[i].to)-yAt(ySpans[i].from))
-			}
-		}
-		middleOf := func(i, j int) vg.Point {
-			return pt(xAt((xSpans[j].from+xSpans[j].to)/2), yAt((ySpans[i].from+ySpans[i].to)/2))
-		}
-		for i, row := range h.Converged {
-			for j, ok := range row {
-				if !ok {
-					c.marker(openCell(min(3, cellSize/4)), middleOf(i, j))
-				}
-			}
-		}
-		at := pt(xAt(x.norm(minX)), yAt(y.norm(minY)))
-		// A point of the grid has its mark in the middle of its cell.
-		if i, j := slices.Index(h.Y, minY), slices.Index(h.X, minX); i >= 0 && j >= 0 {
-			at = middleOf(i, j)
-		}
-		c.marker(bestCell, at)
-	})
-
+	main.front = append(main.front, func(c *canvas, p *panel) { h.drawCells(c, p, scale, xSpans, ySpans) })
 	b.legend = append(b.legend, entry{marker: &bestCell, label: join(
 		text{{s: "minimum "}}, number(minValue, 3), text{{s: " at "}},
 		plain(xName), text{{s: " = "}}, number(minX, 4).trim(), text{{s: ", "}},
@@ -244,26 +202,77 @@ func (h HeatMap) plan() (*drawing, error) {
 	drawMap := d.draw
 	d.draw = func(c *canvas) {
 		drawMap(c)
-		f := main.frame
-		bar := rect(f.Max.X+barGap, f.Min.Y, f.Max.X+barGap+barWidth, f.Max.Y)
-		for i := range paletteSteps {
-			y := bar.Min.Y + bar.Size().Y*vg.Length(i)/paletteSteps
-			c.rect(rect(bar.Min.X, y, bar.Max.X, bar.Max.Y), palette[i])
-		}
-		s := stroke{color: ink, width: 0.8}
-		c.line(s, bar.Min, pt(bar.Max.X, bar.Min.Y), bar.Max, pt(bar.Min.X, bar.Max.Y), bar.Min)
-		for _, m := range marks {
-			y, l := bar.Min.Y+vg.Length(m.at)*bar.Size().Y, tickLength
-			if m.minor {
-				l *= 0.55
-			}
-			c.line(s, pt(bar.Max.X, y), pt(bar.Max.X+l, y))
-			c.text(m.label, tickSize, pt(bar.Max.X+tickLength+3, y-middle(tickSize)), left)
-		}
-		c.text(factor, tickSize, pt(bar.Min.X, bar.Max.Y+0.45*tickSize), left)
-		c.upright(plain(label).fit(labelSize, height), labelSize, pt(bar.Max.X+tickLength+3+widest(marks)+1.45*labelSize, (bar.Min.Y+bar.Max.Y)/2))
+		drawBar(c, main.frame, marks, factor, plain(label).fit(labelSize, height))
 	}
 	return d, nil
+}
+
+// The colour bar's distance from the frame, and its width.
+const barGap, barWidth vg.Length = 16, 14
+
+// drawCells draws the cells, and marks those that have not converged and the minimum.
+func (h HeatMap) drawCells(c *canvas, p *panel, scale *axis, xSpans, ySpans []span) {
+	size := p.frame.Size()
+	// Bounds lie between dots, so that no dot mixes two cells.
+	dot := 72 / vg.Length(c.dpi)
+	snap := func(l vg.Length) vg.Length { return dot * vg.Length(math.Round(float64(l/dot))) }
+	xAt := func(u float64) vg.Length { return snap(p.frame.Min.X + vg.Length(u)*size.X) }
+	yAt := func(u float64) vg.Length { return snap(p.frame.Min.Y + vg.Length(u)*size.Y) }
+	var cellSize vg.Length = 1e9
+	for i, row := range h.Values {
+		for j, v := range row {
+			// Each cell reaches under the next ones: no seams in a viewer that blends edges.
+			r := rect(xAt(xSpans[j].from), yAt(ySpans[i].from), xAt(xSpans[j].to), yAt(ySpans[i].to))
+			if j+1 < len(row) && xSpans[j+1].from == xSpans[j].to {
+				r.Max.X += dot / 2
+			}
+			if i+1 < len(ySpans) && ySpans[i+1].from == ySpans[i].to {
+				r.Max.Y += dot / 2
+			}
+			c.rect(r, paletteAt(scale.norm(v)))
+		}
+		for j := range row {
+			cellSize = min(cellSize, xAt(xSpans[j].to)-xAt(xSpans[j].from), yAt(ySpans[i].to)-yAt(ySpans[i].from))
+		}
+	}
+	middleOf := func(i, j int) vg.Point {
+		return pt(xAt((xSpans[j].from+xSpans[j].to)/2), yAt((ySpans[i].from+ySpans[i].to)/2))
+	}
+	for i, row := range h.Converged {
+		for j, ok := range row {
+			if !ok {
+				c.marker(openCell(min(3, cellSize/4)), middleOf(i, j))
+			}
+		}
+	}
+	minX, minY, _ := h.least()
+	at := pt(xAt(p.x.norm(minX)), yAt(p.y.norm(minY)))
+	// A point of the grid has its mark in the middle of its cell.
+	if i, j := slices.Index(h.Y, minY), slices.Index(h.X, minX); i >= 0 && j >= 0 {
+		at = middleOf(i, j)
+	}
+	c.marker(bestCell, at)
+}
+
+// drawBar draws the colour bar beside the frame f, with its marks, their factor and its label.
+func drawBar(c *canvas, f vg.Rectangle, marks []tick, factor, label text) {
+	bar := rect(f.Max.X+barGap, f.Min.Y, f.Max.X+barGap+barWidth, f.Max.Y)
+	for i := range paletteSteps {
+		y := bar.Min.Y + bar.Size().Y*vg.Length(i)/paletteSteps
+		c.rect(rect(bar.Min.X, y, bar.Max.X, bar.Max.Y), palette[i])
+	}
+	s := stroke{color: ink, width: 0.8}
+	c.line(s, bar.Min, pt(bar.Max.X, bar.Min.Y), bar.Max, pt(bar.Min.X, bar.Max.Y), bar.Min)
+	for _, m := range marks {
+		y, l := bar.Min.Y+vg.Length(m.at)*bar.Size().Y, tickLength
+		if m.minor {
+			l *= 0.55
+		}
+		c.line(s, pt(bar.Max.X, y), pt(bar.Max.X+l, y))
+		c.text(m.label, tickSize, pt(bar.Max.X+tickLength+3, y-middle(tickSize)), left)
+	}
+	c.text(factor, tickSize, pt(bar.Min.X, bar.Max.Y+0.45*tickSize), left)
+	c.upright(label, labelSize, pt(bar.Max.X+tickLength+3+widest(marks)+1.45*labelSize, (bar.Min.Y+bar.Max.Y)/2))
 }
 
 // bestCell stands out on dark and light cells alike, and so does openCell.

@@ -104,19 +104,26 @@ func (b bins) draw(c *canvas, p *panel, heights []float64, fill color.Color, s s
 	c.line(s, points...)
 }
 
-func (h Histogram) plan() (*drawing, error) {
+func (h Histogram) check() error {
 	if err := checkSeries("Samples", h.Samples, -1); err != nil {
-		return nil, err
+		return err
 	}
 	if h.Seeds != nil {
 		if err := checkSeries("Seeds", h.Seeds, -1); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if h.Loss != nil {
 		if err := checkSeries("Loss", h.Loss, -1); err != nil {
-			return nil, err
+			return err
 		}
+	}
+	return nil
+}
+
+func (h Histogram) plan() (*drawing, error) {
+	if err := h.check(); err != nil {
+		return nil, err
 	}
 	label := orDefault(h.Label, "SURE / d")
 	samples := freedmanDiaconis(h.Samples)
@@ -177,6 +184,12 @@ func (h Histogram) plan() (*drawing, error) {
 		}
 		b.legend = append(b.legend, e)
 	}
+	h.drawMeans(b, mean, loss)
+	return b.alone(), nil
+}
+
+// drawMeans draws lines at the mean of the samples and, where it is known, the mean loss.
+func (h Histogram) drawMeans(b *block, mean, loss float64) {
 	vertical := func(at float64, s stroke) {
 		for _, p := range b.panels {
 			p.front = append(p.front, func(c *canvas, p *panel) { c.line(s, p.at(at, 0), p.at(at, p.y.max)) })
@@ -194,5 +207,4 @@ func (h Histogram) plan() (*drawing, error) {
 		vertical(loss, lossLine)
 		b.legend = append(b.legend, entry{label: join(text{{s: "mean true loss "}}, number(loss, 4)), line: &lossLine})
 	}
-	return b.alone(), nil
 }

@@ -253,7 +253,7 @@ func TestOLSResidualOfAConstant(t *testing.T) {
 // numpy's least squares gave the variance in the file; it counts the mean that was taken
 // off y as a column more.
 func TestOLSResidualOfTheDiabetesData(t *testing.T) {
-	s, err := dataio.OpenNPZ("../testdata/diabetes.npz")
+	s, err := dataio.OpenNPZ("../../testdata/diabetes.npz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestOLSResidualOfTheDiabetesData(t *testing.T) {
 // On the photograph the noise that is added is found: what the photograph has of its
 // own texture is measured first.
 func TestMADOfAPhotograph(t *testing.T) {
-	f, err := os.Open("../testdata/camera.png")
+	f, err := os.Open("../../testdata/camera.png")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,18 +6,18 @@ import (
 	"surepipe/array"
 )
 
-// An adopted batch is the slice itself: no copy, and its memory never reaches
+// On the host Put is the slice itself: no copy, and its memory never reaches
 // the pool.
-func TestAdoptUsesTheSliceItself(t *testing.T) {
+func TestPutUsesTheSliceItself(t *testing.T) {
 	dev := array.NewHost()
 	data := []float64{1, 2, 3, 4, 5, 6}
-	b := dev.Adopt(data, 2, 3)
+	b := dev.Put(data, 2, 3)
 	data[4] = 50
 	if got := b.ToHost(); got[4] != 50 {
 		t.Errorf("the batch holds %v", got)
 	}
 	if s := dev.Stats(); s.Live != 1 || s.LiveBytes != 48 {
-		t.Errorf("while adopted: %+v", s)
+		t.Errorf("before Free: %+v", s)
 	}
 	b.Free()
 	if s := dev.Stats(); s.Live != 0 || s.LiveBytes != 0 || s.PooledBytes != 0 {
@@ -28,5 +28,5 @@ func TestAdoptUsesTheSliceItself(t *testing.T) {
 			t.Error("5 values as 2 x 3 did not panic")
 		}
 	}()
-	dev.Adopt(data[:5], 2, 3)
+	dev.Put(data[:5], 2, 3)
 }

@@ -1,0 +1,87 @@
+package array
+
+import (
+	"fmt"
+	"math"
+
+	"surepipe/array/internal/simd"
+)
+
+// dotBlock is the length of the blocks of a vector that are reduced one by one; the blocks'
+// results are merged in order. The bits of a result depend on it.
+const dotBlock = 1 << 12
+
+// Dot sets out_i = <x_i, y_i>, in blocks of fixed length added in order.
+func (h *Host) Dot(out []float64, x, y Batch) {
+	h.own(x)
+	h.own(y)
+	if x.n != y.n || (x.k != len(out) && x.k != 1) || (y.k != len(out) && y.k != 1) {
+		panic(fmt.Sprintf("array: Dot of %s and %s into %d values", x, y, len(out)))
+	}
+	h.reduce(out, dotKernel, func(s, v float64) float64 { return s + v }, x, y)
+}
+
+func dotKernel(t *task, lo, hi int) {
+	for u := lo; u < hi; u++ {
+		i, p, q := t.block(u)
+		t.out[u] = simd.Dot(t.x.row(i)[p:q], t.y.row(i)[p:q])
+	}
+}
+
+// reduce sets out_i to what merge makes, in order, of a kernel's results for the
+// blocks of vector i.
+func (h *Host) reduce(out []float64, kernel func(*task, int, int), merge func(a, b float64) float64, x, y Batch) {
+	blocks := max(1, parts(x.n, dotBlock))
+	t := newTask(kernel, len(out)*blocks, max(1, elementGrain/max(1, min(x.n, dotBlock))))
+	t.x, t.y, t.width, t.out = x, y, blocks, out
+	if blocks == 1 {
+		t.run()
+		return
+	}
+	partial := h.Alloc(1, len(out)*blocks)
+	t.out = partial.data()
+	t.run()
+	for i, v := range partial.data() {
+		if i%blocks == 0 {
+			out[i/blocks] = v
+		} else {
+			out[i/blocks] = merge(out[i/blocks], v)
+		}
+	}
+	h.Free(partial)
+}
+
+// block is vector i and the coordinates [p, q) of a reduction's block u.
+func (t *task) block(u int) (i, p, q int) {
+	i = u / t.width
+	p = u % t.width * dotBlock
+	return i, p, min(p+dotBlock, t.x.n)
+}
+
+// MaxAbs sets out_i = ||x_i||_inf.
+func (h *Host) MaxAbs(out []float64, x Batch) {
+	h.own(x)
+	if len(out) != x.k {
+		panic(fmt.Sprintf("array: MaxAbs of %s into %d values", x, len(out)))
+	}
+	h.reduce(out, maxAbsKernel, func(s, v float64) float64 { return max(s, v) }, x, Batch{})
+}
+
+// maxAbsKernel compares the bits of absolute values: as integers they have the
+// order of the numbers, with the NaNs above infinity.
+func maxAbsKernel(t *task, lo, hi int) {
+	for u := lo; u < hi; u++ {
+		i, p, q := t.block(u)
+		var m0, m1 uint64
+		x := t.x.row(i)[p:q]
+		for len(x) >= 2 {
+			m0 = max(m0, math.Float64bits(math.Abs(x[0])))
+			m1 = max(m1, math.Float64bits(math.Abs(x[1])))
+			x = x[2:]
+		}
+		if len(x) == 1 {
+			m0 = max(m0, math.Float64bits(math.Abs(x[0])))
+		}
+		t.out[u] = math.Float64frombits(max(m0, m1))
+	}
+}

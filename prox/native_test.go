@@ -1,0 +1,6 @@
+package prox_test
+
+import "surepipe/array"
+
+// Tests and benchmarks compute with the BLAS that the command would use.
+func init() { array.UseNative() }
