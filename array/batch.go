@@ -2,17 +2,16 @@ package array
 
 import "fmt"
 
-// Buffer is a device's own handle on a piece of its memory. Only the device
-// that made it looks inside.
+// Buffer is a device's own handle on a piece of its memory. Only the device that made it uses its
+// contents.
 type Buffer interface {
 	// Len is the buffer's capacity in float64 values.
 	Len() int
 }
 
-// Batch is a view of k vectors of length n on one device. Vector i occupies
-// n consecutive values that start stride values after those of vector i-1.
-// The zero Batch is empty and stands for "not given" where an operand is
-// optional. Batches are small values: pass and copy them freely; copies share
+// Batch is a view of k vectors of length n on one device. Vector i occupies n consecutive values that
+// start stride values after those of vector i-1. The zero Batch is empty and stands for "not given"
+// where an operand is optional. Batches are small values: pass and copy them freely; copies share
 // memory.
 type Batch struct {
 	dev    Device
@@ -22,8 +21,8 @@ type Batch struct {
 	stride int
 }
 
-// NewBatch wraps a device's buffer as a batch of k contiguous vectors of length
-// n. It is for implementations of [Device]; everyone else calls Device.Alloc.
+// NewBatch makes a batch of k contiguous vectors of length n out of a device's buffer. It is for
+// implementations of [Device]; other callers use Device.Alloc.
 func NewBatch(dev Device, buf Buffer, k, n int) Batch {
 	return Batch{dev: dev, buf: buf, k: k, n: n, stride: n}
 }
@@ -40,7 +39,7 @@ func (b Batch) Stride() int { return b.stride }
 // Offset is the place of the first value in the batch's buffer.
 func (b Batch) Offset() int { return b.off }
 
-// Device is where the batch lives; nil for the zero Batch.
+// Device is the device, or the view of one, that the batch was allocated on; nil for the zero Batch.
 func (b Batch) Device() Device { return b.dev }
 
 // Buffer is the device's handle on the batch's memory.
@@ -52,7 +51,7 @@ func (b Batch) IsZero() bool { return b.dev == nil }
 // Contiguous reports whether the k vectors follow each other without gaps.
 func (b Batch) Contiguous() bool { return b.k <= 1 || b.stride == b.n }
 
-// Bytes is the size of the batch's values, gaps between vectors left out.
+// Bytes is the size of the batch's values, without the gaps between vectors.
 func (b Batch) Bytes() int64 { return 8 * int64(b.k) * int64(b.n) }
 
 // Rows is the view of vectors i to j-1.
@@ -75,15 +74,13 @@ func (b Batch) Cols(i, j int) Batch {
 	return b
 }
 
-// Diagonal is the view of coordinate i of vector i, for as many as there are of both:
-// vectors of length 1.
+// Diagonal is the view of coordinate i of vector i, for every i below k and n, as vectors of length 1.
 func (b Batch) Diagonal() Batch {
 	b.k, b.n, b.stride = min(b.k, b.n), min(b.n, 1), b.stride+1
 	return b
 }
 
-// Reshape views the k*n values of a contiguous batch as k2 vectors of length
-// n2.
+// Reshape views the k*n values of a contiguous batch as k2 vectors of length n2.
 func (b Batch) Reshape(k2, n2 int) Batch {
 	if k2*n2 != b.k*b.n || !b.Contiguous() {
 		panic(fmt.Sprintf("array: a batch %s with stride %d seen as %d x %d", b, b.stride, k2, n2))
@@ -92,9 +89,8 @@ func (b Batch) Reshape(k2, n2 int) Batch {
 	return b
 }
 
-// Free gives the memory under b back to its device's pool; every view of it is
-// dead from then on. Only a batch that came from Alloc may be freed, once.
-// Freeing the zero Batch does nothing.
+// Free returns b's memory to its device's pool; every view of it is invalid from then on. Only a batch
+// that came from Alloc or Put may be freed, and once. Freeing the zero Batch does nothing.
 func (b Batch) Free() {
 	if b.dev != nil {
 		b.dev.Free(b)

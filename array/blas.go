@@ -22,8 +22,8 @@ type BLASReport struct {
 	// OwnCore is the processor type that OpenBLAS chose by itself where that was
 	// corrected, because its kernels are slow for this processor; else empty.
 	OwnCore string
-	// Advice says what to do where the kernels are slow for this processor and
-	// were not corrected; else empty.
+	// Advice says what to do where the kernels are slow for this processor and were not corrected;
+	// else empty.
 	Advice string
 	// Path is the file that was opened; empty for pure Go.
 	Path string
@@ -53,9 +53,8 @@ func (r BLASReport) String() string {
 	return s.String() + " (" + r.Reason + ")"
 }
 
-// Kernels says which processor's kernels the library uses, whether surepipe
-// corrected its choice, and what to do where they are slow; "" where the library
-// does not tell.
+// Kernels says which processor's kernels the library uses, whether surepipe corrected its choice, and
+// what to do where they are slow; "" where the library does not tell.
 func (r BLASReport) Kernels() string {
 	switch {
 	case r.Advice != "":

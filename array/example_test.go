@@ -56,3 +56,23 @@ func ExampleHost_Soft() {
 	fmt.Println(v.ToHost())
 	// Output: [2 0 -1 0]
 }
+
+// Two requests share a device's memory, and each keeps the faults of its own work. A batch belongs
+// to the request that allocated it, and may be used with those of the device.
+func ExampleDevice_request() {
+	dev := array.NewHost()
+	weights := dev.Put([]float64{1, 2, 3}, 1, 3) // of all requests
+	defer weights.Free()
+	for _, y := range [][]float64{{1, 1, 1}, {2, 0, 2}} {
+		view := dev.Request()
+		on := view.Put(y, 1, 3)
+		product := on.Device().Alloc(1, 3)
+		view.Mul(product, weights, on)
+		fmt.Println(product.ToHost(), view.Err())
+		product.Free()
+		on.Free()
+	}
+	// Output:
+	// [1 2 3] <nil>
+	// [2 0 6] <nil>
+}

@@ -10,22 +10,19 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// A BLAS switches kernels with the number of rows it is given, and with the
-// kernel change a row's last bits. The host's products therefore hand it tiles
-// of one number of rows, always: the last one is padded.
+// A BLAS chooses its kernel by the number of rows, and the kernel determines the last bits of a row. The
+// host therefore passes it tiles of one fixed number of rows; the last tile is padded.
 //
-// The number is a compromise. 34 vectors, a third of Hutch++'s 102 queries, are
-// the commonest batch, and one tile of 36 rows carries them; OpenBLAS reaches
-// three quarters of its best speed with so few. Not every kernel gives the rows
-// of a tile equal bits wherever they stand: those of OpenBLAS 0.3.21 do for 24
-// and 48 rows on every processor type tried (Nehalem, Sandybridge, Haswell, Zen,
-// SkylakeX, Cooperlake), for 36 on all but Nehalem, and do not for 16 or 32 on
-// the last two. So a library is tried out when it is opened, and takes the
-// first number that works.
+// The number is a compromise. 34 vectors, a third of Hutch++'s 102 queries, are the most frequent
+// batch, and fit in one tile of 36 rows, with which OpenBLAS reaches three quarters of its best
+// speed. Not every kernel gives the rows of a tile equal bits whatever their place: those of OpenBLAS
+// 0.3.21 do for 24 and 48 rows on every processor type tried (Nehalem, Sandybridge, Haswell, Zen,
+// SkylakeX, Cooperlake) and for 36 on all but Nehalem, and do not for 16 or 32 on the last two. So
+// each library is tested when it is opened, and the first number that passes is used.
 var tileRows = []int{36, 24, 48}
 
-// gemmTile is the number of rows in use. gonum's own product treats up to 64
-// rows one by one, so it needs no padding.
+// gemmTile is the number of rows in use. gonum's own product computes up to 64 rows one by one, and
+// needs no padding.
 var gemmTile = struct {
 	rows   int
 	padded bool
@@ -43,9 +40,8 @@ func chooseTile(impl blas.Float64) error {
 	return errors.New("its dgemm_ gives equal rows of A different rows of C, which would make results depend on the batch size")
 }
 
-// rowsAgree multiplies matrices of equal rows, of enough shapes to meet a
-// library's kernels for full tiles, edges and small matrices. It takes a few
-// milliseconds.
+// rowsAgree multiplies matrices of equal rows, in enough shapes to use a library's kernels for full
+// tiles, edges and small matrices. It takes a few milliseconds.
 func rowsAgree(impl blas.Float64, rows int) bool {
 	const trials, maxCols, maxInner = 36, 300, 600
 	rng := rand.New(rand.NewPCG(uint64(rows), 0))
@@ -93,13 +89,13 @@ func flag(trans bool) blas.Transpose {
 	return blas.NoTrans
 }
 
-// Work is split over goroutines only where a share is worth the hand-over: this
-// many multiplications, some 10 microseconds.
+// gemmGrain is the number of multiplications from which a share of the work is worth another goroutine,
+// about 10 microseconds.
 const gemmGrain = 1 << 18
 
-// panels splits n columns (or rows) of an n-wide product into equal parts, an
-// even number of them, of at most maxPanel columns and a multiple of 8, where
-// work is large; and returns a part's width. It looks at nothing but shapes.
+// panels is the width of the parts into which the n columns (or rows) of a product are split: where the
+// work is large, an even number of equal parts of at most maxPanel columns, a multiple of 8. It
+// depends on shapes alone.
 func panels(n, work int) (width int) {
 	const maxPanel, minPanel = 256, 32
 	if work < 2*gemmGrain || n < 2*minPanel {
@@ -152,7 +148,7 @@ func (h *Host) Gemm(transA, transB bool, alpha float64, a, b Batch, beta float64
 		return
 	}
 	if c.k == 1 && !transA {
-		width := panels(c.n, inner*c.n*8) // a multiplication of gemv waits for memory
+		width := panels(c.n, inner*c.n*8) // gemv is bound by memory: a multiplication takes longer
 		t := newTask(gemvKernel, parts(c.n, width), 1)
 		t.x, t.y, t.dst, t.a, t.b, t.tb = a, b, c, alpha, beta, transB
 		t.sc.Cols = width
@@ -184,8 +180,7 @@ func (h *Host) scale(c Batch, beta float64) {
 	}
 }
 
-// padded copies a short tile of op(A) and adds zero rows to it, columns where A
-// is transposed.
+// padded is a copy of a short tile of op(A) with zero rows added, or columns where A is transposed.
 func (h *Host) padded(a Batch, trans bool) Batch {
 	k, n := gemmTile.rows, a.n
 	if trans {
@@ -237,8 +232,7 @@ func gemmKernel(t *task, lo, hi int) {
 	}
 }
 
-// gemvKernel computes one panel of columns of a C of a single row, as
-// op(B)' x.
+// gemvKernel computes one panel of columns of a C of a single row, as op(B)' x.
 func gemvKernel(t *task, lo, hi int) {
 	impl := blas64.Implementation()
 	for u := lo; u < hi; u++ {

@@ -6,9 +6,8 @@ import "fmt"
 // 128 KiB, enough to hide the cost of sharing. The bits of a result depend on no grain.
 const elementGrain = 1 << 14
 
-// elementwise runs a kernel over all values. The kernel sees chunk bounds in
-// units of values of the flattened k x n matrix; segment cuts a chunk at the
-// ends of vectors. Where every operand is one block of memory there are none.
+// elementwise runs a kernel over all values. Chunks are ranges of the flattened k x n matrix; segment
+// cuts them at the ends of vectors. Operands that are all one block of memory are one long vector.
 func (h *Host) elementwise(kernel func(*task, int, int), dst, x, y, z Batch, a, b float64) {
 	t := newTask(kernel, dst.k*dst.n, elementGrain)
 	t.dst, t.x, t.y, t.z, t.a, t.b = dst, x, y, z, a, b
@@ -20,8 +19,8 @@ func (h *Host) elementwise(kernel func(*task, int, int), dst, x, y, z Batch, a, 
 	t.run()
 }
 
-// segment is the stretch of the flattened range [lo, hi) that lies in one
-// vector: vector i, coordinates [p, q).
+// segment is the part of the flattened range [lo, hi) that lies in the vector of lo: vector i,
+// coordinates [p, q).
 func (t *task) segment(lo, hi int) (i, p, q int) {
 	if t.dst.k == 1 {
 		return 0, lo, hi

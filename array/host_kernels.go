@@ -23,8 +23,8 @@ func (h *Host) Soft(dst, v, w Batch, t float64) {
 	h.weighted("Soft", softKernel, dst, v, w, t)
 }
 
-// softKernel subtracts from v its projection onto [-c, c]: no branch depends on
-// the data, and a NaN stays one.
+// softKernel subtracts from v its projection onto [-c, c]: no branch depends on the data, and NaN stays
+// NaN.
 func softKernel(t *task, lo, hi int) {
 	for lo < hi {
 		i, p, q := t.segment(lo, hi)
@@ -72,8 +72,8 @@ func softMaskKernel(t *task, lo, hi int) {
 	}
 }
 
-// bit is 1 for true. The compiler makes it a flag, not a branch: which side of
-// a threshold a value falls on is for no processor to predict.
+// bit is 1 for true. The compiler makes it a flag, not a branch, for a processor cannot predict on which
+// side of a threshold a value lies.
 func bit(b bool) uint64 {
 	var u uint8
 	if b {
@@ -163,7 +163,7 @@ func shrinkSlopeKernel(t *task, lo, hi int) {
 			if w != nil {
 				c = t.a * w[j]
 			}
-			// In this order nothing underflows: c/norm lies between 0 and 1.
+			// In this order nothing underflows: c/norm is between 0 and 1.
 			if norm := math.Sqrt(v[j]); norm > c && c > 0 {
 				d[j] = c / norm / v[j]
 			} else {

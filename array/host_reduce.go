@@ -28,8 +28,7 @@ func dotKernel(t *task, lo, hi int) {
 	}
 }
 
-// reduce sets out_i to what merge makes, in order, of a kernel's results for the
-// blocks of vector i.
+// reduce sets out_i to the kernel's results for the blocks of vector i, combined by merge in order.
 func (h *Host) reduce(out []float64, kernel func(*task, int, int), merge func(a, b float64) float64, x, y Batch) {
 	blocks := max(1, parts(x.n, dotBlock))
 	t := newTask(kernel, len(out)*blocks, max(1, elementGrain/max(1, min(x.n, dotBlock))))
@@ -67,8 +66,8 @@ func (h *Host) MaxAbs(out []float64, x Batch) {
 	h.reduce(out, maxAbsKernel, func(s, v float64) float64 { return max(s, v) }, x, Batch{})
 }
 
-// maxAbsKernel compares the bits of absolute values: as integers they have the
-// order of the numbers, with the NaNs above infinity.
+// maxAbsKernel compares the bits of absolute values: as integers they have the order of the numbers,
+// with NaN above infinity.
 func maxAbsKernel(t *task, lo, hi int) {
 	for u := lo; u < hi; u++ {
 		i, p, q := t.block(u)

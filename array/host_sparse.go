@@ -15,8 +15,7 @@ type hostIndex struct {
 
 func (x *hostIndex) Len() int { return len(x.idx) }
 
-// NewIndex puts a list of coordinates on the device. A coordinate must not be
-// negative nor exceed the largest int32.
+// NewIndex puts a list of coordinates on the device. They must be between 0 and the largest int32.
 func (h *Host) NewIndex(idx []int) Index {
 	x := &hostIndex{idx: make([]int32, len(idx))}
 	for i, v := range idx {
@@ -144,11 +143,11 @@ func (h *Host) MulCSR(dst Batch, a CSR, x Batch) {
 	t.run()
 }
 
-// csrVectors is how many vectors share one reading of the matrix.
+// csrVectors is the number of vectors that one pass over the matrix serves.
 const csrVectors = 4
 
-// csrKernel sums along the rows of A for csrVectors vectors at once; each sum
-// runs in the order of the row, whoever stands beside it.
+// csrKernel sums along the rows of A for csrVectors vectors at once. Each sum is in the order of the
+// row, whatever the other vectors.
 func csrKernel(t *task, lo, hi int) {
 	m := t.csr
 	for u := lo; u < hi; u++ {

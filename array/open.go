@@ -7,11 +7,10 @@ import (
 	"sync"
 )
 
-// Driver opens devices of one kind. Its package registers it (see [Register]), so
-// that programs choose a device by name and nothing above package array imports the
-// driver.
+// Driver opens devices of one kind. Its package registers it (see [Register]), so that programs choose
+// a device by name and nothing above package array imports the driver.
 type Driver interface {
-	// Cards describes the devices that are present, in order. None is no error.
+	// Cards describes the devices that are present, in order. It is no error if there are none.
 	Cards() ([]Card, error)
 	// Open opens card number i, which may then hold at most memory bytes; 0 leaves
 	// the bound to the driver.
@@ -22,15 +21,15 @@ type Driver interface {
 type Card struct {
 	// Name is what [Open] takes, "cuda:0".
 	Name string
-	// Model is the maker's name for it.
+	// Model is the manufacturer's name for it.
 	Model string
-	// Memory is what it has, in bytes, and Free what nobody uses now.
+	// Memory is its size in bytes, and Free the part that is not in use.
 	Memory, Free int64
 	// Driver is the driver's version.
 	Driver string
 }
 
-// Drivers that have been registered, in order.
+// drivers are those that have been registered, in order.
 var drivers struct {
 	mu    sync.Mutex
 	kinds []string
@@ -78,10 +77,10 @@ func Cards() ([]Card, error) {
 	return all, nil
 }
 
-// UnknownDevice is the error for a name that no driver in the program answers to.
+// UnknownDevice is the error for a name that no driver in the program knows.
 type UnknownDevice struct {
 	Name string
-	// Kinds lists those that there are.
+	// Kinds lists the known names.
 	Kinds []string
 }
 
@@ -89,10 +88,9 @@ func (e *UnknownDevice) Error() string {
 	return fmt.Sprintf("device %q is unknown to this program, expected %s or auto", e.Name, strings.Join(e.Kinds, ", "))
 }
 
-// Open opens a device by name: "cpu", a kind such as "cuda" for its first card,
-// "cuda:1" for its second, or "auto" for the first card of any kind, and the
-// processor where there is none. memory bounds the bytes that a card may hold; 0
-// leaves the bound to its driver, and on "cpu" it has no effect.
+// Open opens a device by name: "cpu", a kind such as "cuda" for its first card, "cuda:1" for its
+// second, or "auto" for the first card of any kind, and the host where there is none. memory bounds
+// the bytes that a card may hold; 0 leaves the bound to its driver. It has no effect on "cpu".
 func Open(name string, memory int64) (Device, error) {
 	switch name {
 	case "cpu":

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// A task is one data-parallel operation: kernel is called on chunks of
-// [0, total) that together cover it, from several goroutines. Operands travel
-// in the task's fields so that launching one allocates nothing.
+// A task is one data-parallel operation: kernel is called from several goroutines, on chunks that
+// together cover [0, total). The operands are fields of the task, so that starting one allocates
+// nothing.
 type task struct {
 	kernel func(t *task, lo, hi int)
 	total  int
@@ -32,13 +32,13 @@ type task struct {
 
 var (
 	taskPool = sync.Pool{New: func() any { return new(task) }}
-	// helpers is where idle helpers wait for a task to share. They are started
-	// when a task first finds too few, and live as long as the process.
+	// helpers is the channel on which idle helpers wait for a task to share. They are started when a
+	// task finds too few, and live as long as the process.
 	helpers     = make(chan *task)
 	helperCount atomic.Int64
-	// busy counts the goroutines that compute. A goroutine inside a C library
-	// does not count against GOMAXPROCS, so this does: several callers at once
-	// do not summon more threads than there are processors.
+	// busy counts the goroutines that compute. A goroutine inside a C library does not count against
+	// GOMAXPROCS: without this count concurrent callers would use more threads than there are
+	// processors.
 	busy atomic.Int64
 )
 
@@ -49,7 +49,7 @@ func help() {
 	}
 }
 
-// work takes chunks until none is left. Before each it calls offer, if given.
+// work takes chunks until none is left. Before each it calls offer, unless that is nil.
 func (t *task) work(offer func(t *task)) {
 	busy.Add(1)
 	defer busy.Add(-1)
@@ -65,8 +65,7 @@ func (t *task) work(offer func(t *task)) {
 	}
 }
 
-// offerTask shares the rest of a task with helpers that are idle, as long as
-// processors are.
+// offerTask shares the rest of a task with idle helpers, as long as processors are idle.
 func offerTask(t *task) {
 	for free := t.procs - busy.Load(); free > 0; free-- {
 		t.wg.Add(1)
@@ -88,9 +87,8 @@ func offerTask(t *task) {
 	}
 }
 
-// run does the task with the caller's goroutine and every helper that is idle,
-// then recycles it. Chunk boundaries do not depend on who helps: neither do
-// the results' bits.
+// run does the task with the caller's goroutine and every idle helper, then recycles it. Chunk
+// boundaries, and so the bits of the results, do not depend on the number of helpers.
 func (t *task) run() {
 	switch {
 	case t.total <= 0:

@@ -10,9 +10,8 @@ import (
 	"surepipe/array/internal/simd"
 )
 
-// Pattern is the places of a sparse matrix's entries on a device. The entries
-// themselves are vectors: a batch whose vector i holds one value a place is a
-// batch of sparse matrices Z_i.
+// Pattern is the places of the entries of sparse matrices, on a device. The entries themselves are
+// vectors: a batch whose vector i has one value for each place is a batch of sparse matrices Z_i.
 type Pattern interface {
 	// Dims is the matrices' size.
 	Dims() (rows, cols int)
@@ -22,8 +21,8 @@ type Pattern interface {
 	Free()
 }
 
-// CheckPattern panics unless places are places, row-major, of a rows x cols matrix; that
-// they are distinct is the caller's word. It is for implementations of [Device].
+// CheckPattern panics unless places are row-major places of a rows x cols matrix. It does not check that
+// they are distinct. It is for implementations of [Device].
 func CheckPattern(rows, cols int, places []int) {
 	if rows < 0 || cols < 0 || rows > math.MaxInt32 || cols > math.MaxInt32 || len(places) > math.MaxInt32 {
 		panic(fmt.Sprintf("array: a pattern of %d places in a %d x %d matrix", len(places), rows, cols))
@@ -35,9 +34,8 @@ func CheckPattern(rows, cols int, places []int) {
 	}
 }
 
-// PatternRank is the number r of columns that the factors of a product in a pattern
-// have: left is m x r, right n x r, row-major. It panics where there is none. It is
-// for implementations of [Device].
+// PatternRank is the number r of columns of the factors of a product in a pattern: left is m x r, right
+// n x r, row-major. It panics if the lengths fit no r. It is for implementations of [Device].
 func PatternRank(op string, p Pattern, z, left, right Batch) int {
 	m, n := p.Dims()
 	r := 0
@@ -60,16 +58,15 @@ type hostPattern struct {
 	byCol      adjacency
 }
 
-// adjacency lists, line by line, the entries of a sparse matrix: entry[u] is the
-// place among the values and other[u] the crossing line, for ptr[i] <= u < ptr[i+1].
+// adjacency lists the entries of a sparse matrix line by line, a line being a row or a column: for
+// ptr[i] <= u < ptr[i+1], entry[u] is the index of a value in line i and other[u] its column or row.
 type adjacency struct {
 	ptr          []int32
 	entry, other []int32
 	longest      int
 }
 
-// newAdjacency lists entries that are given in an order, which each line keeps; nil
-// stands for their own.
+// newAdjacency lists the entries. Each line keeps them in the given order; nil stands for their own.
 func newAdjacency(lines int, line, other, order []int32) adjacency {
 	a := adjacency{ptr: make([]int32, lines+1), entry: make([]int32, len(line)), other: make([]int32, len(line))}
 	for _, i := range line {
@@ -104,7 +101,7 @@ func (h *Host) NewPattern(rows, cols int, places []int) Pattern {
 	for e, p := range places {
 		i[e], j[e] = int32(p/cols), int32(p%cols)
 	}
-	// Along a line the other factor's rows are read in their order in memory.
+	// Along a line the rows of the other factor are then read in the order of memory.
 	byRow := newAdjacency(rows, i, j, newAdjacency(cols, j, i, nil).entry)
 	return &hostPattern{rows, cols, byRow, newAdjacency(cols, j, i, byRow.entry)}
 }
@@ -127,7 +124,7 @@ func (h *Host) SampleProduct(dst Batch, pattern Pattern, alpha float64, a, b Bat
 		h.scale(dst, beta)
 		return
 	}
-	// Line by line of the factor that differs from vector to vector.
+	// The lines are those of the factor that differs from vector to vector.
 	lines, each, shared := &p.byRow, a, b
 	if a.k == 1 && k > 1 {
 		lines, each, shared = &p.byCol, b, a
@@ -172,19 +169,18 @@ func (h *Host) pattern(op string, pattern Pattern, bs ...Batch) *hostPattern {
 	return p
 }
 
-// runLines runs a kernel over the lines of a pattern, all vectors of a line at a time.
+// runLines runs a kernel over the lines of a pattern, for all vectors at a time.
 func runLines(kernel func(*task, int, int), lines *adjacency, k, r int, dst, x, y Batch, alpha, beta float64) {
 	runPieces(kernel, lines, 1, k*r, r, dst, x, y, alpha, beta)
 }
 
-// runVectors runs a kernel over the lines of the first vector's matrix, then the second's, and
-// so on: what the lines of one share stays in the cache.
+// runVectors runs a kernel over the lines of the first vector's matrix, then the second's, and so on:
+// what the lines of one matrix share stays in the cache.
 func runVectors(kernel func(*task, int, int), lines *adjacency, k, r int, dst, x, y Batch, alpha, beta float64) {
 	runPieces(kernel, lines, k, r, r, dst, x, y, alpha, beta)
 }
 
-// runPieces runs a kernel over all lines, a number of times, at a cost of work multiplications
-// an entry.
+// runPieces runs a kernel over all lines, a number of times. An entry takes work multiplications.
 func runPieces(kernel func(*task, int, int), lines *adjacency, times, work, r int, dst, x, y Batch, alpha, beta float64) {
 	n := len(lines.ptr) - 1
 	perLine := max(1, work*max(len(lines.entry), 1)/max(n, 1))
@@ -224,8 +220,8 @@ func sampleKernel(t *task, lo, hi int) {
 	})
 }
 
-// sampleTileKernel computes dst's entries of lines lo to hi-1 for a tile of vectors at
-// a time: where y is shared a line is a product of matrices.
+// sampleTileKernel computes the entries of lines lo to hi-1 for a tile of vectors at a time: where y is
+// shared, a line is a product of matrices.
 func sampleTileKernel(t *task, lo, hi int) {
 	impl := blas64.Implementation()
 	h := t.dst.dev.(*Host)
@@ -265,7 +261,7 @@ func sampleTileKernel(t *task, lo, hi int) {
 	}
 }
 
-// tileHeight is the number of rows to compute where w matter.
+// tileHeight is the number of rows to compute where w are needed.
 func tileHeight(w int) int {
 	if gemmTile.padded {
 		return gemmTile.rows
@@ -300,8 +296,8 @@ func spreadKernel(t *task, lo, hi int) {
 	})
 }
 
-// spreadTileKernel computes lines lo to hi-1 for a tile of vectors at a time: where B
-// is shared a line is a product of matrices.
+// spreadTileKernel computes lines lo to hi-1 for a tile of vectors at a time: where B is shared, a line
+// is a product of matrices.
 func spreadTileKernel(t *task, lo, hi int) {
 	impl := blas64.Implementation()
 	h := t.dst.dev.(*Host)

@@ -34,7 +34,7 @@ type card struct {
 	modules   []cu.Module
 	kernels   kernels
 
-	// life is held for reading by every call of the driver and for writing by Close.
+	// life is read-locked by every call of the driver, and locked by Close.
 	life sync.RWMutex
 
 	mu     sync.Mutex
@@ -86,8 +86,8 @@ func (d *Device) fail(err error) {
 	d.fault.CompareAndSwap(nil, &err)
 }
 
-// within runs f on a thread to which the context is current. Contexts belong to threads,
-// goroutines do not; the driver takes a fraction of a microsecond to set it.
+// within runs f on a thread to which the context is current: contexts belong to threads, and goroutines
+// change theirs. Setting it takes a fraction of a microsecond.
 func within(ctx cu.CUContext, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -16,12 +16,12 @@ type grid struct{ x, y, bx, by int }
 const (
 	// threads is THREADS in kernels/device.h.
 	threads = 256
-	// maxGrid bounds either side of a grid: the driver's limit for y. Kernels stride
-	// over what is beyond.
+	// maxGrid bounds either side of a grid: the driver's limit for y. Kernels stride over what is
+	// beyond it.
 	maxGrid = 65535
 )
 
-// over is a grid for a k x n matrix, one thread an entry where they are not too many.
+// over is a grid for a k x n matrix: one thread an entry, up to the largest grid.
 func over(k, n int64) grid {
 	bx := 1
 	for bx < threads && int64(bx) < n {
@@ -35,11 +35,11 @@ func over(k, n int64) grid {
 	return grid{blocks(n, bx), blocks(k, by), bx, by}
 }
 
-// blocksFor is a grid of one block for each of n units of work that blocks share.
+// blocksFor is a grid of one block for each of n units of work, up to the largest grid.
 func blocksFor(n int64) grid { return grid{int(min(max(n, 1), 1<<20)), 1, threads, 1} }
 
-// operand is a batch as kernels see it: its first value, and the distance between
-// vectors, 0 where one vector serves all.
+// operand is a batch as a kernel's parameters: its first value, and the distance between vectors, 0 where
+// one vector is broadcast.
 type operand struct {
 	at     cu.DevicePtr
 	stride int64
@@ -53,8 +53,8 @@ func operandOf(b array.Batch) operand {
 	return o
 }
 
-// each launches an elementwise kernel on dst and up to three operands. Where all of
-// them are one block of memory they are one long vector.
+// each launches an elementwise kernel on dst and up to three operands. Operands that are all one block
+// of memory are one long vector.
 func (d *Device) each(op string, dst, x, y, z array.Batch, launch func(g grid, dst, x, y, z operand, k, n int64) error) {
 	if dst.K() == 0 || dst.N() == 0 {
 		return

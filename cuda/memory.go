@@ -153,7 +153,7 @@ func (d *card) give(buf *buffer) {
 	d.pool[buf.size] = append(d.pool[buf.size], buf)
 }
 
-// flush gives the pool back to the driver, once no work can still be using it.
+// flush returns the pool to the driver, when no work uses it any more.
 func (d *card) flush() error {
 	if d.stats.PooledBytes == 0 {
 		return nil

@@ -2,11 +2,11 @@
 
 package cuda
 
-// What gorgonia.org/cu v0.9.6 has not: pinned memory; the outcome of cuInit; products by
-// cuBLAS on a stream and for several goroutines; and a launch that the garbage collector
-// survives. (cu.Function.Launch stores pointers in C memory that it has not cleared. The
-// collector's write barrier takes what it finds there for the pointer that is overwritten, and
-// where that is the address of something freed the program ends.)
+// What gorgonia.org/cu v0.9.6 lacks: pinned memory; the outcome of cuInit; products by cuBLAS on a
+// stream and for several goroutines; and a launch that is safe with the garbage collector.
+// (cu.Function.Launch stores pointers in C memory that it has not cleared. The collector's write
+// barrier takes what it finds there for the pointer that is overwritten, and where that is the
+// address of freed memory the program crashes.)
 
 /*
 #cgo CFLAGS: -I/usr/local/cuda/include
@@ -63,7 +63,7 @@ import (
 	"gorgonia.org/cu"
 )
 
-// driverError is a CUresult that did not come through gorgonia.org/cu.
+// driverError is a CUresult of a call that does not go through gorgonia.org/cu.
 type driverError int
 
 func (e driverError) Error() string {
@@ -87,7 +87,7 @@ func launch(f cu.Function, g grid, s cu.Stream, values []uint64) error {
 		C.uintptr_t(*(*uintptr)(unsafe.Pointer(&s))), (*C.uint64_t)(&values[0]), C.int(len(values))))
 }
 
-// initError is why the driver could not be started, or nil.
+// initError is the reason why the driver could not be started, or nil.
 func initError() error {
 	switch r := C.surepipe_init_outcome(); r {
 	case C.CUDA_SUCCESS:
@@ -99,7 +99,7 @@ func initError() error {
 	}
 }
 
-// pinned is host memory that the card copies to and from by itself.
+// pinned is page-locked host memory, which the card accesses directly.
 type pinned struct {
 	at     C.uintptr_t
 	values []float64

@@ -71,7 +71,7 @@ func (driver) Cards() ([]array.Card, error) {
 	return cards, nil
 }
 
-// freeOn is the memory that nobody uses on a card.
+// freeOn is the free memory of a card.
 func freeOn(card cu.Device) (int64, error) {
 	ctx, err := card.RetainPrimaryCtx()
 	if err != nil {
@@ -86,8 +86,7 @@ func freeOn(card cu.Device) (int64, error) {
 	return free, err
 }
 
-// One part in spared of a card's free memory is left to the driver where the caller sets
-// no bound.
+// Without a bound one part in spared of a card's free memory is left to the driver.
 const spared = 16
 
 // Open opens card number i. The device holds at most memory bytes on the card; 0 stands for nearly

@@ -14,25 +14,24 @@ import (
 	"surepipe/array"
 )
 
-// cuBLAS chooses among its kernels by all sizes of a product, the number of rows among
-// them, and with the kernel a row's last bits change. Vector i of a result must not
-// depend on how many others there are. So cuBLAS is given tiles of one number of rows,
-// always, the last one padded; and it is given large products alone, where a tile is
-// work enough for a card. Small and many products go to kernels/gemm.cu, whose every
-// entry is a sum in the order of the inner index.
+// cuBLAS chooses its kernel by all sizes of a product, including the number of rows, and the kernel
+// determines the last bits of a row. Vector i of a result must not depend on the number of others. So
+// cuBLAS gets tiles of one fixed number of rows, the last one padded, and only of large products, where
+// a tile is enough work for a card. Small and batched products go to kernels/gemm.cu, whose every entry
+// is a sum in the order of the inner index.
 //
-// Batched products of cuBLAS see the number of matrices, which is the number of vectors:
-// they are not used. A large product is one call a vector, all with the same sizes.
+// The batched products of cuBLAS depend on the number of matrices, which is the number of vectors: they
+// are not used. A large product is one call a vector, all with the same sizes.
 const (
-	// tileRows is the number of rows. 34 vectors, a third of Hutch++'s queries, are the
-	// commonest batch; a card waits for memory up to about 64.
+	// tileRows is the number of rows. 34 vectors, a third of Hutch++'s queries, are the most
+	// frequent batch; up to about 64 rows a card is bound by memory.
 	tileRows = 64
 	// tiledWork is the size of op(B), in values, from which Gemm goes to cuBLAS.
 	tiledWork = 1 << 18
 	// eachWork is the number of multiplications of one matrix from which GemmEach does.
 	eachWork = 1 << 24
-	// workspace is the memory that cuBLAS is given, so that it takes none by itself;
-	// on small cards a part of what there is.
+	// workspace is the memory that cuBLAS is given, so that it takes none by itself; on small cards it
+	// is a part of the bound.
 	workspace = 32 << 20
 )
 
@@ -208,8 +207,8 @@ func (d *Device) tiledGemm(transA, transB bool, n, inner int, alpha float64, a, 
 	if whole == m {
 		return
 	}
-	// Leading dimensions have the parity of the operands' own: cuBLAS looks at the
-	// alignment of rows.
+	// Leading dimensions have the parity of the operands' own, for cuBLAS depends on the alignment of
+	// rows.
 	last, to := rowsOf(a, transA, whole, m), c.Rows(whole, m)
 	k, width := tileRows, inner
 	if transA {
@@ -325,7 +324,7 @@ func (d *Device) GemmEach(transA, transB bool, alpha float64, a array.Batch, sa 
 	}
 	as, bs, cs := stride(a), stride(b), stride(c)
 	ma, mb, mc := matrix{at(a), max(sa.Cols, 1)}, matrix{at(b), max(sb.Cols, 1)}, matrix{at(c), max(n, 1)}
-	// cuBLAS looks at alignments, which must be the same for every matrix.
+	// cuBLAS depends on the alignment, which must be the same for every matrix.
 	if float64(m)*float64(n)*float64(inner) < eachWork || as%2+bs%2+cs%2 != 0 || !fits(m, n, inner) {
 		d.launchProducts("GemmEach", c, transA, transB, m, n, inner, alpha, ma, as, mb, bs, beta, mc, cs, c.K())
 		return

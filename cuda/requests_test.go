@@ -354,4 +354,3 @@ func TestOutOfMemoryFailsItsSampleAlone(t *testing.T) {
 		t.Errorf("the device has failed: %v", err)
 	}
 }
-

@@ -29,7 +29,7 @@ func (x *index) Free() {
 	}
 }
 
-// put takes memory for a list and copies it there; it does not count as a batch.
+// put copies a list to memory of its own, which does not count as a batch.
 func put[T int32 | int64 | float64](d *Device, what string, list []T) *buffer {
 	var one T
 	bytes := int(unsafe.Sizeof(one)) * len(list)
@@ -42,7 +42,7 @@ func put[T int32 | int64 | float64](d *Device, what string, list []T) *buffer {
 	return buf
 }
 
-// count notes that memory beside the batches is held, or with sign -1 not any more.
+// count adds memory outside batches to the statistics, or with sign -1 removes it.
 func (d *card) count(buf *buffer, sign int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,14 +50,13 @@ func (d *card) count(buf *buffer, sign int64) {
 	d.stats.PeakBytes = max(d.stats.PeakBytes, d.stats.LiveBytes)
 }
 
-// drop gives back what put took.
+// drop frees the memory of put.
 func (d *card) drop(buf *buffer) {
 	d.count(buf, -1)
 	d.give(buf)
 }
 
-// NewIndex puts a list of coordinates on the device. A coordinate must not be negative
-// nor exceed the largest int32.
+// NewIndex puts a list of coordinates on the device. They must be between 0 and the largest int32.
 func (d *Device) NewIndex(idx []int) array.Index {
 	x := &index{on: d.card, len: len(idx)}
 	list := make([]int32, len(idx))

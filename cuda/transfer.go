@@ -13,7 +13,7 @@ import (
 	"surepipe/array"
 )
 
-// rowCopy is the length in values from which the rows of a view are worth a copy each.
+// rowCopy is the length in values from which each row of a view is copied by itself.
 const rowCopy = 1 << 13
 
 // Upload copies the row-major values of src into dst. When it returns the driver has read the slice,
@@ -110,7 +110,7 @@ func (d *Device) fetch(op string, b array.Batch, out []float64, from cu.DevicePt
 			err = s.arrived.Record(d.stream)
 		}
 		if err != nil {
-			// The copy may be under way: the slot is not to be used again before it is over.
+			// The copy may be under way: the slot must not be used again before it is done.
 			return errors.Join(err, d.stream.Synchronize())
 		}
 		return s.arrived.Synchronize()

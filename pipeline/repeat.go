@@ -56,14 +56,14 @@ func (h *holder) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error
 		h.solution = s
 	}
 	lent := *h.solution
-	lent.B, lent.MuHat = clone(lent.B), clone(lent.MuHat)
+	lent.B, lent.MuHat = clone(y.Device(), lent.B), clone(y.Device(), lent.MuHat)
 	lent.Linearization = lentLinearization{lent.Linearization}
 	return &lent, nil
 }
 
-func clone(b array.Batch) array.Batch {
-	c := b.Device().Alloc(b.K(), b.N())
-	b.Device().Copy(c, b)
+func clone(dev array.Device, b array.Batch) array.Batch {
+	c := dev.Alloc(b.K(), b.N())
+	dev.Copy(c, b)
 	return c
 }
 

@@ -21,7 +21,7 @@ type Family struct {
 	// used.
 	Problem vjp.Problem
 	// Regularizer returns r at the weights, one for each axis of the grid. It is called
-	// from many goroutines. A [prox.Releaser] that it returns is released after use.
+	// from many goroutines. What it returns is released after use ([prox.Release]).
 	Regularizer func(weights []float64) (prox.Prox, error)
 	// Solver is the name of a solver, and Settings are its options, as
 	// vjp.NewSolver takes them.

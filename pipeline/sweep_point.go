@@ -63,11 +63,7 @@ func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, re
 	if err != nil {
 		return nil, nil, err
 	}
-	free := func() {
-		if owner, ok := r.(prox.Releaser); ok {
-			owner.Release()
-		}
-	}
+	free := func() { prox.Release(r) }
 	var solver vjp.Solver
 	if s.base != nil {
 		solver, err = s.base.Reweight(ctx, r)
@@ -195,20 +191,20 @@ func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights, 
 	if solver.Name() == "direct" {
 		return nil, nil
 	}
-	dev := s.f.Problem.Device
-	y := dev.Alloc(1, len(s.y))
+	view := s.f.Problem.Device.Request()
+	y := view.Alloc(1, len(s.y))
 	defer y.Free()
 	values := s.y
 	if s.f.Problem.Intercept {
 		values = slices.Clone(values)
 		floats.AddConst(-stat.Mean(values, nil), values)
 	}
-	dev.Upload(y, values)
+	view.Upload(y, values)
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
 		return nil, err
 	}
 	defer sol.Release()
 	b := sol.B.ToHost()
-	return b, dev.Sync()
+	return b, view.Sync()
 }

@@ -20,7 +20,7 @@ type Counters struct {
 	Launches, Products, Syncs int64
 	// ToCard and FromCard count copies, ToCardBytes and FromCardBytes what they carried.
 	ToCard, ToCardBytes, FromCard, FromCardBytes int64
-	// Overruns counts allocations beside whose bytes something was written.
+	// Overruns counts allocations with writes outside their bounds.
 	Overruns int64
 	// Objects counts contexts, streams, events and modules that are alive.
 	Objects int64
@@ -79,10 +79,10 @@ func Read() Counters {
 	return reading.Counters
 }
 
-// Reset sets the counters to zero, but for what is held, and disarms.
+// Reset sets the counters to zero, except those of what is held, and cancels a fault.
 func Reset() { Present(); call(entry.reset) }
 
-// Fail makes the n-th call from now fail; 0 disarms and mends.
+// Fail makes the n-th call from now fail; 0 cancels the fault and repairs the context.
 func Fail(n int64, mode Mode) { Present(); call(entry.fail, uintptr(n), uintptr(mode)) }
 
 // SetMemory sets the memory that each card has.

@@ -39,10 +39,9 @@ const maxArgs = 20
 
 var argsPool = sync.Pool{New: func() any { return new(args) }}
 
-// call calls a routine whose arguments stand at the addresses given, the first
-// chars of them characters: Fortran compilers append their lengths to the
-// argument list. The addresses are kept as pointers during the call, so that
-// what they point to lies on the heap and stays there.
+// call calls a routine with the arguments at the given addresses. The first chars of them are
+// characters, whose lengths Fortran compilers append to the argument list. The addresses are kept as
+// pointers during the call, so that what they point to is on the heap and stays there.
 func (v *args) call(routine uintptr, chars int, at ...unsafe.Pointer) {
 	n := copy(v.pointers[:], at)
 	for i, p := range at {
@@ -55,8 +54,7 @@ func (v *args) call(routine uintptr, chars int, at ...unsafe.Pointer) {
 	clear(v.pointers[:n])
 }
 
-// implBLAS is gonum's BLAS with the routines that repay it taken from a
-// library.
+// implBLAS is gonum's BLAS with those routines taken from a library that are faster there.
 type implBLAS struct {
 	gonum.Implementation
 	lib *blasRoutines
@@ -151,7 +149,7 @@ func (b implBLAS) Dgemv(tA blas.Transpose, m, n int, alpha float64, a []float64,
 		return
 	}
 	if beta == 0 {
-		// Some releases of OpenBLAS multiply here and let an old NaN through.
+		// Some releases of OpenBLAS multiply by 0 here, and keep an old NaN.
 		for i := range lenY {
 			y[i*incY] = 0
 		}

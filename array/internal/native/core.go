@@ -19,9 +19,8 @@ type features struct {
 	avx2, avx512 bool
 }
 
-// processor asks the machine. The instructions count, not the model: they are
-// all that the kernels need, and a model too new for the library is the case in
-// question.
+// processor asks the machine for its instructions. The model does not matter: the kernels need only the
+// instructions, and the models in question are too new for the library.
 func processor() features {
 	if runtime.GOARCH != "amd64" {
 		return features{}
@@ -67,14 +66,13 @@ var oldCores = []string{
 	"opteron_sse3", "barcelona", "nano", "bobcat", "sandybridge",
 }
 
-// slow says that a core is far below the processor.
+// slow reports that a core's kernels are far slower than what the processor can run.
 func (f features) slow(core string) bool {
 	return f.avx2 && slices.Contains(oldCores, strings.ToLower(core))
 }
 
-// corrections lists the cores to load OpenBLAS with in place of the one that it
-// chose, best first: none where that one will do, where the user chose it, or
-// where the library has no other.
+// corrections lists the cores to load OpenBLAS with in place of the one that it chose, best first: none
+// where that one is fast enough, where the user chose it, or where the library has no other.
 func corrections(f features, core, config, users string) []string {
 	if users != "" || !f.slow(core) || !dynamic(config) {
 		return nil
@@ -82,8 +80,7 @@ func corrections(f features, core, config, users string) []string {
 	return f.cores()
 }
 
-// dynamic says that a library holds kernels for many processors and chooses
-// among them.
+// dynamic reports that a library has kernels for many processors and chooses among them.
 func dynamic(config string) bool {
 	return slices.Contains(strings.Fields(config), "DYNAMIC_ARCH")
 }

@@ -4,9 +4,9 @@ package native
 
 import "github.com/ebitengine/purego"
 
-// kernels is what OpenBLAS computes with. All is empty for another library.
+// kernels describes the kernels of OpenBLAS. All fields are empty for another library.
 type kernels struct {
-	// config is what it says of its version and build.
+	// config describes its version and build, in its own words.
 	config string
 	// core is the processor type whose kernels it uses, and own the one that it
 	// chose by itself if that was corrected.
@@ -14,30 +14,26 @@ type kernels struct {
 	advice    string
 }
 
-// firstCore, which only tests set, is the core that OpenBLAS takes for its own
-// choice: a processor that it does not know, on one that it knows.
+// firstCore, which only tests set, is the core of the first load. It stands for the choice of OpenBLAS on
+// a processor that it does not know.
 var firstCore string
 
-// loadFast loads a library, and sees to it that OpenBLAS uses kernels that are
-// worthy of the processor. OpenBLAS 0.3.21, Debian 12's, takes Intel's
-// processors that are newer than itself for a Pentium 4 ("Prescott") and is then
-// several times slower.
+// loadFast loads a library, and makes OpenBLAS use kernels that suit the processor. OpenBLAS 0.3.21,
+// Debian 12's, takes Intel processors that are newer than itself for a Pentium 4 ("Prescott") and is
+// then several times slower.
 //
-// It is asked what it chose, and where that is far below what the processor can
-// do it is closed and loaded again with OPENBLAS_CORETYPE set. The alternatives
-// are worse: to set the variable before the first load, for processors that a
-// version does not know, takes a table of versions and models that is never
-// complete and overrules newer versions that choose better; to ask in a child
-// process takes a program to run and doubles the time to start in the common
-// case, which here costs nothing. Closing is safe because nothing has been
-// computed and no threads have been started (see oneThread), and it need not be
-// believed: the library is asked again. Where something else in the process
-// holds it open (LD_PRELOAD, a C library whose dlclose does nothing) it answers
-// as before, and the report says what the user can do.
+// loadFast asks the library for its choice. Where that is far slower than what the processor can run,
+// it closes the library and loads it again with OPENBLAS_CORETYPE set. The alternatives are worse. To
+// set the variable before the first load takes a table of versions and models, which is never
+// complete and overrules newer versions that choose better. To ask in a child process takes a
+// program to run, and doubles the time to start in the common case, which here costs nothing.
+// Closing is safe because nothing has been computed and no threads have been started (see
+// oneThread), and its success is checked: the library is asked again. Where something else in the
+// process holds it open (LD_PRELOAD, a C library whose dlclose does nothing) it answers as before, and
+// the report says what the user can do.
 //
-// The variable is put back at once. It was set in the C library's environment
-// alone: Go hands its own to the processes that it starts. On Windows, where
-// there is only one environment, nothing is loaded twice.
+// The variable is restored at once. It is set in the C library's environment only: the processes that
+// Go starts get Go's own. On Windows, which has only one environment, nothing is loaded twice.
 func loadFast(path string) (uintptr, kernels, error) {
 	handle, err := loadAs(path, firstCore)
 	if err != nil {
@@ -60,20 +56,20 @@ func loadFast(path string) (uintptr, kernels, error) {
 		}
 	}
 	if f.slow(k.core) && k.core != chosen {
-		// Another that is no better: the library's own choice stands.
+		// The correction is no better: return to the library's own choice.
 		if handle, err = reload(handle, path, firstCore); err != nil {
 			return 0, kernels{}, err
 		}
 		k.core = text(handle, "openblas_get_corename")
 	}
-	// Its words on its build end with the core.
+	// The description of its build ends with the core.
 	k.config = text(handle, "openblas_get_config")
 	k.advice = advice(f, k.core, k.config, users)
 	return handle, k, nil
 }
 
-// reload closes a library and loads it again with a core. Where it cannot be
-// closed the handle stays good.
+// reload closes a library and loads it again with a core. Where it cannot be closed the handle stays
+// valid.
 func reload(handle uintptr, path, core string) (uintptr, error) {
 	if !unload(handle) {
 		return handle, nil
@@ -81,8 +77,8 @@ func reload(handle uintptr, path, core string) (uintptr, error) {
 	return loadAs(path, core)
 }
 
-// loadAs loads a library with OPENBLAS_CORETYPE set, and puts the variable back.
-// With no core it is left alone.
+// loadAs loads a library with OPENBLAS_CORETYPE set to core, and restores the variable. An empty core
+// leaves it as it is.
 func loadAs(path, core string) (uintptr, error) {
 	if core != "" {
 		old, was := getenv(coreVariable)

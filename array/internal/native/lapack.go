@@ -27,7 +27,7 @@ type implLAPACK struct {
 	lib *lapackRoutines
 }
 
-// status is info as the library left it: its integers may have 32 bits.
+// status is the library's info argument, whose integers may have 32 bits.
 func (v *args) status() int { return int(int32(v.info)) }
 
 // finite reports whether every value of a matrix is a finite number.
@@ -66,10 +66,9 @@ func svdVectors(jobU, jobVT lapack.SVDJob, m, n int, u []float64, ldu int, vt []
 	return okU && okVT
 }
 
-// Dgesvd computes the singular value decomposition A = U S V'. It uses the
-// divide-and-conquer routine where both sides want the same vectors, and the QR
-// iteration where they do not or where divide and conquer fails. A matrix with a
-// NaN or an infinity gives false.
+// Dgesvd computes the singular value decomposition A = U S V'. It uses divide and conquer where the same
+// vectors are wanted on both sides, and the QR iteration otherwise or where divide and conquer fails.
+// It returns false for a matrix with NaN or an infinity.
 func (l implLAPACK) Dgesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda int, s, u []float64, ldu int, vt []float64, ldvt int, work []float64, lwork int) (ok bool) {
 	short := min(m, n)
 	minWork := max(3*short+max(m, n), 5*short)
@@ -81,7 +80,7 @@ func (l implLAPACK) Dgesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda
 		return false
 	}
 	if jobU == jobVT {
-		// On a copy: what is left of it after a failure is of no use.
+		// On a copy, for a failure leaves it in an unusable state.
 		b := make([]float64, m*n)
 		for i := range m {
 			copy(b[i*n:(i+1)*n], a[i*lda:i*lda+n])
@@ -93,7 +92,7 @@ func (l implLAPACK) Dgesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda
 	return l.gesvd(jobU, jobVT, m, n, a, lda, s, u, ldu, vt, ldvt)
 }
 
-// unused stands for an array that a routine does not touch.
+// unused stands for an array that a routine does not use.
 var unused [1]float64
 
 func orUnused(x []float64) []float64 {
@@ -167,15 +166,15 @@ func (l implLAPACK) gesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda 
 	return true
 }
 
-// Dsyev computes the eigenvalues, ascending, and eigenvectors of a symmetric
-// matrix, by divide and conquer; by gonum's QR iteration if that fails. A
-// matrix with a NaN or an infinity gives false.
+// Dsyev computes the eigenvalues, ascending, and eigenvectors of a symmetric matrix, by divide and
+// conquer or, if that fails, by gonum's QR iteration. It returns false for a matrix with NaN or an
+// infinity.
 func (l implLAPACK) Dsyev(jobz lapack.EVJob, uplo blas.Uplo, n int, a []float64, lda int, w, work []float64, lwork int) (ok bool) {
 	if n < minOrderEigen || lwork < max(1, 3*n-1) || len(work) < lwork || !validUplo(uplo) ||
 		(jobz != lapack.EVNone && jobz != lapack.EVCompute) || !holds(a, n, n, lda) || len(w) < n {
 		return l.Implementation.Dsyev(jobz, uplo, n, a, lda, w, work, lwork)
 	}
-	// The library sees the triangle as the other one, of the same matrix.
+	// To the column-major library an upper triangle is the lower one of the same matrix.
 	b := make([]float64, n*n)
 	for i := range n {
 		lo, hi := i, n

@@ -19,7 +19,7 @@ type library struct {
 	report Report
 	blas   blasRoutines
 	lapack lapackRoutines
-	// hasLAPACK says that every routine of lapack was found.
+	// hasLAPACK reports that every routine of lapack was found.
 	hasLAPACK bool
 }
 
@@ -43,9 +43,8 @@ var oneThread = [][2]string{
 	{"MKL_THREADING_LAYER", "SEQUENTIAL"},
 }
 
-// open loads a library, sets it up for one thread and tries it out. A library
-// that was not asked for by name must say that it is an optimized one: the
-// reference BLAS is no faster than gonum.
+// open loads a library, sets it to one thread and tests it. A library that was not asked for by name must
+// identify itself as an optimized one: the reference BLAS is no faster than gonum.
 func open(path string, asked bool) (*library, error) {
 	for _, v := range oneThread {
 		setenv(v[0], v[1])
@@ -72,9 +71,9 @@ func open(path string, asked bool) (*library, error) {
 	return lib, nil
 }
 
-// findLAPACK takes the factorizations from the library itself or, where it is a
-// BLAS alone, from the system's LAPACK if that calls this very BLAS. With
-// neither, gonum's own factorizations call the library's BLAS.
+// findLAPACK takes the factorizations from the library itself or, where it is only a BLAS, from the
+// system's LAPACK if that calls the same BLAS. With neither, gonum's own factorizations call the
+// library's BLAS.
 func (lib *library) findLAPACK(handle uintptr) {
 	if lib.lapack.find(handle) == "" {
 		lib.hasLAPACK = true
@@ -125,7 +124,7 @@ func (r *lapackRoutines) find(handle uintptr) (missing string) {
 	})
 }
 
-// identify asks the library who it is and sets it to one thread.
+// identify asks the library for its name and version, and sets it to one thread.
 func (lib *library) identify(handle uintptr, path string, k kernels) {
 	call := func(name string, arg uintptr) {
 		if at := symbol(handle, name); at != 0 {
@@ -159,9 +158,8 @@ func (lib *library) identify(handle uintptr, path string, k kernels) {
 	}
 }
 
-// tryBLAS computes one small product whose result is known exactly: a library
-// of another calling convention shows itself here rather than in a user's
-// numbers.
+// tryBLAS computes one small product whose result is known exactly, which detects a library with another
+// calling convention.
 func (lib *library) tryBLAS() error {
 	const m, k, n = 2, 3, 2
 	a := []float64{1, 2, 3, 4, 5, 6}

@@ -58,9 +58,9 @@ func tryOut(path string, asked bool, accept func(blas.Float64) error) (*library,
 	return lib, nil
 }
 
-// Find looks for a library in the usual places and registers the first that
-// accept likes. It returns false when there is none; the report then lists what
-// was opened and passed over.
+// Find looks for a library in the usual places and registers the first for which accept returns nil. It
+// returns false when there is none; the report then lists the libraries that were opened but not
+// used.
 func Find(accept func(blas.Float64) error) (Report, bool) {
 	var passed []string
 	for _, path := range candidates() {
@@ -79,7 +79,7 @@ func Find(accept func(blas.Float64) error) (Report, bool) {
 	return Report{Passed: passed}, false
 }
 
-// passedOver is the error of a library that opens but does not serve.
+// passedOver is the error of a library that can be opened but not used.
 func passedOver(path, format string, args ...any) error {
 	return fmt.Errorf("%s: %s", path, fmt.Sprintf(format, args...))
 }

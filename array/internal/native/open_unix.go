@@ -42,9 +42,8 @@ const systemLAPACK = "liblapack.so.3"
 func load(path string) (uintptr, error) {
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
-		// The loader's words for a file that does not exist, on Linux and macOS.
-		// Without the path in them, what is missing is another library that this one
-		// needs.
+		// These are the loader's messages for a file that does not exist, on Linux and macOS. If they
+		// do not contain the path, another library that this one needs is missing.
 		text := err.Error()
 		if strings.Contains(text, path) && strings.Contains(strings.ToLower(text), "no such file") {
 			return 0, absentError{text}
@@ -54,7 +53,7 @@ func load(path string) (uintptr, error) {
 	return handle, nil
 }
 
-// absentError keeps the loader's words and is errAbsent.
+// absentError has the loader's message and is errAbsent.
 type absentError struct{ text string }
 
 func (e absentError) Error() string        { return e.text }
@@ -95,7 +94,7 @@ func getenv(name string) (value string, ok bool) {
 	return cString(p), p != nil
 }
 
-// unload closes a library. It leaves the process when nobody else holds it.
+// unload closes a library, which leaves the process if nothing else holds it open.
 func unload(handle uintptr) bool { return purego.Dlclose(handle) == nil }
 
 // fileOf is the file that holds the routine at an address, links resolved; ""
