@@ -111,8 +111,11 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if job.keepB {
 		r.B = sol.B.ToHost()
 	}
-	if !math.IsInf(job.margin, 1) {
-		r.RankMargin = job.margin
+	if !math.IsInf(job.rankMargin, 1) {
+		r.RankMargin = job.rankMargin
+	}
+	if !math.IsInf(job.spaceMargin, 1) {
+		r.SpaceMargin = job.spaceMargin
 	}
 	inner := sol.Linearization.Inner()
 	r.InnerSteps, r.Unsolved = inner.Steps, inner.Failed

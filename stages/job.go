@@ -34,9 +34,9 @@ type Job struct {
 	// Sample is what the job is made of.
 	Sample
 
-	// By Solve: the device that all samples share, and the job's view of it, on which all that is made
-	// for the sample is allocated. A fault of the device ends all jobs, a fault of the view this job
-	// alone. A job that the solver failed at has no view.
+	// By Solve: the device that all samples share, and the job's view of it, on which all that is
+	// made for the sample is allocated. A fault of the device ends all jobs, a fault of the view
+	// this job alone. A job that the solver failed at has no view.
 	shared, view array.Device
 	// By Solve: the solution and its linearization; ||y - mu_hat||^2; and the
 	// estimate of the trace, nil where that is known without probes and closed holds it.
@@ -44,9 +44,9 @@ type Job struct {
 	residual float64
 	run      *hutch.Run
 	closed   hutch.Estimate
-	// By Solve: lower and higher are how far decisions in doubt may move the trace, and margin
-	// that of the rank ([vjp.Closed]).
-	lower, higher, margin float64
+	// By Solve: lower and higher are how far decisions in doubt may move the trace, and the
+	// margins are those of the rank and of the tangent space ([vjp.Closed]).
+	lower, higher, rankMargin, spaceMargin float64
 	// By Solve: whether the fit has an intercept, and the mean that was then subtracted from y.
 	intercept bool
 	mean      float64

@@ -38,6 +38,10 @@ type Risk struct {
 	// RankMargin is the factor by which the smallest direction that was counted as seen by A
 	// exceeds what would have counted as rounding errors; 0 where no rank was decided.
 	RankMargin float64
+	// SpaceMargin is how close the choice of the regularizer's tangent space was: the distance to
+	// the nearest point with another one, over the error of the solution; 0 where nothing is known
+	// of it. Near 1 and below, the choice is within the solver's tolerance.
+	SpaceMargin float64
 	// D is the number of observations and Sigma2 the variance of their noise that the numbers
 	// are made with.
 	D      int

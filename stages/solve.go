@@ -105,8 +105,10 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 		return nil, err
 	}
 	job.solution = sol
-	if c := sol.Linearization.Closed(); c.Known {
-		job.lower, job.higher, job.margin = c.Trace-c.Low, c.High-c.Trace, c.Margin
+	c := sol.Linearization.Closed()
+	job.spaceMargin = c.SpaceMargin
+	if c.Known {
+		job.lower, job.higher, job.rankMargin = c.Trace-c.Low, c.High-c.Trace, c.Margin
 		if s.Closed {
 			job.closed = hutch.Known(c.Trace, c.Frobenius2, s.Seed)
 		}
