@@ -17,6 +17,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
+	"surepipe/space"
 	"surepipe/vjp"
 )
 
@@ -278,8 +279,8 @@ func BenchmarkProx(b *testing.B) {
 			}
 			defer j.Release()
 			rank := min(s.Rows, s.Cols)
-			if low, ok := j.(prox.LowRank).Tangent(); ok {
-				rank = low.Rank
+			if f := j.Model().Space.Form(); f.Kind == space.FixedRank {
+				rank = f.Rank
 			}
 			b.Run(fmt.Sprintf("Derivative/rank=%d", rank), func(b *testing.B) {
 				flops := 2 * float64(k*rank) * float64(4*s.Len()+2*(s.Rows+s.Cols)*min(s.Rows, s.Cols))

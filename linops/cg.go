@@ -8,45 +8,42 @@ import (
 	"surepipe/array"
 )
 
-// CGOptions says how far CG goes. The zero value asks for nearly all that
-// double precision has to give.
+// CGOptions are the tolerance and the preconditioner of CG. The zero value asks for nearly all the
+// accuracy of double precision.
 type CGOptions struct {
-	// Tol is the relative residual ||rhs - M x|| / ||rhs|| at which a vector is
-	// done; 0 means 1e-13.
+	// Tol is the relative residual ||rhs - M x|| / ||rhs|| at which a vector has converged; 0 means
+	// 1e-13.
 	Tol float64
-	// MaxIterations bounds the steps; 0 means ten times the length of a vector,
-	// but no fewer than 100 and no more than 10000.
+	// MaxIterations bounds the steps; 0 means ten times the length of a vector, but at least 100
+	// and at most 10000.
 	MaxIterations int
-	// Precondition sets dst = P r for a self-adjoint positive definite P near
-	// M^{-1}, vector by vector; nil means P = I. dst and r do not overlap.
+	// Precondition sets dst = P r for a self-adjoint positive definite P near M^{-1}, vector by
+	// vector; nil means P = I. dst and r do not overlap.
 	Precondition func(dst, r array.Batch)
 }
 
-// CGResult is the record of a call to CG.
+// CGResult describes a call of CG.
 type CGResult struct {
-	// Iterations is the number of steps, those of the slowest vector.
+	// Iterations is the number of steps that the slowest vector took.
 	Iterations int
-	// Residual is the largest relative residual among the vectors, as the
-	// recurrence has it.
+	// Residual is the largest relative residual among the vectors, computed by the recurrence.
 	Residual float64
-	// Converged is whether every vector reached the tolerance.
+	// Converged reports whether every vector reached the tolerance.
 	Converged bool
 }
 
-// CG solves M x_i = rhs_i for every vector of the batch by preconditioned
-// conjugate gradients from zero. apply sets dst = M x for a self-adjoint
-// positive definite M; it must treat each vector by itself and not overlap its
-// operands. dst and rhs may be the same batch.
+// CG solves M x_i = rhs_i for every vector of the batch by preconditioned conjugate gradients from
+// zero. apply sets dst = M x for a self-adjoint positive definite M, each vector alone; dst and x
+// do not overlap. dst and rhs may be the same batch.
 //
-// Each vector stops by its own residual and then stays as it is, bit for bit,
-// while the others go on; a vector of zeros has the solution zero. Vectors that
-// do not get there within MaxIterations are reported by Converged, not by an
-// error: dst holds the last iterate, and the caller decides. An error is
-// a cancelled context, a device fault, a value that is not finite, or a
+// Each vector stops by its own residual and then stays as it is, bit for bit, while the others go
+// on; a vector of zeros has the solution zero. Converged reports whether all vectors reached the
+// tolerance within MaxIterations; where it is false dst holds the last iterates and there is no
+// error. An error is a cancelled context, a device fault, a value that is not finite, or a
 // direction in which M is not positive; dst is then undefined.
 //
-// Hestenes and Stiefel, Methods of conjugate gradients for solving linear
-// systems, 1952; with the preconditioner, Golub and Van Loan, section 11.5.
+// Hestenes and Stiefel, Methods of conjugate gradients for solving linear systems, 1952; with the
+// preconditioner, Golub and Van Loan, section 11.5.
 func CG(ctx context.Context, dst, rhs array.Batch, apply func(dst, x array.Batch), opts CGOptions) (CGResult, error) {
 	k, n := rhs.K(), rhs.N()
 	if dst.K() != k || dst.N() != n {
@@ -58,108 +55,149 @@ func CG(ctx context.Context, dst, rhs array.Batch, apply func(dst, x array.Batch
 	if opts.MaxIterations == 0 {
 		opts.MaxIterations = min(max(10*n, 100), 10000)
 	}
-	dev := rhs.Device()
-	r, p, q := dev.Alloc(k, n), dev.Alloc(k, n), dev.Alloc(k, n)
-	defer r.Free()
-	defer p.Free()
-	defer q.Free()
-	z := r // the preconditioned residual
-	if opts.Precondition != nil {
-		z = dev.Alloc(k, n)
-		defer z.Free()
-	}
-	work := make([]float64, 6*k)
-	goal, rr, rz, pq := work[:k], work[k:2*k], work[2*k:3*k], work[3*k:4*k]
-	step, ones := work[4*k:5*k], work[5*k:]
-	for i := range ones {
-		ones[i] = 1
-	}
-	active := make([]bool, k)
-
-	// measure refreshes rr and, into out, <r, z>.
-	measure := func(out []float64) {
-		dev.Dot(rr, r, r)
-		if opts.Precondition == nil {
-			copy(out, rr)
-			return
-		}
-		opts.Precondition(z, r)
-		dev.Dot(out, r, z)
-	}
-
-	dev.Copy(r, rhs)
-	dev.Fill(dst, 0)
-	measure(rz)
-	dev.Copy(p, z)
-	for i, v := range rr {
-		goal[i] = opts.Tol * math.Sqrt(v)
-		active[i] = v != 0
-	}
-	var res CGResult
+	c := newCG(dst, rhs, opts)
+	defer c.free()
 	for {
-		if err := dev.Err(); err != nil {
-			return res, fmt.Errorf("linops: conjugate gradients, step %d: %w", res.Iterations, err)
-		}
-		left := 0
-		res.Residual = 0
-		for i, v := range rr {
-			norm := math.Sqrt(v)
-			if math.IsNaN(norm) || math.IsInf(norm, 0) {
-				return res, fmt.Errorf("linops: conjugate gradients, step %d: the residual of vector %d is %v; the right-hand side or the map holds a value that is not finite", res.Iterations, i, norm)
-			}
-			if goal[i] > 0 {
-				res.Residual = max(res.Residual, norm/goal[i]*opts.Tol)
-			}
-			active[i] = active[i] && norm > goal[i]
-			if active[i] {
-				left++
-			}
-		}
-		res.Converged = left == 0
-		if res.Converged || res.Iterations >= opts.MaxIterations {
-			return res, nil
+		if done, err := c.check(); done || err != nil {
+			return c.res, err
 		}
 		if ctx.Err() != nil {
-			return res, fmt.Errorf("linops: conjugate gradients, step %d: %w", res.Iterations, context.Cause(ctx))
+			return c.res, c.wrap(context.Cause(ctx))
 		}
-
-		apply(q, p)
-		dev.Dot(pq, p, q)
-		if err := dev.Err(); err != nil {
-			return res, fmt.Errorf("linops: conjugate gradients, step %d: %w", res.Iterations, err)
+		apply(c.q, c.p)
+		if err := c.advance(); err != nil {
+			return c.res, err
 		}
-		for i := range step {
-			step[i] = 0
-			if !active[i] {
-				continue
-			}
-			if s := pq[i] + rz[i]; math.IsNaN(s) || math.IsInf(s, 0) {
-				return res, fmt.Errorf("linops: conjugate gradients, step %d: on vector %d <p, M p> is %v and <r, P r> is %v; the map M or the preconditioner P returned a value that is not finite", res.Iterations, i, pq[i], rz[i])
-			}
-			if rz[i] == 0 {
-				// The residual is 0 but for what squares lose.
-				active[i] = false
-				continue
-			}
-			if pq[i] <= 0 || rz[i] <= 0 {
-				return res, fmt.Errorf("linops: conjugate gradients, step %d: on vector %d <p, M p> is %v and <r, P r> is %v, both should be positive; the map M or the preconditioner P is not positive definite", res.Iterations, i, pq[i], rz[i])
-			}
-			step[i] = rz[i] / pq[i]
-		}
-		dev.LinEach(dst, ones, dst, step, p)
-		for i := range step {
-			step[i] = -step[i]
-		}
-		dev.LinEach(r, ones, r, step, q)
-		measure(pq)
-		for i := range step {
-			step[i] = 0
-			if active[i] && rz[i] > 0 {
-				step[i] = pq[i] / rz[i]
-			}
-		}
-		copy(rz, pq)
-		dev.LinEach(p, ones, z, step, p)
-		res.Iterations++
 	}
+}
+
+// cg is a run of conjugate gradients: the residuals r, the preconditioned residuals z, the
+// directions p, q = M p, and some numbers of each vector.
+type cg struct {
+	dev        array.Device
+	opts       CGOptions
+	res        CGResult
+	dst        array.Batch
+	r, z, p, q array.Batch
+	// The norm at which a vector has converged, <r, r>, <r, z>, <p, q>, a coefficient, and ones.
+	goal, rr, rz, pq, step, ones []float64
+	active                       []bool
+}
+
+// newCG starts at zero, with the preconditioned right-hand sides as directions.
+func newCG(dst, rhs array.Batch, opts CGOptions) *cg {
+	dev, k, n := rhs.Device(), rhs.K(), rhs.N()
+	c := &cg{dev: dev, opts: opts, dst: dst, r: dev.Alloc(k, n), p: dev.Alloc(k, n), q: dev.Alloc(k, n), active: make([]bool, k)}
+	c.z = c.r
+	if opts.Precondition != nil {
+		c.z = dev.Alloc(k, n)
+	}
+	work := make([]float64, 6*k)
+	for i, x := range []*[]float64{&c.goal, &c.rr, &c.rz, &c.pq, &c.step, &c.ones} {
+		*x = work[i*k : (i+1)*k]
+	}
+	for i := range c.ones {
+		c.ones[i] = 1
+	}
+	dev.Copy(c.r, rhs)
+	dev.Fill(dst, 0)
+	c.measure(c.rz)
+	dev.Copy(c.p, c.z)
+	for i, v := range c.rr {
+		c.goal[i] = opts.Tol * math.Sqrt(v)
+		c.active[i] = v != 0
+	}
+	return c
+}
+
+func (c *cg) free() {
+	c.r.Free()
+	c.p.Free()
+	c.q.Free()
+	if c.opts.Precondition != nil {
+		c.z.Free()
+	}
+}
+
+func (c *cg) wrap(err error) error {
+	return fmt.Errorf("linops: conjugate gradients, step %d: %w", c.res.Iterations, err)
+}
+
+// measure sets rr = <r, r> and out = <r, z>.
+func (c *cg) measure(out []float64) {
+	c.dev.Dot(c.rr, c.r, c.r)
+	if c.opts.Precondition == nil {
+		copy(out, c.rr)
+		return
+	}
+	c.opts.Precondition(c.z, c.r)
+	c.dev.Dot(out, c.r, c.z)
+}
+
+// check updates the residual and which vectors are active, and reports whether the run is over.
+func (c *cg) check() (done bool, err error) {
+	if err := c.dev.Err(); err != nil {
+		return true, c.wrap(err)
+	}
+	left := 0
+	c.res.Residual = 0
+	for i, v := range c.rr {
+		norm := math.Sqrt(v)
+		if math.IsNaN(norm) || math.IsInf(norm, 0) {
+			return true, c.wrap(fmt.Errorf("the residual of vector %d is %v; the right-hand side or the map M has a value that is not finite", i, norm))
+		}
+		if c.goal[i] > 0 {
+			c.res.Residual = max(c.res.Residual, norm/c.goal[i]*c.opts.Tol)
+		}
+		c.active[i] = c.active[i] && norm > c.goal[i]
+		if c.active[i] {
+			left++
+		}
+	}
+	c.res.Converged = left == 0
+	return c.res.Converged || c.res.Iterations >= c.opts.MaxIterations, nil
+}
+
+// advance takes a step along the directions p, given q = M p, and chooses the next ones. Vectors
+// that are not active take a step of length 0.
+func (c *cg) advance() error {
+	c.dev.Dot(c.pq, c.p, c.q)
+	if err := c.dev.Err(); err != nil {
+		return c.wrap(err)
+	}
+	for i := range c.step {
+		c.step[i] = 0
+		if !c.active[i] {
+			continue
+		}
+		pq, rz := c.pq[i], c.rz[i]
+		if s := pq + rz; math.IsNaN(s) || math.IsInf(s, 0) {
+			return c.wrap(fmt.Errorf("on vector %d <p, M p> is %v and <r, P r> is %v; the map M or the preconditioner P returned a value that is not finite", i, pq, rz))
+		}
+		if rz == 0 {
+			// The square of the residual underflows.
+			c.active[i] = false
+			continue
+		}
+		if pq <= 0 || rz <= 0 {
+			return c.wrap(fmt.Errorf("on vector %d <p, M p> is %v and <r, P r> is %v, both should be positive; the map M or the preconditioner P is not positive definite", i, pq, rz))
+		}
+		c.step[i] = rz / pq
+	}
+	c.dev.LinEach(c.dst, c.ones, c.dst, c.step, c.p)
+	for i := range c.step {
+		c.step[i] = -c.step[i]
+	}
+	c.dev.LinEach(c.r, c.ones, c.r, c.step, c.q)
+	c.measure(c.pq)
+	for i := range c.step {
+		c.step[i] = 0
+		if c.active[i] && c.rz[i] > 0 {
+			c.step[i] = c.pq[i] / c.rz[i]
+		}
+	}
+	copy(c.rz, c.pq)
+	c.dev.LinEach(c.p, c.ones, c.z, c.step, c.p)
+	c.res.Iterations++
+	return nil
 }

@@ -2,37 +2,37 @@ package linops
 
 import (
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/space"
 )
-
-// copiedColumns is the number of entries up to which a dense matrix with scaled columns is a
-// matrix of its own, with a matrix's closed forms.
-const copiedColumns = 1 << 24
 
 // ScaleColumns returns A diag(s), the columns of A in other units.
 //
 //	Forward: dst = A (s ∘ b)        Adjoint: dst = s ∘ (A* z)
 //
-// A sparse matrix, and a dense one of up to 16 million entries, is scaled in a copy on dev.
-// The scales must be finite. The result is the caller's to release, and holds a.
+// An operator that can scale its columns itself ([Structure].ScaleColumns), as a sparse matrix and
+// a dense one of up to 16 million entries can, is scaled in a copy on dev. The scales must be
+// finite. The caller releases the result, which holds a.
 func ScaleColumns(dev array.Device, a Operator, s []float64) Restricted {
 	d, p := a.Dims()
 	if len(s) != p {
 		panic(fmt.Sprintf("linops: ScaleColumns of a %d x %d operator by %d numbers", d, p, len(s)))
 	}
-	switch a := a.(type) {
-	case *Dense:
-		if a.x != nil && d*p <= copiedColumns {
-			return NewDense(dev, scaledColumns(a.x, s))
-		}
-	case *CSR:
-		return newCSR(dev, a.m.scaleColumns(s), a.m.transpose().scaleRows(s))
+	if scale := StructureOf(a).ScaleColumns; scale != nil {
+		return scale(dev, s)
 	}
-	c := &columns{a: a, s: dev.Alloc(1, p), host: s}
+	return newColumns(dev, a, slices.Clone(s), nil)
+}
+
+// newColumns scales by products; it owns part, which is a or nil.
+func newColumns(dev array.Device, a Operator, s []float64, part Restricted) *columns {
+	c := &columns{a: know(a), s: dev.Alloc(1, len(s)), host: s, part: part}
 	dev.Upload(c.s, s)
+	c.structure = complete(c, columnsStructure(c))
 	return c
 }
 
@@ -48,34 +48,13 @@ func scaledColumns(x *mat.Dense, s []float64) *mat.Dense {
 	return c
 }
 
-// scaleColumns is the matrix times diag(s).
-func (m compressed) scaleColumns(s []float64) compressed {
-	values := make([]float64, len(m.values))
-	for u, v := range m.values {
-		values[u] = v * s[m.indices[u]]
-	}
-	m.values = values
-	return m
-}
-
-// scaleRows is diag(s) times the matrix.
-func (m compressed) scaleRows(s []float64) compressed {
-	values := make([]float64, len(m.values))
-	for i := range m.rows {
-		for u := m.indptr[i]; u < m.indptr[i+1]; u++ {
-			values[u] = m.values[u] * s[i]
-		}
-	}
-	m.values = values
-	return m
-}
-
 // columns is A diag(s) by products with A.
 type columns struct {
-	a    Operator
+	knowing
+	a    known
 	s    array.Batch // 1 x p
 	host []float64
-	part Restricted // a, where it is the columns' own
+	part Restricted // a, where the columns own it
 }
 
 func (c *columns) Dims() (d, p int) { return c.a.Dims() }
@@ -96,47 +75,32 @@ func (c *columns) Adjoint(dst, z array.Batch) {
 	dst.Device().Mul(dst, dst, c.s)
 }
 
-// ColumnNorms2 is that of A times s^2; nil where A cannot tell.
-func (c *columns) ColumnNorms2() []float64 {
-	norms := columnNorms2(c.a)
-	for j := range norms {
-		norms[j] *= c.host[j] * c.host[j]
+// on scales A's columns at a set of coordinates: those of a matrix in place. It returns nil on
+// other spaces.
+func (c *columns) on(dev array.Device, t space.Space) Restricted {
+	f := t.Form()
+	if f.Kind != space.Subset {
+		return nil
 	}
-	return norms
-}
-
-// Dense writes A diag(s) down, where A can be.
-func (c *columns) Dense() *mat.Dense {
-	if a, ok := c.a.(Densifier); ok {
-		if x := a.Dense(); x != nil {
-			return scaledColumns(x, c.host)
-		}
-	}
-	return nil
-}
-
-// Restrict scales A's columns at the coordinates of set: a matrix's in place.
-func (c *columns) Restrict(set []int) Restricted {
-	r := Restrict(c.a, set)
+	r := restrict(dev, &c.a, t)
 	if r == nil {
 		return nil
 	}
-	host := make([]float64, len(set))
-	for i, j := range set {
+	host := make([]float64, len(f.Set))
+	for i, j := range f.Set {
 		host[i] = c.host[j]
 	}
-	dev := c.s.Device()
-	s := dev.Alloc(1, len(set))
-	dev.Upload(s, host)
 	if x, ok := r.(*Dense); ok {
+		s := dev.Alloc(1, len(host))
+		dev.Upload(s, host)
 		dev.Mul(x.on, x.on, s)
 		s.Free()
 		return x
 	}
-	return &columns{a: r, s: s, host: host, part: r}
+	return newColumns(dev, r, host, r)
 }
 
-// Bytes counts the scales, and A where it belongs to them.
+// Bytes counts the scales, and A where they own it.
 func (c *columns) Bytes() int64 {
 	bytes := c.s.Bytes()
 	if c.part != nil {

@@ -6,24 +6,22 @@ import (
 	"surepipe/array"
 )
 
-// compose is A1 A2 ... An. Where A = L M R with L*L = l I and R R* = r I, what
-// is known of M is known of A; l, M and R are worked out once.
+// compose is A1 A2 ... An. Where A = L M R with a single factor M, L*L = l I and R R* = r I, what
+// is known of M is known of A.
 type compose struct {
-	structure
-	ops []Operator
+	knowing
+	parts []known
 
-	middle Operator // M, nil where A has no such form
-	right  Operator // R, nil where there is none
+	middle *known // M, nil where A has no such form
+	right  *known // R, nil where M acts first
 	l, r   float64
 }
 
-// Compose returns the product A1 A2 ... An: the last operator acts first, as in
-// the formula.
+// Compose returns the product A1 A2 ... An: the last operator acts first, as in the formula.
 //
 //	Forward: dst = A1 (A2 (... b))        Adjoint: dst = An* (... (A1* z))
 //
-// A closed form for a factor M carries over to L M R when L*L = l I and
-// R R* = r I:
+// A closed form for a factor M carries over to L M R where L*L = l I and R R* = r I:
 //
 //	(eta A*A + I)^{-1} = I + R* ((eta l r M*M + I)^{-1} - I) R / r.
 func Compose(ops ...Operator) Operator {
@@ -37,61 +35,48 @@ func Compose(ops ...Operator) Operator {
 	if len(ops) == 1 {
 		return ops[0]
 	}
-	for _, a := range ops {
-		if c := rowGram(a); c.ok && c.value == 0 {
-			d, _ := ops[0].Dims()
-			_, p := ops[len(ops)-1].Dims()
-			return Zero(d, p)
+	c := &compose{parts: knowAll(ops)}
+	for i := range c.parts {
+		if rows := c.parts[i].s.Rows; rows.Known && rows.Value == 0 {
+			return Zero(c.Dims())
 		}
 	}
-	c := &compose{ops: append([]Operator(nil), ops...)}
-	c.row, c.col = known{1, true}, known{1, true}
-	for _, a := range ops {
-		c.row = times(c.row, rowGram(a))
-		c.col = times(c.col, colGram(a))
-	}
 	c.split()
+	c.structure = complete(c, composeStructure(c))
 	return c
 }
 
-func times(a, b known) known {
-	if !a.ok || !b.ok {
-		return known{}
-	}
-	return known{a.value * b.value, true}
-}
-
-// split finds l, M, R with M a single factor.
+// split finds l, M and R.
 func (c *compose) split() {
 	l, r := 1.0, 1.0
-	i, j := 0, len(c.ops)
-	for ; i < j-1; i++ {
-		g := colGram(c.ops[i])
-		if !g.ok {
-			break
-		}
-		l *= g.value
+	i, j := 0, len(c.parts)
+	for ; i < j-1 && c.parts[i].s.Columns.Known; i++ {
+		l *= c.parts[i].s.Columns.Value
 	}
-	for ; j > i+1; j-- {
-		g := rowGram(c.ops[j-1])
-		if !g.ok {
-			break
-		}
-		r *= g.value
+	for ; j > i+1 && c.parts[j-1].s.Rows.Known; j-- {
+		r *= c.parts[j-1].s.Rows.Value
 	}
 	if j > i+1 {
 		return
 	}
-	c.middle, c.l, c.r = c.ops[i], l, r
-	if j < len(c.ops) {
-		c.right = Compose(c.ops[j:]...)
+	c.middle, c.l, c.r = &c.parts[i], l, r
+	if j < len(c.parts) {
+		right := know(Compose(operators(c.parts[j:])...))
+		c.right = &right
 	}
-	c.norm2 = times(known{l * r, true}, norm2(c.middle))
+}
+
+func operators(parts []known) []Operator {
+	ops := make([]Operator, len(parts))
+	for i := range parts {
+		ops[i] = parts[i].Operator
+	}
+	return ops
 }
 
 func (c *compose) Dims() (d, p int) {
-	d, _ = c.ops[0].Dims()
-	_, p = c.ops[len(c.ops)-1].Dims()
+	d, _ = c.parts[0].Dims()
+	_, p = c.parts[len(c.parts)-1].Dims()
 	return d, p
 }
 
@@ -99,55 +84,43 @@ func (c *compose) Forward(dst, b array.Batch) {
 	d, p := c.Dims()
 	checkForward("Compose", d, p, dst, b)
 	x := b
-	for i := len(c.ops) - 1; i > 0; i-- {
-		n, _ := c.ops[i].Dims()
+	for i := len(c.parts) - 1; i > 0; i-- {
+		n, _ := c.parts[i].Dims()
 		t := dst.Device().Alloc(dst.K(), n)
-		c.ops[i].Forward(t, x)
-		if i < len(c.ops)-1 {
+		c.parts[i].Forward(t, x)
+		if i < len(c.parts)-1 {
 			x.Free()
 		}
 		x = t
 	}
-	c.ops[0].Forward(dst, x)
+	c.parts[0].Forward(dst, x)
 	x.Free()
 }
 
 func (c *compose) Adjoint(dst, z array.Batch) {
 	d, p := c.Dims()
 	checkAdjoint("Compose", d, p, dst, z)
-	last := len(c.ops) - 1
+	last := len(c.parts) - 1
 	x := z
 	for i := range last {
-		_, n := c.ops[i].Dims()
+		_, n := c.parts[i].Dims()
 		t := dst.Device().Alloc(dst.K(), n)
-		c.ops[i].Adjoint(t, x)
+		c.parts[i].Adjoint(t, x)
 		if i > 0 {
 			x.Free()
 		}
 		x = t
 	}
-	c.ops[last].Adjoint(dst, x)
+	c.parts[last].Adjoint(dst, x)
 	x.Free()
 }
 
-func (c *compose) closedForm() bool {
-	return c.row.ok || c.col.ok || (c.middle != nil && closedForm(c.middle))
-}
-
-func (c *compose) SolveNormal(dst, rhs array.Batch, eta float64) bool {
+// solveNormal is the closed form by that of M.
+func (c *compose) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	d, p := c.Dims()
-	checkNormal("Compose", d, p, dst, rhs, eta)
-	switch {
-	case c.col.ok:
-		scaleSolve(dst, rhs, c.col.value, eta)
-		return true
-	case c.row.ok:
-		rowGramSolve(dst, rhs, c, c.row.value, eta)
-		return true
-	case c.middle == nil || !closedForm(c.middle):
-		return false
-	case c.right == nil:
-		return solveNormal(dst, rhs, c.middle, eta*c.l)
+	checkSolve("Compose", d, p, dst, rhs, eta)
+	if c.right == nil {
+		return c.middle.s.SolveNormal(dst, rhs, eta*c.l)
 	}
 	dev := dst.Device()
 	n, _ := c.right.Dims()
@@ -155,11 +128,11 @@ func (c *compose) SolveNormal(dst, rhs array.Batch, eta float64) bool {
 	defer t.Free()
 	defer u.Free()
 	c.right.Forward(t, rhs)
-	if !solveNormal(u, t, c.middle, eta*c.l*c.r) {
+	if !c.middle.s.SolveNormal(u, t, eta*c.l*c.r) {
 		return false
 	}
 	dev.Lin(u, 1, u, -1, t)
 	copyTo(dst, rhs)
-	addAdjoint(dst, 1/c.r, c.right, u)
+	c.right.add(adjointly, dst, 1/c.r, u)
 	return true
 }

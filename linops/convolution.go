@@ -10,7 +10,7 @@ import (
 	"surepipe/array"
 )
 
-// Boundary is what a convolution takes to lie outside of its input.
+// Boundary is the value of a convolution's input outside of its range.
 type Boundary int
 
 const (
@@ -31,30 +31,29 @@ func (b Boundary) String() string {
 	return fmt.Sprintf("Boundary(%d)", int(b))
 }
 
-// Convolution is the convolution of a vector or of an image with a fixed kernel.
-// The result has the size of the input, and the kernel is centred at m = ⌊k/2⌋
-// of its k entries:
+// Convolution is the convolution of a vector or of an image with a fixed kernel. The result has the
+// size of the input, and the kernel is centred at m = ⌊k/2⌋ of its k entries:
 //
 //	Forward: dst_i = sum_t h_t b_{i-(t-m)}        Adjoint: dst_j = sum_t h_t z_{j+(t-m)}
 //
-// and likewise in two dimensions, with ⌊kr/2⌋ and ⌊kc/2⌋. Places outside of the
-// input hold what the boundary says. The kernel may be longer than the input: a
-// circular one wraps, and a zero-padded one has entries that do not matter.
+// and likewise in two dimensions, with ⌊kr/2⌋ and ⌊kc/2⌋. The boundary gives the values outside of
+// the input. The kernel may be longer than the input: a circular one wraps, and a zero-padded one
+// has entries that do not matter.
 //
-// A kernel of up to 128 entries is summed entry by entry, a larger one takes
-// O(n log n) for any n, by Fourier transforms; both on the host: vectors of another
-// device travel there and back. A coordinate that is NaN or infinite spoils every
-// one that it reaches; of a larger kernel, the whole vector.
+// A kernel of up to 128 entries is summed entry by entry; a larger one takes O(n log n) for any n,
+// by Fourier transforms. Both run on the host, and the vectors of another device are copied there
+// and back. A coordinate that is NaN or infinite makes every coordinate that it reaches NaN or
+// infinite; with a larger kernel, the whole vector.
 //
-// A circular convolution is F* diag(K) F for the unitary Fourier transform F and the
-// transform K of the kernel. So ||A||^2 = max |K|^2 is known, and
+// A circular convolution is F* diag(K) F with the unitary Fourier transform F and the transform K
+// of the kernel. So ||A||^2 = max |K|^2 is known, and
 //
 //	(eta A*A + I)^{-1} = F* diag(1/(1 + eta |K|^2)) F.
 //
-// A zero-padded one is a part of a circular one, and knows neither, unless its kernel
-// is a single tap at the centre.
+// A zero-padded one is a block of a circular one. Neither is known of it, unless its kernel is a
+// single tap at the centre.
 type Convolution struct {
-	structure
+	knowing
 	name       string
 	rows, cols int
 	taps       *mat.Dense
@@ -68,9 +67,8 @@ type Convolution struct {
 	works   sync.Pool
 }
 
-// NewConvolution1D returns the convolution of vectors of length n with a kernel.
-// It returns an error when the kernel is empty or not finite, or the boundary is
-// unknown. The slice is copied.
+// NewConvolution1D returns the convolution of vectors of length n with a kernel. It returns an
+// error where the kernel is empty or not finite, or the boundary is unknown. The slice is copied.
 func NewConvolution1D(n int, kernel []float64, boundary Boundary) (*Convolution, error) {
 	checkSize("Convolution1D", n, n)
 	if len(kernel) == 0 {
@@ -79,9 +77,9 @@ func NewConvolution1D(n int, kernel []float64, boundary Boundary) (*Convolution,
 	return newConvolution("Convolution1D", min(n, 1), n, mat.NewDense(1, len(kernel), kernel), boundary)
 }
 
-// NewConvolution2D returns the convolution of row-major images of rows x cols pixels
-// with a kernel. It returns an error when the kernel is empty or not finite, or the
-// boundary is unknown. The matrix is copied.
+// NewConvolution2D returns the convolution of row-major images of rows x cols pixels with a kernel.
+// It returns an error where the kernel is empty or not finite, or the boundary is unknown. The
+// matrix is copied.
 func NewConvolution2D(rows, cols int, kernel *mat.Dense, boundary Boundary) (*Convolution, error) {
 	checkSize("Convolution2D", rows, cols)
 	if kernel.IsEmpty() {
@@ -109,7 +107,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 	}
 	a := &Convolution{name: name, rows: rows, cols: cols, taps: mat.DenseCopyOf(kernel), boundary: boundary, r: rows, c: cols}
 	if rows*cols == 0 {
-		a.row, a.col, a.norm2 = known{0, true}, known{0, true}, known{0, true}
+		a.structure = complete(a, Structure{})
 		return a, nil
 	}
 	if boundary == ZeroPadded {
@@ -120,7 +118,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 		for t, v := range kernel.RawRowView(s) {
 			i, j := s-kr/2, t-kc/2
 			if boundary == ZeroPadded && (max(i, -i) >= rows || max(j, -j) >= cols) {
-				continue // reaches from outside to outside
+				continue // no two places of the input are this far apart
 			}
 			grid[wrap(i, a.r)*a.c+wrap(j, a.c)] += v
 		}
@@ -136,14 +134,14 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 	if boundary == Circular || kr*kc > directTaps {
 		a.transformKernel(grid)
 	}
-	a.know(grid)
+	a.structure = complete(a, a.know(grid))
 	return a, nil
 }
 
 func wrap(i, n int) int { return (i%n + n) % n }
 
-// paddedLength is a length for which the kernel's ends do not reach around from
-// one side of the n places in use to the other.
+// paddedLength is a length of a circular convolution at which the kernel does not wrap around from
+// one end of the n places in use to the other.
 func paddedLength(n, kernel int) int {
 	reach := max(kernel/2, kernel-1-kernel/2)
 	return fastLength(n + min(reach, n-1))
@@ -168,9 +166,10 @@ func (a *Convolution) transformKernel(grid []float64) {
 	}
 }
 
-// know works out what is known of A: of one tap everything, but for a zero-padded
-// shift, which loses an end; of a circular one the norm.
-func (a *Convolution) know(grid []float64) {
+// know makes the structure: a single tap is a multiple of the identity or of a shift, which is
+// orthogonal where the boundary is circular; a circular convolution has a spectrum.
+func (a *Convolution) know(grid []float64) Structure {
+	s := Structure{ColumnNorms2: a.columnNorms2}
 	var values []float64
 	for _, v := range grid {
 		if v != 0 {
@@ -179,18 +178,20 @@ func (a *Convolution) know(grid []float64) {
 	}
 	switch {
 	case len(values) == 0:
-		a.row, a.col, a.norm2 = known{0, true}, known{0, true}, known{0, true}
+		s.Rows = Known(0)
 	case len(values) == 1:
-		a.norm2 = known{values[0] * values[0], true}
+		s.Norm2 = Known(values[0] * values[0])
 		if a.boundary == Circular || grid[0] != 0 {
-			a.row, a.col = a.norm2, a.norm2
+			s.Rows = s.Norm2
 		}
 	case a.boundary == Circular:
+		s.Norm2 = Known(0)
 		for _, v := range a.kernel {
-			a.norm2.value = max(a.norm2.value, squared(v))
+			s.Norm2.Value = max(s.Norm2.Value, squared(v))
 		}
-		a.norm2.ok = true
+		s.SolveNormal = a.solveNormal
 	}
+	return s
 }
 
 func squared(v complex128) float64 { return real(v)*real(v) + imag(v)*imag(v) }
@@ -212,37 +213,29 @@ func (a *Convolution) Adjoint(dst, z array.Batch) {
 	mapOnHost(dst, z, a, action{kind: doAdjoint})
 }
 
-func (a *Convolution) closedForm() bool { return a.row.ok || a.boundary == Circular }
-
-// SolveNormal sets dst = (eta A*A + I)^{-1} rhs where the boundary is circular, or
-// the kernel a multiple of the identity; elsewhere it returns false.
-func (a *Convolution) SolveNormal(dst, rhs array.Batch, eta float64) bool {
+// solveNormal sets dst = (eta A*A + I)^{-1} rhs where the boundary is circular.
+func (a *Convolution) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	n := a.rows * a.cols
-	checkNormal(a.name, n, n, dst, rhs, eta)
-	switch {
-	case a.row.ok:
-		scaleSolve(dst, rhs, a.row.value, eta)
-	case a.boundary != Circular:
-		return false
-	case eta == 0:
+	checkSolve(a.name, n, n, dst, rhs, eta)
+	if eta == 0 {
 		copyTo(dst, rhs)
-	default:
+	} else {
 		mapOnHost(dst, rhs, a, action{doNormal, eta})
 	}
 	return true
 }
 
-// ColumnNorms2 is the sum of the squares of the kernel's entries that reach from
-// each place to another.
-func (a *Convolution) ColumnNorms2() []float64 {
+// columnNorms2 is, for each place of the input, the sum of the squares of the kernel's entries that
+// reach a place of the output.
+func (a *Convolution) columnNorms2() []float64 {
 	norms := make([]float64, a.rows*a.cols)
 	if len(norms) == 0 {
 		return norms
 	}
 	kr, kc := a.taps.Dims()
 	if a.boundary == Circular {
-		// Parseval: the mean of |K|^2 over the whole spectrum, of which the
-		// columns between the first and the middle one stand for two.
+		// Parseval: the mean of |K|^2 over the whole spectrum. The columns between the first and
+		// the middle one occur twice in it.
 		sum := 0.0
 		for j := range a.c/2 + 1 {
 			weight := 2.0
@@ -277,7 +270,7 @@ func (a *Convolution) ColumnNorms2() []float64 {
 
 func (a *Convolution) shares() bool { return a.rows > 1 && a.cols > 1 && a.rows*a.cols >= shareFrom }
 
-// convolutionWork is one image on its way.
+// convolutionWork is the state of one image's convolution, by parts that run in parallel.
 type convolutionWork struct {
 	a        *Convolution
 	dst, src []float64
@@ -286,7 +279,7 @@ type convolutionWork struct {
 	spectrum []complex128 // of the rows, each c/2+1 values
 }
 
-// rowPlan and columnPlan are one goroutine's tools.
+// rowPlan and columnPlan are the transforms and the memory of one goroutine.
 type rowPlan struct {
 	dft    *realDFT
 	padded []float64
@@ -305,8 +298,8 @@ func newColumnPlan(n int) *columnPlan {
 	return p
 }
 
-// vector transforms the rows; the columns forth, times the kernel, and back; and
-// the rows back. Rows of padding are zero and are not kept.
+// vector transforms the rows; then the columns, multiplies them by the kernel and transforms them
+// back; then the rows back. Rows of padding are zero and are not stored.
 func (a *Convolution) vector(dst, src []float64, do action, shared bool) {
 	if do.kind != doNormal && a.direct[do.kind] != nil {
 		a.direct[do.kind].vector(dst, src, shared)

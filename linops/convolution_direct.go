@@ -6,15 +6,15 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// directTaps is the largest kernel that is summed tap by tap. Measured on one core, a
-// tap costs a quarter to a half nanosecond a value, Fourier transforms from 60 on.
+// directTaps is the size of the largest kernel that is summed tap by tap. On one core a tap takes a
+// quarter to a half nanosecond a value, and Fourier transforms take 60 nanoseconds or more.
 const directTaps = 128
 
 // correlation sums tap by tap,
 //
 //	dst_{i,j} = sum_{s,t} q_{s,t} x_{i+s-up, j+t-left},
 //
-// with the boundary's values outside of the rows x cols image x.
+// where the boundary gives the values outside of the rows x cols image x.
 type correlation struct {
 	rows, cols int
 	q          *mat.Dense
@@ -32,13 +32,13 @@ func newCorrelation(rows, cols int, q *mat.Dense, up, left int, boundary Boundar
 	return c
 }
 
-// correlationWork is one image on its way.
+// correlationWork is the state of one image's correlation, by parts that run in parallel.
 type correlationWork struct {
 	c        *correlation
 	dst, src []float64
 }
 
-// correlationLine is one goroutine's room for a row that goes on beyond both ends.
+// correlationLine is one goroutine's memory for a row that is extended beyond both ends.
 type correlationLine struct{ x []float64 }
 
 func (c *correlation) vector(dst, src []float64, shared bool) {
@@ -56,8 +56,8 @@ func (w *correlationWork) part(i int) {
 	clear(w.dst[lo*c.cols : hi*c.cols])
 	kr, _ := c.q.Dims()
 	line := c.lines.Get().(*correlationLine)
-	// Every row of x, continued, serves all rows of the result that it reaches, top
-	// to bottom: row r of the result gets its taps s in order.
+	// Every row of x is extended once and added to all rows of the result that it reaches, top to
+	// bottom: row r of the result receives its taps s in order.
 	for y := lo - c.up; y < hi-c.up+kr-1; y++ {
 		at := y
 		if c.boundary == Circular {
@@ -75,7 +75,7 @@ func (w *correlationWork) part(i int) {
 	c.lines.Put(line)
 }
 
-// extend sets to_j = x_{j-left}, with the boundary's values outside.
+// extend sets to_j = x_{j-left}, where the boundary gives the values outside of x.
 func (c *correlation) extend(to, x []float64) {
 	copy(to[c.left:], x)
 	right := to[c.left+len(x):]
@@ -123,7 +123,7 @@ func correlate(dst, x, q []float64) {
 	}
 }
 
-// flipped is a kernel turned by half a turn.
+// flipped is a kernel with the order of its rows and of its columns reversed.
 func flipped(k *mat.Dense) *mat.Dense {
 	r, c := k.Dims()
 	f := mat.NewDense(r, c, nil)

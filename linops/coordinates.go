@@ -7,12 +7,11 @@ import (
 	"surepipe/array"
 )
 
-// NewCSRFromCoords puts a sparse matrix given by coordinates on a device: it has
-// v[u] in row i[u] and column j[u], in any order; entries given twice add up, in
-// the order given. This is how Matrix Market files and scipy's coo_matrix have
-// it, with indices from 0. It returns an error when the lists' lengths differ, an
-// index lies outside of the matrix or a value is not finite. The slices are
-// copied.
+// NewCSRFromCoords puts a sparse matrix given by coordinates on a device: it has v[u] in row i[u]
+// and column j[u], in any order; entries given twice add up, in the order given. This is the format
+// of Matrix Market files and of scipy's coo_matrix, with indices from 0. It returns an error where
+// the lengths of the lists differ, an index lies outside of the matrix or a value is not finite.
+// The slices are copied.
 func NewCSRFromCoords(dev array.Device, rows, cols int, i, j []int, v []float64) (*CSR, error) {
 	if rows < 0 || cols < 0 || rows > math.MaxInt32 || cols > math.MaxInt32 {
 		return nil, fmt.Errorf("linops: sparse matrix of size %d x %d", rows, cols)

@@ -7,26 +7,27 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/space"
 )
 
 // CSR is a sparse d x p matrix X, compressed by rows.
 //
 //	Forward: dst = X b        Adjoint: dst = X' z
 //
-// It keeps X' compressed by rows too, so that both directions sum each entry of
-// the result in a fixed order, in parallel over entries.
+// X' is kept too, compressed by rows, so that both directions sum each entry of the result in a
+// fixed order, in parallel over entries.
 type CSR struct {
+	knowing
 	dev      array.Device
-	m        compressed // host copy, for Dense, Restrict and ColumnNorms2
+	m        compressed // host copy
 	x, xt    array.CSR
 	colNorms []float64
 }
 
-// NewCSR puts a sparse matrix on a device: row i has the values[u] in columns
-// indices[u] for indptr[i] <= u < indptr[i+1]. Columns may come in any order;
-// entries given twice add up. It returns an error when the three lists do not
-// describe a matrix of that size or a value is not finite. The slices are
-// copied.
+// NewCSR puts a sparse matrix on a device: row i has values[u] in column indices[u] for indptr[i]
+// <= u < indptr[i+1]. Columns may come in any order; entries given twice add up. It returns an
+// error where the three lists do not describe a matrix of that size or a value is not finite. The
+// slices are copied.
 func NewCSR(dev array.Device, rows, cols int, indptr, indices []int, values []float64) (*CSR, error) {
 	if rows < 0 || cols < 0 || cols > math.MaxInt32 || rows > math.MaxInt32 {
 		return nil, fmt.Errorf("linops: sparse matrix of size %d x %d", rows, cols)
@@ -72,7 +73,40 @@ func newCSR(dev array.Device, m, t compressed) *CSR {
 	for u, c := range m.indices {
 		a.colNorms[c] += m.values[u] * m.values[u]
 	}
+	s := Structure{
+		Entries:      Known(float64(len(m.values))),
+		ColumnNorms2: func() []float64 { return append([]float64(nil), a.colNorms...) },
+		ScaleColumns: func(dev array.Device, s []float64) Restricted {
+			return newCSR(dev, a.m.scaleColumns(s), a.m.transpose().scaleRows(s))
+		},
+		On: a.onSpace,
+	}
+	if m.rows > 0 && m.cols > 0 {
+		s.Dense = a.Dense
+	}
+	a.structure = complete(a, s)
 	return a
+}
+
+// onSpace is the sparse matrix X E for a set of coordinates and for clusters, where E has one entry
+// a row at most; nil for other spaces.
+func (a *CSR) onSpace(_ array.Device, t space.Space) Restricted {
+	switch f := t.Form(); f.Kind {
+	case space.Subset:
+		// The rows of X' are the columns of X.
+		columns := a.m.transpose().pick(f.Set)
+		return newCSR(a.dev, columns.transpose(), columns)
+	case space.Cluster:
+		average := compressed{len(f.Average.Indptr) - 1, a.m.cols, f.Average.Indptr, f.Average.Indices, f.Average.Values}
+		merged := a.m.times(average.transpose()).transpose().merge()
+		return newCSR(a.dev, merged.transpose(), merged)
+	}
+	return nil
+}
+
+// Bytes is the size of X and X' on the device.
+func (a *CSR) Bytes() int64 {
+	return 2*16*int64(len(a.m.values)) + 8*int64(a.m.rows+a.m.cols+2)
 }
 
 // Release frees the device memory. The operator is dead afterwards.
@@ -101,9 +135,6 @@ func (a *CSR) Adjoint(dst, z array.Batch) {
 	checkAdjoint("CSR", a.m.rows, a.m.cols, dst, z)
 	dst.Device().MulCSR(dst, a.xt, z)
 }
-
-// ColumnNorms2 is the diagonal of X'X.
-func (a *CSR) ColumnNorms2() []float64 { return append([]float64(nil), a.colNorms...) }
 
 // Dense writes X as a matrix; nil if it has no rows or no columns.
 func (a *CSR) Dense() *mat.Dense {
@@ -146,6 +177,56 @@ func (m compressed) transpose() compressed {
 		}
 	}
 	return t
+}
+
+// pick returns the rows of a list.
+func (m compressed) pick(list []int) compressed {
+	c := compressed{rows: len(list), cols: m.cols, indptr: make([]int, 1, len(list)+1)}
+	for _, i := range list {
+		lo, hi := m.indptr[i], m.indptr[i+1]
+		c.indices = append(c.indices, m.indices[lo:hi]...)
+		c.values = append(c.values, m.values[lo:hi]...)
+		c.indptr = append(c.indptr, len(c.indices))
+	}
+	return c
+}
+
+// times returns the product with a matrix that has one entry a row at most. Entries of the result
+// that fall in the same place are not added up.
+func (m compressed) times(e compressed) compressed {
+	c := compressed{rows: m.rows, cols: e.cols, indptr: make([]int, 1, m.rows+1)}
+	for i := range m.rows {
+		for u := m.indptr[i]; u < m.indptr[i+1]; u++ {
+			if at := e.indptr[m.indices[u]]; at < e.indptr[m.indices[u]+1] {
+				c.indices = append(c.indices, e.indices[at])
+				c.values = append(c.values, m.values[u]*e.values[at])
+			}
+		}
+		c.indptr = append(c.indptr, len(c.indices))
+	}
+	return c
+}
+
+// scaleColumns is the matrix times diag(s).
+func (m compressed) scaleColumns(s []float64) compressed {
+	values := make([]float64, len(m.values))
+	for u, v := range m.values {
+		values[u] = v * s[m.indices[u]]
+	}
+	m.values = values
+	return m
+}
+
+// scaleRows is diag(s) times the matrix.
+func (m compressed) scaleRows(s []float64) compressed {
+	values := make([]float64, len(m.values))
+	for i := range m.rows {
+		for u := m.indptr[i]; u < m.indptr[i+1]; u++ {
+			values[u] = m.values[u] * s[i]
+		}
+	}
+	m.values = values
+	return m
 }
 
 // merge adds up neighbours in the same place, in m's own memory.

@@ -7,23 +7,22 @@ import (
 	"surepipe/array"
 )
 
-// DCT is the orthonormal discrete cosine transform (DCT-II) of a vector or of
-// an image.
+// DCT is the orthonormal discrete cosine transform (DCT-II) of a vector or of an image.
 //
 //	Forward: analysis    dst_k = s_k sum_j b_j cos(pi k (2 j + 1) / (2 n))
 //	Adjoint: synthesis   dst_j = sum_k s_k z_k cos(pi k (2 j + 1) / (2 n))
 //
-// with s_0 = sqrt(1/n) and s_k = sqrt(2/n) otherwise; on a row-major image, along
-// both directions. It is orthogonal, and so Adjoint(NewDCT(n)) is its inverse, the
-// operator from coefficients to signals.
+// with s_0 = sqrt(1/n) and s_k = sqrt(2/n) otherwise; on a row-major image, along both directions.
+// It is orthogonal, so that Adjoint(NewDCT(n)) is its inverse, the operator from coefficients to
+// signals.
 //
-// It takes O(n log n) for any n, by a Fourier transform of the same length, on
-// the host: vectors of another device travel there and back.
+// It takes O(n log n) for any n, by a Fourier transform of the same length, on the host: the
+// vectors of another device are copied there and back.
 //
-// Makhoul, A fast cosine transform in one and two dimensions, IEEE Trans.
-// Acoustics, Speech and Signal Processing 28 (1980).
+// Makhoul, A fast cosine transform in one and two dimensions, IEEE Trans. Acoustics, Speech and
+// Signal Processing 28 (1980).
 type DCT struct {
-	structure
+	knowing
 	grid *cosineGrid
 }
 
@@ -33,21 +32,17 @@ func NewDCT(n int) *DCT {
 	return newDCT(1, n)
 }
 
-// NewDCT2D returns the transform of images of rows x cols pixels, row-major. The
-// coefficient of frequency (k, l) is at k cols + l.
+// NewDCT2D returns the transform of images of rows x cols pixels, row-major. The coefficient of
+// frequency (k, l) is at k cols + l.
 func NewDCT2D(rows, cols int) *DCT {
 	checkSize("DCT", rows, cols)
 	return newDCT(rows, cols)
 }
 
 func newDCT(rows, cols int) *DCT {
-	return &DCT{orthogonal(rows * cols), newCosineGrid(rows, cols)}
-}
-
-// orthogonal is what an orthogonal operator on R^n knows of itself.
-func orthogonal(n int) structure {
-	c := known{float64(min(n, 1)), true}
-	return structure{c, c, c}
+	a := &DCT{grid: newCosineGrid(rows, cols)}
+	a.structure = complete(a, Structure{Rows: Known(1)})
+	return a
 }
 
 // Dims is n, n.
@@ -67,28 +62,9 @@ func (a *DCT) Adjoint(dst, z array.Batch) {
 	mapOnHost(dst, z, a.grid, action{kind: doAdjoint})
 }
 
-// SolveNormal sets dst = rhs / (1 + eta).
-func (a *DCT) SolveNormal(dst, rhs array.Batch, eta float64) bool {
-	n := a.grid.len()
-	checkNormal("DCT", n, n, dst, rhs, eta)
-	scaleSolve(dst, rhs, 1, eta)
-	return true
-}
-
-// ColumnNorms2 is 1 everywhere.
-func (a *DCT) ColumnNorms2() []float64 { return ones(a.grid.len()) }
-
-func ones(n int) []float64 {
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = 1
-	}
-	return x
-}
-
-// cosineGrid is the cosine transform C of rows x cols images on the host. Its
-// action doNormal is C* diag(1/(1 + eta (u_k + v_l))) C, for the eigenvalues u of
-// the rows and v of the columns that its owner has set.
+// cosineGrid is the cosine transform C of rows x cols images on the host. Its action doNormal is C*
+// diag(1/(1 + eta (u_k + v_l))) C, with the eigenvalues u of the rows and v of the columns, which
+// its owner sets.
 type cosineGrid struct {
 	rows, cols int
 	rowTwiddle []complex128 // for vectors along a row
@@ -119,7 +95,7 @@ func cosineTwiddle(n int) []complex128 {
 	return w
 }
 
-// cosineWork is one image on its way.
+// cosineWork is the state of one image's transform, by parts that run in parallel.
 type cosineWork struct {
 	g        *cosineGrid
 	dst, src []float64
@@ -208,7 +184,7 @@ func (w *cosineWork) columns(p *cosinePlan, lo, hi int) {
 	}
 }
 
-// cosinePlan is one goroutine's tools.
+// cosinePlan is the transforms and the memory of one goroutine.
 type cosinePlan struct {
 	row, col *cosine
 	columns  [stripe][]float64
@@ -222,9 +198,9 @@ func newCosinePlan(g *cosineGrid) *cosinePlan {
 	return p
 }
 
-// cosine is the transform of one vector. With v the even entries of x followed by
-// the odd ones in reverse, V its Fourier transform and w_k = exp(-pi i k/(2 n)),
-// the sums over cosines are Re(w_k V_k) at k and -Im(w_k V_k) at n - k.
+// cosine is the transform of one vector. With v the even entries of x followed by the odd ones in
+// reverse order, V its Fourier transform and w_k = exp(-pi i k/(2 n)), the sums over cosines are
+// Re(w_k V_k) at k and -Im(w_k V_k) at n - k.
 type cosine struct {
 	twiddle []complex128
 	dft     *realDFT
@@ -259,8 +235,7 @@ func (c *cosine) analyze(dst, x []float64) {
 	}
 }
 
-// synthesize sets dst to the vector with coefficients x; they may be the same
-// slice.
+// synthesize sets dst to the vector with coefficients x; they may be the same slice.
 func (c *cosine) synthesize(dst, x []float64) {
 	n := len(x)
 	if n == 1 {

@@ -7,21 +7,24 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/space"
 )
 
 // Dense is a d x p matrix X on a device.
 //
 //	Forward: dst = X b        Adjoint: dst = X' z
 //
-// It solves its normal equations by the inverse of the smaller Gram matrix:
-// with W = (I + eta X X')^{-1}, d x d, or W = (I + eta X'X)^{-1}, p x p,
+// It solves its normal equations by the inverse of the smaller Gram matrix: with W = (I + eta X
+// X')^{-1}, d x d, or W = (I + eta X'X)^{-1}, p x p,
 //
 //	(eta X'X + I)^{-1} rhs = rhs - eta X' W X rhs   where d <= p
 //	                       = W rhs                  where d > p.
 //
-// W comes from a Cholesky factorization on the host, is kept for the latest few
-// values of eta, and is applied as a matrix product, so that any device serves.
+// W comes from a Cholesky factorization on the host, is kept for a few values of eta, and is
+// applied as a matrix product, so that any device serves. On a space T = E R^n it is the d x n
+// matrix X E.
 type Dense struct {
+	knowing
 	x    *mat.Dense // nil if the host has no copy
 	d, p int
 	on   array.Batch
@@ -31,21 +34,58 @@ type Dense struct {
 	inverse  etaCache
 }
 
-// NewDense puts the matrix on a device, without a copy where the device is the
-// host. It keeps x too, for Dense; x must not be modified afterwards.
+// NewDense puts the matrix on a device, without a copy where the device is the host. It keeps x,
+// which must not be modified afterwards.
 func NewDense(dev array.Device, x *mat.Dense) *Dense {
 	a := &Dense{x: x}
 	a.d, a.p = x.Dims()
 	if raw := x.RawMatrix(); raw.Stride == raw.Cols {
 		a.on = dev.Put(raw.Data[:a.d*a.p], a.d, a.p)
+		a.know()
 		return a
 	}
 	a.on = dev.Alloc(a.d, a.p)
 	for i := range a.d {
 		dev.Upload(a.on.Rows(i, i+1), x.RawRowView(i))
 	}
+	a.know()
 	return a
 }
+
+// copiedColumns is the number of entries up to which the matrix with scaled columns is a matrix of
+// its own, with a matrix's closed forms.
+const copiedColumns = 1 << 24
+
+// know makes the structure. What needs the entries on the host is missing where they are on the
+// device alone.
+func (a *Dense) know() {
+	s := Structure{Entries: Known(float64(a.d * a.p)), SolveNormal: a.solveNormal, Gram: a.gramInto, On: a.onSpace}
+	if a.x != nil {
+		s.Dense = a.Dense
+		s.ColumnNorms2 = a.columnNorms2
+		if a.d*a.p <= copiedColumns {
+			s.ScaleColumns = func(dev array.Device, c []float64) Restricted { return NewDense(dev, scaledColumns(a.x, c)) }
+		}
+	}
+	a.structure = complete(a, s)
+}
+
+// onSpace is the matrix X E on X's device: row i is E* x_i. It keeps no copy on the host.
+func (a *Dense) onSpace(_ array.Device, t space.Space) Restricted {
+	_, n := t.Dims()
+	if n > a.p {
+		return nil
+	}
+	c := &Dense{d: a.d, p: n, on: a.on.Device().Alloc(a.d, n)}
+	if n > 0 && a.d > 0 {
+		t.Coordinates(c.on, a.on)
+	}
+	c.know()
+	return c
+}
+
+// Bytes is the size of X on the device, the factors that SolveNormal keeps left out.
+func (a *Dense) Bytes() int64 { return a.on.Bytes() }
 
 // Release frees the device memory. The operator is dead afterwards.
 func (a *Dense) Release() {
@@ -77,23 +117,24 @@ func (a *Dense) Adjoint(dst, z array.Batch) {
 	dst.Device().Gemm(false, false, 1, z, a.on, 0, dst)
 }
 
-// Gram sets the p x p batch dst to X'X.
-func (a *Dense) Gram(dst array.Batch) {
+// gramInto sets the p x p batch dst to X'X.
+func (a *Dense) gramInto(dst array.Batch) {
 	if dst.K() != a.p || dst.N() != a.p {
 		panic(fmt.Sprintf("linops: Gram of a %d x %d Dense into %s", a.d, a.p, dst))
+	}
+	if a.d == 0 {
+		dst.Device().Fill(dst, 0)
+		return
 	}
 	dst.Device().Gemm(true, false, 1, a.on, a.on, 0, dst)
 }
 
-// Dense returns X, which the caller must not modify; nil if it is on the device
-// alone, as that of Restrict.
+// Dense returns X, which the caller must not modify; nil where it is on the device alone, as that
+// of a matrix on a space.
 func (a *Dense) Dense() *mat.Dense { return a.x }
 
-// ColumnNorms2 is the diagonal of X'X, nil if X is on the device alone.
-func (a *Dense) ColumnNorms2() []float64 {
-	if a.x == nil {
-		return nil
-	}
+// columnNorms2 is the diagonal of X'X.
+func (a *Dense) columnNorms2() []float64 {
 	norms := make([]float64, a.p)
 	for i := range a.d {
 		for j, v := range a.x.RawRowView(i) {
@@ -103,10 +144,10 @@ func (a *Dense) ColumnNorms2() []float64 {
 	return norms
 }
 
-// SolveNormal sets dst = (eta X'X + I)^{-1} rhs. It returns false when the Gram
-// matrix does not factor, because X holds a NaN or eta ||X||^2 overflows.
-func (a *Dense) SolveNormal(dst, rhs array.Batch, eta float64) bool {
-	checkNormal("Dense", a.d, a.p, dst, rhs, eta)
+// solveNormal sets dst = (eta X'X + I)^{-1} rhs. It returns false where the Gram matrix does not
+// factor, because X holds a NaN or eta ||X||^2 overflows.
+func (a *Dense) solveNormal(dst, rhs array.Batch, eta float64) bool {
+	checkSolve("Dense", a.d, a.p, dst, rhs, eta)
 	if eta == 0 || a.d == 0 || a.p == 0 {
 		copyTo(dst, rhs)
 		return true
@@ -137,8 +178,8 @@ func (a *Dense) SolveNormal(dst, rhs array.Batch, eta float64) bool {
 	return true
 }
 
-// invert returns (I + eta G)^{-1} for the smaller Gram matrix G, or the zero
-// Batch.
+// invert returns (I + eta G)^{-1} for the smaller Gram matrix G, or the zero Batch where it does
+// not factor.
 func (a *Dense) invert(eta float64) array.Batch {
 	dev := a.on.Device()
 	n := min(a.d, a.p)
@@ -161,8 +202,8 @@ func (a *Dense) invert(eta float64) array.Batch {
 	if !chol.Factorize(sym) {
 		return array.Batch{}
 	}
-	// InverseTo computes the inverse even when it says that it is inaccurate,
-	// and the regularized matrix is as well conditioned as eta lets it be.
+	// InverseTo computes the inverse even where it reports a large condition number, and eta bounds
+	// that of I + eta G.
 	if err := chol.InverseTo(sym); err != nil {
 		if _, ok := err.(mat.Condition); !ok {
 			return array.Batch{}

@@ -6,9 +6,8 @@ import (
 	"gonum.org/v1/gonum/dsp/fourier"
 )
 
-// largestPrime is the largest prime factor of a length that the mixed-radix
-// transform is left with. A factor q costs it n q operations, and from about
-// here on Bluestein's algorithm is faster.
+// largestPrime is the largest prime factor of a length for which the mixed-radix transform is used.
+// A factor q costs it n q operations; for larger factors Bluestein's algorithm is faster.
 const largestPrime = 100
 
 // smooth reports whether n has no prime factor above largestPrime.
@@ -21,7 +20,7 @@ func smooth(n int) bool {
 	return n == 1
 }
 
-// fastLength is the least number from n on with no prime factor above 5.
+// fastLength is the least number that is n or more and has no prime factor above 5.
 func fastLength(n int) int {
 	for ; ; n++ {
 		m := n
@@ -36,10 +35,10 @@ func fastLength(n int) int {
 	}
 }
 
-// complexDFT is the discrete Fourier transform of n complex values, in
-// O(n log n) for any n. It holds scratch memory: one goroutine at a time.
+// complexDFT is the discrete Fourier transform of n complex values, in O(n log n) for any n. It
+// holds scratch memory, for one goroutine at a time.
 type complexDFT struct {
-	plain *fourier.CmplxFFT // nil where chirp serves
+	plain *fourier.CmplxFFT // nil where chirp is used
 	chirp *bluestein
 }
 
@@ -72,11 +71,10 @@ func (f *complexDFT) inverse(x []complex128) {
 	}
 }
 
-// realDFT is the discrete Fourier transform of n real values, of which it
-// gives the coefficients 0 to n/2, in O(n log n) for any n. It holds scratch
-// memory: one goroutine at a time.
+// realDFT is the discrete Fourier transform of n real values, of which it computes the coefficients
+// 0 to n/2, in O(n log n) for any n. It holds scratch memory, for one goroutine at a time.
 type realDFT struct {
-	plain *fourier.FFT // nil where chirp serves
+	plain *fourier.FFT // nil where chirp is used
 	chirp *bluestein
 	full  []complex128 // of chirp
 }
@@ -119,13 +117,13 @@ func (f *realDFT) inverse(dst []float64, x []complex128) {
 	}
 }
 
-// bluestein is the Fourier transform as a convolution with a chirp: with
-// w_k = exp(-pi i k^2 / n), from 2 j k = j^2 + k^2 - (k - j)^2,
+// bluestein is the Fourier transform as a convolution with a chirp: with w_k = exp(-pi i k^2 / n),
+// from 2 j k = j^2 + k^2 - (k - j)^2,
 //
 //	X_k = w_k sum_j (x_j w_j) conj(w_{k-j}).
 //
-// Bluestein, A linear filtering approach to the computation of the discrete
-// Fourier transform, IEEE Trans. Audio Electroacoustics 18 (1970).
+// Bluestein, A linear filtering approach to the computation of the discrete Fourier transform, IEEE
+// Trans. Audio Electroacoustics 18 (1970).
 type bluestein struct {
 	w      []complex128
 	kernel []complex128 // the transform of conj(w), divided by its length
@@ -142,7 +140,7 @@ func newBluestein(n int) *bluestein {
 		buf:    make([]complex128, m),
 	}
 	for k := range b.w {
-		// The angle's period is 2 n in k^2; reduced, it keeps its digits.
+		// The angle has period 2 n in k^2. Reducing k^2 first keeps the angle's digits.
 		s, c := math.Sincos(-math.Pi * float64(k*k%(2*n)) / float64(n))
 		b.w[k] = complex(c, s)
 		v := complex(c/float64(m), -s/float64(m))

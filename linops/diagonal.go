@@ -6,13 +6,13 @@ import (
 	"surepipe/array"
 )
 
-// Diagonal is multiplication by one weight a coordinate, A = diag(w) on R^n.
+// Diagonal multiplies each coordinate by a weight of its own, A = diag(w) on R^n.
 //
 //	Forward: dst = w ∘ b        Adjoint: dst = w ∘ z
 //
 // Its norm is known, and so is (eta A*A + I)^{-1} = diag(1/(1 + eta w^2)).
 type Diagonal struct {
-	structure
+	knowing
 	weights []float64
 	w       array.Batch
 	inverse etaCache
@@ -26,10 +26,11 @@ func NewDiagonal(dev array.Device, diag []float64) *Diagonal {
 	for _, w := range diag {
 		lo, hi = min(lo, w*w), max(hi, w*w)
 	}
-	a.norm2 = known{hi, true}
+	s := Structure{Norm2: Known(hi), ColumnNorms2: a.columnNorms2, SolveNormal: a.solveNormal}
 	if lo >= hi {
-		a.row, a.col = a.norm2, a.norm2
+		s.Rows, s.Columns = s.Norm2, s.Norm2
 	}
+	a.structure = complete(a, s)
 	return a
 }
 
@@ -55,19 +56,19 @@ func (a *Diagonal) Adjoint(dst, z array.Batch) {
 	dst.Device().Mul(dst, z, a.w)
 }
 
-// SolveNormal sets dst = rhs ∘ 1/(1 + eta w^2).
-func (a *Diagonal) SolveNormal(dst, rhs array.Batch, eta float64) bool {
-	checkNormal("Diagonal", len(a.weights), len(a.weights), dst, rhs, eta)
+// solveNormal sets dst = rhs ∘ 1/(1 + eta w^2).
+func (a *Diagonal) solveNormal(dst, rhs array.Batch, eta float64) bool {
+	checkSolve("Diagonal", len(a.weights), len(a.weights), dst, rhs, eta)
 	e := a.inverse.acquire(eta, func() array.Batch {
-		return uploadShrinkage(a.w.Device(), a.ColumnNorms2(), eta)
+		return uploadShrinkage(a.w.Device(), a.columnNorms2(), eta)
 	})
 	dst.Device().Mul(dst, rhs, e.value)
 	a.inverse.release(e)
 	return true
 }
 
-// ColumnNorms2 is w^2.
-func (a *Diagonal) ColumnNorms2() []float64 {
+// columnNorms2 is w^2.
+func (a *Diagonal) columnNorms2() []float64 {
 	norms := make([]float64, len(a.weights))
 	for i, w := range a.weights {
 		norms[i] = w * w
@@ -75,7 +76,7 @@ func (a *Diagonal) ColumnNorms2() []float64 {
 	return norms
 }
 
-// uploadShrinkage puts 1/(1 + eta q) on the device, and uses q up.
+// uploadShrinkage puts 1/(1 + eta q) on the device. It overwrites q.
 func uploadShrinkage(dev array.Device, q []float64, eta float64) array.Batch {
 	for i, v := range q {
 		q[i] = 1 / (1 + eta*v)

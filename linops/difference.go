@@ -7,30 +7,30 @@ import (
 	"surepipe/array"
 )
 
-// Difference is the forward differences of a vector or of an image between
-// neighbours; there are none across the border.
+// Difference is the forward differences between neighbours of a vector or of an image; there are
+// none across the border.
 //
 //	NewDifference1D    dst_i = b_{i+1} - b_i
 //	NewDifference2D    dst = [D_rows b; D_cols b],
 //	                   (D_rows b)_{r,c} = b_{r+1,c} - b_{r,c}
 //	                   (D_cols b)_{r,c} = b_{r,c+1} - b_{r,c}
 //
-// The adjoint is minus the divergence. D*D is the Laplacian of a path or a grid with
-// reflecting borders, which the cosine transform C diagonalizes:
+// The adjoint is the negative divergence. D*D is the Laplacian of a path or a grid with reflecting
+// borders, which the cosine transform C diagonalizes:
 //
 //	D*D = C* diag(u_k + v_l) C,    u_k = 4 sin(pi k / (2 rows))^2,
 //	                               v_l = 4 sin(pi l / (2 cols))^2.
 //
-// This gives ||D||^2 = u_{rows-1} + v_{cols-1}, below 8 (1-D: below 4), and
-// (eta D*D + I)^{-1}, which takes O(n log n) and is computed on the host: vectors of
-// another device travel there and back. Forward and Adjoint stay on the device.
+// This gives ||D||^2 = u_{rows-1} + v_{cols-1}, below 8 (1-D: below 4), and (eta D*D + I)^{-1},
+// which takes O(n log n) and is computed on the host: the vectors of another device are copied
+// there and back. Forward and Adjoint run on the device.
 //
 // Strang, The discrete cosine transform, SIAM Review 41 (1999).
 type Difference struct {
-	structure
+	knowing
 	name       string
 	rows, cols int
-	grid       func() *cosineGrid // of SolveNormal, made on demand
+	grid       func() *cosineGrid // of solveNormal, made when first needed
 }
 
 // NewDifference1D returns the (n-1) x n operator of a vector's differences.
@@ -39,10 +39,9 @@ func NewDifference1D(n int) *Difference {
 	return newDifference("Difference1D", min(n, 1), n)
 }
 
-// NewDifference2D returns the operator of an image's differences. The image is
-// row-major, rows x cols pixels; its (rows-1) cols differences down the columns come
-// first, as a row-major (rows-1) x cols image, and then its rows (cols-1)
-// differences along the rows, as a rows x (cols-1) image.
+// NewDifference2D returns the operator of an image's differences. The image is row-major, rows x
+// cols pixels; its (rows-1) cols differences down the columns come first, as a row-major (rows-1) x
+// cols image, and then its rows (cols-1) differences along the rows, as a rows x (cols-1) image.
 func NewDifference2D(rows, cols int) *Difference {
 	checkSize("Difference2D", rows, cols)
 	return newDifference("Difference2D", rows, cols)
@@ -51,12 +50,14 @@ func NewDifference2D(rows, cols int) *Difference {
 func newDifference(name string, rows, cols int) *Difference {
 	a := &Difference{name: name, rows: rows, cols: cols}
 	u, v := pathSpectrum(rows), pathSpectrum(cols)
+	s := Structure{ColumnNorms2: a.columnNorms2, SolveNormal: a.solveNormal}
 	if rows > 0 && cols > 0 {
-		a.norm2 = known{u[rows-1] + v[cols-1], true}
+		s.Norm2 = Known(u[rows-1] + v[cols-1])
 	}
 	if d, _ := a.Dims(); d == 1 {
-		a.row = known{2, true} // a single difference
+		s.Rows = Known(2) // a single difference
 	}
+	a.structure = complete(a, s)
 	a.grid = sync.OnceValue(func() *cosineGrid {
 		g := newCosineGrid(rows, cols)
 		g.u, g.v = u, v
@@ -104,7 +105,7 @@ func (a *Difference) Forward(dst, b array.Batch) {
 	}
 }
 
-// Adjoint sets dst to minus the divergence of z.
+// Adjoint sets dst to the negative divergence of z.
 func (a *Difference) Adjoint(dst, z array.Batch) {
 	d, p := a.Dims()
 	checkAdjoint(a.name, d, p, dst, z)
@@ -130,9 +131,8 @@ func (a *Difference) Adjoint(dst, z array.Batch) {
 	}
 }
 
-// eachImage calls f with the differences along the rows that d holds, as a batch of
-// rows, and the image that x holds, likewise: for all vectors at once where an
-// image is a single row, for each by itself where it is more.
+// eachImage calls f with the differences along the rows that d holds and the image that x holds,
+// both as batches of rows: once for all vectors where an image is a single row, else once for each.
 func (a *Difference) eachImage(d, x array.Batch, f func(h, x array.Batch)) {
 	h := d.Cols(a.down(), d.N())
 	if a.rows == 1 {
@@ -144,10 +144,10 @@ func (a *Difference) eachImage(d, x array.Batch, f func(h, x array.Batch)) {
 	}
 }
 
-// SolveNormal sets dst = (eta D*D + I)^{-1} rhs.
-func (a *Difference) SolveNormal(dst, rhs array.Batch, eta float64) bool {
+// solveNormal sets dst = (eta D*D + I)^{-1} rhs.
+func (a *Difference) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	d, p := a.Dims()
-	checkNormal(a.name, d, p, dst, rhs, eta)
+	checkSolve(a.name, d, p, dst, rhs, eta)
 	if d == 0 || eta == 0 {
 		copyTo(dst, rhs)
 		return true
@@ -156,8 +156,8 @@ func (a *Difference) SolveNormal(dst, rhs array.Batch, eta float64) bool {
 	return true
 }
 
-// ColumnNorms2 is each pixel's number of neighbours.
-func (a *Difference) ColumnNorms2() []float64 {
+// columnNorms2 is each pixel's number of neighbours.
+func (a *Difference) columnNorms2() []float64 {
 	norms := make([]float64, a.rows*a.cols)
 	for r := range a.rows {
 		for c := range a.cols {

@@ -1,12 +1,11 @@
-// Package linops holds linear operators A : R^p -> R^d that are known by what
-// they do to vectors, the algebra that builds large ones from small ones, and
-// the two computations that every solver needs of them: the norm and the
-// solution of (eta A*A + I) x = rhs.
+// Package linops has linear operators A : R^p -> R^d given by their products with vectors, the
+// algebra that builds large operators from small ones, and the two computations that solvers need
+// of an operator: its norm, and the solution of (eta A*A + I) x = rhs.
 //
 // # Operators
 //
-// An [Operator] applies itself (Forward) and its adjoint (Adjoint) to batches of
-// vectors on an [array.Device]. The basic ones hold data on a device:
+// An [Operator] applies itself (Forward) and its adjoint (Adjoint) to batches of vectors on an
+// [array.Device]. The basic ones hold data on a device:
 //
 //	NewDense      a matrix                          b -> X b
 //	NewCSR        a sparse matrix                   b -> X b   (NewCSRFromCoords)
@@ -15,8 +14,8 @@
 //	NewFunc       two closures on host slices
 //	Identity, Zero
 //
-// Those of signal and image processing know their formulas (an image is a row-major
-// vector of rows x cols pixels):
+// Those of signal and image processing are formulas (an image is a row-major vector of rows x cols
+// pixels):
 //
 //	NewDifference1D     b_{i+1} - b_i
 //	NewDifference2D     both differences of neighbouring pixels, stacked
@@ -26,40 +25,81 @@
 //	NewWavelet1D,       a_i = sum_t h_t b_{2i+t}, d_i = sum_t g_t b_{2i+t}, over levels,
 //	NewWavelet2D        periodic and orthonormal
 //
-// DCT and Wavelet analyze: Adjoint of one is its inverse, which takes coefficients to
-// signals. Convolution, DCT, Wavelet and the Difference's SolveNormal compute on the
-// host, on all of its processors, and carry the vectors of another device there and
-// back; the others run where the vectors are.
+// DCT and Wavelet analyze: the Adjoint of one is its inverse, which maps coefficients to signals.
+// Convolution, DCT, Wavelet and the closed form of Difference compute on the host, on all of its
+// processors, and copy the vectors of another device there and back; the others compute where the
+// vectors are.
 //
 // Combinations hold other operators:
 //
 //	Scale(t, A) = t A              HStack(A, B)    = [A B]
 //	Sum(A, B)   = A + B            VStack(A, B)    = [A; B]
 //	Compose(A, B) = A B            BlockDiag(A, B) = [A 0; 0 B]
-//	Adjoint(A)  = A*
+//	Adjoint(A)  = A*               ScaleColumns(dev, A, s) = A diag(s)
 //
-// Combinations own nothing: what New... made is released by whoever made it.
-// Constructors panic on sizes that do not fit together and return an error where
-// the data itself can be wrong.
+// Combinations do not own the operators that they hold: whoever calls New... releases the result.
+// Constructors panic on sizes that do not fit together and return an error where the data itself
+// can be wrong.
 //
 // # Structure
 //
-// What an operator can do better than its two directions it announces by an
-// optional interface: [RowGram] (A A* = c I), [Normer] (a known norm),
-// [NormalSolver] (a closed form of (eta A*A + I)^{-1}), [ColumnNormer] (a
-// diagonal preconditioner), [Densifier] (a matrix), [Restrictor] (the operator on
-// a few coordinates), [TangentRestrictor] (on the tangent space of low-rank matrices). The first four have the right to say no at run time, so
-// that combinations can answer from their parts: HStack(Identity(n),
-// Identity(n)) knows that A A* = 2 I. Code that wants the best available asks
-// [NewNormal], [Norm2] and [ToDense], which choose between what the operator
-// offers and an iteration.
+// What an operator knows of itself beyond its two products is a value, its [Structure]. The zero
+// value says nothing and is true of every operator. The question is the same for all operators,
+//
+//	s := linops.StructureOf(a)
+//
+// and so is the answer: numbers, each with a flag that tells whether it is known,
+//
+//	s.Rows, s.Columns   c with A A* = c I, or A*A = c I
+//	s.Norm2             ||A||^2
+//
+// and functions, nil where the operator has none:
+//
+//	s.ColumnNorms2      the diagonal of A*A, for preconditioners and the units of columns
+//	s.SolveNormal       (eta A*A + I)^{-1} without an iteration
+//	s.Normal, s.Gram    A*A as a product that is cheaper than A and A*, and as a matrix
+//	s.AddForward, ...   dst += alpha A b
+//	s.Dense             the entries on the host
+//	s.ScaleColumns      A diag(s) as an operator of the same kind
+//	s.On                A on a subspace, A E for a [space.Space] T = E R^n
+//	s.Sampled           the places of the entries that A picks from matrices
+//
+// Combinations compute theirs from their parts', by the rules in the file algebra.go: HStack of two
+// identities has A A* = 2 I, and with it the norm and a closed form; Scale(2, A) on a space is
+// Scale(2, A on the space). StructureOf fills in numbers that follow from others.
+//
+// Code that wants the best available way calls [NewNormal], [Norm2], [ToDense] and [On], which use
+// the structure where it helps and an iteration, unit vectors or the space's embedding where it
+// does not. No algorithm requires a field to be set.
+//
+// # Spaces
+//
+// The derivative of a regularized solution lives on the tangent space T of the regularizer, and
+// needs A there alone. [On] returns A E for any operator and any space:
+//
+//	Dense                     any space                          the d x n matrix X E
+//	CSR                       coordinates, clusters              the sparse matrix X E
+//	Selection                 tangent space of low rank          reads the selected places alone
+//	Identity                  tangent space of low rank          A*A in O((m+n) r^2)
+//	HStack(I, I)              low rank beside coordinates,       A*A in O((m+n) r^2 + |set| r)
+//	                          in either order
+//	HStack, BlockDiag         products and coordinates           every block on its factor
+//	VStack, Sum, Scale,       as their parts
+//	Compose
+//	all others                                                   E followed by A
 //
 // # Writing an operator
 //
-// Any Go value with Dims, Forward and Adjoint will do; [NewFunc] makes one of two
-// closures. Batches may be views with gaps between their vectors (HStack passes
-// column ranges of its own operands), temporary memory comes from
-// dst.Device().Alloc and is freed before the method returns, and vector i of
-// the result depends bit for bit on vector i of the source alone. Package
-// linopstest checks all of it.
+// Any Go value with Dims, Forward and Adjoint is an operator; [NewFunc] makes one of two closures.
+// Batches may be views with gaps between their vectors (HStack passes column ranges of its own
+// operands), temporary memory comes from dst.Device().Alloc and is freed before the method returns,
+// and vector i of the result depends bit for bit on vector i of the source alone.
+//
+// A type that knows more has a method Structure and is a [Structured]. It makes the functions once,
+// when it is built, because Structure is called often. A wrapper hands on the structure of what it
+// wraps: all of it where its products are the same, else what is still true,
+//
+//	func (w logged) Structure() linops.Structure { return linops.StructureOf(w.Operator) }
+//
+// Package linopstest checks the products and every field of the structure.
 package linops

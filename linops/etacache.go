@@ -6,30 +6,29 @@ import (
 	"surepipe/array"
 )
 
-// etaCacheSize is how many values of eta an operator keeps factorizations for.
-// A solver uses one, or a few while it balances its step.
+// etaCacheSize is the number of values of eta for which an operator keeps factorizations. A solver
+// uses one, or a few while it adapts its step.
 const etaCacheSize = 4
 
-// etaCache keeps, for the latest few values of eta, a batch that depends on eta
-// alone. The batch of a value that drops out is freed when its last user is
-// done.
+// etaCache keeps, for the few most recent values of eta, a batch that depends on eta alone. A batch
+// that leaves the cache is freed after its last use.
 type etaCache struct {
 	mu      sync.Mutex
-	entries []*etaEntry // the latest used first
+	entries []*etaEntry // the most recently used first
 }
 
 type etaEntry struct {
 	eta   float64
 	once  sync.Once
-	value array.Batch // the zero Batch where it could not be built
+	value array.Batch // the zero Batch where it cannot be built
 
 	users   int  // guarded by the cache's mu, as is dropped
 	dropped bool // out of the cache
 }
 
-// acquire returns the entry of eta, calling build when there is none; the
-// caller releases it. Of several goroutines that ask for the same new eta at
-// once one builds and the others wait; they wait for no other eta.
+// acquire returns the entry of eta, which build makes where there is none; the caller releases it.
+// Where several goroutines ask for the same new eta at once, one builds and the others wait, but
+// not those that ask for another eta.
 func (c *etaCache) acquire(eta float64, build func() array.Batch) *etaEntry {
 	c.mu.Lock()
 	var e *etaEntry

@@ -11,6 +11,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/space"
 )
 
 // Robust PCA observes the sum of a low-rank and a sparse matrix: [I I].
@@ -22,9 +23,8 @@ func ExampleHStack() {
 	defer y.Free()
 	dev.Upload(b, []float64{1, 2, 10, 20})
 	a.Forward(y, b)
-	c, ok := a.(linops.RowGram).RowGram()
-	fmt.Println(y.ToHost(), "A A* = c I:", c, ok)
-	// Output: [11 22] A A* = c I: 2 true
+	fmt.Println(y.ToHost(), "A A* = c I:", linops.StructureOf(a).Rows)
+	// Output: [11 22] A A* = c I: {2 true}
 }
 
 func ExampleNormal() {
@@ -72,7 +72,7 @@ func ExampleNewDifference2D() {
 		5, 5, 5,
 	})
 	d.Forward(differences, image)
-	norm2, _ := d.Norm2()
+	norm2 := linops.StructureOf(d).Norm2.Value
 	fmt.Println("down", differences.ToHost()[:3], "along", differences.ToHost()[3:])
 	fmt.Printf("||D||^2 = %.4f\n", norm2)
 	// Output:
@@ -93,7 +93,7 @@ func ExampleNewConvolution1D() {
 	defer z.Free()
 	dev.Upload(b, []float64{1, 0, 0, 0, 0, 0})
 	blur.Forward(z, b)
-	norm2, _ := blur.Norm2()
+	norm2 := linops.StructureOf(blur).Norm2.Value
 	fmt.Println(z.ToHost())
 	fmt.Printf("||A||^2 = %.4f\n", norm2)
 	// Output:
@@ -212,4 +212,60 @@ func ExampleNewCSRFromCoords() {
 	// Output:
 	// ⎡0  5  0⎤
 	// ⎣5  0  0⎦
+}
+
+// timed is an operator that a user has wrapped to measure it.
+type timed struct {
+	linops.Operator
+	structure linops.Structure
+	calls     *int
+}
+
+func newTimed(a linops.Operator) timed {
+	s := linops.StructureOf(a)
+	// The products are A's, and so is all that is known of A. But these functions would compute
+	// products that are not counted.
+	s.AddForward, s.AddAdjoint, s.Normal = nil, nil, nil
+	return timed{a, s, new(int)}
+}
+
+func (t timed) Forward(dst, b array.Batch) {
+	*t.calls++
+	t.Operator.Forward(dst, b)
+}
+
+// Structure hands on what the wrapped operator knows.
+func (t timed) Structure() linops.Structure { return t.structure }
+
+// A wrapper that hands the structure of an operator on loses none of it, also within combinations.
+func ExampleStructureOf() {
+	dev := array.NewHost()
+	defer dev.Close()
+	x := linops.NewDense(dev, mat.NewDense(2, 3, []float64{1, 2, 3, 4, 5, 6}))
+	defer x.Release()
+	a := linops.Scale(2, newTimed(x))
+	s := linops.StructureOf(a)
+	fmt.Println("columns:", s.ColumnNorms2())
+	fmt.Println("closed form:", s.SolveNormal != nil)
+	fmt.Println("||A||^2 known:", s.Norm2.Known)
+	// Output:
+	// columns: [68 116 180]
+	// closed form: true
+	// ||A||^2 known: false
+}
+
+// The columns of a matrix that belong to the support of a solution.
+func ExampleOn() {
+	dev := array.NewHost()
+	defer dev.Close()
+	x := linops.NewDense(dev, mat.NewDense(2, 4, []float64{1, 2, 3, 4, 5, 6, 7, 8}))
+	defer x.Release()
+	support := space.Coordinates(dev, 4, []int{1, 3})
+	defer support.Release()
+	columns, native := linops.On(dev, x, support)
+	defer columns.Release()
+	fmt.Println(mat.Formatted(linops.ToDense(dev, columns)), native)
+	// Output:
+	// ⎡2  4⎤
+	// ⎣6  8⎦ true
 }

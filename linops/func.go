@@ -10,23 +10,24 @@ import (
 //
 //	Forward: dst = forward(b)        Adjoint: dst = adjoint(z)
 type Func struct {
+	knowing
 	d, p             int
 	forward, adjoint func(dst, src []float64)
 }
 
-// NewFunc returns the operator from R^p to R^d whose directions are the two
-// closures. forward fills dst, of length d, from src, of length p; adjoint the
-// reverse. dst arrives with undefined contents and src must not be modified;
-// neither may be kept. The vectors of a batch are handed over one by one, but
-// batches come from as many goroutines as use the operator: a closure that
-// writes to memory of its own must guard it. Where the batch lives on another
-// device it travels to the host and back.
+// NewFunc returns the operator from R^p to R^d whose directions are the two closures. forward fills
+// dst, of length d, from src, of length p; adjoint does the reverse. dst arrives with undefined
+// contents and src must not be modified; neither may be kept. A closure is called once for each
+// vector, from as many goroutines as use the operator: one that writes to memory of its own must
+// guard it. Batches of another device are copied to the host and back.
 func NewFunc(d, p int, forward, adjoint func(dst, src []float64)) *Func {
 	checkSize("Func", d, p)
 	if forward == nil || adjoint == nil {
 		panic(fmt.Sprintf("linops: Func of size %d x %d without forward or adjoint", d, p))
 	}
-	return &Func{d, p, forward, adjoint}
+	a := &Func{d: d, p: p, forward: forward, adjoint: adjoint}
+	a.structure = complete(a, Structure{})
+	return a
 }
 
 // Dims is d, p.
@@ -44,8 +45,7 @@ func (a *Func) Adjoint(dst, z array.Batch) {
 	onHost(dst, z, a.adjoint)
 }
 
-// onHost calls f for every vector: in the batch's own memory where that is the
-// host's.
+// onHost calls f for every vector: in the batch's own memory where that is the host's.
 func onHost(dst, src array.Batch, f func(dst, src []float64)) {
 	if dst.K() == 0 {
 		return

@@ -9,11 +9,11 @@ import (
 	"surepipe/array"
 )
 
-// loop is work in parts that may run in any order and at once.
+// loop is work in parts that may run in any order and in parallel.
 type loop interface{ part(i int) }
 
-// crew runs one loop on several goroutines. It is recycled, with its helpers'
-// function value, so that starting a loop allocates nothing.
+// crew runs one loop on several goroutines. A pool keeps it together with its helpers' function
+// value, so that starting a loop allocates nothing.
 type crew struct {
 	body loop
 	n    int64
@@ -83,15 +83,14 @@ const (
 
 // hostMap is an operator's arithmetic on one vector in host memory.
 type hostMap interface {
-	// vector sets dst from src; with shared it may use every processor. The
-	// result's bits do not depend on it.
+	// vector sets dst from src. With shared true it may use every processor; the bits of the result
+	// are the same.
 	vector(dst, src []float64, do action, shared bool)
-	// shares reports whether vector has a use for more than one processor.
+	// shares reports whether vector can use more than one processor.
 	shares() bool
 }
 
-// hostBatch maps a batch vector by vector, through copies where it lives on
-// another device.
+// hostBatch maps a batch vector by vector, by copies where it is on another device.
 type hostBatch struct {
 	f        hostMap
 	do       action
@@ -114,9 +113,9 @@ func (b *hostBatch) part(i int) {
 	b.f.vector(d, s, b.do, b.shared)
 }
 
-// mapOnHost applies f to every vector of a batch on all processors: a vector
-// each while there are as many vectors as processors, the rest one after the
-// other, each on all of them where f can share it.
+// mapOnHost applies f to every vector of a batch on all processors: one vector a processor while
+// there are as many vectors as processors, then the rest one after the other, each on all
+// processors where f can share it.
 func mapOnHost(dst, src array.Batch, f hostMap, do action) {
 	k := dst.K()
 	if k == 0 || dst.N() == 0 {
@@ -124,7 +123,7 @@ func mapOnHost(dst, src array.Batch, f hostMap, do action) {
 	}
 	_, onHost := src.HostRow(0)
 	if _, ok := dst.HostRow(0); ok != onHost {
-		panic(fmt.Sprintf("linops: a batch %s of device %q and one %s of device %q", src, src.Device().Name(), dst, dst.Device().Name()))
+		panic(fmt.Sprintf("linops: %s is on device %q and %s on device %q, want one device", src, src.Device().Name(), dst, dst.Device().Name()))
 	}
 	b := hostBatches.Get().(*hostBatch)
 	b.f, b.do, b.dst, b.src, b.shared = f, do, dst, src, false
@@ -156,13 +155,12 @@ func resize(x []float64, n int) []float64 {
 }
 
 const (
-	// shareFrom is the number of values from which a vector is worth sharing
-	// among processors.
+	// shareFrom is the least number of values of a vector that is shared among processors.
 	shareFrom = 1 << 12
-	// partValues is about how many values a part of a shared vector has.
+	// partValues is the approximate number of values in a part of a shared vector.
 	partValues = 1 << 12
-	// stripe is how many columns of an image are transformed at a time: together
-	// they fill cache lines.
+	// stripe is the number of columns of an image that are transformed at a time: together they
+	// fill cache lines.
 	stripe = 8
 )
 

@@ -1,50 +1,53 @@
 package linops
 
-import "surepipe/array"
+import (
+	"surepipe/array"
+	"surepipe/space"
+)
 
-type identity int
-
-// Identity returns the identity I of R^n, with I I* = I.
-//
-//	Forward: dst = b        Adjoint: dst = z
-func Identity(n int) Operator {
-	checkSize("Identity", n, n)
-	return identity(n)
+type identity struct {
+	knowing
+	n int
 }
 
-func (a identity) Dims() (d, p int) { return int(a), int(a) }
+// Identity returns the identity I of R^n.
+//
+//	Forward: dst = b        Adjoint: dst = z
+//
+// On the tangent space of the matrices of low rank A*A stays within the coordinates, and so it does
+// for [I I] on such a space beside a set of coordinates, in either order.
+func Identity(n int) Operator {
+	checkSize("Identity", n, n)
+	a := &identity{n: n}
+	a.structure = complete(a, Structure{
+		Identity: true,
+		AddForward: func(dst array.Batch, alpha float64, b array.Batch) {
+			checkForward("Identity", n, n, dst, b)
+			dst.Device().Lin(dst, 1, dst, alpha, b)
+		},
+		AddAdjoint: func(dst array.Batch, alpha float64, z array.Batch) {
+			checkAdjoint("Identity", n, n, dst, z)
+			dst.Device().Lin(dst, 1, dst, alpha, z)
+		},
+		On: func(dev array.Device, t space.Space) Restricted {
+			f := t.Form()
+			if f.Kind != space.FixedRank {
+				return nil
+			}
+			return newLowRank(dev, f)
+		},
+	})
+	return a
+}
 
-func (a identity) Forward(dst, b array.Batch) {
-	checkForward("Identity", int(a), int(a), dst, b)
+func (a *identity) Dims() (d, p int) { return a.n, a.n }
+
+func (a *identity) Forward(dst, b array.Batch) {
+	checkForward("Identity", a.n, a.n, dst, b)
 	dst.Device().Copy(dst, b)
 }
 
-func (a identity) Adjoint(dst, z array.Batch) {
-	checkAdjoint("Identity", int(a), int(a), dst, z)
+func (a *identity) Adjoint(dst, z array.Batch) {
+	checkAdjoint("Identity", a.n, a.n, dst, z)
 	dst.Device().Copy(dst, z)
-}
-
-func (a identity) addForward(dst array.Batch, alpha float64, b array.Batch) {
-	checkForward("Identity", int(a), int(a), dst, b)
-	dst.Device().Lin(dst, 1, dst, alpha, b)
-}
-
-func (a identity) addAdjoint(dst array.Batch, alpha float64, z array.Batch) {
-	a.addForward(dst, alpha, z)
-}
-
-func (a identity) RowGram() (c float64, ok bool) { return float64(min(int(a), 1)), true }
-
-func (a identity) SolveNormal(dst, rhs array.Batch, eta float64) bool {
-	checkNormal("Identity", int(a), int(a), dst, rhs, eta)
-	scaleSolve(dst, rhs, 1, eta)
-	return true
-}
-
-func (a identity) ColumnNorms2() []float64 {
-	norms := make([]float64, a)
-	for i := range norms {
-		norms[i] = 1
-	}
-	return norms
 }

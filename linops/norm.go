@@ -11,9 +11,10 @@ import (
 	"surepipe/array"
 )
 
-// NormOptions says how Norm2 estimates. The zero value suits step sizes.
+// NormOptions are the accuracy and the start of Norm2. The zero value is accurate enough for step
+// sizes.
 type NormOptions struct {
-	// Tol is the relative error aimed at, Error / Value; 0 means 1e-2.
+	// Tol is the relative error Error / Value at which Norm2 stops; 0 means 1e-2.
 	Tol float64
 	// MaxIterations bounds the products with A*A; 0 means 100.
 	MaxIterations int
@@ -21,40 +22,37 @@ type NormOptions struct {
 	Seed uint64
 }
 
-// NormEstimate is what Norm2 found out about ||A||_2^2.
+// NormEstimate is an estimate of ||A||_2^2 with its error.
 type NormEstimate struct {
-	// Value is the estimate, never above ||A||^2 but by rounding.
+	// Value is the estimate, at most ||A||^2 up to rounding.
 	Value float64
-	// Error is the residual ||A*A x - Value x|| of the unit vector x with
-	// <x, A*A x> = Value: A*A has an eigenvalue within Error of Value. It is 0
-	// where the operator knows its norm.
+	// Error is the residual ||A*A x - Value x|| of the unit vector x with <x, A*A x> = Value: A*A
+	// has an eigenvalue within Error of Value. It is 0 where the operator knows its norm.
 	Error float64
-	// Iterations is the number of products with A*A that it took.
+	// Iterations is the number of products with A*A.
 	Iterations int
 }
 
-// Upper is Value + Error, the bound from which to choose a step size. It can
-// fall short of ||A||^2 only when the random start vector all but misses the
-// leading singular vector.
+// Upper is Value + Error, a bound for choosing a step size. It is below ||A||^2 only where the
+// random start vector is nearly orthogonal to the leading singular vector.
 func (e NormEstimate) Upper() float64 { return e.Value + e.Error }
 
-// normMinIterations keeps Norm2 from being content with an eigenvalue of high
-// multiplicity: in p dimensions the leading vector's share of the start is
-// about 1/sqrt(p), below what the first residuals can see.
+// normMinIterations keeps Norm2 from stopping at an eigenvalue of high multiplicity: in p
+// dimensions the leading vector's share of the start is about 1/sqrt(p), too small to show in the
+// first residuals.
 const normMinIterations = 8
 
-// Norm2 returns ||A||_2^2, the largest eigenvalue of A*A: exactly where the
-// operator knows it, else estimated by Lanczos' iteration on A*A from a seeded
-// Gaussian vector, the same for the same seed. It stops on its own error,
-// at Tol or at MaxIterations, whichever comes first; the Error it returns says
-// how good the value is in either case. An error means a cancelled context,
-// a device fault, or values that are not finite.
+// Norm2 returns ||A||_2^2, the largest eigenvalue of A*A: exactly where the structure of the
+// operator knows it, else estimated by the Lanczos iteration on A*A from a Gaussian vector, which
+// is the same for the same seed. It stops where the estimated error is below Tol, or after
+// MaxIterations; Error tells the accuracy in either case. An error is a cancelled context, a device
+// fault, or values that are not finite.
 //
-// Golub and Van Loan, Matrix Computations, section 10.1; Kuczynski and
-// Wozniakowski, SIAM J. Matrix Anal. Appl. 13 (1992), on random starts.
+// Golub and Van Loan, Matrix Computations, section 10.1; Kuczynski and Wozniakowski, SIAM J. Matrix
+// Anal. Appl. 13 (1992), on random starts.
 func Norm2(ctx context.Context, dev array.Device, a Operator, opts NormOptions) (NormEstimate, error) {
-	if n := norm2(a); n.ok {
-		return NormEstimate{Value: n.value}, nil
+	if n := StructureOf(a).Norm2; n.Known {
+		return NormEstimate{Value: n.Value}, nil
 	}
 	if opts.Tol == 0 {
 		opts.Tol = 1e-2
@@ -70,7 +68,7 @@ func Norm2(ctx context.Context, dev array.Device, a Operator, opts NormOptions) 
 		}
 	}()
 	start := make([]float64, p)
-	rng := rand.New(rand.NewPCG(opts.Seed, 0x6e6f726d32)) // a stream of its own
+	rng := rand.New(rand.NewPCG(opts.Seed, 0x6e6f726d32)) // a stream that nothing else uses
 	norm := 0.0
 	for i := range start {
 		start[i] = rng.NormFloat64()
@@ -112,7 +110,7 @@ func Norm2(ctx context.Context, dev array.Device, a Operator, opts NormOptions) 
 			return est, fmt.Errorf("linops: norm of a %d x %d operator: the eigenvalues of a %d x %d tridiagonal matrix did not converge", d, p, len(diag), len(diag))
 		}
 		est.Value, est.Error = theta, beta*math.Abs(last)
-		// beta = 0 is an invariant subspace: there is nothing more to find.
+		// beta = 0 is an invariant subspace, which the iteration does not leave.
 		invariant := beta <= 1e-14*theta
 		enough := est.Iterations >= normMinIterations && est.Error <= opts.Tol*theta
 		if invariant || enough || est.Iterations >= opts.MaxIterations {
@@ -124,8 +122,8 @@ func Norm2(ctx context.Context, dev array.Device, a Operator, opts NormOptions) 
 	}
 }
 
-// leadingRitz is the largest eigenvalue of the symmetric tridiagonal matrix with
-// the given diagonals, and the last entry of its unit eigenvector.
+// leadingRitz is the largest eigenvalue of the symmetric tridiagonal matrix with the given
+// diagonals, and the last entry of its unit eigenvector.
 func leadingRitz(diag, off []float64) (theta, last float64, ok bool) {
 	n := len(diag)
 	tri := mat.NewSymDense(n, nil)

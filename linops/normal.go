@@ -7,60 +7,42 @@ import (
 	"surepipe/array"
 )
 
-// ColumnNormer is an Operator that knows the squared norms of its columns, the
-// diagonal of A*A, from which [Normal] makes a preconditioner.
-type ColumnNormer interface {
-	Operator
-	// ColumnNorms2 returns a new slice of p values, or nil when it cannot tell.
-	ColumnNorms2() []float64
-}
-
-// columnNorms2 is a's squared column norms in a new slice, or nil.
-func columnNorms2(a Operator) []float64 {
-	if n, ok := a.(ColumnNormer); ok {
-		return n.ColumnNorms2()
-	}
-	return nil
-}
-
 // Normal solves an operator's regularized normal equations,
 //
 //	(eta A*A + I) x = rhs,    eta >= 0,
 //
-// in the best way that the operator offers: its closed form, the formula for
-// orthogonal rows, or else conjugate gradients, preconditioned by
-// diag(1 + eta ||a_j||^2) where the columns' norms are known. It is safe for
-// concurrent use.
+// in the best way that the operator's structure offers: its closed form, the formula for orthogonal
+// rows or columns, or else conjugate gradients, preconditioned by diag(1 + eta ||a_j||^2) where the
+// columns' norms are known. It is safe for concurrent use.
 type Normal struct {
-	a       Operator
+	a       known
 	dev     array.Device
 	columns []float64 // squared norms, nil where unknown or not needed
 	inverse etaCache  // the preconditioner
 }
 
-// Closed reports whether the operator has a closed form, and no iteration is needed.
-func (n *Normal) Closed() bool { return closedForm(n.a) }
-
 // NewNormal prepares to solve the normal equations of a on dev.
 func NewNormal(dev array.Device, a Operator) *Normal {
-	n := &Normal{a: a, dev: dev}
-	if !closedForm(a) {
-		n.columns = columnNorms2(a)
+	n := &Normal{a: know(a), dev: dev}
+	if norms2 := n.a.s.ColumnNorms2; !n.Closed() && norms2 != nil {
+		n.columns = norms2()
 	}
 	return n
 }
 
+// Closed reports whether the operator has a closed form, so that no iteration is needed.
+func (n *Normal) Closed() bool { return n.a.s.SolveNormal != nil }
+
 // Release frees the device memory that n holds; the operator stays.
 func (n *Normal) Release() { n.inverse.clear() }
 
-// Solve sets dst = (eta A*A + I)^{-1} rhs; both are k x p and may be the same
-// batch. Where it iterates it goes to a relative residual of 1e-13, and returns
-// an error when it does not get there; so it does when ctx is cancelled or the
-// device has failed.
+// Solve sets dst = (eta A*A + I)^{-1} rhs; both are k x p and may be the same batch. Where it
+// iterates it stops at a relative residual of 1e-13. It returns an error where it does not reach
+// that, where ctx is cancelled, and where the device has failed.
 func (n *Normal) Solve(ctx context.Context, dst, rhs array.Batch, eta float64) error {
 	d, p := n.a.Dims()
-	checkNormal("operator", d, p, dst, rhs, eta)
-	if solveNormal(dst, rhs, n.a, eta) {
+	checkSolve("operator", d, p, dst, rhs, eta)
+	if n.Closed() && n.a.s.SolveNormal(dst, rhs, eta) {
 		if err := n.dev.Err(); err != nil {
 			return fmt.Errorf("linops: normal equations of a %d x %d operator: %w", d, p, err)
 		}
@@ -85,7 +67,7 @@ func (n *Normal) Solve(ctx context.Context, dst, rhs array.Batch, eta float64) e
 		return fmt.Errorf("linops: normal equations of a %d x %d operator, eta = %.3g: %w", d, p, eta, err)
 	}
 	if !res.Converged {
-		return fmt.Errorf("linops: normal equations of a %d x %d operator, eta = %.3g: conjugate gradients reached a relative residual of %.1e in %d steps, want 1e-13; take a smaller eta, scale the columns of A alike, or give the operator a SolveNormal method",
+		return fmt.Errorf("linops: normal equations of a %d x %d operator, eta = %.3g: conjugate gradients reached a relative residual of %.1e in %d steps, want 1e-13; use a smaller eta, scale the columns of A to similar norms, or give the operator's Structure a SolveNormal",
 			d, p, eta, res.Residual, res.Iterations)
 	}
 	return nil

@@ -1,15 +1,15 @@
 package linops
 
 import (
-	"gonum.org/v1/gonum/mat"
+	"fmt"
+	"math"
 
 	"surepipe/array"
 )
 
-// Operator is a linear map A : R^p -> R^d, known by what it does to vectors.
-// Both directions act on every vector of a batch. dst must not overlap the
-// source. An Operator is immutable after construction and safe for concurrent
-// use. A shape mismatch panics.
+// Operator is a linear map A : R^p -> R^d, given by its products with vectors. Both directions act
+// on every vector of a batch. dst must not overlap the source. An Operator is immutable after
+// construction and safe for concurrent use. A shape mismatch panics.
 type Operator interface {
 	// Dims is the size of A: d rows, p columns.
 	Dims() (d, p int)
@@ -19,37 +19,65 @@ type Operator interface {
 	Adjoint(dst, z array.Batch)
 }
 
-// NormalSolver is an Operator that solves its regularized normal equations
-// without iterating.
-type NormalSolver interface {
+// Restricted is an operator that owns what it holds, as the results of [On] and [ScaleColumns] do.
+type Restricted interface {
 	Operator
-	// SolveNormal sets dst = (eta A*A + I)^{-1} rhs for eta >= 0; both are k x p
-	// and may be the same batch. What depends on eta alone (a factorization) is
-	// done once and kept. It returns false, having done nothing, when the
-	// operator turns out to have no closed form.
-	SolveNormal(dst, rhs array.Batch, eta float64) bool
+	// Bytes is the device memory that it holds.
+	Bytes() int64
+	// Release frees that memory. The operator is dead afterwards.
+	Release()
 }
 
-// RowGram is an Operator that may have orthogonal rows of equal norm.
-type RowGram interface {
-	Operator
-	// RowGram returns c and true when A A* = c I. Then ||A||^2 = c, and
-	// (eta A*A + I)^{-1} = I - eta/(1 + eta c) A*A.
-	RowGram() (c float64, ok bool)
+func copyTo(dst, src array.Batch) {
+	if dst != src {
+		dst.Device().Copy(dst, src)
+	}
 }
 
-// Normer is an Operator that knows its norm.
-type Normer interface {
-	Operator
-	// Norm2 returns ||A||_2^2, the largest eigenvalue of A*A, and true; or false
-	// when it would have to be estimated.
-	Norm2() (norm2 float64, ok bool)
+func constant(n int, c float64) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = c
+	}
+	return x
 }
 
-// Densifier is an Operator that can write itself down as a matrix.
-type Densifier interface {
-	Operator
-	// Dense returns A as a d x p matrix on the host, or nil if it cannot. The
-	// caller must not modify it.
-	Dense() *mat.Dense
+func checkForward(name string, d, p int, dst, b array.Batch) {
+	if b.N() != p || dst.N() != d || b.K() != dst.K() {
+		panic(fmt.Sprintf("linops: Forward of a %d x %d %s: %s into %s", d, p, name, b, dst))
+	}
+}
+
+func checkAdjoint(name string, d, p int, dst, z array.Batch) {
+	if z.N() != d || dst.N() != p || z.K() != dst.K() {
+		panic(fmt.Sprintf("linops: Adjoint of a %d x %d %s: %s into %s", d, p, name, z, dst))
+	}
+}
+
+func checkSolve(name string, d, p int, dst, rhs array.Batch, eta float64) {
+	if rhs.N() != p || dst.N() != p || rhs.K() != dst.K() {
+		panic(fmt.Sprintf("linops: SolveNormal of a %d x %d %s: %s into %s", d, p, name, rhs, dst))
+	}
+	if !(eta >= 0) || math.IsInf(eta, 1) {
+		panic(fmt.Sprintf("linops: SolveNormal of a %d x %d %s: eta = %v, want 0 or more", d, p, name, eta))
+	}
+}
+
+// checkNormal panics unless b and dst have p coordinates.
+func checkNormal(name string, p int, dst, b array.Batch) {
+	if dst.K() != b.K() || dst.N() != p || b.N() != p {
+		panic(fmt.Sprintf("linops: A*A of a %s with %d columns: %s into %s", name, p, b, dst))
+	}
+}
+
+func checkSize(name string, d, p int) {
+	if d < 0 || p < 0 {
+		panic(fmt.Sprintf("linops: %s of size %d x %d", name, d, p))
+	}
+}
+
+func checkSome(name string, ops []Operator) {
+	if len(ops) == 0 {
+		panic("linops: " + name + " of no operators")
+	}
 }

@@ -87,6 +87,12 @@ func orthogonal(t *testing.T, dev array.Device, n int) Operator {
 	return Scale(-1.5, selection(t, dev, n, idx...))
 }
 
+// solve solves the normal equations in place by the closed form, if there is one.
+func solve(a Operator, x array.Batch, eta float64) bool {
+	closed := StructureOf(a).SolveNormal
+	return closed != nil && closed(x, x, eta)
+}
+
 // weights are n numbers from 1/4 to 4.
 func weights(n int) []float64 {
 	w := make([]float64, n)
@@ -215,10 +221,8 @@ func TestStructurePropagates(t *testing.T) {
 		for _, e := range catalogue(t, dev) {
 			d, p := e.a.Dims()
 			row, norm := -1.0, -1.0
-			if g, ok := e.a.(RowGram); ok {
-				if c, ok := g.RowGram(); ok {
-					row = c
-				}
+			if c := StructureOf(e.a).Rows; c.Known {
+				row = c.Value
 			}
 			if est, err := Norm2(t.Context(), dev, e.a, NormOptions{}); err != nil {
 				t.Errorf("%s: %v", e.name, err)
@@ -226,20 +230,29 @@ func TestStructurePropagates(t *testing.T) {
 				norm = est.Value
 			}
 			if d > 0 && p > 0 && row != e.row {
-				t.Errorf("%s: RowGram is %v, want %v", e.name, row, e.row)
+				t.Errorf("%s: Rows is %v, want %v", e.name, row, e.row)
 			}
 			if norm != e.norm {
 				t.Errorf("%s: Norm2 without iterating is %v, want %v", e.name, norm, e.norm)
 			}
 			rhs := dev.Alloc(2, p)
 			dev.Fill(rhs, 1)
-			s, ok := e.a.(NormalSolver)
 			if d > 0 && p > 0 {
-				if got := ok && s.SolveNormal(rhs, rhs, 0.5); got != e.ok {
+				if got := solve(e.a, rhs, 0.5); got != e.ok {
 					t.Errorf("%s: closed form %t, want %t", e.name, got, e.ok)
 				}
 			}
 			rhs.Free()
+		}
+	})
+}
+
+func TestAskingForStructureAllocatesNothing(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, e := range catalogue(t, dev) {
+			if got := testing.AllocsPerRun(10, func() { StructureOf(e.a) }); got > 0 {
+				t.Errorf("%s: StructureOf allocates %v times", e.name, got)
+			}
 		}
 	})
 }
@@ -257,8 +270,8 @@ func TestOperatorsGiveAllMemoryBack(t *testing.T) {
 		// More values of eta than are kept.
 		for i := range 9 {
 			eta := 0.1 * float64(i+1)
-			for _, a := range []NormalSolver{x, w, s} {
-				a.SolveNormal(dst, rhs, eta)
+			for _, a := range []Operator{x, w, s} {
+				StructureOf(a).SolveNormal(dst, rhs, eta)
 			}
 			if err := n.Solve(t.Context(), dst, rhs, eta); err != nil {
 				t.Fatal(err)
@@ -278,8 +291,10 @@ func TestOperatorsGiveAllMemoryBack(t *testing.T) {
 func TestAdjointOfAdjointIsTheOperator(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, e := range catalogue(t, dev) {
-			if got := Adjoint(Adjoint(e.a)); got != e.a {
-				t.Errorf("%s: the adjoint's adjoint is a %T", e.name, got)
+			// An adjoint is taken off, and a new one is put on.
+			back := Adjoint(Adjoint(e.a))
+			if back != e.a && Adjoint(back) != Adjoint(e.a) {
+				t.Errorf("%s: the adjoint's adjoint is a %T", e.name, back)
 			}
 		}
 	})
@@ -337,7 +352,7 @@ func TestCombinationsMatchTheirMatrices(t *testing.T) {
 func TestToDenseTakesMoreColumnsThanABatch(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		x := randomDense(dev, 3, 150)
-		// Sum is no Densifier: 1 X + 0 goes column by column.
+		// A Sum has no matrix of its own: 1 X + 0 goes column by column.
 		if got := ToDense(dev, Sum(x, Zero(3, 150))); !mat.Equal(got, x.Dense()) {
 			t.Error("ToDense is not the matrix")
 		}
@@ -432,7 +447,7 @@ func TestHotPathsAllocateLittle(t *testing.T) {
 		for name, f := range map[string]func(){
 			"Forward":     func() { two.Forward(z, b) },
 			"Adjoint":     func() { two.Adjoint(b, z) },
-			"SolveNormal": func() { two.(NormalSolver).SolveNormal(b, b, 0.5) },
+			"SolveNormal": func() { StructureOf(two).SolveNormal(b, b, 0.5) },
 		} {
 			f()
 			// None in fact; under the race detector a sync.Pool forgets at random.

@@ -8,28 +8,31 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/space"
 )
 
 // Selection picks d of p coordinates, in the order of its index list i0, i1, ...
 //
 //	Forward: dst_j = b[i_j]        Adjoint: dst = 0, then dst[i_j] = z_j
 //
-// The coordinates are distinct, and so A A* = I. The observation operator of
-// matrix completion is a Selection of the row-major matrix's entries.
+// The coordinates are distinct, and so A A* = I. The observation operator of matrix completion is a
+// Selection of the row-major matrix's entries; on the tangent space of the matrices of low rank its
+// products read the selected places alone.
 type Selection struct {
+	knowing
 	dev array.Device
 	p   int
 	idx []int
 	on  array.Index
 
-	mu      sync.Mutex
-	pattern array.Pattern // of idx, sorted, in matrices of the shape, made when first needed
-	order   array.Index   // of the sorted places among idx; nil where that is sorted
-	shape   array.Shape
+	mu       sync.Mutex
+	patterns map[array.Shape]array.Pattern // of the sorted places, made when first needed
+	places   []int                         // the sorted index list
+	order    array.Index                   // of the sorted places among idx; nil where that is sorted
 }
 
-// NewSelection puts the index list on a device. It returns an error when an
-// index lies outside [0, p) or occurs twice. The slice is copied.
+// NewSelection puts the index list on a device. It returns an error where an index lies outside of
+// [0, p) or occurs twice. The slice is copied.
 func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 	if p < 0 || p > math.MaxInt32 {
 		return nil, fmt.Errorf("linops: selection from %d coordinates, want 0 to %d", p, math.MaxInt32)
@@ -48,45 +51,56 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 		}
 		seen[v] = true
 	}
-	return &Selection{dev: dev, p: p, idx: append([]int(nil), idx...), on: dev.NewIndex(idx)}, nil
+	a := &Selection{dev: dev, p: p, idx: append([]int(nil), idx...), on: dev.NewIndex(idx)}
+	s := Structure{Rows: Known(1), ColumnNorms2: a.columnNorms2, On: a.onSpace, Sampled: a.sampled}
+	a.structure = complete(a, s)
+	return a, nil
 }
 
-// Sampler is an Operator on matrices that picks entries of theirs.
-type Sampler interface {
-	Operator
-	// Pattern returns the places of the entries in matrices of a shape, in increasing
-	// order, in which products with them read memory one entry after the other, and the row of
-	// A that each is; nil for the latter where it is the order of A's rows. Both are nil when
-	// the operator turns out not to act on such matrices. They are the operator's, which frees
-	// them.
-	Pattern(shape array.Shape) (places array.Pattern, order array.Index)
-}
-
-// Pattern returns the selected places in matrices of the given shape; nil unless it
-// has p entries and is the one of every call.
-func (a *Selection) Pattern(shape array.Shape) (places array.Pattern, order array.Index) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.pattern == nil && shape.Len() == a.p {
-		sorted := a.idx
-		if !slices.IsSorted(sorted) {
-			rows := make([]int, len(a.idx))
-			for i := range rows {
-				rows[i] = i
-			}
-			slices.SortFunc(rows, func(i, j int) int { return cmp.Compare(a.idx[i], a.idx[j]) })
-			sorted = make([]int, len(rows))
-			for e, i := range rows {
-				sorted[e] = a.idx[i]
-			}
-			a.order = a.dev.NewIndex(rows)
-		}
-		a.pattern, a.shape = a.dev.NewPattern(shape.Rows, shape.Cols, sorted), shape
+// onSpace is the selection on a tangent space of matrices with p entries; nil on other spaces.
+func (a *Selection) onSpace(_ array.Device, t space.Space) Restricted {
+	f := t.Form()
+	if f.Kind != space.FixedRank {
+		return nil
 	}
-	if a.shape != shape {
+	pattern, order := a.sampled(f.Shape)
+	return newSampledTangent(pattern, order, f)
+}
+
+// sampled returns the selected places in matrices of the given shape, sorted, and which row of A
+// each is; nil for shapes that do not have p entries.
+func (a *Selection) sampled(shape array.Shape) (places array.Pattern, order array.Index) {
+	if shape.Len() != a.p || shape.Rows < 0 || shape.Cols < 0 {
 		return nil, nil
 	}
-	return a.pattern, a.order
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.patterns == nil {
+		a.patterns = map[array.Shape]array.Pattern{}
+		a.sort()
+	}
+	if a.patterns[shape] == nil {
+		a.patterns[shape] = a.dev.NewPattern(shape.Rows, shape.Cols, a.places)
+	}
+	return a.patterns[shape], a.order
+}
+
+// sort finds the places in increasing order and their rows.
+func (a *Selection) sort() {
+	a.places = a.idx
+	if slices.IsSorted(a.idx) {
+		return
+	}
+	rows := make([]int, len(a.idx))
+	for i := range rows {
+		rows[i] = i
+	}
+	slices.SortFunc(rows, func(i, j int) int { return cmp.Compare(a.idx[i], a.idx[j]) })
+	a.places = make([]int, len(rows))
+	for e, i := range rows {
+		a.places[e] = a.idx[i]
+	}
+	a.order = a.dev.NewIndex(rows)
 }
 
 // Release frees the device memory. The operator is dead afterwards.
@@ -95,10 +109,10 @@ func (a *Selection) Release() {
 		a.on.Free()
 		a.on = nil
 	}
-	if a.pattern != nil {
-		a.pattern.Free()
-		a.pattern = nil
+	for _, p := range a.patterns {
+		p.Free()
 	}
+	a.patterns = nil
 	if a.order != nil {
 		a.order.Free()
 		a.order = nil
@@ -120,19 +134,8 @@ func (a *Selection) Adjoint(dst, z array.Batch) {
 	dst.Device().Scatter(dst, z, a.on)
 }
 
-// RowGram returns 1 (0 when nothing is selected).
-func (a *Selection) RowGram() (c float64, ok bool) { return float64(min(len(a.idx), 1)), true }
-
-// SolveNormal divides the selected coordinates by 1 + eta.
-func (a *Selection) SolveNormal(dst, rhs array.Batch, eta float64) bool {
-	checkNormal("Selection", len(a.idx), a.p, dst, rhs, eta)
-	c, _ := a.RowGram()
-	rowGramSolve(dst, rhs, a, c, eta)
-	return true
-}
-
-// ColumnNorms2 is 1 at the selected coordinates and 0 elsewhere.
-func (a *Selection) ColumnNorms2() []float64 {
+// columnNorms2 is 1 at the selected coordinates and 0 elsewhere.
+func (a *Selection) columnNorms2() []float64 {
 	norms := make([]float64, a.p)
 	for _, i := range a.idx {
 		norms[i] = 1

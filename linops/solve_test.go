@@ -54,11 +54,9 @@ func TestNormalAgreesWithAFactorizationForEveryOperator(t *testing.T) {
 			if err := want.Solve(&gram, mat.NewDense(k, p, values).T()); err != nil {
 				t.Fatal(err)
 			}
-			if s, ok := e.a.(NormalSolver); ok { // what it keeps for eta is no leak
-				b := upload(dev, k, values)
-				s.SolveNormal(b, b, eta)
-				b.Free()
-			}
+			b := upload(dev, k, values)
+			solve(e.a, b, eta) // what it keeps for eta is no leak
+			b.Free()
 			live := dev.Stats().Live
 			// The operator as it is, and by conjugate gradients.
 			for how, a := range map[string]Operator{"as it is": e.a, "by CG": plain{e.a}} {
@@ -115,7 +113,7 @@ func TestColumnPreconditionerTamesBadlyScaledColumns(t *testing.T) {
 			t.Fatal(err)
 		}
 		exact := dev.Alloc(2, n)
-		NewDense(dev, a.Dense()).SolveNormal(exact, rhs, 10)
+		StructureOf(NewDense(dev, a.Dense())).SolveNormal(exact, rhs, 10)
 		// Coordinates range over 1 to 1e-7; 1e-10 of the largest.
 		if e := maxDiff(dst.ToHost(), exact.ToHost()); e > 1e-10 {
 			t.Errorf("off by %.2g", e)
@@ -246,7 +244,7 @@ func TestDenseWithNaNHasNoClosedForm(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		a := NewDense(dev, mat.NewDense(2, 3, []float64{1, 2, 3, 4, math.NaN(), 6}))
 		b := upload(dev, 2, gaussian(6, 1))
-		if a.SolveNormal(b, b, 1) {
+		if solve(a, b, 1) {
 			t.Error("SolveNormal of a matrix with a NaN says true")
 		}
 		if err := NewNormal(dev, a).Solve(t.Context(), b, b, 1); err == nil || !strings.Contains(err.Error(), "not finite") {
@@ -339,6 +337,6 @@ func BenchmarkDenseFactor1000x2000(b *testing.B) {
 	eta := 1.0
 	for b.Loop() {
 		eta *= 1.01
-		a.SolveNormal(rhs, rhs, eta)
+		solve(a, rhs, eta)
 	}
 }

@@ -1,168 +1,178 @@
 package linops
 
 import (
-	"fmt"
-	"math"
+	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/space"
 )
 
-// known is a number that an operator may or may not know.
-type known struct {
-	value float64
-	ok    bool
+// Structure is what an operator knows of itself beyond its products. The zero value says nothing
+// and is true of every operator. Knowledge makes an algorithm faster or lets it report more; no
+// algorithm needs it.
+//
+// A function is nil where the operator cannot do what it says. Functions are safe for concurrent
+// use, act on each vector of a batch alone, and panic on shapes that do not fit.
+type Structure struct {
+	// Rows is c where A A* = c I, Columns is c where A*A = c I, and Norm2 is ||A||_2^2, the largest
+	// eigenvalue of A*A.
+	Rows, Columns, Norm2 Number
+	// Identity reports that A = I.
+	Identity bool
+	// Entries is the number of entries that are stored where A is stored as a matrix: d p of a
+	// dense one, the nonzeros of a sparse one, which may be 0; else it is not known.
+	Entries Number
+	// ColumnNorms2 returns the squared norms of the columns, the diagonal of A*A, in a new slice.
+	ColumnNorms2 func() []float64
+	// SolveNormal sets dst = (eta A*A + I)^{-1} rhs for eta >= 0 without an iteration; both are k x
+	// p and may be the same batch. What depends on eta alone, such as a factorization, is kept for
+	// a few values of eta. It returns false and leaves dst as it is where the numbers do not allow
+	// a solution, because A holds a NaN or eta ||A||^2 overflows.
+	SolveNormal func(dst, rhs array.Batch, eta float64) bool
+	// Normal sets dst_i = A*A b_i at a lower cost than A and A*. dst must not overlap b.
+	Normal func(dst, b array.Batch)
+	// Gram sets the p x p batch dst to the matrix A*A.
+	Gram func(dst array.Batch)
+	// AddForward sets dst += alpha A x and AddAdjoint sets dst += alpha A* x without a batch for
+	// the whole product. dst must not overlap x.
+	AddForward, AddAdjoint func(dst array.Batch, alpha float64, x array.Batch)
+	// Dense returns A as a d x p matrix on the host, which the caller must not modify.
+	Dense func() *mat.Dense
+	// ScaleColumns returns A diag(s) on dev as an operator of the same kind, with the structure of
+	// its kind. s has p finite numbers and is not kept.
+	ScaleColumns func(dev array.Device, s []float64) Restricted
+	// On returns A E on dev for a space T = E R^n of vectors of length p, at a lower cost than E
+	// followed by A; nil where A has no better way for this space. A and the space must outlive the
+	// result. Call [On] for an answer on every space.
+	On func(dev array.Device, t space.Space) Restricted
+	// Sampled returns the places of A's entries where A picks entries of m x n matrices of the
+	// given shape, in increasing order, and the row of A that belongs to each; order is nil where
+	// that is the order of A's rows. Both are nil where A does not act on matrices of this shape.
+	// They belong to the operator, which frees them.
+	Sampled func(shape array.Shape) (places array.Pattern, order array.Index)
 }
 
-// structure is what a combination knows of itself. It is worked out once, when
-// the combination is built, from what its parts say.
-type structure struct {
-	row   known // c where A A* = c I
-	col   known // c where A*A = c I
-	norm2 known
+// Number is a number that may not be known.
+type Number struct {
+	Value float64
+	Known bool
 }
 
-// RowGram returns c and true when A A* = c I.
-func (s structure) RowGram() (c float64, ok bool) { return s.row.value, s.row.ok }
+// Known returns a number that is known.
+func Known(value float64) Number { return Number{value, true} }
 
-// Norm2 returns ||A||_2^2 and true when it is known exactly.
-func (s structure) Norm2() (norm2 float64, ok bool) {
-	if s.row.ok {
-		return s.row.value, true
+// times is a product, known where both factors are.
+func (n Number) times(m Number) Number {
+	if !n.Known || !m.Known {
+		return Number{}
 	}
-	if s.col.ok {
-		return s.col.value, true
-	}
-	return s.norm2.value, s.norm2.ok
+	return Known(n.Value * m.Value)
 }
 
-func (s structure) colGram() known { return s.col }
-
-// rowGram is a's c where A A* = c I. An operator with no rows or no columns has
-// c = 0, so that c is the squared norm in every case.
-func rowGram(a Operator) known {
-	if d, p := a.Dims(); d == 0 || p == 0 {
-		return known{0, true}
-	}
-	if g, ok := a.(RowGram); ok {
-		if c, ok := g.RowGram(); ok {
-			return known{c, true}
-		}
-	}
-	return known{}
+// Structured is an Operator that knows its structure.
+//
+// A type that embeds an Operator and changes its products hands on only what is still true of the
+// result. Beware of embedding a concrete type such as *Dense: its Structure is promoted with its
+// other methods and describes the matrix, not the new type.
+type Structured interface {
+	Operator
+	// Structure returns what the operator knows. It is called often and must not allocate: an
+	// operator makes its functions once.
+	Structure() Structure
 }
 
-// colGram is a's c where A*A = c I.
-func colGram(a Operator) known {
+// StructureOf returns what a knows of itself. The numbers that follow from others are filled in: an
+// operator with no rows or no columns has norm 0, A A* = c I gives ||A||^2 = c, and for a square A
+// it gives A*A = c I.
+func StructureOf(a Operator) Structure {
+	var s Structure
+	if known, ok := a.(Structured); ok {
+		s = known.Structure()
+	}
 	d, p := a.Dims()
-	if d == 0 || p == 0 {
-		return known{0, true}
-	}
-	if g, ok := a.(interface{ colGram() known }); ok {
-		if c := g.colGram(); c.ok {
-			return c
-		}
-	}
-	// A square A with A A* = c I has A*A = c I.
-	if c := rowGram(a); c.ok && (d == p || c.value == 0) {
-		return c
-	}
-	return known{}
+	s.deduce(d, p)
+	return s
 }
 
-// norm2 is a's squared norm where something short of an iteration tells it.
-func norm2(a Operator) known {
-	if n, ok := a.(Normer); ok {
-		if v, ok := n.Norm2(); ok {
-			return known{v, true}
-		}
+// deduce fills in the numbers that follow from others.
+func (s *Structure) deduce(d, p int) {
+	switch {
+	case d == 0 || p == 0:
+		s.Rows, s.Columns, s.Norm2 = Known(0), Known(0), Known(0)
+		return
+	case s.Identity:
+		s.Rows, s.Columns = Known(1), Known(1)
+	case s.Rows.Known && !s.Columns.Known && (d == p || s.Rows.Value == 0):
+		s.Columns = s.Rows
+	case s.Columns.Known && !s.Rows.Known && (d == p || s.Columns.Value == 0):
+		s.Rows = s.Columns
 	}
-	if c := rowGram(a); c.ok {
-		return c
+	if s.Rows.Known {
+		s.Norm2 = s.Rows
+	} else if s.Columns.Known {
+		s.Norm2 = s.Columns
 	}
-	return colGram(a)
 }
 
-// sumOfGrams is the squared norm of blocks side by side (or, with gram =
-// colGram, on top of each other), where all but one have orthogonal rows:
-// ||A A* + c I|| = ||A||^2 + c.
-func sumOfGrams(ops []Operator, gram func(Operator) known) (total, norm known) {
-	total = known{0, true}
-	norm = known{0, true}
-	others := 0
-	for _, a := range ops {
-		if c := gram(a); c.ok {
-			total.value += c.value
-			norm.value += c.value
-			continue
-		}
-		n := norm2(a)
-		if others++; others > 1 || !n.ok {
-			return known{}, known{}
-		}
-		norm.value += n.value
-	}
-	if others > 0 {
-		return known{}, norm
-	}
-	return total, norm
+// known is an operator with its structure, completed by the functions that follow from the numbers.
+type known struct {
+	Operator
+	s Structure
 }
 
-// equalGrams is the c that all blocks on a diagonal share, where they do. Blocks
-// without rows do not count.
-func equalGrams(ops []Operator, gram func(Operator) known, rows func(Operator) int) known {
-	var c known
-	for _, a := range ops {
-		if rows(a) == 0 {
-			continue
+// know asks an operator once for all that it knows.
+func know(a Operator) known { return known{a, complete(a, StructureOf(a))} }
+
+func knowAll(ops []Operator) []known {
+	all := make([]known, len(ops))
+	for i, a := range ops {
+		all[i] = know(a)
+	}
+	return all
+}
+
+// complete fills in the numbers that follow from others and the functions that follow from the
+// numbers.
+func complete(a Operator, s Structure) Structure {
+	d, p := a.Dims()
+	s.deduce(d, p)
+	if s.SolveNormal == nil {
+		switch {
+		case s.Columns.Known:
+			s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
+				checkSolve("operator", d, p, dst, rhs, eta)
+				scaleSolve(dst, rhs, s.Columns.Value, eta)
+				return true
+			}
+		case s.Rows.Known:
+			k := known{a, s}
+			s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
+				checkSolve("operator", d, p, dst, rhs, eta)
+				k.solveByRows(dst, rhs, eta)
+				return true
+			}
 		}
-		g := gram(a)
-		if !g.ok || (c.ok && c.value != g.value) {
-			return known{}
-		}
-		c = g
 	}
-	c.ok = true
-	return c
+	if s.ColumnNorms2 == nil && s.Columns.Known {
+		s.ColumnNorms2 = func() []float64 { return constant(p, s.Columns.Value) }
+	}
+	return s
 }
 
-// closedForm reports whether solveNormal will succeed on a; for an operator
-// from elsewhere that implements NormalSolver, whether it may.
-func closedForm(a Operator) bool {
-	if s, ok := a.(interface{ closedForm() bool }); ok {
-		return s.closedForm()
-	}
-	if _, ok := a.(NormalSolver); ok {
-		return true
-	}
-	return rowGram(a).ok
-}
-
-// solveNormal sets dst = (eta A*A + I)^{-1} rhs where A has a closed form, and
-// returns false, having done nothing, where it has none.
-func solveNormal(dst, rhs array.Batch, a Operator, eta float64) bool {
-	if n, ok := a.(NormalSolver); ok && n.SolveNormal(dst, rhs, eta) {
-		return true
-	}
-	if c := rowGram(a); c.ok {
-		rowGramSolve(dst, rhs, a, c.value, eta)
-		return true
-	}
-	return false
-}
-
-// rowGramSolve is the closed form for A A* = c I,
+// solveByRows is the closed form for A A* = c I,
 //
 //	(eta A*A + I)^{-1} = I - eta/(1 + eta c) A*A.
-func rowGramSolve(dst, rhs array.Batch, a Operator, c, eta float64) {
+func (k *known) solveByRows(dst, rhs array.Batch, eta float64) {
+	c := k.s.Rows.Value
 	if c == 0 || eta == 0 {
 		copyTo(dst, rhs)
 		return
 	}
-	d, _ := a.Dims()
+	d, _ := k.Dims()
 	t := dst.Device().Alloc(rhs.K(), d)
-	a.Forward(t, rhs)
+	k.Forward(t, rhs)
 	copyTo(dst, rhs)
-	addAdjoint(dst, -eta/(1+eta*c), a, t)
+	k.add(adjointly, dst, -eta/(1+eta*c), t)
 	t.Free()
 }
 
@@ -175,75 +185,48 @@ func scaleSolve(dst, rhs array.Batch, c, eta float64) {
 	dst.Device().Lin(dst, 1/(1+eta*c), rhs, 0, array.Batch{})
 }
 
-func copyTo(dst, src array.Batch) {
-	if dst != src {
-		dst.Device().Copy(dst, src)
+// way is one of the two directions of an operator.
+type way bool
+
+const (
+	forward   way = false
+	adjointly way = true
+)
+
+// apply sets dst = A x or dst = A* x.
+func (k *known) apply(w way, dst, x array.Batch) {
+	if w == forward {
+		k.Forward(dst, x)
+	} else {
+		k.Adjoint(dst, x)
 	}
 }
 
-// adder is an operator that adds to what dst holds without a temporary batch.
-type adder interface {
-	// addForward sets dst += alpha A b.
-	addForward(dst array.Batch, alpha float64, b array.Batch)
-	// addAdjoint sets dst += alpha A* z.
-	addAdjoint(dst array.Batch, alpha float64, z array.Batch)
-}
-
-// addForward sets dst += alpha A b.
-func addForward(dst array.Batch, alpha float64, a Operator, b array.Batch) {
-	if x, ok := a.(adder); ok {
-		x.addForward(dst, alpha, b)
+// add sets dst += alpha A x or dst += alpha A* x.
+func (k *known) add(w way, dst array.Batch, alpha float64, x array.Batch) {
+	direct := k.s.AddForward
+	if w == adjointly {
+		direct = k.s.AddAdjoint
+	}
+	if direct != nil {
+		direct(dst, alpha, x)
 		return
+	}
+	d, p := k.Dims()
+	if w == forward {
+		checkForward("operator", d, p, dst, x)
+	} else {
+		checkAdjoint("operator", d, p, dst, x)
 	}
 	dev := dst.Device()
 	t := dev.Alloc(dst.K(), dst.N())
-	a.Forward(t, b)
+	k.apply(w, t, x)
 	dev.Lin(dst, 1, dst, alpha, t)
 	t.Free()
 }
 
-// addAdjoint sets dst += alpha A* z.
-func addAdjoint(dst array.Batch, alpha float64, a Operator, z array.Batch) {
-	if x, ok := a.(adder); ok {
-		x.addAdjoint(dst, alpha, z)
-		return
-	}
-	dev := dst.Device()
-	t := dev.Alloc(dst.K(), dst.N())
-	a.Adjoint(t, z)
-	dev.Lin(dst, 1, dst, alpha, t)
-	t.Free()
-}
+// knowing holds the structure of an operator of this package, made when the operator is.
+type knowing struct{ structure Structure }
 
-func checkForward(name string, d, p int, dst, b array.Batch) {
-	if b.N() != p || dst.N() != d || b.K() != dst.K() {
-		panic(fmt.Sprintf("linops: Forward of a %d x %d %s: %s into %s", d, p, name, b, dst))
-	}
-}
-
-func checkAdjoint(name string, d, p int, dst, z array.Batch) {
-	if z.N() != d || dst.N() != p || z.K() != dst.K() {
-		panic(fmt.Sprintf("linops: Adjoint of a %d x %d %s: %s into %s", d, p, name, z, dst))
-	}
-}
-
-func checkNormal(name string, d, p int, dst, rhs array.Batch, eta float64) {
-	if rhs.N() != p || dst.N() != p || rhs.K() != dst.K() {
-		panic(fmt.Sprintf("linops: SolveNormal of a %d x %d %s: %s into %s", d, p, name, rhs, dst))
-	}
-	if !(eta >= 0) || math.IsInf(eta, 1) {
-		panic(fmt.Sprintf("linops: SolveNormal of a %d x %d %s: eta = %v, want 0 or more", d, p, name, eta))
-	}
-}
-
-func checkSize(name string, d, p int) {
-	if d < 0 || p < 0 {
-		panic(fmt.Sprintf("linops: %s of size %d x %d", name, d, p))
-	}
-}
-
-func checkSome(name string, ops []Operator) {
-	if len(ops) == 0 {
-		panic("linops: " + name + " of no operators")
-	}
-}
+// Structure returns what the operator knows of itself.
+func (k *knowing) Structure() Structure { return k.structure }

@@ -6,7 +6,10 @@ import (
 	"surepipe/array"
 )
 
-type sum struct{ ops []Operator }
+type sum struct {
+	knowing
+	parts []known
+}
 
 // Sum returns A1 + A2 + ..., all of the same size.
 //
@@ -22,33 +25,34 @@ func Sum(ops ...Operator) Operator {
 	if len(ops) == 1 {
 		return ops[0]
 	}
-	return &sum{append([]Operator(nil), ops...)}
+	s := &sum{parts: knowAll(ops)}
+	s.structure = complete(s, sumStructure(s))
+	return s
 }
 
-func (s *sum) Dims() (d, p int) { return s.ops[0].Dims() }
+func (s *sum) Dims() (d, p int) { return s.parts[0].Dims() }
 
-func (s *sum) Forward(dst, b array.Batch) {
-	s.ops[0].Forward(dst, b)
-	for _, a := range s.ops[1:] {
-		addForward(dst, 1, a, b)
+func (s *sum) Forward(dst, b array.Batch) { s.set(forward, dst, b) }
+
+func (s *sum) Adjoint(dst, z array.Batch) { s.set(adjointly, dst, z) }
+
+func (s *sum) set(w way, dst, x array.Batch) {
+	s.parts[0].apply(w, dst, x)
+	for i := range s.parts[1:] {
+		s.parts[1+i].add(w, dst, 1, x)
 	}
 }
 
-func (s *sum) Adjoint(dst, z array.Batch) {
-	s.ops[0].Adjoint(dst, z)
-	for _, a := range s.ops[1:] {
-		addAdjoint(dst, 1, a, z)
+func (s *sum) add(w way, dst array.Batch, alpha float64, x array.Batch) {
+	for i := range s.parts {
+		s.parts[i].add(w, dst, alpha, x)
 	}
 }
 
 func (s *sum) addForward(dst array.Batch, alpha float64, b array.Batch) {
-	for _, a := range s.ops {
-		addForward(dst, alpha, a, b)
-	}
+	s.add(forward, dst, alpha, b)
 }
 
 func (s *sum) addAdjoint(dst array.Batch, alpha float64, z array.Batch) {
-	for _, a := range s.ops {
-		addAdjoint(dst, alpha, a, z)
-	}
+	s.add(adjointly, dst, alpha, z)
 }

@@ -6,22 +6,19 @@ import (
 	"surepipe/array"
 )
 
-// denseBatch is how many unit vectors ToDense sends through at a time.
+// denseBatch is the number of unit vectors that ToDense applies an operator to at a time.
 const denseBatch = 64
 
-// ToDense writes any operator down as a d x p matrix on the host, for small
-// problems and for tests: from its Densifier, or by applying it to the p unit
-// vectors. It returns nil when d or p is 0, which package mat cannot hold. The
-// caller must not modify the matrix.
+// ToDense returns any operator as a d x p matrix on the host, for small problems and for tests: as
+// its structure has it, or by applying it to the p unit vectors. It returns nil where d or p is 0,
+// which package mat does not represent. The caller must not modify the matrix.
 func ToDense(dev array.Device, a Operator) *mat.Dense {
 	d, p := a.Dims()
 	if d == 0 || p == 0 {
 		return nil
 	}
-	if m, ok := a.(Densifier); ok {
-		if x := m.Dense(); x != nil {
-			return x
-		}
+	if dense := StructureOf(a).Dense; dense != nil {
+		return dense()
 	}
 	x := mat.NewDense(d, p, nil)
 	k := min(p, denseBatch)

@@ -98,7 +98,7 @@ func TestDifferencesAreTheirMatrices(t *testing.T) {
 				}
 				return 0
 			})
-			norm, ok := a.Norm2()
+			norm, ok := knownNorm2(a)
 			if want := singular2(a)[0]; !ok || math.Abs(norm-want) > 1e-13*want {
 				t.Errorf("%s: Norm2 is %.16g (%t), the matrix has %.16g", name, norm, ok, want)
 			}
@@ -115,12 +115,18 @@ func TestDifferencesAreTheirMatrices(t *testing.T) {
 					return map[int]float64{i: -1, i + 1: 1}[j]
 				})
 				c := math.Cos(math.Pi / float64(2*n))
-				if norm, ok := a.Norm2(); !ok || math.Abs(norm-4*c*c) > 1e-14 {
+				if norm, ok := knownNorm2(a); !ok || math.Abs(norm-4*c*c) > 1e-14 {
 					t.Errorf("%s: Norm2 is %.16g (%t), want %.16g", name, norm, ok, 4*c*c)
 				}
 			}
 		}
 	})
+}
+
+// knownNorm2 is ||A||^2 where the operator knows it.
+func knownNorm2(a Operator) (float64, bool) {
+	n := StructureOf(a).Norm2
+	return n.Value, n.Known
 }
 
 // neighbour is the place of i + step in a signal of length n, or -1 outside.
@@ -177,7 +183,7 @@ func TestConvolutionsAreTheirMatrices(t *testing.T) {
 					tol += 1e-15 * math.Abs(v)
 				}
 				isMatrix(t, dev, name, a, tol, want.At)
-				norm, ok := a.Norm2()
+				norm, ok := knownNorm2(a)
 				if one := s[0]*s[1] == 1; ok != (boundary == Circular || one) {
 					t.Errorf("%s: Norm2 known: %t", name, ok)
 				}
@@ -225,18 +231,18 @@ func TestConvolutionWithOneTapKnowsItself(t *testing.T) {
 			a := must(NewConvolution1D(5, c.kernel, c.boundary))
 			isConforming(t, dev, name, a)
 			gram, norm := float64(none), float64(none)
-			if v, ok := a.RowGram(); ok {
-				gram = v
+			if c := StructureOf(a).Rows; c.Known {
+				gram = c.Value
 			}
-			if v, ok := a.Norm2(); ok {
+			if v, ok := knownNorm2(a); ok {
 				norm = v
 			}
 			if gram != c.gram || math.Abs(norm-c.norm) > 1e-15*4 {
-				t.Errorf("%s: RowGram %v, Norm2 %v, want %v, %v", name, gram, norm, c.gram, c.norm)
+				t.Errorf("%s: Rows %v, Norm2 %v, want %v, %v", name, gram, norm, c.gram, c.norm)
 			}
 			x := dev.Alloc(1, 5)
 			dev.Fill(x, 1)
-			if got := a.SolveNormal(x, x, 1); got != c.solves {
+			if got := solve(a, x, 1); got != c.solves {
 				t.Errorf("%s: closed form %t, want %t", name, got, c.solves)
 			}
 		}
@@ -545,7 +551,7 @@ func TestHostOperatorsGiveTheSameBitsOnAnyNumberOfProcessors(t *testing.T) {
 				a.Forward(z, b)
 				a.Adjoint(s, z)
 				out := [][]float64{z.ToHost(), s.ToHost()}
-				if n, ok := a.(NormalSolver); ok && n.SolveNormal(s, b, 0.4) {
+				if closed := StructureOf(a).SolveNormal; closed != nil && closed(s, b, 0.4) {
 					out = append(out, s.ToHost())
 				}
 				return out
@@ -662,12 +668,12 @@ func TestHostOperatorsAllocateNothing(t *testing.T) {
 		for _, k := range []int{1, 5} {
 			b, z := dev.Alloc(k, p), dev.Alloc(k, d)
 			dev.Fill(b, 1)
-			s, solves := a.(NormalSolver)
+			closed := StructureOf(a).SolveNormal
 			f := func() {
 				a.Forward(z, b)
 				a.Adjoint(b, z)
-				if solves {
-					s.SolveNormal(b, b, 0.5)
+				if closed != nil {
+					closed(b, b, 0.5)
 				}
 			}
 			f()
@@ -782,12 +788,12 @@ func benchmarkOperator(b *testing.B, a Operator, k int) {
 			}
 		})
 	}
-	if s, ok := a.(NormalSolver); ok && s.SolveNormal(x, x, 1) {
+	if closed := StructureOf(a).SolveNormal; closed != nil && closed(x, x, 1) {
 		b.Run("SolveNormal", func(b *testing.B) {
 			b.SetBytes(int64(16 * k * p))
 			b.ReportAllocs()
 			for b.Loop() {
-				s.SolveNormal(x, x, 1)
+				closed(x, x, 1)
 			}
 		})
 	}

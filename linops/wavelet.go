@@ -7,14 +7,13 @@ import (
 	"surepipe/array"
 )
 
-// Wavelet is the orthonormal wavelet transform of a vector or of an image, with
-// periodic boundaries. One level splits a vector of even length n into n/2 averages
-// and n/2 details,
+// Wavelet is the orthonormal wavelet transform of a vector or of an image, with periodic
+// boundaries. One level splits a vector of even length n into n/2 averages and n/2 details,
 //
 //	a_i = sum_t h_t x_{(2i+t) mod n}        d_i = sum_t g_t x_{(2i+t) mod n}
 //
-// with the family's filter h of L taps and g_t = (-1)^t h_{L-1-t}; the next level
-// splits the averages. The coefficients are
+// with the family's filter h of L taps and g_t = (-1)^t h_{L-1-t}; the next level splits the
+// averages. The coefficients are
 //
 //	1-D    [averages | coarsest details | ... | finest details]
 //	2-D    at each level the quadrants    averages        details along rows
@@ -23,18 +22,17 @@ import (
 //
 //	Forward: analysis, signal to coefficients        Adjoint: synthesis
 //
-// It is orthogonal, and so Adjoint(w) is its inverse, the operator from coefficients
-// to signals. It takes O(L n), on the host: vectors of another device travel there
-// and back.
+// It is orthogonal, so that Adjoint(w) is its inverse, the operator from coefficients to signals.
+// It takes O(L n), on the host: the vectors of another device are copied there and back.
 //
-// Families are "haar" and Daubechies' "db2" to "db10" and "sym4" to "sym8", where N
-// moments vanish and L = 2 N. Where a level is shorter than the filter, the filter
-// wraps, and the transform stays orthogonal.
+// Families are "haar" and Daubechies' "db2" to "db10" and "sym4" to "sym8", where N moments vanish
+// and L = 2 N. Where a level is shorter than the filter, the filter wraps, and the transform stays
+// orthogonal.
 //
-// Mallat, A theory for multiresolution signal decomposition, IEEE Trans. Pattern
-// Analysis and Machine Intelligence 11 (1989).
+// Mallat, A theory for multiresolution signal decomposition, IEEE Trans. Pattern Analysis and
+// Machine Intelligence 11 (1989).
 type Wavelet struct {
-	structure
+	knowing
 	name               string
 	rows, cols, levels int
 	oneD               bool
@@ -43,9 +41,8 @@ type Wavelet struct {
 	lines              sync.Pool // of *waveletLine
 }
 
-// NewWavelet1D returns the transform of vectors of length n over a number of levels.
-// It returns an error when the family is unknown, levels is below 1 or n is not divisible by
-// 2^levels.
+// NewWavelet1D returns the transform of vectors of length n over a number of levels. It returns an
+// error where the family is unknown, levels is below 1 or n is not divisible by 2^levels.
 func NewWavelet1D(n int, family string, levels int) (*Wavelet, error) {
 	checkSize("Wavelet1D", n, n)
 	a, err := newWavelet("Wavelet1D", min(n, 1), n, family, levels)
@@ -59,9 +56,9 @@ func NewWavelet1D(n int, family string, levels int) (*Wavelet, error) {
 	return a, nil
 }
 
-// NewWavelet2D returns the transform of row-major images of rows x cols pixels over a
-// number of levels. It returns an error when the family is unknown, levels is below 1, or
-// rows or cols is not divisible by 2^levels.
+// NewWavelet2D returns the transform of row-major images of rows x cols pixels over a number of
+// levels. It returns an error where the family is unknown, levels is below 1, or rows or cols is
+// not divisible by 2^levels.
 func NewWavelet2D(rows, cols int, family string, levels int) (*Wavelet, error) {
 	checkSize("Wavelet2D", rows, cols)
 	a, err := newWavelet("Wavelet2D", rows, cols, family, levels)
@@ -85,7 +82,7 @@ func newWavelet(name string, rows, cols int, family string, levels int) (*Wavele
 	if levels < 1 || levels > 62 {
 		return nil, fmt.Errorf("linops: wavelet transform of %d levels, want 1 to 62", levels)
 	}
-	a := &Wavelet{structure: orthogonal(rows * cols), name: name, rows: rows, cols: cols, levels: levels, h: h}
+	a := &Wavelet{name: name, rows: rows, cols: cols, levels: levels, h: h}
 	a.g = make([]float64, len(h))
 	for t := range h {
 		a.g[t] = h[len(h)-1-t]
@@ -93,13 +90,14 @@ func newWavelet(name string, rows, cols int, family string, levels int) (*Wavele
 			a.g[t] = -a.g[t]
 		}
 	}
+	a.structure = complete(a, Structure{Rows: Known(1)})
 	a.images.New = func() any { return &waveletWork{a: a} }
 	a.lines.New = func() any { return new(waveletLine) }
 	return a, nil
 }
 
-// divisible reports a size that cannot be halved levels times, with the next that
-// can.
+// divisible returns an error where a size cannot be halved levels times. It names the number of
+// levels that the size allows.
 func divisible(what string, n, levels int) error {
 	if n%(1<<levels) == 0 {
 		return nil
@@ -129,26 +127,14 @@ func (a *Wavelet) Adjoint(dst, z array.Batch) {
 	mapOnHost(dst, z, a, action{kind: doAdjoint})
 }
 
-// SolveNormal sets dst = rhs / (1 + eta).
-func (a *Wavelet) SolveNormal(dst, rhs array.Batch, eta float64) bool {
-	n := a.rows * a.cols
-	checkNormal(a.name, n, n, dst, rhs, eta)
-	scaleSolve(dst, rhs, 1, eta)
-	return true
-}
-
-// ColumnNorms2 is 1 everywhere.
-func (a *Wavelet) ColumnNorms2() []float64 { return ones(a.rows * a.cols) }
-
-// Finest returns the coordinates of the finest details, in order: the last half of
-// a vector's coefficients, or the diagonal details of an image, its last quadrant.
-// A signal that is smooth nearly everywhere leaves little there, and so white noise of
-// standard deviation sigma in the signal is seen from them:
+// Finest returns the coordinates of the finest details, in order: the last half of a vector's
+// coefficients, or the diagonal details of an image, its last quadrant. A signal that is smooth
+// nearly everywhere is small there, so that they tell the standard deviation sigma of white noise
+// in the signal:
 //
 //	sigma ≈ median |z_i| / 0.6745    over i in Finest.
 //
-// Donoho and Johnstone, Ideal spatial adaptation by wavelet shrinkage, Biometrika 81
-// (1994).
+// Donoho and Johnstone, Ideal spatial adaptation by wavelet shrinkage, Biometrika 81 (1994).
 func (a *Wavelet) Finest() []int {
 	if a.oneD {
 		return block(0, 1, a.cols/2, a.cols, a.cols)
@@ -156,8 +142,8 @@ func (a *Wavelet) Finest() []int {
 	return block(a.rows/2, a.rows, a.cols/2, a.cols, a.cols)
 }
 
-// Averages returns the coordinates of the averages that the last level leaves, in
-// order: the coefficients that a sparsity penalty had better leave alone.
+// Averages returns the coordinates of the last level's averages, in order: the coefficients that a
+// sparsity penalty should not include.
 func (a *Wavelet) Averages() []int {
 	r, c := a.size(a.levels)
 	return block(0, r, 0, c, a.cols)
@@ -184,8 +170,8 @@ func (a *Wavelet) size(levels int) (r, c int) {
 
 func (a *Wavelet) shares() bool { return !a.oneD && a.rows*a.cols >= shareFrom }
 
-// waveletWork is one vector on its way: the block of r x c values in the corner of
-// from goes to the corner of to, along the rows or along the columns.
+// waveletWork is the state of one vector's transform: a step maps the block of r x c values in the
+// corner of from to the corner of to, along the rows or along the columns.
 type waveletWork struct {
 	a        *Wavelet
 	from, to []float64
@@ -195,7 +181,7 @@ type waveletWork struct {
 	between  []float64
 }
 
-// waveletLine is one goroutine's room for the pieces of a row.
+// waveletLine is one goroutine's memory for the parts of a row.
 type waveletLine struct{ x []float64 }
 
 func (a *Wavelet) vector(dst, src []float64, do action, shared bool) {
@@ -268,9 +254,8 @@ func (w *waveletWork) part(i int) {
 	a.lines.Put(line)
 }
 
-// split sets to = [averages | details] of x, which may be the same slice. room has
-// place for x continued by what the filter reaches beyond its end, even entries
-// and odd ones apart.
+// split sets to = [averages | details] of x, which may be the same slice. room holds x with as many
+// entries beyond its end as the filter reaches, the even and the odd entries apart.
 func (a *Wavelet) split(to, x, room []float64) {
 	half := len(x) / 2
 	size := half + len(a.h)/2 - 1
@@ -298,8 +283,7 @@ func (a *Wavelet) split(to, x, room []float64) {
 //
 //	to_{2i+s} = sum_u h_{2u+s} a_{i-u} + g_{2u+s} d_{i-u},    s = 0, 1.
 //
-// room has place for averages and details continued to the front, and for the
-// result.
+// room holds the averages and the details with some entries before their beginning, and the result.
 func (a *Wavelet) merge(to, x, room []float64) {
 	half := len(x) / 2
 	before := len(a.h)/2 - 1
@@ -326,8 +310,8 @@ func (a *Wavelet) merge(to, x, room []float64) {
 	}
 }
 
-// splitRows sets rows j and r/2+j of the result to the averages and the details down
-// the columns.
+// splitRows sets row j of the result to the averages down the columns, and row r/2+j to the
+// details.
 func (w *waveletWork) splitRows(j int) {
 	h, g := w.a.h, w.a.g
 	averages, details := w.row(w.to, j), w.row(w.to, w.r/2+j)
@@ -342,7 +326,7 @@ func (w *waveletWork) splitRows(j int) {
 	}
 }
 
-// mergeRows sets rows 2j and 2j+1 of the result, as merge has them.
+// mergeRows sets rows 2j and 2j+1 of the result, by the formula of merge.
 func (w *waveletWork) mergeRows(j int) {
 	h, g := w.a.h, w.a.g
 	half := w.r / 2

@@ -1,12 +1,12 @@
 package linops
 
-// wavelets holds the low-pass filters h of the orthonormal families, of sum sqrt(2),
-// to the last digit of a float64: the spectral factors of
+// wavelets are the low-pass filters h of the orthonormal families, with sum sqrt(2), to the last
+// digit of a float64: the spectral factors of
 //
 //	|H(w)|^2 = 2 cos(w/2)^(2N) sum_{k<N} binomial(N-1+k, k) sin(w/2)^(2k),
 //
-// computed with 80 digits. dbN takes the roots inside the unit circle (extremal phase),
-// symN the choice whose phase is nearest to linear; both have 2 N taps.
+// computed with 80 digits. dbN takes the roots inside the unit circle (extremal phase), symN the
+// choice whose phase is nearest to linear; both have 2 N taps.
 //
 // Daubechies, Ten Lectures on Wavelets, SIAM 1992, chapters 6 and 8.
 var wavelets = map[string][]float64{

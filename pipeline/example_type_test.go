@@ -9,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/linops"
 	"surepipe/linops/linopstest"
 	"surepipe/pipeline"
 	"surepipe/prox"
@@ -46,9 +47,9 @@ func (h hadamard) Forward(dst, b array.Batch) {
 
 func (h hadamard) Adjoint(dst, z array.Batch) { h.Forward(dst, z) }
 
-// RowGram announces that A A* = I: solvers need no estimate of the norm, and ADMM's
-// step has a closed form. The conformance suite checks the claim.
-func (h hadamard) RowGram() (c float64, ok bool) { return 1, true }
+// Structure tells that A A* = I: solvers need no estimate of the norm, and ADMM's step has a closed
+// form. The conformance suite checks the claim.
+func (h hadamard) Structure() linops.Structure { return linops.Structure{Rows: linops.Known(1)} }
 
 // An operator as a Go type, with what it knows of itself, and a regularizer of the
 // package. Soft thresholding of the Hadamard coefficients: the divergence counts those

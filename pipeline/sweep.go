@@ -30,7 +30,7 @@ type Family struct {
 	A      linops.Operator
 	Device array.Device
 	// Regularizer returns r at the weights, one for each axis of the grid. It is called
-	// from many goroutines. A prox.Releaser that it returns is released after use.
+	// from many goroutines. What it returns is released after use ([prox.Release]).
 	Regularizer func(weights []float64) (prox.Prox, error)
 	// Solver is the name of a solver, and Settings are its options, as
 	// vjp.NewSolver takes them.
@@ -352,11 +352,7 @@ func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, r 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	free := func() {
-		if owner, ok := r.(prox.Releaser); ok {
-			owner.Release()
-		}
-	}
+	free := func() { prox.Release(r) }
 	var solver vjp.Solver
 	if s.base != nil {
 		solver, err = s.base.Reweight(ctx, r)

@@ -192,9 +192,7 @@ func randomProblem(t testing.TB, dev array.Device, rng *rand.Rand) (name string,
 	a := linops.NewDense(dev, x)
 	return fmt.Sprintf("%s %d x %d", name, d, n), vjp.Problem{A: a, R: r, Device: dev}, y, sigma * sigma, func() {
 		a.Release()
-		if owner, ok := r.(prox.Releaser); ok {
-			owner.Release()
-		}
+		prox.Release(r)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/space"
 )
 
 // center takes the means off the columns of the problem's operator: A becomes
@@ -18,17 +19,10 @@ import (
 // sparse one that is small, is centered in a copy, which keeps closed forms and the digits of
 // columns that are nearly constant; any other operator on the fly.
 func (p *Problem) center() {
-	var x *mat.Dense
-	switch a := p.Operator.(type) {
-	case *linops.Dense:
-		x = a.Dense()
-	case *linops.CSR:
-		if d, n := a.Dims(); d*n <= smallSparse {
-			x = a.Dense()
-		}
-	}
-	if x != nil {
-		c, means, constant := centeredColumns(x)
+	d, n := p.Operator.Dims()
+	known := linops.StructureOf(p.Operator)
+	if known.Dense != nil && (known.Entries == linops.Known(float64(d*n)) || d*n <= smallSparse) {
+		c, means, constant := centeredColumns(known.Dense())
 		op := linops.NewDense(p.dev, c)
 		p.Operator.(interface{ Release() }).Release()
 		p.own(op)
@@ -84,6 +78,7 @@ func centeredColumns(x *mat.Dense) (c *mat.Dense, means []float64, constant []in
 // the constants, so that a sparse A stays sparse.
 type centered struct {
 	a     linops.Operator
+	known linops.Structure
 	ones  array.Batch // 1 x d
 	means array.Batch // 1 x p, m
 }
@@ -94,8 +89,30 @@ func newCentered(dev array.Device, a linops.Operator) *centered {
 	dev.Fill(c.ones, 1)
 	a.Adjoint(c.means, c.ones)
 	dev.Lin(c.means, 1/float64(d), c.means, 0, array.Batch{})
+	c.know()
 	return c
 }
+
+// know makes the structure, what of A's survives the projection.
+func (c *centered) know() {
+	a := linops.StructureOf(c.a)
+	c.known = linops.Structure{}
+	if a.ColumnNorms2 != nil {
+		c.known.ColumnNorms2 = func() []float64 { return c.columnNorms2(a.ColumnNorms2()) }
+	}
+	if a.Dense != nil {
+		c.known.Dense = func() *mat.Dense {
+			x, _, _ := centeredColumns(a.Dense())
+			return x
+		}
+	}
+	if a.On != nil {
+		c.known.On = c.on
+	}
+}
+
+// Structure returns what the centered operator knows of itself.
+func (c *centered) Structure() linops.Structure { return c.known }
 
 func (c *centered) Release() {
 	c.ones.Free()
@@ -132,17 +149,9 @@ func (c *centered) project(z array.Batch) {
 	sums.Free()
 }
 
-// ColumnNorms2 is that of A less d m^2; nil where A cannot tell. Where the difference has lost
-// its digits the column itself is asked.
-func (c *centered) ColumnNorms2() []float64 {
-	known, ok := c.a.(linops.ColumnNormer)
-	if !ok {
-		return nil
-	}
-	norms := known.ColumnNorms2()
-	if norms == nil {
-		return nil
-	}
+// columnNorms2 is that of A, norms, less d m^2. Where the difference has lost its digits the column
+// itself is computed.
+func (c *centered) columnNorms2(norms []float64) []float64 {
 	d, _ := c.a.Dims()
 	var lost []int
 	for j, m := range c.means.ToHost() {
@@ -195,43 +204,32 @@ func (c *centered) lengths2(columns []int) []float64 {
 	return norms
 }
 
-// Dense writes the centered matrix down, where A can be.
-func (c *centered) Dense() *mat.Dense {
-	a, ok := c.a.(linops.Densifier)
-	if !ok {
+// on centers A on the space, (I - 1 1*/d) A E, whose means are E* m.
+func (c *centered) on(dev array.Device, t space.Space) linops.Restricted {
+	r, native := linops.On(dev, c.a, t)
+	if !native {
+		r.Release()
 		return nil
 	}
-	x := a.Dense()
-	if x == nil {
-		return nil
+	_, n := t.Dims()
+	o := &centeredOn{centered{a: r, ones: c.ones, means: dev.Alloc(1, n)}, r}
+	if n > 0 {
+		t.Coordinates(o.means, c.means)
 	}
-	x, _, _ = centeredColumns(x)
-	return x
+	o.know()
+	return o
 }
 
-// Restrict centers A's columns at the coordinates of s.
-func (c *centered) Restrict(s []int) linops.Restricted {
-	r := linops.Restrict(c.a, s)
-	if r == nil {
-		return nil
-	}
-	dev := c.ones.Device()
-	means := dev.Alloc(1, len(s))
-	idx := dev.NewIndex(s)
-	dev.Gather(means, c.means, idx)
-	idx.Free()
-	return &centeredColumnsOf{centered{r, c.ones, means}, r}
-}
-
-// centeredColumnsOf is some columns of a centered operator, which owns the ones.
-type centeredColumnsOf struct {
+// centeredOn is a centered operator on a space. The ones belong to the operator that it was made
+// from.
+type centeredOn struct {
 	centered
 	r linops.Restricted
 }
 
-func (c *centeredColumnsOf) Bytes() int64 { return c.r.Bytes() + c.means.Bytes() }
+func (c *centeredOn) Bytes() int64 { return c.r.Bytes() + c.means.Bytes() }
 
-func (c *centeredColumnsOf) Release() {
+func (c *centeredOn) Release() {
 	c.r.Release()
 	c.means.Free()
 }

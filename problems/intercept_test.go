@@ -18,6 +18,7 @@ import (
 	"surepipe/linops"
 	"surepipe/linops/linopstest"
 	"surepipe/problems"
+	"surepipe/space"
 	"surepipe/vjp"
 )
 
@@ -99,14 +100,15 @@ func TestOperatorsAreCentered(t *testing.T) {
 			if got := linops.ToDense(dev, problem.Operator); !mat.EqualApprox(got, want, 1e-13) {
 				t.Errorf("%s is\n%v\nexpected\n%v", name, mat.Formatted(got), mat.Formatted(want))
 			}
-			if norms, ok := problem.Operator.(linops.ColumnNormer); ok {
-				for j, v := range norms.ColumnNorms2() {
+			if norms := linops.StructureOf(problem.Operator).ColumnNorms2; norms != nil {
+				for j, v := range norms() {
 					if n := mat.Norm(want.ColView(j), 2); math.Abs(v-n*n) > 1e-10 {
 						t.Errorf("%s: column %d has norm^2 %g, expected %g", name, j, v, n*n)
 					}
 				}
 			}
-			if part := linops.Restrict(problem.Operator, []int{1, 4}); part != nil {
+			columns := space.Coordinates(dev, p, []int{1, 4})
+			if part, native := linops.On(dev, problem.Operator, columns); native {
 				if err := linopstest.Check(dev, part); err != nil {
 					t.Errorf("%s restricted: %v", name, err)
 				}
@@ -120,6 +122,7 @@ func TestOperatorsAreCentered(t *testing.T) {
 			} else {
 				t.Errorf("%s does not restrict itself", name)
 			}
+			columns.Release()
 			problem.Release()
 			if got := dev.Stats().Live; got != live {
 				t.Errorf("%s: %d batches left", name, got-live)

@@ -81,15 +81,13 @@ func (p *Problem) finiteWeight(name string, w Weight, maximum func() (float64, e
 // quadraticSolver is the closed form where A is a matrix, unless it is sparse and so
 // large that it had better not be written down.
 func quadraticSolver(a linops.Operator) string {
-	switch a := a.(type) {
-	case *linops.Dense:
+	if c, ok := a.(*centered); ok {
+		a = c.a
+	}
+	d, p := a.Dims()
+	known := linops.StructureOf(a)
+	if known.Dense != nil && (known.Entries == linops.Known(float64(d*p)) || d*p <= 1<<24) {
 		return "direct"
-	case *centered:
-		return quadraticSolver(a.a)
-	case *linops.CSR:
-		if d, p := a.Dims(); d*p <= 1<<24 {
-			return "direct"
-		}
 	}
 	return "fista"
 }

@@ -834,21 +834,12 @@ func (b *specBuilder) combine(penalties []*penalty, weights map[string]float64) 
 	return prox.NewSeparable(blocks...), nil
 }
 
-// columnGram is c where A*A = c I.
-func columnGram(a linops.Operator) (c float64, ok bool) {
-	g, ok := linops.Adjoint(a).(linops.RowGram)
-	if !ok {
-		return 0, false
-	}
-	return g.RowGram()
-}
-
 // solver is the solver that suits the problem.
 func (b *specBuilder) solver() string {
-	if _, quadratic := b.p.Regularizer.(prox.Quadratic); quadratic {
+	if prox.StructureOf(b.p.Regularizer).Quadratic.Known {
 		return quadraticSolver(b.p.Operator)
 	}
-	if c, ok := columnGram(b.p.Operator); ok && c > 0 {
+	if linops.StructureOf(b.p.Operator).Columns.Value > 0 {
 		// One step from anywhere is the solution.
 		return "ista"
 	}
@@ -922,7 +913,7 @@ func (b *specBuilder) maximum(name string, penalties []*penalty, data Data, grad
 	return func() (float64, error) {
 		if *gradient == nil {
 			var unpenalized []int
-			if _, orthogonal := columnGram(b.p.Operator); !orthogonal {
+			if !linops.StructureOf(b.p.Operator).Columns.Known {
 				at := 0
 				for _, p := range penalties {
 					if p.free && p.unpenalized == nil || p.norm.name == "" && len(p.unpenalized) < p.n {

@@ -1,37 +1,43 @@
 package prox
 
-import "surepipe/array"
+import (
+	"surepipe/array"
+	"surepipe/space"
+)
 
-// averaging is the derivative that replaces every block of coordinates by its
-// mean, up to signs: with s_j in {-1, 0, 1}, 0 outside the blocks,
+// averaging is the derivative that replaces every block of coordinates by its mean, up to signs:
+// with s_j in {-1, 0, 1}, 0 outside the blocks,
 //
 //	(J z)_j = s_j/|B| sum_{k in B} s_k z_k   for the block B of j.
 //
-// It is an orthogonal projection; its trace is the number of blocks.
+// It is the orthogonal projection on the vectors that are constant up to sign on the blocks; its
+// trace is the number of blocks.
 type averaging struct {
-	n    int
-	mean array.CSR   // blocks x n, s_k/|B|
-	of   array.Index // the block of each coordinate, any where s_j = 0
-	sign array.Batch // s, the zero Batch where all are 1
+	n      int
+	dev    array.Device
+	mean   array.CSR   // blocks x n, s_k/|B|
+	of     array.Index // the block of each coordinate, any where s_j = 0
+	sign   array.Batch // s, the zero Batch where all are 1
+	margin func(v array.Batch) float64
+	lazyModel
 }
 
-// averagingWork is the host memory to build an averaging in.
+// averagingWork is host memory for building an averaging.
 type averagingWork struct {
 	indptr, indices, of []int
 	values              []float64
 }
 
-// newAveraging returns the derivative at the one vector v with the blocks
-// order[0:ends[0]], order[ends[0]:ends[1]], ... of coordinates; a nil order is
-// 0, 1, 2, ... The signs are 1 where none are given. Blocks of one coordinate
-// each make a [Masked].
-func newAveraging(w *averagingWork, v array.Batch, ends, order []int, sign []float64) Derivative {
+// newAveraging returns the derivative at the one vector v with the blocks order[0:ends[0]],
+// order[ends[0]:ends[1]], ... of coordinates; a nil order is 0, 1, 2, ... The signs are 1 where
+// none are given. Blocks of one coordinate each make a diagonal.
+func newAveraging(w *averagingWork, v array.Batch, ends, order []int, sign []float64, margin func(v array.Batch) float64) Derivative {
 	dev, n, m := v.Device(), v.N(), len(ends)
 	switch {
 	case m == 0:
-		return newMultiple(0, v)
+		return newMultiple(0, v, margin)
 	case m == n:
-		return newMultiple(1, v)
+		return newMultiple(1, v, margin)
 	}
 	inside := ends[m-1]
 	w.indptr, w.indices, w.of = grow(w.indptr, m+1), grow(w.indices, inside), grow(w.of, n)
@@ -43,7 +49,7 @@ func newAveraging(w *averagingWork, v array.Batch, ends, order []int, sign []flo
 		}
 		d := dev.Alloc(1, n)
 		dev.Upload(d, w.values)
-		return diagonal{d}
+		return &diagonal{d: d, margin: margin}
 	}
 	w.indptr[0] = 0
 	clear(w.of)
@@ -62,18 +68,13 @@ func newAveraging(w *averagingWork, v array.Batch, ends, order []int, sign []flo
 		}
 		w.indptr[b+1] = end
 	}
-	j := &averaging{n: n, mean: dev.NewCSR(m, n, w.indptr, w.indices, w.values[:inside]), of: dev.NewIndex(w.of)}
+	j := &averaging{n: n, dev: dev, margin: margin}
+	j.mean, j.of = dev.NewCSR(m, n, w.indptr, w.indices, w.values[:inside]), dev.NewIndex(w.of)
 	if sign != nil {
 		j.sign = dev.Alloc(1, n)
 		dev.Upload(j.sign, sign)
 	}
 	return j
-}
-
-// Trace is the number of blocks.
-func (j *averaging) Trace() (trace, frobenius2 float64) {
-	blocks, _ := j.mean.Dims()
-	return float64(blocks), float64(blocks)
 }
 
 func (j *averaging) Apply(dst, z array.Batch) {
@@ -89,14 +90,58 @@ func (j *averaging) Apply(dst, z array.Batch) {
 	}
 }
 
-func (j *averaging) ApplyRange(jz, pz, z array.Batch) {
-	j.Apply(jz, z)
-	pz.Device().Copy(pz, jz)
+func (j *averaging) Diagonal() array.Batch { return array.Batch{} }
+func (j *averaging) Model() *Model         { return j.get(j.build) }
+
+// build finds the blocks by gathering their numbers.
+func (j *averaging) build() *Model {
+	blocks, _ := j.mean.Dims()
+	numbers := make([]float64, blocks)
+	for b := range numbers {
+		numbers[b] = float64(b)
+	}
+	from, to := j.dev.Alloc(1, blocks), j.dev.Alloc(1, j.n)
+	defer from.Free()
+	defer to.Free()
+	j.dev.Upload(from, numbers)
+	j.dev.Gather(to, from, j.of)
+	var sign []float64
+	if !j.sign.IsZero() {
+		sign = j.sign.ToHost()
+	}
+	sets := make([][]int, blocks)
+	for i, b := range to.ToHost() {
+		if sign == nil || sign[i] != 0 {
+			sets[int(b)] = append(sets[int(b)], i)
+		}
+	}
+	return &Model{Space: clusters(j.dev, j.n, sets, sign), Margin: j.margin}
 }
 
-func (j *averaging) Bytes() int64 { return j.mean.Bytes() + j.of.Bytes() + j.sign.Bytes() }
+// clusters are the vectors of R^n that are constant up to sign on the sets; the sets that are empty
+// do not count. Sets of one coordinate each, in increasing order, make a set of coordinates.
+func clusters(dev array.Device, n int, sets [][]int, sign []float64) space.Space {
+	indptr, indices, increasing := []int{0}, []int{}, true
+	for _, set := range sets {
+		if len(set) == 0 {
+			continue
+		}
+		increasing = increasing && (len(indices) == 0 || indices[len(indices)-1] < set[0])
+		indices = append(indices, set...)
+		indptr = append(indptr, len(indices))
+	}
+	if increasing && len(indices) == len(indptr)-1 {
+		return space.Coordinates(dev, n, indices)
+	}
+	return space.Clusters(dev, n, indptr, indices, sign)
+}
+
+func (j *averaging) Bytes() int64 {
+	return j.mean.Bytes() + j.of.Bytes() + j.sign.Bytes() + j.modelBytes()
+}
 
 func (j *averaging) Release() {
+	j.freeModel()
 	j.mean.Free()
 	j.of.Free()
 	j.sign.Free()

@@ -198,7 +198,7 @@ func TestGroupLinfAgreesWithBisection(t *testing.T) {
 			if tr := trace(rows); math.Abs(tr-divergence) > 1e-12 {
 				t.Errorf("v = %v: divergence %v, want %v", v, tr, divergence)
 			}
-			p.(prox.Releaser).Release()
+			prox.Release(p)
 		}
 	})
 }
@@ -292,7 +292,7 @@ func TestConstraintsKnowTheirDomain(t *testing.T) {
 		} {
 			b := dev.Alloc(1, len(c.b))
 			dev.Upload(b, c.b)
-			if got := c.p.(prox.Valuer).Value(b); got != c.want {
+			if got := prox.StructureOf(c.p).Value(b); got != c.want {
 				t.Errorf("%s: r(%v) = %v, want %v", name, c.b, got, c.want)
 			}
 			b.Free()

@@ -11,16 +11,17 @@ import (
 type box struct {
 	lo, hi         array.Batch
 	loHost, hiHost []float64
+	known
 }
 
-// NewBox returns the constraint lo <= b <= hi, entry by entry: r(b) = 0 there
-// and +Inf elsewhere, on vectors of length len(lo), with
+// NewBox returns the constraint lo <= b <= hi, entry by entry: r(b) = 0 there and +Inf elsewhere,
+// on vectors of length len(lo), with
 //
 //	prox_{t r}(v) = min(max(v, lo), hi),    J = diag(1 where lo_j < v_j < hi_j, else 0).
 //
-// A bound may be infinite; lo_j = hi_j fixes the entry. The bounds are copied to
-// dev. A NaN, an empty box (lo_j > hi_j, lo_j = +Inf, hi_j = -Inf) and slices of
-// different lengths are errors. The result is a [Releaser].
+// A bound may be infinite; lo_j = hi_j fixes the entry. The bounds are copied to dev, where they
+// stay until [Release]. A NaN, an empty box (lo_j > hi_j, lo_j = +Inf, hi_j = -Inf) and slices of
+// different lengths are errors.
 func NewBox(dev array.Device, lo, hi []float64) (Prox, error) {
 	if len(lo) != len(hi) || len(lo) == 0 {
 		return nil, fmt.Errorf("prox: box: %d lower and %d upper bounds, want as many and at least one", len(lo), len(hi))
@@ -33,6 +34,10 @@ func NewBox(dev array.Device, lo, hi []float64) (Prox, error) {
 	p := &box{
 		lo: dev.Alloc(1, len(lo)), hi: dev.Alloc(1, len(hi)),
 		loHost: append([]float64(nil), lo...), hiHost: append([]float64(nil), hi...),
+	}
+	p.structure = Structure{
+		Value: p.value, Units: anyUnits, Rescale: p.rescale, DualScale: p.dualScale,
+		FenchelGap: p.fenchelGap, Release: p.Release,
 	}
 	dev.Upload(p.lo, lo)
 	dev.Upload(p.hi, hi)
@@ -62,10 +67,12 @@ func (p *box) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	mask := dev.Alloc(1, v.N())
 	dev.ClampMask(mask, v, p.lo, p.hi)
 	dev.Clamp(dst, v, p.lo, p.hi)
-	return diagonal{mask}, nil
+	return &diagonal{d: mask, t: t, margin: eachEntry(func(j int, v float64) float64 {
+		return clampKink(v, p.loHost[j], p.hiHost[j])
+	})}, nil
 }
 
-func (p *box) Value(b array.Batch) float64 {
+func (p *box) value(b array.Batch) float64 {
 	checkValue("box", p.Dim(), b)
 	for j, x := range onHost(b) {
 		if !(p.loHost[j] <= x && x <= p.hiHost[j]) {

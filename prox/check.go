@@ -14,8 +14,8 @@ func checkLambda(what string, lambda float64) {
 	}
 }
 
-// checkEval panics unless dst and v are batches of one shape with vectors of
-// length dim (0 for any) and t is a step.
+// checkEval panics unless dst and v are batches of one shape with vectors of length dim (0 for any)
+// and t is a step.
 func checkEval(op string, dim int, dst, v array.Batch, t float64) {
 	if dst.K() != v.K() || dst.N() != v.N() || dim != 0 && v.N() != dim {
 		panic(fmt.Sprintf("prox: %s of %s into %s, dimension %d", op, v, dst, dim))
@@ -33,8 +33,7 @@ func checkLinearize(op string, dim int, dst, v array.Batch, t float64) {
 	checkEval(op, dim, dst, v, t)
 }
 
-// checkApply panics unless dst and z are batches of one shape with vectors of
-// length n.
+// checkApply panics unless dst and z are batches of one shape with vectors of length n.
 func checkApply(op string, n int, dst, z array.Batch) {
 	if dst.K() != z.K() || dst.N() != n || z.N() != n {
 		panic(fmt.Sprintf("prox: derivative of %s of %s into %s, dimension %d", op, z, dst, n))
@@ -48,8 +47,7 @@ func checkValue(op string, dim int, b array.Batch) {
 	}
 }
 
-// times is a * b with 0 * Inf = 0: nothing penalized without bound is nothing,
-// and a bound on nothing is no bound.
+// times is a * b with 0 * Inf = 0: a weight of 0 penalizes nothing, whatever the other factor is.
 func times(a, b float64) float64 {
 	if a == 0 || b == 0 {
 		return 0
@@ -57,7 +55,7 @@ func times(a, b float64) float64 {
 	return a * b
 }
 
-// onHost returns the values of a batch of one vector for reading: in place
+// onHost returns the values of a batch of one vector, which must not be modified: the batch's own
 // where they are in the host's memory, else a copy.
 func onHost(b array.Batch) []float64 {
 	if row, ok := b.HostRow(0); ok {

@@ -38,18 +38,36 @@ func linear(n int, first, last float64) []float64 {
 	return v
 }
 
+// softProx is the soft threshold.
+func softProx(dst, v []float64, t float64) error {
+	for i, x := range v {
+		dst[i] = math.Copysign(max(math.Abs(x)-t, 0), x)
+		if x != x {
+			dst[i] = x
+		}
+	}
+	return nil
+}
+
+// ballProx is the projection on the ball of radius 2.
+func ballProx(dst, v []float64, t float64) error {
+	norm := 0.0
+	for _, x := range v {
+		norm += x * x
+	}
+	norm = math.Sqrt(norm)
+	for i, x := range v {
+		dst[i] = x * min(1, 2/norm)
+		if norm == 0 {
+			dst[i] = 0
+		}
+	}
+	return nil
+}
+
 // softFunc is the soft threshold as a user would write it.
 func softFunc(p int) prox.Prox {
-	return prox.NewFunc(p,
-		func(dst, v []float64, t float64) error {
-			for i, x := range v {
-				dst[i] = math.Copysign(max(math.Abs(x)-t, 0), x)
-				if x != x {
-					dst[i] = x
-				}
-			}
-			return nil
-		},
+	return prox.NewFunc(p, softProx,
 		func(dst, v, z []float64, t float64) {
 			for i, x := range v {
 				dst[i] = 0
@@ -172,6 +190,8 @@ func TestEveryProxConforms(t *testing.T) {
 			{"Scaled block", prox.NewScaled(2.5, prox.Block{Prox: prox.NewL2(1), N: 12}), 12},
 			{"Func", softFunc(0), 12},
 			{"Func of a dimension", softFunc(12), 12},
+			{"Func without a derivative", prox.NewFunc(12, softProx, nil, nil), 12},
+			{"Func without a derivative, smooth", prox.NewFunc(12, ballProx, nil, nil), 12},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				if err := proxtest.Check(dev, c.p, c.dim); err != nil {
@@ -182,7 +202,7 @@ func TestEveryProxConforms(t *testing.T) {
 	})
 }
 
-func TestOptionalInterfacesAreWhatThePiecesAllow(t *testing.T) {
+func TestStructuresAreWhatThePiecesAllow(t *testing.T) {
 	block := func(p prox.Prox) prox.Prox { return prox.Block{Prox: p, N: 3} }
 	mute := prox.NewFunc(3, func(dst, v []float64, t float64) error { copy(dst, v); return nil }, nil, nil)
 	for _, c := range []struct {
@@ -201,19 +221,17 @@ func TestOptionalInterfacesAreWhatThePiecesAllow(t *testing.T) {
 		{"Separable of two curvatures", prox.NewSeparable(block(prox.NewSquaredL2(3)), block(prox.Zero())), true, false, 0},
 		{"Separable with a part without value", prox.NewSeparable(block(prox.NewL1(3)), mute), false, false, 0},
 	} {
-		if _, ok := c.p.(prox.Valuer); ok != c.valuer {
-			t.Errorf("%s: Valuer %t, want %t", c.name, ok, c.valuer)
+		got := prox.StructureOf(c.p)
+		if (got.Value != nil) != c.valuer {
+			t.Errorf("%s: value known %t, want %t", c.name, got.Value != nil, c.valuer)
 		}
-		q, ok := c.p.(prox.Quadratic)
-		if ok != c.quadratic {
-			t.Errorf("%s: Quadratic %t, want %t", c.name, ok, c.quadratic)
-		} else if ok && q.Curvature() != c.curvature {
-			t.Errorf("%s: curvature %v, want %v", c.name, q.Curvature(), c.curvature)
+		if want := (prox.Number{Value: c.curvature, Known: c.quadratic}); got.Quadratic != want {
+			t.Errorf("%s: curvature %v, want %v", c.name, got.Quadratic, want)
 		}
 	}
 }
 
-func TestSeparablePenaltiesHaveMaskedDerivatives(t *testing.T) {
+func TestSeparablePenaltiesHaveDiagonalDerivatives(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		ones := []float64{1, 1, 1}
 		for name, p := range map[string]prox.Prox{
@@ -233,8 +251,8 @@ func TestSeparablePenaltiesHaveMaskedDerivatives(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, ok := j.(prox.Masked); !ok {
-				t.Errorf("%s: derivative %T is not Masked", name, j)
+			if j.Diagonal().IsZero() {
+				t.Errorf("%s: derivative %T is not diagonal", name, j)
 			}
 			j.Release()
 			v.Free()
@@ -252,7 +270,7 @@ func TestReleaseGivesTheDataBack(t *testing.T) {
 			"GroupLinf":  must(prox.NewGroupLinf(dev, 2, 1, [][]int{{0, 1}}, nil)),
 		} {
 			before := dev.Stats().Live
-			p.(prox.Releaser).Release()
+			prox.Release(p)
 			if after := dev.Stats().Live; after >= before {
 				t.Errorf("%s: %d batches on loan before Release, %d after", name, before, after)
 			}
@@ -263,10 +281,12 @@ func TestReleaseGivesTheDataBack(t *testing.T) {
 	})
 }
 
-// userQuadratic knows its curvature but not its value.
+// userQuadratic is a regularizer of a user's own, which knows its value.
 type userQuadratic struct{ prox.Prox }
 
-func (userQuadratic) Curvature() float64 { return 4 }
+func (p userQuadratic) Structure() prox.Structure {
+	return prox.Structure{Value: prox.StructureOf(p.Prox).Value, Quadratic: prox.Number{Value: 4, Known: true}}
+}
 
 func TestSeparableValueIsTheSumOverBlocks(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
@@ -278,7 +298,7 @@ func TestSeparableValueIsTheSumOverBlocks(t *testing.T) {
 			prox.Block{Prox: prox.NewScaled(3, prox.NewL1(1)), N: 2},
 		)
 		// 2*3 + 4/2*9 + 3*2
-		if got := p.(prox.Valuer).Value(b); got != 30 {
+		if got := prox.StructureOf(p).Value(b); got != 30 {
 			t.Errorf("value %v, want 30", got)
 		}
 	})
@@ -417,7 +437,7 @@ func TestProgrammersErrorsPanic(t *testing.T) {
 			"two shapes":                func() { prox.NewL1(1).Eval(v, v.Rows(0, 1), 1) },
 			"the wrong dimension":       func() { prox.NewNuclear(array.Shape{Rows: 2, Cols: 2}, 1).Eval(v, v, 1) },
 			"two vectors to linearize":  func() { prox.NewL1(1).Linearize(v, v, 1) },
-			"the value of two vectors":  func() { prox.NewL1(1).(prox.Valuer).Value(v) },
+			"the value of two vectors":  func() { prox.StructureOf(prox.NewL1(1)).Value(v) },
 			"a negative length":         func() { prox.NewTV1D(-1, 1) },
 			"a negative variation":      func() { prox.NewTV1D(3, -1) },
 			"a negative group lambda":   func() { prox.NewGroupLinf(dev, 3, -1, nil, nil) },
@@ -453,10 +473,6 @@ func TestFunctionErrorsAreReturned(t *testing.T) {
 		}
 		if _, err := p.Linearize(v, v, 1); err == nil {
 			t.Error("Linearize: no error")
-		}
-		p = prox.NewFunc(2, func(dst, v []float64, t float64) error { copy(dst, v); return nil }, nil, nil)
-		if _, err := p.Linearize(v, v, 1); err == nil {
-			t.Error("Linearize without a derivative: no error")
 		}
 		if live := dev.Stats().Live; live != 1 {
 			t.Errorf("%d batches on loan, want 1", live)

@@ -5,65 +5,82 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/space"
 )
 
-// diagonal is the derivative of a separable prox: J z = d ∘ z.
-type diagonal struct{ d array.Batch }
+// diagonal is the derivative of a separable prox: J z = d ∘ z. Its model's space are the
+// coordinates where d is not 0.
+type diagonal struct {
+	d         array.Batch
+	curvature func(j int) float64         // r_j'' where d_j is not 0; nil for 0
+	margin    func(v array.Batch) float64 // of the model
+	t         float64
+	unknown   bool // there is no model
+	lazyModel
+}
 
-// NewDiagonal returns the derivative J z = d ∘ z, which owns d, a batch of one vector.
-func NewDiagonal(d array.Batch) Derivative { return diagonal{d} }
-
-func (j diagonal) Apply(dst, z array.Batch) {
+func (j *diagonal) Apply(dst, z array.Batch) {
 	checkApply("a separable prox", j.d.N(), dst, z)
 	dst.Device().Mul(dst, j.d, z)
 }
 
-func (j diagonal) ApplyRange(jz, pz, z array.Batch) {
-	j.Apply(jz, z)
-	onto(pz, z, j.d)
+func (j *diagonal) Diagonal() array.Batch { return j.d }
+func (j *diagonal) Bytes() int64          { return j.d.Bytes() + j.modelBytes() }
+
+func (j *diagonal) Release() {
+	j.freeModel()
+	j.d.Free()
 }
 
-// onto sets dst to z where d is not zero, and to 0 elsewhere.
-func onto(dst, z, d array.Batch) {
-	dev := dst.Device()
-	support := dev.Alloc(1, d.N())
-	dev.SoftMask(support, d, array.Batch{}, math.SmallestNonzeroFloat64)
-	dev.Mul(dst, support, z)
-	support.Free()
-}
+func (j *diagonal) Model() *Model { return j.get(j.build) }
 
-func (j diagonal) Diagonal() array.Batch { return j.d }
-func (j diagonal) Bytes() int64          { return j.d.Bytes() }
-func (j diagonal) Release()              { j.d.Free() }
-
-// Trace sums the diagonal and its squares.
-func (j diagonal) Trace() (trace, frobenius2 float64) {
-	for _, v := range j.d.ToHost() {
-		trace += v
-		frobenius2 += v * v
+func (j *diagonal) build() *Model {
+	if j.unknown {
+		return nil
 	}
-	return trace, frobenius2
+	set, q, curved := []int{}, []float64{}, false
+	for i, x := range onHost(j.d) {
+		if x == 0 {
+			continue
+		}
+		set = append(set, i)
+		if j.curvature != nil {
+			q = append(q, j.curvature(i))
+			curved = curved || q[len(q)-1] != 0
+		}
+	}
+	dev := j.d.Device()
+	m := &Model{Space: space.Coordinates(dev, j.d.N(), set), Margin: j.margin}
+	if curved {
+		m.Curvature = newDiagonalCurvature(dev, q, j.t)
+	}
+	return m
 }
 
-// multiple is a multiple of the identity, J z = s z. It holds no memory until
-// someone asks for its diagonal.
+// multiple is a multiple of the identity, J z = s z. It holds no memory until its diagonal is asked
+// for. Its model's space is all of R^n, or {0}.
 type multiple struct {
-	s   float64
-	dev array.Device
-	n   int
+	s      float64
+	q, t   float64 // s = 1/(1 + t q)
+	dev    array.Device
+	n      int
+	margin func(v array.Batch) float64
+	lazyModel
 
-	mu sync.Mutex
-	d  array.Batch
+	own sync.Mutex
+	d   array.Batch
 }
 
-func newMultiple(s float64, v array.Batch) *multiple {
-	return &multiple{s: s, dev: v.Device(), n: v.N()}
+// newMultiple returns J = s I at v, whose model has the given margin; nil stands for +Inf.
+func newMultiple(s float64, v array.Batch, margin func(v array.Batch) float64) *multiple {
+	if margin == nil {
+		margin = endless
+	}
+	return &multiple{s: s, dev: v.Device(), n: v.N(), margin: margin}
 }
 
-// Trace is n s, and n s^2.
-func (j *multiple) Trace() (trace, frobenius2 float64) {
-	return float64(j.n) * j.s, float64(j.n) * j.s * j.s
-}
+// endless is the margin of a regularizer that has one manifold only.
+func endless(array.Batch) float64 { return math.Inf(1) }
 
 func (j *multiple) Apply(dst, z array.Batch) {
 	checkApply("a multiple of the identity", j.n, dst, z)
@@ -77,18 +94,9 @@ func (j *multiple) Apply(dst, z array.Batch) {
 	}
 }
 
-func (j *multiple) ApplyRange(jz, pz, z array.Batch) {
-	j.Apply(jz, z)
-	if j.s == 0 {
-		j.dev.Fill(pz, 0)
-	} else {
-		j.dev.Copy(pz, z)
-	}
-}
-
 func (j *multiple) Diagonal() array.Batch {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.own.Lock()
+	defer j.own.Unlock()
 	if j.d.IsZero() {
 		j.d = j.dev.Alloc(1, j.n)
 		j.dev.Fill(j.d, j.s)
@@ -96,15 +104,58 @@ func (j *multiple) Diagonal() array.Batch {
 	return j.d
 }
 
+func (j *multiple) Model() *Model { return j.get(j.build) }
+
+func (j *multiple) build() *Model {
+	switch {
+	case j.s == 0:
+		return &Model{Space: space.Coordinates(j.dev, j.n, nil), Margin: j.margin}
+	case j.q == 0:
+		return &Model{Space: space.All(j.n), Margin: j.margin}
+	}
+	return &Model{Space: space.All(j.n), Curvature: &uniformCurvature{q: j.q, t: j.t, n: j.n}, Margin: j.margin}
+}
+
 func (j *multiple) Bytes() int64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.d.Bytes()
+	j.own.Lock()
+	defer j.own.Unlock()
+	return j.d.Bytes() + j.modelBytes()
 }
 
 func (j *multiple) Release() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.freeModel()
+	j.own.Lock()
+	defer j.own.Unlock()
 	j.d.Free()
 	j.d = array.Batch{}
+}
+
+// eachEntry is the margin of a separable regularizer, whose entry j has its nearest kink at the
+// distance kink(j, v_j) from v_j.
+func eachEntry(kink func(j int, v float64) float64) func(v array.Batch) float64 {
+	return func(v array.Batch) float64 {
+		least := math.Inf(1)
+		for j, x := range onHost(v) {
+			least = min(least, kink(j, x))
+		}
+		return least
+	}
+}
+
+// softKink is the distance of v to the kinks -c and c of the soft threshold; the one of c = 0 has
+// none.
+func softKink(v, c float64) float64 {
+	if c == 0 {
+		return math.Inf(1)
+	}
+	return math.Abs(math.Abs(v) - c)
+}
+
+// clampKink is the distance of v to the points where clamping to [lo, hi] starts or ends; there is
+// none where lo = hi.
+func clampKink(v, lo, hi float64) float64 {
+	if lo == hi {
+		return math.Inf(1)
+	}
+	return min(math.Abs(v-lo), math.Abs(v-hi))
 }

@@ -2,8 +2,7 @@
 //
 //	prox_{t r}(v) = argmin_b  t r(b) + 1/2 ||b - v||^2
 //
-// and by the derivatives of these, on batches of vectors that live on any
-// [array.Device].
+// and by the derivatives of these, on batches of vectors that live on any [array.Device].
 //
 // # The regularizers
 //
@@ -27,61 +26,98 @@
 //	NewScaled       c r(b)
 //	NewFunc         a user's own, as functions on slices
 //
-// Each is a plain value of [Prox], and so may be a user's own type; package
-// proxtest checks that a type keeps the contract.
+// Each is a value of [Prox], and so may be a user's own type; package proxtest checks that a type
+// keeps the contract.
 //
-// # Derivatives
+// # Derivatives and models
 //
-// [Prox.Linearize] evaluates and keeps what the derivative needs, so that
-// applying it costs no more than that application. The Jacobian of a proximal
-// operator is symmetric with eigenvalues in [0, 1]: it is the Hessian of a
-// convex function whose gradient is 1-Lipschitz. One Apply is therefore both
-// the Jacobian-vector and the vector-Jacobian product.
+// [Prox.Linearize] evaluates and keeps what the derivative needs, so that applying it costs no more
+// than that application. The Jacobian J of a proximal operator is symmetric with eigenvalues in [0,
+// 1]: it is the Hessian of a convex function whose gradient is 1-Lipschitz. One Apply is therefore
+// both the Jacobian-vector and the vector-Jacobian product.
 //
-// Where r is polyhedral J is an orthogonal projection, and its trace, the
-// divergence, counts what is free to move:
+// Most regularizers are partly smooth: near a point b they are smooth along a manifold through b,
+// the vectors of the same support, of the same groups of equal entries, the matrices of the same
+// rank. With the manifold's tangent space T = E R^n and the curvature Q of r along it
 //
-//	NewL1           entries that are not 0 (Zou, Hastie, Tibshirani 2007)
-//	NewTV1D         constant pieces (Tibshirani, Taylor 2012)
-//	NewSortedL1     distinct magnitudes that are not 0 (Minami 2020)
-//	NewGroupLinf    in each group that is not 0: entries below its maximum, plus 1
-//	NewSimplex      entries that are not 0, less 1
-//	NewL1Ball       outside the ball: entries that are not 0, less 1
+//	J = E (E*E + t Q)^{-1} E*,
 //
-// At a kink (|v_j| equal to the threshold, a singular value equal to it) the
-// entry counts as inactive, which is an element of the Clarke Jacobian. What
-// that means for pieces and ties [NewTV1D] and [NewSortedL1] say.
+// and the derivative of the estimator b(y) = argmin 1/2 ||A b - y||^2 + r(b) needs nothing else of
+// r. A [Derivative] hands both out as its [Model]:
+//
+//	                            T                                               Q
+//	NewL1, NewWeightedL1        the coordinates that are not 0                  0
+//	NonNegative, NewBox,
+//	NewLinfBall                 the coordinates strictly inside                 0
+//	NewElasticNet               the coordinates that are not 0                  lambda2 I
+//	Zero, NewSquaredL2          R^p                                             lambda I
+//	NewL2                       R^p, or {0}                                     lambda/||b|| (I - u u*)
+//	NewGroupL2                  the groups that are not 0                       of each group, the same
+//	NewGroupLinf                vectors constant up to sign on the largest
+//	                            entries of each group that is not 0             0
+//	NewSortedL1                 vectors constant up to sign where |b| is        0
+//	NewTV1D                     vectors constant where b is                     0
+//	NewSimplex, NewL1Ball       on the coordinates that are not 0, what is
+//	                            orthogonal to their signs                       0
+//	NewNuclear                  Q V* + U P*                                     known by products
+//	NewSeparable                the product of the blocks'                      block diagonal
+//
+// u is b/||b||. Where Q = 0 J is the orthogonal projection on T, and its trace, the divergence,
+// counts what is free to move: the entries that are not 0 of the LASSO (Zou, Hastie, Tibshirani
+// 2007), the pieces of the fused LASSO (Tibshirani, Taylor 2012), the distinct magnitudes of SLOPE
+// (Minami 2020).
+//
+// A model is right as long as v is not so near to a point with another one that the error of v
+// matters: Model.Margin tells how near that is.
+//
+// At a kink (|v_j| equal to the threshold, a singular value equal to it) the entry counts as
+// inactive, which is an element of the Clarke Jacobian. What that means for pieces and ties
+// [NewTV1D] and [NewSortedL1] say.
+//
+// [NewFunc] knows no model. If no derivative is given to it either, J z comes from central
+// differences of the proximal operator.
+//
+// # Structure
+//
+// What a regularizer knows of itself beyond its proximal operator is one value, [Structure]: its
+// value, whether it is quadratic or a nuclear norm, on which coordinates it does not depend, itself
+// on a subspace or in other units, what a duality gap takes, and how to follow the iterates of a
+// solver. [StructureOf] asks for it. The zero Structure says nothing and is always true, so that a
+// user's own type need not have one; solvers and derivatives then take the general path. NewScaled,
+// NewSeparable and [Block] know of themselves what follows from their parts.
 //
 // # Following
 //
-// The iterates of a solver are close to each other, and what one evaluation found out can
-// start the next: [Follow]. An evaluation is then the proximal point of some v' near v, how
-// near a certificate says, and as near as is asked for. [NewNuclear] follows by the partial
-// SVD of package subspace, of a few more values than exceed the threshold where [Prox.Eval]
-// takes all; what goes to the host is as small as that number squared. The certificate takes
-// the Gram matrix, once a solve.
+// The iterates of a solver are close to each other, and what one evaluation found can start the
+// next: see [Follower]. An evaluation is then the proximal point of some v' near v, with a
+// certificate of how near, as near as is asked for. [NewNuclear] follows by the partial SVD of
+// package subspace, which computes a few more singular values than exceed the threshold where
+// [Prox.Eval] computes all; what goes to the host is as small as that number squared. The
+// certificate takes the Gram matrix, once a solve.
 //
 // # Errors
 //
-// A negative or NaN lambda, a step t that is not positive and finite, and a
-// shape mismatch are programmer's errors: they panic. Weights, bounds and
-// groups are data: a constructor that takes them returns an error. lambda may be
-// 0, where the proximal operator is the identity, and +Inf, where all that is
-// penalized is zero.
+// A negative or NaN lambda, a step t that is not positive and finite, and a shape mismatch are
+// programmer's errors: they panic. Weights, bounds and groups are data: a constructor that takes
+// them returns an error. lambda may be 0, where the proximal operator is the identity, and +Inf,
+// where all that is penalized is zero.
 //
-// The elementwise operators carry a NaN of v into dst without looking for it,
-// since a look would have to wait for the device. Those that compute on the
-// host ([NewNuclear], [NewTV1D], [NewSortedL1], [NewGroupLinf], [NewSimplex],
-// [NewL1Ball], [NewFunc]) return an error.
+// The elementwise operators carry a NaN of v into dst without looking for it, since a look would
+// have to wait for the device. Those that compute on the host ([NewNuclear], [NewTV1D],
+// [NewSortedL1], [NewGroupLinf], [NewSimplex], [NewL1Ball], [NewFunc]) return an error.
 //
 // # Where it is computed
 //
-// Those that need an order of the entries ([NewTV1D], [NewSortedL1],
-// [NewGroupLinf], [NewSimplex], [NewL1Ball]) download each vector, compute on
-// the host and upload the result. Their derivatives stay on the device.
+// Those that need an order of the entries ([NewTV1D], [NewSortedL1], [NewGroupLinf], [NewSimplex],
+// [NewL1Ball]) download each vector, compute on the host and upload the result. Their derivatives
+// stay on the device.
 //
 // # Sources
 //
+//   - Models: A. S. Lewis, Active sets, nonsmoothness, and sensitivity, SIAM Journal on
+//     Optimization, 2002; S. Vaiter, C. Deledalle, G. Peyré, J. Fadili and C. Dossal, The degrees
+//     of freedom of partly smooth regularizers, Annals of the Institute of Statistical
+//     Mathematics, 2017.
 //   - NewTV1D: N. A. Johnson, A dynamic programming algorithm for the fused lasso
 //     and L0-segmentation, Journal of Computational and Graphical Statistics, 2013.
 //     Divergence: R. J. Tibshirani and J. Taylor, Degrees of freedom in lasso
@@ -103,7 +139,6 @@
 //
 // # Memory
 //
-// A [Derivative] holds device memory until its Release. A Prox that was built
-// from data on a device (weights, bounds, groups) holds that data; it is a
-// [Releaser].
+// A [Derivative] holds device memory, its model included, until its Release. A Prox that was built
+// from data on a device (weights, bounds, groups) holds that data until [Release].
 package prox

@@ -41,7 +41,7 @@ func ExampleNewNuclear() {
 		panic(err)
 	}
 	fmt.Printf("%.1f\n", v.ToHost())
-	fmt.Printf("%.1f\n", p.(prox.Valuer).Value(v))
+	fmt.Printf("%.1f\n", prox.StructureOf(p).Value(v))
 	// Output:
 	// [0.0 3.0 0.0 0.0 0.0 0.0]
 	// 6.0
@@ -92,7 +92,7 @@ func ExampleNewSortedL1() {
 		panic(err)
 	}
 	fmt.Println(v.ToHost())
-	fmt.Println(p.(prox.Valuer).Value(v))
+	fmt.Println(prox.StructureOf(p).Value(v))
 	// Output:
 	// [-2.75 0 2.75 2]
 	// 15.75
@@ -105,7 +105,7 @@ func ExampleNewGroupLinf() {
 	if err != nil {
 		panic(err)
 	}
-	defer p.(prox.Releaser).Release()
+	defer prox.Release(p)
 	v := dev.Alloc(1, 5)
 	dev.Upload(v, []float64{4, -3, 1, 0.5, -1})
 	if err := p.Eval(v, v, 1); err != nil {

@@ -1,9 +1,12 @@
 package prox
 
-import "surepipe/array"
+import (
+	"surepipe/array"
+	"surepipe/space"
+)
 
-// face is the derivative of a projection onto a set with flat faces that have
-// one constraint <s, b> = const each, on the coordinates that are not 0:
+// face is the derivative of a projection onto a set with flat faces that have one constraint <s, b>
+// = const each, on the coordinates that are not 0:
 //
 //	J z = s ∘ s ∘ z - s <s, z>/m,   s_j in {-1, 0, 1}, m = ||s||_1 > 0.
 //
@@ -11,14 +14,13 @@ import "surepipe/array"
 type face struct {
 	m       float64
 	mask, s array.Batch // mask = s ∘ s; s is the zero Batch where it is equal
+	margin  func(v array.Batch) float64
+	lazyModel
 }
 
-// Trace is m - 1.
-func (j *face) Trace() (trace, frobenius2 float64) { return j.m - 1, j.m - 1 }
-
-// newFace returns the derivative at the one vector v whose coordinates that are
-// not 0 have the signs s; it overwrites s.
-func newFace(v array.Batch, s []float64) Derivative {
+// newFace returns the derivative at the one vector v whose coordinates that are not 0 have the
+// signs s; it overwrites s.
+func newFace(v array.Batch, s []float64, margin func(v array.Batch) float64) Derivative {
 	dev, m, negative := v.Device(), 0, false
 	for _, a := range s {
 		if a != 0 {
@@ -27,9 +29,9 @@ func newFace(v array.Batch, s []float64) Derivative {
 		negative = negative || a < 0
 	}
 	if m <= 1 {
-		return newMultiple(0, v)
+		return newMultiple(0, v, margin)
 	}
-	j := &face{m: float64(m), mask: dev.Alloc(1, len(s))}
+	j := &face{m: float64(m), mask: dev.Alloc(1, len(s)), margin: margin}
 	if negative {
 		j.s = dev.Alloc(1, len(s))
 		dev.Upload(j.s, s)
@@ -58,14 +60,34 @@ func (j *face) Apply(dst, z array.Batch) {
 	dev.LinEach(dst, c.a, dst, c.c, s)
 }
 
-func (j *face) ApplyRange(jz, pz, z array.Batch) {
-	j.Apply(jz, z)
-	pz.Device().Copy(pz, jz)
+func (j *face) Diagonal() array.Batch { return array.Batch{} }
+func (j *face) Model() *Model         { return j.get(j.build) }
+
+// build finds the hyperplane of the coordinates that are not 0 whose normal are the signs.
+func (j *face) build() *Model {
+	s := j.s
+	if s.IsZero() {
+		s = j.mask
+	}
+	var set []int
+	var normal []float64
+	for i, a := range onHost(s) {
+		if a != 0 {
+			set, normal = append(set, i), append(normal, a)
+		}
+	}
+	dev := s.Device()
+	if len(set) == 0 { // after a fault of the device
+		return nil
+	}
+	all := space.Coordinates(dev, s.N(), set)
+	return &Model{Space: space.HyperplaneOf(dev, all, normal), Margin: j.margin}
 }
 
-func (j *face) Bytes() int64 { return j.mask.Bytes() + j.s.Bytes() }
+func (j *face) Bytes() int64 { return j.mask.Bytes() + j.s.Bytes() + j.modelBytes() }
 
 func (j *face) Release() {
+	j.freeModel()
 	j.mask.Free()
 	j.s.Free()
 }

@@ -8,51 +8,22 @@ import (
 	"surepipe/array"
 )
 
-// Followed is a Prox that is cheaper to evaluate at points close to each other, as the
-// iterates of a solver are, when what one evaluation found out starts the next.
-type Followed interface {
-	Prox
-	// Follow returns a Follower, or nil where nothing would be gained.
-	Follow() Follower
-}
-
-// Follower evaluates prox_{t r} along the points of one solve. An evaluation need not be
-// exact: it is the proximal point of some v' near the v that was asked for, and tells how near
-// when asked. Since (v' - dst)/t is a subgradient of r at dst, a solver whose optimality is
-// the norm of a subgradient adds ||v' - v||/t to it.
+// Follower evaluates prox_{t r} along the iterates of one solve, where each evaluation starts from
+// the result of the last one. It is an inexact proximal operator: an evaluation is the proximal
+// point of some v' near v, and Certify bounds ||v' - v||. Since (v' - dst)/t is a subgradient of r
+// at dst, a solver whose optimality is the norm of a subgradient adds ||v' - v||/t to it.
 //
-// A Follower is a function of the points that it has seen, and belongs to one
-// goroutine.
+// A Follower depends on the points that it has seen, and belongs to one goroutine.
 type Follower interface {
 	// Eval sets dst = prox_{t r}(v'), for a batch of one vector, where ||v' - v|| is near at most
-	// unless v has structure that the points before it did not have. dst and v may be the
-	// same batch.
+	// unless v has structure that the points before it did not have. dst and v may be the same
+	// batch.
 	Eval(ctx context.Context, dst, v array.Batch, t, near float64) error
-	// Certify returns a bound of ||v' - v|| for the last evaluation, whose v it is given again,
-	// and true if that is want at most. Where it is not, later evaluations are closer.
+	// Certify returns a bound of ||v' - v|| for the last evaluation, whose v it is given again, and
+	// true if that is want at most. Where it is not, later evaluations are closer.
 	Certify(ctx context.Context, v array.Batch, want float64) (slack float64, ok bool, err error)
 	// Release frees the device memory that it holds.
 	Release()
-}
-
-// Follow returns a Follower of p; nil where p, and what p scales or is made of, has
-// none.
-func Follow(p Prox) Follower {
-	switch p := p.(type) {
-	case Followed:
-		return p.Follow()
-	case Block:
-		return Follow(p.Prox)
-	case valued:
-		return Follow(p.Prox)
-	case owned:
-		return Follow(p.Prox)
-	case scaled:
-		if f := Follow(p.p); f != nil {
-			return scaledFollower{p.c, f}
-		}
-	}
-	return nil
 }
 
 // scaledFollower is a Follower of c r.
@@ -65,29 +36,14 @@ func (f scaledFollower) Eval(ctx context.Context, dst, v array.Batch, t, near fl
 	return f.Follower.Eval(ctx, dst, v, f.c*t, near)
 }
 
-// Follow follows each block that has a Follower.
-func (p *separable) Follow() Follower {
-	f := &separableFollower{p: p, blocks: make([]Follower, len(p.blocks))}
-	for i, q := range p.blocks {
-		if f.blocks[i] = Follow(q); f.blocks[i] != nil {
-			f.count++
-		}
-	}
-	if f.count == 0 {
-		return nil
-	}
-	return f
-}
-
-// separableFollower is a Follower of sum_i r_i(b_i): ||v' - v||^2 is the sum of the
-// blocks'.
+// separableFollower is a Follower of sum_i r_i(b_i): ||v' - v||^2 is the sum of the blocks'.
 type separableFollower struct {
 	p      *separable
 	blocks []Follower // nil where a block is evaluated exactly
 	count  int        // of those that are not nil
 }
 
-// share is the part of a distance that each block may have.
+// share is the part of a distance that is left to each block.
 func (f *separableFollower) share(distance float64) float64 {
 	return distance / math.Sqrt(float64(f.count))
 }

@@ -7,8 +7,8 @@ import (
 	"surepipe/array"
 )
 
-// groups are disjoint groups of entries with weights, on the device and as numbers,
-// lambda folded into them. Entries that are in no group form one more, of weight 0.
+// groups are disjoint groups of entries with weights, lambda included, on the device and on the
+// host. Entries that are in no group form one more group, of weight 0.
 type groups struct {
 	p      int
 	n      int       // how many there are
@@ -17,6 +17,7 @@ type groups struct {
 	w      array.Batch
 	wHost  []float64
 	owner  []int // each entry's group
+	known
 }
 
 // groupL2 is r(b) = sum_g w_g ||b_g||_2.
@@ -26,29 +27,33 @@ type groupL2 struct{ *groups }
 //
 //	r(b) = lambda sum_g w_g ||b_g||_2
 //
-// on vectors of length p, where b_g are the entries of b that groups[g] lists.
-// The groups are disjoint; entries that are in none are not penalized. w has one
-// weight a group, nil for ones: the customary square root of the group's size
-// is the caller's choice. With s_g = max(1 - t lambda w_g/||v_g||, 0),
+// on vectors of length p, where b_g are the entries of b that groups[g] lists. The groups are
+// disjoint; entries that are in none are not penalized. w has one weight a group, nil for ones; the
+// customary square root of the group's size must be given by the caller. With s_g = max(1 - t
+// lambda w_g/||v_g||, 0),
 //
 //	prox_{t r}(v)_g = s_g v_g,
 //	(J z)_g = s_g z_g + t lambda w_g/||v_g||^3 v_g <v_g, z_g>   where s_g > 0, else 0.
 //
-// A group of weight 0 is not penalized, whatever lambda; one of weight +Inf is
-// held at 0, unless lambda = 0. An empty group, an entry out of range or in two
-// groups, and a negative or NaN weight are errors. It panics if lambda is
-// negative or NaN. Norms are taken by squaring: values beyond 1e150 overflow.
-// The result is a [Releaser].
+// A group of weight 0 is not penalized, whatever lambda; one of weight +Inf is held at 0, unless
+// lambda = 0. The groups are copied to dev, where they stay until [Release]. An empty group, an
+// entry out of range or in two groups, and a negative or NaN weight are errors. It panics if lambda
+// is negative or NaN. Norms are taken by squaring: values beyond 1e150 overflow.
 func NewGroupL2(dev array.Device, p int, lambda float64, groups [][]int, w []float64) (Prox, error) {
 	g, err := newGroups("group l2", dev, p, lambda, groups, w)
 	if err != nil {
 		return nil, err
 	}
-	return &groupL2{g}, nil
+	q := &groupL2{g}
+	q.structure = Structure{
+		Value: q.value, Free: q.free, Closure: q.closure, On: q.on, Units: q.units,
+		Rescale: q.rescale, DualScale: q.dualScale, FenchelGap: q.fenchelGap, Release: q.Release,
+	}
+	return q, nil
 }
 
-// newGroups checks groups and their weights, as [NewGroupL2] takes them, and puts
-// them on the device. name is that of the penalty.
+// newGroups checks groups and their weights, as [NewGroupL2] takes them, and copies them to the
+// device. name is that of the penalty.
 func newGroups(name string, dev array.Device, p int, lambda float64, members [][]int, w []float64) (*groups, error) {
 	checkLambda("the "+name+" penalty's lambda", lambda)
 	if p <= 0 {
@@ -119,16 +124,15 @@ func newGroups(name string, dev array.Device, p int, lambda float64, members [][
 
 func (p *groups) Dim() int { return p.p }
 
-// Release frees the groups and weights; derivatives of p must be released
-// before.
+// Release frees the groups and weights; derivatives of p must be released before.
 func (p *groups) Release() {
 	p.member.Free()
 	p.spread.Free()
 	p.w.Free()
 }
 
-// factors returns the squared norms of v's groups and their shrinkage factors
-// spread over the entries.
+// factors returns the squared norms of v's groups and their shrinkage factors spread over the
+// entries.
 func (p *groupL2) factors(v array.Batch, t float64) (q, s array.Batch) {
 	dev := v.Device()
 	s = dev.Alloc(v.K(), p.p)
@@ -159,10 +163,11 @@ func (p *groupL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	keep := dev.Alloc(1, p.p)
 	dev.Copy(keep, v)
 	dev.Mul(dst, s, v)
-	return &groupL2Derivative{groupDerivative{p.groups, "group l2", s, keep, q}}, nil
+	j := &groupL2Derivative{groupDerivative: groupDerivative{groups: p.groups, name: "group l2", diagonal: s, u: keep, c: q}, t: t, scale: 1}
+	return j, nil
 }
 
-func (p *groupL2) Value(b array.Batch) float64 {
+func (p *groupL2) value(b array.Batch) float64 {
 	checkValue("group l2", p.p, b)
 	dev := b.Device()
 	sq, q := dev.Alloc(1, p.p), dev.Alloc(1, p.n)
@@ -177,13 +182,14 @@ func (p *groupL2) Value(b array.Batch) float64 {
 	return sum
 }
 
-// groupDerivative is J z = diagonal ∘ z + u ∘ spread(c ∘ member(u ∘ z)): a multiple of
-// u_g u_g* in the block of each group g.
+// groupDerivative is J z = diagonal ∘ z + u ∘ spread(c ∘ member(u ∘ z)): a multiple of u_g u_g* in
+// the block of each group g.
 type groupDerivative struct {
 	*groups
 	name        string
 	diagonal, u array.Batch // of each entry
 	c           array.Batch // of each group
+	lazyModel
 }
 
 func (j *groupDerivative) Apply(dst, z array.Batch) {
@@ -202,19 +208,15 @@ func (j *groupDerivative) Apply(dst, z array.Batch) {
 	part.Free()
 }
 
-func (j *groupDerivative) Bytes() int64 { return j.diagonal.Bytes() + j.u.Bytes() + j.c.Bytes() }
+func (j *groupDerivative) Diagonal() array.Batch { return array.Batch{} }
+
+func (j *groupDerivative) Bytes() int64 {
+	return j.diagonal.Bytes() + j.u.Bytes() + j.c.Bytes() + j.modelBytes()
+}
 
 func (j *groupDerivative) Release() {
+	j.freeModel()
 	j.diagonal.Free()
 	j.u.Free()
 	j.c.Free()
-}
-
-// groupL2Derivative has the shrinkage factor of each entry's group on the diagonal,
-// u = v, and c = t lambda w_g / ||v_g||^3, 0 where the group is inactive.
-type groupL2Derivative struct{ groupDerivative }
-
-func (j *groupL2Derivative) ApplyRange(jz, pz, z array.Batch) {
-	j.Apply(jz, z)
-	onto(pz, z, j.diagonal)
 }

@@ -25,10 +25,9 @@ type groupLinfWork struct {
 //
 //	r(b) = lambda sum_g w_g ||b_g||_inf
 //
-// on vectors of length p (Turlach, Venables, Wright 2005; Negahban and Wainwright
-// 2011), where b_g are the entries of b that groups[g] lists. The groups are
-// disjoint; entries that are in none are not penalized. w has one weight a group,
-// nil for ones. With tau = t lambda w_g,
+// on vectors of length p (Turlach, Venables, Wright 2005; Negahban and Wainwright 2011), where b_g
+// are the entries of b that groups[g] lists. The groups are disjoint; entries that are in none are
+// not penalized. w has one weight a group, nil for ones. With tau = t lambda w_g,
 //
 //	prox_{t r}(v)_g = v_g - the projection of v_g on {||u||_1 <= tau}
 //	                = sign(v_j) min(|v_j|, theta)   for j in g,
@@ -39,16 +38,14 @@ type groupLinfWork struct {
 //	(J z)_j = s_j/|A| sum_{k in A} s_k z_k   where j in A,
 //	(J z)_j = z_j                            where |v_j| <= theta,
 //
-// and 0 in a group that is 0. theta is found on the host, as for [NewSimplex]; J is
-// applied on the device. It is an orthogonal projection, and a [Ranged]; its trace
-// is 1 plus the number of |v_j| <= theta, summed over the groups that are not 0.
-// |v_j| = theta counts as outside A, ||v_g||_1 = tau as inactive.
+// and 0 in a group that is 0. theta is found on the host, as for [NewSimplex]; J is applied on the
+// device. It is an orthogonal projection; its trace is 1 plus the number of |v_j| <= theta, summed
+// over the groups that are not 0. |v_j| = theta counts as outside A, ||v_g||_1 = tau as inactive.
 //
-// A group of weight 0 is not penalized, whatever lambda; one of weight +Inf is
-// held at 0, unless lambda = 0. An empty group, an entry out of range or in two
-// groups, and a negative or NaN weight are errors, and so are a NaN and an entry
-// beyond 1e290 in size in what is evaluated. It panics if lambda is negative or
-// NaN. The result is a [Releaser].
+// A group of weight 0 is not penalized, whatever lambda; one of weight +Inf is held at 0, unless
+// lambda = 0. The groups are copied to dev, where they stay until [Release]. An empty group, an
+// entry out of range or in two groups, and a negative or NaN weight are errors, and so are a NaN
+// and an entry beyond 1e290 in size in what is evaluated. It panics if lambda is negative or NaN.
 func NewGroupLinf(dev array.Device, p int, lambda float64, groups [][]int, w []float64) (Prox, error) {
 	all, err := newGroups("group linf", dev, p, lambda, groups, w)
 	if err != nil {
@@ -57,6 +54,10 @@ func NewGroupLinf(dev array.Device, p int, lambda float64, groups [][]int, w []f
 	q := &groupLinf{groups: all, entries: make([][]int, len(groups))}
 	for g, group := range groups {
 		q.entries[g] = append([]int(nil), group...)
+	}
+	q.structure = Structure{
+		Value: q.value, Free: q.free, Closure: q.closure, On: q.on, Units: q.units,
+		Rescale: q.rescale, DualScale: q.dualScale, FenchelGap: q.fenchelGap, Release: q.Release,
 	}
 	return q, nil
 }
@@ -70,8 +71,8 @@ func (p *groupLinf) getWork() *groupLinfWork {
 	return w
 }
 
-// clip sets x to its prox. A slope that is not nil becomes what the derivative
-// keeps: s, free and c, one after the other.
+// clip sets x to its prox. A slope that is not nil becomes what the derivative keeps: s, free and
+// c, one after the other.
 func (p *groupLinf) clip(w *groupLinfWork, t float64, slope []float64) {
 	var s, free, c []float64
 	if slope != nil {
@@ -130,14 +131,16 @@ func (p *groupLinf) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 		return nil, err
 	}
 	dev := v.Device()
-	j := &groupLinfDerivative{groupDerivative{p.groups, "group linf", dev.Alloc(1, p.p), dev.Alloc(1, p.p), dev.Alloc(1, p.n)}}
+	j := &groupLinfDerivative{groupDerivative: groupDerivative{
+		groups: p.groups, name: "group linf", diagonal: dev.Alloc(1, p.p), u: dev.Alloc(1, p.p), c: dev.Alloc(1, p.n),
+	}, prox: p, t: t}
 	dev.Upload(j.u, w.slope[:p.p])
 	dev.Upload(j.diagonal, w.slope[p.p:2*p.p])
 	dev.Upload(j.c, w.slope[2*p.p:])
 	return j, nil
 }
 
-func (p *groupLinf) Value(b array.Batch) float64 {
+func (p *groupLinf) value(b array.Batch) float64 {
 	checkValue("group linf", p.p, b)
 	x, sum := onHost(b), 0.0
 	for g, entries := range p.entries {
@@ -150,11 +153,46 @@ func (p *groupLinf) Value(b array.Batch) float64 {
 	return sum
 }
 
-// groupLinfDerivative has 1 on the diagonal where J is the identity, else 0; u =
-// sign(v_j) in A, else 0; and c = 1/|A| of each group.
-type groupLinfDerivative struct{ groupDerivative }
+// groupLinfDerivative has 1 on the diagonal where J is the identity, else 0; u = sign(v_j) in A,
+// else 0; and c = 1/|A| of each group.
+type groupLinfDerivative struct {
+	groupDerivative
+	prox *groupLinf
+	t    float64
+}
 
-func (j *groupLinfDerivative) ApplyRange(jz, pz, z array.Batch) {
-	j.Apply(jz, z)
-	pz.Device().Copy(pz, jz)
+func (j *groupLinfDerivative) Model() *Model { return j.get(j.build) }
+
+// build makes a set of A in each group, and one of each coordinate where J is the identity.
+func (j *groupLinfDerivative) build() *Model {
+	free, s := onHost(j.diagonal), onHost(j.u)
+	clipped := make([][]int, j.n)
+	for i, a := range s {
+		if a != 0 {
+			clipped[j.owner[i]] = append(clipped[j.owner[i]], i)
+		}
+	}
+	sets, sign := make([][]int, j.p), make([]float64, j.p)
+	for i := range sets {
+		if sign[i] = 1; free[i] != 0 {
+			sets[i] = []int{i}
+		} else if set := clipped[j.owner[i]]; len(set) > 0 && set[0] == i {
+			sets[i] = set
+		}
+		if s[i] < 0 {
+			sign[i] = -1
+		}
+	}
+	return &Model{Space: clusters(j.u.Device(), j.p, sets, sign), Margin: j.margin}
+}
+
+// margin is the least of the groups'.
+func (j *groupLinfDerivative) margin(v array.Batch) float64 {
+	x, least, w := onHost(v), math.Inf(1), new(ballWork)
+	for g, entries := range j.prox.entries {
+		if tau := j.t * j.wHost[g]; tau > 0 {
+			least = min(least, ballMargin(w, gather(x, entries), tau))
+		}
+	}
+	return least
 }

@@ -11,8 +11,8 @@ import (
 	"surepipe/array"
 )
 
-// hostLimit is the largest size of an entry in those operators that add up
-// entries on the host: sums of as many as memory holds stay finite.
+// hostLimit is the largest size of an entry that the operators which sum entries on the host take:
+// sums of as many as memory holds stay finite.
 const hostLimit = 1e290
 
 // checkDim panics unless n is the length of vectors, 0 for any.
@@ -22,8 +22,8 @@ func checkDim(what string, n int) {
 	}
 }
 
-// onEach sets dst_i to what f makes of v_i, in the host's memory: for every
-// vector x holds v_i when f is called and the result when it returns.
+// onEach sets dst_i to the image of v_i under f, which works in the host's memory: for every vector
+// x holds v_i when f is called, and dst_i when it returns.
 func onEach(op string, dst, v array.Batch, x []float64, f func()) error {
 	dev := v.Device()
 	for i := range v.K() {
@@ -42,8 +42,8 @@ func onEach(op string, dst, v array.Batch, x []float64, f func()) error {
 	return nil
 }
 
-// grow returns a slice of length n, s's own memory where it is large enough.
-// Its contents are undefined.
+// grow returns a slice of length n, s's own memory where it is large enough. Its contents are
+// undefined.
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -51,12 +51,11 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// waterLevel returns the theta at which sum_j max(u_j - theta, 0) = s, for s > 0
-// and entries u_j <= 0 of which one at least is 0: theta lies in [-s, 0]. It
-// destroys u.
+// waterLevel returns the theta at which sum_j max(u_j - theta, 0) = s, for s > 0 and entries u_j <=
+// 0 of which one at least is 0: theta lies in [-s, 0]. It destroys u.
 //
-// Entries below the level that all the others would have are dry for good, which
-// leaves few after a pass or two (Michelot 1986); should they linger they are
+// An entry below the level of all entries that are left is below theta too, and is dropped, which
+// leaves few after a pass or two (Michelot 1986). If that takes too many passes the entries are
 // sorted, so that the worst case is that of the sort.
 func waterLevel(u []float64, s float64) float64 {
 	const passes = 20

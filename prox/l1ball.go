@@ -3,6 +3,7 @@ package prox
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"surepipe/array"
@@ -13,29 +14,30 @@ type l1Ball struct {
 	n    int
 	s    float64
 	work sync.Pool // of *ballWork
+	known
 }
 
-// NewL1Ball returns the constraint ||b||_1 <= s, the constrained form of the
-// LASSO: r(b) = 0 there and +Inf elsewhere, on vectors of length n, or of any
-// length if n = 0. Inside the ball the proximal operator is the identity and so
-// is J. Outside it is the soft threshold by the theta > 0 that leads onto the
-// ball's surface: with A = {j : |v_j| > theta} and s_j = sign(v_j) there,
+// NewL1Ball returns the constraint ||b||_1 <= s, the constrained form of the LASSO: r(b) = 0 there
+// and +Inf elsewhere, on vectors of length n, or of any length if n = 0. Inside the ball the
+// proximal operator is the identity and so is J. Outside it is the soft threshold by the theta > 0
+// that leads onto the ball's surface: with A = {j : |v_j| > theta} and s_j = sign(v_j) there,
 //
 //	prox_{t r}(v)_j = s_j (|v_j| - theta)   where j in A, else 0,
 //	(J z)_j = z_j - s_j sum_{k in A} s_k z_k/|A|   where j in A, else 0.
 //
-// theta is found on the host as for [NewSimplex] (Duchi, Shalev-Shwartz, Singer,
-// Chandra 2008); J is applied on the device. It is an orthogonal projection, of
-// trace |A| - 1 outside, and a [Ranged]. A v on the surface counts as inside,
-// |v_j| = theta as outside A.
+// theta is found on the host as for [NewSimplex] (Duchi, Shalev-Shwartz, Singer, Chandra 2008); J
+// is applied on the device. It is an orthogonal projection, of trace |A| - 1 outside. A v on the
+// surface counts as inside, |v_j| = theta as outside A.
 //
-// s = 0 gives zero and s = +Inf the identity. Value grants the norm a relative
-// error of 1e-9. A NaN and an entry beyond 1e290 in size in what is evaluated are
-// errors. NewL1Ball panics if n or s is negative or s is NaN.
+// s = 0 gives zero and s = +Inf the identity. Value grants the norm a relative error of 1e-9. A NaN
+// and an entry beyond 1e290 in size in what is evaluated are errors. NewL1Ball panics if n or s is
+// negative or s is NaN.
 func NewL1Ball(n int, s float64) Prox {
 	checkDim("the l1 ball", n)
 	checkRadius("the l1 ball", s)
-	return &l1Ball{n: n, s: s}
+	p := &l1Ball{n: n, s: s}
+	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	return p
 }
 
 // checkRadius panics unless s is in [0, +Inf].
@@ -47,8 +49,8 @@ func checkRadius(what string, s float64) {
 
 func (p *l1Ball) Dim() int { return p.n }
 
-// level sets u to |x| less its largest entry, top, and returns top and theta
-// less top, where theta <= 0 inside the ball. It is for s > 0 and x not empty.
+// level sets u to |x| less its largest entry, top, and returns top and theta less top, where theta
+// <= 0 inside the ball. It is for s > 0 and x not empty.
 func (w *ballWork) level(x []float64, s float64) (top, theta float64) {
 	for _, a := range x {
 		top = max(top, math.Abs(a))
@@ -95,15 +97,19 @@ func (p *l1Ball) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 		return nil, err
 	}
 	if !outside {
-		return newMultiple(1, v), nil
+		return newMultiple(1, v, p.margin), nil
 	}
 	for j, b := range w.x {
 		w.x[j] = sign(b)
 	}
-	return newFace(v, w.x), nil
+	return newFace(v, w.x, p.margin), nil
 }
 
-func (p *l1Ball) Value(b array.Batch) float64 {
+func (p *l1Ball) margin(v array.Batch) float64 {
+	return ballMargin(new(ballWork), slices.Clone(onHost(v)), p.s)
+}
+
+func (p *l1Ball) value(b array.Batch) float64 {
 	checkValue("l1 ball", p.n, b)
 	if norm := norm1(b); !(norm <= p.s*(1+onTheSet)) {
 		return math.Inf(1)

@@ -5,26 +5,31 @@ import (
 	"sync"
 
 	"surepipe/array"
+	"surepipe/space"
 )
 
 // l2 is r(b) = lambda ||b||_2.
-type l2 struct{ lambda float64 }
+type l2 struct {
+	lambda float64
+	known
+}
 
-// NewL2 returns r(b) = lambda ||b||_2, the norm not squared, on vectors of any
-// length. Its proximal operator is the block soft threshold of the whole vector:
-// with u = v/||v|| and s = max(1 - t lambda/||v||, 0),
+// NewL2 returns r(b) = lambda ||b||_2, the norm not squared, on vectors of any length. Its proximal
+// operator is the block soft threshold of the whole vector: with u = v/||v|| and s = max(1 - t
+// lambda/||v||, 0),
 //
 //	prox_{t r}(v) = s v,
 //	J z = s z + (1 - s) u <u, z>   where s > 0, else 0.
 //
-// lambda = 0 gives the identity, lambda = +Inf gives 0. It panics if lambda is
-// negative or NaN.
+// lambda = 0 gives the identity, lambda = +Inf gives 0. It panics if lambda is negative or NaN.
 func NewL2(lambda float64) Prox {
 	checkLambda("the l2 penalty's lambda", lambda)
-	return l2{lambda}
+	p := &l2{lambda: lambda}
+	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	return p
 }
 
-func (p l2) Dim() int { return 0 }
+func (p *l2) Dim() int { return 0 }
 
 // scalars are pooled slices of one number a vector.
 type scalars struct{ a, c []float64 }
@@ -40,8 +45,7 @@ func getScalars(k int) *scalars {
 	return s
 }
 
-// norms sets out_i = ||v_i||_2. A vector whose square leaves the range of
-// float64 is scaled first.
+// norms sets out_i = ||v_i||_2. A vector whose square overflows or underflows is scaled first.
 func norms(out []float64, v array.Batch) {
 	const tiny, huge = 0x1p-900, 0x1p900
 	dev := v.Device()
@@ -77,7 +81,7 @@ func shrink(norm, c float64) float64 {
 	return 1 - c/norm
 }
 
-func (p l2) Eval(dst, v array.Batch, t float64) error {
+func (p *l2) Eval(dst, v array.Batch, t float64) error {
 	checkEval("l2", 0, dst, v, t)
 	s := getScalars(v.K())
 	defer scalarsPool.Put(s)
@@ -89,7 +93,7 @@ func (p l2) Eval(dst, v array.Batch, t float64) error {
 	return nil
 }
 
-func (p l2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+func (p *l2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	checkLinearize("l2", 0, dst, v, t)
 	dev := v.Device()
 	a := getScalars(1)
@@ -99,7 +103,7 @@ func (p l2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	a.a[0] = s
 	var j Derivative
 	if s == 0 || s == 1 {
-		j = newMultiple(s, v)
+		j = newMultiple(s, v, func(v array.Batch) float64 { return p.margin(v, t) })
 	} else {
 		u := dev.Alloc(1, v.N())
 		if 1/norm <= math.MaxFloat64 {
@@ -108,13 +112,20 @@ func (p l2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 			dev.Lin(u, 0x1p1000, v, 0, array.Batch{})
 			dev.Lin(u, 1/(0x1p1000*norm), u, 0, array.Batch{})
 		}
-		j = &l2Derivative{s, u}
+		j = &l2Derivative{s: s, u: u, q: p.lambda / (s * norm), margin: func(v array.Batch) float64 { return p.margin(v, t) }}
 	}
 	dev.LinEach(dst, a.a, v, nil, array.Batch{})
 	return j, nil
 }
 
-func (p l2) Value(b array.Batch) float64 {
+// margin is | ||v|| - t lambda |.
+func (p *l2) margin(v array.Batch, t float64) float64 {
+	var norm [1]float64
+	norms(norm[:], v)
+	return softKink(norm[0], t*p.lambda)
+}
+
+func (p *l2) value(b array.Batch) float64 {
 	checkValue("l2", 0, b)
 	var norm [1]float64
 	norms(norm[:], b)
@@ -123,8 +134,11 @@ func (p l2) Value(b array.Batch) float64 {
 
 // l2Derivative is J = s I + (1 - s) u u* with ||u|| = 1.
 type l2Derivative struct {
-	s float64
-	u array.Batch
+	s      float64
+	u      array.Batch
+	q      float64 // lambda/||b||
+	margin func(v array.Batch) float64
+	lazyModel
 }
 
 func (j *l2Derivative) Apply(dst, z array.Batch) {
@@ -140,5 +154,40 @@ func (j *l2Derivative) Apply(dst, z array.Batch) {
 	dev.LinEach(dst, c.a, z, c.c, j.u)
 }
 
-func (j *l2Derivative) Bytes() int64 { return j.u.Bytes() }
-func (j *l2Derivative) Release()     { j.u.Free() }
+func (j *l2Derivative) Diagonal() array.Batch { return array.Batch{} }
+func (j *l2Derivative) Model() *Model         { return j.get(j.build) }
+
+// build has Q = lambda/||b|| (I - u u*).
+func (j *l2Derivative) build() *Model {
+	n := j.u.N()
+	m := &Model{Space: space.All(n), Margin: j.margin}
+	if n > 1 {
+		rest := float64(n - 1)
+		m.Curvature = &appliedCurvature{j: j, trace: 1 + rest*j.s, frobenius2: 1 + rest*j.s*j.s, matrix: j.curvature}
+	}
+	return m
+}
+
+// curvature returns Q.
+func (j *l2Derivative) curvature() []float64 {
+	n := j.u.N()
+	m := squareMatrix(n)
+	if m == nil {
+		return nil
+	}
+	u := onHost(j.u)
+	for i, a := range u {
+		for k, b := range u {
+			m[i*n+k] = -j.q * a * b
+		}
+		m[i*n+i] += j.q
+	}
+	return m
+}
+
+func (j *l2Derivative) Bytes() int64 { return j.u.Bytes() + j.modelBytes() }
+
+func (j *l2Derivative) Release() {
+	j.freeModel()
+	j.u.Free()
+}

@@ -10,26 +10,31 @@ import (
 type linfBall struct {
 	n int
 	c float64
+	known
 }
 
-// NewLinfBall returns the constraint ||b||_inf <= c: r(b) = 0 there and +Inf
-// elsewhere, on vectors of length n, or of any length if n = 0, with
+// NewLinfBall returns the constraint ||b||_inf <= c: r(b) = 0 there and +Inf elsewhere, on vectors
+// of length n, or of any length if n = 0, with
 //
 //	prox_{t r}(v)_j = min(max(v_j, -c), c),    J = diag(1 where |v_j| < c, else 0).
 //
-// It is the [NewBox] with bounds -c and c that holds no data, and the conjugate
-// of c ||b||_1. c = 0 gives zero and c = +Inf the identity. It panics if n or c
-// is negative or c is NaN.
+// It is [NewBox] with the bounds -c and c, without data on a device, and the conjugate of c
+// ||b||_1. c = 0 gives zero and c = +Inf the identity. It panics if n or c is negative or c is NaN.
 func NewLinfBall(n int, c float64) Prox {
 	checkDim("the linf ball", n)
 	checkRadius("the linf ball", c)
-	return linfBall{n, c}
+	p := &linfBall{n: n, c: c}
+	p.structure = Structure{
+		Value: p.value, Units: anyUnits, Rescale: p.rescale, DualScale: p.dualScale,
+		FenchelGap: p.fenchelGap,
+	}
+	return p
 }
 
-func (p linfBall) Dim() int { return p.n }
+func (p *linfBall) Dim() int { return p.n }
 
 // bounds returns the vectors -c and c.
-func (p linfBall) bounds(v array.Batch) (lo, hi array.Batch) {
+func (p *linfBall) bounds(v array.Batch) (lo, hi array.Batch) {
 	dev := v.Device()
 	lo, hi = dev.Alloc(1, v.N()), dev.Alloc(1, v.N())
 	dev.Fill(lo, -p.c)
@@ -37,7 +42,7 @@ func (p linfBall) bounds(v array.Batch) (lo, hi array.Batch) {
 	return lo, hi
 }
 
-func (p linfBall) Eval(dst, v array.Batch, t float64) error {
+func (p *linfBall) Eval(dst, v array.Batch, t float64) error {
 	checkEval("linf ball", p.n, dst, v, t)
 	lo, hi := p.bounds(v)
 	dst.Device().Clamp(dst, v, lo, hi)
@@ -46,7 +51,7 @@ func (p linfBall) Eval(dst, v array.Batch, t float64) error {
 	return nil
 }
 
-func (p linfBall) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+func (p *linfBall) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	checkLinearize("linf ball", p.n, dst, v, t)
 	dev := v.Device()
 	lo, hi := p.bounds(v)
@@ -55,10 +60,12 @@ func (p linfBall) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	dev.Clamp(dst, v, lo, hi)
 	lo.Free()
 	hi.Free()
-	return diagonal{mask}, nil
+	return &diagonal{d: mask, t: t, margin: eachEntry(func(_ int, v float64) float64 {
+		return clampKink(v, -p.c, p.c)
+	})}, nil
 }
 
-func (p linfBall) Value(b array.Batch) float64 {
+func (p *linfBall) value(b array.Batch) float64 {
 	checkValue("linf ball", p.n, b)
 	for _, x := range onHost(b) {
 		if !(math.Abs(x) <= p.c) {

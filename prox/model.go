@@ -1,6 +1,8 @@
 package prox
 
 import (
+	"sync"
+
 	"surepipe/array"
 	"surepipe/space"
 )
@@ -17,33 +19,39 @@ type Model struct {
 	Space space.Space
 	// Curvature is Q in the coordinates of Space, nil where it is 0.
 	Curvature Curvature
-	// Margin is the distance of v to the nearest point at which the choice of the manifold
-	// changes, or a lower bound of it, +Inf where there is none: how close the choice was.
-	Margin float64
+	// Margin tells how close the choice of the manifold was. v is the argument that the derivative
+	// was taken at, a batch of one vector, and the result a lower bound of the distance from v to
+	// the nearest point with another Space; +Inf where there is no such point. It is computed when
+	// asked for, and v is an argument, so that derivatives that nobody asks need not keep v. A nil
+	// Margin says that nothing is known.
+	Margin func(v array.Batch) float64
 }
 
 // Curvature is a positive semidefinite n x n matrix Q in the coordinates of a [Model]'s space, for
-// the step t of the derivative that the model is of.
+// the step t of the derivative that the model is of. It is immutable and safe for concurrent use
+// until it is released.
 type Curvature interface {
 	// Precondition sets dst_i to about (Q + E*E/t)^{-1} z_i/t, by a positive definite operator, and
 	// image_i to Q dst_i t, up to what coordinates leave open that E does not see. The three are
-	// different batches. Where the operator is exact it is J in the coordinates, and
-	// image_i = z_i - dst_i.
+	// different batches. Where the operator is exact it is J in the coordinates, and image_i = z_i
+	// - dst_i.
 	Precondition(dst, image, z array.Batch)
-	// Diagonal returns the diagonal of Q where Q is diagonal, else nil.
+	// Diagonal returns the diagonal of Q where Q is diagonal, else nil. The caller must not modify
+	// it.
 	Diagonal() []float64
-	// Matrix returns Q, row-major on the host; nil where that is too much work.
+	// Matrix returns Q, row-major on the host, in a new slice; nil where that is too much work.
 	Matrix() []float64
-	// Trace returns the sum of the eigenvalues of J, and of their squares.
-	Trace() (trace, frobenius2 float64)
+	// Trace returns the sum of the eigenvalues of J, and of their squares; ok is false where it
+	// does not know them.
+	Trace() (trace, frobenius2 float64, ok bool)
 	// Bytes is the device memory that it holds.
 	Bytes() int64
 	// Release frees that memory.
 	Release()
 }
 
-// Structure is what a regularizer knows of itself beyond its proximal operator. The zero value
-// says nothing, and is always true. A nil function says that r does not know.
+// Structure is what a regularizer knows of itself beyond its proximal operator. The zero value says
+// nothing, and is always true. A nil function says that r does not know.
 type Structure struct {
 	// Value returns r(b) for a batch of one vector; +Inf outside r's domain.
 	Value func(b array.Batch) float64
@@ -52,24 +60,24 @@ type Structure struct {
 	// Nuclear is lambda where r(B) = lambda ||B||_* for matrices of shape Shape.
 	Nuclear Number
 	Shape   array.Shape
-	// Free lists the coordinates of vectors of length n on which r does not depend, in
-	// increasing order.
+	// Free lists the coordinates of vectors of length n on which r does not depend, in increasing
+	// order.
 	Free func(n int) []int
-	// Closure returns the smallest set that holds s and over which r splits,
-	// r(b) = r_S(b_S) + r_rest(b_rest), in increasing order; nil when r turns out to have a part
-	// that does not split. s is in increasing order. Near b = 0 such an r is positively homogeneous up
-	// to second order, so that as t goes to 0
+	// Closure returns the smallest set that holds s and over which r splits, r(b) = r_S(b_S) +
+	// r_rest(b_rest), in increasing order; nil when r turns out to have a part that does not split.
+	// s is in increasing order. Near b = 0 such an r is positively homogeneous up to second order,
+	// so that as t goes to 0
 	//
 	//	prox_{t r}(-t g)/t -> -(the least element of g + ∂r(0)),
 	//
 	// which tells by how much a coordinate held at 0 violates its optimality condition.
 	Closure func(s []int) []int
-	// On returns c -> r(E c) on a space, for every Subset whose set Closure returned; nil and no error
-	// where r does not know it on that space. The result is the caller's to [Release].
+	// On returns c -> r(E c) on a space, for every Subset whose set Closure returned; nil and no
+	// error where r does not know it on that space. The result is the caller's to [Release].
 	On func(t space.Space) (Prox, error)
-	// Units changes s, positive numbers, where Rescale would not take them: coordinates that r treats
-	// together share one. Rescale returns c -> r(s ∘ c), with s entry by entry, for an s that Units has
-	// seen; the result is the caller's to [Release]. Both are nil or neither is.
+	// Units changes s, positive numbers, where Rescale would not take them: coordinates that r
+	// treats together share one. Rescale returns c -> r(s ∘ c), with s entry by entry, for an s
+	// that Units has seen; the result is the caller's to [Release]. Both are nil or neither is.
 	Units   func(s []float64)
 	Rescale func(dev array.Device, s []float64) (Prox, error)
 	// DualScale and FenchelGap make a duality gap. With z = y - A b and g = A* z the point t z is
@@ -81,10 +89,10 @@ type Structure struct {
 	// The squared loss is strongly convex in A b: ||A b - A b_hat||^2 <= 2 gap at every solution
 	// b_hat (Ndiaye, Fercoq, Gramfort, Salmon, JMLR 18, 2017).
 	//
-	// DualScale returns the largest t in [0, 1] at which r*(t g) is known to be finite; b and
-	// g are batches of one vector, near is a bound of the distance from g to r's
-	// subdifferential at b, +Inf where none is known. FenchelGap returns
-	// r(b) + r*(t g) - t <b, g>, or an upper bound of it. Both are nil or neither is.
+	// DualScale returns the largest t in [0, 1] at which r*(t g) is known to be finite; b and g are
+	// batches of one vector, near is a bound of the distance from g to r's subdifferential at b,
+	// +Inf where none is known. FenchelGap returns r(b) + r*(t g) - t <b, g>, or an upper bound of
+	// it. Both are nil or neither is.
 	DualScale  func(b, g array.Batch, near float64) float64
 	FenchelGap func(b, g array.Batch, t, near float64) float64
 	// Follow returns a Follower, or nil where nothing would be gained.
@@ -105,4 +113,63 @@ type Structured interface {
 	Prox
 	// Structure returns it. It is called often: what takes work is done once.
 	Structure() Structure
+}
+
+// StructureOf is what p says of itself, the zero Structure where it says nothing.
+func StructureOf(p Prox) Structure {
+	if s, ok := p.(Structured); ok {
+		return s.Structure()
+	}
+	return Structure{}
+}
+
+// Release frees the device memory that p holds, if it holds any.
+func Release(p Prox) {
+	if free := StructureOf(p).Release; free != nil {
+		free()
+	}
+}
+
+// lazyModel builds the model of a derivative when it is first asked for.
+type lazyModel struct {
+	mu    sync.Mutex
+	built bool
+	model *Model
+}
+
+// get returns the model, by build the first time.
+func (l *lazyModel) get(build func() *Model) *Model {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.built {
+		l.model, l.built = build(), true
+	}
+	return l.model
+}
+
+// modelBytes is the device memory of the model, if it was built.
+func (l *lazyModel) modelBytes() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.model == nil {
+		return 0
+	}
+	bytes := l.model.Space.Bytes()
+	if l.model.Curvature != nil {
+		bytes += l.model.Curvature.Bytes()
+	}
+	return bytes
+}
+
+// freeModel releases the model, if it was built.
+func (l *lazyModel) freeModel() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.model != nil {
+		l.model.Space.Release()
+		if l.model.Curvature != nil {
+			l.model.Curvature.Release()
+		}
+		l.model = nil
+	}
 }

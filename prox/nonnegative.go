@@ -7,18 +7,24 @@ import (
 )
 
 // nonNegative is the indicator of the nonnegative orthant.
-type nonNegative struct{}
+type nonNegative struct{ known }
 
-// NonNegative returns the constraint b >= 0: r(b) = 0 there and +Inf elsewhere,
-// on vectors of any length, with
+// NonNegative returns the constraint b >= 0: r(b) = 0 there and +Inf elsewhere, on vectors of any
+// length, with
 //
 //	prox_{t r}(v) = max(v, 0),    J = diag(1 where v_j > 0, else 0).
-func NonNegative() Prox { return nonNegative{} }
+func NonNegative() Prox {
+	p := new(nonNegative)
+	p.structure = Structure{
+		Value: p.value, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
+	}
+	return p
+}
 
-func (nonNegative) Dim() int { return 0 }
+func (*nonNegative) Dim() int { return 0 }
 
 // bounds returns the vectors 0 and +Inf.
-func (nonNegative) bounds(v array.Batch) (lo, hi array.Batch) {
+func (*nonNegative) bounds(v array.Batch) (lo, hi array.Batch) {
 	dev := v.Device()
 	lo, hi = dev.Alloc(1, v.N()), dev.Alloc(1, v.N())
 	dev.Fill(lo, 0)
@@ -26,7 +32,7 @@ func (nonNegative) bounds(v array.Batch) (lo, hi array.Batch) {
 	return lo, hi
 }
 
-func (p nonNegative) Eval(dst, v array.Batch, t float64) error {
+func (p *nonNegative) Eval(dst, v array.Batch, t float64) error {
 	checkEval("nonnegative", 0, dst, v, t)
 	lo, hi := p.bounds(v)
 	dst.Device().Clamp(dst, v, lo, hi)
@@ -35,7 +41,7 @@ func (p nonNegative) Eval(dst, v array.Batch, t float64) error {
 	return nil
 }
 
-func (p nonNegative) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+func (p *nonNegative) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	checkLinearize("nonnegative", 0, dst, v, t)
 	dev := v.Device()
 	lo, hi := p.bounds(v)
@@ -44,10 +50,12 @@ func (p nonNegative) Linearize(dst, v array.Batch, t float64) (Derivative, error
 	dev.Clamp(dst, v, lo, hi)
 	lo.Free()
 	hi.Free()
-	return diagonal{mask}, nil
+	return &diagonal{d: mask, t: t, margin: eachEntry(func(_ int, v float64) float64 {
+		return clampKink(v, 0, math.Inf(1))
+	})}, nil
 }
 
-func (p nonNegative) Value(b array.Batch) float64 {
+func (p *nonNegative) value(b array.Batch) float64 {
 	checkValue("nonnegative", 0, b)
 	for _, x := range onHost(b) {
 		if !(x >= 0) {

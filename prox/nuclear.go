@@ -18,62 +18,50 @@ type nuclear struct {
 	shape  array.Shape
 	lambda float64
 	work   sync.Pool // of *svd
+	known
 }
 
-// NewNuclear returns the nuclear norm penalty r(B) = lambda ||B||_*, the sum of
-// B's singular values, on vectors that are matrices of the given shape,
-// row-major. Its proximal operator is the singular value threshold: with
-// V = sum_i sigma_i u_i v_i* and tau = t lambda,
+// NewNuclear returns the nuclear norm penalty r(B) = lambda ||B||_*, the sum of B's singular
+// values, on vectors that are matrices of the given shape, row-major. Its proximal operator is the
+// singular value threshold: with V = sum_i sigma_i u_i v_i* and tau = t lambda,
 //
 //	prox_{t r}(V) = sum_i max(sigma_i - tau, 0) u_i v_i*.
 //
-// As long as sigma_1/tau leaves them accurate the singular vectors are those of the smaller
-// Gram matrix, whose eigenvalues the host computes and all else the device: the square of
-// the shorter side crosses between them. Elsewhere the SVD is LAPACK's, on the host, and
-// V and its singular vectors cross. Along the iterates of a solve ([Follow]) a partial SVD
-// serves where the rank of the result is low. The derivative needs no gap between singular
-// values, neither between two of them nor between one and tau, and treats a rank-deficient,
-// wide or tall V like any other. Applying it to one direction takes about 8 m n r flops, r
-// being the rank of the result. See [Derivative]; a sigma_i equal to tau counts as below.
+// Where sigma_1/tau is not so large that squares lose accuracy, the singular vectors come from the
+// smaller Gram matrix, whose eigenvalues the host computes and all else the device: a matrix of the
+// size of the shorter side crosses between them. Elsewhere the SVD is LAPACK's, on the host, and V
+// and its singular vectors cross. Along the iterates of a solve ([Follower]) a partial SVD serves
+// where the rank of the result is low. The derivative needs no gap between singular values, neither
+// between two of them nor between one and tau, and treats a rank-deficient, wide or tall V like any
+// other. Applying it to one direction takes about 8 m n r flops, r being the rank of the result.
+// See [Derivative]; a sigma_i equal to tau counts as below.
 //
-// lambda = 0 gives the identity and lambda = +Inf gives 0, without an SVD.
-// Otherwise a NaN or infinite entry of V and an SVD that does not converge are
-// errors. NewNuclear panics if lambda is negative or NaN or the shape is empty.
+// lambda = 0 gives the identity and lambda = +Inf gives 0, without an SVD. Otherwise a NaN or
+// infinite entry of V and an SVD that does not converge are errors. NewNuclear panics if lambda is
+// negative or NaN or the shape is empty.
 func NewNuclear(shape array.Shape, lambda float64) Prox {
 	checkLambda("the nuclear norm's lambda", lambda)
 	if shape.Rows <= 0 || shape.Cols <= 0 {
 		panic(fmt.Sprintf("prox: nuclear norm of %d x %d matrices", shape.Rows, shape.Cols))
 	}
-	return &nuclear{shape: shape, lambda: lambda}
-}
-
-// AsNuclear returns the shape and lambda of p = lambda ||B||_*, if p, or what p
-// scales, is a nuclear norm.
-func AsNuclear(p Prox) (shape array.Shape, lambda float64, ok bool) {
-	switch p := p.(type) {
-	case *nuclear:
-		return p.shape, p.lambda, true
-	case valued:
-		return AsNuclear(p.Prox)
-	case owned:
-		return AsNuclear(p.Prox)
-	case scaled:
-		shape, lambda, ok = AsNuclear(p.p)
-		return shape, times(p.c, lambda), ok
+	p := &nuclear{shape: shape, lambda: lambda}
+	p.structure = Structure{
+		Value: p.value, Nuclear: Number{lambda, true}, Shape: shape, DualScale: p.dualScale,
+		FenchelGap: p.fenchelGap, Follow: p.follow,
 	}
-	return array.Shape{}, 0, false
+	return p
 }
 
 func (p *nuclear) Dim() int { return p.shape.Len() }
 
-// svd is one thin singular value decomposition of an m x n matrix and the
-// memory to compute it in; q = min(m, n).
+// svd is one thin singular value decomposition of an m x n matrix with the memory that it is
+// computed in; q = min(m, n).
 type svd struct {
 	m, n, q int
 	s       []float64 // q, decreasing
 	staging []float64 // what goes to the device
 
-	// What LAPACK's takes, from the first one on.
+	// The memory of LAPACK's, allocated when it is first used.
 	a    []float64 // m x n, destroyed by the decomposition
 	u    []float64 // m x q, one left vector a column
 	vt   []float64 // q x n, one right vector a row
@@ -140,8 +128,8 @@ func (w *svd) stage(n int) []float64 {
 	return w.staging[:n]
 }
 
-// threshold sets dst = U1 diag(sigma - tau) V1* for r > 0 active values; v1t is
-// V1* on the device, r x n. It overwrites the staging memory.
+// threshold sets dst = U1 diag(sigma - tau) V1* for r > 0 active values; v1t is V1* on the device,
+// r x n. It overwrites the staging memory.
 func (w *svd) threshold(dst, v1t array.Batch, r int, tau float64) {
 	dev := dst.Device()
 	uf := w.stage(w.m * r)
@@ -181,8 +169,7 @@ func (p *nuclear) Eval(dst, v array.Batch, t float64) error {
 	return nil
 }
 
-// evalOne sets dst to the singular value threshold of the one matrix in v and returns its
-// rank.
+// evalOne sets dst to the singular value threshold of the one matrix in v and returns its rank.
 func (p *nuclear) evalOne(dst, v array.Batch, tau float64) (r int, err error) {
 	w := p.getSVD()
 	defer p.work.Put(w)
@@ -204,20 +191,20 @@ func (p *nuclear) evalOne(dst, v array.Batch, tau float64) (r int, err error) {
 	return r, nil
 }
 
-// gramRange is the largest sigma_1/tau for which the Gram matrix serves: the
-// threshold comes out with an error of about eps sigma_1 (sigma_1/tau)^2.
+// gramRange is the largest sigma_1/tau for which the Gram matrix serves: the threshold comes out
+// with an error of about eps sigma_1 (sigma_1/tau)^2.
 const gramRange = 300
 
-// thresholdByGram sets dst to the singular value threshold of the one matrix X
-// in v by the eigenvalues of the smaller Gram matrix,
+// thresholdByGram sets dst to the singular value threshold of the one matrix X in v by the
+// eigenvalues of the smaller Gram matrix,
 //
 //	prox(X) = X V1 diag(1 - tau/sigma) V1*,   X*X = V diag(sigma^2) V*,
 //
-// or its mirror image by X X*. That costs a third of an SVD or less, and only
-// the Gram matrix goes to the host and only active vectors come back. The
-// function of X*X that is applied has no kink worse than slope 1/(2 tau^2), so
-// that the squares do no harm unless sigma_1/tau is large. It returns the rank, or false,
-// having done nothing, when it is, or the squares leave the range of float64.
+// or its mirror image by X X*. That costs a third of an SVD or less, and only the Gram matrix goes
+// to the host and only active vectors come back. The function of X*X that is applied is Lipschitz
+// with the constant 1/(2 tau^2), so that squares are accurate enough unless sigma_1/tau is large.
+// It returns the rank, or false, having done nothing, where it is, or where the squares leave the
+// range of float64.
 func (w *svd) thresholdByGram(dst, v array.Batch, tau float64) (r int, ok bool) {
 	if !w.gramEigen(v, tau, gramRange) {
 		return 0, false
@@ -263,9 +250,9 @@ func (w *svd) thresholdByGram(dst, v array.Batch, tau float64) (r int, ok bool) 
 	return r, true
 }
 
-// gramEigen sets w.gram to the eigenvectors, a column each, of the smaller Gram matrix of
-// the one matrix in v, and w.s to its eigenvalues, which ascend. It returns false when
-// the squares leave the range of float64 or sigma_1 exceeds limit tau.
+// gramEigen sets w.gram to the eigenvectors, a column each, of the smaller Gram matrix of the one
+// matrix in v, and w.s to its eigenvalues, which ascend. It returns false when the squares leave
+// the range of float64 or sigma_1 exceeds limit tau.
 func (w *svd) gramEigen(v array.Batch, tau, limit float64) bool {
 	dev := v.Device()
 	q := w.q
@@ -302,13 +289,12 @@ func (w *svd) gramEigen(v array.Batch, tau, limit float64) bool {
 	return math.Sqrt(max(w.s[q-1], 0)) <= limit*tau
 }
 
-// gramFactorRange is gramRange for derivatives, whose vectors are off by about
-// eps (sigma_1/tau)^2.
+// gramFactorRange is gramRange for derivatives, whose vectors are off by about eps (sigma_1/tau)^2.
 const gramFactorRange = 100
 
-// gramFactors are singular vectors on the device, one a row: those of the shorter side, and
-// their images by the matrix, which are sigma_k times those of the other side. The zero
-// value is not given.
+// gramFactors are singular vectors on the device, one a row: those of the shorter side, and their
+// images by the matrix, which are sigma_k times those of the other side. The zero value is not
+// given.
 type gramFactors struct {
 	basis array.Batch // q x q
 	image array.Batch // q x max(m, n)
@@ -319,16 +305,16 @@ func (f gramFactors) free() {
 	f.image.Free()
 }
 
-// factorByGram decomposes the one matrix X in v by the eigenvectors of the smaller Gram
-// matrix, at a third of an SVD's cost or less: where that is X*X = V diag(sigma^2) V*,
-// u_k = X v_k/sigma_k with sigma_k = ||X v_k||. All that crosses to and from the
-// device is q x q. It leaves the singular values in w.s, the active ones first, and returns
-// false where the squares are not accurate.
+// factorByGram decomposes the one matrix X in v by the eigenvectors of the smaller Gram matrix, at
+// a third of an SVD's cost or less: where that is X*X = V diag(sigma^2) V*, u_k = X v_k/sigma_k
+// with sigma_k = ||X v_k||. All that crosses to and from the device is q x q. It leaves the
+// singular values in w.s, the active ones first, and returns false where the squares are not
+// accurate.
 //
-// The vectors of inactive values much smaller than tau are neither accurate nor
-// orthogonal, but in the derivative u_k has a factor of sigma_k: all it sees of them is
-// X v_k and that the v_k are a basis. The values themselves, which the trace needs, have an
-// error of eps sigma_1, as those of an SVD; the eigenvalues' roots would not.
+// The vectors of inactive values much smaller than tau are neither accurate nor orthogonal, but in
+// the derivative u_k has the factor sigma_k: it depends on X v_k, and on the v_k being a basis. The
+// values themselves, which the trace needs, have an error of eps sigma_1, as those of an SVD; the
+// roots of the eigenvalues have a larger one.
 func (w *svd) factorByGram(v array.Batch, tau float64) (gramFactors, bool) {
 	if !w.gramEigen(v, tau, gramFactorRange) {
 		return gramFactors{}, false
@@ -351,8 +337,8 @@ func (w *svd) factorByGram(v array.Batch, tau float64) (gramFactors, bool) {
 	return f, true
 }
 
-// splitAt makes of values that decrease but for rounding ones of which the first r are above
-// tau and the others not, r being the number of those that were.
+// splitAt changes values that decrease but for rounding so that the first r are above tau and the
+// others are not, where r is the number of those that were.
 func splitAt(s []float64, tau float64) {
 	r := 0
 	for _, x := range s {
@@ -370,7 +356,7 @@ func splitAt(s []float64, tau float64) {
 	}
 }
 
-// vectors gives a derivative its singular vectors.
+// vectors sets the singular vectors of a derivative.
 func (w *svd) vectors(j *nuclearDerivative, f gramFactors) {
 	dev, m, n, q := j.mem.Device(), j.m, j.n, j.q
 	ut, vt := j.ut.Reshape(q, m), j.vt.Reshape(q, n)
@@ -413,10 +399,10 @@ func (p *nuclear) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	switch {
 	case p.lambda == 0:
 		dst.Device().Copy(dst, v)
-		return newMultiple(1, v), nil
+		return newMultiple(1, v, nil), nil
 	case math.IsInf(p.lambda, 1):
 		nothing(dst, v)
-		return newMultiple(0, v), nil
+		return newMultiple(0, v, nil), nil
 	}
 	w := p.getSVD()
 	defer p.work.Put(w)
@@ -431,7 +417,8 @@ func (p *nuclear) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	r := w.active(tau)
 	if r == 0 {
 		dst.Device().Fill(dst, 0)
-		return newMultiple(0, v), nil
+		margin := tau - w.s[0]
+		return newMultiple(0, v, func(array.Batch) float64 { return margin }), nil
 	}
 	j := newNuclearDerivative(dst.Device(), w, r, tau)
 	w.vectors(j, f)
@@ -439,9 +426,8 @@ func (p *nuclear) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	return j, nil
 }
 
-// Value returns lambda times the sum of b's singular values, NaN if they cannot
-// be computed.
-func (p *nuclear) Value(b array.Batch) float64 {
+// value returns lambda times the sum of b's singular values, NaN if they cannot be computed.
+func (p *nuclear) value(b array.Batch) float64 {
 	checkValue("nuclear norm", p.Dim(), b)
 	w := p.getSVD()
 	defer p.work.Put(w)

@@ -5,23 +5,24 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/space"
 )
 
-// NuclearCurvature is the derivative of the proximal operator of lambda ||B||_* at a
-// solution of low rank, turned inside out. On the tangent space T of the rank-r matrices at
-// B = U F V*, F = diag(f), the derivative J of prox_{t r} has an inverse, and
+// NuclearCurvature is the curvature of lambda ||B||_* at a solution of low rank, by products. On
+// the tangent space T of the rank-r matrices at B = U F V*, F = diag(f), the derivative J of
+// prox_{t r} has an inverse, and
 //
 //	K = (J^{-1} - I)/t
 //
-// depends on t no more: it is the second derivative of lambda ||.||_* along the matrices of
-// rank r, plus what the gradient does on their curved surface. The derivative of the estimator
-// is
+// does not depend on t: it is the Riemannian Hessian of lambda ||.||_* along the matrices of rank
+// r, the second derivative plus the gradient's product with the curvature of that manifold. The
+// derivative of the estimator is
 //
 //	D mu_hat = A_T (A_T* A_T + K)^{-1} A_T*.
 //
-// Where J needs the vectors of the inactive singular values, K takes products with the
-// matrix that they belong to. Let -A*(A B - y) = lambda U V* + W be the subgradient at B,
-// W the part outside T, ||W|| <= lambda. In the coordinates
+// Where J needs the vectors of the inactive singular values, K takes products with the matrix that
+// has them. Let -A*(A B - y) = lambda U V* + W be the subgradient at B, W the part outside T, ||W||
+// <= lambda. In the coordinates
 //
 //	Z = Q (V F^{1/2})* + (U F^{1/2}) P*,   Q* U = 0,
 //
@@ -30,17 +31,19 @@ import (
 //	K (Q, P) = (lambda Q - W P', lambda P' - W* Q + V L*)
 //	L*_ij = lambda s_j (s_j N*_ij - s_i N_ij)/(f_i + f_j),
 //
-// which is the system of the active-inactive part of J read from right to left.
-// W is applied, never formed: where A picks entries a product takes 2 d r flops.
+// which is the inverse of the system of the active-inactive part of J. W is applied, never formed:
+// where A picks entries a product takes 2 d r flops.
 //
-// Conjugate gradients need an approximation of (K + h F)^{-1} beside it, h F being h I in
-// these coordinates. That is exact but for W, of which it sees a few leading singular values
-// rho_j with vectors a_j and c_j: along them the system is 2 x 2, beyond them W counts as 0. With
-// half as many as there are active values, on matrix completions of 200 x 100, 500 x 250 and
-// 2000 x 1000, they take 21, 17 and 14 steps to five digits, with all of them 22, 18 and 10, with
-// none of the first two 26 and 35.
+// Conjugate gradients need an approximation of (K + h F)^{-1} beside it, h F being h I in these
+// coordinates. That is exact but for W, of which it has a few leading singular values rho_j with
+// vectors a_j and c_j: along them the system is 2 x 2, beyond them W counts as 0. With half as many
+// as there are active values, on matrix completions of 200 x 100, 500 x 250 and 2000 x 1000,
+// conjugate gradients take 21, 17 and 14 steps to five digits; with all of them 22, 18 and 10; with
+// none 26 and 35 on the first two.
 //
-// It is immutable and safe for concurrent use until it is released.
+// It is a [Curvature] for t = 1, on the space [NuclearCurvature.Space] of the coordinates (Q, P):
+// there E*E is F, and what preconditions is (K + h F)^{-1}, h standing for A_T* A_T. It knows
+// neither K as a matrix nor J's trace.
 type NuclearCurvature struct {
 	m, n, r, q int
 	lambda     float64
@@ -50,15 +53,14 @@ type NuclearCurvature struct {
 	v1         array.Batch // V n x r
 	bu, bv     array.Batch // [U A] m x q and [V C] n x q
 	spread     array.Batch // 1/(lambda + h f_i) for every entry of (Q, P)
-	// What of N* and of N goes into the N* of a preconditioned vector, and into its L*.
+	// The coefficients of N* and of N in the N* of a preconditioned vector, and in its L*.
 	same, turned, plus, minus array.Batch // r x r
-	// What of V* P and C* P goes into that of a preconditioned vector, and what of A* Q;
-	// likewise with the sides exchanged.
+	// The coefficients of V* P and C* P in those of a preconditioned vector, and of A* Q; likewise
+	// with the sides exchanged.
 	near, cross array.Batch // q x r
 }
 
-// Normal is a matrix G that agrees with the W of a [NuclearCurvature] outside T, by
-// products.
+// Normal is a matrix G that agrees with the W of a [NuclearCurvature] outside T, by products.
 type Normal interface {
 	// SubMul sets dst_i = dst_i - G x_i, or dst_i - G* x_i when trans is set, for matrices,
 	// row-major.
@@ -69,18 +71,18 @@ type Normal interface {
 	Release()
 }
 
-// Leading is a few leading singular triplets of the matrix W of a [NuclearCurvature]: A is
-// m x l and C n x l, with orthonormal columns that are orthogonal to U and V, and Sigma
-// has l values of at most lambda. They need not be accurate.
+// Leading is a few leading singular triplets of the matrix W of a [NuclearCurvature]: A is m x l
+// and C n x l, with orthonormal columns that are orthogonal to U and V, and Sigma has l values of
+// at most lambda. They need not be accurate.
 type Leading struct {
 	Sigma []float64
 	A, C  array.Batch
 }
 
 // NewNuclearCurvature returns K at U diag(f) V*, where the batches u, m x r, and v, n x r, have
-// orthonormal columns and f > 0; it copies all three, and owns normal. h > 0 is what stands
-// for A_T* A_T in the preconditioner: about its mean eigenvalue with F = I, or twice that. It
-// panics on a mismatch of shapes.
+// orthonormal columns and f > 0; it copies all three, and owns normal. h > 0 is what stands for
+// A_T* A_T in the preconditioner: about its mean eigenvalue with F = I, or twice that. It panics on
+// a mismatch of shapes.
 func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Batch, lead Leading, h float64, normal Normal) *NuclearCurvature {
 	dev := u.Device()
 	m, n, r := u.K(), v.K(), len(f)
@@ -90,43 +92,7 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	}
 	q := r + l
 	k := &NuclearCurvature{m: m, n: n, r: r, q: q, lambda: lambda, normal: normal}
-
-	// What is small is made on the host: one after the other s, 1/(lambda + h f) and the
-	// matrices of coefficients.
-	host := make([]float64, 2*r+4*r*r+2*q*r)
-	rest := host
-	take := func(n int) []float64 {
-		part := rest[:n:n]
-		rest = rest[n:]
-		return part
-	}
-	root, spread := take(r), take(r)
-	same, turned, plus, minus := take(r*r), take(r*r), take(r*r), take(r*r)
-	near, cross := take(q*r), take(q*r)
-	for i, fi := range f {
-		root[i], spread[i] = math.Sqrt(fi), 1/(lambda+h*fi)
-	}
-	for i, fi := range f {
-		for j, fj := range f {
-			at, sum, product := i*r+j, fi+fj, root[i]*root[j]
-			// Without the coordinates' scale a symmetric N is divided by h and an
-			// antisymmetric one by h + 2 lambda/(f_i + f_j). K multiplies the latter, and
-			// only it, by 2 lambda/(f_i + f_j).
-			whole := 2*lambda + h*sum
-			same[at] = (lambda + h*sum) / (h * whole) / fj
-			turned[at] = lambda / (h * whole) / product
-			plus[at], minus[at] = lambda/whole, -lambda/whole*(root[j]/root[i])
-			near[at] = -spread[j]
-		}
-	}
-	for j, s := range lead.Sigma {
-		for i := range f {
-			ratio := math.Min(s, lambda) * spread[i]
-			e := spread[i] / ((1 - ratio) * (1 + ratio))
-			at := (r+j)*r + i
-			near[at], cross[at] = e*ratio*ratio, e*ratio
-		}
-	}
+	host := k.coefficients(f, lead.Sigma, h)
 
 	rows := m + n
 	sizes := []int{m * r, n * r, n * r, m * q, n * q, rows * r, r * r, r * r, r * r, r * r, q * r, q * r}
@@ -163,21 +129,61 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	return k
 }
 
+// coefficients returns what is small, computed on the host: one after the other s, 1/(lambda + h f)
+// and the matrices of coefficients.
+func (k *NuclearCurvature) coefficients(f, sigma []float64, h float64) []float64 {
+	r, q, lambda := k.r, k.q, k.lambda
+	host := make([]float64, 2*r+4*r*r+2*q*r)
+	rest := host
+	take := func(n int) []float64 {
+		part := rest[:n:n]
+		rest = rest[n:]
+		return part
+	}
+	root, spread := take(r), take(r)
+	same, turned, plus, minus := take(r*r), take(r*r), take(r*r), take(r*r)
+	near, cross := take(q*r), take(q*r)
+	for i, fi := range f {
+		root[i], spread[i] = math.Sqrt(fi), 1/(lambda+h*fi)
+	}
+	for i, fi := range f {
+		for j, fj := range f {
+			at, sum, product := i*r+j, fi+fj, root[i]*root[j]
+			// Without the coordinates' scale a symmetric N is divided by h and an antisymmetric one
+			// by h + 2 lambda/(f_i + f_j). K multiplies the latter, and only it, by 2 lambda/(f_i +
+			// f_j).
+			whole := 2*lambda + h*sum
+			same[at] = (lambda + h*sum) / (h * whole) / fj
+			turned[at] = lambda / (h * whole) / product
+			plus[at], minus[at] = lambda/whole, -lambda/whole*(root[j]/root[i])
+			near[at] = -spread[j]
+		}
+	}
+	for j, s := range sigma {
+		for i := range f {
+			ratio := math.Min(s, lambda) * spread[i]
+			e := spread[i] / ((1 - ratio) * (1 + ratio))
+			at := (r+j)*r + i
+			near[at], cross[at] = e*ratio*ratio, e*ratio
+		}
+	}
+	return host
+}
+
 // Len is the number of coordinates, (m + n) r.
 func (k *NuclearCurvature) Len() int { return (k.m + k.n) * k.r }
 
-// Factors returns U F^{1/2} and V F^{1/2}, row-major, which with the coordinates Q and P make
-// Z: batches of one vector that live as long as k and that the caller must neither modify nor
-// free.
+// Factors returns U F^{1/2} and V F^{1/2}, row-major, which with the coordinates Q and P make Z:
+// batches of one vector that live as long as k and that the caller must neither modify nor free.
 func (k *NuclearCurvature) Factors() (u, v array.Batch) { return k.u, k.v }
 
 func (k *NuclearCurvature) parts(z array.Batch) (q, p array.Batch) {
 	return z.Cols(0, k.m*k.r), z.Cols(k.m*k.r, k.Len())
 }
 
-// Precondition sets dst_i to about (K + h F)^{-1} z_i, with Q* U = 0 whatever z_i is, by a
-// positive definite operator, and image_i to K dst_i, up to what its coordinates leave open:
-// a part of Q within U. The three are different batches.
+// Precondition sets dst_i to about (K + h F)^{-1} z_i, with Q* U = 0 whatever z_i is, by a positive
+// definite operator, and image_i to K dst_i, up to what the coordinates leave open: a part of Q
+// within U. The three are different batches.
 func (k *NuclearCurvature) Precondition(dst, image, z array.Batch) {
 	checkApply("curvature of the nuclear norm", k.Len(), dst, z)
 	checkApply("curvature of the nuclear norm", k.Len(), image, z)
@@ -225,6 +231,21 @@ func (k *NuclearCurvature) Precondition(dst, image, z array.Batch) {
 		b.Free()
 	}
 }
+
+// Space is the tangent space T with the coordinates (Q, P). It is the caller's to release, and
+// lives as long as k.
+func (k *NuclearCurvature) Space() space.Space {
+	return space.Tangent(array.Shape{Rows: k.m, Cols: k.n}, k.r, k.u, k.v)
+}
+
+// Diagonal returns nil: K is not diagonal.
+func (k *NuclearCurvature) Diagonal() []float64 { return nil }
+
+// Matrix returns nil: K is known by products.
+func (k *NuclearCurvature) Matrix() []float64 { return nil }
+
+// Trace does not know the singular values that J's trace takes.
+func (k *NuclearCurvature) Trace() (trace, frobenius2 float64, ok bool) { return 0, 0, false }
 
 // Bytes counts the factors, the coefficients and W.
 func (k *NuclearCurvature) Bytes() int64 { return k.mem.Bytes() + k.normal.Bytes() }

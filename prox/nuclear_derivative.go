@@ -1,44 +1,41 @@
 package prox
 
 import (
-	"sync"
-
 	"surepipe/array"
+	"surepipe/space"
 )
 
-// nuclearDerivative is the derivative of the singular value threshold
-// F(X) = U (Sigma - tau)_+ V* at a matrix with r > 0 singular values above tau.
+// nuclearDerivative is the derivative of the singular value threshold F(X) = U (Sigma - tau)_+ V*
+// at a matrix with r > 0 singular values above tau.
 //
-// Write U1, V1 for the singular vectors of the r active values sigma_i > tau,
-// U2, V2 for those of the inactive sigma_j <= tau, f_i = sigma_i - tau. For a
-// direction Z let P = U1* Z, R = Z V1, M = U1* Z V1. Then
+// Write U1, V1 for the singular vectors of the r active values sigma_i > tau, U2, V2 for those of
+// the inactive sigma_j <= tau, f_i = sigma_i - tau. For a direction Z let P = U1* Z, R = Z V1, M =
+// U1* Z V1. Then
 //
 //	DF(X) Z = U1 Gamma V1* + U1 g + h V1*
 //
-// with three parts.
+// is a sum of three parts.
 //
-// Active-active: Gamma = M - C ∘ (M - M*), C_ij = tau/(sigma_i + sigma_j). The
-// symmetric part of M passes whole, since f has slope 1 on the active values;
-// the antisymmetric part is multiplied by (f_i + f_j)/(sigma_i + sigma_j).
+// Active-active: Gamma = M - C ∘ (M - M*), C_ij = tau/(sigma_i + sigma_j). The symmetric part of M
+// passes whole, since f has slope 1 on the active values; the antisymmetric part is multiplied by
+// (f_i + f_j)/(sigma_i + sigma_j).
 //
-// Active-inactive: g's rows lie outside V1 and h's columns outside U1. They
-// solve, for each i, with X2 the inactive part of X, a_i = row i of
-// P (I - V1 V1*) and b_i = column i of (I - U1 U1*) R,
+// Active-inactive: g's rows lie outside V1 and h's columns outside U1. They solve, for each i, with
+// X2 the inactive part of X, a_i = row i of P (I - V1 V1*) and b_i = column i of (I - U1 U1*) R,
 //
 //	sigma_i g_i - X2* h_i = f_i a_i,    sigma_i h_i - X2 g_i = f_i b_i.
 //
-// Along v_j and u_j that is a 2 x 2 system; beyond the thin factors X2 vanishes
-// and g_i = (f_i/sigma_i) a_i. So with
+// Along v_j and u_j that is a 2 x 2 system; beyond the thin factors X2 vanishes and g_i =
+// (f_i/sigma_i) a_i. So with
 //
 //	k_ij = f_i/(sigma_i - sigma_j) * sigma_j/(sigma_i + sigma_j)
 //
 //	g_i = (f_i/sigma_i) a_i + sum_j v_j (k_ij sigma_j/sigma_i <a_i, v_j> + k_ij <b_i, u_j>)
 //
-// and h_i likewise with the roles of a, v and b, u exchanged. Since
-// sigma_j <= tau, f_i/(sigma_i - sigma_j) is at most 1, however close both are
-// to tau: no coefficient exceeds 1 and none is a difference of rounded numbers.
-// An inactive sigma_j below rounding beside the smallest active one is dropped:
-// k_ij < 2^-53.
+// and h_i likewise with the roles of a, v and b, u exchanged. Since sigma_j <= tau, f_i/(sigma_i -
+// sigma_j) is at most 1, however close both are to tau: no coefficient exceeds 1 and none is a
+// difference of rounded numbers. An inactive sigma_j below rounding beside the smallest active one
+// is dropped: k_ij < 2^-53.
 //
 // Inactive-inactive: 0.
 //
@@ -46,11 +43,10 @@ import (
 //
 //	T = { Q V1* + U1 P* },   Q m x r, P n x r,
 //
-// and J is computed in its coordinates: the moments Q = Z V1, P = Z* U1 go in, new
-// Q and P come out. The pair is not unique; P carries all of U1 U1* Z, and of Q counts
-// what lies outside U1. With S = P* [V1 V2] and B = Q* [U1 U2], both r x q where q
-// counts the active vectors and the inactive ones that were kept, the first block
-// of S is M, and
+// and J is computed in its coordinates: it maps Q = Z V1 and P = Z* U1 to a new pair. The pair is
+// not unique; P has all of U1 U1* Z, and of Q only the part outside U1 counts. With S = P* [V1 V2]
+// and B = Q* [U1 U2], both r x q where q counts the active vectors and the inactive ones that were
+// kept, the first block of S is M, and
 //
 //	P <- P D + [V1 V2] (alpha ∘ S + beta ∘ B)* + V1 (C ∘ M*)*      D = diag(f_i/sigma_i)
 //	Q <- Q D + [U1 U2] (gamma ∘ S + delta ∘ B)*
@@ -59,23 +55,21 @@ import (
 //	j <= r    tau sigma_j/(sigma_i(sigma_i+sigma_j))  0       0       -f_i/sigma_i
 //	j > r     k_ij sigma_j/sigma_i                    k_ij    k_ij    k_ij sigma_j/sigma_i
 //
-// where alpha for j <= r is 1 - C_ij - f_i/sigma_i without the cancellation. If
-// r = m there is nothing outside U1 and h = 0; if r = n, g = 0: then one side
-// carries everything.
+// where alpha for j <= r is 1 - C_ij - f_i/sigma_i without the cancellation. If r = m there is
+// nothing outside U1 and h = 0; if r = n, g = 0: then one of the two has all of the result.
 type nuclearDerivative struct {
 	m, n, r, q int
 	mem        array.Batch // all of the below
 	ut, vt     array.Batch // [U1 U2]* q x m, [V1 V2]* q x n
-	// One side: f_i/sigma_i for every entry of the r x n or r x m matrix that carries
-	// everything. Two sides: for every entry of P (n x r) and of Q (m x r).
+	// One side: f_i/sigma_i for every entry of the r x n or r x m matrix that has all of the
+	// result. Two sides: for every entry of P (n x r) and of Q (m x r).
 	left, right               array.Batch
 	alpha, beta, gamma, delta array.Batch // r x q
 	c                         array.Batch // C, r x r; two sides only
 
 	trace, frobenius2 float64
-
-	mu   sync.Mutex
-	cols array.Batch // U1 m x r, V1 n x r, once Tangent has been asked
+	margin            float64 // of the rank
+	lazyModel
 }
 
 // unitRoundoff is the relative error of one rounding.
@@ -90,6 +84,9 @@ func newNuclearDerivative(dev array.Device, w *svd, r int, tau float64) *nuclear
 	j := &nuclearDerivative{m: m, n: n, r: r, q: q}
 
 	j.trace, j.frobenius2 = thresholdTrace(s, m, n, r, tau)
+	if j.margin = s[r-1] - tau; r < w.q {
+		j.margin = min(j.margin, tau-s[r])
+	}
 
 	size := 0
 	take := func(n int) int { size += n; return size - n }
@@ -165,15 +162,11 @@ func each(dst array.Batch, d []float64, sign float64) {
 	dev.LinEach(dst, d, dst, nil, array.Batch{})
 }
 
-// Trace is the sum of J's eigenvalues, and of their squares.
-func (j *nuclearDerivative) Trace() (trace, frobenius2 float64) { return j.trace, j.frobenius2 }
-
-// thresholdTrace adds up the eigenvalues of the derivative, and their squares, from
-// the singular values s of which the first r are active: 1 for every symmetric
-// pair of active vectors, (f_i + f_j)/(sigma_i + sigma_j) for every antisymmetric one,
-// f_i/(sigma_i - sigma_j) and f_i/(sigma_i + sigma_j) where j is inactive, and
-// f_i/sigma_i for each of the |m - n| directions beyond the thin factors (Candes,
-// Sing-Long and Trzasko 2013, with their pairs written one by one).
+// thresholdTrace adds up the eigenvalues of the derivative, and their squares, from the singular
+// values s of which the first r are active: 1 for every symmetric pair of active vectors, (f_i +
+// f_j)/(sigma_i + sigma_j) for every antisymmetric one, f_i/(sigma_i - sigma_j) and f_i/(sigma_i +
+// sigma_j) where j is inactive, and f_i/sigma_i for each of the |m - n| directions beyond the thin
+// factors (Candes, Sing-Long and Trzasko 2013, with their pairs written one by one).
 func thresholdTrace(s []float64, m, n, r int, tau float64) (trace, frobenius2 float64) {
 	add := func(x float64) {
 		trace += x
@@ -202,13 +195,13 @@ func thresholdTrace(s []float64, m, n, r int, tau float64) (trace, frobenius2 fl
 	return trace, frobenius2
 }
 
-// onLeft and onRight say which sides of the formula there are: both, unless
-// U1 or V1 is a whole basis.
+// onLeft and onRight say which sides of the formula there are: both, unless U1 or V1 is a whole
+// basis.
 func (j *nuclearDerivative) onLeft() bool  { return j.r < j.n || j.r == j.m }
 func (j *nuclearDerivative) onRight() bool { return j.r < j.m }
 
-// transpose sets the k x m matrix dst to the first k columns, transposed, of
-// the m x n matrix src, in tiles that stay in the nearest cache.
+// transpose sets the k x m matrix dst to the first k columns, transposed, of the m x n matrix src,
+// in tiles that stay in the nearest cache.
 func transpose(dst, src []float64, m, n, k int) {
 	const tile = 32
 	for i0 := 0; i0 < m; i0 += tile {
@@ -224,17 +217,7 @@ func transpose(dst, src []float64, m, n, k int) {
 	}
 }
 
-func (j *nuclearDerivative) Apply(dst, z array.Batch) { j.apply(dst, array.Batch{}, z) }
-
-// ApplyRange projects on the tangent space of the rank-r matrices,
-//
-//	Pi Z = U1 U1* Z + (I - U1 U1*) Z V1 V1*,
-//
-// which is J's range.
-func (j *nuclearDerivative) ApplyRange(jz, pz, z array.Batch) { j.apply(jz, pz, z) }
-
-// apply sets dst = J z and, unless pz is the zero Batch, pz = Pi z.
-func (j *nuclearDerivative) apply(dst, pz, z array.Batch) {
+func (j *nuclearDerivative) Apply(dst, z array.Batch) {
 	m, n, r := j.m, j.n, j.r
 	checkApply("nuclear norm", m*n, dst, z)
 	if z.K() == 0 {
@@ -244,70 +227,58 @@ func (j *nuclearDerivative) apply(dst, pz, z array.Batch) {
 	switch {
 	case !j.onRight():
 		j.applyOneSide(dst, z, x, j.left, j.ut, j.vt, m, n, false)
-		copyUnlessZero(pz, z)
 		return
 	case !j.onLeft():
 		j.applyOneSide(dst, z, x, j.right, j.vt, j.ut, n, m, true)
-		copyUnlessZero(pz, z)
 		return
 	}
 
 	dev, k := dst.Device(), z.K()
 	rv, ru := array.Shape{Rows: r, Cols: n}, array.Shape{Rows: r, Cols: m}
-	cv, cu := rv.T(), ru.T()
 	u1t, v1t := j.ut.Cols(0, r*m), j.vt.Cols(0, r*n)
 	t := dev.Alloc(k, r*(m+n))
 	defer t.Free()
 	mu, mv := t.Cols(0, r*m), t.Cols(r*m, r*(m+n))
 	dev.GemmEach(false, true, 1, z, x, v1t, rv, 0, mu)
 	dev.GemmEach(true, true, 1, z, x, u1t, ru, 0, mv)
-	expand := func(to, t array.Batch) {
-		dev.GemmEach(true, true, 1, u1t, ru, t.Cols(r*m, r*(m+n)), cv, 0, to)
-		dev.GemmEach(false, false, 1, t.Cols(0, r*m), cu, v1t, rv, 1, to)
-	}
-	tangent := nuclearTangent{j}
-	if pz.IsZero() {
-		tangent.Apply(t, t)
-	} else {
-		pt, jt := dev.Alloc(k, r*(m+n)), dev.Alloc(k, r*(m+n))
-		tangent.ApplyRange(jt, pt, t)
-		expand(pz, pt)
-		dev.Copy(t, jt)
-		pt.Free()
-		jt.Free()
-	}
-	expand(dst, t)
+	nuclearTangent{j: j}.apply(t, t)
+	dev.GemmEach(true, true, 1, u1t, ru, mv, rv.T(), 0, dst)
+	dev.GemmEach(false, false, 1, mu, ru.T(), v1t, rv, 1, dst)
 }
 
-// Tangent returns J in the coordinates of its range, unless U1 or V1 is a whole
+func (j *nuclearDerivative) Diagonal() array.Batch { return array.Batch{} }
+func (j *nuclearDerivative) Model() *Model         { return j.get(j.build) }
+
+// build has the tangent space of the rank-r matrices, or all matrices where U1 or V1 is a whole
 // basis.
-func (j *nuclearDerivative) Tangent() (Tangent, bool) {
-	if !j.onLeft() || !j.onRight() {
-		return Tangent{}, false
-	}
+func (j *nuclearDerivative) build() *Model {
 	m, n, r := j.m, j.n, j.r
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.cols.IsZero() {
-		dev := j.mem.Device()
-		j.cols = dev.Alloc(1, r*(m+n))
-		identity := dev.Alloc(r, r)
-		defer identity.Free()
-		dev.Fill(identity, 0)
-		dev.Fill(identity.Diagonal(), 1)
-		dev.Gemm(true, false, 1, j.ut.Cols(0, r*m).Reshape(r, m), identity, 0, j.cols.Cols(0, r*m).Reshape(m, r))
-		dev.Gemm(true, false, 1, j.vt.Cols(0, r*n).Reshape(r, n), identity, 0, j.cols.Cols(r*m, r*(m+n)).Reshape(n, r))
+	margin := func(array.Batch) float64 { return j.margin }
+	if !j.onLeft() || !j.onRight() {
+		q := &appliedCurvature{j: j, trace: j.trace, frobenius2: j.frobenius2, matrix: func() []float64 { return nil }}
+		return &Model{Space: space.All(m * n), Curvature: q, Margin: margin}
 	}
-	return Tangent{
-		Shape: array.Shape{Rows: m, Cols: n}, Rank: r,
-		U: j.cols.Cols(0, r*m), V: j.cols.Cols(r*m, r*(m+n)), J: nuclearTangent{j},
-	}, true
+	dev := j.mem.Device()
+	cols := dev.Alloc(1, r*(m+n))
+	identity := dev.Alloc(r, r)
+	defer identity.Free()
+	dev.Fill(identity, 0)
+	dev.Fill(identity.Diagonal(), 1)
+	u, v := cols.Cols(0, r*m), cols.Cols(r*m, r*(m+n))
+	dev.Gemm(true, false, 1, j.ut.Cols(0, r*m).Reshape(r, m), identity, 0, u.Reshape(m, r))
+	dev.Gemm(true, false, 1, j.vt.Cols(0, r*n).Reshape(r, n), identity, 0, v.Reshape(n, r))
+	t := space.Tangent(array.Shape{Rows: m, Cols: n}, r, u, v)
+	return &Model{Space: t, Curvature: nuclearTangent{j, cols}, Margin: margin}
 }
 
-// nuclearTangent is J in the coordinates (Q, P).
-type nuclearTangent struct{ j *nuclearDerivative }
+// nuclearTangent is J in the coordinates (Q, P), as a curvature: J_T is (E*E + t Q)^{-1}.
+type nuclearTangent struct {
+	j    *nuclearDerivative
+	cols array.Batch // U1 m x r, V1 n x r, which the space is made of
+}
 
-func (t nuclearTangent) Apply(dst, z array.Batch) {
+// apply sets dst = J_T z; they may be the same batch.
+func (t nuclearTangent) apply(dst, z array.Batch) {
 	j := t.j
 	m, n, r, q := j.m, j.n, j.r, j.q
 	checkApply("nuclear norm", r*(m+n), dst, z)
@@ -343,34 +314,36 @@ func (t nuclearTangent) Apply(dst, z array.Batch) {
 	}
 }
 
-// ApplyRange takes from Q what lies in U1.
-func (t nuclearTangent) ApplyRange(jz, pz, z array.Batch) {
+// Precondition sets dst = J_T z and image = z - dst but for what Q has within U1, which E* does not
+// see: nothing that conjugate gradients add up grows unseen.
+func (t nuclearTangent) Precondition(dst, image, z array.Batch) {
 	j := t.j
 	m, r := j.m, j.r
 	dev, k := z.Device(), z.K()
-	t.Apply(jz, z)
+	t.apply(dst, z)
+	if k == 0 {
+		return
+	}
 	ru, cu, rr := array.Shape{Rows: r, Cols: m}, array.Shape{Rows: m, Cols: r}, array.Shape{Rows: r, Cols: r}
 	u1t := j.ut.Cols(0, r*m)
 	inner := dev.Alloc(k, r*r)
+	defer inner.Free()
 	dev.GemmEach(false, false, 1, u1t, ru, z.Cols(0, r*m), cu, 0, inner)
-	if pz != z {
-		dev.Copy(pz, z)
-	}
-	dev.GemmEach(true, false, -1, u1t, ru, inner, rr, 1, pz.Cols(0, r*m))
-	inner.Free()
+	rest(image, z, dst)
+	dev.GemmEach(true, false, -1, u1t, ru, inner, rr, 1, image.Cols(0, r*m))
 }
 
-// Bytes is 0: the memory is that of the whole derivative.
-func (t nuclearTangent) Bytes() int64 { return 0 }
+func (t nuclearTangent) Diagonal() []float64 { return nil }
+func (t nuclearTangent) Matrix() []float64   { return nil }
 
-// Release does nothing: the whole derivative owns the memory.
-func (t nuclearTangent) Release() {}
-
-func copyUnlessZero(dst, z array.Batch) {
-	if !dst.IsZero() {
-		dst.Device().Copy(dst, z)
-	}
+// Trace has the sums over the singular values.
+func (t nuclearTangent) Trace() (trace, frobenius2 float64, ok bool) {
+	return t.j.trace, t.j.frobenius2, true
 }
+
+// Bytes counts the vectors of the space: the rest is the derivative's.
+func (t nuclearTangent) Bytes() int64 { return t.cols.Bytes() }
+func (t nuclearTangent) Release()     { t.cols.Free() }
 
 // combine sets dst = a ∘ x + c ∘ y, with scratch tmp.
 func combine(dst, tmp, a, x, c, y array.Batch) {
@@ -380,9 +353,8 @@ func combine(dst, tmp, a, x, c, y array.Batch) {
 	dev.Lin(dst, 1, dst, 1, tmp)
 }
 
-// applyOneSide is Apply where the vectors near are a whole basis of their
-// space, of dimension r = nNear, so that every term factors through it:
-// T = near Z, or near Z* when trans is set, loses nothing.
+// applyOneSide is Apply where the vectors near are a basis of all of their space, of dimension r =
+// nNear, so that T = near Z, or near Z* when trans is set, determines Z.
 func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, near, far array.Batch, nNear, nFar int, trans bool) {
 	dev, k, r := dst.Device(), z.K(), j.r
 	sn, sf := array.Shape{Rows: r, Cols: nNear}, array.Shape{Rows: r, Cols: nFar}
@@ -410,13 +382,9 @@ func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, n
 	b.Free()
 }
 
-func (j *nuclearDerivative) Bytes() int64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.mem.Bytes() + j.cols.Bytes()
-}
+func (j *nuclearDerivative) Bytes() int64 { return j.mem.Bytes() + j.modelBytes() }
 
 func (j *nuclearDerivative) Release() {
+	j.freeModel()
 	j.mem.Free()
-	j.cols.Free()
 }

@@ -9,39 +9,39 @@ import (
 	"surepipe/prox/subspace"
 )
 
-// nuclearFollower evaluates the singular value threshold from a partial SVD that follows
-// the argument. With U, S, V the singular values of X = v above tau and their vectors,
-// where X* U = V S holds to rounding, and M = X - U S V*, the result
+// nuclearFollower evaluates the singular value threshold from a partial SVD that follows the
+// argument. With U, S, V the singular values of X = v above tau and their vectors, where X* U = V S
+// holds to rounding, and M = X - U S V*, the result
 //
 //	U (S - tau) V* = prox(X'),   X' = X - (X V - U S) V* - (N - N'),
 //
-// where N = M (I - V V*) and N' has N's singular values cut off at tau. ||X' - X|| is
-// at most ||X V - U S|| plus the excess of M's singular values over tau, which is 0 where no
-// value was missed. Passes of the subspace iteration make the first small; that the second
-// is, is certified by a Cholesky factor of (tau + slack)^2 I - M*M.
+// where N = M (I - V V*) and N' has N's singular values cut off at tau. ||X' - X|| is at most ||X V
+// - U S|| plus the excess of M's singular values over tau, which is 0 where no value was missed.
+// Passes of the subspace iteration make the first small; that the second is, a Cholesky factor of
+// (tau + slack)^2 I - M*M certifies.
 //
-// Where that takes too many passes, since tau has no gap beside it, where the rank is not
-// low, and where values are out of the range of squares, the evaluation is that of nuclear.
+// Where that takes too many passes, as where a singular value is close to tau, where the rank is
+// not low, and where values are out of the range of squares, the evaluation is nuclear's.
 type nuclearFollower struct {
 	p        *nuclear
 	tau      float64             // of the last evaluation
 	space    *subspace.Iteration // nil before the first
 	top      subspace.Triplets   // of the last evaluation, unless it was exact
-	rounding float64             // what the triplets may be wrong by beside their residual
+	rounding float64             // a bound of the error of the triplets beside their residual
 	exact    bool                // the last evaluation was
 	high     bool                // evaluations are exact until the rank is low again
 	lost     int                 // evaluations in a row that took too many passes
 	never    bool                // all evaluations are exact from now on
 }
 
-// minFollow is the smaller side of the matrix from which on matrices are followed.
+// minFollow is the least smaller side of matrices that are followed.
 var minFollow = subspace.MinSide
 
 // maxLost is the number of evaluations in a row that may take too many passes.
 const maxLost = 2
 
-// Follow returns nil where matrices are small, and where lambda is 0 or +Inf.
-func (p *nuclear) Follow() Follower {
+// follow returns nil where matrices are small, and where lambda is 0 or +Inf.
+func (p *nuclear) follow() Follower {
 	if min(p.shape.Rows, p.shape.Cols) < minFollow || p.lambda == 0 || math.IsInf(p.lambda, 1) {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (f *nuclearFollower) Release() {
 	}
 }
 
-// drop forgets the triplets.
+// drop releases the triplets.
 func (f *nuclearFollower) drop() {
 	f.top.Free()
 	f.top = subspace.Triplets{}
@@ -115,7 +115,7 @@ func (f *nuclearFollower) evalExact(dst, v array.Batch) error {
 	f.exact = true
 	r, err := f.p.evalOne(dst, v, f.tau)
 	if f.high {
-		// What is half as high as too high is low again.
+		// The rank is low again at half of what is too high.
 		f.high = 2*(r+subspace.MinBuffer) > f.space.Largest()
 	}
 	return err
@@ -171,8 +171,7 @@ func (f *nuclearFollower) decompose(ctx context.Context, v array.Batch, near flo
 	}
 }
 
-// certifiedShare is the part of a slack that a residual may take: the rest is for the
-// certificate.
+// certifiedShare is the part of a slack that a residual may take: the rest is for the certificate.
 const certifiedShare = 0.75
 
 func (f *nuclearFollower) Certify(ctx context.Context, v array.Batch, want float64) (float64, bool, error) {

@@ -103,7 +103,7 @@ func TestFollowerMissesNoValue(t *testing.T) {
 	after := slices.Clone(before)
 	after[60*shape.Cols+60] = 1.5
 	p := prox.NewNuclear(shape, 1)
-	f := prox.Follow(p)
+	f := follow(p)
 	defer f.Release()
 	const near = 1e-3
 	points := append(slices.Repeat([][]float64{before}, 50), slices.Repeat([][]float64{after}, 50)...)
@@ -128,7 +128,7 @@ func TestFollowersRepeat(t *testing.T) {
 	}
 	var first [][]float64
 	for range 3 {
-		f := prox.Follow(prox.NewNuclear(shape, 1))
+		f := prox.StructureOf(prox.NewNuclear(shape, 1)).Follow()
 		results, _, _ := path(t, dev, f, 1e-6, points...)
 		f.Release()
 		if first == nil {
@@ -159,7 +159,7 @@ func TestFollowerAtTheEndsOfTheRange(t *testing.T) {
 			x := withValues(shape, 1, 9, 7, 0.5, 0.0003)
 			floats.Scale(c.size, x)
 			p := prox.NewNuclear(shape, c.lambda*c.size)
-			f := prox.Follow(p)
+			f := follow(p)
 			defer f.Release()
 			near := 1e-9 * c.size
 			results, slacks, certified := path(t, dev, f, near, x, x, x)
@@ -187,7 +187,7 @@ func TestFollowedBlocks(t *testing.T) {
 		prox.NewNuclear(shape, 0.5),
 		prox.Block{Prox: prox.NewL1(0.5), N: 10},
 		prox.Block{Prox: prox.NewNuclear(shape, 1), N: n}))
-	f := prox.Follow(p)
+	f := follow(p)
 	defer f.Release()
 	left := withValues(shape, 1, append([]float64{9, 7}, linear(50, 0.9, 0.1)...)...)
 	right := withValues(shape, 2, append([]float64{5}, linear(50, 1.5, 0.1)...)...)
@@ -231,8 +231,16 @@ func TestFollowNothing(t *testing.T) {
 		"a user's own":  softFunc(9),
 		"a small block": prox.NewSeparable(prox.NewNuclear(small, 1), prox.Block{Prox: prox.NewL1(1), N: 9}),
 	} {
-		if f := prox.Follow(p); f != nil {
+		if f := follow(p); f != nil {
 			t.Errorf("%s: a follower %T", name, f)
 		}
 	}
+}
+
+// follow returns a Follower of p, nil where there is none.
+func follow(p prox.Prox) prox.Follower {
+	if f := prox.StructureOf(p).Follow; f != nil {
+		return f()
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/prox"
+	"surepipe/space"
 )
 
 // A penalty confined to a set that it splits over maps what is there as the whole
@@ -38,12 +39,14 @@ func TestRestrictedPenaltiesAreTheirOwnParts(t *testing.T) {
 			"2 x group linf": prox.NewScaled(2, must(prox.NewGroupLinf(dev, p, 0.7, groups, weights))),
 		} {
 			t.Run(name, func(t *testing.T) {
-				whole, ok := prox.AsRestrictor(r)
-				if !ok {
-					t.Fatal("no Restrictor")
+				whole := prox.StructureOf(r)
+				if whole.Closure == nil {
+					t.Fatal("no Closure")
 				}
 				s := whole.Closure([]int{3, 5, 9})
-				part, err := whole.Restrict(s)
+				on := space.Coordinates(dev, p, s)
+				defer on.Release()
+				part, err := whole.On(on)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -56,9 +59,8 @@ func TestRestrictedPenaltiesAreTheirOwnParts(t *testing.T) {
 				v, u := dev.Alloc(1, p), dev.Alloc(1, len(s))
 				dev.Upload(v, full)
 				dev.Upload(u, small)
-				a, valued := r.(prox.Valuer)
-				if b, ok := part.(prox.Valuer); valued && ok {
-					if a, b := a.Value(v), b.Value(u); math.Abs(a-b) > 1e-14*a {
+				if a, b := whole.Value, prox.StructureOf(part).Value; a != nil && b != nil {
+					if a, b := a(v), b(u); math.Abs(a-b) > 1e-14*a {
 						t.Errorf("the whole has the value %g, its part %g", a, b)
 					}
 				}
@@ -77,13 +79,9 @@ func TestRestrictedPenaltiesAreTheirOwnParts(t *testing.T) {
 				}
 				v.Free()
 				u.Free()
-				if part, ok := part.(prox.Releaser); ok {
-					part.Release()
-				}
+				prox.Release(part)
 			})
-			if r, ok := r.(prox.Releaser); ok {
-				r.Release()
-			}
+			prox.Release(r)
 		}
 	})
 }

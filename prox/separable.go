@@ -2,55 +2,34 @@ package prox
 
 import (
 	"fmt"
+	"math"
+	"sync"
 
 	"surepipe/array"
 )
-
-// Block is a Prox that acts on vectors of length N, for the Prox whose own Dim
-// is 0.
-type Block struct {
-	Prox
-	N int
-}
-
-// Dim returns N.
-func (b Block) Dim() int { return b.N }
-
-// Eval sets dst = prox_{t r}(v).
-func (b Block) Eval(dst, v array.Batch, t float64) error {
-	checkEval("block", b.N, dst, v, t)
-	return b.Prox.Eval(dst, v, t)
-}
-
-// Linearize evaluates and returns the derivative.
-func (b Block) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
-	checkLinearize("block", b.N, dst, v, t)
-	return b.Prox.Linearize(dst, v, t)
-}
 
 // separable is r(b) = sum_i r_i(b_i).
 type separable struct {
 	blocks []Prox
 	at     []int // block i is coordinates [at[i], at[i+1])
+	known
 }
 
-// NewSeparable returns r(b) = sum_i r_i(b_i), where b_i are consecutive blocks
-// of b, each as long as its Prox's Dim; a [Block] gives a length to one that
-// takes any. Then
+// NewSeparable returns r(b) = sum_i r_i(b_i), where b_i are consecutive blocks of b, each as long
+// as its Prox's Dim; a [Block] gives a length to one that takes any. Then
 //
-//	prox_{t r}(v)_i = prox_{t r_i}(v_i),    J = diag(J_1, J_2, ...).
+//	prox_{t r}(v)_i = prox_{t r_i}(v_i),    J = diag(J_1, J_2, ...),
 //
-// It has a value if every block has one, is [Quadratic] if every block is with
-// one curvature, and its derivative is [Masked] where the blocks' are, else a [Tracer]
-// where the blocks' are. It panics
-// without blocks, or if a block's Dim is 0 or disagrees with the Prox in it.
+// J is diagonal where every block's is, and its model is the product of the blocks' models, unless
+// a block has none. It knows a value if every block has one, and is quadratic if every block is
+// with one curvature. It panics without blocks, or if a block's Dim is 0 or disagrees with the Prox
+// in it.
 func NewSeparable(blocks ...Prox) Prox {
 	if len(blocks) == 0 {
 		panic("prox: a separable regularizer without blocks")
 	}
-	p := &separable{append([]Prox(nil), blocks...), make([]int, 1, len(blocks)+1)}
-	curvature, quadratic := curvatureOf(blocks[0])
-	var values []func(array.Batch) float64
+	p := &separable{blocks: append([]Prox(nil), blocks...), at: make([]int, 1, len(blocks)+1)}
+	first, quadratic := StructureOf(blocks[0]).Quadratic, true
 	for i, q := range blocks {
 		n := q.Dim()
 		if n <= 0 {
@@ -60,25 +39,14 @@ func NewSeparable(blocks ...Prox) Prox {
 			panic(fmt.Sprintf("prox: block %d of a separable regularizer has length %d around a prox of dimension %d", i, n, b.Prox.Dim()))
 		}
 		p.at = append(p.at, p.at[i]+n)
-		c, ok := curvatureOf(q)
-		quadratic = quadratic && ok && c == curvature
-		if r := valueOf(q); r != nil {
-			values = append(values, r)
-		}
+		c := StructureOf(q).Quadratic
+		quadratic = quadratic && c.Known && c == first
 	}
 	if quadratic {
-		return squaredL2{curvature, p.Dim()}
+		return newSquaredL2(first.Value, p.Dim())
 	}
-	if len(values) < len(blocks) {
-		return p
-	}
-	return valued{p, func(b array.Batch) float64 {
-		s := 0.0
-		for i, r := range values {
-			s += r(b.Cols(p.at[i], p.at[i+1]))
-		}
-		return s
-	}}
+	p.structure = blockStructure(p)
+	return p
 }
 
 func (p *separable) Dim() int { return p.at[len(p.blocks)] }
@@ -96,8 +64,8 @@ func (p *separable) Eval(dst, v array.Batch, t float64) error {
 
 func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	checkLinearize("separable", p.Dim(), dst, v, t)
-	j := &separableDerivative{p.at, make([]Derivative, 0, len(p.blocks))}
-	masked, traced := true, true
+	j := &separableDerivative{at: p.at, blocks: make([]Derivative, 0, len(p.blocks))}
+	ours := true
 	for i, q := range p.blocks {
 		lo, hi := p.at[i], p.at[i+1]
 		d, err := q.Linearize(dst.Cols(lo, hi), v.Cols(lo, hi), t)
@@ -106,43 +74,74 @@ func (p *separable) Linearize(dst, v array.Batch, t float64) (Derivative, error)
 			return nil, fmt.Errorf("block %d: %w", i, err)
 		}
 		j.blocks = append(j.blocks, d)
-		_, ok := d.(Masked)
-		masked = masked && ok
-		_, ok = d.(Tracer)
-		traced = traced && ok
+		switch d.(type) {
+		case *diagonal, *multiple:
+		default:
+			ours = false
+		}
 	}
-	switch {
-	case !masked && traced:
-		return tracedSeparable{j}, nil
-	case !masked:
-		return j, nil
+	if ours {
+		return j.merge(v.Device(), t), nil
 	}
-	dev := v.Device()
-	mask := dev.Alloc(1, p.Dim())
-	for i, d := range j.blocks {
-		dev.Copy(mask.Cols(p.at[i], p.at[i+1]), d.(Masked).Diagonal())
-	}
-	j.Release()
-	return diagonal{mask}, nil
-}
-
-// Join returns J = diag(J_1, J_2, ...), J_i being n_i x n_i. Releasing J releases them. It
-// panics unless there is one n_i for each.
-func Join(n []int, blocks []Derivative) Derivative {
-	if len(n) != len(blocks) {
-		panic(fmt.Sprintf("prox: Join of %d derivatives of %d lengths", len(blocks), len(n)))
-	}
-	j := &separableDerivative{make([]int, 1, len(n)+1), blocks}
-	for i, n := range n {
-		j.at = append(j.at, j.at[i]+n)
-	}
-	return j
+	return j, nil
 }
 
 // separableDerivative is J = diag(J_1, J_2, ...).
 type separableDerivative struct {
 	at     []int
 	blocks []Derivative
+	lazyModel
+
+	own    sync.Mutex
+	asked  bool        // for the diagonal
+	joined array.Batch // the diagonal, where there is one
+}
+
+// merge makes one diagonal of blocks that are diagonals and multiples of the identity, for the step
+// t, and releases them.
+func (j *separableDerivative) merge(dev array.Device, t float64) Derivative {
+	curvatures, margins := make([]func(int) float64, len(j.blocks)), make([]func(array.Batch) float64, len(j.blocks))
+	all := &diagonal{d: dev.Alloc(1, j.at[len(j.blocks)]), t: t}
+	curved := false
+	for i, d := range j.blocks {
+		to := all.d.Cols(j.at[i], j.at[i+1])
+		switch d := d.(type) {
+		case *diagonal:
+			dev.Copy(to, d.d)
+			curvatures[i], margins[i], all.unknown = d.curvature, d.margin, all.unknown || d.unknown
+		case *multiple:
+			dev.Fill(to, d.s)
+			margins[i] = d.margin
+			if q := d.q; q != 0 {
+				curvatures[i] = func(int) float64 { return q }
+			}
+		}
+		curved = curved || curvatures[i] != nil
+	}
+	j.Release()
+	at := j.at
+	all.margin = func(v array.Batch) float64 {
+		least := math.Inf(1)
+		for i, margin := range margins {
+			least = min(least, margin(v.Cols(at[i], at[i+1])))
+		}
+		return least
+	}
+	if curved {
+		all.curvature = func(k int) float64 {
+			for i, q := range curvatures {
+				if k >= at[i+1] {
+					continue
+				}
+				if q == nil {
+					return 0
+				}
+				return q(k - at[i])
+			}
+			return 0
+		}
+	}
+	return all
 }
 
 func (j *separableDerivative) Apply(dst, z array.Batch) {
@@ -153,32 +152,37 @@ func (j *separableDerivative) Apply(dst, z array.Batch) {
 	}
 }
 
-func (j *separableDerivative) ApplyRange(jz, pz, z array.Batch) {
-	checkApply("separable", j.at[len(j.blocks)], jz, z)
+// Diagonal joins those of the blocks.
+func (j *separableDerivative) Diagonal() array.Batch {
+	j.own.Lock()
+	defer j.own.Unlock()
+	if j.asked {
+		return j.joined
+	}
+	j.asked = true
+	parts := make([]array.Batch, len(j.blocks))
 	for i, d := range j.blocks {
-		lo, hi := j.at[i], j.at[i+1]
-		ApplyRange(d, jz.Cols(lo, hi), pz.Cols(lo, hi), z.Cols(lo, hi))
+		if parts[i] = d.Diagonal(); parts[i].IsZero() {
+			return j.joined
+		}
 	}
+	dev := parts[0].Device()
+	j.joined = dev.Alloc(1, j.at[len(j.blocks)])
+	for i, d := range parts {
+		dev.Copy(j.joined.Cols(j.at[i], j.at[i+1]), d)
+	}
+	return j.joined
 }
 
-// tracedSeparable is a J = diag(J_1, J_2, ...) whose blocks know their traces.
-type tracedSeparable struct{ *separableDerivative }
-
-// Trace sums those of the blocks.
-func (j tracedSeparable) Trace() (trace, frobenius2 float64) {
-	for _, d := range j.blocks {
-		t, f := d.(Tracer).Trace()
-		trace += t
-		frobenius2 += f
-	}
-	return trace, frobenius2
+func (j *separableDerivative) Model() *Model {
+	return j.get(func() *Model { return blockModel(j.at, j.blocks) })
 }
-
-// Blocks returns J_1, J_2, ...
-func (j *separableDerivative) Blocks() []Derivative { return j.blocks }
 
 func (j *separableDerivative) Bytes() int64 {
-	var n int64
+	j.own.Lock()
+	n := j.joined.Bytes()
+	j.own.Unlock()
+	n += j.modelBytes()
 	for _, d := range j.blocks {
 		n += d.Bytes()
 	}
@@ -186,6 +190,8 @@ func (j *separableDerivative) Bytes() int64 {
 }
 
 func (j *separableDerivative) Release() {
+	j.freeModel()
+	j.joined.Free()
 	for _, d := range j.blocks {
 		d.Release()
 	}

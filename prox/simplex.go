@@ -9,8 +9,8 @@ import (
 	"surepipe/array"
 )
 
-// onTheSet is the relative error granted to a sum that a constraint fixes or
-// bounds, where a regularizer says whether b is in its domain.
+// onTheSet is the relative error granted to a sum that a constraint fixes or bounds, where a
+// regularizer says whether b is in its domain.
 const onTheSet = 1e-9
 
 // simplex is the indicator of b >= 0, sum b = s.
@@ -18,6 +18,7 @@ type simplex struct {
 	n    int
 	s    float64
 	work sync.Pool // of *ballWork
+	known
 }
 
 // ballWork is the memory of one projection.
@@ -35,28 +36,28 @@ func getBallWork(pool *sync.Pool, n int) *ballWork {
 	return w
 }
 
-// NewSimplex returns the constraint b >= 0, sum_j b_j = s: r(b) = 0 there and
-// +Inf elsewhere, on vectors of length n, or of any length if n = 0. The
-// proximal operator is the projection: with theta such that the entries sum to s
-// and the support A = {j : v_j > theta},
+// NewSimplex returns the constraint b >= 0, sum_j b_j = s: r(b) = 0 there and +Inf elsewhere, on
+// vectors of length n, or of any length if n = 0. The proximal operator is the projection: with
+// theta such that the entries sum to s and the support A = {j : v_j > theta},
 //
 //	prox_{t r}(v)_j = max(v_j - theta, 0),
 //	(J z)_j = z_j - sum_{k in A} z_k/|A|   where j in A, else 0.
 //
-// theta is found on the host (Held, Wolfe, Crowder 1974; Michelot 1986), in linear
-// time as a rule and in that of a sort at worst, with a rounding error relative to
-// s and not to the size of v. J is applied on the device. It is an orthogonal
-// projection of trace |A| - 1, and a [Ranged]. v_j = theta counts as outside A.
+// theta is found on the host (Held, Wolfe, Crowder 1974; Michelot 1986), in linear time as a rule
+// and in that of a sort at worst, with a rounding error relative to s and not to the size of v. J
+// is applied on the device. It is an orthogonal projection of trace |A| - 1. v_j = theta counts as
+// outside A.
 //
-// Value grants the sum a relative error of 1e-9. A NaN and an entry beyond 1e290
-// in size in what is evaluated are errors. NewSimplex panics if n is negative or s
-// is not positive and finite.
+// Value grants the sum a relative error of 1e-9. A NaN and an entry beyond 1e290 in size in what is
+// evaluated are errors. NewSimplex panics if n is negative or s is not positive and finite.
 func NewSimplex(n int, s float64) Prox {
 	checkDim("the simplex", n)
 	if !(s > 0) || math.IsInf(s, 1) {
 		panic(fmt.Sprintf("prox: a simplex whose entries sum to %v, want a positive finite number", s))
 	}
-	return &simplex{n: n, s: s}
+	p := &simplex{n: n, s: s}
+	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	return p
 }
 
 func (p *simplex) Dim() int { return p.n }
@@ -93,10 +94,10 @@ func (p *simplex) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	for j, b := range w.x {
 		w.x[j] = sign(b)
 	}
-	return newFace(v, w.x), nil
+	return newFace(v, w.x, func(v array.Batch) float64 { return simplexMargin(onHost(v), p.s) }), nil
 }
 
-func (p *simplex) Value(b array.Batch) float64 {
+func (p *simplex) value(b array.Batch) float64 {
 	checkValue("simplex", p.n, b)
 	sum := 0.0
 	for _, x := range onHost(b) {

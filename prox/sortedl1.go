@@ -14,35 +14,34 @@ import (
 type sortedL1 struct {
 	lambda []float64
 	work   sync.Pool // of *sortedL1Work
+	known
 }
 
-// NewSortedL1 returns the sorted l1 norm, the penalty of SLOPE (Bogdan, van den
-// Berg, Sabatti, Su, Candès 2015) and of OWL (Zeng, Figueiredo 2014),
+// NewSortedL1 returns the sorted l1 norm, the penalty of SLOPE (Bogdan, van den Berg, Sabatti, Su,
+// Candès 2015) and of OWL (Zeng, Figueiredo 2014),
 //
 //	r(b) = sum_i lambda_i |b|_(i),   |b|_(1) >= |b|_(2) >= ...,   lambda_1 >= lambda_2 >= ... >= 0,
 //
-// on vectors of length len(lambda). With |v| in decreasing order prox_{t r}(v) is
-// the nonincreasing sequence nearest to |v|_(i) - t lambda_i, its negative part
-// cut off, put back in place with v's signs. It is found on the host by sorting (by
-// radix, in linear time, where n is large) and pooling adjacent violators, in linear
-// time. With B the block of coordinates that are pooled with j and s = sign(v),
+// on vectors of length len(lambda). With |v| in decreasing order prox_{t r}(v) is the nonincreasing
+// sequence nearest to |v|_(i) - t lambda_i, its negative part cut off, put back in place with v's
+// signs. It is found on the host by sorting (by radix, in linear time, where n is large) and
+// pooling adjacent violators, in linear time. With B the block of coordinates that are pooled with
+// j and s = sign(v),
 //
 //	(J z)_j = s_j/|B| sum_{k in B} s_k z_k   where the block's value is positive, else 0,
 //
-// which is applied on the device. J is an orthogonal projection whose trace is the
-// number of blocks that are not 0. It is a [Ranged], and a [Masked] where no two of
-// these coordinates are pooled.
+// which is applied on the device. J is an orthogonal projection whose trace is the number of blocks
+// that are not 0; it is diagonal where no two of these coordinates are pooled.
 //
-// Coordinates are pooled where the later mean is strictly the larger one, and
-// remain apart where two means are equal. That is a kink, and then an element of the
-// Clarke Jacobian, except between single coordinates of one lambda: these move
-// freely, and J is the derivative. A block of value 0 counts as inactive. The decisions
-// compare means with no tolerance: they are exact where sums of v's entries and of
-// t lambda are exact in float64. A constant lambda gives what [NewL1] gives.
+// Coordinates are pooled where the later mean is strictly the larger one, and remain apart where
+// two means are equal. That is a kink, and then an element of the Clarke Jacobian, except between
+// single coordinates of one lambda: these move freely, and J is the derivative. A block of value 0
+// counts as inactive. The decisions compare means with no tolerance: they are exact where sums of
+// v's entries and of t lambda are exact in float64. A constant lambda gives what [NewL1] gives.
 //
-// lambda is copied. No lambda, a negative or NaN one, and one that exceeds its
-// predecessor are errors; lambda_1 = +Inf gives zero. A NaN and an entry beyond
-// 1e290 in size in what is evaluated are errors.
+// lambda is copied. No lambda, a negative or NaN one, and one that exceeds its predecessor are
+// errors; lambda_1 = +Inf gives zero. A NaN and an entry beyond 1e290 in size in what is evaluated
+// are errors.
 func NewSortedL1(lambda []float64) (Prox, error) {
 	if len(lambda) == 0 {
 		return nil, fmt.Errorf("prox: sorted l1: no lambda")
@@ -55,7 +54,9 @@ func NewSortedL1(lambda []float64) (Prox, error) {
 			return nil, fmt.Errorf("prox: sorted l1: lambda %d is %v after %v, want a nonincreasing sequence", i, x, lambda[i-1])
 		}
 	}
-	return &sortedL1{lambda: slices.Clone(lambda)}, nil
+	p := &sortedL1{lambda: slices.Clone(lambda)}
+	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	return p, nil
 }
 
 func (p *sortedL1) Dim() int { return len(p.lambda) }
@@ -78,13 +79,12 @@ type magnitude struct {
 	j    int
 }
 
-// radixFrom is the number of magnitudes from which on a radix sort is the faster
-// one.
+// radixFrom is the number of magnitudes from which on a radix sort is faster.
 const radixFrom = 512
 
-// decreasing sorts keys, which are w's own, by size; the result may lie in w's
-// scratch memory. The bits of numbers >= 0 are in the order of the numbers, so
-// that many are sorted byte by byte, the least significant first.
+// decreasing sorts keys, which are w's own, by decreasing size; the result may lie in w's scratch
+// memory. The bits of numbers >= 0 are in the order of the numbers, so that many of them are sorted
+// byte by byte, the least significant one first.
 func (w *sortedL1Work) decreasing(keys []magnitude) []magnitude {
 	if len(keys) < radixFrom {
 		slices.SortFunc(keys, func(a, b magnitude) int { return cmp.Compare(b.size, a.size) })
@@ -136,7 +136,7 @@ func (p *sortedL1) getWork() *sortedL1Work {
 // solve sets x to its prox.
 func (p *sortedL1) solve(w *sortedL1Work, t float64) {
 	n := len(w.x)
-	// An entry of at most the least weight is 0 and stays out of every block that is not.
+	// An entry of at most the least weight becomes 0 and is part of no block that does not.
 	least := t * p.lambda[n-1]
 	keys := w.keys[:0]
 	for j, a := range w.x {
@@ -167,7 +167,7 @@ func (p *sortedL1) solve(w *sortedL1Work, t float64) {
 	clear(w.sign)
 	at := 0
 	for _, b := range blocks {
-		// A mean of 0 without a weight is that of a coordinate that is free at 0.
+		// A block with the mean 0 and no weight is a coordinate that is not penalized.
 		if !(b.mean > 0 || b.mean == 0 && p.lambda[at] == 0) {
 			break
 		}
@@ -200,10 +200,27 @@ func (p *sortedL1) Linearize(dst, v array.Batch, t float64) (Derivative, error) 
 	if err := onEach("sorted l1", dst, v, w.x, func() { p.solve(w, t) }); err != nil {
 		return nil, err
 	}
-	return newAveraging(&w.averagingWork, v, w.ends, w.order, w.sign), nil
+	return newAveraging(&w.averagingWork, v, w.ends, w.order, w.sign, func(v array.Batch) float64 {
+		return p.margin(v, t)
+	}), nil
 }
 
-func (p *sortedL1) Value(b array.Batch) float64 {
+// margin evaluates at v once more.
+func (p *sortedL1) margin(v array.Batch, t float64) float64 {
+	at := onHost(v)
+	w := p.getWork()
+	defer p.work.Put(w)
+	copy(w.x, at)
+	p.solve(w, t)
+	mean, start := make([]float64, len(w.ends)), 0
+	for b, end := range w.ends {
+		mean[b] = math.Abs(w.x[w.order[start]])
+		start = end
+	}
+	return sortedMargin(at, p.lambda, t, w.order, w.ends, mean)
+}
+
+func (p *sortedL1) value(b array.Batch) float64 {
 	checkValue("sorted l1", len(p.lambda), b)
 	x := append([]float64(nil), onHost(b)...)
 	for j, a := range x {

@@ -6,24 +6,32 @@ import "surepipe/array"
 type squaredL2 struct {
 	lambda float64
 	dim    int
+	known
 }
 
-// NewSquaredL2 returns the ridge penalty r(b) = lambda/2 ||b||^2 on vectors of
-// any length, with
+// NewSquaredL2 returns the ridge penalty r(b) = lambda/2 ||b||^2 on vectors of any length, with
 //
 //	prox_{t r}(v) = v / (1 + t lambda),    J = I / (1 + t lambda).
 //
-// It is [Quadratic] with curvature lambda. lambda = +Inf holds b at 0. It panics
-// if lambda is negative or NaN.
+// Its [Structure] has Quadratic = lambda. lambda = +Inf holds b at 0. It panics if lambda is
+// negative or NaN.
 func NewSquaredL2(lambda float64) Prox {
 	checkLambda("the ridge penalty's lambda", lambda)
-	return squaredL2{lambda: lambda}
+	return newSquaredL2(lambda, 0)
 }
 
-func (p squaredL2) Dim() int           { return p.dim }
-func (p squaredL2) Curvature() float64 { return p.lambda }
+func newSquaredL2(lambda float64, dim int) *squaredL2 {
+	p := &squaredL2{lambda: lambda, dim: dim}
+	p.structure = Structure{
+		Value: p.value, Quadratic: Number{lambda, true}, Free: p.free, Units: anyUnits,
+		Rescale: p.rescale, DualScale: p.dualScale, FenchelGap: p.fenchelGap,
+	}
+	return p
+}
 
-func (p squaredL2) Eval(dst, v array.Batch, t float64) error {
+func (p *squaredL2) Dim() int { return p.dim }
+
+func (p *squaredL2) Eval(dst, v array.Batch, t float64) error {
 	checkEval("ridge", p.dim, dst, v, t)
 	if p.lambda == 0 {
 		dst.Device().Copy(dst, v)
@@ -33,15 +41,17 @@ func (p squaredL2) Eval(dst, v array.Batch, t float64) error {
 	return nil
 }
 
-func (p squaredL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+func (p *squaredL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	checkLinearize("ridge", p.dim, dst, v, t)
 	if err := p.Eval(dst, v, t); err != nil {
 		return nil, err
 	}
-	return newMultiple(1/(1+t*p.lambda), v), nil
+	j := newMultiple(1/(1+t*p.lambda), v, nil)
+	j.q, j.t = p.lambda, t
+	return j, nil
 }
 
-func (p squaredL2) Value(b array.Batch) float64 {
+func (p *squaredL2) value(b array.Batch) float64 {
 	checkValue("ridge", p.dim, b)
 	return times(p.lambda/2, norm2Squared(b))
 }

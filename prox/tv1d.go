@@ -15,41 +15,41 @@ type tv1d struct {
 	n      int
 	lambda float64
 	work   sync.Pool // of *tv1dWork
+	known
 }
 
-// NewTV1D returns the total variation penalty of a sequence, the one-dimensional
-// fused LASSO,
+// NewTV1D returns the total variation penalty of a sequence, the one-dimensional fused LASSO,
 //
 //	r(b) = lambda sum_{i<n} |b_{i+1} - b_i|
 //
-// on vectors of length n, or of any length if n = 0. With tau = t lambda the
-// result is constant on pieces, and on a piece P of it
+// on vectors of length n, or of any length if n = 0. With tau = t lambda the result is constant on
+// pieces, and on a piece P of it
 //
 //	prox_{t r}(v)_P = (sum_{i in P} v_i + tau (s_right - s_left)) / |P|,
 //
-// where s_left and s_right are the signs of the steps into and out of P, 0 at the
-// two ends of the sequence. The pieces are found by dynamic programming (Johnson
-// 2013) on the host, in time and memory linear in n whatever v is. The derivative
+// where s_left and s_right are the signs of the steps into and out of P, 0 at the two ends of the
+// sequence. The pieces are found by dynamic programming (Johnson 2013) on the host, in time and
+// memory linear in n whatever v is. The derivative
 //
 //	(J z)_i = mean of z over the piece of i
 //
-// is applied on the device, in time linear in n. It is an orthogonal projection
-// whose trace is the number of pieces, and a [Ranged].
+// is applied on the device, in time linear in n. It is an orthogonal projection whose trace is the
+// number of pieces.
 //
-// Two neighbours are in one piece unless the optimum has a step between them.
-// Where the dual variable lies on its bound without a step, a kink, they are in one
-// piece, which gives an element of the Clarke Jacobian. No tolerance is involved: values
-// of the recursion are compared, which is exact where sums of v's entries and of
-// tau are exact in float64, as for integers, and otherwise right for a v that
-// differs by rounding.
+// Two neighbours are in one piece unless the optimum has a step between them. Where the dual
+// variable lies on its bound without a step, at a kink, they are in one piece, which gives an
+// element of the Clarke Jacobian. There is no tolerance: values of the recursion are compared,
+// which is exact where sums of v's entries and of tau are exact in float64, as for integers, and
+// otherwise right for a v that differs by rounding.
 //
-// lambda = 0 gives the identity, lambda = +Inf the mean. Otherwise a NaN and an
-// entry beyond 1e290 in size are errors. NewTV1D panics if lambda is negative or
-// NaN, or n is negative.
+// lambda = 0 gives the identity, lambda = +Inf the mean. Otherwise a NaN and an entry beyond 1e290
+// in size are errors. NewTV1D panics if lambda is negative or NaN, or n is negative.
 func NewTV1D(n int, lambda float64) Prox {
 	checkDim("total variation", n)
 	checkLambda("the total variation's lambda", lambda)
-	return &tv1d{n: n, lambda: lambda}
+	p := &tv1d{n: n, lambda: lambda}
+	p.structure = Structure{Value: p.value}
+	return p
 }
 
 func (p *tv1d) Dim() int { return p.n }
@@ -63,8 +63,8 @@ type tv1dWork struct {
 	averagingWork
 }
 
-// knot is where the slope of a piecewise linear function changes: to its right
-// the line a x + c is added to what holds on its left.
+// knot is where the slope of a piecewise linear function changes: to its right the line a x + c is
+// added to what holds on its left.
 type knot struct{ x, a, c float64 }
 
 func (p *tv1d) getWork(n int) *tv1dWork {
@@ -79,19 +79,17 @@ func (p *tv1d) getWork(n int) *tv1dWork {
 
 // solve sets x to prox(x) for tau > 0 and ends to the pieces.
 //
-// With f_k(b) the least value of the objective's first k terms that ends in
-// b_k = b,
+// With f_k(b) the least value of the objective's first k terms that ends in b_k = b,
 //
 //	f_{k+1}'(b) = min(max(f_k'(b), -tau), tau) + b - v_{k+1}
 //
-// is increasing and piecewise linear, and b_k = min(max(b_{k+1}, lo_k), hi_k) with
-// f_k'(lo_k) = -tau, f_k'(hi_k) = tau. Each step adds a knot at either end, and
-// removes those beyond lo_k and hi_k. Slopes are counts of coordinates, hence exact, and at
-// least 1.
+// is increasing and piecewise linear, and b_k = min(max(b_{k+1}, lo_k), hi_k) with f_k'(lo_k) =
+// -tau, f_k'(hi_k) = tau. Each step adds a knot at either end, and removes those beyond lo_k and
+// hi_k. Slopes are counts of coordinates, hence exact, and at least 1.
 //
-// On the left f' is kept relative to -tau, on the right to tau, so that tau
-// enters at the ends of the sequence only. Data are taken relative to the first
-// entry: a large common offset would cost digits.
+// On the left f' is kept relative to -tau, on the right to tau, so that tau enters at the ends of
+// the sequence only. Data are taken relative to the first entry: a large common offset would cost
+// digits.
 func (w *tv1dWork) solve(tau float64) {
 	x, n := w.x, len(w.x)
 	if n == 0 {
@@ -139,8 +137,8 @@ func (w *tv1dWork) solve(tau float64) {
 	}
 	b := (tau - c) / a
 
-	// Backwards through the pieces. Their values come from v itself, so that they
-	// have no part in the rounding of the recursion.
+	// Backwards through the pieces. Their values come from v itself and not from the recursion,
+	// whose rounding errors they do not share.
 	ends, end, out := w.ends[:0], n, 0.0
 	for k := n - 2; k >= -1; k-- {
 		in := 0.0
@@ -180,17 +178,29 @@ func (p *tv1d) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	checkLinearize("total variation", p.n, dst, v, t)
 	if p.lambda == 0 {
 		dst.Device().Copy(dst, v)
-		return newMultiple(1, v), nil
+		return newMultiple(1, v, nil), nil
 	}
 	w := p.getWork(v.N())
 	defer p.work.Put(w)
 	if err := onEach("total variation", dst, v, w.x, func() { w.solve(t * p.lambda) }); err != nil {
 		return nil, err
 	}
-	return newAveraging(&w.averagingWork, v, w.ends, nil, nil), nil
+	return newAveraging(&w.averagingWork, v, w.ends, nil, nil, func(v array.Batch) float64 {
+		return p.margin(v, t*p.lambda)
+	}), nil
 }
 
-func (p *tv1d) Value(b array.Batch) float64 {
+// margin evaluates at v once more.
+func (p *tv1d) margin(v array.Batch, tau float64) float64 {
+	at := onHost(v)
+	w := p.getWork(len(at))
+	defer p.work.Put(w)
+	copy(w.x, at)
+	w.solve(tau)
+	return variationMargin(at, w.x, w.ends, tau)
+}
+
+func (p *tv1d) value(b array.Batch) float64 {
 	checkValue("total variation", p.n, b)
 	x, s := onHost(b), 0.0
 	for i := 1; i < len(x); i++ {

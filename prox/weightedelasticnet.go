@@ -6,16 +6,21 @@ import (
 	"surepipe/array"
 )
 
-// weightedElasticNet is r(b) = sum_j w_j |b_j| + q_j/2 b_j^2: the elastic net, or with w = 0
-// the ridge penalty, in other units.
+// weightedElasticNet is r(b) = sum_j w_j |b_j| + q_j/2 b_j^2: the elastic net, or with w = 0 the
+// ridge penalty, in other units.
 type weightedElasticNet struct {
 	w, q         array.Batch
 	wHost, qHost []float64
+	known
 }
 
 // newWeightedElasticNet copies the weights, all at least 0, to dev.
 func newWeightedElasticNet(dev array.Device, w, q []float64) (*weightedElasticNet, error) {
-	p := &weightedElasticNet{dev.Alloc(1, len(w)), dev.Alloc(1, len(w)), w, q}
+	p := &weightedElasticNet{w: dev.Alloc(1, len(w)), q: dev.Alloc(1, len(w)), wHost: w, qHost: q}
+	p.structure = Structure{
+		Value: p.value, Free: p.free, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
+		DualScale: p.dualScale, FenchelGap: p.fenchelGap, Release: p.Release,
+	}
 	dev.Upload(p.w, w)
 	dev.Upload(p.q, q)
 	if err := dev.Err(); err != nil {
@@ -64,31 +69,17 @@ func (p *weightedElasticNet) Linearize(dst, v array.Batch, t float64) (Derivativ
 	dev.Mul(dst, dst, f)
 	dev.Mul(f, f, mask)
 	mask.Free()
-	return diagonal{f}, nil
+	return &diagonal{
+		d: f, t: t, curvature: func(j int) float64 { return p.qHost[j] },
+		margin: eachEntry(func(j int, v float64) float64 { return softKink(v, t*p.wHost[j]) }),
+	}, nil
 }
 
-func (p *weightedElasticNet) Value(b array.Batch) float64 {
+func (p *weightedElasticNet) value(b array.Batch) float64 {
 	checkValue("weighted elastic net", p.Dim(), b)
 	s := 0.0
 	for j, x := range onHost(b) {
 		s += times(p.wHost[j], math.Abs(x)) + times(p.qHost[j]/2, x*x)
 	}
 	return s
-}
-
-// Closure returns s: the penalty is separable.
-func (p *weightedElasticNet) Closure(s []int) []int { return s }
-
-// Restrict gathers the weights of s.
-func (p *weightedElasticNet) Restrict(s []int) (Prox, error) {
-	return newWeightedElasticNet(p.w.Device(), gather(p.wHost, s), gather(p.qHost, s))
-}
-
-// gather lists x at the coordinates of s.
-func gather(x []float64, s []int) []float64 {
-	out := make([]float64, len(s))
-	for i, j := range s {
-		out[i] = x[j]
-	}
-	return out
 }

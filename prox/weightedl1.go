@@ -7,22 +7,21 @@ import (
 	"surepipe/array"
 )
 
-// weightedL1 is r(b) = sum_j w_j |b_j|, lambda folded into the weights.
+// weightedL1 is r(b) = sum_j w_j |b_j|, whose weights include lambda.
 type weightedL1 struct {
 	w     array.Batch
 	wHost []float64
+	known
 }
 
-// NewWeightedL1 returns r(b) = lambda sum_j w_j |b_j| on vectors of length
-// len(w), with
+// NewWeightedL1 returns r(b) = lambda sum_j w_j |b_j| on vectors of length len(w), with
 //
 //	prox_{t r}(v)_j = sign(v_j) max(|v_j| - t lambda w_j, 0),
 //	J = diag(1 where |v_j| > t lambda w_j or lambda w_j = 0, else 0).
 //
-// An entry of weight 0 is not penalized, whatever lambda; one of weight +Inf is
-// held at 0, unless lambda = 0. The weights are copied to dev. A negative or NaN
-// weight is an error. It panics if lambda is negative or NaN. The result is a
-// [Releaser].
+// An entry of weight 0 is not penalized, whatever lambda; one of weight +Inf is held at 0, unless
+// lambda = 0. The weights are copied to dev, where they stay until [Release]. A negative or NaN
+// weight is an error. It panics if lambda is negative or NaN.
 func NewWeightedL1(dev array.Device, lambda float64, w []float64) (Prox, error) {
 	checkLambda("the weighted l1 penalty's lambda", lambda)
 	if len(w) == 0 {
@@ -41,7 +40,12 @@ func NewWeightedL1(dev array.Device, lambda float64, w []float64) (Prox, error) 
 		b.Free()
 		return nil, fmt.Errorf("prox: weighted l1: %w", err)
 	}
-	return &weightedL1{b, scaled}, nil
+	p := &weightedL1{w: b, wHost: scaled}
+	p.structure = Structure{
+		Value: p.value, Free: p.free, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
+		DualScale: p.dualScale, FenchelGap: p.fenchelGap, Release: p.Release,
+	}
+	return p, nil
 }
 
 func (p *weightedL1) Dim() int { return len(p.wHost) }
@@ -59,10 +63,12 @@ func (p *weightedL1) Linearize(dst, v array.Batch, t float64) (Derivative, error
 	mask := dev.Alloc(1, v.N())
 	dev.SoftMask(mask, v, p.w, t)
 	dev.Soft(dst, v, p.w, t)
-	return diagonal{mask}, nil
+	return &diagonal{d: mask, t: t, margin: eachEntry(func(j int, v float64) float64 {
+		return softKink(v, t*p.wHost[j])
+	})}, nil
 }
 
-func (p *weightedL1) Value(b array.Batch) float64 {
+func (p *weightedL1) value(b array.Batch) float64 {
 	checkValue("weighted l1", p.Dim(), b)
 	s := 0.0
 	for j, x := range onHost(b) {

@@ -70,11 +70,11 @@ func (c *check) residual(g array.Batch, eta float64) (array.Batch, error) {
 // alone to its optimum, and mu_hat by ||A_j|| times as far. Columns of about the same length take their step
 // together.
 func (c *check) columns(g array.Batch, size float64) error {
-	known, ok := c.Problem.A.(linops.ColumnNormer)
-	if !ok || !separable(c.Problem.R) {
+	known := linops.StructureOf(c.Problem.A).ColumnNorms2
+	if known == nil || !separable(c.Problem.R) {
 		return nil
 	}
-	norms2 := known.ColumnNorms2()
+	norms2 := known()
 	alike := map[int][]int{} // columns, by the binary order of their length
 	for j, v := range norms2 {
 		if v > 0 {
@@ -112,11 +112,11 @@ func (c *check) columns(g array.Batch, size float64) error {
 // separable reports that r is a sum over coordinates, as far as it says so, by a few of
 // them.
 func separable(r prox.Prox) bool {
-	if _, ok := r.(prox.Quadratic); ok {
+	alone := prox.StructureOf(r)
+	if alone.Quadratic.Known {
 		return true
 	}
-	alone, ok := prox.AsRestrictor(r)
-	if !ok {
+	if alone.Closure == nil {
 		return false
 	}
 	n := max(r.Dim(), 1)

@@ -129,9 +129,8 @@ func (c *check) other() string {
 	if c.Solver.Name() == "admm" {
 		return "fista"
 	}
-	_, quadratic := c.Problem.R.(prox.Quadratic)
-	dense, ok := c.Problem.A.(linops.Densifier)
-	if quadratic && ok && dense.Dense() != nil && c.Solver.Name() != "direct" {
+	quadratic := prox.StructureOf(c.Problem.R).Quadratic.Known
+	if quadratic && linops.StructureOf(c.Problem.A).Dense != nil && c.Solver.Name() != "direct" {
 		return "direct"
 	}
 	return "admm"
@@ -175,11 +174,11 @@ func (c *check) objective(b array.Batch) (value float64, known bool) {
 	c.Problem.A.Forward(fit, b)
 	c.dev.Lin(fit, 1, fit, -1, c.Y)
 	value = dot(fit, fit) / 2
-	switch r := c.Problem.R.(type) {
-	case prox.Valuer:
+	switch r := prox.StructureOf(c.Problem.R); {
+	case r.Value != nil:
 		return value + r.Value(b), true
-	case prox.Quadratic:
-		return value + r.Curvature()/2*dot(b, b), true
+	case r.Quadratic.Known:
+		return value + r.Quadratic.Value/2*dot(b, b), true
 	}
 	return value, false
 }

@@ -6,6 +6,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/space"
 )
 
 // level is a stretch of the tape in which the reverse sweep reaches few
@@ -21,6 +22,7 @@ type level struct {
 	from int         // the first iteration that the level serves
 	n    int         // |U(from)|
 	idx  array.Index // U(from)
+	on   space.Space // the coordinates of U(from)
 	op   linops.Restricted
 }
 
@@ -34,13 +36,12 @@ const minActive = 64
 // their columns, taken together, by those of A. There is none where the operator or a
 // derivative lacks the structure or the columns do not fit in room bytes.
 func newLevels(p Problem, records []prox.Derivative, lookback int, room int64) []level {
-	restrictor, ok := p.A.(linops.Restrictor)
 	d, dim := p.A.Dims()
-	if !ok || lookback < 0 || dim < minActive {
+	if lookback < 0 || dim < minActive || linops.StructureOf(p.A).On == nil {
 		return nil
 	}
 	for _, j := range records {
-		if _, ok := j.(prox.Masked); !ok {
+		if j.Diagonal().IsZero() {
 			return nil
 		}
 	}
@@ -85,11 +86,13 @@ func newLevels(p Problem, records []prox.Derivative, lookback int, room int64) [
 				set = append(set, i)
 			}
 		}
-		op := restrictor.Restrict(set)
+		on := space.Coordinates(p.Device, dim, set)
+		op := linops.StructureOf(p.A).On(p.Device, on)
 		if op == nil {
+			on.Release()
 			break
 		}
-		levels = append(levels, level{from, len(set), p.Device.NewIndex(set), op})
+		levels = append(levels, level{from, len(set), p.Device.NewIndex(set), on, op})
 	}
 	return levels
 }
@@ -105,7 +108,7 @@ func lastUse(dev array.Device, records []prox.Derivative, dim int) []int {
 	dev.Fill(use, 0)
 	dev.Fill(top, float64(len(records)))
 	for k, j := range records {
-		dev.SoftMask(support, j.(prox.Masked).Diagonal(), array.Batch{}, math.SmallestNonzeroFloat64)
+		dev.SoftMask(support, j.Diagonal(), array.Batch{}, math.SmallestNonzeroFloat64)
 		dev.Lin(support, float64(k+1), support, 0, array.Batch{})
 		dev.Clamp(use, support, use, top)
 	}
@@ -121,6 +124,7 @@ func lastUse(dev array.Device, records []prox.Derivative, dim int) []int {
 
 // release frees the level's columns.
 func (l *level) release() {
-	l.idx.Free()
 	l.op.Release()
+	l.idx.Free()
+	l.on.Release()
 }

@@ -12,11 +12,12 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/space"
 )
 
 // record is a diagonal derivative given by its diagonal.
 type record struct {
-	prox.Derivative
+	prox.Masked
 	d array.Batch
 }
 
@@ -28,9 +29,16 @@ type sets struct {
 	asked [][]int
 }
 
-func (s *sets) Restrict(cols []int) linops.Restricted {
-	s.asked = append(s.asked, slices.Clone(cols))
-	return s.Dense.Restrict(cols)
+func (s *sets) Structure() linops.Structure {
+	dense := s.Dense.Structure()
+	on := dense.On
+	dense.On = func(dev array.Device, t space.Space) linops.Restricted {
+		if set := t.Form().Set; len(set) > 0 {
+			s.asked = append(s.asked, slices.Clone(set))
+		}
+		return on(dev, t)
+	}
+	return dense
 }
 
 // Levels are what their definition says, found by going through all supports.

@@ -10,23 +10,24 @@ import (
 )
 
 // cg is a run of conjugate gradients for a batch of probes, see [implicit]. A probe that has
-// converged is frozen: its coefficients are 0 and its bits stay, whatever the others do.
+// converged is frozen: its coefficients are 0, and its bits do not depend on the other probes.
 type cg struct {
 	l    *implicit
 	dev  array.Device
 	goal goal
 	// every is the number of steps between projections on J's range.
 	every int
-	// A pilot is a run without an image: it looks for the spectrum.
+	// A pilot is a run without an image, for its Ritz values.
 	pilot bool
-	dst   array.Batch // sum of alpha A J dir; zero for a pilot
-	// Residual, direction, J times the direction, and a vector to work in, which is J times the residual
-	// or N times the direction; A J dir, or A*A J dir.
-	r, dir, jdir, t, q array.Batch
-	// The direction is summed from the image: r itself, or K times what the preconditioner makes of it.
-	image array.Batch
-	// A J x is summed direction by direction, or x is where A*A does without A.
-	square linops.NormalMap
+	dst   array.Batch // sum of alpha A u; zero for a pilot
+	// r is the residual, u the direction, t a vector to work in, which is J r or (K + eta H) u, and q
+	// is A u, or A*A u.
+	r, u, t, q array.Batch
+	// K u, and K J times the residual; zero where K is 0.
+	ku, kt array.Batch
+	// The images A u are summed step by step; where A*A is cheaper than A and A* the directions are,
+	// and square applies A*A.
+	square func(dst, b array.Batch)
 	sum    array.Batch
 
 	probes                               []probe
@@ -41,14 +42,14 @@ type probe struct {
 	bestAt           int     // after so many steps
 	form             float64 // sum of alpha rho
 	size             float64 // ||w||^2
-	bound, limit     float64 // of what the form lacks: the least so far, and the largest that will do
-	// strict says that the node was no lower bound: the probe has to find its own, as
+	bound, limit     float64 // of the form's error: the least bound so far, and the goal
+	// strict reports that the node was no lower bound: the probe uses its own Ritz values, as
 	// pilots do.
 	strict, done bool
 }
 
-// tighten takes the bound after a step, an upper bound of what the quadratic form
-// <w, D mu_hat w> lacks, which is never more than ||w||^2. The form only grows, so that the least
+// tighten updates the bound after a step. It bounds the error of the quadratic form
+// <w, D mu_hat w>, which is at most ||w||^2. The form only grows, so that the least
 // bound holds, also where the residual grows again.
 func (p *probe) tighten(eta float64) {
 	b := 0.0
@@ -62,20 +63,18 @@ func (p *probe) tighten(eta float64) {
 
 // newCG allocates the vectors of a run for the right-hand sides w. dst is zero for a pilot.
 func (l *implicit) newCG(dst, w array.Batch, goal goal, node float64) *cg {
-	dev, k := l.p.Device, w.K()
+	dev, k := w.Device(), w.K()
 	c := &cg{l: l, dev: dev, goal: goal, pilot: dst.IsZero(), dst: dst, every: projections(node)}
 	if c.pilot {
 		c.every = 1
 	}
-	for _, b := range []*array.Batch{&c.r, &c.dir, &c.jdir, &c.t} {
+	for _, b := range []*array.Batch{&c.r, &c.u, &c.t} {
 		*b = dev.Alloc(k, l.dim)
 	}
-	c.image = c.r
-	if l.curved != nil {
-		c.image = dev.Alloc(k, l.dim)
+	if !l.pre.flat() {
+		c.ku, c.kt = dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
 	}
-	var squares bool
-	if c.square, squares = l.op.(linops.NormalMap); squares {
+	if c.square = linops.StructureOf(l.op).Normal; c.square != nil {
 		c.q = dev.Alloc(k, l.dim)
 		if !c.pilot {
 			c.sum = dev.Alloc(k, l.dim)
@@ -96,10 +95,7 @@ func (l *implicit) newCG(dst, w array.Batch, goal goal, node float64) *cg {
 }
 
 func (c *cg) free() {
-	if c.l.curved != nil {
-		c.image.Free()
-	}
-	for _, b := range []array.Batch{c.r, c.dir, c.jdir, c.t, c.q, c.sum} {
+	for _, b := range []array.Batch{c.r, c.u, c.t, c.q, c.ku, c.kt, c.sum} {
 		b.Free()
 	}
 }
@@ -122,8 +118,10 @@ func (c *cg) run(ctx context.Context, w array.Batch) error {
 		if !c.pilot {
 			c.l.noteSteps(step)
 		}
-		c.dev.LinEach(c.dir, c.ones, c.image, c.beta, c.dir)
-		c.dev.LinEach(c.jdir, c.ones, c.t, c.beta, c.jdir)
+		if !c.ku.IsZero() {
+			c.dev.LinEach(c.ku, c.ones, c.kt, c.beta, c.ku)
+		}
+		c.dev.LinEach(c.u, c.ones, c.t, c.beta, c.u)
 		if err := c.dev.Err(); err != nil {
 			return err
 		}
@@ -166,9 +164,8 @@ func (c *cg) begin(w array.Batch) error {
 	}
 	l.op.Adjoint(c.r, w)
 	dev.Lin(c.r, l.eta, c.r, 0, array.Batch{})
-	l.apply(c.jdir, c.image, c.r, true)
-	dev.Copy(c.dir, c.image)
-	dev.Dot(c.jj, c.r, c.jdir)
+	l.pre.apply(c.u, c.ku, c.r, true)
+	dev.Dot(c.jj, c.r, c.u)
 	dev.Dot(c.qq, w, w)
 	unit := 1 / math.Sqrt(2*float64(w.N()))
 	for i := range c.probes {
@@ -189,20 +186,16 @@ func (c *cg) begin(w array.Batch) error {
 // advance goes a step along every direction.
 func (c *cg) advance(step int) {
 	l, dev := c.l, c.dev
-	// <N dir, J dir> = <dir, J dir> - ||J dir||^2 + eta ||A J dir||^2; with K it is
-	// <K dir, dir> + ||A dir||^2, and dir holds K dir.
 	if c.square != nil {
-		c.square.ApplyNormal(c.q, c.jdir)
-		dev.Dot(c.qq, c.q, c.jdir)
+		c.square(c.q, c.u)
+		dev.Dot(c.qq, c.q, c.u)
 	} else {
-		l.op.Forward(c.q, c.jdir)
+		l.op.Forward(c.q, c.u)
 		dev.Dot(c.qq, c.q, c.q)
 	}
-	dev.Dot(c.curvature, c.dir, c.jdir)
-	if l.curved == nil {
-		dev.Dot(c.jj, c.jdir, c.jdir)
-	} else {
-		clear(c.jj)
+	clear(c.curvature)
+	if !c.ku.IsZero() {
+		dev.Dot(c.curvature, c.ku, c.u)
 	}
 	for i := range c.probes {
 		p := &c.probes[i]
@@ -210,38 +203,40 @@ func (c *cg) advance(step int) {
 		if p.done {
 			continue
 		}
-		curvature := math.Max(c.curvature[i]-c.jj[i], 0) + l.eta*c.qq[i]
+		curvature := math.Max(c.curvature[i], 0) + l.eta*c.qq[i]
 		if !(curvature > 0) {
-			// A direction that neither J nor A sees: the system is solved on the rest.
+			// Neither Q nor A sees the direction: the system is solved on the rest.
 			c.finish(p, step)
 			continue
 		}
 		c.alpha[i] = p.rho / curvature
 	}
+	image := c.q
 	if c.square != nil {
 		if !c.pilot {
-			dev.LinEach(c.sum, c.ones, c.sum, c.alpha, c.jdir)
+			dev.LinEach(c.sum, c.ones, c.sum, c.alpha, c.u)
 		}
-		dev.Lin(c.t, l.eta, c.q, 1, c.dir)
 	} else {
 		if !c.pilot {
 			dev.LinEach(c.dst, c.ones, c.dst, c.alpha, c.q)
 		}
 		l.op.Adjoint(c.t, c.q)
-		dev.Lin(c.t, l.eta, c.t, 1, c.dir)
+		image = c.t
 	}
-	if l.curved == nil {
-		dev.Lin(c.t, 1, c.t, -1, c.jdir) // N dir
+	if c.ku.IsZero() {
+		dev.Lin(c.t, l.eta, image, 0, array.Batch{})
+	} else {
+		dev.Lin(c.t, l.eta, image, 1, c.ku)
 	}
 	for i, a := range c.alpha {
 		c.beta[i] = -a
 	}
 	dev.LinEach(c.r, c.ones, c.r, c.beta, c.t)
-	l.apply(c.t, c.image, c.r, step%c.every == 0)
+	l.pre.apply(c.t, c.kt, c.r, step%c.every == 0)
 	dev.Dot(c.jj, c.r, c.t)
 }
 
-// judge takes note of the residuals after a step and stops the probes that are done.
+// judge records the residuals after a step and stops the probes that are done.
 func (c *cg) judge(step int) error {
 	for i := range c.probes {
 		p := &c.probes[i]
@@ -260,7 +255,7 @@ func (c *cg) judge(step int) error {
 		if next < p.best {
 			p.best, p.bestAt = next, len(p.radau.alpha)
 		}
-		// What a residual that is rounding sees of the spectrum is rounding too.
+		// Coefficients of a residual that is a rounding error carry no information on the spectrum.
 		worn := next > 0 && p.best <= lost*lost*p.start && (next >= regrown*regrown*p.best || !below && p.mu > 0)
 		if !below && p.mu > 0 && !worn && next > 0 {
 			p.strict, p.bound = true, p.size
@@ -288,8 +283,8 @@ func (c *cg) small(p *probe) bool {
 	return p.rho <= residual*residual*p.start
 }
 
-// left is the bound of what a probe's form lacks; a pilot's least residual over its Ritz
-// value then.
+// left returns the bound of the error of a probe's form. For a pilot that is its least residual over
+// its Ritz value.
 func (c *cg) left(p *probe) float64 {
 	if c.pilot && p.best > 0 {
 		return p.best / (nodeShare * p.smallest(p.bestAt) * c.l.eta)
@@ -297,12 +292,13 @@ func (c *cg) left(p *probe) float64 {
 	return p.bound
 }
 
-// excused is by how much the bound of a probe that rounding has stopped may be above its limit. It
-// enters the printed error whatever it is, and is a small part of that.
+// excused is the factor by which the bound of a probe that rounding errors have stopped may exceed its
+// limit. The bound enters the printed error in any case, and is a small part of it.
 const excused = 10
 
-// finish stops a probe, and counts it where its form lacks much more than it may, or where it is out
-// of steps short of its residual; a pilot, whose word all others take, also short of its limit.
+// finish stops a probe. It counts the probe as failed where the error of its form is far beyond the
+// limit, or where the steps are used up before the residual is small; a pilot, on whose bound all
+// other probes rely, also where it misses its limit.
 func (c *cg) finish(p *probe, step int) {
 	if left := c.left(p); left > excused*p.limit || c.pilot && left > p.limit || step >= maxSteps && !c.small(p) {
 		c.l.failed.Add(1)

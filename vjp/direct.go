@@ -52,14 +52,14 @@ func newDirect(ctx context.Context, p Problem, o Options) (Solver, error) {
 	if !ok {
 		return nil, fmt.Errorf("vjp: the direct solver needs a quadratic regularizer; use ista, fista or admm")
 	}
-	dense, ok := p.A.(linops.Densifier)
-	if !ok || dense.Dense() == nil {
+	dense := linops.StructureOf(p.A).Dense
+	if dense == nil {
 		return nil, fmt.Errorf("vjp: the direct solver needs an operator that can be written as a matrix; use fista or admm")
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	x := dense.Dense()
+	x := dense()
 	s := &direct{p: p, o: o, curve: q.Curvature(), margin: math.Inf(1)}
 	norms := columnNorms(x)
 	s.lengths = norms

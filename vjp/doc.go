@@ -39,7 +39,7 @@
 // Solutions that are sparse or of low rank are not iterated on in full: ista and fista
 // work on the coordinates that are not 0, where A can restrict itself to columns, and on
 // the leading singular vectors, where r is the nuclear norm and A picks entries
-// ([linops.Sampler]). They certify the rest before they stop. For any other A, and in all
+// (the field Sampled of [linops.Structure]). They certify the rest before they stop. For any other A, and in all
 // solvers, the nuclear norm's singular values above the threshold are followed from one
 // iteration to the next ([prox.Follow]), certified in the same way.
 //

@@ -39,10 +39,8 @@ const widestSpread = 8
 // columnLengths2 are the squared lengths of A's columns; nil where A cannot say and there are too
 // many to ask.
 func columnLengths2(p Problem) []float64 {
-	if known, ok := p.A.(linops.ColumnNormer); ok {
-		if lengths := known.ColumnNorms2(); lengths != nil {
-			return lengths
-		}
+	if known := linops.StructureOf(p.A).ColumnNorms2; known != nil {
+		return known()
 	}
 	d, dim := p.A.Dims()
 	if dim > maxDense || dim == 0 || d == 0 {

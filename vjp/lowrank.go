@@ -45,7 +45,7 @@ import (
 type lowRank struct {
 	p      Problem
 	o      Options
-	a      linops.Sampler
+	a      linops.Structure
 	shape  array.Shape
 	lambda float64
 	full   *proximalGradient
@@ -60,11 +60,11 @@ const maxPasses = 4
 // newLowRank returns nil where the problem has no structure to use.
 func newLowRank(ctx context.Context, p Problem, o Options, accelerated bool) (Solver, error) {
 	shape, lambda, ok := prox.AsNuclear(p.R)
-	a, can := p.A.(linops.Sampler)
-	if !ok || !can || min(shape.Rows, shape.Cols) < minLowRank || o.Derivative == Unrolled || lambda == 0 || math.IsInf(lambda, 1) {
+	a := linops.StructureOf(p.A)
+	if !ok || a.Sampled == nil || min(shape.Rows, shape.Cols) < minLowRank || o.Derivative == Unrolled || lambda == 0 || math.IsInf(lambda, 1) {
 		return nil, nil
 	}
-	if places, _ := a.Pattern(shape); places == nil {
+	if places, _ := a.Sampled(shape); places == nil {
 		return nil, nil
 	}
 	full, err := newProximalGradient(ctx, p, o, accelerated)
@@ -136,10 +136,6 @@ func tooHard(err error) bool {
 // linearize differentiates at b_k. One more step of the partial SVD gives the vectors of
 // the active values and those of the largest inactive ones, which the preconditioner has use for.
 func (w *factoredWork) linearize() (*implicit, error) {
-	a, can := w.a.(linops.TangentRestrictor)
-	if !can {
-		return nil, errHighRank
-	}
 	dev := w.dev
 	w.c = 0
 	dev.Lin(w.z, 1, w.ab, -1, w.target())
@@ -149,7 +145,7 @@ func (w *factoredWork) linearize() (*implicit, error) {
 	}
 	defer all.Free()
 	if r == 0 {
-		return newCurved(w.p, nil, nil, w.o.Tol), dev.Err()
+		return newConfined(w.p, nil, nil, w.o.Tol), dev.Err()
 	}
 	if r+subspace.MinBuffer > len(all.Sigma) {
 		return nil, errHighRank
@@ -166,8 +162,9 @@ func (w *factoredWork) linearize() (*implicit, error) {
 	dev.Copy(normal.z, w.z)
 	share := float64(w.pattern.Len()) / float64(w.shape.Len()) / w.eta
 	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, preconditionerShift*share, normal)
-	u, v := curved.Factors()
-	l := newCurved(w.p, a.RestrictTangent(w.shape, r, u, v), curved, w.o.Tol)
+	model := &prox.Model{Space: curved.Space(), Curvature: curved}
+	op, _ := linops.On(dev, w.p.A, model.Space)
+	l := newConfined(w.p, op, model, w.o.Tol)
 	if err := dev.Err(); err != nil {
 		l.Release()
 		return nil, err
@@ -192,22 +189,22 @@ func (r residual) Release()     { r.z.Free() }
 // H in the preconditioner. From 1 to 3 serve equally well, 10 takes half as many steps again.
 const preconditionerShift = 2
 
-// factored is the matrix L V*; V's columns are orthonormal or 0.
-type factored struct{ l, v array.Batch }
+// lv is the matrix L V*; V's columns are orthonormal or 0.
+type lv struct{ l, v array.Batch }
 
-func (f *factored) free() {
+func (f *lv) free() {
 	f.l.Free()
 	f.v.Free()
-	*f = factored{}
+	*f = lv{}
 }
 
 // add sets the m x n matrix dst to a L V* + dst.
-func (f *factored) add(a float64, dst array.Batch) {
+func (f *lv) add(a float64, dst array.Batch) {
 	dst.Device().Gemm(false, true, a, f.l, f.v, 1, dst)
 }
 
 // inner is <f, g>.
-func (f *factored) inner(g factored) float64 {
+func (f *lv) inner(g lv) float64 {
 	dev := f.l.Device()
 	left, right := dev.Alloc(f.l.N(), g.l.N()), dev.Alloc(f.l.N(), g.l.N())
 	defer left.Free()
@@ -249,9 +246,9 @@ type factoredWork struct {
 
 	c      float64             // the momentum
 	since  int                 // iterations since the last restart
-	now    factored            // b_k
-	old    factored            // b_{k-1}
-	step   factored            // b_k - b_{k-1}
+	now    lv                  // b_k
+	old    lv                  // b_{k-1}
+	step   lv                  // b_k - b_{k-1}
 	step2  float64             // its squared norm
 	ab     array.Batch         // A b_k
 	abOld  array.Batch         // A b_{k-1}
@@ -266,11 +263,11 @@ type factoredWork struct {
 	lowest float64             // the least it has been
 	size   int                 // of the block that was decomposed last
 
-	next   factored // b_{k+1}
-	delta  factored // b_{k+1} - b_k
-	delta2 float64  // its squared norm
-	dist   float64  // ||x_k - b_{k+1}||
-	uphill float64  // <x_k - b_{k+1}, b_{k+1} - b_k>
+	next   lv      // b_{k+1}
+	delta  lv      // b_{k+1} - b_k
+	delta2 float64 // its squared norm
+	dist   float64 // ||x_k - b_{k+1}||
+	uphill float64 // <x_k - b_{k+1}, b_{k+1} - b_k>
 }
 
 func newFactoredWork(s *lowRank, y array.Batch) *factoredWork {
@@ -281,7 +278,7 @@ func newFactoredWork(s *lowRank, y array.Batch) *factoredWork {
 		eta: s.full.eta, tau: s.full.eta * s.lambda, stick: newYardstick(y, s.full.bound, s.o), tol: s.o.Tol, y: y, passes: 1, lowest: math.Inf(1),
 	}
 	w.scale = w.stick.first()
-	w.pattern, w.order = s.a.Pattern(s.shape)
+	w.pattern, w.order = s.a.Sampled(s.shape)
 	if w.order != nil {
 		w.sorted = dev.Alloc(1, d)
 		dev.Gather(w.sorted, y, w.order)
@@ -293,7 +290,7 @@ func newFactoredWork(s *lowRank, y array.Batch) *factoredWork {
 }
 
 func (w *factoredWork) free() {
-	for _, f := range []*factored{&w.now, &w.old, &w.step, &w.next, &w.delta} {
+	for _, f := range []*lv{&w.now, &w.old, &w.step, &w.next, &w.delta} {
 		f.free()
 	}
 	for _, b := range []array.Batch{w.sorted, w.z, w.ab, w.abOld} {
@@ -323,9 +320,9 @@ func (w *factoredWork) inOrder(dst, z array.Batch) {
 	}
 }
 
-// zeros is 0 as a factored matrix.
-func (w *factoredWork) zeros() factored {
-	f := factored{w.dev.Alloc(w.m, 1), w.dev.Alloc(w.n, 1)}
+// zeros is 0 as a lv matrix.
+func (w *factoredWork) zeros() lv {
+	f := lv{w.dev.Alloc(w.m, 1), w.dev.Alloc(w.n, 1)}
 	w.dev.Fill(f.l, 0)
 	w.dev.Fill(f.v, 0)
 	return f
@@ -354,7 +351,7 @@ func (w *factoredWork) begin(b0 array.Batch) error {
 		if r < k {
 			// The block has seen all of b0.
 			w.now.free()
-			w.now = factored{dev.Alloc(w.m, t.U.N()), t.V}
+			w.now = lv{dev.Alloc(w.m, t.U.N()), t.V}
 			subspace.ScaleColumns(w.now.l, t.U, t.Sigma)
 			t.U.Free()
 			w.sample()
@@ -382,7 +379,7 @@ func (w *factoredWork) gradientStep(trans bool, dst, x array.Batch) {
 		rows, cols = cols, rows
 	}
 	dev.SpreadProduct(trans, -w.eta, w.pattern, w.z, x.Reshape(1, cols*k), 0, dst.Reshape(1, rows*k))
-	add := func(a float64, f factored) {
+	add := func(a float64, f lv) {
 		if trans {
 			f.l, f.v = f.v, f.l
 		}
@@ -423,13 +420,13 @@ func (w *factoredWork) iteration(ctx context.Context) error {
 		f[i] = s - w.above
 	}
 	width := w.top.U.N()
-	w.next = factored{dev.Alloc(w.m, width), dev.Alloc(w.n, width)}
+	w.next = lv{dev.Alloc(w.m, width), dev.Alloc(w.n, width)}
 	subspace.ScaleColumns(w.next.l, w.top.U, f)
 	dev.Copy(w.next.v, w.top.V)
 
 	// b_{k+1} - b_k = U T* - W V_k*,  T = V diag(f) - V_k C*,  W = L_k - U C,  C = U* L_k.
 	before := w.now.l.N()
-	w.delta = factored{dev.Alloc(w.m, width+before), dev.Alloc(w.n, width+before)}
+	w.delta = lv{dev.Alloc(w.m, width+before), dev.Alloc(w.n, width+before)}
 	c := dev.Alloc(width, before)
 	defer c.Free()
 	dev.Gemm(true, false, 1, w.top.U, w.now.l, 0, c)
@@ -516,7 +513,7 @@ func (w *factoredWork) accept() {
 	w.old.free()
 	w.step.free()
 	w.old, w.now, w.step, w.step2 = w.now, w.next, w.delta, w.delta2
-	w.next, w.delta = factored{}, factored{}
+	w.next, w.delta = lv{}, lv{}
 	w.ab, w.abOld = w.abOld, w.ab
 	w.sample()
 	w.since++
@@ -544,7 +541,7 @@ func (w *factoredWork) rest() array.Batch {
 	}
 	w.next.add(-1, x)
 	if len(w.top.Sigma) > 0 {
-		active := factored{w.top.U, w.top.V}
+		active := lv{w.top.U, w.top.V}
 		active.add(-w.tau, x)
 	}
 	return x

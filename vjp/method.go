@@ -134,10 +134,6 @@ func (w *work) certify(ctx context.Context, m method, want float64) (float64, er
 // orthogonal reports whether a is a multiple of an orthogonal matrix, so that one proximal
 // gradient step leads from anywhere to the solution.
 func orthogonal(a linops.Operator) bool {
-	g, ok := a.(linops.RowGram)
-	if d, p := a.Dims(); !ok || d != p {
-		return false
-	}
-	c, ok := g.RowGram()
-	return ok && c > 0
+	d, p := a.Dims()
+	return d == p && linops.StructureOf(a).Rows.Value > 0
 }

@@ -2,7 +2,7 @@ package vjp
 
 import "math"
 
-// radau bounds what conjugate gradients have not found yet. On S x = r_0, S symmetric and
+// radau bounds the error of the quadratic form that conjugate gradients have summed. For S x = r_0, S symmetric and
 // positive definite, with the coefficients alpha_k = ||r_k||^2/<p_k, S p_k> and
 // beta_k = ||r_k||^2/||r_{k-1}||^2,
 //
@@ -16,8 +16,8 @@ import "math"
 // A-norm of the error in conjugate gradients, Numerical Algorithms 62, 2013). With the smallest
 // eigenvalue for mu it is never larger than ||r_n||^2/mu, and mostly much smaller.
 //
-// gamma_k > alpha_k for k < n is to say that mu is below all eigenvalues of the n x n matrix of
-// Lanczos that belongs to the coefficients.
+// gamma_k > alpha_k for all k < n if and only if mu is below all eigenvalues of the n x n Lanczos
+// matrix of the coefficients.
 type radau struct {
 	mu, gamma   float64
 	alpha, beta []float64 // of all steps so far
@@ -26,8 +26,8 @@ type radau struct {
 // start begins with the node mu, 0 where no bound is asked for.
 func (g *radau) start(mu float64) { g.mu, g.gamma = mu, 1/mu }
 
-// add takes the coefficients of a step, alpha_k and beta_{k+1}, and reports whether the node
-// is still below the spectrum, as far as that has been seen.
+// add records the coefficients of a step, alpha_k and beta_{k+1}, and reports whether the node
+// is still below all Ritz values.
 func (g *radau) add(alpha, beta float64) bool {
 	g.alpha, g.beta = append(g.alpha, alpha), append(g.beta, beta)
 	var ok bool
@@ -35,7 +35,7 @@ func (g *radau) add(alpha, beta float64) bool {
 	return ok
 }
 
-// lower takes a smaller node, one that is below all that has been seen.
+// lower divides the node by 4 until it is below all Ritz values.
 func (g *radau) lower() {
 	for ok := false; !ok && g.mu > 0; {
 		g.mu /= 4
@@ -57,14 +57,14 @@ func advance(mu, gamma, alpha, beta float64) (next float64, ok bool) {
 	return over / (mu*over + beta), over > 0
 }
 
-// smallest is the smallest eigenvalue of the matrix of Lanczos after so many steps, a Ritz
-// value of S, to a thousandth: bisection on what at reports. It is 0 before the first step.
+// smallest returns the smallest eigenvalue of the Lanczos matrix after the given number of steps, a
+// Ritz value of S, to a relative accuracy of 1e-3, by bisection. It is 0 before the first step.
 func (g *radau) smallest(steps int) float64 {
 	if steps == 0 {
 		return 0
 	}
 	g = &radau{alpha: g.alpha[:steps], beta: g.beta[:steps]}
-	// The first diagonal entry is above it. Far below that is rounding.
+	// The first diagonal entry is an upper bound. Values far below it are rounding errors.
 	high := 1 / g.alpha[0]
 	low := high * 0x1p-60
 	if _, ok := g.at(low); !ok {

@@ -50,7 +50,7 @@ func solve(ctx context.Context, m method, y array.Batch, o Options, from entry) 
 		return nil, err
 	}
 	sol.Linearization = l
-	if q, ok := m.problem().R.(prox.Quadratic); ok && q.Curvature() == 0 && l.traced {
+	if q, ok := m.problem().R.(prox.Quadratic); ok && q.Curvature() == 0 && l.known.Known {
 		if err := leastSquaresError(ctx, m, y, o, sol); err != nil {
 			sol.Release()
 			return nil, err
@@ -120,7 +120,7 @@ func lag(ctx context.Context, m method, y array.Batch, o Options, sol *Solution)
 	dev.Lin(one, 1, one, -1, other)
 	forms := make([]float64, k)
 	dev.Dot(forms, probes, one)
-	sum, most := 0.0, l.high-l.low
+	sum, most := 0.0, l.known.High-l.known.Low
 	for _, f := range forms {
 		if sum += f; d > lagUnits {
 			most = max(most, math.Abs(f))
@@ -139,7 +139,7 @@ const settledTol = 1e-12
 // it depends on what b lacks, the solution is improved as far as that goes.
 func linearize(ctx context.Context, m method, y array.Batch, o Options, sol *Solution) (*implicit, error) {
 	l, err := newImplicit(m.problem(), sol.B, y, m.norm2(), o, sol.Optimality)
-	if err != nil || !(l.low < l.high || l.sensitive) || !sol.Converged || o.Tol <= settledTol {
+	if err != nil || !(l.known.Low < l.known.High || l.f != nil && l.f.sensitive) || !sol.Converged || o.Tol <= settledTol {
 		return l, err
 	}
 	settled := o

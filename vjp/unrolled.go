@@ -204,7 +204,7 @@ func (a *adjoint) apply(j prox.Derivative, dst, z array.Batch) {
 		j.Apply(dst, z)
 		return
 	}
-	a.dev.Gather(a.mask, j.(prox.Masked).Diagonal(), a.idx)
+	a.dev.Gather(a.mask, j.Diagonal(), a.idx)
 	a.dev.Mul(dst, z, a.mask)
 }
 

@@ -170,8 +170,20 @@ type Closed struct {
 	// Margin is by how much the smallest direction that was counted exceeds what would count as
 	// rounding errors, a factor, +Inf where no rank was decided.
 	Margin float64
+	// SpaceMargin is how close the choice of the tangent space was: the distance to the nearest
+	// point at which the regularizer has another one, over the error of the solution there. It is 0
+	// where it is not known; near 1 and below the choice is within the solver's tolerance.
+	SpaceMargin float64
 	// Diagonal computes the d diagonal entries of D mu_hat; nil where they have to be estimated.
 	Diagonal func() []float64
+	// Slope computes d b/d s at s = 1, where the regularizer is s r, p numbers; so that the derivative by
+	// the logarithm of a weight that all of r is proportional to is the same. Along the manifold of r
+	// the optimality condition is E* (A*(A b - y) + s grad r) = 0, hence
+	//
+	//	d b/d s = -E (E* (H + Q) E)^+ E* A* (y - A b).
+	//
+	// It is nil where the system was not factored.
+	Slope func() []float64
 }
 
 // Inner counts the inner iterations of a linearization.

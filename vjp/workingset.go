@@ -54,8 +54,7 @@ const (
 // newWorkingSet returns nil where the problem has no structure to use.
 func newWorkingSet(p Problem, o Options, accelerated bool) *workingSet {
 	r, ok := prox.AsRestrictor(p.R)
-	_, can := p.A.(linops.Restrictor)
-	if _, dim := p.A.Dims(); !ok || !can || dim < minWorking || o.Derivative == Unrolled {
+	if _, dim := p.A.Dims(); !ok || dim < minWorking || o.Derivative == Unrolled || !linops.Restricts(p.Device, p.A) {
 		return nil
 	}
 	return &workingSet{p: p, o: o, accelerated: accelerated, r: r}
@@ -127,7 +126,7 @@ type confined struct {
 
 // confine builds the problem on a set; nil when the operator cannot.
 func (s *workingSet) confine(ctx context.Context, set []int) (*confined, error) {
-	a := linops.Restrict(s.p.A, set)
+	a := linops.Restrict(s.p.Device, s.p.A, set)
 	if a == nil {
 		return nil, nil
 	}
@@ -303,7 +302,7 @@ func (s *workingSet) differentiate(ctx context.Context, y array.Batch, on *confi
 		s.p.Device.Scatter(sol.B, inside.B, on.idx)
 		sol.Convergence = inside.Convergence
 	}
-	l.own(on.release)
+	l.own(on.A.(linops.Restricted), on.set, s.dim(), on.release)
 	sol.Linearization = l
 	return nil
 }
@@ -401,3 +400,5 @@ func union(a, b []int) []int {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+func (s *workingSet) dim() int { _, p := s.p.A.Dims(); return p }

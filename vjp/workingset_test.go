@@ -13,35 +13,43 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/space"
 	"surepipe/vjp"
 )
 
 // counted counts what is read of an operator that can restrict itself.
 type counted struct {
-	linops.Restrictor
+	linops.Operator
 	products, restricts int
 }
 
 func (c *counted) Forward(dst, b array.Batch) {
 	c.products++
-	c.Restrictor.Forward(dst, b)
+	c.Operator.Forward(dst, b)
 }
 
 func (c *counted) Adjoint(dst, z array.Batch) {
 	c.products++
-	c.Restrictor.Adjoint(dst, z)
+	c.Operator.Adjoint(dst, z)
 }
 
-func (c *counted) Restrict(s []int) linops.Restricted {
-	c.restricts++
-	return c.Restrictor.Restrict(s)
+func (c *counted) Structure() linops.Structure {
+	s := linops.StructureOf(c.Operator)
+	on := s.On
+	s.On = func(dev array.Device, t space.Space) linops.Restricted {
+		if len(t.Form().Set) > 0 { // not to learn whether it can
+			c.restricts++
+		}
+		return on(dev, t)
+	}
+	return s
 }
 
 // sparseFixture is a problem whose solution is sparse and, up to rounding, what
 // the same problem gives without working sets.
 type sparseFixture struct {
 	name string
-	a    linops.Restrictor
+	a    linops.Operator
 	r    prox.Prox
 	y    []float64
 }
@@ -93,8 +101,8 @@ func sparseFixtures(t *testing.T, dev array.Device) []sparseFixture {
 	fs := []sparseFixture{
 		{"lasso", dense(), prox.NewL1(15), nil},
 		{"lasso, csr", sparse(), prox.NewL1(7), nil},
-		{"lasso, stack", stack.(linops.Restrictor), prox.NewL1(16), nil},
-		{"lasso, two stories", linops.VStack(dense(), sparse()).(linops.Restrictor), prox.NewL1(18), nil},
+		{"lasso, stack", stack, prox.NewL1(16), nil},
+		{"lasso, two stories", linops.VStack(dense(), sparse()), prox.NewL1(18), nil},
 		{"weighted lasso", dense(), must(prox.NewWeightedL1(dev, 15, weights)), nil},
 		{"elastic net", dense(), prox.NewElasticNet(12, 3), nil},
 		{"group lasso", dense(), group, nil},
@@ -168,7 +176,7 @@ func near(t *testing.T, what string, got, want []float64, tol float64) {
 func TestWorkingSetsReadTheMatrixAHandfulOfTimes(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		f := sparseFixtures(t, dev)[0]
-		a := &counted{Restrictor: f.a}
+		a := &counted{Operator: f.a}
 		sol := solve(t, newSolver(t, "fista", vjp.Problem{A: a, R: f.r, Device: dev}, vjp.Options{}), dev, f.y)
 		defer sol.Release()
 		if n := a.products + a.restricts; n > 12 {

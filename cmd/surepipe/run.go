@@ -287,7 +287,7 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 		return writeEstimate(path, p, risk)
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat}
-	if p.Signal == nil && p.Operator != linops.Identity(p.D) {
+	if p.Signal == nil && !linops.StructureOf(p.Operator).Identity {
 		f.note(cmd, noteMuHatAlone, "%s holds mu_hat alone; for b too, give --out a name that ends in .npz", path)
 	}
 	if p.Signal != nil {

@@ -52,10 +52,8 @@ func (r Reg) build(dev array.Device) (prox.Prox, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	release := func() {}
-	if q, ok := p.(prox.Releaser); ok {
-		release = q.Release
-	}
+	made := p
+	release := func() { prox.Release(made) }
 	if r.Scale != 0 {
 		p = prox.NewScaled(r.Scale, p)
 	}

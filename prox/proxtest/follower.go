@@ -10,10 +10,14 @@ import (
 	"surepipe/prox"
 )
 
-// follower checks that evaluations along a path of points are as near as they say, and as
-// they are asked to be.
+// follower checks that evaluations along a path of points are as near as certified, and as near as
+// is asked for.
 func (c *checker) follower() error {
-	f := prox.Follow(c.p)
+	follow := prox.StructureOf(c.p).Follow
+	if follow == nil {
+		return nil
+	}
+	f := follow()
 	if f == nil {
 		return nil
 	}
@@ -31,8 +35,8 @@ func (c *checker) follower() error {
 	return nil
 }
 
-// patience is the number of evaluations at one point after which a follower must have come
-// as near as it was asked to.
+// patience is the largest number of evaluations at one point that a follower may take to come as
+// near as it is asked to.
 const patience = 100
 
 func (c *checker) follow(f prox.Follower, v []float64, t float64) error {

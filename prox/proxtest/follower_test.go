@@ -20,7 +20,9 @@ type followed struct {
 	change func(f *follower)
 }
 
-func (p followed) Follow() prox.Follower {
+func (p followed) Structure() prox.Structure { return prox.Structure{Follow: p.follow} }
+
+func (p followed) follow() prox.Follower {
 	f := &follower{p: p.Prox, off: 1, claim: 1}
 	if p.change != nil {
 		p.change(f)

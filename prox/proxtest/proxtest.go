@@ -1,5 +1,5 @@
-// Package proxtest checks that a [prox.Prox] keeps its contract, in the manner
-// of testing/fstest: one call in a test of the package that implements it.
+// Package proxtest checks that a [prox.Prox] keeps its contract, in the manner of testing/fstest:
+// one call in a test of the package that implements it.
 //
 //	func TestMyProxConforms(t *testing.T) {
 //		if err := proxtest.Check(array.NewHost(), myProx, 30); err != nil {
@@ -7,23 +7,26 @@
 //		}
 //	}
 //
-// What must hold for any convex regularizer is checked for all: firm
-// nonexpansiveness, the resolvent identity between two steps t, a symmetric
-// derivative with spectrum in [0, 1] that agrees with central differences, and
-// the conduct the contract asks for in batches, in place, on views with gaps,
-// from many goroutines, with NaN, and with memory. Where the Prox knows its
-// regularizer ([prox.Valuer], [prox.Quadratic]) the result must minimize the
-// objective; where the derivative says it is diagonal ([prox.Masked]) it must be; where it
-// can follow its argument ([prox.Follow]) evaluations must be as near as they claim.
+// What holds for any convex regularizer is checked for all: firm nonexpansiveness, the resolvent
+// identity between two steps t, a symmetric derivative with spectrum in [0, 1] that agrees with
+// central differences, and what the contract says of batches, of work in place, on views with gaps
+// and from many goroutines, of NaN, and of memory.
+//
+// What a Prox says of itself must be true. Every field of its [prox.Structure] is checked: with a
+// value the result must minimize the objective, coordinates that are free must not matter, on a
+// space and in other units the regularizer must be the same, a duality gap must bound what it is to
+// bound, a follower's evaluations must be as near as certified. So is the [prox.Model] of each
+// derivative: the space by package spacetest; J = E (E*E + t Q)^{-1} E* by the curvature's products
+// and, where it has a matrix, by dense algebra; traces by the eigenvalues of J; the margin by
+// points that are just nearer.
 //
 // # Kinks
 //
-// A derivative is compared with differences only where the map is
-// differentiable at the scale of the difference: a point is passed over when
-// forward and backward differences disagree by more than 1e-3, or central
-// differences with steps h and 2h by more than half the tolerance, relative to
-// the direction. With h near 1e-5 that is a distance of about 1e-5 from a kink.
-// When no point out of 20 qualifies Check says so.
+// A derivative is compared with differences only where the map is differentiable at the scale of
+// the difference: a point is skipped when forward and backward differences disagree by more than
+// 1e-3, or central differences with steps h and 2h by more than half the tolerance, relative to the
+// direction. With h near 1e-5 that is a distance of about 1e-5 from a kink. When all of 20 points
+// are skipped Check says so.
 package proxtest
 
 import (
@@ -52,25 +55,23 @@ func Seed(seed uint64) Option { return func(o *options) { o.seed = seed } }
 // Steps sets the values of t, 0.3 and 1.7 by default.
 func Steps(t ...float64) Option { return func(o *options) { o.steps = t } }
 
-// Scale sets the size of the entries of the random points, 2 by default: it
-// should be such that the regularizer is active in some places and not in
-// others.
+// Scale sets the size of the entries of the random points, 2 by default: it should be such that the
+// regularizer is active in some places and not in others.
 func Scale(s float64) Option { return func(o *options) { o.scale = s } }
 
-// Points adds points to the random ones. They may be at kinks: only the
-// comparison with differences passes over those.
+// Points adds points to the random ones. They may be at kinks: only the comparison with differences
+// skips those.
 func Points(v ...[]float64) Option {
 	return func(o *options) { o.points = append(o.points, v...) }
 }
 
-// Tolerance sets how near central differences must come to the derivative,
-// relative to the direction's norm, 1e-6 by default.
+// Tolerance sets how near central differences must come to the derivative, relative to the
+// direction's norm, 1e-6 by default.
 func Tolerance(tol float64) Option { return func(o *options) { o.tolerance = tol } }
 
-// Check returns nil if p keeps the contract of [prox.Prox] on vectors of length
-// dim, and otherwise all that it breaks, joined. The same arguments always give
-// the same answer. It counts the batches of dev, which nobody else may use
-// meanwhile.
+// Check returns nil if p keeps the contract of [prox.Prox] on vectors of length dim, and otherwise
+// an error that joins one for each claim that is false. The same arguments always give the same
+// result. It counts the batches of dev, which nobody else may use meanwhile.
 func Check(dev array.Device, p prox.Prox, dim int, opts ...Option) error {
 	o := options{seed: 1, steps: []float64{0.3, 1.7}, scale: 2, tolerance: 1e-6}
 	for _, f := range opts {
@@ -102,8 +103,7 @@ func Check(dev array.Device, p prox.Prox, dim int, opts ...Option) error {
 	return errors.Join(errs...)
 }
 
-// try turns a panic of p into an error: one broken property must not hide the
-// others.
+// try turns a panic of p into an error, so that the other claims are checked too.
 func (c *checker) try(check func(*checker) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -133,11 +133,15 @@ var claims = []struct {
 	{"derivative: batch equals loop", (*checker).derivativeBatch},
 	{"derivative: in place and views with gaps", (*checker).derivativeViews},
 	{"derivative from many goroutines", (*checker).derivativeConcurrent},
-	{"range of the derivative", (*checker).ranged},
-	{"tangent coordinates", (*checker).tangent},
-	{"masked derivative", (*checker).masked},
+	{"diagonal of the derivative", (*checker).diagonal},
+	{"model", (*checker).modelled},
+	{"margin of the model", (*checker).margins},
 	{"memory of the derivative", (*checker).memory},
 	{"follower", (*checker).follower},
+	{"structure", (*checker).pairs},
+	{"nuclear norm", (*checker).nuclear},
+	{"free coordinates", (*checker).free},
+	{"regularizer on a space", (*checker).confined},
 	{"other units", (*checker).otherUnits},
 	{"conjugate", (*checker).conjugate},
 }

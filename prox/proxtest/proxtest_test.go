@@ -130,23 +130,36 @@ func breaking(f func(d *derivative)) prox.Prox {
 	}}
 }
 
-// maskedLie is a dense derivative that claims to be diagonal.
-type maskedLie struct {
+// diagonalLie is a dense derivative that claims to be diagonal.
+type diagonalLie struct {
 	prox.Derivative
 	d array.Batch
 }
 
-func (m maskedLie) Diagonal() array.Batch { return m.d }
+func (m diagonalLie) Diagonal() array.Batch { return m.d }
 
-// falseCurvature is a prox that claims to be quadratic.
-type falseCurvature struct{ prox.Prox }
+// told is a Prox with another structure.
+type told struct {
+	prox.Prox
+	structure prox.Structure
+}
 
-func (falseCurvature) Curvature() float64 { return 1 }
+func (p told) Structure() prox.Structure { return p.structure }
+
+// telling returns p with its structure changed by f.
+func telling(p prox.Prox, f func(s *prox.Structure)) prox.Prox {
+	s := prox.StructureOf(p)
+	f(&s)
+	return told{p, s}
+}
 
 func TestSoundProxesPass(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		if err := proxtest.Check(dev, prox.NewFunc(dim, soft, softVJP, norm1), dim); err != nil {
 			t.Error(err)
+		}
+		if err := proxtest.Check(dev, prox.NewFunc(dim, soft, nil, norm1), dim); err != nil {
+			t.Errorf("without a derivative: %v", err)
 		}
 		// The caller's points may be at kinks.
 		if err := proxtest.Check(dev, prox.NewL1(1), 2, proxtest.Points([]float64{1.7, -0.3}), proxtest.Seed(9), proxtest.Steps(0.3, 1.7), proxtest.Scale(3), proxtest.Tolerance(1e-8)); err != nil {
@@ -224,7 +237,7 @@ func TestBrokenProxesFail(t *testing.T) {
 			}, softVJP, nil), "firm nonexpansiveness"},
 			{"another regularizer's value", prox.NewFunc(dim, soft, softVJP, func(b []float64) float64 { return 0.9 * norm1(b) }), "optimality"},
 			{"a value half as large", prox.NewFunc(dim, soft, softVJP, func(b []float64) float64 { return norm1(b) / 2 }), "Moreau identity"},
-			{"a wrong curvature", falseCurvature{prox.NewSquaredL2(2)}, "quadratic regularizer"},
+			{"a wrong curvature", telling(prox.NewSquaredL2(2), func(s *prox.Structure) { s.Quadratic.Value, s.Value = 1, nil }), "quadratic regularizer"},
 			{"vectors that see each other", wrapped{Prox: l1, eval: func(dst, v array.Batch, t float64) error {
 				if err := l1.Eval(dst, v, t); err != nil || v.K() == 1 {
 					return err
@@ -294,8 +307,8 @@ func TestBrokenProxesFail(t *testing.T) {
 				j, err := prox.NewL2(1).Linearize(dst, v, t)
 				ones := dev.Alloc(1, dim)
 				dev.Fill(ones, 1)
-				return maskedLie{j, ones}, err
-			}}, "masked derivative"},
+				return diagonalLie{j, ones}, err
+			}}, "diagonal of the derivative"},
 			{"memory not given back", wrapped{Prox: l1, linearize: func(dst, v array.Batch, t float64) (prox.Derivative, error) {
 				dev.Alloc(1, dim)
 				return l1.Linearize(dst, v, t)
@@ -308,7 +321,6 @@ func TestBrokenProxesFail(t *testing.T) {
 			}), "memory of the derivative"},
 			{"more memory claimed than held", breaking(func(d *derivative) { d.bytes = func() int64 { return 1 << 20 } }), "memory of the derivative"},
 			{"a panic", breaking(func(d *derivative) { d.apply = func(dst, z array.Batch) { panic("no") } }), "panic"},
-			{"no derivative", prox.NewFunc(dim, soft, nil, nil), "Linearize"},
 		} {
 			err := proxtest.Check(dev, c.p, dim)
 			if err == nil {

@@ -13,8 +13,8 @@ import (
 	"surepipe/array"
 )
 
-// BelowThreshold reports whether no singular value of the m x n matrix x exceeds
-// tau: whether tau^2 I minus its smaller Gram matrix has a Cholesky factor.
+// BelowThreshold reports whether no singular value of the m x n matrix x exceeds tau: whether tau^2
+// I minus its smaller Gram matrix has a Cholesky factor.
 func BelowThreshold(ctx context.Context, x array.Batch, tau float64) (bool, error) {
 	g, n, err := smallerGram(ctx, x)
 	if err != nil {
@@ -30,9 +30,9 @@ func BelowThreshold(ctx context.Context, x array.Batch, tau float64) (bool, erro
 	return ok, nil
 }
 
-// ExcessWithin reports whether [Excess] is certainly at most distance. No more values exceed
-// tau than the smaller side has, so that it is where none exceeds tau by more than its
-// share.
+// ExcessWithin reports whether [Excess] is known to be at most distance. At most as many values
+// exceed tau as the smaller side n has, so that it is where none exceeds tau by more than
+// distance/sqrt(n).
 func ExcessWithin(ctx context.Context, x array.Batch, tau, distance float64) (bool, error) {
 	return BelowThreshold(ctx, x, tau+distance/math.Sqrt(float64(min(x.K(), x.N()))))
 }
@@ -66,8 +66,8 @@ const (
 )
 
 // Certify reports whether no singular value of the matrix x, the first r of t apart, exceeds tau,
-// by products with x: t is all that [Iteration.AdvanceAll] has returned for x. A wrong "yes" has
-// a probability below 1e-18.
+// by products with x: t is what [Iteration.AdvanceAll] returned for x. The probability that it
+// reports so wrongly is below 1e-18.
 //
 // With U, S, V the triplets beyond the first r, E = X V - U S and X' = X less all triplets on
 // either side, what is left of x is, in orthonormal bases, the matrix [S 0; E X'], which has no
@@ -75,10 +75,10 @@ const (
 //
 //	tau^2 I - S^2 - E*E tau^2/(tau^2 - mu^2)  is positive definite.
 //
-// mu is had from powers: for a Gaussian vector w the length of (X'*X')^s w is at least
-// ||X'||^2s |g| with g a standard normal number, so that it is below 0.01 mu^2s by accident in
-// one case of a hundred, and for ten vectors in one of 10^20. (Halko, Martinsson and Tropp,
-// SIAM Review 53, 2011, section 4.)
+// mu comes from powers: for a Gaussian vector w the length of (X'*X')^s w is at least ||X'||^2s |g|
+// with g a standard normal number, so that it is below 0.01 ||X'||^2s with a probability of 0.01,
+// and for all of ten vectors with one of 10^-20 (Halko, Martinsson and Tropp, SIAM Review 53, 2011,
+// section 4).
 func (t *Triplets) Certify(ctx context.Context, x Product, r int, tau float64) (bool, error) {
 	dev, m, n := t.U.Device(), t.U.K(), t.V.K()
 	rest := len(t.Sigma) - r
@@ -155,7 +155,7 @@ func (t *Triplets) Certify(ctx context.Context, x Product, r int, tau float64) (
 	return false, dev.Err()
 }
 
-// outside takes from the columns of w what lies in those of the orthonormal basis q.
+// outside projects the columns of w on what is orthogonal to those of the orthonormal basis q.
 func (t *Triplets) outside(w, q array.Batch) {
 	dev := w.Device()
 	c := dev.Alloc(q.N(), w.N())
@@ -164,12 +164,11 @@ func (t *Triplets) outside(w, q array.Batch) {
 	c.Free()
 }
 
-// gramPanel is the number of rows of a large Gram matrix that are computed between two
-// looks at the context.
+// gramPanel is the number of rows of a large Gram matrix that are computed between two checks of
+// the context.
 const gramPanel = 256
 
-// smallerGram returns the upper triangle of x* x, or of x x* where that is smaller,
-// on the host.
+// smallerGram returns the upper triangle of x* x, or of x x* where that is smaller, on the host.
 func smallerGram(ctx context.Context, x array.Batch) ([]float64, int, error) {
 	dev := x.Device()
 	tall := x.K() >= x.N()

@@ -12,8 +12,7 @@ import (
 	"surepipe/array"
 )
 
-// columns returns the first c columns of the row-major k x k matrix p, column i
-// multiplied by f(i).
+// columns returns the first c columns of the row-major k x k matrix p, column i multiplied by f(i).
 func columns(p []float64, k, c int, f func(i int) float64) []float64 {
 	factor := make([]float64, c)
 	for i := range factor {
@@ -46,8 +45,8 @@ func hostGram(z array.Batch) []float64 {
 	return g.ToHost()
 }
 
-// eigenGram returns the eigenvectors of z* z, a column each and row-major, and its
-// eigenvalues in decreasing order.
+// eigenGram returns the eigenvectors of z* z, a column each and row-major, and its eigenvalues in
+// decreasing order.
 func eigenGram(z array.Batch) (p, values []float64, err error) {
 	k := z.N()
 	g := hostGram(z)
@@ -67,8 +66,8 @@ func eigenGram(z array.Batch) (p, values []float64, err error) {
 	return g, values, nil
 }
 
-// eigenSym returns the eigenvalues of the symmetric k x k matrix g in increasing order. It
-// replaces g by the eigenvectors, a column each, where job asks for them.
+// eigenSym returns the eigenvalues of the symmetric k x k matrix g in increasing order. It replaces
+// g by the eigenvectors, a column each, where job asks for them.
 func eigenSym(job lapack.EVJob, g []float64, k int) ([]float64, error) {
 	for _, x := range g {
 		if x-x != 0 {
@@ -86,14 +85,13 @@ func eigenSym(job lapack.EVJob, g []float64, k int) ([]float64, error) {
 	return values, nil
 }
 
-// leastPivot is the smallest pivot of a Gram matrix of unit vectors at which its
-// Cholesky factor makes them orthonormal to rounding.
+// leastPivot is the smallest pivot of a Gram matrix of unit vectors at which its Cholesky factor
+// makes them orthonormal to rounding.
 const leastPivot = 0.1
 
-// orthonormalize returns q = y b with orthonormal columns that span those of y, and b,
-// row-major, by Cholesky factors of Gram matrices: the columns scaled, twice where
-// once is not accurate. Columns that depend on others are dropped. q is y itself where
-// nothing was to be done.
+// orthonormalize returns q = y b with orthonormal columns that span those of y, and b, row-major,
+// by Cholesky factors of Gram matrices of the scaled columns, twice where once is not accurate.
+// Columns that depend on others are dropped. q may be y itself.
 func orthonormalize(y array.Batch) (q array.Batch, b []float64, err error) {
 	dev, k := y.Device(), y.N()
 	q = y
@@ -132,8 +130,8 @@ func orthonormalize(y array.Batch) (q array.Batch, b []float64, err error) {
 	return q, b, nil
 }
 
-// whitening returns t, k x c, with t* g t = I, and whether that is accurate to rounding.
-// c is less than k where g is singular.
+// whitening returns t, k x c, with t* g t = I, and whether that is accurate to rounding. c is less
+// than k where g is singular.
 func whitening(g []float64, k int) (t []float64, c int, done bool, err error) {
 	scale := make([]float64, k)
 	singular := false

@@ -10,9 +10,8 @@ import (
 	"surepipe/array"
 )
 
-// Product sets dst = X w, or X* w when trans is set, for a matrix X known by that: w
-// and dst are matrices with one row for each of X's columns and rows, or the other way
-// round.
+// Product sets dst = X w, or X* w when trans is set, for a matrix X that is known by its products:
+// w has one row for each column of X and dst one for each row, or the other way round.
 type Product func(trans bool, dst, w array.Batch)
 
 // Dense is the Product with the matrix of x's vectors as rows.
@@ -21,34 +20,35 @@ func Dense(x array.Batch) Product {
 }
 
 const (
-	// firstBlock of the smaller side is the size of the first block, maxBlock that of
-	// the largest one: beyond it all singular values are cheaper.
+	// firstBlock is the size of the first block, as a share of the smaller side of the matrix, and
+	// maxBlock that of the largest one: beyond it all singular values are cheaper.
 	firstBlock = 1. / 32
 	maxBlock   = 1. / 3
-	// The block has bufferShare more vectors than there are active values, and MinBuffer
-	// at least.
+	// The block has bufferShare more vectors than there are values above the threshold, and
+	// MinBuffer more at least.
 	bufferShare = 0.6
 )
 
-// MinBuffer is the least number of vectors that the block has beyond those of the active
-// values: they make the active ones converge.
+// MinBuffer is the least number of vectors that the block has beyond those of the values above the
+// threshold, whose convergence they speed up.
 const MinBuffer = 8
 
-// MinSide is the smaller side of a matrix from which on a few of its singular values are
-// cheaper than all of them. Measured on two cores with OpenBLAS, in solves of robust PCA and of
-// matrix completion of low rank: at 50 one gains and the other loses, at 64 both take half as
-// long, at 200 a quarter.
+// MinSide is the least smaller side of a matrix at which a few of its singular values are cheaper
+// than all of them. Measured on two cores with OpenBLAS, in solves of robust PCA and of matrix
+// completion of low rank: at 50 one is faster and the other slower, at 64 both take half the time,
+// at 200 a quarter of it.
 const MinSide = 64
 
-// Range is the largest sigma_1/tau at which singular values come from squares: they and
-// their vectors err by about eps sigma_1/tau of ||X||.
+// Range is the largest sigma_1/tau at which singular values come from squares: they and their
+// vectors err by about eps sigma_1/tau of ||X||.
 const Range = 1e4
 
 // Smallest and its inverse bound ||X|| where singular values come from squares.
 const Smallest = 0x1p-450
 
-// An Iteration follows the leading singular vectors of one matrix. It is a function of
-// the matrices that it has seen and nothing else, and not for concurrent use.
+// An Iteration follows the leading singular vectors of a matrix that changes from step to step. Its
+// results depend on the matrices that it has seen and on nothing else. It is not for concurrent
+// use.
 type Iteration struct {
 	dev  array.Device
 	m, n int
@@ -57,8 +57,8 @@ type Iteration struct {
 	held bool
 }
 
-// New starts at random vectors, the same ones every time, for matrices of a shape. The
-// first block has a 32nd of the smaller side, but 8 at least.
+// New starts at random vectors, the same ones every time, for matrices of the given shape. The
+// first block has 1/32 of the smaller side, and [MinBuffer] at least.
 func New(dev array.Device, shape array.Shape) *Iteration {
 	s := &Iteration{dev: dev, m: shape.Rows, n: shape.Cols, rng: rand.New(rand.NewPCG(0x6c6f77, 0x72616e6b))}
 	s.v = dev.Alloc(s.n, max(MinBuffer, int(firstBlock*float64(min(s.m, s.n)))))
@@ -66,17 +66,17 @@ func New(dev array.Device, shape array.Shape) *Iteration {
 	return s
 }
 
-// Free gives the block's memory back.
+// Free frees the block's memory.
 func (s *Iteration) Free() { s.v.Free() }
 
 // Size is the number of vectors in the block.
 func (s *Iteration) Size() int { return s.v.N() }
 
-// Largest is the size of the largest block, a third of the smaller side: beyond it all
-// singular values are cheaper.
+// Largest is the size of the largest block, a third of the smaller side: beyond it all singular
+// values are cheaper.
 func (s *Iteration) Largest() int { return max(int(maxBlock*float64(min(s.m, s.n))), 1) }
 
-// next is the size of the next block, given the number of active values and that of
+// next is the size of the next block, given the number of values above the threshold and that of
 // all values of this one.
 func (s *Iteration) next(active, all int) int {
 	want := active + max(MinBuffer, int(bufferShare*float64(active)))
@@ -89,11 +89,11 @@ func (s *Iteration) next(active, all int) int {
 	return min(want, s.Largest())
 }
 
-// Hold keeps [Iteration.Advance] from enlarging a block all of whose values are above tau, or
-// lets it again.
+// Hold tells [Iteration.Advance] whether it must not enlarge a block all of whose values are above
+// tau.
 func (s *Iteration) Hold(held bool) { s.held = held }
 
-// random fills the n x k matrix dst with vectors of unit length, on the average.
+// random fills the n x k matrix dst with Gaussian vectors whose expected squared length is 1.
 func (s *Iteration) random(dst array.Batch) {
 	host := make([]float64, s.n*dst.N())
 	scale := 1 / math.Sqrt(float64(s.n))
@@ -103,8 +103,8 @@ func (s *Iteration) random(dst array.Batch) {
 	s.dev.Upload(dst, host)
 }
 
-// Grow adds half as many random vectors as there are to the block, and [MinBuffer]. It
-// returns false, having done nothing, where the block is as large as it gets.
+// Grow adds random vectors to the block, half as many as it has and [MinBuffer]. It returns false,
+// having done nothing, where the block has its largest size.
 func (s *Iteration) Grow() bool {
 	old := s.v
 	k := old.N()
@@ -119,14 +119,14 @@ func (s *Iteration) Grow() bool {
 	return true
 }
 
-// Triplets are the leading singular values of a matrix that exceed some bound, in
-// decreasing order, and their vectors, with X* U = V S to rounding.
+// Triplets are leading singular values of a matrix, in decreasing order, and their vectors, with X*
+// U = V S to rounding.
 type Triplets struct {
 	Sigma []float64
 	U, V  array.Batch // m x max(r, 1) and n x max(r, 1); zero where r = 0
 }
 
-// Free gives the vectors' memory back.
+// Free frees the vectors' memory.
 func (t *Triplets) Free() {
 	t.U.Free()
 	t.V.Free()
@@ -146,7 +146,7 @@ func (t *Triplets) First(r int) Triplets {
 	return out
 }
 
-// Residual is ||X V - U S||_F, all that can be wrong with the triplets of the matrix x.
+// Residual is ||X V - U S||_F for the matrix x: X* U = V S holds to rounding.
 func (t *Triplets) Residual(x Product) float64 {
 	r := len(t.Sigma)
 	if r == 0 {
@@ -181,22 +181,21 @@ type Error struct{ what string }
 
 func (e Error) Error() string { return "partial SVD: " + e.what }
 
-// tiniest is the smallest singular value, relative to the largest, whose vector is
-// carried on: below it the vectors come out of the squares too inaccurate.
+// tiniest is the smallest singular value, relative to the largest one, whose vector the next block
+// has: below it vectors that come from squares are not accurate.
 const tiniest = 1e-6
 
-// Advance does one step towards the singular vectors of x, two products with it. It
-// returns the triplets with values above tau, which are the caller's to free; the next
-// block has 0.6 times as many vectors more than there are of them, [MinBuffer] more at least,
-// and grows faster where all values of this one are above tau. An [Error] says that a
-// product was not finite.
+// Advance does one step towards the singular vectors of x, by two products with it. It returns the
+// triplets with values above tau, which are the caller's to free. The next block has 1.6 times as
+// many vectors as there are of them, [MinBuffer] more than them at least, and more where all values
+// of this one are above tau. An [Error] says that a product was not finite.
 func (s *Iteration) Advance(x Product, tau float64) (Triplets, error) {
 	t, _, err := s.advance(x, tau, false)
 	return t, err
 }
 
-// AdvanceAll is Advance, but returns the triplets of all values in the block, of which the first
-// r are above tau. The last of them are the least accurate.
+// AdvanceAll is Advance, but returns the triplets of all values in the block, of which the first r
+// are above tau. The last of them are the least accurate.
 func (s *Iteration) AdvanceAll(x Product, tau float64) (all Triplets, r int, err error) {
 	return s.advance(x, tau, true)
 }
@@ -262,7 +261,7 @@ func (s *Iteration) advance(x Product, tau float64, all bool) (_ Triplets, r int
 	head := next.Cols(0, keep)
 	if keep > 0 {
 		multiply(head, z, columns(p, kq, keep, func(i int) float64 { return sigma[i] / (sigma[i]*sigma[i] - shift) }), 0)
-		// V R^{-1} P S is what Z P S^{-1} becomes when nothing changes any more.
+		// At the limit of the iteration V R^{-1} P S is Z P S^{-1}.
 		back := make([]float64, k*keep)
 		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1,
 			blas64.General{Rows: k, Cols: kq, Stride: kq, Data: b},

@@ -7,21 +7,20 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
-	"surepipe/prox"
 )
 
 // maxSteps bounds the conjugate gradient steps of a probe.
 const maxSteps = 2000
 
-// projectEvery is the largest number of steps between projections on J's range, and mostGrowth
-// how much what J does not see may grow meanwhile: by alpha_k - 1 a step, and alpha_k is no
-// larger than one over the smallest eigenvalue.
+// projectEvery is the largest number of steps between projections on J's range. mostGrowth bounds the
+// growth of the part outside the range between two projections. That part is multiplied by
+// alpha_k - 1 in a step, and alpha_k is at most one over the smallest eigenvalue.
 const (
 	projectEvery = 8
 	mostGrowth   = 1e4
 )
 
-// projections is the number of steps between projections where the eigenvalues are above node.
+// projections returns the number of steps between projections where the eigenvalues are above node.
 func projections(node float64) int {
 	if node == 0 || node > 0.5 {
 		return projectEvery
@@ -30,9 +29,9 @@ func projections(node float64) int {
 }
 
 // Tolerances of the conjugate gradients, where the solver was not asked for more.
-// Rounding stops the residual at about 1e-10; after that it grows again, and a
-// probe that is below lost and has seen its residual grow by regrown has had what
-// is to be had.
+// Rounding errors stop the residual at about 1e-10; after that it grows again. A
+// probe whose residual has fallen below lost and has grown by regrown since then has reached
+// its attainable accuracy.
 const (
 	implicitTol = 1e-7
 	formShare   = 0.01
@@ -42,13 +41,13 @@ const (
 	regrown     = 1e3
 )
 
-// solveTol is the tolerance of images of a solve to tol, and tighter by how much forms are
-// more accurate than asked for where it is less than the default.
+// solveTol returns the tolerance of images after a solve to tol. tighter returns the factor by which
+// forms are more accurate than asked for where tol is below the default.
 func solveTol(tol float64) float64 { return math.Max(math.Min(implicitTol, tol), tightest) }
 func tighter(tol float64) float64  { return math.Min(1, math.Max(tol/DefaultTol, 1e-3)) }
 
-// Inner tells the largest number of steps that a probe has taken and how many
-// probes stopped short of their tolerance.
+// Inner returns the largest number of steps of a probe and the number of probes that stopped
+// short of their tolerance.
 func (l *implicit) Inner() Inner {
 	return Inner{Steps: int(l.steps.Load()), Failed: int(l.failed.Load()), Iterative: true}
 }
@@ -65,8 +64,8 @@ func (l *implicit) Images(ctx context.Context, dst, v array.Batch, left []float6
 }
 
 // Forms sets dst_i to an approximation of D mu_hat v_i whose quadratic form
-// <v_i, dst_i> lacks at most share ||v_i||^2/sqrt(2d): then the mean over random signs lacks at
-// most share sqrt(d/2).
+// <v_i, dst_i> is too small by at most share ||v_i||^2/sqrt(2d). The mean over random signs is then
+// too small by at most share sqrt(d/2).
 func (l *implicit) Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
 	return l.solve(ctx, dst, v, goal{residual: math.Inf(1), form: share * l.tighter}, left)
 }
@@ -77,29 +76,13 @@ func (l *implicit) Span(ctx context.Context, dst, v array.Batch) error {
 }
 
 // goal says when a probe is done: its residual's J-norm is at most residual times the
-// first, and its quadratic form lacks at most form ||v||^2/sqrt(2d). Inf asks for nothing.
+// first, and its quadratic form is too small by at most form ||v||^2/sqrt(2d). Inf asks for nothing.
 type goal struct{ residual, form float64 }
 
-// apply sets jr = J r and, where project says so, takes from r what J does not see, which
-// costs half as much again as J. Where there is K
-// it sets jr to its preconditioner's image and kr = K jr.
-func (l *implicit) apply(jr, kr, r array.Batch, project bool) {
-	switch {
-	case l.curved != nil:
-		l.curved.Precondition(jr, kr, r)
-	case !l.mask.IsZero():
-		l.p.Device.Mul(jr, r, l.mask)
-	case project:
-		prox.ApplyRange(l.seen, jr, r, r)
-	default:
-		l.seen.Apply(jr, r)
-	}
-}
-
-// solve computes D mu_hat w_i, and in left, unless that is nil, bounds of what the quadratic
-// forms lack.
+// solve computes D mu_hat w_i. Unless left is nil, it sets left_i to a bound of the error of the
+// quadratic form.
 func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, left []float64) error {
-	dev := l.p.Device
+	dev := w.Device()
 	d, _ := l.p.A.Dims()
 	k := w.K()
 	if dst.K() != k || dst.N() != d || w.N() != d {
@@ -110,21 +93,8 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 		dev.Fill(dst, 0)
 		return dev.Err()
 	}
-	if !l.image.IsZero() {
-		t := dev.Alloc(k, l.dim)
-		defer t.Free()
-		dev.Gemm(false, true, 1, w, l.image, 0, t)
-		dev.Gemm(false, false, 1, t, l.image, 0, dst)
-		return dev.Err()
-	}
-	if !l.inverse.IsZero() {
-		t, x := dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
-		defer t.Free()
-		defer x.Free()
-		l.op.Adjoint(t, w)
-		dev.Gemm(false, false, 1, t, l.inverse, 0, x)
-		l.op.Forward(dst, x)
-		return dev.Err()
+	if l.f != nil {
+		return l.f.apply(dst, w, l.op)
 	}
 	node := 0.0
 	if !math.IsInf(goal.form, 1) {
@@ -147,16 +117,16 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 // pilotSeed is that of the pilots: any constant.
 const pilotSeed = 0x70696c6f74
 
-// pilots is how many probes look for the smallest eigenvalue, and nodeShare what part of the
-// Ritz value that they find is taken for it, which comes from above.
+// pilots is the number of probes that estimate the smallest eigenvalue. nodeShare times their smallest
+// Ritz value, which approaches the eigenvalue from above, is taken for it.
 const (
 	pilots    = 1
 	nodeShare = 0.5
 )
 
-// node is a lower bound of the eigenvalues that matter, found once for all probes: random
-// probes, always the same ones, are solved to a relative residual of 1e-7, and half the smallest
-// Ritz value of theirs is taken.
+// node returns a lower bound of the eigenvalues that matter. It is computed once for all probes: the
+// system is solved for random probes, always the same ones, to a relative residual of 1e-7, and
+// half of their smallest Ritz value is the bound.
 //
 // Why they find it: an eigenvector v of N, of length 1 in J's product, with the eigenvalue
 // theta has the part eta^2 <A J v, w>^2 = eta theta' <v', w>^2 in the square of the first residual,

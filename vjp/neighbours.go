@@ -8,32 +8,26 @@ import (
 	"surepipe/prox"
 )
 
-// atTheThreshold is the share by which the prox's argument is drawn towards 0 before it is
-// differentiated: what rounding errors alone lift over a threshold counts as below it.
+// atTheThreshold is the share by which the argument of the prox is moved towards 0 before it is
+// differentiated: a value that exceeds its threshold by a rounding error only counts as below it.
 const atTheThreshold = 0x1p-42
 
-// near is how far from the argument, in units of its own error, the prox is differentiated again
-// to see whether the choice of its tangent space was close. leastNear is that error at the
-// least, as a share of the argument.
+// near is the distance from the argument, in units of its own error, at which the prox is
+// differentiated again, to see whether the choice of the tangent space was close. leastNear is a
+// lower bound of that error, as a share of the argument.
 const (
 	near      = 4
 	leastNear = 0x1p-36
 )
 
-// differs is the share of a probe from which on two prox derivatives are not the same.
+// differs is the share of a probe by which the images of two different derivatives differ at least.
 const differs = 1e-3
 
-// neighbours widens the range of traces by those of the derivatives near v, an argument that
-// is known to the given error, where the tangent space is another there: at values scaled up and
-// down, and shifted at random.
+// neighbours widens the range of traces by those of the derivatives near v, where these have another
+// tangent space: at v scaled up and down, and shifted by random signs. err is the error to which v
+// is known.
 func (l *implicit) neighbours(at *implicit, v array.Batch, err float64) error {
-	if !at.traced && at.dim > 0 {
-		return nil
-	}
-	if _, diagonal := at.j.(prox.Masked); !diagonal && v.N() > maxDense {
-		return nil
-	}
-	if _, quadratic := l.p.R.(prox.Quadratic); quadratic {
+	if !at.known.Known || at.j.Diagonal().IsZero() && v.N() > maxDense || prox.StructureOf(l.p.R).Quadratic.Known {
 		return nil
 	}
 	dev := v.Device()
@@ -64,8 +58,8 @@ func (l *implicit) neighbours(at *implicit, v array.Batch, err float64) error {
 	return nil
 }
 
-// widen takes the derivative at the argument there into at's range, if its image of the probe is
-// not here, that of at's own.
+// widen includes the trace of the derivative at the argument there in the range of at, if its image of
+// the probe is not here, the image of at's own derivative.
 func (l *implicit) widen(at *implicit, here, there, probe array.Batch) error {
 	dev := there.Device()
 	t := dev.Alloc(1, there.N())
@@ -87,9 +81,9 @@ func (l *implicit) widen(at *implicit, here, there, probe array.Batch) error {
 		return err
 	}
 	defer other.Release()
-	if other.traced || other.dim == 0 {
-		at.low, at.high = math.Min(at.low, other.low), math.Max(at.high, other.high)
-		at.margin = math.Min(at.margin, other.margin)
+	if other.known.Known {
+		at.known.Low, at.known.High = math.Min(at.known.Low, other.known.Low), math.Max(at.known.High, other.known.High)
+		at.known.Margin = math.Min(at.known.Margin, other.known.Margin)
 	}
 	return nil
 }

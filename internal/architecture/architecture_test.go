@@ -1,0 +1,259 @@
+package architecture_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layers are the packages from the top down. A package imports packages of layers below its own only.
+// What a directory holds belongs to its layer, unless it is listed itself.
+var layers = [][]string{
+	{"cmd/surepipe"},
+	{"cuda", "internal/differential"},
+	{"pipeline"},
+	{"problems"},
+	{"stages"},
+	{"verify"},
+	{"risk"},
+	{"vjp"},
+	{"solve"},
+	{"hutch"},
+	{"linops/linopstest", "prox/proxtest"},
+	{"linops", "prox"},
+	{"loss"},
+	{"space/spacetest"},
+	{"space"},
+	{"array/arraytest"},
+	{"array"},
+	{"internal"},
+}
+
+// Limits of what a reader takes in at once.
+const (
+	mostLines    = 500
+	mostFunction = 80
+)
+
+const module = "surepipe"
+
+// file is a Go file that is no test.
+type file struct {
+	dir, name string
+	set       *token.FileSet
+	tree      *ast.File
+	lines     int
+}
+
+func root(t *testing.T) string {
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// files parses all Go files that are no tests.
+func files(t *testing.T) []file {
+	t.Helper()
+	var all []file
+	top := root(t)
+	err := filepath.WalkDir(top, func(p string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && (strings.HasPrefix(e.Name(), ".") && p != top || e.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if e.IsDir() || !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+			return nil
+		}
+		src, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		f := file{set: token.NewFileSet(), lines: strings.Count(string(src), "\n")}
+		if f.tree, err = parser.ParseFile(f.set, p, src, parser.ParseComments); err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(top, p)
+		if err != nil {
+			return err
+		}
+		f.dir, f.name = path.Split(filepath.ToSlash(rel))
+		f.dir = strings.TrimSuffix(f.dir, "/")
+		all = append(all, f)
+		return nil
+	})
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d files: %v", len(all), err)
+	}
+	return all
+}
+
+// layer is the place of a directory in the list, and what entry there it belongs to.
+func layer(dir string) (int, string) {
+	best, place := "", -1
+	for i, names := range layers {
+		for _, name := range names {
+			if (dir == name || strings.HasPrefix(dir, name+"/")) && len(name) > len(best) {
+				best, place = name, i
+			}
+		}
+	}
+	return place, best
+}
+
+// Arrows run down the list of layers.
+func TestImportsRunDown(t *testing.T) {
+	for _, f := range files(t) {
+		if strings.HasSuffix(f.dir, "test") {
+			continue // suites for tests, which may use all
+		}
+		from, home := layer(f.dir)
+		if from < 0 {
+			t.Errorf("%s: the directory is in no layer", f.dir)
+			continue
+		}
+		for _, spec := range f.tree.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			imported, ours := strings.CutPrefix(imported, module+"/")
+			if !ours {
+				continue
+			}
+			to, name := layer(imported)
+			if to < from || to == from && name != home {
+				t.Errorf("%s/%s imports %s, which is not below it", f.dir, f.name, imported)
+			}
+		}
+	}
+}
+
+// Files and functions are short.
+func TestFilesAndFunctionsAreShort(t *testing.T) {
+	for _, f := range files(t) {
+		if f.lines > mostLines {
+			t.Errorf("%s/%s has %d lines, expected at most %d", f.dir, f.name, f.lines, mostLines)
+		}
+		for _, d := range f.tree.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			first, last := f.set.Position(fn.Pos()).Line, f.set.Position(fn.End()).Line
+			if n := last - first + 1; n > mostFunction {
+				t.Errorf("%s/%s: %s has %d lines, expected at most %d", f.dir, f.name, fn.Name.Name, n, mostFunction)
+			}
+		}
+	}
+}
+
+// declared tells of every type of ours, by directory and name, whether it is an interface.
+func declared(all []file) map[string]bool {
+	types := map[string]bool{}
+	for _, f := range all {
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			if s, ok := n.(*ast.TypeSpec); ok {
+				_, is := s.Type.(*ast.InterfaceType)
+				types[f.dir+"."+s.Name.Name] = is
+			}
+			return true
+		})
+	}
+	return types
+}
+
+// asserted lists the types that a file asks values for by assertions and switches, as directory and name,
+// those of other packages and those of its own.
+func asserted(f file) []string {
+	imports := map[string]string{}
+	for _, spec := range f.tree.Imports {
+		p, _ := strconv.Unquote(spec.Path.Value)
+		if p, ours := strings.CutPrefix(p, module+"/"); ours {
+			name := path.Base(p)
+			if spec.Name != nil {
+				name = spec.Name.Name
+			}
+			imports[name] = p
+		}
+	}
+	var found []string
+	add := func(e ast.Expr) {
+		if star, ok := e.(*ast.StarExpr); ok {
+			e = star.X
+		}
+		switch e := e.(type) {
+		case *ast.Ident:
+			found = append(found, f.dir+"."+e.Name)
+		case *ast.SelectorExpr:
+			if x, ok := e.X.(*ast.Ident); ok && imports[x.Name] != "" {
+				found = append(found, imports[x.Name]+"."+e.Sel.Name)
+			}
+		}
+	}
+	ast.Inspect(f.tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.TypeAssertExpr:
+			if n.Type != nil {
+				add(n.Type)
+			}
+		case *ast.TypeSwitchStmt:
+			for _, c := range n.Body.List {
+				for _, e := range c.(*ast.CaseClause).List {
+					add(e)
+				}
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// Nobody asserts on another package's concrete type, and a package has one interface at most that values
+// may or may not satisfy.
+func TestKnowledgeIsAValue(t *testing.T) {
+	all := files(t)
+	types := declared(all)
+	optional := map[string][]string{}
+	for _, f := range all {
+		for _, name := range asserted(f) {
+			is, ours := types[name]
+			home := name[:strings.LastIndex(name, ".")]
+			switch {
+			case !ours:
+			case !is && home != f.dir:
+				t.Errorf("%s/%s asserts that a value is a %s, a concrete type of another package", f.dir, f.name, name)
+			case is && !slices.Contains(optional[home], name):
+				optional[home] = append(optional[home], name)
+			}
+		}
+	}
+	for home, names := range optional {
+		if len(names) > 1 {
+			slices.Sort(names)
+			t.Errorf("%s has the optional interfaces %v, expected one at most", home, names)
+		}
+	}
+}
+
+// The list of layers names directories that exist.
+func TestLayersExist(t *testing.T) {
+	for _, names := range layers {
+		for _, name := range names {
+			if _, err := os.Stat(filepath.Join(root(t), filepath.FromSlash(name))); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

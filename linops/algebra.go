@@ -1,0 +1,283 @@
+package linops
+
+import (
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/space"
+)
+
+// This file has the rules by which the structure of a combination follows from its parts'. Every
+// combination is built once, and so are the functions here.
+
+// adjointStructure is that of A*: rows and columns change places, and
+//
+//	(eta A A* + I)^{-1} = I - eta A (eta A*A + I)^{-1} A*.
+func adjointStructure(t *adjoint) Structure {
+	a := &t.a
+	d, p := t.Dims()
+	s := Structure{
+		Rows: a.s.Columns, Columns: a.s.Rows, Norm2: a.s.Norm2,
+		AddForward: func(dst array.Batch, alpha float64, b array.Batch) {
+			checkForward("Adjoint", d, p, dst, b)
+			a.add(adjointly, dst, alpha, b)
+		},
+		AddAdjoint: func(dst array.Batch, alpha float64, z array.Batch) {
+			checkAdjoint("Adjoint", d, p, dst, z)
+			a.add(forward, dst, alpha, z)
+		},
+	}
+	if a.s.SolveNormal != nil && !s.Columns.Known {
+		s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
+			checkSolve("Adjoint", d, p, dst, rhs, eta)
+			u := dst.Device().Alloc(rhs.K(), d)
+			defer u.Free()
+			t.Forward(u, rhs)
+			if !a.s.SolveNormal(u, u, eta) {
+				return false
+			}
+			copyTo(dst, rhs)
+			a.add(forward, dst, -eta, u)
+			return true
+		}
+	}
+	return s
+}
+
+// scaledStructure is that of alpha A: everything about A*A is multiplied by alpha^2, and the
+// solution at eta is A's at alpha^2 eta.
+func scaledStructure(c *scaled) Structure {
+	a, alpha := &c.a, c.alpha
+	square := alpha * alpha
+	s := Structure{
+		Rows: a.s.Rows.times(Known(square)), Columns: a.s.Columns.times(Known(square)), Norm2: a.s.Norm2.times(Known(square)),
+		AddForward: func(dst array.Batch, beta float64, b array.Batch) { a.add(forward, dst, alpha*beta, b) },
+		AddAdjoint: func(dst array.Batch, beta float64, z array.Batch) { a.add(adjointly, dst, alpha*beta, z) },
+	}
+	if norms2 := a.s.ColumnNorms2; norms2 != nil {
+		s.ColumnNorms2 = func() []float64 {
+			norms := norms2()
+			for i := range norms {
+				norms[i] *= square
+			}
+			return norms
+		}
+	}
+	if solve := a.s.SolveNormal; solve != nil {
+		s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool { return solve(dst, rhs, eta*square) }
+	}
+	if normal := a.s.Normal; normal != nil {
+		s.Normal = func(dst, b array.Batch) {
+			normal(dst, b)
+			dst.Device().Lin(dst, square, dst, 0, array.Batch{})
+		}
+	}
+	if gram := a.s.Gram; gram != nil {
+		s.Gram = func(dst array.Batch) {
+			gram(dst)
+			dst.Device().Lin(dst, square, dst, 0, array.Batch{})
+		}
+	}
+	if a.s.On != nil {
+		s.On = func(dev array.Device, t space.Space) Restricted {
+			return joined(restrict(dev, a, t), func(b Operator) Operator { return Scale(alpha, b) })
+		}
+	}
+	return s
+}
+
+// columnsStructure is that of A diag(s).
+func columnsStructure(c *columns) Structure {
+	var s Structure
+	if norms2 := c.a.s.ColumnNorms2; norms2 != nil {
+		s.ColumnNorms2 = func() []float64 {
+			norms := norms2()
+			for j := range norms {
+				norms[j] *= c.host[j] * c.host[j]
+			}
+			return norms
+		}
+	}
+	if dense := c.a.s.Dense; dense != nil {
+		s.Dense = func() *mat.Dense { return scaledColumns(dense(), c.host) }
+	}
+	if c.a.s.On != nil {
+		s.On = c.on
+	}
+	return s
+}
+
+// sumStructure is that of A1 + A2 + ...
+func sumStructure(c *sum) Structure {
+	s := Structure{AddForward: c.addForward, AddAdjoint: c.addAdjoint}
+	if every(c.parts, canRestrict) {
+		s.On = func(dev array.Device, t space.Space) Restricted {
+			return restrictEach(dev, c.parts, func(int) space.Space { return t }, nil, Sum)
+		}
+	}
+	return s
+}
+
+// composeStructure is that of A1 A2 ... An. Numbers multiply, and what is known of a factor M
+// carries over to L M R where L*L = l I and R R* = r I.
+func composeStructure(c *compose) Structure {
+	s := Structure{Rows: Known(1), Columns: Known(1)}
+	for _, a := range c.parts {
+		s.Rows = s.Rows.times(a.s.Rows)
+		s.Columns = s.Columns.times(a.s.Columns)
+	}
+	if c.middle != nil {
+		s.Norm2 = Known(c.l * c.r).times(c.middle.s.Norm2)
+	}
+	if c.middle != nil && c.middle.s.SolveNormal != nil && !s.Rows.Known && !s.Columns.Known {
+		s.SolveNormal = c.solveNormal
+	}
+	if normal := c.parts[0].s.Normal; normal != nil {
+		rest := Compose(operators(c.parts[1:])...)
+		n, p := rest.Dims()
+		s.Normal = func(dst, b array.Batch) {
+			checkNormal("Compose", p, dst, b)
+			t, u := dst.Device().Alloc(b.K(), n), dst.Device().Alloc(b.K(), n)
+			rest.Forward(t, b)
+			normal(u, t)
+			rest.Adjoint(dst, u)
+			t.Free()
+			u.Free()
+		}
+	}
+	if last := &c.parts[len(c.parts)-1]; canRestrict(last) {
+		s.On = func(dev array.Device, t space.Space) Restricted {
+			return joined(restrict(dev, last, t), func(b Operator) Operator {
+				return Compose(append(operators(c.parts[:len(c.parts)-1]), b)...)
+			})
+		}
+	}
+	return s
+}
+
+// besideStructure is that of [A1 A2 ...]: A A* = sum_i A_i A_i*.
+func besideStructure(a *stack) Structure {
+	s := Structure{AddForward: a.addForward, AddAdjoint: a.addAdjoint, ColumnNorms2: concatenated(a)}
+	s.Rows, s.Norm2 = sumOfGrams(a.parts, rowsOf)
+	s.On = a.on()
+	return s
+}
+
+// aboveStructure is that of [A1; A2; ...]: A*A = sum_i A_i*A_i.
+func aboveStructure(a *stack) Structure {
+	s := Structure{AddForward: a.addForward, AddAdjoint: a.addAdjoint}
+	s.Columns, s.Norm2 = sumOfGrams(a.parts, columnsOf)
+	if every(a.parts, knowsColumnNorms) {
+		s.ColumnNorms2 = func() []float64 {
+			norms := a.parts[0].s.ColumnNorms2()
+			for i := range a.parts[1:] {
+				for j, x := range a.parts[1+i].s.ColumnNorms2() {
+					norms[j] += x
+				}
+			}
+			return norms
+		}
+	}
+	s.On = a.on()
+	return s
+}
+
+// diagonalStructure is that of blocks along a diagonal, whose normal equations are theirs.
+func diagonalStructure(a *stack) Structure {
+	s := Structure{Norm2: Known(0), AddForward: a.addForward, AddAdjoint: a.addAdjoint, ColumnNorms2: concatenated(a)}
+	for _, part := range a.parts {
+		n := part.s.Norm2
+		s.Norm2 = Number{max(s.Norm2.Value, n.Value), s.Norm2.Known && n.Known}
+	}
+	s.Rows = equalGrams(a.parts, rowsOf, a.rows)
+	s.Columns = equalGrams(a.parts, columnsOf, a.cols)
+	s.Identity = every(a.parts, func(k *known) bool { return k.s.Identity })
+	s.On = a.on()
+	if !every(a.parts, func(k *known) bool { return k.s.SolveNormal != nil }) {
+		return s
+	}
+	s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
+		checkSolve(a.name, a.d, a.p, dst, rhs, eta)
+		// A block may find that it has no solution, when dst must be as it was.
+		t := dst.Device().Alloc(rhs.K(), a.p)
+		defer t.Free()
+		for i := range a.parts {
+			if !a.parts[i].s.SolveNormal(cut(t, a.cols, i), cut(rhs, a.cols, i), eta) {
+				return false
+			}
+		}
+		dst.Device().Copy(dst, t)
+		return true
+	}
+	return s
+}
+
+// concatenated lists the squared column norms of blocks with columns of their own, where all of
+// them know theirs.
+func concatenated(a *stack) func() []float64 {
+	if !every(a.parts, knowsColumnNorms) {
+		return nil
+	}
+	return func() []float64 {
+		norms := make([]float64, 0, a.p)
+		for i := range a.parts {
+			norms = append(norms, a.parts[i].s.ColumnNorms2()...)
+		}
+		return norms
+	}
+}
+
+func every(parts []known, has func(k *known) bool) bool {
+	for i := range parts {
+		if !has(&parts[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func knowsColumnNorms(k *known) bool { return k.s.ColumnNorms2 != nil }
+
+func rowsOf(k *known) Number    { return k.s.Rows }
+func columnsOf(k *known) Number { return k.s.Columns }
+
+// sumOfGrams is c with A A* = c I, and ||A||^2, of blocks side by side (or, with columnsOf, of
+// blocks on top of each other). The norm is known where all blocks but one have orthogonal rows:
+// ||A A* + c I|| = ||A||^2 + c.
+func sumOfGrams(parts []known, gram func(*known) Number) (total, norm Number) {
+	total, norm = Known(0), Known(0)
+	for i := range parts {
+		if c := gram(&parts[i]); c.Known {
+			norm.Value += c.Value
+			continue
+		}
+		n := parts[i].s.Norm2
+		if !total.Known || !n.Known {
+			return Number{}, Number{}
+		}
+		total.Known = false
+		norm.Value += n.Value
+	}
+	if !total.Known {
+		return Number{}, norm
+	}
+	return norm, norm
+}
+
+// equalGrams is the c that all blocks on a diagonal share, where they do. Blocks without rows of
+// their own do not count.
+func equalGrams(parts []known, gram func(*known) Number, ends []int) Number {
+	var c Number
+	for i := range parts {
+		if ends[i] == ends[i+1] {
+			continue
+		}
+		g := gram(&parts[i])
+		if !g.Known || c.Known && c.Value != g.Value {
+			return Number{}
+		}
+		c = g
+	}
+	c.Known = true
+	return c
+}

@@ -1,0 +1,142 @@
+package linops
+
+import (
+	"fmt"
+
+	"surepipe/array"
+)
+
+// stack is operators side by side, on top of each other, or along a diagonal: [A1 A2 ...], each on
+// columns of its own, [A1; A2; ...], each with rows of its own, or both.
+type stack struct {
+	knowing
+	name  string
+	parts []known
+	rows  []int // where each part's rows begin, and the end; nil where all share their rows
+	cols  []int // likewise
+	d, p  int
+}
+
+// HStack returns the operators side by side, A = [A1 A2 ...], all with the same number of rows. It
+// acts on vectors b = (b1, b2, ...).
+//
+//	Forward: dst = sum_i A_i b_i        Adjoint: dst = (A1* z, A2* z, ...)
+//
+// Where A_i A_i* = c_i I for every block, A A* = (sum_i c_i) I.
+func HStack(ops ...Operator) Operator { return newStack("HStack", ops, false, true) }
+
+// VStack returns the operators on top of each other, A = [A1; A2; ...], all with the same number of
+// columns. Its images are z = (z1, z2, ...).
+//
+//	Forward: dst = (A1 b, A2 b, ...)        Adjoint: dst = sum_i A_i* z_i
+//
+// Where A_i*A_i = c_i I for every block, A*A = (sum_i c_i) I.
+func VStack(ops ...Operator) Operator { return newStack("VStack", ops, true, false) }
+
+// BlockDiag returns the operators along a diagonal, each acting on coordinates of its own and zero
+// elsewhere.
+//
+//	Forward: dst = (A1 b1, A2 b2, ...)        Adjoint: dst = (A1* z1, A2* z2, ...)
+//
+// Its norm is that of the largest block, and its normal equations are theirs.
+func BlockDiag(ops ...Operator) Operator { return newStack("BlockDiag", ops, true, true) }
+
+// newStack gives every operator rows of its own, columns of its own, or both.
+func newStack(name string, ops []Operator, ownRows, ownCols bool) Operator {
+	checkSome(name, ops)
+	if len(ops) == 1 {
+		return ops[0]
+	}
+	a := &stack{name: name, parts: knowAll(ops)}
+	rows, cols := make([]int, 1, len(ops)+1), make([]int, 1, len(ops)+1)
+	d0, p0 := ops[0].Dims()
+	for i, op := range ops {
+		d, p := op.Dims()
+		if !ownRows && d != d0 || !ownCols && p != p0 {
+			panic(fmt.Sprintf("linops: %s of operators of size %d x %d and %d x %d", name, d0, p0, d, p))
+		}
+		rows, cols = append(rows, rows[i]+d), append(cols, cols[i]+p)
+	}
+	a.d, a.p = d0, p0
+	if ownRows {
+		a.rows, a.d = rows, rows[len(ops)]
+	}
+	if ownCols {
+		a.cols, a.p = cols, cols[len(ops)]
+	}
+	a.structure = complete(a, a.know())
+	return a
+}
+
+// know combines the structures of the blocks.
+func (a *stack) know() Structure {
+	switch {
+	case a.rows == nil:
+		return besideStructure(a)
+	case a.cols == nil:
+		return aboveStructure(a)
+	}
+	return diagonalStructure(a)
+}
+
+// Dims is the number of rows and columns of all blocks together.
+func (a *stack) Dims() (d, p int) { return a.d, a.p }
+
+// Forward applies every block to its columns' coordinates.
+func (a *stack) Forward(dst, b array.Batch) {
+	checkForward(a.name, a.d, a.p, dst, b)
+	a.each(forward, dst, b)
+}
+
+// Adjoint applies every block's adjoint to its rows' coordinates.
+func (a *stack) Adjoint(dst, z array.Batch) {
+	checkAdjoint(a.name, a.d, a.p, dst, z)
+	a.each(adjointly, dst, z)
+}
+
+// ends are the bounds of the blocks in the images and in the arguments of a direction.
+func (a *stack) ends(w way) (to, from []int) {
+	if w == forward {
+		return a.rows, a.cols
+	}
+	return a.cols, a.rows
+}
+
+// cut is the part of x that block i works on: all of it where the blocks share it.
+func cut(x array.Batch, ends []int, i int) array.Batch {
+	if ends == nil {
+		return x
+	}
+	return x.Cols(ends[i], ends[i+1])
+}
+
+// each sets dst to the image of x. Where the blocks share dst the first sets it and the others add.
+func (a *stack) each(w way, dst, x array.Batch) {
+	to, from := a.ends(w)
+	for i := range a.parts {
+		part := &a.parts[i]
+		if to == nil && i > 0 {
+			part.add(w, dst, 1, cut(x, from, i))
+		} else {
+			part.apply(w, cut(dst, to, i), cut(x, from, i))
+		}
+	}
+}
+
+// add adds alpha times the image of x to dst.
+func (a *stack) add(w way, dst array.Batch, alpha float64, x array.Batch) {
+	to, from := a.ends(w)
+	for i := range a.parts {
+		a.parts[i].add(w, cut(dst, to, i), alpha, cut(x, from, i))
+	}
+}
+
+func (a *stack) addForward(dst array.Batch, alpha float64, b array.Batch) {
+	checkForward(a.name, a.d, a.p, dst, b)
+	a.add(forward, dst, alpha, b)
+}
+
+func (a *stack) addAdjoint(dst array.Batch, alpha float64, z array.Batch) {
+	checkAdjoint(a.name, a.d, a.p, dst, z)
+	a.add(adjointly, dst, alpha, z)
+}

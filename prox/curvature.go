@@ -1,0 +1,259 @@
+package prox
+
+import (
+	"math"
+	"sync"
+
+	"surepipe/array"
+	"surepipe/space"
+)
+
+// denseCurvature is the largest number of coordinates in which Matrix returns Q.
+const denseCurvature = 4096
+
+// squareMatrix returns the n x n matrix of zeros, nil where it is too large.
+func squareMatrix(n int) []float64 {
+	if n > denseCurvature {
+		return nil
+	}
+	return make([]float64, n*n)
+}
+
+// rest sets image = z - dst, which is t Q dst where E*E = I and dst = (I + t Q)^{-1} z.
+func rest(image, z, dst array.Batch) { image.Device().Lin(image, 1, z, -1, dst) }
+
+// diagonalCurvature is Q = diag(q) with E*E = I.
+type diagonalCurvature struct {
+	q, factor []float64   // q_j and 1/(1 + t q_j)
+	on        array.Batch // factor
+}
+
+// newDiagonalCurvature owns q.
+func newDiagonalCurvature(dev array.Device, q []float64, t float64) Curvature {
+	c := &diagonalCurvature{q: q, factor: make([]float64, len(q)), on: dev.Alloc(1, len(q))}
+	for j, x := range q {
+		c.factor[j] = 1 / (1 + t*x)
+	}
+	dev.Upload(c.on, c.factor)
+	return c
+}
+
+func (c *diagonalCurvature) Precondition(dst, image, z array.Batch) {
+	dst.Device().Mul(dst, z, c.on)
+	rest(image, z, dst)
+}
+
+func (c *diagonalCurvature) Diagonal() []float64 { return c.q }
+
+func (c *diagonalCurvature) Matrix() []float64 {
+	n := len(c.q)
+	m := squareMatrix(n)
+	if m != nil {
+		for i, x := range c.q {
+			m[i*n+i] = x
+		}
+	}
+	return m
+}
+
+func (c *diagonalCurvature) Trace() (trace, frobenius2 float64, ok bool) {
+	for _, f := range c.factor {
+		trace += f
+		frobenius2 += f * f
+	}
+	return trace, frobenius2, true
+}
+
+func (c *diagonalCurvature) Bytes() int64 { return c.on.Bytes() }
+func (c *diagonalCurvature) Release()     { c.on.Free() }
+
+// uniformCurvature is Q = q I with E*E = I, in n coordinates.
+type uniformCurvature struct {
+	q, t float64
+	n    int
+	once sync.Once
+	all  []float64
+}
+
+func (c *uniformCurvature) Precondition(dst, image, z array.Batch) {
+	dst.Device().Lin(dst, 1/(1+c.t*c.q), z, 0, array.Batch{})
+	rest(image, z, dst)
+}
+
+func (c *uniformCurvature) Diagonal() []float64 {
+	c.once.Do(func() {
+		c.all = make([]float64, c.n)
+		for j := range c.all {
+			c.all[j] = c.q
+		}
+	})
+	return c.all
+}
+
+func (c *uniformCurvature) Matrix() []float64 {
+	m := squareMatrix(c.n)
+	for i := 0; i < len(m); i += c.n + 1 {
+		m[i] = c.q
+	}
+	return m
+}
+
+func (c *uniformCurvature) Trace() (trace, frobenius2 float64, ok bool) {
+	n, f := float64(c.n), 1/(1+c.t*c.q)
+	return n * f, n * f * f, true
+}
+
+func (c *uniformCurvature) Bytes() int64 { return 0 }
+func (c *uniformCurvature) Release()     {}
+
+// appliedCurvature is the Q of a derivative J that is invertible, in the coordinates of all of R^n:
+// J = (I + t Q)^{-1}. It holds no memory beside J's.
+type appliedCurvature struct {
+	j                 Derivative
+	trace, frobenius2 float64
+	matrix            func() []float64
+}
+
+func (c *appliedCurvature) Precondition(dst, image, z array.Batch) {
+	c.j.Apply(dst, z)
+	rest(image, z, dst)
+}
+
+func (c *appliedCurvature) Diagonal() []float64 { return nil }
+func (c *appliedCurvature) Matrix() []float64   { return c.matrix() }
+
+func (c *appliedCurvature) Trace() (trace, frobenius2 float64, ok bool) {
+	return c.trace, c.frobenius2, true
+}
+
+func (c *appliedCurvature) Bytes() int64 { return 0 }
+func (c *appliedCurvature) Release()     {}
+
+// multipliedCurvature is c Q for the step t where Q is for the step c t: t (c Q) = (c t) Q.
+type multipliedCurvature struct {
+	Curvature
+	c float64
+}
+
+func (m multipliedCurvature) times(q []float64) []float64 {
+	if q == nil {
+		return nil
+	}
+	return product(m.c, q)
+}
+
+func (m multipliedCurvature) Diagonal() []float64 { return m.times(m.Curvature.Diagonal()) }
+func (m multipliedCurvature) Matrix() []float64   { return m.times(m.Curvature.Matrix()) }
+
+// Bytes is 0 and Release does nothing: the memory belongs to the derivative of the regularizer that
+// was multiplied.
+func (m multipliedCurvature) Bytes() int64 { return 0 }
+func (m multipliedCurvature) Release()     {}
+
+// borrowed is a space that belongs to somebody else.
+type borrowed struct{ space.Space }
+
+func (borrowed) Bytes() int64 { return 0 }
+func (borrowed) Release()     {}
+
+// blockCurvature is Q = diag(Q_1, Q_2, ...), whose parts belong to the derivatives of the blocks.
+type blockCurvature struct {
+	parts []Curvature // nil where Q_i = 0, and E_i*E_i = I
+	at    []int       // part i is coordinates [at[i], at[i+1])
+}
+
+func (c *blockCurvature) Precondition(dst, image, z array.Batch) {
+	dev := dst.Device()
+	for i, q := range c.parts {
+		lo, hi := c.at[i], c.at[i+1]
+		if q != nil {
+			q.Precondition(dst.Cols(lo, hi), image.Cols(lo, hi), z.Cols(lo, hi))
+		} else if lo < hi {
+			dev.Copy(dst.Cols(lo, hi), z.Cols(lo, hi))
+			dev.Fill(image.Cols(lo, hi), 0)
+		}
+	}
+}
+
+func (c *blockCurvature) Diagonal() []float64 {
+	all := make([]float64, c.at[len(c.parts)])
+	for i, q := range c.parts {
+		if q == nil {
+			continue
+		}
+		d := q.Diagonal()
+		if d == nil {
+			return nil
+		}
+		copy(all[c.at[i]:], d)
+	}
+	return all
+}
+
+func (c *blockCurvature) Matrix() []float64 {
+	n := c.at[len(c.parts)]
+	m := squareMatrix(n)
+	for i, q := range c.parts {
+		if q == nil || m == nil {
+			continue
+		}
+		part, lo, size := q.Matrix(), c.at[i], c.at[i+1]-c.at[i]
+		if part == nil {
+			return nil
+		}
+		for u := range size {
+			copy(m[(lo+u)*n+lo:], part[u*size:(u+1)*size])
+		}
+	}
+	return m
+}
+
+func (c *blockCurvature) Trace() (trace, frobenius2 float64, ok bool) {
+	for i, q := range c.parts {
+		n := float64(c.at[i+1] - c.at[i])
+		t, f, known := n, n, true
+		if q != nil {
+			t, f, known = q.Trace()
+		}
+		if !known {
+			return 0, 0, false
+		}
+		trace += t
+		frobenius2 += f
+	}
+	return trace, frobenius2, true
+}
+
+func (c *blockCurvature) Bytes() int64 { return 0 }
+func (c *blockCurvature) Release()     {}
+
+// blockModel is the model of J = diag(J_1, J_2, ...); nil where a block has none. at has the places
+// of the blocks. It borrows the models of the blocks.
+func blockModel(at []int, blocks []Derivative) *Model {
+	spaces, models := make([]space.Space, len(blocks)), make([]*Model, len(blocks))
+	c := &blockCurvature{make([]Curvature, len(blocks)), make([]int, len(blocks)+1)}
+	curved := false
+	for i, j := range blocks {
+		m := j.Model()
+		if m == nil || m.Curvature == nil && !m.Space.Form().Orthonormal {
+			return nil
+		}
+		_, n := m.Space.Dims()
+		spaces[i], models[i], c.parts[i], c.at[i+1] = borrowed{m.Space}, m, m.Curvature, c.at[i]+n
+		curved = curved || m.Curvature != nil
+	}
+	all := &Model{Space: space.ProductOf(spaces...), Margin: func(v array.Batch) float64 {
+		least := math.Inf(1)
+		for i, m := range models {
+			if m.Margin == nil {
+				return 0
+			}
+			least = min(least, m.Margin(v.Cols(at[i], at[i+1])))
+		}
+		return least
+	}}
+	if curved {
+		all.Curvature = c
+	}
+	return all
+}

@@ -1,0 +1,161 @@
+package prox
+
+import (
+	"math"
+
+	"surepipe/array"
+	"surepipe/space"
+)
+
+// groupL2Derivative has the shrinkage factor of each entry's group on the diagonal, u = v, and c =
+// t lambda w_g / ||v_g||^3, 0 where the group is inactive.
+type groupL2Derivative struct {
+	groupDerivative
+	t, scale float64 // the regularizer is scale sum_g w_g ||b_g||, and the step t/scale
+}
+
+func (j *groupL2Derivative) Model() *Model { return j.get(j.build) }
+
+// margin is the least | ||v_g|| - t w_g |.
+func (j *groupL2Derivative) margin(v array.Batch) float64 {
+	norm := make([]float64, j.n)
+	for i, x := range onHost(v) {
+		norm[j.owner[i]] = math.Hypot(norm[j.owner[i]], x)
+	}
+	least := math.Inf(1)
+	for g, w := range j.wHost {
+		if w > 0 {
+			least = min(least, math.Abs(norm[g]-j.t*w))
+		}
+	}
+	return least
+}
+
+// build confines J to the active groups, where
+//
+//	Q_g = w_g/||b_g|| (I - v_g v_g*/||v_g||^2),   ||b_g|| = s_g ||v_g||.
+func (j *groupL2Derivative) build() *Model {
+	shrinkage, v := onHost(j.diagonal), onHost(j.u)
+	var set []int
+	members := make([][]int, j.n) // places in set
+	norm := make([]float64, j.n)
+	for i, s := range shrinkage {
+		if s > 0 {
+			g := j.owner[i]
+			members[g] = append(members[g], len(set))
+			norm[g] = math.Hypot(norm[g], v[i])
+			set = append(set, i)
+		}
+	}
+	dev := j.u.Device()
+	m := &Model{Space: space.Coordinates(dev, j.p, set), Margin: j.margin}
+	c := &groupCurvature{v: gather(v, set), indptr: []int{0}, trace: float64(len(set)), frobenius2: float64(len(set))}
+	for g, places := range members {
+		if len(places) < 2 || j.wHost[g] == 0 {
+			continue
+		}
+		s := shrinkage[set[places[0]]]
+		c.indices = append(c.indices, places...)
+		c.indptr = append(c.indptr, len(c.indices))
+		c.q = append(c.q, j.scale*j.wHost[g]/(s*norm[g]))
+		c.norm = append(c.norm, norm[g])
+		size := float64(len(places) - 1)
+		c.trace -= size * (1 - s)
+		c.frobenius2 -= size * (1 - s*s)
+	}
+	if len(c.q) > 0 {
+		c.upload(dev, gather(shrinkage, set))
+		m.Curvature = c
+	}
+	return m
+}
+
+// groupCurvature is Q = diag(Q_1, Q_2, ...), on the groups that have curvature, in the coordinates
+// of the active groups. With the shrinkage factors s
+//
+//	J_g = (I + t Q_g)^{-1} = s_g I + (1 - s_g) u_g u_g*,   u_g = v_g/||v_g||.
+type groupCurvature struct {
+	v               []float64 // v at the coordinates
+	indptr, indices []int     // the groups
+	q, norm         []float64 // w_g/||b_g|| and ||v_g||
+
+	trace, frobenius2 float64
+
+	member, spread array.CSR   // u_g* of each group, and the transpose, (1 - s_g) u_g
+	shrinkage      array.Batch // 1 where a group has no curvature
+}
+
+// upload puts J on the device; s are the shrinkage factors at the coordinates.
+func (c *groupCurvature) upload(dev array.Device, s []float64) {
+	n, groups := len(s), len(c.q)
+	factor := make([]float64, n)
+	for i := range factor {
+		factor[i] = 1
+	}
+	u := make([]float64, len(c.indices))
+	rows, places, values := make([]int, n+1), make([]int, 0, len(u)), make([]float64, 0, len(u))
+	owner, share := make([]int, n), make([]float64, n)
+	for g := range groups {
+		for at := c.indptr[g]; at < c.indptr[g+1]; at++ {
+			i := c.indices[at]
+			u[at] = c.v[i] / c.norm[g]
+			factor[i], owner[i], share[i] = s[i], g, (1-s[i])*u[at]
+			rows[i+1] = 1
+		}
+	}
+	for i := range n {
+		if rows[i+1] == 1 {
+			places, values = append(places, owner[i]), append(values, share[i])
+		}
+		rows[i+1] += rows[i]
+	}
+	c.member = dev.NewCSR(groups, n, c.indptr, c.indices, u)
+	c.spread = dev.NewCSR(n, groups, rows, places, values)
+	c.shrinkage = dev.Alloc(1, n)
+	dev.Upload(c.shrinkage, factor)
+}
+
+func (c *groupCurvature) Precondition(dst, image, z array.Batch) {
+	dev := dst.Device()
+	part := dev.Alloc(z.K(), len(c.q))
+	defer part.Free()
+	dev.MulCSR(part, c.member, z)
+	dev.MulCSR(image, c.spread, part)
+	dev.Mul(dst, c.shrinkage, z)
+	dev.Lin(dst, 1, dst, 1, image)
+	rest(image, z, dst)
+}
+
+func (c *groupCurvature) Diagonal() []float64 { return nil }
+
+func (c *groupCurvature) Matrix() []float64 {
+	n := len(c.v)
+	m := squareMatrix(n)
+	if m == nil {
+		return nil
+	}
+	for g, q := range c.q {
+		group := c.indices[c.indptr[g]:c.indptr[g+1]]
+		for _, i := range group {
+			for _, k := range group {
+				m[i*n+k] = -q * (c.v[i] / c.norm[g]) * (c.v[k] / c.norm[g])
+			}
+			m[i*n+i] += q
+		}
+	}
+	return m
+}
+
+func (c *groupCurvature) Trace() (trace, frobenius2 float64, ok bool) {
+	return c.trace, c.frobenius2, true
+}
+
+func (c *groupCurvature) Bytes() int64 {
+	return c.member.Bytes() + c.spread.Bytes() + c.shrinkage.Bytes()
+}
+
+func (c *groupCurvature) Release() {
+	c.member.Free()
+	c.spread.Free()
+	c.shrinkage.Free()
+}

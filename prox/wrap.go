@@ -1,0 +1,433 @@
+package prox
+
+import (
+	"fmt"
+	"math"
+
+	"surepipe/array"
+	"surepipe/space"
+)
+
+// This file has what regularizers made of others know: of c r in the structure of r, of a sum over
+// blocks in those of the blocks.
+
+// known is a structure that was built once.
+type known struct{ structure Structure }
+
+// Structure returns what the regularizer knows of itself.
+func (k *known) Structure() Structure { return k.structure }
+
+// scaledStructure is that of c r, of which s is r's.
+func scaledStructure(c float64, s Structure) Structure {
+	out := Structure{
+		Shape: s.Shape, Free: s.Free, Closure: s.Closure, Units: s.Units,
+		Quadratic: Number{times(c, s.Quadratic.Value), s.Quadratic.Known},
+		Nuclear:   Number{times(c, s.Nuclear.Value), s.Nuclear.Known},
+	}
+	if s.Value != nil {
+		out.Value = func(b array.Batch) float64 { return times(c, s.Value(b)) }
+	}
+	if s.On != nil {
+		out.On = func(t space.Space) (Prox, error) { return ownScaled(c)(s.On(t)) }
+	}
+	if s.Rescale != nil {
+		out.Rescale = func(dev array.Device, units []float64) (Prox, error) {
+			return ownScaled(c)(s.Rescale(dev, units))
+		}
+	}
+	if s.DualScale != nil {
+		out.DualScale, out.FenchelGap = scaledConjugate(c, s)
+	}
+	if s.Follow != nil {
+		out.Follow = func() Follower {
+			if f := s.Follow(); f != nil {
+				return scaledFollower{c, f}
+			}
+			return nil
+		}
+	}
+	return out
+}
+
+// scaledConjugate is that of c r: (c r)*(g) = c r*(g/c).
+func scaledConjugate(c float64, s Structure) (scale func(b, g array.Batch, near float64) float64, gap func(b, g array.Batch, t, near float64) float64) {
+	over := func(g array.Batch) array.Batch {
+		h := g.Device().Alloc(1, g.N())
+		g.Device().Lin(h, 1/c, g, 0, array.Batch{})
+		return h
+	}
+	scale = func(b, g array.Batch, near float64) float64 {
+		h := over(g)
+		defer h.Free()
+		return s.DualScale(b, h, near/c)
+	}
+	gap = func(b, g array.Batch, t, near float64) float64 {
+		h := over(g)
+		defer h.Free()
+		return c * s.FenchelGap(b, h, t, near/c)
+	}
+	return scale, gap
+}
+
+// ownScaled makes of q the regularizer c q, which owns q.
+func ownScaled(c float64) func(q Prox, err error) (Prox, error) {
+	return func(q Prox, err error) (Prox, error) {
+		if q == nil || err != nil {
+			return nil, err
+		}
+		return own(NewScaled(c, q), q), nil
+	}
+}
+
+// owned is a Prox that owns those that it was made from.
+type owned struct {
+	Prox
+	from []Prox
+}
+
+func (p owned) Structure() Structure {
+	s := StructureOf(p.Prox)
+	s.Release = p.Release
+	return s
+}
+
+// Release releases what p owns.
+func (p owned) Release() {
+	for _, q := range p.from {
+		Release(q)
+	}
+}
+
+// own returns p, which from now on owns those of from that hold memory.
+func own(p Prox, from ...Prox) Prox {
+	o := owned{Prox: p}
+	for _, q := range from {
+		if StructureOf(q).Release != nil {
+			o.from = append(o.from, q)
+		}
+	}
+	if len(o.from) == 0 {
+		return p
+	}
+	return o
+}
+
+// blockStructure is that of sum_i r_i(b_i).
+func blockStructure(p *separable) Structure {
+	parts := make([]Structure, len(p.blocks))
+	values, split, conjugates := true, true, true
+	free, units, follow := false, false, false
+	for i, q := range p.blocks {
+		s := StructureOf(q)
+		parts[i] = s
+		values = values && s.Value != nil
+		split = split && s.Closure != nil && s.On != nil
+		conjugates = conjugates && s.DualScale != nil
+		free = free || s.Free != nil
+		units = units || s.Rescale != nil
+		follow = follow || s.Follow != nil
+	}
+	b := &blocks{p, parts}
+	var out Structure
+	if values {
+		out.Value = b.value
+	}
+	if free {
+		out.Free = b.free
+	}
+	if split {
+		out.Closure, out.On = b.closure, b.on
+	}
+	if units {
+		out.Units, out.Rescale = b.units, b.rescale
+	}
+	if conjugates {
+		out.DualScale, out.FenchelGap = b.dualScale, b.fenchelGap
+	}
+	if follow {
+		out.Follow = b.follow
+	}
+	return out
+}
+
+// blocks are the structures of the blocks of a separable regularizer.
+type blocks struct {
+	p     *separable
+	parts []Structure
+}
+
+// of is the part of b that belongs to block i.
+func (s *blocks) of(i int, b array.Batch) array.Batch { return b.Cols(s.p.at[i], s.p.at[i+1]) }
+
+func (s *blocks) value(b array.Batch) float64 {
+	checkValue("regularizer", s.p.Dim(), b)
+	sum := 0.0
+	for i, r := range s.parts {
+		sum += r.Value(s.of(i, b))
+	}
+	return sum
+}
+
+func (s *blocks) free(int) []int {
+	var set []int
+	for i, r := range s.parts {
+		if r.Free == nil {
+			continue
+		}
+		for _, j := range r.Free(s.p.at[i+1] - s.p.at[i]) {
+			set = append(set, s.p.at[i]+j)
+		}
+	}
+	return set
+}
+
+// split returns the part of the increasing set that lies in each block, relative to it.
+func (s *blocks) split(set []int) [][]int {
+	out := make([][]int, len(s.parts))
+	for i := range out {
+		for len(set) > 0 && set[0] < s.p.at[i+1] {
+			out[i] = append(out[i], set[0]-s.p.at[i])
+			set = set[1:]
+		}
+	}
+	return out
+}
+
+func (s *blocks) closure(set []int) []int {
+	var all []int
+	for i, part := range s.split(set) {
+		if len(part) == 0 {
+			continue
+		}
+		c := s.parts[i].Closure(part)
+		if c == nil {
+			return nil
+		}
+		for _, j := range c {
+			all = append(all, s.p.at[i]+j)
+		}
+	}
+	return all
+}
+
+// subset is the form of a set of coordinates, which is all that On asks for.
+type subset struct {
+	space.Space
+	p   int
+	set []int
+}
+
+func (t subset) Dims() (p, n int) { return t.p, len(t.set) }
+
+func (t subset) Form() space.Form {
+	return space.Form{Kind: space.Subset, Orthonormal: true, Set: t.set}
+}
+
+// on confines each block that the set meets.
+func (s *blocks) on(t space.Space) (Prox, error) {
+	set, ok := subsetOf(t)
+	if !ok || len(set) == 0 {
+		return nil, nil
+	}
+	var made, confined []Prox
+	for i, part := range s.split(set) {
+		if len(part) == 0 {
+			continue
+		}
+		q, err := s.parts[i].On(subset{p: s.p.at[i+1] - s.p.at[i], set: part})
+		if q == nil || err != nil {
+			for _, q := range made {
+				Release(q)
+			}
+			return nil, err
+		}
+		made, confined = append(made, q), append(confined, Block{q, len(part)})
+	}
+	return own(NewSeparable(confined...), made...), nil
+}
+
+// units asks each block; one that cannot be rescaled keeps its units.
+func (s *blocks) units(units []float64) {
+	for i, r := range s.parts {
+		part := units[s.p.at[i]:s.p.at[i+1]]
+		if r.Units != nil {
+			r.Units(part)
+			continue
+		}
+		for j := range part {
+			part[j] = 1
+		}
+	}
+}
+
+func (s *blocks) rescale(dev array.Device, units []float64) (Prox, error) {
+	rescaled := make([]Prox, len(s.parts))
+	var made []Prox
+	for i, r := range s.parts {
+		rescaled[i] = s.p.blocks[i]
+		if r.Rescale == nil {
+			continue
+		}
+		q, err := r.Rescale(dev, units[s.p.at[i]:s.p.at[i+1]])
+		if err != nil {
+			for _, q := range made {
+				Release(q)
+			}
+			return nil, err
+		}
+		made = append(made, q)
+		rescaled[i] = Block{q, s.p.at[i+1] - s.p.at[i]}
+	}
+	return own(NewSeparable(rescaled...), made...), nil
+}
+
+// dualScale is the least of the blocks'.
+func (s *blocks) dualScale(b, g array.Batch, near float64) float64 {
+	t := 1.0
+	for i, r := range s.parts {
+		t = min(t, r.DualScale(s.of(i, b), s.of(i, g), near))
+	}
+	return t
+}
+
+// fenchelGap is the sum of the blocks'.
+func (s *blocks) fenchelGap(b, g array.Batch, t, near float64) float64 {
+	sum := 0.0
+	for i, r := range s.parts {
+		sum += r.FenchelGap(s.of(i, b), s.of(i, g), t, near)
+	}
+	return sum
+}
+
+// follow follows each block that has a Follower.
+func (s *blocks) follow() Follower {
+	f := &separableFollower{p: s.p, blocks: make([]Follower, len(s.parts))}
+	for i, r := range s.parts {
+		if r.Follow == nil {
+			continue
+		}
+		if f.blocks[i] = r.Follow(); f.blocks[i] != nil {
+			f.count++
+		}
+	}
+	if f.count == 0 {
+		return nil
+	}
+	return f
+}
+
+// Block is a Prox that acts on vectors of length N, for the Prox whose own Dim is 0. It knows what
+// the Prox in it knows, and does not own its memory.
+type Block struct {
+	Prox
+	N int
+}
+
+// Dim returns N.
+func (b Block) Dim() int { return b.N }
+
+// Eval sets dst = prox_{t r}(v).
+func (b Block) Eval(dst, v array.Batch, t float64) error {
+	checkEval("block", b.N, dst, v, t)
+	return b.Prox.Eval(dst, v, t)
+}
+
+// Linearize evaluates and returns the derivative.
+func (b Block) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+	checkLinearize("block", b.N, dst, v, t)
+	return b.Prox.Linearize(dst, v, t)
+}
+
+// Structure is that of the Prox in the block, but for its memory.
+func (b Block) Structure() Structure {
+	s := StructureOf(b.Prox)
+	s.Release = nil
+	return s
+}
+
+// scaled is c r.
+type scaled struct {
+	c float64
+	p Prox
+	known
+}
+
+// NewScaled returns the regularizer c r, where p is r and c > 0:
+//
+//	prox_{t (c r)}(v) = prox_{(t c) r}(v).
+//
+// It knows of itself what p does, and shares p's memory, which makes it the way to vary a penalty
+// whose data lives on a device. It panics unless c is positive and finite.
+func NewScaled(c float64, p Prox) Prox {
+	if !(c > 0) || math.IsInf(c, 1) {
+		panic(fmt.Sprintf("prox: a regularizer scaled by %v, want a positive finite number", c))
+	}
+	s := StructureOf(p)
+	if q := s.Quadratic; q.Known {
+		return newSquaredL2(times(c, q.Value), p.Dim())
+	}
+	out := &scaled{c: c, p: p}
+	out.structure = scaledStructure(c, s)
+	return out
+}
+
+func (p *scaled) Dim() int { return p.p.Dim() }
+
+func (p *scaled) Eval(dst, v array.Batch, t float64) error {
+	return p.p.Eval(dst, v, p.c*t)
+}
+
+func (p *scaled) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+	j, err := p.p.Linearize(dst, v, p.c*t)
+	if err != nil {
+		return nil, err
+	}
+	return multiplied(j, p.c), nil
+}
+
+// multiplied makes of the derivative j of prox_{(c t) r}, which nobody else has, that of prox_{t (c
+// r)}: J is the same, and Q is multiplied by c.
+func multiplied(j Derivative, c float64) Derivative {
+	switch j := j.(type) {
+	case *diagonal:
+		if q := j.curvature; q != nil {
+			j.t, j.curvature = j.t/c, func(i int) float64 { return c * q(i) }
+		}
+		return j
+	case *multiple:
+		j.q, j.t = c*j.q, j.t/c
+		return j
+	case *l2Derivative:
+		j.q *= c
+		return j
+	case *groupL2Derivative:
+		j.scale *= c
+		return j
+	case *separableDerivative:
+		for i, block := range j.blocks {
+			j.blocks[i] = multiplied(block, c)
+		}
+		return j
+	case *averaging, *face, *groupLinfDerivative, *nuclearDerivative, *functionDerivative:
+		// There is no curvature, or it is known by J alone.
+		return j
+	}
+	return &multipliedDerivative{Derivative: j, c: c}
+}
+
+// multipliedDerivative is the J of r with the curvature of c r.
+type multipliedDerivative struct {
+	Derivative
+	c float64
+	lazyModel
+}
+
+func (j *multipliedDerivative) Model() *Model {
+	return j.get(func() *Model {
+		m := j.Derivative.Model()
+		if m == nil || m.Curvature == nil {
+			return m
+		}
+		return &Model{m.Space, multipliedCurvature{m.Curvature, j.c}, m.Margin}
+	})
+}

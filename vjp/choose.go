@@ -1,0 +1,260 @@
+package vjp
+
+import (
+	"fmt"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/space"
+)
+
+// maxFactored bounds the size of the systems that are factored where A confines itself to the
+// space: beyond it conjugate gradients are cheaper. maxDense bounds p where A does not, and the
+// system is factored all the same from A's products with the basis.
+const (
+	maxFactored = 2000
+	maxDense    = 256
+)
+
+// situation is what the choice of a space and of a system is made from.
+type situation struct {
+	p          Problem
+	j          prox.Derivative
+	model      *prox.Model
+	orthogonal bool
+	dim        int        // p
+	n          int        // coordinates of the model's space; dim without a model
+	kind       space.Kind // of the model's space
+
+	matrix []float64 // Q, where it is not 0 or diagonal and was asked for
+	asked  bool
+	on     linops.Restricted // A on the model's space, where A has more to offer than products
+}
+
+// confined reports that A confines itself to the model's space. It makes the operator when it is first
+// asked: rules look at numbers before.
+func (s *situation) confined() bool {
+	if !s.asked && s.model != nil {
+		s.asked = true
+		if s.kind == space.Whole && !hasColumns(s.p) {
+			return false
+		}
+		if op, native := linops.On(s.p.Device, s.p.A, s.model.Space); native {
+			s.on = op
+		} else {
+			op.Release()
+		}
+	}
+	return s.on != nil
+}
+
+// hasColumns reports that A confines itself to sets of coordinates, so that products with it read a
+// matrix.
+func hasColumns(p Problem) bool {
+	on := linops.StructureOf(p.A).On
+	if on == nil {
+		return false
+	}
+	_, dim := p.A.Dims()
+	none := space.Coordinates(p.Device, dim, nil)
+	defer none.Release()
+	op := on(p.Device, none)
+	if op == nil {
+		return false
+	}
+	op.Release()
+	return true
+}
+
+// plain reports that the curvature can be written down as a matrix, or is 0. The matrix is
+// computed once.
+func (s *situation) plain() bool {
+	if s.model == nil || s.kind == space.FixedRank {
+		return false
+	}
+	q := s.model.Curvature
+	if q == nil || q.Diagonal() != nil {
+		return true
+	}
+	if s.matrix == nil && s.n <= maxFactored {
+		s.matrix = q.Matrix()
+	}
+	return s.matrix != nil
+}
+
+// A rule is a row of the table by which the implicit derivative is computed: the first one that
+// applies is taken.
+type rule struct {
+	space, system string // what is chosen
+	reason        string // why
+	applies       func(s *situation) bool
+	build         func(l *implicit, s *situation) error
+}
+
+// rules are all choices that the implicit derivative makes by structure.
+var rules = []rule{
+	{
+		"R^p", "J's product", "A is a multiple of an orthogonal matrix, so that D mu_hat has the eigenvalues of J",
+		func(s *situation) bool { return s.orthogonal },
+		(*implicit).product,
+	},
+	{
+		"the model's space", "none", "the space is {0}: the estimate does not depend on y",
+		func(s *situation) bool { return s.model != nil && s.n == 0 },
+		func(l *implicit, _ *situation) error {
+			l.dim, l.known = 0, exactly(0, 0)
+			return nil
+		},
+	},
+	{
+		"the model's space", "preconditioned conjugate gradients", "A confines itself to matrices of low rank, at less cost than in R^p",
+		func(s *situation) bool { return s.kind == space.FixedRank && s.n < s.dim && s.confined() },
+		(*implicit).iterate,
+	},
+	{
+		"the model's space", "preconditioned conjugate gradients", "A confines itself to the blocks' spaces, one of them of low rank",
+		func(s *situation) bool {
+			return s.kind == space.Product && s.dim > maxDense && !s.plain() && s.confined()
+		},
+		(*implicit).iterate,
+	},
+	{
+		"the model's space", "factored", fmt.Sprintf("A confines itself to the space, which has at most %d coordinates", maxFactored),
+		func(s *situation) bool { return s.n <= maxFactored && s.plain() && s.confined() },
+		(*implicit).factorModel,
+	},
+	{
+		"the model's space", "factored", fmt.Sprintf("p is at most %d: products of A with a basis cost little", maxDense),
+		func(s *situation) bool { return s.dim <= maxDense && s.plain() },
+		(*implicit).factorModel,
+	},
+	{
+		"the model's space", "preconditioned conjugate gradients", "A confines itself to the space, which has at most half of the coordinates",
+		func(s *situation) bool { return 2*s.n <= s.dim && s.plain() && s.confined() },
+		(*implicit).iterate,
+	},
+	{
+		"the range of J", "factored", fmt.Sprintf("p is at most %d: J's eigenvectors cost little", maxDense),
+		func(s *situation) bool { return s.dim <= maxDense },
+		(*implicit).factorJacobian,
+	},
+	{
+		"R^p", "conjugate gradients in J's product", "A does not confine itself to the space, or the regularizer has no model",
+		func(*situation) bool { return true },
+		(*implicit).product,
+	},
+}
+
+// choose takes the first rule that applies, and computes what it needs.
+func (l *implicit) choose() error {
+	s := &situation{p: l.p, j: l.j, model: l.model, orthogonal: l.orthogonal, dim: l.dim, n: l.dim}
+	if l.model != nil {
+		_, s.n = l.model.Space.Dims()
+		s.kind = l.model.Space.Form().Kind
+	}
+	for _, r := range rules {
+		if !r.applies(s) {
+			continue
+		}
+		if err := r.build(l, s); err != nil {
+			return err
+		}
+		if s.on != nil && l.on != s.on {
+			s.on.Release()
+		}
+		l.choices = []Choice{
+			{Part: "space", Chosen: l.describe(r.space), Reason: r.reason},
+			{Part: "system", Chosen: r.system, Reason: r.reason},
+		}
+		return nil
+	}
+	return nil
+}
+
+// describe names a space.
+func (l *implicit) describe(name string) string {
+	_, p := l.p.A.Dims()
+	if l.model == nil || name != "the model's space" {
+		return name
+	}
+	_, n := l.model.Space.Dims()
+	kinds := map[space.Kind]string{
+		space.Whole: "all coordinates", space.Subset: "coordinates that are free", space.Cluster: "clusters of equal coordinates",
+		space.FixedRank: "tangent space of matrices of fixed rank", space.Product: "product of the blocks' spaces",
+		space.Hyperplane: "hyperplane of a constraint that is tight", space.Spanned: "span of a basis",
+	}
+	kind, ok := kinds[l.model.Space.Form().Kind]
+	if !ok {
+		kind = "the regularizer's space"
+	}
+	return fmt.Sprintf("%s: %d of dimension %d", kind, n, p)
+}
+
+// product leaves the system in R^p: conjugate gradients take products with J.
+func (l *implicit) product(*situation) error {
+	l.pre = inR{j: l.j, model: l.model}
+	if !l.orthogonal || l.model == nil {
+		return nil
+	}
+	if l.model.Curvature == nil {
+		n := float64(l.model.Space.Dim())
+		l.known = exactly(n, n)
+	} else if trace, frobenius2, ok := l.model.Curvature.Trace(); ok {
+		l.known = exactly(trace, frobenius2)
+	}
+	return nil
+}
+
+// iterate confines the system to the model's space.
+func (l *implicit) iterate(s *situation) error {
+	l.confine(s.on, l.model)
+	return nil
+}
+
+// confine sets the operator, and the preconditioner of the model's curvature.
+func (l *implicit) confine(on linops.Restricted, m *prox.Model) {
+	l.on, l.op = on, on
+	_, l.dim = on.Dims()
+	l.pre = flat{}
+	if m.Curvature != nil {
+		l.pre = curved{m.Curvature}
+	}
+}
+
+// A preconditioner is J in the coordinates of the system's space, and K = J^{-1} - I.
+type preconditioner interface {
+	// apply sets jr = J r, or about that by a positive definite operator, and kr = K jr; kr is zero
+	// where flat. Where project says so r is projected on the range of J first, as far as that is known.
+	apply(jr, kr, r array.Batch, project bool)
+	// flat reports that J is the identity and K is 0.
+	flat() bool
+}
+
+// flat is J = I: the regularizer has no curvature on the space.
+type flat struct{}
+
+func (flat) flat() bool                         { return true }
+func (flat) apply(jr, _, r array.Batch, _ bool) { r.Device().Copy(jr, r) }
+
+// curved is the J of a curvature. What E does not see never enters its images.
+type curved struct{ q prox.Curvature }
+
+func (curved) flat() bool                            { return false }
+func (c curved) apply(jr, kr, r array.Batch, _ bool) { c.q.Precondition(jr, kr, r) }
+
+// inR is J itself, on R^p, where K is the inverse on J's range.
+type inR struct {
+	j     prox.Derivative
+	model *prox.Model // nil where the range is not known
+}
+
+func (inR) flat() bool { return false }
+
+func (p inR) apply(jr, kr, r array.Batch, project bool) {
+	if project && p.model != nil {
+		p.model.Space.Project(r, r)
+	}
+	p.j.Apply(jr, r)
+	r.Device().Lin(kr, 1, r, -1, jr)
+}
