@@ -55,6 +55,11 @@ func (f *paperFlags) register(cmd *cobra.Command) {
 
 // check refuses flags that are wrong, and has gonum use a native BLAS, which draws the data too.
 func (f *paperFlags) check() error {
+	// Which library computes decides the last bits of the data that are drawn: it is chosen first, so
+	// that the same command draws the same data.
+	if err := array.UseNative(); err != nil {
+		return usageError{err}
+	}
 	switch {
 	case !(f.scale > 0) || f.scale > 1:
 		return usagef("--scale is %g, expected more than 0 and at most 1", f.scale)
@@ -109,11 +114,9 @@ func (f *paperFlags) writeData(problem string, rows, cols int, data problems.Dat
 	}
 	name := filepath.Join("data", fmt.Sprintf("%s-%dx%d.npz", problem, rows, cols))
 	if uint64(bytes) > limit {
-		size := fmt.Sprintf("--rows %d --cols %d", rows, cols)
-		if problem == "lasso" {
-			size = fmt.Sprintf("--d %d --p %d", rows, cols)
-		}
-		return fmt.Sprintf("surepipe generate --problem %s %s --seed %d --out %s", problem, size, f.seed, name), nil
+		named, _ := problems.Lookup(problem)
+		sizes := named.Generator.Sizes
+		return fmt.Sprintf("surepipe generate --problem %s --%s %d --%s %d --seed %d --out %s", problem, sizes[0], rows, sizes[1], cols, f.seed, name), nil
 	}
 	return name, dataio.WriteNPZ(filepath.Join(f.out, name), dataArrays(data)...)
 }

@@ -150,15 +150,15 @@ func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, er
 			return pipeline.Risk{}, err
 		}
 		defer releaseR()
-		p = vjp.Problem{A: a, R: r, Device: dev}
+		p = vjp.Problem{A: a, R: r, Device: dev, Intercept: c.Intercept}
 	}
 	solver, err := vjp.NewSolver(ctx, c.Solver, p, vjp.Options{Derivative: vjp.Derivative(c.Derivative), MaxIter: c.MaxIter, Sigma2: c.Sigma2})
 	if err != nil {
 		return pipeline.Risk{}, err
 	}
 	defer solver.Release()
-	pipe, err := pipeline.New(dev, solver, len(c.Y), pipeline.Options{
-		Sigma2: c.Sigma2, Estimator: c.Estimator, Queries: c.Queries, Intercept: c.Intercept, Seed: c.Seed})
+	pipe, err := pipeline.New(solver, pipeline.Options{
+		Sigma2: c.Sigma2, Estimator: c.Estimator, Queries: c.Queries, Seed: c.Seed, KeepB: true})
 	if err != nil {
 		return pipeline.Risk{}, err
 	}

@@ -1,0 +1,71 @@
+package hutch
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestNewPlanLaysOutTheQueries(t *testing.T) {
+	for _, c := range []struct {
+		estimator  string
+		queries, d int
+		want       Plan
+	}{
+		{HutchPP, 102, 103, Plan{hutchPP{}, 103, Layout{Sketch: 34, Basis: SketchBasis, Residual: 34, SketchNeeds: Span, Needs: Forms}}},
+		{HutchPP, 6, 1000, Plan{hutchPP{}, 1000, Layout{Sketch: 2, Basis: SketchBasis, Residual: 2, SketchNeeds: Span, Needs: Forms}}},
+		{HutchPP, 102, 102, Plan{exact{}, 102, Layout{Basis: UnitBasis}}},
+		{XTrace, 102, 103, Plan{xTrace{}, 103, Layout{Sketch: 51, Basis: SketchBasis, Keeps: true}}},
+		{XTrace, 102, 102, Plan{exact{}, 102, Layout{Basis: UnitBasis}}},
+		{XNysTrace, 101, 103, Plan{xNysTrace{}, 103, Layout{Sketch: 101, Keeps: true}}},
+		{NAHutchPP, 102, 103, Plan{naHutchPP{}, 103, Layout{Sketch: 102, Keeps: true}}},
+		{Hutchinson, 100, 101, Plan{hutchinson{}, 101, Layout{Residual: 100, Needs: Forms}}},
+		{Hutchinson, 100, 7, Plan{exact{}, 7, Layout{Basis: UnitBasis}}},
+		{Exact, 0, 5000, Plan{exact{}, 5000, Layout{Basis: UnitBasis}}},
+		{Exact, 100, 5000, Plan{exact{}, 5000, Layout{Basis: UnitBasis}}},
+	} {
+		got, err := NewPlan(c.estimator, c.queries, c.d)
+		if err != nil || got != c.want {
+			t.Errorf("NewPlan(%q, %d, %d) = %+v, %v, want %+v", c.estimator, c.queries, c.d, got, err, c.want)
+		}
+	}
+}
+
+func TestNewPlanErrorsNameTheArgumentAndTheRule(t *testing.T) {
+	const names = "hutch++, xtrace, xnystrace, na-hutch++, hutchinson, exact"
+	const three = "hutch++ takes a multiple of 3 (it has three phases of equal size)"
+	for _, c := range []struct {
+		estimator  string
+		queries, d int
+		argument   string
+		text       string
+	}{
+		{HutchPP, 100, 1000, "queries", "queries 100: " + three + ", such as 99 or 102"},
+		{HutchPP, 100, 10, "queries", "queries 100: " + three + ", such as 99 or 102"},
+		{HutchPP, 7, 1000, "queries", "queries 7: " + three + ", such as 6 or 9"},
+		{HutchPP, 3, 1000, "queries", "queries 3: " + three + ", at least 6"},
+		{HutchPP, 0, 1000, "queries", "queries 0: " + three + ", at least 6"},
+		{HutchPP, -3, 1000, "queries", "queries -3: " + three + ", at least 6"},
+		{Hutchinson, 1, 1000, "queries", "queries 1: hutchinson takes 2 or more: fewer have no standard error"},
+		{XTrace, 101, 1000, "queries", "queries 101: xtrace takes an even number (half for the sketch, half for its basis), at least 4"},
+		{XTrace, 2, 1000, "queries", "queries 2: xtrace takes an even number (half for the sketch, half for its basis), at least 4"},
+		{XNysTrace, 1, 1000, "queries", "queries 1: xnystrace takes 2 or more: fewer have no standard error"},
+		{NAHutchPP, 100, 1000, "queries", "queries 100: na-hutch++ takes a multiple of 6 (it splits its probes 1:2:3), at least 6"},
+		{"hutch", 102, 1000, "estimator", `estimator "hutch": expected one of ` + names},
+		{"", 102, 1000, "estimator", `estimator "": expected one of ` + names},
+		{HutchPP, 102, 0, "dimension", "dimension 0: a matrix has at least one row"},
+	} {
+		_, err := NewPlan(c.estimator, c.queries, c.d)
+		var refused *PlanError
+		if !errors.As(err, &refused) || refused.Argument != c.argument || err.Error() != c.text {
+			t.Errorf("NewPlan(%q, %d, %d): error %q, want %q", c.estimator, c.queries, c.d, err, c.text)
+		}
+	}
+}
+
+func TestEveryListedEstimatorHasAPlan(t *testing.T) {
+	for _, name := range Estimators() {
+		if p, err := NewPlan(name, DefaultQueries, 1000); err != nil || p.Estimator.Name() != name {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
+	}
+}
