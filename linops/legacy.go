@@ -5,9 +5,11 @@ import (
 	"surepipe/space"
 )
 
-// Within returns A E on dev where A has a way of its own for the space, else nil. The result owns
-// the space, which is released where there is none.
-func Within(dev array.Device, a Operator, t space.Space) Restricted {
+// Restrict returns the columns of A at the coordinates of set, in increasing order, where A has a
+// way of its own for them ([On]), else nil.
+func Restrict(dev array.Device, a Operator, set []int) Restricted {
+	_, p := a.Dims()
+	t := space.Coordinates(dev, p, set)
 	op, native := On(dev, a, t)
 	if !native {
 		op.Release()
@@ -15,13 +17,6 @@ func Within(dev array.Device, a Operator, t space.Space) Restricted {
 		return nil
 	}
 	return &combined{Operator: op, parts: []Restricted{op}, spaces: []space.Space{t}}
-}
-
-// Restrict returns the columns of A at the coordinates of set, in increasing order, where A has a
-// way of its own for them, else nil.
-func Restrict(dev array.Device, a Operator, set []int) Restricted {
-	_, p := a.Dims()
-	return Within(dev, a, space.Coordinates(dev, p, set))
 }
 
 // Restricts reports whether Restrict returns an operator.

@@ -1,7 +1,25 @@
-// Package problems holds the named estimators: data in, operator, regularizer
-// and choice of solver out. Each is
+// Package problems turns data and a description of an estimator into a problem that can be solved:
+// an operator A, a regularizer r, a loss, and the solver that suits them. The estimator is
 //
 //	mu_hat(y) = A argmin_b  1/2 ||A b - y||^2 + r(b).
+//
+// # Specifications
+//
+// A [Spec] describes an estimator in YAML. It composes A from the operators of package linops and r
+// from the regularizers of package prox, and names the arrays that they are made of. [ParseSpec]
+// parses it, [Spec.Load] reads its arrays, and [New] builds the [Problem]:
+//
+//	spec, err := problems.ReadSpec("problem.yaml")
+//	data, err := spec.Load(problems.SpecFiles{})
+//	p, err := problems.New(spec.Name, dev, data, problems.Hyper{})
+//
+// Every operator and every regularizer is one value with its documentation, its parser and its
+// builder, and a line in the table operatorKinds or regularizerKinds.
+//
+// # Named problems
+//
+// Some specifications are embedded and have a name, which New takes. Their arrays are the fields of
+// a [Data]. Each is a line in the table of [Registered] and a file in the folder specs:
 //
 //	name               A                     r(b)                                lambda_max
 //	ols                X                     0                                   -
@@ -10,34 +28,40 @@
 //	elastic-net        X                     lambda ||b||_1 + lambda2/2 ||b||^2  ||X* y||_inf
 //	svt                I                     lambda ||B||_*                      sigma_max(y)
 //	matrix-completion  selection of entries  lambda ||B||_*                      sigma_max(A* y)
-//	robust-pca         A(L, S) = L + S       lambda ||L||_* + gamma ||S||_1      sigma_max(y), gamma_max = ||y||_inf
-//	tv1d               I                     lambda sum_i |b_{i+1} - b_i|        max_k |sum_{i<=k} (y_i - mean y)|
+//	robust-pca         A(L, S) = L + S       lambda ||L||_* + gamma ||S||_1      sigma_max(y)
+//	tv1d               I                     lambda sum_i |b_{i+1} - b_i|        see below
 //
-// lambda_max is the smallest lambda at which the estimate is zero (for robust PCA
-// together with gamma_max, for tv1d constant). A [Weight] may be given as a multiple of it. A
-// weight computed from the y it is used with makes the estimator depend on y
-// in a way SURE does not see: the estimate of risk is then only approximately
-// unbiased, and [Problem.Relative] says so.
+// lambda_max is the smallest lambda at which the estimate is zero. For robust PCA it is so together
+// with gamma_max = ||y||_inf. For tv1d it is the smallest at which the estimate is constant,
+// max_k |sum_{i<=k} (y_i - mean y)|.
 //
-// With Data.Intercept the fit of a regression, or of a specification, is b0 1 + A b, with
-// b0 free of any penalty. Where b is the estimate for the centered operator A - 1 m*, m the
-// means of A's columns, and for y - mean(y) 1, that of [1 A] has the same b and
-// b0 = mean(y) - m*b: minimizing over b0 first leaves just that problem. So Problem.Operator
-// is the centered one, and package pipeline adds the mean and its degree of freedom
-// (vjp.Problem.Intercept): the closed forms, working sets, exact traces and
-// regularizers of the problem serve as they are. A column of ones in the operator would
-// be the same estimator, but needs a regularizer that is 0 on one coordinate, which has
-// none of these, and scales that column against the others.
+// # Weights
 //
-// A [Spec] is a problem that has no name here: a file in YAML that composes it from
-// the operators of package linops and the regularizers of package prox. New builds
-// both.
+// The [Weight] of a regularizer is a number, or a multiple of its maximum. A multiple that is
+// computed from the y that it is used with makes the estimator depend on y in a way that SURE does
+// not see. The estimate of risk is then only approximately unbiased, and [Problem.Relative] says
+// so.
 //
-// [EstimateSigma2] is the field's estimate of an unknown noise variance for each
-// kind of data.
+// A specification may also weigh the observations: with weights w_i >= 0 the loss is
+// 1/2 sum_i w_i ((A b)_i - y_i)^2. It is the Loss of the problem that [Problem.Solve] returns.
 //
-// The package also draws the data sets of Nobel, Candes and Boyd, "Tractable
-// evaluation of Stein's unbiased risk estimate with convex regularizers"
-// (section III), with weights computed from an independent draw of y, and sequences of
-// constant pieces for tv1d.
+// # Intercept
+//
+// With Data.Intercept the fit is b0 1 + A b, with b0 free of any penalty. For a given b the best b0
+// is mean(y) - m*b, where m are the means of A's columns. What remains to minimize over b is the
+// same problem for the centered operator A - 1 m* and for y - mean(y) 1. Problem.Operator is
+// therefore the centered one, and the problem that [Problem.Solve] returns has its field Intercept
+// set: whoever solves it takes the mean off y, and adds it to mu_hat and one to the divergence.
+// Closed forms, working sets, exact traces and all regularizers serve as they are. A column of ones
+// in A would give the same estimator, but would need a regularizer that leaves one coordinate free,
+// and would scale that column against the others.
+//
+// # Noise and data
+//
+// [EstimateSigma2] estimates an unknown variance of the noise, by the usual method for each kind of
+// data.
+//
+// The Generate functions draw the data sets of Nobel, Candes and Boyd, "Tractable evaluation of
+// Stein's unbiased risk estimate with convex regularizers" (section III), with weights computed
+// from an independent draw of y, and piecewise constant sequences for tv1d.
 package problems

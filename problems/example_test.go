@@ -12,9 +12,9 @@ import (
 	"surepipe/vjp"
 )
 
-// The risk of a LASSO fit to data in memory: y = (4, -3, 1, 0.2) observed
-// directly (X = I), sigma2 = 1. The two entries above lambda are kept, each
-// shrunk by lambda: SURE = -4 + (4 + 4 + 1 + 0.04) + 2 * 2.
+// The risk of a LASSO fit to data in memory: y = (4, -3, 1, 0.2) is observed directly (X = I), and
+// sigma2 = 1. The two entries above lambda are kept and shrunk by lambda, and the others are set to
+// zero: SURE = -4 + (4 + 4 + 1 + 0.04) + 2 * 2.
 func Example() {
 	dev := array.NewHost()
 	data := problems.Data{
@@ -44,8 +44,8 @@ func Example() {
 	// Output: SURE 9.04, divergence 2.00
 }
 
-// A problem without a name: y is a sequence that is smooth but for noise, and its
-// first cosine coefficients are to be found. The mean (the average) is not shrunk.
+// A problem of one's own: y is a smooth sequence with noise, and the LASSO chooses its cosine
+// coefficients. The first one, the average, is not penalized.
 func ExampleParseSpec() {
 	spec, err := problems.ParseSpec([]byte(`
 data: {y: [4, 5, 4, 5]}
@@ -83,4 +83,49 @@ lambda: 1
 	}
 	fmt.Printf("%s: mu_hat %.2f, divergence %.0f\n", p.Name, risk.MuHat, risk.Trace.Trace)
 	// Output: cosines: mu_hat [4.50 4.50 4.50 4.50], divergence 1
+}
+
+// What a program has to know of a named problem to read its data stands in the table of named
+// problems.
+func ExampleLookup() {
+	n, ok := problems.Lookup("matrix-completion")
+	if !ok {
+		panic("not registered")
+	}
+	fmt.Println("y has shape", n.YShape)
+	fmt.Println("a design matrix:", n.Design, "- indices and shape:", n.Selection)
+	fmt.Println("the generator takes", n.Generator.Sizes)
+	// Output:
+	// y has shape (d,)
+	// a design matrix: false - indices and shape: true
+	// the generator takes [rows cols]
+}
+
+// Weights of the observations are the weights of the problem's loss. The third observation is left
+// out.
+func ExampleProblem_Solve() {
+	spec, err := problems.ParseSpec([]byte(`
+data: {y: [3, 1, 7]}
+operator: identity
+regularizer: {l1: 0.5}
+weights: [1, 2, 0]
+`), "weighted.yaml")
+	if err != nil {
+		panic(err)
+	}
+	data, err := spec.Load(problems.SpecFiles{})
+	if err != nil {
+		panic(err)
+	}
+	dev := array.NewHost()
+	p, err := problems.New(spec.Name, dev, data, problems.Hyper{})
+	if err != nil {
+		panic(err)
+	}
+	defer p.Release()
+	z, y := dev.Put([]float64{2, 2, 2}, 1, 3), dev.Put(data.Y, 1, 3)
+	defer z.Free()
+	defer y.Free()
+	fmt.Println("loss", p.Solve().Loss.Value(z, y))
+	// Output: loss 1.5
 }

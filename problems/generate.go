@@ -10,11 +10,11 @@ import (
 	"surepipe/array"
 )
 
-// The noise variance of the paper's data sets.
+// paperSigma2 is the noise variance of the paper's data sets.
 const paperSigma2 = 2
 
-// Random streams: each ingredient of a data set draws from its own, so that
-// none depends on how much another drew.
+// Random streams. Each ingredient of a data set has its own, so that none depends on how many
+// numbers another has drawn.
 const (
 	streamDesign uint64 = iota + 1
 	streamFactors
@@ -22,15 +22,15 @@ const (
 	streamPlaces
 	streamNoise
 	streamTuning // the independent y that the weights are computed from: sample -1
-	streamSample // + 1 each for the samples of Sample
+	streamSample // and the following ones: the samples of Sample
 )
 
 func stream(seed, s uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, s)) }
 
-// Sample returns y_i = mu + sqrt(sigma2) eps_i with standard normal eps_i, a pure
-// function of (seed, i). No sample i >= 0 meets the noise of a generated data set
-// of the same seed; sample -1 is that set's independent draw, which the weights are
-// computed from.
+// Sample returns y_i = mu + sqrt(sigma2) eps_i with standard normal eps_i, a pure function of
+// (seed, i). The samples i >= 0 are independent of the noise in a generated data set of the same
+// seed. Sample
+// -1 is that set's independent draw, from which its weights are computed.
 func Sample(mu []float64, sigma2 float64, seed uint64, i int) []float64 {
 	return noisy(mu, sigma2, stream(seed, streamSample+uint64(i)))
 }
@@ -44,9 +44,8 @@ func noisy(mu []float64, sigma2 float64, rng *rand.Rand) []float64 {
 	return y
 }
 
-// finish draws y around mu, and resolves the weights, given as multiples of their
-// maxima, at another, independent y: the estimator is then fixed before y is
-// seen, and SURE exactly unbiased.
+// finish draws y around mu, and resolves weights that are multiples of their maxima at another,
+// independent y. The estimator is then fixed before y is drawn, and SURE is exactly unbiased.
 func finish(name string, data Data, seed uint64, hyper Hyper) (Data, error) {
 	sigma2 := float64(paperSigma2)
 	data.Sigma2 = &sigma2
@@ -68,10 +67,16 @@ func finish(name string, data Data, seed uint64, hyper Hyper) (Data, error) {
 	return data, nil
 }
 
-// GenerateLasso draws the paper's LASSO data set (section III-A): X with d x p
-// standard normal entries, b with d/20 nonzeros (at least one) of one value such that
-// ||mu||^2 / (||mu||^2 + d sigma2) = 0.8, sigma2 = 2, lambda = 0.1 lambda_max.
-// It serves every regression problem.
+var lassoGenerator = Generator{
+	Sizes: []string{"d", "p"}, Table: 1,
+	Help: "d x p standard normal X, d/20 equal nonzeros, 80% of E||y||^2\n" +
+		"is signal; lambda = 0.1 lambda_max. Serves all regressions.",
+	Draw: func(n []int, seed uint64) (Data, error) { return GenerateLasso(n[0], n[1], seed) },
+}
+
+// GenerateLasso draws the paper's LASSO data set (section III-A): a d x p matrix X of standard
+// normal entries, b with d/20 equal nonzeros (at least one) such that ||mu||^2 / (||mu||^2 + d
+// sigma2) = 0.8, sigma2 = 2, lambda = 0.1 lambda_max. It serves every regression problem.
 func GenerateLasso(d, p int, seed uint64) (Data, error) {
 	if d < 1 || p < 1 {
 		return Data{}, fmt.Errorf("a design matrix of %d x %d, expected positive dimensions", d, p)
@@ -98,9 +103,16 @@ func GenerateLasso(d, p int, seed uint64) (Data, error) {
 	return finish("lasso", data, seed, Hyper{Lambda: OfMax(0.1)})
 }
 
-// GenerateMatrixCompletion draws the paper's matrix completion data set
-// (section III-B): a low-rank m x n matrix, 10% of its entries observed at random
-// without replacement, sigma2 = 2, lambda = 0.25 lambda_max.
+var completionGenerator = Generator{
+	Sizes: []string{"rows", "cols"}, Table: 2,
+	Help: "rank max(5, 0.02 n), singular values uniform in [0, n], 10% of\n" +
+		"the m x n entries observed; lambda = 0.25 lambda_max",
+	Draw: func(n []int, seed uint64) (Data, error) { return GenerateMatrixCompletion(n[0], n[1], seed) },
+}
+
+// GenerateMatrixCompletion draws the paper's matrix completion data set (section III-B): a low-rank
+// m x n matrix, 10% of its entries observed at random without replacement, sigma2 = 2,
+// lambda = 0.25 lambda_max.
 func GenerateMatrixCompletion(m, n int, seed uint64) (Data, error) {
 	low, err := lowRank(m, n, seed)
 	if err != nil {
@@ -114,9 +126,16 @@ func GenerateMatrixCompletion(m, n int, seed uint64) (Data, error) {
 	return finish("matrix-completion", data, seed, Hyper{Lambda: OfMax(0.25)})
 }
 
-// GenerateRobustPCA draws the paper's robust PCA data set (section III-C): a
-// low-rank m x n matrix plus max(10, 1e-4 m n) entries uniform in [0, 100],
-// sigma2 = 2, lambda = 0.16 lambda_max, gamma = 0.057 gamma_max.
+var robustPCAGenerator = Generator{
+	Sizes: []string{"rows", "cols"}, Table: 3,
+	Help: "a matrix as in matrix-completion plus max(10, 1e-4 m n) entries\n" +
+		"uniform in [0, 100]; lambda = 0.16 lambda_max, gamma = 0.057 gamma_max",
+	Draw: func(n []int, seed uint64) (Data, error) { return GenerateRobustPCA(n[0], n[1], seed) },
+}
+
+// GenerateRobustPCA draws the paper's robust PCA data set (section III-C): a low-rank m x n matrix
+// plus max(10, 1e-4 m n) entries uniform in [0, 100], sigma2 = 2, lambda = 0.16 lambda_max,
+// gamma = 0.057 gamma_max.
 func GenerateRobustPCA(m, n int, seed uint64) (Data, error) {
 	mu, err := lowRank(m, n, seed)
 	if err != nil {
@@ -130,10 +149,15 @@ func GenerateRobustPCA(m, n int, seed uint64) (Data, error) {
 	return finish("robust-pca", data, seed, Hyper{Lambda: OfMax(0.16), Gamma: OfMax(0.057)})
 }
 
-// GenerateSVT draws a low-rank m x n matrix like that of matrix completion, all of
-// it observed, sigma2 = 2. lambda is sqrt(sigma2) (sqrt(m) + sqrt(n)), the size
-// of the noise's largest singular value: below it noise would stay, far above it
-// signal would go.
+var svtGenerator = Generator{
+	Sizes: []string{"rows", "cols"},
+	Help:  "a matrix as in matrix-completion, all observed;\nlambda = sigma (sqrt m + sqrt n)",
+	Draw:  func(n []int, seed uint64) (Data, error) { return GenerateSVT(n[0], n[1], seed) },
+}
+
+// GenerateSVT draws a low-rank m x n matrix like that of matrix completion, with all entries
+// observed and sigma2 = 2. lambda is sqrt(sigma2) (sqrt(m) + sqrt(n)), about the largest singular
+// value of the noise: a smaller one keeps noise, and a much larger one removes signal.
 func GenerateSVT(m, n int, seed uint64) (Data, error) {
 	mu, err := lowRank(m, n, seed)
 	if err != nil {
@@ -144,8 +168,40 @@ func GenerateSVT(m, n int, seed uint64) (Data, error) {
 	return finish("svt", data, seed, Hyper{Lambda: Absolute(lambda)})
 }
 
-// lowRank is U diag(s) V* with max(5, 0.02 n) singular values uniform in [0, n]
-// and the leading singular vectors of a matrix uniform in [0, 1].
+var tv1dGenerator = Generator{
+	Sizes: []string{"d"},
+	Help: "d values, constant on d/50 pieces (at least 2), levels uniform in\n" +
+		"[0, 10]; lambda = sigma sqrt(d / pieces) / 2",
+	Draw: func(n []int, seed uint64) (Data, error) { return GenerateTV1D(n[0], seed) },
+}
+
+// GenerateTV1D draws a piecewise constant sequence of n values with noise: n/50 pieces (at least 2)
+// between breaks that are drawn without replacement, levels uniform in [0, 10], sigma2 = 2, lambda
+// = sqrt(sigma2 n / pieces) / 2, half the standard deviation of the noise's sum over one piece.
+func GenerateTV1D(n int, seed uint64) (Data, error) {
+	if n < 2 {
+		return Data{}, fmt.Errorf("a sequence of %d values, expected at least 2", n)
+	}
+	pieces := max(n/50, 2)
+	first := make([]bool, n)
+	for _, at := range choose(n-1, pieces-1, seed) {
+		first[at+1] = true
+	}
+	rng := stream(seed, streamValues)
+	mu := make([]float64, n)
+	level := 10 * rng.Float64()
+	for i := range mu {
+		if first[i] {
+			level = 10 * rng.Float64()
+		}
+		mu[i] = level
+	}
+	lambda := math.Sqrt(paperSigma2*float64(n)/float64(pieces)) / 2
+	return finish("tv1d", Data{YShape: []int{n}, Mu: mu}, seed, Hyper{Lambda: Absolute(lambda)})
+}
+
+// lowRank is U diag(s) V* with max(5, 0.02 n) singular values uniform in [0, n] and the leading
+// singular vectors of a matrix of entries uniform in [0, 1].
 func lowRank(m, n int, seed uint64) ([]float64, error) {
 	if m < 1 || n < 1 {
 		return nil, fmt.Errorf("a matrix of %d x %d, expected positive dimensions", m, n)
@@ -175,7 +231,7 @@ func lowRank(m, n int, seed uint64) ([]float64, error) {
 	return low.RawMatrix().Data, nil
 }
 
-// choose draws k of n places without replacement, in the order drawn.
+// choose draws k of n places without replacement, in the order in which they are drawn.
 func choose(n, k int, seed uint64) []int {
 	rng := stream(seed, streamPlaces)
 	places := make([]int, n)

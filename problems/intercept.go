@@ -14,36 +14,36 @@ import (
 	"surepipe/space"
 )
 
-// center takes the means off the columns of the problem's operator: A becomes
-// A - 1 m*, m the means, so that a constant in mu_hat is the intercept's alone. A matrix, and a
-// sparse one that is small, is centered in a copy, which keeps closed forms and the digits of
-// columns that are nearly constant; any other operator on the fly.
-func (p *Problem) center() {
-	d, n := p.Operator.Dims()
-	known := linops.StructureOf(p.Operator)
-	if known.Dense != nil && (known.Entries == linops.Known(float64(d*n)) || d*n <= smallSparse) {
-		c, means, constant := centeredColumns(known.Dense())
+// center subtracts the means from the columns of the problem's operator: A becomes A - 1 m*, with m
+// the means, so that a constant in mu_hat belongs to the intercept alone. A matrix, and a small
+// sparse matrix, is centered in a copy, which keeps closed forms and the digits of columns that are
+// nearly constant. Any other operator is centered in each product. from is the array that the
+// operator was made of, nil where there is none.
+func (p *Problem) center(from *source) {
+	if from != nil && from.dense != nil && (!from.sparse || p.D*p.P <= smallSparse) {
+		c, means, constant := centeredColumns(from.dense())
 		op := linops.NewDense(p.dev, c)
-		p.Operator.(interface{ Release() }).Release()
-		p.own(op)
+		from.op.Release()
+		p.own(op.Release)
 		p.Operator, p.means, p.NearlyConstant = op, means, constant
 		return
 	}
 	a := newCentered(p.dev, p.Operator)
-	p.own(a)
+	p.own(a.Release)
 	p.Operator, p.means = a, a.means.ToHost()
 }
 
-// smallSparse is the number of places up to which a sparse matrix is as well written down.
+// smallSparse is the number of entries up to which a sparse matrix is centered in a dense copy.
 const smallSparse = 1 << 16
 
-// centeredColumns is x less the means of its columns, the means, and the columns that are constant
-// but for the last digits of their entries. Those, and constant ones, become 0.
+// centeredColumns returns x with the means of its columns subtracted, the means, and the columns
+// that are constant but for the last digits of their entries. These columns, and constant ones,
+// become 0.
 func centeredColumns(x *mat.Dense) (c *mat.Dense, means []float64, constant []int) {
 	d, n := x.Dims()
 	c = mat.DenseCopyOf(x)
 	means = make([]float64, n)
-	// The mean of what a first pass leaves corrects its rounding.
+	// A second pass subtracts the rounding error of the first mean.
 	for range 2 {
 		shift := make([]float64, n)
 		for i := range d {
@@ -74,8 +74,8 @@ func centeredColumns(x *mat.Dense) (c *mat.Dense, means []float64, constant []in
 	return c, means, constant
 }
 
-// centered is A - 1 m*, with m the means of A's columns: A and then the projection off
-// the constants, so that a sparse A stays sparse.
+// centered is A - 1 m*, where m are the means of A's columns. It applies A and then the projection
+// onto the vectors of mean 0, so that a sparse A stays sparse.
 type centered struct {
 	a     linops.Operator
 	known linops.Structure
@@ -121,13 +121,13 @@ func (c *centered) Release() {
 
 func (c *centered) Dims() (d, p int) { return c.a.Dims() }
 
-// Forward sets dst = A b less its mean.
+// Forward sets dst to A b with its mean subtracted.
 func (c *centered) Forward(dst, b array.Batch) {
 	c.a.Forward(dst, b)
 	c.project(dst)
 }
 
-// Adjoint sets dst = A*(z less its mean).
+// Adjoint sets dst to A* of z with its mean subtracted.
 func (c *centered) Adjoint(dst, z array.Batch) {
 	if d, p := c.Dims(); z.N() != d || dst.N() != p || z.K() != dst.K() {
 		panic(fmt.Sprintf("problems: Adjoint of a centered %d x %d operator: %s into %s", d, p, z, dst))
@@ -140,7 +140,7 @@ func (c *centered) Adjoint(dst, z array.Batch) {
 	t.Free()
 }
 
-// project takes the mean off every vector.
+// project subtracts the mean from every vector.
 func (c *centered) project(z array.Batch) {
 	dev := z.Device()
 	sums := dev.Alloc(z.K(), 1)
@@ -171,15 +171,16 @@ func (c *centered) columnNorms2(norms []float64) []float64 {
 	return norms
 }
 
-// lostDigits is the share of a column's square that its centered square must have to be a
-// difference of the two; columnBatch is how many columns are computed at a time.
+// lostDigits is the smallest ratio of the squared norms of a column after and before centering at
+// which the former is computed by a subtraction. columnBatch is how many columns are computed at a
+// time.
 const (
 	lostDigits  = 1e-6
 	columnBatch = 64
 )
 
-// lengths2 are the squared lengths of the given columns. One that is constant but for rounding has
-// length 0.
+// lengths2 computes the squared lengths of the given columns. A column that is constant but for
+// rounding errors has length 0.
 func (c *centered) lengths2(columns []int) []float64 {
 	d, p := c.Dims()
 	dev := c.ones.Device()
@@ -192,7 +193,7 @@ func (c *centered) lengths2(columns []int) []float64 {
 	}
 	dev.Upload(units, host)
 	c.Forward(images, units)
-	c.project(images) // what the mean's own rounding has left
+	c.project(images) // subtracts the rounding error of the first mean
 	norms := make([]float64, len(columns))
 	dev.Dot(norms, images, images)
 	means := c.means.ToHost()
@@ -234,7 +235,7 @@ func (c *centeredOn) Release() {
 	c.means.Free()
 }
 
-// fitted is y, less its mean where an intercept fits that.
+// fitted is y, with its mean subtracted where there is an intercept.
 func (d Data) fitted() []float64 {
 	if !d.Intercept {
 		return d.Y
@@ -244,9 +245,9 @@ func (d Data) fitted() []float64 {
 	return y
 }
 
-// Intercept is the intercept b0 of the fit mu_hat = b0 1 + A b, where A are the columns as
-// they were given, and true; or false where the problem has none. muHat is a sample's
-// whole estimate, as package pipeline returns it.
+// Intercept returns the intercept b0 of the fit mu_hat = b0 1 + A b, where A has the columns as
+// they were given; ok is false where the problem has no intercept. muHat is a sample's whole
+// estimate, with the mean added, as package pipeline returns it.
 func (p *Problem) Intercept(muHat, b []float64) (b0 float64, ok bool) {
 	if p.means == nil {
 		return 0, false

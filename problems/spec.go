@@ -13,7 +13,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"surepipe/internal/dataio"
 	"surepipe/vjp"
 )
 
@@ -28,31 +27,33 @@ import (
 //	  adjoint: {wavelet: {family: db4, levels: 4}}
 //	regularizer:
 //	  l1: {weight: lambda, unpenalized: averages}
+//	weights: w                       # optional: w >= 0, a number for each entry of y
 //	lambda: 0.1                      # and lambda2, gamma: a number, inf, or 0.1max
 //	sigma2: auto                     # a number, auto, or a method's name
 //	solver: {name: fista, tol: 1e-8, max-iter: 10000, derivative: auto}
 //
-// [SpecHelp] describes the operators and the regularizers. A Spec is parsed by
-// [ParseSpec] or [ReadSpec]; [Spec.Load] reads its files, and [New] builds it.
+// [SpecHelp] describes the operators and the regularizers. [ParseSpec] or [ReadSpec] parses a Spec,
+// [Spec.Load] reads its files, and [New] builds it.
 //
-// A weight may be a number, one of the names lambda, lambda2 and gamma, or a
-// multiple of one, as 0.5*lambda. A name's value is the first given of: the Hyper of
-// New, the Spec, the data file's scalar of that name. A value of 0.1max is a tenth of
-// the smallest weight at which every block of b that bears the name is zero at
-// b = 0: the dual norm of A*y there, for the norms (l1, elastic-net, l2, group-l2,
-// group-linf, sorted-l1, nuclear). Coordinates without any penalty (unpenalized ones,
-// those of no group, of zero) are free there: the dual norm is that of A*(y - P y), P the
-// projection on their columns of A, of which there may be 256. Where other coordinates
-// of b are not held by a norm (a tv1d, whose constants are free; other blocks), a
-// maximum is known only if A has orthogonal columns of equal norm, and 0.1max is
-// refused elsewhere.
+// With the key weights the loss is 1/2 sum_i w_i ((A b)_i - y_i)^2, and A*y below stands for A*(w
+// y).
+//
+// The weight of a regularizer may be a number, one of the names lambda, lambda2 and gamma, or a
+// multiple of one of these, such as 0.5*lambda. The value of a name is the first that is given in
+// the Hyper of New, in the Spec, or as a scalar of that name in the data file. A value of 0.1max is
+// a tenth of the smallest weight at which every block of b that bears the name is zero: the dual
+// norm of A*y on that block, for the norms (l1, elastic-net, l2, group-l2, group-linf, sorted-l1,
+// nuclear). Coordinates without any penalty (unpenalized ones, those in no group, those under zero)
+// remain free: the dual norm is then that of A*(y - P y), where P is the projection on the span of
+// their columns of A, of which there may be at most 256. Where other coordinates of b are not held
+// at zero by a norm (a tv1d, which leaves constants free; other blocks), the maximum is known only
+// if the columns of A are orthogonal and of equal norm; otherwise 0.1max is refused.
 type Spec struct {
-	// Name is the problem's, Path that of the file, for errors.
+	// Name is the problem's name, and Path that of the file, for errors.
 	Name, Path string
-	// Sigma2Method is one of Sigma2Methods, or "" where sigma2 is a number or not
-	// given.
+	// Sigma2Method is one of Sigma2Methods, or "" where sigma2 is a number or not given.
 	Sigma2Method string
-	// Solver are options that the file asks for; zero values are not given.
+	// Solver holds the solver's options that the file asks for.
 	Solver SpecSolver
 
 	source      []byte
@@ -62,15 +63,22 @@ type Spec struct {
 	operator    *operatorNode
 	synthesis   *operatorNode
 	regularizer *regularizerNode
+	// lossWeights are the weights of the loss, nil where there are none.
+	lossWeights *arrayRef
 	refs        []*arrayRef
-	images      bool
+	// named is the named problem that this is the specification of, nil for a file's. Its data
+	// come from the fields of a Data, and its errors have no line.
+	named *Named
 
+	// The arrays of the references, once they are read, and whether y is an image.
 	loaded map[*arrayRef]*loadedArray
+	images bool
 }
 
-// SpecSolver are the options of a solve that a Spec asks for.
+// SpecSolver holds the options of a solve that a Spec asks for. Zero values stand for options that
+// are not given.
 type SpecSolver struct {
-	// Name is that of vjp.Solvers, or "auto" or "".
+	// Name is one of vjp.Solvers, or "auto".
 	Name       string
 	Tol        float64
 	MaxIter    int
@@ -92,28 +100,28 @@ type SpecError struct {
 
 func (e *SpecError) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.Line, e.Err) }
 
-// Unwrap is the error without the place.
+// Unwrap returns the error without the place.
 func (e *SpecError) Unwrap() error { return e.Err }
 
-// at gives an error its place, unless it has one.
+// at adds the line to an error that has none. A named problem has no lines.
 func (s *Spec) at(line int, err error) error {
 	var placed *SpecError
-	if err == nil || errors.As(err, &placed) {
+	if err == nil || s.named != nil || errors.As(err, &placed) {
 		return err
 	}
 	return &SpecError{s.Path, line, err}
 }
 
 func (s *Spec) errorf(line int, format string, args ...any) error {
-	return &SpecError{s.Path, line, fmt.Errorf(format, args...)}
+	return s.at(line, fmt.Errorf(format, args...))
 }
 
 // weightNames are the names that a specification may give its weights.
 var weightNames = []string{"lambda", "lambda2", "gamma"}
 
-// ReadSpec is ParseSpec of a file.
+// ReadSpec parses the specification in a file.
 func ReadSpec(path string) (*Spec, error) {
-	// More than this is no file that a person wrote.
+	// A larger file was not written by a person.
 	const most = 1 << 20
 	info, err := os.Stat(path)
 	switch {
@@ -135,9 +143,9 @@ func ReadSpec(path string) (*Spec, error) {
 
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
-// ParseSpec parses a specification. path names it in errors, and its folder is what
-// relative file names in it start from. Errors are SpecErrors and give the line, what
-// was found and what was expected.
+// ParseSpec parses a specification. path names it in errors, and file names in it are relative to
+// the folder of path. Errors are SpecErrors: they give the line, what was found and what was
+// expected.
 func ParseSpec(text []byte, path string) (*Spec, error) {
 	s := &Spec{Path: path, source: slices.Clone(text), weights: map[string]*specWeight{}}
 	s.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
@@ -162,8 +170,8 @@ func ParseSpec(text []byte, path string) (*Spec, error) {
 	return s, nil
 }
 
-// tabIndent is the line with a tab in its indentation at which YAML's parser stopped,
-// which names that line or the one before; 0 if there is none.
+// tabIndent returns the line with a tab in its indentation at which YAML's parser stopped, 0 if
+// there is none. The parser names that line or the one before.
 func tabIndent(text []byte, line int) int {
 	lines := strings.Split(string(text), "\n")
 	for at := max(line, 1); at <= min(line+1, len(lines)); at++ {
@@ -176,7 +184,7 @@ func tabIndent(text []byte, line int) int {
 }
 
 func (s *Spec) parse(root *yaml.Node) error {
-	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "lambda", "lambda2", "gamma", "sigma2", "solver")
+	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "weights", "lambda", "lambda2", "gamma", "sigma2", "solver")
 	if err != nil {
 		return err
 	}
@@ -207,23 +215,17 @@ func (s *Spec) parse(root *yaml.Node) error {
 	if s.regularizer, err = s.parseRegularizer(f.nodes["regularizer"]); err != nil {
 		return err
 	}
-	for _, name := range weightNames {
-		n := f.nodes[name]
-		if n == nil {
-			continue
-		}
-		text, err := s.text(n, name)
-		if err != nil {
+	if n := f.nodes["weights"]; n != nil {
+		if s.lossWeights, err = s.ref(n, "weights"); err != nil {
 			return err
 		}
-		w, err := ParseWeight(text)
-		if err != nil {
-			return s.errorf(n.Line, "%s is %w", name, err)
+	}
+	for _, name := range weightNames {
+		if n := f.nodes[name]; n != nil {
+			if err := s.parseWeight(n, name); err != nil {
+				return err
+			}
 		}
-		if !slices.ContainsFunc(s.regularizer.uses(), func(u weightUse) bool { return u.expr.name == name }) {
-			return s.errorf(n.Line, "%s has a value, but no weight in regularizer is %s", name, name)
-		}
-		s.weights[name] = &specWeight{n.Line, w}
 	}
 	if n := f.nodes["sigma2"]; n != nil {
 		if err := s.parseSigma2(n); err != nil {
@@ -233,6 +235,23 @@ func (s *Spec) parse(root *yaml.Node) error {
 	if n := f.nodes["solver"]; n != nil {
 		return s.parseSolver(n)
 	}
+	return nil
+}
+
+// parseWeight reads the value of lambda, lambda2 or gamma.
+func (s *Spec) parseWeight(n *yaml.Node, name string) error {
+	text, err := s.text(n, name)
+	if err != nil {
+		return err
+	}
+	w, err := ParseWeight(text)
+	if err != nil {
+		return s.errorf(n.Line, "%s is %w", name, err)
+	}
+	if !slices.ContainsFunc(s.regularizer.uses(), func(u weightUse) bool { return u.expr.name == name }) {
+		return s.errorf(n.Line, "%s has a value, but no weight in regularizer is %s", name, name)
+	}
+	s.weights[name] = &specWeight{n.Line, w}
 	return nil
 }
 
@@ -291,281 +310,4 @@ func (s *Spec) parseSolver(n *yaml.Node) error {
 	var err error
 	s.Solver.Name, err = s.choice(name, "solver", append([]string{"auto"}, vjp.Solvers()...))
 	return err
-}
-
-// section is a mapping whose keys are known.
-type section struct {
-	line  int
-	nodes map[string]*yaml.Node
-}
-
-// fields reads a mapping with some of the known keys. what it is, for errors.
-func (s *Spec) fields(n *yaml.Node, what string, known ...string) (section, error) {
-	if n.Kind != yaml.MappingNode {
-		return section{}, s.errorf(n.Line, "%s is %s, expected a mapping with keys among %s", what, describe(n), strings.Join(known, ", "))
-	}
-	f := section{n.Line, map[string]*yaml.Node{}}
-	for i := 0; i < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		if err := s.plain(key); err != nil {
-			return section{}, err
-		}
-		if err := s.plain(value); err != nil {
-			return section{}, err
-		}
-		switch {
-		case !slices.Contains(known, key.Value):
-			if hint := analysisHint(key.Value); hint != "" {
-				return section{}, s.errorf(key.Line, "key %q in %s: %s", key.Value, what, hint)
-			}
-			return section{}, s.errorf(key.Line, "key %q in %s is unknown%s; expected %s", key.Value, what, meant(key.Value, known), oneOf(known))
-		case f.nodes[key.Value] != nil:
-			return section{}, s.errorf(key.Line, "key %q in %s is there twice", key.Value, what)
-		case isNull(value):
-			return section{}, s.errorf(key.Line, "key %q in %s has no value", key.Value, what)
-		}
-		f.nodes[key.Value] = value
-	}
-	return f, nil
-}
-
-// has tells whether a key is there.
-func (f section) has(key string) bool { return f.nodes[key] != nil }
-
-// ownShape reads the key "shape"; nil where it is not there.
-func (s *Spec) ownShape(f section) ([]int, error) {
-	if !f.has("shape") {
-		return nil, nil
-	}
-	return s.shape(f.nodes["shape"], "shape")
-}
-
-// specNode is what every node of an operator or a regularizer has.
-type specNode struct {
-	kind string
-	line int
-}
-
-// A specKind is one operator, or one regularizer, of a specification. N is the type of
-// its nodes.
-type specKind[N any] struct {
-	name, help string
-	parse      func(s *Spec, n *N, args *yaml.Node) error
-}
-
-// parseNode parses a node of one of the kinds. what they are, for errors.
-func parseNode[N any](s *Spec, n *yaml.Node, what string, kinds []specKind[N], newNode func(specNode) *N) (*N, error) {
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[i] = k.name
-	}
-	name, args, line, err := s.head(n, what, names)
-	if err != nil {
-		return nil, err
-	}
-	node := newNode(specNode{name, line})
-	if err := kinds[slices.Index(names, name)].parse(s, node, args); err != nil {
-		return nil, err
-	}
-	return node, nil
-}
-
-// required reports arguments that are missing.
-func (s *Spec) required(n specNode, args *yaml.Node, expected string) error {
-	if args == nil {
-		return s.errorf(n.line, "%s has no arguments, expected %s", n.kind, expected)
-	}
-	return nil
-}
-
-// keys reads the arguments of a node that takes a mapping: with known keys, which are
-// whole.
-func (s *Spec) keys(n specNode, args *yaml.Node, expected string, whole func(section) bool, known ...string) (section, error) {
-	if err := s.required(n, args, expected); err != nil {
-		return section{}, err
-	}
-	f, err := s.fields(args, n.kind, known...)
-	if err == nil && !whole(f) {
-		err = s.errorf(n.line, "%s has the keys %s, expected %s", n.kind, keysOf(args), expected)
-	}
-	return f, err
-}
-
-// plain refuses what a specification has no use for.
-func (s *Spec) plain(n *yaml.Node) error {
-	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		return s.errorf(n.Line, "anchors and aliases have no meaning in a specification")
-	}
-	return nil
-}
-
-func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
-
-// describe says what a node is, for errors.
-func describe(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.ScalarNode:
-		if isNull(n) {
-			return "empty"
-		}
-		return fmt.Sprintf("%.40q", n.Value)
-	}
-	return "an alias"
-}
-
-func (s *Spec) text(n *yaml.Node, what string) (string, error) {
-	if n.Kind != yaml.ScalarNode || isNull(n) {
-		return "", s.errorf(n.Line, "%s is %s, expected a single value", what, describe(n))
-	}
-	return n.Value, s.plain(n)
-}
-
-func (s *Spec) number(n *yaml.Node, what string) (float64, error) {
-	text, err := s.text(n, what)
-	if err != nil {
-		return 0, err
-	}
-	v, err := parseNumber(text)
-	if err != nil {
-		return 0, s.errorf(n.Line, "%s is %.40q, expected a number", what, text)
-	}
-	return v, nil
-}
-
-// parseNumber is a number as YAML and Go write it, .inf and inf among them.
-func parseNumber(text string) (float64, error) {
-	switch strings.ToLower(text) {
-	case ".inf", "+.inf":
-		return math.Inf(1), nil
-	case "-.inf":
-		return math.Inf(-1), nil
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err == nil && math.IsNaN(v) {
-		err = errors.New("not a number")
-	}
-	return v, err
-}
-
-// positive reads a positive integer.
-func (s *Spec) positive(n *yaml.Node, what string) (int, error) {
-	text, err := s.text(n, what)
-	if err != nil {
-		return 0, err
-	}
-	v, err := strconv.Atoi(text)
-	if err != nil || v < 1 || v > math.MaxInt32 {
-		return 0, s.errorf(n.Line, "%s is %.40q, expected a positive integer", what, text)
-	}
-	return v, nil
-}
-
-func (s *Spec) choice(n *yaml.Node, what string, among []string) (string, error) {
-	text, err := s.text(n, what)
-	if err != nil {
-		return "", err
-	}
-	if !slices.Contains(among, text) {
-		return "", s.errorf(n.Line, "%s is %.40q%s, expected %s", what, text, meant(text, among), oneOf(among))
-	}
-	return text, nil
-}
-
-// shape reads a positive integer or a list of one or two.
-func (s *Spec) shape(n *yaml.Node, what string) ([]int, error) {
-	if n.Kind != yaml.SequenceNode {
-		v, err := s.positive(n, what)
-		return []int{v}, err
-	}
-	if len(n.Content) < 1 || len(n.Content) > 2 {
-		return nil, s.errorf(n.Line, "%s has %d numbers, expected [n] or [m, n]", what, len(n.Content))
-	}
-	shape := make([]int, len(n.Content))
-	for i, c := range n.Content {
-		v, err := s.positive(c, what)
-		if err != nil {
-			return nil, err
-		}
-		shape[i] = v
-	}
-	if length(shape) > math.MaxInt32 {
-		return nil, s.errorf(n.Line, "%s is %s, expected at most %d entries", what, formatShape(shape), math.MaxInt32)
-	}
-	return shape, nil
-}
-
-// head reads a node that is a name with arguments: "name", or "name: arguments".
-func (s *Spec) head(n *yaml.Node, what string, known []string) (name string, args *yaml.Node, line int, err error) {
-	if err := s.plain(n); err != nil {
-		return "", nil, 0, err
-	}
-	switch {
-	case n.Kind == yaml.ScalarNode && !isNull(n):
-		name, line = n.Value, n.Line
-	case n.Kind == yaml.MappingNode && len(n.Content) == 2:
-		name, args, line = n.Content[0].Value, n.Content[1], n.Content[0].Line
-		if err := s.plain(args); err != nil {
-			return "", nil, 0, err
-		}
-		if isNull(args) {
-			args = nil
-		}
-	case n.Kind == yaml.MappingNode && len(n.Content) > 2:
-		return "", nil, 0, s.errorf(n.Line, "%s has the keys %s, expected a single one, one of %s", what, keysOf(n), strings.Join(known, ", "))
-	default:
-		return "", nil, 0, s.errorf(n.Line, "%s is %s, expected one of %s", what, describe(n), strings.Join(known, ", "))
-	}
-	if !slices.Contains(known, name) {
-		if hint := analysisHint(name); hint != "" {
-			return "", nil, 0, s.errorf(line, "%s %q: %s", what, name, hint)
-		}
-		return "", nil, 0, s.errorf(line, "%s %.40q is unknown%s; expected %s", what, name, meant(name, known), oneOf(known))
-	}
-	return name, args, line, nil
-}
-
-func keysOf(n *yaml.Node) string {
-	keys := []string{}
-	for i := 0; i < len(n.Content); i += 2 {
-		keys = append(keys, strconv.Quote(n.Content[i].Value))
-	}
-	return strings.Join(keys, ", ")
-}
-
-// analysisHint answers whoever asks for a penalty of an analysis operator.
-func analysisHint(key string) string {
-	switch strings.ToLower(strings.NewReplacer("_", "-", " ", "-").Replace(key)) {
-	case "analysis", "tv", "tv2d", "tv-2d", "total-variation", "of", "transform", "operator":
-		return "a penalty r(D b) of an analysis operator D has no proximal operator in closed form; expected a synthesis form, A = operator synthesis with a penalty on its coefficients b (see synthesis), or tv1d"
-	}
-	return ""
-}
-
-// meant is a suggestion for an unknown word.
-func meant(found string, known []string) string {
-	nearest := dataio.Nearest(found, known)
-	if nearest == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %q?)", nearest)
-}
-
-func oneOf(known []string) string {
-	if len(known) == 1 {
-		return known[0]
-	}
-	return "one of " + strings.Join(known, ", ")
-}
-
-// length is the number of entries of an array of that shape.
-func length(shape []int) int {
-	n := 1
-	for _, k := range shape {
-		n *= k
-	}
-	return n
 }

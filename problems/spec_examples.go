@@ -10,13 +10,23 @@ import (
 //go:embed specs/*.yaml
 var specFiles embed.FS
 
-// moreSpecs are the examples that are not named problems.
-var moreSpecs = []string{"wavelet-denoise", "deblur", "inpaint", "slope", "group-lasso", "lasso-csv"}
+// SpecNames lists the examples of [SpecExample]: the named problems, and then the other files of
+// specs in alphabetical order.
+func SpecNames() []string {
+	names := Names()
+	files, err := specFiles.ReadDir("specs")
+	if err != nil {
+		panic(fmt.Sprintf("problems: the embedded specifications: %v", err))
+	}
+	for _, f := range files {
+		if name := strings.TrimSuffix(f.Name(), ".yaml"); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
-// SpecNames lists the examples of [SpecExample]: all named problems, and more.
-func SpecNames() []string { return append(Names(), moreSpecs...) }
-
-// SpecExample is a specification to start from.
+// SpecExample returns the text of an example, to start from.
 func SpecExample(name string) (string, error) {
 	if !slices.Contains(SpecNames(), name) {
 		return "", fmt.Errorf("there is no example %q%s, expected one of %s", name, meant(name, SpecNames()), strings.Join(SpecNames(), ", "))
@@ -43,29 +53,9 @@ func SpecSummary(name string) string {
 	return strings.TrimSuffix(summary, ".")
 }
 
-// SpecHelp describes the operators and the regularizers of a specification, for
+// SpecHelp describes the operators, the regularizers and the weights of a specification, for
 // people.
 func SpecHelp() string {
-	var s strings.Builder
-	list := func(name, help string) {
-		if !strings.HasPrefix(help, name) {
-			help = fmt.Sprintf("%-35s %s", name, help)
-		}
-		for i, line := range strings.Split(help, "\n") {
-			// Lines that go on are set below the explanation.
-			if i > 0 && !strings.HasPrefix(line, name+":") {
-				line = strings.Repeat(" ", 36) + line
-			}
-			s.WriteString("  " + line + "\n")
-		}
-	}
-	s.WriteString("Operators:\n\n")
-	for _, k := range operatorKinds {
-		list(k.name, k.help)
-	}
-	s.WriteString("\nRegularizers; W is a number, lambda, lambda2, gamma, or a multiple as 0.5*lambda:\n\n")
-	for _, k := range regularizerKinds {
-		list(k.name, k.help)
-	}
-	return s.String()
+	return "Operators:\n\n" + help(operatorKinds) +
+		"\nRegularizers; W is a number, lambda, lambda2, gamma, or a multiple as 0.5*lambda:\n\n" + help(regularizerKinds)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -504,3 +505,6 @@ func FuzzSpec(f *testing.F) {
 		}
 	})
 }
+
+// writeText writes a text file.
+func writeText(path, text string) error { return os.WriteFile(path, []byte(text), 0o666) }

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Weight is the weight of a regularizer: a number, or a multiple of the
-// smallest weight at which the estimate is zero, such as lambda_max. The zero
-// Weight is one that was not given.
+// Weight is the weight of a regularizer: a number, or a multiple of the smallest weight at which
+// the estimate is zero, such as lambda_max. The zero Weight stands for one that is not given.
 type Weight struct {
 	value    float64
 	relative bool
@@ -19,7 +18,7 @@ type Weight struct {
 // Absolute is the weight w.
 func Absolute(w float64) Weight { return Weight{value: w, given: true} }
 
-// OfMax is the weight that is w times its maximum at the data's y.
+// OfMax is w times the maximum of the weight at the data's y.
 func OfMax(w float64) Weight { return Weight{value: w, relative: true, given: true} }
 
 // ParseWeight reads "3.5", "inf", or "0.25max" for a multiple of the maximum.
@@ -35,7 +34,7 @@ func ParseWeight(s string) (Weight, error) {
 	return Weight{v, relative, true}, nil
 }
 
-// or is w where it was given, else the file's value.
+// or is w where it is given, and else the file's value.
 func (w Weight) or(file *float64) Weight {
 	if !w.given && file != nil {
 		return Absolute(*file)
@@ -43,8 +42,8 @@ func (w Weight) or(file *float64) Weight {
 	return w
 }
 
-// weight resolves a weight that must be positive. maximum computes the smallest
-// weight at which the estimate is zero; nil where there is no such thing.
+// weight resolves a weight that must be positive. maximum computes the smallest weight at which the
+// estimate is zero; it is nil where there is none.
 func (p *Problem) weight(name string, w Weight, maximum func() (float64, error)) (float64, error) {
 	if !w.given {
 		return 0, weightErrorf(name, "is missing: neither given nor in the data")

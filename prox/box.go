@@ -67,9 +67,9 @@ func (p *box) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	mask := dev.Alloc(1, v.N())
 	dev.ClampMask(mask, v, p.lo, p.hi)
 	dev.Clamp(dst, v, p.lo, p.hi)
-	return &diagonal{d: mask, t: t, margin: eachEntry(func(j int, v float64) float64 {
+	return &diagonal{d: mask, t: t, kink: func(j int, v float64) float64 {
 		return clampKink(v, p.loHost[j], p.hiHost[j])
-	})}, nil
+	}}, nil
 }
 
 func (p *box) value(b array.Batch) float64 {

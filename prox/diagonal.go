@@ -12,10 +12,11 @@ import (
 // coordinates where d is not 0.
 type diagonal struct {
 	d         array.Batch
-	curvature func(j int) float64         // r_j'' where d_j is not 0; nil for 0
-	margin    func(v array.Batch) float64 // of the model
+	curvature func(j int) float64 // r_j'' where d_j is not 0; nil for 0
 	t         float64
-	unknown   bool // there is no model
+	// The margin of the model: the distance of v_j to the nearest kink of entry j, or margin.
+	kink   func(j int, v float64) float64
+	margin func(v array.Batch) float64
 	lazyModel
 }
 
@@ -35,9 +36,6 @@ func (j *diagonal) Release() {
 func (j *diagonal) Model() *Model { return j.get(j.build) }
 
 func (j *diagonal) build() *Model {
-	if j.unknown {
-		return nil
-	}
 	set, q, curved := []int{}, []float64{}, false
 	for i, x := range onHost(j.d) {
 		if x == 0 {
@@ -50,7 +48,7 @@ func (j *diagonal) build() *Model {
 		}
 	}
 	dev := j.d.Device()
-	m := &Model{Space: space.Coordinates(dev, j.d.N(), set), Margin: j.margin}
+	m := &Model{Space: space.Coordinates(dev, j.d.N(), set), Margin: j.margins()}
 	if curved {
 		m.Curvature = newDiagonalCurvature(dev, q, j.t)
 	}
@@ -130,9 +128,12 @@ func (j *multiple) Release() {
 	j.d = array.Batch{}
 }
 
-// eachEntry is the margin of a separable regularizer, whose entry j has its nearest kink at the
-// distance kink(j, v_j) from v_j.
-func eachEntry(kink func(j int, v float64) float64) func(v array.Batch) float64 {
+// margins is the margin of the model.
+func (j *diagonal) margins() func(v array.Batch) float64 {
+	if j.kink == nil {
+		return j.margin
+	}
+	kink := j.kink
 	return func(v array.Batch) float64 {
 		least := math.Inf(1)
 		for j, x := range onHost(v) {

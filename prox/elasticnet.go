@@ -47,7 +47,7 @@ func (p *elasticNet) Linearize(dst, v array.Batch, t float64) (Derivative, error
 	}
 	return &diagonal{
 		d: mask, t: t, curvature: func(int) float64 { return p.lambda2 },
-		margin: eachEntry(func(_ int, v float64) float64 { return softKink(v, t*p.lambda) }),
+		kink: func(_ int, v float64) float64 { return softKink(v, t*p.lambda) },
 	}, nil
 }
 

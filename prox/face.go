@@ -5,8 +5,8 @@ import (
 	"surepipe/space"
 )
 
-// face is the derivative of a projection onto a set with flat faces that have one constraint <s, b>
-// = const each, on the coordinates that are not 0:
+// face is the derivative of a projection onto a set with flat faces that have one constraint <s,
+// b> = const each, on the coordinates that are not 0:
 //
 //	J z = s ∘ s ∘ z - s <s, z>/m,   s_j in {-1, 0, 1}, m = ||s||_1 > 0.
 //

@@ -7,8 +7,8 @@ import (
 	"surepipe/space"
 )
 
-// groupL2Derivative has the shrinkage factor of each entry's group on the diagonal, u = v, and c =
-// t lambda w_g / ||v_g||^3, 0 where the group is inactive.
+// groupL2Derivative has the shrinkage factor of each entry's group on the diagonal, u = v, and
+// c = t lambda w_g / ||v_g||^3, 0 where the group is inactive.
 type groupL2Derivative struct {
 	groupDerivative
 	t, scale float64 // the regularizer is scale sum_g w_g ||b_g||, and the step t/scale

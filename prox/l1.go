@@ -39,9 +39,9 @@ func (p *l1) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	mask := dev.Alloc(1, v.N())
 	dev.SoftMask(mask, v, array.Batch{}, t*p.lambda)
 	dev.Soft(dst, v, array.Batch{}, t*p.lambda)
-	return &diagonal{d: mask, t: t, margin: eachEntry(func(_ int, v float64) float64 {
+	return &diagonal{d: mask, t: t, kink: func(_ int, v float64) float64 {
 		return softKink(v, t*p.lambda)
-	})}, nil
+	}}, nil
 }
 
 func (p *l1) value(b array.Batch) float64 {

@@ -49,8 +49,8 @@ func checkRadius(what string, s float64) {
 
 func (p *l1Ball) Dim() int { return p.n }
 
-// level sets u to |x| less its largest entry, top, and returns top and theta less top, where theta
-// <= 0 inside the ball. It is for s > 0 and x not empty.
+// level sets u to |x| less its largest entry, top, and returns top and theta less top, where
+// theta <= 0 inside the ball. It is for s > 0 and x not empty.
 func (w *ballWork) level(x []float64, s float64) (top, theta float64) {
 	for _, a := range x {
 		top = max(top, math.Abs(a))

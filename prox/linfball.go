@@ -60,9 +60,9 @@ func (p *linfBall) Linearize(dst, v array.Batch, t float64) (Derivative, error) 
 	dev.Clamp(dst, v, lo, hi)
 	lo.Free()
 	hi.Free()
-	return &diagonal{d: mask, t: t, margin: eachEntry(func(_ int, v float64) float64 {
+	return &diagonal{d: mask, t: t, kink: func(_ int, v float64) float64 {
 		return clampKink(v, -p.c, p.c)
-	})}, nil
+	}}, nil
 }
 
 func (p *linfBall) value(b array.Batch) float64 {

@@ -33,8 +33,8 @@ type Model struct {
 type Curvature interface {
 	// Precondition sets dst_i to about (Q + E*E/t)^{-1} z_i/t, by a positive definite operator, and
 	// image_i to Q dst_i t, up to what coordinates leave open that E does not see. The three are
-	// different batches. Where the operator is exact it is J in the coordinates, and image_i = z_i
-	// - dst_i.
+	// different batches. Where the operator is exact it is J in the coordinates, and
+	// image_i = z_i - dst_i.
 	Precondition(dst, image, z array.Batch)
 	// Diagonal returns the diagonal of Q where Q is diagonal, else nil. The caller must not modify
 	// it.
@@ -63,10 +63,10 @@ type Structure struct {
 	// Free lists the coordinates of vectors of length n on which r does not depend, in increasing
 	// order.
 	Free func(n int) []int
-	// Closure returns the smallest set that holds s and over which r splits, r(b) = r_S(b_S) +
-	// r_rest(b_rest), in increasing order; nil when r turns out to have a part that does not split.
-	// s is in increasing order. Near b = 0 such an r is positively homogeneous up to second order,
-	// so that as t goes to 0
+	// Closure returns the smallest set that holds s and over which r splits,
+	// r(b) = r_S(b_S) + r_rest(b_rest), in increasing order; nil when r turns out to have a part
+	// that does not split. s is in increasing order. Near b = 0 such an r is positively homogeneous
+	// up to second order, so that as t goes to 0
 	//
 	//	prox_{t r}(-t g)/t -> -(the least element of g + ∂r(0)),
 	//

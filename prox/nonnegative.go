@@ -50,9 +50,9 @@ func (p *nonNegative) Linearize(dst, v array.Batch, t float64) (Derivative, erro
 	dev.Clamp(dst, v, lo, hi)
 	lo.Free()
 	hi.Free()
-	return &diagonal{d: mask, t: t, margin: eachEntry(func(_ int, v float64) float64 {
+	return &diagonal{d: mask, t: t, kink: func(_ int, v float64) float64 {
 		return clampKink(v, 0, math.Inf(1))
-	})}, nil
+	}}, nil
 }
 
 func (p *nonNegative) value(b array.Batch) float64 {

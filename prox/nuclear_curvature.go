@@ -21,8 +21,8 @@ import (
 //	D mu_hat = A_T (A_T* A_T + K)^{-1} A_T*.
 //
 // Where J needs the vectors of the inactive singular values, K takes products with the matrix that
-// has them. Let -A*(A B - y) = lambda U V* + W be the subgradient at B, W the part outside T, ||W||
-// <= lambda. In the coordinates
+// has them. Let -A*(A B - y) = lambda U V* + W be the subgradient at B, W the part outside T,
+// ||W|| <= lambda. In the coordinates
 //
 //	Z = Q (V F^{1/2})* + (U F^{1/2}) P*,   Q* U = 0,
 //
@@ -150,8 +150,8 @@ func (k *NuclearCurvature) coefficients(f, sigma []float64, h float64) []float64
 		for j, fj := range f {
 			at, sum, product := i*r+j, fi+fj, root[i]*root[j]
 			// Without the coordinates' scale a symmetric N is divided by h and an antisymmetric one
-			// by h + 2 lambda/(f_i + f_j). K multiplies the latter, and only it, by 2 lambda/(f_i +
-			// f_j).
+			// by h + 2 lambda/(f_i + f_j). K multiplies the latter, and only it, by 2
+			// lambda/(f_i + f_j).
 			whole := 2*lambda + h*sum
 			same[at] = (lambda + h*sum) / (h * whole) / fj
 			turned[at] = lambda / (h * whole) / product

@@ -9,8 +9,8 @@ import (
 // at a matrix with r > 0 singular values above tau.
 //
 // Write U1, V1 for the singular vectors of the r active values sigma_i > tau, U2, V2 for those of
-// the inactive sigma_j <= tau, f_i = sigma_i - tau. For a direction Z let P = U1* Z, R = Z V1, M =
-// U1* Z V1. Then
+// the inactive sigma_j <= tau, f_i = sigma_i - tau. For a direction Z let P = U1* Z, R = Z V1,
+// M = U1* Z V1. Then
 //
 //	DF(X) Z = U1 Gamma V1* + U1 g + h V1*
 //
@@ -25,17 +25,17 @@ import (
 //
 //	sigma_i g_i - X2* h_i = f_i a_i,    sigma_i h_i - X2 g_i = f_i b_i.
 //
-// Along v_j and u_j that is a 2 x 2 system; beyond the thin factors X2 vanishes and g_i =
-// (f_i/sigma_i) a_i. So with
+// Along v_j and u_j that is a 2 x 2 system; beyond the thin factors X2 vanishes and
+// g_i = (f_i/sigma_i) a_i. So with
 //
 //	k_ij = f_i/(sigma_i - sigma_j) * sigma_j/(sigma_i + sigma_j)
 //
 //	g_i = (f_i/sigma_i) a_i + sum_j v_j (k_ij sigma_j/sigma_i <a_i, v_j> + k_ij <b_i, u_j>)
 //
-// and h_i likewise with the roles of a, v and b, u exchanged. Since sigma_j <= tau, f_i/(sigma_i -
-// sigma_j) is at most 1, however close both are to tau: no coefficient exceeds 1 and none is a
-// difference of rounded numbers. An inactive sigma_j below rounding beside the smallest active one
-// is dropped: k_ij < 2^-53.
+// and h_i likewise with the roles of a, v and b, u exchanged. Since sigma_j <= tau,
+// f_i/(sigma_i - sigma_j) is at most 1, however close both are to tau: no coefficient exceeds 1 and
+// none is a difference of rounded numbers. An inactive sigma_j below rounding beside the smallest
+// active one is dropped: k_ij < 2^-53.
 //
 // Inactive-inactive: 0.
 //
@@ -163,10 +163,11 @@ func each(dst array.Batch, d []float64, sign float64) {
 }
 
 // thresholdTrace adds up the eigenvalues of the derivative, and their squares, from the singular
-// values s of which the first r are active: 1 for every symmetric pair of active vectors, (f_i +
-// f_j)/(sigma_i + sigma_j) for every antisymmetric one, f_i/(sigma_i - sigma_j) and f_i/(sigma_i +
-// sigma_j) where j is inactive, and f_i/sigma_i for each of the |m - n| directions beyond the thin
-// factors (Candes, Sing-Long and Trzasko 2013, with their pairs written one by one).
+// values s of which the first r are active: 1 for every symmetric pair of active vectors,
+// (f_i + f_j)/(sigma_i + sigma_j) for every antisymmetric one, f_i/(sigma_i - sigma_j) and
+// f_i/(sigma_i + sigma_j) where j is inactive, and f_i/sigma_i for each of the |m - n| directions
+// beyond the thin factors (Candes, Sing-Long and Trzasko 2013, with their pairs written one by
+// one).
 func thresholdTrace(s []float64, m, n, r int, tau float64) (trace, frobenius2 float64) {
 	add := func(x float64) {
 		trace += x
@@ -353,8 +354,8 @@ func combine(dst, tmp, a, x, c, y array.Batch) {
 	dev.Lin(dst, 1, dst, 1, tmp)
 }
 
-// applyOneSide is Apply where the vectors near are a basis of all of their space, of dimension r =
-// nNear, so that T = near Z, or near Z* when trans is set, determines Z.
+// applyOneSide is Apply where the vectors near are a basis of all of their space, of dimension
+// r = nNear, so that T = near Z, or near Z* when trans is set, determines Z.
 func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, near, far array.Batch, nNear, nFar int, trans bool) {
 	dev, k, r := dst.Device(), z.K(), j.r
 	sn, sf := array.Shape{Rows: r, Cols: nNear}, array.Shape{Rows: r, Cols: nFar}

@@ -15,8 +15,8 @@ import (
 //
 //	U (S - tau) V* = prox(X'),   X' = X - (X V - U S) V* - (N - N'),
 //
-// where N = M (I - V V*) and N' has N's singular values cut off at tau. ||X' - X|| is at most ||X V
-// - U S|| plus the excess of M's singular values over tau, which is 0 where no value was missed.
+// where N = M (I - V V*) and N' has N's singular values cut off at tau. ||X' - X|| is at most ||X
+// V - U S|| plus the excess of M's singular values over tau, which is 0 where no value was missed.
 // Passes of the subspace iteration make the first small; that the second is, a Cholesky factor of
 // (tau + slack)^2 I - M*M certifies.
 //

@@ -108,7 +108,7 @@ func (j *separableDerivative) merge(dev array.Device, t float64) Derivative {
 		switch d := d.(type) {
 		case *diagonal:
 			dev.Copy(to, d.d)
-			curvatures[i], margins[i], all.unknown = d.curvature, d.margin, all.unknown || d.unknown
+			curvatures[i], margins[i] = d.curvature, d.margins()
 		case *multiple:
 			dev.Fill(to, d.s)
 			margins[i] = d.margin

@@ -83,9 +83,9 @@ func (p *tv1d) getWork(n int) *tv1dWork {
 //
 //	f_{k+1}'(b) = min(max(f_k'(b), -tau), tau) + b - v_{k+1}
 //
-// is increasing and piecewise linear, and b_k = min(max(b_{k+1}, lo_k), hi_k) with f_k'(lo_k) =
-// -tau, f_k'(hi_k) = tau. Each step adds a knot at either end, and removes those beyond lo_k and
-// hi_k. Slopes are counts of coordinates, hence exact, and at least 1.
+// is increasing and piecewise linear, and b_k = min(max(b_{k+1}, lo_k), hi_k) with
+// f_k'(lo_k) = -tau, f_k'(hi_k) = tau. Each step adds a knot at either end, and removes those
+// beyond lo_k and hi_k. Slopes are counts of coordinates, hence exact, and at least 1.
 //
 // On the left f' is kept relative to -tau, on the right to tau, so that tau enters at the ends of
 // the sequence only. Data are taken relative to the first entry: a large common offset would cost

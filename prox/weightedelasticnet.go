@@ -71,7 +71,7 @@ func (p *weightedElasticNet) Linearize(dst, v array.Batch, t float64) (Derivativ
 	mask.Free()
 	return &diagonal{
 		d: f, t: t, curvature: func(j int) float64 { return p.qHost[j] },
-		margin: eachEntry(func(j int, v float64) float64 { return softKink(v, t*p.wHost[j]) }),
+		kink: func(j int, v float64) float64 { return softKink(v, t*p.wHost[j]) },
 	}, nil
 }
 

@@ -63,9 +63,9 @@ func (p *weightedL1) Linearize(dst, v array.Batch, t float64) (Derivative, error
 	mask := dev.Alloc(1, v.N())
 	dev.SoftMask(mask, v, p.w, t)
 	dev.Soft(dst, v, p.w, t)
-	return &diagonal{d: mask, t: t, margin: eachEntry(func(j int, v float64) float64 {
+	return &diagonal{d: mask, t: t, kink: func(j int, v float64) float64 {
 		return softKink(v, t*p.wHost[j])
-	})}, nil
+	}}, nil
 }
 
 func (p *weightedL1) value(b array.Batch) float64 {

@@ -17,7 +17,7 @@ import (
 
 // record is a diagonal derivative given by its diagonal.
 type record struct {
-	prox.Masked
+	prox.Derivative
 	d array.Batch
 }
 

@@ -14,17 +14,45 @@ import (
 )
 
 // generators lists the problems that generate has data sets for.
-var generators = []string{"lasso", "matrix-completion", "robust-pca", "svt", "tv1d"}
+func generators() []problems.Named {
+	return slices.DeleteFunc(problems.Registered(), func(n problems.Named) bool { return n.Generator == nil })
+}
+
+func namesOf(named []problems.Named) []string {
+	names := make([]string, len(named))
+	for i, n := range named {
+		names[i] = n.Name
+	}
+	return names
+}
+
+// generateHelp describes the data sets.
+func generateHelp() string {
+	var s strings.Builder
+	for _, n := range generators() {
+		name := n.Name
+		for line := range strings.SplitSeq(n.Generator.Help, "\n") {
+			fmt.Fprintf(&s, "\n  %-19s %s", name, line)
+			name = ""
+		}
+	}
+	return s.String()
+}
+
+// sizeNames are the flags of the sizes that generators take.
+var sizeNames = []string{"d", "p", "rows", "cols"}
 
 // generateFlags are the flags of surepipe generate.
 type generateFlags struct {
-	problem, out     string
-	d, p, rows, cols int
-	seed             uint64
+	problem, out string
+	// sizes are the flags of sizeNames.
+	sizes [4]int
+	seed  uint64
 }
 
 func newGenerate() *cobra.Command {
 	var f generateFlags
+	known := namesOf(generators())
 	cmd := &cobra.Command{
 		Use:   "generate",
 		Short: "Write one of the paper's data sets, or one like them",
@@ -32,16 +60,7 @@ func newGenerate() *cobra.Command {
 evaluation of Stein's unbiased risk estimate with convex regularizers", with the
 true mean mu, sigma2 = 2 and the paper's weights. The weights are computed from
 another, independent draw of y, so that SURE at the y in the file is exactly unbiased.
-
-  lasso               d x p standard normal X, d/20 equal nonzeros, 80% of E||y||^2
-                      is signal; lambda = 0.1 lambda_max. Serves all regressions.
-  matrix-completion   rank max(5, 0.02 n), singular values uniform in [0, n], 10% of
-                      the m x n entries observed; lambda = 0.25 lambda_max
-  robust-pca          the same matrix plus max(10, 1e-4 m n) entries uniform in
-                      [0, 100]; lambda = 0.16 lambda_max, gamma = 0.057 gamma_max
-  svt                 the same matrix, all observed; lambda = sigma (sqrt m + sqrt n)
-  tv1d                d values, constant on d/50 pieces (at least 2), levels uniform in
-                      [0, 10]; lambda = sigma sqrt(d / pieces) / 2`,
+` + generateHelp(),
 		Example: `  surepipe generate --problem lasso --d 500 --out lasso.npz
   surepipe generate --problem matrix-completion --rows 200 --cols 100 --seed 7 --out mc.npz`,
 		Args: noArgs,
@@ -49,67 +68,53 @@ another, independent draw of y, so that SURE at the y in the file is exactly unb
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.problem, "problem", "", strings.Join(generators, ", "))
-	flags.IntVar(&f.d, "d", 0, "lasso: observations; tv1d: length of the sequence")
-	flags.IntVar(&f.p, "p", 0, "lasso: variables (default 2 d)")
-	flags.IntVar(&f.rows, "rows", 0, "matrix problems: m")
-	flags.IntVar(&f.cols, "cols", 0, "matrix problems: n")
+	flags.StringVar(&f.problem, "problem", "", strings.Join(known, ", "))
+	for i, usage := range []string{"number of observations, or length of a sequence", "regressions: number of variables (default 2 d)", "matrix problems: m", "matrix problems: n"} {
+		flags.IntVar(&f.sizes[i], sizeNames[i], 0, usage)
+	}
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of all random draws")
 	flags.StringVar(&f.out, "out", "", "the .npz `file` to write")
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(generators, cobra.ShellCompDirectiveNoFileComp)))
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)))
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz"))
 	return cmd
 }
 
-// check refuses flags that do not go together, and sizes that are too large.
-func (f *generateFlags) check(cmd *cobra.Command) error {
-	if !slices.Contains(generators, f.problem) {
-		return usagef("--problem is %q, expected one of %s", f.problem, strings.Join(generators, ", "))
+// check refuses flags that do not go together, and sizes that are too large. It returns the
+// generator and the sizes that it takes.
+func (f *generateFlags) check(cmd *cobra.Command) (g *problems.Generator, sizes []int, err error) {
+	known := namesOf(generators())
+	if !slices.Contains(known, f.problem) {
+		return nil, nil, usagef("--problem is %q, expected one of %s", f.problem, strings.Join(known, ", "))
 	}
-	regression, sequence := f.problem == "lasso", f.problem == "tv1d"
-	for _, flag := range []struct {
-		name  string
-		value int
-		used  bool
-	}{{"d", f.d, regression || sequence}, {"p", f.p, regression}, {"rows", f.rows, !regression && !sequence}, {"cols", f.cols, !regression && !sequence}} {
-		switch given := cmd.Flags().Changed(flag.name); {
-		case given && !flag.used:
-			return usagef("--%s has no meaning for %s", flag.name, f.problem)
-		case given && flag.value < 1:
-			return usagef("--%s is %d, expected at least 1", flag.name, flag.value)
-		case !given && flag.used && flag.name != "p":
-			return usagef("--%s is missing for %s", flag.name, f.problem)
-		}
+	named, _ := problems.Lookup(f.problem)
+	if sizes, err = generateSizes(cmd, named, f.sizes[:]); err != nil {
+		return nil, nil, err
 	}
 	if f.out == "" {
-		return usagef("--out is missing, expected the .npz file to write")
+		return nil, nil, usagef("--out is missing, expected the .npz file to write")
 	}
 	if err := checkWritable(f.out); err != nil {
-		return err
+		return nil, nil, err
 	}
-	if f.p == 0 {
-		f.p = 2 * f.d
+	values := 1.0
+	for _, n := range sizes {
+		values *= float64(n)
 	}
-	size := float64(f.d) * float64(f.p)
-	if sequence {
-		size = float64(f.d)
-	} else if !regression {
-		size = float64(f.rows) * float64(f.cols)
+	if 8*values > float64(memory.TotalMemory()) {
+		return nil, nil, usagef("%s: the data take %.3g GB, more than this machine's memory", f.problem, 8*values/1e9)
 	}
-	if 8*size > float64(memory.TotalMemory()) {
-		return usagef("%s: the data take %.3g GB, more than this machine's memory", f.problem, 8*size/1e9)
-	}
-	return nil
+	return named.Generator, sizes, nil
 }
 
 func (f *generateFlags) run(cmd *cobra.Command) error {
-	if err := f.check(cmd); err != nil {
+	g, sizes, err := f.check(cmd)
+	if err != nil {
 		return err
 	}
 	if err := array.UseNative(); err != nil {
 		return usageError{err}
 	}
-	data, err := generate(f.problem, f.d, f.p, f.rows, f.cols, f.seed)
+	data, err := g.Draw(sizes, f.seed)
 	if err != nil {
 		return usagef("%s: %w", f.problem, err)
 	}
@@ -123,19 +128,34 @@ func (f *generateFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
-func generate(problem string, d, p, rows, cols int, seed uint64) (problems.Data, error) {
-	switch problem {
-	case "lasso":
-		return problems.GenerateLasso(d, p, seed)
-	case "matrix-completion":
-		return problems.GenerateMatrixCompletion(rows, cols, seed)
-	case "robust-pca":
-		return problems.GenerateRobustPCA(rows, cols, seed)
-	case "tv1d":
-		return problems.GenerateTV1D(d, seed)
-	default:
-		return problems.GenerateSVT(rows, cols, seed)
+// generateSizes are the sizes that a generator takes, from the flags of sizeNames. p is 2 d where
+// it is not given.
+func generateSizes(cmd *cobra.Command, n problems.Named, given []int) (sizes []int, err error) {
+	for i, name := range sizeNames {
+		used := slices.Contains(n.Generator.Sizes, name)
+		switch changed := cmd.Flags().Changed(name); {
+		case changed && !used:
+			return nil, usagef("--%s has no meaning for %s", name, n.Name)
+		case changed && given[i] < 1:
+			return nil, usagef("--%s is %d, expected at least 1", name, given[i])
+		case !changed && used && name != "p":
+			return nil, usagef("--%s is missing for %s", name, n.Name)
+		}
 	}
+	for _, name := range n.Generator.Sizes {
+		size := given[slices.Index(sizeNames, name)]
+		if name == "p" && size == 0 {
+			size = 2 * given[slices.Index(sizeNames, "d")]
+		}
+		sizes = append(sizes, size)
+	}
+	return sizes, nil
+}
+
+// generate draws a data set of rows x cols, or d x p.
+func generate(problem string, rows, cols int, seed uint64) (problems.Data, error) {
+	named, _ := problems.Lookup(problem)
+	return named.Generator.Draw([]int{rows, cols}, seed)
 }
 
 // dataArrays lays data out as the file's arrays.

@@ -78,7 +78,7 @@ func (f *estimatorFlags) estimateNoise(data *fileData) error {
 
 // warnIntercept notes that a regression has no intercept although the mean of y is far from 0.
 func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
-	if !layouts[f.problem].design || f.specification != nil || f.intercept {
+	if l, _ := layoutOf(f.problem); !l.Design || f.specification != nil || f.intercept {
 		return
 	}
 	mean, sd := stat.MeanStdDev(data.Y, nil)
@@ -204,7 +204,7 @@ func (m arrayInMemory) ShapeError(expected string) error {
 // inputs collects the arrays of several files.
 type inputs struct {
 	*estimatorFlags
-	layout layout
+	layout problems.Layout
 	more   map[string]dataio.Array
 	sparse *dataio.Sparse
 	// haveY reports that y does not come from --data.
@@ -214,8 +214,9 @@ type inputs struct {
 // readInputs reads the arrays from files of any format: --data, and --X, --y and --mu, which take
 // precedence. If a sample is given, it is y.
 func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData, error) {
-	in := inputs{f, layouts[f.problem], map[string]dataio.Array{}, nil, sample != nil || f.y != ""}
-	if !in.layout.design && f.x != "" {
+	l, _ := layoutOf(f.problem)
+	in := inputs{f, l, map[string]dataio.Array{}, nil, sample != nil || f.y != ""}
+	if !in.layout.Design && f.x != "" {
 		return fileData{}, usagef("--X is %q, but %s has no design matrix", f.x, f.problem)
 	}
 	a := arrays{more: in.more}
@@ -277,7 +278,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 		return err
 	}
 	switch {
-	case in.column != "" && in.layout.yRank == 2:
+	case in.column != "" && in.layout.YRank == 2:
 		return fmt.Errorf("--column is %q, but y of %s is a matrix, the whole table", in.column, in.problem)
 	case in.column != "":
 		y, rest, err := a.Split(in.column)
@@ -285,12 +286,12 @@ func (in *inputs) fromData(set *dataio.Set) error {
 			return err
 		}
 		in.put("y", y, set)
-		if in.layout.design {
+		if in.layout.Design {
 			in.put("X", rest, set)
 		}
-	case in.layout.selection:
+	case in.layout.Selection:
 		return fmt.Errorf("the file holds a single array, expected y, indices and shape, or a sparse matrix whose entries are the observations")
-	case !in.layout.design:
+	case !in.layout.Design:
 		in.put("y", a, set)
 	case in.haveY && in.x == "":
 		in.put("X", a, set)
@@ -325,9 +326,9 @@ func (in *inputs) fromSparse(set *dataio.Set) error {
 		return err
 	}
 	switch {
-	case in.layout.design && in.x == "":
+	case in.layout.Design && in.x == "":
 		in.sparse = m
-	case in.layout.selection:
+	case in.layout.Selection:
 		if m.Duplicates > 0 {
 			return fmt.Errorf("%d entries repeat a place: expected each place to be observed once", m.Duplicates)
 		}
@@ -381,7 +382,7 @@ func (in *inputs) fromFlag(name, path string) error {
 func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 	a.Name = name
 	text := set.Format() == "csv" || set.Format() == "mtx" || set.Format() == "png"
-	if text && name != "X" && in.layout.yRank == 1 && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
+	if text && name != "X" && in.layout.YRank == 1 && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
 		a.Shape = []int{len(a.Data)}
 	}
 	in.more[name] = a
@@ -406,17 +407,18 @@ func (in *inputs) pickMu() error {
 // checkInputs refuses flags that contradict each other, and reads the specification.
 func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	known := "one of " + strings.Join(problems.Names(), ", ")
+	named, _ := problems.Lookup(f.problem)
 	switch {
 	case f.problem == "" && f.spec == "":
 		return usagef("--problem is missing, expected %s; or --spec", known)
 	case f.problem != "" && f.spec != "":
 		return usagef("--problem is %q and --spec %q, expected one of them", f.problem, f.spec)
-	case f.spec == "" && !slices.Contains(problems.Names(), f.problem):
+	case f.spec == "" && named.Name == "":
 		return usagef("--problem is %q, expected %s; or --spec", f.problem, known)
 	case f.spec == "" && f.data == "" && f.y == "" && f.mu == "":
 		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx or .png), or --y and --X")
-	case f.intercept && f.spec == "" && !layouts[f.problem].design:
-		return usagef("--intercept is for ols, ridge, lasso, elastic-net and specifications, found --problem %s", f.problem)
+	case f.intercept && f.spec == "" && !named.Design:
+		return usagef("--intercept is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
 	case f.spec == "":
 		return nil
 	}

@@ -194,7 +194,7 @@ func (o *monteCarloFlags) count(cmd *cobra.Command, ys *ySource) (int, error) {
 func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) error {
 	// The samples, with a file of X where there is one, make up the problem.
 	data := f.data
-	if l, known := layouts[f.problem]; o.y != "" && f.data == "" && known && (!l.design || f.x != "") && !l.selection {
+	if l, known := layoutOf(f.problem); o.y != "" && f.data == "" && known && (!l.Design || f.x != "") && !l.Selection {
 		f.data = o.y
 	}
 	if err := f.check(cmd); err != nil {

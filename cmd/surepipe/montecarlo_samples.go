@@ -179,9 +179,9 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 
 // readAroundNPZ is readAround of an .npz file, or of none.
 func readAroundNPZ(path, problem string, s *ySource) (fileData, error) {
-	l := layouts[problem]
-	if len(s.shape) != l.yRank {
-		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s for %s", s.name, dataio.ShapeString(s.shape), l.yShape, problem)
+	l, _ := layoutOf(problem)
+	if len(s.shape) != l.YRank {
+		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s for %s", s.name, dataio.ShapeString(s.shape), l.YShape, problem)
 	}
 	if path == "" {
 		return fileData{Data: problems.Data{YShape: s.shape}}, nil
@@ -197,10 +197,10 @@ func readAroundNPZ(path, problem string, s *ySource) (fileData, error) {
 	}
 	expected, why := s.shape, ""
 	switch {
-	case l.design:
+	case l.Design:
 		d, _ := data.X.Dims()
 		expected, why = []int{d}, fmt.Sprintf("as \"X\" of %s has %d rows", path, d)
-	case l.selection:
+	case l.Selection:
 		expected, why = []int{len(data.Indices)}, fmt.Sprintf("as \"indices\" of %s has %d", path, len(data.Indices))
 	}
 	if !slices.Equal(s.shape, expected) {

@@ -27,28 +27,11 @@ type fileData struct {
 // dataNames are the arrays that are read from a data file. Others are ignored.
 var dataNames = []string{"X", "y", "indices", "shape", "mu", "sigma2", "lambda", "lambda2", "gamma"}
 
-// A layout describes the arrays of a problem.
-type layout struct {
-	design    bool
-	selection bool
-	// yRank is the number of axes of one sample, yShape its shape in words.
-	yRank  int
-	yShape string
-	// rows reports that one sample may have one axis more: several sequences. Where stacks are read,
-	// such an array is a stack.
-	rows bool
+// layoutOf is the layout of a named problem; known is false for other names.
+func layoutOf(problem string) (l problems.Layout, known bool) {
+	n, known := problems.Lookup(problem)
+	return n.Layout, known
 }
-
-var (
-	regressionLayout = layout{design: true, yRank: 1, yShape: "(d,)"}
-	matrixLayout     = layout{yRank: 2, yShape: "(m, n)"}
-	layouts          = map[string]layout{
-		"ols": regressionLayout, "ridge": regressionLayout, "lasso": regressionLayout, "elastic-net": regressionLayout,
-		"svt": matrixLayout, "robust-pca": matrixLayout,
-		"matrix-completion": {selection: true, yRank: 1, yShape: "(d,)"},
-		"tv1d":              {yRank: 1, yShape: "(n,)", rows: true},
-	}
-)
 
 // readData reads the arrays that the named problem needs, and those that every problem may have, from
 // a .npz file. Every error is bad input and names the file and the array. For an unknown problem it
@@ -158,22 +141,22 @@ func (a arrays) integers(name, expected string) ([]int, error) {
 
 // readSet is readFile for an open set. Its errors do not name the file.
 func readSet(a arrays, problem string, stacks bool) (fileData, error) {
-	return readArrays(a, problem, func(data *fileData, l layout) error { return a.readY(data, l, stacks) })
+	return readArrays(a, problem, func(data *fileData, l problems.Layout) error { return a.readY(data, l, stacks) })
 }
 
 // readSetAround is readSet without y, whose samples, of the given shape, come from elsewhere.
 func readSetAround(a arrays, problem string, sample []int) (fileData, error) {
-	return readArrays(a, problem, func(data *fileData, l layout) error {
+	return readArrays(a, problem, func(data *fileData, l problems.Layout) error {
 		data.YShape = sample
 		return a.readMu(data, l, "each sample")
 	})
 }
 
 // readArrays reads the arrays of a problem; readY reads y and mu.
-func readArrays(a arrays, problem string, readY func(*fileData, layout) error) (data fileData, err error) {
+func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout) error) (data fileData, err error) {
 	data.Found = a.Names()
-	l, known := layouts[problem]
-	if l.design && !a.sparseX {
+	l, known := layoutOf(problem)
+	if l.Design && !a.sparseX {
 		if data.X, err = a.matrix("X", "(d, p)"); err != nil {
 			return fileData{}, err
 		}
@@ -183,7 +166,7 @@ func readArrays(a arrays, problem string, readY func(*fileData, layout) error) (
 			return fileData{}, err
 		}
 	}
-	if l.selection {
+	if l.Selection {
 		const places = "(d,), places in the row-major matrix"
 		if data.Indices, err = a.integers("indices", places); err != nil {
 			return fileData{}, err
@@ -212,24 +195,24 @@ func readArrays(a arrays, problem string, readY func(*fileData, layout) error) (
 }
 
 // readY reads y, alone or in a stack, and mu.
-func (a arrays) readY(data *fileData, l layout, stacks bool) error {
+func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 	if a.Has("y") || !stacks || !a.Has("mu") {
-		y, err := a.open("y", l.yShape)
+		y, err := a.open("y", l.YShape)
 		if err != nil {
 			return err
 		}
 		defer y.Close()
-		switch stacked := len(y.Shape()) == l.yRank+1; {
-		case len(y.Shape()) == l.yRank || stacked && l.rows && !stacks:
+		switch stacked := len(y.Shape()) == l.YRank+1; {
+		case len(y.Shape()) == l.YRank || stacked && l.Rows && !stacks:
 		case stacked && stacks:
 			data.Stack = make([][]float64, y.Shape()[0])
 		case stacked && y.Shape()[len(y.Shape())-1] != 1:
-			return fmt.Errorf("array \"y\" has shape %s, expected %s: a stack of samples is for surepipe montecarlo", dataio.ShapeString(y.Shape()), l.yShape)
+			return fmt.Errorf("array \"y\" has shape %s, expected %s: a stack of samples is for surepipe montecarlo", dataio.ShapeString(y.Shape()), l.YShape)
 		case stacks:
-			return fmt.Errorf("array \"y\" has shape %s, expected %s or (N, %s, a stack of N samples", dataio.ShapeString(y.Shape()), l.yShape, strings.Replace(l.yShape[1:], ",)", ")", 1))
+			return fmt.Errorf("array \"y\" has shape %s, expected %s or (N, %s, a stack of N samples", dataio.ShapeString(y.Shape()), l.YShape, strings.Replace(l.YShape[1:], ",)", ")", 1))
 		default:
 			// A d x 1 array is meant as a column, not as a stack of samples.
-			return y.ShapeError(l.yShape)
+			return y.ShapeError(l.YShape)
 		}
 		read, err := y.Floats()
 		if err != nil {
@@ -254,18 +237,18 @@ func (a arrays) readY(data *fileData, l layout, stacks bool) error {
 }
 
 // readMu reads the true mean, which must have the shape of a sample; which names that in errors.
-func (a arrays) readMu(data *fileData, l layout, which string) error {
+func (a arrays) readMu(data *fileData, l problems.Layout, which string) error {
 	if !a.Has("mu") {
 		return nil
 	}
-	mu, err := a.open("mu", l.yShape)
+	mu, err := a.open("mu", l.YShape)
 	if err != nil {
 		return err
 	}
 	defer mu.Close()
 	switch {
-	case data.YShape == nil && len(mu.Shape()) != l.yRank:
-		return mu.ShapeError(l.yShape)
+	case data.YShape == nil && len(mu.Shape()) != l.YRank:
+		return mu.ShapeError(l.YShape)
 	case data.YShape != nil && !slices.Equal(mu.Shape(), data.YShape):
 		return mu.ShapeError(fmt.Sprintf("%s as %s has", dataio.ShapeString(data.YShape), which))
 	}

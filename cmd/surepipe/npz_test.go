@@ -16,22 +16,10 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/dataio/dataiotest"
-	"surepipe/problems"
 )
 
 func fixture(name string) string {
 	return filepath.Join("..", "..", "internal", "dataio", "testdata", "npz", name)
-}
-
-func TestLayoutsCoverTheProblems(t *testing.T) {
-	for _, name := range problems.Names() {
-		if _, ok := layouts[name]; !ok {
-			t.Errorf("problem %q has no layout", name)
-		}
-	}
-	if len(layouts) != len(problems.Names()) {
-		t.Errorf("%d layouts for %d problems", len(layouts), len(problems.Names()))
-	}
 }
 
 // The fixtures hold small integers, which every dtype holds exactly: the values

@@ -110,11 +110,9 @@ func (f *paperFlags) writeData(problem string, rows, cols int, data problems.Dat
 	}
 	name := filepath.Join("data", fmt.Sprintf("%s-%dx%d.npz", problem, rows, cols))
 	if uint64(bytes) > limit {
-		size := fmt.Sprintf("--rows %d --cols %d", rows, cols)
-		if problem == "lasso" {
-			size = fmt.Sprintf("--d %d --p %d", rows, cols)
-		}
-		return fmt.Sprintf("surepipe generate --problem %s %s --seed %d --out %s", problem, size, f.seed, name), nil
+		named, _ := problems.Lookup(problem)
+		sizes := named.Generator.Sizes
+		return fmt.Sprintf("surepipe generate --problem %s --%s %d --%s %d --seed %d --out %s", problem, sizes[0], rows, sizes[1], cols, f.seed, name), nil
 	}
 	return name, dataio.WriteNPZ(filepath.Join(f.out, name), dataArrays(data)...)
 }

@@ -154,7 +154,7 @@ func (f *figures) save(name string, fig figure.Figure) error {
 // spread draws figure 1 or 2.
 func (f *figures) spread(ctx context.Context, number int, problem, title string, rows, cols int, papers float64) (notConverged int, err error) {
 	rows, cols = f.scaled(rows, cols)
-	data, err := generate(problem, rows, cols, rows, cols, f.seed)
+	data, err := generate(problem, rows, cols, f.seed)
 	if err != nil {
 		return 0, err
 	}
@@ -225,7 +225,7 @@ func (f *figures) report(number int, text string) error {
 func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 	const problem, name = "matrix-completion", "figure3-hyperparameter"
 	rows, cols := f.scaled(2000, 1000)
-	data, err := generate(problem, rows, cols, rows, cols, f.seed)
+	data, err := generate(problem, rows, cols, f.seed)
 	if err != nil {
 		return 0, err
 	}

@@ -101,9 +101,23 @@ paper's values are those of its own sizes.
 with the keys of surepipe run, and the data in data/ or, for large data, the command that
 generates them bit for bit.`
 
+// tabledProblems lists the problems that the paper has a table for, in the paper's order.
+func tabledProblems() []problems.Named {
+	tabled := slices.DeleteFunc(generators(), func(n problems.Named) bool { return n.Generator.Table == 0 })
+	slices.SortFunc(tabled, func(a, b problems.Named) int { return a.Generator.Table - b.Generator.Table })
+	return tabled
+}
+
+// tableOf is the number of the paper's table for a problem.
+func tableOf(problem string) int {
+	named, _ := problems.Lookup(problem)
+	return named.Generator.Table
+}
+
 func newPaperTables(use string, samples int) *cobra.Command {
 	var f paperFlags
 	var problem, largest string
+	tabled := namesOf(tabledProblems())
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "Print the paper's tables with our values and times beside its own",
@@ -112,8 +126,8 @@ func newPaperTables(use string, samples int) *cobra.Command {
   surepipe paper tables --problem matrix-completion --scale 0.2`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if problem != "all" && !slices.Contains(generators[:3], problem) {
-				return usagef("--problem is %q, expected all or one of %s", problem, strings.Join(generators[:3], ", "))
+			if problem != "all" && !slices.Contains(tabled, problem) {
+				return usagef("--problem is %q, expected all or one of %s", problem, strings.Join(tabled, ", "))
 			}
 			if samples < 0 || samples == 1 {
 				return usagef("--samples is %d, expected at least 2, or 0 for none", samples)
@@ -131,10 +145,10 @@ func newPaperTables(use string, samples int) *cobra.Command {
 	}
 	f.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&problem, "problem", "all", "all, "+strings.Join(generators[:3], ", "))
+	flags.StringVar(&problem, "problem", "all", "all, "+strings.Join(tabled, ", "))
 	flags.StringVar(&largest, "largest", humanize.IBytes(memory.TotalMemory()*3/4), "leave out rows that need more memory than this")
 	flags.IntVar(&samples, "samples", samples, "further samples for the Monte Carlo risk; 0 leaves it out")
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(append([]string{"all"}, generators[:3]...), cobra.ShellCompDirectiveNoFileComp)))
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(append([]string{"all"}, tabled...), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -189,11 +203,11 @@ func (t *tables) run(problem string, limit uint64) error {
 // row estimates the row's risk.
 func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, err error) {
 	ctx := t.cmd.Context()
-	data, err := generate(r.problem, rows, cols, rows, cols, t.flags.seed)
+	data, err := generate(r.problem, rows, cols, t.flags.seed)
 	if err != nil {
 		return line, err
 	}
-	line = tableLine{Table: 1 + slices.Index(generators, r.problem), Rows: rows, Cols: cols, Paper: r.paper}
+	line = tableLine{Table: tableOf(r.problem), Rows: rows, Cols: cols, Paper: r.paper}
 	if t.flags.out != "" {
 		if line.Data, err = t.flags.writeData(r.problem, rows, cols, data); err != nil {
 			return line, err
@@ -354,7 +368,7 @@ func (t *tables) keep(table int) error {
 	if t.flags.scale < 1 {
 		text += fmt.Sprintf("Sizes are %g of the paper's, whose values are those of its own sizes.\n", t.flags.scale)
 	}
-	name := filepath.Join(t.flags.out, fmt.Sprintf("table%d-%s", table, generators[table-1]))
+	name := filepath.Join(t.flags.out, fmt.Sprintf("table%d-%s", table, tabledProblems()[table-1].Name))
 	for path, text := range map[string][]byte{filepath.Join(t.flags.out, "tables.jsonl"): all.Bytes(), name + ".csv": cells.Bytes(), name + ".txt": []byte(text)} {
 		if err := replaceFile(path, text); err != nil {
 			return err

@@ -50,23 +50,19 @@ Results go to standard output, everything else to standard error.
 	return cmd
 }
 
-const dataHelp = `The data are the arrays that a problem is made of:
+// dataHelp says which data a problem is made of, and in which files.
+var dataHelp = `The data are the arrays that a problem is made of:
 
-  ols, ridge, lasso, elastic-net   X (d x p), y (d)
-  svt, robust-pca                  y (m x n)
-  matrix-completion                y (d), indices (d, places in the row-major
-                                   m x n matrix), shape (m, n)
-  tv1d                             y (n), or y (m x n), m sequences
-  any, optional                    mu (as y), and the scalars sigma2, lambda,
+` + layoutHelp() + `  any, optional                    mu (as y), and the scalars sigma2, lambda,
                                    lambda2, gamma, used where no flag is given
 
 They come from --data, a file of any of these formats:
 
   .npz               numpy's arrays by name
   .npz, .mtx         a sparse matrix, of scipy's save_npz or Matrix Market: X of a
-                     regression, or the observed entries of a matrix-completion
+                     regression, or the observed entries of a matrix
   .csv, .tsv         a table: y and X of a regression, with --column NAME for y; y of
-                     svt, robust-pca and tv1d
+                     other problems
   .npy, dense .mtx   one array: y, or X where --y gives y
   .png               a grayscale image, pixels as numbers in [0, 1]: y. Where noise is
                      clipped at black or white it is not normal, and SURE is biased
@@ -81,15 +77,36 @@ b refers to the columns of X as they are in the file, and the output has the int
 
   ols-residual           the residual variance of OLS on all columns (and the intercept,
                          with --intercept): regressions with d > p
-  median-singular-value  Gavish and Donoho: svt and robust-pca, where entries of the
-                         sparse part count as noise
-  mad                    the finest wavelet details: tv1d and images
+  median-singular-value  Gavish and Donoho: a matrix y under a nuclear norm, where entries
+                         of a sparse part count as noise
+  mad                    the finest wavelet details: sequences and images
 
 --sigma2 mad and so on force one; the output names the method. Where none applies auto is
 an error. An estimate with relative standard error e (sigma2_rel_stderr in the output)
 contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is then
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
 sigma2, about sigma2 sqrt(2 d).`
+
+// layoutHelp lists the arrays of the named problems, those of equal layout together.
+func layoutHelp() string {
+	var layouts []problems.Layout
+	names := map[problems.Layout][]string{}
+	for _, n := range problems.Registered() {
+		if names[n.Layout] == nil {
+			layouts = append(layouts, n.Layout)
+		}
+		names[n.Layout] = append(names[n.Layout], n.Name)
+	}
+	var s strings.Builder
+	for _, l := range layouts {
+		who := strings.Join(names[l], ", ")
+		for line := range strings.SplitSeq(l.Arrays, "\n") {
+			fmt.Fprintf(&s, "  %-32s %s\n", who, line)
+			who = ""
+		}
+	}
+	return s.String()
+}
 
 func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain bool) error {
 	ctx := cmd.Context()

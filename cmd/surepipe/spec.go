@@ -17,7 +17,8 @@ func newSpec() *cobra.Command {
 
     mu_hat(y) = A argmin_b  1/2 ||A b - y||^2 + r(b),
 
-and takes the place of --problem: surepipe run --spec problem.yaml.
+and takes the place of --problem: surepipe run --spec problem.yaml. The named problems are
+specifications too: surepipe spec lasso prints that of --problem lasso.
 
     name: deblur                 # default: the file's name
     data:                        # files are relative to the specification's folder
@@ -29,6 +30,7 @@ and takes the place of --problem: surepipe run --spec problem.yaml.
     operator: OPERATOR           # y = operator (synthesis b) + noise
     synthesis: OPERATOR          # optional; --out then writes the signal, synthesis b, too
     regularizer: REGULARIZER
+    weights: w                   # optional: weights of the squared loss, see below
     lambda: 0.1                  # and lambda2, gamma; takes precedence over a number in
                                  # the data file; --lambda takes precedence over both
     sigma2: auto                 # a number, auto or a method (see surepipe run --help)
@@ -41,6 +43,19 @@ lambda: 0.1max is a tenth of the smallest lambda at which everything that it pen
 zero (for tv1d: constant). This maximum is known for l1, elastic-net, l2, group-l2,
 group-linf, sorted-l1 and nuclear. With coordinates that no weight penalizes it is known
 only where the operator has orthogonal columns.
+
+weights: w gives every observation a weight w_i >= 0, a number for each entry of y,
+
+    mu_hat(y) = A argmin_b  1/2 sum_i w_i ((A b)_i - y_i)^2 + r(b),
+
+where w is the name of an array in data or a list of numbers. An observation of weight 0
+is left out of the fit, and mu_hat predicts it. The noise still has one variance sigma2 in
+every entry of y. For example, a LASSO with weights from the data file:
+
+    data: data.npz               # X (d x p), y (d), w (d)
+    operator: {matrix: X}
+    regularizer: {l1: lambda}
+    weights: w
 
 Penalties of an analysis operator, r(D b), have no proximal operator in closed form. Use
 a synthesis form in their place: A = operator synthesis, with the penalty on the

@@ -96,8 +96,8 @@ func (c *checker) optimal() error {
 	})
 }
 
-// moreau checks <v - p, p> = t r(p) where r is positively homogeneous on the ray through p: (v -
-// p)/t is a subgradient there, and Euler's identity holds.
+// moreau checks <v - p, p> = t r(p) where r is positively homogeneous on the ray through p:
+// (v - p)/t is a subgradient there, and Euler's identity holds.
 func (c *checker) moreau() error {
 	r := c.value()
 	if r == nil {

@@ -248,8 +248,8 @@ func (c *checker) pairs() error {
 }
 
 // otherUnits checks Rescale: c = prox_{t q}(v) of q(c) = r(s ∘ c) has (v - c)/t in its
-// subdifferential, so that (v - c)/(t s) is in that of r at b = s ∘ c, which is then prox_r(b + (v
-// - c)/(t s)).
+// subdifferential, so that (v - c)/(t s) is in that of r at b = s ∘ c, which is then
+// prox_r(b + (v - c)/(t s)).
 func (c *checker) otherUnits() error {
 	r := prox.StructureOf(c.p)
 	if r.Rescale == nil {

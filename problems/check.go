@@ -1,0 +1,156 @@
+package problems
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// checkVector refuses a missing, empty or non-finite array, and one whose values do not fill its
+// shape or whose shape has not rank axes.
+func checkVector(name string, v []float64, shape []int, rank int, expected string) error {
+	switch {
+	case shape == nil:
+		return fmt.Errorf("array %q is missing, expected %s", name, expected)
+	case len(shape) != rank:
+		return fmt.Errorf("array %q has shape %s, expected %s", name, formatShape(shape), expected)
+	case len(v) == 0:
+		return fmt.Errorf("array %q is empty (shape %s), expected %s", name, formatShape(shape), expected)
+	}
+	size := 1
+	for _, n := range shape {
+		size *= max(n, 0)
+	}
+	if len(v) != size {
+		return fmt.Errorf("array %q has %d values, expected %d for its shape %s", name, len(v), size, formatShape(shape))
+	}
+	if err := checkFinite(name, v, shape); err != nil {
+		return err
+	}
+	return checkScale(name, maxAbs(v))
+}
+
+// The largest entry of an array lies between these bounds, or is 0. Its square, and sums and
+// differences of such squares, then neither vanish nor overflow: the solvers measure their
+// progress by norms.
+const (
+	tooSmall = 1e-140
+	tooLarge = 1e140
+)
+
+// checkScale refuses an array whose largest entry in absolute value is out of bounds.
+func checkScale(name string, largest float64) error {
+	switch {
+	case largest > 0 && largest < tooSmall:
+		return fmt.Errorf("array %q has no entry above %.3g in size, expected some above %g, because squares would vanish: multiply it by a constant", name, largest, float64(tooSmall))
+	case largest > tooLarge:
+		return fmt.Errorf("array %q has an entry of size %.3g, expected none above %g, because squares would overflow: divide it by a constant", name, largest, float64(tooLarge))
+	}
+	return nil
+}
+
+// checkFinite refuses NaN and Inf.
+func checkFinite(name string, v []float64, shape []int) error {
+	for i, x := range v {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("array %q holds %g at %s, expected finite numbers", name, x, formatPlace(i, shape))
+		}
+	}
+	return nil
+}
+
+// checkFiniteRow is checkFinite for row i of a matrix.
+func checkFiniteRow(name string, row []float64, i int, shape []int) error {
+	for j, x := range row {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("array %q holds %g at %s, expected finite numbers", name, x, formatPlace(i*len(row)+j, shape))
+		}
+	}
+	return nil
+}
+
+// checkMu refuses a true mean of another size than y.
+func checkMu(data Data) error {
+	if data.Mu == nil {
+		return nil
+	}
+	if len(data.Mu) != len(data.Y) {
+		return fmt.Errorf("array \"mu\" has %d values, expected %d as \"y\" has", len(data.Mu), len(data.Y))
+	}
+	return checkFinite("mu", data.Mu, data.YShape)
+}
+
+// checkPlaces refuses places of a selection that lie outside the array of the given shape, or occur
+// twice.
+func checkPlaces(name string, places, shape []int) error {
+	total := length(shape)
+	at := make(map[int]int, len(places))
+	for i, c := range places {
+		if c < 0 || c >= total {
+			return fmt.Errorf("array %q holds %d at [%d], expected 0 to %d for %s", name, c, i, total-1, extent(shape))
+		}
+		if j, ok := at[c]; ok {
+			return fmt.Errorf("array %q holds %d twice, at [%d] and [%d]", name, c, j, i)
+		}
+		at[c] = i
+	}
+	return nil
+}
+
+// extent says what an array of the shape is.
+func extent(shape []int) string {
+	if len(shape) == 2 {
+		return fmt.Sprintf("a %d x %d matrix", shape[0], shape[1])
+	}
+	return fmt.Sprintf("a sequence of %d", length(shape))
+}
+
+// checkDims refuses integers that are not the shape of an array with one or two axes.
+func checkDims(name string, dims []int) error {
+	total := 1.0
+	for _, k := range dims {
+		if k < 1 {
+			total = math.NaN()
+		}
+		total *= float64(k)
+	}
+	if len(dims) < 1 || len(dims) > 2 || !(total <= math.MaxInt32) {
+		return fmt.Errorf("array %q is %v, expected one or two positive integers with a product of at most %d", name, dims, math.MaxInt32)
+	}
+	return nil
+}
+
+// formatShape writes a shape as numpy does.
+func formatShape(shape []int) string {
+	parts := make([]string, len(shape))
+	for i, n := range shape {
+		parts[i] = fmt.Sprint(n)
+	}
+	if len(parts) == 1 {
+		return "(" + parts[0] + ",)"
+	}
+	return "(" + strings.Join(parts, ", ") + ")"
+}
+
+// formatPlace is the place of flat index i in an array of the given shape.
+func formatPlace(i int, shape []int) string {
+	place := make([]int, len(shape))
+	for a := len(shape) - 1; a >= 0; a-- {
+		place[a] = i % shape[a]
+		i /= shape[a]
+	}
+	parts := make([]string, len(place))
+	for a, n := range place {
+		parts[a] = fmt.Sprint(n)
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// length is the number of entries of an array of that shape.
+func length(shape []int) int {
+	n := 1
+	for _, k := range shape {
+		n *= k
+	}
+	return n
+}

@@ -1,0 +1,214 @@
+package problems
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Named is a problem that has a name: its embedded specification, and what a program that reads
+// its data has to know. A named problem is registered in one place, the table of [Registered].
+type Named struct {
+	// Name is the name that [New] takes. The specification is specs/NAME.yaml.
+	Name string
+	// Layout says which arrays the problem is made of.
+	Layout
+	// Generator draws data sets for the problem; nil where that of another problem serves.
+	Generator *Generator
+
+	parsed func() *Spec
+}
+
+// Layout says which arrays a named problem is made of, beside y.
+type Layout struct {
+	// Arrays lists the arrays with their shapes, for people.
+	Arrays string
+	// Design says that there is a design matrix X, with one row for each value of y. Only
+	// these problems may have an intercept.
+	Design bool
+	// Selection says that y holds some entries of a matrix: indices are their places in
+	// the row-major matrix, and shape is its shape.
+	Selection bool
+	// YRank is the number of axes of y, and YShape names them.
+	YRank  int
+	YShape string
+	// Rows says that y may have one axis more. Its rows are then sequences side by side.
+	Rows bool
+}
+
+var (
+	regression = Layout{Arrays: "X (d x p), y (d)", Design: true, YRank: 1, YShape: "(d,)"}
+	matrix     = Layout{Arrays: "y (m x n)", YRank: 2, YShape: "(m, n)"}
+	completion = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)", Selection: true, YRank: 1, YShape: "(d,)"}
+	sequence   = Layout{Arrays: "y (n), or y (m x n), m sequences", YRank: 1, YShape: "(n,)", Rows: true}
+)
+
+// Generator draws data sets like those of the paper: see the Generate functions.
+type Generator struct {
+	// Sizes names the sizes that Draw takes: d and p, or rows and cols.
+	Sizes []string
+	// Table is the number of the paper's table for these data, 0 where it has none.
+	Table int
+	// Help describes the data.
+	Help string
+	// Draw draws a data set. Equal seeds give equal data.
+	Draw func(sizes []int, seed uint64) (Data, error)
+}
+
+// The table is filled by init, because generators build problems.
+var registered []Named
+
+func init() {
+	registered = []Named{
+		{Name: "ols", Layout: regression},
+		{Name: "ridge", Layout: regression},
+		{Name: "lasso", Layout: regression, Generator: &lassoGenerator},
+		{Name: "elastic-net", Layout: regression},
+		{Name: "svt", Layout: matrix, Generator: &svtGenerator},
+		{Name: "matrix-completion", Layout: completion, Generator: &completionGenerator},
+		{Name: "robust-pca", Layout: matrix, Generator: &robustPCAGenerator},
+		{Name: "tv1d", Layout: sequence, Generator: &tv1dGenerator},
+	}
+	for i := range registered {
+		n := &registered[i]
+		n.parsed = sync.OnceValue(n.parse)
+	}
+}
+
+// Registered lists the named problems.
+func Registered() []Named { return slices.Clone(registered) }
+
+// Lookup returns the named problem; ok is false where there is none of that name.
+func Lookup(name string) (n Named, ok bool) {
+	for _, n := range registered {
+		if n.Name == name {
+			return n, true
+		}
+	}
+	return Named{}, false
+}
+
+// Names lists the names of the named problems.
+func Names() []string {
+	names := make([]string, len(registered))
+	for i, n := range registered {
+		names[i] = n.Name
+	}
+	return names
+}
+
+// Regressions lists the names of the problems that have a design matrix, and so may have an
+// intercept.
+func Regressions() []string {
+	var names []string
+	for _, n := range registered {
+		if n.Design {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// parse parses the embedded specification.
+func (n *Named) parse() *Spec {
+	text, err := specFiles.ReadFile("specs/" + n.Name + ".yaml")
+	if err != nil {
+		panic(fmt.Sprintf("problems: the specification of %s: %v", n.Name, err))
+	}
+	s, err := ParseSpec(text, n.Name+".yaml")
+	if err != nil {
+		panic(fmt.Sprintf("problems: the specification of %s: %v", n.Name, err))
+	}
+	s.named = n
+	return s
+}
+
+// specification returns the specification that the data came with, or else that of the named
+// problem with the data's arrays.
+func (d Data) specification(name string) (*Spec, error) {
+	if d.Spec != nil {
+		return d.Spec, nil
+	}
+	i := slices.Index(Names(), name)
+	if i < 0 {
+		return nil, fmt.Errorf("problem %q is unknown, expected one of %s", name, strings.Join(Names(), ", "))
+	}
+	bound := *registered[i].parsed()
+	bound.loaded = map[*arrayRef]*loadedArray{}
+	for _, ref := range bound.refs {
+		if a := d.array(ref.name); a != nil {
+			bound.loaded[ref] = a
+		}
+	}
+	return &bound, nil
+}
+
+// array is one of the data's arrays by the name that it has in a specification; nil where the
+// data do not have it.
+func (d Data) array(name string) *loadedArray {
+	a := &loadedArray{}
+	a.Name = name
+	switch {
+	case name == "X" && d.Sparse != nil:
+		a.sparse = d.Sparse
+	case name == "X" && d.X != nil:
+		a.dense = d.X
+	case name == "indices" && d.Indices != nil:
+		a.ints, a.Shape = d.Indices, []int{len(d.Indices)}
+	case name == "shape" && d.Shape != nil:
+		a.ints, a.Shape = d.Shape, []int{len(d.Shape)}
+	default:
+		return nil
+	}
+	return a
+}
+
+// check refuses data that a named problem cannot be made of. It names the array, what was found
+// and what was expected.
+func (n *Named) check(data Data) error {
+	switch {
+	case n.Design && data.Sparse == nil && data.X == nil:
+		return fmt.Errorf("array \"X\" is missing, expected the d x p design matrix")
+	case n.Design && data.Sparse == nil && data.X.IsEmpty():
+		return fmt.Errorf("array \"X\" is empty, expected the d x p design matrix")
+	case n.Selection && data.Shape == nil:
+		return fmt.Errorf("array \"shape\" is missing, expected the matrix's 2 dimensions")
+	case n.Selection && len(data.Shape) != 2:
+		return fmt.Errorf("array \"shape\" is %v, expected 2 positive integers", data.Shape)
+	case data.Intercept && !n.Design:
+		return fmt.Errorf("an intercept is asked for, but %s has no place for one: expected %s or a specification", n.Name, strings.Join(Regressions(), ", "))
+	}
+	rank, expected := n.YRank, "shape "+n.YShape
+	if n.Rows {
+		expected = "shape (n,), or (m, n) for m sequences"
+		if len(data.YShape) == n.YRank+1 {
+			rank++
+		}
+	}
+	if err := checkVector("y", data.Y, data.YShape, rank, expected); err != nil {
+		return err
+	}
+	switch {
+	case n.Design:
+		d, p := data.designDims()
+		if len(data.Y) != d {
+			return fmt.Errorf("array \"y\" has %d values, expected %d: \"X\" has shape (%d, %d)", len(data.Y), d, d, p)
+		}
+	case n.Selection && data.Indices == nil:
+		return fmt.Errorf("array \"indices\" is missing, expected the places of the %d values of \"y\"", len(data.Y))
+	case n.Selection && len(data.Indices) != len(data.Y):
+		return fmt.Errorf("array \"indices\" has %d values, expected %d as \"y\" has", len(data.Indices), len(data.Y))
+	case n.Rows && data.YShape[rank-1] < 2:
+		return fmt.Errorf("array \"y\" has shape %s, expected sequences of at least 2 values", formatShape(data.YShape))
+	}
+	return checkMu(data)
+}
+
+// designDims returns the size of the design matrix.
+func (d Data) designDims() (rows, cols int) {
+	if d.Sparse != nil {
+		return d.Sparse.Rows, d.Sparse.Cols
+	}
+	return d.X.Dims()
+}

@@ -1,0 +1,414 @@
+package problems
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/internal/dataio"
+	"surepipe/linops"
+	"surepipe/loss"
+	"surepipe/prox"
+)
+
+// specBuilder builds one problem of a specification.
+type specBuilder struct {
+	*Spec
+	dev array.Device
+	p   *Problem
+	// sources are the operators made of arrays.
+	sources []source
+	// roots are the square roots of the weights of the loss, nil where there are none.
+	roots []float64
+}
+
+func (b *specBuilder) array(ref *arrayRef) dataio.Array { return b.loaded[ref].Array }
+
+// build makes the problem that the specification describes.
+func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
+	if err := s.check(data); err != nil {
+		return s.at(s.data.line, err)
+	}
+	b := &specBuilder{Spec: s, dev: p.dev, p: p}
+	a, err := b.operator(s.operator, data.YShape, nil)
+	if err != nil {
+		return err
+	}
+	if s.synthesis != nil {
+		w, err := b.operator(s.synthesis, a.cols, nil)
+		if err != nil {
+			return err
+		}
+		p.Signal, p.SignalShape = w.op, a.cols
+		a = multiply([]built{a, w})
+	}
+	p.Operator, p.MuShape, p.BShape = a.op, data.YShape, a.cols
+	p.D, p.P = a.op.Dims()
+	from := b.source(a.op)
+	if data.Intercept {
+		if err := b.checkIntercept(); err != nil {
+			return err
+		}
+		p.center(from)
+		data.Y = data.fitted()
+	}
+	if err := b.loss(); err != nil {
+		return err
+	}
+	penalties, err := b.regularizer(s.regularizer, part{a.cols, a.colAverages}, a.parts)
+	if err != nil {
+		return err
+	}
+	if err := b.weights(&maximizer{b: b, penalties: penalties, y: data.Y, from: from}, data, hyper); err != nil {
+		return err
+	}
+	p.reweigh = func(lambda, lambda2, gamma float64) (prox.Prox, error) {
+		return b.combine(penalties, map[string]float64{"lambda": lambda, "lambda2": lambda2, "gamma": gamma})
+	}
+	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
+		return err
+	}
+	p.DefaultSolver = b.solver(from)
+	return nil
+}
+
+// check refuses data that the specification cannot be built from.
+func (s *Spec) check(data Data) error {
+	if s.named != nil {
+		return s.named.check(data)
+	}
+	if err := checkVector("y", data.Y, data.YShape, len(data.YShape), "an array"); err != nil {
+		return err
+	}
+	return checkMu(data)
+}
+
+// checkIntercept refuses an intercept in a specification that has no place for one.
+func (b *specBuilder) checkIntercept() error {
+	switch {
+	case b.synthesis != nil:
+		return b.errorf(b.synthesis.line, "an intercept is asked for, but the signal of a synthesis has none")
+	case b.lossWeights != nil:
+		return b.errorf(b.lossWeights.line, "an intercept is asked for, but with weights the mean of y is not its estimate: expected a column of ones in the operator and unpenalized, or no weights")
+	}
+	return nil
+}
+
+// loss puts the weights of the squared loss on the device.
+func (b *specBuilder) loss() error {
+	ref := b.lossWeights
+	if ref == nil {
+		return nil
+	}
+	a := b.array(ref)
+	if err := checkLossWeights(a, b.p.D); err != nil {
+		return b.at(ref.line, err)
+	}
+	l, err := loss.WeightedSquared(b.dev, a.Data)
+	if err != nil {
+		return b.at(ref.line, trim(err))
+	}
+	b.p.own(l.Release)
+	b.p.loss = l
+	b.roots = make([]float64, len(a.Data))
+	for i, w := range a.Data {
+		b.roots[i] = math.Sqrt(w)
+	}
+	return nil
+}
+
+// checkLossWeights refuses weights of the loss other than d numbers >= 0, some of them positive.
+func checkLossWeights(a dataio.Array, d int) error {
+	if len(a.Data) != d {
+		return fmt.Errorf("array %q has %d values, expected %d, a weight for each entry of y", a.Name, len(a.Data), d)
+	}
+	if err := checkFinite(a.Name, a.Data, a.Shape); err != nil {
+		return err
+	}
+	for i, w := range a.Data {
+		if w < 0 {
+			return fmt.Errorf("array %q holds %g at %s, expected weights of at least 0", a.Name, w, formatPlace(i, a.Shape))
+		}
+	}
+	if maxAbs(a.Data) == 0 {
+		return fmt.Errorf("array %q is 0 everywhere, expected some positive weights", a.Name)
+	}
+	return checkScale(a.Name, maxAbs(a.Data))
+}
+
+// combine is the sum of the penalties at the given weights.
+func (b *specBuilder) combine(penalties []*penalty, weights map[string]float64) (prox.Prox, error) {
+	for _, u := range b.Spec.regularizer.uses() {
+		// A multiple of a weight may overflow or vanish where the weight does not.
+		if v := u.expr.value(weights); !(v > 0 || u.zero && v == 0) || u.finite && math.IsInf(v, 0) {
+			return nil, b.errorf(u.line, "a weight is %g, expected a positive number", v)
+		}
+	}
+	blocks := make([]prox.Prox, len(penalties))
+	for i, p := range penalties {
+		r, err := p.make(weights)
+		if err != nil {
+			return nil, err
+		}
+		if p.factor != 1 {
+			r = prox.NewScaled(p.factor, r)
+		}
+		if len(penalties) == 1 {
+			return r, nil
+		}
+		blocks[i] = prox.Block{Prox: r, N: p.n}
+	}
+	return prox.NewSeparable(blocks...), nil
+}
+
+// solver is the solver that suits the problem. from is the array that its operator was made of,
+// nil where there is none.
+func (b *specBuilder) solver(from *source) string {
+	if prox.StructureOf(b.p.Regularizer).Quadratic.Known {
+		// The closed form needs the matrix, which a large sparse one does not give.
+		if from != nil && from.dense != nil && (!from.sparse || b.p.D*b.p.P <= largestWritten) {
+			return "direct"
+		}
+		return "fista"
+	}
+	if linops.StructureOf(b.p.Operator).Columns.Value > 0 && b.roots == nil {
+		// One step from any point is the solution.
+		return "ista"
+	}
+	return "fista"
+}
+
+// largestWritten is the number of entries up to which a sparse matrix is written down for the
+// direct solver.
+const largestWritten = 1 << 24
+
+// weights sets the values of lambda, lambda2 and gamma.
+func (b *specBuilder) weights(m *maximizer, data Data, hyper Hyper) error {
+	p := b.p
+	uses := b.Spec.regularizer.uses()
+	for _, w := range []struct {
+		name string
+		flag Weight
+		file *float64
+		to   *float64
+	}{{"lambda", hyper.Lambda, data.Lambda, &p.Lambda}, {"lambda2", hyper.Lambda2, data.Lambda2, &p.Lambda2}, {"gamma", hyper.Gamma, data.Gamma, &p.Gamma}} {
+		i := slices.IndexFunc(uses, func(u weightUse) bool { return u.expr.name == w.name })
+		if i < 0 {
+			continue
+		}
+		line, zero, finite := uses[i].line, true, false
+		for _, u := range uses {
+			if u.expr.name == w.name {
+				zero, finite = zero && u.zero, finite || u.finite
+			}
+		}
+		weight := w.flag
+		if own := b.Spec.weights[w.name]; own != nil && !weight.given {
+			line, weight = own.line, own.weight
+		}
+		weight = weight.or(w.file)
+		var err error
+		switch {
+		case !weight.given && b.named == nil:
+			err = fmt.Errorf("%s has no value: expected %s: NUMBER in the specification, the flag --%s, or %s in the data file", w.name, w.name, w.name, w.name)
+		case weight == Absolute(0) && zero:
+			*w.to = 0
+		default:
+			*w.to, err = p.weight(w.name, weight, m.of(w.name))
+			if err == nil && finite && math.IsInf(*w.to, 0) {
+				err = weightErrorf(w.name, "is infinite, expected a finite number")
+			}
+		}
+		if w.flag.given && err != nil {
+			return err
+		}
+		if err != nil {
+			return b.at(line, err)
+		}
+	}
+	return nil
+}
+
+// At most this many columns of A, with at most this many entries in all, are projected on to find a
+// maximum. They take some seconds, and 128 MiB.
+const (
+	maxUnpenalized       = 256
+	maxUnpenalizedValues = 1 << 24
+)
+
+// maximizer computes the maxima of weights at one y.
+type maximizer struct {
+	b         *specBuilder
+	penalties []*penalty
+	y         []float64
+	// from is the array that the operator was made of, nil where there is none.
+	from *source
+	// z is w (y - P y), as residual returns it, and g is A* z; nil before they are needed.
+	z, g []float64
+}
+
+// of returns what computes the smallest weight of that name at which the blocks of b that bear it
+// are 0, nil where no penalty on them is a norm.
+func (m *maximizer) of(name string) func() (float64, error) {
+	bears := func(p *penalty) bool { return p.dual != nil && p.norm.name == name }
+	if !slices.ContainsFunc(m.penalties, bears) {
+		return nil
+	}
+	return func() (float64, error) {
+		if m.z == nil {
+			free, err := m.unpenalized(name)
+			if err != nil {
+				return 0, err
+			}
+			m.z = m.residual(free)
+		}
+		if p := m.penalties[0]; len(m.penalties) == 1 && p.dualAt != nil && m.from != nil && m.from.places != nil {
+			v, err := p.dualAt(m.z, m.from.places)
+			return v / (p.factor * p.norm.scale), err
+		}
+		if m.g == nil {
+			m.g = m.gradient(m.z)
+		}
+		top, at := 0.0, 0
+		for _, p := range m.penalties {
+			block := m.g[at:][:p.n]
+			if at += p.n; !bears(p) {
+				continue
+			}
+			v, err := p.dual(block)
+			if err != nil {
+				return 0, err
+			}
+			top = max(top, v/(p.factor*p.norm.scale))
+		}
+		return top, nil
+	}
+}
+
+// unpenalized lists the coordinates of b that remain free at the maximum of a weight and whose
+// columns of A have to be projected on. It refuses free coordinates of another kind.
+func (m *maximizer) unpenalized(name string) (free []int, err error) {
+	b := m.b
+	if linops.StructureOf(b.p.Operator).Columns.Known && b.roots == nil {
+		return nil, nil
+	}
+	at := 0
+	for _, p := range m.penalties {
+		if p.free && p.unpenalized == nil || p.norm.name == "" && len(p.unpenalized) < p.n {
+			return nil, weightErrorf(name, "is given as a multiple of its maximum, which is not known: the penalty%s leaves coordinates of b free at %s's maximum, and the operator's columns are not orthogonal; expected a number", b.atLine(p.line), name)
+		}
+		for _, j := range p.unpenalized {
+			free = append(free, at+j)
+		}
+		at += p.n
+	}
+	if n := len(free); n > maxUnpenalized || n*b.p.D > maxUnpenalizedValues {
+		return nil, weightErrorf(name, "is given as a multiple of its maximum, which is not known for %d coordinates of b without a penalty and %d values in y: expected a number, or at most %d such coordinates", n, b.p.D, min(maxUnpenalized, maxUnpenalizedValues/b.p.D))
+	}
+	return free, nil
+}
+
+// atLine names a line of the specification's file, for errors.
+func (s *Spec) atLine(line int) string {
+	if s.named != nil {
+		return ""
+	}
+	return fmt.Sprintf(" at line %d", line)
+}
+
+// residual is w (y - P y), where w are the weights of the loss, if any, and P projects on the span
+// of some columns of A in their inner product: what is left where the coordinates of these columns
+// fit and all others are 0. The columns are made orthonormal one by one, by Gram-Schmidt twice. A
+// column that depends on those before it adds nothing.
+func (m *maximizer) residual(columns []int) []float64 {
+	b := m.b
+	if b.roots == nil && len(columns) == 0 {
+		return m.y
+	}
+	y := b.rooted(slices.Clone(m.y))
+	if len(columns) == 0 {
+		return b.rooted(y)
+	}
+	const eps = 1e-13
+	d, p := b.p.D, b.p.P
+	left, norm := slices.Clone(y), norm2(y)
+	remove := func(x, q []float64) {
+		c := floats.Dot(q, x)
+		floats.AddScaled(x, -c, q)
+	}
+	var basis [][]float64
+	unit, image := b.dev.Alloc(1, p), b.dev.Alloc(1, d)
+	defer unit.Free()
+	defer image.Free()
+	e := make([]float64, p)
+	for _, j := range columns {
+		e[j] = 1
+		b.dev.Upload(unit, e)
+		e[j] = 0
+		b.p.Operator.Forward(image, unit)
+		x := b.rooted(image.ToHost())
+		size := norm2(x)
+		for range 2 {
+			for _, q := range basis {
+				remove(x, q)
+			}
+		}
+		if rest := norm2(x); rest > eps*size {
+			floats.Scale(1/rest, x)
+			basis = append(basis, x)
+			remove(left, x)
+		}
+	}
+	// Where y lies in the span, the rounding errors that are left do not count as a maximum.
+	if norm2(left) <= eps*norm {
+		clear(left)
+	}
+	return b.rooted(left)
+}
+
+// rooted multiplies x by the square roots of the weights of the loss, if any, in place.
+func (b *specBuilder) rooted(x []float64) []float64 {
+	if b.roots != nil {
+		floats.Mul(x, b.roots)
+	}
+	return x
+}
+
+// gradient is A* z.
+func (m *maximizer) gradient(z []float64) []float64 {
+	b := m.b
+	if linops.StructureOf(b.p.Operator).Identity {
+		return z
+	}
+	from, to := b.dev.Alloc(1, len(z)), b.dev.Alloc(1, b.p.P)
+	defer from.Free()
+	defer to.Free()
+	b.dev.Upload(from, z)
+	b.p.Operator.Adjoint(to, from)
+	return to.ToHost()
+}
+
+// design is the matrix of an operator that is one; both are nil for other operators.
+func (s *Spec) design() (*mat.Dense, *dataio.Sparse) {
+	if s.operator.matrix == nil || s.synthesis != nil {
+		return nil, nil
+	}
+	a := s.loaded[s.operator.matrix]
+	switch {
+	case a == nil:
+		return nil, nil
+	case a.sparse != nil:
+		return nil, a.sparse
+	case a.dense != nil:
+		return a.dense, nil
+	}
+	x, err := a.matrix()
+	if err != nil {
+		return nil, nil
+	}
+	return mat.DenseCopyOf(x), nil
+}

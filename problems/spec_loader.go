@@ -1,0 +1,473 @@
+package problems
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"surepipe/internal/dataio"
+)
+
+// SpecFiles are files that replace those of a specification. Empty names replace nothing.
+type SpecFiles struct {
+	// Data replaces the file of data, and Column its column.
+	Data, Column string
+	// X, Y and Mu are files with the arrays of these names.
+	X, Y, Mu string
+	// Sample, where it is not nil, is y itself.
+	Sample *dataio.Array
+	// Simulate lets mu stand in for a y that is missing.
+	Simulate bool
+}
+
+// Load reads the files of the specification, and returns the data for [New]. File names are
+// relative to the specification's folder, those of SpecFiles to the working directory. Load does
+// not modify s.
+func (s *Spec) Load(files SpecFiles) (Data, error) {
+	l := &specLoader{Spec: s, files: files, sets: map[string]*dataio.Set{}}
+	defer l.close()
+	bound := *s
+	bound.loaded = map[*arrayRef]*loadedArray{}
+	data := Data{Spec: &bound, Sigma2: s.sigma2}
+	mu, err := l.optional("mu")
+	if err != nil {
+		return Data{}, err
+	}
+	y := files.Sample
+	if y == nil {
+		if y, err = l.optional("y"); err != nil {
+			return Data{}, err
+		}
+	} else {
+		sample := *y
+		y = &sample
+	}
+	if y == nil && files.Simulate {
+		y = mu
+	}
+	if y == nil {
+		return Data{}, l.missing("y", s.data.line)
+	}
+	vector := func(a *dataio.Array) *dataio.Array {
+		if len(a.Shape) == 2 && a.Shape[0] == 1 && !l.image {
+			a.Shape = a.Shape[1:]
+		}
+		return a
+	}
+	vector(y)
+	data.Y, data.YShape = y.Data, y.Shape
+	bound.images = l.image
+	if mu != nil {
+		if vector(mu); !slices.Equal(mu.Shape, y.Shape) {
+			return Data{}, s.errorf(l.lineOf("mu"), "array \"mu\" has shape %s, expected %s as \"y\" has", formatShape(mu.Shape), formatShape(y.Shape))
+		}
+		data.Mu = mu.Data
+	}
+	for _, ref := range s.refs {
+		if bound.loaded[ref], err = l.load(ref); err != nil {
+			return Data{}, s.at(ref.line, err)
+		}
+	}
+	if err := l.scalars(&data); err != nil {
+		return Data{}, err
+	}
+	return data, l.checkUsed()
+}
+
+// Files lists the files that the specification names, as [Spec.Load] opens them where no SpecFiles
+// replace them.
+func (s *Spec) Files() []string {
+	l := specLoader{Spec: s}
+	var files []string
+	if s.data.file != "" {
+		files = append(files, l.local(s.data.file))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.data.arrays)) {
+		if file := s.data.arrays[name].file; file != "" {
+			files = append(files, l.local(file))
+		}
+	}
+	return files
+}
+
+// Hash identifies the specification's text and the arrays that [Spec.Load] read for its operator,
+// its regularizer and its weights, which are not in the other fields of Data.
+func (s *Spec) Hash() [sha256.Size]byte {
+	h := sha256.New()
+	var buf []byte
+	word := func(v uint64) { buf = binary.LittleEndian.AppendUint64(buf, v) }
+	ints := func(v ...int) {
+		word(uint64(len(v)))
+		for _, x := range v {
+			word(uint64(x))
+		}
+	}
+	floats := func(v []float64) {
+		ints(len(v))
+		for _, x := range v {
+			word(math.Float64bits(x))
+		}
+	}
+	h.Write(s.source)
+	for _, ref := range s.refs {
+		a := s.loaded[ref]
+		if a == nil {
+			continue
+		}
+		if m := a.sparse; m != nil {
+			ints(m.Rows, m.Cols)
+			ints(m.IndPtr...)
+			ints(m.Indices...)
+			floats(m.Values)
+		} else {
+			ints(a.Shape...)
+			floats(a.Data)
+		}
+		h.Write(buf)
+		buf = buf[:0]
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// specLoader reads the files of a specification, each once.
+type specLoader struct {
+	*Spec
+	files SpecFiles
+	sets  map[string]*dataio.Set
+	// image says that y is an image.
+	image bool
+	// used tells which flags gave an array.
+	used struct{ data, column, x bool }
+}
+
+// checkUsed refuses a file that no array was read from.
+func (l *specLoader) checkUsed() error {
+	switch {
+	case l.files.Data != "" && !l.used.data:
+		return l.errorf(l.data.line, "--data is %q, but every array of the specification has a file of its own", l.files.Data)
+	case l.files.Column != "" && !l.used.column:
+		return l.errorf(l.data.line, "--column is %q, but data has no table (.csv with a header line) that y and X come from", l.files.Column)
+	case l.files.X != "" && !l.used.x:
+		return l.errorf(l.data.line, "--X is %q, but the specification has no array of that name", l.files.X)
+	}
+	return nil
+}
+
+func (l *specLoader) close() {
+	for _, set := range l.sets {
+		set.Close()
+	}
+}
+
+// open opens a file. Errors name it.
+func (l *specLoader) open(path string) (*dataio.Set, error) {
+	if set := l.sets[path]; set != nil {
+		return set, nil
+	}
+	set, err := dataio.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	l.sets[path] = set
+	return set, nil
+}
+
+// local returns the path of a file that is relative to the specification's folder.
+func (l *specLoader) local(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(l.Path), path)
+}
+
+// dataFile is the file of the arrays without one of their own, "" where there is none.
+func (l *specLoader) dataFile() (path string, line int) {
+	switch {
+	case l.files.Data != "":
+		return l.files.Data, l.data.line
+	case l.data.file != "":
+		return l.local(l.data.file), l.data.fileLine
+	}
+	return "", l.data.line
+}
+
+func (l *specLoader) columnName() string {
+	if l.files.Column != "" {
+		return l.files.Column
+	}
+	return l.data.column
+}
+
+// override is the file that a flag gives for an array, "" where there is none.
+func (l *specLoader) override(name string) string {
+	return map[string]string{"X": l.files.X, "y": l.files.Y, "mu": l.files.Mu}[name]
+}
+
+func (l *specLoader) lineOf(name string) int {
+	if src := l.data.arrays[name]; src != nil {
+		return src.line
+	}
+	_, line := l.dataFile()
+	return line
+}
+
+// place is a named array in an open file.
+type place struct {
+	set    *dataio.Set
+	path   string
+	name   string // "" for the file's only array
+	column string // of a table: the column to take
+	rest   string // of a table: the column to leave out
+}
+
+// find looks for an array. The set is nil where there is no such array.
+func (l *specLoader) find(name string) (place, error) {
+	if path := l.override(name); path != "" {
+		l.used.x = l.used.x || name == "X"
+		set, err := l.open(path)
+		if err != nil || set.IsSparse() || !set.Has(name) {
+			return place{set: set, path: path}, err
+		}
+		return place{set: set, path: path, name: name}, nil
+	}
+	src := l.data.arrays[name]
+	if src != nil && src.inline == nil && src.file != "" {
+		path := l.local(src.file)
+		set, err := l.open(path)
+		return place{set: set, path: path, name: src.array, column: src.column}, l.at(src.line, err)
+	}
+	path, line := l.dataFile()
+	if path == "" {
+		return place{}, nil
+	}
+	set, err := l.open(path)
+	if err != nil {
+		return place{}, l.at(line, err)
+	}
+	column := l.columnName()
+	switch {
+	case src != nil:
+		p := place{set: set, path: path, name: src.array, column: src.column}
+		if p.name == "" && set.Has(name) {
+			p.name = name
+		}
+		l.used.data = true
+		return p, nil
+	case set.IsSparse():
+		if name == "X" {
+			l.used.data = true
+			return place{set: set, path: path}, nil
+		}
+	case set.Format() == "csv" && column != "":
+		l.used.data, l.used.column = true, true
+		switch name {
+		case "y":
+			return place{set: set, path: path, column: column}, nil
+		case "X":
+			return place{set: set, path: path, rest: column}, nil
+		}
+	case set.Format() == "npz":
+		if set.Has(name) {
+			l.used.data = true
+			return place{set: set, path: path, name: name}, nil
+		}
+	case name == "y":
+		l.used.data = true
+		return place{set: set, path: path}, nil
+	}
+	return place{}, nil
+}
+
+// missing is the error for an array that was not found.
+func (l *specLoader) missing(name string, line int) error {
+	path, _ := l.dataFile()
+	if path == "" {
+		return l.errorf(line, "array %q is missing, expected it in data, or data to have a file that holds it", name)
+	}
+	set, err := l.open(path)
+	if err != nil {
+		return l.at(line, err)
+	}
+	if set.Format() == "npz" && !set.IsSparse() {
+		return l.errorf(line, "%s: %w", path, set.Missing(name, "", nil))
+	}
+	return l.errorf(line, "array %q is missing: %s holds a single array, which is \"%s\"; expected %q in data", name, path, map[bool]string{true: "X", false: "y"}[set.IsSparse()], name)
+}
+
+// optional reads y or mu; nil where the specification does not mention it and no file has it.
+func (l *specLoader) optional(name string) (*dataio.Array, error) {
+	a, err := l.read(name)
+	if err == nil && a == nil && l.data.arrays[name] != nil {
+		err = l.missing(name, l.data.arrays[name].line)
+	}
+	return a, err
+}
+
+// read reads a dense array by its name; nil where there is none.
+func (l *specLoader) read(name string) (*dataio.Array, error) {
+	src := l.data.arrays[name]
+	overridden := l.override(name) != ""
+	if src != nil && src.inline != nil && !overridden {
+		a := *src.inline
+		return &a, nil
+	}
+	p, err := l.find(name)
+	if err != nil || p.set == nil {
+		return nil, err
+	}
+	line := l.lineOf(name)
+	if p.set.IsSparse() {
+		return nil, l.errorf(line, "%s: array %q is a sparse matrix, expected a dense array", p.path, name)
+	}
+	a, err := p.read()
+	if err != nil {
+		return nil, l.errorf(line, "%s: %w", p.path, err)
+	}
+	if name == "y" && p.set.Format() == "png" {
+		l.image = true
+	}
+	var where *arrayRef
+	if src != nil {
+		where = src.where
+	} else if y := l.data.arrays["y"]; name == "mu" && y != nil {
+		// The true mean is observed where y is.
+		where = y.where
+	}
+	if where == nil {
+		return &a, nil
+	}
+	mask, err := l.load(where)
+	if err != nil {
+		return nil, l.at(where.line, err)
+	}
+	places, err := maskPlaces(mask.Array)
+	if err != nil {
+		return nil, l.at(where.line, err)
+	}
+	if len(mask.Data) != len(a.Data) {
+		if len(places) == len(a.Data) {
+			// The file holds only the selected entries.
+			return &a, nil
+		}
+		return nil, l.errorf(line, "array %q has shape %s, expected %s as \"where\" has", name, formatShape(a.Shape), formatShape(mask.Shape))
+	}
+	picked := dataio.Array{Name: name, Shape: []int{len(places)}, Data: make([]float64, len(places))}
+	for i, c := range places {
+		picked.Data[i] = a.Data[c]
+	}
+	l.image = false
+	return &picked, nil
+}
+
+// read reads the array. An n x 1 array of a text file is a vector.
+func (p place) read() (a dataio.Array, err error) {
+	name := p.name
+	if name == "" {
+		if name, err = p.set.Only(); err != nil {
+			return a, err
+		}
+	}
+	if a, err = p.set.Floats(name); err != nil {
+		return a, err
+	}
+	if column := p.column + p.rest; column != "" {
+		y, rest, err := a.Split(column)
+		if err != nil {
+			return a, err
+		}
+		if p.column != "" {
+			return y, nil
+		}
+		return rest, nil
+	}
+	if len(a.Shape) == 0 {
+		a.Shape = []int{1}
+	}
+	if f := p.set.Format(); (f == "csv" || f == "mtx") && len(a.Shape) == 2 && a.Shape[1] == 1 {
+		a.Shape = a.Shape[:1]
+	}
+	return a, nil
+}
+
+// load reads the array that a reference stands for.
+func (l *specLoader) load(ref *arrayRef) (*loadedArray, error) {
+	if ref.inline != nil {
+		return &loadedArray{Array: *ref.inline}, nil
+	}
+	if ref.form != denseForm {
+		if a, err := l.sparse(ref); a != nil || err != nil {
+			return a, err
+		}
+	}
+	a, err := l.read(ref.name)
+	if err != nil {
+		return nil, err
+	}
+	if a == nil {
+		return nil, l.missing(ref.name, ref.line)
+	}
+	a.Name = ref.name
+	return &loadedArray{Array: *a}, nil
+}
+
+// sparse reads a sparse matrix. Where the array is dense, or missing, it returns nil if the
+// reference allows a dense array, else an error.
+func (l *specLoader) sparse(ref *arrayRef) (*loadedArray, error) {
+	src := l.data.arrays[ref.name]
+	inline := src != nil && src.inline != nil && l.override(ref.name) == ""
+	if ref.form == anyForm && inline {
+		return nil, nil
+	}
+	p, err := l.find(ref.name)
+	switch {
+	case err != nil:
+		return nil, err
+	case ref.form == anyForm && (p.set == nil || !p.set.IsSparse()):
+		return nil, nil
+	case p.set == nil:
+		return nil, l.missing(ref.name, ref.line)
+	case !p.set.IsSparse():
+		return nil, fmt.Errorf("%s: array %q is dense, expected a sparse matrix; or dense or matrix in place of csr", p.path, ref.name)
+	}
+	m, err := p.set.Sparse()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.path, err)
+	}
+	a := &loadedArray{sparse: m}
+	a.Name = ref.name
+	return a, nil
+}
+
+// scalars reads the data file's own sigma2 and weights, where the specification does not give
+// them.
+func (l *specLoader) scalars(data *Data) error {
+	path, line := l.dataFile()
+	if path == "" {
+		return nil
+	}
+	set, err := l.open(path)
+	if err != nil {
+		return l.at(line, err)
+	}
+	if set.Format() != "npz" || set.IsSparse() {
+		return nil
+	}
+	for _, v := range []struct {
+		name string
+		dst  **float64
+	}{{"sigma2", &data.Sigma2}, {"lambda", &data.Lambda}, {"lambda2", &data.Lambda2}, {"gamma", &data.Gamma}} {
+		if !set.Has(v.name) || *v.dst != nil {
+			continue
+		}
+		x, err := set.Scalar(v.name)
+		if err != nil {
+			return l.errorf(line, "%s: %w", path, err)
+		}
+		*v.dst = &x
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package problems
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"surepipe/internal/dataio"
+)
+
+// section is a mapping whose keys have been checked.
+type section struct {
+	line  int
+	nodes map[string]*yaml.Node
+}
+
+// fields reads a mapping with some of the known keys. what names it in errors.
+func (s *Spec) fields(n *yaml.Node, what string, known ...string) (section, error) {
+	if n.Kind != yaml.MappingNode {
+		return section{}, s.errorf(n.Line, "%s is %s, expected a mapping with keys among %s", what, describe(n), strings.Join(known, ", "))
+	}
+	f := section{n.Line, map[string]*yaml.Node{}}
+	for i := 0; i < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if err := s.plain(key); err != nil {
+			return section{}, err
+		}
+		if err := s.plain(value); err != nil {
+			return section{}, err
+		}
+		switch {
+		case !slices.Contains(known, key.Value):
+			if hint := analysisHint(key.Value); hint != "" {
+				return section{}, s.errorf(key.Line, "key %q in %s: %s", key.Value, what, hint)
+			}
+			return section{}, s.errorf(key.Line, "key %q in %s is unknown%s; expected %s", key.Value, what, meant(key.Value, known), oneOf(known))
+		case f.nodes[key.Value] != nil:
+			return section{}, s.errorf(key.Line, "key %q in %s occurs twice", key.Value, what)
+		case isNull(value):
+			return section{}, s.errorf(key.Line, "key %q in %s has no value", key.Value, what)
+		}
+		f.nodes[key.Value] = value
+	}
+	return f, nil
+}
+
+// has reports whether a key is there.
+func (f section) has(key string) bool { return f.nodes[key] != nil }
+
+// ownShape reads the key "shape", and returns nil where there is none.
+func (s *Spec) ownShape(f section) ([]int, error) {
+	if !f.has("shape") {
+		return nil, nil
+	}
+	return s.shape(f.nodes["shape"], "shape")
+}
+
+// required reports arguments that are missing.
+func (s *Spec) required(n node, args *yaml.Node, expected string) error {
+	if args == nil {
+		return s.errorf(n.line, "%s has no arguments, expected %s", n.kind, expected)
+	}
+	return nil
+}
+
+// keys reads the arguments of a node that takes a mapping with the known keys. complete reports
+// whether the keys that are there go together.
+func (s *Spec) keys(n node, args *yaml.Node, expected string, complete func(section) bool, known ...string) (section, error) {
+	if err := s.required(n, args, expected); err != nil {
+		return section{}, err
+	}
+	f, err := s.fields(args, n.kind, known...)
+	if err == nil && !complete(f) {
+		err = s.errorf(n.line, "%s has the keys %s, expected %s", n.kind, keysOf(args), expected)
+	}
+	return f, err
+}
+
+// plain refuses anchors and aliases.
+func (s *Spec) plain(n *yaml.Node) error {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" {
+		return s.errorf(n.Line, "anchors and aliases have no meaning in a specification")
+	}
+	return nil
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// describe says what a node is, for errors.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.ScalarNode:
+		if isNull(n) {
+			return "empty"
+		}
+		return fmt.Sprintf("%.40q", n.Value)
+	}
+	return "an alias"
+}
+
+func (s *Spec) text(n *yaml.Node, what string) (string, error) {
+	if n.Kind != yaml.ScalarNode || isNull(n) {
+		return "", s.errorf(n.Line, "%s is %s, expected a single value", what, describe(n))
+	}
+	return n.Value, s.plain(n)
+}
+
+func (s *Spec) number(n *yaml.Node, what string) (float64, error) {
+	text, err := s.text(n, what)
+	if err != nil {
+		return 0, err
+	}
+	v, err := parseNumber(text)
+	if err != nil {
+		return 0, s.errorf(n.Line, "%s is %.40q, expected a number", what, text)
+	}
+	return v, nil
+}
+
+// parseNumber reads a number as YAML or Go writes it, including .inf and inf.
+func parseNumber(text string) (float64, error) {
+	switch strings.ToLower(text) {
+	case ".inf", "+.inf":
+		return math.Inf(1), nil
+	case "-.inf":
+		return math.Inf(-1), nil
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err == nil && math.IsNaN(v) {
+		err = errors.New("not a number")
+	}
+	return v, err
+}
+
+// positive reads a positive integer.
+func (s *Spec) positive(n *yaml.Node, what string) (int, error) {
+	text, err := s.text(n, what)
+	if err != nil {
+		return 0, err
+	}
+	v, err := strconv.Atoi(text)
+	if err != nil || v < 1 || v > math.MaxInt32 {
+		return 0, s.errorf(n.Line, "%s is %.40q, expected a positive integer", what, text)
+	}
+	return v, nil
+}
+
+func (s *Spec) choice(n *yaml.Node, what string, among []string) (string, error) {
+	text, err := s.text(n, what)
+	if err != nil {
+		return "", err
+	}
+	if !slices.Contains(among, text) {
+		return "", s.errorf(n.Line, "%s is %.40q%s, expected %s", what, text, meant(text, among), oneOf(among))
+	}
+	return text, nil
+}
+
+// shape reads a positive integer or a list of one or two.
+func (s *Spec) shape(n *yaml.Node, what string) ([]int, error) {
+	if n.Kind != yaml.SequenceNode {
+		v, err := s.positive(n, what)
+		return []int{v}, err
+	}
+	if len(n.Content) < 1 || len(n.Content) > 2 {
+		return nil, s.errorf(n.Line, "%s has %d numbers, expected [n] or [m, n]", what, len(n.Content))
+	}
+	shape := make([]int, len(n.Content))
+	for i, c := range n.Content {
+		v, err := s.positive(c, what)
+		if err != nil {
+			return nil, err
+		}
+		shape[i] = v
+	}
+	if length(shape) > math.MaxInt32 {
+		return nil, s.errorf(n.Line, "%s is %s, expected at most %d entries", what, formatShape(shape), math.MaxInt32)
+	}
+	return shape, nil
+}
+
+// head reads a node that is a name with arguments: "name", or "name: arguments".
+func (s *Spec) head(n *yaml.Node, what string, known []string) (name string, args *yaml.Node, line int, err error) {
+	if err := s.plain(n); err != nil {
+		return "", nil, 0, err
+	}
+	switch {
+	case n.Kind == yaml.ScalarNode && !isNull(n):
+		name, line = n.Value, n.Line
+	case n.Kind == yaml.MappingNode && len(n.Content) == 2:
+		name, args, line = n.Content[0].Value, n.Content[1], n.Content[0].Line
+		if err := s.plain(args); err != nil {
+			return "", nil, 0, err
+		}
+		if isNull(args) {
+			args = nil
+		}
+	case n.Kind == yaml.MappingNode && len(n.Content) > 2:
+		return "", nil, 0, s.errorf(n.Line, "%s has the keys %s, expected a single one, one of %s", what, keysOf(n), strings.Join(known, ", "))
+	default:
+		return "", nil, 0, s.errorf(n.Line, "%s is %s, expected one of %s", what, describe(n), strings.Join(known, ", "))
+	}
+	if !slices.Contains(known, name) {
+		if hint := analysisHint(name); hint != "" {
+			return "", nil, 0, s.errorf(line, "%s %q: %s", what, name, hint)
+		}
+		return "", nil, 0, s.errorf(line, "%s %.40q is unknown%s; expected %s", what, name, meant(name, known), oneOf(known))
+	}
+	return name, args, line, nil
+}
+
+func keysOf(n *yaml.Node) string {
+	keys := []string{}
+	for i := 0; i < len(n.Content); i += 2 {
+		keys = append(keys, strconv.Quote(n.Content[i].Value))
+	}
+	return strings.Join(keys, ", ")
+}
+
+// analysisHint is the answer to a key that asks for the penalty of an analysis operator, "" for
+// other keys.
+func analysisHint(key string) string {
+	switch strings.ToLower(strings.NewReplacer("_", "-", " ", "-").Replace(key)) {
+	case "analysis", "tv", "tv2d", "tv-2d", "total-variation", "of", "transform", "operator":
+		return "a penalty r(D b) of an analysis operator D has no proximal operator in closed form; expected a synthesis form, A = operator synthesis with a penalty on its coefficients b (see synthesis), or tv1d"
+	}
+	return ""
+}
+
+// meant suggests a known word for an unknown one.
+func meant(found string, known []string) string {
+	nearest := dataio.Nearest(found, known)
+	if nearest == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", nearest)
+}
+
+func oneOf(known []string) string {
+	if len(known) == 1 {
+		return known[0]
+	}
+	return "one of " + strings.Join(known, ", ")
+}
