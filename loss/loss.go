@@ -4,6 +4,14 @@
 //
 // Each is a sum over observations: its gradient and the diagonal of its second derivative are
 // vectors of length d.
+//
+//	Squared          1/2 ||z - y||^2
+//	WeightedSquared  1/2 sum_i w_i (z_i - y_i)^2
+//
+// Solvers take two things from a loss: its gradient, and an upper bound of its second derivative,
+// which bounds the step, eta <= 1/(L ||A||^2). Quadratic losses are the squared loss of another
+// problem, sqrt(w) A and sqrt(w) y, which is how package solve treats them: every solver, every
+// duality gap and every factorization serves them too.
 package loss
 
 import "surepipe/array"

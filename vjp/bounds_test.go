@@ -52,7 +52,7 @@ func TestFormsAreWithinTheirBounds(t *testing.T) {
 }
 
 func checkBounds(t *testing.T, dev array.Device, p vjp.Problem, y []float64) {
-	sol := solve(t, newSolver(t, "fista", p, vjp.Options{Derivative: vjp.Implicit}), dev, y)
+	sol := solved(t, newSolver(t, "fista", p, vjp.Options{Derivative: vjp.Implicit}), dev, y)
 	defer sol.Release()
 	former := sol.Linearization
 	const k = 6

@@ -191,4 +191,10 @@ func Example_regularizer() {
 	}
 	// Output:
 	// known: true near the differences: true
+	// loss: squared
+	// units: the user's
+	// method: a working set
+	// derivative: implicit
+	// space: coordinates that are free: dimension 6 in R^55
+	// system: factored
 }

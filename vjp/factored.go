@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/internal/pivoted"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/space"
@@ -18,7 +19,7 @@ import (
 //
 // and the trace, the Frobenius norm, the diagonal and the derivative by a weight come from the same
 // factors: a Cholesky factorization of M*M + Q where that is well conditioned, else a QR factorization
-// of M on top of a root of Q, in which ranks are decided ([pivoted.Factors]).
+// of M on top of a root of Q, in which ranks are decided ([pivoted.Factorize]).
 type factored struct {
 	inverse array.Batch // (M*M + Q)^{-1}, n x n, where it is well conditioned; else zero
 	image   array.Batch // rank x d: Q1* where D mu_hat = Q1 Q1*; else zero
@@ -269,7 +270,7 @@ func spectrum(matrix []float64, n int) (values []float64, v *mat.Dense, err erro
 }
 
 // solveSystem factorizes K, by Cholesky where it is well conditioned with its diagonal scaled to
-// one, else by [factorPenalized].
+// one, else by [pivoted.Factorize].
 func (l *implicit) solveSystem(s system) error {
 	if s.q == nil {
 		s.q = make([]float64, s.n*s.n)
@@ -302,7 +303,7 @@ func (l *implicit) solveWith(s system, projection bool) error {
 		}
 		l.known = exactly(trace, frobenius2)
 		d, _ := l.op.Dims()
-		l.known.Margin = 1 / (math.Sqrt(condition) * rankCut * float64(max(d, s.n)) * 0x1p-52)
+		l.known.Margin = 1 / (math.Sqrt(condition) * pivoted.Cut * float64(max(d, s.n)) * 0x1p-52)
 		return nil
 	}
 	return l.orthogonalize(s, scale, projection)
@@ -330,24 +331,24 @@ func (l *implicit) orthogonalize(s system, scale []float64, projection bool) err
 	}
 	if norm == 0 {
 		norm = 1
-		m = scaledBy(m, scale)
+		m = pivoted.ScaleColumns(m, scale)
 		if w != nil {
-			w = scaledBy(w, scale)
+			w = pivoted.ScaleColumns(w, scale)
 		}
 	}
-	r := factorPenalized(m, w, norm, l.doubt())
+	r := pivoted.Factorize(m, w, norm, l.doubt())
 	// What is in doubt is not counted: as a rule it is the error of the solution.
-	trace, frobenius2, high := r.traces(r.sure)
+	trace, frobenius2, high := r.Traces(r.Sure)
 	if projection {
-		trace, frobenius2, high = float64(r.sure), float64(r.sure), float64(r.rank)
+		trace, frobenius2, high = float64(r.Sure), float64(r.Sure), float64(r.Rank)
 	}
 	l.known = exactly(trace, frobenius2)
-	l.known.High, l.known.Margin = high, r.margin
+	l.known.High, l.known.Margin = high, r.Margin
 	f := l.f
-	f.sensitive = !projection && r.sure > 0 && l.optimality > sensitivity*r.least()*r.least()/norm/norm
-	if f.rank = r.sure; f.rank > 0 {
-		f.image = uploadRows(l.p.Device, r.q.T(), f.rank)
-		f.basic = mat.DenseCopyOf(r.solution().Slice(0, s.n, 0, f.rank))
+	f.sensitive = !projection && r.Sure > 0 && l.optimality > sensitivity*r.Least()*r.Least()/norm/norm
+	if f.rank = r.Sure; f.rank > 0 {
+		f.image = uploadRows(l.p.Device, r.Q.T(), f.rank)
+		f.basic = mat.DenseCopyOf(r.Solution().Slice(0, s.n, 0, f.rank))
 		f.basic.Apply(func(i, _ int, v float64) float64 { return scale[i] * v }, f.basic)
 	}
 	return nil
@@ -365,13 +366,6 @@ func (l *implicit) doubt() float64 {
 		return 0
 	}
 	return math.Sqrt(l.optimality)
-}
-
-// scaledBy is m diag(scale).
-func scaledBy(m mat.Matrix, scale []float64) *mat.Dense {
-	c := mat.DenseCopyOf(m)
-	c.Apply(func(_, j int, v float64) float64 { return v * scale[j] }, c)
-	return c
 }
 
 // cholesky returns K^{-1} and the condition number of K, scaled; nil where that is large.
@@ -480,4 +474,13 @@ func (f *factored) onto(dst, z array.Batch, op linops.Operator) {
 		dev.Upload(dst, x.RawVector().Data)
 		t.Free()
 	}
+}
+
+// uploadRows puts the first rank rows of m on the device.
+func uploadRows(dev array.Device, m mat.Matrix, rank int) array.Batch {
+	_, n := m.Dims()
+	b := dev.Alloc(rank, n)
+	dense := mat.DenseCopyOf(m)
+	dev.Upload(b, dense.RawMatrix().Data[:rank*n])
+	return b
 }

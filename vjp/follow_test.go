@@ -3,8 +3,6 @@ package vjp_test
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
-	"sync"
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
@@ -96,15 +94,15 @@ func TestFollowingChangesNothingButRounding(t *testing.T) {
 					t.Skip("large products on an emulated card")
 				}
 				arraytest.NoLeak(t, dev)
-				if prox.Follow(c.p.R) == nil {
+				if prox.StructureOf(c.p.R).Follow == nil {
 					t.Fatal("nothing to follow")
 				}
 				hidden := c.p
 				hidden.R = unfollowed{c.p.R}
-				got := solve(t, newSolver(t, c.solver, c.p, vjp.Options{Derivative: vjp.None}), dev, c.y)
+				got := solved(t, newSolver(t, c.solver, c.p, vjp.Options{Derivative: vjp.None}), dev, c.y)
 				defer got.Release()
 				checkOptimality(t, dev, c.p.A, c.p.R, c.y, got)
-				want := solve(t, newSolver(t, c.solver, hidden, vjp.Options{Derivative: vjp.None}), dev, c.y)
+				want := solved(t, newSolver(t, c.solver, hidden, vjp.Options{Derivative: vjp.None}), dev, c.y)
 				defer want.Release()
 				if got.Iterations > want.Iterations+want.Iterations/4+4 {
 					t.Errorf("%d iterations, %d with all singular values", got.Iterations, want.Iterations)
@@ -114,9 +112,9 @@ func TestFollowingChangesNothingButRounding(t *testing.T) {
 				}
 
 				o := vjp.Options{Derivative: vjp.Implicit, Tol: 1e-10}
-				tight := solve(t, newSolver(t, c.solver, c.p, o), dev, c.y)
+				tight := solved(t, newSolver(t, c.solver, c.p, o), dev, c.y)
 				defer tight.Release()
-				exact := solve(t, newSolver(t, c.solver, hidden, o), dev, c.y)
+				exact := solved(t, newSolver(t, c.solver, hidden, o), dev, c.y)
 				defer exact.Release()
 				size := floats.Norm(c.y, 2)
 				if e := floats.Distance(tight.MuHat.ToHost(), exact.MuHat.ToHost(), 2); !(e <= 1e-8*size) {
@@ -170,77 +168,6 @@ func TestFollowingStopsWhereTold(t *testing.T) {
 				}
 			}
 			on.Free()
-		}
-	})
-}
-
-// A solve from the solution nearby keeps what that is worth.
-func TestFollowingStartsWhereTold(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		c := followedCases(t, dev)[0]
-		arraytest.NoLeak(t, dev)
-		o := vjp.Options{Derivative: vjp.None}
-		cold := solve(t, newSolver(t, c.solver, c.p, o), dev, c.y)
-		defer cold.Release()
-		nearby := c.p
-		nearby.R = prox.NewScaled(1.01, c.p.R)
-		before := solve(t, newSolver(t, c.solver, nearby, o), dev, c.y)
-		defer before.Release()
-		on := dev.Alloc(1, len(c.y))
-		defer on.Free()
-		dev.Upload(on, c.y)
-		from := func(p vjp.Problem, b0 array.Batch) *vjp.Solution {
-			sol, err := newSolver(t, c.solver, p, o).SolveFrom(context.Background(), on, b0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return sol
-		}
-		warm := from(c.p, before.B)
-		defer warm.Release()
-		hidden := c.p
-		hidden.R = unfollowed{c.p.R}
-		exact := from(hidden, before.B)
-		defer exact.Release()
-		near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-6)
-		if !warm.Converged || warm.Iterations > exact.Iterations+2 || warm.Iterations >= cold.Iterations {
-			t.Errorf("%d iterations, %d with all singular values, %d from zero; converged: %v", warm.Iterations, exact.Iterations, cold.Iterations, warm.Converged)
-		}
-		again := from(c.p, cold.B)
-		defer again.Release()
-		if again.Iterations > 2 {
-			t.Errorf("%d iterations from the solution", again.Iterations)
-		}
-	})
-}
-
-// The bits of a solution depend on nothing but the problem.
-func TestFollowingRepeats(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		for _, c := range followedCases(t, dev)[:2] {
-			s := newSolver(t, c.solver, c.p, vjp.Options{Derivative: vjp.None})
-			results := make([][]float64, 3)
-			var wg sync.WaitGroup
-			for i := range results {
-				wg.Go(func() {
-					on := dev.Alloc(1, len(c.y))
-					defer on.Free()
-					dev.Upload(on, c.y)
-					sol, err := s.Solve(context.Background(), on)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					results[i] = sol.B.ToHost()
-					sol.Release()
-				})
-			}
-			wg.Wait()
-			for _, b := range results[1:] {
-				if !slices.Equal(b, results[0]) {
-					t.Errorf("%s: solves at the same time differ", c.name)
-				}
-			}
 		}
 	})
 }

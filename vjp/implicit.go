@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve"
 	"surepipe/space"
 )
 
@@ -51,8 +52,8 @@ type implicit struct {
 	j     prox.Derivative // of the regularizer, nil where the solver handed over a model
 	model *prox.Model     // at the solution, nil where nothing is known
 	owned *owned          // A and R, where they are the linearization's own; or nil
-	set   []int           // the coordinates of a problem of all coordinates that b is confined to
-	all   int             // how many coordinates that problem has; 0 where this is it
+	// lift maps vectors in b's coordinates to the user's; nil where they are the same.
+	lift func([]float64) []float64
 
 	on      linops.Restricted // A on the system's space, nil where that is R^p
 	op      linops.Operator   // on, or A
@@ -104,7 +105,8 @@ func newImplicit(p Problem, b, y array.Batch, norm2 float64, o Options, optimali
 	}
 	l.misfit = dev.Alloc(1, d)
 	dev.Copy(l.misfit, z)
-	off := open.eta * open.norm * (optimality*newYardstick(y, norm2, o).matters(norm(z)) + roundings*0x1p-52*norm(y))
+	stick := solve.NewYardstick(y, norm2, o.solving())
+	off := open.eta * open.norm * (optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(y))
 	l.spaced(v, off)
 	if err := open.neighbours(l, v, off); err != nil {
 		l.Release()
@@ -146,14 +148,10 @@ func (l *implicit) slope() []float64 {
 	defer b.Free()
 	l.f.onto(c, l.misfit, l.op)
 	s.Embed(b, c)
-	if l.set == nil {
+	if l.lift == nil {
 		return b.ToHost()
 	}
-	all := make([]float64, l.all)
-	for i, v := range b.ToHost() {
-		all[l.set[i]] = v
-	}
-	return all
+	return l.lift(b.ToHost())
 }
 
 // at linearizes the prox at v and chooses how to solve with it.
@@ -241,12 +239,10 @@ type owned struct {
 	release func()
 }
 
-// own hands the problem's operator a, and with it the regularizer, over to the linearization. They are
-// those of a problem with all coordinates confined to a set.
-func (l *implicit) own(a linops.Restricted, set []int, all int, release func()) {
-	l.set, l.all = set, all
-	if l.on != nil && (l.f != nil || l.pre.flat()) {
-		// Neither is needed any more.
+// own hands the problem's operator a, and with it the regularizer, over to the linearization.
+func (l *implicit) own(a linops.Restricted, release func()) {
+	if l.on != nil && l.span == nil && l.model.Space.Form().Kind == space.Subset && (l.f != nil || l.pre.flat()) {
+		// The columns are copies, and neither is needed any more.
 		release()
 		return
 	}

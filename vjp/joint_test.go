@@ -37,9 +37,9 @@ func TestRobustPCAOnItsSpaces(t *testing.T) {
 					r := prox.NewSeparable(prox.NewNuclear(shape, 4), prox.Block{Prox: prox.NewL1(gamma), N: d})
 					o := vjp.Options{Derivative: vjp.Implicit, Tol: 1e-11, MaxIter: 100000}
 					spaces := newSolver(t, "fista", vjp.Problem{A: a, R: r, Device: dev}, o)
-					got := solve(t, spaces, dev, y)
+					got := solved(t, spaces, dev, y)
 					defer got.Release()
-					want := solve(t, newSolver(t, "fista", vjp.Problem{A: plain{a}, R: r, Device: dev}, o), dev, y)
+					want := solved(t, newSolver(t, "fista", vjp.Problem{A: plain{a}, R: r, Device: dev}, o), dev, y)
 					defer want.Release()
 					if got.Linearization.ProbeBytes() >= want.Linearization.ProbeBytes() {
 						t.Error("the linearization is not confined")
@@ -66,7 +66,7 @@ func TestRobustPCAOnItsSpaces(t *testing.T) {
 					moved := func(h float64) []float64 {
 						z := append([]float64(nil), y...)
 						floats.AddScaled(z, h, v[:d])
-						sol := solve(t, spaces, dev, z)
+						sol := solved(t, spaces, dev, z)
 						defer sol.Release()
 						return sol.MuHat.ToHost()
 					}

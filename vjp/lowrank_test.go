@@ -2,11 +2,8 @@ package vjp_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
-	"sync"
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
@@ -107,7 +104,7 @@ func TestFactoredIterationsChangeNothingButRounding(t *testing.T) {
 				floats.AddConst(c.offset, y)
 				r := prox.NewScaled(2, prox.NewNuclear(c.shape, c.weight(t, dev, a, y)/2))
 				o := vjp.Options{Derivative: vjp.Implicit}
-				got := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
+				got := solved(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
 				defer got.Release()
 				checkOptimality(t, dev, a, r, y, got)
 				if got.Optimality > vjp.DefaultTol {
@@ -115,9 +112,9 @@ func TestFactoredIterationsChangeNothingButRounding(t *testing.T) {
 				}
 
 				o.Tol = 1e-10 // for what is compared
-				tight := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
+				tight := solved(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
 				defer tight.Release()
-				want := solve(t, newSolver(t, c.solver, vjp.Problem{A: plain{a}, R: r, Device: dev}, o), dev, y)
+				want := solved(t, newSolver(t, c.solver, vjp.Problem{A: plain{a}, R: r, Device: dev}, o), dev, y)
 				defer want.Release()
 				size := floats.Norm(y, 2) // the tolerance is relative to y
 				if e := floats.Distance(tight.MuHat.ToHost(), want.MuHat.ToHost(), 2); !(e <= 1e-9*size) {
@@ -210,158 +207,4 @@ func TestFactoredIterationsStopWhereTold(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Starting at an estimate of low rank, of full rank or at 0 leads to the same solution.
-func TestFactoredIterationsStartWhereTold(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		vjp.FactorAll(t)
-		arraytest.NoLeak(t, dev)
-		c := completionCases[1].on(t, dev)
-		a, y := completion(t, dev, c.shape, c.d)
-		p := vjp.Problem{A: a, R: prox.NewNuclear(c.shape, c.lambda), Device: dev}
-		cold := solve(t, newSolver(t, "fista", p, vjp.Options{Derivative: vjp.None}), dev, y)
-		defer cold.Release()
-		nearby := p
-		nearby.R = prox.NewNuclear(c.shape, 1.01*c.lambda)
-		before := solve(t, newSolver(t, "fista", nearby, vjp.Options{Derivative: vjp.None}), dev, y)
-		defer before.Release()
-		s := newSolver(t, "fista", p, vjp.Options{Derivative: vjp.None})
-		on, b0 := dev.Alloc(1, len(y)), dev.Alloc(1, c.shape.Len())
-		defer on.Free()
-		defer b0.Free()
-		dev.Upload(on, y)
-		for _, name := range []string{"nearby", "zero", "full rank"} {
-			t.Run(name, func(t *testing.T) {
-				switch name {
-				case "nearby":
-					dev.Copy(b0, before.B)
-				case "zero":
-					dev.Fill(b0, 0)
-				default:
-					dev.Upload(b0, gaussian(rand.New(rand.NewPCG(5, 6)), c.shape.Len()))
-				}
-				warm, err := s.SolveFrom(context.Background(), on, b0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer warm.Release()
-				near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-5)
-				if !warm.Converged || name == "nearby" && warm.Iterations >= cold.Iterations {
-					t.Errorf("%d iterations, %d from zero; converged: %v", warm.Iterations, cold.Iterations, warm.Converged)
-				}
-			})
-		}
-	})
-}
-
-// y = 0 and y far out of the range of squares have their solutions, and a y that is not
-// finite has none.
-func TestFactoredIterationsAtTheEndsOfTheRange(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		vjp.FactorAll(t)
-		arraytest.NoLeak(t, dev)
-		shape := array.Shape{Rows: 140, Cols: 130}
-		a, y := completion(t, dev, shape, 900)
-		for _, size := range []float64{0, 1e-150, 1e-100, 1e100, 1e150} {
-			t.Run(fmt.Sprint(size), func(t *testing.T) {
-				lambda := 15 * size
-				if size == 0 {
-					lambda = 1
-				}
-				s := newSolver(t, "fista", vjp.Problem{A: a, R: prox.NewNuclear(shape, lambda), Device: dev}, vjp.Options{Derivative: vjp.None})
-				sol := solve(t, s, dev, scaled(size, append([]float64(nil), y...)))
-				defer sol.Release()
-				if size == 0 {
-					near(t, "mu_hat", sol.MuHat.ToHost(), make([]float64, len(y)), 0)
-					return
-				}
-				unit := solve(t, newSolver(t, "fista", vjp.Problem{A: plain{a}, R: prox.NewNuclear(shape, 15), Device: dev}, vjp.Options{Derivative: vjp.None}), dev, y)
-				defer unit.Release()
-				near(t, "mu_hat", scaled(1/size, sol.MuHat.ToHost()), unit.MuHat.ToHost(), 1e-6)
-			})
-		}
-		s := newSolver(t, "fista", vjp.Problem{A: a, R: prox.NewNuclear(shape, 1), Device: dev}, vjp.Options{})
-		on := dev.Alloc(1, len(y))
-		defer on.Free()
-		y[3] = math.NaN()
-		dev.Upload(on, y)
-		if _, err := s.Solve(context.Background(), on); err == nil {
-			t.Error("a NaN in y went unnoticed")
-		}
-	})
-}
-
-// The bits of a solution depend on nothing but the problem.
-func TestFactoredIterationsRepeat(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		vjp.FactorAll(t)
-		c := completionCases[0].on(t, dev)
-		a, y := completion(t, dev, c.shape, c.d)
-		s := newSolver(t, "fista", vjp.Problem{A: a, R: prox.NewNuclear(c.shape, c.lambda), Device: dev}, vjp.Options{Derivative: vjp.None})
-		results := make([][]float64, 3)
-		var wg sync.WaitGroup
-		for i := range results {
-			wg.Go(func() {
-				on := dev.Alloc(1, len(y))
-				defer on.Free()
-				dev.Upload(on, y)
-				sol, err := s.Solve(context.Background(), on)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				results[i] = sol.B.ToHost()
-				sol.Release()
-			})
-		}
-		wg.Wait()
-		for _, b := range results[1:] {
-			if !slices.Equal(b, results[0]) {
-				t.Error("solves at the same time differ")
-			}
-		}
-	})
-}
-
-// The certificate by products lets the same solutions pass, with an optimality that is
-// what it says.
-func TestCertificateByProducts(t *testing.T) {
-	vjp.FactorAll(t)
-	for _, c := range completionCases {
-		t.Run(c.name, func(t *testing.T) {
-			dev := array.NewHost()
-			arraytest.NoLeak(t, dev)
-			a, y := completion(t, dev, c.shape, c.d)
-			floats.AddConst(c.offset, y)
-			r := prox.NewNuclear(c.shape, c.weight(t, dev, a, y))
-			o := vjp.Options{Derivative: vjp.Implicit, Tol: 1e-9}
-			want := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
-			defer want.Release()
-			vjp.CertifyByProducts(t)
-			got := solve(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
-			defer got.Release()
-			checkOptimality(t, dev, a, r, y, got)
-			size := floats.Norm(y, 2)
-			if e := floats.Distance(got.B.ToHost(), want.B.ToHost(), 2); !got.Converged || !(e <= 1e-7*size) {
-				t.Errorf("converged %v, b is off by %.3g, y of size %.3g", got.Converged, e, size)
-			}
-			if got.Iterations > want.Iterations+want.Iterations/2+10 {
-				t.Errorf("%d iterations, %d with a Gram matrix", got.Iterations, want.Iterations)
-			}
-			// A value in the block that is not known yet is not certified.
-			o.MaxIter = 2
-			z := dev.Alloc(1, c.d)
-			defer z.Free()
-			dev.Upload(z, y)
-			early, err := newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o).Solve(context.Background(), z)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer early.Release()
-			if early.Converged && want.Iterations > 3 {
-				t.Errorf("converged after %d iterations", early.Iterations)
-			}
-		})
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve"
 )
 
 // unrolled is the tape of a solve, differentiated in reverse. While it fits the
@@ -19,9 +20,10 @@ import (
 type unrolled struct {
 	Plain
 
-	m      method
+	m      solve.Method
+	traits solve.Traits
 	y      array.Batch
-	coefs  []coefficients
+	coefs  []solve.Coefficients
 	budget int64
 
 	records     []prox.Derivative // one an iteration, or none at all
@@ -42,17 +44,33 @@ type unrolled struct {
 // snapshot is the state before iteration k.
 type snapshot struct {
 	k     int
-	state array.Batch
+	state []array.Batch
+}
+
+// copyState returns a copy of a state.
+func copyState(state []array.Batch) []array.Batch {
+	to := make([]array.Batch, len(state))
+	for i, s := range state {
+		to[i] = s.Device().Alloc(s.K(), s.N())
+		s.Device().Copy(to[i], s)
+	}
+	return to
+}
+
+func freeState(state []array.Batch) {
+	for _, s := range state {
+		s.Free()
+	}
 }
 
 // newUnrolled starts a tape of at most budget bytes, and of half of what a device has left: the other
 // half is for the sweeps.
-func newUnrolled(m method, y array.Batch, budget int64) *unrolled {
-	dev := m.problem().Device
+func newUnrolled(m solve.Method, y array.Batch, budget int64) *unrolled {
+	dev := y.Device()
 	if free, bounded := dev.Available(); bounded {
 		budget = max(min(budget, free/2), 1)
 	}
-	t := &unrolled{m: m, budget: budget, stride: 1, y: dev.Alloc(1, y.N())}
+	t := &unrolled{m: m, traits: m.Traits(), budget: budget, stride: 1, y: dev.Alloc(1, y.N())}
 	dev.Copy(t.y, y)
 	t.Apply = t.VJP
 	return t
@@ -61,8 +79,11 @@ func newUnrolled(m method, y array.Batch, budget int64) *unrolled {
 func (t *unrolled) Kind() string { return "unrolled" }
 
 func (t *unrolled) stateBytes() int64 {
-	_, p := t.m.problem().A.Dims()
-	return 8 * int64(p) * int64(t.m.width())
+	values := 0
+	for _, n := range t.traits.State {
+		values += n
+	}
+	return max(8*int64(values), 1)
 }
 
 // Bytes is the memory of the records and snapshots, and of the levels once a
@@ -78,12 +99,12 @@ func (t *unrolled) Bytes() int64 {
 // ProbeBytes counts the adjoint state, its seed and scratch, and two vectors of
 // length d.
 func (t *unrolled) ProbeBytes() int64 {
-	d, p := t.m.problem().A.Dims()
-	return 8 * (int64(t.m.width()+2)*int64(p) + 2*int64(d))
+	d, p := t.m.Problem().A.Dims()
+	return t.stateBytes() + 8*(2*int64(p)+2*int64(d))
 }
 
-// before is called with the state that iteration len(t.coefs) starts from.
-func (t *unrolled) before(w *work) {
+// Before is called with the state that iteration len(t.coefs) starts from.
+func (t *unrolled) Before(state []array.Batch) {
 	k := len(t.coefs)
 	if !t.checkpointed || k%t.stride != 0 {
 		return
@@ -97,7 +118,7 @@ func (t *unrolled) before(w *work) {
 			if s.k%t.stride == 0 {
 				kept = append(kept, s)
 			} else {
-				s.state.Free()
+				freeState(s.state)
 			}
 		}
 		t.snapshots = kept
@@ -105,14 +126,13 @@ func (t *unrolled) before(w *work) {
 			return
 		}
 	}
-	s := snapshot{k, t.m.problem().Device.Alloc(w.state.K(), w.state.N())}
-	t.m.problem().Device.Copy(s.state, w.state)
-	t.snapshots = append(t.snapshots, s)
+	t.snapshots = append(t.snapshots, snapshot{k, copyState(state)})
 }
 
-// after is called when iteration len(t.coefs) is done.
-func (t *unrolled) after(c coefficients, j prox.Derivative) {
+// After is called when iteration len(t.coefs) is done.
+func (t *unrolled) After(c solve.Coefficients, j prox.Derivative) {
 	t.coefs = append(t.coefs, c)
+	j = recorded(j)
 	if t.checkpointed {
 		j.Release()
 		return
@@ -126,6 +146,21 @@ func (t *unrolled) after(c coefficients, j prox.Derivative) {
 	}
 }
 
+// recorded is j, or what stands for it on the tape of a step without a proximal operator.
+func recorded(j prox.Derivative) prox.Derivative {
+	if j == nil {
+		return none{}
+	}
+	return j
+}
+
+// none is the record of a step without a proximal operator.
+type none struct{ prox.Derivative }
+
+func (none) Diagonal() array.Batch { return array.Batch{} }
+func (none) Bytes() int64          { return 0 }
+func (none) Release()              {}
+
 func (t *unrolled) dropRecords() {
 	for _, j := range t.records {
 		j.Release()
@@ -137,7 +172,7 @@ func (t *unrolled) dropRecords() {
 func (t *unrolled) Release() {
 	t.dropRecords()
 	for _, s := range t.snapshots {
-		s.state.Free()
+		freeState(s.state)
 	}
 	t.snapshots = nil
 	for i := range t.levels {
@@ -148,25 +183,42 @@ func (t *unrolled) Release() {
 	t.y = array.Batch{}
 }
 
-// adjoint is the reverse sweep's state for a batch of k probes, on the n
-// coordinates that the sweep can reach at the time.
+// adjoint is the reverse sweep's state for a batch of probes, on the coordinates that the sweep can
+// reach at the time.
 type adjoint struct {
-	dev     array.Device
-	op      linops.Operator // A, or its columns at the coordinates of idx
-	idx     array.Index     // nil for all coordinates
-	s       [2]array.Batch  // the adjoint of the method's state, k x n each
-	zero    [2]bool         // s[i] is 0 and its memory may hold anything
-	scratch array.Batch     // k x n
-	seed    array.Batch     // k x n: A* v, the adjoint of the estimate
-	q       array.Batch     // k x d
-	mask    array.Batch     // 1 x n
-	last    bool            // the next iteration to reverse is the last one done
+	solve.Adjoint
+	dev  array.Device
+	idx  array.Index // nil for all coordinates
+	mask array.Batch // 1 x n, on the coordinates of idx
+}
+
+// newAdjoint allocates a sweep of k probes over all coordinates; where levels follow, on none yet.
+func newAdjoint(t *unrolled, k int, levels bool) *adjoint {
+	p := t.m.Problem()
+	d, dim := p.A.Dims()
+	dev := t.y.Device()
+	a := &adjoint{dev: dev}
+	a.A, a.Last, a.Image = p.A, true, dev.Alloc(k, d)
+	a.Apply = a.apply
+	a.State, a.Zero = make([]array.Batch, len(t.traits.State)), make([]bool, len(t.traits.State))
+	for i := range a.Zero {
+		a.Zero[i] = true
+	}
+	if levels {
+		return a
+	}
+	for i, n := range t.traits.State {
+		a.State[i] = dev.Alloc(k, n)
+		dev.Fill(a.State[i], 0)
+	}
+	a.Scratch, a.Seed = dev.Alloc(k, dim), dev.Alloc(k, dim)
+	return a
 }
 
 // resize gives the sweep's vectors the coordinates of another level. Those that
 // it already reached keep their values, new ones are 0.
 func (a *adjoint) resize(op linops.Operator, idx array.Index, n, full int) {
-	k := a.q.K()
+	k := a.Image.K()
 	move := func(b array.Batch, keep bool) array.Batch {
 		to := a.dev.Alloc(k, n)
 		if keep {
@@ -184,18 +236,16 @@ func (a *adjoint) resize(op linops.Operator, idx array.Index, n, full int) {
 		return to
 	}
 	fresh := a.idx == nil // nothing to keep yet
-	for i := range a.s {
-		if fresh || !a.s[i].IsZero() {
-			a.s[i] = move(a.s[i], !fresh && !a.zero[i])
-		}
+	for i := range a.State {
+		a.State[i] = move(a.State[i], !fresh && !a.Zero[i])
 	}
-	a.scratch = move(a.scratch, false)
-	a.seed = move(a.seed, !fresh && a.last)
+	a.Scratch = move(a.Scratch, false)
+	a.Seed = move(a.Seed, !fresh && a.Last)
 	if idx != nil {
 		a.mask.Free()
 		a.mask = a.dev.Alloc(1, n)
 	}
-	a.op, a.idx = op, idx
+	a.A, a.idx = op, idx
 }
 
 // apply sets dst = J z on the sweep's coordinates.
@@ -209,16 +259,16 @@ func (a *adjoint) apply(j prox.Derivative, dst, z array.Batch) {
 }
 
 func (a *adjoint) free() {
-	for _, b := range []array.Batch{a.s[0], a.s[1], a.seed, a.scratch, a.q, a.mask} {
+	freeState(a.State)
+	for _, b := range []array.Batch{a.Seed, a.Scratch, a.Image, a.mask} {
 		b.Free()
 	}
 }
 
 // VJP sets dst_i = (D mu_hat)* v_i by one reverse sweep over the tape.
 func (t *unrolled) VJP(ctx context.Context, dst, v array.Batch) error {
-	p := t.m.problem()
-	dev := p.Device
-	d, dim := p.A.Dims()
+	dev := t.y.Device()
+	d, dim := t.m.Problem().A.Dims()
 	if dst.K() != v.K() || dst.N() != d || v.N() != d {
 		panic(fmt.Sprintf("vjp: VJP of %s into %s with d = %d", v, dst, d))
 	}
@@ -227,15 +277,13 @@ func (t *unrolled) VJP(ctx context.Context, dst, v array.Batch) error {
 	if k == 0 {
 		return nil
 	}
-	a := &adjoint{dev: dev, last: true, zero: [2]bool{true, true}, q: dev.Alloc(k, d)}
-	defer a.free()
 	levels := t.activeLevels()
+	a := newAdjoint(t, k, len(levels) > 0)
+	defer a.free()
 	if n := len(levels); n > 0 {
 		a.resize(levels[n-1].op, levels[n-1].idx, levels[n-1].n, dim)
-	} else {
-		a.resize(p.A, nil, dim, dim)
 	}
-	a.op.Adjoint(a.seed, v)
+	a.A.Adjoint(a.Seed, v)
 	if err := t.sweep(ctx, dst, a, levels); err != nil {
 		return err
 	}
@@ -245,8 +293,10 @@ func (t *unrolled) VJP(ctx context.Context, dst, v array.Batch) error {
 // activeLevels finds the tape's levels at the first sweep.
 func (t *unrolled) activeLevels() []level {
 	t.levelsOnce.Do(func() {
-		if !t.checkpointed {
-			t.levels = newLevels(t.m.problem(), t.records, t.m.lookback(), t.budget-t.recordBytes)
+		if !t.checkpointed && t.traits.Lookback > 0 {
+			p := t.m.Problem()
+			p.Device = t.y.Device()
+			t.levels = newLevels(p, t.records, t.traits.Lookback, t.budget-t.recordBytes)
 		}
 	})
 	return t.levels
@@ -260,11 +310,11 @@ func (t *unrolled) sweep(ctx context.Context, dst array.Batch, a *adjoint, level
 			if err := t.reverseSegment(ctx, dst, a, t.records[lo:hi], lo); err != nil {
 				return err
 			}
-			_, p := t.m.problem().A.Dims()
+			_, p := t.m.Problem().A.Dims()
 			if i > 0 {
 				a.resize(levels[i-1].op, levels[i-1].idx, levels[i-1].n, p)
 			} else if lo > 0 {
-				a.resize(t.m.problem().A, nil, p, p)
+				a.resize(t.m.Problem().A, nil, p, p)
 			}
 			hi = lo
 		}
@@ -272,8 +322,13 @@ func (t *unrolled) sweep(ctx context.Context, dst array.Batch, a *adjoint, level
 	}
 	t.sweeping.Lock()
 	defer t.sweeping.Unlock()
-	w := newWork(t.m, t.y)
-	defer w.free()
+	w, err := solve.Begin(t.m, t.traits, t.y, array.Batch{})
+	if err != nil {
+		return err
+	}
+	defer w.Release()
+	first := copyState(w.State)
+	defer freeState(first)
 	room := t.budget - int64(len(t.snapshots))*t.stateBytes()
 	hi := len(t.coefs)
 	for i := len(t.snapshots) - 1; i >= 0; i-- {
@@ -284,36 +339,34 @@ func (t *unrolled) sweep(ctx context.Context, dst array.Batch, a *adjoint, level
 		hi = s.k
 	}
 	if hi > 0 {
-		zero := t.m.problem().Device.Alloc(w.state.K(), w.state.N())
-		defer zero.Free()
-		t.m.problem().Device.Fill(zero, 0)
-		return t.replay(ctx, dst, a, w, 0, hi, zero, room)
+		return t.replay(ctx, dst, a, w, 0, hi, first, room)
 	}
 	return nil
 }
 
 // replay computes iterations lo to hi-1 again from the state before lo and
 // reverses them, within room bytes if that is possible at all.
-func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *work, lo, hi int, from array.Batch, room int64) error {
-	dev := t.m.problem().Device
+func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *solve.Work, lo, hi int, from []array.Batch, room int64) error {
 	run := func(to int, record bool) (records []prox.Derivative, err error) {
-		dev.Copy(w.state, from)
+		for i, s := range from {
+			s.Device().Copy(w.State[i], s)
+		}
 		for k := lo; k < to; k++ {
 			if err := ctx.Err(); err != nil {
 				return records, err
 			}
-			w.c, w.iteration = t.coefs[k], k
-			j, err := t.m.step(ctx, w, true)
+			w.C, w.K = t.coefs[k], k
+			j, err := t.m.Step(ctx, w, true)
 			if err != nil {
 				return records, err
 			}
+			j = recorded(j)
 			if !record {
 				j.Release()
 			} else {
 				records = append(records, j)
 				t.largest = max(t.largest, j.Bytes())
 			}
-			t.rescale(w)
 		}
 		return records, nil
 	}
@@ -322,9 +375,8 @@ func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *w
 		if _, err := run(mid, false); err != nil {
 			return err
 		}
-		state := dev.Alloc(w.state.K(), w.state.N())
-		defer state.Free()
-		dev.Copy(state, w.state)
+		state := copyState(w.State)
+		defer freeState(state)
 		if err := t.replay(ctx, dst, a, w, mid, hi, state, room-t.stateBytes()); err != nil {
 			return err
 		}
@@ -342,25 +394,18 @@ func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *w
 	return t.reverseSegment(ctx, dst, a, records, lo)
 }
 
-// rescale applies what measure did to the state after the step.
-func (t *unrolled) rescale(w *work) {
-	if f := w.c.rescale; f != 0 && f != 1 {
-		u := w.state.Rows(1, 2)
-		t.m.problem().Device.Lin(u, f, u, 0, array.Batch{})
-	}
-}
-
 // reverseSegment reverses the iterations from first on whose records are given.
 func (t *unrolled) reverseSegment(ctx context.Context, dst array.Batch, a *adjoint, records []prox.Derivative, first int) error {
 	for i := len(records) - 1; i >= 0; i-- {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		k := first + i
-		if err := t.m.reverse(ctx, dst, a, t.coefs[k], records[i], k); err != nil {
+		a.K = first + i
+		a.C = t.coefs[a.K]
+		if err := t.m.Reverse(ctx, dst, &a.Adjoint, records[i]); err != nil {
 			return err
 		}
-		a.last = false
+		a.Last = false
 	}
 	return nil
 }

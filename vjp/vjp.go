@@ -5,42 +5,25 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"surepipe/array"
-	"surepipe/linops"
-	"surepipe/loss"
 	"surepipe/prox"
+	"surepipe/solve"
 )
 
-// Problem is the convex program whose solution map is differentiated:
-//
-//	b(y) = argmin_b  1/2 ||A b - y||^2 + r(b),    mu_hat(y) = A b(y).
-type Problem struct {
-	// A is the operator, d x p.
-	A linops.Operator
-	// Loss is l, nil for the squared loss 1/2 ||A b - y||^2.
-	Loss loss.Loss
-	// R is the regularizer r on R^p.
-	R prox.Prox
-	// Device is where A and R keep their data and where all work is done.
-	Device array.Device
-	// Intercept fits an intercept, which no penalty falls on: with ones 1 in R^d,
-	//
-	//	mu_hat(y) = mean(y) 1 + A b,   b the solver's at y - mean(y) 1,
-	//	div mu_hat = 1 + div A b,      ||D mu_hat||_F^2 = 1 + ||D A b||_F^2.
-	//
-	// The columns of A must have mean 0: then it is the least squares problem with a column of
-	// ones beside A that the regularizer does not see. A solver itself computes b and A b at the
-	// y that it is given; the mean is taken off, and put back, by whoever calls it, which is
-	// package stages.
-	Intercept bool
-}
+// Problem is the convex program whose solution map is differentiated (see [solve.Problem]).
+type Problem = solve.Problem
+
+// Convergence records how a solve went (see [solve.Convergence]).
+type Convergence = solve.Convergence
+
+// Choice is one decision by the structure of a problem (see [solve.Choice]).
+type Choice = solve.Choice
 
 // Solver computes b(y) and its derivative. It keeps what does not depend on y
 // (the operator's norm, factorizations) and is safe for concurrent use.
 type Solver interface {
-	// Name is the algorithm's name: "direct", "ista", "fista" or "admm".
+	// Name is the algorithm's name, one of [Solvers] or that of a method from elsewhere.
 	Name() string
 	// Problem is what it solves, in the user's units.
 	Problem() Problem
@@ -75,14 +58,6 @@ type Solution struct {
 	Choices []Choice
 }
 
-// Choice is one thing that a solver decided by the structure of a problem.
-type Choice struct {
-	// Part is what the choice is about: "method", "units", "space", "system" or "derivative".
-	Part string
-	// Chosen is what was chosen, Reason why, each in a few words.
-	Chosen, Reason string
-}
-
 // Release frees the solution and its linearization.
 func (s *Solution) Release() {
 	s.B.Free()
@@ -90,29 +65,6 @@ func (s *Solution) Release() {
 	if s.Linearization != nil {
 		s.Linearization.Release()
 	}
-}
-
-// Convergence records how a solve went.
-type Convergence struct {
-	// Iterations is the number of iterations done.
-	Iterations int
-	// Optimality is an upper bound of dist(0, ∂F(b)) over ||A|| sigma sqrt(d), or without sigma over
-	// ||A|| ||y - A b||, where F is the objective, in units in which the columns of A have about length 1 where r
-	// allows for other units. (A b and b are known to rounding errors only; where those are
-	// larger than Tol allows they take the place of the residual.)
-	Optimality float64
-	// Error is an upper bound of ||mu_hat - mu_hat*||, the distance to the exact estimate:
-	// sqrt(2 gap), with the duality gap at b. It is NaN where r's conjugate is not known or has
-	// nothing to say.
-	Error float64
-	// Converged reports that Optimality is at most Options.Tol, and Error, where it is known, at
-	// most a hundredth of sigma sqrt(d), or without sigma of ||y - A b|| or a millionth of ||y||;
-	// less where Tol is below 1e-8.
-	Converged bool
-	// Lag estimates by how much the trace of an unrolled derivative is off that of the fixed
-	// point where the solve has converged: the iterates' derivative settles later than they do. It
-	// is 0 for other derivatives.
-	Lag float64
 }
 
 // Linearization is the derivative of y -> mu_hat(y) at one y: a symmetric
@@ -263,16 +215,12 @@ type Options struct {
 	// A longer tape is checkpointed: parts of it are computed again in the
 	// reverse sweep, with the same result to rounding.
 	Memory int64
-
-	// shortness is 1/||a_j|| for the columns a_j of A, where they differ much and r does not allow
-	// for other units; else nil.
-	shortness []float64
 }
 
 // Defaults of Options.
 const (
-	DefaultTol     = 1e-8
-	DefaultMaxIter = 10000
+	DefaultTol     = solve.DefaultTol
+	DefaultMaxIter = solve.DefaultMaxIter
 	DefaultMemory  = 1 << 30
 )
 
@@ -304,76 +252,6 @@ func (o Options) check() error {
 		return fmt.Errorf("vjp: a memory budget of %d bytes, expected a positive number", o.Memory)
 	case !slices.Contains(append(Derivatives(), None), o.Derivative):
 		return fmt.Errorf("vjp: derivative %q, expected one of %v", o.Derivative, Derivatives())
-	}
-	return nil
-}
-
-// Solvers lists the names that NewSolver takes.
-func Solvers() []string { return []string{"direct", "ista", "fista", "admm"} }
-
-// NewSolver returns the solver of the given name for the problem. The context
-// bounds the work done once for all y: the estimate of the operator's norm or
-// a factorization.
-func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
-	o = o.withDefaults()
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	if p.A == nil || p.R == nil || p.Device == nil {
-		return nil, fmt.Errorf("vjp: a problem without operator, regularizer or device")
-	}
-	if _, dim := p.A.Dims(); p.R.Dim() != 0 && p.R.Dim() != dim {
-		return nil, fmt.Errorf("vjp: a regularizer on R^%d for an operator on R^%d", p.R.Dim(), dim)
-	}
-	switch name {
-	case "direct":
-		if o.Derivative == Unrolled || o.Derivative == Implicit {
-			return nil, fmt.Errorf("vjp: the direct solver has its derivative in closed form, not %s; choose another solver or derivative", o.Derivative)
-		}
-		return newDirect(ctx, p, o)
-	case "ista", "fista", "admm":
-		return newIterative(ctx, name, p, o)
-	}
-	return nil, fmt.Errorf("vjp: solver %q, expected one of %s", name, strings.Join(Solvers(), ", "))
-}
-
-// leastSquare is the least sum of squares that is as accurate as its terms.
-const leastSquare = 0x1p-900
-
-// norm is the Euclidean norm of a batch of one vector, also where the squares vanish.
-func norm(x array.Batch) float64 {
-	var out [1]float64
-	dev := x.Device()
-	dev.Dot(out[:], x, x)
-	if !(out[0] < leastSquare) {
-		return math.Sqrt(out[0])
-	}
-	dev.MaxAbs(out[:], x)
-	largest := out[0]
-	if !(largest > 0) {
-		return largest
-	}
-	t := dev.Alloc(1, x.N())
-	defer t.Free()
-	// 1/largest may overflow.
-	up := math.Exp2(float64(-math.Ilogb(largest) / 2))
-	dev.Lin(t, up, x, 0, array.Batch{})
-	dev.Lin(t, up, t, 0, array.Batch{})
-	dev.Dot(out[:], t, t)
-	return math.Sqrt(out[0]) / up / up
-}
-
-func checkY(p Problem, y array.Batch) error {
-	if d, _ := p.A.Dims(); y.K() != 1 || y.N() != d {
-		panic(fmt.Sprintf("vjp: y of shape %s for an operator with d = %d", y, d))
-	}
-	var largest [1]float64
-	y.Device().MaxAbs(largest[:], y)
-	if err := y.Device().Err(); err != nil {
-		return err
-	}
-	if math.IsNaN(largest[0]) || math.IsInf(largest[0], 0) {
-		return fmt.Errorf("vjp: y holds NaN or Inf")
 	}
 	return nil
 }

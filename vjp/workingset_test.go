@@ -2,7 +2,6 @@ package vjp_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -138,9 +137,9 @@ func TestWorkingSetsChangeNothingButRounding(t *testing.T) {
 				t.Run(f.name+" "+name, func(t *testing.T) {
 					d, _ := f.a.Dims()
 					o := vjp.Options{Tol: 1e-10, MaxIter: 200000, Derivative: vjp.Implicit}
-					want := solve(t, newSolver(t, name, vjp.Problem{A: plain{f.a}, R: f.r, Device: dev}, o), dev, f.y)
+					want := solved(t, newSolver(t, name, vjp.Problem{A: plain{f.a}, R: f.r, Device: dev}, o), dev, f.y)
 					defer want.Release()
-					got := solve(t, newSolver(t, name, vjp.Problem{A: f.a, R: f.r, Device: dev}, o), dev, f.y)
+					got := solved(t, newSolver(t, name, vjp.Problem{A: f.a, R: f.r, Device: dev}, o), dev, f.y)
 					defer got.Release()
 					near(t, "mu_hat", got.MuHat.ToHost(), want.MuHat.ToHost(), 1e-7)
 					if f.name == "lambda small" || f.name == "no penalty" || f.name == "nonnegative" {
@@ -177,51 +176,13 @@ func TestWorkingSetsReadTheMatrixAHandfulOfTimes(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		f := sparseFixtures(t, dev)[0]
 		a := &counted{Operator: f.a}
-		sol := solve(t, newSolver(t, "fista", vjp.Problem{A: a, R: f.r, Device: dev}, vjp.Options{}), dev, f.y)
+		sol := solved(t, newSolver(t, "fista", vjp.Problem{A: a, R: f.r, Device: dev}, vjp.Options{}), dev, f.y)
 		defer sol.Release()
 		if n := a.products + a.restricts; n > 12 {
 			t.Errorf("%d products with A and %d restrictions in %d iterations, expected 12 at most", a.products, a.restricts, sol.Iterations)
 		}
 		if sol.Iterations < 20 {
 			t.Errorf("%d iterations: too easy a problem to tell", sol.Iterations)
-		}
-	})
-}
-
-// Starting at the solution of a problem nearby leads to the same solution in fewer
-// iterations, for every solver.
-func TestSolveFromASolutionNearby(t *testing.T) {
-	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		f := sparseFixtures(t, dev)[0]
-		y := dev.Alloc(1, len(f.y))
-		defer y.Free()
-		dev.Upload(y, f.y)
-		ctx := context.Background()
-		operators, solvers := []linops.Operator{f.a, plain{f.a}}, []string{"ista", "fista", "admm"}
-		if arraytest.Emulated(t, dev) {
-			t.Logf("%s is emulated: with working sets only, without ista", dev.Name())
-			operators, solvers = operators[:1], solvers[1:]
-		}
-		for _, a := range operators {
-			for _, name := range solvers {
-				t.Run(fmt.Sprintf("%s %T", name, a), func(t *testing.T) {
-					o := vjp.Options{Tol: 1e-10, MaxIter: 100000}
-					before := solve(t, newSolver(t, name, vjp.Problem{A: a, R: prox.NewL1(15.2), Device: dev}, o), dev, f.y)
-					defer before.Release()
-					s := newSolver(t, name, vjp.Problem{A: a, R: prox.NewL1(15), Device: dev}, o)
-					cold := solve(t, s, dev, f.y)
-					defer cold.Release()
-					warm, err := s.SolveFrom(ctx, y, before.B)
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer warm.Release()
-					near(t, "b", warm.B.ToHost(), cold.B.ToHost(), 1e-7)
-					if !warm.Converged || warm.Iterations >= cold.Iterations {
-						t.Errorf("%d iterations from nearby, %d from zero; converged: %v", warm.Iterations, cold.Iterations, warm.Converged)
-					}
-				})
-			}
 		}
 	})
 }

@@ -1,0 +1,121 @@
+package loss
+
+import (
+	"fmt"
+	"math"
+
+	"surepipe/array"
+)
+
+// squared is 1/2 ||z - y||^2.
+type squared struct{}
+
+// Squared returns the squared loss 1/2 ||z - y||^2.
+func Squared() Loss { return squared{} }
+
+func (squared) Value(z, y array.Batch) float64 {
+	check("the squared loss", z, y)
+	return halfSquare(z, y, array.Batch{})
+}
+
+func (squared) Gradient(dst, z, y array.Batch) {
+	check("the squared loss", dst, z, y)
+	dst.Device().Lin(dst, 1, z, -1, y)
+}
+
+func (squared) Weights() (array.Batch, bool) { return array.Batch{}, true }
+
+func (squared) Curvature(dst, z, y array.Batch) {
+	check("the squared loss", dst, z, y)
+	dst.Device().Fill(dst, 1)
+}
+
+func (squared) Lipschitz() float64 { return 1 }
+
+// Weighted is the weighted squared loss 1/2 sum_i w_i (z_i - y_i)^2.
+type Weighted struct {
+	w       array.Batch
+	largest float64
+}
+
+// WeightedSquared returns the weighted squared loss with the weights w on a device. Observation i
+// counts as much as w_i observations at the same place; if its noise has variance sigma_i^2,
+// weights proportional to 1/sigma_i^2 are efficient. A weight of 0 leaves the observation out. It
+// is an error if a weight is negative or not finite, or if all are 0.
+func WeightedSquared(dev array.Device, w []float64) (*Weighted, error) {
+	largest := 0.0
+	for i, v := range w {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return nil, fmt.Errorf("loss: the weight of observation %d is %g, expected a finite number that is 0 or more", i, v)
+		}
+		largest = max(largest, v)
+	}
+	if largest == 0 {
+		return nil, fmt.Errorf("loss: none of %d weights is positive, expected at least one", len(w))
+	}
+	l := &Weighted{w: dev.Alloc(1, len(w)), largest: largest}
+	dev.Upload(l.w, w)
+	if err := dev.Err(); err != nil {
+		l.Release()
+		return nil, fmt.Errorf("loss: %d weights: %w", len(w), err)
+	}
+	return l, nil
+}
+
+// Value returns 1/2 sum_i w_i (z_i - y_i)^2.
+func (l *Weighted) Value(z, y array.Batch) float64 {
+	check("the weighted squared loss", l.w, z, y)
+	return halfSquare(z, y, l.w)
+}
+
+// Gradient sets dst_i = w_i (z_i - y_i).
+func (l *Weighted) Gradient(dst, z, y array.Batch) {
+	check("the weighted squared loss", l.w, dst, z, y)
+	dev := dst.Device()
+	dev.Lin(dst, 1, z, -1, y)
+	dev.Mul(dst, dst, l.w)
+}
+
+// Weights returns w, which stays the loss's.
+func (l *Weighted) Weights() (array.Batch, bool) { return l.w, true }
+
+// Curvature sets dst to w.
+func (l *Weighted) Curvature(dst, z, y array.Batch) {
+	check("the weighted squared loss", l.w, dst, z, y)
+	dst.Device().Copy(dst, l.w)
+}
+
+// Lipschitz is the largest weight.
+func (l *Weighted) Lipschitz() float64 { return l.largest }
+
+// Release frees the weights. The loss is dead afterwards.
+func (l *Weighted) Release() {
+	l.w.Free()
+	l.w = array.Batch{}
+}
+
+// halfSquare is 1/2 sum_i w_i (z_i - y_i)^2; the zero Batch w stands for ones.
+func halfSquare(z, y, w array.Batch) float64 {
+	dev := z.Device()
+	r := dev.Alloc(1, z.N())
+	defer r.Free()
+	dev.Lin(r, 1, z, -1, y)
+	weighted := r
+	if !w.IsZero() {
+		weighted = dev.Alloc(1, z.N())
+		defer weighted.Free()
+		dev.Mul(weighted, r, w)
+	}
+	var sum [1]float64
+	dev.Dot(sum[:], weighted, r)
+	return sum[0] / 2
+}
+
+// check panics unless all batches are single vectors of one length.
+func check(name string, batches ...array.Batch) {
+	for _, b := range batches {
+		if b.K() != 1 || b.N() != batches[0].N() {
+			panic(fmt.Sprintf("loss: %s of batches %v, expected vectors of one length", name, batches))
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package solve
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"surepipe/array"
+)
+
+// acceptance is the rule by which a solve is done: the optimality is within the tolerance, and the
+// error of mu_hat, where a duality gap bounds it, is within what is allowed.
+type acceptance struct {
+	stick Yardstick
+	good  float64 // the optimality of a converged solve
+	tol   float64 // the optimality asked for now: good, or less where the error needs it
+	conv  Convergence
+}
+
+func newAcceptance(stick Yardstick) acceptance {
+	return acceptance{stick: stick, good: stick.Tol, tol: stick.Tol}
+}
+
+// Where the error of mu_hat is too large at a point within the tolerance, the tolerance is
+// multiplied by tighten, down to tightestTol.
+const (
+	tighten     = 0.1
+	tightestTol = 1e-15
+)
+
+// accept takes note of an iterate: its optimality, the bound of its error, which is NaN if there is
+// none, and the norm of its residual. step is the part of the optimality that the iteration itself
+// can make smaller.
+func (a *acceptance) accept(optimality, step, bound, residual float64) {
+	within := !(bound > a.stick.Allowed(residual))
+	a.conv.Optimality, a.conv.Error = optimality, bound
+	a.conv.Converged = within && optimality <= a.good
+	if !within && optimality <= a.tol || within && optimality > a.good && step <= a.tol {
+		a.tol = max(tighten*a.tol, tightestTol)
+	}
+}
+
+// watch decides whether an iterate is a solution: from a gradient at the iterate itself, and by a
+// duality gap where there is one. A step's own measure only says when to look.
+type watch struct {
+	acceptance
+	m      Method
+	traits Traits
+	o      Options
+	part   bool    // there is no gap to ask for
+	scale  float64 // what subgradients are relative to, from the last look
+	wait   int     // iterations before the next look
+	z, g   array.Batch
+}
+
+func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *watch {
+	a := newAcceptance(NewYardstick(y, traits.Norm2, o))
+	return &watch{acceptance: a, m: m, traits: traits, o: o, part: part, scale: a.stick.first()}
+}
+
+func (c *watch) release() {
+	c.z.Free()
+	c.g.Free()
+}
+
+// A look costs products with A and perhaps a proximal operator. After one that ends without
+// convergence the next follows after one in lookAgain of the iterations so far.
+const lookAgain = 16
+
+// after is told the measure of the step just done, and whether it is the last one allowed.
+func (c *watch) after(ctx context.Context, w *Work, measured float64, last bool) error {
+	c.conv.Iterations++
+	own := c.traits.own
+	if own != nil && own.residual != nil {
+		c.scale = c.stick.Scale(own.residual(w), 0)
+	}
+	c.conv.Optimality = relative(measured, c.scale)
+	if c.wait > 0 {
+		c.wait--
+	}
+	if !last && (measured > c.tol*c.scale || c.wait > 0) {
+		return nil
+	}
+	if own != nil {
+		return own.examine(ctx, w, c, measured, last)
+	}
+	if w.follower != nil {
+		slack, err := w.certify(ctx, c.traits, c.tol*c.scale-measured)
+		if err != nil {
+			return fmt.Errorf("%s iteration %d: %w", c.m.Name(), w.K+1, err)
+		}
+		measured += slack
+	}
+	return c.look(w, measured, last)
+}
+
+// look computes the residual, the gradient and the gap at w.B.
+func (c *watch) look(w *Work, measured float64, last bool) error {
+	p, dev := c.m.Problem(), w.Device()
+	if c.z.IsZero() {
+		d, dim := p.A.Dims()
+		c.z, c.g = dev.Alloc(1, d), dev.Alloc(1, dim)
+	}
+	p.A.Forward(c.z, w.B)
+	slope(p, c.z, w.Y)
+	zNorm, bNorm := Norm(c.z), Norm(w.B)
+	c.scale = c.stick.Scale(zNorm, bNorm)
+	c.conv.Optimality = relative(measured, c.scale)
+	if !last && measured > c.tol*c.scale {
+		return nil
+	}
+	if !c.part || !c.traits.Exact || c.o.shortness != nil {
+		p.A.Adjoint(c.g, c.z)
+	}
+	optimality := c.conv.Optimality
+	if !c.traits.Exact || c.o.shortness != nil {
+		residual, byColumn, err := proximalResidual(p, w.B, c.g, c.traits.Norm2, c.o.shortness)
+		if err != nil {
+			return err
+		}
+		if !c.traits.Exact {
+			measured = residual
+		}
+		optimality = max(relative(measured, c.scale), relative(byColumn, c.stick.byColumn(zNorm)))
+	}
+	bound := math.NaN()
+	if !c.part {
+		bound = errorBound(p, w.B, c.z, c.g, c.stick, zNorm, bNorm, measured)
+	}
+	c.accept(optimality, relative(measured, c.scale), bound, zNorm)
+	if !c.conv.Converged {
+		c.wait = c.conv.Iterations / lookAgain
+	}
+	return dev.Err()
+}
+
+// slope turns z = A b into the gradient of the loss there, A b - y for the squared loss.
+func slope(p Problem, z, y array.Batch) {
+	if p.Loss == nil {
+		z.Device().Lin(z, 1, z, -1, y)
+		return
+	}
+	p.Loss.Gradient(z, z, y)
+}
+
+// relative is measured / scale, and 0 where measured is 0.
+func relative(measured, scale float64) float64 {
+	if measured > 0 {
+		return measured / scale
+	}
+	return 0
+}

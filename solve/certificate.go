@@ -1,0 +1,200 @@
+package solve
+
+import (
+	"context"
+	"math"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/prox/subspace"
+	"surepipe/solve/internal/limits"
+)
+
+// nearTol is the share of the tolerance up to which a certificate is tried: the rest is for its
+// slack.
+const nearTol = 0.98
+
+// examine bounds the parts of the subgradient that the measure lacks and, where they leave the
+// optimality within the tolerance, asks for the duality gap. The error of the partial SVD is
+// computed. That no value was missed is certified by a Cholesky factor of (tau + slack)^2 I - M*M,
+// with half of what the tolerance has left as slack, or where matrices are too large to be formed
+// by products ([subspace.Triplets.Certify]). Where there is no such factor the block grows. At the
+// last iteration the excess of the values that were missed is computed.
+func (w *matrices) examine(ctx context.Context, c *watch, last bool) error {
+	if w.above > w.tau && !last {
+		return nil // values are held back
+	}
+	inexact, moved := w.top.Residual(w.gradientStep), w.moved()
+	optimality := w.share(c, moved+inexact)
+	if w.above > w.tau {
+		optimality += w.share(c, (w.above-w.tau)*math.Sqrt(float64(min(w.m, w.n))))
+	}
+	c.conv.Optimality = optimality
+	near := optimality <= nearTol*c.tol
+	if !near && !last {
+		if inexact > moved {
+			w.passes = min(w.passes+1, maxPasses)
+		}
+		return nil
+	}
+	if min(w.m, w.n) >= limits.ProbedSide {
+		return w.examineByProducts(ctx, c, optimality, near, last)
+	}
+	rest := w.rest()
+	defer rest.Free()
+	if near {
+		slack := 0.5 * (c.tol - optimality)
+		below, err := subspace.ExcessWithin(ctx, rest, w.tau, slack*w.eta*c.scale)
+		if err != nil {
+			return err
+		}
+		if below {
+			w.judge(c, optimality+slack)
+			return nil
+		}
+	}
+	if last {
+		beyond, err := subspace.Excess(ctx, rest, w.tau)
+		if err != nil {
+			return err
+		}
+		w.judge(c, optimality+w.share(c, beyond))
+		return nil
+	}
+	return w.closer()
+}
+
+// examineByProducts is examine where X is too large to be formed. The last iteration's optimality
+// lacks what a missed value would add, and it has not converged.
+func (w *matrices) examineByProducts(ctx context.Context, c *watch, optimality float64, near, last bool) error {
+	switch {
+	case near && !w.whole && !last:
+		w.whole = true // the next iteration knows all of the block
+		return nil
+	case near && w.whole:
+		// At most as many values as the smaller side has exceed tau by a slack.
+		slack := 0.5 * (c.tol - optimality)
+		each := slack * w.eta * c.scale / math.Sqrt(float64(min(w.m, w.n)))
+		below, err := w.block.Certify(ctx, w.gradientStep, len(w.top.Sigma), w.tau+each)
+		if err != nil {
+			return err
+		}
+		if below {
+			w.judge(c, optimality+slack)
+			return nil
+		}
+	}
+	if last {
+		return nil
+	}
+	return w.closer()
+}
+
+// share is a distance in X relative to the scale, which the tolerance bounds.
+func (w *matrices) share(c *watch, distance float64) float64 { return distance / (w.eta * c.scale) }
+
+// judge hands the optimality to the rule of acceptance, with the bound of mu_hat's error from the
+// nuclear norm's duality gap where the subgradient is that of the optimality.
+func (w *matrices) judge(c *watch, optimality float64) {
+	z, sum, squares := Norm(w.z), 0.0, 0.0
+	for _, s := range w.top.Sigma {
+		f := s - w.above
+		sum += f
+		squares += f * f
+	}
+	b, e, bound := math.Sqrt(squares), optimality*c.scale, math.NaN()
+	if t := w.lambda / (w.lambda + e); t >= leastDualScale {
+		bound = c.stick.errorOf((1-t)*(1-t)/2*z*z+(1-t)*w.lambda*sum+t*b*e, z, b)
+	}
+	c.accept(optimality, optimality, bound, z)
+}
+
+// closer makes the partial SVDs that follow see more values, more accurately.
+func (w *matrices) closer() error {
+	if !w.space.Grow() {
+		return errHighRank
+	}
+	w.passes = min(w.passes+1, maxPasses)
+	return nil
+}
+
+// rest is X - U S V*, dense.
+func (w *matrices) rest() array.Batch {
+	dev := w.dev
+	x := dev.Alloc(w.m, w.n)
+	z := dev.Alloc(1, w.z.N())
+	w.inOrder(z, w.z)
+	w.p.A.Adjoint(x.Reshape(1, w.m*w.n), z)
+	z.Free()
+	dev.Lin(x, -w.eta, x, 0, array.Batch{})
+	w.now.add(1+w.c, x)
+	if w.c != 0 {
+		w.old.add(-w.c, x)
+	}
+	w.next.add(-1, x)
+	if len(w.top.Sigma) > 0 {
+		active := factored{w.top.U, w.top.V}
+		active.add(-w.tau, x)
+	}
+	return x
+}
+
+// tangent is the curvature at b_k. One more step of the partial SVD gives the vectors of the active
+// values and those of the largest inactive ones, which serve the preconditioner.
+func (w *matrices) tangent() (*Tangent, error) {
+	dev := w.dev
+	w.accept()
+	w.c = 0
+	dev.Lin(w.z, 1, w.ab, -1, w.target())
+	all, r, err := w.space.AdvanceAll(w.gradientStep, w.tau)
+	if err != nil {
+		return nil, err
+	}
+	defer all.Free()
+	if r == 0 {
+		return &Tangent{}, dev.Err()
+	}
+	if r+subspace.MinBuffer > len(all.Sigma) {
+		return nil, errHighRank
+	}
+	f := make([]float64, r)
+	for i := range f {
+		f[i] = all.Sigma[i] - w.tau
+	}
+	near := prox.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N())}
+	for _, s := range all.Sigma[r:] {
+		near.Sigma = append(near.Sigma, s/w.eta)
+	}
+	normal := residual{w.pattern, dev.Alloc(1, w.z.N())}
+	dev.Copy(normal.z, w.z)
+	share := float64(w.pattern.Len()) / float64(w.shape.Len()) / w.eta
+	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, preconditionerShift*share, normal)
+	// The rank is another where a singular value crosses the threshold.
+	gap := min(all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r]) / w.eta
+	model := &prox.Model{Space: curved.Space(), Curvature: curved, Margin: func(array.Batch) float64 { return gap }}
+	op, _ := linops.On(dev, w.p.A, model.Space)
+	t := &Tangent{op, model}
+	if err := dev.Err(); err != nil {
+		t.release()
+		return nil, err
+	}
+	return t, nil
+}
+
+// residual is -A*(A b - y) by products, z being A b - y.
+type residual struct {
+	pattern array.Pattern
+	z       array.Batch
+}
+
+func (r residual) SubMul(trans bool, dst, x array.Batch) {
+	dst.Device().SpreadProduct(trans, 1, r.pattern, r.z, x, 1, dst)
+}
+
+func (r residual) Bytes() int64 { return r.z.Bytes() }
+func (r residual) Release()     { r.z.Free() }
+
+// preconditionerShift times the mean eigenvalue of H on the tangent space is what stands for H in
+// the preconditioner. From 1 to 3 serve equally well, 10 takes half as many steps again.
+const preconditionerShift = 2

@@ -1,0 +1,136 @@
+package solve
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/internal/pivoted"
+	"surepipe/prox"
+)
+
+// leastDualScale is the share of the residual that a dual feasible point must keep for its gap to
+// mean something: below it the constraints of the dual are tighter than rounding errors.
+const leastDualScale = 0.5
+
+// errorBound returns a bound of ||A b - A b*|| for every solution b*, from the duality gap
+// ([prox.Structure]) at a dual point w near the residual,
+//
+//	gap = 1/2 ||z - w||^2 + r(b) + r*(A* w) - <b, A* w>,   z = y - A b;
+//
+// NaN where there is none. w is t z, with t such that it is feasible, after the projection of z on
+// the columns of coordinates that r leaves free has been subtracted, where A* w must be 0. misfit
+// is A b - y, g is A* of it, near is a bound of the distance from -g to r's subdifferential at b,
+// and zNorm and bNorm are the norms of misfit and b.
+func errorBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, near float64) float64 {
+	bound := gapBound(p, b, misfit, g, s, zNorm, bNorm, near)
+	// Where there is no bound, the rounding errors of A b may still be too large to be ignored.
+	if rounding := Roundings * epsilon * (s.Y + s.Norm*bNorm); math.IsNaN(bound) && rounding > s.Allowed(zNorm) {
+		return rounding
+	}
+	return bound
+}
+
+// gapBound is errorBound by the duality gap alone.
+func gapBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, near float64) float64 {
+	r := prox.StructureOf(p.R)
+	if r.DualScale == nil || p.Loss != nil {
+		return math.NaN()
+	}
+	dev := b.Device()
+	minus := dev.Alloc(1, g.N())
+	defer minus.Free()
+	dev.Lin(minus, -1, g, 0, array.Batch{})
+	projected := 0.0 // ||z - w||^2 before the scaling by t
+	if r.Free != nil {
+		var ok bool
+		if projected, ok = projectFree(p, r.Free(g.N()), minus, misfit); !ok {
+			return math.NaN()
+		}
+	}
+	t := r.DualScale(b, minus, near)
+	if !(t >= leastDualScale) {
+		return math.NaN()
+	}
+	rest := max(zNorm*zNorm-projected, 0)
+	gap := ((1-t)*(1-t)*rest+projected)/2 + r.FenchelGap(b, minus, t, near)
+	return s.errorOf(gap, zNorm, bNorm)
+}
+
+// projectFree subtracts the projection of z = -misfit on the columns of the free coordinates:
+// minus, which is A* z, becomes A* of the rest, 0 at these coordinates. It returns the squared norm
+// of the projection, and false where there are too many columns.
+func projectFree(p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
+	if len(free) == 0 {
+		return 0, true
+	}
+	d, dim := p.A.Dims()
+	if len(free) > maxDense || len(free)*d > freeEntries {
+		return 0, false
+	}
+	dev := minus.Device()
+	units, columns := dev.Alloc(len(free), dim), dev.Alloc(len(free), d)
+	defer units.Free()
+	defer columns.Free()
+	host := make([]float64, len(free)*dim)
+	for i, j := range free {
+		host[i*dim+j] = 1
+	}
+	dev.Upload(units, host)
+	p.A.Forward(columns, units)
+	m := mat.DenseCopyOf(mat.NewDense(len(free), d, columns.ToHost()).T())
+	f := pivoted.Factorize(m, nil, mat.Norm(m, 2), 0)
+	if f.Rank == 0 {
+		return 0, true
+	}
+	var coordinates, projection mat.VecDense
+	coordinates.MulVec(f.Q.T(), mat.NewVecDense(d, misfit.ToHost()))
+	projection.MulVec(f.Q, &coordinates)
+	shift, image := dev.Alloc(1, d), dev.Alloc(1, dim)
+	defer shift.Free()
+	defer image.Free()
+	dev.Upload(shift, projection.RawVector().Data)
+	p.A.Adjoint(image, shift)
+	dev.Lin(minus, 1, minus, 1, image)
+	rest := minus.ToHost()
+	for _, j := range free {
+		rest[j] = 0
+	}
+	dev.Upload(minus, rest)
+	return mat.Dot(&coordinates, &coordinates), true
+}
+
+// proximalResidual returns ||G|| of G = c (b - prox_{r/c}(b - g/c)), with the gradient g of the
+// loss at b and a bound c of its second derivative: a bound of a subgradient of the objective at
+// that proximal point. Where shortness is given it returns also the norm of G with entry j divided
+// by the length of column j.
+func proximalResidual(p Problem, b, g array.Batch, norm2 float64, shortness []float64) (residual, byColumn float64, err error) {
+	dev := b.Device()
+	eta := stepFor(p, norm2)
+	v := dev.Alloc(1, b.N())
+	defer v.Free()
+	dev.Lin(v, 1, b, -eta, g)
+	if err := p.R.Eval(v, v, eta); err != nil {
+		return 0, 0, err
+	}
+	dev.Lin(v, 1, b, -1, v)
+	if shortness != nil {
+		for j, x := range v.ToHost() {
+			byColumn = math.Hypot(byColumn, x/eta*shortness[j])
+		}
+	}
+	return Norm(v) / eta, byColumn, nil
+}
+
+// stepFor is the step of proximal gradient steps: one over a bound of the second derivative of l(A
+// b; y), 1 where that is 0.
+func stepFor(p Problem, norm2 float64) float64 {
+	if p.Loss != nil {
+		norm2 *= p.Loss.Lipschitz()
+	}
+	if norm2 > 0 {
+		return 1 / norm2
+	}
+	return 1
+}

@@ -1,0 +1,116 @@
+package solve
+
+import (
+	"context"
+
+	"surepipe/array"
+	"surepipe/prox"
+)
+
+// lowRank is ISTA or FISTA for the nuclear norm and an operator that picks entries: the recurrence
+// of [proximalGradient] with iterates in factored form ([matrices]). Solutions whose rank turns out
+// not to be low are finished with all singular values.
+type lowRank struct {
+	s    situation
+	full *proximalGradient // on vectors
+	thin *proximalGradient // on factored matrices
+}
+
+// newLowRank wraps a proximal gradient method for a problem that completes a matrix.
+func newLowRank(ctx context.Context, s situation) (Solver, error) {
+	m, err := s.method(ctx)
+	if err != nil {
+		return nil, err
+	}
+	full := m.(*proximalGradient)
+	thin := *full
+	thin.low = s.completion()
+	return &lowRank{s: s, full: full, thin: &thin}, nil
+}
+
+// Name is the method's.
+func (l *lowRank) Name() string { return l.full.Name() }
+
+// Problem is the problem that it solves.
+func (l *lowRank) Problem() Problem { return l.s.p }
+
+// Release does nothing: all that is kept is a number.
+func (l *lowRank) Release() {}
+
+// Reweight shares the norm.
+func (l *lowRank) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
+	return l.s.reweight(ctx, r, l.full)
+}
+
+// Record iterates on vectors.
+func (l *lowRank) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
+	return Run(ctx, l.full, y, l.s.o, Start{Tape: newTape(l.full, y)})
+}
+
+// Solve iterates in factored form as long as the rank is low.
+func (l *lowRank) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+	o := l.s.o
+	o.Point = false
+	r, err := begin(l.thin, y, o, Start{B: b0})
+	if tooHard(err) {
+		return l.finish(ctx, y, b0, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer r.release()
+	w := r.w.Own.(*gradientRun).iterates.(*matrices)
+	if err := r.iterate(ctx); tooHard(err) {
+		done := r.c.conv.Iterations
+		if done > 0 {
+			b0 = w.dense()
+			defer b0.Free()
+		}
+		return l.finish(ctx, y, b0, done)
+	} else if err != nil {
+		return nil, err
+	}
+	sol, err := r.solution()
+	if err != nil || !l.s.o.Point {
+		return sol, err
+	}
+	sol.At = newPoint(l.full, l.full.Traits(), y, l.s.o, sol)
+	if sol.Converged {
+		if sol.At.Tangent, err = w.tangent(); err != nil && !tooHard(err) {
+			sol.Release()
+			return nil, err
+		}
+	}
+	return sol, nil
+}
+
+// finish continues on vectors from b, after so many iterations.
+func (l *lowRank) finish(ctx context.Context, y, b array.Batch, done int) (*Solution, error) {
+	o := l.s.o.with(notLowRank)
+	o.MaxIter = max(o.MaxIter-done, 1)
+	sol, err := Run(ctx, l.full, y, o, Start{B: b})
+	if err != nil {
+		return nil, err
+	}
+	sol.Iterations += done
+	return sol, nil
+}
+
+// internals tell the driver what factored iterates know: the residual of every step, how inexact
+// the partial SVD is, and the product A b.
+func (s *nuclearSampling) internals() *internals {
+	of := func(w *Work) *matrices { return w.Own.(*gradientRun).iterates.(*matrices) }
+	return &internals{
+		residual: func(w *Work) float64 { return Norm(of(w).z) },
+		examine: func(ctx context.Context, w *Work, c *watch, _ float64, last bool) error {
+			return of(w).examine(ctx, c, last)
+		},
+		solution: func(w *Work) (b, mu array.Batch) {
+			m := of(w)
+			m.accept()
+			mu = m.dev.Alloc(1, m.ab.N())
+			m.inOrder(mu, m.ab)
+			return m.dense(), mu
+		},
+	}
+}

@@ -1,0 +1,365 @@
+package solve
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/prox/subspace"
+	"surepipe/solve/internal/limits"
+)
+
+// nuclearSampling is the structure of matrix completion: r is lambda times the nuclear norm of
+// matrices of the given shape, and A picks entries.
+type nuclearSampling struct {
+	p      Problem
+	o      Options
+	a      linops.Structure
+	shape  array.Shape
+	lambda float64
+}
+
+// matrices are iterates in factored form. No m x n matrix appears: b_k is kept as L V*, A b_k
+// beside it, and the matrix whose singular values an iteration thresholds,
+//
+//	X = x_k - eta A*(A x_k - y),   x_k = b_k + c (b_k - b_{k-1}),
+//
+// is a combination of b_k and b_{k-1} plus a sparse matrix. A product with it takes O(d + (m + n)
+// r), and a [subspace.Iteration] that follows X from one iteration to the next takes two of them
+// for the singular values above the threshold. (Mazumder, Hastie and Tibshirani, JMLR 11, 2010; Toh
+// and Yun, Pacific J. Optim. 6, 2010.)
+//
+// The partial SVD is inexact, and the optimality accounts for that. With U, S, V what it returned,
+// X* U = V S, and M = X - U S V*,
+//
+//	(x_k - b_{k+1})/eta - A*A(x_k - b_{k+1}) - (X V - U S)V*/eta - (N - N')/eta
+//
+// is a subgradient at b_{k+1}, where N = M(I - V V*) and N' has N's singular values cut off at the
+// threshold. The first two terms are the measure of [proximalGradient], the third is the error of
+// the partial SVD, and the last is 0 where no value was missed: N's singular values are at most
+// M's. See examine for how the latter two are bounded.
+type matrices struct {
+	*nuclearSampling
+	dev      array.Device
+	pattern  array.Pattern
+	order    array.Index // A's row of every place; nil where they are in the order of the rows
+	m, n     int
+	eta, tau float64
+	y        array.Batch
+	sorted   array.Batch // y in the order of the places, where that is another
+
+	c      float64             // the momentum
+	now    factored            // b_k
+	old    factored            // b_{k-1}
+	step   factored            // b_k - b_{k-1}
+	step2  float64             // its squared norm
+	ab     array.Batch         // A b_k
+	abOld  array.Batch         // A b_{k-1}
+	z      array.Batch         // A x_k - y
+	space  *subspace.Iteration // the leading right singular vectors of X
+	top    subspace.Triplets   // its values above tau
+	block  subspace.Triplets   // all of the block's, where they were asked for
+	whole  bool                // ask for them
+	passes int                 // steps of the partial SVD in an iteration
+	above  float64             // the threshold of the iteration, above tau while values are held back
+	falls  int                 // iterations since that last fell, or 0
+	lowest float64             // the smallest it has been
+	size   int                 // of the block that was decomposed last
+
+	pending bool     // next and delta are b_{k+1} and b_{k+1} - b_k, which extrapolate makes b_k
+	next    factored // b_{k+1}
+	delta   factored // b_{k+1} - b_k
+	delta2  float64  // its squared norm
+	cross   float64  // <b_{k+1} - b_k, b_k - b_{k-1}>, 0 without momentum
+}
+
+// maxPasses is the largest number of steps of the partial SVD in an iteration.
+const maxPasses = 4
+
+// errHighRank says that the iterates are not of low rank, or out of the range of squares.
+var errHighRank = errors.New("solve: the rank is not low")
+
+// tooHard reports that there is no factorization of low rank.
+func tooHard(err error) bool {
+	var small subspace.Error
+	return errors.Is(err, errHighRank) || errors.As(err, &small)
+}
+
+// begin starts a solve at b0; the zero Batch stands for 0. The iterates are to be released also
+// after an error.
+func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch) (*matrices, error) {
+	dev, y := work.Device(), work.Y
+	d := y.N()
+	w := &matrices{
+		nuclearSampling: s, dev: dev, m: s.shape.Rows, n: s.shape.Cols,
+		eta: g.eta, tau: g.eta * s.lambda, y: y, passes: 1, lowest: math.Inf(1),
+	}
+	w.pattern, w.order = s.a.Sampled(s.shape)
+	if w.order != nil {
+		w.sorted = dev.Alloc(1, d)
+		dev.Gather(w.sorted, y, w.order)
+	}
+	w.z, w.ab, w.abOld = dev.Alloc(1, d), dev.Alloc(1, d), dev.Alloc(1, d)
+	dev.Fill(w.ab, 0)
+	dev.Fill(w.abOld, 0)
+	if scale := NewYardstick(y, g.bound, s.o).first(); !(scale > subspace.Smallest && scale < 1/subspace.Smallest) {
+		return w, errHighRank
+	}
+	return w, w.start(b0)
+}
+
+// start factors b0.
+func (w *matrices) start(b0 array.Batch) error {
+	dev := w.dev
+	w.now, w.old, w.step = w.zeros(), w.zeros(), w.zeros()
+	w.space = subspace.New(dev, w.shape)
+	w.space.Hold(min(w.m, w.n) >= limits.ProbedSide)
+	if b0.IsZero() {
+		return nil
+	}
+	b0 = b0.Reshape(w.m, w.n)
+	for {
+		k := w.space.Size()
+		t, err := w.space.Advance(subspace.Dense(b0), 0)
+		if err != nil {
+			return err
+		}
+		r := len(t.Sigma)
+		if r < k {
+			// The block has seen all of b0.
+			w.now.free()
+			w.now = factored{dev.Alloc(w.m, t.U.N()), t.V}
+			subspace.ScaleColumns(w.now.l, t.U, t.Sigma)
+			t.U.Free()
+			w.sample()
+			return nil
+		}
+		t.Free()
+		if k >= w.space.Largest() {
+			return errHighRank
+		}
+	}
+}
+
+// sample sets ab = A b_k.
+func (w *matrices) sample() {
+	r := w.now.l.N()
+	w.dev.SampleProduct(w.ab, w.pattern, 1, w.now.l.Reshape(1, w.m*r), w.now.v.Reshape(1, w.n*r), 0)
+}
+
+// gradientStep is the matrix X = x - eta A*(A x - y) of the iteration, x = b_k + c (b_k - b_{k-1}).
+func (w *matrices) gradientStep(trans bool, dst, x array.Batch) {
+	dev, k := w.dev, x.N()
+	rows, cols := w.m, w.n
+	if trans {
+		rows, cols = cols, rows
+	}
+	dev.SpreadProduct(trans, -w.eta, w.pattern, w.z, x.Reshape(1, cols*k), 0, dst.Reshape(1, rows*k))
+	add := func(a float64, f factored) {
+		if trans {
+			f.l, f.v = f.v, f.l
+		}
+		t := dev.Alloc(f.l.N(), k)
+		dev.Gemm(true, false, 1, f.v, x, 0, t)
+		dev.Gemm(false, false, a, f.l, t, 1, dst)
+		t.Free()
+	}
+	add(1+w.c, w.now)
+	if w.c != 0 {
+		add(-w.c, w.old)
+	}
+}
+
+// release frees the iterates.
+func (w *matrices) release() {
+	for _, f := range []*factored{&w.now, &w.old, &w.step, &w.next, &w.delta} {
+		f.free()
+	}
+	for _, b := range []array.Batch{w.sorted, w.z, w.ab, w.abOld} {
+		b.Free()
+	}
+	w.top.Free()
+	w.block.Free()
+	if w.space != nil {
+		w.space.Free()
+	}
+}
+
+// target is y in the order of the places.
+func (w *matrices) target() array.Batch {
+	if w.order != nil {
+		return w.sorted
+	}
+	return w.y
+}
+
+// inOrder sets dst to z in the order of A's rows.
+func (w *matrices) inOrder(dst, z array.Batch) {
+	if w.order != nil {
+		w.dev.Scatter(dst, z, w.order)
+	} else {
+		w.dev.Copy(dst, z)
+	}
+}
+
+// zeros is 0 as a factored matrix.
+func (w *matrices) zeros() factored {
+	f := factored{w.dev.Alloc(w.m, 1), w.dev.Alloc(w.n, 1)}
+	w.dev.Fill(f.l, 0)
+	w.dev.Fill(f.v, 0)
+	return f
+}
+
+// extrapolate makes b_{k+1} the estimate b_k and computes A x_k - y.
+func (w *matrices) extrapolate(c float64) {
+	w.accept()
+	w.c = c
+	w.dev.Lin(w.z, 1+c, w.ab, -c, w.abOld)
+	w.dev.Lin(w.z, 1, w.z, -1, w.target())
+}
+
+// accept makes b_{k+1} the estimate.
+func (w *matrices) accept() {
+	if !w.pending {
+		return
+	}
+	w.pending = false
+	w.old.free()
+	w.step.free()
+	w.old, w.now, w.step, w.step2 = w.now, w.next, w.delta, w.delta2
+	w.next, w.delta = factored{}, factored{}
+	w.ab, w.abOld = w.abOld, w.ab
+	w.sample()
+}
+
+// descend computes b_{k+1} = L V* and its difference from b_k.
+func (w *matrices) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivative, error) {
+	for range w.passes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := w.decompose(); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.holdBack(); err != nil {
+		return nil, err
+	}
+	sigma := w.top.Sigma
+	if r := len(sigma); r+subspace.MinBuffer > w.space.Largest() || r > 0 && sigma[0] > subspace.Range*w.tau {
+		return nil, errHighRank
+	}
+	w.threshold()
+	w.pending = true
+	return nil, w.dev.Err()
+}
+
+// threshold sets next to U diag(f) V*, with f the values less the threshold, and delta to its
+// difference from b_k.
+func (w *matrices) threshold() {
+	dev, sigma := w.dev, w.top.Sigma
+	f := make([]float64, len(sigma))
+	for i, s := range sigma {
+		f[i] = s - w.above
+	}
+	width := w.top.U.N()
+	w.next = factored{dev.Alloc(w.m, width), dev.Alloc(w.n, width)}
+	subspace.ScaleColumns(w.next.l, w.top.U, f)
+	dev.Copy(w.next.v, w.top.V)
+
+	// b_{k+1} - b_k = U T* - W V_k*,  T = V diag(f) - V_k C*,  W = L_k - U C,  C = U* L_k.
+	before := w.now.l.N()
+	w.delta = factored{dev.Alloc(w.m, width+before), dev.Alloc(w.n, width+before)}
+	c := dev.Alloc(width, before)
+	defer c.Free()
+	dev.Gemm(true, false, 1, w.top.U, w.now.l, 0, c)
+	t, wl := dev.Alloc(w.n, width), dev.Alloc(w.m, before)
+	defer t.Free()
+	defer wl.Free()
+	subspace.ScaleColumns(t, w.top.V, f)
+	dev.Gemm(false, true, -1, w.now.v, c, 1, t)
+	dev.Copy(wl, w.now.l)
+	dev.Gemm(false, false, -1, w.top.U, c, 1, wl)
+	dev.Copy(w.delta.l.Cols(0, width), w.top.U)
+	dev.Copy(w.delta.l.Cols(width, width+before), wl)
+	dev.Copy(w.delta.v.Cols(0, width), t)
+	dev.Lin(w.delta.v.Cols(width, width+before), -1, w.now.v, 0, array.Batch{})
+	w.delta2 = dot(t, t) + dot(wl, wl)
+	w.cross = 0
+	if w.c != 0 {
+		w.cross = w.delta.inner(w.step)
+	}
+}
+
+func (w *matrices) moved() float64 {
+	return math.Sqrt(math.Max(w.delta2-2*w.c*w.cross+w.c*w.c*w.step2, 0))
+}
+
+func (w *matrices) uphill() float64 { return w.c*w.cross - w.delta2 }
+
+// patience is the number of iterations after which a threshold that does not fall is lowered by a
+// larger block.
+const patience = 5
+
+// holdBack raises the threshold of the iteration to the middle of the block where all of the
+// block's values exceed it. The first iterates of a large matrix of which little is known have many
+// values above tau that are the error of what is still missing, as large as it, and go as that
+// comes in: following them all would cost more than every iteration to come. (Continuation in
+// lambda, as Toh and Yun have it.)
+func (w *matrices) holdBack() error {
+	w.above = w.tau
+	if min(w.m, w.n) < limits.ProbedSide {
+		return nil
+	}
+	w.space.Hold(true)
+	r := len(w.top.Sigma)
+	if r < w.size-1 || r < 2 {
+		w.falls, w.lowest = 0, math.Inf(1)
+		return nil
+	}
+	w.above = w.top.Sigma[r/2]
+	first := w.top.First(r / 2)
+	w.top.Free()
+	w.top = first
+	w.falls++
+	if w.above < 0.99*w.lowest {
+		w.falls, w.lowest = 0, w.above
+	}
+	if w.falls >= patience {
+		if w.size >= w.space.Largest() {
+			return errHighRank
+		}
+		w.falls = 0
+		w.space.Hold(false)
+	}
+	return nil
+}
+
+// decompose does one step of the partial SVD of X.
+func (w *matrices) decompose() (err error) {
+	w.top.Free()
+	w.block.Free()
+	w.top, w.block = subspace.Triplets{}, subspace.Triplets{}
+	w.size = w.space.Size()
+	if !w.whole {
+		w.top, err = w.space.Advance(w.gradientStep, w.tau)
+		return err
+	}
+	all, r, err := w.space.AdvanceAll(w.gradientStep, w.tau)
+	if err != nil {
+		return err
+	}
+	w.block = all
+	w.top = all.First(r)
+	return nil
+}
+
+// dense is b_k as a batch of one vector.
+func (w *matrices) dense() array.Batch {
+	b := w.dev.Alloc(1, w.m*w.n)
+	w.dev.Gemm(false, true, 1, w.now.l, w.now.v, 0, b.Reshape(w.m, w.n))
+	return b
+}

@@ -1,0 +1,167 @@
+package solve
+
+import (
+	"context"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+)
+
+// Point is a solution in the form in which it was computed, for whoever differentiates there: the
+// problem in other units, with whitened observations, or confined to a working set. Its estimate
+// differs from the user's in b alone, or with weights w of the observations by the factor sqrt(w).
+type Point struct {
+	// Problem is the problem that was solved, with the squared loss if the user's is quadratic. Its
+	// Device is that of Y.
+	Problem Problem
+	// Y is its right-hand side and B its solution, batches of one vector.
+	Y, B array.Batch
+	// Norm2 is an upper bound of ||A||^2 for its operator.
+	Norm2 float64
+	// Linear is the closed form of an estimator that is linear in y; nil for others.
+	Linear *Linear
+	// Tangent is what a factored low-rank iteration knows of the tangent space at B; nil for
+	// others. Whoever takes its parts sets it to nil.
+	Tangent *Tangent
+
+	method  Method
+	options Options
+	back    func(*Solution) // sets the solution's B and MuHat from the point's; or nil
+	shared  bool            // B is the solution's
+	ownsY   bool
+	op      linops.Restricted // Problem's operator where it is the point's own; or nil
+	release func()            // frees it and the regularizer
+	set     []int             // the coordinates that the problem is confined to; nil for all
+	all     int               // of so many
+	units   []float64         // of the columns; nil for the user's
+}
+
+// Linear is an estimator mu_hat = U* diag(Weights) U y, for every y. The batches belong to the
+// solver.
+type Linear struct {
+	// U is rank x d with orthonormal vectors, Weights is 1 x rank with values in [0, 1].
+	U, Weights array.Batch
+	// Doubtful is the part of the trace that rests on decisions within rounding errors.
+	Doubtful float64
+	// Margin is the smallest direction that was counted over the size of rounding errors, +Inf
+	// where no rank was decided.
+	Margin float64
+}
+
+// Tangent is the model of the nuclear norm at a solution of low rank, and the operator on its space.
+// Both are nil at the solution 0.
+type Tangent struct {
+	A     linops.Restricted
+	Model *prox.Model
+}
+
+func (t *Tangent) release() {
+	if t.Model != nil {
+		t.A.Release()
+		t.Model.Space.Release()
+		t.Model.Curvature.Release()
+	}
+}
+
+// newPoint is the point of a solution that was computed as it is.
+func newPoint(m Method, traits Traits, y array.Batch, o Options, s *Solution) *Point {
+	p := m.Problem()
+	p.Device = y.Device()
+	at := &Point{Problem: p, Y: y, B: s.B, Norm2: traits.Norm2, method: m, options: o, shared: true}
+	if traits.own != nil {
+		at.Linear = traits.own.linear
+	}
+	return at
+}
+
+// Detach hands the confined problem over to the caller: it returns the operator and the function that
+// frees it and the regularizer, or nil where they are not the point's own.
+func (at *Point) Detach() (a linops.Restricted, release func()) {
+	a, release = at.op, at.release
+	at.op, at.release = nil, nil
+	return a, release
+}
+
+// Lift returns the map on the host from vectors in the coordinates of B to the user's, nil where they
+// are the same. It outlives the point.
+func (at *Point) Lift() func(b []float64) []float64 {
+	set, n, units := at.set, at.all, at.units
+	if set == nil && units == nil {
+		return nil
+	}
+	return func(b []float64) []float64 {
+		if set != nil {
+			wide := make([]float64, n)
+			for i, j := range set {
+				wide[j] = b[i]
+			}
+			b = wide
+		}
+		for j, s := range units {
+			b[j] *= s
+		}
+		return b
+	}
+}
+
+// Release frees what the point holds. The solution keeps its B.
+func (at *Point) Release() {
+	if !at.shared {
+		at.B.Free()
+	}
+	if at.ownsY {
+		at.Y.Free()
+	}
+	if at.Tangent != nil {
+		at.Tangent.release()
+	}
+	if at.release != nil {
+		at.release()
+	}
+	*at = Point{}
+}
+
+// then changes the solution by f, now and after every refinement. The point stays as it is.
+func (s *Solution) then(f func(*Solution)) {
+	if at := s.At; at != nil {
+		if at.shared {
+			dev := s.B.Device()
+			at.B, at.shared = s.B, false
+			s.B = dev.Alloc(1, at.B.N())
+			dev.Copy(s.B, at.B)
+			at.back = func(s *Solution) { dev.Copy(s.B, at.B) }
+		}
+		before := at.back
+		at.back = func(s *Solution) {
+			before(s)
+			f(s)
+		}
+	}
+	f(s)
+}
+
+// Refine continues the solve from the point to a smaller tolerance, for at most maxIter iterations,
+// and reports whether the solution is better now. The duality gap is not asked for again.
+func (s *Solution) Refine(ctx context.Context, tol float64, maxIter int) (bool, error) {
+	at := s.At
+	o := at.options
+	o.Tol, o.MaxIter, o.Point = tol, min(o.MaxIter, maxIter), false
+	better, err := Run(ctx, at.method, at.Y, o, Start{B: at.B, Part: true})
+	if err != nil {
+		return false, err
+	}
+	defer better.Release()
+	s.Iterations += better.Iterations
+	if better.Optimality >= s.Optimality {
+		return false, nil
+	}
+	dev := at.B.Device()
+	dev.Copy(at.B, better.B)
+	dev.Copy(s.MuHat, better.MuHat)
+	s.Optimality = better.Optimality
+	if at.back != nil {
+		at.back(s)
+	}
+	return true, nil
+}

@@ -1,0 +1,259 @@
+package solve
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/loss"
+	"surepipe/prox"
+	"surepipe/solve/internal/limits"
+)
+
+// All choices by the structure of a problem are made in this file. A table is read from the top:
+// the first rule that applies is taken, and recorded as a [Choice].
+//
+// The loss is chosen first, then the units of the columns, then the form of the method.
+
+// rule is a row of a table.
+type rule struct {
+	chosen, reason string
+	applies        func(s *situation) bool
+	build          func(ctx context.Context, s situation) (Solver, error)
+}
+
+var lossRules = []rule{
+	{"squared", "the loss is 1/2 ||A b - y||^2", func(s *situation) bool { return s.weights == nil && s.quadratic }, chooseUnits},
+	{"whitened", "a weighted squared loss is the squared loss of sqrt(w) A and sqrt(w) y", func(s *situation) bool { return s.quadratic }, newWhitened},
+	{"its gradient", "the loss is not quadratic", always, chooseUnits},
+}
+
+var unitRules = []rule{
+	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
+	{"the user's", "A does not tell the lengths of its columns, and there are many", func(s *situation) bool { return s.lengths2 == nil }, chooseMethod},
+	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return !spread(s.lengths2, nil) }, chooseMethod},
+	{"columns of about unit length", "the columns of A differ in length by more than a factor of 8", func(s *situation) bool { return s.units != nil }, newEquilibrated},
+	{"the user's", "the columns of A differ in length, but the regularizer allows for no other units: subgradients are measured column by column", always, chooseMethod},
+}
+
+var methodRules = []rule{
+	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank", func(s *situation) bool { return s.completion() != nil }, newLowRank},
+	{"a working set", "r splits over coordinates and A can be confined to columns: solutions are sparse", (*situation).splits, newWorkingSet},
+	{"all coordinates", "the derivative of every iteration is wanted", func(s *situation) bool { return s.o.Whole && !s.e.Closed }, newPlain},
+	{"closed form", "the regularizer and the loss are quadratic", func(s *situation) bool { return s.e.Closed }, newPlain},
+	{"all coordinates", "the problem has no structure that the method can use", always, newPlain},
+}
+
+// Choices that only a solve can make.
+var (
+	notSparse  = Choice{"method", "all coordinates", "the solution turned out not to be sparse"}
+	notLowRank = Choice{"method", "all singular values", "the rank of the iterates turned out not to be low"}
+	followed   = Choice{"method", "inexact proximal operator", "the leading singular values are followed from one iteration to the next, and certified"}
+)
+
+// factorization is a choice of the direct method.
+type factorization struct {
+	choice  Choice
+	applies func(spread float64) bool
+	build   func(s *direct, x *mat.Dense) error
+}
+
+var factorizations = []factorization{
+	{Choice{"method", "singular value decomposition", "the columns of A differ in length by at most a factor of 1e4"},
+		func(spread float64) bool { return spread <= gradedSpread }, (*direct).decompose},
+	{Choice{"method", "pivoted factorization with the penalty", "the columns of A differ in length by more than a factor of 1e4"},
+		func(float64) bool { return true }, (*direct).factorGraded},
+}
+
+// Sizes at which choices change.
+const (
+	// widestSpread is the ratio of the columns' lengths up to which their units are left alone, and
+	// gradedSpread that up to which A's own singular values serve: those of the shortest columns
+	// then have ten correct digits.
+	widestSpread = 8
+	gradedSpread = 1e4
+	// minWorking is the size of p below which working sets are not worth the rounds.
+	minWorking = 256
+	// maxDense is the size of p up to which any operator may be written down as a matrix, and
+	// freeEntries is the size of the matrix of unpenalized columns up to which it is factorized for
+	// a duality gap.
+	maxDense    = 256
+	freeEntries = 1 << 20
+	// weightedEntries is the size of the matrix up to which the lengths of weighted columns are
+	// computed from its entries.
+	weightedEntries = 1 << 24
+)
+
+// situation is what the rules look at.
+type situation struct {
+	e    Entry
+	p    Problem // with Loss nil if the user's loss is quadratic
+	o    Options
+	from Method // for another regularizer, to share what it keeps; or nil
+
+	loss      loss.Loss // the user's
+	quadratic bool      // whether it is
+	weights   []float64 // of the observations; nil for ones
+	lengths2  []float64 // squared lengths of the columns; nil where they are not known
+	units     []float64 // of the columns; nil for the user's
+}
+
+func always(*situation) bool { return true }
+
+// decide applies a table.
+func (s situation) decide(ctx context.Context, part string, rules []rule) (Solver, error) {
+	i := slices.IndexFunc(rules, func(r rule) bool { return r.applies(&s) })
+	s.o = s.o.with(Choice{part, rules[i].chosen, rules[i].reason})
+	return rules[i].build(ctx, s)
+}
+
+// build chooses the solver of a problem.
+func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
+	s := situation{e: e, p: p, o: o, loss: p.Loss, quadratic: true}
+	if p.Loss != nil {
+		var w array.Batch
+		if w, s.quadratic = p.Loss.Weights(); s.quadratic {
+			if !w.IsZero() {
+				s.weights = w.ToHost()
+			}
+			s.p.Loss = nil
+		}
+	}
+	if d, _ := p.A.Dims(); s.weights != nil && len(s.weights) != d {
+		return nil, fmt.Errorf("solve: %d weights of observations for an operator with %d rows", len(s.weights), d)
+	}
+	if p.Intercept && (s.weights != nil || !s.quadratic) {
+		return nil, fmt.Errorf("solve: an intercept needs the squared loss: with weights of observations, or another loss, subtracting the mean of y does not fit it; drop the intercept or the weights")
+	}
+	return s.decide(ctx, "loss", lossRules)
+}
+
+// chooseUnits applies the table of units.
+func chooseUnits(ctx context.Context, s situation) (Solver, error) {
+	if !s.e.Closed {
+		s.lengths2 = columnLengths2(s.p)
+		s.units = columnUnits(s.p.R, s.lengths2)
+	}
+	if !s.e.Closed && spread(s.lengths2, s.units) {
+		s.o.shortness = inverseLengths(s.lengths2)
+		for j, v := range s.units {
+			s.o.shortness[j] /= v
+		}
+	}
+	return s.decide(ctx, "units", unitRules)
+}
+
+// chooseMethod applies the table of methods.
+func chooseMethod(ctx context.Context, s situation) (Solver, error) {
+	return s.decide(ctx, "method", methodRules)
+}
+
+// method makes the method for the situation.
+func (s *situation) method(ctx context.Context) (Method, error) {
+	if s.from != nil {
+		if again := s.from.Traits().Reweight; again != nil {
+			return again(ctx, s.p.R)
+		}
+	}
+	return s.e.New(ctx, s.p, s.o)
+}
+
+// reweight chooses anew for another regularizer, in the same units.
+func (s situation) reweight(ctx context.Context, r prox.Prox, from Method) (Solver, error) {
+	s.p.R, s.from = r, from
+	s.o.choices = s.o.choices[:len(s.o.choices)-1]
+	return chooseMethod(ctx, s)
+}
+
+// completion is the structure of a matrix completion problem; nil where there is none.
+func (s *situation) completion() *nuclearSampling {
+	if !s.e.factors || s.o.Whole || s.p.Loss != nil {
+		return nil
+	}
+	r, a := prox.StructureOf(s.p.R), linops.StructureOf(s.p.A)
+	shape, lambda := r.Shape, r.Nuclear.Value
+	if !r.Nuclear.Known || a.Sampled == nil || min(shape.Rows, shape.Cols) < limits.FactoredSide || lambda == 0 || math.IsInf(lambda, 1) {
+		return nil
+	}
+	if places, _ := a.Sampled(shape); places == nil {
+		return nil
+	}
+	return &nuclearSampling{p: s.p, o: s.o, a: a, shape: shape, lambda: lambda}
+}
+
+// splits reports whether the problem has working sets.
+func (s *situation) splits() bool {
+	r := prox.StructureOf(s.p.R)
+	_, dim := s.p.A.Dims()
+	if !s.e.sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.o.Whole || s.p.Loss != nil {
+		return false
+	}
+	none := confine(s.p.Device, s.p.A, nil)
+	if none != nil {
+		none.release()
+	}
+	return none != nil
+}
+
+// factorizationFor chooses by the lengths of the columns.
+func factorizationFor(lengths []float64) factorization {
+	least, most := math.Inf(1), 0.0
+	for _, v := range lengths {
+		if v > 0 {
+			least, most = min(least, v), max(most, v)
+		}
+	}
+	i := slices.IndexFunc(factorizations, func(f factorization) bool { return f.applies(most / least) })
+	return factorizations[i]
+}
+
+// writeDown chooses whether ADMM's z-step works with A written down as a matrix: a small A without
+// a closed form is, for a matrix is factorized once where conjugate gradients start anew at every
+// iteration.
+func writeDown(a linops.Operator, normal *linops.Normal) bool {
+	_, dim := a.Dims()
+	return dim <= maxDense && !normal.Closed()
+}
+
+// plain runs a method as it is.
+type plain struct {
+	s situation
+	m Method
+}
+
+func newPlain(ctx context.Context, s situation) (Solver, error) {
+	m, err := s.method(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &plain{s, m}, nil
+}
+
+// Name is the method's.
+func (s *plain) Name() string { return s.m.Name() }
+
+// Problem is the problem that it solves.
+func (s *plain) Problem() Problem { return s.s.p }
+
+// Solve runs the method.
+func (s *plain) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+	return Run(ctx, s.m, y, s.s.o, Start{B: b0})
+}
+
+// Record runs the method with a tape.
+func (s *plain) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
+	return Run(ctx, s.m, y, s.s.o, Start{Tape: newTape(s.m, y)})
+}
+
+// Reweight shares what the method shares.
+func (s *plain) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
+	return s.s.reweight(ctx, r, s.m)
+}
+
+// Release frees what the method keeps.
+func (s *plain) Release() { s.m.Release() }

@@ -1,0 +1,244 @@
+package solve
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/loss"
+	"surepipe/prox"
+)
+
+// Problem is the convex program
+//
+//	b(y) = argmin_b  l(A b; y) + r(b),    mu_hat(y) = A b(y).
+type Problem struct {
+	// A is the operator, d x p.
+	A linops.Operator
+	// Loss is l, nil for the squared loss 1/2 ||A b - y||^2.
+	Loss loss.Loss
+	// R is the regularizer r on R^p.
+	R prox.Prox
+	// Device is where A, Loss and R keep their data, and where work is done that serves all y. What
+	// a single solve needs is allocated on the device of its y, which may be a view of this one.
+	Device array.Device
+	// Intercept fits an intercept, which no penalty falls on: with ones 1 in R^d,
+	//
+	//	mu_hat(y) = mean(y) 1 + A b,   b the solver's at y - mean(y) 1,
+	//	div mu_hat = 1 + div A b,      ||D mu_hat||_F^2 = 1 + ||D A b||_F^2.
+	//
+	// The columns of A must have mean 0. Then this is the least squares problem with a column of
+	// ones beside A that the regularizer does not see. A solver itself computes b and A b at the y
+	// that it is given; its caller, package stages, subtracts the mean and adds it back.
+	Intercept bool
+}
+
+// Options are the settings of a solve. The zero value of a field asks for its default.
+type Options struct {
+	// Tol is the optimality at which a solve stops (see [Convergence]), default 1e-8.
+	Tol float64
+	// MaxIter is the largest number of iterations, default 10000.
+	MaxIter int
+	// Sigma2 is the variance of the noise in y where it is known. Errors of mu_hat are then
+	// measured against sigma sqrt(d), otherwise against the residual.
+	Sigma2 float64
+	// Progress, unless nil, is called after every iteration with what is known of the solve so far.
+	Progress func(Convergence)
+	// Point asks for [Solution].At, which a derivative at the solution needs.
+	Point bool
+	// Whole asks for iterations over all coordinates, without working sets and factored matrices,
+	// because their derivative is wanted.
+	Whole bool
+
+	// shortness is 1/||a_j|| for the columns a_j of A, where their lengths differ much and the
+	// regularizer does not allow for other units; else nil.
+	shortness []float64
+	// choices are those made on the way to the method.
+	choices []Choice
+}
+
+// Defaults of Options.
+const (
+	DefaultTol     = 1e-8
+	DefaultMaxIter = 10000
+)
+
+func (o Options) withDefaults() Options {
+	if o.Tol == 0 {
+		o.Tol = DefaultTol
+	}
+	if o.MaxIter == 0 {
+		o.MaxIter = DefaultMaxIter
+	}
+	return o
+}
+
+// check reports settings that are out of range.
+func (o Options) check() error {
+	switch {
+	case !(o.Tol > 0) || o.Tol >= 1:
+		return fmt.Errorf("solve: the tolerance is %g, expected a number between 0 and 1", o.Tol)
+	case o.MaxIter < 1:
+		return fmt.Errorf("solve: at most %d iterations, expected at least 1", o.MaxIter)
+	case !(o.Sigma2 >= 0) || math.IsInf(o.Sigma2, 0):
+		return fmt.Errorf("solve: sigma2 is %g, expected a positive number, or 0 where it is not known", o.Sigma2)
+	}
+	return nil
+}
+
+// with returns the options with one more choice on record.
+func (o Options) with(c Choice) Options {
+	o.choices = append(o.choices[:len(o.choices):len(o.choices)], c)
+	return o
+}
+
+// Choice is one decision that a solver made by the structure of a problem.
+type Choice struct {
+	// Part is what the choice is about: "method", "units", "loss", "space", "system" or
+	// "derivative".
+	Part string
+	// Chosen is what was chosen and Reason why, each in a few words.
+	Chosen, Reason string
+}
+
+// Convergence records how a solve went.
+type Convergence struct {
+	// Iterations is the number of iterations done.
+	Iterations int
+	// Optimality is an upper bound of dist(0, ∂F(b)), where F is the objective, divided by ||A||
+	// sigma sqrt(d), or without sigma by ||A|| ||y - A b||. It is measured in units in which the
+	// columns of A have length about 1, if r allows for other units. Where rounding errors of A b
+	// and b are larger than Tol times the divisor's second factor they take its place.
+	Optimality float64
+	// Error is an upper bound of ||mu_hat - mu_hat*||, the distance to the exact estimate: sqrt(2
+	// gap), with the duality gap at b. It is NaN where no gap is known. With weights w of the
+	// observations the norm is that of sqrt(w) (mu_hat - mu_hat*).
+	Error float64
+	// Converged reports that Optimality is at most Options.Tol, and that Error, where it is known,
+	// is at most a hundredth of sigma sqrt(d), or without sigma of ||y - A b|| or a millionth of
+	// ||y||; less where Tol is below 1e-8.
+	Converged bool
+	// Lag estimates, for an unrolled derivative at a converged solution, by how much its trace
+	// differs from that of the fixed point: the derivatives of the iterates converge later than the
+	// iterates. It is 0 for other derivatives. Package vjp sets it.
+	Lag float64
+}
+
+// Solution is the outcome of one solve.
+type Solution struct {
+	// B is b(y), a batch of one vector of length p.
+	B array.Batch
+	// MuHat is A b(y), a batch of one vector of length d.
+	MuHat array.Batch
+	// Convergence records how the solve went.
+	Convergence
+	// Choices tells what the solver chose for this problem, and why.
+	Choices []Choice
+	// At is the solution in the form in which it was computed, nil unless Options.Point is set.
+	At *Point
+}
+
+// Release frees the solution.
+func (s *Solution) Release() {
+	s.B.Free()
+	s.MuHat.Free()
+	if s.At != nil {
+		s.At.Release()
+		s.At = nil
+	}
+}
+
+// Solver computes b(y). It keeps what does not depend on y, such as the operator's norm and
+// factorizations, and is safe for concurrent use.
+type Solver interface {
+	// Name is the method's name.
+	Name() string
+	// Problem is the problem that it solves, in the user's units.
+	Problem() Problem
+	// Solve computes the solution at y, a batch of one vector of length d, starting at b0, one
+	// vector of length p, or at 0 if b0 is the zero Batch. A solve that runs out of iterations is
+	// not an error: the Solution says that it did not converge. The caller releases the Solution.
+	Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error)
+	// Record is Solve from 0 over all coordinates with a tape running. The function newTape is
+	// called once, with the method that iterates and the y that it sees. The caller releases the
+	// tape, also after an error.
+	Record(ctx context.Context, y array.Batch, newTape func(m Method, y array.Batch) Tape) (*Solution, error)
+	// Reweight is what New returns for the regularizer r, all else being equal, to the last bit.
+	// The two share memory: this solver must be released after the other.
+	Reweight(ctx context.Context, r prox.Prox) (Solver, error)
+	// Release frees what the solver keeps on the device.
+	Release()
+}
+
+// New returns the solver of the given name for the problem; [Methods] lists the names. The context
+// bounds the work done once for all y: the estimate of the operator's norm, or a factorization.
+func New(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
+	var names []string
+	for _, e := range Methods() {
+		if e.Name == name {
+			return NewFrom(ctx, e, p, o)
+		}
+		names = append(names, e.Name)
+	}
+	return nil, fmt.Errorf("solve: solver %q, expected one of %s", name, strings.Join(names, ", "))
+}
+
+// NewFrom is New for a method that need not be in the table.
+func NewFrom(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if p.A == nil || p.R == nil || p.Device == nil {
+		return nil, fmt.Errorf("solve: a problem without an operator, a regularizer or a device")
+	}
+	if _, dim := p.A.Dims(); p.R.Dim() != 0 && p.R.Dim() != dim {
+		return nil, fmt.Errorf("solve: a regularizer on R^%d for an operator on R^%d", p.R.Dim(), dim)
+	}
+	return build(ctx, e, p, o)
+}
+
+// leastSquare is the smallest sum of squares that is as accurate as its terms.
+const leastSquare = 0x1p-900
+
+// Norm is the Euclidean norm of a batch of one vector, accurate also where squares underflow.
+func Norm(x array.Batch) float64 {
+	var out [1]float64
+	dev := x.Device()
+	dev.Dot(out[:], x, x)
+	if !(out[0] < leastSquare) {
+		return math.Sqrt(out[0])
+	}
+	dev.MaxAbs(out[:], x)
+	largest := out[0]
+	if !(largest > 0) {
+		return largest
+	}
+	t := dev.Alloc(1, x.N())
+	defer t.Free()
+	// Two steps: 1/largest may overflow.
+	up := math.Exp2(float64(-math.Ilogb(largest) / 2))
+	dev.Lin(t, up, x, 0, array.Batch{})
+	dev.Lin(t, up, t, 0, array.Batch{})
+	dev.Dot(out[:], t, t)
+	return math.Sqrt(out[0]) / up / up
+}
+
+// checkY panics for a y of the wrong shape and returns an error for one that is not finite.
+func checkY(p Problem, y array.Batch) error {
+	if d, _ := p.A.Dims(); y.K() != 1 || y.N() != d {
+		panic(fmt.Sprintf("solve: y of shape %s for an operator with d = %d", y, d))
+	}
+	var largest [1]float64
+	y.Device().MaxAbs(largest[:], y)
+	if err := y.Device().Err(); err != nil {
+		return err
+	}
+	if math.IsNaN(largest[0]) || math.IsInf(largest[0], 0) {
+		return fmt.Errorf("solve: y holds NaN or Inf")
+	}
+	return nil
+}

@@ -1,0 +1,364 @@
+package solve_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/linops"
+	"surepipe/loss"
+	"surepipe/prox"
+	"surepipe/solve"
+	"surepipe/solve/solvetest"
+)
+
+func gaussian(rng *rand.Rand, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	return x
+}
+
+func scaled(a float64, x []float64) []float64 {
+	floats.Scale(a, x)
+	return x
+}
+
+// on is a vector on a device until the test ends.
+func on(t testing.TB, dev array.Device, x []float64) array.Batch {
+	t.Helper()
+	b := dev.Alloc(1, len(x))
+	dev.Upload(b, x)
+	t.Cleanup(b.Free)
+	return b
+}
+
+// dense is a matrix on a device until the test ends.
+func dense(t testing.TB, dev array.Device, d, p int, x []float64) *linops.Dense {
+	t.Helper()
+	a := linops.NewDense(dev, mat.NewDense(d, p, x))
+	t.Cleanup(a.Release)
+	return a
+}
+
+func newSolver(t testing.TB, name string, p solve.Problem, o solve.Options) solve.Solver {
+	t.Helper()
+	s, err := solve.New(context.Background(), name, p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Release)
+	return s
+}
+
+// at is the solution from 0 until the test ends.
+func at(t testing.TB, s solve.Solver, y array.Batch) *solve.Solution {
+	t.Helper()
+	return from(t, s, y, array.Batch{})
+}
+
+func from(t testing.TB, s solve.Solver, y, b0 array.Batch) *solve.Solution {
+	t.Helper()
+	sol, err := s.Solve(context.Background(), y, b0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sol.Release)
+	return sol
+}
+
+func near(t testing.TB, what string, got, want []float64, tol float64) {
+	t.Helper()
+	if e := floats.Distance(got, want, 2); !(e <= tol*math.Max(floats.Norm(want, 2), 1e-12)) {
+		t.Errorf("%s is off by %.3g, of size %.3g", what, e, floats.Norm(want, 2))
+	}
+}
+
+// Every method of the table keeps what a method promises.
+func TestMethodsKeepTheirPromises(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		rng := rand.New(rand.NewPCG(1, 2))
+		const d, p = 14, 9
+		a, y := dense(t, dev, d, p, gaussian(rng, d*p)), on(t, dev, gaussian(rng, d))
+		for _, e := range solve.Methods() {
+			rs := []prox.Prox{prox.NewSquaredL2(0.5), prox.NewElasticNet(0.5, 0.2)}
+			if e.Closed {
+				rs = rs[:1]
+			}
+			for _, r := range rs {
+				m, err := e.New(t.Context(), solve.Problem{A: a, R: r, Device: dev}, solve.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if m.Name() != e.Name || e.About == "" {
+					t.Errorf("%q makes a method of the name %q, about %q", e.Name, m.Name(), e.About)
+				}
+				if err := solvetest.Check(t.Context(), m, y); err != nil {
+					t.Error(err)
+				}
+				m.Release()
+			}
+		}
+	})
+}
+
+// hidden is a loss that does not tell that it is quadratic.
+type hidden struct{ loss.Loss }
+
+func (hidden) Weights() (array.Batch, bool) { return array.Batch{}, false }
+
+// With weights a solution is that of observations which are repeated or left out, for every solver,
+// and mu_hat stays in the user's units. ISTA and FISTA find it also by the gradient of the loss.
+func TestWeightsRepeatAndLeaveOut(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		rng := rand.New(rand.NewPCG(3, 4))
+		for _, p := range []int{6, 300} { // on all coordinates, and on working sets
+			const d = 30
+			x, y := gaussian(rng, d*p), gaussian(rng, d)
+			weights := make([]float64, d)
+			var repeated, right []float64
+			for i := range weights {
+				weights[i] = float64(i % 4)
+				for range i % 4 {
+					repeated, right = append(repeated, x[i*p:(i+1)*p]...), append(right, y[i])
+				}
+			}
+			l, err := loss.WeightedSquared(dev, weights)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(l.Release)
+			a, b := dense(t, dev, d, p, x), dense(t, dev, len(right), p, repeated)
+			for _, e := range solve.Methods() {
+				r := prox.NewL1(4)
+				if e.Closed {
+					r = prox.NewSquaredL2(4)
+				}
+				o := solve.Options{Tol: 1e-11, MaxIter: 100000, Sigma2: 1}
+				want := at(t, newSolver(t, e.Name, solve.Problem{A: b, R: r, Device: dev}, o), on(t, dev, right))
+				weighted := solve.Problem{A: a, R: r, Loss: l, Device: dev}
+				s := newSolver(t, e.Name, weighted, o)
+				got := at(t, s, on(t, dev, y))
+				if !got.Converged || !want.Converged || s.Problem().Loss != loss.Loss(l) {
+					t.Errorf("%s: %+v, %+v", e.Name, got.Convergence, want.Convergence)
+				}
+				near(t, e.Name+": b", got.B.ToHost(), want.B.ToHost(), 1e-6)
+				mu := dev.Alloc(1, d)
+				t.Cleanup(mu.Free)
+				a.Forward(mu, got.B)
+				near(t, e.Name+": mu_hat", got.MuHat.ToHost(), mu.ToHost(), 1e-14)
+				checkChoice(t, got, "loss", "whitened")
+
+				if e.Name == "ista" || e.Name == "fista" {
+					weighted.Loss = hidden{l}
+					got := at(t, newSolver(t, e.Name, weighted, o), on(t, dev, y))
+					near(t, e.Name+" by the gradient: b", got.B.ToHost(), want.B.ToHost(), 1e-5)
+					checkChoice(t, got, "loss", "its gradient")
+				} else if _, err := solve.New(t.Context(), e.Name, solve.Problem{A: a, R: r, Loss: hidden{l}, Device: dev}, o); err == nil || !strings.Contains(err.Error(), "quadratic loss") {
+					t.Errorf("%s: error %v for a loss that is not quadratic", e.Name, err)
+				}
+			}
+		}
+	})
+}
+
+// pseudoHuber is sum_i sqrt(1 + (z_i - y_i)^2) - 1, on the host.
+type pseudoHuber struct{}
+
+func (pseudoHuber) Value(z, y array.Batch) float64 { panic("not needed") }
+func (pseudoHuber) Gradient(dst, z, y array.Batch) {
+	a, b := z.ToHost(), y.ToHost()
+	for i := range a {
+		a[i] = (a[i] - b[i]) / math.Hypot(1, a[i]-b[i])
+	}
+	dst.Device().Upload(dst, a)
+}
+func (pseudoHuber) Weights() (array.Batch, bool)    { return array.Batch{}, false }
+func (pseudoHuber) Curvature(dst, z, y array.Batch) { panic("not needed") }
+func (pseudoHuber) Lipschitz() float64              { return 1 }
+
+// A solution for a loss that is not quadratic satisfies its optimality condition.
+func TestLossThatIsNotQuadratic(t *testing.T) {
+	dev := array.NewHost()
+	arraytest.NoLeak(t, dev)
+	rng := rand.New(rand.NewPCG(5, 6))
+	const d, p, lambda = 40, 8, 3.0
+	a, y := dense(t, dev, d, p, gaussian(rng, d*p)), on(t, dev, gaussian(rng, d))
+	for _, name := range []string{"ista", "fista"} {
+		sol := at(t, newSolver(t, name, solve.Problem{A: a, R: prox.NewL1(lambda), Loss: pseudoHuber{}, Device: dev}, solve.Options{Tol: 1e-10}), y)
+		z, g := dev.Alloc(1, d), dev.Alloc(1, p)
+		pseudoHuber{}.Gradient(z, sol.MuHat, y)
+		a.Adjoint(g, z)
+		active := 0
+		for j, b := range sol.B.ToHost() {
+			v := g.ToHost()[j]
+			if b != 0 {
+				active++
+				v += math.Copysign(lambda, b)
+			} else {
+				v = math.Max(math.Abs(v)-lambda, 0)
+			}
+			if math.Abs(v) > 1e-7 {
+				t.Errorf("%s: coordinate %d violates its optimality condition by %g", name, j, v)
+			}
+		}
+		if !sol.Converged || active == 0 || active == p {
+			t.Errorf("%s: %+v with %d of %d coordinates active", name, sol.Convergence, active, p)
+		}
+		z.Free()
+		g.Free()
+	}
+}
+
+func checkChoice(t testing.TB, s *solve.Solution, part, chosen string) {
+	t.Helper()
+	if !slices.ContainsFunc(s.Choices, func(c solve.Choice) bool { return c.Part == part && c.Chosen == chosen && c.Reason != "" }) {
+		t.Errorf("choices %v, expected %s: %s", s.Choices, part, chosen)
+	}
+}
+
+// Solutions tell what was chosen for their problem.
+func TestChoicesAreRecorded(t *testing.T) {
+	dev := array.NewHost()
+	arraytest.NoLeak(t, dev)
+	rng := rand.New(rand.NewPCG(7, 8))
+	const d = 20
+	matrix := func(p int, spread float64) *linops.Dense {
+		x := gaussian(rng, d*p)
+		for i := range x {
+			x[i] *= []float64{spread, 1}[i%p%2]
+		}
+		return dense(t, dev, d, p, x)
+	}
+	shape := array.Shape{Rows: 70, Cols: 66}
+	places := rng.Perm(shape.Len())[:2000]
+	sampled, err := linops.NewSelection(dev, shape.Len(), places)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sampled.Release)
+	small, wide := matrix(8, 1), matrix(300, 1)
+	uneven, graded := matrix(8, 100), matrix(8, 1e6)
+	for _, c := range []struct {
+		solver       string
+		a            linops.Operator
+		r            prox.Prox
+		part, chosen string
+	}{
+		{"fista", small, prox.NewL1(1), "loss", "squared"},
+		{"fista", small, prox.NewL1(1), "units", "the user's"},
+		{"fista", small, prox.NewL1(1), "method", "all coordinates"},
+		{"fista", wide, prox.NewL1(8), "method", "a working set"},
+		{"ista", wide, prox.NewL1(1e-3), "method", "all coordinates"},
+		{"admm", wide, prox.NewL1(8), "method", "all coordinates"},
+		{"admm", uneven, prox.NewL1(1), "units", "columns of about unit length"},
+		{"fista", uneven, prox.NewL2(0.1), "units", "the user's"},
+		{"fista", sampled, prox.NewNuclear(shape, 15), "method", "iterates in factored form"},
+		{"fista", sampled, prox.NewNuclear(shape, 0.1), "method", "all singular values"},
+		{"admm", sampled, prox.NewNuclear(shape, 15), "method", "inexact proximal operator"},
+		{"direct", small, prox.NewSquaredL2(1), "method", "closed form"},
+		{"direct", small, prox.NewSquaredL2(1), "method", "singular value decomposition"},
+		{"direct", graded, prox.NewSquaredL2(1), "method", "pivoted factorization with the penalty"},
+	} {
+		n, _ := c.a.Dims()
+		s := newSolver(t, c.solver, solve.Problem{A: c.a, R: c.r, Device: dev}, solve.Options{MaxIter: 200})
+		checkChoice(t, at(t, s, on(t, dev, gaussian(rng, n))), c.part, c.chosen)
+	}
+}
+
+// Every iteration is reported, and a solve that is cancelled meanwhile stops.
+func TestProgressAndCancellation(t *testing.T) {
+	dev := array.NewHost()
+	arraytest.NoLeak(t, dev)
+	rng := rand.New(rand.NewPCG(9, 10))
+	const d = 20
+	y := on(t, dev, gaussian(rng, d))
+	for _, c := range []struct {
+		name string
+		p    int
+	}{{"fista", 8}, {"admm", 8}, {"fista", 300}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var seen []solve.Convergence
+		stop := math.MaxInt
+		o := solve.Options{Progress: func(c solve.Convergence) {
+			if seen = append(seen, c); len(seen) >= stop {
+				cancel()
+			}
+		}}
+		s := newSolver(t, c.name, solve.Problem{A: dense(t, dev, d, c.p, gaussian(rng, d*c.p)), R: prox.NewL1(1), Device: dev}, o)
+		sol, err := s.Solve(ctx, y, array.Batch{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := seen[len(seen)-1]
+		if c.p == 8 && (len(seen) != sol.Iterations || last.Iterations != sol.Iterations) || last.Optimality <= 0 {
+			t.Errorf("%s: %d reports of %d iterations, the last %+v", c.name, len(seen), sol.Iterations, last)
+		}
+		sol.Release()
+		seen, stop = nil, 1
+		if _, err := s.Solve(ctx, y, array.Batch{}); !errors.Is(err, context.Canceled) || len(seen) != 1 {
+			t.Errorf("%s: error %v after %d reports", c.name, err, len(seen))
+		}
+	}
+}
+
+// What cannot be solved is an error that says why.
+func TestErrorsSayWhy(t *testing.T) {
+	dev := array.NewHost()
+	arraytest.NoLeak(t, dev)
+	rng := rand.New(rand.NewPCG(11, 12))
+	a := dense(t, dev, 5, 3, gaussian(rng, 15))
+	l, err := loss.WeightedSquared(dev, []float64{1, 1, 1, 2, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Release)
+	short, err := loss.WeightedSquared(dev, []float64{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(short.Release)
+	good := solve.Problem{A: a, R: prox.NewL1(1), Device: dev}
+	with := func(change func(p *solve.Problem)) solve.Problem {
+		p := good
+		change(&p)
+		return p
+	}
+	for _, c := range []struct {
+		solver string
+		p      solve.Problem
+		o      solve.Options
+		want   string
+	}{
+		{"newton", good, solve.Options{}, "direct, ista, fista, admm"},
+		{"fista", solve.Problem{}, solve.Options{}, "without an operator"},
+		{"fista", with(func(p *solve.Problem) { p.R = prox.Block{Prox: p.R, N: 4} }), solve.Options{}, "a regularizer on R^4 for an operator on R^3"},
+		{"fista", good, solve.Options{Tol: 2}, "tolerance is 2"},
+		{"fista", good, solve.Options{MaxIter: -1}, "at most -1 iterations"},
+		{"fista", good, solve.Options{Sigma2: math.NaN()}, "sigma2 is NaN"},
+		{"direct", good, solve.Options{}, "quadratic regularizer"},
+		{"fista", with(func(p *solve.Problem) { p.Loss = short }), solve.Options{}, "1 weights of observations for an operator with 5 rows"},
+		{"fista", with(func(p *solve.Problem) { p.Loss, p.Intercept = l, true }), solve.Options{}, "drop the intercept or the weights"},
+	} {
+		if _, err := solve.New(t.Context(), c.solver, c.p, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, expected %q", err, c.want)
+		}
+	}
+	s := newSolver(t, "fista", good, solve.Options{})
+	if _, err := s.Solve(t.Context(), on(t, dev, []float64{1, 2, math.Inf(1), 0, 0}), array.Batch{}); err == nil || !strings.Contains(err.Error(), "NaN or Inf") {
+		t.Errorf("error %v for a y that is not finite", err)
+	}
+}

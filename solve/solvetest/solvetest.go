@@ -1,0 +1,22 @@
+// Package solvetest is for tests of solvers: [Check] holds a method to what solve.Method promises.
+package solvetest
+
+import (
+	"testing"
+
+	"surepipe/solve/internal/limits"
+)
+
+// FactorAll makes solvers keep the iterates of matrices of any size in factored form until the test
+// ends.
+func FactorAll(t testing.TB) { set(t, &limits.FactoredSide) }
+
+// CertifyByProducts makes solvers certify partial SVDs by products, as for matrices too large to be
+// formed, until the test ends.
+func CertifyByProducts(t testing.TB) { set(t, &limits.ProbedSide) }
+
+func set(t testing.TB, limit *int) {
+	old := *limit
+	*limit = 1
+	t.Cleanup(func() { *limit = old })
+}

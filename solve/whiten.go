@@ -1,0 +1,217 @@
+package solve
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/space"
+)
+
+// whitened solves a problem with the weighted squared loss 1/2 sum_i w_i (z_i - y_i)^2 as one with
+// the squared loss,
+//
+//	min_b  1/2 ||W^{1/2} A b - W^{1/2} y||^2 + r(b),    W = diag(w).
+//
+// mu_hat = A b stays in the user's units, also where w_i = 0 leaves observation i out. What is
+// differentiated is the whitened problem: with the curvature Q of r, on its tangent space,
+//
+//	S = W^{1/2} A (A* W A + Q)^+ A* W^{1/2}   in place of   D mu_hat = A (A* W A + Q)^+ A* W.
+//
+// The two are similar where all weights are positive, S = W^{1/2} D mu_hat W^{-1/2}. In any case tr
+// S = tr D mu_hat and ||S||_F^2 = tr (D mu_hat)^2, which is what an estimate of risk and its error
+// bar need; S is symmetric with eigenvalues in [0, 1], and D mu_hat is not.
+type whitened struct {
+	Solver           // of the whitened problem
+	p      Problem   // the user's
+	s      situation // the user's
+	root   array.Batch
+	op     *weightedRows // nil where the operator and the weights are another's
+}
+
+// newWhitened solves a whitened problem.
+func newWhitened(ctx context.Context, s situation) (Solver, error) {
+	dev := s.p.Device
+	root, sum := make([]float64, len(s.weights)), 0.0
+	for i, v := range s.weights {
+		root[i] = math.Sqrt(v)
+		sum += v
+	}
+	w := &whitened{p: s.p, s: s, root: dev.Alloc(1, len(root))}
+	w.p.Loss = s.loss
+	dev.Upload(w.root, root)
+	w.op = newWeightedRows(s.p.A, w.root, root, nil)
+	inner := s
+	inner.p.A = w.op
+	// The noise in W^{1/2} y has norm sigma sqrt(sum_i w_i).
+	inner.o.Sigma2 *= sum / float64(len(root))
+	var err error
+	if w.Solver, err = chooseUnits(ctx, inner); err != nil {
+		w.Release()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Problem is the user's problem.
+func (w *whitened) Problem() Problem { return w.p }
+
+// Solve solves the whitened problem.
+func (w *whitened) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+	z := w.whiten(y)
+	return w.deliver(z)(w.Solver.Solve(ctx, z, b0))
+}
+
+// Record records the whitened problem.
+func (w *whitened) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
+	z := w.whiten(y)
+	return w.deliver(z)(w.Solver.Record(ctx, z, newTape))
+}
+
+// whiten is W^{1/2} y.
+func (w *whitened) whiten(y array.Batch) array.Batch {
+	if y.N() != w.root.N() {
+		checkY(w.p, y) // panics
+	}
+	z := y.Device().Alloc(1, y.N())
+	y.Device().Mul(z, y, w.root)
+	return z
+}
+
+// deliver returns a solution with mu_hat in the user's units, whose point owns z.
+func (w *whitened) deliver(z array.Batch) func(*Solution, error) (*Solution, error) {
+	return func(sol *Solution, err error) (*Solution, error) {
+		if err != nil || sol.At == nil {
+			defer z.Free()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if sol.At != nil {
+			sol.At.ownsY = true
+		}
+		sol.then(func(s *Solution) { w.p.A.Forward(s.MuHat, s.B) })
+		if err := z.Device().Sync(); err != nil {
+			sol.Release()
+			return nil, err
+		}
+		return sol, nil
+	}
+}
+
+// Reweight shares the weights and what the solver of the whitened problem shares.
+func (w *whitened) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
+	inner, err := w.Solver.Reweight(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	other := &whitened{Solver: inner, p: w.p, s: w.s, root: w.root}
+	other.p.R, other.s.p.R = r, r
+	return other, nil
+}
+
+// Release frees the weights and the solver of the whitened problem.
+func (w *whitened) Release() {
+	if w.Solver != nil {
+		w.Solver.Release()
+	}
+	if w.op != nil {
+		w.root.Free()
+	}
+}
+
+// weightedRows is diag(root) A.
+type weightedRows struct {
+	a         linops.Operator
+	root      array.Batch // 1 x d
+	host      []float64
+	own       linops.Restricted // a, where it is to be released; or nil
+	structure linops.Structure
+}
+
+// newWeightedRows keeps what A knows of its columns.
+func newWeightedRows(a linops.Operator, root array.Batch, host []float64, own linops.Restricted) *weightedRows {
+	o := &weightedRows{a: a, root: root, host: host, own: own}
+	wrap := func(a linops.Restricted) linops.Restricted {
+		if a == nil {
+			return nil
+		}
+		return newWeightedRows(a, root, host, a)
+	}
+	known := linops.StructureOf(a)
+	if known.Dense != nil {
+		o.structure.Dense = o.dense
+		if d, p := a.Dims(); d*p <= weightedEntries {
+			o.structure.ColumnNorms2 = o.columnNorms2
+		}
+	}
+	if known.On != nil {
+		o.structure.On = func(dev array.Device, t space.Space) linops.Restricted { return wrap(known.On(dev, t)) }
+	}
+	if known.ScaleColumns != nil {
+		o.structure.ScaleColumns = func(dev array.Device, s []float64) linops.Restricted {
+			return wrap(known.ScaleColumns(dev, s))
+		}
+	}
+	return o
+}
+
+// Structure is what A knows, with weighted rows.
+func (o *weightedRows) Structure() linops.Structure { return o.structure }
+
+// Dims is the size of A.
+func (o *weightedRows) Dims() (d, p int) { return o.a.Dims() }
+
+// Forward sets dst_i = root ∘ (A b_i).
+func (o *weightedRows) Forward(dst, b array.Batch) {
+	o.a.Forward(dst, b)
+	dst.Device().Mul(dst, dst, o.root)
+}
+
+// Adjoint sets dst_i = A* (root ∘ z_i).
+func (o *weightedRows) Adjoint(dst, z array.Batch) {
+	dev := z.Device()
+	t := dev.Alloc(z.K(), z.N())
+	defer t.Free()
+	dev.Mul(t, z, o.root)
+	o.a.Adjoint(dst, t)
+}
+
+// dense is the matrix with weighted rows.
+func (o *weightedRows) dense() *mat.Dense {
+	x := mat.DenseCopyOf(linops.StructureOf(o.a).Dense())
+	x.Apply(func(i, _ int, v float64) float64 { return o.host[i] * v }, x)
+	return x
+}
+
+// columnNorms2 are the squared lengths of the weighted columns.
+func (o *weightedRows) columnNorms2() []float64 {
+	x := o.dense()
+	_, p := x.Dims()
+	norms := make([]float64, p)
+	for i := range o.host {
+		for j, v := range x.RawRowView(i) {
+			norms[j] += v * v
+		}
+	}
+	return norms
+}
+
+// Bytes is the memory of A where it is owned.
+func (o *weightedRows) Bytes() int64 {
+	if o.own == nil {
+		return 0
+	}
+	return o.own.Bytes()
+}
+
+// Release frees A where it is owned.
+func (o *weightedRows) Release() {
+	if o.own != nil {
+		o.own.Release()
+	}
+}

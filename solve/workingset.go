@@ -1,0 +1,422 @@
+package solve
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/space"
+)
+
+// workingSet runs a method on the coordinates that matter. The solution of a sparse problem is 0 in
+// most coordinates, and a solver that knew them would not read the other columns of A. It works in
+// rounds: solve the problem confined to a set W, compute the gradient at the solution over all
+// coordinates by one product with A*, and add to W the coordinates outside that violate their
+// optimality condition, the largest violations first. Where there is none the confined solution is
+// the solution. A is read once a round for the gradient and once for its columns, some ten times in
+// all, where the iterations would read it hundreds of times (Johnson and Guestrin, Blitz, 2015;
+// Massias, Gramfort and Salmon, Celer, 2018).
+//
+// Derivatives need no more: at a solution the derivative of the proximal operator is 0 outside W,
+// and the implicit derivative of the confined problem is the problem's. Iterations over all
+// coordinates serve the unrolled derivative, and problems whose solutions turn out not to be
+// sparse.
+type workingSet struct {
+	s situation
+	r prox.Structure
+
+	mu   sync.Mutex
+	full Method // over all coordinates, made when it is first needed
+}
+
+const (
+	// firstShare of the coordinates is the largest first working set, but minFirst is small enough.
+	firstShare = 1. / 32
+	minFirst   = 64
+	// A round is solved until its own optimality is roundShare of the violation outside before it,
+	// or to the tolerance. insideShare is the part of the tolerance that the inside may take.
+	roundShare  = 0.1
+	insideShare = 0.7
+	// reach is the step, in units of 1/||gradient||_inf, at which violations outside are measured:
+	// small enough that quadratic terms do not matter.
+	reach = 0x1p-30
+)
+
+// newWorkingSet wraps a method for a sparse problem.
+func newWorkingSet(_ context.Context, s situation) (Solver, error) {
+	return &workingSet{s: s, r: prox.StructureOf(s.p.R)}, nil
+}
+
+// Name is the method's.
+func (s *workingSet) Name() string { return s.s.e.Name }
+
+// Problem is the problem that it solves.
+func (s *workingSet) Problem() Problem { return s.s.p }
+
+// Release frees the method over all coordinates.
+func (s *workingSet) Release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.full != nil {
+		s.full.Release()
+		s.full = nil
+	}
+}
+
+// Reweight shares what the method over all coordinates keeps, if it has been needed by now.
+func (s *workingSet) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.s.reweight(ctx, r, s.full)
+}
+
+// whole is the method over all coordinates.
+func (s *workingSet) whole(ctx context.Context) (Method, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.full == nil {
+		full, err := s.s.method(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.full = full
+	}
+	return s.full, nil
+}
+
+// Record iterates over all coordinates.
+func (s *workingSet) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
+	full, err := s.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Run(ctx, full, y, s.s.o, Start{Tape: newTape(full, y)})
+}
+
+// everywhere finishes on all coordinates from b, after so many iterations.
+func (s *workingSet) everywhere(ctx context.Context, y, b array.Batch, done int) (*Solution, error) {
+	full, err := s.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := s.s.o.with(notSparse)
+	o.MaxIter = max(o.MaxIter-done, 1)
+	sol, err := Run(ctx, full, y, o, Start{B: b})
+	if err != nil {
+		return nil, err
+	}
+	sol.Iterations += done
+	return sol, nil
+}
+
+// Solve starts with the support of b0 as its working set.
+func (s *workingSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+	if err := checkY(s.s.p, y); err != nil {
+		return nil, err
+	}
+	r := s.newRounds(y, b0)
+	defer r.release()
+	for {
+		if done, err := r.grow(); err != nil {
+			return nil, err
+		} else if done {
+			return r.solution()
+		}
+		if sparse, err := r.confine(ctx); err != nil {
+			return nil, err
+		} else if !sparse {
+			return s.everywhere(ctx, y, r.b, r.conv.Iterations)
+		}
+		if err := r.solve(ctx); err != nil {
+			return nil, err
+		}
+		if s.s.o.Progress != nil {
+			s.s.o.Progress(r.conv)
+		}
+	}
+}
+
+// confined is the problem on a working set.
+type confined struct {
+	Problem
+	op     linops.Restricted
+	set    space.Space
+	method Method
+}
+
+// confine takes the columns of A in a set; nil where A has no way of its own to do so.
+func confine(dev array.Device, a linops.Operator, set []int) *confined {
+	_, dim := a.Dims()
+	t := space.Coordinates(dev, dim, set)
+	op, native := linops.On(dev, a, t)
+	c := &confined{Problem: Problem{A: op, Device: dev}, op: op, set: t}
+	if !native {
+		c.release()
+		return nil
+	}
+	return c
+}
+
+func (c *confined) release() {
+	if c.method != nil {
+		c.method.Release()
+	}
+	c.op.Release()
+	if c.R != nil {
+		prox.Release(c.R)
+	}
+	c.set.Release()
+}
+
+// gather returns the coordinates of b in the set.
+func (c *confined) gather(b array.Batch) array.Batch {
+	to := c.Device.Alloc(1, c.set.Dim())
+	c.set.Coordinates(to, b)
+	return to
+}
+
+// rounds is one solve.
+type rounds struct {
+	acceptance
+	s       *workingSet
+	dev     array.Device
+	y       array.Batch
+	b, z, g array.Batch // the estimate, A b - y, and A* of that
+	set     []int
+	on      *confined // on set; nil before the set has been confined
+	inside  float64   // optimality on the working set
+	outside float64   // and outside
+	excess  []float64 // by how much the coordinates outside violate their optimality conditions
+	limit   int       // of the coordinates that are added
+}
+
+func (s *workingSet) newRounds(y, b0 array.Batch) *rounds {
+	dev := y.Device()
+	d, dim := s.s.p.A.Dims()
+	r := &rounds{
+		acceptance: newAcceptance(NewYardstick(y, 0, s.s.o)), s: s, dev: dev, y: y,
+		b: dev.Alloc(1, dim), z: dev.Alloc(1, d), g: dev.Alloc(1, dim),
+		outside: math.Inf(1), excess: make([]float64, dim),
+		limit: max(int(firstShare*float64(dim)), minFirst),
+	}
+	r.conv.Optimality = math.Inf(1)
+	dev.Lin(r.z, -1, y, 0, array.Batch{})
+	s.s.p.A.Adjoint(r.g, r.z)
+	if b0.IsZero() {
+		dev.Fill(r.b, 0)
+	} else {
+		dev.Copy(r.b, b0)
+		r.set = s.r.Closure(support(r.b))
+	}
+	return r
+}
+
+func (r *rounds) release() {
+	for _, t := range []array.Batch{r.b, r.g, r.z} {
+		t.Free()
+	}
+	if r.on != nil {
+		r.on.release()
+	}
+}
+
+// grow judges the solution on the working set, reports whether it is done, and if not adds to the
+// set. The support of a start is solved on before it is judged.
+func (r *rounds) grow() (done bool, err error) {
+	if len(r.set) > 0 && r.on == nil {
+		return false, nil
+	}
+	outside, err := r.violations()
+	if err != nil {
+		return false, err
+	}
+	if math.IsNaN(outside) || math.IsInf(outside, 0) {
+		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", r.s.Name(), r.conv.Iterations)
+	}
+	r.judge(outside)
+	more := strongest(r.excess, r.limit)
+	within := r.conv.Converged || r.conv.Optimality <= r.good && r.tol == tightestTol
+	if r.on != nil && (r.conv.Iterations >= r.s.s.o.MaxIter || len(more) == 0 && within) {
+		return true, nil
+	}
+	grown := r.s.r.Closure(union(r.set, more))
+	if len(grown) == 0 {
+		// b = 0 is the solution: any set will do.
+		grown = r.s.r.Closure([]int{0})
+	}
+	if len(grown) != len(r.set) && r.on != nil {
+		r.on.release()
+		r.on = nil
+	}
+	r.set = grown
+	return false, nil
+}
+
+// judge applies the rule of acceptance to the optimality inside the working set and the distance of
+// 0 from the subdifferential outside of it.
+func (r *rounds) judge(outside float64) {
+	zNorm, bNorm := Norm(r.z), Norm(r.b)
+	r.stick.Norm = relative(Norm(r.g), zNorm) // at most ||A||
+	if r.on != nil {
+		r.stick.Norm = math.Sqrt(r.on.method.Traits().Norm2)
+	}
+	scale := r.stick.Scale(zNorm, bNorm)
+	r.outside = relative(outside, scale)
+	optimality := math.Hypot(r.inside, r.outside)
+	bound := errorBound(r.s.s.p, r.b, r.z, r.g, r.stick, zNorm, bNorm, optimality*scale)
+	r.accept(optimality, optimality, bound, zNorm)
+}
+
+// confine builds the problem on the set; false where that is not small, or the operator cannot.
+func (r *rounds) confine(ctx context.Context) (bool, error) {
+	_, dim := r.s.s.p.A.Dims()
+	if 2*len(r.set) > dim || len(r.set) == 0 {
+		return false, nil
+	}
+	if r.on != nil {
+		return true, nil
+	}
+	c := confine(r.dev, r.s.s.p.A, r.set)
+	if c == nil {
+		return false, nil
+	}
+	var err error
+	if c.R, err = r.s.r.On(c.set); err == nil && c.R != nil {
+		c.method, err = r.s.s.e.New(ctx, c.Problem, r.s.s.o)
+	}
+	if err != nil || c.R == nil {
+		c.release()
+		return false, err
+	}
+	r.on = c
+	return true, nil
+}
+
+// solve solves on the working set.
+func (r *rounds) solve(ctx context.Context) error {
+	start := r.on.gather(r.b)
+	defer start.Free()
+	o := r.s.s.o
+	o.Point, o.Progress = false, nil
+	o.MaxIter = max(o.MaxIter-r.conv.Iterations, 1)
+	o.Tol = math.Max(insideShare*r.tol, roundShare*math.Min(r.outside, 1))
+	if r.conv.Iterations > 0 && r.outside == 0 {
+		o.Tol = insideShare * r.tol
+	}
+	sol, err := Run(ctx, r.on.method, r.y, o, Start{B: start, Part: true})
+	if err != nil {
+		return err
+	}
+	defer sol.Release()
+	r.conv.Iterations += sol.Iterations
+	r.inside = sol.Optimality
+	r.on.set.Embed(r.b, sol.B)
+	r.dev.Lin(r.z, 1, sol.MuHat, -1, r.y)
+	r.s.s.p.A.Adjoint(r.g, r.z)
+	r.limit = max(len(r.set), minFirst)
+	return nil
+}
+
+// solution is the outcome, which takes what it needs from the rounds.
+func (r *rounds) solution() (*Solution, error) {
+	o := r.s.s.o
+	sol := &Solution{Convergence: r.conv, Choices: slices.Clone(o.choices), B: r.b, MuHat: r.z}
+	r.dev.Lin(r.z, 1, r.z, 1, r.y)
+	r.b, r.z = array.Batch{}, array.Batch{}
+	if on := r.on; o.Point {
+		r.on = nil
+		sol.At = &Point{
+			Problem: on.Problem, Y: r.y, B: on.gather(sol.B), Norm2: on.method.Traits().Norm2,
+			method: on.method, options: o, op: on.op, release: on.release, set: r.set, all: sol.B.N(),
+			back: func(s *Solution) { on.set.Embed(s.B, s.At.B) },
+		}
+	}
+	if err := r.dev.Sync(); err != nil {
+		sol.Release()
+		return nil, err
+	}
+	return sol, nil
+}
+
+// violations sets excess_j to how much coordinate j outside the set violates its optimality
+// condition, to 0 for those inside, and returns the distance of 0 from the subdifferential over the
+// coordinates outside.
+func (r *rounds) violations() (float64, error) {
+	dev := r.dev
+	largest := [1]float64{}
+	dev.MaxAbs(largest[:], r.g)
+	t := reach
+	if largest[0] > 0 {
+		t = reach / largest[0]
+	}
+	c := dev.Alloc(1, r.g.N())
+	defer c.Free()
+	dev.Lin(c, -t, r.g, 0, array.Batch{})
+	if err := r.s.s.p.R.Eval(c, c, t); err != nil {
+		return 0, err
+	}
+	dev.Download(r.excess, c)
+	if err := dev.Err(); err != nil {
+		return 0, err
+	}
+	for _, j := range r.set {
+		r.excess[j] = 0
+	}
+	sum := 0.0
+	for j, w := range r.excess {
+		r.excess[j] = math.Abs(w) / t
+		sum += r.excess[j] * r.excess[j]
+	}
+	return math.Sqrt(sum), nil
+}
+
+// support lists the coordinates where b, a batch of one vector, is not 0.
+func support(b array.Batch) []int {
+	var set []int
+	for j, v := range b.ToHost() {
+		if v != 0 {
+			set = append(set, j)
+		}
+	}
+	return set
+}
+
+// strongest lists the at most limit coordinates of largest positive value, in increasing order; of
+// equal values the first.
+func strongest(values []float64, limit int) []int {
+	var set []int
+	for j, v := range values {
+		if v > 0 {
+			set = append(set, j)
+		}
+	}
+	if len(set) > limit {
+		slices.SortStableFunc(set, func(i, j int) int {
+			switch {
+			case values[i] > values[j]:
+				return -1
+			case values[i] < values[j]:
+				return 1
+			}
+			return 0
+		})
+		set = set[:limit]
+		slices.Sort(set)
+	}
+	return set
+}
+
+// union merges two increasing lists.
+func union(a, b []int) []int {
+	if len(b) == 0 {
+		return a
+	}
+	all := append(slices.Clone(a), b...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,58 @@
+package vjp
+
+import (
+	"context"
+
+	"surepipe/array"
+	"surepipe/solve"
+)
+
+// hat is the derivative of an estimator that is linear in y: the hat matrix U* diag(w) U, the same
+// for every y.
+type hat struct {
+	Plain
+	h *solve.Linear
+}
+
+func newHat(h *solve.Linear) Linearization {
+	l := hat{h: h}
+	l.Apply = l.VJP
+	return l
+}
+
+// VJP sets dst_i = H v_i.
+func (l hat) VJP(ctx context.Context, dst, v array.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	dev := v.Device()
+	c := dev.Alloc(v.K(), l.h.U.K())
+	defer c.Free()
+	dev.Gemm(false, true, 1, v, l.h.U, 0, c)
+	dev.Mul(c, c, l.h.Weights)
+	dev.Gemm(false, false, 1, c, l.h.U, 0, dst)
+	return dev.Err()
+}
+
+// Closed sums the weights, also without the singular values in doubt.
+func (l hat) Closed() Closed {
+	c := Closed{Known: true, Margin: l.h.Margin}
+	for _, v := range l.h.Weights.ToHost() {
+		c.Trace += v
+		c.Frobenius2 += v * v
+	}
+	c.Low, c.High = c.Trace-l.h.Doubtful, c.Trace
+	return c
+}
+
+// Kind is "direct".
+func (l hat) Kind() string { return "direct" }
+
+// Bytes is 0: the factors belong to the solver.
+func (l hat) Bytes() int64 { return 0 }
+
+// ProbeBytes counts the coefficients on U.
+func (l hat) ProbeBytes() int64 { return 8 * int64(l.h.U.K()+l.h.U.N()) }
+
+// Release does nothing: the factors belong to the solver.
+func (l hat) Release() {}

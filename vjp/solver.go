@@ -1,0 +1,304 @@
+package vjp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"surepipe/array"
+	"surepipe/prox"
+	"surepipe/solve"
+)
+
+// Solvers lists the names that NewSolver takes.
+func Solvers() []string {
+	var names []string
+	for _, e := range solve.Methods() {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// NewSolver returns the solver of the given name for the problem. The context bounds the work done
+// once for all y: the estimate of the operator's norm, or a factorization.
+func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
+	return newSolver(p, o, name == "direct", func(so solve.Options) (solve.Solver, error) { return solve.New(ctx, name, p, so) })
+}
+
+// FromMethod returns a solver of the problem by a method of the caller's own: it is differentiated,
+// starts at a given b and is reweighted as the solvers of NewSolver are. The constructor may be
+// called more than once, and the problem that it is given may have its columns in other units and
+// its observations whitened.
+func FromMethod(ctx context.Context, method solve.Constructor, p Problem, o Options) (Solver, error) {
+	e := solve.Entry{New: method}
+	return newSolver(p, o, false, func(so solve.Options) (solve.Solver, error) { return solve.NewFrom(ctx, e, p, so) })
+}
+
+// solver adds derivatives to a solve.Solver.
+type solver struct {
+	inner solve.Solver
+	p     Problem
+	o     Options
+}
+
+func newSolver(p Problem, o Options, closed bool, inner func(solve.Options) (solve.Solver, error)) (Solver, error) {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if closed && (o.Derivative == Unrolled || o.Derivative == Implicit) {
+		return nil, fmt.Errorf("vjp: the direct solver has its derivative in closed form, not %s; choose another solver or derivative", o.Derivative)
+	}
+	if p.Loss != nil && o.Derivative != None {
+		if _, quadratic := p.Loss.Weights(); !quadratic {
+			return nil, fmt.Errorf("vjp: derivatives are known for quadratic losses only; choose the derivative %q", None)
+		}
+	}
+	s, err := inner(o.solving())
+	if err != nil {
+		return nil, err
+	}
+	return &solver{s, p, o}, nil
+}
+
+// solving are the options of the solves.
+func (o Options) solving() solve.Options {
+	return solve.Options{
+		Tol: o.Tol, MaxIter: o.MaxIter, Sigma2: o.Sigma2,
+		Point: o.Derivative != None, Whole: o.Derivative == Unrolled,
+	}
+}
+
+// Name is the method's.
+func (s *solver) Name() string { return s.inner.Name() }
+
+// Problem is the problem that it solves.
+func (s *solver) Problem() Problem { return s.p }
+
+// Release frees what the solver keeps.
+func (s *solver) Release() { s.inner.Release() }
+
+// Reweight shares what the methods share.
+func (s *solver) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
+	inner, err := s.inner.Reweight(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	p := s.p
+	p.R = r
+	return &solver{inner, p, s.o}, nil
+}
+
+// Solve starts at 0.
+func (s *solver) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
+	return s.SolveFrom(ctx, y, array.Batch{})
+}
+
+// SolveFrom solves and linearizes the solution as asked. A solve whose iterations turn out to be
+// needed, since they did not converge, is done a second time with the tape running.
+func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+	if s.o.Derivative == Unrolled {
+		return s.record(ctx, y)
+	}
+	sol, err := s.inner.Solve(ctx, y, b0)
+	if err != nil {
+		return nil, err
+	}
+	if s.o.Derivative == None {
+		return with(sol, nil), nil
+	}
+	if h := sol.At.Linear; h != nil {
+		return with(sol, newHat(h), Choice{Part: "derivative", Chosen: "closed form", Reason: "the estimator is linear in y"}), nil
+	}
+	if !sol.Converged && s.o.Derivative == Auto {
+		sol.Release()
+		return s.record(ctx, y)
+	}
+	l, err := s.linearize(ctx, sol)
+	if err == nil && s.unpenalized(sol, l) {
+		if err = s.leastSquaresError(ctx, sol, l); err != nil {
+			l.Release()
+		}
+	}
+	if err != nil {
+		sol.Release()
+		return nil, err
+	}
+	reason := "asked for"
+	if s.o.Derivative == Auto {
+		reason = "the solve has converged"
+	}
+	made := append([]Choice{{Part: "derivative", Chosen: string(Implicit), Reason: reason}}, l.choices...)
+	return with(sol, l, made...), nil
+}
+
+// with is the solution with its derivative and the choices made for it, without what was only needed to
+// compute it.
+func with(sol *solve.Solution, l Linearization, made ...Choice) *Solution {
+	if sol.At != nil {
+		b, mu := sol.B, sol.MuHat
+		sol.B, sol.MuHat = array.Batch{}, array.Batch{}
+		sol.Release()
+		sol.B, sol.MuHat = b, mu
+	}
+	return &Solution{B: sol.B, MuHat: sol.MuHat, Convergence: sol.Convergence, Linearization: l, Choices: append(sol.Choices, made...)}
+}
+
+// record solves with the tape running.
+func (s *solver) record(ctx context.Context, y array.Batch) (*Solution, error) {
+	var t *unrolled
+	sol, err := s.inner.Record(ctx, y, func(m solve.Method, y array.Batch) solve.Tape {
+		t = newUnrolled(m, y, s.o.Memory)
+		return t
+	})
+	if err == nil && s.o.Derivative == Unrolled && sol.Converged {
+		if sol.Lag, err = s.lag(ctx, sol, t); err != nil {
+			sol.Release()
+		}
+	}
+	if err != nil {
+		if t != nil {
+			t.Release()
+		}
+		return nil, err
+	}
+	reason := "asked for"
+	if s.o.Derivative == Auto {
+		reason = "the solve has not converged"
+	}
+	return with(sol, t, Choice{Part: "derivative", Chosen: string(Unrolled), Reason: reason}), nil
+}
+
+// settledTol is the tolerance of a second solve, where the first leaves the tangent space in doubt.
+const settledTol = 1e-12
+
+// linearize is the implicit derivative at a solution. Where decisions behind it are in doubt, or it
+// depends on the remaining error of b, the solution is improved as far as that goes.
+func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit, error) {
+	at := sol.At
+	if t := at.Tangent; t != nil {
+		at.Tangent = nil
+		l := newConfined(at.Problem, t.A, t.Model, s.o.Tol)
+		l.choices = []Choice{
+			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were on it"},
+			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver knows the curvature by products"},
+		}
+		l.spaced(array.Batch{}, s.subgradient(sol))
+		return l, nil
+	}
+	l, err := newImplicit(at.Problem, at.B, at.Y, at.Norm2, s.o, sol.Optimality)
+	if err != nil {
+		return nil, err
+	}
+	if (l.known.Low < l.known.High || l.f != nil && l.f.sensitive) && sol.Converged && s.o.Tol > settledTol {
+		better, err := sol.Refine(ctx, settledTol, 100+4*sol.Iterations)
+		if better {
+			l.Release()
+			l, err = newImplicit(at.Problem, at.B, at.Y, at.Norm2, s.o, sol.Optimality)
+		}
+		if err != nil {
+			if !better {
+				l.Release()
+			}
+			return nil, err
+		}
+	}
+	l.lift = at.Lift()
+	if a, release := at.Detach(); release != nil {
+		l.own(a, release)
+	}
+	return l, nil
+}
+
+// subgradient bounds the norm of the smallest subgradient of the objective at a solution.
+func (s *solver) subgradient(sol *solve.Solution) float64 {
+	at, dev := sol.At, sol.B.Device()
+	z := dev.Alloc(1, at.Y.N())
+	defer z.Free()
+	dev.Lin(z, 1, at.Y, -1, sol.MuHat)
+	stick := solve.NewYardstick(at.Y, at.Norm2, s.o.solving())
+	return stick.Norm * (sol.Optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
+}
+
+// unpenalized reports that r = 0 and that D mu_hat, a projection, is known well.
+func (s *solver) unpenalized(sol *solve.Solution, l *implicit) bool {
+	q := prox.StructureOf(sol.At.Problem.R).Quadratic
+	return q.Known && q.Value == 0 && l.known.Known
+}
+
+// leastSquaresError is the error of mu_hat where r = 0: the projection D mu_hat of the residual.
+func (s *solver) leastSquaresError(ctx context.Context, sol *solve.Solution, l *implicit) error {
+	at, dev := sol.At, sol.B.Device()
+	z, miss := dev.Alloc(1, at.Y.N()), dev.Alloc(1, at.Y.N())
+	defer z.Free()
+	defer miss.Free()
+	at.Problem.A.Forward(z, at.B)
+	dev.Lin(z, 1, at.Y, -1, z)
+	if err := l.VJP(ctx, miss, z); err != nil {
+		return err
+	}
+	sol.Error = solve.Norm(miss)
+	allowed := solve.NewYardstick(at.Y, at.Norm2, s.o.solving()).Allowed(solve.Norm(z))
+	sol.Converged = sol.Converged && !(sol.Error > allowed)
+	return dev.Err()
+}
+
+// lagProbes is the number of probes that compare two derivatives; up to lagUnits observations all
+// unit vectors do. lagResidual is the residual of the implicit derivative's conjugate gradients.
+const (
+	lagProbes   = 1
+	lagUnits    = 32
+	lagResidual = 1e-4
+)
+
+// lag estimates the size of the difference between the traces of the unrolled derivative t and of
+// the implicit one, from a probe or from all unit vectors. It is at least the range of the implicit
+// derivative's trace.
+func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (float64, error) {
+	at := sol.At
+	l, err := newImplicit(at.Problem, at.B, at.Y, at.Norm2, s.o, sol.Optimality)
+	if err != nil {
+		return 0, err
+	}
+	defer l.Release()
+	dev, d := at.Y.Device(), at.Y.N()
+	k := lagProbes
+	if d <= lagUnits {
+		k = max(d, 2)
+	}
+	probes, one, other := dev.Alloc(k, d), dev.Alloc(k, d), dev.Alloc(k, d)
+	defer probes.Free()
+	defer one.Free()
+	defer other.Free()
+	rng := rand.New(rand.NewPCG(0x6c6167, uint64(d)))
+	signs := make([]float64, k*d)
+	for i := range signs {
+		switch {
+		case d > lagUnits:
+			signs[i] = float64(1 - 2*int(rng.Uint64()&1))
+		case i%d == i/d:
+			signs[i] = 1
+		}
+	}
+	dev.Upload(probes, signs)
+	if err := t.VJP(ctx, one, probes); err != nil {
+		return 0, err
+	}
+	if err := l.solve(ctx, other, probes, goal{residual: lagResidual, form: math.Inf(1)}, nil); err != nil {
+		return 0, err
+	}
+	dev.Lin(one, 1, one, -1, other)
+	forms := make([]float64, k)
+	dev.Dot(forms, probes, one)
+	sum, most := 0.0, l.known.High-l.known.Low
+	for _, f := range forms {
+		if sum += f; d > lagUnits {
+			most = max(most, math.Abs(f))
+		}
+	}
+	if d <= lagUnits {
+		most = max(most, math.Abs(sum))
+	}
+	return most, dev.Err()
+}
