@@ -79,7 +79,7 @@ var (
 // which makes large products and factorizations several times faster. The environment variable
 // SUREPIPE_BLAS chooses in its place: "gonum" for pure Go, or the path of a shared library. The
 // error says why that library cannot be used; gonum's own code then stays in use. Where nothing
-// is asked for and nothing found there is no error. [BLASInfo] says what came of it.
+// is asked for and nothing found there is no error. [BLASInfo] describes the outcome.
 //
 // What it changes concerns the whole process, which is why nothing else does it unasked:
 //   - the implementations behind gonum's blas64 and lapack64, which gonum's mat package and any

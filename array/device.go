@@ -23,7 +23,7 @@ import "context"
 //     numbers to the host belongs to the view that it is called on, or, called on a device, to
 //     the view of its operands, if any has one.
 //   - An operation that reads a batch of a view that has failed fails the view that it belongs
-//     to: nobody knows what the batch holds.
+//     to, for the contents of such a batch are unknown.
 //   - After a fault operations do nothing, Alloc returns a batch without memory, and numbers
 //     for the host are NaN.
 //

@@ -65,7 +65,7 @@
 // the card go on, and get the bits that they get alone. What ends the card's context, a failed launch
 // or an illegal address, belongs to the device and shows in all views; such a device can only be
 // closed, which frees what it holds, including batches that have not been freed. A call that waits may
-// report what an earlier launch of anybody did: so the error decides, not the call. Memory that one
+// report the failure of an earlier launch of another request: so the error decides, not the call. Memory that one
 // request did not get never reaches a kernel of another: whatever reads it fails with its fault.
 //
 // # Kernels

@@ -109,7 +109,7 @@ func (s setting) open(ctx context.Context, dev array.Device, v vjp.Options, o pi
 	}
 	release = func() { solver.Release(); problem.Release() }
 	o.Sigma2, o.Estimator = *s.data.Sigma2, s.trace
-	if p, err = pipeline.New(dev, solver, problem.D, o); err != nil {
+	if p, err = pipeline.New(solver, o); err != nil {
 		release()
 		return nil, nil, err
 	}

@@ -37,13 +37,13 @@ const (
 
 // products is the state of cuBLAS on a card.
 type products struct {
-	// starting is held by whoever starts cuBLAS. A start that fails is tried again by the next
+	// starting is locked while cuBLAS is started. A start that fails is tried again by the next
 	// caller: the first may have run out of memory.
 	starting sync.Mutex
 	started  atomic.Bool
 	mu       sync.Mutex // one call at a time: they share the handle
 	handle   blasHandle
-	// trying is held by whoever finds out tiles.
+	// trying is locked while tiles is determined.
 	trying sync.Mutex
 	tiles  atomic.Int32
 }

@@ -302,7 +302,7 @@ func TestOutOfMemoryFailsItsSampleAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer solver.Release()
-	p, err := pipeline.New(dev, hungry{solver}, problem.D, pipeline.Options{
+	p, err := pipeline.New(hungry{solver}, pipeline.Options{
 		Sigma2: *s.data.Sigma2, Estimator: s.trace, Queries: 6, Parallel: 4, KeepGoing: true,
 	})
 	if err != nil {

@@ -1,7 +1,6 @@
 package hutch
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -9,53 +8,8 @@ import (
 	"surepipe/array"
 )
 
-// Combine makes the estimate of a plan that combines its images with each other,
-// see [Plan.Combines]. y holds the images of all Sketch probes of the given
-// sample, y_j = M s_j; the probes themselves are drawn again. For XTrace q is the
-// basis [Orthonormalize] made of y, rank x d, and z its images, z_i = M q_i; the
-// others take zero batches for both. None of the three is changed. Combine
-// allocates up to five batches of the size of y while it works, and frees them.
-//
-// yLeft and zLeft are the oracle's bounds for y and z, see [Oracle].
-// The oracle's error enters the images' products with each other at first order,
-// where it enters the quadratic forms of a [Tally] at second order if the oracle
-// is a method of conjugate gradients: such an oracle should be more accurate here.
-func Combine(plan Plan, seed, sample uint64, y, q, z array.Batch, yLeft, zLeft []float64) (Estimate, error) {
-	if y.K() != plan.Sketch || y.N() != plan.Dim || z.K() != q.K() || z.N() != q.N() || len(yLeft) != y.K() || len(zLeft) < z.K() {
-		panic(fmt.Sprintf("hutch: %s of the images %s and of a basis %s with images %s, planned for %d x %d", plan.Estimator, y, q, z, plan.Sketch, plan.Dim))
-	}
-	dev := y.Device()
-	probes := dev.Alloc(plan.Sketch, plan.Dim)
-	defer probes.Free()
-	Rademacher(probes, seed, sample, 0)
-
-	var e Estimate
-	var err error
-	switch plan.Estimator {
-	case XTrace:
-		e = xtrace(probes, y, q, z, yLeft, zLeft)
-	case XNysTrace:
-		e, err = xnystrace(probes, y, yLeft)
-	case NAHutchPP:
-		e, err = naHutchPP(probes, y, yLeft)
-	default:
-		panic(fmt.Sprintf("hutch: %s does not combine its images", plan.Estimator))
-	}
-	if err == nil {
-		err = dev.Err()
-	}
-	if err != nil {
-		return Estimate{}, err
-	}
-	if sum := e.Trace + e.StdErr + e.Truncation + e.Frobenius2; math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return Estimate{}, fmt.Errorf("hutch: %s: trace %v +- %v and squared norm %v, expected finite numbers", plan.Estimator, e.Trace, e.StdErr, e.Frobenius2)
-	}
-	e.Estimator, e.Seed, e.Queries = plan.Estimator, seed, plan.Sketch+q.K()
-	return e, nil
-}
-
-// independent is how near 1 the leverage of a vector must come for it to count
-// as independent of all the others: for the basis to be smaller without it.
+// independent is the leverage from which a vector counts as independent of all the others: the
+// basis is smaller without it.
 const independent = 1 - 1e-10
 
 // products is the matrix of all <a_i, b_j>.
@@ -108,7 +62,8 @@ func inner(a, b *mat.Dense) (s float64) {
 // give the first term only, which is smaller.) Rounding and luck may make the
 // second sum negative; it counts as 0 then.
 //
-// That square has about degrees of freedom, and [Widened] makes the error wider for them.
+// degrees is about the number of degrees of freedom of that square; [Widened] widens the error for
+// them.
 func exchangeable(x []float64, degrees int, change func(i, k int) float64) (mean, stdErr float64) {
 	mean, stdErr = meanAndError(x)
 	sum := 0.0

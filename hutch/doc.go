@@ -1,10 +1,10 @@
 // Package hutch estimates the trace of a matrix that is known only by what it
-// does to vectors.
+// does to vectors. It starts no goroutines.
 //
 // The matrix M is d x d and given by an [Oracle], v -> M v, on batches of
 // vectors. A query is one such product. In this module M is the Jacobian of an
 // estimator, its trace the divergence in Stein's unbiased risk estimate, and a
-// query one reverse sweep through a solver: everything else is cheap beside it.
+// query one reverse sweep through a solver: everything else is cheap in comparison.
 //
 // # Estimators
 //
@@ -25,40 +25,39 @@
 // exactly, and only what is left is sampled.
 //
 // The first three are one sum, over a basis and over deflated probes: Hutchinson has
-// the empty basis and the exact trace the unit vectors. The last three take
-// products of all images with each other: see [Combine].
+// the empty basis and the exact trace the unit vectors. The last three multiply
+// all images with each other.
 //
 //   - XTrace uses each of its m probes both for the sketch and, against the sketch
 //     of the others, as a sample: m samples and a basis of m-1 for 2m queries.
 //   - XNysTrace is for symmetric positive semidefinite M. The Nystrom approximation
 //     Y (S*Y)^{-1} Y*, Y = MS, needs no second product: m samples and a
 //     basis of m-1 for m queries.
-//   - NA-Hutch++ asks all its queries at once, none depends on the answer to
-//     another, at the price of a sketch that is a sixth of them.
+//   - NA-Hutch++ makes all its queries at once: none depends on the answer to
+//     another. The price is a sketch that is a sixth of them.
 //
-// All randomized estimates but XNysTrace are unbiased for every square M, as
-// tr M = tr(Q*MQ) + tr((I - QQ*) M (I - QQ*)). How accurate they are depends on
-// the spectrum. For symmetric M Hutchinson's variance is
-// 2/m (||M||_F^2 - sum_i M_ii^2). For positive semidefinite M Hutch++ replaces
-// ||M||_F by what is left of it without, roughly, its m leading eigenvectors, at
-// a third of the samples. To a relative error eps it takes O(1/eps) queries in
-// place of O(1/eps^2), and when the rank of M is at most m the error is 0. At
-// the worst, when the nonzero eigenvalues are many more than m and all alike (a
-// projection of high rank), its error is larger than Hutchinson's by sqrt(3).
+// All randomized estimates but XNysTrace are unbiased for every square M, as tr M = tr(Q*MQ) +
+// tr((I - QQ*) M (I - QQ*)). How accurate they are depends on the spectrum. For symmetric M
+// Hutchinson's variance is 2/m (||M||_F^2 - sum_i M_ii^2). For positive semidefinite M Hutch++
+// replaces ||M||_F by the norm of what remains of M without, roughly, its m leading eigenvectors,
+// at a third of the samples. A relative error eps takes O(1/eps) queries instead of O(1/eps^2),
+// and if the rank of M is at most m the error is 0. In the worst case, where the nonzero
+// eigenvalues are many more than m and all alike (a projection of high rank), its error is larger
+// than Hutchinson's by sqrt(3).
 //
 // # Error bar and Frobenius norm
 //
 // [Estimate] carries the standard error of the sampled part, sd/sqrt(m) with the
 // sample standard deviation of the m numbers <x_j, M x_j>, given Q. The terms of
-// XTrace and XNysTrace are not independent: what leaving out a second probe
-// changes in them tells their covariance, and makes the square of the standard
-// error an unbiased estimate of the variance too. What few samples tell is made wider by
-// Student's distribution, [Widened], and a number of samples that follows from the
-// spread is fixed by that of the first of them alone, [Tally.Missing]: 2 standard errors to both
-// sides hold the trace 95% of the time.
+// XTrace and XNysTrace are not independent: by how much they change without a second
+// probe gives their covariance, and makes the square of the standard
+// error an unbiased estimate of the variance too. For few samples Student's distribution
+// widens the standard error, [Widened]. Where the number of samples follows from their spread, it
+// is fixed by the spread of the first of them alone, [Run.Missing]. The interval of 2 standard
+// errors to both sides then contains the trace 95% of the time.
 //
-// An oracle that is an iterative method cut short bounds what its forms lack, and
-// [Estimate.Truncation] is what the trace lacks at most; [Estimate.Error] counts both.
+// An oracle that is a truncated iterative method bounds what its forms lack.
+// [Estimate.Truncation] is what the trace lacks at most, and [Estimate.Error] counts both.
 //
 // From the same queries, for Hutch++,
 //
@@ -67,26 +66,36 @@
 // unbiased as well since E ||M (I - QQ*) g||^2 = ||M (I - QQ*)||_F^2, and likewise
 // for the others.
 //
-// # Whole and pieces
+// # Phases
 //
-// [Trace] runs a plan from one goroutine. Concurrent stages build the same
-// estimate from the same pieces, in this order:
+// All estimators are the same run through three phases, of which each has some. The [Layout] of a
+// [Plan] says which, how many vectors they have and what is needed of their images:
 //
-//	sketch     [Rademacher] probes 0 to Sketch-1, [Oracle.Apply]     -> Y
-//	qr         [Orthonormalize] of Y, [NewTally] with its rank       -> Q
-//	projected  [Oracle.Apply] to the rows of Q ([UnitVectors] if exact), [Tally.AddProjected]
-//	residual   [Rademacher] probes Sketch to Sketch+Residual-1, [Deflate],
-//	           [Oracle.Apply], [Tally.AddResidual]
-//	assemble   [Tally.Estimate], or [Combine] where the plan [Plan.Combines]
+//	sketch     M s_j for random vectors s_j          hutch++, xtrace, xnystrace, na-hutch++
+//	projected  M q_i for a basis                     hutch++, xtrace; the unit vectors: exact
+//	residual   M x_j for random vectors off the basis         hutch++, hutchinson
 //
-// XTrace has no residual phase, XNysTrace and NA-Hutch++ have the sketch only.
+// A [Run] is an estimate under way. [Run.Do] does any part of a phase, also from several
+// goroutines at once, and [Run.Estimate] makes the estimate at the end. [Trace] does it all from
+// one goroutine, and package stages with many:
+//
+//	r := hutch.NewRun(dev, plan, hutch.Matrix{Images: oracle}, hutch.Options{Seed: 1})
+//	defer r.Free()
+//	r.Do(ctx, hutch.Sketching, 0, r.Count(hutch.Sketching))
+//	r.EndSketch()                                               // makes the basis
+//	r.Do(ctx, hutch.Projected, 0, r.Count(hutch.Projected))     // these two in any order
+//	r.Do(ctx, hutch.Residual, 0, r.Count(hutch.Residual))
+//	e, err := r.Estimate()
+//
+// A new estimator is a type in a file of its own, with an entry in the table of estimators. It
+// says how it lays out its queries and how the numbers make an estimate; the phases are there.
 //
 // # Reproducibility
 //
 // Probe j of sample i under a seed is a pure function of these three numbers,
-// every piece computes vector i of its result from vector i of its operands,
-// and a [Tally] adds up in the order of the probes. So the result is the same
-// to the last bit for any batch size and any order of arrival, if the oracle's
+// vector i of every result is computed from vector i of the operands,
+// and sums are taken in the order of the probes. So the estimate is the same
+// to the last bit for any batch size and any order of the work, if the oracle's
 // vectors do not depend on each other either.
 //
 // # Sources

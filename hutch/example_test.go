@@ -36,7 +36,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		e, err := hutch.Trace(context.Background(), dev, plan, oracle, hutch.Options{Seed: 1})
+		e, err := hutch.Trace(context.Background(), dev, plan, hutch.Matrix{Images: oracle}, hutch.Options{Seed: 1})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func ExampleNewPlan() {
 	plan, _ := hutch.NewPlan("hutch++", 102, 2500)
 	fmt.Println(plan.Sketch, plan.Residual)
 	plan, _ = hutch.NewPlan("hutch++", 102, 60)
-	fmt.Println(plan.Estimator)
+	fmt.Println(plan.Estimator.Name())
 	// Output:
 	// queries 100: hutch++ takes a multiple of 3 (it has three phases of equal size), such as 99 or 102
 	// 34 34

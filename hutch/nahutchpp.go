@@ -10,22 +10,40 @@ import (
 	"surepipe/array"
 )
 
+// naHutchPP is the non-adaptive Hutch++: all queries for the sketch, none of which depends on the
+// answer to another.
+type naHutchPP struct{}
+
+func (naHutchPP) Name() string { return NAHutchPP }
+func (naHutchPP) First() int   { return 0 }
+
+func (naHutchPP) layout(queries int) (Layout, string) {
+	if queries < 6 || queries%6 != 0 {
+		return Layout{}, "na-hutch++ takes a multiple of 6 (it splits its probes 1:2:3), at least 6"
+	}
+	return Layout{Sketch: queries, SketchNeeds: Images, Keeps: true}, ""
+}
+
+func (naHutchPP) estimate(r *Run) (Estimate, error) {
+	return r.combined(func(probes array.Batch) (Estimate, error) { return nonAdaptive(probes, r.sketch, r.sketchLeft) })
+}
+
 // pseudoInverseCut is the singular value, relative to the largest, below which
-// one is taken for rounding.
+// one counts as rounding error.
 const pseudoInverseCut = 1e-13
 
-// naHutchPP splits the probes into S (a sixth), R (a third) and G (a half), and
+// nonAdaptive splits the probes into S (a sixth), R (a third) and G (a half), and
 // with Z = MR and W = MS samples by G what the approximation
 //
 //	A = Z (S*Z)^+ W*
 //
-// leaves: tr M ~ tr A + 1/g sum_j <g_j, (M - A) g_j>, and ||M||_F^2 ~ ||A||_F^2 +
+// leaves out: tr M ~ tr A + 1/g sum_j <g_j, (M - A) g_j>, and ||M||_F^2 ~ ||A||_F^2 +
 // 1/g sum_j (||M g_j||^2 - ||A g_j||^2) (Meyer, Musco, Musco and Woodruff 2021,
-// algorithm 2). Both are unbiased for any A that does not depend on the g_j, also that of
-// images cut short, so that the truncation is that of the forms <g_j, M g_j> alone; A is close to a
-// symmetric M. The standard error has g - 1 degrees of freedom, see [Widened]. left are the
+// algorithm 2). Both are unbiased for any A that does not depend on the g_j, also if its images are
+// truncated, so that the truncation is that of the forms <g_j, M g_j> alone; A is close to a
+// symmetric M. The standard error has g - 1 degrees of freedom, see [Widened]. left holds the
 // oracle's bounds.
-func naHutchPP(probes, y array.Batch, left []float64) (Estimate, error) {
+func nonAdaptive(probes, y array.Batch, left []float64) (Estimate, error) {
 	sixth := y.K() / 6
 	s, w := probes.Rows(0, sixth), y.Rows(0, sixth)
 	z := y.Rows(sixth, 3*sixth)
@@ -35,9 +53,9 @@ func naHutchPP(probes, y array.Batch, left []float64) (Estimate, error) {
 	if norm := mat.Norm(core, 2); math.IsNaN(norm) || math.IsInf(norm, 0) {
 		return Estimate{}, fmt.Errorf("hutch: na-hutch++: the norm of S*MR is %v: an image holds a NaN or an infinity", norm)
 	}
-	// The singular values of the core's inverse are shared out to both sides:
-	// A = Z' W'*, and neither factor is much larger than the root of M. All at
-	// one side they would multiply the other's rounding.
+	// The singular values of the core's inverse are split between both sides,
+	// A = Z' W'*, so that neither factor is much larger than the root of M. On one
+	// side only they would multiply the rounding errors of the other.
 	zs, ws, err := roots(core, z, w)
 	if err != nil {
 		return Estimate{}, err

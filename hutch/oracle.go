@@ -10,7 +10,7 @@ import (
 // matrix. dst and v are k x d, on one device, and do not overlap; v must not be
 // changed. What dst_i is must not depend on k nor on the other vectors.
 //
-// left has k numbers, all 0. An oracle that is an iterative method cut short sets them to
+// left has k numbers, all 0. An oracle that is a truncated iterative method sets them to
 // bounds,
 //
 //	0 <= <v_i, M v_i - dst_i> <= left_i   and   ||M v_i - dst_i||^2 <= left_i;
@@ -19,11 +19,11 @@ import (
 type Oracle func(ctx context.Context, dst, v array.Batch, left []float64) error
 
 // Apply calls the oracle, unless ctx is done, and reports a fault of the device
-// as an error. left may be nil where nobody wants the bounds.
+// as an error. left may be nil if the bounds are not wanted.
 //
-// The one operation of a device whose bits depend on the size of a batch is a
-// matrix product with a single vector, so Apply hands a single vector to the
-// oracle as two equal ones. Batches of one cost as much as batches of two.
+// The only operation of a device whose bits depend on the size of a batch is a
+// matrix product with a single vector. Apply therefore passes a single vector to the
+// oracle as two equal ones: a batch of one costs as much as a batch of two.
 func (m Oracle) Apply(ctx context.Context, dst, v array.Batch, left []float64) error {
 	if left == nil {
 		left = make([]float64, v.K())

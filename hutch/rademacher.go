@@ -26,7 +26,7 @@ var signChunks = sync.Pool{New: func() any { return new([signChunk]float64) }}
 //
 // where out(s, n) is output number n, from 0, of the generator SplitMix64 with
 // initial state s: mix(s + (n+1) 0x9e3779b97f4a7c15), a hash that can be
-// evaluated at any place (Steele, Lea, Flood, Fast splittable pseudorandom number
+// evaluated at any n (Steele, Lea, Flood, Fast splittable pseudorandom number
 // generators, OOPSLA 2014).
 func Rademacher(dst array.Batch, seed, sample uint64, first int) {
 	stream := splitMix(splitMix(0, seed), sample)

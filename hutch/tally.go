@@ -13,17 +13,17 @@ type Estimate struct {
 	Estimator string
 	// Trace is the estimate of tr M.
 	Trace float64
-	// StdErr is the standard error of Trace, 0 where there is no randomness in it, made wider by
-	// [Widened] where few samples tell it: the interval of 2 StdErr to both sides
-	// holds tr M with the probability 95.4% that it has for a normal distribution.
+	// StdErr is the standard error of Trace, 0 where there is no randomness in it. For few samples
+	// it is multiplied by [Widened]: the interval of 2 StdErr to both sides
+	// contains tr M with the probability, 95.4%, that it has for a normal distribution.
 	StdErr float64
-	// Truncation is an upper bound of the bias of Trace that an oracle leaves which is
-	// cut short: tr M is larger than what Trace estimates by up to so much.
+	// Truncation bounds the bias of Trace that a truncated oracle leaves: tr M exceeds the
+	// expectation of Trace by at most this much.
 	Truncation float64
 	// Frobenius2 is an unbiased estimate of ||M||_F^2.
 	Frobenius2 float64
 	// Queries is the number of products with M that were needed: fewer than
-	// planned when the sketch has vectors that depend on each other.
+	// planned if vectors of the sketch are linearly dependent.
 	Queries int
 	// Seed is that of the probes. It has no influence when Exact is true.
 	Seed uint64
@@ -35,18 +35,18 @@ type Estimate struct {
 //
 //	sqrt(StdErr^2 + Truncation^2),
 //
-// at least its root mean square. 2 Error to both sides hold tr M with at least the probability that
-// 2 StdErr do where there is no truncation, whatever the bias b up to Truncation is: for
-// a normal variable Z, P(|Z + b| > 2 sqrt(1 + b^2)) is largest at b = 0.
+// at least its root mean square. The interval of 2 Error to both sides contains tr M with at
+// least the probability that 2 StdErr has without truncation, whatever the bias b up to
+// Truncation is: for a normal variable Z, P(|Z + b| > 2 sqrt(1 + b^2)) is largest at b = 0.
 func (e Estimate) Error() float64 { return math.Hypot(e.StdErr, e.Truncation) }
 
-// Tally collects the two numbers <v, M v> and ||M v||^2 of every vector v that M
-// was applied to, basis vectors and deflated probes, and the oracle's bound of what the
-// first lacks, and makes an [Estimate] of them. They may arrive in any order and grouping, also from several
-// goroutines at once, without any effect on the result's bits.
-type Tally struct {
+// tally collects the two numbers <v, M v> and ||M v||^2 of every vector v that M
+// was applied to, basis vectors and deflated probes, with the oracle's bound of what the first
+// lacks, and makes an [Estimate] of them. They may arrive in any order and grouping, also from
+// several goroutines at once, without any effect on the bits of the result.
+type tally struct {
 	plan      Plan
-	first     int // residual probes of the plan as it was at first
+	first     int // residual probes that the plan began with
 	seed      uint64
 	projected samples
 	residual  samples
@@ -66,30 +66,30 @@ func newSamples(phase string, n int) samples {
 	return samples{phase, make([]float64, n), make([]float64, n), make([]float64, n), make([]bool, n)}
 }
 
-// NewTally starts the tally of a plan whose sketch has the given rank, as
-// [Orthonormalize] returned it. Plans without a basis ignore rank.
-func NewTally(plan Plan, rank int, seed uint64) *Tally {
+// newTally starts the tally of a plan whose sketch has the given rank, as
+// [Orthonormalize] returned it. Plans without a basis of the sketch ignore rank.
+func newTally(plan Plan, rank int, seed uint64) *tally {
 	switch {
-	case plan.Exact:
+	case plan.Basis == UnitBasis:
 		rank = plan.Dim
-	case !plan.NeedsBasis():
+	case plan.Basis == NoBasis:
 		rank = 0
 	case rank < 0 || rank > plan.Sketch:
 		panic(fmt.Sprintf("hutch: a basis of %d vectors from a sketch of %d", rank, plan.Sketch))
 	}
-	return &Tally{plan, plan.Residual, seed, newSamples("projected", rank), newSamples("residual", plan.Residual)}
+	return &tally{plan, plan.Residual, seed, newSamples("projected", rank), newSamples("residual", plan.Residual)}
 }
 
 // Projected is the number of basis vectors the tally waits for: the sketch's
 // rank, or d for the exact trace.
-func (t *Tally) Projected() int { return len(t.projected.quad) }
+func (t *tally) Projected() int { return len(t.projected.quad) }
 
 // Residual is the number of deflated probes the tally waits for.
-func (t *Tally) Residual() int { return len(t.residual.quad) }
+func (t *tally) Residual() int { return len(t.residual.quad) }
 
 // Grow makes the tally wait for n further residual probes, numbered on from
 // those it had, and counts them into the plan. No other call may be under way.
-func (t *Tally) Grow(n int) {
+func (t *tally) Grow(n int) {
 	t.plan.Residual += n
 	t.residual.quad = append(t.residual.quad, make([]float64, n)...)
 	t.residual.norm2 = append(t.residual.norm2, make([]float64, n)...)
@@ -99,14 +99,14 @@ func (t *Tally) Grow(n int) {
 
 // AddProjected takes basis vectors first, first+1, ..., the vectors of q, and
 // their images mq_i = M q_i, with the oracle's bounds, see [Oracle].
-func (t *Tally) AddProjected(first int, q, mq array.Batch, left []float64) {
+func (t *tally) AddProjected(first int, q, mq array.Batch, left []float64) {
 	t.projected.add(first, q, mq, left)
 }
 
 // AddResidual takes deflated probes first, first+1, ..., the vectors of x, and
 // their images mx_i = M x_i. They are counted from 0: number j is made of
 // Rademacher probe Sketch+j.
-func (t *Tally) AddResidual(first int, x, mx array.Batch, left []float64) {
+func (t *tally) AddResidual(first int, x, mx array.Batch, left []float64) {
 	t.residual.add(first, x, mx, left)
 }
 
@@ -133,7 +133,7 @@ func (s *samples) sums() (quad, norm2, left float64, err error) {
 			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d of %d is missing", s.phase, i, len(s.quad))
 		}
 		if sum := s.quad[i] + s.norm2[i] + s.left[i]; math.IsNaN(sum) || math.IsInf(sum, 0) {
-			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d: <v, M v> = %v, which lacks %v at most, and ||M v||^2 = %v, expected finite numbers", s.phase, i, s.quad[i], s.left[i], s.norm2[i])
+			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d: <v, M v> = %v, lacking at most %v, and ||M v||^2 = %v, expected finite numbers", s.phase, i, s.quad[i], s.left[i], s.norm2[i])
 		}
 		quad += s.quad[i]
 		norm2 += s.norm2[i]
@@ -142,25 +142,25 @@ func (s *samples) sums() (quad, norm2, left float64, err error) {
 	return quad, norm2, left, nil
 }
 
-// Estimate sums up, for plans whose estimate [Combine] does not make. It is an
+// Estimate sums up, for plans that do not keep their images. It is an
 // error if a vector is missing or one of the numbers is not finite.
 //
 // The standard error is s/sqrt(m), m the number of residual probes, made wider by [Widened].
-// s is the standard deviation of the probes that the tally waited for at first: the number
-// of those that it has grown by may depend on it, see [Tally.Missing].
-func (t *Tally) Estimate() (Estimate, error) {
+// s is the standard deviation of the probes that there were at first: the number of those that
+// were added may depend on it, see [Run.Missing].
+func (t *tally) Estimate() (Estimate, error) {
 	quad, norm2, left, err := t.projected.sums()
 	if err != nil {
 		return Estimate{}, err
 	}
 	e := Estimate{
-		Estimator:  t.plan.Estimator,
+		Estimator:  t.plan.Estimator.Name(),
 		Trace:      quad,
 		Truncation: left,
 		Frobenius2: norm2,
 		Queries:    t.plan.Sketch + t.Projected() + t.plan.Residual,
 		Seed:       t.seed,
-		Exact:      t.plan.Exact,
+		Exact:      t.plan.Exact(),
 	}
 	if t.plan.Residual == 0 {
 		return e, nil
@@ -178,23 +178,8 @@ func (t *Tally) Estimate() (Estimate, error) {
 	return e, nil
 }
 
-// Missing is how many residual probes more it takes until [Estimate.Error] is at most
-// target, by Stein's two stages: the standard deviation s of the first m_0 probes
-// alone says that there must be
-//
-//	m = (Widened(m_0 - 1) s / target)^2
-//
-// in all. Given s, which is independent of the mean of the m_0 where they are normal, the mean
-// of all m is normal with variance sigma^2/m, so that its distance from tr M over s/sqrt(m) has
-// Student's distribution with m_0 - 1 degrees of freedom, and the interval the probability it claims.
-// Who stops when the spread of all probes so far is small enough stops more often when it is
-// too small, and understates it (C. Stein, A two-sample test for a linear
-// hypothesis whose power is independent of the variance, Annals of Mathematical
-// Statistics 16, 1945).
-//
-// Probes cannot reduce the truncation: it counts for three quarters of the target's square at
-// most.
-func (t *Tally) Missing(target float64) (int, error) {
+// missing is [Run.Missing].
+func (t *tally) missing(target float64) (int, error) {
 	e, err := t.Estimate()
 	if err != nil || e.StdErr == 0 || e.Error() <= target {
 		return 0, err
@@ -202,6 +187,6 @@ func (t *Tally) Missing(target float64) (int, error) {
 	square := target*target - e.Truncation*e.Truncation
 	m := float64(t.plan.Residual)
 	more := math.Ceil(m*(e.StdErr*e.StdErr/max(square, target*target/4))) - m
-	// Also without a target it is a number.
+	// Where there is no target the number is infinite.
 	return int(max(0, min(more, 1<<40))), nil
 }

@@ -17,7 +17,7 @@ func TestTallyDoesNotDependOnOrderGroupingOrConcurrency(t *testing.T) {
 		rng := rand.New(rand.NewPCG(4, 1))
 		p := plan(t, HutchPP, 102, d)
 		v, mv := upload(dev, 34, d, gaussian(rng, 34*d)), upload(dev, 34, d, gaussian(rng, 34*d))
-		whole := NewTally(p, rank, 7)
+		whole := newTally(p, rank, 7)
 		whole.AddProjected(0, v.Rows(0, rank), mv.Rows(0, rank), nil)
 		whole.AddResidual(0, v, mv, nil)
 		want, err := whole.Estimate()
@@ -28,7 +28,7 @@ func TestTallyDoesNotDependOnOrderGroupingOrConcurrency(t *testing.T) {
 			t.Errorf("estimate %+v", want)
 		}
 		for range 5 {
-			pieces := NewTally(p, rank, 7)
+			pieces := newTally(p, rank, 7)
 			var wg sync.WaitGroup
 			for _, first := range rng.Perm(17) {
 				wg.Go(func() {
@@ -54,13 +54,13 @@ func TestGrownTallyIsTheTallyOfALargerPlan(t *testing.T) {
 		const d = 300
 		rng := rand.New(rand.NewPCG(6, 1))
 		v, mv := upload(dev, 34, d, gaussian(rng, 34*d)), upload(dev, 34, d, gaussian(rng, 34*d))
-		planned := NewTally(plan(t, Hutchinson, 34, d), 0, 7)
+		planned := newTally(plan(t, Hutchinson, 34, d), 0, 7)
 		planned.AddResidual(0, v, mv, nil)
 		want, err := planned.Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
-		grown := NewTally(plan(t, Hutchinson, 10, d), 0, 7)
+		grown := newTally(plan(t, Hutchinson, 10, d), 0, 7)
 		grown.AddResidual(0, v.Rows(0, 10), mv.Rows(0, 10), nil)
 		first, err := grown.Estimate()
 		if err != nil {
@@ -86,7 +86,7 @@ func TestTallyReportsWhatIsMissingOrNotFinite(t *testing.T) {
 		p := plan(t, HutchPP, 6, d)
 		v := upload(dev, 2, d, gaussian(rand.New(rand.NewPCG(5, 1)), 2*d))
 
-		tally := NewTally(p, 2, 0)
+		tally := newTally(p, 2, 0)
 		tally.AddProjected(0, v, v, nil)
 		tally.AddResidual(1, v.Rows(1, 2), v.Rows(1, 2), nil)
 		if _, err := tally.Estimate(); err == nil || !strings.Contains(err.Error(), "residual vector 0 of 2 is missing") {
@@ -104,7 +104,7 @@ func TestTallyReportsWhatIsMissingOrNotFinite(t *testing.T) {
 			"twice":        func() { tally.AddProjected(1, v.Rows(1, 2), v.Rows(1, 2), nil) },
 			"beyond":       func() { tally.AddResidual(1, v, v, nil) },
 			"negative":     func() { tally.AddResidual(-1, v, v, nil) },
-			"rank too big": func() { NewTally(p, 3, 0) },
+			"rank too big": func() { newTally(p, 3, 0) },
 		} {
 			func() {
 				defer func() {

@@ -292,7 +292,7 @@ func TestXNysTraceRefusesAnIndefiniteMatrix(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		noLeak(t, dev)
 		m := spectral(spectrum(256, func(i float64) float64 { return 1 - 2*step(128)(i) }), 1)
-		_, err := Trace(t.Context(), dev, plan(t, XNysTrace, 30, 256), m, Options{})
+		_, err := Trace(t.Context(), dev, plan(t, XNysTrace, 30, 256), Matrix{Images: m}, Options{})
 		if err == nil || !strings.Contains(err.Error(), "positive semidefinite") {
 			t.Errorf("error %v", err)
 		}
@@ -393,49 +393,98 @@ func TestResultIsBitIdenticalForAnyBatchSize(t *testing.T) {
 				}
 			}
 			other := trace(t, dev, p, dense(m), Options{Seed: 1, Sample: 3})
-			if !p.Exact && other == want {
+			if !p.Exact() && other == want {
 				t.Errorf("%s: samples 2 and 3 have the same probes", estimator)
 			}
 		}
 	})
 }
 
-// Stages that call the pieces get Trace's result to the last bit.
-func TestPiecesAddUpToTheWhole(t *testing.T) {
+// A run gives Trace's result to the last bit whatever the order and the grouping of its vectors,
+// for every estimator; what it kept it gives back.
+func TestRunsInAnyOrderGiveTheTrace(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		const d = 203
+		noLeak(t, dev)
 		mat, _, _ := randomPSD(dev, rand.New(rand.NewPCG(7, 3)), d, 50)
-		m, p := dense(mat), plan(t, HutchPP, 30, d)
-		want := trace(t, dev, p, m, Options{Seed: 8, Sample: 9})
-
-		s, y, q := dev.Alloc(10, d), dev.Alloc(10, d), dev.Alloc(10, d)
-		Rademacher(s, 8, 9, 0)
-		if err := m.Apply(t.Context(), y, s, nil); err != nil {
-			t.Fatal(err)
-		}
-		rank, err := Orthonormalize(q, y)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q = q.Rows(0, rank)
-		tally := NewTally(p, rank, 8)
-		for j := p.Residual - 1; j >= 0; j-- {
-			x, mx := s.Rows(0, 1), y.Rows(0, 1)
-			Rademacher(x, 8, 9, p.Sketch+j)
-			Deflate(x, x, q)
-			if err := m.Apply(t.Context(), mx, x, nil); err != nil {
+		defer mat.Free()
+		m := Matrix{Images: dense(mat)}
+		rng := rand.New(rand.NewPCG(1, 9))
+		for _, estimator := range Estimators() {
+			p := plan(t, estimator, 30, d)
+			want := trace(t, dev, p, m.Images, Options{Seed: 8, Sample: 9})
+			r := NewRun(dev, p, m, Options{Seed: 8, Sample: 9})
+			defer r.Free()
+			type work struct {
+				phase    Phase
+				first, n int
+			}
+			do := func(all []work) {
+				rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+				for _, w := range all {
+					if err := r.Do(t.Context(), w.phase, w.first, w.n); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			split := func(phases ...Phase) (all []work) {
+				for _, p := range phases {
+					for first, n := 0, 0; first < r.Count(p); first += n {
+						n = min(1+rng.IntN(7), r.Count(p)-first)
+						all = append(all, work{p, first, n})
+					}
+				}
+				return all
+			}
+			do(split(Sketching))
+			if err := r.EndSketch(); err != nil {
 				t.Fatal(err)
 			}
-			tally.AddResidual(j, x, mx, nil)
-		}
-		if err := m.Apply(t.Context(), y, q, nil); err != nil {
-			t.Fatal(err)
-		}
-		tally.AddProjected(0, q, y, nil)
-		if got, err := tally.Estimate(); err != nil || got != want {
-			t.Errorf("pieces %+v, %v; whole %+v", got, err, want)
+			do(split(Projected, Residual))
+			for range 2 {
+				if got, err := r.Estimate(); err != nil || got != want {
+					t.Errorf("%s: in pieces %+v, %v; whole %+v", estimator, got, err, want)
+				}
+			}
 		}
 	})
+}
+
+// An estimate is asked for the accuracy that its layout says, and no more.
+func TestRunsAskForTheAccuracyTheyNeed(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	const d = 90
+	mat, _, _ := randomPSD(dev, rand.New(rand.NewPCG(7, 3)), d, 50)
+	defer mat.Free()
+	for estimator, want := range map[string][3]int{ // vectors by images, forms and span
+		HutchPP: {0, 20, 10}, XTrace: {30, 0, 0}, XNysTrace: {30, 0, 0}, NAHutchPP: {30, 0, 0}, Hutchinson: {0, 30, 0}, Exact: {d, 0, 0},
+	} {
+		var got [3]int
+		m := Matrix{
+			Images: func(ctx context.Context, dst, v array.Batch, left []float64) error {
+				got[0] += v.K()
+				return dense(mat)(ctx, dst, v, left)
+			},
+			Forms: func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
+				got[1] += v.K()
+				if !(share > 0) {
+					t.Errorf("%s: share %g", estimator, share)
+				}
+				return dense(mat)(ctx, dst, v, left)
+			},
+			Span: func(ctx context.Context, dst, v array.Batch) error {
+				got[2] += v.K()
+				return dense(mat)(ctx, dst, v, nil)
+			},
+		}
+		if _, err := Trace(t.Context(), dev, plan(t, estimator, 30, d), m, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Errorf("%s: %v vectors by images, forms and span, expected %v", estimator, got, want)
+		}
+	}
 }
 
 func TestErrorsOfTheOracleComeBackAndLeakNothing(t *testing.T) {
@@ -449,12 +498,12 @@ func TestErrorsOfTheOracleComeBackAndLeakNothing(t *testing.T) {
 			p := plan(t, estimator, 30, d)
 			for fail := 0; ; fail++ {
 				calls := 0
-				_, err := Trace(t.Context(), dev, p, func(ctx context.Context, dst, v array.Batch, left []float64) error {
+				_, err := Trace(t.Context(), dev, p, Matrix{Images: func(ctx context.Context, dst, v array.Batch, left []float64) error {
 					if calls++; calls > fail {
 						return broken
 					}
 					return dense(mat)(ctx, dst, v, left)
-				}, Options{Batch: 3})
+				}}, Options{Batch: 3})
 				if err == nil {
 					break
 				}
@@ -475,12 +524,12 @@ func TestCancelledContextStopsTheEstimate(t *testing.T) {
 		for last := range 12 {
 			ctx, cancel := context.WithCancel(t.Context())
 			calls := 0
-			_, err := Trace(ctx, dev, plan(t, HutchPP, 30, d), func(ctx context.Context, dst, v array.Batch, left []float64) error {
+			_, err := Trace(ctx, dev, plan(t, HutchPP, 30, d), Matrix{Images: func(ctx context.Context, dst, v array.Batch, left []float64) error {
 				if calls++; calls > last {
 					cancel()
 				}
 				return dense(mat)(ctx, dst, v, left)
-			}, Options{Batch: 2})
+			}}, Options{Batch: 2})
 			if !errors.Is(err, context.Canceled) || calls > last+1 {
 				t.Errorf("cancelled in call %d: %d calls, error %v", last, calls, err)
 			}
@@ -494,10 +543,10 @@ func TestOracleThatYieldsNaNIsAnError(t *testing.T) {
 		const d = 150
 		noLeak(t, dev)
 		for _, estimator := range Estimators() {
-			_, err := Trace(t.Context(), dev, plan(t, estimator, 30, d), func(_ context.Context, dst, v array.Batch, _ []float64) error {
+			_, err := Trace(t.Context(), dev, plan(t, estimator, 30, d), Matrix{Images: func(_ context.Context, dst, v array.Batch, _ []float64) error {
 				dst.Device().Fill(dst, math.NaN())
 				return nil
-			}, Options{})
+			}}, Options{})
 			if err == nil || !strings.Contains(err.Error(), "NaN") {
 				t.Errorf("%s: error %v", estimator, err)
 			}

@@ -10,6 +10,23 @@ import (
 	"surepipe/array"
 )
 
+// xNysTrace is XNysTrace: all queries for the sketch.
+type xNysTrace struct{}
+
+func (xNysTrace) Name() string { return XNysTrace }
+func (xNysTrace) First() int   { return 0 }
+
+func (xNysTrace) layout(queries int) (Layout, string) {
+	if queries < 2 {
+		return Layout{}, "xnystrace takes 2 or more: fewer have no standard error"
+	}
+	return Layout{Sketch: queries, SketchNeeds: Images, Keeps: true}, ""
+}
+
+func (xNysTrace) estimate(r *Run) (Estimate, error) {
+	return r.combined(func(s array.Batch) (Estimate, error) { return xnystrace(s, r.sketch, r.sketchLeft) })
+}
+
 // nystromShift is the least multiple of the identity, relative to the size of M
 // as the probes see it, that is added to M and later subtracted: far above
 // rounding, so that S*MS is definite, and without influence on the estimate.
@@ -17,7 +34,7 @@ const nystromShift = 0x1p-38
 
 // xnystrace is the mean of m estimates, each of which takes the Nystrom
 // approximation F_i = Y (S*Y)^{-1} Y* of M from all probes but s_i, and samples
-// what it leaves by s_i:
+// the remainder by s_i:
 //
 //	t_i = tr F_i + s_i* (M - F_i) s_i,
 //	f_i = ||F_i||_F^2 + s_i* (M^2 - F_i^2) s_i
@@ -28,17 +45,16 @@ const nystromShift = 0x1p-38
 // where c_i is column i of C^{-1} and b_i = B c_i / |c_i|.
 //
 // M is positive semidefinite and so is H, but it may be singular. A multiple of
-// the identity is added, M + nu I, of which everything above is an unbiased
-// estimate for any nu, and subtracted in the end. nu grows with the asymmetry
-// of H, which is the oracle's error.
+// the identity is added, M + nu I, for which everything above holds with any nu, and
+// subtracted in the end. nu grows with the asymmetry of H, which is the oracle's error.
 //
-// The standard error has about 2(m-3) degrees of freedom: by simulation as for XTrace
-// 9.4 to 10 with m = 8, 16 to 17 with 12, 31 to 37 with 20, 79 to 86 with 36 where the rank is larger, and
+// The standard error has about 2(m-3) degrees of freedom: by simulation as for XTrace 9.4 to 10
+// with m = 8, 16 to 17 with 12, 31 to 37 with 20, 79 to 86 with 36 where the rank is larger, and
 // 94 to 114 with 60.
 //
-// An oracle cut short leaves F_i a matrix that does not depend on s_i, and t_i unbiased, but for
-// what s_i* M s_i lacks, at most left_i, and for taking H symmetric in 1/|c_i|^2: with
-// D = (S*Y - Y*S)/2 and d_i its row i, G = H^{-1}, by no more than
+// With a truncated oracle F_i still is a matrix that does not depend on s_i, and t_i is unbiased up
+// to what s_i* M s_i lacks, at most left_i, and up to taking H as symmetric in 1/|c_i|^2: with
+// D = (S*Y - Y*S)/2, d_i its row i and G = H^{-1}, that changes t_i by no more than
 //
 //	2 sum_j |d_ij G_ij|/G_ii + d_i G d_i*.
 func xnystrace(s, y array.Batch, left []float64) (Estimate, error) {
@@ -115,7 +131,7 @@ func xnystrace(s, y array.Batch, left []float64) (Estimate, error) {
 	return e, nil
 }
 
-// nystromTruncation is the mean of the bounds that xnystrace has of what its terms lack.
+// nystromTruncation is the mean of xnystrace's bounds of what its terms lack.
 func nystromTruncation(raw, g *mat.Dense, left []float64) (mean float64) {
 	m := len(left)
 	skew := mat.NewDense(m, m, nil)
@@ -149,7 +165,7 @@ func inverseRoot(h *mat.SymDense, floor float64) (x *mat.Dense, leverage []float
 	for first < m && lambda[first] < floor {
 		first++
 	}
-	// Noise is of the size of the floor; what is far below it is no noise.
+	// Rounding is of the size of the floor; an eigenvalue far below it is not rounding.
 	if first == m || lambda[0] < -0.1*lambda[m-1] {
 		return nil, nil, fmt.Errorf("hutch: xnystrace is for positive semidefinite matrices, but S*MS has eigenvalues from %g to %g", lambda[0], lambda[m-1])
 	}

@@ -8,6 +8,25 @@ import (
 	"surepipe/array"
 )
 
+// xTrace is XTrace: half of the queries for the sketch, half for its basis.
+type xTrace struct{}
+
+func (xTrace) Name() string { return XTrace }
+func (xTrace) First() int   { return 0 }
+
+func (xTrace) layout(queries int) (Layout, string) {
+	if queries < 4 || queries%2 != 0 {
+		return Layout{}, "xtrace takes an even number (half for the sketch, half for its basis), at least 4"
+	}
+	return Layout{Sketch: queries / 2, Basis: SketchBasis, SketchNeeds: Images, Needs: Images, Keeps: true}, ""
+}
+
+func (xTrace) estimate(r *Run) (Estimate, error) {
+	return r.combined(func(s array.Batch) (Estimate, error) {
+		return xtrace(s, r.sketch, r.basis.Rows(0, r.rank), r.images, r.sketchLeft, r.basisLeft), nil
+	})
+}
+
 // xtrace is the mean of m Hutch++ estimates, each with m-1 of the probes for its
 // sketch and the one left out, s_i, for its residual. With P_i the projector on
 // the span of the images of all but s_i,
@@ -18,15 +37,14 @@ import (
 // have the expectations tr M and ||M||_F^2 (Epperly, Tropp and Webber 2024,
 // section 2). All of them come from one basis Q of all images: P_i = QQ* - u_i u_i*
 // where u_i, in the span of Q, is the unit vector orthogonal to the images of
-// the other probes; there is none, P_i = QQ*, where the image of s_i depends on
-// the others.
+// the other probes. If the image of s_i depends on the others there is none, and P_i = QQ*.
 //
-// The standard error has about 3(m-2)/2 degrees of freedom: by simulation, 2000 seeds each on
-// the Jacobians of a LASSO, a matrix completion and a robust PCA, twice the square of the mean of
-// its square over the variance of that was 3.0 to 3.6 with m = 4, 4.9 to 6.6 with 6, 8.3
+// The standard error has about 3(m-2)/2 degrees of freedom. By simulation, with 2000 seeds each on
+// the Jacobians of a LASSO, a matrix completion and a robust PCA, twice the squared mean of
+// its square over the variance of its square was 3.0 to 3.6 with m = 4, 4.9 to 6.6 with 6, 8.3
 // to 14 with 10, 17 to 31 with 18 and 24 to 55 with 30.
 //
-// An oracle cut short leaves the t_i unbiased but for its error in the images: with e_i
+// With a truncated oracle the t_i are unbiased up to its error in the images: with e_i
 // that of M s_i, E that of MQ, v_i the coordinates of P_i s_i and x_i = s_i - P_i s_i,
 //
 //	tr(Q*E) - u_i*E u_i + x_i*(e_i - E v_i),

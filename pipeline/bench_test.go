@@ -43,7 +43,7 @@ func BenchmarkUnrolled(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer s.Release()
-			pipe, err := pipeline.New(dev, s, p.D, pipeline.Options{Sigma2: *data.Sigma2, Estimator: hutch.HutchPP, Queries: hutch.DefaultQueries})
+			pipe, err := pipeline.New(s, pipeline.Options{Sigma2: *data.Sigma2, Estimator: hutch.HutchPP, Queries: hutch.DefaultQueries})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func BenchmarkScaling(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				pipe, err := pipeline.New(dev, s, p.D, pipeline.Options{Sigma2: *data.Sigma2, Estimator: hutch.HutchPP, Queries: hutch.DefaultQueries})
+				pipe, err := pipeline.New(s, pipeline.Options{Sigma2: *data.Sigma2, Estimator: hutch.HutchPP, Queries: hutch.DefaultQueries})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -105,7 +105,7 @@ func calibrated(t *testing.T) map[string]problems.Data {
 // coverage is how often 2 errors to both sides hold the trace, over seeds.
 func coverage(t *testing.T, dev array.Device, solver vjp.Solver, y []float64, want float64, seeds int, o pipeline.Options) (covered, queries float64) {
 	t.Helper()
-	p, err := pipeline.New(dev, solver, len(y), o)
+	p, err := pipeline.New(solver, o)
 	if err != nil {
 		t.Fatal(err)
 	}

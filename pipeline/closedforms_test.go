@@ -25,7 +25,7 @@ func estimate(t *testing.T, p vjp.Problem, solver string, y []float64) pipeline.
 		t.Fatal(err)
 	}
 	defer s.Release()
-	pipe, err := pipeline.New(p.Device, s, len(y), pipeline.Options{Sigma2: 2, Estimator: "exact"})
+	pipe, err := pipeline.New(s, pipeline.Options{Sigma2: 2, Estimator: "exact", KeepB: true})
 	if err != nil {
 		t.Fatal(err)
 	}

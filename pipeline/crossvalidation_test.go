@@ -50,7 +50,7 @@ func BenchmarkAgainstCrossValidation(b *testing.B) {
 			begin := time.Now()
 			losses := map[float64]float64{}
 			chosen := 0.0
-			family := pipeline.Family{A: x, Device: dev, Solver: "fista",
+			family := pipeline.Family{Problem: vjp.Problem{A: x, Device: dev}, Solver: "fista",
 				Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewL1(w[0]), nil }}
 			o := pipeline.SweepOptions{Mu: data.Mu, Refine: -1, Options: pipeline.Options{Sigma2: *data.Sigma2, Parallel: 2}}
 			for point, err := range pipeline.Sweep(b.Context(), y, family, [][]float64{grid}, o) {

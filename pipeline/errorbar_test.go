@@ -26,7 +26,7 @@ func TestErrorBarHasAFloor(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, sigma2 := range []float64{1e-3, 0.3, 1e6} {
-			pipe, err := pipeline.New(dev, solver, len(y), pipeline.Options{Sigma2: sigma2})
+			pipe, err := pipeline.New(solver, pipeline.Options{Sigma2: sigma2})
 			if err != nil {
 				t.Fatal(err)
 			}

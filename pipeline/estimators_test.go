@@ -1,7 +1,6 @@
 package pipeline_test
 
 import (
-	"context"
 	"math"
 	"testing"
 
@@ -13,22 +12,9 @@ import (
 	"surepipe/vjp"
 )
 
-// oracle is the product with the Jacobian that the pipeline takes for a plan.
-func oracle(l vjp.Linearization, plan hutch.Plan) hutch.Oracle {
-	if plan.Exact || plan.Combines() {
-		return l.Images
-	}
-	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
-		return l.Forms(ctx, dst, v, 0.01, left)
-	}
-}
-
-// sketch is the product with the Jacobian that the pipeline takes for a sketch.
-func sketch(l vjp.Linearization) hutch.Oracle { return exactly(l.Span) }
-
-// exactly is an oracle without bounds.
-func exactly(apply func(ctx context.Context, dst, v array.Batch) error) hutch.Oracle {
-	return func(ctx context.Context, dst, v array.Batch, _ []float64) error { return apply(ctx, dst, v) }
+// products are D mu_hat for package hutch.
+func products(l vjp.Linearization) hutch.Matrix {
+	return hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span}
 }
 
 // The stages and hutch.Trace, which knows no goroutines, are two ways to the same
@@ -37,7 +23,7 @@ func TestThePipelinesTraceIsThatOfHutch(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		s, d := lasso(t, dev)
 		for _, estimator := range hutch.Estimators() {
-			pipe := newPipeline(t, dev, s, d, pipeline.Options{Estimator: estimator, Queries: hutch.DefaultQueries, Seed: 3, Batch: 20})
+			pipe := newPipeline(t, s, pipeline.Options{Estimator: estimator, Queries: hutch.DefaultQueries, Seed: 3, Batch: 20})
 			for y := range stream(d, 1) {
 				risk, err := pipe.Estimate(t.Context(), y)
 				if err != nil {
@@ -54,7 +40,7 @@ func TestThePipelinesTraceIsThatOfHutch(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want, err := hutch.Trace(t.Context(), dev, plan, oracle(sol.Linearization, plan), hutch.Options{Seed: 3, Sketch: sketch(sol.Linearization)})
+				want, err := hutch.Trace(t.Context(), dev, plan, products(sol.Linearization), hutch.Options{Seed: 3})
 				sol.Release()
 				if err != nil || risk.Trace != want {
 					t.Errorf("%s: %+v in stages, %+v, %v at once", estimator, risk.Trace, want, err)
@@ -125,7 +111,7 @@ func BenchmarkEstimators(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			e, err := hutch.Trace(b.Context(), dev, plan, oracle(sol.Linearization, plan), hutch.Options{Seed: seed, Sketch: sketch(sol.Linearization)})
+			e, err := hutch.Trace(b.Context(), dev, plan, products(sol.Linearization), hutch.Options{Seed: seed})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -30,7 +30,7 @@ func Example_intercept() {
 		panic(err)
 	}
 	defer solver.Release()
-	p, err := pipeline.New(dev, solver, problem.D, pipeline.Options{Sigma2: 0.25, Intercept: true})
+	p, err := pipeline.New(solver, pipeline.Options{Sigma2: 0.25, KeepB: true})
 	if err != nil {
 		panic(err)
 	}

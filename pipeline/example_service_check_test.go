@@ -69,7 +69,7 @@ func serve(t *testing.T, dev array.Device, solver vjp.Solver, d int, o pipeline.
 	leaks(t, dev, func() {
 		vars := new(expvar.Map)
 		o.KeepGoing, o.Observe = true, observe(vars)
-		p := newPipeline(t, dev, solver, d, o)
+		p := newPipeline(t, solver, o)
 		s := &service{p, make(chan struct{}, 8), 64 << 20, 30 * time.Second}
 		if change != nil {
 			change(s)
@@ -436,7 +436,7 @@ func TestServiceServesManyClientsAtOnce(t *testing.T) {
 		}
 		want := make([][]answer, clients)
 		o := pipeline.Options{Estimator: hutch.Hutchinson, Queries: 12}
-		alone := newPipeline(t, dev, s, d, o)
+		alone := newPipeline(t, s, o)
 		for i := range want {
 			for r, err := range alone.Stream(t.Context(), ys(i)) {
 				if err != nil {

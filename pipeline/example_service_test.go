@@ -184,7 +184,7 @@ func Example_service() {
 	}
 	defer solver.Release() // after the last request
 	vars := new(expvar.Map)
-	p, err := pipeline.New(dev, solver, d, pipeline.Options{Sigma2: 1, Parallel: 4, KeepGoing: true, Observe: observe(vars)})
+	p, err := pipeline.New(solver, pipeline.Options{Sigma2: 1, Parallel: 4, KeepGoing: true, Observe: observe(vars)})
 	if err != nil {
 		panic(err)
 	}

@@ -66,7 +66,7 @@ func Example_customType() {
 		panic(err)
 	}
 	defer solver.Release()
-	p, err := pipeline.New(dev, solver, d, pipeline.Options{Sigma2: sigma2, Estimator: hutch.Exact})
+	p, err := pipeline.New(solver, pipeline.Options{Sigma2: sigma2, Estimator: hutch.Exact})
 	if err != nil {
 		panic(err)
 	}

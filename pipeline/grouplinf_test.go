@@ -47,7 +47,7 @@ func TestGroupLinfIsTheSameByEverySolver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			line, err := pipeline.New(dev, solver, d, pipeline.Options{Sigma2: 1, Estimator: "exact"})
+			line, err := pipeline.New(solver, pipeline.Options{Sigma2: 1, Estimator: "exact"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -145,7 +145,7 @@ func TestIllConditionedProblemsDoNotLie(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					pipe, err := pipeline.New(dev, s, rows, pipeline.Options{Sigma2: 1, Estimator: estimator, Queries: rows})
+					pipe, err := pipeline.New(s, pipeline.Options{Sigma2: 1, Estimator: estimator, Queries: rows})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -180,7 +180,7 @@ func divergence(t *testing.T, dev array.Device, a linops.Operator, r prox.Prox, 
 		t.Fatal(err)
 	}
 	defer s.Release()
-	pipe, err := pipeline.New(dev, s, len(y), pipeline.Options{Sigma2: 1, Estimator: hutch.Exact})
+	pipe, err := pipeline.New(s, pipeline.Options{Sigma2: 1, Estimator: hutch.Exact})
 	if err != nil {
 		t.Fatal(err)
 	}

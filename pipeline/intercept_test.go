@@ -81,8 +81,7 @@ func fitted(t *testing.T, dev array.Device, name string, data problems.Data, hyp
 		t.Fatal(err)
 	}
 	t.Cleanup(solver.Release)
-	o.Intercept = data.Intercept
-	risk, err := newPipeline(t, dev, solver, p.D, o).Estimate(t.Context(), data.Y)
+	risk, err := newPipeline(t, solver, o).Estimate(t.Context(), data.Y)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +120,7 @@ func TestInterceptIsAColumnOfOnesWithoutPenalty(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want, err := newPipeline(t, dev, solver, d, pipeline.Options{Estimator: "exact"}).Estimate(t.Context(), data.Y)
+				want, err := newPipeline(t, solver, pipeline.Options{Estimator: "exact"}).Estimate(t.Context(), data.Y)
 				solver.Release()
 				if err != nil || !want.Converged {
 					t.Fatal(want.Convergence, err)
@@ -302,10 +301,10 @@ func TestSweepHasTheIntercept(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Release()
-		family := pipeline.Family{A: p.Operator, Device: dev, Solver: "fista", Settings: vjp.Options{Tol: 1e-10},
+		family := pipeline.Family{Problem: p.Solve(), Solver: "fista", Settings: vjp.Options{Tol: 1e-10},
 			Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewL1(w[0]), nil }}
 		grid := [][]float64{{3, 5, 9, 14, 20}}
-		o := pipeline.SweepOptions{Options: pipeline.Options{Sigma2: 4, Intercept: true}, Refine: 3}
+		o := pipeline.SweepOptions{Options: pipeline.Options{Sigma2: 4}, Refine: 3}
 		sweep := func(known []pipeline.SweepValue) (points []pipeline.SweepPoint) {
 			o.Known = known
 			for point, err := range pipeline.Sweep(t.Context(), data.Y, family, grid, o) {
@@ -341,13 +340,13 @@ func TestSweepHasTheIntercept(t *testing.T) {
 func TestInterceptNeedsCenteredColumns(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		data := regression(20, 4)
-		solver, err := vjp.NewSolver(context.Background(), "direct", vjp.Problem{A: linops.NewDense(dev, data.X), R: prox.Zero(), Device: dev}, vjp.Options{})
+		solver, err := vjp.NewSolver(context.Background(), "direct", vjp.Problem{A: linops.NewDense(dev, data.X), R: prox.Zero(), Device: dev, Intercept: true}, vjp.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer solver.Release()
 		leaks(t, dev, func() {
-			_, err = newPipeline(t, dev, solver, 20, pipeline.Options{Intercept: true}).Estimate(t.Context(), data.Y)
+			_, err = newPipeline(t, solver, pipeline.Options{}).Estimate(t.Context(), data.Y)
 		})
 		if err == nil || !strings.Contains(err.Error(), "the columns of A are not centered") {
 			t.Errorf("error %v", err)

@@ -12,9 +12,9 @@ type Event struct {
 	// Sample is the sample's index in its stream; under a sweep the point's place in the
 	// sweep, which is the index of its [SweepPoint].
 	Sample int
-	// Stage and Weights name the point of a sweep: how the sweep came to it, and its
-	// hyperparameters, one for each axis. Both are empty elsewhere.
-	Stage   Stage
+	// Stage and Weights name the point of a sweep, in all of its events: how the sweep came to
+	// it, and its hyperparameters, one for each axis. Both are empty elsewhere.
+	Stage   SweepStage
 	Weights []float64
 	// Ended tells the end of the work from its beginning.
 	Ended bool
@@ -23,7 +23,8 @@ type Event struct {
 	// CacheBytes. It must not be modified.
 	Risk *Risk
 	// Err is why a sample ended without a result: its own error, the one of another sample
-	// that ended the stream, or the context's; context.Canceled where the consumer left.
+	// that ended the stream, or the context's; context.Canceled where the consumer left. That of
+	// a point of a sweep is a [PointError] or the context's.
 	Err error
 }
 

@@ -113,7 +113,7 @@ func TestEverySampleBeginsAndEndsOnce(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				var l ledger
-				p := newPipeline(t, dev, s, d, pipeline.Options{Parallel: 3, Observe: l.observe})
+				p := newPipeline(t, s, pipeline.Options{Parallel: 3, Observe: l.observe})
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
 				leaks(t, dev, func() {
@@ -156,7 +156,7 @@ func TestObserveKnowsWhoseSampleItIs(t *testing.T) {
 		})
 		var mu sync.Mutex
 		ended := map[any]int{}
-		p = newPipeline(t, dev, s, 3, pipeline.Options{Observe: func(ctx context.Context, e pipeline.Event) {
+		p = newPipeline(t, s, pipeline.Options{Observe: func(ctx context.Context, e pipeline.Event) {
 			if e.Ended && e.Err == nil {
 				mu.Lock()
 				ended[ctx.Value(key{})]++
@@ -208,7 +208,7 @@ func TestBadSamplesHaveTheirPlace(t *testing.T) {
 		}
 		for _, keepGoing := range []bool{true, false} {
 			var l ledger
-			p := newPipeline(t, dev, s, d, pipeline.Options{Parallel: 3, KeepGoing: keepGoing, Observe: l.observe})
+			p := newPipeline(t, s, pipeline.Options{Parallel: 3, KeepGoing: keepGoing, Observe: l.observe})
 			next, want := 0, 6
 			if keepGoing {
 				want = 12
@@ -244,7 +244,7 @@ func TestPanicInTheLoopLeaksNothing(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		s, d := quick(t, dev)
 		var l ledger
-		p := newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4, Observe: l.observe})
+		p := newPipeline(t, s, pipeline.Options{Parallel: 4, Observe: l.observe})
 		leaks(t, dev, func() {
 			defer func() {
 				if r := recover(); r != "abort" {
@@ -261,7 +261,7 @@ func TestPanicInTheLoopLeaksNothing(t *testing.T) {
 
 func TestPanicInTheSourceIsAnError(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		p := newPipeline(t, dev, soft(t, dev, 3, nil), 3, pipeline.Options{})
+		p := newPipeline(t, soft(t, dev, 3, nil), pipeline.Options{})
 		ys := func(yield func([]float64, error) bool) {
 			yield([]float64{1, 2, 3}, nil)
 			panic("no more")
@@ -283,7 +283,7 @@ func TestPanicInTheSourceIsAnError(t *testing.T) {
 func TestFailureDoesNotWaitForTheSource(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		broken := errors.New("no solution")
-		p := newPipeline(t, dev, soft(t, dev, 3, func(context.Context, []float64) error { return broken }), 3, pipeline.Options{})
+		p := newPipeline(t, soft(t, dev, 3, func(context.Context, []float64) error { return broken }), pipeline.Options{})
 		wait := make(chan struct{})
 		ys := func(yield func([]float64, error) bool) {
 			if yield([]float64{1, 2, 3}, nil) {
@@ -318,7 +318,7 @@ func TestObserveNamesThePointsOfASweep(t *testing.T) {
 				t.Errorf("point %d ended with %+v", e.Sample, e)
 			default:
 				ended[e.Sample] = e.Risk.SURE
-				if want := map[bool]pipeline.Stage{true: pipeline.GridStage, false: pipeline.RefineStage}[e.Sample < 5]; e.Stage != want {
+				if want := map[bool]pipeline.SweepStage{true: pipeline.GridStage, false: pipeline.RefineStage}[e.Sample < 5]; e.Stage != want {
 					t.Errorf("point %d is of stage %q, expected %q", e.Sample, e.Stage, want)
 				}
 			}
@@ -343,4 +343,109 @@ func TestObserveNamesThePointsOfASweep(t *testing.T) {
 			t.Errorf("%d points, %d begun, %d ended", points, len(begun), len(ended))
 		}
 	})
+}
+
+// A point that fails is named too, whatever fails there: its regularizer, which may panic, or its
+// solve, on the grid or beyond it. The error of the sweep names it by its type.
+func TestObserveNamesThePointThatFails(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		c := newCurve(t, dev)
+		broken := errors.New("no such weight")
+		lasso := c.Regularizer
+		grid := [][]float64{{0.02 * c.max, 0.05 * c.max, 0.1 * c.max, 0.2 * c.max, 0.5 * c.max}}
+		onGrid := func(w float64) bool { return slices.Contains(grid[0], w) }
+		for name, f := range map[string]struct {
+			fails func(w float64) bool
+			how   func() (prox.Prox, error)
+			stage pipeline.SweepStage
+			want  string
+		}{
+			"regularizer": {func(w float64) bool { return w == grid[0][2] }, func() (prox.Prox, error) { return nil, broken }, pipeline.GridStage, "no such weight"},
+			"panic":       {func(w float64) bool { return w == grid[0][1] }, func() (prox.Prox, error) { panic("no weight") }, pipeline.GridStage, "panic: no weight"},
+			"solve": {func(w float64) bool { return w == grid[0][0] }, func() (prox.Prox, error) {
+				return prox.NewFunc(0, func(dst, v []float64, t float64) error { return broken }, func(dst, v, z []float64, t float64) {}, nil), nil
+			}, pipeline.GridStage, "no such weight"},
+			"refined": {func(w float64) bool { return !onGrid(w) }, func() (prox.Prox, error) { return nil, broken }, pipeline.RefineStage, "no such weight"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				family := c.Family
+				family.Regularizer = func(w []float64) (prox.Prox, error) {
+					if f.fails(w[0]) {
+						return f.how()
+					}
+					return lasso(w)
+				}
+				var mu sync.Mutex
+				begun, ended, failed := 0, 0, []pipeline.Event{}
+				o := pipeline.SweepOptions{Options: pipeline.Options{Sigma2: 1, Observe: func(_ context.Context, e pipeline.Event) {
+					mu.Lock()
+					defer mu.Unlock()
+					switch {
+					case len(e.Weights) != 1 || e.Stage == "":
+						t.Errorf("an event without a point: %+v", e)
+					case !e.Ended:
+						begun++
+					case e.Err != nil:
+						failed = append(failed, e)
+						ended++
+					default:
+						ended++
+					}
+				}}}
+				var last error
+				leaks(t, dev, func() {
+					for _, err := range pipeline.Sweep(t.Context(), c.y, family, grid, o) {
+						last = err
+					}
+				})
+				if begun != ended || len(failed) != 1 {
+					t.Fatalf("%d begun, %d ended, failed %+v", begun, ended, failed)
+				}
+				var point *pipeline.PointError
+				if !errors.As(last, &point) || point.Stage != f.stage || !f.fails(point.Weights[0]) || !strings.Contains(last.Error(), f.want) || strings.Contains(last.Error(), "sample") && name != "panic" {
+					t.Errorf("the sweep ended with %v", last)
+				}
+				if e := failed[0]; e.Sample != point.Index || e.Stage != point.Stage || !slices.Equal(e.Weights, point.Weights) || !errors.As(e.Err, &point) || e.Risk != nil {
+					t.Errorf("observed %+v, the sweep ended with %v", e, last)
+				}
+			})
+		}
+	})
+}
+
+// b is downloaded where it is asked for, and mu_hat always; the choices of the solver are there.
+func TestBIsDownloadedWhenAsked(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		s, d := quick(t, dev)
+		choices := []vjp.Choice{{Part: "method", Chosen: "fista", Reason: "it was asked for"}}
+		for _, keep := range []bool{false, true} {
+			p, err := pipeline.New(choosing{s, choices}, pipeline.Options{Sigma2: 4, KeepB: keep})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for y := range stream(d, 1) {
+				risk, err := p.Estimate(t.Context(), y)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(risk.MuHat) != d || len(risk.B) != map[bool]int{true: 32}[keep] || !slices.Equal(risk.Choices, choices) {
+					t.Errorf("KeepB %v: mu_hat of length %d, b of length %d, choices %v", keep, len(risk.MuHat), len(risk.B), risk.Choices)
+				}
+			}
+		}
+	})
+}
+
+// choosing is a solver that says what it chose.
+type choosing struct {
+	vjp.Solver
+	choices []vjp.Choice
+}
+
+func (c choosing) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
+	s, err := c.Solver.Solve(ctx, y)
+	if err == nil {
+		s.Choices = c.choices
+	}
+	return s, err
 }

@@ -47,30 +47,21 @@ type Options struct {
 	// Sigma2 is the variance of the noise in each coordinate of y, positive.
 	Sigma2 float64
 	// Estimator names the trace estimator. The default, Auto, takes the trace in closed
-	// form where the linearization is a [vjp.Closed], and is hutch.Hutchinson
+	// form where the linearization knows it ([vjp.Closed]), and is hutch.Hutchinson
 	// elsewhere: the spectra of these Jacobians are flat, and little is to be gained
 	// by looking for their range.
 	Estimator string
 	// Queries is the number of products with the Jacobian that the estimator
 	// may use; an exact trace ignores it. With TraceError it is the number to begin
-	// with. The default is to let it follow from TraceError where the estimator is
-	// hutch.Adaptive, else hutch.DefaultQueries.
+	// with. By default it follows from TraceError where the estimator can add probes
+	// (hutch.Estimator.First), and is hutch.DefaultQueries elsewhere.
 	Queries int
 	// TraceError, if positive, lets the number of queries follow from the accuracy:
 	// probes are added until the trace's share of the error, 2 Sigma2
 	// Trace.Error(), is at most TraceError times the risk's StdErr, or the queries
-	// are as many as the exact trace takes. It is for the estimators that are
-	// hutch.Adaptive; the default is DefaultTraceError where Queries is not given.
+	// are as many as the exact trace takes. It is for the estimators that can add probes;
+	// the default is DefaultTraceError where Queries is not given.
 	TraceError float64
-	// Intercept fits an intercept, which no penalty falls on: with ones 1 in R^d,
-	//
-	//	mu_hat(y) = mean(y) 1 + A b,   b the solver's at y - mean(y) 1,
-	//	div mu_hat = 1 + div A b,      ||D mu_hat||_F^2 = 1 + ||D A b||_F^2.
-	//
-	// The columns of A must have mean 0, as those that package problems makes for
-	// Data.Intercept: then it is the least squares problem with a column of ones beside
-	// A that the regularizer does not see. A sample whose A b has another mean fails.
-	Intercept bool
 	// Seed is that of all probes. Probe j of sample i is a function of
 	// (Seed, i, j) alone.
 	Seed uint64
@@ -80,14 +71,16 @@ type Options struct {
 	// Batch is the largest number of probes in one sweep; by default it follows
 	// from the problem's size. No result depends on it.
 	Batch int
-	// KeepGoing says what becomes of the stream behind a sample that fails by itself:
-	// one of the wrong length, one that holds NaN or Inf or is all but 0, an error that the source
-	// yields in a sample's place, a solver that fails at this y, a result beyond the
-	// range of floating point. Its error comes in its place in the order, after the
-	// results of the samples before it, and ends the stream; with KeepGoing the
-	// stream goes on behind it. A fault of the device, a panic and the end of the
-	// context always end it.
+	// KeepGoing lets a stream go on after a sample that fails by itself: one of the wrong
+	// length, one that holds NaN or Inf or is nearly 0, an error that the source yields
+	// in a sample's place, a solver that fails at this y, a result beyond the range of
+	// floating point. The sample's error comes in its place in the order, after the results of
+	// the samples before it; without KeepGoing it is the last. A fault of the device, a panic and
+	// the end of the context always end the stream.
 	KeepGoing bool
+	// KeepB downloads the solution b of every sample, [Risk].B, which may be far longer than y. A
+	// sweep keeps that of the minimizer.
+	KeepB bool
 	// Verify, if not nil, has every result checked by other means than those that computed it:
 	// solves at y moved a little, products with the operator alone, and another solver where the
 	// problem is small. What it found is Risk.Verification, and a warning where that is
@@ -115,9 +108,9 @@ type Progress struct {
 // Pipeline estimates the risk of one estimator at any number of samples. It is
 // safe for concurrent use; calls share the solver and nothing else.
 type Pipeline struct {
-	dev     array.Device
 	solver  vjp.Solver
-	d       int
+	dev     array.Device // the solver's
+	d       int          // the length of its y
 	o       Options
 	plan    hutch.Plan
 	closed  bool // take the trace in closed form where it is known
@@ -126,59 +119,89 @@ type Pipeline struct {
 	inFlight atomic.Int64 // samples begun and not ended, over all calls
 }
 
-// Auto is the trace estimator where nobody chooses: exact where that takes no probes, else
-// Hutchinson's.
+// Auto is the default trace estimator: exact where that takes no probes, else Hutchinson's.
 const Auto = "auto"
 
 // DefaultTraceError is the trace's share of the error where nobody chooses.
 const DefaultTraceError = 0.1
 
-// firstQueries is what an estimate of chosen accuracy begins with: enough residual
-// probes, 24, to know their spread to 15%.
-var firstQueries = map[string]int{hutch.HutchPP: 72, hutch.Hutchinson: 24}
-
-// New returns a pipeline for samples of length d, the solver's, that are solved by solver on
-// dev. The solver stays the caller's, to release after the last call.
-func New(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeline, error) {
-	if dev == nil || solver == nil {
-		return nil, errors.New("pipeline: no device or no solver")
+// New returns a pipeline for samples that are solved by solver. The length of the samples, the
+// device and the intercept are those of the solver's problem. The solver stays the caller's, to
+// release after the last call. Settings that cannot be used are errors of type [*OptionError].
+func New(solver vjp.Solver, o Options) (*Pipeline, error) {
+	if solver == nil {
+		return nil, errors.New("pipeline: no solver")
 	}
-	if n, _ := solver.Problem().A.Dims(); n != d {
-		return nil, fmt.Errorf("pipeline: samples of length %d for a solver of y of length %d", d, n)
+	problem := solver.Problem()
+	if problem.A == nil || problem.Device == nil {
+		return nil, errors.New("pipeline: the solver's problem has no operator or no device")
 	}
 	if o.Verify != nil {
 		if err := o.Verify.Check(solver); err != nil {
 			return nil, fmt.Errorf("pipeline: %w", err)
 		}
 	}
-	return newPipeline(dev, solver, d, o)
+	d, _ := problem.A.Dims()
+	p := &Pipeline{solver: solver, dev: problem.Device, d: d, workers: runtime.GOMAXPROCS(0)}
+	var err error
+	if p.o, p.closed, err = o.resolve(); err != nil {
+		return nil, err
+	}
+	if p.plan, err = hutch.NewPlan(p.o.Estimator, p.o.Queries, d); err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	return p, nil
 }
 
-// newPipeline is New; a sweep brings a solver for each point.
-func newPipeline(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeline, error) {
+// OptionError says which of the [Options] cannot be used, and why.
+type OptionError struct {
+	// Option is the name of the field, and Value what it holds.
+	Option string
+	Value  any
+	// Reason says what is wrong, with the value.
+	Reason string
+}
+
+// Error is the reason.
+func (e *OptionError) Error() string { return "pipeline: " + e.Reason }
+
+func refuse(option string, value any, format string, args ...any) error {
+	return &OptionError{option, value, fmt.Sprintf(format, args...)}
+}
+
+// resolve checks the options and fills in the defaults. closed says to take the trace in closed
+// form where it is known.
+func (o Options) resolve() (_ Options, closed bool, err error) {
 	if !(o.Sigma2 > 0) || math.IsInf(o.Sigma2, 0) {
-		return nil, fmt.Errorf("pipeline: sigma2 is %g, expected a positive number", o.Sigma2)
+		return o, false, refuse("Sigma2", o.Sigma2, "sigma2 is %g, expected a positive number", o.Sigma2)
 	}
-	if o.Parallel < 0 || o.Batch < 0 {
-		return nil, fmt.Errorf("pipeline: %d samples in flight and %d probes a batch, expected none negative", o.Parallel, o.Batch)
+	if o.Parallel < 0 {
+		return o, false, refuse("Parallel", o.Parallel, "%d samples in flight, expected none negative", o.Parallel)
 	}
-	closed := o.Estimator == "" || o.Estimator == Auto
+	if o.Batch < 0 {
+		return o, false, refuse("Batch", o.Batch, "%d probes a batch, expected none negative", o.Batch)
+	}
+	closed = o.Estimator == "" || o.Estimator == Auto
 	if closed {
 		o.Estimator = hutch.Hutchinson
 	}
-	if o.Queries == 0 && o.TraceError == 0 && hutch.Adaptive(o.Estimator) {
+	first := 0
+	if e, ok := hutch.ByName(o.Estimator); ok {
+		first = e.First()
+	}
+	if o.Queries == 0 && o.TraceError == 0 && first > 0 {
 		o.TraceError = DefaultTraceError
 	}
 	if !(o.TraceError >= 0) || math.IsInf(o.TraceError, 0) {
-		return nil, fmt.Errorf("pipeline: trace error is %g, expected a positive number, or 0 for a fixed number of queries", o.TraceError)
+		return o, false, refuse("TraceError", o.TraceError, "trace error is %g, expected a positive number, or 0 for a fixed number of queries", o.TraceError)
 	}
-	if o.TraceError > 0 && !hutch.Adaptive(o.Estimator) && o.Estimator != hutch.Exact {
-		return nil, fmt.Errorf("pipeline: %s takes a fixed number of queries, expected no trace error, or hutch++ or hutchinson", o.Estimator)
+	if o.TraceError > 0 && first == 0 && o.Estimator != hutch.Exact {
+		return o, false, refuse("TraceError", o.TraceError, "%s takes a fixed number of queries, expected no trace error, or hutch++ or hutchinson", o.Estimator)
 	}
 	if o.Queries == 0 {
 		o.Queries = hutch.DefaultQueries
-		if o.TraceError > 0 {
-			o.Queries = firstQueries[o.Estimator]
+		if o.TraceError > 0 && first > 0 {
+			o.Queries = first
 		}
 	}
 	if o.Parallel == 0 {
@@ -187,11 +210,7 @@ func newPipeline(dev array.Device, solver vjp.Solver, d int, o Options) (*Pipeli
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	plan, err := hutch.NewPlan(o.Estimator, o.Queries, d)
-	if err != nil {
-		return nil, fmt.Errorf("pipeline: %w", err)
-	}
-	return &Pipeline{dev: dev, solver: solver, d: d, o: o, plan: plan, closed: closed, workers: runtime.GOMAXPROCS(0)}, nil
+	return o, closed, nil
 }
 
 // Dim is the length d of the samples.
@@ -261,19 +280,10 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			defer close(samples)
 			fed <- s.feed(ctx, ys, samples)
 		}()
-		settings := stages.Settings{Device: p.dev, Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Intercept: p.o.Intercept, Batch: p.o.Batch, Workers: p.workers}
-		solved := stages.Start(ctx, g, p.o.Parallel, samples, stages.Solve(p.solver, settings, &jobs))
-		sketched := stages.Start(ctx, g, p.workers, solved, stages.Sketch())
-		probes := stages.Start(ctx, g, 1, sketched, stages.QR())
-		projected := stages.Start(ctx, g, p.workers, probes, stages.ProjectedTrace())
-		done := stages.Start(ctx, g, p.workers, projected, stages.ResidualTrace())
-		if p.o.TraceError > 0 {
-			done = stages.Start(ctx, g, p.workers, done, stages.Refine(p.o.Sigma2, p.o.TraceError, p.workers))
+		settings := stages.Settings{
+			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch, Workers: p.workers, KeepB: p.o.KeepB,
 		}
-		if p.o.Verify != nil {
-			done = stages.Start(ctx, g, p.o.Parallel, done, stages.Verify(p.solver, p.o.Sigma2, *p.o.Verify))
-		}
-		outcomes := stages.Start(ctx, g, 1, done, stages.Assemble(p.o.Sigma2, &jobs, p.progress))
+		outcomes := p.stages(ctx, g, samples, settings, &jobs)
 
 		ended := context.Canceled
 		defer func() {
@@ -307,6 +317,22 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			yield(Risk{Index: -1}, err)
 		}
 	}
+}
+
+// stages strings the stages together and starts them.
+func (p *Pipeline) stages(ctx context.Context, g *errgroup.Group, samples <-chan stages.Sample, s stages.Settings, jobs *stages.Jobs) <-chan stages.Outcome {
+	probes := stages.Start(ctx, g, p.o.Parallel, samples, stages.Solve(p.solver, s, jobs))
+	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Sketching))
+	probes = stages.Start(ctx, g, 1, probes, stages.Basis())
+	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Projected))
+	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Residual))
+	if p.o.TraceError > 0 {
+		probes = stages.Start(ctx, g, p.workers, probes, stages.Refine(p.o.Sigma2, p.o.TraceError, p.workers))
+	}
+	if p.o.Verify != nil {
+		probes = stages.Start(ctx, g, p.o.Parallel, probes, stages.Verify(p.solver, p.o.Sigma2, *p.o.Verify))
+	}
+	return stages.Start(ctx, g, 1, probes, stages.Assemble(p.o.Sigma2, jobs, p.progress))
 }
 
 func (p *Pipeline) progress(sample, done, total int) {
@@ -352,7 +378,7 @@ func (s *stream) feed(ctx context.Context, ys iter.Seq2[[]float64, error], out c
 		s.begun++
 		s.begin(s.caller, index)
 		if err == nil {
-			err = s.check(y)
+			err = checkSample(y, s.d)
 		}
 		var sample chan<- stages.Sample
 		var refused chan<- stages.Outcome
@@ -374,13 +400,14 @@ func (s *stream) feed(ctx context.Context, ys iter.Seq2[[]float64, error], out c
 	return nil
 }
 
-// leastSize is that of samples whose squares, and those of small parts of them, do not
-// vanish: the solvers tell by norms how far they are.
+// leastSize is the least size of samples whose squares, and those of small parts of them, do not
+// vanish. The solvers measure their progress by norms.
 const leastSize = 1e-140
 
-func (p *Pipeline) check(y []float64) error {
-	if len(y) != p.d {
-		return fmt.Errorf("y has %d values, expected %d", len(y), p.d)
+// checkSample refuses a y that no risk can be estimated at.
+func checkSample(y []float64, d int) error {
+	if len(y) != d {
+		return fmt.Errorf("y has %d values, expected %d", len(y), d)
 	}
 	largest := 0.0
 	for i, v := range y {

@@ -70,10 +70,10 @@ func completion(t *testing.T, dev array.Device) (vjp.Solver, int) {
 	return s, len(idx)
 }
 
-func newPipeline(t testing.TB, dev array.Device, s vjp.Solver, d int, o pipeline.Options) *pipeline.Pipeline {
+func newPipeline(t testing.TB, s vjp.Solver, o pipeline.Options) *pipeline.Pipeline {
 	t.Helper()
-	o.Sigma2 = 4
-	p, err := pipeline.New(dev, s, d, o)
+	o.Sigma2, o.KeepB = 4, true
+	p, err := pipeline.New(s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func leaks(t *testing.T, dev array.Device, f func()) {
 func TestExactLassoDivergenceIsTheNumberOfNonzeros(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		s, d := lasso(t, dev)
-		p := newPipeline(t, dev, s, d, pipeline.Options{Estimator: "exact"})
+		p := newPipeline(t, s, pipeline.Options{Estimator: "exact"})
 		for y := range stream(d, 1) {
 			risk, err := p.Estimate(context.Background(), y)
 			if err != nil {
@@ -161,7 +161,7 @@ func TestResultsDoNotDependOnParallelismOrBatch(t *testing.T) {
 				for _, o := range []pipeline.Options{{Parallel: 1}, {Parallel: 2, Batch: 1}, {Parallel: 8, Batch: 7}, {Parallel: 3, Batch: 1000}} {
 					o.Estimator = estimator
 					var got []string
-					for r, err := range newPipeline(t, dev, s, d, o).Stream(context.Background(), stream(d, 3)) {
+					for r, err := range newPipeline(t, s, o).Stream(context.Background(), stream(d, 3)) {
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -184,7 +184,7 @@ func TestStreamYieldsInOrderAndLeaksNothing(t *testing.T) {
 		s, d := completion(t, dev)
 		leaks(t, dev, func() {
 			next := 0
-			for r, err := range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4}).Stream(context.Background(), stream(d, 23)) {
+			for r, err := range newPipeline(t, s, pipeline.Options{Parallel: 4}).Stream(context.Background(), stream(d, 23)) {
 				if err != nil || r.Index != next {
 					t.Fatalf("sample %d, error %v; expected sample %d", r.Index, err, next)
 				}
@@ -201,7 +201,7 @@ func TestBreakingOutOfTheStreamLeaksNothing(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		s, d := completion(t, dev)
 		leaks(t, dev, func() {
-			for range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4}).Stream(context.Background(), stream(d, 1<<30)) {
+			for range newPipeline(t, s, pipeline.Options{Parallel: 4}).Stream(context.Background(), stream(d, 1<<30)) {
 				break
 			}
 		})
@@ -216,7 +216,7 @@ func TestCancellingTheStreamStopsWithinASecond(t *testing.T) {
 			var last error
 			var cancelled time.Time
 			n := 0
-			for _, err := range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 4}).Stream(ctx, stream(d, 1<<30)) {
+			for _, err := range newPipeline(t, s, pipeline.Options{Parallel: 4}).Stream(ctx, stream(d, 1<<30)) {
 				if n++; n == 5 {
 					cancelled = time.Now()
 					cancel()
@@ -259,7 +259,7 @@ func TestErrorsEndTheStreamAndNameTheSample(t *testing.T) {
 						yield(c.bad, c.err)
 					}
 					var last error
-					for _, err := range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 2}).Stream(context.Background(), ys) {
+					for _, err := range newPipeline(t, s, pipeline.Options{Parallel: 2}).Stream(context.Background(), ys) {
 						last = err
 					}
 					if last == nil || last.Error() != c.want {
@@ -286,7 +286,7 @@ func TestSlowConsumerHoldsUpTheSource(t *testing.T) {
 			}
 		}
 		seen := int64(0)
-		for range newPipeline(t, dev, s, d, pipeline.Options{Parallel: 2}).Stream(context.Background(), ys) {
+		for range newPipeline(t, s, pipeline.Options{Parallel: 2}).Stream(context.Background(), ys) {
 			time.Sleep(20 * time.Millisecond)
 			if seen++; taken.Load()-seen > 10 {
 				t.Fatalf("%d samples taken, %d consumed", taken.Load(), seen)
@@ -300,33 +300,51 @@ func TestSlowConsumerHoldsUpTheSource(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		s, d := completion(t, dev)
+		s, _ := completion(t, dev)
 		for _, c := range []struct {
-			o    pipeline.Options
-			want string
+			o            pipeline.Options
+			option, want string
 		}{
-			{pipeline.Options{}, "sigma2 is 0"},
-			{pipeline.Options{Sigma2: math.NaN()}, "sigma2 is NaN"},
-			{pipeline.Options{Sigma2: 1, Estimator: hutch.HutchPP, Queries: 100}, "multiple of 3"},
-			{pipeline.Options{Sigma2: 1, Estimator: "hutch"}, `"hutch"`},
-			{pipeline.Options{Sigma2: 1, Parallel: -1}, "-1 samples"},
+			{pipeline.Options{}, "Sigma2", "sigma2 is 0"},
+			{pipeline.Options{Sigma2: math.NaN()}, "Sigma2", "sigma2 is NaN"},
+			{pipeline.Options{Sigma2: 1, Estimator: hutch.HutchPP, Queries: 100}, "", "multiple of 3"},
+			{pipeline.Options{Sigma2: 1, Estimator: "hutch"}, "", `"hutch"`},
+			{pipeline.Options{Sigma2: 1, Parallel: -1}, "Parallel", "-1 samples"},
+			{pipeline.Options{Sigma2: 1, Batch: -2}, "Batch", "-2 probes"},
 		} {
-			if _, err := pipeline.New(dev, s, d, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			_, err := pipeline.New(s, c.o)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%+v: error %v, expected one with %q", c.o, err, c.want)
+			}
+			var option *pipeline.OptionError
+			var plan *hutch.PlanError
+			if c.option != "" && (!errors.As(err, &option) || option.Option != c.option) || c.option == "" && !errors.As(err, &plan) {
+				t.Errorf("%+v: error %v of type %T", c.o, err, err)
 			}
 		}
 	})
 }
 
-// A length of samples that is not the solver's is refused when the pipeline is made.
-func TestNewRefusesAnotherLengthThanTheSolvers(t *testing.T) {
+// The length of the samples and the device are the solver's.
+func TestThePipelinesDimensionsAreTheSolvers(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()
 	s, d := quick(t, dev)
-	if got, p := s.Problem().A.Dims(); got != d || p != 32 {
-		t.Errorf("the solver's dimensions are %d x %d", got, p)
+	p := newPipeline(t, s, pipeline.Options{})
+	if p.Dim() != d {
+		t.Errorf("samples of length %d for a solver of y of length %d", p.Dim(), d)
 	}
-	if _, err := pipeline.New(dev, s, d+1, pipeline.Options{Sigma2: 1}); err == nil || !strings.Contains(err.Error(), "samples of length 25 for a solver of y of length 24") {
-		t.Errorf("d = %d: %v", d+1, err)
+	if _, err := p.Estimate(t.Context(), make([]float64, d+1)); err == nil || !strings.Contains(err.Error(), "y has 25 values, expected 24") {
+		t.Errorf("a sample that is too long: %v", err)
+	}
+	for _, solver := range []vjp.Solver{nil, problemless{s}} {
+		if _, err := pipeline.New(solver, pipeline.Options{Sigma2: 1}); err == nil {
+			t.Errorf("a pipeline with the solver %v", solver)
+		}
 	}
 }
+
+// problemless does not say what it solves.
+type problemless struct{ vjp.Solver }
+
+func (problemless) Problem() vjp.Problem { return vjp.Problem{} }

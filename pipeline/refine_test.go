@@ -76,7 +76,7 @@ func TestProbesAreAddedUntilTheTraceIsAccurateEnough(t *testing.T) {
 func TestAddedProbesCostNoMoreThanTheExactTrace(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		s, d := lasso(t, dev)
-		p := newPipeline(t, dev, s, d, pipeline.Options{Estimator: hutch.Hutchinson, TraceError: 1e-9})
+		p := newPipeline(t, s, pipeline.Options{Estimator: hutch.Hutchinson, TraceError: 1e-9})
 		for y := range stream(d, 1) {
 			risk, err := p.Estimate(context.Background(), y)
 			if err != nil {
@@ -91,7 +91,7 @@ func TestAddedProbesCostNoMoreThanTheExactTrace(t *testing.T) {
 
 func TestTraceErrorIsChecked(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		s, d := completion(t, dev)
+		s, _ := completion(t, dev)
 		for _, c := range []struct {
 			o    pipeline.Options
 			want string
@@ -101,7 +101,7 @@ func TestTraceErrorIsChecked(t *testing.T) {
 			{pipeline.Options{TraceError: 0.1, Estimator: hutch.XTrace}, "xtrace takes a fixed number of queries"},
 		} {
 			c.o.Sigma2 = 1
-			if _, err := pipeline.New(dev, s, d, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := pipeline.New(s, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%+v: error %v, expected one with %q", c.o, err, c.want)
 			}
 		}

@@ -9,10 +9,10 @@ import (
 	"surepipe/vjp"
 )
 
-// Repeat solves once at sample index, y, and estimates the risk there with the
-// probes of each seed in turn, in place of Options.Seed: the results' spread is the
+// Repeat solves once at y, as the sample of that index, and estimates the risk there with the
+// probes of each seed in turn, in place of Options.Seed: the spread of the results is the
 // trace estimator's own. Each is bit-identical to that of a stream under that seed,
-// but for its times, in which the solve counts nothing after the first, and for
+// except for its times, in which the solve counts for nothing after the first, and for
 // InnerSteps, the largest so far; none is verified. It ends as [Pipeline.StreamFrom] does; the
 // solution is held until then.
 func (p *Pipeline) Repeat(ctx context.Context, index int, y []float64, seeds iter.Seq[uint64]) iter.Seq2[Risk, error] {
@@ -22,7 +22,7 @@ func (p *Pipeline) Repeat(ctx context.Context, index int, y []float64, seeds ite
 		one := func(yield func([]float64, error) bool) { yield(y, nil) }
 		unsolved := 0
 		for seed := range seeds {
-			again := &Pipeline{dev: p.dev, solver: held, d: p.d, o: p.o, plan: p.plan, closed: p.closed, workers: p.workers}
+			again := &Pipeline{solver: held, dev: p.dev, d: p.d, o: p.o, plan: p.plan, closed: p.closed, workers: p.workers}
 			again.o.Seed, again.o.Verify = seed, nil
 			for risk, err := range again.StreamFrom(ctx, index, one) {
 				if err == nil {
@@ -39,7 +39,7 @@ func (p *Pipeline) Repeat(ctx context.Context, index int, y []float64, seeds ite
 	}
 }
 
-// holder solves once and lends out the linearization, with copies of the rest that the
+// holder solves once and lends out the linearization, with copies of the estimates, which the
 // borrower frees.
 type holder struct {
 	vjp.Solver

@@ -51,12 +51,12 @@ func TestRepeatIsAStreamUnderEachSeedWithOneSolve(t *testing.T) {
 					y = v
 				}
 				// The first solve puts the pattern of a selection on the device, to stay.
-				if _, err := newPipeline(t, dev, solver, d, o).Estimate(t.Context(), y); err != nil {
+				if _, err := newPipeline(t, solver, o).Estimate(t.Context(), y); err != nil {
 					t.Fatal(err)
 				}
 				before := dev.Stats().LiveBytes
 				c := &counted{Solver: solver}
-				p := newPipeline(t, dev, c, d, o)
+				p := newPipeline(t, c, o)
 				seeds := []uint64{7, 8, 11}
 				k := 0
 				for risk, err := range p.Repeat(context.Background(), 5, y, slices.Values(seeds)) {
@@ -64,7 +64,7 @@ func TestRepeatIsAStreamUnderEachSeedWithOneSolve(t *testing.T) {
 						t.Fatal(err)
 					}
 					o.Seed = seeds[k]
-					alone := newPipeline(t, dev, solver, d, o)
+					alone := newPipeline(t, solver, o)
 					for want, err := range alone.StreamFrom(context.Background(), 5, stream(d, 1)) {
 						if err != nil {
 							t.Fatal(err)
@@ -100,7 +100,7 @@ func TestRepeatIsAStreamUnderEachSeedWithOneSolve(t *testing.T) {
 func TestStreamFromGoesOnWhereAStreamEnded(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		solver, d := lasso(t, dev)
-		p := newPipeline(t, dev, solver, d, pipeline.Options{Queries: 12, Parallel: 3})
+		p := newPipeline(t, solver, pipeline.Options{Queries: 12, Parallel: 3})
 		var whole []pipeline.Risk
 		for risk, err := range p.Stream(context.Background(), stream(d, 6)) {
 			if err != nil {

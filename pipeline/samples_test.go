@@ -112,7 +112,7 @@ func TestOneSamplesFailureIsItsOwn(t *testing.T) {
 			}{{"none", 0}, {"solver", 0}, {"derivative", 0}, {"derivative", 3}, {"nan", 0}, {"nan", 2}, {"panic", 3}} {
 				t.Run(fmt.Sprintf("%s/%s after %d", name, c.mode, c.after), func(t *testing.T) {
 					var want []string
-					plain := newPipeline(t, dev, s, d, o)
+					plain := newPipeline(t, s, o)
 					format := func(r pipeline.Risk) string { return fmt.Sprintf("%d %x %x", r.Index, r.SURE, r.Trace.Trace) }
 					for risk, err := range plain.StreamFrom(t.Context(), first, each(samples(-1))) {
 						if err != nil {
@@ -123,7 +123,7 @@ func TestOneSamplesFailureIsItsOwn(t *testing.T) {
 					for _, keepGoing := range []bool{true, false} {
 						o := o
 						o.KeepGoing = keepGoing
-						p := newPipeline(t, dev, brittle{s, c.mode, c.after}, d, o)
+						p := newPipeline(t, brittle{s, c.mode, c.after}, o)
 						bad := 2
 						next := 0
 						leaks(t, dev, func() {
@@ -181,7 +181,7 @@ func each(ys [][]float64) func(yield func([]float64, error) bool) {
 func TestOverflowIsTheSamplesOwn(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		s, d := quick(t, dev)
-		p := newPipeline(t, dev, s, d, pipeline.Options{KeepGoing: true})
+		p := newPipeline(t, s, pipeline.Options{KeepGoing: true})
 		var ys [][]float64
 		for y := range stream(d, 5) {
 			ys = append(ys, y)

@@ -54,7 +54,7 @@ func open(t *testing.T, dev array.Device, name string, data problems.Data, o pip
 	}
 	t.Cleanup(func() { s.Release(); p.Release() })
 	o.Sigma2 = *data.Sigma2
-	pipe, err := pipeline.New(dev, s, p.D, o)
+	pipe, err := pipeline.New(s, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func BenchmarkSweepChains(b *testing.B) {
 		}
 		grid := [][]float64{axis(0.05*p.Lambda, 2*p.Lambda, 40)}
 		family := pipeline.Family{
-			A: p.Operator, Device: dev, Solver: p.DefaultSolver, Settings: vjp.Options{Tol: 1e-8},
+			Problem: p.Solve(), Solver: p.DefaultSolver, Settings: vjp.Options{Tol: 1e-8},
 			Regularizer: func(w []float64) (prox.Prox, error) { return p.Reweighted(w[0], p.Lambda2, p.Gamma) },
 		}
 		for _, chain := range []int{40, pipeline.DefaultChain, 1} {

@@ -8,6 +8,7 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/prox"
+	"surepipe/vjp"
 )
 
 // The threshold of soft thresholding at one y: two large entries, four of the size of the
@@ -16,7 +17,7 @@ import (
 func ExampleSweep() {
 	y := []float64{6, -5, 0.4, -0.3, 0.2, 0.1}
 	family := pipeline.Family{
-		A: linops.Identity(len(y)), Device: array.NewHost(), Solver: "ista",
+		Problem: vjp.Problem{A: linops.Identity(len(y)), Device: array.NewHost()}, Solver: "ista",
 		Regularizer: func(weights []float64) (prox.Prox, error) { return prox.NewL1(weights[0]), nil },
 	}
 	grid := [][]float64{{0.25, 0.5, 1, 2, 4}}

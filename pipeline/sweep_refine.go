@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// refineShare of the distance between the grid's points is the accuracy of the
-// refinement.
+// refineShare is the accuracy of the refinement, as a share of the distance between the points of
+// the grid.
 const refineShare = 0.01
 
 // refine looks for the minimum between the neighbours of the grid's minimizer, along
@@ -26,7 +26,7 @@ func (s *sweep) refine(ctx context.Context, start *origin) (next int, err error)
 		if edge[a] != 0 || len(axis) == 1 {
 			continue
 		}
-		// The neighbours' values belong to the weights of the grid's minimizer.
+		// The values of the neighbours are known at the other weights of the grid's minimizer only.
 		var ends [2]float64
 		for k, step := range []int{-1, 1} {
 			ends[k] = math.NaN()
@@ -60,7 +60,7 @@ func (s *sweep) refine(ctx context.Context, start *origin) (next int, err error)
 	return next, nil
 }
 
-// refined is the value at point i, beyond the grid: known, or computed and yielded.
+// refined is the value at point i, which is not on the grid: known, or computed and yielded.
 func (s *sweep) refined(ctx context.Context, i int, weights []float64, start *origin) (SweepValue, error) {
 	if i < len(s.o.Known) {
 		if err := s.checkKnown(i, weights); err != nil {
@@ -88,11 +88,11 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, start *or
 // goldenShare is (3 - sqrt 5)/2.
 var goldenShare = (3 - math.Sqrt(5)) / 2
 
-// brent looks for a minimum of f between a and b, below and above x, by steps to the
-// vertex of a parabola, or golden sections where that leads nowhere (Brent,
+// brent looks for a minimum of f between a and b, which enclose x, by steps to the
+// vertex of a parabola, or by golden sections where that fails (Brent,
 // Algorithms for Minimization without Derivatives, 1973, chapter 5). fa and fb may be
 // NaN: not known. It stops when the minimum is known to tol, or after most evaluations,
-// and returns the best place and its value, x and fx if there is none better.
+// and returns the best point and its value: x and fx if none is better.
 func brent(a, x, b, fa, fx, fb, tol float64, most int, f func(u float64) (float64, error)) (float64, float64, error) {
 	w, v, fw, fv := x, x, fx, fx // the second best, and what it was before
 	if !math.IsNaN(fa) && !math.IsNaN(fb) {

@@ -47,7 +47,7 @@ func newCurve(t testing.TB, dev array.Device) curve {
 	a := linops.NewDense(dev, x)
 	t.Cleanup(a.Release)
 	family := pipeline.Family{
-		A: a, Device: dev, Solver: "fista", Settings: vjp.Options{Tol: 1e-10},
+		Problem: vjp.Problem{A: a, Device: dev}, Solver: "fista", Settings: vjp.Options{Tol: 1e-10},
 		Regularizer: func(w []float64) (prox.Prox, error) {
 			if len(w) == 1 {
 				return prox.NewL1(w[0]), nil
@@ -109,11 +109,11 @@ func TestSweepIsTheRiskAtEachPoint(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: c.A, R: r, Device: dev}, c.Settings)
+				s, err := vjp.NewSolver(context.Background(), "fista", vjp.Problem{A: c.Problem.A, R: r, Device: dev}, c.Settings)
 				if err != nil {
 					t.Fatal(err)
 				}
-				alone, err := pipeline.New(dev, s, len(c.y), pipeline.Options{Sigma2: 1, Seed: 3})
+				alone, err := pipeline.New(s, pipeline.Options{Sigma2: 1, Seed: 3})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -177,7 +177,7 @@ func TestSweepOrderAndMinimizer(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		c := newCurve(t, dev)
 		grid := [][]float64{axis(0.02*c.max, 2*c.max, 6), axis(0.5, 50, 3)}
-		points := collect(t, c, grid, pipeline.SweepOptions{Mu: c.mu})
+		points := collect(t, c, grid, pipeline.SweepOptions{Mu: c.mu, Options: pipeline.Options{KeepB: true}})
 		for i, p := range points[:18] {
 			place := []int{5 - i%6, 2 - i/6}
 			if !slices.Equal(p.Place, place) || p.Weights[0] != grid[0][place[0]] || p.Weights[1] != grid[1][place[1]] || p.Stage != pipeline.GridStage || p.MuHat != nil || p.B != nil {

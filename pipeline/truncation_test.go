@@ -74,7 +74,7 @@ func TestSmallSingularValuesHideNothing(t *testing.T) {
 		for _, small := range []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6} {
 			s, y := interior(t, dev, small)
 			for _, estimator := range append(hutch.Estimators(), pipeline.Auto) {
-				pipe, err := pipeline.New(dev, s, len(y), pipeline.Options{Sigma2: 1, Estimator: estimator, Queries: 36})
+				pipe, err := pipeline.New(s, pipeline.Options{Sigma2: 1, Estimator: estimator, Queries: 36})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -94,7 +94,7 @@ func TestVerifyCatchesWhatIsWrong(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer s.Release()
-					pipe := newPipeline(t, dev, spoiled{s, c.spoil}, d, pipeline.Options{Verify: &verify.Options{Problem: problem}})
+					pipe := newPipeline(t, spoiled{s, c.spoil}, pipeline.Options{Verify: &verify.Options{Problem: problem}})
 					if risk, err = pipe.Estimate(context.Background(), gaussian(rand.New(rand.NewPCG(7, 9)), d)); err != nil {
 						t.Fatal(err)
 					}
@@ -133,7 +133,7 @@ func TestVerifyKnowsABoundary(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Release()
-		pipe, err := pipeline.New(dev, s, 6, pipeline.Options{Sigma2: 1, Verify: &verify.Options{Problem: p}})
+		pipe, err := pipeline.New(s, pipeline.Options{Sigma2: 1, Verify: &verify.Options{Problem: p}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func TestVerifyCanBeCancelled(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Release()
-			pipe := newPipeline(t, dev, s, d, pipeline.Options{Verify: &verify.Options{Problem: problem}})
+			pipe := newPipeline(t, s, pipeline.Options{Verify: &verify.Options{Problem: problem}})
 			ctx, cancel := context.WithCancel(context.Background())
 			time.AfterFunc(60*time.Millisecond, cancel)
 			begin := time.Now()
@@ -203,8 +203,8 @@ func TestVerifyRefusesAnotherProblem(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()
 	s, d := quick(t, dev)
-	for _, p := range []vjp.Problem{{}, {A: linops.Identity(d), R: prox.NewL1(1), Device: dev}} {
-		if _, err := pipeline.New(dev, s, d, pipeline.Options{Sigma2: 1, Verify: &verify.Options{Problem: p}}); err == nil || !strings.Contains(err.Error(), "verify: a problem") {
+	for _, p := range []vjp.Problem{{A: linops.Identity(d), Device: dev}, {A: linops.Identity(d), R: prox.NewL1(1), Device: dev}} {
+		if _, err := pipeline.New(s, pipeline.Options{Sigma2: 1, Verify: &verify.Options{Problem: p}}); err == nil || !strings.Contains(err.Error(), "verify: a problem") {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}

@@ -113,13 +113,14 @@ func TestVerifyMarksWhatWasWrong(t *testing.T) {
 		"ill-conditioned simplex":   interiorSimplex(t, dev),
 	} {
 		t.Run(name, func(t *testing.T) {
+			f.problem.Intercept = f.intercept
 			s, err := vjp.NewSolver(context.Background(), f.solver, f.problem, vjp.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer s.Release()
-			o := pipeline.Options{Sigma2: f.sigma2, Intercept: f.intercept, Verify: &verify.Options{Problem: f.problem}}
-			pipe, err := pipeline.New(dev, s, len(f.y), o)
+			o := pipeline.Options{Sigma2: f.sigma2, Verify: &verify.Options{Problem: f.problem}}
+			pipe, err := pipeline.New(s, o)
 			if err != nil {
 				t.Fatal(err)
 			}

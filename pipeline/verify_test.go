@@ -45,8 +45,8 @@ func (c checked) verified(t testing.TB, dev array.Device) pipeline.Risk {
 		t.Fatal(err)
 	}
 	defer s.Release()
-	o := pipeline.Options{Sigma2: *c.data.Sigma2, Estimator: c.trace, Intercept: c.data.Intercept, Verify: &verify.Options{Problem: p.Solve()}}
-	pipe, err := pipeline.New(dev, s, p.D, o)
+	o := pipeline.Options{Sigma2: *c.data.Sigma2, Estimator: c.trace, Verify: &verify.Options{Problem: p.Solve()}}
+	pipe, err := pipeline.New(s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pipe, err := pipeline.New(dev, s, len(y), pipeline.Options{Sigma2: sigma2, Verify: &verify.Options{Problem: p}})
+			pipe, err := pipeline.New(s, pipeline.Options{Sigma2: sigma2, Verify: &verify.Options{Problem: p}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -23,13 +23,13 @@ import (
 // riskOf is the risk of a problem at sigma2 = 1.
 func riskOf(t *testing.T, p vjp.Problem, solver string, y []float64, so vjp.Options, o pipeline.Options) pipeline.Risk {
 	t.Helper()
-	so.Sigma2, o.Sigma2 = 1, 1
+	so.Sigma2, o.Sigma2, o.KeepB = 1, 1, true
 	s, err := vjp.NewSolver(t.Context(), solver, p, so)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Release()
-	pipe, err := pipeline.New(p.Device, s, len(y), o)
+	pipe, err := pipeline.New(s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func named(t *testing.T, dev array.Device, name, solver string, data problems.Da
 	if solver == "" {
 		solver = p.DefaultSolver
 	}
-	return riskOf(t, p.Solve(), solver, data.Y, vjp.Options{}, pipeline.Options{Intercept: data.Intercept})
+	return riskOf(t, p.Solve(), solver, data.Y, vjp.Options{}, pipeline.Options{})
 }
 
 // shortColumns is 200 x 8 Gaussian columns, the first in units of 1/u, and y = 10 + 5 z0 + 3 z1 -

@@ -32,7 +32,7 @@ func Example() {
 		panic(err)
 	}
 	defer solver.Release()
-	pipe, err := pipeline.New(dev, solver, p.D, pipeline.Options{Sigma2: 1})
+	pipe, err := pipeline.New(solver, pipeline.Options{Sigma2: 1})
 	if err != nil {
 		panic(err)
 	}
@@ -73,7 +73,7 @@ lambda: 1
 		panic(err)
 	}
 	defer solver.Release()
-	pipe, err := pipeline.New(dev, solver, p.D, pipeline.Options{Sigma2: 0.25})
+	pipe, err := pipeline.New(solver, pipeline.Options{Sigma2: 0.25})
 	if err != nil {
 		panic(err)
 	}

@@ -77,7 +77,7 @@ func TestRowsAreSequencesOfTheirOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer solver.Release()
-		pipe, err := pipeline.New(dev, solver, p.D, pipeline.Options{Sigma2: 2})
+		pipe, err := pipeline.New(solver, pipeline.Options{Sigma2: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

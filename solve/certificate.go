@@ -170,7 +170,9 @@ func (w *matrices) tangent() (*Tangent, error) {
 	dev.Copy(normal.z, w.z)
 	share := float64(w.pattern.Len()) / float64(w.shape.Len()) / w.eta
 	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, preconditionerShift*share, normal)
-	model := &prox.Model{Space: curved.Space(), Curvature: curved}
+	// The rank is another where a singular value crosses the threshold.
+	gap := min(all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r]) / w.eta
+	model := &prox.Model{Space: curved.Space(), Curvature: curved, Margin: func(array.Batch) float64 { return gap }}
 	op, _ := linops.On(dev, w.p.A, model.Space)
 	t := &Tangent{op, model}
 	if err := dev.Err(); err != nil {

@@ -1,28 +1,48 @@
-// Package stages holds the goroutine stages that a sample y flows through on its
-// way to a risk estimate. Each is a typed function between channels; package
-// pipeline strings them together.
+// Package stages holds the goroutine stages that a sample y passes on its way to a risk estimate.
+// Each is a typed function between channels, a [Stage]; [Start] runs it with any number of
+// workers, and package pipeline strings them together.
 //
-//	Sample → Solve → Probes → Sketch → Probes → QR → Probes
-//	       → ProjectedTrace → Probes → ResidualTrace → Probes → Assemble → Risk
+//	Sample → Solve → Probes → Query(Sketching) → Probes → Basis
+//	       → Probes → Query(Projected) → Probes → Query(Residual)
+//	       → Probes [→ Refine → Probes] [→ Verify → Probes] → Assemble → Outcome
 //
-// Solve runs the solver and leaves the solution and its linearization in the
-// device-resident solver cache, the Job. From there on batches of probes flow,
-// each naming its job: Sketch computes M S for M = D mu_hat, QR an orthonormal
-// basis Q of it, ProjectedTrace tr(Q* M Q), ResidualTrace the Hutchinson
-// estimate on (I - QQ*) M (I - QQ*), and Assemble adds it all up
-// (Meyer, Musco, Musco and Woodruff 2021). The exact trace is the same chain with
-// the unit vectors for Q, and Hutchinson's estimator the one with an empty Q. XTrace
-// has no residual phase, XNysTrace and NA-Hutch++ stop at the sketch: they keep the
-// images and Assemble combines them.
+// What flows is, first, the [Sample]. [Solve] runs the solver and makes the sample's [Job], which
+// holds the solution, its linearization, and a [hutch.Run], the estimate of the trace of M = D
+// mu_hat. From there on batches of [Probes] flow: each names its job, the phase of the estimate,
+// and which probes of that phase it stands for. The vectors themselves do not flow; they are
+// drawn on the device by the stage that needs them, and what they find goes to the run.
+// [Assemble] sends an [Outcome] for each sample, its [Risk] or its error, in the order in which
+// they are finished.
 //
-// Where the number of probes is to follow from the accuracy, Refine stands before
-// Assemble and adds residual probes until the trace is good enough.
+// The phases are those of package hutch, whatever the estimator: [Query] applies M to the probes
+// of one phase, and [Basis] waits for the sketch and makes the orthonormal basis Q of its span. A
+// phase that an estimator does not have has no probes, and one empty batch takes the job past it.
 //
-// On a device whose memory is bounded ([array.Device]) a batch of probes is swept in as
-// many parts as it takes, down to two probes a sweep, and sweeps wait for each other's
-// memory. No result depends on it.
+//	sketch     M s for random vectors s
+//	projected  tr(Q* M Q); the exact trace has the unit vectors for Q
+//	residual   tr((I - QQ*) M (I - QQ*)) by random vectors; Hutchinson's estimator has an empty Q
 //
-// Stages differ in speed and several samples are in flight, so that the
-// solver works on one sample while probes of another are swept. Channels hold one
-// value a worker: a slow stage holds up those before it.
+// Where the number of probes is to follow from the accuracy, [Refine] adds residual probes until
+// the trace is good enough. [Verify] checks the result by other means.
+//
+// # Ownership
+//
+// A job is shared by all stages, and each of its fields is written by one of them. Its device
+// memory is entered in a [Jobs]. Assemble releases it there; when a pipeline ends early, whoever
+// started the stages calls [Jobs.ReleaseAll] after all of them have returned. A sample's Y stays
+// the sender's.
+//
+// # Errors
+//
+// A failure that belongs to one sample, a [SampleError], travels with its job to the end, and
+// other samples are not affected. A fault of the device, a panic ([PanicError]) and the end of
+// the context are errors of the stage that met them and end all of them.
+//
+// # Memory and back-pressure
+//
+// Stages differ in speed and several samples are in flight, so that the solver works on one
+// sample while probes of another are swept. A channel holds one value for each worker: a slow
+// stage holds up those before it. On a device whose memory is bounded ([array.Device]) a batch
+// of probes is swept in as many parts as it takes, down to two probes a sweep, and sweeps wait
+// for each other's memory. No result depends on it.
 package stages

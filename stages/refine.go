@@ -2,28 +2,29 @@ package stages
 
 import (
 	"context"
-	"math"
 
 	"golang.org/x/sync/errgroup"
+
+	"surepipe/hutch"
 )
 
-// Refine is the stage that adds residual probes to a job whose planned ones are
-// done until the trace's share of the error, 2 sigma2 Trace.Error(), is at most share
-// times SURE's own error bar (or sigma2 sqrt(2d)/10 where that is larger), or
-// until there were as many queries as the exact trace takes. Plans without a
-// residual phase pass.
+// Refine is the stage that adds residual probes to a job whose planned ones are done, until the
+// trace's share of the error, 2 sigma2 Trace.Error(), is at most share times SURE's own error bar
+// (or sigma2 sqrt(2d)/10 where that is larger), or until there were as many queries as the exact
+// trace takes. Plans without a residual phase pass.
 //
-// How many that takes is decided by the spread of the planned probes alone, [hutch.Tally.Missing],
-// or the error would be understated. A second round, which is rare, follows where the probes of the
-// first say that SURE's own error bar is smaller. The number of probes depends neither on batches
-// nor on what runs beside it. A round is swept by up to workers goroutines.
+// How many probes that takes is decided by the spread of the planned probes alone,
+// [hutch.Run.Missing], or the error would be understated. A second round, which is rare, follows
+// where the probes of the first say that SURE's own error bar is smaller. The number of probes
+// depends neither on batches nor on what runs beside it. A round is swept by up to workers
+// goroutines.
 func Refine(sigma2, share float64, workers int) Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return each(ctx, in, func(p Probes) error {
 			job := p.Job
 			last := job.finished.Add(int64(p.Count)) == int64(job.planned)
-			if last && job.Plan.Residual > 0 && !job.failed() {
-				if err := job.settle(ctx, job.device(), refine(ctx, job, sigma2, share, workers)); err != nil {
+			if last && !job.failed() && job.run != nil && job.run.Plan().Residual > 0 {
+				if err := job.settle(ctx, refine(ctx, job, sigma2, share, workers)); err != nil {
 					return err
 				}
 			}
@@ -34,26 +35,26 @@ func Refine(sigma2, share float64, workers int) Stage[Probes, Probes] {
 
 func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) error {
 	for {
-		trace, err := job.tally.Estimate()
+		trace, err := job.estimate()
 		if err != nil {
 			return err
 		}
-		// The error bar is sigma2 sqrt(2d) for a projection, and smaller where
-		// eigenvalues are near 1/2. Where it is about 0, or by chance 0, so small
-		// an error of the trace is not worth its price.
-		bar := max(errorBar(sigma2, job.Residual, trace.Frobenius2+job.constants, len(job.Y)), 0.1*sigma2*math.Sqrt(2*float64(len(job.Y))))
-		known := job.tally.Residual()
-		more, err := job.tally.Missing(share * bar / (2 * sigma2))
+		// The error bar is sigma2 sqrt(2d) for a projection, and smaller where eigenvalues are
+		// near 1/2.
+		terms := job.terms(sigma2, trace)
+		bar := terms.Scale(terms.UnbiasedStdErr())
+		known := job.count(hutch.Residual)
+		more, err := job.run.Missing(terms.TraceErr(share * bar))
 		if more = min(more, len(job.Y)-trace.Queries); err != nil || more <= 0 {
 			return err
 		}
-		job.tally.Grow(more)
+		job.run.Grow(more)
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(workers)
-		err = split(more, job.Batch, func(first, n int) error {
+		err = split(more, job.batch, func(first, n int) error {
 			g.Go(func() error {
 				return guard(func() error {
-					return residual(ctx, Probes{Job: job, Phase: Residual, First: known + first, Count: n})
+					return job.query(ctx, Probes{Job: job, Phase: hutch.Residual, First: known + first, Count: n})
 				})
 			})
 			return nil

@@ -2,10 +2,7 @@ package stages
 
 import (
 	"context"
-	"slices"
 	"time"
-
-	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
 	"surepipe/hutch"
@@ -21,7 +18,7 @@ func Verify(solver vjp.Solver, sigma2 float64, o verify.Options) Stage[Probes, P
 			job := p.Job
 			last := job.arrived.Add(int64(p.Count)) == int64(job.planned)
 			if last && !job.failed() {
-				if err := job.settle(ctx, job.device(), job.verify(ctx, solver, sigma2, o)); err != nil {
+				if err := job.settle(ctx, job.verify(ctx, solver, sigma2, o)); err != nil {
 					return err
 				}
 			}
@@ -36,22 +33,18 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 	if err != nil {
 		return err
 	}
-	values := slices.Clone(j.Y)
-	floats.AddConst(-j.mean, values)
-	y := j.view.Alloc(1, len(values))
+	y := j.observations(j.view)
 	defer y.Free()
-	j.view.Upload(y, values)
-	bar, _ := j.bar(sigma2, trace)
 	j.verification, err = verify.Check(ctx, verify.Result{
-		Solver: solver, Y: y, B: j.Solution.B, MuHat: j.Solution.MuHat, Convergence: j.Solution.Convergence,
-		Images: j.inSweeps(), Trace: trace, Sigma2: sigma2, StdErr: bar, Seed: j.Seed, Sample: uint64(j.Index),
+		Solver: solver, Y: y, B: j.solution.B, MuHat: j.solution.MuHat, Convergence: j.solution.Convergence,
+		Images: j.inSweeps(), Trace: trace, Sigma2: sigma2, StdErr: j.terms(sigma2, trace).StdErr(), Seed: j.seed, Sample: uint64(j.Index),
 	}, o)
 	return err
 }
 
 // inSweeps is v -> D mu_hat v in as many sweeps as the device's memory asks for.
 func (j *Job) inSweeps() hutch.Oracle {
-	images := hutch.Oracle(j.Solution.Linearization.Images)
+	images := hutch.Oracle(j.solution.Linearization.Images)
 	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
 		return j.sweeps(ctx, v.K(), func(first, n int) error {
 			return images.Apply(ctx, dst.Rows(first, first+n), v.Rows(first, first+n), left[first:first+n])

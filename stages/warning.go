@@ -19,17 +19,17 @@ const (
 	NotConverged = "not-converged"
 	// DerivativeNotConverged: probes of the implicit derivative stopped short.
 	DerivativeNotConverged = "derivative-not-converged"
-	// ImplausibleDivergence: no Jacobian of such an estimator has this trace.
+	// ImplausibleDivergence: no Jacobian of such an estimator has this divergence.
 	ImplausibleDivergence = "implausible-divergence"
-	// Unverified: an independent check does not agree, or could not be done.
+	// Unverified: an independent check disagrees, or could not be done.
 	Unverified = "verification"
-	// Ambiguous: which coordinates are active, or which directions A sees, rests on rounding
+	// Ambiguous: which coordinates are active, or which directions A sees, depends on rounding
 	// errors or on the solver's tolerance, and SURE depends on it.
 	Ambiguous = "ambiguous"
 )
 
-// Trusted reports whether nothing is known that makes the numbers doubtful: there is no
-// warning but perhaps that decisions in doubt may move SURE by less than its error bar.
+// Trusted reports that nothing is known that makes the numbers doubtful: there is no
+// warning, except perhaps that decisions in doubt may move SURE by less than its error bar.
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
 		if w.Code != Ambiguous || r.ambiguity() > 1 {
@@ -41,10 +41,11 @@ func (r *Risk) Trusted() bool {
 
 // ambiguity is how far decisions in doubt may move SURE, in error bars.
 func (r *Risk) ambiguity() float64 {
-	return 2 * r.Sigma2 * (r.DivergenceHigh - r.DivergenceLow) / max(r.StdErr, r.Sigma2*math.Sqrt(2*float64(r.D)))
+	t := r.Terms()
+	return t.StdErrOfTrace(r.DivergenceHigh-r.DivergenceLow) / max(r.StdErr, t.ProjectionStdErr())
 }
 
-// Warnings lists the reasons to doubt the numbers. Where there is none they are right to the
+// Warnings lists the reasons to doubt the numbers. If there is none they are right to the
 // errors stated.
 func (r *Risk) Warnings() []Warning {
 	var all []Warning
@@ -74,20 +75,20 @@ func (r *Risk) Warnings() []Warning {
 			r.Unsolved, r.InnerSteps)
 	}
 	if v := r.Verification; v != nil && !v.Passed() {
-		add(Unverified, "the result does not stand an independent check: %s", v.Describe())
+		add(Unverified, "the result does not agree with an independent check: %s", v.Describe())
 	}
-	if 2*r.Lag > mostLag*math.Sqrt(2*float64(r.D)) {
+	if t := r.Terms(); t.StdErrOfTrace(r.Lag) > mostLag*t.ProjectionStdErr() {
 		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace is off that of the fixed point by about %.2g; ask for a smaller tolerance, or the implicit derivative", r.Lag)
 	}
 	if r.ambiguity() > doubtful {
-		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns depend on each other, cannot be told from rounding errors and the tolerance; ask for a smaller tolerance, remove dependent columns, or change the weight a little",
+		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns depend on each other, cannot be decided within rounding errors and the tolerance; ask for a smaller tolerance, remove dependent columns, or change the weight a little",
 			r.DivergenceLow, r.DivergenceHigh)
 	}
 	return all
 }
 
-// inaccuracy is the error of mu_hat, in units of sigma sqrt(d), up to which a solver that knows sigma2
-// goes, and a little more.
+// inaccuracy is the error of mu_hat, in units of sigma sqrt(d), up to which a solver that knows
+// sigma2 goes, and a little more.
 const inaccuracy = 0.0101
 
 // mostLag and doubtful are the shares of SURE's error bar that the lag of an unrolled derivative,

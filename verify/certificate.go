@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// leastOptimality is what the optimality of a solution may be, whatever its solver says.
+	// leastOptimality is an optimality that is good enough whatever the solver claims.
 	leastOptimality = 1e-6
-	// fitPart of the size of mu_hat is the error bar of mu_hat = A b.
+	// fitPart is the error bar of mu_hat = A b, as a share of the size of mu_hat.
 	fitPart = 1e-9
 )
 
@@ -19,10 +19,10 @@ const (
 //
 //	s = (b - prox_{eta r}(b - eta A*(A b - y))) / eta
 //
-// is 0 at a solution, and ||s|| is at most the distance of 0 from the subdifferential of the objective
-// at b, of which the solver's Optimality is a bound: in units of ||A|| max(||y - A b||, sigma sqrt(d)), and
-// where columns differ in length after they were made equal, which changes it by
-// a factor of at most sqrt(min(d, p)).
+// is 0 at a solution, and ||s|| is at most the distance of 0 from the subdifferential of the
+// objective at b. The solver's Optimality is a bound of that, in units of ||A|| max(||y - A b||,
+// sigma sqrt(d)); where the columns differ in length, after they were scaled to equal length,
+// which changes it by a factor of at most sqrt(min(d, p)).
 func (c *check) certificate() error {
 	a := c.Problem.A
 	n, err := linops.Norm2(c.ctx, c.dev, a, linops.NormOptions{})
@@ -65,10 +65,10 @@ func (c *check) residual(g array.Batch, eta float64) (array.Batch, error) {
 	return s, nil
 }
 
-// columns looks at every coordinate in the units of its column, which the norm of s, ruled by the
-// largest column, does not see: where r is a sum over coordinates, a step of 1/||A_j||^2 moves b_j
-// alone to its optimum, and mu_hat by ||A_j|| times as far. Columns of about the same length take their step
-// together.
+// columns looks at every coordinate in the units of its column. The norm of s, which the largest
+// column dominates, does not see the others. Where r is a sum over coordinates, a step of
+// 1/||A_j||^2 moves b_j alone to its optimum, and mu_hat by ||A_j|| times as far. Columns of
+// about the same length take their step together.
 func (c *check) columns(g array.Batch, size float64) error {
 	known := linops.StructureOf(c.Problem.A).ColumnNorms2
 	if known == nil || !separable(c.Problem.R) {
@@ -109,7 +109,7 @@ func (c *check) columns(g array.Batch, size float64) error {
 	return nil
 }
 
-// separable reports that r is a sum over coordinates, as far as it says so, by a few of
+// separable reports that r is a sum over coordinates, as far as it says so for a few of
 // them.
 func separable(r prox.Prox) bool {
 	alone := prox.StructureOf(r)

@@ -10,18 +10,19 @@ import (
 const (
 	// firstStep times the smaller of sigma sqrt(d) and ||y|| is the length of the first step.
 	firstStep = 1e-4
-	// A step that meets a kink, or says nothing, is divided by shrink, at most steps-1 times.
+	// A step that meets a kink, or is not resolved, is divided by shrink, at most steps-1 times.
 	shrink = 8
 	steps  = 4
-	// formPart of a form is its error bar where the differences say it is less: what the tolerances of
-	// the solution and of its derivative leave.
+	// formPart is the least error bar of a form, as a share of it: what the tolerances of the
+	// solution and of its derivative leave.
 	formPart = 1e-3
-	// forms is the number of random probes whose forms are compared with the divergence; few of them
-	// are compared with differences too.
+	// forms is the number of random probes whose forms are compared with the divergence. Few of
+	// them are compared with differences too.
 	forms = 30
-	// fewProbes is by how much a standard error that was estimated from the probes may be too small.
+	// fewProbes is by how much a standard error that was estimated from the probes may be too
+	// small.
 	fewProbes = 1.25
-	// stream sets the probes apart from those of the estimate under the same seed.
+	// stream separates the probes from those of the estimate under the same seed.
 	stream = 0x76657269667921
 )
 
@@ -30,8 +31,8 @@ type form struct {
 	printed           float64 // by the linearization
 	center, low, high float64 // the differences: central and one-sided, the smaller and the larger
 	bar               float64
-	// resolved says that bar is small enough to say something, noisy that a smaller step would make it
-	// larger, boundary that the one-sided differences disagree at every step.
+	// resolved says that bar is small enough for a conclusion, noisy that a smaller step would
+	// make it larger, boundary that the one-sided differences disagree at every step.
 	resolved, noisy, boundary bool
 	second                    bool // by the second solver
 }
@@ -47,13 +48,13 @@ func (f form) wide() bool {
 	return f.high-f.low > 0.1*max(math.Abs(f.center), math.Abs(f.printed))+10*f.bar
 }
 
-// better reports that f says more than g.
+// better reports that f is more conclusive than g.
 func (f form) better(g form) bool {
 	return f.wide() == g.wide() && f.bar < g.bar || !f.wide() && g.wide()
 }
 
-// differences compares the derivative along a few probes, and the divergence with what they
-// say.
+// differences compares the derivative along a few probes with differences of solutions, and the
+// divergence with what follows from them.
 func (c *check) differences() error {
 	units := c.d <= MaxUnits
 	count, compared := forms, min(c.Probes, forms)
@@ -110,10 +111,11 @@ func (c *check) differences() error {
 }
 
 // sumOfUnits compares the divergence with the sum over all unit vectors: of differences, and
-// where there are none of what the linearization says. image is D mu_hat. The error of a Hutchinson
-// estimate is known exactly then, and its StdErr, which a few probes tell, may be less.
+// where there are none of the forms of the linearization. image is D mu_hat. The error of a
+// Hutchinson estimate is then known exactly; its StdErr, which is estimated from a few probes,
+// may be less.
 func (c *check) sumOfUnits(image array.Batch, all []form) {
-	sum, bars := 0.0, 1e-6*float64(c.d) // their errors may well have one sign
+	sum, bars := 0.0, 1e-6*float64(c.d) // their errors may have the same sign
 	for _, f := range all {
 		value, bar := f.printed, formPart*math.Abs(f.printed)
 		if f.resolved && !f.boundary {
@@ -135,8 +137,8 @@ func (c *check) sumOfUnits(image array.Batch, all []form) {
 	c.v.add(Divergence, c.Trace.Trace-sum, math.Hypot(bars, stdErr))
 }
 
-// meanOfForms compares the divergence with the mean of the forms, less what the
-// differences say that these are off by. The forms of Rademacher probes have the variance
+// meanOfForms compares the divergence with the mean of the forms, corrected by their mean distance
+// from the differences. The forms of Rademacher probes have the variance
 // 2 (||D||_F^2 - sum_i D_ii^2), at most 2 ||D||_F^2.
 func (c *check) meanOfForms(printed []float64, all []form) {
 	n := float64(len(printed))
@@ -163,12 +165,13 @@ func (c *check) meanOfForms(printed []float64, all []form) {
 	c.v.add(Divergence, c.Trace.Trace-mean, math.Hypot(math.Sqrt(variance), c.Trace.Error())+1e-6*float64(c.d))
 }
 
-// doubt is the number of error bars from which on a probe is looked at again with another
-// solver: a difference between two solves that have both not moved where they should looks exact.
+// doubt is the number of error bars above which a probe is examined again with another
+// solver: a difference between two solves that both failed to move looks exact.
 const doubt = 2
 
-// secondOpinions takes the differences of the probes that do not agree again, the worst first,
-// by another solver, and keeps those that say less against the result. One that is confirmed ends the search.
+// secondOpinions computes the differences of the probes that do not agree again, the worst first,
+// by another solver, and keeps those that speak less against the result. The first that is
+// confirmed ends the search.
 func (c *check) secondOpinions(z array.Batch, all []form) error {
 	for {
 		at := -1
@@ -181,7 +184,7 @@ func (c *check) secondOpinions(z array.Batch, all []form) error {
 			return nil
 		}
 		if err := c.openSecond(); err != nil {
-			return c.serious(err) // the first's word stands
+			return c.serious(err) // the finding of the first stands
 		}
 		f, err := c.along(&c.second, z.Rows(at, at+1), all[at].printed)
 		if err != nil {
@@ -198,7 +201,7 @@ func (c *check) secondOpinions(z array.Batch, all []form) error {
 	}
 }
 
-// along takes differences along z, at smaller and smaller steps until they say something.
+// along takes differences along z, at smaller and smaller steps until they are conclusive.
 func (c *check) along(w *witness, z array.Batch, printed float64) (form, error) {
 	length := c.yNorm
 	if noise := math.Sqrt(c.Sigma2 * float64(c.d)); length == 0 || noise < length {
@@ -263,7 +266,8 @@ func (c *check) step(w *witness, z array.Batch, printed, h float64) (form, error
 	return f, c.dev.Err()
 }
 
-// moved is z* (mu_hat(y + a z) - mu_hat(y)), and the solution there, by a solve from another.
+// moved is z* (mu_hat(y + a z) - mu_hat(y)), and the solution at y + a z, by a solve that starts
+// at from.
 func (c *check) moved(w *witness, a float64, z, from array.Batch) (float64, array.Batch, error) {
 	y := c.dev.Alloc(1, c.d)
 	defer y.Free()

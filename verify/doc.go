@@ -1,4 +1,4 @@
-// Package verify checks one result, mu_hat(y) with its divergence, by other means than
+// Package verify checks one result, mu_hat(y) with its divergence, by means that are independent of
 // those that computed it:
 //
 //   - products with A alone: mu_hat = A b, and the residual of the optimality conditions at b;
@@ -6,19 +6,30 @@
 //     sum over probes the divergence must match;
 //   - another solver, started at 0, where the problem is small.
 //
-// Each check gives a difference and the error bar of that difference: what the check's own
-// numbers leave open. Where no statistical error is involved the bar is a share of
-// SURE's own error bar, [surePart], so that four bars are a tenth of that: what moves SURE by
-// less is nobody's concern.
+// [Check] does all of them for a [Result] and returns a [Verification]. Each [Comparison] is a
+// difference with its error bar: what the errors of the check itself would explain. Where no
+// statistical error is involved the bar is a fixed share, 1/40, of SURE's own error bar, so that
+// [Limit] = 4 bars are a tenth of it: what moves SURE by less does not matter.
 //
-// The derivative is compared with
+// # Differences
+//
+// The derivative along a probe z is compared with
 //
 //	(z* mu_hat(y + h z) - z* mu_hat(y - h z)) / 2h   at h and h/2,
 //
-// by solves that start at b and go far below the solver's own tolerance. The difference between the two
-// steps tells the error of the step. A solve at y that starts from the solution at
-// y + h z ends where the one from b does, but for the error of such solves. Where the one-sided
-// differences disagree there is a kink, a change of the support say, within h of y along z:
-// h is made smaller a few times, and if that does not help the probe is at a boundary, where
-// the derivative is not unique and nothing is to be compared.
+// by warm-started solves from b to a tolerance far below the solver's own. The difference between
+// the two steps gives the error of the step. The error of the solves is measured by a solve at y
+// that starts at the solution at y + h z: without error it would end where the one from b does.
+// Where the one-sided differences disagree there is a kink, such as a change of the support,
+// within h of y along z. Then h is made smaller a few times. If that does not help, the probe is
+// at a boundary: the derivative is not unique there, and nothing is compared.
+//
+// # Use
+//
+// Package pipeline checks every result with its option Verify. To check a result of one's own:
+//
+//	v, err := verify.Check(ctx, verify.Result{Solver: solver, Y: y, B: sol.B, MuHat: sol.MuHat,
+//		Convergence: sol.Convergence, Images: sol.Linearization.Images, Trace: trace,
+//		Sigma2: sigma2, StdErr: bar}, verify.Options{})
+//	if err == nil && !v.Passed() { fmt.Println(v.Describe()) }
 package verify

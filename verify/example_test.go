@@ -25,7 +25,7 @@ func Example() {
 		return
 	}
 	defer solver.Release()
-	p, err := pipeline.New(dev, solver, 4, pipeline.Options{Sigma2: 1, Verify: &verify.Options{Problem: problem}})
+	p, err := pipeline.New(solver, pipeline.Options{Sigma2: 1, Verify: &verify.Options{Problem: problem}})
 	if err != nil {
 		fmt.Println(err)
 		return

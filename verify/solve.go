@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// checkTol is the tolerance of the solves whose differences are taken: what it leaves, over the
-	// step of 1e-4, is far below a thousandth.
+	// checkTol is the tolerance of the solves whose differences are taken: the error that it
+	// leaves, divided by the step of 1e-4, is far below a thousandth.
 	checkTol = 1e-11
 	// otherTol is that of the other solver.
 	otherTol = 1e-10
-	// checkIter bounds the iterations of each of these solves, and leastBudget + budgetFactor times
-	// those of the solve under check the sum over all that differences are taken of.
+	// checkIter bounds the iterations of each of these solves. The sum over all solves that
+	// differences are taken of is bounded by leastBudget plus budgetFactor times the iterations
+	// of the solve under check.
 	checkIter    = 10000
 	leastBudget  = 100000
 	budgetFactor = 20
@@ -54,8 +55,8 @@ func (c *check) begin(w *witness) error {
 	return err
 }
 
-// solveAgain solves at y to a far smaller tolerance, starting at b. The direct solver has
-// none: it serves as it is.
+// solveAgain solves at y to a far smaller tolerance, starting at b. The direct solver has no
+// tolerance and is used as it is.
 func (c *check) solveAgain() (err error) {
 	if c.Solver.Name() == "direct" {
 		c.first.solver = c.Solver
@@ -73,7 +74,7 @@ func (c *check) solveAgain() (err error) {
 }
 
 // openSecond makes the second witness: another solver where the problem is small, else
-// the first with less tolerance still.
+// the first with a smaller tolerance.
 func (c *check) openSecond() (err error) {
 	if c.second.solver != nil {
 		return nil
@@ -86,12 +87,12 @@ func (c *check) openSecond() (err error) {
 		return err
 	}
 	c.second.owned = true
-	// What it takes is on top of what the first has used.
+	// Its iterations are on top of those that the first has used.
 	c.budget += c.iterations
 	return c.begin(&c.second)
 }
 
-// roundingOfMu is what rounding leaves open in a solve's mu_hat.
+// roundingOfMu is the rounding error of the mu_hat of a solve.
 func (c *check) roundingOfMu() float64 { return 1e-11 * (c.yNorm + math.Sqrt(c.norm2)*c.bNorm) }
 
 // solve is a witness at y, starting at b where it can. Its solution has no
@@ -112,8 +113,8 @@ func (c *check) solve(w *witness, y, b array.Batch) (*vjp.Solution, error) {
 // small reports that another solver is affordable.
 func (c *check) small() bool { return c.d <= smallSide && c.B.N() <= smallSide }
 
-// serious is err where it is the context's or a fault of the device. That another solver fails says
-// nothing of the one under check.
+// serious is err where it is the context's or a fault of the device, and nil elsewhere: the
+// failure of another solver says nothing about the one under check.
 func (c *check) serious(err error) error {
 	if c.ctx.Err() != nil || c.dev.Err() != nil {
 		return err
@@ -136,8 +137,8 @@ func (c *check) other() string {
 	return "admm"
 }
 
-// solveOtherwise compares with another solver, from 0. What has not converged, or has a larger
-// objective than the solution under check, says nothing of that.
+// solveOtherwise compares with another solver, started at 0. A solution that has not converged, or
+// has a larger objective than the one under check, says nothing against it.
 func (c *check) solveOtherwise() error {
 	name := c.other()
 	if name == "" {

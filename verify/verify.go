@@ -9,30 +9,40 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/risk"
 	"surepipe/vjp"
 )
 
 // Options are the settings of the check.
 type Options struct {
-	// Problem is what the solver under check solves. Under a sweep it may be left out: the
-	// sweep knows it.
+	// Problem is what the solver under check is to solve; the zero value stands for the solver's
+	// own statement of it.
 	Problem vjp.Problem
 	// Probes is the number of random probes whose derivative is compared with differences,
 	// default DefaultProbes; up to MaxUnits observations all unit vectors are in their place.
 	Probes int
 }
 
+// problem is what the solver is to solve, or why it cannot be checked.
+func (o Options) problem(solver vjp.Solver) (vjp.Problem, error) {
+	own, p := solver.Problem(), o.Problem
+	if p.A == nil && p.R == nil && p.Device == nil {
+		p = own
+	}
+	if p.A == nil || p.R == nil || p.Device == nil {
+		return p, errors.New("verify: a problem without operator, regularizer or device")
+	}
+	d, n := own.A.Dims()
+	if rows, cols := p.A.Dims(); rows != d || cols != n {
+		return p, fmt.Errorf("verify: a problem of size %d x %d for a solver of size %d x %d", rows, cols, d, n)
+	}
+	return p, nil
+}
+
 // Check refuses options that do not fit the solver.
 func (o Options) Check(solver vjp.Solver) error {
-	a := o.Problem.A
-	if a == nil || o.Problem.R == nil || o.Problem.Device == nil {
-		return errors.New("verify: a problem without operator, regularizer or device")
-	}
-	d, p := solver.Problem().A.Dims()
-	if n, m := a.Dims(); n != d || m != p {
-		return fmt.Errorf("verify: a problem of size %d x %d for a solver of size %d x %d", n, m, d, p)
-	}
-	return nil
+	_, err := o.problem(solver)
+	return err
 }
 
 const (
@@ -71,9 +81,9 @@ type Verification struct {
 	Check   string  `json:"check"`
 	// Comparisons are all that were made.
 	Comparisons []Comparison `json:"comparisons"`
-	// Probes is how many probes the differences were taken along. Of these Boundaries met a kink at every
-	// step, so that the derivative is not unique there, and Unresolved had
-	// differences too inexact to say anything.
+	// Probes is how many probes the differences were taken along. Boundaries of these met a kink at
+	// every step, so that the derivative is not unique there, and Unresolved had
+	// differences too inexact for a conclusion.
 	Probes     int `json:"probes"`
 	Boundaries int `json:"boundaries"`
 	Unresolved int `json:"unresolved"`
@@ -91,8 +101,8 @@ const (
 	// Fit is ||mu_hat - A b||.
 	Fit = "fit"
 	// Optimality is ||b - prox_{eta r}(b - eta A*(A b - y))|| / eta, which is at most the
-	// distance of 0 from the objective's subdifferential at b, over ||A|| max(||y - A b||, sigma sqrt(d)),
-	// compared with what the solver says of that.
+	// distance of 0 from the objective's subdifferential at b, over ||A|| max(||y - A b||, sigma
+	// sqrt(d)), compared with what the solver says of that.
 	Optimality = "optimality"
 	// Columns is by how much SURE could change if the coordinate of b that is farthest from
 	// its optimum moved there.
@@ -118,10 +128,10 @@ type Comparison struct {
 	Bars float64 `json:"bars"`
 }
 
-// Passed reports that the check was done and found nothing.
+// Passed reports that the check was done and that no comparison is above Limit.
 func (v *Verification) Passed() bool { return v.Failure == "" && v.Largest <= Limit }
 
-// Describe is what was found as a sentence's end.
+// Describe says what was found, as the end of a sentence.
 func (v *Verification) Describe() string {
 	if v.Failure != "" {
 		return "the check could not be done: " + v.Failure
@@ -134,7 +144,7 @@ func (v *Verification) Describe() string {
 	return "nothing was compared"
 }
 
-// add notes a comparison. Numbers that are none count as the worst.
+// add notes a comparison. NaN and infinities count as the worst.
 func (v *Verification) add(name string, difference, bar float64) {
 	bars := 0.0
 	if difference != 0 {
@@ -155,8 +165,8 @@ func bounded(x float64) float64 {
 	return math.Min(math.Abs(x), math.MaxFloat64)
 }
 
-// surePart of SURE's own error bar is the error bar of what moves SURE and has no
-// statistical error: four of them are a tenth of SURE's.
+// surePart is the share of SURE's own error bar that is the error bar of what moves SURE without
+// a statistical error: four of them are a tenth of SURE's.
 const surePart = 0.025
 
 // check is one check under way.
@@ -183,14 +193,17 @@ type check struct {
 // anything else that keeps the check from being done is the Verification's Failure.
 func Check(ctx context.Context, r Result, o Options) (*Verification, error) {
 	begin := time.Now()
-	if err := o.Check(r.Solver); err != nil {
+	var err error
+	if o.Problem, err = o.problem(r.Solver); err != nil {
 		return nil, err
 	}
+	// What is made for the check is allocated where the result is: on the view of one sample.
+	o.Problem.Device = r.Y.Device()
 	if o.Probes <= 0 {
 		o.Probes = DefaultProbes
 	}
-	c := &check{Options: o, Result: r, ctx: ctx, dev: r.Y.Device(), d: r.Y.N(), v: &Verification{}}
-	err := c.run()
+	c := &check{Options: o, Result: r, ctx: ctx, dev: o.Problem.Device, d: r.Y.N(), v: &Verification{}}
+	err = c.run()
 	if err == nil {
 		err = c.dev.Sync()
 	}
@@ -215,7 +228,7 @@ func (c *check) run() error {
 	c.budget = leastBudget + budgetFactor*c.Iterations
 	c.yNorm, c.muNorm, c.bNorm = norm(c.Y), norm(c.MuHat), norm(c.B)
 	c.resid = distance(c.Y, c.MuHat)
-	c.sure = surePart * math.Max(c.StdErr, 0.1*c.Sigma2*math.Sqrt(2*float64(c.d)))
+	c.sure = surePart * risk.Terms{D: c.d, Sigma2: c.Sigma2}.Scale(c.StdErr)
 	for _, step := range []func() error{c.certificate, c.solveAgain, c.solveOtherwise, c.differences} {
 		if err := c.ctx.Err(); err != nil {
 			return err
@@ -227,8 +240,8 @@ func (c *check) run() error {
 	return nil
 }
 
-// moves is by how much SURE changes at most where mu_hat changes by delta.
-func (c *check) moves(delta float64) float64 { return delta * (2*c.resid + delta) }
+// moves is by how much SURE changes at most if mu_hat moves by delta.
+func (c *check) moves(delta float64) float64 { return risk.Shift(c.resid, delta) }
 
 // eps is the relative rounding error.
 const eps = 0x1p-52

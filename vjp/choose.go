@@ -178,7 +178,7 @@ func (l *implicit) describe(name string) string {
 	if l.model == nil || name != "the model's space" {
 		return name
 	}
-	_, n := l.model.Space.Dims()
+	n := l.model.Space.Dim()
 	kinds := map[space.Kind]string{
 		space.Whole: "all coordinates", space.Subset: "coordinates that are free", space.Cluster: "clusters of equal coordinates",
 		space.FixedRank: "tangent space of matrices of fixed rank", space.Product: "product of the blocks' spaces",
@@ -188,7 +188,7 @@ func (l *implicit) describe(name string) string {
 	if !ok {
 		kind = "the regularizer's space"
 	}
-	return fmt.Sprintf("%s: %d of dimension %d", kind, n, p)
+	return fmt.Sprintf("%s: dimension %d in R^%d", kind, n, p)
 }
 
 // product leaves the system in R^p: conjugate gradients take products with J.
@@ -252,9 +252,14 @@ type inR struct {
 func (inR) flat() bool { return false }
 
 func (p inR) apply(jr, kr, r array.Batch, project bool) {
-	if project && p.model != nil {
+	dev := r.Device()
+	if project && p.model != nil && p.model.Curvature != nil {
 		p.model.Space.Project(r, r)
 	}
 	p.j.Apply(jr, r)
-	r.Device().Lin(kr, 1, r, -1, jr)
+	if project && p.model != nil && p.model.Curvature == nil {
+		// J is the projection itself, to the last bit.
+		dev.Copy(r, jr)
+	}
+	dev.Lin(kr, 1, r, -1, jr)
 }

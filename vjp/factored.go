@@ -19,7 +19,7 @@ import (
 //
 // and the trace, the Frobenius norm, the diagonal and the derivative by a weight come from the same
 // factors: a Cholesky factorization of M*M + Q where that is well conditioned, else a QR factorization
-// of M on top of a root of Q, in which ranks are decided ([pivoted.Factors]).
+// of M on top of a root of Q, in which ranks are decided ([pivoted.Factorize]).
 type factored struct {
 	inverse array.Batch // (M*M + Q)^{-1}, n x n, where it is well conditioned; else zero
 	image   array.Batch // rank x d: Q1* where D mu_hat = Q1 Q1*; else zero

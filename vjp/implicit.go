@@ -105,7 +105,8 @@ func newImplicit(p Problem, b, y array.Batch, norm2 float64, o Options, optimali
 	}
 	l.misfit = dev.Alloc(1, d)
 	dev.Copy(l.misfit, z)
-	off := open.eta * open.norm * (optimality*solve.NewYardstick(y, norm2, o.solving()).Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(y))
+	stick := solve.NewYardstick(y, norm2, o.solving())
+	off := open.eta * open.norm * (optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(y))
 	l.spaced(v, off)
 	if err := open.neighbours(l, v, off); err != nil {
 		l.Release()
@@ -240,8 +241,8 @@ type owned struct {
 
 // own hands the problem's operator a, and with it the regularizer, over to the linearization.
 func (l *implicit) own(a linops.Restricted, release func()) {
-	if l.on != nil && (l.f != nil || l.pre.flat()) {
-		// Neither is needed any more.
+	if l.on != nil && l.span == nil && l.model.Space.Form().Kind == space.Subset && (l.f != nil || l.pre.flat()) {
+		// The columns are copies, and neither is needed any more.
 		release()
 		return
 	}

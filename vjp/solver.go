@@ -184,6 +184,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were on it"},
 			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver knows the curvature by products"},
 		}
+		l.spaced(array.Batch{}, s.subgradient(sol))
 		return l, nil
 	}
 	l, err := newImplicit(at.Problem, at.B, at.Y, at.Norm2, s.o, sol.Optimality)
@@ -208,6 +209,16 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		l.own(a, release)
 	}
 	return l, nil
+}
+
+// subgradient bounds the norm of the smallest subgradient of the objective at a solution.
+func (s *solver) subgradient(sol *solve.Solution) float64 {
+	at, dev := sol.At, sol.B.Device()
+	z := dev.Alloc(1, at.Y.N())
+	defer z.Free()
+	dev.Lin(z, 1, at.Y, -1, sol.MuHat)
+	stick := solve.NewYardstick(at.Y, at.Norm2, s.o.solving())
+	return stick.Norm * (sol.Optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
 }
 
 // unpenalized reports that r = 0 and that D mu_hat, a projection, is known well.

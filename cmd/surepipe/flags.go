@@ -46,6 +46,8 @@ type estimatorFlags struct {
 	estimate     *noise.Estimate
 	// specification is that of --spec.
 	specification *problems.Spec
+	// keepB downloads b with each result; the intercept asks for it anyway.
+	keepB bool
 	// notes are the notes printed on standard error so far, for the JSON's warnings.
 	notes []pipeline.Warning
 }
@@ -140,7 +142,10 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	if estimator == pipeline.Auto {
 		estimator = hutch.Hutchinson
 	}
-	adaptive := hutch.Adaptive(estimator) || f.trace == hutch.Exact
+	adaptive := f.trace == hutch.Exact
+	if e, ok := hutch.ByName(estimator); ok && e.First() > 0 {
+		adaptive = true
+	}
 	if !adaptive && !cmd.Flags().Changed("queries") {
 		f.queries.auto = false
 	}
@@ -263,13 +268,13 @@ func (j *job) close() {
 // dataError names the source of what a problem refuses: the flag of a weight that was given by one,
 // else the data file.
 func (f *estimatorFlags) dataError(err error) error {
-	for name, flag := range map[string]string{"lambda": f.lambda, "lambda2": f.lambda2, "gamma": f.gamma} {
-		if flag != "" && strings.HasPrefix(err.Error(), name+" is ") {
-			return usagef("--%w", err)
-		}
-	}
-	if specError(err) {
+	var weight *problems.WeightError
+	given := map[string]string{"lambda": f.lambda, "lambda2": f.lambda2, "gamma": f.gamma}
+	switch {
+	case specError(err):
 		return usageError{err}
+	case errors.As(err, &weight) && given[weight.Weight] != "":
+		return usagef("--%w", weight)
 	}
 	return usagef("%s: %w", f.source(), err)
 }
@@ -363,12 +368,12 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	}
 	var check *verify.Options
 	if f.verify {
-		check = &verify.Options{Problem: j.problem.Solve()}
+		check = &verify.Options{}
 	}
-	j.pipeline, err = pipeline.New(dev, j.solver, j.problem.D, pipeline.Options{
+	j.pipeline, err = pipeline.New(j.solver, pipeline.Options{
 		Verify: check,
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: queries, TraceError: traceError, Seed: f.seed,
-		Intercept: f.intercept, Parallel: f.parallel, Batch: f.probeBatch, Progress: progress, Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept, Progress: progress, Logger: f.logger(cmd),
 	})
 	if err != nil {
 		return nil, planError(err)

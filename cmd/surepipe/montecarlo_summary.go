@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/pipeline"
+	"surepipe/risk"
 )
 
 // sampleRecord is the part of a line of JSON that the summary and the figures need. They are computed
@@ -85,11 +86,12 @@ func (s *summary) add(r sampleRecord) {
 	if !trusted {
 		s.NotConverged++
 	}
-	s.zeroBar = s.zeroBar || zeroBar(r.Residual, r.Sigma2, r.JacobianFro2, r.D)
+	terms := risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Divergence, Frobenius2: r.JacobianFro2}
+	s.zeroBar = s.zeroBar || terms.Floored()
 	if r.Repeat != nil {
 		s.Seeds++
 		s.seedSURE = append(s.seedSURE, r.SURE)
-		s.seedStdErr = append(s.seedStdErr, 2*r.Sigma2*r.DivergenceStdErr)
+		s.seedStdErr = append(s.seedStdErr, terms.StdErrOfTrace(r.DivergenceStdErr))
 		return
 	}
 	s.Samples++

@@ -26,13 +26,8 @@ func (f *estimatorFlags) note(cmd *cobra.Command, code, format string, args ...a
 	f.notes = append(f.notes, n)
 }
 
-// zeroBar reports that the estimate of the error bar's square is not positive, so that the bar is the
-// least possible.
-func zeroBar(residual, sigma2, jacobianFro2 float64, d int) bool {
-	return 4*(residual/sigma2+jacobianFro2) <= 2*float64(d)
-}
-
-// zeroBarText is the note for it; estimated tells whether sigma2 is an estimate.
+// zeroBarText says that the unbiased estimate of the error bar's square is not positive, so that the
+// bar is its floor; estimated tells whether sigma2 is an estimate.
 func zeroBarText(estimated bool) string {
 	bar := "the error bar"
 	if estimated {

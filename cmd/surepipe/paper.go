@@ -54,6 +54,11 @@ func (f *paperFlags) register(cmd *cobra.Command) {
 }
 
 func (f *paperFlags) check() error {
+	// Which library computes decides the last bits of the data that are drawn: it is chosen first, so
+	// that the same command draws the same data.
+	if err := array.UseNative(); err != nil {
+		return usageError{err}
+	}
 	switch {
 	case !(f.scale > 0) || f.scale > 1:
 		return usagef("--scale is %g, expected more than 0 and at most 1", f.scale)

@@ -221,25 +221,28 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 	defer bar.done()
 	name := fmt.Sprintf("%s %d x %d", r.problem, rows, cols)
 	bar.describe(name + ", probes")
+	e.keepB = r.problem == "lasso"
 	job, err := t.flags.open(t.cmd, e, data, func(p pipeline.Progress) { bar.set(p.Done, p.Total) })
 	if err != nil {
 		return line, err
 	}
 	defer job.close()
-	risk, err := job.pipeline.Estimate(ctx, data.Y)
+	fit, err := job.pipeline.Estimate(ctx, data.Y)
 	if err != nil {
 		return line, err
 	}
 	line.result = e.result(job)
-	line.fill(job.problem, risk, data.Mu)
+	line.fill(job.problem, fit, data.Mu)
 	if r.problem == "lasso" {
 		nonzeros := 0
-		for _, b := range risk.B {
+		for _, b := range fit.B {
 			if b != 0 {
 				nonzeros++
 			}
 		}
-		analytic := -float64(job.problem.D)*job.sigma2 + risk.Residual + 2*job.sigma2*float64(nonzeros)
+		terms := fit.Terms()
+		terms.Divergence = float64(nonzeros)
+		analytic := terms.SURE()
 		line.Analytic = &analytic
 	}
 	if t.samples == 0 {
@@ -263,7 +266,7 @@ func (t *tables) losses(job *job, data problems.Data, bytes uint64, bar *progres
 	if 2*bytes > memory.TotalMemory() {
 		parallel = 1
 	}
-	pipe, err := pipeline.New(job.dev, job.solver, job.problem.D, pipeline.Options{
+	pipe, err := pipeline.New(job.solver, pipeline.Options{
 		Sigma2: job.sigma2, Estimator: "hutchinson", Queries: 2, Seed: t.flags.seed, Parallel: parallel,
 	})
 	if err != nil {

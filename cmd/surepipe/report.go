@@ -56,6 +56,9 @@ type result struct {
 	// RankMargin is the factor by which the smallest direction of X that counts exceeds rounding
 	// errors; absent where no rank was decided.
 	RankMargin float64 `json:"rank_margin,omitempty"`
+	// SpaceMargin is the distance of the solution to the nearest other support, rank or clustering,
+	// over its error; absent where nothing is known of it.
+	SpaceMargin float64 `json:"space_margin,omitempty"`
 	// Loss is ||mu_hat - mu||^2 where mu is known.
 	Loss       *float64     `json:"loss,omitempty"`
 	Solver     solverResult `json:"solver"`
@@ -116,9 +119,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	}
 	r.SURE, r.SUREStdErr = risk.SURE, risk.StdErr
 	if r.Sigma2RelStdErr != nil {
-		// SURE moves by 2 div - d where sigma2 moves by 1.
-		shift := *r.Sigma2RelStdErr * r.Sigma2 * (2*risk.Trace.Trace - float64(r.D))
-		r.SUREStdErr = math.Hypot(risk.StdErr, shift)
+		r.SUREStdErr = math.Hypot(risk.StdErr, risk.Terms().StdErrOfSigma2(*r.Sigma2RelStdErr))
 	}
 	r.SUREPerCoordinate = risk.SURE / float64(r.D)
 	r.Residual = risk.Residual
@@ -127,7 +128,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	if risk.DivergenceLow < risk.DivergenceHigh {
 		r.DivergenceLow, r.DivergenceHigh = &risk.DivergenceLow, &risk.DivergenceHigh
 	}
-	r.RankMargin = risk.RankMargin
+	r.RankMargin, r.SpaceMargin = risk.RankMargin, risk.SpaceMargin
 	r.JacobianFro2 = risk.Trace.Frobenius2
 	r.Solver.Iterations = risk.Iterations
 	r.Solver.Converged = risk.Converged

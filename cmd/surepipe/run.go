@@ -130,6 +130,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 		dev.Close()
 		return err
 	}
+	f.keepB = out != ""
 	bar := newProgress(cmd.ErrOrStderr())
 	job, err := f.open(cmd, dev, file.Data, func(p pipeline.Progress) { bar.set(p.Done, p.Total) })
 	if err != nil {

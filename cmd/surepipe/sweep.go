@@ -255,7 +255,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 // sweep returns the family and the options that the flags describe.
 func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions) {
 	family = pipeline.Family{
-		A: j.problem.Operator, Device: j.dev, Solver: j.solver.Name(), Settings: j.options,
+		Problem: j.problem.Solve(), Solver: j.solver.Name(), Settings: j.options,
 		Regularizer: func(swept []float64) (prox.Prox, error) {
 			w := weights(j.problem)
 			for a, axis := range f.axes {
@@ -266,7 +266,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 	}
 	o = pipeline.SweepOptions{Mu: data.Mu, Refine: f.refine, Options: pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed,
-		Intercept: f.intercept, Parallel: f.parallel, Batch: f.probeBatch, Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.out != "" || f.intercept, Logger: f.logger(cmd),
 	}}
 	if f.verify {
 		o.Verify = &verify.Options{}

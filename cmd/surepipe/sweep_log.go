@@ -54,8 +54,8 @@ type sweepGrid struct {
 
 // sweepLine is the line of one point.
 type sweepLine struct {
-	Index int            `json:"index"`
-	Stage pipeline.Stage `json:"stage"`
+	Index int                 `json:"index"`
+	Stage pipeline.SweepStage `json:"stage"`
 	result
 }
 

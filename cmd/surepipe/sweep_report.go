@@ -14,6 +14,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
+	"surepipe/risk"
 )
 
 // sweepReport collects a sweep's points, prints them and writes the files.
@@ -43,17 +44,17 @@ type sweepSummary struct {
 
 // sweepMinimum is a point in the summary.
 type sweepMinimum struct {
-	Index      int            `json:"index"`
-	Stage      pipeline.Stage `json:"stage"`
-	Lambda     *number        `json:"lambda,omitempty"`
-	Lambda2    *number        `json:"lambda2,omitempty"`
-	Gamma      *number        `json:"gamma,omitempty"`
-	Intercept  *float64       `json:"intercept,omitempty"`
-	SURE       float64        `json:"sure"`
-	SUREStdErr float64        `json:"sure_stderr"`
-	Divergence float64        `json:"divergence"`
-	Loss       *float64       `json:"loss,omitempty"`
-	Converged  bool           `json:"converged"`
+	Index      int                 `json:"index"`
+	Stage      pipeline.SweepStage `json:"stage"`
+	Lambda     *number             `json:"lambda,omitempty"`
+	Lambda2    *number             `json:"lambda2,omitempty"`
+	Gamma      *number             `json:"gamma,omitempty"`
+	Intercept  *float64            `json:"intercept,omitempty"`
+	SURE       float64             `json:"sure"`
+	SUREStdErr float64             `json:"sure_stderr"`
+	Divergence float64             `json:"divergence"`
+	Loss       *float64            `json:"loss,omitempty"`
+	Converged  bool                `json:"converged"`
 }
 
 func (l sweepLine) minimum() sweepMinimum {
@@ -61,6 +62,11 @@ func (l sweepLine) minimum() sweepMinimum {
 		Index: l.Index, Stage: l.Stage, Lambda: l.Lambda, Lambda2: l.Lambda2, Gamma: l.Gamma,
 		SURE: l.SURE, SUREStdErr: l.SUREStdErr, Divergence: l.Divergence, Loss: l.Loss, Converged: l.trusted(),
 	}
+}
+
+// terms are what the point's risk was computed from.
+func (l sweepLine) terms() risk.Terms {
+	return risk.Terms{D: l.D, Sigma2: l.Sigma2, Residual: l.Residual, Divergence: l.Divergence, Frobenius2: l.JacobianFro2}
 }
 
 // mark is printed behind a point that is not to be trusted.
@@ -207,7 +213,7 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return zeroBar(l.Residual, l.Sigma2, l.JacobianFro2, l.D) }) {
+	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return l.terms().Floored() }) {
 		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
 	}
 	for a, end := range best.Edge {

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// CSVOptions says what [ReadCSV] is not to find out by itself.
+// CSVOptions are what [ReadCSV] would otherwise detect.
 type CSVOptions struct {
 	// Comma separates the cells. If 0, it is the tab if the first line has one, else the
 	// semicolon, else the comma.
@@ -38,7 +38,7 @@ const (
 
 // ReadCSV reads a table of numbers: an array of shape (rows, columns), with Columns
 // set where there is a header line. Numbers have a decimal point, cells may be quoted
-// as in RFC 4180, spaces around them and a byte order mark are passed over (but a
+// as in RFC 4180, spaces around them and a byte order mark are ignored (but a
 // table separated by tabs may have no space before a quote). Lines before the table
 // that begin with # are comments; the last of them names the columns where the table
 // has no other header and as many columns, as numpy.savetxt writes it. A first column
@@ -182,8 +182,8 @@ func (t *tableReader) row(cells []string, line int) error {
 	return nil
 }
 
-// newTable reads records of cells. Space before a quote is passed over, unless the
-// separator is space itself: empty cells would be too.
+// newTable reads records of cells. Space before a quote is skipped, unless the separator is itself a
+// space, where empty cells would be skipped too.
 func newTable(r io.Reader, comma rune) *csv.Reader {
 	table := csv.NewReader(r)
 	table.Comma = comma
@@ -193,8 +193,8 @@ func newTable(r io.Reader, comma rune) *csv.Reader {
 	return table
 }
 
-// skipComments passes over the blank lines and those of comments before the table, and
-// gives the last comment and the number of lines.
+// skipComments skips the blank lines and the comments before the table, and returns the last comment and
+// the number of lines.
 func skipComments(r *bufio.Reader) (comment string, lines int, err error) {
 	for {
 		next, err := r.Peek(2)
@@ -215,8 +215,7 @@ func skipComments(r *bufio.Reader) (comment string, lines int, err error) {
 	}
 }
 
-// commentNames are the cells of a comment that may be the names of columns, nil if it
-// is none.
+// commentNames are the cells of a comment that may name the columns, nil if it does not.
 func commentNames(comment string, opts CSVOptions) []string {
 	text := strings.TrimSpace(strings.TrimPrefix(comment, "#"))
 	if text == "" || opts.Header == NoHeader {
@@ -232,7 +231,7 @@ func commentNames(comment string, opts CSVOptions) []string {
 	return cells
 }
 
-// quoteError says what is wrong with quotes.
+// quoteError explains an error in the quotes.
 func quoteError(err *csv.ParseError, skipped int) error {
 	if errors.Is(err, csv.ErrBareQuote) {
 		return fmt.Errorf("line %d: a quote (\") stands inside an unquoted cell, expected quotes around the whole cell, next to the separators", skipped+err.Line)
@@ -273,9 +272,8 @@ func detectComma(r *bufio.Reader) rune {
 	return ','
 }
 
-// quotedCells says which of the first record's cells are quoted, if none of the next
-// line are: where all lines are quoted, quotes do not make names. top is the table's
-// first two lines.
+// quotedCells reports which cells of the first record are quoted, if no cell of the next line is: where
+// all lines are quoted, quotes do not distinguish names. top is the table's first two lines.
 func quotedCells(table *csv.Reader, top []byte, cols int) []bool {
 	quoted := make([]bool, cols)
 	first, next, _ := bytes.Cut(top, []byte("\n"))
@@ -304,8 +302,8 @@ func topLines(r *bufio.Reader) []byte {
 	return slices.Clone(text[:end])
 }
 
-// classify counts the cells that are numbers, and those that are words: names, and not
-// a number that is missing or spoilt.
+// classify counts the cells that are numbers, and those that are words: possible names, as opposed to
+// missing or malformed numbers.
 func classify(cells []string) (words, numbers int) {
 	for _, cell := range cells {
 		cell = strings.TrimSpace(cell)
@@ -367,7 +365,7 @@ func columnNames(cells []string, indexed bool) ([]string, error) {
 	return names, nil
 }
 
-// missing tells the usual marks of a missing value.
+// missing reports whether the cell is a usual mark of a missing value.
 func missing(cell string) bool {
 	switch strings.ToLower(cell) {
 	case "nan", "na", "n/a", "null", "none":

@@ -1,5 +1,4 @@
-// Package dataio reads and writes the arrays that people have, and knows nothing of
-// what they are for.
+// Package dataio reads and writes arrays in the usual file formats, whatever they are for.
 //
 //	format                        read                   write       values
 //	numpy .npz                    [Open], [OpenNPZ]      [WriteNPZ]  any real type, either byte order, C or Fortran order
@@ -13,8 +12,8 @@
 //	scipy.sparse.save_npz has it
 //	grayscale .png                [Open], [ReadPNG]      [WritePNG]  of 1 to 16 bits, as numbers in [0, 1]
 //
-// [Open] tells the format by the file's first bytes and gives a [Set] of named
-// arrays. Of numpy's files only the directory and headers are read until an array is asked for:
+// [Open] tells the format by the file's first bytes and returns a [Set] of named arrays. Of numpy's files
+// only the directory and the headers are read until an array is asked for:
 //
 //	s, err := dataio.Open("data.npz")
 //	...
@@ -24,18 +23,18 @@
 // All arrays are float64 in C order, or int64 where [Set.Ints] asks for integers. An
 // integer beyond 2^53 is rounded to the nearest float64.
 //
-// # Input that is not what it says
+// # Malformed input
 //
-// A file may come from anywhere. What a header states is believed only as far as the
-// file's length allows, checksums are compared, and no input makes a reader panic (a
-// fuzz test holds this). Memory is a small multiple of the file's length; of what deflate
-// has packed, up to 1032 times its length, the format's own limit; and for a sparse
-// matrix besides, the pointers of up to 2^24 rows, or of 64 for every entry if that is more. Errors
-// name what was found, where, and what was expected. Functions that take a path name the file too.
+// A file may come from anywhere. A header is believed only as far as the file's length allows,
+// checksums are compared, and no input makes a reader panic (a fuzz test checks this). Memory is a
+// small multiple of the file's length; for deflated data up to 1032 times the length, the format's
+// own limit; and for a sparse matrix in addition the pointers of up to 2^24 rows, or of 64 for every
+// entry if that is more. Errors name what was found, where, and what was expected. Functions that
+// take a path name the file too.
 //
 // # Writing
 //
-// Files are written beside their name and renamed when they are complete: whoever reads
-// the name sees the old file or the new one, whole. [CheckWritable] tells beforehand
-// whether that can work. The Encode functions write to a stream.
+// Files are written under a temporary name and renamed when they are complete: a reader sees either
+// the old file or the new one, whole. [CheckWritable] reports beforehand whether that can work. The
+// Encode functions write to a stream.
 package dataio

@@ -14,9 +14,9 @@ import (
 	"github.com/sbinet/npyio/npy"
 )
 
-// Package npyio reads the headers. The values are read here: its own reader takes
-// whatever one Read returns for a whole element, which silently scrambles
-// compressed files, and believes every size that a header states.
+// Package npyio reads the headers. The values are read here, for its own reader takes whatever one Read
+// returns for a whole element, which silently corrupts compressed files, and believes every size that a
+// header states.
 
 // ReadNPY reads one array, whole, as numpy.save writes it, and gives it that name.
 func ReadNPY(r io.Reader, name string) (Array, error) {
@@ -85,10 +85,10 @@ func (r *Reader) Close() error {
 	return r.closer.Close()
 }
 
-// Shape has one entry an axis; it is not to be changed.
+// Shape has one entry an axis. It must not be modified.
 func (r *Reader) Shape() []int { return r.shape }
 
-// ShapeError says that the shape is not the expected one.
+// ShapeError is the error for a shape other than the expected one.
 func (r *Reader) ShapeError(expected string) error {
 	return fmt.Errorf("array %q has shape %s, expected %s", r.name, ShapeString(r.shape), expected)
 }
@@ -177,7 +177,7 @@ func (r *Reader) Ints() (Array, error) {
 	return a, nil
 }
 
-// chunkLen is how many values are decoded at once.
+// chunkLen is the number of values that are decoded at once.
 const chunkLen = 4096
 
 // each calls f with chunks of the values' bytes and the count of values before
@@ -199,8 +199,8 @@ func (r *Reader) each(f func(first int, b []byte) error) error {
 	return nil
 }
 
-// places tells the places in C order of the values in the file's order, one a
-// call. It is nil where the file's order is C order.
+// places returns, one a call, the places in C order of the values in the file's order. It is nil where
+// the file is in C order.
 func (r *Reader) places() func() int {
 	if !r.fortran {
 		return nil
@@ -233,7 +233,7 @@ func corruptError(name string, err error) error {
 	return fmt.Errorf("array %q is truncated or corrupt (%w)", name, err)
 }
 
-// header is what a .npy file says before its values.
+// header is the header of a .npy file.
 type header struct {
 	descr   string
 	fortran bool
@@ -247,9 +247,8 @@ const maxHeader = 10000
 
 // readText reads the header's bytes as they are.
 func readText(r *bufio.Reader) ([]byte, error) {
-	// The library allocates what the header states, and cuts the dictionary at
-	// places that it has not checked: the length is checked for it, and the text is
-	// given to it alone.
+	// The library allocates what the header states, and slices the dictionary at indices that it
+	// has not checked. So the length is checked first, and the library gets the text alone.
 	prefix, err := r.Peek(12)
 	if err != nil {
 		return nil, err
@@ -292,7 +291,7 @@ func readHeader(r *bufio.Reader) (h header, err error) {
 	return header{descr: d.Type, fortran: d.Fortran, shape: d.Shape, size: int64(len(text))}, nil
 }
 
-// check refuses types that are no real number's and axes that hold nothing.
+// check refuses types that are not real numbers, and empty axes.
 func (h header) check(name string) (dtype, error) {
 	t, err := parseDtype(h.descr)
 	if err != nil {

@@ -47,8 +47,8 @@ func NewNPZ(r io.ReaderAt, size int64) (*Set, error) {
 
 func zipEntry(f *zip.File, r io.ReaderAt, size int64) entry {
 	open := func() (io.ReadCloser, int64, error) {
-		// A zip archive states its entries' sizes and may lie; deflate at its best packs
-		// 1032 bytes into one.
+		// The sizes that a zip archive states may be wrong. Deflate packs at most 1032 bytes into
+		// one.
 		if f.CompressedSize64 > uint64(size) || f.UncompressedSize64/1032 > f.CompressedSize64 {
 			return nil, 0, errors.New("more bytes stated than the file can hold")
 		}

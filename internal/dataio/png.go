@@ -18,7 +18,7 @@ const convertHint = "magick in.png -alpha off -colorspace Gray out.png"
 // the stored value over the largest one, so in [0, 1] whatever the bits. No gamma is
 // applied. An image in colour, of a palette or with transparency is refused.
 func ReadPNG(r io.Reader) (Array, error) {
-	// Held in memory for its length, which bounds what a header can state in truth.
+	// Read whole, for its length bounds what a valid header can state.
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return Array{}, err
@@ -44,7 +44,7 @@ func ReadPNG(r io.Reader) (Array, error) {
 	default:
 		return Array{}, refuse("a colour image")
 	}
-	// Deflate at its best packs 1032 bytes into one.
+	// Deflate packs at most 1032 bytes into one.
 	if least := (int64(config.Width)*bits + 7) / 8; least > int64(len(data))*1032/int64(config.Height) {
 		return Array{}, fmt.Errorf("is truncated or corrupt (its header states %d x %d pixels, more than %d bytes can hold)", config.Height, config.Width, len(data))
 	}

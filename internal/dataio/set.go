@@ -74,7 +74,7 @@ type Set struct {
 	file    io.Closer
 }
 
-// entry is where an array comes from.
+// entry is the source of an array.
 type entry struct {
 	// open starts reading at the array's header. room is how many bytes are there.
 	open func() (rc io.ReadCloser, room int64, err error)
@@ -96,7 +96,7 @@ func Open(path string) (*Set, error) {
 	return s, nil
 }
 
-// OpenNPZ is Open for .npz files alone: it says of any other that it is none.
+// OpenNPZ is Open for .npz files only; for any other file it returns an error that says so.
 func OpenNPZ(path string) (*Set, error) {
 	const expected = "a numpy .npz file"
 	f, size, err := openRegular(path, expected)
@@ -114,7 +114,7 @@ func OpenNPZ(path string) (*Set, error) {
 
 // openRegular opens a file that can be read at any place.
 func openRegular(path, expected string) (*os.File, int64, error) {
-	// Looked at before it is opened: opening a pipe would wait for its writer.
+	// Checked before it is opened, for opening a pipe would wait for its writer.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, 0, bareError(err)
@@ -226,7 +226,7 @@ func (s *Set) Format() string { return s.format }
 // Names lists the arrays in the file's order. It is empty for a sparse .mtx file.
 func (s *Set) Names() []string { return slices.Clone(s.names) }
 
-// Has tells whether there is such an array.
+// Has reports whether there is an array of this name.
 func (s *Set) Has(name string) bool {
 	_, ok := s.entries[name]
 	return ok
@@ -298,9 +298,9 @@ func (s *Set) Scalar(name string) (float64, error) {
 	return a.Data[0], nil
 }
 
-// Missing is the error of an array that is not there. It says what is, and which
-// of those may be meant; expected is the shape it should have, if any, and used
-// are names with a use of their own, which are no misspellings.
+// Missing is the error of an array that is missing. It lists the arrays that are there, and suggests one
+// that may be meant; expected is the shape it should have, if any, and used are names with a use of
+// their own, which are not misspellings.
 func (s *Set) Missing(name, expected string, used []string) error {
 	if expected != "" {
 		expected = ", expected shape " + expected
@@ -311,8 +311,8 @@ func (s *Set) Missing(name, expected string, used []string) error {
 	return fmt.Errorf("array %q is missing%s; %s", name, expected, suggest("the file", name, s.names, used))
 }
 
-// suggest says what the file, or other holder, holds in the place of a missing
-// name, and which of it may be meant.
+// suggest lists what the file, or other holder, has in the place of a missing name, and suggests what may
+// be meant.
 func suggest(holder, missing string, found, used []string) string {
 	if len(found) == 0 {
 		return holder + " holds no arrays"

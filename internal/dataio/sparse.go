@@ -20,8 +20,7 @@ type Sparse struct {
 	Indices    []int
 	Values     []float64
 	// Duplicates counts the entries that were given for a place that had one already.
-	// They are added to it, as is the custom for matrices; where entries are
-	// observations, it had better be 0.
+	// They are added to it, as is usual for matrices; where entries are observations it should be 0.
 	Duplicates int
 }
 
@@ -90,7 +89,7 @@ func checkSize(rows, cols int64) error {
 	return nil
 }
 
-// IsSparse tells whether the file is a sparse matrix: Matrix Market's coordinates, or a
+// IsSparse reports whether the file is a sparse matrix: Matrix Market's coordinates, or a
 // .npz archive as scipy.sparse.save_npz writes it.
 func (s *Set) IsSparse() bool {
 	return s.sparse != nil || s.Has("format") && s.Has("shape") && s.Has("data")

@@ -28,8 +28,8 @@ type Stack struct {
 	err  error
 }
 
-// NewStack reads a .npy array from a stream, such as a pipe, whose end it does not
-// know: a stream that is too short is found out at the sample that is not there.
+// NewStack reads a .npy array from a stream, such as a pipe, whose length it does not know: where the
+// stream is too short, reading the first missing sample is an error.
 func NewStack(r io.Reader) (*Stack, error) {
 	return newStack(io.NopCloser(r), math.MaxInt64, nil)
 }
@@ -66,8 +66,8 @@ func OpenStack(path string) (*Stack, error) {
 }
 
 // Stack reads an array of a numpy file sample by sample. Read from its first sample to
-// its last, a member of an archive is held against its checksum; after a Seek in a
-// member that is stored and not compressed it is not.
+// its last, a member of an archive is compared with its checksum; after a Seek in a
+// member that is not compressed it is not.
 func (s *Set) Stack(name string) (*Stack, error) {
 	e, ok := s.entries[name]
 	switch {
@@ -123,7 +123,7 @@ func newStack(rc io.ReadCloser, room int64, at func(int64) (io.ReadCloser, error
 	}
 	s.n, s.shape = h.shape[0], h.shape[1:]
 	s.len = total / s.n
-	// Nobody is to make room for a sample that is not there.
+	// Otherwise callers would allocate memory for a sample that is missing.
 	if bytes := int64(s.len) * int64(s.dtype.size); bytes > room-s.header {
 		return nil, fmt.Errorf("is truncated: the data end at byte %d, sample 0 of %d takes bytes %d to %d", room, s.n, s.header, s.header+bytes)
 	}
@@ -132,8 +132,8 @@ func newStack(rc io.ReadCloser, room int64, at func(int64) (io.ReadCloser, error
 	return s, nil
 }
 
-// Shape is the shape of one sample: the array's without its first axis. A stream may state
-// any: it is to be compared with the shape that is expected before room is made for it.
+// Shape is the shape of one sample: the array's without its first axis. A stream may state any shape:
+// compare it with the expected one before allocating memory for it.
 func (s *Stack) Shape() []int { return s.shape }
 
 // Len is the number of samples.
@@ -178,7 +178,7 @@ func (s *Stack) Next(dst []float64) error {
 	return nil
 }
 
-// fail keeps an error that came up after got bytes of sample i.
+// fail keeps an error that occurred after got bytes of sample i.
 func (s *Stack) fail(i int, got int64, err error) error {
 	bytes := int64(s.len) * int64(s.dtype.size)
 	begin := s.header + int64(i)*bytes
@@ -190,7 +190,7 @@ func (s *Stack) fail(i int, got int64, err error) error {
 	return s.err
 }
 
-// finish reads on after the last sample, where an archive's checksum is compared.
+// finish reads to the end after the last sample, which compares an archive's checksum.
 func (s *Stack) finish() error {
 	var one [1]byte
 	switch n, err := io.ReadFull(s.r, one[:]); {

@@ -90,7 +90,7 @@ func EncodeNPY(w io.Writer, a Array) error {
 	return err
 }
 
-// check panics where the shape is not the values'.
+// check panics where the shape does not fit the values.
 func (a Array) check() {
 	n := len(a.Data)
 	if a.Ints != nil {
@@ -106,8 +106,8 @@ func (a Array) check() {
 }
 
 // EncodeCSV writes a vector, one value a line, or a matrix, one row a line, with commas,
-// and with a header line where Columns is set. Every number is the shortest that reads
-// back as the same; there is none for NaN and Inf, which are refused.
+// and with a header line where Columns is set. Every number has the fewest digits from which it can be
+// read back; NaN and Inf are refused.
 func EncodeCSV(w io.Writer, a Array) error {
 	a.check()
 	if len(a.Shape) != 1 && len(a.Shape) != 2 {
@@ -189,7 +189,7 @@ func createBeside(path string) (f *os.File, target string, err error) {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		target = resolved
 	}
-	// os.CreateTemp would leave the file readable for its owner alone.
+	// os.CreateTemp would make the file readable only by its owner.
 	for i := range 100 {
 		name := filepath.Join(filepath.Dir(target), fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(target), os.Getpid(), i))
 		f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
@@ -200,8 +200,8 @@ func createBeside(path string) (f *os.File, target string, err error) {
 	return f, target, err
 }
 
-// CheckWritable refuses a path that could not be written to, before the work starts. It
-// leaves nothing behind. The error is the reason alone.
+// CheckWritable returns an error for a path that cannot be written, before the work starts. It leaves
+// nothing behind. The error is the reason alone.
 func CheckWritable(path string) error {
 	if path == "" || os.IsPathSeparator(path[len(path)-1]) {
 		return errors.New("expected the name of a file")
@@ -222,10 +222,10 @@ func CheckWritable(path string) error {
 	case info.IsDir():
 		return errors.New("it is a directory")
 	case !info.Mode().IsRegular():
-		// The rename would put a file in the place of a device.
+		// The rename would replace a device by a file.
 		return errors.New("it is not a regular file")
 	default:
-		// Renaming onto a file asks for no right to write it.
+		// Renaming onto a file needs no permission to write it.
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
 			return bareError(err)

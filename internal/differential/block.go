@@ -23,9 +23,9 @@ type face struct {
 	q *matrix // k x k, r's second derivative along them; nil for 0
 }
 
-// margins say what is too near to a boundary to be told from it: a primal quantity <n, b>
-// that is smaller than primal(n) counts as 0 and leaves the face, a dual one that belongs to
-// the direction e and is smaller than dual(e) lets e join it.
+// margins are the distances below which a quantity counts as being at the boundary: a primal quantity
+// <n, b> smaller than primal(n) counts as 0 and leaves the face; a dual quantity that belongs to the
+// direction e and is smaller than dual(e) adds e to the face.
 type margins struct {
 	primal func(n []dd) float64
 	dual   func(e []dd) float64
@@ -118,7 +118,7 @@ func (c *coordinates) face(b, g []dd, near margins) face {
 	return f
 }
 
-// free says whether coordinate j can move.
+// free reports whether coordinate j can move.
 func (c *coordinates) free(j int, b, g dd, near margins, n int) bool {
 	e := unit(n, j)
 	if c.lo[j].hi == c.hi[j].hi && c.lo[j].lo == c.hi[j].lo {

@@ -32,11 +32,11 @@ func exponent(x float64) float64 {
 	return math.Ldexp(1, e)
 }
 
-// newCanonical writes a case down.
+// newCanonical is a case in canonical form.
 func newCanonical(c *Case) *canonical { return newCanonicalAbove(c, 100*negligible) }
 
-// newCanonicalAbove takes columns whose length is at most the given share of what they were made from
-// for 0.
+// newCanonicalAbove is newCanonical, where columns count as 0 if their length is at most the given share
+// of what they were computed from.
 func newCanonicalAbove(c *Case, rounding float64) *canonical {
 	k := &canonical{zero: rounding}
 	k.a, k.size = c.Op.matrix()

@@ -1,6 +1,6 @@
 package differential
 
-// Case is one random problem with all that it takes to run it again.
+// Case is one random problem, with everything needed to run it again.
 type Case struct {
 	// Seed and Index are what it was drawn from.
 	Seed  uint64

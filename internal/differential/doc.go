@@ -13,27 +13,27 @@
 // # The reference
 //
 // Numbers are double-doubles (32 digits), in units where operator, y and, where the
-// regularizer allows it, every column are of size 1; powers of two get them there exactly.
+// regularizer allows it, every column are of size 1; the factors are powers of two, hence exact.
 // The solution comes from the proximal point method with Newton's method on its dual, and from
 // Newton's method on the face (the manifold) that the solution lies on. It is certified:
 // with f a subgradient of the objective F at b,
 //
 //	1/2 ||A b - A b*||^2 <= F(b) - F(b*) <= <f, b - b*>
 //
-// has to say that mu_hat is known to 1e-4 sigma sqrt(d), and as a rule says far more. On the face, with directions E and the curvature Q of r,
+// must bound the error of mu_hat by 1e-4 sigma sqrt(d), and usually bounds it by far less. On the face,
+// with directions E and the curvature Q of r,
 //
 //	D mu_hat = A E K^+ E* A*,   K = E*(A*A + Q) E.
 //
 // A case is ambiguous where a change of the data by 1e-10 of their size, or by the error that the
-// certificate leaves, changes the face so
-// that the divergence changes, or the rank of A E. Then the divergence may be anything between
-// the neighbours'. mu_hat does not jump from face to face and is compared all the same,
-// unless the rank of the data is unsure.
+// certificate leaves, changes the rank of A E, or the face so that the divergence changes. Then the
+// divergence may be anything between the neighbours'. mu_hat is continuous from face to face and is
+// compared all the same, unless the rank of the data is unsure.
 //
 // # Verdicts
 //
-// A result is right if SURE, the divergence and mu_hat are the reference's to a hundredth of
-// the error that SURE has anyway, plus what the estimated trace says of its own error. One
-// that is wrong must be marked: by a warning ([surepipe/stages.Risk.Warnings]) or an error. A
-// panic, and no answer after ten seconds, are wrong.
+// A result is right if SURE, the divergence and mu_hat agree with the reference to a hundredth of
+// SURE's own error, plus the error that the estimated trace states. A wrong result must be marked, by a
+// warning ([surepipe/stages.Risk.Warnings]) or an error. A panic, or no result after ten seconds, is
+// wrong.
 package differential

@@ -164,7 +164,7 @@ func (m *matrix) pivots(cut float64) (chosen []int, least float64) {
 	}
 }
 
-// negligible is the relative size of what is rounding in an svd.
+// negligible is the relative size of rounding errors in an svd.
 const negligible = 1e-26
 
 // svd is m = U diag(s) V* with square orthogonal U and V and min(r, c) values, by one-sided

@@ -12,8 +12,8 @@ import (
 	"surepipe/problems"
 )
 
-// Op is an operator, d x p, in words that both sides understand: Build makes it of
-// package linops, matrix writes it down.
+// Op is a description of an operator, d x p, that both sides understand: build makes it of package
+// linops, matrix is its entries.
 type Op struct {
 	// Kind is dense, csr, identity, selection, hstack, compose, scale, difference1d,
 	// difference2d or centered.
@@ -124,7 +124,7 @@ func differences(m *matrix, rows, cols int) {
 	}
 }
 
-// center takes the means off the columns.
+// center subtracts the means of the columns.
 func (m *matrix) center() {
 	for j := range m.c {
 		var sum dd

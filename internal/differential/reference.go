@@ -7,29 +7,28 @@ import (
 
 // Reference is what a case's estimate should be.
 type Reference struct {
-	// OK says that the reference has certified its own solution.
+	// OK reports that the reference has certified its own solution.
 	OK    bool
 	MuHat []float64
 	// Divergence and Frobenius2 are tr D mu_hat and ||D mu_hat||_F^2. Least and Most bound the
 	// divergence at neighbours: they differ where the case is ambiguous.
 	Divergence, Frobenius2 float64
 	Least, Most            float64
-	// RankUnsure says that the rank of data depends on rounding: then not even mu_hat is
+	// RankUnsure reports that the rank of the data depends on rounding: then not even mu_hat is
 	// determined.
 	RankUnsure bool
 	// Residual, SURE and Bar are those of the case's sigma2.
 	Residual, SURE, Bar float64
 }
 
-// Ambiguous says that a relative change of the problem by about closeness changes the
-// divergence.
+// Ambiguous reports that a relative change of the problem by about closeness changes the divergence.
 func (r *Reference) Ambiguous() bool {
 	return r.RankUnsure || r.Most-r.Least > 1e-6
 }
 
 const (
-	// closeness is the relative change of data under which a choice of face or rank should
-	// stand to count as determined.
+	// closeness is the relative change of data under which a choice of face or rank must stay the same
+	// to count as determined.
 	closeness = 1e-10
 	// certified is the largest error of mu_hat, as a share of sigma sqrt(d) and of the sizes of y
 	// and mu_hat, of a solution to be trusted.
@@ -56,7 +55,7 @@ func newReference(c *Case) *Reference {
 	return r
 }
 
-// referenceFor solves a case that has been written down, with another closeness.
+// referenceFor solves a canonical case, with another closeness.
 func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 	s := k.solve()
 	r := &Reference{}
@@ -68,7 +67,7 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 	}
 	r.OK = true
 	r.RankUnsure = k.left < 1e-12
-	// Rounding errors in the data count as much as what centering has left makes of them.
+	// Centering amplifies rounding errors in the data relative to what it leaves.
 	angle := max(10*closeness, 32*0x1p-53/k.left)
 	at := k.differentiate(s, k.strict(s))
 	r.Divergence, r.Frobenius2 = at.trace, at.frobenius2
@@ -120,7 +119,7 @@ func (r *Reference) finish(c *Case, k *canonical, s solution) {
 	r.Bar = c.Sigma2 * math.Sqrt(max(0, 4*(r.Residual/c.Sigma2+r.Frobenius2)-2*d))
 }
 
-// rounding is the size of <n, b> that is none.
+// rounding is the size below which <n, b> is a rounding error.
 func (k *canonical) rounding(b, n []dd) float64 {
 	top := 0.0
 	for _, v := range b {
@@ -133,7 +132,7 @@ func (k *canonical) rounding(b, n []dd) float64 {
 	return 1e-24 * top * sum
 }
 
-// strict are margins that nothing but rounding is within.
+// strict are margins for rounding errors alone.
 func (k *canonical) strict(s solution) []margins {
 	return slices.Repeat([]margins{{
 		primal: func(n []dd) float64 { return k.rounding(s.b, n) },

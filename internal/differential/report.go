@@ -29,7 +29,7 @@ type Report struct {
 // tally counts the cases of one kind.
 type tally struct{ cases, wrong, markedRight, markedWrong, ambiguous, noReference int }
 
-// NewReport has counted nothing yet.
+// NewReport is a report of no cases.
 func NewReport() *Report {
 	return &Report{kinds: map[string]*tally{}, codes: map[string]*tally{}, failures: map[string]int{}}
 }

@@ -14,7 +14,7 @@ import (
 	"surepipe/vjp"
 )
 
-// Verdict is what became of a case.
+// Verdict is the outcome of the comparison for a case.
 type Verdict int
 
 // The verdicts.
@@ -94,8 +94,7 @@ func Run(dev array.Device, c *Case) Outcome {
 	return o
 }
 
-// guarded is estimate, stopped when it takes too long; alive is false after that, and after a
-// panic.
+// guarded is estimate with a time limit; alive is false if it was exceeded, or after a panic.
 func guarded(dev array.Device, c *Case) (risk pipeline.Risk, err error, alive bool) {
 	type result struct {
 		risk  pipeline.Risk
@@ -151,15 +150,15 @@ func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, er
 			return pipeline.Risk{}, err
 		}
 		defer releaseR()
-		p = vjp.Problem{A: a, R: r, Device: dev}
+		p = vjp.Problem{A: a, R: r, Device: dev, Intercept: c.Intercept}
 	}
 	solver, err := vjp.NewSolver(ctx, c.Solver, p, vjp.Options{Derivative: vjp.Derivative(c.Derivative), MaxIter: c.MaxIter, Sigma2: c.Sigma2})
 	if err != nil {
 		return pipeline.Risk{}, err
 	}
 	defer solver.Release()
-	pipe, err := pipeline.New(dev, solver, len(c.Y), pipeline.Options{
-		Sigma2: c.Sigma2, Estimator: c.Estimator, Queries: c.Queries, Intercept: c.Intercept, Seed: c.Seed})
+	pipe, err := pipeline.New(solver, pipeline.Options{
+		Sigma2: c.Sigma2, Estimator: c.Estimator, Queries: c.Queries, Seed: c.Seed, KeepB: true})
 	if err != nil {
 		return pipeline.Risk{}, err
 	}
@@ -167,19 +166,19 @@ func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, er
 }
 
 // How far a result may be from the reference: SURE by share of its error bar or of the
-// noise's, the divergence and ||D mu_hat||_F^2 by some hundredths, mu_hat by share of sigma sqrt(d); and what the
-// trace's own standard error allows.
+// noise's, the divergence and ||D mu_hat||_F^2 by some hundredths, mu_hat by share of sigma sqrt(d); and
+// in addition what the trace's own standard error allows.
 const (
 	share      = 0.01
 	divergence = 0.02
 	deviations = 6
 
-	// differenceStep, in units where y is of size 1, is small enough not to leave the face of
-	// a case that is not ambiguous, as a rule.
+	// differenceStep, in units where y is of size 1, is usually too small to leave the face of a case
+	// that is not ambiguous.
 	differenceStep = 0x1p-33
 )
 
-// judge says what is wrong with a risk; nothing where it is right.
+// judge describes what is wrong with a risk; "" if it is right.
 func judge(c *Case, ref *Reference, risk *pipeline.Risk) string {
 	d := float64(len(c.Y))
 	chance := deviations * risk.Trace.StdErr

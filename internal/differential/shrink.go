@@ -9,7 +9,7 @@ import (
 )
 
 // Shrink looks for a smaller case that is wrong too: with fewer rows, fewer coordinates,
-// numbers of fewer digits and the plainest options. It gives up when it has had its time.
+// numbers of fewer digits and the plainest options. It stops when its time is up.
 func Shrink(dev array.Device, c *Case, budget time.Duration) *Case {
 	end := time.Now().Add(budget)
 	wrong := func(next *Case) bool {
@@ -125,7 +125,7 @@ func (c *Case) withoutColumn(j int) *Case {
 	return next
 }
 
-// drop takes coordinate j out; false where that is not done.
+// drop removes coordinate j; false where that is not possible.
 func (r *Reg) drop(j int) bool {
 	if r.Kind == "nuclear" || r.N < 2 {
 		return false
@@ -182,7 +182,7 @@ func (r *Reg) drop(j int) bool {
 	return true
 }
 
-// rounded keeps so many digits of every number.
+// rounded rounds every number to the given digits.
 func (c *Case) rounded(digits int) *Case {
 	next := c.clone()
 	if o := next.numbersOf(); o != nil {

@@ -24,7 +24,7 @@ const (
 	outerMost  = 24
 	innerMost  = 40
 
-	// settled is the gap, relative to ||y||^2, at which nothing more is to be gained.
+	// settled is the gap, relative to ||y||^2, below which more steps gain nothing.
 	settled = 1e-28
 )
 
@@ -37,7 +37,7 @@ const (
 //
 //	u - y + A prox_{t r}(b_k + t A* u),   Hessian I + t A J A*
 //
-// (Li, Sun and Toh 2018). No step asks whether A has full rank or b is unique.
+// (Li, Sun and Toh 2018). No step requires A of full rank or a unique b.
 func (k *canonical) solve() (best solution) {
 	b := make([]dd, k.a.c)
 	u := slices.Clone(k.y)
@@ -58,7 +58,7 @@ func (k *canonical) solve() (best solution) {
 	return best
 }
 
-// polish takes Newton steps on the face that the solution lies on, as long as they lead on.
+// polish takes Newton steps on the face that the solution lies on, as long as they reduce the gap.
 func (k *canonical) polish(s solution) solution {
 	for range 6 {
 		at := k.differentiate(s, k.strict(s))

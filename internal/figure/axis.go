@@ -95,7 +95,7 @@ func (a *axis) norm(v float64) float64 {
 	return max(-9, min(10, begin+(1-begin)*u))
 }
 
-// room says how much of the axis, of the given length, a label needs.
+// room is how much of the axis' length a label needs.
 type room func(text) vg.Length
 
 func widthRoom(t text) vg.Length { return t.width(tickSize) + 9 }
@@ -124,7 +124,7 @@ func (a *axis) ticks(length vg.Length, need room) (marks []tick, factor text) {
 	return a.logTicks(length, need), nil
 }
 
-// apart says whether the labels have the room they need.
+// apart reports whether the labels have the room they need.
 func apart(marks []tick, length vg.Length, need room) bool {
 	last, lastNeed := math.Inf(-1), vg.Length(0)
 	for _, m := range marks {

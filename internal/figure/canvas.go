@@ -70,7 +70,7 @@ type text []run
 
 const raisedSize = 0.72
 
-// missing stands for letters that the font does not have.
+// missing is drawn for letters that the font does not have.
 const missing = '□'
 
 // plain makes a line of s, with one space for each stretch of white space and
@@ -198,7 +198,7 @@ func (t text) trim() text {
 	return join(text{{s: mantissa}}, t[1:])
 }
 
-// canvas draws with the few means the figures need.
+// canvas has the few operations that the figures need.
 type canvas struct {
 	vg.Canvas
 	// outlines draws text as filled shapes.

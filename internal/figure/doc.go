@@ -1,4 +1,4 @@
-// Package figure draws what the command shows: numbers in, a picture out.
+// Package figure draws the command's figures from plain numbers.
 //
 //	Sweep      SURE against a hyperparameter, with its error band, the loss and the degrees of freedom
 //	HeatMap    SURE on a grid of two hyperparameters

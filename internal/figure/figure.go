@@ -41,8 +41,8 @@ const (
 // Formats lists the formats that [Write] knows, each also the extension of a file.
 func Formats() []string { return []string{"png", "svg", "pdf"} }
 
-// Format is the format that the name of a file asks for by its extension, in
-// either case. The error names the possible ones.
+// Format is the format for the extension of a file's name, in upper or lower case. The error names the
+// possible ones.
 func Format(path string) (string, error) {
 	ext := filepath.Ext(path)
 	format := strings.ToLower(strings.TrimPrefix(ext, "."))
@@ -77,11 +77,11 @@ func Save(path string, f Figure) (err error) {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		target = resolved
 	}
-	// The rename would put a file in the place of a device.
+	// The rename would replace a device by a file.
 	if info, err := os.Stat(target); err == nil && !info.Mode().IsRegular() {
 		return errors.New("it exists and is not a regular file")
 	}
-	// os.CreateTemp would leave the file readable for its owner alone.
+	// os.CreateTemp would make the file readable only by its owner.
 	var file *os.File
 	for i := range 100 {
 		name := filepath.Join(filepath.Dir(target), fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(target), os.Getpid(), i))
@@ -153,7 +153,7 @@ func Write(w io.Writer, format string, f Figure) error {
 		if _, err := c.WriteTo(&b); err != nil {
 			return err
 		}
-		// Of the same length: the offsets in the file stay right.
+		// The replacement has the same length, so that the offsets in the file stay valid.
 		_, err = w.Write(pdfDate.ReplaceAll(b.Bytes(), []byte("/$1 (D:20000101000000)")))
 		return err
 	}

@@ -34,7 +34,7 @@ type Histogram struct {
 	Loss []float64
 }
 
-// bins are of equal width, the first begins at from.
+// bins are of equal width; the first begins at from.
 type bins struct {
 	from, width float64
 	counts      []int

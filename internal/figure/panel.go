@@ -24,7 +24,7 @@ func (p *panel) at(x, y float64) vg.Point {
 	return pt(p.frame.Min.X+vg.Length(p.x.norm(x))*size.X, p.frame.Min.Y+vg.Length(p.y.norm(y))*size.Y)
 }
 
-// inside says whether a marker at the point lies in the frame.
+// inside reports whether a marker at the point lies in the frame.
 func (p *panel) inside(at vg.Point) bool {
 	const slack = 0.01
 	return at.X >= p.frame.Min.X-slack && at.X <= p.frame.Max.X+slack && at.Y >= p.frame.Min.Y-slack && at.Y <= p.frame.Max.Y+slack

@@ -17,13 +17,12 @@ type Running struct {
 	Label string
 	// Values has one value for each sample, in order.
 	Values []float64
-	// Reference is what the mean should come to, drawn where ReferenceName is not
-	// empty.
+	// Reference is the mean's expected value, drawn where ReferenceName is not empty.
 	Reference     float64
 	ReferenceName string
 }
 
-// runningPoints is about how many of the means are drawn.
+// runningPoints is the approximate number of means that are drawn.
 const runningPoints = 400
 
 func (r Running) plan() (*drawing, error) {

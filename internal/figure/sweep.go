@@ -19,8 +19,8 @@ type Sweep struct {
 	Title string
 	// Parameter names the hyperparameter, "λ" by default.
 	Parameter string
-	// Label names what SURE holds, "SURE" by default. SURE has the units of y^2;
-	// say so here, or "SURE / d" for values a coordinate.
+	// Label names the values of SURE, "SURE" by default. SURE has the units of y^2: say so here, or
+	// "SURE / d" for values per coordinate.
 	Label string
 	// Lambda has the values of the hyperparameter, in any order, positive or zero. Zero
 	// is drawn at the left, before a break of the axis.
@@ -33,12 +33,12 @@ type Sweep struct {
 	Loss []float64
 	// Divergence is the trace of the Jacobian. Nil: no second panel.
 	Divergence []float64
-	// Converged says where the solver converged. Other points have open markers, and
+	// Converged tells where the solver converged. Other points have open markers, and
 	// the minimizer is not one of them unless all are. Nil: everywhere.
 	Converged []bool
 }
 
-// check refuses what cannot be drawn and returns a copy in order of lambda.
+// check refuses what cannot be drawn, and returns a copy in the order of lambda.
 func (s Sweep) check() (Sweep, error) {
 	if err := checkSeries("Lambda", s.Lambda, -1); err != nil {
 		return s, err
@@ -199,7 +199,8 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 	return b, nil
 }
 
-// valueAxis is a linear axis for curves and a band around them. The band leaves the curves a quarter of the axis; what is more is cut.
+// valueAxis is a linear axis for curves and a band around them. The curves keep at least a quarter of the
+// axis; a wider band is cut off.
 func valueAxis(label string, band []float64, curves ...[]float64) (a *axis, cut bool) {
 	low, high, span := math.Inf(1), math.Inf(-1), 0.0
 	for _, k := range curves {

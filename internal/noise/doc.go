@@ -1,5 +1,5 @@
 // Package noise estimates the variance sigma2 of the noise, y = mu + sigma z with z
-// standard normal, where nobody knows it. Stein's estimate of the risk needs it.
+// standard normal, where it is unknown. Stein's estimate of the risk needs it.
 //
 //	data                        estimator              assumes                          relative standard error
 //	signal                      [MADSignal]            piecewise smooth                 2.33 / sqrt(n),  n ~ d/2
@@ -10,11 +10,11 @@
 //
 // Each gives the variance, its standard error and the method's name, or refuses: a
 // [Refusal] says why the method does not apply to these data, and that sigma2 must be given.
-// What the assumptions are worth for a data set, no estimator can tell.
+// Whether the assumptions hold for a data set is for the user to judge.
 //
 // SURE with an estimated variance is only approximately unbiased. A relative error e of
-// sigma2 shifts SURE by e sigma2 (2 div - d), which may be held against SURE's own standard
-// error of about sigma2 sqrt(2 d).
+// sigma2 shifts SURE by e sigma2 (2 div - d), to be compared with SURE's own standard error of about
+// sigma2 sqrt(2 d).
 //
 // All methods are equivariant to scale: data times c give c^2 sigma2. They run on the
 // host.

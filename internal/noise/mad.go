@@ -19,7 +19,7 @@ const (
 	// madStdErr is the relative standard error of the variance from one detail:
 	// 2 / (2 f(m) m), with the density f of |z| at its median m.
 	madStdErr = 2.332775
-	// leastDetails is where the estimate is within a factor of two or so.
+	// leastDetails is the number from which the estimate is within a factor of about two.
 	leastDetails = 16
 )
 
@@ -36,9 +36,9 @@ const (
 // The relative standard error is 2.33 / sqrt(n), the asymptotic one of a sample median
 // of |N(0, 1)|; the bias from the median of a finite sample is 2 / n, smaller by far.
 //
-// A rough signal (texture, an oscillation near the sampling rate) is taken for noise.
+// A rough signal (texture, an oscillation near the sampling rate) counts as noise.
 // Noise that is not white (interpolated, compressed, smoothed) is underestimated. Data
-// rounded to steps of more than sigma or so lose the noise in the steps.
+// rounded to steps larger than about sigma lose the noise.
 //
 // It refuses signals of fewer than 34 values, NaN, Inf, and signals whose median
 // detail is zero to rounding.

@@ -17,14 +17,14 @@ import (
 //	sigma2 = ||y - X b_ols||^2 / (d - p),
 //
 // from the least-squares fit with all p columns: exactly unbiased whatever b is, if the mean
-// of y is in the span of X. Where y and the columns of X had their means taken off first, a
-// degree of freedom went with them, and the estimate is small by 1 / (d - p).
+// of y is in the span of X. If y and the columns of X were centered before, which uses a degree of
+// freedom, the estimate is too small by a fraction 1 / (d - p).
 //
 // The relative standard error is sqrt(2 / (d - p)), exact for normal noise, as
 // (d - p) sigma2 is sigma^2 times a chi-square of d - p degrees of freedom.
 //
-// It refuses d <= p, where the fit leaves nothing, X of deficient rank, NaN, Inf, and a
-// y that X fits to rounding. It costs one QR factorization and one copy of X.
+// It refuses d <= p, where the fit leaves no residual, X of deficient rank, NaN, Inf, and y that X fits
+// up to rounding errors. It costs one QR factorization and one copy of X.
 func OLSResidual(x *mat.Dense, y []float64) (Estimate, error) {
 	d, p := x.Dims()
 	if len(y) != d {

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// leastSingularValues is where the law of large matrices is within a few percent.
+// leastSingularValues is the number from which the law of large matrices holds within a few percent.
 const leastSingularValues = 10
 
 // MedianSingularValue estimates the variance of white noise in a matrix of rows x cols, row
@@ -24,7 +24,7 @@ const leastSingularValues = 10
 // The signal must have low rank. A rank of r shifts the median by r/2 of its k =
 // min(rows, cols) places, which raises the estimate: by a fraction of about 1.3 r/k at beta =
 // 1, 0.9 r/k at beta = 1/2 and 0.35 r/k at beta = 1/20 (simulation). Neither the rank nor
-// this bias can be known from the matrix: they are for the user to judge. A signal
+// this bias can be computed from the matrix: they are for the user to judge. A signal
 // with a long tail of singular values (an image, entries corrupted at random) counts as
 // one of high rank.
 //

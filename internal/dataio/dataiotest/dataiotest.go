@@ -12,9 +12,8 @@ import (
 // maxSeed is the size of the files that are worth mutating, in bytes.
 const maxSeed = 4096
 
-// Seed adds the files that match the pattern, as [filepath.Glob] takes it, to f's
-// corpus, and each member of those that are archives: no mutation of one gets past the
-// archive's checksum. It fails where no file matches.
+// Seed adds the files that match the pattern, as [filepath.Glob] takes it, to f's corpus, and each member
+// of those that are archives, for a mutated archive fails its checksum. It fails where no file matches.
 func Seed(f *testing.F, pattern string) {
 	f.Helper()
 	files, err := filepath.Glob(pattern)

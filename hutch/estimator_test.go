@@ -11,17 +11,17 @@ func TestNewPlanLaysOutTheQueries(t *testing.T) {
 		queries, d int
 		want       Plan
 	}{
-		{HutchPP, 102, 103, Plan{Estimator: HutchPP, Dim: 103, Sketch: 34, Residual: 34}},
-		{HutchPP, 6, 1000, Plan{Estimator: HutchPP, Dim: 1000, Sketch: 2, Residual: 2}},
-		{HutchPP, 102, 102, Plan{Estimator: Exact, Dim: 102, Exact: true}},
-		{XTrace, 102, 103, Plan{Estimator: XTrace, Dim: 103, Sketch: 51}},
-		{XTrace, 102, 102, Plan{Estimator: Exact, Dim: 102, Exact: true}},
-		{XNysTrace, 101, 103, Plan{Estimator: XNysTrace, Dim: 103, Sketch: 101}},
-		{NAHutchPP, 102, 103, Plan{Estimator: NAHutchPP, Dim: 103, Sketch: 102}},
-		{Hutchinson, 100, 101, Plan{Estimator: Hutchinson, Dim: 101, Residual: 100}},
-		{Hutchinson, 100, 7, Plan{Estimator: Exact, Dim: 7, Exact: true}},
-		{Exact, 0, 5000, Plan{Estimator: Exact, Dim: 5000, Exact: true}},
-		{Exact, 100, 5000, Plan{Estimator: Exact, Dim: 5000, Exact: true}},
+		{HutchPP, 102, 103, Plan{hutchPP{}, 103, Layout{Sketch: 34, Basis: SketchBasis, Residual: 34, SketchNeeds: Span, Needs: Forms}}},
+		{HutchPP, 6, 1000, Plan{hutchPP{}, 1000, Layout{Sketch: 2, Basis: SketchBasis, Residual: 2, SketchNeeds: Span, Needs: Forms}}},
+		{HutchPP, 102, 102, Plan{exact{}, 102, Layout{Basis: UnitBasis}}},
+		{XTrace, 102, 103, Plan{xTrace{}, 103, Layout{Sketch: 51, Basis: SketchBasis, Keeps: true}}},
+		{XTrace, 102, 102, Plan{exact{}, 102, Layout{Basis: UnitBasis}}},
+		{XNysTrace, 101, 103, Plan{xNysTrace{}, 103, Layout{Sketch: 101, Keeps: true}}},
+		{NAHutchPP, 102, 103, Plan{naHutchPP{}, 103, Layout{Sketch: 102, Keeps: true}}},
+		{Hutchinson, 100, 101, Plan{hutchinson{}, 101, Layout{Residual: 100, Needs: Forms}}},
+		{Hutchinson, 100, 7, Plan{exact{}, 7, Layout{Basis: UnitBasis}}},
+		{Exact, 0, 5000, Plan{exact{}, 5000, Layout{Basis: UnitBasis}}},
+		{Exact, 100, 5000, Plan{exact{}, 5000, Layout{Basis: UnitBasis}}},
 	} {
 		got, err := NewPlan(c.estimator, c.queries, c.d)
 		if err != nil || got != c.want {
@@ -64,7 +64,7 @@ func TestNewPlanErrorsNameTheArgumentAndTheRule(t *testing.T) {
 
 func TestEveryListedEstimatorHasAPlan(t *testing.T) {
 	for _, name := range Estimators() {
-		if p, err := NewPlan(name, DefaultQueries, 1000); err != nil || p.Estimator != name {
+		if p, err := NewPlan(name, DefaultQueries, 1000); err != nil || p.Estimator.Name() != name {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
 	}

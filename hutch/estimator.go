@@ -1,0 +1,169 @@
+package hutch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The names of the estimators.
+const (
+	HutchPP    = "hutch++"
+	XTrace     = "xtrace"
+	XNysTrace  = "xnystrace"
+	NAHutchPP  = "na-hutch++"
+	Hutchinson = "hutchinson"
+	Exact      = "exact"
+)
+
+// DefaultQueries is the number of queries that serves Hutch++ well: 34 in each
+// of its three phases.
+const DefaultQueries = 102
+
+// Estimator is one way to estimate a trace. Each is a type in a file of its own, and the
+// table behind [Estimators] lists them. An estimator is a value without state: what an estimate
+// has found so far belongs to its [Run].
+type Estimator interface {
+	// Name is one of the constants above.
+	Name() string
+	// First is the number of queries to begin with where probes are added until the estimate is
+	// accurate enough: enough residual probes, 24, to know their spread to 15%. It is 0 where the
+	// number of queries is fixed. Probes can be added where the estimate is a mean over
+	// independent probes.
+	First() int
+
+	// layout says which phases there are for this number of queries, and what each needs. If
+	// the estimator cannot use that number, reason is the rule that it breaks.
+	layout(queries int) (l Layout, reason string)
+	// estimate makes the estimate of what the phases of a run have found.
+	estimate(r *Run) (Estimate, error)
+}
+
+// estimators is the table of all estimators.
+var estimators = []Estimator{hutchPP{}, xTrace{}, xNysTrace{}, naHutchPP{}, hutchinson{}, exact{}}
+
+// Estimators lists the names that [NewPlan] knows.
+func Estimators() []string {
+	names := make([]string, len(estimators))
+	for i, e := range estimators {
+		names[i] = e.Name()
+	}
+	return names
+}
+
+// ByName returns the estimator of that name, and whether there is one.
+func ByName(name string) (Estimator, bool) {
+	for _, e := range estimators {
+		if e.Name() == name {
+			return e, true
+		}
+	}
+	return nil, false
+}
+
+// Basis says which vectors the projected phase applies M to.
+type Basis int
+
+const (
+	// NoBasis: there is no projected phase.
+	NoBasis Basis = iota
+	// SketchBasis is an orthonormal basis of the span of the sketch's images.
+	SketchBasis
+	// UnitBasis is the d unit vectors: the trace is exact.
+	UnitBasis
+)
+
+// Accuracy says what of the images M v an estimate depends on, so that an oracle that is an
+// iterative method need not compute more.
+type Accuracy int
+
+const (
+	// Images are needed themselves. Their error enters an estimate that multiplies them with each
+	// other at first order.
+	Images Accuracy = iota
+	// Forms are the numbers <v, M v>, to an accuracy that a run is told (see [Options]). The
+	// error of conjugate gradients enters them at second order.
+	Forms
+	// Span is the space that the images of the sketch span, roughly.
+	Span
+)
+
+// Layout says which phases an estimate has and what each of them needs.
+type Layout struct {
+	// Sketch is the number of queries that look for the range of M: probes 0 to Sketch-1.
+	Sketch int
+	// Basis is what the projected phase applies M to. A SketchBasis has up to Sketch vectors,
+	// each of them one query more.
+	Basis Basis
+	// Residual is the number of sampled probes, those numbered Sketch to Sketch+Residual-1.
+	Residual int
+	// SketchNeeds is what is needed of the sketch's images, Needs what of all others.
+	SketchNeeds, Needs Accuracy
+	// Keeps says that the sketch, the basis and its images are kept to the end, for the estimate
+	// multiplies all images with each other. Otherwise it is a sum over vectors.
+	Keeps bool
+}
+
+// Plan is an estimator with its queries laid out for a matrix. [NewPlan] makes one.
+type Plan struct {
+	// Estimator is what will be computed. It is the exact trace also where a randomized one was
+	// asked for and the matrix is so small that the exact one costs no more.
+	Estimator Estimator
+	// Dim is the size d of the matrix.
+	Dim int
+	Layout
+}
+
+// Exact says that there is no randomness in the estimate.
+func (p Plan) Exact() bool { return p.Basis == UnitBasis }
+
+// Vectors is how many vectors the largest phase has, as far as the plan tells.
+func (p Plan) Vectors() int {
+	if p.Exact() {
+		return p.Dim
+	}
+	return max(p.Sketch, p.Residual)
+}
+
+// PlanError says which argument of [NewPlan] was refused, and why.
+type PlanError struct {
+	Argument string // "estimator", "queries" or "dimension"
+	Value    any
+	Reason   string
+}
+
+// Error is "queries 100: hutch++ takes ...".
+func (e *PlanError) Error() string {
+	return fmt.Sprintf("%s %v: %s", e.Argument, e.Value, e.Reason)
+}
+
+// NewPlan lays out the named estimator for a d x d matrix:
+//
+//	hutch++     a third of the queries each for sketch, basis and residual; queries
+//	            must be a multiple of 3, at least 6
+//	xtrace      half of the queries for the sketch, half for the basis; an even
+//	            number, at least 4
+//	xnystrace   all queries for the sketch; at least 2
+//	na-hutch++  all queries for the sketch; a multiple of 6
+//	hutchinson  all queries for the residual; at least 2
+//	exact       d queries, one for each unit vector, whatever queries is
+//
+// Two sampled probes are the fewest that have a standard error. If d <= queries, the plan is the
+// exact trace. Errors are of type [*PlanError].
+func NewPlan(estimator string, queries, d int) (Plan, error) {
+	if d < 1 {
+		return Plan{}, &PlanError{"dimension", d, "a matrix has at least one row"}
+	}
+	e, ok := ByName(estimator)
+	if !ok {
+		return Plan{}, &PlanError{"estimator", fmt.Sprintf("%q", estimator), "expected one of " + strings.Join(Estimators(), ", ")}
+	}
+	layout, reason := e.layout(queries)
+	if reason != "" {
+		return Plan{}, &PlanError{"queries", queries, reason}
+	}
+	if d <= queries {
+		e = exact{}
+		layout, _ = e.layout(d)
+	}
+	return Plan{e, d, layout}, nil
+}

@@ -1,0 +1,248 @@
+package hutch
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"surepipe/array"
+)
+
+// Phase is what a vector is queried for.
+type Phase int
+
+// The phases of an estimate, in order. Those that a plan does not have are empty.
+const (
+	Sketching Phase = iota // random vectors, whose images span the leading directions of M
+	Projected              // the basis: tr(Q* M Q)
+	Residual               // random vectors, projected off the basis: tr((I - QQ*) M (I - QQ*))
+)
+
+func (p Phase) String() string { return [...]string{"sketch", "projected", "residual"}[p] }
+
+// Matrix is what is known of M: its images, and, where these take an iterative method, what costs
+// less. Images is required; the others stand for it where they are nil.
+type Matrix struct {
+	// Images computes M v.
+	Images Oracle
+	// Forms computes images whose quadratic forms lack at most left_i <= share ||v_i||^2/sqrt(2d).
+	Forms func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
+	// Span computes vectors that span about what the images do.
+	Span func(ctx context.Context, dst, v array.Batch) error
+}
+
+// oracle is M with an accuracy; share is that of forms.
+func (m Matrix) oracle(needed Accuracy, share float64) Oracle {
+	switch {
+	case needed == Forms && m.Forms != nil:
+		return func(ctx context.Context, dst, v array.Batch, left []float64) error {
+			return m.Forms(ctx, dst, v, share, left)
+		}
+	case needed == Span && m.Span != nil:
+		return func(ctx context.Context, dst, v array.Batch, _ []float64) error { return m.Span(ctx, dst, v) }
+	}
+	return m.Images
+}
+
+// DefaultShare is [Options].Share where nobody chooses.
+const DefaultShare = 0.01
+
+// Options are the parts of an estimate that its plan leaves open. The zero value is ready to use.
+type Options struct {
+	// Seed and Sample choose the probes, see [Rademacher].
+	Seed, Sample uint64
+	// Share is how accurate quadratic forms are to be, see [Matrix]: the trace of a random probe
+	// then lacks at most Share sqrt(d/2). 0 stands for DefaultShare.
+	Share float64
+	// Batch is the largest number of vectors that [Trace] gives the oracle at a time; 0 stands for
+	// DefaultBatch. The result does not depend on it.
+	Batch int
+}
+
+// Run is one estimate under way: what its phases have found, and the device memory that holds it.
+//
+// The vectors of a phase are numbered from 0 to [Run.Count]. [Run.Do] does the work of any range
+// of them; ranges may be done in any order and from several goroutines at once, and the result is
+// the same to the last bit. The sketch comes first; when all of it is done, [Run.EndSketch] makes
+// the basis, and the other two phases may be done together. When these are done too,
+// [Run.Estimate] is the estimate. [Trace] is the simplest caller, and package stages a concurrent
+// one.
+type Run struct {
+	dev    array.Device
+	plan   Plan
+	matrix Matrix
+	o      Options
+
+	// sketch holds the images of the sketch, one a row. The first rank rows of basis are an
+	// orthonormal basis of its span, and images holds what M makes of these, if they are kept.
+	sketch, basis, images array.Batch
+	rank                  int
+	// sketchLeft and basisLeft are the oracle's bounds for these images.
+	sketchLeft, basisLeft []float64
+	tally                 *tally // from EndSketch on
+}
+
+// NewRun begins an estimate with all vectors on dev. The caller frees the run, [Run.Free].
+func NewRun(dev array.Device, plan Plan, m Matrix, o Options) *Run {
+	if o.Share == 0 {
+		o.Share = DefaultShare
+	}
+	r := &Run{dev: dev, plan: plan, matrix: m, o: o, sketchLeft: make([]float64, plan.Sketch)}
+	if plan.Sketch > 0 {
+		r.sketch = dev.Alloc(plan.Sketch, plan.Dim)
+	}
+	return r
+}
+
+// Plan is what the run was begun with.
+func (r *Run) Plan() Plan { return r.plan }
+
+// Count is how many vectors a phase has. Before the end of the sketch only that of the sketch is
+// known, and the others are 0.
+func (r *Run) Count(p Phase) int {
+	switch {
+	case p == Sketching:
+		return r.plan.Sketch
+	case r.tally == nil:
+		return 0
+	case p == Projected:
+		return r.tally.Projected()
+	}
+	return r.tally.Residual()
+}
+
+// Do queries vectors first to first+n-1 of a phase. An error of the oracle or of ctx comes back
+// as it is; the vectors are then not done.
+func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
+	switch p {
+	case Sketching:
+		v := r.dev.Alloc(n, r.plan.Dim)
+		defer v.Free()
+		Rademacher(v, r.o.Seed, r.o.Sample, first)
+		oracle := r.matrix.oracle(r.plan.SketchNeeds, r.o.Share)
+		return oracle.Apply(ctx, r.sketch.Rows(first, first+n), v, r.sketchLeft[first:first+n])
+	case Projected:
+		return r.project(ctx, first, n)
+	}
+	v := r.dev.Alloc(n, r.plan.Dim)
+	defer v.Free()
+	Rademacher(v, r.o.Seed, r.o.Sample, r.plan.Sketch+first)
+	if r.rank > 0 {
+		Deflate(v, v, r.basis.Rows(0, r.rank))
+	}
+	mv, left := r.dev.Alloc(n, r.plan.Dim), make([]float64, n)
+	defer mv.Free()
+	if err := r.matrix.oracle(r.plan.Needs, r.o.Share).Apply(ctx, mv, v, left); err != nil {
+		return err
+	}
+	r.tally.AddResidual(first, v, mv, left)
+	return r.dev.Err()
+}
+
+// project queries vectors of the basis.
+func (r *Run) project(ctx context.Context, first, n int) error {
+	var v, mv array.Batch
+	if r.plan.Basis == UnitBasis {
+		v = r.dev.Alloc(n, r.plan.Dim)
+		defer v.Free()
+		UnitVectors(v, first)
+	} else {
+		v = r.basis.Rows(first, first+n)
+	}
+	if r.plan.Keeps {
+		mv = r.images.Rows(first, first+n)
+	} else {
+		mv = r.dev.Alloc(n, r.plan.Dim)
+		defer mv.Free()
+	}
+	left := r.basisLeft[first : first+n]
+	if err := r.matrix.oracle(r.plan.Needs, r.basisShare()).Apply(ctx, mv, v, left); err != nil {
+		return err
+	}
+	r.tally.AddProjected(first, v, mv, left)
+	return r.dev.Err()
+}
+
+// basisShare is the share of vectors of the basis. They are few and of length 1, where a random
+// probe has length sqrt(d): all of them together lack at most half of what a probe may, and each
+// no more than a thousandth of the largest value of its form.
+func (r *Run) basisShare() float64 {
+	const most = 1e-3
+	d := float64(r.plan.Dim)
+	return min(r.o.Share*d/(2*float64(max(r.rank, 1))), most*math.Sqrt(2*d))
+}
+
+// EndSketch ends the sketch, all of which must be done: it makes the basis and frees what no later
+// phase needs. Plans without a sketch call it first.
+func (r *Run) EndSketch() error {
+	if r.plan.Basis == SketchBasis {
+		r.basis = r.dev.Alloc(r.plan.Sketch, r.plan.Dim)
+		var err error
+		if r.rank, err = Orthonormalize(r.basis, r.sketch); err != nil {
+			return err
+		}
+	}
+	if !r.plan.Keeps {
+		r.sketch.Free()
+		r.sketch = array.Batch{}
+	} else if r.plan.Basis == SketchBasis {
+		r.images = r.dev.Alloc(r.rank, r.plan.Dim)
+	}
+	r.tally = newTally(r.plan, r.rank, r.o.Seed)
+	r.basisLeft = make([]float64, r.tally.Projected())
+	return nil
+}
+
+// Estimate is the estimate, when all phases are done. It may be asked for again, after [Run.Grow]
+// too. It is an error if a vector is missing or a number is not finite.
+func (r *Run) Estimate() (Estimate, error) { return r.plan.Estimator.estimate(r) }
+
+// Missing is how many residual probes are to be added until [Estimate.Error] is at most target,
+// by Stein's two stages: the standard deviation s of the first m_0 probes alone says that there
+// must be
+//
+//	m = (Widened(m_0 - 1) s / target)^2
+//
+// in all. Given s, which is independent of the mean of the m_0 where they are normal, the mean of
+// all m is normal with variance sigma^2/m. Its distance from tr M over s/sqrt(m) has Student's
+// distribution with m_0 - 1 degrees of freedom, and the interval has the probability it claims. A
+// rule that stops when the spread of all probes so far is small enough stops more often when that
+// spread is too small, and understates it (C. Stein, A two-sample test for a linear hypothesis
+// whose power is independent of the variance, Annals of Mathematical Statistics 16, 1945).
+//
+// Probes cannot reduce the truncation: it counts for three quarters of the target's square at
+// most.
+func (r *Run) Missing(target float64) (int, error) { return r.tally.missing(target) }
+
+// Grow adds n residual probes, numbered on from those that there are. No other call may be under
+// way. The estimator must be one with a First number of queries.
+func (r *Run) Grow(n int) { r.tally.Grow(n) }
+
+// Free gives back the run's device memory. No other call may be under way, and none may follow.
+func (r *Run) Free() {
+	for _, b := range []*array.Batch{&r.sketch, &r.basis, &r.images} {
+		b.Free()
+		*b = array.Batch{}
+	}
+}
+
+// combined makes the estimate of a plan that keeps its images: combine is given the probes of the
+// sketch, which are drawn again. It checks that all numbers are finite.
+func (r *Run) combined(combine func(probes array.Batch) (Estimate, error)) (Estimate, error) {
+	probes := r.dev.Alloc(r.plan.Sketch, r.plan.Dim)
+	defer probes.Free()
+	Rademacher(probes, r.o.Seed, r.o.Sample, 0)
+	e, err := combine(probes)
+	if err == nil {
+		err = r.dev.Err()
+	}
+	if err != nil {
+		return Estimate{}, err
+	}
+	name := r.plan.Estimator.Name()
+	if sum := e.Trace + e.StdErr + e.Truncation + e.Frobenius2; math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return Estimate{}, fmt.Errorf("hutch: %s: trace %v +- %v and squared norm %v, expected finite numbers", name, e.Trace, e.StdErr, e.Frobenius2)
+	}
+	e.Estimator, e.Seed, e.Queries = name, r.o.Seed, r.plan.Sketch+r.rank
+	return e, nil
+}

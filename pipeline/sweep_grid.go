@@ -1,0 +1,142 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"surepipe/stages"
+)
+
+// chain is points first to end-1 of the grid, which are solved one after the other.
+type chain struct{ first, end int }
+
+// chains splits each row of the grid into chains of nearly equal length.
+func (s *sweep) chains() []chain {
+	row := len(s.grid[0])
+	parts := (row + s.o.Chain - 1) / s.o.Chain
+	var all []chain
+	for begin := 0; begin < s.total; begin += row {
+		for k := range parts {
+			all = append(all, chain{begin + k*row/parts, begin + (k+1)*row/parts})
+		}
+	}
+	return all
+}
+
+// sweepGrid computes the points of the grid that are not known, and yields them in
+// order.
+func (s *sweep) sweepGrid(outer context.Context) error {
+	ctx, cancel := context.WithCancel(outer)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	known := min(len(s.o.Known), s.total)
+	// A chain may run ahead of the oldest unfinished one, but not far.
+	window := make(chan struct{}, 2*s.o.Parallel)
+	in := make(chan chain)
+	ends := map[int]bool{}
+	for _, c := range s.chains() {
+		ends[c.end-1] = true
+	}
+	g.Go(func() error {
+		defer close(in)
+		for _, c := range s.chains() {
+			if c.end <= known {
+				continue
+			}
+			select {
+			case window <- struct{}{}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			select {
+			case in <- c:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	points := stages.Start(ctx, g, s.o.Parallel, in, func(ctx context.Context, in <-chan chain, out chan<- SweepPoint) error {
+		for c := range in {
+			if err := s.follow(ctx, c, known, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	early := map[int]SweepPoint{}
+	next := known
+	for point := range points {
+		early[point.Index] = point
+		for {
+			point, ok := early[next]
+			if !ok {
+				break
+			}
+			delete(early, next)
+			if ends[next] {
+				<-window
+			}
+			next++
+			if !s.yield(point, nil) {
+				cancel()
+				for range points {
+				}
+				g.Wait() // whatever it says, nobody is listening
+				return errStopped
+			}
+		}
+	}
+	return g.Wait()
+}
+
+// follow computes a chain's points that are not known.
+func (s *sweep) follow(ctx context.Context, c chain, known int, out chan<- SweepPoint) (err error) {
+	from, err := s.before(ctx, c, known)
+	if err != nil {
+		return err
+	}
+	for i := max(c.first, known); i < c.end; i++ {
+		point, err := s.estimate(ctx, i, GridStage, s.weights(i), from)
+		if err != nil {
+			return err
+		}
+		point.Place = s.place(i)
+		if s.chained {
+			from = point.B
+		}
+		s.offer(i, SweepValue{point.Weights, point.SURE, point.Trusted()}, point)
+		select {
+		case out <- point.bare():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// before is where point i of a chain starts: it solves what comes before it in the
+// chain. nil stands for 0.
+func (s *sweep) before(ctx context.Context, c chain, i int) (from []float64, err error) {
+	if !s.chained {
+		return nil, nil
+	}
+	for j := c.first; j < i; j++ {
+		if from, err = s.solution(ctx, j, GridStage, s.weights(j), from); err != nil || from == nil {
+			return nil, err
+		}
+	}
+	return from, nil
+}
+
+// start is where point i of the grid starts.
+func (s *sweep) start(ctx context.Context, i int) ([]float64, error) {
+	for _, c := range s.chains() {
+		if i < c.end {
+			return s.before(ctx, c, i)
+		}
+	}
+	panic(fmt.Sprintf("pipeline: point %d of a grid of %d", i, s.total))
+}

@@ -1,0 +1,85 @@
+package pipeline
+
+import "context"
+
+// bare is the point without its estimate.
+func (p SweepPoint) bare() SweepPoint {
+	p.MuHat, p.B = nil, nil
+	return p
+}
+
+// origin is the grid's minimizer as the start of other solves. If it was known before, it is
+// solved for again when it is first needed.
+type origin struct {
+	s  *sweep
+	of candidate
+	b  []float64
+}
+
+// get is b at the grid's minimizer, nil where solves start at 0.
+func (g *origin) get(ctx context.Context) (_ []float64, err error) {
+	switch {
+	case !g.s.chained || g.b != nil:
+	case g.of.point != nil:
+		g.b = g.of.point.B
+	default:
+		from, err := g.s.start(ctx, g.of.index)
+		if err != nil {
+			return nil, err
+		}
+		if g.b, err = g.s.solution(ctx, g.of.index, GridStage, g.of.Weights, from); err != nil {
+			return nil, err
+		}
+	}
+	return g.b, nil
+}
+
+// minimizer yields the best of all points with its estimate, which is computed again
+// if the point was known before.
+func (s *sweep) minimizer(ctx context.Context, grid candidate, start *origin) error {
+	best := s.best
+	point := best.point
+	if point == nil {
+		stage := RefineStage
+		get := start.get
+		if best.index < s.total {
+			stage = GridStage
+			get = func(ctx context.Context) ([]float64, error) { return s.start(ctx, best.index) }
+		}
+		from, err := get(ctx)
+		if err != nil {
+			return err
+		}
+		if point, err = s.estimate(ctx, best.index, stage, best.Weights, from); err != nil {
+			return err
+		}
+		if stage == GridStage {
+			point.Place = s.place(best.index)
+		}
+	}
+	last := *point
+	if !s.o.KeepB {
+		last.B = nil
+	}
+	last.Stage = MinimizerStage
+	last.Edge = s.edge(s.place(grid.index))
+	if !s.yield(last, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+// edge is SweepPoint.Edge of the grid's minimizer.
+func (s *sweep) edge(place []int) []int {
+	edge := make([]int, len(place))
+	for a, at := range place {
+		switch n := len(s.grid[a]); {
+		case n == 1:
+		case at == 0:
+			edge[a] = -1
+		case at == n-1:
+			edge[a] = 1
+		}
+	}
+	return edge
+}

@@ -1,0 +1,210 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/array"
+	"surepipe/prox"
+	"surepipe/stages"
+	"surepipe/vjp"
+)
+
+// PointError is a failure at one point of a sweep.
+type PointError struct {
+	// Index, Stage and Weights name the point as [SweepPoint] does.
+	Index   int
+	Stage   SweepStage
+	Weights []float64
+	Err     error
+}
+
+// Error names the point by its index and its weights.
+func (e *PointError) Error() string {
+	return fmt.Sprintf("point %d, weights %v: %v", e.Index, e.Weights, e.Err)
+}
+
+// Unwrap returns the error without the point.
+func (e *PointError) Unwrap() error { return e.Err }
+
+// named says which point an error belongs to.
+func (s *sweep) named(i int, stage SweepStage, weights []float64, err error) error {
+	// A point is one sample, whose index says nothing.
+	if own := (*SampleError)(nil); errors.As(err, &own) {
+		err = own.Err
+	}
+	return &PointError{i, stage, weights, err}
+}
+
+// recovered turns the panic of a user's operator or regularizer into an error.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("pipeline: %w", &stages.PanicError{Value: r, Stack: debug.Stack()})
+	}
+}
+
+// open makes the base.
+func (s *sweep) open(ctx context.Context) (release func(), err error) {
+	defer recovered(&err)
+	s.base, release, err = s.solver(ctx, s.weights(0))
+	return release, err
+}
+
+// solver makes the solver at the weights. release frees it and its regularizer.
+func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, release func(), err error) {
+	r, err := s.f.Regularizer(slices.Clone(weights))
+	if err != nil {
+		return nil, nil, err
+	}
+	free := func() { prox.Release(r) }
+	var solver vjp.Solver
+	if s.base != nil {
+		solver, err = s.base.Reweight(ctx, r)
+	} else {
+		problem := s.f.Problem
+		problem.R = r
+		solver, err = vjp.NewSolver(ctx, s.f.Solver, problem, s.f.Settings)
+	}
+	if err != nil {
+		free()
+		return nil, nil, err
+	}
+	return solver, func() { solver.Release(); free() }, nil
+}
+
+// started is a solver that starts at an estimate.
+type started struct {
+	vjp.Solver
+	from []float64
+}
+
+// Solve is SolveFrom the estimate.
+func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
+	dev := y.Device()
+	b := dev.Alloc(1, len(s.from))
+	defer b.Free()
+	dev.Upload(b, s.from)
+	return s.SolveFrom(ctx, y, b)
+}
+
+// at is the solver at the weights, starting at an estimate unless it is nil.
+func (s *sweep) at(ctx context.Context, weights, from []float64) (vjp.Solver, func(), error) {
+	solver, release, err := s.solver(ctx, weights)
+	if err != nil {
+		return nil, nil, err
+	}
+	if from != nil {
+		solver = started{solver, from}
+	}
+	return solver, release, nil
+}
+
+// options are those of the pipeline for point i. The sweep itself tells Observe and Logger, so that
+// they hear of points that have no solver too.
+func (s *sweep) options(i int) Options {
+	o := s.o.Options
+	o.Parallel, o.Logger, o.Observe = 1, nil, nil
+	o.KeepB = o.KeepB || s.chained
+	if report := o.Progress; report != nil {
+		o.Progress = func(p Progress) {
+			s.reporting.Lock()
+			defer s.reporting.Unlock()
+			p.Sample = i
+			report(p)
+		}
+	}
+	return o
+}
+
+// observe tells Options.Observe of point i, unless it is nil.
+func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []float64, e Event) {
+	if s.o.Observe != nil {
+		e.Sample, e.Stage, e.Weights = i, stage, slices.Clone(weights)
+		s.o.Observe(ctx, e)
+	}
+}
+
+// estimate computes point i, which has its estimate still.
+func (s *sweep) estimate(ctx context.Context, i int, stage SweepStage, weights, from []float64) (_ *SweepPoint, err error) {
+	defer recovered(&err)
+	s.observe(ctx, i, stage, weights, Event{})
+	risk, err := s.risk(ctx, i, weights, from)
+	if err != nil {
+		if err = s.named(i, stage, weights, err); ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		s.observe(ctx, i, stage, weights, Event{Ended: true, Err: err})
+		return nil, err
+	}
+	risk.Index = i
+	seen := risk
+	s.observe(ctx, i, stage, weights, Event{Ended: true, Risk: &seen})
+	point := &SweepPoint{Risk: risk, Stage: stage, Weights: weights, Loss: math.NaN()}
+	if s.o.Mu != nil {
+		point.Loss = 0
+		for j, m := range s.o.Mu {
+			e := risk.MuHat[j] - m
+			point.Loss += e * e
+		}
+	}
+	s.o.Logger.InfoContext(ctx, "point done", "point", i, "stage", stage, "weights", weights, "sure", risk.SURE, "iterations", risk.Iterations,
+		"converged", risk.Converged, "solve", risk.Solve, "divergence", risk.Divergence, "cache_bytes", risk.CacheBytes)
+	return point, nil
+}
+
+// risk is that of point i.
+func (s *sweep) risk(ctx context.Context, i int, weights, from []float64) (_ Risk, err error) {
+	defer recovered(&err)
+	solver, release, err := s.at(ctx, weights, from)
+	if err != nil {
+		return Risk{}, err
+	}
+	defer release()
+	p, err := New(solver, s.options(i))
+	if err != nil {
+		return Risk{}, err
+	}
+	return p.Estimate(ctx, s.y)
+}
+
+// solution is b at the weights, the same to the last bit as estimate's; nil where the
+// solver starts at no estimate anyway.
+func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights, from []float64) (_ []float64, err error) {
+	defer func() {
+		if err != nil {
+			err = s.named(i, stage, weights, err)
+		}
+	}()
+	defer recovered(&err)
+	solver, release, err := s.at(ctx, weights, from)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if solver.Name() == "direct" {
+		return nil, nil
+	}
+	view := s.f.Problem.Device.Request()
+	y := view.Alloc(1, len(s.y))
+	defer y.Free()
+	values := s.y
+	if s.f.Problem.Intercept {
+		values = slices.Clone(values)
+		floats.AddConst(-stat.Mean(values, nil), values)
+	}
+	view.Upload(y, values)
+	sol, err := solver.Solve(ctx, y)
+	if err != nil {
+		return nil, err
+	}
+	defer sol.Release()
+	b := sol.B.ToHost()
+	return b, view.Sync()
+}

@@ -1,0 +1,41 @@
+// Package risk holds the formulas that turn a fit into an estimate of its risk. They are pure
+// functions of a few numbers: the package knows no solver, no device and no trace estimator.
+//
+// # The model
+//
+// One sample y ~ N(mu, sigma2 I) in R^d is observed, and an estimator y -> mu_hat(y) is
+// differentiable almost everywhere, with Jacobian D = D mu_hat(y). Its loss is
+// ||mu_hat - mu||^2, its risk the expectation of the loss. [Terms] are the numbers that the
+// formulas need: d, sigma2, the residual ||y - mu_hat||^2, the divergence tr D and ||D||_F^2.
+//
+// # Units
+//
+// If y is in volts, sigma2, the residual, SURE and its error bar are in volts squared; the
+// divergence and ||D||_F^2 have no unit. All formulas are equivariant: a change of unit multiplies
+// the results by its square.
+//
+// # Formulas
+//
+//	SURE           -d sigma2 + residual + 2 sigma2 tr D               [Terms.SURE]
+//	error bar      the root of an unbiased estimate of E (SURE - loss)^2, or its floor,
+//	                                                                  [Terms.StdErr]
+//	trace          2 sigma2 times the error of tr D                   [Terms.StdErrOfTrace]
+//	sigma2         (2 tr D - d) times the error of sigma2             [Terms.StdErrOfSigma2]
+//	plausible      0 <= tr D <= d and ||D||_F^2 <= d                  [Terms.Implausible]
+//	intercept      one more degree of freedom                         [Terms.WithIntercept]
+//
+// SURE is an unbiased estimate of the risk if mu_hat is weakly differentiable, sigma2 is known
+// and the estimator was fixed before y was seen. Hyperparameters chosen by the value of SURE at
+// the same y make the least value optimistic; none of the error bars here covers that.
+//
+// # Sources
+//
+// C. M. Stein, Estimation of the mean of a multivariate normal distribution, Annals of Statistics 9
+// (1981): SURE.
+//
+// P. C. Bellec, C.-H. Zhang, Second-order Stein: SURE for SURE and other applications in
+// high-dimensional inference, Annals of Statistics 49 (2021): the error bar.
+//
+// T. Cacoullos, On upper and lower bounds for the variance of a function of a random variable,
+// Annals of Probability 10 (1982): the floor of the error bar.
+package risk

@@ -1,0 +1,6 @@
+package space_test
+
+import "surepipe/array"
+
+// Tests compute with the BLAS that the command would use.
+func init() { array.UseNative() }

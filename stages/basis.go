@@ -1,0 +1,47 @@
+package stages
+
+import (
+	"context"
+	"fmt"
+
+	"surepipe/hutch"
+)
+
+// Basis is the stage that waits for the whole of a job's sketch, makes the orthonormal basis of
+// its span where the plan has one, and sends out the probes of the two phases that follow. Where
+// there are none, or the job has failed, it sends a single empty batch. It must run as one
+// worker, for it counts each job's batches.
+func Basis() Stage[Probes, Probes] {
+	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
+		arrived := map[*Job]int{}
+		return each(ctx, in, func(p Probes) error {
+			job := p.Job
+			if arrived[job] += p.Count; arrived[job] < job.count(hutch.Sketching) {
+				return nil
+			}
+			delete(arrived, job)
+			if !job.failed() && job.run != nil {
+				if err := job.run.EndSketch(); err != nil {
+					if err := job.settle(ctx, fmt.Errorf("the sketch of the Jacobian: %w", err)); err != nil {
+						return err
+					}
+				}
+			}
+			if !job.failed() {
+				job.planned = job.count(hutch.Projected) + job.count(hutch.Residual)
+			}
+			if job.planned == 0 {
+				return send(ctx, out, Probes{Job: job, Phase: hutch.Projected})
+			}
+			for _, phase := range []hutch.Phase{hutch.Projected, hutch.Residual} {
+				err := split(job.count(phase), job.batch, func(first, n int) error {
+					return send(ctx, out, Probes{Job: job, Phase: phase, First: first, Count: n})
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}

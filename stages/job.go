@@ -1,0 +1,186 @@
+package stages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"surepipe/array"
+	"surepipe/hutch"
+	"surepipe/risk"
+	"surepipe/verify"
+	"surepipe/vjp"
+)
+
+// Sample is one y on its way in.
+type Sample struct {
+	// Index is the sample's place in the stream; with the seed it fixes the probes.
+	Index int
+	// Y holds the d observations. No stage modifies it.
+	Y []float64
+}
+
+// Job is a sample on its way through the stages, from [Solve] to [Assemble], which all share it
+// by its pointer. Solve makes it, with the solution and the estimate of the trace that is under
+// way; the stages of probes write to that estimate; Assemble reads it off. Each field is written
+// by the one stage that its comment names, before the job is sent on.
+//
+// A job's device memory belongs to the [Jobs] that Solve has entered it in: Assemble releases it
+// there, and whoever runs the stages releases what an early end has left.
+type Job struct {
+	// Sample is what the job is made of.
+	Sample
+
+	// By Solve: the device that all samples share, and the job's view of it, on which all that is
+	// made for the sample is allocated. A fault of the device ends all jobs, a fault of the view
+	// this job alone. A job that the solver failed at has no view.
+	shared, view array.Device
+	// By Solve: the solution and its linearization; ||y - mu_hat||^2; and the
+	// estimate of the trace, nil where that is known without probes and closed holds it.
+	solution *vjp.Solution
+	residual float64
+	run      *hutch.Run
+	closed   hutch.Estimate
+	// By Solve: lower and higher are how far decisions in doubt may move the trace, and the
+	// margins are those of the rank and of the tangent space ([vjp.Closed]).
+	lower, higher, rankMargin, spaceMargin float64
+	// By Solve: whether the fit has an intercept, and the mean that was then subtracted from y.
+	intercept bool
+	mean      float64
+	// By Solve: the settings that later stages need. batch is the largest number of probes that
+	// travel together.
+	seed  uint64
+	batch int
+	keepB bool
+	// By Solve: when the solver started on the sample, and when it finished.
+	begun, solved time.Time
+
+	// By Basis: how many probes the phases after the sketch have. finished counts those that
+	// Refine has seen, and arrived those that Verify has.
+	planned           int
+	finished, arrived atomic.Int64
+	// By Verify: what it found, nil without it, and when it began.
+	verification *verify.Verification
+	ended        time.Time
+
+	// By any stage: the first failure. A job that has failed travels on to Assemble, without
+	// further work.
+	failure atomic.Pointer[SampleError]
+}
+
+// Probes is a batch of probes of one job on its way from stage to stage. It says which probes
+// they are; their vectors exist on the device only while a stage works on them, and what is found
+// goes to the job.
+type Probes struct {
+	Job   *Job
+	Phase hutch.Phase
+	// First is the first probe of the batch, counted within its phase, and Count how many there
+	// are. A batch with Count 0 carries a job past the phases that it does not have.
+	First, Count int
+}
+
+// settle notes err as the job's failure and returns nil, so that the job travels to its end without
+// further work; or it returns what ends all jobs: the end of ctx, a fault of the shared device or a
+// panic.
+func (j *Job) settle(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if fault := j.shared.Err(); fault != nil {
+		return fmt.Errorf("sample %d: %w", j.Index, fault)
+	}
+	if p := new(PanicError); errors.As(err, &p) {
+		return fmt.Errorf("sample %d: %w", j.Index, err)
+	}
+	j.failure.CompareAndSwap(nil, &SampleError{j.Index, err})
+	return nil
+}
+
+// failed reports that further work on the job is of no use.
+func (j *Job) failed() bool { return j.failure.Load() != nil }
+
+// count is how many probes a phase has.
+func (j *Job) count(p hutch.Phase) int {
+	if j.run == nil {
+		return 0
+	}
+	return j.run.Count(p)
+}
+
+// estimate is that of the solver's part of the trace, when all probes are done.
+func (j *Job) estimate() (hutch.Estimate, error) {
+	if j.run == nil {
+		return j.closed, nil
+	}
+	return j.run.Estimate()
+}
+
+// terms are what the risk is computed from, where trace is the solver's part of the trace.
+func (j *Job) terms(sigma2 float64, trace hutch.Estimate) risk.Terms {
+	t := risk.Terms{D: len(j.Y), Sigma2: sigma2, Residual: j.residual, Divergence: trace.Trace, Frobenius2: trace.Frobenius2}
+	if j.intercept {
+		t = t.WithIntercept()
+	}
+	return t
+}
+
+// Jobs is the set of jobs that hold device memory. The zero value is an empty set.
+type Jobs struct {
+	mu   sync.Mutex
+	live map[*Job]struct{}
+}
+
+// add enters a new job.
+func (s *Jobs) add(j *Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live == nil {
+		s.live = map[*Job]struct{}{}
+	}
+	s.live[j] = struct{}{}
+}
+
+// Release frees what a job holds, if it is in the set, and removes it. No stage may be using the
+// job.
+func (s *Jobs) Release(j *Job) {
+	s.mu.Lock()
+	_, ok := s.live[j]
+	delete(s.live, j)
+	s.mu.Unlock()
+	if ok {
+		j.solution.Release()
+		if j.run != nil {
+			j.run.Free()
+		}
+	}
+}
+
+// ReleaseAll frees what all jobs hold: those that a cancelled pipeline left behind. Every stage
+// must have returned.
+func (s *Jobs) ReleaseAll() {
+	s.mu.Lock()
+	left := make([]*Job, 0, len(s.live))
+	for j := range s.live {
+		left = append(left, j)
+	}
+	s.mu.Unlock()
+	for _, j := range left {
+		s.Release(j)
+	}
+}
+
+// split calls f for consecutive ranges of at most batch that cover count.
+func split(count, batch int, f func(first, n int) error) error {
+	for first := 0; first < count; first += batch {
+		if err := f(first, min(batch, count-first)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

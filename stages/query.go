@@ -1,0 +1,55 @@
+package stages
+
+import (
+	"context"
+
+	"surepipe/hutch"
+)
+
+// Query is the stage that applies the Jacobian to the probes of one phase: random vectors of the
+// sketch, vectors of the basis, or random vectors projected off the basis. Probes of other phases
+// pass.
+func Query(phase hutch.Phase) Stage[Probes, Probes] {
+	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
+		return each(ctx, in, func(p Probes) error {
+			if job := p.Job; p.Phase == phase && p.Count > 0 && !job.failed() {
+				if err := job.settle(ctx, job.query(ctx, p)); err != nil {
+					return err
+				}
+			}
+			return send(ctx, out, p)
+		})
+	}
+}
+
+// query does a batch of probes.
+func (j *Job) query(ctx context.Context, p Probes) error {
+	return j.sweeps(ctx, p.Count, func(first, n int) error { return j.run.Do(ctx, p.Phase, p.First+first, n) })
+}
+
+// fewest is the size of the smallest sweep: with two probes the bits of each are those of
+// any larger batch.
+const fewest = 2
+
+// sweeps cuts count probes of a job into sweeps that the device has memory for, in order,
+// and calls sweep for each while that memory is set aside. A device without a bound takes all at
+// once.
+func (j *Job) sweeps(ctx context.Context, count int, sweep func(first, n int) error) error {
+	// A probe and its image, and what the sweep takes for it.
+	each := j.solution.Linearization.ProbeBytes() + 16*int64(j.solution.MuHat.N())
+	for first := 0; first < count; {
+		left := count - first
+		granted, release, err := j.view.Reserve(ctx, each*int64(min(left, fewest)), each*int64(left))
+		if err != nil {
+			return err
+		}
+		n := min(left, max(fewest, int(granted/each)))
+		err = sweep(first, n)
+		release()
+		if err != nil {
+			return err
+		}
+		first += n
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package stages
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"surepipe/hutch"
+	"surepipe/risk"
+	"surepipe/verify"
+	"surepipe/vjp"
+)
+
+// Risk is what is known about one sample's estimator at the end: Stein's unbiased risk estimate and
+// what it is made of. Package risk has the formulas.
+type Risk struct {
+	// Index is the sample's place in the stream.
+	Index int
+	// SURE = -d sigma2 + Residual + 2 sigma2 Divergence, see [risk.Terms.SURE].
+	SURE float64
+	// StdErr estimates the root mean square of SURE - ||mu_hat - mu||^2 for exact terms, see
+	// [risk.Terms.StdErr]: the trace's own error is no part of it.
+	StdErr float64
+	// Floored reports that the unbiased estimate of StdErr's square is not positive, and StdErr
+	// is its floor, see [risk.Terms.Floored].
+	Floored bool
+	// Residual is ||y - mu_hat||^2.
+	Residual float64
+	// Trace is the estimate of the divergence tr(D mu_hat) and of ||D mu_hat||_F^2. The
+	// divergence's error is Trace.Error(): that of the probes, and what truncated conjugate
+	// gradients leave out.
+	Trace hutch.Estimate
+	// DivergenceLow and DivergenceHigh are the least and the largest divergence that decisions
+	// within rounding errors and the solver's tolerance allow for ([vjp.Closed]); both are
+	// Trace.Trace where none is in doubt or nothing is known of them.
+	DivergenceLow, DivergenceHigh float64
+	// RankMargin is the factor by which the smallest direction that was counted as seen by A
+	// exceeds what would have counted as rounding errors; 0 where no rank was decided.
+	RankMargin float64
+	// SpaceMargin is how close the choice of the regularizer's tangent space was: the distance to
+	// the nearest point with another one, over the error of the solution; 0 where nothing is known
+	// of it. Near 1 and below, the choice is within the solver's tolerance.
+	SpaceMargin float64
+	// D is the number of observations and Sigma2 the variance of their noise that the numbers
+	// are made with.
+	D      int
+	Sigma2 float64
+	// Convergence is the solver's record; Derivative says how it was differentiated.
+	vjp.Convergence
+	Derivative string
+	// Choices says what the solver chose by the structure of the problem, and why.
+	Choices []vjp.Choice
+	// InnerSteps is the largest number of inner iterations that the implicit
+	// derivative has taken for a probe, and Unsolved how many probes stopped short of
+	// their tolerance. If there are any, Trace is not to be trusted.
+	InnerSteps, Unsolved int
+	// Implausible reports a Trace that no Jacobian of such an estimator has, see
+	// [risk.Terms.Implausible]. The unrolled derivative of an iterate far from the solution can be
+	// like that.
+	Implausible bool
+	// Verification is what an independent check found; nil where none was asked for. Its time is
+	// no part of those below.
+	Verification *verify.Verification
+	// CacheBytes is the device memory that the linearization held.
+	CacheBytes int64
+	// MuHat is the estimate of the mean, of length d.
+	MuHat []float64
+	// B is the solution b, of length p, where it was asked for (Settings.KeepB), else nil.
+	B []float64
+	// Solve, Divergence and Total are wall-clock times: of the solver, from
+	// there to the last probe, and both.
+	Solve, Divergence, Total time.Duration
+}
+
+// Terms are what SURE and its error bar were computed from.
+func (r *Risk) Terms() risk.Terms {
+	return risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Trace.Trace, Frobenius2: r.Trace.Frobenius2}
+}
+
+// String is a short report in a few lines: the estimate, what it is made of, how it was computed,
+// what its error bar leaves out, and the warnings. There is no newline at the end.
+func (r Risk) String() string {
+	var s strings.Builder
+	t := r.Terms()
+	fmt.Fprintf(&s, "SURE %.6g ± %.2g, %.6g per coordinate, for d = %d and sigma2 = %.6g\n", r.SURE, r.StdErr, r.SURE/float64(r.D), r.D, r.Sigma2)
+	fmt.Fprintf(&s, "residual %.6g, divergence %.6g", r.Residual, r.Trace.Trace)
+	if r.Trace.Exact {
+		s.WriteString(", exact\n")
+	} else {
+		fmt.Fprintf(&s, " ± %.2g by %s, %d queries, seed %d\n", r.Trace.Error(), r.Trace.Estimator, r.Trace.Queries, r.Trace.Seed)
+	}
+	fmt.Fprintf(&s, "%d iterations, optimality %.1e", r.Iterations, r.Optimality)
+	if !math.IsNaN(r.Convergence.Error) {
+		fmt.Fprintf(&s, ", mu_hat within %.1e of the exact estimate", r.Convergence.Error)
+	}
+	fmt.Fprintf(&s, "; %s derivative; %.3g s\n", r.Derivative, r.Total.Seconds())
+	s.WriteString("± leaves out: ")
+	if e := t.StdErrOfTrace(r.Trace.Error()); e > 0 {
+		fmt.Fprintf(&s, "the error of the trace, %.2g; ", e)
+	}
+	fmt.Fprintf(&s, "an error of sigma2, %.2g for each per cent; weights chosen by looking at y", t.StdErrOfSigma2(0.01))
+	if r.Floored {
+		s.WriteString("\nthe error bar is its floor: its unbiased estimate is not positive")
+	}
+	for _, w := range r.Warnings() {
+		fmt.Fprintf(&s, "\nwarning: %s", w.Text)
+	}
+	return s.String()
+}

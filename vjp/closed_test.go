@@ -1,0 +1,129 @@
+package vjp_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/vjp"
+)
+
+// closedProblems have factored systems: on working sets, in other units, with curvature and
+// without, on clusters and behind a constraint.
+func closedProblems(t *testing.T, dev array.Device, d, p int) map[string]vjp.Problem {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(5, uint64(p)))
+	x, raw := mat.NewDense(d, p, nil), mat.NewDense(d, p, nil)
+	for i := range d {
+		for j := range p {
+			x.Set(i, j, rng.NormFloat64())
+			raw.Set(i, j, x.At(i, j)*math.Pow(10, float64(j%5)-2))
+		}
+	}
+	groups := make([][]int, p/4)
+	weights := make([]float64, p)
+	for j := range p {
+		weights[j] = 3 - float64(j)/float64(p)
+		groups[min(j/4, len(groups)-1)] = append(groups[min(j/4, len(groups)-1)], j)
+	}
+	group, err := prox.NewGroupL2(dev, p, 6, groups, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { prox.Release(group) })
+	slope, err := prox.NewSortedL1(weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, units := linops.NewDense(dev, x), linops.NewDense(dev, raw)
+	t.Cleanup(plain.Release)
+	t.Cleanup(units.Release)
+	return map[string]vjp.Problem{
+		"lasso":                {A: plain, R: prox.NewL1(4), Device: dev},
+		"lasso in other units": {A: units, R: prox.NewL1(60), Device: dev},
+		"elastic net":          {A: plain, R: prox.NewElasticNet(3, 2), Device: dev},
+		"ridge":                {A: plain, R: prox.NewSquaredL2(3), Device: dev},
+		"group":                {A: plain, R: group, Device: dev},
+		"slope":                {A: plain, R: slope, Device: dev},
+	}
+}
+
+// The diagonal is that of the Jacobian, and the slope that of b when the weight changes.
+func TestFactoredSystemsKnowTheirDiagonalAndSlope(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d, p = 24, 300
+		y := make([]float64, d)
+		for i := range y {
+			y[i] = 6 * math.Sin(float64(i*i))
+		}
+		for name, problem := range closedProblems(t, dev, d, p) {
+			t.Run(name, func(t *testing.T) {
+				o := vjp.Options{Tol: 1e-12, MaxIter: 100000}
+				s := newSolver(t, "fista", problem, o)
+				sol := solved(t, s, dev, y)
+				defer sol.Release()
+				c := sol.Linearization.Closed()
+				if !c.Known || c.Diagonal == nil || c.Slope == nil {
+					t.Fatalf("known %t, diagonal %t, slope %t; %v", c.Known, c.Diagonal != nil, c.Slope != nil, sol.Choices)
+				}
+				checkDiagonal(t, dev, sol, c)
+				checkSlope(t, dev, problem, o, y, c.Slope())
+			})
+		}
+	})
+}
+
+func checkDiagonal(t *testing.T, dev array.Device, sol *vjp.Solution, c vjp.Closed) {
+	t.Helper()
+	diagonal := c.Diagonal()
+	d := len(diagonal)
+	units, images := dev.Alloc(d, d), dev.Alloc(d, d)
+	defer units.Free()
+	defer images.Free()
+	dev.Fill(units, 0)
+	dev.Fill(units.Diagonal(), 1)
+	if err := sol.Linearization.VJP(context.Background(), images, units); err != nil {
+		t.Fatal(err)
+	}
+	jacobian, sum := images.ToHost(), 0.0
+	for i, v := range diagonal {
+		sum += v
+		if want := jacobian[i*d+i]; math.Abs(v-want) > 1e-9 {
+			t.Errorf("diagonal entry %d is %g, expected %g", i, v, want)
+		}
+	}
+	if math.Abs(sum-c.Trace) > 1e-8*(1+c.Trace) {
+		t.Errorf("the diagonal sums to %g, the trace is %g", sum, c.Trace)
+	}
+}
+
+func checkSlope(t *testing.T, dev array.Device, p vjp.Problem, o vjp.Options, y, slope []float64) {
+	t.Helper()
+	const h = 1e-4
+	at := func(s float64) []float64 {
+		q := p
+		q.R = prox.NewScaled(s, p.R)
+		o := o
+		o.Derivative = vjp.None
+		sol := solved(t, newSolver(t, "fista", q, o), dev, y)
+		defer sol.Release()
+		return sol.B.ToHost()
+	}
+	up, down := at(1+h), at(1-h)
+	size, off := 0.0, 0.0
+	for j, v := range slope {
+		want := (up[j] - down[j]) / (2 * h)
+		size = math.Hypot(size, want)
+		off = math.Hypot(off, v-want)
+	}
+	if !(off <= 1e-4*size) {
+		t.Errorf("the slope is %g off central differences of size %g", off, size)
+	}
+}
