@@ -69,9 +69,6 @@ func (f *paperFlags) check() error {
 	if _, err := parseSize("keep", f.keep); err != nil {
 		return err
 	}
-	if err := array.UseNative(); err != nil {
-		return usageError{err}
-	}
 	_, err := hutch.NewPlan(hutch.HutchPP, f.queries, 1<<30)
 	return planError(err)
 }
