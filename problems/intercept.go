@@ -17,13 +17,15 @@ import (
 // center subtracts the means from the columns of the problem's operator: A becomes A - 1 m*, with m
 // the means, so that a constant in mu_hat belongs to the intercept alone. A matrix, and a small
 // sparse matrix, is centered in a copy, which keeps closed forms and the digits of columns that are
-// nearly constant. Any other operator is centered in each product. from is the array that the
-// operator was made of, nil where there is none.
+// nearly constant; the matrix itself, from, is released. Any other operator is centered in each
+// product, and from is nil where the operator was not made of an array.
 func (p *Problem) center(from *source) {
-	if from != nil && from.dense != nil && (!from.sparse || p.D*p.P <= smallSparse) {
-		c, means, constant := centeredColumns(from.dense())
+	if matrix := matrixOf(p.Operator, smallSparse); matrix != nil {
+		c, means, constant := centeredColumns(matrix())
 		op := linops.NewDense(p.dev, c)
-		from.op.Release()
+		if from != nil {
+			from.op.Release()
+		}
 		p.own(op.Release)
 		p.Operator, p.means, p.NearlyConstant = op, means, constant
 		return

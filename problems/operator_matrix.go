@@ -11,18 +11,13 @@ import (
 	"surepipe/linops"
 )
 
-// source is an operator made of an array, with what the array says about it: a matrix that can be
-// written down, or the places of a selection.
+// source is an operator made of an array: a matrix, or a selection, whose places it keeps.
 type source struct {
 	op interface {
 		linops.Operator
 		Release()
 	}
-	// dense writes a matrix down, and sparse says that it is stored as a sparse one; dense is nil
-	// for a selection.
-	dense  func() *mat.Dense
-	sparse bool
-	// places are the entries that a selection picks, in the order of its rows.
+	// places are the entries that a selection picks, in the order of its rows; nil for a matrix.
 	places []int
 }
 
@@ -82,7 +77,7 @@ func parseMatrix(form matrixForm, expected string) func(*Spec, *operatorNode, *y
 				if err != nil {
 					return built{}, err
 				}
-				return built{op: b.keep(source{op: op, dense: op.Dense, sparse: true}), rows: []int{m.Rows}, cols: []int{m.Cols}}, nil
+				return built{op: b.keep(source{op: op}), rows: []int{m.Rows}, cols: []int{m.Cols}}, nil
 			}
 			x, err := a.matrix()
 			if err != nil {
@@ -93,9 +88,20 @@ func parseMatrix(form matrixForm, expected string) func(*Spec, *operatorNode, *y
 				return built{}, err
 			}
 			d, p := x.Dims()
-			return built{op: b.keep(source{op: op, dense: op.Dense}), rows: []int{d}, cols: []int{p}}, nil
+			return built{op: b.keep(source{op: op}), rows: []int{d}, cols: []int{p}}, nil
 		}, nil
 	}
+}
+
+// matrixOf returns the function that writes the matrix of an operator on the host. It is nil where
+// the operator has no matrix, or is not stored dense and has more than largest entries.
+func matrixOf(a linops.Operator, largest int) func() *mat.Dense {
+	d, p := a.Dims()
+	known := linops.StructureOf(a)
+	if known.Entries == linops.Known(float64(d*p)) || d*p <= largest {
+		return known.Dense
+	}
+	return nil
 }
 
 // newDense puts a matrix on the device. It refuses one that is not finite.

@@ -72,7 +72,7 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
 		return err
 	}
-	p.DefaultSolver = b.solver(from)
+	p.DefaultSolver = b.solver()
 	return nil
 }
 
@@ -165,12 +165,11 @@ func (b *specBuilder) combine(penalties []*penalty, weights map[string]float64) 
 	return prox.NewSeparable(blocks...), nil
 }
 
-// solver is the solver that suits the problem. from is the array that its operator was made of,
-// nil where there is none.
-func (b *specBuilder) solver(from *source) string {
+// solver is the solver that suits the problem.
+func (b *specBuilder) solver() string {
 	if prox.StructureOf(b.p.Regularizer).Quadratic.Known {
 		// The closed form needs the matrix, which a large sparse one does not give.
-		if from != nil && from.dense != nil && (!from.sparse || b.p.D*b.p.P <= largestWritten) {
+		if matrixOf(b.p.Operator, largestWritten) != nil {
 			return "direct"
 		}
 		return "fista"

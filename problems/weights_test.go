@@ -1,16 +1,21 @@
 package problems_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/internal/dataio"
+	"surepipe/pipeline"
 	"surepipe/problems"
+	"surepipe/vjp"
 )
 
 // list writes numbers as a list in YAML.
@@ -157,4 +162,98 @@ func TestHashTellsWeightsApart(t *testing.T) {
 	if hash(1, 2) != hash(1, 2) || hash(1, 2) == hash(1, 3) {
 		t.Error("the hash does not tell the weights")
 	}
+}
+
+// The solution with weights is that of the problem without whose rows and y are multiplied by the
+// square roots of the weights; a weight of 0 leaves a row out.
+func TestWeightedSolutionIsThatOfScaledRows(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const matrix = "[[2, 0, 1, 1, 0, 3], [1, 1, 0, 2, 1, 0], [0, 1, 4, 1, 2, 1], [1, 0, 2, 0, 1, 1]]"
+		y, w := []float64{3, -1, 2, 4}, []float64{1, 0, 0.25, 9}
+		roots, scaled := make([]float64, 4), make([]float64, 4)
+		for i := range w {
+			roots[i] = math.Sqrt(w[i])
+			scaled[i] = roots[i] * y[i]
+		}
+		for _, c := range []struct{ operator, regularizer string }{
+			{"dense: " + matrix, "l1: 0.5"},
+			{"dense: " + matrix, "squared-l2: 0.5"},
+			{"dense: " + matrix, "elastic-net: {weight: 0.5, weight2: 0.25}"},
+			{"dense: " + matrix, "group-l2: {weight: 0.5, size: 2}"},
+			{"dense: " + matrix, "l1: {weight: 0.5, unpenalized: [0]}"},
+			{"selection: {indices: [5, 0, 2, 3], shape: [2, 3]}", "nuclear: 0.5"},
+			{"identity: 4", "l1: 0.5"},
+			{"identity: 4", "tv1d: 0.5"},
+		} {
+			with := fmt.Sprintf("data: {y: %s}\noperator: {%s}\nregularizer: {%s}\nweights: %s\n", list(y), c.operator, c.regularizer, list(w))
+			without := fmt.Sprintf("data: {y: %s}\noperator: {product: [diagonal: %s, {%s}]}\nregularizer: {%s}\n", list(scaled), list(roots), c.operator, c.regularizer)
+			p, _ := built(t, dev, "", with, problems.Hyper{})
+			q, _ := built(t, dev, "", without, problems.Hyper{})
+			got, want := solve(t, dev, p, y), solve(t, dev, q, scaled)
+			for j := range got {
+				if math.Abs(got[j]-want[j]) > 1e-6 {
+					t.Errorf("%s, %s: b[%d] is %g, expected %g", c.operator, c.regularizer, j, got[j], want[j])
+				}
+			}
+		}
+	})
+}
+
+// Weighted ridge regression: mu_hat and its divergence against the closed forms
+//
+//	mu_hat = X (X*W X + lambda I)^{-1} X*W y,   div mu_hat = tr of that matrix,
+//
+// by the default solver and by fista.
+func TestWeightedRidgeIsItsClosedForm(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d, p, lambda = 12, 4, 0.7
+		x, y, w := mat.NewDense(d, p, nil), make([]float64, d), make([]float64, d)
+		var rows []string
+		for i := range d {
+			for j := range p {
+				x.Set(i, j, math.Sin(float64(1+i*p+j)))
+			}
+			y[i], w[i] = math.Cos(float64(3*i)), float64(i%4)/2
+			rows = append(rows, list(x.RawRowView(i)))
+		}
+		weighted := mat.DenseCopyOf(x)
+		weighted.Apply(func(i, _ int, v float64) float64 { return w[i] * v }, weighted)
+		gram, hat := mat.NewDense(p, p, nil), mat.NewDense(p, d, nil)
+		gram.Mul(x.T(), weighted)
+		for j := range p {
+			gram.Set(j, j, gram.At(j, j)+lambda)
+		}
+		if err := hat.Solve(gram, weighted.T()); err != nil {
+			t.Fatal(err)
+		}
+		var whole mat.Dense
+		whole.Mul(x, hat)
+		want := mat.NewVecDense(d, nil)
+		want.MulVec(&whole, mat.NewVecDense(d, y))
+		text := fmt.Sprintf("data: {y: %s, X: [%s]}\noperator: {dense: X}\nregularizer: {squared-l2: %g}\nweights: %s\n", list(y), strings.Join(rows, ", "), lambda, list(w))
+		problem, _ := built(t, dev, "", text, problems.Hyper{})
+		for _, name := range []string{problem.DefaultSolver, "fista"} {
+			solver, err := vjp.NewSolver(context.Background(), name, problem.Solve(), vjp.Options{Tol: 1e-12})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pipe, err := pipeline.New(solver, pipeline.Options{Sigma2: 1, Estimator: "exact"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			risk, err := pipe.Estimate(context.Background(), y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range d {
+				if math.Abs(risk.MuHat[i]-want.AtVec(i)) > 1e-8 {
+					t.Errorf("%s: mu_hat[%d] is %g, expected %g", name, i, risk.MuHat[i], want.AtVec(i))
+				}
+			}
+			if div := mat.Trace(&whole); math.Abs(risk.Trace.Trace-div) > 1e-8 {
+				t.Errorf("%s: divergence %g, expected %g", name, risk.Trace.Trace, div)
+			}
+			solver.Release()
+		}
+	})
 }

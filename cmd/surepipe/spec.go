@@ -9,11 +9,8 @@ import (
 	"surepipe/problems"
 )
 
-func newSpec() *cobra.Command {
-	return &cobra.Command{
-		Use:   "spec [name]",
-		Short: "Print a specification to start from, or list them",
-		Long: `A specification describes a problem in YAML,
+// specHelp describes specifications, but for their operators and regularizers.
+const specHelp = `A specification describes a problem in YAML,
 
     mu_hat(y) = A argmin_b  1/2 ||A b - y||^2 + r(b),
 
@@ -61,7 +58,13 @@ Penalties of an analysis operator, r(D b), have no proximal operator in closed f
 a synthesis form in their place: A = operator synthesis, with the penalty on the
 coefficients b.
 
-` + problems.SpecHelp(),
+`
+
+func newSpec() *cobra.Command {
+	return &cobra.Command{
+		Use:   "spec [name]",
+		Short: "Print a specification to start from, or list them",
+		Long:  specHelp + problems.SpecHelp(),
 		Example: `  surepipe spec
   surepipe spec lasso > lasso.yaml
   surepipe run --spec lasso.yaml --data diabetes.npz --lambda 20
