@@ -220,7 +220,7 @@ func TestEstimateCopiesProbesAndResults(t *testing.T) {
 			t.Run(c.trace+"/"+derivative, func(t *testing.T) {
 				dev := openCard(t, 0)
 				ctx := context.Background()
-				p, release, err := s.open(ctx, dev, vjp.Options{}, pipeline.Options{Queries: queries})
+				p, release, err := s.open(ctx, dev, vjp.Options{}, pipeline.Options{Queries: queries, KeepB: true})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -77,20 +77,23 @@ func newSpec() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 3, ' ', 0)
-				for _, name := range problems.SpecNames() {
-					fmt.Fprintf(w, "%s\t%s\n", name, problems.SpecSummary(name))
-				}
-				return w.Flush()
-			}
-			text, err := problems.SpecExample(args[0])
-			if err != nil {
-				return usageError{err}
-			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
-			return err
-		},
+		RunE: printSpec,
 	}
+}
+
+// printSpec prints the named specification, or the list of them.
+func printSpec(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 3, ' ', 0)
+		for _, name := range problems.SpecNames() {
+			fmt.Fprintf(w, "%s\t%s\n", name, problems.SpecSummary(name))
+		}
+		return w.Flush()
+	}
+	text, err := problems.SpecExample(args[0])
+	if err != nil {
+		return usageError{err}
+	}
+	_, err = fmt.Fprint(cmd.OutOrStdout(), text)
+	return err
 }
