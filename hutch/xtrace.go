@@ -136,9 +136,10 @@ func complements(r *mat.Dense) *mat.Dense {
 		if leverage < independent {
 			continue
 		}
-		column := c.ColView(i).(*mat.VecDense)
+		var column mat.VecDense
 		column.MulVec(&left, x)
-		column.ScaleVec(1/mat.Norm(column, 2), column)
+		column.ScaleVec(1/mat.Norm(&column, 2), &column)
+		c.SetCol(i, column.RawVector().Data)
 	}
 	return c
 }

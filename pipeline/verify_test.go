@@ -7,11 +7,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
+	"surepipe/hutch"
 	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
@@ -235,5 +238,51 @@ func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
 			t.Errorf("of %d probes %d were at boundaries and %d unresolved: the check says little", probes, boundaries, unresolved)
 		}
 		t.Logf("%d problems: %d alarms; of %d probes %d at boundaries, %d unresolved", cases, alarms, probes, boundaries, unresolved)
+	})
+}
+
+// The check knows the loss: the fit of weighted observations is right, and is found wrong for the squared
+// loss without weights.
+func TestVerifyKnowsTheLoss(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d, p = 40, 12
+		rng := rand.New(rand.NewPCG(21, 2))
+		x := linops.NewDense(dev, mat.NewDense(d, p, gaussian(rng, d*p)))
+		defer x.Release()
+		w := make([]float64, d)
+		for i := range w {
+			w[i] = []float64{0.25, 1, 9}[i%3]
+		}
+		l, err := loss.WeightedSquared(dev, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Release()
+		problem := vjp.Problem{A: x, Loss: l, R: prox.NewL1(5), Device: dev}
+		s, err := vjp.NewSolver(t.Context(), "fista", problem, vjp.Options{Sigma2: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Release()
+		y := gaussian(rng, d)
+		floats.Scale(3, y)
+		unweighted := problem
+		unweighted.Loss = nil
+		for _, c := range []struct {
+			problem vjp.Problem
+			right   bool
+		}{{vjp.Problem{}, true}, {unweighted, false}} {
+			pipe, err := pipeline.New(s, pipeline.Options{Sigma2: 1, Estimator: hutch.Exact, Verify: &verify.Options{Problem: c.problem}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			risk, err := pipe.Estimate(t.Context(), y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := risk.Verification; v.Passed() != c.right {
+				t.Errorf("passed %v, expected %v: %s", v.Passed(), c.right, v.Describe())
+			}
+		}
 	})
 }

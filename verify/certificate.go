@@ -37,20 +37,32 @@ func (c *check) certificate() error {
 	a.Forward(fit, c.B)
 	size := math.Sqrt(c.norm2) * c.bNorm // of what cancels in A b
 	c.v.add(Fit, distance(fit, c.MuHat), fitPart*c.muNorm+1e-12*c.yNorm+64*eps*size)
-	scale := math.Sqrt(c.norm2) * math.Max(c.resid, math.Sqrt(c.Sigma2*float64(c.d)))
-	c.dev.Lin(fit, 1, fit, -1, c.Y)
+	lipschitz, resid := c.slope(fit)
+	scale := math.Sqrt(lipschitz*c.norm2) * math.Max(resid, math.Sqrt(c.Sigma2*float64(c.d)))
 	a.Adjoint(g, fit)
 	if scale > 0 && c.norm2 > 0 {
-		s, err := c.residual(g, 1/c.norm2)
+		s, err := c.residual(g, 1/(lipschitz*c.norm2))
 		if err != nil {
 			return err
 		}
 		// What rounding leaves of b - prox(b), and of A* r.
-		rounding := 64 * eps * (c.norm2*c.bNorm + math.Sqrt(c.norm2)*(size+c.yNorm))
+		rounding := 64 * eps * lipschitz * (c.norm2*c.bNorm + math.Sqrt(c.norm2)*(size+c.yNorm))
 		c.v.add(Optimality, norm(s)/scale, math.Max(c.Optimality*math.Sqrt(float64(min(c.d, p))), leastOptimality)+rounding/scale)
 		s.Free()
 	}
-	return c.columns(g, size)
+	return c.columns(g, size, lipschitz)
+}
+
+// slope turns A b into the gradient of the loss there, and returns the Lipschitz constant L of
+// that and its norm over sqrt(L): 1 and the norm of the residual for the squared loss.
+func (c *check) slope(fit array.Batch) (lipschitz, resid float64) {
+	if c.Problem.Loss == nil {
+		c.dev.Lin(fit, 1, fit, -1, c.Y)
+		return 1, c.resid
+	}
+	c.Problem.Loss.Gradient(fit, fit, c.Y)
+	lipschitz = c.Problem.Loss.Lipschitz()
+	return lipschitz, norm(fit) / math.Sqrt(lipschitz)
 }
 
 // residual is s at the step eta, g being the gradient at b.
@@ -67,11 +79,12 @@ func (c *check) residual(g array.Batch, eta float64) (array.Batch, error) {
 
 // columns looks at every coordinate in the units of its column. The norm of s, which the largest
 // column dominates, does not see the others. Where r is a sum over coordinates, a step of
-// 1/||A_j||^2 moves b_j alone to its optimum, and mu_hat by ||A_j|| times as far. Columns of
-// about the same length take their step together.
-func (c *check) columns(g array.Batch, size float64) error {
+// 1/||A_j||^2, over the Lipschitz constant of the loss, moves b_j alone to its optimum or towards
+// it, and mu_hat by ||A_j|| times as far. Columns of about the same length take their step
+// together.
+func (c *check) columns(g array.Batch, size, lipschitz float64) error {
 	known := linops.StructureOf(c.Problem.A).ColumnNorms2
-	if known == nil || !separable(c.Problem.R) {
+	if known == nil || lipschitz == 0 || !separable(c.Problem.R) {
 		return nil
 	}
 	norms2 := known()
@@ -93,8 +106,9 @@ func (c *check) columns(g array.Batch, size float64) error {
 		for _, j := range set {
 			longest = max(longest, norms2[j])
 		}
-		c.dev.Lin(t, 1, c.B, -1/longest, g)
-		if err := c.Problem.R.Eval(t, t, 1/longest); err != nil {
+		step := 1 / (lipschitz * longest)
+		c.dev.Lin(t, 1, c.B, -step, g)
+		if err := c.Problem.R.Eval(t, t, step); err != nil {
 			return err
 		}
 		to := t.ToHost()

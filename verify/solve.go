@@ -168,13 +168,17 @@ func (c *check) solveOtherwise() error {
 	return nil
 }
 
-// objective is 1/2 ||A b - y||^2 + r(b), where r is known as a function.
+// objective is l(A b; y) + r(b), where r is known as a function.
 func (c *check) objective(b array.Batch) (value float64, known bool) {
 	fit := c.dev.Alloc(1, c.d)
 	defer fit.Free()
 	c.Problem.A.Forward(fit, b)
-	c.dev.Lin(fit, 1, fit, -1, c.Y)
-	value = dot(fit, fit) / 2
+	if c.Problem.Loss != nil {
+		value = c.Problem.Loss.Value(fit, c.Y)
+	} else {
+		c.dev.Lin(fit, 1, fit, -1, c.Y)
+		value = dot(fit, fit) / 2
+	}
 	switch r := prox.StructureOf(c.Problem.R); {
 	case r.Value != nil:
 		return value + r.Value(b), true

@@ -53,6 +53,7 @@ func (f *paperFlags) register(cmd *cobra.Command) {
 	cobra.CheckErr(cmd.MarkFlagDirname("out"))
 }
 
+// check refuses flags that are wrong, and has gonum use a native BLAS, which draws the data too.
 func (f *paperFlags) check() error {
 	// Which library computes decides the last bits of the data that are drawn: it is chosen first, so
 	// that the same command draws the same data.
@@ -67,6 +68,9 @@ func (f *paperFlags) check() error {
 	}
 	if _, err := parseSize("keep", f.keep); err != nil {
 		return err
+	}
+	if err := array.UseNative(); err != nil {
+		return usageError{err}
 	}
 	_, err := hutch.NewPlan(hutch.HutchPP, f.queries, 1<<30)
 	return planError(err)

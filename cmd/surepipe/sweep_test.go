@@ -90,12 +90,14 @@ func TestSweepAgreesWithRun(t *testing.T) {
 			if err := json.Unmarshal(text, &got); err != nil {
 				t.Fatal(err)
 			}
+			// Times, inner steps, the error that these leave, and margins over the error of a solve depend on
+			// where the solve began.
 			for key, want := range o {
 				v, ok := got[key]
 				if !ok {
 					t.Errorf("%v: point %d has no %q", c.args, i, key)
 				}
-				if w, isNumber := want.(float64); isNumber && key != "seconds" && key != "derivative_steps" && key != "divergence_stderr" {
+				if w, isNumber := want.(float64); isNumber && key != "seconds" && key != "derivative_steps" && key != "divergence_stderr" && key != "space_margin" {
 					if g := v.(float64); math.Abs(g-w) > 1e-6*math.Max(math.Abs(w), 1) {
 						t.Errorf("%v: point %d: %s is %.12g, surepipe run says %.12g", c.args, i, key, g, w)
 					}
