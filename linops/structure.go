@@ -230,3 +230,15 @@ type knowing struct{ structure Structure }
 
 // Structure returns what the operator knows of itself.
 func (k *knowing) Structure() Structure { return k.structure }
+
+// WithStructure returns a with the structure s in place of its own: what somebody knows of an
+// operator that does not know it, such as one that [NewFunc] makes of closures. What s says must be
+// true (package linopstest checks it).
+func WithStructure(a Operator, s Structure) Operator { return withStructure{a, s} }
+
+type withStructure struct {
+	Operator
+	s Structure
+}
+
+func (w withStructure) Structure() Structure { return w.s }

@@ -11,6 +11,7 @@ import (
 
 	"surepipe/hutch"
 	"surepipe/prox"
+	"surepipe/solve"
 	"surepipe/vjp"
 )
 
@@ -27,6 +28,8 @@ type Family struct {
 	// vjp.NewSolver takes them.
 	Solver   string
 	Settings vjp.Options
+	// Method is a method of the caller's own in place of Solver, as vjp.FromMethod takes it; or nil.
+	Method *solve.Entry
 }
 
 // SweepOptions are a sweep's settings.

@@ -70,7 +70,11 @@ func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, re
 	} else {
 		problem := s.f.Problem
 		problem.R = r
-		solver, err = vjp.NewSolver(ctx, s.f.Solver, problem, s.f.Settings)
+		if s.f.Method != nil {
+			solver, err = vjp.FromMethod(ctx, *s.f.Method, problem, s.f.Settings)
+		} else {
+			solver, err = vjp.NewSolver(ctx, s.f.Solver, problem, s.f.Settings)
+		}
 	}
 	if err != nil {
 		free()

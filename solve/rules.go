@@ -163,11 +163,25 @@ func (s *situation) method(ctx context.Context) (Method, error) {
 	return s.e.New(ctx, s.p, s.o)
 }
 
-// reweight chooses anew for another regularizer, in the same units.
+// reweight chooses anew for another regularizer. Where that one allows for other units and the last
+// one did not, they are chosen anew too.
 func (s situation) reweight(ctx context.Context, r prox.Prox, from Method) (Solver, error) {
 	s.p.R, s.from = r, from
-	s.o.choices = s.o.choices[:len(s.o.choices)-1]
+	if s.units == nil && !s.e.Closed && columnUnits(r, s.lengths2) != nil {
+		s.from, s.o.shortness = nil, nil
+		s.o.choices = s.o.before("units")
+		return chooseUnits(ctx, s)
+	}
+	s.o.choices = s.o.before("method")
 	return chooseMethod(ctx, s)
+}
+
+// before is the choices up to the first one about a part.
+func (o Options) before(part string) []Choice {
+	if i := slices.IndexFunc(o.choices, func(c Choice) bool { return c.Part == part }); i >= 0 {
+		return o.choices[:i:i]
+	}
+	return o.choices
 }
 
 // completion is the structure of a matrix completion problem; nil where there is none.
@@ -190,7 +204,7 @@ func (s *situation) completion() *nuclearSampling {
 func (s *situation) splits() bool {
 	r := prox.StructureOf(s.p.R)
 	_, dim := s.p.A.Dims()
-	if !s.e.sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.o.Whole || s.p.Loss != nil {
+	if !s.e.Sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.o.Whole || s.p.Loss != nil {
 		return false
 	}
 	none := confine(s.p.Device, s.p.A, nil)

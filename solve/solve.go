@@ -176,14 +176,11 @@ type Solver interface {
 // New returns the solver of the given name for the problem; [Methods] lists the names. The context
 // bounds the work done once for all y: the estimate of the operator's norm, or a factorization.
 func New(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
-	var names []string
-	for _, e := range Methods() {
-		if e.Name == name {
-			return NewFrom(ctx, e, p, o)
-		}
-		names = append(names, e.Name)
+	e, ok := Lookup(name)
+	if !ok {
+		return nil, fmt.Errorf("solve: solver %q, expected one of %s", name, strings.Join(Names(), ", "))
 	}
-	return nil, fmt.Errorf("solve: solver %q, expected one of %s", name, strings.Join(names, ", "))
+	return NewFrom(ctx, e, p, o)
 }
 
 // NewFrom is New for a method that need not be in the table.

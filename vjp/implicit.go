@@ -63,6 +63,7 @@ type implicit struct {
 	span    space.Space       // the range of J where the system is on that, else nil
 	known   Closed            // without probes
 	choices []Choice
+	how     string // the system was factored, for choices
 
 	misfit array.Batch // A b - y, zero where nobody asks for slopes
 
@@ -129,7 +130,12 @@ func (l *implicit) spaced(v array.Batch, off float64) {
 // Closed tells what the factors, or the eigenvalues of J, know.
 func (l *implicit) Closed() Closed {
 	c := l.known
-	if l.f != nil {
+	switch {
+	case l.dim == 0:
+		d, p := l.p.A.Dims()
+		c.Diagonal = func() []float64 { return make([]float64, d) }
+		c.Slope = func() []float64 { return l.toUser(make([]float64, p)) }
+	case l.f != nil:
 		c.Diagonal = func() []float64 { return l.f.diagonal(l.p.Device, l.op) }
 		if !l.misfit.IsZero() {
 			c.Slope = l.slope
@@ -151,10 +157,15 @@ func (l *implicit) slope() []float64 {
 	defer b.Free()
 	l.f.onto(c, l.misfit, l.op)
 	s.Embed(b, c)
+	return l.toUser(b.ToHost())
+}
+
+// toUser is a vector of the problem's coordinates in the user's.
+func (l *implicit) toUser(b []float64) []float64 {
 	if l.lift == nil {
-		return b.ToHost()
+		return b
 	}
-	return l.lift(b.ToHost())
+	return l.lift(b)
 }
 
 // at linearizes the prox at v and chooses how to solve with it.
@@ -242,13 +253,9 @@ type owned struct {
 	release func()
 }
 
-// own hands the problem's operator a, and with it the regularizer, over to the linearization.
+// own hands the problem's operator a, and with it the regularizer, over to the linearization: what A is on
+// the model's space may refer to both.
 func (l *implicit) own(a linops.Restricted, release func()) {
-	if l.on != nil && l.span == nil && l.model.Space.Form().Kind == space.Subset && (l.f != nil || l.pre.flat()) {
-		// The columns are copies, and neither is needed any more.
-		release()
-		return
-	}
 	l.owned = &owned{a, release}
 }
 

@@ -39,7 +39,8 @@ type Solver interface {
 	// Reweight is what NewSolver returns for the regularizer r, the rest being equal, to
 	// the last bit. The two share memory: this solver is to be released after the other.
 	Reweight(ctx context.Context, r prox.Prox) (Solver, error)
-	// Release frees what the solver keeps on the device.
+	// Release frees what the solver keeps on the device. Solutions, whose derivatives may refer to
+	// that, and solvers that Reweight returned are released before.
 	Release()
 }
 
@@ -110,7 +111,7 @@ type Linearization interface {
 
 // Closed is what is known of a derivative without probes.
 type Closed struct {
-	// Known reports that the trace is known. Where it is not all else is 0 or nil.
+	// Known reports that Trace, Frobenius2, Low, High and Margin are known. They are 0 otherwise.
 	Known bool
 	// Trace is tr D mu_hat and Frobenius2 ||D mu_hat||_F^2.
 	Trace, Frobenius2 float64
@@ -119,14 +120,14 @@ type Closed struct {
 	// them open: which coordinates are active, which directions A sees. Where all are beyond
 	// doubt both are the trace.
 	Low, High float64
-	// Margin is by how much the smallest direction that was counted exceeds what would count as
-	// rounding errors, a factor, +Inf where no rank was decided.
+	// Margin is the factor by which the smallest direction that was counted exceeds what would
+	// count as rounding errors; +Inf where no rank was decided.
 	Margin float64
 	// SpaceMargin is how close the choice of the tangent space was: the distance to the nearest
-	// point at which the regularizer has another one, over the error of the solution there. It is 0
-	// where it is not known; near 1 and below the choice is within the solver's tolerance.
+	// point at which the regularizer has another one, divided by the error of the solution. It is 0
+	// where it is not known. Below 1 the choice is within the solver's tolerance.
 	SpaceMargin float64
-	// Diagonal computes the d diagonal entries of D mu_hat; nil where they have to be estimated.
+	// Diagonal computes the d diagonal entries of D mu_hat; nil where that takes images.
 	Diagonal func() []float64
 	// Slope computes d b/d s at s = 1, where the regularizer is s r, p numbers; so that the derivative by
 	// the logarithm of a weight that all of r is proportional to is the same. Along the manifold of r
