@@ -43,6 +43,9 @@ func (f form) off() float64 { return max(f.low-f.printed, f.printed-f.high, 0) }
 // bars is the same in error bars.
 func (f form) bars() float64 { return f.off() / f.bar }
 
+// conclusive reports that the printed form can be compared with the differences.
+func (f form) conclusive() bool { return f.resolved && !f.boundary }
+
 // wide reports that the one-sided differences disagree.
 func (f form) wide() bool {
 	return f.high-f.low > 0.1*max(math.Abs(f.center), math.Abs(f.printed))+10*f.bar
@@ -103,6 +106,7 @@ func (c *check) differences() error {
 		c.v.add(Derivative, worst.off(), worst.bar)
 	}
 	if units {
+		c.units = all
 		c.sumOfUnits(image, all)
 	} else {
 		c.meanOfForms(printed, all)
@@ -118,7 +122,7 @@ func (c *check) sumOfUnits(image array.Batch, all []form) {
 	sum, bars := 0.0, 1e-6*float64(c.d) // their errors may have the same sign
 	for _, f := range all {
 		value, bar := f.printed, formPart*math.Abs(f.printed)
-		if f.resolved && !f.boundary {
+		if f.conclusive() {
 			value, bar = min(max(f.printed, f.low), f.high), f.bar
 		}
 		sum += value
@@ -152,7 +156,7 @@ func (c *check) meanOfForms(printed []float64, all []form) {
 	variance := max(2*c.Trace.Frobenius2, squares/(n-1)) / n
 	shift, bar2, count := 0.0, 0.0, 0.0
 	for _, f := range all {
-		if f.resolved && !f.boundary {
+		if f.conclusive() {
 			shift += min(max(f.printed, f.low), f.high) - f.printed
 			bar2 += f.bar * f.bar
 			count++
@@ -176,7 +180,7 @@ func (c *check) secondOpinions(z array.Batch, all []form) error {
 	for {
 		at := -1
 		for i, f := range all {
-			if f.resolved && !f.boundary && !f.second && f.bars() > doubt && (at < 0 || f.bars() > all[at].bars()) {
+			if f.conclusive() && !f.second && f.bars() > doubt && (at < 0 || f.bars() > all[at].bars()) {
 				at = i
 			}
 		}
@@ -190,7 +194,7 @@ func (c *check) secondOpinions(z array.Batch, all []form) error {
 		if err != nil {
 			return c.serious(err)
 		}
-		if confirmed := f.resolved && !f.boundary && f.bars() > doubt; confirmed {
+		if confirmed := f.conclusive() && f.bars() > doubt; confirmed {
 			if f.bars() < all[at].bars() {
 				all[at] = f
 			}
