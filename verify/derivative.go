@@ -41,7 +41,17 @@ type form struct {
 func (f form) off() float64 { return max(f.low-f.printed, f.printed-f.high, 0) }
 
 // bars is the same in error bars.
-func (f form) bars() float64 { return f.off() / f.bar }
+func (f form) bars() float64 { return f.off() / f.err() }
+
+// err is the error of the differences: half the disagreement of the one-sided ones is part of it,
+// which a kink within the step makes and the difference between two steps may miss by chance. At a
+// boundary that says nothing about the printed form, and is left out.
+func (f form) err() float64 {
+	if f.wide() {
+		return f.bar
+	}
+	return f.bar + (f.high-f.low)/2
+}
 
 // conclusive reports that the printed form can be compared with the differences.
 func (f form) conclusive() bool { return f.resolved && !f.boundary }
@@ -53,7 +63,7 @@ func (f form) wide() bool {
 
 // better reports that f is more conclusive than g.
 func (f form) better(g form) bool {
-	return f.wide() == g.wide() && f.bar < g.bar || !f.wide() && g.wide()
+	return f.wide() == g.wide() && f.err() < g.err() || !f.wide() && g.wide()
 }
 
 // differences compares the derivative along a few probes with differences of solutions, and the
@@ -103,7 +113,7 @@ func (c *check) differences() error {
 		}
 	}
 	if seen {
-		c.v.add(Derivative, worst.off(), worst.bar)
+		c.v.add(Derivative, worst.off(), worst.err())
 	}
 	if units {
 		c.units = all

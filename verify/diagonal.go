@@ -29,8 +29,8 @@ func (c *check) diagonal() error {
 	}
 	off, bar := c.sumOfDiagonal(values)
 	for _, f := range all {
-		if f.conclusive() && inBars(f.off(), f.bar) > inBars(off, bar) {
-			off, bar = f.off(), f.bar
+		if f.conclusive() && inBars(f.off(), f.err()) > inBars(off, bar) {
+			off, bar = f.off(), f.err()
 		}
 	}
 	c.v.add(Diagonal, off, bar)

@@ -12,7 +12,7 @@ import (
 // Euclidean norms of vectors of length d.
 type rate struct {
 	off   float64 // of the printed derivative from the segment between the one-sided differences
-	bar   float64 // the error of the differences
+	bar   float64 // the error of the step and of the solves
 	apart float64 // by how much the one-sided differences disagree
 	size  float64 // of the derivative
 	// resolved says that bar is small enough for a conclusion, noisy that a smaller step would
@@ -26,15 +26,18 @@ func (r rate) wide() bool { return r.apart > 0.1*r.size+10*r.bar }
 // conclusive reports that the differences can be compared with.
 func (r rate) conclusive() bool { return r.resolved && !r.wide() }
 
+// err is the error of the differences, as that of a form.
+func (r rate) err() float64 { return r.bar + r.apart/2 }
+
 // better reports that r is more conclusive than s.
 func (r rate) better(s rate) bool {
-	return r.wide() == s.wide() && r.bar < s.bar || !r.wide() && s.wide()
+	return r.wide() == s.wide() && r.err() < s.err() || !r.wide() && s.wide()
 }
 
 // shift is the change of SURE's residual term, for a weight that changes by its own size, which the
 // distance of the derivative from the differences implies, with its error bar.
 func (c *check) shift(r rate) (difference, bar float64) {
-	return c.moves(r.off), c.sure + c.moves(r.bar)
+	return c.moves(r.off), c.sure + c.moves(r.err())
 }
 
 // byWeight compares the derivative of mu_hat by the weight of r, where it is known, with
