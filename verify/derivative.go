@@ -222,7 +222,12 @@ func (c *check) along(w *witness, z array.Batch, printed float64) (form, error) 
 		// Differences of solutions are no more exact than these are.
 		length = max(noise, 1e-3*length)
 	}
-	h := firstStep * length / norm(z)
+	v := c.direction(z)
+	h := firstStep * length / norm(v)
+	v.Free()
+	if math.IsInf(h, 1) {
+		h = firstStep * length / norm(z) // all weights are 0 there
+	}
 	best := form{printed: printed}
 	for k := 0; k < steps && c.iterations < c.budget; k++ {
 		f, err := c.step(w, z, printed, h)
@@ -280,18 +285,56 @@ func (c *check) step(w *witness, z array.Batch, printed, h float64) (form, error
 	return f, c.dev.Err()
 }
 
+// direction is W^{-1/2} z, where w are the weights of the loss, and z where it has none. Where w_i = 0
+// it is 0: mu_hat does not depend on y_i. The caller frees it.
+func (c *check) direction(z array.Batch) array.Batch {
+	v := c.dev.Alloc(1, c.d)
+	if c.inverse.IsZero() {
+		c.dev.Copy(v, z)
+	} else {
+		c.dev.Mul(v, z, c.inverse)
+	}
+	return v
+}
+
+// weights computes W^{1/2} and W^{-1/2} where the loss has weights.
+func (c *check) weights() {
+	if c.Problem.Loss == nil {
+		return
+	}
+	w, quadratic := c.Problem.Loss.Weights()
+	if !quadratic || w.IsZero() {
+		return
+	}
+	root := w.ToHost()
+	inverse := make([]float64, len(root))
+	for i, v := range root {
+		if v > 0 {
+			root[i] = math.Sqrt(v)
+			inverse[i] = 1 / root[i]
+		}
+	}
+	c.root, c.inverse = c.dev.Alloc(1, c.d), c.dev.Alloc(1, c.d)
+	c.dev.Upload(c.root, root)
+	c.dev.Upload(c.inverse, inverse)
+}
+
 // moved is z* (mu_hat(y + a z) - mu_hat(y)), and the solution at y + a z, by a solve that starts
-// at from.
+// at from. Where the loss has weights the derivative is that of the whitened problem, W^{1/2} D mu_hat
+// W^{-1/2}, and moved is z* W^{1/2} (mu_hat(y + a W^{-1/2} z) - mu_hat(y)).
 func (c *check) moved(w *witness, a float64, z, from array.Batch) (float64, array.Batch, error) {
-	y := c.dev.Alloc(1, c.d)
+	y := c.direction(z)
 	defer y.Free()
-	c.dev.Lin(y, 1, c.Y, a, z)
+	c.dev.Lin(y, 1, c.Y, a, y)
 	sol, err := c.solve(w, y, from)
 	if err != nil {
 		return 0, array.Batch{}, err
 	}
 	c.dev.Lin(y, 1, sol.MuHat, -1, w.mu)
 	sol.MuHat.Free()
+	if !c.root.IsZero() {
+		c.dev.Mul(y, y, c.root)
+	}
 	return dot(z, y), sol.B, nil
 }
 

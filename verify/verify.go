@@ -63,7 +63,7 @@ type Result struct {
 	// MuHat are the solution at Y.
 	Y, B, MuHat array.Batch
 	vjp.Convergence
-	// Images is v -> D mu_hat v.
+	// Images is v -> D mu_hat v; where the loss has weights W, v -> W^{1/2} D mu_hat W^{-1/2} v.
 	Images hutch.Oracle
 	// Closed is what the derivative knows without probes; the zero value is nothing.
 	Closed vjp.Closed
@@ -200,6 +200,8 @@ type check struct {
 	resid  float64 // ||y - mu_hat||
 	sure   float64 // the error bar of what moves SURE
 
+	root, inverse array.Batch // W^{1/2} and W^{-1/2}, where the loss has weights
+
 	units []form // the differences along all unit vectors, where they were taken
 
 	first, second      witness // who solve for the differences
@@ -241,7 +243,10 @@ func (c *check) run() error {
 	defer func() {
 		c.first.release()
 		c.second.release()
+		c.root.Free()
+		c.inverse.Free()
 	}()
+	c.weights()
 	c.budget = leastBudget + budgetFactor*c.Iterations
 	c.yNorm, c.muNorm, c.bNorm = norm(c.Y), norm(c.MuHat), norm(c.B)
 	c.resid = distance(c.Y, c.MuHat)
