@@ -300,15 +300,15 @@ func (w *matrices) moved() float64 {
 
 func (w *matrices) uphill() float64 { return w.c*w.cross - w.delta2 }
 
-// patience is the number of iterations after which a threshold that does not fall is lowered by a
-// larger block.
+// patience is the number of iterations after which the block grows where the threshold does not
+// fall.
 const patience = 5
 
-// holdBack raises the threshold of the iteration to the middle of the block where all of the
-// block's values exceed it. The first iterates of a large matrix of which little is known have many
-// values above tau that are the error of what is still missing, as large as it, and go as that
-// comes in: following them all would cost more than every iteration to come. (Continuation in
-// lambda, as Toh and Yun have it.)
+// holdBack raises the threshold of the iteration to the middle of the block where all values of the
+// block exceed it. The first iterates of a large matrix with few known entries have many singular
+// values above tau that are errors of the unknown entries, and vanish as these are filled in: to
+// follow them all would cost more than all later iterations. This is continuation in lambda, as Toh
+// and Yun do it.
 func (w *matrices) holdBack() error {
 	w.above = w.tau
 	if min(w.m, w.n) < limits.ProbedSide {

@@ -79,9 +79,10 @@ type implicit struct {
 // 2 to 50 serve equally well, 1 takes a third more steps.
 const etaFactor = 4
 
-// newImplicit linearizes the fixed point at the solution b, which was found with the given
-// optimality.
-func newImplicit(p Problem, b, y array.Batch, norm2 float64, o Options, optimality float64) (*implicit, error) {
+// newImplicit linearizes the fixed point at a solution, which was found with the given
+// optimality. With margin set it computes how close the choice of the tangent space was.
+func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*implicit, error) {
+	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()
 	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality}
@@ -107,7 +108,9 @@ func newImplicit(p Problem, b, y array.Batch, norm2 float64, o Options, optimali
 	dev.Copy(l.misfit, z)
 	stick := solve.NewYardstick(y, norm2, o.solving())
 	off := open.eta * open.norm * (optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(y))
-	l.spaced(v, off)
+	if margin {
+		l.spaced(v, off)
+	}
 	if err := open.neighbours(l, v, off); err != nil {
 		l.Release()
 		return nil, err

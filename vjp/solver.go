@@ -187,7 +187,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		l.spaced(array.Batch{}, s.subgradient(sol))
 		return l, nil
 	}
-	l, err := newImplicit(at.Problem, at.B, at.Y, at.Norm2, s.o, sol.Optimality)
+	l, err := newImplicit(at, s.o, sol.Optimality, true)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		better, err := sol.Refine(ctx, settledTol, 100+4*sol.Iterations)
 		if better {
 			l.Release()
-			l, err = newImplicit(at.Problem, at.B, at.Y, at.Norm2, s.o, sol.Optimality)
+			l, err = newImplicit(at, s.o, sol.Optimality, true)
 		}
 		if err != nil {
 			if !better {
@@ -257,7 +257,7 @@ const (
 // derivative's trace.
 func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (float64, error) {
 	at := sol.At
-	l, err := newImplicit(at.Problem, at.B, at.Y, at.Norm2, s.o, sol.Optimality)
+	l, err := newImplicit(at, s.o, sol.Optimality, false)
 	if err != nil {
 		return 0, err
 	}
