@@ -10,20 +10,20 @@ type Constructor func(ctx context.Context, p Problem, o Options) (Method, error)
 type Entry struct {
 	// Name is what [New] takes.
 	Name string
-	// About says what it is in a line.
+	// About describes it in a line.
 	About string
 	// New makes it.
 	New Constructor
-	// Closed says that it needs no iterations, and that its derivative is known in closed form. It
-	// is given the problem in the user's units.
+	// Closed reports whether it needs no iterations, and that its derivative is known in closed
+	// form. It is given the problem in the user's units.
 	Closed bool
 
-	// sparse says that it may run on a working set, and factors that its iterates may be kept in
-	// factored form: it is a proximalGradient.
+	// sparse reports whether it may run on a working set, and factors whether its iterates may be
+	// kept in factored form, which takes a proximalGradient.
 	sparse, factors bool
 }
 
-// Methods lists the methods that [New] knows. A new one joins here.
+// Methods lists the methods that [New] knows. A new one is added here.
 func Methods() []Entry {
 	return []Entry{
 		{Name: "direct", About: "r(b) = c/2 ||b||^2 in closed form, by one factorization of A", New: newDirect, Closed: true},
