@@ -180,7 +180,7 @@ func (l *implicit) describe(name string) string {
 	}
 	n := l.model.Space.Dim()
 	kinds := map[space.Kind]string{
-		space.Whole: "all coordinates", space.Subset: "coordinates that are not held fixed", space.Cluster: "clusters of equal coordinates",
+		space.Whole: "all coordinates", space.Subset: "free coordinates", space.Cluster: "clusters of equal coordinates",
 		space.FixedRank: "tangent space of matrices of fixed rank", space.Product: "product of the blocks' spaces",
 		space.Hyperplane: "hyperplane of an active constraint", space.Spanned: "span of a basis",
 	}
