@@ -14,8 +14,8 @@ import (
 //
 //	Forward: dst = X b        Adjoint: dst = X' z
 //
-// X' is kept too, compressed by rows, so that both directions sum each entry of the result in a
-// fixed order, in parallel over entries.
+// X' is stored as well, compressed by rows, so that both directions sum each entry of the result in
+// a fixed order, in parallel over entries.
 type CSR struct {
 	knowing
 	dev      array.Device

@@ -56,8 +56,8 @@ func NewDense(dev array.Device, x *mat.Dense) *Dense {
 // its own, with a matrix's closed forms.
 const copiedColumns = 1 << 24
 
-// know makes the structure. What needs the entries on the host is missing where they are on the
-// device alone.
+// know builds the structure. Fields that need the entries on the host are missing where the entries
+// are only on the device.
 func (a *Dense) know() {
 	s := Structure{Entries: Known(float64(a.d * a.p)), SolveNormal: a.solveNormal, Gram: a.gramInto, On: a.onSpace}
 	if a.x != nil {
@@ -84,7 +84,7 @@ func (a *Dense) onSpace(_ array.Device, t space.Space) Restricted {
 	return c
 }
 
-// Bytes is the size of X on the device, the factors that SolveNormal keeps left out.
+// Bytes is the size of X on the device, without the factors that SolveNormal keeps.
 func (a *Dense) Bytes() int64 { return a.on.Bytes() }
 
 // Release frees the device memory. The operator is dead afterwards.
@@ -129,8 +129,8 @@ func (a *Dense) gramInto(dst array.Batch) {
 	dst.Device().Gemm(true, false, 1, a.on, a.on, 0, dst)
 }
 
-// Dense returns X, which the caller must not modify; nil where it is on the device alone, as that
-// of a matrix on a space.
+// Dense returns X, which the caller must not modify; nil where it is only on the device, as for a
+// matrix on a space.
 func (a *Dense) Dense() *mat.Dense { return a.x }
 
 // columnNorms2 is the diagonal of X'X.

@@ -16,8 +16,8 @@ import (
 //	Forward: dst_j = b[i_j]        Adjoint: dst = 0, then dst[i_j] = z_j
 //
 // The coordinates are distinct, and so A A* = I. The observation operator of matrix completion is a
-// Selection of the row-major matrix's entries; on the tangent space of the matrices of low rank its
-// products read the selected places alone.
+// Selection of the row-major matrix's entries; on a tangent space of low-rank matrices its products
+// read only the selected places.
 type Selection struct {
 	knowing
 	dev array.Device
@@ -28,7 +28,7 @@ type Selection struct {
 	mu       sync.Mutex
 	patterns map[array.Shape]array.Pattern // of the sorted places, made when first needed
 	places   []int                         // the sorted index list
-	order    array.Index                   // of the sorted places among idx; nil where that is sorted
+	order    array.Index                   // of the sorted places among idx; nil where idx is sorted
 }
 
 // NewSelection puts the index list on a device. It returns an error where an index lies outside of

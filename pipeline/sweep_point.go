@@ -36,7 +36,7 @@ func (e *PointError) Unwrap() error { return e.Err }
 
 // named says which point an error belongs to.
 func (s *sweep) named(i int, stage SweepStage, weights []float64, err error) error {
-	// A point is one sample, whose index says nothing.
+	// A point is one sample, whose index carries no information.
 	if own := (*SampleError)(nil); errors.As(err, &own) {
 		err = own.Err
 	}
@@ -110,8 +110,8 @@ func (s *sweep) at(ctx context.Context, weights, from []float64) (vjp.Solver, fu
 	return solver, release, nil
 }
 
-// options are those of the pipeline for point i. The sweep itself tells Observe and Logger, so that
-// they hear of points that have no solver too.
+// options are those of the pipeline for point i. The sweep itself calls Observe and Logger, so that
+// they also receive points that have no solver.
 func (s *sweep) options(i int) Options {
 	o := s.o.Options
 	o.Parallel, o.Logger, o.Observe = 1, nil, nil
@@ -127,7 +127,7 @@ func (s *sweep) options(i int) Options {
 	return o
 }
 
-// observe tells Options.Observe of point i, unless it is nil.
+// observe calls Options.Observe for point i, unless it is nil.
 func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []float64, e Event) {
 	if s.o.Observe != nil {
 		e.Sample, e.Stage, e.Weights = i, stage, slices.Clone(weights)
@@ -135,7 +135,7 @@ func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []
 	}
 }
 
-// estimate computes point i, which has its estimate still.
+// estimate computes point i, including its estimate.
 func (s *sweep) estimate(ctx context.Context, i int, stage SweepStage, weights, from []float64) (_ *SweepPoint, err error) {
 	defer recovered(&err)
 	s.observe(ctx, i, stage, weights, Event{})

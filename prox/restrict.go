@@ -63,7 +63,7 @@ func (p *weightedElasticNet) on(t space.Space) (Prox, error) {
 	return newWeightedElasticNet(p.w.Device(), gather(p.wHost, s), gather(p.qHost, s))
 }
 
-// closure adds to s the groups that it meets.
+// closure adds to s all coordinates of the groups that it intersects.
 func (p *groups) closure(s []int) []int {
 	meets := make([]bool, p.n)
 	for _, j := range s {

@@ -10,12 +10,12 @@ type Constructor func(ctx context.Context, p Problem, o Options) (Method, error)
 type Entry struct {
 	// Name is what [New] takes.
 	Name string
-	// About says what it is in a line.
+	// About describes it in a line.
 	About string
 	// New makes it.
 	New Constructor
-	// Closed says that it needs no iterations, and that its derivative is known in closed form. It
-	// is given the problem in the user's units.
+	// Closed reports whether it needs no iterations, and that its derivative is known in closed
+	// form. It is given the problem in the user's units.
 	Closed bool
 
 	// Sparse says that it may be run on a working set, where solutions are sparse: it is made for
@@ -45,7 +45,7 @@ func Lookup(name string) (e Entry, ok bool) {
 	return Entry{}, false
 }
 
-// Methods lists the methods that [New] knows. A new one joins here.
+// Methods lists the methods that [New] knows. A new one is added here.
 func Methods() []Entry {
 	return []Entry{
 		{Name: "direct", About: "r(b) = c/2 ||b||^2 in closed form, by one factorization of A", New: newDirect, Closed: true},

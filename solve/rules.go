@@ -35,7 +35,7 @@ var lossRules = []rule{
 
 var unitRules = []rule{
 	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
-	{"the user's", "A does not tell the lengths of its columns, and there are many", func(s *situation) bool { return s.lengths2 == nil }, chooseMethod},
+	{"the user's", "the lengths of A's columns are not known, and there are too many columns to compute them", func(s *situation) bool { return s.lengths2 == nil }, chooseMethod},
 	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return !spread(s.lengths2, nil) }, chooseMethod},
 	{"columns of about unit length", "the columns of A differ in length by more than a factor of 8", func(s *situation) bool { return s.units != nil }, newEquilibrated},
 	{"the user's", "the columns of A differ in length, but the regularizer allows for no other units: subgradients are measured column by column", always, chooseMethod},
@@ -43,7 +43,7 @@ var unitRules = []rule{
 
 var methodRules = []rule{
 	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank", func(s *situation) bool { return s.completion() != nil }, newLowRank},
-	{"a working set", "r splits over coordinates and A can be confined to columns: solutions are sparse", (*situation).splits, newWorkingSet},
+	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", (*situation).splits, newWorkingSet},
 	{"all coordinates", "the derivative of every iteration is wanted", func(s *situation) bool { return s.o.Whole && !s.e.Closed }, newPlain},
 	{"closed form", "the regularizer and the loss are quadratic", func(s *situation) bool { return s.e.Closed }, newPlain},
 	{"all coordinates", "the problem has no structure that the method can use", always, newPlain},
@@ -72,16 +72,16 @@ var factorizations = []factorization{
 
 // Sizes at which choices change.
 const (
-	// widestSpread is the ratio of the columns' lengths up to which their units are left alone, and
-	// gradedSpread that up to which A's own singular values serve: those of the shortest columns
+	// widestSpread is the ratio of the columns' lengths up to which their units are kept, and
+	// gradedSpread that up to which A's own singular values are used: those of the shortest columns
 	// then have ten correct digits.
 	widestSpread = 8
 	gradedSpread = 1e4
-	// minWorking is the size of p below which working sets are not worth the rounds.
+	// minWorking is the size of p below which working sets do not pay.
 	minWorking = 256
-	// maxDense is the size of p up to which any operator may be written down as a matrix, and
-	// freeEntries is the size of the matrix of unpenalized columns up to which it is factorized for
-	// a duality gap.
+	// maxDense is the size of p up to which any operator may be formed as a matrix, and freeEntries
+	// is the size of the matrix of unpenalized columns up to which it is factorized for a duality
+	// gap.
 	maxDense    = 256
 	freeEntries = 1 << 20
 	// weightedEntries is the size of the matrix up to which the lengths of weighted columns are
@@ -89,12 +89,12 @@ const (
 	weightedEntries = 1 << 24
 )
 
-// situation is what the rules look at.
+// situation is what the rules depend on.
 type situation struct {
 	e    Entry
 	p    Problem // with Loss nil if the user's loss is quadratic
 	o    Options
-	from Method // for another regularizer, to share what it keeps; or nil
+	from Method // the solver for another regularizer, whose data is shared; or nil
 
 	loss      loss.Loss // the user's
 	quadratic bool      // whether it is
@@ -128,7 +128,7 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 		return nil, fmt.Errorf("solve: %d weights of observations for an operator with %d rows", len(s.weights), d)
 	}
 	if p.Intercept && (s.weights != nil || !s.quadratic) {
-		return nil, fmt.Errorf("solve: an intercept needs the squared loss: with weights of observations, or another loss, subtracting the mean of y does not fit it; drop the intercept or the weights")
+		return nil, fmt.Errorf("solve: an intercept needs the squared loss: with weighted observations or another loss, subtracting the mean of y does not fit the intercept; drop the intercept or the weights")
 	}
 	return s.decide(ctx, "loss", lossRules)
 }
@@ -235,7 +235,7 @@ func writeDown(a linops.Operator, normal *linops.Normal) bool {
 	return dim <= maxDense && !normal.Closed()
 }
 
-// plain runs a method as it is.
+// plain runs a method on the whole problem.
 type plain struct {
 	s situation
 	m Method

@@ -23,13 +23,13 @@ const (
 	ImplausibleDivergence = "implausible-divergence"
 	// Unverified: an independent check disagrees, or could not be done.
 	Unverified = "verification"
-	// Ambiguous: which coordinates are active, or which directions A sees, depends on rounding
-	// errors or on the solver's tolerance, and SURE depends on it.
+	// Ambiguous: which coordinates are active, or which directions are in the null space of A,
+	// depends on rounding errors or on the solver's tolerance, and SURE depends on it.
 	Ambiguous = "ambiguous"
 )
 
-// Trusted reports that nothing is known that makes the numbers doubtful: there is no
-// warning, except perhaps that decisions in doubt may move SURE by less than its error bar.
+// Trusted reports whether there is no known reason to doubt the numbers: no warning, except perhaps
+// that decisions in doubt may change SURE by less than its error bar.
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
 		if w.Code != Ambiguous || r.ambiguity() > 1 {
@@ -39,14 +39,14 @@ func (r *Risk) Trusted() bool {
 	return true
 }
 
-// ambiguity is how far decisions in doubt may move SURE, in error bars.
+// ambiguity is how far decisions in doubt may change SURE, in error bars.
 func (r *Risk) ambiguity() float64 {
 	t := r.Terms()
 	return t.StdErrOfTrace(r.DivergenceHigh-r.DivergenceLow) / max(r.StdErr, t.ProjectionStdErr())
 }
 
-// Warnings lists the reasons to doubt the numbers. If there is none they are right to the
-// errors stated.
+// Warnings lists the reasons to doubt the numbers. If there are none, the numbers are correct to
+// within their stated errors.
 func (r *Risk) Warnings() []Warning {
 	var all []Warning
 	add := func(code, format string, args ...any) {
@@ -59,7 +59,7 @@ func (r *Risk) Warnings() []Warning {
 	switch {
 	case r.Converged:
 	case r.Derivative == "direct":
-		add(NotConverged, "the closed form leaves an optimality of %.1e: X is ill conditioned and b is not well determined", r.Optimality)
+		add(NotConverged, "the closed form has an optimality of %.1e: X is ill-conditioned and b is not well determined", r.Optimality)
 	default:
 		within := ""
 		if !math.IsNaN(r.Convergence.Error) {
@@ -87,12 +87,12 @@ func (r *Risk) Warnings() []Warning {
 	return all
 }
 
-// inaccuracy is the error of mu_hat, in units of sigma sqrt(d), up to which a solver that knows
-// sigma2 goes, and a little more.
+// inaccuracy is a little more than the error of mu_hat, in units of sigma sqrt(d), at which a
+// solver that knows sigma2 stops.
 const inaccuracy = 0.0101
 
-// mostLag and doubtful are the shares of SURE's error bar that the lag of an unrolled derivative,
-// and decisions in doubt, may move it by without a warning.
+// mostLag and doubtful are the shares of SURE's error bar by which the lag of an unrolled
+// derivative, and decisions in doubt, may change SURE without a warning.
 const (
 	mostLag  = 0.003
 	doubtful = 0.01

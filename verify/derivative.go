@@ -10,34 +10,35 @@ import (
 const (
 	// firstStep times the smaller of sigma sqrt(d) and ||y|| is the length of the first step.
 	firstStep = 1e-4
-	// A step that meets a kink, or is not resolved, is divided by shrink, at most steps-1 times.
+	// A step that crosses a kink, or whose difference is not resolved, is divided by shrink, at
+	// most steps-1 times.
 	shrink = 8
 	steps  = 4
-	// formPart is the least error bar of a form, as a share of it: what the tolerances of the
-	// solution and of its derivative leave.
+	// formPart is the least error bar of a form, as a share of it: the error that the tolerances of
+	// the solution and of its derivative allow.
 	formPart = 1e-3
-	// forms is the number of random probes whose forms are compared with the divergence. Few of
-	// them are compared with differences too.
+	// forms is the number of random probes whose forms are compared with the divergence. A few of
+	// them are also compared with differences.
 	forms = 30
-	// fewProbes is by how much a standard error that was estimated from the probes may be too
-	// small.
+	// fewProbes is the factor by which a standard error that was estimated from the probes may be
+	// too small.
 	fewProbes = 1.25
 	// stream separates the probes from those of the estimate under the same seed.
 	stream = 0x76657269667921
 )
 
-// form is what is known of z* D mu_hat z for one probe.
+// form has the values of z* D mu_hat z for one probe.
 type form struct {
 	printed           float64 // by the linearization
 	center, low, high float64 // the differences: central and one-sided, the smaller and the larger
 	bar               float64
-	// resolved says that bar is small enough for a conclusion, noisy that a smaller step would
-	// make it larger, boundary that the one-sided differences disagree at every step.
+	// resolved says that bar is small enough for a conclusion, noisy that a smaller step would make
+	// it larger, and boundary that the one-sided differences disagree at every step.
 	resolved, noisy, boundary bool
 	second                    bool // by the second solver
 }
 
-// off is how far the printed form is from the differences.
+// off is the distance of the printed form from the differences.
 func (f form) off() float64 { return max(f.low-f.printed, f.printed-f.high, 0) }
 
 // bars is the same in error bars.
@@ -56,18 +57,18 @@ func (f form) err() float64 {
 // conclusive reports that the printed form can be compared with the differences.
 func (f form) conclusive() bool { return f.resolved && !f.boundary }
 
-// wide reports that the one-sided differences disagree.
+// wide reports whether the one-sided differences disagree.
 func (f form) wide() bool {
 	return f.high-f.low > 0.1*max(math.Abs(f.center), math.Abs(f.printed))+10*f.bar
 }
 
-// better reports that f is more conclusive than g.
+// better reports whether f is more conclusive than g.
 func (f form) better(g form) bool {
 	return f.wide() == g.wide() && f.err() < g.err() || !f.wide() && g.wide()
 }
 
 // differences compares the derivative along a few probes with differences of solutions, and the
-// divergence with what follows from them.
+// divergence with the sum or mean that follows from them.
 func (c *check) differences() error {
 	units := c.d <= MaxUnits
 	count, compared := forms, min(c.Probes, forms)
@@ -183,9 +184,9 @@ func (c *check) meanOfForms(printed []float64, all []form) {
 // solver: a difference between two solves that both failed to move looks exact.
 const doubt = 2
 
-// secondOpinions computes the differences of the probes that do not agree again, the worst first,
-// by another solver, and keeps those that speak less against the result. The first that is
-// confirmed ends the search.
+// secondOpinions recomputes the differences of the probes that do not agree, the worst first, by
+// another solver, and keeps those that contradict the result less. The first that is confirmed ends
+// the search.
 func (c *check) secondOpinions(z array.Batch, all []form) error {
 	for {
 		at := -1
@@ -198,7 +199,7 @@ func (c *check) secondOpinions(z array.Batch, all []form) error {
 			return nil
 		}
 		if err := c.openSecond(); err != nil {
-			return c.serious(err) // the finding of the first stands
+			return c.serious(err) // the finding of the first solver stands
 		}
 		f, err := c.along(&c.second, z.Rows(at, at+1), all[at].printed)
 		if err != nil {
@@ -219,7 +220,7 @@ func (c *check) secondOpinions(z array.Batch, all []form) error {
 func (c *check) along(w *witness, z array.Batch, printed float64) (form, error) {
 	length := c.yNorm
 	if noise := math.Sqrt(c.Sigma2 * float64(c.d)); length == 0 || noise < length {
-		// Differences of solutions are no more exact than these are.
+		// Differences of solutions are no more accurate than the solutions.
 		length = max(noise, 1e-3*length)
 	}
 	v := c.direction(z)

@@ -34,7 +34,7 @@ func (l hat) VJP(ctx context.Context, dst, v array.Batch) error {
 	return dev.Err()
 }
 
-// Closed sums the weights, also without the singular values in doubt.
+// Closed sums the weights, with and without the singular values in doubt.
 func (l hat) Closed() Closed {
 	c := Closed{Known: true, Margin: l.h.Margin}
 	for _, v := range l.h.Weights.ToHost() {

@@ -46,7 +46,7 @@ func newSolver(p Problem, o Options, e solve.Entry, inner func(solve.Options) (s
 	}
 	if p.Loss != nil && o.Derivative != None {
 		if _, quadratic := p.Loss.Weights(); !quadratic {
-			return nil, fmt.Errorf("vjp: derivatives are known for quadratic losses only; choose the derivative %q", None)
+			return nil, fmt.Errorf("vjp: derivatives are available only for quadratic losses; choose the derivative %q", None)
 		}
 	}
 	s, err := inner(o.solving())
@@ -56,7 +56,7 @@ func newSolver(p Problem, o Options, e solve.Entry, inner func(solve.Options) (s
 	return &solver{s, p, o}, nil
 }
 
-// solving are the options of the solves.
+// solving returns the options of the solves.
 func (o Options) solving() solve.Options {
 	return solve.Options{
 		Tol: o.Tol, MaxIter: o.MaxIter, Sigma2: o.Sigma2,
@@ -89,8 +89,8 @@ func (s *solver) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 	return s.SolveFrom(ctx, y, array.Batch{})
 }
 
-// SolveFrom solves and linearizes the solution as asked. A solve whose iterations turn out to be
-// needed, since they did not converge, is done a second time with the tape running.
+// SolveFrom solves and linearizes the solution as the options say. If the solve does not converge
+// and its iterations are needed after all, it is repeated with the tape running.
 func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
 	if s.o.Derivative == Unrolled {
 		return s.record(ctx, y, s.o.differentiate(nil).choice)
@@ -123,8 +123,8 @@ func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, e
 	return with(sol, l, append([]Choice{by.choice}, l.choices...)...), nil
 }
 
-// with is the solution with its derivative and the choices made for it, without what was only needed to
-// compute it.
+// with returns the solution with its derivative and the choices made for it, without the data that
+// was only needed to compute it.
 func with(sol *solve.Solution, l Linearization, made ...Choice) *Solution {
 	if sol.At != nil {
 		b, mu := sol.B, sol.MuHat
@@ -156,19 +156,19 @@ func (s *solver) record(ctx context.Context, y array.Batch, by Choice) (*Solutio
 	return with(sol, t, by), nil
 }
 
-// settledTol is the tolerance of a second solve, where the first leaves the tangent space in doubt.
+// settledTol is the tolerance of a second solve, if the tangent space is in doubt after the first.
 const settledTol = 1e-12
 
 // linearize is the implicit derivative at a solution. Where decisions behind it are in doubt, or it
-// depends on the remaining error of b, the solution is improved as far as that goes.
+// depends on the remaining error of b, the solution is improved as far as possible.
 func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit, error) {
 	at := sol.At
 	if t := at.Tangent; t != nil {
 		at.Tangent = nil
 		l := newConfined(at.Problem, t.A, t.Model, s.o.Tol)
 		l.choices = []Choice{
-			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were on it"},
-			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver knows the curvature by products"},
+			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were in it"},
+			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver provides products with the curvature"},
 		}
 		l.spaced(array.Batch{}, s.subgradient(sol))
 		return l, nil
@@ -207,7 +207,7 @@ func (s *solver) subgradient(sol *solve.Solution) float64 {
 	return stick.Norm * (sol.Optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
 }
 
-// unpenalized reports that r = 0 and that D mu_hat, a projection, is known well.
+// unpenalized reports whether r = 0 and D mu_hat, a projection, is accurate.
 func (s *solver) unpenalized(sol *solve.Solution, l *implicit) bool {
 	q := prox.StructureOf(sol.At.Problem.R).Quadratic
 	return q.Known && q.Value == 0 && l.known.Known
@@ -230,8 +230,9 @@ func (s *solver) leastSquaresError(ctx context.Context, sol *solve.Solution, l *
 	return dev.Err()
 }
 
-// lagProbes is the number of probes that compare two derivatives; up to lagUnits observations all
-// unit vectors do. lagResidual is the residual of the implicit derivative's conjugate gradients.
+// lagProbes is the number of probes that compare two derivatives; with up to lagUnits observations
+// all unit vectors are used. lagResidual is the residual of the implicit derivative's conjugate
+// gradients.
 const (
 	lagProbes   = 1
 	lagUnits    = 32

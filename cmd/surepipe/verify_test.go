@@ -64,7 +64,7 @@ func TestVerifyOfMany(t *testing.T) {
 		t.Errorf("%d points of a sweep that was done, expected %d", len(again), len(points))
 	}
 	status, _, stderr := command(t, append([]string{"sweep", "--lambda", "50:200:3", "--refine", "2", "--jsonl", log, "--resume"}, data...)...)
-	if status != exitUsage || !strings.Contains(stderr, "another verify") {
+	if status != exitUsage || !strings.Contains(stderr, "a different verify") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	stack := save(t, floats("y", []float64{1, 2, 4, 8, 9, 9, 1, 5}, 2, 4))

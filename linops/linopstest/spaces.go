@@ -11,9 +11,9 @@ import (
 )
 
 // CheckOn tests what On returns for an operator and spaces of your own, such as products whose
-// factors are the blocks of a stack: [linops.On] and, where there is one, the way that the
-// operator's structure offers, which must agree with the operator after the space's embedding and
-// be true to a structure of its own.
+// factors are the blocks of a stack: both [linops.On] and, where there is one, the On of the
+// operator's structure must agree with the space's embedding followed by the operator, and the
+// structure of the result must be true.
 func CheckOn(dev array.Device, a linops.Operator, spaces ...space.Space) error {
 	var errs []error
 	for _, t := range spaces {
@@ -26,7 +26,7 @@ func CheckOn(dev array.Device, a linops.Operator, spaces ...space.Space) error {
 			op, native := linops.On(dev, a, t)
 			c.within(t, op)
 			if offered := c.s.On != nil || t.Form().Kind == space.Whole; native && !offered {
-				c.failf("On %s reports a way of the operator's own, which has none", kindOf(t))
+				c.failf("On %s reports native, but the operator's structure has no On for it", kindOf(t))
 			}
 		})
 		errs = append(errs, c.done())
@@ -49,7 +49,7 @@ func Spaces(dev array.Device, p int) []space.Space {
 	return all
 }
 
-// subset is every so manyth coordinate.
+// subset is every n-th coordinate.
 func subset(dev array.Device, p, step int) space.Space {
 	var set []int
 	for j := 0; j < p; j += step {
@@ -145,7 +145,7 @@ func span(dev array.Device, p int) space.Space {
 	return space.Span(rows)
 }
 
-// general is a space that does not tell its kind.
+// general is a space that does not report its kind.
 type general struct{ space.Space }
 
 func (g general) Form() space.Form { return space.Form{} }
@@ -161,7 +161,7 @@ func kindOf(t space.Space) string {
 	return name
 }
 
-// on tests the way that the structure offers on a space, if any.
+// on tests the structure's On for a space, if there is one.
 func (c *checker) on(t space.Space) {
 	if c.s.On == nil {
 		return
@@ -170,7 +170,7 @@ func (c *checker) on(t space.Space) {
 	if op == nil {
 		return
 	}
-	// The first result may leave something that the operator keeps, as a factorization.
+	// The first call may leave something that the operator keeps, such as a factorization.
 	c.owned("On "+kindOf(t), op)
 	live := c.dev.Stats().LiveBytes
 	if op = c.s.On(c.dev, t); op == nil {
@@ -264,7 +264,7 @@ func (c *checker) scaleColumns() {
 	}
 }
 
-// sampled tests that A picks the entries that it says, in matrices of two shapes.
+// sampled tests that A picks the entries that Sampled lists, in matrices of two shapes.
 func (c *checker) sampled() {
 	if c.s.Sampled == nil {
 		return

@@ -206,7 +206,7 @@ func TestFalseStructuresAreFound(t *testing.T) {
 					dev.Alloc(1, 1)
 					return l1, nil
 				}
-			}), "on loan"},
+			}), "allocated before"},
 			{"other units that are not taken", telling(l1, func(s *prox.Structure) {
 				s.Rescale = func(array.Device, []float64) (prox.Prox, error) { return l1, nil }
 			}), "other units"},

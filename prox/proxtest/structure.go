@@ -13,7 +13,7 @@ import (
 	"surepipe/space"
 )
 
-// value returns r, or nil where p does not know it.
+// value returns the function r, or nil where p does not offer it.
 func (c *checker) value() func(b []float64) float64 {
 	s := prox.StructureOf(c.p)
 	switch {
@@ -233,14 +233,14 @@ func (c *checker) homogeneous() error {
 	return nil
 }
 
-// pairs checks that functions which need each other are known together.
+// pairs checks that functions which need each other are offered together.
 func (c *checker) pairs() error {
 	s := prox.StructureOf(c.p)
 	switch {
 	case (s.Units == nil) != (s.Rescale == nil):
-		return errors.New("Units and Rescale: one is known and the other is not")
+		return errors.New("Units and Rescale: one is nil and the other is not")
 	case (s.DualScale == nil) != (s.FenchelGap == nil):
-		return errors.New("DualScale and FenchelGap: one is known and the other is not")
+		return errors.New("DualScale and FenchelGap: one is nil and the other is not")
 	case s.On != nil && s.Closure == nil:
 		return errors.New("there is On, but no Closure")
 	}
@@ -285,7 +285,8 @@ func (c *checker) otherUnits() error {
 }
 
 // conjugate checks DualScale and FenchelGap: at b = prox_{t r}(v) the subgradient g = (v - b)/t
-// leaves no gap, and what the gap at another g says of r*(t g) bounds <u, t g> - r(u) for every u.
+// leaves no gap, and the value of r*(t g) that the gap at another g implies bounds <u, t g> - r(u)
+// for every u.
 func (c *checker) conjugate() error {
 	r := prox.StructureOf(c.p)
 	if r.DualScale == nil {
