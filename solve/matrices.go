@@ -300,15 +300,15 @@ func (w *matrices) moved() float64 {
 
 func (w *matrices) uphill() float64 { return w.c*w.cross - w.delta2 }
 
-// patience is the number of iterations after which the block grows where the threshold does not
-// fall.
+// patience is the number of iterations after which a threshold that does not fall is lowered by
+// enlarging the block.
 const patience = 5
 
-// holdBack raises the threshold of the iteration to the middle of the block where all values of the
-// block exceed it. The first iterates of a large matrix with few known entries have many singular
-// values above tau that are errors of the unknown entries, and vanish as these are filled in: to
-// follow them all would cost more than all later iterations. This is continuation in lambda, as Toh
-// and Yun do it.
+// holdBack raises the threshold of the iteration to the middle of the block where all of the
+// block's values exceed it. The first iterates of a large matrix with few observed entries have
+// many values above tau that come from the error of the unobserved entries and disappear as that
+// error shrinks: following them all would cost more than all later iterations. (This is
+// continuation in lambda, as in Toh and Yun.)
 func (w *matrices) holdBack() error {
 	w.above = w.tau
 	if min(w.m, w.n) < limits.ProbedSide {

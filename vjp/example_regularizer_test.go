@@ -170,6 +170,6 @@ func Example_regularizer() {
 	// units: the user's
 	// method: a working set
 	// derivative: implicit
-	// space: coordinates that are free: dimension 6 in R^55
+	// space: free coordinates: dimension 6 in R^55
 	// system: factored by Cholesky's method
 }
