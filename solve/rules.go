@@ -194,7 +194,7 @@ func (s *situation) completion() *nuclearSampling {
 	if !r.Nuclear.Known || a.Sampled == nil || min(shape.Rows, shape.Cols) < limits.FactoredSide || lambda == 0 || math.IsInf(lambda, 1) {
 		return nil
 	}
-	if places, _ := a.Sampled(shape); places == nil {
+	if places, _ := a.Sampled(s.p.Device, shape); places == nil {
 		return nil
 	}
 	return &nuclearSampling{p: s.p, o: s.o, a: a, shape: shape, lambda: lambda}

@@ -100,11 +100,26 @@ func (j *Job) settle(ctx context.Context, err error) error {
 	if p := new(PanicError); errors.As(err, &p) {
 		return fmt.Errorf("sample %d: %w", j.Index, err)
 	}
-	j.failure.CompareAndSwap(nil, &SampleError{j.Index, err})
+	j.failure.CompareAndSwap(nil, &SampleError{j.Index, cause(j.view, err)})
 	return nil
 }
 
-// failed reports whether further work on the job is useless.
+// cause is what a failure on a view is reported as: the view's fault, which names the device, the
+// operation and the size, in place of what followed from it, such as numbers that are not finite.
+func cause(view array.Device, err error) error {
+	if view == nil {
+		return err
+	}
+	if p := new(PanicError); errors.As(err, &p) {
+		return err
+	}
+	if fault := view.Err(); fault != nil && !errors.Is(err, fault) {
+		return fault
+	}
+	return err
+}
+
+// failed reports that further work on the job is of no use.
 func (j *Job) failed() bool { return j.failure.Load() != nil }
 
 // count is the number of probes in a phase.

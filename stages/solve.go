@@ -100,7 +100,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 	defer y.Free()
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
-		return nil, err
+		return nil, cause(view, err)
 	}
 	job.solution = sol
 	c := sol.Linearization.Closed()

@@ -81,7 +81,7 @@ func (r signed) Structure() prox.Structure {
 			return sum
 		},
 		Closure: func(s []int) []int { return s },
-		On: func(t space.Space) (prox.Prox, error) {
+		On: func(_ array.Device, t space.Space) (prox.Prox, error) {
 			if t.Form().Kind != space.Subset {
 				return nil, nil
 			}
