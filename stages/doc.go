@@ -2,7 +2,7 @@
 // Each is a typed function between channels, a [Stage]; [Start] runs it with any number of
 // workers, and package pipeline strings them together.
 //
-//	Sample → Solve → Probes → Query(Sketching) → Probes → Basis
+//	Sample → Solve → Probes → Query(Sketching) → Probes → QR
 //	       → Probes → Query(Projected) → Probes → Query(Residual)
 //	       → Probes [→ Refine → Probes] [→ Verify → Probes] → Assemble → Outcome
 //
@@ -15,7 +15,7 @@
 // they are finished.
 //
 // The phases are those of package hutch, whatever the estimator: [Query] applies M to the probes
-// of one phase, and [Basis] waits for the sketch and makes the orthonormal basis Q of its span. A
+// of one phase, and [QR] waits for the sketch and makes the orthonormal basis Q of its span. A
 // phase that an estimator does not have has no probes, and one empty batch takes the job past it.
 //
 //	sketch     M s for random vectors s

@@ -42,6 +42,9 @@ type Risk struct {
 	// the nearest point with another one, over the error of the solution; 0 where nothing is known
 	// of it. Near 1 and below, the choice is within the solver's tolerance.
 	SpaceMargin float64
+	// Neighbours reports that the tangent spaces near the solution are part of DivergenceLow and
+	// DivergenceHigh, so that a small SpaceMargin leaves nothing open.
+	Neighbours bool
 	// D is the number of observations and Sigma2 the variance of their noise that the numbers
 	// are made with.
 	D      int
@@ -49,6 +52,10 @@ type Risk struct {
 	// Convergence is the solver's record; Derivative says how it was differentiated.
 	vjp.Convergence
 	Derivative string
+	// MeanWeight is the mean of the weights w of the observations, 0 where the loss has none. With
+	// weights Convergence.Error bounds ||sqrt(w) (mu_hat - mu_hat*)||, where the noise has the size
+	// sigma sqrt(sum w).
+	MeanWeight float64
 	// Choices says what the solver chose by the structure of the problem, and why.
 	Choices []vjp.Choice
 	// InnerSteps is the largest number of inner iterations that the implicit
@@ -78,6 +85,24 @@ func (r *Risk) Terms() risk.Terms {
 	return risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Trace.Trace, Frobenius2: r.Trace.Frobenius2}
 }
 
+// noise is the size of the noise in the norm of Convergence.Error: sigma sqrt(d), or with weights w
+// of the observations sigma sqrt(sum w).
+func (r *Risk) noise() float64 {
+	mean := r.MeanWeight
+	if mean == 0 {
+		mean = 1
+	}
+	return math.Sqrt(r.Sigma2 * mean * float64(r.D))
+}
+
+// bounded names what Convergence.Error bounds the error of.
+func (r *Risk) bounded() string {
+	if r.MeanWeight > 0 {
+		return "sqrt(w) mu_hat"
+	}
+	return "mu_hat"
+}
+
 // String is a short report in a few lines: the estimate, what it is made of, how it was computed,
 // what its error bar leaves out, and the warnings. There is no newline at the end.
 func (r Risk) String() string {
@@ -92,7 +117,10 @@ func (r Risk) String() string {
 	}
 	fmt.Fprintf(&s, "%d iterations, optimality %.1e", r.Iterations, r.Optimality)
 	if !math.IsNaN(r.Convergence.Error) {
-		fmt.Fprintf(&s, ", mu_hat within %.1e of the exact estimate", r.Convergence.Error)
+		fmt.Fprintf(&s, ", %s within %.1e of the exact estimate", r.bounded(), r.Convergence.Error)
+	}
+	if r.SpaceMargin > 0 && r.SpaceMargin < CloseMargin {
+		fmt.Fprintf(&s, ", tangent space by a margin of %.2g", r.SpaceMargin)
 	}
 	fmt.Fprintf(&s, "; %s derivative; %.3g s\n", r.Derivative, r.Total.Seconds())
 	s.WriteString("± leaves out: ")

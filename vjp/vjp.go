@@ -126,6 +126,9 @@ type Closed struct {
 	// point at which the regularizer has another one, over the error of the solution there. It is 0
 	// where it is not known; near 1 and below the choice is within the solver's tolerance.
 	SpaceMargin float64
+	// Neighbours reports that the derivatives near the solution, within a few times its error, were
+	// compared with this one: Low and High include the traces of those with another tangent space.
+	Neighbours bool
 	// Diagonal computes the d diagonal entries of D mu_hat; nil where they have to be estimated.
 	Diagonal func() []float64
 	// Slope computes d b/d s at s = 1, where the regularizer is s r, p numbers; so that the derivative by
