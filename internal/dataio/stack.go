@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"math"
 	"os"
 )
@@ -236,27 +235,6 @@ func (s *Stack) Seek(i int) error {
 	}
 	s.next = i
 	return nil
-}
-
-// Samples yields the samples from the next one on, each in a slice of its own, and
-// ends after the first error.
-func (s *Stack) Samples() iter.Seq2[[]float64, error] {
-	return func(yield func([]float64, error) bool) {
-		for {
-			y := make([]float64, s.len)
-			err := s.Next(y)
-			if err == io.EOF {
-				return
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(y, nil) {
-				return
-			}
-		}
-	}
 }
 
 // Close closes what OpenStack or Set.Stack opened; a stream of NewStack stays open.
