@@ -33,9 +33,13 @@ const (
 	ImplausibleDivergence  = stages.ImplausibleDivergence
 	Unverified             = stages.Unverified
 	Ambiguous              = stages.Ambiguous
+	NearBoundary           = stages.NearBoundary
 )
 
-// Verification is the result of an independent check.
+// CloseMargin is the margin of the tangent space below which reports mention it.
+const CloseMargin = stages.CloseMargin
+
+// Verification is what an independent check of a result found.
 type Verification = verify.Verification
 
 // SampleError is a failure that belongs to one sample.
@@ -174,10 +178,10 @@ func (o Options) resolve() (_ Options, closed bool, err error) {
 		return o, false, refuse("Sigma2", o.Sigma2, "sigma2 is %g, expected a positive number", o.Sigma2)
 	}
 	if o.Parallel < 0 {
-		return o, false, refuse("Parallel", o.Parallel, "%d samples in flight, expected none negative", o.Parallel)
+		return o, false, refuse("Parallel", o.Parallel, "%d samples in flight, expected at least 0", o.Parallel)
 	}
 	if o.Batch < 0 {
-		return o, false, refuse("Batch", o.Batch, "%d probes a batch, expected none negative", o.Batch)
+		return o, false, refuse("Batch", o.Batch, "%d probes a batch, expected at least 0", o.Batch)
 	}
 	closed = o.Estimator == "" || o.Estimator == Auto
 	if closed {
@@ -320,7 +324,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 func (p *Pipeline) stages(ctx context.Context, g *errgroup.Group, samples <-chan stages.Sample, s stages.Settings, jobs *stages.Jobs) <-chan stages.Outcome {
 	probes := stages.Start(ctx, g, p.o.Parallel, samples, stages.Solve(p.solver, s, jobs))
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Sketching))
-	probes = stages.Start(ctx, g, 1, probes, stages.Basis())
+	probes = stages.Start(ctx, g, 1, probes, stages.QR())
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Projected))
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Residual))
 	if p.o.TraceError > 0 {

@@ -185,6 +185,9 @@ func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield fun
 	if f.Problem.A == nil || f.Problem.Device == nil || f.Regularizer == nil {
 		return nil, errors.New("pipeline: a family without operator, device or regularizer")
 	}
+	if f.Settings.Derivative == vjp.None {
+		return nil, refuse("Settings", f.Settings, "the family's solver is to have derivative %q, expected one of %q: SURE needs the divergence", vjp.None, vjp.Derivatives())
+	}
 	d, _ := f.Problem.A.Dims()
 	var err error
 	if o.Options, err = o.resolve(d); err != nil {

@@ -49,6 +49,45 @@ var methodRules = []rule{
 	{"all coordinates", "the problem has no structure that the method can use", always, newPlain},
 }
 
+// defaultRule is a row of the table of [Default].
+type defaultRule struct {
+	solver, reason string
+	applies        func(p Problem) bool
+}
+
+var defaultRules = []defaultRule{
+	{"fista", "the loss is not quadratic: a gradient step is never exact", func(p Problem) bool { return !quadraticLoss(p) }},
+	{"direct", "the regularizer is quadratic and A can be written as a matrix: one factorization is exact", func(p Problem) bool { return quadraticPenalty(p) && writable(p.A) }},
+	{"fista", "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
+	{"ista", "A*A is a multiple of the identity: one step from any point is the solution", func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
+	{"fista", "it is the fastest of those that need no more than products with A and the prox", func(Problem) bool { return true }},
+}
+
+// Default is the name of the solver for a problem where nobody chooses one.
+func Default(p Problem) string {
+	i := slices.IndexFunc(defaultRules, func(r defaultRule) bool { return r.applies(p) })
+	return defaultRules[i].solver
+}
+
+// quadraticLoss reports that the loss is the squared one, perhaps with weights.
+func quadraticLoss(p Problem) bool {
+	if p.Loss == nil {
+		return true
+	}
+	_, quadratic := p.Loss.Weights()
+	return quadratic
+}
+
+// quadraticPenalty reports that r(b) = c/2 ||b||^2.
+func quadraticPenalty(p Problem) bool { return prox.StructureOf(p.R).Quadratic.Known }
+
+// writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
+func writable(a linops.Operator) bool {
+	d, p := a.Dims()
+	known := linops.StructureOf(a)
+	return known.Dense != nil && (known.Entries == linops.Known(float64(d*p)) || d*p <= largestWritten)
+}
+
 // Choices that only a solve can make.
 var (
 	notSparse  = Choice{"method", "all coordinates", "the solution turned out not to be sparse"}
@@ -84,6 +123,9 @@ const (
 	// gap.
 	maxDense    = 256
 	freeEntries = 1 << 20
+	// largestWritten is the number of entries up to which an operator that is not stored as a matrix
+	// is written down as one for the direct solver.
+	largestWritten = 1 << 24
 	// weightedEntries is the size of the matrix up to which the lengths of weighted columns are
 	// computed from its entries.
 	weightedEntries = 1 << 24

@@ -121,8 +121,11 @@ type Convergence struct {
 	// known, is at most a hundredth of sigma sqrt(d), or without sigma of ||y - A b|| or a
 	// millionth of ||y||; less where Tol is below 1e-8.
 	Converged bool
-	// Lag estimates, for an unrolled derivative at a converged solution, the difference of its
-	// trace from that of the fixed point: the derivatives of the iterates converge later than the
+	// Closed reports that b was computed in closed form: there is nothing to iterate, and where a
+	// solve starts does not matter.
+	Closed bool
+	// Lag estimates, for an unrolled derivative at a converged solution, by how much its trace
+	// differs from that of the fixed point: the derivatives of the iterates converge later than the
 	// iterates. It is 0 for other derivatives. Package vjp sets it.
 	Lag float64
 }

@@ -33,7 +33,7 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 	if err != nil {
 		return err
 	}
-	y := j.observations(j.view)
+	y, _ := Observations(j.view, j.problem, j.Y)
 	defer y.Free()
 	j.verification, err = verify.Check(ctx, verify.Result{
 		Solver: solver, Y: y, B: j.solution.B, MuHat: j.solution.MuHat, Convergence: j.solution.Convergence,

@@ -119,10 +119,10 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 }
 
 // spaced computes the margin of the model's space at the argument v of the prox, relative to the
-// error off of v.
+// error off of v. On the boundary itself it is the smallest positive number: 0 means not known.
 func (l *implicit) spaced(v array.Batch, off float64) {
 	if l.model != nil && l.model.Margin != nil && off > 0 {
-		l.known.SpaceMargin = l.model.Margin(v) / off
+		l.known.SpaceMargin = math.Max(l.model.Margin(v)/off, math.SmallestNonzeroFloat64)
 	}
 }
 

@@ -126,7 +126,10 @@ type Closed struct {
 	// point at which the regularizer has another one, divided by the error of the solution. It is 0
 	// where it is not known. Below 1 the choice is within the solver's tolerance.
 	SpaceMargin float64
-	// Diagonal computes the d diagonal entries of D mu_hat; nil where that takes images.
+	// Neighbours reports that the derivatives near the solution, within a few times its error, were
+	// compared with this one: Low and High include the traces of those with another tangent space.
+	Neighbours bool
+	// Diagonal computes the d diagonal entries of D mu_hat; nil where they have to be estimated.
 	Diagonal func() []float64
 	// Slope computes d b/d s at s = 1, where the regularizer is s r, p numbers; the derivative by
 	// the logarithm of a weight to which all of r is proportional is the same. Along the manifold

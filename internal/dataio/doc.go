@@ -2,7 +2,7 @@
 //
 //	format                        read                   write       values
 //	numpy .npz                    [Open], [OpenNPZ]      [WriteNPZ]  any real type, either byte order, C or Fortran order
-//	numpy .npy                    [Open], [ReadNPY]      [WriteNPY]  the same
+//	numpy .npy                    [Open]                 [WriteNPY]  the same
 //	numpy .npy, larger than       [OpenStack],           -           the same, in C order
 //	memory, and members of .npz   [NewStack], [Set.Stack]
 //	.csv, .tsv, .csv.gz           [Open], [ReadCSV]      [WriteCSV]  finite decimal numbers, with a header line or without
