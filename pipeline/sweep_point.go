@@ -33,7 +33,7 @@ func (e *PointError) Unwrap() error { return e.Err }
 
 // named says which point an error belongs to.
 func (s *sweep) named(i int, stage SweepStage, weights []float64, err error) error {
-	// A point is one sample, whose index says nothing.
+	// A point is one sample, whose index carries no information.
 	if own := (*SampleError)(nil); errors.As(err, &own) {
 		err = own.Err
 	}
@@ -67,7 +67,11 @@ func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, re
 	} else {
 		problem := s.f.Problem
 		problem.R = r
-		solver, err = vjp.NewSolver(ctx, s.f.Solver, problem, s.f.Settings)
+		if s.f.Method != nil {
+			solver, err = vjp.FromMethod(ctx, *s.f.Method, problem, s.f.Settings)
+		} else {
+			solver, err = vjp.NewSolver(ctx, s.f.Solver, problem, s.f.Settings)
+		}
 	}
 	if err != nil {
 		free()
@@ -103,8 +107,8 @@ func (s *sweep) at(ctx context.Context, weights, from []float64) (vjp.Solver, fu
 	return solver, release, nil
 }
 
-// options are those of the pipeline for point i. The sweep itself tells Observe and Logger, so that
-// they hear of points that have no solver too.
+// options are those of the pipeline for point i. The sweep itself calls Observe and Logger, so that
+// they also receive points that have no solver.
 func (s *sweep) options(i int) Options {
 	o := s.o.Options
 	o.Parallel, o.Logger, o.Observe = 1, nil, nil
@@ -120,7 +124,7 @@ func (s *sweep) options(i int) Options {
 	return o
 }
 
-// observe tells Options.Observe of point i, unless it is nil.
+// observe calls Options.Observe for point i, unless it is nil.
 func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []float64, e Event) {
 	if s.o.Observe != nil {
 		e.Sample, e.Stage, e.Weights = i, stage, slices.Clone(weights)
@@ -128,7 +132,7 @@ func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []
 	}
 }
 
-// estimate computes point i, which has its estimate still.
+// estimate computes point i, including its estimate.
 func (s *sweep) estimate(ctx context.Context, i int, stage SweepStage, weights, from []float64) (_ *SweepPoint, err error) {
 	defer recovered(&err)
 	s.observe(ctx, i, stage, weights, Event{})

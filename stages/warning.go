@@ -48,14 +48,14 @@ func (r *Risk) Trusted() bool {
 	return true
 }
 
-// ambiguity is how far decisions in doubt may move SURE, in error bars.
+// ambiguity is how far decisions in doubt may change SURE, in error bars.
 func (r *Risk) ambiguity() float64 {
 	t := r.Terms()
 	return t.StdErrOfTrace(r.DivergenceHigh-r.DivergenceLow) / max(r.StdErr, t.ProjectionStdErr())
 }
 
-// Warnings lists the reasons to doubt the numbers. If there is none they are right to the
-// errors stated.
+// Warnings lists the reasons to doubt the numbers. If there are none, the numbers are correct to
+// within their stated errors.
 func (r *Risk) Warnings() []Warning {
 	var all []Warning
 	add := func(code, format string, args ...any) {
@@ -107,8 +107,8 @@ func (r *Risk) Warnings() []Warning {
 // solver that knows sigma2 goes, and a little more.
 const inaccuracy = 0.0101
 
-// mostLag and doubtful are the shares of SURE's error bar that the lag of an unrolled derivative,
-// and decisions in doubt, may move it by without a warning.
+// mostLag and doubtful are the shares of SURE's error bar by which the lag of an unrolled
+// derivative, and decisions in doubt, may change SURE without a warning.
 const (
 	mostLag  = 0.003
 	doubtful = 0.01

@@ -158,9 +158,9 @@ func TestReadDataRefusesBadFiles(t *testing.T) {
 		{"garbage.npz", "svt", `: array "y" is truncated or corrupt (its header is not a .npy header)`},
 		{"no_newline.npz", "svt", `: array "y" is truncated or corrupt (its header is not a .npy header)`},
 		{"order_of_keys.npz", "svt", `: array "y" is truncated or corrupt (its header is not a .npy header)`},
-		{"huge_shape.npz", "svt", `: array "y" is truncated or corrupt (2 values are there, its header states shape (1000000000000, 1000000000))`},
+		{"huge_shape.npz", "svt", `: array "y" is truncated or corrupt (holds 2 values, but its header states shape (1000000000000, 1000000000))`},
 		{"negative_shape.npz", "svt", `: array "y" is truncated or corrupt (its header states shape (-2, -1))`},
-		{"short_values.npz", "svt", `: array "y" is truncated or corrupt (3 values are there, its header states shape (2, 2))`},
+		{"short_values.npz", "svt", `: array "y" is truncated or corrupt (holds 3 values, but its header states shape (2, 2))`},
 
 		{"string.npz", "lasso", `: array "y": found dtype <U5, expected real numbers`},
 		{"complex.npz", "lasso", `: array "y": found dtype <c16, expected real numbers`},

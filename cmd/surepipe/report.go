@@ -26,8 +26,8 @@ func (x number) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// result is the JSON object of one sample. Its keys are a contract with the scripts that read them: new
-// ones may join, none changes its meaning.
+// result is the JSON object of one sample. Its keys are a contract with the scripts that read them:
+// keys may be added, but none may change its meaning.
 type result struct {
 	Sample  *int    `json:"sample,omitempty"`
 	Problem string  `json:"problem"`
@@ -49,15 +49,15 @@ type result struct {
 	Residual          float64  `json:"residual"`
 	Divergence        float64  `json:"divergence"`
 	DivergenceStdErr  float64  `json:"divergence_stderr"`
-	// DivergenceLow and DivergenceHigh are its range over the decisions that are within rounding
-	// errors or the tolerance; absent where no decision is.
+	// DivergenceLow and DivergenceHigh are the range of the divergence over the decisions that are
+	// within rounding errors or the tolerance; absent where there are no such decisions.
 	DivergenceLow  *float64 `json:"divergence_low,omitempty"`
 	DivergenceHigh *float64 `json:"divergence_high,omitempty"`
 	// RankMargin is the factor by which the smallest direction of X that counts exceeds rounding
 	// errors; absent where no rank was decided.
 	RankMargin float64 `json:"rank_margin,omitempty"`
 	// SpaceMargin is the distance of the solution to the nearest other support, rank or clustering,
-	// over its error; absent where nothing is known of it.
+	// over its error; absent where it is not known.
 	SpaceMargin float64 `json:"space_margin,omitempty"`
 	// Loss is ||mu_hat - mu||^2 where mu is known.
 	Loss       *float64     `json:"loss,omitempty"`
@@ -70,10 +70,10 @@ type result struct {
 	JacobianFro2        float64       `json:"jacobian_fro2"`
 	Trace               traceResult   `json:"trace"`
 	Seconds             secondsResult `json:"seconds"`
-	// Choices is what the solver chose by the structure of the problem; absent where it chose
-	// nothing.
+	// Choices is what the solver chose based on the structure of the problem; absent where it had
+	// no choice.
 	Choices []choice `json:"choices,omitempty"`
-	// Verification is what --verify found.
+	// Verification is the result of --verify.
 	Verification *pipeline.Verification `json:"verification,omitempty"`
 	// Warnings are those printed on standard error: the reasons to doubt the numbers, and the
 	// command's notes; absent where there are none.
@@ -187,7 +187,7 @@ func writeLine(w io.Writer, v any) error {
 	return err
 }
 
-// writeProblem prints the problem and the noise, which all points have in common.
+// writeProblem prints the problem and the noise, which all points share.
 func (r *result) writeProblem(w io.Writer) {
 	fmt.Fprintf(w, "problem\t%s\td = %d, p = %d\n", r.Problem, r.D, r.P)
 	if r.Sigma2Method == "" {
@@ -197,7 +197,7 @@ func (r *result) writeProblem(w io.Writer) {
 	}
 }
 
-// writeChoices prints what the solver chose by structure, as text.
+// writeChoices prints as text what the solver chose based on the structure of the problem.
 func (r *result) writeChoices(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nchosen by structure")
