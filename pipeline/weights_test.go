@@ -48,7 +48,8 @@ func TestWarningsHaveTheUnitsOfTheWeights(t *testing.T) {
 			}
 			return risk
 		}
-		// A loose tolerance leaves an error, of 1 in 1e4 of what is allowed in units without weights.
+		// The tolerance leaves an error of mu_hat near what is allowed: with weights it is above a
+		// hundredth of sigma sqrt(d).
 		plain, scaled := at(nil, 0.1*c.max, 1e-4), at(uniform, factor*0.1*c.max, 1e-4)
 		if math.Abs(scaled.SURE-plain.SURE) > 1e-3*plain.StdErr {
 			t.Errorf("SURE %g with weights, %g without", scaled.SURE, plain.SURE)
