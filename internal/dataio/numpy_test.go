@@ -121,7 +121,7 @@ func TestOpenReadsASingleArray(t *testing.T) {
 		t.Errorf("%v, %v", a, err)
 	}
 	_, err = read(data[:len(data)-1])
-	checkError(t, err, `array "y" is truncated or corrupt (1 values are there, its header states shape (2,))`)
+	checkError(t, err, `array "y" is truncated or corrupt (holds 1 values, but its header states shape (2,))`)
 }
 
 func TestOpenRefusesWhatItDoesNotKnow(t *testing.T) {
