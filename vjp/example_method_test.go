@@ -26,7 +26,8 @@ import (
 //	b_{k+1} = prox_{tau r}(b_k - tau A* u_{k+1})
 //	x_{k+1} = 2 b_{k+1} - b_k.
 //
-// It is a solve.Method by exported names alone. Its state (b_k, x_k, u_k) has vectors of two lengths.
+// It is a solve.Method written with exported names only. Its state (b_k, x_k, u_k) has vectors of
+// two lengths.
 type primalDual struct {
 	p          solve.Problem
 	norm2      float64
@@ -90,12 +91,12 @@ func (m *primalDual) Step(ctx context.Context, w *solve.Work, record bool) (prox
 	return j, nil
 }
 
-// Measure tells when it pays to look: Traits.Exact is false, so that a gradient at b decides.
+// Measure determines when to check: Traits.Exact is false, so that a gradient at b decides.
 func (m *primalDual) Measure(w *solve.Work) (float64, solve.Coefficients) {
 	return solve.Norm(w.Scratch[0]) / m.tau, w.C
 }
 
-// Reverse reads Step from the bottom to the top.
+// Reverse goes through Step from the last line to the first.
 func (m *primalDual) Reverse(_ context.Context, dst array.Batch, a *solve.Adjoint, j prox.Derivative) error {
 	dev := dst.Device()
 	beta, xi, upsilon := a.State[0], a.State[1], a.State[2]

@@ -14,8 +14,8 @@ import (
 	"surepipe/vjp"
 )
 
-// signed is a regularizer of a user's own, written by exported names alone: an elastic net that
-// charges negative coefficients more than positive ones,
+// signed is a user's regularizer, written with exported names only: an elastic net that penalizes
+// negative coefficients more than positive ones,
 //
 //	r(b) = sum_j up max(b_j, 0) + down max(-b_j, 0) + ridge/2 b_j^2.
 //
@@ -68,8 +68,8 @@ func (r signed) Linearize(dst, v array.Batch, t float64) (prox.Derivative, error
 	return j, nil
 }
 
-// Structure tells that r is a sum over coordinates, which is what a working set needs, and what a
-// duality gap does.
+// Structure reports that r is a sum over coordinates, which a working set needs, and the terms of a
+// duality gap.
 func (r signed) Structure() prox.Structure {
 	return prox.Structure{
 		Value: func(b array.Batch) float64 {
@@ -125,7 +125,7 @@ func (q ridge) Diagonal() []float64 {
 	return d
 }
 
-func (q ridge) Matrix() []float64 { return nil } // Diagonal says it all
+func (q ridge) Matrix() []float64 { return nil } // Diagonal is enough
 
 func (q ridge) Trace() (trace, frobenius2 float64, ok bool) {
 	j := 1 / (1 + q.t*q.c)
@@ -135,8 +135,8 @@ func (q ridge) Trace() (trace, frobenius2 float64, ok bool) {
 func (ridge) Bytes() int64 { return 0 }
 func (ridge) Release()     {}
 
-// A regularizer that somebody else wrote gets a factored system, an exact trace, working sets and
-// warm starts, because its derivative hands out a model and it tells its structure.
+// A regularizer written elsewhere gets a factored system, an exact trace, working sets and warm
+// starts, because its derivative has a model and it has a structure.
 func Example_regularizer() {
 	dev := array.NewHost()
 	defer dev.Close()
