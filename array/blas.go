@@ -75,8 +75,8 @@ var (
 	blasReport atomic.Pointer[BLASReport]
 )
 
-// UseNative looks for a native BLAS and LAPACK (OpenBLAS, MKL, Accelerate) and has gonum use it,
-// which makes large products and factorizations several times faster. The environment variable
+// UseNative searches for a native BLAS and LAPACK (OpenBLAS, MKL, Accelerate) and makes gonum use
+// it, which makes large products and factorizations several times faster. The environment variable
 // SUREPIPE_BLAS chooses in its place: "gonum" for pure Go, or the path of a shared library. The
 // error says why that library cannot be used; gonum's own code then stays in use. It is not an
 // error if no library is asked for and none is found. [BLASInfo] describes the outcome.

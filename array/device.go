@@ -42,8 +42,8 @@ type Device interface {
 	// algorithm that frees what it takes allocates nothing in the long run.
 	Alloc(k, n int) Batch
 	// Put returns a batch of k vectors of length n with the values of the row-major slice: the
-	// slice itself on a device that computes in the host's memory, a copy on any other. Nobody
-	// may modify the slice while the batch is in use.
+	// slice itself on a device that computes in the host's memory, a copy on any other. The slice
+	// must not be modified while the batch is in use.
 	Put(data []float64, k, n int) Batch
 	// Free returns the memory of a batch that Alloc or Put made.
 	Free(b Batch)

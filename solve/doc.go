@@ -15,8 +15,8 @@
 //   - Init sets the first state, which is 0 before.
 //   - Step advances the state in place, and evaluates the proximal operator by [Work.Prox].
 //   - Measure bounds a subgradient at the new estimate and chooses the coefficients of the next
-//     iteration, such as its step. Where it has no bound a rough estimate will do: it only tells
-//     the driver when to check.
+//     iteration, such as its step. Where it has no bound a rough estimate will do: it only determines
+//     when the driver checks.
 //   - Reverse is the transpose of the derivative of Step. Go through Step from the last line to the first, and
 //     for every line dst = a x + c y add a times the adjoint of dst to that of x and c times to
 //     that of y; the proximal operator is j, the operator A becomes A*, and what reaches y goes to
