@@ -88,9 +88,9 @@ var (
 //   - while an OpenBLAS that has taken slow kernels is loaded again, OPENBLAS_CORETYPE is set in
 //     the C library's environment, which Go's os package and child processes do not see.
 //
-// The last bits of results depend on the library and on its kernels, and gonum reads its registration
-// without a lock. So call UseNative at the start of main or in TestMain, before anything computes;
-// later calls return what the first returned.
+// The last bits of results depend on the library and on its kernels, and gonum reads its
+// registration without a lock. So call UseNative at the start of main or in TestMain, before
+// anything computes; later calls return what the first returned.
 func UseNative() error {
 	blasOnce.Do(func() {
 		var report BLASReport

@@ -15,15 +15,15 @@ import "context"
 // A program that does several pieces of work on one device at once gives each a view of its own
 // ([Device.Request]). A view shares everything with its device except the record of its faults:
 //
-//   - A fault that concerns one piece of work, above all an Alloc that runs out of memory, sticks to
-//     the view that met it. Other views and the device itself go on.
+//   - A fault that concerns one piece of work, above all an Alloc that runs out of memory, sticks
+//     to the view that met it. Other views and the device itself go on.
 //   - A fault of the device itself, such as a failed launch, sticks to the device and shows in
 //     all its views.
 //   - The view that an operation belongs to is that of its destination. An operation that returns
 //     numbers to the host belongs to the view that it is called on, or, called on a device, to
 //     the view of its operands, if any has one.
-//   - An operation that reads a batch of a view that has failed fails the view that the operation belongs
-//     to, because the contents of such a batch are unknown.
+//   - An operation that reads a batch of a view that has failed fails the view that the operation
+//     belongs to, because the contents of such a batch are unknown.
 //   - After a fault operations do nothing, Alloc returns a batch without memory, and numbers
 //     for the host are NaN.
 //

@@ -11,8 +11,8 @@ import (
 // near reports whether two numbers agree to 1e-12.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*max(1, math.Abs(a), math.Abs(b)) }
 
-// For mu_hat = s y everything is known in closed form: tr D = s d, ||D||_F^2 = s^2 d, and the residual
-// (1-s)^2 ||y||^2.
+// For mu_hat = s y everything is known in closed form: tr D = s d, ||D||_F^2 = s^2 d, and the
+// residual (1-s)^2 ||y||^2.
 func scaled(y []float64, s, sigma2 float64) risk.Terms {
 	norm2 := 0.0
 	for _, v := range y {

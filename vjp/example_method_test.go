@@ -51,8 +51,8 @@ func (m *primalDual) Name() string           { return "primal-dual" }
 func (m *primalDual) Problem() solve.Problem { return m.p }
 func (m *primalDual) Release()               {}
 
-// Traits gives the lengths of the state, and of a step's scratch: an argument of the proximal operator
-// and A x_k - y.
+// Traits gives the lengths of the state, and of a step's scratch: an argument of the proximal
+// operator and A x_k - y.
 func (m *primalDual) Traits() solve.Traits {
 	d, p := m.p.A.Dims()
 	return solve.Traits{Norm2: m.norm2, State: []int{p, p, d}, Scratch: []int{p, d}}
@@ -118,7 +118,8 @@ func (m *primalDual) Reverse(_ context.Context, dst array.Batch, a *solve.Adjoin
 }
 
 // A method written outside the packages is a solver like the others: its solution is certified and
-// differentiated, the trace is known exactly, and a solve starts at the solution of a problem nearby.
+// differentiated, the trace is known exactly, and a solve starts at the solution of a problem
+// nearby.
 func ExampleFromMethod() {
 	ctx, dev := context.Background(), array.NewHost()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -164,8 +165,9 @@ func ExampleFromMethod() {
 	// fewer iterations from the solution nearby: true
 }
 
-// The method passes the checks for methods, and is differentiated in every way as FISTA is: implicitly, by
-// a tape, by a tape that is too short, with columns in other units and with weights of the observations.
+// The method passes the checks for methods, and is differentiated in every way as FISTA is:
+// implicitly, by a tape, by a tape that is too short, with columns in other units and with weights
+// of the observations.
 func TestMethodFromOutside(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)

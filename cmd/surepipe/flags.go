@@ -20,8 +20,8 @@ import (
 	"surepipe/vjp"
 )
 
-// estimatorFlags are the flags that run, sweep and montecarlo share: which estimator, on which data,
-// and how to compute its risk.
+// estimatorFlags are the flags that run, sweep and montecarlo share: which estimator, on which
+// data, and how to compute its risk.
 type estimatorFlags struct {
 	problem, spec          string
 	data, column           string
@@ -214,8 +214,8 @@ func (f *estimatorFlags) memoryBytes() (int64, error) {
 	return int64(n), nil
 }
 
-// openDevice has gonum use a native BLAS, and opens the device that --device names. memory bounds the
-// bytes that a card may hold; 0 stands for nearly all that is free.
+// openDevice has gonum use a native BLAS, and opens the device that --device names. memory bounds
+// the bytes that a card may hold; 0 stands for nearly all that is free.
 func openDevice(name string, memory int64) (array.Device, error) {
 	if err := array.UseNative(); err != nil {
 		return nil, usageError{err}

@@ -40,8 +40,8 @@ func readData(path, problem string) (fileData, error) {
 	return readFile(path, problem, false)
 }
 
-// readSamples is readData for many samples: y may be a stack, N x d or N x m x n, and may be missing
-// where mu is given, which is then Y.
+// readSamples is readData for many samples: y may be a stack, N x d or N x m x n, and may be
+// missing where mu is given, which is then Y.
 func readSamples(path, problem string) (fileData, error) {
 	return readFile(path, problem, true)
 }

@@ -174,8 +174,8 @@ func declared(all []file) map[string]bool {
 	return types
 }
 
-// asserted lists the types that a file asks values for by assertions and switches, as directory and name,
-// those of other packages and those of its own.
+// asserted lists the types that a file asks values for by assertions and switches, as directory and
+// name, those of other packages and those of its own.
 func asserted(f file) []string {
 	imports := map[string]string{}
 	for _, spec := range f.tree.Imports {

@@ -12,8 +12,8 @@
 // that says why the method does not apply to these data and that sigma2 must be given. The user
 // must judge whether the assumptions hold for a data set.
 //
-// SURE with an estimated variance is only approximately unbiased. A relative error e of
-// sigma2 shifts SURE by e sigma2 (2 div - d), to be compared with SURE's own standard error of about
+// SURE with an estimated variance is only approximately unbiased. A relative error e of sigma2
+// shifts SURE by e sigma2 (2 div - d), to be compared with SURE's own standard error of about
 // sigma2 sqrt(2 d).
 //
 // All methods are equivariant to scale: data times c give c^2 sigma2. They run on the
