@@ -242,7 +242,7 @@ func (o Options) withDefaults() Options {
 func (o Options) check() error {
 	switch {
 	case !(o.Tol > 0) || o.Tol >= 1:
-		return fmt.Errorf("vjp: tolerance %g, expected a number between 0 and 1 (at 1 the solution would be b = 0)", o.Tol)
+		return fmt.Errorf("vjp: tolerance %g, expected a number between 0 and 1 (at 1, b = 0 would be accepted)", o.Tol)
 	case o.MaxIter < 1:
 		return fmt.Errorf("vjp: %d iterations at most, expected at least 1", o.MaxIter)
 	case !(o.Sigma2 >= 0) || math.IsInf(o.Sigma2, 0):
