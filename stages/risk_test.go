@@ -11,7 +11,8 @@ import (
 	"surepipe/vjp"
 )
 
-// The report has the number, its parts, and what its error bar leaves out; it has no newline at the end.
+// The report has the number, its parts, and what its error bar leaves out; it has no newline at the
+// end.
 func TestRiskPrintsItself(t *testing.T) {
 	r := stages.Risk{
 		SURE: 12.5, StdErr: 3, Residual: 40, D: 20, Sigma2: 2,
