@@ -172,10 +172,10 @@ func (k *known) solveByRows(dst, rhs array.Batch, eta float64) {
 	}
 	d, _ := k.Dims()
 	t := dst.Device().Alloc(rhs.K(), d)
+	defer t.Free()
 	k.Forward(t, rhs)
 	copyTo(dst, rhs)
 	k.add(adjointly, dst, -eta/(1+eta*c), t)
-	t.Free()
 }
 
 // scaleSolve is the closed form for A*A = c I.
@@ -222,9 +222,9 @@ func (k *known) add(w way, dst array.Batch, alpha float64, x array.Batch) {
 	}
 	dev := dst.Device()
 	t := dev.Alloc(dst.K(), dst.N())
+	defer t.Free()
 	k.apply(w, t, x)
 	dev.Lin(dst, 1, dst, alpha, t)
-	t.Free()
 }
 
 // knowing holds the structure of an operator of this package, made when the operator is.

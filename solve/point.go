@@ -58,7 +58,9 @@ type Tangent struct {
 
 func (t *Tangent) release() {
 	if t.Model != nil {
-		t.A.Release()
+		if t.A != nil {
+			t.A.Release()
+		}
 		t.Model.Space.Release()
 		t.Model.Curvature.Release()
 	}

@@ -41,9 +41,16 @@ func images(dev array.Device, op linops.Operator) *mat.Dense {
 func imageRows(dev array.Device, op linops.Operator) array.Batch {
 	d, n := op.Dims()
 	identity, image := dev.Alloc(n, n), dev.Alloc(n, d)
-	defer identity.Free()
+	done := false
+	defer func() {
+		identity.Free()
+		if !done { // op has panicked
+			image.Free()
+		}
+	}()
 	setIdentity(identity)
 	op.Forward(image, identity)
+	done = true
 	return image
 }
 
@@ -157,11 +164,7 @@ const vanishing = 1e-9
 // eigenvalues do not vanish and Q = diag(1/j - 1)/eta. It is for a J without a model.
 func (l *implicit) factorJacobian(*situation) error {
 	dev, n := l.p.Device, l.dim
-	square := dev.Alloc(n, n)
-	setIdentity(square)
-	l.j.Apply(square, square)
-	jacobian := square.ToHost()
-	square.Free()
+	jacobian := l.jacobian()
 	basis, j, err := rangeOf(jacobian, n)
 	if err != nil {
 		return err
@@ -186,8 +189,17 @@ func (l *implicit) factorJacobian(*situation) error {
 	return l.solveSystem(sys)
 }
 
-// rangeOf returns the eigenvectors of a symmetric J whose eigenvalues do not vanish, one a row, and
-// the eigenvalues: unit vectors in their order where J is diagonal.
+// jacobian is J, row-major.
+func (l *implicit) jacobian() []float64 {
+	square := l.p.Device.Alloc(l.dim, l.dim)
+	defer square.Free()
+	setIdentity(square)
+	l.j.Apply(square, square)
+	return square.ToHost()
+}
+
+// rangeOf returns the eigenvectors of a symmetric J whose eigenvalues do not vanish, one a row, and the
+// eigenvalues: unit vectors in their order where J is diagonal.
 func rangeOf(jacobian []float64, n int) (basis, j []float64, err error) {
 	add := func(value float64, entry func(i int) float64) {
 		if value <= vanishing {

@@ -104,6 +104,12 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 	if err != nil {
 		return nil, err
 	}
+	done := false
+	defer func() {
+		if !done { // also where A or the regularizer panics
+			l.Release()
+		}
+	}()
 	l.misfit = dev.Alloc(1, d)
 	dev.Copy(l.misfit, z)
 	stick := solve.NewYardstick(y, norm2, o.solving())
@@ -112,9 +118,9 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 		l.spaced(v, off)
 	}
 	if err := open.neighbours(l, v, off); err != nil {
-		l.Release()
 		return nil, err
 	}
+	done = true
 	return l, nil
 }
 
@@ -175,17 +181,24 @@ func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
 	dev := v.Device()
 	dst := dev.Alloc(1, m.dim)
 	defer dst.Free()
+	done := false
+	defer func() {
+		if !done { // also where A or the regularizer panics
+			m.Release()
+		}
+	}()
 	if m.j, err = m.p.R.Linearize(dst, v, m.eta); err != nil {
 		return nil, err
 	}
 	m.model = m.j.Model()
-	if err = m.choose(); err == nil {
-		err = dev.Err()
+	err = m.choose()
+	if fault := dev.Err(); fault != nil {
+		err = fault // the cause
 	}
 	if err != nil {
-		m.Release()
 		return nil, err
 	}
+	done = true
 	return m, nil
 }
 

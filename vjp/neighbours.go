@@ -70,8 +70,10 @@ func (l *implicit) widen(at *implicit, here, there, probe array.Batch) error {
 	if err != nil {
 		return err
 	}
-	j.Apply(t, probe)
-	j.Release()
+	func() {
+		defer j.Release()
+		j.Apply(t, probe)
+	}()
 	dev.Lin(t, 1, t, -1, here)
 	var most [1]float64
 	dev.MaxAbs(most[:], t)
