@@ -78,12 +78,12 @@ func (n Number) times(m Number) Number {
 // other methods and describes the matrix, not the new type.
 type Structured interface {
 	Operator
-	// Structure returns what the operator knows. It is called often and must not allocate: an
-	// operator makes its functions once.
+	// Structure returns the structure. It is called often and must not allocate: an operator makes
+	// its functions once.
 	Structure() Structure
 }
 
-// StructureOf returns what a knows of itself. The numbers that follow from others are filled in: an
+// StructureOf returns the structure of a. The numbers that follow from others are filled in: an
 // operator with no rows or no columns has norm 0, A A* = c I gives ||A||^2 = c, and for a square A
 // it gives A*A = c I.
 func StructureOf(a Operator) Structure {
@@ -230,7 +230,7 @@ func (k *known) add(w way, dst array.Batch, alpha float64, x array.Batch) {
 // knowing holds the structure of an operator of this package, made when the operator is.
 type knowing struct{ structure Structure }
 
-// Structure returns what the operator knows of itself.
+// Structure returns the structure of the operator.
 func (k *knowing) Structure() Structure { return k.structure }
 
 // WithStructure returns a with the structure s in place of its own: what somebody knows of an

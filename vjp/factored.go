@@ -18,8 +18,8 @@ import (
 //	D mu_hat = M (M*M + Q)^+ M*,
 //
 // and the trace, the Frobenius norm, the diagonal and the derivative by a weight come from the same
-// factors: a Cholesky factorization of M*M + Q where that is well conditioned, else a QR factorization
-// of M on top of a root of Q, in which ranks are decided ([pivoted.Factorize]).
+// factors: a Cholesky factorization of M*M + Q where that is well conditioned, else a QR
+// factorization of M on top of a root of Q, in which ranks are decided ([pivoted.Factorize]).
 type factored struct {
 	inverse array.Batch // (M*M + Q)^{-1}, n x n, where it is well conditioned; else zero
 	image   array.Batch // rank x d: Q1* where D mu_hat = Q1 Q1*; else zero
@@ -442,8 +442,8 @@ func (f *factored) apply(dst, w array.Batch, op linops.Operator) error {
 	return dev.Err()
 }
 
-// diagonal returns the d diagonal entries of D mu_hat: the squared norms of the rows of Q1, or with the
-// rows m_i of M those of m_i K^{-1} m_i*.
+// diagonal returns the d diagonal entries of D mu_hat: the squared norms of the rows of Q1, or with
+// the rows m_i of M those of m_i K^{-1} m_i*.
 func (f *factored) diagonal(dev array.Device, op linops.Operator) []float64 {
 	d, _ := op.Dims()
 	out := make([]float64, d)

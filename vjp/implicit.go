@@ -12,8 +12,8 @@ import (
 	"surepipe/space"
 )
 
-// implicit differentiates the fixed point instead of the iterations. At a solution b let T = E R^n be
-// the tangent space of the regularizer, and Q its curvature there ([prox.Model]). With H = A*A,
+// implicit differentiates the fixed point instead of the iterations. At a solution b let T = E R^n
+// be the tangent space of the regularizer, and Q its curvature there ([prox.Model]). With H = A*A,
 //
 //	D mu_hat w = A E (E* (H + Q) E)^+ E* A* w
 //
@@ -27,8 +27,8 @@ import (
 //	D mu_hat w = A J x,   N x = eta A* w,   N = I - (I - eta H) J.
 //
 // N is self-adjoint and positive semidefinite in the semi-inner product <u, J v>, and conjugate
-// gradients in that product solve the system. (In the Euclidean product N is not even symmetric.) It
-// is the system above on the range of J, preconditioned by eta J = (Q + I/eta)^{-1}, and it is
+// gradients in that product solve the system. (In the Euclidean product N is not even symmetric.)
+// It is the system above on the range of J, preconditioned by eta J = (Q + I/eta)^{-1}, and it is
 // solved by the same code: with K = J^{-1} - I on that range, which is eta Q,
 //
 //	(K + eta H) u = eta A* w,   D mu_hat w = A u.

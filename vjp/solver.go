@@ -73,7 +73,7 @@ func (s *solver) Problem() Problem { return s.p }
 // Release frees what the solver keeps.
 func (s *solver) Release() { s.inner.Release() }
 
-// Reweight shares what the methods share.
+// Reweight shares the data that the methods share.
 func (s *solver) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	inner, err := s.inner.Reweight(ctx, r)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"surepipe/problems"
 )
 
-// TestProgram is no test: it is the program, for tests that run it as a process.
+// TestProgram is not a test: it is the program, for tests that run it as a process.
 func TestProgram(t *testing.T) {
 	args, ok := os.LookupEnv("SUREPIPE_TEST_ARGS")
 	if !ok {
@@ -45,7 +45,7 @@ func program(t testing.TB, args ...string) *exec.Cmd {
 
 const smallRPCA = "../../testdata/rpca50x30.npz"
 
-// A run that was killed at any moment and goes on gives what an uninterrupted one gives.
+// A run that is killed at any moment and continued gives the same as an uninterrupted one.
 func TestResumeAfterKillsGivesTheUninterruptedResult(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs the program a dozen times")
@@ -342,8 +342,8 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 	}
 }
 
-// Seeds share the sample: the first is the sample's own, and the spread is what the
-// trace estimator says of itself.
+// Seeds share the sample: the first is the sample's own, and the spread matches the trace
+// estimator's standard error.
 func TestSeedsSpreadAsTheTraceEstimatorSays(t *testing.T) {
 	dir := t.TempDir()
 	plot, running := filepath.Join(dir, "h.png"), filepath.Join(dir, "r.svg")
