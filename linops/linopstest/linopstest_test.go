@@ -396,3 +396,27 @@ func ExampleCheckOn() {
 	fmt.Println(linopstest.CheckOn(dev, a, t))
 	// Output: <nil>
 }
+
+// A request's lack of memory must not reach the device, so that On and ScaleColumns allocate on the
+// device that they are given.
+func TestCheckFindsMemoryElsewhere(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		if dev.Request() == dev {
+			t.Skip("a device without faults")
+		}
+		a := linops.NewDense(dev, mat.NewDense(2, 3, []float64{1, 2, 3, 4, 5, 6}))
+		defer a.Release()
+		for _, c := range []fault{
+			{"On", edited(a, func(s *linops.Structure) {
+				own := s.On
+				s.On = func(_ array.Device, t space.Space) linops.Restricted { return own(dev, t) }
+			}), "bytes are allocated elsewhere than on the device that is given"},
+			{"ScaleColumns", edited(a, func(s *linops.Structure) {
+				own := s.ScaleColumns
+				s.ScaleColumns = func(_ array.Device, c []float64) linops.Restricted { return own(dev, c) }
+			}), "ScaleColumns: "},
+		} {
+			c.found(t, linopstest.Check(dev, c.a))
+		}
+	})
+}
