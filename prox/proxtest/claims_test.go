@@ -202,7 +202,7 @@ func TestFalseStructuresAreFound(t *testing.T) {
 			}), "On returns nothing"},
 			{"a closure without On", telling(l1, func(s *prox.Structure) { s.On = nil }), "no On"},
 			{"memory of a regularizer on a space", telling(l1, func(s *prox.Structure) {
-				s.On = func(array.Device, space.Space) (prox.Prox, error) {
+				s.On = func(dev array.Device, _ space.Space) (prox.Prox, error) {
 					dev.Alloc(1, 1)
 					return l1, nil
 				}
