@@ -125,14 +125,6 @@ func chooseBLAS(choice string) (BLASReport, error) {
 	return BLASReport(report), nil
 }
 
-// BLAS is the BLAS that the host device uses: "gonum", or the path of the native library.
-func BLAS() string {
-	if r := BLASInfo(); r.Path != "" {
-		return r.Path
-	}
-	return "gonum"
-}
-
 // BLASInfo describes the BLAS and LAPACK that the host device uses.
 func BLASInfo() BLASReport {
 	if report := blasReport.Load(); report != nil {

@@ -17,7 +17,8 @@ type buffer struct {
 	at    cu.DevicePtr
 	size  int // values
 	freed bool
-	// missing is the fault because of which there is no memory; nil where there is memory.
+	// missing is the fault for which there is no memory, or not what it should hold; nil where there
+	// is.
 	missing error
 }
 
@@ -149,6 +150,7 @@ func (d *card) give(buf *buffer) {
 	if buf.at == 0 || d.closed {
 		return
 	}
+	buf.missing = nil
 	d.stats.PooledBytes += 8 * int64(buf.size)
 	d.pool[buf.size] = append(d.pool[buf.size], buf)
 }

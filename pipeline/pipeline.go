@@ -33,9 +33,13 @@ const (
 	ImplausibleDivergence  = stages.ImplausibleDivergence
 	Unverified             = stages.Unverified
 	Ambiguous              = stages.Ambiguous
+	NearBoundary           = stages.NearBoundary
 )
 
-// Verification is the result of an independent check.
+// CloseMargin is the margin of the tangent space below which reports mention it.
+const CloseMargin = stages.CloseMargin
+
+// Verification is what an independent check of a result found.
 type Verification = verify.Verification
 
 // SampleError is a failure that belongs to one sample.
@@ -125,7 +129,9 @@ const DefaultTraceError = 0.1
 
 // New returns a pipeline for samples that are solved by solver. The length of the samples, the
 // device and the intercept are those of the solver's problem. The caller keeps the solver and
-// releases it after the last call. Invalid settings are errors of type [*OptionError].
+// releases it after the last call. Invalid settings are errors of type [*OptionError]. The solver
+// must compute derivatives: with [vjp.None], which it does not tell before it solves, every sample
+// fails with a [SampleError].
 func New(solver vjp.Solver, o Options) (*Pipeline, error) {
 	if solver == nil {
 		return nil, errors.New("pipeline: no solver")
@@ -174,10 +180,10 @@ func (o Options) resolve() (_ Options, closed bool, err error) {
 		return o, false, refuse("Sigma2", o.Sigma2, "sigma2 is %g, expected a positive number", o.Sigma2)
 	}
 	if o.Parallel < 0 {
-		return o, false, refuse("Parallel", o.Parallel, "%d samples in flight, expected none negative", o.Parallel)
+		return o, false, refuse("Parallel", o.Parallel, "%d samples in flight, expected at least 0", o.Parallel)
 	}
 	if o.Batch < 0 {
-		return o, false, refuse("Batch", o.Batch, "%d probes a batch, expected none negative", o.Batch)
+		return o, false, refuse("Batch", o.Batch, "%d probes a batch, expected at least 0", o.Batch)
 	}
 	closed = o.Estimator == "" || o.Estimator == Auto
 	if closed {
@@ -320,7 +326,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 func (p *Pipeline) stages(ctx context.Context, g *errgroup.Group, samples <-chan stages.Sample, s stages.Settings, jobs *stages.Jobs) <-chan stages.Outcome {
 	probes := stages.Start(ctx, g, p.o.Parallel, samples, stages.Solve(p.solver, s, jobs))
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Sketching))
-	probes = stages.Start(ctx, g, 1, probes, stages.Basis())
+	probes = stages.Start(ctx, g, 1, probes, stages.QR())
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Projected))
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Residual))
 	if p.o.TraceError > 0 {

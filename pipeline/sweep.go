@@ -11,6 +11,7 @@ import (
 
 	"surepipe/hutch"
 	"surepipe/prox"
+	"surepipe/solve"
 	"surepipe/vjp"
 )
 
@@ -27,6 +28,8 @@ type Family struct {
 	// vjp.NewSolver takes them.
 	Solver   string
 	Settings vjp.Options
+	// Method is a method of the caller's own in place of Solver, as vjp.FromMethod takes it; or nil.
+	Method *solve.Entry
 }
 
 // SweepOptions are a sweep's settings.
@@ -181,6 +184,9 @@ func (c candidate) beats(d candidate) bool {
 func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield func(SweepPoint, error) bool) (*sweep, error) {
 	if f.Problem.A == nil || f.Problem.Device == nil || f.Regularizer == nil {
 		return nil, errors.New("pipeline: a family without operator, device or regularizer")
+	}
+	if f.Settings.Derivative == vjp.None {
+		return nil, refuse("Settings", f.Settings, "the family's solver is to have derivative %q, expected one of %q: SURE needs the divergence", vjp.None, vjp.Derivatives())
 	}
 	d, _ := f.Problem.A.Dims()
 	var err error

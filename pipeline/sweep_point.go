@@ -8,9 +8,6 @@ import (
 	"runtime/debug"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/stat"
-
 	"surepipe/array"
 	"surepipe/prox"
 	"surepipe/stages"
@@ -70,7 +67,11 @@ func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, re
 	} else {
 		problem := s.f.Problem
 		problem.R = r
-		solver, err = vjp.NewSolver(ctx, s.f.Solver, problem, s.f.Settings)
+		if s.f.Method != nil {
+			solver, err = vjp.FromMethod(ctx, *s.f.Method, problem, s.f.Settings)
+		} else {
+			solver, err = vjp.NewSolver(ctx, s.f.Solver, problem, s.f.Settings)
+		}
 	}
 	if err != nil {
 		free()
@@ -174,8 +175,8 @@ func (s *sweep) risk(ctx context.Context, i int, weights, from []float64) (_ Ris
 	return p.Estimate(ctx, s.y)
 }
 
-// solution is b at the weights, the same to the last bit as estimate's; nil where the
-// solver starts at no estimate anyway.
+// solution is b at the weights, the same to the last bit as estimate's; nil where it is a closed
+// form, which starts nowhere.
 func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights, from []float64) (_ []float64, err error) {
 	defer func() {
 		if err != nil {
@@ -188,23 +189,17 @@ func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights, 
 		return nil, err
 	}
 	defer release()
-	if solver.Name() == "direct" {
-		return nil, nil
-	}
 	view := s.f.Problem.Device.Request()
-	y := view.Alloc(1, len(s.y))
+	y, _ := stages.Observations(view, s.f.Problem, s.y)
 	defer y.Free()
-	values := s.y
-	if s.f.Problem.Intercept {
-		values = slices.Clone(values)
-		floats.AddConst(-stat.Mean(values, nil), values)
-	}
-	view.Upload(y, values)
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
 		return nil, err
 	}
 	defer sol.Release()
+	if sol.Closed {
+		return nil, view.Sync()
+	}
 	b := sol.B.ToHost()
 	return b, view.Sync()
 }

@@ -13,6 +13,7 @@ import (
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
+	"surepipe/solve"
 )
 
 // specBuilder builds one problem of a specification.
@@ -72,7 +73,7 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
 		return err
 	}
-	p.DefaultSolver = b.solver()
+	p.DefaultSolver = solve.Default(p.Solve())
 	return nil
 }
 
@@ -165,26 +166,6 @@ func (b *specBuilder) combine(penalties []*penalty, weights map[string]float64) 
 	}
 	return prox.NewSeparable(blocks...), nil
 }
-
-// solver is the solver that suits the problem.
-func (b *specBuilder) solver() string {
-	if prox.StructureOf(b.p.Regularizer).Quadratic.Known {
-		// The closed form needs a dense matrix, which a large sparse one is not turned into.
-		if matrixOf(b.p.Operator, largestWritten) != nil {
-			return "direct"
-		}
-		return "fista"
-	}
-	if linops.StructureOf(b.p.Operator).Columns.Value > 0 && b.roots == nil {
-		// One step from any point is the solution.
-		return "ista"
-	}
-	return "fista"
-}
-
-// largestWritten is the number of entries up to which a sparse matrix is stored dense for the
-// direct solver.
-const largestWritten = 1 << 24
 
 // weights sets the values of lambda, lambda2 and gamma.
 func (b *specBuilder) weights(m *maximizer, data Data, hyper Hyper) error {

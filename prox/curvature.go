@@ -28,8 +28,9 @@ type diagonalCurvature struct {
 	on        array.Batch // factor
 }
 
-// newDiagonalCurvature owns q.
-func newDiagonalCurvature(dev array.Device, q []float64, t float64) Curvature {
+// NewDiagonalCurvature returns Q = diag(q), q_j >= 0, for a model whose E has orthonormal columns, at
+// the step t of the derivative. It keeps q.
+func NewDiagonalCurvature(dev array.Device, q []float64, t float64) Curvature {
 	c := &diagonalCurvature{q: q, factor: make([]float64, len(q)), on: dev.Alloc(1, len(q))}
 	for j, x := range q {
 		c.factor[j] = 1 / (1 + t*x)

@@ -50,7 +50,7 @@ func (j *diagonal) build() *Model {
 	dev := j.d.Device()
 	m := &Model{Space: space.Coordinates(dev, j.d.N(), set), Margin: j.margins()}
 	if curved {
-		m.Curvature = newDiagonalCurvature(dev, q, j.t)
+		m.Curvature = NewDiagonalCurvature(dev, q, j.t)
 	}
 	return m
 }

@@ -28,7 +28,9 @@ func scaledStructure(c float64, s Structure) Structure {
 		out.Value = func(b array.Batch) float64 { return times(c, s.Value(b)) }
 	}
 	if s.On != nil {
-		out.On = func(t space.Space) (Prox, error) { return ownScaled(c)(s.On(t)) }
+		out.On = func(dev array.Device, t space.Space) (Prox, error) {
+			return ownScaled(c)(s.On(dev, t))
+		}
 	}
 	if s.Rescale != nil {
 		out.Rescale = func(dev array.Device, units []float64) (Prox, error) {
@@ -223,8 +225,8 @@ func (t subset) Form() space.Form {
 	return space.Form{Kind: space.Subset, Orthonormal: true, Set: t.set}
 }
 
-// on restricts each block that the set intersects.
-func (s *blocks) on(t space.Space) (Prox, error) {
+// on confines each block that the set meets.
+func (s *blocks) on(dev array.Device, t space.Space) (Prox, error) {
 	set, ok := subsetOf(t)
 	if !ok || len(set) == 0 {
 		return nil, nil
@@ -234,7 +236,7 @@ func (s *blocks) on(t space.Space) (Prox, error) {
 		if len(part) == 0 {
 			continue
 		}
-		q, err := s.parts[i].On(subset{p: s.p.at[i+1] - s.p.at[i], set: part})
+		q, err := s.parts[i].On(dev, subset{p: s.p.at[i+1] - s.p.at[i], set: part})
 		if q == nil || err != nil {
 			for _, q := range made {
 				Release(q)

@@ -82,7 +82,11 @@ func (s *admm) Problem() Problem { return s.p }
 // of eps eta.
 func (s *admm) Traits() Traits {
 	_, p := s.p.A.Dims()
-	return Traits{Norm2: s.bound, State: []int{p, p}, Scratch: []int{p, p, p}, Argument: s.argument, Reweight: s.reweight}
+	t := Traits{Norm2: s.bound, State: []int{p, p}, Scratch: []int{p, p, p}, Argument: s.argument, Reweight: s.reweight}
+	if s.matrix != nil {
+		t.Choices = []Choice{writtenDown}
+	}
+	return t
 }
 
 // reweight shares the norm and the factorizations of the z-step.

@@ -311,6 +311,7 @@ func (s *direct) examine(_ context.Context, w *Work, c *watch, _ float64, _ bool
 	dev.Mul(t, t, s.inverse)
 	dev.Gemm(false, false, 1, t, s.vt, 0, step)
 	s.p.A.Forward(r, step)
+	c.conv.Closed = true
 	c.good = math.Max(c.good, leastGood)
 	optimality := relative(math.Sqrt(sum), c.stick.size(residual, 0))
 	c.accept(optimality, optimality, Norm(r), residual)

@@ -97,7 +97,9 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 		nuclearSampling: s, dev: dev, m: s.shape.Rows, n: s.shape.Cols,
 		eta: g.eta, tau: g.eta * s.lambda, y: y, passes: 1, lowest: math.Inf(1),
 	}
-	w.pattern, w.order = s.a.Sampled(s.shape)
+	if w.pattern, w.order = s.a.Sampled(dev, s.shape); w.pattern == nil {
+		return w, dev.Err()
+	}
 	if w.order != nil {
 		w.sorted = dev.Alloc(1, d)
 		dev.Gather(w.sorted, y, w.order)

@@ -18,17 +18,39 @@ type Entry struct {
 	// form. It is given the problem in the user's units.
 	Closed bool
 
-	// sparse reports whether it may run on a working set, and factors whether its iterates may be
-	// kept in factored form, which takes a proximalGradient.
-	sparse, factors bool
+	// Sparse says that it may be run on a working set, where solutions are sparse: it is made for
+	// the problem confined to a set of coordinates, again and again as the set grows.
+	Sparse bool
+
+	// factors says that its iterates may be kept in factored form: it is a proximalGradient.
+	factors bool
+}
+
+// Names lists the names of the table.
+func Names() []string {
+	var names []string
+	for _, e := range Methods() {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// Lookup returns the entry of a name; ok is false for names that are not in the table.
+func Lookup(name string) (e Entry, ok bool) {
+	for _, e := range Methods() {
+		if e.Name == name {
+			return e, true
+		}
+	}
+	return Entry{}, false
 }
 
 // Methods lists the methods that [New] knows. A new one is added here.
 func Methods() []Entry {
 	return []Entry{
 		{Name: "direct", About: "r(b) = c/2 ||b||^2 in closed form, by one factorization of A", New: newDirect, Closed: true},
-		{Name: "ista", About: "proximal gradient steps of length 1/||A||^2", New: newISTA, sparse: true, factors: true},
-		{Name: "fista", About: "the same with momentum and adaptive restart", New: newFISTA, sparse: true, factors: true},
+		{Name: "ista", About: "proximal gradient steps of length 1/||A||^2", New: newISTA, Sparse: true, factors: true},
+		{Name: "fista", About: "the same with momentum and adaptive restart", New: newFISTA, Sparse: true, factors: true},
 		{Name: "admm", About: "alternating directions, with the step balanced by the residuals", New: newADMM},
 	}
 }

@@ -49,6 +49,45 @@ var methodRules = []rule{
 	{"all coordinates", "the problem has no structure that the method can use", always, newPlain},
 }
 
+// defaultRule is a row of the table of [Default].
+type defaultRule struct {
+	solver, reason string
+	applies        func(p Problem) bool
+}
+
+var defaultRules = []defaultRule{
+	{"fista", "the loss is not quadratic: a gradient step is never exact", func(p Problem) bool { return !quadraticLoss(p) }},
+	{"direct", "the regularizer is quadratic and A can be written as a matrix: one factorization is exact", func(p Problem) bool { return quadraticPenalty(p) && writable(p.A) }},
+	{"fista", "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
+	{"ista", "A*A is a multiple of the identity: one step from any point is the solution", func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
+	{"fista", "it is the fastest of those that need no more than products with A and the prox", func(Problem) bool { return true }},
+}
+
+// Default is the name of the solver for a problem where nobody chooses one.
+func Default(p Problem) string {
+	i := slices.IndexFunc(defaultRules, func(r defaultRule) bool { return r.applies(p) })
+	return defaultRules[i].solver
+}
+
+// quadraticLoss reports that the loss is the squared one, perhaps with weights.
+func quadraticLoss(p Problem) bool {
+	if p.Loss == nil {
+		return true
+	}
+	_, quadratic := p.Loss.Weights()
+	return quadratic
+}
+
+// quadraticPenalty reports that r(b) = c/2 ||b||^2.
+func quadraticPenalty(p Problem) bool { return prox.StructureOf(p.R).Quadratic.Known }
+
+// writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
+func writable(a linops.Operator) bool {
+	d, p := a.Dims()
+	known := linops.StructureOf(a)
+	return known.Dense != nil && (known.Entries == linops.Known(float64(d*p)) || d*p <= largestWritten)
+}
+
 // Choices that only a solve can make.
 var (
 	notSparse  = Choice{"method", "all coordinates", "the solution turned out not to be sparse"}
@@ -84,6 +123,9 @@ const (
 	// gap.
 	maxDense    = 256
 	freeEntries = 1 << 20
+	// largestWritten is the number of entries up to which an operator that is not stored as a matrix
+	// is written down as one for the direct solver.
+	largestWritten = 1 << 24
 	// weightedEntries is the size of the matrix up to which the lengths of weighted columns are
 	// computed from its entries.
 	weightedEntries = 1 << 24
@@ -163,11 +205,25 @@ func (s *situation) method(ctx context.Context) (Method, error) {
 	return s.e.New(ctx, s.p, s.o)
 }
 
-// reweight repeats the choices for another regularizer, in the same units.
+// reweight chooses anew for another regularizer. Where that one allows for other units and the last
+// one did not, they are chosen anew too.
 func (s situation) reweight(ctx context.Context, r prox.Prox, from Method) (Solver, error) {
 	s.p.R, s.from = r, from
-	s.o.choices = s.o.choices[:len(s.o.choices)-1]
+	if s.units == nil && !s.e.Closed && columnUnits(r, s.lengths2) != nil {
+		s.from, s.o.shortness = nil, nil
+		s.o.choices = s.o.before("units")
+		return chooseUnits(ctx, s)
+	}
+	s.o.choices = s.o.before("method")
 	return chooseMethod(ctx, s)
+}
+
+// before is the choices up to the first one about a part.
+func (o Options) before(part string) []Choice {
+	if i := slices.IndexFunc(o.choices, func(c Choice) bool { return c.Part == part }); i >= 0 {
+		return o.choices[:i:i]
+	}
+	return o.choices
 }
 
 // completion is the structure of a matrix completion problem; nil where there is none.
@@ -180,7 +236,7 @@ func (s *situation) completion() *nuclearSampling {
 	if !r.Nuclear.Known || a.Sampled == nil || min(shape.Rows, shape.Cols) < limits.FactoredSide || lambda == 0 || math.IsInf(lambda, 1) {
 		return nil
 	}
-	if places, _ := a.Sampled(shape); places == nil {
+	if places, _ := a.Sampled(s.p.Device, shape); places == nil {
 		return nil
 	}
 	return &nuclearSampling{p: s.p, o: s.o, a: a, shape: shape, lambda: lambda}
@@ -190,7 +246,7 @@ func (s *situation) completion() *nuclearSampling {
 func (s *situation) splits() bool {
 	r := prox.StructureOf(s.p.R)
 	_, dim := s.p.A.Dims()
-	if !s.e.sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.o.Whole || s.p.Loss != nil {
+	if !s.e.Sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.o.Whole || s.p.Loss != nil {
 		return false
 	}
 	none := confine(s.p.Device, s.p.A, nil)
@@ -212,9 +268,10 @@ func factorizationFor(lengths []float64) factorization {
 	return factorizations[i]
 }
 
-// writeDown chooses whether ADMM's z-step forms A as a matrix. It does so for a small A without a
-// closed form: a matrix is factorized once, while conjugate gradients start again at every
-// iteration.
+// writtenDown is the choice that writeDown makes.
+var writtenDown = Choice{"method", "A written down as a matrix", "A is small and has no closed form of the z-step: a matrix is factorized once, where conjugate gradients start anew in every iteration"}
+
+// writeDown chooses whether ADMM's z-step works with A written down as a matrix.
 func writeDown(a linops.Operator, normal *linops.Normal) bool {
 	_, dim := a.Dims()
 	return dim <= maxDense && !normal.Closed()

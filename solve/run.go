@@ -119,6 +119,9 @@ func (r *run) step(ctx context.Context, final bool) error {
 	}
 	j, err := r.m.Step(ctx, w, r.tape != nil)
 	if err != nil {
+		if fault := w.Device().Err(); fault != nil {
+			err = fault // the cause
+		}
 		return fmt.Errorf("%s iteration %d: %w", r.m.Name(), w.K+1, err)
 	}
 	measured, next := r.m.Measure(w)

@@ -121,8 +121,11 @@ type Convergence struct {
 	// known, is at most a hundredth of sigma sqrt(d), or without sigma of ||y - A b|| or a
 	// millionth of ||y||; less where Tol is below 1e-8.
 	Converged bool
-	// Lag estimates, for an unrolled derivative at a converged solution, the difference of its
-	// trace from that of the fixed point: the derivatives of the iterates converge later than the
+	// Closed reports that b was computed in closed form: there is nothing to iterate, and where a
+	// solve starts does not matter.
+	Closed bool
+	// Lag estimates, for an unrolled derivative at a converged solution, by how much its trace
+	// differs from that of the fixed point: the derivatives of the iterates converge later than the
 	// iterates. It is 0 for other derivatives. Package vjp sets it.
 	Lag float64
 }
@@ -176,14 +179,11 @@ type Solver interface {
 // New returns the solver of the given name for the problem; [Methods] lists the names. The context
 // bounds the work done once for all y: the estimate of the operator's norm, or a factorization.
 func New(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
-	var names []string
-	for _, e := range Methods() {
-		if e.Name == name {
-			return NewFrom(ctx, e, p, o)
-		}
-		names = append(names, e.Name)
+	e, ok := Lookup(name)
+	if !ok {
+		return nil, fmt.Errorf("solve: solver %q, expected one of %s", name, strings.Join(Names(), ", "))
 	}
-	return nil, fmt.Errorf("solve: solver %q, expected one of %s", name, strings.Join(names, ", "))
+	return NewFrom(ctx, e, p, o)
 }
 
 // NewFrom is New for a method that need not be in the table.

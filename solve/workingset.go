@@ -76,18 +76,27 @@ func (s *workingSet) Reweight(ctx context.Context, r prox.Prox) (Solver, error) 
 	return s.s.reweight(ctx, r, s.full)
 }
 
-// whole is the method over all coordinates.
+// whole is the method over all coordinates. It serves all solves, and so it is built on a view of the
+// device that has no other use: a lack of memory fails the solve that met it, and the next solve
+// builds it anew.
 func (s *workingSet) whole(ctx context.Context) (Method, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.full == nil {
-		full, err := s.s.method(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s.full = full
+	if s.full != nil {
+		return s.full, nil
 	}
-	return s.full, nil
+	on := s.s
+	on.p.Device = s.s.p.Device.Request()
+	full, err := on.method(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := on.p.Device.Err(); err != nil {
+		full.Release()
+		return nil, err
+	}
+	s.full = full
+	return full, nil
 }
 
 // Record iterates over all coordinates.
@@ -288,7 +297,7 @@ func (r *rounds) confine(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	var err error
-	if c.R, err = r.s.r.On(c.set); err == nil && c.R != nil {
+	if c.R, err = r.s.r.On(r.dev, c.set); err == nil && c.R != nil {
 		c.method, err = r.s.s.e.New(ctx, c.Problem, r.s.s.o)
 	}
 	if err != nil || c.R == nil {

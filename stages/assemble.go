@@ -98,6 +98,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		Implausible: terms.Implausible(trace.Error()),
 
 		Verification: job.verification,
+		MeanWeight:   job.meanWeight,
 
 		DivergenceLow:  trace.Trace - job.lower,
 		DivergenceHigh: trace.Trace + job.higher,
@@ -117,12 +118,13 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if !math.IsInf(job.spaceMargin, 1) {
 		r.SpaceMargin = job.spaceMargin
 	}
+	r.Neighbours = job.neighbours
 	inner := sol.Linearization.Inner()
 	r.InnerSteps, r.Unsolved = inner.Steps, inner.Failed
 	if err := dev.Err(); err != nil {
 		return Risk{}, err
 	}
-	if job.intercept {
+	if job.problem.Intercept {
 		if err := job.addMean(r.MuHat); err != nil {
 			return Risk{}, err
 		}

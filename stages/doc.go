@@ -2,7 +2,7 @@
 // estimate. Each is a typed function between channels, a [Stage]; [Start] runs it with any number
 // of workers, and package pipeline connects them.
 //
-//	Sample → Solve → Probes → Query(Sketching) → Probes → Basis
+//	Sample → Solve → Probes → Query(Sketching) → Probes → QR
 //	       → Probes → Query(Projected) → Probes → Query(Residual)
 //	       → Probes [→ Refine → Probes] [→ Verify → Probes] → Assemble → Outcome
 //
@@ -14,9 +14,9 @@
 // sends an [Outcome] for each sample, its [Risk] or its error, in the order in which they are
 // finished.
 //
-// The phases are those of package hutch, whatever the estimator: [Query] applies M to the probes of
-// one phase, and [Basis] waits for the sketch and makes the orthonormal basis Q of its span. A
-// phase that an estimator does not have has no probes, and one empty batch carries the job past it.
+// The phases are those of package hutch, whatever the estimator: [Query] applies M to the probes
+// of one phase, and [QR] waits for the sketch and makes the orthonormal basis Q of its span. A
+// phase that an estimator does not have has no probes, and one empty batch takes the job past it.
 //
 //	sketch     M s for random vectors s
 //	projected  tr(Q* M Q); the exact trace has the unit vectors for Q

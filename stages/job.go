@@ -48,10 +48,13 @@ type Job struct {
 	// By Solve: lower and higher are how far decisions in doubt may change the trace, and the
 	// margins are those of the rank and of the tangent space ([vjp.Closed]).
 	lower, higher, rankMargin, spaceMargin float64
-	// By Solve: whether the fit has an intercept, and the mean that was subtracted from y in that
-	// case.
-	intercept bool
-	mean      float64
+	// By Solve: whether lower and higher account for the tangent spaces near the solution.
+	neighbours bool
+	// By Solve: the mean of the weights of the observations, 0 where they have none.
+	meanWeight float64
+	// By Solve: the problem, and the mean that was subtracted from y where it has an intercept.
+	problem vjp.Problem
+	mean    float64
 	// By Solve: the settings that later stages need. batch is the largest number of probes that
 	// travel together.
 	seed  uint64
@@ -60,8 +63,8 @@ type Job struct {
 	// By Solve: when the solver started on the sample, and when it finished.
 	begun, solved time.Time
 
-	// By Basis: the number of probes in the phases after the sketch. finished counts those that
-	// Refine has received, and arrived those that Verify has received.
+	// By QR: how many probes the phases after the sketch have. finished counts those that
+	// Refine has seen, and arrived those that Verify has.
 	planned           int
 	finished, arrived atomic.Int64
 	// By Verify: its findings, nil without it, and when it began.
@@ -100,11 +103,26 @@ func (j *Job) settle(ctx context.Context, err error) error {
 	if p := new(PanicError); errors.As(err, &p) {
 		return fmt.Errorf("sample %d: %w", j.Index, err)
 	}
-	j.failure.CompareAndSwap(nil, &SampleError{j.Index, err})
+	j.failure.CompareAndSwap(nil, &SampleError{j.Index, cause(j.view, err)})
 	return nil
 }
 
-// failed reports whether further work on the job is useless.
+// cause is what a failure on a view is reported as: the view's fault, which names the device, the
+// operation and the size, in place of what followed from it, such as numbers that are not finite.
+func cause(view array.Device, err error) error {
+	if view == nil {
+		return err
+	}
+	if p := new(PanicError); errors.As(err, &p) {
+		return err
+	}
+	if fault := view.Err(); fault != nil && !errors.Is(err, fault) {
+		return fault
+	}
+	return err
+}
+
+// failed reports that further work on the job is of no use.
 func (j *Job) failed() bool { return j.failure.Load() != nil }
 
 // count is the number of probes in a phase.
@@ -126,7 +144,7 @@ func (j *Job) estimate() (hutch.Estimate, error) {
 // terms are the numbers from which the risk is computed; trace is the solver's part of the trace.
 func (j *Job) terms(sigma2 float64, trace hutch.Estimate) risk.Terms {
 	t := risk.Terms{D: len(j.Y), Sigma2: sigma2, Residual: j.residual, Divergence: trace.Trace, Frobenius2: trace.Frobenius2}
-	if j.intercept {
+	if j.problem.Intercept {
 		t = t.WithIntercept()
 	}
 	return t

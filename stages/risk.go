@@ -41,13 +41,21 @@ type Risk struct {
 	// the nearest point with another one, over the error of the solution; 0 where it is not known.
 	// A value near or below 1 means that the choice is within the solver's tolerance.
 	SpaceMargin float64
-	// D is the number of observations, and Sigma2 the variance of their noise that was used.
+	// Neighbours reports that the tangent spaces near the solution are part of DivergenceLow and
+	// DivergenceHigh, so that a small SpaceMargin leaves nothing open.
+	Neighbours bool
+	// D is the number of observations and Sigma2 the variance of their noise that the numbers
+	// are made with.
 	D      int
 	Sigma2 float64
 	// Convergence is that of the solver; Derivative says how the solution was differentiated.
 	vjp.Convergence
 	Derivative string
-	// Choices lists what the solver chose based on the structure of the problem, and why.
+	// MeanWeight is the mean of the weights w of the observations, 0 where the loss has none. With
+	// weights Convergence.Error bounds ||sqrt(w) (mu_hat - mu_hat*)||, where the noise has the size
+	// sigma sqrt(sum w).
+	MeanWeight float64
+	// Choices says what the solver chose by the structure of the problem, and why.
 	Choices []vjp.Choice
 	// InnerSteps is the largest number of inner iterations that the implicit derivative took for a
 	// probe, and Unsolved the number of probes that stopped short of their tolerance. If there are
@@ -76,8 +84,26 @@ func (r *Risk) Terms() risk.Terms {
 	return risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Trace.Trace, Frobenius2: r.Trace.Frobenius2}
 }
 
-// String is a short report in a few lines: the estimate, its terms, how it was computed, what its
-// error bar does not include, and the warnings. There is no newline at the end.
+// noise is the size of the noise in the norm of Convergence.Error: sigma sqrt(d), or with weights w
+// of the observations sigma sqrt(sum w).
+func (r *Risk) noise() float64 {
+	mean := r.MeanWeight
+	if mean == 0 {
+		mean = 1
+	}
+	return math.Sqrt(r.Sigma2 * mean * float64(r.D))
+}
+
+// bounded names what Convergence.Error bounds the error of.
+func (r *Risk) bounded() string {
+	if r.MeanWeight > 0 {
+		return "sqrt(w) mu_hat"
+	}
+	return "mu_hat"
+}
+
+// String is a short report in a few lines: the estimate, what it is made of, how it was computed,
+// what its error bar leaves out, and the warnings. There is no newline at the end.
 func (r Risk) String() string {
 	var s strings.Builder
 	t := r.Terms()
@@ -90,7 +116,10 @@ func (r Risk) String() string {
 	}
 	fmt.Fprintf(&s, "%d iterations, optimality %.1e", r.Iterations, r.Optimality)
 	if !math.IsNaN(r.Convergence.Error) {
-		fmt.Fprintf(&s, ", mu_hat within %.1e of the exact estimate", r.Convergence.Error)
+		fmt.Fprintf(&s, ", %s within %.1e of the exact estimate", r.bounded(), r.Convergence.Error)
+	}
+	if r.SpaceMargin > 0 && r.SpaceMargin < CloseMargin {
+		fmt.Fprintf(&s, ", tangent space by a margin of %.2g", r.SpaceMargin)
 	}
 	fmt.Fprintf(&s, "; %s derivative; %.3g s\n", r.Derivative, r.Total.Seconds())
 	s.WriteString("± leaves out: ")

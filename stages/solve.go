@@ -2,8 +2,10 @@ package stages
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
@@ -11,6 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/loss"
 	"surepipe/vjp"
 )
 
@@ -55,9 +58,10 @@ const (
 // With an intercept it solves at y minus its mean; the columns of A must have mean 0.
 func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 	dev := solver.Problem().Device
+	weight := sync.OnceValue(func() float64 { return meanWeight(solver.Problem().Loss) })
 	return func(ctx context.Context, in <-chan Sample, out chan<- Probes) error {
 		return each(ctx, in, func(sample Sample) error {
-			job, err := solveOne(ctx, solver, s, sample)
+			job, err := solveOne(ctx, solver, s, sample, weight)
 			if err != nil {
 				job = &Job{Sample: sample, shared: dev}
 				if err := job.settle(ctx, err); err != nil {
@@ -84,27 +88,40 @@ func matrix(l vjp.Linearization) hutch.Matrix {
 	return hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span}
 }
 
-func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample) (*Job, error) {
+// meanWeight is the mean of the weights of the observations, 0 where the loss has none.
+func meanWeight(l loss.Loss) float64 {
+	if l == nil {
+		return 0
+	}
+	w, ok := l.Weights()
+	if !ok || w.IsZero() {
+		return 0
+	}
+	return stat.Mean(w.ToHost(), nil)
+}
+
+func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample, weight func() float64) (*Job, error) {
 	problem := solver.Problem()
 	// All memory for the sample is allocated on the device of its y: a view of its own, so that
 	// running out of memory does not affect the other samples.
 	view := problem.Device.Request()
 	job := &Job{
 		Sample: sample, shared: problem.Device, view: view,
-		intercept: problem.Intercept, seed: s.Seed, batch: s.Batch, keepB: s.KeepB, begun: time.Now(),
+		problem: problem, seed: s.Seed, batch: s.Batch, keepB: s.KeepB, begun: time.Now(),
 	}
-	if job.intercept {
-		job.mean = stat.Mean(sample.Y, nil)
-	}
-	y := job.observations(view)
+	y, mean := Observations(view, problem, sample.Y)
 	defer y.Free()
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
-		return nil, err
+		return nil, cause(view, err)
 	}
-	job.solution = sol
+	if sol.Linearization == nil {
+		sol.Release()
+		return nil, fmt.Errorf("stages: the solution of solver %q has no derivative, expected a solver whose vjp.Options.Derivative is not %q", solver.Name(), vjp.None)
+	}
+	job.solution, job.mean, job.meanWeight = sol, mean, weight()
 	c := sol.Linearization.Closed()
-	job.spaceMargin = c.SpaceMargin
+	job.spaceMargin, job.neighbours = c.SpaceMargin, c.Neighbours
 	if c.Known {
 		job.lower, job.higher, job.rankMargin = c.Trace-c.Low, c.High-c.Trace, c.Margin
 		if s.Closed {
@@ -126,17 +143,17 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 	return job, nil
 }
 
-// observations is the y that the solver is given: minus its mean where there is an intercept. The
-// caller frees it.
-func (j *Job) observations(dev array.Device) array.Batch {
-	values := j.Y
-	if j.intercept {
+// Observations uploads the y that a solver of the problem is given: less its mean, which is also
+// returned, where the problem has an intercept. The mean is 0 elsewhere. The caller frees y.
+func Observations(dev array.Device, p vjp.Problem, values []float64) (y array.Batch, mean float64) {
+	if p.Intercept {
+		mean = stat.Mean(values, nil)
 		values = slices.Clone(values)
-		floats.AddConst(-j.mean, values)
+		floats.AddConst(-mean, values)
 	}
-	y := dev.Alloc(1, len(values))
+	y = dev.Alloc(1, len(values))
 	dev.Upload(y, values)
-	return y
+	return y, mean
 }
 
 // formShare is the share for [vjp.Linearization]'s Forms: the bounded error is a tenth of the

@@ -23,16 +23,25 @@ const (
 	ImplausibleDivergence = "implausible-divergence"
 	// Unverified: an independent check disagrees, or could not be done.
 	Unverified = "verification"
-	// Ambiguous: which coordinates are active, or which directions are in the null space of A,
-	// depends on rounding errors or on the solver's tolerance, and SURE depends on it.
+	// NearBoundary: the regularizer has another tangent space within the error of the solution, and
+	// what the divergence is there is not known. A result with no other warning is Trusted.
+	NearBoundary = "near-boundary"
+	// Ambiguous: which coordinates are active, or which directions A sees, depends on rounding
+	// errors or on the solver's tolerance, and SURE depends on it.
 	Ambiguous = "ambiguous"
 )
 
-// Trusted reports whether there is no known reason to doubt the numbers: no warning, except perhaps
-// that decisions in doubt may change SURE by less than its error bar.
+// CloseMargin is the margin of the tangent space below which reports mention it.
+const CloseMargin = 100
+
+// Trusted reports that nothing is known that makes the numbers doubtful: there is no
+// warning, except perhaps that the solution is near the boundary of its tangent space, or that
+// decisions in doubt may move SURE by less than its error bar.
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
-		if w.Code != Ambiguous || r.ambiguity() > 1 {
+		switch {
+		case w.Code == NearBoundary:
+		case w.Code != Ambiguous || r.ambiguity() > 1:
 			return false
 		}
 	}
@@ -58,17 +67,21 @@ func (r *Risk) Warnings() []Warning {
 	}
 	switch {
 	case r.Converged:
-	case r.Derivative == "direct":
-		add(NotConverged, "the closed form has an optimality of %.1e: X is ill-conditioned and b is not well determined", r.Optimality)
+	case r.Closed:
+		add(NotConverged, "the closed form leaves an optimality of %.1e: X is ill conditioned and b is not well determined", r.Optimality)
 	default:
 		within := ""
 		if !math.IsNaN(r.Convergence.Error) {
-			within = fmt.Sprintf(", mu_hat within %.2g of the exact estimate", r.Convergence.Error)
+			within = fmt.Sprintf(", %s within %.2g of the exact estimate", r.bounded(), r.Convergence.Error)
 		}
 		add(NotConverged, "not converged after %d iterations: optimality %.1e%s; allow more iterations, accept a larger tolerance, or try another solver", r.Iterations, r.Optimality, within)
 	}
-	if most := inaccuracy * math.Sqrt(r.Sigma2*float64(r.D)); r.Converged && r.Convergence.Error > most {
-		add(NotConverged, "mu_hat may be off the exact estimate by %.2g, more than a hundredth of sigma sqrt(d): give the solver sigma2 or a smaller tolerance", r.Convergence.Error)
+	if r.Converged && r.Convergence.Error > inaccuracy*r.noise() {
+		size := "sigma sqrt(d)"
+		if r.MeanWeight > 0 {
+			size = "sigma sqrt(sum w), with the weights w of the observations"
+		}
+		add(NotConverged, "%s may be off the exact estimate by %.2g, more than a hundredth of %s: give the solver sigma2 or a smaller tolerance", r.bounded(), r.Convergence.Error, size)
 	}
 	if r.Unsolved > 0 {
 		add(DerivativeNotConverged, "the implicit derivative has not converged: %d probes stopped short after %d steps because the solution is nearly not unique; raise the weight of the regularizer, or try the unrolled derivative",
@@ -84,11 +97,14 @@ func (r *Risk) Warnings() []Warning {
 		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns depend on each other, cannot be decided within rounding errors and the tolerance; ask for a smaller tolerance, remove dependent columns, or change the weight a little",
 			r.DivergenceLow, r.DivergenceHigh)
 	}
+	if r.SpaceMargin > 0 && r.SpaceMargin < 1 && !r.Neighbours {
+		add(NearBoundary, "the solution is near the boundary of its tangent space, at %.2g times its own error: another support, rank or clustering, with another divergence, is within that error; ask for a smaller tolerance, or change the weight a little", r.SpaceMargin)
+	}
 	return all
 }
 
-// inaccuracy is a little more than the error of mu_hat, in units of sigma sqrt(d), at which a
-// solver that knows sigma2 stops.
+// inaccuracy is the bound of the error of mu_hat, as a share of the size of the noise, up to which a
+// solver that knows sigma2 goes, and a little more.
 const inaccuracy = 0.0101
 
 // mostLag and doubtful are the shares of SURE's error bar by which the lag of an unrolled

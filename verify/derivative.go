@@ -42,7 +42,20 @@ type form struct {
 func (f form) off() float64 { return max(f.low-f.printed, f.printed-f.high, 0) }
 
 // bars is the same in error bars.
-func (f form) bars() float64 { return f.off() / f.bar }
+func (f form) bars() float64 { return f.off() / f.err() }
+
+// err is the error of the differences: half the disagreement of the one-sided ones is part of it,
+// which a kink within the step makes and the difference between two steps may miss by chance. At a
+// boundary that says nothing about the printed form, and is left out.
+func (f form) err() float64 {
+	if f.wide() {
+		return f.bar
+	}
+	return f.bar + (f.high-f.low)/2
+}
+
+// conclusive reports that the printed form can be compared with the differences.
+func (f form) conclusive() bool { return f.resolved && !f.boundary }
 
 // wide reports whether the one-sided differences disagree.
 func (f form) wide() bool {
@@ -51,7 +64,7 @@ func (f form) wide() bool {
 
 // better reports whether f is more conclusive than g.
 func (f form) better(g form) bool {
-	return f.wide() == g.wide() && f.bar < g.bar || !f.wide() && g.wide()
+	return f.wide() == g.wide() && f.err() < g.err() || !f.wide() && g.wide()
 }
 
 // differences compares the derivative along a few probes with differences of solutions, and the
@@ -101,9 +114,10 @@ func (c *check) differences() error {
 		}
 	}
 	if seen {
-		c.v.add(Derivative, worst.off(), worst.bar)
+		c.v.add(Derivative, worst.off(), worst.err())
 	}
 	if units {
+		c.units = all
 		c.sumOfUnits(image, all)
 	} else {
 		c.meanOfForms(printed, all)
@@ -119,7 +133,7 @@ func (c *check) sumOfUnits(image array.Batch, all []form) {
 	sum, bars := 0.0, 1e-6*float64(c.d) // their errors may have the same sign
 	for _, f := range all {
 		value, bar := f.printed, formPart*math.Abs(f.printed)
-		if f.resolved && !f.boundary {
+		if f.conclusive() {
 			value, bar = min(max(f.printed, f.low), f.high), f.bar
 		}
 		sum += value
@@ -153,7 +167,7 @@ func (c *check) meanOfForms(printed []float64, all []form) {
 	variance := max(2*c.Trace.Frobenius2, squares/(n-1)) / n
 	shift, bar2, count := 0.0, 0.0, 0.0
 	for _, f := range all {
-		if f.resolved && !f.boundary {
+		if f.conclusive() {
 			shift += min(max(f.printed, f.low), f.high) - f.printed
 			bar2 += f.bar * f.bar
 			count++
@@ -177,7 +191,7 @@ func (c *check) secondOpinions(z array.Batch, all []form) error {
 	for {
 		at := -1
 		for i, f := range all {
-			if f.resolved && !f.boundary && !f.second && f.bars() > doubt && (at < 0 || f.bars() > all[at].bars()) {
+			if f.conclusive() && !f.second && f.bars() > doubt && (at < 0 || f.bars() > all[at].bars()) {
 				at = i
 			}
 		}
@@ -191,7 +205,7 @@ func (c *check) secondOpinions(z array.Batch, all []form) error {
 		if err != nil {
 			return c.serious(err)
 		}
-		if confirmed := f.resolved && !f.boundary && f.bars() > doubt; confirmed {
+		if confirmed := f.conclusive() && f.bars() > doubt; confirmed {
 			if f.bars() < all[at].bars() {
 				all[at] = f
 			}
@@ -209,7 +223,12 @@ func (c *check) along(w *witness, z array.Batch, printed float64) (form, error) 
 		// Differences of solutions are no more accurate than the solutions.
 		length = max(noise, 1e-3*length)
 	}
-	h := firstStep * length / norm(z)
+	v := c.direction(z)
+	h := firstStep * length / norm(v)
+	v.Free()
+	if math.IsInf(h, 1) {
+		h = firstStep * length / norm(z) // all weights are 0 there
+	}
 	best := form{printed: printed}
 	for k := 0; k < steps && c.iterations < c.budget; k++ {
 		f, err := c.step(w, z, printed, h)
@@ -267,18 +286,56 @@ func (c *check) step(w *witness, z array.Batch, printed, h float64) (form, error
 	return f, c.dev.Err()
 }
 
+// direction is W^{-1/2} z, where w are the weights of the loss, and z where it has none. Where w_i = 0
+// it is 0: mu_hat does not depend on y_i. The caller frees it.
+func (c *check) direction(z array.Batch) array.Batch {
+	v := c.dev.Alloc(1, c.d)
+	if c.inverse.IsZero() {
+		c.dev.Copy(v, z)
+	} else {
+		c.dev.Mul(v, z, c.inverse)
+	}
+	return v
+}
+
+// weights computes W^{1/2} and W^{-1/2} where the loss has weights.
+func (c *check) weights() {
+	if c.Problem.Loss == nil {
+		return
+	}
+	w, quadratic := c.Problem.Loss.Weights()
+	if !quadratic || w.IsZero() {
+		return
+	}
+	root := w.ToHost()
+	inverse := make([]float64, len(root))
+	for i, v := range root {
+		if v > 0 {
+			root[i] = math.Sqrt(v)
+			inverse[i] = 1 / root[i]
+		}
+	}
+	c.root, c.inverse = c.dev.Alloc(1, c.d), c.dev.Alloc(1, c.d)
+	c.dev.Upload(c.root, root)
+	c.dev.Upload(c.inverse, inverse)
+}
+
 // moved is z* (mu_hat(y + a z) - mu_hat(y)), and the solution at y + a z, by a solve that starts
-// at from.
+// at from. Where the loss has weights the derivative is that of the whitened problem, W^{1/2} D mu_hat
+// W^{-1/2}, and moved is z* W^{1/2} (mu_hat(y + a W^{-1/2} z) - mu_hat(y)).
 func (c *check) moved(w *witness, a float64, z, from array.Batch) (float64, array.Batch, error) {
-	y := c.dev.Alloc(1, c.d)
+	y := c.direction(z)
 	defer y.Free()
-	c.dev.Lin(y, 1, c.Y, a, z)
+	c.dev.Lin(y, 1, c.Y, a, y)
 	sol, err := c.solve(w, y, from)
 	if err != nil {
 		return 0, array.Batch{}, err
 	}
 	c.dev.Lin(y, 1, sol.MuHat, -1, w.mu)
 	sol.MuHat.Free()
+	if !c.root.IsZero() {
+		c.dev.Mul(y, y, c.root)
+	}
 	return dot(z, y), sol.B, nil
 }
 

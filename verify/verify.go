@@ -63,9 +63,11 @@ type Result struct {
 	// MuHat are the solution at Y.
 	Y, B, MuHat array.Batch
 	vjp.Convergence
-	// Images is v -> D mu_hat v.
+	// Images is v -> D mu_hat v; where the loss has weights W, v -> W^{1/2} D mu_hat W^{-1/2} v.
 	Images hutch.Oracle
-	// Trace is the estimate of tr D mu_hat that was printed, without the part of an intercept.
+	// Closed is what the derivative knows without probes; the zero value is nothing.
+	Closed vjp.Closed
+	// Trace is the estimate of tr D mu_hat that was printed, without an intercept's part.
 	Trace hutch.Estimate
 	// Sigma2 is the noise's variance, StdErr the error bar of SURE.
 	Sigma2, StdErr float64
@@ -117,6 +119,14 @@ const (
 	Derivative = "derivative"
 	// Divergence is the printed divergence minus its value by the probes.
 	Divergence = "divergence"
+	// Diagonal is the worst of these: the printed divergence less the sum of the diagonal of
+	// D mu_hat, and entries of that less the differences of mu_hat_i as y_i moves. It is made where
+	// the diagonal is known.
+	Diagonal = "diagonal"
+	// Slope is by how much SURE's residual term could change if the derivative of mu_hat by the
+	// weight of r were that of differences, for a weight that changes by its own size. It is made
+	// where the derivative is known and the one-sided differences agree.
+	Slope = "slope"
 )
 
 // Comparison is one check.
@@ -148,15 +158,20 @@ func (v *Verification) Describe() string {
 
 // add records a comparison. NaN and infinities count as the worst.
 func (v *Verification) add(name string, difference, bar float64) {
-	bars := 0.0
-	if difference != 0 {
-		bars = bounded(difference / bar) // NaN where either is
-	}
+	bars := inBars(difference, bar)
 	difference, bar = bounded(difference), bounded(bar)
 	v.Comparisons = append(v.Comparisons, Comparison{name, difference, bar, bars})
 	if bars >= v.Largest {
 		v.Largest, v.Check = bars, name
 	}
+}
+
+// inBars is a difference in error bars.
+func inBars(difference, bar float64) float64 {
+	if difference == 0 {
+		return 0
+	}
+	return bounded(difference / bar) // NaN where either is
 }
 
 // bounded is |x| in the range of JSON's numbers.
@@ -187,7 +202,11 @@ type check struct {
 	resid  float64 // ||y - mu_hat||
 	sure   float64 // the error bar of changes of SURE
 
-	first, second      witness // the solvers of the differences
+	root, inverse array.Batch // W^{1/2} and W^{-1/2}, where the loss has weights
+
+	units []form // the differences along all unit vectors, where they were taken
+
+	first, second      witness // who solve for the differences
 	iterations, budget int     // done by them, and allowed
 }
 
@@ -226,12 +245,15 @@ func (c *check) run() error {
 	defer func() {
 		c.first.release()
 		c.second.release()
+		c.root.Free()
+		c.inverse.Free()
 	}()
+	c.weights()
 	c.budget = leastBudget + budgetFactor*c.Iterations
 	c.yNorm, c.muNorm, c.bNorm = norm(c.Y), norm(c.MuHat), norm(c.B)
 	c.resid = distance(c.Y, c.MuHat)
 	c.sure = surePart * risk.Terms{D: c.d, Sigma2: c.Sigma2}.Scale(c.StdErr)
-	for _, step := range []func() error{c.certificate, c.solveAgain, c.solveOtherwise, c.differences} {
+	for _, step := range []func() error{c.certificate, c.solveAgain, c.solveOtherwise, c.differences, c.diagonal, c.byWeight} {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}

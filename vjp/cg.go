@@ -172,7 +172,7 @@ func (c *cg) begin(w array.Batch) error {
 		p.rho, p.start, p.best = c.jj[i], c.jj[i], c.jj[i]
 		p.size, p.bound, p.limit = c.qq[i], c.qq[i], c.goal.form*unit*c.qq[i]
 		if math.IsNaN(p.rho) || math.IsInf(p.rho, 0) {
-			return fmt.Errorf("vjp: implicit derivative: probe %d gives a right-hand side that is not finite", i)
+			return c.notFinite("probe %d gives a right-hand side that is not finite", i)
 		}
 		p.tighten(c.l.eta)
 		if p.done = p.rho <= 0; !p.done {
@@ -182,7 +182,15 @@ func (c *cg) begin(w array.Batch) error {
 	return nil
 }
 
-// advance takes a step along every direction.
+// notFinite is the error of numbers that are not finite: the device's fault, where that is the cause.
+func (c *cg) notFinite(format string, args ...any) error {
+	if err := c.dev.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("vjp: implicit derivative: "+format, args...)
+}
+
+// advance goes a step along every direction.
 func (c *cg) advance(step int) {
 	l, dev := c.l, c.dev
 	if c.square != nil {
@@ -244,7 +252,7 @@ func (c *cg) judge(step int) error {
 			continue
 		}
 		if math.IsNaN(c.jj[i]) {
-			return fmt.Errorf("vjp: implicit derivative: probe %d is not finite after %d steps", i, step)
+			return c.notFinite("probe %d is not finite after %d steps", i, step)
 		}
 		p.form += c.alpha[i] * p.rho
 		next := math.Max(c.jj[i], 0)

@@ -2,10 +2,12 @@ package vjp
 
 import (
 	"fmt"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve"
 	"surepipe/space"
 )
 
@@ -17,7 +19,35 @@ const (
 	maxDense    = 256
 )
 
-// situation is what the choice of a space and of a system depends on.
+// closedForm is the derivative of an estimator that is linear in y.
+const closedForm Derivative = "closed form"
+
+// derivative is a row of the table by which a solution is differentiated: the first one that applies
+// is taken.
+type derivative struct {
+	kind    Derivative
+	choice  Choice
+	applies func(o Options, sol *solve.Solution) bool
+}
+
+var derivatives = []derivative{
+	by(Unrolled, "the option asks for it", func(o Options, _ *solve.Solution) bool { return o.Derivative == Unrolled }),
+	by(closedForm, "the estimator is linear in y", func(_ Options, sol *solve.Solution) bool { return sol.At.Linear != nil }),
+	by(Implicit, "the option asks for it", func(o Options, _ *solve.Solution) bool { return o.Derivative == Implicit }),
+	by(Implicit, "the solve has converged", func(_ Options, sol *solve.Solution) bool { return sol.Converged }),
+	by(Unrolled, "the solve has not converged", func(Options, *solve.Solution) bool { return true }),
+}
+
+func by(kind Derivative, reason string, applies func(Options, *solve.Solution) bool) derivative {
+	return derivative{kind, Choice{Part: "derivative", Chosen: string(kind), Reason: reason}, applies}
+}
+
+// differentiate applies the table. Before the solve sol is nil, and the derivative Unrolled.
+func (o Options) differentiate(sol *solve.Solution) derivative {
+	return derivatives[slices.IndexFunc(derivatives, func(d derivative) bool { return d.applies(o, sol) })]
+}
+
+// situation is what the choice of a space and of a system is made from.
 type situation struct {
 	p          Problem
 	j          prox.Derivative
@@ -165,7 +195,7 @@ func (l *implicit) choose() error {
 		}
 		l.choices = []Choice{
 			{Part: "space", Chosen: l.describe(r.space), Reason: r.reason},
-			{Part: "system", Chosen: r.system, Reason: r.reason},
+			{Part: "system", Chosen: r.system + l.how, Reason: r.reason},
 		}
 		return nil
 	}

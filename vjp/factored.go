@@ -293,7 +293,7 @@ func (l *implicit) solveWith(s system, projection bool) error {
 		}
 		fine = fine && k > leastSeen*s.norm*s.norm && (s.g[i*s.n+i] > 0 || k > rounded*l.norm*l.norm)
 	}
-	l.f = &factored{rank: s.n}
+	l.f, l.how = &factored{rank: s.n}, " by Cholesky's method"
 	if inverse, condition := s.cholesky(scale); fine && inverse != nil {
 		l.f.sensitive = !projection && l.optimality*condition > sensitivity
 		l.f.inverse = l.p.Device.Alloc(s.n, s.n)
@@ -312,6 +312,7 @@ func (l *implicit) solveWith(s system, projection bool) error {
 
 // orthogonalize decides the rank by a QR factorization.
 func (l *implicit) orthogonalize(s system, scale []float64, projection bool) error {
+	l.how = " by a pivoted QR factorization, for it is ill-conditioned"
 	m, norm := s.m(), s.norm
 	w, err := s.w()
 	if err != nil {

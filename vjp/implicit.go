@@ -63,6 +63,7 @@ type implicit struct {
 	span    space.Space       // the range of J where the system is on that, else nil
 	known   Closed            // without probes
 	choices []Choice
+	how     string // the system was factored, for choices
 
 	misfit array.Batch // A b - y, zero where no slope is needed
 
@@ -78,9 +79,10 @@ type implicit struct {
 // the conditioning; on matrix completion 2 to 50 work equally well, and 1 takes a third more steps.
 const etaFactor = 4
 
-// newImplicit linearizes the fixed point at the solution b, which was found with the given
-// optimality.
-func newImplicit(p Problem, b, y array.Batch, norm2 float64, o Options, optimality float64) (*implicit, error) {
+// newImplicit linearizes the fixed point at a solution, which was found with the given
+// optimality. With margin set it computes how close the choice of the tangent space was.
+func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*implicit, error) {
+	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()
 	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality}
@@ -106,7 +108,9 @@ func newImplicit(p Problem, b, y array.Batch, norm2 float64, o Options, optimali
 	dev.Copy(l.misfit, z)
 	stick := solve.NewYardstick(y, norm2, o.solving())
 	off := open.eta * open.norm * (optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(y))
-	l.spaced(v, off)
+	if margin {
+		l.spaced(v, off)
+	}
 	if err := open.neighbours(l, v, off); err != nil {
 		l.Release()
 		return nil, err
@@ -115,17 +119,22 @@ func newImplicit(p Problem, b, y array.Batch, norm2 float64, o Options, optimali
 }
 
 // spaced computes the margin of the model's space at the argument v of the prox, relative to the
-// error off of v.
+// error off of v. On the boundary itself it is the smallest positive number: 0 means not known.
 func (l *implicit) spaced(v array.Batch, off float64) {
 	if l.model != nil && l.model.Margin != nil && off > 0 {
-		l.known.SpaceMargin = l.model.Margin(v) / off
+		l.known.SpaceMargin = math.Max(l.model.Margin(v)/off, math.SmallestNonzeroFloat64)
 	}
 }
 
 // Closed returns what follows from the factors, or from the eigenvalues of J.
 func (l *implicit) Closed() Closed {
 	c := l.known
-	if l.f != nil {
+	switch {
+	case l.dim == 0:
+		d, p := l.p.A.Dims()
+		c.Diagonal = func() []float64 { return make([]float64, d) }
+		c.Slope = func() []float64 { return l.toUser(make([]float64, p)) }
+	case l.f != nil:
 		c.Diagonal = func() []float64 { return l.f.diagonal(l.p.Device, l.op) }
 		if !l.misfit.IsZero() {
 			c.Slope = l.slope
@@ -147,10 +156,15 @@ func (l *implicit) slope() []float64 {
 	defer b.Free()
 	l.f.onto(c, l.misfit, l.op)
 	s.Embed(b, c)
+	return l.toUser(b.ToHost())
+}
+
+// toUser is a vector of the problem's coordinates in the user's.
+func (l *implicit) toUser(b []float64) []float64 {
 	if l.lift == nil {
-		return b.ToHost()
+		return b
 	}
-	return l.lift(b.ToHost())
+	return l.lift(b)
 }
 
 // at linearizes the prox at v and chooses how to solve with it.
@@ -239,13 +253,9 @@ type owned struct {
 	release func()
 }
 
-// own hands the problem's operator a, and with it the regularizer, over to the linearization.
+// own hands the problem's operator a, and with it the regularizer, over to the linearization: what A is on
+// the model's space may refer to both.
 func (l *implicit) own(a linops.Restricted, release func()) {
-	if l.on != nil && l.span == nil && l.model.Space.Form().Kind == space.Subset && (l.f != nil || l.pre.flat()) {
-		// The columns are copies, and neither is needed any more.
-		release()
-		return
-	}
 	l.owned = &owned{a, release}
 }
 

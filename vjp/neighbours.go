@@ -56,6 +56,7 @@ func (l *implicit) neighbours(at *implicit, v array.Batch, err float64) error {
 			return err
 		}
 	}
+	at.known.Neighbours = true
 	return nil
 }
 

@@ -12,27 +12,21 @@ import (
 )
 
 // Solvers lists the names that NewSolver takes.
-func Solvers() []string {
-	var names []string
-	for _, e := range solve.Methods() {
-		names = append(names, e.Name)
-	}
-	return names
-}
+func Solvers() []string { return solve.Names() }
 
 // NewSolver returns the solver of the given name for the problem. The context bounds the work done
 // once for all y: the estimate of the operator's norm, or a factorization.
 func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
-	return newSolver(p, o, name == "direct", func(so solve.Options) (solve.Solver, error) { return solve.New(ctx, name, p, so) })
+	e, _ := solve.Lookup(name)
+	return newSolver(p, o, e, func(so solve.Options) (solve.Solver, error) { return solve.New(ctx, name, p, so) })
 }
 
-// FromMethod returns a solver of the problem by a method of the caller's: it is differentiated,
-// warm-started and reweighted like the solvers of NewSolver. The constructor may be called more
-// than once, and the problem that it is given may have its columns in other units and its
-// observations whitened.
-func FromMethod(ctx context.Context, method solve.Constructor, p Problem, o Options) (Solver, error) {
-	e := solve.Entry{New: method}
-	return newSolver(p, o, false, func(so solve.Options) (solve.Solver, error) { return solve.NewFrom(ctx, e, p, so) })
+// FromMethod returns a solver of the problem by a method of the caller's own: it is differentiated,
+// starts at a given b and is reweighted as the solvers of NewSolver are, and runs on a working set
+// where the entry says that it may. Its constructor may be called more than once, and the problem
+// that it is given may have its columns in other units and its observations whitened.
+func FromMethod(ctx context.Context, method solve.Entry, p Problem, o Options) (Solver, error) {
+	return newSolver(p, o, method, func(so solve.Options) (solve.Solver, error) { return solve.NewFrom(ctx, method, p, so) })
 }
 
 // solver adds derivatives to a solve.Solver.
@@ -42,13 +36,13 @@ type solver struct {
 	o     Options
 }
 
-func newSolver(p Problem, o Options, closed bool, inner func(solve.Options) (solve.Solver, error)) (Solver, error) {
+func newSolver(p Problem, o Options, e solve.Entry, inner func(solve.Options) (solve.Solver, error)) (Solver, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if closed && (o.Derivative == Unrolled || o.Derivative == Implicit) {
-		return nil, fmt.Errorf("vjp: the derivative of the direct solver is in closed form, not %s; choose another solver or derivative", o.Derivative)
+	if e.Closed && (o.Derivative == Unrolled || o.Derivative == Implicit) {
+		return nil, fmt.Errorf("vjp: the %s solver has its derivative in closed form, not %s; choose another solver or derivative", e.Name, o.Derivative)
 	}
 	if p.Loss != nil && o.Derivative != None {
 		if _, quadratic := p.Loss.Weights(); !quadratic {
@@ -99,7 +93,7 @@ func (s *solver) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 // and its iterations are needed after all, it is repeated with the tape running.
 func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
 	if s.o.Derivative == Unrolled {
-		return s.record(ctx, y)
+		return s.record(ctx, y, s.o.differentiate(nil).choice)
 	}
 	sol, err := s.inner.Solve(ctx, y, b0)
 	if err != nil {
@@ -108,12 +102,13 @@ func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, e
 	if s.o.Derivative == None {
 		return with(sol, nil), nil
 	}
-	if h := sol.At.Linear; h != nil {
-		return with(sol, newHat(h), Choice{Part: "derivative", Chosen: "closed form", Reason: "the estimator is linear in y"}), nil
-	}
-	if !sol.Converged && s.o.Derivative == Auto {
+	by := s.o.differentiate(sol)
+	switch by.kind {
+	case closedForm:
+		return with(sol, newHat(sol.At.Linear), by.choice), nil
+	case Unrolled:
 		sol.Release()
-		return s.record(ctx, y)
+		return s.record(ctx, y, by.choice)
 	}
 	l, err := s.linearize(ctx, sol)
 	if err == nil && s.unpenalized(sol, l) {
@@ -125,12 +120,7 @@ func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, e
 		sol.Release()
 		return nil, err
 	}
-	reason := "asked for"
-	if s.o.Derivative == Auto {
-		reason = "the solve has converged"
-	}
-	made := append([]Choice{{Part: "derivative", Chosen: string(Implicit), Reason: reason}}, l.choices...)
-	return with(sol, l, made...), nil
+	return with(sol, l, append([]Choice{by.choice}, l.choices...)...), nil
 }
 
 // with returns the solution with its derivative and the choices made for it, without the data that
@@ -146,7 +136,7 @@ func with(sol *solve.Solution, l Linearization, made ...Choice) *Solution {
 }
 
 // record solves with the tape running.
-func (s *solver) record(ctx context.Context, y array.Batch) (*Solution, error) {
+func (s *solver) record(ctx context.Context, y array.Batch, by Choice) (*Solution, error) {
 	var t *unrolled
 	sol, err := s.inner.Record(ctx, y, func(m solve.Method, y array.Batch) solve.Tape {
 		t = newUnrolled(m, y, s.o.Memory)
@@ -163,11 +153,7 @@ func (s *solver) record(ctx context.Context, y array.Batch) (*Solution, error) {
 		}
 		return nil, err
 	}
-	reason := "asked for"
-	if s.o.Derivative == Auto {
-		reason = "the solve has not converged"
-	}
-	return with(sol, t, Choice{Part: "derivative", Chosen: string(Unrolled), Reason: reason}), nil
+	return with(sol, t, by), nil
 }
 
 // settledTol is the tolerance of a second solve, if the tangent space is in doubt after the first.
@@ -187,7 +173,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		l.spaced(array.Batch{}, s.subgradient(sol))
 		return l, nil
 	}
-	l, err := newImplicit(at.Problem, at.B, at.Y, at.Norm2, s.o, sol.Optimality)
+	l, err := newImplicit(at, s.o, sol.Optimality, true)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +181,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		better, err := sol.Refine(ctx, settledTol, 100+4*sol.Iterations)
 		if better {
 			l.Release()
-			l, err = newImplicit(at.Problem, at.B, at.Y, at.Norm2, s.o, sol.Optimality)
+			l, err = newImplicit(at, s.o, sol.Optimality, true)
 		}
 		if err != nil {
 			if !better {
@@ -258,7 +244,7 @@ const (
 // derivative's trace.
 func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (float64, error) {
 	at := sol.At
-	l, err := newImplicit(at.Problem, at.B, at.Y, at.Norm2, s.o, sol.Optimality)
+	l, err := newImplicit(at, s.o, sol.Optimality, false)
 	if err != nil {
 		return 0, err
 	}

@@ -95,7 +95,7 @@ func TestReferenceCases(t *testing.T) {
 
 func TestRegressionsOfTheDiabetesData(t *testing.T) {
 	const data = "../../testdata/diabetes.npz"
-	file, err := readData(data, "lasso")
+	file, err := readFile(data, "lasso", false)
 	if err != nil {
 		t.Fatal(err)
 	}

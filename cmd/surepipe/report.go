@@ -88,8 +88,10 @@ type solverResult struct {
 	Converged  bool    `json:"converged"`
 	Optimality float64 `json:"optimality"`
 	// MuHatError bounds the distance of mu_hat from the exact estimate; absent where no
-	// bound is known.
-	MuHatError *float64 `json:"mu_hat_error,omitempty"`
+	// bound is known. With weights w of the observations, which MuHatErrorWeighted tells, it bounds
+	// that of sqrt(w) mu_hat.
+	MuHatError         *float64 `json:"mu_hat_error,omitempty"`
+	MuHatErrorWeighted bool     `json:"mu_hat_error_weighted,omitempty"`
 }
 
 // choice is a vjp.Choice: what was chosen for a part of the computation, and why.
@@ -133,9 +135,9 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	r.Solver.Iterations = risk.Iterations
 	r.Solver.Converged = risk.Converged
 	r.Solver.Optimality = risk.Optimality
-	r.Solver.MuHatError = nil
+	r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = nil, false
 	if bound := risk.Convergence.Error; !math.IsNaN(bound) {
-		r.Solver.MuHatError = &bound
+		r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = &bound, risk.MeanWeight > 0
 	}
 	r.Derivative = risk.Derivative
 	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible, risk.InnerSteps
@@ -205,8 +207,14 @@ func (r *result) writeChoices(out io.Writer) error {
 	if len(r.Choices) == 0 {
 		fmt.Fprintln(w, "nothing: the solver has no alternatives for this problem")
 	}
+	if r.SpaceMargin > 0 {
+		fmt.Fprintf(w, "margin\t%.2g\t%s\n", r.SpaceMargin, marginText)
+	}
 	return w.Flush()
 }
+
+// marginText says what a margin of the tangent space is.
+const marginText = "distance to the nearest other support, rank or clustering, over the error of the solution"
 
 // writeTable prints the result as text.
 func (r *result) writeTable(out io.Writer) error {
@@ -242,7 +250,11 @@ func (r *result) writeTable(out io.Writer) error {
 	}
 	within := ""
 	if r.Solver.MuHatError != nil {
-		within = fmt.Sprintf(", mu_hat within %.1e", *r.Solver.MuHatError)
+		what := "mu_hat"
+		if r.Solver.MuHatErrorWeighted {
+			what = "sqrt(w) mu_hat"
+		}
+		within = fmt.Sprintf(", %s within %.1e", what, *r.Solver.MuHatError)
 	}
 	fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e%s\n", r.Solver.Name, r.Solver.Iterations, state, r.Solver.Optimality, within)
 	steps := ""
@@ -253,6 +265,9 @@ func (r *result) writeTable(out io.Writer) error {
 		steps += " NOT CONVERGED"
 	}
 	fmt.Fprintf(w, "derivative\t%s\t%s\n", r.Derivative, steps)
+	if r.SpaceMargin > 0 && r.SpaceMargin < pipeline.CloseMargin {
+		fmt.Fprintf(w, "margin\t%.2g\t%s\n", r.SpaceMargin, marginText)
+	}
 	if r.Verification != nil {
 		what, from := describe(r.Verification)
 		fmt.Fprintf(w, "verified\t%s\t%s\n", what, from)

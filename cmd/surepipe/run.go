@@ -182,6 +182,7 @@ var hints = map[string]string{
 	pipeline.DerivativeNotConverged: " (raise --lambda, or give --derivative unrolled)",
 	pipeline.Unverified:             " (lower --tol, or try another --solver or --derivative)",
 	pipeline.Ambiguous:              " (--tol, --lambda)",
+	pipeline.NearBoundary:           " (--tol, --lambda)",
 	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
 }
 

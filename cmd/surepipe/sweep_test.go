@@ -317,7 +317,7 @@ func TestSweepResumes(t *testing.T) {
 			t.Errorf("%v: status %d, %s", c.change, status, stderr)
 		}
 	}
-	set, err := readData("../../testdata/diabetes.npz", "lasso")
+	set, err := readFile("../../testdata/diabetes.npz", "lasso", false)
 	if err != nil {
 		t.Fatal(err)
 	}

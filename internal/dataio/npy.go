@@ -18,15 +18,6 @@ import (
 // one Read returns as a whole element, which silently corrupts compressed files, and trusts every
 // size in a header.
 
-// ReadNPY reads one array, whole, as numpy.save writes it, and gives it that name.
-func ReadNPY(r io.Reader, name string) (Array, error) {
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return Array{}, corruptError(name, err)
-	}
-	return newNPY(name, bytes.NewReader(data), int64(len(data))).Floats(name)
-}
-
 // newNPY is the set of the one array of a .npy file.
 func newNPY(name string, r io.ReaderAt, size int64) *Set {
 	section := func(offset int64) io.ReadCloser {

@@ -113,11 +113,14 @@ func TestOpenReadsASingleArray(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := ReadNPY(bytes.NewReader(data), "y")
+	read := func(data []byte) (Array, error) {
+		return newNPY("y", bytes.NewReader(data), int64(len(data))).Floats("y")
+	}
+	a, err := read(data)
 	if err != nil || a.Name != "y" || !slices.Equal(a.Data, []float64{7, 8}) {
 		t.Errorf("%v, %v", a, err)
 	}
-	_, err = ReadNPY(bytes.NewReader(data[:len(data)-1]), "y")
+	_, err = read(data[:len(data)-1])
 	checkError(t, err, `array "y" is truncated or corrupt (holds 1 values, but its header states shape (2,))`)
 }
 

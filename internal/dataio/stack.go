@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"math"
 	"os"
 )
@@ -237,26 +236,5 @@ func (s *Stack) Seek(i int) error {
 	return nil
 }
 
-// Samples yields the samples from the next one on, each in a slice of its own, and
-// ends after the first error.
-func (s *Stack) Samples() iter.Seq2[[]float64, error] {
-	return func(yield func([]float64, error) bool) {
-		for {
-			y := make([]float64, s.len)
-			err := s.Next(y)
-			if err == io.EOF {
-				return
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(y, nil) {
-				return
-			}
-		}
-	}
-}
-
-// Close closes a file opened by OpenStack or Set.Stack; the stream of NewStack stays open.
+// Close closes what OpenStack or Set.Stack opened; a stream of NewStack stays open.
 func (s *Stack) Close() error { return s.closer.Close() }

@@ -88,7 +88,11 @@ func TestStackYieldsEverySample(t *testing.T) {
 			t.Errorf("%s: %d samples of shape %v", name, s.Len(), s.Shape())
 		}
 		i := 0
-		for y, err := range s.Samples() {
+		for y := make([]float64, m); ; {
+			err := s.Next(y)
+			if err == io.EOF {
+				break
+			}
 			if err != nil {
 				t.Fatal(name, err)
 			}

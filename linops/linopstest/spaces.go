@@ -6,14 +6,15 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/space"
 )
 
 // CheckOn tests what On returns for an operator and spaces of your own, such as products whose
-// factors are the blocks of a stack: both [linops.On] and, where there is one, the On of the
-// operator's structure must agree with the space's embedding followed by the operator, and the
-// structure of the result must be true.
+// factors are the blocks of a stack: [linops.On] and, where there is one, the way that the
+// operator's structure offers, which must agree with the operator after the space's embedding and
+// be true to a structure of its own. What On allocates must be on the device that it is given.
 func CheckOn(dev array.Device, a linops.Operator, spaces ...space.Space) error {
 	var errs []error
 	for _, t := range spaces {
@@ -178,8 +179,22 @@ func (c *checker) on(t space.Space) {
 		return
 	}
 	c.within(t, op)
+	c.placed("On "+kindOf(t), func(dev array.Device) linops.Restricted { return c.s.On(dev, t) })
 	if now := c.dev.Stats().LiveBytes; now > live && len(c.errs) == 0 {
 		c.failf("On %s: %d bytes are left after Release", kindOf(t), now-live)
+	}
+}
+
+// placed tests that whatever build allocates is on the device that it is given.
+func (c *checker) placed(what string, build func(dev array.Device) linops.Restricted) {
+	err := arraytest.AllocatesOn(c.dev, func(view array.Device) func() {
+		if op := build(view); op != nil {
+			return op.Release
+		}
+		return nil
+	})
+	if err != nil {
+		c.failf("%s: %w", what, err)
 	}
 }
 
@@ -259,6 +274,7 @@ func (c *checker) scaleColumns() {
 	c.agree("ScaleColumns: Forward", c.apply(op.Forward, c.d, k, b), c.apply(c.a.Forward, c.d, k, scaled(b)))
 	c.agree("ScaleColumns: Adjoint", c.apply(op.Adjoint, c.p, k, z), scaled(c.apply(c.a.Adjoint, c.p, k, z)))
 	c.owned("ScaleColumns", op)
+	c.placed("ScaleColumns", func(dev array.Device) linops.Restricted { return c.s.ScaleColumns(dev, s) })
 	if now := c.dev.Stats().LiveBytes; now > live && len(c.errs) == 0 {
 		c.failf("ScaleColumns: %d bytes are left after Release", now-live)
 	}
@@ -269,7 +285,7 @@ func (c *checker) sampled() {
 	if c.s.Sampled == nil {
 		return
 	}
-	if places, order := c.s.Sampled(array.Shape{Rows: 1, Cols: c.p + 1}); places != nil || order != nil {
+	if places, order := c.s.Sampled(c.dev, array.Shape{Rows: 1, Cols: c.p + 1}); places != nil || order != nil {
 		c.failf("Sampled: %d columns are taken for 1 x %d matrices", c.p, c.p+1)
 	}
 	m := max(1, int(math.Sqrt(float64(c.p))))
@@ -277,7 +293,7 @@ func (c *checker) sampled() {
 		m--
 	}
 	for _, shape := range []array.Shape{{Rows: m, Cols: c.p / m}, {Rows: 1, Cols: c.p}} {
-		places, order := c.s.Sampled(shape)
+		places, order := c.s.Sampled(c.dev, shape)
 		if places == nil {
 			continue
 		}
