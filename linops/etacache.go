@@ -28,9 +28,9 @@ type etaEntry struct {
 	dropped bool // out of the cache
 }
 
-// acquire returns the entry of eta, which build makes where there is none; the caller releases it.
-// Where several goroutines ask for the same new eta at once, one builds and the others wait, but
-// not those that ask for another eta.
+// acquire returns the entry of eta, which build makes if there is none; the caller releases it. If
+// several goroutines ask for the same new eta at once, one of them builds it and the others wait;
+// goroutines that ask for another eta do not.
 //
 // build allocates on a view of dev that has no other use, for its batch serves all requests, and the
 // fault of one must not reach the others. An entry that the view had no memory for is not kept: the

@@ -28,7 +28,7 @@ type Selection struct {
 	mu       sync.Mutex
 	patterns map[array.Shape]array.Pattern // of the sorted places, made when first needed
 	places   []int                         // the sorted index list; nil before it is needed
-	rows     []int                         // of the sorted places among idx; nil where that is sorted
+	rows     []int                         // of the sorted places among idx; nil where idx is sorted
 	order    array.Index                   // rows on the device, made when first needed
 }
 

@@ -42,9 +42,9 @@ type Structure struct {
 	// its kind. s has p finite numbers and is not kept.
 	ScaleColumns func(dev array.Device, s []float64) Restricted
 	// On returns A E on dev for a space T = E R^n of vectors of length p, at a lower cost than E
-	// followed by A; nil where A has no better way for this space. Whatever it allocates is on dev,
-	// which may be a view for one request. A and the space must outlive the result. Call [On] for
-	// an answer on every space.
+	// followed by A; nil where A has nothing better for this space. Whatever it allocates is on
+	// dev, which may be a view for one request. A and the space must outlive the result. Call [On]
+	// for an answer on every space.
 	On func(dev array.Device, t space.Space) Restricted
 	// Sampled returns the places of A's entries where A picks entries of m x n matrices of the
 	// given shape, in increasing order, and the row of A that belongs to each; order is nil where

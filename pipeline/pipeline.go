@@ -39,7 +39,7 @@ const (
 // CloseMargin is the margin of the tangent space below which reports mention it.
 const CloseMargin = stages.CloseMargin
 
-// Verification is what an independent check of a result found.
+// Verification is the result of an independent check.
 type Verification = verify.Verification
 
 // SampleError is a failure that belongs to one sample.

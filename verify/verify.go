@@ -67,7 +67,7 @@ type Result struct {
 	Images hutch.Oracle
 	// Closed is what the derivative knows without probes; the zero value is nothing.
 	Closed vjp.Closed
-	// Trace is the estimate of tr D mu_hat that was printed, without an intercept's part.
+	// Trace is the estimate of tr D mu_hat that was printed, without the part of an intercept.
 	Trace hutch.Estimate
 	// Sigma2 is the noise's variance, StdErr the error bar of SURE.
 	Sigma2, StdErr float64
@@ -206,7 +206,7 @@ type check struct {
 
 	units []form // the differences along all unit vectors, where they were taken
 
-	first, second      witness // who solve for the differences
+	first, second      witness // the solvers of the differences
 	iterations, budget int     // done by them, and allowed
 }
 

@@ -190,7 +190,7 @@ func (c *cg) notFinite(format string, args ...any) error {
 	return fmt.Errorf("vjp: implicit derivative: "+format, args...)
 }
 
-// advance goes a step along every direction.
+// advance takes a step along every direction.
 func (c *cg) advance(step int) {
 	l, dev := c.l, c.dev
 	if c.square != nil {

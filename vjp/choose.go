@@ -47,7 +47,7 @@ func (o Options) differentiate(sol *solve.Solution) derivative {
 	return derivatives[slices.IndexFunc(derivatives, func(d derivative) bool { return d.applies(o, sol) })]
 }
 
-// situation is what the choice of a space and of a system is made from.
+// situation is what the choice of a space and of a system depends on.
 type situation struct {
 	p          Problem
 	j          prox.Derivative

@@ -122,7 +122,7 @@ type Closed struct {
 	// Margin is the factor by which the smallest direction that was counted exceeds what would
 	// count as rounding errors; +Inf where no rank was decided.
 	Margin float64
-	// SpaceMargin is how close the choice of the tangent space was: the distance to the nearest
+	// SpaceMargin says how close the choice of the tangent space was: the distance to the nearest
 	// point at which the regularizer has another one, divided by the error of the solution. It is 0
 	// where it is not known. Below 1 the choice is within the solver's tolerance.
 	SpaceMargin float64
