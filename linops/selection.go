@@ -72,8 +72,8 @@ func (a *Selection) onSpace(dev array.Device, t space.Space) Restricted {
 }
 
 // sampled returns the selected places in matrices of the given shape, sorted, and which row of A
-// each is; nil for shapes that do not have p entries, and where there is no memory for them. They are
-// made on a view of the device that has no other use, for they serve all requests.
+// each is; nil for shapes that do not have p entries, and where there is no memory for them. They
+// are made on a view of the device that has no other use, because they are shared by all requests.
 func (a *Selection) sampled(dev array.Device, shape array.Shape) (places array.Pattern, order array.Index) {
 	if shape.Len() != a.p || shape.Rows < 0 || shape.Cols < 0 {
 		return nil, nil

@@ -49,8 +49,8 @@ type Structure struct {
 	// Sampled returns the places of A's entries where A picks entries of m x n matrices of the
 	// given shape, in increasing order, and the row of A that belongs to each; order is nil where
 	// that is the order of A's rows. Both are nil where A does not act on matrices of this shape,
-	// and where there is no memory for them, which is then a fault of dev, the device or view that
-	// asks. They belong to the operator, which frees them.
+	// and where there is no memory for them, which is then a fault of dev, the given device or
+	// view. They belong to the operator, which frees them.
 	Sampled func(dev array.Device, shape array.Shape) (places array.Pattern, order array.Index)
 }
 
@@ -233,9 +233,9 @@ type knowing struct{ structure Structure }
 // Structure returns the structure of the operator.
 func (k *knowing) Structure() Structure { return k.structure }
 
-// WithStructure returns a with the structure s in place of its own: what somebody knows of an
-// operator that does not know it, such as one that [NewFunc] makes of closures. What s says must be
-// true (package linopstest checks it).
+// WithStructure returns a with the structure s in place of its own, to add known structure to an
+// operator without one, such as one made of closures by [NewFunc]. s must be true (package
+// linopstest checks it).
 func WithStructure(a Operator, s Structure) Operator { return withStructure{a, s} }
 
 type withStructure struct {

@@ -44,9 +44,9 @@ func (f form) off() float64 { return max(f.low-f.printed, f.printed-f.high, 0) }
 // bars is the same in error bars.
 func (f form) bars() float64 { return f.off() / f.err() }
 
-// err is the error of the differences: half the disagreement of the one-sided ones is part of it,
-// which a kink within the step makes and the difference between two steps may miss by chance. At a
-// boundary that says nothing about the printed form, and is left out.
+// err is the error of the differences: it includes half the disagreement of the one-sided ones,
+// which a kink within the step causes and which the difference between two steps may miss by
+// chance. At a boundary the disagreement says nothing about the printed form, and is left out.
 func (f form) err() float64 {
 	if f.wide() {
 		return f.bar
@@ -54,7 +54,7 @@ func (f form) err() float64 {
 	return f.bar + (f.high-f.low)/2
 }
 
-// conclusive reports that the printed form can be compared with the differences.
+// conclusive reports whether the printed form can be compared with the differences.
 func (f form) conclusive() bool { return f.resolved && !f.boundary }
 
 // wide reports whether the one-sided differences disagree.

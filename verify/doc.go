@@ -27,8 +27,8 @@
 // probe is at a boundary: the derivative is not unique there, and nothing is compared.
 //
 // The diagonal of D mu_hat and the derivative of b by the weight of r ([vjp.Closed]) come from the
-// factors that the divergence comes from. Where they are known they are compared with differences
-// of the same kind, which checks these factors: the diagonal along unit vectors, all of them up to
+// same factors as the divergence. Where they are known they are compared with differences of the
+// same kind, which checks these factors: the diagonal along unit vectors, all of them up to
 // [MaxUnits] observations, else those of the largest entry, of the smallest and of two random ones;
 // its sum with the divergence; and the other by the change of SURE's residual term that the
 // difference implies.

@@ -182,7 +182,7 @@ func (c *cg) begin(w array.Batch) error {
 	return nil
 }
 
-// notFinite is the error of numbers that are not finite: the device's fault, where that is the cause.
+// notFinite is the error for numbers that are not finite: the device's fault, if that is the cause.
 func (c *cg) notFinite(format string, args ...any) error {
 	if err := c.dev.Err(); err != nil {
 		return err
