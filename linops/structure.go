@@ -38,8 +38,8 @@ type Structure struct {
 	AddForward, AddAdjoint func(dst array.Batch, alpha float64, x array.Batch)
 	// Dense returns A as a d x p matrix on the host, which the caller must not modify.
 	Dense func() *mat.Dense
-	// ScaleColumns returns A diag(s), all of it on dev, as an operator of the same kind, with the structure of
-	// its kind. s has p finite numbers and is not kept.
+	// ScaleColumns returns A diag(s), all of it on dev, as an operator of the same kind, with the
+	// structure of its kind. s has p finite numbers and is not kept.
 	ScaleColumns func(dev array.Device, s []float64) Restricted
 	// On returns A E on dev for a space T = E R^n of vectors of length p, at a lower cost than E
 	// followed by A; nil where A has nothing better for this space. Whatever it allocates is on

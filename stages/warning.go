@@ -103,8 +103,8 @@ func (r *Risk) Warnings() []Warning {
 	return all
 }
 
-// inaccuracy is the bound of the error of mu_hat, as a share of the size of the noise, up to which a
-// solver that knows sigma2 goes, and a little more.
+// inaccuracy is the bound of the error of mu_hat, as a share of the size of the noise, up to which
+// a solver that knows sigma2 goes, and a little more.
 const inaccuracy = 0.0101
 
 // mostLag and doubtful are the shares of SURE's error bar by which the lag of an unrolled

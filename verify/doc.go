@@ -4,8 +4,8 @@
 //   - products with A alone: mu_hat = A b, and the residual of the optimality conditions at b;
 //   - solves at y + h z and y - h z, whose differences the derivative must match, and whose
 //     sum over probes the divergence must match;
-//   - solves at y with the regularizer s r, s = 1 + h and 1 - h, whose differences the derivative by
-//     the weight must match, where that is known;
+//   - solves at y with the regularizer s r, s = 1 + h and 1 - h, whose differences the derivative
+//     by the weight must match, where that is known;
 //   - another solver, started at 0, where the problem is small.
 //
 // [Check] does all of them for a [Result] and returns a [Verification]. Each [Comparison] is a

@@ -22,8 +22,8 @@ const (
 // closedForm is the derivative of an estimator that is linear in y.
 const closedForm Derivative = "closed form"
 
-// derivative is a row of the table by which a solution is differentiated: the first one that applies
-// is taken.
+// derivative is a row of the table by which a solution is differentiated: the first one that
+// applies is taken.
 type derivative struct {
 	kind    Derivative
 	choice  Choice
