@@ -39,6 +39,7 @@
 //
 //	v, err := verify.Check(ctx, verify.Result{Solver: solver, Y: y, B: sol.B, MuHat: sol.MuHat,
 //		Convergence: sol.Convergence, Images: sol.Linearization.Images,
-//		Closed: sol.Linearization.Closed(), Trace: trace, Sigma2: sigma2, StdErr: bar}, verify.Options{})
+//		Closed: sol.Linearization.Closed(), Trace: trace,
+//		Sigma2: sigma2, StdErr: bar}, verify.Options{})
 //	if err == nil && !v.Passed() { fmt.Println(v.Describe()) }
 package verify
