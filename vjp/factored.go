@@ -297,9 +297,9 @@ func (l *implicit) solveWith(s system, projection bool) error {
 		l.f.sensitive = !projection && l.optimality*condition > sensitivity
 		l.f.inverse = l.p.Device.Alloc(s.n, s.n)
 		l.p.Device.Upload(l.f.inverse, inverse.RawMatrix().Data)
-		trace, frobenius2 := traceOf(inverse, s.g)
-		if projection {
-			trace, frobenius2 = float64(s.n), float64(s.n)
+		trace, frobenius2 := float64(s.n), float64(s.n)
+		if !projection {
+			trace, frobenius2 = traceOf(inverse, s.g)
 		}
 		l.known = exactly(trace, frobenius2)
 		d, _ := l.op.Dims()
