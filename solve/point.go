@@ -145,6 +145,9 @@ func (s *Solution) then(f func(*Solution)) {
 // and reports whether the solution is better now. The duality gap is not asked for again.
 func (s *Solution) Refine(ctx context.Context, tol float64, maxIter int) (bool, error) {
 	at := s.At
+	if at.method == nil {
+		return false, nil // it is as good as rounding errors allow
+	}
 	o := at.options
 	o.Tol, o.MaxIter, o.Point = tol, min(o.MaxIter, maxIter), false
 	better, err := Run(ctx, at.method, at.Y, o, Start{B: at.B, Part: true})

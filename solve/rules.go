@@ -43,6 +43,8 @@ var unitRules = []rule{
 
 var methodRules = []rule{
 	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank", func(s *situation) bool { return s.completion() != nil }, newLowRank},
+	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", (*situation).faces, newActiveSet},
+	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},
 	{"a working set", "r splits over coordinates and A can be confined to columns: solutions are sparse", (*situation).splits, newWorkingSet},
 	{"all coordinates", "the derivative of every iteration is wanted", func(s *situation) bool { return s.o.Whole && !s.e.Closed }, newPlain},
 	{"closed form", "the regularizer and the loss are quadratic", func(s *situation) bool { return s.e.Closed }, newPlain},
@@ -53,6 +55,7 @@ var methodRules = []rule{
 var (
 	notSparse  = Choice{"method", "all coordinates", "the solution turned out not to be sparse"}
 	notLowRank = Choice{"method", "all singular values", "the rank of the iterates turned out not to be low"}
+	unsettled  = Choice{"method", "finished by fista", "Newton steps did not reach the tolerance: columns depend on each other but for rounding errors"}
 	followed   = Choice{"method", "inexact proximal operator", "the leading singular values are followed from one iteration to the next, and certified"}
 )
 
@@ -198,6 +201,11 @@ func (s *situation) splits() bool {
 		none.release()
 	}
 	return none != nil
+}
+
+// faces reports whether the solution is found on a face of the regularizer.
+func (s *situation) faces() bool {
+	return s.e.newton && !s.o.Whole && s.p.Loss == nil && prox.StructureOf(s.p.R).Sparse != nil
 }
 
 // factorizationFor chooses by the lengths of the columns.
