@@ -178,7 +178,21 @@ func (b *specBuilder) solver() string {
 		// One step from any point is the solution.
 		return "ista"
 	}
+	if b.sparse() {
+		return "active-set"
+	}
 	return "fista"
+}
+
+// mostActive is the largest number of coefficients that may be other than 0 up to which active sets
+// are the default: their Gram matrix is kept.
+const mostActive = 1 << 13
+
+// sparse reports that active sets suit the problem: the regularizer is a sum over coordinates and
+// the operator a matrix, whose columns are at hand.
+func (b *specBuilder) sparse() bool {
+	d, p := b.p.Operator.Dims()
+	return prox.StructureOf(b.p.Regularizer).Sparse != nil && linops.StructureOf(b.p.Operator).Entries.Known && min(d, p) <= mostActive
 }
 
 // largestWritten is the number of entries up to which a sparse matrix is written down for the

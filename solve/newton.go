@@ -50,6 +50,8 @@ const (
 	mostSettled = 8
 	// mostIdle is the number of rounds without a better optimality after which it ends.
 	mostIdle = 12
+	// mostWorking is the size of the working set up to which its Gram matrix is kept.
+	mostWorking = 1 << 13
 	// dependent is the squared pivot, in units of rounding errors, up to which a column depends on
 	// others.
 	dependent = 16
@@ -232,7 +234,7 @@ func (n *newton) judge() (bool, error) {
 	refined := n.off <= n.p.Floor || n.settled > 0 && !(n.off < n.last/2)
 	n.last = n.off
 	switch {
-	case n.conv.Iterations >= n.s.s.o.MaxIter, n.idle > mostIdle:
+	case n.conv.Iterations >= n.s.s.o.MaxIter, n.idle > mostIdle, len(n.set) > mostWorking:
 		return true, n.dev.Err()
 	case n.conv.Converged:
 		return n.violations == 0 && refined, n.dev.Err()
@@ -300,7 +302,7 @@ func (n *newton) measure() (all, byColumn float64) {
 // advance adds the largest violations to the working set and minimizes over it.
 func (n *newton) advance(ctx context.Context) error {
 	if n.violations > 0 {
-		n.extend(strongest(n.outside, max(len(n.set), minFirst)))
+		n.extend(strongest(n.outside, min(max(len(n.set), minFirst), mostWorking)))
 	}
 	changed, err := n.p.Minimize(ctx, min(stepsARound, max(n.s.s.o.MaxIter-n.p.Steps, 1)))
 	if err != nil {

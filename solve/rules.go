@@ -55,7 +55,7 @@ var methodRules = []rule{
 var (
 	notSparse  = Choice{"method", "all coordinates", "the solution turned out not to be sparse"}
 	notLowRank = Choice{"method", "all singular values", "the rank of the iterates turned out not to be low"}
-	unsettled  = Choice{"method", "finished by fista", "Newton steps did not reach the tolerance: columns depend on each other but for rounding errors"}
+	unsettled  = Choice{"method", "finished by fista", "Newton steps came to an end before the tolerance: columns depend on each other but for rounding errors, or the working set is large"}
 	followed   = Choice{"method", "inexact proximal operator", "the leading singular values are followed from one iteration to the next, and certified"}
 )
 

@@ -47,7 +47,7 @@ func (p *Program) Gram(i int) []float64 { return p.g[i*p.stride : i*p.stride+len
 func (p *Program) Extend(w, q []float64, positive []bool, grad []float64) {
 	n := len(p.B) + len(w)
 	if n > p.stride {
-		stride := max(n, p.stride+p.stride/2)
+		stride := max(n, p.stride+p.stride/4)
 		g := make([]float64, stride*stride)
 		for i := range p.B {
 			copy(g[i*stride:], p.g[i*p.stride:i*p.stride+len(p.B)])
