@@ -36,7 +36,7 @@ func (b Batch) N() int { return b.n }
 // Stride is the distance between the starts of consecutive vectors.
 func (b Batch) Stride() int { return b.stride }
 
-// Offset is the place of the first value in the batch's buffer.
+// Offset is the position of the first value in the batch's buffer.
 func (b Batch) Offset() int { return b.off }
 
 // Device is the device, or the view of one, that the batch was allocated on; nil for the zero Batch.

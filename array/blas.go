@@ -15,9 +15,9 @@ type BLASReport struct {
 	// Name is the implementation's name: "OpenBLAS", "MKL", "BLIS", "Accelerate",
 	// "native" for one that does not say, "gonum" for pure Go.
 	Name string
-	// Version is what the library says of its own version and build.
+	// Version is the version and build that the library reports.
 	Version string
-	// Core is the processor type whose kernels it uses, where it tells.
+	// Core is the processor type whose kernels it uses, where the library reports it.
 	Core string
 	// OwnCore is the processor type that OpenBLAS chose by itself where that was
 	// corrected, because its kernels are slow for this processor; else empty.
@@ -29,7 +29,7 @@ type BLASReport struct {
 	Path string
 	// LAPACK is the file that the factorizations come from, or "gonum".
 	LAPACK string
-	// Reason says why this one: asked for, found, or nothing found.
+	// Reason says why this one is in use: it was asked for, it was found, or nothing was found.
 	Reason string
 	// Passed lists the libraries that were opened but not used, and why.
 	Passed []string
@@ -53,14 +53,14 @@ func (r BLASReport) String() string {
 	return s.String() + " (" + r.Reason + ")"
 }
 
-// Kernels says which processor's kernels the library uses, whether surepipe corrected its choice, and
-// what to do where they are slow; "" where the library does not tell.
+// Kernels says which processor's kernels the library uses, whether surepipe corrected its choice,
+// and what to do where they are slow; "" where the library does not report it.
 func (r BLASReport) Kernels() string {
 	switch {
 	case r.Advice != "":
 		return r.Core + ", " + r.Advice
 	case r.OwnCore != "":
-		return fmt.Sprintf("%s, set by surepipe: by itself %s chose %s, which is slow for this processor", r.Core, r.Name, r.OwnCore)
+		return fmt.Sprintf("%s, set by surepipe: %s chose %s by itself, which is slow for this processor", r.Core, r.Name, r.OwnCore)
 	}
 	return r.Core
 }
@@ -78,10 +78,10 @@ var (
 // UseNative looks for a native BLAS and LAPACK (OpenBLAS, MKL, Accelerate) and has gonum use it,
 // which makes large products and factorizations several times faster. The environment variable
 // SUREPIPE_BLAS chooses in its place: "gonum" for pure Go, or the path of a shared library. The
-// error says why that library cannot be used; gonum's own code then stays in use. Where nothing
-// is asked for and nothing found there is no error. [BLASInfo] describes the outcome.
+// error says why that library cannot be used; gonum's own code then stays in use. It is not an
+// error if no library is asked for and none is found. [BLASInfo] describes the outcome.
 //
-// What it changes concerns the whole process, which is why nothing else does it unasked:
+// It changes the whole process, so nothing else in this module calls it unasked:
 //   - the implementations behind gonum's blas64 and lapack64, which gonum's mat package and any
 //     other code in the program use too;
 //   - the library stays loaded, and is told to compute with one thread a call;
@@ -123,14 +123,6 @@ func chooseBLAS(choice string) (BLASReport, error) {
 	}
 	report.Reason = blasVariable + "=" + choice
 	return BLASReport(report), nil
-}
-
-// BLAS says which BLAS the host device uses: "gonum", or the path of the native library.
-func BLAS() string {
-	if r := BLASInfo(); r.Path != "" {
-		return r.Path
-	}
-	return "gonum"
 }
 
 // BLASInfo describes the BLAS and LAPACK that the host device uses.

@@ -13,21 +13,21 @@ import "context"
 // # Requests and faults
 //
 // A program that does several pieces of work on one device at once gives each a view of its own
-// ([Device.Request]). A view shares everything with its device but the record of its faults:
+// ([Device.Request]). A view shares everything with its device except the record of its faults:
 //
-//   - A fault that concerns one piece of work, above all memory that Alloc did not get, sticks to
+//   - A fault that concerns one piece of work, above all an Alloc that runs out of memory, sticks to
 //     the view that met it. Other views and the device itself go on.
 //   - A fault of the device itself, such as a failed launch, sticks to the device and shows in
 //     all its views.
 //   - The view that an operation belongs to is that of its destination. An operation that returns
 //     numbers to the host belongs to the view that it is called on, or, called on a device, to
 //     the view of its operands, if any has one.
-//   - An operation that reads a batch of a view that has failed fails the view that it belongs
-//     to, for the contents of such a batch are unknown.
+//   - An operation that reads a batch of a view that has failed fails the view that the operation belongs
+//     to, because the contents of such a batch are unknown.
 //   - After a fault operations do nothing, Alloc returns a batch without memory, and numbers
 //     for the host are NaN.
 //
-// So an algorithm allocates on the device of its data, y.Device(), and looks at its Err.
+// So an algorithm allocates on the device of its data, y.Device(), and checks its Err.
 type Device interface {
 	// Name identifies the device, "cpu" or "cuda:0".
 	Name() string
@@ -49,21 +49,21 @@ type Device interface {
 	Free(b Batch)
 	// Stats counts the memory held.
 	Stats() Stats
-	// Available is how many bytes Alloc can still serve, those reserved left out. Where bounded
-	// is false the number means nothing: only the host's own memory is the limit.
+	// Available is how many bytes Alloc can still serve, not counting those reserved. Where bounded
+	// is false the number means nothing: the host's memory is the only limit.
 	Available() (bytes int64, bounded bool)
-	// Reserve sets aside as many bytes as are available, at most most, for the Allocs of one
-	// computation, and returns how many these are. While they are fewer than least it waits
-	// for others' reservations to end; where there are no others it grants least all the same,
-	// and a later Alloc reports what is missing. The caller calls release when what it has
-	// allocated is free again, and makes no other reservation before. The error is ctx's. A
-	// device without a bound grants most at once. Whoever can work in smaller parts asks for a
-	// reservation first, for an Alloc that finds no memory is a fault.
+	// Reserve sets aside the bytes that are available, up to most, for the Allocs of one
+	// computation, and returns their number. While fewer than least are available it waits for
+	// other reservations to end; if there are none it grants least anyway, and a later Alloc
+	// reports what is missing. The caller calls release once it has freed what it allocated, and
+	// makes no other reservation before then. The error is ctx's. A device without a bound grants
+	// most at once. A computation that can work in smaller parts makes a reservation first, because
+	// an Alloc that finds no memory is a fault.
 	Reserve(ctx context.Context, least, most int64) (granted int64, release func(), err error)
 	// Err is the first fault of the device, or of the view and its device; nil where there is
 	// none. It sticks.
 	Err() error
-	// Sync waits for everything asked so far and returns Err.
+	// Sync waits for all operations issued so far and returns Err.
 	Sync() error
 	// Close frees all that the device holds.
 	Close() error
@@ -110,9 +110,9 @@ type Device interface {
 	// MulCSR sets dst_i = A x_i. dst and x must not overlap.
 	MulCSR(dst Batch, a CSR, x Batch)
 
-	// NewPattern puts the places of a sparse rows x cols matrix's entries on the
-	// device: entry e is at row places[e]/cols and column places[e]%cols. The places
-	// are distinct and come in any order.
+	// NewPattern puts the places of a sparse rows x cols matrix's entries on the device: entry e is
+	// at row places[e]/cols and column places[e]%cols. The places are distinct and may come in any
+	// order.
 	NewPattern(rows, cols int, places []int) Pattern
 	// SampleProduct sets dst_i = alpha (the entries of A_i B_i* in the pattern) +
 	// beta dst_i, where A_i is rows x r and B_i cols x r, row-major: the sampled

@@ -13,7 +13,7 @@
 //
 // A shape mismatch is a programmer's error and panics with both shapes, as in gonum. A device fault
 // (no memory, a failed launch) is a run-time error: it sticks, later operations do nothing, and
-// [Device.Err] returns it where the caller next looks.
+// [Device.Err] returns it when the caller next checks.
 //
 // # Requests
 //
@@ -33,23 +33,23 @@
 //
 // # Memory
 //
-// Freed memory is pooled, so that the iterations of a solver allocate nothing. A device may have a bound,
-// which [Device.Available] tells; an algorithm that can work in parts sets memory aside with
-// [Device.Reserve] first.
+// Freed memory is pooled, so that the iterations of a solver allocate nothing. A device may have a
+// bound, which [Device.Available] reports; an algorithm that can work in parts sets memory aside
+// with [Device.Reserve] first.
 //
 // # Reproducibility
 //
-// On one device the bits of vector i of a result depend on vector i of the operands alone: not on the
-// number of vectors beside it, on its place among them, on GOMAXPROCS, nor on other goroutines. This
-// makes a risk estimate bit-identical for any batch size and any parallelism. The one exception is a
-// batch of a single vector in [Device.Gemm], which may use a matrix-vector product; callers to whom
-// this matters use two vectors.
+// On one device the bits of vector i of a result depend on vector i of the operands alone: not on
+// the number of vectors beside it, on its position among them, on GOMAXPROCS, or on other
+// goroutines. This makes a risk estimate bit-identical for any batch size and any parallelism. The
+// one exception is a batch of a single vector in [Device.Gemm], which may use a matrix-vector
+// product; callers for whom this matters use two vectors.
 //
 // # The host device
 //
-// [NewHost] computes with gonum, and changes nothing in the process. [UseNative] finds a native BLAS
-// and LAPACK (OpenBLAS, MKL, Accelerate) and registers it under gonum's own interfaces for the whole
-// process, so that gonum's mat package gains too:
+// [NewHost] computes with gonum, and changes nothing in the process. [UseNative] finds a native
+// BLAS and LAPACK (OpenBLAS, MKL, Accelerate) and registers it under gonum's own interfaces for the
+// whole process, so that gonum's mat package uses it too:
 //
 //	func main() {
 //		if err := array.UseNative(); err != nil {

@@ -15,10 +15,10 @@ import (
 //
 // The number is a compromise. 34 vectors, a third of Hutch++'s 102 queries, are the most frequent
 // batch, and fit in one tile of 36 rows, with which OpenBLAS reaches three quarters of its best
-// speed. Not every kernel gives the rows of a tile equal bits whatever their place: those of OpenBLAS
-// 0.3.21 do for 24 and 48 rows on every processor type tried (Nehalem, Sandybridge, Haswell, Zen,
-// SkylakeX, Cooperlake) and for 36 on all but Nehalem, and do not for 16 or 32 on the last two. So
-// each library is tested when it is opened, and the first number that passes is used.
+// speed. Not every kernel gives equal rows of a tile equal bits wherever they stand: those of
+// OpenBLAS 0.3.21 do for 24 and 48 rows on every processor type tried (Nehalem, Sandybridge,
+// Haswell, Zen, SkylakeX, Cooperlake) and for 36 on all but Nehalem, and do not for 16 or 32 on the
+// last two. So each library is tested when it is opened, and the first number that passes is used.
 var tileRows = []int{36, 24, 48}
 
 // gemmTile is the number of rows in use. gonum's own product computes up to 64 rows one by one, and
@@ -89,8 +89,8 @@ func flag(trans bool) blas.Transpose {
 	return blas.NoTrans
 }
 
-// gemmGrain is the number of multiplications from which a share of the work is worth another goroutine,
-// about 10 microseconds.
+// gemmGrain is the least number of multiplications that is worth another goroutine, about 10
+// microseconds of work.
 const gemmGrain = 1 << 18
 
 // panels is the width of the parts into which the n columns (or rows) of a product are split: where the

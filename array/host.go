@@ -21,7 +21,7 @@ const maxPooledBytes = 2 << 30
 type hostBuffer struct {
 	data    []float64
 	freed   bool
-	foreign bool // the memory of a caller's slice, which must not enter the pool
+	foreign bool // memory of a caller's slice, which must not enter the pool
 }
 
 func (b *hostBuffer) Len() int { return len(b.data) }
@@ -33,8 +33,7 @@ func NewHost() *Host { return &Host{pool: map[int][]*hostBuffer{}} }
 // Name is "cpu".
 func (h *Host) Name() string { return "cpu" }
 
-// Request returns the host itself: it has no faults, so that requests need no views to be kept
-// apart.
+// Request returns the host itself: it has no faults, so requests need no views of their own.
 func (h *Host) Request() Device { return h }
 
 // Alloc returns k contiguous vectors of length n with undefined contents.
@@ -73,8 +72,8 @@ func (h *Host) Put(data []float64, k, n int) Batch {
 	return NewBatch(h, &hostBuffer{data: data, foreign: true}, k, n)
 }
 
-// Free returns b's memory to the pool. Freeing twice panics, and so does any other use after
-// Free, until Alloc hands the memory out again.
+// Free returns b's memory to the pool. A second Free panics, and so does any other use of b after
+// Free, until Alloc reuses the memory.
 func (h *Host) Free(b Batch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,7 +88,7 @@ func (h *Host) Free(b Batch) {
 	}
 }
 
-// Available reports that the host's memory has no bound but the machine's.
+// Available reports that the host has no bound other than the machine's memory.
 func (h *Host) Available() (bytes int64, bounded bool) { return math.MaxInt64, false }
 
 // Reserve grants most, at once.

@@ -2,8 +2,8 @@ package array
 
 import "fmt"
 
-// elementGrain is how many values one goroutine takes at a time in an elementwise operation:
-// 128 KiB, enough to hide the cost of sharing. The bits of a result depend on no grain.
+// elementGrain is how many values one goroutine takes at a time in an elementwise operation: 128
+// KiB, enough to hide the cost of sharing. The bits of a result do not depend on it.
 const elementGrain = 1 << 14
 
 // elementwise runs a kernel over all values. Chunks are ranges of the flattened k x n matrix; segment

@@ -72,8 +72,8 @@ func softMaskKernel(t *task, lo, hi int) {
 	}
 }
 
-// bit is 1 for true. The compiler makes it a flag, not a branch, for a processor cannot predict on which
-// side of a threshold a value lies.
+// bit is 1 for true. The compiler makes it a flag rather than a branch: a processor cannot predict
+// on which side of a threshold a value lies.
 func bit(b bool) uint64 {
 	var u uint8
 	if b {

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// OutOfMemory is the fault of an Alloc that the device had too little memory for.
+// OutOfMemory is the fault of an Alloc for which the device had too little memory.
 type OutOfMemory struct {
-	// Device is the device's name, Op what needed memory.
+	// Device is the device's name, and Op the operation that needed memory.
 	Device, Op string
 	// Bytes is what Op needed, Available what was left of the device's Limit.
 	Bytes, Available, Limit int64
@@ -21,8 +21,8 @@ func (e *OutOfMemory) Error() string {
 
 // Capacity is the size in values of the buffer for a batch of k vectors of length n. It is k*n
 // rounded up to a multiple of an eighth of its leading power of two, so that batches of nearly
-// equal sizes share the buffers of a pool. It panics where k or n is negative, or where the
-// bytes exceed what an int counts. It is for implementations of [Device].
+// equal sizes share the buffers of a pool. It panics where k or n is negative, or where the number
+// of bytes overflows an int. It is for implementations of [Device].
 func Capacity(k, n int) int {
 	const most = math.MaxInt / 16 // 8 bytes a value, with room to round up
 	if k < 0 || n < 0 || (n > 0 && k > most/n) {
@@ -56,7 +56,7 @@ func (r *Reservations) Bytes() int64 {
 	return r.bytes
 }
 
-// Reserve does the work of [Device.Reserve] on a device where free tells how many bytes are not
+// Reserve does the work of [Device.Reserve] on a device where free returns how many bytes are not
 // allocated.
 func (r *Reservations) Reserve(ctx context.Context, free func() int64, least, most int64) (granted int64, release func(), err error) {
 	for {

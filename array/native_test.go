@@ -46,7 +46,7 @@ func TestNewHostRegistersNothing(t *testing.T) {
 	if _, own := blas64.Implementation().(gonum.Implementation); !own {
 		t.Errorf("NewHost has registered a %T with gonum", blas64.Implementation())
 	}
-	if r := array.BLASInfo(); array.BLAS() != "gonum" || !strings.Contains(r.Reason, "UseNative") {
+	if r := array.BLASInfo(); r.Name != "gonum" || !strings.Contains(r.Reason, "UseNative") {
 		t.Errorf("BLASInfo gives %+v", r)
 	}
 }

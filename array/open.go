@@ -10,7 +10,7 @@ import (
 // Driver opens devices of one kind. Its package registers it (see [Register]), so that programs choose
 // a device by name and nothing above package array imports the driver.
 type Driver interface {
-	// Cards describes the devices that are present, in order. It is no error if there are none.
+	// Cards describes the devices that are present, in order. It is not an error if there are none.
 	Cards() ([]Card, error)
 	// Open opens card number i, which may then hold at most memory bytes; 0 leaves
 	// the bound to the driver.
@@ -36,8 +36,8 @@ var drivers struct {
 	of    map[string]Driver
 }
 
-// Register makes the devices of a driver known under "kind" and "kind:i". It is
-// called from a package's init, and panics for a kind that is taken.
+// Register makes the devices of a driver known under "kind" and "kind:i". It is called from a
+// package's init, and panics if the kind is already registered.
 func Register(kind string, d Driver) {
 	drivers.mu.Lock()
 	defer drivers.mu.Unlock()
@@ -89,7 +89,7 @@ func (e *UnknownDevice) Error() string {
 }
 
 // Open opens a device by name: "cpu", a kind such as "cuda" for its first card, "cuda:1" for its
-// second, or "auto" for the first card of any kind, and the host where there is none. memory bounds
+// second, or "auto" for the first card of any kind, or the host where there is none. memory bounds
 // the bytes that a card may hold; 0 leaves the bound to its driver. It has no effect on "cpu".
 func Open(name string, memory int64) (Device, error) {
 	switch name {

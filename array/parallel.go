@@ -36,9 +36,9 @@ var (
 	// task finds too few, and live as long as the process.
 	helpers     = make(chan *task)
 	helperCount atomic.Int64
-	// busy counts the goroutines that compute. A goroutine inside a C library does not count against
-	// GOMAXPROCS: without this count concurrent callers would use more threads than there are
-	// processors.
+	// busy counts the goroutines that compute. A goroutine inside a C library does not count
+	// against GOMAXPROCS: without this count, concurrent callers would use more threads than there
+	// are processors.
 	busy atomic.Int64
 )
 
@@ -49,7 +49,7 @@ func help() {
 	}
 }
 
-// work takes chunks until none is left. Before each it calls offer, unless that is nil.
+// work takes chunks until none is left. It calls offer before each one, unless offer is nil.
 func (t *task) work(offer func(t *task)) {
 	busy.Add(1)
 	defer busy.Add(-1)

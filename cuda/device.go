@@ -39,7 +39,7 @@ type card struct {
 
 	mu     sync.Mutex
 	pool   map[int][]*buffer
-	all    map[*buffer]struct{} // the memory that the driver has given, the pool included
+	all    map[*buffer]struct{} // the memory allocated from the driver, including the pool
 	limit  int64
 	held   int64 // bytes of all
 	stats  array.Stats
@@ -56,8 +56,8 @@ var ErrClosed = errors.New("the device is closed")
 // Name is "cuda:0" for the first card.
 func (d *Device) Name() string { return d.name }
 
-// Request returns a view of the card for one piece of work: the faults that concern this work
-// alone are the view's own.
+// Request returns a view of the card for one piece of work: faults that concern only this work
+// belong to the view.
 func (d *Device) Request() array.Device {
 	if d.whole != nil {
 		d = d.whole
@@ -65,8 +65,8 @@ func (d *Device) Request() array.Device {
 	return &Device{card: d.card, whole: d}
 }
 
-// Err is the first fault since the device was opened, or nil; of a view, its own or else its
-// device's.
+// Err is the first fault since the device was opened, or nil; for a view it is its own fault, or
+// else that of its device.
 func (d *Device) Err() error {
 	if err := d.fault.Load(); err != nil {
 		return *err
@@ -77,8 +77,8 @@ func (d *Device) Err() error {
 	return nil
 }
 
-// fail keeps a fault: on the device where it is the card's, on the view that met it where it is
-// not.
+// fail records a fault: on the device if it is a fault of the card, else on the view in which it
+// occurred.
 func (d *Device) fail(err error) {
 	if d.whole != nil && ofCard(err) {
 		d = d.whole
@@ -97,7 +97,7 @@ func within(ctx cu.CUContext, f func() error) error {
 	return f()
 }
 
-// do calls the driver for an operation on b, unless the device or the view has failed, and keeps
+// do calls the driver for an operation on b, unless the device or the view has failed, and records
 // the fault if the call fails. It reports whether the call was made and succeeded.
 func (d *Device) do(op string, b array.Batch, f func() error) bool {
 	d.life.RLock()
@@ -116,7 +116,7 @@ func (d *Device) do(op string, b array.Batch, f func() error) bool {
 	return true
 }
 
-// Sync waits for everything asked so far and returns Err.
+// Sync waits for all operations issued so far and returns Err.
 func (d *Device) Sync() error {
 	d.do("Sync", array.Batch{}, d.stream.Synchronize)
 	return d.Err()
@@ -164,12 +164,12 @@ func (d *Device) Close() error {
 	d.slots, d.modules, d.all, d.pool, d.held, d.stats.PooledBytes = nil, nil, nil, nil, 0, 0
 	err = errors.Join(err, d.device.ReleasePrimaryCtx())
 	if err == nil || failed {
-		return nil // after a fault the driver repeats it at every call
+		return nil // after a fault the driver returns it at every call
 	}
 	return fmt.Errorf("%s: closing: %w", d.name, err)
 }
 
-// own is the buffer of a batch, which must be of d's card, on whichever view.
+// own is the buffer of a batch, which must be on d's card, in any view.
 func (d *Device) own(b array.Batch) *buffer {
 	buf, ok := b.Buffer().(*buffer)
 	if !ok || viewOf(b) == nil || viewOf(b).card != d.card {
@@ -185,7 +185,7 @@ func (d *Device) own(b array.Batch) *buffer {
 	return buf
 }
 
-// viewOf is the device or view that allocated a batch; nil where that was no card.
+// viewOf is the device or view that allocated a batch; nil where that was not a card.
 func viewOf(b array.Batch) *Device {
 	d, _ := b.Device().(*Device)
 	return d
@@ -232,14 +232,14 @@ func (d *Device) depend(x array.Batch) {
 	}
 }
 
-// need fails d where a buffer has no memory, with the fault for which it has none.
+// need fails d where a buffer has no memory, with the fault that caused it.
 func (d *Device) need(buf *buffer) {
 	if buf.missing != nil {
 		d.fault.CompareAndSwap(nil, &buf.missing)
 	}
 }
 
-// at is the place of the batch's first value.
+// at is the address of the batch's first value.
 func at(b array.Batch) cu.DevicePtr {
 	if b.IsZero() {
 		return 0

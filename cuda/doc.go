@@ -1,6 +1,6 @@
 // Package cuda implements [surepipe/array.Device] on NVIDIA cards. Solvers, derivatives and trace
 // estimators run on it unchanged, and their data stay there: importing the package makes "cuda",
-// "cuda:1" and "auto" known to array.Open, and nothing else of the program changes.
+// "cuda:1" and "auto" known to array.Open, and nothing else in the program changes.
 //
 // # Building
 //
@@ -20,33 +20,33 @@
 //
 // # What stays on the card
 //
-// Batches stay on the card until they are downloaded. The solver cache (iterates, derivatives of the
-// proximal operator, tape) exists once, and all stages share it. What crosses the bus: y, the probes,
-// which the host draws, and the estimates; the coefficients of LinEach and the results of Dot and
-// MaxAbs, one number a vector; Gram matrices of a few dozen vectors; and the input of factorizations on
-// the host, which for the nuclear norm is a matrix of its shorter side or, along iterates of low
-// rank, a few more rows than the rank. Once a solve, one vector of length p tells where a diagonal
-// derivative is not 0; the system of an implicit derivative on that support is factored on the host.
-// The whole argument of a nuclear norm crosses only where its singular values span too much for its
-// Gram matrix (see prox.NewNuclear).
+// Batches stay on the card until they are downloaded. The solver cache (iterates, derivatives of
+// the proximal operator, tape) exists once, and all stages share it. The following crosses the bus:
+// y, the probes, which the host draws, and the estimates; the coefficients of LinEach and the
+// results of Dot and MaxAbs, one number a vector; Gram matrices of a few dozen vectors; and the
+// input of factorizations on the host, which for the nuclear norm is a matrix of its shorter side
+// or, along iterates of low rank, a few more rows than the rank. Once per solve, one vector of
+// length p gives the support of a diagonal derivative; the system of an implicit derivative on that
+// support is factored on the host. The whole argument of a nuclear norm crosses only where its
+// singular values span too much for its Gram matrix (see prox.NewNuclear).
 //
 // # Order
 //
-// All work goes to one stream, in the order of the calls, and calls return before it is done. Only
-// Download, Dot, MaxAbs and Sync wait. So freed memory can be reused at once, and goroutines may share
-// a batch as on the host. (A stream for each sample in flight would let small problems overlap; it
-// would take an event for every batch that goes from one goroutine to another, and large problems
-// fill a card by themselves.) Contexts belong to threads: every call sets the card's primary context
-// on its thread, which costs a fraction of a microsecond.
+// All work goes to one stream, in the order of the calls, and calls return before the work is done.
+// Only Download, Dot, MaxAbs and Sync wait. So freed memory can be reused at once, and goroutines
+// may share a batch as on the host. (A stream for each sample in flight would let small problems
+// overlap; it would take an event for every batch that goes from one goroutine to another, and
+// large problems fill a card by themselves.) Contexts belong to threads: every call sets the card's
+// primary context on its thread, which costs a fraction of a microsecond.
 //
 // # Memory
 //
-// Freed memory is pooled by size, in steps of an eighth of a power of two, and returned to the driver
-// when an Alloc would otherwise fail. [Open] takes a bound, --memory on the command line; without one
-// it is nearly all free memory. Algorithms that can work in smaller parts ask Available or Reserve
-// first: the tape is recomputed in parts and batches of probes shrink before anything fails. The
-// failure, in the end, is an array.OutOfMemory, which says how much was needed. cuBLAS works in 32 MiB
-// that are taken, within the bound, at its first use.
+// Freed memory is pooled by size, in steps of an eighth of a power of two, and returned to the
+// driver when an Alloc would otherwise fail. [Open] takes a bound, --memory on the command line;
+// without one it is nearly all free memory. Algorithms that can work in smaller parts ask Available
+// or Reserve first: the tape is recomputed in parts and batches of probes shrink before anything
+// fails. If an allocation does fail, the error is an array.OutOfMemory, which says how much was
+// needed. cuBLAS has a workspace of 32 MiB, allocated within the bound at its first use.
 //
 // # Reproducibility
 //
@@ -60,13 +60,14 @@
 // A fault names the operation, the shape and the bytes, and sticks; later operations do nothing, and
 // the numbers that they would have returned are NaN.
 //
-// Whose fault it is follows from the driver's error. What concerns one call, memory that was not
-// there above all, belongs to the view whose operation met it ([Device.Request]): other requests on
-// the card go on, and get the bits that they get alone. What ends the card's context, a failed launch
-// or an illegal address, belongs to the device and shows in all views; such a device can only be
-// closed, which frees what it holds, including batches that have not been freed. A call that waits may
-// report the failure of an earlier launch of another request: so the error decides, not the call. Memory that one
-// request did not get never reaches a kernel of another: whatever reads it fails with its fault.
+// The driver's error determines to what a fault belongs. A fault that concerns one call, above all
+// a lack of memory, belongs to the view of the operation ([Device.Request]): other requests on the
+// card go on, with the same bits as alone. A fault that ends the card's context, such as a failed
+// launch or an illegal address, belongs to the device and shows in all views; such a device can
+// only be closed, which frees its memory, including batches that have not been freed. A call that
+// waits may report the failure of an earlier launch of another request, so the error decides, not
+// the call. A batch without memory never reaches a kernel of another request: an operation that
+// reads it fails with its fault.
 //
 // # Kernels
 //
@@ -77,10 +78,10 @@
 //
 // # The emulated card
 //
-// emulator/driver is a driver without a card: it exports what this package and gorgonia.org/cu call,
-// compiles the kernels' own sources for the host, counts allocations, launches and bytes copied, and
-// fails any call that a test asks it to (package emulator). It does work as late as possible, so that
-// results that are read too early are wrong.
+// emulator/driver is a driver without a card: it exports what this package and gorgonia.org/cu
+// call, compiles the kernels' own sources for the host, counts allocations, launches and bytes
+// copied, and fails any call that a test asks it to (package emulator). It does all work as late as
+// possible, so that results that are read too early are wrong.
 //
 //	cuda/emulator/headers.sh /tmp/headers
 //	cuda/emulator/build.sh /tmp/headers /tmp/card

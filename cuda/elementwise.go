@@ -16,7 +16,7 @@ type grid struct{ x, y, bx, by int }
 const (
 	// threads is THREADS in kernels/device.h.
 	threads = 256
-	// maxGrid bounds either side of a grid: the driver's limit for y. Kernels stride over what is
+	// maxGrid bounds either side of a grid: the driver's limit for y. Kernels stride over the part
 	// beyond it.
 	maxGrid = 65535
 )

@@ -30,10 +30,10 @@ var cardErrors = map[int]bool{
 	int(cu.NvlinkUncorrectable):  true,
 }
 
-// ofCard reports whether an error is a fault of the card, which concerns everybody on it: one that
-// leaves its context unusable, or a product of cuBLAS that did not run. Any other error concerns
-// the call that met it alone, above all memory that was not there. An error of the card that is
-// not listed is no danger, for every later call meets it again.
+// ofCard reports whether an error is a fault of the card, which concerns all its views: one that
+// leaves its context unusable, or a product of cuBLAS that did not run. Any other error, above all
+// a lack of memory, concerns only the call that returned it. An error of the card that is not
+// listed does no harm, because every later call returns it again.
 func ofCard(err error) bool {
 	if result := cu.Success; errors.As(err, &result) {
 		return cardErrors[int(result)]

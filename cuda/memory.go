@@ -17,7 +17,8 @@ type buffer struct {
 	at    cu.DevicePtr
 	size  int // values
 	freed bool
-	// missing is the fault for which there is no memory; nil where there is.
+	// missing is the fault for which there is no memory, or not what it should hold; nil where there
+	// is.
 	missing error
 }
 
@@ -30,7 +31,7 @@ func (d *Device) Stats() array.Stats {
 	return d.stats
 }
 
-// Available is how many bytes Alloc can still serve, those reserved left out.
+// Available is how many bytes Alloc can still serve, not counting those reserved.
 func (d *Device) Available() (bytes int64, bounded bool) {
 	return max(0, d.free()-d.reserved.Bytes()), true
 }
@@ -67,8 +68,8 @@ func (d *Device) Put(data []float64, k, n int) array.Batch {
 	return b
 }
 
-// Free returns b's memory to the pool. Work that was asked for earlier is done with it before any
-// later work uses it, for all work runs in order.
+// Free returns b's memory to the pool. Earlier work is done with it before any later work uses it,
+// because all work runs in order.
 func (d *Device) Free(b array.Batch) {
 	buf := d.own(b)
 	d.mu.Lock()
@@ -79,7 +80,7 @@ func (d *Device) Free(b array.Batch) {
 }
 
 // take finds memory for size values, in the pool or from the driver. Where it finds none, or after
-// a fault, the buffer has no memory, and whatever uses it fails.
+// a fault, the buffer has no memory, and any operation that uses it fails.
 func (d *Device) take(k, n, size int) *buffer {
 	d.life.RLock()
 	defer d.life.RUnlock()
@@ -114,7 +115,7 @@ func (d *Device) grow(k, n, size int) *buffer {
 		if buf.at, err = cu.MemAlloc(bytes); !errors.Is(err, cu.OutOfMemory) {
 			return err
 		}
-		// Other programs may have the card's memory, or the pool what is missing.
+		// Other programs may hold the card's memory, or the pool may hold the missing part.
 		if err := d.flush(); err != nil {
 			return err
 		}
@@ -149,6 +150,7 @@ func (d *card) give(buf *buffer) {
 	if buf.at == 0 || d.closed {
 		return
 	}
+	buf.missing = nil
 	d.stats.PooledBytes += 8 * int64(buf.size)
 	d.pool[buf.size] = append(d.pool[buf.size], buf)
 }

@@ -2,11 +2,11 @@
 
 package cuda
 
-// What gorgonia.org/cu v0.9.6 lacks: pinned memory; the outcome of cuInit; products by cuBLAS on a
-// stream and for several goroutines; and a launch that is safe with the garbage collector.
-// (cu.Function.Launch stores pointers in C memory that it has not cleared. The collector's write
-// barrier takes what it finds there for the pointer that is overwritten, and where that is the
-// address of freed memory the program crashes.)
+// This file adds what gorgonia.org/cu v0.9.6 lacks: pinned memory; the outcome of cuInit; products
+// by cuBLAS on a stream and for several goroutines; and a launch that is safe with the garbage
+// collector. (cu.Function.Launch stores pointers in C memory that it has not cleared. The
+// collector's write barrier takes the old contents for a pointer that is overwritten, and where
+// that is the address of freed memory the program crashes.)
 
 /*
 #cgo CFLAGS: -I/usr/local/cuda/include

@@ -17,7 +17,7 @@ import (
 //go:embed kernels/*.ptx
 var ptx embed.FS
 
-// kernelSlot is a kernel's name and where its function goes.
+// kernelSlot is a kernel's name and the variable for its function.
 type kernelSlot struct {
 	name string
 	fn   *cu.Function
@@ -86,7 +86,7 @@ func freeOn(card cu.Device) (int64, error) {
 	return free, err
 }
 
-// Without a bound one part in spared of a card's free memory is left to the driver.
+// Without a bound, one part in spared of a card's free memory is left to the driver.
 const spared = 16
 
 // Open opens card number i. The device holds at most memory bytes on the card; 0 stands for nearly

@@ -71,7 +71,7 @@ func (d *Device) newLines(n int, line, other []int32) lines {
 	return lines{put(d, "NewPattern", ptr), put(d, "NewPattern", entries), put(d, "NewPattern", others)}
 }
 
-// pattern is p, which must be on the card; what it lacks fails d.
+// pattern is p, which must be on the card; if its memory is missing, d fails.
 func (d *Device) pattern(op string, p array.Pattern) *pattern {
 	on, ok := p.(*pattern)
 	if !ok || on.on != d.card {

@@ -15,13 +15,13 @@ import (
 )
 
 // cuBLAS chooses its kernel by all sizes of a product, including the number of rows, and the kernel
-// determines the last bits of a row. Vector i of a result must not depend on the number of others. So
-// cuBLAS gets tiles of one fixed number of rows, the last one padded, and only of large products, where
-// a tile is enough work for a card. Small and batched products go to kernels/gemm.cu, whose every entry
-// is a sum in the order of the inner index.
+// determines the last bits of a row. Vector i of a result must not depend on the number of others.
+// So cuBLAS gets tiles of one fixed number of rows, the last one padded, and only for large
+// products, where a tile is enough work for a card. Small and batched products go to
+// kernels/gemm.cu, whose every entry is a sum in the order of the inner index.
 //
-// The batched products of cuBLAS depend on the number of matrices, which is the number of vectors: they
-// are not used. A large product is one call a vector, all with the same sizes.
+// The batched products of cuBLAS depend on the number of matrices, which is the number of vectors:
+// they are not used. A large product is one call per vector, all with the same sizes.
 const (
 	// tileRows is the number of rows. 34 vectors, a third of Hutch++'s queries, are the most
 	// frequent batch; up to about 64 rows a card is bound by memory.
@@ -30,8 +30,8 @@ const (
 	tiledWork = 1 << 18
 	// eachWork is the number of multiplications of one matrix from which GemmEach does.
 	eachWork = 1 << 24
-	// workspace is the memory that cuBLAS is given, so that it takes none by itself; on small cards it
-	// is a part of the bound.
+	// workspace is the memory that cuBLAS is given, so that it allocates none itself; on small
+	// cards it is a part of the bound.
 	workspace = 32 << 20
 )
 
@@ -207,8 +207,8 @@ func (d *Device) tiledGemm(transA, transB bool, n, inner int, alpha float64, a, 
 	if whole == m {
 		return
 	}
-	// Leading dimensions have the parity of the operands' own, for cuBLAS depends on the alignment of
-	// rows.
+	// Leading dimensions have the parity of those of the operands, because cuBLAS depends on the
+	// alignment of rows.
 	last, to := rowsOf(a, transA, whole, m), c.Rows(whole, m)
 	k, width := tileRows, inner
 	if transA {
@@ -229,8 +229,8 @@ func (d *Device) tiledGemm(transA, transB bool, n, inner int, alpha float64, a, 
 	d.Copy(to, result.Rows(0, to.K()))
 }
 
-// tilesAgree tries, once, whether cuBLAS gives equal rows of a tile equal bits, for products of
-// several shapes. Where it does not, it is given no tiles.
+// tilesAgree tests once whether cuBLAS gives equal rows of a tile equal bits, for products of
+// several shapes. If it does not, it is given no tiles.
 func (d *Device) tilesAgree() bool {
 	p := &d.products
 	if p.tiles.Load() == untried {
@@ -239,7 +239,7 @@ func (d *Device) tilesAgree() bool {
 		if p.tiles.Load() == untried {
 			found := d.tryTiles()
 			if d.Err() != nil {
-				return false // the fault says nothing of cuBLAS, and nothing will be computed
+				return false // the fault says nothing about cuBLAS, and nothing will be computed
 			}
 			p.tiles.Store(found)
 		}

@@ -38,6 +38,10 @@ func put[T int32 | int64 | float64](d *Device, what string, list []T) *buffer {
 	d.count(buf, 1)
 	if len(list) > 0 {
 		d.upload(what, array.NewBatch(d, buf, 1, values), buf.at, unsafe.Pointer(&list[0]), int64(bytes))
+		if err := d.Err(); err != nil {
+			// What the memory holds is not the list: coordinates that no kernel may follow.
+			buf.missing = err
+		}
 	}
 	return buf
 }

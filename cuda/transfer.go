@@ -13,7 +13,7 @@ import (
 	"surepipe/array"
 )
 
-// rowCopy is the length in values from which each row of a view is copied by itself.
+// rowCopy is the length in values from which each row of a view is copied separately.
 const rowCopy = 1 << 13
 
 // Upload copies the row-major values of src into dst. When it returns the driver has read the slice,
@@ -74,14 +74,14 @@ func (d *Device) Download(dst []float64, src array.Batch) {
 	}
 }
 
-// unknown sets numbers to NaN that a fault has kept from being computed.
+// unknown sets to NaN numbers that were not computed because of a fault.
 func unknown(v []float64) {
 	for i := range v {
 		v[i] = math.NaN()
 	}
 }
 
-// slot is where a few numbers come back to the host.
+// slot is host memory to which a few numbers are downloaded.
 type slot struct {
 	memory  pinned
 	arrived cu.Event
@@ -110,7 +110,7 @@ func (d *Device) fetch(op string, b array.Batch, out []float64, from cu.DevicePt
 			err = s.arrived.Record(d.stream)
 		}
 		if err != nil {
-			// The copy may be under way: the slot must not be used again before it is done.
+			// The copy may be in progress: the slot must not be used again before it is done.
 			return errors.Join(err, d.stream.Synchronize())
 		}
 		return s.arrived.Synchronize()

@@ -8,7 +8,7 @@ import (
 	"surepipe/array"
 )
 
-// independent is the leverage from which a vector counts as independent of all the others: the
+// independent is the leverage from which a vector counts as independent of all others, so that the
 // basis is smaller without it.
 const independent = 1 - 1e-10
 
@@ -46,11 +46,10 @@ func inner(a, b *mat.Dense) (s float64) {
 	return s
 }
 
-// exchangeable is the mean of x, where x_i is an unbiased estimate that depends
-// on all probes but treats number i apart, and its standard error. The x_i are
-// correlated. Let change(i, k) be by how much x_i is larger than it would be
-// without probe k. Over s_i alone its expectation is 0, and so is that of x_i
-// without k, less tr M, whatever the other probes are: hence
+// exchangeable is the mean of x, where x_i is an unbiased estimate that depends on all probes but
+// treats number i separately, and its standard error. The x_i are correlated. Let change(i, k) be
+// the amount by which x_i is larger than it would be without probe k. Its expectation over s_i
+// alone is 0, and so is that of x_i - tr M without probe k, whatever the other probes are: hence
 //
 //	cov(x_i, x_k) = E change(i, k) change(k, i),
 //
@@ -58,9 +57,9 @@ func inner(a, b *mat.Dense) (s float64) {
 //
 //	1/m(m-1) sum_i (x_i - mean)^2 + 1/m(m-1) sum_{i != k} change(i, k) change(k, i),
 //
-// is an unbiased estimate of the variance of the mean. (Epperly, Tropp and Webber
-// give the first term only, which is smaller.) Rounding and luck may make the
-// second sum negative; it counts as 0 then.
+// is an unbiased estimate of the variance of the mean. (Epperly, Tropp and Webber give the first
+// term only, which is smaller.) Rounding or chance may make the second sum negative; it then counts
+// as 0.
 //
 // degrees is about the number of degrees of freedom of that square; [Widened] widens the error for
 // them.

@@ -24,7 +24,7 @@ func Deflate(dst, g, q array.Batch) {
 		return
 	}
 	if g.K() == 1 {
-		// A matrix product with one row may round otherwise than one with more.
+		// A matrix product with one row may round differently from one with more.
 		pair := dev.Alloc(2, g.N())
 		defer pair.Free()
 		dev.Copy(pair, g)

@@ -1,5 +1,5 @@
-// Package hutch estimates the trace of a matrix that is known only by what it
-// does to vectors. It starts no goroutines.
+// Package hutch estimates the trace of a matrix that is given only by its products with vectors. It
+// starts no goroutines.
 //
 // The matrix M is d x d and given by an [Oracle], v -> M v, on batches of
 // vectors. A query is one such product. In this module M is the Jacobian of an
@@ -8,7 +8,7 @@
 //
 // # Estimators
 //
-// A [Plan] says which estimator, and how many queries go where:
+// A [Plan] has the estimator and the number of queries in each phase:
 //
 //	exact       tr M = sum_i <e_i, M e_i>                            d queries
 //	hutchinson  tr M ~ 1/m sum_j <g_j, M g_j>                        m queries
@@ -17,12 +17,11 @@
 //	xnystrace   the same with a Nystrom approximation in place of a projection   m queries
 //	na-hutch++  Hutch++ with a sketch from two sides in place of a projection   6m queries
 //
-// where the g_j are independent Rademacher vectors, whose entries are +1 or -1
-// with probability 1/2 each. Hutch++ first sketches the range of M with m
-// Rademacher vectors s_j; the q_i are an orthonormal basis of the span of the
-// M s_j, and x_j = (I - QQ*) g_j for m fresh Rademacher vectors g_j. What is in
-// the span of Q, where a compressible M has most of its trace, is thus summed
-// exactly, and only what is left is sampled.
+// where the g_j are independent Rademacher vectors, whose entries are +1 or -1 with probability 1/2
+// each. Hutch++ first sketches the range of M with m Rademacher vectors s_j; the q_i are an
+// orthonormal basis of the span of the M s_j, and x_j = (I - QQ*) g_j for m fresh Rademacher
+// vectors g_j. The part in the span of Q, where a compressible M has most of its trace, is thus
+// summed exactly, and only the rest is sampled.
 //
 // The first three are one sum, over a basis and over deflated probes: Hutchinson has
 // the empty basis and the exact trace the unit vectors. The last three multiply
@@ -34,30 +33,30 @@
 //     Y (S*Y)^{-1} Y*, Y = MS, needs no second product: m samples and a
 //     basis of m-1 for m queries.
 //   - NA-Hutch++ makes all its queries at once: none depends on the answer to
-//     another. The price is a sketch that is a sixth of them.
+//     another. The price is a smaller sketch, a sixth of them.
 //
-// All randomized estimates but XNysTrace are unbiased for every square M, as tr M = tr(Q*MQ) +
-// tr((I - QQ*) M (I - QQ*)). How accurate they are depends on the spectrum. For symmetric M
+// All randomized estimates except XNysTrace are unbiased for every square M, because tr M =
+// tr(Q*MQ) + tr((I - QQ*) M (I - QQ*)). Their accuracy depends on the spectrum. For symmetric M
 // Hutchinson's variance is 2/m (||M||_F^2 - sum_i M_ii^2). For positive semidefinite M Hutch++
 // replaces ||M||_F by the norm of what remains of M without, roughly, its m leading eigenvectors,
-// at a third of the samples. A relative error eps takes O(1/eps) queries instead of O(1/eps^2),
-// and if the rank of M is at most m the error is 0. In the worst case, where the nonzero
-// eigenvalues are many more than m and all alike (a projection of high rank), its error is larger
-// than Hutchinson's by sqrt(3).
+// at a third of the samples. A relative error eps takes O(1/eps) queries instead of O(1/eps^2), and
+// if the rank of M is at most m the error is 0. In the worst case, where there are many more than m
+// nonzero eigenvalues and all are equal (a projection of high rank), its error is larger than
+// Hutchinson's by sqrt(3).
 //
 // # Error bar and Frobenius norm
 //
-// [Estimate] carries the standard error of the sampled part, sd/sqrt(m) with the
-// sample standard deviation of the m numbers <x_j, M x_j>, given Q. The terms of
-// XTrace and XNysTrace are not independent: by how much they change without a second
-// probe gives their covariance, and makes the square of the standard
-// error an unbiased estimate of the variance too. For few samples Student's distribution
-// widens the standard error, [Widened]. Where the number of samples follows from their spread, it
-// is fixed by the spread of the first of them alone, [Run.Missing]. The interval of 2 standard
-// errors to both sides then contains the trace 95% of the time.
+// [Estimate] carries the standard error of the sampled part, sd/sqrt(m) with the sample standard
+// deviation of the m numbers <x_j, M x_j>, given Q. The terms of XTrace and XNysTrace are not
+// independent: their changes when a second probe is left out give their covariance, and with it the
+// square of the standard error is an unbiased estimate of the variance too. For few samples
+// Student's distribution widens the standard error, [Widened]. Where the number of samples follows
+// from their spread, it is fixed by the spread of the initial samples alone ([Run.Missing]). The
+// interval of 2 standard errors to both sides then contains the trace 95% of the time.
 //
-// An oracle that is a truncated iterative method bounds what its forms lack.
-// [Estimate.Truncation] is what the trace lacks at most, and [Estimate.Error] counts both.
+// An oracle that is a truncated iterative method bounds the error of its forms.
+// [Estimate.Truncation] bounds the resulting error of the trace, and [Estimate.Error] includes both
+// errors.
 //
 // From the same queries, for Hutch++,
 //
@@ -68,16 +67,17 @@
 //
 // # Phases
 //
-// All estimators are the same run through three phases, of which each has some. The [Layout] of a
-// [Plan] says which, how many vectors they have and what is needed of their images:
+// All estimators run through the same three phases, though not each has all of them. The [Layout]
+// of a [Plan] says which phases there are, how many vectors they have and what is needed of their
+// images:
 //
 //	sketch     M s_j for random vectors s_j          hutch++, xtrace, xnystrace, na-hutch++
 //	projected  M q_i for a basis                     hutch++, xtrace; the unit vectors: exact
 //	residual   M x_j for random vectors off the basis         hutch++, hutchinson
 //
-// A [Run] is an estimate under way. [Run.Do] does any part of a phase, also from several
-// goroutines at once, and [Run.Estimate] makes the estimate at the end. [Trace] does it all from
-// one goroutine, and package stages with many:
+// A [Run] is an estimate in progress. [Run.Do] does any part of a phase, possibly from several
+// goroutines at once, and [Run.Estimate] computes the estimate at the end. [Trace] does everything
+// in one goroutine, and package stages uses many:
 //
 //	r := hutch.NewRun(dev, plan, hutch.Matrix{Images: oracle}, hutch.Options{Seed: 1})
 //	defer r.Free()
@@ -88,15 +88,14 @@
 //	e, err := r.Estimate()
 //
 // A new estimator is a type in a file of its own, with an entry in the table of estimators. It
-// says how it lays out its queries and how the numbers make an estimate; the phases are there.
+// defines how it lays out its queries and how it computes the estimate; the phases are shared.
 //
 // # Reproducibility
 //
-// Probe j of sample i under a seed is a pure function of these three numbers,
-// vector i of every result is computed from vector i of the operands,
-// and sums are taken in the order of the probes. So the estimate is the same
-// to the last bit for any batch size and any order of the work, if the oracle's
-// vectors do not depend on each other either.
+// Probe j of sample i under a seed is a pure function of these three numbers, vector i of every
+// result is computed from vector i of the operands, and sums are taken in the order of the probes.
+// So the estimate is the same to the last bit for any batch size and any order of the work,
+// provided that the oracle treats vectors independently too.
 //
 // # Sources
 //

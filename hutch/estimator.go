@@ -15,13 +15,13 @@ const (
 	Exact      = "exact"
 )
 
-// DefaultQueries is the number of queries that serves Hutch++ well: 34 in each
-// of its three phases.
+// DefaultQueries is a number of queries that works well for Hutch++: 34 in each of its three
+// phases.
 const DefaultQueries = 102
 
-// Estimator is one way to estimate a trace. Each is a type in a file of its own, and the
-// table behind [Estimators] lists them. An estimator is a value without state: what an estimate
-// has found so far belongs to its [Run].
+// Estimator is one way to estimate a trace. Each is a type in a file of its own, and the table
+// behind [Estimators] lists them. An estimator is a value without state: the intermediate results
+// of an estimate are in its [Run].
 type Estimator interface {
 	// Name is one of the constants above.
 	Name() string
@@ -31,10 +31,10 @@ type Estimator interface {
 	// independent probes.
 	First() int
 
-	// layout says which phases there are for this number of queries, and what each needs. If
-	// the estimator cannot use that number, reason is the rule that it breaks.
+	// layout returns the phases for this number of queries, and what each needs. If the estimator
+	// cannot use that number, reason is the rule that it breaks.
 	layout(queries int) (l Layout, reason string)
-	// estimate makes the estimate of what the phases of a run have found.
+	// estimate computes the estimate from the results of a run's phases.
 	estimate(r *Run) (Estimate, error)
 }
 
@@ -72,24 +72,24 @@ const (
 	UnitBasis
 )
 
-// Accuracy says what of the images M v an estimate depends on, so that an oracle that is an
+// Accuracy says on which part of the images M v an estimate depends, so that an oracle that is an
 // iterative method need not compute more.
 type Accuracy int
 
 const (
-	// Images are needed themselves. Their error enters an estimate that multiplies them with each
-	// other at first order.
+	// Images: the images themselves are needed. An estimate that multiplies them with each other
+	// depends on their error to first order.
 	Images Accuracy = iota
-	// Forms are the numbers <v, M v>, to an accuracy that a run is told (see [Options]). The
-	// error of conjugate gradients enters them at second order.
+	// Forms: the numbers <v, M v> are needed, to the accuracy set by the run's [Options]. They
+	// depend on the error of conjugate gradients to second order.
 	Forms
-	// Span is the space that the images of the sketch span, roughly.
+	// Span: the space that the images of the sketch span is needed, roughly.
 	Span
 )
 
-// Layout says which phases an estimate has and what each of them needs.
+// Layout describes which phases an estimate has and what each of them needs.
 type Layout struct {
-	// Sketch is the number of queries that look for the range of M: probes 0 to Sketch-1.
+	// Sketch is the number of queries that sketch the range of M: probes 0 to Sketch-1.
 	Sketch int
 	// Basis is what the projected phase applies M to. A SketchBasis has up to Sketch vectors,
 	// each of them one query more.
@@ -98,15 +98,15 @@ type Layout struct {
 	Residual int
 	// SketchNeeds is what is needed of the sketch's images, Needs what of all others.
 	SketchNeeds, Needs Accuracy
-	// Keeps says that the sketch, the basis and its images are kept to the end, for the estimate
-	// multiplies all images with each other. Otherwise it is a sum over vectors.
+	// Keeps says that the sketch, the basis and its images are kept to the end, because the
+	// estimate multiplies all images with each other. Otherwise it is a sum over vectors.
 	Keeps bool
 }
 
 // Plan is an estimator with its queries laid out for a matrix. [NewPlan] makes one.
 type Plan struct {
-	// Estimator is what will be computed. It is the exact trace also where a randomized one was
-	// asked for and the matrix is so small that the exact one costs no more.
+	// Estimator is what will be computed. It is the exact trace even where a randomized one was
+	// asked for, if the matrix is so small that the exact trace costs no more.
 	Estimator Estimator
 	// Dim is the size d of the matrix.
 	Dim int
@@ -116,7 +116,7 @@ type Plan struct {
 // Exact says that there is no randomness in the estimate.
 func (p Plan) Exact() bool { return p.Basis == UnitBasis }
 
-// Vectors is how many vectors the largest phase has, as far as the plan tells.
+// Vectors is the number of vectors in the largest phase, as far as the plan determines it.
 func (p Plan) Vectors() int {
 	if p.Exact() {
 		return p.Dim

@@ -17,7 +17,7 @@ func (exact) layout(int) (Layout, string) { return Layout{Basis: UnitBasis, Need
 
 func (exact) estimate(r *Run) (Estimate, error) { return r.tally.Estimate() }
 
-// Known is the estimate of a trace that is known without any query. seed is passed on.
+// Known is the estimate of a trace that is known without any query. It carries the given seed.
 func Known(trace, frobenius2 float64, seed uint64) Estimate {
 	return Estimate{Estimator: Exact, Trace: trace, Frobenius2: frobenius2, Seed: seed, Exact: true}
 }

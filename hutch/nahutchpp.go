@@ -28,21 +28,20 @@ func (naHutchPP) estimate(r *Run) (Estimate, error) {
 	return r.combined(func(probes array.Batch) (Estimate, error) { return nonAdaptive(probes, r.sketch, r.sketchLeft) })
 }
 
-// pseudoInverseCut is the singular value, relative to the largest, below which
-// one counts as rounding error.
+// pseudoInverseCut is the singular value, relative to the largest, below which a singular value
+// counts as a rounding error.
 const pseudoInverseCut = 1e-13
 
-// nonAdaptive splits the probes into S (a sixth), R (a third) and G (a half), and
-// with Z = MR and W = MS samples by G what the approximation
+// nonAdaptive splits the probes into S (a sixth), R (a third) and G (a half), and with Z = MR and W
+// = MS uses G to sample the part of M that the approximation
 //
 //	A = Z (S*Z)^+ W*
 //
-// leaves out: tr M ~ tr A + 1/g sum_j <g_j, (M - A) g_j>, and ||M||_F^2 ~ ||A||_F^2 +
-// 1/g sum_j (||M g_j||^2 - ||A g_j||^2) (Meyer, Musco, Musco and Woodruff 2021,
-// algorithm 2). Both are unbiased for any A that does not depend on the g_j, also if its images are
-// truncated, so that the truncation is that of the forms <g_j, M g_j> alone; A is close to a
-// symmetric M. The standard error has g - 1 degrees of freedom, see [Widened]. left holds the
-// oracle's bounds.
+// leaves out: tr M ~ tr A + 1/g sum_j <g_j, (M - A) g_j>, and ||M||_F^2 ~ ||A||_F^2 + 1/g sum_j
+// (||M g_j||^2 - ||A g_j||^2) (Meyer, Musco, Musco and Woodruff 2021, algorithm 2). Both are
+// unbiased for any A that does not depend on the g_j, even with truncated images, so only the
+// truncation of the forms <g_j, M g_j> matters; A is close to a symmetric M. The standard error has
+// g - 1 degrees of freedom, see [Widened]. left holds the oracle's bounds.
 func nonAdaptive(probes, y array.Batch, left []float64) (Estimate, error) {
 	sixth := y.K() / 6
 	s, w := probes.Rows(0, sixth), y.Rows(0, sixth)

@@ -6,16 +6,16 @@ import (
 	"surepipe/array"
 )
 
-// Oracle sets dst_i = M v_i for every vector of the batch, where M is a d x d
-// matrix. dst and v are k x d, on one device, and do not overlap; v must not be
-// changed. What dst_i is must not depend on k nor on the other vectors.
+// Oracle sets dst_i = M v_i for every vector of the batch, where M is a d x d matrix. dst and v are
+// k x d, on one device, and do not overlap; v must not be changed. dst_i must not depend on k or on
+// the other vectors.
 //
 // left has k numbers, all 0. An oracle that is a truncated iterative method sets them to
 // bounds,
 //
 //	0 <= <v_i, M v_i - dst_i> <= left_i   and   ||M v_i - dst_i||^2 <= left_i;
 //
-// for conjugate gradients with a symmetric positive semidefinite M one number is both.
+// for conjugate gradients with a symmetric positive semidefinite M the same number bounds both.
 type Oracle func(ctx context.Context, dst, v array.Batch, left []float64) error
 
 // Apply calls the oracle, unless ctx is done, and reports a fault of the device

@@ -12,14 +12,12 @@ import (
 
 const (
 	epsilon = 0x1p-52
-	// gramCut is the smallest eigenvalue of a Gram matrix, relative to the
-	// largest, whose direction is taken in one round. The rounding of a Gram
-	// matrix is near 1e-14, so that these eigenvalues have two digits at least and
-	// a second pass makes the directions orthonormal.
+	// gramCut is the smallest eigenvalue of a Gram matrix, relative to the largest, whose direction
+	// is taken in one round. The rounding error of a Gram matrix is near 1e-14, so these
+	// eigenvalues have at least two digits and a second pass makes the directions orthonormal.
 	gramCut = 1e-10
-	// remnant is the squared length below which a direction of length 1 was
-	// mostly rounding: that much is left of it when it is projected away from
-	// the basis.
+	// remnant is the squared length that a direction of length 1 must keep when it is projected
+	// away from the basis; one that keeps less was mostly rounding error.
 	remnant = 1e-2
 )
 
@@ -28,18 +26,17 @@ const (
 // 1e-16. Both batches are k x d and do not overlap; y is not changed, and
 // vectors rank to k-1 of q are undefined afterwards.
 //
-// The vectors of y are taken at length 1 each, however large or small they are.
-// Then a direction belongs to the span when its singular value in y is above
-// 16 sqrt(k) eps, eps = 2.2e-16: below that it cannot be told from rounding. The rank
-// is 0 when y = 0. Vectors without an entry of at least 2.2e-308 count as zero.
-// A NaN or an infinity in y is an error, as is a fault of the device.
+// The vectors of y are first scaled to length 1, however large or small they are. A direction then
+// belongs to the span when its singular value in y is above 16 sqrt(k) eps, eps = 2.2e-16: below
+// that it cannot be distinguished from rounding errors. The rank is 0 when y = 0. Vectors without
+// an entry of at least 2.2e-308 count as zero. A NaN or an infinity in y is an error, as is a fault
+// of the device.
 //
-// All work on vectors is done by the device, and only k x k matrices cross to
-// the host. A round takes the Gram matrix G = YY* = W diag(lambda) W*, the
-// directions lambda_i^{-1/2} w_i* Y of its leading eigenvalues, makes them
-// orthogonal to the basis so far and, by their own Gram matrix, to each other.
-// As G squares the singular values, one round sees five digits of them; the
-// next works on the remainder Y - YQ*Q, until nothing is left.
+// All work on vectors is done by the device, and only k x k matrices go to the host. A round takes
+// the Gram matrix G = YY* = W diag(lambda) W*, the directions lambda_i^{-1/2} w_i* Y of its leading
+// eigenvalues, makes them orthogonal to the basis so far and, by their own Gram matrix, to each
+// other. Because G squares the singular values, one round resolves five digits of them; the next
+// works on the remainder Y - YQ*Q, until nothing is left.
 func Orthonormalize(q, y array.Batch) (rank int, err error) {
 	k, d := y.K(), y.N()
 	if q.K() != k || q.N() != d {
@@ -87,7 +84,7 @@ func normalize(dst, y array.Batch) error {
 			return fmt.Errorf("hutch: vector %d of the %s to orthonormalize holds a NaN or an infinity", i, y)
 		}
 	}
-	// First by the largest entry: the squares in a norm may overflow.
+	// Divide by the largest entry first: the squares in a norm may overflow.
 	scale := func(x array.Batch, smallest float64) {
 		for i, s := range size {
 			if s < smallest {

@@ -10,8 +10,8 @@ import (
 // golden is the increment of SplitMix64, 2^64 over the golden ratio.
 const golden = 0x9e3779b97f4a7c15
 
-// signChunk is how many signs are made and uploaded at a time: a whole number
-// of words, small enough for a processor's cache.
+// signChunk is the number of signs made and uploaded at a time: a whole number of words, small
+// enough for a processor's cache.
 const signChunk = 1 << 14
 
 var signChunks = sync.Pool{New: func() any { return new([signChunk]float64) }}

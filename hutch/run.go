@@ -8,7 +8,7 @@ import (
 	"surepipe/array"
 )
 
-// Phase is what a vector is queried for.
+// Phase is the purpose of a query.
 type Phase int
 
 // The phases of an estimate, in order. Those that a plan does not have are empty.
@@ -20,14 +20,15 @@ const (
 
 func (p Phase) String() string { return [...]string{"sketch", "projected", "residual"}[p] }
 
-// Matrix is what is known of M: its images, and, where these take an iterative method, what costs
-// less. Images is required; the others stand for it where they are nil.
+// Matrix gives access to M: its images and, where these take an iterative method, cheaper
+// substitutes. Images is required; it replaces the others where they are nil.
 type Matrix struct {
 	// Images computes M v.
 	Images Oracle
-	// Forms computes images whose quadratic forms lack at most left_i <= share ||v_i||^2/sqrt(2d).
+	// Forms computes images whose quadratic forms are too small by at most left_i <= share
+	// ||v_i||^2/sqrt(2d).
 	Forms func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
-	// Span computes vectors that span about what the images do.
+	// Span computes vectors that span approximately the same space as the images.
 	Span func(ctx context.Context, dst, v array.Batch) error
 }
 
@@ -44,29 +45,30 @@ func (m Matrix) oracle(needed Accuracy, share float64) Oracle {
 	return m.Images
 }
 
-// DefaultShare is [Options].Share where nobody chooses.
+// DefaultShare is the default of [Options].Share.
 const DefaultShare = 0.01
 
 // Options are the parts of an estimate that its plan leaves open. The zero value is ready to use.
 type Options struct {
 	// Seed and Sample choose the probes, see [Rademacher].
 	Seed, Sample uint64
-	// Share is how accurate quadratic forms are to be, see [Matrix]: the trace of a random probe
-	// then lacks at most Share sqrt(d/2). 0 stands for DefaultShare.
+	// Share is the accuracy of quadratic forms (see [Matrix]): the trace from a random probe is
+	// then too small by at most Share sqrt(d/2). 0 stands for DefaultShare.
 	Share float64
 	// Batch is the largest number of vectors that [Trace] gives the oracle at a time; 0 stands for
 	// DefaultBatch. The result does not depend on it.
 	Batch int
 }
 
-// Run is one estimate under way: what its phases have found, and the device memory that holds it.
+// Run is one estimate in progress: the results of its phases, and the device memory that holds
+// them.
 //
-// The vectors of a phase are numbered from 0 to [Run.Count]. [Run.Do] does the work of any range
-// of them; ranges may be done in any order and from several goroutines at once, and the result is
-// the same to the last bit. The sketch comes first; when all of it is done, [Run.EndSketch] makes
-// the basis, and the other two phases may be done together. When these are done too,
-// [Run.Estimate] is the estimate. [Trace] is the simplest caller, and package stages a concurrent
-// one.
+// The vectors of a phase are numbered from 0 to [Run.Count]. [Run.Do] does the work of any range of
+// them; ranges may be done in any order and from several goroutines at once, and the result is the
+// same to the last bit. The sketch comes first; when all of it is done, [Run.EndSketch] computes
+// the basis, and the other two phases may be done in any order or concurrently. When they are done
+// too, [Run.Estimate] returns the estimate. [Trace] is the simplest caller, and package stages a
+// concurrent one.
 type Run struct {
 	dev    array.Device
 	plan   Plan
@@ -74,7 +76,7 @@ type Run struct {
 	o      Options
 
 	// sketch holds the images of the sketch, one a row. The first rank rows of basis are an
-	// orthonormal basis of its span, and images holds what M makes of these, if they are kept.
+	// orthonormal basis of its span, and images holds their images under M, if they are kept.
 	sketch, basis, images array.Batch
 	rank                  int
 	// sketchLeft and basisLeft are the oracle's bounds for these images.
@@ -82,7 +84,7 @@ type Run struct {
 	tally                 *tally // from EndSketch on
 }
 
-// NewRun begins an estimate with all vectors on dev. The caller frees the run, [Run.Free].
+// NewRun begins an estimate with all vectors on dev. The caller frees the run with [Run.Free].
 func NewRun(dev array.Device, plan Plan, m Matrix, o Options) *Run {
 	if o.Share == 0 {
 		o.Share = DefaultShare
@@ -94,11 +96,11 @@ func NewRun(dev array.Device, plan Plan, m Matrix, o Options) *Run {
 	return r
 }
 
-// Plan is what the run was begun with.
+// Plan is the plan of the run.
 func (r *Run) Plan() Plan { return r.plan }
 
-// Count is how many vectors a phase has. Before the end of the sketch only that of the sketch is
-// known, and the others are 0.
+// Count is the number of vectors in a phase. Before the end of the sketch only that of the sketch
+// is known, and the others are 0.
 func (r *Run) Count(p Phase) int {
 	switch {
 	case p == Sketching:
@@ -111,8 +113,8 @@ func (r *Run) Count(p Phase) int {
 	return r.tally.Residual()
 }
 
-// Do queries vectors first to first+n-1 of a phase. An error of the oracle or of ctx comes back
-// as it is; the vectors are then not done.
+// Do queries vectors first to first+n-1 of a phase. An error of the oracle or of ctx is returned
+// unchanged; the vectors then do not count as done.
 func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 	switch p {
 	case Sketching:
@@ -163,17 +165,17 @@ func (r *Run) project(ctx context.Context, first, n int) error {
 	return r.dev.Err()
 }
 
-// basisShare is the share of vectors of the basis. They are few and of length 1, where a random
-// probe has length sqrt(d): all of them together lack at most half of what a probe may, and each
-// no more than a thousandth of the largest value of its form.
+// basisShare is the share of vectors of the basis. They are few and of length 1, while a random
+// probe has length sqrt(d): the error of all of them together is at most half of that allowed for a
+// probe, and that of each at most a thousandth of the largest value of its form.
 func (r *Run) basisShare() float64 {
 	const most = 1e-3
 	d := float64(r.plan.Dim)
 	return min(r.o.Share*d/(2*float64(max(r.rank, 1))), most*math.Sqrt(2*d))
 }
 
-// EndSketch ends the sketch, all of which must be done: it makes the basis and frees what no later
-// phase needs. Plans without a sketch call it first.
+// EndSketch ends the sketch, all of which must be done: it computes the basis and frees the memory
+// that no later phase needs. Plans without a sketch call it first.
 func (r *Run) EndSketch() error {
 	if r.plan.Basis == SketchBasis {
 		r.basis = r.dev.Alloc(r.plan.Sketch, r.plan.Dim)
@@ -193,32 +195,32 @@ func (r *Run) EndSketch() error {
 	return nil
 }
 
-// Estimate is the estimate, when all phases are done. It may be asked for again, after [Run.Grow]
-// too. It is an error if a vector is missing or a number is not finite.
+// Estimate returns the estimate when all phases are done. It may be called again, also after
+// [Run.Grow]. It is an error if a vector is missing or a number is not finite.
 func (r *Run) Estimate() (Estimate, error) { return r.plan.Estimator.estimate(r) }
 
-// Missing is how many residual probes are to be added until [Estimate.Error] is at most target,
-// by Stein's two stages: the standard deviation s of the first m_0 probes alone says that there
+// Missing is the number of residual probes to add until [Estimate.Error] is at most target, by
+// Stein's two-stage procedure: from the standard deviation s of the first m_0 probes alone there
 // must be
 //
 //	m = (Widened(m_0 - 1) s / target)^2
 //
 // in all. Given s, which is independent of the mean of the m_0 where they are normal, the mean of
-// all m is normal with variance sigma^2/m. Its distance from tr M over s/sqrt(m) has Student's
-// distribution with m_0 - 1 degrees of freedom, and the interval has the probability it claims. A
-// rule that stops when the spread of all probes so far is small enough stops more often when that
-// spread is too small, and understates it (C. Stein, A two-sample test for a linear hypothesis
-// whose power is independent of the variance, Annals of Mathematical Statistics 16, 1945).
+// all m is normal with variance sigma^2/m. Its distance from tr M, divided by s/sqrt(m), has
+// Student's distribution with m_0 - 1 degrees of freedom, and the interval has the stated
+// probability. A rule that stops when the spread of all probes so far is small enough stops more
+// often when that spread is too small, and understates it (C. Stein, A two-sample test for a linear
+// hypothesis whose power is independent of the variance, Annals of Mathematical Statistics 16,
+// 1945).
 //
-// Probes cannot reduce the truncation: it counts for three quarters of the target's square at
-// most.
+// Probes cannot reduce the truncation: it counts for at most three quarters of the target's square.
 func (r *Run) Missing(target float64) (int, error) { return r.tally.missing(target) }
 
-// Grow adds n residual probes, numbered on from those that there are. No other call may be under
-// way. The estimator must be one with a First number of queries.
+// Grow adds n residual probes, whose numbers follow those of the existing ones. No other call may
+// be in progress. The estimator must be one with a First number of queries.
 func (r *Run) Grow(n int) { r.tally.Grow(n) }
 
-// Free gives back the run's device memory. No other call may be under way, and none may follow.
+// Free frees the run's device memory. No other call may be in progress, and none may follow.
 func (r *Run) Free() {
 	for _, b := range []*array.Batch{&r.sketch, &r.basis, &r.images} {
 		b.Free()
@@ -226,8 +228,8 @@ func (r *Run) Free() {
 	}
 }
 
-// combined makes the estimate of a plan that keeps its images: combine is given the probes of the
-// sketch, which are drawn again. It checks that all numbers are finite.
+// combined computes the estimate of a plan that keeps its images: combine is given the probes of
+// the sketch, which are drawn again. It checks that all numbers are finite.
 func (r *Run) combined(combine func(probes array.Batch) (Estimate, error)) (Estimate, error) {
 	probes := r.dev.Alloc(r.plan.Sketch, r.plan.Dim)
 	defer probes.Free()

@@ -7,27 +7,27 @@ import (
 	"surepipe/array"
 )
 
-// Estimate is what is known of a matrix M after its queries.
+// Estimate is the result of the queries to a matrix M.
 type Estimate struct {
 	// Estimator is the name of the estimator that was used.
 	Estimator string
 	// Trace is the estimate of tr M.
 	Trace float64
-	// StdErr is the standard error of Trace, 0 where there is no randomness in it. For few samples
-	// it is multiplied by [Widened]: the interval of 2 StdErr to both sides
-	// contains tr M with the probability, 95.4%, that it has for a normal distribution.
+	// StdErr is the standard error of Trace, 0 where Trace is not random. For few samples it is
+	// multiplied by [Widened]: the interval of 2 StdErr to both sides contains tr M with the
+	// probability, 95.4%, that it has for a normal distribution.
 	StdErr float64
-	// Truncation bounds the bias of Trace that a truncated oracle leaves: tr M exceeds the
-	// expectation of Trace by at most this much.
+	// Truncation bounds the bias of Trace due to a truncated oracle: tr M exceeds the expectation
+	// of Trace by at most this much.
 	Truncation float64
 	// Frobenius2 is an unbiased estimate of ||M||_F^2.
 	Frobenius2 float64
 	// Queries is the number of products with M that were needed: fewer than
 	// planned if vectors of the sketch are linearly dependent.
 	Queries int
-	// Seed is that of the probes. It has no influence when Exact is true.
+	// Seed is the seed of the probes. It has no influence when Exact is true.
 	Seed uint64
-	// Exact says that there is no randomness in the numbers.
+	// Exact says that the numbers are not random.
 	Exact bool
 }
 
@@ -40,10 +40,10 @@ type Estimate struct {
 // Truncation is: for a normal variable Z, P(|Z + b| > 2 sqrt(1 + b^2)) is largest at b = 0.
 func (e Estimate) Error() float64 { return math.Hypot(e.StdErr, e.Truncation) }
 
-// tally collects the two numbers <v, M v> and ||M v||^2 of every vector v that M
-// was applied to, basis vectors and deflated probes, with the oracle's bound of what the first
-// lacks, and makes an [Estimate] of them. They may arrive in any order and grouping, also from
-// several goroutines at once, without any effect on the bits of the result.
+// tally collects the two numbers <v, M v> and ||M v||^2 of every vector v that M was applied to,
+// basis vectors and deflated probes, with the oracle's bound of the error of the first, and
+// computes an [Estimate] from them. They may arrive in any order and grouping, even from several
+// goroutines at once, without any effect on the bits of the result.
 type tally struct {
 	plan      Plan
 	first     int // residual probes that the plan began with
@@ -52,13 +52,13 @@ type tally struct {
 	residual  samples
 }
 
-// samples holds what is known of each vector of one phase. Different vectors
-// are different memory: no lock is needed.
+// samples holds the numbers of each vector of one phase. Different vectors use different memory, so
+// no lock is needed.
 type samples struct {
 	phase string
 	quad  []float64 // <v, M v>
 	norm2 []float64 // ||M v||^2
-	left  []float64 // bound of what quad lacks
+	left  []float64 // bound of the error of quad
 	known []bool
 }
 
@@ -80,15 +80,15 @@ func newTally(plan Plan, rank int, seed uint64) *tally {
 	return &tally{plan, plan.Residual, seed, newSamples("projected", rank), newSamples("residual", plan.Residual)}
 }
 
-// Projected is the number of basis vectors the tally waits for: the sketch's
-// rank, or d for the exact trace.
+// Projected is the number of basis vectors that the tally expects: the sketch's rank, or d for the
+// exact trace.
 func (t *tally) Projected() int { return len(t.projected.quad) }
 
-// Residual is the number of deflated probes the tally waits for.
+// Residual is the number of deflated probes that the tally expects.
 func (t *tally) Residual() int { return len(t.residual.quad) }
 
-// Grow makes the tally wait for n further residual probes, numbered on from
-// those it had, and counts them into the plan. No other call may be under way.
+// Grow makes the tally expect n further residual probes, whose numbers follow those of the existing
+// ones, and adds them to the plan. No other call may be in progress.
 func (t *tally) Grow(n int) {
 	t.plan.Residual += n
 	t.residual.quad = append(t.residual.quad, make([]float64, n)...)
@@ -133,7 +133,7 @@ func (s *samples) sums() (quad, norm2, left float64, err error) {
 			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d of %d is missing", s.phase, i, len(s.quad))
 		}
 		if sum := s.quad[i] + s.norm2[i] + s.left[i]; math.IsNaN(sum) || math.IsInf(sum, 0) {
-			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d: <v, M v> = %v, lacking at most %v, and ||M v||^2 = %v, expected finite numbers", s.phase, i, s.quad[i], s.left[i], s.norm2[i])
+			return 0, 0, 0, fmt.Errorf("hutch: %s vector %d: <v, M v> = %v, too small by at most %v, and ||M v||^2 = %v, expected finite numbers", s.phase, i, s.quad[i], s.left[i], s.norm2[i])
 		}
 		quad += s.quad[i]
 		norm2 += s.norm2[i]
@@ -145,9 +145,9 @@ func (s *samples) sums() (quad, norm2, left float64, err error) {
 // Estimate sums up, for plans that do not keep their images. It is an
 // error if a vector is missing or one of the numbers is not finite.
 //
-// The standard error is s/sqrt(m), m the number of residual probes, made wider by [Widened].
-// s is the standard deviation of the probes that there were at first: the number of those that
-// were added may depend on it, see [Run.Missing].
+// The standard error is s/sqrt(m), m the number of residual probes, widened by [Widened]. s is the
+// standard deviation of the initial probes: the number of probes added later may depend on it, see
+// [Run.Missing].
 func (t *tally) Estimate() (Estimate, error) {
 	quad, norm2, left, err := t.projected.sums()
 	if err != nil {

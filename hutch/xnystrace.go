@@ -27,9 +27,9 @@ func (xNysTrace) estimate(r *Run) (Estimate, error) {
 	return r.combined(func(s array.Batch) (Estimate, error) { return xnystrace(s, r.sketch, r.sketchLeft) })
 }
 
-// nystromShift is the least multiple of the identity, relative to the size of M
-// as the probes see it, that is added to M and later subtracted: far above
-// rounding, so that S*MS is definite, and without influence on the estimate.
+// nystromShift is the least multiple of the identity, relative to the size of M estimated from the
+// probes, that is added to M and later subtracted: far above rounding, so that S*MS is definite,
+// and without influence on the estimate.
 const nystromShift = 0x1p-38
 
 // xnystrace is the mean of m estimates, each of which takes the Nystrom
@@ -52,9 +52,9 @@ const nystromShift = 0x1p-38
 // with m = 8, 16 to 17 with 12, 31 to 37 with 20, 79 to 86 with 36 where the rank is larger, and
 // 94 to 114 with 60.
 //
-// With a truncated oracle F_i still is a matrix that does not depend on s_i, and t_i is unbiased up
-// to what s_i* M s_i lacks, at most left_i, and up to taking H as symmetric in 1/|c_i|^2: with
-// D = (S*Y - Y*S)/2, d_i its row i and G = H^{-1}, that changes t_i by no more than
+// With a truncated oracle F_i is still a matrix that does not depend on s_i, and t_i is unbiased up
+// to the error of s_i* M s_i, at most left_i, and up to taking H as symmetric in 1/|c_i|^2: with D
+// = (S*Y - Y*S)/2, d_i its row i and G = H^{-1}, that changes t_i by no more than
 //
 //	2 sum_j |d_ij G_ij|/G_ii + d_i G d_i*.
 func xnystrace(s, y array.Batch, left []float64) (Estimate, error) {
@@ -131,7 +131,7 @@ func xnystrace(s, y array.Batch, left []float64) (Estimate, error) {
 	return e, nil
 }
 
-// nystromTruncation is the mean of xnystrace's bounds of what its terms lack.
+// nystromTruncation is the mean of xnystrace's bounds of the errors of its terms.
 func nystromTruncation(raw, g *mat.Dense, left []float64) (mean float64) {
 	m := len(left)
 	skew := mat.NewDense(m, m, nil)
@@ -150,10 +150,9 @@ func nystromTruncation(raw, g *mat.Dense, left []float64) (mean float64) {
 	return mean
 }
 
-// inverseRoot returns X, with a row for each of h, such that XX* is the inverse
-// of the positive definite h. Eigenvalues below floor count as zero, and the
-// inverse is the pseudo-inverse; leverage_i is the squared length of the
-// projection of e_i on what is left.
+// inverseRoot returns X, with a row for each row of h, such that XX* is the inverse of the positive
+// definite h. Eigenvalues below floor count as zero, and the inverse is the pseudo-inverse;
+// leverage_i is the squared length of the projection of e_i on what is left.
 func inverseRoot(h *mat.SymDense, floor float64) (x *mat.Dense, leverage []float64, err error) {
 	var eigen mat.EigenSym
 	if !eigen.Factorize(h, true) {
@@ -165,7 +164,7 @@ func inverseRoot(h *mat.SymDense, floor float64) (x *mat.Dense, leverage []float
 	for first < m && lambda[first] < floor {
 		first++
 	}
-	// Rounding is of the size of the floor; an eigenvalue far below it is not rounding.
+	// Rounding errors are of the size of the floor; an eigenvalue far below -floor is not one.
 	if first == m || lambda[0] < -0.1*lambda[m-1] {
 		return nil, nil, fmt.Errorf("hutch: xnystrace is for positive semidefinite matrices, but S*MS has eigenvalues from %g to %g", lambda[0], lambda[m-1])
 	}

@@ -7,10 +7,10 @@ import (
 	"surepipe/space"
 )
 
-// This file has the rules by which the structure of a combination follows from its parts'. Every
-// combination is built once, and so are the functions here.
+// This file has the rules by which the structure of a combination follows from the structures of
+// its parts. They run once, when a combination is built.
 
-// adjointStructure is that of A*: rows and columns change places, and
+// adjointStructure is that of A*: rows and columns are exchanged, and
 //
 //	(eta A A* + I)^{-1} = I - eta A (eta A*A + I)^{-1} A*.
 func adjointStructure(t *adjoint) Structure {
@@ -118,7 +118,7 @@ func sumStructure(c *sum) Structure {
 	return s
 }
 
-// composeStructure is that of A1 A2 ... An. Numbers multiply, and what is known of a factor M
+// composeStructure is that of A1 A2 ... An. Numbers multiply, and the structure of a factor M
 // carries over to L M R where L*L = l I and R R* = r I.
 func composeStructure(c *compose) Structure {
 	s := Structure{Rows: Known(1), Columns: Known(1)}
@@ -182,7 +182,8 @@ func aboveStructure(a *stack) Structure {
 	return s
 }
 
-// diagonalStructure is that of blocks along a diagonal, whose normal equations are theirs.
+// diagonalStructure is that of blocks along a diagonal, whose normal equations are those of the
+// blocks.
 func diagonalStructure(a *stack) Structure {
 	s := Structure{Norm2: Known(0), AddForward: a.addForward, AddAdjoint: a.addAdjoint, ColumnNorms2: concatenated(a)}
 	for _, part := range a.parts {
@@ -198,7 +199,7 @@ func diagonalStructure(a *stack) Structure {
 	}
 	s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
 		checkSolve(a.name, a.d, a.p, dst, rhs, eta)
-		// A block may find that it has no solution, when dst must be as it was.
+		// A block may turn out to have no solution, and then dst must be unchanged.
 		t := dst.Device().Alloc(rhs.K(), a.p)
 		defer t.Free()
 		for i := range a.parts {
@@ -212,8 +213,8 @@ func diagonalStructure(a *stack) Structure {
 	return s
 }
 
-// concatenated lists the squared column norms of blocks with columns of their own, where all of
-// them know theirs.
+// concatenated lists the squared column norms of blocks with columns of their own, where they are
+// known for all blocks.
 func concatenated(a *stack) func() []float64 {
 	if !every(a.parts, knowsColumnNorms) {
 		return nil

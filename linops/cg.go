@@ -36,7 +36,7 @@ type CGResult struct {
 // zero. apply sets dst = M x for a self-adjoint positive definite M, each vector alone; dst and x
 // do not overlap. dst and rhs may be the same batch.
 //
-// Each vector stops by its own residual and then stays as it is, bit for bit, while the others go
+// Each vector stops by its own residual and then does not change, bit for bit, while the others go
 // on; a vector of zeros has the solution zero. Converged reports whether all vectors reached the
 // tolerance within MaxIterations; where it is false dst holds the last iterates and there is no
 // error. An error is a cancelled context, a device fault, a value that is not finite, or a

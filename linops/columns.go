@@ -10,12 +10,12 @@ import (
 	"surepipe/space"
 )
 
-// ScaleColumns returns A diag(s), the columns of A in other units.
+// ScaleColumns returns A diag(s), which expresses the columns of A in other units.
 //
 //	Forward: dst = A (s ∘ b)        Adjoint: dst = s ∘ (A* z)
 //
-// An operator that can scale its columns itself ([Structure].ScaleColumns), as a sparse matrix and
-// a dense one of up to 16 million entries can, is scaled in a copy on dev. The scales must be
+// An operator that can scale its own columns ([Structure].ScaleColumns), such as a sparse matrix or
+// a dense one of up to 16 million entries, is copied to dev and scaled there. The scales must be
 // finite. The caller releases the result, which holds a.
 func ScaleColumns(dev array.Device, a Operator, s []float64) Restricted {
 	d, p := a.Dims()

@@ -6,8 +6,8 @@ import (
 	"surepipe/array"
 )
 
-// compose is A1 A2 ... An. Where A = L M R with a single factor M, L*L = l I and R R* = r I, what
-// is known of M is known of A.
+// compose is A1 A2 ... An. Where A = L M R with a single factor M, L*L = l I and R R* = r I, the
+// structure of A follows from that of M.
 type compose struct {
 	knowing
 	parts []known
@@ -115,7 +115,7 @@ func (c *compose) Adjoint(dst, z array.Batch) {
 	x.Free()
 }
 
-// solveNormal is the closed form by that of M.
+// solveNormal is the closed form, in terms of that of M.
 func (c *compose) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	d, p := c.Dims()
 	checkSolve("Compose", d, p, dst, rhs, eta)

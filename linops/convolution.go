@@ -43,14 +43,14 @@ func (b Boundary) String() string {
 // A kernel of up to 128 entries is summed entry by entry; a larger one takes O(n log n) for any n,
 // by Fourier transforms. Both run on the host, and the vectors of another device are copied there
 // and back. A coordinate that is NaN or infinite makes every coordinate that it reaches NaN or
-// infinite; with a larger kernel, the whole vector.
+// infinite, or, with a larger kernel, the whole vector.
 //
 // A circular convolution is F* diag(K) F with the unitary Fourier transform F and the transform K
 // of the kernel. So ||A||^2 = max |K|^2 is known, and
 //
 //	(eta A*A + I)^{-1} = F* diag(1/(1 + eta |K|^2)) F.
 //
-// A zero-padded one is a block of a circular one. Neither is known of it, unless its kernel is a
+// A zero-padded one is a block of a circular one. Neither is known for it, unless its kernel is a
 // single tap at the centre.
 type Convolution struct {
 	knowing
@@ -118,7 +118,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 		for t, v := range kernel.RawRowView(s) {
 			i, j := s-kr/2, t-kc/2
 			if boundary == ZeroPadded && (max(i, -i) >= rows || max(j, -j) >= cols) {
-				continue // no two places of the input are this far apart
+				continue // no two positions of the input are this far apart
 			}
 			grid[wrap(i, a.r)*a.c+wrap(j, a.c)] += v
 		}
@@ -166,7 +166,7 @@ func (a *Convolution) transformKernel(grid []float64) {
 	}
 }
 
-// know makes the structure: a single tap is a multiple of the identity or of a shift, which is
+// know builds the structure: a single tap is a multiple of the identity or of a shift, which is
 // orthogonal where the boundary is circular; a circular convolution has a spectrum.
 func (a *Convolution) know(grid []float64) Structure {
 	s := Structure{ColumnNorms2: a.columnNorms2}
@@ -225,8 +225,8 @@ func (a *Convolution) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	return true
 }
 
-// columnNorms2 is, for each place of the input, the sum of the squares of the kernel's entries that
-// reach a place of the output.
+// columnNorms2 is, for each position of the input, the sum of the squares of the kernel's entries
+// that reach a position of the output.
 func (a *Convolution) columnNorms2() []float64 {
 	norms := make([]float64, a.rows*a.cols)
 	if len(norms) == 0 {

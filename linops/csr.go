@@ -14,11 +14,10 @@ import (
 //
 //	Forward: dst = X b        Adjoint: dst = X' z
 //
-// X' is kept too, compressed by rows, so that both directions sum each entry of the result in a
-// fixed order, in parallel over entries.
+// X' is stored as well, compressed by rows, so that both directions sum each entry of the result in
+// a fixed order, in parallel over entries.
 type CSR struct {
 	knowing
-	dev      array.Device
 	m        compressed // host copy
 	x, xt    array.CSR
 	colNorms []float64
@@ -64,7 +63,6 @@ func NewCSR(dev array.Device, rows, cols int, indptr, indices []int, values []fl
 // newCSR puts m and its transpose t on the device.
 func newCSR(dev array.Device, m, t compressed) *CSR {
 	a := &CSR{
-		dev:      dev,
 		m:        m,
 		x:        dev.NewCSR(m.rows, m.cols, m.indptr, m.indices, m.values),
 		xt:       dev.NewCSR(t.rows, t.cols, t.indptr, t.indices, t.values),
@@ -90,16 +88,16 @@ func newCSR(dev array.Device, m, t compressed) *CSR {
 
 // onSpace is the sparse matrix X E for a set of coordinates and for clusters, where E has one entry
 // a row at most; nil for other spaces.
-func (a *CSR) onSpace(_ array.Device, t space.Space) Restricted {
+func (a *CSR) onSpace(dev array.Device, t space.Space) Restricted {
 	switch f := t.Form(); f.Kind {
 	case space.Subset:
 		// The rows of X' are the columns of X.
 		columns := a.m.transpose().pick(f.Set)
-		return newCSR(a.dev, columns.transpose(), columns)
+		return newCSR(dev, columns.transpose(), columns)
 	case space.Cluster:
 		average := compressed{len(f.Average.Indptr) - 1, a.m.cols, f.Average.Indptr, f.Average.Indices, f.Average.Values}
 		merged := a.m.times(average.transpose()).transpose().merge()
-		return newCSR(a.dev, merged.transpose(), merged)
+		return newCSR(dev, merged.transpose(), merged)
 	}
 	return nil
 }

@@ -29,9 +29,9 @@ type Dense struct {
 	d, p int
 	on   array.Batch
 
-	gramOnce sync.Once
-	gram     []float64 // the smaller Gram matrix, row-major
-	inverse  etaCache
+	gramMu  sync.Mutex
+	gram    []float64 // the smaller Gram matrix, row-major; nil before it is needed
+	inverse etaCache
 }
 
 // NewDense puts the matrix on a device, without a copy where the device is the host. It keeps x,
@@ -56,8 +56,8 @@ func NewDense(dev array.Device, x *mat.Dense) *Dense {
 // its own, with a matrix's closed forms.
 const copiedColumns = 1 << 24
 
-// know makes the structure. What needs the entries on the host is missing where they are on the
-// device alone.
+// know builds the structure. Fields that need the entries on the host are missing where the entries
+// are only on the device.
 func (a *Dense) know() {
 	s := Structure{Entries: Known(float64(a.d * a.p)), SolveNormal: a.solveNormal, Gram: a.gramInto, On: a.onSpace}
 	if a.x != nil {
@@ -70,13 +70,13 @@ func (a *Dense) know() {
 	a.structure = complete(a, s)
 }
 
-// onSpace is the matrix X E on X's device: row i is E* x_i. It keeps no copy on the host.
-func (a *Dense) onSpace(_ array.Device, t space.Space) Restricted {
+// onSpace is the matrix X E: row i is E* x_i. It keeps no copy on the host.
+func (a *Dense) onSpace(dev array.Device, t space.Space) Restricted {
 	_, n := t.Dims()
 	if n > a.p {
 		return nil
 	}
-	c := &Dense{d: a.d, p: n, on: a.on.Device().Alloc(a.d, n)}
+	c := &Dense{d: a.d, p: n, on: dev.Alloc(a.d, n)}
 	if n > 0 && a.d > 0 {
 		t.Coordinates(c.on, a.on)
 	}
@@ -84,7 +84,7 @@ func (a *Dense) onSpace(_ array.Device, t space.Space) Restricted {
 	return c
 }
 
-// Bytes is the size of X on the device, the factors that SolveNormal keeps left out.
+// Bytes is the size of X on the device, without the factors that SolveNormal keeps.
 func (a *Dense) Bytes() int64 { return a.on.Bytes() }
 
 // Release frees the device memory. The operator is dead afterwards.
@@ -129,8 +129,8 @@ func (a *Dense) gramInto(dst array.Batch) {
 	dst.Device().Gemm(true, false, 1, a.on, a.on, 0, dst)
 }
 
-// Dense returns X, which the caller must not modify; nil where it is on the device alone, as that
-// of a matrix on a space.
+// Dense returns X, which the caller must not modify; nil where it is only on the device, as for a
+// matrix on a space.
 func (a *Dense) Dense() *mat.Dense { return a.x }
 
 // columnNorms2 is the diagonal of X'X.
@@ -152,7 +152,7 @@ func (a *Dense) solveNormal(dst, rhs array.Batch, eta float64) bool {
 		copyTo(dst, rhs)
 		return true
 	}
-	e := a.inverse.acquire(eta, func() array.Batch { return a.invert(eta) })
+	e := a.inverse.acquire(a.on.Device(), eta, func(on array.Device) array.Batch { return a.invert(on, eta) })
 	defer a.inverse.release(e)
 	if e.value.IsZero() {
 		return false
@@ -178,20 +178,33 @@ func (a *Dense) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	return true
 }
 
-// invert returns (I + eta G)^{-1} for the smaller Gram matrix G, or the zero Batch where it does
-// not factor.
-func (a *Dense) invert(eta float64) array.Batch {
-	dev := a.on.Device()
-	n := min(a.d, a.p)
-	a.gramOnce.Do(func() {
+// smallerGram returns the smaller Gram matrix, which is computed on dev the first time; nil where
+// dev fails.
+func (a *Dense) smallerGram(dev array.Device) []float64 {
+	a.gramMu.Lock()
+	defer a.gramMu.Unlock()
+	if a.gram == nil {
+		n, wide := min(a.d, a.p), a.d <= a.p
 		g := dev.Alloc(n, n)
-		wide := a.d <= a.p
+		defer g.Free()
 		dev.Gemm(!wide, wide, 1, a.on, a.on, 0, g)
-		a.gram = g.ToHost()
-		g.Free()
-	})
+		if host := g.ToHost(); dev.Err() == nil {
+			a.gram = host
+		}
+	}
+	return a.gram
+}
+
+// invert returns (I + eta G)^{-1} for the smaller Gram matrix G, or the zero Batch where it does
+// not factor. Where dev fails the batch means nothing.
+func (a *Dense) invert(dev array.Device, eta float64) array.Batch {
+	n := min(a.d, a.p)
+	gram := a.smallerGram(dev)
+	if gram == nil {
+		return dev.Alloc(n, n)
+	}
 	w := make([]float64, n*n)
-	for i, v := range a.gram {
+	for i, v := range gram {
 		w[i] = eta * v
 	}
 	for i := range n {

@@ -7,7 +7,8 @@ import (
 )
 
 // largestPrime is the largest prime factor of a length for which the mixed-radix transform is used.
-// A factor q costs it n q operations; for larger factors Bluestein's algorithm is faster.
+// A factor q costs that transform n q operations; for larger factors Bluestein's algorithm is
+// faster.
 const largestPrime = 100
 
 // smooth reports whether n has no prime factor above largestPrime.

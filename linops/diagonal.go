@@ -59,8 +59,8 @@ func (a *Diagonal) Adjoint(dst, z array.Batch) {
 // solveNormal sets dst = rhs ∘ 1/(1 + eta w^2).
 func (a *Diagonal) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	checkSolve("Diagonal", len(a.weights), len(a.weights), dst, rhs, eta)
-	e := a.inverse.acquire(eta, func() array.Batch {
-		return uploadShrinkage(a.w.Device(), a.columnNorms2(), eta)
+	e := a.inverse.acquire(a.w.Device(), eta, func(on array.Device) array.Batch {
+		return uploadShrinkage(on, a.columnNorms2(), eta)
 	})
 	dst.Device().Mul(dst, rhs, e.value)
 	a.inverse.release(e)

@@ -7,8 +7,8 @@ import (
 	"surepipe/array"
 )
 
-// Difference is the forward differences between neighbours of a vector or of an image; there are
-// none across the border.
+// Difference takes the forward differences between neighbours in a vector or in an image, and none
+// across the border.
 //
 //	NewDifference1D    dst_i = b_{i+1} - b_i
 //	NewDifference2D    dst = [D_rows b; D_cols b],

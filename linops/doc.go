@@ -1,6 +1,6 @@
-// Package linops has linear operators A : R^p -> R^d given by their products with vectors, the
+// Package linops provides linear operators A : R^p -> R^d given by their products with vectors, the
 // algebra that builds large operators from small ones, and the two computations that solvers need
-// of an operator: its norm, and the solution of (eta A*A + I) x = rhs.
+// from an operator: its norm, and the solution of (eta A*A + I) x = rhs.
 //
 // # Operators
 //
@@ -14,8 +14,8 @@
 //	NewFunc       two closures on host slices
 //	Identity, Zero
 //
-// Those of signal and image processing are formulas (an image is a row-major vector of rows x cols
-// pixels):
+// The operators of signal and image processing are formulas (an image is a row-major vector of rows
+// x cols pixels):
 //
 //	NewDifference1D     b_{i+1} - b_i
 //	NewDifference2D     both differences of neighbouring pixels, stacked
@@ -37,18 +37,18 @@
 //	Compose(A, B) = A B            BlockDiag(A, B) = [A 0; 0 B]
 //	Adjoint(A)  = A*               ScaleColumns(dev, A, s) = A diag(s)
 //
-// Combinations do not own the operators that they hold: whoever calls New... releases the result.
+// Combinations do not own the operators that they hold: the caller of New... releases the result.
 // Constructors panic on sizes that do not fit together and return an error where the data itself
 // can be wrong.
 //
 // # Structure
 //
-// What an operator knows of itself beyond its two products is a value, its [Structure]. The zero
-// value says nothing and is true of every operator. The question is the same for all operators,
+// What is known about an operator beyond its two products is a value, its [Structure]. The zero
+// value says nothing and is true of every operator. All operators are asked in the same way,
 //
 //	s := linops.StructureOf(a)
 //
-// and so is the answer: numbers, each with a flag that tells whether it is known,
+// and answer with numbers, each with a flag that says whether it is known,
 //
 //	s.Rows, s.Columns   c with A A* = c I, or A*A = c I
 //	s.Norm2             ||A||^2
@@ -64,22 +64,22 @@
 //	s.On                A on a subspace, A E for a [space.Space] T = E R^n
 //	s.Sampled           the places of the entries that A picks from matrices
 //
-// Combinations compute theirs from their parts', by the rules in the file algebra.go: HStack of two
-// identities has A A* = 2 I, and with it the norm and a closed form; Scale(2, A) on a space is
-// Scale(2, A on the space). StructureOf fills in numbers that follow from others.
+// Combinations compute theirs from those of their parts, by the rules in the file algebra.go:
+// HStack of two identities has A A* = 2 I, and with it the norm and a closed form; Scale(2, A) on a
+// space is Scale(2, A on the space). StructureOf fills in numbers that follow from others.
 //
 // Code that wants the best available way calls [NewNormal], [Norm2], [ToDense] and [On], which use
-// the structure where it helps and an iteration, unit vectors or the space's embedding where it
-// does not. No algorithm requires a field to be set.
+// the structure where it helps, and otherwise an iteration, unit vectors or the space's embedding.
+// No algorithm requires a field to be set.
 //
 // # Spaces
 //
-// The derivative of a regularized solution lives on the tangent space T of the regularizer, and
-// needs A there alone. [On] returns A E for any operator and any space:
+// The derivative of a regularized solution lies in the tangent space T of the regularizer, and
+// needs A only there. [On] returns A E for any operator and any space:
 //
 //	Dense                     any space                          the d x n matrix X E
 //	CSR                       coordinates, clusters              the sparse matrix X E
-//	Selection                 tangent space of low rank          reads the selected places alone
+//	Selection                 tangent space of low rank          reads only the selected places
 //	Identity                  tangent space of low rank          A*A in O((m+n) r^2)
 //	HStack(I, I)              low rank beside coordinates,       A*A in O((m+n) r^2 + |set| r)
 //	                          in either order
@@ -95,9 +95,9 @@
 // operands), temporary memory comes from dst.Device().Alloc and is freed before the method returns,
 // and vector i of the result depends bit for bit on vector i of the source alone.
 //
-// A type that knows more has a method Structure and is a [Structured]. It makes the functions once,
-// when it is built, because Structure is called often. A wrapper hands on the structure of what it
-// wraps: all of it where its products are the same, else what is still true,
+// A type that knows more implements [Structured] with a method Structure. It makes the functions
+// once, when it is built, because Structure is called often. A wrapper passes on the structure of
+// what it wraps: all of it where its products are the same, else the part that is still true,
 //
 //	func (w logged) Structure() linops.Structure { return linops.StructureOf(w.Operator) }
 //

@@ -1,6 +1,7 @@
 package linops
 
 import (
+	"slices"
 	"sync"
 
 	"surepipe/array"
@@ -18,9 +19,10 @@ type etaCache struct {
 }
 
 type etaEntry struct {
-	eta   float64
-	once  sync.Once
-	value array.Batch // the zero Batch where it cannot be built
+	eta    float64
+	once   sync.Once
+	value  array.Batch // the zero Batch where it cannot be built
+	failed bool        // value is not what it should be, for lack of memory
 
 	users   int  // guarded by the cache's mu, as is dropped
 	dropped bool // out of the cache
@@ -29,8 +31,40 @@ type etaEntry struct {
 // acquire returns the entry of eta, which build makes where there is none; the caller releases it.
 // Where several goroutines ask for the same new eta at once, one builds and the others wait, but
 // not those that ask for another eta.
-func (c *etaCache) acquire(eta float64, build func() array.Batch) *etaEntry {
+//
+// build allocates on a view of dev that has no other use, for its batch serves all requests, and the
+// fault of one must not reach the others. An entry that the view had no memory for is not kept: the
+// request that reads its value fails, and the next one builds it anew.
+func (c *etaCache) acquire(dev array.Device, eta float64, build func(on array.Device) array.Batch) *etaEntry {
+	for {
+		e, mine := c.find(eta), false
+		e.once.Do(func() {
+			mine = true
+			c.build(e, dev.Request(), build)
+		})
+		if mine || !e.failed {
+			return e
+		}
+		c.release(e)
+	}
+}
+
+// build sets the value of an entry, and drops the entry where that fails or panics.
+func (c *etaCache) build(e *etaEntry, on array.Device, build func(on array.Device) array.Batch) {
+	e.failed = true
+	defer func() {
+		if e.failed {
+			c.forget(e)
+		}
+	}()
+	e.value = build(on)
+	e.failed = on.Err() != nil
+}
+
+// find returns the entry of eta, which may be a new one, and counts the user.
+func (c *etaCache) find(eta float64) *etaEntry {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	var e *etaEntry
 	for i, x := range c.entries {
 		if x.eta == eta {
@@ -51,9 +85,17 @@ func (c *etaCache) acquire(eta float64, build func() array.Batch) *etaEntry {
 		c.entries[0] = e
 	}
 	e.users++
-	c.mu.Unlock()
-	e.once.Do(func() { e.value = build() })
 	return e
+}
+
+// forget takes an entry out of the cache; it has a user still.
+func (c *etaCache) forget(e *etaEntry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.entries, e); i >= 0 {
+		c.entries = slices.Delete(c.entries, i, i+1)
+		c.drop(e)
+	}
 }
 
 // release ends the use that acquire began.

@@ -18,8 +18,8 @@ type Func struct {
 // NewFunc returns the operator from R^p to R^d whose directions are the two closures. forward fills
 // dst, of length d, from src, of length p; adjoint does the reverse. dst arrives with undefined
 // contents and src must not be modified; neither may be kept. A closure is called once for each
-// vector, from as many goroutines as use the operator: one that writes to memory of its own must
-// guard it. Batches of another device are copied to the host and back.
+// vector, from as many goroutines as use the operator: a closure that writes to memory of its own
+// must guard it. Batches of another device are copied to the host and back.
 func NewFunc(d, p int, forward, adjoint func(dst, src []float64)) *Func {
 	checkSize("Func", d, p)
 	if forward == nil || adjoint == nil {
@@ -45,7 +45,7 @@ func (a *Func) Adjoint(dst, z array.Batch) {
 	onHost(dst, z, a.adjoint)
 }
 
-// onHost calls f for every vector: in the batch's own memory where that is the host's.
+// onHost calls f for every vector, in the batch's own memory where that is on the host.
 func onHost(dst, src array.Batch, f func(dst, src []float64)) {
 	if dst.K() == 0 {
 		return

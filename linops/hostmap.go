@@ -113,8 +113,8 @@ func (b *hostBatch) part(i int) {
 	b.f.vector(d, s, b.do, b.shared)
 }
 
-// mapOnHost applies f to every vector of a batch on all processors: one vector a processor while
-// there are as many vectors as processors, then the rest one after the other, each on all
+// mapOnHost applies f to every vector of a batch on all processors: one vector per processor while
+// there are at least as many vectors as processors, then the rest one after the other, each on all
 // processors where f can share it.
 func mapOnHost(dst, src array.Batch, f hostMap, do action) {
 	k := dst.K()

@@ -14,7 +14,7 @@ type identity struct {
 //
 //	Forward: dst = b        Adjoint: dst = z
 //
-// On the tangent space of the matrices of low rank A*A stays within the coordinates, and so it does
+// On a tangent space of low-rank matrices A*A is computed in the coordinates alone, and likewise
 // for [I I] on such a space beside a set of coordinates, in either order.
 func Identity(n int) Operator {
 	checkSize("Identity", n, n)

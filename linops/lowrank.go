@@ -93,8 +93,8 @@ func (a *lowRank) Release() {
 }
 
 // lowRankPlusSparse is (Q, P, s) -> Q V* + U P* + S, or with s before (Q, P), where S is the sparse
-// matrix of the entries s: [I I] on a tangent space and a set of coordinates. Between the two there
-// are few numbers,
+// matrix of the entries s: [I I] on a tangent space and a set of coordinates. The two share few
+// numbers,
 //
 //	A*A (Q, P, s) = (Q V*V + U P*V + S V, P U*U + V Q*U + S* U, s + (Q V* + U P*)_set),
 //
@@ -163,7 +163,7 @@ func (a *lowRankPlusSparse) Adjoint(dst, z array.Batch) {
 	dst.Device().Gather(s, z, a.set)
 }
 
-// normal stays within the coordinates.
+// normal is computed in the coordinates alone.
 func (a *lowRankPlusSparse) normal(dst, b array.Batch) {
 	_, n := a.Dims()
 	checkNormal("low rank plus sparse", n, dst, b)
@@ -192,8 +192,8 @@ func (a *lowRankPlusSparse) Release() {
 	a.set.Free()
 }
 
-// sampledTangent is a selection of a matrix's entries on a tangent space. In the selected places
-// only,
+// sampledTangent is a selection of a matrix's entries on a tangent space. It computes only the
+// selected places,
 //
 //	Forward: dst = (Q V* + U P*)_places        Adjoint: dst = (Z V, Z* U)
 //
@@ -223,7 +223,7 @@ func (a *sampledTangent) sides(b array.Batch) (q, p array.Batch) {
 	return b.Cols(0, m), b.Cols(m, m+n)
 }
 
-// sample and spread are A and A* but for the order of the places.
+// sample and spread are A and A* up to the order of the places.
 func (a *sampledTangent) sample(z, b array.Batch) {
 	q, p := a.sides(b)
 	dev := z.Device()

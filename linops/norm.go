@@ -45,7 +45,7 @@ const normMinIterations = 8
 // Norm2 returns ||A||_2^2, the largest eigenvalue of A*A: exactly where the structure of the
 // operator knows it, else estimated by the Lanczos iteration on A*A from a Gaussian vector, which
 // is the same for the same seed. It stops where the estimated error is below Tol, or after
-// MaxIterations; Error tells the accuracy in either case. An error is a cancelled context, a device
+// MaxIterations; Error is the accuracy in either case. An error is a cancelled context, a device
 // fault, or values that are not finite.
 //
 // Golub and Van Loan, Matrix Computations, section 10.1; Kuczynski and Wozniakowski, SIAM J. Matrix
@@ -68,7 +68,7 @@ func Norm2(ctx context.Context, dev array.Device, a Operator, opts NormOptions) 
 		}
 	}()
 	start := make([]float64, p)
-	rng := rand.New(rand.NewPCG(opts.Seed, 0x6e6f726d32)) // a stream that nothing else uses
+	rng := rand.New(rand.NewPCG(opts.Seed, 0x6e6f726d32)) // a random stream that nothing else uses
 	norm := 0.0
 	for i := range start {
 		start[i] = rng.NormFloat64()
@@ -89,7 +89,7 @@ func Norm2(ctx context.Context, dev array.Device, a Operator, opts NormOptions) 
 		if ctx.Err() != nil {
 			return est, fmt.Errorf("linops: norm of a %d x %d operator: %w", d, p, context.Cause(ctx))
 		}
-		// w = A*A v, less its components along v and the vector before it.
+		// w = A*A v minus its components along v and the vector before it.
 		a.Forward(t, v)
 		a.Adjoint(w, t)
 		dev.Dot(one[:], t, t)

@@ -21,7 +21,8 @@ type Normal struct {
 	inverse etaCache  // the preconditioner
 }
 
-// NewNormal prepares to solve the normal equations of a on dev.
+// NewNormal prepares to solve the normal equations of a on dev and its views: a solve allocates on
+// the device of its destination.
 func NewNormal(dev array.Device, a Operator) *Normal {
 	n := &Normal{a: know(a), dev: dev}
 	if norms2 := n.a.s.ColumnNorms2; !n.Closed() && norms2 != nil {
@@ -41,27 +42,28 @@ func (n *Normal) Release() { n.inverse.clear() }
 // that, where ctx is cancelled, and where the device has failed.
 func (n *Normal) Solve(ctx context.Context, dst, rhs array.Batch, eta float64) error {
 	d, p := n.a.Dims()
+	dev := dst.Device()
 	checkSolve("operator", d, p, dst, rhs, eta)
 	if n.Closed() && n.a.s.SolveNormal(dst, rhs, eta) {
-		if err := n.dev.Err(); err != nil {
+		if err := dev.Err(); err != nil {
 			return fmt.Errorf("linops: normal equations of a %d x %d operator: %w", d, p, err)
 		}
 		return nil
 	}
-	t := n.dev.Alloc(rhs.K(), d)
+	t := dev.Alloc(rhs.K(), d)
 	defer t.Free()
 	var opts CGOptions
 	if n.columns != nil {
-		e := n.inverse.acquire(eta, func() array.Batch {
-			return uploadShrinkage(n.dev, append([]float64(nil), n.columns...), eta)
+		e := n.inverse.acquire(n.dev, eta, func(on array.Device) array.Batch {
+			return uploadShrinkage(on, append([]float64(nil), n.columns...), eta)
 		})
 		defer n.inverse.release(e)
-		opts.Precondition = func(dst, r array.Batch) { n.dev.Mul(dst, r, e.value) }
+		opts.Precondition = func(dst, r array.Batch) { dev.Mul(dst, r, e.value) }
 	}
 	res, err := CG(ctx, dst, rhs, func(dst, x array.Batch) {
 		n.a.Forward(t, x)
 		n.a.Adjoint(dst, t)
-		n.dev.Lin(dst, eta, dst, 1, x)
+		dev.Lin(dst, eta, dst, 1, x)
 	}, opts)
 	if err != nil {
 		return fmt.Errorf("linops: normal equations of a %d x %d operator, eta = %.3g: %w", d, p, eta, err)

@@ -9,9 +9,9 @@ import (
 	"surepipe/space"
 )
 
-// On returns A E on dev for a space T = E R^n. With native true it is a way of A's own
-// ([Structure].On), or A itself on all of R^p; else it is E followed by A. Both A and the space must
-// outlive the result. It panics where T's vectors are not those that A acts on.
+// On returns A E on dev for a space T = E R^n. With native true it is A's own implementation
+// ([Structure].On), or A itself on all of R^p; else it is E followed by A. Both A and the space
+// must outlive the result. It panics where T is not a space of vectors that A acts on.
 func On(dev array.Device, a Operator, t space.Space) (op Restricted, native bool) {
 	k := know(a)
 	if op := restrict(dev, &k, t); op != nil {
@@ -20,7 +20,7 @@ func On(dev array.Device, a Operator, t space.Space) (op Restricted, native bool
 	return &combined{Operator: Compose(a, newEmbedding(t))}, false
 }
 
-// restrict is A E in a way of A's own, or nil.
+// restrict is A's own implementation of A E, or nil.
 func restrict(dev array.Device, a *known, t space.Space) Restricted {
 	if _, p := a.Dims(); !fits(t, p) {
 		d, _ := a.Dims()
@@ -71,15 +71,14 @@ func (e *embedding) Adjoint(dst, z array.Batch) {
 	}
 }
 
-// combined is an operator that owns the restricted operators that it combines and the spaces that
-// those are on.
+// combined is an operator that owns the restricted operators that it combines and their spaces.
 type combined struct {
 	Operator
 	parts  []Restricted
 	spaces []space.Space
 }
 
-// Structure hands the operator's on.
+// Structure returns that of the operator inside.
 func (c *combined) Structure() Structure { return StructureOf(c.Operator) }
 
 func (c *combined) Bytes() int64 {
@@ -111,8 +110,8 @@ func joined(r Restricted, join func(b Operator) Operator) Restricted {
 }
 
 // restrictEach confines every operator to its share of a space and joins the results, which own the
-// spaces given. It returns nil where an operator has no way of its own; on the set of all its
-// coordinates, which a product may contain, that is the operator itself.
+// given spaces. It returns nil where an operator has no implementation of its own; on the set of
+// all its coordinates, which a product may contain, it uses the operator itself.
 func restrictEach(dev array.Device, parts []known, share func(i int) space.Space, own []space.Space, join func(...Operator) Operator) Restricted {
 	c := &combined{spaces: own}
 	ops := make([]Operator, len(parts))
@@ -168,8 +167,8 @@ func release(spaces []space.Space) {
 	}
 }
 
-// split divides a space into factors T_i on the coordinates ends[i] to ends[i+1]-1, of which own
-// were made here and are to be released. It returns false where the space is not such a product.
+// split divides a space into factors T_i on the coordinates ends[i] to ends[i+1]-1. Those in own
+// were made here and must be released. It returns false where the space is not such a product.
 func split(dev array.Device, t space.Space, ends []int) (shares, own []space.Space, ok bool) {
 	switch f := t.Form(); f.Kind {
 	case space.Whole:
@@ -241,7 +240,7 @@ func splitClusters(dev array.Device, average space.Rows, ends []int) (shares, ow
 	return shares, shares, true
 }
 
-// splitProduct divides the factors that reach over an end and joins those that lie between two.
+// splitProduct divides the factors that cross an end and joins those that lie between two ends.
 func splitProduct(dev array.Device, parts []space.Space, ends []int) (shares, own []space.Space, ok bool) {
 	var pieces []space.Space
 	at := 0

@@ -12,8 +12,8 @@ type scaled struct {
 //
 //	Forward: dst = alpha A b        Adjoint: dst = alpha A* z
 //
-// What is known of A is known of alpha A: its numbers times alpha^2, and its closed form at alpha^2
-// eta.
+// The structure of alpha A follows from that of A: its numbers times alpha^2, and its closed form
+// at alpha^2 eta.
 func Scale(alpha float64, a Operator) Operator {
 	d, p := a.Dims()
 	if s, ok := a.(*scaled); ok {

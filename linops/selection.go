@@ -16,8 +16,8 @@ import (
 //	Forward: dst_j = b[i_j]        Adjoint: dst = 0, then dst[i_j] = z_j
 //
 // The coordinates are distinct, and so A A* = I. The observation operator of matrix completion is a
-// Selection of the row-major matrix's entries; on the tangent space of the matrices of low rank its
-// products read the selected places alone.
+// Selection of the row-major matrix's entries; on a tangent space of low-rank matrices its products
+// read only the selected places.
 type Selection struct {
 	knowing
 	dev array.Device
@@ -27,8 +27,9 @@ type Selection struct {
 
 	mu       sync.Mutex
 	patterns map[array.Shape]array.Pattern // of the sorted places, made when first needed
-	places   []int                         // the sorted index list
-	order    array.Index                   // of the sorted places among idx; nil where that is sorted
+	places   []int                         // the sorted index list; nil before it is needed
+	rows     []int                         // of the sorted places among idx; nil where that is sorted
+	order    array.Index                   // rows on the device, made when first needed
 }
 
 // NewSelection puts the index list on a device. It returns an error where an index lies outside of
@@ -58,35 +59,67 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 }
 
 // onSpace is the selection on a tangent space of matrices with p entries; nil on other spaces.
-func (a *Selection) onSpace(_ array.Device, t space.Space) Restricted {
+func (a *Selection) onSpace(dev array.Device, t space.Space) Restricted {
 	f := t.Form()
 	if f.Kind != space.FixedRank {
 		return nil
 	}
-	pattern, order := a.sampled(f.Shape)
+	pattern, order := a.sampled(dev, f.Shape)
+	if pattern == nil {
+		return nil
+	}
 	return newSampledTangent(pattern, order, f)
 }
 
 // sampled returns the selected places in matrices of the given shape, sorted, and which row of A
-// each is; nil for shapes that do not have p entries.
-func (a *Selection) sampled(shape array.Shape) (places array.Pattern, order array.Index) {
+// each is; nil for shapes that do not have p entries, and where there is no memory for them. They are
+// made on a view of the device that has no other use, for they serve all requests.
+func (a *Selection) sampled(dev array.Device, shape array.Shape) (places array.Pattern, order array.Index) {
 	if shape.Len() != a.p || shape.Rows < 0 || shape.Cols < 0 {
 		return nil, nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.patterns == nil {
-		a.patterns = map[array.Shape]array.Pattern{}
-		a.sort()
+	a.sort()
+	if a.rows != nil && a.order == nil {
+		on := a.dev.Request()
+		order := on.NewIndex(a.rows)
+		if on.Err() != nil {
+			order.Free()
+			fail(dev, on)
+			return nil, nil
+		}
+		a.order = order
 	}
 	if a.patterns[shape] == nil {
-		a.patterns[shape] = a.dev.NewPattern(shape.Rows, shape.Cols, a.places)
+		on := a.dev.Request()
+		places := on.NewPattern(shape.Rows, shape.Cols, a.places)
+		if on.Err() != nil {
+			places.Free()
+			fail(dev, on)
+			return nil, nil
+		}
+		if a.patterns == nil {
+			a.patterns = map[array.Shape]array.Pattern{}
+		}
+		a.patterns[shape] = places
 	}
 	return a.patterns[shape], a.order
 }
 
+// fail gives dev the fault of another view of the same device: dev reads a batch of that view.
+func fail(dev, failed array.Device) {
+	from, to := failed.Alloc(1, 1), dev.Alloc(1, 1)
+	dev.Copy(to, from)
+	from.Free()
+	to.Free()
+}
+
 // sort finds the places in increasing order and their rows.
 func (a *Selection) sort() {
+	if a.places != nil {
+		return
+	}
 	a.places = a.idx
 	if slices.IsSorted(a.idx) {
 		return
@@ -100,7 +133,7 @@ func (a *Selection) sort() {
 	for e, i := range rows {
 		a.places[e] = a.idx[i]
 	}
-	a.order = a.dev.NewIndex(rows)
+	a.rows = rows
 }
 
 // Release frees the device memory. The operator is dead afterwards.

@@ -6,8 +6,8 @@ import (
 	"surepipe/array"
 )
 
-// stack is operators side by side, on top of each other, or along a diagonal: [A1 A2 ...], each on
-// columns of its own, [A1; A2; ...], each with rows of its own, or both.
+// stack holds operators side by side, on top of each other, or along a diagonal: [A1 A2 ...], each
+// on columns of its own, [A1; A2; ...], each with rows of its own, or both.
 type stack struct {
 	knowing
 	name  string
@@ -38,7 +38,8 @@ func VStack(ops ...Operator) Operator { return newStack("VStack", ops, true, fal
 //
 //	Forward: dst = (A1 b1, A2 b2, ...)        Adjoint: dst = (A1* z1, A2* z2, ...)
 //
-// Its norm is that of the largest block, and its normal equations are theirs.
+// Its norm is that of the block with the largest norm, and its normal equations are those of the
+// blocks.
 func BlockDiag(ops ...Operator) Operator { return newStack("BlockDiag", ops, true, true) }
 
 // newStack gives every operator rows of its own, columns of its own, or both.

@@ -7,27 +7,27 @@ import (
 	"surepipe/space"
 )
 
-// Structure is what an operator knows of itself beyond its products. The zero value says nothing
-// and is true of every operator. Knowledge makes an algorithm faster or lets it report more; no
-// algorithm needs it.
+// Structure is what is known about an operator beyond its products. The zero value says nothing and
+// is true of every operator. Structure makes an algorithm faster or lets it report more; no
+// algorithm requires it.
 //
-// A function is nil where the operator cannot do what it says. Functions are safe for concurrent
-// use, act on each vector of a batch alone, and panic on shapes that do not fit.
+// A function is nil where the operator does not offer it. Functions are safe for concurrent use,
+// act on each vector of a batch alone, and panic on shapes that do not fit.
 type Structure struct {
 	// Rows is c where A A* = c I, Columns is c where A*A = c I, and Norm2 is ||A||_2^2, the largest
 	// eigenvalue of A*A.
 	Rows, Columns, Norm2 Number
 	// Identity reports that A = I.
 	Identity bool
-	// Entries is the number of entries that are stored where A is stored as a matrix: d p of a
-	// dense one, the nonzeros of a sparse one, which may be 0; else it is not known.
+	// Entries is the number of stored entries where A is stored as a matrix: d p for a dense one,
+	// the stored nonzeros for a sparse one, possibly none; else it is not known.
 	Entries Number
 	// ColumnNorms2 returns the squared norms of the columns, the diagonal of A*A, in a new slice.
 	ColumnNorms2 func() []float64
 	// SolveNormal sets dst = (eta A*A + I)^{-1} rhs for eta >= 0 without an iteration; both are k x
 	// p and may be the same batch. What depends on eta alone, such as a factorization, is kept for
-	// a few values of eta. It returns false and leaves dst as it is where the numbers do not allow
-	// a solution, because A holds a NaN or eta ||A||^2 overflows.
+	// a few values of eta. It returns false and leaves dst unchanged where there is no numerical
+	// solution, because A holds a NaN or eta ||A||^2 overflows.
 	SolveNormal func(dst, rhs array.Batch, eta float64) bool
 	// Normal sets dst_i = A*A b_i at a lower cost than A and A*. dst must not overlap b.
 	Normal func(dst, b array.Batch)
@@ -38,18 +38,20 @@ type Structure struct {
 	AddForward, AddAdjoint func(dst array.Batch, alpha float64, x array.Batch)
 	// Dense returns A as a d x p matrix on the host, which the caller must not modify.
 	Dense func() *mat.Dense
-	// ScaleColumns returns A diag(s) on dev as an operator of the same kind, with the structure of
+	// ScaleColumns returns A diag(s), all of it on dev, as an operator of the same kind, with the structure of
 	// its kind. s has p finite numbers and is not kept.
 	ScaleColumns func(dev array.Device, s []float64) Restricted
 	// On returns A E on dev for a space T = E R^n of vectors of length p, at a lower cost than E
-	// followed by A; nil where A has no better way for this space. A and the space must outlive the
-	// result. Call [On] for an answer on every space.
+	// followed by A; nil where A has no better way for this space. Whatever it allocates is on dev,
+	// which may be a view for one request. A and the space must outlive the result. Call [On] for
+	// an answer on every space.
 	On func(dev array.Device, t space.Space) Restricted
 	// Sampled returns the places of A's entries where A picks entries of m x n matrices of the
 	// given shape, in increasing order, and the row of A that belongs to each; order is nil where
-	// that is the order of A's rows. Both are nil where A does not act on matrices of this shape.
-	// They belong to the operator, which frees them.
-	Sampled func(shape array.Shape) (places array.Pattern, order array.Index)
+	// that is the order of A's rows. Both are nil where A does not act on matrices of this shape,
+	// and where there is no memory for them, which is then a fault of dev, the device or view that
+	// asks. They belong to the operator, which frees them.
+	Sampled func(dev array.Device, shape array.Shape) (places array.Pattern, order array.Index)
 }
 
 // Number is a number that may not be known.
@@ -71,7 +73,7 @@ func (n Number) times(m Number) Number {
 
 // Structured is an Operator that knows its structure.
 //
-// A type that embeds an Operator and changes its products hands on only what is still true of the
+// A type that embeds an Operator and changes its products passes on only what is still true of the
 // result. Beware of embedding a concrete type such as *Dense: its Structure is promoted with its
 // other methods and describes the matrix, not the new type.
 type Structured interface {
@@ -114,13 +116,13 @@ func (s *Structure) deduce(d, p int) {
 	}
 }
 
-// known is an operator with its structure, completed by the functions that follow from the numbers.
+// known is an operator with its structure, including the functions that follow from the numbers.
 type known struct {
 	Operator
 	s Structure
 }
 
-// know asks an operator once for all that it knows.
+// know asks an operator once for its structure.
 func know(a Operator) known { return known{a, complete(a, StructureOf(a))} }
 
 func knowAll(ops []Operator) []known {
@@ -230,3 +232,15 @@ type knowing struct{ structure Structure }
 
 // Structure returns what the operator knows of itself.
 func (k *knowing) Structure() Structure { return k.structure }
+
+// WithStructure returns a with the structure s in place of its own: what somebody knows of an
+// operator that does not know it, such as one that [NewFunc] makes of closures. What s says must be
+// true (package linopstest checks it).
+func WithStructure(a Operator, s Structure) Operator { return withStructure{a, s} }
+
+type withStructure struct {
+	Operator
+	s Structure
+}
+
+func (w withStructure) Structure() Structure { return w.s }

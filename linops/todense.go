@@ -9,8 +9,8 @@ import (
 // denseBatch is the number of unit vectors that ToDense applies an operator to at a time.
 const denseBatch = 64
 
-// ToDense returns any operator as a d x p matrix on the host, for small problems and for tests: as
-// its structure has it, or by applying it to the p unit vectors. It returns nil where d or p is 0,
+// ToDense returns any operator as a d x p matrix on the host, for small problems and for tests: the
+// matrix of its structure, or the images of the p unit vectors. It returns nil where d or p is 0,
 // which package mat does not represent. The caller must not modify the matrix.
 func ToDense(dev array.Device, a Operator) *mat.Dense {
 	d, p := a.Dims()

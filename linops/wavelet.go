@@ -96,8 +96,8 @@ func newWavelet(name string, rows, cols int, family string, levels int) (*Wavele
 	return a, nil
 }
 
-// divisible returns an error where a size cannot be halved levels times. It names the number of
-// levels that the size allows.
+// divisible returns an error where a size cannot be halved levels times. The error names the number
+// of levels that the size allows.
 func divisible(what string, n, levels int) error {
 	if n%(1<<levels) == 0 {
 		return nil
@@ -129,8 +129,8 @@ func (a *Wavelet) Adjoint(dst, z array.Batch) {
 
 // Finest returns the coordinates of the finest details, in order: the last half of a vector's
 // coefficients, or the diagonal details of an image, its last quadrant. A signal that is smooth
-// nearly everywhere is small there, so that they tell the standard deviation sigma of white noise
-// in the signal:
+// nearly everywhere is small there, so they estimate the standard deviation sigma of white noise in
+// the signal:
 //
 //	sigma ≈ median |z_i| / 0.6745    over i in Finest.
 //

@@ -1,4 +1,4 @@
-// Package loss has the smooth convex losses l(z; y) that fit z = A b to the observations y,
+// Package loss provides the smooth convex losses l(z; y) that fit z = A b to the observations y,
 //
 //	b(y) = argmin_b  l(A b; y) + r(b).
 //
@@ -9,9 +9,9 @@
 //	WeightedSquared  1/2 sum_i w_i (z_i - y_i)^2
 //
 // Solvers take two things from a loss: its gradient, and an upper bound of its second derivative,
-// which bounds the step, eta <= 1/(L ||A||^2). Quadratic losses are the squared loss of another
-// problem, sqrt(w) A and sqrt(w) y, which is how package solve treats them: every solver, every
-// duality gap and every factorization serves them too.
+// which bounds the step, eta <= 1/(L ||A||^2). A quadratic loss is the squared loss of another
+// problem, sqrt(w) A and sqrt(w) y, and package solve treats it as such: every solver, duality gap
+// and factorization applies to it.
 package loss
 
 import "surepipe/array"

@@ -1,6 +1,6 @@
-// Package pipeline estimates the risk of an estimator at one sample y, at a stream of them, or
-// over a grid of hyperparameters. It strings the goroutine stages of package stages together over
-// channels; an errgroup bounds the concurrency. This is the package that services embed.
+// Package pipeline estimates the risk of an estimator at one sample y, at a stream of them, or over
+// a grid of hyperparameters. It connects the goroutine stages of package stages by channels; an
+// errgroup bounds the concurrency. This is the package that services embed.
 //
 // A pipeline is made of a solver, which fixes the estimator, and [Options], which
 // fix the noise variance and the trace estimator:
@@ -19,13 +19,13 @@
 //
 // # Results
 //
-// A [Risk] holds SURE, its error bar, the terms that both are made of, and how they were
-// computed. [Risk.Warnings] lists the reasons to doubt them, and [Risk.Trusted] says in one word
-// whether there are any. The estimate mu_hat comes with every result. The solution b may be far
-// longer than y: it is downloaded with Options.KeepB only.
+// A [Risk] holds SURE, its error bar, the terms of both, and how they were computed.
+// [Risk.Warnings] lists the reasons to doubt them, and [Risk.Trusted] reports whether there are
+// none. The estimate mu_hat comes with every result. The solution b may be far longer than y: it is
+// downloaded only with Options.KeepB.
 //
-// What the error bar leaves out is the error of the trace, which 2 Sigma2 Trace.Error() is; the
-// error of Sigma2, if that is an estimate; and the choice of hyperparameters by looking at y.
+// The error bar does not include the error of the trace, 2 Sigma2 Trace.Error(); the error of
+// Sigma2, if that is an estimate; or the choice of hyperparameters that depend on y.
 //
 // # Sweeps
 //
@@ -36,34 +36,33 @@
 //		Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewL1(w[0]), nil }}
 //	for point, err := range pipeline.Sweep(ctx, y, family, grid, options) // the minimizer last
 //
-// Solves start at the solution of the point before them, in chains of [DefaultChain]
-// points that begin at 0. Chains run side by side, and an interrupted sweep solves
-// again at most the chains that it was in, without the divergence. Chains of 10 take 2% to 4%
-// more iterations than one chain through 40 points, and a quarter to a third fewer than none:
+// Solves are warm-started at the solution of the previous point, in chains of [DefaultChain] points
+// that begin at 0. Chains run concurrently, and an interrupted sweep repeats at most the solves of
+// the chains in progress, without the divergence. Chains of 10 take 2% to 4% more iterations than
+// one chain through 40 points, and a quarter to a third fewer than no warm starts:
 //
 //	go test ./pipeline -run '^$' -bench SweepChains -benchtime 1x
 //
 // # Determinism
 //
-// Results are bit-identical for any Options.Parallel and Options.Batch: probe j
-// of sample i under seed s is a function of (s, i, j) alone, and no number
-// depends on what else is computed at the same time.
+// Results are bit-identical for any Options.Parallel and Options.Batch: probe j of sample i under
+// seed s is a function of (s, i, j) alone, and no result depends on what else is computed at the
+// same time.
 //
 // # Errors
 //
-// Options that cannot be used are an [OptionError], or a hutch.PlanError for the trace estimator.
-// A failure that belongs to one sample is a [SampleError], and one that belongs to a point of a
-// sweep a [PointError]. A panic of a user's operator, regularizer or solver is a
-// stages.PanicError that ends the call; nobody else's goroutine is affected. A cancelled context
-// ends a call with the context's error. Whatever ends a call, no goroutine and no device memory
-// is left behind.
+// Options that cannot be used are an [OptionError], or a hutch.PlanError for the trace estimator. A
+// failure that belongs to one sample is a [SampleError], and one that belongs to a point of a sweep
+// a [PointError]. A panic of a user's operator, regularizer or solver is a stages.PanicError that
+// ends the call; no other goroutines are affected. A cancelled context ends a call with the
+// context's error. However a call ends, no goroutine and no device memory is left behind.
 //
-// # An operator and a regularizer of one's own
+// # Your own operator and regularizer
 //
-// Closures on slices are enough. The conformance suites tell whether they are what they should
-// be: the adjoint an adjoint, the proximal operator that of a convex function, the Jacobian its
-// derivative. With forward(dst, b) and adjoint(dst, z) for A, evaluate(dst, v, t) and
-// jacobian(dst, v, z, t) for r, and value(b) or nil:
+// Closures on slices are enough. The conformance suites check that the adjoint is an adjoint, the
+// proximal operator that of a convex function, and the Jacobian its derivative. With forward(dst,
+// b) and adjoint(dst, z) for A, evaluate(dst, v, t) and jacobian(dst, v, z, t) for r, and value(b)
+// or nil:
 //
 //	a := linops.NewFunc(d, n, forward, adjoint)          // b -> A b and z -> A* z
 //	r := prox.NewFunc(n, evaluate, jacobian, value)      // prox_{t r}(v), J z, r(b)
@@ -75,16 +74,15 @@
 //	risk, err := p.Estimate(ctx, y)
 //	fmt.Println(risk.SURE, "±", risk.StdErr)
 //
-// The example Custom does it with a result known in closed form, the example
-// CustomType with a Go type that computes on any device and states what it
-// knows of itself.
+// The example Custom does it with a result known in closed form, the example CustomType with a Go
+// type that computes on any device and has a Structure.
 //
 // # In a service
 //
-// One Pipeline serves all requests at once. Stream takes samples no faster than its
-// results are consumed, and stops when its context does. Options.KeepGoing gives
-// the error of a bad sample its place between the results; Options.Observe and
-// [Pipeline.InFlight] are for metrics, and Options.Logger is given the context of each
-// call. The example Service is a handler of net/http with all of these: JSON lines
-// in and out, metrics in expvar, and nothing left running when a client leaves.
+// One Pipeline serves all requests at once. Stream takes samples no faster than its results are
+// consumed, and stops when its context does. Options.KeepGoing yields the error of a bad sample in
+// its place between the results; Options.Observe and [Pipeline.InFlight] are for metrics, and
+// Options.Logger receives the context of each call. The example Service is a handler of net/http
+// with all of these: JSON lines in and out, metrics in expvar, and nothing left running when a
+// client leaves.
 package pipeline

@@ -6,25 +6,25 @@ import (
 	"surepipe/stages"
 )
 
-// Event is what Options.Observe is told about a sample: that work on it has begun, and
-// later, exactly once, that it has ended.
+// Event is what Options.Observe receives about a sample: that work on it has begun, and later,
+// exactly once, that it has ended.
 type Event struct {
-	// Sample is the sample's index in its stream; under a sweep the point's place in the
-	// sweep, which is the index of its [SweepPoint].
+	// Sample is the sample's index in its stream; under a sweep it is the point's position in the
+	// sweep, the index of its [SweepPoint].
 	Sample int
-	// Stage and Weights name the point of a sweep, in all of its events: how the sweep came to
-	// it, and its hyperparameters, one for each axis. Both are empty elsewhere.
+	// Stage and Weights name the point of a sweep, in all of its events: the stage of the sweep
+	// that computes it, and its hyperparameters, one for each axis. Both are empty elsewhere.
 	Stage   SweepStage
 	Weights []float64
-	// Ended tells the end of the work from its beginning.
+	// Ended distinguishes the end of the work from its beginning.
 	Ended bool
-	// Risk is the result of a sample that ended well, else nil. It holds what is worth
-	// measuring: Solve and Divergence times, Trace.Queries, Iterations, Converged,
-	// CacheBytes. It must not be modified.
+	// Risk is the result of a sample that succeeded, else nil. It holds quantities worth measuring:
+	// Solve and Divergence times, Trace.Queries, Iterations, Converged, CacheBytes. It must not be
+	// modified.
 	Risk *Risk
-	// Err is why a sample ended without a result: its own error, the one of another sample
-	// that ended the stream, or the context's; context.Canceled where the consumer left. That of
-	// a point of a sweep is a [PointError] or the context's.
+	// Err is why a sample ended without a result: its own error, the one of another sample that
+	// ended the stream, or the context's; context.Canceled where the consumer stopped. For a point
+	// of a sweep it is a [PointError] or the context's error.
 	Err error
 }
 

@@ -33,7 +33,11 @@ const (
 	ImplausibleDivergence  = stages.ImplausibleDivergence
 	Unverified             = stages.Unverified
 	Ambiguous              = stages.Ambiguous
+	NearBoundary           = stages.NearBoundary
 )
+
+// CloseMargin is the margin of the tangent space below which reports mention it.
+const CloseMargin = stages.CloseMargin
 
 // Verification is what an independent check of a result found.
 type Verification = verify.Verification
@@ -46,24 +50,21 @@ type SampleError = stages.SampleError
 type Options struct {
 	// Sigma2 is the variance of the noise in each coordinate of y, positive.
 	Sigma2 float64
-	// Estimator names the trace estimator. The default, Auto, takes the trace in closed
-	// form where the linearization knows it ([vjp.Closed]), and is hutch.Hutchinson
-	// elsewhere: the spectra of these Jacobians are flat, and little is to be gained
-	// by looking for their range.
+	// Estimator names the trace estimator. The default, Auto, takes the trace in closed form where
+	// the linearization knows it ([vjp.Closed]), and is hutch.Hutchinson elsewhere: the spectra of
+	// these Jacobians are flat, and sketching their range gains little.
 	Estimator string
-	// Queries is the number of products with the Jacobian that the estimator
-	// may use; an exact trace ignores it. With TraceError it is the number to begin
-	// with. By default it follows from TraceError where the estimator can add probes
-	// (hutch.Estimator.First), and is hutch.DefaultQueries elsewhere.
+	// Queries is the number of products with the Jacobian that the estimator may use; an exact
+	// trace ignores it. With TraceError it is the initial number. By default it follows from
+	// TraceError where the estimator can add probes (hutch.Estimator.First), and is
+	// hutch.DefaultQueries elsewhere.
 	Queries int
-	// TraceError, if positive, lets the number of queries follow from the accuracy:
-	// probes are added until the trace's share of the error, 2 Sigma2
-	// Trace.Error(), is at most TraceError times the risk's StdErr, or the queries
-	// are as many as the exact trace takes. It is for the estimators that can add probes;
-	// the default is DefaultTraceError where Queries is not given.
+	// TraceError, if positive, lets the number of queries follow from the accuracy: probes are
+	// added until the trace's share of the error, 2 Sigma2 Trace.Error(), is at most TraceError
+	// times the risk's StdErr, or there are as many queries as the exact trace takes. It is for
+	// estimators that can add probes; the default is DefaultTraceError where Queries is not given.
 	TraceError float64
-	// Seed is that of all probes. Probe j of sample i is a function of
-	// (Seed, i, j) alone.
+	// Seed is the seed of all probes. Probe j of sample i is a function of (Seed, i, j) alone.
 	Seed uint64
 	// Parallel is the number of samples in flight, default 1. It bounds memory:
 	// each holds its solver cache.
@@ -71,42 +72,42 @@ type Options struct {
 	// Batch is the largest number of probes in one sweep; by default it follows
 	// from the problem's size. No result depends on it.
 	Batch int
-	// KeepGoing lets a stream go on after a sample that fails by itself: one of the wrong
-	// length, one that holds NaN or Inf or is nearly 0, an error that the source yields
-	// in a sample's place, a solver that fails at this y, a result beyond the range of
-	// floating point. The sample's error comes in its place in the order, after the results of
-	// the samples before it; without KeepGoing it is the last. A fault of the device, a panic and
-	// the end of the context always end the stream.
+	// KeepGoing lets a stream go on after a sample that fails on its own: one of the wrong length,
+	// one that holds NaN or Inf or is nearly 0, an error that the source yields in place of a
+	// sample, a solver that fails at this y, a result beyond the range of floating point. The
+	// sample's error is yielded in its place in the order, after the results of the samples before
+	// it; without KeepGoing it ends the stream. A fault of the device, a panic and the end of the
+	// context always end the stream.
 	KeepGoing bool
-	// KeepB downloads the solution b of every sample, [Risk].B, which may be far longer than y. A
-	// sweep keeps that of the minimizer.
+	// KeepB downloads the solution b of every sample ([Risk].B), which may be far longer than y. A
+	// sweep keeps only that of the minimizer.
 	KeepB bool
-	// Verify, if not nil, has every result checked by other means than those that computed it:
-	// solves at y moved a little, products with the operator alone, and another solver where the
-	// problem is small. What it found is Risk.Verification, and a warning where that is
-	// beyond verify.Limit error bars. It takes a few times as long as the estimate itself.
+	// Verify, if not nil, has every result checked by means other than those that computed it:
+	// solves at slightly different y, products with the operator alone, and another solver where
+	// the problem is small. The findings are in Risk.Verification, with a warning where they exceed
+	// verify.Limit error bars. It takes a few times as long as the estimate itself.
 	Verify *verify.Options
 	// Progress, if not nil, is called from the pipeline's goroutines, one call
 	// at a time for each stream, when work on a sample has advanced. It must
 	// return quickly.
 	Progress func(Progress)
-	// Observe, if not nil, is told when work on a sample, or on a point of a sweep, begins
-	// and when it ends, for metrics. The context is that of the call that the sample belongs to.
-	// Calls come from several goroutines at once. It must return quickly.
+	// Observe, if not nil, is called when work on a sample, or on a point of a sweep, begins and
+	// when it ends, for metrics. The context is that of the call that the sample belongs to. Calls
+	// come from several goroutines at once. It must return quickly.
 	Observe func(context.Context, Event)
-	// Logger, if not nil, is told about every sample that ends well, with the
-	// context of the call that the sample belongs to.
+	// Logger, if not nil, logs every sample that succeeds, with the context of the call that the
+	// sample belongs to.
 	Logger *slog.Logger
 }
 
-// Progress says how far the work on a sample is.
+// Progress is the progress of the work on a sample.
 type Progress struct {
 	// Sample is its index, Done and Total count its probes.
 	Sample, Done, Total int
 }
 
-// Pipeline estimates the risk of one estimator at any number of samples. It is
-// safe for concurrent use; calls share the solver and nothing else.
+// Pipeline estimates the risk of one estimator at any number of samples. It is safe for concurrent
+// use; calls share only the solver.
 type Pipeline struct {
 	solver  vjp.Solver
 	dev     array.Device // the solver's
@@ -119,15 +120,16 @@ type Pipeline struct {
 	inFlight atomic.Int64 // samples begun and not ended, over all calls
 }
 
-// Auto is the default trace estimator: exact where that takes no probes, else Hutchinson's.
+// Auto is the default trace estimator: the exact trace where that takes no probes, else
+// Hutchinson's.
 const Auto = "auto"
 
-// DefaultTraceError is the trace's share of the error where nobody chooses.
+// DefaultTraceError is the default of Options.TraceError.
 const DefaultTraceError = 0.1
 
 // New returns a pipeline for samples that are solved by solver. The length of the samples, the
-// device and the intercept are those of the solver's problem. The solver stays the caller's, to
-// release after the last call. Settings that cannot be used are errors of type [*OptionError].
+// device and the intercept are those of the solver's problem. The caller keeps the solver and
+// releases it after the last call. Invalid settings are errors of type [*OptionError].
 func New(solver vjp.Solver, o Options) (*Pipeline, error) {
 	if solver == nil {
 		return nil, errors.New("pipeline: no solver")
@@ -153,7 +155,7 @@ func New(solver vjp.Solver, o Options) (*Pipeline, error) {
 	return p, nil
 }
 
-// OptionError says which of the [Options] cannot be used, and why.
+// OptionError says which of the [Options] is invalid, and why.
 type OptionError struct {
 	// Option is the name of the field, and Value what it holds.
 	Option string
@@ -176,10 +178,10 @@ func (o Options) resolve() (_ Options, closed bool, err error) {
 		return o, false, refuse("Sigma2", o.Sigma2, "sigma2 is %g, expected a positive number", o.Sigma2)
 	}
 	if o.Parallel < 0 {
-		return o, false, refuse("Parallel", o.Parallel, "%d samples in flight, expected none negative", o.Parallel)
+		return o, false, refuse("Parallel", o.Parallel, "%d samples in flight, expected at least 0", o.Parallel)
 	}
 	if o.Batch < 0 {
-		return o, false, refuse("Batch", o.Batch, "%d probes a batch, expected none negative", o.Batch)
+		return o, false, refuse("Batch", o.Batch, "%d probes a batch, expected at least 0", o.Batch)
 	}
 	closed = o.Estimator == "" || o.Estimator == Auto
 	if closed {
@@ -196,7 +198,7 @@ func (o Options) resolve() (_ Options, closed bool, err error) {
 		return o, false, refuse("TraceError", o.TraceError, "trace error is %g, expected a positive number, or 0 for a fixed number of queries", o.TraceError)
 	}
 	if o.TraceError > 0 && first == 0 && o.Estimator != hutch.Exact {
-		return o, false, refuse("TraceError", o.TraceError, "%s takes a fixed number of queries, expected no trace error, or hutch++ or hutchinson", o.Estimator)
+		return o, false, refuse("TraceError", o.TraceError, "%s takes a fixed number of queries, expected no trace error, or the estimator hutch++ or hutchinson", o.Estimator)
 	}
 	if o.Queries == 0 {
 		o.Queries = hutch.DefaultQueries
@@ -228,34 +230,33 @@ func (p *Pipeline) Estimate(ctx context.Context, y []float64) (Risk, error) {
 	return Risk{}, errors.New("pipeline: the stages ended without a result")
 }
 
-// reorderWindow is how many samples a place in flight may run ahead of the
-// oldest unfinished one.
+// reorderWindow is how many samples, for each one in flight, may be ahead of the oldest unfinished
+// one.
 const reorderWindow = 4
 
-// Stream computes the risk estimates of a stream of samples and yields them in
-// the order of the input. Up to Options.Parallel samples are in flight at once;
-// at most one further is taken from ys before there is room, and none once the
-// consumer falls behind.
+// Stream computes the risk estimates of a stream of samples and yields them in the order of the
+// input. Up to Options.Parallel samples are in flight at once; at most one more is taken from ys
+// before there is room for it, and none once the consumer falls behind.
 //
-// The stream ends at the first error, which is yielded last. That of one sample, a
-// [SampleError], comes in its place in the order, with a Risk of which only Index is
-// set, and with Options.KeepGoing it is not the last. Any other, the device's fault, a
-// panic or the context's end, comes at once, with a Risk of Index -1; the results of
+// The stream ends at the first error, which is yielded last. The error of one sample, a
+// [SampleError], is yielded in its place in the order, with a Risk of which only Index is set, and
+// with Options.KeepGoing it does not end the stream. Any other error, such as a fault of the
+// device, a panic or the context's end, is yielded at once, with a Risk of Index -1; the results of
 // samples still in flight are lost.
 //
 // Breaking out of the loop stops all work, and so does a panic in its body; when
 // the loop has ended every goroutine has returned and all device memory is free.
 //
-// ys is iterated on a goroutine of the pipeline, and the loop does not end before
-// ys returns. If ys can block for long, whoever cancels the context, breaks out of
-// the loop or receives an error should also interrupt what ys waits for. A panic in ys
-// is an error. The slices must not be modified after they are yielded.
+// ys is iterated on a goroutine of the pipeline, and the loop does not end before ys returns. If ys
+// can block for long, then code that cancels the context, breaks out of the loop or receives an
+// error should also interrupt what ys waits for. A panic in ys becomes an error. The slices must
+// not be modified after they are yielded.
 func (p *Pipeline) Stream(ctx context.Context, ys iter.Seq2[[]float64, error]) iter.Seq2[Risk, error] {
 	return p.StreamFrom(ctx, 0, ys)
 }
 
-// StreamFrom is [Pipeline.Stream] of samples numbered first, first+1, ...: it
-// goes on where a stream has ended, and its results are those of the whole.
+// StreamFrom is [Pipeline.Stream] of samples numbered first, first+1, ...: it continues where a
+// stream has ended, with the same results as an uninterrupted stream.
 func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]float64, error]) iter.Seq2[Risk, error] {
 	return func(yield func(Risk, error) bool) {
 		s := &stream{
@@ -272,8 +273,8 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 		g, ctx := errgroup.WithContext(ctx)
 		var jobs stages.Jobs
 
-		// The source is outside the group: where it blocks, an error is yielded all the
-		// same.
+		// The source is outside the group, so that an error is yielded even where the source
+		// blocks.
 		samples, fed := make(chan stages.Sample), make(chan error, 1)
 		go func() {
 			defer close(fed)
@@ -290,7 +291,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			cancel()
 			for range outcomes {
 			}
-			g.Wait() // its error has been yielded, or nobody is listening
+			g.Wait() // its error has been yielded, or the consumer has stopped
 			for range fed {
 			}
 			jobs.ReleaseAll()
@@ -319,11 +320,11 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 	}
 }
 
-// stages strings the stages together and starts them.
+// stages connects the stages and starts them.
 func (p *Pipeline) stages(ctx context.Context, g *errgroup.Group, samples <-chan stages.Sample, s stages.Settings, jobs *stages.Jobs) <-chan stages.Outcome {
 	probes := stages.Start(ctx, g, p.o.Parallel, samples, stages.Solve(p.solver, s, jobs))
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Sketching))
-	probes = stages.Start(ctx, g, 1, probes, stages.Basis())
+	probes = stages.Start(ctx, g, 1, probes, stages.QR())
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Projected))
 	probes = stages.Start(ctx, g, p.workers, probes, stages.Query(hutch.Residual))
 	if p.o.TraceError > 0 {
@@ -349,7 +350,7 @@ type stream struct {
 	// A sample takes a place in flight until its outcome is known, and one in the
 	// window until that is yielded.
 	places, window chan struct{}
-	// refused are the samples that never reach the stages.
+	// refused are the samples that are rejected before the stages.
 	refused chan stages.Outcome
 	begun   int // samples begun; written by feed
 
@@ -358,8 +359,7 @@ type stream struct {
 	next  int
 }
 
-// feed checks the samples and sends them on, one for each place in flight and
-// in the window.
+// feed checks the samples and sends each on when there is a place in flight and in the window.
 func (s *stream) feed(ctx context.Context, ys iter.Seq2[[]float64, error], out chan<- stages.Sample) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -400,11 +400,11 @@ func (s *stream) feed(ctx context.Context, ys iter.Seq2[[]float64, error], out c
 	return nil
 }
 
-// leastSize is the least size of samples whose squares, and those of small parts of them, do not
-// vanish. The solvers measure their progress by norms.
+// leastSize is the least size of samples whose squares, and those of small fractions of them, do
+// not underflow. The solvers measure their progress by norms.
 const leastSize = 1e-140
 
-// checkSample refuses a y that no risk can be estimated at.
+// checkSample rejects a y at which no risk can be estimated.
 func checkSample(y []float64, d int) error {
 	if len(y) != d {
 		return fmt.Errorf("y has %d values, expected %d", len(y), d)
@@ -417,14 +417,13 @@ func checkSample(y []float64, d int) error {
 		largest = max(largest, math.Abs(v))
 	}
 	if largest > 0 && largest < leastSize {
-		return fmt.Errorf("y has no entry above %.3g in size, expected some above %g, for squares vanish: multiply y, and sqrt(sigma2), by a constant", largest, leastSize)
+		return fmt.Errorf("y has no entry above %.3g in size, expected some above %g, because squares underflow: multiply y, and sqrt(sigma2), by a constant", largest, leastSize)
 	}
 	return nil
 }
 
-// inOrder yields the outcomes in the order of their samples and reports whether
-// the stream goes on to its end: the consumer still wants what follows, and no
-// sample has failed that may not.
+// inOrder yields the outcomes in the order of their samples and reports whether the stream goes on
+// to its end: that is, the consumer still wants results, and no failure has ended the stream.
 func (s *stream) inOrder(done <-chan stages.Outcome, yield func(Risk, error) bool) bool {
 	for {
 		var o stages.Outcome
@@ -459,8 +458,8 @@ func (s *stream) inOrder(done <-chan stages.Outcome, yield func(Risk, error) boo
 	}
 }
 
-// abandon reports the end of every sample that was begun and has no outcome, when
-// all work has stopped.
+// abandon reports, when all work has stopped, the end of every sample that was begun and has no
+// outcome.
 func (s *stream) abandon(err error) {
 	for i := s.next; i < s.begun; i++ {
 		if _, ok := s.early[i]; !ok {

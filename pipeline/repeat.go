@@ -10,11 +10,10 @@ import (
 )
 
 // Repeat solves once at y, as the sample of that index, and estimates the risk there with the
-// probes of each seed in turn, in place of Options.Seed: the spread of the results is the
-// trace estimator's own. Each is bit-identical to that of a stream under that seed,
-// except for its times, in which the solve counts for nothing after the first, and for
-// InnerSteps, the largest so far; none is verified. It ends as [Pipeline.StreamFrom] does; the
-// solution is held until then.
+// probes of each seed in turn, in place of Options.Seed: the spread of the results is the trace
+// estimator's own. Each is bit-identical to that of a stream under that seed, except for its times,
+// which include the solve only in the first result, and for InnerSteps, which is the largest so
+// far; none is verified. It ends like [Pipeline.StreamFrom]; the solution is held until then.
 func (p *Pipeline) Repeat(ctx context.Context, index int, y []float64, seeds iter.Seq[uint64]) iter.Seq2[Risk, error] {
 	return func(yield func(Risk, error) bool) {
 		held := &holder{Solver: p.solver}
@@ -26,7 +25,7 @@ func (p *Pipeline) Repeat(ctx context.Context, index int, y []float64, seeds ite
 			again.o.Seed, again.o.Verify = seed, nil
 			for risk, err := range again.StreamFrom(ctx, index, one) {
 				if err == nil {
-					// The linearization counts what all seeds left unsolved.
+					// The linearization counts the unsolved probes of all seeds.
 					risk.Unsolved, unsolved = risk.Unsolved-unsolved, risk.Unsolved
 				} else {
 					err = fmt.Errorf("seed %d: %w", seed, err)
@@ -39,8 +38,8 @@ func (p *Pipeline) Repeat(ctx context.Context, index int, y []float64, seeds ite
 	}
 }
 
-// holder solves once and lends out the linearization, with copies of the estimates, which the
-// borrower frees.
+// holder solves once and shares the linearization, with copies of the estimates, which the caller
+// frees.
 type holder struct {
 	vjp.Solver
 	solution *vjp.Solution
@@ -73,7 +72,7 @@ func (h *holder) release() {
 	}
 }
 
-// lentLinearization is not the borrower's to release.
+// lentLinearization is a linearization that its user must not release.
 type lentLinearization struct{ vjp.Linearization }
 
 // Release does nothing.

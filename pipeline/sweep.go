@@ -11,11 +11,12 @@ import (
 
 	"surepipe/hutch"
 	"surepipe/prox"
+	"surepipe/solve"
 	"surepipe/vjp"
 )
 
-// Family is a family of estimators: one problem but for its regularizer, and a regularizer for
-// every choice of the weights.
+// Family is a family of estimators: one problem, with a regularizer for every choice of the
+// weights.
 type Family struct {
 	// Problem has the operator, the loss, the device and the intercept; its regularizer is not
 	// used.
@@ -27,23 +28,25 @@ type Family struct {
 	// vjp.NewSolver takes them.
 	Solver   string
 	Settings vjp.Options
+	// Method is a method of the caller's own in place of Solver, as vjp.FromMethod takes it; or nil.
+	Method *solve.Entry
 }
 
 // SweepOptions are a sweep's settings.
 type SweepOptions struct {
-	// Options are those of every point. All points have the probes of sample 0.
-	// Parallel is the number of points in flight; Progress, Observe and Logger
-	// name a point by its index. KeepGoing has no meaning: a point that fails ends the sweep.
+	// Options are the options of every point. All points have the probes of sample 0. Parallel is
+	// the number of points in flight; Progress, Observe and Logger name a point by its index.
+	// KeepGoing is ignored: a point that fails ends the sweep.
 	Options
 	// Mu is the true mean, of length d, where it is known.
 	Mu []float64
-	// Chain is the number of points of the grid in a chain of warm starts, default
-	// DefaultChain: each starts at the solution of the one before it, and the first at 0. Every
-	// row of the grid begins a chain. With 1 all points start at 0. Results depend on it, below
-	// the solver's tolerance.
+	// Chain is the number of points of the grid in a chain of warm starts, default DefaultChain:
+	// each starts at the solution of the previous one, and the first at 0. Every row of the grid
+	// begins a chain. With 1 all points start at 0. Results depend on it only within the solver's
+	// tolerance.
 	Chain int
-	// Refine is the largest number of points beyond the grid for each axis,
-	// default DefaultRefine; negative: none.
+	// Refine is the largest number of points beyond the grid for each axis, default DefaultRefine;
+	// if negative there are none.
 	Refine int
 	// Known are the first points, in order, of an earlier sweep with the same inputs.
 	// They are neither computed nor yielded again.
@@ -56,15 +59,15 @@ const (
 	DefaultRefine = 20
 )
 
-// SweepValue is what a sweep needs to know of a point in order to continue after it.
+// SweepValue is what a sweep needs to know about a point to continue after it.
 type SweepValue struct {
 	Weights []float64
 	SURE    float64
-	// Trusted is that of [Risk].
+	// Trusted is the result of [Risk.Trusted].
 	Trusted bool
 }
 
-// SweepStage says how a sweep came to a point.
+// SweepStage is the stage of a sweep that computed a point.
 type SweepStage string
 
 // The stages of a sweep.
@@ -76,7 +79,7 @@ const (
 
 // SweepPoint is the risk at one choice of the weights.
 type SweepPoint struct {
-	// Risk is the estimate of risk. Its Index is the point's place in the sweep. MuHat, and B
+	// Risk is the estimate of risk. Its Index is the point's position in the sweep. MuHat, and B
 	// with Options.KeepB, are those of the minimizer, and nil at the other points.
 	Risk
 	Stage SweepStage
@@ -87,13 +90,13 @@ type SweepPoint struct {
 	Place []int
 	// Loss is ||mu_hat - mu||^2; NaN where mu is not known.
 	Loss float64
-	// Edge says, in the minimizer stage, for each axis whether the grid's minimizer is an end of
+	// Edge says, in the minimizer stage, for each axis whether the grid's minimizer is at an end of
 	// it: -1 for its least value, 1 for its greatest, 0 for neither. Where it is, the minimum may
 	// lie beyond the grid.
 	Edge []int
 }
 
-// Sweep estimates the risk on a grid of weights and looks for its minimum.
+// Sweep estimates the risk on a grid of weights and searches for its minimum.
 //
 // grid has an axis for each weight: positive finite values, increasing. The points run along the
 // first axis from its greatest value to its least, then along it again at the next smaller value
@@ -105,13 +108,13 @@ type SweepPoint struct {
 // the neighbours of the grid's minimizer. Axes that end at the minimizer are left
 // out. Every solve is warm-started at the grid's minimizer.
 //
-// Points are yielded in order. The minimizer, of all points the one of least SURE, is yielded
-// again at the end, with its estimate. A point that is not Trusted is the minimizer only if none
-// is. Among equal values the one with the smallest weights counts.
+// Points are yielded in order. The minimizer, the point of least SURE, is yielded again at the end,
+// with its estimate. A point that is not Trusted is the minimizer only if none is. Among equal
+// values the one with the smallest weights is taken.
 //
-// Where each solve starts follows from the grid alone. All results are
-// bit-identical for any Parallel and Batch, and for a sweep that continues after another's
-// Known points: it solves again, without the divergence, what its first new points start from.
+// Where each solve starts follows from the grid alone. All results are bit-identical for any
+// Parallel and Batch, and for a sweep that continues after another's Known points: it repeats,
+// without the divergence, the solves at which its first new points start.
 //
 // The sweep ends at the first error, which is yielded last; that of a point is a [PointError].
 // Breaking out of the loop stops all work; when the loop has ended every goroutine has returned
@@ -131,10 +134,10 @@ func Sweep(ctx context.Context, y []float64, f Family, grid [][]float64, o Sweep
 	}
 }
 
-// errStopped is the end of a sweep whose consumer has left the loop.
-var errStopped = errors.New("pipeline: the consumer has left")
+// errStopped ends a sweep whose consumer has left the loop.
+var errStopped = errors.New("pipeline: the consumer has left the loop")
 
-// sweep is one sweep under way.
+// sweep is one sweep in progress.
 type sweep struct {
 	y     []float64
 	f     Family
@@ -143,7 +146,7 @@ type sweep struct {
 	total int // points of the grid
 	// chained says that solves start at the solutions of others.
 	chained bool
-	// base is the solver that all others are made from; they share what it knows of the operator.
+	// base is the solver from which all others are made; they share its data on the operator.
 	base  vjp.Solver
 	yield func(SweepPoint, error) bool
 
@@ -162,7 +165,7 @@ type candidate struct {
 	point *SweepPoint
 }
 
-// beats reports whether c is the minimizer rather than d.
+// beats reports whether c rather than d is the minimizer.
 func (c candidate) beats(d candidate) bool {
 	if d.index < 0 || c.Trusted != d.Trusted {
 		return d.index < 0 || c.Trusted
@@ -181,6 +184,9 @@ func (c candidate) beats(d candidate) bool {
 func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield func(SweepPoint, error) bool) (*sweep, error) {
 	if f.Problem.A == nil || f.Problem.Device == nil || f.Regularizer == nil {
 		return nil, errors.New("pipeline: a family without operator, device or regularizer")
+	}
+	if f.Settings.Derivative == vjp.None {
+		return nil, refuse("Settings", f.Settings, "the family's solver is to have derivative %q, expected one of %q: SURE needs the divergence", vjp.None, vjp.Derivatives())
 	}
 	d, _ := f.Problem.A.Dims()
 	var err error
@@ -233,7 +239,7 @@ func (o SweepOptions) resolve(d int) (Options, error) {
 	return o.Options, nil
 }
 
-// checkGrid refuses a grid that cannot be swept, and counts its points.
+// checkGrid rejects an invalid grid, and counts its points.
 func checkGrid(grid [][]float64) (total int, err error) {
 	if len(grid) == 0 {
 		return 0, errors.New("pipeline: a grid without axes")
@@ -259,7 +265,7 @@ func checkGrid(grid [][]float64) (total int, err error) {
 	return total, nil
 }
 
-// checkKnown refuses a known point that is not this sweep's point i.
+// checkKnown rejects a known point that is not this sweep's point i.
 func (s *sweep) checkKnown(i int, weights []float64) error {
 	k := s.o.Known[i]
 	if !slices.Equal(k.Weights, weights) {
@@ -301,7 +307,7 @@ func (s *sweep) weights(i int) []float64 {
 	return w
 }
 
-// offer notes a point's value. point is nil where the point was known before.
+// offer records a point's value. point is nil where the point was known before.
 func (s *sweep) offer(i int, v SweepValue, point *SweepPoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -313,7 +319,7 @@ func (s *sweep) offer(i int, v SweepValue, point *SweepPoint) {
 	}
 }
 
-// run does the stages one after the other.
+// run runs the stages one after the other.
 func (s *sweep) run(ctx context.Context) error {
 	release, err := s.open(ctx)
 	if err != nil {

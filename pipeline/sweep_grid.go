@@ -84,7 +84,7 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 				cancel()
 				for range points {
 				}
-				g.Wait() // whatever it says, nobody is listening
+				g.Wait() // its error does not matter: the consumer has stopped
 				return errStopped
 			}
 		}
@@ -92,7 +92,7 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 	return g.Wait()
 }
 
-// follow computes a chain's points that are not known.
+// follow computes the points of a chain that are not known.
 func (s *sweep) follow(ctx context.Context, c chain, known int, out chan<- SweepPoint) (err error) {
 	from, err := s.before(ctx, c, known)
 	if err != nil {
@@ -117,8 +117,8 @@ func (s *sweep) follow(ctx context.Context, c chain, known int, out chan<- Sweep
 	return nil
 }
 
-// before is where point i of a chain starts: it solves what comes before it in the
-// chain. nil stands for 0.
+// before is the start of point i of a chain: it solves the points before it in the chain. nil
+// stands for 0.
 func (s *sweep) before(ctx context.Context, c chain, i int) (from []float64, err error) {
 	if !s.chained {
 		return nil, nil
@@ -131,7 +131,7 @@ func (s *sweep) before(ctx context.Context, c chain, i int) (from []float64, err
 	return from, nil
 }
 
-// start is where point i of the grid starts.
+// start is the start of the solve at point i of the grid.
 func (s *sweep) start(ctx context.Context, i int) ([]float64, error) {
 	for _, c := range s.chains() {
 		if i < c.end {

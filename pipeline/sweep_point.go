@@ -8,9 +8,6 @@ import (
 	"runtime/debug"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/stat"
-
 	"surepipe/array"
 	"surepipe/prox"
 	"surepipe/stages"
@@ -36,7 +33,7 @@ func (e *PointError) Unwrap() error { return e.Err }
 
 // named says which point an error belongs to.
 func (s *sweep) named(i int, stage SweepStage, weights []float64, err error) error {
-	// A point is one sample, whose index says nothing.
+	// A point is one sample, whose index carries no information.
 	if own := (*SampleError)(nil); errors.As(err, &own) {
 		err = own.Err
 	}
@@ -70,7 +67,11 @@ func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, re
 	} else {
 		problem := s.f.Problem
 		problem.R = r
-		solver, err = vjp.NewSolver(ctx, s.f.Solver, problem, s.f.Settings)
+		if s.f.Method != nil {
+			solver, err = vjp.FromMethod(ctx, *s.f.Method, problem, s.f.Settings)
+		} else {
+			solver, err = vjp.NewSolver(ctx, s.f.Solver, problem, s.f.Settings)
+		}
 	}
 	if err != nil {
 		free()
@@ -106,8 +107,8 @@ func (s *sweep) at(ctx context.Context, weights, from []float64) (vjp.Solver, fu
 	return solver, release, nil
 }
 
-// options are those of the pipeline for point i. The sweep itself tells Observe and Logger, so that
-// they hear of points that have no solver too.
+// options are those of the pipeline for point i. The sweep itself calls Observe and Logger, so that
+// they also receive points that have no solver.
 func (s *sweep) options(i int) Options {
 	o := s.o.Options
 	o.Parallel, o.Logger, o.Observe = 1, nil, nil
@@ -123,7 +124,7 @@ func (s *sweep) options(i int) Options {
 	return o
 }
 
-// observe tells Options.Observe of point i, unless it is nil.
+// observe calls Options.Observe for point i, unless it is nil.
 func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []float64, e Event) {
 	if s.o.Observe != nil {
 		e.Sample, e.Stage, e.Weights = i, stage, slices.Clone(weights)
@@ -131,7 +132,7 @@ func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []
 	}
 }
 
-// estimate computes point i, which has its estimate still.
+// estimate computes point i, including its estimate.
 func (s *sweep) estimate(ctx context.Context, i int, stage SweepStage, weights, from []float64) (_ *SweepPoint, err error) {
 	defer recovered(&err)
 	s.observe(ctx, i, stage, weights, Event{})
@@ -174,8 +175,8 @@ func (s *sweep) risk(ctx context.Context, i int, weights, from []float64) (_ Ris
 	return p.Estimate(ctx, s.y)
 }
 
-// solution is b at the weights, the same to the last bit as estimate's; nil where the
-// solver starts at no estimate anyway.
+// solution is b at the weights, the same to the last bit as estimate's; nil where it is a closed
+// form, which starts nowhere.
 func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights, from []float64) (_ []float64, err error) {
 	defer func() {
 		if err != nil {
@@ -188,23 +189,17 @@ func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights, 
 		return nil, err
 	}
 	defer release()
-	if solver.Name() == "direct" {
-		return nil, nil
-	}
 	view := s.f.Problem.Device.Request()
-	y := view.Alloc(1, len(s.y))
+	y, _ := stages.Observations(view, s.f.Problem, s.y)
 	defer y.Free()
-	values := s.y
-	if s.f.Problem.Intercept {
-		values = slices.Clone(values)
-		floats.AddConst(-stat.Mean(values, nil), values)
-	}
-	view.Upload(y, values)
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
 		return nil, err
 	}
 	defer sol.Release()
+	if sol.Closed {
+		return nil, view.Sync()
+	}
 	b := sol.B.ToHost()
 	return b, view.Sync()
 }

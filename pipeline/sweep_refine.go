@@ -10,8 +10,8 @@ import (
 // the grid.
 const refineShare = 0.01
 
-// refine looks for the minimum between the neighbours of the grid's minimizer, along
-// one axis after the other. It returns the number of all points, the grid's included.
+// refine searches for the minimum between the neighbours of the grid's minimizer, along one axis
+// after the other. It returns the number of all points, the grid's included.
 func (s *sweep) refine(ctx context.Context, start *origin) (next int, err error) {
 	grid := s.best
 	next = s.total
@@ -26,7 +26,7 @@ func (s *sweep) refine(ctx context.Context, start *origin) (next int, err error)
 		if edge[a] != 0 || len(axis) == 1 {
 			continue
 		}
-		// The values of the neighbours are known at the other weights of the grid's minimizer only.
+		// The values of the neighbours are known only at the other weights of the grid's minimizer.
 		var ends [2]float64
 		for k, step := range []int{-1, 1} {
 			ends[k] = math.NaN()
@@ -88,11 +88,11 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, start *or
 // goldenShare is (3 - sqrt 5)/2.
 var goldenShare = (3 - math.Sqrt(5)) / 2
 
-// brent looks for a minimum of f between a and b, which enclose x, by steps to the
-// vertex of a parabola, or by golden sections where that fails (Brent,
-// Algorithms for Minimization without Derivatives, 1973, chapter 5). fa and fb may be
-// NaN: not known. It stops when the minimum is known to tol, or after most evaluations,
-// and returns the best point and its value: x and fx if none is better.
+// brent searches for a minimum of f between a and b, which enclose x, by steps to the vertex of a
+// parabola, or by golden sections where that fails (Brent, Algorithms for Minimization without
+// Derivatives, 1973, chapter 5). fa and fb may be NaN: not known. It stops when the minimum is
+// known to tol, or after most evaluations, and returns the best point and its value: x and fx if
+// none is better.
 func brent(a, x, b, fa, fx, fb, tol float64, most int, f func(u float64) (float64, error)) (float64, float64, error) {
 	w, v, fw, fv := x, x, fx, fx // the second best, and what it was before
 	if !math.IsNaN(fa) && !math.IsNaN(fb) {
@@ -117,7 +117,7 @@ func brent(a, x, b, fa, fx, fb, tol float64, most int, f func(u float64) (float6
 			q = math.Abs(q)
 			earlier := before
 			before = step
-			// False for NaN, which infinite values lead to.
+			// False for NaN, which results from infinite values.
 			if math.Abs(p) < math.Abs(q*earlier/2) && p > q*(a-x) && p < q*(b-x) {
 				golden = false
 				step = p / q

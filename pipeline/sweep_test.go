@@ -18,6 +18,7 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/prox"
+	"surepipe/solve"
 	"surepipe/vjp"
 )
 
@@ -142,6 +143,33 @@ func TestSweepIsTheRiskAtEachPoint(t *testing.T) {
 
 // Points do not depend on how many are in flight, nor on where an earlier sweep was
 // interrupted.
+// A sweep takes a method that is not in the table, and is that of the method by its name.
+func TestSweepTakesAMethod(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	y := []float64{6, -5, 0.4, -0.3, 0.2, 0.1}
+	family := pipeline.Family{
+		Problem: vjp.Problem{A: linops.Identity(len(y)), Device: dev}, Solver: "fista",
+		Regularizer: func(weights []float64) (prox.Prox, error) { return prox.NewL1(weights[0]), nil },
+	}
+	points := func(f pipeline.Family) (sure []float64) {
+		o := pipeline.SweepOptions{Refine: -1, Options: pipeline.Options{Sigma2: 0.2}}
+		for p, err := range pipeline.Sweep(t.Context(), y, f, [][]float64{{0.25, 1, 4}}, o) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			sure = append(sure, p.SURE)
+		}
+		return sure
+	}
+	want := points(family)
+	fista, _ := solve.Lookup("fista")
+	family.Solver, family.Method = "", &fista
+	if got := points(family); !slices.Equal(got, want) {
+		t.Errorf("SURE %v, expected %v", got, want)
+	}
+}
+
 func TestSweepIsBitIdenticalParallelAndResumed(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		c := newCurve(t, dev)

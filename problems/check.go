@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkVector refuses a missing, empty or non-finite array, and one whose values do not fill its
+// checkVector rejects a missing, empty or non-finite array, and one whose values do not fill its
 // shape or whose shape has not rank axes.
 func checkVector(name string, v []float64, shape []int, rank int, expected string) error {
 	switch {
@@ -31,25 +31,25 @@ func checkVector(name string, v []float64, shape []int, rank int, expected strin
 }
 
 // The largest entry of an array lies between these bounds, or is 0. Its square, and sums and
-// differences of such squares, then neither vanish nor overflow: the solvers measure their
+// differences of such squares, then neither underflow nor overflow: the solvers measure their
 // progress by norms.
 const (
 	tooSmall = 1e-140
 	tooLarge = 1e140
 )
 
-// checkScale refuses an array whose largest entry in absolute value is out of bounds.
+// checkScale rejects an array whose largest entry in absolute value is out of bounds.
 func checkScale(name string, largest float64) error {
 	switch {
 	case largest > 0 && largest < tooSmall:
-		return fmt.Errorf("array %q has no entry above %.3g in size, expected some above %g, because squares would vanish: multiply it by a constant", name, largest, float64(tooSmall))
+		return fmt.Errorf("array %q has no entry above %.3g in size, expected some above %g, because squares would underflow: multiply it by a constant", name, largest, float64(tooSmall))
 	case largest > tooLarge:
 		return fmt.Errorf("array %q has an entry of size %.3g, expected none above %g, because squares would overflow: divide it by a constant", name, largest, float64(tooLarge))
 	}
 	return nil
 }
 
-// checkFinite refuses NaN and Inf.
+// checkFinite rejects NaN and Inf.
 func checkFinite(name string, v []float64, shape []int) error {
 	for i, x := range v {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -69,18 +69,18 @@ func checkFiniteRow(name string, row []float64, i int, shape []int) error {
 	return nil
 }
 
-// checkMu refuses a true mean of another size than y.
+// checkMu rejects a true mean whose size differs from that of y.
 func checkMu(data Data) error {
 	if data.Mu == nil {
 		return nil
 	}
 	if len(data.Mu) != len(data.Y) {
-		return fmt.Errorf("array \"mu\" has %d values, expected %d as \"y\" has", len(data.Mu), len(data.Y))
+		return fmt.Errorf("array \"mu\" has %d values, expected %d, as many as \"y\"", len(data.Mu), len(data.Y))
 	}
 	return checkFinite("mu", data.Mu, data.YShape)
 }
 
-// checkPlaces refuses places of a selection that lie outside the array of the given shape, or occur
+// checkPlaces rejects places of a selection that lie outside the array of the given shape, or occur
 // twice.
 func checkPlaces(name string, places, shape []int) error {
 	total := length(shape)
@@ -97,7 +97,7 @@ func checkPlaces(name string, places, shape []int) error {
 	return nil
 }
 
-// extent says what an array of the shape is.
+// extent describes an array of the shape.
 func extent(shape []int) string {
 	if len(shape) == 2 {
 		return fmt.Sprintf("a %d x %d matrix", shape[0], shape[1])
@@ -105,7 +105,7 @@ func extent(shape []int) string {
 	return fmt.Sprintf("a sequence of %d", length(shape))
 }
 
-// checkDims refuses integers that are not the shape of an array with one or two axes.
+// checkDims rejects integers that are not the shape of an array with one or two axes.
 func checkDims(name string, dims []int) error {
 	total := 1.0
 	for _, k := range dims {

@@ -6,15 +6,15 @@
 // # Specifications
 //
 // A [Spec] describes an estimator in YAML. It composes A from the operators of package linops and r
-// from the regularizers of package prox, and names the arrays that they are made of. [ParseSpec]
-// parses it, [Spec.Load] reads its arrays, and [New] builds the [Problem]:
+// from the regularizers of package prox, and names the arrays that they use. [ParseSpec] parses it,
+// [Spec.Load] reads its arrays, and [New] builds the [Problem]:
 //
 //	spec, err := problems.ReadSpec("problem.yaml")
 //	data, err := spec.Load(problems.SpecFiles{})
 //	p, err := problems.New(spec.Name, dev, data, problems.Hyper{})
 //
-// Every operator and every regularizer is one value with its documentation, its parser and its
-// builder, and a line in the table operatorKinds or regularizerKinds.
+// Every operator and every regularizer is one value with its documentation, parser and builder, and
+// one line in the table operatorKinds or regularizerKinds.
 //
 // # Named problems
 //
@@ -31,16 +31,16 @@
 //	robust-pca         A(L, S) = L + S       lambda ||L||_* + gamma ||S||_1      sigma_max(y)
 //	tv1d               I                     lambda sum_i |b_{i+1} - b_i|        see below
 //
-// lambda_max is the smallest lambda at which the estimate is zero. For robust PCA it is so together
-// with gamma_max = ||y||_inf. For tv1d it is the smallest at which the estimate is constant,
-// max_k |sum_{i<=k} (y_i - mean y)|.
+// lambda_max is the smallest lambda at which the estimate is zero. For robust PCA this holds
+// together with gamma_max = ||y||_inf. For tv1d it is the smallest at which the estimate is
+// constant, max_k |sum_{i<=k} (y_i - mean y)|.
 //
 // # Weights
 //
-// The [Weight] of a regularizer is a number, or a multiple of its maximum. A multiple that is
-// computed from the y that it is used with makes the estimator depend on y in a way that SURE does
-// not see. The estimate of risk is then only approximately unbiased, and [Problem.Relative] says
-// so.
+// The [Weight] of a regularizer is a number, or a multiple of its maximum. A multiple computed from
+// the same y to which it is applied makes the estimator depend on y in a way that SURE does not
+// account for. The estimate of risk is then only approximately unbiased, and [Problem.Relative]
+// says so.
 //
 // A specification may also weigh the observations: with weights w_i >= 0 the loss is
 // 1/2 sum_i w_i ((A b)_i - y_i)^2. It is the Loss of the problem that [Problem.Solve] returns.
@@ -48,13 +48,13 @@
 // # Intercept
 //
 // With Data.Intercept the fit is b0 1 + A b, with b0 free of any penalty. For a given b the best b0
-// is mean(y) - m*b, where m are the means of A's columns. What remains to minimize over b is the
-// same problem for the centered operator A - 1 m* and for y - mean(y) 1. Problem.Operator is
-// therefore the centered one, and the problem that [Problem.Solve] returns has its field Intercept
-// set: whoever solves it takes the mean off y, and adds it to mu_hat and one to the divergence.
-// Closed forms, working sets, exact traces and all regularizers serve as they are. A column of ones
-// in A would give the same estimator, but would need a regularizer that leaves one coordinate free,
-// and would scale that column against the others.
+// is mean(y) - m*b, where m are the means of A's columns. The remaining problem in b is the same
+// problem for the centered operator A - 1 m* and for y - mean(y) 1. Problem.Operator is therefore
+// the centered one, and the problem that [Problem.Solve] returns has its field Intercept set: code
+// that solves it subtracts the mean from y, and adds it to mu_hat and one to the divergence. Closed
+// forms, working sets, exact traces and all regularizers apply unchanged. A column of ones in A
+// would give the same estimator, but would need a regularizer that leaves one coordinate free, and
+// would scale that column against the others.
 //
 // # Noise and data
 //

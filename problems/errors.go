@@ -2,7 +2,7 @@ package problems
 
 import "fmt"
 
-// WeightError is the refusal of a weight: its name, and what is wrong with it.
+// WeightError is the error for an invalid weight: its name, and what is wrong with it.
 type WeightError struct {
 	// Weight is "lambda", "lambda2" or "gamma".
 	Weight string
@@ -13,7 +13,7 @@ type WeightError struct {
 // Error is the weight and the reason.
 func (e *WeightError) Error() string { return e.Weight + " " + e.Reason }
 
-// weightErrorf refuses a weight.
+// weightErrorf returns the error for a weight.
 func weightErrorf(weight, format string, args ...any) error {
 	return &WeightError{weight, fmt.Sprintf(format, args...)}
 }

@@ -52,7 +52,7 @@ func (g Grid) check() error {
 	return checkEnds(g.From.value, g.To.value, g.From.relative == g.To.relative)
 }
 
-// checkEnds refuses ends that no logarithmic grid can have.
+// checkEnds rejects ends that are impossible for a logarithmic grid.
 func checkEnds(from, to float64, ordered bool) error {
 	for _, end := range []float64{from, to} {
 		if !(end > 0) || math.IsInf(end, 0) {
@@ -66,7 +66,7 @@ func checkEnds(from, to float64, ordered bool) error {
 }
 
 // Values returns the grid's weights in increasing order. Multiples refer to maximum, which is
-// ignored where there are none.
+// ignored if there are none.
 func (g Grid) Values(maximum float64) ([]float64, error) {
 	if err := g.check(); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (g Grid) Values(maximum float64) ([]float64, error) {
 	values[g.N-1] = to
 	for i := 1; i < g.N; i++ {
 		if values[i] <= values[i-1] {
-			return nil, fmt.Errorf("%d points from %g to %g are too close to tell apart", g.N, from, to)
+			return nil, fmt.Errorf("%d points from %g to %g are too close to be distinct in double precision", g.N, from, to)
 		}
 	}
 	return values, nil

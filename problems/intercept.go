@@ -15,10 +15,10 @@ import (
 )
 
 // center subtracts the means from the columns of the problem's operator: A becomes A - 1 m*, with m
-// the means, so that a constant in mu_hat belongs to the intercept alone. A matrix, and a small
-// sparse matrix, is centered in a copy, which keeps closed forms and the digits of columns that are
-// nearly constant; the matrix itself, from, is released. Any other operator is centered in each
-// product, and from is nil where the operator was not made of an array.
+// the means, so that a constant in mu_hat belongs to the intercept alone. A dense or small sparse
+// matrix is centered in a copy, which keeps closed forms and the accuracy of nearly constant
+// columns; the matrix itself, from, is released. Any other operator is centered in each product.
+// from is nil where the operator was not made of an array.
 func (p *Problem) center(from *source) {
 	if matrix := matrixOf(p.Operator, smallSparse); matrix != nil {
 		c, means, constant := centeredColumns(matrix())
@@ -39,7 +39,7 @@ func (p *Problem) center(from *source) {
 const smallSparse = 1 << 16
 
 // centeredColumns returns x with the means of its columns subtracted, the means, and the columns
-// that are constant but for the last digits of their entries. These columns, and constant ones,
+// that are constant up to the last digits of their entries. These columns, and constant ones,
 // become 0.
 func centeredColumns(x *mat.Dense) (c *mat.Dense, means []float64, constant []int) {
 	d, n := x.Dims()
@@ -95,7 +95,7 @@ func newCentered(dev array.Device, a linops.Operator) *centered {
 	return c
 }
 
-// know makes the structure, what of A's survives the projection.
+// know builds the structure: the part of A's that survives the projection.
 func (c *centered) know() {
 	a := linops.StructureOf(c.a)
 	c.known = linops.Structure{}
@@ -113,7 +113,7 @@ func (c *centered) know() {
 	}
 }
 
-// Structure returns what the centered operator knows of itself.
+// Structure returns the structure of the centered operator.
 func (c *centered) Structure() linops.Structure { return c.known }
 
 func (c *centered) Release() {
@@ -151,8 +151,8 @@ func (c *centered) project(z array.Batch) {
 	sums.Free()
 }
 
-// columnNorms2 is that of A, norms, less d m^2. Where the difference has lost its digits the column
-// itself is computed.
+// columnNorms2 is that of A, norms, minus d m^2. Where the difference is inaccurate by cancellation
+// the column itself is computed.
 func (c *centered) columnNorms2(norms []float64) []float64 {
 	d, _ := c.a.Dims()
 	var lost []int
@@ -174,14 +174,14 @@ func (c *centered) columnNorms2(norms []float64) []float64 {
 }
 
 // lostDigits is the smallest ratio of the squared norms of a column after and before centering at
-// which the former is computed by a subtraction. columnBatch is how many columns are computed at a
+// which the former is computed by a subtraction. columnBatch is the number of columns computed at a
 // time.
 const (
 	lostDigits  = 1e-6
 	columnBatch = 64
 )
 
-// lengths2 computes the squared lengths of the given columns. A column that is constant but for
+// lengths2 computes the squared lengths of the given columns. A column that is constant up to
 // rounding errors has length 0.
 func (c *centered) lengths2(columns []int) []float64 {
 	d, p := c.Dims()
@@ -223,8 +223,8 @@ func (c *centered) on(dev array.Device, t space.Space) linops.Restricted {
 	return o
 }
 
-// centeredOn is a centered operator on a space. The ones belong to the operator that it was made
-// from.
+// centeredOn is a centered operator on a space. The vector of ones belongs to the operator from
+// which it was made.
 type centeredOn struct {
 	centered
 	r linops.Restricted
@@ -247,9 +247,9 @@ func (d Data) fitted() []float64 {
 	return y
 }
 
-// Intercept returns the intercept b0 of the fit mu_hat = b0 1 + A b, where A has the columns as
-// they were given; ok is false where the problem has no intercept. muHat is a sample's whole
-// estimate, with the mean added, as package pipeline returns it.
+// Intercept returns the intercept b0 of the fit mu_hat = b0 1 + A b, where A has the original
+// columns; ok is false where the problem has no intercept. muHat is a sample's whole estimate, with
+// the mean added, as package pipeline returns it.
 func (p *Problem) Intercept(muHat, b []float64) (b0 float64, ok bool) {
 	if p.means == nil {
 		return 0, false

@@ -9,20 +9,20 @@ import (
 )
 
 // A kind is one operator, or one regularizer, of a specification: its name, its documentation, and
-// its parser, which returns its builder. N is the type of its nodes, B that of their builders. A
-// new kind is a value of this type and a line in the table of its sort.
+// its parser, which returns its builder. N is the type of its nodes and B that of their builders. A
+// new kind is a value of this type and a line in the table of operators or of regularizers.
 type kind[N, B any] struct {
 	name string
 	// forms document the kind: how it is written, and what it means.
 	forms []form
-	// parse reads the arguments of a node, nil where there are none, and returns what builds it.
+	// parse reads the arguments of a node, nil where there are none, and returns its builder.
 	parse func(s *Spec, n *N, args *yaml.Node) (B, error)
 }
 
 // form is one way to write an operator or a regularizer.
 type form struct{ syntax, meaning string }
 
-// node is what operators and regularizers of a specification have in common.
+// node is the common part of the operators and regularizers of a specification.
 type node struct {
 	kind string
 	line int

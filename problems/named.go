@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// Named is a problem that has a name: its embedded specification, and what a program that reads
-// its data has to know. A named problem is registered in one place, the table of [Registered].
+// Named is a problem with a name: its embedded specification, and the information needed to read
+// its data. A named problem is registered in one place, the table of [Registered].
 type Named struct {
 	// Name is the name that [New] takes. The specification is specs/NAME.yaml.
 	Name string
-	// Layout says which arrays the problem is made of.
+	// Layout describes the arrays of the problem.
 	Layout
-	// Generator draws data sets for the problem; nil where that of another problem serves.
+	// Generator draws data sets for the problem; nil where it uses those of another problem.
 	Generator *Generator
 
 	parsed func() *Spec
 }
 
-// Layout says which arrays a named problem is made of, beside y.
+// Layout describes the arrays of a named problem besides y.
 type Layout struct {
 	// Arrays lists the arrays with their shapes, for people.
 	Arrays string
@@ -33,7 +33,7 @@ type Layout struct {
 	// YRank is the number of axes of y, and YShape names them.
 	YRank  int
 	YShape string
-	// Rows says that y may have one axis more. Its rows are then sequences side by side.
+	// Rows says that y may have one more axis, and its rows are then separate sequences.
 	Rows bool
 }
 
@@ -48,7 +48,7 @@ var (
 type Generator struct {
 	// Sizes names the sizes that Draw takes: d and p, or rows and cols.
 	Sizes []string
-	// Table is the number of the paper's table for these data, 0 where it has none.
+	// Table is the number of the paper's table for these data, 0 if there is none.
 	Table int
 	// Help describes the data.
 	Help string
@@ -124,8 +124,8 @@ func (n *Named) parse() *Spec {
 	return s
 }
 
-// specification returns the specification that the data came with, or else that of the named
-// problem with the data's arrays.
+// specification returns the specification of the data, or else that of the named problem with the
+// data's arrays.
 func (d Data) specification(name string) (*Spec, error) {
 	if d.Spec != nil {
 		return d.Spec, nil
@@ -144,8 +144,8 @@ func (d Data) specification(name string) (*Spec, error) {
 	return &bound, nil
 }
 
-// array is one of the data's arrays by the name that it has in a specification; nil where the
-// data do not have it.
+// array is one of the data's arrays by the name that it has in a specification; nil if the data do
+// not have it.
 func (d Data) array(name string) *loadedArray {
 	a := &loadedArray{}
 	a.Name = name
@@ -164,8 +164,8 @@ func (d Data) array(name string) *loadedArray {
 	return a
 }
 
-// check refuses data that a named problem cannot be made of. It names the array, what was found
-// and what was expected.
+// check rejects data from which the named problem cannot be built. The error names the array, what
+// was found and what was expected.
 func (n *Named) check(data Data) error {
 	switch {
 	case n.Design && data.Sparse == nil && data.X == nil:
@@ -177,7 +177,7 @@ func (n *Named) check(data Data) error {
 	case n.Selection && len(data.Shape) != 2:
 		return fmt.Errorf("array \"shape\" is %v, expected 2 positive integers", data.Shape)
 	case data.Intercept && !n.Design:
-		return fmt.Errorf("an intercept is asked for, but %s has no place for one: expected %s or a specification", n.Name, strings.Join(Regressions(), ", "))
+		return fmt.Errorf("an intercept is asked for, but %s cannot have one: expected %s or a specification", n.Name, strings.Join(Regressions(), ", "))
 	}
 	rank, expected := n.YRank, "shape "+n.YShape
 	if n.Rows {
@@ -198,7 +198,7 @@ func (n *Named) check(data Data) error {
 	case n.Selection && data.Indices == nil:
 		return fmt.Errorf("array \"indices\" is missing, expected the places of the %d values of \"y\"", len(data.Y))
 	case n.Selection && len(data.Indices) != len(data.Y):
-		return fmt.Errorf("array \"indices\" has %d values, expected %d as \"y\" has", len(data.Indices), len(data.Y))
+		return fmt.Errorf("array \"indices\" has %d values, expected %d, as many as \"y\"", len(data.Indices), len(data.Y))
 	case n.Rows && data.YShape[rank-1] < 2:
 		return fmt.Errorf("array \"y\" has shape %s, expected sequences of at least 2 values", formatShape(data.YShape))
 	}

@@ -123,7 +123,7 @@ var productOperator = operatorKind{
 func multiply(parts []built) built {
 	a := parts[len(parts)-1]
 	a.rows, a.rowAverages = parts[0].rows, parts[0].rowAverages
-	// A factor of identity would hide what the other factors know of themselves.
+	// A factor of identity would hide the structure of the other factors.
 	ops := slices.DeleteFunc(operators(parts), func(op linops.Operator) bool {
 		return linops.StructureOf(op).Identity
 	})

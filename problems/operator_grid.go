@@ -25,7 +25,7 @@ var differenceOperator = operatorKind{
 			case len(rows) == 1:
 				shape = []int{rows[0] + 1}
 			default:
-				return built{}, fmt.Errorf("the size of difference does not follow from its place, expected difference: {shape: [m, n]} or {shape: n}")
+				return built{}, fmt.Errorf("the size of difference does not follow from its position, expected difference: {shape: [m, n]} or {shape: n}")
 			}
 			m, k, image, err := grid(n, shape)
 			if err != nil {
@@ -99,7 +99,7 @@ var convolutionOperator = operatorKind{
 }
 
 // parseKernel reads the kernel of a convolution: an array, or the width of a Gaussian. most is the
-// larger side of what is convolved.
+// larger side of the convolved array.
 func (s *Spec) parseKernel(f section) (func(b *specBuilder, most int, image bool) (dataio.Array, error), error) {
 	if v := f.nodes["kernel"]; v != nil {
 		kernel, err := s.ref(v, "kernel")
@@ -114,7 +114,7 @@ func (s *Spec) parseKernel(f section) (func(b *specBuilder, most int, image bool
 	}
 	return func(_ *specBuilder, most int, image bool) (dataio.Array, error) {
 		if width > float64(most) {
-			return dataio.Array{}, fmt.Errorf("gaussian is %g, expected a standard deviation in pixels of at most %d, the larger side of what is blurred", width, most)
+			return dataio.Array{}, fmt.Errorf("gaussian is %g, expected a standard deviation in pixels of at most %d, the larger side of the blurred array", width, most)
 		}
 		h := dataio.Array{Name: "kernel", Data: gaussian(width)}
 		h.Shape = []int{len(h.Data)}

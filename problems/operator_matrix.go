@@ -11,7 +11,7 @@ import (
 	"surepipe/linops"
 )
 
-// source is an operator made of an array: a matrix, or a selection, whose places it keeps.
+// source is an operator made of an array: a matrix, or a selection with its places.
 type source struct {
 	op interface {
 		linops.Operator
@@ -21,7 +21,7 @@ type source struct {
 	places []int
 }
 
-// source returns the array that an operator was made of as it is; nil where there is none.
+// source returns the array of an operator that is an array, unchanged; nil for others.
 func (b *specBuilder) source(a linops.Operator) *source {
 	for i := range b.sources {
 		if b.sources[i].op == a {
@@ -93,7 +93,7 @@ func parseMatrix(form matrixForm, expected string) func(*Spec, *operatorNode, *y
 	}
 }
 
-// matrixOf returns the function that writes the matrix of an operator on the host. It is nil where
+// matrixOf returns the function that forms the matrix of an operator on the host. It is nil where
 // the operator has no matrix, or is not stored dense and has more than largest entries.
 func matrixOf(a linops.Operator, largest int) func() *mat.Dense {
 	d, p := a.Dims()
@@ -104,7 +104,7 @@ func matrixOf(a linops.Operator, largest int) func() *mat.Dense {
 	return nil
 }
 
-// newDense puts a matrix on the device. It refuses one that is not finite.
+// newDense puts a matrix on the device. It rejects a matrix that is not finite.
 func newDense(dev array.Device, x *mat.Dense, name string) (*linops.Dense, error) {
 	d, p := x.Dims()
 	largest := 0.0
@@ -183,7 +183,7 @@ var selectionOperator = operatorKind{
 // indices' name.
 func (s *Spec) parseIndices(n *operatorNode, f section) (name string, err error) {
 	if f.nodes["shape"] == nil {
-		return "", s.errorf(n.line, "selection has no shape, expected that of the array that indices refer to: shape: [m, n] or an array's name")
+		return "", s.errorf(n.line, "selection has no shape, expected that of the array to which indices refer: shape: [m, n] or an array's name")
 	}
 	indices, err := s.ref(f.nodes["indices"], "indices")
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *Spec) parseIndices(n *operatorNode, f section) (name string, err error)
 	return "indices", nil
 }
 
-// listOf makes a list of a single number, so that "shape: 10" may stand for "shape: [10]".
+// listOf turns a single number into a list, so that "shape: 10" may stand for "shape: [10]".
 func listOf(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.ScalarNode {
 		if _, err := parseNumber(n.Value); err == nil {

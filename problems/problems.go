@@ -15,10 +15,10 @@ import (
 	"surepipe/vjp"
 )
 
-// Data is what a problem is made of, as it comes from a file or from memory. The arrays are not
-// modified, and must not be modified while a Problem made of them is in use.
+// Data is the data of a problem, from a file or from memory. The arrays are not modified, and must
+// not be modified while a Problem made of them is in use.
 type Data struct {
-	// X is the d x p design matrix of the regression problems. Sparse takes its place where most
+	// X is the d x p design matrix of the regression problems. Sparse replaces it where most
 	// entries are zero.
 	X      *mat.Dense
 	Sparse *dataio.Sparse
@@ -35,11 +35,10 @@ type Data struct {
 	Mu []float64
 	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings, nil where it has none.
 	Sigma2, Lambda, Lambda2, Gamma *float64
-	// Intercept asks for an unpenalized intercept, in a regression or in a specification without
-	// a synthesis. [Problem.Solve] hands it on: it is the only setting for it.
+	// Intercept asks for an unpenalized intercept, in a regression or in a specification without a
+	// synthesis. [Problem.Solve] passes it on: it is the only setting for the intercept.
 	Intercept bool
-	// Spec is the specification that the data came with, as [Spec.Load] returns it; nil for the
-	// named problems.
+	// Spec is the specification of the data, as set by [Spec.Load]; nil for the named problems.
 	Spec *Spec
 }
 
@@ -51,14 +50,14 @@ type Hyper struct {
 // Problem is an estimator ready to be solved: an operator, a regularizer, and the solver that
 // suits them.
 type Problem struct {
-	// Name is one of Names, or the name of a specification.
+	// Name is one of [Names], or the name of a specification.
 	Name string
 	// Operator is A, D x P, and Regularizer is r. With Data.Intercept the columns of A are
 	// centered.
 	Operator    linops.Operator
 	Regularizer prox.Prox
 	D, P        int
-	// MuShape and BShape are the shapes of mu_hat and of b for people: b of robust PCA is two
+	// MuShape and BShape are the shapes in which to present mu_hat and b: b of robust PCA is two
 	// matrices, (2, m, n).
 	MuShape, BShape []int
 	// Signal maps b to the signal where that is neither b nor mu_hat: the synthesis of a
@@ -69,12 +68,11 @@ type Problem struct {
 	// Lambda, Lambda2 and Gamma are the weights as numbers, NaN where the problem has no such
 	// weight.
 	Lambda, Lambda2, Gamma float64
-	// Relative reports that a weight was a multiple of its maximum at Data.Y. The
-	// estimator then depends on y through it, and SURE at the same y is only approximately
-	// unbiased.
+	// Relative says that a weight was a multiple of its maximum at Data.Y. The estimator then
+	// depends on y through that weight, and SURE at the same y is only approximately unbiased.
 	Relative bool
-	// NearlyConstant lists the columns of a matrix that are constant but for the last digits of
-	// their entries. With Data.Intercept they count as constant, and as part of the intercept.
+	// NearlyConstant lists the columns of a matrix that are constant up to the last digits of their
+	// entries. With Data.Intercept they count as constant, and as part of the intercept.
 	NearlyConstant []int
 	// DefaultSolver is the solver to use where the caller does not choose one.
 	DefaultSolver string
@@ -84,15 +82,14 @@ type Problem struct {
 	loss loss.Loss
 	// means are those of the columns, where there is an intercept; else nil.
 	means []float64
-	// reweigh returns the regularizer at other weights. What it holds on the device is the
-	// problem's.
+	// reweigh returns the regularizer at other weights. Its device memory belongs to the problem.
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
 
 	mu    sync.Mutex
 	owned []func()
 }
 
-// Solve is the problem as package vjp takes it, with its loss and its intercept.
+// Solve returns the problem in the form of package vjp, with its loss and its intercept.
 func (p *Problem) Solve() vjp.Problem {
 	return vjp.Problem{A: p.Operator, Loss: p.loss, R: p.Regularizer, Device: p.dev, Intercept: p.means != nil}
 }
@@ -107,18 +104,17 @@ func (p *Problem) Release() {
 	p.owned = nil
 }
 
-// own has Release call release, which frees what a part of the problem holds on the device.
+// own makes Release call release, which frees the device memory of a part of the problem.
 func (p *Problem) own(release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.owned = append(p.owned, release)
 }
 
-// New builds a problem on a device from a specification: that which the data came with, whatever
-// the name, or else the named problem's. Weights that hyper does not give are the
-// specification's or the data's own. The data may hold weights that the problem has no use
-// for; hyper may not. Errors name the array or the weight at fault, what was found and what was
-// expected.
+// New builds a problem on a device from a specification: that of the data, whatever the name, or
+// else that of the named problem. Weights that hyper does not set are taken from the specification
+// or the data. The data may hold weights that the problem does not use; hyper may not. Errors name
+// the array or the weight, what was found and what was expected.
 func New(name string, dev array.Device, data Data, hyper Hyper) (*Problem, error) {
 	spec, err := data.specification(name)
 	if err != nil {
@@ -142,7 +138,7 @@ func New(name string, dev array.Device, data Data, hyper Hyper) (*Problem, error
 	return p, nil
 }
 
-// checkUsed refuses a weight that was given to a problem without it.
+// checkUsed rejects a weight that was given to a problem without it.
 func (p *Problem) checkUsed(hyper Hyper) error {
 	for _, w := range []struct {
 		name  string

@@ -58,7 +58,7 @@ var boxRegularizer = regularizerKind{
 	},
 }
 
-// parseBound reads a bound of box, a number or an array; none is its value where it is not there.
+// parseBound reads a bound of box, a number or an array; none is its value where it is missing.
 func (s *Spec) parseBound(f section, key string, none float64) (func(b *specBuilder, p int) ([]float64, error), error) {
 	constant := func(x float64) func(*specBuilder, int) ([]float64, error) {
 		return func(_ *specBuilder, p int) ([]float64, error) { return slices.Repeat([]float64{x}, p), nil }

@@ -105,7 +105,7 @@ func dualOfGroups(g []float64, groups [][]int, weights []float64, dual func([]fl
 }
 
 // parseMembers reads the groups, by the labels of their entries or by their common size. It returns
-// what lists the entries of each group, in the order of the labels.
+// a function that lists the entries of each group, in the order of the labels.
 func (s *Spec) parseMembers(n *regularizerNode, f section) (func(b *specBuilder, p int) ([][]int, error), error) {
 	if (f.nodes["groups"] == nil) == (f.nodes["size"] == nil) {
 		return nil, s.errorf(n.line, "%s needs groups, an array with a label for each entry of b, or size, the length of consecutive groups", n.kind)

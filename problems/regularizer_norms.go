@@ -62,8 +62,8 @@ var l1Regularizer = regularizerKind{
 
 func dualOfL1(g []float64) (float64, error) { return maxAbs(g), nil }
 
-// parseEach reads the keys weights and unpenalized of l1, and returns what makes a weight for each
-// coordinate; nil where neither key is there.
+// parseEach reads the keys weights and unpenalized of l1, and returns a function that computes a
+// weight for each coordinate; nil where both keys are missing.
 func (s *Spec) parseEach(f section) (func(b *specBuilder, in part) ([]float64, error), error) {
 	var weights, indices *arrayRef
 	var err error

@@ -20,8 +20,8 @@ func Sigma2Methods() []string {
 	return []string{MethodAuto, noise.MethodMAD, noise.MethodMedianSingularValue, noise.MethodOLSResidual}
 }
 
-// EstimateSigma2 estimates the variance of the noise in the data of the named problem, or of the
-// specification that they came with, by one of [Sigma2Methods]. MethodAuto takes
+// EstimateSigma2 estimates the variance of the noise in the data of the named problem, or of their
+// specification, by one of [Sigma2Methods]. MethodAuto takes
 //
 //	the residual variance of        where the operator is a matrix: ols, ridge, lasso,
 //	full-rank OLS                   elastic-net
@@ -33,8 +33,8 @@ func Sigma2Methods() []string {
 //	the MAD of the finest wavelet   where y is another sequence or image: tv1d, whose rows are
 //	details                         sequences
 //
-// and refuses other selections, whose y is no signal. With Data.Intercept the least-squares fit has
-// a column of ones beside the matrix, and a degree of freedom less.
+// and rejects other selections, whose y is not a signal. With Data.Intercept the least-squares fit
+// has a column of ones beside the matrix, and one residual degree of freedom less.
 //
 // The error is a [noise.Refusal] where the method does not apply.
 func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
@@ -120,8 +120,8 @@ func (s *Spec) olsResidual(data Data) (noise.Estimate, error) {
 	return noise.OLSResidual(with, data.fitted())
 }
 
-// medianSingularValue is the estimate from the singular values of y, or of the matrix that y has
-// all entries of.
+// medianSingularValue is the estimate from the singular values of y, or of the matrix whose entries
+// y lists in full.
 func (s *Spec) medianSingularValue(y []float64, shape []int) (noise.Estimate, error) {
 	if s.operator.sampled != nil && s.synthesis == nil {
 		places, whole, err := s.operator.sampled(s)
@@ -135,12 +135,12 @@ func (s *Spec) medianSingularValue(y []float64, shape []int) (noise.Estimate, er
 	if len(shape) == 2 {
 		return noise.MedianSingularValue(y, shape[0], shape[1])
 	}
-	return noise.Estimate{}, &noise.Refusal{Method: noise.MethodMedianSingularValue, Reason: fmt.Sprintf("y has shape %s and is no matrix", formatShape(shape))}
+	return noise.Estimate{}, &noise.Refusal{Method: noise.MethodMedianSingularValue, Reason: fmt.Sprintf("y has shape %s and is not a matrix", formatShape(shape))}
 }
 
-// rowsMAD is the MAD of sequences of n values that are the rows of a matrix. The rows are joined
-// end to end, because they may be too short for estimates of their own. This spoils the details
-// across the joints, but these are a few in n and hardly move a median.
+// rowsMAD is the MAD estimate for sequences of n values that are the rows of a matrix. The rows are
+// joined end to end, because they may be too short for estimates of their own. This affects the
+// details across the joints, but these are few among n and hardly change a median.
 func rowsMAD(y []float64, n int) (noise.Estimate, error) {
 	if n < 16 {
 		return noise.Estimate{}, &noise.Refusal{Method: noise.MethodMAD, Reason: fmt.Sprintf("the sequences have %d values each, expected at least 16", n)}
@@ -163,7 +163,7 @@ func (s *Spec) designMatrix() (*mat.Dense, error) {
 func denseOf(s *dataio.Sparse) (*mat.Dense, error) {
 	const most = 1 << 27
 	if s.Rows <= 0 || s.Cols <= 0 || float64(s.Rows)*float64(s.Cols) > most {
-		return nil, &noise.Refusal{Method: noise.MethodOLSResidual, Reason: fmt.Sprintf("the sparse X of %d x %d is too large to write down", s.Rows, s.Cols)}
+		return nil, &noise.Refusal{Method: noise.MethodOLSResidual, Reason: fmt.Sprintf("the sparse X of %d x %d is too large to be stored dense", s.Rows, s.Cols)}
 	}
 	x := mat.NewDense(s.Rows, s.Cols, nil)
 	for i := range s.Rows {

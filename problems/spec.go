@@ -41,7 +41,7 @@ import (
 // The weight of a regularizer may be a number, one of the names lambda, lambda2 and gamma, or a
 // multiple of one of these, such as 0.5*lambda. The value of a name is the first that is given in
 // the Hyper of New, in the Spec, or as a scalar of that name in the data file. A value of 0.1max is
-// a tenth of the smallest weight at which every block of b that bears the name is zero: the dual
+// a tenth of the smallest weight at which every block of b that uses the name is zero: the dual
 // norm of A*y on that block, for the norms (l1, elastic-net, l2, group-l2, group-linf, sorted-l1,
 // nuclear). Coordinates without any penalty (unpenalized ones, those in no group, those under zero)
 // remain free: the dual norm is then that of A*(y - P y), where P is the projection on the span of
@@ -53,7 +53,7 @@ type Spec struct {
 	Name, Path string
 	// Sigma2Method is one of Sigma2Methods, or "" where sigma2 is a number or not given.
 	Sigma2Method string
-	// Solver holds the solver's options that the file asks for.
+	// Solver holds the solver's options that the file sets.
 	Solver SpecSolver
 
 	source      []byte
@@ -66,8 +66,8 @@ type Spec struct {
 	// lossWeights are the weights of the loss, nil where there are none.
 	lossWeights *arrayRef
 	refs        []*arrayRef
-	// named is the named problem that this is the specification of, nil for a file's. Its data
-	// come from the fields of a Data, and its errors have no line.
+	// named is the named problem of this specification, nil for one from a file. Its data come from
+	// the fields of a Data, and its errors have no line.
 	named *Named
 
 	// The arrays of the references, once they are read, and whether y is an image.
@@ -75,8 +75,8 @@ type Spec struct {
 	images bool
 }
 
-// SpecSolver holds the options of a solve that a Spec asks for. Zero values stand for options that
-// are not given.
+// SpecSolver holds the options of a solve that a Spec sets. Zero values stand for options that are
+// not given.
 type SpecSolver struct {
 	// Name is one of vjp.Solvers, or "auto".
 	Name       string
@@ -121,7 +121,7 @@ var weightNames = []string{"lambda", "lambda2", "gamma"}
 
 // ReadSpec parses the specification in a file.
 func ReadSpec(path string) (*Spec, error) {
-	// A larger file was not written by a person.
+	// A larger file was not written by hand.
 	const most = 1 << 20
 	info, err := os.Stat(path)
 	switch {
@@ -284,7 +284,7 @@ func (s *Spec) parseSolver(n *yaml.Node) error {
 				return err
 			}
 			if !(s.Solver.Tol > 0) || s.Solver.Tol >= 1 {
-				return s.errorf(v.Line, "tol is %g, expected a number between 0 and 1 (b = 0 is at 1)", s.Solver.Tol)
+				return s.errorf(v.Line, "tol is %g, expected a number between 0 and 1 (at 1 the solution would be b = 0)", s.Solver.Tol)
 			}
 		}
 		if v := f.nodes["max-iter"]; v != nil {

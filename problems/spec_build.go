@@ -13,6 +13,7 @@ import (
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
+	"surepipe/solve"
 )
 
 // specBuilder builds one problem of a specification.
@@ -72,11 +73,11 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
 		return err
 	}
-	p.DefaultSolver = b.solver()
+	p.DefaultSolver = solve.Default(p.Solve())
 	return nil
 }
 
-// check refuses data that the specification cannot be built from.
+// check rejects data from which the specification cannot be built.
 func (s *Spec) check(data Data) error {
 	if s.named != nil {
 		return s.named.check(data)
@@ -87,13 +88,13 @@ func (s *Spec) check(data Data) error {
 	return checkMu(data)
 }
 
-// checkIntercept refuses an intercept in a specification that has no place for one.
+// checkIntercept rejects an intercept in a specification that cannot have one.
 func (b *specBuilder) checkIntercept() error {
 	switch {
 	case b.synthesis != nil:
-		return b.errorf(b.synthesis.line, "an intercept is asked for, but the signal of a synthesis has none")
+		return b.errorf(b.synthesis.line, "an intercept is asked for, but a specification with a synthesis cannot have one")
 	case b.lossWeights != nil:
-		return b.errorf(b.lossWeights.line, "an intercept is asked for, but with weights the mean of y is not its estimate: expected a column of ones in the operator and unpenalized, or no weights")
+		return b.errorf(b.lossWeights.line, "an intercept is asked for, but with weights the mean of y does not estimate it: expected an unpenalized column of ones in the operator, or no weights")
 	}
 	return nil
 }
@@ -121,7 +122,8 @@ func (b *specBuilder) loss() error {
 	return nil
 }
 
-// checkLossWeights refuses weights of the loss other than d numbers >= 0, some of them positive.
+// checkLossWeights rejects weights of the loss unless they are d numbers >= 0, some of them
+// positive.
 func checkLossWeights(a dataio.Array, d int) error {
 	if len(a.Data) != d {
 		return fmt.Errorf("array %q has %d values, expected %d, a weight for each entry of y", a.Name, len(a.Data), d)
@@ -143,7 +145,7 @@ func checkLossWeights(a dataio.Array, d int) error {
 // combine is the sum of the penalties at the given weights.
 func (b *specBuilder) combine(penalties []*penalty, weights map[string]float64) (prox.Prox, error) {
 	for _, u := range b.Spec.regularizer.uses() {
-		// A multiple of a weight may overflow or vanish where the weight does not.
+		// A multiple of a weight may overflow or underflow where the weight does not.
 		if v := u.expr.value(weights); !(v > 0 || u.zero && v == 0) || u.finite && math.IsInf(v, 0) {
 			return nil, b.errorf(u.line, "a weight is %g, expected a positive number", v)
 		}
@@ -164,40 +166,6 @@ func (b *specBuilder) combine(penalties []*penalty, weights map[string]float64) 
 	}
 	return prox.NewSeparable(blocks...), nil
 }
-
-// solver is the solver that suits the problem.
-func (b *specBuilder) solver() string {
-	if prox.StructureOf(b.p.Regularizer).Quadratic.Known {
-		// The closed form needs the matrix, which a large sparse one does not give.
-		if matrixOf(b.p.Operator, largestWritten) != nil {
-			return "direct"
-		}
-		return "fista"
-	}
-	if linops.StructureOf(b.p.Operator).Columns.Value > 0 && b.roots == nil {
-		// One step from any point is the solution.
-		return "ista"
-	}
-	if b.sparse() {
-		return "active-set"
-	}
-	return "fista"
-}
-
-// mostActive is the largest number of coefficients that may be other than 0 up to which active sets
-// are the default: their Gram matrix is kept.
-const mostActive = 1 << 13
-
-// sparse reports that active sets suit the problem: the regularizer is a sum over coordinates and
-// the operator a matrix, whose columns are at hand.
-func (b *specBuilder) sparse() bool {
-	d, p := b.p.Operator.Dims()
-	return prox.StructureOf(b.p.Regularizer).Sparse != nil && linops.StructureOf(b.p.Operator).Entries.Known && min(d, p) <= mostActive
-}
-
-// largestWritten is the number of entries up to which a sparse matrix is written down for the
-// direct solver.
-const largestWritten = 1 << 24
 
 // weights sets the values of lambda, lambda2 and gamma.
 func (b *specBuilder) weights(m *maximizer, data Data, hyper Hyper) error {
@@ -246,8 +214,8 @@ func (b *specBuilder) weights(m *maximizer, data Data, hyper Hyper) error {
 	return nil
 }
 
-// At most this many columns of A, with at most this many entries in all, are projected on to find a
-// maximum. They take some seconds, and 128 MiB.
+// To find a maximum, z is projected on at most this many columns of A, with at most this many
+// entries in all. They take some seconds, and 128 MiB.
 const (
 	maxUnpenalized       = 256
 	maxUnpenalizedValues = 1 << 24
@@ -258,14 +226,14 @@ type maximizer struct {
 	b         *specBuilder
 	penalties []*penalty
 	y         []float64
-	// from is the array that the operator was made of, nil where there is none.
+	// from is the array of which the operator was made, nil where there is none.
 	from *source
 	// z is w (y - P y), as residual returns it, and g is A* z; nil before they are needed.
 	z, g []float64
 }
 
-// of returns what computes the smallest weight of that name at which the blocks of b that bear it
-// are 0, nil where no penalty on them is a norm.
+// of returns a function that computes the smallest weight of that name at which the blocks of b
+// that use it are 0; nil where no penalty on them is a norm.
 func (m *maximizer) of(name string) func() (float64, error) {
 	bears := func(p *penalty) bool { return p.dual != nil && p.norm.name == name }
 	if !slices.ContainsFunc(m.penalties, bears) {
@@ -302,8 +270,8 @@ func (m *maximizer) of(name string) func() (float64, error) {
 	}
 }
 
-// unpenalized lists the coordinates of b that remain free at the maximum of a weight and whose
-// columns of A have to be projected on. It refuses free coordinates of another kind.
+// unpenalized lists the coordinates of b that remain free at the maximum of a weight and on whose
+// columns of A z must be projected. It rejects other kinds of free coordinates.
 func (m *maximizer) unpenalized(name string) (free []int, err error) {
 	b := m.b
 	if linops.StructureOf(b.p.Operator).Columns.Known && b.roots == nil {
@@ -334,9 +302,9 @@ func (s *Spec) atLine(line int) string {
 }
 
 // residual is w (y - P y), where w are the weights of the loss, if any, and P projects on the span
-// of some columns of A in their inner product: what is left where the coordinates of these columns
-// fit and all others are 0. The columns are made orthonormal one by one, by Gram-Schmidt twice. A
-// column that depends on those before it adds nothing.
+// of some columns of A in their inner product: the residual of the fit by these columns, with all
+// other coordinates 0. The columns are made orthonormal one by one, by Gram-Schmidt twice. A column
+// that depends on those before it adds nothing.
 func (m *maximizer) residual(columns []int) []float64 {
 	b := m.b
 	if b.roots == nil && len(columns) == 0 {
@@ -376,7 +344,7 @@ func (m *maximizer) residual(columns []int) []float64 {
 			remove(left, x)
 		}
 	}
-	// Where y lies in the span, the rounding errors that are left do not count as a maximum.
+	// Where y lies in the span, the remaining rounding errors do not count as a maximum.
 	if norm2(left) <= eps*norm {
 		clear(left)
 	}
@@ -405,7 +373,8 @@ func (m *maximizer) gradient(z []float64) []float64 {
 	return to.ToHost()
 }
 
-// design is the matrix of an operator that is one; both are nil for other operators.
+// design is the dense or sparse matrix of an operator that is a matrix; both are nil for other
+// operators.
 func (s *Spec) design() (*mat.Dense, *dataio.Sparse) {
 	if s.operator.matrix == nil || s.synthesis != nil {
 		return nil, nil

@@ -27,7 +27,7 @@ type arraySource struct {
 	inline              *dataio.Array
 }
 
-// arrayRef is a place in a specification that names an array, or holds one.
+// arrayRef is a place in a specification that names an array or contains one.
 type arrayRef struct {
 	name string
 	line int
@@ -45,9 +45,8 @@ const (
 	anyForm
 )
 
-// loadedArray is the array that an arrayRef stands for. The arrays of a named problem come from
-// the fields of a Data: dense is a matrix and ints are integers from there, in place of
-// Array.Data.
+// loadedArray is the array of an arrayRef. The arrays of a named problem come from the fields of a
+// Data: dense is a matrix and ints are integers from there, which replace Array.Data.
 type loadedArray struct {
 	dataio.Array
 	sparse *dataio.Sparse
@@ -105,7 +104,7 @@ func (s *Spec) parseData(n *yaml.Node) error {
 		case "column":
 			s.data.column, err = s.text(value, "column")
 		case "sigma2", "lambda", "lambda2", "gamma":
-			err = s.errorf(key.Line, "%s is no array of data: expected it at the left margin, beside data", key.Value)
+			err = s.errorf(key.Line, "%s is not an array of data: expected it at the left margin, beside data", key.Value)
 		default:
 			if s.data.arrays[key.Value] != nil {
 				return s.errorf(key.Line, "array %q occurs twice", key.Value)

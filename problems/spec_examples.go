@@ -53,9 +53,8 @@ func SpecSummary(name string) string {
 	return strings.TrimSuffix(summary, ".")
 }
 
-// SpecHelp describes the operators, the regularizers and the weights of a specification, for
-// people.
+// SpecHelp is a help text on the operators, the regularizers and the weights of a specification.
 func SpecHelp() string {
 	return "Operators:\n\n" + help(operatorKinds) +
-		"\nRegularizers; W is a number, lambda, lambda2, gamma, or a multiple as 0.5*lambda:\n\n" + help(regularizerKinds)
+		"\nRegularizers; W is a number, lambda, lambda2, gamma, or a multiple such as 0.5*lambda:\n\n" + help(regularizerKinds)
 }

@@ -63,7 +63,7 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	bound.images = l.image
 	if mu != nil {
 		if vector(mu); !slices.Equal(mu.Shape, y.Shape) {
-			return Data{}, s.errorf(l.lineOf("mu"), "array \"mu\" has shape %s, expected %s as \"y\" has", formatShape(mu.Shape), formatShape(y.Shape))
+			return Data{}, s.errorf(l.lineOf("mu"), "array \"mu\" has shape %s, expected %s, the shape of \"y\"", formatShape(mu.Shape), formatShape(y.Shape))
 		}
 		data.Mu = mu.Data
 	}
@@ -140,11 +140,11 @@ type specLoader struct {
 	sets  map[string]*dataio.Set
 	// image says that y is an image.
 	image bool
-	// used tells which flags gave an array.
+	// used records which flags gave an array.
 	used struct{ data, column, x bool }
 }
 
-// checkUsed refuses a file that no array was read from.
+// checkUsed rejects a file from which no array was read.
 func (l *specLoader) checkUsed() error {
 	switch {
 	case l.files.Data != "" && !l.used.data:
@@ -184,7 +184,7 @@ func (l *specLoader) local(path string) string {
 	return filepath.Join(filepath.Dir(l.Path), path)
 }
 
-// dataFile is the file of the arrays without one of their own, "" where there is none.
+// dataFile is the file of the arrays that have no file of their own, "" where there is none.
 func (l *specLoader) dataFile() (path string, line int) {
 	switch {
 	case l.files.Data != "":
@@ -224,7 +224,7 @@ type place struct {
 	rest   string // of a table: the column to leave out
 }
 
-// find looks for an array. The set is nil where there is no such array.
+// find finds an array. The set is nil where there is no such array.
 func (l *specLoader) find(name string) (place, error) {
 	if path := l.override(name); path != "" {
 		l.used.x = l.used.x || name == "X"
@@ -353,7 +353,7 @@ func (l *specLoader) read(name string) (*dataio.Array, error) {
 			// The file holds only the selected entries.
 			return &a, nil
 		}
-		return nil, l.errorf(line, "array %q has shape %s, expected %s as \"where\" has", name, formatShape(a.Shape), formatShape(mask.Shape))
+		return nil, l.errorf(line, "array %q has shape %s, expected %s, the shape of \"where\"", name, formatShape(a.Shape), formatShape(mask.Shape))
 	}
 	picked := dataio.Array{Name: name, Shape: []int{len(places)}, Data: make([]float64, len(places))}
 	for i, c := range places {
@@ -393,7 +393,7 @@ func (p place) read() (a dataio.Array, err error) {
 	return a, nil
 }
 
-// load reads the array that a reference stands for.
+// load reads the array of a reference.
 func (l *specLoader) load(ref *arrayRef) (*loadedArray, error) {
 	if ref.inline != nil {
 		return &loadedArray{Array: *ref.inline}, nil

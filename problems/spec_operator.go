@@ -21,8 +21,8 @@ type operatorNode struct {
 	build    operatorBuild
 }
 
-// operatorBuild makes the operator of a node. rows and cols are the shapes of what it maps to and
-// from, nil where the node's place in the tree does not tell.
+// operatorBuild makes the operator of a node. rows and cols are the shapes of its output and input,
+// nil where the node's position in the tree does not determine them.
 type operatorBuild func(b *specBuilder, rows, cols []int) (built, error)
 
 type operatorKind = kind[operatorNode, operatorBuild]
@@ -84,7 +84,8 @@ type part struct {
 	averages []int
 }
 
-// operator builds a node, and checks its size against what its place in the tree asks for.
+// operator builds a node, and checks its size against the one that its position in the tree
+// requires.
 func (b *specBuilder) operator(n *operatorNode, rows, cols []int) (built, error) {
 	a, err := n.build(b, rows, cols)
 	if err != nil {
@@ -116,10 +117,10 @@ func (s *Spec) optionalShape(n *operatorNode, args *yaml.Node) ([]int, error) {
 	return s.ownShape(f)
 }
 
-// square is the shape of both sides of a square operator: its own, or the one that its place in the
-// tree gives.
+// square is the shape of both sides of a square operator: its own, or the one that its position in
+// the tree gives.
 func square(n *operatorNode, own, rows, cols []int) ([]int, error) {
-	// A shape that does not fit is refused before memory is allocated for it.
+	// A shape that does not fit is rejected before memory is allocated for it.
 	for _, known := range [][]int{rows, cols} {
 		if own != nil && known != nil && length(own) != length(known) {
 			return nil, fmt.Errorf("%s has shape %s, expected %d entries as in shape %s", n.kind, formatShape(own), length(known), formatShape(known))
@@ -130,7 +131,7 @@ func square(n *operatorNode, own, rows, cols []int) ([]int, error) {
 			return shape, nil
 		}
 	}
-	return nil, fmt.Errorf("the size of %s does not follow from its place, expected %s: {shape: [m, n]} or {shape: n}", n.kind, n.kind)
+	return nil, fmt.Errorf("the size of %s does not follow from its position, expected %s: {shape: [m, n]} or {shape: n}", n.kind, n.kind)
 }
 
 // grid returns a shape as rows and columns. A sequence is one row.
@@ -144,7 +145,7 @@ func grid(n *operatorNode, shape []int) (rows, cols int, image bool, err error) 
 	return 0, 0, false, fmt.Errorf("%s of an array of shape %s, expected a sequence or an image", n.kind, formatShape(shape))
 }
 
-// squareGrid is square, with the shape as rows and columns too.
+// squareGrid is square, and also returns the shape as rows and columns.
 func squareGrid(n *operatorNode, own, rows, cols []int) (shape []int, m, k int, image bool, err error) {
 	if shape, err = square(n, own, rows, cols); err == nil {
 		m, k, image, err = grid(n, shape)

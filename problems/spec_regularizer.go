@@ -91,7 +91,7 @@ type penalty struct {
 	norm   weightExpr
 	dual   func(g []float64) (float64, error)
 	dualAt func(values []float64, places []int) (float64, error)
-	// free says that some coordinates are held at 0 by no weight. If these bear no penalty at all,
+	// free says that no weight holds some coordinates at 0. If these have no penalty at all,
 	// unpenalized lists them.
 	free        bool
 	unpenalized []int
@@ -146,7 +146,7 @@ func (s *Spec) weight(n *regularizerNode, v *yaml.Node, what string, zero, finit
 	}
 	if e.scale, err = parseNumber(strings.TrimSpace(factor)); err != nil {
 		if strings.HasSuffix(text, "max") {
-			bad = s.errorf(v.Line, "%s is %.40q, expected a name here, as lambda, and lambda: %s at the left margin", what, text, text)
+			bad = s.errorf(v.Line, "%s is %.40q, expected a name here, such as lambda, and lambda: %s at the left margin", what, text, text)
 		}
 		return e, bad
 	}
@@ -197,12 +197,12 @@ func weighted(key string, finite bool, build func(w weightExpr, in part) penalty
 	}
 }
 
-// at is the maker of a regularizer that is a function of one weight.
+// at returns the function make of a regularizer that depends on one weight.
 func (e weightExpr) at(r func(w float64) prox.Prox) func(map[string]float64) (prox.Prox, error) {
 	return func(v map[string]float64) (prox.Prox, error) { return r(e.value(v)), nil }
 }
 
-// scalable makes a regularizer that holds memory on the device once, and scales it to any weight.
+// scalable builds a regularizer that holds device memory once, and scales it to any weight.
 func (b *specBuilder) scalable(line int, w weightExpr, newProx func(w float64) (prox.Prox, error)) (func(map[string]float64) (prox.Prox, error), error) {
 	one, err := newProx(1)
 	if one, err = b.kept(line, one, err); err != nil {
@@ -284,7 +284,7 @@ var scaledRegularizer = regularizerKind{
 	},
 }
 
-// block is one entry of blocks, and the shape that it gives itself.
+// block is one entry of blocks, with its own shape if it has one.
 type block struct {
 	node *regularizerNode
 	own  []int
@@ -294,7 +294,7 @@ type block struct {
 var blocksRegularizer = regularizerKind{
 	name: "blocks",
 	forms: []form{{"blocks: [R1, R2, ...]", "a regularizer for each block of b: those of hstack or blockdiag,\n" +
-		"or of sizes of their own, as - {l1: W, size: 10} or - {nuclear: W, shape: [m, n]}"}},
+		"or with sizes of their own, such as - {l1: W, size: 10} or - {nuclear: W, shape: [m, n]}"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
 		if args == nil || args.Kind != yaml.SequenceNode || len(args.Content) == 0 {
 			return nil, s.errorf(n.line, "blocks has no list of regularizers, expected blocks: [R1, R2, ...]")

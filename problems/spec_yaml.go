@@ -60,7 +60,7 @@ func (s *Spec) ownShape(f section) ([]int, error) {
 	return s.shape(f.nodes["shape"], "shape")
 }
 
-// required reports arguments that are missing.
+// required returns an error for missing arguments.
 func (s *Spec) required(n node, args *yaml.Node, expected string) error {
 	if args == nil {
 		return s.errorf(n.line, "%s has no arguments, expected %s", n.kind, expected)
@@ -69,7 +69,7 @@ func (s *Spec) required(n node, args *yaml.Node, expected string) error {
 }
 
 // keys reads the arguments of a node that takes a mapping with the known keys. complete reports
-// whether the keys that are there go together.
+// whether the given keys belong together.
 func (s *Spec) keys(n node, args *yaml.Node, expected string, complete func(section) bool, known ...string) (section, error) {
 	if err := s.required(n, args, expected); err != nil {
 		return section{}, err
@@ -81,17 +81,17 @@ func (s *Spec) keys(n node, args *yaml.Node, expected string, complete func(sect
 	return f, err
 }
 
-// plain refuses anchors and aliases.
+// plain rejects anchors and aliases.
 func (s *Spec) plain(n *yaml.Node) error {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		return s.errorf(n.Line, "anchors and aliases have no meaning in a specification")
+		return s.errorf(n.Line, "anchors and aliases are not allowed in a specification")
 	}
 	return nil
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// describe says what a node is, for errors.
+// describe names the kind of a node, for errors.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -226,7 +226,7 @@ func keysOf(n *yaml.Node) string {
 	return strings.Join(keys, ", ")
 }
 
-// analysisHint is the answer to a key that asks for the penalty of an analysis operator, "" for
+// analysisHint is the hint for a key that asks for the penalty of an analysis operator, "" for
 // other keys.
 func analysisHint(key string) string {
 	switch strings.ToLower(strings.NewReplacer("_", "-", " ", "-").Replace(key)) {

@@ -30,7 +30,7 @@ type averagingWork struct {
 
 // newAveraging returns the derivative at the one vector v with the blocks order[0:ends[0]],
 // order[ends[0]:ends[1]], ... of coordinates; a nil order is 0, 1, 2, ... The signs are 1 where
-// none are given. Blocks of one coordinate each make a diagonal.
+// none are given. Blocks of one coordinate each give a diagonal.
 func newAveraging(w *averagingWork, v array.Batch, ends, order []int, sign []float64, margin func(v array.Batch) float64) Derivative {
 	dev, n, m := v.Device(), v.N(), len(ends)
 	switch {
@@ -118,8 +118,8 @@ func (j *averaging) build() *Model {
 	return &Model{Space: clusters(j.dev, j.n, sets, sign), Margin: j.margin}
 }
 
-// clusters are the vectors of R^n that are constant up to sign on the sets; the sets that are empty
-// do not count. Sets of one coordinate each, in increasing order, make a set of coordinates.
+// clusters are the vectors of R^n that are constant up to sign on the sets; empty sets are ignored.
+// Sets of one coordinate each, in increasing order, give a set of coordinates.
 func clusters(dev array.Device, n int, sets [][]int, sign []float64) space.Space {
 	indptr, indices, increasing := []int{0}, []int{}, true
 	for _, set := range sets {

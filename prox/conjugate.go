@@ -17,7 +17,7 @@ func ratio(w, g float64) float64 {
 	return w / g
 }
 
-// surplus is a - c, which is at least 0 but for rounding, as a term of a sum.
+// surplus is the term a - c of a sum, which is at least 0 up to rounding.
 func surplus(a, c float64) float64 {
 	if math.IsInf(a, 1) {
 		return 0 // b is held at 0 there
@@ -59,7 +59,7 @@ func (p *weightedL1) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	return sum
 }
 
-// weights are those of the elastic net in its own units.
+// weights are those of the elastic net in the units of its coordinates.
 func (p *elasticNet) weights(int) (w, q float64) { return p.lambda, p.lambda2 }
 
 func (p *weightedElasticNet) weights(j int) (w, q float64) { return p.wHost[j], p.qHost[j] }
@@ -117,7 +117,7 @@ func (p *weightedElasticNet) fenchelGap(b, g array.Batch, t, _ float64) float64 
 	return elasticGap(b, g, t, p.weights)
 }
 
-// dualScale is 1 where there is curvature, or else where g is 0.
+// dualScale is 1 where there is curvature or g is 0, else 0.
 func (p *squaredL2) dualScale(_, g array.Batch, _ float64) float64 {
 	if p.lambda == 0 && largest(onHost(g)) > 0 {
 		return 0
@@ -250,7 +250,7 @@ func (p *sortedL1) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	return surplus(p.value(b), t*inner(onHost(b), onHost(g)))
 }
 
-// dualScale is 1 unless g points where the box has no end.
+// dualScale is 1 unless g points in a direction in which the box is unbounded.
 func (p *box) dualScale(_, g array.Batch, _ float64) float64 {
 	for j, h := range onHost(g) {
 		if h > 0 && math.IsInf(p.hiHost[j], 1) || h < 0 && math.IsInf(p.loHost[j], -1) {

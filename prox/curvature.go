@@ -8,7 +8,7 @@ import (
 	"surepipe/space"
 )
 
-// denseCurvature is the largest number of coordinates in which Matrix returns Q.
+// denseCurvature is the largest number of coordinates for which Matrix returns Q.
 const denseCurvature = 4096
 
 // squareMatrix returns the n x n matrix of zeros, nil where it is too large.
@@ -28,8 +28,9 @@ type diagonalCurvature struct {
 	on        array.Batch // factor
 }
 
-// newDiagonalCurvature owns q.
-func newDiagonalCurvature(dev array.Device, q []float64, t float64) Curvature {
+// NewDiagonalCurvature returns Q = diag(q), q_j >= 0, for a model whose E has orthonormal columns, at
+// the step t of the derivative. It keeps q.
+func NewDiagonalCurvature(dev array.Device, q []float64, t float64) Curvature {
 	c := &diagonalCurvature{q: q, factor: make([]float64, len(q)), on: dev.Alloc(1, len(q))}
 	for j, x := range q {
 		c.factor[j] = 1 / (1 + t*x)
@@ -107,7 +108,7 @@ func (c *uniformCurvature) Bytes() int64 { return 0 }
 func (c *uniformCurvature) Release()     {}
 
 // appliedCurvature is the Q of a derivative J that is invertible, in the coordinates of all of R^n:
-// J = (I + t Q)^{-1}. It holds no memory beside J's.
+// J = (I + t Q)^{-1}. It holds no memory besides J's.
 type appliedCurvature struct {
 	j                 Derivative
 	trace, frobenius2 float64
@@ -150,7 +151,7 @@ func (m multipliedCurvature) Matrix() []float64   { return m.times(m.Curvature.M
 func (m multipliedCurvature) Bytes() int64 { return 0 }
 func (m multipliedCurvature) Release()     {}
 
-// borrowed is a space that belongs to somebody else.
+// borrowed is a space that it does not own.
 type borrowed struct{ space.Space }
 
 func (borrowed) Bytes() int64 { return 0 }

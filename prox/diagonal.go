@@ -50,7 +50,7 @@ func (j *diagonal) build() *Model {
 	dev := j.d.Device()
 	m := &Model{Space: space.Coordinates(dev, j.d.N(), set), Margin: j.margins()}
 	if curved {
-		m.Curvature = newDiagonalCurvature(dev, q, j.t)
+		m.Curvature = NewDiagonalCurvature(dev, q, j.t)
 	}
 	return m
 }
@@ -77,7 +77,7 @@ func newMultiple(s float64, v array.Batch, margin func(v array.Batch) float64) *
 	return &multiple{s: s, dev: v.Device(), n: v.N(), margin: margin}
 }
 
-// endless is the margin of a regularizer that has one manifold only.
+// endless is the margin of a regularizer that has only one manifold.
 func endless(array.Batch) float64 { return math.Inf(1) }
 
 func (j *multiple) Apply(dst, z array.Batch) {
@@ -143,7 +143,7 @@ func (j *diagonal) margins() func(v array.Batch) float64 {
 	}
 }
 
-// softKink is the distance of v to the kinks -c and c of the soft threshold; the one of c = 0 has
+// softKink is the distance of v to the kinks -c and c of the soft threshold; for c = 0 there are
 // none.
 func softKink(v, c float64) float64 {
 	if c == 0 {

@@ -1,8 +1,8 @@
-// Package prox holds convex regularizers, known by their proximal operators
+// Package prox provides convex regularizers, given by their proximal operators
 //
 //	prox_{t r}(v) = argmin_b  t r(b) + 1/2 ||b - v||^2
 //
-// and by the derivatives of these, on batches of vectors that live on any [array.Device].
+// and the derivatives of these, on batches of vectors on any [array.Device].
 //
 // # The regularizers
 //
@@ -31,10 +31,10 @@
 //
 // # Derivatives and models
 //
-// [Prox.Linearize] evaluates and keeps what the derivative needs, so that applying it costs no more
-// than that application. The Jacobian J of a proximal operator is symmetric with eigenvalues in [0,
-// 1]: it is the Hessian of a convex function whose gradient is 1-Lipschitz. One Apply is therefore
-// both the Jacobian-vector and the vector-Jacobian product.
+// [Prox.Linearize] evaluates and keeps what the derivative needs, so that applying the derivative
+// repeats no work. The Jacobian J of a proximal operator is symmetric with eigenvalues in [0, 1]:
+// it is the Hessian of a convex function whose gradient is 1-Lipschitz. One Apply is therefore both
+// the Jacobian-vector and the vector-Jacobian product.
 //
 // Most regularizers are partly smooth: near a point b they are smooth along a manifold through b,
 // the vectors of the same support, of the same groups of equal entries, the matrices of the same
@@ -43,7 +43,7 @@
 //	J = E (E*E + t Q)^{-1} E*,
 //
 // and the derivative of the estimator b(y) = argmin 1/2 ||A b - y||^2 + r(b) needs nothing else of
-// r. A [Derivative] hands both out as its [Model]:
+// r. A [Derivative] provides both as its [Model]:
 //
 //	                            T                                               Q
 //	NewL1, NewWeightedL1        the coordinates that are not 0                  0
@@ -62,47 +62,47 @@
 //	NewNuclear                  Q V* + U P*                                     known by products
 //	NewSeparable                the product of the blocks'                      block diagonal
 //
-// u is b/||b||. Where Q = 0 J is the orthogonal projection on T, and its trace, the divergence,
-// counts what is free to move: the entries that are not 0 of the LASSO (Zou, Hastie, Tibshirani
-// 2007), the pieces of the fused LASSO (Tibshirani, Taylor 2012), the distinct magnitudes of SLOPE
-// (Minami 2020).
+// u is b/||b||. Where Q = 0, J is the orthogonal projection on T, and its trace, the divergence,
+// counts degrees of freedom: the nonzero entries of the LASSO (Zou, Hastie, Tibshirani 2007), the
+// pieces of the fused LASSO (Tibshirani, Taylor 2012), the distinct magnitudes of SLOPE (Minami
+// 2020).
 //
-// A model is right as long as v is not so near to a point with another one that the error of v
-// matters: Model.Margin tells how near that is.
+// A model is right as long as no point with another model is within the error of v: Model.Margin is
+// the distance to the nearest such point.
 //
 // At a kink (|v_j| equal to the threshold, a singular value equal to it) the entry counts as
-// inactive, which is an element of the Clarke Jacobian. What that means for pieces and ties
-// [NewTV1D] and [NewSortedL1] say.
+// inactive, which is an element of the Clarke Jacobian. [NewTV1D] and [NewSortedL1] document what
+// that means for pieces and ties.
 //
-// [NewFunc] knows no model. If no derivative is given to it either, J z comes from central
-// differences of the proximal operator.
+// [NewFunc] has no model. If it is given no derivative either, J z comes from central differences
+// of the proximal operator.
 //
 // # Structure
 //
-// What a regularizer knows of itself beyond its proximal operator is one value, [Structure]: its
-// value, whether it is quadratic or a nuclear norm, on which coordinates it does not depend, itself
-// on a subspace or in other units, what a duality gap takes, and how to follow the iterates of a
-// solver. [StructureOf] asks for it. The zero Structure says nothing and is always true, so that a
-// user's own type need not have one; solvers and derivatives then take the general path. NewScaled,
-// NewSeparable and [Block] know of themselves what follows from their parts.
+// What is known about a regularizer beyond its proximal operator is one value, a [Structure]: r(b),
+// whether r is quadratic or a nuclear norm, on which coordinates it does not depend, its
+// restriction to a subspace, its form in other units, the terms of a duality gap, and how to follow
+// the iterates of a solver. [StructureOf] returns it. The zero Structure says nothing and is always
+// true, so that a user's own type need not have one; solvers and derivatives then take the general
+// path. The structure of NewScaled, NewSeparable and [Block] follows from their parts.
 //
 // # Following
 //
-// The iterates of a solver are close to each other, and what one evaluation found can start the
-// next: see [Follower]. An evaluation is then the proximal point of some v' near v, with a
-// certificate of how near, as near as is asked for. [NewNuclear] follows by the partial SVD of
-// package subspace, which computes a few more singular values than exceed the threshold where
-// [Prox.Eval] computes all; what goes to the host is as small as that number squared. The
-// certificate takes the Gram matrix, once a solve.
+// The iterates of a solver are close to each other, and the result of one evaluation can warm-start
+// the next: see [Follower], an inexact proximal operator. An evaluation is then the proximal point
+// of some v' near v, with a certified bound of the distance, which can be made as small as
+// required. [NewNuclear] follows by the partial SVD of package subspace, which computes a few more
+// singular values than exceed the threshold where [Prox.Eval] computes all; only matrices of that
+// size go to the host. The certificate takes the Gram matrix, once per solve.
 //
 // # Errors
 //
 // A negative or NaN lambda, a step t that is not positive and finite, and a shape mismatch are
 // programmer's errors: they panic. Weights, bounds and groups are data: a constructor that takes
 // them returns an error. lambda may be 0, where the proximal operator is the identity, and +Inf,
-// where all that is penalized is zero.
+// where every penalized entry is zero.
 //
-// The elementwise operators carry a NaN of v into dst without looking for it, since a look would
+// The elementwise operators carry a NaN of v into dst without checking for it, since a check would
 // have to wait for the device. Those that compute on the host ([NewNuclear], [NewTV1D],
 // [NewSortedL1], [NewGroupLinf], [NewSimplex], [NewL1Ball], [NewFunc]) return an error.
 //

@@ -63,7 +63,8 @@ func (j *face) Apply(dst, z array.Batch) {
 func (j *face) Diagonal() array.Batch { return array.Batch{} }
 func (j *face) Model() *Model         { return j.get(j.build) }
 
-// build finds the hyperplane of the coordinates that are not 0 whose normal are the signs.
+// build finds the hyperplane, among the coordinates that are not 0, whose normal has the signs as
+// entries.
 func (j *face) build() *Model {
 	s := j.s
 	if s.IsZero() {

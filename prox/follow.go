@@ -15,12 +15,11 @@ import (
 //
 // A Follower depends on the points that it has seen, and belongs to one goroutine.
 type Follower interface {
-	// Eval sets dst = prox_{t r}(v'), for a batch of one vector, where ||v' - v|| is near at most
-	// unless v has structure that the points before it did not have. dst and v may be the same
-	// batch.
+	// Eval sets dst = prox_{t r}(v'), for a batch of one vector, where ||v' - v|| is at most near,
+	// unless v has structure that earlier points did not have. dst and v may be the same batch.
 	Eval(ctx context.Context, dst, v array.Batch, t, near float64) error
 	// Certify returns a bound of ||v' - v|| for the last evaluation, whose v it is given again, and
-	// true if that is want at most. Where it is not, later evaluations are closer.
+	// whether the bound is at most want. If it is not, later evaluations are closer.
 	Certify(ctx context.Context, v array.Batch, want float64) (slack float64, ok bool, err error)
 	// Release frees the device memory that it holds.
 	Release()
@@ -36,14 +35,14 @@ func (f scaledFollower) Eval(ctx context.Context, dst, v array.Batch, t, near fl
 	return f.Follower.Eval(ctx, dst, v, f.c*t, near)
 }
 
-// separableFollower is a Follower of sum_i r_i(b_i): ||v' - v||^2 is the sum of the blocks'.
+// separableFollower is a Follower of sum_i r_i(b_i): ||v' - v||^2 is the sum over the blocks.
 type separableFollower struct {
 	p      *separable
 	blocks []Follower // nil where a block is evaluated exactly
 	count  int        // of those that are not nil
 }
 
-// share is the part of a distance that is left to each block.
+// share is the part of a distance that is allotted to each block.
 func (f *separableFollower) share(distance float64) float64 {
 	return distance / math.Sqrt(float64(f.count))
 }

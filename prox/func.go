@@ -32,11 +32,11 @@ type function struct {
 //
 //	J z = ||z|| (prox(v + h u) - prox(v - h u)) / (2 h).
 //
-// Where the proximal operator is piecewise linear and has no kink between the two points that is
-// exact but for rounding, about 1e-11 ||z||, and where it is smooth the error is of the same size:
-// h is the cube root of the rounding error, which balances the two. A kink between the points
-// counts with a value between those of its sides. Where prox fails at one of the two points J z is
-// NaN.
+// Where the proximal operator is piecewise linear and has no kink between the two points this is
+// exact up to rounding, about 1e-11 ||z||, and where it is smooth the error is of the same size: h
+// is the cube root of the rounding error, which balances the two errors. A kink between the points
+// gives a value between those on either side of it. Where prox fails at one of the two points, J z
+// is NaN.
 func NewFunc(
 	p int,
 	prox func(dst, v []float64, t float64) error,
@@ -148,7 +148,7 @@ func (p *function) differences() func(dst, v, z []float64, t float64) {
 
 func (j *functionDerivative) Diagonal() array.Batch { return array.Batch{} }
 
-// Model returns nil: functions do not tell where they are smooth.
+// Model returns nil: nothing is known about where functions are smooth.
 func (j *functionDerivative) Model() *Model { return nil }
 
 func (j *functionDerivative) Bytes() int64 { return j.v.Bytes() }

@@ -31,7 +31,7 @@ func (j *groupL2Derivative) margin(v array.Batch) float64 {
 	return least
 }
 
-// build confines J to the active groups, where
+// build restricts J to the active groups, where
 //
 //	Q_g = w_g/||b_g|| (I - v_g v_g*/||v_g||^2),   ||b_g|| = s_g ||v_g||.
 func (j *groupL2Derivative) build() *Model {

@@ -44,8 +44,8 @@ type groupLinfWork struct {
 //
 // A group of weight 0 is not penalized, whatever lambda; one of weight +Inf is held at 0, unless
 // lambda = 0. The groups are copied to dev, where they stay until [Release]. An empty group, an
-// entry out of range or in two groups, and a negative or NaN weight are errors, and so are a NaN
-// and an entry beyond 1e290 in size in what is evaluated. It panics if lambda is negative or NaN.
+// entry out of range or in two groups, and a negative or NaN weight are errors, and so is an
+// argument with a NaN or an entry beyond 1e290 in size. It panics if lambda is negative or NaN.
 func NewGroupLinf(dev array.Device, p int, lambda float64, groups [][]int, w []float64) (Prox, error) {
 	all, err := newGroups("group linf", dev, p, lambda, groups, w)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *groupLinf) getWork() *groupLinfWork {
 	return w
 }
 
-// clip sets x to its prox. A slope that is not nil becomes what the derivative keeps: s, free and
+// clip sets x to its prox. A slope that is not nil receives what the derivative keeps: s, free and
 // c, one after the other.
 func (p *groupLinf) clip(w *groupLinfWork, t float64, slope []float64) {
 	var s, free, c []float64

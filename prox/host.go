@@ -11,8 +11,8 @@ import (
 	"surepipe/array"
 )
 
-// hostLimit is the largest size of an entry that the operators which sum entries on the host take:
-// sums of as many as memory holds stay finite.
+// hostLimit is the largest entry that operators which sum entries on the host accept: sums of as
+// many entries as fit in memory stay finite.
 const hostLimit = 1e290
 
 // checkDim panics unless n is the length of vectors, 0 for any.
@@ -51,8 +51,8 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// waterLevel returns the theta at which sum_j max(u_j - theta, 0) = s, for s > 0 and entries
-// u_j <= 0 of which one at least is 0: theta lies in [-s, 0]. It destroys u.
+// waterLevel returns the theta at which sum_j max(u_j - theta, 0) = s, for s > 0 and entries u_j <=
+// 0 at least one of which is 0: theta lies in [-s, 0]. It destroys u.
 //
 // An entry below the level of all entries that are left is below theta too, and is dropped, which
 // leaves few after a pass or two (Michelot 1986). If that takes too many passes the entries are

@@ -29,8 +29,8 @@ type l1Ball struct {
 // is applied on the device. It is an orthogonal projection, of trace |A| - 1 outside. A v on the
 // surface counts as inside, |v_j| = theta as outside A.
 //
-// s = 0 gives zero and s = +Inf the identity. Value grants the norm a relative error of 1e-9. A NaN
-// and an entry beyond 1e290 in size in what is evaluated are errors. NewL1Ball panics if n or s is
+// s = 0 gives zero and s = +Inf the identity. Value allows the norm a relative error of 1e-9. A NaN
+// or an entry beyond 1e290 in size in the argument is an error. NewL1Ball panics if n or s is
 // negative or s is NaN.
 func NewL1Ball(n int, s float64) Prox {
 	checkDim("the l1 ball", n)
@@ -49,8 +49,8 @@ func checkRadius(what string, s float64) {
 
 func (p *l1Ball) Dim() int { return p.n }
 
-// level sets u to |x| less its largest entry, top, and returns top and theta less top, where
-// theta <= 0 inside the ball. It is for s > 0 and x not empty.
+// level sets u to |x| minus its largest entry, top, and returns top and theta - top, where theta <=
+// 0 inside the ball. It is for s > 0 and x not empty.
 func (w *ballWork) level(x []float64, s float64) (top, theta float64) {
 	for _, a := range x {
 		top = max(top, math.Abs(a))

@@ -55,8 +55,8 @@ func simplexMargin(x []float64, s float64) float64 {
 
 // ballMargin is the margin of the projection of v on the l1 ball of radius s, and of its
 // complement, the prox of the maximum norm. Inside the ball that is (s - ||v||_1)/sqrt(n). Outside
-// it is waterMargin of the sizes |v_j|, as long as theta, the mean of those in A less s/m, and
-// these sizes stay positive: (sum_{j in A} |v_j| - s)/sqrt(m) = sqrt(m) theta. v becomes |v|.
+// it is waterMargin of the sizes |v_j|, as long as these sizes and theta, which is the mean over A
+// minus s/m, stay positive: (sum_{j in A} |v_j| - s)/sqrt(m) = sqrt(m) theta. v becomes |v|.
 func ballMargin(w *ballWork, v []float64, s float64) float64 {
 	sum := 0.0
 	for j, a := range v {
@@ -79,8 +79,8 @@ func ballMargin(w *ballWork, v []float64, s float64) float64 {
 	return max(margin, 0)
 }
 
-// within is the norm of 1_S - (k/m) 1_C for k of the m elements of C: that of the sum over S of
-// what exceeds the mean over C.
+// within is the norm of 1_S - (k/m) 1_C for k of the m elements of C: the norm of the sum over S of
+// the deviations from the mean over C.
 func within(k, m int) float64 {
 	return math.Sqrt(float64(k) * float64(m-k) / float64(m))
 }
@@ -91,8 +91,8 @@ func between(m, n int) float64 { return math.Sqrt(1/float64(m) + 1/float64(n)) }
 // variationMargin is the margin of the pieces of a total variation prox x of v, which end at ends,
 // for the threshold tau. With the dual variable w_k = sum_{i <= k} (v_i - x_i) they are fixed by
 //
-//	the signs of the steps between pieces, differences of means but for constants, and
-//	|w_k| < tau within pieces, sums of what exceeds the mean of the piece but for a constant.
+//	the signs of the steps between pieces, which are differences of means up to constants, and
+//	|w_k| < tau within pieces, sums of deviations from the mean of the piece up to a constant.
 func variationMargin(v, x []float64, ends []int, tau float64) float64 {
 	margin, start, dual := math.Inf(1), 0, 0.0
 	for p, end := range ends {
@@ -116,7 +116,7 @@ func variationMargin(v, x []float64, ends []int, tau float64) float64 {
 // are not 0, and mean their values. With the sizes |v| in decreasing order the clusters are fixed
 // by
 //
-//	the order of the values, which are means over clusters but for constants, the last one and the
+//	the order of the values, which are means over clusters up to constants, the last one and the
 //	sizes being positive, and
 //	the k largest sizes of a cluster adding up to less than k times its value plus its first k
 //	weights, and without the former term for the coordinates that are 0.

@@ -13,36 +13,36 @@ import (
 //
 //	J = D prox_{t r}(v) = E (E*E + t Q)^{-1} E*,   b = prox_{t r}(v).
 //
-// A model lives as long as the derivative that it is of.
+// A model is valid as long as its derivative.
 type Model struct {
 	// Space is T.
 	Space space.Space
 	// Curvature is Q in the coordinates of Space, nil where it is 0.
 	Curvature Curvature
-	// Margin tells how close the choice of the manifold was. v is the argument that the derivative
-	// was taken at, a batch of one vector, and the result a lower bound of the distance from v to
-	// the nearest point with another Space; +Inf where there is no such point. It is computed when
-	// asked for, and v is an argument, so that derivatives that nobody asks need not keep v. A nil
-	// Margin says that nothing is known.
+	// Margin reports how close the choice of the manifold was. v is the point at which the
+	// derivative was taken, a batch of one vector, and the result is a lower bound of the distance
+	// from v to the nearest point with another Space; +Inf where there is no such point. It is
+	// computed on demand, and v is an argument so that the derivative need not keep it. A nil
+	// Margin means that nothing is known.
 	Margin func(v array.Batch) float64
 }
 
 // Curvature is a positive semidefinite n x n matrix Q in the coordinates of a [Model]'s space, for
-// the step t of the derivative that the model is of. It is immutable and safe for concurrent use
-// until it is released.
+// the step t of the model's derivative. It is immutable and safe for concurrent use until it is
+// released.
 type Curvature interface {
 	// Precondition sets dst_i to about (Q + E*E/t)^{-1} z_i/t, by a positive definite operator, and
-	// image_i to Q dst_i t, up to what coordinates leave open that E does not see. The three are
-	// different batches. Where the operator is exact it is J in the coordinates, and
-	// image_i = z_i - dst_i.
+	// image_i to t Q dst_i, up to components that E maps to 0. The three are different batches.
+	// Where the operator is exact it is J in the coordinates, and image_i = z_i - dst_i.
 	Precondition(dst, image, z array.Batch)
 	// Diagonal returns the diagonal of Q where Q is diagonal, else nil. The caller must not modify
 	// it.
 	Diagonal() []float64
-	// Matrix returns Q, row-major on the host, in a new slice; nil where that is too much work.
+	// Matrix returns Q, row-major on the host, in a new slice; nil where that would take too much
+	// work.
 	Matrix() []float64
-	// Trace returns the sum of the eigenvalues of J, and of their squares; ok is false where it
-	// does not know them.
+	// Trace returns the sum of the eigenvalues of J, and of their squares; ok is false where they
+	// are not known.
 	Trace() (trace, frobenius2 float64, ok bool)
 	// Bytes is the device memory that it holds.
 	Bytes() int64
@@ -50,8 +50,8 @@ type Curvature interface {
 	Release()
 }
 
-// Structure is what a regularizer knows of itself beyond its proximal operator. The zero value says
-// nothing, and is always true. A nil function says that r does not know.
+// Structure is what is known about a regularizer beyond its proximal operator. The zero value says
+// nothing, and is always true. A nil function means that r does not offer it.
 type Structure struct {
 	// Value returns r(b) for a batch of one vector; +Inf outside r's domain.
 	Value func(b array.Batch) float64
@@ -77,17 +77,18 @@ type Structure struct {
 	//
 	//	prox_{t r}(-t g)/t -> -(the least element of g + ∂r(0)),
 	//
-	// which tells by how much a coordinate held at 0 violates its optimality condition.
+	// which gives the amount by which a coordinate held at 0 violates its optimality condition.
 	Closure func(s []int) []int
 	// On returns c -> r(E c) on a space, for every Subset whose set Closure returned; nil and no
-	// error where r does not know it on that space. The result is the caller's to [Release].
-	On func(t space.Space) (Prox, error)
+	// error where r does not know it on that space. Whatever it allocates is on dev, which may be a
+	// view for one request, as is what Rescale allocates. The result is the caller's to [Release].
+	On func(dev array.Device, t space.Space) (Prox, error)
 	// Units changes s, positive numbers, where Rescale would not take them: coordinates that r
 	// treats together share one. Rescale returns c -> r(s ∘ c), with s entry by entry, for an s
 	// that Units has seen; the result is the caller's to [Release]. Both are nil or neither is.
 	Units   func(s []float64)
 	Rescale func(dev array.Device, s []float64) (Prox, error)
-	// DualScale and FenchelGap make a duality gap. With z = y - A b and g = A* z the point t z is
+	// DualScale and FenchelGap give a duality gap. With z = y - A b and g = A* z the point t z is
 	// feasible in the dual of min_b 1/2 ||A b - y||^2 + r(b) for every t that DualScale allows, and
 	// the objective at b exceeds its minimum by at most
 	//
@@ -105,7 +106,7 @@ type Structure struct {
 	// Follow returns a Follower, or nil where nothing would be gained.
 	Follow func() Follower
 	// Release frees the device memory that the regularizer holds; nil where it holds none. A
-	// regularizer that is built from others does not own theirs.
+	// regularizer that is built from others does not own their memory.
 	Release func()
 }
 
@@ -118,11 +119,11 @@ type Number struct {
 // Structured is a Prox that knows its structure.
 type Structured interface {
 	Prox
-	// Structure returns it. It is called often: what takes work is done once.
+	// Structure returns it. It is called often, so it should do expensive work only once.
 	Structure() Structure
 }
 
-// StructureOf is what p says of itself, the zero Structure where it says nothing.
+// StructureOf returns the structure of p, the zero Structure if p is not Structured.
 func StructureOf(p Prox) Structure {
 	if s, ok := p.(Structured); ok {
 		return s.Structure()
@@ -144,7 +145,7 @@ type lazyModel struct {
 	model *Model
 }
 
-// get returns the model, by build the first time.
+// get returns the model, which build makes the first time.
 func (l *lazyModel) get(build func() *Model) *Model {
 	l.mu.Lock()
 	defer l.mu.Unlock()

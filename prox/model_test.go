@@ -169,7 +169,7 @@ func TestSeparableRegularizersOnASet(t *testing.T) {
 		}
 		on := space.Coordinates(dev, 7, set)
 		defer on.Release()
-		q, err := s.On(on)
+		q, err := s.On(dev, on)
 		if err != nil {
 			t.Fatal(err)
 		}

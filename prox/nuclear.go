@@ -28,13 +28,13 @@ type nuclear struct {
 //	prox_{t r}(V) = sum_i max(sigma_i - tau, 0) u_i v_i*.
 //
 // Where sigma_1/tau is not so large that squares lose accuracy, the singular vectors come from the
-// smaller Gram matrix, whose eigenvalues the host computes and all else the device: a matrix of the
-// size of the shorter side crosses between them. Elsewhere the SVD is LAPACK's, on the host, and V
-// and its singular vectors cross. Along the iterates of a solve ([Follower]) a partial SVD serves
-// where the rank of the result is low. The derivative needs no gap between singular values, neither
-// between two of them nor between one and tau, and treats a rank-deficient, wide or tall V like any
-// other. Applying it to one direction takes about 8 m n r flops, r being the rank of the result.
-// See [Derivative]; a sigma_i equal to tau counts as below.
+// smaller Gram matrix; the host computes its eigenvalues and the device all else, and only a matrix
+// of the size of the shorter side is transferred. Elsewhere the SVD is LAPACK's, on the host, and V
+// and its singular vectors are transferred. Along the iterates of a solve ([Follower]) a partial
+// SVD serves where the rank of the result is low. The derivative needs no gap between singular
+// values, neither between two of them nor between one and tau, and treats a rank-deficient, wide or
+// tall V like any other. Applying it to one direction takes about 8 m n r flops, r being the rank
+// of the result. See [Derivative]; a sigma_i equal to tau counts as below.
 //
 // lambda = 0 gives the identity and lambda = +Inf gives 0, without an SVD. Otherwise a NaN or
 // infinite entry of V and an SVD that does not converge are errors. NewNuclear panics if lambda is
@@ -61,7 +61,7 @@ type svd struct {
 	s       []float64 // q, decreasing
 	staging []float64 // what goes to the device
 
-	// The memory of LAPACK's, allocated when it is first used.
+	// The memory of LAPACK's SVD, allocated when it is first used.
 	a    []float64 // m x n, destroyed by the decomposition
 	u    []float64 // m x q, one left vector a column
 	vt   []float64 // q x n, one right vector a row
@@ -191,8 +191,8 @@ func (p *nuclear) evalOne(dst, v array.Batch, tau float64) (r int, err error) {
 	return r, nil
 }
 
-// gramRange is the largest sigma_1/tau for which the Gram matrix serves: the threshold comes out
-// with an error of about eps sigma_1 (sigma_1/tau)^2.
+// gramRange is the largest sigma_1/tau for which the Gram matrix is used: the threshold has an
+// error of about eps sigma_1 (sigma_1/tau)^2.
 const gramRange = 300
 
 // thresholdByGram sets dst to the singular value threshold of the one matrix X in v by the
@@ -203,8 +203,8 @@ const gramRange = 300
 // or its mirror image by X X*. That costs a third of an SVD or less, and only the Gram matrix goes
 // to the host and only active vectors come back. The function of X*X that is applied is Lipschitz
 // with the constant 1/(2 tau^2), so that squares are accurate enough unless sigma_1/tau is large.
-// It returns the rank, or false, having done nothing, where it is, or where the squares leave the
-// range of float64.
+// Where it is, or where the squares leave the range of float64, it returns false and does nothing;
+// else it returns the rank.
 func (w *svd) thresholdByGram(dst, v array.Batch, tau float64) (r int, ok bool) {
 	if !w.gramEigen(v, tau, gramRange) {
 		return 0, false
@@ -307,13 +307,12 @@ func (f gramFactors) free() {
 
 // factorByGram decomposes the one matrix X in v by the eigenvectors of the smaller Gram matrix, at
 // a third of an SVD's cost or less: where that is X*X = V diag(sigma^2) V*, u_k = X v_k/sigma_k
-// with sigma_k = ||X v_k||. All that crosses to and from the device is q x q. It leaves the
-// singular values in w.s, the active ones first, and returns false where the squares are not
-// accurate.
+// with sigma_k = ||X v_k||. Only q x q matrices go to and from the device. It leaves the singular
+// values in w.s, the active ones first, and returns false where the squares are not accurate.
 //
 // The vectors of inactive values much smaller than tau are neither accurate nor orthogonal, but in
 // the derivative u_k has the factor sigma_k: it depends on X v_k, and on the v_k being a basis. The
-// values themselves, which the trace needs, have an error of eps sigma_1, as those of an SVD; the
+// values themselves, which the trace needs, have an error of eps sigma_1, like those of an SVD; the
 // roots of the eigenvalues have a larger one.
 func (w *svd) factorByGram(v array.Batch, tau float64) (gramFactors, bool) {
 	if !w.gramEigen(v, tau, gramFactorRange) {
@@ -337,8 +336,8 @@ func (w *svd) factorByGram(v array.Batch, tau float64) (gramFactors, bool) {
 	return f, true
 }
 
-// splitAt changes values that decrease but for rounding so that the first r are above tau and the
-// others are not, where r is the number of those that were.
+// splitAt adjusts values that decrease up to rounding so that the first r are above tau and the
+// others are not, where r is the number that were above.
 func splitAt(s []float64, tau float64) {
 	r := 0
 	for _, x := range s {

@@ -35,14 +35,14 @@ import (
 // where A picks entries a product takes 2 d r flops.
 //
 // Conjugate gradients need an approximation of (K + h F)^{-1} beside it, h F being h I in these
-// coordinates. That is exact but for W, of which it has a few leading singular values rho_j with
-// vectors a_j and c_j: along them the system is 2 x 2, beyond them W counts as 0. With half as many
-// as there are active values, on matrix completions of 200 x 100, 500 x 250 and 2000 x 1000,
-// conjugate gradients take 21, 17 and 14 steps to five digits; with all of them 22, 18 and 10; with
-// none 26 and 35 on the first two.
+// coordinates. The one used here is exact except for W, of which it has a few leading singular
+// values rho_j with vectors a_j and c_j: along them the system is 2 x 2, and beyond them W is taken
+// as 0. With half as many as there are active values, on matrix completions of 200 x 100, 500 x 250
+// and 2000 x 1000, conjugate gradients take 21, 17 and 14 steps to five digits; with all of them
+// 22, 18 and 10; with none 26 and 35 on the first two.
 //
 // It is a [Curvature] for t = 1, on the space [NuclearCurvature.Space] of the coordinates (Q, P):
-// there E*E is F, and what preconditions is (K + h F)^{-1}, h standing for A_T* A_T. It knows
+// there E*E is F, and the preconditioner is (K + h F)^{-1}, with h standing for A_T* A_T. It offers
 // neither K as a matrix nor J's trace.
 type NuclearCurvature struct {
 	m, n, r, q int
@@ -80,15 +80,15 @@ type Leading struct {
 }
 
 // NewNuclearCurvature returns K at U diag(f) V*, where the batches u, m x r, and v, n x r, have
-// orthonormal columns and f > 0; it copies all three, and owns normal. h > 0 is what stands for
-// A_T* A_T in the preconditioner: about its mean eigenvalue with F = I, or twice that. It panics on
-// a mismatch of shapes.
+// orthonormal columns and f > 0; it copies all three, and owns normal. h > 0 stands for A_T* A_T in
+// the preconditioner: about its mean eigenvalue with F = I, or twice that. It panics on a mismatch
+// of shapes.
 func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Batch, lead Leading, h float64, normal Normal) *NuclearCurvature {
 	dev := u.Device()
 	m, n, r := u.K(), v.K(), len(f)
 	l := len(lead.Sigma)
 	if u.N() != r || v.N() != r || r == 0 || l > 0 && (lead.A.K() != m || lead.C.K() != n || lead.A.N() != l || lead.C.N() != l) {
-		panic(fmt.Sprintf("prox: curvature of the nuclear norm at %s and %s with %d values and %d more", u, v, r, l))
+		panic(fmt.Sprintf("prox: curvature of the nuclear norm at %s and %s with %d active and %d inactive values", u, v, r, l))
 	}
 	q := r + l
 	k := &NuclearCurvature{m: m, n: n, r: r, q: q, lambda: lambda, normal: normal}
@@ -129,8 +129,8 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	return k
 }
 
-// coefficients returns what is small, computed on the host: one after the other s, 1/(lambda + h f)
-// and the matrices of coefficients.
+// coefficients returns the small arrays, computed on the host: s, 1/(lambda + h f) and the matrices
+// of coefficients, one after the other.
 func (k *NuclearCurvature) coefficients(f, sigma []float64, h float64) []float64 {
 	r, q, lambda := k.r, k.q, k.lambda
 	host := make([]float64, 2*r+4*r*r+2*q*r)
@@ -216,7 +216,7 @@ func (k *NuclearCurvature) Precondition(dst, image, z array.Batch) {
 	dev.GemmEach(true, false, 1, zp, cv, k.v1, cv, 0, turned)
 	combine(nt, part, k.same, ofZ, k.turned, turned)
 
-	// K of that. Its P has L* along V, and not what rounding leaves of W* Q there.
+	// K of that. Its P has exactly L* along V, without the rounding errors of W* Q there.
 	dev.Lin(iq, k.lambda, dq, 0, array.Batch{})
 	k.normal.SubMul(false, iq, dp)
 	dev.Lin(ip, k.lambda, dp, 0, array.Batch{})
@@ -244,7 +244,7 @@ func (k *NuclearCurvature) Diagonal() []float64 { return nil }
 // Matrix returns nil: K is known by products.
 func (k *NuclearCurvature) Matrix() []float64 { return nil }
 
-// Trace does not know the singular values that J's trace takes.
+// Trace returns false: J's trace takes singular values that are not known here.
 func (k *NuclearCurvature) Trace() (trace, frobenius2 float64, ok bool) { return 0, 0, false }
 
 // Bytes counts the factors, the coefficients and W.

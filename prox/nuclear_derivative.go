@@ -17,7 +17,7 @@ import (
 // is a sum of three parts.
 //
 // Active-active: Gamma = M - C ∘ (M - M*), C_ij = tau/(sigma_i + sigma_j). The symmetric part of M
-// passes whole, since f has slope 1 on the active values; the antisymmetric part is multiplied by
+// is unchanged, since f has slope 1 on the active values; the antisymmetric part is multiplied by
 // (f_i + f_j)/(sigma_i + sigma_j).
 //
 // Active-inactive: g's rows lie outside V1 and h's columns outside U1. They solve, for each i, with
@@ -196,8 +196,8 @@ func thresholdTrace(s []float64, m, n, r int, tau float64) (trace, frobenius2 fl
 	return trace, frobenius2
 }
 
-// onLeft and onRight say which sides of the formula there are: both, unless U1 or V1 is a whole
-// basis.
+// onLeft and onRight report which sides of the formula are present: both, unless U1 or V1 is a
+// complete basis.
 func (j *nuclearDerivative) onLeft() bool  { return j.r < j.n || j.r == j.m }
 func (j *nuclearDerivative) onRight() bool { return j.r < j.m }
 
@@ -250,7 +250,7 @@ func (j *nuclearDerivative) Apply(dst, z array.Batch) {
 func (j *nuclearDerivative) Diagonal() array.Batch { return array.Batch{} }
 func (j *nuclearDerivative) Model() *Model         { return j.get(j.build) }
 
-// build has the tangent space of the rank-r matrices, or all matrices where U1 or V1 is a whole
+// build uses the tangent space of the rank-r matrices, or all matrices where U1 or V1 is a complete
 // basis.
 func (j *nuclearDerivative) build() *Model {
 	m, n, r := j.m, j.n, j.r
@@ -315,8 +315,8 @@ func (t nuclearTangent) apply(dst, z array.Batch) {
 	}
 }
 
-// Precondition sets dst = J_T z and image = z - dst but for what Q has within U1, which E* does not
-// see: nothing that conjugate gradients add up grows unseen.
+// Precondition sets dst = J_T z and image = z - dst, without the part of Q within U1, which E maps
+// to 0 and which could otherwise grow unnoticed in conjugate gradients.
 func (t nuclearTangent) Precondition(dst, image, z array.Batch) {
 	j := t.j
 	m, r := j.m, j.r
@@ -337,7 +337,7 @@ func (t nuclearTangent) Precondition(dst, image, z array.Batch) {
 func (t nuclearTangent) Diagonal() []float64 { return nil }
 func (t nuclearTangent) Matrix() []float64   { return nil }
 
-// Trace has the sums over the singular values.
+// Trace returns the sums over the singular values.
 func (t nuclearTangent) Trace() (trace, frobenius2 float64, ok bool) {
 	return t.j.trace, t.j.frobenius2, true
 }
@@ -354,8 +354,8 @@ func combine(dst, tmp, a, x, c, y array.Batch) {
 	dev.Lin(dst, 1, dst, 1, tmp)
 }
 
-// applyOneSide is Apply where the vectors near are a basis of all of their space, of dimension
-// r = nNear, so that T = near Z, or near Z* when trans is set, determines Z.
+// applyOneSide is Apply where the vectors near are a complete basis of their space, of dimension r
+// = nNear, so that T = near Z, or near Z* when trans is set, determines Z.
 func (j *nuclearDerivative) applyOneSide(dst, z array.Batch, x array.Shape, d, near, far array.Batch, nNear, nFar int, trans bool) {
 	dev, k, r := dst.Device(), z.K(), j.r
 	sn, sf := array.Shape{Rows: r, Cols: nNear}, array.Shape{Rows: r, Cols: nFar}

@@ -15,20 +15,21 @@ import (
 //
 //	U (S - tau) V* = prox(X'),   X' = X - (X V - U S) V* - (N - N'),
 //
-// where N = M (I - V V*) and N' has N's singular values cut off at tau. ||X' - X|| is at most ||X
-// V - U S|| plus the excess of M's singular values over tau, which is 0 where no value was missed.
-// Passes of the subspace iteration make the first small; that the second is, a Cholesky factor of
-// (tau + slack)^2 I - M*M certifies.
+// where N = M (I - V V*) and N' has N's singular values cut off at tau. ||X' - X|| is at most ||X V
+// - U S|| plus the excess of M's singular values over tau, which is 0 where no value was missed.
+// Passes of the subspace iteration make the first small; a Cholesky factor of (tau + slack)^2 I -
+// M*M certifies that the second is small.
 //
-// Where that takes too many passes, as where a singular value is close to tau, where the rank is
-// not low, and where values are out of the range of squares, the evaluation is nuclear's.
+// Where that takes too many passes (as with a singular value close to tau), where the rank is not
+// low, and where squares of values leave the range of float64, the evaluation is the exact one of
+// nuclear.
 type nuclearFollower struct {
 	p        *nuclear
 	tau      float64             // of the last evaluation
 	space    *subspace.Iteration // nil before the first
 	top      subspace.Triplets   // of the last evaluation, unless it was exact
-	rounding float64             // a bound of the error of the triplets beside their residual
-	exact    bool                // the last evaluation was
+	rounding float64             // a bound of the error of the triplets besides their residual
+	exact    bool                // whether the last evaluation was exact
 	high     bool                // evaluations are exact until the rank is low again
 	lost     int                 // evaluations in a row that took too many passes
 	never    bool                // all evaluations are exact from now on
@@ -66,7 +67,7 @@ func (f *nuclearFollower) drop() {
 var (
 	errHigh = errors.New("prox: nuclear norm: the rank is not low")
 	errLost = errors.New("prox: nuclear norm: too many passes")
-	errEnds = errors.New("prox: nuclear norm: out of the range of squares")
+	errEnds = errors.New("prox: nuclear norm: squares of singular values leave the range of float64")
 )
 
 func (f *nuclearFollower) Eval(ctx context.Context, dst, v array.Batch, t, near float64) error {
@@ -115,7 +116,7 @@ func (f *nuclearFollower) evalExact(dst, v array.Batch) error {
 	f.exact = true
 	r, err := f.p.evalOne(dst, v, f.tau)
 	if f.high {
-		// The rank is low again at half of what is too high.
+		// The rank counts as low again at half of the limit above.
 		f.high = 2*(r+subspace.MinBuffer) > f.space.Largest()
 	}
 	return err
@@ -131,7 +132,7 @@ func (f *nuclearFollower) decompose(ctx context.Context, v array.Batch, near flo
 	if f.space == nil {
 		f.space = subspace.New(v.Device(), f.p.shape)
 	}
-	// q vectors through X and back cost about a third of all its singular values.
+	// Multiplying q vectors by X and X* costs about a third of computing all its singular values.
 	for spent, before := 0, math.Inf(1); ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -163,7 +164,7 @@ func (f *nuclearFollower) decompose(ctx context.Context, v array.Batch, near flo
 		if residual <= near {
 			return nil
 		}
-		// It shrinks by less and less.
+		// The residual shrinks by less and less.
 		if passes := math.Log(near/residual) / math.Log(residual/before); residual < before && float64(spent)+passes*float64(k) > float64(q) {
 			return errLost
 		}
@@ -171,7 +172,7 @@ func (f *nuclearFollower) decompose(ctx context.Context, v array.Batch, near flo
 	}
 }
 
-// certifiedShare is the part of a slack that a residual may take: the rest is for the certificate.
+// certifiedShare is the share of a slack that a residual may use: the rest is for the certificate.
 const certifiedShare = 0.75
 
 func (f *nuclearFollower) Certify(ctx context.Context, v array.Batch, want float64) (float64, bool, error) {

@@ -2,20 +2,20 @@ package prox
 
 import "surepipe/array"
 
-// Prox is a convex regularizer r : R^p -> R ∪ {+Inf}, known by its proximal operator
+// Prox is a convex regularizer r : R^p -> R ∪ {+Inf}, given by its proximal operator
 //
 //	prox_{t r}(v) = argmin_b  t r(b) + 1/2 ||b - v||^2,   t > 0.
 //
 // A Prox is immutable after construction and safe for concurrent use. A shape mismatch panics;
-// numerical failure (an SVD that does not converge, a NaN) is returned as an error. What else a
-// regularizer knows of itself is its [Structure].
+// numerical failure (an SVD that does not converge, a NaN) is returned as an error. What else is
+// known about a regularizer is its [Structure].
 type Prox interface {
 	// Dim is the length p of the vectors it acts on; 0 means any length.
 	Dim() int
 	// Eval sets dst_i = prox_{t r}(v_i) for every vector of the batch. dst and v may be the same
 	// batch.
 	Eval(dst, v array.Batch, t float64) error
-	// Linearize does what Eval does, to rounding, for a batch of one vector, and returns the
+	// Linearize does what Eval does, up to rounding, for a batch of one vector, and returns the
 	// derivative J = D prox_{t r}(v) at that vector, which keeps what Eval computed. Where prox_{t
 	// r} is not differentiable J is an element of its generalized (Clarke) Jacobian. The derivative
 	// holds device memory until it is released.

@@ -1,6 +1,9 @@
 package prox
 
-import "surepipe/space"
+import (
+	"surepipe/array"
+	"surepipe/space"
+)
 
 // itself is the Closure of a regularizer that is a sum over coordinates.
 func itself(s []int) []int { return s }
@@ -13,7 +16,7 @@ func subsetOf(t space.Space) (set []int, ok bool) {
 }
 
 // on returns p, which acts on vectors of any length.
-func (p *l1) on(t space.Space) (Prox, error) {
+func (p *l1) on(_ array.Device, t space.Space) (Prox, error) {
 	if _, ok := subsetOf(t); !ok {
 		return nil, nil
 	}
@@ -21,7 +24,7 @@ func (p *l1) on(t space.Space) (Prox, error) {
 }
 
 // on returns p, which acts on vectors of any length.
-func (p *elasticNet) on(t space.Space) (Prox, error) {
+func (p *elasticNet) on(_ array.Device, t space.Space) (Prox, error) {
 	if _, ok := subsetOf(t); !ok {
 		return nil, nil
 	}
@@ -29,7 +32,7 @@ func (p *elasticNet) on(t space.Space) (Prox, error) {
 }
 
 // on returns p, which acts on vectors of any length.
-func (p *nonNegative) on(t space.Space) (Prox, error) {
+func (p *nonNegative) on(_ array.Device, t space.Space) (Prox, error) {
 	if _, ok := subsetOf(t); !ok {
 		return nil, nil
 	}
@@ -46,24 +49,24 @@ func gather(x []float64, s []int) []float64 {
 }
 
 // on gathers the weights of the set.
-func (p *weightedL1) on(t space.Space) (Prox, error) {
+func (p *weightedL1) on(dev array.Device, t space.Space) (Prox, error) {
 	s, ok := subsetOf(t)
 	if !ok {
 		return nil, nil
 	}
-	return NewWeightedL1(p.w.Device(), 1, gather(p.wHost, s))
+	return NewWeightedL1(dev, 1, gather(p.wHost, s))
 }
 
 // on gathers the weights of the set.
-func (p *weightedElasticNet) on(t space.Space) (Prox, error) {
+func (p *weightedElasticNet) on(dev array.Device, t space.Space) (Prox, error) {
 	s, ok := subsetOf(t)
 	if !ok {
 		return nil, nil
 	}
-	return newWeightedElasticNet(p.w.Device(), gather(p.wHost, s), gather(p.qHost, s))
+	return newWeightedElasticNet(dev, gather(p.wHost, s), gather(p.qHost, s))
 }
 
-// closure adds to s the groups that it meets.
+// closure adds to s all coordinates of the groups that it intersects.
 func (p *groups) closure(s []int) []int {
 	meets := make([]bool, p.n)
 	for _, j := range s {
@@ -96,21 +99,21 @@ func (p *groups) within(s []int) (members [][]int, w []float64) {
 }
 
 // on is the penalty of the groups in the set.
-func (p *groupL2) on(t space.Space) (Prox, error) {
+func (p *groupL2) on(dev array.Device, t space.Space) (Prox, error) {
 	s, ok := subsetOf(t)
 	if !ok {
 		return nil, nil
 	}
 	members, w := p.within(s)
-	return NewGroupL2(p.w.Device(), len(s), 1, members, w)
+	return NewGroupL2(dev, len(s), 1, members, w)
 }
 
 // on is the penalty of the groups in the set.
-func (p *groupLinf) on(t space.Space) (Prox, error) {
+func (p *groupLinf) on(dev array.Device, t space.Space) (Prox, error) {
 	s, ok := subsetOf(t)
 	if !ok {
 		return nil, nil
 	}
 	members, w := p.within(s)
-	return NewGroupLinf(p.w.Device(), len(s), 1, members, w)
+	return NewGroupLinf(dev, len(s), 1, members, w)
 }

@@ -46,7 +46,7 @@ func TestRestrictedPenaltiesAreTheirOwnParts(t *testing.T) {
 				s := whole.Closure([]int{3, 5, 9})
 				on := space.Coordinates(dev, p, s)
 				defer on.Release()
-				part, err := whole.On(on)
+				part, err := whole.On(dev, on)
 				if err != nil {
 					t.Fatal(err)
 				}

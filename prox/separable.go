@@ -16,13 +16,13 @@ type separable struct {
 }
 
 // NewSeparable returns r(b) = sum_i r_i(b_i), where b_i are consecutive blocks of b, each as long
-// as its Prox's Dim; a [Block] gives a length to one that takes any. Then
+// as its Prox's Dim; a [Block] gives a length to a Prox that takes any. Then
 //
 //	prox_{t r}(v)_i = prox_{t r_i}(v_i),    J = diag(J_1, J_2, ...),
 //
 // J is diagonal where every block's is, and its model is the product of the blocks' models, unless
-// a block has none. It knows a value if every block has one, and is quadratic if every block is
-// with one curvature. It panics without blocks, or if a block's Dim is 0 or disagrees with the Prox
+// a block has none. It has a value if every block has one, and is quadratic if every block is, with
+// the same curvature. It panics without blocks, or if a block's Dim is 0 or disagrees with the Prox
 // in it.
 func NewSeparable(blocks ...Prox) Prox {
 	if len(blocks) == 0 {
@@ -97,8 +97,8 @@ type separableDerivative struct {
 	joined array.Batch // the diagonal, where there is one
 }
 
-// merge makes one diagonal of blocks that are diagonals and multiples of the identity, for the step
-// t, and releases them.
+// merge combines blocks that are diagonals and multiples of the identity into one diagonal, for the
+// step t, and releases them.
 func (j *separableDerivative) merge(dev array.Device, t float64) Derivative {
 	curvatures, margins := make([]func(int) float64, len(j.blocks)), make([]func(array.Batch) float64, len(j.blocks))
 	all := &diagonal{d: dev.Alloc(1, j.at[len(j.blocks)]), t: t}

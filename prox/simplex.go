@@ -9,8 +9,8 @@ import (
 	"surepipe/array"
 )
 
-// onTheSet is the relative error granted to a sum that a constraint fixes or bounds, where a
-// regularizer says whether b is in its domain.
+// onTheSet is the relative error allowed in a sum that a constraint fixes or bounds, when a
+// regularizer decides whether b is in its domain.
 const onTheSet = 1e-9
 
 // simplex is the indicator of b >= 0, sum b = s.
@@ -44,12 +44,12 @@ func getBallWork(pool *sync.Pool, n int) *ballWork {
 //	(J z)_j = z_j - sum_{k in A} z_k/|A|   where j in A, else 0.
 //
 // theta is found on the host (Held, Wolfe, Crowder 1974; Michelot 1986), in linear time as a rule
-// and in that of a sort at worst, with a rounding error relative to s and not to the size of v. J
-// is applied on the device. It is an orthogonal projection of trace |A| - 1. v_j = theta counts as
-// outside A.
+// and in the time of a sort at worst, with a rounding error relative to s and not to the size of v.
+// J is applied on the device. It is an orthogonal projection of trace |A| - 1. v_j = theta counts
+// as outside A.
 //
-// Value grants the sum a relative error of 1e-9. A NaN and an entry beyond 1e290 in size in what is
-// evaluated are errors. NewSimplex panics if n is negative or s is not positive and finite.
+// Value allows the sum a relative error of 1e-9. A NaN or an entry beyond 1e290 in size in the
+// argument is an error. NewSimplex panics if n is negative or s is not positive and finite.
 func NewSimplex(n int, s float64) Prox {
 	checkDim("the simplex", n)
 	if !(s > 0) || math.IsInf(s, 1) {

@@ -39,9 +39,9 @@ type sortedL1 struct {
 // counts as inactive. The decisions compare means with no tolerance: they are exact where sums of
 // v's entries and of t lambda are exact in float64. A constant lambda gives what [NewL1] gives.
 //
-// lambda is copied. No lambda, a negative or NaN one, and one that exceeds its predecessor are
-// errors; lambda_1 = +Inf gives zero. A NaN and an entry beyond 1e290 in size in what is evaluated
-// are errors.
+// lambda is copied. An empty lambda and an entry that is negative, NaN or larger than its
+// predecessor are errors; lambda_1 = +Inf gives zero. A NaN or an entry beyond 1e290 in size in the
+// argument is an error.
 func NewSortedL1(lambda []float64) (Prox, error) {
 	if len(lambda) == 0 {
 		return nil, fmt.Errorf("prox: sorted l1: no lambda")
@@ -79,12 +79,12 @@ type magnitude struct {
 	j    int
 }
 
-// radixFrom is the number of magnitudes from which on a radix sort is faster.
+// radixFrom is the number of magnitudes from which a radix sort is faster.
 const radixFrom = 512
 
 // decreasing sorts keys, which are w's own, by decreasing size; the result may lie in w's scratch
-// memory. The bits of numbers >= 0 are in the order of the numbers, so that many of them are sorted
-// byte by byte, the least significant one first.
+// memory. The bits of numbers >= 0 are in the order of the numbers, so large numbers of them are
+// sorted byte by byte, the least significant byte first.
 func (w *sortedL1Work) decreasing(keys []magnitude) []magnitude {
 	if len(keys) < radixFrom {
 		slices.SortFunc(keys, func(a, b magnitude) int { return cmp.Compare(b.size, a.size) })
@@ -136,7 +136,7 @@ func (p *sortedL1) getWork() *sortedL1Work {
 // solve sets x to its prox.
 func (p *sortedL1) solve(w *sortedL1Work, t float64) {
 	n := len(w.x)
-	// An entry of at most the least weight becomes 0 and is part of no block that does not.
+	// An entry of at most the least weight becomes 0 and is in no block with a positive value.
 	least := t * p.lambda[n-1]
 	keys := w.keys[:0]
 	for j, a := range w.x {
@@ -205,7 +205,7 @@ func (p *sortedL1) Linearize(dst, v array.Batch, t float64) (Derivative, error) 
 	}), nil
 }
 
-// margin evaluates at v once more.
+// margin evaluates at v again.
 func (p *sortedL1) margin(v array.Batch, t float64) float64 {
 	at := onHost(v)
 	w := p.getWork()

@@ -63,8 +63,8 @@ type tv1dWork struct {
 	averagingWork
 }
 
-// knot is where the slope of a piecewise linear function changes: to its right the line a x + c is
-// added to what holds on its left.
+// knot is a point at which the slope of a piecewise linear function changes: on its right the line
+// a x + c is added to the function on its left.
 type knot struct{ x, a, c float64 }
 
 func (p *tv1d) getWork(n int) *tv1dWork {
@@ -88,8 +88,8 @@ func (p *tv1d) getWork(n int) *tv1dWork {
 // beyond lo_k and hi_k. Slopes are counts of coordinates, hence exact, and at least 1.
 //
 // On the left f' is kept relative to -tau, on the right to tau, so that tau enters at the ends of
-// the sequence only. Data are taken relative to the first entry: a large common offset would cost
-// digits.
+// the sequence only. Data are taken relative to the first entry, because a large common offset
+// would cost digits.
 func (w *tv1dWork) solve(tau float64) {
 	x, n := w.x, len(w.x)
 	if n == 0 {
@@ -190,7 +190,7 @@ func (p *tv1d) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	}), nil
 }
 
-// margin evaluates at v once more.
+// margin evaluates at v again.
 func (p *tv1d) margin(v array.Batch, tau float64) float64 {
 	at := onHost(v)
 	w := p.getWork(len(at))

@@ -85,8 +85,7 @@ func (p *linfBall) rescale(dev array.Device, s []float64) (Prox, error) {
 	return NewBox(dev, lo, hi)
 }
 
-// units gives the coordinates of a penalized group the geometric mean of theirs, rounded to a power
-// of two.
+// units replaces the units in a penalized group by their geometric mean, rounded to a power of two.
 func (p *groups) units(s []float64) {
 	sum, size := make([]float64, p.n), make([]float64, p.n)
 	for j, g := range p.owner {

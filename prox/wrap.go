@@ -8,16 +8,16 @@ import (
 	"surepipe/space"
 )
 
-// This file has what regularizers made of others know: of c r in the structure of r, of a sum over
-// blocks in those of the blocks.
+// This file derives the structures of combined regularizers: that of c r from that of r, and that
+// of a sum over blocks from those of the blocks.
 
 // known is a structure that was built once.
 type known struct{ structure Structure }
 
-// Structure returns what the regularizer knows of itself.
+// Structure returns the regularizer's structure.
 func (k *known) Structure() Structure { return k.structure }
 
-// scaledStructure is that of c r, of which s is r's.
+// scaledStructure is that of c r, where s is that of r.
 func scaledStructure(c float64, s Structure) Structure {
 	out := Structure{
 		Shape: s.Shape, Free: s.Free, Closure: s.Closure, Units: s.Units,
@@ -29,7 +29,9 @@ func scaledStructure(c float64, s Structure) Structure {
 		out.Value = func(b array.Batch) float64 { return times(c, s.Value(b)) }
 	}
 	if s.On != nil {
-		out.On = func(t space.Space) (Prox, error) { return ownScaled(c)(s.On(t)) }
+		out.On = func(dev array.Device, t space.Space) (Prox, error) {
+			return ownScaled(c)(s.On(dev, t))
+		}
 	}
 	if s.Rescale != nil {
 		out.Rescale = func(dev array.Device, units []float64) (Prox, error) {
@@ -70,7 +72,7 @@ func scaledConjugate(c float64, s Structure) (scale func(b, g array.Batch, near 
 	return scale, gap
 }
 
-// ownScaled makes of q the regularizer c q, which owns q.
+// ownScaled returns the regularizer c q, which owns q.
 func ownScaled(c float64) func(q Prox, err error) (Prox, error) {
 	return func(q Prox, err error) (Prox, error) {
 		if q == nil || err != nil {
@@ -80,7 +82,7 @@ func ownScaled(c float64) func(q Prox, err error) (Prox, error) {
 	}
 }
 
-// owned is a Prox that owns those that it was made from.
+// owned is a Prox that owns the regularizers from which it was made.
 type owned struct {
 	Prox
 	from []Prox
@@ -99,7 +101,7 @@ func (p owned) Release() {
 	}
 }
 
-// own returns p, which from now on owns those of from that hold memory.
+// own returns p, which then owns those of from that hold memory.
 func own(p Prox, from ...Prox) Prox {
 	o := owned{Prox: p}
 	for _, q := range from {
@@ -229,7 +231,7 @@ func (t subset) Form() space.Form {
 }
 
 // on confines each block that the set meets.
-func (s *blocks) on(t space.Space) (Prox, error) {
+func (s *blocks) on(dev array.Device, t space.Space) (Prox, error) {
 	set, ok := subsetOf(t)
 	if !ok || len(set) == 0 {
 		return nil, nil
@@ -239,7 +241,7 @@ func (s *blocks) on(t space.Space) (Prox, error) {
 		if len(part) == 0 {
 			continue
 		}
-		q, err := s.parts[i].On(subset{p: s.p.at[i+1] - s.p.at[i], set: part})
+		q, err := s.parts[i].On(dev, subset{p: s.p.at[i+1] - s.p.at[i], set: part})
 		if q == nil || err != nil {
 			for _, q := range made {
 				Release(q)
@@ -286,7 +288,7 @@ func (s *blocks) rescale(dev array.Device, units []float64) (Prox, error) {
 	return own(NewSeparable(rescaled...), made...), nil
 }
 
-// dualScale is the least of the blocks'.
+// dualScale is the least over the blocks.
 func (s *blocks) dualScale(b, g array.Batch, near float64) float64 {
 	t := 1.0
 	for i, r := range s.parts {
@@ -295,7 +297,7 @@ func (s *blocks) dualScale(b, g array.Batch, near float64) float64 {
 	return t
 }
 
-// fenchelGap is the sum of the blocks'.
+// fenchelGap is the sum over the blocks.
 func (s *blocks) fenchelGap(b, g array.Batch, t, near float64) float64 {
 	sum := 0.0
 	for i, r := range s.parts {
@@ -321,8 +323,8 @@ func (s *blocks) follow() Follower {
 	return f
 }
 
-// Block is a Prox that acts on vectors of length N, for the Prox whose own Dim is 0. It knows what
-// the Prox in it knows, and does not own its memory.
+// Block gives the length N to a Prox whose own Dim is 0. It has the structure of the Prox in it,
+// and does not own its memory.
 type Block struct {
 	Prox
 	N int
@@ -343,7 +345,7 @@ func (b Block) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	return b.Prox.Linearize(dst, v, t)
 }
 
-// Structure is that of the Prox in the block, but for its memory.
+// Structure is that of the Prox in the block, without Release.
 func (b Block) Structure() Structure {
 	s := StructureOf(b.Prox)
 	s.Release = nil
@@ -361,8 +363,8 @@ type scaled struct {
 //
 //	prox_{t (c r)}(v) = prox_{(t c) r}(v).
 //
-// It knows of itself what p does, and shares p's memory, which makes it the way to vary a penalty
-// whose data lives on a device. It panics unless c is positive and finite.
+// Its structure follows from that of p, and it shares p's memory, so it can vary a penalty whose
+// data is on a device. It panics unless c is positive and finite.
 func NewScaled(c float64, p Prox) Prox {
 	if !(c > 0) || math.IsInf(c, 1) {
 		panic(fmt.Sprintf("prox: a regularizer scaled by %v, want a positive finite number", c))
@@ -390,7 +392,7 @@ func (p *scaled) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	return multiplied(j, p.c), nil
 }
 
-// multiplied makes of the derivative j of prox_{(c t) r}, which nobody else has, that of prox_{t (c
+// multiplied turns the derivative j of prox_{(c t) r}, which it takes over, into that of prox_{t (c
 // r)}: J is the same, and Q is multiplied by c.
 func multiplied(j Derivative, c float64) Derivative {
 	switch j := j.(type) {
@@ -414,7 +416,7 @@ func multiplied(j Derivative, c float64) Derivative {
 		}
 		return j
 	case *averaging, *face, *groupLinfDerivative, *nuclearDerivative, *functionDerivative:
-		// There is no curvature, or it is known by J alone.
+		// There is no curvature, or it is given only by J.
 		return j
 	}
 	return &multipliedDerivative{Derivative: j, c: c}

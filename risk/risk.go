@@ -2,7 +2,7 @@ package risk
 
 import "math"
 
-// Terms are the numbers that the risk of one fit is estimated from. The formulas require d >= 1
+// Terms are the numbers from which the risk of one fit is estimated. The formulas require d >= 1
 // and sigma2 > 0; they return NaN or infinities where the terms do, and report no errors.
 type Terms struct {
 	// D is d, the number of observations.
@@ -28,14 +28,14 @@ func (t Terms) SURE() float64 {
 // is [Terms.UnbiasedStdErr] or half of [Terms.LeastStdErr], whichever is larger.
 //
 // (Half of it: an estimate that is often near its least expectation, as that of a LASSO is, would
-// be biased by the maximum of the two.) An error bar of 0 is thus that of a Jacobian whose
+// be biased by the maximum of the two.) The error bar is thus 0 only for a Jacobian whose
 // eigenvalues are all 1/2, within the error of the trace.
 func (t Terms) StdErr() float64 {
 	return max(t.UnbiasedStdErr(), t.LeastStdErr()/2)
 }
 
-// Floored reports that the unbiased estimate of the square of StdErr is not positive, so that
-// StdErr is its floor: sigma2 is larger than the residual allows, or the draw is a rare one.
+// Floored reports whether the unbiased estimate of the square of StdErr is not positive, so that
+// StdErr is its floor: then sigma2 is larger than the residual allows, or the draw is a rare one.
 func (t Terms) Floored() bool { return t.UnbiasedStdErr() == 0 }
 
 // UnbiasedStdErr is the root of the unbiased estimate of E (SURE - ||mu_hat - mu||^2)^2 by Bellec
@@ -59,8 +59,8 @@ func (t Terms) UnbiasedStdErr() float64 {
 // mu_hat and ||I - D||_F^2 = d - 2 div + ||D||_F^2; sigma2 times that in the place of the
 // residual gives the formula.
 //
-// An estimate of ||I - 2 D||_F^2 may come out below tr(I - 2 D)^2 / d, which the norm itself never
-// is; then that takes its place.
+// An estimate of ||I - 2 D||_F^2 that comes out below tr(I - 2 D)^2 / d, a lower bound of the norm
+// itself, is replaced by that bound.
 func (t Terms) LeastStdErr() float64 {
 	d := float64(t.D)
 	trace := d - 2*t.Divergence
@@ -74,27 +74,28 @@ func (t Terms) ProjectionStdErr() float64 {
 }
 
 // Scale is the error bar against which other errors of SURE are measured: stdErr, SURE's own, or a
-// tenth of ProjectionStdErr where it is smaller, as it is where the eigenvalues are near 1/2, or by
-// chance. So small an error is not worth its price.
+// tenth of ProjectionStdErr where it is smaller, as happens where the eigenvalues are near 1/2, or
+// by chance. A smaller error is not worth its cost.
 func (t Terms) Scale(stdErr float64) float64 { return max(stdErr, 0.1*t.ProjectionStdErr()) }
 
-// StdErrOfTrace is the error of SURE that an error of the divergence makes, 2 sigma2 times it.
+// StdErrOfTrace is the error of SURE that an error of the divergence causes, 2 sigma2 times as
+// large.
 func (t Terms) StdErrOfTrace(divergenceErr float64) float64 {
 	return 2 * t.Sigma2 * divergenceErr
 }
 
-// TraceErr is the inverse of StdErrOfTrace: the error of the divergence that makes an error of
-// SURE.
+// TraceErr is the inverse of StdErrOfTrace: the error of the divergence that causes the given error
+// of SURE.
 func (t Terms) TraceErr(stdErr float64) float64 { return stdErr / (2 * t.Sigma2) }
 
-// StdErrOfSigma2 is the error of SURE that an error of sigma2 makes, to first order: SURE changes
+// StdErrOfSigma2 is the error of SURE that an error of sigma2 causes, to first order: SURE changes
 // by 2 div - d where sigma2 changes by 1. relative is the standard error of sigma2 over its value.
 func (t Terms) StdErrOfSigma2(relative float64) float64 {
 	return math.Abs(relative * t.Sigma2 * (2*t.Divergence - float64(t.D)))
 }
 
-// Shift is by how much SURE changes at most if mu_hat moves by delta in norm and the divergence
-// does not: for ||e|| = delta,
+// Shift is the most by which SURE can change if mu_hat moves by delta in norm and the divergence
+// does not change: for ||e|| = delta,
 //
 //	| ||y - mu_hat - e||^2 - ||y - mu_hat||^2 | <= delta (2 ||y - mu_hat|| + delta).
 //
@@ -102,9 +103,9 @@ func (t Terms) StdErrOfSigma2(relative float64) float64 {
 func Shift(residualNorm, delta float64) float64 { return delta * (2*residualNorm + delta) }
 
 // Implausible reports a divergence or a norm that no Jacobian of the estimators here has: their
-// eigenvalues lie in [0, 1], so that 0 <= tr D mu_hat <= d and ||D mu_hat||_F^2 <= d. Deviations
-// of up to four times divergenceErr, the error of the divergence, and d/1000 are tolerated, and a
-// norm up to twice the bound, for it is an estimate too.
+// eigenvalues lie in [0, 1], so that 0 <= tr D mu_hat <= d and ||D mu_hat||_F^2 <= d. Deviations of
+// up to four times divergenceErr, the error of the divergence, and d/1000 are tolerated, and so is
+// a norm up to twice the bound, because it is an estimate too.
 func (t Terms) Implausible(divergenceErr float64) bool {
 	d := float64(t.D)
 	slack := 4*divergenceErr + 1e-3*d

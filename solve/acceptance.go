@@ -8,12 +8,12 @@ import (
 	"surepipe/array"
 )
 
-// acceptance is the rule by which a solve is done: the optimality is within the tolerance, and the
-// error of mu_hat, where a duality gap bounds it, is within what is allowed.
+// acceptance is the stopping rule of a solve: the optimality is within the tolerance, and the error
+// of mu_hat, where a duality gap bounds it, is within the allowed error.
 type acceptance struct {
 	stick Yardstick
 	good  float64 // the optimality of a converged solve
-	tol   float64 // the optimality asked for now: good, or less where the error needs it
+	tol   float64 // the optimality required now: good, or less where the error requires it
 	conv  Convergence
 }
 
@@ -28,9 +28,8 @@ const (
 	tightestTol = 1e-15
 )
 
-// accept takes note of an iterate: its optimality, the bound of its error, which is NaN if there is
-// none, and the norm of its residual. step is the part of the optimality that the iteration itself
-// can make smaller.
+// accept records an iterate: its optimality, the bound of its error (NaN if there is none), and the
+// norm of its residual. step is the part of the optimality that the iteration itself can reduce.
 func (a *acceptance) accept(optimality, step, bound, residual float64) {
 	within := !(bound > a.stick.Allowed(residual))
 	a.conv.Optimality, a.conv.Error = optimality, bound
@@ -40,16 +39,16 @@ func (a *acceptance) accept(optimality, step, bound, residual float64) {
 	}
 }
 
-// watch decides whether an iterate is a solution: from a gradient at the iterate itself, and by a
-// duality gap where there is one. A step's own measure only says when to look.
+// watch decides whether an iterate is a solution: by a gradient at the iterate itself, and by a
+// duality gap where there is one. A step's own measure only determines when to check.
 type watch struct {
 	acceptance
 	m      Method
 	traits Traits
 	o      Options
-	part   bool    // there is no gap to ask for
-	scale  float64 // what subgradients are relative to, from the last look
-	wait   int     // iterations before the next look
+	part   bool    // there is no duality gap
+	scale  float64 // the scale of subgradients, from the last check
+	wait   int     // iterations before the next check
 	z, g   array.Batch
 }
 
@@ -63,11 +62,11 @@ func (c *watch) release() {
 	c.g.Free()
 }
 
-// A look costs products with A and perhaps a proximal operator. After one that ends without
-// convergence the next follows after one in lookAgain of the iterations so far.
+// A check costs products with A and perhaps a proximal operator. After one without convergence the
+// next follows after one in lookAgain of the iterations so far.
 const lookAgain = 16
 
-// after is told the measure of the step just done, and whether it is the last one allowed.
+// after takes the measure of the step just done, and whether it is the last one allowed.
 func (c *watch) after(ctx context.Context, w *Work, measured float64, last bool) error {
 	c.conv.Iterations++
 	own := c.traits.own

@@ -261,7 +261,7 @@ func (n *newton) point(sol *Solution) error {
 		return nil
 	}
 	var err error
-	if on.R, err = n.s.r.On(on.set); err != nil || on.R == nil {
+	if on.R, err = n.s.r.On(n.dev, on.set); err != nil || on.R == nil {
 		on.release()
 		return err
 	}

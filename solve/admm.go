@@ -18,12 +18,13 @@ import (
 //
 // with state (z_k, u_k). Its estimate is b, the output of the proximal operator, whose zeros and
 // rank are exact. (z_k - z_{k+1})/eta + A*A (b_{k+1} - z_{k+1}) is a subgradient of the objective
-// at b_{k+1} as far as the z-step is exact; the triangle inequality on its norm is the measure.
+// at b_{k+1} up to the error of the z-step; its norm, bounded by the triangle inequality, is the
+// measure.
 //
 // eta is balanced by relative residuals (Wohlberg 2017): when ||b - z|| / max(||b||, ||z||) and
 // ||z_{k+1} - z_k|| / ||u|| differ by more than balanceRatio it is scaled by a power of two towards
-// equality, and at the start of the next iteration u with it, so that the multiplier u/eta does not
-// change. Changes become rarer and end, so that convergence is that of a constant eta. eta ||A||^2
+// equality, and u with it at the start of the next iteration, so that the multiplier u/eta does not
+// change. Changes become rarer and stop, so that convergence is that of a constant eta. eta ||A||^2
 // stays within farthestEta of 1: beyond that the closed form of the z-step loses digits of b.
 //
 // In reverse, with (zeta, upsilon) the adjoint of (z_{k+1}, u_{k+1}), beta the estimate's own
@@ -34,13 +35,13 @@ import (
 type admm struct {
 	p      Problem
 	normal *linops.Normal
-	matrix *linops.Dense // A written down for the z-step, where that is chosen; or nil
+	matrix *linops.Dense // A as a matrix for the z-step, where that is chosen; or nil
 	bound  float64       // of ||A||^2
 	eta    float64
-	shared bool // normal and matrix are another method's
+	shared bool // normal and matrix belong to another method
 }
 
-// rescale is the place in Coefficients.Own of the factor on u before the iteration; 0 stands for 1.
+// rescale is the index in Coefficients.Own of the factor on u before the iteration; 0 stands for 1.
 const rescale = 0
 
 // Balancing: at most a factor of maxBalance at a time, after iterations 2, 4, ... whose spacing
@@ -54,7 +55,7 @@ const (
 
 func newADMM(ctx context.Context, p Problem, _ Options) (Method, error) {
 	if p.Loss != nil {
-		return nil, fmt.Errorf("solve: admm has quadratic losses only; use ista or fista")
+		return nil, fmt.Errorf("solve: admm supports only quadratic losses; use ista or fista")
 	}
 	bound, err := normBound(ctx, p)
 	if err != nil {
@@ -77,7 +78,8 @@ func (s *admm) Name() string { return "admm" }
 // Problem is the problem that it solves.
 func (s *admm) Problem() Problem { return s.p }
 
-// Traits tells that the measure is not exact: the closed form of the z-step loses eps eta.
+// Traits reports that the measure is not exact: the closed form of the z-step has a rounding error
+// of eps eta.
 func (s *admm) Traits() Traits {
 	_, p := s.p.A.Dims()
 	t := Traits{Norm2: s.bound, State: []int{p, p}, Scratch: []int{p, p, p}, Argument: s.argument, Reweight: s.reweight}
@@ -193,7 +195,7 @@ func (s *admm) Reverse(ctx context.Context, dst array.Batch, a *Adjoint, j prox.
 	dev := dst.Device()
 	zeta, upsilon := a.State[0], a.State[1]
 	if a.Last {
-		// zeta = upsilon = 0: all comes through the estimate.
+		// zeta = upsilon = 0: the adjoint comes only through the estimate.
 		if a.K == 0 {
 			return nil
 		}

@@ -11,16 +11,16 @@ import (
 	"surepipe/solve/internal/limits"
 )
 
-// nearTol is the share of the tolerance up to which a certificate is tried: the rest is for its
+// nearTol is the share of the tolerance below which a certificate is tried: the rest is for its
 // slack.
 const nearTol = 0.98
 
-// examine bounds the parts of the subgradient that the measure lacks and, where they leave the
-// optimality within the tolerance, asks for the duality gap. The error of the partial SVD is
-// computed. That no value was missed is certified by a Cholesky factor of (tau + slack)^2 I - M*M,
-// with half of what the tolerance has left as slack, or where matrices are too large to be formed
-// by products ([subspace.Triplets.Certify]). Where there is no such factor the block grows. At the
-// last iteration the excess of the values that were missed is computed.
+// examine bounds the parts of the subgradient that the measure lacks and, where the optimality is
+// then within the tolerance, computes the duality gap. The error of the partial SVD is computed. A
+// Cholesky factor of (tau + slack)^2 I - M*M certifies that no value was missed, with half of the
+// remaining tolerance as slack; where matrices are too large to be formed, products do
+// ([subspace.Triplets.Certify]). Where there is no such factor the block grows. At the last
+// iteration the excess of the missed values is computed.
 func (w *matrices) examine(ctx context.Context, c *watch, last bool) error {
 	if w.above > w.tau && !last {
 		return nil // values are held back
@@ -65,12 +65,12 @@ func (w *matrices) examine(ctx context.Context, c *watch, last bool) error {
 	return w.closer()
 }
 
-// examineByProducts is examine where X is too large to be formed. The last iteration's optimality
-// lacks what a missed value would add, and it has not converged.
+// examineByProducts is examine where X is too large to be formed. At the last iteration the
+// optimality lacks the part of missed values, and the solve has not converged.
 func (w *matrices) examineByProducts(ctx context.Context, c *watch, optimality float64, near, last bool) error {
 	switch {
 	case near && !w.whole && !last:
-		w.whole = true // the next iteration knows all of the block
+		w.whole = true // the next iteration has all values of the block
 		return nil
 	case near && w.whole:
 		// At most as many values as the smaller side has exceed tau by a slack.
@@ -94,7 +94,7 @@ func (w *matrices) examineByProducts(ctx context.Context, c *watch, optimality f
 // share is a distance in X relative to the scale, which the tolerance bounds.
 func (w *matrices) share(c *watch, distance float64) float64 { return distance / (w.eta * c.scale) }
 
-// judge hands the optimality to the rule of acceptance, with the bound of mu_hat's error from the
+// judge passes the optimality to the stopping rule, with the bound of mu_hat's error from the
 // nuclear norm's duality gap where the subgradient is that of the optimality.
 func (w *matrices) judge(c *watch, optimality float64) {
 	z, sum, squares := Norm(w.z), 0.0, 0.0
@@ -110,7 +110,7 @@ func (w *matrices) judge(c *watch, optimality float64) {
 	c.accept(optimality, optimality, bound, z)
 }
 
-// closer makes the partial SVDs that follow see more values, more accurately.
+// closer makes the following partial SVDs compute more values, more accurately.
 func (w *matrices) closer() error {
 	if !w.space.Grow() {
 		return errHighRank
@@ -141,7 +141,7 @@ func (w *matrices) rest() array.Batch {
 }
 
 // tangent is the curvature at b_k. One more step of the partial SVD gives the vectors of the active
-// values and those of the largest inactive ones, which serve the preconditioner.
+// values and of the largest inactive ones, which the preconditioner uses.
 func (w *matrices) tangent() (*Tangent, error) {
 	dev := w.dev
 	w.accept()
@@ -170,7 +170,7 @@ func (w *matrices) tangent() (*Tangent, error) {
 	dev.Copy(normal.z, w.z)
 	share := float64(w.pattern.Len()) / float64(w.shape.Len()) / w.eta
 	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, preconditionerShift*share, normal)
-	// The rank is another where a singular value crosses the threshold.
+	// The rank changes where a singular value crosses the threshold.
 	gap := min(all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r]) / w.eta
 	model := &prox.Model{Space: curved.Space(), Curvature: curved, Margin: func(array.Batch) float64 { return gap }}
 	op, _ := linops.On(dev, w.p.A, model.Space)
@@ -195,6 +195,6 @@ func (r residual) SubMul(trans bool, dst, x array.Batch) {
 func (r residual) Bytes() int64 { return r.z.Bytes() }
 func (r residual) Release()     { r.z.Free() }
 
-// preconditionerShift times the mean eigenvalue of H on the tangent space is what stands for H in
-// the preconditioner. From 1 to 3 serve equally well, 10 takes half as many steps again.
+// preconditionerShift times the mean eigenvalue of H on the tangent space stands for H in the
+// preconditioner. Values from 1 to 3 work equally well; 10 takes half as many steps again.
 const preconditionerShift = 2

@@ -22,13 +22,13 @@ import (
 // sigma_1 count as zero: b(y) is then the least squares solution of least norm.
 //
 // Where the lengths of the columns differ by many orders of magnitude, the singular values of A do
-// not resolve the short ones. Then A is factorized with its columns scaled to unit length, A = B N,
-// together with the penalty ([pivoted.Factorize]):
+// not resolve the short columns. Then A is factorized with its columns scaled to unit length, A = B
+// N, together with the penalty ([pivoted.Factorize]):
 //
 //	[B; sqrt(c) N^{-1}] P = Q R,   H = Q1 Q1*,   b(y) = N^{-1} P R^+ Q1* y,
 //
-// and U, S are those of Q1. Columns that depend on others, where c does not tell them apart, have b
-// = 0.
+// and U, S are those of Q1. Columns that depend on others have b = 0 where c does not determine
+// their coefficients.
 //
 // In reverse, y += U (S/(S^2 + c)) V* of the adjoint of b.
 type direct struct {
@@ -43,10 +43,10 @@ type direct struct {
 	choice  Choice
 	curve   float64
 
-	sigma    []float64 // those of A that count
+	sigma    []float64 // those of A above the cutoff
 	doubtful float64   // the share of the trace that rests on decisions within rounding errors
 	margin   float64   // see Linear
-	shared   bool      // ut and vt are another method's
+	shared   bool      // ut and vt belong to another method
 }
 
 func newDirect(ctx context.Context, p Problem, _ Options) (Method, error) {
@@ -238,8 +238,8 @@ func (s *direct) reweight(ctx context.Context, r prox.Prox) (Method, error) {
 // directRun is one solve.
 type directRun struct{ b, mu array.Batch }
 
-// Traits tell that there is one step, and that optimality is measured column by column, relative to
-// the columns' lengths: Norm2 is 1.
+// Traits reports that there is one step, and that optimality is measured column by column, relative
+// to the columns' lengths: Norm2 is 1.
 func (s *direct) Traits() Traits {
 	return Traits{Norm2: 1, Steps: 1, Exact: true, Reweight: s.reweight, Choices: []Choice{s.choice}, own: &internals{
 		examine: s.examine,
@@ -253,7 +253,7 @@ func (s *direct) Traits() Traits {
 	}}
 }
 
-// Init allocates the solution. There is nothing to start from.
+// Init allocates the solution. It ignores b0.
 func (s *direct) Init(w *Work, _ array.Batch) error {
 	d, p := s.p.A.Dims()
 	r := &directRun{w.Device().Alloc(1, p), w.Device().Alloc(1, d)}
@@ -277,15 +277,16 @@ func (s *direct) Step(_ context.Context, w *Work, _ bool) (prox.Derivative, erro
 	return nil, dev.Err()
 }
 
-// Measure leaves all to examine.
+// Measure does nothing: examine measures.
 func (s *direct) Measure(*Work) (float64, Coefficients) { return 0, Coefficients{} }
 
-// leastGood is the optimality of a closed form that is good enough, whatever the tolerance.
+// leastGood is the optimality at which a closed form is accepted whatever the tolerance.
 const leastGood = 1e-8
 
-// examine tells how good the closed form is: for every column, with r = y - A b, the optimality is
-// |a_j* r - c b_j| over ||a_j|| and over the size of errors that matter ([Yardstick]), all squared
-// and summed. The bound of the error is how far a step of iterative refinement moves mu_hat.
+// examine measures the accuracy of the closed form: for every column, with r = y - A b, the
+// optimality is |a_j* r - c b_j| over ||a_j|| and over the size of errors that matter
+// ([Yardstick]), all squared and summed. The error of mu_hat is estimated by how far a step of
+// iterative refinement moves it.
 func (s *direct) examine(_ context.Context, w *Work, c *watch, _ float64, _ bool) error {
 	dev, at := w.Device(), w.Own.(*directRun)
 	d, dim := s.p.A.Dims()
@@ -300,7 +301,7 @@ func (s *direct) examine(_ context.Context, w *Work, c *watch, _ float64, _ bool
 	residual := Norm(r)
 	sum := 0.0
 	for j, v := range g.ToHost() {
-		// A column of length 0 says nothing, nor does one that the penalty rules.
+		// A column of length 0 carries no information, nor does one that the penalty dominates.
 		if n := math.Sqrt(s.lengths[j]*s.lengths[j] + s.curve); n > 0 {
 			sum += v / n * v / n
 		}
@@ -310,6 +311,7 @@ func (s *direct) examine(_ context.Context, w *Work, c *watch, _ float64, _ bool
 	dev.Mul(t, t, s.inverse)
 	dev.Gemm(false, false, 1, t, s.vt, 0, step)
 	s.p.A.Forward(r, step)
+	c.conv.Closed = true
 	c.good = math.Max(c.good, leastGood)
 	optimality := relative(math.Sqrt(sum), c.stick.size(residual, 0))
 	c.accept(optimality, optimality, Norm(r), residual)

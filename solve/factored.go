@@ -30,7 +30,7 @@ func (f *factored) inner(g factored) float64 {
 }
 
 // dot is the inner product of two matrices: one number from the device where they are contiguous,
-// one a row where not.
+// else one per row.
 func dot(a, b array.Batch) float64 {
 	if a.Contiguous() && b.Contiguous() {
 		a, b = a.Reshape(1, a.K()*a.N()), b.Reshape(1, b.K()*b.N())

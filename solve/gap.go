@@ -11,7 +11,7 @@ import (
 )
 
 // leastDualScale is the share of the residual that a dual feasible point must keep for its gap to
-// mean something: below it the constraints of the dual are tighter than rounding errors.
+// be meaningful: below it the constraints of the dual are tighter than rounding errors.
 const leastDualScale = 0.5
 
 // errorBound returns a bound of ||A b - A b*|| for every solution b*, from the duality gap
@@ -19,13 +19,13 @@ const leastDualScale = 0.5
 //
 //	gap = 1/2 ||z - w||^2 + r(b) + r*(A* w) - <b, A* w>,   z = y - A b;
 //
-// NaN where there is none. w is t z, with t such that it is feasible, after the projection of z on
-// the columns of coordinates that r leaves free has been subtracted, where A* w must be 0. misfit
-// is A b - y, g is A* of it, near is a bound of the distance from -g to r's subdifferential at b,
+// NaN where there is none. w is t z, with t such that w is feasible, after subtracting from z its
+// projection on the columns of the coordinates that r leaves free, at which A* w must be 0. misfit
+// is A b - y, g is A* misfit, near is a bound of the distance from -g to r's subdifferential at b,
 // and zNorm and bNorm are the norms of misfit and b.
 func errorBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, near float64) float64 {
 	bound := gapBound(p, b, misfit, g, s, zNorm, bNorm, near)
-	// Where there is no bound, the rounding errors of A b may still be too large to be ignored.
+	// Even where there is no bound, the rounding errors of A b may be too large to be ignored.
 	if rounding := Roundings * epsilon * (s.Y + s.Norm*bNorm); math.IsNaN(bound) && rounding > s.Allowed(zNorm) {
 		return rounding
 	}
@@ -103,7 +103,7 @@ func projectFree(p Problem, free []int, minus, misfit array.Batch) (float64, boo
 
 // proximalResidual returns ||G|| of G = c (b - prox_{r/c}(b - g/c)), with the gradient g of the
 // loss at b and a bound c of its second derivative: a bound of a subgradient of the objective at
-// that proximal point. Where shortness is given it returns also the norm of G with entry j divided
+// that proximal point. Where shortness is given it also returns the norm of G with entry j divided
 // by the length of column j.
 func proximalResidual(p Problem, b, g array.Batch, norm2 float64, shortness []float64) (residual, byColumn float64, err error) {
 	dev := b.Device()

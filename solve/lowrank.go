@@ -8,8 +8,8 @@ import (
 )
 
 // lowRank is ISTA or FISTA for the nuclear norm and an operator that picks entries: the recurrence
-// of [proximalGradient] with iterates in factored form ([matrices]). Solutions whose rank turns out
-// not to be low are finished with all singular values.
+// of [proximalGradient] with iterates in factored form ([matrices]). If the rank of the solution
+// turns out not to be low, the solve is finished with all singular values.
 type lowRank struct {
 	s    situation
 	full *proximalGradient // on vectors
@@ -34,7 +34,7 @@ func (l *lowRank) Name() string { return l.full.Name() }
 // Problem is the problem that it solves.
 func (l *lowRank) Problem() Problem { return l.s.p }
 
-// Release does nothing: all that is kept is a number.
+// Release does nothing: only a number is kept.
 func (l *lowRank) Release() {}
 
 // Reweight shares the norm.
@@ -96,8 +96,8 @@ func (l *lowRank) finish(ctx context.Context, y, b array.Batch, done int) (*Solu
 	return sol, nil
 }
 
-// internals tell the driver what factored iterates know: the residual of every step, how inexact
-// the partial SVD is, and the product A b.
+// internals give the driver what factored iterates provide: the residual of every step, the error
+// of the partial SVD, and the product A b.
 func (s *nuclearSampling) internals() *internals {
 	of := func(w *Work) *matrices { return w.Own.(*gradientRun).iterates.(*matrices) }
 	return &internals{

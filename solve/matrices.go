@@ -22,8 +22,8 @@ type nuclearSampling struct {
 	lambda float64
 }
 
-// matrices are iterates in factored form. No m x n matrix appears: b_k is kept as L V*, A b_k
-// beside it, and the matrix whose singular values an iteration thresholds,
+// matrices are iterates in factored form. No m x n matrix is formed: b_k is kept as L V*, together
+// with A b_k, and the matrix whose singular values an iteration thresholds,
 //
 //	X = x_k - eta A*(A x_k - y),   x_k = b_k + c (b_k - b_{k-1}),
 //
@@ -32,8 +32,8 @@ type nuclearSampling struct {
 // for the singular values above the threshold. (Mazumder, Hastie and Tibshirani, JMLR 11, 2010; Toh
 // and Yun, Pacific J. Optim. 6, 2010.)
 //
-// The partial SVD is inexact, and the optimality accounts for that. With U, S, V what it returned,
-// X* U = V S, and M = X - U S V*,
+// The partial SVD is inexact, and the optimality accounts for that. With its result U, S, V, X* U =
+// V S, and M = X - U S V*,
 //
 //	(x_k - b_{k+1})/eta - A*A(x_k - b_{k+1}) - (X V - U S)V*/eta - (N - N')/eta
 //
@@ -45,11 +45,11 @@ type matrices struct {
 	*nuclearSampling
 	dev      array.Device
 	pattern  array.Pattern
-	order    array.Index // A's row of every place; nil where they are in the order of the rows
+	order    array.Index // A's row of every place; nil where the places are in the order of the rows
 	m, n     int
 	eta, tau float64
 	y        array.Batch
-	sorted   array.Batch // y in the order of the places, where that is another
+	sorted   array.Batch // y in the order of the places, where that differs
 
 	c      float64             // the momentum
 	now    factored            // b_k
@@ -61,15 +61,15 @@ type matrices struct {
 	z      array.Batch         // A x_k - y
 	space  *subspace.Iteration // the leading right singular vectors of X
 	top    subspace.Triplets   // its values above tau
-	block  subspace.Triplets   // all of the block's, where they were asked for
+	block  subspace.Triplets   // all values of the block, where they were asked for
 	whole  bool                // ask for them
 	passes int                 // steps of the partial SVD in an iteration
 	above  float64             // the threshold of the iteration, above tau while values are held back
-	falls  int                 // iterations since that last fell, or 0
-	lowest float64             // the smallest it has been
+	falls  int                 // iterations since the threshold last fell, or 0
+	lowest float64             // the smallest threshold so far
 	size   int                 // of the block that was decomposed last
 
-	pending bool     // next and delta are b_{k+1} and b_{k+1} - b_k, which extrapolate makes b_k
+	pending bool     // next and delta are b_{k+1} and b_{k+1} - b_k, which extrapolate turns into b_k
 	next    factored // b_{k+1}
 	delta   factored // b_{k+1} - b_k
 	delta2  float64  // its squared norm
@@ -79,17 +79,17 @@ type matrices struct {
 // maxPasses is the largest number of steps of the partial SVD in an iteration.
 const maxPasses = 4
 
-// errHighRank says that the iterates are not of low rank, or out of the range of squares.
+// errHighRank says that the iterates are not of low rank, or that their squares are out of range.
 var errHighRank = errors.New("solve: the rank is not low")
 
-// tooHard reports that there is no factorization of low rank.
+// tooHard reports whether an error means that there is no low-rank factorization.
 func tooHard(err error) bool {
 	var small subspace.Error
 	return errors.Is(err, errHighRank) || errors.As(err, &small)
 }
 
-// begin starts a solve at b0; the zero Batch stands for 0. The iterates are to be released also
-// after an error.
+// begin starts a solve at b0; the zero Batch stands for 0. The iterates must be released even after
+// an error.
 func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch) (*matrices, error) {
 	dev, y := work.Device(), work.Y
 	d := y.N()
@@ -97,7 +97,9 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 		nuclearSampling: s, dev: dev, m: s.shape.Rows, n: s.shape.Cols,
 		eta: g.eta, tau: g.eta * s.lambda, y: y, passes: 1, lowest: math.Inf(1),
 	}
-	w.pattern, w.order = s.a.Sampled(s.shape)
+	if w.pattern, w.order = s.a.Sampled(dev, s.shape); w.pattern == nil {
+		return w, dev.Err()
+	}
 	if w.order != nil {
 		w.sorted = dev.Alloc(1, d)
 		dev.Gather(w.sorted, y, w.order)
@@ -129,7 +131,7 @@ func (w *matrices) start(b0 array.Batch) error {
 		}
 		r := len(t.Sigma)
 		if r < k {
-			// The block has seen all of b0.
+			// The block spans all of b0.
 			w.now.free()
 			w.now = factored{dev.Alloc(w.m, t.U.N()), t.V}
 			subspace.ScaleColumns(w.now.l, t.U, t.Sigma)
@@ -213,7 +215,7 @@ func (w *matrices) zeros() factored {
 	return f
 }
 
-// extrapolate makes b_{k+1} the estimate b_k and computes A x_k - y.
+// extrapolate sets the estimate b_k to b_{k+1} and computes A x_k - y.
 func (w *matrices) extrapolate(c float64) {
 	w.accept()
 	w.c = c
@@ -257,7 +259,7 @@ func (w *matrices) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivativ
 	return nil, w.dev.Err()
 }
 
-// threshold sets next to U diag(f) V*, with f the values less the threshold, and delta to its
+// threshold sets next to U diag(f) V*, with f the values minus the threshold, and delta to its
 // difference from b_k.
 func (w *matrices) threshold() {
 	dev, sigma := w.dev, w.top.Sigma
@@ -300,15 +302,15 @@ func (w *matrices) moved() float64 {
 
 func (w *matrices) uphill() float64 { return w.c*w.cross - w.delta2 }
 
-// patience is the number of iterations after which the block grows where the threshold does not
-// fall.
+// patience is the number of iterations after which a threshold that does not fall is lowered by
+// enlarging the block.
 const patience = 5
 
-// holdBack raises the threshold of the iteration to the middle of the block where all values of the
-// block exceed it. The first iterates of a large matrix with few known entries have many singular
-// values above tau that are errors of the unknown entries, and vanish as these are filled in: to
-// follow them all would cost more than all later iterations. This is continuation in lambda, as Toh
-// and Yun do it.
+// holdBack raises the threshold of the iteration to the middle of the block where all of the
+// block's values exceed it. The first iterates of a large matrix with few observed entries have
+// many values above tau that come from the error of the unobserved entries and disappear as that
+// error shrinks: following them all would cost more than all later iterations. (This is
+// continuation in lambda, as in Toh and Yun.)
 func (w *matrices) holdBack() error {
 	w.above = w.tau
 	if min(w.m, w.n) < limits.ProbedSide {

@@ -9,7 +9,7 @@ import (
 	"surepipe/prox"
 )
 
-// Coefficients are the numbers that fix one iteration. A method may choose them by looking at y;
+// Coefficients are the numbers that fix one iteration. A method may choose them depending on y;
 // derivatives hold them constant.
 type Coefficients struct {
 	// Eta is the step of the proximal operator.
@@ -23,9 +23,9 @@ type Coefficients struct {
 //	s_{k+1} = F_k(s_k, y),   b_{k+1} = G_k(s_k, y),
 //
 // where the state s is any number of vectors of any lengths, b is the estimate, and F_k and G_k are
-// fixed by the iteration's [Coefficients]. A Method knows one iteration forward and in reverse.
-// Everything else is [Run]'s: tolerance, cancellation, warm start, progress, tape. It is immutable
-// and safe for concurrent use: what changes during a solve is in [Work].
+// fixed by the iteration's [Coefficients]. A Method computes one iteration forward and in reverse.
+// [Run] does everything else: tolerance, cancellation, warm start, progress, tape. A Method is
+// immutable and safe for concurrent use: everything that changes during a solve is in [Work].
 type Method interface {
 	// Name is the algorithm's name.
 	Name() string
@@ -34,8 +34,8 @@ type Method interface {
 	// Traits describes the method. It is called once a solve.
 	Traits() Traits
 	// Init sets the state, w.B and w.C before the first iteration, with b0 as the estimate. The
-	// state and w.B are 0 before, and b0 is the zero Batch for a start at 0. An unrolled derivative
-	// starts at 0, and then the state must not depend on y.
+	// state and w.B are 0 when it is called, and b0 is the zero Batch for a start at 0. An unrolled
+	// derivative starts at 0, and then the state must not depend on y.
 	Init(w *Work, b0 array.Batch) error
 	// Step does the iteration with coefficients w.C: it advances w.State in place and leaves the
 	// new estimate in w.B. The proximal operator is evaluated by w.Prox, which returns the
@@ -53,21 +53,22 @@ type Method interface {
 	Release()
 }
 
-// Traits is what [Run] needs to know of a method. Every field but Norm2 may be left at its zero
+// Traits is what [Run] needs to know about a method. Every field but Norm2 may be left at its zero
 // value, which promises nothing.
 type Traits struct {
 	// Norm2 is an upper bound of ||A||^2.
 	Norm2 float64
-	// State and Scratch are the lengths of the vectors of the state, and of those that a step works
-	// with and that mean nothing afterwards.
+	// State and Scratch are the lengths of the vectors of the state, and of the scratch vectors of
+	// a step, whose contents do not matter afterwards.
 	State, Scratch []int
 	// Lookback is how many iterations back the adjoint of an iteration's input can reach before a
 	// derivative of the proximal operator multiplies it; 0 if there is no bound. Where it is
 	// positive all vectors of the state have length p, and a reverse sweep may leave out
 	// coordinates at which all these derivatives are 0.
 	Lookback int
-	// Exact reports that Measure's bound holds for the gradient at w.B itself. Where it is false a
-	// proximal gradient step from w.B decides, and Measure only tells when to compute that step.
+	// Exact reports whether Measure's bound holds for the gradient at w.B itself. Where it is false
+	// a proximal gradient step from w.B decides, and Measure only determines when to compute that
+	// step.
 	Exact bool
 	// Steps is the number of iterations after which the method has ended; 0 if it has no end.
 	Steps int
@@ -75,23 +76,23 @@ type Traits struct {
 	// Scratch. It is called after Measure. With it, proximal operators may be inexact
 	// (prox.Follower).
 	Argument func(w *Work) array.Batch
-	// Reweight returns the same method for another regularizer, to be released before this one.
-	// Where it is nil the constructor is called again.
+	// Reweight returns the same method for another regularizer, to be released before this one. If
+	// it is nil, the constructor is called again.
 	Reweight func(ctx context.Context, r prox.Prox) (Method, error)
 
-	// Choices are what the method decided by the structure of the problem.
+	// Choices are the decisions that the method based on the structure of the problem.
 	Choices []Choice
 
 	own *internals
 }
 
-// internals are for methods of this package that keep their iterates themselves. All functions but
-// residual are needed.
+// internals are for methods of this package that keep their iterates themselves. All functions
+// except residual are required.
 type internals struct {
 	// residual is, where the scale of subgradients follows every step, the norm of the residual at
 	// the point where the last gradient was computed.
 	residual func(w *Work) float64
-	// examine takes the place of watch.look: it hands its findings to c.accept.
+	// examine replaces watch.look: it passes its findings to c.accept.
 	examine func(ctx context.Context, w *Work, c *watch, measured float64, last bool) error
 	// solution returns the final b and A b.
 	solution func(w *Work) (b, mu array.Batch)
@@ -109,14 +110,14 @@ type Work struct {
 	State, Scratch []array.Batch
 	// B is the newest estimate, 1 x p.
 	B array.Batch
-	// Own is the method's, for what is not part of the recurrence: counters, and data that speed it
-	// up. Init sets it.
+	// Own belongs to the method, for anything outside the recurrence: counters, and data that speed
+	// it up. Init sets it.
 	Own any
 	// Free, unless nil, frees what Own holds. Init sets it.
 	Free func()
 
-	follower prox.Follower // evaluates the prox inexactly where no derivative is asked for; or nil
-	near     float64       // the accuracy asked of it
+	follower prox.Follower // the inexact proximal operator, where no derivative is asked for; or nil
+	near     float64       // its required accuracy
 }
 
 // Begin allocates what a solve of the method at y needs, on the device of y, and starts it at b0.
@@ -144,7 +145,7 @@ func Begin(m Method, traits Traits, y, b0 array.Batch) (*Work, error) {
 	return w, nil
 }
 
-// Device is where the solve works.
+// Device is the device of the solve.
 func (w *Work) Device() array.Device { return w.Y.Device() }
 
 // Release frees the memory of the solve.
@@ -171,7 +172,7 @@ func (w *Work) Prox(ctx context.Context, r prox.Prox, dst, v array.Batch, record
 }
 
 // certify returns what the error of an inexact proximal operator adds to the subgradient: at most
-// want, or +Inf where it cannot tell.
+// want, or +Inf where no bound is known.
 func (w *Work) certify(ctx context.Context, t Traits, want float64) (float64, error) {
 	slack, ok, err := w.follower.Certify(ctx, t.Argument(w), want*w.C.Eta)
 	if !ok {
@@ -190,9 +191,8 @@ type Adjoint struct {
 	// b_{k+1} has an adjoint of its own, Seed, while that of the state is 0.
 	Last bool
 	Seed array.Batch
-	// State is the adjoint of the state. It is 0 where Zero is set, and its memory may hold
-	// anything; a method that does not care for the flags finds zeros there at the last iteration
-	// and never sets one.
+	// State is the adjoint of the state. Where Zero is set it is 0, whatever its memory holds; a
+	// method that ignores the flags finds zeros there at the last iteration and never sets one.
 	State []array.Batch
 	Zero  []bool
 	// Scratch has vectors of length p and Image of length d, to work in. A method may exchange
@@ -210,6 +210,6 @@ type Tape interface {
 	// Before is called with the state that an iteration starts from.
 	Before(state []array.Batch)
 	// After is called when it is done, with its coefficients and the derivative of its proximal
-	// operator, which is the tape's to release.
+	// operator, which the tape releases.
 	After(c Coefficients, j prox.Derivative)
 }

@@ -10,30 +10,52 @@ type Constructor func(ctx context.Context, p Problem, o Options) (Method, error)
 type Entry struct {
 	// Name is what [New] takes.
 	Name string
-	// About says what it is in a line.
+	// About describes it in a line.
 	About string
 	// New makes it.
 	New Constructor
-	// Closed says that it needs no iterations, and that its derivative is known in closed form. It
-	// is given the problem in the user's units.
+	// Closed reports whether it needs no iterations, and that its derivative is known in closed
+	// form. It is given the problem in the user's units.
 	Closed bool
 
-	// sparse says that it may run on a working set, and factors that its iterates may be kept in
-	// factored form: it is a proximalGradient.
-	sparse, factors bool
-	// newton says that it goes from one active set to the next by Newton steps where r is a sum over
-	// coordinates. New then makes the method whose iterations are recorded.
+	// Sparse says that it may be run on a working set, where solutions are sparse: it is made for
+	// the problem confined to a set of coordinates, again and again as the set grows.
+	Sparse bool
+
+	// factors says that its iterates may be kept in factored form: it is a proximalGradient.
+	factors bool
+	// newton says that where r is a sum over coordinates it goes from one active set to the next by
+	// Newton steps. New then makes the method whose iterations are recorded.
 	newton bool
 }
 
 // accelerated is the entry of fista, with which others finish.
-var accelerated = Entry{Name: "fista", About: "the same with momentum and adaptive restart", New: newFISTA, sparse: true, factors: true}
+var accelerated = Entry{Name: "fista", About: "the same with momentum and adaptive restart", New: newFISTA, Sparse: true, factors: true}
 
-// Methods lists the methods that [New] knows. A new one joins here.
+// Names lists the names of the table.
+func Names() []string {
+	var names []string
+	for _, e := range Methods() {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// Lookup returns the entry of a name; ok is false for names that are not in the table.
+func Lookup(name string) (e Entry, ok bool) {
+	for _, e := range Methods() {
+		if e.Name == name {
+			return e, true
+		}
+	}
+	return Entry{}, false
+}
+
+// Methods lists the methods that [New] knows. A new one is added here.
 func Methods() []Entry {
 	return []Entry{
 		{Name: "direct", About: "r(b) = c/2 ||b||^2 in closed form, by one factorization of A", New: newDirect, Closed: true},
-		{Name: "ista", About: "proximal gradient steps of length 1/||A||^2", New: newISTA, sparse: true, factors: true},
+		{Name: "ista", About: "proximal gradient steps of length 1/||A||^2", New: newISTA, Sparse: true, factors: true},
 		accelerated,
 		{Name: "admm", About: "alternating directions, with the step balanced by the residuals", New: newADMM},
 		{Name: "active-set", About: "l1, weighted l1, elastic net and b >= 0 exactly, by Newton steps on active sets", New: newRecorded, newton: true},

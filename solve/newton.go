@@ -50,8 +50,6 @@ const (
 	mostSettled = 8
 	// mostIdle is the number of rounds without a better optimality after which it ends.
 	mostIdle = 12
-	// mostWorking is the size of the working set up to which its Gram matrix is kept.
-	mostWorking = 1 << 13
 	// dependent is the squared pivot, in units of rounding errors, up to which a column depends on
 	// others.
 	dependent = 16

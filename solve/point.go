@@ -8,8 +8,8 @@ import (
 	"surepipe/prox"
 )
 
-// Point is a solution in the form in which it was computed, for whoever differentiates there: the
-// problem in other units, with whitened observations, or confined to a working set. Its estimate
+// Point is a solution in the form in which it was computed, for differentiating it there: the
+// problem in other units, with whitened observations, or restricted to a working set. Its estimate
 // differs from the user's in b alone, or with weights w of the observations by the factor sqrt(w).
 type Point struct {
 	// Problem is the problem that was solved, with the squared loss if the user's is quadratic. Its
@@ -21,8 +21,8 @@ type Point struct {
 	Norm2 float64
 	// Linear is the closed form of an estimator that is linear in y; nil for others.
 	Linear *Linear
-	// Tangent is what a factored low-rank iteration knows of the tangent space at B; nil for
-	// others. Whoever takes its parts sets it to nil.
+	// Tangent is the tangent space at B from a factored low-rank iteration; nil for others. Code
+	// that takes over its parts sets it to nil.
 	Tangent *Tangent
 
 	method  Method
@@ -32,7 +32,7 @@ type Point struct {
 	ownsY   bool
 	op      linops.Restricted // Problem's operator where it is the point's own; or nil
 	release func()            // frees it and the regularizer
-	set     []int             // the coordinates that the problem is confined to; nil for all
+	set     []int             // the coordinates that the problem is restricted to; nil for all
 	all     int               // of so many
 	units   []float64         // of the columns; nil for the user's
 }
@@ -42,7 +42,7 @@ type Point struct {
 type Linear struct {
 	// U is rank x d with orthonormal vectors, Weights is 1 x rank with values in [0, 1].
 	U, Weights array.Batch
-	// Doubtful is the part of the trace that rests on decisions within rounding errors.
+	// Doubtful is the part of the trace that depends on decisions within rounding errors.
 	Doubtful float64
 	// Margin is the smallest direction that was counted over the size of rounding errors, +Inf
 	// where no rank was decided.
@@ -64,7 +64,7 @@ func (t *Tangent) release() {
 	}
 }
 
-// newPoint is the point of a solution that was computed as it is.
+// newPoint is the point of a solution that was computed in the user's form.
 func newPoint(m Method, traits Traits, y array.Batch, o Options, s *Solution) *Point {
 	p := m.Problem()
 	p.Device = y.Device()
@@ -75,8 +75,8 @@ func newPoint(m Method, traits Traits, y array.Batch, o Options, s *Solution) *P
 	return at
 }
 
-// Detach hands the confined problem over to the caller: it returns the operator and the function that
-// frees it and the regularizer, or nil where they are not the point's own.
+// Detach hands the restricted problem over to the caller: it returns the operator and the function
+// that frees it and the regularizer, or nil where the point does not own them.
 func (at *Point) Detach() (a linops.Restricted, release func()) {
 	a, release = at.op, at.release
 	at.op, at.release = nil, nil
@@ -122,7 +122,7 @@ func (at *Point) Release() {
 	*at = Point{}
 }
 
-// then changes the solution by f, now and after every refinement. The point stays as it is.
+// then changes the solution by f, now and after every refinement. The point does not change.
 func (s *Solution) then(f func(*Solution)) {
 	if at := s.At; at != nil {
 		if at.shared {
@@ -142,7 +142,7 @@ func (s *Solution) then(f func(*Solution)) {
 }
 
 // Refine continues the solve from the point to a smaller tolerance, for at most maxIter iterations,
-// and reports whether the solution is better now. The duality gap is not asked for again.
+// and reports whether the solution is better now. The duality gap is not computed again.
 func (s *Solution) Refine(ctx context.Context, tol float64, maxIter int) (bool, error) {
 	at := s.At
 	if at.method == nil {

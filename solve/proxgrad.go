@@ -20,7 +20,7 @@ import (
 // (O'Donoghue and Candes 2015). The state is (b_k, b_{k-1}). The [iterates] are vectors, or
 // matrices of low rank in factored form.
 //
-// The step is eta = 1/(L ||A||^2) from an upper bound of the norm, so that both converge. With H
+// The step is eta = 1/(L ||A||^2) from an upper bound of the norm, so both methods converge. With H
 // the mean of A* l” A between x_k and b_{k+1}, (x_k - b_{k+1})/eta - H (x_k - b_{k+1}) is a
 // subgradient of the objective at b_{k+1}. Since 0 <= I/eta - H <= I/eta its norm is at most ||x_k
 // - b_{k+1}||/eta, which is the measure.
@@ -28,8 +28,8 @@ import (
 // Where the proximal operator is inexact, b_{k+1} is the proximal point of some v' near v_k, and
 // the measure lacks ||v' - v_k||/eta.
 //
-// In reverse, with beta the adjoint of b_{k+1}, gamma what later iterations left for b_k, and w =
-// J_k beta, xi = w - eta A*A w:
+// In reverse, with beta the adjoint of b_{k+1}, gamma the adjoint that later iterations passed to
+// b_k, and w = J_k beta, xi = w - eta A*A w:
 //
 //	y += eta A w,   beta <- gamma + (1 + c_k) xi,   gamma <- -c_k xi.
 type proximalGradient struct {
@@ -40,7 +40,7 @@ type proximalGradient struct {
 	low         *nuclearSampling // for iterates in factored form; nil for vectors
 }
 
-// momentum is the place of c_k in Coefficients.Own.
+// momentum is the index of c_k in Coefficients.Own.
 const momentum = 0
 
 // iterates are b_k, b_{k-1} and the step from them, in one of the forms that the recurrence takes.
@@ -100,8 +100,8 @@ func (g *proximalGradient) Name() string {
 // Problem is the problem that it solves.
 func (g *proximalGradient) Problem() Problem { return g.p }
 
-// Traits tells that the measure is exact and that a step looks back as many iterations as the state
-// has vectors.
+// Traits reports that the measure is exact and that a step depends on as many earlier iterates as
+// the state has vectors.
 func (g *proximalGradient) Traits() Traits {
 	t := Traits{Norm2: g.bound, Exact: true, Reweight: g.reweight}
 	if g.low != nil {
@@ -124,7 +124,7 @@ func (g *proximalGradient) reweight(_ context.Context, r prox.Prox) (Method, err
 	return &other, nil
 }
 
-// Release does nothing: all that is kept is a number.
+// Release does nothing: only a number is kept.
 func (g *proximalGradient) Release() {}
 
 // Init starts at b0 without momentum.

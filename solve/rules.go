@@ -35,7 +35,7 @@ var lossRules = []rule{
 
 var unitRules = []rule{
 	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
-	{"the user's", "A does not tell the lengths of its columns, and there are many", func(s *situation) bool { return s.lengths2 == nil }, chooseMethod},
+	{"the user's", "the lengths of A's columns are not known, and there are too many columns to compute them", func(s *situation) bool { return s.lengths2 == nil }, chooseMethod},
 	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return !spread(s.lengths2, nil) }, chooseMethod},
 	{"columns of about unit length", "the columns of A differ in length by more than a factor of 8", func(s *situation) bool { return s.units != nil }, newEquilibrated},
 	{"the user's", "the columns of A differ in length, but the regularizer allows for no other units: subgradients are measured column by column", always, chooseMethod},
@@ -45,10 +45,57 @@ var methodRules = []rule{
 	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank", func(s *situation) bool { return s.completion() != nil }, newLowRank},
 	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", (*situation).faces, newActiveSet},
 	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},
-	{"a working set", "r splits over coordinates and A can be confined to columns: solutions are sparse", (*situation).splits, newWorkingSet},
+	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", (*situation).splits, newWorkingSet},
 	{"all coordinates", "the derivative of every iteration is wanted", func(s *situation) bool { return s.o.Whole && !s.e.Closed }, newPlain},
 	{"closed form", "the regularizer and the loss are quadratic", func(s *situation) bool { return s.e.Closed }, newPlain},
 	{"all coordinates", "the problem has no structure that the method can use", always, newPlain},
+}
+
+// defaultRule is a row of the table of [Default].
+type defaultRule struct {
+	solver, reason string
+	applies        func(p Problem) bool
+}
+
+var defaultRules = []defaultRule{
+	{"fista", "the loss is not quadratic: a gradient step is never exact", func(p Problem) bool { return !quadraticLoss(p) }},
+	{"direct", "the regularizer is quadratic and A can be written as a matrix: one factorization is exact", func(p Problem) bool { return quadraticPenalty(p) && writable(p.A) }},
+	{"fista", "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
+	{"ista", "A*A is a multiple of the identity: one step from any point is the solution", func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
+	{"active-set", "the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, and A is a matrix whose columns are at hand", sparseRegression},
+	{"fista", "it is the fastest of those that need no more than products with A and the prox", func(Problem) bool { return true }},
+}
+
+// Default is the name of the solver for a problem where nobody chooses one.
+func Default(p Problem) string {
+	i := slices.IndexFunc(defaultRules, func(r defaultRule) bool { return r.applies(p) })
+	return defaultRules[i].solver
+}
+
+// quadraticLoss reports that the loss is the squared one, perhaps with weights.
+func quadraticLoss(p Problem) bool {
+	if p.Loss == nil {
+		return true
+	}
+	_, quadratic := p.Loss.Weights()
+	return quadratic
+}
+
+// quadraticPenalty reports that r(b) = c/2 ||b||^2.
+func quadraticPenalty(p Problem) bool { return prox.StructureOf(p.R).Quadratic.Known }
+
+// sparseRegression reports that active sets suit the problem: the Gram matrix of the active columns
+// is kept, whose size is at most min(d, p) or little more.
+func sparseRegression(p Problem) bool {
+	d, dim := p.A.Dims()
+	return prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Entries.Known && min(d, dim) <= mostActive
+}
+
+// writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
+func writable(a linops.Operator) bool {
+	d, p := a.Dims()
+	known := linops.StructureOf(a)
+	return known.Dense != nil && (known.Entries == linops.Known(float64(d*p)) || d*p <= largestWritten)
 }
 
 // Choices that only a solve can make.
@@ -75,29 +122,36 @@ var factorizations = []factorization{
 
 // Sizes at which choices change.
 const (
-	// widestSpread is the ratio of the columns' lengths up to which their units are left alone, and
-	// gradedSpread that up to which A's own singular values serve: those of the shortest columns
+	// widestSpread is the ratio of the columns' lengths up to which their units are kept, and
+	// gradedSpread that up to which A's own singular values are used: those of the shortest columns
 	// then have ten correct digits.
 	widestSpread = 8
 	gradedSpread = 1e4
-	// minWorking is the size of p below which working sets are not worth the rounds.
+	// mostActive is the smaller of d and p up to which active sets are the default, and mostWorking
+	// the size of the working set up to which its Gram matrix is kept.
+	mostActive  = 1 << 13
+	mostWorking = 1 << 13
+	// minWorking is the size of p below which working sets do not pay.
 	minWorking = 256
-	// maxDense is the size of p up to which any operator may be written down as a matrix, and
-	// freeEntries is the size of the matrix of unpenalized columns up to which it is factorized for
-	// a duality gap.
+	// maxDense is the size of p up to which any operator may be formed as a matrix, and freeEntries
+	// is the size of the matrix of unpenalized columns up to which it is factorized for a duality
+	// gap.
 	maxDense    = 256
 	freeEntries = 1 << 20
+	// largestWritten is the number of entries up to which an operator that is not stored as a matrix
+	// is written down as one for the direct solver.
+	largestWritten = 1 << 24
 	// weightedEntries is the size of the matrix up to which the lengths of weighted columns are
 	// computed from its entries.
 	weightedEntries = 1 << 24
 )
 
-// situation is what the rules look at.
+// situation is what the rules depend on.
 type situation struct {
 	e    Entry
 	p    Problem // with Loss nil if the user's loss is quadratic
 	o    Options
-	from Method // for another regularizer, to share what it keeps; or nil
+	from Method // the solver for another regularizer, whose data is shared; or nil
 
 	loss      loss.Loss // the user's
 	quadratic bool      // whether it is
@@ -131,7 +185,7 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 		return nil, fmt.Errorf("solve: %d weights of observations for an operator with %d rows", len(s.weights), d)
 	}
 	if p.Intercept && (s.weights != nil || !s.quadratic) {
-		return nil, fmt.Errorf("solve: an intercept needs the squared loss: with weights of observations, or another loss, subtracting the mean of y does not fit it; drop the intercept or the weights")
+		return nil, fmt.Errorf("solve: an intercept needs the squared loss: with weighted observations or another loss, subtracting the mean of y does not fit the intercept; drop the intercept or the weights")
 	}
 	return s.decide(ctx, "loss", lossRules)
 }
@@ -166,11 +220,25 @@ func (s *situation) method(ctx context.Context) (Method, error) {
 	return s.e.New(ctx, s.p, s.o)
 }
 
-// reweight chooses anew for another regularizer, in the same units.
+// reweight chooses anew for another regularizer. Where that one allows for other units and the last
+// one did not, they are chosen anew too.
 func (s situation) reweight(ctx context.Context, r prox.Prox, from Method) (Solver, error) {
 	s.p.R, s.from = r, from
-	s.o.choices = s.o.choices[:len(s.o.choices)-1]
+	if s.units == nil && !s.e.Closed && columnUnits(r, s.lengths2) != nil {
+		s.from, s.o.shortness = nil, nil
+		s.o.choices = s.o.before("units")
+		return chooseUnits(ctx, s)
+	}
+	s.o.choices = s.o.before("method")
 	return chooseMethod(ctx, s)
+}
+
+// before is the choices up to the first one about a part.
+func (o Options) before(part string) []Choice {
+	if i := slices.IndexFunc(o.choices, func(c Choice) bool { return c.Part == part }); i >= 0 {
+		return o.choices[:i:i]
+	}
+	return o.choices
 }
 
 // completion is the structure of a matrix completion problem; nil where there is none.
@@ -183,7 +251,7 @@ func (s *situation) completion() *nuclearSampling {
 	if !r.Nuclear.Known || a.Sampled == nil || min(shape.Rows, shape.Cols) < limits.FactoredSide || lambda == 0 || math.IsInf(lambda, 1) {
 		return nil
 	}
-	if places, _ := a.Sampled(shape); places == nil {
+	if places, _ := a.Sampled(s.p.Device, shape); places == nil {
 		return nil
 	}
 	return &nuclearSampling{p: s.p, o: s.o, a: a, shape: shape, lambda: lambda}
@@ -193,7 +261,7 @@ func (s *situation) completion() *nuclearSampling {
 func (s *situation) splits() bool {
 	r := prox.StructureOf(s.p.R)
 	_, dim := s.p.A.Dims()
-	if !s.e.sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.o.Whole || s.p.Loss != nil {
+	if !s.e.Sparse || r.Closure == nil || r.On == nil || dim < minWorking || s.o.Whole || s.p.Loss != nil {
 		return false
 	}
 	none := confine(s.p.Device, s.p.A, nil)
@@ -229,7 +297,7 @@ func writeDown(a linops.Operator, normal *linops.Normal) bool {
 	return dim <= maxDense && !normal.Closed()
 }
 
-// plain runs a method as it is.
+// plain runs a method on the whole problem.
 type plain struct {
 	s situation
 	m Method

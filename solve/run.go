@@ -15,7 +15,8 @@ import (
 type Start struct {
 	// B is where to start, 1 x p, unless a tape is running.
 	B array.Batch
-	// Part says that the problem is a part of another, whose duality gap is not its own.
+	// Part says that the problem is a part of another, so that its duality gap is not that of the
+	// whole.
 	Part bool
 	// Tape records the iterations; nil for none.
 	Tape Tape
@@ -43,8 +44,8 @@ type run struct {
 	c      *watch
 	tape   Tape
 	last   float64 // the measure of the last step
-	// oneStep reports that A is a multiple of an orthogonal matrix: one proximal gradient step
-	// leads from anywhere to the solution.
+	// oneStep says that A is a multiple of an orthogonal matrix: one proximal gradient step leads
+	// from anywhere to the solution.
 	oneStep bool
 }
 
@@ -74,7 +75,7 @@ func begin(m Method, y array.Batch, o Options, from Start) (*run, error) {
 	}
 	r.c = newWatch(m, r.traits, y, r.o, from.Part)
 	if !r.oneStep && from.B.IsZero() {
-		r.last = r.c.scale // elsewhere a first step as accurate as the last ones keeps what B knows
+		r.last = r.c.scale // elsewhere the first step is as accurate as the last ones of the solve that gave B, so that none of B's accuracy is lost
 	}
 	return r, nil
 }
@@ -109,7 +110,7 @@ func (r *run) iterate(ctx context.Context) error {
 	return nil
 }
 
-// step does one iteration and looks at the outcome.
+// step does one iteration and checks the outcome.
 func (r *run) step(ctx context.Context, final bool) error {
 	w := r.w
 	w.near = nearness * w.C.Eta * math.Max(r.last, r.c.tol*r.c.scale)
@@ -118,6 +119,9 @@ func (r *run) step(ctx context.Context, final bool) error {
 	}
 	j, err := r.m.Step(ctx, w, r.tape != nil)
 	if err != nil {
+		if fault := w.Device().Err(); fault != nil {
+			err = fault // the cause
+		}
 		return fmt.Errorf("%s iteration %d: %w", r.m.Name(), w.K+1, err)
 	}
 	measured, next := r.m.Measure(w)
@@ -162,7 +166,7 @@ func (r *run) solution() (*Solution, error) {
 	return s, nil
 }
 
-// choices are those made for the problem, by the method, and here.
+// choices are those made for the problem, by the method, and by this run.
 func (r *run) choices() []Choice {
 	all := append(slices.Clone(r.o.choices), r.traits.Choices...)
 	if r.w.follower != nil {

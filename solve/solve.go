@@ -22,17 +22,17 @@ type Problem struct {
 	Loss loss.Loss
 	// R is the regularizer r on R^p.
 	R prox.Prox
-	// Device is where A, Loss and R keep their data, and where work is done that serves all y. What
-	// a single solve needs is allocated on the device of its y, which may be a view of this one.
+	// Device holds the data of A, Loss and R, and does the work that is shared by all y. Memory for
+	// a single solve is allocated on the device of its y, which may be a view of this one.
 	Device array.Device
-	// Intercept fits an intercept, which no penalty falls on: with ones 1 in R^d,
+	// Intercept fits an unpenalized intercept: with the vector of ones 1 in R^d,
 	//
 	//	mu_hat(y) = mean(y) 1 + A b,   b the solver's at y - mean(y) 1,
 	//	div mu_hat = 1 + div A b,      ||D mu_hat||_F^2 = 1 + ||D A b||_F^2.
 	//
-	// The columns of A must have mean 0. Then this is the least squares problem with a column of
-	// ones beside A that the regularizer does not see. A solver itself computes b and A b at the y
-	// that it is given; its caller, package stages, subtracts the mean and adds it back.
+	// The columns of A must have mean 0. Then this is the least squares problem with an unpenalized
+	// column of ones beside A. A solver itself computes b and A b at the y that it is given; its
+	// caller, package stages, subtracts the mean and adds it back.
 	Intercept bool
 }
 
@@ -45,7 +45,7 @@ type Options struct {
 	// Sigma2 is the variance of the noise in y where it is known. Errors of mu_hat are then
 	// measured against sigma sqrt(d), otherwise against the residual.
 	Sigma2 float64
-	// Progress, unless nil, is called after every iteration with what is known of the solve so far.
+	// Progress, unless nil, is called after every iteration with the convergence so far.
 	Progress func(Convergence)
 	// Point asks for [Solution].At, which a derivative at the solution needs.
 	Point bool
@@ -89,13 +89,13 @@ func (o Options) check() error {
 	return nil
 }
 
-// with returns the options with one more choice on record.
+// with returns the options with one more choice recorded.
 func (o Options) with(c Choice) Options {
 	o.choices = append(o.choices[:len(o.choices):len(o.choices)], c)
 	return o
 }
 
-// Choice is one decision that a solver made by the structure of a problem.
+// Choice is one decision that a solver based on the structure of a problem.
 type Choice struct {
 	// Part is what the choice is about: "method", "units", "loss", "space", "system" or
 	// "derivative".
@@ -111,16 +111,19 @@ type Convergence struct {
 	// Optimality is an upper bound of dist(0, ∂F(b)), where F is the objective, divided by ||A||
 	// sigma sqrt(d), or without sigma by ||A|| ||y - A b||. It is measured in units in which the
 	// columns of A have length about 1, if r allows for other units. Where rounding errors of A b
-	// and b are larger than Tol times the divisor's second factor they take its place.
+	// and b are larger than Tol times the divisor's second factor, they replace that factor.
 	Optimality float64
 	// Error is an upper bound of ||mu_hat - mu_hat*||, the distance to the exact estimate: sqrt(2
 	// gap), with the duality gap at b. It is NaN where no gap is known. With weights w of the
 	// observations the norm is that of sqrt(w) (mu_hat - mu_hat*).
 	Error float64
-	// Converged reports that Optimality is at most Options.Tol, and that Error, where it is known,
-	// is at most a hundredth of sigma sqrt(d), or without sigma of ||y - A b|| or a millionth of
-	// ||y||; less where Tol is below 1e-8.
+	// Converged reports whether Optimality is at most Options.Tol, and that Error, where it is
+	// known, is at most a hundredth of sigma sqrt(d), or without sigma of ||y - A b|| or a
+	// millionth of ||y||; less where Tol is below 1e-8.
 	Converged bool
+	// Closed reports that b was computed in closed form: there is nothing to iterate, and where a
+	// solve starts does not matter.
+	Closed bool
 	// Lag estimates, for an unrolled derivative at a converged solution, by how much its trace
 	// differs from that of the fixed point: the derivatives of the iterates converge later than the
 	// iterates. It is 0 for other derivatives. Package vjp sets it.
@@ -135,7 +138,7 @@ type Solution struct {
 	MuHat array.Batch
 	// Convergence records how the solve went.
 	Convergence
-	// Choices tells what the solver chose for this problem, and why.
+	// Choices lists what the solver chose for this problem, and why.
 	Choices []Choice
 	// At is the solution in the form in which it was computed, nil unless Options.Point is set.
 	At *Point
@@ -163,8 +166,8 @@ type Solver interface {
 	// not an error: the Solution says that it did not converge. The caller releases the Solution.
 	Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error)
 	// Record is Solve from 0 over all coordinates with a tape running. The function newTape is
-	// called once, with the method that iterates and the y that it sees. The caller releases the
-	// tape, also after an error.
+	// called once, with the method that iterates and the y that the method is given. The caller
+	// releases the tape, also after an error.
 	Record(ctx context.Context, y array.Batch, newTape func(m Method, y array.Batch) Tape) (*Solution, error)
 	// Reweight is what New returns for the regularizer r, all else being equal, to the last bit.
 	// The two share memory: this solver must be released after the other.
@@ -176,14 +179,11 @@ type Solver interface {
 // New returns the solver of the given name for the problem; [Methods] lists the names. The context
 // bounds the work done once for all y: the estimate of the operator's norm, or a factorization.
 func New(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
-	var names []string
-	for _, e := range Methods() {
-		if e.Name == name {
-			return NewFrom(ctx, e, p, o)
-		}
-		names = append(names, e.Name)
+	e, ok := Lookup(name)
+	if !ok {
+		return nil, fmt.Errorf("solve: solver %q, expected one of %s", name, strings.Join(Names(), ", "))
 	}
-	return nil, fmt.Errorf("solve: solver %q, expected one of %s", name, strings.Join(names, ", "))
+	return NewFrom(ctx, e, p, o)
 }
 
 // NewFrom is New for a method that need not be in the table.
@@ -201,7 +201,7 @@ func NewFrom(ctx context.Context, e Entry, p Problem, o Options) (Solver, error)
 	return build(ctx, e, p, o)
 }
 
-// leastSquare is the smallest sum of squares that is as accurate as its terms.
+// leastSquare is the smallest sum of squares whose relative accuracy is that of its terms.
 const leastSquare = 0x1p-900
 
 // Norm is the Euclidean norm of a batch of one vector, accurate also where squares underflow.

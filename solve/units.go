@@ -16,19 +16,19 @@ import (
 //
 //	min_c  1/2 ||A diag(s) c - y||^2 + r(s ∘ c),
 //
-// whose solver sees neither the units of the columns nor their spread. mu_hat and its derivative
-// are the same. The s_j are powers of two, so that nothing is rounded.
+// whose solver depends on neither the units of the columns nor their spread. mu_hat and its
+// derivative are the same. The s_j are powers of two, so that nothing is rounded.
 type equilibrated struct {
 	Solver            // in these units
 	s       situation // in the user's
 	scale   array.Batch
 	inverse array.Batch
 	owned   prox.Prox         // the regularizer in these units; nil before it is made
-	op      linops.Restricted // nil where the operator and the scales are another's
+	op      linops.Restricted // nil where the operator and the scales belong to another solver
 }
 
-// columnLengths2 are the squared lengths of A's columns; nil where A cannot say and there are too
-// many to ask.
+// columnLengths2 are the squared lengths of A's columns; nil where A does not report them and there
+// are too many to compute.
 func columnLengths2(p Problem) []float64 {
 	if known := linops.StructureOf(p.A).ColumnNorms2; known != nil {
 		return known()
@@ -72,7 +72,7 @@ func inverseLengths(lengths2 []float64) []float64 {
 	return out
 }
 
-// unit is the power of two that brings a length near 1; 1 for lengths of 0 and beyond all range.
+// unit is the power of two that brings a length near 1; 1 for lengths that are 0 or out of range.
 func unit(length float64) float64 {
 	if !(length > 0) || math.IsInf(length, 1) {
 		return 1
@@ -80,7 +80,7 @@ func unit(length float64) float64 {
 	return math.Exp2(-math.Round(math.Log2(length)))
 }
 
-// columnUnits returns s, nil where the columns of these lengths are alike or r has no other units.
+// columnUnits returns s, nil where the lengths of the columns are similar or r has no other units.
 func columnUnits(r prox.Prox, lengths2 []float64) []float64 {
 	known := prox.StructureOf(r)
 	if known.Rescale == nil || !spread(lengths2, nil) {

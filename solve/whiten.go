@@ -22,15 +22,15 @@ import (
 //
 //	S = W^{1/2} A (A* W A + Q)^+ A* W^{1/2}   in place of   D mu_hat = A (A* W A + Q)^+ A* W.
 //
-// The two are similar where all weights are positive, S = W^{1/2} D mu_hat W^{-1/2}. In any case tr
-// S = tr D mu_hat and ||S||_F^2 = tr (D mu_hat)^2, which is what an estimate of risk and its error
-// bar need; S is symmetric with eigenvalues in [0, 1], and D mu_hat is not.
+// The two matrices are similar where all weights are positive, S = W^{1/2} D mu_hat W^{-1/2}. In
+// any case tr S = tr D mu_hat and ||S||_F^2 = tr (D mu_hat)^2, which is what an estimate of risk
+// and its error bar need; S is symmetric with eigenvalues in [0, 1], and D mu_hat is not.
 type whitened struct {
 	Solver           // of the whitened problem
 	p      Problem   // the user's
 	s      situation // the user's
 	root   array.Batch
-	op     *weightedRows // nil where the operator and the weights are another's
+	op     *weightedRows // nil where the operator and the weights belong to another solver
 }
 
 // newWhitened solves a whitened problem.
@@ -133,7 +133,7 @@ type weightedRows struct {
 	structure linops.Structure
 }
 
-// newWeightedRows keeps what A knows of its columns.
+// newWeightedRows keeps the structure of A's columns.
 func newWeightedRows(a linops.Operator, root array.Batch, host []float64, own linops.Restricted) *weightedRows {
 	o := &weightedRows{a: a, root: root, host: host, own: own}
 	wrap := func(a linops.Restricted) linops.Restricted {
@@ -160,7 +160,7 @@ func newWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 	return o
 }
 
-// Structure is what A knows, with weighted rows.
+// Structure is that of A, with weighted rows.
 func (o *weightedRows) Structure() linops.Structure { return o.structure }
 
 // Dims is the size of A.

@@ -13,19 +13,19 @@ import (
 	"surepipe/space"
 )
 
-// workingSet runs a method on the coordinates that matter. The solution of a sparse problem is 0 in
-// most coordinates, and a solver that knew them would not read the other columns of A. It works in
-// rounds: solve the problem confined to a set W, compute the gradient at the solution over all
+// workingSet runs a method on an active set of coordinates. The solution of a sparse problem is 0
+// in most coordinates, and only the columns of A at the others need to be read. It works in rounds:
+// solve the problem restricted to a set W, compute the gradient at the solution over all
 // coordinates by one product with A*, and add to W the coordinates outside that violate their
-// optimality condition, the largest violations first. Where there is none the confined solution is
-// the solution. A is read once a round for the gradient and once for its columns, some ten times in
-// all, where the iterations would read it hundreds of times (Johnson and Guestrin, Blitz, 2015;
+// optimality condition, the largest violations first. Where there is none the restricted solution
+// is the solution. A is read once a round for the gradient and once for its columns, some ten times
+// in all, while the iterations would read it hundreds of times (Johnson and Guestrin, Blitz, 2015;
 // Massias, Gramfort and Salmon, Celer, 2018).
 //
-// Derivatives need no more: at a solution the derivative of the proximal operator is 0 outside W,
-// and the implicit derivative of the confined problem is the problem's. Iterations over all
-// coordinates serve the unrolled derivative, and problems whose solutions turn out not to be
-// sparse.
+// The same set suffices for derivatives: at a solution the derivative of the proximal operator is 0
+// outside W, and the implicit derivative of the restricted problem is that of the whole problem.
+// Iterations over all coordinates are for the unrolled derivative, and for problems whose solutions
+// turn out not to be sparse.
 type workingSet struct {
 	s situation
 	r prox.Structure
@@ -35,11 +35,12 @@ type workingSet struct {
 }
 
 const (
-	// firstShare of the coordinates is the largest first working set, but minFirst is small enough.
+	// firstShare of the coordinates is the largest first working set, unless minFirst is larger.
 	firstShare = 1. / 32
 	minFirst   = 64
 	// A round is solved until its own optimality is roundShare of the violation outside before it,
-	// or to the tolerance. insideShare is the part of the tolerance that the inside may take.
+	// or to the tolerance. insideShare is the part of the tolerance that the optimality inside may
+	// use.
 	roundShare  = 0.1
 	insideShare = 0.7
 	// reach is the step, in units of 1/||gradient||_inf, at which violations outside are measured:
@@ -75,18 +76,27 @@ func (s *workingSet) Reweight(ctx context.Context, r prox.Prox) (Solver, error) 
 	return s.s.reweight(ctx, r, s.full)
 }
 
-// whole is the method over all coordinates.
+// whole is the method over all coordinates. It serves all solves, and so it is built on a view of the
+// device that has no other use: a lack of memory fails the solve that met it, and the next solve
+// builds it anew.
 func (s *workingSet) whole(ctx context.Context) (Method, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.full == nil {
-		full, err := s.s.method(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s.full = full
+	if s.full != nil {
+		return s.full, nil
 	}
-	return s.full, nil
+	on := s.s
+	on.p.Device = s.s.p.Device.Request()
+	full, err := on.method(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := on.p.Device.Err(); err != nil {
+		full.Release()
+		return nil, err
+	}
+	s.full = full
+	return full, nil
 }
 
 // Record iterates over all coordinates.
@@ -141,7 +151,7 @@ func (s *workingSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, e
 	}
 }
 
-// confined is the problem on a working set.
+// confined is the problem restricted to a working set.
 type confined struct {
 	Problem
 	op     linops.Restricted
@@ -149,7 +159,7 @@ type confined struct {
 	method Method
 }
 
-// confine takes the columns of A in a set; nil where A has no way of its own to do so.
+// confine takes the columns of A in a set; nil where A's structure does not offer that.
 func confine(dev array.Device, a linops.Operator, set []int) *confined {
 	_, dim := a.Dims()
 	t := space.Coordinates(dev, dim, set)
@@ -188,7 +198,7 @@ type rounds struct {
 	y       array.Batch
 	b, z, g array.Batch // the estimate, A b - y, and A* of that
 	set     []int
-	on      *confined // on set; nil before the set has been confined
+	on      *confined // on set; nil before the problem has been restricted to it
 	inside  float64   // optimality on the working set
 	outside float64   // and outside
 	excess  []float64 // by how much the coordinates outside violate their optimality conditions
@@ -226,7 +236,7 @@ func (r *rounds) release() {
 }
 
 // grow judges the solution on the working set, reports whether it is done, and if not adds to the
-// set. The support of a start is solved on before it is judged.
+// set. The problem is solved on the support of a start before that is judged.
 func (r *rounds) grow() (done bool, err error) {
 	if len(r.set) > 0 && r.on == nil {
 		return false, nil
@@ -257,8 +267,8 @@ func (r *rounds) grow() (done bool, err error) {
 	return false, nil
 }
 
-// judge applies the rule of acceptance to the optimality inside the working set and the distance of
-// 0 from the subdifferential outside of it.
+// judge applies the stopping rule to the optimality inside the working set and the distance of 0
+// from the subdifferential outside of it.
 func (r *rounds) judge(outside float64) {
 	zNorm, bNorm := Norm(r.z), Norm(r.b)
 	r.stick.Norm = relative(Norm(r.g), zNorm) // at most ||A||
@@ -272,7 +282,8 @@ func (r *rounds) judge(outside float64) {
 	r.accept(optimality, optimality, bound, zNorm)
 }
 
-// confine builds the problem on the set; false where that is not small, or the operator cannot.
+// confine builds the problem on the set; false where the set is not small, or the operator does not
+// support it.
 func (r *rounds) confine(ctx context.Context) (bool, error) {
 	_, dim := r.s.s.p.A.Dims()
 	if 2*len(r.set) > dim || len(r.set) == 0 {
@@ -286,7 +297,7 @@ func (r *rounds) confine(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	var err error
-	if c.R, err = r.s.r.On(c.set); err == nil && c.R != nil {
+	if c.R, err = r.s.r.On(r.dev, c.set); err == nil && c.R != nil {
 		c.method, err = r.s.s.e.New(ctx, c.Problem, r.s.s.o)
 	}
 	if err != nil || c.R == nil {
@@ -322,7 +333,7 @@ func (r *rounds) solve(ctx context.Context) error {
 	return nil
 }
 
-// solution is the outcome, which takes what it needs from the rounds.
+// solution is the outcome, which takes over memory from the rounds.
 func (r *rounds) solution() (*Solution, error) {
 	o := r.s.s.o
 	sol := &Solution{Convergence: r.conv, Choices: slices.Clone(o.choices), B: r.b, MuHat: r.z}

@@ -6,8 +6,8 @@ import (
 	"surepipe/array"
 )
 
-// Yardstick is what a solve is measured by. A subgradient e of the objective at b is small where
-// ||e|| is small against
+// Yardstick is the scale by which a solve is measured. A subgradient e of the objective at b is
+// small where ||e|| is small compared with
 //
 //	||A|| max(sigma sqrt(d), floor),
 //
@@ -27,7 +27,8 @@ func NewYardstick(y array.Batch, norm2 float64, o Options) Yardstick {
 }
 
 const (
-	// Roundings is how many units in the last place of y and A b a solve need not resolve.
+	// Roundings is the number of units in the last place of y and A b that a solve need not
+	// resolve.
 	Roundings = 64
 
 	epsilon = 0x1p-52
@@ -65,8 +66,8 @@ func (s Yardstick) byColumn(z float64) float64 {
 	return max(s.Matters(z), Roundings*epsilon*s.Y/s.Tol)
 }
 
-// Scale is what the norm of a subgradient is small against, at a residual of norm z and a b of the
-// given norm.
+// Scale is the size with which the norm of a subgradient is compared, at a residual of norm z and a
+// b of the given norm.
 func (s Yardstick) Scale(z, b float64) float64 { return s.Norm * s.size(z, b) }
 
 // first is the scale while no residual is known.

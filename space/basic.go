@@ -42,7 +42,7 @@ type subset struct {
 
 // Coordinates returns the vectors of R^p that are 0 outside the given coordinates, which are
 // distinct, in increasing order, and not copied. E are the columns of the identity there. It panics
-// if they are not as they should be.
+// if they break these rules.
 func Coordinates(dev array.Device, p int, set []int) Space {
 	for i, j := range set {
 		if j < 0 || j >= p || i > 0 && j <= set[i-1] {

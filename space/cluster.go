@@ -22,7 +22,7 @@ type cluster struct {
 //
 //	sign_j/sqrt(m_i) for the m_i coordinates j of set i, else 0.
 //
-// The slices are not kept. It panics if the sets are not as they should be.
+// The slices are not kept. It panics if the sets break these rules.
 func Clusters(dev array.Device, p int, indptr, indices []int, sign []float64) Space {
 	n := len(indptr) - 1
 	s := &cluster{p: p, rows: Rows{append([]int(nil), indptr...), append([]int(nil), indices...), make([]float64, len(indices))}}

@@ -1,4 +1,4 @@
-// Package space has linear subspaces of R^p as values: the tangent spaces along which a
+// Package space represents linear subspaces of R^p as values: the tangent spaces along which a
 // regularizer is smooth at a solution.
 //
 // A [Space] is T = E R^n with an injective map E, or one that is injective up to coordinates
@@ -21,7 +21,7 @@ type Space interface {
 	// Project sets dst_i to the orthogonal projection of z_i on T; both are k x p, and may be
 	// the same batch.
 	Project(dst, z array.Batch)
-	// Form tells what the space is.
+	// Form describes the space.
 	Form() Form
 	// Bytes is the device memory that it holds.
 	Bytes() int64

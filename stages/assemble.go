@@ -12,7 +12,7 @@ import (
 	"surepipe/hutch"
 )
 
-// Outcome is what has become of sample Risk.Index: its risk, or its failure Err, and then only the
+// Outcome is the result for sample Risk.Index: its risk, or its failure Err, and then only the
 // index of Risk is set.
 type Outcome struct {
 	Risk Risk
@@ -20,9 +20,9 @@ type Outcome struct {
 }
 
 // Assemble is the stage that waits for all probes of a job, computes its risk, or reports its
-// failure as a [SampleError], and frees what the job held. It must run as one worker, for it
-// counts each job's probes. progress, if not nil, is told after every batch how many of the job's
-// probes are done.
+// failure as a [SampleError], and frees what the job held. It must run as one worker, because it
+// counts each job's probes. progress, if not nil, is called after every batch with the number of
+// the job's probes that are done.
 func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)) Stage[Probes, Outcome] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Outcome) error {
 		done := map[*Job]int{}
@@ -67,7 +67,7 @@ func (j *Job) addMean(muHat []float64) error {
 }
 
 func assemble(sigma2 float64, job *Job) (Risk, error) {
-	// The numbers of a view that has failed are meaningless: its fault is what to report.
+	// The numbers of a view that has failed are meaningless, so its fault is reported.
 	dev := job.view
 	if err := dev.Sync(); err != nil {
 		return Risk{}, err
@@ -98,6 +98,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		Implausible: terms.Implausible(trace.Error()),
 
 		Verification: job.verification,
+		MeanWeight:   job.meanWeight,
 
 		DivergenceLow:  trace.Trace - job.lower,
 		DivergenceHigh: trace.Trace + job.higher,
@@ -117,12 +118,13 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if !math.IsInf(job.spaceMargin, 1) {
 		r.SpaceMargin = job.spaceMargin
 	}
+	r.Neighbours = job.neighbours
 	inner := sol.Linearization.Inner()
 	r.InnerSteps, r.Unsolved = inner.Steps, inner.Failed
 	if err := dev.Err(); err != nil {
 		return Risk{}, err
 	}
-	if job.intercept {
+	if job.problem.Intercept {
 		if err := job.addMean(r.MuHat); err != nil {
 			return Risk{}, err
 		}

@@ -15,41 +15,46 @@ import (
 	"surepipe/vjp"
 )
 
-// Sample is one y on its way in.
+// Sample is one y, the input of the stages.
 type Sample struct {
-	// Index is the sample's place in the stream; with the seed it fixes the probes.
+	// Index is the sample's position in the stream; together with the seed it determines the
+	// probes.
 	Index int
 	// Y holds the d observations. No stage modifies it.
 	Y []float64
 }
 
-// Job is a sample on its way through the stages, from [Solve] to [Assemble], which all share it
-// by its pointer. Solve makes it, with the solution and the estimate of the trace that is under
-// way; the stages of probes write to that estimate; Assemble reads it off. Each field is written
-// by the one stage that its comment names, before the job is sent on.
+// Job is a sample on its way through the stages, from [Solve] to [Assemble], which all share it by
+// its pointer. Solve makes it, with the solution and the estimate of the trace in progress; the
+// stages of probes write to that estimate; Assemble reads it. Each field is written by the one
+// stage that its comment names, before the job is sent on.
 //
-// A job's device memory belongs to the [Jobs] that Solve has entered it in: Assemble releases it
-// there, and whoever runs the stages releases what an early end has left.
+// A job's device memory belongs to the [Jobs] in which Solve registered it: Assemble releases it
+// there, and the code that runs the stages releases the jobs that remain after an early end.
 type Job struct {
-	// Sample is what the job is made of.
+	// Sample is the sample of the job.
 	Sample
 
-	// By Solve: the device that all samples share, and the job's view of it, on which all that is
-	// made for the sample is allocated. A fault of the device ends all jobs, a fault of the view
-	// this job alone. A job that the solver failed at has no view.
+	// By Solve: the device that all samples share, and the job's view of it, on which all memory
+	// for the sample is allocated. A fault of the device ends all jobs, a fault of the view only
+	// this job. A job whose solve failed has no view.
 	shared, view array.Device
-	// By Solve: the solution and its linearization; ||y - mu_hat||^2; and the
-	// estimate of the trace, nil where that is known without probes and closed holds it.
+	// By Solve: the solution and its linearization; ||y - mu_hat||^2; and the estimate of the
+	// trace, nil where the trace is known without probes and is in closed.
 	solution *vjp.Solution
 	residual float64
 	run      *hutch.Run
 	closed   hutch.Estimate
-	// By Solve: lower and higher are how far decisions in doubt may move the trace, and the
+	// By Solve: lower and higher are how far decisions in doubt may change the trace, and the
 	// margins are those of the rank and of the tangent space ([vjp.Closed]).
 	lower, higher, rankMargin, spaceMargin float64
-	// By Solve: whether the fit has an intercept, and the mean that was then subtracted from y.
-	intercept bool
-	mean      float64
+	// By Solve: whether lower and higher account for the tangent spaces near the solution.
+	neighbours bool
+	// By Solve: the mean of the weights of the observations, 0 where they have none.
+	meanWeight float64
+	// By Solve: the problem, and the mean that was subtracted from y where it has an intercept.
+	problem vjp.Problem
+	mean    float64
 	// By Solve: the settings that later stages need. batch is the largest number of probes that
 	// travel together.
 	seed  uint64
@@ -58,11 +63,11 @@ type Job struct {
 	// By Solve: when the solver started on the sample, and when it finished.
 	begun, solved time.Time
 
-	// By Basis: how many probes the phases after the sketch have. finished counts those that
+	// By QR: how many probes the phases after the sketch have. finished counts those that
 	// Refine has seen, and arrived those that Verify has.
 	planned           int
 	finished, arrived atomic.Int64
-	// By Verify: what it found, nil without it, and when it began.
+	// By Verify: its findings, nil without it, and when it began.
 	verification *verify.Verification
 	ended        time.Time
 
@@ -71,9 +76,9 @@ type Job struct {
 	failure atomic.Pointer[SampleError]
 }
 
-// Probes is a batch of probes of one job on its way from stage to stage. It says which probes
-// they are; their vectors exist on the device only while a stage works on them, and what is found
-// goes to the job.
+// Probes is a batch of probes of one job on its way from stage to stage. It says which probes they
+// are; their vectors exist on the device only while a stage works on them, and the results go to
+// the job.
 type Probes struct {
 	Job   *Job
 	Phase hutch.Phase
@@ -82,9 +87,9 @@ type Probes struct {
 	First, Count int
 }
 
-// settle notes err as the job's failure and returns nil, so that the job travels to its end without
-// further work; or it returns what ends all jobs: the end of ctx, a fault of the shared device or a
-// panic.
+// settle records err as the job's failure and returns nil, so that the job travels to its end
+// without further work; or it returns an error that ends all jobs: the end of ctx, a fault of the
+// shared device or a panic.
 func (j *Job) settle(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -98,14 +103,29 @@ func (j *Job) settle(ctx context.Context, err error) error {
 	if p := new(PanicError); errors.As(err, &p) {
 		return fmt.Errorf("sample %d: %w", j.Index, err)
 	}
-	j.failure.CompareAndSwap(nil, &SampleError{j.Index, err})
+	j.failure.CompareAndSwap(nil, &SampleError{j.Index, cause(j.view, err)})
 	return nil
+}
+
+// cause is what a failure on a view is reported as: the view's fault, which names the device, the
+// operation and the size, in place of what followed from it, such as numbers that are not finite.
+func cause(view array.Device, err error) error {
+	if view == nil {
+		return err
+	}
+	if p := new(PanicError); errors.As(err, &p) {
+		return err
+	}
+	if fault := view.Err(); fault != nil && !errors.Is(err, fault) {
+		return fault
+	}
+	return err
 }
 
 // failed reports that further work on the job is of no use.
 func (j *Job) failed() bool { return j.failure.Load() != nil }
 
-// count is how many probes a phase has.
+// count is the number of probes in a phase.
 func (j *Job) count(p hutch.Phase) int {
 	if j.run == nil {
 		return 0
@@ -121,10 +141,10 @@ func (j *Job) estimate() (hutch.Estimate, error) {
 	return j.run.Estimate()
 }
 
-// terms are what the risk is computed from, where trace is the solver's part of the trace.
+// terms are the numbers from which the risk is computed; trace is the solver's part of the trace.
 func (j *Job) terms(sigma2 float64, trace hutch.Estimate) risk.Terms {
 	t := risk.Terms{D: len(j.Y), Sigma2: sigma2, Residual: j.residual, Divergence: trace.Trace, Frobenius2: trace.Frobenius2}
-	if j.intercept {
+	if j.problem.Intercept {
 		t = t.WithIntercept()
 	}
 	return t
@@ -136,7 +156,7 @@ type Jobs struct {
 	live map[*Job]struct{}
 }
 
-// add enters a new job.
+// add registers a new job.
 func (s *Jobs) add(j *Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 )
 
 // Query is the stage that applies the Jacobian to the probes of one phase: random vectors of the
-// sketch, vectors of the basis, or random vectors projected off the basis. Probes of other phases
-// pass.
+// sketch, vectors of the basis, or random vectors projected off the basis. It passes on probes of
+// other phases.
 func Query(phase hutch.Phase) Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return each(ctx, in, func(p Probes) error {
@@ -27,15 +27,14 @@ func (j *Job) query(ctx context.Context, p Probes) error {
 	return j.sweeps(ctx, p.Count, func(first, n int) error { return j.run.Do(ctx, p.Phase, p.First+first, n) })
 }
 
-// fewest is the size of the smallest sweep: with two probes the bits of each are those of
-// any larger batch.
+// fewest is the size of the smallest sweep: from two probes on, the bits of each are the same in
+// any batch.
 const fewest = 2
 
-// sweeps cuts count probes of a job into sweeps that the device has memory for, in order,
-// and calls sweep for each while that memory is set aside. A device without a bound takes all at
-// once.
+// sweeps divides count probes of a job into sweeps for which the device has memory, in order, and
+// calls sweep for each while that memory is reserved. A device without a bound takes all at once.
 func (j *Job) sweeps(ctx context.Context, count int, sweep func(first, n int) error) error {
-	// A probe and its image, and what the sweep takes for it.
+	// A probe and its image, and the sweep's working memory for it.
 	each := j.solution.Linearization.ProbeBytes() + 16*int64(j.solution.MuHat.N())
 	for first := 0; first < count; {
 		left := count - first

@@ -11,12 +11,12 @@ import (
 // Refine is the stage that adds residual probes to a job whose planned ones are done, until the
 // trace's share of the error, 2 sigma2 Trace.Error(), is at most share times SURE's own error bar
 // (or sigma2 sqrt(2d)/10 where that is larger), or until there were as many queries as the exact
-// trace takes. Plans without a residual phase pass.
+// trace takes. Jobs whose plan has no residual phase pass unchanged.
 //
-// How many probes that takes is decided by the spread of the planned probes alone,
-// [hutch.Run.Missing], or the error would be understated. A second round, which is rare, follows
-// where the probes of the first say that SURE's own error bar is smaller. The number of probes
-// depends neither on batches nor on what runs beside it. A round is swept by up to workers
+// The number of probes is decided by the spread of the planned probes alone ([hutch.Run.Missing]),
+// since otherwise the error would be understated. A second round, which is rare, follows where the
+// probes of the first show that SURE's own error bar is smaller. The number of probes depends
+// neither on batches nor on what runs at the same time. A round is swept by up to workers
 // goroutines.
 func Refine(sigma2, share float64, workers int) Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {

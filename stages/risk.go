@@ -12,55 +12,61 @@ import (
 	"surepipe/vjp"
 )
 
-// Risk is what is known about one sample's estimator at the end: Stein's unbiased risk estimate and
-// what it is made of. Package risk has the formulas.
+// Risk is the result for one sample: Stein's unbiased risk estimate and the terms that it is
+// computed from. Package risk has the formulas.
 type Risk struct {
-	// Index is the sample's place in the stream.
+	// Index is the sample's position in the stream.
 	Index int
 	// SURE = -d sigma2 + Residual + 2 sigma2 Divergence, see [risk.Terms.SURE].
 	SURE float64
 	// StdErr estimates the root mean square of SURE - ||mu_hat - mu||^2 for exact terms, see
-	// [risk.Terms.StdErr]: the trace's own error is no part of it.
+	// [risk.Terms.StdErr]: it does not include the error of the trace.
 	StdErr float64
-	// Floored reports that the unbiased estimate of StdErr's square is not positive, and StdErr
+	// Floored reports that the unbiased estimate of StdErr's square is not positive, so that StdErr
 	// is its floor, see [risk.Terms.Floored].
 	Floored bool
 	// Residual is ||y - mu_hat||^2.
 	Residual float64
 	// Trace is the estimate of the divergence tr(D mu_hat) and of ||D mu_hat||_F^2. The
-	// divergence's error is Trace.Error(): that of the probes, and what truncated conjugate
-	// gradients leave out.
+	// divergence's error is Trace.Error(): that of the probes and of truncated conjugate gradients.
 	Trace hutch.Estimate
 	// DivergenceLow and DivergenceHigh are the least and the largest divergence that decisions
 	// within rounding errors and the solver's tolerance allow for ([vjp.Closed]); both are
-	// Trace.Trace where none is in doubt or nothing is known of them.
+	// Trace.Trace where no decision is in doubt or the range is not known.
 	DivergenceLow, DivergenceHigh float64
-	// RankMargin is the factor by which the smallest direction that was counted as seen by A
-	// exceeds what would have counted as rounding errors; 0 where no rank was decided.
+	// RankMargin is the factor by which the smallest direction that was counted in the rank exceeds
+	// rounding errors; 0 where no rank was decided.
 	RankMargin float64
-	// SpaceMargin is how close the choice of the regularizer's tangent space was: the distance to
-	// the nearest point with another one, over the error of the solution; 0 where nothing is known
-	// of it. Near 1 and below, the choice is within the solver's tolerance.
+	// SpaceMargin says how close the choice of the regularizer's tangent space was: the distance to
+	// the nearest point with another one, over the error of the solution; 0 where it is not known.
+	// A value near or below 1 means that the choice is within the solver's tolerance.
 	SpaceMargin float64
+	// Neighbours reports that the tangent spaces near the solution are part of DivergenceLow and
+	// DivergenceHigh, so that a small SpaceMargin leaves nothing open.
+	Neighbours bool
 	// D is the number of observations and Sigma2 the variance of their noise that the numbers
 	// are made with.
 	D      int
 	Sigma2 float64
-	// Convergence is the solver's record; Derivative says how it was differentiated.
+	// Convergence is that of the solver; Derivative says how the solution was differentiated.
 	vjp.Convergence
 	Derivative string
+	// MeanWeight is the mean of the weights w of the observations, 0 where the loss has none. With
+	// weights Convergence.Error bounds ||sqrt(w) (mu_hat - mu_hat*)||, where the noise has the size
+	// sigma sqrt(sum w).
+	MeanWeight float64
 	// Choices says what the solver chose by the structure of the problem, and why.
 	Choices []vjp.Choice
-	// InnerSteps is the largest number of inner iterations that the implicit
-	// derivative has taken for a probe, and Unsolved how many probes stopped short of
-	// their tolerance. If there are any, Trace is not to be trusted.
+	// InnerSteps is the largest number of inner iterations that the implicit derivative took for a
+	// probe, and Unsolved the number of probes that stopped short of their tolerance. If there are
+	// any, Trace should not be trusted.
 	InnerSteps, Unsolved int
 	// Implausible reports a Trace that no Jacobian of such an estimator has, see
 	// [risk.Terms.Implausible]. The unrolled derivative of an iterate far from the solution can be
 	// like that.
 	Implausible bool
-	// Verification is what an independent check found; nil where none was asked for. Its time is
-	// no part of those below.
+	// Verification is the result of an independent check; nil where none was asked for. Its time is
+	// not included in those below.
 	Verification *verify.Verification
 	// CacheBytes is the device memory that the linearization held.
 	CacheBytes int64
@@ -68,14 +74,32 @@ type Risk struct {
 	MuHat []float64
 	// B is the solution b, of length p, where it was asked for (Settings.KeepB), else nil.
 	B []float64
-	// Solve, Divergence and Total are wall-clock times: of the solver, from
-	// there to the last probe, and both.
+	// Solve, Divergence and Total are wall-clock times: of the solver, from its end to the last
+	// probe, and both together.
 	Solve, Divergence, Total time.Duration
 }
 
-// Terms are what SURE and its error bar were computed from.
+// Terms are the numbers from which SURE and its error bar were computed.
 func (r *Risk) Terms() risk.Terms {
 	return risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Trace.Trace, Frobenius2: r.Trace.Frobenius2}
+}
+
+// noise is the size of the noise in the norm of Convergence.Error: sigma sqrt(d), or with weights w
+// of the observations sigma sqrt(sum w).
+func (r *Risk) noise() float64 {
+	mean := r.MeanWeight
+	if mean == 0 {
+		mean = 1
+	}
+	return math.Sqrt(r.Sigma2 * mean * float64(r.D))
+}
+
+// bounded names what Convergence.Error bounds the error of.
+func (r *Risk) bounded() string {
+	if r.MeanWeight > 0 {
+		return "sqrt(w) mu_hat"
+	}
+	return "mu_hat"
 }
 
 // String is a short report in a few lines: the estimate, what it is made of, how it was computed,
@@ -92,7 +116,10 @@ func (r Risk) String() string {
 	}
 	fmt.Fprintf(&s, "%d iterations, optimality %.1e", r.Iterations, r.Optimality)
 	if !math.IsNaN(r.Convergence.Error) {
-		fmt.Fprintf(&s, ", mu_hat within %.1e of the exact estimate", r.Convergence.Error)
+		fmt.Fprintf(&s, ", %s within %.1e of the exact estimate", r.bounded(), r.Convergence.Error)
+	}
+	if r.SpaceMargin > 0 && r.SpaceMargin < CloseMargin {
+		fmt.Fprintf(&s, ", tangent space by a margin of %.2g", r.SpaceMargin)
 	}
 	fmt.Fprintf(&s, "; %s derivative; %.3g s\n", r.Derivative, r.Total.Seconds())
 	s.WriteString("± leaves out: ")

@@ -2,8 +2,10 @@ package stages
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
@@ -11,55 +13,55 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/loss"
 	"surepipe/vjp"
 )
 
-// Settings are what turns a sample into a job, beside the solver and its problem.
+// Settings are the settings for turning a sample into a job, besides the solver and its problem.
 type Settings struct {
-	// Plan is the trace estimator with its queries, Seed that of its probes.
+	// Plan is the trace estimator with its queries, and Seed the seed of its probes.
 	Plan hutch.Plan
 	Seed uint64
 	// Closed takes the trace from the linearization where it is known without probes.
 	Closed bool
-	// TraceError, if positive, is the share that [Refine] brings the trace's error to; quadratic
-	// forms are as accurate as that needs.
+	// TraceError, if positive, is the share to which [Refine] reduces the trace's error; quadratic
+	// forms are computed as accurately as that requires.
 	TraceError float64
 	// Batch is the largest number of probes in one sweep; 0 chooses it so that a
 	// sweep's working memory stays near the linearization's own.
 	Batch int
-	// Workers is how many goroutines each stage of probes has.
+	// Workers is the number of goroutines of each stage of probes.
 	Workers int
 	// KeepB downloads b for [Risk].B.
 	KeepB bool
 }
 
-// batchBytes is the working memory that all sweeps of a sample together may
-// always have: enough to hide what a sweep costs beside its arithmetic, little
-// enough to stay near the caches.
+// batchBytes is the working memory that all sweeps of a sample together may always have: enough to
+// hide the overhead of a sweep, little enough to stay near the caches.
 const batchBytes = 64 << 20
 
 // iterativeBytes is the same where a sweep is conjugate gradients.
 const iterativeBytes = 1 << 30
 
 const (
-	// Above maxBatch probes a sweep gains nothing more.
+	// Above maxBatch probes a sweep gains nothing.
 	maxBatch = 96
-	// A probe of at least wideProbe bytes is work enough for the device to share
-	// between its processors; phases of narrower ones are shared out between the
-	// workers.
+	// A probe of at least wideProbe bytes is enough work for the device to share among its
+	// processors; phases of narrower probes are divided among the workers.
 	wideProbe = 128 << 10
 )
 
-// Solve is the stage that runs the solver on every sample, on the device of its problem, and
-// sends out the probes of the job's sketch. A plan without a sketch, or a sample that the solver
-// fails at, sends a single empty batch. The jobs are entered in jobs.
+// Solve is the stage that runs the solver on every sample, on the device of its problem, and sends
+// out the probes of the job's sketch. For a plan without a sketch, or a sample whose solve fails,
+// it sends a single empty batch. It registers the jobs in jobs.
 //
-// With the problem's intercept it solves at y less its mean; the columns of A must have mean 0.
+// With an intercept it solves at y minus its mean; the columns of A must have mean 0.
 func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 	dev := solver.Problem().Device
+	weight := sync.OnceValue(func() float64 { return meanWeight(solver.Problem().Loss) })
 	return func(ctx context.Context, in <-chan Sample, out chan<- Probes) error {
 		return each(ctx, in, func(sample Sample) error {
-			job, err := solveOne(ctx, solver, s, sample)
+			job, err := solveOne(ctx, solver, s, sample, weight)
 			if err != nil {
 				job = &Job{Sample: sample, shared: dev}
 				if err := job.settle(ctx, err); err != nil {
@@ -86,27 +88,40 @@ func matrix(l vjp.Linearization) hutch.Matrix {
 	return hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span}
 }
 
-func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample) (*Job, error) {
+// meanWeight is the mean of the weights of the observations, 0 where the loss has none.
+func meanWeight(l loss.Loss) float64 {
+	if l == nil {
+		return 0
+	}
+	w, ok := l.Weights()
+	if !ok || w.IsZero() {
+		return 0
+	}
+	return stat.Mean(w.ToHost(), nil)
+}
+
+func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample, weight func() float64) (*Job, error) {
 	problem := solver.Problem()
-	// All that is made for the sample is allocated on the device of its y: a view of its own, which
-	// keeps a lack of memory from the other samples.
+	// All memory for the sample is allocated on the device of its y: a view of its own, so that
+	// running out of memory does not affect the other samples.
 	view := problem.Device.Request()
 	job := &Job{
 		Sample: sample, shared: problem.Device, view: view,
-		intercept: problem.Intercept, seed: s.Seed, batch: s.Batch, keepB: s.KeepB, begun: time.Now(),
+		problem: problem, seed: s.Seed, batch: s.Batch, keepB: s.KeepB, begun: time.Now(),
 	}
-	if job.intercept {
-		job.mean = stat.Mean(sample.Y, nil)
-	}
-	y := job.observations(view)
+	y, mean := Observations(view, problem, sample.Y)
 	defer y.Free()
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
-		return nil, err
+		return nil, cause(view, err)
 	}
-	job.solution = sol
+	if sol.Linearization == nil {
+		sol.Release()
+		return nil, fmt.Errorf("stages: the solution of solver %q has no derivative, expected a solver whose vjp.Options.Derivative is not %q", solver.Name(), vjp.None)
+	}
+	job.solution, job.mean, job.meanWeight = sol, mean, weight()
 	c := sol.Linearization.Closed()
-	job.spaceMargin = c.SpaceMargin
+	job.spaceMargin, job.neighbours = c.SpaceMargin, c.Neighbours
 	if c.Known {
 		job.lower, job.higher, job.rankMargin = c.Trace-c.Low, c.High-c.Trace, c.Margin
 		if s.Closed {
@@ -128,22 +143,22 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample)
 	return job, nil
 }
 
-// observations is the y that the solver is given: less its mean where there is an intercept. The
-// caller frees it.
-func (j *Job) observations(dev array.Device) array.Batch {
-	values := j.Y
-	if j.intercept {
+// Observations uploads the y that a solver of the problem is given: less its mean, which is also
+// returned, where the problem has an intercept. The mean is 0 elsewhere. The caller frees y.
+func Observations(dev array.Device, p vjp.Problem, values []float64) (y array.Batch, mean float64) {
+	if p.Intercept {
+		mean = stat.Mean(values, nil)
 		values = slices.Clone(values)
-		floats.AddConst(-j.mean, values)
+		floats.AddConst(-mean, values)
 	}
-	y := dev.Alloc(1, len(values))
+	y = dev.Alloc(1, len(values))
 	dev.Upload(y, values)
-	return y
+	return y, mean
 }
 
-// formShare is the share of [vjp.Linearization]'s Forms: the error that is bounded is a tenth of
-// the trace's, where that is a tenth of sigma2 sqrt(2d), and less in proportion where the trace
-// is to be more accurate or the probes are many.
+// formShare is the share for [vjp.Linearization]'s Forms: the bounded error is a tenth of the
+// trace's where that is a tenth of sigma2 sqrt(2d), and proportionally less where the trace must be
+// more accurate or there are many probes.
 func formShare(s Settings) float64 {
 	const usualError, usualProbes = 0.1, 100
 	if s.TraceError > 0 {
@@ -152,15 +167,15 @@ func formShare(s Settings) float64 {
 	return hutch.DefaultShare * math.Sqrt(min(1, usualProbes/float64(max(s.Plan.Residual, 1))))
 }
 
-// chooseBatch is the number of probes in a sweep: a whole phase, which has so many, or a worker's
-// share of it where a probe is little work, and no more than fit in the room for the
-// working memory, which is about that of the tape. A device with memory of its own
-// shares a sweep between its own processors, and says how much room there is.
+// chooseBatch is the number of probes in a sweep: a whole phase, or a worker's share of it where a
+// probe is little work, but no more than the allowed working memory, which is about that of the
+// tape. A device with memory of its own shares a sweep among its own processors, and reports how
+// much memory it has.
 func chooseBatch(dev array.Device, l vjp.Linearization, phase, workers int) int {
 	room := max(batchBytes, l.Bytes()/2)
 	if l.Inner().Iterative {
-		// There is no tape to measure by, and conjugate gradients read all that they keep
-		// at every step.
+		// There is no tape to compare with, and conjugate gradients read all their data at every
+		// step.
 		room = max(room, iterativeBytes)
 	}
 	if free, bounded := dev.Available(); bounded {

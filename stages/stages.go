@@ -8,16 +8,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Stage is a typed function between channels: it receives until in is closed or
-// ctx is done, and sends what it makes of it. It neither closes out nor keeps a
-// value that it has sent. It returns ctx's error when cancelled and the first
-// error of its own work otherwise.
+// Stage is a typed function between channels: it receives until in is closed or ctx is done, and
+// sends its results to out. It neither closes out nor keeps a value that it has sent. It returns
+// ctx's error when cancelled and the first error of its own work otherwise.
 type Stage[In, Out any] func(ctx context.Context, in <-chan In, out chan<- Out) error
 
-// Start runs workers copies of a stage in the group and returns the channel that they
-// send on. It is closed when all have returned. Its buffer holds one value for each
-// worker, so that a slow receiver holds the stage up. A panic in a stage is an error, a
-// [PanicError].
+// Start runs workers copies of a stage in the group and returns the channel on which they send,
+// which is closed when all have returned. Its buffer holds one value for each worker, so that a
+// slow receiver holds the stage up. A panic in a stage becomes an error, a [PanicError].
 func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in <-chan In, stage Stage[In, Out]) <-chan Out {
 	out := make(chan Out, workers)
 	inner, innerCtx := errgroup.WithContext(ctx)
@@ -31,8 +29,8 @@ func Start[In, Out any](ctx context.Context, g *errgroup.Group, workers int, in 
 	return out
 }
 
-// guard makes a panic an error: a user's operator or regularizer may panic, and must not
-// take down the goroutines of others with it.
+// guard turns a panic into an error: a panic in a user's operator or regularizer must not crash the
+// goroutines of others.
 func guard(work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -69,7 +67,7 @@ func each[In any](ctx context.Context, in <-chan In, work func(In) error) error 
 	}
 }
 
-// send gives v to out unless ctx is done first.
+// send sends v to out unless ctx is done first.
 func send[Out any](ctx context.Context, out chan<- Out, v Out) error {
 	select {
 	case <-ctx.Done():
@@ -80,9 +78,9 @@ func send[Out any](ctx context.Context, out chan<- Out, v Out) error {
 }
 
 // SampleError is a failure that belongs to one sample: its solver has failed, its numbers left the
-// range of floating point, or its memory did not fit on the device beside that of the others. A fault
-// of the device itself, which concerns all samples, a panic and the end of a context are errors of
-// other types.
+// range of floating point, or there was not enough memory on the device for it and the other
+// samples. A fault of the device itself, which concerns all samples, a panic and the end of a
+// context are errors of other types.
 type SampleError struct {
 	// Index is the sample's place in the stream.
 	Index int

@@ -10,8 +10,8 @@ import (
 	"surepipe/vjp"
 )
 
-// Verify is the stage that checks a job's result, when all its probes are done, by other
-// means than those that computed it. solver is the one that solved the job.
+// Verify is the stage that checks a job's result, when all its probes are done, by means other than
+// those that computed it. solver is the one that solved the job.
 func Verify(solver vjp.Solver, sigma2 float64, o verify.Options) Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		return each(ctx, in, func(p Probes) error {
@@ -33,16 +33,16 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 	if err != nil {
 		return err
 	}
-	y := j.observations(j.view)
+	y, _ := Observations(j.view, j.problem, j.Y)
 	defer y.Free()
 	j.verification, err = verify.Check(ctx, verify.Result{
 		Solver: solver, Y: y, B: j.solution.B, MuHat: j.solution.MuHat, Convergence: j.solution.Convergence,
-		Images: j.inSweeps(), Trace: trace, Sigma2: sigma2, StdErr: j.terms(sigma2, trace).StdErr(), Seed: j.seed, Sample: uint64(j.Index),
+		Images: j.inSweeps(), Closed: j.solution.Linearization.Closed(), Trace: trace, Sigma2: sigma2, StdErr: j.terms(sigma2, trace).StdErr(), Seed: j.seed, Sample: uint64(j.Index),
 	}, o)
 	return err
 }
 
-// inSweeps is v -> D mu_hat v in as many sweeps as the device's memory asks for.
+// inSweeps is v -> D mu_hat v in as many sweeps as the device's memory requires.
 func (j *Job) inSweeps() hutch.Oracle {
 	images := hutch.Oracle(j.solution.Linearization.Images)
 	return func(ctx context.Context, dst, v array.Batch, left []float64) error {

@@ -23,30 +23,39 @@ const (
 	ImplausibleDivergence = "implausible-divergence"
 	// Unverified: an independent check disagrees, or could not be done.
 	Unverified = "verification"
+	// NearBoundary: the regularizer has another tangent space within the error of the solution, and
+	// what the divergence is there is not known. A result with no other warning is Trusted.
+	NearBoundary = "near-boundary"
 	// Ambiguous: which coordinates are active, or which directions A sees, depends on rounding
 	// errors or on the solver's tolerance, and SURE depends on it.
 	Ambiguous = "ambiguous"
 )
 
+// CloseMargin is the margin of the tangent space below which reports mention it.
+const CloseMargin = 100
+
 // Trusted reports that nothing is known that makes the numbers doubtful: there is no
-// warning, except perhaps that decisions in doubt may move SURE by less than its error bar.
+// warning, except perhaps that the solution is near the boundary of its tangent space, or that
+// decisions in doubt may move SURE by less than its error bar.
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
-		if w.Code != Ambiguous || r.ambiguity() > 1 {
+		switch {
+		case w.Code == NearBoundary:
+		case w.Code != Ambiguous || r.ambiguity() > 1:
 			return false
 		}
 	}
 	return true
 }
 
-// ambiguity is how far decisions in doubt may move SURE, in error bars.
+// ambiguity is how far decisions in doubt may change SURE, in error bars.
 func (r *Risk) ambiguity() float64 {
 	t := r.Terms()
 	return t.StdErrOfTrace(r.DivergenceHigh-r.DivergenceLow) / max(r.StdErr, t.ProjectionStdErr())
 }
 
-// Warnings lists the reasons to doubt the numbers. If there is none they are right to the
-// errors stated.
+// Warnings lists the reasons to doubt the numbers. If there are none, the numbers are correct to
+// within their stated errors.
 func (r *Risk) Warnings() []Warning {
 	var all []Warning
 	add := func(code, format string, args ...any) {
@@ -58,17 +67,21 @@ func (r *Risk) Warnings() []Warning {
 	}
 	switch {
 	case r.Converged:
-	case r.Derivative == "direct":
+	case r.Closed:
 		add(NotConverged, "the closed form leaves an optimality of %.1e: X is ill conditioned and b is not well determined", r.Optimality)
 	default:
 		within := ""
 		if !math.IsNaN(r.Convergence.Error) {
-			within = fmt.Sprintf(", mu_hat within %.2g of the exact estimate", r.Convergence.Error)
+			within = fmt.Sprintf(", %s within %.2g of the exact estimate", r.bounded(), r.Convergence.Error)
 		}
 		add(NotConverged, "not converged after %d iterations: optimality %.1e%s; allow more iterations, accept a larger tolerance, or try another solver", r.Iterations, r.Optimality, within)
 	}
-	if most := inaccuracy * math.Sqrt(r.Sigma2*float64(r.D)); r.Converged && r.Convergence.Error > most {
-		add(NotConverged, "mu_hat may be off the exact estimate by %.2g, more than a hundredth of sigma sqrt(d): give the solver sigma2 or a smaller tolerance", r.Convergence.Error)
+	if r.Converged && r.Convergence.Error > inaccuracy*r.noise() {
+		size := "sigma sqrt(d)"
+		if r.MeanWeight > 0 {
+			size = "sigma sqrt(sum w), with the weights w of the observations"
+		}
+		add(NotConverged, "%s may be off the exact estimate by %.2g, more than a hundredth of %s: give the solver sigma2 or a smaller tolerance", r.bounded(), r.Convergence.Error, size)
 	}
 	if r.Unsolved > 0 {
 		add(DerivativeNotConverged, "the implicit derivative has not converged: %d probes stopped short after %d steps because the solution is nearly not unique; raise the weight of the regularizer, or try the unrolled derivative",
@@ -84,15 +97,18 @@ func (r *Risk) Warnings() []Warning {
 		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns depend on each other, cannot be decided within rounding errors and the tolerance; ask for a smaller tolerance, remove dependent columns, or change the weight a little",
 			r.DivergenceLow, r.DivergenceHigh)
 	}
+	if r.SpaceMargin > 0 && r.SpaceMargin < 1 && !r.Neighbours {
+		add(NearBoundary, "the solution is near the boundary of its tangent space, at %.2g times its own error: another support, rank or clustering, with another divergence, is within that error; ask for a smaller tolerance, or change the weight a little", r.SpaceMargin)
+	}
 	return all
 }
 
-// inaccuracy is the error of mu_hat, in units of sigma sqrt(d), up to which a solver that knows
-// sigma2 goes, and a little more.
+// inaccuracy is the bound of the error of mu_hat, as a share of the size of the noise, up to which a
+// solver that knows sigma2 goes, and a little more.
 const inaccuracy = 0.0101
 
-// mostLag and doubtful are the shares of SURE's error bar that the lag of an unrolled derivative,
-// and decisions in doubt, may move it by without a warning.
+// mostLag and doubtful are the shares of SURE's error bar by which the lag of an unrolled
+// derivative, and decisions in doubt, may change SURE without a warning.
 const (
 	mostLag  = 0.003
 	doubtful = 0.01

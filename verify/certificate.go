@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// leastOptimality is an optimality that is good enough whatever the solver claims.
+	// leastOptimality is an optimality that is accepted whatever the solver claims.
 	leastOptimality = 1e-6
 	// fitPart is the error bar of mu_hat = A b, as a share of the size of mu_hat.
 	fitPart = 1e-9
@@ -35,7 +35,7 @@ func (c *check) certificate() error {
 	defer fit.Free()
 	defer g.Free()
 	a.Forward(fit, c.B)
-	size := math.Sqrt(c.norm2) * c.bNorm // of what cancels in A b
+	size := math.Sqrt(c.norm2) * c.bNorm // of the terms that cancel in A b
 	c.v.add(Fit, distance(fit, c.MuHat), fitPart*c.muNorm+1e-12*c.yNorm+64*eps*size)
 	lipschitz, resid := c.slope(fit)
 	scale := math.Sqrt(lipschitz*c.norm2) * math.Max(resid, math.Sqrt(c.Sigma2*float64(c.d)))
@@ -45,7 +45,7 @@ func (c *check) certificate() error {
 		if err != nil {
 			return err
 		}
-		// What rounding leaves of b - prox(b), and of A* r.
+		// The rounding errors of b - prox(b), and of A* r.
 		rounding := 64 * eps * lipschitz * (c.norm2*c.bNorm + math.Sqrt(c.norm2)*(size+c.yNorm))
 		c.v.add(Optimality, norm(s)/scale, math.Max(c.Optimality*math.Sqrt(float64(min(c.d, p))), leastOptimality)+rounding/scale)
 		s.Free()
@@ -77,8 +77,8 @@ func (c *check) residual(g array.Batch, eta float64) (array.Batch, error) {
 	return s, nil
 }
 
-// columns looks at every coordinate in the units of its column. The norm of s, which the largest
-// column dominates, does not see the others. Where r is a sum over coordinates, a step of
+// columns checks every coordinate in the units of its column. The norm of s is dominated by the
+// largest column and insensitive to the others. Where r is a sum over coordinates, a step of
 // 1/||A_j||^2, over the Lipschitz constant of the loss, moves b_j alone to its optimum or towards
 // it, and mu_hat by ||A_j|| times as far. Columns of about the same length take their step
 // together.
@@ -123,8 +123,7 @@ func (c *check) columns(g array.Batch, size, lipschitz float64) error {
 	return nil
 }
 
-// separable reports that r is a sum over coordinates, as far as it says so for a few of
-// them.
+// separable reports whether r is a sum over coordinates, as tested on a few of them.
 func separable(r prox.Prox) bool {
 	alone := prox.StructureOf(r)
 	if alone.Quadratic.Known {

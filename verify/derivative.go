@@ -10,51 +10,65 @@ import (
 const (
 	// firstStep times the smaller of sigma sqrt(d) and ||y|| is the length of the first step.
 	firstStep = 1e-4
-	// A step that meets a kink, or is not resolved, is divided by shrink, at most steps-1 times.
+	// A step that crosses a kink, or whose difference is not resolved, is divided by shrink, at
+	// most steps-1 times.
 	shrink = 8
 	steps  = 4
-	// formPart is the least error bar of a form, as a share of it: what the tolerances of the
-	// solution and of its derivative leave.
+	// formPart is the least error bar of a form, as a share of it: the error that the tolerances of
+	// the solution and of its derivative allow.
 	formPart = 1e-3
-	// forms is the number of random probes whose forms are compared with the divergence. Few of
-	// them are compared with differences too.
+	// forms is the number of random probes whose forms are compared with the divergence. A few of
+	// them are also compared with differences.
 	forms = 30
-	// fewProbes is by how much a standard error that was estimated from the probes may be too
-	// small.
+	// fewProbes is the factor by which a standard error that was estimated from the probes may be
+	// too small.
 	fewProbes = 1.25
 	// stream separates the probes from those of the estimate under the same seed.
 	stream = 0x76657269667921
 )
 
-// form is what is known of z* D mu_hat z for one probe.
+// form has the values of z* D mu_hat z for one probe.
 type form struct {
 	printed           float64 // by the linearization
 	center, low, high float64 // the differences: central and one-sided, the smaller and the larger
 	bar               float64
-	// resolved says that bar is small enough for a conclusion, noisy that a smaller step would
-	// make it larger, boundary that the one-sided differences disagree at every step.
+	// resolved says that bar is small enough for a conclusion, noisy that a smaller step would make
+	// it larger, and boundary that the one-sided differences disagree at every step.
 	resolved, noisy, boundary bool
 	second                    bool // by the second solver
 }
 
-// off is how far the printed form is from the differences.
+// off is the distance of the printed form from the differences.
 func (f form) off() float64 { return max(f.low-f.printed, f.printed-f.high, 0) }
 
 // bars is the same in error bars.
-func (f form) bars() float64 { return f.off() / f.bar }
+func (f form) bars() float64 { return f.off() / f.err() }
 
-// wide reports that the one-sided differences disagree.
+// err is the error of the differences: half the disagreement of the one-sided ones is part of it,
+// which a kink within the step makes and the difference between two steps may miss by chance. At a
+// boundary that says nothing about the printed form, and is left out.
+func (f form) err() float64 {
+	if f.wide() {
+		return f.bar
+	}
+	return f.bar + (f.high-f.low)/2
+}
+
+// conclusive reports that the printed form can be compared with the differences.
+func (f form) conclusive() bool { return f.resolved && !f.boundary }
+
+// wide reports whether the one-sided differences disagree.
 func (f form) wide() bool {
 	return f.high-f.low > 0.1*max(math.Abs(f.center), math.Abs(f.printed))+10*f.bar
 }
 
-// better reports that f is more conclusive than g.
+// better reports whether f is more conclusive than g.
 func (f form) better(g form) bool {
-	return f.wide() == g.wide() && f.bar < g.bar || !f.wide() && g.wide()
+	return f.wide() == g.wide() && f.err() < g.err() || !f.wide() && g.wide()
 }
 
 // differences compares the derivative along a few probes with differences of solutions, and the
-// divergence with what follows from them.
+// divergence with the sum or mean that follows from them.
 func (c *check) differences() error {
 	units := c.d <= MaxUnits
 	count, compared := forms, min(c.Probes, forms)
@@ -100,9 +114,10 @@ func (c *check) differences() error {
 		}
 	}
 	if seen {
-		c.v.add(Derivative, worst.off(), worst.bar)
+		c.v.add(Derivative, worst.off(), worst.err())
 	}
 	if units {
+		c.units = all
 		c.sumOfUnits(image, all)
 	} else {
 		c.meanOfForms(printed, all)
@@ -118,7 +133,7 @@ func (c *check) sumOfUnits(image array.Batch, all []form) {
 	sum, bars := 0.0, 1e-6*float64(c.d) // their errors may have the same sign
 	for _, f := range all {
 		value, bar := f.printed, formPart*math.Abs(f.printed)
-		if f.resolved && !f.boundary {
+		if f.conclusive() {
 			value, bar = min(max(f.printed, f.low), f.high), f.bar
 		}
 		sum += value
@@ -152,7 +167,7 @@ func (c *check) meanOfForms(printed []float64, all []form) {
 	variance := max(2*c.Trace.Frobenius2, squares/(n-1)) / n
 	shift, bar2, count := 0.0, 0.0, 0.0
 	for _, f := range all {
-		if f.resolved && !f.boundary {
+		if f.conclusive() {
 			shift += min(max(f.printed, f.low), f.high) - f.printed
 			bar2 += f.bar * f.bar
 			count++
@@ -169,14 +184,14 @@ func (c *check) meanOfForms(printed []float64, all []form) {
 // solver: a difference between two solves that both failed to move looks exact.
 const doubt = 2
 
-// secondOpinions computes the differences of the probes that do not agree again, the worst first,
-// by another solver, and keeps those that speak less against the result. The first that is
-// confirmed ends the search.
+// secondOpinions recomputes the differences of the probes that do not agree, the worst first, by
+// another solver, and keeps those that contradict the result less. The first that is confirmed ends
+// the search.
 func (c *check) secondOpinions(z array.Batch, all []form) error {
 	for {
 		at := -1
 		for i, f := range all {
-			if f.resolved && !f.boundary && !f.second && f.bars() > doubt && (at < 0 || f.bars() > all[at].bars()) {
+			if f.conclusive() && !f.second && f.bars() > doubt && (at < 0 || f.bars() > all[at].bars()) {
 				at = i
 			}
 		}
@@ -184,13 +199,13 @@ func (c *check) secondOpinions(z array.Batch, all []form) error {
 			return nil
 		}
 		if err := c.openSecond(); err != nil {
-			return c.serious(err) // the finding of the first stands
+			return c.serious(err) // the finding of the first solver stands
 		}
 		f, err := c.along(&c.second, z.Rows(at, at+1), all[at].printed)
 		if err != nil {
 			return c.serious(err)
 		}
-		if confirmed := f.resolved && !f.boundary && f.bars() > doubt; confirmed {
+		if confirmed := f.conclusive() && f.bars() > doubt; confirmed {
 			if f.bars() < all[at].bars() {
 				all[at] = f
 			}
@@ -205,10 +220,15 @@ func (c *check) secondOpinions(z array.Batch, all []form) error {
 func (c *check) along(w *witness, z array.Batch, printed float64) (form, error) {
 	length := c.yNorm
 	if noise := math.Sqrt(c.Sigma2 * float64(c.d)); length == 0 || noise < length {
-		// Differences of solutions are no more exact than these are.
+		// Differences of solutions are no more accurate than the solutions.
 		length = max(noise, 1e-3*length)
 	}
-	h := firstStep * length / norm(z)
+	v := c.direction(z)
+	h := firstStep * length / norm(v)
+	v.Free()
+	if math.IsInf(h, 1) {
+		h = firstStep * length / norm(z) // all weights are 0 there
+	}
 	best := form{printed: printed}
 	for k := 0; k < steps && c.iterations < c.budget; k++ {
 		f, err := c.step(w, z, printed, h)
@@ -266,18 +286,56 @@ func (c *check) step(w *witness, z array.Batch, printed, h float64) (form, error
 	return f, c.dev.Err()
 }
 
+// direction is W^{-1/2} z, where w are the weights of the loss, and z where it has none. Where w_i = 0
+// it is 0: mu_hat does not depend on y_i. The caller frees it.
+func (c *check) direction(z array.Batch) array.Batch {
+	v := c.dev.Alloc(1, c.d)
+	if c.inverse.IsZero() {
+		c.dev.Copy(v, z)
+	} else {
+		c.dev.Mul(v, z, c.inverse)
+	}
+	return v
+}
+
+// weights computes W^{1/2} and W^{-1/2} where the loss has weights.
+func (c *check) weights() {
+	if c.Problem.Loss == nil {
+		return
+	}
+	w, quadratic := c.Problem.Loss.Weights()
+	if !quadratic || w.IsZero() {
+		return
+	}
+	root := w.ToHost()
+	inverse := make([]float64, len(root))
+	for i, v := range root {
+		if v > 0 {
+			root[i] = math.Sqrt(v)
+			inverse[i] = 1 / root[i]
+		}
+	}
+	c.root, c.inverse = c.dev.Alloc(1, c.d), c.dev.Alloc(1, c.d)
+	c.dev.Upload(c.root, root)
+	c.dev.Upload(c.inverse, inverse)
+}
+
 // moved is z* (mu_hat(y + a z) - mu_hat(y)), and the solution at y + a z, by a solve that starts
-// at from.
+// at from. Where the loss has weights the derivative is that of the whitened problem, W^{1/2} D mu_hat
+// W^{-1/2}, and moved is z* W^{1/2} (mu_hat(y + a W^{-1/2} z) - mu_hat(y)).
 func (c *check) moved(w *witness, a float64, z, from array.Batch) (float64, array.Batch, error) {
-	y := c.dev.Alloc(1, c.d)
+	y := c.direction(z)
 	defer y.Free()
-	c.dev.Lin(y, 1, c.Y, a, z)
+	c.dev.Lin(y, 1, c.Y, a, y)
 	sol, err := c.solve(w, y, from)
 	if err != nil {
 		return 0, array.Batch{}, err
 	}
 	c.dev.Lin(y, 1, sol.MuHat, -1, w.mu)
 	sol.MuHat.Free()
+	if !c.root.IsZero() {
+		c.dev.Mul(y, y, c.root)
+	}
 	return dot(z, y), sol.B, nil
 }
 

@@ -4,12 +4,14 @@
 //   - products with A alone: mu_hat = A b, and the residual of the optimality conditions at b;
 //   - solves at y + h z and y - h z, whose differences the derivative must match, and whose
 //     sum over probes the divergence must match;
+//   - solves at y with the regularizer s r, s = 1 + h and 1 - h, whose differences the derivative by
+//     the weight must match, where that is known;
 //   - another solver, started at 0, where the problem is small.
 //
 // [Check] does all of them for a [Result] and returns a [Verification]. Each [Comparison] is a
-// difference with its error bar: what the errors of the check itself would explain. Where no
-// statistical error is involved the bar is a fixed share, 1/40, of SURE's own error bar, so that
-// [Limit] = 4 bars are a tenth of it: what moves SURE by less does not matter.
+// difference with its error bar: the difference that the errors of the check itself would explain.
+// Where no statistical error is involved the bar is a fixed share, 1/40, of SURE's own error bar,
+// so that [Limit] = 4 bars are a tenth of it: smaller changes of SURE do not matter.
 //
 // # Differences
 //
@@ -19,17 +21,24 @@
 //
 // by warm-started solves from b to a tolerance far below the solver's own. The difference between
 // the two steps gives the error of the step. The error of the solves is measured by a solve at y
-// that starts at the solution at y + h z: without error it would end where the one from b does.
-// Where the one-sided differences disagree there is a kink, such as a change of the support,
-// within h of y along z. Then h is made smaller a few times. If that does not help, the probe is
-// at a boundary: the derivative is not unique there, and nothing is compared.
+// that starts at the solution at y + h z: without error it would end at the same point as the one
+// from b. Where the one-sided differences disagree there is a kink, such as a change of the
+// support, within h of y along z. Then h is made smaller a few times. If that does not help, the
+// probe is at a boundary: the derivative is not unique there, and nothing is compared.
+//
+// The diagonal of D mu_hat and the derivative of b by the weight of r ([vjp.Closed]) come from the
+// factors that the divergence comes from. Where they are known they are compared with differences
+// of the same kind, which checks these factors: the diagonal along unit vectors, all of them up to
+// [MaxUnits] observations, else those of the largest entry, of the smallest and of two random ones;
+// its sum with the divergence; and the other by the change of SURE's residual term that the
+// difference implies.
 //
 // # Use
 //
-// Package pipeline checks every result with its option Verify. To check a result of one's own:
+// Package pipeline checks every result with its option Verify. To check a result of your own:
 //
 //	v, err := verify.Check(ctx, verify.Result{Solver: solver, Y: y, B: sol.B, MuHat: sol.MuHat,
-//		Convergence: sol.Convergence, Images: sol.Linearization.Images, Trace: trace,
-//		Sigma2: sigma2, StdErr: bar}, verify.Options{})
+//		Convergence: sol.Convergence, Images: sol.Linearization.Images,
+//		Closed: sol.Linearization.Closed(), Trace: trace, Sigma2: sigma2, StdErr: bar}, verify.Options{})
 //	if err == nil && !v.Passed() { fmt.Println(v.Describe()) }
 package verify

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// checkTol is the tolerance of the solves whose differences are taken: the error that it
-	// leaves, divided by the step of 1e-4, is far below a thousandth.
+	// checkTol is the tolerance of the solves whose differences are taken: the remaining error,
+	// divided by the step of 1e-4, is far below a thousandth.
 	checkTol = 1e-11
-	// otherTol is that of the other solver.
+	// otherTol is the tolerance of the other solver.
 	otherTol = 1e-10
-	// checkIter bounds the iterations of each of these solves. The sum over all solves that
-	// differences are taken of is bounded by leastBudget plus budgetFactor times the iterations
-	// of the solve under check.
+	// checkIter bounds the iterations of each of these solves. The sum over all solves whose
+	// differences are taken is bounded by leastBudget plus budgetFactor times the iterations of the
+	// solve under check.
 	checkIter    = 10000
 	leastBudget  = 100000
 	budgetFactor = 20
@@ -87,7 +87,7 @@ func (c *check) openSecond() (err error) {
 		return err
 	}
 	c.second.owned = true
-	// Its iterations are on top of those that the first has used.
+	// Its iterations are in addition to those that the first has used.
 	c.budget += c.iterations
 	return c.begin(&c.second)
 }
@@ -110,11 +110,11 @@ func (c *check) solve(w *witness, y, b array.Batch) (*vjp.Solution, error) {
 	return sol, nil
 }
 
-// small reports that another solver is affordable.
+// small reports whether another solver is affordable.
 func (c *check) small() bool { return c.d <= smallSide && c.B.N() <= smallSide }
 
-// serious is err where it is the context's or a fault of the device, and nil elsewhere: the
-// failure of another solver says nothing about the one under check.
+// serious is err where it is the context's or a fault of the device, and nil elsewhere: the failure
+// of another solver is no evidence against the one under check.
 func (c *check) serious(err error) error {
 	if c.ctx.Err() != nil || c.dev.Err() != nil {
 		return err
@@ -122,7 +122,7 @@ func (c *check) serious(err error) error {
 	return nil
 }
 
-// other is the name of the solver to compare with.
+// other is the name of the solver with which to compare.
 func (c *check) other() string {
 	if !c.small() {
 		return ""
@@ -138,7 +138,7 @@ func (c *check) other() string {
 }
 
 // solveOtherwise compares with another solver, started at 0. A solution that has not converged, or
-// has a larger objective than the one under check, says nothing against it.
+// has a larger objective than the one under check, is no evidence against it.
 func (c *check) solveOtherwise() error {
 	name := c.other()
 	if name == "" {

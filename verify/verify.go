@@ -15,15 +15,15 @@ import (
 
 // Options are the settings of the check.
 type Options struct {
-	// Problem is what the solver under check is to solve; the zero value stands for the solver's
-	// own statement of it.
+	// Problem is the problem that the solver under check should solve; the zero value stands for
+	// the solver's own.
 	Problem vjp.Problem
-	// Probes is the number of random probes whose derivative is compared with differences,
-	// default DefaultProbes; up to MaxUnits observations all unit vectors are in their place.
+	// Probes is the number of random probes whose derivative is compared with differences, default
+	// DefaultProbes; up to MaxUnits observations all unit vectors take their place.
 	Probes int
 }
 
-// problem is what the solver is to solve, or why it cannot be checked.
+// problem is the problem that the solver should solve, or the reason why it cannot be checked.
 func (o Options) problem(solver vjp.Solver) (vjp.Problem, error) {
 	own, p := solver.Problem(), o.Problem
 	if p.A == nil && p.R == nil && p.Device == nil {
@@ -39,19 +39,19 @@ func (o Options) problem(solver vjp.Solver) (vjp.Problem, error) {
 	return p, nil
 }
 
-// Check refuses options that do not fit the solver.
+// Check rejects options that do not fit the solver.
 func (o Options) Check(solver vjp.Solver) error {
 	_, err := o.problem(solver)
 	return err
 }
 
 const (
-	// DefaultProbes is Options.Probes where nobody chooses.
+	// DefaultProbes is the default of Options.Probes.
 	DefaultProbes = 3
 	// MaxUnits is the largest d for which all unit vectors are probes, and the divergence is
 	// compared exactly.
 	MaxUnits = 64
-	// Limit is the number of error bars beyond which a result has failed the check.
+	// Limit is the number of error bars above which a result fails the check.
 	Limit = 4
 )
 
@@ -59,40 +59,43 @@ const (
 type Result struct {
 	// Solver is the one under check, made with its own settings.
 	Solver vjp.Solver
-	// Y is a batch of one vector of length d, less its mean where there is an intercept; B and
+	// Y is a batch of one vector of length d, minus its mean where there is an intercept; B and
 	// MuHat are the solution at Y.
 	Y, B, MuHat array.Batch
 	vjp.Convergence
-	// Images is v -> D mu_hat v.
+	// Images is v -> D mu_hat v; where the loss has weights W, v -> W^{1/2} D mu_hat W^{-1/2} v.
 	Images hutch.Oracle
+	// Closed is what the derivative knows without probes; the zero value is nothing.
+	Closed vjp.Closed
 	// Trace is the estimate of tr D mu_hat that was printed, without an intercept's part.
 	Trace hutch.Estimate
 	// Sigma2 is the noise's variance, StdErr the error bar of SURE.
 	Sigma2, StdErr float64
-	// Seed and Sample fix the random probes, which are none of the trace estimator's.
+	// Seed and Sample determine the random probes, which differ from those of the trace estimator.
 	Seed, Sample uint64
 }
 
-// Verification is what the check found.
+// Verification is the result of a check.
 type Verification struct {
-	// Largest is the largest of the comparisons, in error bars, and Check its name. A result
-	// that is right is below Limit.
+	// Largest is the largest of the comparisons, in error bars, and Check its name. For a correct
+	// result it is below Limit.
 	Largest float64 `json:"largest"`
 	Check   string  `json:"check"`
-	// Comparisons are all that were made.
+	// Comparisons lists all that were made.
 	Comparisons []Comparison `json:"comparisons"`
-	// Probes is how many probes the differences were taken along. Boundaries of these met a kink at
-	// every step, so that the derivative is not unique there, and Unresolved had
-	// differences too inexact for a conclusion.
+	// Probes is the number of probes along which differences were taken. Boundaries of these
+	// crossed a kink at every step, so that the derivative is not unique there, and Unresolved had
+	// differences too inaccurate for a conclusion.
 	Probes     int `json:"probes"`
 	Boundaries int `json:"boundaries"`
 	Unresolved int `json:"unresolved"`
-	// Solver is that of the differences, Other the one that solved from 0; "" where there was none.
+	// Solver is the solver of the differences, Other the one that solved from 0; "" where there was
+	// none.
 	Solver string `json:"solver"`
 	Other  string `json:"other,omitempty"`
 	// Failure says why the check could not be done, "" if it was.
 	Failure string `json:"failure,omitempty"`
-	// Seconds is how long it took.
+	// Seconds is the duration of the check.
 	Seconds float64 `json:"seconds"`
 }
 
@@ -100,38 +103,47 @@ type Verification struct {
 const (
 	// Fit is ||mu_hat - A b||.
 	Fit = "fit"
-	// Optimality is ||b - prox_{eta r}(b - eta A*(A b - y))|| / eta, which is at most the
-	// distance of 0 from the objective's subdifferential at b, over ||A|| max(||y - A b||, sigma
-	// sqrt(d)), compared with what the solver says of that.
+	// Optimality is ||b - prox_{eta r}(b - eta A*(A b - y))|| / eta, which is at most the distance
+	// of 0 from the objective's subdifferential at b, over ||A|| max(||y - A b||, sigma sqrt(d)),
+	// compared with the solver's own value.
 	Optimality = "optimality"
-	// Columns is by how much SURE could change if the coordinate of b that is farthest from
+	// Columns is the amount by which SURE could change if the coordinate of b that is farthest from
 	// its optimum moved there.
 	Columns = "columns"
-	// Solution is by how much SURE could change if mu_hat were that of a solve from b to a
+	// Solution is the amount by which SURE could change if mu_hat were that of a solve from b to a
 	// far smaller tolerance.
 	Solution = "solution"
 	// OtherSolver is the same for another solver, from 0.
 	OtherSolver = "other solver"
-	// Derivative is the worst of the probes: z* D mu_hat z less the difference.
+	// Derivative is the worst of the probes: z* D mu_hat z minus the difference.
 	Derivative = "derivative"
-	// Divergence is the printed divergence less what the probes say it is.
+	// Divergence is the printed divergence minus its value by the probes.
 	Divergence = "divergence"
+	// Diagonal is the worst of these: the printed divergence less the sum of the diagonal of
+	// D mu_hat, and entries of that less the differences of mu_hat_i as y_i moves. It is made where
+	// the diagonal is known.
+	Diagonal = "diagonal"
+	// Slope is by how much SURE's residual term could change if the derivative of mu_hat by the
+	// weight of r were that of differences, for a weight that changes by its own size. It is made
+	// where the derivative is known and the one-sided differences agree.
+	Slope = "slope"
 )
 
 // Comparison is one check.
 type Comparison struct {
 	Name string `json:"name"`
-	// Difference is what was found, and ErrorBar what the check's own errors would explain.
+	// Difference is the difference found, and ErrorBar the one that the check's own errors would
+	// explain.
 	Difference float64 `json:"difference"`
 	ErrorBar   float64 `json:"error_bar"`
 	// Bars is their ratio.
 	Bars float64 `json:"bars"`
 }
 
-// Passed reports that the check was done and that no comparison is above Limit.
+// Passed reports whether the check was done and no comparison is above Limit.
 func (v *Verification) Passed() bool { return v.Failure == "" && v.Largest <= Limit }
 
-// Describe says what was found, as the end of a sentence.
+// Describe states the result, as the end of a sentence.
 func (v *Verification) Describe() string {
 	if v.Failure != "" {
 		return "the check could not be done: " + v.Failure
@@ -144,17 +156,22 @@ func (v *Verification) Describe() string {
 	return "nothing was compared"
 }
 
-// add notes a comparison. NaN and infinities count as the worst.
+// add records a comparison. NaN and infinities count as the worst.
 func (v *Verification) add(name string, difference, bar float64) {
-	bars := 0.0
-	if difference != 0 {
-		bars = bounded(difference / bar) // NaN where either is
-	}
+	bars := inBars(difference, bar)
 	difference, bar = bounded(difference), bounded(bar)
 	v.Comparisons = append(v.Comparisons, Comparison{name, difference, bar, bars})
 	if bars >= v.Largest {
 		v.Largest, v.Check = bars, name
 	}
+}
+
+// inBars is a difference in error bars.
+func inBars(difference, bar float64) float64 {
+	if difference == 0 {
+		return 0
+	}
+	return bounded(difference / bar) // NaN where either is
 }
 
 // bounded is |x| in the range of JSON's numbers.
@@ -165,11 +182,11 @@ func bounded(x float64) float64 {
 	return math.Min(math.Abs(x), math.MaxFloat64)
 }
 
-// surePart is the share of SURE's own error bar that is the error bar of what moves SURE without
-// a statistical error: four of them are a tenth of SURE's.
+// surePart is the error bar of changes of SURE that involve no statistical error, as a share of
+// SURE's own error bar: four of them are a tenth of SURE's.
 const surePart = 0.025
 
-// check is one check under way.
+// check is one check in progress.
 type check struct {
 	Options
 	Result
@@ -183,7 +200,11 @@ type check struct {
 	muNorm float64
 	bNorm  float64
 	resid  float64 // ||y - mu_hat||
-	sure   float64 // the error bar of what moves SURE
+	sure   float64 // the error bar of changes of SURE
+
+	root, inverse array.Batch // W^{1/2} and W^{-1/2}, where the loss has weights
+
+	units []form // the differences along all unit vectors, where they were taken
 
 	first, second      witness // who solve for the differences
 	iterations, budget int     // done by them, and allowed
@@ -197,7 +218,7 @@ func Check(ctx context.Context, r Result, o Options) (*Verification, error) {
 	if o.Problem, err = o.problem(r.Solver); err != nil {
 		return nil, err
 	}
-	// What is made for the check is allocated where the result is: on the view of one sample.
+	// Memory for the check is allocated where the result is: on the view of one sample.
 	o.Problem.Device = r.Y.Device()
 	if o.Probes <= 0 {
 		o.Probes = DefaultProbes
@@ -224,12 +245,15 @@ func (c *check) run() error {
 	defer func() {
 		c.first.release()
 		c.second.release()
+		c.root.Free()
+		c.inverse.Free()
 	}()
+	c.weights()
 	c.budget = leastBudget + budgetFactor*c.Iterations
 	c.yNorm, c.muNorm, c.bNorm = norm(c.Y), norm(c.MuHat), norm(c.B)
 	c.resid = distance(c.Y, c.MuHat)
 	c.sure = surePart * risk.Terms{D: c.d, Sigma2: c.Sigma2}.Scale(c.StdErr)
-	for _, step := range []func() error{c.certificate, c.solveAgain, c.solveOtherwise, c.differences} {
+	for _, step := range []func() error{c.certificate, c.solveAgain, c.solveOtherwise, c.differences, c.diagonal, c.byWeight} {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
@@ -240,7 +264,7 @@ func (c *check) run() error {
 	return nil
 }
 
-// moves is by how much SURE changes at most if mu_hat moves by delta.
+// moves is the most by which SURE can change if mu_hat moves by delta.
 func (c *check) moves(delta float64) float64 { return risk.Shift(c.resid, delta) }
 
 // eps is the relative rounding error.

@@ -21,6 +21,12 @@ import (
 // regularizer r in the check.
 func threshold(t *testing.T, ctx context.Context, dev array.Device, y, jacobian []float64, r prox.Prox) (*verify.Verification, error) {
 	t.Helper()
+	return thresholdKnowing(t, ctx, dev, y, jacobian, r, vjp.Closed{})
+}
+
+// thresholdKnowing is threshold where more is known of the derivative.
+func thresholdKnowing(t *testing.T, ctx context.Context, dev array.Device, y, jacobian []float64, r prox.Prox, closed vjp.Closed) (*verify.Verification, error) {
+	t.Helper()
 	d := len(y)
 	s, err := vjp.NewSolver(context.Background(), "ista", vjp.Problem{A: linops.Identity(d), R: prox.NewL1(1), Device: dev}, vjp.Options{Derivative: vjp.None})
 	if err != nil {
@@ -49,7 +55,8 @@ func threshold(t *testing.T, ctx context.Context, dev array.Device, y, jacobian 
 			}
 			return nil
 		},
-		Trace: hutch.Estimate{Estimator: hutch.Exact, Trace: trace, Frobenius2: trace, Exact: true}, Sigma2: 1, StdErr: 1,
+		Closed: closed,
+		Trace:  hutch.Estimate{Estimator: hutch.Exact, Trace: trace, Frobenius2: trace, Exact: true}, Sigma2: 1, StdErr: 1,
 	}, verify.Options{Problem: vjp.Problem{A: linops.Identity(d), R: r, Device: dev}})
 }
 
@@ -72,6 +79,53 @@ func TestSmallerStepsLeaveAKinkBehind(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The diagonal and the derivative by the weight are compared where smaller steps leave a kink
+// behind, and not where there is one at every step.
+func TestDiagonalAndSlopeKnowAKink(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		for _, c := range []struct {
+			above           float64 // by how much y_1 exceeds the threshold
+			diagonal, slope []float64
+			passed, sloped  bool
+		}{
+			{3e-5, []float64{1, 1, 0}, []float64{-1, -1, 0}, true, true},
+			{3e-5, []float64{1, 0.9, 0.1}, []float64{-1, -1, 0}, false, true},
+			{3e-5, []float64{1, 1, 0}, []float64{-1, 0, 0}, false, true},
+			{1e-10, []float64{1, 1, 0}, []float64{-1, -1, 0}, true, false},
+			{1e-10, []float64{1, 1, 0}, []float64{-1, 0, 0}, true, false},
+			{1e-10, []float64{1, 1, 0}, []float64{-1, 50, 0}, false, true},
+		} {
+			closed := vjp.Closed{Known: true, Trace: 2, Frobenius2: 2,
+				Diagonal: func() []float64 { return c.diagonal }, Slope: func() []float64 { return c.slope }}
+			v, err := thresholdKnowing(t, context.Background(), dev, []float64{3, 1 + c.above, 0.2}, []float64{1, 1, 0}, prox.NewL1(1), closed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made := map[string]bool{}
+			for _, comparison := range v.Comparisons {
+				made[comparison.Name] = true
+			}
+			if v.Passed() != c.passed || !made[verify.Diagonal] || made[verify.Slope] != c.sloped {
+				t.Errorf("%+v: %+v", c, v)
+			}
+		}
+	})
+}
+
+// Numbers for another problem are not compared: the check says so.
+func TestClosedFormsOfOtherSizes(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	two := func() []float64 { return []float64{1, 1} }
+	for _, closed := range []vjp.Closed{{Known: true, Diagonal: two}, {Known: true, Slope: two}} {
+		v, err := thresholdKnowing(t, context.Background(), dev, []float64{3, 2, 0.2}, []float64{1, 1, 0}, prox.NewL1(1), closed)
+		if err != nil || v.Passed() || !strings.Contains(v.Failure, "of 2 entries for 3") {
+			t.Errorf("%+v, %v", v, err)
+		}
+	}
 }
 
 // What keeps the check from being done is in the result, with words; the end of the context is an error.

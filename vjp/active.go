@@ -9,15 +9,15 @@ import (
 	"surepipe/space"
 )
 
-// level is a stretch of the tape in which the reverse sweep reaches few
-// coordinates. A diagonal prox derivative J_k is zero outside its support S_k,
-// and a method that looks back l steps hands the adjoint of iteration k on to
-// J_{k-1}, ..., J_{k-l} only. So from iteration k up, every coordinate outside
+// level is a part of the tape in which the reverse sweep reaches few coordinates. A diagonal prox
+// derivative J_k is zero outside its support S_k, and a method that looks back l steps passes the
+// adjoint of iteration k only to J_{k-1}, ..., J_{k-l}. So from iteration k up, every coordinate
+// outside
 //
 //	U(k) = S_{k-l} ∪ S_{k-l+1} ∪ ... ∪ S_last
 //
-// is multiplied by zero before it matters, and A may be replaced by its columns
-// in U(k), with the same result but for the order of sums.
+// is multiplied by zero before it is used, and A may be replaced by its columns in U(k), with the
+// same result up to the order of sums.
 type level struct {
 	from int         // the first iteration that the level serves
 	n    int         // |U(from)|
@@ -26,15 +26,14 @@ type level struct {
 	op   linops.Restricted
 }
 
-// minActive is the size of p below which full products cost too little to
-// bother.
+// minActive is the size of p below which full products are cheap enough.
 const minActive = 64
 
-// newLevels returns the levels of a tape, the smallest last: U(k) grows as the
-// sweep goes back, for supports shrink as iterations settle, and each level is at
-// most half the one before it, the first at most half of the whole. That bounds
-// their columns, taken together, by those of A. There is none where the operator or a
-// derivative lacks the structure or the columns do not fit in room bytes.
+// newLevels returns the levels of a tape, the smallest last: U(k) grows as the sweep goes back,
+// because supports shrink as the iterations converge, and each level is at most half the one before
+// it, the first at most half of the whole. That bounds their columns, taken together, by those of
+// A. There are none where the operator or a derivative lacks the structure or the columns do not
+// fit in room bytes.
 func newLevels(p Problem, records []prox.Derivative, lookback int, room int64) []level {
 	d, dim := p.A.Dims()
 	if lookback < 0 || dim < minActive || linops.StructureOf(p.A).On == nil {
@@ -114,7 +113,7 @@ func lastUse(dev array.Device, records []prox.Derivative, dim int) []int {
 	}
 	last := make([]int, dim)
 	for i, k := range use.ToHost() {
-		last[i] = len(records) - 1 // also where a fault has left no number
+		last[i] = len(records) - 1 // also where a fault left no number
 		if k <= float64(len(records)) {
 			last[i] = int(k) - 1
 		}

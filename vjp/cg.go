@@ -9,7 +9,7 @@ import (
 	"surepipe/linops"
 )
 
-// cg is a run of conjugate gradients for a batch of probes, see [implicit]. A probe that has
+// cg is a run of conjugate gradients for a batch of probes (see [implicit]). A probe that has
 // converged is frozen: its coefficients are 0, and its bits do not depend on the other probes.
 type cg struct {
 	l    *implicit
@@ -25,8 +25,8 @@ type cg struct {
 	r, u, t, q array.Batch
 	// K u, and K J times the residual; zero where K is 0.
 	ku, kt array.Batch
-	// The images A u are summed step by step; where A*A is cheaper than A and A* the directions are,
-	// and square applies A*A.
+	// The images A u are summed step by step; where A*A is cheaper than A and A* the directions are
+	// summed instead, and square applies A*A.
 	square func(dst, b array.Batch)
 	sum    array.Batch
 
@@ -35,22 +35,22 @@ type cg struct {
 	curvature, jj, qq, alpha, beta, ones []float64
 }
 
-// probe is what is known of one right-hand side.
+// probe is the state of one right-hand side.
 type probe struct {
 	radau
 	start, rho, best float64 // the residual's squared J-norm: at first, now, and least
-	bestAt           int     // after so many steps
+	bestAt           int     // the number of steps to the least
 	form             float64 // sum of alpha rho
 	size             float64 // ||w||^2
 	bound, limit     float64 // of the form's error: the least bound so far, and the goal
-	// strict reports that the node was no lower bound: the probe uses its own Ritz values, as
+	// strict says that the node was not a lower bound: the probe uses its own Ritz values, as
 	// pilots do.
 	strict, done bool
 }
 
-// tighten updates the bound after a step. It bounds the error of the quadratic form
-// <w, D mu_hat w>, which is at most ||w||^2. The form only grows, so that the least
-// bound holds, also where the residual grows again.
+// tighten updates the bound after a step. It bounds the error of the quadratic form <w, D mu_hat
+// w>, which is at most ||w||^2. The form only grows, so the least bound holds even where the
+// residual grows again.
 func (p *probe) tighten(eta float64) {
 	b := 0.0
 	if p.rho > 0 {
@@ -100,7 +100,7 @@ func (c *cg) free() {
 	}
 }
 
-// run is the whole of it.
+// run does all steps.
 func (c *cg) run(ctx context.Context, w array.Batch) error {
 	if err := c.begin(w); err != nil {
 		return err
@@ -135,11 +135,10 @@ func (c *cg) run(ctx context.Context, w array.Batch) error {
 	return c.dev.Err()
 }
 
-// straighten moves dst_i along w_i until <w_i, dst_i> = sum_k alpha_k rho_k/eta, which in exact
-// arithmetic it is. In floating point the directions are orthogonal to their neighbours only, and
-// the sum keeps the bound where the product does not (Strakos and Tichy, On error
-// estimation in the conjugate gradient method and why it works in finite precision
-// computations, ETNA 13, 2002).
+// straighten moves dst_i along w_i until <w_i, dst_i> = sum_k alpha_k rho_k/eta, an identity in
+// exact arithmetic. In floating point the directions are orthogonal only to their neighbours, and
+// the sum satisfies the bound where the product does not (Strakos and Tichy, On error estimation in
+// the conjugate gradient method and why it works in finite precision computations, ETNA 13, 2002).
 func (c *cg) straighten(w array.Batch) {
 	along := c.alpha
 	c.dev.Dot(along, w, c.dst)
@@ -173,7 +172,7 @@ func (c *cg) begin(w array.Batch) error {
 		p.rho, p.start, p.best = c.jj[i], c.jj[i], c.jj[i]
 		p.size, p.bound, p.limit = c.qq[i], c.qq[i], c.goal.form*unit*c.qq[i]
 		if math.IsNaN(p.rho) || math.IsInf(p.rho, 0) {
-			return fmt.Errorf("vjp: implicit derivative: probe %d gives a right-hand side that is not finite", i)
+			return c.notFinite("probe %d gives a right-hand side that is not finite", i)
 		}
 		p.tighten(c.l.eta)
 		if p.done = p.rho <= 0; !p.done {
@@ -181,6 +180,14 @@ func (c *cg) begin(w array.Batch) error {
 		}
 	}
 	return nil
+}
+
+// notFinite is the error of numbers that are not finite: the device's fault, where that is the cause.
+func (c *cg) notFinite(format string, args ...any) error {
+	if err := c.dev.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("vjp: implicit derivative: "+format, args...)
 }
 
 // advance goes a step along every direction.
@@ -205,7 +212,7 @@ func (c *cg) advance(step int) {
 		}
 		curvature := math.Max(c.curvature[i], 0) + l.eta*c.qq[i]
 		if !(curvature > 0) {
-			// Neither Q nor A sees the direction: the system is solved on the rest.
+			// The direction is in the null space of Q and of A: the system is solved on the rest.
 			c.finish(p, step)
 			continue
 		}
@@ -245,7 +252,7 @@ func (c *cg) judge(step int) error {
 			continue
 		}
 		if math.IsNaN(c.jj[i]) {
-			return fmt.Errorf("vjp: implicit derivative: probe %d is not finite after %d steps", i, step)
+			return c.notFinite("probe %d is not finite after %d steps", i, step)
 		}
 		p.form += c.alpha[i] * p.rho
 		next := math.Max(c.jj[i], 0)
@@ -255,7 +262,8 @@ func (c *cg) judge(step int) error {
 		if next < p.best {
 			p.best, p.bestAt = next, len(p.radau.alpha)
 		}
-		// Coefficients of a residual that is a rounding error carry no information on the spectrum.
+		// Coefficients of a residual at the level of rounding errors carry no information on the
+		// spectrum.
 		worn := next > 0 && p.best <= lost*lost*p.start && (next >= regrown*regrown*p.best || !below && p.mu > 0)
 		if !below && p.mu > 0 && !worn && next > 0 {
 			p.strict, p.bound = true, p.size
@@ -271,10 +279,10 @@ func (c *cg) judge(step int) error {
 	return nil
 }
 
-// enough tells whether a probe has reached its goal.
+// enough reports whether a probe has reached its goal.
 func (c *cg) enough(p *probe) bool { return c.small(p) && c.left(p) <= p.limit }
 
-// small tells whether its residual has.
+// small reports whether its residual has.
 func (c *cg) small(p *probe) bool {
 	residual := c.goal.residual
 	if p.strict {
@@ -292,13 +300,13 @@ func (c *cg) left(p *probe) float64 {
 	return p.bound
 }
 
-// excused is the factor by which the bound of a probe that rounding errors have stopped may exceed its
-// limit. The bound enters the printed error in any case, and is a small part of it.
+// excused is the factor by which the bound of a probe that rounding errors have stopped may exceed
+// its limit. The bound is included in the printed error in any case, and is a small part of it.
 const excused = 10
 
 // finish stops a probe. It counts the probe as failed where the error of its form is far beyond the
-// limit, or where the steps are used up before the residual is small; a pilot, on whose bound all
-// other probes rely, also where it misses its limit.
+// limit, or where the steps are used up before the residual is small. A pilot, on whose bound all
+// other probes rely, has also failed if it misses its limit.
 func (c *cg) finish(p *probe, step int) {
 	if left := c.left(p); left > excused*p.limit || c.pilot && left > p.limit || step >= maxSteps && !c.small(p) {
 		c.l.failed.Add(1)

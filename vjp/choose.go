@@ -2,20 +2,53 @@ package vjp
 
 import (
 	"fmt"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve"
 	"surepipe/space"
 )
 
-// maxFactored bounds the size of the systems that are factored where A confines itself to the
-// space: beyond it conjugate gradients are cheaper. maxDense bounds p where A does not, and the
-// system is factored all the same from A's products with the basis.
+// maxFactored bounds the size of the systems that are factored where A can be restricted to the
+// space: beyond it conjugate gradients are cheaper. maxDense bounds p where A cannot, and the
+// system is still factored, from A's products with the basis.
 const (
 	maxFactored = 2000
 	maxDense    = 256
+	// maxColumns bounds the systems on sets of coordinates, which are columns of A: the Gram matrix
+	// of a dense A is a product of matrices, and its trace needs no probes.
+	maxColumns = 4096
 )
+
+// closedForm is the derivative of an estimator that is linear in y.
+const closedForm Derivative = "closed form"
+
+// derivative is a row of the table by which a solution is differentiated: the first one that applies
+// is taken.
+type derivative struct {
+	kind    Derivative
+	choice  Choice
+	applies func(o Options, sol *solve.Solution) bool
+}
+
+var derivatives = []derivative{
+	by(Unrolled, "the option asks for it", func(o Options, _ *solve.Solution) bool { return o.Derivative == Unrolled }),
+	by(closedForm, "the estimator is linear in y", func(_ Options, sol *solve.Solution) bool { return sol.At.Linear != nil }),
+	by(Implicit, "the option asks for it", func(o Options, _ *solve.Solution) bool { return o.Derivative == Implicit }),
+	by(Implicit, "the solve has converged", func(_ Options, sol *solve.Solution) bool { return sol.Converged }),
+	by(Unrolled, "the solve has not converged", func(Options, *solve.Solution) bool { return true }),
+}
+
+func by(kind Derivative, reason string, applies func(Options, *solve.Solution) bool) derivative {
+	return derivative{kind, Choice{Part: "derivative", Chosen: string(kind), Reason: reason}, applies}
+}
+
+// differentiate applies the table. Before the solve sol is nil, and the derivative Unrolled.
+func (o Options) differentiate(sol *solve.Solution) derivative {
+	return derivatives[slices.IndexFunc(derivatives, func(d derivative) bool { return d.applies(o, sol) })]
+}
 
 // situation is what the choice of a space and of a system is made from.
 type situation struct {
@@ -29,11 +62,11 @@ type situation struct {
 
 	matrix []float64 // Q, where it is not 0 or diagonal and was asked for
 	asked  bool
-	on     linops.Restricted // A on the model's space, where A has more to offer than products
+	on     linops.Restricted // A on the model's space, where A's structure offers it
 }
 
-// confined reports that A confines itself to the model's space. It makes the operator when it is first
-// asked: rules look at numbers before.
+// confined reports whether A can be restricted to the model's space. It makes the operator when it
+// is first called: rules check numbers first.
 func (s *situation) confined() bool {
 	if !s.asked && s.model != nil {
 		s.asked = true
@@ -49,8 +82,18 @@ func (s *situation) confined() bool {
 	return s.on != nil
 }
 
-// hasColumns reports that A confines itself to sets of coordinates, so that products with it read a
-// matrix.
+// columns reports that the space is a set of A's columns, of which A stores the entries, with a
+// diagonal curvature.
+func (s *situation) columns() bool {
+	if s.kind != space.Subset || !linops.StructureOf(s.p.A).Entries.Known {
+		return false
+	}
+	q := s.model.Curvature
+	return q == nil || q.Diagonal() != nil
+}
+
+// hasColumns reports whether A can be restricted to sets of coordinates, so that its products read
+// a matrix.
 func hasColumns(p Problem) bool {
 	on := linops.StructureOf(p.A).On
 	if on == nil {
@@ -67,8 +110,8 @@ func hasColumns(p Problem) bool {
 	return true
 }
 
-// plain reports that the curvature can be written down as a matrix, or is 0. The matrix is
-// computed once.
+// plain reports whether the curvature is available as a matrix, or is 0. The matrix is computed
+// once.
 func (s *situation) plain() bool {
 	if s.model == nil || s.kind == space.FixedRank {
 		return false
@@ -83,7 +126,7 @@ func (s *situation) plain() bool {
 	return s.matrix != nil
 }
 
-// A rule is a row of the table by which the implicit derivative is computed: the first one that
+// A rule is a row of the table of ways to compute the implicit derivative: the first one that
 // applies is taken.
 type rule struct {
 	space, system string // what is chosen
@@ -108,39 +151,44 @@ var rules = []rule{
 		},
 	},
 	{
-		"the model's space", "preconditioned conjugate gradients", "A confines itself to matrices of low rank, at less cost than in R^p",
+		"the model's space", "preconditioned conjugate gradients", "A can be restricted to the tangent space of low-rank matrices, where its products cost less than in R^p",
 		func(s *situation) bool { return s.kind == space.FixedRank && s.n < s.dim && s.confined() },
 		(*implicit).iterate,
 	},
 	{
-		"the model's space", "preconditioned conjugate gradients", "A confines itself to the blocks' spaces, one of them of low rank",
+		"the model's space", "preconditioned conjugate gradients", "A can be restricted to the blocks' spaces, one of which is of low rank",
 		func(s *situation) bool {
 			return s.kind == space.Product && s.dim > maxDense && !s.plain() && s.confined()
 		},
 		(*implicit).iterate,
 	},
 	{
-		"the model's space", "factored", fmt.Sprintf("A confines itself to the space, which has at most %d coordinates", maxFactored),
+		"the model's space", "factored", fmt.Sprintf("A can be restricted to the space, which has at most %d coordinates", maxFactored),
 		func(s *situation) bool { return s.n <= maxFactored && s.plain() && s.confined() },
 		(*implicit).factorModel,
 	},
 	{
-		"the model's space", "factored", fmt.Sprintf("p is at most %d: products of A with a basis cost little", maxDense),
+		"the model's space", "factored", fmt.Sprintf("A's columns are at hand, and at most %d of them count", maxColumns),
+		func(s *situation) bool { return s.n <= maxColumns && s.columns() && s.confined() },
+		(*implicit).factorModel,
+	},
+	{
+		"the model's space", "factored", fmt.Sprintf("p is at most %d: products of A with a basis are cheap", maxDense),
 		func(s *situation) bool { return s.dim <= maxDense && s.plain() },
 		(*implicit).factorModel,
 	},
 	{
-		"the model's space", "preconditioned conjugate gradients", "A confines itself to the space, which has at most half of the coordinates",
+		"the model's space", "preconditioned conjugate gradients", "A can be restricted to the space, which has at most half of the coordinates",
 		func(s *situation) bool { return 2*s.n <= s.dim && s.plain() && s.confined() },
 		(*implicit).iterate,
 	},
 	{
-		"the range of J", "factored", fmt.Sprintf("p is at most %d: J's eigenvectors cost little", maxDense),
+		"the range of J", "factored", fmt.Sprintf("p is at most %d: J's eigenvectors are cheap", maxDense),
 		func(s *situation) bool { return s.dim <= maxDense },
 		(*implicit).factorJacobian,
 	},
 	{
-		"R^p", "conjugate gradients in J's product", "A does not confine itself to the space, or the regularizer has no model",
+		"R^p", "conjugate gradients in J's product", "A cannot be restricted to the space, or the regularizer has no model",
 		func(*situation) bool { return true },
 		(*implicit).product,
 	},
@@ -165,7 +213,7 @@ func (l *implicit) choose() error {
 		}
 		l.choices = []Choice{
 			{Part: "space", Chosen: l.describe(r.space), Reason: r.reason},
-			{Part: "system", Chosen: r.system, Reason: r.reason},
+			{Part: "system", Chosen: r.system + l.how, Reason: r.reason},
 		}
 		return nil
 	}
@@ -180,9 +228,9 @@ func (l *implicit) describe(name string) string {
 	}
 	n := l.model.Space.Dim()
 	kinds := map[space.Kind]string{
-		space.Whole: "all coordinates", space.Subset: "coordinates that are free", space.Cluster: "clusters of equal coordinates",
+		space.Whole: "all coordinates", space.Subset: "free coordinates", space.Cluster: "clusters of equal coordinates",
 		space.FixedRank: "tangent space of matrices of fixed rank", space.Product: "product of the blocks' spaces",
-		space.Hyperplane: "hyperplane of a constraint that is tight", space.Spanned: "span of a basis",
+		space.Hyperplane: "hyperplane of an active constraint", space.Spanned: "span of a basis",
 	}
 	kind, ok := kinds[l.model.Space.Form().Kind]
 	if !ok {
@@ -206,13 +254,13 @@ func (l *implicit) product(*situation) error {
 	return nil
 }
 
-// iterate confines the system to the model's space.
+// iterate restricts the system to the model's space.
 func (l *implicit) iterate(s *situation) error {
 	l.confine(s.on, l.model)
 	return nil
 }
 
-// confine sets the operator, and the preconditioner of the model's curvature.
+// confine sets the restricted operator, and the preconditioner of the model's curvature.
 func (l *implicit) confine(on linops.Restricted, m *prox.Model) {
 	l.on, l.op = on, on
 	_, l.dim = on.Dims()
@@ -224,10 +272,11 @@ func (l *implicit) confine(on linops.Restricted, m *prox.Model) {
 
 // A preconditioner is J in the coordinates of the system's space, and K = J^{-1} - I.
 type preconditioner interface {
-	// apply sets jr = J r, or about that by a positive definite operator, and kr = K jr; kr is zero
-	// where flat. Where project says so r is projected on the range of J first, as far as that is known.
+	// apply sets jr = J r, or an approximation of it by a positive definite operator, and kr = K
+	// jr; kr is zero where flat. If project is set, r is first projected on the range of J, as far
+	// as that is known.
 	apply(jr, kr, r array.Batch, project bool)
-	// flat reports that J is the identity and K is 0.
+	// flat reports whether J is the identity and K is 0.
 	flat() bool
 }
 
@@ -237,13 +286,13 @@ type flat struct{}
 func (flat) flat() bool                         { return true }
 func (flat) apply(jr, _, r array.Batch, _ bool) { r.Device().Copy(jr, r) }
 
-// curved is the J of a curvature. What E does not see never enters its images.
+// curved is the J of a curvature. Components that E maps to 0 never enter its images.
 type curved struct{ q prox.Curvature }
 
 func (curved) flat() bool                            { return false }
 func (c curved) apply(jr, kr, r array.Batch, _ bool) { c.q.Precondition(jr, kr, r) }
 
-// inR is J itself, on R^p, where K is the inverse on J's range.
+// inR is J itself, on R^p, where K = J^{-1} - I is taken on J's range.
 type inR struct {
 	j     prox.Derivative
 	model *prox.Model // nil where the range is not known
@@ -258,7 +307,7 @@ func (p inR) apply(jr, kr, r array.Batch, project bool) {
 	}
 	p.j.Apply(jr, r)
 	if project && p.model != nil && p.model.Curvature == nil {
-		// J is the projection itself, to the last bit.
+		// J itself is the projection, to the last bit.
 		dev.Copy(r, jr)
 	}
 	dev.Lin(kr, 1, r, -1, jr)

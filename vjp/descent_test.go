@@ -99,7 +99,7 @@ func TestMethodWithoutAProximalOperator(t *testing.T) {
 		reference := jacobian(t, want.Linearization, dev, d).RawMatrix().Data
 		for _, o := range []vjp.Options{{}, {Derivative: vjp.Unrolled}, {Derivative: vjp.Unrolled, Memory: 500}} {
 			o.Tol = 1e-11
-			s, err := vjp.FromMethod(t.Context(), newDescent, problem, o)
+			s, err := vjp.FromMethod(t.Context(), solve.Entry{Name: "descent", New: newDescent}, problem, o)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,9 +6,9 @@
 // never formed, to a batch of probes in one sweep. D mu_hat is symmetric with eigenvalues in [0,
 // 1], so that the vector-Jacobian product serves as the Jacobian-vector product too.
 //
-// [NewSolver] takes the name of a method of package solve. [FromMethod] takes a method from
-// anywhere: what differentiates a solution knows nothing of the iterations that led to it, and a
-// tape of iterations needs no more than solve.Method has.
+// [NewSolver] takes the name of a method of package solve. [FromMethod] takes a method from any
+// package: the implicit derivative of a solution does not depend on the iterations that led to it,
+// and a tape of iterations needs no more than solve.Method provides.
 //
 // # Implicit derivatives
 //
@@ -20,15 +20,15 @@
 //
 // A table of rules chooses the space and the system: factored once, so that the trace, the
 // Frobenius norm and the diagonal are known too ([Closed]), or solved by preconditioned conjugate
-// gradients for all probes together. A regularizer that hands out no model is known by the
-// derivative of its proximal operator alone: the same system, on the range of that. The forward
-// pass keeps nothing, and the result is more accurate than the unrolled derivative of the same
-// solve, which lags behind the iterates.
+// gradients for all probes together. For a regularizer without a model the derivative of its
+// proximal operator is enough: the same system is solved on the range of that. The forward pass
+// keeps nothing, and the result is more accurate than the unrolled derivative of the same solve,
+// which lags behind the iterates.
 //
-// Whether A sees a direction of b is decided in one place, by a pivoted orthogonal factorization of
-// A beside the square root of the curvature. Where a decision is within rounding errors, or within
-// what the tolerance leaves open, the solve is continued to 1e-12, and what stays open is reported
-// as a range of the trace.
+// Whether a direction of b is in the null space of A is decided in one place, by a pivoted
+// orthogonal factorization of A beside the square root of the curvature. Where a decision is within
+// rounding errors or within the tolerance, the solve is continued to 1e-12, and a decision that is
+// still open is reported as a range of the trace.
 //
 // # Unrolled derivatives
 //
@@ -36,11 +36,11 @@
 // reverse (Nobel, Candes and Boyd, section II). The result is the derivative of the iterate that
 // the solver stopped at; step sizes, restarts and balancing are held constant in it. A tape that
 // would outgrow its budget is checkpointed. Where the derivatives are sparse and the operator can
-// be confined to columns, the sweep reads only those that it can reach.
+// be restricted to columns, the sweep reads only the columns that it can reach.
 //
 // # Weights of the observations
 //
-// With a weighted squared loss, W = diag(w), the derivative handed out is that of the whitened
+// With a weighted squared loss, W = diag(w), the derivative returned is that of the whitened
 // problem,
 //
 //	S = W^{1/2} A E (E* (A* W A + Q) E)^+ E* A* W^{1/2},

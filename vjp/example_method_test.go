@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -116,6 +117,9 @@ func (m *primalDual) Reverse(_ context.Context, dst array.Batch, a *solve.Adjoin
 	return nil
 }
 
+// primalDualEntry is the method as solvers of a table are: it may run on a working set.
+var primalDualEntry = solve.Entry{Name: "primal-dual", New: newPrimalDual, Sparse: true}
+
 // A method written outside the packages is a solver like the others: its solution is certified and
 // differentiated, the trace is known exactly, and a solve starts at the solution of a problem nearby.
 func ExampleFromMethod() {
@@ -127,7 +131,7 @@ func ExampleFromMethod() {
 	dev.Upload(y, scaled(3, gaussian(rng, d)))
 
 	problem := vjp.Problem{A: a, R: prox.NewL1(8), Device: dev}
-	solver, err := vjp.FromMethod(ctx, newPrimalDual, problem, vjp.Options{})
+	solver, err := vjp.FromMethod(ctx, primalDualEntry, problem, vjp.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -207,7 +211,7 @@ func TestMethodFromOutside(t *testing.T) {
 			reference := jacobian(t, want.Linearization, dev, d)
 			for _, o := range []vjp.Options{{}, {Derivative: vjp.Unrolled}, {Derivative: vjp.Unrolled, Memory: 40000}} {
 				o.Tol, o.MaxIter = 1e-11, 20000
-				s, err := vjp.FromMethod(t.Context(), newPrimalDual, problem, o)
+				s, err := vjp.FromMethod(t.Context(), primalDualEntry, problem, o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -221,6 +225,35 @@ func TestMethodFromOutside(t *testing.T) {
 				got.Release()
 				s.Release()
 			}
+		}
+	})
+}
+
+// It runs on a working set, where the solution is sparse.
+func TestMethodFromOutsideRunsOnAWorkingSet(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		rng := rand.New(rand.NewPCG(5, 6))
+		const d, p = 20, 400
+		a := linops.NewDense(dev, mat.NewDense(d, p, gaussian(rng, d*p)))
+		defer a.Release()
+		y := scaled(3, gaussian(rng, d))
+		problem, o := vjp.Problem{A: a, R: prox.NewL1(12), Device: dev}, vjp.Options{Tol: 1e-10, MaxIter: 20000}
+		want := solved(t, newSolver(t, "fista", problem, o), dev, y)
+		defer want.Release()
+		s, err := vjp.FromMethod(t.Context(), primalDualEntry, problem, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Release()
+		got := solved(t, s, dev, y)
+		defer got.Release()
+		near(t, "mu_hat", got.MuHat.ToHost(), want.MuHat.ToHost(), 1e-7)
+		if c, w := got.Linearization.Closed(), want.Linearization.Closed(); !c.Known || math.Abs(c.Trace-w.Trace) > 1e-8 {
+			t.Errorf("trace %g, known %t, want %g", c.Trace, c.Known, w.Trace)
+		}
+		if !slices.ContainsFunc(got.Choices, func(c vjp.Choice) bool { return c.Chosen == "a working set" }) {
+			t.Errorf("choices %v", got.Choices)
 		}
 	})
 }

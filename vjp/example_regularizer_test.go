@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -64,7 +65,7 @@ func (r signed) Linearize(dst, v array.Batch, t float64) (prox.Derivative, error
 	j.d = dev.Alloc(1, len(x))
 	dev.Upload(j.d, diagonal)
 	// The model: the coordinates that are not 0, with the curvature ridge on each.
-	j.model = &prox.Model{Space: space.Coordinates(dev, len(x), set), Curvature: ridge{r.ridge, t, len(set)}, Margin: func(array.Batch) float64 { return margin }}
+	j.model = &prox.Model{Space: space.Coordinates(dev, len(x), set), Curvature: prox.NewDiagonalCurvature(dev, slices.Repeat([]float64{r.ridge}, len(set)), t), Margin: func(array.Batch) float64 { return margin }}
 	return j, nil
 }
 
@@ -80,7 +81,7 @@ func (r signed) Structure() prox.Structure {
 			return sum
 		},
 		Closure: func(s []int) []int { return s },
-		On: func(t space.Space) (prox.Prox, error) {
+		On: func(_ array.Device, t space.Space) (prox.Prox, error) {
 			if t.Form().Kind != space.Subset {
 				return nil, nil
 			}
@@ -98,42 +99,16 @@ type signedDerivative struct {
 func (j *signedDerivative) Apply(dst, z array.Batch) { dst.Device().Mul(dst, z, j.d) }
 func (j *signedDerivative) Diagonal() array.Batch    { return j.d }
 func (j *signedDerivative) Model() *prox.Model       { return j.model }
-func (j *signedDerivative) Bytes() int64             { return j.d.Bytes() + j.model.Space.Bytes() }
+
+func (j *signedDerivative) Bytes() int64 {
+	return j.d.Bytes() + j.model.Space.Bytes() + j.model.Curvature.Bytes()
+}
 
 func (j *signedDerivative) Release() {
 	j.d.Free()
 	j.model.Space.Release()
+	j.model.Curvature.Release()
 }
-
-// ridge is the curvature Q = c I on n coordinates, at the step t.
-type ridge struct {
-	c, t float64
-	n    int
-}
-
-func (q ridge) Precondition(dst, image, z array.Batch) {
-	dev := z.Device()
-	dev.Lin(dst, 1/(1+q.t*q.c), z, 0, array.Batch{})
-	dev.Lin(image, 1, z, -1, dst)
-}
-
-func (q ridge) Diagonal() []float64 {
-	d := make([]float64, q.n)
-	for i := range d {
-		d[i] = q.c
-	}
-	return d
-}
-
-func (q ridge) Matrix() []float64 { return nil } // Diagonal says it all
-
-func (q ridge) Trace() (trace, frobenius2 float64, ok bool) {
-	j := 1 / (1 + q.t*q.c)
-	return float64(q.n) * j, float64(q.n) * j * j, true
-}
-
-func (ridge) Bytes() int64 { return 0 }
-func (ridge) Release()     {}
 
 // A regularizer that somebody else wrote gets a factored system, an exact trace, working sets and
 // warm starts, because its derivative hands out a model and it tells its structure.
@@ -195,6 +170,6 @@ func Example_regularizer() {
 	// units: the user's
 	// method: a working set
 	// derivative: implicit
-	// space: coordinates that are free: dimension 6 in R^55
-	// system: factored
+	// space: free coordinates: dimension 6 in R^55
+	// system: factored by Cholesky's method
 }

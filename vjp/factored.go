@@ -26,7 +26,7 @@ type factored struct {
 	rank    int         // n, or the rows of image
 
 	basic     *mat.Dense // n x rank: (M*M + Q)^+ M* = basic Q1*, with image; else nil
-	sensitive bool       // Q may have changed by what b lacks
+	sensitive bool       // the error of b may have changed Q
 }
 
 // images is the matrix of op, d x n, on the host.
@@ -73,18 +73,18 @@ func setIdentity(b array.Batch) {
 type system struct {
 	n    int
 	g, q []float64 // G and Q, row-major; q is nil where Q is 0
-	// m and w compute M and a root W of Q = W*W, where G and Q do not tell enough.
+	// m and w compute M and a root W of Q = W*W, where G and Q are not accurate enough.
 	m func() mat.Matrix
 	w func() (*mat.Dense, error)
 	// norm is ||A|| where the columns of M are not to be scaled to unit length; else 0.
 	norm float64
 }
 
-// wellConditioned is the largest condition number of a system that Cholesky's
-// factorization solves to six digits; leastSeen is how small a diagonal entry may be against
-// ||A||^2 where the columns of M are not scaled. Where they are, curvature below rounded of it in a
-// coordinate without a column comes of rounding errors, and scaled to one it would be a direction
-// of its own.
+// wellConditioned is the largest condition number of a system that a Cholesky factorization solves
+// to six digits; leastSeen is how small a diagonal entry may be relative to ||A||^2 where the
+// columns of M are not scaled. Where they are, curvature below rounded times ||A||^2 in a
+// coordinate whose column is 0 comes from rounding errors, and scaled to one it would become a
+// direction of its own.
 const (
 	wellConditioned = 1e10
 	leastSeen       = 1e-8
@@ -104,7 +104,8 @@ func (l *implicit) factorModel(s *situation) error {
 		sys.q = diagonalMatrix(l.model.Curvature.Diagonal())
 	}
 	if s.kind != space.Subset && s.kind != space.Whole {
-		// Directions that A does not see are told by ||A||, not by their own length.
+		// Directions in the null space of A are recognized relative to ||A||, not to their own
+		// length.
 		sys.norm = l.norm
 	}
 	sys.m = func() mat.Matrix { return images(dev, op) }
@@ -127,7 +128,7 @@ func diagonalMatrix(q []float64) []float64 {
 	return full
 }
 
-// root is W with W*W = Q, from the eigenvalues of Q, or its diagonal where it has nothing else; nil
+// root is W with W*W = Q, from the eigenvalues of Q, or from its diagonal where Q is diagonal; nil
 // where Q is 0.
 func root(q []float64, n int) (*mat.Dense, error) {
 	if q == nil {
@@ -177,7 +178,7 @@ func (l *implicit) factorJacobian(*situation) error {
 	l.confine(on, m)
 	sys := system{n: l.dim, q: curvatureOf(j, n, l.eta), norm: l.norm}
 	if diagonalOf(jacobian, n) != nil {
-		sys.norm = 0 // J is diagonal: coordinates are told by the lengths of their own columns
+		sys.norm = 0 // J is diagonal: coordinates are judged by the lengths of their own columns
 	}
 	sys.m = func() mat.Matrix { return images(dev, on) }
 	sys.w = func() (*mat.Dense, error) { return root(sys.q, l.dim) }
@@ -218,8 +219,8 @@ func rangeOf(jacobian []float64, n int) (basis, j []float64, err error) {
 	return basis, j, nil
 }
 
-// curvatureOf is diag(1/j - 1)/eta, row-major; nil where all j are 1 but for rounding errors, n being the
-// size of J.
+// curvatureOf is diag(1/j - 1)/eta, row-major; nil where all j are 1 up to rounding errors. n is
+// the size of J.
 func curvatureOf(j []float64, n int, eta float64) []float64 {
 	var q []float64
 	for i, v := range j {
@@ -280,8 +281,8 @@ func (l *implicit) solveSystem(s system) error {
 	return l.solveWith(s, false)
 }
 
-// solveWith is solveSystem where Q is there; projection says that it is 0, so that D mu_hat is an orthogonal
-// projection.
+// solveWith is solveSystem for a given Q; projection says that Q is 0, so that D mu_hat is an
+// orthogonal projection.
 func (l *implicit) solveWith(s system, projection bool) error {
 	scale := make([]float64, s.n)
 	fine := true
@@ -292,7 +293,7 @@ func (l *implicit) solveWith(s system, projection bool) error {
 		}
 		fine = fine && k > leastSeen*s.norm*s.norm && (s.g[i*s.n+i] > 0 || k > rounded*l.norm*l.norm)
 	}
-	l.f = &factored{rank: s.n}
+	l.f, l.how = &factored{rank: s.n}, " by Cholesky's method"
 	if inverse, condition := s.cholesky(scale); fine && inverse != nil {
 		l.f.sensitive = !projection && l.optimality*condition > sensitivity
 		l.f.inverse = l.p.Device.Alloc(s.n, s.n)
@@ -311,13 +312,14 @@ func (l *implicit) solveWith(s system, projection bool) error {
 
 // orthogonalize decides the rank by a QR factorization.
 func (l *implicit) orthogonalize(s system, scale []float64, projection bool) error {
+	l.how = " by a pivoted QR factorization, for it is ill-conditioned"
 	m, norm := s.m(), s.norm
 	w, err := s.w()
 	if err != nil {
 		return err
 	}
 	for i := range scale {
-		// A coordinate that A does not see is free to relieve the curvature of the others.
+		// A coordinate in the null space of A is free, and can reduce the curvature in the others.
 		switch g, q := s.g[i*s.n+i], s.q[i*s.n+i]; {
 		case norm != 0:
 			scale[i] = 1
@@ -337,7 +339,7 @@ func (l *implicit) orthogonalize(s system, scale []float64, projection bool) err
 		}
 	}
 	r := pivoted.Factorize(m, w, norm, l.doubt())
-	// What is in doubt is not counted: as a rule it is the error of the solution.
+	// Directions in doubt are not counted: as a rule they come from the error of the solution.
 	trace, frobenius2, high := r.Traces(r.Sure)
 	if projection {
 		trace, frobenius2, high = float64(r.Sure), float64(r.Sure), float64(r.Rank)
@@ -354,12 +356,12 @@ func (l *implicit) orthogonalize(s system, scale []float64, projection bool) err
 	return nil
 }
 
-// sensitivity is the error of b, relative to its size, up to which the curvature of the regularizer at
-// b is good enough.
+// sensitivity is the error of b, relative to its size, up to which the curvature of the regularizer
+// at b is accurate enough.
 const sensitivity = 1e-5
 
-// doubt is the size, relative to ||A||, up to which the solution is not determined along a
-// direction that A sees: the error of b there is the optimality over the square of it. A
+// doubt is the size of A along a direction, relative to ||A||, below which the solution is not
+// determined there: the error of b along it is the optimality divided by the square of that size. A
 // quadratic regularizer has no tangent spaces to choose between.
 func (l *implicit) doubt() float64 {
 	if prox.StructureOf(l.p.R).Quadratic.Known {
@@ -401,7 +403,7 @@ func traceOf(inverse *mat.Dense, g []float64) (trace, frobenius2 float64) {
 	return trace, frobenius2
 }
 
-// exactly is a trace that no decision leaves open.
+// exactly is a trace that does not depend on any decision in doubt.
 func exactly(trace, frobenius2 float64) Closed {
 	return Closed{Known: true, Trace: trace, Frobenius2: frobenius2, Low: trace, High: trace, Margin: math.Inf(1)}
 }

@@ -34,7 +34,7 @@ func (l hat) VJP(ctx context.Context, dst, v array.Batch) error {
 	return dev.Err()
 }
 
-// Closed sums the weights, also without the singular values in doubt.
+// Closed sums the weights, with and without the singular values in doubt.
 func (l hat) Closed() Closed {
 	c := Closed{Known: true, Margin: l.h.Margin}
 	for _, v := range l.h.Weights.ToHost() {
@@ -42,7 +42,24 @@ func (l hat) Closed() Closed {
 		c.Frobenius2 += v * v
 	}
 	c.Low, c.High = c.Trace-l.h.Doubtful, c.Trace
+	c.Diagonal = l.diagonal
 	return c
+}
+
+// diagonal returns sum_r w_r U_ri^2 for every observation i.
+func (l hat) diagonal() []float64 {
+	u, dev := l.h.U, l.h.U.Device()
+	out := make([]float64, u.N())
+	if u.K() == 0 {
+		return out
+	}
+	squares, sums := dev.Alloc(u.K(), u.N()), dev.Alloc(1, u.N())
+	defer squares.Free()
+	defer sums.Free()
+	dev.Mul(squares, u, u)
+	dev.Gemm(false, false, 1, l.h.Weights, squares, 0, sums)
+	dev.Download(out, sums)
+	return out
 }
 
 // Kind is "direct".

@@ -28,10 +28,10 @@ func projections(node float64) int {
 	return max(1, min(projectEvery, int(math.Log(mostGrowth)/-math.Log(2*node))))
 }
 
-// Tolerances of the conjugate gradients, where the solver was not asked for more.
-// Rounding errors stop the residual at about 1e-10; after that it grows again. A
-// probe whose residual has fallen below lost and has grown by regrown since then has reached
-// its attainable accuracy.
+// Tolerances of the conjugate gradients, unless the solver's own tolerance calls for smaller ones.
+// Rounding errors stop the residual at about 1e-10; after that it grows again. A probe whose
+// residual has fallen below lost and has grown by regrown since then has reached its attainable
+// accuracy.
 const (
 	implicitTol = 1e-7
 	formShare   = 0.01
@@ -41,8 +41,8 @@ const (
 	regrown     = 1e3
 )
 
-// solveTol returns the tolerance of images after a solve to tol. tighter returns the factor by which
-// forms are more accurate than asked for where tol is below the default.
+// solveTol returns the tolerance of images after a solve to tol. tighter returns the factor by
+// which forms are more accurate than requested where tol is below the default.
 func solveTol(tol float64) float64 { return math.Max(math.Min(implicitTol, tol), tightest) }
 func tighter(tol float64) float64  { return math.Min(1, math.Max(tol/DefaultTol, 1e-3)) }
 
@@ -75,8 +75,8 @@ func (l *implicit) Span(ctx context.Context, dst, v array.Batch) error {
 	return l.solve(ctx, dst, v, goal{residual: spanTol, form: math.Inf(1)}, nil)
 }
 
-// goal says when a probe is done: its residual's J-norm is at most residual times the
-// first, and its quadratic form is too small by at most form ||v||^2/sqrt(2d). Inf asks for nothing.
+// goal defines when a probe is done: its residual's J-norm is at most residual times the first, and
+// its quadratic form is too small by at most form ||v||^2/sqrt(2d). Inf requires nothing.
 type goal struct{ residual, form float64 }
 
 // solve computes D mu_hat w_i. Unless left is nil, it sets left_i to a bound of the error of the
@@ -114,11 +114,11 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 	return dev.Err()
 }
 
-// pilotSeed is that of the pilots: any constant.
+// pilotSeed is the seed of the pilots: any constant.
 const pilotSeed = 0x70696c6f74
 
-// pilots is the number of probes that estimate the smallest eigenvalue. nodeShare times their smallest
-// Ritz value, which approaches the eigenvalue from above, is taken for it.
+// pilots is the number of probes that estimate the smallest eigenvalue. The estimate is nodeShare
+// times their smallest Ritz value, which approaches the eigenvalue from above.
 const (
 	pilots    = 1
 	nodeShare = 0.5
@@ -128,12 +128,12 @@ const (
 // system is solved for random probes, always the same ones, to a relative residual of 1e-7, and
 // half of their smallest Ritz value is the bound.
 //
-// Why they find it: an eigenvector v of N, of length 1 in J's product, with the eigenvalue
-// theta has the part eta^2 <A J v, w>^2 = eta theta' <v', w>^2 in the square of the first residual,
-// where v' is the unit vector along A J v and theta' = eta ||A J v||^2 <= theta, and the part
-// theta'/theta <v', w>^2 in the form. So what forms lack when a residual has gone down by
-// 1e-7 belongs to directions that A makes smaller by 1e-7 than others, and those A*A has
-// lost in double precision.
+// Why they find it: an eigenvector v of N, of length 1 in J's product, with the eigenvalue theta
+// has the part eta^2 <A J v, w>^2 = eta theta' <v', w>^2 in the square of the first residual, where
+// v' is the unit vector along A J v and theta' = eta ||A J v||^2 <= theta, and the part
+// theta'/theta <v', w>^2 in the form. So the error of forms after a residual has decreased by 1e-7
+// belongs to directions that A shrinks by 1e-7 relative to others, and those are lost in A*A in
+// double precision.
 func (l *implicit) node(ctx context.Context) (float64, error) {
 	l.pilot.Lock()
 	defer l.pilot.Unlock()
@@ -156,7 +156,7 @@ func (l *implicit) node(ctx context.Context) (float64, error) {
 		}
 	}
 	if math.IsInf(node, 1) {
-		node = 1 // D mu_hat is 0 as far as they see
+		node = 1 // D mu_hat is 0 as far as the pilots show
 	}
 	l.pilot.node = node
 	return node, nil

@@ -17,12 +17,12 @@ import (
 //
 //	D mu_hat w = A E (E* (H + Q) E)^+ E* A* w
 //
-// (Lewis 2002; Vaiter, Deledalle, Peyre, Fadili 2017). D mu_hat is symmetric, so that this product is
-// the VJP. A table ([rules]) says on which space the system is solved and how: factored
+// (Lewis 2002; Vaiter, Deledalle, Peyre, Fadili 2017). D mu_hat is symmetric, so that this product
+// is the VJP. A table ([rules]) chooses on which space the system is solved and how: factored
 // ([factored]), or by conjugate gradients for all probes together ([cg]).
 //
-// A regularizer that hands out no model is known by J = D prox_{eta r}(v) alone, with
-// b = prox_{eta r}(v) and v = b - eta A*(A b - y) for any eta > 0. Then
+// For a regularizer without a model only J = D prox_{eta r}(v) is known, with b = prox_{eta r}(v)
+// and v = b - eta A*(A b - y) for any eta > 0. Then
 //
 //	D mu_hat w = A J x,   N x = eta A* w,   N = I - (I - eta H) J.
 //
@@ -34,12 +34,12 @@ import (
 //	(K + eta H) u = eta A* w,   D mu_hat w = A u.
 //
 // The quadratic form w* D mu_hat w = <eta A* w, u>/eta grows step by step, by alpha_k rho_k/eta
-// (Hestenes and Stiefel 1952), and so converges with the square of the residual. What it lacks is
-// bounded by a Gauss-Radau rule, see radau, and a probe stops when the bound is small enough.
+// (Hestenes and Stiefel 1952), and so converges with the square of the residual. Its error is
+// bounded by a Gauss-Radau rule (see radau), and a probe stops when the bound is small enough.
 //
-// What J maps to zero is invisible in that product and multiplied by 1 - alpha_k at every step:
-// unless it is projected away it grows until rounding brings it back into sight. On a model's space
-// there is nothing of the kind.
+// The components that J maps to zero do not show in that product and are multiplied by 1 - alpha_k
+// at every step: unless they are projected away they grow until rounding errors bring them back. On
+// a model's space there are no such components.
 type implicit struct {
 	p          Problem
 	eta        float64
@@ -49,7 +49,7 @@ type implicit struct {
 	tol        float64 // of VJP, on the residual's J-norm
 	tighter    float64 // than asked for are Forms
 
-	j     prox.Derivative // of the regularizer, nil where the solver handed over a model
+	j     prox.Derivative // of the regularizer, nil where the solver provided a model
 	model *prox.Model     // at the solution, nil where nothing is known
 	owned *owned          // A and R, where they are the linearization's own; or nil
 	// lift maps vectors in b's coordinates to the user's; nil where they are the same.
@@ -63,10 +63,11 @@ type implicit struct {
 	span    space.Space       // the range of J where the system is on that, else nil
 	known   Closed            // without probes
 	choices []Choice
+	how     string // the system was factored, for choices
 
-	misfit array.Batch // A b - y, zero where nobody asks for slopes
+	misfit array.Batch // A b - y, zero where no slope is needed
 
-	pilot struct { // what all probes share, found by the first that needs it
+	pilot struct { // shared by all probes, computed by the first that needs it
 		sync.Mutex
 		node float64 // below the eigenvalues that matter; 0 before it is known
 	}
@@ -74,9 +75,8 @@ type implicit struct {
 	failed atomic.Int64
 }
 
-// etaFactor times 1/||A||^2 is the step of the fixed point that is
-// differentiated. It changes conditioning and nothing else; on matrix completion
-// 2 to 50 serve equally well, 1 takes a third more steps.
+// etaFactor times 1/||A||^2 is the step of the fixed point that is differentiated. It affects only
+// the conditioning; on matrix completion 2 to 50 work equally well, and 1 takes a third more steps.
 const etaFactor = 4
 
 // newImplicit linearizes the fixed point at a solution, which was found with the given
@@ -119,17 +119,22 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 }
 
 // spaced computes the margin of the model's space at the argument v of the prox, relative to the
-// error off of v.
+// error off of v. On the boundary itself it is the smallest positive number: 0 means not known.
 func (l *implicit) spaced(v array.Batch, off float64) {
 	if l.model != nil && l.model.Margin != nil && off > 0 {
-		l.known.SpaceMargin = l.model.Margin(v) / off
+		l.known.SpaceMargin = math.Max(l.model.Margin(v)/off, math.SmallestNonzeroFloat64)
 	}
 }
 
-// Closed tells what the factors, or the eigenvalues of J, know.
+// Closed returns what follows from the factors, or from the eigenvalues of J.
 func (l *implicit) Closed() Closed {
 	c := l.known
-	if l.f != nil {
+	switch {
+	case l.dim == 0:
+		d, p := l.p.A.Dims()
+		c.Diagonal = func() []float64 { return make([]float64, d) }
+		c.Slope = func() []float64 { return l.toUser(make([]float64, p)) }
+	case l.f != nil:
 		c.Diagonal = func() []float64 { return l.f.diagonal(l.p.Device, l.op) }
 		if !l.misfit.IsZero() {
 			c.Slope = l.slope
@@ -151,10 +156,15 @@ func (l *implicit) slope() []float64 {
 	defer b.Free()
 	l.f.onto(c, l.misfit, l.op)
 	s.Embed(b, c)
+	return l.toUser(b.ToHost())
+}
+
+// toUser is a vector of the problem's coordinates in the user's.
+func (l *implicit) toUser(b []float64) []float64 {
 	if l.lift == nil {
-		return b.ToHost()
+		return b
 	}
-	return l.lift(b.ToHost())
+	return l.lift(b)
 }
 
 // at linearizes the prox at v and chooses how to solve with it.
@@ -179,9 +189,9 @@ func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
 	return m, nil
 }
 
-// newConfined linearizes at a solution whose model the solver knows: op is A on the model's space. Both
-// are the linearization's from now on. A nil model stands for the solution 0, which does not depend
-// on y.
+// newConfined linearizes at a solution whose model the solver provides: op is A on the model's
+// space. The linearization takes over both. A nil model stands for the solution 0, which does not
+// depend on y.
 func newConfined(p Problem, op linops.Restricted, m *prox.Model, tol float64) *implicit {
 	l := &implicit{p: p, eta: 1, op: p.A, model: m, tol: solveTol(tol), tighter: tighter(tol)}
 	if m != nil {
@@ -222,8 +232,8 @@ func (l *implicit) Bytes() int64 {
 	return bytes
 }
 
-// ProbeBytes counts the vectors of conjugate gradients on the system's space, which are two more where
-// A*A takes its own and two more where there is curvature, and two of length d.
+// ProbeBytes counts the vectors of conjugate gradients on the system's space, two more where A*A is
+// a product of its own and two more where there is curvature, and two of length d.
 func (l *implicit) ProbeBytes() int64 {
 	d, _ := l.p.A.Dims()
 	vectors := int64(4)
@@ -236,19 +246,16 @@ func (l *implicit) ProbeBytes() int64 {
 	return 8 * (vectors*int64(l.dim) + 2*int64(d))
 }
 
-// owned is the operator of a confined problem, and what releases it and its regularizer.
+// owned is the operator of a restricted problem, and the function that releases it and its
+// regularizer.
 type owned struct {
 	a       linops.Restricted
 	release func()
 }
 
-// own hands the problem's operator a, and with it the regularizer, over to the linearization.
+// own hands the problem's operator a, and with it the regularizer, over to the linearization: what A is on
+// the model's space may refer to both.
 func (l *implicit) own(a linops.Restricted, release func()) {
-	if l.on != nil && l.span == nil && l.model.Space.Form().Kind == space.Subset && (l.f != nil || l.pre.flat()) {
-		// The columns are copies, and neither is needed any more.
-		release()
-		return
-	}
 	l.owned = &owned{a, release}
 }
 

@@ -12,15 +12,16 @@ import (
 // differentiated: a value that exceeds its threshold by a rounding error only counts as below it.
 const atTheThreshold = 0x1p-42
 
-// near is the distance from the argument, in units of its own error, at which the prox is
-// differentiated again, to see whether the choice of the tangent space was close. leastNear is a
+// near is the distance from the argument, in units of its error, at which the prox is
+// differentiated again, to check whether the choice of the tangent space was close. leastNear is a
 // lower bound of that error, as a share of the argument.
 const (
 	near      = 4
 	leastNear = 0x1p-36
 )
 
-// differs is the share of a probe by which the images of two different derivatives differ at least.
+// differs is the least difference between the images of two different derivatives, as a share of
+// the probe.
 const differs = 1e-3
 
 // neighbours widens the range of traces by those of the derivatives near v, where these have another
@@ -55,11 +56,12 @@ func (l *implicit) neighbours(at *implicit, v array.Batch, err float64) error {
 			return err
 		}
 	}
+	at.known.Neighbours = true
 	return nil
 }
 
-// widen includes the trace of the derivative at the argument there in the range of at, if its image of
-// the probe is not here, the image of at's own derivative.
+// widen includes the trace of the derivative at the argument there in the range of at, if its image
+// of the probe differs from here, the image of at's own derivative.
 func (l *implicit) widen(at *implicit, here, there, probe array.Batch) error {
 	dev := there.Device()
 	t := dev.Alloc(1, there.N())

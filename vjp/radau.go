@@ -10,11 +10,11 @@ import "math"
 //	0 <= <r_n, S^{-1} r_n> <= gamma_n ||r_n||^2,
 //	gamma_0 = 1/mu,   gamma_{k+1} = (gamma_k - alpha_k)/(mu (gamma_k - alpha_k) + beta_{k+1}),
 //
-// for every mu below the eigenvalues of S that r_0 has a part in: the Gauss-Radau rule
-// with the node mu (Golub and Meurant, Matrices, Moments and Quadrature with Applications,
-// 2010; the recurrence is Meurant's and Tichy's, On computing quadrature-based bounds for the
-// A-norm of the error in conjugate gradients, Numerical Algorithms 62, 2013). With the smallest
-// eigenvalue for mu it is never larger than ||r_n||^2/mu, and mostly much smaller.
+// for every mu below the eigenvalues of S whose eigenvectors occur in r_0: the Gauss-Radau rule
+// with the node mu (Golub and Meurant, Matrices, Moments and Quadrature with Applications, 2010;
+// the recurrence is Meurant's and Tichy's, On computing quadrature-based bounds for the A-norm of
+// the error in conjugate gradients, Numerical Algorithms 62, 2013). With the smallest eigenvalue
+// for mu it is never larger than ||r_n||^2/mu, and mostly much smaller.
 //
 // gamma_k > alpha_k for all k < n if and only if mu is below all eigenvalues of the n x n Lanczos
 // matrix of the coefficients.
@@ -23,7 +23,7 @@ type radau struct {
 	alpha, beta []float64 // of all steps so far
 }
 
-// start begins with the node mu, 0 where no bound is asked for.
+// start begins with the node mu, which is 0 where no bound is required.
 func (g *radau) start(mu float64) { g.mu, g.gamma = mu, 1/mu }
 
 // add records the coefficients of a step, alpha_k and beta_{k+1}, and reports whether the node

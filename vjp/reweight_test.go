@@ -2,6 +2,8 @@ package vjp_test
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -102,4 +104,36 @@ func TestReweightIsTheSolverMadeAnew(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// A solver of a regularizer that allows for no other units chooses them anew for one that does.
+func TestReweightChoosesUnitsAnew(t *testing.T) {
+	dev := array.NewHost()
+	defer dev.Close()
+	rng := rand.New(rand.NewPCG(7, 8))
+	const d, p = 20, 6
+	x := mat.NewDense(d, p, gaussian(rng, d*p))
+	x.Apply(func(_, j int, v float64) float64 { return v * math.Pow(100, float64(j%3)) }, x)
+	a := linops.NewDense(dev, x)
+	defer a.Release()
+	unknown := prox.NewFunc(p, func(dst, v []float64, t float64) error {
+		for j, x := range v {
+			dst[j] = math.Copysign(max(math.Abs(x)-t, 0), x)
+		}
+		return nil
+	}, nil, nil)
+	base := newSolver(t, "fista", vjp.Problem{A: a, R: unknown, Device: dev}, vjp.Options{})
+	again, err := base.Reweight(context.Background(), prox.NewL1(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Release()
+	y := scaled(3, gaussian(rng, d))
+	got := solved(t, again, dev, y)
+	defer got.Release()
+	want := solved(t, newSolver(t, "fista", vjp.Problem{A: a, R: prox.NewL1(1), Device: dev}, vjp.Options{}), dev, y)
+	defer want.Release()
+	if !got.Converged || got.Iterations != want.Iterations || fmt.Sprint(got.Choices) != fmt.Sprint(want.Choices) {
+		t.Errorf("%d iterations, converged %t, by %v; a new solver takes %d, by %v", got.Iterations, got.Converged, got.Choices, want.Iterations, want.Choices)
+	}
 }

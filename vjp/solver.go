@@ -12,27 +12,21 @@ import (
 )
 
 // Solvers lists the names that NewSolver takes.
-func Solvers() []string {
-	var names []string
-	for _, e := range solve.Methods() {
-		names = append(names, e.Name)
-	}
-	return names
-}
+func Solvers() []string { return solve.Names() }
 
 // NewSolver returns the solver of the given name for the problem. The context bounds the work done
 // once for all y: the estimate of the operator's norm, or a factorization.
 func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, error) {
-	return newSolver(p, o, name == "direct", func(so solve.Options) (solve.Solver, error) { return solve.New(ctx, name, p, so) })
+	e, _ := solve.Lookup(name)
+	return newSolver(p, o, e, func(so solve.Options) (solve.Solver, error) { return solve.New(ctx, name, p, so) })
 }
 
 // FromMethod returns a solver of the problem by a method of the caller's own: it is differentiated,
-// starts at a given b and is reweighted as the solvers of NewSolver are. The constructor may be
-// called more than once, and the problem that it is given may have its columns in other units and
-// its observations whitened.
-func FromMethod(ctx context.Context, method solve.Constructor, p Problem, o Options) (Solver, error) {
-	e := solve.Entry{New: method}
-	return newSolver(p, o, false, func(so solve.Options) (solve.Solver, error) { return solve.NewFrom(ctx, e, p, so) })
+// starts at a given b and is reweighted as the solvers of NewSolver are, and runs on a working set
+// where the entry says that it may. Its constructor may be called more than once, and the problem
+// that it is given may have its columns in other units and its observations whitened.
+func FromMethod(ctx context.Context, method solve.Entry, p Problem, o Options) (Solver, error) {
+	return newSolver(p, o, method, func(so solve.Options) (solve.Solver, error) { return solve.NewFrom(ctx, method, p, so) })
 }
 
 // solver adds derivatives to a solve.Solver.
@@ -42,17 +36,17 @@ type solver struct {
 	o     Options
 }
 
-func newSolver(p Problem, o Options, closed bool, inner func(solve.Options) (solve.Solver, error)) (Solver, error) {
+func newSolver(p Problem, o Options, e solve.Entry, inner func(solve.Options) (solve.Solver, error)) (Solver, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if closed && (o.Derivative == Unrolled || o.Derivative == Implicit) {
-		return nil, fmt.Errorf("vjp: the direct solver has its derivative in closed form, not %s; choose another solver or derivative", o.Derivative)
+	if e.Closed && (o.Derivative == Unrolled || o.Derivative == Implicit) {
+		return nil, fmt.Errorf("vjp: the %s solver has its derivative in closed form, not %s; choose another solver or derivative", e.Name, o.Derivative)
 	}
 	if p.Loss != nil && o.Derivative != None {
 		if _, quadratic := p.Loss.Weights(); !quadratic {
-			return nil, fmt.Errorf("vjp: derivatives are known for quadratic losses only; choose the derivative %q", None)
+			return nil, fmt.Errorf("vjp: derivatives are available only for quadratic losses; choose the derivative %q", None)
 		}
 	}
 	s, err := inner(o.solving())
@@ -62,7 +56,7 @@ func newSolver(p Problem, o Options, closed bool, inner func(solve.Options) (sol
 	return &solver{s, p, o}, nil
 }
 
-// solving are the options of the solves.
+// solving returns the options of the solves.
 func (o Options) solving() solve.Options {
 	return solve.Options{
 		Tol: o.Tol, MaxIter: o.MaxIter, Sigma2: o.Sigma2,
@@ -95,11 +89,11 @@ func (s *solver) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 	return s.SolveFrom(ctx, y, array.Batch{})
 }
 
-// SolveFrom solves and linearizes the solution as asked. A solve whose iterations turn out to be
-// needed, since they did not converge, is done a second time with the tape running.
+// SolveFrom solves and linearizes the solution as the options say. If the solve does not converge
+// and its iterations are needed after all, it is repeated with the tape running.
 func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
 	if s.o.Derivative == Unrolled {
-		return s.record(ctx, y)
+		return s.record(ctx, y, s.o.differentiate(nil).choice)
 	}
 	sol, err := s.inner.Solve(ctx, y, b0)
 	if err != nil {
@@ -108,12 +102,13 @@ func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, e
 	if s.o.Derivative == None {
 		return with(sol, nil), nil
 	}
-	if h := sol.At.Linear; h != nil {
-		return with(sol, newHat(h), Choice{Part: "derivative", Chosen: "closed form", Reason: "the estimator is linear in y"}), nil
-	}
-	if !sol.Converged && s.o.Derivative == Auto {
+	by := s.o.differentiate(sol)
+	switch by.kind {
+	case closedForm:
+		return with(sol, newHat(sol.At.Linear), by.choice), nil
+	case Unrolled:
 		sol.Release()
-		return s.record(ctx, y)
+		return s.record(ctx, y, by.choice)
 	}
 	l, err := s.linearize(ctx, sol)
 	if err == nil && s.unpenalized(sol, l) {
@@ -125,16 +120,11 @@ func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, e
 		sol.Release()
 		return nil, err
 	}
-	reason := "asked for"
-	if s.o.Derivative == Auto {
-		reason = "the solve has converged"
-	}
-	made := append([]Choice{{Part: "derivative", Chosen: string(Implicit), Reason: reason}}, l.choices...)
-	return with(sol, l, made...), nil
+	return with(sol, l, append([]Choice{by.choice}, l.choices...)...), nil
 }
 
-// with is the solution with its derivative and the choices made for it, without what was only needed to
-// compute it.
+// with returns the solution with its derivative and the choices made for it, without the data that
+// was only needed to compute it.
 func with(sol *solve.Solution, l Linearization, made ...Choice) *Solution {
 	if sol.At != nil {
 		b, mu := sol.B, sol.MuHat
@@ -146,7 +136,7 @@ func with(sol *solve.Solution, l Linearization, made ...Choice) *Solution {
 }
 
 // record solves with the tape running.
-func (s *solver) record(ctx context.Context, y array.Batch) (*Solution, error) {
+func (s *solver) record(ctx context.Context, y array.Batch, by Choice) (*Solution, error) {
 	var t *unrolled
 	sol, err := s.inner.Record(ctx, y, func(m solve.Method, y array.Batch) solve.Tape {
 		t = newUnrolled(m, y, s.o.Memory)
@@ -163,26 +153,22 @@ func (s *solver) record(ctx context.Context, y array.Batch) (*Solution, error) {
 		}
 		return nil, err
 	}
-	reason := "asked for"
-	if s.o.Derivative == Auto {
-		reason = "the solve has not converged"
-	}
-	return with(sol, t, Choice{Part: "derivative", Chosen: string(Unrolled), Reason: reason}), nil
+	return with(sol, t, by), nil
 }
 
-// settledTol is the tolerance of a second solve, where the first leaves the tangent space in doubt.
+// settledTol is the tolerance of a second solve, if the tangent space is in doubt after the first.
 const settledTol = 1e-12
 
 // linearize is the implicit derivative at a solution. Where decisions behind it are in doubt, or it
-// depends on the remaining error of b, the solution is improved as far as that goes.
+// depends on the remaining error of b, the solution is improved as far as possible.
 func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit, error) {
 	at := sol.At
 	if t := at.Tangent; t != nil {
 		at.Tangent = nil
 		l := newConfined(at.Problem, t.A, t.Model, s.o.Tol)
 		l.choices = []Choice{
-			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were on it"},
-			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver knows the curvature by products"},
+			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were in it"},
+			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver provides products with the curvature"},
 		}
 		l.spaced(array.Batch{}, s.subgradient(sol))
 		return l, nil
@@ -221,7 +207,7 @@ func (s *solver) subgradient(sol *solve.Solution) float64 {
 	return stick.Norm * (sol.Optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
 }
 
-// unpenalized reports that r = 0 and that D mu_hat, a projection, is known well.
+// unpenalized reports whether r = 0 and D mu_hat, a projection, is accurate.
 func (s *solver) unpenalized(sol *solve.Solution, l *implicit) bool {
 	q := prox.StructureOf(sol.At.Problem.R).Quadratic
 	return q.Known && q.Value == 0 && l.known.Known
@@ -244,8 +230,9 @@ func (s *solver) leastSquaresError(ctx context.Context, sol *solve.Solution, l *
 	return dev.Err()
 }
 
-// lagProbes is the number of probes that compare two derivatives; up to lagUnits observations all
-// unit vectors do. lagResidual is the residual of the implicit derivative's conjugate gradients.
+// lagProbes is the number of probes that compare two derivatives; with up to lagUnits observations
+// all unit vectors are used. lagResidual is the residual of the implicit derivative's conjugate
+// gradients.
 const (
 	lagProbes   = 1
 	lagUnits    = 32

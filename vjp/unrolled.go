@@ -11,11 +11,10 @@ import (
 	"surepipe/solve"
 )
 
-// unrolled is the tape of a solve, differentiated in reverse. While it fits the
-// budget every iteration's prox derivative is kept. When it does not, the
-// records are dropped and only snapshots of the state stay, evenly spread; the
-// reverse sweep then computes the records again, segment by segment, halving a
-// segment whose own records would not fit. Since the iterations are
+// unrolled is the tape of a solve, differentiated in reverse. While it fits the budget every
+// iteration's prox derivative is kept. When it no longer does, the records are dropped and only
+// evenly spaced snapshots of the state are kept; the reverse sweep then computes the records again,
+// segment by segment, halving a segment whose own records would not fit. Since the iterations are
 // deterministic the result is the same to the last bit.
 type unrolled struct {
 	Plain
@@ -37,7 +36,7 @@ type unrolled struct {
 	levelsOnce sync.Once
 	levels     []level
 
-	// A checkpointed sweep holds up to budget bytes of its own: one at a time.
+	// A checkpointed sweep holds up to budget bytes of its own, so only one runs at a time.
 	sweeping sync.Mutex
 }
 
@@ -63,8 +62,8 @@ func freeState(state []array.Batch) {
 	}
 }
 
-// newUnrolled starts a tape of at most budget bytes, and of half of what a device has left: the other
-// half is for the sweeps.
+// newUnrolled starts a tape of at most budget bytes, and at most half of the device's free memory:
+// the other half is for the sweeps.
 func newUnrolled(m solve.Method, y array.Batch, budget int64) *unrolled {
 	dev := y.Device()
 	if free, bounded := dev.Available(); bounded {
@@ -146,7 +145,7 @@ func (t *unrolled) After(c solve.Coefficients, j prox.Derivative) {
 	}
 }
 
-// recorded is j, or what stands for it on the tape of a step without a proximal operator.
+// recorded is j, or a placeholder on the tape for a step without a proximal operator.
 func recorded(j prox.Derivative) prox.Derivative {
 	if j == nil {
 		return none{}
@@ -344,8 +343,8 @@ func (t *unrolled) sweep(ctx context.Context, dst array.Batch, a *adjoint, level
 	return nil
 }
 
-// replay computes iterations lo to hi-1 again from the state before lo and
-// reverses them, within room bytes if that is possible at all.
+// replay computes iterations lo to hi-1 again from the state before lo and reverses them, within
+// room bytes if possible.
 func (t *unrolled) replay(ctx context.Context, dst array.Batch, a *adjoint, w *solve.Work, lo, hi int, from []array.Batch, room int64) error {
 	run := func(to int, record bool) (records []prox.Derivative, err error) {
 		for i, s := range from {

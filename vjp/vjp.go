@@ -31,15 +31,16 @@ type Solver interface {
 	// solve that runs out of iterations is not an error: the Solution says that
 	// it did not converge. The caller releases the Solution.
 	Solve(ctx context.Context, y array.Batch) (*Solution, error)
-	// SolveFrom is Solve from b0, a batch of one vector of length p, such as the solution of a
-	// problem nearby; the zero Batch stands for 0. The solution is the same to the tolerance. A
-	// solver without iterations ignores b0, and the unrolled derivative is that of iterations
-	// from zero, which start there.
+	// SolveFrom is Solve with a warm start at b0, a batch of one vector of length p, such as the
+	// solution of a nearby problem; the zero Batch stands for 0. The solution is the same up to the
+	// tolerance. A solver without iterations ignores b0, and so does the unrolled derivative, whose
+	// iterations start at 0.
 	SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error)
-	// Reweight is what NewSolver returns for the regularizer r, the rest being equal, to
-	// the last bit. The two share memory: this solver is to be released after the other.
+	// Reweight returns what NewSolver returns for the regularizer r and the same operator, loss and
+	// options, to the last bit. The two share memory: this solver must be released after the other.
 	Reweight(ctx context.Context, r prox.Prox) (Solver, error)
-	// Release frees what the solver keeps on the device.
+	// Release frees what the solver keeps on the device. Solutions, whose derivatives may refer to
+	// that, and solvers that Reweight returned are released before.
 	Release()
 }
 
@@ -54,7 +55,7 @@ type Solution struct {
 	// Linearization is the derivative of y -> mu_hat(y) at this y; nil when the
 	// solver was asked for none.
 	Linearization Linearization
-	// Choices tells how the solver went about this problem, and why.
+	// Choices lists what the solver chose for this problem, and why.
 	Choices []Choice
 }
 
@@ -71,34 +72,33 @@ func (s *Solution) Release() {
 // positive semidefinite matrix with eigenvalues in [0, 1]. It is immutable,
 // shared by all goroutines and resident on the device until it is released.
 //
-// An iterative method computes quadratic forms at less cost than images, which is all that the
-// estimate of a trace needs, and tells how far from the truth it may be: left, unless it is nil,
-// is set to as many numbers as there are probes, with
+// An iterative method computes quadratic forms, which are all that a trace estimate needs, at less
+// cost than images, and bounds its error: left, unless it is nil, is set to one number per probe,
+// with
 //
 //	0 <= <v_i, D mu_hat v_i - dst_i> <= left_i   and   ||D mu_hat v_i - dst_i||^2 <= left_i.
 //
-// A type that has images only embeds [Plain] for the rest.
+// A type that only has images embeds [Plain] for the rest.
 type Linearization interface {
-	// VJP sets dst_i = (D mu_hat)* v_i for every probe of the batch in one
-	// sweep; both are k x d and must not overlap. In batches of two or more the
-	// bits of dst_i depend on v_i alone; a lone probe may take another route
-	// through array.Device.Gemm (hutch.Oracle.Apply sees to that).
+	// VJP sets dst_i = (D mu_hat)* v_i for every probe of the batch in one sweep; both are k x d
+	// and must not overlap. In batches of two or more the bits of dst_i depend on v_i alone; a
+	// single probe may be computed differently by array.Device.Gemm (hutch.Oracle.Apply avoids
+	// that).
 	VJP(ctx context.Context, dst, v array.Batch) error
 	// Images is VJP with the bounds.
 	Images(ctx context.Context, dst, v array.Batch, left []float64) error
-	// Forms is Images, but for the accuracy: left_i <= share ||v_i||^2/sqrt(2d), so that
-	// the estimate of the trace from random signs, or the sum over all unit vectors, lacks at
-	// most share sqrt(d/2).
+	// Forms is Images with another accuracy: left_i <= share ||v_i||^2/sqrt(2d), so that the
+	// estimate of the trace from random signs, or the sum over all unit vectors, lacks at most
+	// share sqrt(d/2).
 	Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
-	// Span is VJP with less care still: dst_i is a Krylov approximation of a few
-	// steps. The images of a sketch need no more, whose span is all that matters.
+	// Span is VJP with even less accuracy: dst_i is a Krylov approximation of a few steps. That
+	// suffices for the images of a sketch, of which only the span matters.
 	Span(ctx context.Context, dst, v array.Batch) error
-	// Closed tells what is known of the derivative without probes.
+	// Closed returns what is known about the derivative without probes.
 	Closed() Closed
 	// Inner counts the iterations that images have taken.
 	Inner() Inner
-	// Kind is how the derivative is obtained: "implicit", "unrolled" or
-	// "direct".
+	// Kind says how the derivative is obtained: "implicit", "unrolled" or "direct".
 	Kind() string
 	// Bytes is the device memory that the linearization holds.
 	Bytes() int64
@@ -108,29 +108,32 @@ type Linearization interface {
 	Release()
 }
 
-// Closed is what is known of a derivative without probes.
+// Closed is what is known about a derivative without probes.
 type Closed struct {
-	// Known reports that the trace is known. Where it is not all else is 0 or nil.
+	// Known reports that Trace, Frobenius2, Low, High and Margin are known. They are 0 otherwise.
 	Known bool
 	// Trace is tr D mu_hat and Frobenius2 ||D mu_hat||_F^2.
 	Trace, Frobenius2 float64
-	// Low and High are the least and the largest trace that the decisions behind Trace allow
-	// for, were they made the other way where rounding errors and the solver's tolerance leave
-	// them open: which coordinates are active, which directions A sees. Where all are beyond
-	// doubt both are the trace.
+	// Low and High are the least and the largest trace if the decisions behind Trace are made the
+	// other way where they are within rounding errors or the solver's tolerance: which coordinates
+	// are active, and which directions are in the null space of A. Where no decision is in doubt
+	// both are the trace.
 	Low, High float64
-	// Margin is by how much the smallest direction that was counted exceeds what would count as
-	// rounding errors, a factor, +Inf where no rank was decided.
+	// Margin is the factor by which the smallest direction that was counted exceeds what would
+	// count as rounding errors; +Inf where no rank was decided.
 	Margin float64
 	// SpaceMargin is how close the choice of the tangent space was: the distance to the nearest
-	// point at which the regularizer has another one, over the error of the solution there. It is 0
-	// where it is not known; near 1 and below the choice is within the solver's tolerance.
+	// point at which the regularizer has another one, divided by the error of the solution. It is 0
+	// where it is not known. Below 1 the choice is within the solver's tolerance.
 	SpaceMargin float64
+	// Neighbours reports that the derivatives near the solution, within a few times its error, were
+	// compared with this one: Low and High include the traces of those with another tangent space.
+	Neighbours bool
 	// Diagonal computes the d diagonal entries of D mu_hat; nil where they have to be estimated.
 	Diagonal func() []float64
-	// Slope computes d b/d s at s = 1, where the regularizer is s r, p numbers; so that the derivative by
-	// the logarithm of a weight that all of r is proportional to is the same. Along the manifold of r
-	// the optimality condition is E* (A*(A b - y) + s grad r) = 0, hence
+	// Slope computes d b/d s at s = 1, where the regularizer is s r, p numbers; the derivative by
+	// the logarithm of a weight to which all of r is proportional is the same. Along the manifold
+	// of r the optimality condition is E* (A*(A b - y) + s grad r) = 0, hence
 	//
 	//	d b/d s = -E (E* (H + Q) E)^+ E* A* (y - A b).
 	//
@@ -144,13 +147,13 @@ type Inner struct {
 	Steps int
 	// Failed is how many probes stopped short of their tolerance.
 	Failed int
-	// Iterative reports that images are computed by an iterative method, which reads all that it
-	// keeps at every step.
+	// Iterative reports whether images are computed by an iterative method, which reads all of its
+	// data at every step.
 	Iterative bool
 }
 
-// Plain is the part of a [Linearization] that follows from its images where these are exact
-// and nothing else is known.
+// Plain completes a [Linearization] from its images where these are exact and nothing else is
+// known.
 type Plain struct {
 	// Apply is the linearization's VJP.
 	Apply func(ctx context.Context, dst, v array.Batch) error
@@ -170,23 +173,22 @@ func (p Plain) Forms(ctx context.Context, dst, v array.Batch, _ float64, left []
 // Span is Apply.
 func (p Plain) Span(ctx context.Context, dst, v array.Batch) error { return p.Apply(ctx, dst, v) }
 
-// Closed knows nothing.
+// Closed returns the zero Closed: nothing is known.
 func (Plain) Closed() Closed { return Closed{} }
 
 // Inner is 0.
 func (Plain) Inner() Inner { return Inner{} }
 
-// Derivative says how a solver differentiates.
+// Derivative selects how a solver differentiates.
 type Derivative string
 
 // The derivatives a solver offers.
 const (
-	// Auto is the best that the solver has: "direct" for the direct solver, else
-	// "implicit" where the solve has converged and "unrolled" where not.
+	// Auto is the best that the solver offers: "direct" for the direct solver, else "implicit"
+	// where the solve has converged and "unrolled" where not.
 	Auto Derivative = "auto"
-	// Implicit differentiates the fixed point. It costs a few dozen products with
-	// A and the prox derivative for all probes together and no tape, and it means
-	// something at a solution only.
+	// Implicit differentiates the fixed point. It costs a few dozen products with A and the prox
+	// derivative for all probes together and no tape, and is meaningful only at a solution.
 	Implicit Derivative = "implicit"
 	// Unrolled is the tape of the iterations differentiated in reverse: the
 	// derivative of the iterate that the solver stopped at, converged or not.
@@ -209,7 +211,7 @@ type Options struct {
 	// Derivative says how to differentiate, default Auto.
 	Derivative Derivative
 	// Sigma2 is the variance of the noise in y where it is known: errors of mu_hat are then
-	// small against sigma sqrt(d), and else against the residual.
+	// measured against sigma sqrt(d), and otherwise against the residual.
 	Sigma2 float64
 	// Memory is the number of bytes that a linearization may hold, default 1 GiB.
 	// A longer tape is checkpointed: parts of it are computed again in the
@@ -243,7 +245,7 @@ func (o Options) withDefaults() Options {
 func (o Options) check() error {
 	switch {
 	case !(o.Tol > 0) || o.Tol >= 1:
-		return fmt.Errorf("vjp: tolerance %g, expected a number between 0 and 1, where b = 0 is", o.Tol)
+		return fmt.Errorf("vjp: tolerance %g, expected a number between 0 and 1 (at 1 the solution would be b = 0)", o.Tol)
 	case o.MaxIter < 1:
 		return fmt.Errorf("vjp: %d iterations at most, expected at least 1", o.MaxIter)
 	case !(o.Sigma2 >= 0) || math.IsInf(o.Sigma2, 0):

@@ -1,8 +1,7 @@
-// Package arraytest holds the conformance suite for implementations of
-// [array.Device], in the manner of testing/fstest: a device that passes [Check]
-// computes what the interface promises, for every shape, view and flag, and
-// with the reproducibility that package array promises too. The host device, an
-// emulated GPU and a real one are all held to it.
+// Package arraytest holds the conformance suite for implementations of [array.Device], in the
+// manner of testing/fstest: a device that passes [Check] computes what the interface promises, for
+// every shape, view and flag, and with the reproducibility that package array promises too. It
+// applies to the host device, an emulated GPU and a real one alike.
 //
 // [NoLeak] is for the tests of everything that borrows memory from a device.
 package arraytest
@@ -27,7 +26,7 @@ type Claim struct {
 	Check func(dev array.Device) error
 }
 
-// Claims lists what Check checks, for tests that run each on its own.
+// Claims lists the claims that Check checks, for tests that run each separately.
 func Claims() []Claim {
 	return []Claim{
 		{"transfers round trip", transfers},
@@ -66,8 +65,8 @@ func Check(dev array.Device) error {
 	return errors.Join(failed...)
 }
 
-// NoLeak fails the test at its end if the device then has more batches that are not freed than
-// now. Call it before anything else takes memory.
+// NoLeak fails the test if, when it ends, more batches of the device are not freed than now. Call
+// it before anything else takes memory.
 func NoLeak(t testing.TB, dev array.Device) {
 	t.Helper()
 	before := dev.Stats()

@@ -51,7 +51,7 @@ func methods(dev array.Device) ([]method, func()) {
 	numbers("Dot with one vector", n, func(out []float64, x array.Batch) { dev.Dot(out, w, x) })
 	numbers("Dot of short vectors", 37, func(out []float64, x array.Batch) { dev.Dot(out, x, x) })
 	sizes := [][2]int{{1, 1}, {5, 3}, {17, 200}, {200, 17}, {63, 64}, {513, 770}}
-	// The edges of BLAS kernels are many: no list of ours meets them all.
+	// BLAS kernels have many edge cases, and this list does not cover them all.
 	for range 12 {
 		sizes = append(sizes, [2]int{1 + rng.IntN(200), 1 + rng.IntN(200)})
 	}

@@ -63,9 +63,9 @@ func OnEach(t *testing.T, f func(t *testing.T, dev array.Device)) {
 	}
 }
 
-// Emulated says whether a program stands in for the card (see package cuda): each of its
-// kernels takes some hundred times as long as a loop on the host. Tests that need very
-// many do fewer there.
+// Emulated reports whether a program stands in for the card (see package cuda): each of its kernels
+// takes some hundred times as long as a loop on the host. Tests that launch very many kernels
+// launch fewer there.
 func Emulated(t testing.TB, dev array.Device) bool {
 	t.Helper()
 	cards, err := array.Cards()

@@ -9,8 +9,8 @@ import (
 )
 
 // requests checks that views compute what their device computes, that batches of the device and of
-// its views mix, and that they share one memory. That a view keeps its own faults takes a device
-// that can be made to fail: see the tests of package cuda.
+// its views mix, and that they share one memory. To test that a view keeps its own faults takes a
+// device that can be made to fail: see the tests of package cuda.
 func requests(dev array.Device) error {
 	before := dev.Stats()
 	r := dev.Request()

@@ -17,7 +17,7 @@ const (
 	sumTol      = 1e-10
 )
 
-// shapes holds what is empty, single, odd, short and many, long and few, and
+// shapes has empty and single vectors, odd sizes, many short vectors, few long ones, and vectors
 // larger than any chunk or block.
 var shapes = [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {1, 7}, {3, 1}, {3, 5}, {700, 3}, {2, 20001}, {25, 4099}, {1, 70001}}
 
@@ -146,8 +146,8 @@ func slope(t, q, w float64) float64 {
 	return 0
 }
 
-// squared calls do with the squares of the operands, which are squared norms and weights: neither is
-// negative. Where there is no second operand the weights are the zero Batch.
+// squared calls do with the squares of the operands, because they stand for squared norms and
+// weights, which are not negative. Where there is no second operand the weights are the zero Batch.
 func squared(dev array.Device, x [3]array.Batch, do func(q, w array.Batch)) {
 	q := dev.Alloc(x[0].K(), x[0].N())
 	dev.Mul(q, x[0], x[0])
@@ -234,7 +234,7 @@ func elementwise(dev array.Device) error {
 					if alias >= 0 && broadcast>>alias&1 == 1 && k != 1 {
 						continue
 					}
-					// Long vectors only show how work is cut up, which a few cases do.
+					// Long vectors only test how work is divided, for which a few cases are enough.
 					if k*n > 10000 && rng.IntN(5) > 0 {
 						continue
 					}
@@ -363,7 +363,7 @@ func nonFinite(dev array.Device) error {
 			return err
 		}
 	}
-	// A not-a-number anywhere in a long vector is found, and only in its own.
+	// A NaN anywhere in a long vector is found, and only in that vector.
 	const n = 10000
 	for _, place := range []int{0, 1, 4095, 4096, n - 1} {
 		x := table{2, n, make([]float64, 2*n)}

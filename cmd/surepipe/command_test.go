@@ -95,7 +95,7 @@ func TestReferenceCases(t *testing.T) {
 
 func TestRegressionsOfTheDiabetesData(t *testing.T) {
 	const data = "../../testdata/diabetes.npz"
-	file, err := readData(data, "lasso")
+	file, err := readFile(data, "lasso", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,13 +332,13 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"run --problem lasso --lambda 0.5mx --data " + good, `--lambda is "0.5mx"`},
 		{"run --problem lasso --lambda 0.5max --data " + zeros, "--lambda is 0.5max, but its maximum is 0 at this y"},
 		{"run --problem robust-pca --lambda 1 --data " + matrix, "gamma is missing"},
-		{"run --problem elastic-net --lambda 1 --lambda2 0.1max --data " + good, "--lambda2 is 0.1max, but it has no maximum"},
+		{"run --problem elastic-net --lambda 1 --lambda2 0.1max --data " + good, "--lambda2 is 0.1max, but this weight has no maximum"},
 		{"run --problem lasso --lambda 1 --sigma2 0 --data " + good, "--sigma2 is 0, expected a positive number"},
 		{"run --problem lasso --lambda 1 --sigma2 -2 --data " + good, "--sigma2 is -2, expected a positive number"},
 		{"run --problem lasso --lambda 1 --sigma2 inf --data " + good, "--sigma2 is +Inf"},
 		{"run --problem lasso --lambda 1 --data " + save(t, x, y), "--sigma2 is missing"},
 		{"run --problem lasso --lambda 1 --data " + save(t, x, y, floats("sigma2", []float64{-1})), "sigma2 is -1, expected a positive number"},
-		{"run --problem lasso --lambda 1 --solver newton --data " + good, `--solver is "newton", expected auto or one of direct, ista, fista, admm`},
+		{"run --problem lasso --lambda 1 --solver newton --data " + good, `--solver is "newton", expected auto or one of direct, ista, fista, admm, active-set`},
 		{"run --problem lasso --lambda 1 --solver direct --data " + good, "--solver direct: "},
 		{"run --problem ridge --lambda 1 --derivative unrolled --data " + good, "--solver direct: "},
 		{"run --problem lasso --lambda 1 --derivative magic --data " + good, `--derivative is "magic", expected auto, implicit or unrolled`},
@@ -372,9 +372,9 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"paper --queries 7", "--queries is 7: hutch++ takes"},
 		{"generate", `--problem is "", expected one of lasso`},
 		{"generate --problem lasso", "--d is missing for lasso"},
-		{"generate --problem lasso --d 10 --rows 3 --out x.npz", "--rows has no meaning for lasso"},
+		{"generate --problem lasso --d 10 --rows 3 --out x.npz", "--rows does not apply to lasso"},
 		{"generate --problem tv1d --out x.npz", "--d is missing for tv1d"},
-		{"generate --problem tv1d --d 10 --p 3 --out x.npz", "--p has no meaning for tv1d"},
+		{"generate --problem tv1d --d 10 --p 3 --out x.npz", "--p does not apply to tv1d"},
 		{"generate --problem tv1d --d 1 --out x.npz", "a sequence of 1 values, expected at least 2"},
 		{"generate --problem svt --rows 0 --cols 3 --out x.npz", "--rows is 0, expected at least 1"},
 		{"generate --problem svt --rows 3 --cols 3", "--out is missing"},

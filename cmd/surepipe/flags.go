@@ -46,9 +46,9 @@ type estimatorFlags struct {
 	estimate     *noise.Estimate
 	// specification is that of --spec.
 	specification *problems.Spec
-	// keepB downloads b with each result; the intercept asks for it anyway.
+	// keepB downloads b with each result; the intercept always requires it.
 	keepB bool
-	// notes are the notes printed on standard error so far, for the JSON's warnings.
+	// notes are the notes printed on standard error so far, for the warnings in the JSON.
 	notes []pipeline.Warning
 }
 
@@ -61,7 +61,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringVar(&f.column, "column", "", "in a .csv file with a header line: the `name` of the column that is y; the others are X")
 	flags.StringVar(&f.x, "X", "", "a `file` with X, dense or sparse, which replaces that of --data")
 	if cmd.Name() != "montecarlo" {
-		// There y is many samples.
+		// There y has many samples.
 		flags.StringVar(&f.y, "y", "", "a `file` with y, which replaces that of --data")
 	}
 	flags.StringVar(&f.mu, "mu", "", "a `file` with the true mean mu, which replaces that of --data")
@@ -81,7 +81,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.IntVar(&f.maxIter, "max-iter", vjp.DefaultMaxIter, "stop after this many iterations, converged or not")
 	flags.IntVar(&f.parallel, "parallel", parallel, "samples in flight at once")
 	flags.IntVar(&f.probeBatch, "probe-batch", 0, "probes in one reverse sweep; 0 chooses. Results do not depend on it")
-	flags.BoolVar(&f.verify, "verify", false, "check every result by other means: its derivative by solves at perturbed y, its solution by products with A and, for small problems, by another solver. A discrepancy of more than four error bars makes the exit status 3. Takes several times as long")
+	flags.BoolVar(&f.verify, "verify", false, "check every result by other means: its derivative by solves at perturbed y and at nearby weights, its solution by products with A and, for small problems, by another solver. A discrepancy of more than four error bars makes the exit status 3. Takes several times as long")
 	flags.StringVar(&f.memory, "memory", "4GiB", "memory for the tapes of all samples in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts")
 	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
@@ -97,7 +97,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	cobra.CheckErr(cmd.MarkFlagFilename("spec", "yaml", "yml"))
 }
 
-// check refuses flags that are wrong whatever the data are.
+// check rejects flags that are wrong for any data.
 func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	for _, name := range []string{"problem", "spec", "data", "column", "X", "y", "mu"} {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
@@ -111,7 +111,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	case cmd.Flags().Changed("sigma2") && f.sigma2Method == "" && (!(f.sigma2 > 0) || math.IsInf(f.sigma2, 0)):
 		return usagef("--sigma2 is %g, expected a positive number", f.sigma2)
 	case !(f.tol > 0) || f.tol >= 1:
-		return usagef("--tol is %g, expected a number between 0 and 1 (b = 0 is at 1)", f.tol)
+		return usagef("--tol is %g, expected a number between 0 and 1 (at 1 the solution would be b = 0)", f.tol)
 	case f.maxIter < 1:
 		return usagef("--max-iter is %d, expected at least 1", f.maxIter)
 	case f.parallel < 1:
@@ -193,10 +193,10 @@ func (q *queryCount) String() string {
 	return strconv.Itoa(q.n)
 }
 
-// Type is what the help calls it.
+// Type is its name in the help.
 func (q *queryCount) Type() string { return "int|auto" }
 
-// planError names the flag of the argument that a trace estimator refuses.
+// planError names the flag of the argument that a trace estimator rejects.
 func planError(err error) error {
 	var refused *hutch.PlanError
 	if !errors.As(err, &refused) {
@@ -265,8 +265,8 @@ func (j *job) close() {
 	j.dev.Close()
 }
 
-// dataError names the source of what a problem refuses: the flag of a weight that was given by one,
-// else the data file.
+// dataError names the source of the value that a problem rejects: the flag of a weight that was
+// given by a flag, else the data file.
 func (f *estimatorFlags) dataError(err error) error {
 	var weight *problems.WeightError
 	given := map[string]string{"lambda": f.lambda, "lambda2": f.lambda2, "gamma": f.gamma}
@@ -287,7 +287,7 @@ func (f *estimatorFlags) noise(data problems.Data) float64 {
 	return f.sigma2
 }
 
-// checkScale refuses y and sigma2 for which the error bar of the risk overflows.
+// checkScale rejects y and sigma2 for which the error bar of the risk overflows.
 func (f *estimatorFlags) checkScale(data problems.Data, sigma2 float64, d int) error {
 	squares := 0.0
 	for _, v := range data.Y {
@@ -317,8 +317,8 @@ func (f *estimatorFlags) solverOptions(dev array.Device, sigma2 float64) (vjp.Op
 	}, nil
 }
 
-// open builds the estimator that the flags and the data describe. y is what
-// multiples of lambda_max refer to.
+// open builds the estimator that the flags and the data describe. Multiples of lambda_max refer to
+// y.
 func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data, progress func(pipeline.Progress)) (_ *job, err error) {
 	ctx := cmd.Context()
 	j := &job{dev: dev}

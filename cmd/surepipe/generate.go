@@ -79,8 +79,8 @@ another, independent draw of y, so that SURE at the y in the file is exactly unb
 	return cmd
 }
 
-// check refuses flags that do not go together, and sizes that are too large. It returns the
-// generator and the sizes that it takes.
+// check rejects flags that contradict each other, and sizes that are too large. It returns the
+// generator and its sizes.
 func (f *generateFlags) check(cmd *cobra.Command) (g *problems.Generator, sizes []int, err error) {
 	known := namesOf(generators())
 	if !slices.Contains(known, f.problem) {
@@ -135,7 +135,7 @@ func generateSizes(cmd *cobra.Command, n problems.Named, given []int) (sizes []i
 		used := slices.Contains(n.Generator.Sizes, name)
 		switch changed := cmd.Flags().Changed(name); {
 		case changed && !used:
-			return nil, usagef("--%s has no meaning for %s", name, n.Name)
+			return nil, usagef("--%s does not apply to %s", name, n.Name)
 		case changed && given[i] < 1:
 			return nil, usagef("--%s is %d, expected at least 1", name, given[i])
 		case !changed && used && name != "p":
@@ -158,7 +158,7 @@ func generate(problem string, rows, cols int, seed uint64) (problems.Data, error
 	return named.Generator.Draw([]int{rows, cols}, seed)
 }
 
-// dataArrays lays data out as the file's arrays.
+// dataArrays returns the data as the arrays of the file.
 func dataArrays(data problems.Data) []dataio.Array {
 	arrays := []dataio.Array{
 		{Name: "y", Shape: data.YShape, Data: data.Y},

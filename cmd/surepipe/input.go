@@ -47,8 +47,8 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	return data, f.estimateNoise(&data)
 }
 
-// isNPZ reports whether the file is an archive of dense arrays; false where it cannot be opened, which
-// the next attempt to open it explains.
+// isNPZ reports whether the file is an archive of dense arrays; false where it cannot be opened,
+// and the next attempt to open it returns the error.
 func isNPZ(path string) bool {
 	set, err := dataio.Open(path)
 	if err != nil {
@@ -76,7 +76,8 @@ func (f *estimatorFlags) estimateNoise(data *fileData) error {
 	return nil
 }
 
-// warnIntercept notes that a regression has no intercept although the mean of y is far from 0.
+// warnIntercept prints a note if a regression has no intercept although the mean of y is far from
+// 0.
 func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
 	if l, _ := layoutOf(f.problem); !l.Design || f.specification != nil || f.intercept {
 		return
@@ -163,10 +164,10 @@ func (v sigma2Value) String() string {
 	return strconv.FormatFloat(*v.value, 'g', -1, 64)
 }
 
-// Type is what the help calls it.
+// Type is its name in the help.
 func (v sigma2Value) Type() string { return "float|auto" }
 
-// source is an array that can be read: a file's, or one in memory.
+// source is an array that can be read: from a file or from memory.
 type source interface {
 	Shape() []int
 	Floats() (dataio.Array, error)
@@ -207,7 +208,7 @@ type inputs struct {
 	layout problems.Layout
 	more   map[string]dataio.Array
 	sparse *dataio.Sparse
-	// haveY reports that y does not come from --data.
+	// haveY says that y does not come from --data.
 	haveY bool
 }
 
@@ -300,7 +301,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	case set.Format() == "csv":
 		return fmt.Errorf("which column is the response? Expected --column NAME%s, or --y FILE", columnNames(a.Columns))
 	default:
-		return fmt.Errorf("the file holds a single array, expected X and y: give the other one with --X or --y")
+		return fmt.Errorf("the file holds a single array, expected X and y: give the other with --X or --y")
 	}
 	return nil
 }
@@ -377,8 +378,8 @@ func (in *inputs) fromFlag(name, path string) error {
 	return nil
 }
 
-// put stores an array under a name. Where a vector is expected, a single row or column of a format that
-// knows only matrices is one.
+// put stores an array under a name. Where a vector is expected, a single row or column of a format
+// that has only matrices is taken as one.
 func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 	a.Name = name
 	text := set.Format() == "csv" || set.Format() == "mtx" || set.Format() == "png"
@@ -404,7 +405,7 @@ func (in *inputs) pickMu() error {
 	return nil
 }
 
-// checkInputs refuses flags that contradict each other, and reads the specification.
+// checkInputs rejects flags that contradict each other, and reads the specification.
 func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	known := "one of " + strings.Join(problems.Names(), ", ")
 	named, _ := problems.Lookup(f.problem)

@@ -295,7 +295,7 @@ func TestBadInputsAreRefusedByName(t *testing.T) {
 		{"--problem lasso --data " + csv + " --column d", `column "d" is missing`},
 		{"--problem lasso --data " + npy + " --column d", "the file is not a table"},
 		{"--problem svt --data " + csv + " --column a", "y of svt is a matrix"},
-		{"--problem lasso --data " + npy, "give the other one with --X or --y"},
+		{"--problem lasso --data " + npy, "give the other with --X or --y"},
 		{"--problem lasso --lambda 1 --sigma2 1 --data " + sparse + " --y " + npy, `array "y" has 3 values, expected 9`},
 		{"--problem lasso --data " + sparse, `array "y" is missing`},
 		{"--problem svt --data " + sparse, "a sparse matrix, which svt cannot use"},

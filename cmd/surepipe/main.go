@@ -30,7 +30,7 @@ const (
 
 // exitHelp describes them.
 const exitHelp = `Exit status: 0 done; 1 a failure; 2 bad usage or bad input; 3 not converged, or --verify
-disagrees (the result is printed all the same); 130 interrupted (SIGINT, as by Ctrl-C);
+disagrees (the result is still printed); 130 interrupted (SIGINT, as by Ctrl-C);
 143 terminated (SIGTERM).`
 
 // usageError marks bad usage and bad input, which only the user can correct.
@@ -49,10 +49,10 @@ type stopped struct{ os.Signal }
 
 func (s stopped) Error() string { return "stopped by signal: " + s.String() }
 
-// Is says that it is a cancellation.
+// Is reports that it is a cancellation.
 func (s stopped) Is(target error) bool { return target == context.Canceled }
 
-// reportStop says why ctx is over, and returns the status.
+// reportStop prints why ctx ended, and returns the status.
 func reportStop(ctx context.Context, stderr io.Writer) int {
 	if s := (stopped{}); errors.As(context.Cause(ctx), &s) && s.Signal == syscall.SIGTERM {
 		fmt.Fprintln(stderr, "surepipe: terminated")
@@ -62,12 +62,12 @@ func reportStop(ctx context.Context, stderr io.Writer) int {
 	return exitInterrupted
 }
 
-// patienceAfterInterrupt is how long work may take to end by itself after a signal.
+// patienceAfterInterrupt is how long work may take to stop on its own after a signal.
 const patienceAfterInterrupt = 800 * time.Millisecond
 
-// collectEarly makes the garbage collector run before memory is exhausted: with a matrix of half the
-// machine's memory it would otherwise wait until as much again is in use. GOMEMLIMIT in the
-// environment takes precedence.
+// collectEarly makes the garbage collector run before memory is exhausted: with a matrix of half
+// the machine's memory it would otherwise not run before as much garbage again is in use.
+// GOMEMLIMIT in the environment takes precedence.
 func collectEarly() {
 	if total := memory.TotalMemory(); total > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(total / 4 * 3))
@@ -79,9 +79,9 @@ func main() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	// Work that checks the context ends by itself. A factorization does not check it, and is
-	// abandoned. Nothing is half-written, for lines go out in one call and files are renamed into
-	// place. A second signal has its default effect.
+	// Work that checks the context stops on its own. A factorization does not check it, and is
+	// abandoned. Nothing is half-written, because lines are written in one call and files are
+	// renamed into place. A second signal has its default effect.
 	go func() {
 		s := <-signals
 		signal.Stop(signals)

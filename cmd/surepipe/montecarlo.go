@@ -12,7 +12,7 @@ import (
 	"surepipe/problems"
 )
 
-// monteCarloFlags are the flags that montecarlo has and run does not.
+// monteCarloFlags are the flags of montecarlo that run does not have.
 type monteCarloFlags struct {
 	y                    string
 	first, samples       int
@@ -39,7 +39,7 @@ of summary, with "summary": true:
   mean_sure, mean_sure_stderr         mean of SURE and its standard error
   sd_sure                             spread of SURE from sample to sample
   rms_sure_stderr                     root mean square of the samples' sure_stderr, which
-                                      leaves out the trace estimator's own error,
+                                      does not include the trace estimator's own error,
                                       2 sigma2 divergence_stderr
   mean_loss, mean_loss_stderr         the same for ||mu_hat - mu||^2, where mu is known
   mean_error, mean_error_stderr       the same for SURE - loss, 0 in expectation
@@ -62,7 +62,7 @@ Multiples of a maximum, such as --lambda 0.25max, refer to the first sample of a
 --jsonl keeps the lines in a file, after a header with the settings and a hash of the data
 (of a stack: its first sample). If the run is killed, at any moment, the same command with
 --resume continues it and prints what an uninterrupted run would have printed, times
-aside; other settings or data are refused. More --samples extend the file. Lines are on
+aside; other settings or data are an error. More --samples extend the file. Lines are on
 the disk within a second.
 
 A summary as text goes to standard error, with the throughput. Samples and probes are
@@ -97,7 +97,7 @@ functions of --seed and the sample's number: the lines are the same, times aside
 	return cmd
 }
 
-// check refuses flags that are wrong whatever the data are.
+// check rejects flags that are wrong for any data.
 func (o *monteCarloFlags) check(cmd *cobra.Command) error {
 	switch {
 	case o.samples < 1:
@@ -128,7 +128,7 @@ func (o *monteCarloFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// checkFigure refuses a path that no figure could be written to.
+// checkFigure rejects a path to which no figure can be written.
 func checkFigure(flag, path string) error {
 	_, err := figure.Format(path)
 	if err == nil {
@@ -140,8 +140,8 @@ func checkFigure(flag, path string) error {
 	return nil
 }
 
-// open opens the source of the samples and reads the rest of the data. Data.Y is the y that
-// multiples of a maximum refer to.
+// open opens the source of the samples and reads the rest of the data. Multiples of a maximum refer
+// to Data.Y.
 func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySource, data problems.Data, err error) {
 	if o.y != "" {
 		ys, err := openSamples(o.y, cmd.InOrStdin())
@@ -192,7 +192,7 @@ func (o *monteCarloFlags) count(cmd *cobra.Command, ys *ySource) (int, error) {
 }
 
 func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) error {
-	// The samples, with a file of X where there is one, make up the problem.
+	// The samples, with a file of X where there is one, are all the data of the problem.
 	data := f.data
 	if l, known := layoutOf(f.problem); o.y != "" && f.data == "" && known && (!l.Design || f.x != "") && !l.Selection {
 		f.data = o.y
@@ -289,7 +289,7 @@ func scaled(x []float64, a float64) []float64 {
 	return y
 }
 
-// converged says what to try, and returns errNotConverged, where a result is not to be trusted.
+// converged prints what to try, and returns errNotConverged, where a result should not be trusted.
 func (s *summary) converged(stderr io.Writer) error {
 	if s.NotConverged == 0 {
 		return nil

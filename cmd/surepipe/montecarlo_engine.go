@@ -26,7 +26,7 @@ type monteCarlo struct {
 	// Samples first to first+count-1, then seeds repetitions at sample first.
 	first, count, seeds int
 	seed                uint64
-	// log, if not "", is the file that the lines go to and that resume continues.
+	// log, if not "", is the file to which the lines are written and which resume continues.
 	log    string
 	resume bool
 	header logHeader
@@ -44,8 +44,8 @@ type repeatResult struct {
 	result
 }
 
-// estimatorSettings are the flags that say what is computed, not how or from which files: those that
-// a run must share with the one that it continues.
+// estimatorSettings are the flags that determine what is computed, not how or from which files: a
+// run must share them with the run that it continues.
 func estimatorSettings(cmd *cobra.Command) map[string]string {
 	how := map[string]bool{
 		"help": true, "data": true, "y": true, "samples": true, "seeds": true, "parallel": true, "probe-batch": true, "memory": true,
@@ -61,7 +61,7 @@ func estimatorSettings(cmd *cobra.Command) map[string]string {
 	return settings
 }
 
-// monteCarloRun is a Monte Carlo run under way.
+// monteCarloRun is a Monte Carlo run in progress.
 type monteCarloRun struct {
 	*monteCarlo
 	s     *summary
@@ -69,12 +69,12 @@ type monteCarloRun struct {
 	mean  runningMean
 	bar   *throttled
 	log   *sampleLog // nil without a file
-	// samples and repeats are how many are done, in this run or in the file.
+	// samples and repeats are the numbers of those done, in this run or in the file.
 	samples, repeats int
 }
 
-// run computes what is not in the file yet. Where the error is not nil the summary is not
-// finished.
+// run computes the lines that are not in the file yet. If the error is not nil the summary is
+// incomplete.
 func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err error) {
 	r := &monteCarloRun{monteCarlo: m, s: &summary{Summary: true}, bar: newThrottled(m.progress)}
 	r.speed.begun = time.Now()
@@ -108,7 +108,7 @@ func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err
 
 // compute computes the samples and the repetitions that are left.
 func (r *monteCarloRun) compute(ctx context.Context) (err error) {
-	// The first sample is read before those that follow, for a pipe does not go back.
+	// The first sample is read before those that follow, because a pipe cannot be rewound.
 	var y []float64
 	if r.repeats < r.seeds {
 		if y, err = r.ys.at(r.first); err != nil {
@@ -132,7 +132,7 @@ func (r *monteCarloRun) compute(ctx context.Context) (err error) {
 	return nil
 }
 
-// take counts a line of JSON, and prints it.
+// take adds a line of JSON to the summary, and prints it.
 func (m *monteCarloRun) take(line []byte) (sampleRecord, error) {
 	r, err := parseRecord(line)
 	if err != nil {
@@ -195,8 +195,8 @@ func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func
 	return nil
 }
 
-// headline has the values whose running mean the bar shows: SURE - loss where the loss is known, else
-// SURE.
+// headline holds the values whose running mean the bar shows: SURE - loss where the loss is known,
+// else SURE.
 func (s *summary) headline() []float64 {
 	if len(s.err) > 0 {
 		return s.err

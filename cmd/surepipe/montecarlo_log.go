@@ -22,8 +22,8 @@ import (
 	"surepipe/problems"
 )
 
-// logHeader is the first line of a --jsonl file: what its samples are computed from. Two runs with
-// equal Settings and Data compute the same lines.
+// logHeader is the first line of a --jsonl file: the settings and data of its samples. Two runs
+// with equal Settings and Data compute the same lines.
 type logHeader struct {
 	MonteCarlo int               `json:"montecarlo"` // the format, 1
 	Settings   map[string]string `json:"settings"`
@@ -65,7 +65,7 @@ const syncEvery = time.Second
 
 // openLog opens a new or empty file and writes the header; or, with resume, a file that has lines:
 // it passes each complete one to replay, in order, without its newline, and cuts off an incomplete
-// last one. It calls warn with doubts. Errors name the file.
+// last one. It calls warn with reasons for doubt. Errors name the file.
 func openLog(path string, header logHeader, resume bool, warn func(string), replay func(line []byte) error) (_ *sampleLog, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -138,7 +138,7 @@ func replayLog(file io.Reader, header logHeader, warn func(string), replay func(
 		case n == 1 && !json.Valid(line):
 			return 0, errors.New("it does not begin with the header of a montecarlo run")
 		case !json.Valid(line):
-			// A machine that lost power can leave such a line, but only at the end.
+			// A machine that loses power can leave such a line, but only at the end.
 			bad = fmt.Errorf("line %d is not JSON", n)
 			continue
 		case n == 1:
@@ -150,7 +150,7 @@ func replayLog(file io.Reader, header logHeader, warn func(string), replay func(
 				return 0, errors.New(why)
 			}
 			if was.Version != header.Version || was.Device != header.Device {
-				warn(fmt.Sprintf("the samples in the file were computed by version %s on %s: further ones agree with them up to rounding", was.Version, was.Device))
+				warn(fmt.Sprintf("the samples in the file were computed by version %s on %s: further samples agree with them up to rounding", was.Version, was.Device))
 			}
 		default:
 			if err := replay(line); err != nil {
@@ -180,7 +180,7 @@ func (l *sampleLog) close() error {
 	return err
 }
 
-// dataHash is a hash of all that a problem consists of: numbers, shapes, and what is absent.
+// dataHash is a hash of all the data of a problem: numbers, shapes, and which fields are absent.
 func dataHash(data problems.Data) string {
 	h := hasher{Hash: sha256.New()}
 	if data.Spec != nil {

@@ -19,7 +19,7 @@ import (
 // ySource is the source of the samples of a Monte Carlo run. It holds one sample in memory at a time.
 // It is not safe for concurrent use.
 type ySource struct {
-	// name is the input's, for errors.
+	// name is the name of the input, for errors.
 	name string
 	// shape is a sample's shape, total the number of samples, -1 where it is unlimited.
 	shape []int
@@ -48,7 +48,7 @@ func (s *ySource) at(i int) ([]float64, error) {
 }
 
 // from yields samples first to end-1. When ctx is done it stops waiting for a blocked pipe, and
-// abandons a read under way.
+// abandons a read in progress.
 func (s *ySource) from(ctx context.Context, first, end int) iter.Seq2[[]float64, error] {
 	type read struct {
 		y   []float64
@@ -145,12 +145,12 @@ func openSamples(path string, stdin io.Reader) (*ySource, error) {
 	// The shape is what the header claims.
 	if bytes := 8 * float64(stack.SampleLen()); bytes > float64(memory.TotalMemory()) {
 		s.close()
-		return nil, usagef("%s: samples have shape %s: one takes %.3g GB, more than this machine's memory", s.name, dataio.ShapeString(s.shape), bytes/1e9)
+		return nil, usagef("%s: samples have shape %s: one sample takes %.3g GB, more than this machine's memory", s.name, dataio.ShapeString(s.shape), bytes/1e9)
 	}
 	return s, nil
 }
 
-// readAround reads all of the problem but y, which comes from a stack of samples.
+// readAround reads all of the problem's data except y, which comes from a stack of samples.
 func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 	first, err := s.at(0)
 	if err != nil {

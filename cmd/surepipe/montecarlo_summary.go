@@ -167,7 +167,7 @@ func (s *summary) writeTable(out io.Writer, speed throughput) error {
 	return w.Flush()
 }
 
-// throughput counts what a run has computed itself, without the lines that it found in a file.
+// throughput counts what a run has computed itself, not the lines that it read from a file.
 type throughput struct {
 	begun           time.Time
 	samples, probes int

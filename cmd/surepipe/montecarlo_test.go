@@ -198,7 +198,7 @@ func TestResumeRefusesWhatItDidNotBegin(t *testing.T) {
 	if err := os.WriteFile(log, []byte(other), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, stderr := command(t, append(base, "--resume", "--samples", "3")...); status != exitDone || !strings.Contains(stderr, "on abacus: further ones agree with them up to rounding") {
+	if status, _, stderr := command(t, append(base, "--resume", "--samples", "3")...); status != exitDone || !strings.Contains(stderr, "on abacus: further samples agree with them up to rounding") {
 		t.Errorf("another device: status %d, %s", status, stderr)
 	}
 }

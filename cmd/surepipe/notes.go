@@ -26,8 +26,8 @@ func (f *estimatorFlags) note(cmd *cobra.Command, code, format string, args ...a
 	f.notes = append(f.notes, n)
 }
 
-// zeroBarText says that the unbiased estimate of the error bar's square is not positive, so that the
-// bar is its floor; estimated tells whether sigma2 is an estimate.
+// zeroBarText says that the unbiased estimate of the error bar's square is not positive, so that
+// the bar is its floor; estimated says whether sigma2 is an estimate.
 func zeroBarText(estimated bool) string {
 	bar := "the error bar"
 	if estimated {
@@ -50,7 +50,7 @@ func describe(v *pipeline.Verification) (what, from string) {
 		from += fmt.Sprintf(", %d at a boundary", v.Boundaries)
 	}
 	if v.Unresolved > 0 {
-		from += fmt.Sprintf(", %d too inexact", v.Unresolved)
+		from += fmt.Sprintf(", %d too inaccurate", v.Unresolved)
 	}
 	from += fmt.Sprintf(", %.3g s", v.Seconds)
 	switch {

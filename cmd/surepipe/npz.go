@@ -15,10 +15,10 @@ import (
 // fileData is the content of data files.
 type fileData struct {
 	problems.Data
-	// Stack holds the samples where y has one axis more than the problem's y; it is nil where y is
+	// Stack holds the samples where y has one more axis than the problem's y; it is nil where y is
 	// a single sample. The samples share one array; Data.Y is the first.
 	Stack [][]float64
-	// Simulated reports that the file has no y, and that Y is Mu.
+	// Simulated says that the file has no y, and that Y is Mu.
 	Simulated bool
 	// Found lists the file's arrays in the file's order.
 	Found []string
@@ -33,19 +33,10 @@ func layoutOf(problem string) (l problems.Layout, known bool) {
 	return n.Layout, known
 }
 
-// readData reads the arrays that the named problem needs, and those that every problem may have, from
-// a .npz file. Every error is bad input and names the file and the array. For an unknown problem it
-// reads only the scalars.
-func readData(path, problem string) (fileData, error) {
-	return readFile(path, problem, false)
-}
-
-// readSamples is readData for many samples: y may be a stack, N x d or N x m x n, and may be missing
-// where mu is given, which is then Y.
-func readSamples(path, problem string) (fileData, error) {
-	return readFile(path, problem, true)
-}
-
+// readFile reads the arrays that the named problem needs, and those that every problem may have, from
+// a .npz file. With stacks y may be a stack, N x d or N x m x n, and may be missing where mu is given,
+// which is then Y. Every error is bad input and names the file and the array. For an unknown problem
+// it reads only the scalars.
 func readFile(path, problem string, stacks bool) (fileData, error) {
 	set, err := dataio.OpenNPZ(path)
 	if err != nil {
@@ -59,12 +50,12 @@ func readFile(path, problem string, stacks bool) (fileData, error) {
 	return data, nil
 }
 
-// arrays is a set whose errors say what the arrays are for. The arrays of more take precedence; the set
-// may be nil.
+// arrays is a set of arrays whose errors say what they are for. The arrays of more take precedence;
+// the set may be nil.
 type arrays struct {
 	*dataio.Set
 	more map[string]dataio.Array
-	// sparseX reports that X is a sparse matrix, which is not among the arrays.
+	// sparseX says that X is a sparse matrix, which is not among the arrays.
 	sparseX bool
 }
 
@@ -133,7 +124,7 @@ func (a arrays) integers(name, expected string) ([]int, error) {
 	ints := make([]int, len(read.Ints))
 	for i, v := range read.Ints {
 		if ints[i] = int(v); int64(ints[i]) != v {
-			return nil, fmt.Errorf("array %q holds %d at [%d], too large an integer", name, v, i)
+			return nil, fmt.Errorf("array %q holds %d at [%d], which is too large", name, v, i)
 		}
 	}
 	return ints, nil
@@ -211,7 +202,7 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 		case stacks:
 			return fmt.Errorf("array \"y\" has shape %s, expected %s or (N, %s, a stack of N samples", dataio.ShapeString(y.Shape()), l.YShape, strings.Replace(l.YShape[1:], ",)", ")", 1))
 		default:
-			// A d x 1 array is meant as a column, not as a stack of samples.
+			// A d x 1 array is a column, not a stack of samples.
 			return y.ShapeError(l.YShape)
 		}
 		read, err := y.Floats()
@@ -220,7 +211,7 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 		}
 		data.Y, data.YShape = read.Data, read.Shape
 		if data.Stack != nil {
-			// A Problem checks the first sample only.
+			// A Problem checks only the first sample.
 			if err := read.CheckFinite(); err != nil {
 				return err
 			}
@@ -263,7 +254,7 @@ func (a arrays) readMu(data *fileData, l problems.Layout, which string) error {
 	return nil
 }
 
-// checkWritable refuses a path for --out that cannot be written, before the work starts.
+// checkWritable rejects a path for --out that cannot be written, before the work starts.
 func checkWritable(path string) error {
 	if err := dataio.CheckWritable(path); err != nil {
 		return usagef("--out is %q: %w", path, err)

@@ -8,7 +8,7 @@ import (
 	"surepipe/problems"
 )
 
-// checkOverwrite refuses an output that is one of the input files, by whatever name, including the files
+// checkOverwrite rejects an output that is one of the input files, by whatever name, including the files
 // that the specification names. spec may be nil.
 func checkOverwrite(cmd *cobra.Command, spec *problems.Spec) error {
 	var named []string

@@ -53,9 +53,10 @@ func (f *paperFlags) register(cmd *cobra.Command) {
 	cobra.CheckErr(cmd.MarkFlagDirname("out"))
 }
 
-// check refuses flags that are wrong, and has gonum use a native BLAS, which draws the data too.
+// check rejects flags that are wrong, and makes gonum use a native BLAS, which is also used to draw
+// the data.
 func (f *paperFlags) check() error {
-	// Which library computes decides the last bits of the data that are drawn: it is chosen first, so
+	// The last bits of the drawn data depend on the library, which is therefore chosen first, so
 	// that the same command draws the same data.
 	if err := array.UseNative(); err != nil {
 		return usageError{err}
@@ -118,8 +119,8 @@ func (f *paperFlags) writeData(problem string, rows, cols int, data problems.Dat
 	return name, dataio.WriteNPZ(filepath.Join(f.out, name), dataArrays(data)...)
 }
 
-// estimator returns the flags of surepipe run, with their defaults except for args, and the settings
-// that they amount to.
+// estimator returns the flags of surepipe run, with their defaults except for args, and the
+// resulting settings.
 func (f *paperFlags) estimator(problem string, args ...string) (*estimatorFlags, map[string]string, error) {
 	e := &estimatorFlags{}
 	cmd := &cobra.Command{}
@@ -143,13 +144,13 @@ func (f *paperFlags) open(cmd *cobra.Command, e *estimatorFlags, data problems.D
 	return e.open(cmd, dev, data, progress)
 }
 
-// replaceFile writes a file, which takes its name when it is complete.
+// replaceFile writes a file, which gets its name when it is complete.
 func replaceFile(path string, text []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // fails where the rename has succeeded
+	defer os.Remove(file.Name()) // fails if the rename has succeeded
 	_, err = file.Write(text)
 	if err == nil {
 		err = file.Chmod(0o644)

@@ -40,13 +40,13 @@ func newPaperFigures() *cobra.Command {
      one y; and SURE's error relative to the Monte Carlo risk for several y; with --tol 1e-5
      --trace hutchinson --queries auto
 
-Figures are .png and .svg; the numbers in them .csv; the data are in data/ as
+Figures are .png and .svg; the numbers in them are .csv; the data are in data/, as
 surepipe montecarlo takes them, and every estimate is a line of a .jsonl file. The paper's
 numbers of samples are far larger than the defaults: --samples 2000 --seeds 100 --draws 6.
 The Monte Carlo risk is the mean loss over the same samples.
 
 Repeat the same command to continue after an interrupt; more --samples, --seeds and
---draws extend what is there; other settings need another --out. On two processors all
+--draws extend the results; other settings need another --out. On two processors all
 three figures take a few minutes with --scale 0.2; at full size a sample of figures 1 and
 3 takes about a minute.`,
 		Example: `  surepipe paper figures --out figures --scale 0.2
@@ -250,7 +250,7 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 	worst, worstAt := 0.0, 0.0
 	for k := range f.points {
 		lambda := math.Pow(top, float64(k)/float64(f.points-1))
-		// A picture asks for no more digits than these.
+		// A plot needs no more digits than these.
 		e, settings, err := f.estimator(problem, "--tol=1e-5", "--trace=hutchinson", "--queries=auto", "--lambda="+strconv.FormatFloat(lambda, 'g', -1, 64))
 		if err != nil {
 			return 0, err

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// progress is a bar on standard error for work that takes long. It shows nothing in the first second,
-// nor where standard error is not a terminal.
+// progress is a bar on standard error for work that takes long. It shows nothing in the first
+// second, or where standard error is not a terminal.
 type progress struct {
 	bar     *progressbar.ProgressBar
 	out     io.Writer
@@ -19,7 +19,7 @@ type progress struct {
 	prefix, text string
 }
 
-// patience is how long work may take before a bar appears.
+// patience is the time before a bar appears.
 const patience = time.Second
 
 func newProgress(out io.Writer) *progress {

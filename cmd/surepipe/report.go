@@ -26,8 +26,8 @@ func (x number) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// result is the JSON object of one sample. Its keys are a contract with the scripts that read them: new
-// ones may join, none changes its meaning.
+// result is the JSON object of one sample. Its keys are a contract with the scripts that read them:
+// keys may be added, but none may change its meaning.
 type result struct {
 	Sample  *int    `json:"sample,omitempty"`
 	Problem string  `json:"problem"`
@@ -49,15 +49,15 @@ type result struct {
 	Residual          float64  `json:"residual"`
 	Divergence        float64  `json:"divergence"`
 	DivergenceStdErr  float64  `json:"divergence_stderr"`
-	// DivergenceLow and DivergenceHigh are its range over the decisions that are within rounding
-	// errors or the tolerance; absent where no decision is.
+	// DivergenceLow and DivergenceHigh are the range of the divergence over the decisions that are
+	// within rounding errors or the tolerance; absent where there are no such decisions.
 	DivergenceLow  *float64 `json:"divergence_low,omitempty"`
 	DivergenceHigh *float64 `json:"divergence_high,omitempty"`
 	// RankMargin is the factor by which the smallest direction of X that counts exceeds rounding
 	// errors; absent where no rank was decided.
 	RankMargin float64 `json:"rank_margin,omitempty"`
 	// SpaceMargin is the distance of the solution to the nearest other support, rank or clustering,
-	// over its error; absent where nothing is known of it.
+	// over its error; absent where it is not known.
 	SpaceMargin float64 `json:"space_margin,omitempty"`
 	// Loss is ||mu_hat - mu||^2 where mu is known.
 	Loss       *float64     `json:"loss,omitempty"`
@@ -70,10 +70,10 @@ type result struct {
 	JacobianFro2        float64       `json:"jacobian_fro2"`
 	Trace               traceResult   `json:"trace"`
 	Seconds             secondsResult `json:"seconds"`
-	// Choices is what the solver chose by the structure of the problem; absent where it chose
-	// nothing.
+	// Choices is what the solver chose based on the structure of the problem; absent where it had
+	// no choice.
 	Choices []choice `json:"choices,omitempty"`
-	// Verification is what --verify found.
+	// Verification is the result of --verify.
 	Verification *pipeline.Verification `json:"verification,omitempty"`
 	// Warnings are those printed on standard error: the reasons to doubt the numbers, and the
 	// command's notes; absent where there are none.
@@ -88,8 +88,10 @@ type solverResult struct {
 	Converged  bool    `json:"converged"`
 	Optimality float64 `json:"optimality"`
 	// MuHatError bounds the distance of mu_hat from the exact estimate; absent where no
-	// bound is known.
-	MuHatError *float64 `json:"mu_hat_error,omitempty"`
+	// bound is known. With weights w of the observations, which MuHatErrorWeighted tells, it bounds
+	// that of sqrt(w) mu_hat.
+	MuHatError         *float64 `json:"mu_hat_error,omitempty"`
+	MuHatErrorWeighted bool     `json:"mu_hat_error_weighted,omitempty"`
 }
 
 // choice is a vjp.Choice: what was chosen for a part of the computation, and why.
@@ -133,9 +135,9 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	r.Solver.Iterations = risk.Iterations
 	r.Solver.Converged = risk.Converged
 	r.Solver.Optimality = risk.Optimality
-	r.Solver.MuHatError = nil
+	r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = nil, false
 	if bound := risk.Convergence.Error; !math.IsNaN(bound) {
-		r.Solver.MuHatError = &bound
+		r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = &bound, risk.MeanWeight > 0
 	}
 	r.Derivative = risk.Derivative
 	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible, risk.InnerSteps
@@ -185,7 +187,7 @@ func writeLine(w io.Writer, v any) error {
 	return err
 }
 
-// writeProblem prints the problem and the noise, which all points have in common.
+// writeProblem prints the problem and the noise, which all points share.
 func (r *result) writeProblem(w io.Writer) {
 	fmt.Fprintf(w, "problem\t%s\td = %d, p = %d\n", r.Problem, r.D, r.P)
 	if r.Sigma2Method == "" {
@@ -195,7 +197,7 @@ func (r *result) writeProblem(w io.Writer) {
 	}
 }
 
-// writeChoices prints what the solver chose by structure, as text.
+// writeChoices prints as text what the solver chose based on the structure of the problem.
 func (r *result) writeChoices(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nchosen by structure")
@@ -205,8 +207,14 @@ func (r *result) writeChoices(out io.Writer) error {
 	if len(r.Choices) == 0 {
 		fmt.Fprintln(w, "nothing: the solver has no alternatives for this problem")
 	}
+	if r.SpaceMargin > 0 {
+		fmt.Fprintf(w, "margin\t%.2g\t%s\n", r.SpaceMargin, marginText)
+	}
 	return w.Flush()
 }
+
+// marginText says what a margin of the tangent space is.
+const marginText = "distance to the nearest other support, rank or clustering, over the error of the solution"
 
 // writeTable prints the result as text.
 func (r *result) writeTable(out io.Writer) error {
@@ -242,7 +250,11 @@ func (r *result) writeTable(out io.Writer) error {
 	}
 	within := ""
 	if r.Solver.MuHatError != nil {
-		within = fmt.Sprintf(", mu_hat within %.1e", *r.Solver.MuHatError)
+		what := "mu_hat"
+		if r.Solver.MuHatErrorWeighted {
+			what = "sqrt(w) mu_hat"
+		}
+		within = fmt.Sprintf(", %s within %.1e", what, *r.Solver.MuHatError)
 	}
 	fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e%s\n", r.Solver.Name, r.Solver.Iterations, state, r.Solver.Optimality, within)
 	steps := ""
@@ -253,6 +265,9 @@ func (r *result) writeTable(out io.Writer) error {
 		steps += " NOT CONVERGED"
 	}
 	fmt.Fprintf(w, "derivative\t%s\t%s\n", r.Derivative, steps)
+	if r.SpaceMargin > 0 && r.SpaceMargin < pipeline.CloseMargin {
+		fmt.Fprintf(w, "margin\t%.2g\t%s\n", r.SpaceMargin, marginText)
+	}
 	if r.Verification != nil {
 		what, from := describe(r.Verification)
 		fmt.Fprintf(w, "verified\t%s\t%s\n", what, from)

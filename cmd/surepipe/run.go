@@ -45,13 +45,13 @@ Results go to standard output, everything else to standard error.
 	cobra.CheckErr(cmd.Flags().MarkHidden("parallel"))
 	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat, b and the intercept, if there is one (.npz), or mu_hat alone (.npy, .csv, .png); for a specification with a synthesis also the signal (.npz), or the signal alone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().BoolVar(&explain, "explain", false, "also print what was chosen by the structure of the problem (method, derivative, linear systems), and why; --json always has it, as choices")
+	cmd.Flags().BoolVar(&explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
 	return cmd
 }
 
-// dataHelp says which data a problem is made of, and in which files.
-var dataHelp = `The data are the arrays that a problem is made of:
+// dataHelp describes the data of a problem, and the files that hold it.
+var dataHelp = `The data of a problem are these arrays:
 
 ` + layoutHelp() + `  any, optional                    mu (as y), and the scalars sigma2, lambda,
                                    lambda2, gamma, used where no flag is given
@@ -70,7 +70,7 @@ They come from --data, a file of any of these formats:
 --X, --y and --mu each name a file of their own, in any of these formats.
 
 Regressions have no intercept, unless X has a constant column or --intercept adds one.
-That of --intercept is not penalized, and its degree of freedom is part of the divergence;
+The intercept of --intercept is not penalized, and its degree of freedom is part of the divergence;
 b refers to the columns of X as they are in the file, and the output has the intercept.
 
 --sigma2 auto estimates the variance of the noise, by the method that applies:
@@ -81,13 +81,13 @@ b refers to the columns of X as they are in the file, and the output has the int
                          of a sparse part count as noise
   mad                    the finest wavelet details: sequences and images
 
---sigma2 mad and so on force one; the output names the method. Where none applies auto is
+--sigma2 mad and so on force one; the output names the method. Where none applies, auto is
 an error. An estimate with relative standard error e (sigma2_rel_stderr in the output)
 contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is then
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
 sigma2, about sigma2 sqrt(2 d).`
 
-// layoutHelp lists the arrays of the named problems, those of equal layout together.
+// layoutHelp lists the arrays of the named problems, grouping those with the same layout.
 func layoutHelp() string {
 	var layouts []problems.Layout
 	names := map[problems.Layout][]string{}
@@ -182,10 +182,12 @@ var hints = map[string]string{
 	pipeline.DerivativeNotConverged: " (raise --lambda, or give --derivative unrolled)",
 	pipeline.Unverified:             " (lower --tol, or try another --solver or --derivative)",
 	pipeline.Ambiguous:              " (--tol, --lambda)",
+	pipeline.NearBoundary:           " (--tol, --lambda)",
 	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
 }
 
-// converged prints the result's warnings, and returns errNotConverged where it is not to be trusted.
+// converged prints the result's warnings, and returns errNotConverged where it should not be
+// trusted.
 func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
 	for _, w := range risk.Warnings() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s%s\n", w.Text, hints[w.Code])
@@ -196,7 +198,7 @@ func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error
 	return nil
 }
 
-// warn says what the user should know about the estimator that the flags ask for.
+// warn prints what the user should know about the estimator that the flags describe.
 func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
 	if n := len(p.NearlyConstant); n > 0 {
 		f.note(cmd, noteConstant, "column %d of X, counted from 0, is constant up to rounding errors and counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
@@ -222,7 +224,8 @@ func (f *estimatorFlags) hyper() (h problems.Hyper, err error) {
 	return h, nil
 }
 
-// result is what the flags and the problem say about every sample.
+// result is the part of the result that follows from the flags and the problem, the same for every
+// sample.
 func (f *estimatorFlags) result(j *job) result {
 	weight := func(v float64) *number {
 		if math.IsNaN(v) {
@@ -255,7 +258,7 @@ func outFormat(path string) (string, error) {
 	return "", usagef("--out is %q, expected a name that ends in .npz, .npy, .csv or .png", path)
 }
 
-// checkOut refuses a format that cannot hold the result.
+// checkOut rejects a format that cannot hold the result.
 func checkOut(path string, p *problems.Problem) error {
 	format, err := outFormat(path)
 	if err != nil {
@@ -295,7 +298,7 @@ func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
 }
 
 // writeResult writes the file of --out. A format of one array holds the signal, or else mu_hat. An
-// image has 8 bits a pixel where y has, else 16.
+// image has 8 bits per pixel if y has, else 16.
 func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, y []float64, risk pipeline.Risk) error {
 	format, err := outFormat(path)
 	if err != nil {
@@ -306,7 +309,7 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat}
 	if p.Signal == nil && !linops.StructureOf(p.Operator).Identity {
-		f.note(cmd, noteMuHatAlone, "%s holds mu_hat alone; for b too, give --out a name that ends in .npz", path)
+		f.note(cmd, noteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a name that ends in .npz", path)
 	}
 	if p.Signal != nil {
 		if a, err = synthesize(p, risk.B); err != nil {
@@ -342,7 +345,7 @@ func synthesize(p *problems.Problem, b []float64) (dataio.Array, error) {
 	return dataio.Array{Name: "signal", Shape: p.SignalShape, Data: to.ToHost()}, dev.Sync()
 }
 
-// eightBit tells whether all values are pixels of 8 bits.
+// eightBit reports whether all values are 8-bit pixels.
 func eightBit(y []float64) bool {
 	for _, v := range y {
 		if x := 255 * v; math.Abs(x-math.Round(x)) > 1e-9 || v < 0 || v > 1 {

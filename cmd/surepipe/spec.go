@@ -9,7 +9,7 @@ import (
 	"surepipe/problems"
 )
 
-// specHelp describes specifications, but for their operators and regularizers.
+// specHelp describes specifications, except for their operators and regularizers.
 const specHelp = `A specification describes a problem in YAML,
 
     mu_hat(y) = A argmin_b  1/2 ||A b - y||^2 + r(b),
@@ -55,7 +55,7 @@ every entry of y. For example, a LASSO with weights from the data file:
     weights: w
 
 Penalties of an analysis operator, r(D b), have no proximal operator in closed form. Use
-a synthesis form in their place: A = operator synthesis, with the penalty on the
+a synthesis form instead: A = operator synthesis, with the penalty on the
 coefficients b.
 
 `

@@ -69,10 +69,10 @@ run, "index" and "stage" (grid or refine); first a line of settings, with
 interrupted or killed continues with --resume: it reads the lines in the file, drops an
 incomplete last one, and computes what is missing. The result is the same to the last bit,
 times aside, as that of an uninterrupted sweep, for any --parallel and --probe-batch.
-Other settings or other data are refused.
+Other settings or data are an error.
 
 Points that have not converged, or with which --verify disagrees, are marked and make the
-exit status 3. Such a point is the minimizer only if all points are such.
+exit status 3. Such a point is the minimizer only if all points are marked.
 
 ` + dataHelp,
 		Example: `  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png
@@ -96,7 +96,7 @@ exit status 3. Such a point is the minimizer only if all points are such.
 	}
 	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each weight; 0 for none")
 	flags.StringVar(&f.csv, "csv", "", "write the points to this .csv `file`")
-	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; an existing file is refused without --resume")
+	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; an existing file is an error without --resume")
 	flags.BoolVar(&f.resume, "resume", false, "continue the sweep in the --jsonl file, if the file exists")
 	flags.StringVar(&f.plot, "plot", "", "draw SURE, the loss and the divergence, or with two grids a map of SURE, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
 	flags.StringVar(&f.out, "out", "", "write the estimate at the minimizer to this `file`, in the formats of surepipe run --out")
@@ -108,8 +108,8 @@ exit status 3. Such a point is the minimizer only if all points are such.
 	return cmd
 }
 
-// checkSweep refuses flags that are wrong whatever the data are, and parses the grids: the flags of
-// weights then hold single values.
+// checkSweep rejects flags that are wrong for any data, and parses the grids; after that the flags
+// of weights hold single values.
 func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 	if err := f.check(cmd); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 			return usagef("--%s is %w", w.name, err)
 		}
 		f.axes = append(f.axes, sweepAxis{name: w.name, grid: grid})
-		// What the problem is opened with: it then tells the maximum.
+		// The value with which the problem is opened, which then gives the maximum.
 		*w.text = "max"
 		if !grid.Relative() {
 			*w.text = "1"
@@ -223,7 +223,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 		defer r.log.Close()
 		for i, line := range known {
 			if line.Index != i {
-				return usagef("--resume: %s holds point %d where point %d is due", f.jsonl, line.Index, i)
+				return usagef("--resume: %s holds point %d where point %d is expected", f.jsonl, line.Index, i)
 			}
 			options.Known = append(options.Known, pipeline.SweepValue{Weights: f.weightsOf(line), SURE: line.SURE, Trusted: line.trusted()})
 		}
@@ -280,7 +280,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 	return family, o
 }
 
-// header is the first line of the sweep's JSON.
+// header returns the first line of the sweep's JSON.
 func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	h := sweepHeader{
 		Sweep: true, Problem: j.problem.Name, Intercept: f.intercept, Sigma2: j.sigma2, Solver: j.solver.Name(), Derivative: f.derivative,

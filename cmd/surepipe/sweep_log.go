@@ -13,8 +13,8 @@ import (
 	"surepipe/pipeline"
 )
 
-// sweepHeader is the first line of a sweep's JSON: all that its results depend on. A sweep can
-// continue one that has the same header.
+// sweepHeader is the first line of a sweep's JSON: everything that its results depend on. A sweep
+// can continue another with the same header.
 type sweepHeader struct {
 	Sweep   bool   `json:"sweep"`
 	Problem string `json:"problem"`
@@ -59,12 +59,12 @@ type sweepLine struct {
 	result
 }
 
-// trusted is Trusted of the point's risk.
+// trusted is the result of Trusted for the point's risk.
 func (l sweepLine) trusted() bool {
 	return l.Solver.Converged && l.DerivativeConverged && !l.doubted()
 }
 
-// doubted reports that --verify disagrees.
+// doubted says that --verify disagrees.
 func (r result) doubted() bool { return r.Verification != nil && !r.Verification.Passed() }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -129,8 +129,8 @@ func openSweepLog(path string, resume bool, header sweepHeader) (_ *sweepLog, kn
 	return log, known, nil
 }
 
-// tornHeader refuses a file of one incomplete line that is not the beginning of the header: it is not a
-// log, and its contents must not be overwritten.
+// tornHeader rejects a file of one incomplete line that is not the beginning of the header: such a
+// file is not a log, and must not be overwritten.
 func tornHeader(text []byte, header any, what string) error {
 	if bytes.IndexByte(text, '\n') >= 0 {
 		return nil
@@ -192,7 +192,7 @@ func readSweepLog(text []byte, header sweepHeader) (known []sweepLine, good int6
 	return known, good, nil
 }
 
-// same refuses the header of another sweep.
+// same rejects the header of a different sweep.
 func (h sweepHeader) same(line []byte) error {
 	var found, expected map[string]json.RawMessage
 	if err := json.Unmarshal(line, &found); err != nil || string(found["sweep"]) != "true" {
@@ -217,7 +217,7 @@ func (h sweepHeader) same(line []byte) error {
 		switch {
 		case was == is:
 		case key == "data_sha256":
-			return errors.New("its sweep had other data")
+			return errors.New("its sweep had different data")
 		default:
 			none := func(s string) string {
 				if s == "" {
@@ -225,7 +225,7 @@ func (h sweepHeader) same(line []byte) error {
 				}
 				return s
 			}
-			return fmt.Errorf("its sweep had another %s: %s, now %s", key, none(was), none(is))
+			return fmt.Errorf("its sweep had a different %s: %s, now %s", key, none(was), none(is))
 		}
 	}
 	return nil

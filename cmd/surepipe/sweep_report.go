@@ -64,12 +64,12 @@ func (l sweepLine) minimum() sweepMinimum {
 	}
 }
 
-// terms are what the point's risk was computed from.
+// terms are the numbers from which the point's risk was computed.
 func (l sweepLine) terms() risk.Terms {
 	return risk.Terms{D: l.D, Sigma2: l.Sigma2, Residual: l.Residual, Divergence: l.Divergence, Frobenius2: l.JacobianFro2}
 }
 
-// mark is printed behind a point that is not to be trusted.
+// mark is printed after a point that should not be trusted.
 func (l sweepLine) mark() string {
 	switch {
 	case l.trusted():

@@ -228,7 +228,7 @@ func TestBadSweepsAreRefusedByName(t *testing.T) {
 		{"--problem ols --lambda 1:2:3" + diabetes, "--lambda is given, but ols has no such weight"},
 		{"--problem lasso --gamma 1:2:3 --lambda 2" + diabetes, "gamma is given, but lasso has no such weight"},
 		{"--problem elastic-net --lambda 1:2:3 --lambda2 1:2:3 --gamma 1:2:3" + diabetes, "expected one or two"},
-		{"--problem ridge --lambda 0.1max:max:3" + diabetes, "but it has no maximum"},
+		{"--problem ridge --lambda 0.1max:max:3" + diabetes, "but this weight has no maximum"},
 		{"--problem lasso --lambda 1:2" + diabetes, `--lambda is "1:2", expected FROM:TO:COUNT`},
 		{"--problem lasso --lambda 1:2:1" + diabetes, `--lambda is "1:2:1": a grid of 1 points`},
 		{"--problem lasso --lambda 2:1:5" + diabetes, `--lambda is "2:1:5": it goes from 2 to 1`},
@@ -306,18 +306,18 @@ func TestSweepResumes(t *testing.T) {
 		change []string
 		want   string
 	}{
-		{[]string{"--seed", "5"}, "its sweep had another seed: 0, now 5"},
-		{[]string{"--lambda", "5:900:16"}, "its sweep had another grid"},
-		{[]string{"--tol", "1e-7"}, "its sweep had another tol: 1e-8, now 1e-7"},
-		{[]string{"--sigma2", "7"}, "its sweep had another sigma2"},
-		{[]string{"--queries", "30"}, "its sweep had another queries"},
+		{[]string{"--seed", "5"}, "its sweep had a different seed: 0, now 5"},
+		{[]string{"--lambda", "5:900:16"}, "its sweep had a different grid"},
+		{[]string{"--tol", "1e-7"}, "its sweep had a different tol: 1e-8, now 1e-7"},
+		{[]string{"--sigma2", "7"}, "its sweep had a different sigma2"},
+		{[]string{"--queries", "30"}, "its sweep had a different queries"},
 	} {
 		status, _, stderr := command(t, append(slices.Clone(resume), c.change...)...)
 		if status != exitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%v: status %d, %s", c.change, status, stderr)
 		}
 	}
-	set, err := readData("../../testdata/diabetes.npz", "lasso")
+	set, err := readFile("../../testdata/diabetes.npz", "lasso", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestSweepResumes(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(string(whole), before, strings.Repeat("0", 64), 1)), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, stderr := command(t, resume...); status != exitUsage || !strings.Contains(stderr, "its sweep had other data") {
+	if status, _, stderr := command(t, resume...); status != exitUsage || !strings.Contains(stderr, "its sweep had different data") {
 		t.Errorf("other data: status %d, %s", status, stderr)
 	}
 	// Damage in the middle is not guessed at.

@@ -25,8 +25,13 @@ func TestVerify(t *testing.T) {
 	}
 	o := object(t, diabetes...)
 	v, ok := o["verification"].(map[string]any)
-	if !ok || !(v["largest"].(float64) <= 4) || v["probes"].(float64) != 3 || v["solver"] != "fista" || v["other"] != "admm" || len(v["comparisons"].([]any)) != 7 {
+	if !ok || !(v["largest"].(float64) <= 4) || v["probes"].(float64) != 3 || v["solver"] != "fista" || v["other"] != "admm" || len(v["comparisons"].([]any)) != 9 {
 		t.Errorf("verification: %v", o["verification"])
+	}
+	for i, name := range []string{"fit", "optimality", "columns", "solution", "other solver", "derivative", "divergence", "diagonal", "slope"} {
+		if c := v["comparisons"].([]any)[i].(map[string]any); c["name"] != name || !(c["bars"].(float64) <= 4) {
+			t.Errorf("comparison %d: %v, expected %s", i, c, name)
+		}
 	}
 	if _, ok := object(t, diabetes[:5]...)["verification"]; ok {
 		t.Error("a verification that nobody asked for")
@@ -59,7 +64,7 @@ func TestVerifyOfMany(t *testing.T) {
 		t.Errorf("%d points of a sweep that was done, expected %d", len(again), len(points))
 	}
 	status, _, stderr := command(t, append([]string{"sweep", "--lambda", "50:200:3", "--refine", "2", "--jsonl", log, "--resume"}, data...)...)
-	if status != exitUsage || !strings.Contains(stderr, "another verify") {
+	if status != exitUsage || !strings.Contains(stderr, "a different verify") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 	stack := save(t, floats("y", []float64{1, 2, 4, 8, 9, 9, 1, 5}, 2, 4))

@@ -13,16 +13,16 @@ import (
 type Counters struct {
 	// Calls counts the calls that can be made to fail.
 	Calls int64
-	// Allocs and Frees are of device memory, LiveBytes what is out now, PeakBytes the most
-	// there was at once. Pinned counts the pieces of pinned host memory.
+	// Allocs and Frees count those of device memory, LiveBytes is the memory allocated now,
+	// PeakBytes the most at once. Pinned counts the pieces of pinned host memory.
 	Allocs, Frees, LiveBytes, PeakBytes, Pinned int64
 	// Launches counts kernels, Products cuBLAS calls, Syncs waits for the card.
 	Launches, Products, Syncs int64
-	// ToCard and FromCard count copies, ToCardBytes and FromCardBytes what they carried.
+	// ToCard and FromCard count copies, ToCardBytes and FromCardBytes their bytes.
 	ToCard, ToCardBytes, FromCard, FromCardBytes int64
 	// Overruns counts allocations with writes outside their bounds.
 	Overruns int64
-	// Objects counts contexts, streams, events and modules that are alive.
+	// Objects counts the contexts, streams, events and modules that exist.
 	Objects int64
 }
 
@@ -79,7 +79,7 @@ func Read() Counters {
 	return reading.Counters
 }
 
-// Reset sets the counters to zero, except those of what is held, and cancels a fault.
+// Reset sets the counters to zero, except those of held memory and objects, and cancels a fault.
 func Reset() { Present(); call(entry.reset) }
 
 // Fail makes the n-th call from now fail; 0 cancels the fault and repairs the context.

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// CSVOptions are what [ReadCSV] would otherwise detect.
+// CSVOptions are the settings that [ReadCSV] otherwise detects.
 type CSVOptions struct {
 	// Comma separates the cells. If 0, it is the tab if the first line has one, else the
 	// semicolon, else the comma.
@@ -28,22 +28,22 @@ type CSVOptions struct {
 type Header int
 
 const (
-	// DetectHeader takes the first line for names if none of its cells is a number. A
-	// name may be a number, as 2019, if it is quoted and the next line has no quotes, or
-	// if it is an integer and at least as many names are words.
+	// DetectHeader takes the first line as names if none of its cells is a number. A name may be a
+	// number, such as 2019, if it is quoted and the next line has no quotes, or if it is an integer
+	// and at least as many names are words.
 	DetectHeader Header = iota
 	NoHeader
 	WithHeader
 )
 
-// ReadCSV reads a table of numbers: an array of shape (rows, columns), with Columns
-// set where there is a header line. Numbers have a decimal point, cells may be quoted
-// as in RFC 4180, spaces around them and a byte order mark are ignored (but a
-// table separated by tabs may have no space before a quote). Lines before the table
-// that begin with # are comments; the last of them names the columns where the table
-// has no other header and as many columns, as numpy.savetxt writes it. A first column
-// without a name is left out if it counts the rows from 0, as pandas' index. What is
-// missing, not a number, NaN or Inf is an error that names the line and the column.
+// ReadCSV reads a table of numbers: an array of shape (rows, columns), with Columns set where there
+// is a header line. Numbers have a decimal point, cells may be quoted as in RFC 4180, spaces around
+// them and a byte order mark are ignored (but a table separated by tabs may have no space before a
+// quote). Lines before the table that begin with # are comments; the last of them names the columns
+// if it has as many names as there are columns and the table has no other header, as numpy.savetxt
+// writes it. A first column without a name is left out if it counts the rows from 0, like the index
+// of pandas. A cell that is missing, not a number, NaN or Inf is an error that names the line and
+// the column.
 func ReadCSV(r io.Reader, opts CSVOptions) (Array, error) {
 	buffered := bufio.NewReaderSize(r, 64<<10)
 	mark, err := buffered.Peek(3)
@@ -125,7 +125,7 @@ func (t *tableReader) read() (Array, error) {
 	return t.array, nil
 }
 
-// begin looks at the first row for names of the columns, and reports whether it is these.
+// begin reports whether the first row has the names of the columns, and if so takes them.
 func (t *tableReader) begin(cells []string, line int) (isNames bool, err error) {
 	t.cols = len(cells)
 	names, at := cells, line
@@ -154,7 +154,7 @@ func (t *tableReader) row(cells []string, line int) error {
 	if len(cells) != t.cols {
 		return fmt.Errorf("line %d has %d cells, expected %d as on the first line", line, len(cells), t.cols)
 	}
-	// A blank line is no row, but in a single column it may be a missing number.
+	// A blank line is not a row, but in a single column it may be a missing number.
 	if t.cols == 1 && t.rows > 0 && line != t.previous+1 {
 		return fmt.Errorf("line %d is blank, expected a number", t.previous+1)
 	}
@@ -246,7 +246,7 @@ func readError(err error) error {
 	return fmt.Errorf("cannot be read (%w)", bareError(err))
 }
 
-// detectComma looks at the first line that is not blank, outside quotes.
+// detectComma detects the separator on the first line that is not blank, outside quotes.
 func detectComma(r *bufio.Reader) rune {
 	text, _ := r.Peek(r.Size())
 	text = bytes.TrimLeft(text, "\r\n")
@@ -288,7 +288,7 @@ func quotedCells(table *csv.Reader, top []byte, cols int) []bool {
 	return quoted
 }
 
-// topLines are the first two lines, as far as the buffer has them.
+// topLines are the first two lines, as far as they are in the buffer.
 func topLines(r *bufio.Reader) []byte {
 	text, _ := r.Peek(r.Size())
 	end := 0
@@ -365,7 +365,7 @@ func columnNames(cells []string, indexed bool) ([]string, error) {
 	return names, nil
 }
 
-// missing reports whether the cell is a usual mark of a missing value.
+// missing reports whether the cell is a common mark for a missing value.
 func missing(cell string) bool {
 	switch strings.ToLower(cell) {
 	case "nan", "na", "n/a", "null", "none":

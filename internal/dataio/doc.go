@@ -1,8 +1,8 @@
-// Package dataio reads and writes arrays in the usual file formats, whatever they are for.
+// Package dataio reads and writes arrays in the usual file formats.
 //
 //	format                        read                   write       values
 //	numpy .npz                    [Open], [OpenNPZ]      [WriteNPZ]  any real type, either byte order, C or Fortran order
-//	numpy .npy                    [Open], [ReadNPY]      [WriteNPY]  the same
+//	numpy .npy                    [Open]                 [WriteNPY]  the same
 //	numpy .npy, larger than       [OpenStack],           -           the same, in C order
 //	memory, and members of .npz   [NewStack], [Set.Stack]
 //	.csv, .tsv, .csv.gz           [Open], [ReadCSV]      [WriteCSV]  finite decimal numbers, with a header line or without
@@ -12,8 +12,8 @@
 //	scipy.sparse.save_npz has it
 //	grayscale .png                [Open], [ReadPNG]      [WritePNG]  of 1 to 16 bits, as numbers in [0, 1]
 //
-// [Open] tells the format by the file's first bytes and returns a [Set] of named arrays. Of numpy's files
-// only the directory and the headers are read until an array is asked for:
+// [Open] detects the format from the file's first bytes and returns a [Set] of named arrays. Of
+// numpy's files only the directory and the headers are read until an array is asked for:
 //
 //	s, err := dataio.Open("data.npz")
 //	...
@@ -25,12 +25,12 @@
 //
 // # Malformed input
 //
-// A file may come from anywhere. A header is believed only as far as the file's length allows,
-// checksums are compared, and no input makes a reader panic (a fuzz test checks this). Memory is a
-// small multiple of the file's length; for deflated data up to 1032 times the length, the format's
-// own limit; and for a sparse matrix in addition the pointers of up to 2^24 rows, or of 64 for every
-// entry if that is more. Errors name what was found, where, and what was expected. Functions that
-// take a path name the file too.
+// Files are not trusted. A header is accepted only as far as the file's length allows, checksums
+// are compared, and no input makes a reader panic (a fuzz test checks this). Memory is a small
+// multiple of the file's length; for deflated data up to 1032 times the length, the format's own
+// limit; and for a sparse matrix in addition the pointers of up to 2^24 rows, or of 64 for every
+// entry if that is more. Errors name what was found, where, and what was expected. Errors of
+// functions that take a path also name the file.
 //
 // # Writing
 //

@@ -2,6 +2,7 @@ package dataio_test
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,11 +47,14 @@ func ExampleOpenStack() {
 	if err := stack.Seek(1); err != nil {
 		panic(err)
 	}
-	for y, err := range stack.Samples() {
+	for y := make([]float64, stack.SampleLen()); ; fmt.Println(y) {
+		err := stack.Next(y)
+		if err == io.EOF {
+			break
+		}
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println(y)
 	}
 	// Output:
 	// 3 samples of shape [2]

@@ -77,8 +77,8 @@ func TestReadMatrixMarketRefuses(t *testing.T) {
 		{"%%MatrixMarket matrix coordinate complex general\n", `line 1: the field is "complex", expected real, integer, or pattern for coordinates`},
 		{"%%MatrixMarket matrix coordinate real hermitian\n", `line 1: the symmetry is "hermitian" of a real matrix, expected general, symmetric or skew-symmetric`},
 		{"%%MatrixMarket matrix elemental real general\n", `line 1: the format is "elemental", expected coordinate or array`},
-		{real + "2 2\n", "line 2: found 2 numbers, expected the 3 of the matrix' size"},
-		{real + "2 x 1\n", `line 2: found "x", expected an integer of the matrix' size`},
+		{real + "2 2\n", "line 2: found 2 numbers, expected the 3 of the matrix's size"},
+		{real + "2 x 1\n", `line 2: found "x", expected an integer of the matrix's size`},
 		{real + "0 2 1\n", "line 2: the matrix has 0 rows and 2 columns, expected at least 1"},
 		{real + "9999999999 9999999999 1\n1 1 1\n", "line 2: the matrix has 9999999999 rows and 9999999999 columns, more than can be addressed"},
 		{real + "999999999 2 1\n1 1 1\n", "line 3: the sparse matrix has 999999999 rows for 1 entries: hardly any row holds one"},
@@ -90,11 +90,11 @@ func TestReadMatrixMarketRefuses(t *testing.T) {
 		{real + "2 2 1\n1 1 nan\n", `line 3: found "nan", expected a finite number`},
 		{real + "2 2 1\n1 1 1e999\n", `line 3: found "1e999", expected a finite number`},
 		{"%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 1 1.5\n", `line 3: found "1.5", expected an integer`},
-		{"%%MatrixMarket matrix coordinate real symmetric\n2 3 0\n", "line 2: the matrix is symmetric and has 2 rows and 3 columns, expected as many"},
+		{"%%MatrixMarket matrix coordinate real symmetric\n2 3 0\n", "line 2: the matrix is symmetric and has 2 rows and 3 columns, expected equal numbers"},
 		{"%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n", "line 3: entry (1, 2) is above the diagonal, expected the lower triangle of a symmetric matrix"},
 		{"%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 2 1\n", "line 3: entry (2, 2) is on the diagonal of a skew-symmetric matrix, which is zero"},
 		{"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n", "line 5: the file ends after 3 values, expected 4"},
-		{"%%MatrixMarket matrix array real general\n1 1\n1\n2\n", "line 4: there are more than the 1 values of the matrix' size"},
+		{"%%MatrixMarket matrix array real general\n1 1\n1\n2\n", "line 4: there are more than the 1 values of the matrix's size"},
 	} {
 		_, _, err := ReadMatrixMarket(strings.NewReader(test.text))
 		checkError(t, err, test.want)

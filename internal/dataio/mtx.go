@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// ReadMatrixMarket reads a matrix in the exchange format of Boisvert, Pozo and
-// Remington (NIST 1996): dense from an array file, of shape (rows, columns), or sparse
-// from a coordinate file; the other is nil. The field may be real, integer or pattern
-// (every entry is 1), the symmetry general, symmetric or skew-symmetric: what the
-// file leaves out is filled in.
+// ReadMatrixMarket reads a matrix in the exchange format of Boisvert, Pozo and Remington (NIST
+// 1996): dense from an array file, of shape (rows, columns), or sparse from a coordinate file; the
+// other is nil. The field may be real, integer or pattern (every entry is 1), the symmetry general,
+// symmetric or skew-symmetric: entries that the file omits are filled in.
 func ReadMatrixMarket(r io.Reader) (dense *Array, sparse *Sparse, err error) {
 	m := mtxReader{lines: bufio.NewScanner(r)}
 	m.lines.Buffer(make([]byte, 0, 64<<10), 1<<20)
@@ -57,7 +56,7 @@ func (m *mtxReader) next() (bool, error) {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("unexpected end")
 		}
-		return false, fmt.Errorf("cannot be read on (%w)", err)
+		return false, fmt.Errorf("cannot be read further (%w)", err)
 	}
 	return false, nil
 }
@@ -102,12 +101,12 @@ func (m *mtxReader) read() (*Array, *Sparse, error) {
 	}
 	want := map[string]int{"coordinate": 3, "array": 2}[format]
 	if !ok || len(m.fields) != want {
-		return nil, nil, fmt.Errorf("found %d numbers, expected the %d of the matrix' size", len(m.fields), want)
+		return nil, nil, fmt.Errorf("found %d numbers, expected the %d of the matrix's size", len(m.fields), want)
 	}
 	var size [3]int64
 	for k, f := range m.fields {
 		if size[k], err = strconv.ParseInt(string(f), 10, 64); err != nil {
-			return nil, nil, fmt.Errorf("found %.40q, expected an integer of the matrix' size", f)
+			return nil, nil, fmt.Errorf("found %.40q, expected an integer of the matrix's size", f)
 		}
 	}
 	if err := checkSize(size[0], size[1]); err != nil {
@@ -115,7 +114,7 @@ func (m *mtxReader) read() (*Array, *Sparse, error) {
 	}
 	rows, cols := int(size[0]), int(size[1])
 	if m.mirror != 0 && rows != cols {
-		return nil, nil, fmt.Errorf("the matrix is %s and has %d rows and %d columns, expected as many", symmetry, rows, cols)
+		return nil, nil, fmt.Errorf("the matrix is %s and has %d rows and %d columns, expected equal numbers", symmetry, rows, cols)
 	}
 	if format == "array" {
 		a, err := m.array(rows, cols)
@@ -192,7 +191,7 @@ func (m *mtxReader) coordinates(rows, cols int, n int64) (*Sparse, error) {
 	}
 }
 
-// coordinate reads a place on an axis of n, which the file counts from 1.
+// coordinate reads an index on an axis of length n, which the file counts from 1.
 func coordinate(f []byte, axis string, n int) (int, error) {
 	i, err := strconv.Atoi(string(f))
 	if err != nil || i < 1 || i > n {
@@ -201,7 +200,7 @@ func coordinate(f []byte, axis string, n int) (int, error) {
 	return i - 1, nil
 }
 
-// array reads the columns of a dense matrix, or what is below its diagonal.
+// array reads the columns of a dense matrix, or the part below its diagonal.
 func (m *mtxReader) array(rows, cols int) (*Array, error) {
 	var values []float64
 	n := rows * cols
@@ -225,7 +224,7 @@ func (m *mtxReader) array(rows, cols int) (*Array, error) {
 				return nil, err
 			}
 			if len(values) == n {
-				return nil, fmt.Errorf("there are more than the %d values of the matrix' size", n)
+				return nil, fmt.Errorf("there are more than the %d values of the matrix's size", n)
 			}
 			values = append(values, v)
 		}

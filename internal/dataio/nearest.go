@@ -2,10 +2,10 @@ package dataio
 
 import "strings"
 
-// Nearest is the candidate that a name may be a misspelling of: that of the least edit
-// distance (Levenshtein's, upper and lower case alike), at most half the name's length,
-// and the first of several; "" where there is none. A candidate that goes on behind the
-// name and an underscore, as y_train does for y, is as near as the name itself.
+// Nearest is the candidate of which a name may be a misspelling: the first one of least edit
+// distance (Levenshtein's, ignoring case), if that is at most half the name's length; "" where
+// there is none. A candidate that continues the name after an underscore, such as y_train for y, is
+// as near as the name itself.
 func Nearest(name string, candidates []string) string {
 	if name == "" {
 		return ""
@@ -24,7 +24,7 @@ func Nearest(name string, candidates []string) string {
 	return nearest
 }
 
-// editDistance is Levenshtein's: insertions, deletions and substitutions.
+// editDistance is Levenshtein's distance: insertions, deletions and substitutions.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

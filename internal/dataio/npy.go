@@ -14,18 +14,9 @@ import (
 	"github.com/sbinet/npyio/npy"
 )
 
-// Package npyio reads the headers. The values are read here, for its own reader takes whatever one Read
-// returns for a whole element, which silently corrupts compressed files, and believes every size that a
-// header states.
-
-// ReadNPY reads one array, whole, as numpy.save writes it, and gives it that name.
-func ReadNPY(r io.Reader, name string) (Array, error) {
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return Array{}, corruptError(name, err)
-	}
-	return newNPY(name, bytes.NewReader(data), int64(len(data))).Floats(name)
-}
+// Package npyio reads the headers. The values are read here, because its own reader takes whatever
+// one Read returns as a whole element, which silently corrupts compressed files, and trusts every
+// size in a header.
 
 // newNPY is the set of the one array of a .npy file.
 func newNPY(name string, r io.ReaderAt, size int64) *Set {
@@ -44,7 +35,7 @@ type Reader struct {
 	name  string
 	shape []int
 	len   int
-	// held is the array where it is in memory already. All that follows is unset then.
+	// held is the array if it is already in memory; the fields below are then unset.
 	held    *Array
 	closer  io.Closer
 	r       io.Reader
@@ -67,12 +58,12 @@ func newReader(name string, rc io.ReadCloser, room int64) (*Reader, error) {
 	room = max(room-h.size, 0) / int64(r.dtype.size)
 	for _, n := range r.shape {
 		if int64(n) > room/int64(r.len) {
-			return nil, corrupt(fmt.Errorf("%d values are there, its header states shape %s", room, ShapeString(r.shape)))
+			return nil, corrupt(fmt.Errorf("holds %d values, but its header states shape %s", room, ShapeString(r.shape)))
 		}
 		r.len *= n
 	}
 	if room < 1 {
-		return nil, corrupt(errors.New("no values are there"))
+		return nil, corrupt(errors.New("holds no values"))
 	}
 	return r, nil
 }
@@ -93,8 +84,8 @@ func (r *Reader) ShapeError(expected string) error {
 	return fmt.Errorf("array %q has shape %s, expected %s", r.name, ShapeString(r.shape), expected)
 }
 
-// Floats reads the values in C order. NaN and Inf are values like others: see
-// [Array.CheckFinite]. An array that was in memory already is shared, not copied.
+// Floats reads the values in C order. NaN and Inf are ordinary values: see [Array.CheckFinite]. An
+// array that is already in memory is shared, not copied.
 func (r *Reader) Floats() (Array, error) {
 	if r.held != nil {
 		return *r.held, nil
@@ -124,7 +115,7 @@ func (r *Reader) Floats() (Array, error) {
 // Ints reads integers of any type, and floats that are integers, in C order.
 func (r *Reader) Ints() (Array, error) {
 	a := Array{Name: r.name, Shape: r.shape, Ints: make([]int64, r.len)}
-	// Beyond 2^53 a float no longer tells neighbouring integers apart.
+	// Beyond 2^53 a float no longer distinguishes neighbouring integers.
 	fromFloat := func(at int, v float64) error {
 		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
 			return fmt.Errorf("array %q holds %g at %s, expected integers", r.name, v, PlaceString(at, r.shape))
@@ -158,7 +149,7 @@ func (r *Reader) Ints() (Array, error) {
 			case 'u':
 				v := bits(b)
 				if v > math.MaxInt64 {
-					return fmt.Errorf("array %q holds %d at %s, too large an integer", r.name, v, PlaceString(at, r.shape))
+					return fmt.Errorf("array %q holds %d at %s, which is too large", r.name, v, PlaceString(at, r.shape))
 				}
 				a.Ints[at] = int64(v)
 			default:
@@ -180,8 +171,8 @@ func (r *Reader) Ints() (Array, error) {
 // chunkLen is the number of values that are decoded at once.
 const chunkLen = 4096
 
-// each calls f with chunks of the values' bytes and the count of values before
-// them, and reads the entry to its end, where an archive's checksum is compared.
+// each calls f with chunks of the values' bytes and the number of values before them, and reads the
+// entry to its end, where the checksum of an archive is compared.
 func (r *Reader) each(f func(first int, b []byte) error) error {
 	buf := make([]byte, chunkLen*r.dtype.size)
 	for first := 0; first < r.len; first += chunkLen {
@@ -241,14 +232,14 @@ type header struct {
 	size    int64
 }
 
-// maxHeader bounds the header of an array. numpy itself takes no more than 10,000
-// bytes from a file that it does not trust.
+// maxHeader bounds the header of an array. numpy itself accepts at most 10,000 bytes from an
+// untrusted file.
 const maxHeader = 10000
 
-// readText reads the header's bytes as they are.
+// readText reads the header's bytes unchanged.
 func readText(r *bufio.Reader) ([]byte, error) {
-	// The library allocates what the header states, and slices the dictionary at indices that it
-	// has not checked. So the length is checked first, and the library gets the text alone.
+	// The library allocates the length that the header states, and slices the dictionary at
+	// unchecked indices. So the length is checked first, and the library is given only the text.
 	prefix, err := r.Peek(12)
 	if err != nil {
 		return nil, err
@@ -291,7 +282,7 @@ func readHeader(r *bufio.Reader) (h header, err error) {
 	return header{descr: d.Type, fortran: d.Fortran, shape: d.Shape, size: int64(len(text))}, nil
 }
 
-// check refuses types that are not real numbers, and empty axes.
+// check rejects types that are not real numbers, and empty axes.
 func (h header) check(name string) (dtype, error) {
 	t, err := parseDtype(h.descr)
 	if err != nil {

@@ -37,7 +37,7 @@ func NewNPZ(r io.ReaderAt, size int64) (*Set, error) {
 			continue
 		}
 		if s.Has(name) {
-			return nil, fmt.Errorf("array %q is there twice", name)
+			return nil, fmt.Errorf("array %q occurs twice", name)
 		}
 		s.entries[name] = zipEntry(f, r, size)
 		s.names = append(s.names, name)
@@ -50,7 +50,7 @@ func zipEntry(f *zip.File, r io.ReaderAt, size int64) entry {
 		// The sizes that a zip archive states may be wrong. Deflate packs at most 1032 bytes into
 		// one.
 		if f.CompressedSize64 > uint64(size) || f.UncompressedSize64/1032 > f.CompressedSize64 {
-			return nil, 0, errors.New("more bytes stated than the file can hold")
+			return nil, 0, errors.New("its header states more bytes than the file can hold")
 		}
 		rc, err := f.Open()
 		return rc, int64(f.UncompressedSize64), err

@@ -113,12 +113,15 @@ func TestOpenReadsASingleArray(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := ReadNPY(bytes.NewReader(data), "y")
+	read := func(data []byte) (Array, error) {
+		return newNPY("y", bytes.NewReader(data), int64(len(data))).Floats("y")
+	}
+	a, err := read(data)
 	if err != nil || a.Name != "y" || !slices.Equal(a.Data, []float64{7, 8}) {
 		t.Errorf("%v, %v", a, err)
 	}
-	_, err = ReadNPY(bytes.NewReader(data[:len(data)-1]), "y")
-	checkError(t, err, `array "y" is truncated or corrupt (1 values are there, its header states shape (2,))`)
+	_, err = read(data[:len(data)-1])
+	checkError(t, err, `array "y" is truncated or corrupt (holds 1 values, but its header states shape (2,))`)
 }
 
 func TestOpenRefusesWhatItDoesNotKnow(t *testing.T) {
@@ -135,7 +138,7 @@ func TestOpenRefusesWhatItDoesNotKnow(t *testing.T) {
 		{dir, "is a directory, expected .npz, .npy, .csv, .mtx or grayscale .png"},
 		{os.DevNull, "is not a regular file, expected .npz, .npy, .csv, .mtx or grayscale .png"},
 		{write("empty.csv", ""), "is empty (0 bytes), expected .npz, .npy, .csv, .mtx or grayscale .png"},
-		{write("data.bin", "1,2\n"), "is in no format known here, expected .npz, .npy, .csv, .mtx or grayscale .png"},
+		{write("data.bin", "1,2\n"), "has an unknown format, expected .npz, .npy, .csv, .mtx or grayscale .png"},
 		{write("a.jpg", "\xff\xd8\xff\xe0"), "is a JPEG or TIFF image, expected a grayscale .png; convert it, for instance with magick in.png -alpha off -colorspace Gray out.png"},
 		{write("a.csv.gz", "\x1f\x8b\x08"), "is truncated or corrupt (unexpected EOF)"},
 		{fixture("truncated.npz"), "is truncated or corrupt (zip: not a valid zip file)"},
@@ -189,7 +192,7 @@ func TestSetOfATable(t *testing.T) {
 	_, err = s.Ints("a.b")
 	checkError(t, err, `array "a.b" holds 4.5 at [1, 1], expected integers`)
 	_, err = s.Stack("a.b")
-	checkError(t, err, `array "a.b" is not numpy's: a stack of samples is read from .npy or .npz`)
+	checkError(t, err, `array "a.b" is not a numpy array: a stack of samples is read from .npy or .npz`)
 	cut := write("cut.csv.gz", zipped.Bytes()[:zipped.Len()-6])
 	_, err = Open(cut)
 	checkError(t, err, cut+": is truncated or corrupt (unexpected EOF)")
@@ -219,7 +222,7 @@ func TestIntsRefusesWhatInt64DoesNotHold(t *testing.T) {
 	file := encoded(t, Array{Shape: []int{2}, Ints: []int64{1, -1}})
 	data := bytes.Replace(file, []byte("<i8"), []byte("<u8"), 1)
 	_, err := newNPY("y", bytes.NewReader(data), int64(len(data))).Ints("y")
-	checkError(t, err, `array "y" holds 18446744073709551615 at [1], too large an integer`)
+	checkError(t, err, `array "y" holds 18446744073709551615 at [1], which is too large`)
 }
 
 // Cut anywhere, a file is refused.

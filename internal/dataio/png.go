@@ -14,11 +14,11 @@ import (
 
 const convertHint = "magick in.png -alpha off -colorspace Gray out.png"
 
-// ReadPNG reads a grayscale image of 1 to 16 bits: an array of shape (rows, columns),
-// the stored value over the largest one, so in [0, 1] whatever the bits. No gamma is
-// applied. An image in colour, of a palette or with transparency is refused.
+// ReadPNG reads a grayscale image of 1 to 16 bits: an array of shape (rows, columns), the stored
+// value over the largest one, so in [0, 1] for any number of bits. No gamma is applied. An image
+// with colour, a palette or transparency is rejected.
 func ReadPNG(r io.Reader) (Array, error) {
-	// Read whole, for its length bounds what a valid header can state.
+	// The file is read whole, because its length bounds the size that a valid header can state.
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return Array{}, err
@@ -33,12 +33,12 @@ func ReadPNG(r io.Reader) (Array, error) {
 	if len(data) < 26 {
 		return Array{}, pngError(io.ErrUnexpectedEOF)
 	}
-	// Of a signature of 8 bytes and a chunk's head of 8, then width and height.
+	// A signature of 8 bytes and a chunk's head of 8 come first, then width and height.
 	bits, colorType := int64(data[24]), data[25]
 	switch colorType {
 	case 0:
 	case 3:
-		return Array{}, refuse("an image of a palette")
+		return Array{}, refuse("an image with a palette")
 	case 4:
 		return Array{}, refuse("a grayscale image with transparency")
 	default:
@@ -81,9 +81,9 @@ func pngError(err error) error {
 	return fmt.Errorf("is not a PNG image, or truncated or corrupt (%w)", err)
 }
 
-// EncodePNG writes a matrix as a grayscale image of 8 or 16 bits: [0, 1] goes to 0 up
-// to the largest value, rounded to nearest. What would fall outside after rounding is
-// clamped; clamped counts those pixels.
+// EncodePNG writes a matrix as a grayscale image of 8 or 16 bits: [0, 1] goes to 0 up to the
+// largest value, rounded to nearest. Values that fall outside after rounding are clamped; clamped
+// counts those pixels.
 func EncodePNG(w io.Writer, a Array, bits int) (clamped int, err error) {
 	if bits != 8 && bits != 16 {
 		return 0, fmt.Errorf("a PNG image of %d bits, expected 8 or 16", bits)

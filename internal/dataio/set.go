@@ -25,13 +25,13 @@ type Array struct {
 	Shape []int
 	// Data holds the values in C order: the last axis varies fastest.
 	Data []float64
-	// Ints holds them instead where the array is one of integers; Data is nil then.
+	// Ints holds the values instead where they are integers; Data is then nil.
 	Ints []int64
 	// Columns names the columns of a table that has a header line, else it is nil.
 	Columns []string
 }
 
-// CheckFinite names the first NaN or Inf, and its place.
+// CheckFinite returns an error that names the first NaN or Inf, and its place.
 func (a Array) CheckFinite() error {
 	for i, v := range a.Data {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -41,8 +41,8 @@ func (a Array) CheckFinite() error {
 	return nil
 }
 
-// Split takes the column of that name out of a table: y is the column, of shape
-// (rows,), and rest is the table without it. a is left as it is.
+// Split takes the column of that name out of a table: y is the column, of shape (rows,), and rest
+// is the table without it. a is not changed.
 func (a Array) Split(column string) (y, rest Array, err error) {
 	if len(a.Shape) != 2 || len(a.Columns) != a.Shape[1] {
 		return y, rest, fmt.Errorf("array %q has no column names, expected a table with a header line to take column %q from", a.Name, column)
@@ -63,9 +63,9 @@ func (a Array) Split(column string) (y, rest Array, err error) {
 	return y, rest, nil
 }
 
-// A Set is the named arrays of one file. A numpy file is opened without reading
-// its values: they are read when asked for, and until then cost nothing. Errors of
-// its methods name the array and not the file. It is not safe for concurrent use.
+// A Set is the named arrays of one file. A numpy file is opened without reading its values: they
+// are read on demand. Errors of its methods name the array and not the file. It is not safe for
+// concurrent use.
 type Set struct {
 	format  string
 	names   []string
@@ -76,18 +76,18 @@ type Set struct {
 
 // entry is the source of an array.
 type entry struct {
-	// open starts reading at the array's header. room is how many bytes are there.
+	// open starts reading at the array's header. room is the number of bytes available.
 	open func() (rc io.ReadCloser, room int64, err error)
-	// at opens the array at a byte, for those that need not be read from the start.
+	// at opens the array at a byte, for sources that need not be read from the start.
 	at func(offset int64) (io.ReadCloser, error)
 	// held is an array that has been read already.
 	held *Array
 }
 
-// Open opens a file of any format that the package reads, which it tells by what
-// the file begins with, and .csv by its name. Text files may be compressed with
-// gzip. A file of one array gives it the file's name without its extensions. Every
-// error names the file and is about the file: there are no other causes.
+// Open opens a file of any format that the package reads, which it detects from the first bytes of
+// the file, and for .csv from its name. Text files may be compressed with gzip. A file of one array
+// gives it the file's name without its extensions. Every error names the file and is about the
+// file.
 func Open(path string) (*Set, error) {
 	s, err := open(path)
 	if err != nil {
@@ -112,9 +112,9 @@ func OpenNPZ(path string) (*Set, error) {
 	return s, nil
 }
 
-// openRegular opens a file that can be read at any place.
+// openRegular opens a file that can be read at any offset.
 func openRegular(path, expected string) (*os.File, int64, error) {
-	// Checked before it is opened, for opening a pipe would wait for its writer.
+	// Checked before opening, because opening a pipe would wait for its writer.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, 0, bareError(err)
@@ -170,7 +170,7 @@ func open(path string) (_ *Set, err error) {
 		s.file = f
 		return s, nil
 	}
-	// What is left is read whole.
+	// Other formats are read whole.
 	defer f.Close()
 	var r io.Reader = bufio.NewReaderSize(f, 64<<10)
 	if bytes.HasPrefix(magic, []byte("\x1f\x8b")) {
@@ -209,7 +209,7 @@ func open(path string) (_ *Set, err error) {
 	case bytes.HasPrefix(magic, []byte("\xff\xd8\xff")), bytes.HasPrefix(magic, []byte("II*\x00")), bytes.HasPrefix(magic, []byte("MM\x00*")):
 		return nil, errors.New("is a JPEG or TIFF image, expected a grayscale .png; convert it, for instance with " + convertHint)
 	}
-	return nil, fmt.Errorf("is in no format known here, expected %s", formats)
+	return nil, fmt.Errorf("has an unknown format, expected %s", formats)
 }
 
 // Close closes the file. No array can be read afterwards.
@@ -298,9 +298,9 @@ func (s *Set) Scalar(name string) (float64, error) {
 	return a.Data[0], nil
 }
 
-// Missing is the error of an array that is missing. It lists the arrays that are there, and suggests one
-// that may be meant; expected is the shape it should have, if any, and used are names with a use of
-// their own, which are not misspellings.
+// Missing is the error for an array that is missing. It lists the arrays in the set, and suggests
+// one that may be meant; expected is the shape it should have, if any, and used are names that have
+// their own meaning and are therefore not misspellings.
 func (s *Set) Missing(name, expected string, used []string) error {
 	if expected != "" {
 		expected = ", expected shape " + expected
@@ -311,8 +311,8 @@ func (s *Set) Missing(name, expected string, used []string) error {
 	return fmt.Errorf("array %q is missing%s; %s", name, expected, suggest("the file", name, s.names, used))
 }
 
-// suggest lists what the file, or other holder, has in the place of a missing name, and suggests what may
-// be meant.
+// suggest lists the names in the file, or other holder, in which a name is missing, and suggests
+// one that may be meant.
 func suggest(holder, missing string, found, used []string) string {
 	if len(found) == 0 {
 		return holder + " holds no arrays"

@@ -19,8 +19,8 @@ type Sparse struct {
 	IndPtr     []int
 	Indices    []int
 	Values     []float64
-	// Duplicates counts the entries that were given for a place that had one already.
-	// They are added to it, as is usual for matrices; where entries are observations it should be 0.
+	// Duplicates counts the entries given for a place that already had one. They are added to it,
+	// as is usual for matrices; where entries are observations it should be 0.
 	Duplicates int
 }
 
@@ -36,9 +36,9 @@ func (m *Sparse) Places() []int {
 	return places
 }
 
-// newSparse makes compressed rows of triplets in any order. It keeps none of the slices.
+// newSparse builds compressed rows from triplets in any order. It keeps none of the slices.
 func newSparse(rows, cols int, row, col []int, values []float64) (*Sparse, error) {
-	// The rows are what a header states, and their pointers take memory.
+	// The number of rows is stated by a header, and their pointers take memory.
 	if rows > 1<<24 && rows/64 > len(row) {
 		return nil, fmt.Errorf("the sparse matrix has %d rows for %d entries: hardly any row holds one", rows, len(row))
 	}
@@ -78,7 +78,7 @@ func newSparse(rows, cols int, row, col []int, values []float64) (*Sparse, error
 	return m, nil
 }
 
-// checkSize refuses matrices whose row-major places overflow.
+// checkSize rejects matrices whose row-major places overflow.
 func checkSize(rows, cols int64) error {
 	if rows < 1 || cols < 1 {
 		return fmt.Errorf("has %d rows and %d columns, expected at least 1", rows, cols)
@@ -95,7 +95,7 @@ func (s *Set) IsSparse() bool {
 	return s.sparse != nil || s.Has("format") && s.Has("shape") && s.Has("data")
 }
 
-// Sparse reads the sparse matrix that the file is, of the formats csr, csc and coo.
+// Sparse reads the sparse matrix in the file, in one of the formats csr, csc and coo.
 func (s *Set) Sparse() (*Sparse, error) {
 	if s.sparse != nil {
 		return s.sparse, nil
@@ -121,7 +121,7 @@ func (s *Set) Sparse() (*Sparse, error) {
 		return nil, fmt.Errorf("the sparse matrix %w", err)
 	}
 	rows, cols := int(size[0]), int(size[1])
-	// Whatever its size, a matrix without entries cannot be read: its arrays are empty.
+	// A matrix of any size without entries cannot be read, because its arrays are empty.
 	data, err := s.Floats("data")
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (s *Set) triplets(format string, rows, cols int, values []float64) (*Sparse
 	return newSparse(rows, cols, expanded, indices, values)
 }
 
-// expand turns the pointers of a compressed axis into each entry's place on it.
+// expand turns the pointers of a compressed axis into the index of each entry on it.
 func (s *Set) expand(major, entries int) ([]int, error) {
 	ptr, err := s.indices("indptr")
 	if err != nil {
@@ -243,6 +243,6 @@ func (s *Set) text(name string) (string, error) {
 	if len(h.shape) != 0 || kind == "" || kind[0] != 'S' && kind[0] != 'U' {
 		return "", fmt.Errorf("array %q: found dtype %.20s and shape %s, expected the name of a sparse format", name, h.descr, ShapeString(h.shape))
 	}
-	// The names are in ASCII: in either type and byte order all other bytes are zero.
+	// The names are ASCII, so in either type and byte order all other bytes are zero.
 	return string(bytes.ReplaceAll(values, []byte{0}, nil)), nil
 }

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"math"
 	"os"
 )
 
-// Stack reads the samples of an array of N x ..., one at a time, in memory that
-// depends on neither their number nor their size. It is not safe for concurrent use.
+// Stack reads the samples of an N x ... array, one at a time, in memory that depends on neither
+// their number nor their size. It is not safe for concurrent use.
 type Stack struct {
 	r      io.Reader
 	closer io.Closer
@@ -28,14 +27,14 @@ type Stack struct {
 	err  error
 }
 
-// NewStack reads a .npy array from a stream, such as a pipe, whose length it does not know: where the
-// stream is too short, reading the first missing sample is an error.
+// NewStack reads a .npy array from a stream of unknown length, such as a pipe: where the stream is
+// too short, reading the first missing sample is an error.
 func NewStack(r io.Reader) (*Stack, error) {
 	return newStack(io.NopCloser(r), math.MaxInt64, nil)
 }
 
-// OpenStack is [NewStack] of a file. Anything that can be opened will do, a named
-// pipe too; [Stack.Seek] goes back in a regular file alone. The error names the file.
+// OpenStack is [NewStack] of a file. It may be anything that can be opened, including a named pipe;
+// [Stack.Seek] can go back only in a regular file. The error names the file.
 func OpenStack(path string) (*Stack, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -65,16 +64,16 @@ func OpenStack(path string) (*Stack, error) {
 	return s, nil
 }
 
-// Stack reads an array of a numpy file sample by sample. Read from its first sample to
-// its last, a member of an archive is compared with its checksum; after a Seek in a
-// member that is not compressed it is not.
+// Stack reads an array of a numpy file sample by sample. If a member of an archive is read from its
+// first sample to its last, its checksum is compared; after a Seek in a member that is not
+// compressed it is not.
 func (s *Set) Stack(name string) (*Stack, error) {
 	e, ok := s.entries[name]
 	switch {
 	case !ok:
 		return nil, s.Missing(name, "", nil)
 	case e.held != nil:
-		return nil, fmt.Errorf("array %q is not numpy's: a stack of samples is read from .npy or .npz", name)
+		return nil, fmt.Errorf("array %q is not a numpy array: a stack of samples is read from .npy or .npz", name)
 	}
 	rc, room, err := e.open()
 	if err != nil {
@@ -90,7 +89,7 @@ func (s *Set) Stack(name string) (*Stack, error) {
 
 // newStack reads the header of an array of room bytes in all.
 func newStack(rc io.ReadCloser, room int64, at func(int64) (io.ReadCloser, error)) (*Stack, error) {
-	// The values are read in large pieces, past this buffer: it serves the header.
+	// The values are read in large pieces, bypassing this buffer, which is for the header.
 	buffered := bufio.NewReaderSize(rc, 16)
 	h, err := readHeader(buffered)
 	switch {
@@ -123,7 +122,7 @@ func newStack(rc io.ReadCloser, room int64, at func(int64) (io.ReadCloser, error
 	}
 	s.n, s.shape = h.shape[0], h.shape[1:]
 	s.len = total / s.n
-	// Otherwise callers would allocate memory for a sample that is missing.
+	// Otherwise callers would allocate memory for a missing sample.
 	if bytes := int64(s.len) * int64(s.dtype.size); bytes > room-s.header {
 		return nil, fmt.Errorf("is truncated: the data end at byte %d, sample 0 of %d takes bytes %d to %d", room, s.n, s.header, s.header+bytes)
 	}
@@ -145,10 +144,9 @@ func (s *Stack) SampleLen() int { return s.len }
 // Index is the number of the sample that Next reads, counted from 0.
 func (s *Stack) Index() int { return s.next }
 
-// Next reads the next sample into dst, which has room for SampleLen values. It
-// returns io.EOF after the last one, having made sure that the input ends there.
-// A sample with a NaN or Inf is an error; reading can go on after it. Any other
-// error stays.
+// Next reads the next sample into dst, which has room for SampleLen values. It returns io.EOF after
+// the last one, after checking that the input ends there. A sample with a NaN or Inf is an error,
+// after which reading can continue. Any other error is permanent.
 func (s *Stack) Next(dst []float64) error {
 	if len(dst) != s.len {
 		panic(fmt.Sprintf("dataio: sample of shape %s has %d values, dst has room for %d", ShapeString(s.shape), s.len, len(dst)))
@@ -178,7 +176,7 @@ func (s *Stack) Next(dst []float64) error {
 	return nil
 }
 
-// fail keeps an error that occurred after got bytes of sample i.
+// fail records an error that occurred after got bytes of sample i.
 func (s *Stack) fail(i int, got int64, err error) error {
 	bytes := int64(s.len) * int64(s.dtype.size)
 	begin := s.header + int64(i)*bytes
@@ -195,7 +193,7 @@ func (s *Stack) finish() error {
 	var one [1]byte
 	switch n, err := io.ReadFull(s.r, one[:]); {
 	case n > 0:
-		s.err = fmt.Errorf("goes on after the last of the %d samples that its header states, at byte %d", s.n, s.header+int64(s.n)*int64(s.len*s.dtype.size))
+		s.err = fmt.Errorf("continues after the last of the %d samples that its header states, at byte %d", s.n, s.header+int64(s.n)*int64(s.len*s.dtype.size))
 	case err != io.EOF:
 		s.err = fmt.Errorf("is corrupt (%w)", bareError(err))
 	default:
@@ -204,11 +202,11 @@ func (s *Stack) finish() error {
 	return s.err
 }
 
-// Seek goes to sample i, of 0 to Len, which Next then reads. From a pipe, and in a
-// compressed archive, it reads what it passes; from a pipe it cannot go back.
+// Seek goes to sample i, from 0 to Len, which Next then reads. In a pipe or a compressed archive it
+// reads the samples in between; in a pipe it cannot go back.
 func (s *Stack) Seek(i int) error {
 	if i < 0 || i > s.n {
-		return fmt.Errorf("sample %d is not there, expected 0 to %d", i, s.n)
+		return fmt.Errorf("sample %d does not exist, expected 0 to %d", i, s.n)
 	}
 	if s.err != nil && s.err != io.EOF {
 		return s.err
@@ -225,7 +223,7 @@ func (s *Stack) Seek(i int) error {
 		}
 		s.r, s.closer = rc, rc
 	case i < s.next:
-		return fmt.Errorf("cannot go back from sample %d to sample %d: the input is no regular file", s.next, i)
+		return fmt.Errorf("cannot go back from sample %d to sample %d: the input is not a regular file", s.next, i)
 	default:
 		if n, err := io.CopyN(io.Discard, s.r, int64(i-s.next)*bytes); err != nil {
 			return s.fail(s.next+int(n/bytes), n%bytes, err)
@@ -236,27 +234,6 @@ func (s *Stack) Seek(i int) error {
 	}
 	s.next = i
 	return nil
-}
-
-// Samples yields the samples from the next one on, each in a slice of its own, and
-// ends after the first error.
-func (s *Stack) Samples() iter.Seq2[[]float64, error] {
-	return func(yield func([]float64, error) bool) {
-		for {
-			y := make([]float64, s.len)
-			err := s.Next(y)
-			if err == io.EOF {
-				return
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(y, nil) {
-				return
-			}
-		}
-	}
 }
 
 // Close closes what OpenStack or Set.Stack opened; a stream of NewStack stays open.

@@ -88,7 +88,11 @@ func TestStackYieldsEverySample(t *testing.T) {
 			t.Errorf("%s: %d samples of shape %v", name, s.Len(), s.Shape())
 		}
 		i := 0
-		for y, err := range s.Samples() {
+		for y := make([]float64, m); ; {
+			err := s.Next(y)
+			if err == io.EOF {
+				break
+			}
 			if err != nil {
 				t.Fatal(name, err)
 			}
@@ -122,7 +126,7 @@ func TestStackSeeks(t *testing.T) {
 		}
 		switch err := s.Seek(3); {
 		case name == "pipe":
-			checkError(t, err, "cannot go back from sample 31 to sample 3: the input is no regular file")
+			checkError(t, err, "cannot go back from sample 31 to sample 3: the input is not a regular file")
 			at(31)
 		case err != nil:
 			t.Error(name, err)
@@ -130,7 +134,7 @@ func TestStackSeeks(t *testing.T) {
 			at(3)
 			at(4)
 		}
-		checkError(t, s.Seek(n+1), "sample 51 is not there, expected 0 to 50")
+		checkError(t, s.Seek(n+1), "sample 51 does not exist, expected 0 to 50")
 		if err := s.Seek(n); err != nil {
 			t.Error(name, err)
 		}
@@ -156,7 +160,7 @@ func TestStackNamesWhatIsMissing(t *testing.T) {
 	}{
 		{file[:begin+37], 2, "is truncated: the data end at byte 165, sample 2 of 3 (from 0) takes bytes 160 to 176"},
 		{file[:begin+16], 1, "is truncated: the data end at byte 144, sample 1 of 3 (from 0) takes bytes 144 to 160"},
-		{append(slices.Clone(file), 0), 3, "goes on after the last of the 3 samples that its header states, at byte 176"},
+		{append(slices.Clone(file), 0), 3, "continues after the last of the 3 samples that its header states, at byte 176"},
 	} {
 		path := filepath.Join(t.TempDir(), "y.npy")
 		if err := os.WriteFile(path, test.file, 0o666); err != nil {

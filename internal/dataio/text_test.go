@@ -214,7 +214,7 @@ func TestReadPNGRefuses(t *testing.T) {
 	}{
 		{encode(opaque), "is a colour image" + hint},
 		{encode(image.NewNRGBA(box)), "is a colour image" + hint},
-		{encode(image.NewPaletted(box, color.Palette{color.Black, color.White})), "is an image of a palette" + hint},
+		{encode(image.NewPaletted(box, color.Palette{color.Black, color.White})), "is an image with a palette" + hint},
 		{gray[:len(gray)-20], "is not a PNG image, or truncated or corrupt (png: invalid format: unexpected EOF)"},
 		{gray[:20], "is not a PNG image, or truncated or corrupt (unexpected end)"},
 		{huge, "is truncated or corrupt (its header states 1048575 x 1048575 pixels, more than 75 bytes can hold)"},

@@ -18,9 +18,9 @@ import (
 	"github.com/sbinet/npyio/npy"
 )
 
-// WriteNPZ writes the arrays as numpy.savez does. The same arrays give the same bytes.
-// Like all files written here, it takes its name when it is complete; until then a file
-// of that name stays as it was. Errors name the file.
+// WriteNPZ writes the arrays as numpy.savez does. The same arrays give the same bytes. Like all
+// files written here, it gets its name when it is complete; until then an existing file of that
+// name is unchanged. Errors name the file.
 func WriteNPZ(path string, arrays ...Array) error {
 	return writeFile(path, func(w io.Writer) error { return EncodeNPZ(w, arrays...) })
 }
@@ -48,7 +48,7 @@ func WritePNG(path string, a Array, bits int) (clamped int, err error) {
 func EncodeNPZ(w io.Writer, arrays ...Array) error {
 	z := zip.NewWriter(w)
 	for _, a := range arrays {
-		// Stored, as numpy does: the noise in the data leaves nothing to compress.
+		// Stored without compression, as numpy does: noisy data hardly compress.
 		entry, err := z.CreateHeader(&zip.FileHeader{Name: a.Name + ".npy", Method: zip.Store})
 		if err != nil {
 			return err
@@ -62,7 +62,7 @@ func EncodeNPZ(w io.Writer, arrays ...Array) error {
 
 // EncodeNPY writes an array as a .npy file of version 1.0, of type float64 or int64.
 func EncodeNPY(w io.Writer, a Array) error {
-	// The writer of package npyio knows no shapes of three axes.
+	// The writer of package npyio does not support three axes.
 	a.check()
 	descr, n := "<f8", len(a.Data)
 	at := func(i int) uint64 { return math.Float64bits(a.Data[i]) }
@@ -105,9 +105,9 @@ func (a Array) check() {
 	}
 }
 
-// EncodeCSV writes a vector, one value a line, or a matrix, one row a line, with commas,
-// and with a header line where Columns is set. Every number has the fewest digits from which it can be
-// read back; NaN and Inf are refused.
+// EncodeCSV writes a vector, one value a line, or a matrix, one row a line, with commas, and with a
+// header line where Columns is set. Every number has the fewest digits from which it can be read
+// back; NaN and Inf are errors.
 func EncodeCSV(w io.Writer, a Array) error {
 	a.check()
 	if len(a.Shape) != 1 && len(a.Shape) != 2 {
@@ -200,8 +200,8 @@ func createBeside(path string) (f *os.File, target string, err error) {
 	return f, target, err
 }
 
-// CheckWritable returns an error for a path that cannot be written, before the work starts. It leaves
-// nothing behind. The error is the reason alone.
+// CheckWritable returns an error for a path that cannot be written, before the work starts. It
+// leaves nothing behind. The error is only the reason.
 func CheckWritable(path string) error {
 	if path == "" || os.IsPathSeparator(path[len(path)-1]) {
 		return errors.New("expected the name of a file")

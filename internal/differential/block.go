@@ -17,7 +17,8 @@ type block interface {
 	anyScale() bool
 }
 
-// face is where r is smooth around a point: directions, and the curvature of r in them.
+// face is the tangent space along which r is smooth around a point: directions, and the curvature
+// of r in them.
 type face struct {
 	e [][]dd  // k vectors in R^n that span the tangent space
 	q *matrix // k x k, r's second derivative along them; nil for 0
@@ -37,7 +38,7 @@ func unit(n, j int) []dd {
 	return e
 }
 
-// signsOf are the signs of v, or ones where v is 0 all over.
+// signsOf are the signs of v, or ones if v is 0.
 func signsOf(v []dd) []dd {
 	out := make([]dd, len(v))
 	nothing := true
@@ -77,7 +78,7 @@ func (c *coordinates) scaled(s []float64) block {
 	return o
 }
 
-// unscale is a/f, also where a is infinite.
+// unscale is a/f, even where a is infinite.
 func unscale(a dd, f float64) dd {
 	if a.isInf() {
 		return a

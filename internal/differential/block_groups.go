@@ -87,7 +87,7 @@ func (c *largest) anyScale() bool { return false }
 
 func (c *largest) scaled(s []float64) block { return &largest{c.w.pow2(s[0])} }
 
-// dual is the l1 ball of radius t w, on n coordinates: prox is what its projection leaves.
+// dual is the l1 ball of radius t w, on n coordinates: prox is the residual of its projection.
 func (c *largest) dual(n int, t dd) *ball {
 	k := make([]dd, n)
 	for j := range k {

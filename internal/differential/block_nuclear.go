@@ -44,9 +44,9 @@ func (c *nuclear) between(u, w *matrix, i, j int) []dd {
 	return out
 }
 
-// jacobian is that of a spectral function (Lewis and Sendov): in the singular vectors'
-// coordinates it couples the entries (i, j) and (j, i) alone, by the divided differences of
-// f(s) = max(s - t l, 0) and of its odd continuation.
+// jacobian is that of a spectral function (Lewis and Sendov): in the singular vectors' coordinates
+// it couples only the entries (i, j) and (j, i), by the divided differences of f(s) = max(s - t l,
+// 0) and of its odd continuation.
 func (c *nuclear) jacobian(v []dd, t dd) *matrix {
 	u, s, w := c.svd(v)
 	f := make([]dd, max(c.m, c.n))

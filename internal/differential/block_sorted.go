@@ -87,9 +87,9 @@ func (c *sorted) jacobian(v []dd, t dd) *matrix {
 	return m
 }
 
-// face: the entries of one size form a cluster, which moves as one but where their weights
-// are one too. A cluster comes apart after its k largest |g_j| where these sum to the k
-// largest weights of its ranks.
+// face: the entries of equal size form a cluster, which moves as one unless their weights are equal
+// too. A cluster splits after its k largest |g_j| where these sum to the k largest weights of its
+// ranks.
 func (c *sorted) face(b, g []dd, near margins) face {
 	n := len(b)
 	order := decreasing(b)
@@ -140,7 +140,7 @@ func (c *sorted) face(b, g []dd, near margins) face {
 	return f
 }
 
-// splits are the directions in which a cluster at the ranks from first comes apart.
+// splits are the directions in which a cluster at the ranks from first splits.
 func (c *sorted) splits(run []int, first int, b, g []dd, near margins) [][]dd {
 	n := len(b)
 	var out [][]dd
@@ -166,7 +166,7 @@ func (c *sorted) splits(run []int, first int, b, g []dd, near margins) [][]dd {
 			continue
 		}
 		out = append(out, slices.Clone(signs))
-		// Others of the same |g_j| could stand in the place of j.
+		// Others of the same |g_j| could take the place of j.
 		for _, k := range run {
 			e := unit(n, k)
 			if k != j && g[k].abs().sub(g[j].abs()).abs().hi < near.dual(e) {

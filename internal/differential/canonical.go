@@ -2,9 +2,9 @@ package differential
 
 import "math"
 
-// canonical is the problem as the reference solves it: in double-double numbers, in units
-// where A and y are of size 1 (powers of two, hence exact), every coordinate whose penalty
-// allows it in the unit of its column, and the total variation's b summed up from its steps:
+// canonical is the problem in the form in which the reference solves it: in double-double numbers,
+// in units where A and y are of size 1 (powers of two, hence exact), every coordinate in the unit
+// of its column if its penalty allows that, and the b of a total variation expressed by its steps:
 //
 //	b = T b',   A' = A T,   r'(b') = r(T b').
 type canonical struct {
@@ -15,8 +15,8 @@ type canonical struct {
 	mean    dd      // of the case's y, where there is an intercept
 	blocks  []block
 	members [][]int // the coordinates of each block
-	// size is that of what each column was made from, and left the least share of it that a
-	// column, if it is not 0, still has.
+	// size is the size of the terms from which each column was computed, and left the least length,
+	// as a share of it, of a column that is not 0.
 	size []float64
 	left float64
 	// zero is the share up to which it is 0.
@@ -35,8 +35,8 @@ func exponent(x float64) float64 {
 // newCanonical is a case in canonical form.
 func newCanonical(c *Case) *canonical { return newCanonicalAbove(c, 100*negligible) }
 
-// newCanonicalAbove is newCanonical, where columns count as 0 if their length is at most the given share
-// of what they were computed from.
+// newCanonicalAbove is newCanonical, where columns count as 0 if their length is at most the given
+// share of the size of the terms from which they were computed.
 func newCanonicalAbove(c *Case, rounding float64) *canonical {
 	k := &canonical{zero: rounding}
 	k.a, k.size = c.Op.matrix()
@@ -84,7 +84,7 @@ type units struct {
 	factor float64 // of prox.NewScaled
 }
 
-// weight is a coefficient of something that grows with the first power of b.
+// weight is the coefficient of a term that grows with the first power of b.
 func (u units) weight(l float64) dd {
 	if math.IsInf(l, 0) {
 		return num(l)
@@ -232,7 +232,8 @@ func (k *canonical) addGroups(r Reg, at int, u units) {
 	}
 }
 
-// rescale gives every column, or every block of them, size 1. Columns that are rounding are 0.
+// rescale gives every column, or every block of them, size 1. Columns that are rounding errors
+// become 0.
 func (k *canonical) rescale() {
 	norms := k.a.columnNorms()
 	k.left = 1
@@ -277,7 +278,7 @@ func (k *canonical) part(i int, v []dd) []dd {
 	return out
 }
 
-// prox is that of the whole regularizer.
+// prox is the proximal operator of the whole regularizer.
 func (k *canonical) prox(v []dd, t dd) []dd {
 	out := make([]dd, len(v))
 	for i, b := range k.blocks {

@@ -2,7 +2,7 @@ package differential
 
 // Case is one random problem, with everything needed to run it again.
 type Case struct {
-	// Seed and Index are what it was drawn from.
+	// Seed and Index are those from which it was drawn.
 	Seed  uint64
 	Index int
 	// Name is the named problem that problems.New makes of it; empty for an operator and a
@@ -12,7 +12,7 @@ type Case struct {
 	Reg    Reg
 	Y      []float64
 	Sigma2 float64
-	// Intercept centers y; Op is a centered operator then.
+	// Intercept centers y; Op is then a centered operator.
 	Intercept bool `json:",omitempty"`
 
 	Solver     string

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// draw is a case in the making.
+// draw is a case under construction.
 type draw struct {
 	*rand.Rand
 	c      *Case
@@ -52,7 +52,7 @@ func (g *draw) between(lo, hi float64) float64 {
 	return lo * math.Pow(hi/lo, g.Float64())
 }
 
-// length is d or p: 1 to 12, now and then 1, now and then up to 40.
+// length is d or p: 1 to 12, occasionally 1, occasionally up to 40.
 func (g *draw) length() int {
 	switch {
 	case g.chance(0.06):
@@ -63,7 +63,7 @@ func (g *draw) length() int {
 	return 1 + g.IntN(12)
 }
 
-// side is that of a matrix: 1 to 5, a few up to 8, hardly any 12.
+// side is the side of a matrix: 1 to 5, sometimes up to 8, rarely 12.
 func (g *draw) side() int {
 	switch {
 	case g.chance(0.005):
@@ -83,11 +83,11 @@ func (g *draw) gaussian(n int, size float64) []float64 {
 	return x
 }
 
-// kinds are the regularizers that a case of its own may have.
+// kinds are the regularizers of cases that are not named problems.
 var kinds = []string{"zero", "ridge", "l1", "weightedl1", "elasticnet", "nonnegative", "box", "groupl2",
 	"grouplinf", "slope", "l1ball", "l2", "linfball", "simplex", "nuclear", "tv1d", "separable"}
 
-// free draws an operator and a regularizer of its own.
+// free draws an operator and a regularizer that are not those of a named problem.
 func (g *draw) free() {
 	kind := kinds[g.IntN(len(kinds))]
 	shape := [2]int{}
@@ -96,7 +96,7 @@ func (g *draw) free() {
 		shape = [2]int{g.side(), g.side()}
 		g.c.Op = g.matrixOperator(shape)
 	case kind == "separable" && g.chance(0.4):
-		// Robust PCA, and its like.
+		// Robust PCA and similar problems.
 		shape = [2]int{1 + g.IntN(5), 1 + g.IntN(5)}
 		n := shape[0] * shape[1]
 		g.c.Op = Op{Kind: "hstack", Rows: n, Cols: 2 * n, Parts: []Op{identity(n), identity(n)}}
@@ -156,7 +156,7 @@ func (g *draw) observe() {
 	}
 }
 
-// scales multiplies y, and X where it is numbers, by numbers far from 1, now and then.
+// scales occasionally multiplies y, and X where it is a matrix of numbers, by numbers far from 1.
 func (g *draw) scales() {
 	if g.chance(0.04) {
 		f := math.Pow(10, float64(g.IntN(101)-50))
@@ -178,8 +178,8 @@ func (g *draw) scaleY(f float64) {
 	g.c.Reg.rescale(f, 1, f)
 }
 
-// scaleX multiplies the entries of one dense or sparse matrix by f; false where there is
-// none whose scale is all of A's.
+// scaleX multiplies the entries of one dense or sparse matrix by f; false where there is none whose
+// scale is that of all of A.
 func (g *draw) scaleX(o *Op, f float64) bool {
 	switch o.Kind {
 	case "dense", "csr":
@@ -239,7 +239,7 @@ func (g *draw) options() {
 	if c.Solver != "direct" {
 		c.Derivative = pick(g, []string{"auto", "implicit", "unrolled"}, []float64{8, 2, 1})
 	}
-	// The default number of iterations is for a few: that many take most of the time.
+	// Only a few cases get the default number of iterations, because they take most of the time.
 	switch {
 	case c.Solver == "admm" && (c.Op.Kind == "hstack" || c.Op.Kind == "compose"):
 		c.MaxIter = 1000 // conjugate gradients at every step
@@ -253,9 +253,9 @@ func (g *draw) options() {
 	switch {
 	case c.Estimator == "exact":
 	case (c.Estimator == "hutchinson" || c.Estimator == "hutch++") && g.chance(0.5):
-		// As many as the accuracy takes.
+		// As many as the accuracy requires.
 	default:
-		// Enough for a standard error that six of are a bound.
+		// Enough that six standard errors are a bound.
 		c.Queries = 6 * (5 + g.IntN(4))
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"surepipe/problems"
 )
 
-// named draws a problem that problems.New makes, and says in its words what that should be.
+// named draws a problem that problems.New makes, and describes its operator and regularizer as an
+// Op and a Reg.
 func (g *draw) named() {
 	names := problems.Names()
 	g.c.Name = names[g.IntN(len(names))]
@@ -71,7 +72,7 @@ func unscaled(r *Reg) {
 	}
 }
 
-// clusters makes y a matrix of repeated or nearly repeated singular values, now and then.
+// clusters occasionally makes y a matrix with repeated or nearly repeated singular values.
 func (g *draw) clusters(shape [2]int) {
 	if g.c.Name != "svt" || !g.chance(0.25) {
 		return

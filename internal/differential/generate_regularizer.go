@@ -8,8 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// share is a weight as a multiple of the largest that matters: over many sizes, and at and
-// around 1.
+// share is a weight as a multiple of the largest that matters: of many sizes, and at and around 1.
 func (g *draw) share() float64 {
 	switch {
 	case g.chance(0.03):
@@ -128,12 +127,12 @@ func (g *draw) weightedL1(r *Reg, c []float64) {
 	r.Lambda = g.weigh(most)
 }
 
-// fit is a b of about the size that least squares would have.
+// fit is a b of about the size of a least-squares fit.
 func (g *draw) fit(at, n int) []float64 {
 	return slices.Clone(g.signal[at : at+n])
 }
 
-// constraint draws the size of a ball, or bounds, around what fits.
+// constraint draws the size of a ball, or bounds, around the size of the fit.
 func (g *draw) constraint(r *Reg, at int) {
 	b := g.fit(at, r.N)
 	size := floats.Norm(b, 1)
@@ -179,7 +178,7 @@ func (g *draw) constraint(r *Reg, at int) {
 	r.Radius = 0
 }
 
-// groups divides the coordinates, leaving some out now and then.
+// groups divides the coordinates, occasionally leaving some out.
 func (g *draw) groups(r *Reg, c []float64) {
 	order := g.Perm(r.N)
 	if g.chance(0.25) && r.N > 1 {

@@ -122,9 +122,8 @@ func solveCholesky(l *matrix, x []dd) []dd {
 	return z
 }
 
-// pivots chooses by pivoted Cholesky a set of indices on which the positive semidefinite
-// matrix has full rank, and returns it with the least pivot it took: indices are taken while
-// a pivot exceeds cut.
+// pivots chooses, by pivoted Cholesky, a set of indices on which the positive semidefinite matrix
+// has full rank, and returns it with the least pivot: indices are taken while a pivot exceeds cut.
 func (m *matrix) pivots(cut float64) (chosen []int, least float64) {
 	n := m.r
 	rest := &matrix{n, n, slices.Clone(m.a)}
@@ -180,7 +179,7 @@ func (m *matrix) svd() (u *matrix, s []dd, v *matrix) {
 	for i := range n {
 		vt.set(i, i, num(1))
 	}
-	least := 0.0 // the squared length of a row that is rounding
+	least := 0.0 // the squared length of a row that is a rounding error
 	for i := range n {
 		least = max(least, 1e-58*norm2(w.row(i)).hi)
 	}
@@ -240,8 +239,8 @@ func (m *matrix) svd() (u *matrix, s []dd, v *matrix) {
 	return u, s, v
 }
 
-// rotate makes two rows orthogonal, and does the same to their companions; false where they
-// are already, or one is no longer than rounding.
+// rotate makes two rows orthogonal, and does the same to their companions; false where they already
+// are, or one is of the size of rounding errors.
 func rotate(a, b, va, vb []dd, least float64) bool {
 	alpha, beta, gamma := norm2(a), norm2(b), dot(a, b)
 	if min(alpha.hi, beta.hi) <= least || math.Abs(gamma.hi) <= 1e-31*math.Sqrt(alpha.hi)*math.Sqrt(beta.hi) {

@@ -12,8 +12,8 @@ import (
 	"surepipe/problems"
 )
 
-// Op is a description of an operator, d x p, that both sides understand: build makes it of package
-// linops, matrix is its entries.
+// Op is a description of an operator, d x p, that both sides understand: build makes it with
+// package linops, and matrix has its entries.
 type Op struct {
 	// Kind is dense, csr, identity, selection, hstack, compose, scale, difference1d,
 	// difference2d or centered.
@@ -32,9 +32,9 @@ type Op struct {
 	Parts []Op `json:",omitempty"`
 }
 
-// matrix is the operator as a matrix: exact but for products, and for means, to 32 digits. size
-// lists for each column the size of what it was made from: a column far smaller than that is
-// what a subtraction has left.
+// matrix is the operator as a matrix: exact, or to 32 digits where there are products and means.
+// size lists for each column the size of the terms from which it was computed: a column far smaller
+// than that is the result of cancellation.
 func (o Op) matrix() (m *matrix, size []float64) {
 	m = newMatrix(o.Rows, o.Cols)
 	switch o.Kind {
@@ -138,7 +138,7 @@ func (m *matrix) center() {
 	}
 }
 
-// build makes the operator on a device, and what releases it.
+// build makes the operator on a device, and the function that releases it.
 func (o Op) build(dev array.Device) (a linops.Operator, release func(), err error) {
 	release = func() {}
 	switch o.Kind {

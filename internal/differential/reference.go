@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Reference is what a case's estimate should be.
+// Reference is the correct estimate of a case.
 type Reference struct {
 	// OK reports that the reference has certified its own solution.
 	OK    bool
@@ -14,10 +14,10 @@ type Reference struct {
 	// divergence at neighbours: they differ where the case is ambiguous.
 	Divergence, Frobenius2 float64
 	Least, Most            float64
-	// RankUnsure reports that the rank of the data depends on rounding: then not even mu_hat is
-	// determined.
+	// RankUnsure reports that the rank of the data depends on rounding errors: then not even mu_hat
+	// is determined.
 	RankUnsure bool
-	// Residual, SURE and Bar are those of the case's sigma2.
+	// Residual, SURE and Bar are those for the case's sigma2.
 	Residual, SURE, Bar float64
 }
 
@@ -31,13 +31,14 @@ const (
 	// to count as determined.
 	closeness = 1e-10
 	// certified is the largest error of mu_hat, as a share of sigma sqrt(d) and of the sizes of y
-	// and mu_hat, of a solution to be trusted.
+	// and mu_hat, at which a solution is trusted.
 	certified = 1e-4
 	relative  = 1e-6
 	// constant is the share of a column that rounding of its entries may leave when its mean is
-	// taken off.
+	// subtracted.
 	constant = 1e-14
-	// noRank is the squared sine of an angle that is rounding of double-double numbers.
+	// noRank is the squared sine of an angle at the level of the rounding errors of double-double
+	// numbers.
 	noRank = 1e-27
 )
 
@@ -46,7 +47,7 @@ func newReference(c *Case) *Reference {
 	k := newCanonical(c)
 	r := referenceFor(c, k, closeness)
 	if k.left < constant {
-		// A column that is constant but for the rounding of its entries may count as constant too.
+		// A column that is constant up to the rounding of its entries may also count as constant.
 		if other := referenceFor(c, newCanonicalAbove(c, constant), closeness); other.OK {
 			r.Least, r.Most = min(r.Least, other.Least), max(r.Most, other.Most)
 			r.RankUnsure = true
@@ -67,14 +68,14 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 	}
 	r.OK = true
 	r.RankUnsure = k.left < 1e-12
-	// Centering amplifies rounding errors in the data relative to what it leaves.
+	// Centering amplifies rounding errors in the data relative to its result.
 	angle := max(10*closeness, 32*0x1p-53/k.left)
 	at := k.differentiate(s, k.strict(s))
 	r.Divergence, r.Frobenius2 = at.trace, at.frobenius2
 	r.RankUnsure = r.RankUnsure || at.least < angle*angle
 
-	// What a perturbation of y, or of its noise, and of A's columns by closeness, relative to
-	// their sizes, does; and one by the solution's own error.
+	// The effect of a perturbation of y, or of its noise, and of A's columns by closeness, relative
+	// to their sizes, and of one by the solution's own error.
 	moved := max(length(k.y), noise)
 	for j, b := range s.b {
 		moved += math.Abs(b.hi) * k.norms[j]
@@ -132,7 +133,7 @@ func (k *canonical) rounding(b, n []dd) float64 {
 	return 1e-24 * top * sum
 }
 
-// strict are margins for rounding errors alone.
+// strict are margins for rounding errors only.
 func (k *canonical) strict(s solution) []margins {
 	return slices.Repeat([]margins{{
 		primal: func(n []dd) float64 { return k.rounding(s.b, n) },
@@ -140,8 +141,8 @@ func (k *canonical) strict(s solution) []margins {
 	}}, len(k.blocks))
 }
 
-// derivative is D mu_hat = A E K^+ E* A*, K = E*(A*A + Q) E, on a subset S of E's vectors on
-// which K is invertible and has full rank: what K does not see A does not see either.
+// derivative is D mu_hat = A E K^+ E* A*, K = E*(A*A + Q) E, on a subset S of E's vectors on which
+// K is invertible and has full rank: the null space of K is in that of A E.
 type derivative struct {
 	e                 *matrix // p x |S|
 	ae                *matrix // d x |S|
@@ -151,7 +152,7 @@ type derivative struct {
 	least             float64 // the least pivot of K in units where the sizes of its parts are 1
 }
 
-// differentiate takes the derivative on the face that the margins choose.
+// differentiate computes the derivative on the face that the margins choose.
 func (k *canonical) differentiate(s solution, near []margins) *derivative {
 	var e [][]dd
 	var curvature []*matrix

@@ -16,7 +16,8 @@ type Reg struct {
 	Kind string
 	// N is the length of b.
 	N int
-	// Lambda is the weight, Lambda2 that of the elastic net's square, Radius a ball's size.
+	// Lambda is the weight, Lambda2 that of the elastic net's square, and Radius the size of a
+	// ball.
 	Lambda  float64 `json:",omitempty"`
 	Lambda2 float64 `json:",omitempty"`
 	Radius  float64 `json:",omitempty"`

@@ -18,7 +18,8 @@ type Report struct {
 	// without a hostile feature, and PlainMarked those of them that are marked and not ambiguous.
 	Cases, Right, Wrong, MarkedRight, MarkedWrong, MarkedClear, NoReference, Ambiguous int
 	Plain, PlainMarked                                                                 int
-	// Elapsed is the time of the program under test, Check the reference's; over all cases.
+	// Elapsed is the time of the program under test and Check that of the reference, over all
+	// cases.
 	Elapsed, Check time.Duration
 
 	kinds    map[string]*tally // by regularizer, operator, solver, derivative, and feature
@@ -29,7 +30,7 @@ type Report struct {
 // tally counts the cases of one kind.
 type tally struct{ cases, wrong, markedRight, markedWrong, ambiguous, noReference int }
 
-// NewReport is a report of no cases.
+// NewReport returns a report of no cases.
 func NewReport() *Report {
 	return &Report{kinds: map[string]*tally{}, codes: map[string]*tally{}, failures: map[string]int{}}
 }
@@ -115,7 +116,7 @@ func (r *Report) Write(w io.Writer) {
 	fmt.Fprintf(w, "%d cases: wrong and unmarked %s, marked and wrong %s, marked though right %s, of these not ambiguous %s, ambiguous %s, no reference %s\n",
 		r.Cases, share(r.Wrong), share(r.MarkedWrong), share(r.MarkedRight), share(r.MarkedClear), share(r.Ambiguous), share(r.NoReference))
 	fmt.Fprintf(w, "%d without a hostile feature, of these marked and not ambiguous %d (%.2f%%)\n", r.Plain, r.PlainMarked, 100*float64(r.PlainMarked)/float64(max(r.Plain, 1)))
-	fmt.Fprintf(w, "%.2f ms a case, and %.2f ms for the reference\n", 1e3*r.Elapsed.Seconds()/float64(max(r.Cases, 1)), 1e3*r.Check.Seconds()/float64(max(r.Cases, 1)))
+	fmt.Fprintf(w, "%.2f ms per case, and %.2f ms for the reference\n", 1e3*r.Elapsed.Seconds()/float64(max(r.Cases, 1)), 1e3*r.Check.Seconds()/float64(max(r.Cases, 1)))
 	table := func(title string, of map[string]*tally) {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintf(t, "cases\twrong\tmarked wrong\tmarked right\tambiguous\tno reference\t  %s\n", title)

@@ -30,7 +30,7 @@ const (
 	NoReference
 )
 
-// Outcome is the verdict on a case and what led to it.
+// Outcome is the verdict on a case and the reasons for it.
 type Outcome struct {
 	Verdict Verdict
 	// Codes are the warnings' codes; "error" for an error.
@@ -40,11 +40,11 @@ type Outcome struct {
 	Ambiguous bool
 	Risk      pipeline.Risk
 	Reference *Reference
-	// Elapsed is the time of the program under test, Check the reference's.
+	// Elapsed is the time of the program under test, and Check that of the reference.
 	Elapsed, Check time.Duration
 }
 
-// Patience is how long a case may take.
+// Patience is the longest time that a case may take.
 const Patience = 10 * time.Second
 
 // Run solves a case on a device and judges the result.
@@ -125,7 +125,7 @@ func guarded(dev array.Device, c *Case) (risk pipeline.Risk, err error, alive bo
 		}
 		return r.risk, r.err, r.alive
 	case <-time.After(2 * Patience):
-		return risk, fmt.Errorf("does not stop %v after its context has ended", Patience), false
+		return risk, fmt.Errorf("has not stopped %v after the end of its context", Patience), false
 	}
 }
 
@@ -165,9 +165,9 @@ func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, er
 	return pipe.Estimate(ctx, c.Y)
 }
 
-// How far a result may be from the reference: SURE by share of its error bar or of the
-// noise's, the divergence and ||D mu_hat||_F^2 by some hundredths, mu_hat by share of sigma sqrt(d); and
-// in addition what the trace's own standard error allows.
+// The tolerances of a result: SURE may differ from the reference by share of its error bar or of
+// that of the noise, the divergence and ||D mu_hat||_F^2 by some hundredths, mu_hat by share of
+// sigma sqrt(d), and in addition by the error that the standard error of the trace allows.
 const (
 	share      = 0.01
 	divergence = 0.02

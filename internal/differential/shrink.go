@@ -8,7 +8,7 @@ import (
 	"surepipe/array"
 )
 
-// Shrink looks for a smaller case that is wrong too: with fewer rows, fewer coordinates,
+// Shrink searches for a smaller case that is also wrong: with fewer rows, fewer coordinates,
 // numbers of fewer digits and the plainest options. It stops when its time is up.
 func Shrink(dev array.Device, c *Case, budget time.Duration) *Case {
 	end := time.Now().Add(budget)
@@ -74,7 +74,7 @@ func (r Reg) clone() Reg {
 	return r
 }
 
-// numbersOf is the matrix that the operator is, or centers; nil for others.
+// numbersOf is the matrix of an operator that is a matrix or a centered one; nil for others.
 func (c *Case) numbersOf() *Op {
 	o := &c.Op
 	if o.Kind == "centered" {

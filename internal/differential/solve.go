@@ -58,7 +58,7 @@ func (k *canonical) solve() (best solution) {
 	return best
 }
 
-// polish takes Newton steps on the face that the solution lies on, as long as they reduce the gap.
+// polish takes Newton steps on the face of the solution, as long as they reduce the gap.
 func (k *canonical) polish(s solution) solution {
 	for range 6 {
 		at := k.differentiate(s, k.strict(s))
@@ -116,7 +116,7 @@ func (k *canonical) step(b, u []dd, t dd) (next, residual []dd) {
 		}
 		dir := solveCholesky(l, grad)
 		u2, grad2, v2, next2 := search(u, grad, dir, evaluate)
-		// The objective falls at every step, the gradient's norm need not.
+		// The objective decreases at every step; the gradient's norm need not.
 		if g := length(grad2); g < least {
 			least, stuck = g, 0
 		} else if stuck++; stuck == 12 {
@@ -127,7 +127,7 @@ func (k *canonical) step(b, u []dd, t dd) (next, residual []dd) {
 	return next, u
 }
 
-// search goes down the direction -dir to where the slope has fallen by half or more, by
+// search follows the direction -dir to a point where the slope has decreased by half or more, by
 // doubling and halving: for a convex function that is a descent.
 func search(u, grad, dir []dd, evaluate func([]dd) ([]dd, []dd, []dd)) (to, g, v, next []dd) {
 	start := -dot(grad, dir).hi
@@ -157,8 +157,8 @@ func search(u, grad, dir []dd, evaluate func([]dd) ([]dd, []dd, []dd)) (to, g, v
 	return to, g, v, next
 }
 
-// certify measures how optimal b is: p = prox_{t r}(b + t A*(y - A b)) has the subgradient
-// (b - p)/t + A*(y - A b), off from -A*(A p - y) by s, and by convexity
+// certify measures how optimal b is: p = prox_{t r}(b + t A*(y - A b)) has the subgradient (b -
+// p)/t + A*(y - A b), which differs from -A*(A p - y) by s, and by convexity
 //
 //	F(p) - F(b*) <= <s, p - b*>.
 //

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// axis maps values to [0, 1], linearly or by their logarithm. On a logarithmic axis
-// zero has a place of its own at the low end, before a break.
+// axis maps values to [0, 1], linearly or by their logarithm. On a logarithmic axis zero has its
+// own position at the low end, before a break.
 type axis struct {
 	label    string
 	min, max float64
@@ -73,7 +73,7 @@ func logAxis(label string, values []float64, open bool) *axis {
 	return a
 }
 
-// norm is the place of v: in [0, 1] for what the axis shows, bounded beyond it.
+// norm is the position of v: in [0, 1] for values on the axis, bounded beyond it.
 func (a *axis) norm(v float64) float64 {
 	if !a.log {
 		return max(-9, min(10, (v-a.min)/(a.max-a.min)))
@@ -95,15 +95,14 @@ func (a *axis) norm(v float64) float64 {
 	return max(-9, min(10, begin+(1-begin)*u))
 }
 
-// room is how much of the axis' length a label needs.
+// room is the share of the axis' length that a label needs.
 type room func(text) vg.Length
 
 func widthRoom(t text) vg.Length { return t.width(tickSize) + 9 }
 
 func heightRoom(text) vg.Length { return 1.6 * tickSize }
 
-// ticks are the marks of the axis, as many as have room, and what their labels
-// are to be multiplied with and added to.
+// ticks are the marks of the axis, as many as have room, and the factor and offset of their labels.
 func (a *axis) ticks(length vg.Length, need room) (marks []tick, factor text) {
 	if !a.log {
 		return a.linearTicks(length, need)
@@ -124,7 +123,7 @@ func (a *axis) ticks(length vg.Length, need room) (marks []tick, factor text) {
 	return a.logTicks(length, need), nil
 }
 
-// apart reports whether the labels have the room they need.
+// apart reports whether the labels have enough room.
 func apart(marks []tick, length vg.Length, need room) bool {
 	last, lastNeed := math.Inf(-1), vg.Length(0)
 	for _, m := range marks {
@@ -178,7 +177,7 @@ func (a *axis) logTicks(length vg.Length, need room) []tick {
 	if len(major) < 3 {
 		return a.shortLogTicks(length, need)
 	}
-	// Powers of ten over many decades are read without 2 and 5 between them.
+	// Over many decades powers of ten are clear without 2 and 5 between them.
 	if !apart(major, length, need) || powers && len(major) > 7 {
 		for _, step = range []int{1, 2, 3, 5, 10, 20, 30, 50, 100, 200} {
 			if major = labelled([]int{1}, step); apart(major, length, need) {
@@ -189,7 +188,7 @@ func (a *axis) logTicks(length vg.Length, need room) []tick {
 			return a.shortLogTicks(length, need)
 		}
 	}
-	// Marks without a label, where they are not too close to tell apart.
+	// Marks without a label, unless they are too close to distinguish.
 	decade := vg.Length(1/(math.Log10(a.max)-math.Log10(a.min))) * length
 	mantissas := []int{1}
 	if step == 1 && decade > 18 {
@@ -232,7 +231,7 @@ func (a *axis) shortLogTicks(length vg.Length, need room) []tick {
 	return ends(most, length, need)
 }
 
-// mostSteps is how many steps of round numbers are tried first on an axis.
+// mostSteps is the number of steps of round numbers that is tried first on an axis.
 const mostSteps = 8
 
 // ends is the first and the last mark, or the one in the middle if these two have no room.
@@ -264,9 +263,9 @@ func roundStep(v float64) (step float64, e int) {
 	return decimal(1, e+1), e + 1
 }
 
-// linearTicks are at multiples of 1, 2 or 5 times a power of ten. Labels of large
-// or small numbers are multiples of a common factor, and those of numbers that
-// differ in late digits alone are differences.
+// linearTicks are at multiples of 1, 2 or 5 times a power of ten. Labels of large or small numbers
+// are multiples of a common factor, and those of numbers that differ only in late digits are
+// differences.
 func (a *axis) linearTicks(length vg.Length, need room) (marks []tick, factor text) {
 	var most []tick
 	var mostFactor text

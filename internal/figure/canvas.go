@@ -92,7 +92,7 @@ func plain(s string) text {
 	return text{{s: s}}
 }
 
-// join makes one line of several.
+// join joins several lines into one.
 func join(parts ...text) text {
 	var t text
 	for _, p := range parts {
@@ -186,7 +186,7 @@ func number(v float64, digits int) text {
 	return join(text{{s: minus(mantissa) + "×"}}, power(e))
 }
 
-// trim drops the zeros at the end of the decimals, of a number that stands for itself.
+// trim drops the zeros at the end of the decimals, for a number that stands alone.
 func (t text) trim() text {
 	mantissa, rest, times := strings.Cut(t[0].s, "×")
 	if strings.Contains(mantissa, ".") {
@@ -257,7 +257,7 @@ func (c *canvas) stroke(s stroke, p vg.Path) {
 	c.Stroke(p)
 }
 
-// clippedLine and clippedPolygon draw what lies inside the frame.
+// clippedLine and clippedPolygon draw the part inside the frame.
 func (c *canvas) clippedLine(frame vg.Rectangle, s stroke, points ...vg.Point) {
 	clip := draw.Canvas{Canvas: c.Canvas, Rectangle: frame}
 	for _, piece := range clip.ClipLinesXY(points) {
@@ -349,7 +349,7 @@ func (c *canvas) marker(m marker, at vg.Point) {
 	}
 }
 
-// Places of a line of text relative to its anchor, as shares of its width.
+// Positions of a line of text relative to its anchor, as shares of its width.
 const (
 	left   = 0.0
 	center = 0.5

@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// Values beyond these are refused: their squares would leave the range of a float64.
+// Values beyond these are rejected: their squares would leave the range of a float64.
 const (
 	leastSize    = 1e-140
 	greatestSize = 1e140
 )
 
-// checkSeries refuses values that cannot be drawn, and a length other than n
+// checkSeries rejects values that cannot be drawn, and a length other than n
 // (negative: any but 0).
 func checkSeries(name string, values []float64, n int) error {
 	if n < 0 && len(values) == 0 {
@@ -38,7 +38,7 @@ func checkValue(v float64) error {
 	return nil
 }
 
-// checkSign refuses negative values, and zero where positive is asked for.
+// checkSign rejects negative values, and zero where positive values are required.
 func checkSign(name string, values []float64, positive bool) error {
 	for i, v := range values {
 		if v < 0 && !positive {

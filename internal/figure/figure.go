@@ -24,13 +24,13 @@ type Figure interface {
 	plan() (*drawing, error)
 }
 
-// drawing is a figure laid out: all sizes are known, nothing is drawn yet.
+// drawing is a figure after layout: all sizes are known, nothing is drawn yet.
 type drawing struct {
 	height vg.Length
 	draw   func(*canvas)
 }
 
-// The width of every figure, 900 pixels at 120 a inch.
+// The width of every figure, 900 pixels at 120 per inch.
 const (
 	pageWidth vg.Length = 540
 	pageDPI             = 120
@@ -57,8 +57,8 @@ func Format(path string) (string, error) {
 	return "", fmt.Errorf("figure %q ends in %q, expected one of .%s", path, ext, strings.Join(Formats(), ", ."))
 }
 
-// Save writes the figure to a file whose name ends in .png, .svg or .pdf. A file
-// of that name is replaced when the new one is complete, or stays as it was.
+// Save writes the figure to a file whose name ends in .png, .svg or .pdf. An existing file is
+// replaced when the new one is complete, and otherwise unchanged.
 func Save(path string, f Figure) (err error) {
 	format, err := Format(path)
 	if err != nil {
@@ -111,7 +111,7 @@ func Save(path string, f Figure) (err error) {
 	return os.Rename(file.Name(), target)
 }
 
-// pdfDate matches the two dates of a PDF, both the time of writing.
+// pdfDate matches the two dates in a PDF, both the time of writing.
 var pdfDate = regexp.MustCompile(`/(CreationDate|ModDate) \(D:[0-9]{14}\)`)
 
 // Write writes the figure in one of the [Formats].
@@ -140,7 +140,7 @@ func Write(w io.Writer, format string, f Figure) error {
 		if _, err := c.WriteTo(&b); err != nil {
 			return err
 		}
-		// A quotation mark in a label is escaped, so these match styles alone.
+		// A quotation mark in a label is escaped, so these match only styles.
 		s := bytes.ReplaceAll(b.Bytes(), []byte(`style="font-family:Liberation Sans;`),
 			[]byte(`style="font-family:'Liberation Sans',Arial,Helvetica,sans-serif;`))
 		s = bytes.ReplaceAll(s, []byte(`xlink:href="data:image/jpg;`), []byte(`xlink:href="data:image/png;`))

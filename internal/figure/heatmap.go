@@ -25,9 +25,8 @@ type HeatMap struct {
 	Values [][]float64
 	// Converged is of the same shape: false marks a cell. Nil: all converged.
 	Converged [][]bool
-	// HasMin says that MinX, MinY and MinValue are the minimum, found between the grid's
-	// points: it is marked and named in place of the least of Values. It lies within the
-	// grid's cells.
+	// HasMin says that MinX, MinY and MinValue are the minimum, found between the grid's points: it
+	// is marked and named instead of the least of Values. It lies within the grid's cells.
 	HasMin               bool
 	MinX, MinY, MinValue float64
 }
@@ -99,7 +98,7 @@ func (h HeatMap) least() (x, y, value float64) {
 	return h.X[best%len(h.X)], h.Y[best/len(h.X)], flat[best]
 }
 
-// checkMin refuses a given minimum that is not on the axes.
+// checkMin rejects a given minimum that is outside the axes.
 func (h HeatMap) checkMin(x, y *axis) error {
 	if !h.HasMin {
 		return nil
@@ -126,8 +125,8 @@ func (h HeatMap) checkMin(x, y *axis) error {
 // span is the place of a cell on an axis.
 type span struct{ from, to float64 }
 
-// cells is an axis for the values, and the places of their cells on it: they meet
-// half way. The cell of zero lies before the break.
+// cells is an axis for the values, and the positions of their cells on it, which meet half way. The
+// cell of zero lies before the break.
 func cells(label string, values []float64) (a *axis, spans []span) {
 	positive := values
 	if values[0] == 0 {
@@ -213,7 +212,7 @@ const barGap, barWidth vg.Length = 16, 14
 // drawCells draws the cells, and marks those that have not converged and the minimum.
 func (h HeatMap) drawCells(c *canvas, p *panel, scale *axis, xSpans, ySpans []span) {
 	size := p.frame.Size()
-	// Bounds lie between dots, so that no dot mixes two cells.
+	// Bounds are between dots, so that no dot mixes two cells.
 	dot := 72 / vg.Length(c.dpi)
 	snap := func(l vg.Length) vg.Length { return dot * vg.Length(math.Round(float64(l/dot))) }
 	xAt := func(u float64) vg.Length { return snap(p.frame.Min.X + vg.Length(u)*size.X) }
@@ -221,7 +220,7 @@ func (h HeatMap) drawCells(c *canvas, p *panel, scale *axis, xSpans, ySpans []sp
 	var cellSize vg.Length = 1e9
 	for i, row := range h.Values {
 		for j, v := range row {
-			// Each cell reaches under the next ones: no seams in a viewer that blends edges.
+			// Each cell extends under the next ones, to avoid seams in a viewer that blends edges.
 			r := rect(xAt(xSpans[j].from), yAt(ySpans[i].from), xAt(xSpans[j].to), yAt(ySpans[i].to))
 			if j+1 < len(row) && xSpans[j+1].from == xSpans[j].to {
 				r.Max.X += dot / 2
@@ -275,7 +274,7 @@ func drawBar(c *canvas, f vg.Rectangle, marks []tick, factor, label text) {
 	c.upright(label, labelSize, pt(bar.Max.X+tickLength+3+widest(marks)+1.45*labelSize, (bar.Min.Y+bar.Max.Y)/2))
 }
 
-// bestCell stands out on dark and light cells alike, and so does openCell.
+// bestCell and openCell stand out on dark and light cells alike.
 var bestCell = marker{shape: star, radius: 5, fill: white, edge: black, width: 1}
 
 func openCell(radius vg.Length) marker {

@@ -25,7 +25,7 @@ type Histogram struct {
 	Samples []float64
 	// SamplesName is what the legend calls them, "over samples of y" by default.
 	SamplesName string
-	// Seeds has values at one sample that differ in the seed alone. Nil: none.
+	// Seeds has values at one sample that differ only in the seed. Nil: none.
 	Seeds []float64
 	// SeedsName is what the legend calls them, "over seeds, one y" by default.
 	SeedsName string
@@ -42,9 +42,8 @@ type bins struct {
 
 const mostBins = 120
 
-// freedmanDiaconis sorts the values into bins: from the least to the greatest, the
-// width rounded down to a whole number of them. Where the quartiles coincide,
-// Sturges' number of bins serves.
+// freedmanDiaconis sorts the values into bins: from the least to the greatest, the width rounded
+// down to a whole number of them. Where the quartiles coincide, Sturges' number of bins is used.
 func freedmanDiaconis(values []float64) bins {
 	sorted := slices.Sorted(slices.Values(values))
 	low, high := sorted[0], sorted[len(sorted)-1]
@@ -69,7 +68,7 @@ func freedmanDiaconis(values []float64) bins {
 	return b
 }
 
-// heights are counts, or with density shares of the total a unit of the axis.
+// heights are counts, or with density shares of the total per unit of the axis.
 func (b bins) heights(density bool) []float64 {
 	total := 0
 	for _, n := range b.counts {
@@ -147,7 +146,7 @@ func (h Histogram) plan() (*drawing, error) {
 		ratio = highest(seeds, true) / highest(samples, true)
 	}
 	overlay := h.Seeds != nil && ratio < most && ratio > 1.0/most
-	// The axis begins at 0: the heights are to be compared.
+	// The axis begins at 0, so that heights can be compared.
 	countAxis := func(name string, highest float64) *axis {
 		return &axis{label: name, max: 1.08 * highest, whole: !overlay}
 	}

@@ -14,14 +14,14 @@ import (
 type Images struct {
 	Title  string
 	Images []Image
-	// Black and White are the values drawn as black and white, the same for all
-	// images; what lies beyond is clipped. Both zero: 0 and 1.
+	// Black and White are the values drawn as black and white, the same for all images; values
+	// beyond are clipped. Both zero: 0 and 1.
 	Black, White float64
 	// Curve is drawn without its panel of degrees of freedom. Nil: none.
 	Curve *Sweep
 }
 
-// Image is a matrix, row by row, with what is written below it.
+// Image is a matrix, row by row, with its caption.
 type Image struct {
 	Caption    string
 	Rows, Cols int
@@ -111,7 +111,7 @@ func (f Images) plan() (*drawing, error) {
 	if f.Title != "" {
 		title += titleRow
 	}
-	above := vg.Length(0) // what the legend of the curve needs above the row
+	above := vg.Length(0) // the height of the curve's legend above the row
 	height := title + row + edge
 	if curve != nil {
 		curve.panels[0].height = max(leastCurve, min(tall, mostCurve))

@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// panel is a frame with two axes and what is drawn in it.
+// panel is a frame with two axes and its contents.
 type panel struct {
 	x, y   *axis
 	height vg.Length // of the frame
@@ -18,7 +18,7 @@ type panel struct {
 	frame vg.Rectangle // set by the layout
 }
 
-// at is the place of a point of the data.
+// at is the position of a point of the data.
 func (p *panel) at(x, y float64) vg.Point {
 	size := p.frame.Size()
 	return pt(p.frame.Min.X+vg.Length(p.x.norm(x))*size.X, p.frame.Min.Y+vg.Length(p.y.norm(y))*size.Y)
@@ -48,8 +48,7 @@ const (
 	edge        vg.Length = 6 // white space around everything
 )
 
-// block is a title, a legend and panels one above the other that share the
-// width of their frames.
+// block is a title, a legend, and panels one above the other whose frames have the same width.
 type block struct {
 	title  string
 	legend []entry
@@ -59,7 +58,7 @@ type block struct {
 	gap    vg.Length // between panels
 }
 
-// sample is the width of what stands before the label.
+// sample is the width of the sample before the label.
 func (e entry) sample() vg.Length {
 	if e.band == nil && e.line == nil {
 		return markerWidth
@@ -99,7 +98,7 @@ func (b *block) layout(x0, x1, top vg.Length) (bottom vg.Length) {
 		}
 		leftMargin = max(leftMargin, m)
 	}
-	// Half of the last label of x may stand beyond the frame.
+	// Half of the last label of x may be beyond the frame.
 	for _, p := range b.panels {
 		if !p.hideX {
 			marks, _ := p.x.ticks(x1-x0-leftMargin, widthRoom)
@@ -254,8 +253,7 @@ func (p *panel) draw(c *canvas) {
 	}
 }
 
-// border draws the frame, with a break behind zero in the two sides along an axis
-// that shows it.
+// border draws the frame, with a break after zero in the two sides along an axis that shows it.
 func (p *panel) border(c *canvas) {
 	f := p.frame
 	corners := []vg.Point{f.Min, pt(f.Max.X, f.Min.Y), f.Max, pt(f.Min.X, f.Max.Y)}
@@ -282,7 +280,7 @@ func (p *panel) border(c *canvas) {
 			c.line(s, at.Sub(slash), at.Add(slash))
 		}
 	}
-	// The corners, which lines with blunt ends leave open.
+	// The corners, where lines with blunt ends leave gaps.
 	for _, at := range corners {
 		c.rect(rect(at.X-s.width/2, at.Y-s.width/2, at.X+s.width/2, at.Y+s.width/2), s.color)
 	}

@@ -8,9 +8,9 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// Running is the mean of the first n values against n, on a logarithmic axis, with a
-// band of one standard error, s/sqrt(n), from the second value on. Of SURE - loss it
-// shows whether SURE is unbiased.
+// Running is the mean of the first n values against n, on a logarithmic axis, with a band of one
+// standard error, s/sqrt(n), from the second value on. For SURE - loss it shows whether SURE is
+// unbiased.
 type Running struct {
 	Title string
 	// Label names the mean, "mean of SURE − loss" by default.

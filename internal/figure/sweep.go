@@ -33,12 +33,12 @@ type Sweep struct {
 	Loss []float64
 	// Divergence is the trace of the Jacobian. Nil: no second panel.
 	Divergence []float64
-	// Converged tells where the solver converged. Other points have open markers, and
-	// the minimizer is not one of them unless all are. Nil: everywhere.
+	// Converged says where the solver converged. Other points have open markers, and the minimizer
+	// is not one of them unless all are. Nil: everywhere.
 	Converged []bool
 }
 
-// check refuses what cannot be drawn, and returns a copy in the order of lambda.
+// check rejects values that cannot be drawn, and returns a copy in the order of lambda.
 func (s Sweep) check() (Sweep, error) {
 	if err := checkSeries("Lambda", s.Lambda, -1); err != nil {
 		return s, err
@@ -218,8 +218,8 @@ func valueAxis(label string, band []float64, curves ...[]float64) (a *axis, cut 
 	return linearAxis(label, bandLow, bandHigh), false
 }
 
-// runs calls f with the bounds of each stretch of x that is drawn connected: zero
-// on a logarithmic axis stands alone.
+// runs calls f with the bounds of each range of x that is drawn connected: zero on a logarithmic
+// axis is drawn separately.
 func (p *panel) runs(x []float64, f func(begin, end int)) {
 	zeros := 0
 	if p.x.log {
@@ -254,8 +254,8 @@ func (p *panel) band(c *canvas, x, low, high []float64, fill color.Color) {
 	})
 }
 
-// curve is a line through points with markers. Markers of many points are left
-// out, but those of open ones.
+// curve is a line through points with markers. Where there are many points only open markers are
+// drawn.
 type curve struct {
 	x, y   []float64
 	closed []bool

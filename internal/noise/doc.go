@@ -8,9 +8,9 @@
 //	regression, d > p           [OLSResidual]          mean of y in the span of X       sqrt(2 / (d - p))
 //	entries of a matrix         [Completion]           none missing, else refused
 //
-// Each gives the variance, its standard error and the method's name, or refuses: a
-// [Refusal] says why the method does not apply to these data, and that sigma2 must be given.
-// Whether the assumptions hold for a data set is for the user to judge.
+// Each returns the variance, its standard error and the method's name, or a [Refusal], an error
+// that says why the method does not apply to these data and that sigma2 must be given. The user
+// must judge whether the assumptions hold for a data set.
 //
 // SURE with an estimated variance is only approximately unbiased. A relative error e of
 // sigma2 shifts SURE by e sigma2 (2 div - d), to be compared with SURE's own standard error of about

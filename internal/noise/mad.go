@@ -27,20 +27,19 @@ const (
 //
 //	sigma2 = (median |d| / 0.6745)^2,
 //
-// from the n details d of the finest scale of a wavelet transform (Daubechies, two
-// vanishing moments; the n = floor((len(y) - 2) / 2) whose filter lies within the
-// signal). Where the signal is piecewise smooth few details hold more than noise, and
-// these do not move a median far. Donoho and Johnstone, Ideal spatial adaptation by wavelet
-// shrinkage, Biometrika 81 (1994).
+// from the n details d of the finest scale of a wavelet transform (Daubechies, two vanishing
+// moments; the n = floor((len(y) - 2) / 2) whose filter lies within the signal). Where the signal
+// is piecewise smooth few details hold more than noise, and these hardly change the median. Donoho
+// and Johnstone, Ideal spatial adaptation by wavelet shrinkage, Biometrika 81 (1994).
 //
 // The relative standard error is 2.33 / sqrt(n), the asymptotic one of a sample median
 // of |N(0, 1)|; the bias from the median of a finite sample is 2 / n, smaller by far.
 //
-// A rough signal (texture, an oscillation near the sampling rate) counts as noise.
-// Noise that is not white (interpolated, compressed, smoothed) is underestimated. Data
-// rounded to steps larger than about sigma lose the noise.
+// A rough signal (texture, an oscillation near the sampling rate) counts as noise. Noise that is
+// not white (interpolated, compressed, smoothed) is underestimated. Rounding data to steps larger
+// than about sigma removes the noise.
 //
-// It refuses signals of fewer than 34 values, NaN, Inf, and signals whose median
+// It rejects signals of fewer than 34 values, NaN, Inf, and signals whose median
 // detail is zero to rounding.
 func MADSignal(y []float64) (Estimate, error) {
 	most, bad := largest(y)
@@ -60,7 +59,7 @@ func MADSignal(y []float64) (Estimate, error) {
 // MADImage is [MADSignal] for an image of rows x cols pixels, row by row: the details are
 // the finest diagonal ones (HH), the wavelet along the rows and along the columns, so that
 // straight edges along either axis leave no trace. Their number is
-// floor((rows - 2) / 2) floor((cols - 2) / 2). It refuses images with fewer than 16.
+// floor((rows - 2) / 2) floor((cols - 2) / 2). It rejects images with fewer than 16.
 func MADImage(y []float64, rows, cols int) (Estimate, error) {
 	if rows < 0 || cols < 0 || len(y) != rows*cols {
 		panic(fmt.Sprintf("noise: image of %d x %d pixels has %d values", rows, cols, len(y)))

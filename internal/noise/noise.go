@@ -38,7 +38,7 @@ func refuse(method, format string, args ...any) (Estimate, error) {
 	return Estimate{}, &Refusal{method, fmt.Sprintf(format, args...)}
 }
 
-// estimate refuses a variance that overflows or underflows.
+// estimate rejects a variance that overflows or underflows.
 func estimate(method string, sigma2, relStdErr float64) (Estimate, error) {
 	if !(sigma2 > 0) || math.IsInf(sigma2, 0) {
 		return refuse(method, "it comes to %g; scale the data", sigma2)

@@ -21,12 +21,11 @@ const leastSingularValues = 10
 // Donoho, The optimal hard threshold for singular values is 4/sqrt(3), IEEE Trans. Inf.
 // Theory 60 (2014).
 //
-// The signal must have low rank. A rank of r shifts the median by r/2 of its k =
-// min(rows, cols) places, which raises the estimate: by a fraction of about 1.3 r/k at beta =
-// 1, 0.9 r/k at beta = 1/2 and 0.35 r/k at beta = 1/20 (simulation). Neither the rank nor
-// this bias can be computed from the matrix: they are for the user to judge. A signal
-// with a long tail of singular values (an image, entries corrupted at random) counts as
-// one of high rank.
+// The signal must have low rank. A rank of r shifts the median by r/2 of its k = min(rows, cols)
+// places, which raises the estimate: by a fraction of about 1.3 r/k at beta = 1, 0.9 r/k at beta =
+// 1/2 and 0.35 r/k at beta = 1/20 (simulation). Neither the rank nor this bias can be computed from
+// the matrix: the user must judge them. A signal with a long tail of singular values (an image,
+// entries corrupted at random) counts as one of high rank.
 //
 // The relative standard error is sqrt(log k + 1) / (pi k mu f(mu)), with f the density of
 // the Marchenko-Pastur law: the number of eigenvalues of y y* below a point within their
@@ -34,7 +33,7 @@ const leastSingularValues = 10
 // they were independent. The 1 is from simulation, which gives 0.3 to 1.3. There is a bias too, of
 // -0.6/k to 0.
 //
-// It refuses matrices with fewer than 10 rows or columns, NaN, Inf, and matrices
+// It rejects matrices with fewer than 10 rows or columns, NaN, Inf, and matrices
 // half of whose singular values are zero to rounding. It costs one SVD without vectors.
 func MedianSingularValue(y []float64, rows, cols int) (Estimate, error) {
 	if rows < 0 || cols < 0 || len(y) != rows*cols {
@@ -70,11 +69,10 @@ func MedianSingularValue(y []float64, rows, cols int) (Estimate, error) {
 	return estimate(MethodMedianSingularValue, sigma*sigma, spacing*math.Sqrt(math.Log(float64(k))+1)/math.Pi)
 }
 
-// Completion is [MedianSingularValue] for observations of entries of a matrix of rows x cols:
-// y[i] is the entry at place indices[i] of the row-major matrix. It refuses unless every
-// entry is observed once: where entries are missing the singular values of
-// what is there are not those of noise, and no estimator is known that would not
-// itself be a completion.
+// Completion is [MedianSingularValue] for observations of entries of a matrix of rows x cols: y[i]
+// is the entry at place indices[i] of the row-major matrix. It returns a [Refusal] unless every
+// entry is observed once: with missing entries the singular values of the observed ones are not
+// those of noise, and no estimator is known that would not itself be a completion.
 func Completion(y []float64, indices []int, rows, cols int) (Estimate, error) {
 	if len(y) != len(indices) {
 		panic(fmt.Sprintf("noise: %d values at %d places", len(y), len(indices)))

@@ -1,5 +1,5 @@
-// Package pivoted decides numerical ranks: which directions a matrix sees, and which it sees only
-// through rounding errors.
+// Package pivoted decides numerical ranks: which directions are in the row space of a matrix, and
+// which are there only through rounding errors.
 //
 // [Factorize] computes the column-pivoted QR factorization of a matrix M stacked on a penalty W.
 // Neither M*M nor W*W is formed, and no inverse, so that D = M (M*M + W*W)^+ M* = Q1 Q1* has its

@@ -24,7 +24,7 @@ type Factor struct {
 	R     *mat.Dense
 	Pivot []int
 	// Rank is the number of columns that count. The pivots of the first Sure of them are clearly
-	// above rounding errors and above the doubt that Factorize was given.
+	// above rounding errors and above the doubt passed to Factorize.
 	Rank, Sure int
 	// Margin is the smallest of the Sure pivots over the cut, +Inf without any.
 	Margin float64
@@ -34,7 +34,7 @@ const (
 	// Cut is the smallest pivot that counts, in units of max(d, n) eps ||M||.
 	Cut = 32
 	// Doubtful times the cut is the largest pivot that can be a rounding error of the data
-	// themselves, where columns depend on each other but for the last digits of their entries.
+	// themselves, where columns depend on each other up to the last digits of their entries.
 	Doubtful = 1 << 10
 )
 

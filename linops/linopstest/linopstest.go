@@ -1,5 +1,6 @@
 // Package linopstest tests implementations of linear operators, in the manner of testing/fstest: a
-// conformance suite that the operators of package linops pass and that a user's should.
+// conformance suite that the operators of package linops pass and that a user's operators should
+// pass.
 //
 //	func TestBlur(t *testing.T) {
 //		if err := linopstest.Check(array.NewHost(), NewBlur(64, 64)); err != nil {
@@ -22,7 +23,7 @@ import (
 
 const (
 	// tol bounds the relative error of an identity between sums of products. A sum of n rounded
-	// terms has an error of about sqrt(n) 1e-16, far below this at any n of a test.
+	// terms has an error of about sqrt(n) 1e-16, far below this for any n in a test.
 	tol = 1e-12
 	// manyVectors is the size of the large batches: more rows than the tile of a matrix product,
 	// where the bits of a result most easily depend on the other vectors. Operators on long vectors
@@ -83,7 +84,7 @@ func Check(dev array.Device, a linops.Operator) error {
 	return c.done()
 }
 
-// newChecker makes the checker of an operator whose size makes sense.
+// newChecker makes the checker of an operator, whose size it checks.
 func newChecker(dev array.Device, a linops.Operator) (*checker, error) {
 	d, p := a.Dims()
 	if d2, p2 := a.Dims(); d2 != d || p2 != p {
@@ -106,7 +107,8 @@ func (c *checker) done() error {
 	return errors.Join(c.errs...)
 }
 
-// balanced reports batches that are not given back. After a finding that is no news.
+// balanced reports batches that are not given back, unless something else has been found: a failed
+// test may leave batches behind.
 func (c *checker) balanced(what string, live int) {
 	if now := c.dev.Stats().Live; now != live && len(c.errs) == 0 {
 		c.failf("%s: %d batches taken from the device and not given back", what, now-live)
@@ -133,7 +135,7 @@ func (c *checker) failf(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
 }
 
-// guard runs one test and turns a panic into a finding.
+// guard runs one test and reports a panic as a finding.
 func (c *checker) guard(name string, test func()) {
 	defer func() {
 		if r := recover(); r != nil {

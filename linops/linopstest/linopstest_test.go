@@ -335,15 +335,15 @@ func TestCheckFindsFalseSamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		own := linops.StructureOf(a).Sampled
-		sampled := func(f func(array.Shape) (array.Pattern, array.Index)) linops.Operator {
+		sampled := func(f func(array.Device, array.Shape) (array.Pattern, array.Index)) linops.Operator {
 			return edited(a, func(s *linops.Structure) { s.Sampled = f })
 		}
 		other := func(places ...int) linops.Operator {
-			return sampled(func(shape array.Shape) (array.Pattern, array.Index) {
+			return sampled(func(_ array.Device, shape array.Shape) (array.Pattern, array.Index) {
 				if shape.Len() != 12 {
 					return nil, nil
 				}
-				_, order := own(shape)
+				_, order := own(dev, shape)
 				return dev.NewPattern(shape.Rows, shape.Cols, places), order
 			})
 		}
@@ -351,9 +351,11 @@ func TestCheckFindsFalseSamples(t *testing.T) {
 			{"another place", other(2, 3, 7, 10), "Sampled: row 3 of A picks entry 10"},
 			{"not sorted", other(2, 7, 3, 11), "Sampled: place 2 is 3, after 7"},
 			{"too many", other(1, 2, 3, 7, 11), "Sampled has 5 places"},
-			{"any shape", sampled(func(array.Shape) (array.Pattern, array.Index) { return own(array.Shape{Rows: 3, Cols: 4}) }), "are taken for 1 x 13 matrices"},
-			{"no order", sampled(func(shape array.Shape) (array.Pattern, array.Index) {
-				places, _ := own(shape)
+			{"any shape", sampled(func(array.Device, array.Shape) (array.Pattern, array.Index) {
+				return own(dev, array.Shape{Rows: 3, Cols: 4})
+			}), "are taken for 1 x 13 matrices"},
+			{"no order", sampled(func(_ array.Device, shape array.Shape) (array.Pattern, array.Index) {
+				places, _ := own(dev, shape)
 				return places, nil
 			}), "Sampled: row 0 of A picks entry 2"},
 		} {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/space"
 )
@@ -13,7 +14,7 @@ import (
 // CheckOn tests what On returns for an operator and spaces of your own, such as products whose
 // factors are the blocks of a stack: [linops.On] and, where there is one, the way that the
 // operator's structure offers, which must agree with the operator after the space's embedding and
-// be true to a structure of its own.
+// be true to a structure of its own. What On allocates must be on the device that it is given.
 func CheckOn(dev array.Device, a linops.Operator, spaces ...space.Space) error {
 	var errs []error
 	for _, t := range spaces {
@@ -26,7 +27,7 @@ func CheckOn(dev array.Device, a linops.Operator, spaces ...space.Space) error {
 			op, native := linops.On(dev, a, t)
 			c.within(t, op)
 			if offered := c.s.On != nil || t.Form().Kind == space.Whole; native && !offered {
-				c.failf("On %s reports a way of the operator's own, which has none", kindOf(t))
+				c.failf("On %s reports native, but the operator's structure has no On for it", kindOf(t))
 			}
 		})
 		errs = append(errs, c.done())
@@ -49,7 +50,7 @@ func Spaces(dev array.Device, p int) []space.Space {
 	return all
 }
 
-// subset is every so manyth coordinate.
+// subset is every n-th coordinate.
 func subset(dev array.Device, p, step int) space.Space {
 	var set []int
 	for j := 0; j < p; j += step {
@@ -145,7 +146,7 @@ func span(dev array.Device, p int) space.Space {
 	return space.Span(rows)
 }
 
-// general is a space that does not tell its kind.
+// general is a space that does not report its kind.
 type general struct{ space.Space }
 
 func (g general) Form() space.Form { return space.Form{} }
@@ -161,7 +162,7 @@ func kindOf(t space.Space) string {
 	return name
 }
 
-// on tests the way that the structure offers on a space, if any.
+// on tests the structure's On for a space, if there is one.
 func (c *checker) on(t space.Space) {
 	if c.s.On == nil {
 		return
@@ -170,7 +171,7 @@ func (c *checker) on(t space.Space) {
 	if op == nil {
 		return
 	}
-	// The first result may leave something that the operator keeps, as a factorization.
+	// The first call may leave something that the operator keeps, such as a factorization.
 	c.owned("On "+kindOf(t), op)
 	live := c.dev.Stats().LiveBytes
 	if op = c.s.On(c.dev, t); op == nil {
@@ -178,8 +179,22 @@ func (c *checker) on(t space.Space) {
 		return
 	}
 	c.within(t, op)
+	c.placed("On "+kindOf(t), func(dev array.Device) linops.Restricted { return c.s.On(dev, t) })
 	if now := c.dev.Stats().LiveBytes; now > live && len(c.errs) == 0 {
 		c.failf("On %s: %d bytes are left after Release", kindOf(t), now-live)
+	}
+}
+
+// placed tests that whatever build allocates is on the device that it is given.
+func (c *checker) placed(what string, build func(dev array.Device) linops.Restricted) {
+	err := arraytest.AllocatesOn(c.dev, func(view array.Device) func() {
+		if op := build(view); op != nil {
+			return op.Release
+		}
+		return nil
+	})
+	if err != nil {
+		c.failf("%s: %w", what, err)
 	}
 }
 
@@ -259,17 +274,18 @@ func (c *checker) scaleColumns() {
 	c.agree("ScaleColumns: Forward", c.apply(op.Forward, c.d, k, b), c.apply(c.a.Forward, c.d, k, scaled(b)))
 	c.agree("ScaleColumns: Adjoint", c.apply(op.Adjoint, c.p, k, z), scaled(c.apply(c.a.Adjoint, c.p, k, z)))
 	c.owned("ScaleColumns", op)
+	c.placed("ScaleColumns", func(dev array.Device) linops.Restricted { return c.s.ScaleColumns(dev, s) })
 	if now := c.dev.Stats().LiveBytes; now > live && len(c.errs) == 0 {
 		c.failf("ScaleColumns: %d bytes are left after Release", now-live)
 	}
 }
 
-// sampled tests that A picks the entries that it says, in matrices of two shapes.
+// sampled tests that A picks the entries that Sampled lists, in matrices of two shapes.
 func (c *checker) sampled() {
 	if c.s.Sampled == nil {
 		return
 	}
-	if places, order := c.s.Sampled(array.Shape{Rows: 1, Cols: c.p + 1}); places != nil || order != nil {
+	if places, order := c.s.Sampled(c.dev, array.Shape{Rows: 1, Cols: c.p + 1}); places != nil || order != nil {
 		c.failf("Sampled: %d columns are taken for 1 x %d matrices", c.p, c.p+1)
 	}
 	m := max(1, int(math.Sqrt(float64(c.p))))
@@ -277,7 +293,7 @@ func (c *checker) sampled() {
 		m--
 	}
 	for _, shape := range []array.Shape{{Rows: m, Cols: c.p / m}, {Rows: 1, Cols: c.p}} {
-		places, order := c.s.Sampled(shape)
+		places, order := c.s.Sampled(c.dev, shape)
 		if places == nil {
 			continue
 		}

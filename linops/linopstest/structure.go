@@ -11,7 +11,7 @@ import (
 	"surepipe/linops"
 )
 
-// structure tests the fields that say something about A and its products.
+// structure tests the fields that describe A and its products.
 func (c *checker) structure() {
 	c.guard("Rows", func() { c.multiple("Rows", "A A*", c.s.Rows, c.d, c.p, c.a.Adjoint, c.a.Forward) })
 	c.guard("Columns", func() { c.multiple("Columns", "A*A", c.s.Columns, c.p, c.d, c.a.Forward, c.a.Adjoint) })
@@ -66,8 +66,8 @@ func (c *checker) identity() {
 // bare hides the structure of an operator, so that linops.Norm2 has to iterate.
 type bare struct{ linops.Operator }
 
-// normTol is how near the iteration must come to a claimed norm: it approaches the norm from below,
-// and slowly where other eigenvalues are close to the largest.
+// normTol is how close the iteration must come to a claimed norm: it approaches the norm from
+// below, and slowly where other eigenvalues are close to the largest.
 const normTol = 1e-2
 
 // estimate is ||A||^2 by iteration.
@@ -87,7 +87,7 @@ func (c *checker) norm() {
 		return
 	}
 	if !(math.Abs(claim.Value-est.Value) <= normTol*est.Value+est.Error) || est.Value > claim.Value*(1+1e-9) {
-		c.failf("Norm2 is %.10g, an iteration finds %.10g with an error of %.2g", claim.Value, est.Value, est.Error)
+		c.failf("Norm2 is %.10g, but an iteration finds %.10g with an error of %.2g", claim.Value, est.Value, est.Error)
 	}
 }
 
@@ -181,7 +181,7 @@ func (c *checker) normalOf(k int, b []float64) []float64 {
 	return c.apply(c.a.Adjoint, c.p, k, c.apply(c.a.Forward, c.d, k, b))
 }
 
-// agree reports a difference between two results that should be equal but for rounding.
+// agree reports a difference between two results that should be equal up to rounding.
 func (c *checker) agree(what string, got, want []float64) bool {
 	e := distance(got, want)
 	if !(e <= tol*norm(want)) {
@@ -272,7 +272,7 @@ func (c *checker) solve() {
 	inPlace := b.ToHost()
 	b.Free()
 	if i := different(inPlace, c.apply(at(eta), c.p, 3, x)); i >= 0 {
-		c.failf("SolveNormal in place gives another result at vector %d than into another batch", i/c.p)
+		c.failf("SolveNormal in place gives a different result at vector %d from that in another batch", i/c.p)
 	}
 	c.solveConcurrently(etas, at, x)
 	c.balanced("SolveNormal", live)

@@ -11,7 +11,7 @@ import (
 	"surepipe/prox"
 )
 
-// rounding is the relative error granted to identities that hold exactly in real numbers.
+// rounding is the relative error allowed in identities that hold exactly in real numbers.
 const rounding = 1e-9
 
 type checker struct {

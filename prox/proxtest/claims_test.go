@@ -217,18 +217,18 @@ func TestFalseStructuresAreFound(t *testing.T) {
 			{"groups that split", telling(group, func(s *prox.Structure) { s.Closure = itself }), "regularizer on a space"},
 			{"a closure without the set", telling(l1, func(s *prox.Structure) { s.Closure = func([]int) []int { return []int{0} } }), "which lacks"},
 			{"another weight on a space", telling(l1, func(s *prox.Structure) {
-				s.On = func(space.Space) (prox.Prox, error) { return prox.NewL1(1.01), nil }
+				s.On = func(array.Device, space.Space) (prox.Prox, error) { return prox.NewL1(1.01), nil }
 			}), "regularizer on a space"},
 			{"nothing on a space", telling(l1, func(s *prox.Structure) {
-				s.On = func(space.Space) (prox.Prox, error) { return nil, nil }
+				s.On = func(array.Device, space.Space) (prox.Prox, error) { return nil, nil }
 			}), "On returns nothing"},
 			{"a closure without On", telling(l1, func(s *prox.Structure) { s.On = nil }), "no On"},
 			{"memory of a regularizer on a space", telling(l1, func(s *prox.Structure) {
-				s.On = func(space.Space) (prox.Prox, error) {
+				s.On = func(array.Device, space.Space) (prox.Prox, error) {
 					dev.Alloc(1, 1)
 					return l1, nil
 				}
-			}), "on loan"},
+			}), "allocated before"},
 			{"other units that are not taken", telling(l1, func(s *prox.Structure) {
 				s.Rescale = func(array.Device, []float64) (prox.Prox, error) { return l1, nil }
 			}), "other units"},

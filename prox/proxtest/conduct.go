@@ -47,7 +47,7 @@ func (c *checker) inPlace() error {
 		if err := c.p.Eval(b, b, t); err != nil {
 			return fmt.Errorf("Eval in place: %w", err)
 		}
-		if err := same("Eval in place and apart", b.ToHost(), want); err != nil {
+		if err := same("Eval in place and into another batch", b.ToHost(), want); err != nil {
 			return err
 		}
 		c.dev.Upload(b, v)
@@ -61,11 +61,11 @@ func (c *checker) inPlace() error {
 			return err
 		}
 		defer apart.Release()
-		if err := same("Linearize in place and apart", b.ToHost(), value); err != nil {
+		if err := same("Linearize in place and into another batch", b.ToHost(), value); err != nil {
 			return err
 		}
 		z := c.unit()
-		return same("derivative of Linearize in place and apart", c.apply(j, z), c.apply(apart, z))
+		return same("derivative of Linearize in place and into another batch", c.apply(j, z), c.apply(apart, z))
 	})
 }
 
@@ -164,7 +164,7 @@ func (c *checker) derivativeViews() error {
 		z := c.upload(zs...)
 		defer z.Free()
 		j.Apply(z, z)
-		if err := same("in place and apart", z.ToHost(), want); err != nil {
+		if err := same("in place and into another batch", z.ToHost(), want); err != nil {
 			return err
 		}
 		in, inOuter := c.view(zs...)
@@ -213,9 +213,9 @@ func (c *checker) derivativeConcurrent() error {
 	})
 }
 
-// memory checks that a derivative holds what it says, before and after it was asked for its model,
-// and that Release gives it back. A device rounds the size of what it holds up as it likes: twice
-// Bytes and 4 KiB a batch are granted, and as much for four indices or sparse matrices.
+// memory checks that a derivative holds as many bytes as it reports, before and after it is asked
+// for its model, and that Release frees them. A device may round sizes up: twice Bytes and 4 KiB
+// per batch are allowed, and as much for four indices or sparse matrices.
 func (c *checker) memory() error {
 	return c.eachPoint(func(v []float64, t float64) error {
 		before := c.dev.Stats()
@@ -243,13 +243,13 @@ func (c *checker) memory() error {
 		case applied.Live != held.Live:
 			return fmt.Errorf("Apply kept %d batches", applied.Live-held.Live)
 		case after.Live != before.Live || after.LiveBytes != before.LiveBytes:
-			return fmt.Errorf("%d batches (%d bytes) still on loan after Release", after.Live-before.Live, after.LiveBytes-before.LiveBytes)
+			return fmt.Errorf("%d batches (%d bytes) not freed after Release", after.Live-before.Live, after.LiveBytes-before.LiveBytes)
 		}
 		return nil
 	})
 }
 
-// holds compares the bytes that a derivative says it holds with what the device lent.
+// holds compares the bytes that a derivative reports with those allocated on the device.
 func holds(what string, bytes int64, before, held array.Stats) error {
 	live, grown := held.Live-before.Live, held.LiveBytes-before.LiveBytes
 	switch {

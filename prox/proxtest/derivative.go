@@ -95,7 +95,7 @@ const denseLimit = 150
 
 // spectrum checks that J is symmetric to 1e-10 with eigenvalues in [-1e-8, 1 + 1e-8]: as a matrix,
 // or in large dimension through random quadratic forms, <u, J z> = <z, J u> and ||J z||^2 <= <z, J
-// z>. Where the model tells the sums of the eigenvalues and of their squares it checks these too.
+// z>. Where the model gives the sums of the eigenvalues and of their squares it checks these too.
 func (c *checker) spectrum() error {
 	return c.eachDerivative(func(j prox.Derivative) error {
 		if c.dim > denseLimit {

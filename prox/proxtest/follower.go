@@ -10,8 +10,8 @@ import (
 	"surepipe/prox"
 )
 
-// follower checks that evaluations along a path of points are as near as certified, and as near as
-// is asked for.
+// follower checks that evaluations along a path of points are as accurate as certified, and as
+// accurate as requested.
 func (c *checker) follower() error {
 	follow := prox.StructureOf(c.p).Follow
 	if follow == nil {
@@ -35,8 +35,8 @@ func (c *checker) follower() error {
 	return nil
 }
 
-// patience is the largest number of evaluations at one point that a follower may take to come as
-// near as it is asked to.
+// patience is the largest number of evaluations at one point that a follower may take to reach the
+// requested accuracy.
 const patience = 100
 
 func (c *checker) follow(f prox.Follower, v []float64, t float64) error {

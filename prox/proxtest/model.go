@@ -13,7 +13,7 @@ import (
 	"surepipe/space/spacetest"
 )
 
-// modelTolerance is the error granted to a product with J by its model, for a direction of norm 1.
+// modelTolerance is the error allowed in a product with J by its model, for a direction of norm 1.
 const modelTolerance = 1e-9
 
 // modelled checks a derivative's model: J = E (E*E + t Q)^{-1} E*.
@@ -29,7 +29,7 @@ func (c *checker) modelled() error {
 			return nil
 		}
 		if j.Model() != m {
-			return fmt.Errorf("Model returns another one the second time")
+			return fmt.Errorf("Model returns a different model the second time")
 		}
 		if p, _ := m.Space.Dims(); p != c.dim {
 			return fmt.Errorf("the model's space is one of R^%d, want R^%d", p, c.dim)
@@ -80,7 +80,7 @@ func (k *modelCheck) precondition(z array.Batch) (dst, image array.Batch) {
 }
 
 // products checks J z against E (E*E + t Q)^{-1} E* z by Precondition, and that the image is t Q
-// (E*E + t Q)^{-1} E* z, up to what E does not see.
+// (E*E + t Q)^{-1} E* z, up to components that E maps to 0.
 func (k *modelCheck) products() error {
 	zs := k.directions(3)
 	want := k.apply(k.j, zs...)
@@ -98,7 +98,7 @@ func (k *modelCheck) products() error {
 	if err := near("E (E*E + t Q)^{-1} E* z by the model, and J z", out.ToHost(), want, modelTolerance); err != nil {
 		return err
 	}
-	// What is left of z - E*E dst - image must be orthogonal to all that is preconditioned.
+	// The remainder z - E*E dst - image must be orthogonal to all preconditioned coordinates.
 	gram := k.dev.Alloc(len(zs), z.N())
 	defer gram.Free()
 	k.m.Space.Coordinates(gram, out)
@@ -116,7 +116,7 @@ func (k *modelCheck) products() error {
 		}
 		for l := range zs {
 			if inner := floats.Dot(left, u[l*z.N():(l+1)*z.N()]); !(math.Abs(inner) <= modelTolerance) {
-				return fmt.Errorf("z - E*E dst - image has the product %.3g with coordinates that are preconditioned, want 0", inner)
+				return fmt.Errorf("z - E*E dst - image has the inner product %.3g with preconditioned coordinates, want 0", inner)
 			}
 		}
 	}
@@ -270,7 +270,7 @@ func (c *checker) sameSpace(s space.Space, u []float64, t float64) (bool, error)
 	return floats.Distance(x.ToHost(), y.ToHost(), 2) <= rounding, nil
 }
 
-// moves reports that a space has a part that turns with v while the manifold is the same.
+// moves reports whether a space has a part that turns with v while the manifold is the same.
 func moves(f space.Form) bool {
 	if f.Kind == space.FixedRank {
 		return true

@@ -9,16 +9,16 @@
 //
 // What holds for any convex regularizer is checked for all: firm nonexpansiveness, the resolvent
 // identity between two steps t, a symmetric derivative with spectrum in [0, 1] that agrees with
-// central differences, and what the contract says of batches, of work in place, on views with gaps
-// and from many goroutines, of NaN, and of memory.
+// central differences, and the contract for batches, work in place, views with gaps, many
+// goroutines, NaN and memory.
 //
-// What a Prox says of itself must be true. Every field of its [prox.Structure] is checked: with a
-// value the result must minimize the objective, coordinates that are free must not matter, on a
-// space and in other units the regularizer must be the same, a duality gap must bound what it is to
-// bound, a follower's evaluations must be as near as certified. So is the [prox.Model] of each
+// What a Prox says about itself must be true. Every field of its [prox.Structure] is checked: with
+// a value the result must minimize the objective, free coordinates must not matter, on a space and
+// in other units the regularizer must be the same, a duality gap must be an upper bound, a
+// follower's evaluations must be as accurate as certified. So is the [prox.Model] of each
 // derivative: the space by package spacetest; J = E (E*E + t Q)^{-1} E* by the curvature's products
 // and, where it has a matrix, by dense algebra; traces by the eigenvalues of J; the margin by
-// points that are just nearer.
+// points just within it.
 //
 // # Kinks
 //
@@ -56,7 +56,7 @@ func Seed(seed uint64) Option { return func(o *options) { o.seed = seed } }
 func Steps(t ...float64) Option { return func(o *options) { o.steps = t } }
 
 // Scale sets the size of the entries of the random points, 2 by default: it should be such that the
-// regularizer is active in some places and not in others.
+// regularizer is active at some entries and not at others.
 func Scale(s float64) Option { return func(o *options) { o.scale = s } }
 
 // Points adds points to the random ones. They may be at kinks: only the comparison with differences
@@ -65,7 +65,7 @@ func Points(v ...[]float64) Option {
 	return func(o *options) { o.points = append(o.points, v...) }
 }
 
-// Tolerance sets how near central differences must come to the derivative, relative to the
+// Tolerance sets how close central differences must come to the derivative, relative to the
 // direction's norm, 1e-6 by default.
 func Tolerance(tol float64) Option { return func(o *options) { o.tolerance = tol } }
 
@@ -95,7 +95,7 @@ func Check(dev array.Device, p prox.Prox, dim int, opts ...Option) error {
 		}
 	}
 	if after := dev.Stats(); len(errs) == 0 && after.Live != before.Live {
-		errs = append(errs, fmt.Errorf("memory: %d batches on loan before, %d after every derivative was released", before.Live, after.Live))
+		errs = append(errs, fmt.Errorf("memory: %d batches allocated before, %d after every derivative was released", before.Live, after.Live))
 	}
 	if err := dev.Err(); err != nil {
 		errs = append(errs, fmt.Errorf("device: %w", err))

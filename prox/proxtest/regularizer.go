@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// firm checks <p(u) - p(v), u - v> >= ||p(u) - p(v)||^2, for points far and near.
+// firm checks <p(u) - p(v), u - v> >= ||p(u) - p(v)||^2, for points far apart and close.
 func (c *checker) firm() error {
 	return c.eachPoint(func(v []float64, t float64) error {
 		pv, err := c.eval(v, t)

@@ -9,11 +9,13 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"surepipe/array"
+	"surepipe/array/arraytest"
 	"surepipe/prox"
 	"surepipe/space"
 )
 
-// value returns r, or nil where p does not know it.
+// value returns the function r, or nil where p does not offer it.
 func (c *checker) value() func(b []float64) float64 {
 	s := prox.StructureOf(c.p)
 	switch {
@@ -166,10 +168,24 @@ func (c *checker) confined() error {
 	return c.homogeneous()
 }
 
+// placed checks that whatever build allocates is on the device that it is given.
+func (c *checker) placed(what string, build func(dev array.Device) (prox.Prox, error)) error {
+	err := arraytest.AllocatesOn(c.dev, func(view array.Device) func() {
+		if q, err := build(view); q != nil && err == nil {
+			return func() { prox.Release(q) }
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
 func (c *checker) on(s prox.Structure, set []int) error {
 	t := space.Coordinates(c.dev, c.dim, set)
 	defer t.Release()
-	q, err := s.On(t)
+	q, err := s.On(c.dev, t)
 	if err != nil {
 		return err
 	}
@@ -177,6 +193,9 @@ func (c *checker) on(s prox.Structure, set []int) error {
 		return fmt.Errorf("On returns nothing for the closure %v", set)
 	}
 	defer prox.Release(q)
+	if err := c.placed("On", func(dev array.Device) (prox.Prox, error) { return s.On(dev, t) }); err != nil {
+		return err
+	}
 	part := &checker{dev: c.dev, p: q, dim: len(set), options: c.options, rng: c.rng}
 	value, small := c.value(), part.value()
 	return c.eachPoint(func(v []float64, step float64) error {
@@ -233,14 +252,14 @@ func (c *checker) homogeneous() error {
 	return nil
 }
 
-// pairs checks that functions which need each other are known together.
+// pairs checks that functions which need each other are offered together.
 func (c *checker) pairs() error {
 	s := prox.StructureOf(c.p)
 	switch {
 	case (s.Units == nil) != (s.Rescale == nil):
-		return errors.New("Units and Rescale: one is known and the other is not")
+		return errors.New("Units and Rescale: one is nil and the other is not")
 	case (s.DualScale == nil) != (s.FenchelGap == nil):
-		return errors.New("DualScale and FenchelGap: one is known and the other is not")
+		return errors.New("DualScale and FenchelGap: one is nil and the other is not")
 	case s.On != nil && s.Closure == nil:
 		return errors.New("there is On, but no Closure")
 	}
@@ -265,6 +284,9 @@ func (c *checker) otherUnits() error {
 		return err
 	}
 	defer prox.Release(q)
+	if err := c.placed("Rescale", func(dev array.Device) (prox.Prox, error) { return r.Rescale(dev, s) }); err != nil {
+		return err
+	}
 	scaled := &checker{dev: c.dev, p: q, dim: c.dim, options: c.options, rng: c.rng}
 	return c.eachPoint(func(v []float64, t float64) error {
 		x, err := scaled.eval(v, t)
@@ -285,7 +307,8 @@ func (c *checker) otherUnits() error {
 }
 
 // conjugate checks DualScale and FenchelGap: at b = prox_{t r}(v) the subgradient g = (v - b)/t
-// leaves no gap, and what the gap at another g says of r*(t g) bounds <u, t g> - r(u) for every u.
+// leaves no gap, and the value of r*(t g) that the gap at another g implies bounds <u, t g> - r(u)
+// for every u.
 func (c *checker) conjugate() error {
 	r := prox.StructureOf(c.p)
 	if r.DualScale == nil {

@@ -30,14 +30,15 @@ func BelowThreshold(ctx context.Context, x array.Batch, tau float64) (bool, erro
 	return ok, nil
 }
 
-// ExcessWithin reports whether [Excess] is known to be at most distance. At most as many values
-// exceed tau as the smaller side n has, so that it is where none exceeds tau by more than
+// ExcessWithin reports whether [Excess] is known to be at most distance: at most n values exceed
+// tau, n being the smaller side, so it suffices that none exceeds tau by more than
 // distance/sqrt(n).
 func ExcessWithin(ctx context.Context, x array.Batch, tau, distance float64) (bool, error) {
 	return BelowThreshold(ctx, x, tau+distance/math.Sqrt(float64(min(x.K(), x.N()))))
 }
 
-// Excess is the length of the vector of x's singular values less tau, where positive.
+// Excess is the Euclidean norm of the vector of the excesses max(sigma - tau, 0) of x's singular
+// values sigma.
 func Excess(ctx context.Context, x array.Batch, tau float64) (float64, error) {
 	g, n, err := smallerGram(ctx, x)
 	if err != nil {
@@ -65,13 +66,13 @@ const (
 	certificateSteps = 120
 )
 
-// Certify reports whether no singular value of the matrix x, the first r of t apart, exceeds tau,
-// by products with x: t is what [Iteration.AdvanceAll] returned for x. The probability that it
-// reports so wrongly is below 1e-18.
+// Certify reports whether no singular value of the matrix x other than the first r of t exceeds
+// tau, by products with x: t is what [Iteration.AdvanceAll] returned for x. The probability of a
+// wrong certificate is below 1e-18.
 //
-// With U, S, V the triplets beyond the first r, E = X V - U S and X' = X less all triplets on
-// either side, what is left of x is, in orthonormal bases, the matrix [S 0; E X'], which has no
-// singular value above tau if ||X'|| <= mu < tau and
+// With U, S, V the triplets beyond the first r, E = X V - U S and X' = X with all triplets
+// projected out on either side, the rest of x is, in orthonormal bases, the matrix [S 0; E X'],
+// which has no singular value above tau if ||X'|| <= mu < tau and
 //
 //	tau^2 I - S^2 - E*E tau^2/(tau^2 - mu^2)  is positive definite.
 //

@@ -1,4 +1,4 @@
-// Package subspace computes those singular values of a large matrix that exceed a threshold, where
+// Package subspace computes the singular values of a large matrix that exceed a threshold, where
 // they are few, and certifies that there are no others.
 //
 // # Block subspace iteration
@@ -8,7 +8,7 @@
 //
 //	Q R = X V,   Z = X* Q,   Z*Z = P S^2 P*,   U = Q P,   V <- Z P S^{-1},
 //
-// warm-started at the last V. X is known by products with it and its adjoint, one of each a step;
+// warm-started at the last V. X is given by products with it and its adjoint, one of each per step;
 // the host gets k x k matrices, k being the size of the block. X* U = V S holds to rounding,
 // whatever V was, so that the error is X V - U S alone ([Triplets.Residual]).
 //
@@ -18,9 +18,9 @@
 //
 // # The certificate
 //
-// [BelowThreshold] says whether a matrix has no singular value above tau, by a Gram matrix and its
-// Cholesky factor on the host: tau^2 I - X*X has a factor exactly then. Applied to X - U S V* it
-// certifies that no value was missed ([ExcessWithin]). Where one was, [Excess] says by how much.
+// [BelowThreshold] reports whether a matrix has no singular value above tau, by a Gram matrix and
+// its Cholesky factor on the host: tau^2 I - X*X has a factor exactly then. Applied to X - U S V*
+// it certifies that no value was missed ([ExcessWithin]). Where one was, [Excess] gives its size.
 // For a matrix too large to be formed [Triplets.Certify] does the same by products with a few
 // random vectors, with a probability of error below 1e-18.
 //

@@ -10,7 +10,7 @@ import (
 	"surepipe/array"
 )
 
-// Product sets dst = X w, or X* w when trans is set, for a matrix X that is known by its products:
+// Product sets dst = X w, or X* w when trans is set, for a matrix X that is given by its products:
 // w has one row for each column of X and dst one for each row, or the other way round.
 type Product func(trans bool, dst, w array.Batch)
 
@@ -24,13 +24,13 @@ const (
 	// maxBlock that of the largest one: beyond it all singular values are cheaper.
 	firstBlock = 1. / 32
 	maxBlock   = 1. / 3
-	// The block has bufferShare more vectors than there are values above the threshold, and
-	// MinBuffer more at least.
+	// The block has bufferShare more vectors than there are values above the threshold, and at
+	// least MinBuffer more.
 	bufferShare = 0.6
 )
 
-// MinBuffer is the least number of vectors that the block has beyond those of the values above the
-// threshold, whose convergence they speed up.
+// MinBuffer is the least number of extra vectors in the block, beyond one for each value above the
+// threshold. They speed up convergence.
 const MinBuffer = 8
 
 // MinSide is the least smaller side of a matrix at which a few of its singular values are cheaper
@@ -58,7 +58,7 @@ type Iteration struct {
 }
 
 // New starts at random vectors, the same ones every time, for matrices of the given shape. The
-// first block has 1/32 of the smaller side, and [MinBuffer] at least.
+// first block has 1/32 of the smaller side, and at least [MinBuffer].
 func New(dev array.Device, shape array.Shape) *Iteration {
 	s := &Iteration{dev: dev, m: shape.Rows, n: shape.Cols, rng: rand.New(rand.NewPCG(0x6c6f77, 0x72616e6b))}
 	s.v = dev.Alloc(s.n, max(MinBuffer, int(firstBlock*float64(min(s.m, s.n)))))
@@ -89,7 +89,7 @@ func (s *Iteration) next(active, all int) int {
 	return min(want, s.Largest())
 }
 
-// Hold tells [Iteration.Advance] whether it must not enlarge a block all of whose values are above
+// Hold sets whether [Iteration.Advance] must keep the size of a block all of whose values are above
 // tau.
 func (s *Iteration) Hold(held bool) { s.held = held }
 
@@ -103,8 +103,8 @@ func (s *Iteration) random(dst array.Batch) {
 	s.dev.Upload(dst, host)
 }
 
-// Grow adds random vectors to the block, half as many as it has and [MinBuffer]. It returns false,
-// having done nothing, where the block has its largest size.
+// Grow adds random vectors to the block, half as many as it has plus [MinBuffer]. It does nothing
+// and returns false where the block already has its largest size.
 func (s *Iteration) Grow() bool {
 	old := s.v
 	k := old.N()
@@ -187,8 +187,8 @@ const tiniest = 1e-6
 
 // Advance does one step towards the singular vectors of x, by two products with it. It returns the
 // triplets with values above tau, which are the caller's to free. The next block has 1.6 times as
-// many vectors as there are of them, [MinBuffer] more than them at least, and more where all values
-// of this one are above tau. An [Error] says that a product was not finite.
+// many vectors as there are such triplets, at least [MinBuffer] more, and more still where all
+// values of this block are above tau. An [Error] says that a product was not finite.
 func (s *Iteration) Advance(x Product, tau float64) (Triplets, error) {
 	t, _, err := s.advance(x, tau, false)
 	return t, err

@@ -20,7 +20,7 @@ import (
 //   - Reverse is the transpose of the derivative of the iterations, by central differences;
 //   - a solve converges, and a solve from its solution needs no more iterations.
 //
-// It returns what does not hold, or nil.
+// It returns an error that names what does not hold, or nil.
 func Check(ctx context.Context, m solve.Method, y array.Batch) error {
 	var failed []error
 	for _, c := range []struct {
@@ -115,7 +115,7 @@ func initial(_ context.Context, m solve.Method, y array.Batch) error {
 // iterations is the number of iterations that are repeated and differentiated.
 const iterations = 7
 
-// record runs so many iterations at y.
+// record runs that many iterations at y.
 func record(ctx context.Context, m solve.Method, y array.Batch, t solve.Tape) (*solve.Solution, error) {
 	return solve.Run(ctx, m, y, solve.Options{Tol: 1e-300, MaxIter: iterations}, solve.Start{Tape: t})
 }
@@ -217,7 +217,7 @@ func reverses(ctx context.Context, m solve.Method, y array.Batch) error {
 	dev.Dot(want, v, difference)
 	for i := range got {
 		if limit := 1e-5 * solve.Norm(v.Rows(i, i+1)) * solve.Norm(e); !(math.Abs(got[i]-want[i]) <= limit) {
-			return fmt.Errorf("probe %d has the product %g with a direction, central differences give %g", i, got[i], want[i])
+			return fmt.Errorf("probe %d has the inner product %g with a direction, central differences give %g", i, got[i], want[i])
 		}
 	}
 	return nil

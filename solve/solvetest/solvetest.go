@@ -1,4 +1,4 @@
-// Package solvetest is for tests of solvers: [Check] holds a method to what solve.Method promises.
+// Package solvetest is for tests of solvers: [Check] tests the contract of solve.Method.
 package solvetest
 
 import (

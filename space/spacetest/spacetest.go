@@ -20,7 +20,7 @@ const tolerance = 1e-12
 // Check checks a space on dev against the dense matrix of its E: that its methods are linear and
 // act on each vector of a batch alone, that Coordinates is the adjoint of Embed, Project the
 // orthogonal projection on the range of E, and Dim its dimension; that every claim of its Form is
-// true; and that it keeps no memory when it is released, which Check does.
+// true; and that it keeps no memory after Release, which Check calls.
 func Check(t testing.TB, dev array.Device, s space.Space) {
 	t.Helper()
 	for _, err := range Errors(dev, s) {

@@ -54,7 +54,7 @@ func (v *args) call(routine uintptr, chars int, at ...unsafe.Pointer) {
 	clear(v.pointers[:n])
 }
 
-// implBLAS is gonum's BLAS with those routines taken from a library that are faster there.
+// implBLAS is gonum's BLAS, with the routines that are faster in a library taken from there.
 type implBLAS struct {
 	gonum.Implementation
 	lib *blasRoutines

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// coreVariable names the processor type whose kernels OpenBLAS takes. It reads
-// it once, when it is loaded.
+// coreVariable names the processor type whose kernels OpenBLAS takes. OpenBLAS reads it once, when
+// it is loaded.
 const coreVariable = "OPENBLAS_CORETYPE"
 
-// features is what decides which of OpenBLAS's kernels a processor can run: the
-// instructions that both it and the operating system support.
+// features decides which of OpenBLAS's kernels a processor can run: the instructions that both the
+// processor and the operating system support.
 type features struct {
 	avx2, avx512 bool
 }
@@ -66,7 +66,7 @@ var oldCores = []string{
 	"opteron_sse3", "barcelona", "nano", "bobcat", "sandybridge",
 }
 
-// slow reports that a core's kernels are far slower than what the processor can run.
+// slow reports whether a core's kernels are far slower than the best that the processor can run.
 func (f features) slow(core string) bool {
 	return f.avx2 && slices.Contains(oldCores, strings.ToLower(core))
 }
@@ -80,13 +80,13 @@ func corrections(f features, core, config, users string) []string {
 	return f.cores()
 }
 
-// dynamic reports that a library has kernels for many processors and chooses among them.
+// dynamic reports whether a library has kernels for many processors and chooses among them.
 func dynamic(config string) bool {
 	return slices.Contains(strings.Fields(config), "DYNAMIC_ARCH")
 }
 
-// advice is what a user can do about kernels that are slow for the processor;
-// "" where they are not.
+// advice says what a user can do about kernels that are slow for the processor; "" where they are
+// not slow.
 func advice(f features, core, config, users string) string {
 	switch {
 	case !f.slow(core):

@@ -22,15 +22,15 @@ var firstCore string
 // Debian 12's, takes Intel processors that are newer than itself for a Pentium 4 ("Prescott") and is
 // then several times slower.
 //
-// loadFast asks the library for its choice. Where that is far slower than what the processor can run,
-// it closes the library and loads it again with OPENBLAS_CORETYPE set. The alternatives are worse. To
-// set the variable before the first load takes a table of versions and models, which is never
-// complete and overrules newer versions that choose better. To ask in a child process takes a
-// program to run, and doubles the time to start in the common case, which here costs nothing.
+// loadFast asks the library for its choice. Where that is far slower than what the processor can
+// run, it closes the library and loads it again with OPENBLAS_CORETYPE set. The alternatives are
+// worse. Setting the variable before the first load takes a table of versions and models, which is
+// never complete and overrules newer versions that choose better. Asking in a child process takes a
+// program to run, and doubles the start-up time in the common case, which costs nothing here.
 // Closing is safe because nothing has been computed and no threads have been started (see
 // oneThread), and its success is checked: the library is asked again. Where something else in the
-// process holds it open (LD_PRELOAD, a C library whose dlclose does nothing) it answers as before, and
-// the report says what the user can do.
+// process holds it open (LD_PRELOAD, a C library whose dlclose does nothing) its answer is
+// unchanged, and the report says what the user can do.
 //
 // The variable is restored at once. It is set in the C library's environment only: the processes that
 // Go starts get Go's own. On Windows, which has only one environment, nothing is loaded twice.
@@ -94,7 +94,7 @@ func loadAs(path, core string) (uintptr, error) {
 	return load(path)
 }
 
-// text calls a routine that returns a text; "" where there is none.
+// text calls a routine that returns a string; "" where there is no such routine.
 func text(handle uintptr, name string) string {
 	at := symbol(handle, name)
 	if at == 0 {

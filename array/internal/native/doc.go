@@ -3,18 +3,16 @@
 //
 // # Layout
 //
-// gonum's matrices are row-major and Fortran's column-major, so the same memory
-// is the transposed matrix to the library. Every routine here is called for the
-// transposed problem: a product has its factors swapped, an upper triangle is a
-// lower one, and the singular vectors U and V change places. Nothing is copied to
-// transpose it, but for the eigenvectors of a symmetric matrix.
+// gonum's matrices are row-major and Fortran's column-major, so the same memory is the transposed
+// matrix to the library. Every routine here is called for the transposed problem: a product has its
+// factors swapped, an upper triangle is a lower one, and the singular vectors U and V change
+// places. Only the eigenvectors of a symmetric matrix are copied to transpose them.
 //
 // # Arguments
 //
-// Fortran takes every argument by reference. Integers travel as int64 of which a
-// library with 32-bit integers (LP64) reads the low half and one with 64-bit
-// integers (ILP64) all: on the little-endian machines that this package is built
-// for, both work.
+// Fortran takes every argument by reference. Integers are passed as int64. A library with 32-bit
+// integers (LP64) reads the low half and one with 64-bit integers (ILP64) all of it: on the
+// little-endian machines that this package is built for, both work.
 //
 // # Safety
 //

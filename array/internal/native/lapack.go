@@ -47,7 +47,7 @@ func validJob(j lapack.SVDJob) bool {
 	return j == lapack.SVDAll || j == lapack.SVDStore || j == lapack.SVDNone
 }
 
-// svdVectors reports whether u and vt hold the singular vectors asked for.
+// svdVectors reports whether u and vt have room for the singular vectors asked for.
 func svdVectors(jobU, jobVT lapack.SVDJob, m, n int, u []float64, ldu int, vt []float64, ldvt int) bool {
 	short := min(m, n)
 	okU, okVT := ldu >= 1 && ldu <= math.MaxInt32, ldvt >= 1 && ldvt <= math.MaxInt32
@@ -80,7 +80,7 @@ func (l implLAPACK) Dgesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda
 		return false
 	}
 	if jobU == jobVT {
-		// On a copy, for a failure leaves it in an unusable state.
+		// Work on a copy: a failure leaves the matrix in an unusable state.
 		b := make([]float64, m*n)
 		for i := range m {
 			copy(b[i*n:(i+1)*n], a[i*lda:i*lda+n])

@@ -19,7 +19,7 @@ type library struct {
 	report Report
 	blas   blasRoutines
 	lapack lapackRoutines
-	// hasLAPACK reports that every routine of lapack was found.
+	// hasLAPACK reports whether every routine of lapack was found.
 	hasLAPACK bool
 }
 
@@ -31,10 +31,10 @@ type lapackRoutines struct {
 	dgesdd, dgesvd, dsyevd, dpotrf, dpotri uintptr
 }
 
-// oneThread holds the environment variables by which the libraries, or the
-// OpenMP run time below them, decide how many threads to start when they are
-// loaded. They are set in the C library's environment: Go's, which child
-// processes inherit, stays as it is (but on Windows there is only one).
+// oneThread holds the environment variables by which the libraries, or the OpenMP run time below
+// them, decide how many threads to start when they are loaded. They are set in the C library's
+// environment: Go's, which child processes inherit, stays as it is (except on Windows, which has
+// only one).
 var oneThread = [][2]string{
 	{"OPENBLAS_NUM_THREADS", "1"},
 	{"OMP_NUM_THREADS", "1"},
@@ -175,7 +175,7 @@ func (lib *library) tryBLAS() error {
 	return nil
 }
 
-// cString is the zero-terminated text at p.
+// cString is the zero-terminated string at p.
 func cString(p *byte) string {
 	if p == nil {
 		return ""

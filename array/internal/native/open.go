@@ -12,9 +12,9 @@ type Report struct {
 	// Name is the implementation's name: "OpenBLAS", "MKL", "BLIS", "Accelerate",
 	// "native" for one that does not say, "gonum" for pure Go.
 	Name string
-	// Version is what the library says of its own version and build.
+	// Version is the version and build that the library reports.
 	Version string
-	// Core is the processor type whose kernels it uses, where it tells.
+	// Core is the processor type whose kernels it uses, where the library reports it.
 	Core string
 	// OwnCore is the processor type that OpenBLAS chose by itself where that was
 	// corrected, because its kernels are slow for this processor; else empty.
@@ -26,7 +26,7 @@ type Report struct {
 	Path string
 	// LAPACK is the file that the factorizations come from, or "gonum".
 	LAPACK string
-	// Reason says why this one: asked for, found, or nothing found.
+	// Reason says why this one is in use: it was asked for, it was found, or nothing was found.
 	Reason string
 	// Passed lists the libraries that were opened but not used, and why.
 	Passed []string
@@ -35,9 +35,8 @@ type Report struct {
 // errAbsent is the error of a library that is not on the machine.
 var errAbsent = errors.New("not found")
 
-// Open loads the library at path and registers it with gonum if accept, called
-// with its BLAS, returns nil. It must be called before anything else computes,
-// and at most once with success.
+// Open loads the library at path and registers it with gonum if accept, called with its BLAS,
+// returns nil. It must be called before anything else computes, and may succeed at most once.
 func Open(path string, accept func(blas.Float64) error) (Report, error) {
 	lib, err := tryOut(path, true, accept)
 	if err != nil {

@@ -36,7 +36,7 @@ func candidates() []string {
 	}
 }
 
-// systemLAPACK is where LAPACK lies when the BLAS comes without it.
+// systemLAPACK is where LAPACK is found when the BLAS comes without it.
 const systemLAPACK = "liblapack.so.3"
 
 func load(path string) (uintptr, error) {
@@ -53,7 +53,7 @@ func load(path string) (uintptr, error) {
 	return handle, nil
 }
 
-// absentError has the loader's message and is errAbsent.
+// absentError has the loader's message and matches errAbsent.
 type absentError struct{ text string }
 
 func (e absentError) Error() string        { return e.text }
@@ -94,11 +94,11 @@ func getenv(name string) (value string, ok bool) {
 	return cString(p), p != nil
 }
 
-// unload closes a library, which leaves the process if nothing else holds it open.
+// unload closes a library, which is removed from the process if nothing else holds it open.
 func unload(handle uintptr) bool { return purego.Dlclose(handle) == nil }
 
-// fileOf is the file that holds the routine at an address, links resolved; ""
-// if the loader cannot tell.
+// fileOf is the file that holds the routine at an address, links resolved; "" if the loader does
+// not know.
 func fileOf(address uintptr) string {
 	at := symbol(purego.RTLD_DEFAULT, "dladdr")
 	if at == 0 {

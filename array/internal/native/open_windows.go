@@ -14,7 +14,7 @@ func candidates() []string {
 	return []string{"libopenblas.dll", "openblas.dll", "mkl_rt.2.dll", "mkl_rt.dll"}
 }
 
-// systemLAPACK is where LAPACK lies when the BLAS comes without it.
+// systemLAPACK is where LAPACK is found when the BLAS comes without it.
 const systemLAPACK = "liblapack.dll"
 
 func load(path string) (uintptr, error) {
@@ -43,8 +43,8 @@ func unsetenv(name string) { _ = syscall.Unsetenv(name) }
 
 func getenv(name string) (value string, ok bool) { return syscall.Getenv(name) }
 
-// unload says that the library stays: that OpenBLAS can be loaded twice has been
-// tried on Linux only. The report says what the user can do.
+// unload reports that the library stays loaded: loading OpenBLAS twice has been tested on Linux
+// only. The report says what the user can do.
 func unload(uintptr) bool { return false }
 
 func fileOf(uintptr) string { return "" }

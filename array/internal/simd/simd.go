@@ -1,7 +1,7 @@
-// Package simd has two inner loops: inner products, mainly of short rows, which take less time than a
-// call of a BLAS, and sums of gathered rows, which no BLAS has. On amd64 with AVX2 and FMA they are
-// assembly, elsewhere Go; both give the same result up to rounding, and the bits of an entry depend
-// on the lengths alone.
+// Package simd has two inner loops: inner products, mainly of short rows, for which a BLAS call
+// would cost more than the product, and sums of gathered rows, which no BLAS provides. On amd64
+// with AVX2 and FMA they are assembly, elsewhere Go; both give the same result up to rounding, and
+// the bits of an entry depend on the lengths alone.
 package simd
 
 // addRows adds a sum_u z[entry[u]] (row other[u] of b) to y: the first len(y) of the row's r

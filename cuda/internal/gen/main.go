@@ -1,6 +1,5 @@
-// Gen makes what follows from the kernels' sources: their PTX, the Go functions that
-// launch them, and the emulated driver's table of them. It is run in the folder of
-// package cuda:
+// Gen generates from the kernels' sources their PTX, the Go functions that launch them, and the
+// emulated driver's table of them. It is run in the folder of package cuda:
 //
 //	go run ./internal/gen          # write
 //	go run ./internal/gen -check   # fail if a file is not what the sources give

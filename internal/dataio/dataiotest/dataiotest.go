@@ -12,8 +12,9 @@ import (
 // maxSeed is the size of the files that are worth mutating, in bytes.
 const maxSeed = 4096
 
-// Seed adds the files that match the pattern, as [filepath.Glob] takes it, to f's corpus, and each member
-// of those that are archives, for a mutated archive fails its checksum. It fails where no file matches.
+// Seed adds the files that match the pattern of [filepath.Glob] to f's corpus, and each member of
+// those that are archives, because a mutated archive fails its checksum. It fails if no file
+// matches.
 func Seed(f *testing.F, pattern string) {
 	f.Helper()
 	files, err := filepath.Glob(pattern)

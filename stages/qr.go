@@ -7,11 +7,11 @@ import (
 	"surepipe/hutch"
 )
 
-// Basis is the stage that waits for the whole of a job's sketch, makes the orthonormal basis of
+// QR is the stage that waits for the whole of a job's sketch, makes the orthonormal basis of
 // its span where the plan has one, and sends out the probes of the two phases that follow. Where
 // there are none, or the job has failed, it sends a single empty batch. It must run as one
 // worker, for it counts each job's batches.
-func Basis() Stage[Probes, Probes] {
+func QR() Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		arrived := map[*Job]int{}
 		return each(ctx, in, func(p Probes) error {

@@ -1,0 +1,197 @@
+package pipeline_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/linops"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/prox"
+	"surepipe/verify"
+	"surepipe/vjp"
+)
+
+// spoiledClosed is a derivative whose diagonal and slope somebody has changed.
+type spoiledClosed struct {
+	vjp.Linearization
+	diagonal, slope func([]float64)
+}
+
+func (l spoiledClosed) Closed() vjp.Closed {
+	c := l.Linearization.Closed()
+	c.Diagonal, c.Slope = changed(c.Diagonal, l.diagonal), changed(c.Slope, l.slope)
+	return c
+}
+
+// changed is what f returns after change; f where there is no change.
+func changed(f func() []float64, change func([]float64)) func() []float64 {
+	if change == nil {
+		return f
+	}
+	return func() []float64 {
+		values := f()
+		change(values)
+		return values
+	}
+}
+
+// factoredProblem is one whose derivative knows its diagonal and its slope.
+type factoredProblem struct {
+	name    string
+	problem vjp.Problem
+	y       []float64
+	sigma2  float64
+}
+
+// factoredProblems are regressions with d observations: in raw units and with an intercept, with
+// curvature and without, and on clusters.
+func factoredProblems(t *testing.T, dev array.Device, d int) []factoredProblem {
+	t.Helper()
+	p := d + d/2
+	rng := rand.New(rand.NewPCG(31, uint64(d)))
+	x, raw := mat.NewDense(d, p, gaussian(rng, d*p)), mat.NewDense(d, p, nil)
+	y := make([]float64, d)
+	const sigma = 2
+	for i := range d {
+		for j := range p {
+			raw.Set(i, j, 5+x.At(i, j)*math.Pow(10, float64(j%5)-2))
+		}
+		for j := range d / 6 {
+			y[i] += 2 * x.At(i, j)
+		}
+		y[i] += sigma * rng.NormFloat64()
+	}
+	shifted := slices.Clone(y)
+	floats.AddConst(100, shifted)
+	var all []factoredProblem
+	named := func(what, name string, data problems.Data, h problems.Hyper) {
+		made, err := problems.New(name, dev, data, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(made.Release)
+		all = append(all, factoredProblem{what, made.Solve(), data.Y, sigma * sigma})
+	}
+	named("lasso", "lasso", problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.Absolute(20)})
+	named("lasso in raw units with an intercept", "lasso", problems.Data{X: raw, Y: shifted, Intercept: true}, problems.Hyper{Lambda: problems.Absolute(60)})
+	named("elastic net", "elastic-net", problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.Absolute(15), Lambda2: problems.Absolute(10)})
+	named("ridge", "ridge", problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.Absolute(30)})
+	var groups [][]int
+	weights := make([]float64, p)
+	for j := range p {
+		if j%3 == 0 {
+			groups = append(groups, nil)
+		}
+		groups[j/3] = append(groups[j/3], j)
+		weights[j] = 20 - 10*float64(j)/float64(p)
+	}
+	group, err := prox.NewGroupL2(dev, p, 25, groups, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { prox.Release(group) })
+	sorted, err := prox.NewSortedL1(weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := linops.NewDense(dev, x)
+	t.Cleanup(a.Release)
+	return append(all,
+		factoredProblem{"group", vjp.Problem{A: a, R: group, Device: dev}, y, sigma * sigma},
+		factoredProblem{"sorted l1", vjp.Problem{A: a, R: sorted, Device: dev}, y, sigma * sigma})
+}
+
+// largestAndSmallest are the places of the extreme entries.
+func largestAndSmallest(v []float64) (int, int) { return floats.MaxIdx(v), floats.MinIdx(v) }
+
+// A wrong diagonal and a wrong slope are caught, each by the check of its own and by no other, with
+// differences along all unit vectors and along a few. What is right passes.
+func TestVerifyCatchesAWrongDiagonalAndSlope(t *testing.T) {
+	mutants := map[string]struct {
+		diagonal, slope func([]float64)
+		by              string
+	}{
+		"nothing":                     {},
+		"the diagonal 2% too large":   {diagonal: func(v []float64) { floats.Scale(1.02, v) }, by: verify.Diagonal},
+		"one entry 0.1 too large":     {diagonal: func(v []float64) { i, _ := largestAndSmallest(v); v[i] += 0.1 }, by: verify.Diagonal},
+		"two entries exchanged":       {diagonal: func(v []float64) { i, k := largestAndSmallest(v); v[i], v[k] = v[k], v[i] }, by: verify.Diagonal},
+		"the mean in every entry":     {diagonal: spread, by: verify.Diagonal},
+		"no number in the diagonal":   {diagonal: func(v []float64) { v[0] = math.NaN() }, by: verify.Diagonal},
+		"the slope 20% too large":     {slope: func(v []float64) { floats.Scale(1.2, v) }, by: verify.Slope},
+		"the slope's sign":            {slope: func(v []float64) { floats.Scale(-1, v) }, by: verify.Slope},
+		"no slope":                    {slope: func(v []float64) { clear(v) }, by: verify.Slope},
+		"the slope of other places":   {slope: slices.Reverse[[]float64], by: verify.Slope},
+		"no number among the slope's": {slope: func(v []float64) { v[0] = math.NaN() }, by: verify.Slope},
+	}
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		sizes := []int{24, 72}
+		emulated := arraytest.Emulated(t, dev)
+		if emulated {
+			sizes = []int{12} // hundreds of solves
+		}
+		for _, d := range sizes {
+			for _, f := range factoredProblems(t, dev, d) {
+				s, err := vjp.NewSolver(context.Background(), "fista", f.problem, vjp.Options{Sigma2: f.sigma2})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Release()
+				for name, m := range mutants {
+					if emulated && name != "nothing" {
+						continue
+					}
+					bad := spoiled{s, func(s *vjp.Solution) { s.Linearization = spoiledClosed{s.Linearization, m.diagonal, m.slope} }}
+					pipe, err := pipeline.New(bad, pipeline.Options{Sigma2: f.sigma2, Verify: &verify.Options{Problem: f.problem}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					risk, err := pipe.Estimate(context.Background(), f.y)
+					if err != nil {
+						t.Fatal(err)
+					}
+					checkMutant(t, f.name+", "+name, risk.Verification, m.by)
+				}
+			}
+		}
+	})
+}
+
+// spread replaces all entries by their mean.
+func spread(v []float64) {
+	mean := floats.Sum(v) / float64(len(v))
+	for i := range v {
+		v[i] = mean
+	}
+}
+
+// checkMutant expects that both checks were made and that exactly the one named fails; none for "".
+func checkMutant(t *testing.T, name string, v *verify.Verification, by string) {
+	t.Helper()
+	bars := map[string]float64{}
+	for _, c := range v.Comparisons {
+		bars[c.Name] = c.Bars
+	}
+	t.Logf("%-60s diagonal %.3g, slope %.3g bars; %.3g s", name, bars[verify.Diagonal], bars[verify.Slope], v.Seconds)
+	for _, check := range []string{verify.Diagonal, verify.Slope} {
+		if _, ok := bars[check]; !ok {
+			t.Errorf("%s: nothing was compared by %s", name, check)
+		}
+	}
+	caught := above(v)
+	if by == "" {
+		if len(caught) > 0 || !v.Passed() {
+			t.Errorf("%s: a right result did not pass: %s", name, v.Describe())
+		}
+	} else if len(caught) != 1 || caught[0] != by || v.Check != by {
+		t.Errorf("%s: caught by %v, expected %s", name, caught, by)
+	}
+}
