@@ -300,7 +300,7 @@ func (n *newton) measure() (all, byColumn float64) {
 // advance adds the largest violations to the working set and minimizes over it.
 func (n *newton) advance(ctx context.Context) error {
 	if n.violations > 0 {
-		n.extend(strongest(n.outside, min(max(len(n.set), minFirst), mostWorking)))
+		n.extend(strongest(n.outside, min(max(len(n.p.Active()), minFirst), mostWorking)))
 	}
 	changed, err := n.p.Minimize(ctx, min(stepsARound, max(n.s.s.o.MaxIter-n.p.Steps, 1)))
 	if err != nil {
