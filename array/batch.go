@@ -9,10 +9,10 @@ type Buffer interface {
 	Len() int
 }
 
-// Batch is a view of k vectors of length n on one device. Vector i occupies n consecutive values that
-// start stride values after those of vector i-1. The zero Batch is empty and stands for "not given"
-// where an operand is optional. Batches are small values: pass and copy them freely; copies share
-// memory.
+// Batch is a view of k vectors of length n on one device. Vector i occupies n consecutive values
+// that start stride values after those of vector i-1. The zero Batch is empty and stands for "not
+// given" where an operand is optional. Batches are small values: pass and copy them freely; copies
+// share memory.
 type Batch struct {
 	dev    Device
 	buf    Buffer
@@ -39,7 +39,8 @@ func (b Batch) Stride() int { return b.stride }
 // Offset is the position of the first value in the batch's buffer.
 func (b Batch) Offset() int { return b.off }
 
-// Device is the device, or the view of one, that the batch was allocated on; nil for the zero Batch.
+// Device is the device, or the view of one, that the batch was allocated on; nil for the zero
+// Batch.
 func (b Batch) Device() Device { return b.dev }
 
 // Buffer is the device's handle on the batch's memory.
@@ -74,7 +75,8 @@ func (b Batch) Cols(i, j int) Batch {
 	return b
 }
 
-// Diagonal is the view of coordinate i of vector i, for every i below k and n, as vectors of length 1.
+// Diagonal is the view of coordinate i of vector i, for every i below k and n, as vectors of length
+// 1.
 func (b Batch) Diagonal() Batch {
 	b.k, b.n, b.stride = min(b.k, b.n), min(b.n, 1), b.stride+1
 	return b
@@ -89,8 +91,8 @@ func (b Batch) Reshape(k2, n2 int) Batch {
 	return b
 }
 
-// Free returns b's memory to its device's pool; every view of it is invalid from then on. Only a batch
-// that came from Alloc or Put may be freed, and once. Freeing the zero Batch does nothing.
+// Free returns b's memory to its device's pool; every view of it is invalid from then on. Only a
+// batch that came from Alloc or Put may be freed, and once. Freeing the zero Batch does nothing.
 func (b Batch) Free() {
 	if b.dev != nil {
 		b.dev.Free(b)

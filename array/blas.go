@@ -75,8 +75,8 @@ var (
 	blasReport atomic.Pointer[BLASReport]
 )
 
-// UseNative looks for a native BLAS and LAPACK (OpenBLAS, MKL, Accelerate) and has gonum use it,
-// which makes large products and factorizations several times faster. The environment variable
+// UseNative searches for a native BLAS and LAPACK (OpenBLAS, MKL, Accelerate) and makes gonum use
+// it, which makes large products and factorizations several times faster. The environment variable
 // SUREPIPE_BLAS chooses in its place: "gonum" for pure Go, or the path of a shared library. The
 // error says why that library cannot be used; gonum's own code then stays in use. It is not an
 // error if no library is asked for and none is found. [BLASInfo] describes the outcome.
@@ -88,9 +88,9 @@ var (
 //   - while an OpenBLAS that has taken slow kernels is loaded again, OPENBLAS_CORETYPE is set in
 //     the C library's environment, which Go's os package and child processes do not see.
 //
-// The last bits of results depend on the library and on its kernels, and gonum reads its registration
-// without a lock. So call UseNative at the start of main or in TestMain, before anything computes;
-// later calls return what the first returned.
+// The last bits of results depend on the library and on its kernels, and gonum reads its
+// registration without a lock. So call UseNative at the start of main or in TestMain, before
+// anything computes; later calls return what the first returned.
 func UseNative() error {
 	blasOnce.Do(func() {
 		var report BLASReport

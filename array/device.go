@@ -15,15 +15,15 @@ import "context"
 // A program that does several pieces of work on one device at once gives each a view of its own
 // ([Device.Request]). A view shares everything with its device except the record of its faults:
 //
-//   - A fault that concerns one piece of work, above all an Alloc that runs out of memory, sticks to
-//     the view that met it. Other views and the device itself go on.
+//   - A fault that concerns one piece of work, above all an Alloc that runs out of memory, sticks
+//     to the view that met it. Other views and the device itself go on.
 //   - A fault of the device itself, such as a failed launch, sticks to the device and shows in
 //     all its views.
 //   - The view that an operation belongs to is that of its destination. An operation that returns
 //     numbers to the host belongs to the view that it is called on, or, called on a device, to
 //     the view of its operands, if any has one.
-//   - An operation that reads a batch of a view that has failed fails the view that the operation belongs
-//     to, because the contents of such a batch are unknown.
+//   - An operation that reads a batch of a view that has failed fails the view that the operation
+//     belongs to, because the contents of such a batch are unknown.
 //   - After a fault operations do nothing, Alloc returns a batch without memory, and numbers
 //     for the host are NaN.
 //
@@ -42,8 +42,8 @@ type Device interface {
 	// algorithm that frees what it takes allocates nothing in the long run.
 	Alloc(k, n int) Batch
 	// Put returns a batch of k vectors of length n with the values of the row-major slice: the
-	// slice itself on a device that computes in the host's memory, a copy on any other. Nobody
-	// may modify the slice while the batch is in use.
+	// slice itself on a device that computes in the host's memory, a copy on any other. The slice
+	// must not be modified while the batch is in use.
 	Put(data []float64, k, n int) Batch
 	// Free returns the memory of a batch that Alloc or Put made.
 	Free(b Batch)

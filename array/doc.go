@@ -4,10 +4,11 @@
 //
 // # Batches
 //
-// A [Batch] is k vectors of length n on one device. Each vector is contiguous, and consecutive vectors
-// are a fixed stride apart: a row-major k x n matrix. A vector that stands for an m x n matrix is its
-// row-major flattening, so the same memory is a batch of k vectors to an operator and k matrices to
-// [Device.GemmEach]. Rows and column ranges of a batch are views that share its memory.
+// A [Batch] is k vectors of length n on one device. Each vector is contiguous, and consecutive
+// vectors are a fixed stride apart: a row-major k x n matrix. A vector that stands for an m x n
+// matrix is its row-major flattening, so the same memory is a batch of k vectors to an operator and
+// k matrices to [Device.GemmEach]. Rows and column ranges of a batch are views that share its
+// memory.
 //
 // # Errors
 //
@@ -28,8 +29,8 @@
 //	}
 //
 // What all requests share, such as the matrix of an operator, stays on the device itself. Batches
-// of the device and of its views may appear in one operation. A fault of the device, unlike that of a
-// view, shows in all its views. The host has no faults, and its views are itself.
+// of the device and of its views may appear in one operation. A fault of the device, unlike that of
+// a view, shows in all its views. The host has no faults, and its views are itself.
 //
 // # Memory
 //
@@ -59,9 +60,9 @@
 //
 // [BLAS] and [BLASInfo] say which is in use. No build tag, C compiler or configuration is needed.
 //
-// The library works with one thread a call. The host shares large operations among as many goroutines
-// as there are idle processors, so that concurrent callers do not compete; these goroutines, once
-// started, live as long as the process.
+// The library works with one thread a call. The host shares large operations among as many
+// goroutines as there are idle processors, so that concurrent callers do not compete; these
+// goroutines, once started, live as long as the process.
 //
 // # Other devices
 //

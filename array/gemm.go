@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// A BLAS chooses its kernel by the number of rows, and the kernel determines the last bits of a row. The
-// host therefore passes it tiles of one fixed number of rows; the last tile is padded.
+// A BLAS chooses its kernel by the number of rows, and the kernel determines the last bits of a
+// row. The host therefore passes it tiles of one fixed number of rows; the last tile is padded.
 //
 // The number is a compromise. 34 vectors, a third of Hutch++'s 102 queries, are the most frequent
 // batch, and fit in one tile of 36 rows, with which OpenBLAS reaches three quarters of its best
@@ -93,8 +93,8 @@ func flag(trans bool) blas.Transpose {
 // microseconds of work.
 const gemmGrain = 1 << 18
 
-// panels is the width of the parts into which the n columns (or rows) of a product are split: where the
-// work is large, an even number of equal parts of at most maxPanel columns, a multiple of 8. It
+// panels is the width of the parts into which the n columns (or rows) of a product are split: where
+// the work is large, an even number of equal parts of at most maxPanel columns, a multiple of 8. It
 // depends on shapes alone.
 func panels(n, work int) (width int) {
 	const maxPanel, minPanel = 256, 32

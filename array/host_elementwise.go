@@ -6,8 +6,9 @@ import "fmt"
 // KiB, enough to hide the cost of sharing. The bits of a result do not depend on it.
 const elementGrain = 1 << 14
 
-// elementwise runs a kernel over all values. Chunks are ranges of the flattened k x n matrix; segment
-// cuts them at the ends of vectors. Operands that are all one block of memory are one long vector.
+// elementwise runs a kernel over all values. Chunks are ranges of the flattened k x n matrix;
+// segment cuts them at the ends of vectors. Operands that are all one block of memory are one long
+// vector.
 func (h *Host) elementwise(kernel func(*task, int, int), dst, x, y, z Batch, a, b float64) {
 	t := newTask(kernel, dst.k*dst.n, elementGrain)
 	t.dst, t.x, t.y, t.z, t.a, t.b = dst, x, y, z, a, b

@@ -23,8 +23,8 @@ func (h *Host) Soft(dst, v, w Batch, t float64) {
 	h.weighted("Soft", softKernel, dst, v, w, t)
 }
 
-// softKernel subtracts from v its projection onto [-c, c]: no branch depends on the data, and NaN stays
-// NaN.
+// softKernel subtracts from v its projection onto [-c, c]: no branch depends on the data, and NaN
+// stays NaN.
 func softKernel(t *task, lo, hi int) {
 	for lo < hi {
 		i, p, q := t.segment(lo, hi)

@@ -66,8 +66,8 @@ func (h *Host) MaxAbs(out []float64, x Batch) {
 	h.reduce(out, maxAbsKernel, func(s, v float64) float64 { return max(s, v) }, x, Batch{})
 }
 
-// maxAbsKernel compares the bits of absolute values: as integers they have the order of the numbers,
-// with NaN above infinity.
+// maxAbsKernel compares the bits of absolute values: as integers they have the order of the
+// numbers, with NaN above infinity.
 func maxAbsKernel(t *task, lo, hi int) {
 	for u := lo; u < hi; u++ {
 		i, p, q := t.block(u)

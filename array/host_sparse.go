@@ -146,8 +146,8 @@ func (h *Host) MulCSR(dst Batch, a CSR, x Batch) {
 // csrVectors is the number of vectors that one pass over the matrix serves.
 const csrVectors = 4
 
-// csrKernel sums along the rows of A for csrVectors vectors at once. Each sum is in the order of the
-// row, whatever the other vectors.
+// csrKernel sums along the rows of A for csrVectors vectors at once. Each sum is in the order of
+// the row, whatever the other vectors.
 func csrKernel(t *task, lo, hi int) {
 	m := t.csr
 	for u := lo; u < hi; u++ {

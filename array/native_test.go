@@ -22,8 +22,8 @@ func init() {
 	}
 }
 
-// A program that makes a host device, and does not call UseNative, keeps gonum's own BLAS and is told
-// how to ask for another.
+// A program that makes a host device, and does not call UseNative, keeps gonum's own BLAS and is
+// told how to ask for another.
 func TestNewHostRegistersNothing(t *testing.T) {
 	if os.Getenv(plain) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestNewHostRegistersNothing$", "-test.v")

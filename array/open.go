@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Driver opens devices of one kind. Its package registers it (see [Register]), so that programs choose
-// a device by name and nothing above package array imports the driver.
+// Driver opens devices of one kind. Its package registers it (see [Register]), so that programs
+// choose a device by name and nothing above package array imports the driver.
 type Driver interface {
 	// Cards describes the devices that are present, in order. It is not an error if there are none.
 	Cards() ([]Card, error)

@@ -32,8 +32,8 @@ type task struct {
 
 var (
 	taskPool = sync.Pool{New: func() any { return new(task) }}
-	// helpers is the channel on which idle helpers wait for a task to share. They are started when a
-	// task finds too few, and live as long as the process.
+	// helpers is the channel on which idle helpers wait for a task to share. They are started when
+	// a task finds too few, and live as long as the process.
 	helpers     = make(chan *task)
 	helperCount atomic.Int64
 	// busy counts the goroutines that compute. A goroutine inside a C library does not count

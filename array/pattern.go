@@ -21,8 +21,8 @@ type Pattern interface {
 	Free()
 }
 
-// CheckPattern panics unless places are row-major places of a rows x cols matrix. It does not check that
-// they are distinct. It is for implementations of [Device].
+// CheckPattern panics unless places are row-major places of a rows x cols matrix. It does not check
+// that they are distinct. It is for implementations of [Device].
 func CheckPattern(rows, cols int, places []int) {
 	if rows < 0 || cols < 0 || rows > math.MaxInt32 || cols > math.MaxInt32 || len(places) > math.MaxInt32 {
 		panic(fmt.Sprintf("array: a pattern of %d places in a %d x %d matrix", len(places), rows, cols))
@@ -34,8 +34,8 @@ func CheckPattern(rows, cols int, places []int) {
 	}
 }
 
-// PatternRank is the number r of columns of the factors of a product in a pattern: left is m x r, right
-// n x r, row-major. It panics if the lengths fit no r. It is for implementations of [Device].
+// PatternRank is the number r of columns of the factors of a product in a pattern: left is m x r,
+// right n x r, row-major. It panics if the lengths fit no r. It is for implementations of [Device].
 func PatternRank(op string, p Pattern, z, left, right Batch) int {
 	m, n := p.Dims()
 	r := 0
@@ -59,14 +59,16 @@ type hostPattern struct {
 }
 
 // adjacency lists the entries of a sparse matrix line by line, a line being a row or a column: for
-// ptr[i] <= u < ptr[i+1], entry[u] is the index of a value in line i and other[u] its column or row.
+// ptr[i] <= u < ptr[i+1], entry[u] is the index of a value in line i and other[u] its column or
+// row.
 type adjacency struct {
 	ptr          []int32
 	entry, other []int32
 	longest      int
 }
 
-// newAdjacency lists the entries. Each line keeps them in the given order; nil stands for their own.
+// newAdjacency lists the entries. Each line keeps them in the given order; nil stands for their
+// own.
 func newAdjacency(lines int, line, other, order []int32) adjacency {
 	a := adjacency{ptr: make([]int32, lines+1), entry: make([]int32, len(line)), other: make([]int32, len(line))}
 	for _, i := range line {
@@ -174,8 +176,8 @@ func runLines(kernel func(*task, int, int), lines *adjacency, k, r int, dst, x, 
 	runPieces(kernel, lines, 1, k*r, r, dst, x, y, alpha, beta)
 }
 
-// runVectors runs a kernel over the lines of the first vector's matrix, then the second's, and so on:
-// what the lines of one matrix share stays in the cache.
+// runVectors runs a kernel over the lines of the first vector's matrix, then the second's, and so
+// on: what the lines of one matrix share stays in the cache.
 func runVectors(kernel func(*task, int, int), lines *adjacency, k, r int, dst, x, y Batch, alpha, beta float64) {
 	runPieces(kernel, lines, k, r, r, dst, x, y, alpha, beta)
 }
@@ -220,8 +222,8 @@ func sampleKernel(t *task, lo, hi int) {
 	})
 }
 
-// sampleTileKernel computes the entries of lines lo to hi-1 for a tile of vectors at a time: where y is
-// shared, a line is a product of matrices.
+// sampleTileKernel computes the entries of lines lo to hi-1 for a tile of vectors at a time: where
+// y is shared, a line is a product of matrices.
 func sampleTileKernel(t *task, lo, hi int) {
 	impl := blas64.Implementation()
 	h := t.dst.dev.(*Host)
@@ -296,8 +298,8 @@ func spreadKernel(t *task, lo, hi int) {
 	})
 }
 
-// spreadTileKernel computes lines lo to hi-1 for a tile of vectors at a time: where B is shared, a line
-// is a product of matrices.
+// spreadTileKernel computes lines lo to hi-1 for a tile of vectors at a time: where B is shared, a
+// line is a product of matrices.
 func spreadTileKernel(t *task, lo, hi int) {
 	impl := blas64.Implementation()
 	h := t.dst.dev.(*Host)

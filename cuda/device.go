@@ -86,8 +86,8 @@ func (d *Device) fail(err error) {
 	d.fault.CompareAndSwap(nil, &err)
 }
 
-// within runs f on a thread to which the context is current: contexts belong to threads, and goroutines
-// change theirs. Setting it takes a fraction of a microsecond.
+// within runs f on a thread to which the context is current: contexts belong to threads, and
+// goroutines change theirs. Setting it takes a fraction of a microsecond.
 func within(ctx cu.CUContext, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -12,8 +12,8 @@
 //	surepipe run --device cuda ...
 //
 // A toolkit at /usr/local/cuda is found; for one elsewhere set C_INCLUDE_PATH and LIBRARY_PATH. The
-// program runs with any newer driver, and needs libcuda.so.1 and libcublas.so to start. Where it finds
-// no card, "auto" is the host.
+// program runs with any newer driver, and needs libcuda.so.1 and libcublas.so to start. Where it
+// finds no card, "auto" is the host.
 //
 // Cards, memory, modules, copies and streams go through gorgonia.org/cu. cuBLAS, which
 // gorgonia.org/cu/blas cannot bind to a stream, and the launch of kernels are called directly.
@@ -50,15 +50,15 @@
 //
 // # Reproducibility
 //
-// Results have the same bits for any batch size, on one card with one cuBLAS. Dot sums chunks of 4096
-// in trees of fixed shape. cuBLAS chooses kernels by all sizes of a product, so it only gets large
-// products, in tiles of 64 rows; small and batched ones go to a kernel of this package that sums in the
-// order of the inner index. Every kernel, and MaxAbs, keeps NaN.
+// Results have the same bits for any batch size, on one card with one cuBLAS. Dot sums chunks of
+// 4096 in trees of fixed shape. cuBLAS chooses kernels by all sizes of a product, so it only gets
+// large products, in tiles of 64 rows; small and batched ones go to a kernel of this package that
+// sums in the order of the inner index. Every kernel, and MaxAbs, keeps NaN.
 //
 // # Errors
 //
-// A fault names the operation, the shape and the bytes, and sticks; later operations do nothing, and
-// the numbers that they would have returned are NaN.
+// A fault names the operation, the shape and the bytes, and sticks; later operations do nothing,
+// and the numbers that they would have returned are NaN.
 //
 // The driver's error determines to what a fault belongs. A fault that concerns one call, above all
 // a lack of memory, belongs to the view of the operation ([Device.Request]): other requests on the
@@ -71,10 +71,10 @@
 //
 // # Kernels
 //
-// Each is one file in kernels, and the set is that of array.Device. go generate compiles them to PTX
-// for compute capability 7.0, which is embedded and which drivers translate for any later card, and
-// generates the functions that launch them from their signatures. It needs clang 14, whose output is
-// committed.
+// Each is one file in kernels, and the set is that of array.Device. go generate compiles them to
+// PTX for compute capability 7.0, which is embedded and which drivers translate for any later card,
+// and generates the functions that launch them from their signatures. It needs clang 14, whose
+// output is committed.
 //
 // # The emulated card
 //
@@ -88,6 +88,7 @@
 //	export C_INCLUDE_PATH=/tmp/headers LIBRARY_PATH=/tmp/card LD_LIBRARY_PATH=/tmp/card
 //	go test -count=1 -tags cuda ./cuda ./array
 //
-// SUREPIPE_EMULATED_CARDS (default 1) and SUREPIPE_EMULATED_MEMORY (in bytes, default 1 GiB) describe
-// the machine. On a machine with a card but without Go, bench/bench.sh checks and times it.
+// SUREPIPE_EMULATED_CARDS (default 1) and SUREPIPE_EMULATED_MEMORY (in bytes, default 1 GiB)
+// describe the machine. On a machine with a card but without Go, bench/bench.sh checks and times
+// it.
 package cuda

@@ -38,8 +38,8 @@ func over(k, n int64) grid {
 // blocksFor is a grid of one block for each of n units of work, up to the largest grid.
 func blocksFor(n int64) grid { return grid{int(min(max(n, 1), 1<<20)), 1, threads, 1} }
 
-// operand is a batch as a kernel's parameters: its first value, and the distance between vectors, 0 where
-// one vector is broadcast.
+// operand is a batch as a kernel's parameters: its first value, and the distance between vectors, 0
+// where one vector is broadcast.
 type operand struct {
 	at     cu.DevicePtr
 	stride int64
@@ -53,8 +53,8 @@ func operandOf(b array.Batch) operand {
 	return o
 }
 
-// each launches an elementwise kernel on dst and up to three operands. Operands that are all one block
-// of memory are one long vector.
+// each launches an elementwise kernel on dst and up to three operands. Operands that are all one
+// block of memory are one long vector.
 func (d *Device) each(op string, dst, x, y, z array.Batch, launch func(g grid, dst, x, y, z operand, k, n int64) error) {
 	if dst.K() == 0 || dst.N() == 0 {
 		return

@@ -8,8 +8,8 @@ import (
 	"surepipe/array"
 )
 
-// pattern is the places of the entries of sparse matrices on the card: their rows and columns, and the
-// entries of every row and every column.
+// pattern is the places of the entries of sparse matrices on the card: their rows and columns, and
+// the entries of every row and every column.
 type pattern struct {
 	on           *card
 	rows, cols   int
@@ -18,8 +18,8 @@ type pattern struct {
 	byRow, byCol lines
 }
 
-// lines lists the entries of a sparse matrix line by line, a line being a row or a column, as the host's
-// adjacency does.
+// lines lists the entries of a sparse matrix line by line, a line being a row or a column, as the
+// host's adjacency does.
 type lines struct{ ptr, entry, other *buffer }
 
 func (p *pattern) Dims() (rows, cols int) { return p.rows, p.cols }

@@ -170,8 +170,8 @@ func TestAnyCallOfARequestMayFail(t *testing.T) {
 	}
 }
 
-// A request without the memory that starting cuBLAS, or trying its tiles, takes fails alone: the next
-// one starts it, and has the bits that it has on a fresh card.
+// A request without the memory that starting cuBLAS, or trying its tiles, takes fails alone: the
+// next one starts it, and has the bits that it has on a fresh card.
 func TestCUBLASStartsAfterAFailure(t *testing.T) {
 	const memory, inner, n = 64 << 20, 512, 513
 	for _, rows := range []int{1, 70} { // a row is gemv, many rows are tiles

@@ -81,8 +81,8 @@ func TestVJPStaysOnTheCard(t *testing.T) {
 			steps := int64(sol.Linearization.Inner().Steps)
 			toLimit, fromLimit := int64(0), int64(0)
 			if steps > 0 {
-				// The coefficients of four LinEach, and of one at the end; four dots, two before the first step
-				// and one at the end.
+				// The coefficients of four LinEach, and of one at the end; four dots, two before
+				// the first step and one at the end.
 				toLimit, fromLimit = 8*k*steps+2*k, k*(4*steps+3)
 			}
 			if to > toLimit || from > fromLimit {
@@ -177,8 +177,8 @@ func TestIterationsStayOnTheCard(t *testing.T) {
 				to, from = copied(before, after)
 				return to, from, after.Launches - before.Launches
 			}
-			// ADMM factors again where it changes its penalty, in the first iterations. Robust PCA is
-			// solved to rounding errors after 40, and then looked at.
+			// ADMM factors again where it changes its penalty, in the first iterations. Robust PCA
+			// is solved to rounding errors after 40, and then looked at.
 			const first, last = 20, 38
 			to1, from1, launches1 := count(first)
 			to2, from2, launches2 := count(last)
@@ -199,11 +199,11 @@ func TestIterationsStayOnTheCard(t *testing.T) {
 	}
 }
 
-// A whole estimate copies y and the probes to the card, mu_hat, b and one vector of length p
-// that tells the support from it, and numbers: a few an iteration and a probe, k x k matrices,
-// and the system on the support, with which an unrolled derivative is compared by a
-// probe of its own. The duality gap takes b and the gradient, and the derivatives near the solution one
-// probe of length p.
+// A whole estimate copies y and the probes to the card, mu_hat, b and one vector of length p that
+// tells the support from it, and numbers: a few an iteration and a probe, k x k matrices, and the
+// system on the support, with which an unrolled derivative is compared by a probe of its own. The
+// duality gap takes b and the gradient, and the derivatives near the solution one probe of length
+// p.
 func TestEstimateCopiesProbesAndResults(t *testing.T) {
 	const d, n, queries = 130, 190, 12
 	for _, c := range []struct {

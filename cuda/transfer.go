@@ -16,8 +16,8 @@ import (
 // rowCopy is the length in values from which each row of a view is copied separately.
 const rowCopy = 1 << 13
 
-// Upload copies the row-major values of src into dst. When it returns the driver has read the slice,
-// which the caller may then modify.
+// Upload copies the row-major values of src into dst. When it returns the driver has read the
+// slice, which the caller may then modify.
 func (d *Device) Upload(dst array.Batch, src []float64) {
 	d = d.into(dst)
 	if len(src) != dst.K()*dst.N() {

@@ -38,7 +38,7 @@
 // All randomized estimates except XNysTrace are unbiased for every square M, because tr M =
 // tr(Q*MQ) + tr((I - QQ*) M (I - QQ*)). Their accuracy depends on the spectrum. For symmetric M
 // Hutchinson's variance is 2/m (||M||_F^2 - sum_i M_ii^2). For positive semidefinite M Hutch++
-// replaces ||M||_F by the norm of what remains of M without, roughly, its m leading eigenvectors,
+// replaces ||M||_F by the norm of the remainder of M without, roughly, its m leading eigenvectors,
 // at a third of the samples. A relative error eps takes O(1/eps) queries instead of O(1/eps^2), and
 // if the rank of M is at most m the error is 0. In the worst case, where there are many more than m
 // nonzero eigenvalues and all are equal (a projection of high rank), its error is larger than

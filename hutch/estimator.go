@@ -96,7 +96,7 @@ type Layout struct {
 	Basis Basis
 	// Residual is the number of sampled probes, those numbered Sketch to Sketch+Residual-1.
 	Residual int
-	// SketchNeeds is what is needed of the sketch's images, Needs what of all others.
+	// SketchNeeds is what is needed of the sketch's images, and Needs what is needed of all others.
 	SketchNeeds, Needs Accuracy
 	// Keeps says that the sketch, the basis and its images are kept to the end, because the
 	// estimate multiplies all images with each other. Otherwise it is a sum over vectors.
@@ -113,7 +113,7 @@ type Plan struct {
 	Layout
 }
 
-// Exact says that there is no randomness in the estimate.
+// Exact reports whether the estimate is not random.
 func (p Plan) Exact() bool { return p.Basis == UnitBasis }
 
 // Vectors is the number of vectors in the largest phase, as far as the plan determines it.

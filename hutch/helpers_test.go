@@ -135,7 +135,7 @@ func trace(t *testing.T, dev array.Device, p Plan, m Oracle, opts Options) Estim
 	return e
 }
 
-// noLeak fails the test if it ends with more batches on loan than it began with.
+// noLeak fails the test if it ends with more allocated batches than it began with.
 func noLeak(t *testing.T, dev array.Device) {
 	t.Helper()
 	live := dev.Stats().Live

@@ -47,8 +47,8 @@ func TestTallyDoesNotDependOnOrderGroupingOrConcurrency(t *testing.T) {
 	})
 }
 
-// A tally that grew says what one that was planned so from the start says, but for the
-// standard error, which knows the spread of the first probes.
+// A tally that grew gives the same as one planned with that size from the start, except for the
+// standard error, which is based on the spread of the first probes.
 func TestGrownTallyIsTheTallyOfALargerPlan(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		const d = 300

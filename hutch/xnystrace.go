@@ -152,7 +152,7 @@ func nystromTruncation(raw, g *mat.Dense, left []float64) (mean float64) {
 
 // inverseRoot returns X, with a row for each row of h, such that XX* is the inverse of the positive
 // definite h. Eigenvalues below floor count as zero, and the inverse is the pseudo-inverse;
-// leverage_i is the squared length of the projection of e_i on what is left.
+// leverage_i is the squared length of the projection of e_i on the remaining space.
 func inverseRoot(h *mat.SymDense, floor float64) (x *mat.Dense, leverage []float64, err error) {
 	var eigen mat.EigenSym
 	if !eigen.Factorize(h, true) {

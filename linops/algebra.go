@@ -138,11 +138,11 @@ func composeStructure(c *compose) Structure {
 		s.Normal = func(dst, b array.Batch) {
 			checkNormal("Compose", p, dst, b)
 			t, u := dst.Device().Alloc(b.K(), n), dst.Device().Alloc(b.K(), n)
+			defer t.Free()
+			defer u.Free()
 			rest.Forward(t, b)
 			normal(u, t)
 			rest.Adjoint(dst, u)
-			t.Free()
-			u.Free()
 		}
 	}
 	if last := &c.parts[len(c.parts)-1]; canRestrict(last) {

@@ -83,36 +83,40 @@ func (c *compose) Dims() (d, p int) {
 func (c *compose) Forward(dst, b array.Batch) {
 	d, p := c.Dims()
 	checkForward("Compose", d, p, dst, b)
+	var from, to array.Batch // products in use, freed also where a factor panics
+	defer func() {
+		from.Free()
+		to.Free()
+	}()
 	x := b
 	for i := len(c.parts) - 1; i > 0; i-- {
 		n, _ := c.parts[i].Dims()
-		t := dst.Device().Alloc(dst.K(), n)
-		c.parts[i].Forward(t, x)
-		if i < len(c.parts)-1 {
-			x.Free()
-		}
-		x = t
+		to = dst.Device().Alloc(dst.K(), n)
+		c.parts[i].Forward(to, x)
+		from.Free()
+		x, from, to = to, to, array.Batch{}
 	}
 	c.parts[0].Forward(dst, x)
-	x.Free()
 }
 
 func (c *compose) Adjoint(dst, z array.Batch) {
 	d, p := c.Dims()
 	checkAdjoint("Compose", d, p, dst, z)
 	last := len(c.parts) - 1
+	var from, to array.Batch
+	defer func() {
+		from.Free()
+		to.Free()
+	}()
 	x := z
 	for i := range last {
 		_, n := c.parts[i].Dims()
-		t := dst.Device().Alloc(dst.K(), n)
-		c.parts[i].Adjoint(t, x)
-		if i > 0 {
-			x.Free()
-		}
-		x = t
+		to = dst.Device().Alloc(dst.K(), n)
+		c.parts[i].Adjoint(to, x)
+		from.Free()
+		x, from, to = to, to, array.Batch{}
 	}
 	c.parts[last].Adjoint(dst, x)
-	x.Free()
 }
 
 // solveNormal is the closed form, in terms of that of M.

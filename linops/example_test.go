@@ -29,7 +29,7 @@ func ExampleHStack() {
 
 func ExampleNormal() {
 	dev := array.NewHost()
-	// A running difference, which knows nothing of itself.
+	// A running difference, without a Structure.
 	a := linops.NewFunc(2, 3, func(dst, b []float64) {
 		dst[0], dst[1] = b[1]-b[0], b[2]-b[1]
 	}, func(dst, z []float64) {
@@ -80,7 +80,7 @@ func ExampleNewDifference2D() {
 	// ||D||^2 = 5.0000
 }
 
-// A blur, and what it leaves of a point.
+// A blur, and the image of a point.
 func ExampleNewConvolution1D() {
 	dev := array.NewHost()
 	blur, err := linops.NewConvolution1D(6, []float64{1, 2, 3}, linops.Circular)
@@ -128,7 +128,7 @@ func ExampleNewConvolution2D() {
 	// [0 2 8 2]
 }
 
-// The signal that has a few cosine coefficients.
+// The signal with a few given cosine coefficients.
 func ExampleNewDCT() {
 	dev := array.NewHost()
 	synthesis := linops.Adjoint(linops.NewDCT(4))
@@ -141,7 +141,7 @@ func ExampleNewDCT() {
 	// Output: [1.6533 1.2706 0.7294 0.3467]
 }
 
-// The noise in a signal is read off its finest details.
+// The noise in a signal is estimated from its finest details.
 func ExampleWavelet_Finest() {
 	dev := array.NewHost()
 	const n, sigma = 4096, 0.5
@@ -223,7 +223,7 @@ type timed struct {
 
 func newTimed(a linops.Operator) timed {
 	s := linops.StructureOf(a)
-	// The products are A's, and so is all that is known of A. But these functions would compute
+	// The products are those of A, and so is its structure, but these functions would compute
 	// products that are not counted.
 	s.AddForward, s.AddAdjoint, s.Normal = nil, nil, nil
 	return timed{a, s, new(int)}
@@ -234,10 +234,10 @@ func (t timed) Forward(dst, b array.Batch) {
 	t.Operator.Forward(dst, b)
 }
 
-// Structure hands on what the wrapped operator knows.
+// Structure passes on the structure of the wrapped operator.
 func (t timed) Structure() linops.Structure { return t.structure }
 
-// A wrapper that hands the structure of an operator on loses none of it, also within combinations.
+// A wrapper that passes on the structure of an operator loses none of it, even within combinations.
 func ExampleStructureOf() {
 	dev := array.NewHost()
 	defer dev.Close()
@@ -254,7 +254,7 @@ func ExampleStructureOf() {
 	// ||A||^2 known: false
 }
 
-// The columns of a matrix that belong to the support of a solution.
+// The columns of a matrix on the support of a solution.
 func ExampleOn() {
 	dev := array.NewHost()
 	defer dev.Close()

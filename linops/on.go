@@ -113,7 +113,12 @@ func joined(r Restricted, join func(b Operator) Operator) Restricted {
 // given spaces. It returns nil where an operator has no implementation of its own; on the set of
 // all its coordinates, which a product may contain, it uses the operator itself.
 func restrictEach(dev array.Device, parts []known, share func(i int) space.Space, own []space.Space, join func(...Operator) Operator) Restricted {
-	c := &combined{spaces: own}
+	c, made := &combined{spaces: own}, false
+	defer func() {
+		if !made { // also where an operator panics
+			c.Release()
+		}
+	}()
 	ops := make([]Operator, len(parts))
 	for i := range parts {
 		t := share(i)
@@ -122,13 +127,12 @@ func restrictEach(dev array.Device, parts []known, share func(i int) space.Space
 			r = &combined{Operator: parts[i].Operator}
 		}
 		if r == nil {
-			c.Release()
 			return nil
 		}
 		c.parts = append(c.parts, r)
 		ops[i] = r
 	}
-	c.Operator = join(ops...)
+	c.Operator, made = join(ops...), true
 	return c
 }
 

@@ -29,7 +29,7 @@ func everywhere(t *testing.T, dev array.Device, name string, a Operator, spaces 
 	}
 }
 
-// Any operator works on any space: in a way of its own, or after the embedding.
+// Any operator works on any space: by its own On, or after the embedding.
 func TestOperatorsOnEverySpace(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, e := range catalogue(t, dev) {
@@ -70,7 +70,7 @@ func (w weighted) Form() space.Form {
 	return f
 }
 
-// Which operators have a way of their own on which space.
+// Which operators have their own On for which space.
 func TestWaysOfTheirOwn(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		shape := array.Shape{Rows: 4, Cols: 3}
@@ -269,8 +269,8 @@ func TestSelectionOnATangentSpace(t *testing.T) {
 	})
 }
 
-// cautious is a wrapper that a user writes: it counts products and hands the structure on, without
-// the functions that would multiply behind its back.
+// cautious is a wrapper as a user would write it: it counts products and passes on the structure,
+// without the functions that would compute uncounted products.
 type cautious struct {
 	Operator
 	products *int
@@ -287,8 +287,8 @@ func (c cautious) Structure() Structure {
 	return s
 }
 
-// A user's wrapper that hands the structure on is as good as what it wraps, also within
-// combinations.
+// A user's wrapper that passes on the structure is as good as the operator that it wraps, even
+// within combinations.
 func TestWrappersHandTheirStructureOn(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		shape := array.Shape{Rows: 3, Cols: 4}

@@ -102,8 +102,7 @@ func weights(n int) []float64 {
 	return w
 }
 
-// catalogue is one of each operator and of each combination worth a test, with
-// what should be known of it.
+// catalogue has each operator and each combination worth a test, with its expected structure.
 type entry struct {
 	name string
 	a    Operator
@@ -291,7 +290,7 @@ func TestOperatorsGiveAllMemoryBack(t *testing.T) {
 func TestAdjointOfAdjointIsTheOperator(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, e := range catalogue(t, dev) {
-			// An adjoint is taken off, and a new one is put on.
+			// An adjoint of an adjoint is unwrapped, and a new one is made.
 			back := Adjoint(Adjoint(e.a))
 			if back != e.a && Adjoint(back) != Adjoint(e.a) {
 				t.Errorf("%s: the adjoint's adjoint is a %T", e.name, back)

@@ -15,7 +15,7 @@ import (
 	. "surepipe/linops"
 )
 
-// plain hides what an operator knows.
+// plain hides the structure of an operator.
 type plain struct{ Operator }
 
 func upload(dev array.Device, k int, x []float64) array.Batch {

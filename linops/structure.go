@@ -78,12 +78,12 @@ func (n Number) times(m Number) Number {
 // other methods and describes the matrix, not the new type.
 type Structured interface {
 	Operator
-	// Structure returns what the operator knows. It is called often and must not allocate: an
-	// operator makes its functions once.
+	// Structure returns the structure. It is called often and must not allocate: an operator makes
+	// its functions once.
 	Structure() Structure
 }
 
-// StructureOf returns what a knows of itself. The numbers that follow from others are filled in: an
+// StructureOf returns the structure of a. The numbers that follow from others are filled in: an
 // operator with no rows or no columns has norm 0, A A* = c I gives ||A||^2 = c, and for a square A
 // it gives A*A = c I.
 func StructureOf(a Operator) Structure {
@@ -172,10 +172,10 @@ func (k *known) solveByRows(dst, rhs array.Batch, eta float64) {
 	}
 	d, _ := k.Dims()
 	t := dst.Device().Alloc(rhs.K(), d)
+	defer t.Free()
 	k.Forward(t, rhs)
 	copyTo(dst, rhs)
 	k.add(adjointly, dst, -eta/(1+eta*c), t)
-	t.Free()
 }
 
 // scaleSolve is the closed form for A*A = c I.
@@ -222,15 +222,15 @@ func (k *known) add(w way, dst array.Batch, alpha float64, x array.Batch) {
 	}
 	dev := dst.Device()
 	t := dev.Alloc(dst.K(), dst.N())
+	defer t.Free()
 	k.apply(w, t, x)
 	dev.Lin(dst, 1, dst, alpha, t)
-	t.Free()
 }
 
 // knowing holds the structure of an operator of this package, made when the operator is.
 type knowing struct{ structure Structure }
 
-// Structure returns what the operator knows of itself.
+// Structure returns the structure of the operator.
 func (k *knowing) Structure() Structure { return k.structure }
 
 // WithStructure returns a with the structure s in place of its own: what somebody knows of an

@@ -574,8 +574,8 @@ func TestHostOperatorsGiveTheSameBitsOnAnyNumberOfProcessors(t *testing.T) {
 	})
 }
 
-// far is a device whose memory is not the host's: of it, operators that compute on
-// the host need these four.
+// far is a device whose memory is not the host's. Operators that compute on the host need only
+// these four methods.
 type far struct{ *array.Host }
 
 type farBuffer []float64

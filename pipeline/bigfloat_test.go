@@ -26,7 +26,8 @@ func bigGram(x *mat.Dense) [][]*big.Float {
 	return g
 }
 
-// bigTraceOfSolve is tr K^{-1} G, by Gauss-Jordan elimination with pivots from the diagonal; it destroys both.
+// bigTraceOfSolve is tr K^{-1} G, by Gauss-Jordan elimination with pivots from the diagonal; it
+// destroys both.
 func bigTraceOfSolve(k, g [][]*big.Float) float64 {
 	n := len(k)
 	for c := range n {

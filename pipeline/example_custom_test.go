@@ -54,10 +54,9 @@ func exponential(lambda float64) prox.Prox {
 		})
 }
 
-// An operator and a regularizer of one's own, as closures on slices: the conformance
-// suites first, then the risk, here beside its closed form. The operator is orthogonal, so
-// that y_i contributes min(y_i, lambda)^2 to the residual, and 1 to the divergence where it
-// is above lambda.
+// Your own operator and regularizer, as closures on slices: the conformance suites first, then the
+// risk, here beside its closed form. The operator is orthogonal, so that y_i contributes min(y_i,
+// lambda)^2 to the residual, and 1 to the divergence where it is above lambda.
 func Example_custom() {
 	const d, lambda, sigma2 = 200, 1.5, 0.25
 	ctx, dev := context.Background(), array.NewHost()

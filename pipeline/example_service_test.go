@@ -33,8 +33,8 @@ type service struct {
 	places chan struct{}
 	// maxBytes bounds the body of a request.
 	maxBytes int64
-	// patience is how long a request may go on without a line read or written: more than
-	// a sample takes.
+	// patience is the longest time of a request without a line read or written: more than a sample
+	// takes.
 	patience time.Duration
 }
 
@@ -68,8 +68,8 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	conn := http.NewResponseController(w)
-	// Unless told so, HTTP/1 reads the whole body before the first byte of the response. A
-	// connection whose body may be left unread is not used again.
+	// By default HTTP/1 reads the whole body before the first byte of the response. A connection
+	// whose body may be left unread is not used again.
 	if err := conn.EnableFullDuplex(); err != nil {
 		http.Error(w, "streaming is not possible here", http.StatusHTTPVersionNotSupported)
 		return
@@ -77,9 +77,9 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	w.Header().Set("Content-Type", "application/jsonl")
 
-	// The context ends when the client leaves and when it does nothing for too long.
-	// Deadlines in the past then wake what waits for the connection: the source for the
-	// body, the loop for the response.
+	// The context ends when the client leaves or is idle for too long. Deadlines in the past then
+	// wake the code that waits for the connection: the source reading the body, and the loop
+	// writing the response.
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	past := time.Unix(1, 0)
@@ -136,8 +136,8 @@ func (s *service) samples(body io.Reader, quiet *time.Timer) iter.Seq2[[]float64
 	}
 }
 
-// parse reads a JSON array of numbers. NaN and numbers out of range are no JSON numbers;
-// null, which some encoders write in their place, would pass for 0.
+// parse reads a JSON array of numbers. NaN and numbers out of range are not JSON numbers; null,
+// which some encoders write instead, would be read as 0.
 func parse(line []byte) (y []float64, err error) {
 	if bytes.Contains(line, []byte("null")) {
 		return nil, errors.New("null, expected an array of numbers")

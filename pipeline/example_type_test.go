@@ -47,13 +47,12 @@ func (h hadamard) Forward(dst, b array.Batch) {
 
 func (h hadamard) Adjoint(dst, z array.Batch) { h.Forward(dst, z) }
 
-// Structure tells that A A* = I: solvers need no estimate of the norm, and ADMM's step has a closed
-// form. The conformance suite checks the claim.
+// Structure reports that A A* = I: solvers need no estimate of the norm, and ADMM's step has a
+// closed form. The conformance suite checks the claim.
 func (h hadamard) Structure() linops.Structure { return linops.Structure{Rows: linops.Known(1)} }
 
-// An operator as a Go type, with what it knows of itself, and a regularizer of the
-// package. Soft thresholding of the Hadamard coefficients: the divergence counts those
-// above the threshold.
+// An operator as a Go type with a Structure, and a regularizer of the package. Soft thresholding of
+// the Hadamard coefficients: the divergence counts those above the threshold.
 func Example_customType() {
 	const d, lambda, sigma2 = 256, 2.0, 1.0
 	ctx, dev := context.Background(), array.NewHost()

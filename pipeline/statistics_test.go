@@ -113,8 +113,8 @@ func TestSUREIsUnbiasedAndItsErrorBarIsHonest(t *testing.T) {
 	})
 }
 
-// 100 seeds on one matrix completion, 12 on an emulated card: the trace estimator spreads SURE less than
-// SURE's own error bar, and its standard error says by how much.
+// 100 seeds on one matrix completion, 12 on an emulated card: the trace estimator spreads SURE less
+// than SURE's own error bar, and its standard error says by how much.
 func TestTheTraceEstimatorIsNotTheLargestError(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		if testing.Short() {

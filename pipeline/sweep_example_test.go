@@ -11,9 +11,8 @@ import (
 	"surepipe/vjp"
 )
 
-// The threshold of soft thresholding at one y: two large entries, four of the size of the
-// noise. A lower threshold keeps more of the noise, a higher one takes more off the large
-// entries.
+// The threshold of soft thresholding at one y: two large entries, four of the size of the noise. A
+// lower threshold keeps more of the noise, a higher one shrinks the large entries more.
 func ExampleSweep() {
 	y := []float64{6, -5, 0.4, -0.3, 0.2, 0.1}
 	family := pipeline.Family{

@@ -406,3 +406,29 @@ func TestSweepOptionsAreChecked(t *testing.T) {
 		}
 	})
 }
+
+// A closed form starts nowhere: a sweep of ridge regressions goes on with the same bits.
+func TestSweepOfClosedFormsGoesOn(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		c := newCurve(t, dev)
+		c.Regularizer = func(w []float64) (prox.Prox, error) { return prox.NewSquaredL2(w[0]), nil }
+		c.Solver, c.Settings = "direct", vjp.Options{}
+		grid := [][]float64{axis(1, 1e5, 12)}
+		want := collect(t, c, grid, pipeline.SweepOptions{Chain: 6})
+		for _, cut := range []int{2, 7, 12} {
+			o := pipeline.SweepOptions{Chain: 6}
+			for _, p := range want[:cut] {
+				o.Known = append(o.Known, pipeline.SweepValue{Weights: p.Weights, SURE: p.SURE, Trusted: p.Trusted()})
+			}
+			got := collect(t, c, grid, o)
+			if len(got) != len(want)-cut {
+				t.Fatalf("%d points after %d of %d", len(got), cut, len(want))
+			}
+			for i, p := range got {
+				if w := want[cut+i]; p.SURE != w.SURE || !p.Closed || p.Stage != w.Stage {
+					t.Errorf("after %d, point %d: SURE %v, expected %v; closed %v", cut, cut+i, p.SURE, w.SURE, p.Closed)
+				}
+			}
+		}
+	})
+}

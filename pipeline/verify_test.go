@@ -241,8 +241,8 @@ func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
 	})
 }
 
-// The check knows the loss: the fit of weighted observations is right, and is found wrong for the squared
-// loss without weights.
+// The check knows the loss: the fit of weighted observations is right, and is found wrong for the
+// squared loss without weights.
 func TestVerifyKnowsTheLoss(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		// With differences along all unit vectors, and along random signs, which the derivative of the

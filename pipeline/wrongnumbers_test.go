@@ -96,8 +96,8 @@ func TestAColumnInLargeUnitsLeavesTheOthersRight(t *testing.T) {
 	})
 }
 
-// OLS and ridge keep columns of any length: seconds of a clock in micro- and nanoseconds beside three
-// columns in [0, 1], and columns spread over 1e-7 to 1e7.
+// OLS and ridge keep columns of any length: seconds of a clock in micro- and nanoseconds beside
+// three columns in [0, 1], and columns spread over 1e-7 to 1e7.
 func TestLeastSquaresKeepsShortColumns(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		rng := rand.New(rand.NewPCG(3, 4))
@@ -149,8 +149,8 @@ func bigRidgeTrace(x *mat.Dense, c float64) float64 {
 }
 
 // Completions of small matrices have directions that no observation sees: 3 x 2 with three entries
-// has divergence 2.7, and of random ones with a fifth of the entries the closed trace is that of the
-// unrolled derivative.
+// has divergence 2.7, and of random ones with a fifth of the entries the closed trace is that of
+// the unrolled derivative.
 func TestSmallCompletionsCountWhatIsSeen(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		completion := func(shape array.Shape, indices []int, lambda float64) vjp.Problem {
@@ -200,8 +200,8 @@ func TestSmallCompletionsCountWhatIsSeen(t *testing.T) {
 				if !got.Trusted() {
 					marked++
 				} else if 2*math.Abs(got.Trace.Trace-ref.Trace.Trace) > 0.025*math.Sqrt(2*float64(len(y))) {
-					// A fortieth of SURE's error bar: the derivative of a solution that takes a thousand
-					// iterations still moves with the last digits of it.
+					// A fortieth of SURE's error bar: the derivative of a solution that takes a
+					// thousand iterations still moves with the last digits of it.
 					wrong++
 					t.Errorf("%d x %d, seed %d: divergence %.6g (%.6g to %.6g), unrolled %.6g %v", k.side, k.side, seed, got.Trace.Trace, got.DivergenceLow, got.DivergenceHigh, ref.Trace.Trace, ref.Convergence)
 				}

@@ -44,7 +44,7 @@ func Example() {
 	// Output: SURE 9.04, divergence 2.00
 }
 
-// A problem of one's own: y is a smooth sequence with noise, and the LASSO chooses its cosine
+// Your own problem: y is a smooth sequence with noise, and the LASSO chooses its cosine
 // coefficients. The first one, the average, is not penalized.
 func ExampleParseSpec() {
 	spec, err := problems.ParseSpec([]byte(`
@@ -85,8 +85,7 @@ lambda: 1
 	// Output: cosines: mu_hat [4.50 4.50 4.50 4.50], divergence 1
 }
 
-// What a program has to know of a named problem to read its data stands in the table of named
-// problems.
+// The table of named problems has what a program needs to read their data.
 func ExampleLookup() {
 	n, ok := problems.Lookup("matrix-completion")
 	if !ok {

@@ -284,7 +284,7 @@ func (s *Spec) parseSolver(n *yaml.Node) error {
 				return err
 			}
 			if !(s.Solver.Tol > 0) || s.Solver.Tol >= 1 {
-				return s.errorf(v.Line, "tol is %g, expected a number between 0 and 1 (at 1 the solution would be b = 0)", s.Solver.Tol)
+				return s.errorf(v.Line, "tol is %g, expected a number between 0 and 1 (at 1, b = 0 would be accepted)", s.Solver.Tol)
 			}
 		}
 		if v := f.nodes["max-iter"]; v != nil {

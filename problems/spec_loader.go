@@ -20,7 +20,7 @@ type SpecFiles struct {
 	X, Y, Mu string
 	// Sample, where it is not nil, is y itself.
 	Sample *dataio.Array
-	// Simulate lets mu stand in for a y that is missing.
+	// Simulate uses mu in place of a missing y.
 	Simulate bool
 }
 

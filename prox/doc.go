@@ -45,22 +45,22 @@
 // and the derivative of the estimator b(y) = argmin 1/2 ||A b - y||^2 + r(b) needs nothing else of
 // r. A [Derivative] provides both as its [Model]:
 //
-//	                            T                                               Q
-//	NewL1, NewWeightedL1        the coordinates that are not 0                  0
+//	                            T                                          Q
+//	NewL1, NewWeightedL1        the coordinates that are not 0             0
 //	NonNegative, NewBox,
-//	NewLinfBall                 the coordinates strictly inside                 0
-//	NewElasticNet               the coordinates that are not 0                  lambda2 I
-//	Zero, NewSquaredL2          R^p                                             lambda I
-//	NewL2                       R^p, or {0}                                     lambda/||b|| (I - u u*)
-//	NewGroupL2                  the groups that are not 0                       of each group, the same
+//	NewLinfBall                 the coordinates strictly inside            0
+//	NewElasticNet               the coordinates that are not 0             lambda2 I
+//	Zero, NewSquaredL2          R^p                                        lambda I
+//	NewL2                       R^p, or {0}                                lambda/||b|| (I - u u*)
+//	NewGroupL2                  the groups that are not 0                  of each group, the same
 //	NewGroupLinf                vectors constant up to sign on the largest
-//	                            entries of each group that is not 0             0
-//	NewSortedL1                 vectors constant up to sign where |b| is        0
-//	NewTV1D                     vectors constant where b is                     0
+//	                            entries of each group that is not 0        0
+//	NewSortedL1                 vectors constant up to sign where |b| is   0
+//	NewTV1D                     vectors constant where b is                0
 //	NewSimplex, NewL1Ball       on the coordinates that are not 0, what is
-//	                            orthogonal to their signs                       0
-//	NewNuclear                  Q V* + U P*                                     known by products
-//	NewSeparable                the product of the blocks'                      block diagonal
+//	                            orthogonal to their signs                  0
+//	NewNuclear                  Q V* + U P*                                known by products
+//	NewSeparable                the product of the blocks'                 block diagonal
 //
 // u is b/||b||. Where Q = 0, J is the orthogonal projection on T, and its trace, the divergence,
 // counts degrees of freedom: the nonzero entries of the LASSO (Zou, Hastie, Tibshirani 2007), the

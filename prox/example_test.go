@@ -47,7 +47,7 @@ func ExampleNewNuclear() {
 	// 6.0
 }
 
-// A noisy step of height 4: the jump stays, less 2 lambda/4, the noise goes. The
+// A noisy step of height 4: the jump remains, reduced by 2 lambda/4, and the noise is removed. The
 // divergence of the map is the number of constant pieces.
 func ExampleNewTV1D() {
 	dev := array.NewHost()
@@ -78,8 +78,8 @@ func ExampleNewTV1D() {
 	// 2
 }
 
-// SLOPE: large entries are penalized more, and magnitudes that are near each
-// other become equal.
+// SLOPE: large entries are penalized more, and magnitudes that are close to each other become
+// equal.
 func ExampleNewSortedL1() {
 	p, err := prox.NewSortedL1([]float64{3, 2, 1, 1})
 	if err != nil {
@@ -158,7 +158,7 @@ func ExampleNewLinfBall() {
 	// Output: [1 -1 0.5]
 }
 
-// Robust PCA's regularizer: a matrix of low rank beside a sparse one.
+// Robust PCA's regularizer: a low-rank matrix and a sparse one.
 func ExampleNewSeparable() {
 	shape := array.Shape{Rows: 20, Cols: 30}
 	p := prox.NewSeparable(
@@ -169,8 +169,8 @@ func ExampleNewSeparable() {
 	// Output: 1200
 }
 
-// A user's own regularizer: the constraint that the entries sum to zero, whose
-// proximal operator takes the mean off.
+// A user's own regularizer: the constraint that the entries sum to zero, whose proximal operator
+// subtracts the mean.
 func ExampleNewFunc() {
 	center := func(dst, v []float64) {
 		mean := 0.0

@@ -35,7 +35,7 @@ type groupL2 struct{ *groups }
 //	prox_{t r}(v)_g = s_g v_g,
 //	(J z)_g = s_g z_g + t lambda w_g/||v_g||^3 v_g <v_g, z_g>   where s_g > 0, else 0.
 //
-// A group of weight 0 is not penalized, whatever lambda; one of weight +Inf is held at 0, unless
+// A group of weight 0 is not penalized, for any lambda; one of weight +Inf is held at 0, unless
 // lambda = 0. The groups are copied to dev, where they stay until [Release]. An empty group, an
 // entry out of range or in two groups, and a negative or NaN weight are errors. It panics if lambda
 // is negative or NaN. Norms are taken by squaring: values beyond 1e150 overflow.

@@ -42,7 +42,7 @@ type groupLinfWork struct {
 // device. It is an orthogonal projection; its trace is 1 plus the number of |v_j| <= theta, summed
 // over the groups that are not 0. |v_j| = theta counts as outside A, ||v_g||_1 = tau as inactive.
 //
-// A group of weight 0 is not penalized, whatever lambda; one of weight +Inf is held at 0, unless
+// A group of weight 0 is not penalized, for any lambda; one of weight +Inf is held at 0, unless
 // lambda = 0. The groups are copied to dev, where they stay until [Release]. An empty group, an
 // entry out of range or in two groups, and a negative or NaN weight are errors, and so is an
 // argument with a NaN or an entry beyond 1e290 in size. It panics if lambda is negative or NaN.

@@ -100,7 +100,7 @@ func TestModelsAreWhatTheyAreKnownToBe(t *testing.T) {
 	})
 }
 
-// A model is built once, whoever asks first.
+// A model is built once, by the first caller.
 func TestModelsAreBuiltOnce(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
@@ -121,7 +121,7 @@ func TestModelsAreBuiltOnce(t *testing.T) {
 	})
 }
 
-// A regularizer that is made of others knows what follows from them.
+// The structure of a combined regularizer follows from its parts.
 func TestWrappersKnowWhatTheirPartsKnow(t *testing.T) {
 	l1 := prox.NewL1(2)
 	nuclear := prox.NewNuclear(array.Shape{Rows: 70, Cols: 80}, 3)
@@ -184,7 +184,7 @@ func TestSeparableRegularizersOnASet(t *testing.T) {
 	})
 }
 
-// Central differences of a proximal operator come to its derivative as near as NewFunc says.
+// Central differences of a proximal operator are as close to its derivative as NewFunc documents.
 func TestDifferencesComeNearTheDerivative(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, size := range []float64{1e-6, 1, 1e6} {

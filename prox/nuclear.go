@@ -31,7 +31,7 @@ type nuclear struct {
 // smaller Gram matrix; the host computes its eigenvalues and the device all else, and only a matrix
 // of the size of the shorter side is transferred. Elsewhere the SVD is LAPACK's, on the host, and V
 // and its singular vectors are transferred. Along the iterates of a solve ([Follower]) a partial
-// SVD serves where the rank of the result is low. The derivative needs no gap between singular
+// SVD is used where the rank of the result is low. The derivative needs no gap between singular
 // values, neither between two of them nor between one and tau, and treats a rank-deficient, wide or
 // tall V like any other. Applying it to one direction takes about 8 m n r flops, r being the rank
 // of the result. See [Derivative]; a sigma_i equal to tau counts as below.

@@ -12,8 +12,8 @@ import (
 	"surepipe/space"
 )
 
-// anchored is a regularizer written outside the package, r(b) = lambda ||b - a||_1: entries that
-// the data do not move stay at an anchor.
+// anchored is a regularizer written outside the package, r(b) = lambda ||b - a||_1: entries stay at
+// an anchor unless the data move them.
 type anchored struct {
 	lambda float64
 	a      array.Batch // 1 x p
@@ -49,7 +49,7 @@ func (r anchored) Linearize(dst, v array.Batch, t float64) (prox.Derivative, err
 	return j, r.Eval(dst, v, t)
 }
 
-// Structure says what else r knows of itself.
+// Structure returns what else is known about r.
 func (r anchored) Structure() prox.Structure {
 	return prox.Structure{Value: func(b array.Batch) float64 {
 		sum, a := 0.0, r.a.ToHost()
@@ -86,8 +86,8 @@ func (j *anchoredDerivative) margin(v array.Batch) float64 {
 	return least
 }
 
-// A regularizer of one's own, with its model and its value: everything that estimates risks asks for
-// these and not for the type.
+// Your own regularizer, with its model and its value: code that estimates risks asks for these and
+// not for the type.
 func ExampleModel() {
 	dev := array.NewHost()
 	defer dev.Close()
@@ -116,7 +116,7 @@ func ExampleModel() {
 	// value: 1.5
 }
 
-// What a regularizer says of itself, and what one made of it says.
+// The structure of a regularizer, and of one derived from it.
 func ExampleStructureOf() {
 	ridge := prox.NewScaled(3, prox.NewSquaredL2(2))
 	fmt.Println("curvature:", prox.StructureOf(ridge).Quadratic.Value)
@@ -131,8 +131,8 @@ func ExampleStructureOf() {
 	// duality gap known: true
 }
 
-// A regularizer of a user's own keeps the contract alone and as a part of others, which have models
-// where it has one.
+// A user's regularizer keeps the contract alone and as a part of others, which have models where it
+// has one.
 func TestAUsersOwnRegularizerConforms(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		a := dev.Alloc(1, 6)

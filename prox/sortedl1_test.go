@@ -202,8 +202,8 @@ func TestSortedL1WithoutTiesIsMasked(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		p := must(prox.NewSortedL1([]float64{2, 1.5, 1, 0.5}))
 		for _, c := range []struct {
-			v      []float64
-			masked bool
+			v        []float64
+			diagonal bool
 		}{
 			{[]float64{9, -7, 5, 0.1}, true},
 			{[]float64{9, -8.9, 5, 0.1}, false},
@@ -215,8 +215,8 @@ func TestSortedL1WithoutTiesIsMasked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ok := !j.Diagonal().IsZero(); ok != c.masked {
-				t.Errorf("v = %v: derivative %T, want Masked: %t", c.v, j, c.masked)
+			if ok := !j.Diagonal().IsZero(); ok != c.diagonal {
+				t.Errorf("v = %v: derivative %T, want diagonal: %t", c.v, j, c.diagonal)
 			}
 			j.Release()
 			v.Free()

@@ -19,7 +19,7 @@ type weightedL1 struct {
 //	prox_{t r}(v)_j = sign(v_j) max(|v_j| - t lambda w_j, 0),
 //	J = diag(1 where |v_j| > t lambda w_j or lambda w_j = 0, else 0).
 //
-// An entry of weight 0 is not penalized, whatever lambda; one of weight +Inf is held at 0, unless
+// An entry of weight 0 is not penalized, for any lambda; one of weight +Inf is held at 0, unless
 // lambda = 0. The weights are copied to dev, where they stay until [Release]. A negative or NaN
 // weight is an error. It panics if lambda is negative or NaN.
 func NewWeightedL1(dev array.Device, lambda float64, w []float64) (Prox, error) {

@@ -7,8 +7,8 @@ import (
 	"surepipe/risk"
 )
 
-// Soft thresholding of five observations at 1. Three of them exceed the threshold and move by 1, the
-// other two become 0: the divergence is 3.
+// Soft thresholding of five observations at 1. Three of them exceed the threshold and move by 1,
+// the other two become 0: the divergence is 3.
 func Example() {
 	y := []float64{4.2, -3.1, 0.4, 2.6, -0.3}
 	terms := risk.Terms{D: len(y), Sigma2: 0.5}

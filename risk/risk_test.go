@@ -11,8 +11,8 @@ import (
 // near reports whether two numbers agree to 1e-12.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*max(1, math.Abs(a), math.Abs(b)) }
 
-// For mu_hat = s y everything is known in closed form: tr D = s d, ||D||_F^2 = s^2 d, and the residual
-// (1-s)^2 ||y||^2.
+// For mu_hat = s y everything is known in closed form: tr D = s d, ||D||_F^2 = s^2 d, and the
+// residual (1-s)^2 ||y||^2.
 func scaled(y []float64, s, sigma2 float64) risk.Terms {
 	norm2 := 0.0
 	for _, v := range y {
@@ -103,7 +103,8 @@ func TestInterceptAlone(t *testing.T) {
 	}
 }
 
-// An estimate of the norm below what the trace allows does not make the least bar smaller than that.
+// An estimate of the norm below the least value that the trace allows does not make the least bar
+// smaller.
 func TestLeastBarOfNoisyEstimates(t *testing.T) {
 	terms := risk.Terms{D: 10, Sigma2: 1, Divergence: 8, Frobenius2: 5} // >= 6.4 in truth
 	if want := math.Sqrt(2 * 36. / 10); !near(terms.LeastStdErr(), want) {
@@ -126,7 +127,7 @@ func TestImplausible(t *testing.T) {
 	}
 }
 
-// Derivatives of SURE with respect to what it is made of, against differences.
+// Derivatives of SURE with respect to its terms, against differences.
 func TestErrorsOfTheTerms(t *testing.T) {
 	terms := risk.Terms{D: 10, Sigma2: 2, Residual: 17, Divergence: 3.5, Frobenius2: 3}
 	const h = 1e-6

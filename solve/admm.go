@@ -131,14 +131,18 @@ func (s *admm) Step(ctx context.Context, w *Work, record bool) (prox.Derivative,
 	if err != nil {
 		return nil, err
 	}
+	solved := false
+	defer func() {
+		if j != nil && !solved { // also where A panics
+			j.Release()
+		}
+	}()
 	dev.Lin(u, 1, u, 1, w.B)
 	dev.Lin(dual, 1, u, w.C.Eta, aty)
 	if err := s.normal.Solve(ctx, primal, dual, w.C.Eta); err != nil {
-		if j != nil {
-			j.Release()
-		}
 		return nil, err
 	}
+	solved = true
 	dev.Lin(u, 1, u, -1, primal)
 	dev.Lin(dual, 1, z, -1, primal)
 	dev.Copy(z, primal)

@@ -173,12 +173,17 @@ func (w *matrices) tangent() (*Tangent, error) {
 	// The rank changes where a singular value crosses the threshold.
 	gap := min(all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r]) / w.eta
 	model := &prox.Model{Space: curved.Space(), Curvature: curved, Margin: func(array.Batch) float64 { return gap }}
-	op, _ := linops.On(dev, w.p.A, model.Space)
-	t := &Tangent{op, model}
+	t, done := &Tangent{Model: model}, false
+	defer func() {
+		if !done { // also where A panics
+			t.release()
+		}
+	}()
+	t.A, _ = linops.On(dev, w.p.A, model.Space)
 	if err := dev.Err(); err != nil {
-		t.release()
 		return nil, err
 	}
+	done = true
 	return t, nil
 }
 

@@ -285,8 +285,8 @@ const leastGood = 1e-8
 
 // examine measures the accuracy of the closed form: for every column, with r = y - A b, the
 // optimality is |a_j* r - c b_j| over ||a_j|| and over the size of errors that matter
-// ([Yardstick]), all squared and summed. The error of mu_hat is estimated by how far a step of
-// iterative refinement moves it.
+// ([Yardstick]), all squared and summed. The bound of mu_hat's error is the distance by which a
+// step of iterative refinement moves it.
 func (s *direct) examine(_ context.Context, w *Work, c *watch, _ float64, _ bool) error {
 	dev, at := w.Device(), w.Own.(*directRun)
 	d, dim := s.p.A.Dims()

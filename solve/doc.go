@@ -15,12 +15,12 @@
 //   - Init sets the first state, which is 0 before.
 //   - Step advances the state in place, and evaluates the proximal operator by [Work.Prox].
 //   - Measure bounds a subgradient at the new estimate and chooses the coefficients of the next
-//     iteration, such as its step. Where it has no bound a rough estimate will do: it only tells
-//     the driver when to check.
-//   - Reverse is the transpose of the derivative of Step. Go through Step from the last line to the first, and
-//     for every line dst = a x + c y add a times the adjoint of dst to that of x and c times to
-//     that of y; the proximal operator is j, the operator A becomes A*, and what reaches y goes to
-//     dst.
+//     iteration, such as its step. Where it has no bound a rough estimate will do: it only
+//     determines when the driver checks.
+//   - Reverse is the transpose of the derivative of Step. Go through Step from the last line to the
+//     first, and for every line dst = a x + c y add a times the adjoint of dst to that of x and c
+//     times to that of y; the proximal operator is j, the operator A becomes A*, and what reaches y
+//     goes to dst.
 //
 // [Run] does everything else: tolerance, cancellation, warm starts, progress and a [Tape]. A method
 // whose constructor is in the table, or is passed to [NewFrom] or vjp.FromMethod, is given problems
@@ -33,10 +33,10 @@
 // A gradient at the returned point decides, never a quantity of the step itself:
 //
 //   - Optimality bounds the distance from 0 to the objective's subdifferential, relative to ||A||
-//     times the size of errors of mu_hat that matter, sigma sqrt(d). The columns of A are scaled to about
-//     unit length internally, by powers of two, where their lengths differ and the regularizer allows
-//     for other units. Where it does not, each entry of the subgradient is divided by the length of
-//     its column.
+//     times the size of errors of mu_hat that matter, sigma sqrt(d). The columns of A are scaled to
+//     about unit length internally, by powers of two, where their lengths differ and the
+//     regularizer allows for other units. Where it does not, each entry of the subgradient is
+//     divided by the length of its column.
 //   - Error bounds ||mu_hat - mu_hat*|| by the duality gap, where the regularizer's conjugate is
 //     known: the squared loss is strongly convex in A b, so that ||A b - A b*||^2 <= 2 gap. Where
 //     the bound is not small compared with sigma sqrt(d) the solve continues.

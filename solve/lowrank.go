@@ -74,13 +74,19 @@ func (l *lowRank) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, erro
 	if err != nil || !l.s.o.Point {
 		return sol, err
 	}
+	whole := false
+	defer func() {
+		if !whole { // also where A panics
+			sol.Release()
+		}
+	}()
 	sol.At = newPoint(l.full, l.full.Traits(), y, l.s.o, sol)
 	if sol.Converged {
 		if sol.At.Tangent, err = w.tangent(); err != nil && !tooHard(err) {
-			sol.Release()
 			return nil, err
 		}
 	}
+	whole = true
 	return sol, nil
 }
 

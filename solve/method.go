@@ -124,7 +124,12 @@ type Work struct {
 // The caller releases it.
 func Begin(m Method, traits Traits, y, b0 array.Batch) (*Work, error) {
 	dev := y.Device()
-	w := &Work{Y: y}
+	w, begun := &Work{Y: y}, false
+	defer func() {
+		if !begun { // also where Init panics
+			w.Release()
+		}
+	}()
 	if traits.own == nil {
 		_, p := m.Problem().A.Dims()
 		w.B = dev.Alloc(1, p)
@@ -139,9 +144,9 @@ func Begin(m Method, traits Traits, y, b0 array.Batch) (*Work, error) {
 		w.Scratch = append(w.Scratch, dev.Alloc(1, n))
 	}
 	if err := m.Init(w, b0); err != nil {
-		w.Release()
 		return nil, err
 	}
+	begun = true
 	return w, nil
 }
 

@@ -49,8 +49,8 @@ type Linear struct {
 	Margin float64
 }
 
-// Tangent is the model of the nuclear norm at a solution of low rank, and the operator on its space.
-// Both are nil at the solution 0.
+// Tangent is the model of the nuclear norm at a solution of low rank, and the operator on its
+// space. Both are nil at the solution 0.
 type Tangent struct {
 	A     linops.Restricted
 	Model *prox.Model
@@ -58,7 +58,9 @@ type Tangent struct {
 
 func (t *Tangent) release() {
 	if t.Model != nil {
-		t.A.Release()
+		if t.A != nil {
+			t.A.Release()
+		}
 		t.Model.Space.Release()
 		t.Model.Curvature.Release()
 	}
@@ -83,8 +85,8 @@ func (at *Point) Detach() (a linops.Restricted, release func()) {
 	return a, release
 }
 
-// Lift returns the map on the host from vectors in the coordinates of B to the user's, nil where they
-// are the same. It outlives the point.
+// Lift returns the map on the host from vectors in the coordinates of B to the user's, nil where
+// they are the same. It outlives the point.
 func (at *Point) Lift() func(b []float64) []float64 {
 	set, n, units := at.set, at.all, at.units
 	if set == nil && units == nil {

@@ -11,8 +11,8 @@ import (
 	"surepipe/solve"
 )
 
-// A solve works on the view of the device that its y is on: where that has failed the solve fails, and
-// with it no other and not the device.
+// A solve works on the view of the device that its y is on: where that has failed the solve fails,
+// and with it no other and not the device.
 func TestFaultsBelongToTheRequest(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		free, bounded := dev.Available()

@@ -327,7 +327,7 @@ func (s *plain) Record(ctx context.Context, y array.Batch, newTape func(Method, 
 	return Run(ctx, s.m, y, s.s.o, Start{Tape: newTape(s.m, y)})
 }
 
-// Reweight shares what the method shares.
+// Reweight shares the data that the method shares.
 func (s *plain) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	return s.s.reweight(ctx, r, s.m)
 }

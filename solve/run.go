@@ -66,13 +66,15 @@ func begin(m Method, y array.Batch, o Options, from Start) (*run, error) {
 	if r.tape != nil {
 		from.B = array.Batch{}
 	}
+	var follower prox.Follower
+	if follow := prox.StructureOf(p.R).Follow; follow != nil && r.tape == nil && r.traits.Argument != nil {
+		follower = follow()
+	}
 	var err error
 	if r.w, err = Begin(m, r.traits, y, from.B); err != nil {
 		return nil, err
 	}
-	if follow := prox.StructureOf(p.R).Follow; follow != nil && r.tape == nil && r.traits.Argument != nil {
-		r.w.follower = follow()
-	}
+	r.w.follower = follower
 	r.c = newWatch(m, r.traits, y, r.o, from.Part)
 	if !r.oneStep && from.B.IsZero() {
 		r.last = r.c.scale // elsewhere the first step is as accurate as the last ones of the solve that gave B, so that none of B's accuracy is lost
@@ -147,7 +149,12 @@ func (r *run) step(ctx context.Context, final bool) error {
 // solution is the outcome at the last iterate.
 func (r *run) solution() (*Solution, error) {
 	p, dev := r.m.Problem(), r.w.Device()
-	s := &Solution{Convergence: r.c.conv, Choices: r.choices()}
+	s, done := &Solution{Convergence: r.c.conv, Choices: r.choices()}, false
+	defer func() {
+		if !done { // also where A panics
+			s.Release()
+		}
+	}()
 	if own := r.traits.own; own != nil {
 		s.B, s.MuHat = own.solution(r.w)
 	} else {
@@ -160,9 +167,9 @@ func (r *run) solution() (*Solution, error) {
 		s.At = newPoint(r.m, r.traits, r.w.Y, r.o, s)
 	}
 	if err := dev.Sync(); err != nil {
-		s.Release()
 		return nil, err
 	}
+	done = true
 	return s, nil
 }
 

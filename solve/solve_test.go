@@ -84,7 +84,7 @@ func near(t testing.TB, what string, got, want []float64, tol float64) {
 	}
 }
 
-// Every method of the table keeps what a method promises.
+// Every method of the table keeps the contract of a method.
 func TestMethodsKeepTheirPromises(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
@@ -113,7 +113,7 @@ func TestMethodsKeepTheirPromises(t *testing.T) {
 	})
 }
 
-// hidden is a loss that does not tell that it is quadratic.
+// hidden is a loss that does not report that it is quadratic.
 type hidden struct{ loss.Loss }
 
 func (hidden) Weights() (array.Batch, bool) { return array.Batch{}, false }
@@ -229,7 +229,7 @@ func checkChoice(t testing.TB, s *solve.Solution, part, chosen string) {
 	}
 }
 
-// Solutions tell what was chosen for their problem.
+// Solutions list what was chosen for their problem.
 func TestChoicesAreRecorded(t *testing.T) {
 	dev := array.NewHost()
 	arraytest.NoLeak(t, dev)

@@ -59,7 +59,7 @@ func lowRankMatrix(rng *rand.Rand, shape array.Shape, size, noise float64) []flo
 	return y
 }
 
-// A solve from the solution nearby keeps what that is worth.
+// A warm start at a nearby solution keeps its accuracy.
 func TestFollowingStartsWhereTold(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		c := pcaCases(t, dev)[0]

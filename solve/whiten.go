@@ -62,14 +62,12 @@ func (w *whitened) Problem() Problem { return w.p }
 
 // Solve solves the whitened problem.
 func (w *whitened) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
-	z := w.whiten(y)
-	return w.deliver(z)(w.Solver.Solve(ctx, z, b0))
+	return w.deliver(y, func(z array.Batch) (*Solution, error) { return w.Solver.Solve(ctx, z, b0) })
 }
 
 // Record records the whitened problem.
 func (w *whitened) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
-	z := w.whiten(y)
-	return w.deliver(z)(w.Solver.Record(ctx, z, newTape))
+	return w.deliver(y, func(z array.Batch) (*Solution, error) { return w.Solver.Record(ctx, z, newTape) })
 }
 
 // whiten is W^{1/2} y.
@@ -82,25 +80,32 @@ func (w *whitened) whiten(y array.Batch) array.Batch {
 	return z
 }
 
-// deliver returns a solution with mu_hat in the user's units, whose point owns z.
-func (w *whitened) deliver(z array.Batch) func(*Solution, error) (*Solution, error) {
-	return func(sol *Solution, err error) (*Solution, error) {
-		if err != nil || sol.At == nil {
-			defer z.Free()
-		}
-		if err != nil {
-			return nil, err
-		}
-		if sol.At != nil {
-			sol.At.ownsY = true
-		}
-		sol.then(func(s *Solution) { w.p.A.Forward(s.MuHat, s.B) })
-		if err := z.Device().Sync(); err != nil {
+// deliver returns the solution at z = W^{1/2} y with mu_hat in the user's units; its point owns z.
+func (w *whitened) deliver(y array.Batch, solve func(z array.Batch) (*Solution, error)) (*Solution, error) {
+	z := w.whiten(y)
+	var sol *Solution
+	var err error
+	owned, done := false, false
+	defer func() {
+		if sol != nil && !done { // also where A panics
 			sol.Release()
-			return nil, err
 		}
-		return sol, nil
+		if !owned {
+			z.Free()
+		}
+	}()
+	if sol, err = solve(z); err != nil {
+		return nil, err
 	}
+	if sol.At != nil {
+		sol.At.ownsY, owned = true, true
+	}
+	sol.then(func(s *Solution) { w.p.A.Forward(s.MuHat, s.B) })
+	if err := z.Device().Sync(); err != nil {
+		return nil, err
+	}
+	done = true
+	return sol, nil
 }
 
 // Reweight shares the weights and what the solver of the whitened problem shares.

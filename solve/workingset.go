@@ -162,13 +162,17 @@ type confined struct {
 // confine takes the columns of A in a set; nil where A's structure does not offer that.
 func confine(dev array.Device, a linops.Operator, set []int) *confined {
 	_, dim := a.Dims()
-	t := space.Coordinates(dev, dim, set)
-	op, native := linops.On(dev, a, t)
-	c := &confined{Problem: Problem{A: op, Device: dev}, op: op, set: t}
+	c, native := &confined{Problem: Problem{Device: dev}, set: space.Coordinates(dev, dim, set)}, false
+	defer func() {
+		if !native { // also where A panics
+			c.release()
+		}
+	}()
+	c.op, native = linops.On(dev, a, c.set)
 	if !native {
-		c.release()
 		return nil
 	}
+	c.A = c.op
 	return c
 }
 
@@ -176,7 +180,9 @@ func (c *confined) release() {
 	if c.method != nil {
 		c.method.Release()
 	}
-	c.op.Release()
+	if c.op != nil {
+		c.op.Release()
+	}
 	if c.R != nil {
 		prox.Release(c.R)
 	}
@@ -215,6 +221,12 @@ func (s *workingSet) newRounds(y, b0 array.Batch) *rounds {
 		limit: max(int(firstShare*float64(dim)), minFirst),
 	}
 	r.conv.Optimality = math.Inf(1)
+	begun := false
+	defer func() {
+		if !begun { // A or the regularizer has panicked
+			r.release()
+		}
+	}()
 	dev.Lin(r.z, -1, y, 0, array.Batch{})
 	s.s.p.A.Adjoint(r.g, r.z)
 	if b0.IsZero() {
@@ -223,6 +235,7 @@ func (s *workingSet) newRounds(y, b0 array.Batch) *rounds {
 		dev.Copy(r.b, b0)
 		r.set = s.r.Closure(support(r.b))
 	}
+	begun = true
 	return r
 }
 
@@ -296,12 +309,16 @@ func (r *rounds) confine(ctx context.Context) (bool, error) {
 	if c == nil {
 		return false, nil
 	}
+	defer func() {
+		if r.on == nil { // also where the regularizer or the method panics
+			c.release()
+		}
+	}()
 	var err error
 	if c.R, err = r.s.r.On(r.dev, c.set); err == nil && c.R != nil {
 		c.method, err = r.s.s.e.New(ctx, c.Problem, r.s.s.o)
 	}
 	if err != nil || c.R == nil {
-		c.release()
 		return false, err
 	}
 	r.on = c

@@ -15,8 +15,8 @@ type product struct {
 	form   Form
 }
 
-// ProductOf returns the product of spaces, the vectors (u_1, u_2, ...) with u_i in T_i, with
-// E = diag(E_1, E_2, ...). Releasing it releases the parts. A product of sets of coordinates has the
+// ProductOf returns the product of spaces, the vectors (u_1, u_2, ...) with u_i in T_i, with E =
+// diag(E_1, E_2, ...). Releasing it releases the parts. A product of sets of coordinates has the
 // form of one set, and one of clusters and sets that of clusters. It panics without parts.
 func ProductOf(parts ...Space) Space {
 	if len(parts) == 0 {

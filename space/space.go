@@ -29,7 +29,7 @@ type Space interface {
 	Release()
 }
 
-// Kind says what a space is.
+// Kind is the kind of a space.
 type Kind int
 
 // The kinds of spaces. General is the zero value: nothing is known but the methods.
@@ -44,8 +44,8 @@ const (
 	Spanned         // the span of orthonormal vectors
 )
 
-// Form is what a space is, for operators that can confine themselves to it. Slices and batches
-// are the space's: they must not be modified and live as long as it does.
+// Form describes a space, for operators that can be restricted to it. Slices and batches are the
+// space's: they must not be modified and live as long as it does.
 type Form struct {
 	Kind Kind
 	// Orthonormal reports that E*E = I.

@@ -115,7 +115,7 @@ func square(dev array.Device) (space.Space, func()) {
 	return space.Tangent(array.Shape{Rows: 3, Cols: 3}, 3, u, v), func() { u.Free(); v.Free() }
 }
 
-// A product of sets of coordinates says that it is one.
+// A product of sets of coordinates has the form of one set.
 func TestProductsOfSetsAreSets(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()

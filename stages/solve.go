@@ -115,8 +115,13 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	if err != nil {
 		return nil, cause(view, err)
 	}
+	done := false
+	defer func() {
+		if !done { // also where the linearization panics
+			sol.Release()
+		}
+	}()
 	if sol.Linearization == nil {
-		sol.Release()
 		return nil, fmt.Errorf("stages: the solution of solver %q has no derivative, expected a solver whose vjp.Options.Derivative is not %q", solver.Name(), vjp.None)
 	}
 	job.solution, job.mean, job.meanWeight = sol, mean, weight()
@@ -135,9 +140,9 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	var r [1]float64
 	view.Dot(r[:], y, y)
 	if err := view.Err(); err != nil {
-		sol.Release()
 		return nil, err
 	}
+	done = true
 	job.residual = r[0]
 	job.solved = time.Now()
 	return job, nil

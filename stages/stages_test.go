@@ -12,8 +12,7 @@ import (
 	"surepipe/stages"
 )
 
-// double and describe are stages of one's own: they compose with Start like
-// those of the package.
+// double and describe are user-defined stages: they compose with Start like those of the package.
 func double(ctx context.Context, in <-chan int, out chan<- int) error {
 	for v := range in {
 		select {

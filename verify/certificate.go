@@ -67,13 +67,18 @@ func (c *check) slope(fit array.Batch) (lipschitz, resid float64) {
 
 // residual is s at the step eta, g being the gradient at b.
 func (c *check) residual(g array.Batch, eta float64) (array.Batch, error) {
-	s := c.dev.Alloc(1, c.B.N())
+	s, done := c.dev.Alloc(1, c.B.N()), false
+	defer func() {
+		if !done { // also where the regularizer panics
+			s.Free()
+		}
+	}()
 	c.dev.Lin(s, 1, c.B, -eta, g)
 	if err := c.Problem.R.Eval(s, s, eta); err != nil {
-		s.Free()
 		return array.Batch{}, err
 	}
 	c.dev.Lin(s, 1/eta, c.B, -1/eta, s)
+	done = true
 	return s, nil
 }
 

@@ -58,7 +58,7 @@ func (c *check) begin(w *witness) error {
 // solveAgain solves at y to a far smaller tolerance, starting at b. The direct solver has no
 // tolerance and is used as it is.
 func (c *check) solveAgain() (err error) {
-	if c.Solver.Name() == "direct" {
+	if c.Convergence.Closed {
 		c.first.solver = c.Solver
 	} else if c.first.solver, err = c.newSolver("fista", checkTol); err != nil {
 		return err

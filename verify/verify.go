@@ -55,7 +55,7 @@ const (
 	Limit = 4
 )
 
-// Result is what is checked.
+// Result is the result to check.
 type Result struct {
 	// Solver is the one under check, made with its own settings.
 	Solver vjp.Solver

@@ -17,8 +17,8 @@ import (
 	"surepipe/vjp"
 )
 
-// threshold checks soft thresholding of y at 1, whose Jacobian is said to be diag(jacobian), with the
-// regularizer r in the check.
+// threshold checks soft thresholding of y at 1, whose Jacobian is said to be diag(jacobian), with
+// the regularizer r in the check.
 func threshold(t *testing.T, ctx context.Context, dev array.Device, y, jacobian []float64, r prox.Prox) (*verify.Verification, error) {
 	t.Helper()
 	return thresholdKnowing(t, ctx, dev, y, jacobian, r, vjp.Closed{})
@@ -60,8 +60,8 @@ func thresholdKnowing(t *testing.T, ctx context.Context, dev array.Device, y, ja
 	}, verify.Options{Problem: vjp.Problem{A: linops.Identity(d), R: r, Device: dev}})
 }
 
-// A kink within the first step, of 1e-4 sqrt(3), is left behind by smaller ones: nothing is a boundary, and
-// what is wrong there is found.
+// A kink within the first step, of 1e-4 sqrt(3), is left behind by smaller ones: nothing is a
+// boundary, and what is wrong there is found.
 func TestSmallerStepsLeaveAKinkBehind(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)

@@ -63,6 +63,14 @@ func newLevels(p Problem, records []prox.Derivative, lookback int, room int64) [
 		count[k] += count[k+1]
 	}
 	var levels []level
+	done := false
+	defer func() {
+		for i := range levels {
+			if !done { // A has panicked
+				levels[i].release()
+			}
+		}
+	}()
 	from := 0
 	for limit := dim / 2; limit > 0; limit /= 2 {
 		for from <= last && count[from] > limit {
@@ -85,14 +93,18 @@ func newLevels(p Problem, records []prox.Derivative, lookback int, room int64) [
 				set = append(set, i)
 			}
 		}
-		on := space.Coordinates(p.Device, dim, set)
-		op := linops.StructureOf(p.A).On(p.Device, on)
+		l := level{from: from, n: len(set), on: space.Coordinates(p.Device, dim, set)}
+		levels = append(levels, l)
+		op := linops.StructureOf(p.A).On(p.Device, l.on)
 		if op == nil {
-			on.Release()
+			l.on.Release()
+			levels = levels[:len(levels)-1]
 			break
 		}
-		levels = append(levels, level{from, len(set), p.Device.NewIndex(set), on, op})
+		l.op, l.idx = op, p.Device.NewIndex(set)
+		levels[len(levels)-1] = l
 	}
+	done = true
 	return levels
 }
 
@@ -123,7 +135,9 @@ func lastUse(dev array.Device, records []prox.Derivative, dim int) []int {
 
 // release frees the level's columns.
 func (l *level) release() {
-	l.op.Release()
-	l.idx.Free()
+	if l.op != nil {
+		l.op.Release()
+		l.idx.Free()
+	}
 	l.on.Release()
 }

@@ -14,8 +14,9 @@ import (
 	"surepipe/vjp"
 )
 
-// What a form lacks against one of converged images is not negative and within its bound, the
-// bound is within what was asked for, the image within the root of the bound, and batches change no bit.
+// The error of a form against one of converged images is not negative and within its bound, the
+// bound is at most the requested one, the image is within the root of the bound, and batches change
+// no bit.
 func TestFormsAreWithinTheirBounds(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		vjp.FactorAll(t)

@@ -20,8 +20,8 @@ type cg struct {
 	// A pilot is a run without an image, for its Ritz values.
 	pilot bool
 	dst   array.Batch // sum of alpha A u; zero for a pilot
-	// r is the residual, u the direction, t a vector to work in, which is J r or (K + eta H) u, and q
-	// is A u, or A*A u.
+	// r is the residual, u the direction, t a vector to work in, which is J r or (K + eta H) u, and
+	// q is A u, or A*A u.
 	r, u, t, q array.Batch
 	// K u, and K J times the residual; zero where K is 0.
 	ku, kt array.Batch
@@ -291,8 +291,8 @@ func (c *cg) small(p *probe) bool {
 	return p.rho <= residual*residual*p.start
 }
 
-// left returns the bound of the error of a probe's form. For a pilot that is its least residual over
-// its Ritz value.
+// left returns the bound of the error of a probe's form. For a pilot that is its least residual
+// over its Ritz value.
 func (c *cg) left(p *probe) float64 {
 	if c.pilot && p.best > 0 {
 		return p.best / (nodeShare * p.smallest(p.bestAt) * c.l.eta)

@@ -201,15 +201,17 @@ func (l *implicit) choose() error {
 		_, s.n = l.model.Space.Dims()
 		s.kind = l.model.Space.Form().Kind
 	}
+	defer func() { // also where A or the regularizer panics
+		if s.on != nil && l.on != s.on {
+			s.on.Release()
+		}
+	}()
 	for _, r := range rules {
 		if !r.applies(s) {
 			continue
 		}
 		if err := r.build(l, s); err != nil {
 			return err
-		}
-		if s.on != nil && l.on != s.on {
-			s.on.Release()
 		}
 		l.choices = []Choice{
 			{Part: "space", Chosen: l.describe(r.space), Reason: r.reason},

@@ -27,7 +27,8 @@ import (
 //	b_{k+1} = prox_{tau r}(b_k - tau A* u_{k+1})
 //	x_{k+1} = 2 b_{k+1} - b_k.
 //
-// It is a solve.Method by exported names alone. Its state (b_k, x_k, u_k) has vectors of two lengths.
+// It is a solve.Method written with exported names only. Its state (b_k, x_k, u_k) has vectors of
+// two lengths.
 type primalDual struct {
 	p          solve.Problem
 	norm2      float64
@@ -51,8 +52,8 @@ func (m *primalDual) Name() string           { return "primal-dual" }
 func (m *primalDual) Problem() solve.Problem { return m.p }
 func (m *primalDual) Release()               {}
 
-// Traits gives the lengths of the state, and of a step's scratch: an argument of the proximal operator
-// and A x_k - y.
+// Traits gives the lengths of the state, and of a step's scratch: an argument of the proximal
+// operator and A x_k - y.
 func (m *primalDual) Traits() solve.Traits {
 	d, p := m.p.A.Dims()
 	return solve.Traits{Norm2: m.norm2, State: []int{p, p, d}, Scratch: []int{p, d}}
@@ -91,12 +92,12 @@ func (m *primalDual) Step(ctx context.Context, w *solve.Work, record bool) (prox
 	return j, nil
 }
 
-// Measure tells when it pays to look: Traits.Exact is false, so that a gradient at b decides.
+// Measure determines when to check: Traits.Exact is false, so that a gradient at b decides.
 func (m *primalDual) Measure(w *solve.Work) (float64, solve.Coefficients) {
 	return solve.Norm(w.Scratch[0]) / m.tau, w.C
 }
 
-// Reverse reads Step from the bottom to the top.
+// Reverse goes through Step from the last line to the first.
 func (m *primalDual) Reverse(_ context.Context, dst array.Batch, a *solve.Adjoint, j prox.Derivative) error {
 	dev := dst.Device()
 	beta, xi, upsilon := a.State[0], a.State[1], a.State[2]
@@ -121,7 +122,8 @@ func (m *primalDual) Reverse(_ context.Context, dst array.Batch, a *solve.Adjoin
 var primalDualEntry = solve.Entry{Name: "primal-dual", New: newPrimalDual, Sparse: true}
 
 // A method written outside the packages is a solver like the others: its solution is certified and
-// differentiated, the trace is known exactly, and a solve starts at the solution of a problem nearby.
+// differentiated, the trace is known exactly, and a solve starts at the solution of a problem
+// nearby.
 func ExampleFromMethod() {
 	ctx, dev := context.Background(), array.NewHost()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -167,8 +169,9 @@ func ExampleFromMethod() {
 	// fewer iterations from the solution nearby: true
 }
 
-// The method passes the checks for methods, and is differentiated in every way as FISTA is: implicitly, by
-// a tape, by a tape that is too short, with columns in other units and with weights of the observations.
+// The method passes the checks for methods, and is differentiated in every way as FISTA is:
+// implicitly, by a tape, by a tape that is too short, with columns in other units and with weights
+// of the observations.
 func TestMethodFromOutside(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)

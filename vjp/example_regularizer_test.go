@@ -15,8 +15,8 @@ import (
 	"surepipe/vjp"
 )
 
-// signed is a regularizer of a user's own, written by exported names alone: an elastic net that
-// charges negative coefficients more than positive ones,
+// signed is a user's regularizer, written with exported names only: an elastic net that penalizes
+// negative coefficients more than positive ones,
 //
 //	r(b) = sum_j up max(b_j, 0) + down max(-b_j, 0) + ridge/2 b_j^2.
 //
@@ -69,8 +69,8 @@ func (r signed) Linearize(dst, v array.Batch, t float64) (prox.Derivative, error
 	return j, nil
 }
 
-// Structure tells that r is a sum over coordinates, which is what a working set needs, and what a
-// duality gap does.
+// Structure reports that r is a sum over coordinates, which a working set needs, and the terms of a
+// duality gap.
 func (r signed) Structure() prox.Structure {
 	return prox.Structure{
 		Value: func(b array.Batch) float64 {

@@ -10,8 +10,7 @@ import (
 	"surepipe/vjp"
 )
 
-// Soft thresholding at 1: entries above the threshold pass a change of y on,
-// the others do not.
+// Soft thresholding at 1: entries above the threshold pass on a change of y, the others do not.
 func Example() {
 	dev := array.NewHost()
 	problem := vjp.Problem{A: linops.Identity(4), R: prox.NewL1(1), Device: dev}

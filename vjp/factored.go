@@ -18,8 +18,8 @@ import (
 //	D mu_hat = M (M*M + Q)^+ M*,
 //
 // and the trace, the Frobenius norm, the diagonal and the derivative by a weight come from the same
-// factors: a Cholesky factorization of M*M + Q where that is well conditioned, else a QR factorization
-// of M on top of a root of Q, in which ranks are decided ([pivoted.Factorize]).
+// factors: a Cholesky factorization of M*M + Q where that is well conditioned, else a QR
+// factorization of M on top of a root of Q, in which ranks are decided ([pivoted.Factorize]).
 type factored struct {
 	inverse array.Batch // (M*M + Q)^{-1}, n x n, where it is well conditioned; else zero
 	image   array.Batch // rank x d: Q1* where D mu_hat = Q1 Q1*; else zero
@@ -41,9 +41,16 @@ func images(dev array.Device, op linops.Operator) *mat.Dense {
 func imageRows(dev array.Device, op linops.Operator) array.Batch {
 	d, n := op.Dims()
 	identity, image := dev.Alloc(n, n), dev.Alloc(n, d)
-	defer identity.Free()
+	done := false
+	defer func() {
+		identity.Free()
+		if !done { // op has panicked
+			image.Free()
+		}
+	}()
 	setIdentity(identity)
 	op.Forward(image, identity)
+	done = true
 	return image
 }
 
@@ -157,11 +164,7 @@ const vanishing = 1e-9
 // eigenvalues do not vanish and Q = diag(1/j - 1)/eta. It is for a J without a model.
 func (l *implicit) factorJacobian(*situation) error {
 	dev, n := l.p.Device, l.dim
-	square := dev.Alloc(n, n)
-	setIdentity(square)
-	l.j.Apply(square, square)
-	jacobian := square.ToHost()
-	square.Free()
+	jacobian := l.jacobian()
 	basis, j, err := rangeOf(jacobian, n)
 	if err != nil {
 		return err
@@ -184,6 +187,15 @@ func (l *implicit) factorJacobian(*situation) error {
 	sys.w = func() (*mat.Dense, error) { return root(sys.q, l.dim) }
 	sys.g = gram(dev, on)
 	return l.solveSystem(sys)
+}
+
+// jacobian is J, row-major.
+func (l *implicit) jacobian() []float64 {
+	square := l.p.Device.Alloc(l.dim, l.dim)
+	defer square.Free()
+	setIdentity(square)
+	l.j.Apply(square, square)
+	return square.ToHost()
 }
 
 // rangeOf returns the eigenvectors of a symmetric J whose eigenvalues do not vanish, one a row, and the
@@ -430,8 +442,8 @@ func (f *factored) apply(dst, w array.Batch, op linops.Operator) error {
 	return dev.Err()
 }
 
-// diagonal returns the d diagonal entries of D mu_hat: the squared norms of the rows of Q1, or with the
-// rows m_i of M those of m_i K^{-1} m_i*.
+// diagonal returns the d diagonal entries of D mu_hat: the squared norms of the rows of Q1, or with
+// the rows m_i of M those of m_i K^{-1} m_i*.
 func (f *factored) diagonal(dev array.Device, op linops.Operator) []float64 {
 	d, _ := op.Dims()
 	out := make([]float64, d)

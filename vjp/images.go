@@ -12,8 +12,8 @@ import (
 // maxSteps bounds the conjugate gradient steps of a probe.
 const maxSteps = 2000
 
-// projectEvery is the largest number of steps between projections on J's range. mostGrowth bounds the
-// growth of the part outside the range between two projections. That part is multiplied by
+// projectEvery is the largest number of steps between projections on J's range. mostGrowth bounds
+// the growth of the part outside the range between two projections. That part is multiplied by
 // alpha_k - 1 in a step, and alpha_k is at most one over the smallest eigenvalue.
 const (
 	projectEvery = 8
@@ -124,8 +124,8 @@ const (
 	nodeShare = 0.5
 )
 
-// node returns a lower bound of the eigenvalues that matter. It is computed once for all probes: the
-// system is solved for random probes, always the same ones, to a relative residual of 1e-7, and
+// node returns a lower bound of the eigenvalues that matter. It is computed once for all probes:
+// the system is solved for random probes, always the same ones, to a relative residual of 1e-7, and
 // half of their smallest Ritz value is the bound.
 //
 // Why they find it: an eigenvector v of N, of length 1 in J's product, with the eigenvalue theta

@@ -12,8 +12,8 @@ import (
 	"surepipe/space"
 )
 
-// implicit differentiates the fixed point instead of the iterations. At a solution b let T = E R^n be
-// the tangent space of the regularizer, and Q its curvature there ([prox.Model]). With H = A*A,
+// implicit differentiates the fixed point instead of the iterations. At a solution b let T = E R^n
+// be the tangent space of the regularizer, and Q its curvature there ([prox.Model]). With H = A*A,
 //
 //	D mu_hat w = A E (E* (H + Q) E)^+ E* A* w
 //
@@ -27,8 +27,8 @@ import (
 //	D mu_hat w = A J x,   N x = eta A* w,   N = I - (I - eta H) J.
 //
 // N is self-adjoint and positive semidefinite in the semi-inner product <u, J v>, and conjugate
-// gradients in that product solve the system. (In the Euclidean product N is not even symmetric.) It
-// is the system above on the range of J, preconditioned by eta J = (Q + I/eta)^{-1}, and it is
+// gradients in that product solve the system. (In the Euclidean product N is not even symmetric.)
+// It is the system above on the range of J, preconditioned by eta J = (Q + I/eta)^{-1}, and it is
 // solved by the same code: with K = J^{-1} - I on that range, which is eta Q,
 //
 //	(K + eta H) u = eta A* w,   D mu_hat w = A u.
@@ -104,6 +104,12 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 	if err != nil {
 		return nil, err
 	}
+	done := false
+	defer func() {
+		if !done { // also where A or the regularizer panics
+			l.Release()
+		}
+	}()
 	l.misfit = dev.Alloc(1, d)
 	dev.Copy(l.misfit, z)
 	stick := solve.NewYardstick(y, norm2, o.solving())
@@ -112,9 +118,9 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 		l.spaced(v, off)
 	}
 	if err := open.neighbours(l, v, off); err != nil {
-		l.Release()
 		return nil, err
 	}
+	done = true
 	return l, nil
 }
 
@@ -175,17 +181,24 @@ func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
 	dev := v.Device()
 	dst := dev.Alloc(1, m.dim)
 	defer dst.Free()
+	done := false
+	defer func() {
+		if !done { // also where A or the regularizer panics
+			m.Release()
+		}
+	}()
 	if m.j, err = m.p.R.Linearize(dst, v, m.eta); err != nil {
 		return nil, err
 	}
 	m.model = m.j.Model()
-	if err = m.choose(); err == nil {
-		err = dev.Err()
+	err = m.choose()
+	if fault := dev.Err(); fault != nil {
+		err = fault // the cause
 	}
 	if err != nil {
-		m.Release()
 		return nil, err
 	}
+	done = true
 	return m, nil
 }
 

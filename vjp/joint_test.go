@@ -16,7 +16,7 @@ import (
 	"surepipe/vjp"
 )
 
-// Robust PCA confined to the tangent space and the sparse part's support has the Jacobian of
+// Robust PCA restricted to the tangent space and the sparse part's support has the Jacobian of
 // robust PCA on all coordinates, and central differences agree.
 func TestRobustPCAOnItsSpaces(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {

@@ -24,9 +24,9 @@ const (
 // the probe.
 const differs = 1e-3
 
-// neighbours widens the range of traces by those of the derivatives near v, where these have another
-// tangent space: at v scaled up and down, and shifted by random signs. err is the error to which v
-// is known.
+// neighbours widens the range of traces by those of the derivatives near v, where these have
+// another tangent space: at v scaled up and down, and shifted by random signs. err is the error to
+// which v is known.
 func (l *implicit) neighbours(at *implicit, v array.Batch, err float64) error {
 	if !at.known.Known || at.j.Diagonal().IsZero() && v.N() > maxDense || prox.StructureOf(l.p.R).Quadratic.Known {
 		return nil
@@ -70,8 +70,10 @@ func (l *implicit) widen(at *implicit, here, there, probe array.Batch) error {
 	if err != nil {
 		return err
 	}
-	j.Apply(t, probe)
-	j.Release()
+	func() {
+		defer j.Release()
+		j.Apply(t, probe)
+	}()
 	dev.Lin(t, 1, t, -1, here)
 	var most [1]float64
 	dev.MaxAbs(most[:], t)

@@ -2,8 +2,8 @@ package vjp
 
 import "math"
 
-// radau bounds the error of the quadratic form that conjugate gradients have summed. For S x = r_0, S symmetric and
-// positive definite, with the coefficients alpha_k = ||r_k||^2/<p_k, S p_k> and
+// radau bounds the error of the quadratic form that conjugate gradients have summed. For S x = r_0,
+// S symmetric and positive definite, with the coefficients alpha_k = ||r_k||^2/<p_k, S p_k> and
 // beta_k = ||r_k||^2/||r_{k-1}||^2,
 //
 //	<r_0, S^{-1} r_0> = sum_{k<n} alpha_k ||r_k||^2 + <r_n, S^{-1} r_n>,

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// On diagonal systems the bound holds at every step, also where rounding has made an end of
-// orthogonality, it is no more than the residual over the node, and the smallest Ritz value is
-// the smallest eigenvalue at the end.
+// On diagonal systems the bound holds at every step, even where rounding errors have destroyed
+// orthogonality, it is no more than the residual over the node, and the smallest Ritz value is the
+// smallest eigenvalue at the end.
 func TestRadauBoundsWhatConjugateGradientsLack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	for _, least := range []float64{0.5, 1e-2, 1e-4, 1e-6} {
@@ -60,7 +60,7 @@ func TestRadauBoundsWhatConjugateGradientsLack(t *testing.T) {
 	}
 }
 
-// A node that is above an eigenvalue is found out and lowered.
+// A node that is above an eigenvalue is detected and lowered.
 func TestRadauFindsOutANodeThatIsTooLarge(t *testing.T) {
 	var g radau
 	g.start(0.5)

@@ -73,7 +73,7 @@ func (s *solver) Problem() Problem { return s.p }
 // Release frees what the solver keeps.
 func (s *solver) Release() { s.inner.Release() }
 
-// Reweight shares what the methods share.
+// Reweight shares the data that the methods share.
 func (s *solver) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	inner, err := s.inner.Reweight(ctx, r)
 	if err != nil {
@@ -110,16 +110,26 @@ func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, e
 		sol.Release()
 		return s.record(ctx, y, by.choice)
 	}
-	l, err := s.linearize(ctx, sol)
-	if err == nil && s.unpenalized(sol, l) {
-		if err = s.leastSquaresError(ctx, sol, l); err != nil {
+	var l *implicit
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		if l != nil { // also where A or the regularizer panics
 			l.Release()
 		}
-	}
-	if err != nil {
 		sol.Release()
+	}()
+	if l, err = s.linearize(ctx, sol); err != nil {
 		return nil, err
 	}
+	if s.unpenalized(sol, l) {
+		if err := s.leastSquaresError(ctx, sol, l); err != nil {
+			return nil, err
+		}
+	}
+	done = true
 	return with(sol, l, append([]Choice{by.choice}, l.choices...)...), nil
 }
 
@@ -138,21 +148,31 @@ func with(sol *solve.Solution, l Linearization, made ...Choice) *Solution {
 // record solves with the tape running.
 func (s *solver) record(ctx context.Context, y array.Batch, by Choice) (*Solution, error) {
 	var t *unrolled
-	sol, err := s.inner.Record(ctx, y, func(m solve.Method, y array.Batch) solve.Tape {
+	var sol *solve.Solution
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		if sol != nil { // also where A or the regularizer panics
+			sol.Release()
+		}
+		if t != nil {
+			t.Release()
+		}
+	}()
+	var err error
+	sol, err = s.inner.Record(ctx, y, func(m solve.Method, y array.Batch) solve.Tape {
 		t = newUnrolled(m, y, s.o.Memory)
 		return t
 	})
 	if err == nil && s.o.Derivative == Unrolled && sol.Converged {
-		if sol.Lag, err = s.lag(ctx, sol, t); err != nil {
-			sol.Release()
-		}
+		sol.Lag, err = s.lag(ctx, sol, t)
 	}
 	if err != nil {
-		if t != nil {
-			t.Release()
-		}
 		return nil, err
 	}
+	done = true
 	return with(sol, t, by), nil
 }
 
@@ -163,37 +183,46 @@ const settledTol = 1e-12
 // depends on the remaining error of b, the solution is improved as far as possible.
 func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit, error) {
 	at := sol.At
+	var l *implicit
+	done := false
+	defer func() {
+		if l != nil && !done { // also where A or the regularizer panics
+			l.Release()
+		}
+	}()
 	if t := at.Tangent; t != nil {
 		at.Tangent = nil
-		l := newConfined(at.Problem, t.A, t.Model, s.o.Tol)
+		l = newConfined(at.Problem, t.A, t.Model, s.o.Tol)
 		l.choices = []Choice{
 			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were in it"},
 			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver provides products with the curvature"},
 		}
 		l.spaced(array.Batch{}, s.subgradient(sol))
+		done = true
 		return l, nil
 	}
-	l, err := newImplicit(at, s.o, sol.Optimality, true)
-	if err != nil {
+	var err error
+	if l, err = newImplicit(at, s.o, sol.Optimality, true); err != nil {
 		return nil, err
 	}
 	if (l.known.Low < l.known.High || l.f != nil && l.f.sensitive) && sol.Converged && s.o.Tol > settledTol {
 		better, err := sol.Refine(ctx, settledTol, 100+4*sol.Iterations)
+		if err != nil {
+			return nil, err
+		}
 		if better {
 			l.Release()
-			l, err = newImplicit(at, s.o, sol.Optimality, true)
-		}
-		if err != nil {
-			if !better {
-				l.Release()
+			l = nil
+			if l, err = newImplicit(at, s.o, sol.Optimality, true); err != nil {
+				return nil, err
 			}
-			return nil, err
 		}
 	}
 	l.lift = at.Lift()
 	if a, release := at.Detach(); release != nil {
 		l.own(a, release)
 	}
+	done = true
 	return l, nil
 }
 

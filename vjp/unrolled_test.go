@@ -153,7 +153,7 @@ func TestVJPBitsDoNotDependOnTheBatch(t *testing.T) {
 	})
 }
 
-// cancelAfter is a context whose Err turns non-nil after n looks at it.
+// cancelAfter is a context whose Err is non-nil after n calls.
 type cancelAfter struct {
 	context.Context
 	n int

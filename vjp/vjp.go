@@ -17,7 +17,7 @@ type Problem = solve.Problem
 // Convergence records how a solve went (see [solve.Convergence]).
 type Convergence = solve.Convergence
 
-// Choice is one decision by the structure of a problem (see [solve.Choice]).
+// Choice is one decision based on the structure of a problem (see [solve.Choice]).
 type Choice = solve.Choice
 
 // Solver computes b(y) and its derivative. It keeps what does not depend on y
@@ -25,7 +25,7 @@ type Choice = solve.Choice
 type Solver interface {
 	// Name is the algorithm's name, one of [Solvers] or that of a method from elsewhere.
 	Name() string
-	// Problem is what it solves, in the user's units.
+	// Problem is the problem that it solves, in the user's units.
 	Problem() Problem
 	// Solve computes the solution at y, a batch of one vector of length d. A
 	// solve that runs out of iterations is not an error: the Solution says that
@@ -245,7 +245,7 @@ func (o Options) withDefaults() Options {
 func (o Options) check() error {
 	switch {
 	case !(o.Tol > 0) || o.Tol >= 1:
-		return fmt.Errorf("vjp: tolerance %g, expected a number between 0 and 1 (at 1 the solution would be b = 0)", o.Tol)
+		return fmt.Errorf("vjp: tolerance %g, expected a number between 0 and 1 (at 1, b = 0 would be accepted)", o.Tol)
 	case o.MaxIter < 1:
 		return fmt.Errorf("vjp: %d iterations at most, expected at least 1", o.MaxIter)
 	case !(o.Sigma2 >= 0) || math.IsInf(o.Sigma2, 0):

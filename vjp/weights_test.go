@@ -15,9 +15,10 @@ import (
 	"surepipe/vjp"
 )
 
-// With weights of the observations the derivative handed out is symmetric with eigenvalues in [0, 1], and
-// has the trace of D mu_hat and the Frobenius norm that tr (D mu_hat)^2 asks for, by central differences
-// of mu_hat; also where observations are left out, columns are in other units, and sets confine the problem.
+// With weights of the observations the derivative returned is symmetric with eigenvalues in [0, 1],
+// and has the trace of D mu_hat and the squared Frobenius norm tr (D mu_hat)^2, by central
+// differences of mu_hat; also where observations are left out, columns are in other units, and sets
+// confine the problem.
 func TestWeightedDerivativeHasTheTracesOfTheJacobian(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)

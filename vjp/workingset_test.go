@@ -36,7 +36,7 @@ func (c *counted) Structure() linops.Structure {
 	s := linops.StructureOf(c.Operator)
 	on := s.On
 	s.On = func(dev array.Device, t space.Space) linops.Restricted {
-		if len(t.Form().Set) > 0 { // not to learn whether it can
+		if len(t.Form().Set) > 0 { // not counted: a call to learn whether it can
 			c.restricts++
 		}
 		return on(dev, t)
@@ -120,8 +120,8 @@ func sparseFixtures(t *testing.T, dev array.Device) []sparseFixture {
 	return append(fs, sparseFixture{"group linf", dense(), linf, scaled(3, gaussian(rng, d))})
 }
 
-// Working sets give the solution, the divergence and the Jacobian's images of the
-// solver that looks at every coordinate.
+// Working sets give the same solution, divergence and images of the Jacobian as the solver that
+// iterates on all coordinates.
 func TestWorkingSetsChangeNothingButRounding(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		fs := sparseFixtures(t, dev)

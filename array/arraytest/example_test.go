@@ -7,7 +7,7 @@ import (
 	"surepipe/array/arraytest"
 )
 
-// A device of one's own is checked in the same way.
+// Your own device is checked in the same way.
 func ExampleCheck() {
 	fmt.Println(arraytest.Check(array.NewHost()))
 	// Output: <nil>

@@ -52,3 +52,31 @@ func TestRunExplains(t *testing.T) {
 		t.Errorf("without --explain: %s", out)
 	}
 }
+
+// The margin of the tangent space is printed where it is small, and with --explain.
+func TestMarginIsPrinted(t *testing.T) {
+	for _, c := range []struct {
+		margin         float64
+		table, explain bool
+	}{{0, false, false}, {0.4, true, true}, {99, true, true}, {101, false, true}} {
+		r := result{D: 3}
+		r.fill(&problems.Problem{}, pipeline.Risk{SpaceMargin: c.margin}, nil)
+		var table, explained bytes.Buffer
+		if err := r.writeTable(&table); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.writeChoices(&explained); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(table.String(), "margin") != c.table || strings.Contains(explained.String(), "margin") != c.explain {
+			t.Errorf("margin %g:\n%s%s", c.margin, &table, &explained)
+		}
+	}
+	// The error of mu_hat has the weights of the observations.
+	r := result{D: 3}
+	r.fill(&problems.Problem{}, pipeline.Risk{MeanWeight: 2, Convergence: vjp.Convergence{Converged: true, Error: 0.5}}, nil)
+	var table bytes.Buffer
+	if err := r.writeTable(&table); err != nil || !r.Solver.MuHatErrorWeighted || !strings.Contains(table.String(), "sqrt(w) mu_hat within 5.0e-01") {
+		t.Errorf("%v\n%s", err, &table)
+	}
+}

@@ -20,8 +20,8 @@ import (
 	"surepipe/vjp"
 )
 
-// estimatorFlags are the flags that run, sweep and montecarlo share: which estimator, on which data,
-// and how to compute its risk.
+// estimatorFlags are the flags that run, sweep and montecarlo share: which estimator, on which
+// data, and how to compute its risk.
 type estimatorFlags struct {
 	problem, spec          string
 	data, column           string
@@ -77,7 +77,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error requires (hutchinson and hutch++ only; the other estimators take 102 by default)")
 	flags.Float64Var(&f.traceError, "trace-error", pipeline.DefaultTraceError, "with --queries auto: stop when the trace's contribution to SURE's standard error is this share of SURE's own")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the trace estimator's probes")
-	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this distance from optimality, relative to the noise; where a duality gap is known, mu_hat is then within 100 sqrt(tol), at most 0.01, of sigma sqrt(d)")
+	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this distance from optimality, relative to the noise; where a duality gap is known, mu_hat is then within min(0.01, 100 sqrt(tol)) sigma sqrt(d) of the exact estimate")
 	flags.IntVar(&f.maxIter, "max-iter", vjp.DefaultMaxIter, "stop after this many iterations, converged or not")
 	flags.IntVar(&f.parallel, "parallel", parallel, "samples in flight at once")
 	flags.IntVar(&f.probeBatch, "probe-batch", 0, "probes in one reverse sweep; 0 chooses. Results do not depend on it")
@@ -111,7 +111,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	case cmd.Flags().Changed("sigma2") && f.sigma2Method == "" && (!(f.sigma2 > 0) || math.IsInf(f.sigma2, 0)):
 		return usagef("--sigma2 is %g, expected a positive number", f.sigma2)
 	case !(f.tol > 0) || f.tol >= 1:
-		return usagef("--tol is %g, expected a number between 0 and 1 (at 1 the solution would be b = 0)", f.tol)
+		return usagef("--tol is %g, expected a number between 0 and 1 (at 1, b = 0 would be accepted)", f.tol)
 	case f.maxIter < 1:
 		return usagef("--max-iter is %d, expected at least 1", f.maxIter)
 	case f.parallel < 1:
@@ -214,8 +214,8 @@ func (f *estimatorFlags) memoryBytes() (int64, error) {
 	return int64(n), nil
 }
 
-// openDevice has gonum use a native BLAS, and opens the device that --device names. memory bounds the
-// bytes that a card may hold; 0 stands for nearly all that is free.
+// openDevice has gonum use a native BLAS, and opens the device that --device names. memory bounds
+// the bytes that a card may hold; 0 stands for nearly all that is free.
 func openDevice(name string, memory int64) (array.Device, error) {
 	if err := array.UseNative(); err != nil {
 		return nil, usageError{err}

@@ -15,9 +15,9 @@ import (
 	"surepipe/problems"
 )
 
-// readData reads the files of the flags: a specification and its files, or the arrays that the problem
-// needs, from files of any format. It estimates sigma2 where the flags ask for it. Every error is bad
-// input and names the file.
+// readData reads the files of the flags: a specification and its files, or the arrays that the
+// problem needs, from files of any format. It estimates sigma2 where the flags ask for it. Every
+// error is bad input and names the file.
 func (f *estimatorFlags) readData() (fileData, error) { return f.read(false) }
 
 // readSamples is readData for many samples: see the function of that name.
@@ -58,8 +58,8 @@ func isNPZ(path string) bool {
 	return set.Format() == "npz" && !set.IsSparse()
 }
 
-// estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by its
-// first sample.
+// estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
+// its first sample.
 func (f *estimatorFlags) estimateNoise(data *fileData) error {
 	f.estimate = nil
 	if f.sigma2Method == "" {

@@ -1,5 +1,6 @@
-// Surepipe estimates the risk of convex-regularized estimators without knowing the truth, by Stein's
-// unbiased risk estimate, for named problems and for problems that a specification in YAML describes.
+// Surepipe estimates the risk of convex-regularized estimators without knowing the truth, by
+// Stein's unbiased risk estimate, for named problems and for problems that a specification in YAML
+// describes.
 //
 // See surepipe help, or the project's README.
 package main

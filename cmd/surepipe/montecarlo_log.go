@@ -53,8 +53,8 @@ func (h logHeader) differs(want logHeader) string {
 	return ""
 }
 
-// sampleLog is a file of one JSON line a sample, from which a killed run can continue. Every line is
-// written in one call, and is on the disk within syncEvery.
+// sampleLog is a file of one JSON line a sample, from which a killed run can continue. Every line
+// is written in one call, and is on the disk within syncEvery.
 type sampleLog struct {
 	path   string
 	file   *os.File
@@ -211,8 +211,8 @@ func (h *hasher) flush() {
 	h.buf = h.buf[:0]
 }
 
-// add hashes a value of numbers, strings, structs, slices and pointers, unambiguously: different values
-// give different words.
+// add hashes a value of numbers, strings, structs, slices and pointers, unambiguously: different
+// values give different words.
 func (h *hasher) add(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Float64:

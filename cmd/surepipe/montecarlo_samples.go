@@ -16,8 +16,8 @@ import (
 	"surepipe/problems"
 )
 
-// ySource is the source of the samples of a Monte Carlo run. It holds one sample in memory at a time.
-// It is not safe for concurrent use.
+// ySource is the source of the samples of a Monte Carlo run. It holds one sample in memory at a
+// time. It is not safe for concurrent use.
 type ySource struct {
 	// name is the name of the input, for errors.
 	name string

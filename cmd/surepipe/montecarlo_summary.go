@@ -15,8 +15,9 @@ import (
 	"surepipe/risk"
 )
 
-// sampleRecord is the part of a line of JSON that the summary and the figures need. They are computed
-// from the lines alone, so that a run that was continued gives the same bits as an uninterrupted one.
+// sampleRecord is the part of a line of JSON that the summary and the figures need. They are
+// computed from the lines alone, so that a run that was continued gives the same bits as an
+// uninterrupted one.
 type sampleRecord struct {
 	Sample           *int     `json:"sample"`
 	Repeat           *int     `json:"repeat"`

@@ -21,7 +21,7 @@ import (
 	"surepipe/problems"
 )
 
-// TestProgram is no test: it is the program, for tests that run it as a process.
+// TestProgram is not a test: it is the program, for tests that run it as a process.
 func TestProgram(t *testing.T) {
 	args, ok := os.LookupEnv("SUREPIPE_TEST_ARGS")
 	if !ok {
@@ -45,7 +45,7 @@ func program(t testing.TB, args ...string) *exec.Cmd {
 
 const smallRPCA = "../../testdata/rpca50x30.npz"
 
-// A run that was killed at any moment and goes on gives what an uninterrupted one gives.
+// A run that is killed at any moment and continued gives the same as an uninterrupted one.
 func TestResumeAfterKillsGivesTheUninterruptedResult(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs the program a dozen times")
@@ -144,7 +144,7 @@ func TestResumeTakesAFileThatIsTornAnywhere(t *testing.T) {
 func TestResumeRefusesWhatItDidNotBegin(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "mc.jsonl")
-	base := []string{"mc", "--problem", "svt", "--data", smallRPCA, "--lambda", "20", "--queries", "6", "--jsonl", log}
+	base := []string{"mc", "--problem", "svt", "--data", smallRPCA, "--lambda", "20", "--queries", "6", "--device", "cpu", "--jsonl", log}
 	if status, _, stderr := command(t, append(base, "--samples", "3")...); status != exitDone {
 		t.Fatal(stderr)
 	}
@@ -164,7 +164,7 @@ func TestResumeRefusesWhatItDidNotBegin(t *testing.T) {
 		{"", append(base, "--resume", "--seed", "3"), `it was begun with --seed "0", expected "3"`},
 		{"", append(base, "--resume", "--tol", "1e-3"), `it was begun with --tol "1e-08", expected "0.001"`},
 		{"", append(base, "--resume", "--first", "1"), `it was begun with --first "0", expected "1"`},
-		{"", []string{"mc", "--problem", "svt", "--data", "../../testdata/rpca40.npz", "--lambda", "20", "--queries", "6", "--jsonl", log, "--resume"}, "it was begun with other data (sha256:"},
+		{"", []string{"mc", "--problem", "svt", "--data", "../../testdata/rpca40.npz", "--lambda", "20", "--queries", "6", "--device", "cpu", "--jsonl", log, "--resume"}, "it was begun with other data (sha256:"},
 		{strings.Join(lines[1:], ""), nil, "its first line was not written by surepipe montecarlo"},
 		{"[1]\n" + lines[1], nil, "its first line was not written by surepipe montecarlo"},
 		{lines[0] + lines[2], nil, "line 2: it is sample 1, expected 0"},
@@ -342,8 +342,8 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 	}
 }
 
-// Seeds share the sample: the first is the sample's own, and the spread is what the
-// trace estimator says of itself.
+// Seeds share the sample: the first is the sample's own, and the spread matches the trace
+// estimator's standard error.
 func TestSeedsSpreadAsTheTraceEstimatorSays(t *testing.T) {
 	dir := t.TempDir()
 	plot, running := filepath.Join(dir, "h.png"), filepath.Join(dir, "r.svg")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A format of one array says that b is not in it, where b is not mu_hat.
+// A note says that a file of one array does not hold b, unless b is mu_hat.
 func TestOutWithoutBSaysSo(t *testing.T) {
 	dir := t.TempDir()
 	series := text(t, "series.csv", "1\n1.2\n3\n3.1\n")

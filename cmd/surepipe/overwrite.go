@@ -8,8 +8,8 @@ import (
 	"surepipe/problems"
 )
 
-// checkOverwrite rejects an output that is one of the input files, by whatever name, including the files
-// that the specification names. spec may be nil.
+// checkOverwrite rejects an output that is one of the input files, by whatever name, including the
+// files that the specification names. spec may be nil.
 func checkOverwrite(cmd *cobra.Command, spec *problems.Spec) error {
 	var named []string
 	if spec != nil {

@@ -99,8 +99,8 @@ func (f *paperFlags) scaled(rows, cols int) (int, int) {
 	return int(math.Round(s * float64(rows))), int(math.Round(s * float64(cols)))
 }
 
-// writeData writes the data of a problem that was drawn with rows and cols, and returns the file's name,
-// or, for data above --keep, the command that generates them.
+// writeData writes the data of a problem that was drawn with rows and cols, and returns the file's
+// name, or, for data above --keep, the command that generates them.
 func (f *paperFlags) writeData(problem string, rows, cols int, data problems.Data) (string, error) {
 	limit, err := parseSize("keep", f.keep)
 	if err != nil {

@@ -119,8 +119,8 @@ func (f *figures) run() error {
 	return nil
 }
 
-// simulate runs the estimator at samples around the data's mu, from sample 0 on. It keeps the lines in the
-// named file of the folder, and continues with those that are there.
+// simulate runs the estimator at samples around the data's mu, from sample 0 on. It keeps the lines
+// in the named file of the folder, and continues with those that are there.
 func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int, e *estimatorFlags, settings map[string]string) (*summary, throughput, *job, error) {
 	job, err := f.open(f.cmd, e, data, nil)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 	"surepipe/problems"
 )
 
-// paperValues are the paper's values for a row: SURE per coordinate by SURE-CR and by CVXPYlayers with
-// their seconds on a V100, the closed form for LASSO, and the Monte Carlo risk. 0 stands for a value
-// that the paper does not give.
+// paperValues are the paper's values for a row: SURE per coordinate by SURE-CR and by CVXPYlayers
+// with their seconds on a V100, the closed form for LASSO, and the Monte Carlo risk. 0 stands for a
+// value that the paper does not give.
 type paperValues struct {
 	SURE          float64 `json:"sure"`
 	Seconds       float64 `json:"seconds"`
@@ -259,8 +259,8 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 	return line, nil
 }
 
-// losses is ||mu_hat - mu||^2 at further samples. Their divergence is not used, and is estimated with the
-// fewest probes. For a large row one sample is in flight at a time.
+// losses is ||mu_hat - mu||^2 at further samples. Their divergence is not used, and is estimated
+// with the fewest probes. For a large row one sample is in flight at a time.
 func (t *tables) losses(job *job, data problems.Data, bytes uint64, bar *progress) ([]float64, error) {
 	parallel := t.flags.parallel
 	if 2*bytes > memory.TotalMemory() {

@@ -11,8 +11,8 @@ import (
 	"surepipe/problems"
 )
 
-// number is a float64 that may be infinite, as a regularization weight may be: in JSON infinities are
-// the strings "inf" and "-inf".
+// number is a float64 that may be infinite, as a regularization weight may be: in JSON infinities
+// are the strings "inf" and "-inf".
 type number float64
 
 func (x number) MarshalJSON() ([]byte, error) {
@@ -113,8 +113,8 @@ type secondsResult struct {
 	Total      float64 `json:"total"`
 }
 
-// fill sets the fields that come from a sample's risk. Without the estimate b, which the points of a
-// sweep do not have, the intercept stays unset.
+// fill sets the fields that come from a sample's risk. Without the estimate b, which the points of
+// a sweep do not have, the intercept stays unset.
 func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	if risk.B != nil {
 		r.Intercept = interceptOf(p, risk)
@@ -176,8 +176,8 @@ func squaredDistance(a, b []float64) float64 {
 	return sum
 }
 
-// writeLine writes v as one line of JSON in a single call, so that neither a reader nor the file of a
-// killed process sees half a line.
+// writeLine writes v as one line of JSON in a single call, so that neither a reader nor the file of
+// a killed process sees half a line.
 func writeLine(w io.Writer, v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {

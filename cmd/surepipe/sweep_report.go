@@ -308,8 +308,8 @@ func (r *sweepReport) writeCSV(path string) error {
 // symbols are the symbols of the weights in figures.
 var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 
-// figure draws the points: curves over one weight, or a map over two. The map shows the grid's points
-// and the minimizer, which may lie between them.
+// figure draws the points: curves over one weight, or a map over two. The map shows the grid's
+// points and the minimizer, which may lie between them.
 func (r *sweepReport) figure(best sweepMinimum) figure.Figure {
 	f := r.f
 	title := fmt.Sprintf("%s, %s, d = %d", r.job.problem.Name, filepath.Base(f.source()), r.job.problem.D)

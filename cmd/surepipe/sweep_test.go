@@ -90,8 +90,8 @@ func TestSweepAgreesWithRun(t *testing.T) {
 			if err := json.Unmarshal(text, &got); err != nil {
 				t.Fatal(err)
 			}
-			// Times, inner steps, the error that these leave, and margins over the error of a solve depend on
-			// where the solve began.
+			// Times, inner steps, the error that these leave, and margins over the error of a solve
+			// depend on where the solve began.
 			for key, want := range o {
 				v, ok := got[key]
 				if !ok {

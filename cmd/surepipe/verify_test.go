@@ -15,8 +15,8 @@ func tinyCompletion(t *testing.T) []string {
 	return []string{"--problem", "matrix-completion", "--data", data, "--lambda", "3.189043743820395", "--sigma2", "1"}
 }
 
-// --verify adds a row and a key. What does not stand the check has a warning and status 3; what
-// does has neither.
+// --verify adds a row and a key. A result that fails the check has a warning and status 3; one that
+// passes has neither.
 func TestVerify(t *testing.T) {
 	diabetes := []string{"run", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--verify"}
 	status, stdout, stderr := command(t, diabetes...)
@@ -80,7 +80,7 @@ func TestVerifyOfMany(t *testing.T) {
 	}
 }
 
-// What standard error says of a result is in its JSON too, with the same words.
+// The warnings about a result on standard error are also in its JSON, in the same words.
 func TestJSONHoldsWhatStderrWarnsOf(t *testing.T) {
 	x := floats("X", []float64{1, 2, 3, 5, 2, 1, 4, 0, 1, 3, 2, 2}, 6, 2)
 	data := save(t, x, floats("y", []float64{101, 102, 99, 100, 103, 98}, 6))

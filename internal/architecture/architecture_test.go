@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// layers are the packages from the top down. A package imports packages of layers below its own only.
-// What a directory holds belongs to its layer, unless it is listed itself.
+// layers are the packages from the top down. A package imports only packages of layers below its
+// own. A subdirectory belongs to the layer of its directory, unless it is listed itself.
 var layers = [][]string{
 	{"cmd/surepipe"},
 	{"cuda", "internal/differential"},
@@ -37,7 +37,7 @@ var layers = [][]string{
 	{"internal"},
 }
 
-// Limits of what a reader takes in at once.
+// Limits on what a reader can take in at once.
 const (
 	mostLines    = 500
 	mostFunction = 80
@@ -45,7 +45,7 @@ const (
 
 const module = "surepipe"
 
-// file is a Go file that is no test.
+// file is a Go file that is not a test.
 type file struct {
 	dir, name string
 	set       *token.FileSet
@@ -61,7 +61,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// files parses all Go files that are no tests.
+// files parses all Go files that are not tests.
 func files(t *testing.T) []file {
 	t.Helper()
 	var all []file
@@ -112,7 +112,7 @@ func layer(dir string) (int, string) {
 	return place, best
 }
 
-// Arrows run down the list of layers.
+// Imports go down the list of layers.
 func TestImportsRunDown(t *testing.T) {
 	for _, f := range files(t) {
 		if strings.HasSuffix(f.dir, "test") {
@@ -159,7 +159,7 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 	}
 }
 
-// declared tells of every type of ours, by directory and name, whether it is an interface.
+// declared says for every type of this module, by directory and name, whether it is an interface.
 func declared(all []file) map[string]bool {
 	types := map[string]bool{}
 	for _, f := range all {
@@ -174,8 +174,8 @@ func declared(all []file) map[string]bool {
 	return types
 }
 
-// asserted lists the types that a file asks values for by assertions and switches, as directory and name,
-// those of other packages and those of its own.
+// asserted lists the types that a file asks values for by assertions and switches, as directory and
+// name, those of other packages and those of its own.
 func asserted(f file) []string {
 	imports := map[string]string{}
 	for _, spec := range f.tree.Imports {
@@ -220,8 +220,8 @@ func asserted(f file) []string {
 	return found
 }
 
-// Nobody asserts on another package's concrete type, and a package has one interface at most that values
-// may or may not satisfy.
+// No package asserts on another package's concrete type, and a package has at most one optional
+// interface.
 func TestKnowledgeIsAValue(t *testing.T) {
 	all := files(t)
 	types := declared(all)

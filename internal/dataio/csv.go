@@ -182,8 +182,8 @@ func (t *tableReader) row(cells []string, line int) error {
 	return nil
 }
 
-// newTable reads records of cells. Space before a quote is skipped, unless the separator is itself a
-// space, where empty cells would be skipped too.
+// newTable reads records of cells. Space before a quote is skipped, unless the separator is itself
+// a space, where empty cells would be skipped too.
 func newTable(r io.Reader, comma rune) *csv.Reader {
 	table := csv.NewReader(r)
 	table.Comma = comma
@@ -193,8 +193,8 @@ func newTable(r io.Reader, comma rune) *csv.Reader {
 	return table
 }
 
-// skipComments skips the blank lines and the comments before the table, and returns the last comment and
-// the number of lines.
+// skipComments skips the blank lines and the comments before the table, and returns the last
+// comment and the number of lines.
 func skipComments(r *bufio.Reader) (comment string, lines int, err error) {
 	for {
 		next, err := r.Peek(2)
@@ -272,8 +272,8 @@ func detectComma(r *bufio.Reader) rune {
 	return ','
 }
 
-// quotedCells reports which cells of the first record are quoted, if no cell of the next line is: where
-// all lines are quoted, quotes do not distinguish names. top is the table's first two lines.
+// quotedCells reports which cells of the first record are quoted, if no cell of the next line is:
+// where all lines are quoted, quotes do not distinguish names. top is the table's first two lines.
 func quotedCells(table *csv.Reader, top []byte, cols int) []bool {
 	quoted := make([]bool, cols)
 	first, next, _ := bytes.Cut(top, []byte("\n"))
@@ -302,8 +302,8 @@ func topLines(r *bufio.Reader) []byte {
 	return slices.Clone(text[:end])
 }
 
-// classify counts the cells that are numbers, and those that are words: possible names, as opposed to
-// missing or malformed numbers.
+// classify counts the cells that are numbers, and those that are words: possible names, as opposed
+// to missing or malformed numbers.
 func classify(cells []string) (words, numbers int) {
 	for _, cell := range cells {
 		cell = strings.TrimSpace(cell)

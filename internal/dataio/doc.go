@@ -1,16 +1,19 @@
 // Package dataio reads and writes arrays in the usual file formats.
 //
-//	format                        read                   write       values
-//	numpy .npz                    [Open], [OpenNPZ]      [WriteNPZ]  any real type, either byte order, C or Fortran order
-//	numpy .npy                    [Open]                 [WriteNPY]  the same
-//	numpy .npy, larger than       [OpenStack],           -           the same, in C order
-//	memory, and members of .npz   [NewStack], [Set.Stack]
-//	.csv, .tsv, .csv.gz           [Open], [ReadCSV]      [WriteCSV]  finite decimal numbers, with a header line or without
-//	Matrix Market .mtx, .mtx.gz   [Open],                -           real, integer, pattern; general, symmetric,
-//	                              [ReadMatrixMarket]                 skew-symmetric; coordinate and array
-//	sparse .npz, as               [Set.Sparse]           -           csr, csc, coo
-//	scipy.sparse.save_npz has it
-//	grayscale .png                [Open], [ReadPNG]      [WritePNG]  of 1 to 16 bits, as numbers in [0, 1]
+//	format                   read                     write       values
+//	numpy .npz               [Open], [OpenNPZ]        [WriteNPZ]  any real type, either byte order,
+//	                                                              C or Fortran order
+//	numpy .npy               [Open]                   [WriteNPY]  the same
+//	numpy .npy too large for [OpenStack],             -           the same, in C order
+//	memory, members of .npz  [NewStack], [Set.Stack]
+//	.csv, .tsv, .csv.gz      [Open], [ReadCSV]        [WriteCSV]  finite decimal numbers, with or
+//	                                                              without a header line
+//	Matrix Market .mtx,      [Open],                  -           real, integer, pattern; general,
+//	.mtx.gz                  [ReadMatrixMarket]                   symmetric, skew-symmetric;
+//	                                                              coordinate and array
+//	sparse .npz, written by  [Set.Sparse]             -           csr, csc, coo
+//	scipy.sparse.save_npz
+//	grayscale .png           [Open], [ReadPNG]        [WritePNG]  1 to 16 bits, as numbers in [0, 1]
 //
 // [Open] detects the format from the file's first bytes and returns a [Set] of named arrays. Of
 // numpy's files only the directory and the headers are read until an array is asked for:

@@ -190,8 +190,8 @@ func (r *Reader) each(f func(first int, b []byte) error) error {
 	return nil
 }
 
-// places returns, one a call, the places in C order of the values in the file's order. It is nil where
-// the file is in C order.
+// places returns, one a call, the places in C order of the values in the file's order. It is nil
+// where the file is in C order.
 func (r *Reader) places() func() int {
 	if !r.fortran {
 		return nil

@@ -131,8 +131,8 @@ func newStack(rc io.ReadCloser, room int64, at func(int64) (io.ReadCloser, error
 	return s, nil
 }
 
-// Shape is the shape of one sample: the array's without its first axis. A stream may state any shape:
-// compare it with the expected one before allocating memory for it.
+// Shape is the shape of one sample: the array's without its first axis. A stream may state any
+// shape: compare it with the expected one before allocating memory for it.
 func (s *Stack) Shape() []int { return s.shape }
 
 // Len is the number of samples.

@@ -24,9 +24,9 @@ type face struct {
 	q *matrix // k x k, r's second derivative along them; nil for 0
 }
 
-// margins are the distances below which a quantity counts as being at the boundary: a primal quantity
-// <n, b> smaller than primal(n) counts as 0 and leaves the face; a dual quantity that belongs to the
-// direction e and is smaller than dual(e) adds e to the face.
+// margins are the distances below which a quantity counts as being at the boundary: a primal
+// quantity <n, b> smaller than primal(n) counts as 0 and leaves the face; a dual quantity that
+// belongs to the direction e and is smaller than dual(e) adds e to the face.
 type margins struct {
 	primal func(n []dd) float64
 	dual   func(e []dd) float64

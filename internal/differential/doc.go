@@ -20,8 +20,8 @@
 //
 //	1/2 ||A b - A b*||^2 <= F(b) - F(b*) <= <f, b - b*>
 //
-// must bound the error of mu_hat by 1e-4 sigma sqrt(d), and usually bounds it by far less. On the face,
-// with directions E and the curvature Q of r,
+// must bound the error of mu_hat by 1e-4 sigma sqrt(d), and usually bounds it by far less. On the
+// face, with directions E and the curvature Q of r,
 //
 //	D mu_hat = A E K^+ E* A*,   K = E*(A*A + Q) E.
 //

@@ -21,14 +21,15 @@ type Reference struct {
 	Residual, SURE, Bar float64
 }
 
-// Ambiguous reports that a relative change of the problem by about closeness changes the divergence.
+// Ambiguous reports that a relative change of the problem by about closeness changes the
+// divergence.
 func (r *Reference) Ambiguous() bool {
 	return r.RankUnsure || r.Most-r.Least > 1e-6
 }
 
 const (
-	// closeness is the relative change of data under which a choice of face or rank must stay the same
-	// to count as determined.
+	// closeness is the relative change of data under which a choice of face or rank must stay the
+	// same to count as determined.
 	closeness = 1e-10
 	// certified is the largest error of mu_hat, as a share of sigma sqrt(d) and of the sizes of y
 	// and mu_hat, at which a solution is trusted.

@@ -8,8 +8,8 @@ import (
 	"surepipe/prox"
 )
 
-// Reg is a description of a regularizer that both sides understand. Numbers of size math.MaxFloat64 stand
-// for infinity, which JSON does not have.
+// Reg is a description of a regularizer that both sides understand. Numbers of size math.MaxFloat64
+// stand for infinity, which JSON does not have.
 type Reg struct {
 	// Kind is zero, ridge, l1, weightedl1, elasticnet, nonnegative, box, groupl2, grouplinf,
 	// slope, l1ball, l2, linfball, simplex, nuclear, tv1d or separable.

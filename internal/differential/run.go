@@ -173,8 +173,8 @@ const (
 	divergence = 0.02
 	deviations = 6
 
-	// differenceStep, in units where y is of size 1, is usually too small to leave the face of a case
-	// that is not ambiguous.
+	// differenceStep, in units where y is of size 1, is usually too small to leave the face of a
+	// case that is not ambiguous.
 	differenceStep = 0x1p-33
 )
 

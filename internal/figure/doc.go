@@ -1,6 +1,6 @@
 // Package figure draws the command's figures from plain numbers.
 //
-//	Sweep      SURE against a hyperparameter, with its error band, the loss and the degrees of freedom
+//	Sweep      SURE against a hyperparameter, with its error band, the loss, degrees of freedom
 //	HeatMap    SURE on a grid of two hyperparameters
 //	Histogram  SURE over samples of y, and its spread over the seeds of the probes
 //	Running    a running mean with its standard error, such as that of SURE - loss

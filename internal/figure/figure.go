@@ -41,8 +41,8 @@ const (
 // Formats lists the formats that [Write] knows, each also the extension of a file.
 func Formats() []string { return []string{"png", "svg", "pdf"} }
 
-// Format is the format for the extension of a file's name, in upper or lower case. The error names the
-// possible ones.
+// Format is the format for the extension of a file's name, in upper or lower case. The error names
+// the possible ones.
 func Format(path string) (string, error) {
 	ext := filepath.Ext(path)
 	format := strings.ToLower(strings.TrimPrefix(ext, "."))

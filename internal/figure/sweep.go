@@ -199,8 +199,8 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 	return b, nil
 }
 
-// valueAxis is a linear axis for curves and a band around them. The curves keep at least a quarter of the
-// axis; a wider band is cut off.
+// valueAxis is a linear axis for curves and a band around them. The curves keep at least a quarter
+// of the axis; a wider band is cut off.
 func valueAxis(label string, band []float64, curves ...[]float64) (a *axis, cut bool) {
 	low, high, span := math.Inf(1), math.Inf(-1), 0.0
 	for _, k := range curves {

@@ -23,8 +23,8 @@ import (
 // The relative standard error is sqrt(2 / (d - p)), exact for normal noise, as
 // (d - p) sigma2 is sigma^2 times a chi-square of d - p degrees of freedom.
 //
-// It rejects d <= p, where the fit leaves no residual, X of deficient rank, NaN, Inf, and y that X fits
-// up to rounding errors. It costs one QR factorization and one copy of X.
+// It rejects d <= p, where the fit leaves no residual, X of deficient rank, NaN, Inf, and y that X
+// fits up to rounding errors. It costs one QR factorization and one copy of X.
 func OLSResidual(x *mat.Dense, y []float64) (Estimate, error) {
 	d, p := x.Dims()
 	if len(y) != d {

@@ -8,7 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// leastSingularValues is the number from which the law of large matrices holds within a few percent.
+// leastSingularValues is the number from which the law of large matrices holds within a few
+// percent.
 const leastSingularValues = 10
 
 // MedianSingularValue estimates the variance of white noise in a matrix of rows x cols, row

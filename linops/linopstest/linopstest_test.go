@@ -81,7 +81,7 @@ func TestCheckPassesAnHonestOperator(t *testing.T) {
 	})
 }
 
-// a fault is an operator and part of what Check should say of it.
+// a fault is an operator and part of the error that Check should return for it.
 type fault struct {
 	name string
 	a    linops.Operator

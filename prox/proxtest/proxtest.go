@@ -71,7 +71,7 @@ func Tolerance(tol float64) Option { return func(o *options) { o.tolerance = tol
 
 // Check returns nil if p keeps the contract of [prox.Prox] on vectors of length dim, and otherwise
 // an error that joins one for each claim that is false. The same arguments always give the same
-// result. It counts the batches of dev, which nobody else may use meanwhile.
+// result. It counts the batches of dev, which must not be used elsewhere meanwhile.
 func Check(dev array.Device, p prox.Prox, dim int, opts ...Option) error {
 	o := options{seed: 1, steps: []float64{0.3, 1.7}, scale: 2, tolerance: 1e-6}
 	for _, f := range opts {

@@ -334,8 +334,8 @@ func TestBrokenProxesFail(t *testing.T) {
 
 func TestKinkEverywhereIsReported(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		// The soft threshold with t far below the step of the differences, looked at
-		// near its kink only.
+		// The soft threshold with t far below the step of the differences, tested only near its
+		// kink.
 		p := prox.NewFunc(dim, func(dst, v []float64, t float64) error { return soft(dst, v, 1e-6) }, softVJP, nil)
 		err := proxtest.Check(dev, p, dim, proxtest.Scale(1e-7))
 		if err == nil || !strings.Contains(err.Error(), "no point in 20") {

@@ -156,7 +156,8 @@ func (t *Triplets) Certify(ctx context.Context, x Product, r int, tau float64) (
 	return false, dev.Err()
 }
 
-// outside projects the columns of w on what is orthogonal to those of the orthonormal basis q.
+// outside projects the columns of w on the orthogonal complement of the span of q's orthonormal
+// columns.
 func (t *Triplets) outside(w, q array.Batch) {
 	dev := w.Device()
 	c := dev.Alloc(q.N(), w.N())

@@ -40,8 +40,8 @@ const maxArgs = 20
 var argsPool = sync.Pool{New: func() any { return new(args) }}
 
 // call calls a routine with the arguments at the given addresses. The first chars of them are
-// characters, whose lengths Fortran compilers append to the argument list. The addresses are kept as
-// pointers during the call, so that what they point to is on the heap and stays there.
+// characters, whose lengths Fortran compilers append to the argument list. The addresses are kept
+// as pointers during the call, so that what they point to is on the heap and stays there.
 func (v *args) call(routine uintptr, chars int, at ...unsafe.Pointer) {
 	n := copy(v.pointers[:], at)
 	for i, p := range at {

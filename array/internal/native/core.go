@@ -19,8 +19,8 @@ type features struct {
 	avx2, avx512 bool
 }
 
-// processor asks the machine for its instructions. The model does not matter: the kernels need only the
-// instructions, and the models in question are too new for the library.
+// processor asks the machine for its instructions. The model does not matter: the kernels need only
+// the instructions, and the models in question are too new for the library.
 func processor() features {
 	if runtime.GOARCH != "amd64" {
 		return features{}
@@ -71,8 +71,8 @@ func (f features) slow(core string) bool {
 	return f.avx2 && slices.Contains(oldCores, strings.ToLower(core))
 }
 
-// corrections lists the cores to load OpenBLAS with in place of the one that it chose, best first: none
-// where that one is fast enough, where the user chose it, or where the library has no other.
+// corrections lists the cores to load OpenBLAS with in place of the one that it chose, best first:
+// none where that one is fast enough, where the user chose it, or where the library has no other.
 func corrections(f features, core, config, users string) []string {
 	if users != "" || !f.slow(core) || !dynamic(config) {
 		return nil

@@ -14,13 +14,13 @@ type kernels struct {
 	advice    string
 }
 
-// firstCore, which only tests set, is the core of the first load. It stands for the choice of OpenBLAS on
-// a processor that it does not know.
+// firstCore, which only tests set, is the core of the first load. It stands for the choice of
+// OpenBLAS on a processor that it does not know.
 var firstCore string
 
-// loadFast loads a library, and makes OpenBLAS use kernels that suit the processor. OpenBLAS 0.3.21,
-// Debian 12's, takes Intel processors that are newer than itself for a Pentium 4 ("Prescott") and is
-// then several times slower.
+// loadFast loads a library, and makes OpenBLAS use kernels that suit the processor. OpenBLAS
+// 0.3.21, Debian 12's, takes Intel processors that are newer than itself for a Pentium 4
+// ("Prescott") and is then several times slower.
 //
 // loadFast asks the library for its choice. Where that is far slower than what the processor can
 // run, it closes the library and loads it again with OPENBLAS_CORETYPE set. The alternatives are
@@ -32,8 +32,8 @@ var firstCore string
 // process holds it open (LD_PRELOAD, a C library whose dlclose does nothing) its answer is
 // unchanged, and the report says what the user can do.
 //
-// The variable is restored at once. It is set in the C library's environment only: the processes that
-// Go starts get Go's own. On Windows, which has only one environment, nothing is loaded twice.
+// The variable is restored at once. It is set in the C library's environment only: the processes
+// that Go starts get Go's own. On Windows, which has only one environment, nothing is loaded twice.
 func loadFast(path string) (uintptr, kernels, error) {
 	handle, err := loadAs(path, firstCore)
 	if err != nil {
@@ -68,8 +68,8 @@ func loadFast(path string) (uintptr, kernels, error) {
 	return handle, k, nil
 }
 
-// reload closes a library and loads it again with a core. Where it cannot be closed the handle stays
-// valid.
+// reload closes a library and loads it again with a core. Where it cannot be closed the handle
+// stays valid.
 func reload(handle uintptr, path, core string) (uintptr, error) {
 	if !unload(handle) {
 		return handle, nil
@@ -77,8 +77,8 @@ func reload(handle uintptr, path, core string) (uintptr, error) {
 	return loadAs(path, core)
 }
 
-// loadAs loads a library with OPENBLAS_CORETYPE set to core, and restores the variable. An empty core
-// leaves it as it is.
+// loadAs loads a library with OPENBLAS_CORETYPE set to core, and restores the variable. An empty
+// core leaves it as it is.
 func loadAs(path, core string) (uintptr, error) {
 	if core != "" {
 		old, was := getenv(coreVariable)

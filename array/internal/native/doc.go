@@ -16,16 +16,16 @@
 //
 // # Safety
 //
-// A call reaches the library only if its arguments describe memory within the slices. Any other call,
-// erroneous or of empty matrices, goes to gonum's own implementation, which panics or does nothing
-// as gonum's users expect. So do problems that are too small for a call to be worth its cost, by
-// their shapes alone: on one machine a shape is always computed by the same code.
+// A call reaches the library only if its arguments describe memory within the slices. Any other
+// call, erroneous or of empty matrices, goes to gonum's own implementation, which panics or does
+// nothing as gonum's users expect. So do problems that are too small for a call to be worth its
+// cost, by their shapes alone: on one machine a shape is always computed by the same code.
 //
 // # Kernels
 //
-// OpenBLAS has kernels for many processors and chooses when it is loaded. Where it does not know the
-// processor and chooses slow ones, it is loaded again with faster ones, unless the user has chosen
-// (see loadFast); [Report] says so.
+// OpenBLAS has kernels for many processors and chooses when it is loaded. Where it does not know
+// the processor and chooses slow ones, it is loaded again with faster ones, unless the user has
+// chosen (see loadFast); [Report] says so.
 //
 // # Threads
 //

@@ -66,9 +66,9 @@ func svdVectors(jobU, jobVT lapack.SVDJob, m, n int, u []float64, ldu int, vt []
 	return okU && okVT
 }
 
-// Dgesvd computes the singular value decomposition A = U S V'. It uses divide and conquer where the same
-// vectors are wanted on both sides, and the QR iteration otherwise or where divide and conquer fails.
-// It returns false for a matrix with NaN or an infinity.
+// Dgesvd computes the singular value decomposition A = U S V'. It uses divide and conquer where the
+// same vectors are wanted on both sides, and the QR iteration otherwise or where divide and conquer
+// fails. It returns false for a matrix with NaN or an infinity.
 func (l implLAPACK) Dgesvd(jobU, jobVT lapack.SVDJob, m, n int, a []float64, lda int, s, u []float64, ldu int, vt []float64, ldvt int, work []float64, lwork int) (ok bool) {
 	short := min(m, n)
 	minWork := max(3*short+max(m, n), 5*short)

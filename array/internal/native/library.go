@@ -43,8 +43,8 @@ var oneThread = [][2]string{
 	{"MKL_THREADING_LAYER", "SEQUENTIAL"},
 }
 
-// open loads a library, sets it to one thread and tests it. A library that was not asked for by name must
-// identify itself as an optimized one: the reference BLAS is no faster than gonum.
+// open loads a library, sets it to one thread and tests it. A library that was not asked for by
+// name must identify itself as an optimized one: the reference BLAS is no faster than gonum.
 func open(path string, asked bool) (*library, error) {
 	for _, v := range oneThread {
 		setenv(v[0], v[1])
@@ -158,8 +158,8 @@ func (lib *library) identify(handle uintptr, path string, k kernels) {
 	}
 }
 
-// tryBLAS computes one small product whose result is known exactly, which detects a library with another
-// calling convention.
+// tryBLAS computes one small product whose result is known exactly, which detects a library with
+// another calling convention.
 func (lib *library) tryBLAS() error {
 	const m, k, n = 2, 3, 2
 	a := []float64{1, 2, 3, 4, 5, 6}

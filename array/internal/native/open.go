@@ -57,9 +57,9 @@ func tryOut(path string, asked bool, accept func(blas.Float64) error) (*library,
 	return lib, nil
 }
 
-// Find looks for a library in the usual places and registers the first for which accept returns nil. It
-// returns false when there is none; the report then lists the libraries that were opened but not
-// used.
+// Find searches for a library in the usual places and registers the first for which accept returns
+// nil. It returns false when there is none; the report then lists the libraries that were opened
+// but not used.
 func Find(accept func(blas.Float64) error) (Report, bool) {
 	var passed []string
 	for _, path := range candidates() {

@@ -42,8 +42,8 @@ const systemLAPACK = "liblapack.so.3"
 func load(path string) (uintptr, error) {
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
-		// These are the loader's messages for a file that does not exist, on Linux and macOS. If they
-		// do not contain the path, another library that this one needs is missing.
+		// These are the loader's messages for a file that does not exist, on Linux and macOS. If
+		// they do not contain the path, another library that this one needs is missing.
 		text := err.Error()
 		if strings.Contains(text, path) && strings.Contains(strings.ToLower(text), "no such file") {
 			return 0, absentError{text}

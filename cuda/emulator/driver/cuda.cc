@@ -1,9 +1,9 @@
-// An emulated CUDA driver: the entry points that surepipe calls do their work on
-// the host, all others refuse. Kernels run from their own sources.
+// An emulated CUDA driver: the entry points that surepipe calls do their work on the host, and all
+// others return an error. Kernels run from their own sources.
 //
-// Work is queued and runs when somebody waits for it, so that a result which is
-// read too early is wrong here as it is on a card. Fresh device memory holds NaNs,
-// and bytes written around an allocation are found when it is freed.
+// Work is queued and runs when a call waits for it, so that a result which is read too early is
+// wrong, as on a card. Fresh device memory holds NaNs, and bytes written around an allocation are
+// found when it is freed.
 #include <cuda.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ struct emulated_context {
 constexpr size_t guard = 64;
 constexpr unsigned char guard_byte = 0xa5;
 constexpr int max_devices = 4;
-// A queue longer than this is worked off by whoever adds to it.
+// A queue longer than this is run by the call that adds to it.
 constexpr size_t longest_queue = 512;
 
 struct {
@@ -77,8 +77,8 @@ thread_local emulated_context *current;
 
 bool armed(std::lock_guard<std::mutex> &) { return ++state.count.calls == state.fail_at; }
 
-// enter counts a call that may be made to fail and returns what it fails with. Work
-// that is queued fails when it runs, if a failure breaks the context: then bad is set.
+// enter counts a call that may be made to fail and returns its error, if any. Work that is queued
+// fails when it runs, if a failure breaks the context: then bad is set.
 CUresult enter(CUresult failure, bool *bad = nullptr) {
   std::lock_guard<std::mutex> lock(state.mu);
   bool fails = armed(lock);
@@ -203,7 +203,7 @@ EXPORT void surepipe_emulator_counters(counters *out) {
   *out = state.count;
 }
 
-// Forgets what was counted; what is held stays counted.
+// Resets the counts, except those of held memory and objects.
 EXPORT void surepipe_emulator_reset() {
   std::lock_guard<std::mutex> lock(state.mu);
   counters now{};
@@ -312,9 +312,9 @@ EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice d) {
   if (state.retained[d] == 0) return CUDA_ERROR_INVALID_CONTEXT;
   state.count.objects--;
   if (--state.retained[d] > 0) return CUDA_SUCCESS;
-  // The context goes, and with it whatever it still holds. After a fault nobody
-  // could free that; at any other time it is a leak, which objects and live bytes
-  // have shown before.
+  // The context is destroyed with everything that it still holds. After a fault that could not be
+  // freed; at any other time it is a leak, which the counts of objects and live bytes have shown
+  // before.
   if (state.poisoned) {
     while (!state.allocations[d].empty()) forget(d, state.allocations[d].begin());
     state.poisoned = false;

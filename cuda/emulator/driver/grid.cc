@@ -57,7 +57,7 @@ namespace {
 constexpr size_t stack_bytes = (20 << 10) + 192;
 
 #if defined(__x86_64__)
-// switch_stack saves where it is in *from and goes on where to was saved.
+// switch_stack saves the current state in *from and continues where to was saved.
 extern "C" void emulated_switch_stack(void **from, void *to);
 asm(R"(
 .text

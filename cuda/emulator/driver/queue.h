@@ -1,4 +1,4 @@
-// What libcublas needs of libcuda: the same queue, the same faults.
+// What libcublas needs from libcuda: the same queue and the same faults.
 #ifndef SUREPIPE_QUEUE_H
 #define SUREPIPE_QUEUE_H
 
@@ -8,10 +8,10 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-// submit puts work at the end of a stream. It runs when somebody waits for it.
+// submit puts work at the end of a stream. It runs when a call waits for it.
 __attribute__((visibility("default"))) void emulated_submit(CUstream stream, std::function<void()> work);
 
-// gemm counts a product and says whether its call shall fail.
+// gemm counts a product and reports whether its call must fail.
 __attribute__((visibility("default"))) bool emulated_gemm_fails();
 
 #endif

@@ -2,7 +2,7 @@
 // emulated driver's table of them. It is run in the folder of package cuda:
 //
 //	go run ./internal/gen          # write
-//	go run ./internal/gen -check   # fail if a file is not what the sources give
+//	go run ./internal/gen -check   # fail if a file does not match the sources
 //
 // PTX comes from clang 14, whose output it is compared with.
 package main

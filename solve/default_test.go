@@ -1,0 +1,47 @@
+package solve_test
+
+import (
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/loss"
+	"surepipe/prox"
+	"surepipe/solve"
+)
+
+func TestDefaultFollowsTheStructure(t *testing.T) {
+	dev := array.NewHost()
+	dense := linops.NewDense(dev, mat.NewDense(2, 2, []float64{1, 2, 3, 4}))
+	defer dense.Release()
+	weighted, err := loss.WeightedSquared(dev, []float64{1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer weighted.Release()
+	id := linops.Identity(2)
+	huge := linops.Identity(1 << 13)
+	bare := linops.NewFunc(2, 2, func(dst, b []float64) { copy(dst, b) }, func(dst, z []float64) { copy(dst, z) })
+	l1, ridge := prox.NewL1(1), prox.NewSquaredL2(1)
+	for _, c := range []struct {
+		name string
+		a    linops.Operator
+		l    loss.Loss
+		r    prox.Prox
+		want string
+	}{
+		{"ridge", dense, nil, ridge, "direct"},
+		{"weighted ridge", dense, weighted, ridge, "direct"},
+		{"ridge of an operator without a matrix", bare, nil, ridge, "fista"},
+		{"ridge of a large operator", huge, nil, ridge, "fista"},
+		{"denoising", id, nil, l1, "ista"},
+		{"weighted denoising", id, weighted, l1, "fista"},
+		{"LASSO", dense, nil, l1, "fista"},
+	} {
+		if got := solve.Default(solve.Problem{A: c.a, Loss: c.l, R: c.r, Device: dev}); got != c.want {
+			t.Errorf("%s: %s, expected %s", c.name, got, c.want)
+		}
+	}
+}
