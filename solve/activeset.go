@@ -251,7 +251,7 @@ func (n *newton) solution() (*Solution, error) {
 func (n *newton) point(sol *Solution) error {
 	o, p := n.s.s.o, n.s.s.p
 	p.Device = n.dev
-	sol.At = &Point{Problem: p, Y: n.y, B: sol.B, Norm2: n.norm2(), options: o, shared: true}
+	sol.At = &Point{Problem: p, Y: n.y, B: sol.B, Norm2: n.norm2(), Gram: n.gram(nil), options: o, shared: true}
 	set, dim := n.pointSet(), sol.B.N()
 	if dim < minWorking || 2*len(set) > dim || len(set) == 0 || n.s.r.On == nil {
 		return nil
@@ -266,11 +266,35 @@ func (n *newton) point(sol *Solution) error {
 		return err
 	}
 	*sol.At = Point{
-		Problem: on.Problem, Y: n.y, B: on.gather(sol.B), Norm2: sol.At.Norm2, options: o,
+		Problem: on.Problem, Y: n.y, B: on.gather(sol.B), Norm2: sol.At.Norm2, Gram: n.gram(set), options: o,
 		op: on.op, release: on.release, set: set, all: dim,
 		back: func(s *Solution) { on.set.Embed(s.B, s.At.B) },
 	}
 	return nil
+}
+
+// gram is that of a point on a set of coordinates, nil for all: from the working set's.
+func (n *newton) gram(on []int) func(set []int) []float64 {
+	place, p := n.place, &n.p
+	return func(set []int) []float64 {
+		local := make([]int, len(set))
+		for i, j := range set {
+			if on != nil {
+				j = on[j]
+			}
+			if local[i] = place[j]; local[i] < 0 {
+				return nil
+			}
+		}
+		g := make([]float64, len(set)*len(set))
+		for i, a := range local {
+			row, to := p.Gram(a), g[i*len(set):(i+1)*len(set)]
+			for k, b := range local {
+				to[k] = row[b]
+			}
+		}
+		return g
+	}
 }
 
 // columns are some columns of A.

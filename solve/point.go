@@ -24,6 +24,10 @@ type Point struct {
 	// Tangent is the tangent space at B from a factored low-rank iteration; nil for others. Code
 	// that takes over its parts sets it to nil.
 	Tangent *Tangent
+	// Gram returns the Gram matrix of the operator's columns at an increasing set of coordinates,
+	// row-major in a new slice, nil where the solver does not have it. Gram itself is nil where the
+	// solver has none.
+	Gram func(set []int) []float64
 
 	method  Method
 	options Options

@@ -117,7 +117,12 @@ func (l *implicit) factorModel(s *situation) error {
 	}
 	sys.m = func() mat.Matrix { return images(dev, op) }
 	sys.w = func() (*mat.Dense, error) { return root(sys.q, n) }
-	sys.g = gram(dev, op)
+	if l.gram != nil && s.kind == space.Subset {
+		sys.g = l.gram(l.model.Space.Form().Set)
+	}
+	if sys.g == nil {
+		sys.g = gram(dev, op)
+	}
 	return l.solveSystem(sys)
 }
 
