@@ -37,7 +37,7 @@ func chooseTile(impl blas.Float64) error {
 			return nil
 		}
 	}
-	return errors.New("its dgemm_ gives equal rows of A different rows of C, which would make results depend on the batch size")
+	return errors.New("its dgemm_ maps equal rows of A to different rows of C, which would make results depend on the batch size")
 }
 
 // rowsAgree multiplies matrices of equal rows, in enough shapes to use a library's kernels for full

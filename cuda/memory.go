@@ -17,8 +17,8 @@ type buffer struct {
 	at    cu.DevicePtr
 	size  int // values
 	freed bool
-	// missing is the fault for which there is no memory, or not what it should hold; nil where there
-	// is.
+	// missing is the fault because of which the memory or its contents are missing; nil where they
+	// are there.
 	missing error
 }
 

@@ -196,7 +196,7 @@ func (a *Dense) smallerGram(dev array.Device) []float64 {
 }
 
 // invert returns (I + eta G)^{-1} for the smaller Gram matrix G, or the zero Batch where it does
-// not factor. Where dev fails the batch means nothing.
+// not factor. Where dev fails the batch is meaningless.
 func (a *Dense) invert(dev array.Device, eta float64) array.Batch {
 	n := min(a.d, a.p)
 	gram := a.smallerGram(dev)

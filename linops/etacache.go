@@ -22,19 +22,19 @@ type etaEntry struct {
 	eta    float64
 	once   sync.Once
 	value  array.Batch // the zero Batch where it cannot be built
-	failed bool        // value is not what it should be, for lack of memory
+	failed bool        // value is wrong, for lack of memory
 
 	users   int  // guarded by the cache's mu, as is dropped
 	dropped bool // out of the cache
 }
 
-// acquire returns the entry of eta, which build makes where there is none; the caller releases it.
-// Where several goroutines ask for the same new eta at once, one builds and the others wait, but
-// not those that ask for another eta.
+// acquire returns the entry of eta, which build makes if there is none; the caller releases it. If
+// several goroutines ask for the same new eta at once, one of them builds it and the others wait;
+// goroutines that ask for another eta do not.
 //
-// build allocates on a view of dev that has no other use, for its batch serves all requests, and the
-// fault of one must not reach the others. An entry that the view had no memory for is not kept: the
-// request that reads its value fails, and the next one builds it anew.
+// build allocates on a view of dev that has no other use, because its batch is shared by all
+// requests, and the fault of one must not reach the others. An entry for which the view had no
+// memory is not kept: the request that reads its value fails, and the next one builds it again.
 func (c *etaCache) acquire(dev array.Device, eta float64, build func(on array.Device) array.Batch) *etaEntry {
 	for {
 		e, mine := c.find(eta), false
@@ -88,7 +88,7 @@ func (c *etaCache) find(eta float64) *etaEntry {
 	return e
 }
 
-// forget takes an entry out of the cache; it has a user still.
+// forget takes an entry out of the cache; it still has a user.
 func (c *etaCache) forget(e *etaEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

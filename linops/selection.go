@@ -28,7 +28,7 @@ type Selection struct {
 	mu       sync.Mutex
 	patterns map[array.Shape]array.Pattern // of the sorted places, made when first needed
 	places   []int                         // the sorted index list; nil before it is needed
-	rows     []int                         // of the sorted places among idx; nil where that is sorted
+	rows     []int                         // of the sorted places among idx; nil where idx is sorted
 	order    array.Index                   // rows on the device, made when first needed
 }
 
@@ -72,8 +72,8 @@ func (a *Selection) onSpace(dev array.Device, t space.Space) Restricted {
 }
 
 // sampled returns the selected places in matrices of the given shape, sorted, and which row of A
-// each is; nil for shapes that do not have p entries, and where there is no memory for them. They are
-// made on a view of the device that has no other use, for they serve all requests.
+// each is; nil for shapes that do not have p entries, and where there is no memory for them. They
+// are made on a view of the device that has no other use, because they are shared by all requests.
 func (a *Selection) sampled(dev array.Device, shape array.Shape) (places array.Pattern, order array.Index) {
 	if shape.Len() != a.p || shape.Rows < 0 || shape.Cols < 0 {
 		return nil, nil

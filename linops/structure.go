@@ -38,19 +38,19 @@ type Structure struct {
 	AddForward, AddAdjoint func(dst array.Batch, alpha float64, x array.Batch)
 	// Dense returns A as a d x p matrix on the host, which the caller must not modify.
 	Dense func() *mat.Dense
-	// ScaleColumns returns A diag(s), all of it on dev, as an operator of the same kind, with the structure of
-	// its kind. s has p finite numbers and is not kept.
+	// ScaleColumns returns A diag(s), all of it on dev, as an operator of the same kind, with the
+	// structure of its kind. s has p finite numbers and is not kept.
 	ScaleColumns func(dev array.Device, s []float64) Restricted
 	// On returns A E on dev for a space T = E R^n of vectors of length p, at a lower cost than E
-	// followed by A; nil where A has no better way for this space. Whatever it allocates is on dev,
-	// which may be a view for one request. A and the space must outlive the result. Call [On] for
-	// an answer on every space.
+	// followed by A; nil where A has nothing better for this space. Whatever it allocates is on
+	// dev, which may be a view for one request. A and the space must outlive the result. Call [On]
+	// for an answer on every space.
 	On func(dev array.Device, t space.Space) Restricted
 	// Sampled returns the places of A's entries where A picks entries of m x n matrices of the
 	// given shape, in increasing order, and the row of A that belongs to each; order is nil where
 	// that is the order of A's rows. Both are nil where A does not act on matrices of this shape,
-	// and where there is no memory for them, which is then a fault of dev, the device or view that
-	// asks. They belong to the operator, which frees them.
+	// and where there is no memory for them, which is then a fault of dev, the given device or
+	// view. They belong to the operator, which frees them.
 	Sampled func(dev array.Device, shape array.Shape) (places array.Pattern, order array.Index)
 }
 
@@ -233,9 +233,9 @@ type knowing struct{ structure Structure }
 // Structure returns the structure of the operator.
 func (k *knowing) Structure() Structure { return k.structure }
 
-// WithStructure returns a with the structure s in place of its own: what somebody knows of an
-// operator that does not know it, such as one that [NewFunc] makes of closures. What s says must be
-// true (package linopstest checks it).
+// WithStructure returns a with the structure s in place of its own, to add known structure to an
+// operator without one, such as one made of closures by [NewFunc]. s must be true (package
+// linopstest checks it).
 func WithStructure(a Operator, s Structure) Operator { return withStructure{a, s} }
 
 type withStructure struct {

@@ -39,7 +39,7 @@ const (
 // CloseMargin is the margin of the tangent space below which reports mention it.
 const CloseMargin = stages.CloseMargin
 
-// Verification is what an independent check of a result found.
+// Verification is the result of an independent check.
 type Verification = verify.Verification
 
 // SampleError is a failure that belongs to one sample.
@@ -130,8 +130,8 @@ const DefaultTraceError = 0.1
 // New returns a pipeline for samples that are solved by solver. The length of the samples, the
 // device and the intercept are those of the solver's problem. The caller keeps the solver and
 // releases it after the last call. Invalid settings are errors of type [*OptionError]. The solver
-// must compute derivatives: with [vjp.None], which it does not tell before it solves, every sample
-// fails with a [SampleError].
+// must compute derivatives: with [vjp.None], which is not known before a solve, every sample fails
+// with a [SampleError].
 func New(solver vjp.Solver, o Options) (*Pipeline, error) {
 	if solver == nil {
 		return nil, errors.New("pipeline: no solver")

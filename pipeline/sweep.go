@@ -28,7 +28,7 @@ type Family struct {
 	// vjp.NewSolver takes them.
 	Solver   string
 	Settings vjp.Options
-	// Method is a method of the caller's own in place of Solver, as vjp.FromMethod takes it; or nil.
+	// Method is a user's method in place of Solver, as in vjp.FromMethod; or nil.
 	Method *solve.Entry
 }
 
@@ -186,7 +186,7 @@ func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield fun
 		return nil, errors.New("pipeline: a family without operator, device or regularizer")
 	}
 	if f.Settings.Derivative == vjp.None {
-		return nil, refuse("Settings", f.Settings, "the family's solver is to have derivative %q, expected one of %q: SURE needs the divergence", vjp.None, vjp.Derivatives())
+		return nil, refuse("Settings", f.Settings, "the family's solver has derivative %q, expected one of %q: SURE needs the divergence", vjp.None, vjp.Derivatives())
 	}
 	d, _ := f.Problem.A.Dims()
 	var err error

@@ -176,7 +176,7 @@ func (s *sweep) risk(ctx context.Context, i int, weights, from []float64) (_ Ris
 }
 
 // solution is b at the weights, the same to the last bit as estimate's; nil where it is a closed
-// form, which starts nowhere.
+// form, which has no starting point.
 func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights, from []float64) (_ []float64, err error) {
 	defer func() {
 		if err != nil {

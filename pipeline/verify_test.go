@@ -245,8 +245,8 @@ func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
 // squared loss without weights.
 func TestVerifyKnowsTheLoss(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		// With differences along all unit vectors, and along random signs, which the derivative of the
-		// whitened problem maps to others than D mu_hat does.
+		// With differences along all unit vectors, and along random signs, which the derivative of
+		// the whitened problem maps to others than D mu_hat does.
 		for _, d := range []int{40, 80} {
 			if d > verify.MaxUnits && arraytest.Emulated(t, dev) {
 				continue

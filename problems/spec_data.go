@@ -104,7 +104,7 @@ func (s *Spec) parseData(n *yaml.Node) error {
 		case "column":
 			s.data.column, err = s.text(value, "column")
 		case "sigma2", "lambda", "lambda2", "gamma":
-			err = s.errorf(key.Line, "%s is not an array of data: expected it at the left margin, beside data", key.Value)
+			err = s.errorf(key.Line, "%s is not an array of data: expected it at the left margin, at the level of data", key.Value)
 		default:
 			if s.data.arrays[key.Value] != nil {
 				return s.errorf(key.Line, "array %q occurs twice", key.Value)

@@ -28,8 +28,8 @@ type diagonalCurvature struct {
 	on        array.Batch // factor
 }
 
-// NewDiagonalCurvature returns Q = diag(q), q_j >= 0, for a model whose E has orthonormal columns, at
-// the step t of the derivative. It keeps q.
+// NewDiagonalCurvature returns Q = diag(q), q_j >= 0, for a model whose E has orthonormal columns,
+// at the step t of the derivative. It keeps q.
 func NewDiagonalCurvature(dev array.Device, q []float64, t float64) Curvature {
 	c := &diagonalCurvature{q: q, factor: make([]float64, len(q)), on: dev.Alloc(1, len(q))}
 	for j, x := range q {

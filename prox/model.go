@@ -80,8 +80,9 @@ type Structure struct {
 	// which gives the amount by which a coordinate held at 0 violates its optimality condition.
 	Closure func(s []int) []int
 	// On returns c -> r(E c) on a space, for every Subset whose set Closure returned; nil and no
-	// error where r does not know it on that space. Whatever it allocates is on dev, which may be a
-	// view for one request, as is what Rescale allocates. The result is the caller's to [Release].
+	// error where r cannot be restricted to that space. Whatever it allocates is on dev, which may
+	// be a view for one request, as is what Rescale allocates. The result is the caller's to
+	// [Release].
 	On func(dev array.Device, t space.Space) (Prox, error)
 	// Units changes s, positive numbers, where Rescale would not take them: coordinates that r
 	// treats together share one. Rescale returns c -> r(s ∘ c), with s entry by entry, for an s

@@ -230,7 +230,7 @@ func (t subset) Form() space.Form {
 	return space.Form{Kind: space.Subset, Orthonormal: true, Set: t.set}
 }
 
-// on confines each block that the set meets.
+// on restricts each block that the set intersects.
 func (s *blocks) on(dev array.Device, t space.Space) (Prox, error) {
 	set, ok := subsetOf(t)
 	if !ok || len(set) == 0 {

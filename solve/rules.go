@@ -138,8 +138,8 @@ const (
 	// gap.
 	maxDense    = 256
 	freeEntries = 1 << 20
-	// largestWritten is the number of entries up to which an operator that is not stored as a matrix
-	// is written down as one for the direct solver.
+	// largestWritten is the number of entries up to which an operator that is not stored as a
+	// matrix is written down as one for the direct solver.
 	largestWritten = 1 << 24
 	// weightedEntries is the size of the matrix up to which the lengths of weighted columns are
 	// computed from its entries.

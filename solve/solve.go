@@ -124,8 +124,8 @@ type Convergence struct {
 	// Closed reports that b was computed in closed form: there is nothing to iterate, and where a
 	// solve starts does not matter.
 	Closed bool
-	// Lag estimates, for an unrolled derivative at a converged solution, by how much its trace
-	// differs from that of the fixed point: the derivatives of the iterates converge later than the
+	// Lag estimates, for an unrolled derivative at a converged solution, the difference of its
+	// trace from that of the fixed point: the derivatives of the iterates converge later than the
 	// iterates. It is 0 for other derivatives. Package vjp sets it.
 	Lag float64
 }

@@ -76,9 +76,9 @@ func (s *workingSet) Reweight(ctx context.Context, r prox.Prox) (Solver, error) 
 	return s.s.reweight(ctx, r, s.full)
 }
 
-// whole is the method over all coordinates. It serves all solves, and so it is built on a view of the
-// device that has no other use: a lack of memory fails the solve that met it, and the next solve
-// builds it anew.
+// whole is the method over all coordinates. It serves all solves, and so it is built on a view of
+// the device that has no other use: a lack of memory fails the solve that met it, and the next
+// solve builds it anew.
 func (s *workingSet) whole(ctx context.Context) (Method, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

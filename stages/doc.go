@@ -14,9 +14,9 @@
 // sends an [Outcome] for each sample, its [Risk] or its error, in the order in which they are
 // finished.
 //
-// The phases are those of package hutch, whatever the estimator: [Query] applies M to the probes
-// of one phase, and [QR] waits for the sketch and makes the orthonormal basis Q of its span. A
-// phase that an estimator does not have has no probes, and one empty batch takes the job past it.
+// The phases are those of package hutch, whatever the estimator: [Query] applies M to the probes of
+// one phase, and [QR] waits for the sketch and makes the orthonormal basis Q of its span. A phase
+// that an estimator does not have has no probes, and one empty batch carries the job past it.
 //
 //	sketch     M s for random vectors s
 //	projected  tr(Q* M Q); the exact trace has the unit vectors for Q

@@ -122,7 +122,7 @@ func cause(view array.Device, err error) error {
 	return err
 }
 
-// failed reports that further work on the job is of no use.
+// failed reports whether further work on the job is useless.
 func (j *Job) failed() bool { return j.failure.Load() != nil }
 
 // count is the number of probes in a phase.

@@ -44,8 +44,7 @@ type Risk struct {
 	// Neighbours reports that the tangent spaces near the solution are part of DivergenceLow and
 	// DivergenceHigh, so that a small SpaceMargin leaves nothing open.
 	Neighbours bool
-	// D is the number of observations and Sigma2 the variance of their noise that the numbers
-	// are made with.
+	// D is the number of observations, and Sigma2 the variance of their noise that was used.
 	D      int
 	Sigma2 float64
 	// Convergence is that of the solver; Derivative says how the solution was differentiated.
@@ -55,7 +54,7 @@ type Risk struct {
 	// weights Convergence.Error bounds ||sqrt(w) (mu_hat - mu_hat*)||, where the noise has the size
 	// sigma sqrt(sum w).
 	MeanWeight float64
-	// Choices says what the solver chose by the structure of the problem, and why.
+	// Choices lists what the solver chose based on the structure of the problem, and why.
 	Choices []vjp.Choice
 	// InnerSteps is the largest number of inner iterations that the implicit derivative took for a
 	// probe, and Unsolved the number of probes that stopped short of their tolerance. If there are
@@ -102,8 +101,8 @@ func (r *Risk) bounded() string {
 	return "mu_hat"
 }
 
-// String is a short report in a few lines: the estimate, what it is made of, how it was computed,
-// what its error bar leaves out, and the warnings. There is no newline at the end.
+// String is a short report in a few lines: the estimate, its terms, how it was computed, what its
+// error bar does not include, and the warnings. There is no newline at the end.
 func (r Risk) String() string {
 	var s strings.Builder
 	t := r.Terms()

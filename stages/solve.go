@@ -148,7 +148,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	return job, nil
 }
 
-// Observations uploads the y that a solver of the problem is given: less its mean, which is also
+// Observations uploads the y that a solver of the problem is given: minus its mean, which is also
 // returned, where the problem has an intercept. The mean is 0 elsewhere. The caller frees y.
 func Observations(dev array.Device, p vjp.Problem, values []float64) (y array.Batch, mean float64) {
 	if p.Intercept {

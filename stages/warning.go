@@ -26,8 +26,8 @@ const (
 	// NearBoundary: the regularizer has another tangent space within the error of the solution, and
 	// what the divergence is there is not known. A result with no other warning is Trusted.
 	NearBoundary = "near-boundary"
-	// Ambiguous: which coordinates are active, or which directions A sees, depends on rounding
-	// errors or on the solver's tolerance, and SURE depends on it.
+	// Ambiguous: which coordinates are active, or which directions are in the null space of A,
+	// depends on rounding errors or on the solver's tolerance, and SURE depends on it.
 	Ambiguous = "ambiguous"
 )
 
@@ -68,7 +68,7 @@ func (r *Risk) Warnings() []Warning {
 	switch {
 	case r.Converged:
 	case r.Closed:
-		add(NotConverged, "the closed form leaves an optimality of %.1e: X is ill conditioned and b is not well determined", r.Optimality)
+		add(NotConverged, "the closed form has an optimality of %.1e: X is ill-conditioned and b is not well determined", r.Optimality)
 	default:
 		within := ""
 		if !math.IsNaN(r.Convergence.Error) {
@@ -103,8 +103,8 @@ func (r *Risk) Warnings() []Warning {
 	return all
 }
 
-// inaccuracy is the bound of the error of mu_hat, as a share of the size of the noise, up to which a
-// solver that knows sigma2 goes, and a little more.
+// inaccuracy is the bound of the error of mu_hat, as a share of the size of the noise, up to which
+// a solver that knows sigma2 goes, and a little more.
 const inaccuracy = 0.0101
 
 // mostLag and doubtful are the shares of SURE's error bar by which the lag of an unrolled

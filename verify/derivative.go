@@ -44,9 +44,9 @@ func (f form) off() float64 { return max(f.low-f.printed, f.printed-f.high, 0) }
 // bars is the same in error bars.
 func (f form) bars() float64 { return f.off() / f.err() }
 
-// err is the error of the differences: half the disagreement of the one-sided ones is part of it,
-// which a kink within the step makes and the difference between two steps may miss by chance. At a
-// boundary that says nothing about the printed form, and is left out.
+// err is the error of the differences: it includes half the disagreement of the one-sided ones,
+// which a kink within the step causes and which the difference between two steps may miss by
+// chance. At a boundary the disagreement says nothing about the printed form, and is left out.
 func (f form) err() float64 {
 	if f.wide() {
 		return f.bar
@@ -54,7 +54,7 @@ func (f form) err() float64 {
 	return f.bar + (f.high-f.low)/2
 }
 
-// conclusive reports that the printed form can be compared with the differences.
+// conclusive reports whether the printed form can be compared with the differences.
 func (f form) conclusive() bool { return f.resolved && !f.boundary }
 
 // wide reports whether the one-sided differences disagree.
@@ -286,8 +286,8 @@ func (c *check) step(w *witness, z array.Batch, printed, h float64) (form, error
 	return f, c.dev.Err()
 }
 
-// direction is W^{-1/2} z, where w are the weights of the loss, and z where it has none. Where w_i = 0
-// it is 0: mu_hat does not depend on y_i. The caller frees it.
+// direction is W^{-1/2} z, where w are the weights of the loss, and z where it has none. Where w_i
+// = 0 it is 0: mu_hat does not depend on y_i. The caller frees it.
 func (c *check) direction(z array.Batch) array.Batch {
 	v := c.dev.Alloc(1, c.d)
 	if c.inverse.IsZero() {
@@ -320,8 +320,8 @@ func (c *check) weights() {
 	c.dev.Upload(c.inverse, inverse)
 }
 
-// moved is z* (mu_hat(y + a z) - mu_hat(y)), and the solution at y + a z, by a solve that starts
-// at from. Where the loss has weights the derivative is that of the whitened problem, W^{1/2} D mu_hat
+// moved is z* (mu_hat(y + a z) - mu_hat(y)), and the solution at y + a z, by a solve that starts at
+// from. Where the loss has weights the derivative is that of the whitened problem, W^{1/2} D mu_hat
 // W^{-1/2}, and moved is z* W^{1/2} (mu_hat(y + a W^{-1/2} z) - mu_hat(y)).
 func (c *check) moved(w *witness, a float64, z, from array.Batch) (float64, array.Batch, error) {
 	y := c.direction(z)

@@ -10,11 +10,11 @@ import (
 )
 
 // randomEntries is the number of random entries of the diagonal that are compared with differences,
-// beside the largest and the smallest, where d is above MaxUnits.
+// besides the largest and the smallest, where d is above MaxUnits.
 const randomEntries = 2
 
 // diagonal compares the diagonal of D mu_hat, where it is known, with the printed divergence, which
-// is its sum, and entries of it with differences of mu_hat_i as y_i moves. The worst is noted.
+// is its sum, and entries of it with differences of mu_hat_i as y_i moves. The worst is recorded.
 func (c *check) diagonal() error {
 	if c.Closed.Diagonal == nil {
 		return nil
@@ -37,9 +37,9 @@ func (c *check) diagonal() error {
 	return nil
 }
 
-// sumOfDiagonal is the printed divergence less the sum of the diagonal, and its error bar. The
-// variance of a Hutchinson estimate from random signs is known: that of one probe is
-// 2 (||D||_F^2 - sum_i D_ii^2).
+// sumOfDiagonal is the printed divergence minus the sum of the diagonal, and its error bar. The
+// variance of a Hutchinson estimate from random signs is known: that of one probe is 2 (||D||_F^2 -
+// sum_i D_ii^2).
 func (c *check) sumOfDiagonal(values []float64) (off, bar float64) {
 	sum, squares := 0.0, 0.0
 	for _, v := range values {
@@ -55,7 +55,7 @@ func (c *check) sumOfDiagonal(values []float64) (off, bar float64) {
 }
 
 // entries compares entries of the diagonal with differences. Where the differences along all unit
-// vectors are there already, all entries are compared.
+// vectors are already known, all entries are compared.
 func (c *check) entries(values []float64) ([]form, error) {
 	if c.units != nil {
 		all := slices.Clone(c.units)

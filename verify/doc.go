@@ -4,8 +4,8 @@
 //   - products with A alone: mu_hat = A b, and the residual of the optimality conditions at b;
 //   - solves at y + h z and y - h z, whose differences the derivative must match, and whose
 //     sum over probes the divergence must match;
-//   - solves at y with the regularizer s r, s = 1 + h and 1 - h, whose differences the derivative by
-//     the weight must match, where that is known;
+//   - solves at y with the regularizer s r, s = 1 + h and 1 - h, whose differences the derivative
+//     by the weight must match, where that is known;
 //   - another solver, started at 0, where the problem is small.
 //
 // [Check] does all of them for a [Result] and returns a [Verification]. Each [Comparison] is a
@@ -27,8 +27,8 @@
 // probe is at a boundary: the derivative is not unique there, and nothing is compared.
 //
 // The diagonal of D mu_hat and the derivative of b by the weight of r ([vjp.Closed]) come from the
-// factors that the divergence comes from. Where they are known they are compared with differences
-// of the same kind, which checks these factors: the diagonal along unit vectors, all of them up to
+// same factors as the divergence. Where they are known they are compared with differences of the
+// same kind, which checks these factors: the diagonal along unit vectors, all of them up to
 // [MaxUnits] observations, else those of the largest entry, of the smallest and of two random ones;
 // its sum with the divergence; and the other by the change of SURE's residual term that the
 // difference implies.
@@ -39,6 +39,7 @@
 //
 //	v, err := verify.Check(ctx, verify.Result{Solver: solver, Y: y, B: sol.B, MuHat: sol.MuHat,
 //		Convergence: sol.Convergence, Images: sol.Linearization.Images,
-//		Closed: sol.Linearization.Closed(), Trace: trace, Sigma2: sigma2, StdErr: bar}, verify.Options{})
+//		Closed: sol.Linearization.Closed(), Trace: trace,
+//		Sigma2: sigma2, StdErr: bar}, verify.Options{})
 //	if err == nil && !v.Passed() { fmt.Println(v.Describe()) }
 package verify

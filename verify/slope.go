@@ -8,28 +8,28 @@ import (
 	"surepipe/prox"
 )
 
-// rate is what is known of d mu_hat/d s at s = 1, where the regularizer is s r. All lengths are
-// Euclidean norms of vectors of length d.
+// rate describes d mu_hat/d s at s = 1, where the regularizer is s r. All lengths are Euclidean
+// norms of vectors of length d.
 type rate struct {
 	off   float64 // of the printed derivative from the segment between the one-sided differences
 	bar   float64 // the error of the step and of the solves
-	apart float64 // by how much the one-sided differences disagree
+	apart float64 // the disagreement of the one-sided differences
 	size  float64 // of the derivative
 	// resolved says that bar is small enough for a conclusion, noisy that a smaller step would
 	// make it larger.
 	resolved, noisy bool
 }
 
-// wide reports that the one-sided differences disagree.
+// wide reports whether the one-sided differences disagree.
 func (r rate) wide() bool { return r.apart > 0.1*r.size+10*r.bar }
 
-// conclusive reports that the differences can be compared with.
+// conclusive reports whether the differences can be used for a comparison.
 func (r rate) conclusive() bool { return r.resolved && !r.wide() }
 
-// err is the error of the differences, as that of a form.
+// err is the error of the differences, defined as for a form.
 func (r rate) err() float64 { return r.bar + r.apart/2 }
 
-// better reports that r is more conclusive than s.
+// better reports whether r is more conclusive than s.
 func (r rate) better(s rate) bool {
 	return r.wide() == s.wide() && r.err() < s.err() || !r.wide() && s.wide()
 }
@@ -41,7 +41,7 @@ func (c *check) shift(r rate) (difference, bar float64) {
 }
 
 // byWeight compares the derivative of mu_hat by the weight of r, where it is known, with
-// differences of solves at weights nearby. At a kink, and where the differences are too inexact,
+// differences of solves at weights nearby. At a kink, and where the differences are too inaccurate,
 // nothing is compared.
 func (c *check) byWeight() error {
 	if c.Closed.Slope == nil {
@@ -77,8 +77,8 @@ func (c *check) byWeight() error {
 	return nil
 }
 
-// secondRate takes the differences by another solver, and keeps what speaks less against the
-// result. Where that solver fails the finding of the first stands.
+// secondRate takes the differences by another solver, and keeps those that contradict the result
+// less. Where that solver fails, the finding of the first stands.
 func (c *check) secondRate(first rate, printed []float64) (rate, error) {
 	if err := c.openSecond(); err != nil {
 		return first, c.serious(err)

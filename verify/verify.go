@@ -65,9 +65,9 @@ type Result struct {
 	vjp.Convergence
 	// Images is v -> D mu_hat v; where the loss has weights W, v -> W^{1/2} D mu_hat W^{-1/2} v.
 	Images hutch.Oracle
-	// Closed is what the derivative knows without probes; the zero value is nothing.
+	// Closed is what is known about the derivative without probes; the zero value means nothing.
 	Closed vjp.Closed
-	// Trace is the estimate of tr D mu_hat that was printed, without an intercept's part.
+	// Trace is the estimate of tr D mu_hat that was printed, without the part of an intercept.
 	Trace hutch.Estimate
 	// Sigma2 is the noise's variance, StdErr the error bar of SURE.
 	Sigma2, StdErr float64
@@ -119,13 +119,13 @@ const (
 	Derivative = "derivative"
 	// Divergence is the printed divergence minus its value by the probes.
 	Divergence = "divergence"
-	// Diagonal is the worst of these: the printed divergence less the sum of the diagonal of
-	// D mu_hat, and entries of that less the differences of mu_hat_i as y_i moves. It is made where
-	// the diagonal is known.
+	// Diagonal is the worst of these: the printed divergence minus the sum of the diagonal of D
+	// mu_hat, and entries of the diagonal minus the differences of mu_hat_i as y_i moves. It is
+	// compared where the diagonal is known.
 	Diagonal = "diagonal"
-	// Slope is by how much SURE's residual term could change if the derivative of mu_hat by the
-	// weight of r were that of differences, for a weight that changes by its own size. It is made
-	// where the derivative is known and the one-sided differences agree.
+	// Slope is the amount by which SURE's residual term could change if the derivative of mu_hat by
+	// the weight of r were that of differences, for a weight that changes by its own size. It is
+	// compared where the derivative is known and the one-sided differences agree.
 	Slope = "slope"
 )
 
@@ -206,7 +206,7 @@ type check struct {
 
 	units []form // the differences along all unit vectors, where they were taken
 
-	first, second      witness // who solve for the differences
+	first, second      witness // the solvers of the differences
 	iterations, budget int     // done by them, and allowed
 }
 

@@ -128,7 +128,8 @@ func TestClosedFormsOfOtherSizes(t *testing.T) {
 	}
 }
 
-// What keeps the check from being done is in the result, with words; the end of the context is an error.
+// What keeps the check from being done is in the result, with words; the end of the context is an
+// error.
 func TestFailuresOfTheCheck(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()

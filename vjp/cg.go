@@ -182,7 +182,7 @@ func (c *cg) begin(w array.Batch) error {
 	return nil
 }
 
-// notFinite is the error of numbers that are not finite: the device's fault, where that is the cause.
+// notFinite is the error for numbers that are not finite: the device's fault, if that is the cause.
 func (c *cg) notFinite(format string, args ...any) error {
 	if err := c.dev.Err(); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (c *cg) notFinite(format string, args ...any) error {
 	return fmt.Errorf("vjp: implicit derivative: "+format, args...)
 }
 
-// advance goes a step along every direction.
+// advance takes a step along every direction.
 func (c *cg) advance(step int) {
 	l, dev := c.l, c.dev
 	if c.square != nil {

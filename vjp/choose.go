@@ -25,8 +25,8 @@ const (
 // closedForm is the derivative of an estimator that is linear in y.
 const closedForm Derivative = "closed form"
 
-// derivative is a row of the table by which a solution is differentiated: the first one that applies
-// is taken.
+// derivative is a row of the table by which a solution is differentiated: the first one that
+// applies is taken.
 type derivative struct {
 	kind    Derivative
 	choice  Choice
@@ -50,7 +50,7 @@ func (o Options) differentiate(sol *solve.Solution) derivative {
 	return derivatives[slices.IndexFunc(derivatives, func(d derivative) bool { return d.applies(o, sol) })]
 }
 
-// situation is what the choice of a space and of a system is made from.
+// situation is what the choice of a space and of a system depends on.
 type situation struct {
 	p          Problem
 	j          prox.Derivative

@@ -110,8 +110,8 @@ func (j *signedDerivative) Release() {
 	j.model.Curvature.Release()
 }
 
-// A regularizer that somebody else wrote gets a factored system, an exact trace, working sets and
-// warm starts, because its derivative hands out a model and it tells its structure.
+// A regularizer written elsewhere gets a factored system, an exact trace, working sets and warm
+// starts, because its derivative has a model and it has a structure.
 func Example_regularizer() {
 	dev := array.NewHost()
 	defer dev.Close()

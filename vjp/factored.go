@@ -329,7 +329,7 @@ func (l *implicit) solveWith(s system, projection bool) error {
 
 // orthogonalize decides the rank by a QR factorization.
 func (l *implicit) orthogonalize(s system, scale []float64, projection bool) error {
-	l.how = " by a pivoted QR factorization, for it is ill-conditioned"
+	l.how = " by a pivoted QR factorization, because it is ill-conditioned"
 	m, norm := s.m(), s.norm
 	w, err := s.w()
 	if err != nil {

@@ -168,7 +168,7 @@ func (l *implicit) slope() []float64 {
 	return l.toUser(b.ToHost())
 }
 
-// toUser is a vector of the problem's coordinates in the user's.
+// toUser maps a vector in the problem's coordinates to the user's.
 func (l *implicit) toUser(b []float64) []float64 {
 	if l.lift == nil {
 		return b
@@ -269,7 +269,7 @@ type owned struct {
 	release func()
 }
 
-// own hands the problem's operator a, and with it the regularizer, over to the linearization: what A is on
+// own hands the problem's operator a, and with it the regularizer, over to the linearization: A on
 // the model's space may refer to both.
 func (l *implicit) own(a linops.Restricted, release func()) {
 	l.owned = &owned{a, release}

@@ -21,10 +21,10 @@ func NewSolver(ctx context.Context, name string, p Problem, o Options) (Solver, 
 	return newSolver(p, o, e, func(so solve.Options) (solve.Solver, error) { return solve.New(ctx, name, p, so) })
 }
 
-// FromMethod returns a solver of the problem by a method of the caller's own: it is differentiated,
-// starts at a given b and is reweighted as the solvers of NewSolver are, and runs on a working set
-// where the entry says that it may. Its constructor may be called more than once, and the problem
-// that it is given may have its columns in other units and its observations whitened.
+// FromMethod returns a solver of the problem by a user's method: it is differentiated, warm-started
+// and reweighted like the solvers of NewSolver, and runs on a working set where the entry allows
+// it. Its constructor may be called more than once, and the problem that it is given may have its
+// columns in other units and its observations whitened.
 func FromMethod(ctx context.Context, method solve.Entry, p Problem, o Options) (Solver, error) {
 	return newSolver(p, o, method, func(so solve.Options) (solve.Solver, error) { return solve.NewFrom(ctx, method, p, so) })
 }
@@ -42,7 +42,7 @@ func newSolver(p Problem, o Options, e solve.Entry, inner func(solve.Options) (s
 		return nil, err
 	}
 	if e.Closed && (o.Derivative == Unrolled || o.Derivative == Implicit) {
-		return nil, fmt.Errorf("vjp: the %s solver has its derivative in closed form, not %s; choose another solver or derivative", e.Name, o.Derivative)
+		return nil, fmt.Errorf("vjp: the derivative of the %s solver is in closed form, not %s; choose another solver or derivative", e.Name, o.Derivative)
 	}
 	if p.Loss != nil && o.Derivative != None {
 		if _, quadratic := p.Loss.Weights(); !quadratic {

@@ -40,7 +40,7 @@ type Solver interface {
 	// options, to the last bit. The two share memory: this solver must be released after the other.
 	Reweight(ctx context.Context, r prox.Prox) (Solver, error)
 	// Release frees what the solver keeps on the device. Solutions, whose derivatives may refer to
-	// that, and solvers that Reweight returned are released before.
+	// that memory, and solvers returned by Reweight must be released before.
 	Release()
 }
 
@@ -110,7 +110,8 @@ type Linearization interface {
 
 // Closed is what is known about a derivative without probes.
 type Closed struct {
-	// Known reports that Trace, Frobenius2, Low, High and Margin are known. They are 0 otherwise.
+	// Known reports whether Trace, Frobenius2, Low, High and Margin are known. They are 0
+	// otherwise.
 	Known bool
 	// Trace is tr D mu_hat and Frobenius2 ||D mu_hat||_F^2.
 	Trace, Frobenius2 float64
@@ -119,15 +120,16 @@ type Closed struct {
 	// are active, and which directions are in the null space of A. Where no decision is in doubt
 	// both are the trace.
 	Low, High float64
-	// Margin is the factor by which the smallest direction that was counted exceeds what would
-	// count as rounding errors; +Inf where no rank was decided.
+	// Margin is the factor by which the smallest direction that was counted exceeds rounding
+	// errors; +Inf where no rank was decided.
 	Margin float64
-	// SpaceMargin is how close the choice of the tangent space was: the distance to the nearest
+	// SpaceMargin says how close the choice of the tangent space was: the distance to the nearest
 	// point at which the regularizer has another one, divided by the error of the solution. It is 0
 	// where it is not known. Below 1 the choice is within the solver's tolerance.
 	SpaceMargin float64
-	// Neighbours reports that the derivatives near the solution, within a few times its error, were
-	// compared with this one: Low and High include the traces of those with another tangent space.
+	// Neighbours reports whether the derivatives near the solution, within a few times its error,
+	// were compared with this one: Low and High include the traces of those with another tangent
+	// space.
 	Neighbours bool
 	// Diagonal computes the d diagonal entries of D mu_hat; nil where they have to be estimated.
 	Diagonal func() []float64

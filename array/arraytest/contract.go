@@ -125,7 +125,7 @@ func batchIndependence(dev array.Device) error {
 				got := y.ToHost()
 				y.Free()
 				if !bits(got, want[i*out:(i+k)*out]) {
-					return fmt.Errorf("%s: vectors %d to %d have other bits by themselves than in a batch of %d", m.name, i, i+k-1, allVectors)
+					return fmt.Errorf("%s: vectors %d to %d have different bits on their own and in a batch of %d", m.name, i, i+k-1, allVectors)
 				}
 			}
 		}
@@ -154,7 +154,7 @@ func concurrency(dev array.Device) error {
 				i := (step*(c+1) + c) % len(list)
 				y := list[i].do(inputs[i].Batch)
 				if !bits(y.ToHost(), want[i]) {
-					errs[c] = fmt.Errorf("%s on %s gives other bits beside %d callers than alone", list[i].name, inputs[i].Batch, callers-1)
+					errs[c] = fmt.Errorf("%s on %s gives different bits with %d concurrent callers", list[i].name, inputs[i].Batch, callers-1)
 				}
 				y.Free()
 			}
@@ -216,12 +216,12 @@ func mismatches(dev array.Device) error {
 		{"SampleProduct", []string{"3 x 5", "3 x 2", "3 x 1", "2 x 5"}, func() { dev.SampleProduct(single, places, 1, a, pair, 0) }},
 		{"SpreadProduct", []string{"3 x 5", "3 x 2", "3 x 1", "2 x 5"}, func() { dev.SpreadProduct(false, 1, places, single, a, 0, pair) }},
 		{"NewPattern with a place too many", []string{"10", "9"}, func() { dev.NewPattern(2, 5, []int{10}) }},
-		{"NewIndex of a negative", []string{"-1"}, func() { dev.NewIndex([]int{-1}) }},
+		{"NewIndex of a negative coordinate", []string{"-1"}, func() { dev.NewIndex([]int{-1}) }},
 		{"Rows", []string{"3 x 5", "2", "4"}, func() { a.Rows(2, 4) }},
 		{"Cols", []string{"3 x 5", "4", "6"}, func() { a.Cols(4, 6) }},
 		{"Reshape", []string{"3 x 5", "4 x 4"}, func() { a.Reshape(4, 4) }},
 		{"Reshape of a view", []string{"3 x 2", "2 x 3"}, func() { a.Cols(0, 2).Reshape(2, 3) }},
-		{"Alloc of a negative", []string{"-1 x 5"}, func() { dev.Alloc(-1, 5) }},
+		{"Alloc of a negative number", []string{"-1 x 5"}, func() { dev.Alloc(-1, 5) }},
 		{"Alloc beyond all memory", []string{fmt.Sprintf("%d x %d", math.MaxInt/2, 5)}, func() { dev.Alloc(math.MaxInt/2, 5) }},
 		{"Copy of nothing", nil, func() { dev.Copy(a, array.Batch{}) }},
 	}

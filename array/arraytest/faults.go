@@ -6,10 +6,10 @@ import (
 	"surepipe/array"
 )
 
-// AllocatesOn checks that whatever build allocates is on the device that it is given. It gives build
-// a view of dev that has failed for want of memory: then nothing may be allocated on dev, and the
-// fault must stay with the view. build returns what frees its result, or nil. On a device without
-// faults, which has no views, and on one without a bound there is nothing to check.
+// AllocatesOn checks that whatever build allocates is on the device that it is given. It gives
+// build a view of dev that has failed for want of memory: then nothing may be allocated on dev, and
+// the fault must stay with the view. build returns what frees its result, or nil. On a device
+// without faults, which has no views, and on one without a bound there is nothing to check.
 func AllocatesOn(dev array.Device, build func(view array.Device) (release func())) error {
 	view := dev.Request()
 	if view == dev {

@@ -56,19 +56,19 @@ func mixed(dev, r, s array.Device) error {
 		receiver.Gemm(false, true, 1, a, b, 0, gram)
 		a.Device().Gemm(false, true, 1, a, b, 0, again)
 		if !bits(gram.ToHost(), again.ToHost()) {
-			return errors.New("Gemm gives other bits on another request")
+			return errors.New("Gemm gives different bits on another request")
 		}
 		idx := on[0].NewIndex(places)
 		few := on[1].Alloc(3, len(places))
 		receiver.Gather(few, a, idx)
 		if v := few.ToHost(); v[1] != x.at(0, 7) || v[8] != x.at(2, 49) {
-			return errors.New("Gather with an index of another request gives other values")
+			return errors.New("Gather with an index of another request gives different values")
 		}
 		out, same := make([]float64, 3), make([]float64, 3)
 		receiver.Dot(out, a, b)
 		dev.Dot(same, a, b)
 		if !bits(out, same) {
-			return errors.New("Dot gives other bits on another request")
+			return errors.New("Dot gives different bits on another request")
 		}
 		idx.Free()
 		for _, batch := range []array.Batch{dst, a, b, gram, again, few} {

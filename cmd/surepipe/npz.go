@@ -33,8 +33,8 @@ func layoutOf(problem string) (l problems.Layout, known bool) {
 	return n.Layout, known
 }
 
-// readFile reads the arrays that the named problem needs, and those that every problem may have,
-// from a .npz file. With stacks y may be a stack, N x d or N x m x n, and may be missing where mu is
+// readFile reads the arrays that the named problem needs, and those that any problem may have, from
+// a .npz file. With stacks y may be a stack, N x d or N x m x n, and may be missing where mu is
 // given, which is then Y. Every error is bad input and names the file and the array. For an unknown
 // problem it reads only the scalars.
 func readFile(path, problem string, stacks bool) (fileData, error) {

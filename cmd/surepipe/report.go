@@ -87,9 +87,9 @@ type solverResult struct {
 	Iterations int     `json:"iterations"`
 	Converged  bool    `json:"converged"`
 	Optimality float64 `json:"optimality"`
-	// MuHatError bounds the distance of mu_hat from the exact estimate; absent where no
-	// bound is known. With weights w of the observations, which MuHatErrorWeighted tells, it bounds
-	// that of sqrt(w) mu_hat.
+	// MuHatError bounds the distance of mu_hat from the exact estimate; absent where no bound is
+	// known. With weights w of the observations, reported by MuHatErrorWeighted, it bounds that of
+	// sqrt(w) mu_hat.
 	MuHatError         *float64 `json:"mu_hat_error,omitempty"`
 	MuHatErrorWeighted bool     `json:"mu_hat_error_weighted,omitempty"`
 }
@@ -213,7 +213,7 @@ func (r *result) writeChoices(out io.Writer) error {
 	return w.Flush()
 }
 
-// marginText says what a margin of the tangent space is.
+// marginText explains the margin of the tangent space.
 const marginText = "distance to the nearest other support, rank or clustering, over the error of the solution"
 
 // writeTable prints the result as text.

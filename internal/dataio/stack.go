@@ -236,5 +236,5 @@ func (s *Stack) Seek(i int) error {
 	return nil
 }
 
-// Close closes what OpenStack or Set.Stack opened; a stream of NewStack stays open.
+// Close closes a file opened by OpenStack or Set.Stack; the stream of NewStack stays open.
 func (s *Stack) Close() error { return s.closer.Close() }

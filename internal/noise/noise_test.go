@@ -425,8 +425,8 @@ func TestRefusals(t *testing.T) {
 	ols("y holds NaN at [7], expected finite numbers", x, with(7, math.NaN())[:20])
 	ols("X holds NaN at [4, 2], expected finite numbers", nan, y[:20])
 	ols("column 1 of X is zero: X is not of full rank", zero, y[:20])
-	ols("X fits y to rounding: there is no noise in y, or y is zero", x, fitted.RawMatrix().Data)
-	ols("X fits y to rounding: there is no noise in y, or y is zero", x, make([]float64, 20))
+	ols("X fits y up to rounding errors: there is no noise in y, or y is zero", x, fitted.RawMatrix().Data)
+	ols("X fits y up to rounding errors: there is no noise in y, or y is zero", x, make([]float64, 20))
 	_, err := OLSResidual(deficient, y[:20])
 	if err == nil || !strings.Contains(err.Error(), "X is not of full rank (its reciprocal condition number, columns scaled to norm 1, is ") {
 		t.Errorf("rank 2 of 3 columns: %v", err)

@@ -77,7 +77,7 @@ func OLSResidual(x *mat.Dense, y []float64) (Estimate, error) {
 	lapack64.Ormqr(blas.Left, blas.Trans, a, tau, column, work, len(work))
 	residual := blas64.Nrm2(blas64.Vector{N: d - p, Inc: 1, Data: z[p:]})
 	if total := blas64.Nrm2(blas64.Vector{N: d, Inc: 1, Data: y}); residual <= float64(d)*epsilon*total {
-		return refuse(MethodOLSResidual, "X fits y to rounding: there is no noise in y, or y is zero")
+		return refuse(MethodOLSResidual, "X fits y up to rounding errors: there is no noise in y, or y is zero")
 	}
 	return estimate(MethodOLSResidual, residual*(residual/float64(d-p)), math.Sqrt(2/float64(d-p)))
 }

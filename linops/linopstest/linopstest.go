@@ -347,7 +347,7 @@ func (c *checker) concurrent(dir direction) {
 	wg.Wait()
 	for _, i := range at {
 		if i >= 0 {
-			c.failf("%s from %d goroutines at once gives another result than alone", dir.name, goroutines)
+			c.failf("%s from %d goroutines at once gives a different result than from one", dir.name, goroutines)
 			return
 		}
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 // CheckOn tests what On returns for an operator and spaces of your own, such as products whose
-// factors are the blocks of a stack: [linops.On] and, where there is one, the way that the
-// operator's structure offers, which must agree with the operator after the space's embedding and
-// be true to a structure of its own. What On allocates must be on the device that it is given.
+// factors are the blocks of a stack: both [linops.On] and, where there is one, the On of the
+// operator's structure must agree with the space's embedding followed by the operator, and the
+// structure of the result must be true. All memory that On allocates must be on the given device.
 func CheckOn(dev array.Device, a linops.Operator, spaces ...space.Space) error {
 	var errs []error
 	for _, t := range spaces {
@@ -185,7 +185,7 @@ func (c *checker) on(t space.Space) {
 	}
 }
 
-// placed tests that whatever build allocates is on the device that it is given.
+// placed tests that everything build allocates is on the given device.
 func (c *checker) placed(what string, build func(dev array.Device) linops.Restricted) {
 	err := arraytest.AllocatesOn(c.dev, func(view array.Device) func() {
 		if op := build(view); op != nil {

@@ -169,7 +169,7 @@ func (lib *library) tryBLAS() error {
 	lib.blas.gemm(blas.NoTrans, blas.NoTrans, m, n, k, 1, a, k, b, n, 0, c, n)
 	for i, v := range want {
 		if c[i] != v {
-			return fmt.Errorf("its dgemm_ gives %v for a product that is %v", c, want)
+			return fmt.Errorf("its dgemm_ gives %v for a product whose value is %v", c, want)
 		}
 	}
 	return nil
