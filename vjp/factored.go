@@ -54,21 +54,6 @@ func imageRows(dev array.Device, op linops.Operator) array.Batch {
 	return image
 }
 
-// gram returns the n x n matrix op* op on the host, row-major.
-func gram(dev array.Device, op linops.Operator) []float64 {
-	_, n := op.Dims()
-	square := dev.Alloc(n, n)
-	defer square.Free()
-	if direct := linops.StructureOf(op).Gram; direct != nil {
-		direct(square)
-		return square.ToHost()
-	}
-	image := imageRows(dev, op)
-	defer image.Free()
-	dev.Gemm(false, true, 1, image, image, 0, square)
-	return square.ToHost()
-}
-
 // setIdentity sets the n x n batch to the unit vectors.
 func setIdentity(b array.Batch) {
 	dev := b.Device()
