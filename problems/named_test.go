@@ -58,7 +58,7 @@ func handBuilt(t *testing.T, dev array.Device, name string, data problems.Data) 
 			h.regularizer = func(lambda, _, _ float64) prox.Prox { return prox.NewSquaredL2(lambda) }
 			return h
 		}
-		h.maxLambda, h.solver = mat.Norm(c, math.Inf(1)), "fista"
+		h.maxLambda, h.solver = mat.Norm(c, math.Inf(1)), "active-set"
 		h.regularizer = func(lambda, _, _ float64) prox.Prox { return prox.NewL1(lambda) }
 		if name == "elastic-net" {
 			h.regularizer = func(lambda, lambda2, _ float64) prox.Prox { return prox.NewElasticNet(lambda, lambda2) }

@@ -100,7 +100,7 @@ func TestWeightsChangeTheSolver(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, c := range []struct{ operator, regularizer, with, without string }{
 			{"identity: 2", "l1: 1", "fista", "ista"},
-			{"dense: [[1, 2], [3, 4]]", "l1: 1", "fista", "fista"},
+			{"dense: [[1, 2], [3, 4]]", "l1: 1", "active-set", "active-set"},
 			{"dense: [[1, 2], [3, 4]]", "squared-l2: 1", "direct", "direct"},
 		} {
 			text := fmt.Sprintf("data: {y: [1, 2]}\noperator: {%s}\nregularizer: {%s}\n", c.operator, c.regularizer)
@@ -189,6 +189,9 @@ func TestWeightedSolutionIsThatOfScaledRows(t *testing.T) {
 			without := fmt.Sprintf("data: {y: %s}\noperator: {product: [diagonal: %s, {%s}]}\nregularizer: {%s}\n", list(scaled), list(roots), c.operator, c.regularizer)
 			p, _ := built(t, dev, "", with, problems.Hyper{})
 			q, _ := built(t, dev, "", without, problems.Hyper{})
+			if p.DefaultSolver == "active-set" {
+				q.DefaultSolver = "active-set" // of several solutions each solver has its own
+			}
 			got, want := solve(t, dev, p, y), solve(t, dev, q, scaled)
 			for j := range got {
 				if math.Abs(got[j]-want[j]) > 1e-6 {

@@ -19,7 +19,7 @@ func NewElasticNet(lambda, lambda2 float64) Prox {
 	checkLambda("the elastic net's lambda2", lambda2)
 	p := &elasticNet{lambda: lambda, lambda2: lambda2}
 	p.structure = Structure{
-		Value: p.value, Free: p.free, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
+		Value: p.value, Free: p.free, Sparse: p.sparse, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
 		DualScale: p.dualScale, FenchelGap: p.fenchelGap,
 	}
 	return p

@@ -63,6 +63,13 @@ type Structure struct {
 	// Free lists the coordinates of vectors of length n on which r does not depend, in increasing
 	// order.
 	Free func(n int) []int
+	// Sparse returns the weights of a regularizer that is a sum over coordinates,
+	//
+	//	r(b) = sum_j w_j |b_j| + q_j/2 b_j^2,   b_j >= 0 where positive_j,
+	//
+	// on vectors of length n. A nil slice stands for zeros, and for no constraint. Weights may be
+	// +Inf: they hold b_j at 0. The caller must not modify the slices.
+	Sparse func(n int) (w, q []float64, positive []bool)
 	// Closure returns the smallest set that holds s and over which r splits,
 	// r(b) = r_S(b_S) + r_rest(b_rest), in increasing order; nil when r turns out to have a part
 	// that does not split. s is in increasing order. Near b = 0 such an r is positively homogeneous

@@ -16,7 +16,7 @@ type nonNegative struct{ known }
 func NonNegative() Prox {
 	p := new(nonNegative)
 	p.structure = Structure{
-		Value: p.value, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
+		Value: p.value, Sparse: p.sparse, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
 	}
 	return p
 }

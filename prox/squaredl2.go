@@ -23,8 +23,8 @@ func NewSquaredL2(lambda float64) Prox {
 func newSquaredL2(lambda float64, dim int) *squaredL2 {
 	p := &squaredL2{lambda: lambda, dim: dim}
 	p.structure = Structure{
-		Value: p.value, Quadratic: Number{lambda, true}, Free: p.free, Units: anyUnits,
-		Rescale: p.rescale, DualScale: p.dualScale, FenchelGap: p.fenchelGap,
+		Value: p.value, Quadratic: Number{lambda, true}, Free: p.free, Sparse: p.sparse,
+		Units: anyUnits, Rescale: p.rescale, DualScale: p.dualScale, FenchelGap: p.fenchelGap,
 	}
 	return p
 }

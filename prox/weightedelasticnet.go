@@ -18,7 +18,7 @@ type weightedElasticNet struct {
 func newWeightedElasticNet(dev array.Device, w, q []float64) (*weightedElasticNet, error) {
 	p := &weightedElasticNet{w: dev.Alloc(1, len(w)), q: dev.Alloc(1, len(w)), wHost: w, qHost: q}
 	p.structure = Structure{
-		Value: p.value, Free: p.free, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
+		Value: p.value, Free: p.free, Sparse: p.sparse, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
 		DualScale: p.dualScale, FenchelGap: p.fenchelGap, Release: p.Release,
 	}
 	dev.Upload(p.w, w)

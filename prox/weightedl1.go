@@ -42,7 +42,7 @@ func NewWeightedL1(dev array.Device, lambda float64, w []float64) (Prox, error) 
 	}
 	p := &weightedL1{w: b, wHost: scaled}
 	p.structure = Structure{
-		Value: p.value, Free: p.free, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
+		Value: p.value, Free: p.free, Sparse: p.sparse, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
 		DualScale: p.dualScale, FenchelGap: p.fenchelGap, Release: p.Release,
 	}
 	return p, nil

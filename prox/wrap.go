@@ -21,6 +21,7 @@ func (k *known) Structure() Structure { return k.structure }
 func scaledStructure(c float64, s Structure) Structure {
 	out := Structure{
 		Shape: s.Shape, Free: s.Free, Closure: s.Closure, Units: s.Units,
+		Sparse:    scaledSparse(c, s.Sparse),
 		Quadratic: Number{times(c, s.Quadratic.Value), s.Quadratic.Known},
 		Nuclear:   Number{times(c, s.Nuclear.Value), s.Nuclear.Known},
 	}
@@ -117,7 +118,7 @@ func own(p Prox, from ...Prox) Prox {
 // blockStructure is that of sum_i r_i(b_i).
 func blockStructure(p *separable) Structure {
 	parts := make([]Structure, len(p.blocks))
-	values, split, conjugates := true, true, true
+	values, split, conjugates, sparse := true, true, true, true
 	free, units, follow := false, false, false
 	for i, q := range p.blocks {
 		s := StructureOf(q)
@@ -125,6 +126,7 @@ func blockStructure(p *separable) Structure {
 		values = values && s.Value != nil
 		split = split && s.Closure != nil && s.On != nil
 		conjugates = conjugates && s.DualScale != nil
+		sparse = sparse && s.Sparse != nil
 		free = free || s.Free != nil
 		units = units || s.Rescale != nil
 		follow = follow || s.Follow != nil
@@ -139,6 +141,9 @@ func blockStructure(p *separable) Structure {
 	}
 	if split {
 		out.Closure, out.On = b.closure, b.on
+	}
+	if sparse {
+		out.Sparse = b.sparse
 	}
 	if units {
 		out.Units, out.Rescale = b.units, b.rescale

@@ -24,6 +24,11 @@ func TestDefaultFollowsTheStructure(t *testing.T) {
 	id := linops.Identity(2)
 	huge := linops.Identity(1 << 13)
 	bare := linops.NewFunc(2, 2, func(dst, b []float64) { copy(dst, b) }, func(dst, z []float64) { copy(dst, z) })
+	slope, err := prox.NewSortedL1([]float64{2, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prox.Release(slope)
 	l1, ridge := prox.NewL1(1), prox.NewSquaredL2(1)
 	for _, c := range []struct {
 		name string
@@ -38,7 +43,10 @@ func TestDefaultFollowsTheStructure(t *testing.T) {
 		{"ridge of a large operator", huge, nil, ridge, "fista"},
 		{"denoising", id, nil, l1, "ista"},
 		{"weighted denoising", id, weighted, l1, "fista"},
-		{"LASSO", dense, nil, l1, "fista"},
+		{"LASSO", dense, nil, l1, "active-set"},
+		{"weighted LASSO", dense, weighted, l1, "active-set"},
+		{"LASSO of an operator without a matrix", bare, nil, l1, "fista"},
+		{"SLOPE", dense, nil, slope, "fista"},
 	} {
 		if got := solve.Default(solve.Problem{A: c.a, Loss: c.l, R: c.r, Device: dev}); got != c.want {
 			t.Errorf("%s: %s, expected %s", c.name, got, c.want)

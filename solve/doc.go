@@ -61,6 +61,15 @@
 // iteration to the next, certified in the same way. The tables in rules.go make these choices, and
 // [Solution].Choices lists which were made and why.
 //
+// # Active sets
+//
+// Where the loss is squared and the regularizer is a sum over coordinates, [prox.Structure].Sparse,
+// the method active-set does not iterate on vectors: given the support and the signs, the solution
+// is that of a linear system. It takes Newton steps from one support to the next. A start at the
+// solution for the weight before needs a few. Its result has no error but rounding, in any units of
+// the columns, and where columns depend on each other it is a basic solution. An unrolled
+// derivative, which needs iterations, is that of fista's.
+//
 // A derivative should be computed where the solution was computed: [Solution].At is the problem in
 // the units and on the coordinates in which it was solved.
 package solve

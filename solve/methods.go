@@ -24,7 +24,13 @@ type Entry struct {
 
 	// factors says that its iterates may be kept in factored form: it is a proximalGradient.
 	factors bool
+	// newton says that where r is a sum over coordinates it goes from one active set to the next by
+	// Newton steps. New then makes the method whose iterations are recorded.
+	newton bool
 }
+
+// accelerated is the entry of fista, with which others finish.
+var accelerated = Entry{Name: "fista", About: "the same with momentum and adaptive restart", New: newFISTA, Sparse: true, factors: true}
 
 // Names lists the names of the table.
 func Names() []string {
@@ -50,7 +56,8 @@ func Methods() []Entry {
 	return []Entry{
 		{Name: "direct", About: "r(b) = c/2 ||b||^2 in closed form, by one factorization of A", New: newDirect, Closed: true},
 		{Name: "ista", About: "proximal gradient steps of length 1/||A||^2", New: newISTA, Sparse: true, factors: true},
-		{Name: "fista", About: "the same with momentum and adaptive restart", New: newFISTA, Sparse: true, factors: true},
+		accelerated,
 		{Name: "admm", About: "alternating directions, with the step balanced by the residuals", New: newADMM},
+		{Name: "active-set", About: "l1, weighted l1, elastic net and b >= 0 exactly, by Newton steps on active sets", New: newRecorded, newton: true},
 	}
 }

@@ -24,6 +24,10 @@ type Point struct {
 	// Tangent is the tangent space at B from a factored low-rank iteration; nil for others. Code
 	// that takes over its parts sets it to nil.
 	Tangent *Tangent
+	// Gram returns the Gram matrix of the operator's columns at an increasing set of coordinates,
+	// row-major in a new slice, nil where the solver does not have it. Gram itself is nil where the
+	// solver has none.
+	Gram func(set []int) []float64
 
 	method  Method
 	options Options
@@ -147,6 +151,9 @@ func (s *Solution) then(f func(*Solution)) {
 // and reports whether the solution is better now. The duality gap is not computed again.
 func (s *Solution) Refine(ctx context.Context, tol float64, maxIter int) (bool, error) {
 	at := s.At
+	if at.method == nil {
+		return false, nil // it is as good as rounding errors allow
+	}
 	o := at.options
 	o.Tol, o.MaxIter, o.Point = tol, min(o.MaxIter, maxIter), false
 	better, err := Run(ctx, at.method, at.Y, o, Start{B: at.B, Part: true})

@@ -43,6 +43,8 @@ var unitRules = []rule{
 
 var methodRules = []rule{
 	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank", func(s *situation) bool { return s.completion() != nil }, newLowRank},
+	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", (*situation).faces, newActiveSet},
+	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},
 	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", (*situation).splits, newWorkingSet},
 	{"all coordinates", "the derivative of every iteration is wanted", func(s *situation) bool { return s.o.Whole && !s.e.Closed }, newPlain},
 	{"closed form", "the regularizer and the loss are quadratic", func(s *situation) bool { return s.e.Closed }, newPlain},
@@ -60,6 +62,7 @@ var defaultRules = []defaultRule{
 	{"direct", "the regularizer is quadratic and A can be written as a matrix: one factorization is exact", func(p Problem) bool { return quadraticPenalty(p) && writable(p.A) }},
 	{"fista", "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
 	{"ista", "A*A is a multiple of the identity: one step from any point is the solution", func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
+	{"active-set", "the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, and A is a matrix whose columns are at hand", sparseRegression},
 	{"fista", "it is the fastest of those that need no more than products with A and the prox", func(Problem) bool { return true }},
 }
 
@@ -81,6 +84,13 @@ func quadraticLoss(p Problem) bool {
 // quadraticPenalty reports that r(b) = c/2 ||b||^2.
 func quadraticPenalty(p Problem) bool { return prox.StructureOf(p.R).Quadratic.Known }
 
+// sparseRegression reports that active sets suit the problem: the Gram matrix of the active columns
+// is kept, whose size is at most min(d, p) or little more.
+func sparseRegression(p Problem) bool {
+	d, dim := p.A.Dims()
+	return prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Entries.Known && min(d, dim) <= mostActive
+}
+
 // writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
 func writable(a linops.Operator) bool {
 	d, p := a.Dims()
@@ -92,6 +102,7 @@ func writable(a linops.Operator) bool {
 var (
 	notSparse  = Choice{"method", "all coordinates", "the solution turned out not to be sparse"}
 	notLowRank = Choice{"method", "all singular values", "the rank of the iterates turned out not to be low"}
+	unsettled  = Choice{"method", "finished by fista", "Newton steps came to an end before the tolerance: columns depend on each other but for rounding errors, or the working set is large"}
 	followed   = Choice{"method", "inexact proximal operator", "the leading singular values are followed from one iteration to the next, and certified"}
 )
 
@@ -116,6 +127,10 @@ const (
 	// then have ten correct digits.
 	widestSpread = 8
 	gradedSpread = 1e4
+	// mostActive is the smaller of d and p up to which active sets are the default, and mostWorking
+	// the size of the working set up to which its Gram matrix is kept.
+	mostActive  = 1 << 13
+	mostWorking = 1 << 13
 	// minWorking is the size of p below which working sets do not pay.
 	minWorking = 256
 	// maxDense is the size of p up to which any operator may be formed as a matrix, and freeEntries
@@ -254,6 +269,11 @@ func (s *situation) splits() bool {
 		none.release()
 	}
 	return none != nil
+}
+
+// faces reports whether the solution is found on a face of the regularizer.
+func (s *situation) faces() bool {
+	return s.e.newton && !s.o.Whole && s.p.Loss == nil && prox.StructureOf(s.p.R).Sparse != nil
 }
 
 // factorizationFor chooses by the lengths of the columns.

@@ -17,6 +17,9 @@ import (
 const (
 	maxFactored = 2000
 	maxDense    = 256
+	// maxColumns bounds the systems on sets of coordinates, which are columns of A: the Gram matrix
+	// of a dense A is a product of matrices, and its trace needs no probes.
+	maxColumns = 4096
 )
 
 // closedForm is the derivative of an estimator that is linear in y.
@@ -77,6 +80,16 @@ func (s *situation) confined() bool {
 		}
 	}
 	return s.on != nil
+}
+
+// columns reports that the space is a set of A's columns, of which A stores the entries, with a
+// diagonal curvature.
+func (s *situation) columns() bool {
+	if s.kind != space.Subset || !linops.StructureOf(s.p.A).Entries.Known {
+		return false
+	}
+	q := s.model.Curvature
+	return q == nil || q.Diagonal() != nil
 }
 
 // hasColumns reports whether A can be restricted to sets of coordinates, so that its products read
@@ -152,6 +165,11 @@ var rules = []rule{
 	{
 		"the model's space", "factored", fmt.Sprintf("A can be restricted to the space, which has at most %d coordinates", maxFactored),
 		func(s *situation) bool { return s.n <= maxFactored && s.plain() && s.confined() },
+		(*implicit).factorModel,
+	},
+	{
+		"the model's space", "factored", fmt.Sprintf("A's columns are at hand, and at most %d of them count", maxColumns),
+		func(s *situation) bool { return s.n <= maxColumns && s.columns() && s.confined() },
 		(*implicit).factorModel,
 	},
 	{

@@ -54,21 +54,6 @@ func imageRows(dev array.Device, op linops.Operator) array.Batch {
 	return image
 }
 
-// gram returns the n x n matrix op* op on the host, row-major.
-func gram(dev array.Device, op linops.Operator) []float64 {
-	_, n := op.Dims()
-	square := dev.Alloc(n, n)
-	defer square.Free()
-	if direct := linops.StructureOf(op).Gram; direct != nil {
-		direct(square)
-		return square.ToHost()
-	}
-	image := imageRows(dev, op)
-	defer image.Free()
-	dev.Gemm(false, true, 1, image, image, 0, square)
-	return square.ToHost()
-}
-
 // setIdentity sets the n x n batch to the unit vectors.
 func setIdentity(b array.Batch) {
 	dev := b.Device()
@@ -117,7 +102,12 @@ func (l *implicit) factorModel(s *situation) error {
 	}
 	sys.m = func() mat.Matrix { return images(dev, op) }
 	sys.w = func() (*mat.Dense, error) { return root(sys.q, n) }
-	sys.g = gram(dev, op)
+	if l.gram != nil && s.kind == space.Subset {
+		sys.g = l.gram(l.model.Space.Form().Set)
+	}
+	if sys.g == nil {
+		sys.g = gram(dev, op)
+	}
 	return l.solveSystem(sys)
 }
 
@@ -310,9 +300,9 @@ func (l *implicit) solveWith(s system, projection bool) error {
 		l.f.sensitive = !projection && l.optimality*condition > sensitivity
 		l.f.inverse = l.p.Device.Alloc(s.n, s.n)
 		l.p.Device.Upload(l.f.inverse, inverse.RawMatrix().Data)
-		trace, frobenius2 := traceOf(inverse, s.g)
-		if projection {
-			trace, frobenius2 = float64(s.n), float64(s.n)
+		trace, frobenius2 := float64(s.n), float64(s.n)
+		if !projection {
+			trace, frobenius2 = traceOf(inverse, s.g)
 		}
 		l.known = exactly(trace, frobenius2)
 		d, _ := l.op.Dims()

@@ -65,6 +65,8 @@ type implicit struct {
 	choices []Choice
 	how     string // the system was factored, for choices
 
+	gram func(set []int) []float64 // the solver's, while the derivative is being made; or nil
+
 	misfit array.Batch // A b - y, zero where no slope is needed
 
 	pilot struct { // shared by all probes, computed by the first that needs it
@@ -85,7 +87,7 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()
-	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality}
+	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality, gram: at.Gram}
 	if norm2 > 0 {
 		open.eta = etaFactor / norm2
 	}
@@ -121,6 +123,7 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 		return nil, err
 	}
 	done = true
+	l.gram = nil
 	return l, nil
 }
 
@@ -175,7 +178,7 @@ func (l *implicit) toUser(b []float64) []float64 {
 
 // at linearizes the prox at v and chooses how to solve with it.
 func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
-	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality}
+	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, gram: l.gram}
 	_, m.dim = m.p.A.Dims()
 	m.op = m.p.A
 	dev := v.Device()

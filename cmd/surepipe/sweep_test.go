@@ -177,7 +177,7 @@ func TestSweepPrintsATable(t *testing.T) {
 	if status != exitDone || !strings.Contains(stdout, "the lower end of lambda") || !strings.Contains(stderr, "at the edge of the grid, the lower end of --lambda: extend the grid") || strings.Contains(stderr, "depends on y") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
-	status, stdout, stderr = command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "1:800:4", "--max-iter", "20")
+	status, stdout, stderr = command(t, "sweep", "--problem", "lasso", "--data", "../../testdata/diabetes.npz", "--lambda", "1:800:4", "--max-iter", "3")
 	if status != exitNotConverged || !strings.Contains(stdout, "NOT CONVERGED") || !strings.Contains(stderr, "did not converge") {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}

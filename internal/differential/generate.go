@@ -215,12 +215,23 @@ func (r *Reg) rescale(weight, square, size float64) {
 	}
 }
 
+// sparse reports that active sets solve the problem.
+func (r *Reg) sparse() bool {
+	if r.Kind == "separable" {
+		return !slices.ContainsFunc(r.Blocks, func(b Reg) bool { return !b.sparse() })
+	}
+	return slices.Contains([]string{"zero", "ridge", "l1", "weightedl1", "elasticnet", "nonnegative"}, r.Kind)
+}
+
 // options draws solver, derivative and estimator.
 func (g *draw) options() {
 	c := g.c
 	quadratic := c.Reg.Kind == "zero" || c.Reg.Kind == "ridge"
 	written := c.Op.Kind == "dense" || c.Op.Kind == "csr" || c.Op.Kind == "centered"
 	c.Solver = pick(g, []string{"fista", "admm", "ista"}, []float64{3, 2, 1})
+	if c.Reg.sparse() && g.chance(0.5) {
+		c.Solver = "active-set"
+	}
 	if quadratic && written && g.chance(0.6) {
 		c.Solver = "direct"
 	}

@@ -141,6 +141,7 @@ var claims = []struct {
 	{"structure", (*checker).pairs},
 	{"nuclear norm", (*checker).nuclear},
 	{"free coordinates", (*checker).free},
+	{"sum over coordinates", (*checker).sparse},
 	{"regularizer on a space", (*checker).confined},
 	{"other units", (*checker).otherUnits},
 	{"conjugate", (*checker).conjugate},

@@ -1,0 +1,55 @@
+package proxtest
+
+import (
+	"fmt"
+	"math"
+
+	"surepipe/prox"
+)
+
+// sparse checks that the prox is that of the weights and the constraints,
+//
+//	prox_{t r}(v)_j = sign(v_j) max(|v_j| - t w_j, 0)/(1 + t q_j),
+//
+// and 0 for a negative v_j where b_j >= 0.
+func (c *checker) sparse() error {
+	known := prox.StructureOf(c.p).Sparse
+	if known == nil {
+		return nil
+	}
+	w, q, positive := known(c.dim)
+	for _, list := range [][]float64{w, q} {
+		if list != nil && len(list) != c.dim {
+			return fmt.Errorf("%d weights for vectors of length %d", len(list), c.dim)
+		}
+		for j, x := range list {
+			if !(x >= 0) {
+				return fmt.Errorf("weight %d is %v, want >= 0", j, x)
+			}
+		}
+	}
+	if positive != nil && len(positive) != c.dim {
+		return fmt.Errorf("%d constraints for vectors of length %d", len(positive), c.dim)
+	}
+	return c.eachPoint(func(v []float64, t float64) error {
+		got, err := c.eval(v, t)
+		if err != nil {
+			return err
+		}
+		want := make([]float64, c.dim)
+		for j, x := range v {
+			if positive != nil && positive[j] && x < 0 {
+				continue
+			}
+			size := math.Abs(x)
+			if w != nil {
+				size = max(size-t*w[j], 0)
+			}
+			if q != nil {
+				size /= 1 + t*q[j]
+			}
+			want[j] = math.Copysign(size, x)
+		}
+		return near("prox by the weights", got, want, rounding*(1+length(v)))
+	})
+}

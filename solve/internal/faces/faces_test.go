@@ -1,0 +1,116 @@
+package faces
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// program is a random problem with n coordinates, d rows, and a copy of column 0 at the end.
+func program(seed uint64, d, n int, w, q float64) (*Program, []float64) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	x, y := mat.NewDense(d, n, nil), mat.NewVecDense(d, nil)
+	for i := range d {
+		for j := range n {
+			x.Set(i, j, rng.NormFloat64()*math.Pow(10, float64(j%9-4)))
+		}
+		y.SetVec(i, rng.NormFloat64())
+	}
+	x.SetCol(n-1, mat.Col(nil, 0, x))
+	var g mat.Dense
+	g.Mul(x.T(), x)
+	var c mat.VecDense
+	c.MulVec(x.T(), y)
+	p := &Program{Floor: 1e-12, Cut: 1e-12}
+	weights, squares, grad := make([]float64, n), make([]float64, n), make([]float64, n)
+	for j := range n {
+		weights[j], squares[j], grad[j] = w*math.Pow(10, float64(j%9-4)), q*g.At(j, j), -c.AtVec(j)
+	}
+	p.Extend(weights, squares, make([]bool, n), grad)
+	for i := range n {
+		for j := range n {
+			p.Set(i, j, g.At(i, j))
+		}
+	}
+	p.Ready()
+	return p, grad
+}
+
+// check fails unless the conditions of optimality hold at p's point, by a gradient of its own.
+func check(t *testing.T, p *Program, linear []float64) {
+	t.Helper()
+	for j := range p.B {
+		g := linear[j]
+		for i, b := range p.B {
+			g += p.Gram(j)[i] * b
+		}
+		g += p.Q[j] * p.B[j]
+		off := max(math.Abs(g)-p.W[j], 0)
+		if p.B[j] != 0 {
+			off = math.Abs(g + math.Copysign(p.W[j], p.B[j]))
+		}
+		if !(off*p.scale[j] <= 1e-10) {
+			t.Errorf("coordinate %d is off by %g", j, off*p.scale[j])
+		}
+	}
+}
+
+func TestMinimumOverAllFaces(t *testing.T) {
+	for seed := range uint64(40) {
+		for _, w := range []float64{0, 1e-6, 0.3, 3} {
+			p, linear := program(seed, 8+int(seed), 30, w, 0)
+			p.Start(make([]float64, 30))
+			if _, err := p.Minimize(t.Context(), 1000); err != nil {
+				t.Fatal(err)
+			}
+			check(t, p, linear)
+			again, linear := program(seed, 8+int(seed), 30, 0.9*w, 0.1)
+			again.Start(p.B)
+			if _, err := again.Minimize(t.Context(), 1000); err != nil {
+				t.Fatal(err)
+			}
+			check(t, again, linear)
+		}
+	}
+}
+
+// A factor whose columns come and go is that of the columns that remain.
+func TestFactorFollowsItsColumns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	p, _ := program(7, 120, 100, 0, 0)
+	for range 40 {
+		var list []int
+		for j := range p.B {
+			if !p.in[j] && rng.IntN(3) == 0 {
+				list = append(list, j)
+			}
+		}
+		p.join(list)
+		var out []int
+		for i := range p.active {
+			if rng.IntN(10) == 0 {
+				out = append(out, i)
+			}
+		}
+		p.leave(out)
+		n := len(p.active)
+		if p.f.n != n || slices.Contains(p.active, 0) && slices.Contains(p.active, 99) {
+			t.Fatalf("%d columns of %d, with both copies or not: %v", p.f.n, n, p.active)
+		}
+		for i := range n {
+			for j := i; j < n; j++ {
+				sum := 0.0
+				for k := range i + 1 {
+					sum += p.f.r[k*p.f.stride+i] * p.f.r[k*p.f.stride+j]
+				}
+				a, b := p.active[i], p.active[j]
+				if want := p.Gram(a)[b] * p.scale[a] * p.scale[b]; math.Abs(sum-want) > 1e-12 {
+					t.Fatalf("entry %d, %d of R*R is %g, expected %g", i, j, sum, want)
+				}
+			}
+		}
+	}
+}

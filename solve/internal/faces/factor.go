@@ -1,0 +1,117 @@
+package faces
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// factor is the upper triangular R with R*R = K for a list of coordinates that grows at its end and
+// shrinks anywhere.
+type factor struct {
+	n, stride int
+	r         []float64 // row-major, n rows
+}
+
+// block is the number of columns that join at a time.
+const block = 64
+
+// grow makes room for n columns.
+func (f *factor) grow(n int) {
+	if n <= f.stride {
+		return
+	}
+	stride := max(n, f.stride+f.stride/4, block)
+	r := make([]float64, stride*stride)
+	for i := range f.n {
+		copy(r[i*stride+i:i*stride+f.n], f.r[i*f.stride+i:i*f.stride+f.n])
+	}
+	f.r, f.stride = r, stride
+}
+
+// append adds k columns: k_SN is n x k and k_NN is k x k, both row-major and overwritten. It returns
+// which of them joined: those whose squared pivot, against a diagonal of ones, is above cut.
+func (f *factor) append(k int, cross, corner []float64, cut float64) []bool {
+	f.grow(f.n + k)
+	n := f.n
+	x := blas64.General{Rows: n, Cols: k, Stride: k, Data: cross}
+	if n > 0 {
+		blas64.Trsm(blas.Left, blas.Trans, 1, f.triangle(), x)
+		blas64.Gemm(blas.Trans, blas.NoTrans, -1, x, x, 1, blas64.General{Rows: k, Cols: k, Stride: k, Data: corner})
+	}
+	joined := make([]bool, k)
+	for c := range k {
+		pivot := corner[c*k+c]
+		if !(pivot > cut) {
+			continue
+		}
+		joined[c] = true
+		root := math.Sqrt(pivot)
+		row := corner[c*k : c*k+k]
+		for j := c; j < k; j++ {
+			row[j] /= root
+		}
+		for i := c + 1; i < k; i++ {
+			lin(corner[i*k+i:i*k+k], -row[i], row[i:])
+		}
+	}
+	at := n
+	for c := range k {
+		if !joined[c] {
+			continue
+		}
+		for i := range n {
+			f.r[i*f.stride+at] = cross[i*k+c]
+		}
+		for i, row := 0, n; i <= c; i++ {
+			if joined[i] {
+				f.r[row*f.stride+at] = corner[i*k+c]
+				row++
+			}
+		}
+		at++
+	}
+	f.n = at
+	return joined
+}
+
+// lin adds a x to y.
+func lin(y []float64, a float64, x []float64) {
+	blas64.Axpy(a, blas64.Vector{N: len(x), Inc: 1, Data: x}, blas64.Vector{N: len(y), Inc: 1, Data: y})
+}
+
+// remove takes out column i by rotations of the rows below.
+func (f *factor) remove(i int) {
+	n := f.n
+	for k := range n {
+		row := f.r[k*f.stride : k*f.stride+n]
+		from := max(i, k-1) // the diagonal moves to the left of its place
+		copy(row[from:n-1], row[from+1:n])
+	}
+	for k := i; k < n-1; k++ {
+		up, low := f.r[k*f.stride+k:k*f.stride+n-1], f.r[(k+1)*f.stride+k:(k+1)*f.stride+n-1]
+		r := math.Hypot(up[0], low[0])
+		c, s := up[0]/r, low[0]/r
+		blas64.Rot(blas64.Vector{N: len(up), Inc: 1, Data: up}, blas64.Vector{N: len(low), Inc: 1, Data: low}, c, s)
+		low[0] = 0
+	}
+	f.n--
+}
+
+// truncate keeps the first n columns.
+func (f *factor) truncate(n int) { f.n = n }
+
+func (f *factor) triangle() blas64.Triangular {
+	return blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: f.n, Stride: f.stride, Data: f.r}
+}
+
+// solve overwrites x with K^{-1} x.
+func (f *factor) solve(x []float64) {
+	if f.n == 0 {
+		return
+	}
+	v := blas64.Vector{N: f.n, Inc: 1, Data: x}
+	blas64.Trsv(blas.Trans, f.triangle(), v)
+	blas64.Trsv(blas.NoTrans, f.triangle(), v)
+}
