@@ -246,7 +246,14 @@ func TestGeneratedWeightsComeFromSampleMinusOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.Lambda != *data.Lambda || data.Gamma != nil && p.Gamma != *data.Gamma {
+			// The generator computes on the host: a card's products differ in the last bits.
+			differs := func(got, want float64) bool {
+				if dev.Name() == "cpu" {
+					return got != want
+				}
+				return math.Abs(got-want) > 1e-14*want
+			}
+			if differs(p.Lambda, *data.Lambda) || data.Gamma != nil && differs(p.Gamma, *data.Gamma) {
 				t.Errorf("%s: lambda %g, gamma %g, the file has %g", name, p.Lambda, p.Gamma, *data.Lambda)
 			}
 			p.Release()
