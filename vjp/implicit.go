@@ -252,7 +252,7 @@ func (l *implicit) Bytes() int64 {
 // a product of its own and two more where there is curvature, and two of length d.
 func (l *implicit) ProbeBytes() int64 {
 	d, _ := l.p.A.Dims()
-	vectors := int64(4)
+	vectors := int64(3)
 	if linops.StructureOf(l.op).Normal != nil {
 		vectors += 2
 	}
