@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"surepipe/array"
 	"surepipe/prox"
@@ -26,13 +25,10 @@ import (
 // The rule of acceptance is that of all methods. Where columns depend on each other but for
 // rounding errors, so that Newton steps come to an end before it accepts, fista goes on from there.
 type activeSet struct {
-	s        situation
-	r        prox.Structure
-	w, q     []float64 // w is +Inf where b_j is held at 0
-	positive []bool
-
-	mu   sync.Mutex
-	full Method // whose iterations are recorded, made when it is first needed
+	everywhere // whose iterations are recorded
+	r          prox.Structure
+	w, q       []float64 // w is +Inf where b_j is held at 0
+	positive   []bool
 }
 
 // newRecorded makes the method whose iterations are recorded for an unrolled derivative.
@@ -73,7 +69,7 @@ func (m recorded) Traits() Traits {
 // newActiveSet takes the weights of the regularizer.
 func newActiveSet(_ context.Context, s situation) (Solver, error) {
 	_, dim := s.p.A.Dims()
-	a := &activeSet{s: s, r: prox.StructureOf(s.p.R)}
+	a := &activeSet{everywhere: everywhere{s: s}, r: prox.StructureOf(s.p.R)}
 	w, q, positive := a.r.Sparse(dim)
 	a.w, a.q, a.positive = make([]float64, dim), make([]float64, dim), make([]bool, dim)
 	copy(a.w, w)
@@ -85,52 +81,6 @@ func newActiveSet(_ context.Context, s situation) (Solver, error) {
 		}
 	}
 	return a, nil
-}
-
-// Name is "active-set".
-func (s *activeSet) Name() string { return s.s.e.Name }
-
-// Problem is the problem that it solves.
-func (s *activeSet) Problem() Problem { return s.s.p }
-
-// Release frees the recorded method.
-func (s *activeSet) Release() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.full != nil {
-		s.full.Release()
-		s.full = nil
-	}
-}
-
-// Reweight shares what the recorded method keeps, if it has been needed by now.
-func (s *activeSet) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.s.reweight(ctx, r, s.full)
-}
-
-// Record iterates over all coordinates.
-func (s *activeSet) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
-	full, err := s.whole(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return Run(ctx, full, y, s.s.o, Start{Tape: newTape(full, y)})
-}
-
-// whole is the method whose iterations are recorded.
-func (s *activeSet) whole(ctx context.Context) (Method, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.full == nil {
-		full, err := s.s.method(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s.full = full
-	}
-	return s.full, nil
 }
 
 // Solve starts with the support and the signs of b0.

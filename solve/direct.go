@@ -107,8 +107,8 @@ func (s *direct) decompose(x *mat.Dense) error {
 	var u, v mat.Dense
 	svd.UTo(&u)
 	svd.VTo(&v)
-	s.ut = uploadRows(s.p.Device, u.T(), rank)
-	s.vt = uploadRows(s.p.Device, v.T(), rank)
+	s.ut = UploadRows(s.p.Device, u.T(), rank)
+	s.vt = UploadRows(s.p.Device, v.T(), rank)
 	s.sigma = sigma[:rank]
 	if rank > 0 {
 		s.margin = sigma[rank-1] / cut
@@ -156,8 +156,8 @@ func (s *direct) factorGraded(x *mat.Dense) error {
 	svd.VTo(&v)
 	b.Mul(f.Solution(), &v)
 	b.Apply(func(j, _ int, t float64) float64 { return t * scale[j] }, &b)
-	s.ut = uploadRows(s.p.Device, u.T(), len(cosines))
-	s.vt = uploadRows(s.p.Device, b.T(), len(cosines))
+	s.ut = UploadRows(s.p.Device, u.T(), len(cosines))
+	s.vt = UploadRows(s.p.Device, b.T(), len(cosines))
 	toMu := make([]float64, len(cosines))
 	for i, c := range cosines {
 		toMu[i] = c * c
@@ -191,8 +191,8 @@ func (s *direct) upload(toB, toMu []float64) {
 	dev.Upload(s.inverse, inverse)
 }
 
-// uploadRows puts the first rank rows of m on the device.
-func uploadRows(dev array.Device, m mat.Matrix, rank int) array.Batch {
+// UploadRows puts the first rank rows of m on the device.
+func UploadRows(dev array.Device, m mat.Matrix, rank int) array.Batch {
 	_, n := m.Dims()
 	b := dev.Alloc(rank, n)
 	dense := mat.DenseCopyOf(m)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -27,11 +26,8 @@ import (
 // Iterations over all coordinates are for the unrolled derivative, and for problems whose solutions
 // turn out not to be sparse.
 type workingSet struct {
-	s situation
+	everywhere
 	r prox.Structure
-
-	mu   sync.Mutex
-	full Method // over all coordinates, made when it is first needed
 }
 
 const (
@@ -50,66 +46,11 @@ const (
 
 // newWorkingSet wraps a method for a sparse problem.
 func newWorkingSet(_ context.Context, s situation) (Solver, error) {
-	return &workingSet{s: s, r: prox.StructureOf(s.p.R)}, nil
+	return &workingSet{everywhere: everywhere{s: s}, r: prox.StructureOf(s.p.R)}, nil
 }
 
-// Name is the method's.
-func (s *workingSet) Name() string { return s.s.e.Name }
-
-// Problem is the problem that it solves.
-func (s *workingSet) Problem() Problem { return s.s.p }
-
-// Release frees the method over all coordinates.
-func (s *workingSet) Release() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.full != nil {
-		s.full.Release()
-		s.full = nil
-	}
-}
-
-// Reweight shares what the method over all coordinates keeps, if it has been needed by now.
-func (s *workingSet) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.s.reweight(ctx, r, s.full)
-}
-
-// whole is the method over all coordinates. It serves all solves, and so it is built on a view of
-// the device that has no other use: a lack of memory fails the solve that met it, and the next
-// solve builds it anew.
-func (s *workingSet) whole(ctx context.Context) (Method, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.full != nil {
-		return s.full, nil
-	}
-	on := s.s
-	on.p.Device = s.s.p.Device.Request()
-	full, err := on.method(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := on.p.Device.Err(); err != nil {
-		full.Release()
-		return nil, err
-	}
-	s.full = full
-	return full, nil
-}
-
-// Record iterates over all coordinates.
-func (s *workingSet) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
-	full, err := s.whole(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return Run(ctx, full, y, s.s.o, Start{Tape: newTape(full, y)})
-}
-
-// everywhere finishes on all coordinates from b, after so many iterations.
-func (s *workingSet) everywhere(ctx context.Context, y, b array.Batch, done int) (*Solution, error) {
+// finish continues on all coordinates from b, after so many iterations.
+func (s *workingSet) finish(ctx context.Context, y, b array.Batch, done int) (*Solution, error) {
 	full, err := s.whole(ctx)
 	if err != nil {
 		return nil, err
@@ -140,7 +81,7 @@ func (s *workingSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, e
 		if sparse, err := r.confine(ctx); err != nil {
 			return nil, err
 		} else if !sparse {
-			return s.everywhere(ctx, y, r.b, r.conv.Iterations)
+			return s.finish(ctx, y, r.b, r.conv.Iterations)
 		}
 		if err := r.solve(ctx); err != nil {
 			return nil, err

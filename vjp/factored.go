@@ -10,6 +10,7 @@ import (
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve"
 	"surepipe/space"
 )
 
@@ -351,7 +352,7 @@ func (l *implicit) orthogonalize(s system, scale []float64, projection bool) err
 	f := l.f
 	f.sensitive = !projection && r.Sure > 0 && l.optimality > sensitivity*r.Least()*r.Least()/norm/norm
 	if f.rank = r.Sure; f.rank > 0 {
-		f.image = uploadRows(l.p.Device, r.Q.T(), f.rank)
+		f.image = solve.UploadRows(l.p.Device, r.Q.T(), f.rank)
 		f.basic = mat.DenseCopyOf(r.Solution().Slice(0, s.n, 0, f.rank))
 		f.basic.Apply(func(i, _ int, v float64) float64 { return scale[i] * v }, f.basic)
 	}
@@ -478,13 +479,4 @@ func (f *factored) onto(dst, z array.Batch, op linops.Operator) {
 		dev.Upload(dst, x.RawVector().Data)
 		t.Free()
 	}
-}
-
-// uploadRows puts the first rank rows of m on the device.
-func uploadRows(dev array.Device, m mat.Matrix, rank int) array.Batch {
-	_, n := m.Dims()
-	b := dev.Alloc(rank, n)
-	dense := mat.DenseCopyOf(m)
-	dev.Upload(b, dense.RawMatrix().Data[:rank*n])
-	return b
 }
