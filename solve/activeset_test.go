@@ -14,18 +14,19 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/solvetest"
 )
 
 // designs are matrices that are hard in one way each.
 func designs(rng *rand.Rand, d, p int) map[string]*mat.Dense {
-	plain := mat.NewDense(d, p, gaussian(rng, d*p))
+	plain := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
 	copies := mat.DenseCopyOf(plain)
 	for j := 1; j < p; j += 2 {
 		copies.SetCol(j, mat.Col(nil, j-1, copies))
 	}
 	rank := max(1, min(d, p)/2)
 	var low mat.Dense
-	low.Mul(mat.NewDense(d, rank, gaussian(rng, d*rank)), mat.NewDense(rank, p, gaussian(rng, rank*p)))
+	low.Mul(mat.NewDense(d, rank, solvetest.Gaussian(rng, d*rank)), mat.NewDense(rank, p, solvetest.Gaussian(rng, rank*p)))
 	near := mat.DenseCopyOf(plain)
 	for j := 1; j < p; j++ {
 		for i := range d {
@@ -71,7 +72,7 @@ func TestActiveSetsAlwaysEnd(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(size[0]), uint64(size[1])))
 		d, p := size[0], size[1]
 		all := designs(rng, d, p)
-		y := gaussian(rng, d)
+		y := solvetest.Gaussian(rng, d)
 		for design, x := range all {
 			a := dense(t, dev, d, p, x.RawMatrix().Data)
 			for _, share := range []float64{0.5, 0.1, 1e-2, 1e-4, 1e-8} {
@@ -94,7 +95,7 @@ func TestActiveSetsDoNotSeeUnits(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(5, 7))
 		const d, p = 40, 60
-		x, y := mat.NewDense(d, p, gaussian(rng, d*p)), gaussian(rng, d)
+		x, y := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)), solvetest.Gaussian(rng, d)
 		w := make([]float64, p)
 		for j := range w {
 			w[j] = 3 * rng.Float64()
@@ -128,7 +129,7 @@ func TestActiveSetsStartWarm(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(8, 1))
 		const d, p = 60, 400
-		x, y := mat.NewDense(d, p, gaussian(rng, d*p)), on(t, dev, gaussian(rng, d))
+		x, y := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)), on(t, dev, solvetest.Gaussian(rng, d))
 		a := dense(t, dev, d, p, x.RawMatrix().Data)
 		for name, op := range map[string]linops.Operator{"dense": a, "products": bare{a}} {
 			base := newSolver(t, "active-set", solve.Problem{A: op, R: prox.NewL1(8), Device: dev}, solve.Options{Point: true})

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
@@ -37,80 +36,6 @@ func converged(t *testing.T, s solve.Solver, dev array.Device, y []float64) *sol
 		t.Fatalf("not converged: %+v", sol.Convergence)
 	}
 	return sol
-}
-
-// completion is a noisy sample of a matrix of rank 4.
-func completion(t *testing.T, dev array.Device, shape array.Shape, d int) (*linops.Selection, []float64) {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(uint64(shape.Rows), uint64(d)))
-	const rank = 4
-	left, right := mat.NewDense(shape.Rows, rank, gaussian(rng, shape.Rows*rank)), mat.NewDense(rank, shape.Cols, gaussian(rng, rank*shape.Cols))
-	var truth mat.Dense
-	truth.Mul(left, right)
-	idx := rng.Perm(shape.Len())[:d]
-	a, err := linops.NewSelection(dev, shape.Len(), idx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(a.Release)
-	y := make([]float64, d)
-	for i, j := range idx {
-		y[i] = truth.RawMatrix().Data[j] + 0.3*rng.NormFloat64()
-	}
-	return a, y
-}
-
-type completionCase struct {
-	name   string
-	solver string
-	shape  array.Shape
-	d      int
-	lambda float64 // or, negative, minus the multiple of the largest useful one
-	offset float64 // of all entries
-}
-
-func (c completionCase) weight(t *testing.T, dev array.Device, a linops.Operator, y []float64) float64 {
-	t.Helper()
-	if c.lambda > 0 {
-		return c.lambda
-	}
-	z, v := dev.Alloc(1, c.d), dev.Alloc(1, c.shape.Len())
-	defer z.Free()
-	defer v.Free()
-	dev.Upload(z, y)
-	a.Adjoint(v, z)
-	var svd mat.SVD
-	if !svd.Factorize(mat.NewDense(c.shape.Rows, c.shape.Cols, v.ToHost()), mat.SVDNone) {
-		t.Fatal("no singular values")
-	}
-	return -c.lambda * svd.Values(nil)[0]
-}
-
-// on is the case itself, or one of half the size where the card is emulated; a whole matrix
-// takes few steps at any size.
-func (c completionCase) on(t *testing.T, dev array.Device) completionCase {
-	t.Helper()
-	if arraytest.Emulated(t, dev) && c.d < c.shape.Len() {
-		c.shape = array.Shape{Rows: c.shape.Rows / 2, Cols: c.shape.Cols / 2}
-		c.d = max(c.d/4, min(c.d, 5))
-		if c.lambda > 0 {
-			c.lambda /= 2
-		}
-	}
-	return c
-}
-
-var completionCases = []completionCase{
-	{"tall", "fista", array.Shape{Rows: 170, Cols: 130}, 6000, 6, 0},
-	{"wide", "fista", array.Shape{Rows: 128, Cols: 190}, 6000, 6, 0},
-	{"ista", "ista", array.Shape{Rows: 150, Cols: 130}, 9000, 12, 0},
-	{"rank grows and shrinks", "fista", array.Shape{Rows: 150, Cols: 150}, 8000, 4, 0},
-	{"high rank", "fista", array.Shape{Rows: 90, Cols: 80}, 3000, 1, 0},
-	{"near the largest lambda", "fista", array.Shape{Rows: 150, Cols: 130}, 5000, -0.999, 0},
-	{"beyond it", "fista", array.Shape{Rows: 150, Cols: 130}, 5000, -1.01, 0},
-	{"all entries", "fista", array.Shape{Rows: 150, Cols: 130}, 150 * 130, 9, 0},
-	{"five entries", "fista", array.Shape{Rows: 150, Cols: 130}, 5, 0.1, 0},
-	{"one large value", "fista", array.Shape{Rows: 80, Cols: 70}, 3000, 8, 300},
 }
 
 // checkOptimality compares the optimality with a lower bound of the distance of 0 from
@@ -148,17 +73,17 @@ func TestFactoredIterationsStartWhereTold(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		solvetest.FactorAll(t)
 		arraytest.NoLeak(t, dev)
-		c := completionCases[1].on(t, dev)
-		a, y := completion(t, dev, c.shape, c.d)
-		p := solve.Problem{A: a, R: prox.NewNuclear(c.shape, c.lambda), Device: dev}
+		c := solvetest.CompletionCases[1].On(t, dev)
+		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
+		p := solve.Problem{A: a, R: prox.NewNuclear(c.Shape, c.Lambda), Device: dev}
 		cold := converged(t, newSolver(t, "fista", p, solve.Options{}), dev, y)
 		defer cold.Release()
 		nearby := p
-		nearby.R = prox.NewNuclear(c.shape, 1.01*c.lambda)
+		nearby.R = prox.NewNuclear(c.Shape, 1.01*c.Lambda)
 		before := converged(t, newSolver(t, "fista", nearby, solve.Options{}), dev, y)
 		defer before.Release()
 		s := newSolver(t, "fista", p, solve.Options{})
-		on, b0 := dev.Alloc(1, len(y)), dev.Alloc(1, c.shape.Len())
+		on, b0 := dev.Alloc(1, len(y)), dev.Alloc(1, c.Shape.Len())
 		defer on.Free()
 		defer b0.Free()
 		dev.Upload(on, y)
@@ -170,7 +95,7 @@ func TestFactoredIterationsStartWhereTold(t *testing.T) {
 				case "zero":
 					dev.Fill(b0, 0)
 				default:
-					dev.Upload(b0, gaussian(rand.New(rand.NewPCG(5, 6)), c.shape.Len()))
+					dev.Upload(b0, solvetest.Gaussian(rand.New(rand.NewPCG(5, 6)), c.Shape.Len()))
 				}
 				warm, err := s.Solve(context.Background(), on, b0)
 				if err != nil {
@@ -193,7 +118,7 @@ func TestFactoredIterationsAtTheEndsOfTheRange(t *testing.T) {
 		solvetest.FactorAll(t)
 		arraytest.NoLeak(t, dev)
 		shape := array.Shape{Rows: 140, Cols: 130}
-		a, y := completion(t, dev, shape, 900)
+		a, y := solvetest.Completion(t, dev, shape, 900)
 		for _, size := range []float64{0, 1e-150, 1e-100, 1e100, 1e150} {
 			t.Run(fmt.Sprint(size), func(t *testing.T) {
 				lambda := 15 * size
@@ -227,9 +152,9 @@ func TestFactoredIterationsAtTheEndsOfTheRange(t *testing.T) {
 func TestFactoredIterationsRepeat(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		solvetest.FactorAll(t)
-		c := completionCases[0].on(t, dev)
-		a, y := completion(t, dev, c.shape, c.d)
-		s := newSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(c.shape, c.lambda), Device: dev}, solve.Options{})
+		c := solvetest.CompletionCases[0].On(t, dev)
+		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
+		s := newSolver(t, "fista", solve.Problem{A: a, R: prox.NewNuclear(c.Shape, c.Lambda), Device: dev}, solve.Options{})
 		results := make([][]float64, 3)
 		var wg sync.WaitGroup
 		for i := range results {
@@ -259,18 +184,18 @@ func TestFactoredIterationsRepeat(t *testing.T) {
 // what it says.
 func TestCertificateByProducts(t *testing.T) {
 	solvetest.FactorAll(t)
-	for _, c := range completionCases {
-		t.Run(c.name, func(t *testing.T) {
+	for _, c := range solvetest.CompletionCases {
+		t.Run(c.Name, func(t *testing.T) {
 			dev := array.NewHost()
 			arraytest.NoLeak(t, dev)
-			a, y := completion(t, dev, c.shape, c.d)
-			floats.AddConst(c.offset, y)
-			r := prox.NewNuclear(c.shape, c.weight(t, dev, a, y))
+			a, y := solvetest.Completion(t, dev, c.Shape, c.D)
+			floats.AddConst(c.Offset, y)
+			r := prox.NewNuclear(c.Shape, c.Weight(t, dev, a, y))
 			o := solve.Options{Tol: 1e-9}
-			want := converged(t, newSolver(t, c.solver, solve.Problem{A: a, R: r, Device: dev}, o), dev, y)
+			want := converged(t, newSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o), dev, y)
 			defer want.Release()
 			solvetest.CertifyByProducts(t)
-			got := converged(t, newSolver(t, c.solver, solve.Problem{A: a, R: r, Device: dev}, o), dev, y)
+			got := converged(t, newSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o), dev, y)
 			defer got.Release()
 			checkOptimality(t, dev, a, r, y, got)
 			size := floats.Norm(y, 2)
@@ -282,10 +207,10 @@ func TestCertificateByProducts(t *testing.T) {
 			}
 			// A value in the block that is not known yet is not certified.
 			o.MaxIter = 2
-			z := dev.Alloc(1, c.d)
+			z := dev.Alloc(1, c.D)
 			defer z.Free()
 			dev.Upload(z, y)
-			early, err := newSolver(t, c.solver, solve.Problem{A: a, R: r, Device: dev}, o).Solve(context.Background(), z, array.Batch{})
+			early, err := newSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o).Solve(context.Background(), z, array.Batch{})
 			if err != nil {
 				t.Fatal(err)
 			}

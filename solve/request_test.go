@@ -9,6 +9,7 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/solvetest"
 )
 
 // A solve works on the view of the device that its y is on: where that has failed the solve fails,
@@ -27,12 +28,12 @@ func TestFaultsBelongToTheRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(sampled.Release)
-		values := gaussian(rng, d)
+		values := solvetest.Gaussian(rng, d)
 		for name, p := range map[string]solve.Problem{
-			"fista":  {A: dense(t, dev, d, 8, gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
-			"admm":   {A: dense(t, dev, d, 8, gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
-			"direct": {A: dense(t, dev, d, 8, gaussian(rng, d*8)), R: prox.NewSquaredL2(1), Device: dev},
-			"ista":   {A: dense(t, dev, d, 300, gaussian(rng, d*300)), R: prox.NewL1(8), Device: dev},
+			"fista":  {A: dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
+			"admm":   {A: dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewL1(1), Device: dev},
+			"direct": {A: dense(t, dev, d, 8, solvetest.Gaussian(rng, d*8)), R: prox.NewSquaredL2(1), Device: dev},
+			"ista":   {A: dense(t, dev, d, 300, solvetest.Gaussian(rng, d*300)), R: prox.NewL1(8), Device: dev},
 			"low":    {A: sampled, R: prox.NewNuclear(shape, 1), Device: dev},
 		} {
 			solver := name

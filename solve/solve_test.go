@@ -21,14 +21,6 @@ import (
 	"surepipe/solve/solvetest"
 )
 
-func gaussian(rng *rand.Rand, n int) []float64 {
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = rng.NormFloat64()
-	}
-	return x
-}
-
 func scaled(a float64, x []float64) []float64 {
 	floats.Scale(a, x)
 	return x
@@ -90,7 +82,7 @@ func TestMethodsKeepTheirPromises(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(1, 2))
 		const d, p = 14, 9
-		a, y := dense(t, dev, d, p, gaussian(rng, d*p)), on(t, dev, gaussian(rng, d))
+		a, y := dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), on(t, dev, solvetest.Gaussian(rng, d))
 		for _, e := range solve.Methods() {
 			rs := []prox.Prox{prox.NewSquaredL2(0.5), prox.NewElasticNet(0.5, 0.2)}
 			if e.Closed {
@@ -126,7 +118,7 @@ func TestWeightsRepeatAndLeaveOut(t *testing.T) {
 		rng := rand.New(rand.NewPCG(3, 4))
 		for _, p := range []int{6, 300} { // on all coordinates, and on working sets
 			const d = 30
-			x, y := gaussian(rng, d*p), gaussian(rng, d)
+			x, y := solvetest.Gaussian(rng, d*p), solvetest.Gaussian(rng, d)
 			weights := make([]float64, d)
 			var repeated, right []float64
 			for i := range weights {
@@ -195,7 +187,7 @@ func TestLossThatIsNotQuadratic(t *testing.T) {
 	arraytest.NoLeak(t, dev)
 	rng := rand.New(rand.NewPCG(5, 6))
 	const d, p, lambda = 40, 8, 3.0
-	a, y := dense(t, dev, d, p, gaussian(rng, d*p)), on(t, dev, gaussian(rng, d))
+	a, y := dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), on(t, dev, solvetest.Gaussian(rng, d))
 	for _, name := range []string{"ista", "fista"} {
 		sol := at(t, newSolver(t, name, solve.Problem{A: a, R: prox.NewL1(lambda), Loss: pseudoHuber{}, Device: dev}, solve.Options{Tol: 1e-10}), y)
 		z, g := dev.Alloc(1, d), dev.Alloc(1, p)
@@ -236,7 +228,7 @@ func TestChoicesAreRecorded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	const d = 20
 	matrix := func(p int, spread float64) *linops.Dense {
-		x := gaussian(rng, d*p)
+		x := solvetest.Gaussian(rng, d*p)
 		for i := range x {
 			x[i] *= []float64{spread, 1}[i%p%2]
 		}
@@ -275,7 +267,7 @@ func TestChoicesAreRecorded(t *testing.T) {
 	} {
 		n, _ := c.a.Dims()
 		s := newSolver(t, c.solver, solve.Problem{A: c.a, R: c.r, Device: dev}, solve.Options{MaxIter: 200})
-		checkChoice(t, at(t, s, on(t, dev, gaussian(rng, n))), c.part, c.chosen)
+		checkChoice(t, at(t, s, on(t, dev, solvetest.Gaussian(rng, n))), c.part, c.chosen)
 	}
 }
 
@@ -285,7 +277,7 @@ func TestProgressAndCancellation(t *testing.T) {
 	arraytest.NoLeak(t, dev)
 	rng := rand.New(rand.NewPCG(9, 10))
 	const d = 20
-	y := on(t, dev, gaussian(rng, d))
+	y := on(t, dev, solvetest.Gaussian(rng, d))
 	for _, c := range []struct {
 		name string
 		p    int
@@ -299,7 +291,7 @@ func TestProgressAndCancellation(t *testing.T) {
 				cancel()
 			}
 		}}
-		s := newSolver(t, c.name, solve.Problem{A: dense(t, dev, d, c.p, gaussian(rng, d*c.p)), R: prox.NewL1(1), Device: dev}, o)
+		s := newSolver(t, c.name, solve.Problem{A: dense(t, dev, d, c.p, solvetest.Gaussian(rng, d*c.p)), R: prox.NewL1(1), Device: dev}, o)
 		sol, err := s.Solve(ctx, y, array.Batch{})
 		if err != nil {
 			t.Fatal(err)
@@ -321,7 +313,7 @@ func TestErrorsSayWhy(t *testing.T) {
 	dev := array.NewHost()
 	arraytest.NoLeak(t, dev)
 	rng := rand.New(rand.NewPCG(11, 12))
-	a := dense(t, dev, 5, 3, gaussian(rng, 15))
+	a := dense(t, dev, 5, 3, solvetest.Gaussian(rng, 15))
 	l, err := loss.WeightedSquared(dev, []float64{1, 1, 1, 2, 1})
 	if err != nil {
 		t.Fatal(err)

@@ -8,14 +8,12 @@ import (
 	"sync"
 	"testing"
 
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
-
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/solvetest"
 )
 
 // unfollowed hides that a regularizer can be followed.
@@ -35,7 +33,7 @@ func pcaCases(t *testing.T, dev array.Device) (all []pcaCase) {
 		shape := array.Shape{Rows: 80, Cols: 66}
 		n := shape.Len()
 		r := prox.NewSeparable(prox.NewNuclear(shape, 20), prox.Block{Prox: prox.NewL1(3.2), N: n})
-		y := lowRankMatrix(rng, shape, 200, 1)
+		y := solvetest.LowRankMatrix(rng, shape, 200, 1)
 		for range n / 20 {
 			y[rng.IntN(n)] += 20 * rng.NormFloat64()
 		}
@@ -43,20 +41,6 @@ func pcaCases(t *testing.T, dev array.Device) (all []pcaCase) {
 		all = append(all, pcaCase{"robust pca/" + solver, solver, p, y})
 	}
 	return all
-}
-
-// lowRankMatrix is a matrix of rank 3, its values about size, plus noise.
-func lowRankMatrix(rng *rand.Rand, shape array.Shape, size, noise float64) []float64 {
-	const rank = 3
-	left, right := mat.NewDense(shape.Rows, rank, gaussian(rng, shape.Rows*rank)), mat.NewDense(rank, shape.Cols, gaussian(rng, rank*shape.Cols))
-	var x mat.Dense
-	x.Mul(left, right)
-	y := x.RawMatrix().Data
-	scale := size / floats.Norm(y, 2)
-	for i := range y {
-		y[i] = scale*y[i] + noise*rng.NormFloat64()
-	}
-	return y
 }
 
 // A warm start at a nearby solution keeps its accuracy.
@@ -136,7 +120,7 @@ func TestSolveFromASolutionNearby(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		rng := rand.New(rand.NewPCG(3, 5))
 		const d, p = 120, 600
-		matrix, values := dense(t, dev, d, p, gaussian(rng, d*p)), scaled(3, gaussian(rng, d))
+		matrix, values := dense(t, dev, d, p, solvetest.Gaussian(rng, d*p)), scaled(3, solvetest.Gaussian(rng, d))
 		y := on(t, dev, values)
 		ctx := context.Background()
 		operators, solvers := []linops.Operator{matrix, plain{matrix}}, []string{"ista", "fista", "admm"}

@@ -11,6 +11,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
 
@@ -28,18 +29,18 @@ func TestFormsAreWithinTheirBounds(t *testing.T) {
 		}
 		var problems []problem
 		for _, i := range []int{0, 4, 5} {
-			c := completionCases[i].on(t, dev)
-			a, y := completion(t, dev, c.shape, c.d)
-			r := prox.NewNuclear(c.shape, c.weight(t, dev, a, y))
-			problems = append(problems, problem{c.name, a, r, y})
+			c := solvetest.CompletionCases[i].On(t, dev)
+			a, y := solvetest.Completion(t, dev, c.Shape, c.D)
+			r := prox.NewNuclear(c.Shape, c.Weight(t, dev, a, y))
+			problems = append(problems, problem{c.Name, a, r, y})
 			if !arraytest.Emulated(t, dev) {
-				problems = append(problems, problem{c.name + ", J's product", plain{a}, r, y})
+				problems = append(problems, problem{c.Name + ", J's product", plain{a}, r, y})
 			}
 		}
 		shape := array.Shape{Rows: 18, Cols: 14}
 		n := shape.Len()
 		rng := rand.New(rand.NewPCG(4, 4))
-		y := gaussian(rng, n)
+		y := solvetest.Gaussian(rng, n)
 		floats.Scale(2, y)
 		problems = append(problems, problem{"robust PCA", linops.HStack(linops.Identity(n), linops.Identity(n)),
 			prox.NewSeparable(prox.NewNuclear(shape, 4), prox.Block{Prox: prox.NewL1(1.5), N: n}), y})
@@ -62,7 +63,7 @@ func checkBounds(t *testing.T, dev array.Device, p vjp.Problem, y []float64) {
 	for _, b := range []array.Batch{v, exact, rough, pair} {
 		defer b.Free()
 	}
-	dev.Upload(v, gaussian(rand.New(rand.NewPCG(9, 9)), k*d))
+	dev.Upload(v, solvetest.Gaussian(rand.New(rand.NewPCG(9, 9)), k*d))
 	want, form, size, off := make([]float64, k), make([]float64, k), make([]float64, k), make([]float64, k)
 	if err := former.VJP(t.Context(), exact, v); err != nil {
 		t.Fatal(err)

@@ -80,9 +80,9 @@ func TestMethodWithoutAProximalOperator(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(8, 9))
 		const d, p = 15, 6
-		a := linops.NewDense(dev, mat.NewDense(d, p, gaussian(rng, d*p)))
+		a := linops.NewDense(dev, mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)))
 		defer a.Release()
-		y := gaussian(rng, d)
+		y := solvetest.Gaussian(rng, d)
 		problem := vjp.Problem{A: a, R: prox.NewSquaredL2(3), Device: dev}
 		m, err := newDescent(t.Context(), problem, solve.Options{})
 		if err != nil {

@@ -128,9 +128,9 @@ func ExampleFromMethod() {
 	ctx, dev := context.Background(), array.NewHost()
 	rng := rand.New(rand.NewPCG(1, 2))
 	const d, p = 30, 12
-	a := linops.NewDense(dev, mat.NewDense(d, p, gaussian(rng, d*p)))
+	a := linops.NewDense(dev, mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)))
 	y := dev.Alloc(1, d)
-	dev.Upload(y, scaled(3, gaussian(rng, d)))
+	dev.Upload(y, scaled(3, solvetest.Gaussian(rng, d)))
 
 	problem := vjp.Problem{A: a, R: prox.NewL1(8), Device: dev}
 	solver, err := vjp.FromMethod(ctx, primalDualEntry, problem, vjp.Options{})
@@ -177,7 +177,7 @@ func TestMethodFromOutside(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(3, 4))
 		const d, p = 20, 9
-		x := mat.NewDense(d, p, gaussian(rng, d*p))
+		x := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
 		units := mat.DenseCopyOf(x)
 		units.Apply(func(_, j int, v float64) float64 { return v * []float64{100, 1, 0.1}[j%3] }, units)
 		weights := make([]float64, d)
@@ -192,7 +192,7 @@ func TestMethodFromOutside(t *testing.T) {
 		plain, scaledColumns := linops.NewDense(dev, x), linops.NewDense(dev, units)
 		defer plain.Release()
 		defer scaledColumns.Release()
-		y := scaled(3, gaussian(rng, d))
+		y := scaled(3, solvetest.Gaussian(rng, d))
 		on := dev.Alloc(1, d)
 		defer on.Free()
 		dev.Upload(on, y)
@@ -238,9 +238,9 @@ func TestMethodFromOutsideRunsOnAWorkingSet(t *testing.T) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(5, 6))
 		const d, p = 20, 400
-		a := linops.NewDense(dev, mat.NewDense(d, p, gaussian(rng, d*p)))
+		a := linops.NewDense(dev, mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)))
 		defer a.Release()
-		y := scaled(3, gaussian(rng, d))
+		y := scaled(3, solvetest.Gaussian(rng, d))
 		problem, o := vjp.Problem{A: a, R: prox.NewL1(12), Device: dev}, vjp.Options{Tol: 1e-10, MaxIter: 20000}
 		want := solved(t, newSolver(t, "fista", problem, o), dev, y)
 		defer want.Release()

@@ -12,6 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
 
@@ -23,20 +24,6 @@ type followedCase struct {
 	solver string
 	p      vjp.Problem
 	y      []float64
-}
-
-// lowRankMatrix is a matrix of rank 3, its values about size, plus noise.
-func lowRankMatrix(rng *rand.Rand, shape array.Shape, size, noise float64) []float64 {
-	const rank = 3
-	left, right := mat.NewDense(shape.Rows, rank, gaussian(rng, shape.Rows*rank)), mat.NewDense(rank, shape.Cols, gaussian(rng, rank*shape.Cols))
-	var x mat.Dense
-	x.Mul(left, right)
-	y := x.RawMatrix().Data
-	scale := size / floats.Norm(y, 2)
-	for i := range y {
-		y[i] = scale*y[i] + noise*rng.NormFloat64()
-	}
-	return y
 }
 
 // followedCases are problems with a nuclear norm and solutions of low rank.
@@ -62,23 +49,23 @@ func followedCases(t *testing.T, dev array.Device) []followedCase {
 	twice := func(shape array.Shape) linops.Operator {
 		return linops.HStack(linops.Identity(shape.Len()), linops.Identity(shape.Len()))
 	}
-	add("robust pca", twice(tall), pca(tall, 20, 3.2), outliers(lowRankMatrix(rng, tall, 200, 1)), "fista", "ista", "admm")
-	add("wide", twice(wide), pca(wide, 20, 3.2), outliers(lowRankMatrix(rng, wide, 200, 1)), "fista")
-	add("tau among the noise", twice(tall), prox.NewScaled(2, pca(tall, 7.5, 1.6)), outliers(lowRankMatrix(rng, tall, 200, 1)), "fista")
-	add("high rank", twice(tall), pca(tall, 4, 3), outliers(lowRankMatrix(rng, tall, 100, 1)), "fista")
-	add("zero", twice(tall), pca(tall, 1000, 100), lowRankMatrix(rng, tall, 200, 1), "fista")
-	add("a large value", twice(tall), pca(tall, 20, 3.2), lowRankMatrix(rng, tall, 2e4, 1), "fista")
-	add("denoising", linops.Identity(wide.Len()), prox.NewNuclear(wide, 20), lowRankMatrix(rng, wide, 200, 1), "ista", "admm")
+	add("robust pca", twice(tall), pca(tall, 20, 3.2), outliers(solvetest.LowRankMatrix(rng, tall, 200, 1)), "fista", "ista", "admm")
+	add("wide", twice(wide), pca(wide, 20, 3.2), outliers(solvetest.LowRankMatrix(rng, wide, 200, 1)), "fista")
+	add("tau among the noise", twice(tall), prox.NewScaled(2, pca(tall, 7.5, 1.6)), outliers(solvetest.LowRankMatrix(rng, tall, 200, 1)), "fista")
+	add("high rank", twice(tall), pca(tall, 4, 3), outliers(solvetest.LowRankMatrix(rng, tall, 100, 1)), "fista")
+	add("zero", twice(tall), pca(tall, 1000, 100), solvetest.LowRankMatrix(rng, tall, 200, 1), "fista")
+	add("a large value", twice(tall), pca(tall, 20, 3.2), solvetest.LowRankMatrix(rng, tall, 2e4, 1), "fista")
+	add("denoising", linops.Identity(wide.Len()), prox.NewNuclear(wide, 20), solvetest.LowRankMatrix(rng, wide, 200, 1), "ista", "admm")
 	d := 500
-	dense := linops.NewDense(dev, mat.NewDense(d, tall.Len(), scaled(1/25., gaussian(rng, d*tall.Len()))))
+	dense := linops.NewDense(dev, mat.NewDense(d, tall.Len(), scaled(1/25., solvetest.Gaussian(rng, d*tall.Len()))))
 	t.Cleanup(dense.Release)
 	b, z := dev.Alloc(1, tall.Len()), dev.Alloc(1, d)
 	defer b.Free()
 	defer z.Free()
-	dev.Upload(b, lowRankMatrix(rng, tall, 60, 0))
+	dev.Upload(b, solvetest.LowRankMatrix(rng, tall, 60, 0))
 	dense.Forward(z, b)
 	y := z.ToHost()
-	floats.Add(y, gaussian(rng, d))
+	floats.Add(y, solvetest.Gaussian(rng, d))
 	add("dense measurements", dense, prox.NewNuclear(tall, 40), y, "fista")
 	return all
 }
@@ -123,7 +110,7 @@ func TestFollowingChangesNothingButRounding(t *testing.T) {
 				probes, images := dev.Alloc(2, len(c.y)), dev.Alloc(2, len(c.y))
 				defer probes.Free()
 				defer images.Free()
-				dev.Upload(probes, gaussian(rand.New(rand.NewPCG(1, 2)), 2*len(c.y)))
+				dev.Upload(probes, solvetest.Gaussian(rand.New(rand.NewPCG(1, 2)), 2*len(c.y)))
 				image := func(s *vjp.Solution) []float64 {
 					if err := s.Linearization.VJP(context.Background(), images, probes); err != nil {
 						t.Fatal(err)

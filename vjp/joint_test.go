@@ -13,6 +13,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
 
@@ -27,9 +28,9 @@ func TestRobustPCAOnItsSpaces(t *testing.T) {
 					d := shape.Len()
 					rng := rand.New(rand.NewPCG(uint64(shape.Rows), 3))
 					var low mat.Dense
-					low.Mul(mat.NewDense(shape.Rows, 2, gaussian(rng, 2*shape.Rows)), mat.NewDense(2, shape.Cols, gaussian(rng, 2*shape.Cols)))
+					low.Mul(mat.NewDense(shape.Rows, 2, solvetest.Gaussian(rng, 2*shape.Rows)), mat.NewDense(2, shape.Cols, solvetest.Gaussian(rng, 2*shape.Cols)))
 					y := low.RawMatrix().Data
-					floats.AddScaled(y, 0.5, gaussian(rng, d))
+					floats.AddScaled(y, 0.5, solvetest.Gaussian(rng, d))
 					for range d / 20 {
 						y[rng.IntN(d)] += 10
 					}
@@ -49,7 +50,7 @@ func TestRobustPCAOnItsSpaces(t *testing.T) {
 					defer probes.Free()
 					defer images.Free()
 					defer others.Free()
-					v := gaussian(rng, k*d)
+					v := solvetest.Gaussian(rng, k*d)
 					dev.Upload(probes, v)
 					ctx := context.Background()
 					if err := got.Linearization.VJP(ctx, images, probes); err != nil {

@@ -7,88 +7,14 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
-
-// completion is a noisy sample of a matrix of rank 4.
-func completion(t *testing.T, dev array.Device, shape array.Shape, d int) (*linops.Selection, []float64) {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(uint64(shape.Rows), uint64(d)))
-	const rank = 4
-	left, right := mat.NewDense(shape.Rows, rank, gaussian(rng, shape.Rows*rank)), mat.NewDense(rank, shape.Cols, gaussian(rng, rank*shape.Cols))
-	var truth mat.Dense
-	truth.Mul(left, right)
-	idx := rng.Perm(shape.Len())[:d]
-	a, err := linops.NewSelection(dev, shape.Len(), idx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(a.Release)
-	y := make([]float64, d)
-	for i, j := range idx {
-		y[i] = truth.RawMatrix().Data[j] + 0.3*rng.NormFloat64()
-	}
-	return a, y
-}
-
-type completionCase struct {
-	name   string
-	solver string
-	shape  array.Shape
-	d      int
-	lambda float64 // or, negative, minus the multiple of the largest useful one
-	offset float64 // of all entries
-}
-
-func (c completionCase) weight(t *testing.T, dev array.Device, a linops.Operator, y []float64) float64 {
-	t.Helper()
-	if c.lambda > 0 {
-		return c.lambda
-	}
-	z, v := dev.Alloc(1, c.d), dev.Alloc(1, c.shape.Len())
-	defer z.Free()
-	defer v.Free()
-	dev.Upload(z, y)
-	a.Adjoint(v, z)
-	var svd mat.SVD
-	if !svd.Factorize(mat.NewDense(c.shape.Rows, c.shape.Cols, v.ToHost()), mat.SVDNone) {
-		t.Fatal("no singular values")
-	}
-	return -c.lambda * svd.Values(nil)[0]
-}
-
-// on is the case itself, or one of half the size where the card is emulated; a whole matrix
-// takes few steps at any size.
-func (c completionCase) on(t *testing.T, dev array.Device) completionCase {
-	t.Helper()
-	if arraytest.Emulated(t, dev) && c.d < c.shape.Len() {
-		c.shape = array.Shape{Rows: c.shape.Rows / 2, Cols: c.shape.Cols / 2}
-		c.d = max(c.d/4, min(c.d, 5))
-		if c.lambda > 0 {
-			c.lambda /= 2
-		}
-	}
-	return c
-}
-
-var completionCases = []completionCase{
-	{"tall", "fista", array.Shape{Rows: 170, Cols: 130}, 6000, 6, 0},
-	{"wide", "fista", array.Shape{Rows: 128, Cols: 190}, 6000, 6, 0},
-	{"ista", "ista", array.Shape{Rows: 150, Cols: 130}, 9000, 12, 0},
-	{"rank grows and shrinks", "fista", array.Shape{Rows: 150, Cols: 150}, 8000, 4, 0},
-	{"high rank", "fista", array.Shape{Rows: 90, Cols: 80}, 3000, 1, 0},
-	{"near the largest lambda", "fista", array.Shape{Rows: 150, Cols: 130}, 5000, -0.999, 0},
-	{"beyond it", "fista", array.Shape{Rows: 150, Cols: 130}, 5000, -1.01, 0},
-	{"all entries", "fista", array.Shape{Rows: 150, Cols: 130}, 150 * 130, 9, 0},
-	{"five entries", "fista", array.Shape{Rows: 150, Cols: 130}, 5, 0.1, 0},
-	{"one large value", "fista", array.Shape{Rows: 80, Cols: 70}, 3000, 8, 300},
-}
 
 // Factored iterations give the estimate, the divergence and the Jacobian's images of the
 // solver that computes every singular value, in about as many iterations, and their
@@ -96,15 +22,15 @@ var completionCases = []completionCase{
 func TestFactoredIterationsChangeNothingButRounding(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		vjp.FactorAll(t)
-		for _, c := range completionCases {
-			t.Run(c.name, func(t *testing.T) {
-				c := c.on(t, dev)
+		for _, c := range solvetest.CompletionCases {
+			t.Run(c.Name, func(t *testing.T) {
+				c := c.On(t, dev)
 				arraytest.NoLeak(t, dev)
-				a, y := completion(t, dev, c.shape, c.d)
-				floats.AddConst(c.offset, y)
-				r := prox.NewScaled(2, prox.NewNuclear(c.shape, c.weight(t, dev, a, y)/2))
+				a, y := solvetest.Completion(t, dev, c.Shape, c.D)
+				floats.AddConst(c.Offset, y)
+				r := prox.NewScaled(2, prox.NewNuclear(c.Shape, c.Weight(t, dev, a, y)/2))
 				o := vjp.Options{Derivative: vjp.Implicit}
-				got := solved(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
+				got := solved(t, newSolver(t, c.Solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
 				defer got.Release()
 				checkOptimality(t, dev, a, r, y, got)
 				if got.Optimality > vjp.DefaultTol {
@@ -112,9 +38,9 @@ func TestFactoredIterationsChangeNothingButRounding(t *testing.T) {
 				}
 
 				o.Tol = 1e-10 // for what is compared
-				tight := solved(t, newSolver(t, c.solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
+				tight := solved(t, newSolver(t, c.Solver, vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
 				defer tight.Release()
-				want := solved(t, newSolver(t, c.solver, vjp.Problem{A: plain{a}, R: r, Device: dev}, o), dev, y)
+				want := solved(t, newSolver(t, c.Solver, vjp.Problem{A: plain{a}, R: r, Device: dev}, o), dev, y)
 				defer want.Release()
 				size := floats.Norm(y, 2) // the tolerance is relative to y
 				if e := floats.Distance(tight.MuHat.ToHost(), want.MuHat.ToHost(), 2); !(e <= 1e-9*size) {
@@ -126,10 +52,10 @@ func TestFactoredIterationsChangeNothingButRounding(t *testing.T) {
 				if tight.Iterations > 2*want.Iterations+10 {
 					t.Errorf("%d iterations, %d with all singular values", tight.Iterations, want.Iterations)
 				}
-				probes, images := dev.Alloc(3, c.d), dev.Alloc(3, c.d)
+				probes, images := dev.Alloc(3, c.D), dev.Alloc(3, c.D)
 				defer probes.Free()
 				defer images.Free()
-				dev.Upload(probes, gaussian(rand.New(rand.NewPCG(1, 2)), 3*c.d))
+				dev.Upload(probes, solvetest.Gaussian(rand.New(rand.NewPCG(1, 2)), 3*c.D))
 				image := func(s *vjp.Solution) []float64 {
 					if err := s.Linearization.VJP(context.Background(), images, probes); err != nil {
 						t.Fatal(err)
@@ -178,9 +104,9 @@ func TestFactoredIterationsStopWhereTold(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		vjp.FactorAll(t)
 		arraytest.NoLeak(t, dev)
-		c := completionCases[0].on(t, dev)
-		a, y := completion(t, dev, c.shape, c.d)
-		r := prox.NewNuclear(c.shape, c.lambda)
+		c := solvetest.CompletionCases[0].On(t, dev)
+		a, y := solvetest.Completion(t, dev, c.Shape, c.D)
+		r := prox.NewNuclear(c.Shape, c.Lambda)
 		for _, n := range []int{1, 2, 20} {
 			for kind, want := range map[vjp.Derivative]string{vjp.Auto: "unrolled", vjp.Implicit: "implicit", vjp.None: ""} {
 				s := newSolver(t, "fista", vjp.Problem{A: a, R: r, Device: dev}, vjp.Options{MaxIter: n, Derivative: kind})

@@ -15,6 +15,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
 
@@ -112,7 +113,7 @@ func TestReweightChoosesUnitsAnew(t *testing.T) {
 	defer dev.Close()
 	rng := rand.New(rand.NewPCG(7, 8))
 	const d, p = 20, 6
-	x := mat.NewDense(d, p, gaussian(rng, d*p))
+	x := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
 	x.Apply(func(_, j int, v float64) float64 { return v * math.Pow(100, float64(j%3)) }, x)
 	a := linops.NewDense(dev, x)
 	defer a.Release()
@@ -128,7 +129,7 @@ func TestReweightChoosesUnitsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Release()
-	y := scaled(3, gaussian(rng, d))
+	y := scaled(3, solvetest.Gaussian(rng, d))
 	got := solved(t, again, dev, y)
 	defer got.Release()
 	want := solved(t, newSolver(t, "fista", vjp.Problem{A: a, R: prox.NewL1(1), Device: dev}, vjp.Options{}), dev, y)

@@ -12,6 +12,7 @@ import (
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
+	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
 
@@ -31,10 +32,10 @@ func TestSlopesAreInTheUsersCoordinates(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Release()
-		y := scaled(3, gaussian(rng, d))
+		y := scaled(3, solvetest.Gaussian(rng, d))
 		for _, p := range []int{8, 300} {
 			for _, units := range []float64{1, 40} {
-				x := gaussian(rng, d*p)
+				x := solvetest.Gaussian(rng, d*p)
 				for i := range x {
 					if i%p%2 == 0 {
 						x[i] *= units

@@ -13,6 +13,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
 
@@ -233,9 +234,9 @@ func TestActiveCoordinatesChangeNothingButRounding(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		rng := rand.New(rand.NewPCG(5, 6))
 		const d, p = 60, 700
-		x := linops.NewDense(dev, mat.NewDense(d, p, gaussian(rng, d*p)))
+		x := linops.NewDense(dev, mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)))
 		defer x.Release()
-		y := scaled(3, gaussian(rng, d))
+		y := scaled(3, solvetest.Gaussian(rng, d))
 		for _, derivative := range []vjp.Derivative{vjp.Unrolled, vjp.Implicit} {
 			lambdas := []float64{2, 20, 40}
 			if arraytest.Emulated(t, dev) {

@@ -14,6 +14,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
 
@@ -23,14 +24,6 @@ type fixture struct {
 	problem vjp.Problem
 	y       []float64
 	solvers []string
-}
-
-func gaussian(rng *rand.Rand, n int) []float64 {
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = rng.NormFloat64()
-	}
-	return x
 }
 
 func scaled(a float64, x []float64) []float64 {
@@ -46,12 +39,12 @@ func fixtures(dev array.Device) []fixture {
 	rng := rand.New(rand.NewPCG(7, 11))
 	iterative := []string{"ista", "fista", "admm"}
 	x := func(d, p int) *linops.Dense {
-		return linops.NewDense(dev, mat.NewDense(d, p, gaussian(rng, d*p)))
+		return linops.NewDense(dev, mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)))
 	}
 	var fs []fixture
 	add := func(name string, a linops.Operator, r prox.Prox, scale float64, solvers ...string) {
 		d, _ := a.Dims()
-		fs = append(fs, fixture{name, vjp.Problem{A: a, R: r, Device: dev}, scaled(scale, gaussian(rng, d)), solvers})
+		fs = append(fs, fixture{name, vjp.Problem{A: a, R: r, Device: dev}, scaled(scale, solvetest.Gaussian(rng, d)), solvers})
 	}
 	add("ols", x(12, 5), prox.Zero(), 1, "direct", "ista", "fista", "admm")
 	add("ridge tall", x(12, 5), prox.NewSquaredL2(0.7), 1, "direct", "ista", "fista", "admm")
@@ -272,8 +265,8 @@ func TestImplicitGroupLassoInRawUnits(t *testing.T) {
 		for _, groups := range sizes {
 			rng := rand.New(rand.NewPCG(1, 2))
 			d, p := 60, 2*groups
-			x := mat.NewDense(d, p, gaussian(rng, d*p))
-			y := gaussian(rng, d)
+			x := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
+			y := solvetest.Gaussian(rng, d)
 			units := []float64{1e3, 1, 1e-2}
 			if groups > 3 {
 				units = []float64{5, 1, 0.2} // what first-order methods can still solve

@@ -12,6 +12,7 @@ import (
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
+	"surepipe/solve/solvetest"
 	"surepipe/vjp"
 )
 
@@ -33,7 +34,7 @@ func TestWeightedDerivativeHasTheTracesOfTheJacobian(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Release()
-		y := scaled(3, gaussian(rng, d))
+		y := scaled(3, solvetest.Gaussian(rng, d))
 		for _, c := range []struct {
 			name, solver string
 			p            int
@@ -48,7 +49,7 @@ func TestWeightedDerivativeHasTheTracesOfTheJacobian(t *testing.T) {
 			{"elastic net in units", "fista", 7, 50, prox.NewElasticNet(3, 2), vjp.Implicit},
 			{"elastic net on a set", "fista", 300, 1, prox.NewElasticNet(12, 2), vjp.Implicit},
 		} {
-			x := gaussian(rng, d*c.p)
+			x := solvetest.Gaussian(rng, d*c.p)
 			for i := range x {
 				if i%c.p%3 == 0 {
 					x[i] *= c.units

@@ -12,6 +12,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve/solvetest"
 	"surepipe/space"
 	"surepipe/vjp"
 )
@@ -72,7 +73,7 @@ func sparseFixtures(t *testing.T, dev array.Device) []sparseFixture {
 		weights[j] = 0.5 + rng.Float64()
 	}
 	weights[7], weights[11] = 0, math.Inf(1)
-	dense := func() *linops.Dense { return linops.NewDense(dev, mat.NewDense(d, p, gaussian(rng, d*p))) }
+	dense := func() *linops.Dense { return linops.NewDense(dev, mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))) }
 	sparse := func() *linops.CSR {
 		var indptr, indices []int
 		var values []float64
@@ -114,10 +115,10 @@ func sparseFixtures(t *testing.T, dev array.Device) []sparseFixture {
 	}
 	for i := range fs {
 		n, _ := fs[i].a.Dims()
-		fs[i].y = scaled(3, gaussian(rng, n))
+		fs[i].y = scaled(3, solvetest.Gaussian(rng, n))
 	}
 	linf := must(prox.NewGroupLinf(dev, p, 60, groups, nil))
-	return append(fs, sparseFixture{"group linf", dense(), linf, scaled(3, gaussian(rng, d))})
+	return append(fs, sparseFixture{"group linf", dense(), linf, scaled(3, solvetest.Gaussian(rng, d))})
 }
 
 // Working sets give the same solution, divergence and images of the Jacobian as the solver that
