@@ -8,7 +8,6 @@ import (
 
 	"surepipe/array"
 	"surepipe/prox"
-	"surepipe/space"
 )
 
 // activeSet solves problems with the squared loss whose regularizer is a sum over coordinates,
@@ -83,14 +82,14 @@ func newActiveSet(_ context.Context, s situation) (Solver, error) {
 	return a, nil
 }
 
-// Solve starts with the support and the signs of b0.
-func (s *activeSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+// Solve starts where the path has ended, or else with the support and the signs of b.
+func (s *activeSet) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	if err := checkY(s.s.p, y); err != nil {
 		return nil, err
 	}
 	n := newNewton(s, y)
 	defer n.release()
-	if err := n.begin(b0); err != nil {
+	if err := n.begin(from); err != nil {
 		return nil, err
 	}
 	for {
@@ -111,7 +110,11 @@ func (s *activeSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, er
 	if !n.conv.Converged && n.conv.Iterations < s.s.o.MaxIter {
 		return s.finish(ctx, n)
 	}
-	return n.solution()
+	sol, err := n.solution()
+	if err == nil {
+		n.keep(from.Path)
+	}
+	return sol, err
 }
 
 // finish goes on by fista, and returns the better of the two solutions.
@@ -125,7 +128,7 @@ func (s *activeSet) finish(ctx context.Context, n *newton) (*Solution, error) {
 		return nil, err
 	}
 	defer solver.Release()
-	sol, err := solver.Solve(ctx, n.y, n.b)
+	sol, err := solver.Solve(ctx, n.y, From{B: n.b})
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +204,7 @@ func (n *newton) solution() (*Solution, error) {
 func (n *newton) point(sol *Solution) error {
 	o, p := n.s.s.o, n.s.s.p
 	p.Device = n.dev
-	sol.At = &Point{Problem: p, Y: n.y, B: sol.B, Norm2: n.norm2(), Gram: n.gram(nil), options: o, shared: true}
+	sol.At = &Point{Problem: p, Y: n.y, B: sol.B, Norm2: n.norm2(), Gram: n.gram(nil), Factored: n.factored(nil), options: o, shared: true}
 	set, dim := n.pointSet(), sol.B.N()
 	if dim < minWorking || 2*len(set) > dim || len(set) == 0 || n.s.r.On == nil {
 		return nil
@@ -216,11 +219,32 @@ func (n *newton) point(sol *Solution) error {
 		return err
 	}
 	*sol.At = Point{
-		Problem: on.Problem, Y: n.y, B: on.gather(sol.B), Norm2: sol.At.Norm2, Gram: n.gram(set), options: o,
+		Problem: on.Problem, Y: n.y, B: on.gather(sol.B), Norm2: sol.At.Norm2, Gram: n.gram(set), Factored: n.factored(set), options: o,
 		op: on.op, release: on.release, set: set, all: dim,
 		back: func(s *Solution) { on.set.Embed(s.B, s.At.B) },
 	}
 	return nil
+}
+
+// factored is that of a point on a set of coordinates, nil for all.
+func (n *newton) factored(on []int) func(set []int) (Factored, bool) {
+	place, p := n.place, &n.p
+	return func(set []int) (Factored, bool) {
+		if len(set) != len(p.Active()) {
+			return Factored{}, false
+		}
+		for _, j := range set {
+			if on != nil {
+				j = on[j]
+			}
+			if i := place[j]; i < 0 || !p.IsActive(i) || p.Gram(i)[i] == 0 {
+				return Factored{}, false
+			}
+		}
+		f := Factored{Condition: p.Condition()}
+		f.Trace, f.Frobenius2, f.Projection = p.Traces()
+		return f, true
+	}
 }
 
 // gram is that of a point on a set of coordinates, nil for all: from the working set's.
@@ -245,23 +269,4 @@ func (n *newton) gram(on []int) func(set []int) []float64 {
 		}
 		return g
 	}
-}
-
-// columns are some columns of A.
-type columns struct {
-	*confined
-	at  int // their first place in the working set
-	set []int
-}
-
-// columnsOf takes columns of A, by products where A has no way of its own.
-func (n *newton) columnsOf(set []int, at int) *columns {
-	p := n.s.s.p
-	if c := confine(n.dev, p.A, set); c != nil {
-		return &columns{c, at, set}
-	}
-	_, dim := p.A.Dims()
-	t := space.Coordinates(n.dev, dim, set)
-	op := confineByProducts(n.dev, p.A, t)
-	return &columns{&confined{Problem: Problem{A: op, Device: n.dev}, op: op, set: t}, at, set}
 }

@@ -150,6 +150,7 @@ const (
 type situation struct {
 	e    Entry
 	p    Problem // with Loss nil if the user's loss is quadratic
+	kin  *family
 	o    Options
 	from Method // the solver for another regularizer, whose data is shared; or nil
 
@@ -159,6 +160,10 @@ type situation struct {
 	lengths2  []float64 // squared lengths of the columns; nil where they are not known
 	units     []float64 // of the columns; nil for the user's
 }
+
+// family is shared by solvers of one operator in the same units: what a [Path] carries belongs to
+// one of them.
+type family struct{ _ int }
 
 func always(*situation) bool { return true }
 
@@ -192,6 +197,7 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 
 // chooseUnits applies the table of units.
 func chooseUnits(ctx context.Context, s situation) (Solver, error) {
+	s.kin = new(family)
 	if !s.e.Closed {
 		s.lengths2 = columnLengths2(s.p)
 		s.units = columnUnits(s.p.R, s.lengths2)
@@ -318,8 +324,8 @@ func (s *plain) Name() string { return s.m.Name() }
 func (s *plain) Problem() Problem { return s.s.p }
 
 // Solve runs the method.
-func (s *plain) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
-	return Run(ctx, s.m, y, s.s.o, Start{B: b0})
+func (s *plain) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
+	return Run(ctx, s.m, y, s.s.o, Start{B: from.B})
 }
 
 // Record runs the method with a tape.

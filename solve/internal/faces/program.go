@@ -17,8 +17,8 @@ type Program struct {
 	Floor float64
 	// Cut is the squared pivot up to which a column depends on others.
 	Cut float64
-	// Steps counts Newton steps.
-	Steps int
+	// Steps counts Newton steps, and Products those of Norm.
+	Steps, Products int
 
 	stride int
 	g      []float64 // G, row-major
@@ -31,6 +31,7 @@ type Program struct {
 	batch  int // of coordinates that join S at once
 
 	dir, image []float64
+	top        []float64 // Norm's vector
 }
 
 // Len is the size of the working set.
@@ -38,6 +39,9 @@ func (p *Program) Len() int { return len(p.B) }
 
 // Active lists S. The caller must not modify it.
 func (p *Program) Active() []int { return p.active }
+
+// IsActive reports that coordinate j is in S.
+func (p *Program) IsActive(j int) bool { return p.in[j] }
 
 // Gram is row i of G.
 func (p *Program) Gram(i int) []float64 { return p.g[i*p.stride : i*p.stride+len(p.B)] }
