@@ -3,6 +3,7 @@ package vjp
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -28,6 +29,26 @@ type factored struct {
 
 	basic     *mat.Dense // n x rank: (M*M + Q)^+ M* = basic Q1*, with image; else nil
 	sensitive bool       // the error of b may have changed Q
+
+	// later computes the factors when they are first needed, where the solver's own say enough; nil
+	// where they are here already.
+	later func() (*factored, error)
+	once  sync.Once
+	err   error // of later
+}
+
+// ready computes the factors where that has been put off.
+func (f *factored) ready() error {
+	f.once.Do(func() {
+		if f.later == nil {
+			return
+		}
+		var g *factored
+		if g, f.err = f.later(); f.err == nil {
+			f.inverse, f.image, f.rank, f.basic = g.inverse, g.image, g.rank, g.basic
+		}
+	})
+	return f.err
 }
 
 // images is the matrix of op, d x n, on the host.
@@ -103,6 +124,9 @@ func (l *implicit) factorModel(s *situation) error {
 	}
 	sys.m = func() mat.Matrix { return images(dev, op) }
 	sys.w = func() (*mat.Dense, error) { return root(sys.q, n) }
+	if l.takeOver(s, sys) {
+		return nil
+	}
 	if l.gram != nil && s.kind == space.Subset {
 		sys.g = l.gram(l.model.Space.Form().Set)
 	}
@@ -110,6 +134,42 @@ func (l *implicit) factorModel(s *situation) error {
 		sys.g = gram(dev, op)
 	}
 	return l.solveSystem(sys)
+}
+
+// takeOver takes the trace and the condition of the system from the solver, where it has factored
+// the same system and that is well conditioned. The factors are computed anew when an image is
+// asked for: the solver's have gone on to the next weight by then.
+func (l *implicit) takeOver(s *situation, sys system) bool {
+	if l.solved == nil || s.kind != space.Subset {
+		return false
+	}
+	f, ok := l.solved(l.model.Space.Form().Set)
+	if !ok || !(f.Condition <= wellConditioned) {
+		return false
+	}
+	l.how = " by Cholesky's method in the solver"
+	l.f = &factored{rank: sys.n, sensitive: l.sensitive(f.Projection, f.Condition)}
+	l.setKnown(f.Trace, f.Frobenius2, f.Condition)
+	dev, op, p, norm, optimality := l.p.Device, l.op, l.p, l.norm, l.optimality
+	l.f.later = func() (*factored, error) {
+		again := &implicit{p: p, op: op, norm: norm, optimality: optimality}
+		sys.g = gram(dev, op)
+		err := again.solveSystem(sys)
+		return again.f, err
+	}
+	return true
+}
+
+// setKnown records the traces of a well-conditioned system.
+func (l *implicit) setKnown(trace, frobenius2, condition float64) {
+	l.known = exactly(trace, frobenius2)
+	d, n := l.op.Dims()
+	l.known.Margin = 1 / (math.Sqrt(condition) * pivoted.Cut * float64(max(d, n)) * 0x1p-52)
+}
+
+// sensitive reports that the error of b may change the curvature by enough to matter.
+func (l *implicit) sensitive(projection bool, condition float64) bool {
+	return !projection && l.optimality*condition > sensitivity
 }
 
 // diagonalMatrix is diag(q), row-major; nil where that is 0.
@@ -298,16 +358,14 @@ func (l *implicit) solveWith(s system, projection bool) error {
 	}
 	l.f, l.how = &factored{rank: s.n}, " by Cholesky's method"
 	if inverse, condition := s.cholesky(scale); fine && inverse != nil {
-		l.f.sensitive = !projection && l.optimality*condition > sensitivity
+		l.f.sensitive = l.sensitive(projection, condition)
 		l.f.inverse = l.p.Device.Alloc(s.n, s.n)
 		l.p.Device.Upload(l.f.inverse, inverse.RawMatrix().Data)
 		trace, frobenius2 := float64(s.n), float64(s.n)
 		if !projection {
 			trace, frobenius2 = traceOf(inverse, s.g)
 		}
-		l.known = exactly(trace, frobenius2)
-		d, _ := l.op.Dims()
-		l.known.Margin = 1 / (math.Sqrt(condition) * pivoted.Cut * float64(max(d, s.n)) * 0x1p-52)
+		l.setKnown(trace, frobenius2, condition)
 		return nil
 	}
 	return l.orthogonalize(s, scale, projection)
@@ -414,6 +472,9 @@ func exactly(trace, frobenius2 float64) Closed {
 // apply sets dst_i = D mu_hat w_i. op is A on the space.
 func (f *factored) apply(dst, w array.Batch, op linops.Operator) error {
 	dev, k := w.Device(), w.K()
+	if err := f.ready(); err != nil {
+		return err
+	}
 	if f.rank == 0 {
 		dev.Fill(dst, 0)
 		return dev.Err()
@@ -435,11 +496,14 @@ func (f *factored) apply(dst, w array.Batch, op linops.Operator) error {
 
 // diagonal returns the d diagonal entries of D mu_hat: the squared norms of the rows of Q1, or with
 // the rows m_i of M those of m_i K^{-1} m_i*.
-func (f *factored) diagonal(dev array.Device, op linops.Operator) []float64 {
+func (f *factored) diagonal(dev array.Device, op linops.Operator) ([]float64, error) {
+	if err := f.ready(); err != nil {
+		return nil, err
+	}
 	d, _ := op.Dims()
 	out := make([]float64, d)
 	if f.rank == 0 {
-		return out
+		return out, nil
 	}
 	left, right := f.image, f.image
 	if f.image.IsZero() {
@@ -457,11 +521,14 @@ func (f *factored) diagonal(dev array.Device, op linops.Operator) []float64 {
 	dev.Fill(ones, 1)
 	dev.Gemm(false, false, 1, ones, products, 0, sums)
 	dev.Download(out, sums)
-	return out
+	return out, dev.Err()
 }
 
 // onto sets the 1 x n batch dst to (M*M + Q)^+ M* z.
-func (f *factored) onto(dst, z array.Batch, op linops.Operator) {
+func (f *factored) onto(dst, z array.Batch, op linops.Operator) error {
+	if err := f.ready(); err != nil {
+		return err
+	}
 	dev := z.Device()
 	dev.Fill(dst, 0)
 	switch {
@@ -479,4 +546,5 @@ func (f *factored) onto(dst, z array.Batch, op linops.Operator) {
 		dev.Upload(dst, x.RawVector().Data)
 		t.Free()
 	}
+	return dev.Err()
 }

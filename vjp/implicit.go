@@ -65,7 +65,8 @@ type implicit struct {
 	choices []Choice
 	how     string // the system was factored, for choices
 
-	gram func(set []int) []float64 // the solver's, while the derivative is being made; or nil
+	gram   func(set []int) []float64              // the solver's, while the derivative is being made; or nil
+	solved func(set []int) (solve.Factored, bool) // likewise
 
 	misfit array.Batch // A b - y, zero where no slope is needed
 
@@ -87,7 +88,7 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()
-	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality, gram: at.Gram}
+	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality, gram: at.Gram, solved: at.Factored}
 	if norm2 > 0 {
 		open.eta = etaFactor / norm2
 	}
@@ -123,7 +124,7 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 		return nil, err
 	}
 	done = true
-	l.gram = nil
+	l.gram, l.solved = nil, nil
 	return l, nil
 }
 
@@ -141,10 +142,10 @@ func (l *implicit) Closed() Closed {
 	switch {
 	case l.dim == 0:
 		d, p := l.p.A.Dims()
-		c.Diagonal = func() []float64 { return make([]float64, d) }
-		c.Slope = func() []float64 { return l.toUser(make([]float64, p)) }
+		c.Diagonal = func() ([]float64, error) { return make([]float64, d), nil }
+		c.Slope = func() ([]float64, error) { return l.toUser(make([]float64, p)), nil }
 	case l.f != nil:
-		c.Diagonal = func() []float64 { return l.f.diagonal(l.p.Device, l.op) }
+		c.Diagonal = func() ([]float64, error) { return l.f.diagonal(l.p.Device, l.op) }
 		if !l.misfit.IsZero() {
 			c.Slope = l.slope
 		}
@@ -153,7 +154,7 @@ func (l *implicit) Closed() Closed {
 }
 
 // slope is -E (M*M + Q)^+ M* (y - A b).
-func (l *implicit) slope() []float64 {
+func (l *implicit) slope() ([]float64, error) {
 	s := l.span
 	if s == nil {
 		s = l.model.Space
@@ -163,9 +164,11 @@ func (l *implicit) slope() []float64 {
 	c, b := dev.Alloc(1, n), dev.Alloc(1, p)
 	defer c.Free()
 	defer b.Free()
-	l.f.onto(c, l.misfit, l.op)
+	if err := l.f.onto(c, l.misfit, l.op); err != nil {
+		return nil, err
+	}
 	s.Embed(b, c)
-	return l.toUser(b.ToHost())
+	return l.toUser(b.ToHost()), dev.Err()
 }
 
 // toUser maps a vector in the problem's coordinates to the user's.
@@ -178,7 +181,7 @@ func (l *implicit) toUser(b []float64) []float64 {
 
 // at linearizes the prox at v and chooses how to solve with it.
 func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
-	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, gram: l.gram}
+	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, gram: l.gram, solved: l.solved}
 	_, m.dim = m.p.A.Dims()
 	m.op = m.p.A
 	dev := v.Device()

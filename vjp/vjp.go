@@ -138,7 +138,7 @@ type Closed struct {
 	// space.
 	Neighbours bool
 	// Diagonal computes the d diagonal entries of D mu_hat; nil where they have to be estimated.
-	Diagonal func() []float64
+	Diagonal func() ([]float64, error)
 	// Slope computes d b/d s at s = 1, where the regularizer is s r, p numbers; the derivative by
 	// the logarithm of a weight to which all of r is proportional is the same. Along the manifold
 	// of r the optimality condition is E* (A*(A b - y) + s grad r) = 0, hence
@@ -146,7 +146,7 @@ type Closed struct {
 	//	d b/d s = -E (E* (H + Q) E)^+ E* A* (y - A b).
 	//
 	// It is nil where the system was not factored.
-	Slope func() []float64
+	Slope func() ([]float64, error)
 }
 
 // Inner counts the inner iterations of a linearization.
