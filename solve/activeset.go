@@ -183,6 +183,9 @@ func (n *newton) pointSet() []int {
 
 // solution is the outcome, which takes what it needs from the rounds.
 func (n *newton) solution() (*Solution, error) {
+	if slices.ContainsFunc(n.s.q, func(q float64) bool { return q != 0 }) {
+		n.p.Settle() // traces need the factor itself
+	}
 	o := n.s.s.o
 	sol := &Solution{Convergence: n.conv, Choices: slices.Clone(o.choices), B: n.b, MuHat: n.z}
 	n.dev.Lin(n.z, 1, n.z, 1, n.y)

@@ -50,16 +50,17 @@ func dot(x, y []float64) float64 {
 func norm(x []float64) float64 { return blas64.Nrm2(blas64.Vector{N: len(x), Inc: 1, Data: x}) }
 
 // Condition estimates the condition number of G_SS + Q_SS with ones on its diagonal, in the norm of
-// the largest sum of a column.
+// the largest sum of a column. It is that of all columns of the factor, which is larger where some
+// are held at 0.
 func (p *Program) Condition() float64 {
-	n := len(p.active)
+	n := len(p.columns)
 	if n == 0 {
 		return 1
 	}
 	most := 0.0
-	for _, j := range p.active {
+	for _, j := range p.columns {
 		row, sum := p.Gram(j), p.Q[j]*p.scale[j]
-		for _, i := range p.active {
+		for _, i := range p.columns {
 			sum += math.Abs(row[i]) * p.scale[i]
 		}
 		most = max(most, sum*p.scale[j])
@@ -69,7 +70,8 @@ func (p *Program) Condition() float64 {
 }
 
 // Traces are those of D = (G_SS + Q_SS)^{-1} G_SS and of D*D: with K = G + Q, tr D = |S| - tr K^{-1} Q.
-// projection reports that Q_SS is 0, so that D is a projection.
+// projection reports that Q_SS is 0, so that D is a projection; otherwise the factor must be
+// settled.
 func (p *Program) Traces() (trace, frobenius2 float64, projection bool) {
 	n := len(p.active)
 	trace, frobenius2 = float64(n), float64(n)

@@ -32,7 +32,10 @@ func (p *Program) Reweight(w, q []float64, positive []bool) (moved bool) {
 	clear(p.B)
 	clear(p.sign)
 	clear(p.in)
-	p.active = p.active[:0]
+	for _, j := range p.columns {
+		p.place[j] = -1
+	}
+	p.active, p.columns = p.active[:0], p.columns[:0]
 	p.f.truncate(0)
 	p.scale = p.scale[:0]
 	p.Ready()
