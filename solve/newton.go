@@ -23,7 +23,6 @@ type newton struct {
 	violations int     // coordinates outside that violate their optimality conditions
 	off        float64 // the largest derivative along the support, in units of columns' lengths
 	last       float64 // the same, before the last round
-	normed     int     // active coordinates when norm was last computed
 	settled    int     // rounds that changed no sign
 	best       float64 // the best optimality
 	idle       int     // rounds since then
@@ -289,11 +288,14 @@ func (n *newton) advance(ctx context.Context) error {
 const (
 	fewProducts  = 2
 	manyProducts = 10
-	grownShare   = 4
+	grownShare   = 16
 )
 
 // norm2 is about an upper bound of ||A||^2 on the working set.
 func (n *newton) norm2() float64 {
-	norm2 := max(n.norm*n.norm, n.p.Norm(max(fewProducts, manyProducts-n.p.Products)))
+	if n.p.Products < manyProducts {
+		n.norm = max(n.norm, math.Sqrt(n.p.Norm(manyProducts-n.p.Products)))
+	}
+	norm2 := n.norm * n.norm
 	return norm2 + norm2/16
 }

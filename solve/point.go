@@ -19,6 +19,8 @@ type Point struct {
 	Y, B array.Batch
 	// Norm2 is an upper bound of ||A||^2 for its operator.
 	Norm2 float64
+	// Misfit is A b - y and Gradient A* of it, where the solver has them; else zero.
+	Misfit, Gradient array.Batch
 	// Linear is the closed form of an estimator that is linear in y; nil for others.
 	Linear *Linear
 	// Tangent is the tangent space at B from a factored low-rank iteration; nil for others. Code
@@ -134,6 +136,8 @@ func (at *Point) Release() {
 	if at.ownsY {
 		at.Y.Free()
 	}
+	at.Misfit.Free()
+	at.Gradient.Free()
 	if at.Tangent != nil {
 		at.Tangent.release()
 	}

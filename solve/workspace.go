@@ -18,11 +18,12 @@ type workspace struct {
 
 	hostB, hostZ, hostG []float64 // b, A b - y, and the gradient A*(A b - y)
 
-	norm  float64 // a lower bound of ||A||
-	place []int   // of coordinates in the working set, -1 outside
-	set   []int   // the working set, in the order in which it grew
-	parts []*columns
-	p     faces.Program
+	norm   float64 // a lower bound of ||A||
+	normed int     // active coordinates when it was last computed
+	place  []int   // of coordinates in the working set, -1 outside
+	set    []int   // the working set, in the order in which it grew
+	parts  []*columns
+	p      faces.Program
 }
 
 // columns are some columns of A.

@@ -1,9 +1,11 @@
 package vjp
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -30,12 +32,19 @@ type factored struct {
 	basic     *mat.Dense // n x rank: (M*M + Q)^+ M* = basic Q1*, with image; else nil
 	sensitive bool       // the error of b may have changed Q
 
-	// later computes the factors when they are first needed, where the solver's own say enough; nil
-	// where they are here already.
-	later func() (*factored, error)
+	op    linops.Operator // M
+	bytes atomic.Int64    // that the factors take
+
+	// later computes M and the factors when they are first needed, where the solver's own say
+	// enough; nil where they are here already.
+	later func() (*implicit, error)
 	once  sync.Once
 	err   error // of later
+	made  *implicit
 }
+
+// errUnfinished is what is left of factors whose computation has panicked.
+var errUnfinished = errors.New("vjp: the factors of the derivative could not be computed")
 
 // ready computes the factors where that has been put off.
 func (f *factored) ready() error {
@@ -43,12 +52,22 @@ func (f *factored) ready() error {
 		if f.later == nil {
 			return
 		}
-		var g *factored
-		if g, f.err = f.later(); f.err == nil {
-			f.inverse, f.image, f.rank, f.basic = g.inverse, g.image, g.rank, g.basic
+		f.err = errUnfinished // where A panics
+		if f.made, f.err = f.later(); f.err == nil {
+			g := f.made.f
+			f.inverse, f.image, f.rank, f.basic, f.op = g.inverse, g.image, g.rank, g.basic, g.op
+			f.bytes.Store(g.bytes.Load() + f.made.on.Bytes())
 		}
 	})
 	return f.err
+}
+
+func (f *factored) release() {
+	if f.made != nil && f.made.on != nil {
+		f.made.on.Release()
+	}
+	f.inverse.Free()
+	f.image.Free()
 }
 
 // images is the matrix of op, d x n, on the host.
@@ -124,9 +143,6 @@ func (l *implicit) factorModel(s *situation) error {
 	}
 	sys.m = func() mat.Matrix { return images(dev, op) }
 	sys.w = func() (*mat.Dense, error) { return root(sys.q, n) }
-	if l.takeOver(s, sys) {
-		return nil
-	}
 	if l.gram != nil && s.kind == space.Subset {
 		sys.g = l.gram(l.model.Space.Form().Set)
 	}
@@ -136,35 +152,26 @@ func (l *implicit) factorModel(s *situation) error {
 	return l.solveSystem(sys)
 }
 
-// takeOver takes the trace and the condition of the system from the solver, where it has factored
-// the same system and that is well conditioned. The factors are computed anew when an image is
-// asked for: the solver's have gone on to the next weight by then.
-func (l *implicit) takeOver(s *situation, sys system) bool {
-	if l.solved == nil || s.kind != space.Subset {
-		return false
+// takeOver takes the trace and the condition of the system from the solver. The factors are computed
+// anew when an image is asked for: the solver's have gone on to the next weight by then.
+func (l *implicit) takeOver(s *situation) error {
+	given := s.given
+	l.dim = s.n
+	l.f = &factored{rank: s.n, sensitive: l.sensitive(given.Projection, given.Condition)}
+	l.setKnown(given.Trace, given.Frobenius2, given.Condition)
+	again := &implicit{p: l.p, model: l.model, norm: l.norm, optimality: l.optimality}
+	l.f.later = func() (*implicit, error) {
+		to := &situation{p: again.p, model: again.model, n: s.n, kind: s.kind}
+		return again, again.factorModel(to)
 	}
-	f, ok := l.solved(l.model.Space.Form().Set)
-	if !ok || !(f.Condition <= wellConditioned) {
-		return false
-	}
-	l.how = " by Cholesky's method in the solver"
-	l.f = &factored{rank: sys.n, sensitive: l.sensitive(f.Projection, f.Condition)}
-	l.setKnown(f.Trace, f.Frobenius2, f.Condition)
-	dev, op, p, norm, optimality := l.p.Device, l.op, l.p, l.norm, l.optimality
-	l.f.later = func() (*factored, error) {
-		again := &implicit{p: p, op: op, norm: norm, optimality: optimality}
-		sys.g = gram(dev, op)
-		err := again.solveSystem(sys)
-		return again.f, err
-	}
-	return true
+	return nil
 }
 
 // setKnown records the traces of a well-conditioned system.
 func (l *implicit) setKnown(trace, frobenius2, condition float64) {
 	l.known = exactly(trace, frobenius2)
-	d, n := l.op.Dims()
-	l.known.Margin = 1 / (math.Sqrt(condition) * pivoted.Cut * float64(max(d, n)) * 0x1p-52)
+	d, _ := l.p.A.Dims()
+	l.known.Margin = 1 / (math.Sqrt(condition) * pivoted.Cut * float64(max(d, l.dim)) * 0x1p-52)
 }
 
 // sensitive reports that the error of b may change the curvature by enough to matter.
@@ -356,10 +363,11 @@ func (l *implicit) solveWith(s system, projection bool) error {
 		}
 		fine = fine && k > leastSeen*s.norm*s.norm && (s.g[i*s.n+i] > 0 || k > rounded*l.norm*l.norm)
 	}
-	l.f, l.how = &factored{rank: s.n}, " by Cholesky's method"
+	l.f, l.how = &factored{rank: s.n, op: l.op}, " by Cholesky's method"
 	if inverse, condition := s.cholesky(scale); fine && inverse != nil {
 		l.f.sensitive = l.sensitive(projection, condition)
 		l.f.inverse = l.p.Device.Alloc(s.n, s.n)
+		l.f.bytes.Store(l.f.inverse.Bytes())
 		l.p.Device.Upload(l.f.inverse, inverse.RawMatrix().Data)
 		trace, frobenius2 := float64(s.n), float64(s.n)
 		if !projection {
@@ -411,6 +419,7 @@ func (l *implicit) orthogonalize(s system, scale []float64, projection bool) err
 	f.sensitive = !projection && r.Sure > 0 && l.optimality > sensitivity*r.Least()*r.Least()/norm/norm
 	if f.rank = r.Sure; f.rank > 0 {
 		f.image = solve.UploadRows(l.p.Device, r.Q.T(), f.rank)
+		f.bytes.Store(f.image.Bytes())
 		f.basic = mat.DenseCopyOf(r.Solution().Slice(0, s.n, 0, f.rank))
 		f.basic.Apply(func(i, _ int, v float64) float64 { return scale[i] * v }, f.basic)
 	}
@@ -470,7 +479,7 @@ func exactly(trace, frobenius2 float64) Closed {
 }
 
 // apply sets dst_i = D mu_hat w_i. op is A on the space.
-func (f *factored) apply(dst, w array.Batch, op linops.Operator) error {
+func (f *factored) apply(dst, w array.Batch) error {
 	dev, k := w.Device(), w.K()
 	if err := f.ready(); err != nil {
 		return err
@@ -488,26 +497,26 @@ func (f *factored) apply(dst, w array.Batch, op linops.Operator) error {
 	}
 	x := dev.Alloc(k, f.rank)
 	defer x.Free()
-	op.Adjoint(t, w)
+	f.op.Adjoint(t, w)
 	dev.Gemm(false, false, 1, t, f.inverse, 0, x)
-	op.Forward(dst, x)
+	f.op.Forward(dst, x)
 	return dev.Err()
 }
 
 // diagonal returns the d diagonal entries of D mu_hat: the squared norms of the rows of Q1, or with
 // the rows m_i of M those of m_i K^{-1} m_i*.
-func (f *factored) diagonal(dev array.Device, op linops.Operator) ([]float64, error) {
+func (f *factored) diagonal(dev array.Device) ([]float64, error) {
 	if err := f.ready(); err != nil {
 		return nil, err
 	}
-	d, _ := op.Dims()
+	d, _ := f.op.Dims()
 	out := make([]float64, d)
 	if f.rank == 0 {
 		return out, nil
 	}
 	left, right := f.image, f.image
 	if f.image.IsZero() {
-		left = imageRows(dev, op)
+		left = imageRows(dev, f.op)
 		defer left.Free()
 		right = dev.Alloc(f.rank, d)
 		defer right.Free()
@@ -525,7 +534,7 @@ func (f *factored) diagonal(dev array.Device, op linops.Operator) ([]float64, er
 }
 
 // onto sets the 1 x n batch dst to (M*M + Q)^+ M* z.
-func (f *factored) onto(dst, z array.Batch, op linops.Operator) error {
+func (f *factored) onto(dst, z array.Batch) error {
 	if err := f.ready(); err != nil {
 		return err
 	}
@@ -535,7 +544,7 @@ func (f *factored) onto(dst, z array.Batch, op linops.Operator) error {
 	case f.rank == 0:
 	case f.image.IsZero():
 		t := dev.Alloc(1, f.rank)
-		op.Adjoint(t, z)
+		f.op.Adjoint(t, z)
 		dev.Gemm(false, false, 1, t, f.inverse, 0, dst)
 		t.Free()
 	default:

@@ -99,9 +99,14 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 	v, z := dev.Alloc(1, dim), dev.Alloc(1, d)
 	defer v.Free()
 	defer z.Free()
-	p.A.Forward(z, b)
-	dev.Lin(z, 1, z, -1, y)
-	p.A.Adjoint(v, z)
+	if at.Gradient.IsZero() {
+		p.A.Forward(z, b)
+		dev.Lin(z, 1, z, -1, y)
+		p.A.Adjoint(v, z)
+	} else {
+		dev.Copy(z, at.Misfit)
+		dev.Copy(v, at.Gradient)
+	}
 	dev.Lin(v, 1-atTheThreshold, b, -open.eta*(1-atTheThreshold), v)
 	l, err := open.at(v)
 	if err != nil {
@@ -145,7 +150,7 @@ func (l *implicit) Closed() Closed {
 		c.Diagonal = func() ([]float64, error) { return make([]float64, d), nil }
 		c.Slope = func() ([]float64, error) { return l.toUser(make([]float64, p)), nil }
 	case l.f != nil:
-		c.Diagonal = func() ([]float64, error) { return l.f.diagonal(l.p.Device, l.op) }
+		c.Diagonal = func() ([]float64, error) { return l.f.diagonal(l.p.Device) }
 		if !l.misfit.IsZero() {
 			c.Slope = l.slope
 		}
@@ -164,7 +169,7 @@ func (l *implicit) slope() ([]float64, error) {
 	c, b := dev.Alloc(1, n), dev.Alloc(1, p)
 	defer c.Free()
 	defer b.Free()
-	if err := l.f.onto(c, l.misfit, l.op); err != nil {
+	if err := l.f.onto(c, l.misfit); err != nil {
 		return nil, err
 	}
 	s.Embed(b, c)
@@ -243,7 +248,7 @@ func (l *implicit) Bytes() int64 {
 		bytes += l.on.Bytes()
 	}
 	if l.f != nil {
-		bytes += l.f.inverse.Bytes() + l.f.image.Bytes()
+		bytes += l.f.bytes.Load()
 	}
 	if l.owned != nil {
 		bytes += l.owned.a.Bytes()
@@ -281,8 +286,7 @@ func (l *implicit) own(a linops.Restricted, release func()) {
 // Release frees all that the linearization holds.
 func (l *implicit) Release() {
 	if l.f != nil {
-		l.f.inverse.Free()
-		l.f.image.Free()
+		l.f.release()
 	}
 	if l.on != nil {
 		l.on.Release()

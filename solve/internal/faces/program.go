@@ -34,7 +34,8 @@ type Program struct {
 	batch          int // of coordinates that join S at once
 
 	dir, image, wide []float64
-	top              []float64 // Norm's vector
+	top, low         []float64 // Norm's vector and Condition's
+	inverted         int       // calls of Condition
 }
 
 // Len is the size of the working set.
