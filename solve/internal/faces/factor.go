@@ -84,7 +84,7 @@ func (f *factor) append(k int, cross, corner []float64, cut float64) []bool {
 
 // lin adds a x to y.
 func lin(y []float64, a float64, x []float64) {
-	blas64.Axpy(a, blas64.Vector{N: len(x), Inc: 1, Data: x}, blas64.Vector{N: len(y), Inc: 1, Data: y})
+	blas64.Axpy(a, vector(x), vector(y))
 }
 
 // truncate keeps the first n columns, of which none is held at 0 any more.
@@ -96,3 +96,39 @@ func (f *factor) truncate(n int) {
 func (f *factor) triangle() blas64.Triangular {
 	return blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: f.n, Stride: f.stride, Data: f.r}
 }
+
+// strip is the number of rows of R that are used at a time, as a matrix.
+const strip = 96
+
+// transposed overwrites x with R^{-*} x.
+func (f *factor) transposed(x []float64) {
+	for i := 0; i < f.n; i += strip {
+		end := min(i+strip, f.n)
+		blas64.Trsv(blas.Trans, f.part(i, end), vector(x[i:end]))
+		if end < f.n {
+			blas64.Gemv(blas.Trans, -1, f.right(i, end), vector(x[i:end]), 1, vector(x[end:f.n]))
+		}
+	}
+}
+
+// direct overwrites x with R^{-1} x.
+func (f *factor) direct(x []float64) {
+	for end := f.n; end > 0; end = max(0, end-1) / strip * strip {
+		i := (end - 1) / strip * strip
+		if end < f.n {
+			blas64.Gemv(blas.NoTrans, -1, f.right(i, end), vector(x[end:f.n]), 1, vector(x[i:end]))
+		}
+		blas64.Trsv(blas.NoTrans, f.part(i, end), vector(x[i:end]))
+	}
+}
+
+// part is the triangle of R at the diagonal, and right the rows to the right of it.
+func (f *factor) part(i, end int) blas64.Triangular {
+	return blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: end - i, Stride: f.stride, Data: f.r[i*f.stride+i:]}
+}
+
+func (f *factor) right(i, end int) blas64.General {
+	return blas64.General{Rows: end - i, Cols: f.n - end, Stride: f.stride, Data: f.r[i*f.stride+end:]}
+}
+
+func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Inc: 1, Data: x} }

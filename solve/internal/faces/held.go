@@ -120,18 +120,17 @@ func (f *factor) solve(x []float64) {
 	for _, c := range f.held {
 		x[c] = 0
 	}
-	v := blas64.Vector{N: f.n, Inc: 1, Data: x}
-	blas64.Trsv(blas.Trans, f.triangle(), v)
+	f.transposed(x)
 	if m := len(f.held); m > 0 {
 		f.mu = slices.Grow(f.mu[:0], m)[:m]
 		mu := blas64.Vector{N: m, Inc: 1, Data: f.mu}
 		t := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: m, Stride: m, Data: f.yy}
-		blas64.Gemv(blas.NoTrans, 1, f.rows(0), v, 0, mu)
+		blas64.Gemv(blas.NoTrans, 1, f.rows(0), vector(x[:f.n]), 0, mu)
 		blas64.Trsv(blas.Trans, t, mu)
 		blas64.Trsv(blas.NoTrans, t, mu)
-		blas64.Gemv(blas.Trans, -1, f.rows(0), mu, 1, v)
+		blas64.Gemv(blas.Trans, -1, f.rows(0), mu, 1, vector(x[:f.n]))
 	}
-	blas64.Trsv(blas.NoTrans, f.triangle(), v)
+	f.direct(x)
 	for _, c := range f.held {
 		x[c] = 0
 	}

@@ -29,7 +29,7 @@ func (p *Program) Norm(products int) float64 {
 			x[j] = p.top[j]
 		}
 		size := norm(x)
-		blas64.Scal(1/size, blas64.Vector{N: len(x), Inc: 1, Data: x})
+		blas64.Scal(1/size, vector(x))
 		value := 0.0
 		for _, j := range p.active {
 			y[j] = dot(p.Gram(j), x)
@@ -45,10 +45,10 @@ func (p *Program) Norm(products int) float64 {
 }
 
 func dot(x, y []float64) float64 {
-	return blas64.Dot(blas64.Vector{N: len(x), Inc: 1, Data: x}, blas64.Vector{N: len(y), Inc: 1, Data: y})
+	return blas64.Dot(vector(x), vector(y))
 }
 
-func norm(x []float64) float64 { return blas64.Nrm2(blas64.Vector{N: len(x), Inc: 1, Data: x}) }
+func norm(x []float64) float64 { return blas64.Nrm2(vector(x)) }
 
 // Condition estimates the condition number of G_SS + Q_SS with ones on its diagonal, in the norm of
 // the largest sum of a column over the smallest eigenvalue: that by inverse iteration, which every
@@ -80,17 +80,16 @@ func (p *Program) Condition() float64 {
 	}
 	p.inverted++
 	least := math.Inf(1)
-	v := blas64.Vector{N: n, Inc: 1, Data: x}
 	for range steps {
 		// A little of another direction finds an eigenvector that has joined.
 		size := norm(x)
 		for i := range x {
 			x[i] = x[i]/size + mixed*startAt(i+p.inverted)/math.Sqrt(float64(n))
 		}
-		blas64.Scal(1/norm(x), v)
+		blas64.Scal(1/norm(x), vector(x))
 		before := slices.Clone(x)
-		blas64.Trsv(blas.Trans, p.f.triangle(), v)
-		blas64.Trsv(blas.NoTrans, p.f.triangle(), v)
+		p.f.transposed(x)
+		p.f.direct(x)
 		least = min(least, 1/math.Abs(dot(before, x)), 1/norm(x))
 	}
 	for i, j := range p.columns {
