@@ -84,11 +84,10 @@ func quadraticLoss(p Problem) bool {
 // quadraticPenalty reports that r(b) = c/2 ||b||^2.
 func quadraticPenalty(p Problem) bool { return prox.StructureOf(p.R).Quadratic.Known }
 
-// sparseRegression reports that active sets suit the problem: the Gram matrix of the active columns
-// is kept, whose size is at most min(d, p) or little more.
+// sparseRegression reports that active sets suit the problem. Where more coordinates become active
+// than a Gram matrix is kept for, fista goes on.
 func sparseRegression(p Problem) bool {
-	d, dim := p.A.Dims()
-	return prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Entries.Known && min(d, dim) <= mostActive
+	return prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Entries.Known
 }
 
 // writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
@@ -127,9 +126,7 @@ const (
 	// then have ten correct digits.
 	widestSpread = 8
 	gradedSpread = 1e4
-	// mostActive is the smaller of d and p up to which active sets are the default, and mostWorking
-	// the size of the working set up to which its Gram matrix is kept.
-	mostActive  = 1 << 13
+	// mostWorking is the size of the working set up to which its Gram matrix is kept.
 	mostWorking = 1 << 13
 	// minWorking is the size of p below which working sets do not pay.
 	minWorking = 256

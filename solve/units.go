@@ -77,7 +77,11 @@ func unit(length float64) float64 {
 	if !(length > 0) || math.IsInf(length, 1) {
 		return 1
 	}
-	return math.Exp2(-math.Round(math.Log2(length)))
+	f, e := math.Frexp(length)
+	if f < math.Sqrt2/2 {
+		e--
+	}
+	return math.Ldexp(1, -e)
 }
 
 // columnUnits returns s, nil where the lengths of the columns are similar or r has no other units.
