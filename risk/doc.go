@@ -24,6 +24,23 @@
 //	plausible      0 <= tr D <= d and ||D||_F^2 <= d                  [Terms.Implausible]
 //	intercept      one more degree of freedom                         [Terms.WithIntercept]
 //
+// Where sigma2 is not known, and with df = tr D:
+//
+//	GCV            d residual / (d - df)^2                            [Terms.GCV]
+//	leave-one-out  mean of ((y_i - mu_hat_i)/(1 - D_ii))^2            [LeaveOneOut]
+//	AIC, BIC       -2 log likelihood + 2 df, + df log d               [Terms.AIC], [Terms.BIC]
+//	sigma2         residual / (d - df)                                [Terms.Sigma2DF]
+//
+// # Which number answers which question
+//
+// SURE estimates the squared error of mu_hat at the observations that were made. GCV and
+// leave-one-out estimate the mean squared error of predicting one more observation, noise included:
+// compare them with SURE/d + sigma2. For a regression with d much larger than df they agree. They
+// differ where an observation that is left out is harder to predict than one that is seen: for
+// matrix completion SURE is the risk at the observed entries, and leave-one-out aims at the missing
+// ones. AIC with a known sigma2 has the minimum of SURE. BIC prefers smaller models, and finds the
+// true one as d grows, at some cost in risk.
+//
 // SURE is an unbiased estimate of the risk if mu_hat is weakly differentiable, sigma2 is known
 // and the estimator was fixed before y was seen. Hyperparameters chosen by the value of SURE at
 // the same y make the least value optimistic; none of the error bars here covers that.
@@ -38,4 +55,16 @@
 //
 // T. Cacoullos, On upper and lower bounds for the variance of a function of a random variable,
 // Annals of Probability 10 (1982): the floor of the error bar.
+//
+// P. Craven, G. Wahba, Smoothing noisy data with spline functions, Numerische Mathematik 31 (1979):
+// generalized cross-validation.
+//
+// D. M. Allen, The relationship between variable selection and data augmentation and a method for
+// prediction, Technometrics 16 (1974): the sum of squared residuals of observations left out.
+//
+// K. R. Rad, A. Maleki, A scalable estimate of the out-of-sample prediction error via approximate
+// leave-one-out cross-validation, Journal of the Royal Statistical Society B 82 (2020).
+//
+// H. Akaike, A new look at the statistical model identification, IEEE Transactions on Automatic
+// Control 19 (1974). G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6 (1978).
 package risk

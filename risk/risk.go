@@ -3,11 +3,13 @@ package risk
 import "math"
 
 // Terms are the numbers from which the risk of one fit is estimated. The formulas require d >= 1
-// and sigma2 > 0; they return NaN or infinities where the terms do, and report no errors.
+// and, unless they say otherwise, sigma2 > 0; they return NaN or infinities where the terms do, and
+// report no errors.
 type Terms struct {
 	// D is d, the number of observations.
 	D int
-	// Sigma2 is the variance of the noise in each observation.
+	// Sigma2 is the variance of the noise in each observation, 0 where it is not known: SURE and
+	// its errors are then NaN.
 	Sigma2 float64
 	// Residual is ||y - mu_hat||^2.
 	Residual float64
@@ -21,6 +23,9 @@ type Terms struct {
 //
 //	-d sigma2 + ||y - mu_hat||^2 + 2 sigma2 tr D mu_hat.
 func (t Terms) SURE() float64 {
+	if t.Sigma2 == 0 {
+		return math.NaN()
+	}
 	return -float64(t.D)*t.Sigma2 + t.Residual + 2*t.Sigma2*t.Divergence
 }
 
@@ -45,6 +50,9 @@ func (t Terms) Floored() bool { return t.UnbiasedStdErr() == 0 }
 //
 // and 0 where that is negative.
 func (t Terms) UnbiasedStdErr() float64 {
+	if t.Sigma2 == 0 {
+		return math.NaN()
+	}
 	// In units of sigma2: the squares of large data stay in range.
 	return t.Sigma2 * math.Sqrt(max(0, 4*(t.Residual/t.Sigma2+t.Frobenius2)-2*float64(t.D)))
 }

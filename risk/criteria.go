@@ -1,0 +1,222 @@
+package risk
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Criterion names a number that falls as an estimator gets better, by which its weights may be
+// chosen.
+type Criterion string
+
+// The criteria.
+const (
+	// SURE is [Terms.SURE]: it needs sigma2.
+	SURE Criterion = "sure"
+	// GCV is [Terms.GCV].
+	GCV Criterion = "gcv"
+	// ALO is the mean of [LeaveOneOut]: it needs the diagonal of D mu_hat.
+	ALO Criterion = "alo"
+	// AIC is [Terms.AIC], BIC is [Terms.BIC].
+	AIC Criterion = "aic"
+	BIC Criterion = "bic"
+)
+
+// CriterionNames lists the criteria.
+func CriterionNames() []Criterion { return []Criterion{SURE, GCV, ALO, AIC, BIC} }
+
+// ParseCriterion is the criterion of that name.
+func ParseCriterion(name string) (Criterion, error) {
+	if c := Criterion(name); slices.Contains(CriterionNames(), c) {
+		return c, nil
+	}
+	var names []string
+	for _, c := range CriterionNames() {
+		names = append(names, string(c))
+	}
+	return "", fmt.Errorf("criterion %q, expected one of %s", name, strings.Join(names, ", "))
+}
+
+// DefaultCriterion is SURE where sigma2 is known, and GCV where it is 0, not known.
+func DefaultCriterion(sigma2 float64) Criterion {
+	if sigma2 > 0 {
+		return SURE
+	}
+	return GCV
+}
+
+// Criteria are the numbers of one fit by which weights may be chosen, besides SURE, and the
+// variance of the noise that follows from its residual. Each is NaN where it is not defined.
+type Criteria struct {
+	// GCV is [Terms.GCV], in units of y^2 for one observation. GCVStdErr is its standard error as
+	// an estimate of the mean squared error of prediction: that of the mean over the observations
+	// of their squared residuals, and GCVTraceErr together. GCVTraceErr is the part that an error of
+	// the trace causes ([Terms.GCVErrOfTrace]), 0 for an exact trace.
+	GCV, GCVStdErr, GCVTraceErr float64
+	// AIC and BIC are [Terms.AIC] and [Terms.BIC].
+	AIC, BIC float64
+	// Sigma2DF is [Terms.Sigma2DF].
+	Sigma2DF float64
+	// ALO and ALOStdErr are the results of [LeaveOneOut]; NaN too where they were not asked for.
+	ALO, ALOStdErr float64
+}
+
+// leastShare is the share of the d residual degrees of freedom below which they count as none: the
+// quotient of two rounding errors is not an estimate.
+const leastShare = 1e-9
+
+// ResidualDF is d - df, the degrees of freedom that the fit leaves to the residual, for df = tr D
+// mu_hat; NaN where none are left, as in a fit that interpolates y.
+func (t Terms) ResidualDF() float64 {
+	d := float64(t.D)
+	if left := d - t.Divergence; left > leastShare*d {
+		return left
+	}
+	return math.NaN()
+}
+
+// GCV is the generalized cross-validation of Craven and Wahba (1979),
+//
+//	d ||y - mu_hat||^2 / (d - df)^2,   df = tr D mu_hat,
+//
+// an estimate of the mean squared error of predicting a new observation, noise included, that
+// needs no sigma2: the mean over the observations of the squared residual, each divided by the
+// square of the mean of 1 - D_ii. It is NaN where no degrees of freedom are left.
+func (t Terms) GCV() float64 {
+	left := t.ResidualDF()
+	return float64(t.D) / left * (t.Residual / left)
+}
+
+// GCVErrOfTrace is the error of GCV that an error of the divergence causes, to first order (the
+// delta method): 2 GCV / (d - df) times as large.
+func (t Terms) GCVErrOfTrace(divergenceErr float64) float64 {
+	return 2 * t.GCV() / t.ResidualDF() * divergenceErr
+}
+
+// Sigma2DF is the residual variance
+//
+//	||y - mu_hat||^2 / (d - df),
+//
+// for least squares the unbiased estimate of sigma2, and for other estimators one that the squared
+// bias of the fit makes too large. It is NaN where no degrees of freedom are left.
+func (t Terms) Sigma2DF() float64 { return t.Residual / t.ResidualDF() }
+
+// AIC is Akaike's information criterion for normal noise (Akaike 1974), with df = tr D mu_hat in
+// place of the number of parameters. Where sigma2 is known it is minus twice the logarithm of the
+// likelihood plus 2 df,
+//
+//	d log(2 pi sigma2) + ||y - mu_hat||^2 / sigma2 + 2 df,
+//
+// which is SURE/sigma2 and a constant. Where it is not (Sigma2 = 0) the likelihood has its maximum
+// at sigma2 = ||y - mu_hat||^2 / d, which counts as a parameter,
+//
+//	d log(2 pi ||y - mu_hat||^2 / d) + d + 2 (df + 1),
+//
+// the value of AIC in R's stats. The latter falls without bound as a fit approaches
+// interpolation, and is meaningful only while df is well below d. It is NaN where no degrees of
+// freedom or no residual are left.
+func (t Terms) AIC() float64 { return t.information(2) }
+
+// BIC is Schwarz's criterion (Schwarz 1978): [Terms.AIC] with log d in place of the factor 2 of df.
+// It does not estimate a risk, but aims at the least model that explains y.
+func (t Terms) BIC() float64 { return t.information(math.Log(float64(t.D))) }
+
+// information is minus twice the logarithm of the likelihood plus penalty for each degree of
+// freedom.
+func (t Terms) information(penalty float64) float64 {
+	d := float64(t.D)
+	if t.Sigma2 > 0 {
+		return d*math.Log(2*math.Pi*t.Sigma2) + t.Residual/t.Sigma2 + penalty*t.Divergence
+	}
+	if !(t.Residual > 0) || math.IsNaN(t.ResidualDF()) {
+		return math.NaN()
+	}
+	return d*(math.Log(2*math.Pi*(t.Residual/d))+1) + penalty*(t.Divergence+1)
+}
+
+// Criteria are those that follow from the terms, the error of the divergence and the residuals
+// y - mu_hat alone: all but the ones by leaving out, which are NaN.
+func (t Terms) Criteria(divergenceErr float64, residuals []float64) Criteria {
+	c := Criteria{
+		GCV: t.GCV(), GCVTraceErr: t.GCVErrOfTrace(divergenceErr), AIC: t.AIC(), BIC: t.BIC(), Sigma2DF: t.Sigma2DF(),
+		ALO: math.NaN(), ALOStdErr: math.NaN(),
+	}
+	_, spread := meanOfSquares(residuals)
+	share := float64(t.D) / t.ResidualDF()
+	c.GCVStdErr = math.Hypot(share*share*spread, c.GCVTraceErr)
+	return c
+}
+
+// ErrLeverage says that a fit passes through an observation whatever its value: D_ii is 1 up to
+// rounding errors, as for a coefficient that only this observation determines. Leaving it out
+// leaves that coefficient undetermined.
+var ErrLeverage = errors.New("risk: an observation determines its own fit (leverage 1), and cannot be left out")
+
+// mostLeverage is the largest D_ii with which an observation can be left out: the quotient of two
+// rounding errors is not an estimate.
+const mostLeverage = 1 - 1e-8
+
+// LeaveOneOut estimates the mean squared error of predicting an observation from all others,
+//
+//	1/d sum_i ((y_i - mu_hat_i) / (1 - D_ii))^2,
+//
+// and its standard error, that of a mean over d observations: those of a regression would have to
+// be independent for it to be exact, and at d = 1 it is NaN. residuals holds y - mu_hat, diagonal
+// the D_ii of D mu_hat(y), both of length d; with an intercept each D_ii is 1/d larger
+// ([InterceptDiagonal]).
+//
+// For least squares and ridge regression, with or without an intercept or weights of the
+// observations, each term is exactly the squared residual of observation i in a fit to the others
+// (PRESS: Allen 1974). For other estimators it is one Newton step towards that fit, with the
+// curvature of the regularizer on the tangent space of the full fit: approximate leave-one-out
+// (Rad and Maleki 2020), whose error vanishes as d grows. The error is ErrLeverage where some D_ii
+// is 1.
+func LeaveOneOut(residuals, diagonal []float64) (mean, stdErr float64, err error) {
+	if len(residuals) != len(diagonal) {
+		return math.NaN(), math.NaN(), fmt.Errorf("risk: %d residuals, but a diagonal of %d", len(residuals), len(diagonal))
+	}
+	left := make([]float64, len(residuals))
+	for i, r := range residuals {
+		if !(diagonal[i] <= mostLeverage) {
+			return math.NaN(), math.NaN(), fmt.Errorf("%w: observation %d, counted from 0", ErrLeverage, i)
+		}
+		left[i] = r / (1 - diagonal[i])
+	}
+	mean, stdErr = meanOfSquares(left)
+	return mean, stdErr, nil
+}
+
+// InterceptDiagonal is the diagonal with an intercept: the projection on the constants, orthogonal
+// to mu_hat, adds 1/d to each entry. See [Terms.WithIntercept].
+func InterceptDiagonal(diagonal []float64) []float64 {
+	with := slices.Clone(diagonal)
+	for i := range with {
+		with[i] += 1 / float64(len(with))
+	}
+	return with
+}
+
+// meanOfSquares is the mean of the squares, and its standard error. The squares of numbers that are
+// large or small are summed in units of the largest.
+func meanOfSquares(x []float64) (mean, stdErr float64) {
+	unit := 0.0
+	for _, v := range x {
+		unit = max(unit, math.Abs(v))
+	}
+	n := float64(len(x))
+	if unit == 0 || math.IsNaN(unit) || math.IsInf(unit, 0) {
+		return unit * unit, unit * unit
+	}
+	for _, v := range x {
+		mean += (v / unit) * (v / unit) / n
+	}
+	squares := 0.0
+	for _, v := range x {
+		e := (v/unit)*(v/unit) - mean
+		squares += e * e
+	}
+	return mean * unit * unit, math.Sqrt(squares/(n-1)/n) * unit * unit
+}
