@@ -318,7 +318,7 @@ func TestSweepHasTheIntercept(t *testing.T) {
 		all := sweep(nil)
 		var known []pipeline.SweepValue
 		for _, point := range all[:3] {
-			known = append(known, pipeline.SweepValue{Weights: point.Weights, SURE: point.SURE, Trusted: point.Trusted()})
+			known = append(known, pipeline.SweepValue{Weights: point.Weights, Value: point.SURE, Trusted: point.Trusted()})
 			risk, _ := fitted(t, dev, "lasso", data, problems.Hyper{Lambda: problems.Absolute(point.Weights[0])}, pipeline.Options{})
 			if math.Abs(risk.SURE-point.SURE) > 1e-5*math.Abs(risk.SURE) {
 				t.Errorf("at %g the sweep has SURE %g, expected %g", point.Weights[0], point.SURE, risk.SURE)

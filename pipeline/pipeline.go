@@ -15,6 +15,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/risk"
 	"surepipe/stages"
 	"surepipe/verify"
 	"surepipe/vjp"
@@ -34,6 +35,7 @@ const (
 	Unverified             = stages.Unverified
 	Ambiguous              = stages.Ambiguous
 	NearBoundary           = stages.NearBoundary
+	NoLeaveOneOut          = stages.NoLeaveOneOut
 )
 
 // CloseMargin is the margin of the tangent space below which reports mention it.
@@ -45,11 +47,15 @@ type Verification = verify.Verification
 // SampleError is a failure that belongs to one sample.
 type SampleError = stages.SampleError
 
-// Options are a pipeline's settings. The zero value of a field other than
-// Sigma2 asks for the default.
+// Options are a pipeline's settings. The zero value of a field asks for the default.
 type Options struct {
-	// Sigma2 is the variance of the noise in each coordinate of y, positive.
+	// Sigma2 is the variance of the noise in each coordinate of y, or 0 where it is not known: SURE
+	// and its error are then NaN, and the residual variance stands in where errors are weighed.
 	Sigma2 float64
+	// ALO also estimates the error of predicting an observation that is left out ([risk.LeaveOneOut]),
+	// which takes the diagonal of D mu_hat. Where that is not known, Risk.ALOErr is
+	// stages.ErrNoDiagonal.
+	ALO bool
 	// Estimator names the trace estimator. The default, Auto, takes the trace in closed form where
 	// the linearization knows it ([vjp.Closed]), and is hutch.Hutchinson elsewhere: the spectra of
 	// these Jacobians are flat, and sketching their range gains little.
@@ -176,8 +182,8 @@ func refuse(option string, value any, format string, args ...any) error {
 // resolve checks the options and fills in the defaults. closed says to take the trace in closed
 // form where it is known.
 func (o Options) resolve() (_ Options, closed bool, err error) {
-	if !(o.Sigma2 > 0) || math.IsInf(o.Sigma2, 0) {
-		return o, false, refuse("Sigma2", o.Sigma2, "sigma2 is %g, expected a positive number", o.Sigma2)
+	if !(o.Sigma2 >= 0) || math.IsInf(o.Sigma2, 0) {
+		return o, false, refuse("Sigma2", o.Sigma2, "sigma2 is %g, expected a positive number, or 0 where it is not known", o.Sigma2)
 	}
 	if o.Parallel < 0 {
 		return o, false, refuse("Parallel", o.Parallel, "%d samples in flight, expected at least 0", o.Parallel)
@@ -284,7 +290,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			fed <- s.feed(ctx, ys, samples)
 		}()
 		settings := stages.Settings{
-			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch, Workers: p.workers, KeepB: p.o.KeepB,
+			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch, Workers: p.workers, KeepB: p.o.KeepB, ALO: p.o.ALO,
 		}
 		outcomes := p.stages(ctx, g, samples, settings, &jobs)
 
@@ -437,10 +443,11 @@ func (s *stream) inOrder(done <-chan stages.Outcome, yield func(Risk, error) boo
 			}
 		case o = <-s.refused:
 		}
-		if risk := o.Risk; o.Err == nil {
-			s.o.Logger.InfoContext(s.caller, "sample done", "sample", risk.Index, "sure", risk.SURE, "iterations", risk.Iterations,
-				"converged", risk.Converged, "solve", risk.Solve, "divergence", risk.Divergence,
-				"cache_bytes", risk.CacheBytes, "device_peak_bytes", s.dev.Stats().PeakBytes)
+		if done := o.Risk; o.Err == nil {
+			headline := risk.DefaultCriterion(s.o.Sigma2)
+			s.o.Logger.InfoContext(s.caller, "sample done", "sample", done.Index, string(headline), done.Value(headline), "iterations", done.Iterations,
+				"converged", done.Converged, "solve", done.Solve, "divergence", done.Divergence,
+				"cache_bytes", done.CacheBytes, "device_peak_bytes", s.dev.Stats().PeakBytes)
 		}
 		<-s.places
 		s.early[o.Risk.Index] = o

@@ -305,7 +305,7 @@ func TestOptionsAreChecked(t *testing.T) {
 			o            pipeline.Options
 			option, want string
 		}{
-			{pipeline.Options{}, "Sigma2", "sigma2 is 0"},
+			{pipeline.Options{Sigma2: -1}, "Sigma2", "sigma2 is -1"},
 			{pipeline.Options{Sigma2: math.NaN()}, "Sigma2", "sigma2 is NaN"},
 			{pipeline.Options{Sigma2: 1, Estimator: hutch.HutchPP, Queries: 100}, "", "multiple of 3"},
 			{pipeline.Options{Sigma2: 1, Estimator: "hutch"}, "", `"hutch"`},

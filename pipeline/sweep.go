@@ -11,6 +11,7 @@ import (
 
 	"surepipe/hutch"
 	"surepipe/prox"
+	"surepipe/risk"
 	"surepipe/solve"
 	"surepipe/vjp"
 )
@@ -38,6 +39,11 @@ type SweepOptions struct {
 	// the number of points in flight; Progress, Observe and Logger name a point by its index.
 	// KeepGoing is ignored: a point that fails ends the sweep.
 	Options
+	// Criterion is what the sweep minimizes, by default risk.SURE where Sigma2 is known and risk.GCV
+	// where it is not. risk.ALO implies Options.ALO. A point whose criterion is not defined, such as
+	// GCV of a fit that interpolates y, is never the minimizer; without the diagonal that risk.ALO
+	// needs the sweep ends with stages.ErrNoDiagonal.
+	Criterion risk.Criterion
 	// Mu is the true mean, of length d, where it is known.
 	Mu []float64
 	// Chain is the number of points of the grid in a chain of warm starts: each starts at the
@@ -63,7 +69,8 @@ const (
 // SweepValue is what a sweep needs to know about a point to continue after it.
 type SweepValue struct {
 	Weights []float64
-	SURE    float64
+	// Value is that of the sweep's criterion ([Risk.Value]), NaN where it is not defined.
+	Value float64
 	// Trusted is the result of [Risk.Trusted].
 	Trusted bool
 }
@@ -97,7 +104,8 @@ type SweepPoint struct {
 	Edge []int
 }
 
-// Sweep estimates the risk on a grid of weights and searches for its minimum.
+// Sweep estimates the risk on a grid of weights and searches for its minimum, or that of another
+// criterion.
 //
 // grid has an axis for each weight: positive finite values, increasing. The points run along the
 // first axis from its greatest value to its least, then along it again at the next smaller value
@@ -109,9 +117,9 @@ type SweepPoint struct {
 // the neighbours of the grid's minimizer. Axes that end at the minimizer are left
 // out. Every solve is warm-started at the grid's minimizer.
 //
-// Points are yielded in order. The minimizer, the point of least SURE, is yielded again at the end,
-// with its estimate. A point that is not Trusted is the minimizer only if none is. Among equal
-// values the one with the smallest weights is taken.
+// Points are yielded in order. The minimizer, the point of least SURE or of another criterion, is
+// yielded again at the end, with its estimate. A point that is not Trusted is the minimizer only if
+// none is. Among equal values the one with the smallest weights is taken.
 //
 // Where each solve starts follows from the grid alone. All results are bit-identical for any
 // Parallel and Batch, and for a sweep that continues after another's Known points: it repeats,
@@ -167,6 +175,12 @@ type sweep struct {
 	values []SweepValue // of the grid's points
 }
 
+// defined reports whether the criterion has a value there.
+func (v SweepValue) defined() bool { return !math.IsNaN(v.Value) }
+
+// usable reports whether the search for the minimum may use the value.
+func (v SweepValue) usable() bool { return v.Trusted && v.defined() }
+
 // candidate is a point that may be the minimizer.
 type candidate struct {
 	SweepValue
@@ -177,11 +191,15 @@ type candidate struct {
 
 // beats reports whether c rather than d is the minimizer.
 func (c candidate) beats(d candidate) bool {
-	if d.index < 0 || c.Trusted != d.Trusted {
-		return d.index < 0 || c.Trusted
-	}
-	if c.SURE != d.SURE {
-		return c.SURE < d.SURE
+	switch {
+	case d.index < 0:
+		return true
+	case c.defined() != d.defined():
+		return c.defined()
+	case c.Trusted != d.Trusted:
+		return c.Trusted
+	case c.defined() && c.Value != d.Value:
+		return c.Value < d.Value
 	}
 	for a := len(c.Weights) - 1; a >= 0; a-- {
 		if c.Weights[a] != d.Weights[a] {
@@ -196,11 +214,14 @@ func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield fun
 		return nil, errors.New("pipeline: a family without operator, device or regularizer")
 	}
 	if f.Settings.Derivative == vjp.None {
-		return nil, refuse("Settings", f.Settings, "the family's solver has derivative %q, expected one of %q: SURE needs the divergence", vjp.None, vjp.Derivatives())
+		return nil, refuse("Settings", f.Settings, "the family's solver has derivative %q, expected one of %q: every criterion needs the divergence", vjp.None, vjp.Derivatives())
 	}
 	d, _ := f.Problem.A.Dims()
 	var err error
 	if o.Options, err = o.resolve(d); err != nil {
+		return nil, err
+	}
+	if err := o.chooseCriterion(); err != nil {
 		return nil, err
 	}
 	if err := checkSample(y, d); err != nil {
@@ -251,6 +272,21 @@ func (o SweepOptions) resolve(d int) (Options, error) {
 	return o.Options, nil
 }
 
+// chooseCriterion fills in the default, and what the criterion needs.
+func (o *SweepOptions) chooseCriterion() error {
+	if o.Criterion == "" {
+		o.Criterion = risk.DefaultCriterion(o.Sigma2)
+	}
+	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
+		return refuse("Criterion", o.Criterion, "%v", err)
+	}
+	if o.Criterion == risk.SURE && o.Sigma2 == 0 {
+		return refuse("Criterion", o.Criterion, "the criterion sure needs sigma2, which is 0: not known")
+	}
+	o.ALO = o.ALO || o.Criterion == risk.ALO
+	return nil
+}
+
 // checkGrid rejects an invalid grid, and counts its points.
 func checkGrid(grid [][]float64) (total int, err error) {
 	if len(grid) == 0 {
@@ -283,8 +319,8 @@ func (s *sweep) checkKnown(i int, weights []float64) error {
 	if !slices.Equal(k.Weights, weights) {
 		return fmt.Errorf("pipeline: known point %d has weights %v, expected %v: it belongs to another sweep", i, k.Weights, weights)
 	}
-	if math.IsNaN(k.SURE) || math.IsInf(k.SURE, 0) {
-		return fmt.Errorf("pipeline: known point %d has SURE %g, expected a finite number", i, k.SURE)
+	if c := s.o.Criterion; math.IsInf(k.Value, 0) || c == risk.SURE && !k.defined() {
+		return fmt.Errorf("pipeline: known point %d has %s %g, expected a finite number", i, c, k.Value)
 	}
 	return nil
 }
@@ -342,6 +378,9 @@ func (s *sweep) run(ctx context.Context) error {
 		return err
 	}
 	grid := s.best
+	if !grid.defined() {
+		return fmt.Errorf("pipeline: the criterion %s is not defined at any point of the grid: no fit leaves degrees of freedom to the residual", s.o.Criterion)
+	}
 	minimum := &origin{s: s, of: grid}
 	count, err := s.refine(ctx, minimum)
 	if err != nil {

@@ -110,7 +110,7 @@ func (s *sweep) follow(ctx context.Context, c chain, known int, out chan<- Sweep
 		if s.chained {
 			from.b = point.B
 		}
-		s.offer(i, SweepValue{point.Weights, point.SURE, point.Trusted()}, point)
+		s.offer(i, s.valueOf(point), point)
 		select {
 		case out <- point.bare():
 		case <-ctx.Done():

@@ -10,6 +10,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/prox"
+	"surepipe/risk"
 	"surepipe/stages"
 	"surepipe/vjp"
 )
@@ -146,7 +147,10 @@ func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []
 func (s *sweep) estimate(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (_ *SweepPoint, err error) {
 	defer recovered(&err)
 	s.observe(ctx, i, stage, weights, Event{})
-	risk, err := s.risk(ctx, i, weights, from)
+	result, err := s.risk(ctx, i, weights, from)
+	if err == nil && s.o.Criterion == risk.ALO && errors.Is(result.ALOErr, stages.ErrNoDiagonal) {
+		err = result.ALOErr
+	}
 	if err != nil {
 		if err = s.named(i, stage, weights, err); ctx.Err() != nil {
 			err = ctx.Err()
@@ -154,20 +158,25 @@ func (s *sweep) estimate(ctx context.Context, i int, stage SweepStage, weights [
 		s.observe(ctx, i, stage, weights, Event{Ended: true, Err: err})
 		return nil, err
 	}
-	risk.Index = i
-	seen := risk
+	result.Index = i
+	seen := result
 	s.observe(ctx, i, stage, weights, Event{Ended: true, Risk: &seen})
-	point := &SweepPoint{Risk: risk, Stage: stage, Weights: weights, Loss: math.NaN()}
+	point := &SweepPoint{Risk: result, Stage: stage, Weights: weights, Loss: math.NaN()}
 	if s.o.Mu != nil {
 		point.Loss = 0
 		for j, m := range s.o.Mu {
-			e := risk.MuHat[j] - m
+			e := result.MuHat[j] - m
 			point.Loss += e * e
 		}
 	}
-	s.o.Logger.InfoContext(ctx, "point done", "point", i, "stage", stage, "weights", weights, "sure", risk.SURE, "iterations", risk.Iterations,
-		"converged", risk.Converged, "solve", risk.Solve, "divergence", risk.Divergence, "cache_bytes", risk.CacheBytes)
+	s.o.Logger.InfoContext(ctx, "point done", "point", i, "stage", stage, "weights", weights, string(s.o.Criterion), result.Value(s.o.Criterion), "iterations", result.Iterations,
+		"converged", result.Converged, "solve", result.Solve, "divergence", result.Divergence, "cache_bytes", result.CacheBytes)
 	return point, nil
+}
+
+// valueOf is what the sweep needs to know about a point.
+func (s *sweep) valueOf(p *SweepPoint) SweepValue {
+	return SweepValue{p.Weights, p.Value(s.o.Criterion), p.Trusted()}
 }
 
 // risk is that of point i.

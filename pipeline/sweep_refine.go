@@ -15,13 +15,13 @@ const refineShare = 0.01
 func (s *sweep) refine(ctx context.Context, minimum *origin) (next int, err error) {
 	grid := s.best
 	next = s.total
-	if s.o.Refine < 0 || !grid.Trusted {
+	if s.o.Refine < 0 || !grid.usable() {
 		return next, nil
 	}
 	place := s.place(grid.index)
 	edge := s.edge(place)
 	at := slices.Clone(grid.Weights)
-	sure := grid.SURE
+	least := grid.Value
 	for a, axis := range s.grid {
 		if edge[a] != 0 || len(axis) == 1 {
 			continue
@@ -32,29 +32,29 @@ func (s *sweep) refine(ctx context.Context, minimum *origin) (next int, err erro
 			ends[k] = math.NaN()
 			beside := slices.Clone(place)
 			beside[a] += step
-			if v := s.values[s.number(beside)]; v.Trusted && slices.Equal(at, grid.Weights) {
-				ends[k] = v.SURE
+			if v := s.values[s.number(beside)]; v.usable() && slices.Equal(at, grid.Weights) {
+				ends[k] = v.Value
 			}
 		}
 		below, middle, above := math.Log(axis[place[a]-1]), math.Log(axis[place[a]]), math.Log(axis[place[a]+1])
 		tol := refineShare * min(middle-below, above-middle)
-		u, value, err := brent(below, middle, above, ends[0], sure, ends[1], tol, s.o.Refine, func(u float64) (float64, error) {
+		u, value, err := brent(below, middle, above, ends[0], least, ends[1], tol, s.o.Refine, func(u float64) (float64, error) {
 			weights := slices.Clone(at)
 			weights[a] = math.Exp(u)
 			i := next
 			next++
 			v, err := s.refined(ctx, i, weights, minimum)
-			if !v.Trusted {
+			if !v.usable() {
 				return math.Inf(1), err
 			}
-			return v.SURE, err
+			return v.Value, err
 		})
 		if err != nil {
 			return next, err
 		}
 		if u != middle {
 			at[a] = math.Exp(u)
-			sure = value
+			least = value
 		}
 	}
 	return next, nil
@@ -77,7 +77,7 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *
 	if err != nil {
 		return SweepValue{}, err
 	}
-	v := SweepValue{weights, point.SURE, point.Trusted()}
+	v := s.valueOf(point)
 	s.offer(i, v, point)
 	if !s.yield(point.bare(), nil) {
 		return v, errStopped

@@ -18,6 +18,7 @@ import (
 	"surepipe/linops"
 	"surepipe/pipeline"
 	"surepipe/prox"
+	"surepipe/risk"
 	"surepipe/solve"
 	"surepipe/vjp"
 )
@@ -89,7 +90,7 @@ func collect(t testing.TB, c curve, grid [][]float64, o pipeline.SweepOptions) [
 func known(points []pipeline.SweepPoint) []pipeline.SweepValue {
 	var k []pipeline.SweepValue
 	for _, p := range points {
-		k = append(k, pipeline.SweepValue{Weights: p.Weights, SURE: p.SURE, Trusted: p.Trusted()})
+		k = append(k, pipeline.SweepValue{Weights: p.Weights, Value: p.SURE, Trusted: p.Trusted()})
 	}
 	return k
 }
@@ -180,7 +181,7 @@ func TestSweepIsBitIdenticalParallelAndResumed(t *testing.T) {
 			"path":     {axis(0.002*c.max, 2*c.max, 15)},
 			"two path": {axis(0.05*c.max, c.max, 5), axis(1, 300, 3)},
 		} {
-			o := pipeline.SweepOptions{Mu: c.mu, Chain: 4}
+			o := pipeline.SweepOptions{Mu: c.mu, Chain: 4, Options: pipeline.Options{ALO: true}}
 			if c.Solver = "fista"; strings.HasSuffix(name, "path") {
 				c.Solver, o.Chain = "active-set", 0
 			}
@@ -386,7 +387,9 @@ func TestSweepOptionsAreChecked(t *testing.T) {
 			o    pipeline.SweepOptions
 			want string
 		}{
-			{ok, pipeline.SweepOptions{}, "sigma2 is 0"},
+			{ok, pipeline.SweepOptions{Criterion: risk.SURE}, "needs sigma2, which is 0"},
+			{ok, pipeline.SweepOptions{Criterion: "cp"}, `criterion "cp", expected one of sure, gcv`},
+			{ok, pipeline.SweepOptions{Options: pipeline.Options{Sigma2: -1}}, "sigma2 is -1"},
 			{nil, pipeline.SweepOptions{Options: one}, "a grid without axes"},
 			{[][]float64{{}}, pipeline.SweepOptions{Options: one}, "axis 0 of the grid is empty"},
 			{[][]float64{{1}, {2, 1}}, pipeline.SweepOptions{Options: one}, "axis 1 of the grid holds 1 after 2"},
@@ -396,7 +399,7 @@ func TestSweepOptionsAreChecked(t *testing.T) {
 			{ok, pipeline.SweepOptions{Options: one, Mu: []float64{1}}, "mu has 1 values, expected 130"},
 			{ok, pipeline.SweepOptions{Options: one, Chain: -1}, "chains of -1 points"},
 			{ok, pipeline.SweepOptions{Options: one, Known: []pipeline.SweepValue{{Weights: []float64{1}}}}, "known point 0 has weights [1], expected [2]"},
-			{ok, pipeline.SweepOptions{Options: one, Known: []pipeline.SweepValue{{Weights: []float64{2}, SURE: math.NaN()}}}, "SURE NaN"},
+			{ok, pipeline.SweepOptions{Options: one, Known: []pipeline.SweepValue{{Weights: []float64{2}, Value: math.NaN()}}}, "sure NaN"},
 			{ok, pipeline.SweepOptions{Options: one, Refine: -1, Known: []pipeline.SweepValue{
 				{Weights: []float64{2}, Trusted: true}, {Weights: []float64{1}, Trusted: true}, {Weights: []float64{1.5}, Trusted: true},
 			}}, "3 known points, expected at most 2"},
@@ -423,7 +426,7 @@ func TestSweepOfClosedFormsGoesOn(t *testing.T) {
 		for _, cut := range []int{2, 7, 12} {
 			o := pipeline.SweepOptions{Chain: 6}
 			for _, p := range want[:cut] {
-				o.Known = append(o.Known, pipeline.SweepValue{Weights: p.Weights, SURE: p.SURE, Trusted: p.Trusted()})
+				o.Known = append(o.Known, pipeline.SweepValue{Weights: p.Weights, Value: p.SURE, Trusted: p.Trusted()})
 			}
 			got := collect(t, c, grid, o)
 			if len(got) != len(want)-cut {

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/hutch"
+	"surepipe/risk"
 )
 
 // Outcome is the result for sample Risk.Index: its risk, or its failure Err, and then only the
@@ -38,10 +39,10 @@ func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)
 				return nil
 			}
 			delete(done, job)
-			var risk Risk
+			var result Risk
 			if !job.failed() {
 				var err error
-				risk, err = assemble(sigma2, job)
+				result, err = assemble(sigma2, job)
 				if err := job.settle(ctx, err); err != nil {
 					return err
 				}
@@ -50,7 +51,7 @@ func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)
 			if failure := job.failure.Load(); failure != nil {
 				return send(ctx, out, Outcome{Risk{Index: job.Index}, failure})
 			}
-			return send(ctx, out, Outcome{Risk: risk})
+			return send(ctx, out, Outcome{Risk: result})
 		})
 	}
 }
@@ -76,7 +77,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if err != nil {
 		return Risk{}, err
 	}
-	terms := job.terms(sigma2, trace)
+	terms, solverTrace := job.terms(sigma2, trace), trace
 	trace.Trace, trace.Frobenius2 = terms.Divergence, terms.Frobenius2
 	now := time.Now()
 	if !job.ended.IsZero() {
@@ -92,6 +93,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		Trace:       trace,
 		D:           len(job.Y),
 		Sigma2:      sigma2,
+		stand:       job.weighing(sigma2, solverTrace).Sigma2,
 		Convergence: sol.Convergence,
 		Derivative:  sol.Linearization.Kind(),
 		Choices:     sol.Choices,
@@ -129,8 +131,28 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 			return Risk{}, err
 		}
 	}
-	if math.IsNaN(r.SURE) || math.IsInf(r.SURE, 0) {
+	if sum := r.Residual + trace.Trace; sigma2 == 0 && (math.IsNaN(sum) || math.IsInf(sum, 0)) {
+		return Risk{}, fmt.Errorf("residual %g, divergence %g", r.Residual, trace.Trace)
+	}
+	if sigma2 > 0 && (math.IsNaN(r.SURE) || math.IsInf(r.SURE, 0)) {
 		return Risk{}, fmt.Errorf("SURE is %g: residual %g, divergence %g", r.SURE, r.Residual, trace.Trace)
 	}
+	job.criteria(&r)
 	return r, dev.Sync()
+}
+
+// criteria sets those that need the residuals, when the terms and the estimate are known.
+func (j *Job) criteria(r *Risk) {
+	residuals := make([]float64, len(j.Y))
+	floats.SubTo(residuals, j.Y, r.MuHat)
+	r.Criteria = r.Terms().Criteria(r.Trace.Error(), residuals)
+	r.ALOErr = j.undiagonal
+	if j.diagonal == nil {
+		return
+	}
+	diagonal := j.diagonal
+	if j.problem.Intercept {
+		diagonal = risk.InterceptDiagonal(diagonal)
+	}
+	r.ALO, r.ALOStdErr, r.ALOErr = risk.LeaveOneOut(residuals, diagonal)
 }

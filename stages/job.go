@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
 	"surepipe/hutch"
@@ -45,6 +48,10 @@ type Job struct {
 	residual float64
 	run      *hutch.Run
 	closed   hutch.Estimate
+	// By Solve: the diagonal of the solver's part of D mu_hat, where leave-one-out was asked for and
+	// it is known; and why it is not known.
+	diagonal   []float64
+	undiagonal error
 	// By Solve: lower and higher are how far decisions in doubt may change the trace, and the
 	// margins are those of the rank and of the tangent space ([vjp.Closed]).
 	lower, higher, rankMargin, spaceMargin float64
@@ -146,6 +153,23 @@ func (j *Job) terms(sigma2 float64, trace hutch.Estimate) risk.Terms {
 	t := risk.Terms{D: len(j.Y), Sigma2: sigma2, Residual: j.residual, Divergence: trace.Trace, Frobenius2: trace.Frobenius2}
 	if j.problem.Intercept {
 		t = t.WithIntercept()
+	}
+	return t
+}
+
+// weighing are the terms by which errors of the trace are weighed. Where sigma2 is 0, not known, the
+// residual variance stands in for it. A fit that leaves next to no residual is weighed by a small
+// part of y.
+func (j *Job) weighing(sigma2 float64, trace hutch.Estimate) risk.Terms {
+	const leastPart = 1e-8
+	t := j.terms(sigma2, trace)
+	if t.Sigma2 > 0 {
+		return t
+	}
+	norm := floats.Norm(j.Y, 2) / math.Sqrt(float64(len(j.Y)))
+	t.Sigma2 = leastPart * norm * norm
+	if v := t.Sigma2DF(); v > t.Sigma2 {
+		t.Sigma2 = v
 	}
 	return t
 }

@@ -11,7 +11,8 @@ import (
 // Refine is the stage that adds residual probes to a job whose planned ones are done, until the
 // trace's share of the error, 2 sigma2 Trace.Error(), is at most share times SURE's own error bar
 // (or sigma2 sqrt(2d)/10 where that is larger), or until there were as many queries as the exact
-// trace takes. Jobs whose plan has no residual phase pass unchanged.
+// trace takes. Jobs whose plan has no residual phase pass unchanged. Where sigma2 is 0, not known,
+// the residual variance stands in for it.
 //
 // The number of probes is decided by the spread of the planned probes alone ([hutch.Run.Missing]),
 // since otherwise the error would be understated. A second round, which is rare, follows where the
@@ -41,7 +42,7 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 		}
 		// The error bar is sigma2 sqrt(2d) for a projection, and smaller where eigenvalues are
 		// near 1/2.
-		terms := job.terms(sigma2, trace)
+		terms := job.weighing(sigma2, trace)
 		bar := terms.Scale(terms.UnbiasedStdErr())
 		known := job.count(hutch.Residual)
 		more, err := job.run.Missing(terms.TraceErr(share * bar))

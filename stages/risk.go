@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -13,11 +14,12 @@ import (
 )
 
 // Risk is the result for one sample: Stein's unbiased risk estimate and the terms that it is
-// computed from. Package risk has the formulas.
+// computed from, with the criteria that need no sigma2. Package risk has the formulas.
 type Risk struct {
 	// Index is the sample's position in the stream.
 	Index int
-	// SURE = -d sigma2 + Residual + 2 sigma2 Divergence, see [risk.Terms.SURE].
+	// SURE = -d sigma2 + Residual + 2 sigma2 Divergence, see [risk.Terms.SURE]. It and StdErr are
+	// NaN where sigma2 is not known.
 	SURE float64
 	// StdErr estimates the root mean square of SURE - ||mu_hat - mu||^2 for exact terms, see
 	// [risk.Terms.StdErr]: it does not include the error of the trace.
@@ -44,9 +46,18 @@ type Risk struct {
 	// Neighbours reports that the tangent spaces near the solution are part of DivergenceLow and
 	// DivergenceHigh, so that a small SpaceMargin leaves nothing open.
 	Neighbours bool
-	// D is the number of observations, and Sigma2 the variance of their noise that was used.
+	// D is the number of observations, and Sigma2 the variance of their noise that was used, 0 where
+	// it is not known.
 	D      int
 	Sigma2 float64
+	// Criteria are GCV, AIC and BIC, the residual variance, and leave-one-out where it was asked for
+	// (Settings.ALO).
+	risk.Criteria
+	// ALOErr says why ALO is NaN although it was asked for: it is or wraps [ErrNoDiagonal] or
+	// [risk.ErrLeverage].
+	ALOErr error
+	// stand is the variance that stands in for an unknown sigma2 where errors are weighed.
+	stand float64
 	// Convergence is that of the solver; Derivative says how the solution was differentiated.
 	vjp.Convergence
 	Derivative string
@@ -83,6 +94,37 @@ func (r *Risk) Terms() risk.Terms {
 	return risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Trace.Trace, Frobenius2: r.Trace.Frobenius2}
 }
 
+// ErrNoDiagonal says that the diagonal of D mu_hat, which leave-one-out needs, is not known: the
+// linear system of the derivative was not factored.
+var ErrNoDiagonal = errors.New("stages: the diagonal of the derivative is known only where its linear system is factored")
+
+// Value is the value of a criterion, NaN where it is not defined or not known.
+func (r *Risk) Value(c risk.Criterion) float64 {
+	switch c {
+	case risk.SURE:
+		return r.SURE
+	case risk.GCV:
+		return r.GCV
+	case risk.ALO:
+		return r.ALO
+	case risk.AIC:
+		return r.AIC
+	case risk.BIC:
+		return r.BIC
+	}
+	return math.NaN()
+}
+
+// weighing are the terms by which errors are weighed: with another variance in the place of an
+// unknown sigma2.
+func (r *Risk) weighing() risk.Terms {
+	t := r.Terms()
+	if t.Sigma2 == 0 {
+		t.Sigma2 = r.stand
+	}
+	return t
+}
+
 // noise is the size of the noise in the norm of Convergence.Error: sigma sqrt(d), or with weights w
 // of the observations sigma sqrt(sum w).
 func (r *Risk) noise() float64 {
@@ -106,7 +148,14 @@ func (r *Risk) bounded() string {
 func (r Risk) String() string {
 	var s strings.Builder
 	t := r.Terms()
-	fmt.Fprintf(&s, "SURE %.6g ± %.2g, %.6g per coordinate, for d = %d and sigma2 = %.6g\n", r.SURE, r.StdErr, r.SURE/float64(r.D), r.D, r.Sigma2)
+	if r.Sigma2 > 0 {
+		fmt.Fprintf(&s, "SURE %.6g ± %.2g, %.6g per coordinate, for d = %d and sigma2 = %.6g\n", r.SURE, r.StdErr, r.SURE/float64(r.D), r.D, r.Sigma2)
+	} else {
+		fmt.Fprintf(&s, "GCV %.6g ± %.2g, residual variance %.6g, for d = %d and unknown sigma2\n", r.GCV, r.GCVStdErr, r.Sigma2DF, r.D)
+	}
+	if r.ALO > 0 {
+		fmt.Fprintf(&s, "leave-one-out %.6g ± %.2g\n", r.ALO, r.ALOStdErr)
+	}
 	fmt.Fprintf(&s, "residual %.6g, divergence %.6g", r.Residual, r.Trace.Trace)
 	if r.Trace.Exact {
 		s.WriteString(", exact\n")
@@ -125,7 +174,10 @@ func (r Risk) String() string {
 	if e := t.StdErrOfTrace(r.Trace.Error()); e > 0 {
 		fmt.Fprintf(&s, "the error of the trace, %.2g; ", e)
 	}
-	fmt.Fprintf(&s, "an error of sigma2, %.2g for each per cent; weights chosen by looking at y", t.StdErrOfSigma2(0.01))
+	if r.Sigma2 > 0 {
+		fmt.Fprintf(&s, "an error of sigma2, %.2g for each per cent; ", t.StdErrOfSigma2(0.01))
+	}
+	s.WriteString("weights chosen by looking at y")
 	if r.Floored {
 		s.WriteString("\nthe error bar is its floor: its unbiased estimate is not positive")
 	}

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -34,6 +35,8 @@ type Settings struct {
 	Workers int
 	// KeepB downloads b for [Risk].B.
 	KeepB bool
+	// ALO computes the diagonal of D mu_hat for leave-one-out, where it is known.
+	ALO bool
 }
 
 // batchBytes is the working memory that all sweeps of a sample together may always have: enough to
@@ -142,10 +145,23 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	if err := view.Err(); err != nil {
 		return nil, err
 	}
-	done = true
 	job.residual = r[0]
 	job.solved = time.Now()
+	if s.ALO {
+		if job.diagonal, job.undiagonal = diagonal(c); job.undiagonal != nil && !errors.Is(job.undiagonal, ErrNoDiagonal) {
+			return nil, cause(view, job.undiagonal)
+		}
+	}
+	done = true
 	return job, nil
+}
+
+// diagonal is that of D mu_hat.
+func diagonal(c vjp.Closed) ([]float64, error) {
+	if c.Diagonal == nil {
+		return nil, ErrNoDiagonal
+	}
+	return c.Diagonal()
 }
 
 // Observations uploads the y that a solver of the problem is given: minus its mean, which is also

@@ -33,11 +33,12 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 	if err != nil {
 		return err
 	}
+	weighing := j.weighing(sigma2, trace)
 	y, _ := Observations(j.view, j.problem, j.Y)
 	defer y.Free()
 	j.verification, err = verify.Check(ctx, verify.Result{
 		Solver: solver, Y: y, B: j.solution.B, MuHat: j.solution.MuHat, Convergence: j.solution.Convergence,
-		Images: j.inSweeps(), Closed: j.solution.Linearization.Closed(), Trace: trace, Sigma2: sigma2, StdErr: j.terms(sigma2, trace).StdErr(), Seed: j.seed, Sample: uint64(j.Index),
+		Images: j.inSweeps(), Closed: j.solution.Linearization.Closed(), Trace: trace, Sigma2: weighing.Sigma2, StdErr: weighing.StdErr(), Seed: j.seed, Sample: uint64(j.Index),
 	}, o)
 	return err
 }

@@ -29,18 +29,20 @@ const (
 	// Ambiguous: which coordinates are active, or which directions are in the null space of A,
 	// depends on rounding errors or on the solver's tolerance, and SURE depends on it.
 	Ambiguous = "ambiguous"
+	// NoLeaveOneOut: leave-one-out was asked for, and is not known or not defined.
+	NoLeaveOneOut = "no-leave-one-out"
 )
 
 // CloseMargin is the margin of the tangent space below which reports mention it.
 const CloseMargin = 100
 
 // Trusted reports that nothing is known that makes the numbers doubtful: there is no
-// warning, except perhaps that the solution is near the boundary of its tangent space, or that
-// decisions in doubt may move SURE by less than its error bar.
+// warning, except perhaps that the solution is near the boundary of its tangent space, that
+// decisions in doubt may move SURE by less than its error bar, or that there is no leave-one-out.
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
 		switch {
-		case w.Code == NearBoundary:
+		case w.Code == NearBoundary || w.Code == NoLeaveOneOut:
 		case w.Code != Ambiguous || r.ambiguity() > 1:
 			return false
 		}
@@ -50,8 +52,8 @@ func (r *Risk) Trusted() bool {
 
 // ambiguity is how far decisions in doubt may change SURE, in error bars.
 func (r *Risk) ambiguity() float64 {
-	t := r.Terms()
-	return t.StdErrOfTrace(r.DivergenceHigh-r.DivergenceLow) / max(r.StdErr, t.ProjectionStdErr())
+	t := r.weighing()
+	return t.StdErrOfTrace(r.DivergenceHigh-r.DivergenceLow) / max(t.StdErr(), t.ProjectionStdErr())
 }
 
 // Warnings lists the reasons to doubt the numbers. If there are none, the numbers are correct to
@@ -76,7 +78,8 @@ func (r *Risk) Warnings() []Warning {
 		}
 		add(NotConverged, "not converged after %d iterations: optimality %.1e%s; allow more iterations, accept a larger tolerance, or try another solver", r.Iterations, r.Optimality, within)
 	}
-	if r.Converged && r.Convergence.Error > inaccuracy*r.noise() {
+	// Without sigma2 the solver has compared the error with the residual itself.
+	if r.Converged && r.Sigma2 > 0 && r.Convergence.Error > inaccuracy*r.noise() {
 		size := "sigma sqrt(d)"
 		if r.MeanWeight > 0 {
 			size = "sigma sqrt(sum w), with the weights w of the observations"
@@ -90,7 +93,7 @@ func (r *Risk) Warnings() []Warning {
 	if v := r.Verification; v != nil && !v.Passed() {
 		add(Unverified, "the result does not agree with an independent check: %s", v.Describe())
 	}
-	if t := r.Terms(); t.StdErrOfTrace(r.Lag) > mostLag*t.ProjectionStdErr() {
+	if t := r.weighing(); t.StdErrOfTrace(r.Lag) > mostLag*t.ProjectionStdErr() {
 		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace is off that of the fixed point by about %.2g; ask for a smaller tolerance, or the implicit derivative", r.Lag)
 	}
 	if r.ambiguity() > doubtful {
@@ -99,6 +102,9 @@ func (r *Risk) Warnings() []Warning {
 	}
 	if r.SpaceMargin > 0 && r.SpaceMargin < 1 && !r.Neighbours {
 		add(NearBoundary, "the solution is near the boundary of its tangent space, at %.2g times its own error: another support, rank or clustering, with another divergence, is within that error; ask for a smaller tolerance, or change the weight a little", r.SpaceMargin)
+	}
+	if r.ALOErr != nil {
+		add(NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)
 	}
 	return all
 }

@@ -1,0 +1,389 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/prox"
+	"surepipe/risk"
+	"surepipe/stages"
+	"surepipe/verify"
+	"surepipe/vjp"
+)
+
+// unknown is a problem's risk at its y without sigma2, with leave-one-out.
+func unknown(t *testing.T, dev array.Device, name string, data problems.Data, hyper problems.Hyper) pipeline.Risk {
+	t.Helper()
+	p, err := problems.New(name, dev, data, hyper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	solver, err := vjp.NewSolver(t.Context(), p.DefaultSolver, p.Solve(), vjp.Options{Tol: 1e-12, MaxIter: 100000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer solver.Release()
+	pipe, err := pipeline.New(solver, pipeline.Options{ALO: true, KeepB: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pipe.Estimate(t.Context(), data.Y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func weight(text string) problems.Weight {
+	w, err := problems.ParseWeight(text)
+	if err != nil {
+		panic(err)
+	}
+	return w
+}
+
+// predictions is the prediction at every row of x by the problem's fit to the rows of data.
+func predictions(t *testing.T, dev array.Device, name string, data problems.Data, hyper problems.Hyper, x *mat.Dense) []float64 {
+	t.Helper()
+	p, err := problems.New(name, dev, data, hyper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	solver, err := vjp.NewSolver(t.Context(), p.DefaultSolver, p.Solve(), vjp.Options{Tol: 1e-12, MaxIter: 100000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer solver.Release()
+	pipe, err := pipeline.New(solver, pipeline.Options{KeepB: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pipe.Estimate(t.Context(), data.Y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	constant := 0.0
+	if data.Intercept {
+		constant, _ = p.Intercept(r.MuHat, r.B)
+	}
+	rows, _ := x.Dims()
+	out := make([]float64, rows)
+	for i := range rows {
+		out[i] = constant
+		for j, v := range x.RawRowView(i) {
+			out[i] += v * r.B[j]
+		}
+	}
+	return out
+}
+
+// leftOut is the mean of squared errors of fits without one observation, and its standard error.
+func leftOut(t *testing.T, dev array.Device, name string, data problems.Data, hyper problems.Hyper) (mean, stdErr float64) {
+	t.Helper()
+	d, p := data.X.Dims()
+	errs := make([]float64, d)
+	for i := range d {
+		less := data
+		less.X, less.Y = mat.NewDense(d-1, p, nil), slices.Delete(slices.Clone(data.Y), i, i+1)
+		less.YShape, less.Mu = nil, nil
+		for k := range d - 1 {
+			at := k
+			if k >= i {
+				at++
+			}
+			less.X.SetRow(k, data.X.RawRowView(at))
+		}
+		row := mat.NewDense(1, p, slices.Clone(data.X.RawRowView(i)))
+		errs[i] = data.Y[i] - predictions(t, dev, name, less, hyper, row)[0]
+	}
+	mean, stdErr, err := risk.LeaveOneOut(errs, make([]float64, d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mean, stdErr
+}
+
+// Without sigma2, with and without an intercept: OLS and ridge regression have the leave-one-out
+// error of refits, and all have the criteria of dense formulas. For the LASSO, leave-one-out is that
+// of refits as long as none changes the support.
+func TestRegressionsWithoutSigma2AgainstRefits(t *testing.T) {
+	dev := array.NewHost()
+	for name, c := range map[string]struct {
+		hyper problems.Hyper
+		// gap is the relative difference that is allowed between leave-one-out and refits.
+		gap float64
+	}{
+		"ols":         {gap: 1e-8},
+		"ridge":       {hyper: problems.Hyper{Lambda: weight("7")}, gap: 1e-8},
+		"lasso":       {hyper: problems.Hyper{Lambda: weight("3")}, gap: 1e-8},
+		"elastic-net": {hyper: problems.Hyper{Lambda: weight("3"), Lambda2: weight("2")}, gap: 1e-8},
+	} {
+		for _, intercept := range []bool{false, true} {
+			data := regression(40, 6)
+			data.Intercept = intercept
+			r := unknown(t, dev, name, data, c.hyper)
+			if !math.IsNaN(r.SURE) || !math.IsNaN(r.StdErr) || r.Sigma2 != 0 || r.Floored || len(r.Warnings()) > 0 || !r.Converged {
+				t.Errorf("%s: SURE %g ± %g without sigma2; %v", name, r.SURE, r.StdErr, r.Warnings())
+			}
+			mean, stdErr := leftOut(t, dev, name, data, c.hyper)
+			if math.Abs(r.ALO-mean) > c.gap*mean || math.Abs(r.ALOStdErr-stdErr) > 3*c.gap*stdErr {
+				t.Errorf("%s, intercept %t: leave-one-out %.10g ± %.10g, refits %.10g ± %.10g", name, intercept, r.ALO, r.ALOStdErr, mean, stdErr)
+			}
+			t.Logf("%s, intercept %t: leave-one-out %.6g, off refits by %.1e; gcv %.6g ± %.2g", name, intercept, r.ALO, r.ALO/mean-1, r.GCV, r.GCVStdErr)
+			d, rss := float64(len(data.Y)), 0.0
+			for i, y := range data.Y {
+				rss += (y - r.MuHat[i]) * (y - r.MuHat[i])
+			}
+			df := denseDF(data, r.B, c.hyper, name)
+			for what, v := range map[string][2]float64{
+				"df": {r.Trace.Trace, df}, "gcv": {r.GCV, d * rss / (d - df) / (d - df)}, "sigma2": {r.Sigma2DF, rss / (d - df)},
+				"aic": {r.AIC, d*math.Log(2*math.Pi*rss/d) + d + 2*(df+1)}, "bic": {r.BIC, d*math.Log(2*math.Pi*rss/d) + d + math.Log(d)*(df+1)},
+			} {
+				if math.Abs(v[0]-v[1]) > 1e-8*math.Abs(v[1]) {
+					t.Errorf("%s, intercept %t: %s is %.12g, expected %.12g", name, intercept, what, v[0], v[1])
+				}
+			}
+		}
+	}
+}
+
+// denseDF is the trace of the hat matrix of the active columns.
+func denseDF(data problems.Data, b []float64, hyper problems.Hyper, name string) float64 {
+	ridge := map[string]float64{"ridge": 7, "elastic-net": 2}[name]
+	x := mat.DenseCopyOf(data.X)
+	d, p := x.Dims()
+	df := 0.0
+	if data.Intercept {
+		df = 1
+		for j := range p {
+			mean := mat.Sum(x.ColView(j)) / float64(d)
+			for i := range d {
+				x.Set(i, j, x.At(i, j)-mean)
+			}
+		}
+	}
+	return df + ridgeTrace(columns(x, b), ridge)
+}
+
+// The gap between approximate leave-one-out and refits of the LASSO shrinks with d.
+func TestLeaveOneOutOfTheLassoApproachesRefits(t *testing.T) {
+	dev := array.NewHost()
+	var gaps []float64
+	for _, d := range []int{20, 160} {
+		gap := 0.0
+		for seed := range uint64(4) {
+			rng := rand.New(rand.NewPCG(seed, 11))
+			p := d / 2
+			data := problems.Data{X: mat.NewDense(d, p, nil), Y: make([]float64, d)}
+			for i := range d {
+				for j := range p {
+					data.X.Set(i, j, rng.NormFloat64()/math.Sqrt(float64(d)))
+				}
+				for j := range p / 4 {
+					data.Y[i] += 3 * data.X.At(i, j)
+				}
+				data.Y[i] += 0.5 * rng.NormFloat64()
+			}
+			hyper := problems.Hyper{Lambda: weight("0.3")}
+			r := unknown(t, dev, "lasso", data, hyper)
+			mean, _ := leftOut(t, dev, "lasso", data, hyper)
+			gap += math.Abs(r.ALO/mean-1) / 4
+		}
+		gaps = append(gaps, gap)
+	}
+	t.Logf("mean gaps %.2g at d = 20, %.2g at d = 160", gaps[0], gaps[1])
+	if gaps[1] > gaps[0]/2 || gaps[1] > 0.02 {
+		t.Errorf("gaps %v", gaps)
+	}
+}
+
+// A unit of y that changes changes the criteria with it, also where the trace is estimated: what
+// stands in for sigma2 has the units of y^2.
+func TestCriteriaWithoutSigma2AreEquivariant(t *testing.T) {
+	dev := array.NewHost()
+	const d, p = 300, 200
+	rng := rand.New(rand.NewPCG(5, 6))
+	x, y := gaussian(rng, d*p), gaussian(rng, d)
+	var first pipeline.Risk
+	for _, unit := range []float64{1, 0x1p-40, 0x1p+60} {
+		a := linops.NewDense(dev, mat.NewDense(d, p, x))
+		s, err := vjp.NewSolver(t.Context(), "fista", vjp.Problem{A: a, R: prox.NewL1(60 * unit), Device: dev}, vjp.Options{Tol: 1e-9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pipe, err := pipeline.New(s, pipeline.Options{Estimator: "hutchinson", Seed: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := pipe.Estimate(t.Context(), scaled(unit, slices.Clone(y)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Release()
+		a.Release()
+		if unit == 1 {
+			first = r
+			// The trace's share of the error is a tenth, as where sigma2 is the residual variance.
+			terms := r.Terms()
+			terms.Sigma2 = r.Sigma2DF
+			if share := terms.StdErrOfTrace(r.Trace.Error()) / terms.Scale(terms.UnbiasedStdErr()); share > 0.13 || r.Trace.Exact {
+				t.Errorf("the trace's share of the error is %g with %d queries", share, r.Trace.Queries)
+			}
+			if want := 2 * r.GCV / (d - r.Trace.Trace) * r.Trace.Error(); math.Abs(r.GCVTraceErr-want) > 1e-12*want || r.GCVStdErr < r.GCVTraceErr {
+				t.Errorf("the trace's share of GCV's error is %g, expected %g", r.GCVTraceErr, want)
+			}
+			continue
+		}
+		if r.Trace.Queries != first.Trace.Queries || math.Abs(r.GCV/unit/unit/first.GCV-1) > 1e-9 || math.Abs(r.Sigma2DF/unit/unit/first.Sigma2DF-1) > 1e-9 {
+			t.Errorf("unit %g: gcv %g with %d queries, expected %g with %d", unit, r.GCV, r.Trace.Queries, first.GCV*unit*unit, first.Trace.Queries)
+		}
+	}
+}
+
+// Each criterion is minimized by its own sweep.
+func TestSweepMinimizesTheCriterion(t *testing.T) {
+	dev := array.NewHost()
+	c := newCurve(t, dev)
+	grid := [][]float64{axis(0.005*c.max, c.max, 14)}
+	for _, criterion := range risk.CriterionNames() {
+		for _, sigma2 := range []float64{0, 1} {
+			if criterion == risk.SURE && sigma2 == 0 {
+				continue
+			}
+			var points []pipeline.SweepPoint
+			o := pipeline.SweepOptions{Criterion: criterion, Options: pipeline.Options{Sigma2: sigma2}}
+			for point, err := range pipeline.Sweep(t.Context(), c.y, c.Family, grid, o) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				points = append(points, point)
+			}
+			last := points[len(points)-1]
+			for _, p := range points {
+				if !(last.Value(criterion) <= p.Value(criterion)) {
+					t.Errorf("%s at %v is %g, less than the minimizer's %g at %v", criterion, p.Weights, p.Value(criterion), last.Value(criterion), last.Weights)
+				}
+			}
+			if last.Stage != pipeline.MinimizerStage || math.IsNaN(last.ALO) != (criterion != risk.ALO) {
+				t.Errorf("%s: %s, alo %g", criterion, last.Stage, last.ALO)
+			}
+			// Without sigma2 and a criterion it is GCV.
+			if criterion == risk.GCV && sigma2 == 0 {
+				o.Criterion = ""
+				var again pipeline.SweepPoint
+				for again = range pipeline.Sweep(t.Context(), c.y, c.Family, grid, o) {
+				}
+				if !slices.Equal(again.Weights, last.Weights) {
+					t.Errorf("the default chooses %v, gcv %v", again.Weights, last.Weights)
+				}
+			}
+		}
+	}
+}
+
+// Fits without residual degrees of freedom are never the minimizer of GCV, and where all are, the
+// sweep says so.
+func TestSweepLeavesOutWhereTheCriterionIsNotDefined(t *testing.T) {
+	dev := array.NewHost()
+	rng := rand.New(rand.NewPCG(9, 1))
+	const d = 12
+	y := gaussian(rng, d)
+	largest := 0.0
+	for _, v := range y {
+		largest = max(largest, math.Abs(v))
+	}
+	family := pipeline.Family{Problem: vjp.Problem{A: linops.Identity(d), Device: dev}, Solver: "ista",
+		Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewL1(w[0]), nil }}
+	// At 1e-9 nothing is zero: d - df = 0.
+	var last pipeline.SweepPoint
+	undefined := 0
+	for point, err := range pipeline.Sweep(t.Context(), y, family, [][]float64{{1e-9, largest / 2, largest}}, pipeline.SweepOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last = point; math.IsNaN(point.GCV) {
+			undefined++
+		}
+	}
+	if undefined == 0 || math.IsNaN(last.GCV) || last.Weights[0] < 1e-8 {
+		t.Errorf("%d undefined; minimizer at %v, gcv %g", undefined, last.Weights, last.GCV)
+	}
+	var err error
+	for _, err = range pipeline.Sweep(t.Context(), y, family, [][]float64{{1e-9, 1e-8}}, pipeline.SweepOptions{}) {
+	}
+	if err == nil || !strings.Contains(err.Error(), "gcv is not defined at any point") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// hiding hides what is known without probes.
+type hiding struct{ vjp.Solver }
+
+type hidden struct{ vjp.Linearization }
+
+func (h hidden) Closed() vjp.Closed { return vjp.Closed{} }
+
+func (h hiding) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
+	s, err := h.Solver.Solve(ctx, y)
+	if err == nil {
+		s.Linearization = hidden{s.Linearization}
+	}
+	return s, err
+}
+
+// Where the diagonal is not known leave-one-out is absent, with a warning that does not make the
+// rest doubtful.
+func TestLeaveOneOutIsAbsentWithoutTheDiagonal(t *testing.T) {
+	dev := array.NewHost()
+	s, d := lasso(t, dev)
+	y := gaussian(rand.New(rand.NewPCG(3, 4)), d)
+	pipe, err := pipeline.New(hiding{s}, pipeline.Options{ALO: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pipe.Estimate(t.Context(), y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := []string{}
+	for _, w := range r.Warnings() {
+		codes = append(codes, w.Code)
+	}
+	if !math.IsNaN(r.ALO) || !errors.Is(r.ALOErr, stages.ErrNoDiagonal) || !slices.Equal(codes, []string{pipeline.NoLeaveOneOut}) || !r.Trusted() {
+		t.Errorf("alo %g, %v, warnings %v", r.ALO, r.ALOErr, codes)
+	}
+	// An observation that determines its own fit.
+	x := mat.NewDense(4, 2, []float64{1, 0, 1, 0, 1, 0, 0, 1})
+	data := problems.Data{X: x, Y: []float64{1, 2, 4, 3}}
+	r = unknown(t, dev, "ols", data, problems.Hyper{})
+	if !math.IsNaN(r.ALO) || !errors.Is(r.ALOErr, risk.ErrLeverage) || math.IsNaN(r.GCV) || !strings.Contains(r.ALOErr.Error(), "observation 3") {
+		t.Errorf("alo %g, %v", r.ALO, r.ALOErr)
+	}
+}
+
+// A verification without sigma2 weighs errors by the residual variance.
+func TestVerifyWithoutSigma2(t *testing.T) {
+	dev := array.NewHost()
+	s, d := lasso(t, dev)
+	pipe, err := pipeline.New(s, pipeline.Options{Verify: new(verify.Options)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pipe.Estimate(t.Context(), gaussian(rand.New(rand.NewPCG(3, 4)), d))
+	if err != nil || r.Verification == nil || !r.Verification.Passed() || len(r.Verification.Comparisons) < 4 {
+		t.Errorf("%+v, %v", r.Verification, err)
+	}
+}
