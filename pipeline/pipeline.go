@@ -38,6 +38,9 @@ const (
 	NoLeaveOneOut          = stages.NoLeaveOneOut
 )
 
+// ErrNoDiagonal says why leave-one-out is not known.
+var ErrNoDiagonal = stages.ErrNoDiagonal
+
 // CloseMargin is the margin of the tangent space below which reports mention it.
 const CloseMargin = stages.CloseMargin
 
@@ -54,7 +57,7 @@ type Options struct {
 	Sigma2 float64
 	// ALO also estimates the error of predicting an observation that is left out ([risk.LeaveOneOut]),
 	// which takes the diagonal of D mu_hat. Where that is not known, Risk.ALOErr is
-	// stages.ErrNoDiagonal.
+	// ErrNoDiagonal.
 	ALO bool
 	// Estimator names the trace estimator. The default, Auto, takes the trace in closed form where
 	// the linearization knows it ([vjp.Closed]), and is hutch.Hutchinson elsewhere: the spectra of

@@ -42,7 +42,7 @@ type SweepOptions struct {
 	// Criterion is what the sweep minimizes, by default risk.SURE where Sigma2 is known and risk.GCV
 	// where it is not. risk.ALO implies Options.ALO. A point whose criterion is not defined, such as
 	// GCV of a fit that interpolates y, is never the minimizer; without the diagonal that risk.ALO
-	// needs the sweep ends with stages.ErrNoDiagonal.
+	// needs the sweep ends with ErrNoDiagonal.
 	Criterion risk.Criterion
 	// Mu is the true mean, of length d, where it is known.
 	Mu []float64

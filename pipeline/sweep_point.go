@@ -148,7 +148,7 @@ func (s *sweep) estimate(ctx context.Context, i int, stage SweepStage, weights [
 	defer recovered(&err)
 	s.observe(ctx, i, stage, weights, Event{})
 	result, err := s.risk(ctx, i, weights, from)
-	if err == nil && s.o.Criterion == risk.ALO && errors.Is(result.ALOErr, stages.ErrNoDiagonal) {
+	if err == nil && s.o.Criterion == risk.ALO && errors.Is(result.ALOErr, ErrNoDiagonal) {
 		err = result.ALOErr
 	}
 	if err != nil {

@@ -74,6 +74,8 @@ type Problem struct {
 	// NearlyConstant lists the columns of a matrix that are constant up to the last digits of their
 	// entries. With Data.Intercept they count as constant, and as part of the intercept.
 	NearlyConstant []int
+	// Targets says what the estimates of risk are about.
+	Targets Targets
 	// DefaultSolver is the solver to use where the caller does not choose one.
 	DefaultSolver string
 

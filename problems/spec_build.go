@@ -39,6 +39,7 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	if err != nil {
 		return err
 	}
+	p.Targets = s.targets(length(a.rows), length(a.cols))
 	if s.synthesis != nil {
 		w, err := b.operator(s.synthesis, a.cols, nil)
 		if err != nil {

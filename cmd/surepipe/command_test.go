@@ -235,13 +235,13 @@ func TestMonteCarloPrintsALineASampleAndASummary(t *testing.T) {
 		if *r.Sample != i || r.Loss == nil {
 			t.Errorf("line %d: %s", i, line)
 		}
-		mean += r.SURE / 5
+		mean += *r.SURE / 5
 	}
 	var s summary
 	if err := json.Unmarshal([]byte(lines[5]), &s); err != nil {
 		t.Fatal(err)
 	}
-	if !s.Summary || s.Samples != 5 || math.Abs(s.MeanSURE-mean) > 1e-9*math.Abs(mean) || s.MeanLoss == nil || s.MeanErrorStdErr == nil {
+	if !s.Summary || s.Samples != 5 || math.Abs(*s.MeanSURE-mean) > 1e-9*math.Abs(mean) || s.MeanLoss == nil || s.MeanErrorStdErr == nil {
 		t.Errorf("summary %s", lines[5])
 	}
 	if !strings.Contains(stderr, "mean SURE") {
@@ -336,7 +336,8 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"run --problem lasso --lambda 1 --sigma2 0 --data " + good, "--sigma2 is 0, expected a positive number"},
 		{"run --problem lasso --lambda 1 --sigma2 -2 --data " + good, "--sigma2 is -2, expected a positive number"},
 		{"run --problem lasso --lambda 1 --sigma2 inf --data " + good, "--sigma2 is +Inf"},
-		{"run --problem lasso --lambda 1 --data " + save(t, x, y), "--sigma2 is missing"},
+		{"sweep --criterion sure --problem lasso --lambda 1:2:3 --data " + save(t, x, y), "--sigma2 is missing"},
+		{"sweep --criterion cp --problem lasso --lambda 1:2:3 --data " + good, `--criterion: criterion "cp", expected one of sure, gcv, alo, aic, bic`},
 		{"run --problem lasso --lambda 1 --data " + save(t, x, y, floats("sigma2", []float64{-1})), "sigma2 is -1, expected a positive number"},
 		{"run --problem lasso --lambda 1 --solver newton --data " + good, `--solver is "newton", expected auto or one of direct, ista, fista, admm, active-set`},
 		{"run --problem lasso --lambda 1 --solver direct --data " + good, "--solver direct: "},

@@ -26,7 +26,7 @@ type estimatorFlags struct {
 	problem, spec          string
 	data, column           string
 	x, y, mu               string
-	intercept              bool
+	intercept, alo         bool
 	lambda, lambda2, gamma string
 	sigma2                 float64
 	solver, derivative     string
@@ -69,7 +69,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
 	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's); a specification may use all three weights in any way")
 	flags.StringVar(&f.gamma, "gamma", "", "robust PCA: weight of ||S||_1, as --lambda (default: the file's)")
-	flags.Var(sigma2Value{&f.sigma2, &f.sigma2Method}, "sigma2", "variance of the noise in each coordinate of y, or auto to estimate it, or the method to estimate it by: "+strings.Join(problems.Sigma2Methods()[1:], ", ")+" (default: the file's)")
+	flags.Var(sigma2Value{&f.sigma2, &f.sigma2Method}, "sigma2", "variance of the noise in each coordinate of y, or auto to estimate it, or the method to estimate it by: "+strings.Join(problems.Sigma2Methods()[1:], ", ")+" (default: the file's; where it has none, sigma2 is unknown)")
 	flags.StringVar(&f.solver, "solver", "auto", "auto (the problem's own choice), "+strings.Join(vjp.Solvers(), ", "))
 	flags.StringVar(&f.derivative, "derivative", string(vjp.Auto), "implicit (differentiate the fixed point), unrolled (differentiate the iterations in reverse), auto (implicit where the solver has converged)")
 	flags.StringVar(&f.trace, "trace", pipeline.Auto, "estimator of the divergence: auto (exact where there is a closed form, else hutchinson), "+strings.Join(hutch.Estimators(), ", "))
@@ -77,6 +77,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error requires (hutchinson and hutch++ only; the other estimators take 102 by default)")
 	flags.Float64Var(&f.traceError, "trace-error", pipeline.DefaultTraceError, "with --queries auto: stop when the trace's contribution to SURE's standard error is this share of SURE's own")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the trace estimator's probes")
+	flags.BoolVar(&f.alo, "alo", false, "also estimate the error of predicting an observation that is left out, without refits; takes the diagonal of the derivative, which must have been factored")
 	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this distance from optimality, relative to the noise; where a duality gap is known, mu_hat is then within min(0.01, 100 sqrt(tol)) sigma sqrt(d) of the exact estimate")
 	flags.IntVar(&f.maxIter, "max-iter", vjp.DefaultMaxIter, "stop after this many iterations, converged or not")
 	flags.IntVar(&f.parallel, "parallel", parallel, "samples in flight at once")
@@ -252,7 +253,7 @@ type job struct {
 	solver   vjp.Solver
 	options  vjp.Options // the solver's
 	pipeline *pipeline.Pipeline
-	sigma2   float64
+	sigma2   float64 // 0 where it is not known
 }
 
 func (j *job) close() {
@@ -297,6 +298,12 @@ func (f *estimatorFlags) checkScale(data problems.Data, sigma2 float64, d int) e
 	if f.sigma2 == 0 {
 		what = f.source() + ": sigma2"
 	}
+	if sigma2 == 0 {
+		if math.IsInf(squares, 0) {
+			return usagef("%s: y is too large for a finite residual: ||y||^2 overflows", f.source())
+		}
+		return nil
+	}
 	if math.IsInf(4*squares/sigma2, 0) || math.IsInf(4*sigma2*float64(d), 0) {
 		return usagef("%s is %g, too far from the scale of y for a finite risk: ||y||^2/d is %.3g", what, sigma2, squares/float64(d))
 	}
@@ -327,10 +334,7 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 			j.close()
 		}
 	}()
-	if f.sigma2 == 0 && data.Sigma2 == nil {
-		return nil, usagef("--sigma2 is missing and %s holds no sigma2: give the variance of the noise, or --sigma2 auto to estimate it", f.source())
-	}
-	if j.sigma2 = f.noise(data); !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
+	if j.sigma2 = f.noise(data); (data.Sigma2 != nil || j.sigma2 != 0) && !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
 		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.sigma2)
 	}
 	hyper, err := f.hyper()
@@ -372,7 +376,7 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	}
 	j.pipeline, err = pipeline.New(j.solver, pipeline.Options{
 		Verify: check,
-		Sigma2: j.sigma2, Estimator: f.trace, Queries: queries, TraceError: traceError, Seed: f.seed,
+		Sigma2: j.sigma2, Estimator: f.trace, Queries: queries, TraceError: traceError, Seed: f.seed, ALO: f.alo,
 		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept, Progress: progress, Logger: f.logger(cmd),
 	})
 	if err != nil {

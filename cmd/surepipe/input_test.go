@@ -203,9 +203,9 @@ func TestErrorBarKnowsThatSigma2IsEstimated(t *testing.T) {
 		t.Errorf("the bar is %g, %g where sigma2 is known", at(auto, "sure_stderr"), at(known, "sure_stderr"))
 	}
 	_, points, s := sweepLines(t, append([]string{"--lambda", "100:900:3", "--refine", "0", "--sigma2", "auto"}, args...)...)
-	near(t, "sure_stderr of a sweep", points[2].SUREStdErr, want)
-	if s.Minimizer.SUREStdErr != points[s.Minimizer.Index].SUREStdErr {
-		t.Errorf("the summary has %g", s.Minimizer.SUREStdErr)
+	near(t, "sure_stderr of a sweep", *points[2].SUREStdErr, want)
+	if *s.Minimizer.SUREStdErr != *points[s.Minimizer.Index].SUREStdErr {
+		t.Errorf("the summary has %g", *s.Minimizer.SUREStdErr)
 	}
 }
 
@@ -312,7 +312,6 @@ func TestBadInputsAreRefusedByName(t *testing.T) {
 		{"--spec " + bad, "bad.yaml:3: operator \"identiti\" is unknown (did you mean \"identity\"?)"},
 		{"--spec /nowhere/problem.yaml", "/nowhere/problem.yaml: no such file"},
 		{"--spec " + spec + " --sigma2 1", "mine.yaml:3: lambda has no value"},
-		{"--spec " + spec + " --lambda 1", "--sigma2 is missing"},
 		{"--spec " + spec + " --sigma2 1 --lambda 1 --gamma 1", "--gamma is given, but mine has no such weight"},
 		{"--spec " + spec + " --sigma2 1 --lambda 0", "--lambda is 0, expected a positive number"},
 		{"--spec " + spec + " --sigma2 1 --lambda 1 --data " + csv, "every array of the specification has a file of its own"},

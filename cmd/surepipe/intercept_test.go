@@ -101,8 +101,8 @@ func TestInterceptIsUnbiased(t *testing.T) {
 		if !(math.Abs(*s.MeanError) < 4**s.MeanErrorStdErr) {
 			t.Errorf("%s: SURE - loss is %g ± %g", problem, *s.MeanError, *s.MeanErrorStdErr)
 		}
-		if r := *s.RMSError / s.RMSSUREStdErr; !(r > 0.8 && r < 1.25) {
-			t.Errorf("%s: SURE - loss spreads by %g, its error bar says %g", problem, *s.RMSError, s.RMSSUREStdErr)
+		if r := *s.RMSError / *s.RMSSUREStdErr; !(r > 0.8 && r < 1.25) {
+			t.Errorf("%s: SURE - loss spreads by %g, its error bar says %g", problem, *s.RMSError, *s.RMSSUREStdErr)
 		}
 		if !(*s.MeanLoss < d) {
 			t.Errorf("%s: the loss is %g, above that of y", problem, *s.MeanLoss)

@@ -42,6 +42,8 @@ of summary, with "summary": true:
                                       does not include the trace estimator's own error,
                                       2 sigma2 divergence_stderr
   mean_loss, mean_loss_stderr         the same for ||mu_hat - mu||^2, where mu is known
+  mean_gcv, mean_gcv_stderr           the same for gcv, and with --alo
+  mean_alo, mean_alo_stderr           for alo, where they are defined
   mean_error, mean_error_stderr       the same for SURE - loss, 0 in expectation
   rms_error                           root mean square of SURE - loss, which
                                       rms_sure_stderr should match
@@ -50,7 +52,11 @@ of summary, with "summary": true:
   seeds_rms_stderr                    and the root mean square of
                                       2 sigma2 divergence_stderr, which the spread
                                       should match
+  seeds_mean_gcv, seeds_sd_gcv        the same for gcv
   seconds
+
+Where sigma2 is not known, SURE and what follows from it are left out, and the figures are
+those of gcv. Samples can be simulated only with sigma2.
 
 Multiples of a maximum, such as --lambda 0.25max, refer to the first sample of a stack
 (whatever --first is). Where samples are simulated they refer to another, independent draw.
@@ -169,6 +175,9 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 	}
 	data = file.Data
 	sigma2 := f.noise(data)
+	if sigma2 == 0 && data.Sigma2 == nil {
+		return nil, data, usagef("--sigma2 is missing and %s holds no sigma2: to simulate samples around mu, give the variance of the noise", f.source())
+	}
 	// Weights relative to a maximum refer to a y that is not among the samples.
 	if sigma2 > 0 && len(data.Mu) == len(data.Y) {
 		data.Y = problems.Sample(data.Mu, sigma2, f.seed, -1)
@@ -264,8 +273,14 @@ func newLogHeader(settings map[string]string, data problems.Data, dev array.Devi
 func (o *monteCarloFlags) draw(s *summary, p *problems.Problem) error {
 	title := fmt.Sprintf("%s, d = %d", p.Name, p.D)
 	d := float64(p.D)
+	if len(s.sure) == 0 && len(s.gcv) == 0 {
+		return nil
+	}
 	if o.plot != "" {
 		h := figure.Histogram{Title: title, Samples: scaled(s.sure, 1/d), Seeds: scaled(s.seedSURE, 1/d), Loss: scaled(s.loss, 1/d)}
+		if len(s.sure) == 0 {
+			h = figure.Histogram{Title: title, Label: "GCV", Samples: s.gcv, Seeds: s.seedGCV}
+		}
 		if err := figure.Save(o.plot, h); err != nil {
 			return err
 		}
@@ -274,7 +289,9 @@ func (o *monteCarloFlags) draw(s *summary, p *problems.Problem) error {
 		return nil
 	}
 	r := figure.Running{Title: title, Label: "mean of SURE / d", Values: scaled(s.sure, 1/d)}
-	if len(s.err) > 0 {
+	if len(s.sure) == 0 {
+		r = figure.Running{Title: title, Label: "mean of GCV", Values: s.gcv}
+	} else if len(s.err) > 0 {
 		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.err, 1/d), ReferenceName: "0, unbiased"}
 	}
 	return figure.Save(o.running, r)

@@ -53,8 +53,9 @@ func estimatorSettings(cmd *cobra.Command) map[string]string {
 	}
 	settings := map[string]string{}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		// Files written before --verify existed have no such setting.
-		if !how[flag.Name] && (flag.Name != "verify" || flag.Value.String() == "true") {
+		// Files written before --verify or --alo existed have no such setting.
+		late := flag.Name == "verify" || flag.Name == "alo"
+		if !how[flag.Name] && (!late || flag.Value.String() == "true") {
 			settings[flag.Name] = flag.Value.String()
 		}
 	})
@@ -187,7 +188,7 @@ func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func
 			return err
 		}
 		m.speed.add(record)
-		if values := m.s.headline(); record.Repeat == nil {
+		if values := m.s.headline(); record.Repeat == nil && len(values) > 0 {
 			m.mean.add(values[len(values)-1])
 		}
 		m.bar.set(m.samples+m.repeats, m.count+m.seeds, func() string { return m.speed.String() + ", " + m.mean.describe(m.s) })
@@ -196,12 +197,26 @@ func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func
 }
 
 // headline holds the values whose running mean the bar shows: SURE - loss where the loss is known,
-// else SURE.
+// else SURE, or GCV where sigma2 is not known.
 func (s *summary) headline() []float64 {
-	if len(s.err) > 0 {
+	switch {
+	case len(s.err) > 0:
 		return s.err
+	case len(s.sure) > 0:
+		return s.sure
 	}
-	return s.sure
+	return s.gcv
+}
+
+// headlineName is what headline holds.
+func (s *summary) headlineName() string {
+	switch {
+	case len(s.err) > 0:
+		return "SURE - loss"
+	case len(s.sure) > 0:
+		return "SURE"
+	}
+	return "GCV"
 }
 
 // runningMean is the mean, and the sum of squared deviations, of the values added so far.
@@ -215,10 +230,7 @@ func (m *runningMean) add(v float64) {
 }
 
 func (m *runningMean) describe(s *summary) string {
-	name := "SURE"
-	if len(s.err) > 0 {
-		name = "SURE - loss"
-	}
+	name := s.headlineName()
 	if m.n < 2 {
 		return fmt.Sprintf("%s %.3g", name, m.mean)
 	}

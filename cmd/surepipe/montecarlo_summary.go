@@ -19,10 +19,11 @@ import (
 // computed from the lines alone, so that a run that was continued gives the same bits as an
 // uninterrupted one.
 type sampleRecord struct {
-	Sample           *int     `json:"sample"`
-	Repeat           *int     `json:"repeat"`
-	SURE             float64  `json:"sure"`
-	SUREStdErr       float64  `json:"sure_stderr"`
+	Sample     *int     `json:"sample"`
+	Repeat     *int     `json:"repeat"`
+	SURE       *float64 `json:"sure"`
+	SUREStdErr float64  `json:"sure_stderr"`
+	criteriaResult
 	Sigma2           float64  `json:"sigma2"`
 	D                int      `json:"d"`
 	Residual         float64  `json:"residual"`
@@ -55,10 +56,14 @@ type summary struct {
 	Summary         bool     `json:"summary"`
 	Samples         int      `json:"samples"`
 	NotConverged    int      `json:"not_converged"`
-	MeanSURE        float64  `json:"mean_sure"`
+	MeanSURE        *float64 `json:"mean_sure,omitempty"`
 	MeanSUREStdErr  *float64 `json:"mean_sure_stderr,omitempty"`
 	SDSURE          *float64 `json:"sd_sure,omitempty"`
-	RMSSUREStdErr   float64  `json:"rms_sure_stderr"`
+	RMSSUREStdErr   *float64 `json:"rms_sure_stderr,omitempty"`
+	MeanGCV         *float64 `json:"mean_gcv,omitempty"`
+	MeanGCVStdErr   *float64 `json:"mean_gcv_stderr,omitempty"`
+	MeanALO         *float64 `json:"mean_alo,omitempty"`
+	MeanALOStdErr   *float64 `json:"mean_alo_stderr,omitempty"`
 	MeanLoss        *float64 `json:"mean_loss,omitempty"`
 	MeanLossStdErr  *float64 `json:"mean_loss_stderr,omitempty"`
 	MeanError       *float64 `json:"mean_error,omitempty"`
@@ -68,14 +73,18 @@ type summary struct {
 	SeedsMeanSURE   *float64 `json:"seeds_mean_sure,omitempty"`
 	SeedsSDSURE     *float64 `json:"seeds_sd_sure,omitempty"`
 	SeedsRMSStdErr  *float64 `json:"seeds_rms_stderr,omitempty"`
+	SeedsMeanGCV    *float64 `json:"seeds_mean_gcv,omitempty"`
+	SeedsSDGCV      *float64 `json:"seeds_sd_gcv,omitempty"`
 	Seconds         float64  `json:"seconds"`
 
 	sure, stderr, loss, err []float64
 	divergence              []float64
 	trusted                 []bool
 	seedSURE, seedStdErr    []float64
-	zeroBar                 bool // of at least one sample
-	doubted                 int  // number that --verify disagrees with; they count as not converged too
+	// gcv, alo and seedGCV hold only values that are defined.
+	gcv, alo, seedGCV []float64
+	zeroBar           bool // of at least one sample
+	doubted           int  // number that --verify disagrees with; they count as not converged too
 }
 
 func (s *summary) add(r sampleRecord) {
@@ -91,19 +100,35 @@ func (s *summary) add(r sampleRecord) {
 	s.zeroBar = s.zeroBar || terms.Floored()
 	if r.Repeat != nil {
 		s.Seeds++
-		s.seedSURE = append(s.seedSURE, r.SURE)
-		s.seedStdErr = append(s.seedStdErr, terms.StdErrOfTrace(r.DivergenceStdErr))
+		s.seedGCV = appendDefined(s.seedGCV, r.GCV)
+		if r.SURE != nil {
+			s.seedSURE = append(s.seedSURE, *r.SURE)
+			s.seedStdErr = append(s.seedStdErr, terms.StdErrOfTrace(r.DivergenceStdErr))
+		}
 		return
 	}
 	s.Samples++
-	s.sure = append(s.sure, r.SURE)
-	s.stderr = append(s.stderr, r.SUREStdErr)
+	s.gcv, s.alo = appendDefined(s.gcv, r.GCV), appendDefined(s.alo, r.ALO)
+	if r.SURE != nil {
+		s.sure = append(s.sure, *r.SURE)
+		s.stderr = append(s.stderr, r.SUREStdErr)
+	}
 	s.divergence = append(s.divergence, r.Divergence)
 	s.trusted = append(s.trusted, trusted)
 	if r.Loss != nil {
 		s.loss = append(s.loss, *r.Loss)
-		s.err = append(s.err, r.SURE-*r.Loss)
+		if r.SURE != nil {
+			s.err = append(s.err, *r.SURE-*r.Loss)
+		}
 	}
+}
+
+// appendDefined appends the value where there is one.
+func appendDefined(to []float64, v *float64) []float64 {
+	if v == nil {
+		return to
+	}
+	return append(to, *v)
 }
 
 func (s *summary) finish(took time.Duration) {
@@ -125,42 +150,60 @@ func (s *summary) finish(took time.Duration) {
 		}
 		return math.Sqrt(sum / float64(len(x)))
 	}
-	s.MeanSURE, s.MeanSUREStdErr, s.SDSURE = moments(s.sure)
-	s.RMSSUREStdErr = rms(s.stderr)
-	if len(s.loss) > 0 {
-		loss, lossSE, _ := moments(s.loss)
-		diff, diffSE, _ := moments(s.err)
-		e := rms(s.err)
-		s.MeanLoss, s.MeanLossStdErr, s.MeanError, s.MeanErrorStdErr, s.RMSError = &loss, lossSE, &diff, diffSE, &e
+	// of sets the mean, its standard error and the standard deviation where there are values.
+	of := func(x []float64, mean, se, sd **float64) {
+		if len(x) == 0 {
+			return
+		}
+		m, e, d := moments(x)
+		*mean, *se, *sd = &m, e, d
 	}
-	if s.Seeds > 0 {
-		mean, _, sd := moments(s.seedSURE)
-		e := rms(s.seedStdErr)
-		s.SeedsMeanSURE, s.SeedsSDSURE, s.SeedsRMSStdErr = &mean, sd, &e
+	// square sets the root mean square where there are values.
+	square := func(x []float64, to **float64) {
+		if len(x) > 0 {
+			e := rms(x)
+			*to = &e
+		}
 	}
+	var unused *float64
+	of(s.sure, &s.MeanSURE, &s.MeanSUREStdErr, &s.SDSURE)
+	square(s.stderr, &s.RMSSUREStdErr)
+	of(s.gcv, &s.MeanGCV, &s.MeanGCVStdErr, &unused)
+	of(s.alo, &s.MeanALO, &s.MeanALOStdErr, &unused)
+	of(s.loss, &s.MeanLoss, &s.MeanLossStdErr, &unused)
+	of(s.err, &s.MeanError, &s.MeanErrorStdErr, &unused)
+	square(s.err, &s.RMSError)
+	of(s.seedSURE, &s.SeedsMeanSURE, &unused, &s.SeedsSDSURE)
+	square(s.seedStdErr, &s.SeedsRMSStdErr)
+	of(s.seedGCV, &s.SeedsMeanGCV, &unused, &s.SeedsSDGCV)
 }
 
 // writeTable prints the summary for people.
 func (s *summary) writeTable(out io.Writer, speed throughput) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row := func(name string, mean float64, se *float64) {
-		if se == nil {
-			fmt.Fprintf(w, "%s\t%.6g\n", name, mean)
-		} else {
-			fmt.Fprintf(w, "%s\t%.6g ± %.2g\n", name, mean, *se)
+	row := func(name string, mean, se *float64) {
+		switch {
+		case mean == nil:
+		case se == nil:
+			fmt.Fprintf(w, "%s\t%.6g\n", name, *mean)
+		default:
+			fmt.Fprintf(w, "%s\t%.6g ± %.2g\n", name, *mean, *se)
 		}
 	}
 	fmt.Fprintf(w, "samples\t%d in %.3g s\n", s.Samples, s.Seconds)
 	row("mean SURE", s.MeanSURE, s.MeanSUREStdErr)
-	if s.MeanLoss != nil {
-		row("mean loss", *s.MeanLoss, s.MeanLossStdErr)
-		row("mean of SURE - loss", *s.MeanError, s.MeanErrorStdErr)
-		row("rms of SURE - loss", *s.RMSError, nil)
-	}
+	row("mean loss", s.MeanLoss, s.MeanLossStdErr)
+	row("mean of SURE - loss", s.MeanError, s.MeanErrorStdErr)
+	row("rms of SURE - loss", s.RMSError, nil)
 	row("its estimate, rms of sure_stderr", s.RMSSUREStdErr, nil)
+	row("mean GCV", s.MeanGCV, s.MeanGCVStdErr)
+	row("mean leave-one-out error", s.MeanALO, s.MeanALOStdErr)
 	if s.SeedsSDSURE != nil {
-		row(fmt.Sprintf("sd of SURE over %d seeds, one y", s.Seeds), *s.SeedsSDSURE, nil)
-		row("its estimate, rms of 2 sigma2 divergence_stderr", *s.SeedsRMSStdErr, nil)
+		row(fmt.Sprintf("sd of SURE over %d seeds, one y", s.Seeds), s.SeedsSDSURE, nil)
+		row("its estimate, rms of 2 sigma2 divergence_stderr", s.SeedsRMSStdErr, nil)
+	}
+	if s.MeanSURE == nil && s.SeedsSDGCV != nil {
+		row(fmt.Sprintf("sd of GCV over %d seeds, one y", s.Seeds), s.SeedsSDGCV, nil)
 	}
 	if rates := speed.String(); rates != "" {
 		fmt.Fprintf(w, "throughput\t%s\n", rates)

@@ -311,7 +311,6 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 		{"--problem lasso --lambda 1 --data " + x + " --y " + vectors, `v.npy: sample 0 has shape (4,), expected (3,) as "X" of ` + x + " has 3 rows"},
 		{"--problem matrix-completion --lambda 1 --data " + entries + " --y " + vectors, `v.npy: sample 0 has shape (4,), expected (3,) as "indices" of ` + entries + " has 3"},
 		{"--problem svt --lambda 1 --data " + mu + " --y " + npy, `array "mu" has shape (5, 4), expected (6, 4) as each sample has`},
-		{"--problem svt --lambda 1 --y " + npy, "--sigma2 is missing and " + npy + " holds no sigma2"},
 		{"--problem lasso --lambda 1 --y " + npy, "--data is missing"},
 		{"--problem svt --lambda 1 --sigma2 1 --y " + npy + " --first 5", "--first is 5, but " + npy + " holds samples 0 to 4"},
 		{"--problem svt --lambda 1 --sigma2 1 --y " + npy + " --samples 4 --first 2", "--samples is 4, but " + npy + " holds 3 from sample 2 on"},
@@ -363,7 +362,7 @@ func TestSeedsSpreadAsTheTraceEstimatorSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if same.Repeat == nil || *same.Repeat != 0 || *same.Sample != 0 || same.SURE != first.SURE || !strings.Contains(lines[8], `"seed":6}`) {
+	if same.Repeat == nil || *same.Repeat != 0 || *same.Sample != 0 || *same.SURE != *first.SURE || !strings.Contains(lines[8], `"seed":6}`) {
 		t.Errorf("the first seed gives %s, the sample %s, the third %s", lines[6], lines[0], lines[8])
 	}
 	var s summary

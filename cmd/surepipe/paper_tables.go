@@ -303,7 +303,7 @@ func (t *tables) header() string {
 // text is the row as text, with a column for the Monte Carlo risk if risk is set.
 func (l *tableLine) text(risk bool) string {
 	d := float64(l.D)
-	text := fmt.Sprintf("%-18s %7d %8d  %.3f ± %.3f   %7.3f ", l.Problem, l.D, l.P, l.SURE/d, l.SUREStdErr/d, *l.Loss/d)
+	text := fmt.Sprintf("%-18s %7d %8d  %.3f ± %.3f   %7.3f ", l.Problem, l.D, l.P, *l.SURE/d, *l.SUREStdErr/d, *l.Loss/d)
 	if risk {
 		text += fmt.Sprintf("%15s ", fmt.Sprintf("%.3f ± %.3f", *l.Risk/d, *l.RiskStdErr/d))
 	}
@@ -337,7 +337,7 @@ func (l *tableLine) cells() []string {
 	}
 	return []string{
 		l.Problem, strconv.Itoa(l.Rows), strconv.Itoa(l.Cols), strconv.Itoa(l.D), strconv.Itoa(l.P),
-		per(&l.SURE), per(&l.SUREStdErr), per(l.Analytic), per(l.Loss), per(l.Risk), per(l.RiskStdErr), strconv.FormatBool(l.converged()),
+		per(l.SURE), per(l.SUREStdErr), per(l.Analytic), per(l.Loss), per(l.Risk), per(l.RiskStdErr), strconv.FormatBool(l.converged()),
 		number(l.Seconds.Solve), number(l.Seconds.Divergence), number(l.Seconds.Total), l.Device,
 		number(l.Paper.SURE), number(l.Paper.Seconds), known(l.Paper.LayersSURE), known(l.Paper.LayersSeconds), known(l.Paper.Analytic), number(l.Paper.Risk),
 	}

@@ -40,13 +40,13 @@ func TestPaperTablesKeepTheDataThatMadeThem(t *testing.T) {
 			t.Errorf("line %d is of %s, printed %q", i, line.Problem, printed[i+1])
 		}
 		again := object(t, "run", "--problem", line.Problem, "--data", filepath.Join(dir, line.Data), "--seed", "1", "--trace", "hutch++", "--queries", "102")
-		if again["sure"] != line.SURE || again["loss"] != *line.Loss {
-			t.Errorf("%s: SURE %v, from the data kept %v", line.Data, line.SURE, again["sure"])
+		if again["sure"] != *line.SURE || again["loss"] != *line.Loss {
+			t.Errorf("%s: SURE %v, from the data kept %v", line.Data, *line.SURE, again["sure"])
 		}
 		if line.Risk == nil || !(*line.RiskStdErr > 0) || line.RiskSamples != 4 || line.Paper.Risk == 0 {
 			t.Errorf("line %s", text)
 		}
-		if d := float64(line.D); (line.Analytic != nil) != (line.Problem == "lasso") || line.Analytic != nil && math.Abs(*line.Analytic-line.SURE) > 1e-6*d+8*line.Sigma2*line.DivergenceStdErr {
+		if d := float64(line.D); (line.Analytic != nil) != (line.Problem == "lasso") || line.Analytic != nil && math.Abs(*line.Analytic-*line.SURE) > 1e-6*d+8*line.Sigma2*line.DivergenceStdErr {
 			t.Errorf("closed form %v of line %s", line.Analytic, text)
 		}
 	}

@@ -29,11 +29,12 @@ func (x number) MarshalJSON() ([]byte, error) {
 // result is the JSON object of one sample. Its keys are a contract with the scripts that read them:
 // keys may be added, but none may change its meaning.
 type result struct {
-	Sample  *int    `json:"sample,omitempty"`
-	Problem string  `json:"problem"`
-	D       int     `json:"d"`
-	P       int     `json:"p"`
-	Sigma2  float64 `json:"sigma2"`
+	Sample  *int   `json:"sample,omitempty"`
+	Problem string `json:"problem"`
+	D       int    `json:"d"`
+	P       int    `json:"p"`
+	// Sigma2 is absent where it is not known, and so are SURE and its error.
+	Sigma2 float64 `json:"sigma2,omitempty"`
 	// Sigma2Method is how sigma2 was estimated, and Sigma2RelStdErr its standard error
 	// over its value; absent where it was given.
 	Sigma2Method    string   `json:"sigma2_method,omitempty"`
@@ -43,12 +44,14 @@ type result struct {
 	Gamma           *number  `json:"gamma,omitempty"`
 	// Intercept is the fitted intercept, with --intercept.
 	Intercept         *float64 `json:"intercept,omitempty"`
-	SURE              float64  `json:"sure"`
-	SUREStdErr        float64  `json:"sure_stderr"`
-	SUREPerCoordinate float64  `json:"sure_per_coordinate"`
-	Residual          float64  `json:"residual"`
-	Divergence        float64  `json:"divergence"`
-	DivergenceStdErr  float64  `json:"divergence_stderr"`
+	SURE              *float64 `json:"sure,omitempty"`
+	SUREStdErr        *float64 `json:"sure_stderr,omitempty"`
+	SUREPerCoordinate *float64 `json:"sure_per_coordinate,omitempty"`
+	criteriaResult
+	targetsResult
+	Residual         float64 `json:"residual"`
+	Divergence       float64 `json:"divergence"`
+	DivergenceStdErr float64 `json:"divergence_stderr"`
 	// DivergenceLow and DivergenceHigh are the range of the divergence over the decisions that are
 	// within rounding errors or the tolerance; absent where there are no such decisions.
 	DivergenceLow  *float64 `json:"divergence_low,omitempty"`
@@ -119,11 +122,12 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	if risk.B != nil {
 		r.Intercept = interceptOf(p, risk)
 	}
-	r.SURE, r.SUREStdErr = risk.SURE, risk.StdErr
+	bar := risk.StdErr
 	if r.Sigma2RelStdErr != nil {
-		r.SUREStdErr = math.Hypot(risk.StdErr, risk.Terms().StdErrOfSigma2(*r.Sigma2RelStdErr))
+		bar = math.Hypot(bar, risk.Terms().StdErrOfSigma2(*r.Sigma2RelStdErr))
 	}
-	r.SUREPerCoordinate = risk.SURE / float64(r.D)
+	r.SURE, r.SUREStdErr, r.SUREPerCoordinate = defined(risk.SURE), defined(bar), defined(risk.SURE/float64(r.D))
+	r.criteriaResult = criteriaOf(risk)
 	r.Residual = risk.Residual
 	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.Error()
 	r.DivergenceLow, r.DivergenceHigh = nil, nil
@@ -190,7 +194,9 @@ func writeLine(w io.Writer, v any) error {
 // writeProblem prints the problem and the noise, which all points share.
 func (r *result) writeProblem(w io.Writer) {
 	fmt.Fprintf(w, "problem\t%s\td = %d, p = %d\n", r.Problem, r.D, r.P)
-	if r.Sigma2Method == "" {
+	if r.Sigma2 == 0 {
+		fmt.Fprintf(w, "sigma2\tunknown\n")
+	} else if r.Sigma2Method == "" {
 		fmt.Fprintf(w, "sigma2\t%.6g\n", r.Sigma2)
 	} else {
 		fmt.Fprintf(w, "sigma2\t%.6g ± %.2g\testimated by %s\n", r.Sigma2, r.Sigma2**r.Sigma2RelStdErr, r.Sigma2Method)
@@ -231,11 +237,15 @@ func (r *result) writeTable(out io.Writer) error {
 	if r.Intercept != nil {
 		fmt.Fprintf(w, "intercept\t%.6g\n", *r.Intercept)
 	}
-	fmt.Fprintf(w, "SURE\t%.6g ± %.2g\t%.6g per coordinate\n", r.SURE, r.SUREStdErr, r.SUREPerCoordinate)
+	r.writeCriteria(w)
 	if r.Loss != nil {
 		fmt.Fprintf(w, "true loss\t%.6g\t%.6g per coordinate\n", *r.Loss, *r.Loss/float64(r.D))
 	}
-	fmt.Fprintf(w, "residual\t%.6g\n", r.Residual)
+	variance := ""
+	if r.Sigma2DF != nil {
+		variance = fmt.Sprintf("%.6g per residual degree of freedom", *r.Sigma2DF)
+	}
+	fmt.Fprintf(w, "residual\t%.6g\t%s\n", r.Residual, variance)
 	trace := "exact"
 	if r.Trace.Estimator != "exact" {
 		trace = fmt.Sprintf("%s, %d queries, seed %d", r.Trace.Estimator, r.Trace.Queries, r.Trace.Seed)

@@ -24,7 +24,7 @@ func newRun() *cobra.Command {
 		Use:   "run",
 		Short: "Estimate the risk at one y",
 		Long: `Solves one problem, differentiates the solution, and prints Stein's unbiased
-estimate of the risk with its standard error.
+estimate of the risk with its standard error, and what can be said without sigma2.
 
 Results go to standard output, everything else to standard error.
 
@@ -85,7 +85,9 @@ b refers to the columns of X as they are in the file, and the output has the int
 an error. An estimate with relative standard error e (sigma2_rel_stderr in the output)
 contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is then
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
-sigma2, about sigma2 sqrt(2 d).`
+sigma2, about sigma2 sqrt(2 d).
+
+` + criteriaHelp
 
 // layoutHelp lists the arrays of the named problems, grouping those with the same layout.
 func layoutHelp() string {
@@ -241,7 +243,8 @@ func (f *estimatorFlags) result(j *job) result {
 	return result{
 		Warnings:     slices.Clone(f.notes),
 		Sigma2Method: method, Sigma2RelStdErr: stderr,
-		Problem: j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
+		targetsResult: targetsOf(j.problem, j.sigma2),
+		Problem:       j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
 		Solver: solverResult{Name: j.solver.Name()}, Device: j.dev.Name(), Version: version(),
 	}

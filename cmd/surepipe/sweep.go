@@ -19,6 +19,7 @@ import (
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
+	"surepipe/risk"
 	"surepipe/verify"
 )
 
@@ -28,6 +29,8 @@ type sweepFlags struct {
 	refine                int
 	csv, jsonl, plot, out string
 	asJSON, resume        bool
+	// criterion is what is minimized: "" stands for the default until the data are known.
+	criterion risk.Criterion
 
 	axes []sweepAxis
 }
@@ -48,6 +51,14 @@ func newSweep() *cobra.Command {
 largest to the smallest with warm starts, and then searches for the minimum between the
 neighbours of the grid's minimizer, by Brent's method on the logarithm of each weight.
 
+The minimum is that of SURE, or where sigma2 is not known of gcv; --criterion chooses
+another. sure is the squared error of mu_hat, and the best where sigma2 is known well. gcv
+and alo are the error of predicting an observation that is left out, and need no sigma2:
+alo is the safer where observations differ in leverage, and for matrix completion, where
+the missing entries count. aic with a known sigma2 has the minimum of sure; without one, do
+not trust it where df is a large part of d. bic looks for the smallest model that explains
+y, at some cost in risk.
+
 All points share y and the probes. Differences between points are therefore far more
 certain than the values: the error, most of which is that of the noise's own norm, shifts
 the curve as a whole. If an end of the grid is a multiple of a maximum, the weights depend
@@ -59,7 +70,9 @@ run, "index" and "stage" (grid or refine); first a line of settings, with
 "sweep": true; last a summary, with "summary": true:
 
   points, not_converged
-  minimizer       index, stage, weights, sure, sure_stderr, divergence, loss, converged
+  criterion       what was minimized
+  minimizer       index, stage, weights, the criteria and their errors, divergence, loss,
+                  converged
   edges           weights with the minimizer at the "lower" or "upper" end of their
                   grid, which should be extended
   least_loss      the least loss on the grid and its weights, where mu is known
@@ -72,10 +85,12 @@ times aside, as that of an uninterrupted sweep, for any --parallel and --probe-b
 Other settings or data are an error.
 
 Points that have not converged, or with which --verify disagrees, are marked and make the
-exit status 3. Such a point is the minimizer only if all points are marked.
+exit status 3. Such a point is the minimizer only if all points are marked. A point whose
+criterion is not defined, such as gcv of a fit that interpolates y, is never the minimizer.
 
 ` + dataHelp,
 		Example: `  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png
+  surepipe sweep --problem lasso --data table.csv --column price --intercept --lambda 0.01max:max:40 --criterion alo
   surepipe sweep --problem lasso --data diabetes.npz --lambda 1:1000:30 --csv curve.csv --out best.npz
   surepipe sweep --problem robust-pca --data video.npz --lambda 0.02max:max:20 --gamma 0.01max:max:20 \
       --jsonl sweep.jsonl --resume --plot map.pdf`,
@@ -94,11 +109,12 @@ exit status 3. Such a point is the minimizer only if all points are marked.
 	} {
 		flags.Lookup(name).Usage = usage
 	}
+	flags.StringVar((*string)(&f.criterion), "criterion", "", "minimize this: sure, gcv, alo, aic or bic (default: sure where sigma2 is known, gcv where it is not)")
 	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each weight; 0 for none")
 	flags.StringVar(&f.csv, "csv", "", "write the points to this .csv `file`")
 	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; an existing file is an error without --resume")
 	flags.BoolVar(&f.resume, "resume", false, "continue the sweep in the --jsonl file, if the file exists")
-	flags.StringVar(&f.plot, "plot", "", "draw SURE, the loss and the divergence, or with two grids a map of SURE, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
+	flags.StringVar(&f.plot, "plot", "", "draw the criterion, the loss and the divergence, or with two grids a map of the criterion, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
 	flags.StringVar(&f.out, "out", "", "write the estimate at the minimizer to this `file`, in the formats of surepipe run --out")
 	flags.BoolVar(&f.asJSON, "json", false, "print lines of JSON")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
@@ -130,6 +146,11 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 		*w.text = "max"
 		if !grid.Relative() {
 			*w.text = "1"
+		}
+	}
+	if cmd.Flags().Changed("criterion") {
+		if _, err := risk.ParseCriterion(string(f.criterion)); err != nil {
+			return usagef("--criterion: %w", err)
 		}
 	}
 	switch {
@@ -196,6 +217,9 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 		return err
 	}
 	defer job.close()
+	if err := f.chooseCriterion(job.sigma2); err != nil {
+		return err
+	}
 	grid := make([][]float64, len(f.axes))
 	for a := range f.axes {
 		axis := &f.axes[a]
@@ -225,7 +249,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 			if line.Index != i {
 				return usagef("--resume: %s holds point %d where point %d is expected", f.jsonl, line.Index, i)
 			}
-			options.Known = append(options.Known, pipeline.SweepValue{Weights: f.weightsOf(line), SURE: line.SURE, Trusted: line.trusted()})
+			options.Known = append(options.Known, f.valueOf(line))
 		}
 		r.known = known
 	}
@@ -239,6 +263,9 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 			r.bar.done()
 			if errors.Is(err, context.Canceled) && f.jsonl != "" {
 				fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d points are in %s; continue with --resume\n", len(r.lines), f.jsonl)
+			}
+			if errors.Is(err, pipeline.ErrNoDiagonal) {
+				return usagef("--criterion alo: %w; choose another criterion", err)
 			}
 			return err
 		}
@@ -264,8 +291,8 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 			return j.problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
 		},
 	}
-	o = pipeline.SweepOptions{Mu: data.Mu, Refine: f.refine, Options: pipeline.Options{
-		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed,
+	o = pipeline.SweepOptions{Criterion: f.criterion, Mu: data.Mu, Refine: f.refine, Options: pipeline.Options{
+		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
 		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.out != "" || f.intercept, Logger: f.logger(cmd),
 	}}
 	if f.verify {
@@ -283,7 +310,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 // header returns the first line of the sweep's JSON.
 func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	h := sweepHeader{
-		Sweep: true, Problem: j.problem.Name, Intercept: f.intercept, Sigma2: j.sigma2, Solver: j.solver.Name(), Derivative: f.derivative,
+		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, Intercept: f.intercept, Sigma2: j.sigma2, Solver: j.solver.Name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
 		Chain: pipeline.DefaultChain, Refine: f.refine, Verify: f.verify,
 		Data: dataHash(data), Device: j.dev.Name(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),

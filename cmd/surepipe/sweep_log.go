@@ -11,12 +11,17 @@ import (
 	"slices"
 
 	"surepipe/pipeline"
+	"surepipe/risk"
 )
 
 // sweepHeader is the first line of a sweep's JSON: everything that its results depend on. A sweep
 // can continue another with the same header.
 type sweepHeader struct {
-	Sweep   bool   `json:"sweep"`
+	Sweep bool `json:"sweep"`
+	// Criterion is what is minimized, and ALO whether leave-one-out is computed.
+	Criterion risk.Criterion `json:"criterion"`
+	ALO       bool           `json:"alo,omitempty"`
+	targetsResult
 	Problem string `json:"problem"`
 	// Intercept is --intercept's value.
 	Intercept bool        `json:"intercept,omitempty"`
@@ -24,7 +29,7 @@ type sweepHeader struct {
 	Lambda    *number     `json:"lambda,omitempty"` // the weights that are not swept
 	Lambda2   *number     `json:"lambda2,omitempty"`
 	Gamma     *number     `json:"gamma,omitempty"`
-	Sigma2    float64     `json:"sigma2"`
+	Sigma2    float64     `json:"sigma2,omitempty"`
 	// Sigma2Method is how sigma2 was estimated, Sigma2RelStdErr its standard error over its value.
 	Sigma2Method    string  `json:"sigma2_method,omitempty"`
 	Sigma2RelStdErr float64 `json:"sigma2_rel_stderr,omitempty"`

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -34,6 +33,7 @@ type sweepReport struct {
 // sweepSummary is the last line of a sweep's JSON.
 type sweepSummary struct {
 	Summary      bool              `json:"summary"`
+	Criterion    risk.Criterion    `json:"criterion"`
 	Points       int               `json:"points"`
 	NotConverged int               `json:"not_converged"`
 	Minimizer    sweepMinimum      `json:"minimizer"`
@@ -50,17 +50,18 @@ type sweepMinimum struct {
 	Lambda2    *number             `json:"lambda2,omitempty"`
 	Gamma      *number             `json:"gamma,omitempty"`
 	Intercept  *float64            `json:"intercept,omitempty"`
-	SURE       float64             `json:"sure"`
-	SUREStdErr float64             `json:"sure_stderr"`
-	Divergence float64             `json:"divergence"`
-	Loss       *float64            `json:"loss,omitempty"`
-	Converged  bool                `json:"converged"`
+	SURE       *float64            `json:"sure,omitempty"`
+	SUREStdErr *float64            `json:"sure_stderr,omitempty"`
+	criteriaResult
+	Divergence float64  `json:"divergence"`
+	Loss       *float64 `json:"loss,omitempty"`
+	Converged  bool     `json:"converged"`
 }
 
 func (l sweepLine) minimum() sweepMinimum {
 	return sweepMinimum{
 		Index: l.Index, Stage: l.Stage, Lambda: l.Lambda, Lambda2: l.Lambda2, Gamma: l.Gamma,
-		SURE: l.SURE, SUREStdErr: l.SUREStdErr, Divergence: l.Divergence, Loss: l.Loss, Converged: l.trusted(),
+		SURE: l.SURE, SUREStdErr: l.SUREStdErr, criteriaResult: l.criteriaResult, Divergence: l.Divergence, Loss: l.Loss, Converged: l.trusted(),
 	}
 }
 
@@ -101,11 +102,15 @@ func (r *sweepReport) begin(header sweepHeader) error {
 		w := tabwriter.NewWriter(r.cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 		about := r.f.result(r.job)
 		about.writeProblem(w)
+		r.f.writeCriterion(w, about)
 		fmt.Fprintln(w)
 		if err = w.Flush(); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(r.cmd.OutOrStdout(), "%s %12s   %-8s%s %11s %11s\n", names.String(), "SURE", "± s.e.", loss, "divergence", "iterations")
+		for _, c := range r.f.columns(r.job.sigma2) {
+			fmt.Fprintf(&names, " %12s   %-8s", label(c), "± s.e.")
+		}
+		_, err = fmt.Fprintf(r.cmd.OutOrStdout(), "%s%s %11s %11s\n", names.String(), loss, "divergence", "iterations")
 	}
 	for _, line := range r.known {
 		if err == nil {
@@ -145,7 +150,9 @@ func (r *sweepReport) show(line sweepLine) error {
 	for _, w := range r.f.weightsOf(line) {
 		fmt.Fprintf(&row, "%12.6g", w)
 	}
-	fmt.Fprintf(&row, " %12.6g ± %-8.2g", line.SURE, line.SUREStdErr)
+	for _, c := range r.f.columns(r.job.sigma2) {
+		row.WriteString(cell(line.value(c)))
+	}
 	if line.Loss != nil {
 		fmt.Fprintf(&row, " %12.6g", *line.Loss)
 	}
@@ -162,7 +169,7 @@ func (r *sweepReport) show(line sweepLine) error {
 func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error {
 	r.bar.done()
 	f := r.f
-	s := sweepSummary{Summary: true, Points: len(r.lines), Minimizer: r.lines[best.Index].minimum(), Seconds: took.Seconds()}
+	s := sweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines), Minimizer: r.lines[best.Index].minimum(), Seconds: took.Seconds()}
 	s.Minimizer.Intercept = interceptOf(r.job.problem, best.Risk)
 	for a, end := range best.Edge {
 		if end != 0 && s.Edges == nil {
@@ -258,7 +265,14 @@ func (m sweepMinimum) at() string {
 func (r *sweepReport) writeSummary(s sweepSummary) error {
 	var b strings.Builder
 	m := s.Minimizer
-	fmt.Fprintf(&b, "\nminimizer   %s: SURE %.6g ± %.2g, %.6g per coordinate, divergence %.6g", m.at(), m.SURE, m.SUREStdErr, m.SURE/float64(r.job.problem.D), m.Divergence)
+	value, stdErr := r.lines[m.Index].value(r.f.criterion)
+	fmt.Fprintf(&b, "\nminimizer   %s: %s %s", m.at(), label(r.f.criterion), plusMinus(value, stdErr))
+	if r.f.criterion == risk.SURE {
+		fmt.Fprintf(&b, ", %.6g per coordinate", value/float64(r.job.problem.D))
+	} else if m.SURE != nil {
+		fmt.Fprintf(&b, ", SURE %.6g ± %.2g", *m.SURE, *m.SUREStdErr)
+	}
+	fmt.Fprintf(&b, ", divergence %.6g", m.Divergence)
 	if m.Intercept != nil {
 		fmt.Fprintf(&b, ", intercept %.6g", *m.Intercept)
 	}
@@ -285,7 +299,9 @@ func (r *sweepReport) writeCSV(path string) error {
 	for _, axis := range r.f.axes {
 		table.Columns = append(table.Columns, axis.name)
 	}
-	table.Columns = append(table.Columns, "sure", "sure_stderr", "residual", "divergence", "divergence_stderr", "jacobian_fro2")
+	criteria := r.criteriaColumns()
+	table.Columns = append(table.Columns, criteria...)
+	table.Columns = append(table.Columns, "residual", "divergence", "divergence_stderr", "jacobian_fro2")
 	withLoss := r.lines[0].Loss != nil
 	if withLoss {
 		table.Columns = append(table.Columns, "loss")
@@ -295,7 +311,8 @@ func (r *sweepReport) writeCSV(path string) error {
 	for _, l := range r.lines {
 		table.Data = append(table.Data, float64(l.Index), truth[l.Stage == pipeline.RefineStage])
 		table.Data = append(table.Data, r.f.weightsOf(l)...)
-		table.Data = append(table.Data, l.SURE, l.SUREStdErr, l.Residual, l.Divergence, l.DivergenceStdErr, l.JacobianFro2)
+		table.Data = append(table.Data, l.cells(criteria)...)
+		table.Data = append(table.Data, l.Residual, l.Divergence, l.DivergenceStdErr, l.JacobianFro2)
 		if withLoss {
 			table.Data = append(table.Data, *l.Loss)
 		}
@@ -303,49 +320,4 @@ func (r *sweepReport) writeCSV(path string) error {
 	}
 	table.Shape = []int{len(r.lines), len(table.Columns)}
 	return dataio.WriteCSV(path, table)
-}
-
-// symbols are the symbols of the weights in figures.
-var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
-
-// figure draws the points: curves over one weight, or a map over two. The map shows the grid's
-// points and the minimizer, which may lie between them.
-func (r *sweepReport) figure(best sweepMinimum) figure.Figure {
-	f := r.f
-	title := fmt.Sprintf("%s, %s, d = %d", r.job.problem.Name, filepath.Base(f.source()), r.job.problem.D)
-	title += fmt.Sprintf(", σ² = %.4g", r.job.sigma2)
-	if f.estimate != nil {
-		title += " (" + f.estimate.Method + ")"
-	}
-	if len(f.axes) == 2 {
-		rows, cols := len(f.axes[1].values), len(f.axes[0].values)
-		h := figure.HeatMap{Title: title, XName: symbols[f.axes[0].name], YName: symbols[f.axes[1].name], X: f.axes[0].values, Y: f.axes[1].values}
-		if best.Stage == pipeline.RefineStage {
-			l := r.lines[best.Index]
-			w := f.weightsOf(l)
-			h.HasMin, h.MinX, h.MinY, h.MinValue = true, w[0], w[1], l.SURE
-		}
-		for y := range rows {
-			var values []float64
-			var converged []bool
-			for x := range cols {
-				// The sweep's points are in the order of decreasing weights.
-				l := r.lines[(rows-1-y)*cols+cols-1-x]
-				values, converged = append(values, l.SURE), append(converged, l.trusted())
-			}
-			h.Values, h.Converged = append(h.Values, values), append(h.Converged, converged)
-		}
-		return h
-	}
-	s := figure.Sweep{Title: title, Parameter: symbols[f.axes[0].name]}
-	for _, l := range r.lines {
-		s.Lambda = append(s.Lambda, f.weightsOf(l)...)
-		s.SURE, s.StdErr = append(s.SURE, l.SURE), append(s.StdErr, l.SUREStdErr)
-		s.Divergence = append(s.Divergence, l.Divergence)
-		s.Converged = append(s.Converged, l.trusted())
-		if l.Loss != nil {
-			s.Loss = append(s.Loss, *l.Loss)
-		}
-	}
-	return s
 }

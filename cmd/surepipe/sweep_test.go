@@ -159,7 +159,7 @@ func TestSweepWritesItsFiles(t *testing.T) {
 			for i, p := range points {
 				row := table.Data[i*table.Shape[1]:][:table.Shape[1]]
 				at := func(column string) float64 { return row[slices.Index(table.Columns, column)] }
-				if at("sure") != p.SURE || at("lambda") != float64(*p.Lambda) || at("loss") != *p.Loss || at("converged") != 1 {
+				if at("sure") != *p.SURE || at("lambda") != float64(*p.Lambda) || at("loss") != *p.Loss || at("converged") != 1 {
 					t.Errorf("%s: row %d is %v", csv, i, row)
 				}
 			}

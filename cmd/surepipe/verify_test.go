@@ -109,8 +109,8 @@ func TestJSONHoldsWhatStderrWarnsOf(t *testing.T) {
 		if strings.Join(codes, " ") != strings.Join(want, " ") {
 			t.Errorf("%v: warnings %v, expected %v", args, codes, want)
 		}
-		if r.SUREStdErr <= 0 {
-			t.Errorf("%v: an error bar of %g", args, r.SUREStdErr)
+		if *r.SUREStdErr <= 0 {
+			t.Errorf("%v: an error bar of %g", args, *r.SUREStdErr)
 		}
 	}
 }

@@ -31,6 +31,9 @@ type Sweep struct {
 	StdErr []float64
 	// Loss is ||mu_hat - mu||^2 in SURE's units. Nil: not known.
 	Loss []float64
+	// LossLabel, unless it is "", says that the values named SURE are those of another criterion, with
+	// other units than the loss: that is drawn in a panel of its own, with this label.
+	LossLabel string
 	// Divergence is the trace of the Jacobian. Nil: no second panel.
 	Divergence []float64
 	// Converged says where the solver converged. Other points have open markers, and the minimizer
@@ -133,8 +136,12 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 		low[i] -= s.StdErr[i]
 		high[i] += s.StdErr[i]
 	}
-	y, cut := valueAxis(label, slices.Concat(low, high), s.SURE, s.Loss)
-	values := slices.Concat(s.SURE, s.Loss)
+	beside := s.Loss
+	if s.LossLabel != "" {
+		beside = nil
+	}
+	y, cut := valueAxis(label, slices.Concat(low, high), s.SURE, beside)
+	values := slices.Concat(s.SURE, beside)
 	if least, greatest := slices.Min(values), slices.Max(values); least > 0 && greatest > 30*least {
 		bandLow, bandHigh := slices.Min(low), slices.Max(high)
 		shownLow, shownHigh := max(min(bandLow, least), least/10), min(max(bandHigh, greatest), 10*greatest)
@@ -158,7 +165,7 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 		}
 		b.legend = append(b.legend, entry{label: plain(errorName), band: tinted})
 	}
-	if s.Loss != nil {
+	if beside != nil {
 		loss := curve{x: s.Lambda, y: s.Loss, closed: s.Converged, line: stroke{color: vermillion, width: 1.4, dashes: []vg.Length{5, 2.5}}, marker: square}
 		top.front = append(top.front, loss.draw)
 		b.legend = append(b.legend, loss.entry(plain("true loss")))
@@ -184,6 +191,14 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 		b.legend = append(b.legend, entry{label: plain("not converged"), line: &stroke{color: blue, width: 1.6}, marker: &open})
 	}
 
+	if !narrow && s.Loss != nil && beside == nil {
+		top.hideX = true
+		loss := curve{x: s.Lambda, y: s.Loss, closed: s.Converged, line: stroke{color: vermillion, width: 1.4}, marker: square}
+		b.panels = append(b.panels, &panel{
+			x: x, y: linearAxis(s.LossLabel, slices.Min(s.Loss), slices.Max(s.Loss)), height: 0.5 * height, hideX: s.Divergence != nil,
+			behind: []func(*canvas, *panel){vertical}, front: []func(*canvas, *panel){loss.draw},
+		})
+	}
 	if !narrow && s.Divergence != nil {
 		top.hideX = true
 		low, high := slices.Min(s.Divergence), slices.Max(s.Divergence)

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"surepipe/pipeline"
+	"surepipe/risk"
+)
+
+// chooseCriterion fills in the default, when sigma2 is known or known to be unknown.
+func (f *sweepFlags) chooseCriterion(sigma2 float64) error {
+	if f.criterion == "" {
+		f.criterion = risk.DefaultCriterion(sigma2)
+	}
+	if f.criterion == risk.SURE && sigma2 == 0 {
+		return usagef("--sigma2 is missing and %s holds no sigma2, which --criterion sure needs: give the variance of the noise, or --sigma2 auto to estimate it, or choose another criterion", f.source())
+	}
+	f.alo = f.alo || f.criterion == risk.ALO
+	return nil
+}
+
+// writeCriterion says what is minimized, and what the numbers are about where that needs to be said.
+func (f *sweepFlags) writeCriterion(w io.Writer, r result) {
+	if f.criterion != risk.SURE {
+		fmt.Fprintf(w, "criterion\t%s\n", f.criterion)
+	}
+	if r.SUREEstimates != "" {
+		fmt.Fprintf(w, "\tSURE is about %s\n", r.SUREEstimates)
+	}
+	if r.ALOEstimates != "" && f.criterion != risk.SURE {
+		fmt.Fprintf(w, "\tGCV and leave-one-out are about %s\n", r.ALOEstimates)
+	}
+}
+
+// columns are the criteria that the table shows: SURE where it is known, and the one that is
+// minimized.
+func (f *sweepFlags) columns(sigma2 float64) []risk.Criterion {
+	switch {
+	case f.criterion == risk.SURE || sigma2 == 0:
+		return []risk.Criterion{f.criterion}
+	}
+	return []risk.Criterion{risk.SURE, f.criterion}
+}
+
+// cell is a value with its standard error as columns of the table.
+func cell(value, stdErr float64) string {
+	switch {
+	case math.IsNaN(value):
+		return fmt.Sprintf(" %12s   %-8s", "not defined", "")
+	case math.IsNaN(stdErr):
+		return fmt.Sprintf(" %12.6g   %-8s", value, "")
+	}
+	return fmt.Sprintf(" %12.6g ± %-8.2g", value, stdErr)
+}
+
+// valueOf is what a sweep that continues needs to know about a line.
+func (f *sweepFlags) valueOf(line sweepLine) pipeline.SweepValue {
+	value, _ := line.value(f.criterion)
+	return pipeline.SweepValue{Weights: f.weightsOf(line), Value: value, Trusted: line.trusted()}
+}
+
+// criteriaColumns are the columns of a .csv file for what is known at any point.
+func (r *sweepReport) criteriaColumns() []string {
+	var names []string
+	for _, name := range []string{"sure", "sure_stderr", "gcv", "gcv_stderr", "alo", "alo_stderr", "aic", "bic", "sigma2_df"} {
+		for _, l := range r.lines {
+			if l.number(name) != nil {
+				names = append(names, name)
+				break
+			}
+		}
+	}
+	return names
+}
+
+// number is the value of a key of the JSON, nil where it is absent.
+func (l *sweepLine) number(name string) *float64 {
+	return map[string]*float64{
+		"sure": l.SURE, "sure_stderr": l.SUREStdErr, "gcv": l.GCV, "gcv_stderr": l.GCVStdErr, "alo": l.ALO, "alo_stderr": l.ALOStdErr,
+		"aic": l.AIC, "bic": l.BIC, "sigma2_df": l.Sigma2DF,
+	}[name]
+}
+
+// cells are the values of columns, NaN where they are not defined.
+func (l *sweepLine) cells(names []string) []float64 {
+	var values []float64
+	for _, name := range names {
+		if v := l.number(name); v != nil {
+			values = append(values, *v)
+		} else {
+			values = append(values, math.NaN())
+		}
+	}
+	return values
+}

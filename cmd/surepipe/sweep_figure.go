@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+
+	"surepipe/internal/figure"
+	"surepipe/pipeline"
+	"surepipe/risk"
+)
+
+// symbols are the symbols of the weights in figures.
+var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
+
+// figure draws the points: curves over one weight, or a map over two. The map shows the grid's
+// points and the minimizer, which may lie between them.
+func (r *sweepReport) figure(best sweepMinimum) figure.Figure {
+	f := r.f
+	title := fmt.Sprintf("%s, %s, d = %d", r.job.problem.Name, filepath.Base(f.source()), r.job.problem.D)
+	if r.job.sigma2 > 0 {
+		title += fmt.Sprintf(", σ² = %.4g", r.job.sigma2)
+	}
+	if f.estimate != nil {
+		title += " (" + f.estimate.Method + ")"
+	}
+	if len(f.axes) == 2 {
+		rows, cols := len(f.axes[1].values), len(f.axes[0].values)
+		h := figure.HeatMap{Title: title, XName: symbols[f.axes[0].name], YName: symbols[f.axes[1].name], X: f.axes[0].values, Y: f.axes[1].values, Label: label(f.criterion)}
+		if best.Stage == pipeline.RefineStage {
+			l := r.lines[best.Index]
+			w := f.weightsOf(l)
+			h.HasMin, h.MinX, h.MinY = true, w[0], w[1]
+			h.MinValue, _ = l.value(f.criterion)
+		}
+		for y := range rows {
+			var values []float64
+			var converged []bool
+			for x := range cols {
+				// The sweep's points are in the order of decreasing weights.
+				l := r.lines[(rows-1-y)*cols+cols-1-x]
+				value, _ := l.value(f.criterion)
+				usable := l.trusted() && !math.IsNaN(value)
+				if math.IsNaN(value) {
+					value = r.largest()
+				}
+				values, converged = append(values, value), append(converged, usable)
+			}
+			h.Values, h.Converged = append(h.Values, values), append(h.Converged, converged)
+		}
+		return h
+	}
+	s := figure.Sweep{Title: title, Parameter: symbols[f.axes[0].name], Label: label(f.criterion)}
+	if f.criterion != risk.SURE {
+		s.LossLabel = "true loss"
+	}
+	for _, l := range r.lines {
+		value, stdErr := l.value(f.criterion)
+		if math.IsNaN(value) {
+			continue
+		}
+		s.Lambda = append(s.Lambda, f.weightsOf(l)...)
+		s.SURE = append(s.SURE, value)
+		if !math.IsNaN(stdErr) {
+			s.StdErr = append(s.StdErr, stdErr)
+		}
+		s.Divergence = append(s.Divergence, l.Divergence)
+		s.Converged = append(s.Converged, l.trusted())
+		if l.Loss != nil {
+			s.Loss = append(s.Loss, *l.Loss)
+		}
+	}
+	return s
+}
+
+// largest is the largest value of the criterion. It stands for values that are not defined, whose
+// cells of the map are marked like those that did not converge.
+func (r *sweepReport) largest() float64 {
+	most := math.Inf(-1)
+	for _, l := range r.lines {
+		if v, _ := l.value(r.f.criterion); v > most {
+			most = v
+		}
+	}
+	return most
+}

@@ -1,0 +1,52 @@
+package problems
+
+// Targets are what the estimates of risk are about, in words, where a user may take them for
+// estimates of something else; empty elsewhere.
+type Targets struct {
+	// SURE is what SURE estimates the squared error of, and Prediction what leave-one-out, and GCV
+	// as its approximation, estimates the error of.
+	SURE, Prediction string
+}
+
+// targets is what risks of the specification are about, when the operator has been built: n is the
+// number of entries of what it selects from or transforms.
+func (s *Spec) targets(d, n int) Targets {
+	switch {
+	case s.operator.selects() && d < n:
+		return Targets{
+			"the squared error at the observed entries: at missing ones it may be far larger",
+			"the squared error of predicting an entry that is not observed, noise included: what leave-one-out approximates entry by entry, and GCV by the same factor for all",
+		}
+	case s.operator.blurs():
+		return Targets{
+			"the squared error of mu_hat, the blurred signal: that of the signal may be far larger",
+			"the squared error of predicting an entry of y, the blurred signal, noise included",
+		}
+	case s.operator.adds():
+		return Targets{
+			"the squared error of the sum of the parts, such as L + S, not of the split into parts",
+			"the squared error of predicting an entry of the sum of the parts, noise included",
+		}
+	}
+	return Targets{}
+}
+
+// blurs reports whether the operator contains a convolution.
+func (n *operatorNode) blurs() bool {
+	for _, child := range n.children {
+		if child.blurs() {
+			return true
+		}
+	}
+	return n.kind == "convolution"
+}
+
+// adds reports whether the operator adds several blocks of b that are signals themselves.
+func (n *operatorNode) adds() bool {
+	for _, child := range n.children {
+		if child.kind != "identity" {
+			return false
+		}
+	}
+	return n.kind == "hstack"
+}
