@@ -15,7 +15,7 @@ func (s *Spec) targets(d, n int) Targets {
 	case s.operator.selects() && d < n:
 		return Targets{
 			"the squared error at the observed entries: at missing ones it may be far larger",
-			"the squared error of predicting an entry that is not observed, noise included: what leave-one-out approximates entry by entry, and GCV by the same factor for all",
+			"the squared error of predicting an entry that is not observed, noise included",
 		}
 	case s.operator.blurs():
 		return Targets{

@@ -125,7 +125,7 @@ func (r *result) writeCriteria(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", label(c.criterion), plusMinus(value, stdErr), c.text)
 		if c.criterion == risk.GCV && r.ALOEstimates != "" {
-			fmt.Fprintf(w, "\t\tGCV and leave-one-out are about %s\n", r.ALOEstimates)
+			fmt.Fprintf(w, "\t\tGCV and leave-one-out aim at %s\n", r.ALOEstimates)
 		}
 	}
 }

@@ -21,14 +21,8 @@ type monteCarloFlags struct {
 	resume               bool
 }
 
-func newMonteCarlo() *cobra.Command {
-	var f estimatorFlags
-	var o monteCarloFlags
-	cmd := &cobra.Command{
-		Use:     "montecarlo",
-		Aliases: []string{"mc"},
-		Short:   "Estimate the risk at many y",
-		Long: `Estimates the risk at many samples y. They come from --y; or from the data, where y
+// monteCarloHelp is the command's help.
+const monteCarloHelp = `Estimates the risk at many samples y. They come from --y; or from the data, where y
 has one more leading axis (N x ...); or, where the data hold mu, they are simulated,
 y = mu + sigma noise. --y is read sample by sample and may be larger than memory: a .npy
 file, the array y of a .npz file, or "-" for a .npy array on standard input. Prints one
@@ -75,7 +69,16 @@ A summary as text goes to standard error, with the throughput. Samples and probe
 functions of --seed and the sample's number: the lines are the same, times aside, for any
 --parallel and --probe-batch, and for a part of the samples with --first.
 
-` + dataHelp,
+`
+
+func newMonteCarlo() *cobra.Command {
+	var f estimatorFlags
+	var o monteCarloFlags
+	cmd := &cobra.Command{
+		Use:     "montecarlo",
+		Aliases: []string{"mc"},
+		Short:   "Estimate the risk at many y",
+		Long:    monteCarloHelp + dataHelp,
 		Example: `  surepipe montecarlo --problem matrix-completion --data mc.npz --samples 400 > mc.jsonl
   surepipe mc --problem svt --data stack.npz --lambda 30 --parallel 4
   surepipe mc --problem lasso --data lasso.npz --samples 2000 --seeds 100 --jsonl mc.jsonl --resume --plot mc.png --running mean.png

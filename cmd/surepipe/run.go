@@ -206,7 +206,7 @@ func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
 		f.note(cmd, noteConstant, "column %d of X, counted from 0, is constant up to rounding errors and counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
 	}
 	if p.Relative {
-		f.note(cmd, noteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it depends on y: SURE is only approximately unbiased")
+		f.note(cmd, noteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it depends on y: SURE is only approximately unbiased, and the other criteria take the weight as fixed")
 	}
 }
 

@@ -42,12 +42,8 @@ type sweepAxis struct {
 	values []float64 // increasing
 }
 
-func newSweep() *cobra.Command {
-	var f sweepFlags
-	cmd := &cobra.Command{
-		Use:   "sweep",
-		Short: "Estimate the risk over a grid of hyperparameters, and find its minimum",
-		Long: `Estimates the risk on a logarithmic grid of one weight or two, FROM:TO:COUNT, from the
+// sweepHelp is the command's help.
+const sweepHelp = `Estimates the risk on a logarithmic grid of one weight or two, FROM:TO:COUNT, from the
 largest to the smallest with warm starts, and then searches for the minimum between the
 neighbours of the grid's minimizer, by Brent's method on the logarithm of each weight.
 
@@ -88,7 +84,14 @@ Points that have not converged, or with which --verify disagrees, are marked and
 exit status 3. Such a point is the minimizer only if all points are marked. A point whose
 criterion is not defined, such as gcv of a fit that interpolates y, is never the minimizer.
 
-` + dataHelp,
+`
+
+func newSweep() *cobra.Command {
+	var f sweepFlags
+	cmd := &cobra.Command{
+		Use:   "sweep",
+		Short: "Estimate the risk over a grid of hyperparameters, and find its minimum",
+		Long:  sweepHelp + dataHelp,
 		Example: `  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png
   surepipe sweep --problem lasso --data table.csv --column price --intercept --lambda 0.01max:max:40 --criterion alo
   surepipe sweep --problem lasso --data diabetes.npz --lambda 1:1000:30 --csv curve.csv --out best.npz

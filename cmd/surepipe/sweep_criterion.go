@@ -30,7 +30,7 @@ func (f *sweepFlags) writeCriterion(w io.Writer, r result) {
 		fmt.Fprintf(w, "\tSURE is about %s\n", r.SUREEstimates)
 	}
 	if r.ALOEstimates != "" && f.criterion != risk.SURE {
-		fmt.Fprintf(w, "\tGCV and leave-one-out are about %s\n", r.ALOEstimates)
+		fmt.Fprintf(w, "\tGCV and leave-one-out aim at %s\n", r.ALOEstimates)
 	}
 }
 

@@ -191,27 +191,37 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 		b.legend = append(b.legend, entry{label: plain("not converged"), line: &stroke{color: blue, width: 1.6}, marker: &open})
 	}
 
-	if !narrow && s.Loss != nil && beside == nil {
-		top.hideX = true
+	if !narrow {
+		s.below(b, x, vertical)
+	}
+	return b, nil
+}
+
+// below adds the panels below the first of b, each half as high: the loss, where its units are its
+// own, and the degrees of freedom. x is the axis of all, and vertical the line through the minimizer.
+func (s Sweep) below(b *block, x *axis, vertical func(*canvas, *panel)) {
+	height := 0.5 * b.panels[0].height
+	if s.Loss != nil && s.LossLabel != "" {
 		loss := curve{x: s.Lambda, y: s.Loss, closed: s.Converged, line: stroke{color: vermillion, width: 1.4}, marker: square}
 		b.panels = append(b.panels, &panel{
-			x: x, y: linearAxis(s.LossLabel, slices.Min(s.Loss), slices.Max(s.Loss)), height: 0.5 * height, hideX: s.Divergence != nil,
+			x: x, y: linearAxis(s.LossLabel, slices.Min(s.Loss), slices.Max(s.Loss)), height: height,
 			behind: []func(*canvas, *panel){vertical}, front: []func(*canvas, *panel){loss.draw},
 		})
 	}
-	if !narrow && s.Divergence != nil {
-		top.hideX = true
+	if s.Divergence != nil {
 		low, high := slices.Min(s.Divergence), slices.Max(s.Divergence)
 		if low > 0 && low < 0.5*high {
 			low = 0
 		}
 		df := curve{x: s.Lambda, y: s.Divergence, closed: s.Converged, line: stroke{color: green, width: 1.6}, marker: circle}
 		b.panels = append(b.panels, &panel{
-			x: x, y: linearAxis("degrees of freedom", low, high), height: 0.5 * height,
+			x: x, y: linearAxis("degrees of freedom", low, high), height: height,
 			behind: []func(*canvas, *panel){vertical}, front: []func(*canvas, *panel){df.draw},
 		})
 	}
-	return b, nil
+	for _, p := range b.panels[:len(b.panels)-1] {
+		p.hideX = true
+	}
 }
 
 // valueAxis is a linear axis for curves and a band around them. The curves keep at least a quarter
