@@ -124,3 +124,51 @@ func TestFactorFollowsItsColumns(t *testing.T) {
 		}
 	}
 }
+
+// Whatever changes in the penalty, the next minimum is that of the new one.
+func TestReweightGoesOnFromThePoint(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		p, linear := program(seed, 10+int(seed), 30, 0.5, 0)
+		base := slices.Clone(p.W)
+		p.Start(make([]float64, 30))
+		for round := range 25 {
+			w, q, positive := slices.Clone(base), slices.Clone(p.Q), slices.Clone(p.Positive)
+			factor := math.Pow(10, 2*rng.Float64()-1)
+			for j := range w {
+				w[j] *= factor
+				switch kind := rng.IntN(40); {
+				case round%5 != 4:
+				case kind == 0:
+					w[j] = math.Inf(1)
+				case kind < 4:
+					w[j] = 0
+				case kind < 8:
+					positive[j] = !positive[j]
+				case kind < 12:
+					q[j] = rng.Float64() * p.Gram(j)[j]
+				}
+			}
+			p.Reweight(w, q, positive)
+			if _, err := p.Minimize(t.Context(), 2000); err != nil {
+				t.Fatal(err)
+			}
+			for j, b := range p.B {
+				g := linear[j] + p.Q[j]*b
+				for i, c := range p.B {
+					g += p.Gram(j)[i] * c
+				}
+				off := max(math.Abs(g)-w[j], 0)
+				switch {
+				case b != 0:
+					off = math.Abs(g + math.Copysign(w[j], b))
+				case positive[j]:
+					off = max(-g-w[j], 0)
+				}
+				if positive[j] && b < 0 || math.IsInf(w[j], 1) && b != 0 || !(off*p.scale[j] <= 1e-9) {
+					t.Fatalf("seed %d, round %d: coordinate %d is %g, off by %g", seed, round, j, b, off*p.scale[j])
+				}
+			}
+		}
+	}
+}
