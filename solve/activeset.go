@@ -146,9 +146,6 @@ func (n *newton) solution() (*Solution, error) {
 	sol := &Solution{Convergence: n.conv, Choices: slices.Clone(o.choices), B: n.b, MuHat: n.z}
 	n.b, n.z = array.Batch{}, array.Batch{}
 	if o.Point {
-		if slices.ContainsFunc(n.p.Q, func(q float64) bool { return q != 0 }) {
-			n.p.Settle() // Traces needs that
-		}
 		misfit := n.dev.Alloc(1, sol.MuHat.N())
 		n.dev.Copy(misfit, sol.MuHat)
 		p.Device = n.dev

@@ -40,7 +40,7 @@ func (p *Program) Minimize(ctx context.Context, most int) (changed bool, err err
 		case moved:
 			changed = true
 		case stalled:
-			if p.Settle() { // a factor with columns held is less accurate
+			if p.settle() { // a factor with columns held is less accurate
 				continue
 			}
 			if p.batch = p.batch / 4; !p.purge() {
@@ -110,7 +110,7 @@ func (p *Program) step(force bool) outcome {
 	if !crossing {
 		before := p.Stationarity()
 		p.advance(1, d)
-		if after := p.Stationarity(); after > p.Floor && !(after < before/2) && p.Settle() {
+		if after := p.Stationarity(); after > p.Floor && !(after < before/2) && p.settle() {
 			return moved
 		}
 		p.batch = min(2*p.batch+1, max(firstBatch, int(batchShare*float64(n))))
