@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/space"
 )
@@ -90,7 +91,8 @@ func (s *activeSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, er
 	}
 	n := newNewton(s, y)
 	defer n.release()
-	if err := n.begin(b0); err != nil {
+	n.report = progress.From(ctx)
+	if err := n.begin(ctx, b0); err != nil {
 		return nil, err
 	}
 	for {
@@ -98,9 +100,7 @@ func (s *activeSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, er
 		if err != nil {
 			return nil, err
 		}
-		if s.s.o.Progress != nil {
-			s.s.o.Progress(n.conv)
-		}
+		n.tell()
 		if done {
 			break
 		}

@@ -10,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
+	"surepipe/progress"
 	"surepipe/prox"
 )
 
@@ -65,6 +66,8 @@ func newDirect(ctx context.Context, p Problem, _ Options) (Method, error) {
 		return nil, err
 	}
 	x := dense()
+	d, dim := p.A.Dims()
+	progress.From(ctx)(progress.Report{Stage: progress.Factorization, Steps: min(d, dim)})
 	s := &direct{p: p, curve: q.Value, margin: math.Inf(1), lengths: columnNorms(x)}
 	f := factorizationFor(s.lengths)
 	s.choice = f.choice

@@ -7,6 +7,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/progress"
 	"surepipe/solve/internal/faces"
 	"surepipe/space"
 )
@@ -34,6 +35,8 @@ type newton struct {
 	settled    int     // rounds that changed no sign
 	best       float64 // the best optimality
 	idle       int     // rounds since then
+
+	report func(progress.Report)
 }
 
 const (
@@ -97,7 +100,7 @@ func (n *newton) release() {
 }
 
 // begin starts at the support of b0, together with the coordinates that no penalty holds at 0.
-func (n *newton) begin(b0 array.Batch) error {
+func (n *newton) begin(ctx context.Context, b0 array.Batch) error {
 	start := make([]float64, len(n.hostB))
 	if !b0.IsZero() {
 		n.dev.Download(start, b0)
@@ -116,7 +119,9 @@ func (n *newton) begin(b0 array.Batch) error {
 		}
 	}
 	n.norm = relative(Norm(n.g), Norm(n.z))
-	n.extend(set)
+	if err := n.extend(ctx, set); err != nil {
+		return err
+	}
 	b := make([]float64, len(set))
 	for i, j := range set {
 		b[i] = start[j]
@@ -130,8 +135,9 @@ func (n *newton) begin(b0 array.Batch) error {
 }
 
 // extend adds coordinates to the working set, with their rows of the Gram matrix.
-func (n *newton) extend(set []int) {
+func (n *newton) extend(ctx context.Context, set []int) error {
 	d, _ := n.s.s.p.A.Dims()
+	all := len(n.set) + len(set)
 	for len(set) > 0 {
 		some := set[:min(columnBlock, len(set))]
 		set = set[len(some):]
@@ -153,6 +159,10 @@ func (n *newton) extend(set []int) {
 		c.A.Forward(images, units)
 		units.Free()
 		for _, other := range n.parts {
+			if ctx.Err() != nil {
+				break
+			}
+			n.report(progress.Report{Stage: progress.Gram, Step: at, Steps: all})
 			out := n.dev.Alloc(k, len(other.set))
 			other.A.Adjoint(out, images)
 			for i, v := range out.ToHost() {
@@ -164,8 +174,17 @@ func (n *newton) extend(set []int) {
 			out.Free()
 		}
 		images.Free()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		n.p.Ready()
 	}
+	return nil
+}
+
+// tell reports the Newton steps so far.
+func (n *newton) tell() {
+	n.report(progress.Report{Stage: progress.Newton, Step: n.p.Steps, Measure: n.conv.Optimality, Goal: n.tol})
 }
 
 // gradient computes b, A b - y and the gradient from the working set's coordinates.
@@ -300,9 +319,11 @@ func (n *newton) measure() (all, byColumn float64) {
 // advance adds the largest violations to the working set and minimizes over it.
 func (n *newton) advance(ctx context.Context) error {
 	if n.violations > 0 {
-		n.extend(strongest(n.outside, min(max(len(n.p.Active()), minFirst), mostWorking)))
+		if err := n.extend(ctx, strongest(n.outside, min(max(len(n.p.Active()), minFirst), mostWorking))); err != nil {
+			return err
+		}
 	}
-	changed, err := n.p.Minimize(ctx, min(stepsARound, max(n.s.s.o.MaxIter-n.p.Steps, 1)))
+	changed, err := n.p.Minimize(ctx, n.tell, min(stepsARound, max(n.s.s.o.MaxIter-n.p.Steps, 1)))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package vjp
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -9,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
+	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/space"
@@ -107,9 +109,10 @@ func (l *implicit) factorModel(s *situation) error {
 		sys.g = l.gram(l.model.Space.Form().Set)
 	}
 	if sys.g == nil {
+		progress.From(s.ctx)(progress.Report{Stage: progress.Gram, Steps: n})
 		sys.g = gram(dev, op)
 	}
-	return l.solveSystem(sys)
+	return l.solveSystem(s.ctx, sys)
 }
 
 // diagonalMatrix is diag(q), row-major; nil where that is 0.
@@ -153,7 +156,7 @@ const vanishing = 1e-9
 
 // factorJacobian factors the system on the range of J = V diag(j) V*, with E the columns of V whose
 // eigenvalues do not vanish and Q = diag(1/j - 1)/eta. It is for a J without a model.
-func (l *implicit) factorJacobian(*situation) error {
+func (l *implicit) factorJacobian(s *situation) error {
 	dev, n := l.p.Device, l.dim
 	jacobian := l.jacobian()
 	basis, j, err := rangeOf(jacobian, n)
@@ -177,7 +180,7 @@ func (l *implicit) factorJacobian(*situation) error {
 	sys.m = func() mat.Matrix { return images(dev, on) }
 	sys.w = func() (*mat.Dense, error) { return root(sys.q, l.dim) }
 	sys.g = gram(dev, on)
-	return l.solveSystem(sys)
+	return l.solveSystem(s.ctx, sys)
 }
 
 // jacobian is J, row-major.
@@ -275,7 +278,11 @@ func spectrum(matrix []float64, n int) (values []float64, v *mat.Dense, err erro
 
 // solveSystem factorizes K, by Cholesky where it is well conditioned with its diagonal scaled to
 // one, else by [pivoted.Factorize].
-func (l *implicit) solveSystem(s system) error {
+func (l *implicit) solveSystem(ctx context.Context, s system) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	progress.From(ctx)(progress.Report{Stage: progress.Factorization, Steps: s.n})
 	if s.q == nil {
 		s.q = make([]float64, s.n*s.n)
 		s.w = func() (*mat.Dense, error) { return nil, nil }
