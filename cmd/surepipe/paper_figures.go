@@ -122,12 +122,13 @@ func (f *figures) run() error {
 // simulate runs the estimator at samples around the data's mu, from sample 0 on. It keeps the lines
 // in the named file of the folder, and continues with those that are there.
 func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int, e *estimatorFlags, settings map[string]string) (*summary, throughput, *job, error) {
-	job, err := f.open(f.cmd, e, data, nil)
+	bar := newProgress(f.cmd)
+	defer bar.close()
+	bar.prefix = title + ": "
+	job, err := f.open(f.cmd, e, data, bar)
 	if err != nil {
 		return nil, throughput{}, nil, err
 	}
-	bar := newProgress(f.cmd.ErrOrStderr())
-	bar.prefix = title + ": "
 	m := &monteCarlo{
 		job: job, template: e.result(job), ys: simulated(data.Mu, data.YShape, job.sigma2, f.seed), mu: data.Mu, count: count, seeds: seeds, seed: f.seed,
 		log: filepath.Join(f.out, name), resume: true, again: "the same command", header: newLogHeader(settings, data, job.dev), progress: bar,

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
@@ -191,7 +189,10 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 		dev.Close()
 		return err
 	}
-	job, err := f.open(cmd, dev, file.Data, nil)
+	bar := newProgress(cmd)
+	defer bar.close()
+	bar.unit = "points"
+	job, err := f.open(cmd, dev, file.Data, bar)
 	if err != nil {
 		return err
 	}
@@ -205,12 +206,13 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 		grid[a] = axis.values
 	}
 	family, options := f.sweep(cmd, job, file.Data)
+	options.Progress = bar.follower()
 	if f.out != "" {
 		if err := checkOut(f.out, job.problem); err != nil {
 			return err
 		}
 	}
-	r := &sweepReport{cmd: cmd, f: f, job: job, y: file.Y, total: 1, hasLoss: file.Mu != nil}
+	r := &sweepReport{bar: bar, cmd: cmd, f: f, job: job, y: file.Y, total: 1, hasLoss: file.Mu != nil}
 	for _, axis := range grid {
 		r.total *= len(axis)
 	}
@@ -236,7 +238,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 	}
 	for point, err := range pipeline.Sweep(cmd.Context(), file.Y, family, grid, options) {
 		if err != nil {
-			r.bar.done()
+			r.bar.close()
 			if errors.Is(err, context.Canceled) && f.jsonl != "" {
 				fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d points are in %s; continue with --resume\n", len(r.lines), f.jsonl)
 			}
@@ -323,14 +325,4 @@ func (f *sweepFlags) weightsOf(line sweepLine) []float64 {
 		}
 	}
 	return w
-}
-
-// onTerminal reports whether standard output is a terminal.
-func onTerminal(cmd *cobra.Command) bool {
-	out := cmd.OutOrStdout()
-	if w, kept := out.(*keptError); kept {
-		out = w.Writer
-	}
-	f, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

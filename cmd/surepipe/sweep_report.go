@@ -82,10 +82,6 @@ func (l sweepLine) mark() string {
 
 // begin prints the header, and the points that are known already.
 func (r *sweepReport) begin(header sweepHeader) error {
-	r.bar = &progress{}
-	if !onTerminal(r.cmd) {
-		r.bar = newProgress(r.cmd.ErrOrStderr())
-	}
 	var err error
 	if r.f.asJSON {
 		err = writeLine(r.cmd.OutOrStdout(), header)
@@ -136,7 +132,7 @@ func (r *sweepReport) add(point pipeline.SweepPoint) error {
 // show prints a point.
 func (r *sweepReport) show(line sweepLine) error {
 	r.lines = append(r.lines, line)
-	r.bar.set(min(len(r.lines), r.total), r.total)
+	r.bar.set(min(len(r.lines), r.total), r.total, len(r.lines))
 	out := r.cmd.OutOrStdout()
 	if r.f.asJSON {
 		return writeLine(out, line)
@@ -160,7 +156,7 @@ func (r *sweepReport) show(line sweepLine) error {
 
 // finish prints the summary and writes the files, when all points are known.
 func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error {
-	r.bar.done()
+	r.bar.close()
 	f := r.f
 	s := sweepSummary{Summary: true, Points: len(r.lines), Minimizer: r.lines[best.Index].minimum(), Seconds: took.Seconds()}
 	s.Minimizer.Intercept = interceptOf(r.job.problem, best.Risk)
