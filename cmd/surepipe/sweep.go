@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 type sweepFlags struct {
 	estimatorFlags
 	refine                int
+	chain                 int // points in a chain of warm starts, 0 for the default
 	csv, jsonl, plot, out string
 	asJSON, resume        bool
 
@@ -266,7 +268,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 			return j.problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
 		},
 	}
-	o = pipeline.SweepOptions{Mu: data.Mu, Refine: f.refine, Options: pipeline.Options{
+	o = pipeline.SweepOptions{Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed,
 		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.out != "" || f.intercept, Logger: f.logger(cmd),
 	}}
@@ -287,7 +289,7 @@ func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	h := sweepHeader{
 		Sweep: true, Problem: j.problem.Name, Intercept: f.intercept, Sigma2: j.sigma2, Solver: j.solver.Name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
-		Chain: pipeline.DefaultChain, Refine: f.refine, Verify: f.verify,
+		Chain: cmp.Or(f.chain, pipeline.DefaultChain), Refine: f.refine, Verify: f.verify,
 		Data: dataHash(data), Device: j.dev.Name(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),
 	}
 	if f.queries.auto {

@@ -111,16 +111,22 @@ func (r *sweepReport) begin(header sweepHeader) error {
 	return err
 }
 
-// add writes a new point.
-func (r *sweepReport) add(point pipeline.SweepPoint) error {
-	line := sweepLine{Index: point.Index, Stage: point.Stage, result: r.f.result(r.job)}
-	for a, axis := range r.f.axes {
+// line is the line of a point.
+func (f *sweepFlags) line(j *job, point pipeline.SweepPoint) sweepLine {
+	line := sweepLine{Index: point.Index, Stage: point.Stage, result: f.result(j)}
+	for a, axis := range f.axes {
 		*map[string]**number{"lambda": &line.Lambda, "lambda2": &line.Lambda2, "gamma": &line.Gamma}[axis.name] = weightOrNil(point.Weights[a])
 	}
-	line.fill(r.job.problem, point.Risk, nil)
+	line.fill(j.problem, point.Risk, nil)
 	if !math.IsNaN(point.Loss) {
 		line.Loss = &point.Loss
 	}
+	return line
+}
+
+// add writes a new point.
+func (r *sweepReport) add(point pipeline.SweepPoint) error {
+	line := r.f.line(r.job, point)
 	if r.log != nil {
 		if err := r.log.write(line); err != nil {
 			return err
