@@ -74,8 +74,8 @@ var choiceCases = []choiceCase{
 	{"tv1d", "100000", func(string) (problems.Data, error) { return problems.GenerateTV1D(100000, 1) }, problems.Hyper{}, 0},
 	{"wavelet-denoise", "64 x 64", imageData(64, "operator: identity\n", 0.1), problems.Hyper{}, 0},
 	{"wavelet-denoise", "512 x 512", imageData(512, "operator: identity\n", 0.1), problems.Hyper{}, 0},
+	{"deblur", "32 x 32", imageData(32, "operator: {convolution: {gaussian: 1.5, boundary: circular}}\n", 0.01), problems.Hyper{}, 1e-5},
 	{"deblur", "64 x 64", imageData(64, "operator: {convolution: {gaussian: 1.5, boundary: circular}}\n", 0.01), problems.Hyper{}, 1e-5},
-	{"deblur", "128 x 128", imageData(128, "operator: {convolution: {gaussian: 1.5, boundary: circular}}\n", 0.01), problems.Hyper{}, 1e-5},
 }
 
 func lassoData(d, p int) func(string) (problems.Data, error) {
