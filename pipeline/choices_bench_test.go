@@ -175,12 +175,12 @@ type choiceRow struct {
 
 const (
 	// A choice is given up after slowest times the default's time, or leastPatience seconds.
-	slowest       = 4
-	leastPatience = 0.5
+	slowest       = 3
+	leastPatience = 0.3
 	// The default and the fastest others are run again, in turn, until each has repeats runs, or
 	// enough seconds are spent.
 	repeats = 5
-	enough  = 4
+	enough  = 2
 )
 
 func newChoiceRow(b *testing.B, c choiceCase) *choiceRow {

@@ -77,7 +77,13 @@ func (c *curveSweeps) run(ctx context.Context) (err error) {
 	for i := range c.draws {
 		g.Go(func() error { return c.sweep(ctx, i) })
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		if c.cmd.Context().Err() != nil {
+			fmt.Fprintf(c.cmd.ErrOrStderr(), "surepipe: %d of %d points are in %s: the same command continues from there\n", c.bar.count(), c.draws*c.points, filepath.Join(c.out, "figure3"))
+		}
+		return err
+	}
+	return nil
 }
 
 // sweep computes the points of one y.

@@ -93,6 +93,13 @@ func (p *progress) set(done, total, next int) {
 	}
 }
 
+// count is how many are done.
+func (p *progress) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
+}
+
 // describe sets the text after the count.
 func (p *progress) describe(text string) {
 	p.mu.Lock()
