@@ -191,7 +191,7 @@ func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func
 			m.mean.add(values[len(values)-1])
 		}
 		m.progress.set(m.samples+m.repeats, m.count+m.seeds, m.first+m.samples)
-		m.progress.describe(m.speed.String() + ", " + m.mean.describe(m.s))
+		m.progress.describe(m.speed.String() + ", " + m.speed.remaining(m.count-m.samples) + m.mean.describe(m.s))
 	}
 	return nil
 }

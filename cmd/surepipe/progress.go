@@ -146,12 +146,12 @@ const preparation = -1
 // line is what is shown.
 func (p *progress) line(now time.Time) string {
 	const width = 20
-	text := p.prefix
+	took := inWords(now.Sub(p.started))
+	parts := []string{p.prefix + took}
 	if p.total > 0 {
 		n := width * p.done / p.total
-		text += fmt.Sprintf("[%s%s] %d of %d %s", strings.Repeat("#", n), strings.Repeat("-", width-n), p.done, p.total, p.unit)
+		parts[0] = fmt.Sprintf("%s[%s%s] %d of %d %s in %s", p.prefix, strings.Repeat("#", n), strings.Repeat("-", width-n), p.done, p.total, p.unit, took)
 	}
-	parts := []string{}
 	if p.text != "" {
 		parts = append(parts, p.text)
 	}
@@ -166,11 +166,7 @@ func (p *progress) line(now time.Time) string {
 		}
 		parts = append(parts, what)
 	}
-	parts = append(parts, inWords(now.Sub(p.started))+" so far")
-	if text != "" && !strings.HasSuffix(text, " ") {
-		text += "; "
-	}
-	return text + strings.Join(parts, "; ")
+	return strings.Join(parts, "; ")
 }
 
 // draw shows the line in place of the one before.
@@ -288,7 +284,7 @@ func phrase(r reports.Report) string {
 	if r.Goal > 0 {
 		text += fmt.Sprintf(", %s %.1e, %s %.1e", name, r.Measure, goal, r.Goal)
 	}
-	if r.Active > 0 {
+	if r.Active > 1 {
 		text += fmt.Sprintf(", %d probes under way", r.Active)
 	}
 	return text

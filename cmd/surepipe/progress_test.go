@@ -30,7 +30,7 @@ func TestLineShowsWhatIsUnderWay(t *testing.T) {
 	for _, after := range []time.Duration{5 * time.Second, 6 * time.Second} {
 		out.Reset()
 		p.draw(start.Add(after))
-		if got := out.String(); !strings.Contains(got, "factorization of 3000 rows, for "+after.String()) || !strings.Contains(got, after.String()+" so far") {
+		if got := out.String(); !strings.Contains(got, "factorization of 3000 rows, for "+after.String()) || !strings.Contains(got, "\r"+after.String()+"; ") {
 			t.Errorf("after %v: %q", after, got)
 		}
 	}
@@ -40,7 +40,7 @@ func TestLineShowsWhatIsUnderWay(t *testing.T) {
 	p.follow(pipeline.Progress{Sample: 3, Done: 24, Total: 48, Report: reports.Report{Stage: reports.ConjugateGradients, Step: 9, Measure: 0.02, Goal: 0.001, Active: 24}})
 	out.Reset()
 	p.draw(start.Add(8 * time.Second))
-	want := "[#####---------------] 3 of 12 samples; sample 3: 24 of 48 probes, conjugate gradients, step 9, residual 2.0e-02, goal 1.0e-03, 24 probes under way"
+	want := "[#####---------------] 3 of 12 samples in 8s; sample 3: 24 of 48 probes, conjugate gradients, step 9, residual 2.0e-02, goal 1.0e-03, 24 probes under way"
 	if got := out.String(); !strings.Contains(got, want) {
 		t.Errorf("%q, expected %q", got, want)
 	}
