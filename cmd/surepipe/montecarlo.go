@@ -221,6 +221,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	}
 	bar := newProgress(cmd)
 	defer bar.close()
+	bar.label("", "samples")
 	job, err := f.open(cmd, dev, rest, bar)
 	if err != nil {
 		return err

@@ -97,7 +97,6 @@ func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err
 	for _, v := range r.s.headline() {
 		r.mean.add(v)
 	}
-	m.progress.unit = "samples"
 	defer m.progress.close()
 	if err := r.compute(ctx); err != nil {
 		return r.s, r.speed, err

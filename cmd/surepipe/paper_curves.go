@@ -66,7 +66,7 @@ type curveSweeps struct {
 func (c *curveSweeps) run(ctx context.Context) (err error) {
 	c.bar = newProgress(c.cmd)
 	defer c.bar.close()
-	c.bar.prefix, c.bar.unit = "figure 3: ", "points"
+	c.bar.label("figure 3: ", "points")
 	if c.job, err = c.open(c.cmd, &c.flags.estimatorFlags, c.data, c.bar); err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func (f *figures) run() error {
 func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int, e *estimatorFlags, settings map[string]string) (*summary, throughput, *job, error) {
 	bar := newProgress(f.cmd)
 	defer bar.close()
-	bar.prefix = title + ": "
+	bar.label(title+": ", "samples")
 	job, err := f.open(f.cmd, e, data, bar)
 	if err != nil {
 		return nil, throughput{}, nil, err

@@ -219,7 +219,7 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 	}
 	bar := newProgress(t.cmd)
 	defer bar.close()
-	bar.prefix = fmt.Sprintf("%s %d x %d: ", r.problem, rows, cols)
+	bar.label(fmt.Sprintf("%s %d x %d: ", r.problem, rows, cols), "samples")
 	e.keepB = r.problem == "lasso"
 	job, err := t.flags.open(t.cmd, e, data, bar)
 	if err != nil {
@@ -247,7 +247,6 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 	if t.samples == 0 {
 		return line, nil
 	}
-	bar.unit = "samples"
 	losses, err := t.losses(job, data, bytes, bar)
 	if err != nil {
 		return line, err

@@ -81,6 +81,13 @@ func newProgress(cmd *cobra.Command) *progress {
 	return p
 }
 
+// label sets what begins the line, and the name of what is counted.
+func (p *progress) label(prefix, unit string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.prefix, p.unit = prefix, unit
+}
+
 // set says that done of total are done, and all samples before number next.
 func (p *progress) set(done, total, next int) {
 	p.mu.Lock()

@@ -193,7 +193,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 	}
 	bar := newProgress(cmd)
 	defer bar.close()
-	bar.unit = "points"
+	bar.label("", "points")
 	job, err := f.open(cmd, dev, file.Data, bar)
 	if err != nil {
 		return err
