@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/progress"
 	"surepipe/prox"
 )
 
@@ -89,7 +90,8 @@ func (s *activeSet) Solve(ctx context.Context, y array.Batch, from From) (*Solut
 	}
 	n := newNewton(s, y)
 	defer n.release()
-	if err := n.begin(from); err != nil {
+	n.report = progress.From(ctx)
+	if err := n.begin(ctx, from); err != nil {
 		return nil, err
 	}
 	for {
@@ -97,9 +99,7 @@ func (s *activeSet) Solve(ctx context.Context, y array.Batch, from From) (*Solut
 		if err != nil {
 			return nil, err
 		}
-		if s.s.o.Progress != nil {
-			s.s.o.Progress(n.conv)
-		}
+		n.tell()
 		if done {
 			break
 		}

@@ -113,6 +113,8 @@ type factorization struct {
 }
 
 var factorizations = []factorization{
+	{Choice{"method", "eigenvalues of A*A", "A has at least as many rows as columns, and its singular values differ by at most a factor of 100: their squares have twelve correct digits"},
+		func(spread float64) bool { return spread <= gramSpread }, (*direct).decomposeGram},
 	{Choice{"method", "singular value decomposition", "the columns of A differ in length by at most a factor of 1e4"},
 		func(spread float64) bool { return spread <= gradedSpread }, (*direct).decompose},
 	{Choice{"method", "pivoted factorization with the penalty", "the columns of A differ in length by more than a factor of 1e4"},
@@ -123,9 +125,12 @@ var factorizations = []factorization{
 const (
 	// widestSpread is the ratio of the columns' lengths up to which their units are kept, and
 	// gradedSpread that up to which A's own singular values are used: those of the shortest columns
-	// then have ten correct digits.
+	// then have ten correct digits. gramSpread is the ratio of A's singular values up to which they
+	// come from A*A, where A has at least leastGram columns.
 	widestSpread = 8
 	gradedSpread = 1e4
+	gramSpread   = 100
+	leastGram    = 32
 	// mostWorking is the size of the working set up to which its Gram matrix is kept.
 	mostWorking = 1 << 13
 	// minWorking is the size of p below which working sets do not pay.
@@ -279,16 +284,16 @@ func (s *situation) faces() bool {
 	return s.e.newton && !s.o.Whole && s.p.Loss == nil && prox.StructureOf(s.p.R).Sparse != nil
 }
 
-// factorizationFor chooses by the lengths of the columns.
-func factorizationFor(lengths []float64) factorization {
+// factorizationsFor chooses by the lengths of the columns. The first one that can be computed is
+// taken.
+func factorizationsFor(lengths []float64) []factorization {
 	least, most := math.Inf(1), 0.0
 	for _, v := range lengths {
 		if v > 0 {
 			least, most = min(least, v), max(most, v)
 		}
 	}
-	i := slices.IndexFunc(factorizations, func(f factorization) bool { return f.applies(most / least) })
-	return factorizations[i]
+	return slices.DeleteFunc(slices.Clone(factorizations), func(f factorization) bool { return !f.applies(most / least) })
 }
 
 // writtenDown is the choice that writeDown makes.

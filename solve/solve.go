@@ -45,8 +45,6 @@ type Options struct {
 	// Sigma2 is the variance of the noise in y where it is known. Errors of mu_hat are then
 	// measured against sigma sqrt(d), otherwise against the residual.
 	Sigma2 float64
-	// Progress, unless nil, is called after every iteration with the convergence so far.
-	Progress func(Convergence)
 	// Point asks for [Solution].At, which a derivative at the solution needs.
 	Point bool
 	// Whole asks for iterations over all coordinates, without working sets and factored matrices,

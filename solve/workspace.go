@@ -1,10 +1,12 @@
 package solve
 
 import (
+	"context"
 	"slices"
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/progress"
 	"surepipe/solve/internal/faces"
 	"surepipe/space"
 )
@@ -80,8 +82,9 @@ func (w *workspace) penalty(s *activeSet) (weights, squares []float64, positive 
 }
 
 // extend adds coordinates to the working set, with their rows of the Gram matrix.
-func (n *newton) extend(set []int) {
+func (n *newton) extend(ctx context.Context, set []int) error {
 	d, _ := n.s.s.p.A.Dims()
+	all := len(n.set) + len(set)
 	for len(set) > 0 {
 		some := set[:min(columnBlock, len(set))]
 		set = set[len(some):]
@@ -103,6 +106,10 @@ func (n *newton) extend(set []int) {
 		c.A.Forward(images, units)
 		units.Free()
 		for _, other := range n.parts {
+			if ctx.Err() != nil {
+				break
+			}
+			n.report(progress.Report{Stage: progress.Gram, Step: at, Steps: all})
 			out := n.dev.Alloc(k, len(other.set))
 			other.A.Adjoint(out, images)
 			for i, v := range out.ToHost() {
@@ -114,8 +121,12 @@ func (n *newton) extend(set []int) {
 			out.Free()
 		}
 		images.Free()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		n.p.Ready()
 	}
+	return nil
 }
 
 // columnsOf takes columns of A, by products where A has no way of its own.

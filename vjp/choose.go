@@ -1,6 +1,7 @@
 package vjp
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -52,6 +53,7 @@ func (o Options) differentiate(sol *solve.Solution) derivative {
 
 // situation is what the choice of a space and of a system depends on.
 type situation struct {
+	ctx        context.Context // of the call that makes the derivative
 	p          Problem
 	j          prox.Derivative
 	model      *prox.Model
@@ -215,8 +217,8 @@ var rules = []rule{
 }
 
 // choose takes the first rule that applies, and computes what it needs.
-func (l *implicit) choose() error {
-	s := &situation{p: l.p, j: l.j, model: l.model, orthogonal: l.orthogonal, dim: l.dim, n: l.dim, solved: l.solved}
+func (l *implicit) choose(ctx context.Context) error {
+	s := &situation{ctx: ctx, p: l.p, j: l.j, model: l.model, orthogonal: l.orthogonal, dim: l.dim, n: l.dim, solved: l.solved}
 	if l.model != nil {
 		_, s.n = l.model.Space.Dims()
 		s.kind = l.model.Space.Form().Kind

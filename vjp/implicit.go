@@ -1,6 +1,7 @@
 package vjp
 
 import (
+	"context"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -84,7 +85,7 @@ const etaFactor = 4
 
 // newImplicit linearizes the fixed point at a solution, which was found with the given
 // optimality. With margin set it computes how close the choice of the tangent space was.
-func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*implicit, error) {
+func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality float64, margin bool) (*implicit, error) {
 	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()
@@ -108,7 +109,7 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 		dev.Copy(v, at.Gradient)
 	}
 	dev.Lin(v, 1-atTheThreshold, b, -open.eta*(1-atTheThreshold), v)
-	l, err := open.at(v)
+	l, err := open.at(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 	if margin {
 		l.spaced(v, off)
 	}
-	if err := open.neighbours(l, v, off); err != nil {
+	if err := open.neighbours(ctx, l, v, off); err != nil {
 		return nil, err
 	}
 	done = true
@@ -185,7 +186,7 @@ func (l *implicit) toUser(b []float64) []float64 {
 }
 
 // at linearizes the prox at v and chooses how to solve with it.
-func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
+func (l *implicit) at(ctx context.Context, v array.Batch) (_ *implicit, err error) {
 	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, gram: l.gram, solved: l.solved}
 	_, m.dim = m.p.A.Dims()
 	m.op = m.p.A
@@ -202,7 +203,7 @@ func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
 		return nil, err
 	}
 	m.model = m.j.Model()
-	err = m.choose()
+	err = m.choose(ctx)
 	if fault := dev.Err(); fault != nil {
 		err = fault // the cause
 	}

@@ -1,11 +1,13 @@
 package vjp
 
 import (
+	"context"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/pivoted"
+	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/solve"
 )
@@ -34,7 +36,11 @@ const (
 
 // solveSystem factorizes K, by Cholesky where it is well conditioned with its diagonal scaled to
 // one, else by [pivoted.Factorize].
-func (l *implicit) solveSystem(s system) error {
+func (l *implicit) solveSystem(ctx context.Context, s system) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	progress.From(ctx)(progress.Report{Stage: progress.Factorization, Steps: s.n})
 	if s.q == nil {
 		s.q = make([]float64, s.n*s.n)
 		s.w = func() (*mat.Dense, error) { return nil, nil }

@@ -25,8 +25,8 @@ const (
 )
 
 // Minimize goes to the minimum over the working set, in at most so many Newton steps. It reports
-// whether S or its signs changed.
-func (p *Program) Minimize(ctx context.Context, most int) (changed bool, err error) {
+// whether S or its signs changed. It calls stepped after every step.
+func (p *Program) Minimize(ctx context.Context, stepped func(), most int) (changed bool, err error) {
 	clear(p.barred)
 	p.batch = max(firstBatch, int(batchShare*float64(len(p.active))))
 	for first := true; ; first = false {
@@ -36,7 +36,9 @@ func (p *Program) Minimize(ctx context.Context, most int) (changed bool, err err
 		if most--; most < 0 {
 			return changed, nil
 		}
-		switch p.step(first) {
+		how := p.step(first)
+		stepped()
+		switch how {
 		case moved:
 			changed = true
 		case stalled:

@@ -63,13 +63,13 @@ func TestMinimumOverAllFaces(t *testing.T) {
 		for _, w := range []float64{0, 1e-6, 0.3, 3} {
 			p, linear := program(seed, 8+int(seed), 30, w, 0)
 			p.Start(make([]float64, 30))
-			if _, err := p.Minimize(t.Context(), 1000); err != nil {
+			if _, err := p.Minimize(t.Context(), func() {}, 1000); err != nil {
 				t.Fatal(err)
 			}
 			check(t, p, linear)
 			again, linear := program(seed, 8+int(seed), 30, 0.9*w, 0.1)
 			again.Start(p.B)
-			if _, err := again.Minimize(t.Context(), 1000); err != nil {
+			if _, err := again.Minimize(t.Context(), func() {}, 1000); err != nil {
 				t.Fatal(err)
 			}
 			check(t, again, linear)
@@ -150,7 +150,7 @@ func TestReweightGoesOnFromThePoint(t *testing.T) {
 				}
 			}
 			p.Reweight(w, q, positive)
-			if _, err := p.Minimize(t.Context(), 2000); err != nil {
+			if _, err := p.Minimize(t.Context(), func() {}, 2000); err != nil {
 				t.Fatal(err)
 			}
 			for j, b := range p.B {
