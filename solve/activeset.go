@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/space"
 )
@@ -43,14 +44,29 @@ func newRecorded(ctx context.Context, p Problem, o Options) (Method, error) {
 	if err != nil {
 		return nil, err
 	}
-	return recorded{m}, nil
+	return recorded{m, "active-set"}, nil
 }
 
-// recorded are the iterations of fista under the name of active sets.
-type recorded struct{ Method }
+// newRecordedNewton is the same for Newton steps on the model.
+func newRecordedNewton(ctx context.Context, p Problem, o Options) (Method, error) {
+	if p.Loss != nil {
+		return nil, errNotQuadratic
+	}
+	m, err := newFISTA(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	return recorded{m, "newton"}, nil
+}
 
-// Name is "active-set".
-func (recorded) Name() string { return "active-set" }
+// recorded are the iterations of fista under another method's name.
+type recorded struct {
+	Method
+	name string
+}
+
+// Name is that of the other method.
+func (m recorded) Name() string { return m.name }
 
 // Traits are those of fista.
 func (m recorded) Traits() Traits {
@@ -61,7 +77,7 @@ func (m recorded) Traits() Traits {
 		if err != nil {
 			return nil, err
 		}
-		return recorded{other}, nil
+		return recorded{other, m.name}, nil
 	}
 	return t
 }
@@ -255,13 +271,12 @@ type columns struct {
 }
 
 // columnsOf takes columns of A, by products where A has no way of its own.
-func (n *newton) columnsOf(set []int, at int) *columns {
-	p := n.s.s.p
-	if c := confine(n.dev, p.A, set); c != nil {
+func columnsOf(dev array.Device, a linops.Operator, set []int, at int) *columns {
+	if c := confine(dev, a, set); c != nil {
 		return &columns{c, at, set}
 	}
-	_, dim := p.A.Dims()
-	t := space.Coordinates(n.dev, dim, set)
-	op := confineByProducts(n.dev, p.A, t)
-	return &columns{&confined{Problem: Problem{A: op, Device: n.dev}, op: op, set: t}, at, set}
+	_, dim := a.Dims()
+	t := space.Coordinates(dev, dim, set)
+	op := confineByProducts(dev, a, t)
+	return &columns{&confined{Problem: Problem{A: op, Device: dev}, op: op, set: t}, at, set}
 }

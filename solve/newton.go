@@ -145,7 +145,7 @@ func (n *newton) extend(set []int) {
 		}
 		n.set = append(n.set, some...)
 		n.p.Extend(w, q, positive, grad)
-		c := n.columnsOf(some, at)
+		c := columnsOf(n.dev, n.s.s.p.A, some, at)
 		n.parts = append(n.parts, c)
 		units, images := n.dev.Alloc(k, k), n.dev.Alloc(k, d)
 		n.dev.Fill(units, 0)

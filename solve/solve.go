@@ -142,6 +142,8 @@ type Solution struct {
 	Choices []Choice
 	// At is the solution in the form in which it was computed, nil unless Options.Point is set.
 	At *Point
+
+	gram func(set []int) []float64 // of the method's columns, for At; or nil
 }
 
 // Release frees the solution.
