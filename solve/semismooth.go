@@ -361,6 +361,21 @@ func (r *semismoothRun) examine(w *Work, c *watch) error {
 	if !c.part {
 		bound = errorBound(p, w.B, r.z, r.g, c.stick, zNorm, bNorm, measured)
 	}
+	if bound > c.stick.Allowed(zNorm) && optimality <= c.good {
+		for _, sigma := range []float64{r.near.sigma, firstSigma * w.C.Eta} {
+			off, ok, err := r.offManifold(w, sigma)
+			if err != nil {
+				return err
+			}
+			if ok {
+				bound = min(bound, max(off, Roundings*epsilon*(c.stick.Y+c.stick.Norm*bNorm)))
+				break
+			}
+		}
+	}
 	c.accept(max(optimality, relative(byColumn, c.stick.byColumn(zNorm))), optimality, bound, zNorm)
+	if !c.conv.Converged {
+		c.wait = c.conv.Iterations / lookAgain
+	}
 	return r.dev.Err()
 }
