@@ -43,7 +43,7 @@ const (
 	// point is close enough.
 	innerShare = 0.2
 	// mostInner are the steps after which a proximal point is given up for one with a smaller sigma.
-	mostInner = 50
+	mostInner = 100
 	// A line search takes a step at which the slope has fallen to flatter of the first, and at most
 	// mostTrials of them.
 	flatter    = 0.3
@@ -131,10 +131,10 @@ func (n *proximalPoint) recenter() error {
 	case k <= 2:
 		n.sigma *= 10
 	case k <= 5:
-		n.sigma *= 4
-	case k <= 10:
+		n.sigma *= 5
+	case k <= 20:
 		n.sigma *= 2
-	case k > 20:
+	case k > 40:
 		n.sigma /= 2
 	}
 	n.sigma = min(max(n.sigma, n.r.m.eta), mostSigma*n.r.m.eta)

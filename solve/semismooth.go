@@ -14,8 +14,8 @@ import (
 // between. The loss is squared, and H = A*A. There are three kinds of steps:
 //
 //   - The gradient steps of fista. They go on, whatever the others do, and the others take at most
-//     as much work as they: where Newton steps do not help the solution is fista's, in at most
-//     twice its time.
+//     as much work as they, unless they are slow: where Newton steps do not help the solution is
+//     fista's, in about twice its time.
 //
 //   - A Newton step on the manifold. At x = prox_{t r}(v), with s = (v - x)/t in r's subdifferential
 //     and the model (E, Q) there, it proposes x - E (E*(H + Q)E)^{-1} E*(A*(A x - y) + s) to the
@@ -93,7 +93,10 @@ type semismoothRun struct {
 	// spent is the work of gradient steps and of Newton steps, in units of multiplications that
 	// wait for memory.
 	gradients, newtons float64
-	steps              int // gradient steps so far
+	share              float64 // of the work of gradient steps that Newton steps may take
+	steps              int     // gradient steps so far
+	mark               float64 // their measure when share was last set
+	markAt             int     // after so many of them
 
 	system  manifoldSystem
 	near    proximalPoint
@@ -114,7 +117,7 @@ func (s *semismooth) Init(w *Work, b0 array.Batch) error {
 	if err := s.proximalGradient.Init(w, b0); err != nil {
 		return err
 	}
-	r := &semismoothRun{m: s, dev: dev, path: *w.Own.(*gradientRun), next: w.C, descent: math.Inf(1), measured: math.Inf(1)}
+	r := &semismoothRun{m: s, dev: dev, path: *w.Own.(*gradientRun), next: w.C, descent: math.Inf(1), measured: math.Inf(1), mark: math.Inf(1), share: 1}
 	w.Own, w.Free = r, r.release
 	r.system = manifoldSystem{dev: dev, a: s.p.A, gram: newGramMatrix(dev, s.p.A)}
 	for _, b := range []*array.Batch{&r.g, &r.e, &r.keep[0], &r.keep[1], &r.u, &r.ad} {
@@ -156,7 +159,11 @@ const (
 	// arithmetic is the number of multiplications of a matrix product in the time of one that waits
 	// for memory, and overhead those in the time of a call.
 	arithmetic = 24
-	overhead   = 1 << 13
+	// Where slow gradient steps have not reduced their measure by gain, the share of Newton steps
+	// doubles, up to mostShare.
+	slow      = 64
+	mostShare = 16
+	overhead  = 1 << 13
 )
 
 // product is the work of a product with A or A*.
@@ -177,7 +184,7 @@ func (r *semismoothRun) due() bool {
 		d, p := r.m.p.A.Dims()
 		ahead = r.cost(min(d, p))
 	}
-	return !r.useless && r.steps >= leastGradients && r.newtons+ahead <= r.gradients
+	return !r.useless && r.steps >= leastGradients && r.newtons+ahead <= r.share*r.gradients
 }
 
 // cost is the work of a Newton step in n coordinates.
@@ -206,7 +213,14 @@ func (r *semismoothRun) gradient(ctx context.Context, w *Work) error {
 	}
 	r.gradients += 2 * r.product()
 	r.steps++
-	return r.descend(ctx, w)
+	err := r.descend(ctx, w)
+	switch {
+	case r.descent <= gain*r.mark:
+		r.mark, r.markAt, r.share = r.descent, r.steps, max(r.share/2, 1)
+	case r.steps-r.markAt >= slow:
+		r.markAt, r.share = r.steps, min(2*r.share, mostShare)
+	}
+	return err
 }
 
 // descend is a step of fista from the state.
