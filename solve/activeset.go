@@ -44,29 +44,14 @@ func newRecorded(ctx context.Context, p Problem, o Options) (Method, error) {
 	if err != nil {
 		return nil, err
 	}
-	return recorded{m, "active-set"}, nil
+	return recorded{m}, nil
 }
 
-// newRecordedNewton is the same for Newton steps on the model.
-func newRecordedNewton(ctx context.Context, p Problem, o Options) (Method, error) {
-	if p.Loss != nil {
-		return nil, errNotQuadratic
-	}
-	m, err := newFISTA(ctx, p, o)
-	if err != nil {
-		return nil, err
-	}
-	return recorded{m, "newton"}, nil
-}
+// recorded are the iterations of fista under the name of active sets.
+type recorded struct{ Method }
 
-// recorded are the iterations of fista under another method's name.
-type recorded struct {
-	Method
-	name string
-}
-
-// Name is that of the other method.
-func (m recorded) Name() string { return m.name }
+// Name is "active-set".
+func (recorded) Name() string { return "active-set" }
 
 // Traits are those of fista.
 func (m recorded) Traits() Traits {
@@ -77,7 +62,7 @@ func (m recorded) Traits() Traits {
 		if err != nil {
 			return nil, err
 		}
-		return recorded{other, m.name}, nil
+		return recorded{other}, nil
 	}
 	return t
 }

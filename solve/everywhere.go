@@ -15,7 +15,6 @@ type everywhere struct {
 
 	mu   sync.Mutex
 	full Method // made when it is first needed
-	tape recorder
 }
 
 // Name is the method's.
@@ -32,7 +31,6 @@ func (s *everywhere) Release() {
 		s.full.Release()
 		s.full = nil
 	}
-	s.tape.release()
 }
 
 // Reweight shares what the method over all coordinates keeps, if it has been needed by now.
@@ -71,9 +69,5 @@ func (s *everywhere) Record(ctx context.Context, y array.Batch, newTape func(Met
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.tape.method(ctx, s.s, full)
-	if err != nil {
-		return nil, err
-	}
-	return Run(ctx, m, y, s.s.o, Start{Tape: newTape(m, y)})
+	return Run(ctx, full, y, s.s.o, Start{Tape: newTape(full, y)})
 }

@@ -25,11 +25,8 @@ type Entry struct {
 	// factors says that its iterates may be kept in factored form: it is a proximalGradient.
 	factors bool
 	// newton says that where r is a sum over coordinates it goes from one active set to the next by
-	// Newton steps.
+	// Newton steps. New then makes the method whose iterations are recorded.
 	newton bool
-	// recorded makes the method whose iterations are recorded for an unrolled derivative, where that
-	// is not New's.
-	recorded Constructor
 }
 
 // accelerated is the entry of fista, with which others finish.
@@ -61,7 +58,7 @@ func Methods() []Entry {
 		{Name: "ista", About: "proximal gradient steps of length 1/||A||^2", New: newISTA, Sparse: true, factors: true},
 		accelerated,
 		{Name: "admm", About: "alternating directions, with the step balanced by the residuals", New: newADMM},
-		{Name: "active-set", About: "l1, weighted l1, elastic net and b >= 0 exactly, by Newton steps on active sets", New: newRecorded, newton: true, recorded: newRecorded},
-		{Name: "newton", About: "gradient steps and Newton steps on the manifold of a partly smooth r", New: newSemismooth, Sparse: true, recorded: newRecordedNewton},
+		{Name: "active-set", About: "l1, weighted l1, elastic net and b >= 0 exactly, by Newton steps on active sets", New: newRecorded, newton: true},
+		{Name: "newton", About: "gradient steps and Newton steps on the manifold of a partly smooth r", New: newSemismooth, Sparse: true},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -45,7 +44,7 @@ var unitRules = []rule{
 var methodRules = []rule{
 	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank", func(s *situation) bool { return s.completion() != nil }, newLowRank},
 	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", (*situation).faces, newActiveSet},
-	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.recorded != nil && s.o.Whole }, newPlain},
+	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},
 	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", (*situation).splits, newWorkingSet},
 	{"all coordinates", "the derivative of every iteration is wanted", func(s *situation) bool { return s.o.Whole && !s.e.Closed }, newPlain},
 	{"closed form", "the regularizer and the loss are quadratic", func(s *situation) bool { return s.e.Closed }, newPlain},
@@ -220,38 +219,7 @@ func (s *situation) method(ctx context.Context) (Method, error) {
 			return again(ctx, s.p.R)
 		}
 	}
-	if s.e.recorded != nil && s.o.Whole {
-		return s.e.recorded(ctx, s.p, s.o)
-	}
 	return s.e.New(ctx, s.p, s.o)
-}
-
-// recorder makes the method whose iterations are recorded, where that is not the entry's own, when
-// it is first needed. Tapes refer to it.
-type recorder struct {
-	mu sync.Mutex
-	m  Method
-}
-
-// method is m, that of the situation, unless the entry has another for recording.
-func (r *recorder) method(ctx context.Context, s situation, m Method) (Method, error) {
-	if s.e.recorded == nil || s.o.Whole {
-		return m, nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var err error
-	if r.m == nil {
-		s.o.Whole, s.from = true, nil
-		r.m, err = s.method(ctx)
-	}
-	return r.m, err
-}
-
-func (r *recorder) release() {
-	if r.m != nil {
-		r.m.Release()
-	}
 }
 
 // reweight chooses anew for another regularizer. Where that one allows for other units and the last
@@ -333,9 +301,8 @@ func writeDown(a linops.Operator, normal *linops.Normal) bool {
 
 // plain runs a method on the whole problem.
 type plain struct {
-	s    situation
-	m    Method
-	tape recorder
+	s situation
+	m Method
 }
 
 func newPlain(ctx context.Context, s situation) (Solver, error) {
@@ -343,7 +310,7 @@ func newPlain(ctx context.Context, s situation) (Solver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &plain{s: s, m: m}, nil
+	return &plain{s, m}, nil
 }
 
 // Name is the method's.
@@ -359,11 +326,7 @@ func (s *plain) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error)
 
 // Record runs the method with a tape.
 func (s *plain) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
-	m, err := s.tape.method(ctx, s.s, s.m)
-	if err != nil {
-		return nil, err
-	}
-	return Run(ctx, m, y, s.s.o, Start{Tape: newTape(m, y)})
+	return Run(ctx, s.m, y, s.s.o, Start{Tape: newTape(s.m, y)})
 }
 
 // Reweight shares the data that the method shares.
@@ -372,7 +335,4 @@ func (s *plain) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 }
 
 // Release frees what the method keeps.
-func (s *plain) Release() {
-	s.tape.release()
-	s.m.Release()
-}
+func (s *plain) Release() { s.m.Release() }

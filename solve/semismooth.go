@@ -39,7 +39,6 @@ import (
 // for all three.
 type semismooth struct{ *proximalGradient }
 
-// newSemismooth makes the method. Its derivative is never unrolled.
 func newSemismooth(ctx context.Context, p Problem, _ Options) (Method, error) {
 	if p.Loss != nil {
 		return nil, errNotQuadratic
@@ -59,7 +58,7 @@ func (s *semismooth) Name() string { return "newton" }
 // Traits are those of fista, but that it keeps its iterates itself.
 func (s *semismooth) Traits() Traits {
 	t := s.proximalGradient.Traits()
-	t.Lookback, t.Argument = 0, nil
+	t.Argument = nil
 	t.Reweight = func(_ context.Context, r prox.Prox) (Method, error) {
 		other := *s.proximalGradient
 		other.p.R = r
@@ -98,14 +97,14 @@ type semismoothRun struct {
 	mark               float64 // their measure when share was last set
 	markAt             int     // after so many of them
 
-	system  manifoldSystem
-	near    proximalPoint
-	useless bool        // there are no models with systems that are factorized
-	exact   bool        // z, g and e are those of w.B
-	z, g, e array.Batch // A b - y, A* of that, and the subgradient
-	keep    [2]array.Batch
-	u, ad   array.Batch // of length p
-	fit     array.Batch // of length d
+	system   manifoldSystem
+	near     proximalPoint
+	useless  bool        // there are no models with systems that are factorized
+	proximal bool        // w.B is that of near
+	z, g, e  array.Batch // A b - y, A* of that, and the subgradient
+	keep     [2]array.Batch
+	u, ad    array.Batch // of length p
+	fit      array.Batch // of length d
 }
 
 // Init starts the gradient steps.
@@ -136,22 +135,17 @@ func (r *semismoothRun) release() {
 	r.system.gram.release()
 }
 
-// Step takes a gradient step or a Newton step.
-func (s *semismooth) Step(ctx context.Context, w *Work, _ bool) (prox.Derivative, error) {
+// Step takes a gradient step or a Newton step, and gradient steps alone where it is recorded.
+func (s *semismooth) Step(ctx context.Context, w *Work, record bool) (prox.Derivative, error) {
 	r := of(w)
-	if r.due() {
+	if !record && r.due() {
 		return nil, r.newton(ctx, w)
 	}
-	return nil, r.gradient(ctx, w)
+	return r.gradient(ctx, w, record)
 }
 
 // Measure is the measure of the step.
 func (s *semismooth) Measure(w *Work) (float64, Coefficients) { return of(w).measured, of(w).next }
-
-// Reverse is never called: the iterations that are recorded are those of fista.
-func (s *semismooth) Reverse(context.Context, array.Batch, *Adjoint, prox.Derivative) error {
-	return fmt.Errorf("solve: %s has no derivative of its iterations", s.Name())
-}
 
 const (
 	// leastGradients are the gradient steps before the first Newton step.
@@ -182,7 +176,8 @@ func (r *semismoothRun) due() bool {
 	ahead := 0.0
 	if r.newtons == 0 {
 		d, p := r.m.p.A.Dims()
-		ahead = r.cost(min(d, p))
+		n := float64(min(d, p))
+		ahead = r.cost(min(d, p)) + n*n*float64(d)/2/arithmetic
 	}
 	return !r.useless && r.steps >= leastGradients && r.newtons+ahead <= r.share*r.gradients
 }
@@ -205,7 +200,7 @@ func (r *semismoothRun) charge(m *prox.Model) {
 }
 
 // gradient is a step of fista. It goes on from the last proximal point where that is better.
-func (r *semismoothRun) gradient(ctx context.Context, w *Work) error {
+func (r *semismoothRun) gradient(ctx context.Context, w *Work, record bool) (prox.Derivative, error) {
 	if r.near.ready && r.near.measured < r.descent {
 		r.dev.Copy(w.State[0], r.near.x)
 		r.dev.Copy(w.State[1], r.near.x)
@@ -213,22 +208,23 @@ func (r *semismoothRun) gradient(ctx context.Context, w *Work) error {
 	}
 	r.gradients += 2 * r.product()
 	r.steps++
-	err := r.descend(ctx, w)
+	j, err := r.descend(ctx, w, record)
 	switch {
 	case r.descent <= gain*r.mark:
 		r.mark, r.markAt, r.share = r.descent, r.steps, max(r.share/2, 1)
 	case r.steps-r.markAt >= slow:
 		r.markAt, r.share = r.steps, min(2*r.share, mostShare)
 	}
-	return err
+	return j, err
 }
 
 // descend is a step of fista from the state.
-func (r *semismoothRun) descend(ctx context.Context, w *Work) error {
-	r.exact = false
+func (r *semismoothRun) descend(ctx context.Context, w *Work, record bool) (prox.Derivative, error) {
+	r.proximal = false
 	r.path.extrapolate(w.C.Own[momentum])
-	if _, err := r.path.descend(ctx, w, false); err != nil {
-		return err
+	j, err := r.path.descend(ctx, w, record)
+	if err != nil {
+		return nil, err
 	}
 	r.path.since++
 	if r.path.uphill() > 0 {
@@ -238,7 +234,7 @@ func (r *semismoothRun) descend(ctx context.Context, w *Work) error {
 	r.next.Own[momentum] = float64(r.path.since) / float64(r.path.since+3)
 	r.descent = r.path.moved() / w.C.Eta
 	r.measured = r.descent
-	return nil
+	return j, nil
 }
 
 // newton takes a Newton step for the proximal point, or from its center, if the gradient steps have
@@ -269,7 +265,7 @@ func (r *semismoothRun) newton(ctx context.Context, w *Work) error {
 		}
 	}
 	r.dev.Copy(w.B, n.x)
-	r.measured, r.next, r.exact = n.measured, w.C, false
+	r.measured, r.next, r.proximal = n.measured, w.C, true
 	return r.dev.Err()
 }
 
@@ -328,7 +324,7 @@ func (r *semismoothRun) propose(ctx context.Context, w *Work, x array.Batch, m *
 	r.dev.Lin(w.State[0], 1, x, 1, r.u)
 	r.dev.Copy(w.State[1], w.State[0])
 	r.path.since, w.C.Own[momentum] = 0, 0
-	if err := r.descend(ctx, w); err != nil {
+	if _, err := r.descend(ctx, w, false); err != nil {
 		return false, err
 	}
 	if r.descent <= gain*best {
@@ -352,7 +348,7 @@ func (r *semismoothRun) residual(z, g, x, y array.Batch) {
 // examine judges w.B by the subgradient there.
 func (r *semismoothRun) examine(w *Work, c *watch) error {
 	p := r.m.p
-	if r.near.ready && r.measured == r.near.measured && !r.exact {
+	if r.proximal {
 		r.dev.Copy(r.z, r.near.z)
 		r.dev.Copy(r.g, r.near.g)
 		r.dev.Copy(r.e, r.near.e)
