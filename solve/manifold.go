@@ -93,7 +93,7 @@ func (s *manifoldSystem) assemble(m *prox.Model) bool {
 func (s *manifoldSystem) products(t space.Space) {
 	d, _ := s.a.Dims()
 	_, n := t.Dims()
-	op := confineByProducts(s.dev, s.a, t)
+	op, _ := linops.On(s.dev, s.a, t)
 	defer op.Release()
 	units, images := s.dev.Alloc(n, n), s.dev.Alloc(n, d)
 	defer units.Free()

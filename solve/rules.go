@@ -84,11 +84,10 @@ func quadraticLoss(p Problem) bool {
 // quadraticPenalty reports that r(b) = c/2 ||b||^2.
 func quadraticPenalty(p Problem) bool { return prox.StructureOf(p.R).Quadratic.Known }
 
-// sparseRegression reports that active sets suit the problem: the Gram matrix of the active columns
-// is kept, whose size is at most min(d, p) or little more.
+// sparseRegression reports that active sets suit the problem. Where more coordinates become active
+// than a Gram matrix is kept for, fista goes on.
 func sparseRegression(p Problem) bool {
-	d, dim := p.A.Dims()
-	return prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Entries.Known && min(d, dim) <= mostActive
+	return prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Entries.Known
 }
 
 // writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
@@ -127,9 +126,7 @@ const (
 	// then have ten correct digits.
 	widestSpread = 8
 	gradedSpread = 1e4
-	// mostActive is the smaller of d and p up to which active sets are the default, and mostWorking
-	// the size of the working set up to which its Gram matrix is kept.
-	mostActive  = 1 << 13
+	// mostWorking is the size of the working set up to which its Gram matrix is kept.
 	mostWorking = 1 << 13
 	// mostFactored is the dimension up to which the system on a manifold is factorized.
 	mostFactored = 1 << 12
@@ -152,6 +149,7 @@ const (
 type situation struct {
 	e    Entry
 	p    Problem // with Loss nil if the user's loss is quadratic
+	kin  *family
 	o    Options
 	from Method // the solver for another regularizer, whose data is shared; or nil
 
@@ -161,6 +159,10 @@ type situation struct {
 	lengths2  []float64 // squared lengths of the columns; nil where they are not known
 	units     []float64 // of the columns; nil for the user's
 }
+
+// family is shared by solvers of one operator in the same units: what a [Path] carries belongs to
+// one of them.
+type family struct{ _ int }
 
 func always(*situation) bool { return true }
 
@@ -194,6 +196,7 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 
 // chooseUnits applies the table of units.
 func chooseUnits(ctx context.Context, s situation) (Solver, error) {
+	s.kin = new(family)
 	if !s.e.Closed {
 		s.lengths2 = columnLengths2(s.p)
 		s.units = columnUnits(s.p.R, s.lengths2)
@@ -320,8 +323,8 @@ func (s *plain) Name() string { return s.m.Name() }
 func (s *plain) Problem() Problem { return s.s.p }
 
 // Solve runs the method.
-func (s *plain) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
-	return Run(ctx, s.m, y, s.s.o, Start{B: b0})
+func (s *plain) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
+	return Run(ctx, s.m, y, s.s.o, Start{B: from.B})
 }
 
 // Record runs the method with a tape.

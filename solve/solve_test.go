@@ -61,7 +61,7 @@ func at(t testing.TB, s solve.Solver, y array.Batch) *solve.Solution {
 
 func from(t testing.TB, s solve.Solver, y, b0 array.Batch) *solve.Solution {
 	t.Helper()
-	sol, err := s.Solve(context.Background(), y, b0)
+	sol, err := s.Solve(context.Background(), y, solve.From{B: b0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestProgressAndCancellation(t *testing.T) {
 			}
 		}}
 		s := newSolver(t, c.name, solve.Problem{A: dense(t, dev, d, c.p, solvetest.Gaussian(rng, d*c.p)), R: prox.NewL1(1), Device: dev}, o)
-		sol, err := s.Solve(ctx, y, array.Batch{})
+		sol, err := s.Solve(ctx, y, solve.From{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +302,7 @@ func TestProgressAndCancellation(t *testing.T) {
 		}
 		sol.Release()
 		seen, stop = nil, 1
-		if _, err := s.Solve(ctx, y, array.Batch{}); !errors.Is(err, context.Canceled) || len(seen) != 1 {
+		if _, err := s.Solve(ctx, y, solve.From{}); !errors.Is(err, context.Canceled) || len(seen) != 1 {
 			t.Errorf("%s: error %v after %d reports", c.name, err, len(seen))
 		}
 	}
@@ -351,7 +351,7 @@ func TestErrorsSayWhy(t *testing.T) {
 		}
 	}
 	s := newSolver(t, "fista", good, solve.Options{})
-	if _, err := s.Solve(t.Context(), on(t, dev, []float64{1, 2, math.Inf(1), 0, 0}), array.Batch{}); err == nil || !strings.Contains(err.Error(), "NaN or Inf") {
+	if _, err := s.Solve(t.Context(), on(t, dev, []float64{1, 2, math.Inf(1), 0, 0}), solve.From{}); err == nil || !strings.Contains(err.Error(), "NaN or Inf") {
 		t.Errorf("error %v for a y that is not finite", err)
 	}
 }

@@ -66,11 +66,11 @@ func (s *workingSet) finish(ctx context.Context, y, b array.Batch, done int) (*S
 }
 
 // Solve starts with the support of b0 as its working set.
-func (s *workingSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+func (s *workingSet) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	if err := checkY(s.s.p, y); err != nil {
 		return nil, err
 	}
-	r := s.newRounds(y, b0)
+	r := s.newRounds(y, from.B)
 	defer r.release()
 	for {
 		if done, err := r.grow(); err != nil {

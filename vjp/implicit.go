@@ -65,7 +65,8 @@ type implicit struct {
 	choices []Choice
 	how     string // the system was factored, for choices
 
-	gram func(set []int) []float64 // the solver's, while the derivative is being made; or nil
+	gram   func(set []int) []float64              // the solver's, while the derivative is being made; or nil
+	solved func(set []int) (solve.Factored, bool) // likewise
 
 	misfit array.Batch // A b - y, zero where no slope is needed
 
@@ -87,7 +88,7 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()
-	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality, gram: at.Gram}
+	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality, gram: at.Gram, solved: at.Factored}
 	if norm2 > 0 {
 		open.eta = etaFactor / norm2
 	}
@@ -98,9 +99,14 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 	v, z := dev.Alloc(1, dim), dev.Alloc(1, d)
 	defer v.Free()
 	defer z.Free()
-	p.A.Forward(z, b)
-	dev.Lin(z, 1, z, -1, y)
-	p.A.Adjoint(v, z)
+	if at.Gradient.IsZero() {
+		p.A.Forward(z, b)
+		dev.Lin(z, 1, z, -1, y)
+		p.A.Adjoint(v, z)
+	} else {
+		dev.Copy(z, at.Misfit)
+		dev.Copy(v, at.Gradient)
+	}
 	dev.Lin(v, 1-atTheThreshold, b, -open.eta*(1-atTheThreshold), v)
 	l, err := open.at(v)
 	if err != nil {
@@ -123,7 +129,7 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 		return nil, err
 	}
 	done = true
-	l.gram = nil
+	l.gram, l.solved = nil, nil
 	return l, nil
 }
 
@@ -141,10 +147,10 @@ func (l *implicit) Closed() Closed {
 	switch {
 	case l.dim == 0:
 		d, p := l.p.A.Dims()
-		c.Diagonal = func() []float64 { return make([]float64, d) }
-		c.Slope = func() []float64 { return l.toUser(make([]float64, p)) }
+		c.Diagonal = func() ([]float64, error) { return make([]float64, d), nil }
+		c.Slope = func() ([]float64, error) { return l.toUser(make([]float64, p)), nil }
 	case l.f != nil:
-		c.Diagonal = func() []float64 { return l.f.diagonal(l.p.Device, l.op) }
+		c.Diagonal = func() ([]float64, error) { return l.f.diagonal(l.p.Device) }
 		if !l.misfit.IsZero() {
 			c.Slope = l.slope
 		}
@@ -153,7 +159,7 @@ func (l *implicit) Closed() Closed {
 }
 
 // slope is -E (M*M + Q)^+ M* (y - A b).
-func (l *implicit) slope() []float64 {
+func (l *implicit) slope() ([]float64, error) {
 	s := l.span
 	if s == nil {
 		s = l.model.Space
@@ -163,9 +169,11 @@ func (l *implicit) slope() []float64 {
 	c, b := dev.Alloc(1, n), dev.Alloc(1, p)
 	defer c.Free()
 	defer b.Free()
-	l.f.onto(c, l.misfit, l.op)
+	if err := l.f.onto(c, l.misfit); err != nil {
+		return nil, err
+	}
 	s.Embed(b, c)
-	return l.toUser(b.ToHost())
+	return l.toUser(b.ToHost()), dev.Err()
 }
 
 // toUser maps a vector in the problem's coordinates to the user's.
@@ -178,7 +186,7 @@ func (l *implicit) toUser(b []float64) []float64 {
 
 // at linearizes the prox at v and chooses how to solve with it.
 func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
-	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, gram: l.gram}
+	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, gram: l.gram, solved: l.solved}
 	_, m.dim = m.p.A.Dims()
 	m.op = m.p.A
 	dev := v.Device()
@@ -240,7 +248,7 @@ func (l *implicit) Bytes() int64 {
 		bytes += l.on.Bytes()
 	}
 	if l.f != nil {
-		bytes += l.f.inverse.Bytes() + l.f.image.Bytes()
+		bytes += l.f.bytes.Load()
 	}
 	if l.owned != nil {
 		bytes += l.owned.a.Bytes()
@@ -278,8 +286,7 @@ func (l *implicit) own(a linops.Restricted, release func()) {
 // Release frees all that the linearization holds.
 func (l *implicit) Release() {
 	if l.f != nil {
-		l.f.inverse.Free()
-		l.f.image.Free()
+		l.f.release()
 	}
 	if l.on != nil {
 		l.on.Release()

@@ -86,16 +86,16 @@ func (s *solver) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 
 // Solve starts at 0.
 func (s *solver) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
-	return s.SolveFrom(ctx, y, array.Batch{})
+	return s.SolveFrom(ctx, y, From{})
 }
 
 // SolveFrom solves and linearizes the solution as the options say. If the solve does not converge
 // and its iterations are needed after all, it is repeated with the tape running.
-func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	if s.o.Derivative == Unrolled {
 		return s.record(ctx, y, s.o.differentiate(nil).choice)
 	}
-	sol, err := s.inner.Solve(ctx, y, b0)
+	sol, err := s.inner.Solve(ctx, y, from)
 	if err != nil {
 		return nil, err
 	}
