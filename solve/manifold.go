@@ -107,7 +107,7 @@ func (s *manifoldSystem) products(t space.Space) {
 
 // leastRidge is the ridge, in units of the diagonal times rounding errors, with which a singular
 // matrix is factorized.
-const leastRidge = 64
+const leastRidge = 2
 
 // factorize replaces k + ridge I by its factor; the diagonal is scaled to ones. A matrix that is
 // singular to rounding gets a larger ridge.
@@ -135,7 +135,7 @@ func (s *manifoldSystem) factorize(n int, ridge float64) bool {
 			s.k[i*n+c] = s.k[c*n+i]
 		}
 	}
-	for more := 0.0; more < 1; more = max(leastRidge*more, leastRidge*least) {
+	for more := 0.0; more < 1; more = max(32*more, 32*least) {
 		for i := range n {
 			for c := i; c < n && more > 0; c++ {
 				s.k[i*n+c] = s.k[c*n+i]

@@ -65,7 +65,9 @@ func (s *semismooth) Traits() Traits {
 		return &semismooth{&other}, nil
 	}
 	t.own = &internals{
-		examine: func(_ context.Context, w *Work, c *watch, _ float64, _ bool) error { return of(w).examine(w, c) },
+		examine: func(_ context.Context, w *Work, c *watch, _ float64, last bool) error {
+			return of(w).examine(w, c, last)
+		},
 		solution: func(w *Work) (b, mu array.Batch) {
 			d, p := s.p.A.Dims()
 			b, mu = w.Device().Alloc(1, p), w.Device().Alloc(1, d)
@@ -100,6 +102,7 @@ type semismoothRun struct {
 	system   manifoldSystem
 	near     proximalPoint
 	useless  bool        // there are no models with systems that are factorized
+	last     finish      // the step beyond the tolerance
 	proximal bool        // w.B is that of near
 	z, g, e  array.Batch // A b - y, A* of that, and the subgradient
 	keep     [2]array.Batch
@@ -138,7 +141,14 @@ func (r *semismoothRun) release() {
 // Step takes a gradient step or a Newton step, and gradient steps alone where it is recorded.
 func (s *semismooth) Step(ctx context.Context, w *Work, record bool) (prox.Derivative, error) {
 	r := of(w)
-	if !record && r.due() {
+	switch {
+	case record:
+	case r.last == asked:
+		r.last = taken
+		if kept, err := r.fromGradient(ctx, w); kept || err != nil {
+			return nil, err
+		}
+	case r.due():
 		return nil, r.newton(ctx, w)
 	}
 	return r.gradient(ctx, w, record)
@@ -346,7 +356,7 @@ func (r *semismoothRun) residual(z, g, x, y array.Batch) {
 }
 
 // examine judges w.B by the subgradient there.
-func (r *semismoothRun) examine(w *Work, c *watch) error {
+func (r *semismoothRun) examine(w *Work, c *watch, last bool) error {
 	p := r.m.p
 	if r.proximal {
 		r.dev.Copy(r.z, r.near.z)
@@ -384,8 +394,26 @@ func (r *semismoothRun) examine(w *Work, c *watch) error {
 		}
 	}
 	c.accept(max(optimality, relative(byColumn, c.stick.byColumn(zNorm))), optimality, bound, zNorm)
+	if c.conv.Converged && r.last == open && !last && (c.o.Point || c.o.fine) && c.tol <= DefaultTol && optimality > leastOptimality && !r.useless {
+		r.last, c.conv.Converged = asked, false
+		return r.dev.Err()
+	}
 	if !c.conv.Converged {
 		c.wait = c.conv.Iterations / lookAgain
 	}
 	return r.dev.Err()
 }
+
+// finish says whether a Newton step on the manifold has been taken at a point within the tolerance.
+// Where a derivative is wanted, whose curvature magnifies the error of b, one more step costs less
+// than to solve anew.
+type finish int
+
+const (
+	open finish = iota
+	asked
+	taken
+)
+
+// leastOptimality is the optimality at which that step is not needed.
+const leastOptimality = 1e-12

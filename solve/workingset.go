@@ -272,7 +272,7 @@ func (r *rounds) solve(ctx context.Context) error {
 	start := r.on.gather(r.b)
 	defer start.Free()
 	o := r.s.s.o
-	o.Point, o.Progress = false, nil
+	o.Point, o.fine, o.Progress = false, o.Point, nil
 	o.MaxIter = max(o.MaxIter-r.conv.Iterations, 1)
 	o.Tol = math.Max(insideShare*r.tol, roundShare*math.Min(r.outside, 1))
 	if r.conv.Iterations > 0 && r.outside == 0 {
