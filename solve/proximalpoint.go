@@ -112,10 +112,10 @@ func (n *proximalPoint) evaluate() (err error) {
 	return r.dev.Err()
 }
 
-// done reports that the proximal point is close enough, or is not to be had.
+// done reports that the proximal point is close enough, or has failed.
 func (n *proximalPoint) done() bool {
 	r := n.r
-	if n.stuck || n.steps >= mostInner {
+	if n.failed() {
 		return true
 	}
 	r.dev.Lin(r.u, 1, n.g, -1, n.a)
@@ -123,10 +123,13 @@ func (n *proximalPoint) done() bool {
 	return Norm(r.u) <= innerShare*Norm(r.ad)/n.sigma
 }
 
+// failed reports that it is not to be had with this sigma.
+func (n *proximalPoint) failed() bool { return n.stuck || n.steps >= mostInner }
+
 // recenter makes x the center, with a sigma that follows from the steps that x took.
 func (n *proximalPoint) recenter() error {
 	switch k := n.steps; {
-	case n.stuck || k >= mostInner:
+	case n.failed():
 		n.sigma /= 4
 	case k <= 2:
 		n.sigma *= 10
