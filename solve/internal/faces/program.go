@@ -34,8 +34,7 @@ type Program struct {
 	batch          int // of coordinates that join S at once
 
 	dir, image, wide []float64
-	top, low         []float64 // Norm's vector and Condition's
-	inverted         int       // calls of Condition
+	top              []float64 // Norm's vector
 }
 
 // Len is the size of the working set.
