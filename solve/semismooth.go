@@ -164,10 +164,11 @@ const (
 	// for memory, and overhead those in the time of a call.
 	arithmetic = 24
 	// Where slow gradient steps have not reduced their measure by gain, the share of Newton steps
-	// doubles, up to mostShare.
-	slow      = 64
-	mostShare = 16
-	overhead  = 1 << 13
+	// doubles, up to mostShare. Where a proposal was of no use it is halved, down to leastShare.
+	slow       = 64
+	mostShare  = 16
+	leastShare = 1. / 8
+	overhead   = 1 << 13
 )
 
 // product is the work of a product with A or A*.
@@ -221,7 +222,7 @@ func (r *semismoothRun) gradient(ctx context.Context, w *Work, record bool) (pro
 	j, err := r.descend(ctx, w, record)
 	switch {
 	case r.descent <= gain*r.mark:
-		r.mark, r.markAt, r.share = r.descent, r.steps, max(r.share/2, 1)
+		r.mark, r.markAt, r.share = r.descent, r.steps, min(r.share, max(r.share/2, 1))
 	case r.steps-r.markAt >= slow:
 		r.markAt, r.share = r.steps, min(2*r.share, mostShare)
 	}
@@ -258,6 +259,7 @@ func (r *semismoothRun) newton(ctx context.Context, w *Work) error {
 		if kept, err := r.fromGradient(ctx, w); kept || err != nil || r.useless {
 			return err
 		}
+		r.share = max(r.share/2, leastShare)
 		n.sigma = max(n.sigma, firstSigma*w.C.Eta)
 		if err := n.begin(w.State[0]); err != nil {
 			return err
