@@ -60,7 +60,7 @@ var slowCases = []struct {
 	{"implicit", "fista", vjp.Implicit, []progress.Stage{progress.Norm, progress.Iterations, progress.Pilot, progress.ConjugateGradients, progress.Probes}},
 	{"unrolled", "fista", vjp.Unrolled, []progress.Stage{progress.Iterations, progress.Reverse, progress.Probes}},
 	{"inner", "admm", vjp.Implicit, []progress.Stage{progress.Iterations, progress.InnerSteps, progress.ConjugateGradients}},
-	{"newton", "active-set", vjp.Implicit, []progress.Stage{progress.Gram, progress.Newton, progress.ConjugateGradients}},
+	{"newton", "active-set", vjp.Implicit, []progress.Stage{progress.Gram, progress.Newton, progress.Factorization}},
 }
 
 // No matter what is computed, there are at most few products with A between two reports: with

@@ -30,6 +30,8 @@ type Entry struct {
 	// newton says that where r is a sum over coordinates it goes from one active set to the next by
 	// Newton steps. New then makes the method whose iterations are recorded.
 	newton bool
+	// manifold says that it takes Newton steps on the manifold of a partly smooth r.
+	manifold bool
 }
 
 // accelerated is the entry of fista, with which others finish.
@@ -62,5 +64,6 @@ func Methods() []Entry {
 		accelerated,
 		{Name: "admm", About: "alternating directions, with the step balanced by the residuals", New: newADMM},
 		{Name: "active-set", About: "l1, weighted l1, elastic net and b >= 0 exactly, by Newton steps on active sets", New: newRecorded, newton: true, Path: true},
+		{Name: "newton", About: "gradient steps and Newton steps on the manifold of a partly smooth r", New: newSemismooth, Sparse: true, manifold: true},
 	}
 }

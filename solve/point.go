@@ -91,7 +91,7 @@ func (t *Tangent) release() {
 func newPoint(m Method, traits Traits, y array.Batch, o Options, s *Solution) *Point {
 	p := m.Problem()
 	p.Device = y.Device()
-	at := &Point{Problem: p, Y: y, B: s.B, Norm2: traits.Norm2, method: m, options: o, shared: true}
+	at := &Point{Problem: p, Y: y, B: s.B, Norm2: traits.Norm2, Gram: s.gram, method: m, options: o, shared: true}
 	if traits.own != nil {
 		at.Linear = traits.own.linear
 	}

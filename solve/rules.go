@@ -46,6 +46,7 @@ var methodRules = []rule{
 	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", (*situation).faces, newActiveSet},
 	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},
 	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", (*situation).splits, newWorkingSet},
+	{"all coordinates", "r does not split over coordinates, or they are few: Newton steps find its manifold", func(s *situation) bool { return s.e.manifold && !s.o.Whole }, newPlain},
 	{"all coordinates", "the derivative of every iteration is wanted", func(s *situation) bool { return s.o.Whole && !s.e.Closed }, newPlain},
 	{"closed form", "the regularizer and the loss are quadratic", func(s *situation) bool { return s.e.Closed }, newPlain},
 	{"all coordinates", "the problem has no structure that the method can use", always, newPlain},
@@ -63,6 +64,7 @@ var defaultRules = []defaultRule{
 	{"fista", "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
 	{"ista", "A*A is a multiple of the identity: one step from any point is the solution", func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
 	{"active-set", "the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, and A is a matrix whose columns are at hand", sparseRegression},
+	{"newton", "r is partly smooth, and A is a small matrix: Newton steps on the manifold cost little, and converge for any columns", partlySmooth},
 	{"fista", "it is the fastest of those that need no more than products with A and the prox", func(Problem) bool { return true }},
 }
 
@@ -88,6 +90,17 @@ func quadraticPenalty(p Problem) bool { return prox.StructureOf(p.R).Quadratic.K
 // than a Gram matrix is kept for, fista goes on.
 func sparseRegression(p Problem) bool {
 	return prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Entries.Known
+}
+
+// partlySmooth reports that Newton steps on the model suit the problem.
+func partlySmooth(p Problem) bool {
+	d, dim := p.A.Dims()
+	r := prox.StructureOf(p.R)
+	most := mostManifold
+	if r.Closure != nil {
+		most = mostSplit
+	}
+	return r.Value != nil && r.Follow == nil && linops.StructureOf(p.A).Entries.Known && min(d, dim) <= most
 }
 
 // writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
@@ -133,6 +146,12 @@ const (
 	leastGram    = 32
 	// mostWorking is the size of the working set up to which its Gram matrix is kept.
 	mostWorking = 1 << 13
+	// mostManifold is the smaller of d and p up to which Newton steps on the model are the default,
+	// and mostSplit where the regularizer splits, as that of groups does.
+	mostManifold = 1 << 8
+	mostSplit    = 1 << 10
+	// mostFactored is the dimension up to which the system on a manifold is factorized.
+	mostFactored = 1 << 12
 	// minWorking is the size of p below which working sets do not pay.
 	minWorking = 256
 	// maxDense is the size of p up to which any operator may be formed as a matrix, and freeEntries

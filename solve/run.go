@@ -162,6 +162,9 @@ func (r *run) solution() (*Solution, error) {
 	}()
 	if own := r.traits.own; own != nil {
 		s.B, s.MuHat = own.solution(r.w)
+		if own.gram != nil {
+			s.gram = own.gram(r.w)
+		}
 	} else {
 		d, dim := p.A.Dims()
 		s.B, s.MuHat = dev.Alloc(1, dim), dev.Alloc(1, d)

@@ -337,7 +337,7 @@ func TestErrorsSayWhy(t *testing.T) {
 		o      solve.Options
 		want   string
 	}{
-		{"newton", good, solve.Options{}, "direct, ista, fista, admm, active-set"},
+		{"gradients", good, solve.Options{}, "direct, ista, fista, admm, active-set, newton"},
 		{"fista", solve.Problem{}, solve.Options{}, "without an operator"},
 		{"fista", with(func(p *solve.Problem) { p.R = prox.Block{Prox: p.R, N: 4} }), solve.Options{}, "a regularizer on R^4 for an operator on R^3"},
 		{"fista", good, solve.Options{Tol: 2}, "tolerance is 2"},

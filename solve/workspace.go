@@ -98,7 +98,7 @@ func (n *newton) extend(ctx context.Context, set []int) error {
 		}
 		n.set = append(n.set, some...)
 		n.p.Extend(w, q, positive, grad)
-		c := n.columnsOf(some, at)
+		c := columnsOf(n.dev, n.s.s.p.A, some, at)
 		n.parts = append(n.parts, c)
 		units, images := n.dev.Alloc(k, k), n.dev.Alloc(k, d)
 		n.dev.Fill(units, 0)
@@ -130,13 +130,12 @@ func (n *newton) extend(ctx context.Context, set []int) error {
 }
 
 // columnsOf takes columns of A, by products where A has no way of its own.
-func (n *newton) columnsOf(set []int, at int) *columns {
-	p := n.s.s.p
-	if c := confine(n.dev, p.A, set); c != nil {
+func columnsOf(dev array.Device, a linops.Operator, set []int, at int) *columns {
+	if c := confine(dev, a, set); c != nil {
 		return &columns{c, at, set}
 	}
-	_, dim := p.A.Dims()
-	t := space.Coordinates(n.dev, dim, set)
-	op, _ := linops.On(n.dev, p.A, t)
-	return &columns{&confined{Problem: Problem{A: op, Device: n.dev}, op: op, set: t}, at, set}
+	_, dim := a.Dims()
+	t := space.Coordinates(dev, dim, set)
+	op, _ := linops.On(dev, a, t)
+	return &columns{&confined{Problem: Problem{A: op, Device: dev}, op: op, set: t}, at, set}
 }

@@ -100,13 +100,9 @@ func (s *situation) factored() bool {
 }
 
 // columns reports that the space is a set of A's columns, of which A stores the entries, with a
-// diagonal curvature.
+// curvature that is known as a matrix.
 func (s *situation) columns() bool {
-	if s.kind != space.Subset || !linops.StructureOf(s.p.A).Entries.Known {
-		return false
-	}
-	q := s.model.Curvature
-	return q == nil || q.Diagonal() != nil
+	return s.kind == space.Subset && linops.StructureOf(s.p.A).Entries.Known && s.plain()
 }
 
 // hasColumns reports whether A can be restricted to sets of coordinates, so that its products read
@@ -137,7 +133,7 @@ func (s *situation) plain() bool {
 	if q == nil || q.Diagonal() != nil {
 		return true
 	}
-	if s.matrix == nil && s.n <= maxFactored {
+	if s.matrix == nil && s.n <= maxColumns {
 		s.matrix = q.Matrix()
 	}
 	return s.matrix != nil

@@ -338,7 +338,7 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"run --problem lasso --lambda 1 --sigma2 inf --data " + good, "--sigma2 is +Inf"},
 		{"run --problem lasso --lambda 1 --data " + save(t, x, y), "--sigma2 is missing"},
 		{"run --problem lasso --lambda 1 --data " + save(t, x, y, floats("sigma2", []float64{-1})), "sigma2 is -1, expected a positive number"},
-		{"run --problem lasso --lambda 1 --solver newton --data " + good, `--solver is "newton", expected auto or one of direct, ista, fista, admm, active-set`},
+		{"run --problem lasso --lambda 1 --solver gradients --data " + good, `--solver is "gradients", expected auto or one of direct, ista, fista, admm, active-set, newton`},
 		{"run --problem lasso --lambda 1 --solver direct --data " + good, "--solver direct: "},
 		{"run --problem ridge --lambda 1 --derivative unrolled --data " + good, "--solver direct: "},
 		{"run --problem lasso --lambda 1 --derivative magic --data " + good, `--derivative is "magic", expected auto, implicit or unrolled`},
