@@ -338,7 +338,7 @@ func TestCurvaturePreconditionerFollowsTheMass(t *testing.T) {
 					got := b[((m+i)*r+l)*p+(m+j)*r+l]
 					for a := range n { // less the part along V
 						for c := range n {
-							got -= (x.along(r, i, a)*b[((m+a)*r+l)*p+(m+c)*r+l]*x.along(r, c, j))
+							got -= (x.along(r, i, a) * b[((m+a)*r+l)*p+(m+c)*r+l] * x.along(r, c, j))
 						}
 					}
 					if !(math.Abs(got-want) <= 1e-12) {
