@@ -155,21 +155,10 @@ func (w *matrices) tangent() (*Tangent, error) {
 	if r == 0 {
 		return &Tangent{}, dev.Err()
 	}
-	if r+subspace.MinBuffer > len(all.Sigma) {
-		return nil, errHighRank
+	curved, err := w.curvature(all, r)
+	if err != nil {
+		return nil, err
 	}
-	f := make([]float64, r)
-	for i := range f {
-		f[i] = all.Sigma[i] - w.tau
-	}
-	near := prox.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N())}
-	for _, s := range all.Sigma[r:] {
-		near.Sigma = append(near.Sigma, s/w.eta)
-	}
-	normal := residual{w.pattern, dev.Alloc(1, w.z.N())}
-	dev.Copy(normal.z, w.z)
-	u, v := all.U.Cols(0, r), all.V.Cols(0, r)
-	curved := prox.NewNuclearCurvature(w.lambda, u, f, v, near, w.mass(u, v), normal)
 	// The rank changes where a singular value crosses the threshold.
 	gap := min(all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r]) / w.eta
 	model := &prox.Model{Space: curved.Space(), Curvature: curved, Margin: func(array.Batch) float64 { return gap }}
@@ -185,6 +174,27 @@ func (w *matrices) tangent() (*Tangent, error) {
 	}
 	done = true
 	return t, nil
+}
+
+// curvature is that of lambda ||.||_* at U diag(sigma - tau) V*, with the first r of all triplets
+// of a block and z = A b - y there. The others are the preconditioner's.
+func (w *matrices) curvature(all subspace.Triplets, r int) (*prox.NuclearCurvature, error) {
+	if r+subspace.MinBuffer > len(all.Sigma) {
+		return nil, errHighRank
+	}
+	dev := w.dev
+	f := make([]float64, r)
+	for i := range f {
+		f[i] = all.Sigma[i] - w.tau
+	}
+	near := prox.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N())}
+	for _, s := range all.Sigma[r:] {
+		near.Sigma = append(near.Sigma, s/w.eta)
+	}
+	normal := residual{w.pattern, dev.Alloc(1, w.z.N())}
+	dev.Copy(normal.z, w.z)
+	u, v := all.U.Cols(0, r), all.V.Cols(0, r)
+	return prox.NewNuclearCurvature(w.lambda, u, f, v, near, w.mass(u, v), normal), nil
 }
 
 // residual is -A*(A b - y) by products, z being A b - y.

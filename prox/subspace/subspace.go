@@ -119,6 +119,32 @@ func (s *Iteration) Grow() bool {
 	return true
 }
 
+// Lead replaces the first vectors of the block by the columns of v, of which there are at most as
+// many: those of a point near the one that the matrix will be computed from.
+func (s *Iteration) Lead(v array.Batch) {
+	if k := min(v.N(), s.v.N()); k > 0 {
+		s.dev.Copy(s.v.Cols(0, k), v.Cols(0, k))
+	}
+}
+
+// Thin returns the triplets of l r*, for matrices with few columns.
+func Thin(l, r array.Batch) (Triplets, error) {
+	dev, k := l.Device(), l.N()
+	s := &Iteration{dev: dev, m: l.K(), n: r.K(), v: dev.Alloc(r.K(), k), rng: rand.New(rand.NewPCG(0x6c6f77, 0x72616e6b))}
+	defer s.Free()
+	dev.Copy(s.v, r)
+	return s.Advance(func(trans bool, dst, x array.Batch) {
+		from, to := r, l
+		if trans {
+			from, to = l, r
+		}
+		t := dev.Alloc(k, x.N())
+		dev.Gemm(true, false, 1, from, x, 0, t)
+		dev.Gemm(false, false, 1, to, t, 0, dst)
+		t.Free()
+	}, 0)
+}
+
 // Triplets are leading singular values of a matrix, in decreasing order, and their vectors, with X*
 // U = V S to rounding.
 type Triplets struct {
