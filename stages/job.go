@@ -60,6 +60,9 @@ type Job struct {
 	seed  uint64
 	batch int
 	keepB bool
+	// By Solve: holds one sweep at a time, where sweeps are conjugate gradients of so many
+	// coordinates that the device's processors share each of them; nil elsewhere.
+	turn chan struct{}
 	// By Solve: when the solver started on the sample, and when it finished.
 	begun, solved time.Time
 
