@@ -25,7 +25,7 @@ type newtonSteps struct {
 
 const (
 	// The rank is steady after steadyRank iterations in a row that change it by at most a share of
-	// drift. After a Newton step that was rejected the number doubles.
+	// drift, and after twice as many once a Newton step was rejected.
 	steadyRank = 3
 	drift      = 1. / 50
 	// coarsest is the relative residual of the first Newton systems, and finest that of the last:
@@ -53,7 +53,7 @@ func (s *newtonSteps) due(rank int, held bool) bool {
 }
 
 // rejected delays the next step.
-func (s *newtonSteps) rejected() { s.same, s.await = 0, 2*s.await }
+func (s *newtonSteps) rejected() { s.same, s.await = 0, 2*steadyRank }
 
 // accelerate replaces b_k by the point that a Newton step leads to, where one is due and the
 // objective is less there. The iteration has no momentum then.
