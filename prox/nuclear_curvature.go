@@ -93,12 +93,15 @@ type Leading struct {
 //
 //	Rows_il = ||A(e_i v_l*)||^2,   Columns_jl = ||A(u_l e_j*)||^2,   Core_kl = ||A(u_k v_l*)||^2:
 //
-// m x r, n x r and r x r numbers, row-major on the host.
-type Mass struct{ Rows, Columns, Core []float64 }
+// batches of m x r and n x r numbers, and r x r numbers, row-major, on the host.
+type Mass struct {
+	Rows, Columns array.Batch
+	Core          []float64
+}
 
 // NewNuclearCurvature returns K at U diag(f) V*, where the batches u, m x r, and v, n x r, have
 // orthonormal columns and f > 0; it copies all three, and owns normal. It panics on a mismatch of
-// shapes.
+// shapes. The mass is only read.
 func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Batch, lead Leading, h Mass, normal Normal) *NuclearCurvature {
 	dev := u.Device()
 	m, n, r := u.K(), v.K(), len(f)
@@ -106,8 +109,8 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	if u.N() != r || v.N() != r || r == 0 || l > 0 && (lead.A.K() != m || lead.C.K() != n || lead.A.N() != l || lead.C.N() != l) {
 		panic(fmt.Sprintf("prox: curvature of the nuclear norm at %s and %s with %d active and %d inactive values", u, v, r, l))
 	}
-	if len(h.Rows) != m*r || len(h.Columns) != n*r || len(h.Core) != r*r {
-		panic(fmt.Sprintf("prox: curvature of the nuclear norm at %s and %s with a mass of %d, %d and %d numbers", u, v, len(h.Rows), len(h.Columns), len(h.Core)))
+	if h.Rows.K() != m || h.Rows.N() != r || h.Columns.K() != n || h.Columns.N() != r || len(h.Core) != r*r {
+		panic(fmt.Sprintf("prox: curvature of the nuclear norm at %s and %s with masses %s, %s and %d numbers", u, v, h.Rows, h.Columns, len(h.Core)))
 	}
 	q := r + l
 	k := &NuclearCurvature{m: m, n: n, r: r, q: q, lambda: lambda, normal: normal}
@@ -140,11 +143,12 @@ func NewNuclearCurvature(lambda float64, u array.Batch, f []float64, v array.Bat
 	join(k.bv, v, lead.C)
 	dev.Fill(k.identity, 0)
 	dev.Fill(k.identity.Reshape(r, r).Diagonal(), 1)
-	spread := k.spreading(f, h)
-	dev.Upload(k.spread, spread)
+	spreadQ, spreadP := k.parts(k.spread)
+	k.spreading(spreadQ.Reshape(m, r), h.Rows, f)
+	k.spreading(spreadP.Reshape(n, r), h.Columns, f)
 	k.core(f, h.Core)
 	if l > 0 {
-		k.deflate(f, lead, h, spread)
+		k.deflate(f, lead, h)
 	}
 	return k
 }
@@ -158,16 +162,20 @@ func roots(f []float64) []float64 {
 	return s
 }
 
-// spreading is 1/(lambda + h f_l), for the rows and then for the columns.
-func (k *NuclearCurvature) spreading(f []float64, h Mass) []float64 {
-	r := k.r
-	out := make([]float64, 0, (k.m+k.n)*r)
-	for _, side := range [][]float64{h.Rows, h.Columns} {
-		for at, x := range side {
-			out = append(out, 1/(k.lambda+x*f[at%r]))
-		}
-	}
-	return out
+// spreading sets dst to 1/D, D_il = lambda + mass_il f_l, on the device: 1 - lambda/D is the block
+// soft threshold's factor for blocks of squared norm D^2.
+func (k *NuclearCurvature) spreading(dst, mass array.Batch, f []float64) {
+	dev, r := dst.Device(), k.r
+	on, ones := dev.Alloc(1, r), dev.Alloc(1, r)
+	defer on.Free()
+	defer ones.Free()
+	dev.Upload(on, f)
+	dev.Fill(ones, 1)
+	dev.Mul(dst, mass, on)
+	dev.Lin(dst, 1, dst, k.lambda, ones)
+	dev.Mul(dst, dst, dst)
+	dev.Shrink(dst, dst, array.Batch{}, k.lambda)
+	dev.Lin(dst, -1/k.lambda, dst, 1/k.lambda, ones)
 }
 
 // leastMass is the smallest mass along u_k v_l* that is counted, as a share of the mean.
@@ -210,25 +218,23 @@ const nearest = 0x1p-52
 // deflate uploads beta/2: along (a_j, c_j)/sqrt(2), in column l, the quadratic form of K + h F is
 //
 //	lambda - rho_j + f_l (sum_i a_ij^2 Rows_il + sum_i c_ij^2 Columns_il)/2.
-func (k *NuclearCurvature) deflate(f []float64, lead Leading, h Mass, spread []float64) {
+func (k *NuclearCurvature) deflate(f []float64, lead Leading, h Mass) {
 	dev, m, n, r, l := k.mem.Device(), k.m, k.n, k.r, k.q-k.r
-	mean := func(rows, columns []float64) []float64 {
+	mean := func(rows, columns array.Batch) []float64 {
 		sum := dev.Alloc(l, r)
 		defer sum.Free()
-		add := func(vectors array.Batch, weights []float64, beta float64) {
-			count := vectors.K()
-			squares, w := dev.Alloc(count, l), dev.Alloc(count, r)
+		add := func(vectors, weights array.Batch, beta float64) {
+			squares := dev.Alloc(vectors.K(), l)
 			defer squares.Free()
-			defer w.Free()
 			dev.Mul(squares, vectors, vectors)
-			dev.Upload(w, weights)
-			dev.Gemm(true, false, 0.5, squares, w, beta, sum)
+			dev.Gemm(true, false, 0.5, squares, weights, beta, sum)
 		}
 		add(lead.A, rows, 0)
 		add(lead.C, columns, 1)
 		return sum.ToHost()
 	}
-	mass, have := mean(h.Rows, h.Columns), mean(spread[:m*r], spread[m*r:(m+n)*r])
+	spreadQ, spreadP := k.parts(k.spread)
+	mass, have := mean(h.Rows, h.Columns), mean(spreadQ.Reshape(m, r), spreadP.Reshape(n, r))
 	beta := make([]float64, l*r)
 	for j, sigma := range lead.Sigma {
 		gap := max(k.lambda-sigma, nearest*k.lambda)

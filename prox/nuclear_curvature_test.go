@@ -51,7 +51,7 @@ func (x matrix) columns(dev array.Device, left bool, from, to int) array.Batch {
 
 // curvature returns K of the threshold tau at x, with eta = 1 and with as many leading triplets as
 // asked for, rotated by an angle that makes them wrong.
-func (x matrix) curvature(dev array.Device, tau float64, lead int, h func(r int) prox.Mass, wrong float64) (*prox.NuclearCurvature, int) {
+func (x matrix) curvature(dev array.Device, tau float64, lead int, h func(r int) mass, wrong float64) (*prox.NuclearCurvature, int) {
 	r := 0
 	for r < len(x.sigma) && x.sigma[r] > tau {
 		r++
@@ -83,7 +83,13 @@ func (x matrix) curvature(dev array.Device, tau float64, lead int, h func(r int)
 	w := matrix{x.m, x.n, inactive, x.u, x.v}
 	normal := denseNormal{dev.Alloc(1, x.m*x.n), array.Shape{Rows: x.m, Cols: x.n}}
 	dev.Upload(normal.g, w.data())
-	return prox.NewNuclearCurvature(tau, u, f, v, prox.Leading{Sigma: x.sigma[r : r+lead], A: a, C: c}, h(r), normal), r
+	numbers := h(r)
+	on := prox.Mass{Rows: dev.Alloc(x.m, r), Columns: dev.Alloc(x.n, r), Core: numbers.core}
+	defer on.Rows.Free()
+	defer on.Columns.Free()
+	dev.Upload(on.Rows, numbers.rows)
+	dev.Upload(on.Columns, numbers.columns)
+	return prox.NewNuclearCurvature(tau, u, f, v, prox.Leading{Sigma: x.sigma[r : r+lead], A: a, C: c}, on, normal), r
 }
 
 // data is the matrix itself, row-major.
@@ -181,13 +187,16 @@ func TestCurvatureIsTheInverseOfTheDerivative(t *testing.T) {
 	})
 }
 
+// mass is a prox.Mass on the host.
+type mass struct{ rows, columns, core []float64 }
+
 // uniform is the mass of h I, and varied one that differs from entry to entry by a factor of 100.
-func uniform(m, n int, h float64) func(r int) prox.Mass {
+func uniform(m, n int, h float64) func(r int) mass {
 	fill := func(count int) []float64 { return slices.Repeat([]float64{h}, count) }
-	return func(r int) prox.Mass { return prox.Mass{Rows: fill(m * r), Columns: fill(n * r), Core: fill(r * r)} }
+	return func(r int) mass { return mass{fill(m * r), fill(n * r), fill(r * r)} }
 }
 
-func varied(m, n int) func(r int) prox.Mass {
+func varied(m, n int) func(r int) mass {
 	rng := rand.New(rand.NewPCG(5, 6))
 	fill := func(count int) []float64 {
 		out := make([]float64, count)
@@ -196,7 +205,7 @@ func varied(m, n int) func(r int) prox.Mass {
 		}
 		return out
 	}
-	return func(r int) prox.Mass { return prox.Mass{Rows: fill(m * r), Columns: fill(n * r), Core: fill(r * r)} }
+	return func(r int) mass { return mass{fill(m * r), fill(n * r), fill(r * r)} }
 }
 
 // dense returns the preconditioner B and K B, one column of a unit vector a row.
@@ -251,7 +260,7 @@ func TestCurvaturePreconditioner(t *testing.T) {
 			for _, way := range []struct {
 				lead  int
 				wrong float64
-				mass  func(r int) prox.Mass
+				mass  func(r int) mass
 				exact bool
 			}{
 				{0, 0, uniform(c.m, c.n, h), false},
@@ -301,8 +310,8 @@ func TestCurvaturePreconditionerFollowsTheMass(t *testing.T) {
 		const tau, m, n, r = 3., 7, 6, 3
 		sigma := []float64{9, 6, 4, 0, 0, 0}
 		x := withSingularValues(m, n, sigma...)
-		mass := varied(m, n)(r)
-		curved, _ := x.curvature(dev, tau, 0, func(int) prox.Mass { return mass }, 0)
+		h := varied(m, n)(r)
+		curved, _ := x.curvature(dev, tau, 0, func(int) mass { return h }, 0)
 		defer curved.Release()
 		p := curved.Len()
 		b, kb := dense(dev, curved, identity(p))
@@ -322,7 +331,7 @@ func TestCurvaturePreconditionerFollowsTheMass(t *testing.T) {
 				for j := range m {
 					want := 0.0
 					for a := range m {
-						want += entry(x.u, i, a) / (tau + mass.Rows[a*r+l]*f) * entry(x.u, a, j)
+						want += entry(x.u, i, a) / (tau + h.rows[a*r+l]*f) * entry(x.u, a, j)
 					}
 					if got := b[(i*r+l)*p+j*r+l]; !(math.Abs(got-want) <= 1e-12) {
 						t.Fatalf("rows: entry (%d, %d) of column %d is %v, expected %v", i, j, l, got, want)
@@ -333,7 +342,7 @@ func TestCurvaturePreconditionerFollowsTheMass(t *testing.T) {
 				for j := range n {
 					want := 0.0
 					for a := range n {
-						want += entry(x.v, i, a) / (tau + mass.Columns[a*r+l]*f) * entry(x.v, a, j)
+						want += entry(x.v, i, a) / (tau + h.columns[a*r+l]*f) * entry(x.v, a, j)
 					}
 					got := b[((m+i)*r+l)*p+(m+j)*r+l]
 					for a := range n { // less the part along V
@@ -360,7 +369,7 @@ func TestCurvaturePreconditionerFollowsTheMass(t *testing.T) {
 						got := 0.0
 						for a := range n {
 							at := (m+a)*r + j
-							got += x.v.At(a, i) * (image[at] + mass.Core[j*r+i]*(sigma[j]-tau)*dst[at])
+							got += x.v.At(a, i) * (image[at] + h.core[j*r+i]*(sigma[j]-tau)*dst[at])
 						}
 						want := 0.0
 						if i == k && j == l {

@@ -194,7 +194,10 @@ func (w *matrices) curvature(all subspace.Triplets, r int) (*prox.NuclearCurvatu
 	normal := residual{w.pattern, dev.Alloc(1, w.z.N())}
 	dev.Copy(normal.z, w.z)
 	u, v := all.U.Cols(0, r), all.V.Cols(0, r)
-	return prox.NewNuclearCurvature(w.lambda, u, f, v, near, w.mass(u, v), normal), nil
+	h := w.mass(u, v)
+	defer h.Rows.Free()
+	defer h.Columns.Free()
+	return prox.NewNuclearCurvature(w.lambda, u, f, v, near, h, normal), nil
 }
 
 // residual is -A*(A b - y) by products, z being A b - y.
@@ -215,21 +218,20 @@ func (r residual) Release()     { r.z.Free() }
 const shared = 1.5
 
 // mass is the diagonal of H at singular vectors u and v: with M the pattern's zeros and ones it is
-// M (V o V), M* (U o U) and (U o U)* M (V o V).
+// M (V o V), M* (U o U) and (U o U)* M (V o V). The caller frees the batches.
 func (w *matrices) mass(u, v array.Batch) prox.Mass {
 	dev, r := w.dev, u.N()
-	ones := dev.Alloc(1, w.z.N())
-	u2, v2, rows, columns := dev.Alloc(w.m, r), dev.Alloc(w.n, r), dev.Alloc(w.m, r), dev.Alloc(w.n, r)
-	core := dev.Alloc(r, r)
-	defer core.Free()
-	for _, b := range []array.Batch{ones, u2, v2, rows, columns} {
+	ones, u2, v2, core := dev.Alloc(1, w.z.N()), dev.Alloc(w.m, r), dev.Alloc(w.n, r), dev.Alloc(r, r)
+	for _, b := range []array.Batch{ones, u2, v2, core} {
 		defer b.Free()
 	}
+	h := prox.Mass{Rows: dev.Alloc(w.m, r), Columns: dev.Alloc(w.n, r)}
 	dev.Fill(ones, shared)
 	dev.Mul(u2, u, u)
 	dev.Mul(v2, v, v)
-	dev.SpreadProduct(false, 1, w.pattern, ones, v2.Reshape(1, w.n*r), 0, rows.Reshape(1, w.m*r))
-	dev.SpreadProduct(true, 1, w.pattern, ones, u2.Reshape(1, w.m*r), 0, columns.Reshape(1, w.n*r))
-	dev.Gemm(true, false, 1, u2, rows, 0, core)
-	return prox.Mass{Rows: rows.ToHost(), Columns: columns.ToHost(), Core: core.ToHost()}
+	dev.SpreadProduct(false, 1, w.pattern, ones, v2.Reshape(1, w.n*r), 0, h.Rows.Reshape(1, w.m*r))
+	dev.SpreadProduct(true, 1, w.pattern, ones, u2.Reshape(1, w.m*r), 0, h.Columns.Reshape(1, w.n*r))
+	dev.Gemm(true, false, 1, u2, h.Rows, 0, core)
+	h.Core = core.ToHost()
+	return h
 }

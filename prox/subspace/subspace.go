@@ -127,24 +127,6 @@ func (s *Iteration) Lead(v array.Batch) {
 	}
 }
 
-// Thin returns the triplets of l r*, for matrices with few columns.
-func Thin(l, r array.Batch) (Triplets, error) {
-	dev, k := l.Device(), l.N()
-	s := &Iteration{dev: dev, m: l.K(), n: r.K(), v: dev.Alloc(r.K(), k), rng: rand.New(rand.NewPCG(0x6c6f77, 0x72616e6b))}
-	defer s.Free()
-	dev.Copy(s.v, r)
-	return s.Advance(func(trans bool, dst, x array.Batch) {
-		from, to := r, l
-		if trans {
-			from, to = l, r
-		}
-		t := dev.Alloc(k, x.N())
-		dev.Gemm(true, false, 1, from, x, 0, t)
-		dev.Gemm(false, false, 1, to, t, 0, dst)
-		t.Free()
-	}, 0)
-}
-
 // Triplets are leading singular values of a matrix, in decreasing order, and their vectors, with X*
 // U = V S to rounding.
 type Triplets struct {
@@ -306,11 +288,17 @@ func (s *Iteration) advance(x Product, tau float64, all bool) (_ Triplets, r int
 
 // nothing is the decomposition of 0.
 func (s *Iteration) nothing(want int) Triplets {
-	out := Triplets{U: s.dev.Alloc(s.m, 1), V: s.dev.Alloc(s.n, 1)}
-	s.dev.Fill(out.U, 0)
-	s.dev.Fill(out.V, 0)
+	out := none(s.dev, s.m, s.n)
 	s.v.Free()
 	s.v = s.dev.Alloc(s.n, want)
 	s.random(s.v)
+	return out
+}
+
+// none are the triplets of the m x n matrix 0.
+func none(dev array.Device, m, n int) Triplets {
+	out := Triplets{U: dev.Alloc(m, 1), V: dev.Alloc(n, 1)}
+	dev.Fill(out.U, 0)
+	dev.Fill(out.V, 0)
 	return out
 }
