@@ -56,7 +56,8 @@
 //
 // Sparse and low-rank solutions are not iterated on in full. Proximal gradient methods work on an
 // active set of coordinates, where A can be restricted to columns, and on factors of a matrix,
-// where r is the nuclear norm and A picks entries. They certify the rest before they stop. In all
+// where r is the nuclear norm and A picks entries; there they take Newton steps as soon as the rank
+// is steady. They certify the rest before they stop. In all
 // other cases the nuclear norm's singular values above the threshold are followed from one
 // iteration to the next, certified in the same way. The tables in rules.go make these choices, and
 // [Solution].Choices lists which were made and why.

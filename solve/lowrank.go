@@ -8,8 +8,9 @@ import (
 )
 
 // lowRank is ISTA or FISTA for the nuclear norm and an operator that picks entries: the recurrence
-// of [proximalGradient] with iterates in factored form ([matrices]). If the rank of the solution
-// turns out not to be low, the solve is finished with all singular values.
+// of [proximalGradient] with iterates in factored form ([matrices]), and with Newton steps once the
+// rank is steady ([newtonSteps]). If the rank of the solution turns out not to be low, the solve is
+// finished with all singular values.
 type lowRank struct {
 	s    situation
 	full *proximalGradient // on vectors

@@ -73,7 +73,9 @@ type matrices struct {
 	next    factored // b_{k+1}
 	delta   factored // b_{k+1} - b_k
 	delta2  float64  // its squared norm
-	cross   float64  // <b_{k+1} - b_k, b_k - b_{k-1}>, 0 without momentum
+	second  newtonSteps
+	due     bool    // a Newton step is to precede the next iteration
+	cross   float64 // <b_{k+1} - b_k, b_k - b_{k-1}>, 0 without momentum
 }
 
 // maxPasses is the largest number of steps of the partial SVD in an iteration.
@@ -239,6 +241,9 @@ func (w *matrices) accept() {
 
 // descend computes b_{k+1} = L V* and its difference from b_k.
 func (w *matrices) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivative, error) {
+	if err := w.accelerate(ctx); err != nil {
+		return nil, err
+	}
 	for range w.passes {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -255,6 +260,8 @@ func (w *matrices) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivativ
 		return nil, errHighRank
 	}
 	w.threshold()
+	w.due = w.second.due(len(sigma), w.above > w.tau)
+	w.whole = w.whole || w.due
 	w.pending = true
 	return nil, w.dev.Err()
 }

@@ -58,6 +58,9 @@ type Job struct {
 	// By Solve: the settings, and the largest number of probes that travel together.
 	settings Settings
 	batch    int
+	// By Solve: holds one sweep at a time, where sweeps are conjugate gradients of so many
+	// coordinates that the device's processors share each of them; nil elsewhere.
+	turn chan struct{}
 	// By Solve: when the solver started on the sample, and when it finished.
 	begun, solved time.Time
 

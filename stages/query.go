@@ -22,8 +22,16 @@ func Query(phase hutch.Phase) Stage[Probes, Probes] {
 	}
 }
 
-// query does a batch of probes.
+// query does a batch of probes, when it is its turn.
 func (j *Job) query(ctx context.Context, p Probes) error {
+	if j.turn != nil {
+		select {
+		case j.turn <- struct{}{}:
+			defer func() { <-j.turn }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	ctx = j.settings.reporting(ctx, j.Index)
 	return j.sweeps(ctx, p.Count, func(first, n int) error { return j.run.Do(ctx, p.Phase, p.First+first, n) })
 }

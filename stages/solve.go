@@ -145,8 +145,11 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 			job.closed = hutch.Known(c.Trace, c.Frobenius2, s.Seed)
 		}
 	}
+	if _, bounded := view.Available(); !bounded && sol.Linearization.Inner().Iterative && sol.Linearization.ProbeBytes() >= wideProbe {
+		job.turn = make(chan struct{}, 1)
+	}
 	if job.batch == 0 {
-		job.batch = chooseBatch(view, sol.Linearization, s.Plan.Vectors(), s.Workers)
+		job.batch = chooseBatch(view, sol.Linearization, s.Plan.Vectors(), s.Workers, job.turn != nil)
 	}
 	view.Lin(y, 1, y, -1, sol.MuHat)
 	var r [1]float64
@@ -187,8 +190,14 @@ func formShare(s Settings) float64 {
 // chooseBatch is the number of probes in a sweep: a whole phase, or a worker's share of it where a
 // probe is little work, but no more than the allowed working memory, which is about that of the
 // tape. A device with memory of its own shares a sweep among its own processors, and reports how
-// much memory it has.
-func chooseBatch(dev array.Device, l vjp.Linearization, phase, workers int) int {
+// much memory it has. Where sweeps take turns (see [Job]) one may have all of the memory, and a phase is
+// divided into equal sweeps: they share what they read, and kernels work on many probes at a time.
+func chooseBatch(dev array.Device, l vjp.Linearization, phase, workers int, turns bool) int {
+	if turns {
+		most := max(min(maxBatch, int(iterativeBytes/l.ProbeBytes())), fewest)
+		sweeps := max((phase+most-1)/most, 1)
+		return max((phase+sweeps-1)/sweeps, fewest)
+	}
 	room := max(batchBytes, l.Bytes()/2)
 	if l.Inner().Iterative {
 		// There is no tape to compare with, and conjugate gradients read all their data at every

@@ -119,6 +119,14 @@ func (s *Iteration) Grow() bool {
 	return true
 }
 
+// Lead replaces the first vectors of the block by the columns of v, of which there are at most as
+// many: those of a point near the one that the matrix will be computed from.
+func (s *Iteration) Lead(v array.Batch) {
+	if k := min(v.N(), s.v.N()); k > 0 {
+		s.dev.Copy(s.v.Cols(0, k), v.Cols(0, k))
+	}
+}
+
 // Triplets are leading singular values of a matrix, in decreasing order, and their vectors, with X*
 // U = V S to rounding.
 type Triplets struct {
@@ -280,11 +288,17 @@ func (s *Iteration) advance(x Product, tau float64, all bool) (_ Triplets, r int
 
 // nothing is the decomposition of 0.
 func (s *Iteration) nothing(want int) Triplets {
-	out := Triplets{U: s.dev.Alloc(s.m, 1), V: s.dev.Alloc(s.n, 1)}
-	s.dev.Fill(out.U, 0)
-	s.dev.Fill(out.V, 0)
+	out := none(s.dev, s.m, s.n)
 	s.v.Free()
 	s.v = s.dev.Alloc(s.n, want)
 	s.random(s.v)
+	return out
+}
+
+// none are the triplets of the m x n matrix 0.
+func none(dev array.Device, m, n int) Triplets {
+	out := Triplets{U: dev.Alloc(m, 1), V: dev.Alloc(n, 1)}
+	dev.Fill(out.U, 0)
+	dev.Fill(out.V, 0)
 	return out
 }
