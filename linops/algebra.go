@@ -27,6 +27,7 @@ func adjointStructure(t *adjoint) Structure {
 			a.add(forward, dst, alpha, z)
 		},
 	}
+	s.Shifts = shiftsOfAdjoint(a.s.Shifts)
 	if a.s.SolveNormal != nil && !s.Columns.Known {
 		s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
 			checkSolve("Adjoint", d, p, dst, rhs, eta)
@@ -54,6 +55,7 @@ func scaledStructure(c *scaled) Structure {
 		AddForward: func(dst array.Batch, beta float64, b array.Batch) { a.add(forward, dst, alpha*beta, b) },
 		AddAdjoint: func(dst array.Batch, beta float64, z array.Batch) { a.add(adjointly, dst, alpha*beta, z) },
 	}
+	s.Shifts = a.s.Shifts
 	if norms2 := a.s.ColumnNorms2; norms2 != nil {
 		s.ColumnNorms2 = func() []float64 {
 			norms := norms2()
@@ -119,9 +121,13 @@ func sumStructure(c *sum) Structure {
 }
 
 // composeStructure is that of A1 A2 ... An. Numbers multiply, and the structure of a factor M
-// carries over to L M R where L*L = l I and R R* = r I.
+// carries over to L M R where L*L = l I and R R* = r I. Where the columns are shifts of a few of
+// them, as those of a circular convolution after a wavelet synthesis, these have the norms of all.
 func composeStructure(c *compose) Structure {
-	s := Structure{Rows: Known(1), Columns: Known(1)}
+	s := Structure{Rows: Known(1), Columns: Known(1), Shifts: shiftsOfProduct(c.parts)}
+	if classes := s.Shifts.Columns; classes != nil {
+		s.ColumnNorms2 = normsByClass(c, classes)
+	}
 	for _, a := range c.parts {
 		s.Rows = s.Rows.times(a.s.Rows)
 		s.Columns = s.Columns.times(a.s.Columns)

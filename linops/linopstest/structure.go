@@ -22,6 +22,7 @@ func (c *checker) structure() {
 	c.guard("Norm2", c.norm)
 	c.guard("Dense", c.dense)
 	c.guard("ColumnNorms2", c.columnNorms)
+	c.guard("Shifts", c.shifts)
 	c.guard("Normal", c.normal)
 	c.guard("Gram", c.gram)
 	c.guard("AddForward", func() { c.adds("AddForward", c.p, c.d, c.s.AddForward, c.a.Forward) })
