@@ -37,6 +37,7 @@ var unitRules = []rule{
 	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
 	{"the user's", "the lengths of A's columns are not known, and there are too many columns to compute them", func(s *situation) bool { return s.lengths2 == nil }, chooseMethod},
 	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return !spread(s.lengths2, nil) }, chooseMethod},
+	{"the user's", "the method solves the normal equations, which have a closed form in these units only", (*situation).closedHere, chooseMethod},
 	{"columns of about unit length", "the columns of A differ in length by more than a factor of 8", func(s *situation) bool { return s.units != nil }, newEquilibrated},
 	{"the user's", "the columns of A differ in length, but the regularizer allows for no other units: subgradients are measured column by column", always, chooseMethod},
 }
@@ -194,7 +195,9 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 func chooseUnits(ctx context.Context, s situation) (Solver, error) {
 	if !s.e.Closed {
 		s.lengths2 = columnLengths2(s.p)
-		s.units = columnUnits(s.p.R, s.lengths2)
+		if !s.closedHere() {
+			s.units = columnUnits(s.p.R, s.lengths2)
+		}
 	}
 	if !s.e.Closed && spread(s.lengths2, s.units) {
 		s.o.shortness = inverseLengths(s.lengths2)
@@ -208,6 +211,13 @@ func chooseUnits(ctx context.Context, s situation) (Solver, error) {
 // chooseMethod applies the table of methods.
 func chooseMethod(ctx context.Context, s situation) (Solver, error) {
 	return s.decide(ctx, "method", methodRules)
+}
+
+// closedHere reports that the method's steps have a closed form that other units would lose: A is
+// not a matrix, whose columns would be scaled in place.
+func (s *situation) closedHere() bool {
+	known := linops.StructureOf(s.p.A)
+	return s.e.Normal && known.SolveNormal != nil && known.ScaleColumns == nil && !known.Entries.Known
 }
 
 // method makes the method for the situation.
