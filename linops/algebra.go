@@ -163,7 +163,7 @@ func composeStructure(c *compose) Structure {
 
 // besideStructure is that of [A1 A2 ...]: A A* = sum_i A_i A_i*.
 func besideStructure(a *stack) Structure {
-	s := Structure{AddForward: a.addForward, AddAdjoint: a.addAdjoint, ColumnNorms2: concatenated(a)}
+	s := Structure{AddForward: a.addForward, AddAdjoint: a.addAdjoint, ColumnNorms2: concatenated(a), Beside: operators(a.parts)}
 	s.Rows, s.Norm2 = sumOfGrams(a.parts, rowsOf)
 	s.On = a.on()
 	return s

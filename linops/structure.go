@@ -24,6 +24,8 @@ type Structure struct {
 	Entries Number
 	// ColumnNorms2 returns the squared norms of the columns, the diagonal of A*A, in a new slice.
 	ColumnNorms2 func() []float64
+	// Beside are A1, A2, ... where A = [A1 A2 ...].
+	Beside []Operator
 	// Shifts is what is known of A and the circular shifts of images.
 	Shifts Shifts
 	// SolveNormal sets dst = (eta A*A + I)^{-1} rhs for eta >= 0 without an iteration; both are k x
