@@ -67,6 +67,10 @@ type implicit struct {
 
 	gram func(set []int) []float64 // the solver's, while the derivative is being made; or nil
 
+	// moving are coordinates of mu_hat that move with those of y one for one, and at which the images
+	// of op are 0; nil for none.
+	moving array.Index
+
 	misfit array.Batch // A b - y, zero where no slope is needed
 
 	pilot struct { // shared by all probes, computed by the first that needs it
@@ -245,6 +249,9 @@ func (l *implicit) Bytes() int64 {
 	if l.owned != nil {
 		bytes += l.owned.a.Bytes()
 	}
+	if l.moving != nil {
+		bytes += l.moving.Bytes()
+	}
 	return bytes
 }
 
@@ -297,6 +304,9 @@ func (l *implicit) Release() {
 		l.span.Release()
 	}
 	l.misfit.Free()
+	if l.moving != nil {
+		l.moving.Free()
+	}
 	if l.owned != nil {
 		l.owned.release()
 	}
