@@ -211,11 +211,7 @@ func (w *eliminated) accept() {
 
 // descend computes L_{k+1} and its difference from L_k.
 func (w *eliminated) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivative, error) {
-	gram, err := w.gram(ctx, factored{})
-	if err != nil {
-		return nil, err
-	}
-	if err := w.space.Lead(gram, w.tau); err != nil {
+	if err := w.lead(ctx, leadShare); err != nil {
 		return nil, err
 	}
 	for range w.passes {
@@ -224,6 +220,7 @@ func (w *eliminated) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivat
 		}
 		w.top.Free()
 		w.top = subspace.Triplets{}
+		var err error
 		if w.top, err = w.space.Advance(w.gradientStep, w.tau); err != nil {
 			return nil, err
 		}
@@ -239,6 +236,24 @@ func (w *eliminated) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivat
 	}
 	w.pending = true
 	return nil, w.dev.Err()
+}
+
+// leadShare times as many vectors as there are active values are beside these in the block of an
+// iteration, and curvedShare times as many in that of the curvature's preconditioner: with 0.6, 3
+// and 5 times as many, conjugate gradients take 11, 6 and 5 steps on 2000 x 375 at rank
+// 26.
+const (
+	leadShare   = 0.25
+	curvedShare = 5
+)
+
+// lead starts the partial SVD of X at the eigenvectors of its Gram matrix.
+func (w *eliminated) lead(ctx context.Context, share float64) error {
+	gram, err := w.gram(ctx, factored{})
+	if err != nil {
+		return err
+	}
+	return w.space.Lead(gram, w.tau, share)
 }
 
 func (w *eliminated) moved() float64 {
@@ -425,10 +440,13 @@ func (w *eliminated) dense() array.Batch {
 //
 // where P' and P are the projections on S's support and on its complement, E is a basis of the
 // tangent space of L, and Q is the curvature of the nuclear norm with the gradient clip(y - L).
-func (w *eliminated) tangent() (*Tangent, error) {
+func (w *eliminated) tangent(ctx context.Context) (*Tangent, error) {
 	dev := w.dev
 	w.accept()
 	w.c = 0
+	if err := w.lead(ctx, curvedShare); err != nil {
+		return nil, err
+	}
 	all, r, err := w.space.AdvanceAll(w.gradientStep, w.tau)
 	if err != nil {
 		return nil, err

@@ -97,7 +97,7 @@ func (l *lowRank) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, erro
 	}()
 	sol.At = newPoint(l.full, l.full.Traits(), y, l.s.o, sol)
 	if sol.Converged {
-		if sol.At.Tangent, err = w.tangent(); err != nil && !tooHard(err) {
+		if sol.At.Tangent, err = w.tangent(ctx); err != nil && !tooHard(err) {
 			return nil, err
 		}
 	}

@@ -68,7 +68,7 @@ type factoredIterates interface {
 	// dense is b_k as a batch of one vector, which the caller frees.
 	dense() array.Batch
 	// tangent is the curvature at b_k.
-	tangent() (*Tangent, error)
+	tangent(ctx context.Context) (*Tangent, error)
 	release()
 }
 

@@ -96,9 +96,9 @@ func (s *Iteration) Hold(held bool) { s.held = held }
 
 // Lead sets the block to the leading eigenvectors of the Gram matrix g = X*X of a matrix X with at
 // least as many rows as columns, g being row-major, and overwritten, on the host: as many as there
-// are singular values above tau, and the buffer. They are right singular vectors of X up to errors
+// are singular values above tau, and share as many more, at least [MinBuffer]. They are right singular vectors of X up to errors
 // of eps (sigma_1/sigma)^2, which the next step removes.
-func (s *Iteration) Lead(g []float64, tau float64) error {
+func (s *Iteration) Lead(g []float64, tau, share float64) error {
 	values, err := eigenSym(lapack.EVCompute, g, s.n)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *Iteration) Lead(g []float64, tau float64) error {
 	for r < s.n && values[s.n-1-r] > tau*tau {
 		r++
 	}
-	k := min(r+max(MinBuffer, int(bufferShare*float64(r))), s.Largest())
+	k := min(r+max(MinBuffer, int(share*float64(r))), s.Largest())
 	host := make([]float64, s.n*k)
 	for i := range s.n {
 		for j := range k {
