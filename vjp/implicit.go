@@ -256,7 +256,8 @@ func (l *implicit) Bytes() int64 {
 }
 
 // ProbeBytes counts the vectors of conjugate gradients on the system's space, two more where A*A is
-// a product of its own and two more where there is curvature, and two of length d.
+// a product of its own and two more where there is curvature, and two of length d,
+// or three where coordinates move with y.
 func (l *implicit) ProbeBytes() int64 {
 	d, _ := l.p.A.Dims()
 	vectors := int64(3)
@@ -266,7 +267,11 @@ func (l *implicit) ProbeBytes() int64 {
 	if l.pre != nil && !l.pre.flat() {
 		vectors += 2
 	}
-	return 8 * (vectors*int64(l.dim) + 2*int64(d))
+	images := int64(2)
+	if l.moving != nil {
+		images++
+	}
+	return 8 * (vectors*int64(l.dim) + images*int64(d))
 }
 
 // owned is the operator of a restricted problem, and the function that releases it and its
