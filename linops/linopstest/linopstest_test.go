@@ -249,6 +249,8 @@ func TestCheckFindsEveryFalseFunction(t *testing.T) {
 			{"classes of some", edit(func(s *linops.Structure) {
 				s.Shifts = linops.Shifts{Shape: array.Shape{Rows: 1, Cols: 5}, Rows: func() [][]int { return [][]int{{0}, {2}} }}
 			}), "not every column"},
+			{"blocks of another size", edit(func(s *linops.Structure) { s.Beside = []linops.Operator{linops.Identity(3)} }), "the blocks are 3 x 3 together"},
+			{"other blocks", edit(func(s *linops.Structure) { s.Beside = []linops.Operator{linops.Identity(3), linops.Zero(3, 2)} }), "Beside differs from A's products"},
 			{"scaled in place", edit(func(s *linops.Structure) {
 				s.ScaleColumns = func(dev array.Device, c []float64) linops.Restricted { return nil }
 			}), "ScaleColumns returns nil"},
