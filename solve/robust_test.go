@@ -55,13 +55,13 @@ func TestRobustPCAWithoutTheSparsePart(t *testing.T) {
 			solver        string
 			choice        string
 		}{
-			{"tall", 200, 66, 15, 1.5, false, "fista", "without the sparse part"},
-			{"tall, ista", 200, 66, 15, 1.5, false, "ista", "without the sparse part"},
-			{"sparse first", 200, 66, 15, 1.5, true, "fista", "without the sparse part"},
-			{"square", 70, 70, 12, 1.5, false, "fista", "without the sparse part"},
-			{"rank 0", 200, 66, 4000, 1.5, false, "fista", "without the sparse part"},
-			{"high rank", 100, 66, 3, 1.5, false, "fista", "the rank of the iterates turned out not to be low"},
-			{"wide", 66, 200, 15, 1.5, false, "fista", "no structure that the method can use"},
+			{"tall", 280, 66, 15, 1.5, false, "fista", "without the sparse part"},
+			{"tall, ista", 280, 66, 15, 1.5, false, "ista", "without the sparse part"},
+			{"sparse first", 280, 66, 15, 1.5, true, "fista", "without the sparse part"},
+			{"square", 70, 70, 12, 1.5, false, "fista", "no structure that the method can use"},
+			{"rank 0", 280, 66, 4000, 1.5, false, "fista", "without the sparse part"},
+			{"high rank", 280, 66, 3, 1.5, false, "fista", "the rank of the iterates turned out not to be low"},
+			{"wide", 66, 280, 15, 1.5, false, "fista", "no structure that the method can use"},
 		} {
 			p, values := robust(dev, c.m, c.n, c.lambda, c.gamma, c.sparseFirst)
 			d := c.m * c.n
@@ -156,7 +156,7 @@ func residualOf(t *testing.T, p solve.Problem, y, b array.Batch) float64 {
 // A cancelled context ends the solve.
 func TestRobustPCAStops(t *testing.T) {
 	dev := array.NewHost()
-	p, values := robust(dev, 200, 66, 15, 1.5, false)
+	p, values := robust(dev, 280, 66, 15, 1.5, false)
 	y := dev.Alloc(1, len(values))
 	defer y.Free()
 	dev.Upload(y, values)

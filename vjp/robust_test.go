@@ -22,7 +22,7 @@ func TestRobustPCAWithoutTheSparsePart(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
 		ctx := context.Background()
-		shape := array.Shape{Rows: 120, Cols: 66}
+		shape := array.Shape{Rows: 270, Cols: 66}
 		d := shape.Len()
 		rng := rand.New(rand.NewPCG(7, 8))
 		values := solvetest.LowRankMatrix(rng, shape, 2*math.Sqrt(float64(d)), 0.5)
@@ -33,7 +33,7 @@ func TestRobustPCAWithoutTheSparsePart(t *testing.T) {
 		}
 		id := linops.Identity(d)
 		p := vjp.Problem{A: linops.HStack(id, id), Device: dev, R: prox.NewSeparable(
-			prox.Block{Prox: prox.NewNuclear(shape, 13), N: d}, prox.Block{Prox: prox.NewL1(1.5), N: d})}
+			prox.Block{Prox: prox.NewNuclear(shape, 16), N: d}, prox.Block{Prox: prox.NewL1(1.5), N: d})}
 		bare := p
 		bare.A = linops.WithStructure(p.A, linops.Structure{Norm2: linops.Known(2)})
 		o := vjp.Options{Tol: 1e-11, Sigma2: 0.25}
