@@ -63,6 +63,9 @@ func TestRobustPCAWithoutTheSparsePart(t *testing.T) {
 			{"high rank", 280, 66, 3, 1.5, false, "fista", "the rank of the iterates turned out not to be low"},
 			{"wide", 66, 280, 15, 1.5, false, "fista", "no structure that the method can use"},
 		} {
+			if slices.Contains([]string{"high rank", "square", "wide", "sparse first", "tall, ista"}, c.name) && arraytest.Emulated(t, dev) {
+				continue
+			}
 			p, values := robust(dev, c.m, c.n, c.lambda, c.gamma, c.sparseFirst)
 			d := c.m * c.n
 			y := dev.Alloc(1, d)
