@@ -100,6 +100,18 @@ func columnsStructure(c *columns) Structure {
 			return norms
 		}
 	}
+	if normal := c.a.s.Normal; normal != nil {
+		s.Normal = func(dst, b array.Batch) {
+			_, p := c.Dims()
+			checkNormal("ScaleColumns", p, dst, b)
+			dev := dst.Device()
+			t := dev.Alloc(b.K(), p)
+			defer t.Free()
+			dev.Mul(t, b, c.s)
+			normal(dst, t)
+			dev.Mul(dst, dst, c.s)
+		}
+	}
 	if dense := c.a.s.Dense; dense != nil {
 		s.Dense = func() *mat.Dense { return scaledColumns(dense(), c.host) }
 	}
