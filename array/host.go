@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"sync"
 )
 
@@ -13,10 +14,17 @@ type Host struct {
 	mu    sync.Mutex
 	pool  map[int][]*hostBuffer
 	stats Stats
+	// dropped is the memory let go since the garbage collector was last asked to run.
+	dropped int64
 }
 
-// maxPooledBytes bounds the memory that the host keeps for reuse.
-const maxPooledBytes = 2 << 30
+// maxPooledBytes bounds the memory that the host keeps for reuse, and maxDroppedBytes what it lets
+// go before the garbage collector runs: left to itself that waits until as much garbage as memory
+// in use has come together.
+const (
+	maxPooledBytes  = 2 << 30
+	maxDroppedBytes = 1 << 30
+)
 
 type hostBuffer struct {
 	data    []float64
@@ -75,6 +83,13 @@ func (h *Host) Put(data []float64, k, n int) Batch {
 // Free returns b's memory to the pool. A second Free panics, and so does any other use of b after
 // Free, until Alloc reuses the memory.
 func (h *Host) Free(b Batch) {
+	if h.free(b) {
+		runtime.GC()
+	}
+}
+
+// free reports whether enough memory was dropped since it last did.
+func (h *Host) free(b Batch) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	buf := h.own(b)
@@ -85,7 +100,17 @@ func (h *Host) Free(b Batch) {
 	if !buf.foreign && h.stats.PooledBytes+8*int64(size) <= maxPooledBytes {
 		h.stats.PooledBytes += 8 * int64(size)
 		h.pool[size] = append(h.pool[size], buf)
+		return false
 	}
+	buf.data = nil // whoever still has the batch does not keep its memory
+	if !buf.foreign {
+		h.dropped += 8 * int64(size)
+	}
+	if h.dropped < maxDroppedBytes {
+		return false
+	}
+	h.dropped = 0
+	return true
 }
 
 // Available reports that the host has no bound other than the machine's memory.
