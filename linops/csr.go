@@ -3,6 +3,7 @@ package linops
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -18,7 +19,8 @@ import (
 // a fixed order, in parallel over entries.
 type CSR struct {
 	knowing
-	m        compressed // host copy
+	m        compressed        // host copy
+	t        func() compressed // its transpose, from the first time on that columns are taken
 	x, xt    array.CSR
 	colNorms []float64
 }
@@ -64,6 +66,7 @@ func NewCSR(dev array.Device, rows, cols int, indptr, indices []int, values []fl
 func newCSR(dev array.Device, m, t compressed) *CSR {
 	a := &CSR{
 		m:        m,
+		t:        sync.OnceValue(m.transpose),
 		x:        dev.NewCSR(m.rows, m.cols, m.indptr, m.indices, m.values),
 		xt:       dev.NewCSR(t.rows, t.cols, t.indptr, t.indices, t.values),
 		colNorms: make([]float64, m.cols),
@@ -75,7 +78,7 @@ func newCSR(dev array.Device, m, t compressed) *CSR {
 		Entries:      Known(float64(len(m.values))),
 		ColumnNorms2: func() []float64 { return append([]float64(nil), a.colNorms...) },
 		ScaleColumns: func(dev array.Device, s []float64) Restricted {
-			return newCSR(dev, a.m.scaleColumns(s), a.m.transpose().scaleRows(s))
+			return newCSR(dev, a.m.scaleColumns(s), a.t().scaleRows(s))
 		},
 		On: a.onSpace,
 	}
@@ -92,7 +95,7 @@ func (a *CSR) onSpace(dev array.Device, t space.Space) Restricted {
 	switch f := t.Form(); f.Kind {
 	case space.Subset:
 		// The rows of X' are the columns of X.
-		columns := a.m.transpose().pick(f.Set)
+		columns := a.t().pick(f.Set)
 		return newCSR(dev, columns.transpose(), columns)
 	case space.Cluster:
 		average := compressed{len(f.Average.Indptr) - 1, a.m.cols, f.Average.Indptr, f.Average.Indices, f.Average.Values}

@@ -20,7 +20,8 @@ type Structure struct {
 	// Identity reports that A = I.
 	Identity bool
 	// Entries is the number of stored entries where A is stored as a matrix: d p for a dense one,
-	// the stored nonzeros for a sparse one, possibly none; else it is not known.
+	// the stored nonzeros for a sparse one, possibly none, also where means are subtracted from its
+	// columns; else it is not known.
 	Entries Number
 	// ColumnNorms2 returns the squared norms of the columns, the diagonal of A*A, in a new slice.
 	ColumnNorms2 func() []float64

@@ -30,7 +30,7 @@ func (k given) Problem() vjp.Problem {
 	return vjp.Problem{A: linops.Identity(n), R: prox.NewL1(1), Device: k.jacobian.Device()}
 }
 
-func (k given) SolveFrom(ctx context.Context, y, _ array.Batch) (*vjp.Solution, error) {
+func (k given) SolveFrom(ctx context.Context, y array.Batch, _ vjp.From) (*vjp.Solution, error) {
 	return k.Solve(ctx, y)
 }
 

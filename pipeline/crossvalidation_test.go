@@ -118,7 +118,7 @@ func crossValidate(b *testing.B, dev array.Device, x *mat.Dense, y []float64, pe
 		if err != nil {
 			b.Fatal(err)
 		}
-		sol, err := s.SolveFrom(b.Context(), on, before)
+		sol, err := s.SolveFrom(b.Context(), on, vjp.From{B: before})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -40,10 +40,11 @@ type SweepOptions struct {
 	Options
 	// Mu is the true mean, of length d, where it is known.
 	Mu []float64
-	// Chain is the number of points of the grid in a chain of warm starts, default DefaultChain:
-	// each starts at the solution of the previous one, and the first at 0. Every row of the grid
-	// begins a chain. With 1 all points start at 0. Results depend on it only within the solver's
-	// tolerance.
+	// Chain is the number of points of the grid in a chain of warm starts: each starts at the
+	// solution of the previous one, and the first at 0. Every row of the grid begins a chain. The
+	// default is DefaultChain, or a whole row where the solver hands on more than b from point to
+	// point (solve.Entry.Path). With 1 all points start at 0. Results depend on it only within the
+	// solver's tolerance.
 	Chain int
 	// Refine is the largest number of points beyond the grid for each axis, default DefaultRefine;
 	// if negative there are none.
@@ -134,6 +135,15 @@ func Sweep(ctx context.Context, y []float64, f Family, grid [][]float64, o Sweep
 	}
 }
 
+// entry is the family's method.
+func (f Family) entry() solve.Entry {
+	if f.Method != nil {
+		return *f.Method
+	}
+	e, _ := solve.Lookup(f.Solver)
+	return e
+}
+
 // errStopped ends a sweep whose consumer has left the loop.
 var errStopped = errors.New("pipeline: the consumer has left the loop")
 
@@ -150,7 +160,7 @@ type sweep struct {
 	base  vjp.Solver
 	yield func(SweepPoint, error) bool
 
-	reporting sync.Mutex // held while o.Progress is called
+	telling sync.Mutex // held while o.Progress is called
 
 	mu     sync.Mutex
 	best   candidate
@@ -202,15 +212,17 @@ func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield fun
 	if o.Chain < 0 {
 		return nil, refuse("Chain", o.Chain, "chains of %d points, expected at least 1, or 0 for the default", o.Chain)
 	}
-	if o.Chain == 0 {
-		o.Chain = DefaultChain
-	}
 	if o.Refine == 0 {
 		o.Refine = DefaultRefine
 	}
 	total, err := checkGrid(grid)
 	if err != nil {
 		return nil, err
+	}
+	if o.Chain == 0 {
+		if o.Chain = DefaultChain; f.entry().Path {
+			o.Chain = len(grid[0])
+		}
 	}
 	s := &sweep{y: y, f: f, grid: grid, o: o, total: total, yield: yield, best: candidate{index: -1}}
 	// The unrolled derivative is that of iterations from 0.
@@ -330,13 +342,13 @@ func (s *sweep) run(ctx context.Context) error {
 		return err
 	}
 	grid := s.best
-	start := &origin{s: s, of: grid}
-	count, err := s.refine(ctx, start)
+	minimum := &origin{s: s, of: grid}
+	count, err := s.refine(ctx, minimum)
 	if err != nil {
 		return err
 	}
 	if len(s.o.Known) > count {
 		return fmt.Errorf("pipeline: %d known points, expected at most %d: they belong to another sweep", len(s.o.Known), count)
 	}
-	return s.minimizer(ctx, grid, start)
+	return s.minimizer(ctx, grid, minimum)
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"surepipe/stages"
+	"surepipe/vjp"
 )
 
 // chain is points first to end-1 of the grid, which are solved one after the other.
@@ -94,7 +95,9 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 
 // follow computes the points of a chain that are not known.
 func (s *sweep) follow(ctx context.Context, c chain, known int, out chan<- SweepPoint) (err error) {
-	from, err := s.before(ctx, c, known)
+	var path vjp.Path
+	defer path.Release()
+	from, err := s.before(ctx, c, known, &path)
 	if err != nil {
 		return err
 	}
@@ -105,7 +108,7 @@ func (s *sweep) follow(ctx context.Context, c chain, known int, out chan<- Sweep
 		}
 		point.Place = s.place(i)
 		if s.chained {
-			from = point.B
+			from.b = point.B
 		}
 		s.offer(i, SweepValue{point.Weights, point.SURE, point.Trusted()}, point)
 		select {
@@ -117,25 +120,29 @@ func (s *sweep) follow(ctx context.Context, c chain, known int, out chan<- Sweep
 	return nil
 }
 
-// before is the start of point i of a chain: it solves the points before it in the chain. nil
-// stands for 0.
-func (s *sweep) before(ctx context.Context, c chain, i int) (from []float64, err error) {
+// before is the start of point i of a chain, with the chain's path: it solves the points before it
+// in the chain.
+func (s *sweep) before(ctx context.Context, c chain, i int, path *vjp.Path) (from start, err error) {
 	if !s.chained {
-		return nil, nil
+		return start{}, nil
 	}
+	from.path = path
 	for j := c.first; j < i; j++ {
-		if from, err = s.solution(ctx, j, GridStage, s.weights(j), from); err != nil || from == nil {
-			return nil, err
+		if from.b, err = s.solution(ctx, j, GridStage, s.weights(j), from); err != nil {
+			return start{}, err
+		}
+		if from.b == nil { // in closed form
+			break
 		}
 	}
 	return from, nil
 }
 
-// start is the start of the solve at point i of the grid.
-func (s *sweep) start(ctx context.Context, i int) ([]float64, error) {
+// start is the start of the solve at point i of the grid, with an empty path.
+func (s *sweep) start(ctx context.Context, i int, path *vjp.Path) (start, error) {
 	for _, c := range s.chains() {
 		if i < c.end {
-			return s.before(ctx, c, i)
+			return s.before(ctx, c, i, path)
 		}
 	}
 	panic(fmt.Sprintf("pipeline: point %d of a grid of %d", i, s.total))

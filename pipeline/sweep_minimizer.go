@@ -1,6 +1,10 @@
 package pipeline
 
-import "context"
+import (
+	"context"
+
+	"surepipe/vjp"
+)
 
 // bare is the point without its estimate.
 func (p SweepPoint) bare() SweepPoint {
@@ -23,7 +27,9 @@ func (g *origin) get(ctx context.Context) (_ []float64, err error) {
 	case g.of.point != nil:
 		g.b = g.of.point.B
 	default:
-		from, err := g.s.start(ctx, g.of.index)
+		var path vjp.Path
+		defer path.Release()
+		from, err := g.s.start(ctx, g.of.index, &path)
 		if err != nil {
 			return nil, err
 		}
@@ -36,17 +42,21 @@ func (g *origin) get(ctx context.Context) (_ []float64, err error) {
 
 // minimizer yields the best of all points with its estimate, which is computed again
 // if the point was known before.
-func (s *sweep) minimizer(ctx context.Context, grid candidate, start *origin) error {
+func (s *sweep) minimizer(ctx context.Context, grid candidate, minimum *origin) error {
 	best := s.best
 	point := best.point
 	if point == nil {
 		stage := RefineStage
-		get := start.get
+		var path vjp.Path
+		defer path.Release()
+		var from start
+		var err error
 		if best.index < s.total {
 			stage = GridStage
-			get = func(ctx context.Context) ([]float64, error) { return s.start(ctx, best.index) }
+			from, err = s.start(ctx, best.index, &path)
+		} else {
+			from.b, err = minimum.get(ctx)
 		}
-		from, err := get(ctx)
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func recovered(err *error) {
 // open makes the base.
 func (s *sweep) open(ctx context.Context) (release func(), err error) {
 	defer recovered(&err)
-	s.base, release, err = s.solver(ctx, s.weights(0))
+	s.base, release, err = s.solver(s.reporting(ctx, 0), s.weights(0))
 	return release, err
 }
 
@@ -80,28 +80,38 @@ func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, re
 	return solver, func() { solver.Release(); free() }, nil
 }
 
-// started is a solver that starts at an estimate.
+// start is where a point's solve starts: an estimate, nil for 0, and what the points before it in a
+// chain hand on, nil for none.
+type start struct {
+	b    []float64
+	path *vjp.Path
+}
+
+// started is a solver that starts there.
 type started struct {
 	vjp.Solver
-	from []float64
+	from start
 }
 
-// Solve is SolveFrom the estimate.
+// Solve is SolveFrom the start.
 func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
-	dev := y.Device()
-	b := dev.Alloc(1, len(s.from))
-	defer b.Free()
-	dev.Upload(b, s.from)
-	return s.SolveFrom(ctx, y, b)
+	from := vjp.From{Path: s.from.path}
+	if s.from.b != nil {
+		dev := y.Device()
+		from.B = dev.Alloc(1, len(s.from.b))
+		defer from.B.Free()
+		dev.Upload(from.B, s.from.b)
+	}
+	return s.SolveFrom(ctx, y, from)
 }
 
-// at is the solver at the weights, starting at an estimate unless it is nil.
-func (s *sweep) at(ctx context.Context, weights, from []float64) (vjp.Solver, func(), error) {
+// at is the solver at the weights.
+func (s *sweep) at(ctx context.Context, weights []float64, from start) (vjp.Solver, func(), error) {
 	solver, release, err := s.solver(ctx, weights)
 	if err != nil {
 		return nil, nil, err
 	}
-	if from != nil {
+	if s.chained {
 		solver = started{solver, from}
 	}
 	return solver, release, nil
@@ -113,12 +123,10 @@ func (s *sweep) options(i int) Options {
 	o := s.o.Options
 	o.Parallel, o.Logger, o.Observe = 1, nil, nil
 	o.KeepB = o.KeepB || s.chained
-	if report := o.Progress; report != nil {
+	if o.Progress != nil {
 		o.Progress = func(p Progress) {
-			s.reporting.Lock()
-			defer s.reporting.Unlock()
 			p.Sample = i
-			report(p)
+			s.tell(p)
 		}
 	}
 	return o
@@ -133,7 +141,7 @@ func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []
 }
 
 // estimate computes point i, including its estimate.
-func (s *sweep) estimate(ctx context.Context, i int, stage SweepStage, weights, from []float64) (_ *SweepPoint, err error) {
+func (s *sweep) estimate(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (_ *SweepPoint, err error) {
 	defer recovered(&err)
 	s.observe(ctx, i, stage, weights, Event{})
 	risk, err := s.risk(ctx, i, weights, from)
@@ -161,8 +169,9 @@ func (s *sweep) estimate(ctx context.Context, i int, stage SweepStage, weights, 
 }
 
 // risk is that of point i.
-func (s *sweep) risk(ctx context.Context, i int, weights, from []float64) (_ Risk, err error) {
+func (s *sweep) risk(ctx context.Context, i int, weights []float64, from start) (_ Risk, err error) {
 	defer recovered(&err)
+	ctx = s.reporting(ctx, i)
 	solver, release, err := s.at(ctx, weights, from)
 	if err != nil {
 		return Risk{}, err
@@ -177,13 +186,14 @@ func (s *sweep) risk(ctx context.Context, i int, weights, from []float64) (_ Ris
 
 // solution is b at the weights, the same to the last bit as estimate's; nil where it is a closed
 // form, which has no starting point.
-func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights, from []float64) (_ []float64, err error) {
+func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (_ []float64, err error) {
 	defer func() {
 		if err != nil {
 			err = s.named(i, stage, weights, err)
 		}
 	}()
 	defer recovered(&err)
+	ctx = s.reporting(ctx, i)
 	solver, release, err := s.at(ctx, weights, from)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ const refineShare = 0.01
 
 // refine searches for the minimum between the neighbours of the grid's minimizer, along one axis
 // after the other. It returns the number of all points, the grid's included.
-func (s *sweep) refine(ctx context.Context, start *origin) (next int, err error) {
+func (s *sweep) refine(ctx context.Context, minimum *origin) (next int, err error) {
 	grid := s.best
 	next = s.total
 	if s.o.Refine < 0 || !grid.Trusted {
@@ -43,7 +43,7 @@ func (s *sweep) refine(ctx context.Context, start *origin) (next int, err error)
 			weights[a] = math.Exp(u)
 			i := next
 			next++
-			v, err := s.refined(ctx, i, weights, start)
+			v, err := s.refined(ctx, i, weights, minimum)
 			if !v.Trusted {
 				return math.Inf(1), err
 			}
@@ -61,7 +61,7 @@ func (s *sweep) refine(ctx context.Context, start *origin) (next int, err error)
 }
 
 // refined is the value at point i, which is not on the grid: known, or computed and yielded.
-func (s *sweep) refined(ctx context.Context, i int, weights []float64, start *origin) (SweepValue, error) {
+func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *origin) (SweepValue, error) {
 	if i < len(s.o.Known) {
 		if err := s.checkKnown(i, weights); err != nil {
 			return SweepValue{}, err
@@ -69,11 +69,11 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, start *or
 		s.offer(i, s.o.Known[i], nil)
 		return s.o.Known[i], nil
 	}
-	from, err := start.get(ctx)
+	b, err := minimum.get(ctx)
 	if err != nil {
 		return SweepValue{}, err
 	}
-	point, err := s.estimate(ctx, i, RefineStage, weights, from)
+	point, err := s.estimate(ctx, i, RefineStage, weights, start{b: b})
 	if err != nil {
 		return SweepValue{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/pipeline"
+	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/vjp"
@@ -174,11 +175,16 @@ func TestSweepIsBitIdenticalParallelAndResumed(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		c := newCurve(t, dev)
 		for name, grid := range map[string][][]float64{
-			"one":  {axis(0.02*c.max, 2*c.max, 13)},
-			"two":  {axis(0.05*c.max, c.max, 5), axis(1, 300, 4)},
-			"edge": {axis(0.5*c.max, 2*c.max, 4)},
+			"one":      {axis(0.02*c.max, 2*c.max, 13)},
+			"two":      {axis(0.05*c.max, c.max, 5), axis(1, 300, 4)},
+			"edge":     {axis(0.5*c.max, 2*c.max, 4)},
+			"path":     {axis(0.002*c.max, 2*c.max, 15)},
+			"two path": {axis(0.05*c.max, c.max, 5), axis(1, 300, 3)},
 		} {
 			o := pipeline.SweepOptions{Mu: c.mu, Chain: 4}
+			if c.Solver = "fista"; strings.HasSuffix(name, "path") {
+				c.Solver, o.Chain = "active-set", 0
+			}
 			want := collect(t, c, grid, o)
 			o.Parallel, o.Batch = 3, 7
 			if got := collect(t, c, grid, o); !reflect.DeepEqual(got, want) {
@@ -358,7 +364,7 @@ func TestSweepReportsProgress(t *testing.T) {
 		done := map[int]int{}
 		o := pipeline.SweepOptions{Refine: -1, Options: pipeline.Options{Parallel: 3}}
 		o.Progress = func(p pipeline.Progress) {
-			if p.Done == p.Total {
+			if p.Report.Stage == progress.Probes && p.Done == p.Total {
 				done[p.Sample]++
 			}
 		}

@@ -57,10 +57,12 @@ func (j scaledJacobian) Closed() vjp.Closed {
 	c := j.Linearization.Closed()
 	c.Trace, c.Low, c.High = j.trace*c.Trace, j.trace*c.Low, j.trace*c.High
 	if diagonal := c.Diagonal; diagonal != nil {
-		c.Diagonal = func() []float64 {
-			values := diagonal()
-			floats.Scale(j.images, values)
-			return values
+		c.Diagonal = func() ([]float64, error) {
+			values, err := diagonal()
+			if err == nil {
+				floats.Scale(j.images, values)
+			}
+			return values, err
 		}
 	}
 	return c

@@ -33,14 +33,16 @@ func (l spoiledClosed) Closed() vjp.Closed {
 }
 
 // changed is what f returns after change; f where there is no change.
-func changed(f func() []float64, change func([]float64)) func() []float64 {
+func changed(f func() ([]float64, error), change func([]float64)) func() ([]float64, error) {
 	if change == nil {
 		return f
 	}
-	return func() []float64 {
-		values := f()
-		change(values)
-		return values
+	return func() ([]float64, error) {
+		values, err := f()
+		if err == nil {
+			change(values)
+		}
+		return values, err
 	}
 }
 

@@ -98,7 +98,7 @@ func newCentered(dev array.Device, a linops.Operator) *centered {
 // know builds the structure: the part of A's that survives the projection.
 func (c *centered) know() {
 	a := linops.StructureOf(c.a)
-	c.known = linops.Structure{}
+	c.known = linops.Structure{Entries: a.Entries}
 	if a.ColumnNorms2 != nil {
 		c.known.ColumnNorms2 = func() []float64 { return c.columnNorms2(a.ColumnNorms2()) }
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/progress"
 	"surepipe/prox"
-	"surepipe/space"
 )
 
 // activeSet solves problems with the squared loss whose regularizer is a sum over coordinates,
@@ -83,14 +83,15 @@ func newActiveSet(_ context.Context, s situation) (Solver, error) {
 	return a, nil
 }
 
-// Solve starts with the support and the signs of b0.
-func (s *activeSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+// Solve starts where the path has ended, or else with the support and the signs of b.
+func (s *activeSet) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	if err := checkY(s.s.p, y); err != nil {
 		return nil, err
 	}
 	n := newNewton(s, y)
 	defer n.release()
-	if err := n.begin(b0); err != nil {
+	n.report = progress.From(ctx)
+	if err := n.begin(ctx, from); err != nil {
 		return nil, err
 	}
 	for {
@@ -98,9 +99,7 @@ func (s *activeSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, er
 		if err != nil {
 			return nil, err
 		}
-		if s.s.o.Progress != nil {
-			s.s.o.Progress(n.conv)
-		}
+		n.tell()
 		if done {
 			break
 		}
@@ -111,7 +110,11 @@ func (s *activeSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, er
 	if !n.conv.Converged && n.conv.Iterations < s.s.o.MaxIter {
 		return s.finish(ctx, n)
 	}
-	return n.solution()
+	sol, err := n.solution()
+	if err == nil {
+		n.keep(from.Path)
+	}
+	return sol, err
 }
 
 // finish goes on by fista, and returns the better of the two solutions.
@@ -125,7 +128,7 @@ func (s *activeSet) finish(ctx context.Context, n *newton) (*Solution, error) {
 		return nil, err
 	}
 	defer solver.Release()
-	sol, err := solver.Solve(ctx, n.y, n.b)
+	sol, err := solver.Solve(ctx, n.y, From{B: n.b})
 	if err != nil {
 		return nil, err
 	}
@@ -137,59 +140,21 @@ func (s *activeSet) finish(ctx context.Context, n *newton) (*Solution, error) {
 	return sol, nil
 }
 
-// Coordinates that are not active but near it, for the derivative to see how close they are.
-const nearest = 16
-
-// pointSet lists the support of b and the inactive coordinates nearest to being active, in
-// increasing order.
-func (n *newton) pointSet() []int {
-	type gap struct {
-		j int
-		v float64
-	}
-	var set []int
-	var gaps []gap
-	for j, v := range n.hostB {
-		if v != 0 {
-			set = append(set, j)
-			continue
-		}
-		g := n.hostG[j]
-		if !n.s.positive[j] {
-			g = -math.Abs(g)
-		}
-		if !math.IsInf(n.s.w[j], 1) {
-			gaps = append(gaps, gap{j, n.s.w[j] + g})
-		}
-	}
-	slices.SortStableFunc(gaps, func(a, b gap) int {
-		switch {
-		case a.v < b.v:
-			return -1
-		case a.v > b.v:
-			return 1
-		}
-		return a.j - b.j
-	})
-	for _, g := range gaps[:min(nearest, len(gaps))] {
-		set = append(set, g.j)
-	}
-	slices.Sort(set)
-	return set
-}
-
 // solution is the outcome, which takes what it needs from the rounds.
 func (n *newton) solution() (*Solution, error) {
-	o := n.s.s.o
+	o, p := n.s.s.o, n.s.s.p
 	sol := &Solution{Convergence: n.conv, Choices: slices.Clone(o.choices), B: n.b, MuHat: n.z}
-	n.dev.Lin(n.z, 1, n.z, 1, n.y)
 	n.b, n.z = array.Batch{}, array.Batch{}
 	if o.Point {
-		if err := n.point(sol); err != nil {
-			sol.Release()
-			return nil, err
+		misfit := n.dev.Alloc(1, sol.MuHat.N())
+		n.dev.Copy(misfit, sol.MuHat)
+		p.Device = n.dev
+		sol.At = &Point{
+			Problem: p, Y: n.y, B: sol.B, Norm2: n.norm2(), Gram: n.gram, Factored: n.factored, Misfit: misfit, Gradient: n.g, options: o, shared: true,
 		}
+		n.g = array.Batch{}
 	}
+	n.dev.Lin(sol.MuHat, 1, sol.MuHat, 1, n.y)
 	if err := n.dev.Sync(); err != nil {
 		sol.Release()
 		return nil, err
@@ -197,71 +162,35 @@ func (n *newton) solution() (*Solution, error) {
 	return sol, nil
 }
 
-// point is the problem confined to the support, and some coordinates more, where that is smaller.
-func (n *newton) point(sol *Solution) error {
-	o, p := n.s.s.o, n.s.s.p
-	p.Device = n.dev
-	sol.At = &Point{Problem: p, Y: n.y, B: sol.B, Norm2: n.norm2(), Gram: n.gram(nil), options: o, shared: true}
-	set, dim := n.pointSet(), sol.B.N()
-	if dim < minWorking || 2*len(set) > dim || len(set) == 0 || n.s.r.On == nil {
-		return nil
+// factored describes the system on a set of coordinates, where that is the active set.
+func (w *workspace) factored(set []int) (Factored, bool) {
+	if len(set) != len(w.p.Active()) {
+		return Factored{}, false
 	}
-	on := confine(n.dev, p.A, set)
-	if on == nil {
-		return nil
-	}
-	var err error
-	if on.R, err = n.s.r.On(n.dev, on.set); err != nil || on.R == nil {
-		on.release()
-		return err
-	}
-	*sol.At = Point{
-		Problem: on.Problem, Y: n.y, B: on.gather(sol.B), Norm2: sol.At.Norm2, Gram: n.gram(set), options: o,
-		op: on.op, release: on.release, set: set, all: dim,
-		back: func(s *Solution) { on.set.Embed(s.B, s.At.B) },
-	}
-	return nil
-}
-
-// gram is that of a point on a set of coordinates, nil for all: from the working set's.
-func (n *newton) gram(on []int) func(set []int) []float64 {
-	place, p := n.place, &n.p
-	return func(set []int) []float64 {
-		local := make([]int, len(set))
-		for i, j := range set {
-			if on != nil {
-				j = on[j]
-			}
-			if local[i] = place[j]; local[i] < 0 {
-				return nil
-			}
+	for _, j := range set {
+		if i := w.place[j]; i < 0 || !w.p.IsActive(i) || w.p.Gram(i)[i] == 0 {
+			return Factored{}, false
 		}
-		g := make([]float64, len(set)*len(set))
-		for i, a := range local {
-			row, to := p.Gram(a), g[i*len(set):(i+1)*len(set)]
-			for k, b := range local {
-				to[k] = row[b]
-			}
+	}
+	f := Factored{Condition: w.p.Condition()}
+	f.Trace, f.Frobenius2, f.Projection = w.p.Traces()
+	return f, true
+}
+
+// gram is the Gram matrix of a set of coordinates, nil where one is not in the working set.
+func (w *workspace) gram(set []int) []float64 {
+	local := make([]int, len(set))
+	for i, j := range set {
+		if local[i] = w.place[j]; local[i] < 0 {
+			return nil
 		}
-		return g
 	}
-}
-
-// columns are some columns of A.
-type columns struct {
-	*confined
-	at  int // their first place in the working set
-	set []int
-}
-
-// columnsOf takes columns of A, by products where A has no way of its own.
-func (n *newton) columnsOf(set []int, at int) *columns {
-	p := n.s.s.p
-	if c := confine(n.dev, p.A, set); c != nil {
-		return &columns{c, at, set}
+	g := make([]float64, len(set)*len(set))
+	for i, a := range local {
+		row, to := w.p.Gram(a), g[i*len(set):(i+1)*len(set)]
+		for k, b := range local {
+			to[k] = row[b]
+		}
 	}
-	_, dim := p.A.Dims()
-	t := space.Coordinates(n.dev, dim, set)
-	op := confineByProducts(n.dev, p.A, t)
-	return &columns{&confined{Problem: Problem{A: op, Device: n.dev}, op: op, set: t}, at, set}
+	return g
 }

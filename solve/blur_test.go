@@ -89,7 +89,7 @@ func TestDeblurring(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				sol, err := s.Solve(context.Background(), y, array.Batch{})
+				sol, err := s.Solve(context.Background(), y, solve.From{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -28,7 +28,7 @@ func Example() {
 	y := dev.Alloc(1, 4)
 	defer y.Free()
 	dev.Upload(y, []float64{3, -2, 0.2, 5})
-	solution, err := solver.Solve(ctx, y, array.Batch{})
+	solution, err := solver.Solve(ctx, y, solve.From{})
 	if err != nil {
 		panic(err)
 	}

@@ -63,8 +63,8 @@ func (l *lowRank) Record(ctx context.Context, y array.Batch, newTape func(Method
 }
 
 // Solve iterates in factored form as long as the rank is low.
-func (l *lowRank) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
-	o := l.s.o
+func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
+	o, b0 := l.s.o, from.B
 	o.Point = false
 	r, err := begin(l.thin, y, o, Start{B: b0})
 	if tooHard(err) {

@@ -28,7 +28,7 @@ func converged(t *testing.T, s solve.Solver, dev array.Device, y []float64) *sol
 	b := dev.Alloc(1, len(y))
 	defer b.Free()
 	dev.Upload(b, y)
-	sol, err := s.Solve(context.Background(), b, array.Batch{})
+	sol, err := s.Solve(context.Background(), b, solve.From{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestFactoredIterationsStartWhereTold(t *testing.T) {
 				default:
 					dev.Upload(b0, solvetest.Gaussian(rand.New(rand.NewPCG(5, 6)), c.Shape.Len()))
 				}
-				warm, err := s.Solve(context.Background(), on, b0)
+				warm, err := s.Solve(context.Background(), on, solve.From{B: b0})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -142,7 +142,7 @@ func TestFactoredIterationsAtTheEndsOfTheRange(t *testing.T) {
 		defer on.Free()
 		y[3] = math.NaN()
 		dev.Upload(on, y)
-		if _, err := s.Solve(context.Background(), on, array.Batch{}); err == nil {
+		if _, err := s.Solve(context.Background(), on, solve.From{}); err == nil {
 			t.Error("a NaN in y went unnoticed")
 		}
 	})
@@ -162,7 +162,7 @@ func TestFactoredIterationsRepeat(t *testing.T) {
 				on := dev.Alloc(1, len(y))
 				defer on.Free()
 				dev.Upload(on, y)
-				sol, err := s.Solve(context.Background(), on, array.Batch{})
+				sol, err := s.Solve(context.Background(), on, solve.From{})
 				if err != nil {
 					t.Error(err)
 					return
@@ -210,7 +210,7 @@ func TestCertificateByProducts(t *testing.T) {
 			z := dev.Alloc(1, c.D)
 			defer z.Free()
 			dev.Upload(z, y)
-			early, err := newSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o).Solve(context.Background(), z, array.Batch{})
+			early, err := newSolver(t, c.Solver, solve.Problem{A: a, R: r, Device: dev}, o).Solve(context.Background(), z, solve.From{})
 			if err != nil {
 				t.Fatal(err)
 			}

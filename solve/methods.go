@@ -21,6 +21,9 @@ type Entry struct {
 	// Sparse says that it may be run on a working set, where solutions are sparse: it is made for
 	// the problem confined to a set of coordinates, again and again as the set grows.
 	Sparse bool
+	// Path says that solves at a sequence of weights go on where the last one ended, by what a
+	// [Path] carries: the longer the sequence the better. Other methods only start near.
+	Path bool
 
 	// Normal says that its steps solve A's normal equations, which may have a closed form.
 	Normal bool
@@ -61,6 +64,6 @@ func Methods() []Entry {
 		{Name: "ista", About: "proximal gradient steps of length 1/||A||^2", New: newISTA, Sparse: true, factors: true},
 		accelerated,
 		{Name: "admm", About: "alternating directions, with the step balanced by the residuals", New: newADMM, Normal: true},
-		{Name: "active-set", About: "l1, weighted l1, elastic net and b >= 0 exactly, by Newton steps on active sets", New: newRecorded, newton: true},
+		{Name: "active-set", About: "l1, weighted l1, elastic net and b >= 0 exactly, by Newton steps on active sets", New: newRecorded, newton: true, Path: true},
 	}
 }

@@ -6,9 +6,7 @@ import (
 	"math"
 
 	"surepipe/array"
-	"surepipe/linops"
-	"surepipe/solve/internal/faces"
-	"surepipe/space"
+	"surepipe/progress"
 )
 
 // newton is one solve by active sets.
@@ -19,14 +17,9 @@ type newton struct {
 	y       array.Batch
 	b, z, g array.Batch // the estimate, A b - y, and A* of that
 
-	hostB, hostG []float64
-	lengths      []float64 // of all columns; nil where they are not known
-	place        []int     // of coordinates in the working set, -1 outside
-	set          []int     // the working set, in the order in which it grew
-	parts        []*columns
-	p            faces.Program
+	*workspace
+	lengths []float64 // of all columns; nil where they are not known
 
-	norm       float64 // a lower bound of ||A||
 	outside    []float64
 	violations int     // coordinates outside that violate their optimality conditions
 	off        float64 // the largest derivative along the support, in units of columns' lengths
@@ -34,6 +27,8 @@ type newton struct {
 	settled    int     // rounds that changed no sign
 	best       float64 // the best optimality
 	idle       int     // rounds since then
+
+	report func(progress.Report)
 }
 
 const (
@@ -55,25 +50,15 @@ const (
 	dependent = 16
 )
 
-// confineByProducts is A on a set of coordinates.
-func confineByProducts(dev array.Device, a linops.Operator, t space.Space) linops.Restricted {
-	op, _ := linops.On(dev, a, t)
-	return op
-}
-
 func newNewton(s *activeSet, y array.Batch) *newton {
 	dev := y.Device()
 	d, dim := s.s.p.A.Dims()
 	n := &newton{
 		acceptance: newAcceptance(NewYardstick(y, 0, s.s.o)), s: s, dev: dev, y: y,
 		b: dev.Alloc(1, dim), z: dev.Alloc(1, d), g: dev.Alloc(1, dim),
-		hostB: make([]float64, dim), hostG: make([]float64, dim), outside: make([]float64, dim),
-		place: make([]int, dim), best: math.Inf(1), last: math.Inf(1),
+		outside: make([]float64, dim), best: math.Inf(1), last: math.Inf(1),
 	}
 	n.conv.Optimality = math.Inf(1)
-	for j := range n.place {
-		n.place[j] = -1
-	}
 	if s.s.lengths2 != nil {
 		n.lengths = make([]float64, dim)
 		for j, v := range s.s.lengths2 {
@@ -83,7 +68,6 @@ func newNewton(s *activeSet, y array.Batch) *newton {
 			}
 		}
 	}
-	n.p.Cut = dependent * float64(max(d, 32)) * epsilon
 	return n
 }
 
@@ -91,14 +75,39 @@ func (n *newton) release() {
 	for _, t := range []array.Batch{n.b, n.g, n.z} {
 		t.Free()
 	}
-	for _, c := range n.parts {
-		c.release()
+	if n.workspace != nil {
+		n.workspace.release()
 	}
 }
 
-// begin starts at the support of b0, together with the coordinates that no penalty holds at 0.
-func (n *newton) begin(b0 array.Batch) error {
-	start := make([]float64, len(n.hostB))
+// begin starts where the path has ended, or else at the support of b.
+func (n *newton) begin(ctx context.Context, from From) error {
+	if n.workspace = resume(from.Path, n.s.s.kin, n.y); n.workspace == nil {
+		return n.start(ctx, from.B)
+	}
+	if n.p.Reweight(n.penalty(n.s)) {
+		return n.gradient()
+	}
+	n.dev.Upload(n.b, n.hostB)
+	n.dev.Upload(n.z, n.hostZ)
+	n.dev.Upload(n.g, n.hostG)
+	return n.dev.Err()
+}
+
+// keep hands the workspace on to the path.
+func (n *newton) keep(path *Path) {
+	if path == nil {
+		return
+	}
+	path.kept, n.workspace = n.workspace, nil
+}
+
+// start begins at the support of b0, together with the coordinates that no penalty holds at 0.
+func (n *newton) start(ctx context.Context, b0 array.Batch) error {
+	d, dim := n.s.s.p.A.Dims()
+	n.workspace = newWorkspace(n.s.s.kin, d, dim)
+	n.workspace.y = n.y.ToHost()
+	start := make([]float64, dim)
 	if !b0.IsZero() {
 		n.dev.Download(start, b0)
 	}
@@ -106,6 +115,7 @@ func (n *newton) begin(b0 array.Batch) error {
 	n.dev.Lin(n.z, -1, n.y, 0, array.Batch{})
 	n.s.s.p.A.Adjoint(n.g, n.z)
 	n.dev.Download(n.hostG, n.g)
+	n.dev.Download(n.hostZ, n.z)
 	if err := n.dev.Err(); err != nil {
 		return err
 	}
@@ -116,56 +126,23 @@ func (n *newton) begin(b0 array.Batch) error {
 		}
 	}
 	n.norm = relative(Norm(n.g), Norm(n.z))
-	n.extend(set)
+	if err := n.extend(ctx, set); err != nil {
+		return err
+	}
 	b := make([]float64, len(set))
 	for i, j := range set {
 		b[i] = start[j]
 	}
 	n.p.Start(b)
-	n.settled = 0
 	if len(set) == 0 {
 		return n.dev.Err()
 	}
 	return n.gradient()
 }
 
-// extend adds coordinates to the working set, with their rows of the Gram matrix.
-func (n *newton) extend(set []int) {
-	d, _ := n.s.s.p.A.Dims()
-	for len(set) > 0 {
-		some := set[:min(columnBlock, len(set))]
-		set = set[len(some):]
-		k, at := len(some), len(n.set)
-		var w, q, grad []float64
-		var positive []bool
-		for i, j := range some {
-			n.place[j] = at + i
-			w, q, positive = append(w, n.s.w[j]), append(q, n.s.q[j]), append(positive, n.s.positive[j])
-			grad = append(grad, n.hostG[j])
-		}
-		n.set = append(n.set, some...)
-		n.p.Extend(w, q, positive, grad)
-		c := n.columnsOf(some, at)
-		n.parts = append(n.parts, c)
-		units, images := n.dev.Alloc(k, k), n.dev.Alloc(k, d)
-		n.dev.Fill(units, 0)
-		n.dev.Fill(units.Diagonal(), 1)
-		c.A.Forward(images, units)
-		units.Free()
-		for _, other := range n.parts {
-			out := n.dev.Alloc(k, len(other.set))
-			other.A.Adjoint(out, images)
-			for i, v := range out.ToHost() {
-				row, col := at+i/len(other.set), other.at+i%len(other.set)
-				if col <= row {
-					n.p.Set(row, col, v)
-				}
-			}
-			out.Free()
-		}
-		images.Free()
-		n.p.Ready()
-	}
+// tell reports the Newton steps so far.
+func (n *newton) tell() {
+	n.report(progress.Report{Stage: progress.Newton, Step: n.p.Steps, Measure: n.conv.Optimality, Goal: n.tol})
 }
 
 // gradient computes b, A b - y and the gradient from the working set's coordinates.
@@ -193,6 +170,7 @@ func (n *newton) gradient() error {
 	n.dev.Upload(n.b, n.hostB)
 	n.s.s.p.A.Adjoint(n.g, n.z)
 	n.dev.Download(n.hostG, n.g)
+	n.dev.Download(n.hostZ, n.z)
 	for i, j := range n.set {
 		n.p.Grad[i] = n.hostG[j]
 	}
@@ -203,7 +181,10 @@ func (n *newton) gradient() error {
 // whether the solve is done.
 func (n *newton) judge() (bool, error) {
 	zNorm, bNorm := Norm(n.z), Norm(n.b)
-	n.norm = max(n.norm, relative(Norm(n.g), zNorm), math.Sqrt(n.p.Norm(fewProducts)))
+	n.norm = max(n.norm, relative(Norm(n.g), zNorm))
+	if active := len(n.p.Active()); n.p.Products == 0 || active > n.normed+n.normed/grownShare {
+		n.norm, n.normed = max(n.norm, math.Sqrt(n.p.Norm(fewProducts))), active
+	}
 	n.stick.Norm = n.norm
 	scale := n.stick.Scale(zNorm, bNorm)
 	_, dim := n.s.s.p.A.Dims()
@@ -300,9 +281,11 @@ func (n *newton) measure() (all, byColumn float64) {
 // advance adds the largest violations to the working set and minimizes over it.
 func (n *newton) advance(ctx context.Context) error {
 	if n.violations > 0 {
-		n.extend(strongest(n.outside, min(max(len(n.p.Active()), minFirst), mostWorking)))
+		if err := n.extend(ctx, strongest(n.outside, min(max(len(n.p.Active()), minFirst), mostWorking))); err != nil {
+			return err
+		}
 	}
-	changed, err := n.p.Minimize(ctx, min(stepsARound, max(n.s.s.o.MaxIter-n.p.Steps, 1)))
+	changed, err := n.p.Minimize(ctx, n.tell, min(stepsARound, max(n.s.s.o.MaxIter-n.p.Steps, 1)))
 	if err != nil {
 		return err
 	}
@@ -312,14 +295,19 @@ func (n *newton) advance(ctx context.Context) error {
 	return n.gradient()
 }
 
-// fewProducts with the Gram matrix tell its norm well enough to measure by, manyProducts for a bound.
+// fewProducts with the Gram matrix tell its norm well enough to measure by, manyProducts for a
+// bound. The norm is computed anew where the active set has grown by one in grownShare.
 const (
 	fewProducts  = 2
-	manyProducts = 8
+	manyProducts = 10
+	grownShare   = 16
 )
 
 // norm2 is about an upper bound of ||A||^2 on the working set.
 func (n *newton) norm2() float64 {
-	norm2 := max(n.norm*n.norm, n.p.Norm(manyProducts))
+	if n.p.Products < manyProducts {
+		n.norm = max(n.norm, math.Sqrt(n.p.Norm(manyProducts-n.p.Products)))
+	}
+	norm2 := n.norm * n.norm
 	return norm2 + norm2/16
 }

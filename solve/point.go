@@ -19,6 +19,8 @@ type Point struct {
 	Y, B array.Batch
 	// Norm2 is an upper bound of ||A||^2 for its operator.
 	Norm2 float64
+	// Misfit is A b - y and Gradient A* of it, where the solver has them; else zero.
+	Misfit, Gradient array.Batch
 	// Linear is the closed form of an estimator that is linear in y; nil for others.
 	Linear *Linear
 	// Tangent is the tangent space at B from a factored low-rank iteration; nil for others. Code
@@ -28,6 +30,10 @@ type Point struct {
 	// row-major in a new slice, nil where the solver does not have it. Gram itself is nil where the
 	// solver has none.
 	Gram func(set []int) []float64
+	// Factored returns what the solver's own factorization says of the system on an increasing set
+	// of coordinates; ok is false where it is that of another set. Factored itself is nil where the
+	// solver has none. Like Gram it serves until the path of the solve goes on.
+	Factored func(set []int) (f Factored, ok bool)
 
 	method  Method
 	options Options
@@ -39,6 +45,17 @@ type Point struct {
 	set     []int             // the coordinates that the problem is restricted to; nil for all
 	all     int               // of so many
 	units   []float64         // of the columns; nil for the user's
+}
+
+// Factored describes K = G + Q, with the Gram matrix G of some columns of A and the curvature Q of
+// the regularizer there, which a solver has factored.
+type Factored struct {
+	// Condition estimates the condition number of K with its diagonal scaled to ones.
+	Condition float64
+	// Trace and Frobenius2 are those of D mu_hat = A_S K^{-1} A_S*: tr D and ||D||_F^2. Projection
+	// says that Q is 0, so that both are the number of columns.
+	Trace, Frobenius2 float64
+	Projection        bool
 }
 
 // Linear is an estimator mu_hat = U* diag(Weights) U y, for every y. The batches belong to the
@@ -125,6 +142,8 @@ func (at *Point) Release() {
 	if at.ownsY {
 		at.Y.Free()
 	}
+	at.Misfit.Free()
+	at.Gradient.Free()
 	if at.Tangent != nil {
 		at.Tangent.release()
 	}

@@ -48,7 +48,7 @@ func TestFaultsBelongToTheRequest(t *testing.T) {
 			if failed.Err() == nil {
 				t.Fatal("no fault")
 			}
-			if sol, err := s.Solve(t.Context(), y, array.Batch{}); err == nil {
+			if sol, err := s.Solve(t.Context(), y, solve.From{}); err == nil {
 				sol.Release()
 				t.Errorf("%s: no error on a view that has failed", name)
 			}

@@ -75,7 +75,7 @@ func TestRobustPCAWithoutTheSparsePart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := s.Solve(ctx, y, array.Batch{})
+			got, err := s.Solve(ctx, y, solve.From{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,11 +91,11 @@ func TestRobustPCAWithoutTheSparsePart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := other.Solve(ctx, y, array.Batch{})
+			want, err := other.Solve(ctx, y, solve.From{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := s.Solve(ctx, y, got.B)
+			again, err := s.Solve(ctx, y, solve.From{B: got.B})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,12 +164,13 @@ func TestRobustPCAStops(t *testing.T) {
 	defer y.Free()
 	dev.Upload(y, values)
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := solve.New(ctx, "fista", p, solve.Options{Progress: func(solve.Convergence) { cancel() }})
+	s, err := solve.New(ctx, "fista", p, solve.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Release()
-	if _, err := s.Solve(ctx, y, array.Batch{}); err == nil {
+	cancel()
+	if _, err := s.Solve(ctx, y, solve.From{}); err == nil {
 		t.Error("no error")
 	}
 }

@@ -86,11 +86,10 @@ func quadraticLoss(p Problem) bool {
 // quadraticPenalty reports that r(b) = c/2 ||b||^2.
 func quadraticPenalty(p Problem) bool { return prox.StructureOf(p.R).Quadratic.Known }
 
-// sparseRegression reports that active sets suit the problem: the Gram matrix of the active columns
-// is kept, whose size is at most min(d, p) or little more.
+// sparseRegression reports that active sets suit the problem. Where more coordinates become active
+// than a Gram matrix is kept for, fista goes on.
 func sparseRegression(p Problem) bool {
-	d, dim := p.A.Dims()
-	return prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Entries.Known && min(d, dim) <= mostActive
+	return prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Entries.Known
 }
 
 // writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
@@ -116,6 +115,8 @@ type factorization struct {
 }
 
 var factorizations = []factorization{
+	{Choice{"method", "eigenvalues of A*A", "A has at least as many rows as columns, and its singular values differ by at most a factor of 100: their squares have twelve correct digits"},
+		func(spread float64) bool { return spread <= gramSpread }, (*direct).decomposeGram},
 	{Choice{"method", "singular value decomposition", "the columns of A differ in length by at most a factor of 1e4"},
 		func(spread float64) bool { return spread <= gradedSpread }, (*direct).decompose},
 	{Choice{"method", "pivoted factorization with the penalty", "the columns of A differ in length by more than a factor of 1e4"},
@@ -126,12 +127,13 @@ var factorizations = []factorization{
 const (
 	// widestSpread is the ratio of the columns' lengths up to which their units are kept, and
 	// gradedSpread that up to which A's own singular values are used: those of the shortest columns
-	// then have ten correct digits.
+	// then have ten correct digits. gramSpread is the ratio of A's singular values up to which they
+	// come from A*A, where A has at least leastGram columns.
 	widestSpread = 8
 	gradedSpread = 1e4
-	// mostActive is the smaller of d and p up to which active sets are the default, and mostWorking
-	// the size of the working set up to which its Gram matrix is kept.
-	mostActive  = 1 << 13
+	gramSpread   = 100
+	leastGram    = 32
+	// mostWorking is the size of the working set up to which its Gram matrix is kept.
 	mostWorking = 1 << 13
 	// minWorking is the size of p below which working sets do not pay.
 	minWorking = 256
@@ -152,6 +154,7 @@ const (
 type situation struct {
 	e    Entry
 	p    Problem // with Loss nil if the user's loss is quadratic
+	kin  *family
 	o    Options
 	from Method // the solver for another regularizer, whose data is shared; or nil
 
@@ -161,6 +164,10 @@ type situation struct {
 	lengths2  []float64 // squared lengths of the columns; nil where they are not known
 	units     []float64 // of the columns; nil for the user's
 }
+
+// family is shared by solvers of one operator in the same units: what a [Path] carries belongs to
+// one of them.
+type family struct{ _ int }
 
 func always(*situation) bool { return true }
 
@@ -194,6 +201,7 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 
 // chooseUnits applies the table of units.
 func chooseUnits(ctx context.Context, s situation) (Solver, error) {
+	s.kin = new(family)
 	if !s.e.Closed {
 		s.lengths2 = columnLengths2(s.p)
 		if !s.closedHere() {
@@ -287,16 +295,16 @@ func (s *situation) faces() bool {
 	return s.e.newton && !s.o.Whole && s.p.Loss == nil && prox.StructureOf(s.p.R).Sparse != nil
 }
 
-// factorizationFor chooses by the lengths of the columns.
-func factorizationFor(lengths []float64) factorization {
+// factorizationsFor chooses by the lengths of the columns. The first one that can be computed is
+// taken.
+func factorizationsFor(lengths []float64) []factorization {
 	least, most := math.Inf(1), 0.0
 	for _, v := range lengths {
 		if v > 0 {
 			least, most = min(least, v), max(most, v)
 		}
 	}
-	i := slices.IndexFunc(factorizations, func(f factorization) bool { return f.applies(most / least) })
-	return factorizations[i]
+	return slices.DeleteFunc(slices.Clone(factorizations), func(f factorization) bool { return !f.applies(most / least) })
 }
 
 // writtenDown is the choice that writeDown makes.
@@ -329,8 +337,8 @@ func (s *plain) Name() string { return s.m.Name() }
 func (s *plain) Problem() Problem { return s.s.p }
 
 // Solve runs the method.
-func (s *plain) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
-	return Run(ctx, s.m, y, s.s.o, Start{B: b0})
+func (s *plain) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
+	return Run(ctx, s.m, y, s.s.o, Start{B: from.B})
 }
 
 // Record runs the method with a tape.

@@ -45,8 +45,6 @@ type Options struct {
 	// Sigma2 is the variance of the noise in y where it is known. Errors of mu_hat are then
 	// measured against sigma sqrt(d), otherwise against the residual.
 	Sigma2 float64
-	// Progress, unless nil, is called after every iteration with the convergence so far.
-	Progress func(Convergence)
 	// Point asks for [Solution].At, which a derivative at the solution needs.
 	Point bool
 	// Whole asks for iterations over all coordinates, without working sets and factored matrices,
@@ -161,10 +159,10 @@ type Solver interface {
 	Name() string
 	// Problem is the problem that it solves, in the user's units.
 	Problem() Problem
-	// Solve computes the solution at y, a batch of one vector of length d, starting at b0, one
-	// vector of length p, or at 0 if b0 is the zero Batch. A solve that runs out of iterations is
-	// not an error: the Solution says that it did not converge. The caller releases the Solution.
-	Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error)
+	// Solve computes the solution at y, a batch of one vector of length d. A solve that runs out of
+	// iterations is not an error: the Solution says that it did not converge. The caller releases
+	// the Solution.
+	Solve(ctx context.Context, y array.Batch, from From) (*Solution, error)
 	// Record is Solve from 0 over all coordinates with a tape running. The function newTape is
 	// called once, with the method that iterates and the y that the method is given. The caller
 	// releases the tape, also after an error.

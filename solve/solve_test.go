@@ -16,6 +16,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/loss"
+	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
@@ -61,7 +62,7 @@ func at(t testing.TB, s solve.Solver, y array.Batch) *solve.Solution {
 
 func from(t testing.TB, s solve.Solver, y, b0 array.Batch) *solve.Solution {
 	t.Helper()
-	sol, err := s.Solve(context.Background(), y, b0)
+	sol, err := s.Solve(context.Background(), y, solve.From{B: b0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,25 +285,25 @@ func TestProgressAndCancellation(t *testing.T) {
 	}{{"fista", 8}, {"admm", 8}, {"fista", 300}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		var seen []solve.Convergence
+		var seen []progress.Report
 		stop := math.MaxInt
-		o := solve.Options{Progress: func(c solve.Convergence) {
-			if seen = append(seen, c); len(seen) >= stop {
+		reporting := progress.With(ctx, func(r progress.Report) {
+			if seen = append(seen, r); len(seen) >= stop {
 				cancel()
 			}
-		}}
-		s := newSolver(t, c.name, solve.Problem{A: dense(t, dev, d, c.p, solvetest.Gaussian(rng, d*c.p)), R: prox.NewL1(1), Device: dev}, o)
-		sol, err := s.Solve(ctx, y, array.Batch{})
+		})
+		s := newSolver(t, c.name, solve.Problem{A: dense(t, dev, d, c.p, solvetest.Gaussian(rng, d*c.p)), R: prox.NewL1(1), Device: dev}, solve.Options{})
+		sol, err := s.Solve(reporting, y, solve.From{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := seen[len(seen)-1]
-		if c.p == 8 && (len(seen) != sol.Iterations || last.Iterations != sol.Iterations) || last.Optimality <= 0 {
+		if c.p == 8 && (len(seen) != sol.Iterations || last.Step != sol.Iterations || last.Stage != progress.Iterations) || last.Measure <= 0 {
 			t.Errorf("%s: %d reports of %d iterations, the last %+v", c.name, len(seen), sol.Iterations, last)
 		}
 		sol.Release()
 		seen, stop = nil, 1
-		if _, err := s.Solve(ctx, y, array.Batch{}); !errors.Is(err, context.Canceled) || len(seen) != 1 {
+		if _, err := s.Solve(reporting, y, solve.From{}); !errors.Is(err, context.Canceled) || len(seen) != 1 {
 			t.Errorf("%s: error %v after %d reports", c.name, err, len(seen))
 		}
 	}
@@ -351,7 +352,7 @@ func TestErrorsSayWhy(t *testing.T) {
 		}
 	}
 	s := newSolver(t, "fista", good, solve.Options{})
-	if _, err := s.Solve(t.Context(), on(t, dev, []float64{1, 2, math.Inf(1), 0, 0}), array.Batch{}); err == nil || !strings.Contains(err.Error(), "NaN or Inf") {
+	if _, err := s.Solve(t.Context(), on(t, dev, []float64{1, 2, math.Inf(1), 0, 0}), solve.From{}); err == nil || !strings.Contains(err.Error(), "NaN or Inf") {
 		t.Errorf("error %v for a y that is not finite", err)
 	}
 }

@@ -77,7 +77,11 @@ func unit(length float64) float64 {
 	if !(length > 0) || math.IsInf(length, 1) {
 		return 1
 	}
-	return math.Exp2(-math.Round(math.Log2(length)))
+	f, e := math.Frexp(length)
+	if f < math.Sqrt2/2 {
+		e--
+	}
+	return math.Ldexp(1, -e)
 }
 
 // columnUnits returns s, nil where the lengths of the columns are similar or r has no other units.
@@ -137,14 +141,13 @@ func (e *equilibrated) rescale(r prox.Prox) (prox.Prox, error) {
 func (e *equilibrated) Problem() Problem { return e.s.p }
 
 // Solve solves in the other units and returns b in the user's.
-func (e *equilibrated) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
-	if !b0.IsZero() {
-		start := y.Device().Alloc(1, b0.N())
-		defer start.Free()
-		y.Device().Mul(start, b0, e.inverse)
-		b0 = start
+func (e *equilibrated) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
+	if b := from.B; !b.IsZero() {
+		from.B = y.Device().Alloc(1, b.N())
+		defer from.B.Free()
+		y.Device().Mul(from.B, b, e.inverse)
 	}
-	return e.deliver(e.Solver.Solve(ctx, y, b0))
+	return e.deliver(e.Solver.Solve(ctx, y, from))
 }
 
 // Record records in the other units.

@@ -59,7 +59,7 @@ func TestFollowingStartsWhereTold(t *testing.T) {
 		defer on.Free()
 		dev.Upload(on, c.y)
 		from := func(p solve.Problem, b0 array.Batch) *solve.Solution {
-			sol, err := newSolver(t, c.solver, p, o).Solve(context.Background(), on, b0)
+			sol, err := newSolver(t, c.solver, p, o).Solve(context.Background(), on, solve.From{B: b0})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestFollowingRepeats(t *testing.T) {
 					on := dev.Alloc(1, len(c.y))
 					defer on.Free()
 					dev.Upload(on, c.y)
-					sol, err := s.Solve(context.Background(), on, array.Batch{})
+					sol, err := s.Solve(context.Background(), on, solve.From{})
 					if err != nil {
 						t.Error(err)
 						return
@@ -137,7 +137,7 @@ func TestSolveFromASolutionNearby(t *testing.T) {
 					s := newSolver(t, name, solve.Problem{A: a, R: prox.NewL1(15), Device: dev}, o)
 					cold := converged(t, s, dev, values)
 					defer cold.Release()
-					warm, err := s.Solve(ctx, y, before.B)
+					warm, err := s.Solve(ctx, y, solve.From{B: before.B})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -61,8 +61,8 @@ func newWhitened(ctx context.Context, s situation) (Solver, error) {
 func (w *whitened) Problem() Problem { return w.p }
 
 // Solve solves the whitened problem.
-func (w *whitened) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
-	return w.deliver(y, func(z array.Batch) (*Solution, error) { return w.Solver.Solve(ctx, z, b0) })
+func (w *whitened) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
+	return w.deliver(y, func(z array.Batch) (*Solution, error) { return w.Solver.Solve(ctx, z, from) })
 }
 
 // Record records the whitened problem.

@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/space"
 )
@@ -66,11 +67,11 @@ func (s *workingSet) finish(ctx context.Context, y, b array.Batch, done int) (*S
 }
 
 // Solve starts with the support of b0 as its working set.
-func (s *workingSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+func (s *workingSet) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	if err := checkY(s.s.p, y); err != nil {
 		return nil, err
 	}
-	r := s.newRounds(y, b0)
+	r := s.newRounds(y, from.B)
 	defer r.release()
 	for {
 		if done, err := r.grow(); err != nil {
@@ -85,9 +86,6 @@ func (s *workingSet) Solve(ctx context.Context, y, b0 array.Batch) (*Solution, e
 		}
 		if err := r.solve(ctx); err != nil {
 			return nil, err
-		}
-		if s.s.o.Progress != nil {
-			s.s.o.Progress(r.conv)
 		}
 	}
 }
@@ -271,13 +269,13 @@ func (r *rounds) solve(ctx context.Context) error {
 	start := r.on.gather(r.b)
 	defer start.Free()
 	o := r.s.s.o
-	o.Point, o.Progress = false, nil
+	o.Point = false
 	o.MaxIter = max(o.MaxIter-r.conv.Iterations, 1)
 	o.Tol = math.Max(insideShare*r.tol, roundShare*math.Min(r.outside, 1))
 	if r.conv.Iterations > 0 && r.outside == 0 {
 		o.Tol = insideShare * r.tol
 	}
-	sol, err := Run(ctx, r.on.method, r.y, o, Start{B: start, Part: true})
+	sol, err := Run(ctx, r.on.method, r.y, o, Start{B: start, Part: true, stage: progress.WorkingSet})
 	if err != nil {
 		return err
 	}

@@ -55,11 +55,9 @@ type Job struct {
 	// By Solve: the problem, and the mean that was subtracted from y where it has an intercept.
 	problem vjp.Problem
 	mean    float64
-	// By Solve: the settings that later stages need. batch is the largest number of probes that
-	// travel together.
-	seed  uint64
-	batch int
-	keepB bool
+	// By Solve: the settings, and the largest number of probes that travel together.
+	settings Settings
+	batch    int
 	// By Solve: when the solver started on the sample, and when it finished.
 	begun, solved time.Time
 

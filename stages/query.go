@@ -24,6 +24,7 @@ func Query(phase hutch.Phase) Stage[Probes, Probes] {
 
 // query does a batch of probes.
 func (j *Job) query(ctx context.Context, p Probes) error {
+	ctx = j.settings.reporting(ctx, j.Index)
 	return j.sweeps(ctx, p.Count, func(first, n int) error { return j.run.Do(ctx, p.Phase, p.First+first, n) })
 }
 

@@ -14,6 +14,7 @@ import (
 	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/loss"
+	"surepipe/progress"
 	"surepipe/vjp"
 )
 
@@ -34,6 +35,9 @@ type Settings struct {
 	Workers int
 	// KeepB downloads b for [Risk].B.
 	KeepB bool
+	// Report, unless nil, receives the reports of the work on a sample, from its solve to its
+	// verification. Calls come from several goroutines at once.
+	Report func(sample int, r progress.Report)
 }
 
 // batchBytes is the working memory that all sweeps of a sample together may always have: enough to
@@ -61,7 +65,7 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 	weight := sync.OnceValue(func() float64 { return meanWeight(solver.Problem().Loss) })
 	return func(ctx context.Context, in <-chan Sample, out chan<- Probes) error {
 		return each(ctx, in, func(sample Sample) error {
-			job, err := solveOne(ctx, solver, s, sample, weight)
+			job, err := solveOne(s.reporting(ctx, sample.Index), solver, s, sample, weight)
 			if err != nil {
 				job = &Job{Sample: sample, shared: dev}
 				if err := job.settle(ctx, err); err != nil {
@@ -81,6 +85,14 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			})
 		})
 	}
+}
+
+// reporting returns a context in which the work on a sample reports to s.Report.
+func (s Settings) reporting(ctx context.Context, sample int) context.Context {
+	if s.Report == nil {
+		return ctx
+	}
+	return progress.With(ctx, func(r progress.Report) { s.Report(sample, r) })
 }
 
 // matrix is D mu_hat for the trace estimators.
@@ -107,7 +119,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	view := problem.Device.Request()
 	job := &Job{
 		Sample: sample, shared: problem.Device, view: view,
-		problem: problem, seed: s.Seed, batch: s.Batch, keepB: s.KeepB, begun: time.Now(),
+		problem: problem, settings: s, batch: s.Batch, begun: time.Now(),
 	}
 	y, mean := Observations(view, problem, sample.Y)
 	defer y.Free()

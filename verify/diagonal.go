@@ -19,7 +19,10 @@ func (c *check) diagonal() error {
 	if c.Closed.Diagonal == nil {
 		return nil
 	}
-	values := c.Closed.Diagonal()
+	values, err := c.Closed.Diagonal()
+	if err != nil {
+		return err
+	}
 	if len(values) != c.d {
 		return fmt.Errorf("verify: a diagonal of %d entries for %d observations", len(values), c.d)
 	}

@@ -47,7 +47,10 @@ func (c *check) byWeight() error {
 	if c.Closed.Slope == nil {
 		return nil
 	}
-	slope := c.Closed.Slope()
+	slope, err := c.Closed.Slope()
+	if err != nil {
+		return err
+	}
 	if len(slope) != c.B.N() {
 		return fmt.Errorf("verify: a derivative by the weight of %d entries for %d coefficients", len(slope), c.B.N())
 	}

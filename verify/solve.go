@@ -98,7 +98,7 @@ func (c *check) roundingOfMu() float64 { return 1e-11 * (c.yNorm + math.Sqrt(c.n
 // solve is a witness at y, starting at b where it can. Its solution has no
 // derivative, or none that is kept.
 func (c *check) solve(w *witness, y, b array.Batch) (*vjp.Solution, error) {
-	sol, err := w.solver.SolveFrom(c.ctx, y, b)
+	sol, err := w.solver.SolveFrom(c.ctx, y, vjp.From{B: b})
 	if err != nil {
 		return nil, err
 	}

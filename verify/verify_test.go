@@ -99,7 +99,7 @@ func TestDiagonalAndSlopeKnowAKink(t *testing.T) {
 			{1e-10, []float64{1, 1, 0}, []float64{-1, 50, 0}, false, true},
 		} {
 			closed := vjp.Closed{Known: true, Trace: 2, Frobenius2: 2,
-				Diagonal: func() []float64 { return c.diagonal }, Slope: func() []float64 { return c.slope }}
+				Diagonal: func() ([]float64, error) { return c.diagonal, nil }, Slope: func() ([]float64, error) { return c.slope, nil }}
 			v, err := thresholdKnowing(t, context.Background(), dev, []float64{3, 1 + c.above, 0.2}, []float64{1, 1, 0}, prox.NewL1(1), closed)
 			if err != nil {
 				t.Fatal(err)
@@ -119,7 +119,7 @@ func TestDiagonalAndSlopeKnowAKink(t *testing.T) {
 func TestClosedFormsOfOtherSizes(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()
-	two := func() []float64 { return []float64{1, 1} }
+	two := func() ([]float64, error) { return []float64{1, 1}, nil }
 	for _, closed := range []vjp.Closed{{Known: true, Diagonal: two}, {Known: true, Slope: two}} {
 		v, err := thresholdKnowing(t, context.Background(), dev, []float64{3, 2, 0.2}, []float64{1, 1, 0}, prox.NewL1(1), closed)
 		if err != nil || v.Passed() || !strings.Contains(v.Failure, "of 2 entries for 3") {

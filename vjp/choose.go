@@ -1,6 +1,7 @@
 package vjp
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -52,6 +53,7 @@ func (o Options) differentiate(sol *solve.Solution) derivative {
 
 // situation is what the choice of a space and of a system depends on.
 type situation struct {
+	ctx        context.Context // of the call that makes the derivative
 	p          Problem
 	j          prox.Derivative
 	model      *prox.Model
@@ -59,6 +61,11 @@ type situation struct {
 	dim        int        // p
 	n          int        // coordinates of the model's space; dim without a model
 	kind       space.Kind // of the model's space
+
+	// solved is the solver's own factorization of systems on coordinates, or nil; given is what it
+	// says of this one.
+	solved func(set []int) (solve.Factored, bool)
+	given  solve.Factored
 
 	matrix []float64 // Q, where it is not 0 or diagonal and was asked for
 	asked  bool
@@ -80,6 +87,16 @@ func (s *situation) confined() bool {
 		}
 	}
 	return s.on != nil
+}
+
+// factored reports that the solver has factored the system, and that it is well conditioned.
+func (s *situation) factored() bool {
+	if s.solved == nil || s.model == nil || s.kind != space.Subset {
+		return false
+	}
+	var ok bool
+	s.given, ok = s.solved(s.model.Space.Form().Set)
+	return ok && s.given.Condition <= wellConditioned
 }
 
 // columns reports that the space is a set of A's columns, of which A stores the entries, with a
@@ -151,6 +168,11 @@ var rules = []rule{
 		},
 	},
 	{
+		"the model's space", "factored by the solver", "the solver has factored the same system, and that is well conditioned",
+		(*situation).factored,
+		(*implicit).takeOver,
+	},
+	{
 		"the model's space", "preconditioned conjugate gradients", "A can be restricted to the tangent space of low-rank matrices, where its products cost less than in R^p",
 		func(s *situation) bool { return s.kind == space.FixedRank && s.n < s.dim && s.confined() },
 		(*implicit).iterate,
@@ -200,8 +222,8 @@ var rules = []rule{
 }
 
 // choose takes the first rule that applies, and computes what it needs.
-func (l *implicit) choose() error {
-	s := &situation{p: l.p, j: l.j, model: l.model, orthogonal: l.orthogonal, dim: l.dim, n: l.dim}
+func (l *implicit) choose(ctx context.Context) error {
+	s := &situation{ctx: ctx, p: l.p, j: l.j, model: l.model, orthogonal: l.orthogonal, dim: l.dim, n: l.dim, solved: l.solved}
 	if l.model != nil {
 		_, s.n = l.model.Space.Dims()
 		s.kind = l.model.Space.Form().Kind

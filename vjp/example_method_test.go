@@ -158,7 +158,7 @@ func ExampleFromMethod() {
 	if err != nil {
 		panic(err)
 	}
-	warm, err := other.SolveFrom(ctx, y, solution.B)
+	warm, err := other.SolveFrom(ctx, y, vjp.From{B: solution.B})
 	if err != nil {
 		panic(err)
 	}

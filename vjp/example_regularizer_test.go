@@ -150,7 +150,7 @@ func Example_regularizer() {
 			moved := append([]float64(nil), y...)
 			moved[i] += sign * h
 			dev.Upload(on, moved)
-			there, err := s.SolveFrom(context.Background(), on, sol.B) // a warm start
+			there, err := s.SolveFrom(context.Background(), on, vjp.From{B: sol.B}) // a warm start
 			if err != nil {
 				fmt.Println(err)
 				return

@@ -1,16 +1,20 @@
 package vjp
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
+	"sync"
+	"sync/atomic"
 
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
+	"surepipe/progress"
 	"surepipe/prox"
-	"surepipe/solve"
 	"surepipe/space"
 )
 
@@ -28,6 +32,43 @@ type factored struct {
 
 	basic     *mat.Dense // n x rank: (M*M + Q)^+ M* = basic Q1*, with image; else nil
 	sensitive bool       // the error of b may have changed Q
+
+	op    linops.Operator // M
+	bytes atomic.Int64    // that the factors take
+
+	// later computes M and the factors when they are first needed, where the solver's own say
+	// enough; nil where they are here already.
+	later func(ctx context.Context) (*implicit, error)
+	once  sync.Once
+	err   error // of later
+	made  *implicit
+}
+
+// errUnfinished is what is left of factors whose computation has panicked.
+var errUnfinished = errors.New("vjp: the factors of the derivative could not be computed")
+
+// ready computes the factors where that has been put off.
+func (f *factored) ready(ctx context.Context) error {
+	f.once.Do(func() {
+		if f.later == nil {
+			return
+		}
+		f.err = errUnfinished // where A panics
+		if f.made, f.err = f.later(ctx); f.err == nil {
+			g := f.made.f
+			f.inverse, f.image, f.rank, f.basic, f.op = g.inverse, g.image, g.rank, g.basic, g.op
+			f.bytes.Store(g.bytes.Load() + f.made.on.Bytes())
+		}
+	})
+	return f.err
+}
+
+func (f *factored) release() {
+	if f.made != nil && f.made.on != nil {
+		f.made.on.Release()
+	}
+	f.inverse.Free()
+	f.image.Free()
 }
 
 // images is the matrix of op, d x n, on the host.
@@ -62,28 +103,6 @@ func setIdentity(b array.Batch) {
 	dev.Fill(b.Diagonal(), 1)
 }
 
-// system is K = G + Q of dimension n, G = M*M.
-type system struct {
-	n    int
-	g, q []float64 // G and Q, row-major; q is nil where Q is 0
-	// m and w compute M and a root W of Q = W*W, where G and Q are not accurate enough.
-	m func() mat.Matrix
-	w func() (*mat.Dense, error)
-	// norm is ||A|| where the columns of M are not to be scaled to unit length; else 0.
-	norm float64
-}
-
-// wellConditioned is the largest condition number of a system that a Cholesky factorization solves
-// to six digits; leastSeen is how small a diagonal entry may be relative to ||A||^2 where the
-// columns of M are not scaled. Where they are, curvature below rounded times ||A||^2 in a
-// coordinate whose column is 0 comes from rounding errors, and scaled to one it would become a
-// direction of its own.
-const (
-	wellConditioned = 1e10
-	leastSeen       = 1e-8
-	rounded         = 1e-20
-)
-
 // factorModel factors the system on the model's space.
 func (l *implicit) factorModel(s *situation) error {
 	dev := l.p.Device
@@ -107,9 +126,37 @@ func (l *implicit) factorModel(s *situation) error {
 		sys.g = l.gram(l.model.Space.Form().Set)
 	}
 	if sys.g == nil {
+		progress.From(s.ctx)(progress.Report{Stage: progress.Gram, Steps: n})
 		sys.g = gram(dev, op)
 	}
-	return l.solveSystem(sys)
+	return l.solveSystem(s.ctx, sys)
+}
+
+// takeOver takes the trace and the condition of the system from the solver. The factors are computed
+// anew when an image is asked for: the solver's have gone on to the next weight by then.
+func (l *implicit) takeOver(s *situation) error {
+	given := s.given
+	l.dim = s.n
+	l.f = &factored{rank: s.n, sensitive: l.sensitive(given.Projection, given.Condition)}
+	l.setKnown(given.Trace, given.Frobenius2, given.Condition)
+	again := &implicit{p: l.p, model: l.model, norm: l.norm, optimality: l.optimality}
+	l.f.later = func(ctx context.Context) (*implicit, error) {
+		to := &situation{ctx: ctx, p: again.p, model: again.model, n: s.n, kind: s.kind}
+		return again, again.factorModel(to)
+	}
+	return nil
+}
+
+// setKnown records the traces of a well-conditioned system.
+func (l *implicit) setKnown(trace, frobenius2, condition float64) {
+	l.known = exactly(trace, frobenius2)
+	d, _ := l.p.A.Dims()
+	l.known.Margin = 1 / (math.Sqrt(condition) * pivoted.Cut * float64(max(d, l.dim)) * 0x1p-52)
+}
+
+// sensitive reports that the error of b may change the curvature by enough to matter.
+func (l *implicit) sensitive(projection bool, condition float64) bool {
+	return !projection && l.optimality*condition > sensitivity
 }
 
 // diagonalMatrix is diag(q), row-major; nil where that is 0.
@@ -153,7 +200,7 @@ const vanishing = 1e-9
 
 // factorJacobian factors the system on the range of J = V diag(j) V*, with E the columns of V whose
 // eigenvalues do not vanish and Q = diag(1/j - 1)/eta. It is for a J without a model.
-func (l *implicit) factorJacobian(*situation) error {
+func (l *implicit) factorJacobian(s *situation) error {
 	dev, n := l.p.Device, l.dim
 	jacobian := l.jacobian()
 	basis, j, err := rangeOf(jacobian, n)
@@ -177,7 +224,7 @@ func (l *implicit) factorJacobian(*situation) error {
 	sys.m = func() mat.Matrix { return images(dev, on) }
 	sys.w = func() (*mat.Dense, error) { return root(sys.q, l.dim) }
 	sys.g = gram(dev, on)
-	return l.solveSystem(sys)
+	return l.solveSystem(s.ctx, sys)
 }
 
 // jacobian is J, row-major.
@@ -273,147 +320,12 @@ func spectrum(matrix []float64, n int) (values []float64, v *mat.Dense, err erro
 	return eig.Values(nil), v, nil
 }
 
-// solveSystem factorizes K, by Cholesky where it is well conditioned with its diagonal scaled to
-// one, else by [pivoted.Factorize].
-func (l *implicit) solveSystem(s system) error {
-	if s.q == nil {
-		s.q = make([]float64, s.n*s.n)
-		s.w = func() (*mat.Dense, error) { return nil, nil }
-		return l.solveWith(s, true)
-	}
-	return l.solveWith(s, false)
-}
-
-// solveWith is solveSystem for a given Q; projection says that Q is 0, so that D mu_hat is an
-// orthogonal projection.
-func (l *implicit) solveWith(s system, projection bool) error {
-	scale := make([]float64, s.n)
-	fine := true
-	for i := range s.n {
-		k := s.g[i*s.n+i] + s.q[i*s.n+i]
-		if scale[i] = 1 / math.Sqrt(k); math.IsInf(scale[i], 0) || math.IsNaN(scale[i]) {
-			scale[i] = 0 // a row and column of zeros
-		}
-		fine = fine && k > leastSeen*s.norm*s.norm && (s.g[i*s.n+i] > 0 || k > rounded*l.norm*l.norm)
-	}
-	l.f, l.how = &factored{rank: s.n}, " by Cholesky's method"
-	if inverse, condition := s.cholesky(scale); fine && inverse != nil {
-		l.f.sensitive = !projection && l.optimality*condition > sensitivity
-		l.f.inverse = l.p.Device.Alloc(s.n, s.n)
-		l.p.Device.Upload(l.f.inverse, inverse.RawMatrix().Data)
-		trace, frobenius2 := float64(s.n), float64(s.n)
-		if !projection {
-			trace, frobenius2 = traceOf(inverse, s.g)
-		}
-		l.known = exactly(trace, frobenius2)
-		d, _ := l.op.Dims()
-		l.known.Margin = 1 / (math.Sqrt(condition) * pivoted.Cut * float64(max(d, s.n)) * 0x1p-52)
-		return nil
-	}
-	return l.orthogonalize(s, scale, projection)
-}
-
-// orthogonalize decides the rank by a QR factorization.
-func (l *implicit) orthogonalize(s system, scale []float64, projection bool) error {
-	l.how = " by a pivoted QR factorization, because it is ill-conditioned"
-	m, norm := s.m(), s.norm
-	w, err := s.w()
-	if err != nil {
+// apply sets dst_i = D mu_hat w_i. op is A on the space.
+func (f *factored) apply(ctx context.Context, dst, w array.Batch) error {
+	dev, k := w.Device(), w.K()
+	if err := f.ready(ctx); err != nil {
 		return err
 	}
-	for i := range scale {
-		// A coordinate in the null space of A is free, and can reduce the curvature in the others.
-		switch g, q := s.g[i*s.n+i], s.q[i*s.n+i]; {
-		case norm != 0:
-			scale[i] = 1
-		case g > 0:
-			scale[i] = 1 / math.Sqrt(g)
-		case q > rounded*l.norm*l.norm:
-			scale[i] = 1 / math.Sqrt(q)
-		default:
-			scale[i] = 0
-		}
-	}
-	if norm == 0 {
-		norm = 1
-		m = pivoted.ScaleColumns(m, scale)
-		if w != nil {
-			w = pivoted.ScaleColumns(w, scale)
-		}
-	}
-	r := pivoted.Factorize(m, w, norm, l.doubt())
-	// Directions in doubt are not counted: as a rule they come from the error of the solution.
-	trace, frobenius2, high := r.Traces(r.Sure)
-	if projection {
-		trace, frobenius2, high = float64(r.Sure), float64(r.Sure), float64(r.Rank)
-	}
-	l.known = exactly(trace, frobenius2)
-	l.known.High, l.known.Margin = high, r.Margin
-	f := l.f
-	f.sensitive = !projection && r.Sure > 0 && l.optimality > sensitivity*r.Least()*r.Least()/norm/norm
-	if f.rank = r.Sure; f.rank > 0 {
-		f.image = solve.UploadRows(l.p.Device, r.Q.T(), f.rank)
-		f.basic = mat.DenseCopyOf(r.Solution().Slice(0, s.n, 0, f.rank))
-		f.basic.Apply(func(i, _ int, v float64) float64 { return scale[i] * v }, f.basic)
-	}
-	return nil
-}
-
-// sensitivity is the error of b, relative to its size, up to which the curvature of the regularizer
-// at b is accurate enough.
-const sensitivity = 1e-5
-
-// doubt is the size of A along a direction, relative to ||A||, below which the solution is not
-// determined there: the error of b along it is the optimality divided by the square of that size. A
-// quadratic regularizer has no tangent spaces to choose between.
-func (l *implicit) doubt() float64 {
-	if prox.StructureOf(l.p.R).Quadratic.Known {
-		return 0
-	}
-	return math.Sqrt(l.optimality)
-}
-
-// cholesky returns K^{-1} and the condition number of K, scaled; nil where that is large.
-func (s system) cholesky(scale []float64) (*mat.Dense, float64) {
-	sum := mat.NewSymDense(s.n, nil)
-	for i := range s.n {
-		for c := i; c < s.n; c++ {
-			k := s.g[i*s.n+c] + s.q[i*s.n+c] + s.g[c*s.n+i] + s.q[c*s.n+i]
-			sum.SetSym(i, c, k/2*scale[i]*scale[c])
-		}
-	}
-	var chol mat.Cholesky
-	if !chol.Factorize(sum) || chol.Cond() > wellConditioned || chol.InverseTo(sum) != nil {
-		return nil, 0
-	}
-	out := mat.NewDense(s.n, s.n, nil)
-	out.Apply(func(i, c int, v float64) float64 { return scale[i] * v * scale[c] }, sum)
-	return out, chol.Cond()
-}
-
-// traceOf adds up the eigenvalues of D mu_hat = M K^{-1} M*, which are those of K^{-1} G, and their
-// squares.
-func traceOf(inverse *mat.Dense, g []float64) (trace, frobenius2 float64) {
-	n, _ := inverse.Dims()
-	var product mat.Dense
-	product.Mul(inverse, mat.NewDense(n, n, g))
-	for i := range n {
-		trace += product.At(i, i)
-		for c := range n {
-			frobenius2 += product.At(i, c) * product.At(c, i)
-		}
-	}
-	return trace, frobenius2
-}
-
-// exactly is a trace that does not depend on any decision in doubt.
-func exactly(trace, frobenius2 float64) Closed {
-	return Closed{Known: true, Trace: trace, Frobenius2: frobenius2, Low: trace, High: trace, Margin: math.Inf(1)}
-}
-
-// apply sets dst_i = D mu_hat w_i. op is A on the space.
-func (f *factored) apply(dst, w array.Batch, op linops.Operator) error {
-	dev, k := w.Device(), w.K()
 	if f.rank == 0 {
 		dev.Fill(dst, 0)
 		return dev.Err()
@@ -427,23 +339,26 @@ func (f *factored) apply(dst, w array.Batch, op linops.Operator) error {
 	}
 	x := dev.Alloc(k, f.rank)
 	defer x.Free()
-	op.Adjoint(t, w)
+	f.op.Adjoint(t, w)
 	dev.Gemm(false, false, 1, t, f.inverse, 0, x)
-	op.Forward(dst, x)
+	f.op.Forward(dst, x)
 	return dev.Err()
 }
 
 // diagonal returns the d diagonal entries of D mu_hat: the squared norms of the rows of Q1, or with
 // the rows m_i of M those of m_i K^{-1} m_i*.
-func (f *factored) diagonal(dev array.Device, op linops.Operator) []float64 {
-	d, _ := op.Dims()
+func (f *factored) diagonal(dev array.Device) ([]float64, error) {
+	if err := f.ready(context.Background()); err != nil {
+		return nil, err
+	}
+	d, _ := f.op.Dims()
 	out := make([]float64, d)
 	if f.rank == 0 {
-		return out
+		return out, nil
 	}
 	left, right := f.image, f.image
 	if f.image.IsZero() {
-		left = imageRows(dev, op)
+		left = imageRows(dev, f.op)
 		defer left.Free()
 		right = dev.Alloc(f.rank, d)
 		defer right.Free()
@@ -457,18 +372,21 @@ func (f *factored) diagonal(dev array.Device, op linops.Operator) []float64 {
 	dev.Fill(ones, 1)
 	dev.Gemm(false, false, 1, ones, products, 0, sums)
 	dev.Download(out, sums)
-	return out
+	return out, dev.Err()
 }
 
 // onto sets the 1 x n batch dst to (M*M + Q)^+ M* z.
-func (f *factored) onto(dst, z array.Batch, op linops.Operator) {
+func (f *factored) onto(dst, z array.Batch) error {
+	if err := f.ready(context.Background()); err != nil {
+		return err
+	}
 	dev := z.Device()
 	dev.Fill(dst, 0)
 	switch {
 	case f.rank == 0:
 	case f.image.IsZero():
 		t := dev.Alloc(1, f.rank)
-		op.Adjoint(t, z)
+		f.op.Adjoint(t, z)
 		dev.Gemm(false, false, 1, t, f.inverse, 0, dst)
 		t.Free()
 	default:
@@ -479,4 +397,5 @@ func (f *factored) onto(dst, z array.Batch, op linops.Operator) {
 		dev.Upload(dst, x.RawVector().Data)
 		t.Free()
 	}
+	return dev.Err()
 }

@@ -47,11 +47,11 @@ func (l hat) Closed() Closed {
 }
 
 // diagonal returns sum_r w_r U_ri^2 for every observation i.
-func (l hat) diagonal() []float64 {
+func (l hat) diagonal() ([]float64, error) {
 	u, dev := l.h.U, l.h.U.Device()
 	out := make([]float64, u.N())
 	if u.K() == 0 {
-		return out
+		return out, nil
 	}
 	squares, sums := dev.Alloc(u.K(), u.N()), dev.Alloc(1, u.N())
 	defer squares.Free()
@@ -59,7 +59,7 @@ func (l hat) diagonal() []float64 {
 	dev.Mul(squares, u, u)
 	dev.Gemm(false, false, 1, l.h.Weights, squares, 0, sums)
 	dev.Download(out, sums)
-	return out
+	return out, dev.Err()
 }
 
 // Kind is "direct".

@@ -95,7 +95,7 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 		return dev.Err()
 	}
 	if l.f != nil {
-		return l.f.apply(dst, w, l.op)
+		return l.f.apply(ctx, dst, w)
 	}
 	node := 0.0
 	if !math.IsInf(goal.form, 1) {

@@ -1,6 +1,7 @@
 package vjp
 
 import (
+	"context"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -65,7 +66,8 @@ type implicit struct {
 	choices []Choice
 	how     string // the system was factored, for choices
 
-	gram func(set []int) []float64 // the solver's, while the derivative is being made; or nil
+	gram   func(set []int) []float64              // the solver's, while the derivative is being made; or nil
+	solved func(set []int) (solve.Factored, bool) // likewise
 
 	// moving are coordinates of mu_hat that move with those of y one for one, and at which the images
 	// of op are 0; nil for none.
@@ -87,11 +89,11 @@ const etaFactor = 4
 
 // newImplicit linearizes the fixed point at a solution, which was found with the given
 // optimality. With margin set it computes how close the choice of the tangent space was.
-func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*implicit, error) {
+func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality float64, margin bool) (*implicit, error) {
 	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()
-	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality, gram: at.Gram}
+	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality, gram: at.Gram, solved: at.Factored}
 	if norm2 > 0 {
 		open.eta = etaFactor / norm2
 	}
@@ -102,11 +104,16 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 	v, z := dev.Alloc(1, dim), dev.Alloc(1, d)
 	defer v.Free()
 	defer z.Free()
-	p.A.Forward(z, b)
-	dev.Lin(z, 1, z, -1, y)
-	p.A.Adjoint(v, z)
+	if at.Gradient.IsZero() {
+		p.A.Forward(z, b)
+		dev.Lin(z, 1, z, -1, y)
+		p.A.Adjoint(v, z)
+	} else {
+		dev.Copy(z, at.Misfit)
+		dev.Copy(v, at.Gradient)
+	}
 	dev.Lin(v, 1-atTheThreshold, b, -open.eta*(1-atTheThreshold), v)
-	l, err := open.at(v)
+	l, err := open.at(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -123,11 +130,11 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 	if margin {
 		l.spaced(v, off)
 	}
-	if err := open.neighbours(l, v, off); err != nil {
+	if err := open.neighbours(ctx, l, v, off); err != nil {
 		return nil, err
 	}
 	done = true
-	l.gram = nil
+	l.gram, l.solved = nil, nil
 	return l, nil
 }
 
@@ -145,10 +152,10 @@ func (l *implicit) Closed() Closed {
 	switch {
 	case l.dim == 0:
 		d, p := l.p.A.Dims()
-		c.Diagonal = func() []float64 { return make([]float64, d) }
-		c.Slope = func() []float64 { return l.toUser(make([]float64, p)) }
+		c.Diagonal = func() ([]float64, error) { return make([]float64, d), nil }
+		c.Slope = func() ([]float64, error) { return l.toUser(make([]float64, p)), nil }
 	case l.f != nil:
-		c.Diagonal = func() []float64 { return l.f.diagonal(l.p.Device, l.op) }
+		c.Diagonal = func() ([]float64, error) { return l.f.diagonal(l.p.Device) }
 		if !l.misfit.IsZero() {
 			c.Slope = l.slope
 		}
@@ -157,7 +164,7 @@ func (l *implicit) Closed() Closed {
 }
 
 // slope is -E (M*M + Q)^+ M* (y - A b).
-func (l *implicit) slope() []float64 {
+func (l *implicit) slope() ([]float64, error) {
 	s := l.span
 	if s == nil {
 		s = l.model.Space
@@ -167,9 +174,11 @@ func (l *implicit) slope() []float64 {
 	c, b := dev.Alloc(1, n), dev.Alloc(1, p)
 	defer c.Free()
 	defer b.Free()
-	l.f.onto(c, l.misfit, l.op)
+	if err := l.f.onto(c, l.misfit); err != nil {
+		return nil, err
+	}
 	s.Embed(b, c)
-	return l.toUser(b.ToHost())
+	return l.toUser(b.ToHost()), dev.Err()
 }
 
 // toUser maps a vector in the problem's coordinates to the user's.
@@ -181,8 +190,8 @@ func (l *implicit) toUser(b []float64) []float64 {
 }
 
 // at linearizes the prox at v and chooses how to solve with it.
-func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
-	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, gram: l.gram}
+func (l *implicit) at(ctx context.Context, v array.Batch) (_ *implicit, err error) {
+	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, gram: l.gram, solved: l.solved}
 	_, m.dim = m.p.A.Dims()
 	m.op = m.p.A
 	dev := v.Device()
@@ -198,7 +207,7 @@ func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
 		return nil, err
 	}
 	m.model = m.j.Model()
-	err = m.choose()
+	err = m.choose(ctx)
 	if fault := dev.Err(); fault != nil {
 		err = fault // the cause
 	}
@@ -244,7 +253,7 @@ func (l *implicit) Bytes() int64 {
 		bytes += l.on.Bytes()
 	}
 	if l.f != nil {
-		bytes += l.f.inverse.Bytes() + l.f.image.Bytes()
+		bytes += l.f.bytes.Load()
 	}
 	if l.owned != nil {
 		bytes += l.owned.a.Bytes()
@@ -290,8 +299,7 @@ func (l *implicit) own(a linops.Restricted, release func()) {
 // Release frees all that the linearization holds.
 func (l *implicit) Release() {
 	if l.f != nil {
-		l.f.inverse.Free()
-		l.f.image.Free()
+		l.f.release()
 	}
 	if l.on != nil {
 		l.on.Release()

@@ -59,7 +59,7 @@ func TestSlopesAreInTheUsersCoordinates(t *testing.T) {
 					if slope == nil {
 						t.Fatalf("p = %d, units %g: no slope", p, units)
 					}
-					near(t, "the slope", slope(), want, 1e-5)
+					near(t, "the slope", sure(t, slope), want, 1e-5)
 					for _, s := range []*vjp.Solution{sol, up, down} {
 						s.Release()
 					}

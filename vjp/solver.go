@@ -86,16 +86,16 @@ func (s *solver) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 
 // Solve starts at 0.
 func (s *solver) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
-	return s.SolveFrom(ctx, y, array.Batch{})
+	return s.SolveFrom(ctx, y, From{})
 }
 
 // SolveFrom solves and linearizes the solution as the options say. If the solve does not converge
 // and its iterations are needed after all, it is repeated with the tape running.
-func (s *solver) SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error) {
+func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	if s.o.Derivative == Unrolled {
 		return s.record(ctx, y, s.o.differentiate(nil).choice)
 	}
-	sol, err := s.inner.Solve(ctx, y, b0)
+	sol, err := s.inner.Solve(ctx, y, from)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		return l, nil
 	}
 	var err error
-	if l, err = newImplicit(at, s.o, sol.Optimality, true); err != nil {
+	if l, err = newImplicit(ctx, at, s.o, sol.Optimality, true); err != nil {
 		return nil, err
 	}
 	if (l.known.Low < l.known.High || l.f != nil && l.f.sensitive) && sol.Converged && s.o.Tol > settledTol {
@@ -214,7 +214,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		if better {
 			l.Release()
 			l = nil
-			if l, err = newImplicit(at, s.o, sol.Optimality, true); err != nil {
+			if l, err = newImplicit(ctx, at, s.o, sol.Optimality, true); err != nil {
 				return nil, err
 			}
 		}
@@ -274,7 +274,7 @@ const (
 // derivative's trace.
 func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (float64, error) {
 	at := sol.At
-	l, err := newImplicit(at, s.o, sol.Optimality, false)
+	l, err := newImplicit(ctx, at, s.o, sol.Optimality, false)
 	if err != nil {
 		return 0, err
 	}

@@ -20,6 +20,13 @@ type Convergence = solve.Convergence
 // Choice is one decision based on the structure of a problem (see [solve.Choice]).
 type Choice = solve.Choice
 
+// From says where a solve starts (see [solve.From]), and Path is what solves along a path of
+// weights take over from each other (see [solve.Path]).
+type (
+	From = solve.From
+	Path = solve.Path
+)
+
 // Solver computes b(y) and its derivative. It keeps what does not depend on y
 // (the operator's norm, factorizations) and is safe for concurrent use.
 type Solver interface {
@@ -31,11 +38,10 @@ type Solver interface {
 	// solve that runs out of iterations is not an error: the Solution says that
 	// it did not converge. The caller releases the Solution.
 	Solve(ctx context.Context, y array.Batch) (*Solution, error)
-	// SolveFrom is Solve with a warm start at b0, a batch of one vector of length p, such as the
-	// solution of a nearby problem; the zero Batch stands for 0. The solution is the same up to the
-	// tolerance. A solver without iterations ignores b0, and so does the unrolled derivative, whose
-	// iterations start at 0.
-	SolveFrom(ctx context.Context, y, b0 array.Batch) (*Solution, error)
+	// SolveFrom is Solve with a warm start, at the solution of a nearby problem. The solution is the
+	// same up to the tolerance. A solver without iterations ignores where it starts, and so does the
+	// unrolled derivative, whose iterations start at 0.
+	SolveFrom(ctx context.Context, y array.Batch, from From) (*Solution, error)
 	// Reweight returns what NewSolver returns for the regularizer r and the same operator, loss and
 	// options, to the last bit. The two share memory: this solver must be released after the other.
 	Reweight(ctx context.Context, r prox.Prox) (Solver, error)
@@ -132,7 +138,7 @@ type Closed struct {
 	// space.
 	Neighbours bool
 	// Diagonal computes the d diagonal entries of D mu_hat; nil where they have to be estimated.
-	Diagonal func() []float64
+	Diagonal func() ([]float64, error)
 	// Slope computes d b/d s at s = 1, where the regularizer is s r, p numbers; the derivative by
 	// the logarithm of a weight to which all of r is proportional is the same. Along the manifold
 	// of r the optimality condition is E* (A*(A b - y) + s grad r) = 0, hence
@@ -140,7 +146,7 @@ type Closed struct {
 	//	d b/d s = -E (E* (H + Q) E)^+ E* A* (y - A b).
 	//
 	// It is nil where the system was not factored.
-	Slope func() []float64
+	Slope func() ([]float64, error)
 }
 
 // Inner counts the inner iterations of a linearization.

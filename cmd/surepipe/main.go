@@ -66,10 +66,13 @@ func reportStop(ctx context.Context, stderr io.Writer) int {
 // patienceAfterInterrupt is how long work may take to stop on its own after a signal.
 const patienceAfterInterrupt = 800 * time.Millisecond
 
-// collectEarly makes the garbage collector run before memory is exhausted: with a matrix of half
-// the machine's memory it would otherwise not run before as much garbage again is in use.
-// GOMEMLIMIT in the environment takes precedence.
+// collectEarly makes the garbage collector run before there is as much garbage as data, which would
+// double the memory of a large matrix, and before memory is exhausted. Collections are cheap: there
+// are few pointers in the data. GOGC and GOMEMLIMIT in the environment take precedence.
 func collectEarly() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
 	if total := memory.TotalMemory(); total > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(total / 4 * 3))
 	}

@@ -25,8 +25,8 @@ const (
 )
 
 // Minimize goes to the minimum over the working set, in at most so many Newton steps. It reports
-// whether S or its signs changed.
-func (p *Program) Minimize(ctx context.Context, most int) (changed bool, err error) {
+// whether S or its signs changed. It calls stepped after every step.
+func (p *Program) Minimize(ctx context.Context, stepped func(), most int) (changed bool, err error) {
 	clear(p.barred)
 	p.batch = max(firstBatch, int(batchShare*float64(len(p.active))))
 	for first := true; ; first = false {
@@ -36,10 +36,15 @@ func (p *Program) Minimize(ctx context.Context, most int) (changed bool, err err
 		if most--; most < 0 {
 			return changed, nil
 		}
-		switch p.step(first) {
+		how := p.step(first)
+		stepped()
+		switch how {
 		case moved:
 			changed = true
 		case stalled:
+			if p.settle() { // a factor with columns held is less accurate
+				continue
+			}
 			if p.batch = p.batch / 4; !p.purge() {
 				return changed, nil
 			}
@@ -73,7 +78,7 @@ func (p *Program) Decrement() (off float64, same bool) {
 	for i, j := range p.active {
 		d[i] = -p.slope(j) * p.scale[j]
 	}
-	p.f.solve(d)
+	p.solve(d)
 	sum := 0.0
 	same = true
 	for i, j := range p.active {
@@ -97,7 +102,7 @@ func (p *Program) step(force bool) outcome {
 	for i, j := range p.active {
 		d[i] = -p.slope(j) * p.scale[j]
 	}
-	p.f.solve(d)
+	p.solve(d)
 	slope, crossing := 0.0, false
 	for i, j := range p.active {
 		d[i] *= p.scale[j]
@@ -105,7 +110,11 @@ func (p *Program) step(force bool) outcome {
 		crossing = crossing || p.crosses(i, j)
 	}
 	if !crossing {
+		before := p.Stationarity()
 		p.advance(1, d)
+		if after := p.Stationarity(); after > p.Floor && !(after < before/2) && p.settle() {
+			return moved
+		}
 		p.batch = min(2*p.batch+1, max(firstBatch, int(batchShare*float64(n))))
 		return reached
 	}
@@ -231,11 +240,12 @@ func (p *Program) search(d []float64, slope float64) outcome {
 	return moved
 }
 
-// purge takes out of S what is 0, and bars it where it was alone. It reports whether there was any.
+// purge takes out of S what is 0, or of the wrong sign by a rounding error, and bars it where it was alone. It reports whether there was any.
 func (p *Program) purge() bool {
 	var out []int
 	for i, j := range p.active {
-		if p.B[j] == 0 && p.kink(j) {
+		if p.kink(j) && p.B[j]*p.sign[j] <= 0 {
+			lin(p.Grad, -p.B[j], p.Gram(j))
 			out = append(out, i)
 		}
 	}
@@ -309,7 +319,7 @@ func (p *Program) exchange(j int) bool {
 	for i, s := range p.active {
 		z[i] = -sign * row[s] * p.scale[s] * p.scale[j]
 	}
-	p.f.solve(z)
+	p.solve(z)
 	step := sign * p.scale[j]
 	slope := step*p.Grad[j] + p.W[j]*math.Abs(step)
 	least, place := math.Inf(1), -1

@@ -7,11 +7,16 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// factor is the upper triangular R with R*R = K for a list of coordinates that grows at its end and
-// shrinks anywhere.
+// factor is the upper triangular R with R*R = K for a list of columns that grows at its end. Any of
+// them may be held at 0 (see hold), and set free again.
 type factor struct {
 	n, stride int
 	r         []float64 // row-major, n rows
+
+	held  []int     // columns held at 0, in the order in which that happened
+	y     []float64 // Y, one row of length n for each: Y R = E*, with the unit vectors of held in E
+	yy    []float64 // the upper triangle of the Cholesky factor of Y Y*
+	u, mu []float64
 }
 
 // block is the number of columns that join at a time.
@@ -73,45 +78,57 @@ func (f *factor) append(k int, cross, corner []float64, cut float64) []bool {
 		at++
 	}
 	f.n = at
+	f.widen(n)
 	return joined
 }
 
 // lin adds a x to y.
 func lin(y []float64, a float64, x []float64) {
-	blas64.Axpy(a, blas64.Vector{N: len(x), Inc: 1, Data: x}, blas64.Vector{N: len(y), Inc: 1, Data: y})
+	blas64.Axpy(a, vector(x), vector(y))
 }
 
-// remove takes out column i by rotations of the rows below.
-func (f *factor) remove(i int) {
-	n := f.n
-	for k := range n {
-		row := f.r[k*f.stride : k*f.stride+n]
-		from := max(i, k-1) // the diagonal moves to the left of its place
-		copy(row[from:n-1], row[from+1:n])
-	}
-	for k := i; k < n-1; k++ {
-		up, low := f.r[k*f.stride+k:k*f.stride+n-1], f.r[(k+1)*f.stride+k:(k+1)*f.stride+n-1]
-		r := math.Hypot(up[0], low[0])
-		c, s := up[0]/r, low[0]/r
-		blas64.Rot(blas64.Vector{N: len(up), Inc: 1, Data: up}, blas64.Vector{N: len(low), Inc: 1, Data: low}, c, s)
-		low[0] = 0
-	}
-	f.n--
+// truncate keeps the first n columns, of which none is held at 0 any more.
+func (f *factor) truncate(n int) {
+	f.n = n
+	f.held, f.y, f.yy = f.held[:0], f.y[:0], f.yy[:0]
 }
-
-// truncate keeps the first n columns.
-func (f *factor) truncate(n int) { f.n = n }
 
 func (f *factor) triangle() blas64.Triangular {
 	return blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: f.n, Stride: f.stride, Data: f.r}
 }
 
-// solve overwrites x with K^{-1} x.
-func (f *factor) solve(x []float64) {
-	if f.n == 0 {
-		return
+// strip is the number of rows of R that are used at a time, as a matrix.
+const strip = 96
+
+// transposed overwrites x with R^{-*} x.
+func (f *factor) transposed(x []float64) {
+	for i := 0; i < f.n; i += strip {
+		end := min(i+strip, f.n)
+		blas64.Trsv(blas.Trans, f.part(i, end), vector(x[i:end]))
+		if end < f.n {
+			blas64.Gemv(blas.Trans, -1, f.right(i, end), vector(x[i:end]), 1, vector(x[end:f.n]))
+		}
 	}
-	v := blas64.Vector{N: f.n, Inc: 1, Data: x}
-	blas64.Trsv(blas.Trans, f.triangle(), v)
-	blas64.Trsv(blas.NoTrans, f.triangle(), v)
 }
+
+// direct overwrites x with R^{-1} x.
+func (f *factor) direct(x []float64) {
+	for end := f.n; end > 0; end = max(0, end-1) / strip * strip {
+		i := (end - 1) / strip * strip
+		if end < f.n {
+			blas64.Gemv(blas.NoTrans, -1, f.right(i, end), vector(x[end:f.n]), 1, vector(x[i:end]))
+		}
+		blas64.Trsv(blas.NoTrans, f.part(i, end), vector(x[i:end]))
+	}
+}
+
+// part is the triangle of R at the diagonal, and right the rows to the right of it.
+func (f *factor) part(i, end int) blas64.Triangular {
+	return blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: end - i, Stride: f.stride, Data: f.r[i*f.stride+i:]}
+}
+
+func (f *factor) right(i, end int) blas64.General {
+	return blas64.General{Rows: end - i, Cols: f.n - end, Stride: f.stride, Data: f.r[i*f.stride+end:]}
+}
+
+func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Inc: 1, Data: x} }

@@ -1,0 +1,156 @@
+package faces
+
+import (
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+)
+
+// A column that leaves S stays in the factor, held at 0. With the unit vectors E of the columns
+// held, the solution of K d = x + E mu, E*d = 0 is
+//
+//	d = R^{-1} (v - Y* (Y Y*)^{-1} Y v),   v = R^{-*} x,   Y R = E*,
+//
+// which costs two products with Y more than a solve with R, where to factorize the other columns
+// anew would cost n^3/3; and the column returns at no cost.
+
+// heldShare of the columns, and heldLeast, may be held before the factor is made anew without them.
+const (
+	heldShare = 8
+	heldLeast = 16
+)
+
+// mostDependent is the largest squared norm of a row of Y. It is the inverse of the squared pivot of
+// that column after all others: where that is small, the other columns alone make a better
+// conditioned system than all of them.
+const mostDependent = 1e4
+
+// dependent reports that a column that is held depends on the others.
+func (f *factor) dependent() bool {
+	for i := range f.held {
+		row := f.y[i*f.n : (i+1)*f.n]
+		if dot(row, row) > mostDependent {
+			return true
+		}
+	}
+	return false
+}
+
+// crowded reports that so many more columns are too many to hold.
+func (f *factor) crowded(more int) bool {
+	return len(f.held)+more > max(heldLeast, f.n/heldShare)
+}
+
+// rows are those of Y from one on.
+func (f *factor) rows(from int) blas64.General {
+	return blas64.General{Rows: len(f.held) - from, Cols: f.n, Stride: max(f.n, 1), Data: f.y[from*f.n:]}
+}
+
+// hold holds columns at 0.
+func (f *factor) hold(columns []int) {
+	if len(columns) == 0 {
+		return
+	}
+	before := len(f.held)
+	f.held = append(f.held, columns...)
+	f.y = slices.Grow(f.y, len(columns)*f.n)[:len(f.held)*f.n]
+	y := f.rows(before)
+	clear(y.Data)
+	first := f.n
+	for i, c := range columns {
+		y.Data[i*y.Stride+c] = 1
+		first = min(first, c)
+	}
+	// Y is 0 before the first of these columns.
+	right := blas64.General{Rows: y.Rows, Cols: f.n - first, Stride: y.Stride, Data: y.Data[first:]}
+	r := f.triangle()
+	r.N, r.Data = f.n-first, r.Data[first*f.stride+first:]
+	blas64.Trsm(blas.Right, blas.NoTrans, 1, r, right)
+	f.normal()
+}
+
+// free sets a column free that was held.
+func (f *factor) free(column int) {
+	i := slices.Index(f.held, column)
+	f.held = slices.Delete(f.held, i, i+1)
+	f.y = slices.Delete(f.y, i*f.n, (i+1)*f.n)
+	f.normal()
+}
+
+// widen extends Y to the columns that have joined n others: Y_2 = -Y R_12 R_22^{-1}.
+func (f *factor) widen(n int) {
+	k, m := f.n-n, len(f.held)
+	if m == 0 || k == 0 {
+		return
+	}
+	old := blas64.General{Rows: m, Cols: n, Stride: n, Data: slices.Clone(f.y[:m*n])}
+	f.y = slices.Grow(f.y, m*k)[:m*f.n]
+	y := f.rows(0)
+	for i := range m {
+		copy(y.Data[i*f.n:i*f.n+n], old.Data[i*n:i*n+n])
+	}
+	right := blas64.General{Rows: m, Cols: k, Stride: f.n, Data: f.y[n:]}
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, old, blas64.General{Rows: n, Cols: k, Stride: f.stride, Data: f.r[n:]}, 0, right)
+	r := f.triangle()
+	r.N, r.Data = k, r.Data[n*f.stride+n:]
+	blas64.Trsm(blas.Right, blas.NoTrans, 1, r, right)
+	f.normal()
+}
+
+// normal factorizes Y Y*.
+func (f *factor) normal() {
+	m := len(f.held)
+	f.yy = slices.Grow(f.yy[:0], m*m)[:m*m]
+	if m == 0 {
+		return
+	}
+	c := blas64.Symmetric{Uplo: blas.Upper, N: m, Stride: m, Data: f.yy}
+	blas64.Syrk(blas.NoTrans, 1, f.rows(0), 0, c)
+	lapack64.Potrf(c) // Y has full rank
+}
+
+// solve overwrites x, of as many numbers as there are columns, with d. It is 0 at the columns held,
+// whatever x is there.
+func (f *factor) solve(x []float64) {
+	if f.n == 0 {
+		return
+	}
+	for _, c := range f.held {
+		x[c] = 0
+	}
+	f.transposed(x)
+	if m := len(f.held); m > 0 {
+		f.mu = slices.Grow(f.mu[:0], m)[:m]
+		mu := blas64.Vector{N: m, Inc: 1, Data: f.mu}
+		t := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: m, Stride: m, Data: f.yy}
+		blas64.Gemv(blas.NoTrans, 1, f.rows(0), vector(x[:f.n]), 0, mu)
+		blas64.Trsv(blas.Trans, t, mu)
+		blas64.Trsv(blas.NoTrans, t, mu)
+		blas64.Gemv(blas.Trans, -1, f.rows(0), mu, 1, vector(x[:f.n]))
+	}
+	f.direct(x)
+	for _, c := range f.held {
+		x[c] = 0
+	}
+}
+
+// inverse is K^{-1} for the columns that are not held; the others' entries mean nothing. With Z =
+// Y R^{-*} it is (R*R)^{-1} - Z* (Y Y*)^{-1} Z.
+func (f *factor) inverse() blas64.Symmetric {
+	n, m := f.n, len(f.held)
+	r := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: n, Stride: n, Data: make([]float64, n*n)}
+	for i := range n {
+		copy(r.Data[i*n+i:i*n+n], f.r[i*f.stride+i:i*f.stride+n])
+	}
+	out, _ := lapack64.Potri(r) // its diagonal is positive
+	if m == 0 {
+		return out
+	}
+	z := blas64.General{Rows: m, Cols: n, Stride: n, Data: slices.Clone(f.y[:m*n])}
+	blas64.Trsm(blas.Right, blas.Trans, 1, f.triangle(), z)
+	blas64.Trsm(blas.Left, blas.Trans, 1, blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: m, Stride: m, Data: f.yy}, z)
+	blas64.Syrk(blas.Trans, -1, z, 1, out)
+	return out
+}

@@ -1,0 +1,42 @@
+package solve
+
+import "surepipe/array"
+
+// From says where a solve starts. The zero value starts at b = 0.
+type From struct {
+	// B is an estimate, one vector of length p, such as the solution of a nearby problem; the zero
+	// Batch stands for 0.
+	B array.Batch
+	// Path is handed on from the solve before, nil for none. A Path that holds something stands in
+	// for B: the solve starts where the last one ended.
+	Path *Path
+}
+
+// Path carries along a path of weights what the solves of one y take over from each other besides
+// b: the working set, its Gram matrix, the factor of the active part, and the gradient. The zero
+// Path is empty. It serves one solve at a time; the solvers must be made from each other by
+// Reweight, and a solver that finds nothing in it that it can use starts from B.
+//
+// The bits of a solution depend on what the Path has been through, as they depend on B: the same
+// solves in the same order give the same bits.
+type Path struct {
+	kept interface{ release() }
+}
+
+// Release frees what the path holds. It may be used again, empty.
+func (p *Path) Release() {
+	if p != nil && p.kept != nil {
+		p.kept.release()
+		p.kept = nil
+	}
+}
+
+// take moves what the path holds out of it.
+func (p *Path) take() interface{ release() } {
+	if p == nil {
+		return nil
+	}
+	kept := p.kept
+	p.kept = nil
+	return kept
+}

@@ -1,0 +1,142 @@
+package solve
+
+import (
+	"context"
+	"slices"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/progress"
+	"surepipe/solve/internal/faces"
+	"surepipe/space"
+)
+
+// workspace is what active sets know of the coordinates that matter: the working set, its columns,
+// its Gram matrix and the factor of the active part, and the point where they have come to. A Path
+// carries it from one solve to the next.
+type workspace struct {
+	kin *family
+	y   []float64 // the observations
+
+	hostB, hostZ, hostG []float64 // b, A b - y, and the gradient A*(A b - y)
+
+	norm   float64 // a lower bound of ||A||
+	normed int     // active coordinates when it was last computed
+	place  []int   // of coordinates in the working set, -1 outside
+	set    []int   // the working set, in the order in which it grew
+	parts  []*columns
+	p      faces.Program
+}
+
+// columns are some columns of A.
+type columns struct {
+	*confined
+	at  int // their first place in the working set
+	set []int
+}
+
+func newWorkspace(kin *family, d, dim int) *workspace {
+	w := &workspace{kin: kin, hostB: make([]float64, dim), hostZ: make([]float64, d), hostG: make([]float64, dim), place: make([]int, dim)}
+	for j := range w.place {
+		w.place[j] = -1
+	}
+	w.p.Cut = dependent * float64(max(d, 32)) * epsilon
+	return w
+}
+
+func (w *workspace) release() {
+	for _, c := range w.parts {
+		c.release()
+	}
+	w.parts = nil
+}
+
+// idleShare of the working set, and idleLeast coordinates more, may be inactive: a larger one is
+// given up, and the solve starts from b.
+const (
+	idleShare = 2
+	idleLeast = 512
+)
+
+// resume returns the workspace that the path holds for solves of this family at y; nil where it
+// holds none.
+func resume(path *Path, kin *family, y array.Batch) *workspace {
+	kept := path.take()
+	if kept == nil {
+		return nil
+	}
+	w, ok := kept.(*workspace)
+	if ok && w.kin == kin && len(w.set) <= idleShare*len(w.p.Active())+idleLeast && slices.Equal(w.y, y.ToHost()) {
+		return w
+	}
+	kept.release()
+	return nil
+}
+
+// penalty is that of the working set's coordinates.
+func (w *workspace) penalty(s *activeSet) (weights, squares []float64, positive []bool) {
+	for _, j := range w.set {
+		weights, squares, positive = append(weights, s.w[j]), append(squares, s.q[j]), append(positive, s.positive[j])
+	}
+	return weights, squares, positive
+}
+
+// extend adds coordinates to the working set, with their rows of the Gram matrix.
+func (n *newton) extend(ctx context.Context, set []int) error {
+	d, _ := n.s.s.p.A.Dims()
+	all := len(n.set) + len(set)
+	for len(set) > 0 {
+		some := set[:min(columnBlock, len(set))]
+		set = set[len(some):]
+		k, at := len(some), len(n.set)
+		var w, q, grad []float64
+		var positive []bool
+		for i, j := range some {
+			n.place[j] = at + i
+			w, q, positive = append(w, n.s.w[j]), append(q, n.s.q[j]), append(positive, n.s.positive[j])
+			grad = append(grad, n.hostG[j])
+		}
+		n.set = append(n.set, some...)
+		n.p.Extend(w, q, positive, grad)
+		c := n.columnsOf(some, at)
+		n.parts = append(n.parts, c)
+		units, images := n.dev.Alloc(k, k), n.dev.Alloc(k, d)
+		n.dev.Fill(units, 0)
+		n.dev.Fill(units.Diagonal(), 1)
+		c.A.Forward(images, units)
+		units.Free()
+		for _, other := range n.parts {
+			if ctx.Err() != nil {
+				break
+			}
+			n.report(progress.Report{Stage: progress.Gram, Step: at, Steps: all})
+			out := n.dev.Alloc(k, len(other.set))
+			other.A.Adjoint(out, images)
+			for i, v := range out.ToHost() {
+				row, col := at+i/len(other.set), other.at+i%len(other.set)
+				if col <= row {
+					n.p.Set(row, col, v)
+				}
+			}
+			out.Free()
+		}
+		images.Free()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n.p.Ready()
+	}
+	return nil
+}
+
+// columnsOf takes columns of A, by products where A has no way of its own.
+func (n *newton) columnsOf(set []int, at int) *columns {
+	p := n.s.s.p
+	if c := confine(n.dev, p.A, set); c != nil {
+		return &columns{c, at, set}
+	}
+	_, dim := p.A.Dims()
+	t := space.Coordinates(n.dev, dim, set)
+	op, _ := linops.On(n.dev, p.A, t)
+	return &columns{&confined{Problem: Problem{A: op, Device: n.dev}, op: op, set: t}, at, set}
+}
