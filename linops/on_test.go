@@ -225,6 +225,47 @@ func TestLowRankPlusSparse(t *testing.T) {
 	})
 }
 
+// A tangent space outside of a set of entries is the tangent space followed by 0 on the set.
+func TestTangentSpaceOutsideOfASet(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		rng := rand.New(rand.NewPCG(4, 9))
+		for _, s := range []struct{ m, n, r, d int }{{1, 1, 1, 0}, {7, 5, 2, 11}, {5, 9, 1, 0}, {20, 30, 4, 90}} {
+			set := rng.Perm(s.m * s.n)[:s.d]
+			slices.Sort(set)
+			shape := array.Shape{Rows: s.m, Cols: s.n}
+			u, v := factors(dev, shape, s.r, 3)
+			on := space.Tangent(shape, s.r, u, v)
+			a := OutsideOf(dev, on, set)
+			if err := linopstest.Check(dev, a); err != nil {
+				t.Errorf("%+v: %v", s, err)
+			}
+			_, n := a.Dims()
+			b, got, want := dev.Alloc(1, n), dev.Alloc(1, s.m*s.n), dev.Alloc(1, s.m*s.n)
+			dev.Upload(b, gaussian(n, 5))
+			a.Forward(got, b)
+			on.Embed(want, b)
+			values := want.ToHost()
+			for _, j := range set {
+				values[j] = 0
+			}
+			if e := floats.Distance(got.ToHost(), values, 2); e > 1e-12 {
+				t.Errorf("%+v: off by %.2g", s, e)
+			}
+			a.Release()
+			for _, b := range []array.Batch{b, got, want, u, v} {
+				b.Free()
+			}
+		}
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic on another space")
+			}
+		}()
+		OutsideOf(dev, space.All(4), nil)
+	})
+}
+
 // A selection on a tangent space is the selection of the matrices that the coordinates stand for.
 func TestSelectionOnATangentSpace(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {

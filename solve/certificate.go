@@ -142,7 +142,7 @@ func (w *matrices) rest() array.Batch {
 
 // tangent is the curvature at b_k. One more step of the partial SVD gives the vectors of the active
 // values and of the largest inactive ones, which the preconditioner uses.
-func (w *matrices) tangent() (*Tangent, error) {
+func (w *matrices) tangent(context.Context) (*Tangent, error) {
 	dev := w.dev
 	w.accept()
 	w.c = 0

@@ -198,7 +198,7 @@ func (n *newton) judge() (bool, error) {
 	if math.IsNaN(optimality) || math.IsInf(optimality, 0) {
 		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", n.s.Name(), n.conv.Iterations)
 	}
-	bound := errorBound(n.s.s.p, n.b, n.z, n.g, n.stick, zNorm, bNorm, measured)
+	bound := errorBound(context.Background(), n.s.s.p, n.b, n.z, n.g, n.stick, zNorm, bNorm, measured)
 	if bound > n.stick.Allowed(zNorm) {
 		if exact, ok := n.toFace(); ok {
 			bound = min(bound, max(exact, Roundings*epsilon*(n.stick.Y+n.norm*bNorm)))

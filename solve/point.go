@@ -75,6 +75,9 @@ type Linear struct {
 type Tangent struct {
 	A     linops.Restricted
 	Model *prox.Model
+	// Moving are coordinates of mu_hat that move with those of y one for one, and which A leaves 0;
+	// nil for none.
+	Moving array.Index
 }
 
 func (t *Tangent) release() {
@@ -84,6 +87,9 @@ func (t *Tangent) release() {
 		}
 		t.Model.Space.Release()
 		t.Model.Curvature.Release()
+	}
+	if t.Moving != nil {
+		t.Moving.Free()
 	}
 }
 

@@ -37,12 +37,14 @@ var unitRules = []rule{
 	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
 	{"the user's", "the lengths of A's columns are not known, and there are too many columns to compute them", func(s *situation) bool { return s.lengths2 == nil }, chooseMethod},
 	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return !spread(s.lengths2, nil) }, chooseMethod},
+	{"the user's", "the method solves the normal equations, which have a closed form in these units only", (*situation).closedHere, chooseMethod},
 	{"columns of about unit length", "the columns of A differ in length by more than a factor of 8", func(s *situation) bool { return s.units != nil }, newEquilibrated},
 	{"the user's", "the columns of A differ in length, but the regularizer allows for no other units: subgradients are measured column by column", always, chooseMethod},
 }
 
 var methodRules = []rule{
-	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; once the rank is steady, Newton steps at that rank", func(s *situation) bool { return s.completion() != nil }, newLowRank},
+	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; once the rank is steady, Newton steps at that rank", func(s *situation) bool { return s.completion() != nil }, newCompletion},
+	{"iterates in factored form, without the sparse part", "A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the former, which has low rank", func(s *situation) bool { return s.besideSparse() != nil }, newRobust},
 	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", (*situation).faces, newActiveSet},
 	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},
 	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", (*situation).splits, newWorkingSet},
@@ -221,7 +223,9 @@ func chooseUnits(ctx context.Context, s situation) (Solver, error) {
 	s.kin = new(family)
 	if !s.e.Closed {
 		s.lengths2 = columnLengths2(s.p)
-		s.units = columnUnits(s.p.R, s.lengths2)
+		if !s.closedHere() {
+			s.units = columnUnits(s.p.R, s.lengths2)
+		}
 	}
 	if !s.e.Closed && spread(s.lengths2, s.units) {
 		s.o.shortness = inverseLengths(s.lengths2)
@@ -235,6 +239,13 @@ func chooseUnits(ctx context.Context, s situation) (Solver, error) {
 // chooseMethod applies the table of methods.
 func chooseMethod(ctx context.Context, s situation) (Solver, error) {
 	return s.decide(ctx, "method", methodRules)
+}
+
+// closedHere reports that the method's steps have a closed form that other units would lose: A is
+// not a matrix, whose columns would be scaled in place.
+func (s *situation) closedHere() bool {
+	known := linops.StructureOf(s.p.A)
+	return s.e.Normal && known.SolveNormal != nil && known.ScaleColumns == nil && !known.Entries.Known
 }
 
 // method makes the method for the situation.

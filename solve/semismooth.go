@@ -381,7 +381,7 @@ func (r *semismoothRun) examine(w *Work, c *watch, last bool) error {
 	}
 	bound := math.NaN()
 	if !c.part {
-		bound = errorBound(p, w.B, r.z, r.g, c.stick, zNorm, bNorm, measured)
+		bound = errorBound(context.Background(), p, w.B, r.z, r.g, c.stick, zNorm, bNorm, measured)
 	}
 	if bound > c.stick.Allowed(zNorm) && optimality <= c.good {
 		for _, sigma := range []float64{r.near.sigma, firstSigma * w.C.Eta} {

@@ -231,7 +231,7 @@ func (r *rounds) judge(outside float64) {
 	scale := r.stick.Scale(zNorm, bNorm)
 	r.outside = relative(outside, scale)
 	optimality := math.Hypot(r.inside, r.outside)
-	bound := errorBound(r.s.s.p, r.b, r.z, r.g, r.stick, zNorm, bNorm, optimality*scale)
+	bound := errorBound(context.Background(), r.s.s.p, r.b, r.z, r.g, r.stick, zNorm, bNorm, optimality*scale)
 	r.accept(optimality, optimality, bound, zNorm)
 }
 

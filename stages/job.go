@@ -72,6 +72,9 @@ type Job struct {
 	verification *verify.Verification
 	ended        time.Time
 
+	// wide is held by a sweep of large probes.
+	wide sync.Mutex
+
 	// By any stage: the first failure. A job that has failed travels on to Assemble, without
 	// further work.
 	failure atomic.Pointer[SampleError]

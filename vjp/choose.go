@@ -201,6 +201,11 @@ var rules = []rule{
 		(*implicit).iterate,
 	},
 	{
+		"the model's space", "preconditioned conjugate gradients", "the space is a set of at most half of the coordinates: the vectors of conjugate gradients are shorter there",
+		func(s *situation) bool { return 2*s.n <= s.dim && s.kind == space.Subset && s.plain() },
+		(*implicit).embed,
+	},
+	{
 		"the range of J", "factored", fmt.Sprintf("p is at most %d: J's eigenvectors are cheap", maxDense),
 		func(s *situation) bool { return s.dim <= maxDense },
 		(*implicit).factorJacobian,
@@ -277,6 +282,13 @@ func (l *implicit) product(*situation) error {
 // iterate restricts the system to the model's space.
 func (l *implicit) iterate(s *situation) error {
 	l.confine(s.on, l.model)
+	return nil
+}
+
+// embed restricts the system to the model's space, E followed by A.
+func (l *implicit) embed(*situation) error {
+	op, _ := linops.On(l.p.Device, l.p.A, l.model.Space)
+	l.confine(op, l.model)
 	return nil
 }
 

@@ -69,6 +69,10 @@ type implicit struct {
 	gram   func(set []int) []float64              // the solver's, while the derivative is being made; or nil
 	solved func(set []int) (solve.Factored, bool) // likewise
 
+	// moving are coordinates of mu_hat that move with those of y one for one, and at which the images
+	// of op are 0; nil for none.
+	moving array.Index
+
 	misfit array.Batch // A b - y, zero where no slope is needed
 
 	pilot struct { // shared by all probes, computed by the first that needs it
@@ -254,11 +258,15 @@ func (l *implicit) Bytes() int64 {
 	if l.owned != nil {
 		bytes += l.owned.a.Bytes()
 	}
+	if l.moving != nil {
+		bytes += l.moving.Bytes()
+	}
 	return bytes
 }
 
 // ProbeBytes counts the vectors of conjugate gradients on the system's space, two more where A*A is
-// a product of its own and two more where there is curvature, and two of length d.
+// a product of its own and two more where there is curvature, and two of length d,
+// or three where coordinates move with y.
 func (l *implicit) ProbeBytes() int64 {
 	d, _ := l.p.A.Dims()
 	vectors := int64(3)
@@ -268,7 +276,11 @@ func (l *implicit) ProbeBytes() int64 {
 	if l.pre != nil && !l.pre.flat() {
 		vectors += 2
 	}
-	return 8 * (vectors*int64(l.dim) + 2*int64(d))
+	images := int64(2)
+	if l.moving != nil {
+		images++
+	}
+	return 8 * (vectors*int64(l.dim) + images*int64(d))
 }
 
 // owned is the operator of a restricted problem, and the function that releases it and its
@@ -305,6 +317,9 @@ func (l *implicit) Release() {
 		l.span.Release()
 	}
 	l.misfit.Free()
+	if l.moving != nil {
+		l.moving.Free()
+	}
 	if l.owned != nil {
 		l.owned.release()
 	}

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack"
 
 	"surepipe/array"
 )
@@ -92,6 +93,32 @@ func (s *Iteration) next(active, all int) int {
 // Hold sets whether [Iteration.Advance] must keep the size of a block all of whose values are above
 // tau.
 func (s *Iteration) Hold(held bool) { s.held = held }
+
+// LeadByGram sets the block to the leading eigenvectors of the Gram matrix g = X*X of a matrix X with at
+// least as many rows as columns, g being row-major, and overwritten, on the host: as many as there
+// are singular values above tau, and share as many more, at least [MinBuffer]. They are right singular vectors of X up to errors
+// of eps (sigma_1/sigma)^2, which the next step removes.
+func (s *Iteration) LeadByGram(g []float64, tau, share float64) error {
+	values, err := eigenSym(lapack.EVCompute, g, s.n)
+	if err != nil {
+		return err
+	}
+	r := 0
+	for r < s.n && values[s.n-1-r] > tau*tau {
+		r++
+	}
+	k := min(r+max(MinBuffer, int(share*float64(r))), s.Largest())
+	host := make([]float64, s.n*k)
+	for i := range s.n {
+		for j := range k {
+			host[i*k+j] = g[i*s.n+s.n-1-j]
+		}
+	}
+	s.v.Free()
+	s.v = s.dev.Alloc(s.n, k)
+	s.dev.Upload(s.v, host)
+	return nil
+}
 
 // random fills the n x k matrix dst with Gaussian vectors whose expected squared length is 1.
 func (s *Iteration) random(dst array.Batch) {
