@@ -27,6 +27,7 @@ func adjointStructure(t *adjoint) Structure {
 			a.add(forward, dst, alpha, z)
 		},
 	}
+	s.Shifts = shiftsOfAdjoint(a.s.Shifts)
 	if a.s.SolveNormal != nil && !s.Columns.Known {
 		s.SolveNormal = func(dst, rhs array.Batch, eta float64) bool {
 			checkSolve("Adjoint", d, p, dst, rhs, eta)
@@ -54,6 +55,7 @@ func scaledStructure(c *scaled) Structure {
 		AddForward: func(dst array.Batch, beta float64, b array.Batch) { a.add(forward, dst, alpha*beta, b) },
 		AddAdjoint: func(dst array.Batch, beta float64, z array.Batch) { a.add(adjointly, dst, alpha*beta, z) },
 	}
+	s.Shifts = a.s.Shifts
 	if norms2 := a.s.ColumnNorms2; norms2 != nil {
 		s.ColumnNorms2 = func() []float64 {
 			norms := norms2()
@@ -98,6 +100,18 @@ func columnsStructure(c *columns) Structure {
 			return norms
 		}
 	}
+	if normal := c.a.s.Normal; normal != nil {
+		s.Normal = func(dst, b array.Batch) {
+			_, p := c.Dims()
+			checkNormal("ScaleColumns", p, dst, b)
+			dev := dst.Device()
+			t := dev.Alloc(b.K(), p)
+			defer t.Free()
+			dev.Mul(t, b, c.s)
+			normal(dst, t)
+			dev.Mul(dst, dst, c.s)
+		}
+	}
 	if dense := c.a.s.Dense; dense != nil {
 		s.Dense = func() *mat.Dense { return scaledColumns(dense(), c.host) }
 	}
@@ -119,9 +133,13 @@ func sumStructure(c *sum) Structure {
 }
 
 // composeStructure is that of A1 A2 ... An. Numbers multiply, and the structure of a factor M
-// carries over to L M R where L*L = l I and R R* = r I.
+// carries over to L M R where L*L = l I and R R* = r I. Where the columns are shifts of a few of
+// them, as those of a circular convolution after a wavelet synthesis, these have the norms of all.
 func composeStructure(c *compose) Structure {
-	s := Structure{Rows: Known(1), Columns: Known(1)}
+	s := Structure{Rows: Known(1), Columns: Known(1), Shifts: shiftsOfProduct(c.parts)}
+	if classes := s.Shifts.Columns; classes != nil {
+		s.ColumnNorms2 = normsByClass(c, classes)
+	}
 	for _, a := range c.parts {
 		s.Rows = s.Rows.times(a.s.Rows)
 		s.Columns = s.Columns.times(a.s.Columns)
@@ -157,7 +175,7 @@ func composeStructure(c *compose) Structure {
 
 // besideStructure is that of [A1 A2 ...]: A A* = sum_i A_i A_i*.
 func besideStructure(a *stack) Structure {
-	s := Structure{AddForward: a.addForward, AddAdjoint: a.addAdjoint, ColumnNorms2: concatenated(a)}
+	s := Structure{AddForward: a.addForward, AddAdjoint: a.addAdjoint, ColumnNorms2: concatenated(a), Beside: operators(a.parts)}
 	s.Rows, s.Norm2 = sumOfGrams(a.parts, rowsOf)
 	s.On = a.on()
 	return s

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/progress"
 )
 
 // CGOptions are the tolerance and the preconditioner of CG. The zero value asks for nearly all the
@@ -57,6 +58,7 @@ func CG(ctx context.Context, dst, rhs array.Batch, apply func(dst, x array.Batch
 	}
 	c := newCG(dst, rhs, opts)
 	defer c.free()
+	report := progress.From(ctx)
 	for {
 		if done, err := c.check(); done || err != nil {
 			return c.res, err
@@ -68,6 +70,7 @@ func CG(ctx context.Context, dst, rhs array.Batch, apply func(dst, x array.Batch
 		if err := c.advance(); err != nil {
 			return c.res, err
 		}
+		report(progress.Report{Stage: progress.InnerSteps, Step: c.res.Iterations, Measure: c.res.Residual, Goal: opts.Tol})
 	}
 }
 

@@ -86,6 +86,12 @@ func (c *columns) on(dev array.Device, t space.Space) Restricted {
 	if r == nil {
 		return nil
 	}
+	return c.at(dev, t, r)
+}
+
+// at scales r, which is A at a set of coordinates.
+func (c *columns) at(dev array.Device, t space.Space, r Restricted) Restricted {
+	f := t.Form()
 	host := make([]float64, len(f.Set))
 	for i, j := range f.Set {
 		host[i] = c.host[j]

@@ -40,8 +40,9 @@ func (b Boundary) String() string {
 // the input. The kernel may be longer than the input: a circular one wraps, and a zero-padded one
 // has entries that do not matter.
 //
-// A kernel of up to 128 entries is summed entry by entry; a larger one takes O(n log n) for any n,
-// by Fourier transforms. Both run on the host, and the vectors of another device are copied there
+// A kernel of up to 512 entries (128 on processors without AVX2) is summed entry by entry, and a
+// separable one, h = u v*, first along the rows and then down the columns, if u and v together have
+// so few; a larger one takes O(n log n) for any n, by Fourier transforms. Both run on the host, and the vectors of another device are copied there
 // and back. A coordinate that is NaN or infinite makes every coordinate that it reaches NaN or
 // infinite, or, with a larger kernel, the whole vector.
 //
@@ -127,11 +128,9 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 	a.forRows.New = func() any { return &rowPlan{newRealDFT(a.c), make([]float64, a.c)} }
 	a.forCols.New = func() any { return newColumnPlan(a.r) }
 	a.works.New = func() any { return &convolutionWork{a: a, spectrum: make([]complex128, rows*width)} }
-	if kr*kc <= directTaps {
-		a.direct[doForward] = newCorrelation(rows, cols, flipped(kernel), kr-1-kr/2, kc-1-kc/2, boundary)
-		a.direct[doAdjoint] = newCorrelation(rows, cols, a.taps, kr/2, kc/2, boundary)
-	}
-	if boundary == Circular || kr*kc > directTaps {
+	a.direct[doForward] = newCorrelation(rows, cols, flipped(kernel), kr-1-kr/2, kc-1-kc/2, boundary)
+	a.direct[doAdjoint] = newCorrelation(rows, cols, a.taps, kr/2, kc/2, boundary)
+	if boundary == Circular || a.direct[doForward] == nil {
 		a.transformKernel(grid)
 	}
 	a.structure = complete(a, a.know(grid))
@@ -170,6 +169,13 @@ func (a *Convolution) transformKernel(grid []float64) {
 // orthogonal where the boundary is circular; a circular convolution has a spectrum.
 func (a *Convolution) know(grid []float64) Structure {
 	s := Structure{ColumnNorms2: a.columnNorms2}
+	if n := a.rows * a.cols; a.boundary == Circular {
+		all := func() [][]int { return [][]int{block(0, 1, 0, n, n)} }
+		s.Shifts = Shifts{array.Shape{Rows: a.rows, Cols: a.cols}, true, all, all}
+		if a.direct[doForward] == nil {
+			s.Normal = a.normal
+		}
+	}
 	var values []float64
 	for _, v := range grid {
 		if v != 0 {
@@ -223,6 +229,12 @@ func (a *Convolution) solveNormal(dst, rhs array.Batch, eta float64) bool {
 		mapOnHost(dst, rhs, a, action{doNormal, eta})
 	}
 	return true
+}
+
+// normal sets dst = A*A b where the boundary is circular.
+func (a *Convolution) normal(dst, b array.Batch) {
+	checkNormal(a.name, a.rows*a.cols, dst, b)
+	mapOnHost(dst, b, a, action{kind: doSquare})
 }
 
 // columnNorms2 is, for each position of the input, the sum of the squares of the kernel's entries
@@ -301,7 +313,7 @@ func newColumnPlan(n int) *columnPlan {
 // vector transforms the rows; then the columns, multiplies them by the kernel and transforms them
 // back; then the rows back. Rows of padding are zero and are not stored.
 func (a *Convolution) vector(dst, src []float64, do action, shared bool) {
-	if do.kind != doNormal && a.direct[do.kind] != nil {
+	if do.kind <= doAdjoint && a.direct[do.kind] != nil {
 		a.direct[do.kind].vector(dst, src, shared)
 		return
 	}
@@ -365,6 +377,11 @@ func (w *convolutionWork) columns(p *columnPlan, lo, hi int) {
 			for i, v := range x {
 				u, t := real(k[i])*scale, -imag(k[i])*scale
 				x[i] = complex(real(v)*u-imag(v)*t, real(v)*t+imag(v)*u)
+			}
+		case doSquare:
+			for i, v := range x {
+				f := scale * squared(k[i])
+				x[i] = complex(real(v)*f, imag(v)*f)
 			}
 		case doNormal:
 			for i, v := range x {

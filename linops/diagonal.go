@@ -30,9 +30,22 @@ func NewDiagonal(dev array.Device, diag []float64) *Diagonal {
 	if lo >= hi {
 		s.Rows, s.Columns = s.Norm2, s.Norm2
 	}
+	s.ScaleColumns = a.scaleColumns
 	a.structure = complete(a, s)
 	return a
 }
+
+// scaleColumns is diag(w ∘ s).
+func (a *Diagonal) scaleColumns(dev array.Device, s []float64) Restricted {
+	scaled := make([]float64, len(s))
+	for j, v := range s {
+		scaled[j] = a.weights[j] * v
+	}
+	return NewDiagonal(dev, scaled)
+}
+
+// Bytes is the device memory of the weights.
+func (a *Diagonal) Bytes() int64 { return a.w.Bytes() }
 
 // Release frees the device memory. The operator is dead afterwards.
 func (a *Diagonal) Release() {

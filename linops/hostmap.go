@@ -78,6 +78,7 @@ type actionKind int
 const (
 	doForward actionKind = iota
 	doAdjoint
+	doSquare // dst = A*A src
 	doNormal // dst = (eta A*A + I)^{-1} src
 )
 

@@ -197,8 +197,7 @@ func (a *lowRankPlusSparse) Release() {
 //
 //	Forward: dst = (Q V* + U P*)_places        Adjoint: dst = (Z V, Z* U)
 //
-// with Z the sparse matrix of the entries z: 4 d r flops each, where E alone takes 4 m n r. A*A
-// does not need the order of A's rows.
+// with Z the sparse matrix of the entries z: 4 d r flops each, where E alone takes 4 m n r.
 type sampledTangent struct {
 	knowing
 	pattern array.Pattern
@@ -209,9 +208,7 @@ type sampledTangent struct {
 }
 
 func newSampledTangent(pattern array.Pattern, order array.Index, f space.Form) *sampledTangent {
-	a := &sampledTangent{pattern: pattern, order: order, shape: f.Shape, rank: f.Rank, u: f.U, v: f.V}
-	a.structure.Normal = a.normal
-	return a
+	return &sampledTangent{pattern: pattern, order: order, shape: f.Shape, rank: f.Rank, u: f.U, v: f.V}
 }
 
 func (a *sampledTangent) Dims() (d, p int) {
@@ -264,16 +261,6 @@ func (a *sampledTangent) Adjoint(dst, z array.Batch) {
 	dev.Gather(sorted, z, a.order)
 	a.spread(dst, sorted)
 	sorted.Free()
-}
-
-// normal samples and spreads.
-func (a *sampledTangent) normal(dst, b array.Batch) {
-	d, n := a.Dims()
-	checkNormal("Selection on a tangent space", n, dst, b)
-	z := dst.Device().Alloc(b.K(), d)
-	a.sample(z, b)
-	a.spread(dst, z)
-	z.Free()
 }
 
 // Bytes is 0: the pattern is the selection's and the factors are the space's.

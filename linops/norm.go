@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/progress"
 )
 
 // NormOptions are the accuracy and the start of Norm2. The zero value is accurate enough for step
@@ -85,6 +86,7 @@ func Norm2(ctx context.Context, dev array.Device, a Operator, opts NormOptions) 
 	var beta float64
 	var one [1]float64
 	var est NormEstimate
+	report := progress.From(ctx)
 	for {
 		if ctx.Err() != nil {
 			return est, fmt.Errorf("linops: norm of a %d x %d operator: %w", d, p, context.Cause(ctx))
@@ -110,6 +112,7 @@ func Norm2(ctx context.Context, dev array.Device, a Operator, opts NormOptions) 
 			return est, fmt.Errorf("linops: norm of a %d x %d operator: the eigenvalues of a %d x %d tridiagonal matrix did not converge", d, p, len(diag), len(diag))
 		}
 		est.Value, est.Error = theta, beta*math.Abs(last)
+		report(progress.Report{Stage: progress.Norm, Step: est.Iterations, Steps: opts.MaxIterations})
 		// beta = 0 is an invariant subspace, which the iteration does not leave.
 		invariant := beta <= 1e-14*theta
 		enough := est.Iterations >= normMinIterations && est.Error <= opts.Tol*theta

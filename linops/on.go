@@ -17,6 +17,9 @@ func On(dev array.Device, a Operator, t space.Space) (op Restricted, native bool
 	if op := restrict(dev, &k, t); op != nil {
 		return op, true
 	}
+	if c, ok := a.(*columns); ok && t.Form().Kind == space.Subset {
+		return c.at(dev, t, &combined{Operator: Compose(c.a.Operator, newEmbedding(t))}), false
+	}
 	return &combined{Operator: Compose(a, newEmbedding(t))}, false
 }
 

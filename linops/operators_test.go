@@ -192,6 +192,9 @@ func catalogue(t *testing.T, dev array.Device) []entry {
 		{"HStack of bases", HStack(Adjoint(NewDCT(8)), Adjoint(must(NewWavelet1D(8, "db2", 2)))), 2, 2, true},
 		{"Wavelet2D", must(NewWavelet2D(4, 6, "sym4", 1)), 1, 1, true},
 		{"Compose circular Wavelet*", Compose(must(NewConvolution1D(8, []float64{1, 1}, Circular)), Adjoint(must(NewWavelet1D(8, "haar", 3)))), none, 4, true},
+		{"Compose circular Wavelet2D*", Compose(must(NewConvolution2D(8, 12, mat.NewDense(2, 2, []float64{1, 1, 1, 1}), Circular)), Adjoint(must(NewWavelet2D(8, 12, "db2", 2)))), none, 16, true},
+		{"Compose circular circular", Compose(must(NewConvolution2D(4, 6, gaussianMatrix(3, 2, 5), Circular)), Scale(2, must(NewConvolution2D(4, 6, gaussianMatrix(2, 2, 5), Circular)))), none, none, false},
+		{"Compose shapes", Compose(must(NewConvolution2D(6, 4, gaussianMatrix(3, 2, 5), Circular)), must(NewConvolution2D(4, 6, gaussianMatrix(2, 2, 5), Circular))), none, none, false},
 		{"Compose zero-padded DCT*", Compose(must(NewConvolution1D(5, []float64{1, 2, 1}, ZeroPadded)), Adjoint(NewDCT(5))), none, none, false},
 		{"VStack zero-padded Difference", VStack(must(NewConvolution2D(3, 4, gaussianMatrix(3, 2, 1), ZeroPadded)), NewDifference2D(3, 4)), none, none, false},
 		{"nested", VStack(

@@ -25,6 +25,10 @@ type Structure struct {
 	Entries Number
 	// ColumnNorms2 returns the squared norms of the columns, the diagonal of A*A, in a new slice.
 	ColumnNorms2 func() []float64
+	// Beside are A1, A2, ... where A = [A1 A2 ...].
+	Beside []Operator
+	// Shifts is what is known of A and the circular shifts of images.
+	Shifts Shifts
 	// SolveNormal sets dst = (eta A*A + I)^{-1} rhs for eta >= 0 without an iteration; both are k x
 	// p and may be the same batch. What depends on eta alone, such as a factorization, is kept for
 	// a few values of eta. It returns false and leaves dst unchanged where there is no numerical

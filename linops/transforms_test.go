@@ -164,46 +164,65 @@ func convolutionMatrix(rows, cols int, kernel mat.Matrix, boundary Boundary) *ma
 	return m
 }
 
+// separable is u v*.
+func separable(r, c int, seed uint64) *mat.Dense {
+	k := mat.NewDense(r, c, nil)
+	k.Outer(1, mat.NewVecDense(r, gaussian(r, seed)), mat.NewVecDense(c, gaussian(c, seed+1)))
+	return k
+}
+
+// Every kernel tap by tap, one that is separable along the rows and then down the columns, and all
+// by Fourier transforms.
 func TestConvolutionsAreTheirMatrices(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		for _, boundary := range []Boundary{Circular, ZeroPadded} {
-			for _, s := range [][4]int{
-				{1, 1, 1, 1}, {1, 1, 1, 5}, {1, 2, 1, 3}, {1, 9, 1, 3}, {1, 9, 1, 4}, {1, 8, 1, 21}, {1, 101, 1, 6}, {1, 202, 1, 2},
-				{7, 1, 3, 1}, {7, 1, 2, 3}, {5, 6, 3, 3}, {6, 5, 2, 4}, {4, 4, 9, 7}, {3, 103, 2, 3}, {103, 3, 3, 2}, {12, 10, 5, 5},
-				// Too large to be summed tap by tap.
-				{1, 9, 1, 129}, {1, 101, 1, 130}, {1, 202, 1, 201}, {12, 10, 13, 10}, {3, 103, 2, 65}, {103, 3, 65, 2}, {4, 5, 13, 12}, {1, 1, 12, 12}, {66, 1, 129, 1},
-			} {
-				name := fmt.Sprintf("%s convolution of %d x %d with %d x %d", boundary, s[0], s[1], s[2], s[3])
-				kernel := gaussianMatrix(s[2], s[3], uint64(s[2]*s[3]))
-				a := must(NewConvolution2D(s[0], s[1], kernel, boundary))
-				want := convolutionMatrix(s[0], s[1], kernel, boundary)
-				isConforming(t, dev, name, a)
-				tol := 2e-14
-				for _, v := range kernel.RawMatrix().Data {
-					tol += 1e-15 * math.Abs(v)
+		for _, taps := range []int{1 << 12, 0} {
+			restore := SumDirectlyUpTo(taps)
+			for _, boundary := range []Boundary{Circular, ZeroPadded} {
+				for _, s := range [][4]int{
+					{1, 1, 1, 1}, {1, 1, 1, 5}, {1, 2, 1, 3}, {1, 9, 1, 3}, {1, 9, 1, 4}, {1, 8, 1, 21}, {1, 101, 1, 6}, {1, 202, 1, 2},
+					{7, 1, 3, 1}, {7, 1, 2, 3}, {5, 6, 3, 3}, {6, 5, 2, 4}, {4, 4, 9, 7}, {3, 103, 2, 3}, {103, 3, 3, 2}, {12, 10, 5, 5},
+					{1, 9, 1, 129}, {1, 202, 1, 201}, {12, 10, 13, 10}, {4, 5, 13, 12}, {1, 1, 12, 12}, {66, 1, 129, 1},
+				} {
+					seed := uint64(s[2] * s[3])
+					isConvolution(t, dev, s[0], s[1], gaussianMatrix(s[2], s[3], seed), boundary)
+					if s[2] > 1 && s[3] > 1 && taps > 0 {
+						isConvolution(t, dev, s[0], s[1], separable(s[2], s[3], seed), boundary)
+					}
 				}
-				isMatrix(t, dev, name, a, tol, want.At)
-				norm, ok := knownNorm2(a)
-				if one := s[0]*s[1] == 1; ok != (boundary == Circular || one) {
-					t.Errorf("%s: Norm2 known: %t", name, ok)
-				}
-				if top := singular2(a)[0]; ok && math.Abs(norm-top) > 1e-12*top {
-					t.Errorf("%s: Norm2 is %.16g, the matrix has %.16g", name, norm, top)
-				}
-				if s[0] == 1 && s[2] == 1 {
-					b := must(NewConvolution1D(s[1], kernel.RawMatrix().Data, boundary))
-					isMatrix(t, dev, "1-D "+name, b, tol, want.At)
-				}
+				// Shared among processors, and with nothing to convolve.
+				isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, gaussianMatrix(5, 5, 1), boundary)))
+				isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, separable(6, 5, 1), boundary)))
+				isConforming(t, dev, "empty", must(NewConvolution2D(0, 4, gaussianMatrix(3, 3, 1), boundary)))
+				isConforming(t, dev, "empty", must(NewConvolution1D(0, []float64{1, 2}, boundary)))
 			}
-		}
-		// Shared among processors, and with nothing to convolve.
-		isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, gaussianMatrix(5, 5, 1), ZeroPadded)))
-		isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, gaussianMatrix(12, 11, 1), ZeroPadded)))
-		for _, boundary := range []Boundary{Circular, ZeroPadded} {
-			isConforming(t, dev, "empty", must(NewConvolution2D(0, 4, gaussianMatrix(3, 3, 1), boundary)))
-			isConforming(t, dev, "empty", must(NewConvolution1D(0, []float64{1, 2}, boundary)))
+			restore()
 		}
 	})
+}
+
+func isConvolution(t *testing.T, dev array.Device, rows, cols int, kernel *mat.Dense, boundary Boundary) {
+	t.Helper()
+	kr, kc := kernel.Dims()
+	name := fmt.Sprintf("%s convolution of %d x %d with %d x %d", boundary, rows, cols, kr, kc)
+	a := must(NewConvolution2D(rows, cols, kernel, boundary))
+	want := convolutionMatrix(rows, cols, kernel, boundary)
+	isConforming(t, dev, name, a)
+	tol := 2e-14
+	for _, v := range kernel.RawMatrix().Data {
+		tol += 1e-15 * math.Abs(v)
+	}
+	isMatrix(t, dev, name, a, tol, want.At)
+	norm, ok := knownNorm2(a)
+	if one := rows*cols == 1; ok != (boundary == Circular || one) {
+		t.Errorf("%s: Norm2 known: %t", name, ok)
+	}
+	if top := singular2(a)[0]; ok && math.Abs(norm-top) > 1e-12*top {
+		t.Errorf("%s: Norm2 is %.16g, the matrix has %.16g", name, norm, top)
+	}
+	if rows == 1 && kr == 1 {
+		b := must(NewConvolution1D(cols, kernel.RawMatrix().Data, boundary))
+		isMatrix(t, dev, "1-D "+name, b, tol, want.At)
+	}
 }
 
 func TestConvolutionWithOneTapKnowsItself(t *testing.T) {
@@ -524,12 +543,13 @@ func TestFinestDetailsShowTheNoise(t *testing.T) {
 
 // transforms is one of each host operator, of a size that processors share.
 func transforms() map[string]Operator {
-	kernel, large := gaussianMatrix(5, 4, 3), gaussianMatrix(15, 9, 3)
+	kernel, large := gaussianMatrix(5, 4, 3), gaussianMatrix(25, 23, 3)
 	return map[string]Operator{
 		"circular":           must(NewConvolution2D(64, 96, kernel, Circular)),
 		"zero-padded":        must(NewConvolution2D(64, 96, kernel, ZeroPadded)),
 		"circular, large":    must(NewConvolution2D(64, 96, large, Circular)),
 		"zero-padded, large": must(NewConvolution2D(64, 96, large, ZeroPadded)),
+		"separable":          must(NewConvolution2D(64, 96, separable(9, 7, 3), Circular)),
 		"1-D":                must(NewConvolution1D(1000, gaussian(7, 1), ZeroPadded)),
 		"DCT":                NewDCT(1000),
 		"DCT2D":              NewDCT2D(64, 96),
@@ -809,8 +829,9 @@ func BenchmarkTransforms512(b *testing.B) {
 			{"Copy", Identity(n * n)},
 			{"Convolution3x3", must(NewConvolution2D(n, n, gaussianMatrix(3, 3, 1), Circular))},
 			{"Convolution8x8", must(NewConvolution2D(n, n, gaussianMatrix(8, 8, 1), Circular))},
-			{"ConvolutionCircular", must(NewConvolution2D(n, n, gaussianMatrix(15, 15, 1), Circular))},
-			{"ConvolutionZeroPadded", must(NewConvolution2D(n, n, gaussianMatrix(15, 15, 1), ZeroPadded))},
+			{"Convolution11x11Separable", must(NewConvolution2D(n, n, separable(11, 11, 1), Circular))},
+			{"ConvolutionCircular", must(NewConvolution2D(n, n, gaussianMatrix(25, 25, 1), Circular))},
+			{"ConvolutionZeroPadded", must(NewConvolution2D(n, n, gaussianMatrix(25, 25, 1), ZeroPadded))},
 			{"DCT2D", NewDCT2D(n, n)},
 			{"Haar", must(NewWavelet2D(n, n, "haar", 5))},
 			{"Db4", must(NewWavelet2D(n, n, "db4", 5))},

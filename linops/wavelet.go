@@ -2,9 +2,11 @@ package linops
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"surepipe/array"
+	"surepipe/linops/internal/simd"
 )
 
 // Wavelet is the orthonormal wavelet transform of a vector or of an image, with periodic
@@ -37,6 +39,7 @@ type Wavelet struct {
 	rows, cols, levels int
 	oneD               bool
 	h, g               []float64
+	taps               waveletTaps
 	images             sync.Pool // of *waveletWork
 	lines              sync.Pool // of *waveletLine
 }
@@ -53,7 +56,7 @@ func NewWavelet1D(n int, family string, levels int) (*Wavelet, error) {
 		return nil, err
 	}
 	a.oneD = true
-	return a, nil
+	return a.known(), nil
 }
 
 // NewWavelet2D returns the transform of row-major images of rows x cols pixels over a number of
@@ -71,7 +74,17 @@ func NewWavelet2D(rows, cols int, family string, levels int) (*Wavelet, error) {
 	if err := divisible("number of columns", cols, levels); err != nil {
 		return nil, err
 	}
-	return a, nil
+	return a.known(), nil
+}
+
+// known sets the structure, once the sizes are.
+func (a *Wavelet) known() *Wavelet {
+	s := Structure{Rows: Known(1)}
+	if a.rows*a.cols > 0 {
+		s.Shifts = Shifts{Shape: array.Shape{Rows: a.rows, Cols: a.cols}, Rows: a.subbands}
+	}
+	a.structure = complete(a, s)
+	return a
 }
 
 func newWavelet(name string, rows, cols int, family string, levels int) (*Wavelet, error) {
@@ -90,10 +103,25 @@ func newWavelet(name string, rows, cols int, family string, levels int) (*Wavele
 			a.g[t] = -a.g[t]
 		}
 	}
-	a.structure = complete(a, Structure{Rows: Known(1)})
+	a.taps = newWaveletTaps(a.h, a.g)
 	a.images.New = func() any { return &waveletWork{a: a} }
 	a.lines.New = func() any { return new(waveletLine) }
 	return a, nil
+}
+
+// waveletTaps are the filters' even and odd taps apart, and these in reverse order.
+type waveletTaps struct{ h, g, hBack, gBack [2][]float64 }
+
+func newWaveletTaps(h, g []float64) (w waveletTaps) {
+	for s := range 2 {
+		for t := s; t < len(h); t += 2 {
+			w.h[s], w.g[s] = append(w.h[s], h[t]), append(w.g[s], g[t])
+		}
+		w.hBack[s], w.gBack[s] = slices.Clone(w.h[s]), slices.Clone(w.g[s])
+		slices.Reverse(w.hBack[s])
+		slices.Reverse(w.gBack[s])
+	}
+	return w
 }
 
 // divisible returns an error where a size cannot be halved levels times. The error names the number
@@ -147,6 +175,21 @@ func (a *Wavelet) Finest() []int {
 func (a *Wavelet) Averages() []int {
 	r, c := a.size(a.levels)
 	return block(0, r, 0, c, a.cols)
+}
+
+// subbands lists the details of every level by their direction, and the averages. The filters of a
+// subband are circular shifts of one another.
+func (a *Wavelet) subbands() [][]int {
+	classes := [][]int{a.Averages()}
+	for l := range a.levels {
+		r, c := a.size(l + 1)
+		if a.oneD {
+			classes = append(classes, block(0, 1, c, 2*c, a.cols))
+			continue
+		}
+		classes = append(classes, block(0, r, c, 2*c, a.cols), block(r, 2*r, 0, c, a.cols), block(r, 2*r, c, 2*c, a.cols))
+	}
+	return classes
 }
 
 // block is the coordinates of rows r0 to r1-1, columns c0 to c1-1 of an image.
@@ -267,16 +310,10 @@ func (a *Wavelet) split(to, x, room []float64) {
 		even[i], odd[i] = even[i-half], odd[i-half]
 	}
 	averages, details := to[:half], to[half:]
-	h, g := a.h, a.g
-	for t := 0; t < len(h); t += 4 {
-		u := t / 2
-		if t+4 > len(h) {
-			butterfly(averages, details, even[u:], odd[u:], h[t], h[t+1], g[t], g[t+1], t == 0)
-			break
-		}
-		butterfly4(averages, details, even[u:], odd[u:], even[u+1:], odd[u+1:],
-			[4]float64{h[t], h[t+1], h[t+2], h[t+3]}, [4]float64{g[t], g[t+1], g[t+2], g[t+3]}, t == 0)
-	}
+	simd.Sum(averages, a.taps.h[0], even, 1, false)
+	simd.Sum(averages, a.taps.h[1], odd, 1, true)
+	simd.Sum(details, a.taps.g[0], even, 1, false)
+	simd.Sum(details, a.taps.g[1], odd, 1, true)
 }
 
 // merge is the inverse and the adjoint of split,
@@ -295,16 +332,10 @@ func (a *Wavelet) merge(to, x, room []float64) {
 		averages[i], details[i] = averages[i+half], details[i+half]
 	}
 	even, odd := room[2*size:][:half], room[2*size+half:][:half]
-	h, g := a.h, a.g
-	for t := 0; t < len(h); t += 4 {
-		i := before - t/2
-		if t+4 > len(h) {
-			butterfly(even, odd, averages[i:], details[i:], h[t], g[t], h[t+1], g[t+1], t == 0)
-			break
-		}
-		butterfly4(even, odd, averages[i:], details[i:], averages[i-1:], details[i-1:],
-			[4]float64{h[t], g[t], h[t+2], g[t+2]}, [4]float64{h[t+1], g[t+1], h[t+3], g[t+3]}, t == 0)
-	}
+	simd.Sum(even, a.taps.hBack[0], averages, 1, false)
+	simd.Sum(even, a.taps.gBack[0], details, 1, true)
+	simd.Sum(odd, a.taps.hBack[1], averages, 1, false)
+	simd.Sum(odd, a.taps.gBack[1], details, 1, true)
 	for i := range half {
 		to[2*i], to[2*i+1] = even[i], odd[i]
 	}
@@ -313,70 +344,27 @@ func (a *Wavelet) merge(to, x, room []float64) {
 // splitRows sets row j of the result to the averages down the columns, and row r/2+j to the
 // details.
 func (w *waveletWork) splitRows(j int) {
-	h, g := w.a.h, w.a.g
-	averages, details := w.row(w.to, j), w.row(w.to, w.r/2+j)
-	x := func(t int) []float64 { return w.row(w.from, (2*j+t)%w.r) }
-	for t := 0; t < len(h); t += 4 {
-		if t+4 > len(h) {
-			butterfly(averages, details, x(t), x(t+1), h[t], h[t+1], g[t], g[t+1], t == 0)
-			break
-		}
-		butterfly4(averages, details, x(t), x(t+1), x(t+2), x(t+3),
-			[4]float64{h[t], h[t+1], h[t+2], h[t+3]}, [4]float64{g[t], g[t+1], g[t+2], g[t+3]}, t == 0)
-	}
+	w.sumRows(w.row(w.to, j), w.a.h, 2*j, 0, w.r, false)
+	w.sumRows(w.row(w.to, w.r/2+j), w.a.g, 2*j, 0, w.r, false)
 }
 
 // mergeRows sets rows 2j and 2j+1 of the result, by the formula of merge.
 func (w *waveletWork) mergeRows(j int) {
-	h, g := w.a.h, w.a.g
 	half := w.r / 2
-	even, odd := w.row(w.to, 2*j), w.row(w.to, 2*j+1)
-	for t := 0; t < len(h); t += 4 {
-		i := wrap(j-t/2, half)
-		if t+4 > len(h) {
-			butterfly(even, odd, w.row(w.from, i), w.row(w.from, half+i), h[t], g[t], h[t+1], g[t+1], t == 0)
-			break
-		}
-		k := wrap(i-1, half)
-		butterfly4(even, odd, w.row(w.from, i), w.row(w.from, half+i), w.row(w.from, k), w.row(w.from, half+k),
-			[4]float64{h[t], g[t], h[t+2], g[t+2]}, [4]float64{h[t+1], g[t+1], h[t+3], g[t+3]}, t == 0)
+	for s := range 2 {
+		to, from := w.row(w.to, 2*j+s), j-(len(w.a.h)/2-1)
+		w.sumRows(to, w.a.taps.hBack[s], from, 0, half, false)
+		w.sumRows(to, w.a.taps.gBack[s], from, half, half, true)
+	}
+}
+
+// sumRows sets to, or adds to it, sum_t q_t times row first + (from+t) mod n of the source.
+func (w *waveletWork) sumRows(to, q []float64, from, first, n int, add bool) {
+	for from = wrap(from, n); len(q) > 0; from = 0 {
+		k := min(len(q), n-from)
+		simd.Sum(to, q[:k], w.from[(first+from)*w.a.cols:], w.a.cols, add)
+		q, add = q[k:], true
 	}
 }
 
 func (w *waveletWork) row(x []float64, i int) []float64 { return x[i*w.a.cols:][:w.c] }
-
-// butterfly sets s = p x + q y and d = u x + v y, or adds that to them unless first.
-func butterfly(s, d, x, y []float64, p, q, u, v float64, first bool) {
-	d, x, y = d[:len(s)], x[:len(s)], y[:len(s)]
-	if first {
-		for i := range s {
-			s[i] = p*x[i] + q*y[i]
-			d[i] = u*x[i] + v*y[i]
-		}
-		return
-	}
-	for i := range s {
-		s[i] += p*x[i] + q*y[i]
-		d[i] += u*x[i] + v*y[i]
-	}
-}
-
-// butterfly4 is butterfly of four vectors.
-func butterfly4(s, d, x0, x1, x2, x3 []float64, p, q [4]float64, first bool) {
-	d, x0, x1, x2, x3 = d[:len(s)], x0[:len(s)], x1[:len(s)], x2[:len(s)], x3[:len(s)]
-	p0, p1, p2, p3 := p[0], p[1], p[2], p[3]
-	q0, q1, q2, q3 := q[0], q[1], q[2], q[3]
-	if first {
-		for i := range s {
-			a, b, c, e := x0[i], x1[i], x2[i], x3[i]
-			s[i] = (p0*a + p1*b) + (p2*c + p3*e)
-			d[i] = (q0*a + q1*b) + (q2*c + q3*e)
-		}
-		return
-	}
-	for i := range s {
-		a, b, c, e := x0[i], x1[i], x2[i], x3[i]
-		s[i] += (p0*a + p1*b) + (p2*c + p3*e)
-		d[i] += (q0*a + q1*b) + (q2*c + q3*e)
-	}
-}

@@ -96,9 +96,10 @@ type Options struct {
 	// the problem is small. The findings are in Risk.Verification, with a warning where they exceed
 	// verify.Limit error bars. It takes a few times as long as the estimate itself.
 	Verify *verify.Options
-	// Progress, if not nil, is called from the pipeline's goroutines, one call
-	// at a time for each stream, when work on a sample has advanced. It must
-	// return quickly.
+	// Progress, if not nil, is called from the pipeline's goroutines, one call at a time for each
+	// stream, when work on a sample has advanced: after every iteration of the solver, every step of
+	// the derivative's linear systems, and every batch of probes. That may be many thousand times a
+	// second: it must return quickly, and show only some of what it is told.
 	Progress func(Progress)
 	// Observe, if not nil, is called when work on a sample, or on a point of a sweep, begins and
 	// when it ends, for metrics. The context is that of the call that the sample belongs to. Calls
@@ -107,12 +108,6 @@ type Options struct {
 	// Logger, if not nil, logs every sample that succeeds, with the context of the call that the
 	// sample belongs to.
 	Logger *slog.Logger
-}
-
-// Progress is the progress of the work on a sample.
-type Progress struct {
-	// Sample is its index, Done and Total count its probes.
-	Sample, Done, Total int
 }
 
 // Pipeline estimates the risk of one estimator at any number of samples. It is safe for concurrent
@@ -295,6 +290,9 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 		settings := stages.Settings{
 			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch, Workers: p.workers, KeepB: p.o.KeepB, ALO: p.o.ALO,
 		}
+		if p.o.Progress != nil {
+			settings.Report = s.tell
+		}
 		outcomes := p.stages(ctx, g, samples, settings, &jobs)
 
 		ended := context.Canceled
@@ -344,13 +342,7 @@ func (p *Pipeline) stages(ctx context.Context, g *errgroup.Group, samples <-chan
 	if p.o.Verify != nil {
 		probes = stages.Start(ctx, g, p.o.Parallel, probes, stages.Verify(p.solver, p.o.Sigma2, *p.o.Verify))
 	}
-	return stages.Start(ctx, g, 1, probes, stages.Assemble(p.o.Sigma2, jobs, p.progress))
-}
-
-func (p *Pipeline) progress(sample, done, total int) {
-	if p.o.Progress != nil {
-		p.o.Progress(Progress{sample, done, total})
-	}
+	return stages.Start(ctx, g, 1, probes, stages.Assemble(p.o.Sigma2, jobs, s.Report))
 }
 
 // stream is one call of Stream.
@@ -364,6 +356,7 @@ type stream struct {
 	// refused are the samples that are rejected before the stages.
 	refused chan stages.Outcome
 	begun   int // samples begun; written by feed
+	told    told
 
 	// early are the outcomes of samples after next, which is the one to yield.
 	early map[int]stages.Outcome
@@ -453,6 +446,7 @@ func (s *stream) inOrder(done <-chan stages.Outcome, yield func(Risk, error) boo
 				"cache_bytes", done.CacheBytes, "device_peak_bytes", s.dev.Stats().PeakBytes)
 		}
 		<-s.places
+		s.told.forget(o.Risk.Index)
 		s.early[o.Risk.Index] = o
 		s.end(s.caller, o)
 		for {

@@ -168,7 +168,7 @@ type sweep struct {
 	base  vjp.Solver
 	yield func(SweepPoint, error) bool
 
-	reporting sync.Mutex // held while o.Progress is called
+	telling sync.Mutex // held while o.Progress is called
 
 	mu     sync.Mutex
 	best   candidate

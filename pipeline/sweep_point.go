@@ -51,7 +51,7 @@ func recovered(err *error) {
 // open makes the base.
 func (s *sweep) open(ctx context.Context) (release func(), err error) {
 	defer recovered(&err)
-	s.base, release, err = s.solver(ctx, s.weights(0))
+	s.base, release, err = s.solver(s.reporting(ctx, 0), s.weights(0))
 	return release, err
 }
 
@@ -124,12 +124,10 @@ func (s *sweep) options(i int) Options {
 	o := s.o.Options
 	o.Parallel, o.Logger, o.Observe = 1, nil, nil
 	o.KeepB = o.KeepB || s.chained
-	if report := o.Progress; report != nil {
+	if o.Progress != nil {
 		o.Progress = func(p Progress) {
-			s.reporting.Lock()
-			defer s.reporting.Unlock()
 			p.Sample = i
-			report(p)
+			s.tell(p)
 		}
 	}
 	return o
@@ -182,6 +180,7 @@ func (s *sweep) valueOf(p *SweepPoint) SweepValue {
 // risk is that of point i.
 func (s *sweep) risk(ctx context.Context, i int, weights []float64, from start) (_ Risk, err error) {
 	defer recovered(&err)
+	ctx = s.reporting(ctx, i)
 	solver, release, err := s.at(ctx, weights, from)
 	if err != nil {
 		return Risk{}, err
@@ -203,6 +202,7 @@ func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights [
 		}
 	}()
 	defer recovered(&err)
+	ctx = s.reporting(ctx, i)
 	solver, release, err := s.at(ctx, weights, from)
 	if err != nil {
 		return nil, err

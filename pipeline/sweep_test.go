@@ -17,6 +17,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/linops"
 	"surepipe/pipeline"
+	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/risk"
 	"surepipe/solve"
@@ -364,7 +365,7 @@ func TestSweepReportsProgress(t *testing.T) {
 		done := map[int]int{}
 		o := pipeline.SweepOptions{Refine: -1, Options: pipeline.Options{Parallel: 3}}
 		o.Progress = func(p pipeline.Progress) {
-			if p.Done == p.Total {
+			if p.Report.Stage == progress.Probes && p.Done == p.Total {
 				done[p.Sample]++
 			}
 		}

@@ -60,6 +60,11 @@ type Structure struct {
 	// Nuclear is lambda where r(B) = lambda ||B||_* for matrices of shape Shape.
 	Nuclear Number
 	Shape   array.Shape
+	// L1 is c where r(b) = c ||b||_1.
+	L1 Number
+	// Blocks are r_1, r_2, ..., each with its Dim, where r is the sum of them on consecutive blocks
+	// of b.
+	Blocks []Prox
 	// Free lists the coordinates of vectors of length n on which r does not depend, in increasing
 	// order.
 	Free func(n int) []int

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
@@ -50,7 +51,7 @@ func (x matrix) columns(dev array.Device, left bool, from, to int) array.Batch {
 
 // curvature returns K of the threshold tau at x, with eta = 1 and with as many leading triplets as
 // asked for, rotated by an angle that makes them wrong.
-func (x matrix) curvature(dev array.Device, tau float64, lead int, h, wrong float64) (*prox.NuclearCurvature, int) {
+func (x matrix) curvature(dev array.Device, tau float64, lead int, h func(r int) mass, wrong float64) (*prox.NuclearCurvature, int) {
 	r := 0
 	for r < len(x.sigma) && x.sigma[r] > tau {
 		r++
@@ -82,7 +83,13 @@ func (x matrix) curvature(dev array.Device, tau float64, lead int, h, wrong floa
 	w := matrix{x.m, x.n, inactive, x.u, x.v}
 	normal := denseNormal{dev.Alloc(1, x.m*x.n), array.Shape{Rows: x.m, Cols: x.n}}
 	dev.Upload(normal.g, w.data())
-	return prox.NewNuclearCurvature(tau, u, f, v, prox.Leading{Sigma: x.sigma[r : r+lead], A: a, C: c}, h, normal), r
+	numbers := h(r)
+	on := prox.Mass{Rows: dev.Alloc(x.m, r), Columns: dev.Alloc(x.n, r), Core: numbers.core}
+	defer on.Rows.Free()
+	defer on.Columns.Free()
+	dev.Upload(on.Rows, numbers.rows)
+	dev.Upload(on.Columns, numbers.columns)
+	return prox.NewNuclearCurvature(tau, u, f, v, prox.Leading{Sigma: x.sigma[r : r+lead], A: a, C: c}, on, normal), r
 }
 
 // data is the matrix itself, row-major.
@@ -126,7 +133,7 @@ func TestCurvatureIsTheInverseOfTheDerivative(t *testing.T) {
 			const tau, k = 3., 4
 			m, n := c.m, c.n
 			x := withSingularValues(m, n, c.sigma...)
-			curved, r := x.curvature(dev, tau, 2, 0.3, 0)
+			curved, r := x.curvature(dev, tau, 2, varied(m, n), 0)
 			at := dev.Alloc(1, m*n)
 			dev.Upload(at, x.data())
 			j, err := prox.NewNuclear(array.Shape{Rows: m, Cols: n}, tau).Linearize(at, at, 1)
@@ -180,8 +187,66 @@ func TestCurvatureIsTheInverseOfTheDerivative(t *testing.T) {
 	})
 }
 
-// The preconditioner is symmetric and positive, whatever the leading triplets are worth, and
-// the inverse of K + h F where they are all there are.
+// mass is a prox.Mass on the host.
+type mass struct{ rows, columns, core []float64 }
+
+// uniform is the mass of h I, and varied one that differs from entry to entry by a factor of 100.
+func uniform(m, n int, h float64) func(r int) mass {
+	fill := func(count int) []float64 { return slices.Repeat([]float64{h}, count) }
+	return func(r int) mass { return mass{fill(m * r), fill(n * r), fill(r * r)} }
+}
+
+func varied(m, n int) func(r int) mass {
+	rng := rand.New(rand.NewPCG(5, 6))
+	fill := func(count int) []float64 {
+		out := make([]float64, count)
+		for i := range out {
+			out[i] = math.Pow(10, 2*rng.Float64()-1.5)
+		}
+		return out
+	}
+	return func(r int) mass { return mass{fill(m * r), fill(n * r), fill(r * r)} }
+}
+
+// dense returns the preconditioner B and K B, one column of a unit vector a row.
+func dense(dev array.Device, k *prox.NuclearCurvature, of []float64) (b, kb []float64) {
+	p := k.Len()
+	z, dst, image := dev.Alloc(p, p), dev.Alloc(p, p), dev.Alloc(p, p)
+	defer z.Free()
+	defer dst.Free()
+	defer image.Free()
+	dev.Upload(z, of)
+	k.Precondition(dst, image, z)
+	return dst.ToHost(), image.ToHost()
+}
+
+func identity(p int) []float64 {
+	eye := make([]float64, p*p)
+	for i := range p {
+		eye[i*p+i] = 1
+	}
+	return eye
+}
+
+// least is the smallest eigenvalue of the symmetric part of a - c b.
+func least(t *testing.T, p int, a, b []float64, c float64) float64 {
+	t.Helper()
+	sum := mat.NewSymDense(p, nil)
+	for i := range p {
+		for j := range i + 1 {
+			sum.SetSym(i, j, (a[i*p+j]+a[j*p+i]-c*(b[i*p+j]+b[j*p+i]))/2)
+		}
+	}
+	var eigen mat.EigenSym
+	if !eigen.Factorize(sum, false) {
+		t.Fatal("no eigenvalues")
+	}
+	return floats.Min(eigen.Values(nil))
+}
+
+// The preconditioner is symmetric and positive, whatever the mass and the leading triplets
+// are worth. With a uniform mass and all triplets there are, B lies between the inverse of
+// K + h F and twice that: what it takes for the part of W that adds to K is 0.
 func TestCurvaturePreconditioner(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, c := range curvatureCases {
@@ -195,23 +260,21 @@ func TestCurvaturePreconditioner(t *testing.T) {
 			for _, way := range []struct {
 				lead  int
 				wrong float64
-			}{{0, 0}, {2, 0}, {2, 1}, {all, 0}} {
+				mass  func(r int) mass
+				exact bool
+			}{
+				{0, 0, uniform(c.m, c.n, h), false},
+				{2, 0, varied(c.m, c.n), false},
+				{2, 1, varied(c.m, c.n), false},
+				{all, 0, varied(c.m, c.n), false},
+				{all, 0, uniform(c.m, c.n, h), true},
+			} {
 				t.Run(fmt.Sprintf("%dx%d/%d", c.m, c.n, way.lead), func(t *testing.T) {
 					arraytest.NoLeak(t, dev)
-					curved, r := x.curvature(dev, tau, way.lead, h, way.wrong)
+					curved, r := x.curvature(dev, tau, way.lead, way.mass, way.wrong)
 					defer curved.Release()
 					p := curved.Len()
-					eye, inverse, image := dev.Alloc(p, p), dev.Alloc(p, p), dev.Alloc(p, p)
-					defer eye.Free()
-					defer inverse.Free()
-					defer image.Free()
-					host := make([]float64, p*p)
-					for i := range p {
-						host[i*p+i] = 1
-					}
-					dev.Upload(eye, host)
-					curved.Precondition(inverse, image, eye)
-					b, k := inverse.ToHost(), image.ToHost()
+					b, sum := dense(dev, curved, identity(p))
 					largest := floats.Max(b)
 					for i := range p {
 						for j := range i {
@@ -219,27 +282,114 @@ func TestCurvaturePreconditioner(t *testing.T) {
 								t.Fatalf("entries (%d, %d) of the preconditioner differ by %.2g of %.2g", i, j, e, largest)
 							}
 						}
-						if !(b[i*p+i] >= 0) {
-							t.Fatalf("entry %d of the preconditioner's diagonal is %v", i, b[i*p+i])
-						}
 					}
-					if way.lead < all {
+					if e := least(t, p, b, b, 0); !(e >= -1e-12*largest) {
+						t.Fatalf("the preconditioner has the eigenvalue %v", e)
+					}
+					if !way.exact {
 						return
 					}
-					// K B + h F B = I on the tangent space, which B projects on: tested by B.
-					for i := range k {
-						k[i] += h * (c.sigma[i%p%r] - tau) * b[i]
+					for i := range sum {
+						sum[i] += h * (c.sigma[i%p%r] - tau) * b[i]
 					}
-					sum, again := dev.Alloc(p, p), dev.Alloc(p, p)
-					defer sum.Free()
-					defer again.Free()
-					dev.Upload(sum, k)
-					curved.Precondition(again, image, sum)
-					if e := floats.Distance(again.ToHost(), b, math.Inf(1)); !(e <= 1e-10*largest) {
-						t.Errorf("B (K + h F) B is off B by %.2g of %.2g", e, largest)
+					twice, _ := dense(dev, curved, sum) // B (K + h F) B
+					if low, high := least(t, p, twice, b, 1), least(t, p, b, twice, 0.5); !(low >= -1e-10*largest && high >= -1e-10*largest) {
+						t.Errorf("B (K + h F) B is not between B and 2 B: by %.2g and %.2g of %.2g", low, high, largest)
 					}
 				})
 			}
 		}
 	})
+}
+
+// With W = 0 the preconditioner is Pi D^{-1} Pi outside U and V, and along them the inverse of
+// K plus the mass there.
+func TestCurvaturePreconditionerFollowsTheMass(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		const tau, m, n, r = 3., 7, 6, 3
+		sigma := []float64{9, 6, 4, 0, 0, 0}
+		x := withSingularValues(m, n, sigma...)
+		h := varied(m, n)(r)
+		curved, _ := x.curvature(dev, tau, 0, func(int) mass { return h }, 0)
+		defer curved.Release()
+		p := curved.Len()
+		b, kb := dense(dev, curved, identity(p))
+		entry := func(basis *mat.Dense, i, j int) float64 { // of I - U U* or I - V V*
+			sum := 0.0
+			if i == j {
+				sum = 1
+			}
+			for l := range r {
+				sum -= basis.At(i, l) * basis.At(j, l)
+			}
+			return sum
+		}
+		for l := range r {
+			f := sigma[l] - tau
+			for i := range m {
+				for j := range m {
+					want := 0.0
+					for a := range m {
+						want += entry(x.u, i, a) / (tau + h.rows[a*r+l]*f) * entry(x.u, a, j)
+					}
+					if got := b[(i*r+l)*p+j*r+l]; !(math.Abs(got-want) <= 1e-12) {
+						t.Fatalf("rows: entry (%d, %d) of column %d is %v, expected %v", i, j, l, got, want)
+					}
+				}
+			}
+			for i := range n {
+				for j := range n {
+					want := 0.0
+					for a := range n {
+						want += entry(x.v, i, a) / (tau + h.columns[a*r+l]*f) * entry(x.v, a, j)
+					}
+					got := b[((m+i)*r+l)*p+(m+j)*r+l]
+					for a := range n { // less the part along V
+						for c := range n {
+							got -= (x.along(r, i, a) * b[((m+a)*r+l)*p+(m+c)*r+l] * x.along(r, c, j))
+						}
+					}
+					if !(math.Abs(got-want) <= 1e-12) {
+						t.Fatalf("columns: entry (%d, %d) of column %d is %v, expected %v", i, j, l, got, want)
+					}
+				}
+			}
+		}
+		// z = v_k in column l: K B z + mass B z = z, along V.
+		for k := range r {
+			for l := range r {
+				image, dst := make([]float64, p), make([]float64, p)
+				for a := range n {
+					floats.AddScaled(image, x.v.At(a, k), kb[((m+a)*r+l)*p:][:p])
+					floats.AddScaled(dst, x.v.At(a, k), b[((m+a)*r+l)*p:][:p])
+				}
+				for i := range r {
+					for j := range r {
+						got := 0.0
+						for a := range n {
+							at := (m+a)*r + j
+							got += x.v.At(a, i) * (image[at] + h.core[j*r+i]*(sigma[j]-tau)*dst[at])
+						}
+						want := 0.0
+						if i == k && j == l {
+							want = 1
+						}
+						if !(math.Abs(got-want) <= 1e-12) {
+							t.Fatalf("core: entry (%d, %d) of (%d, %d) is %v, expected %v", i, j, k, l, got, want)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// along is an entry of V V*, V the first r right singular vectors.
+func (x matrix) along(r, i, j int) float64 {
+	sum := 0.0
+	for l := range r {
+		sum += x.v.At(i, l) * x.v.At(j, l)
+	}
+	return sum
 }

@@ -24,6 +24,7 @@ func scaledStructure(c float64, s Structure) Structure {
 		Sparse:    scaledSparse(c, s.Sparse),
 		Quadratic: Number{times(c, s.Quadratic.Value), s.Quadratic.Known},
 		Nuclear:   Number{times(c, s.Nuclear.Value), s.Nuclear.Known},
+		L1:        Number{times(c, s.L1.Value), s.L1.Known},
 	}
 	if s.Value != nil {
 		out.Value = func(b array.Batch) float64 { return times(c, s.Value(b)) }
@@ -132,7 +133,7 @@ func blockStructure(p *separable) Structure {
 		follow = follow || s.Follow != nil
 	}
 	b := &blocks{p, parts}
-	var out Structure
+	out := Structure{Blocks: p.blocks}
 	if values {
 		out.Value = b.value
 	}

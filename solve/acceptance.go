@@ -90,11 +90,11 @@ func (c *watch) after(ctx context.Context, w *Work, measured float64, last bool)
 		}
 		measured += slack
 	}
-	return c.look(w, measured, last)
+	return c.look(ctx, w, measured, last)
 }
 
 // look computes the residual, the gradient and the gap at w.B.
-func (c *watch) look(w *Work, measured float64, last bool) error {
+func (c *watch) look(ctx context.Context, w *Work, measured float64, last bool) error {
 	p, dev := c.m.Problem(), w.Device()
 	if c.z.IsZero() {
 		d, dim := p.A.Dims()
@@ -124,7 +124,7 @@ func (c *watch) look(w *Work, measured float64, last bool) error {
 	}
 	bound := math.NaN()
 	if !c.part {
-		bound = errorBound(p, w.B, c.z, c.g, c.stick, zNorm, bNorm, measured)
+		bound = errorBound(ctx, p, w.B, c.z, c.g, c.stick, zNorm, bNorm, measured)
 	}
 	c.accept(optimality, relative(measured, c.scale), bound, zNorm)
 	if !c.conv.Converged {

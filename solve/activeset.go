@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/progress"
 	"surepipe/prox"
 )
 
@@ -89,7 +90,8 @@ func (s *activeSet) Solve(ctx context.Context, y array.Batch, from From) (*Solut
 	}
 	n := newNewton(s, y)
 	defer n.release()
-	if err := n.begin(from); err != nil {
+	n.report = progress.From(ctx)
+	if err := n.begin(ctx, from); err != nil {
 		return nil, err
 	}
 	for {
@@ -97,9 +99,7 @@ func (s *activeSet) Solve(ctx context.Context, y array.Batch, from From) (*Solut
 		if err != nil {
 			return nil, err
 		}
-		if s.s.o.Progress != nil {
-			s.s.o.Progress(n.conv)
-		}
+		n.tell()
 		if done {
 			break
 		}
@@ -146,9 +146,6 @@ func (n *newton) solution() (*Solution, error) {
 	sol := &Solution{Convergence: n.conv, Choices: slices.Clone(o.choices), B: n.b, MuHat: n.z}
 	n.b, n.z = array.Batch{}, array.Batch{}
 	if o.Point {
-		if slices.ContainsFunc(n.p.Q, func(q float64) bool { return q != 0 }) {
-			n.p.Settle() // Traces needs that
-		}
 		misfit := n.dev.Alloc(1, sol.MuHat.N())
 		n.dev.Copy(misfit, sol.MuHat)
 		p.Device = n.dev

@@ -142,7 +142,7 @@ func (w *matrices) rest() array.Batch {
 
 // tangent is the curvature at b_k. One more step of the partial SVD gives the vectors of the active
 // values and of the largest inactive ones, which the preconditioner uses.
-func (w *matrices) tangent() (*Tangent, error) {
+func (w *matrices) tangent(context.Context) (*Tangent, error) {
 	dev := w.dev
 	w.accept()
 	w.c = 0
@@ -155,21 +155,10 @@ func (w *matrices) tangent() (*Tangent, error) {
 	if r == 0 {
 		return &Tangent{}, dev.Err()
 	}
-	if r+subspace.MinBuffer > len(all.Sigma) {
-		return nil, errHighRank
+	curved, err := w.curvature(all, r)
+	if err != nil {
+		return nil, err
 	}
-	f := make([]float64, r)
-	for i := range f {
-		f[i] = all.Sigma[i] - w.tau
-	}
-	near := prox.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N())}
-	for _, s := range all.Sigma[r:] {
-		near.Sigma = append(near.Sigma, s/w.eta)
-	}
-	normal := residual{w.pattern, dev.Alloc(1, w.z.N())}
-	dev.Copy(normal.z, w.z)
-	share := float64(w.pattern.Len()) / float64(w.shape.Len()) / w.eta
-	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, preconditionerShift*share, normal)
 	// The rank changes where a singular value crosses the threshold.
 	gap := min(all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r]) / w.eta
 	model := &prox.Model{Space: curved.Space(), Curvature: curved, Margin: func(array.Batch) float64 { return gap }}
@@ -187,6 +176,30 @@ func (w *matrices) tangent() (*Tangent, error) {
 	return t, nil
 }
 
+// curvature is that of lambda ||.||_* at U diag(sigma - tau) V*, with the first r of all triplets
+// of a block and z = A b - y there. The others are the preconditioner's.
+func (w *matrices) curvature(all subspace.Triplets, r int) (*prox.NuclearCurvature, error) {
+	if r+subspace.MinBuffer > len(all.Sigma) {
+		return nil, errHighRank
+	}
+	dev := w.dev
+	f := make([]float64, r)
+	for i := range f {
+		f[i] = all.Sigma[i] - w.tau
+	}
+	near := prox.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N())}
+	for _, s := range all.Sigma[r:] {
+		near.Sigma = append(near.Sigma, s/w.eta)
+	}
+	normal := residual{w.pattern, dev.Alloc(1, w.z.N())}
+	dev.Copy(normal.z, w.z)
+	u, v := all.U.Cols(0, r), all.V.Cols(0, r)
+	h := w.mass(u, v)
+	defer h.Rows.Free()
+	defer h.Columns.Free()
+	return prox.NewNuclearCurvature(w.lambda, u, f, v, near, h, normal), nil
+}
+
 // residual is -A*(A b - y) by products, z being A b - y.
 type residual struct {
 	pattern array.Pattern
@@ -200,6 +213,25 @@ func (r residual) SubMul(trans bool, dst, x array.Batch) {
 func (r residual) Bytes() int64 { return r.z.Bytes() }
 func (r residual) Release()     { r.z.Free() }
 
-// preconditionerShift times the mean eigenvalue of H on the tangent space stands for H in the
-// preconditioner. Values from 1 to 3 work equally well; 10 takes half as many steps again.
-const preconditionerShift = 2
+// shared times the diagonal of H on the tangent space stands for H in the preconditioner. The
+// diagonal lacks what rows and columns share, which at most doubles it.
+const shared = 1.5
+
+// mass is the diagonal of H at singular vectors u and v: with M the pattern's zeros and ones it is
+// M (V o V), M* (U o U) and (U o U)* M (V o V). The caller frees the batches.
+func (w *matrices) mass(u, v array.Batch) prox.Mass {
+	dev, r := w.dev, u.N()
+	ones, u2, v2, core := dev.Alloc(1, w.z.N()), dev.Alloc(w.m, r), dev.Alloc(w.n, r), dev.Alloc(r, r)
+	for _, b := range []array.Batch{ones, u2, v2, core} {
+		defer b.Free()
+	}
+	h := prox.Mass{Rows: dev.Alloc(w.m, r), Columns: dev.Alloc(w.n, r)}
+	dev.Fill(ones, shared)
+	dev.Mul(u2, u, u)
+	dev.Mul(v2, v, v)
+	dev.SpreadProduct(false, 1, w.pattern, ones, v2.Reshape(1, w.n*r), 0, h.Rows.Reshape(1, w.m*r))
+	dev.SpreadProduct(true, 1, w.pattern, ones, u2.Reshape(1, w.m*r), 0, h.Columns.Reshape(1, w.n*r))
+	dev.Gemm(true, false, 1, u2, h.Rows, 0, core)
+	h.Core = core.ToHost()
+	return h
+}

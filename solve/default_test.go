@@ -46,7 +46,8 @@ func TestDefaultFollowsTheStructure(t *testing.T) {
 		{"LASSO", dense, nil, l1, "active-set"},
 		{"weighted LASSO", dense, weighted, l1, "active-set"},
 		{"LASSO of an operator without a matrix", bare, nil, l1, "fista"},
-		{"SLOPE", dense, nil, slope, "fista"},
+		{"SLOPE", dense, nil, slope, "newton"},
+		{"SLOPE of an operator without a matrix", bare, nil, slope, "fista"},
 	} {
 		if got := solve.Default(solve.Problem{A: c.a, Loss: c.l, R: c.r, Device: dev}); got != c.want {
 			t.Errorf("%s: %s, expected %s", c.name, got, c.want)

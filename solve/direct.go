@@ -2,6 +2,7 @@ package solve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -10,6 +11,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
+	"surepipe/progress"
 	"surepipe/prox"
 )
 
@@ -65,10 +67,15 @@ func newDirect(ctx context.Context, p Problem, _ Options) (Method, error) {
 		return nil, err
 	}
 	x := dense()
+	d, dim := p.A.Dims()
+	progress.From(ctx)(progress.Report{Stage: progress.Factorization, Steps: min(d, dim)})
 	s := &direct{p: p, curve: q.Value, margin: math.Inf(1), lengths: columnNorms(x)}
-	f := factorizationFor(s.lengths)
-	s.choice = f.choice
-	err := f.build(s, x)
+	err := errSpectrum
+	for _, f := range factorizationsFor(s.lengths) {
+		if s.choice, err = f.choice, f.build(s, x); !errors.Is(err, errSpectrum) {
+			break
+		}
+	}
 	if err == nil {
 		err = p.Device.Sync()
 	}
@@ -89,6 +96,47 @@ func columnNorms(x *mat.Dense) []float64 {
 		}
 	}
 	return norms
+}
+
+// errSpectrum says that the singular values of A are not resolved by their squares.
+var errSpectrum = errors.New("solve: the singular values of A differ too much for their squares, or A has fewer rows than columns")
+
+// decomposeGram takes the singular values and V from A*A = V S^2 V*, and U = A V S^{-1}. The
+// relative error of the smallest squared value is about eps (sigma_1/sigma_r)^2.
+func (s *direct) decomposeGram(*mat.Dense) error {
+	dev := s.p.Device
+	d, dim := s.p.A.Dims()
+	gram := linops.StructureOf(s.p.A).Gram
+	if gram == nil || dim > d || dim < leastGram {
+		return errSpectrum
+	}
+	square := dev.Alloc(dim, dim)
+	defer square.Free()
+	gram(square)
+	var eig mat.EigenSym
+	if !eig.Factorize(mat.NewSymDense(dim, square.ToHost()), true) {
+		return errSpectrum
+	}
+	values := eig.Values(nil) // ascending
+	if !(values[0]*gramSpread*gramSpread >= values[dim-1]) {
+		return errSpectrum
+	}
+	var v mat.Dense
+	eig.VectorsTo(&v)
+	s.sigma = make([]float64, dim)
+	rows, inverse := make([]float64, dim*dim), make([]float64, dim)
+	for i := range dim {
+		s.sigma[i] = math.Sqrt(values[dim-1-i])
+		inverse[i] = 1 / s.sigma[i]
+		mat.Col(rows[i*dim:(i+1)*dim], dim-1-i, &v)
+	}
+	s.vt, s.ut = dev.Alloc(dim, dim), dev.Alloc(dim, d)
+	dev.Upload(s.vt, rows)
+	s.p.A.Forward(s.ut, s.vt)
+	dev.LinEach(s.ut, inverse, s.ut, make([]float64, dim), s.ut)
+	s.margin = s.sigma[dim-1] / (float64(max(d, dim)) * epsilon * s.sigma[0])
+	s.weigh()
+	return dev.Err()
 }
 
 // decompose takes A's own singular value decomposition.

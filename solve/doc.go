@@ -56,7 +56,8 @@
 //
 // Sparse and low-rank solutions are not iterated on in full. Proximal gradient methods work on an
 // active set of coordinates, where A can be restricted to columns, and on factors of a matrix,
-// where r is the nuclear norm and A picks entries. They certify the rest before they stop. In all
+// where r is the nuclear norm and A picks entries; there they take Newton steps as soon as the rank
+// is steady. They certify the rest before they stop. In all
 // other cases the nuclear norm's singular values above the threshold are followed from one
 // iteration to the next, certified in the same way. The tables in rules.go make these choices, and
 // [Solution].Choices lists which were made and why.
@@ -69,6 +70,16 @@
 // solution for the weight before needs a few. Its result has no error but rounding, in any units of
 // the columns, and where columns depend on each other it is a basic solution. An unrolled
 // derivative, which needs iterations, is that of fista's.
+//
+// # Newton steps on the model
+//
+// The method newton serves regularizers that are partly smooth, [prox.Model], such as those of
+// groups, of SLOPE and of total variation. It takes fista's gradient steps, Newton steps on the
+// manifold that these have found, and semismooth Newton steps for proximal points of the objective,
+// which find the manifold whatever the units of the columns. Work is shared between them by a count
+// of operations, so that it is never much slower than fista. An unrolled derivative is that of its
+// gradient steps. With a regularizer whose model is not known, or with more than some thousand
+// coordinates in the manifold, gradient steps are all that is left.
 //
 // A derivative should be computed where the solution was computed: [Solution].At is the problem in
 // the units and on the coordinates in which it was solved.

@@ -2,6 +2,7 @@ package solve
 
 import (
 	"surepipe/array"
+	"surepipe/prox/subspace"
 )
 
 // factored is the matrix L V*; V's columns are orthonormal or 0.
@@ -16,6 +17,11 @@ func (f *factored) free() {
 // add sets the m x n matrix dst to a L V* + dst.
 func (f *factored) add(a float64, dst array.Batch) {
 	dst.Device().Gemm(false, true, a, f.l, f.v, 1, dst)
+}
+
+// addRows adds rows i to j-1 of a L V* to dst.
+func (f *factored) addRows(a float64, dst array.Batch, i, j int) {
+	dst.Device().Gemm(false, true, a, f.l.Rows(i, j), f.v, 1, dst)
 }
 
 // inner is <f, g>.
@@ -42,4 +48,66 @@ func dot(a, b array.Batch) float64 {
 		sum += v
 	}
 	return sum
+}
+
+// zeros is 0 as a factored matrix.
+func zeros(dev array.Device, shape array.Shape) factored {
+	f := factored{dev.Alloc(shape.Rows, 1), dev.Alloc(shape.Cols, 1)}
+	dev.Fill(f.l, 0)
+	dev.Fill(f.v, 0)
+	return f
+}
+
+// decomposed is a dense matrix of low rank as a factored one. The block of space then spans it.
+func decomposed(space *subspace.Iteration, b array.Batch) (factored, error) {
+	dev := b.Device()
+	for {
+		k := space.Size()
+		t, err := space.Advance(subspace.Dense(b), 0)
+		if err != nil {
+			return factored{}, err
+		}
+		if r := len(t.Sigma); r < k {
+			f := factored{dev.Alloc(b.K(), t.U.N()), t.V}
+			subspace.ScaleColumns(f.l, t.U, t.Sigma)
+			t.U.Free()
+			return f, nil
+		}
+		t.Free()
+		if k >= space.Largest() {
+			return factored{}, errHighRank
+		}
+	}
+}
+
+// shrunk is next = U diag(sigma - by) V* for the triplets top, and delta, its difference from now,
+// with the squared norm of that:
+//
+//	delta = U T* - W V_0*,  T = V diag(f) - V_0 C*,  W = L_0 - U C,  C = U* L_0,  now = L_0 V_0*.
+func shrunk(top subspace.Triplets, by float64, now factored) (next, delta factored, delta2 float64) {
+	dev, m, n := top.U.Device(), top.U.K(), top.V.K()
+	f := make([]float64, len(top.Sigma))
+	for i, s := range top.Sigma {
+		f[i] = s - by
+	}
+	width, before := top.U.N(), now.l.N()
+	next = factored{dev.Alloc(m, width), dev.Alloc(n, width)}
+	subspace.ScaleColumns(next.l, top.U, f)
+	dev.Copy(next.v, top.V)
+	delta = factored{dev.Alloc(m, width+before), dev.Alloc(n, width+before)}
+	c := dev.Alloc(width, before)
+	defer c.Free()
+	dev.Gemm(true, false, 1, top.U, now.l, 0, c)
+	t, wl := dev.Alloc(n, width), dev.Alloc(m, before)
+	defer t.Free()
+	defer wl.Free()
+	subspace.ScaleColumns(t, top.V, f)
+	dev.Gemm(false, true, -1, now.v, c, 1, t)
+	dev.Copy(wl, now.l)
+	dev.Gemm(false, false, -1, top.U, c, 1, wl)
+	dev.Copy(delta.l.Cols(0, width), top.U)
+	dev.Copy(delta.l.Cols(width, width+before), wl)
+	dev.Copy(delta.v.Cols(0, width), t)
+	dev.Lin(delta.v.Cols(width, width+before), -1, now.v, 0, array.Batch{})
+	return next, delta, dot(t, t) + dot(wl, wl)
 }

@@ -1,13 +1,16 @@
 package solve
 
 import (
+	"context"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
 	"surepipe/internal/pivoted"
+	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/space"
 )
 
 // leastDualScale is the share of the residual that a dual feasible point must keep for its gap to
@@ -23,8 +26,8 @@ const leastDualScale = 0.5
 // projection on the columns of the coordinates that r leaves free, at which A* w must be 0. misfit
 // is A b - y, g is A* misfit, near is a bound of the distance from -g to r's subdifferential at b,
 // and zNorm and bNorm are the norms of misfit and b.
-func errorBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, near float64) float64 {
-	bound := gapBound(p, b, misfit, g, s, zNorm, bNorm, near)
+func errorBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, near float64) float64 {
+	bound := gapBound(ctx, p, b, misfit, g, s, zNorm, bNorm, near)
 	// Even where there is no bound, the rounding errors of A b may be too large to be ignored.
 	if rounding := Roundings * epsilon * (s.Y + s.Norm*bNorm); math.IsNaN(bound) && rounding > s.Allowed(zNorm) {
 		return rounding
@@ -33,7 +36,7 @@ func errorBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, 
 }
 
 // gapBound is errorBound by the duality gap alone.
-func gapBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, near float64) float64 {
+func gapBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, near float64) float64 {
 	r := prox.StructureOf(p.R)
 	if r.DualScale == nil || p.Loss != nil {
 		return math.NaN()
@@ -45,7 +48,7 @@ func gapBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, ne
 	projected := 0.0 // ||z - w||^2 before the scaling by t
 	if r.Free != nil {
 		var ok bool
-		if projected, ok = projectFree(p, r.Free(g.N()), minus, misfit); !ok {
+		if projected, ok = projectFree(ctx, p, r.Free(g.N()), minus, misfit); !ok {
 			return math.NaN()
 		}
 	}
@@ -60,14 +63,14 @@ func gapBound(p Problem, b, misfit, g array.Batch, s Yardstick, zNorm, bNorm, ne
 
 // projectFree subtracts the projection of z = -misfit on the columns of the free coordinates:
 // minus, which is A* z, becomes A* of the rest, 0 at these coordinates. It returns the squared norm
-// of the projection, and false where there are too many columns.
-func projectFree(p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
+// of the projection, and false where it is not found.
+func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
 	if len(free) == 0 {
 		return 0, true
 	}
 	d, dim := p.A.Dims()
 	if len(free) > maxDense || len(free)*d > freeEntries {
-		return 0, false
+		return projectByProducts(ctx, p, free, minus)
 	}
 	dev := minus.Device()
 	units, columns := dev.Alloc(len(free), dim), dev.Alloc(len(free), d)
@@ -99,6 +102,42 @@ func projectFree(p Problem, free []int, minus, misfit array.Batch) (float64, boo
 	}
 	dev.Upload(minus, rest)
 	return mat.Dot(&coordinates, &coordinates), true
+}
+
+// freeSteps bounds the conjugate gradients of projectByProducts.
+const freeSteps = 100
+
+// projectByProducts is projectFree where the columns F are too many to be factorized: conjugate
+// gradients solve A_F* A_F c = A_F* z, and the squared norm of the projection is <c, A_F* z>. It
+// returns false where they do not reach rounding errors in freeSteps, as with dependent columns.
+func projectByProducts(ctx context.Context, p Problem, free []int, minus array.Batch) (float64, bool) {
+	dev := minus.Device()
+	d, dim := p.A.Dims()
+	on := space.Coordinates(dev, dim, free)
+	defer on.Release()
+	columns, _ := linops.On(dev, p.A, on)
+	defer columns.Release()
+	g, c, image, embedded := dev.Alloc(1, len(free)), dev.Alloc(1, len(free)), dev.Alloc(1, d), dev.Alloc(1, dim)
+	for _, b := range []array.Batch{g, c, image, embedded} {
+		defer b.Free()
+	}
+	on.Coordinates(g, minus)
+	result, err := linops.CG(ctx, c, g, func(dst, x array.Batch) {
+		columns.Forward(image, x)
+		columns.Adjoint(dst, image)
+	}, linops.CGOptions{MaxIterations: freeSteps})
+	if err != nil || !result.Converged {
+		return 0, false
+	}
+	var squared [1]float64
+	dev.Dot(squared[:], c, g)
+	columns.Forward(image, c)
+	p.A.Adjoint(embedded, image)
+	dev.Lin(minus, 1, minus, -1, embedded)
+	on.Coordinates(g, minus)
+	on.Embed(embedded, g)
+	dev.Lin(minus, 1, minus, -1, embedded)
+	return squared[0], true
 }
 
 // proximalResidual returns ||G|| of G = c (b - prox_{r/c}(b - g/c)), with the gradient g of the

@@ -7,24 +7,40 @@ import (
 	"surepipe/prox"
 )
 
-// lowRank is ISTA or FISTA for the nuclear norm and an operator that picks entries: the recurrence
-// of [proximalGradient] with iterates in factored form ([matrices]). If the rank of the solution
-// turns out not to be low, the solve is finished with all singular values.
+// lowRank is ISTA or FISTA for the nuclear norm, of a matrix of which A picks entries or to which a
+// sparse one is added: the recurrence of [proximalGradient] with iterates in factored form
+// ([matrices], [eliminated]), for completions with Newton steps once the rank is steady
+// ([newtonSteps]). If the rank of the solution turns out not to be low, the solve is finished with
+// all singular values.
 type lowRank struct {
 	s    situation
 	full *proximalGradient // on vectors
 	thin *proximalGradient // on factored matrices
 }
 
-// newLowRank wraps a proximal gradient method for a problem that completes a matrix.
-func newLowRank(ctx context.Context, s situation) (Solver, error) {
+// newCompletion wraps a proximal gradient method for a problem that completes a matrix.
+func newCompletion(ctx context.Context, s situation) (Solver, error) {
+	return newLowRank(ctx, s, s.completion(), 0)
+}
+
+// newRobust wraps one for robust PCA with the sparse matrix eliminated.
+func newRobust(ctx context.Context, s situation) (Solver, error) {
+	return newLowRank(ctx, s, s.besideSparse(), 1)
+}
+
+// newLowRank takes the form of the iterates and, unless it is that of the problem, a bound of the
+// second derivative of what they minimize.
+func newLowRank(ctx context.Context, s situation, low factoredForm, bound float64) (Solver, error) {
 	m, err := s.method(ctx)
 	if err != nil {
 		return nil, err
 	}
 	full := m.(*proximalGradient)
 	thin := *full
-	thin.low = s.completion()
+	thin.low = low
+	if bound > 0 {
+		thin.bound, thin.eta = bound, 1/bound
+	}
 	return &lowRank{s: s, full: full, thin: &thin}, nil
 }
 
@@ -59,7 +75,7 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solutio
 		return nil, err
 	}
 	defer r.release()
-	w := r.w.Own.(*gradientRun).iterates.(*matrices)
+	w := r.w.Own.(*gradientRun).iterates.(factoredIterates)
 	if err := r.iterate(ctx); tooHard(err) {
 		done := r.c.conv.Iterations
 		if done > 0 {
@@ -82,7 +98,7 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solutio
 	}()
 	sol.At = newPoint(l.full, l.full.Traits(), y, l.s.o, sol)
 	if sol.Converged {
-		if sol.At.Tangent, err = w.tangent(); err != nil && !tooHard(err) {
+		if sol.At.Tangent, err = w.tangent(ctx); err != nil && !tooHard(err) {
 			return nil, err
 		}
 	}

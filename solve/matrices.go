@@ -73,7 +73,9 @@ type matrices struct {
 	next    factored // b_{k+1}
 	delta   factored // b_{k+1} - b_k
 	delta2  float64  // its squared norm
-	cross   float64  // <b_{k+1} - b_k, b_k - b_{k-1}>, 0 without momentum
+	second  newtonSteps
+	due     bool    // a Newton step is to precede the next iteration
+	cross   float64 // <b_{k+1} - b_k, b_k - b_{k-1}>, 0 without momentum
 }
 
 // maxPasses is the largest number of steps of the partial SVD in an iteration.
@@ -90,7 +92,7 @@ func tooHard(err error) bool {
 
 // begin starts a solve at b0; the zero Batch stands for 0. The iterates must be released even after
 // an error.
-func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch) (*matrices, error) {
+func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch) (factoredIterates, error) {
 	dev, y := work.Device(), work.Y
 	d := y.N()
 	w := &matrices{
@@ -116,34 +118,20 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 // start factors b0.
 func (w *matrices) start(b0 array.Batch) error {
 	dev := w.dev
-	w.now, w.old, w.step = w.zeros(), w.zeros(), w.zeros()
+	w.now, w.old, w.step = zeros(dev, w.shape), zeros(dev, w.shape), zeros(dev, w.shape)
 	w.space = subspace.New(dev, w.shape)
 	w.space.Hold(min(w.m, w.n) >= limits.ProbedSide)
 	if b0.IsZero() {
 		return nil
 	}
-	b0 = b0.Reshape(w.m, w.n)
-	for {
-		k := w.space.Size()
-		t, err := w.space.Advance(subspace.Dense(b0), 0)
-		if err != nil {
-			return err
-		}
-		r := len(t.Sigma)
-		if r < k {
-			// The block spans all of b0.
-			w.now.free()
-			w.now = factored{dev.Alloc(w.m, t.U.N()), t.V}
-			subspace.ScaleColumns(w.now.l, t.U, t.Sigma)
-			t.U.Free()
-			w.sample()
-			return nil
-		}
-		t.Free()
-		if k >= w.space.Largest() {
-			return errHighRank
-		}
+	l, err := decomposed(w.space, b0.Reshape(w.m, w.n))
+	if err != nil {
+		return err
 	}
+	w.now.free()
+	w.now = l
+	w.sample()
+	return nil
 }
 
 // sample sets ab = A b_k.
@@ -207,14 +195,6 @@ func (w *matrices) inOrder(dst, z array.Batch) {
 	}
 }
 
-// zeros is 0 as a factored matrix.
-func (w *matrices) zeros() factored {
-	f := factored{w.dev.Alloc(w.m, 1), w.dev.Alloc(w.n, 1)}
-	w.dev.Fill(f.l, 0)
-	w.dev.Fill(f.v, 0)
-	return f
-}
-
 // extrapolate sets the estimate b_k to b_{k+1} and computes A x_k - y.
 func (w *matrices) extrapolate(c float64) {
 	w.accept()
@@ -239,6 +219,9 @@ func (w *matrices) accept() {
 
 // descend computes b_{k+1} = L V* and its difference from b_k.
 func (w *matrices) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivative, error) {
+	if err := w.accelerate(ctx); err != nil {
+		return nil, err
+	}
 	for range w.passes {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -255,6 +238,8 @@ func (w *matrices) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivativ
 		return nil, errHighRank
 	}
 	w.threshold()
+	w.due = w.second.due(len(sigma), w.above > w.tau)
+	w.whole = w.whole || w.due
 	w.pending = true
 	return nil, w.dev.Err()
 }
@@ -262,34 +247,7 @@ func (w *matrices) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivativ
 // threshold sets next to U diag(f) V*, with f the values minus the threshold, and delta to its
 // difference from b_k.
 func (w *matrices) threshold() {
-	dev, sigma := w.dev, w.top.Sigma
-	f := make([]float64, len(sigma))
-	for i, s := range sigma {
-		f[i] = s - w.above
-	}
-	width := w.top.U.N()
-	w.next = factored{dev.Alloc(w.m, width), dev.Alloc(w.n, width)}
-	subspace.ScaleColumns(w.next.l, w.top.U, f)
-	dev.Copy(w.next.v, w.top.V)
-
-	// b_{k+1} - b_k = U T* - W V_k*,  T = V diag(f) - V_k C*,  W = L_k - U C,  C = U* L_k.
-	before := w.now.l.N()
-	w.delta = factored{dev.Alloc(w.m, width+before), dev.Alloc(w.n, width+before)}
-	c := dev.Alloc(width, before)
-	defer c.Free()
-	dev.Gemm(true, false, 1, w.top.U, w.now.l, 0, c)
-	t, wl := dev.Alloc(w.n, width), dev.Alloc(w.m, before)
-	defer t.Free()
-	defer wl.Free()
-	subspace.ScaleColumns(t, w.top.V, f)
-	dev.Gemm(false, true, -1, w.now.v, c, 1, t)
-	dev.Copy(wl, w.now.l)
-	dev.Gemm(false, false, -1, w.top.U, c, 1, wl)
-	dev.Copy(w.delta.l.Cols(0, width), w.top.U)
-	dev.Copy(w.delta.l.Cols(width, width+before), wl)
-	dev.Copy(w.delta.v.Cols(0, width), t)
-	dev.Lin(w.delta.v.Cols(width, width+before), -1, w.now.v, 0, array.Batch{})
-	w.delta2 = dot(t, t) + dot(wl, wl)
+	w.next, w.delta, w.delta2 = shrunk(w.top, w.above, w.now)
 	w.cross = 0
 	if w.c != 0 {
 		w.cross = w.delta.inner(w.step)

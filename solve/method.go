@@ -87,7 +87,7 @@ type Traits struct {
 }
 
 // internals are for methods of this package that keep their iterates themselves. All functions
-// except residual are required.
+// except residual and gram are required.
 type internals struct {
 	// residual is, where the scale of subgradients follows every step, the norm of the residual at
 	// the point where the last gradient was computed.
@@ -97,6 +97,8 @@ type internals struct {
 	// solution returns the final b and A b.
 	solution func(w *Work) (b, mu array.Batch)
 	linear   *Linear // for Point
+	// gram, unless nil, is the Point's Gram.
+	gram func(w *Work) func(set []int) []float64
 }
 
 // Work is one solve of a method.

@@ -25,11 +25,16 @@ type Entry struct {
 	// [Path] carries: the longer the sequence the better. Other methods only start near.
 	Path bool
 
+	// Normal says that its steps solve A's normal equations, which may have a closed form.
+	Normal bool
+
 	// factors says that its iterates may be kept in factored form: it is a proximalGradient.
 	factors bool
 	// newton says that where r is a sum over coordinates it goes from one active set to the next by
 	// Newton steps. New then makes the method whose iterations are recorded.
 	newton bool
+	// manifold says that it takes Newton steps on the manifold of a partly smooth r.
+	manifold bool
 }
 
 // accelerated is the entry of fista, with which others finish.
@@ -60,7 +65,8 @@ func Methods() []Entry {
 		{Name: "direct", About: "r(b) = c/2 ||b||^2 in closed form, by one factorization of A", New: newDirect, Closed: true},
 		{Name: "ista", About: "proximal gradient steps of length 1/||A||^2", New: newISTA, Sparse: true, factors: true},
 		accelerated,
-		{Name: "admm", About: "alternating directions, with the step balanced by the residuals", New: newADMM},
+		{Name: "admm", About: "alternating directions, with the step balanced by the residuals", New: newADMM, Normal: true},
 		{Name: "active-set", About: "l1, weighted l1, elastic net and b >= 0 exactly, by Newton steps on active sets", New: newRecorded, newton: true, Path: true},
+		{Name: "newton", About: "gradient steps and Newton steps on the manifold of a partly smooth r", New: newSemismooth, Sparse: true, manifold: true},
 	}
 }

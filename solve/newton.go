@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/progress"
 )
 
 // newton is one solve by active sets.
@@ -26,6 +27,8 @@ type newton struct {
 	settled    int     // rounds that changed no sign
 	best       float64 // the best optimality
 	idle       int     // rounds since then
+
+	report func(progress.Report)
 }
 
 const (
@@ -78,9 +81,9 @@ func (n *newton) release() {
 }
 
 // begin starts where the path has ended, or else at the support of b.
-func (n *newton) begin(from From) error {
+func (n *newton) begin(ctx context.Context, from From) error {
 	if n.workspace = resume(from.Path, n.s.s.kin, n.y); n.workspace == nil {
-		return n.start(from.B)
+		return n.start(ctx, from.B)
 	}
 	if n.p.Reweight(n.penalty(n.s)) {
 		return n.gradient()
@@ -100,7 +103,7 @@ func (n *newton) keep(path *Path) {
 }
 
 // start begins at the support of b0, together with the coordinates that no penalty holds at 0.
-func (n *newton) start(b0 array.Batch) error {
+func (n *newton) start(ctx context.Context, b0 array.Batch) error {
 	d, dim := n.s.s.p.A.Dims()
 	n.workspace = newWorkspace(n.s.s.kin, d, dim)
 	n.workspace.y = n.y.ToHost()
@@ -123,7 +126,9 @@ func (n *newton) start(b0 array.Batch) error {
 		}
 	}
 	n.norm = relative(Norm(n.g), Norm(n.z))
-	n.extend(set)
+	if err := n.extend(ctx, set); err != nil {
+		return err
+	}
 	b := make([]float64, len(set))
 	for i, j := range set {
 		b[i] = start[j]
@@ -133,6 +138,11 @@ func (n *newton) start(b0 array.Batch) error {
 		return n.dev.Err()
 	}
 	return n.gradient()
+}
+
+// tell reports the Newton steps so far.
+func (n *newton) tell() {
+	n.report(progress.Report{Stage: progress.Newton, Step: n.p.Steps, Measure: n.conv.Optimality, Goal: n.tol})
 }
 
 // gradient computes b, A b - y and the gradient from the working set's coordinates.
@@ -188,7 +198,7 @@ func (n *newton) judge() (bool, error) {
 	if math.IsNaN(optimality) || math.IsInf(optimality, 0) {
 		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", n.s.Name(), n.conv.Iterations)
 	}
-	bound := errorBound(n.s.s.p, n.b, n.z, n.g, n.stick, zNorm, bNorm, measured)
+	bound := errorBound(context.Background(), n.s.s.p, n.b, n.z, n.g, n.stick, zNorm, bNorm, measured)
 	if bound > n.stick.Allowed(zNorm) {
 		if exact, ok := n.toFace(); ok {
 			bound = min(bound, max(exact, Roundings*epsilon*(n.stick.Y+n.norm*bNorm)))
@@ -271,9 +281,11 @@ func (n *newton) measure() (all, byColumn float64) {
 // advance adds the largest violations to the working set and minimizes over it.
 func (n *newton) advance(ctx context.Context) error {
 	if n.violations > 0 {
-		n.extend(strongest(n.outside, min(max(len(n.p.Active()), minFirst), mostWorking)))
+		if err := n.extend(ctx, strongest(n.outside, min(max(len(n.p.Active()), minFirst), mostWorking))); err != nil {
+			return err
+		}
 	}
-	changed, err := n.p.Minimize(ctx, min(stepsARound, max(n.s.s.o.MaxIter-n.p.Steps, 1)))
+	changed, err := n.p.Minimize(ctx, n.tell, min(stepsARound, max(n.s.s.o.MaxIter-n.p.Steps, 1)))
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,9 @@ type Linear struct {
 type Tangent struct {
 	A     linops.Restricted
 	Model *prox.Model
+	// Moving are coordinates of mu_hat that move with those of y one for one, and which A leaves 0;
+	// nil for none.
+	Moving array.Index
 }
 
 func (t *Tangent) release() {
@@ -85,13 +88,16 @@ func (t *Tangent) release() {
 		t.Model.Space.Release()
 		t.Model.Curvature.Release()
 	}
+	if t.Moving != nil {
+		t.Moving.Free()
+	}
 }
 
 // newPoint is the point of a solution that was computed in the user's form.
 func newPoint(m Method, traits Traits, y array.Batch, o Options, s *Solution) *Point {
 	p := m.Problem()
 	p.Device = y.Device()
-	at := &Point{Problem: p, Y: y, B: s.B, Norm2: traits.Norm2, method: m, options: o, shared: true}
+	at := &Point{Problem: p, Y: y, B: s.B, Norm2: traits.Norm2, Gram: s.gram, method: m, options: o, shared: true}
 	if traits.own != nil {
 		at.Linear = traits.own.linear
 	}

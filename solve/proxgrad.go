@@ -37,7 +37,7 @@ type proximalGradient struct {
 	accelerated bool
 	bound       float64 // of ||A||^2
 	eta         float64
-	low         *nuclearSampling // for iterates in factored form; nil for vectors
+	low         factoredForm // for iterates in factored form; nil for vectors
 }
 
 // momentum is the index of c_k in Coefficients.Own.
@@ -52,6 +52,24 @@ type iterates interface {
 	// moved is ||x_k - b_{k+1}||, and uphill is <x_k - b_{k+1}, b_{k+1} - b_k>.
 	moved() float64
 	uphill() float64
+}
+
+// factoredForm makes iterates in factored form.
+type factoredForm interface {
+	// begin starts a solve at b0; the zero Batch stands for 0. The iterates must be released even
+	// after an error.
+	begin(g *proximalGradient, w *Work, b0 array.Batch) (factoredIterates, error)
+	internals() *internals
+}
+
+// factoredIterates are iterates in factored form.
+type factoredIterates interface {
+	iterates
+	// dense is b_k as a batch of one vector, which the caller frees.
+	dense() array.Batch
+	// tangent is the curvature at b_k.
+	tangent(ctx context.Context) (*Tangent, error)
+	release()
 }
 
 // gradientRun is one solve.

@@ -37,15 +37,18 @@ var unitRules = []rule{
 	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
 	{"the user's", "the lengths of A's columns are not known, and there are too many columns to compute them", func(s *situation) bool { return s.lengths2 == nil }, chooseMethod},
 	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return !spread(s.lengths2, nil) }, chooseMethod},
+	{"the user's", "the method solves the normal equations, which have a closed form in these units only", (*situation).closedHere, chooseMethod},
 	{"columns of about unit length", "the columns of A differ in length by more than a factor of 8", func(s *situation) bool { return s.units != nil }, newEquilibrated},
 	{"the user's", "the columns of A differ in length, but the regularizer allows for no other units: subgradients are measured column by column", always, chooseMethod},
 }
 
 var methodRules = []rule{
-	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank", func(s *situation) bool { return s.completion() != nil }, newLowRank},
+	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; once the rank is steady, Newton steps at that rank", func(s *situation) bool { return s.completion() != nil }, newCompletion},
+	{"iterates in factored form, without the sparse part", "A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the former, which has low rank", func(s *situation) bool { return s.besideSparse() != nil }, newRobust},
 	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", (*situation).faces, newActiveSet},
 	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},
 	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", (*situation).splits, newWorkingSet},
+	{"all coordinates", "r does not split over coordinates, or they are few: Newton steps find its manifold", func(s *situation) bool { return s.e.manifold && !s.o.Whole }, newPlain},
 	{"all coordinates", "the derivative of every iteration is wanted", func(s *situation) bool { return s.o.Whole && !s.e.Closed }, newPlain},
 	{"closed form", "the regularizer and the loss are quadratic", func(s *situation) bool { return s.e.Closed }, newPlain},
 	{"all coordinates", "the problem has no structure that the method can use", always, newPlain},
@@ -63,6 +66,7 @@ var defaultRules = []defaultRule{
 	{"fista", "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
 	{"ista", "A*A is a multiple of the identity: one step from any point is the solution", func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
 	{"active-set", "the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, and A is a matrix whose columns are at hand", sparseRegression},
+	{"newton", "r is partly smooth, and A is a small matrix: Newton steps on the manifold cost little, and converge for any columns", partlySmooth},
 	{"fista", "it is the fastest of those that need no more than products with A and the prox", func(Problem) bool { return true }},
 }
 
@@ -90,6 +94,17 @@ func sparseRegression(p Problem) bool {
 	return prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Entries.Known
 }
 
+// partlySmooth reports that Newton steps on the model suit the problem.
+func partlySmooth(p Problem) bool {
+	d, dim := p.A.Dims()
+	r := prox.StructureOf(p.R)
+	most := mostManifold
+	if r.Closure != nil {
+		most = mostSplit
+	}
+	return r.Value != nil && r.Follow == nil && linops.StructureOf(p.A).Entries.Known && min(d, dim) <= most
+}
+
 // writable reports that A is stored as a matrix, or has one of at most largestWritten entries.
 func writable(a linops.Operator) bool {
 	d, p := a.Dims()
@@ -113,6 +128,8 @@ type factorization struct {
 }
 
 var factorizations = []factorization{
+	{Choice{"method", "eigenvalues of A*A", "A has at least as many rows as columns, and its singular values differ by at most a factor of 100: their squares have twelve correct digits"},
+		func(spread float64) bool { return spread <= gramSpread }, (*direct).decomposeGram},
 	{Choice{"method", "singular value decomposition", "the columns of A differ in length by at most a factor of 1e4"},
 		func(spread float64) bool { return spread <= gradedSpread }, (*direct).decompose},
 	{Choice{"method", "pivoted factorization with the penalty", "the columns of A differ in length by more than a factor of 1e4"},
@@ -123,11 +140,20 @@ var factorizations = []factorization{
 const (
 	// widestSpread is the ratio of the columns' lengths up to which their units are kept, and
 	// gradedSpread that up to which A's own singular values are used: those of the shortest columns
-	// then have ten correct digits.
+	// then have ten correct digits. gramSpread is the ratio of A's singular values up to which they
+	// come from A*A, where A has at least leastGram columns.
 	widestSpread = 8
 	gradedSpread = 1e4
+	gramSpread   = 100
+	leastGram    = 32
 	// mostWorking is the size of the working set up to which its Gram matrix is kept.
 	mostWorking = 1 << 13
+	// mostManifold is the smaller of d and p up to which Newton steps on the model are the default,
+	// and mostSplit where the regularizer splits, as that of groups does.
+	mostManifold = 1 << 8
+	mostSplit    = 1 << 10
+	// mostFactored is the dimension up to which the system on a manifold is factorized.
+	mostFactored = 1 << 12
 	// minWorking is the size of p below which working sets do not pay.
 	minWorking = 256
 	// maxDense is the size of p up to which any operator may be formed as a matrix, and freeEntries
@@ -197,7 +223,9 @@ func chooseUnits(ctx context.Context, s situation) (Solver, error) {
 	s.kin = new(family)
 	if !s.e.Closed {
 		s.lengths2 = columnLengths2(s.p)
-		s.units = columnUnits(s.p.R, s.lengths2)
+		if !s.closedHere() {
+			s.units = columnUnits(s.p.R, s.lengths2)
+		}
 	}
 	if !s.e.Closed && spread(s.lengths2, s.units) {
 		s.o.shortness = inverseLengths(s.lengths2)
@@ -211,6 +239,13 @@ func chooseUnits(ctx context.Context, s situation) (Solver, error) {
 // chooseMethod applies the table of methods.
 func chooseMethod(ctx context.Context, s situation) (Solver, error) {
 	return s.decide(ctx, "method", methodRules)
+}
+
+// closedHere reports that the method's steps have a closed form that other units would lose: A is
+// not a matrix, whose columns would be scaled in place.
+func (s *situation) closedHere() bool {
+	known := linops.StructureOf(s.p.A)
+	return s.e.Normal && known.SolveNormal != nil && known.ScaleColumns == nil && !known.Entries.Known
 }
 
 // method makes the method for the situation.
@@ -279,16 +314,16 @@ func (s *situation) faces() bool {
 	return s.e.newton && !s.o.Whole && s.p.Loss == nil && prox.StructureOf(s.p.R).Sparse != nil
 }
 
-// factorizationFor chooses by the lengths of the columns.
-func factorizationFor(lengths []float64) factorization {
+// factorizationsFor chooses by the lengths of the columns. The first one that can be computed is
+// taken.
+func factorizationsFor(lengths []float64) []factorization {
 	least, most := math.Inf(1), 0.0
 	for _, v := range lengths {
 		if v > 0 {
 			least, most = min(least, v), max(most, v)
 		}
 	}
-	i := slices.IndexFunc(factorizations, func(f factorization) bool { return f.applies(most / least) })
-	return factorizations[i]
+	return slices.DeleteFunc(slices.Clone(factorizations), func(f factorization) bool { return !f.applies(most / least) })
 }
 
 // writtenDown is the choice that writeDown makes.

@@ -1,6 +1,7 @@
 package solve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -8,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/progress"
 	"surepipe/prox"
 )
 
@@ -20,9 +22,12 @@ type Start struct {
 	Part bool
 	// Tape records the iterations; nil for none.
 	Tape Tape
+
+	stage progress.Stage // what the iterations report themselves as, "" for progress.Iterations
 }
 
-// Run iterates the method at y until it is optimal or out of iterations.
+// Run iterates the method at y until it is optimal or out of iterations. It reports its optimality
+// after every iteration (see package progress).
 func Run(ctx context.Context, m Method, y array.Batch, o Options, from Start) (*Solution, error) {
 	r, err := begin(m, y, o.withDefaults(), from)
 	if err != nil {
@@ -43,6 +48,7 @@ type run struct {
 	w      *Work
 	c      *watch
 	tape   Tape
+	stage  progress.Stage
 	last   float64 // the measure of the last step
 	// oneStep says that A is a multiple of an orthogonal matrix: one proximal gradient step leads
 	// from anywhere to the solution.
@@ -59,7 +65,7 @@ func begin(m Method, y array.Batch, o Options, from Start) (*run, error) {
 	if err := checkY(p, y); err != nil {
 		return nil, err
 	}
-	r := &run{m: m, traits: m.Traits(), o: o, tape: from.Tape, oneStep: orthogonal(p.A)}
+	r := &run{m: m, traits: m.Traits(), o: o, tape: from.Tape, stage: cmp.Or(from.stage, progress.Iterations), oneStep: orthogonal(p.A)}
 	if n := r.traits.Steps; n > 0 {
 		r.o.MaxIter = min(o.MaxIter, n)
 	}
@@ -94,6 +100,7 @@ func (r *run) release() {
 func (r *run) iterate(ctx context.Context) error {
 	follower := r.w.follower
 	defer func() { r.w.follower = follower }() // for release
+	report := progress.From(ctx)
 	for c := r.c; c.conv.Iterations < r.o.MaxIter && !c.conv.Converged; r.w.K++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -105,9 +112,7 @@ func (r *run) iterate(ctx context.Context) error {
 		if err := r.step(ctx, final); err != nil {
 			return err
 		}
-		if r.o.Progress != nil {
-			r.o.Progress(c.conv)
-		}
+		report(progress.Report{Stage: r.stage, Step: c.conv.Iterations, Measure: c.conv.Optimality, Goal: c.tol})
 	}
 	return nil
 }
@@ -157,6 +162,9 @@ func (r *run) solution() (*Solution, error) {
 	}()
 	if own := r.traits.own; own != nil {
 		s.B, s.MuHat = own.solution(r.w)
+		if own.gram != nil {
+			s.gram = own.gram(r.w)
+		}
 	} else {
 		d, dim := p.A.Dims()
 		s.B, s.MuHat = dev.Alloc(1, dim), dev.Alloc(1, d)

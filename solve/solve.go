@@ -45,8 +45,6 @@ type Options struct {
 	// Sigma2 is the variance of the noise in y where it is known. Errors of mu_hat are then
 	// measured against sigma sqrt(d), otherwise against the residual.
 	Sigma2 float64
-	// Progress, unless nil, is called after every iteration with the convergence so far.
-	Progress func(Convergence)
 	// Point asks for [Solution].At, which a derivative at the solution needs.
 	Point bool
 	// Whole asks for iterations over all coordinates, without working sets and factored matrices,
@@ -56,6 +54,8 @@ type Options struct {
 	// shortness is 1/||a_j|| for the columns a_j of A, where their lengths differ much and the
 	// regularizer does not allow for other units; else nil.
 	shortness []float64
+	// fine says that a derivative at the solution is wanted, where Point does not ask for it.
+	fine bool
 	// choices are those made on the way to the method.
 	choices []Choice
 }
@@ -142,6 +142,8 @@ type Solution struct {
 	Choices []Choice
 	// At is the solution in the form in which it was computed, nil unless Options.Point is set.
 	At *Point
+
+	gram func(set []int) []float64 // of the method's columns, for At; or nil
 }
 
 // Release frees the solution.

@@ -16,6 +16,7 @@ import (
 	"surepipe/array/arraytest"
 	"surepipe/linops"
 	"surepipe/loss"
+	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/solve/solvetest"
@@ -284,25 +285,25 @@ func TestProgressAndCancellation(t *testing.T) {
 	}{{"fista", 8}, {"admm", 8}, {"fista", 300}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		var seen []solve.Convergence
+		var seen []progress.Report
 		stop := math.MaxInt
-		o := solve.Options{Progress: func(c solve.Convergence) {
-			if seen = append(seen, c); len(seen) >= stop {
+		reporting := progress.With(ctx, func(r progress.Report) {
+			if seen = append(seen, r); len(seen) >= stop {
 				cancel()
 			}
-		}}
-		s := newSolver(t, c.name, solve.Problem{A: dense(t, dev, d, c.p, solvetest.Gaussian(rng, d*c.p)), R: prox.NewL1(1), Device: dev}, o)
-		sol, err := s.Solve(ctx, y, solve.From{})
+		})
+		s := newSolver(t, c.name, solve.Problem{A: dense(t, dev, d, c.p, solvetest.Gaussian(rng, d*c.p)), R: prox.NewL1(1), Device: dev}, solve.Options{})
+		sol, err := s.Solve(reporting, y, solve.From{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := seen[len(seen)-1]
-		if c.p == 8 && (len(seen) != sol.Iterations || last.Iterations != sol.Iterations) || last.Optimality <= 0 {
+		if c.p == 8 && (len(seen) != sol.Iterations || last.Step != sol.Iterations || last.Stage != progress.Iterations) || last.Measure <= 0 {
 			t.Errorf("%s: %d reports of %d iterations, the last %+v", c.name, len(seen), sol.Iterations, last)
 		}
 		sol.Release()
 		seen, stop = nil, 1
-		if _, err := s.Solve(ctx, y, solve.From{}); !errors.Is(err, context.Canceled) || len(seen) != 1 {
+		if _, err := s.Solve(reporting, y, solve.From{}); !errors.Is(err, context.Canceled) || len(seen) != 1 {
 			t.Errorf("%s: error %v after %d reports", c.name, err, len(seen))
 		}
 	}
@@ -336,7 +337,7 @@ func TestErrorsSayWhy(t *testing.T) {
 		o      solve.Options
 		want   string
 	}{
-		{"newton", good, solve.Options{}, "direct, ista, fista, admm, active-set"},
+		{"gradients", good, solve.Options{}, "direct, ista, fista, admm, active-set, newton"},
 		{"fista", solve.Problem{}, solve.Options{}, "without an operator"},
 		{"fista", with(func(p *solve.Problem) { p.R = prox.Block{Prox: p.R, N: 4} }), solve.Options{}, "a regularizer on R^4 for an operator on R^3"},
 		{"fista", good, solve.Options{Tol: 2}, "tolerance is 2"},

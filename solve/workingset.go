@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/space"
 )
@@ -86,9 +87,6 @@ func (s *workingSet) Solve(ctx context.Context, y array.Batch, from From) (*Solu
 		if err := r.solve(ctx); err != nil {
 			return nil, err
 		}
-		if s.s.o.Progress != nil {
-			s.s.o.Progress(r.conv)
-		}
 	}
 }
 
@@ -145,11 +143,12 @@ type rounds struct {
 	y       array.Batch
 	b, z, g array.Batch // the estimate, A b - y, and A* of that
 	set     []int
-	on      *confined // on set; nil before the problem has been restricted to it
-	inside  float64   // optimality on the working set
-	outside float64   // and outside
-	excess  []float64 // by how much the coordinates outside violate their optimality conditions
-	limit   int       // of the coordinates that are added
+	on      *confined                 // on set; nil before the problem has been restricted to it
+	inside  float64                   // optimality on the working set
+	outside float64                   // and outside
+	excess  []float64                 // by how much the coordinates outside violate their optimality conditions
+	limit   int                       // of the coordinates that are added
+	gram    func(set []int) []float64 // of the working set's columns; or nil
 }
 
 func (s *workingSet) newRounds(y, b0 array.Batch) *rounds {
@@ -232,7 +231,7 @@ func (r *rounds) judge(outside float64) {
 	scale := r.stick.Scale(zNorm, bNorm)
 	r.outside = relative(outside, scale)
 	optimality := math.Hypot(r.inside, r.outside)
-	bound := errorBound(r.s.s.p, r.b, r.z, r.g, r.stick, zNorm, bNorm, optimality*scale)
+	bound := errorBound(context.Background(), r.s.s.p, r.b, r.z, r.g, r.stick, zNorm, bNorm, optimality*scale)
 	r.accept(optimality, optimality, bound, zNorm)
 }
 
@@ -271,19 +270,19 @@ func (r *rounds) solve(ctx context.Context) error {
 	start := r.on.gather(r.b)
 	defer start.Free()
 	o := r.s.s.o
-	o.Point, o.Progress = false, nil
+	o.Point, o.fine = false, o.Point
 	o.MaxIter = max(o.MaxIter-r.conv.Iterations, 1)
 	o.Tol = math.Max(insideShare*r.tol, roundShare*math.Min(r.outside, 1))
 	if r.conv.Iterations > 0 && r.outside == 0 {
 		o.Tol = insideShare * r.tol
 	}
-	sol, err := Run(ctx, r.on.method, r.y, o, Start{B: start, Part: true})
+	sol, err := Run(ctx, r.on.method, r.y, o, Start{B: start, Part: true, stage: progress.WorkingSet})
 	if err != nil {
 		return err
 	}
 	defer sol.Release()
 	r.conv.Iterations += sol.Iterations
-	r.inside = sol.Optimality
+	r.inside, r.gram = sol.Optimality, sol.gram
 	r.on.set.Embed(r.b, sol.B)
 	r.dev.Lin(r.z, 1, sol.MuHat, -1, r.y)
 	r.s.s.p.A.Adjoint(r.g, r.z)
@@ -300,7 +299,7 @@ func (r *rounds) solution() (*Solution, error) {
 	if on := r.on; o.Point {
 		r.on = nil
 		sol.At = &Point{
-			Problem: on.Problem, Y: r.y, B: on.gather(sol.B), Norm2: on.method.Traits().Norm2,
+			Problem: on.Problem, Y: r.y, B: on.gather(sol.B), Norm2: on.method.Traits().Norm2, Gram: r.gram,
 			method: on.method, options: o, op: on.op, release: on.release, set: r.set, all: sol.B.N(),
 			back: func(s *Solution) { on.set.Embed(s.B, s.At.B) },
 		}

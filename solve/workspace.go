@@ -1,10 +1,12 @@
 package solve
 
 import (
+	"context"
 	"slices"
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/progress"
 	"surepipe/solve/internal/faces"
 	"surepipe/space"
 )
@@ -80,8 +82,9 @@ func (w *workspace) penalty(s *activeSet) (weights, squares []float64, positive 
 }
 
 // extend adds coordinates to the working set, with their rows of the Gram matrix.
-func (n *newton) extend(set []int) {
+func (n *newton) extend(ctx context.Context, set []int) error {
 	d, _ := n.s.s.p.A.Dims()
+	all := len(n.set) + len(set)
 	for len(set) > 0 {
 		some := set[:min(columnBlock, len(set))]
 		set = set[len(some):]
@@ -95,7 +98,7 @@ func (n *newton) extend(set []int) {
 		}
 		n.set = append(n.set, some...)
 		n.p.Extend(w, q, positive, grad)
-		c := n.columnsOf(some, at)
+		c := columnsOf(n.dev, n.s.s.p.A, some, at)
 		n.parts = append(n.parts, c)
 		units, images := n.dev.Alloc(k, k), n.dev.Alloc(k, d)
 		n.dev.Fill(units, 0)
@@ -103,6 +106,10 @@ func (n *newton) extend(set []int) {
 		c.A.Forward(images, units)
 		units.Free()
 		for _, other := range n.parts {
+			if ctx.Err() != nil {
+				break
+			}
+			n.report(progress.Report{Stage: progress.Gram, Step: at, Steps: all})
 			out := n.dev.Alloc(k, len(other.set))
 			other.A.Adjoint(out, images)
 			for i, v := range out.ToHost() {
@@ -114,18 +121,21 @@ func (n *newton) extend(set []int) {
 			out.Free()
 		}
 		images.Free()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		n.p.Ready()
 	}
+	return nil
 }
 
 // columnsOf takes columns of A, by products where A has no way of its own.
-func (n *newton) columnsOf(set []int, at int) *columns {
-	p := n.s.s.p
-	if c := confine(n.dev, p.A, set); c != nil {
+func columnsOf(dev array.Device, a linops.Operator, set []int, at int) *columns {
+	if c := confine(dev, a, set); c != nil {
 		return &columns{c, at, set}
 	}
-	_, dim := p.A.Dims()
-	t := space.Coordinates(n.dev, dim, set)
-	op, _ := linops.On(n.dev, p.A, t)
-	return &columns{&confined{Problem: Problem{A: op, Device: n.dev}, op: op, set: t}, at, set}
+	_, dim := a.Dims()
+	t := space.Coordinates(dev, dim, set)
+	op, _ := linops.On(dev, a, t)
+	return &columns{&confined{Problem: Problem{A: op, Device: dev}, op: op, set: t}, at, set}
 }

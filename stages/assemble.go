@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/hutch"
+	"surepipe/progress"
 	"surepipe/risk"
 )
 
@@ -22,18 +23,17 @@ type Outcome struct {
 
 // Assemble is the stage that waits for all probes of a job, computes its risk, or reports its
 // failure as a [SampleError], and frees what the job held. It must run as one worker, because it
-// counts each job's probes. progress, if not nil, is called after every batch with the number of
-// the job's probes that are done.
-func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)) Stage[Probes, Outcome] {
+// counts each job's probes. report, if not nil, is called after every batch with the number of the
+// job's probes that are done.
+func Assemble(sigma2 float64, jobs *Jobs, report func(sample int, r progress.Report)) Stage[Probes, Outcome] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Outcome) error {
 		done := map[*Job]int{}
 		return each(ctx, in, func(p Probes) error {
 			job := p.Job
 			done[job] += p.Count
 			total := job.planned
-			if progress != nil && !job.failed() {
-				sketch := job.count(hutch.Sketching)
-				progress(job.Index, sketch+done[job], sketch+total)
+			if report != nil && !job.failed() {
+				report(job.Index, job.counted(done[job]))
 			}
 			if done[job] < total {
 				return nil
@@ -54,6 +54,17 @@ func Assemble(sigma2 float64, jobs *Jobs, progress func(sample, done, total int)
 			return send(ctx, out, Outcome{Risk: result})
 		})
 	}
+}
+
+// counted is the report that so many of the planned probes after the sketch are done. Those that
+// Refine has added are done with the last one.
+func (j *Job) counted(done int) progress.Report {
+	r := progress.Report{Stage: progress.Probes, Step: j.count(hutch.Sketching) + done, Steps: j.count(hutch.Sketching) + j.planned}
+	if done >= j.planned {
+		r.Steps = j.count(hutch.Sketching) + j.count(hutch.Projected) + j.count(hutch.Residual)
+		r.Step = r.Steps
+	}
+	return r
 }
 
 // addMean adds the intercept's part to the solver's estimate, whose mean must be 0.
@@ -111,7 +122,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		Divergence: now.Sub(job.solved),
 		Total:      now.Sub(job.begun),
 	}
-	if job.keepB {
+	if job.settings.KeepB {
 		r.B = sol.B.ToHost()
 	}
 	if !math.IsInf(job.rankMargin, 1) {

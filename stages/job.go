@@ -62,11 +62,12 @@ type Job struct {
 	// By Solve: the problem, and the mean that was subtracted from y where it has an intercept.
 	problem vjp.Problem
 	mean    float64
-	// By Solve: the settings that later stages need. batch is the largest number of probes that
-	// travel together.
-	seed  uint64
-	batch int
-	keepB bool
+	// By Solve: the settings, and the largest number of probes that travel together.
+	settings Settings
+	batch    int
+	// By Solve: holds one sweep at a time, where sweeps are conjugate gradients of so many
+	// coordinates that the device's processors share each of them; nil elsewhere.
+	turn chan struct{}
 	// By Solve: when the solver started on the sample, and when it finished.
 	begun, solved time.Time
 
@@ -77,6 +78,9 @@ type Job struct {
 	// By Verify: its findings, nil without it, and when it began.
 	verification *verify.Verification
 	ended        time.Time
+
+	// wide is held by a sweep of large probes.
+	wide sync.Mutex
 
 	// By any stage: the first failure. A job that has failed travels on to Assemble, without
 	// further work.

@@ -22,8 +22,17 @@ func Query(phase hutch.Phase) Stage[Probes, Probes] {
 	}
 }
 
-// query does a batch of probes.
+// query does a batch of probes, when it is its turn.
 func (j *Job) query(ctx context.Context, p Probes) error {
+	if j.turn != nil {
+		select {
+		case j.turn <- struct{}{}:
+			defer func() { <-j.turn }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	ctx = j.settings.reporting(ctx, j.Index)
 	return j.sweeps(ctx, p.Count, func(first, n int) error { return j.run.Do(ctx, p.Phase, p.First+first, n) })
 }
 
@@ -31,18 +40,33 @@ func (j *Job) query(ctx context.Context, p Probes) error {
 // any batch.
 const fewest = 2
 
+// sweepBytes is the memory of a sweep on a device without a bound where one probe takes a large part
+// of it: such probes are swept one sweep at a time, since the device shares each among all
+// processors, and those that take more than all of it one probe at a time.
+const sweepBytes = 1 << 30
+
 // sweeps divides count probes of a job into sweeps for which the device has memory, in order, and
-// calls sweep for each while that memory is reserved. A device without a bound takes all at once.
+// calls sweep for each while that memory is reserved. A device without a bound takes all at once,
+// unless a probe is large (sweepBytes).
 func (j *Job) sweeps(ctx context.Context, count int, sweep func(first, n int) error) error {
 	// A probe and its image, and the sweep's working memory for it.
-	each := j.solution.Linearization.ProbeBytes() + 16*int64(j.solution.MuHat.N())
+	each, few := j.solution.Linearization.ProbeBytes()+16*int64(j.solution.MuHat.N()), fewest
+	most := count
+	if _, bounded := j.view.Available(); !bounded && each > sweepBytes/8 {
+		if each > sweepBytes {
+			few = 1
+		}
+		most = max(few, int(sweepBytes/each))
+		j.wide.Lock()
+		defer j.wide.Unlock()
+	}
 	for first := 0; first < count; {
-		left := count - first
-		granted, release, err := j.view.Reserve(ctx, each*int64(min(left, fewest)), each*int64(left))
+		left := min(count-first, most)
+		granted, release, err := j.view.Reserve(ctx, each*int64(min(left, few)), each*int64(left))
 		if err != nil {
 			return err
 		}
-		n := min(left, max(fewest, int(granted/each)))
+		n := min(left, max(few, int(granted/each)))
 		err = sweep(first, n)
 		release()
 		if err != nil {

@@ -2,10 +2,12 @@ package stages
 
 import (
 	"context"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"surepipe/hutch"
+	"surepipe/progress"
 )
 
 // Refine is the stage that adds residual probes to a job whose planned ones are done, until the
@@ -52,10 +54,17 @@ func refine(ctx context.Context, job *Job, sigma2, share float64, workers int) e
 		job.run.Grow(more)
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(workers)
+		var done atomic.Int64
 		err = split(more, job.batch, func(first, n int) error {
 			g.Go(func() error {
 				return guard(func() error {
-					return job.query(ctx, Probes{Job: job, Phase: hutch.Residual, First: known + first, Count: n})
+					err := job.query(ctx, Probes{Job: job, Phase: hutch.Residual, First: known + first, Count: n})
+					if report := job.settings.Report; report != nil && err == nil {
+						if done := int(done.Add(int64(n))); done < more {
+							report(job.Index, progress.Report{Stage: progress.Probes, Step: trace.Queries + done, Steps: trace.Queries + more})
+						}
+					}
+					return err
 				})
 			})
 			return nil

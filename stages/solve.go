@@ -15,6 +15,7 @@ import (
 	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/loss"
+	"surepipe/progress"
 	"surepipe/vjp"
 )
 
@@ -37,6 +38,9 @@ type Settings struct {
 	KeepB bool
 	// ALO computes the diagonal of D mu_hat for leave-one-out, where it is known.
 	ALO bool
+	// Report, unless nil, receives the reports of the work on a sample, from its solve to its
+	// verification. Calls come from several goroutines at once.
+	Report func(sample int, r progress.Report)
 }
 
 // batchBytes is the working memory that all sweeps of a sample together may always have: enough to
@@ -64,7 +68,7 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 	weight := sync.OnceValue(func() float64 { return meanWeight(solver.Problem().Loss) })
 	return func(ctx context.Context, in <-chan Sample, out chan<- Probes) error {
 		return each(ctx, in, func(sample Sample) error {
-			job, err := solveOne(ctx, solver, s, sample, weight)
+			job, err := solveOne(s.reporting(ctx, sample.Index), solver, s, sample, weight)
 			if err != nil {
 				job = &Job{Sample: sample, shared: dev}
 				if err := job.settle(ctx, err); err != nil {
@@ -84,6 +88,14 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			})
 		})
 	}
+}
+
+// reporting returns a context in which the work on a sample reports to s.Report.
+func (s Settings) reporting(ctx context.Context, sample int) context.Context {
+	if s.Report == nil {
+		return ctx
+	}
+	return progress.With(ctx, func(r progress.Report) { s.Report(sample, r) })
 }
 
 // matrix is D mu_hat for the trace estimators.
@@ -110,7 +122,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	view := problem.Device.Request()
 	job := &Job{
 		Sample: sample, shared: problem.Device, view: view,
-		problem: problem, seed: s.Seed, batch: s.Batch, keepB: s.KeepB, begun: time.Now(),
+		problem: problem, settings: s, batch: s.Batch, begun: time.Now(),
 	}
 	y, mean := Observations(view, problem, sample.Y)
 	defer y.Free()
@@ -136,8 +148,11 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 			job.closed = hutch.Known(c.Trace, c.Frobenius2, s.Seed)
 		}
 	}
+	if _, bounded := view.Available(); !bounded && sol.Linearization.Inner().Iterative && sol.Linearization.ProbeBytes() >= wideProbe {
+		job.turn = make(chan struct{}, 1)
+	}
 	if job.batch == 0 {
-		job.batch = chooseBatch(view, sol.Linearization, s.Plan.Vectors(), s.Workers)
+		job.batch = chooseBatch(view, sol.Linearization, s.Plan.Vectors(), s.Workers, job.turn != nil)
 	}
 	view.Lin(y, 1, y, -1, sol.MuHat)
 	var r [1]float64
@@ -191,8 +206,14 @@ func formShare(s Settings) float64 {
 // chooseBatch is the number of probes in a sweep: a whole phase, or a worker's share of it where a
 // probe is little work, but no more than the allowed working memory, which is about that of the
 // tape. A device with memory of its own shares a sweep among its own processors, and reports how
-// much memory it has.
-func chooseBatch(dev array.Device, l vjp.Linearization, phase, workers int) int {
+// much memory it has. Where sweeps take turns (see [Job]) one may have all of the memory, and a phase is
+// divided into equal sweeps: they share what they read, and kernels work on many probes at a time.
+func chooseBatch(dev array.Device, l vjp.Linearization, phase, workers int, turns bool) int {
+	if turns {
+		most := max(min(maxBatch, int(iterativeBytes/l.ProbeBytes())), fewest)
+		sweeps := max((phase+most-1)/most, 1)
+		return max((phase+sweeps-1)/sweeps, fewest)
+	}
 	room := max(batchBytes, l.Bytes()/2)
 	if l.Inner().Iterative {
 		// There is no tape to compare with, and conjugate gradients read all their data at every

@@ -6,6 +6,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/progress"
 	"surepipe/verify"
 	"surepipe/vjp"
 )
@@ -29,6 +30,12 @@ func Verify(solver vjp.Solver, sigma2 float64, o verify.Options) Stage[Probes, P
 
 func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o verify.Options) error {
 	j.ended = time.Now()
+	if report := j.settings.Report; report != nil {
+		ctx = progress.With(ctx, func(r progress.Report) {
+			r.Stage = progress.Verification
+			report(j.Index, r)
+		})
+	}
 	trace, err := j.estimate()
 	if err != nil {
 		return err
@@ -38,7 +45,7 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 	defer y.Free()
 	j.verification, err = verify.Check(ctx, verify.Result{
 		Solver: solver, Y: y, B: j.solution.B, MuHat: j.solution.MuHat, Convergence: j.solution.Convergence,
-		Images: j.inSweeps(), Closed: j.solution.Linearization.Closed(), Trace: trace, Sigma2: weighing.Sigma2, StdErr: weighing.StdErr(), Seed: j.seed, Sample: uint64(j.Index),
+		Images: j.inSweeps(), Closed: j.solution.Linearization.Closed(), Trace: trace, Sigma2: weighing.Sigma2, StdErr: weighing.StdErr(), Seed: j.settings.Seed, Sample: uint64(j.Index),
 	}, o)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/progress"
 )
 
 // cg is a run of conjugate gradients for a batch of probes (see [implicit]). A probe that has
@@ -105,6 +106,7 @@ func (c *cg) run(ctx context.Context, w array.Batch) error {
 	if err := c.begin(w); err != nil {
 		return err
 	}
+	report := progress.From(ctx)
 	step := 0
 	for c.active > 0 {
 		if err := ctx.Err(); err != nil {
@@ -118,6 +120,7 @@ func (c *cg) run(ctx context.Context, w array.Batch) error {
 		if !c.pilot {
 			c.l.noteSteps(step)
 		}
+		report(c.progress(step))
 		if !c.ku.IsZero() {
 			c.dev.LinEach(c.ku, c.ones, c.kt, c.beta, c.ku)
 		}
@@ -277,6 +280,32 @@ func (c *cg) judge(step int) error {
 		}
 	}
 	return nil
+}
+
+// progress is the state after a step: the largest relative residual, in the norm of [goal], of the
+// probes that are not done, and what it has to come down to. The bound of a form falls with the
+// residual's square.
+func (c *cg) progress(step int) progress.Report {
+	r := progress.Report{Stage: progress.ConjugateGradients, Step: step, Active: c.active}
+	if c.pilot {
+		r.Stage = progress.Pilot
+	}
+	worst := 0.0
+	for i := range c.probes {
+		p := &c.probes[i]
+		if p.done || !(p.start > 0) {
+			continue
+		}
+		residual := math.Sqrt(p.rho / p.start)
+		goal := c.goal.residual
+		if !c.pilot { // whose bound takes more work
+			goal = math.Min(goal, residual*math.Sqrt(p.limit/p.bound))
+		}
+		if excess := residual / goal; excess > worst && goal > 0 && !math.IsInf(excess, 1) {
+			worst, r.Measure, r.Goal = excess, residual, goal
+		}
+	}
+	return r
 }
 
 // enough reports whether a probe has reached its goal.

@@ -1,6 +1,7 @@
 package vjp
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -52,6 +53,7 @@ func (o Options) differentiate(sol *solve.Solution) derivative {
 
 // situation is what the choice of a space and of a system depends on.
 type situation struct {
+	ctx        context.Context // of the call that makes the derivative
 	p          Problem
 	j          prox.Derivative
 	model      *prox.Model
@@ -98,13 +100,9 @@ func (s *situation) factored() bool {
 }
 
 // columns reports that the space is a set of A's columns, of which A stores the entries, with a
-// diagonal curvature.
+// curvature that is known as a matrix.
 func (s *situation) columns() bool {
-	if s.kind != space.Subset || !linops.StructureOf(s.p.A).Entries.Known {
-		return false
-	}
-	q := s.model.Curvature
-	return q == nil || q.Diagonal() != nil
+	return s.kind == space.Subset && linops.StructureOf(s.p.A).Entries.Known && s.plain()
 }
 
 // hasColumns reports whether A can be restricted to sets of coordinates, so that its products read
@@ -135,7 +133,7 @@ func (s *situation) plain() bool {
 	if q == nil || q.Diagonal() != nil {
 		return true
 	}
-	if s.matrix == nil && s.n <= maxFactored {
+	if s.matrix == nil && s.n <= maxColumns {
 		s.matrix = q.Matrix()
 	}
 	return s.matrix != nil
@@ -203,6 +201,11 @@ var rules = []rule{
 		(*implicit).iterate,
 	},
 	{
+		"the model's space", "preconditioned conjugate gradients", "the space is a set of at most half of the coordinates: the vectors of conjugate gradients are shorter there",
+		func(s *situation) bool { return 2*s.n <= s.dim && s.kind == space.Subset && s.plain() },
+		(*implicit).embed,
+	},
+	{
 		"the range of J", "factored", fmt.Sprintf("p is at most %d: J's eigenvectors are cheap", maxDense),
 		func(s *situation) bool { return s.dim <= maxDense },
 		(*implicit).factorJacobian,
@@ -215,8 +218,8 @@ var rules = []rule{
 }
 
 // choose takes the first rule that applies, and computes what it needs.
-func (l *implicit) choose() error {
-	s := &situation{p: l.p, j: l.j, model: l.model, orthogonal: l.orthogonal, dim: l.dim, n: l.dim, solved: l.solved}
+func (l *implicit) choose(ctx context.Context) error {
+	s := &situation{ctx: ctx, p: l.p, j: l.j, model: l.model, orthogonal: l.orthogonal, dim: l.dim, n: l.dim, solved: l.solved}
 	if l.model != nil {
 		_, s.n = l.model.Space.Dims()
 		s.kind = l.model.Space.Form().Kind
@@ -279,6 +282,13 @@ func (l *implicit) product(*situation) error {
 // iterate restricts the system to the model's space.
 func (l *implicit) iterate(s *situation) error {
 	l.confine(s.on, l.model)
+	return nil
+}
+
+// embed restricts the system to the model's space, E followed by A.
+func (l *implicit) embed(*situation) error {
+	op, _ := linops.On(l.p.Device, l.p.A, l.model.Space)
+	l.confine(op, l.model)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package vjp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/pivoted"
 	"surepipe/linops"
+	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/space"
 )
@@ -36,7 +38,7 @@ type factored struct {
 
 	// later computes M and the factors when they are first needed, where the solver's own say
 	// enough; nil where they are here already.
-	later func() (*implicit, error)
+	later func(ctx context.Context) (*implicit, error)
 	once  sync.Once
 	err   error // of later
 	made  *implicit
@@ -46,13 +48,13 @@ type factored struct {
 var errUnfinished = errors.New("vjp: the factors of the derivative could not be computed")
 
 // ready computes the factors where that has been put off.
-func (f *factored) ready() error {
+func (f *factored) ready(ctx context.Context) error {
 	f.once.Do(func() {
 		if f.later == nil {
 			return
 		}
 		f.err = errUnfinished // where A panics
-		if f.made, f.err = f.later(); f.err == nil {
+		if f.made, f.err = f.later(ctx); f.err == nil {
 			g := f.made.f
 			f.inverse, f.image, f.rank, f.basic, f.op = g.inverse, g.image, g.rank, g.basic, g.op
 			f.bytes.Store(g.bytes.Load() + f.made.on.Bytes())
@@ -124,9 +126,10 @@ func (l *implicit) factorModel(s *situation) error {
 		sys.g = l.gram(l.model.Space.Form().Set)
 	}
 	if sys.g == nil {
+		progress.From(s.ctx)(progress.Report{Stage: progress.Gram, Steps: n})
 		sys.g = gram(dev, op)
 	}
-	return l.solveSystem(sys)
+	return l.solveSystem(s.ctx, sys)
 }
 
 // takeOver takes the trace and the condition of the system from the solver. The factors are computed
@@ -137,8 +140,8 @@ func (l *implicit) takeOver(s *situation) error {
 	l.f = &factored{rank: s.n, sensitive: l.sensitive(given.Projection, given.Condition)}
 	l.setKnown(given.Trace, given.Frobenius2, given.Condition)
 	again := &implicit{p: l.p, model: l.model, norm: l.norm, optimality: l.optimality}
-	l.f.later = func() (*implicit, error) {
-		to := &situation{p: again.p, model: again.model, n: s.n, kind: s.kind}
+	l.f.later = func(ctx context.Context) (*implicit, error) {
+		to := &situation{ctx: ctx, p: again.p, model: again.model, n: s.n, kind: s.kind}
 		return again, again.factorModel(to)
 	}
 	return nil
@@ -197,7 +200,7 @@ const vanishing = 1e-9
 
 // factorJacobian factors the system on the range of J = V diag(j) V*, with E the columns of V whose
 // eigenvalues do not vanish and Q = diag(1/j - 1)/eta. It is for a J without a model.
-func (l *implicit) factorJacobian(*situation) error {
+func (l *implicit) factorJacobian(s *situation) error {
 	dev, n := l.p.Device, l.dim
 	jacobian := l.jacobian()
 	basis, j, err := rangeOf(jacobian, n)
@@ -221,7 +224,7 @@ func (l *implicit) factorJacobian(*situation) error {
 	sys.m = func() mat.Matrix { return images(dev, on) }
 	sys.w = func() (*mat.Dense, error) { return root(sys.q, l.dim) }
 	sys.g = gram(dev, on)
-	return l.solveSystem(sys)
+	return l.solveSystem(s.ctx, sys)
 }
 
 // jacobian is J, row-major.
@@ -318,9 +321,9 @@ func spectrum(matrix []float64, n int) (values []float64, v *mat.Dense, err erro
 }
 
 // apply sets dst_i = D mu_hat w_i. op is A on the space.
-func (f *factored) apply(dst, w array.Batch) error {
+func (f *factored) apply(ctx context.Context, dst, w array.Batch) error {
 	dev, k := w.Device(), w.K()
-	if err := f.ready(); err != nil {
+	if err := f.ready(ctx); err != nil {
 		return err
 	}
 	if f.rank == 0 {
@@ -345,7 +348,7 @@ func (f *factored) apply(dst, w array.Batch) error {
 // diagonal returns the d diagonal entries of D mu_hat: the squared norms of the rows of Q1, or with
 // the rows m_i of M those of m_i K^{-1} m_i*.
 func (f *factored) diagonal(dev array.Device) ([]float64, error) {
-	if err := f.ready(); err != nil {
+	if err := f.ready(context.Background()); err != nil {
 		return nil, err
 	}
 	d, _ := f.op.Dims()
@@ -374,7 +377,7 @@ func (f *factored) diagonal(dev array.Device) ([]float64, error) {
 
 // onto sets the 1 x n batch dst to (M*M + Q)^+ M* z.
 func (f *factored) onto(dst, z array.Batch) error {
-	if err := f.ready(); err != nil {
+	if err := f.ready(context.Background()); err != nil {
 		return err
 	}
 	dev := z.Device()

@@ -95,7 +95,7 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 		return dev.Err()
 	}
 	if l.f != nil {
-		return l.f.apply(dst, w)
+		return l.f.apply(ctx, dst, w)
 	}
 	node := 0.0
 	if !math.IsInf(goal.form, 1) {
@@ -109,10 +109,25 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 	if err := c.run(ctx, w); err != nil {
 		return err
 	}
+	l.move(dst, w)
 	for i := range left {
 		left[i] = c.probes[i].bound
 	}
 	return dev.Err()
+}
+
+// move adds to dst the coordinates of w that mu_hat follows.
+func (l *implicit) move(dst, w array.Batch) {
+	if l.moving == nil || l.moving.Len() == 0 {
+		return
+	}
+	dev := w.Device()
+	some, all := dev.Alloc(w.K(), l.moving.Len()), dev.Alloc(w.K(), w.N())
+	defer some.Free()
+	defer all.Free()
+	dev.Gather(some, w, l.moving)
+	dev.Scatter(all, some, l.moving)
+	dev.Lin(dst, 1, dst, 1, all)
 }
 
 // pilotSeed is the seed of the pilots: any constant.

@@ -1,6 +1,7 @@
 package vjp
 
 import (
+	"context"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -68,6 +69,10 @@ type implicit struct {
 	gram   func(set []int) []float64              // the solver's, while the derivative is being made; or nil
 	solved func(set []int) (solve.Factored, bool) // likewise
 
+	// moving are coordinates of mu_hat that move with those of y one for one, and at which the images
+	// of op are 0; nil for none.
+	moving array.Index
+
 	misfit array.Batch // A b - y, zero where no slope is needed
 
 	pilot struct { // shared by all probes, computed by the first that needs it
@@ -84,7 +89,7 @@ const etaFactor = 4
 
 // newImplicit linearizes the fixed point at a solution, which was found with the given
 // optimality. With margin set it computes how close the choice of the tangent space was.
-func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*implicit, error) {
+func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality float64, margin bool) (*implicit, error) {
 	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()
@@ -108,7 +113,7 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 		dev.Copy(v, at.Gradient)
 	}
 	dev.Lin(v, 1-atTheThreshold, b, -open.eta*(1-atTheThreshold), v)
-	l, err := open.at(v)
+	l, err := open.at(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +130,7 @@ func newImplicit(at *solve.Point, o Options, optimality float64, margin bool) (*
 	if margin {
 		l.spaced(v, off)
 	}
-	if err := open.neighbours(l, v, off); err != nil {
+	if err := open.neighbours(ctx, l, v, off); err != nil {
 		return nil, err
 	}
 	done = true
@@ -185,7 +190,7 @@ func (l *implicit) toUser(b []float64) []float64 {
 }
 
 // at linearizes the prox at v and chooses how to solve with it.
-func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
+func (l *implicit) at(ctx context.Context, v array.Batch) (_ *implicit, err error) {
 	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, gram: l.gram, solved: l.solved}
 	_, m.dim = m.p.A.Dims()
 	m.op = m.p.A
@@ -202,7 +207,7 @@ func (l *implicit) at(v array.Batch) (_ *implicit, err error) {
 		return nil, err
 	}
 	m.model = m.j.Model()
-	err = m.choose()
+	err = m.choose(ctx)
 	if fault := dev.Err(); fault != nil {
 		err = fault // the cause
 	}
@@ -253,11 +258,15 @@ func (l *implicit) Bytes() int64 {
 	if l.owned != nil {
 		bytes += l.owned.a.Bytes()
 	}
+	if l.moving != nil {
+		bytes += l.moving.Bytes()
+	}
 	return bytes
 }
 
 // ProbeBytes counts the vectors of conjugate gradients on the system's space, two more where A*A is
-// a product of its own and two more where there is curvature, and two of length d.
+// a product of its own and two more where there is curvature, and two of length d,
+// or three where coordinates move with y.
 func (l *implicit) ProbeBytes() int64 {
 	d, _ := l.p.A.Dims()
 	vectors := int64(3)
@@ -267,7 +276,11 @@ func (l *implicit) ProbeBytes() int64 {
 	if l.pre != nil && !l.pre.flat() {
 		vectors += 2
 	}
-	return 8 * (vectors*int64(l.dim) + 2*int64(d))
+	images := int64(2)
+	if l.moving != nil {
+		images++
+	}
+	return 8 * (vectors*int64(l.dim) + images*int64(d))
 }
 
 // owned is the operator of a restricted problem, and the function that releases it and its
@@ -304,6 +317,9 @@ func (l *implicit) Release() {
 		l.span.Release()
 	}
 	l.misfit.Free()
+	if l.moving != nil {
+		l.moving.Free()
+	}
 	if l.owned != nil {
 		l.owned.release()
 	}

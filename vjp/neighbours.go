@@ -1,6 +1,7 @@
 package vjp
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 
@@ -27,7 +28,7 @@ const differs = 1e-3
 // neighbours widens the range of traces by those of the derivatives near v, where these have
 // another tangent space: at v scaled up and down, and shifted by random signs. err is the error to
 // which v is known.
-func (l *implicit) neighbours(at *implicit, v array.Batch, err float64) error {
+func (l *implicit) neighbours(ctx context.Context, at *implicit, v array.Batch, err float64) error {
 	if !at.known.Known || at.j.Diagonal().IsZero() && v.N() > maxDense || prox.StructureOf(l.p.R).Quadratic.Known {
 		return nil
 	}
@@ -52,7 +53,7 @@ func (l *implicit) neighbours(at *implicit, v array.Batch, err float64) error {
 	share := shift / top[0]
 	for _, step := range [][2]float64{{1 + share, 0}, {math.Max(1-share, 0), 0}, {1, shift}, {1, -shift}} {
 		dev.Lin(there, step[0], v, step[1], probe)
-		if err := l.widen(at, here, there, probe); err != nil {
+		if err := l.widen(ctx, at, here, there, probe); err != nil {
 			return err
 		}
 	}
@@ -62,7 +63,7 @@ func (l *implicit) neighbours(at *implicit, v array.Batch, err float64) error {
 
 // widen includes the trace of the derivative at the argument there in the range of at, if its image
 // of the probe differs from here, the image of at's own derivative.
-func (l *implicit) widen(at *implicit, here, there, probe array.Batch) error {
+func (l *implicit) widen(ctx context.Context, at *implicit, here, there, probe array.Batch) error {
 	dev := there.Device()
 	t := dev.Alloc(1, there.N())
 	defer t.Free()
@@ -80,7 +81,7 @@ func (l *implicit) widen(at *implicit, here, there, probe array.Batch) error {
 	if most[0] <= differs {
 		return dev.Err()
 	}
-	other, err := l.at(there)
+	other, err := l.at(ctx, there)
 	if err != nil {
 		return err
 	}

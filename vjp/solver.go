@@ -193,6 +193,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 	if t := at.Tangent; t != nil {
 		at.Tangent = nil
 		l = newConfined(at.Problem, t.A, t.Model, s.o.Tol)
+		l.moving = t.Moving
 		l.choices = []Choice{
 			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were in it"},
 			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver provides products with the curvature"},
@@ -202,7 +203,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		return l, nil
 	}
 	var err error
-	if l, err = newImplicit(at, s.o, sol.Optimality, true); err != nil {
+	if l, err = newImplicit(ctx, at, s.o, sol.Optimality, true); err != nil {
 		return nil, err
 	}
 	if (l.known.Low < l.known.High || l.f != nil && l.f.sensitive) && sol.Converged && s.o.Tol > settledTol {
@@ -213,7 +214,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		if better {
 			l.Release()
 			l = nil
-			if l, err = newImplicit(at, s.o, sol.Optimality, true); err != nil {
+			if l, err = newImplicit(ctx, at, s.o, sol.Optimality, true); err != nil {
 				return nil, err
 			}
 		}
@@ -273,7 +274,7 @@ const (
 // derivative's trace.
 func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (float64, error) {
 	at := sol.At
-	l, err := newImplicit(at, s.o, sol.Optimality, false)
+	l, err := newImplicit(ctx, at, s.o, sol.Optimality, false)
 	if err != nil {
 		return 0, err
 	}

@@ -1,11 +1,14 @@
 package vjp
 
 import (
+	"context"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/pivoted"
+	"surepipe/progress"
 	"surepipe/prox"
 	"surepipe/solve"
 )
@@ -34,7 +37,11 @@ const (
 
 // solveSystem factorizes K, by Cholesky where it is well conditioned with its diagonal scaled to
 // one, else by [pivoted.Factorize].
-func (l *implicit) solveSystem(s system) error {
+func (l *implicit) solveSystem(ctx context.Context, s system) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	progress.From(ctx)(progress.Report{Stage: progress.Factorization, Steps: s.n})
 	if s.q == nil {
 		s.q = make([]float64, s.n*s.n)
 		s.w = func() (*mat.Dense, error) { return nil, nil }
@@ -63,7 +70,7 @@ func (l *implicit) solveWith(s system, projection bool) error {
 		l.p.Device.Upload(l.f.inverse, inverse.RawMatrix().Data)
 		trace, frobenius2 := float64(s.n), float64(s.n)
 		if !projection {
-			trace, frobenius2 = traceOf(inverse, s.g)
+			trace, frobenius2 = traceOf(inverse, s.q)
 		}
 		l.setKnown(trace, frobenius2, condition)
 		return nil
@@ -150,16 +157,24 @@ func (s system) cholesky(scale []float64) (*mat.Dense, float64) {
 	return out, chol.Cond()
 }
 
-// traceOf adds up the eigenvalues of D mu_hat = M K^{-1} M*, which are those of K^{-1} G, and their
-// squares.
-func traceOf(inverse *mat.Dense, g []float64) (trace, frobenius2 float64) {
+// traceOf adds up the eigenvalues of D mu_hat = M K^{-1} M*, which are those of K^{-1} G = I - P,
+// P = K^{-1} Q, and their squares. Q has few entries: it is diagonal, or has a block for each group.
+func traceOf(inverse *mat.Dense, q []float64) (trace, frobenius2 float64) {
 	n, _ := inverse.Dims()
-	var product mat.Dense
-	product.Mul(inverse, mat.NewDense(n, n, g))
+	p := make([]float64, n*n) // the transpose of P
+	for k := range n {
+		for c, v := range q[k*n : (k+1)*n] {
+			if v != 0 {
+				floats.AddScaled(p[c*n:(c+1)*n], v, inverse.RawRowView(k)) // K^{-1} is symmetric
+			}
+		}
+	}
+	trace, frobenius2 = float64(n), float64(n)
 	for i := range n {
-		trace += product.At(i, i)
-		for c := range n {
-			frobenius2 += product.At(i, c) * product.At(c, i)
+		trace -= p[i*n+i]
+		frobenius2 -= 2*p[i*n+i] - p[i*n+i]*p[i*n+i]
+		for c := range i {
+			frobenius2 += 2 * p[i*n+c] * p[c*n+i]
 		}
 	}
 	return trace, frobenius2

@@ -339,7 +339,7 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"sweep --criterion sure --problem lasso --lambda 1:2:3 --data " + save(t, x, y), "--sigma2 is missing"},
 		{"sweep --criterion cp --problem lasso --lambda 1:2:3 --data " + good, `--criterion: criterion "cp", expected one of sure, gcv, alo, aic, bic`},
 		{"run --problem lasso --lambda 1 --data " + save(t, x, y, floats("sigma2", []float64{-1})), "sigma2 is -1, expected a positive number"},
-		{"run --problem lasso --lambda 1 --solver newton --data " + good, `--solver is "newton", expected auto or one of direct, ista, fista, admm, active-set`},
+		{"run --problem lasso --lambda 1 --solver gradients --data " + good, `--solver is "gradients", expected auto or one of direct, ista, fista, admm, active-set, newton`},
 		{"run --problem lasso --lambda 1 --solver direct --data " + good, "--solver direct: "},
 		{"run --problem ridge --lambda 1 --derivative unrolled --data " + good, "--solver direct: "},
 		{"run --problem lasso --lambda 1 --derivative magic --data " + good, `--derivative is "magic", expected auto, implicit or unrolled`},

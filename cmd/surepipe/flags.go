@@ -325,9 +325,9 @@ func (f *estimatorFlags) solverOptions(dev array.Device, sigma2 float64) (vjp.Op
 }
 
 // open builds the estimator that the flags and the data describe. Multiples of lambda_max refer to
-// y.
-func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data, progress func(pipeline.Progress)) (_ *job, err error) {
-	ctx := cmd.Context()
+// y. Its work, including what is done once for all samples, is shown on bar.
+func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data, bar *progress) (_ *job, err error) {
+	ctx := bar.preparing(cmd.Context())
 	j := &job{dev: dev}
 	defer func() {
 		if err != nil {
@@ -377,7 +377,7 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	j.pipeline, err = pipeline.New(j.solver, pipeline.Options{
 		Verify: check,
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: queries, TraceError: traceError, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept, Progress: progress, Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept, Progress: bar.follower(), Logger: f.logger(cmd),
 	})
 	if err != nil {
 		return nil, planError(err)

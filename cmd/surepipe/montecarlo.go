@@ -231,8 +231,10 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		dev.Close()
 		return err
 	}
-	bar := newProgress(cmd.ErrOrStderr())
-	job, err := f.open(cmd, dev, rest, nil)
+	bar := newProgress(cmd)
+	defer bar.close()
+	bar.label("", "samples")
+	job, err := f.open(cmd, dev, rest, bar)
 	if err != nil {
 		return err
 	}

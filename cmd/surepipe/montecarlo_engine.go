@@ -68,7 +68,6 @@ type monteCarloRun struct {
 	s     *summary
 	speed throughput
 	mean  runningMean
-	bar   *throttled
 	log   *sampleLog // nil without a file
 	// samples and repeats are the numbers of those done, in this run or in the file.
 	samples, repeats int
@@ -77,7 +76,7 @@ type monteCarloRun struct {
 // run computes the lines that are not in the file yet. If the error is not nil the summary is
 // incomplete.
 func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err error) {
-	r := &monteCarloRun{monteCarlo: m, s: &summary{Summary: true}, bar: newThrottled(m.progress)}
+	r := &monteCarloRun{monteCarlo: m, s: &summary{Summary: true}}
 	r.speed.begun = time.Now()
 	if m.log != "" {
 		r.log, err = openLog(m.log, m.header, m.resume, m.warn, func(line []byte) error {
@@ -99,7 +98,7 @@ func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err
 	for _, v := range r.s.headline() {
 		r.mean.add(v)
 	}
-	defer m.progress.done()
+	defer m.progress.close()
 	if err := r.compute(ctx); err != nil {
 		return r.s, r.speed, err
 	}
@@ -191,7 +190,8 @@ func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func
 		if values := m.s.headline(); record.Repeat == nil && len(values) > 0 {
 			m.mean.add(values[len(values)-1])
 		}
-		m.bar.set(m.samples+m.repeats, m.count+m.seeds, func() string { return m.speed.String() + ", " + m.mean.describe(m.s) })
+		m.progress.set(m.samples+m.repeats, m.count+m.seeds, m.first+m.samples)
+		m.progress.describe(m.speed.String() + ", " + m.speed.remaining(m.count-m.samples) + m.mean.describe(m.s))
 	}
 	return nil
 }
@@ -235,21 +235,4 @@ func (m *runningMean) describe(s *summary) string {
 		return fmt.Sprintf("%s %.3g", name, m.mean)
 	}
 	return fmt.Sprintf("%s %.3g ± %.2g", name, m.mean, math.Sqrt(m.squares/(m.n-1)/m.n))
-}
-
-// throttled updates a bar at most ten times a second.
-type throttled struct {
-	bar  *progress
-	last time.Time
-}
-
-func newThrottled(bar *progress) *throttled { return &throttled{bar: bar} }
-
-func (t *throttled) set(done, total int, text func() string) {
-	if time.Since(t.last) < 100*time.Millisecond {
-		return
-	}
-	t.last = time.Now()
-	t.bar.describe(text())
-	t.bar.set(done, total)
 }

@@ -226,6 +226,16 @@ func (t *throughput) add(r sampleRecord) {
 	}
 }
 
+// remaining says how long so many samples more take, at the rate of those so far; "" where that is
+// not known or the samples are done.
+func (t *throughput) remaining(n int) string {
+	const least = 3
+	if t.samples < least || n <= 0 {
+		return ""
+	}
+	return "about " + inWords(t.sampling/time.Duration(t.samples)*time.Duration(n)) + " left for the samples, "
+}
+
 // String gives the rates since the beginning, "" if nothing was computed.
 func (t *throughput) String() string {
 	var rates []string

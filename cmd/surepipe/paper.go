@@ -13,7 +13,6 @@ import (
 	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/internal/dataio"
-	"surepipe/pipeline"
 	"surepipe/problems"
 )
 
@@ -136,12 +135,12 @@ func (f *paperFlags) estimator(problem string, args ...string) (*estimatorFlags,
 }
 
 // open opens the device, and a job for e and the data.
-func (f *paperFlags) open(cmd *cobra.Command, e *estimatorFlags, data problems.Data, progress func(pipeline.Progress)) (*job, error) {
+func (f *paperFlags) open(cmd *cobra.Command, e *estimatorFlags, data problems.Data, bar *progress) (*job, error) {
 	dev, err := openDevice(f.device, 0)
 	if err != nil {
 		return nil, err
 	}
-	return e.open(cmd, dev, data, progress)
+	return e.open(cmd, dev, data, bar)
 }
 
 // replaceFile writes a file, which gets its name when it is complete.

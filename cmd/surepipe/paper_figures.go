@@ -3,14 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
@@ -37,8 +33,9 @@ func newPaperFigures() *cobra.Command {
      samples of y, and the spread of SURE over seeds at one y
   2  the same of robust PCA 1000 x 1000
   3  matrix completion 2000 x 1000: SURE and the loss over lambda in [1, 2 lambda_max] at
-     one y; and SURE's error relative to the Monte Carlo risk for several y; with --tol 1e-5
-     --trace hutchinson --queries auto
+     one y; and SURE's error relative to the Monte Carlo risk for several y; each y is a
+     sweep with --tol 1e-5 --trace hutchinson --queries 12, whose probes add at most a
+     third of SURE's own error bar
 
 Figures are .png and .svg; the numbers in them are .csv; the data are in data/, as
 surepipe montecarlo takes them, and every estimate is a line of a .jsonl file. The paper's
@@ -47,8 +44,9 @@ The Monte Carlo risk is the mean loss over the same samples.
 
 Repeat the same command to continue after an interrupt; more --samples, --seeds and
 --draws extend the results; other settings need another --out. On two processors all
-three figures take a few minutes with --scale 0.2; at full size a sample of figures 1 and
-3 takes about a minute.`,
+three figures take a few minutes with --scale 0.2; at full size a sample of figure 1 takes
+a minute of processor time, one of figure 2 ten seconds, and one of figure 3, which is a
+sweep, half an hour.`,
 		Example: `  surepipe paper figures --out figures --scale 0.2
   surepipe paper figures --out figures --figure 2 --samples 2000 --seeds 100`,
 		Args: noArgs,
@@ -63,7 +61,7 @@ three figures take a few minutes with --scale 0.2; at full size a sample of figu
 	flags.IntVar(&f.samples, "samples", 30, "figures 1 and 2: samples of y")
 	flags.IntVar(&f.seeds, "seeds", 30, "figures 1 and 2: seeds at one sample")
 	flags.IntVar(&f.draws, "draws", 2, "figure 3: samples of y")
-	flags.IntVar(&f.points, "points", 20, "figure 3: values of lambda")
+	flags.IntVar(&f.points, "points", 37, "figure 3: values of lambda")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("figure", cobra.FixedCompletions([]string{"all", "1", "2", "3"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
@@ -122,12 +120,13 @@ func (f *figures) run() error {
 // simulate runs the estimator at samples around the data's mu, from sample 0 on. It keeps the lines
 // in the named file of the folder, and continues with those that are there.
 func (f *figures) simulate(ctx context.Context, data problems.Data, name, title string, count, seeds int, e *estimatorFlags, settings map[string]string) (*summary, throughput, *job, error) {
-	job, err := f.open(f.cmd, e, data, nil)
+	bar := newProgress(f.cmd)
+	defer bar.close()
+	bar.label(title+": ", "samples")
+	job, err := f.open(f.cmd, e, data, bar)
 	if err != nil {
 		return nil, throughput{}, nil, err
 	}
-	bar := newProgress(f.cmd.ErrOrStderr())
-	bar.prefix = title + ": "
 	m := &monteCarlo{
 		job: job, template: e.result(job), ys: simulated(data.Mu, data.YShape, job.sigma2, f.seed), mu: data.Mu, count: count, seeds: seeds, seed: f.seed,
 		log: filepath.Join(f.out, name), resume: true, again: "the same command", header: newLogHeader(settings, data, job.dev), progress: bar,
@@ -219,85 +218,4 @@ func (f *figures) report(number int, text string) error {
 		return err
 	}
 	return replaceFile(filepath.Join(f.out, fmt.Sprintf("figure%d.txt", number)), []byte(text))
-}
-
-// curves draws figure 3: the curves at one y, and the errors over several.
-func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
-	const problem, name = "matrix-completion", "figure3-hyperparameter"
-	rows, cols := f.scaled(2000, 1000)
-	data, err := generate(problem, rows, cols, f.seed)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := f.writeData(problem, rows, cols, data); err != nil {
-		return 0, err
-	}
-	if err := os.MkdirAll(filepath.Join(f.out, "figure3"), 0o777); err != nil {
-		return 0, err
-	}
-	// The data's lambda is a quarter of lambda_max at a y that is not among the samples.
-	top := 2 * 4 * *data.Lambda
-	sweep := figure.Sweep{Title: fmt.Sprintf("Matrix completion %d × %d, one y", rows, cols), Label: "SURE / d"}
-	errors := figure.Lines{Title: fmt.Sprintf("Matrix completion %d × %d", rows, cols), XLabel: "λ", YLabel: "|SURE − risk| / risk"}
-	for i := range f.draws {
-		errors.Series = append(errors.Series, figure.Series{Name: fmt.Sprintf("sample %d", i)})
-	}
-	columns := []string{"lambda", "risk"}
-	for i := range f.draws {
-		columns = append(columns, fmt.Sprintf("sure_%d", i), fmt.Sprintf("loss_%d", i))
-	}
-	var table [][]float64
-	worst, worstAt := 0.0, 0.0
-	for k := range f.points {
-		lambda := math.Pow(top, float64(k)/float64(f.points-1))
-		// A plot needs no more digits than these.
-		e, settings, err := f.estimator(problem, "--tol=1e-5", "--trace=hutchinson", "--queries=auto", "--lambda="+strconv.FormatFloat(lambda, 'g', -1, 64))
-		if err != nil {
-			return 0, err
-		}
-		log := filepath.Join("figure3", fmt.Sprintf("lambda%03d-of-%d.jsonl", k, f.points))
-		s, _, job, err := f.simulate(ctx, data, log, fmt.Sprintf("figure 3, λ %d of %d", k+1, f.points), f.draws, 0, e, settings)
-		if err != nil {
-			return 0, err
-		}
-		d := float64(job.problem.D)
-		job.close()
-		risk := stat.Mean(s.loss, nil)
-		row := []float64{lambda, risk}
-		for i, sure := range s.sure {
-			row = append(row, sure, s.loss[i])
-			relative := math.Abs(sure-risk) / risk
-			// An error that is 0 by chance cannot be shown on a logarithmic axis.
-			if relative > 0 {
-				errors.Series[i].X = append(errors.Series[i].X, lambda)
-				errors.Series[i].Y = append(errors.Series[i].Y, relative)
-			}
-			if relative > worst {
-				worst, worstAt = relative, lambda
-			}
-		}
-		table = append(table, row)
-		sweep.Lambda = append(sweep.Lambda, lambda)
-		sweep.SURE = append(sweep.SURE, s.sure[0]/d)
-		sweep.StdErr = append(sweep.StdErr, s.stderr[0]/d)
-		sweep.Loss = append(sweep.Loss, s.loss[0]/d)
-		sweep.Divergence = append(sweep.Divergence, s.divergence[0])
-		sweep.Converged = append(sweep.Converged, s.trusted[0])
-		notConverged += s.NotConverged
-		if err := dataio.WriteCSV(filepath.Join(f.out, name+".csv"), matrixOf(columns, table)); err != nil {
-			return 0, err
-		}
-	}
-	if err := f.save(name, sweep); err != nil {
-		return 0, err
-	}
-	if err := f.save(name+"-errors", errors); err != nil {
-		return 0, err
-	}
-	best, oracle := figure.Minimizer(sweep.SURE, sweep.Converged), figure.Minimizer(sweep.Loss, sweep.Converged)
-	return notConverged, f.report(3, fmt.Sprintf(`figure 3: matrix completion %d x %d, %d values of lambda in [1, %.4g], %d samples
-  least SURE                %.4g a coordinate, at lambda = %.4g, where the loss is %.4g
-  least loss                %.4g a coordinate, at lambda = %.4g
-  largest error of SURE     %.2f%% of the Monte Carlo risk, at lambda = %.4g; the paper's less than 1%% at full size
-`, rows, cols, f.points, top, f.draws, sweep.SURE[best], sweep.Lambda[best], sweep.Loss[best], sweep.Loss[oracle], sweep.Lambda[oracle], 100*worst, worstAt))
 }

@@ -217,12 +217,11 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 	if err != nil {
 		return line, err
 	}
-	bar := newProgress(t.cmd.ErrOrStderr())
-	defer bar.done()
-	name := fmt.Sprintf("%s %d x %d", r.problem, rows, cols)
-	bar.describe(name + ", probes")
+	bar := newProgress(t.cmd)
+	defer bar.close()
+	bar.label(fmt.Sprintf("%s %d x %d: ", r.problem, rows, cols), "samples")
 	e.keepB = r.problem == "lasso"
-	job, err := t.flags.open(t.cmd, e, data, func(p pipeline.Progress) { bar.set(p.Done, p.Total) })
+	job, err := t.flags.open(t.cmd, e, data, bar)
 	if err != nil {
 		return line, err
 	}
@@ -248,7 +247,6 @@ func (t *tables) row(r paperRow, rows, cols int, bytes uint64) (line tableLine, 
 	if t.samples == 0 {
 		return line, nil
 	}
-	bar.describe(name + ", samples")
 	losses, err := t.losses(job, data, bytes, bar)
 	if err != nil {
 		return line, err
@@ -267,7 +265,7 @@ func (t *tables) losses(job *job, data problems.Data, bytes uint64, bar *progres
 		parallel = 1
 	}
 	pipe, err := pipeline.New(job.solver, pipeline.Options{
-		Sigma2: job.sigma2, Estimator: "hutchinson", Queries: 2, Seed: t.flags.seed, Parallel: parallel,
+		Sigma2: job.sigma2, Estimator: "hutchinson", Queries: 2, Seed: t.flags.seed, Parallel: parallel, Progress: bar.follower(),
 	})
 	if err != nil {
 		return nil, err
@@ -285,7 +283,7 @@ func (t *tables) losses(job *job, data problems.Data, bytes uint64, bar *progres
 			return nil, err
 		}
 		losses = append(losses, squaredDistance(risk.MuHat, data.Mu))
-		bar.set(len(losses), t.samples)
+		bar.set(len(losses), t.samples, risk.Index+1)
 	}
 	return losses, nil
 }

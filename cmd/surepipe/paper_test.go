@@ -122,7 +122,7 @@ func TestPaperFiguresGoOnAndKeepWhatMadeThem(t *testing.T) {
 	for _, name := range []string{
 		"figure1-matrix-completion.jsonl", "figure1-matrix-completion.csv", "figure1-matrix-completion.png", "figure1-matrix-completion.svg", "figure1.txt",
 		"figure2-robust-pca.jsonl", "figure2-robust-pca.csv", "figure2-robust-pca.png", "data/robust-pca-20x20.npz", "data/matrix-completion-40x20.npz",
-		"figure3/lambda002-of-3.jsonl", "figure3-hyperparameter.csv", "figure3-hyperparameter.png", "figure3-hyperparameter-errors.png", "figure3.txt",
+		"figure3/sample001-of-3-points.jsonl", "figure3-hyperparameter.csv", "figure3-hyperparameter.png", "figure3-hyperparameter-errors.png", "figure3.txt",
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {

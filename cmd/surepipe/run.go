@@ -133,8 +133,9 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 		return err
 	}
 	f.keepB = out != ""
-	bar := newProgress(cmd.ErrOrStderr())
-	job, err := f.open(cmd, dev, file.Data, func(p pipeline.Progress) { bar.set(p.Done, p.Total) })
+	bar := newProgress(cmd)
+	defer bar.close()
+	job, err := f.open(cmd, dev, file.Data, bar)
 	if err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 	f.warn(cmd, job.problem)
 	f.warnIntercept(cmd, file.Data)
 	risk, err := job.pipeline.Estimate(ctx, file.Y)
-	bar.done()
+	bar.close()
 	if err != nil {
 		return err
 	}

@@ -1,17 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
@@ -27,6 +26,7 @@ import (
 type sweepFlags struct {
 	estimatorFlags
 	refine                int
+	chain                 int // points in a chain of warm starts, 0 for the default
 	csv, jsonl, plot, out string
 	asJSON, resume        bool
 	// criterion is what is minimized: "" stands for the default until the data are known.
@@ -215,7 +215,10 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 		dev.Close()
 		return err
 	}
-	job, err := f.open(cmd, dev, file.Data, nil)
+	bar := newProgress(cmd)
+	defer bar.close()
+	bar.label("", "points")
+	job, err := f.open(cmd, dev, file.Data, bar)
 	if err != nil {
 		return err
 	}
@@ -232,29 +235,25 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 		grid[a] = axis.values
 	}
 	family, options := f.sweep(cmd, job, file.Data)
+	options.Progress = bar.follower()
 	if f.out != "" {
 		if err := checkOut(f.out, job.problem); err != nil {
 			return err
 		}
 	}
-	r := &sweepReport{cmd: cmd, f: f, job: job, y: file.Y, total: 1, hasLoss: file.Mu != nil}
+	r := &sweepReport{bar: bar, cmd: cmd, f: f, job: job, y: file.Y, total: 1, hasLoss: file.Mu != nil}
 	for _, axis := range grid {
 		r.total *= len(axis)
 	}
 	header := f.header(job, file.Data)
 	if f.jsonl != "" {
-		var known []sweepLine
-		if r.log, known, err = openSweepLog(f.jsonl, f.resume, header); err != nil {
+		if r.log, r.known, err = openSweepLog(f.jsonl, f.resume, header); err != nil {
 			return err
 		}
 		defer r.log.Close()
-		for i, line := range known {
-			if line.Index != i {
-				return usagef("--resume: %s holds point %d where point %d is expected", f.jsonl, line.Index, i)
-			}
-			options.Known = append(options.Known, f.valueOf(line))
+		if options.Known, err = f.valuesOf(r.known); err != nil {
+			return err
 		}
-		r.known = known
 	}
 	f.warn(cmd, job.problem)
 	f.warnIntercept(cmd, file.Data)
@@ -263,7 +262,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 	}
 	for point, err := range pipeline.Sweep(cmd.Context(), file.Y, family, grid, options) {
 		if err != nil {
-			r.bar.done()
+			r.bar.close()
 			if errors.Is(err, context.Canceled) && f.jsonl != "" {
 				fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d points are in %s; continue with --resume\n", len(r.lines), f.jsonl)
 			}
@@ -294,7 +293,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 			return j.problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
 		},
 	}
-	o = pipeline.SweepOptions{Criterion: f.criterion, Mu: data.Mu, Refine: f.refine, Options: pipeline.Options{
+	o = pipeline.SweepOptions{Criterion: f.criterion, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
 		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.out != "" || f.intercept, Logger: f.logger(cmd),
 	}}
@@ -315,7 +314,7 @@ func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	h := sweepHeader{
 		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, Intercept: f.intercept, Sigma2: j.sigma2, Solver: j.solver.Name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
-		Chain: pipeline.DefaultChain, Refine: f.refine, Verify: f.verify,
+		Chain: cmp.Or(f.chain, pipeline.DefaultChain), Refine: f.refine, Verify: f.verify,
 		Data: dataHash(data), Device: j.dev.Name(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),
 	}
 	if f.queries.auto {
@@ -353,14 +352,4 @@ func (f *sweepFlags) weightsOf(line sweepLine) []float64 {
 		}
 	}
 	return w
-}
-
-// onTerminal reports whether standard output is a terminal.
-func onTerminal(cmd *cobra.Command) bool {
-	out := cmd.OutOrStdout()
-	if w, kept := out.(*keptError); kept {
-		out = w.Writer
-	}
-	f, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -61,6 +61,18 @@ func (f *sweepFlags) valueOf(line sweepLine) pipeline.SweepValue {
 	return pipeline.SweepValue{Weights: f.weightsOf(line), Value: value, Trusted: line.trusted()}
 }
 
+// valuesOf are those of the lines of the --jsonl file.
+func (f *sweepFlags) valuesOf(lines []sweepLine) ([]pipeline.SweepValue, error) {
+	var values []pipeline.SweepValue
+	for i, line := range lines {
+		if line.Index != i {
+			return nil, usagef("--resume: %s holds point %d where point %d is expected", f.jsonl, line.Index, i)
+		}
+		values = append(values, f.valueOf(line))
+	}
+	return values, nil
+}
+
 // criteriaColumns are the columns of a .csv file for what is known at any point.
 func (r *sweepReport) criteriaColumns() []string {
 	var names []string

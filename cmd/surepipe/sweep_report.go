@@ -83,10 +83,6 @@ func (l sweepLine) mark() string {
 
 // begin prints the header, and the points that are known already.
 func (r *sweepReport) begin(header sweepHeader) error {
-	r.bar = &progress{}
-	if !onTerminal(r.cmd) {
-		r.bar = newProgress(r.cmd.ErrOrStderr())
-	}
 	var err error
 	if r.f.asJSON {
 		err = writeLine(r.cmd.OutOrStdout(), header)
@@ -120,16 +116,22 @@ func (r *sweepReport) begin(header sweepHeader) error {
 	return err
 }
 
-// add writes a new point.
-func (r *sweepReport) add(point pipeline.SweepPoint) error {
-	line := sweepLine{Index: point.Index, Stage: point.Stage, result: r.f.result(r.job)}
-	for a, axis := range r.f.axes {
+// line is the line of a point.
+func (f *sweepFlags) line(j *job, point pipeline.SweepPoint) sweepLine {
+	line := sweepLine{Index: point.Index, Stage: point.Stage, result: f.result(j)}
+	for a, axis := range f.axes {
 		*map[string]**number{"lambda": &line.Lambda, "lambda2": &line.Lambda2, "gamma": &line.Gamma}[axis.name] = weightOrNil(point.Weights[a])
 	}
-	line.fill(r.job.problem, point.Risk, nil)
+	line.fill(j.problem, point.Risk, nil)
 	if !math.IsNaN(point.Loss) {
 		line.Loss = &point.Loss
 	}
+	return line
+}
+
+// add writes a new point.
+func (r *sweepReport) add(point pipeline.SweepPoint) error {
+	line := r.f.line(r.job, point)
 	if r.log != nil {
 		if err := r.log.write(line); err != nil {
 			return err
@@ -141,7 +143,7 @@ func (r *sweepReport) add(point pipeline.SweepPoint) error {
 // show prints a point.
 func (r *sweepReport) show(line sweepLine) error {
 	r.lines = append(r.lines, line)
-	r.bar.set(min(len(r.lines), r.total), r.total)
+	r.bar.set(min(len(r.lines), r.total), r.total, len(r.lines))
 	out := r.cmd.OutOrStdout()
 	if r.f.asJSON {
 		return writeLine(out, line)
@@ -167,7 +169,7 @@ func (r *sweepReport) show(line sweepLine) error {
 
 // finish prints the summary and writes the files, when all points are known.
 func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error {
-	r.bar.done()
+	r.bar.close()
 	f := r.f
 	s := sweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines), Minimizer: r.lines[best.Index].minimum(), Seconds: took.Seconds()}
 	s.Minimizer.Intercept = interceptOf(r.job.problem, best.Risk)

@@ -34,6 +34,7 @@ var layers = [][]string{
 	{"space"},
 	{"array/arraytest"},
 	{"array"},
+	{"progress"},
 	{"internal"},
 }
 

@@ -236,6 +236,21 @@ func TestCheckFindsEveryFalseFunction(t *testing.T) {
 			{"ScaleColumns", edit(func(s *linops.Structure) {
 				s.ScaleColumns = func(dev array.Device, c []float64) linops.Restricted { return twice{true1.ScaleColumns(dev, c)} }
 			}), "ScaleColumns: Forward differs"},
+			{"shifts of no image", edit(func(s *linops.Structure) { s.Shifts.Commutes = true }), "images of 0 x 0 pixels"},
+			{"shifts of another size", edit(func(s *linops.Structure) {
+				s.Shifts = linops.Shifts{Shape: array.Shape{Rows: 1, Cols: 5}, Commutes: true}
+			}), "commute with a 3 x 5 operator"},
+			{"classes", edit(func(s *linops.Structure) {
+				s.Shifts = linops.Shifts{Shape: array.Shape{Rows: 1, Cols: 3}, Columns: func() [][]int { return [][]int{{0, 1, 2, 3, 4}} }}
+			}), "are not shifts of each other"},
+			{"classes twice", edit(func(s *linops.Structure) {
+				s.Shifts = linops.Shifts{Shape: array.Shape{Rows: 1, Cols: 3}, Columns: func() [][]int { return [][]int{{0}, {1, 0}} }}
+			}), "is not in one class"},
+			{"classes of some", edit(func(s *linops.Structure) {
+				s.Shifts = linops.Shifts{Shape: array.Shape{Rows: 1, Cols: 5}, Rows: func() [][]int { return [][]int{{0}, {2}} }}
+			}), "not every column"},
+			{"blocks of another size", edit(func(s *linops.Structure) { s.Beside = []linops.Operator{linops.Identity(3)} }), "the blocks are 3 x 3 together"},
+			{"other blocks", edit(func(s *linops.Structure) { s.Beside = []linops.Operator{linops.Identity(3), linops.Zero(3, 2)} }), "Beside differs from A's products"},
 			{"scaled in place", edit(func(s *linops.Structure) {
 				s.ScaleColumns = func(dev array.Device, c []float64) linops.Restricted { return nil }
 			}), "ScaleColumns returns nil"},

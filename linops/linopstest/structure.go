@@ -22,6 +22,8 @@ func (c *checker) structure() {
 	c.guard("Norm2", c.norm)
 	c.guard("Dense", c.dense)
 	c.guard("ColumnNorms2", c.columnNorms)
+	c.guard("Shifts", c.shifts)
+	c.guard("Beside", c.beside)
 	c.guard("Normal", c.normal)
 	c.guard("Gram", c.gram)
 	c.guard("AddForward", func() { c.adds("AddForward", c.p, c.d, c.s.AddForward, c.a.Forward) })
@@ -163,6 +165,20 @@ func (c *checker) columnNorms() {
 		}
 		return true
 	})
+}
+
+// beside tests that A is its blocks side by side.
+func (c *checker) beside() {
+	if len(c.s.Beside) == 0 {
+		return
+	}
+	a := linops.HStack(c.s.Beside...)
+	if d, p := a.Dims(); d != c.d || p != c.p {
+		c.failf("Beside: the blocks are %d x %d together, the operator is %d x %d", d, p, c.d, c.p)
+		return
+	}
+	b := gaussian(2*c.p, 907)
+	c.agree("Beside", c.apply(a.Forward, c.d, 2, b), c.apply(c.a.Forward, c.d, 2, b))
 }
 
 // normal compares A*A with A* after A.

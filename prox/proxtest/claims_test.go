@@ -190,6 +190,9 @@ func TestFalseStructuresAreFound(t *testing.T) {
 			}), "nuclear norm"},
 			{"another nuclear norm", telling(prox.NewNuclear(matrix, 1), func(s *prox.Structure) { s.Nuclear.Value = 1.01 }), "nuclear norm"},
 			{"matrices of another size", telling(prox.NewNuclear(matrix, 1), func(s *prox.Structure) { s.Shape.Rows = 3 }), "nuclear norm"},
+			{"another l1 norm", telling(l1, func(s *prox.Structure) { s.L1.Value = 1.01 }), "parts"},
+			{"other blocks", telling(l1, func(s *prox.Structure) { s.Blocks = []prox.Prox{prox.Block{Prox: prox.NewSquaredL2(1), N: 6}} }), "parts"},
+			{"too few blocks", telling(l1, func(s *prox.Structure) { s.Blocks = []prox.Prox{prox.Block{Prox: prox.NewL1(1), N: 5}} }), "parts"},
 			{"a free coordinate", telling(l1, func(s *prox.Structure) { s.Free = func(int) []int { return []int{2} } }), "free coordinates"},
 			{"a free coordinate out of range", telling(l1, func(s *prox.Structure) { s.Free = func(n int) []int { return []int{n} } }), "free coordinates"},
 			{"another weight", telling(l1, func(s *prox.Structure) {

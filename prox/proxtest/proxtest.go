@@ -140,6 +140,7 @@ var claims = []struct {
 	{"follower", (*checker).follower},
 	{"structure", (*checker).pairs},
 	{"nuclear norm", (*checker).nuclear},
+	{"parts", (*checker).parts},
 	{"free coordinates", (*checker).free},
 	{"sum over coordinates", (*checker).sparse},
 	{"regularizer on a space", (*checker).confined},

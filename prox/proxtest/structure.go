@@ -86,6 +86,40 @@ func (c *checker) nuclear() error {
 	})
 }
 
+// parts checks that prox is the soft threshold by t c, and that of the blocks.
+func (c *checker) parts() error {
+	s := prox.StructureOf(c.p)
+	if s.L1.Known {
+		if err := c.sameAs("the soft threshold", prox.NewL1(s.L1.Value)); err != nil {
+			return err
+		}
+	}
+	if len(s.Blocks) == 0 {
+		return nil
+	}
+	all := prox.NewSeparable(s.Blocks...)
+	if all.Dim() != c.dim {
+		return fmt.Errorf("blocks of %d coordinates for vectors of length %d", all.Dim(), c.dim)
+	}
+	return c.sameAs("that of the blocks", all)
+}
+
+// sameAs checks that prox is that of another regularizer.
+func (c *checker) sameAs(what string, other prox.Prox) error {
+	return c.eachPoint(func(v []float64, t float64) error {
+		p, err := c.eval(v, t)
+		if err != nil {
+			return err
+		}
+		x := c.upload(v)
+		defer x.Free()
+		if err := other.Eval(x, x, t); err != nil {
+			return err
+		}
+		return near(what, p, x.ToHost(), rounding*(1+length(v)))
+	})
+}
+
 // increasing checks a list of coordinates.
 func (c *checker) increasing(what string, set []int) error {
 	for i, j := range set {

@@ -20,14 +20,21 @@ func BelowThreshold(ctx context.Context, x array.Batch, tau float64) (bool, erro
 	if err != nil {
 		return false, err
 	}
+	return GramBelow(g, n, tau), nil
+}
+
+// GramBelow is [BelowThreshold] by the upper triangle of the n x n matrix g, the smaller of x*x and
+// x x*. It is false where g is not finite.
+func GramBelow(g []float64, n int, tau float64) bool {
+	c := make([]float64, n*n)
 	for i := range n {
 		for j := i; j < n; j++ {
-			g[i*n+j] = -g[i*n+j]
+			c[i*n+j] = -g[i*n+j]
 		}
-		g[i*n+i] += tau * tau
+		c[i*n+i] += tau * tau
 	}
-	_, ok := lapack64.Potrf(blas64.Symmetric{N: n, Stride: n, Data: g, Uplo: blas.Upper})
-	return ok, nil
+	_, ok := lapack64.Potrf(blas64.Symmetric{N: n, Stride: n, Data: c, Uplo: blas.Upper})
+	return ok
 }
 
 // ExcessWithin reports whether [Excess] is known to be at most distance: at most n values exceed
@@ -44,6 +51,11 @@ func Excess(ctx context.Context, x array.Batch, tau float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	return GramExcess(g, n, tau)
+}
+
+// GramExcess is [Excess] by the upper triangle of the smaller Gram matrix, which it overwrites.
+func GramExcess(g []float64, n int, tau float64) (float64, error) {
 	values, err := eigenSym(lapack.EVNone, g, n)
 	if err != nil {
 		return 0, err

@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack"
 
 	"surepipe/array"
 )
@@ -93,6 +94,32 @@ func (s *Iteration) next(active, all int) int {
 // tau.
 func (s *Iteration) Hold(held bool) { s.held = held }
 
+// LeadByGram sets the block to the leading eigenvectors of the Gram matrix g = X*X of a matrix X with at
+// least as many rows as columns, g being row-major, and overwritten, on the host: as many as there
+// are singular values above tau, and share as many more, at least [MinBuffer]. They are right singular vectors of X up to errors
+// of eps (sigma_1/sigma)^2, which the next step removes.
+func (s *Iteration) LeadByGram(g []float64, tau, share float64) error {
+	values, err := eigenSym(lapack.EVCompute, g, s.n)
+	if err != nil {
+		return err
+	}
+	r := 0
+	for r < s.n && values[s.n-1-r] > tau*tau {
+		r++
+	}
+	k := min(r+max(MinBuffer, int(share*float64(r))), s.Largest())
+	host := make([]float64, s.n*k)
+	for i := range s.n {
+		for j := range k {
+			host[i*k+j] = g[i*s.n+s.n-1-j]
+		}
+	}
+	s.v.Free()
+	s.v = s.dev.Alloc(s.n, k)
+	s.dev.Upload(s.v, host)
+	return nil
+}
+
 // random fills the n x k matrix dst with Gaussian vectors whose expected squared length is 1.
 func (s *Iteration) random(dst array.Batch) {
 	host := make([]float64, s.n*dst.N())
@@ -117,6 +144,14 @@ func (s *Iteration) Grow() bool {
 	s.random(s.v.Cols(old.N(), k))
 	old.Free()
 	return true
+}
+
+// Lead replaces the first vectors of the block by the columns of v, of which there are at most as
+// many: those of a point near the one that the matrix will be computed from.
+func (s *Iteration) Lead(v array.Batch) {
+	if k := min(v.N(), s.v.N()); k > 0 {
+		s.dev.Copy(s.v.Cols(0, k), v.Cols(0, k))
+	}
 }
 
 // Triplets are leading singular values of a matrix, in decreasing order, and their vectors, with X*
@@ -280,11 +315,17 @@ func (s *Iteration) advance(x Product, tau float64, all bool) (_ Triplets, r int
 
 // nothing is the decomposition of 0.
 func (s *Iteration) nothing(want int) Triplets {
-	out := Triplets{U: s.dev.Alloc(s.m, 1), V: s.dev.Alloc(s.n, 1)}
-	s.dev.Fill(out.U, 0)
-	s.dev.Fill(out.V, 0)
+	out := none(s.dev, s.m, s.n)
 	s.v.Free()
 	s.v = s.dev.Alloc(s.n, want)
 	s.random(s.v)
+	return out
+}
+
+// none are the triplets of the m x n matrix 0.
+func none(dev array.Device, m, n int) Triplets {
+	out := Triplets{U: dev.Alloc(m, 1), V: dev.Alloc(n, 1)}
+	dev.Fill(out.U, 0)
+	dev.Fill(out.V, 0)
 	return out
 }

@@ -210,3 +210,48 @@ func TestCertify(t *testing.T) {
 		}
 	})
 }
+
+// Thin finds the triplets of a product of thin factors, also where they depend on each other or
+// are 0.
+func TestThin(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		for _, rank := range []int{4, 2, 0} {
+			const m, n, k = 30, 20, 4
+			l, r := mat.NewDense(m, k, nil), gaussianMatrix(n, k, 4)
+			if rank > 0 {
+				l.Mul(gaussianMatrix(m, rank, 5), gaussianMatrix(rank, k, 6))
+			}
+			x := new(mat.Dense)
+			x.Mul(l, r.T())
+			var exact mat.SVD
+			exact.Factorize(x, mat.SVDNone)
+			left, right := onDevice(dev, l), onDevice(dev, r)
+			got, err := Thin(left, right)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left.Free()
+			right.Free()
+			if len(got.Sigma) != rank {
+				t.Fatalf("rank %d: %d triplets", rank, len(got.Sigma))
+			}
+			u, v := mat.NewDense(m, max(rank, 1), got.U.ToHost()), mat.NewDense(n, max(rank, 1), got.V.ToHost())
+			for i, s := range got.Sigma {
+				if want := exact.Values(nil)[i]; !(math.Abs(s-want) <= 1e-12*want) {
+					t.Errorf("rank %d: value %d is %v, expected %v", rank, i, s, want)
+				}
+				for j := range m {
+					u.Set(j, i, s*u.At(j, i))
+				}
+			}
+			again := new(mat.Dense)
+			again.Mul(u, v.T())
+			again.Sub(again, x)
+			if e := mat.Norm(again, 2); !(e <= 1e-11*(1+mat.Norm(x, 2))) {
+				t.Errorf("rank %d: the product of the triplets is off by %v", rank, e)
+			}
+			got.Free()
+		}
+	})
+}

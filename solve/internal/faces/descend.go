@@ -25,8 +25,8 @@ const (
 )
 
 // Minimize goes to the minimum over the working set, in at most so many Newton steps. It reports
-// whether S or its signs changed.
-func (p *Program) Minimize(ctx context.Context, most int) (changed bool, err error) {
+// whether S or its signs changed. It calls stepped after every step.
+func (p *Program) Minimize(ctx context.Context, stepped func(), most int) (changed bool, err error) {
 	clear(p.barred)
 	p.batch = max(firstBatch, int(batchShare*float64(len(p.active))))
 	for first := true; ; first = false {
@@ -36,11 +36,13 @@ func (p *Program) Minimize(ctx context.Context, most int) (changed bool, err err
 		if most--; most < 0 {
 			return changed, nil
 		}
-		switch p.step(first) {
+		how := p.step(first)
+		stepped()
+		switch how {
 		case moved:
 			changed = true
 		case stalled:
-			if p.Settle() { // a factor with columns held is less accurate
+			if p.settle() { // a factor with columns held is less accurate
 				continue
 			}
 			if p.batch = p.batch / 4; !p.purge() {
@@ -110,7 +112,7 @@ func (p *Program) step(force bool) outcome {
 	if !crossing {
 		before := p.Stationarity()
 		p.advance(1, d)
-		if after := p.Stationarity(); after > p.Floor && !(after < before/2) && p.Settle() {
+		if after := p.Stationarity(); after > p.Floor && !(after < before/2) && p.settle() {
 			return moved
 		}
 		p.batch = min(2*p.batch+1, max(firstBatch, int(batchShare*float64(n))))

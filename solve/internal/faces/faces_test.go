@@ -63,13 +63,13 @@ func TestMinimumOverAllFaces(t *testing.T) {
 		for _, w := range []float64{0, 1e-6, 0.3, 3} {
 			p, linear := program(seed, 8+int(seed), 30, w, 0)
 			p.Start(make([]float64, 30))
-			if _, err := p.Minimize(t.Context(), 1000); err != nil {
+			if _, err := p.Minimize(t.Context(), func() {}, 1000); err != nil {
 				t.Fatal(err)
 			}
 			check(t, p, linear)
 			again, linear := program(seed, 8+int(seed), 30, 0.9*w, 0.1)
 			again.Start(p.B)
-			if _, err := again.Minimize(t.Context(), 1000); err != nil {
+			if _, err := again.Minimize(t.Context(), func() {}, 1000); err != nil {
 				t.Fatal(err)
 			}
 			check(t, again, linear)
@@ -120,6 +120,54 @@ func TestFactorFollowsItsColumns(t *testing.T) {
 		for i := range n {
 			if math.Abs(d[i]-want.AtVec(i)) > 1e-9*mat.Norm(&want, 2) {
 				t.Fatalf("round %d, %d columns, %d held: entry %d is %g, expected %g", round, n, len(p.f.held), i, d[i], want.AtVec(i))
+			}
+		}
+	}
+}
+
+// Whatever changes in the penalty, the next minimum is that of the new one.
+func TestReweightGoesOnFromThePoint(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		p, linear := program(seed, 10+int(seed), 30, 0.5, 0)
+		base := slices.Clone(p.W)
+		p.Start(make([]float64, 30))
+		for round := range 25 {
+			w, q, positive := slices.Clone(base), slices.Clone(p.Q), slices.Clone(p.Positive)
+			factor := math.Pow(10, 2*rng.Float64()-1)
+			for j := range w {
+				w[j] *= factor
+				switch kind := rng.IntN(40); {
+				case round%5 != 4:
+				case kind == 0:
+					w[j] = math.Inf(1)
+				case kind < 4:
+					w[j] = 0
+				case kind < 8:
+					positive[j] = !positive[j]
+				case kind < 12:
+					q[j] = rng.Float64() * p.Gram(j)[j]
+				}
+			}
+			p.Reweight(w, q, positive)
+			if _, err := p.Minimize(t.Context(), func() {}, 2000); err != nil {
+				t.Fatal(err)
+			}
+			for j, b := range p.B {
+				g := linear[j] + p.Q[j]*b
+				for i, c := range p.B {
+					g += p.Gram(j)[i] * c
+				}
+				off := max(math.Abs(g)-w[j], 0)
+				switch {
+				case b != 0:
+					off = math.Abs(g + math.Copysign(w[j], b))
+				case positive[j]:
+					off = max(-g-w[j], 0)
+				}
+				if positive[j] && b < 0 || math.IsInf(w[j], 1) && b != 0 || !(off*p.scale[j] <= 1e-9) {
+					t.Fatalf("seed %d, round %d: coordinate %d is %g, off by %g", seed, round, j, b, off*p.scale[j])
+				}
 			}
 		}
 	}

@@ -135,3 +135,22 @@ func (f *factor) solve(x []float64) {
 		x[c] = 0
 	}
 }
+
+// inverse is K^{-1} for the columns that are not held; the others' entries mean nothing. With Z =
+// Y R^{-*} it is (R*R)^{-1} - Z* (Y Y*)^{-1} Z.
+func (f *factor) inverse() blas64.Symmetric {
+	n, m := f.n, len(f.held)
+	r := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: n, Stride: n, Data: make([]float64, n*n)}
+	for i := range n {
+		copy(r.Data[i*n+i:i*n+n], f.r[i*f.stride+i:i*f.stride+n])
+	}
+	out, _ := lapack64.Potri(r) // its diagonal is positive
+	if m == 0 {
+		return out
+	}
+	z := blas64.General{Rows: m, Cols: n, Stride: n, Data: slices.Clone(f.y[:m*n])}
+	blas64.Trsm(blas.Right, blas.Trans, 1, f.triangle(), z)
+	blas64.Trsm(blas.Left, blas.Trans, 1, blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: m, Stride: m, Data: f.yy}, z)
+	blas64.Syrk(blas.Trans, -1, z, 1, out)
+	return out
+}

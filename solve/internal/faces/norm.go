@@ -3,9 +3,7 @@ package faces
 import (
 	"math"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
 // Norm is a lower bound of the largest eigenvalue of G_SS by so many products with it, or the
@@ -120,31 +118,28 @@ func startAt(j int) float64 {
 }
 
 // Traces are those of D = (G_SS + Q_SS)^{-1} G_SS and of D*D: with K = G + Q, tr D = |S| - tr K^{-1} Q.
-// projection reports that Q_SS is 0, so that D is a projection; otherwise the factor must be
-// settled.
+// projection reports that Q_SS is 0, so that D is a projection.
 func (p *Program) Traces() (trace, frobenius2 float64, projection bool) {
-	n := len(p.active)
-	trace, frobenius2 = float64(n), float64(n)
-	q := make([]float64, n)
+	trace, frobenius2 = float64(len(p.active)), float64(len(p.active))
 	projection = true
-	for i, j := range p.active {
-		q[i] = p.scale[j] * p.scale[j] * p.Q[j]
-		projection = projection && q[i] == 0
+	q := make([]float64, len(p.columns)) // 0 for columns that are held
+	for _, j := range p.active {
+		q[p.place[j]] = p.scale[j] * p.scale[j] * p.Q[j]
+		projection = projection && p.Q[j] == 0
 	}
 	if projection {
 		return trace, frobenius2, true
 	}
-	r := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: n, Stride: n, Data: make([]float64, n*n)}
-	for i := range n {
-		copy(r.Data[i*n+i:i*n+n], p.f.r[i*p.f.stride+i:i*p.f.stride+n])
-	}
-	inverse, _ := lapack64.Potri(r) // its diagonal is positive
-	for i := range n {
-		row := inverse.Data[i*n : i*n+n]
-		trace -= row[i] * q[i]
-		frobenius2 += -2*row[i]*q[i] + row[i]*row[i]*q[i]*q[i]
-		for k := i + 1; k < n; k++ {
-			frobenius2 += 2 * row[k] * row[k] * q[i] * q[k]
+	inverse := p.f.inverse()
+	for i, v := range q {
+		if v == 0 {
+			continue
+		}
+		row := inverse.Data[i*inverse.Stride : i*inverse.Stride+inverse.N]
+		trace -= row[i] * v
+		frobenius2 += -2*row[i]*v + row[i]*row[i]*v*v
+		for k := i + 1; k < len(row); k++ {
+			frobenius2 += 2 * row[k] * row[k] * v * q[k]
 		}
 	}
 	return trace, frobenius2, false

@@ -202,8 +202,8 @@ func (p *Program) leave(places []int) {
 	p.list()
 }
 
-// Settle makes the factor that of S alone, and reports whether it was not.
-func (p *Program) Settle() bool {
+// settle makes the factor that of S alone, and reports whether it was not.
+func (p *Program) settle() bool {
 	if len(p.f.held) == 0 {
 		return false
 	}

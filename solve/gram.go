@@ -1,0 +1,146 @@
+package solve
+
+import (
+	"slices"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/space"
+)
+
+// gramMatrix is the Gram matrix of columns of A, which grows as columns are asked for. It belongs
+// to one solve.
+type gramMatrix struct {
+	dev   array.Device
+	a     linops.Operator
+	place []int // of columns in the matrix, -1 for those that are not there
+	parts []*columns
+	n     int       // columns
+	g     []float64 // row-major
+	width int       // of its rows
+}
+
+func newGramMatrix(dev array.Device, a linops.Operator) *gramMatrix {
+	_, dim := a.Dims()
+	m := &gramMatrix{dev: dev, a: a, place: make([]int, dim)}
+	for j := range m.place {
+		m.place[j] = -1
+	}
+	return m
+}
+
+func (m *gramMatrix) release() {
+	for _, c := range m.parts {
+		c.release()
+	}
+	m.parts = nil
+}
+
+// missing lists the columns of an increasing set that are not there.
+func (m *gramMatrix) missing(set []int) []int {
+	var list []int
+	for _, j := range set {
+		if m.place[j] < 0 {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+// extend adds the columns of an increasing set.
+func (m *gramMatrix) extend(set []int) {
+	d, _ := m.a.Dims()
+	missing := m.missing(set)
+	m.grow(m.n + len(missing))
+	for some := range slices.Chunk(missing, columnBlock) {
+		k, at := len(some), m.n
+		for i, j := range some {
+			m.place[j] = at + i
+		}
+		m.n += k
+		c := columnsOf(m.dev, m.a, some, at)
+		m.parts = append(m.parts, c)
+		units, images := m.dev.Alloc(k, k), m.dev.Alloc(k, d)
+		m.dev.Fill(units, 0)
+		m.dev.Fill(units.Diagonal(), 1)
+		c.A.Forward(images, units)
+		units.Free()
+		for _, other := range m.parts {
+			out := m.dev.Alloc(k, len(other.set))
+			other.A.Adjoint(out, images)
+			for i, v := range out.ToHost() {
+				row, col := at+i/len(other.set), other.at+i%len(other.set)
+				m.g[row*m.width+col], m.g[col*m.width+row] = v, v
+			}
+			out.Free()
+		}
+		images.Free()
+	}
+}
+
+// grow makes room for n columns.
+func (m *gramMatrix) grow(n int) {
+	if n <= m.width {
+		return
+	}
+	width := min(max(n, m.width+m.width/4), len(m.place))
+	g := make([]float64, width*width)
+	for i := range m.n {
+		copy(g[i*width:], m.g[i*m.width:i*m.width+m.n])
+	}
+	m.g, m.width = g, width
+}
+
+// on fills k with the Gram matrix of the columns in a set that is there, row-major.
+func (m *gramMatrix) on(k []float64, set []int) {
+	places := gatherPlaces(m.place, set)
+	for i, a := range places {
+		row, to := m.g[a*m.width:], k[i*len(set):(i+1)*len(set)]
+		for c, b := range places {
+			to[c] = row[b]
+		}
+	}
+}
+
+// averaged fills k, n x n, with E*G E, where the rows of E* are given.
+func (m *gramMatrix) averaged(k []float64, rows space.Rows) {
+	n := len(rows.Indptr) - 1
+	places := gatherPlaces(m.place, rows.Indices)
+	mean := make([]float64, m.n)
+	for i := range n {
+		clear(mean)
+		for u := rows.Indptr[i]; u < rows.Indptr[i+1]; u++ {
+			row := m.g[places[u]*m.width : places[u]*m.width+m.n]
+			for c, v := range row {
+				mean[c] += rows.Values[u] * v
+			}
+		}
+		for c := range n {
+			sum := 0.0
+			for u := rows.Indptr[c]; u < rows.Indptr[c+1]; u++ {
+				sum += rows.Values[u] * mean[places[u]]
+			}
+			k[i*n+c] = sum
+		}
+	}
+}
+
+// gatherPlaces lists the places of a set.
+func gatherPlaces(place, set []int) []int {
+	out := make([]int, len(set))
+	for i, j := range set {
+		out[i] = place[j]
+	}
+	return out
+}
+
+// known is the Gram matrix of a set in a new slice, nil where a column is not there. It needs no
+// memory of the device.
+func (m *gramMatrix) known(set []int) []float64 {
+	if m.missing(set) != nil {
+		return nil
+	}
+	k := make([]float64, len(set)*len(set))
+	m.on(k, set)
+	return k
+}
