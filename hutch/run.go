@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"surepipe/array"
 )
@@ -198,6 +199,15 @@ func (r *Run) EndSketch() error {
 // Estimate returns the estimate when all phases are done. It may be called again, also after
 // [Run.Grow]. It is an error if a vector is missing or a number is not finite.
 func (r *Run) Estimate() (Estimate, error) { return r.plan.Estimator.estimate(r) }
+
+// Diagonal is the diagonal of M where the plan queries all unit vectors, as the exact trace does, and
+// all have been; nil elsewhere.
+func (r *Run) Diagonal() []float64 {
+	if !r.plan.Exact() || r.tally == nil || slices.Contains(r.tally.projected.known, false) {
+		return nil
+	}
+	return slices.Clone(r.tally.projected.quad)
+}
 
 // Missing is the number of residual probes to add until [Estimate.Error] is at most target, by
 // Stein's two-stage procedure: from the standard deviation s of the first m_0 probes alone there

@@ -387,3 +387,156 @@ func TestVerifyWithoutSigma2(t *testing.T) {
 		t.Errorf("%+v, %v", r.Verification, err)
 	}
 }
+
+// dense is D mu_hat at y as a matrix, column by column, by central differences of solves to a far
+// smaller tolerance.
+func dense(t *testing.T, s vjp.Solver, y []float64) *mat.Dense {
+	t.Helper()
+	const h = 1e-4
+	d := len(y)
+	out := mat.NewDense(d, d, nil)
+	solve := func(y []float64) []float64 {
+		b := s.Problem().Device.Alloc(1, d)
+		defer b.Free()
+		s.Problem().Device.Upload(b, y)
+		sol, err := s.Solve(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sol.Release()
+		return sol.MuHat.ToHost()
+	}
+	for i := range d {
+		moved := slices.Clone(y)
+		moved[i] = y[i] + h
+		up := solve(moved)
+		moved[i] = y[i] - h
+		down := solve(moved)
+		for k := range d {
+			out.Set(k, i, (up[k]-down[k])/(2*h))
+		}
+	}
+	return out
+}
+
+// lowRank is d entries of an m x n matrix of rank 2 with noise, at random places.
+func lowRank(m, n, d int) problems.Data {
+	rng := rand.New(rand.NewPCG(2, 9))
+	u, v := gaussian(rng, 2*m), gaussian(rng, 2*n)
+	data := problems.Data{Shape: []int{m, n}}
+	places := rng.Perm(m * n)[:d]
+	slices.Sort(places)
+	for _, at := range places {
+		data.Indices = append(data.Indices, at)
+		row, col := at/n, at%n
+		data.Y = append(data.Y, u[row]*v[col]/4+u[m+row]*v[n+col]/4+0.3*rng.NormFloat64())
+	}
+	return data
+}
+
+// Matrix completion, robust PCA, singular value thresholding and total variation, small: the criteria
+// and leave-one-out of the exact trace are those of the dense derivative.
+func TestCriteriaOfOtherProblemsAgainstTheDenseDerivative(t *testing.T) {
+	dev := array.NewHost()
+	completion := func() (problems.Data, error) { return lowRank(9, 8, 50), nil }
+	for name, c := range map[string]struct {
+		generate func() (problems.Data, error)
+		hyper    problems.Hyper
+		// leverage says that some entries determine their own fit: those of the sparse part.
+		leverage bool
+	}{
+		"matrix-completion": {generate: completion, hyper: problems.Hyper{Lambda: weight("1.5")}},
+		"robust-pca":        {generate: func() (problems.Data, error) { return problems.GenerateRobustPCA(5, 6, 4) }, leverage: true},
+		"svt":               {generate: func() (problems.Data, error) { return problems.GenerateSVT(5, 6, 5) }},
+		"tv1d":              {generate: func() (problems.Data, error) { return problems.GenerateTV1D(30, 6) }, hyper: problems.Hyper{Lambda: weight("25")}},
+	} {
+		data, err := c.generate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := problems.New(name, dev, data, c.hyper)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Release()
+		s, err := vjp.NewSolver(t.Context(), p.DefaultSolver, p.Solve(), vjp.Options{Tol: 1e-13, MaxIter: 200000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Release()
+		pipe, err := pipeline.New(s, pipeline.Options{ALO: true, Estimator: "exact"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := pipe.Estimate(t.Context(), data.Y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := dense(t, s, data.Y)
+		d, df, rss, left := float64(len(data.Y)), mat.Trace(j), 0.0, 0.0
+		for i, y := range data.Y {
+			e := y - r.MuHat[i]
+			rss += e * e
+			left += e / (1 - j.At(i, i)) * e / (1 - j.At(i, i)) / d
+		}
+		if errors.Is(r.ALOErr, risk.ErrLeverage) != c.leverage {
+			t.Errorf("%s: leave-one-out %g, %v", name, r.ALO, r.ALOErr)
+		}
+		if c.leverage {
+			r.ALO = left
+		}
+		worst := 0.0
+		for _, v := range [][2]float64{{r.Trace.Trace, df}, {r.GCV, d * rss / (d - df) / (d - df)}, {r.Sigma2DF, rss / (d - df)}, {r.ALO, left},
+			{r.AIC, d*math.Log(2*math.Pi*rss/d) + d + 2*(df+1)}} {
+			worst = max(worst, math.Abs(v[0]/v[1]-1))
+		}
+		t.Logf("%s, d = %g: df %.6g, gcv %.6g, leave-one-out %.6g; off by %.1e at most", name, d, r.Trace.Trace, r.GCV, r.ALO, worst)
+		if !(worst <= 1e-7) {
+			t.Errorf("%s: off by %.1e: df %.12g, expected %.12g; leave-one-out %.12g, expected %.12g; %v", name, worst, r.Trace.Trace, df, r.ALO, left, r.ALOErr)
+		}
+	}
+}
+
+// Leave-one-out of matrix completion is close to the error of refits without one entry, at that
+// entry: the error at a missing one, where SURE's is that at the observed ones. It is 26% above at
+// these 120 entries, and 7% at 480 of a matrix of 32 x 24.
+func TestLeaveOneOutOfCompletionAgainstRefits(t *testing.T) {
+	dev := array.NewHost()
+	data, hyper := lowRank(16, 12, 120), problems.Hyper{Lambda: weight("2")}
+	fitted := func(data problems.Data) pipeline.Risk {
+		p, err := problems.New("matrix-completion", dev, data, hyper)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Release()
+		s, err := vjp.NewSolver(t.Context(), p.DefaultSolver, p.Solve(), vjp.Options{Tol: 1e-7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Release()
+		pipe, err := pipeline.New(s, pipeline.Options{ALO: len(data.Y) == 120, Estimator: "exact", KeepB: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := pipe.Estimate(t.Context(), data.Y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	whole := fitted(data)
+	errs := make([]float64, len(data.Y))
+	for i := range data.Y {
+		less := data
+		less.Y, less.Indices = slices.Delete(slices.Clone(data.Y), i, i+1), slices.Delete(slices.Clone(data.Indices), i, i+1)
+		errs[i] = data.Y[i] - fitted(less).B[data.Indices[i]]
+	}
+	mean, stdErr, err := risk.LeaveOneOut(errs, make([]float64, len(errs)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("leave-one-out %.4g ± %.2g, refits %.4g ± %.2g; gcv %.4g, mean squared residual %.4g", whole.ALO, whole.ALOStdErr, mean, stdErr, whole.GCV, whole.Residual/float64(len(data.Y)))
+	if math.Abs(whole.ALO/mean-1) > 0.35 {
+		t.Errorf("leave-one-out %g, refits %g; %v", whole.ALO, mean, whole.ALOErr)
+	}
+}

@@ -3,7 +3,7 @@
 // errgroup bounds the concurrency. This is the package that services embed.
 //
 // A pipeline is made of a solver, which fixes the estimator, and [Options], which
-// fix the noise variance and the trace estimator:
+// fix the noise variance, where it is known, and the trace estimator:
 //
 //	dev := array.NewHost()
 //	problem := vjp.Problem{A: operator, R: regularizer, Device: dev}
@@ -24,13 +24,18 @@
 // none. The estimate mu_hat comes with every result. The solution b may be far longer than y: it is
 // downloaded only with Options.KeepB.
 //
+// Where Sigma2 is 0, not known, SURE and its error are NaN, and the rest is as before: a Risk also
+// holds GCV, AIC, BIC, the residual variance and, with Options.ALO, leave-one-out. Package risk says
+// which number answers which question.
+//
 // The error bar does not include the error of the trace, 2 Sigma2 Trace.Error(); the error of
 // Sigma2, if that is an estimate; or the choice of hyperparameters that depend on y.
 //
 // # Sweeps
 //
 // [Sweep] estimates the risk at one y on a grid of regularization weights, with the
-// same operator and the same probes at every point, and refines the minimizer:
+// same operator and the same probes at every point, and refines the minimizer of SURE or of another
+// criterion (SweepOptions.Criterion; GCV where Sigma2 is not known):
 //
 //	family := pipeline.Family{Problem: vjp.Problem{A: operator, Device: dev}, Solver: "fista",
 //		Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewL1(w[0]), nil }}

@@ -56,8 +56,8 @@ type Options struct {
 	// and its error are then NaN, and the residual variance stands in where errors are weighed.
 	Sigma2 float64
 	// ALO also estimates the error of predicting an observation that is left out ([risk.LeaveOneOut]),
-	// which takes the diagonal of D mu_hat. Where that is not known, Risk.ALOErr is
-	// ErrNoDiagonal.
+	// which takes the diagonal of D mu_hat: where the derivative's linear system is factored, or the
+	// Estimator is hutch.Exact. Elsewhere Risk.ALOErr is ErrNoDiagonal.
 	ALO bool
 	// Estimator names the trace estimator. The default, Auto, takes the trace in closed form where
 	// the linearization knows it ([vjp.Closed]), and is hutch.Hutchinson elsewhere: the spectra of
@@ -70,7 +70,8 @@ type Options struct {
 	Queries int
 	// TraceError, if positive, lets the number of queries follow from the accuracy: probes are
 	// added until the trace's share of the error, 2 Sigma2 Trace.Error(), is at most TraceError
-	// times the risk's StdErr, or there are as many queries as the exact trace takes. It is for
+	// times the risk's StdErr, or there are as many queries as the exact trace takes. Where Sigma2 is
+	// not known the residual variance stands in for it. It is for
 	// estimators that can add probes; the default is DefaultTraceError where Queries is not given.
 	TraceError float64
 	// Seed is the seed of all probes. Probe j of sample i is a function of (Seed, i, j) alone.

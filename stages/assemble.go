@@ -157,11 +157,14 @@ func (j *Job) criteria(r *Risk) {
 	residuals := make([]float64, len(j.Y))
 	floats.SubTo(residuals, j.Y, r.MuHat)
 	r.Criteria = r.Terms().Criteria(r.Trace.Error(), residuals)
-	r.ALOErr = j.undiagonal
-	if j.diagonal == nil {
+	diagonal := j.diagonal
+	if j.settings.ALO && diagonal == nil && j.run != nil {
+		diagonal = j.run.Diagonal()
+	}
+	if diagonal == nil {
+		r.ALOErr = j.undiagonal
 		return
 	}
-	diagonal := j.diagonal
 	if j.problem.Intercept {
 		diagonal = risk.InterceptDiagonal(diagonal)
 	}

@@ -19,7 +19,8 @@ const criteriaHelp = `Beside SURE, these numbers need no sigma2 (df is the diver
              that the trace causes, gcv_trace_stderr
   alo        leave-one-out, with --alo: the mean of ((y_i - mu_hat_i)/(1 - D_ii))^2, with D the
              derivative of mu_hat; exact for ols and ridge. It needs the diagonal of D, which
-             is known where the derivative's linear system is factored (--explain)
+             is known where the derivative's linear system is factored (--explain), or with
+             --trace exact, which takes d probes
   aic, bic   minus twice the logarithm of the likelihood, plus 2 df, or df log d
   sigma2_df  RSS / (d - df): an estimate of sigma2, too large by the squared bias of the fit
 

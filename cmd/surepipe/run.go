@@ -186,6 +186,7 @@ var hints = map[string]string{
 	pipeline.Unverified:             " (lower --tol, or try another --solver or --derivative)",
 	pipeline.Ambiguous:              " (--tol, --lambda)",
 	pipeline.NearBoundary:           " (--tol, --lambda)",
+	pipeline.NoLeaveOneOut:          " (--trace exact)",
 	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
 }
 
