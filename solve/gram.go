@@ -1,6 +1,7 @@
 package solve
 
 import (
+	"context"
 	"slices"
 
 	"surepipe/array"
@@ -14,7 +15,7 @@ type gramMatrix struct {
 	dev   array.Device
 	a     linops.Operator
 	place []int // of columns in the matrix, -1 for those that are not there
-	parts []*columns
+	parts parts
 	n     int       // columns
 	g     []float64 // row-major
 	width int       // of its rows
@@ -29,12 +30,7 @@ func newGramMatrix(dev array.Device, a linops.Operator) *gramMatrix {
 	return m
 }
 
-func (m *gramMatrix) release() {
-	for _, c := range m.parts {
-		c.release()
-	}
-	m.parts = nil
-}
+func (m *gramMatrix) release() { m.parts.release() }
 
 // missing lists the columns of an increasing set that are not there.
 func (m *gramMatrix) missing(set []int) []int {
@@ -49,7 +45,6 @@ func (m *gramMatrix) missing(set []int) []int {
 
 // extend adds the columns of an increasing set.
 func (m *gramMatrix) extend(set []int) {
-	d, _ := m.a.Dims()
 	missing := m.missing(set)
 	m.grow(m.n + len(missing))
 	for some := range slices.Chunk(missing, columnBlock) {
@@ -58,23 +53,9 @@ func (m *gramMatrix) extend(set []int) {
 			m.place[j] = at + i
 		}
 		m.n += k
-		c := columnsOf(m.dev, m.a, some, at)
-		m.parts = append(m.parts, c)
-		units, images := m.dev.Alloc(k, k), m.dev.Alloc(k, d)
-		m.dev.Fill(units, 0)
-		m.dev.Fill(units.Diagonal(), 1)
-		c.A.Forward(images, units)
-		units.Free()
-		for _, other := range m.parts {
-			out := m.dev.Alloc(k, len(other.set))
-			other.A.Adjoint(out, images)
-			for i, v := range out.ToHost() {
-				row, col := at+i/len(other.set), other.at+i%len(other.set)
-				m.g[row*m.width+col], m.g[col*m.width+row] = v, v
-			}
-			out.Free()
-		}
-		images.Free()
+		m.parts.join(context.Background(), m.dev, m.a, some, m.place, func(i, j int, v float64) {
+			m.g[i*m.width+j], m.g[j*m.width+i] = v, v
+		})
 	}
 }
 

@@ -152,9 +152,10 @@ func (n *newton) gradient() error {
 	defer t.Free()
 	n.dev.Lin(n.z, -1, n.y, 0, array.Batch{})
 	for _, c := range n.parts {
-		b := n.p.B[c.at : c.at+len(c.set)]
+		b := make([]float64, len(c.set))
 		zero := true
 		for i, j := range c.set {
+			b[i] = n.p.B[n.place[j]]
 			n.hostB[j] = b[i]
 			zero = zero && b[i] == 0
 		}

@@ -5,10 +5,8 @@ import (
 	"slices"
 
 	"surepipe/array"
-	"surepipe/linops"
 	"surepipe/progress"
 	"surepipe/solve/internal/faces"
-	"surepipe/space"
 )
 
 // workspace is what active sets know of the coordinates that matter: the working set, its columns,
@@ -24,15 +22,8 @@ type workspace struct {
 	normed int     // active coordinates when it was last computed
 	place  []int   // of coordinates in the working set, -1 outside
 	set    []int   // the working set, in the order in which it grew
-	parts  []*columns
+	parts  parts
 	p      faces.Program
-}
-
-// columns are some columns of A.
-type columns struct {
-	*confined
-	at  int // their first place in the working set
-	set []int
 }
 
 func newWorkspace(kin *family, d, dim int) *workspace {
@@ -44,12 +35,7 @@ func newWorkspace(kin *family, d, dim int) *workspace {
 	return w
 }
 
-func (w *workspace) release() {
-	for _, c := range w.parts {
-		c.release()
-	}
-	w.parts = nil
-}
+func (w *workspace) release() { w.parts.release() }
 
 // idleShare of the working set, and idleLeast coordinates more, may be inactive: a larger one is
 // given up, and the solve starts from b.
@@ -83,12 +69,11 @@ func (w *workspace) penalty(s *activeSet) (weights, squares []float64, positive 
 
 // extend adds coordinates to the working set, with their rows of the Gram matrix.
 func (n *newton) extend(ctx context.Context, set []int) error {
-	d, _ := n.s.s.p.A.Dims()
 	all := len(n.set) + len(set)
 	for len(set) > 0 {
 		some := set[:min(columnBlock, len(set))]
 		set = set[len(some):]
-		k, at := len(some), len(n.set)
+		at := len(n.set)
 		var w, q, grad []float64
 		var positive []bool
 		for i, j := range some {
@@ -98,44 +83,16 @@ func (n *newton) extend(ctx context.Context, set []int) error {
 		}
 		n.set = append(n.set, some...)
 		n.p.Extend(w, q, positive, grad)
-		c := columnsOf(n.dev, n.s.s.p.A, some, at)
-		n.parts = append(n.parts, c)
-		units, images := n.dev.Alloc(k, k), n.dev.Alloc(k, d)
-		n.dev.Fill(units, 0)
-		n.dev.Fill(units.Diagonal(), 1)
-		c.A.Forward(images, units)
-		units.Free()
-		for _, other := range n.parts {
-			if ctx.Err() != nil {
-				break
+		n.report(progress.Report{Stage: progress.Gram, Step: at, Steps: all})
+		err := n.parts.join(ctx, n.dev, n.s.s.p.A, some, n.place, func(i, j int, v float64) {
+			if j <= i {
+				n.p.Set(i, j, v)
 			}
-			n.report(progress.Report{Stage: progress.Gram, Step: at, Steps: all})
-			out := n.dev.Alloc(k, len(other.set))
-			other.A.Adjoint(out, images)
-			for i, v := range out.ToHost() {
-				row, col := at+i/len(other.set), other.at+i%len(other.set)
-				if col <= row {
-					n.p.Set(row, col, v)
-				}
-			}
-			out.Free()
-		}
-		images.Free()
-		if err := ctx.Err(); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 		n.p.Ready()
 	}
 	return nil
-}
-
-// columnsOf takes columns of A, by products where A has no way of its own.
-func columnsOf(dev array.Device, a linops.Operator, set []int, at int) *columns {
-	if c := confine(dev, a, set); c != nil {
-		return &columns{c, at, set}
-	}
-	_, dim := a.Dims()
-	t := space.Coordinates(dev, dim, set)
-	op, _ := linops.On(dev, a, t)
-	return &columns{&confined{Problem: Problem{A: op, Device: dev}, op: op, set: t}, at, set}
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/blas/blas64"
 )
 
 // outcome is that of a Newton step.
@@ -132,14 +134,15 @@ func (p *Program) crosses(i, j int) bool {
 	return p.kink(j) && (p.B[j]+p.dir[i])*p.sign[j] <= 0
 }
 
-// times sets the image of a step on S, G e.
+// times sets the image of a step on S, t G e.
 func (p *Program) times(t float64, e []float64) {
-	clear(p.image)
+	n := len(p.B)
+	p.wide = slices.Grow(p.wide[:0], n)[:n]
+	clear(p.wide)
 	for i, j := range p.active {
-		if e[i] != 0 {
-			lin(p.image, t*e[i], p.Gram(j))
-		}
+		p.wide[j] = e[i]
 	}
+	multiply(false, t, blas64.General{Rows: n, Cols: n, Stride: p.stride, Data: p.g}, p.wide, 0, p.image)
 }
 
 // advance moves by t e.

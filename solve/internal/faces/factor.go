@@ -15,7 +15,8 @@ type factor struct {
 
 	held  []int     // columns held at 0, in the order in which that happened
 	y     []float64 // Y, one row of length n for each: Y R = E*, with the unit vectors of held in E
-	yy    []float64 // the upper triangle of the Cholesky factor of Y Y*
+	gram  []float64 // the upper triangle of Y Y*
+	yy    []float64 // the upper triangle of its Cholesky factor
 	u, mu []float64
 }
 
@@ -90,7 +91,7 @@ func lin(y []float64, a float64, x []float64) {
 // truncate keeps the first n columns, of which none is held at 0 any more.
 func (f *factor) truncate(n int) {
 	f.n = n
-	f.held, f.y, f.yy = f.held[:0], f.y[:0], f.yy[:0]
+	f.held, f.y, f.gram, f.yy = f.held[:0], f.y[:0], f.gram[:0], f.yy[:0]
 }
 
 func (f *factor) triangle() blas64.Triangular {
@@ -106,7 +107,7 @@ func (f *factor) transposed(x []float64) {
 		end := min(i+strip, f.n)
 		blas64.Trsv(blas.Trans, f.part(i, end), vector(x[i:end]))
 		if end < f.n {
-			blas64.Gemv(blas.Trans, -1, f.right(i, end), vector(x[i:end]), 1, vector(x[end:f.n]))
+			multiply(true, -1, f.right(i, end), x[i:end], 1, x[end:f.n])
 		}
 	}
 }
@@ -116,7 +117,7 @@ func (f *factor) direct(x []float64) {
 	for end := f.n; end > 0; end = max(0, end-1) / strip * strip {
 		i := (end - 1) / strip * strip
 		if end < f.n {
-			blas64.Gemv(blas.NoTrans, -1, f.right(i, end), vector(x[end:f.n]), 1, vector(x[i:end]))
+			multiply(false, -1, f.right(i, end), x[end:f.n], 1, x[i:end])
 		}
 		blas64.Trsv(blas.NoTrans, f.part(i, end), vector(x[i:end]))
 	}

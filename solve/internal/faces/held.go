@@ -68,6 +68,7 @@ func (f *factor) hold(columns []int) {
 	r := f.triangle()
 	r.N, r.Data = f.n-first, r.Data[first*f.stride+first:]
 	blas64.Trsm(blas.Right, blas.NoTrans, 1, r, right)
+	f.products(before)
 	f.normal()
 }
 
@@ -76,6 +77,16 @@ func (f *factor) free(column int) {
 	i := slices.Index(f.held, column)
 	f.held = slices.Delete(f.held, i, i+1)
 	f.y = slices.Delete(f.y, i*f.n, (i+1)*f.n)
+	m := len(f.held)
+	for a, to := 0, 0; a <= m; a++ {
+		for b := range m + 1 {
+			if a != i && b != i {
+				f.gram[to] = f.gram[a*(m+1)+b]
+				to++
+			}
+		}
+	}
+	f.gram = f.gram[:m*m]
 	f.normal()
 }
 
@@ -96,19 +107,30 @@ func (f *factor) widen(n int) {
 	r := f.triangle()
 	r.N, r.Data = k, r.Data[n*f.stride+n:]
 	blas64.Trsm(blas.Right, blas.NoTrans, 1, r, right)
+	c := blas64.Symmetric{Uplo: blas.Upper, N: m, Stride: m, Data: f.gram}
+	blas64.Syrk(blas.NoTrans, 1, right, 1, c)
 	f.normal()
+}
+
+// products extends Y Y* by the rows of Y from one on.
+func (f *factor) products(from int) {
+	m := len(f.held)
+	gram := make([]float64, m*m)
+	for i := range from {
+		copy(gram[i*m:i*m+from], f.gram[i*from:(i+1)*from])
+	}
+	right := blas64.General{Rows: m, Cols: m - from, Stride: m, Data: gram[from:]}
+	blas64.Gemm(blas.NoTrans, blas.Trans, 1, f.rows(0), f.rows(from), 0, right)
+	f.gram = gram
 }
 
 // normal factorizes Y Y*.
 func (f *factor) normal() {
 	m := len(f.held)
-	f.yy = slices.Grow(f.yy[:0], m*m)[:m*m]
-	if m == 0 {
-		return
+	f.yy = append(f.yy[:0], f.gram...)
+	if m > 0 {
+		lapack64.Potrf(blas64.Symmetric{Uplo: blas.Upper, N: m, Stride: m, Data: f.yy}) // Y has full rank
 	}
-	c := blas64.Symmetric{Uplo: blas.Upper, N: m, Stride: m, Data: f.yy}
-	blas64.Syrk(blas.NoTrans, 1, f.rows(0), 0, c)
-	lapack64.Potrf(c) // Y has full rank
 }
 
 // solve overwrites x, of as many numbers as there are columns, with d. It is 0 at the columns held,
@@ -125,10 +147,10 @@ func (f *factor) solve(x []float64) {
 		f.mu = slices.Grow(f.mu[:0], m)[:m]
 		mu := blas64.Vector{N: m, Inc: 1, Data: f.mu}
 		t := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: m, Stride: m, Data: f.yy}
-		blas64.Gemv(blas.NoTrans, 1, f.rows(0), vector(x[:f.n]), 0, mu)
+		multiply(false, 1, f.rows(0), x[:f.n], 0, f.mu)
 		blas64.Trsv(blas.Trans, t, mu)
 		blas64.Trsv(blas.NoTrans, t, mu)
-		blas64.Gemv(blas.Trans, -1, f.rows(0), mu, 1, vector(x[:f.n]))
+		multiply(true, -1, f.rows(0), f.mu, 1, x[:f.n])
 	}
 	f.direct(x)
 	for _, c := range f.held {
