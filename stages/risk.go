@@ -97,7 +97,7 @@ func (r *Risk) Terms() risk.Terms {
 // ErrNoDiagonal says that the diagonal of D mu_hat, which leave-one-out needs, is not known: the
 // linear system of the derivative was not factored, and the trace was not the exact one, whose
 // probes are the unit vectors.
-var ErrNoDiagonal = errors.New("stages: the diagonal of the derivative is known only where its linear system is factored, or with the exact trace")
+var ErrNoDiagonal = errors.New("the diagonal of the derivative is known only where its linear system is factored, or with the exact trace")
 
 // Value is the value of a criterion, NaN where it is not defined or not known.
 func (r *Risk) Value(c risk.Criterion) float64 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -200,6 +201,12 @@ func TestLeaveOneOutNeedsTheDiagonal(t *testing.T) {
 	text, _ := json.Marshal(o["warnings"])
 	if o["alo"] != nil || !strings.Contains(string(text), "no-leave-one-out") {
 		t.Errorf("alo %v, warnings %s", o["alo"], text)
+	}
+	// The probes of the exact trace are the unit vectors, whatever their batches.
+	exact := append([]string{"run", "--alo", "--trace", "exact"}, mc[:4]...)
+	one, two := object(t, exact...), object(t, append(exact, "--probe-batch", "70", "--parallel", "2")...)
+	if one["alo"] == nil || one["alo"] != two["alo"] || one["alo_stderr"] != two["alo_stderr"] || one["warnings"] != nil && strings.Contains(fmt.Sprint(one["warnings"]), "leave-one-out") {
+		t.Errorf("alo %v ± %v, in other batches %v ± %v", one["alo"], one["alo_stderr"], two["alo"], two["alo_stderr"])
 	}
 }
 

@@ -64,6 +64,8 @@ func gallery() map[string]Figure {
 		steep.Loss[i] *= math.Exp(8 * float64(i) / 29)
 	}
 	offset := Sweep{Lambda: []float64{1, 2, 3}, SURE: []float64{1e5 + 1e-3, 1e5, 1e5 + 2e-3}}
+	apart := sweep(20, 0.5, 60, 1)
+	apart.Title, apart.Label, apart.LossLabel = "Matrix completion by generalized cross-validation", "GCV", "true loss"
 	onlyZero := Sweep{Lambda: []float64{0}, SURE: []float64{0}, StdErr: []float64{1}, Divergence: []float64{5}}
 
 	grid := func(nx, ny int, unit float64) HeatMap {
@@ -151,7 +153,7 @@ func gallery() map[string]Figure {
 
 	return map[string]Figure{
 		"sweep": plainSweep, "sweep-zero": zero, "sweep-one": one, "sweep-two": two, "sweep-many": many, "sweep-wide": wide, "sweep-steep": steep,
-		"sweep-offset": offset, "sweep-only-zero": onlyZero,
+		"sweep-offset": offset, "sweep-only-zero": onlyZero, "sweep-apart": apart,
 		"heat": grid(14, 11, 1), "heat-zero": withZero, "heat-steep": steepGrid, "heat-single": single, "heat-negative": negative,
 		"histogram": hist, "histogram-overlay": overlay,
 		"histogram-one": Histogram{Samples: []float64{1e9}}, "histogram-two": Histogram{Samples: []float64{1e-12, 2e-12}, Loss: []float64{5e-12}},
