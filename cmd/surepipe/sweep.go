@@ -19,6 +19,7 @@ import (
 	"surepipe/problems"
 	"surepipe/prox"
 	"surepipe/risk"
+	"surepipe/solve"
 	"surepipe/verify"
 )
 
@@ -309,12 +310,20 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 	return family, o
 }
 
+// chainOf is the number of points in a chain of warm starts, 0 for a whole row.
+func (f *sweepFlags) chainOf(solver string) int {
+	if e, _ := solve.Lookup(solver); e.Path && f.chain == 0 {
+		return 0
+	}
+	return cmp.Or(f.chain, pipeline.DefaultChain)
+}
+
 // header returns the first line of the sweep's JSON.
 func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	h := sweepHeader{
 		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, Intercept: f.intercept, Sigma2: j.sigma2, Solver: j.solver.Name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
-		Chain: cmp.Or(f.chain, pipeline.DefaultChain), Refine: f.refine, Verify: f.verify,
+		Chain: f.chainOf(j.solver.Name()), Refine: f.refine, Verify: f.verify,
 		Data: dataHash(data), Device: j.dev.Name(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),
 	}
 	if f.queries.auto {

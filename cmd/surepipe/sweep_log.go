@@ -41,7 +41,7 @@ type sweepHeader struct {
 	Seed            uint64  `json:"seed"`
 	Tol             float64 `json:"tol"`
 	MaxIter         int     `json:"max_iter"`
-	Chain           int     `json:"chain"`
+	Chain           int     `json:"chain"` // 0 for whole rows
 	Refine          int     `json:"refine"`
 	Verify          bool    `json:"verify,omitempty"`
 	Data            string  `json:"data_sha256"`
