@@ -43,7 +43,7 @@ func TestSweepOnACardIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := f.open(cmd, dev, file.Data, nil)
+	job, err := f.open(cmd, dev, file.Data, &progress{})
 	if err != nil {
 		t.Fatal(err)
 	}
