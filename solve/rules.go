@@ -150,7 +150,7 @@ const (
 	mostWorking = 1 << 13
 	// mostManifold is the smaller of d and p up to which Newton steps on the model are the default,
 	// and mostSplit where the regularizer splits, as that of groups does.
-	mostManifold = 1 << 8
+	mostManifold = 1 << 7
 	mostSplit    = 1 << 10
 	// mostFactored is the dimension up to which the system on a manifold is factorized.
 	mostFactored = 1 << 12
