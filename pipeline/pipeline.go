@@ -36,6 +36,7 @@ const (
 	Ambiguous              = stages.Ambiguous
 	NearBoundary           = stages.NearBoundary
 	NoLeaveOneOut          = stages.NoLeaveOneOut
+	FewObservations        = stages.FewObservations
 )
 
 // ErrNoDiagonal says why leave-one-out is not known.

@@ -153,7 +153,7 @@ func (t Terms) Criteria(divergenceErr float64, residuals []float64) Criteria {
 // ErrLeverage says that a fit passes through an observation whatever its value: D_ii is 1 up to
 // rounding errors, as for a coefficient that only this observation determines. Leaving it out
 // leaves that coefficient undetermined.
-var ErrLeverage = errors.New("an observation determines its own fit (leverage 1), and cannot be left out")
+var ErrLeverage = errors.New("an observation determines its own fit up to rounding errors (leverage 1), and cannot be left out")
 
 // mostLeverage is the largest D_ii with which an observation can be left out: the quotient of two
 // rounding errors is not an estimate.

@@ -31,6 +31,8 @@ const (
 	Ambiguous = "ambiguous"
 	// NoLeaveOneOut: leave-one-out was asked for, and is not known or not defined.
 	NoLeaveOneOut = "no-leave-one-out"
+	// FewObservations: the estimate by leave-one-out rests on a few observations.
+	FewObservations = "few-observations"
 )
 
 // CloseMargin is the margin of the tangent space below which reports mention it.
@@ -38,11 +40,11 @@ const CloseMargin = 100
 
 // Trusted reports that nothing is known that makes the numbers doubtful: there is no
 // warning, except perhaps that the solution is near the boundary of its tangent space, that
-// decisions in doubt may move SURE by less than its error bar, or that there is no leave-one-out.
+// decisions in doubt may move SURE by less than its error bar, or one about leave-one-out.
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
 		switch {
-		case w.Code == NearBoundary || w.Code == NoLeaveOneOut:
+		case w.Code == NearBoundary || w.Code == NoLeaveOneOut || w.Code == FewObservations:
 		case w.Code != Ambiguous || r.ambiguity() > 1:
 			return false
 		}
@@ -106,12 +108,20 @@ func (r *Risk) Warnings() []Warning {
 	if r.ALOErr != nil {
 		add(NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)
 	}
+	if r.ALOStdErr > mostSpread*r.ALO {
+		add(FewObservations, "leave-one-out rests on a few observations, with a standard error of %.0f%% of its value: it takes one step towards each refit, and refits without such an observation may have another support and be far from that; compare gcv",
+			100*r.ALOStdErr/r.ALO)
+	}
 	return all
 }
 
 // inaccuracy is the bound of the error of mu_hat, as a share of the size of the noise, up to which
 // a solver that knows sigma2 goes, and a little more.
 const inaccuracy = 0.0101
+
+// mostSpread is the standard error of leave-one-out, as a share of its value, up to which many
+// observations contribute to it: over d squares of normal numbers it is sqrt(2/d).
+const mostSpread = 0.5
 
 // mostLag and doubtful are the shares of SURE's error bar by which the lag of an unrolled
 // derivative, and decisions in doubt, may change SURE without a warning.

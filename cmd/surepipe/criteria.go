@@ -21,7 +21,8 @@ const criteriaHelp = `Beside SURE, these numbers need no sigma2 (df is the diver
              derivative of mu_hat; exact for ols and ridge. It needs the diagonal of D, which
              is known where the derivative's linear system is factored (--explain), or with
              --trace exact, which takes d probes
-  aic, bic   minus twice the logarithm of the likelihood, plus 2 df, or df log d
+  aic, bic   minus twice the logarithm of the likelihood, plus 2 df, or df log d; without
+             sigma2, which then counts as a parameter, 2 (df + 1) and (df + 1) log d
   sigma2_df  RSS / (d - df): an estimate of sigma2, too large by the squared bias of the fit
 
 Without sigma2 everything else is computed, and SURE and its error are left out.`

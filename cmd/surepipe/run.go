@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -186,7 +187,6 @@ var hints = map[string]string{
 	pipeline.Unverified:             " (lower --tol, or try another --solver or --derivative)",
 	pipeline.Ambiguous:              " (--tol, --lambda)",
 	pipeline.NearBoundary:           " (--tol, --lambda)",
-	pipeline.NoLeaveOneOut:          " (--trace exact)",
 	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
 }
 
@@ -194,7 +194,11 @@ var hints = map[string]string{
 // trusted.
 func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
 	for _, w := range risk.Warnings() {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s%s\n", w.Text, hints[w.Code])
+		hint := hints[w.Code]
+		if w.Code == pipeline.NoLeaveOneOut && errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) {
+			hint = " (--trace exact)"
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s%s\n", w.Text, hint)
 	}
 	if !risk.Trusted() {
 		return errNotConverged
@@ -208,7 +212,7 @@ func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
 		f.note(cmd, noteConstant, "column %d of X, counted from 0, is constant up to rounding errors and counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
 	}
 	if p.Relative {
-		f.note(cmd, noteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it depends on y: SURE is only approximately unbiased, and the other criteria take the weight as fixed")
+		f.note(cmd, noteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it depends on y: SURE, where sigma2 is known, is only approximately unbiased, and the other criteria take the weight as fixed")
 	}
 }
 

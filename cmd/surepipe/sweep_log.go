@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -216,7 +217,11 @@ func (h sweepHeader) same(line []byte) error {
 			keys = append(keys, key)
 		}
 	}
-	slices.Sort(keys)
+	// Settings that follow from others are named last.
+	derived := []string{"criterion", "alo", "chain", "data_sha256"}
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(cmp.Compare(slices.Index(derived, a), slices.Index(derived, b)), cmp.Compare(a, b))
+	})
 	for _, key := range slices.Compact(keys) {
 		was, is := string(found[key]), string(expected[key])
 		switch {
