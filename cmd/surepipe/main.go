@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pbnjay/memory"
+	"golang.org/x/term"
 )
 
 // The exit statuses.
@@ -91,6 +92,9 @@ func main() {
 		signal.Stop(signals)
 		cancel(stopped{s})
 		time.Sleep(patienceAfterInterrupt)
+		if term.IsTerminal(int(os.Stderr.Fd())) {
+			fmt.Fprint(os.Stderr, "\r\x1b[K") // the line of progress
+		}
 		os.Exit(reportStop(ctx, os.Stderr))
 	}()
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
