@@ -179,18 +179,11 @@ func (w *workspace) factored(set []int) (Factored, bool) {
 
 // gram is the Gram matrix of a set of coordinates, nil where one is not in the working set.
 func (w *workspace) gram(set []int) []float64 {
-	local := make([]int, len(set))
-	for i, j := range set {
-		if local[i] = w.place[j]; local[i] < 0 {
-			return nil
-		}
+	places := gatherPlaces(w.place, set)
+	if slices.Contains(places, -1) {
+		return nil
 	}
 	g := make([]float64, len(set)*len(set))
-	for i, a := range local {
-		row, to := w.p.Gram(a), g[i*len(set):(i+1)*len(set)]
-		for k, b := range local {
-			to[k] = row[b]
-		}
-	}
+	submatrix(g, places, w.p.Gram)
 	return g
 }

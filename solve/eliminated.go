@@ -160,7 +160,7 @@ func (w *eliminated) misfit(dst array.Batch, i, j int) {
 
 // gradientStep is the matrix X of the iteration.
 func (w *eliminated) gradientStep(trans bool, dst, x array.Batch) {
-	dev, k := w.dev, x.N()
+	dev := w.dev
 	if trans {
 		dev.Fill(dst, 0)
 	} else {
@@ -177,18 +177,9 @@ func (w *eliminated) gradientStep(trans bool, dst, x array.Batch) {
 		dev.Gemm(false, false, 1, clip, x, 0, dst.Rows(i, j))
 		w.z2 += dot(clip, clip)
 	})
-	add := func(a float64, f factored) {
-		if trans {
-			f.l, f.v = f.v, f.l
-		}
-		t := dev.Alloc(f.l.N(), k)
-		dev.Gemm(true, false, 1, f.v, x, 0, t)
-		dev.Gemm(false, false, a, f.l, t, 1, dst)
-		t.Free()
-	}
-	add(1+w.c, w.now)
+	w.now.times(1+w.c, trans, dst, x)
 	if w.c != 0 {
-		add(-w.c, w.old)
+		w.old.times(-w.c, trans, dst, x)
 	}
 }
 

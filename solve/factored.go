@@ -24,6 +24,18 @@ func (f *factored) addRows(a float64, dst array.Batch, i, j int) {
 	dst.Device().Gemm(false, true, a, f.l.Rows(i, j), f.v, 1, dst)
 }
 
+// times adds a L V* x to dst, or a (L V*)* x where trans is set.
+func (f factored) times(a float64, trans bool, dst, x array.Batch) {
+	if trans {
+		f.l, f.v = f.v, f.l
+	}
+	dev := x.Device()
+	t := dev.Alloc(f.l.N(), x.N())
+	dev.Gemm(true, false, 1, f.v, x, 0, t)
+	dev.Gemm(false, false, a, f.l, t, 1, dst)
+	t.Free()
+}
+
 // inner is <f, g>.
 func (f *factored) inner(g factored) float64 {
 	dev := f.l.Device()

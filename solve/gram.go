@@ -74,11 +74,16 @@ func (m *gramMatrix) grow(n int) {
 
 // on fills k with the Gram matrix of the columns in a set that is there, row-major.
 func (m *gramMatrix) on(k []float64, set []int) {
-	places := gatherPlaces(m.place, set)
+	submatrix(k, gatherPlaces(m.place, set), func(i int) []float64 { return m.g[i*m.width:] })
+}
+
+// submatrix fills k with the rows and columns at the places of a matrix with the given rows.
+func submatrix(k []float64, places []int, row func(i int) []float64) {
+	n := len(places)
 	for i, a := range places {
-		row, to := m.g[a*m.width:], k[i*len(set):(i+1)*len(set)]
+		from, to := row(a), k[i*n:(i+1)*n]
 		for c, b := range places {
-			to[c] = row[b]
+			to[c] = from[b]
 		}
 	}
 }

@@ -65,7 +65,9 @@ func (s *manifoldSystem) assemble(m *prox.Model) bool {
 	set, ok := columnsIn(f, p)
 	switch {
 	case !ok:
-		s.products(m.Space)
+		op, _ := linops.On(s.dev, s.a, m.Space)
+		defer op.Release() // also where A panics
+		copy(s.k, linops.GramOf(s.dev, op))
 	case f.Kind == space.Cluster:
 		s.gram.extend(set)
 		s.gram.averaged(s.k, f.Average)
@@ -87,22 +89,6 @@ func (s *manifoldSystem) assemble(m *prox.Model) bool {
 		s.k[i] += v
 	}
 	return q != nil
-}
-
-// products sets k = E*A*A E by images of a basis.
-func (s *manifoldSystem) products(t space.Space) {
-	d, _ := s.a.Dims()
-	_, n := t.Dims()
-	op, _ := linops.On(s.dev, s.a, t)
-	defer op.Release()
-	units, images := s.dev.Alloc(n, n), s.dev.Alloc(n, d)
-	defer units.Free()
-	defer images.Free()
-	s.dev.Fill(units, 0)
-	s.dev.Fill(units.Diagonal(), 1)
-	op.Forward(images, units)
-	s.dev.Gemm(false, true, 1, images, images, 0, units)
-	s.dev.Download(s.k, units)
 }
 
 // leastRidge is the ridge, in units of the diagonal times rounding errors, with which a singular

@@ -148,18 +148,9 @@ func (w *matrices) gradientStep(trans bool, dst, x array.Batch) {
 		rows, cols = cols, rows
 	}
 	dev.SpreadProduct(trans, -w.eta, w.pattern, w.z, x.Reshape(1, cols*k), 0, dst.Reshape(1, rows*k))
-	add := func(a float64, f factored) {
-		if trans {
-			f.l, f.v = f.v, f.l
-		}
-		t := dev.Alloc(f.l.N(), k)
-		dev.Gemm(true, false, 1, f.v, x, 0, t)
-		dev.Gemm(false, false, a, f.l, t, 1, dst)
-		t.Free()
-	}
-	add(1+w.c, w.now)
+	w.now.times(1+w.c, trans, dst, x)
 	if w.c != 0 {
-		add(-w.c, w.old)
+		w.old.times(-w.c, trans, dst, x)
 	}
 }
 

@@ -41,16 +41,11 @@ func (p *parts) release() {
 // with all columns so far, and with each other: <a_k, a_l> as entry place[k], place[l], for k in
 // the set.
 func (p *parts) join(ctx context.Context, dev array.Device, a linops.Operator, set, place []int, entry func(i, j int, v float64)) error {
-	d, _ := a.Dims()
 	k := len(set)
 	c := columnsOf(dev, a, set)
 	*p = append(*p, c)
-	units, images := dev.Alloc(k, k), dev.Alloc(k, d)
+	images := linops.Images(dev, c.A)
 	defer images.Free()
-	dev.Fill(units, 0)
-	dev.Fill(units.Diagonal(), 1)
-	c.A.Forward(images, units)
-	units.Free()
 	report := progress.From(ctx)
 	for i, other := range *p {
 		if err := ctx.Err(); err != nil {

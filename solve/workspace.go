@@ -59,9 +59,9 @@ func resume(path *Path, kin *family, y array.Batch) *workspace {
 	return nil
 }
 
-// penalty is that of the working set's coordinates.
-func (w *workspace) penalty(s *activeSet) (weights, squares []float64, positive []bool) {
-	for _, j := range w.set {
+// penalty is that of some coordinates.
+func (s *activeSet) penalty(set []int) (weights, squares []float64, positive []bool) {
+	for _, j := range set {
 		weights, squares, positive = append(weights, s.w[j]), append(squares, s.q[j]), append(positive, s.positive[j])
 	}
 	return weights, squares, positive
@@ -74,13 +74,12 @@ func (n *newton) extend(ctx context.Context, set []int) error {
 		some := set[:min(columnBlock, len(set))]
 		set = set[len(some):]
 		at := len(n.set)
-		var w, q, grad []float64
-		var positive []bool
+		var grad []float64
 		for i, j := range some {
 			n.place[j] = at + i
-			w, q, positive = append(w, n.s.w[j]), append(q, n.s.q[j]), append(positive, n.s.positive[j])
 			grad = append(grad, n.hostG[j])
 		}
+		w, q, positive := n.s.penalty(some)
 		n.set = append(n.set, some...)
 		n.p.Extend(w, q, positive, grad)
 		n.report(progress.Report{Stage: progress.Gram, Step: at, Steps: all})

@@ -74,33 +74,9 @@ func (f *factored) release() {
 // images is the matrix of op, d x n, on the host.
 func images(dev array.Device, op linops.Operator) *mat.Dense {
 	d, n := op.Dims()
-	image := imageRows(dev, op)
+	image := linops.Images(dev, op)
 	defer image.Free()
 	return mat.DenseCopyOf(mat.NewDense(n, d, image.ToHost()).T())
-}
-
-// imageRows is op's images of the unit vectors, n x d.
-func imageRows(dev array.Device, op linops.Operator) array.Batch {
-	d, n := op.Dims()
-	identity, image := dev.Alloc(n, n), dev.Alloc(n, d)
-	done := false
-	defer func() {
-		identity.Free()
-		if !done { // op has panicked
-			image.Free()
-		}
-	}()
-	setIdentity(identity)
-	op.Forward(image, identity)
-	done = true
-	return image
-}
-
-// setIdentity sets the n x n batch to the unit vectors.
-func setIdentity(b array.Batch) {
-	dev := b.Device()
-	dev.Fill(b, 0)
-	dev.Fill(b.Diagonal(), 1)
 }
 
 // factorModel factors the system on the model's space.
@@ -127,7 +103,7 @@ func (l *implicit) factorModel(s *situation) error {
 	}
 	if sys.g == nil {
 		progress.From(s.ctx)(progress.Report{Stage: progress.Gram, Steps: n})
-		sys.g = gram(dev, op)
+		sys.g = linops.GramOf(dev, op)
 	}
 	return l.solveSystem(s.ctx, sys)
 }
@@ -223,7 +199,7 @@ func (l *implicit) factorJacobian(s *situation) error {
 	}
 	sys.m = func() mat.Matrix { return images(dev, on) }
 	sys.w = func() (*mat.Dense, error) { return root(sys.q, l.dim) }
-	sys.g = gram(dev, on)
+	sys.g = linops.GramOf(dev, on)
 	return l.solveSystem(s.ctx, sys)
 }
 
@@ -231,7 +207,8 @@ func (l *implicit) factorJacobian(s *situation) error {
 func (l *implicit) jacobian() []float64 {
 	square := l.p.Device.Alloc(l.dim, l.dim)
 	defer square.Free()
-	setIdentity(square)
+	square.Device().Fill(square, 0)
+	square.Device().Fill(square.Diagonal(), 1)
 	l.j.Apply(square, square)
 	return square.ToHost()
 }
@@ -358,7 +335,7 @@ func (f *factored) diagonal(dev array.Device) ([]float64, error) {
 	}
 	left, right := f.image, f.image
 	if f.image.IsZero() {
-		left = imageRows(dev, f.op)
+		left = linops.Images(dev, f.op)
 		defer left.Free()
 		right = dev.Alloc(f.rank, d)
 		defer right.Free()

@@ -7,7 +7,6 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
-	"surepipe/linops"
 )
 
 // maxSteps bounds the conjugate gradient steps of a probe.
@@ -185,19 +184,4 @@ func (l *implicit) noteSteps(n int) {
 			return
 		}
 	}
-}
-
-// gram returns the n x n matrix op* op on the host, row-major.
-func gram(dev array.Device, op linops.Operator) []float64 {
-	_, n := op.Dims()
-	square := dev.Alloc(n, n)
-	defer square.Free()
-	if direct := linops.StructureOf(op).Gram; direct != nil {
-		direct(square)
-		return square.ToHost()
-	}
-	image := imageRows(dev, op)
-	defer image.Free()
-	dev.Gemm(false, true, 1, image, image, 0, square)
-	return square.ToHost()
 }

@@ -101,9 +101,6 @@ func (t table) at(i, j int) float64 {
 	return t.v[i*t.n+j]
 }
 
-// rows is a view of rows i to j-1.
-func (t table) rows(i, j int) table { return table{j - i, t.n, t.v[i*t.n : j*t.n]} }
-
 // A layout is a way to lay a batch out in memory.
 type layout int
 
