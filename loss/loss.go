@@ -7,11 +7,16 @@
 //
 //	Squared          1/2 ||z - y||^2
 //	WeightedSquared  1/2 sum_i w_i (z_i - y_i)^2
+//	Logistic         sum_i w_i (log(1 + exp z_i) - y_i z_i)
+//	Poisson          sum_i w_i (exp z_i - y_i z_i)
+//	Huber            sum_i w_i h(z_i - y_i), quadratic up to delta and linear beyond
 //
-// Solvers take two things from a loss: its gradient, and an upper bound of its second derivative,
-// which bounds the step, eta <= 1/(L ||A||^2). A quadratic loss is the squared loss of another
-// problem, sqrt(w) A and sqrt(w) y, and package solve treats it as such: every solver, duality gap
-// and factorization applies to it.
+// z is the linear predictor A b: the expectation of y is a function of it ([Structure].Mean).
+//
+// Solvers take from a loss its gradient, its curvature, and an upper bound of that, which bounds the
+// step, eta <= 1/(L ||A||^2). A quadratic loss is the squared loss of another problem, sqrt(w) A and
+// sqrt(w) y, and package solve treats it as such: every solver, duality gap and factorization
+// applies to it. Any other loss is a quadratic one near a point, with w its curvature there.
 package loss
 
 import "surepipe/array"

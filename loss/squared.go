@@ -13,6 +13,8 @@ type squared struct{}
 // Squared returns the squared loss 1/2 ||z - y||^2.
 func Squared() Loss { return squared{} }
 
+func (squared) Structure() Structure { return Structure{Name: "squared"} }
+
 func (squared) Value(z, y array.Batch) float64 {
 	check("the squared loss", z, y)
 	return halfSquare(z, y, array.Batch{})
@@ -43,15 +45,9 @@ type Weighted struct {
 // weights proportional to 1/sigma_i^2 are efficient. A weight of 0 leaves the observation out. It
 // is an error if a weight is negative or not finite, or if all are 0.
 func WeightedSquared(dev array.Device, w []float64) (*Weighted, error) {
-	largest := 0.0
-	for i, v := range w {
-		if !(v >= 0) || math.IsInf(v, 1) {
-			return nil, fmt.Errorf("loss: the weight of observation %d is %g, expected a finite number that is 0 or more", i, v)
-		}
-		largest = max(largest, v)
-	}
-	if largest == 0 {
-		return nil, fmt.Errorf("loss: none of %d weights is positive, expected at least one", len(w))
+	largest, err := checkWeights(w)
+	if err != nil {
+		return nil, err
 	}
 	l := &Weighted{w: dev.Alloc(1, len(w)), largest: largest}
 	dev.Upload(l.w, w)
@@ -61,6 +57,24 @@ func WeightedSquared(dev array.Device, w []float64) (*Weighted, error) {
 	}
 	return l, nil
 }
+
+// checkWeights returns the largest weight, and an error where one is negative or not finite, or none
+// is positive.
+func checkWeights(w []float64) (largest float64, err error) {
+	for i, v := range w {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return 0, fmt.Errorf("loss: the weight of observation %d is %g, expected a finite number that is 0 or more", i, v)
+		}
+		largest = max(largest, v)
+	}
+	if largest == 0 {
+		return 0, fmt.Errorf("loss: none of %d weights is positive, expected at least one", len(w))
+	}
+	return largest, nil
+}
+
+// Structure has the name.
+func (l *Weighted) Structure() Structure { return Structure{Name: "squared"} }
 
 // Value returns 1/2 sum_i w_i (z_i - y_i)^2.
 func (l *Weighted) Value(z, y array.Batch) float64 {

@@ -1,0 +1,62 @@
+package loss
+
+import "math"
+
+// logistic is f(z; y) = log(1 + e^z) - y z.
+type logistic struct{}
+
+// Logistic returns the negative log-likelihood of a logistic regression,
+//
+//	l(z; y) = sum_i w_i (log(1 + exp z_i) - y_i z_i),   P(y_i = 1) = 1/(1 + exp(-z_i)),
+//
+// with weights w of the observations, nil for ones. y_i is 0 or 1, or the share of ones among w_i
+// trials. Labels of -1 and 1 are not observations: code them as 0 and 1. It is an error if a weight
+// is negative or not finite, or if all are 0.
+func Logistic(w []float64) (*Pointwise, error) { return newPointwise(logistic{}, w) }
+
+func (logistic) name() string       { return "logistic" }
+func (logistic) lipschitz() float64 { return 0.25 }
+func (logistic) unit() float64      { return 1 }
+
+func (logistic) check(y float64) string {
+	switch {
+	case y >= 0 && y <= 1:
+		return ""
+	case y == -1:
+		return "the logistic loss expects 0 or 1, or a proportion between them: code labels of -1 and 1 as (y + 1)/2"
+	}
+	return "the logistic loss expects 0 or 1, or a proportion between them"
+}
+
+// softplus is log(1 + e^z).
+func softplus(z float64) float64 { return math.Max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) }
+
+// sigmoid is 1/(1 + e^-z).
+func sigmoid(z float64) float64 {
+	if z >= 0 {
+		return 1 / (1 + math.Exp(-z))
+	}
+	e := math.Exp(z)
+	return e / (1 + e)
+}
+
+func (logistic) value(z, y float64) float64     { return y*softplus(-z) + (1-y)*softplus(z) }
+func (logistic) slope(z, y float64) float64     { return (1-y)*sigmoid(z) - y*sigmoid(-z) }
+func (logistic) curvature(z, _ float64) float64 { return sigmoid(z) * sigmoid(-z) }
+func (logistic) mean(z float64) float64         { return sigmoid(z) }
+
+// least is the entropy of y.
+func (logistic) least(y float64) float64 {
+	h := 0.0
+	for _, q := range [2]float64{y, 1 - y} {
+		if q > 0 {
+			h -= q * math.Log(q)
+		}
+	}
+	return h
+}
+
+// gap is the relative entropy of y + u and 1/(1 + e^-z).
+func (logistic) gap(u, off, z, y float64) float64 {
+	return relativeEntropy(y+u, sigmoid(z), -softplus(-z), off) + relativeEntropy(1-y-u, sigmoid(-z), -softplus(z), -off)
+}

@@ -1,0 +1,203 @@
+package loss
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"surepipe/array"
+)
+
+// Pointwise is a loss l(z; y) = sum_i w_i f(z_i; y_i) with a convex function f of one observation,
+// such as a negative log-likelihood, and weights w_i >= 0. It computes on the host: on a device with
+// memory of its own an evaluation moves z and y, 2 d numbers, where the products with A that come
+// with it read d p.
+type Pointwise struct {
+	f       function
+	w       []float64 // nil for ones
+	largest float64
+	known   Structure
+	pool    sync.Pool // of *scratch
+}
+
+// function is a convex function f(z; y) of one observation.
+type function interface {
+	// name is the loss's.
+	name() string
+	// check says what is wrong with y, "" where it is an observation.
+	check(y float64) string
+	// value, slope and curvature are f and its first two derivatives by z.
+	value(z, y float64) float64
+	slope(z, y float64) float64
+	curvature(z, y float64) float64
+	// lipschitz is the least upper bound of the curvature.
+	lipschitz() float64
+	// least is the minimum of f over z.
+	least(y float64) float64
+	// gap is f(z; y) + f*(u; y) - u z >= 0, with the convex conjugate f* and off = u - slope(z, y);
+	// +Inf where f* is.
+	gap(u, off, z, y float64) float64
+	// mean is the expectation of y.
+	mean(z float64) float64
+	// unit is a change of z that changes the curvature by about its own size.
+	unit() float64
+}
+
+// newPointwise checks the weights, nil for ones.
+func newPointwise(f function, w []float64) (*Pointwise, error) {
+	largest := 1.0
+	if w != nil {
+		var err error
+		if largest, err = checkWeights(w); err != nil {
+			return nil, err
+		}
+	}
+	l := &Pointwise{f: f, w: w, largest: largest}
+	l.known = Structure{Name: f.name(), Check: l.check, Each: l.each, Least: l.least, Gap: l.gap, Mean: l.mean, Unit: f.unit()}
+	return l, nil
+}
+
+// Structure has all that is known.
+func (l *Pointwise) Structure() Structure { return l.known }
+
+// weight is that of observation i.
+func (l *Pointwise) weight(i int) float64 {
+	if l.w == nil {
+		return 1
+	}
+	return l.w[i]
+}
+
+// scratch is memory for three vectors on the host.
+type scratch struct{ z, y, out []float64 }
+
+// onHost calls work with z and y on the host.
+func (l *Pointwise) onHost(z, y array.Batch, work func(s *scratch)) {
+	check("the "+l.f.name()+" loss", z, y)
+	if l.w != nil && len(l.w) != z.N() {
+		panic(fmt.Sprintf("loss: the %s loss with %d weights of %s", l.f.name(), len(l.w), z))
+	}
+	s, ok := l.pool.Get().(*scratch)
+	if n := z.N(); !ok || len(s.z) != n {
+		s = &scratch{make([]float64, n), make([]float64, n), make([]float64, n)}
+	}
+	defer l.pool.Put(s)
+	z.Device().Download(s.z, z)
+	y.Device().Download(s.y, y)
+	work(s)
+}
+
+// sum is that of w_i f_i, of the observations whose weight is not 0.
+func (l *Pointwise) sum(n int, f func(i int) float64) float64 {
+	sum := 0.0
+	for i := range n {
+		if w := l.weight(i); w > 0 {
+			sum += w * f(i)
+		}
+	}
+	return sum
+}
+
+// Value returns sum_i w_i f(z_i; y_i).
+func (l *Pointwise) Value(z, y array.Batch) (sum float64) {
+	l.onHost(z, y, func(s *scratch) {
+		sum = l.sum(len(s.z), func(i int) float64 { return l.f.value(s.z[i], s.y[i]) })
+	})
+	return sum
+}
+
+// Gradient sets dst_i = w_i f'(z_i; y_i).
+func (l *Pointwise) Gradient(dst, z, y array.Batch) { l.fill(dst, z, y, l.f.slope) }
+
+// Curvature sets dst_i = w_i f”(z_i; y_i).
+func (l *Pointwise) Curvature(dst, z, y array.Batch) { l.fill(dst, z, y, l.f.curvature) }
+
+func (l *Pointwise) fill(dst, z, y array.Batch, f func(z, y float64) float64) {
+	check("the "+l.f.name()+" loss", dst, z)
+	l.onHost(z, y, func(s *scratch) {
+		for i := range s.z {
+			if s.out[i] = 0; l.weight(i) > 0 {
+				s.out[i] = l.weight(i) * f(s.z[i], s.y[i])
+			}
+		}
+		dst.Device().Upload(dst, s.out)
+	})
+}
+
+// Weights reports that the loss is not quadratic.
+func (l *Pointwise) Weights() (array.Batch, bool) { return array.Batch{}, false }
+
+// Lipschitz is the largest weight times the bound of f”.
+func (l *Pointwise) Lipschitz() float64 { return l.largest * l.f.lipschitz() }
+
+func (l *Pointwise) check(y []float64) error {
+	for i, v := range y {
+		if wrong := l.f.check(v); wrong != "" {
+			return fmt.Errorf("y[%d] is %g: %s", i, v, wrong)
+		}
+	}
+	if l.w != nil && len(l.w) != len(y) {
+		return fmt.Errorf("%d weights of observations, expected %d, as many as there are in y", len(l.w), len(y))
+	}
+	return nil
+}
+
+func (l *Pointwise) each(dst, z, y []float64) {
+	for i := range dst {
+		if dst[i] = 0; l.weight(i) > 0 {
+			dst[i] = l.weight(i) * l.f.value(z[i], y[i])
+		}
+	}
+}
+
+func (l *Pointwise) least(y array.Batch) (sum float64) {
+	l.onHost(y, y, func(s *scratch) {
+		sum = l.sum(len(s.y), func(i int) float64 { return l.f.least(s.y[i]) })
+	})
+	return sum
+}
+
+func (l *Pointwise) gap(u, z, y array.Batch) (sum float64) {
+	l.onHost(z, y, func(s *scratch) {
+		u.Device().Download(s.out, u)
+		for i, v := range s.out {
+			if l.weight(i) == 0 && math.Abs(v) > 0 {
+				sum = math.Inf(1)
+				return
+			}
+		}
+		sum = l.sum(len(s.z), func(i int) float64 {
+			v := s.out[i] / l.weight(i)
+			return l.f.gap(v, v-l.f.slope(s.z[i], s.y[i]), s.z[i], s.y[i])
+		})
+	})
+	return sum
+}
+
+func (l *Pointwise) mean(dst, z []float64) {
+	for i, v := range z {
+		dst[i] = l.f.mean(v)
+	}
+}
+
+// relativeEntropy is q log(q/p) - off for p > 0, given as log p too, and q = p + off; +Inf where q <
+// 0. The sum of two such terms has no cancellation where q is near p.
+func relativeEntropy(q, p, logP, off float64) float64 {
+	switch {
+	case math.Abs(off) <= p/16:
+		// (1 + x) log(1 + x) - x, x = off/p.
+		x := off / p
+		if math.Abs(x) < 1e-3 {
+			return p * x * x * (0.5 - x*(1./6-x*(1./12-x/20)))
+		}
+		return p * ((1+x)*math.Log1p(x) - x)
+	case q < 0:
+		if q > -8*0x1p-52*math.Abs(off) {
+			return -off // q is 0 but for rounding errors
+		}
+		return math.Inf(1)
+	case q == 0:
+		return -off
+	}
+	return q*(math.Log(q)-logP) - off
+}

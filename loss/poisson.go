@@ -1,0 +1,48 @@
+package loss
+
+import "math"
+
+// poisson is f(z; y) = e^z - y z.
+type poisson struct{}
+
+// Poisson returns the negative log-likelihood of a Poisson regression with log link,
+//
+//	l(z; y) = sum_i w_i (exp z_i - y_i z_i),   E y_i = exp z_i,
+//
+// without terms of y alone, with weights w of the observations, nil for ones. y_i >= 0 is a count,
+// or the mean of w_i counts. Its second derivative has no bound: Lipschitz is +Inf, and so is the
+// value beyond z = 709, where exp z overflows. It is an error if a weight is negative or not finite,
+// or if all are 0.
+func Poisson(w []float64) (*Pointwise, error) { return newPointwise(poisson{}, w) }
+
+func (poisson) name() string       { return "poisson" }
+func (poisson) lipschitz() float64 { return math.Inf(1) }
+func (poisson) unit() float64      { return 1 }
+
+func (poisson) check(y float64) string {
+	if y >= 0 && !math.IsInf(y, 1) {
+		return ""
+	}
+	return "the Poisson loss expects counts, finite numbers of at least 0"
+}
+
+func (poisson) value(z, y float64) float64     { return math.Exp(z) - y*z }
+func (poisson) slope(z, y float64) float64     { return math.Exp(z) - y }
+func (poisson) curvature(z, _ float64) float64 { return math.Exp(z) }
+func (poisson) mean(z float64) float64         { return math.Exp(z) }
+
+func (poisson) least(y float64) float64 {
+	if y == 0 {
+		return 0
+	}
+	return y - y*math.Log(y)
+}
+
+// gap is the relative entropy of Poisson variables with the means y + u and e^z.
+func (poisson) gap(u, off, z, y float64) float64 {
+	p := math.Exp(z)
+	if math.IsInf(p, 1) {
+		return p
+	}
+	return relativeEntropy(y+u, p, z, off)
+}

@@ -1,0 +1,54 @@
+package loss
+
+import "surepipe/array"
+
+// Structure is what is known about a loss l(z; y) = sum_i l_i(z_i; y_i) beyond [Loss]. The zero
+// value says nothing and is true of every loss. A function is nil where it is not known, safe for
+// concurrent use, and panics on shapes that do not fit.
+type Structure struct {
+	// Name is the loss's name, "squared", "logistic", "poisson" or "huber" here; "" for none.
+	Name string
+	// Check reports an entry of y at which the loss is not defined.
+	Check func(y []float64) error
+	// Each sets dst_i = l_i(z_i; y_i), on the host. dst may be z or y.
+	Each func(dst, z, y []float64)
+	// Least returns min_z l(z; y). Twice l(z; y) minus that is the deviance of z, ||z - y||^2 for
+	// the squared loss.
+	Least func(y array.Batch) float64
+	// Gap returns l(z; y) + l*(u; y) - <u, z>, where l* is the convex conjugate of l by z: it is 0
+	// or more, 0 at u = l'(z; y), and +Inf where l* is.
+	Gap func(u, z, y array.Batch) float64
+	// Mean sets dst_i to the expectation of y_i at z_i, on the host: z_i itself for a loss of z - y.
+	// dst may be z.
+	Mean func(dst, z []float64)
+	// Unit is a change of z_i that changes the curvature of l_i by about its own size; 0 where it is
+	// not known, or no change does.
+	Unit float64
+}
+
+// Structured is a Loss that knows its structure.
+type Structured interface {
+	Loss
+	// Structure returns the structure. It must not allocate.
+	Structure() Structure
+}
+
+// StructureOf returns the structure of l, that of the squared loss for nil.
+func StructureOf(l Loss) Structure {
+	if l == nil {
+		l = squared{}
+	}
+	if known, ok := l.(Structured); ok {
+		return known.Structure()
+	}
+	return Structure{}
+}
+
+// Quadratic reports whether l is the squared loss, perhaps with weights; nil is.
+func Quadratic(l Loss) bool {
+	if l == nil {
+		return true
+	}
+	_, quadratic := l.Weights()
+	return quadratic
+}
