@@ -50,16 +50,20 @@ type watch struct {
 	scale  float64 // the scale of subgradients, from the last check
 	wait   int     // iterations before the next check
 	z, g   array.Batch
+	fit    *fit // where the loss is not quadratic; else nil
 }
 
 func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *watch {
-	a := newAcceptance(NewYardstick(y, traits.Norm2, o))
+	a := newAcceptance(yardstick(m.Problem(), y, traits.Norm2, o))
 	return &watch{acceptance: a, m: m, traits: traits, o: o, part: part, scale: a.stick.first()}
 }
 
 func (c *watch) release() {
 	c.z.Free()
 	c.g.Free()
+	if c.fit != nil {
+		c.fit.release()
+	}
 }
 
 // A check costs products with A and perhaps a proximal operator. After one without convergence the
@@ -90,6 +94,9 @@ func (c *watch) after(ctx context.Context, w *Work, measured float64, last bool)
 		}
 		measured += slack
 	}
+	if c.m.Problem().Loss != nil {
+		return c.lookAtLoss(ctx, w, measured, last)
+	}
 	return c.look(ctx, w, measured, last)
 }
 
@@ -101,7 +108,7 @@ func (c *watch) look(ctx context.Context, w *Work, measured float64, last bool) 
 		c.z, c.g = dev.Alloc(1, d), dev.Alloc(1, dim)
 	}
 	p.A.Forward(c.z, w.B)
-	slope(p, c.z, w.Y)
+	dev.Lin(c.z, 1, c.z, -1, w.Y)
 	zNorm, bNorm := Norm(c.z), Norm(w.B)
 	c.scale = c.stick.Scale(zNorm, bNorm)
 	c.conv.Optimality = relative(measured, c.scale)
@@ -113,7 +120,7 @@ func (c *watch) look(ctx context.Context, w *Work, measured float64, last bool) 
 	}
 	optimality := c.conv.Optimality
 	if !c.traits.Exact || c.o.shortness != nil {
-		residual, byColumn, err := proximalResidual(p, w.B, c.g, c.traits.Norm2, c.o.shortness)
+		residual, byColumn, err := proximalResidual(p, w.B, c.g, stepFor(p, c.traits.Norm2), c.o.shortness)
 		if err != nil {
 			return err
 		}
@@ -127,6 +134,35 @@ func (c *watch) look(ctx context.Context, w *Work, measured float64, last bool) 
 		bound = errorBound(ctx, p, w.B, c.z, c.g, c.stick, zNorm, bNorm, measured)
 	}
 	c.accept(optimality, relative(measured, c.scale), bound, zNorm)
+	if !c.conv.Converged {
+		c.wait = c.conv.Iterations / lookAgain
+	}
+	return dev.Err()
+}
+
+// lookAtLoss is look where the loss is not quadratic.
+func (c *watch) lookAtLoss(ctx context.Context, w *Work, measured float64, last bool) error {
+	p, dev := c.m.Problem(), w.Device()
+	if c.fit == nil {
+		d, dim := p.A.Dims()
+		c.fit = newFit(dev, d, dim)
+	}
+	f := c.fit
+	dev.Copy(f.b, w.B)
+	p.A.Forward(f.z, f.b)
+	f.at(p.Loss, w.Y)
+	zNorm, bNorm := Norm(f.slope), Norm(f.b)
+	c.scale = c.stick.Scale(zNorm, bNorm)
+	c.conv.Optimality = relative(measured, c.scale)
+	if !last && measured > c.tol*c.scale {
+		return nil
+	}
+	p.A.Adjoint(f.g, f.slope)
+	optimality, bound, size, err := f.judge(ctx, p, w.Y, c.stick, c.traits.Norm2, c.o.shortness, c.part)
+	if err != nil {
+		return err
+	}
+	c.accept(optimality, relative(measured, c.scale), bound, size)
 	if !c.conv.Converged {
 		c.wait = c.conv.Iterations / lookAgain
 	}

@@ -124,20 +124,26 @@ func TestProjectionOnFreeColumns(t *testing.T) {
 		one, other := dev.Alloc(1, n), dev.Alloc(1, n)
 		defer one.Free()
 		defer other.Free()
-		misfit := dev.Alloc(1, n)
+		misfit, also := dev.Alloc(1, n), dev.Alloc(1, n)
 		defer misfit.Free()
+		defer also.Free()
 		dev.Lin(misfit, -1, y, 0, array.Batch{})
+		dev.Copy(also, misfit)
 		p.A.Adjoint(one, y)
 		dev.Copy(other, one)
 		size := solve.Norm(one)
 		a, ok := solve.ProjectFree(context.Background(), p, averages, one, misfit)
-		b, found := solve.ProjectByProducts(context.Background(), p, averages, other)
+		b, found := solve.ProjectByProducts(context.Background(), p, averages, other, also)
 		if !ok || !found || !(math.Abs(a-b) <= 1e-12*a) {
 			t.Fatalf("squared norms of the projections %v (%t) and %v (%t)", a, ok, b, found)
 		}
 		dev.Lin(one, 1, one, -1, other)
 		if e := solve.Norm(one); !(e <= 1e-12*size) {
 			t.Errorf("the rests differ by %g of %g", e, size)
+		}
+		dev.Lin(misfit, 1, misfit, -1, also)
+		if e := solve.Norm(misfit); !(e <= 1e-12*solve.Norm(y)) {
+			t.Errorf("the residuals differ by %g of %g", e, solve.Norm(y))
 		}
 		rest := other.ToHost()
 		for _, j := range averages {
@@ -157,7 +163,10 @@ func TestProjectionOnDependentColumns(t *testing.T) {
 	minus := dev.Alloc(1, 3)
 	defer minus.Free()
 	dev.Upload(minus, []float64{3, 3, 4})
-	squared, ok := solve.ProjectByProducts(context.Background(), solve.Problem{A: x, Device: dev}, []int{0, 1}, minus)
+	misfit := dev.Alloc(1, 2)
+	defer misfit.Free()
+	dev.Upload(misfit, []float64{-3, -4})
+	squared, ok := solve.ProjectByProducts(context.Background(), solve.Problem{A: x, Device: dev}, []int{0, 1}, minus, misfit)
 	if ok && math.Abs(squared-9) > 1e-12 {
 		t.Errorf("squared norm %v, expected 9 or nothing", squared)
 	}

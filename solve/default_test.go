@@ -30,6 +30,10 @@ func TestDefaultFollowsTheStructure(t *testing.T) {
 	}
 	defer prox.Release(slope)
 	l1, ridge := prox.NewL1(1), prox.NewSquaredL2(1)
+	logistic, err := loss.Logistic(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name string
 		a    linops.Operator
@@ -48,6 +52,10 @@ func TestDefaultFollowsTheStructure(t *testing.T) {
 		{"LASSO of an operator without a matrix", bare, nil, l1, "fista"},
 		{"SLOPE", dense, nil, slope, "newton"},
 		{"SLOPE of an operator without a matrix", bare, nil, slope, "fista"},
+		{"l1-logistic", dense, logistic, l1, "active-set"},
+		{"ridge-logistic", dense, logistic, ridge, "active-set"},
+		{"SLOPE-logistic", dense, logistic, slope, "newton"},
+		{"l1-logistic of an operator without a matrix", bare, logistic, l1, "fista"},
 	} {
 		if got := solve.Default(solve.Problem{A: c.a, Loss: c.l, R: c.r, Device: dev}); got != c.want {
 			t.Errorf("%s: %s, expected %s", c.name, got, c.want)

@@ -47,8 +47,11 @@ func gapBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yardst
 	dev.Lin(minus, -1, g, 0, array.Batch{})
 	projected := 0.0 // ||z - w||^2 before the scaling by t
 	if r.Free != nil {
+		rest := dev.Alloc(1, misfit.N())
+		defer rest.Free()
+		dev.Copy(rest, misfit)
 		var ok bool
-		if projected, ok = projectFree(ctx, p, r.Free(g.N()), minus, misfit); !ok {
+		if projected, ok = projectFree(ctx, p, r.Free(g.N()), minus, rest); !ok {
 			return math.NaN()
 		}
 	}
@@ -61,16 +64,16 @@ func gapBound(ctx context.Context, p Problem, b, misfit, g array.Batch, s Yardst
 	return s.errorOf(gap, zNorm, bNorm)
 }
 
-// projectFree subtracts the projection of z = -misfit on the columns of the free coordinates:
-// minus, which is A* z, becomes A* of the rest, 0 at these coordinates. It returns the squared norm
-// of the projection, and false where it is not found.
+// projectFree subtracts the projection of misfit on the columns of the free coordinates from misfit:
+// minus, which is -A* misfit, becomes -A* of the rest, 0 at these coordinates. It returns the squared
+// norm of the projection, and false where it is not found.
 func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
 	if len(free) == 0 {
 		return 0, true
 	}
 	d, dim := p.A.Dims()
 	if len(free) > maxDense || len(free)*d > freeEntries {
-		return projectByProducts(ctx, p, free, minus)
+		return projectByProducts(ctx, p, free, minus, misfit)
 	}
 	dev := minus.Device()
 	units, columns := dev.Alloc(len(free), dim), dev.Alloc(len(free), d)
@@ -96,6 +99,7 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 	dev.Upload(shift, projection.RawVector().Data)
 	p.A.Adjoint(image, shift)
 	dev.Lin(minus, 1, minus, 1, image)
+	dev.Lin(misfit, 1, misfit, -1, shift)
 	rest := minus.ToHost()
 	for _, j := range free {
 		rest[j] = 0
@@ -110,7 +114,7 @@ const freeSteps = 100
 // projectByProducts is projectFree where the columns F are too many to be factorized: conjugate
 // gradients solve A_F* A_F c = A_F* z, and the squared norm of the projection is <c, A_F* z>. It
 // returns false where they do not reach rounding errors in freeSteps, as with dependent columns.
-func projectByProducts(ctx context.Context, p Problem, free []int, minus array.Batch) (float64, bool) {
+func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
 	dev := minus.Device()
 	d, dim := p.A.Dims()
 	on := space.Coordinates(dev, dim, free)
@@ -132,6 +136,7 @@ func projectByProducts(ctx context.Context, p Problem, free []int, minus array.B
 	var squared [1]float64
 	dev.Dot(squared[:], c, g)
 	columns.Forward(image, c)
+	dev.Lin(misfit, 1, misfit, 1, image)
 	p.A.Adjoint(embedded, image)
 	dev.Lin(minus, 1, minus, -1, embedded)
 	on.Coordinates(g, minus)
@@ -142,11 +147,10 @@ func projectByProducts(ctx context.Context, p Problem, free []int, minus array.B
 
 // proximalResidual returns ||G|| of G = c (b - prox_{r/c}(b - g/c)), with the gradient g of the
 // loss at b and a bound c of its second derivative: a bound of a subgradient of the objective at
-// that proximal point. Where shortness is given it also returns the norm of G with entry j divided
-// by the length of column j.
-func proximalResidual(p Problem, b, g array.Batch, norm2 float64, shortness []float64) (residual, byColumn float64, err error) {
+// that proximal point. eta is 1/c. Where shortness is given it also returns the norm of G with entry
+// j divided by the length of column j.
+func proximalResidual(p Problem, b, g array.Batch, eta float64, shortness []float64) (residual, byColumn float64, err error) {
 	dev := b.Device()
-	eta := stepFor(p, norm2)
 	v := dev.Alloc(1, b.N())
 	defer v.Free()
 	dev.Lin(v, 1, b, -eta, g)

@@ -12,8 +12,8 @@ import (
 // problem in other units, with whitened observations, or restricted to a working set. Its estimate
 // differs from the user's in b alone, or with weights w of the observations by the factor sqrt(w).
 type Point struct {
-	// Problem is the problem that was solved, with the squared loss if the user's is quadratic. Its
-	// Device is that of Y.
+	// Problem is the problem that was solved, with the squared loss: for a loss that is not
+	// quadratic the whitened one that it is at the solution. Its Device is that of Y.
 	Problem Problem
 	// Y is its right-hand side and B its solution, batches of one vector.
 	Y, B array.Batch
@@ -21,6 +21,9 @@ type Point struct {
 	Norm2 float64
 	// Misfit is A b - y and Gradient A* of it, where the solver has them; else zero.
 	Misfit, Gradient array.Batch
+	// Flat says that some observations have a slope but no curvature, as outliers under the Huber
+	// loss do. Their misfit is then 0, and A* of Misfit is not Gradient.
+	Flat bool
 	// Linear is the closed form of an estimator that is linear in y; nil for others.
 	Linear *Linear
 	// Tangent is the tangent space at B from a factored low-rank iteration; nil for others. Code

@@ -20,7 +20,8 @@ import (
 // (O'Donoghue and Candes 2015). The state is (b_k, b_{k-1}). The [iterates] are vectors, or
 // matrices of low rank in factored form.
 //
-// The step is eta = 1/(L ||A||^2) from an upper bound of the norm, so both methods converge. With H
+// The step is eta = 1/(L ||A||^2) from an upper bound of the norm, so both methods converge; where L
+// is infinite it is found by backtracking. With H
 // the mean of A* l” A between x_k and b_{k+1}, (x_k - b_{k+1})/eta - H (x_k - b_{k+1}) is a
 // subgradient of the objective at b_{k+1}. Since 0 <= I/eta - H <= I/eta its norm is at most ||x_k
 // - b_{k+1}||/eta, which is the measure.
@@ -132,6 +133,10 @@ func (g *proximalGradient) Traits() Traits {
 		t.State, t.Lookback = []int{p, p}, 2
 	}
 	t.Scratch, t.Argument = []int{p, p, d}, denseArgument
+	if searches(g.p) {
+		// The bound of the measure needs one of l” between two points.
+		t.Scratch, t.Exact = []int{p, p, d, p, d}, false
+	}
 	return t
 }
 
@@ -159,6 +164,9 @@ func (g *proximalGradient) Init(w *Work, b0 array.Batch) error {
 			w.Device().Copy(b, b0)
 		}
 	}
+	if searches(g.p) {
+		w.C.Eta = g.startStep(w, b0)
+	}
 	return nil
 }
 
@@ -177,6 +185,9 @@ func (g *proximalGradient) Measure(w *Work) (float64, Coefficients) {
 		s.since++
 		if s.uphill() > 0 {
 			s.since = 0
+			if searches(g.p) {
+				next.Eta *= 2
+			}
 		}
 		next.Own[momentum] = float64(s.since) / float64(s.since+3)
 	}
@@ -238,6 +249,9 @@ func (v *vectors) extrapolate(c float64) {
 
 // descend leaves x_k - b_{k+1} and b_{k+1} - b_k in the first two vectors of the scratch.
 func (v *vectors) descend(ctx context.Context, w *Work, record bool) (prox.Derivative, error) {
+	if searches(v.p) {
+		return v.backtrack(ctx, w, record)
+	}
 	dev := w.Device()
 	x, s, z := w.Scratch[0], w.Scratch[1], w.Scratch[2]
 	v.p.A.Forward(z, x)
@@ -248,13 +262,7 @@ func (v *vectors) descend(ctx context.Context, w *Work, record bool) (prox.Deriv
 	if err != nil {
 		return nil, err
 	}
-	b := w.State[0]
-	dev.Lin(x, 1, x, -1, w.B)
-	dev.Lin(s, 1, w.B, -1, b)
-	if len(w.State) > 1 {
-		dev.Copy(w.State[1], b)
-	}
-	dev.Copy(b, w.B)
+	v.arrive(w, x, s)
 	return j, nil
 }
 

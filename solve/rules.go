@@ -30,7 +30,7 @@ type rule struct {
 var lossRules = []rule{
 	{"squared", "the loss is 1/2 ||A b - y||^2", func(s *situation) bool { return s.weights == nil && s.quadratic }, chooseUnits},
 	{"whitened", "a weighted squared loss is the squared loss of sqrt(w) A and sqrt(w) y", func(s *situation) bool { return s.quadratic }, newWhitened},
-	{"its gradient", "the loss is not quadratic", always, chooseUnits},
+	{"its gradient", "the loss is not quadratic", always, newCurved},
 }
 
 var unitRules = []rule{
@@ -43,6 +43,7 @@ var unitRules = []rule{
 }
 
 var methodRules = []rule{
+	{"Newton steps on the loss", "the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method solves", (*situation).reweighs, newReweighted},
 	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; once the rank is steady, Newton steps at that rank", func(s *situation) bool { return s.completion() != nil }, newCompletion},
 	{"iterates in factored form, without the sparse part", "A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the former, which has low rank", func(s *situation) bool { return s.besideSparse() != nil }, newRobust},
 	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", (*situation).faces, newActiveSet},
@@ -61,7 +62,9 @@ type defaultRule struct {
 }
 
 var defaultRules = []defaultRule{
-	{"fista", "the loss is not quadratic: a gradient step is never exact", func(p Problem) bool { return !quadraticLoss(p) }},
+	{"active-set", "near a point the loss is quadratic, the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, and A is a matrix whose columns are at hand", func(p Problem) bool { return !loss.Quadratic(p.Loss) && sparseRegression(p) }},
+	{"newton", "near a point the loss is quadratic, r is partly smooth, and A is a small matrix", func(p Problem) bool { return !loss.Quadratic(p.Loss) && partlySmooth(p) }},
+	{"fista", "the loss is not quadratic: a gradient step is never exact", func(p Problem) bool { return !loss.Quadratic(p.Loss) }},
 	{"direct", "the regularizer is quadratic and A can be written as a matrix: one factorization is exact", func(p Problem) bool { return quadraticPenalty(p) && writable(p.A) }},
 	{"fista", "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
 	{"ista", "A*A is a multiple of the identity: one step from any point is the solution", func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
@@ -74,15 +77,6 @@ var defaultRules = []defaultRule{
 func Default(p Problem) string {
 	i := slices.IndexFunc(defaultRules, func(r defaultRule) bool { return r.applies(p) })
 	return defaultRules[i].solver
-}
-
-// quadraticLoss reports that the loss is the squared one, perhaps with weights.
-func quadraticLoss(p Problem) bool {
-	if p.Loss == nil {
-		return true
-	}
-	_, quadratic := p.Loss.Weights()
-	return quadratic
 }
 
 // quadraticPenalty reports that r(b) = c/2 ||b||^2.
@@ -182,6 +176,7 @@ type situation struct {
 	weights   []float64 // of the observations; nil for ones
 	lengths2  []float64 // squared lengths of the columns; nil where they are not known
 	units     []float64 // of the columns; nil for the user's
+	bound     *float64  // of ||A||^2, where Newton steps on the loss have needed it; or nil
 }
 
 // family is shared by solvers of one operator in the same units: what a [Path] carries belongs to
@@ -293,6 +288,11 @@ func (s *situation) completion() *nuclearSampling {
 		return nil
 	}
 	return &nuclearSampling{p: s.p, o: s.o, a: a, shape: shape, lambda: lambda}
+}
+
+// reweighs reports whether the problem is solved by Newton steps on the loss.
+func (s *situation) reweighs() bool {
+	return s.p.Loss != nil && (s.e.newton || s.e.manifold) && !s.o.Whole && prox.StructureOf(s.p.R).Value != nil
 }
 
 // splits reports whether the problem has working sets.

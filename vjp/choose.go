@@ -7,6 +7,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
 	"surepipe/space"
@@ -31,24 +32,25 @@ const closedForm Derivative = "closed form"
 type derivative struct {
 	kind    Derivative
 	choice  Choice
-	applies func(o Options, sol *solve.Solution) bool
+	applies func(s *solver, sol *solve.Solution) bool
 }
 
 var derivatives = []derivative{
-	by(Unrolled, "the option asks for it", func(o Options, _ *solve.Solution) bool { return o.Derivative == Unrolled }),
-	by(closedForm, "the estimator is linear in y", func(_ Options, sol *solve.Solution) bool { return sol.At.Linear != nil }),
-	by(Implicit, "the option asks for it", func(o Options, _ *solve.Solution) bool { return o.Derivative == Implicit }),
-	by(Implicit, "the solve has converged", func(_ Options, sol *solve.Solution) bool { return sol.Converged }),
-	by(Unrolled, "the solve has not converged", func(Options, *solve.Solution) bool { return true }),
+	by(Unrolled, "the option asks for it", func(s *solver, _ *solve.Solution) bool { return s.o.Derivative == Unrolled }),
+	by(closedForm, "the estimator is linear in y", func(_ *solver, sol *solve.Solution) bool { return sol.At.Linear != nil }),
+	by(Implicit, "the option asks for it", func(s *solver, _ *solve.Solution) bool { return s.o.Derivative == Implicit }),
+	by(Implicit, "the solve has converged", func(_ *solver, sol *solve.Solution) bool { return sol.Converged }),
+	by(Implicit, "the loss is not quadratic: iterations are not recorded", func(s *solver, _ *solve.Solution) bool { return !loss.Quadratic(s.p.Loss) }),
+	by(Unrolled, "the solve has not converged", func(*solver, *solve.Solution) bool { return true }),
 }
 
-func by(kind Derivative, reason string, applies func(Options, *solve.Solution) bool) derivative {
+func by(kind Derivative, reason string, applies func(*solver, *solve.Solution) bool) derivative {
 	return derivative{kind, Choice{Part: "derivative", Chosen: string(kind), Reason: reason}, applies}
 }
 
 // differentiate applies the table. Before the solve sol is nil, and the derivative Unrolled.
-func (o Options) differentiate(sol *solve.Solution) derivative {
-	return derivatives[slices.IndexFunc(derivatives, func(d derivative) bool { return d.applies(o, sol) })]
+func (s *solver) differentiate(sol *solve.Solution) derivative {
+	return derivatives[slices.IndexFunc(derivatives, func(d derivative) bool { return d.applies(s, sol) })]
 }
 
 // situation is what the choice of a space and of a system depends on.

@@ -48,4 +48,13 @@
 // which is symmetric with eigenvalues in [0, 1], where D mu_hat = A E (E* (A* W A + Q) E)^+ E* A* W
 // is not. tr S = tr D mu_hat and ||S||_F^2 = tr (D mu_hat)^2, which is what an estimate of risk and
 // its error bar need.
+//
+// # Other losses
+//
+// A loss that is not quadratic is the weighted squared loss of another problem near its solution,
+// with the curvatures w_i = l”_i(z_i; y_i) at z = A b as weights: what is differentiated, and
+// returned, is the S above at these weights, from the solve to every rule that chooses how to
+// compute it. tr S is the number of degrees of freedom. Where l”_i > 0 the derivative of z by y
+// itself is W^{-1/2} S W^{-1/2} for the logistic and the Poisson loss, and W^{-1/2} S W^{1/2} for
+// losses of z - y. Iterations are not recorded.
 package vjp

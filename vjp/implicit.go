@@ -123,8 +123,10 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 			l.Release()
 		}
 	}()
-	l.misfit = dev.Alloc(1, d)
-	dev.Copy(l.misfit, z)
+	if !at.Flat {
+		l.misfit = dev.Alloc(1, d)
+		dev.Copy(l.misfit, z)
+	}
 	stick := solve.NewYardstick(y, norm2, o.solving())
 	off := open.eta * open.norm * (optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(y))
 	if margin {

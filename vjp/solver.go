@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"surepipe/array"
+	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/solve"
 )
@@ -44,10 +45,8 @@ func newSolver(p Problem, o Options, e solve.Entry, inner func(solve.Options) (s
 	if e.Closed && (o.Derivative == Unrolled || o.Derivative == Implicit) {
 		return nil, fmt.Errorf("vjp: the derivative of the %s solver is in closed form, not %s; choose another solver or derivative", e.Name, o.Derivative)
 	}
-	if p.Loss != nil && o.Derivative != None {
-		if _, quadratic := p.Loss.Weights(); !quadratic {
-			return nil, fmt.Errorf("vjp: derivatives are available only for quadratic losses; choose the derivative %q", None)
-		}
+	if o.Derivative == Unrolled && !loss.Quadratic(p.Loss) {
+		return nil, fmt.Errorf("vjp: the unrolled derivative needs a quadratic loss; choose the derivative %q or %q", Implicit, Auto)
 	}
 	s, err := inner(o.solving())
 	if err != nil {
@@ -93,7 +92,7 @@ func (s *solver) Solve(ctx context.Context, y array.Batch) (*Solution, error) {
 // and its iterations are needed after all, it is repeated with the tape running.
 func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	if s.o.Derivative == Unrolled {
-		return s.record(ctx, y, s.o.differentiate(nil).choice)
+		return s.record(ctx, y, s.differentiate(nil).choice)
 	}
 	sol, err := s.inner.Solve(ctx, y, from)
 	if err != nil {
@@ -102,7 +101,7 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 	if s.o.Derivative == None {
 		return with(sol, nil), nil
 	}
-	by := s.o.differentiate(sol)
+	by := s.differentiate(sol)
 	switch by.kind {
 	case closedForm:
 		return with(sol, newHat(sol.At.Linear), by.choice), nil
@@ -237,8 +236,11 @@ func (s *solver) subgradient(sol *solve.Solution) float64 {
 	return stick.Norm * (sol.Optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
 }
 
-// unpenalized reports whether r = 0 and D mu_hat, a projection, is accurate.
+// unpenalized reports whether r = 0, the loss is quadratic, and D mu_hat, a projection, is accurate.
 func (s *solver) unpenalized(sol *solve.Solution, l *implicit) bool {
+	if !loss.Quadratic(s.p.Loss) {
+		return false
+	}
 	q := prox.StructureOf(sol.At.Problem.R).Quadratic
 	return q.Known && q.Value == 0 && l.known.Known
 }

@@ -1,0 +1,116 @@
+package solve
+
+import (
+	"context"
+	"math"
+
+	"surepipe/array"
+	"surepipe/prox"
+)
+
+// curved solves a problem whose loss is not quadratic, and leaves at its solutions the problem with
+// the squared loss that it is there, for the derivative. With W = diag(w), w_i = l”_i(z_i; y_i) at z
+// = A b, the derivative by y of a solution on its manifold is
+//
+//	D z = A E (E* (A* W A + Q) E)^+ E* A* C,   C = diag(-d^2 l / dz dy),
+//
+// with C = I for the logistic and the Poisson loss, and C = W for losses of z - y. What is
+// differentiated is the whitened problem (see whitened),
+//
+//	S = W^{1/2} A E (E* (A* W A + Q) E)^+ E* A* W^{1/2},
+//
+// symmetric with eigenvalues in [0, 1]. tr S, the degrees of freedom, is the trace of the derivative
+// of the fitted means l' + y by y for the first two, and that of D z for the latter. Observations
+// without curvature have rows and columns of zeros.
+type curved struct {
+	Solver
+	s situation
+}
+
+// newCurved solves as chooseUnits does.
+func newCurved(ctx context.Context, s situation) (Solver, error) {
+	s.o.Sigma2 = 0 // the likelihood has no noise but its own
+	inner, err := chooseUnits(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return &curved{inner, s}, nil
+}
+
+// Reweight shares what the solver shares.
+func (c *curved) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
+	inner, err := c.Solver.Reweight(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return &curved{inner, c.s}, nil
+}
+
+// Solve solves, and makes the point's problem that of the squared loss.
+func (c *curved) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
+	sol, err := c.Solver.Solve(ctx, y, from)
+	if err != nil || sol.At == nil {
+		return sol, err
+	}
+	done := false
+	defer func() {
+		if !done { // also where A panics
+			sol.Release()
+		}
+	}()
+	sol.At.whiten(sol.MuHat)
+	if err := y.Device().Sync(); err != nil {
+		return nil, err
+	}
+	done = true
+	return sol, nil
+}
+
+// whiten makes the problem at the solution that of the squared loss of W^{1/2} A there, where A b =
+// z. The point cannot be refined afterwards.
+func (at *Point) whiten(z array.Batch) {
+	p := at.Problem
+	dev, l := at.Y.Device(), p.Loss
+	d, dim := p.A.Dims()
+	slope, curve := dev.Alloc(1, d), dev.Alloc(1, d)
+	defer slope.Free()
+	defer curve.Free()
+	l.Gradient(slope, z, at.Y)
+	l.Curvature(curve, z, at.Y)
+	at.Gradient.Free()
+	at.Gradient = dev.Alloc(1, dim)
+	p.A.Adjoint(at.Gradient, slope)
+	root, misfit, y := curve.ToHost(), slope.ToHost(), z.ToHost()
+	most := 0.0
+	for i, w := range root {
+		most = max(most, w)
+		root[i] = math.Sqrt(w)
+		if root[i] > 0 {
+			misfit[i] /= root[i]
+		} else {
+			at.Flat = at.Flat || misfit[i] != 0
+			misfit[i] = 0
+		}
+		y[i] = root[i]*y[i] - misfit[i]
+	}
+	if at.ownsY {
+		at.Y.Free()
+	}
+	at.Misfit.Free()
+	at.Y, at.Misfit, at.ownsY = dev.Alloc(1, d), dev.Alloc(1, d), true
+	dev.Upload(at.Y, y)
+	dev.Upload(at.Misfit, misfit)
+	roots := dev.Alloc(1, d)
+	dev.Upload(roots, root)
+	before := at.release
+	at.release = func() {
+		roots.Free()
+		if before != nil {
+			before()
+		}
+	}
+	at.op = newWeightedRows(p.A, roots, root, at.op)
+	at.Problem.A, at.Problem.Loss = at.op, nil
+	at.Norm2 *= most
+	at.method, at.Gram, at.Factored = nil, nil, nil
+}

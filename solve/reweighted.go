@@ -1,0 +1,308 @@
+package solve
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"surepipe/array"
+	"surepipe/loss"
+	"surepipe/progress"
+	"surepipe/prox"
+)
+
+// reweighted solves a problem whose loss is not quadratic by Newton steps on the loss: near the
+// point b_k, with z = A b_k,
+//
+//	l(A b; y) = sum_i w_i/2 ((A b)_i - z_i + l'_i/w_i)^2 + constants,   w_i = l”_i(z_i; y_i),
+//
+// and the minimum b of that and r, a problem with the squared loss of sqrt(w) A, is found by the
+// method (proximal Newton: Lee, Sun and Saunders 2014; iteratively reweighted least squares for r =
+// 0; for the LASSO: Friedman, Hastie and Tibshirani 2010). A line search on the objective itself goes
+// from b_k towards b. The steps converge quadratically.
+//
+// No observation alone is to move by more than reach: w_i is at least |l'_i|/reach, where reach is a
+// multiple of the loss's unit ([loss.Structure]) that grows as steps succeed and shrinks as they do
+// not. That serves observations whose curvature is 0 or nearly so, but not their slope: outliers
+// under the Huber loss, and those far on the wrong side under a logistic one.
+type reweighted struct {
+	s     situation
+	norm2 float64 // an upper bound of ||A||^2
+	known loss.Structure
+	value func(b array.Batch) float64 // of r
+}
+
+// newReweighted bounds the norm.
+func newReweighted(ctx context.Context, s situation) (Solver, error) {
+	n := &reweighted{s: s, known: loss.StructureOf(s.p.Loss), value: prox.StructureOf(s.p.R).Value}
+	if s.bound == nil {
+		bound, err := normBound(ctx, s.p)
+		if err != nil {
+			return nil, err
+		}
+		n.s.bound = &bound
+	}
+	n.norm2 = *n.s.bound
+	return n, nil
+}
+
+// Name is the method's.
+func (n *reweighted) Name() string { return n.s.e.Name }
+
+// Problem is the problem that it solves.
+func (n *reweighted) Problem() Problem { return n.s.p }
+
+// Release does nothing: only a number is kept.
+func (n *reweighted) Release() {}
+
+// Reweight shares the norm.
+func (n *reweighted) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
+	return n.s.reweight(ctx, r, nil)
+}
+
+// Record fails: there is no derivative of these steps.
+func (n *reweighted) Record(context.Context, array.Batch, func(Method, array.Batch) Tape) (*Solution, error) {
+	return nil, fmt.Errorf("solve: Newton steps on the loss are not recorded; use ista or fista")
+}
+
+const (
+	// firstReach and warmReach are the reach of the first step from 0 and from another start, in
+	// units of the loss; a full step multiplies it by reachGrowth, up to mostReach.
+	firstReach  = 8
+	warmReach   = 1e4
+	reachGrowth = 100
+	mostReach   = 1e8
+	leastReach  = 1e-3
+	// A step must reach sufficient of the decrease that its slope promises, and is halved at most
+	// mostCuts times.
+	sufficient = 1e-4
+	mostCuts   = 40
+	// mostStalled is the number of steps without progress after which the solve ends. The weighted
+	// problems are solved to stepShare of the optimality, and at least to loosest.
+	mostStalled = 4
+	stepShare   = 1e-2
+	loosest     = 1e-3
+)
+
+// newtonOnLoss is one solve.
+type newtonOnLoss struct {
+	acceptance
+	n         *reweighted
+	dev       array.Device
+	y         array.Batch
+	now, next *fit
+	objective float64 // at now
+	penalty   float64 // r there
+	reach     float64
+	best      float64 // optimality
+	stalled   int     // steps since then
+	root, rhs array.Batch
+	host      [3][]float64 // sqrt(w), l', and l” or z
+}
+
+// Solve starts at from.B.
+func (n *reweighted) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
+	p := n.s.p
+	if err := checkY(p, y); err != nil {
+		return nil, err
+	}
+	d, dim := p.A.Dims()
+	dev := y.Device()
+	r := &newtonOnLoss{
+		acceptance: newAcceptance(lossYardstick(p, y, n.norm2, n.s.o)), n: n, dev: dev, y: y, best: math.Inf(1),
+		now: newFit(dev, d, dim), next: newFit(dev, d, dim), root: dev.Alloc(1, d), rhs: dev.Alloc(1, d), reach: firstReach,
+	}
+	defer r.release()
+	for i := range r.host {
+		r.host[i] = make([]float64, d)
+	}
+	dev.Fill(r.now.b, 0)
+	if !from.B.IsZero() {
+		dev.Copy(r.now.b, from.B)
+		r.reach = warmReach
+	}
+	if err := r.start(); err != nil {
+		return nil, err
+	}
+	for report := progress.From(ctx); ; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		done, err := r.judge(ctx)
+		if err != nil {
+			return nil, err
+		}
+		report(progress.Report{Stage: progress.Newton, Step: r.conv.Iterations, Measure: r.conv.Optimality, Goal: r.tol})
+		if done {
+			return r.solution()
+		}
+		if moved, err := r.step(ctx); err != nil {
+			return nil, err
+		} else if !moved && r.reach <= leastReach {
+			r.stalled = mostStalled
+		}
+	}
+}
+
+func (r *newtonOnLoss) release() {
+	r.now.release()
+	r.next.release()
+	r.root.Free()
+	r.rhs.Free()
+}
+
+// start computes the objective at the start, and at 0 where it is infinite there.
+func (r *newtonOnLoss) start() error {
+	for range 2 {
+		r.n.s.p.A.Forward(r.now.z, r.now.b)
+		r.penalty = r.n.value(r.now.b)
+		r.objective = r.n.s.p.Loss.Value(r.now.z, r.y) + r.penalty
+		if !math.IsInf(r.objective, 1) && !math.IsNaN(r.objective) {
+			r.now.at(r.n.s.p.Loss, r.y)
+			return r.dev.Err()
+		}
+		r.dev.Fill(r.now.b, 0)
+		r.reach = firstReach
+	}
+	if err := r.dev.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: the objective is %g at b = 0, expected a finite number", r.n.Name(), r.objective)
+}
+
+// judge applies the rule of acceptance.
+func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
+	p, o := r.n.s.p, r.n.s.o
+	p.A.Adjoint(r.now.g, r.now.slope)
+	optimality, bound, size, err := r.now.judge(ctx, p, r.y, r.stick, r.n.norm2, o.shortness, false)
+	if err != nil {
+		return false, err
+	}
+	if math.IsNaN(optimality) || math.IsInf(optimality, 0) {
+		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", r.n.Name(), r.conv.Iterations)
+	}
+	r.accept(optimality, optimality, bound, size)
+	if r.stalled++; optimality < r.best/2 {
+		r.best, r.stalled = optimality, 0
+	}
+	return r.conv.Converged || r.stalled >= mostStalled && r.best <= 1 || r.conv.Iterations >= o.MaxIter, nil
+}
+
+// weigh sets root to sqrt(w) and rhs to sqrt(w) z - l'/sqrt(w).
+func (r *newtonOnLoss) weigh() {
+	root, slope, other := r.host[0], r.host[1], r.host[2]
+	r.dev.Download(slope, r.now.slope)
+	r.dev.Download(other, r.now.curve)
+	most := 0.0
+	for _, c := range other {
+		most = max(most, c)
+	}
+	for i, c := range other {
+		if r.n.known.Unit > 0 {
+			c = max(c, math.Abs(slope[i])/(r.reach*r.n.known.Unit))
+		} else if slope[i] != 0 {
+			c = max(c, most/mostReach)
+		}
+		root[i] = math.Sqrt(c)
+	}
+	r.dev.Download(other, r.now.z)
+	for i, v := range root {
+		slope[i] /= -v
+		if v == 0 {
+			slope[i] = 0
+		}
+		slope[i] += v * other[i]
+	}
+	r.dev.Upload(r.root, root)
+	r.dev.Upload(r.rhs, slope)
+}
+
+// step goes towards the minimum of the weighted problem, and reports whether it moved.
+func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
+	r.weigh()
+	s := r.n.s
+	s.p.A = newWeightedRows(s.p.A, r.root, r.host[0], nil)
+	s.p.Loss, s.loss, s.quadratic = nil, nil, true
+	s.lengths2, s.units, s.from, s.kin = nil, nil, nil, new(family)
+	s.o.Point, s.o.Sigma2, s.o.choices = false, 0, nil
+	s.o.Tol = max(stepShare*s.o.Tol, min(loosest, stepShare*r.conv.Optimality), tightestTol)
+	inner, err := chooseMethod(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	defer inner.Release()
+	sol, err := inner.Solve(progress.With(ctx, func(progress.Report) {}), r.rhs, From{B: r.now.b})
+	if err != nil {
+		return false, err
+	}
+	defer sol.Release()
+	r.conv.Iterations++
+	full, err := r.search(sol.B)
+	switch {
+	case err != nil:
+		return false, err
+	case full == 0:
+		r.reach = max(leastReach, r.reach/reachGrowth)
+	case full == 1:
+		r.reach = min(mostReach, r.reach*reachGrowth)
+	default:
+		r.reach = max(leastReach, r.reach*full)
+	}
+	return full > 0, nil
+}
+
+// search moves to b_k + t (b - b_k) for the first t of 1, 1/2, 1/4, ... at which the objective falls
+// enough (Tseng and Yun 2009), and returns t, or 0 where there is none. Changes within rounding
+// errors of the objective are not seen: there the step is taken as it is.
+func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
+	p := r.n.s.p
+	dev := r.dev
+	dz := dev.Alloc(1, r.y.N())
+	defer dz.Free()
+	p.A.Forward(dz, b)
+	dev.Lin(dz, 1, dz, -1, r.now.z)
+	var promised [1]float64
+	dev.Dot(promised[:], r.now.slope, dz)
+	promised[0] += r.n.value(b) - r.penalty
+	rounding := Roundings * epsilon * (math.Abs(r.objective-r.penalty) + math.Abs(r.penalty))
+	for t, cuts := 1.0, 0; cuts <= mostCuts; t, cuts = t/2, cuts+1 {
+		if t == 1 {
+			dev.Copy(r.next.b, b)
+		} else {
+			dev.Lin(r.next.b, 1-t, r.now.b, t, b)
+		}
+		dev.Lin(r.next.z, 1, r.now.z, t, dz)
+		penalty := r.n.value(r.next.b)
+		objective := p.Loss.Value(r.next.z, r.y) + penalty
+		if err := dev.Err(); err != nil {
+			return 0, err
+		}
+		if !(objective <= r.objective+sufficient*t*min(promised[0], 0)+rounding) {
+			continue
+		}
+		// Sums of steps would add up rounding errors.
+		p.A.Forward(r.next.z, r.next.b)
+		r.now, r.next = r.next, r.now
+		r.objective, r.penalty = objective, penalty
+		r.now.at(p.Loss, r.y)
+		return t, dev.Err()
+	}
+	return 0, nil
+}
+
+// solution is the outcome, which takes over memory from the solve.
+func (r *newtonOnLoss) solution() (*Solution, error) {
+	o, p := r.n.s.o, r.n.s.p
+	sol := &Solution{Convergence: r.conv, Choices: slices.Clone(o.choices), B: r.now.b, MuHat: r.now.z}
+	r.now.b, r.now.z = array.Batch{}, array.Batch{}
+	if o.Point {
+		p.Device = r.dev
+		sol.At = &Point{Problem: p, Y: r.y, B: sol.B, Norm2: r.n.norm2, options: o, shared: true}
+	}
+	if err := r.dev.Sync(); err != nil {
+		sol.Release()
+		return nil, err
+	}
+	return sol, nil
+}
