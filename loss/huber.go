@@ -24,6 +24,7 @@ func Huber(delta float64, w []float64) (*Pointwise, error) {
 	return newPointwise(huber{delta}, w)
 }
 
+func (huber) likelihood() bool   { return false }
 func (huber) name() string       { return "huber" }
 func (huber) lipschitz() float64 { return 1 }
 func (h huber) unit() float64    { return h.delta }

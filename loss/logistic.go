@@ -14,6 +14,7 @@ type logistic struct{}
 // is negative or not finite, or if all are 0.
 func Logistic(w []float64) (*Pointwise, error) { return newPointwise(logistic{}, w) }
 
+func (logistic) likelihood() bool   { return true }
 func (logistic) name() string       { return "logistic" }
 func (logistic) lipschitz() float64 { return 0.25 }
 func (logistic) unit() float64      { return 1 }

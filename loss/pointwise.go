@@ -39,6 +39,8 @@ type function interface {
 	gap(u, off, z, y float64) float64
 	// mean is the expectation of y.
 	mean(z float64) float64
+	// likelihood says that f is a negative log-likelihood but for terms of y alone.
+	likelihood() bool
 	// unit is a change of z that changes the curvature by about its own size.
 	unit() float64
 }
@@ -53,7 +55,7 @@ func newPointwise(f function, w []float64) (*Pointwise, error) {
 		}
 	}
 	l := &Pointwise{f: f, w: w, largest: largest}
-	l.known = Structure{Name: f.name(), Check: l.check, Each: l.each, Least: l.least, Gap: l.gap, Mean: l.mean, Unit: f.unit()}
+	l.known = Structure{Name: f.name(), Check: l.check, Each: l.each, Least: l.least, Gap: l.gap, Mean: l.mean, Unit: f.unit(), Likelihood: f.likelihood()}
 	return l, nil
 }
 

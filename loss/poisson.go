@@ -15,6 +15,7 @@ type poisson struct{}
 // or if all are 0.
 func Poisson(w []float64) (*Pointwise, error) { return newPointwise(poisson{}, w) }
 
+func (poisson) likelihood() bool   { return true }
 func (poisson) name() string       { return "poisson" }
 func (poisson) lipschitz() float64 { return math.Inf(1) }
 func (poisson) unit() float64      { return 1 }

@@ -1,6 +1,10 @@
 package loss
 
-import "surepipe/array"
+import (
+	"math"
+
+	"surepipe/array"
+)
 
 // Structure is what is known about a loss l(z; y) = sum_i l_i(z_i; y_i) beyond [Loss]. The zero
 // value says nothing and is true of every loss. A function is nil where it is not known, safe for
@@ -18,12 +22,37 @@ type Structure struct {
 	// Gap returns l(z; y) + l*(u; y) - <u, z>, where l* is the convex conjugate of l by z: it is 0
 	// or more, 0 at u = l'(z; y), and +Inf where l* is.
 	Gap func(u, z, y array.Batch) float64
+	// Likelihood says that l is a negative log-likelihood, but for terms of y alone.
+	Likelihood bool
 	// Mean sets dst_i to the expectation of y_i at z_i, on the host: z_i itself for a loss of z - y.
 	// dst may be z.
 	Mean func(dst, z []float64)
 	// Unit is a change of z_i that changes the curvature of l_i by about its own size; 0 where it is
 	// not known, or no change does.
 	Unit float64
+}
+
+// leastMove is the least curvature of an observation in [Structure.Whiten], over its slope by unit.
+const leastMove = 1e-8
+
+// Whiten returns the curvatures of the observations, as the weights w of the squared loss that l is
+// near a point, from their slopes l'_i and curvatures l”_i there. An observation with a slope but
+// next to no curvature, less than 1e-8 of its slope by unit, such as an outlier under the Huber
+// loss, is flat: it is given that much, too little for it to have a part in anything, and enough for
+// diagonals of the derivative, which are proportional to w_i, to be known for it too.
+func (s Structure) Whiten(slope, curvature []float64) (w []float64, flat []bool) {
+	w, flat = make([]float64, len(slope)), make([]bool, len(slope))
+	unit := s.Unit
+	if unit == 0 {
+		unit = 1
+	}
+	for i, c := range curvature {
+		w[i] = c
+		if least := leastMove * math.Abs(slope[i]) / unit; c < least {
+			w[i], flat[i] = least, true
+		}
+	}
+	return w, flat
 }
 
 // Structured is a Loss that knows its structure.

@@ -10,17 +10,19 @@ import (
 )
 
 // Where l” has no bound, as that of the Poisson loss has none, the step of proximal gradient steps
-// is found by backtracking: it is halved until
+// is found by backtracking: it is halved until the mean curvature along the step, with s = b_{k+1} -
+// x_k, is at most 1/eta,
 //
-//	l(A b_{k+1}) <= l(A x_k) + <g, b_{k+1} - x_k> + ||b_{k+1} - x_k||^2/(2 eta),   g = A* l'(A x_k),
+//	<l'(A b_{k+1}) - l'(A x_k), A s> <= ||s||^2/eta,
 //
-// up to rounding errors (Beck and Teboulle 2009). It stays the same until the momentum restarts,
-// which begins anew with twice the step.
+// up to rounding errors (Becker, Candes and Grant 2011: values of l would lose their differences in
+// rounding errors near the solution). It stays the same until the momentum restarts, which begins
+// anew with twice the step.
 
 // mostHalvings bounds the halvings of a step.
 const mostHalvings = 200
 
-var errNoStep = errors.New("solve: there is no step at which the loss decreases: its gradient and its value do not agree, or are out of range")
+var errNoStep = errors.New("solve: there is no step at which the gradient of the loss is finite: rescale the operator")
 
 // searches reports whether the step is found by backtracking.
 func searches(p Problem) bool { return p.Loss != nil && math.IsInf(p.Loss.Lipschitz(), 1) }
@@ -43,29 +45,30 @@ func (g *proximalGradient) startStep(w *Work, b0 array.Batch) float64 {
 }
 
 // backtrack is descend with a search for the step. The scratch is x_k - b_{k+1}, b_{k+1} - b_k, l'(A
-// x_k), g, and A b_{k+1}.
+// x_k), A* of that, and A x_k; and A s and the change of l' in the search.
 func (v *vectors) backtrack(ctx context.Context, w *Work, record bool) (prox.Derivative, error) {
 	dev := w.Device()
 	x, s, slope, g, z := w.Scratch[0], w.Scratch[1], w.Scratch[2], w.Scratch[3], w.Scratch[4]
+	dz, change := w.Scratch[5], w.Scratch[6]
 	v.p.A.Forward(z, x)
-	from := v.p.Loss.Value(z, w.Y)
 	v.p.Loss.Gradient(slope, z, w.Y)
 	v.p.A.Adjoint(g, slope)
-	var dots [1]float64
+	force := Norm(slope)
+	var curve, square [1]float64
 	for range mostHalvings {
 		dev.Lin(s, 1, x, -w.C.Eta, g)
 		j, err := w.Prox(ctx, v.p.R, w.B, s, record)
 		if err != nil {
 			return nil, err
 		}
-		v.p.A.Forward(z, w.B)
-		to := v.p.Loss.Value(z, w.Y)
+		v.p.A.Forward(dz, w.B)
+		v.p.Loss.Gradient(change, dz, w.Y)
+		dev.Lin(change, 1, change, -1, slope)
+		dev.Lin(dz, 1, dz, -1, z)
+		dev.Dot(curve[:], change, dz)
 		dev.Lin(s, 1, w.B, -1, x)
-		dev.Dot(dots[:], g, s)
-		most := from + dots[0]
-		dev.Dot(dots[:], s, s)
-		most += dots[0] / (2 * w.C.Eta)
-		if to <= most+Roundings*epsilon*(math.Abs(from)+math.Abs(to)) {
+		dev.Dot(square[:], s, s)
+		if curve[0] <= square[0]/w.C.Eta+Roundings*epsilon*force*Norm(dz) {
 			v.arrive(w, x, s)
 			return j, nil
 		}

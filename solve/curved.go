@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/loss"
 	"surepipe/prox"
 )
 
@@ -21,7 +22,7 @@ import (
 //
 // symmetric with eigenvalues in [0, 1]. tr S, the degrees of freedom, is the trace of the derivative
 // of the fitted means l' + y by y for the first two, and that of D z for the latter. Observations
-// without curvature have rows and columns of zeros.
+// without curvature have rows and columns of next to zeros ([loss.Structure.Whiten]).
 type curved struct {
 	Solver
 	s situation
@@ -80,16 +81,17 @@ func (at *Point) whiten(z array.Batch) {
 	at.Gradient.Free()
 	at.Gradient = dev.Alloc(1, dim)
 	p.A.Adjoint(at.Gradient, slope)
-	root, misfit, y := curve.ToHost(), slope.ToHost(), z.ToHost()
+	misfit, y := slope.ToHost(), z.ToHost()
+	root, flat := loss.StructureOf(l).Whiten(misfit, curve.ToHost())
 	most := 0.0
 	for i, w := range root {
 		most = max(most, w)
 		root[i] = math.Sqrt(w)
-		if root[i] > 0 {
+		switch {
+		case flat[i]:
+			at.Flat, misfit[i] = true, 0
+		case w > 0:
 			misfit[i] /= root[i]
-		} else {
-			at.Flat = at.Flat || misfit[i] != 0
-			misfit[i] = 0
 		}
 		y[i] = root[i]*y[i] - misfit[i]
 	}

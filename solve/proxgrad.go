@@ -135,7 +135,7 @@ func (g *proximalGradient) Traits() Traits {
 	t.Scratch, t.Argument = []int{p, p, d}, denseArgument
 	if searches(g.p) {
 		// The bound of the measure needs one of l” between two points.
-		t.Scratch, t.Exact = []int{p, p, d, p, d}, false
+		t.Scratch, t.Exact = []int{p, p, d, p, d, d, d}, false
 	}
 	return t
 }

@@ -67,12 +67,14 @@ func (n *reweighted) Record(context.Context, array.Batch, func(Method, array.Bat
 }
 
 const (
-	// firstReach and warmReach are the reach of the first step from 0 and from another start, in
-	// units of the loss; a full step multiplies it by reachGrowth, up to mostReach.
+	// firstReach is the reach of the first step from 0, in units of the loss, and mostReach that from
+	// another start; a full step multiplies it by reachGrowth, up to mostReach. With that an
+	// observation without curvature counts 1e-4 of one with it, so that a step has four more digits
+	// than the one before; with a weight nearer to 0 the right-hand side would be so much larger
+	// than the others that its rounding errors count.
 	firstReach  = 8
-	warmReach   = 1e4
 	reachGrowth = 100
-	mostReach   = 1e8
+	mostReach   = 1e4
 	leastReach  = 1e-3
 	// A step must reach sufficient of the decrease that its slope promises, and is halved at most
 	// mostCuts times.
@@ -83,6 +85,9 @@ const (
 	mostStalled = 4
 	stepShare   = 1e-2
 	loosest     = 1e-3
+	// leastCurvature of the largest one stands in for a smaller curvature of a loss whose unit is not
+	// known.
+	leastCurvature = 1e-8
 )
 
 // newtonOnLoss is one solve.
@@ -120,7 +125,7 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from From) (*Solu
 	dev.Fill(r.now.b, 0)
 	if !from.B.IsZero() {
 		dev.Copy(r.now.b, from.B)
-		r.reach = warmReach
+		r.reach = mostReach
 	}
 	if err := r.start(); err != nil {
 		return nil, err
@@ -202,7 +207,7 @@ func (r *newtonOnLoss) weigh() {
 		if r.n.known.Unit > 0 {
 			c = max(c, math.Abs(slope[i])/(r.reach*r.n.known.Unit))
 		} else if slope[i] != 0 {
-			c = max(c, most/mostReach)
+			c = max(c, leastCurvature*most)
 		}
 		root[i] = math.Sqrt(c)
 	}
