@@ -146,9 +146,11 @@ func (l *Pointwise) check(y []float64) error {
 
 func (l *Pointwise) each(dst, z, y []float64) {
 	for i := range dst {
-		if dst[i] = 0; l.weight(i) > 0 {
-			dst[i] = l.weight(i) * l.f.value(z[i], y[i])
+		v := 0.0
+		if l.weight(i) > 0 {
+			v = l.weight(i) * l.f.value(z[i], y[i])
 		}
+		dst[i] = v
 	}
 }
 

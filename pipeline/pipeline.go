@@ -15,7 +15,6 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
-	"surepipe/risk"
 	"surepipe/stages"
 	"surepipe/verify"
 	"surepipe/vjp"
@@ -145,6 +144,9 @@ func New(solver vjp.Solver, o Options) (*Pipeline, error) {
 	problem := solver.Problem()
 	if problem.A == nil || problem.Device == nil {
 		return nil, errors.New("pipeline: the solver's problem has no operator or no device")
+	}
+	if err := o.checkLoss(problem); err != nil {
+		return nil, err
 	}
 	if o.Verify != nil {
 		if err := o.Verify.Check(solver); err != nil {
@@ -442,7 +444,7 @@ func (s *stream) inOrder(done <-chan stages.Outcome, yield func(Risk, error) boo
 		case o = <-s.refused:
 		}
 		if done := o.Risk; o.Err == nil {
-			headline := risk.DefaultCriterion(s.o.Sigma2)
+			headline := defaultCriterion(s.solver.Problem(), s.o.Sigma2)
 			s.o.Logger.InfoContext(s.caller, "sample done", "sample", done.Index, string(headline), done.Value(headline), "iterations", done.Iterations,
 				"converged", done.Converged, "solve", done.Solve, "divergence", done.Divergence,
 				"cache_bytes", done.CacheBytes, "device_peak_bytes", s.dev.Stats().PeakBytes)

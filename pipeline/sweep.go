@@ -40,7 +40,7 @@ type SweepOptions struct {
 	// KeepGoing is ignored: a point that fails ends the sweep.
 	Options
 	// Criterion is what the sweep minimizes, by default risk.SURE where Sigma2 is known and risk.GCV
-	// where it is not. risk.ALO implies Options.ALO. A point whose criterion is not defined, such as
+	// where it is not, and risk.ALO where the loss is not quadratic. risk.ALO implies Options.ALO. A point whose criterion is not defined, such as
 	// GCV of a fit that interpolates y, is never the minimizer; without the diagonal that risk.ALO
 	// needs the sweep ends with ErrNoDiagonal.
 	Criterion risk.Criterion
@@ -221,7 +221,10 @@ func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield fun
 	if o.Options, err = o.resolve(d); err != nil {
 		return nil, err
 	}
-	if err := o.chooseCriterion(); err != nil {
+	if err := o.checkLoss(f.Problem); err != nil {
+		return nil, err
+	}
+	if err := o.chooseCriterion(f.Problem); err != nil {
 		return nil, err
 	}
 	if err := checkSample(y, d); err != nil {
@@ -273,12 +276,15 @@ func (o SweepOptions) resolve(d int) (Options, error) {
 }
 
 // chooseCriterion fills in the default, and what the criterion needs.
-func (o *SweepOptions) chooseCriterion() error {
+func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
 	if o.Criterion == "" {
-		o.Criterion = risk.DefaultCriterion(o.Sigma2)
+		o.Criterion = defaultCriterion(p, o.Sigma2)
 	}
 	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
 		return refuse("Criterion", o.Criterion, "the criterion is %v", err)
+	}
+	if err := checkCriterion(p, o.Criterion); err != nil {
+		return err
 	}
 	if o.Criterion == risk.SURE && o.Sigma2 == 0 {
 		return refuse("Criterion", o.Criterion, "the criterion sure needs sigma2, which is 0: not known")

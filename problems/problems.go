@@ -38,6 +38,9 @@ type Data struct {
 	// Intercept asks for an unpenalized intercept, in a regression or in a specification without a
 	// synthesis. [Problem.Solve] passes it on: it is the only setting for the intercept.
 	Intercept bool
+	// Loss is the loss in place of the specification's; the zero Loss is that of the specification,
+	// or the squared one.
+	Loss Loss
 	// Spec is the specification of the data, as set by [Spec.Load]; nil for the named problems.
 	Spec *Spec
 }
@@ -52,8 +55,8 @@ type Hyper struct {
 type Problem struct {
 	// Name is one of [Names], or the name of a specification.
 	Name string
-	// Operator is A, D x P, and Regularizer is r. With Data.Intercept the columns of A are
-	// centered.
+	// Operator is A, D x P, and Regularizer is r. With Data.Intercept the columns of A are centered;
+	// with a loss that is not squared there is one more column, of ones, which r leaves free.
 	Operator    linops.Operator
 	Regularizer prox.Prox
 	D, P        int
@@ -82,8 +85,12 @@ type Problem struct {
 	dev array.Device
 	// loss is nil for the squared loss without weights.
 	loss loss.Loss
-	// means are those of the columns, where there is an intercept; else nil.
-	means []float64
+	// Loss is the loss. With one that is not squared mu_hat is the linear predictor.
+	Loss Loss
+	// means are those of the columns, where there is an intercept; else nil. constant is the place of
+	// its coordinate in b, 0 where it has none.
+	means    []float64
+	constant int
 	// reweigh returns the regularizer at other weights. Its device memory belongs to the problem.
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
 
@@ -93,7 +100,7 @@ type Problem struct {
 
 // Solve returns the problem in the form of package vjp, with its loss and its intercept.
 func (p *Problem) Solve() vjp.Problem {
-	return vjp.Problem{A: p.Operator, Loss: p.loss, R: p.Regularizer, Device: p.dev, Intercept: p.means != nil}
+	return vjp.Problem{A: p.Operator, Loss: p.loss, R: p.Regularizer, Device: p.dev, Intercept: p.means != nil && p.constant == 0}
 }
 
 // Release frees what the problem holds on the device.

@@ -28,6 +28,7 @@ import (
 //	regularizer:
 //	  l1: {weight: lambda, unpenalized: averages}
 //	weights: w                       # optional: w >= 0, a number for each entry of y
+//	loss: squared                    # optional: logistic, poisson, or {name: huber, delta: 1.5}
 //	lambda: 0.1                      # and lambda2, gamma: a number, inf, or 0.1max
 //	sigma2: auto                     # a number, auto, or a method's name
 //	solver: {name: fista, tol: 1e-8, max-iter: 10000, derivative: auto}
@@ -35,7 +36,8 @@ import (
 // [SpecHelp] describes the operators and the regularizers. [ParseSpec] or [ReadSpec] parses a Spec,
 // [Spec.Load] reads its files, and [New] builds it.
 //
-// With the key weights the loss is 1/2 sum_i w_i ((A b)_i - y_i)^2, and A*y below stands for A*(w
+// With the key loss the loss is another one ([Loss], package loss), l(A b; y), and A*y below stands
+// for -A* l'(0; y). With the key weights the squared loss is 1/2 sum_i w_i ((A b)_i - y_i)^2, and A*y below stands for A*(w
 // y).
 //
 // The weight of a regularizer may be a number, one of the names lambda, lambda2 and gamma, or a
@@ -45,7 +47,7 @@ import (
 // norm of A*y on that block, for the norms (l1, elastic-net, l2, group-l2, group-linf, sorted-l1,
 // nuclear). Coordinates without any penalty (unpenalized ones, those in no group, those under zero)
 // remain free: the dual norm is then that of A*(y - P y), where P is the projection on the span of
-// their columns of A, of which there may be at most 256. Where other coordinates of b are not held
+// their columns of A, of which there may be at most 256, or of -A* l' at the fit by these columns. Where other coordinates of b are not held
 // at zero by a norm (a tv1d, which leaves constants free; other blocks), the maximum is known only
 // if the columns of A are orthogonal and of equal norm; otherwise 0.1max is refused.
 type Spec struct {
@@ -53,6 +55,8 @@ type Spec struct {
 	Name, Path string
 	// Sigma2Method is one of Sigma2Methods, or "" where sigma2 is a number or not given.
 	Sigma2Method string
+	// Loss is the loss; the zero Loss is the squared one.
+	Loss Loss
 	// Solver holds the solver's options that the file sets.
 	Solver SpecSolver
 
@@ -184,7 +188,7 @@ func tabIndent(text []byte, line int) int {
 }
 
 func (s *Spec) parse(root *yaml.Node) error {
-	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "weights", "lambda", "lambda2", "gamma", "sigma2", "solver")
+	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "loss", "weights", "lambda", "lambda2", "gamma", "sigma2", "solver")
 	if err != nil {
 		return err
 	}
@@ -214,6 +218,11 @@ func (s *Spec) parse(root *yaml.Node) error {
 	}
 	if s.regularizer, err = s.parseRegularizer(f.nodes["regularizer"]); err != nil {
 		return err
+	}
+	if n := f.nodes["loss"]; n != nil {
+		if err := s.parseLoss(n); err != nil {
+			return err
+		}
 	}
 	if n := f.nodes["weights"]; n != nil {
 		if s.lossWeights, err = s.ref(n, "weights"); err != nil {

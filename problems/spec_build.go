@@ -39,7 +39,7 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	if err != nil {
 		return err
 	}
-	p.Targets = s.targets(length(a.rows), length(a.cols))
+	p.Targets = s.targets(length(a.rows), length(a.cols)).of(s.lossOf(data))
 	if s.synthesis != nil {
 		w, err := b.operator(s.synthesis, a.cols, nil)
 		if err != nil {
@@ -51,19 +51,26 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	p.Operator, p.MuShape, p.BShape = a.op, data.YShape, a.cols
 	p.D, p.P = a.op.Dims()
 	from := b.source(a.op)
+	if err := b.loss(data); err != nil {
+		return err
+	}
 	if data.Intercept {
 		if err := b.checkIntercept(); err != nil {
 			return err
 		}
 		p.center(from)
-		data.Y = data.fitted()
-	}
-	if err := b.loss(); err != nil {
-		return err
+		if p.Loss.Squared() {
+			data.Y = data.fitted()
+		} else {
+			p.unpenalize()
+		}
 	}
 	penalties, err := b.regularizer(s.regularizer, part{a.cols, a.colAverages}, a.parts)
 	if err != nil {
 		return err
+	}
+	if p.constant > 0 {
+		penalties = append(penalties, intercept())
 	}
 	if err := b.weights(&maximizer{b: b, penalties: penalties, y: data.Y, from: from}, data, hyper); err != nil {
 		return err
@@ -94,17 +101,20 @@ func (b *specBuilder) checkIntercept() error {
 	switch {
 	case b.synthesis != nil:
 		return b.errorf(b.synthesis.line, "an intercept is asked for, but a specification with a synthesis cannot have one")
-	case b.lossWeights != nil:
+	case b.lossWeights != nil && b.p.Loss.Squared():
 		return b.errorf(b.lossWeights.line, "an intercept is asked for, but with weights the mean of y does not estimate it: expected an unpenalized column of ones in the operator, or no weights")
 	}
 	return nil
 }
 
-// loss puts the weights of the squared loss on the device.
-func (b *specBuilder) loss() error {
+// loss makes the loss, and puts the weights of the squared loss on the device.
+func (b *specBuilder) loss(data Data) error {
 	ref := b.lossWeights
+	if b.p.Loss = b.lossOf(data); !b.p.Loss.Squared() {
+		return b.otherLoss(data)
+	}
 	if ref == nil {
-		return nil
+		return b.p.Loss.Check()
 	}
 	a := b.array(ref)
 	if err := checkLossWeights(a, b.p.D); err != nil {
@@ -121,6 +131,27 @@ func (b *specBuilder) loss() error {
 		b.roots[i] = math.Sqrt(w)
 	}
 	return nil
+}
+
+// otherLoss makes a loss that is not squared.
+func (b *specBuilder) otherLoss(data Data) error {
+	if err := b.p.Loss.Check(); err != nil {
+		return err
+	}
+	var weights []float64
+	if ref := b.lossWeights; ref != nil {
+		a := b.array(ref)
+		if err := checkLossWeights(a, b.p.D); err != nil {
+			return b.at(ref.line, err)
+		}
+		weights = a.Data
+	}
+	l, err := b.p.Loss.make(weights)
+	if err != nil {
+		return trim(err)
+	}
+	b.p.loss = l
+	return b.p.Loss.checkY(l, data)
 }
 
 // checkLossWeights rejects weights of the loss unless they are d numbers >= 0, some of them
@@ -246,7 +277,11 @@ func (m *maximizer) of(name string) func() (float64, error) {
 			if err != nil {
 				return 0, err
 			}
-			m.z = m.residual(free)
+			if m.b.p.Loss.Squared() {
+				m.z = m.residual(free)
+			} else if m.z, err = m.slope(free); err != nil {
+				return 0, weightErrorf(name, "is given as a multiple of its maximum, which is not known: %v", err)
+			}
 		}
 		if p := m.penalties[0]; len(m.penalties) == 1 && p.dualAt != nil && m.from != nil && m.from.places != nil {
 			v, err := p.dualAt(m.z, m.from.places)
@@ -275,7 +310,7 @@ func (m *maximizer) of(name string) func() (float64, error) {
 // columns of A z must be projected. It rejects other kinds of free coordinates.
 func (m *maximizer) unpenalized(name string) (free []int, err error) {
 	b := m.b
-	if linops.StructureOf(b.p.Operator).Columns.Known && b.roots == nil {
+	if linops.StructureOf(b.p.Operator).Columns.Known && b.roots == nil && b.p.Loss.Squared() {
 		return nil, nil
 	}
 	at := 0
@@ -366,7 +401,7 @@ func (m *maximizer) gradient(z []float64) []float64 {
 	if linops.StructureOf(b.p.Operator).Identity {
 		return z
 	}
-	from, to := b.dev.Alloc(1, len(z)), b.dev.Alloc(1, b.p.P)
+	from, to := b.dev.Alloc(1, len(z)), b.dev.Alloc(1, b.p.P+b.p.extra())
 	defer from.Free()
 	defer to.Free()
 	b.dev.Upload(from, z)

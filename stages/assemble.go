@@ -148,12 +148,17 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if sigma2 > 0 && (math.IsNaN(r.SURE) || math.IsInf(r.SURE, 0)) {
 		return Risk{}, fmt.Errorf("SURE is %g: residual %g, divergence %g", r.SURE, r.Residual, trace.Trace)
 	}
-	job.criteria(&r)
+	if err := job.criteria(&r); err != nil {
+		return Risk{}, err
+	}
 	return r, dev.Sync()
 }
 
 // criteria sets those that need the residuals, when the terms and the estimate are known.
-func (j *Job) criteria(r *Risk) {
+func (j *Job) criteria(r *Risk) error {
+	if r.LossTerms = j.lossTerms; r.LossTerms != nil {
+		return j.lossCriteria(r)
+	}
 	residuals := make([]float64, len(j.Y))
 	floats.SubTo(residuals, j.Y, r.MuHat)
 	r.Criteria = r.Terms().Criteria(r.Trace.Error(), residuals)
@@ -163,10 +168,11 @@ func (j *Job) criteria(r *Risk) {
 	}
 	if diagonal == nil {
 		r.ALOErr = j.undiagonal
-		return
+		return nil
 	}
 	if j.problem.Intercept {
 		diagonal = risk.InterceptDiagonal(diagonal)
 	}
 	r.ALO, r.ALOStdErr, r.ALOErr = risk.LeaveOneOut(residuals, diagonal)
+	return nil
 }

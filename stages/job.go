@@ -46,8 +46,11 @@ type Job struct {
 	// trace, nil where the trace is known without probes and is in closed.
 	solution *vjp.Solution
 	residual float64
-	run      *hutch.Run
-	closed   hutch.Estimate
+	// By Solve: where the loss is not quadratic, what takes the place of the residual, which is then
+	// a stand-in by which errors are weighed; else nil.
+	lossTerms *LossTerms
+	run       *hutch.Run
+	closed    hutch.Estimate
 	// By Solve: the diagonal of the solver's part of D mu_hat, where leave-one-out was asked for and
 	// it is known; and why it is not known.
 	diagonal   []float64

@@ -27,8 +27,13 @@ type Risk struct {
 	// Floored reports that the unbiased estimate of StdErr's square is not positive, so that StdErr
 	// is its floor, see [risk.Terms.Floored].
 	Floored bool
-	// Residual is ||y - mu_hat||^2.
+	// Residual is ||y - mu_hat||^2, NaN where the loss is not quadratic.
 	Residual float64
+	// LossTerms has what takes its place where the loss is not quadratic; nil elsewhere. SURE, GCV and
+	// the residual variance are then NaN, Trace is that of the whitened problem at the solution, and
+	// Convergence.Error bounds the root of twice the Bregman distance of MuHat from the exact
+	// linear predictor, which for a likelihood is twice a relative entropy.
+	LossTerms *LossTerms
 	// Trace is the estimate of the divergence tr(D mu_hat) and of ||D mu_hat||_F^2. The
 	// divergence's error is Trace.Error(): that of the probes and of truncated conjugate gradients.
 	Trace hutch.Estimate
@@ -80,7 +85,8 @@ type Risk struct {
 	Verification *verify.Verification
 	// CacheBytes is the device memory that the linearization held.
 	CacheBytes int64
-	// MuHat is the estimate of the mean, of length d.
+	// MuHat is the estimate of the mean, of length d; where the loss is not quadratic it is the linear
+	// predictor A b, and LossTerms.Fitted is the estimate of the mean.
 	MuHat []float64
 	// B is the solution b, of length p, where it was asked for (Settings.KeepB), else nil.
 	B []float64
@@ -138,6 +144,9 @@ func (r *Risk) noise() float64 {
 
 // bounded names what Convergence.Error bounds the error of.
 func (r *Risk) bounded() string {
+	if r.LossTerms != nil {
+		return "the root of the deviance"
+	}
 	if r.MeanWeight > 0 {
 		return "sqrt(w) mu_hat"
 	}
@@ -149,7 +158,9 @@ func (r *Risk) bounded() string {
 func (r Risk) String() string {
 	var s strings.Builder
 	t := r.Terms()
-	if r.Sigma2 > 0 {
+	if r.LossTerms != nil {
+		fmt.Fprintf(&s, "%s loss %.6g, deviance %.6g, for d = %d\n", r.LossTerms.Name, r.LossTerms.Value, r.LossTerms.Deviance, r.D)
+	} else if r.Sigma2 > 0 {
 		fmt.Fprintf(&s, "SURE %.6g ± %.2g, %.6g per coordinate, for d = %d and sigma2 = %.6g\n", r.SURE, r.StdErr, r.SURE/float64(r.D), r.D, r.Sigma2)
 	} else {
 		fmt.Fprintf(&s, "GCV %.6g ± %.2g, residual variance %.6g, for d = %d and unknown sigma2\n", r.GCV, r.GCVStdErr, r.Sigma2DF, r.D)
@@ -157,7 +168,10 @@ func (r Risk) String() string {
 	if r.ALO > 0 {
 		fmt.Fprintf(&s, "leave-one-out %.6g ± %.2g\n", r.ALO, r.ALOStdErr)
 	}
-	fmt.Fprintf(&s, "residual %.6g, divergence %.6g", r.Residual, r.Trace.Trace)
+	if r.LossTerms == nil {
+		fmt.Fprintf(&s, "residual %.6g, ", r.Residual)
+	}
+	fmt.Fprintf(&s, "divergence %.6g", r.Trace.Trace)
 	if r.Trace.Exact {
 		s.WriteString(", exact\n")
 	} else {

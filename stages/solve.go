@@ -124,6 +124,9 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 		Sample: sample, shared: problem.Device, view: view,
 		problem: problem, settings: s, batch: s.Batch, begun: time.Now(),
 	}
+	if err := checkLoss(problem.Loss, sample.Y); err != nil {
+		return nil, err
+	}
 	y, mean := Observations(view, problem, sample.Y)
 	defer y.Free()
 	sol, err := solver.Solve(ctx, y)
@@ -154,13 +157,9 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	if job.batch == 0 {
 		job.batch = chooseBatch(view, sol.Linearization, s.Plan.Vectors(), s.Workers, job.turn != nil)
 	}
-	view.Lin(y, 1, y, -1, sol.MuHat)
-	var r [1]float64
-	view.Dot(r[:], y, y)
-	if err := view.Err(); err != nil {
-		return nil, err
+	if job.residual, job.lossTerms = misfit(problem.Loss, sol.MuHat, y); view.Err() != nil {
+		return nil, view.Err()
 	}
-	job.residual = r[0]
 	job.solved = time.Now()
 	if s.ALO {
 		if job.diagonal, job.undiagonal = diagonal(c); job.undiagonal != nil && !errors.Is(job.undiagonal, ErrNoDiagonal) {
@@ -169,6 +168,17 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	}
 	done = true
 	return job, nil
+}
+
+// misfit is ||y - mu_hat||^2, or what stands for it where the loss is not quadratic; y is destroyed.
+func misfit(l loss.Loss, muHat, y array.Batch) (float64, *LossTerms) {
+	if t := lossTerms(l, muHat, y); t != nil {
+		return t.misfit(), t
+	}
+	var r [1]float64
+	y.Device().Lin(y, 1, y, -1, muHat)
+	y.Device().Dot(r[:], y, y)
+	return r[0], nil
 }
 
 // diagonal is that of D mu_hat.

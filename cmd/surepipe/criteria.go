@@ -122,8 +122,11 @@ func (r *result) writeCriteria(w io.Writer) {
 		text      string
 	}{{risk.GCV, "mean squared error of prediction, noise included"}, {risk.ALO, "the same by leaving out one observation"}, {risk.AIC, ""}, {risk.BIC, ""}} {
 		value, stdErr := r.value(c.criterion)
-		if c.criterion == risk.ALO && math.IsNaN(value) {
+		if (c.criterion == risk.ALO || r.LossName != "") && math.IsNaN(value) {
 			continue
+		}
+		if c.criterion == risk.ALO && r.LossName != "" {
+			c.text = "mean loss of an observation that is left out"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", label(c.criterion), plusMinus(value, stdErr), c.text)
 		if c.criterion == risk.GCV && r.ALOEstimates != "" {

@@ -27,6 +27,7 @@ type estimatorFlags struct {
 	data, column           string
 	x, y, mu               string
 	intercept, alo         bool
+	loss                   problems.Loss
 	lambda, lambda2, gamma string
 	sigma2                 float64
 	solver, derivative     string
@@ -66,6 +67,8 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	}
 	flags.StringVar(&f.mu, "mu", "", "a `file` with the true mean mu, which replaces that of --data")
 	flags.BoolVar(&f.intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns of X, which may be sparse, are centered")
+	flags.StringVar(&f.loss.Name, "loss", "", lossFlag)
+	flags.Float64Var(&f.loss.Delta, "huber-delta", 0, huberFlag)
 	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
 	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's); a specification may use all three weights in any way")
 	flags.StringVar(&f.gamma, "gamma", "", "robust PCA: weight of ||S||_1, as --lambda (default: the file's)")
@@ -87,7 +90,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 	for name, values := range map[string][]string{
-		"problem": problems.Names(), "solver": append([]string{"auto"}, vjp.Solvers()...),
+		"problem": problems.Names(), "loss": problems.LossNames(), "solver": append([]string{"auto"}, vjp.Solvers()...),
 		"derivative": {"auto", "implicit", "unrolled"}, "sigma2": problems.Sigma2Methods(), "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "device": append([]string{"auto"}, array.Kinds()...),
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
@@ -161,6 +164,9 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 		return usagef("--trace-error is %g, expected a positive number", f.traceError)
 	case f.queries.auto && !adaptive:
 		return usagef("--queries is auto, but %s takes a fixed number: expected a number, or --trace hutch++ or hutchinson", f.trace)
+	}
+	if err := f.checkLoss(cmd); err != nil {
+		return err
 	}
 	if f.solver != "auto" && !slices.Contains(vjp.Solvers(), f.solver) {
 		return usagef("--solver is %q, expected auto or one of %s%s", f.solver, strings.Join(vjp.Solvers(), ", "), meant(f.solver, vjp.Solvers()))
@@ -335,6 +341,7 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 			j.close()
 		}
 	}()
+	f.forgetNoise(cmd, &data)
 	if j.sigma2 = f.noise(data); (data.Sigma2 != nil || j.sigma2 != 0) && !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
 		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.sigma2)
 	}
@@ -348,6 +355,7 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 		}
 		return nil, f.dataError(err)
 	}
+	f.alo = f.alo || !j.problem.Loss.Squared()
 	if err := f.checkScale(data, j.sigma2, j.problem.D); err != nil {
 		return nil, err
 	}

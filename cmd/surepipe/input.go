@@ -43,7 +43,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Intercept = f.intercept
+	data.Intercept, data.Loss = f.intercept, f.loss
 	return data, f.estimateNoise(&data)
 }
 
@@ -79,7 +79,7 @@ func (f *estimatorFlags) estimateNoise(data *fileData) error {
 // warnIntercept prints a note if a regression has no intercept although the mean of y is far from
 // 0.
 func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
-	if l, _ := layoutOf(f.problem); !l.Design || f.specification != nil || f.intercept {
+	if l, _ := layoutOf(f.problem); !l.Design || f.specification != nil || f.intercept || !f.loss.Squared() {
 		return
 	}
 	mean, sd := stat.MeanStdDev(data.Y, nil)

@@ -49,9 +49,11 @@ type result struct {
 	SUREPerCoordinate *float64 `json:"sure_per_coordinate,omitempty"`
 	criteriaResult
 	targetsResult
-	Residual         float64 `json:"residual"`
-	Divergence       float64 `json:"divergence"`
-	DivergenceStdErr float64 `json:"divergence_stderr"`
+	lossResult
+	// Residual is ||y - mu_hat||^2, absent where the loss is not squared.
+	Residual         *float64 `json:"residual,omitempty"`
+	Divergence       float64  `json:"divergence"`
+	DivergenceStdErr float64  `json:"divergence_stderr"`
 	// DivergenceLow and DivergenceHigh are the range of the divergence over the decisions that are
 	// within rounding errors or the tolerance; absent where there are no such decisions.
 	DivergenceLow  *float64 `json:"divergence_low,omitempty"`
@@ -95,6 +97,9 @@ type solverResult struct {
 	// sqrt(w) mu_hat.
 	MuHatError         *float64 `json:"mu_hat_error,omitempty"`
 	MuHatErrorWeighted bool     `json:"mu_hat_error_weighted,omitempty"`
+	// DevianceError takes the place of MuHatError where the loss is not squared: it bounds the root
+	// of twice the loss's Bregman distance of mu_hat from the exact one.
+	DevianceError *float64 `json:"deviance_error,omitempty"`
 }
 
 // choice is a vjp.Choice: what was chosen for a part of the computation, and why.
@@ -128,7 +133,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	}
 	r.SURE, r.SUREStdErr, r.SUREPerCoordinate = defined(risk.SURE), defined(bar), defined(risk.SURE/float64(r.D))
 	r.criteriaResult = criteriaOf(risk)
-	r.Residual = risk.Residual
+	r.Residual, r.lossResult = defined(risk.Residual), lossOf(risk)
 	r.Divergence, r.DivergenceStdErr = risk.Trace.Trace, risk.Trace.Error()
 	r.DivergenceLow, r.DivergenceHigh = nil, nil
 	if risk.DivergenceLow < risk.DivergenceHigh {
@@ -140,7 +145,10 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	r.Solver.Converged = risk.Converged
 	r.Solver.Optimality = risk.Optimality
 	r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = nil, false
-	if bound := risk.Convergence.Error; !math.IsNaN(bound) {
+	r.Solver.DevianceError = nil
+	if bound := risk.Convergence.Error; !math.IsNaN(bound) && risk.LossTerms != nil {
+		r.Solver.DevianceError = &bound
+	} else if !math.IsNaN(bound) {
 		r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = &bound, risk.MeanWeight > 0
 	}
 	r.Derivative = risk.Derivative
@@ -194,7 +202,9 @@ func writeLine(w io.Writer, v any) error {
 // writeProblem prints the problem and the noise, which all points share.
 func (r *result) writeProblem(w io.Writer) {
 	fmt.Fprintf(w, "problem\t%s\td = %d, p = %d\n", r.Problem, r.D, r.P)
-	if r.Sigma2 == 0 {
+	if r.LossName != "" {
+		fmt.Fprintf(w, "loss\t%s\n", r.LossName)
+	} else if r.Sigma2 == 0 {
 		fmt.Fprintf(w, "sigma2\tunknown\n")
 	} else if r.Sigma2Method == "" {
 		fmt.Fprintf(w, "sigma2\t%.6g\n", r.Sigma2)
@@ -245,7 +255,10 @@ func (r *result) writeTable(out io.Writer) error {
 	if r.Sigma2DF != nil {
 		variance = fmt.Sprintf("%.6g per residual degree of freedom", *r.Sigma2DF)
 	}
-	fmt.Fprintf(w, "residual\t%.6g\t%s\n", r.Residual, variance)
+	if r.Residual != nil {
+		fmt.Fprintf(w, "residual\t%.6g\t%s\n", *r.Residual, variance)
+	}
+	r.writeLoss(w)
 	trace := "exact"
 	if r.Trace.Estimator != "exact" {
 		trace = fmt.Sprintf("%s, %d queries, seed %d", r.Trace.Estimator, r.Trace.Queries, r.Trace.Seed)
@@ -265,6 +278,9 @@ func (r *result) writeTable(out io.Writer) error {
 			what = "sqrt(w) mu_hat"
 		}
 		within = fmt.Sprintf(", %s within %.1e", what, *r.Solver.MuHatError)
+	}
+	if r.Solver.DevianceError != nil {
+		within = fmt.Sprintf(", root of the deviance within %.1e", *r.Solver.DevianceError)
 	}
 	fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e%s\n", r.Solver.Name, r.Solver.Iterations, state, r.Solver.Optimality, within)
 	steps := ""

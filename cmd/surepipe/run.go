@@ -88,7 +88,7 @@ contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
 sigma2, about sigma2 sqrt(2 d).
 
-` + criteriaHelp
+` + criteriaHelp + "\n\n" + lossHelp
 
 // layoutHelp lists the arrays of the named problems, grouping those with the same layout.
 func layoutHelp() string {
@@ -248,6 +248,7 @@ func (f *estimatorFlags) result(j *job) result {
 	}
 	return result{
 		Warnings:     slices.Clone(f.notes),
+		lossResult:   lossResult{LossName: lossName(j.problem)},
 		Sigma2Method: method, Sigma2RelStdErr: stderr,
 		targetsResult: targetsOf(j.problem, j.sigma2),
 		Problem:       j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
@@ -289,7 +290,10 @@ func checkOut(path string, p *problems.Problem) error {
 func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
 	arrays := []dataio.Array{
 		{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat},
-		{Name: "b", Shape: p.BShape, Data: risk.B},
+		{Name: "b", Shape: p.BShape, Data: p.Coefficients(risk.B)},
+	}
+	if l := risk.LossTerms; l != nil {
+		arrays = append(arrays, dataio.Array{Name: "fitted", Shape: p.MuShape, Data: l.Fitted})
 	}
 	if b0 := interceptOf(p, risk); b0 != nil {
 		arrays = append(arrays, dataio.Array{Name: "intercept", Shape: []int{}, Data: []float64{*b0}})

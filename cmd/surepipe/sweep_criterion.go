@@ -11,6 +11,9 @@ import (
 
 // chooseCriterion fills in the default, when sigma2 is known or known to be unknown.
 func (f *sweepFlags) chooseCriterion(sigma2 float64) error {
+	if err := f.chooseForLoss(); err != nil {
+		return err
+	}
 	if f.criterion == "" {
 		f.criterion = risk.DefaultCriterion(sigma2)
 	}

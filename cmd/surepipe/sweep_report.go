@@ -67,7 +67,7 @@ func (l sweepLine) minimum() sweepMinimum {
 
 // terms are the numbers from which the point's risk was computed.
 func (l sweepLine) terms() risk.Terms {
-	return risk.Terms{D: l.D, Sigma2: l.Sigma2, Residual: l.Residual, Divergence: l.Divergence, Frobenius2: l.JacobianFro2}
+	return risk.Terms{D: l.D, Sigma2: l.Sigma2, Residual: valueOr(l.Residual), Divergence: l.Divergence, Frobenius2: l.JacobianFro2}
 }
 
 // mark is printed after a point that should not be trusted.
@@ -303,7 +303,8 @@ func (r *sweepReport) writeCSV(path string) error {
 	}
 	criteria := r.criteriaColumns()
 	table.Columns = append(table.Columns, criteria...)
-	table.Columns = append(table.Columns, "residual", "divergence", "divergence_stderr", "jacobian_fro2")
+	table.Columns = append(table.Columns, r.lossColumns()...)
+	table.Columns = append(table.Columns, "divergence", "divergence_stderr", "jacobian_fro2")
 	withLoss := r.lines[0].Loss != nil
 	if withLoss {
 		table.Columns = append(table.Columns, "loss")
@@ -314,7 +315,8 @@ func (r *sweepReport) writeCSV(path string) error {
 		table.Data = append(table.Data, float64(l.Index), truth[l.Stage == pipeline.RefineStage])
 		table.Data = append(table.Data, r.f.weightsOf(l)...)
 		table.Data = append(table.Data, l.cells(criteria)...)
-		table.Data = append(table.Data, l.Residual, l.Divergence, l.DivergenceStdErr, l.JacobianFro2)
+		table.Data = append(table.Data, l.lossCells()...)
+		table.Data = append(table.Data, l.Divergence, l.DivergenceStdErr, l.JacobianFro2)
 		if withLoss {
 			table.Data = append(table.Data, *l.Loss)
 		}

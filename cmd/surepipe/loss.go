@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/risk"
+)
+
+const (
+	lossFlag = "the loss: squared, logistic (y is 0 or 1, or a proportion), poisson (counts, log link) or huber (with --huber-delta); with a loss other than the squared one mu_hat is the linear predictor A b, and leave-one-out takes the place of SURE (default: the specification's, or squared)"
+
+	huberFlag = "where the Huber loss turns from a square into a line, in units of y; 1.345 standard deviations of the noise have 95% of least squares' efficiency under normal noise. It has no default: one computed from y would make the estimator depend on y unseen"
+)
+
+// lossHelp explains losses other than the squared one.
+const lossHelp = `With --loss logistic, poisson or huber mu_hat is the linear predictor A b, and the output has
+
+  loss_name      the loss (the key "loss" is ||mu_hat - mu||^2)
+  loss_value     the loss at mu_hat, for logistic and poisson minus the logarithm of the
+                 likelihood without terms of y alone; deviance is twice its excess over
+                 the least that any mu_hat could reach
+  divergence     the degrees of freedom df: the trace of the derivative of the weighted
+                 least squares problem that this one is at its solution
+  alo            leave-one-out, always on: the mean loss of an observation that is left
+                 out, by one Newton step towards the fit to all others
+  aic, bic       2 loss_value + 2 df, 2 loss_value + log(d) df; not for huber, whose
+                 scale is not known
+
+and --out also holds fitted, the estimate of the mean of y. SURE, gcv and sigma2_df are for
+the squared loss alone. 0.1max refers to the weight at which only the intercept is left.`
+
+// checkLoss rejects a loss that is none, and what is defined for the squared loss alone.
+func (f *estimatorFlags) checkLoss(cmd *cobra.Command) error {
+	changed := cmd.Flags().Changed
+	if changed("loss") && f.loss.Name == "" {
+		return usagef("--loss is empty")
+	}
+	l := f.loss
+	if l.Name == "" && f.specification != nil {
+		l = f.specification.Loss
+	}
+	switch {
+	case changed("huber-delta") && f.loss.Name != problems.HuberLoss:
+		return usagef("--huber-delta is %g, but it is for --loss huber", f.loss.Delta)
+	case f.loss.Name == problems.HuberLoss && !changed("huber-delta"):
+		return usagef("--huber-delta is missing, which --loss huber needs: where it turns from a square into a line, in units of y, such as 1.345 standard deviations of the noise")
+	case l.Name == problems.HuberLoss && (!(l.Delta > 0) || math.IsInf(l.Delta, 0)):
+		return usagef("--huber-delta is %g, expected a positive number in units of y", l.Delta)
+	}
+	if err := l.Check(); err != nil {
+		return usagef("--loss is %q: %w", l.Name, err)
+	}
+	switch {
+	case l.Squared():
+		return nil
+	case changed("sigma2"):
+		return usagef("--sigma2 is given, but it is for SURE, which is defined for the squared loss and normal noise, and the loss is %s: leave-one-out, alo, takes its place and needs no sigma2", l.Name)
+	case f.verify:
+		return usagef("--verify is for the squared loss, and the loss is %s", l.Name)
+	case f.derivative == "unrolled":
+		return usagef("--derivative is unrolled, which needs the squared loss, and the loss is %s: expected auto or implicit", l.Name)
+	}
+	f.sigma2Method = "" // the specification's
+	return nil
+}
+
+// lossNow is the loss of the flags, or else of the specification.
+func (f *estimatorFlags) lossNow() problems.Loss {
+	if f.loss.Name == "" && f.specification != nil {
+		return f.specification.Loss
+	}
+	return f.loss
+}
+
+// noteNoSigma2 is the code of a note: a loss other than the squared one has no use for sigma2.
+const noteNoSigma2 = "sigma2-unused"
+
+// forgetNoise drops the sigma2 of the data where the loss is not squared.
+func (f *estimatorFlags) forgetNoise(cmd *cobra.Command, data *problems.Data) {
+	if data.Sigma2 == nil || f.lossNow().Squared() {
+		return
+	}
+	data.Sigma2, f.estimate = nil, nil
+	f.note(cmd, noteNoSigma2, "%s has sigma2, which the %s loss has no use for: SURE is for the squared loss, and leave-one-out takes its place", f.source(), f.lossNow().Name)
+}
+
+// chooseForLoss is the criterion of a loss that is not squared.
+func (f *sweepFlags) chooseForLoss() error {
+	l := f.lossNow()
+	if l.Squared() {
+		return nil
+	}
+	if f.criterion == "" {
+		f.criterion = risk.ALO
+	}
+	switch {
+	case f.criterion == risk.ALO, f.criterion != risk.SURE && f.criterion != risk.GCV && l.Name != problems.HuberLoss:
+		return nil
+	}
+	return usagef("--criterion is %s, which is not defined for the %s loss: expected alo, the error of predicting an observation that is left out", f.criterion, l.Name)
+}
+
+// lossResult is the part of the JSON of one sample that exists only where the loss is not squared.
+type lossResult struct {
+	// LossName is the loss. (The key loss is ||mu_hat - mu||^2.)
+	LossName  string   `json:"loss_name,omitempty"`
+	LossValue *float64 `json:"loss_value,omitempty"`
+	Deviance  *float64 `json:"deviance,omitempty"`
+}
+
+func lossOf(r pipeline.Risk) lossResult {
+	l := r.LossTerms
+	if l == nil {
+		return lossResult{}
+	}
+	return lossResult{l.Name, defined(l.Value), defined(l.Deviance)}
+}
+
+// lossName is that of a problem, "" for the squared loss.
+func lossName(p *problems.Problem) string {
+	if p.Loss.Squared() {
+		return ""
+	}
+	return p.Loss.Name
+}
+
+// writeLoss prints it as rows of a table.
+func (r *result) writeLoss(w io.Writer) {
+	if r.LossValue == nil {
+		return
+	}
+	deviance := ""
+	if r.Deviance != nil {
+		deviance = fmt.Sprintf("deviance %.6g", *r.Deviance)
+	}
+	fmt.Fprintf(w, "loss\t%.6g\t%s\n", *r.LossValue, deviance)
+}
+
+// lossColumns are the columns of a .csv file for the residual, or for what takes its place.
+func (r *sweepReport) lossColumns() []string {
+	if r.lines[0].Residual == nil {
+		return []string{"loss_value", "deviance"}
+	}
+	return []string{"residual"}
+}
+
+func (l *sweepLine) lossCells() []float64 {
+	if l.Residual == nil {
+		return []float64{valueOr(l.LossValue), valueOr(l.Deviance)}
+	}
+	return []float64{*l.Residual}
+}
+
+// valueOr is the value, NaN where it is absent.
+func valueOr(v *float64) float64 {
+	if v == nil {
+		return math.NaN()
+	}
+	return *v
+}

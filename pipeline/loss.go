@@ -1,0 +1,56 @@
+package pipeline
+
+import (
+	"surepipe/loss"
+	"surepipe/risk"
+	"surepipe/stages"
+	"surepipe/vjp"
+)
+
+// LossTerms has the numbers of a sample that exist only where the loss is not quadratic.
+type LossTerms = stages.LossTerms
+
+// checkLoss rejects what is defined for the squared loss alone, where the problem has another.
+func (o Options) checkLoss(p vjp.Problem) error {
+	name := lossName(p)
+	switch {
+	case name == "":
+		return nil
+	case o.Sigma2 > 0:
+		return refuse("Sigma2", o.Sigma2, "sigma2 is %g, but SURE is defined for the squared loss and normal noise, and the loss is %s: expected 0, and leave-one-out (ALO) in place of SURE", o.Sigma2, name)
+	case o.Verify != nil:
+		return refuse("Verify", o.Verify, "results are verified for the squared loss, and the loss is %s", name)
+	}
+	return nil
+}
+
+// lossName is the name of a loss that is not quadratic, "" for one that is.
+func lossName(p vjp.Problem) string {
+	if loss.Quadratic(p.Loss) {
+		return ""
+	}
+	if name := loss.StructureOf(p.Loss).Name; name != "" {
+		return name
+	}
+	return "not quadratic"
+}
+
+// defaultCriterion is that of package risk for the squared loss, and leave-one-out for others.
+func defaultCriterion(p vjp.Problem, sigma2 float64) risk.Criterion {
+	if lossName(p) != "" {
+		return risk.ALO
+	}
+	return risk.DefaultCriterion(sigma2)
+}
+
+// checkCriterion rejects a criterion that is not defined for the problem's loss.
+func checkCriterion(p vjp.Problem, c risk.Criterion) error {
+	name := lossName(p)
+	if name == "" || c == risk.ALO {
+		return nil
+	}
+	if likelihood := loss.StructureOf(p.Loss).Likelihood; likelihood && (c == risk.AIC || c == risk.BIC) {
+		return nil
+	}
+	return refuse("Criterion", c, "the criterion %s is not defined for the %s loss, expected %s, leave-one-out", c, name, risk.ALO)
+}

@@ -1,0 +1,221 @@
+package problems
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/loss"
+	"surepipe/prox"
+	"surepipe/solve"
+	"surepipe/space"
+)
+
+// The names of the losses.
+const (
+	SquaredLoss  = "squared"
+	LogisticLoss = "logistic"
+	PoissonLoss  = "poisson"
+	HuberLoss    = "huber"
+)
+
+// LossNames lists the losses that a problem may have.
+func LossNames() []string { return []string{SquaredLoss, LogisticLoss, PoissonLoss, HuberLoss} }
+
+// Loss names a loss. The zero Loss is that of the specification, the squared one where it names
+// none.
+type Loss struct {
+	// Name is one of [LossNames].
+	Name string
+	// Delta is where the Huber loss turns from a square into a line, in units of y. It must be
+	// given: a default that is computed from y would make the estimator depend on y in a way that
+	// no derivative and no leave-one-out sees.
+	Delta float64
+}
+
+// Squared reports that it is the squared loss.
+func (l Loss) Squared() bool { return l.Name == "" || l.Name == SquaredLoss }
+
+// Check reports a name or a delta that is not one.
+func (l Loss) Check() error {
+	switch {
+	case l.Name != "" && !slices.Contains(LossNames(), l.Name):
+		return fmt.Errorf("the loss is %q, expected one of %s", l.Name, strings.Join(LossNames(), ", "))
+	case l.Name == HuberLoss && (!(l.Delta > 0) || math.IsInf(l.Delta, 0)):
+		return fmt.Errorf("delta of the Huber loss is %g, expected a positive number in units of y, such as 1.345 standard deviations of the noise", l.Delta)
+	case l.Name != HuberLoss && l.Delta != 0:
+		return fmt.Errorf("delta is %g, but only the Huber loss has one", l.Delta)
+	}
+	return nil
+}
+
+// make is the loss with weights of the observations, nil for none; l is not squared.
+func (l Loss) make(weights []float64) (*loss.Pointwise, error) {
+	switch l.Name {
+	case LogisticLoss:
+		return loss.Logistic(weights)
+	case PoissonLoss:
+		return loss.Poisson(weights)
+	}
+	return loss.Huber(l.Delta, weights)
+}
+
+// of are the targets with the loss: SURE is not defined for other losses than the squared one.
+func (t Targets) of(l Loss) Targets {
+	if l.Squared() {
+		return t
+	}
+	about := strings.Replace(t.Prediction, "the squared error", "the "+l.Name+" loss", 1)
+	return Targets{Prediction: strings.TrimSuffix(about, ", noise included")}
+}
+
+// parseLoss reads the key loss: a name, or {name: huber, delta: 1.5}.
+func (s *Spec) parseLoss(n *yaml.Node) (err error) {
+	name := n
+	if n.Kind == yaml.MappingNode {
+		f, err := s.fields(n, "loss", "name", "delta")
+		if err != nil {
+			return err
+		}
+		if v := f.nodes["delta"]; v != nil {
+			if s.Loss.Delta, err = s.number(v, "delta"); err != nil {
+				return err
+			}
+		}
+		if name = f.nodes["name"]; name == nil {
+			return s.errorf(n.Line, "loss has no name, expected one of %s", strings.Join(LossNames(), ", "))
+		}
+	}
+	if s.Loss.Name, err = s.choice(name, "loss", LossNames()); err != nil {
+		return err
+	}
+	if s.Loss.Name == HuberLoss && s.Loss.Delta == 0 {
+		return s.errorf(n.Line, "the Huber loss has no delta, expected loss: {name: huber, delta: NUMBER}, in units of y, such as 1.345 standard deviations of the noise")
+	}
+	return s.at(n.Line, s.Loss.Check())
+}
+
+// lossOf is that of the data, or else of the specification.
+func (s *Spec) lossOf(data Data) Loss {
+	if data.Loss.Name != "" {
+		return data.Loss
+	}
+	return s.Loss
+}
+
+// checkY rejects y at which a loss is not defined, or is least at an infinite intercept.
+func (l Loss) checkY(p *loss.Pointwise, data Data) error {
+	if err := p.Structure().Check(data.Y); err != nil {
+		return fmt.Errorf("array %w", err)
+	}
+	if !data.Intercept {
+		return nil
+	}
+	least, most := data.Y[0], data.Y[0]
+	for _, v := range data.Y {
+		least, most = min(least, v), max(most, v)
+	}
+	if l.Name == LogisticLoss && (most == 0 || least == 1) || l.Name == PoissonLoss && most == 0 {
+		return fmt.Errorf("array \"y\" is %g everywhere: the %s loss has no least intercept", most, l.Name)
+	}
+	return nil
+}
+
+// unpenalize puts an unpenalized column of ones beside the operator: [A 1], where the columns of A
+// have been centered. Where they are those of a matrix, so is the result.
+func (p *Problem) unpenalize() {
+	d, n := p.Operator.Dims()
+	p.constant = n
+	var a linops.Operator
+	if matrix := matrixOf(p.Operator, smallSparse); matrix != nil {
+		with := mat.NewDense(d, n+1, nil)
+		x := matrix()
+		for i := range d {
+			row := with.RawRowView(i)
+			copy(row, x.RawRowView(i))
+			row[n] = 1
+		}
+		dense := linops.NewDense(p.dev, with)
+		p.own(dense.Release)
+		a = dense
+	} else {
+		one := mat.NewDense(d, 1, slices.Repeat([]float64{1}, d))
+		ones := linops.NewDense(p.dev, one)
+		p.own(ones.Release)
+		a = linops.HStack(p.Operator, ones)
+	}
+	p.Operator = a
+}
+
+// intercept is the penalty of its coordinate: none.
+func intercept() *penalty {
+	return &penalty{
+		n: 1, factor: 1, free: true, unpenalized: []int{0},
+		make: func(map[string]float64) (prox.Prox, error) { return prox.NewSquaredL2(0), nil },
+	}
+}
+
+// Coefficients are those of the columns of the operator in a solution b, without that of a column of
+// ones that the intercept of a loss other than the squared one has added.
+func (p *Problem) Coefficients(b []float64) []float64 { return b[:min(p.P, len(b))] }
+
+// slope is -l'(z; y) at the fit z by some columns of A alone, whose coordinates have no penalty; at 0
+// where there are none.
+func (m *maximizer) slope(columns []int) ([]float64, error) {
+	p, dev := m.b.p, m.b.dev
+	y, z := dev.Alloc(1, p.D), dev.Alloc(1, p.D)
+	defer y.Free()
+	defer z.Free()
+	dev.Upload(y, m.y)
+	dev.Fill(z, 0)
+	if len(columns) > 0 {
+		if err := m.fitBy(columns, z, y); err != nil {
+			return nil, err
+		}
+	}
+	p.loss.Gradient(z, z, y)
+	out := z.ToHost()
+	floats.Scale(-1, out)
+	return out, dev.Err()
+}
+
+// fitBy sets z to the fit by some columns of A.
+func (m *maximizer) fitBy(columns []int, z, y array.Batch) error {
+	p, dev := m.b.p, m.b.dev
+	on := space.Coordinates(dev, p.P+p.extra(), columns)
+	defer on.Release()
+	op, _ := linops.On(dev, p.Operator, on)
+	defer op.Release()
+	ctx := context.Background()
+	solver, err := solve.New(ctx, "active-set", solve.Problem{A: op, Loss: p.loss, R: prox.NewSquaredL2(0), Device: dev}, solve.Options{Tol: 1e-12})
+	if err != nil {
+		return err
+	}
+	defer solver.Release()
+	sol, err := solver.Solve(ctx, y, solve.From{})
+	if err != nil {
+		return err
+	}
+	defer sol.Release()
+	if sol.Optimality > 1e-6 {
+		return fmt.Errorf("the fit by the coordinates without a penalty has not converged; expected a number")
+	}
+	dev.Copy(z, sol.MuHat)
+	return nil
+}
+
+// extra is the number of coordinates that the intercept has added.
+func (p *Problem) extra() int {
+	if p.constant > 0 {
+		return 1
+	}
+	return 0
+}
