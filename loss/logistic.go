@@ -41,10 +41,31 @@ func sigmoid(z float64) float64 {
 	return e / (1 + e)
 }
 
-func (logistic) value(z, y float64) float64     { return y*softplus(-z) + (1-y)*softplus(z) }
-func (logistic) slope(z, y float64) float64     { return (1-y)*sigmoid(z) - y*sigmoid(-z) }
-func (logistic) curvature(z, _ float64) float64 { return sigmoid(z) * sigmoid(-z) }
-func (logistic) mean(z float64) float64         { return sigmoid(z) }
+func (logistic) value(z, y float64) float64 {
+	switch y {
+	case 0:
+		return softplus(z)
+	case 1:
+		return softplus(-z)
+	}
+	return y*softplus(-z) + (1-y)*softplus(z)
+}
+
+func (logistic) slope(z, y float64) float64 {
+	switch y {
+	case 0:
+		return sigmoid(z)
+	case 1:
+		return -sigmoid(-z)
+	}
+	return (1-y)*sigmoid(z) - y*sigmoid(-z)
+}
+
+func (logistic) curvature(z, _ float64) float64 {
+	e := math.Exp(-math.Abs(z))
+	return e / ((1 + e) * (1 + e))
+}
+func (logistic) mean(z float64) float64 { return sigmoid(z) }
 
 // least is the entropy of y.
 func (logistic) least(y float64) float64 {
@@ -59,5 +80,13 @@ func (logistic) least(y float64) float64 {
 
 // gap is the relative entropy of y + u and 1/(1 + e^-z).
 func (logistic) gap(u, off, z, y float64) float64 {
-	return relativeEntropy(y+u, sigmoid(z), -softplus(-z), off) + relativeEntropy(1-y-u, sigmoid(-z), -softplus(z), -off)
+	p, rest := sigmoid(z), sigmoid(-z)
+	logP, logRest := 0.0, 0.0
+	if !isNear(off, p) {
+		logP = -softplus(-z)
+	}
+	if !isNear(off, rest) {
+		logRest = -softplus(z)
+	}
+	return relativeEntropy(y+u, p, logP, off) + relativeEntropy(1-y-u, rest, logRest, -off)
 }

@@ -73,57 +73,65 @@ func (l *Pointwise) weight(i int) float64 {
 // scratch is memory for three vectors on the host.
 type scratch struct{ z, y, out []float64 }
 
-// onHost calls work with z and y on the host.
-func (l *Pointwise) onHost(z, y array.Batch, work func(s *scratch)) {
-	check("the "+l.f.name()+" loss", z, y)
-	if l.w != nil && len(l.w) != z.N() {
-		panic(fmt.Sprintf("loss: the %s loss with %d weights of %s", l.f.name(), len(l.w), z))
+// fits panics unless both are single vectors of one length.
+func (l *Pointwise) fits(a, b array.Batch) {
+	if a.K() != 1 || b.K() != 1 || a.N() != b.N() {
+		check("the "+l.f.name()+" loss", a, b)
 	}
-	s, ok := l.pool.Get().(*scratch)
-	if n := z.N(); !ok || len(s.z) != n {
-		s = &scratch{make([]float64, n), make([]float64, n), make([]float64, n)}
-	}
-	defer l.pool.Put(s)
-	z.Device().Download(s.z, z)
-	y.Device().Download(s.y, y)
-	work(s)
 }
 
-// sum is that of w_i f_i, of the observations whose weight is not 0.
-func (l *Pointwise) sum(n int, f func(i int) float64) float64 {
-	sum := 0.0
-	for i := range n {
-		if w := l.weight(i); w > 0 {
-			sum += w * f(i)
-		}
+// take is z and y on the host, in memory that goes back to the pool.
+func (l *Pointwise) take(z, y array.Batch) *scratch {
+	l.fits(z, y)
+	n := z.N()
+	if l.w != nil && len(l.w) != n {
+		panic(fmt.Sprintf("loss: %s with %d weights of %s", l.f.name(), len(l.w), z))
 	}
-	return sum
+	s, ok := l.pool.Get().(*scratch)
+	if !ok || len(s.z) != n {
+		s = &scratch{make([]float64, n), make([]float64, n), make([]float64, n)}
+	}
+	z.Device().Download(s.z, z)
+	y.Device().Download(s.y, y)
+	return s
 }
 
 // Value returns sum_i w_i f(z_i; y_i).
-func (l *Pointwise) Value(z, y array.Batch) (sum float64) {
-	l.onHost(z, y, func(s *scratch) {
-		sum = l.sum(len(s.z), func(i int) float64 { return l.f.value(s.z[i], s.y[i]) })
-	})
+func (l *Pointwise) Value(z, y array.Batch) float64 {
+	s, sum := l.take(z, y), 0.0
+	defer l.pool.Put(s)
+	for i, v := range s.z {
+		if w := l.weight(i); w > 0 {
+			sum += w * l.f.value(v, s.y[i])
+		}
+	}
 	return sum
 }
 
 // Gradient sets dst_i = w_i f'(z_i; y_i).
-func (l *Pointwise) Gradient(dst, z, y array.Batch) { l.fill(dst, z, y, l.f.slope) }
+func (l *Pointwise) Gradient(dst, z, y array.Batch) {
+	s := l.take(z, y)
+	defer l.pool.Put(s)
+	l.fits(dst, z)
+	for i, v := range s.z {
+		if s.out[i] = 0; l.weight(i) > 0 {
+			s.out[i] = l.weight(i) * l.f.slope(v, s.y[i])
+		}
+	}
+	dst.Device().Upload(dst, s.out)
+}
 
 // Curvature sets dst_i = w_i f”(z_i; y_i).
-func (l *Pointwise) Curvature(dst, z, y array.Batch) { l.fill(dst, z, y, l.f.curvature) }
-
-func (l *Pointwise) fill(dst, z, y array.Batch, f func(z, y float64) float64) {
-	check("the "+l.f.name()+" loss", dst, z)
-	l.onHost(z, y, func(s *scratch) {
-		for i := range s.z {
-			if s.out[i] = 0; l.weight(i) > 0 {
-				s.out[i] = l.weight(i) * f(s.z[i], s.y[i])
-			}
+func (l *Pointwise) Curvature(dst, z, y array.Batch) {
+	s := l.take(z, y)
+	defer l.pool.Put(s)
+	l.fits(dst, z)
+	for i, v := range s.z {
+		if s.out[i] = 0; l.weight(i) > 0 {
+			s.out[i] = l.weight(i) * l.f.curvature(v, s.y[i])
 		}
-		dst.Device().Upload(dst, s.out)
-	})
+	}
+	dst.Device().Upload(dst, s.out)
 }
 
 // Weights reports that the loss is not quadratic.
@@ -154,27 +162,30 @@ func (l *Pointwise) each(dst, z, y []float64) {
 	}
 }
 
-func (l *Pointwise) least(y array.Batch) (sum float64) {
-	l.onHost(y, y, func(s *scratch) {
-		sum = l.sum(len(s.y), func(i int) float64 { return l.f.least(s.y[i]) })
-	})
+func (l *Pointwise) least(y array.Batch) float64 {
+	s, sum := l.take(y, y), 0.0
+	defer l.pool.Put(s)
+	for i, v := range s.y {
+		if w := l.weight(i); w > 0 {
+			sum += w * l.f.least(v)
+		}
+	}
 	return sum
 }
 
-func (l *Pointwise) gap(u, z, y array.Batch) (sum float64) {
-	l.onHost(z, y, func(s *scratch) {
-		u.Device().Download(s.out, u)
-		for i, v := range s.out {
-			if l.weight(i) == 0 && math.Abs(v) > 0 {
-				sum = math.Inf(1)
-				return
-			}
+func (l *Pointwise) gap(u, z, y array.Batch) float64 {
+	s, sum := l.take(z, y), 0.0
+	defer l.pool.Put(s)
+	l.fits(u, z)
+	u.Device().Download(s.out, u)
+	for i, v := range s.out {
+		w := l.weight(i)
+		if w > 0 {
+			sum += w * l.f.gap(v/w, v/w-l.f.slope(s.z[i], s.y[i]), s.z[i], s.y[i])
+		} else if v != 0 {
+			return math.Inf(1)
 		}
-		sum = l.sum(len(s.z), func(i int) float64 {
-			v := s.out[i] / l.weight(i)
-			return l.f.gap(v, v-l.f.slope(s.z[i], s.y[i]), s.z[i], s.y[i])
-		})
-	})
+	}
 	return sum
 }
 
@@ -184,11 +195,16 @@ func (l *Pointwise) mean(dst, z []float64) {
 	}
 }
 
+// isNear reports whether p + off is so near to p that relativeEntropy has no need of log p.
+func isNear(off, p float64) bool { return math.Abs(off) <= p/16 }
+
 // relativeEntropy is q log(q/p) - off for p > 0, given as log p too, and q = p + off; +Inf where q <
-// 0. The sum of two such terms has no cancellation where q is near p.
+// 0. It has no cancellation where q is near p.
 func relativeEntropy(q, p, logP, off float64) float64 {
 	switch {
-	case math.Abs(off) <= p/16:
+	case off == 0:
+		return 0
+	case isNear(off, p):
 		// (1 + x) log(1 + x) - x, x = off/p.
 		x := off / p
 		if math.Abs(x) < 1e-3 {
