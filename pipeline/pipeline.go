@@ -36,6 +36,7 @@ const (
 	NearBoundary           = stages.NearBoundary
 	NoLeaveOneOut          = stages.NoLeaveOneOut
 	FewObservations        = stages.FewObservations
+	Interpolates           = stages.Interpolates
 )
 
 // ErrNoDiagonal says why leave-one-out is not known.

@@ -80,9 +80,11 @@ const (
 	// mostCuts times.
 	sufficient = 1e-4
 	mostCuts   = 40
-	// mostStalled is the number of steps without progress after which the solve ends. The weighted
+	// mostStalled is the number of steps without progress after which the solve ends: the objective
+	// has fallen by less than progressed of its value, and the optimality not by half. The weighted
 	// problems are solved to stepShare of the optimality, and at least to loosest.
-	mostStalled = 4
+	mostStalled = 8
+	progressed  = 1e-6
 	stepShare   = 1e-2
 	loosest     = 1e-3
 	// leastCurvature of the largest one stands in for a smaller curvature of a loss whose unit is not
@@ -101,7 +103,8 @@ type newtonOnLoss struct {
 	penalty   float64 // r there
 	reach     float64
 	best      float64 // optimality
-	stalled   int     // steps since then
+	stalled   int     // steps without progress
+	fallen    float64 // the objective when there was some
 	root, rhs array.Batch
 	host      [3][]float64 // sqrt(w), l', and l” or z
 }
@@ -115,7 +118,7 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from From) (*Solu
 	d, dim := p.A.Dims()
 	dev := y.Device()
 	r := &newtonOnLoss{
-		acceptance: newAcceptance(lossYardstick(p, y, n.norm2, n.s.o)), n: n, dev: dev, y: y, best: math.Inf(1),
+		acceptance: newAcceptance(lossYardstick(p, y, n.norm2, n.s.o)), n: n, dev: dev, y: y, best: math.Inf(1), fallen: math.Inf(1),
 		now: newFit(dev, d, dim), next: newFit(dev, d, dim), root: dev.Alloc(1, d), rhs: dev.Alloc(1, d), reach: firstReach,
 	}
 	defer r.release()
@@ -188,10 +191,10 @@ func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
 		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", r.n.Name(), r.conv.Iterations)
 	}
 	r.accept(optimality, optimality, bound, size)
-	if r.stalled++; optimality < r.best/2 {
-		r.best, r.stalled = optimality, 0
+	if r.stalled++; optimality < r.best/2 || r.objective < r.fallen-progressed*math.Abs(r.fallen) {
+		r.best, r.fallen, r.stalled = min(r.best, optimality), r.objective, 0
 	}
-	return r.conv.Converged || r.stalled >= mostStalled && r.best <= 1 || r.conv.Iterations >= o.MaxIter, nil
+	return r.conv.Converged || r.stalled >= mostStalled || r.conv.Iterations >= o.MaxIter, nil
 }
 
 // weigh sets root to sqrt(w) and rhs to sqrt(w) z - l'/sqrt(w).

@@ -17,6 +17,8 @@ type LossTerms struct {
 	// Value is l(z; y): for a likelihood minus its logarithm, without terms of y alone. Deviance is
 	// twice the difference of l(z; y) from its minimum over z, NaN where that is not known.
 	Value, Deviance float64
+	// Likelihood says that l is a negative log-likelihood but for terms of y alone.
+	Likelihood bool
 	// Fitted is the expectation of y at z, of length d.
 	Fitted []float64
 }
@@ -27,7 +29,7 @@ func lossTerms(l loss.Loss, z, y array.Batch) *LossTerms {
 		return nil
 	}
 	known := loss.StructureOf(l)
-	t := &LossTerms{Name: known.Name, Value: l.Value(z, y), Deviance: math.NaN(), Fitted: z.ToHost()}
+	t := &LossTerms{Name: known.Name, Likelihood: known.Likelihood, Value: l.Value(z, y), Deviance: math.NaN(), Fitted: z.ToHost()}
 	if t.Name == "" {
 		t.Name = "custom"
 	}
@@ -61,7 +63,7 @@ func checkLoss(l loss.Loss, y []float64) error {
 func (j *Job) lossCriteria(r *Risk) error {
 	known := loss.StructureOf(j.problem.Loss)
 	r.Residual = math.NaN()
-	r.Criteria = risk.LossTerms{Value: j.lossTerms.Value, Likelihood: known.Likelihood, DF: r.Trace.Trace, D: len(j.Y)}.Criteria()
+	r.Criteria = risk.LossTerms{Value: j.lossTerms.Value, Likelihood: j.lossTerms.Likelihood, DF: r.Trace.Trace, D: len(j.Y)}.Criteria()
 	if !j.settings.ALO {
 		return nil
 	}

@@ -33,6 +33,8 @@ const (
 	NoLeaveOneOut = "no-leave-one-out"
 	// FewObservations: the estimate by leave-one-out rests on a few observations.
 	FewObservations = "few-observations"
+	// Interpolates: the fit of a likelihood, such as the logistic one, reproduces y.
+	Interpolates = "interpolates"
 )
 
 // CloseMargin is the margin of the tangent space below which reports mention it.
@@ -40,11 +42,12 @@ const CloseMargin = 100
 
 // Trusted reports that nothing is known that makes the numbers doubtful: there is no
 // warning, except perhaps that the solution is near the boundary of its tangent space, that
-// decisions in doubt may move SURE by less than its error bar, or one about leave-one-out.
+// decisions in doubt may move SURE by less than its error bar, that the fit reproduces y, or one
+// about leave-one-out.
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
 		switch {
-		case w.Code == NearBoundary || w.Code == NoLeaveOneOut || w.Code == FewObservations:
+		case w.Code == NearBoundary || w.Code == NoLeaveOneOut || w.Code == FewObservations || w.Code == Interpolates:
 		case w.Code != Ambiguous || r.ambiguity() > 1:
 			return false
 		}
@@ -109,8 +112,15 @@ func (r *Risk) Warnings() []Warning {
 		add(NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)
 	}
 	if r.ALOStdErr > mostSpread*r.ALO {
-		add(FewObservations, "leave-one-out rests on a few observations, with a standard error of %.0f%% of its value: it takes one step towards each refit, and refits without such an observation may have another support and be far from that; compare gcv",
-			100*r.ALOStdErr/r.ALO)
+		other := "; compare gcv"
+		if r.LossTerms != nil {
+			other = ""
+		}
+		add(FewObservations, "leave-one-out rests on a few observations, with a standard error of %.0f%% of its value: it takes one step towards each refit, and refits without such an observation may have another support and be far from that%s",
+			100*r.ALOStdErr/r.ALO, other)
+	}
+	if t := r.LossTerms; t != nil && t.Likelihood && t.Deviance <= leastDeviance*float64(r.D) {
+		add(Interpolates, "the fit reproduces y, with a deviance of %.2g for %d observations: the %s loss then has next to no curvature, b is large and ill-determined, and leave-one-out is not reliable; raise the weight of the regularizer", t.Deviance, r.D, t.Name)
 	}
 	return all
 }
@@ -122,6 +132,10 @@ const inaccuracy = 0.0101
 // mostSpread is the standard error of leave-one-out, as a share of its value, up to which many
 // observations contribute to it: over d squares of normal numbers it is sqrt(2/d).
 const mostSpread = 0.5
+
+// leastDeviance is the mean deviance of an observation below which a fit reproduces y: that of a
+// likelihood is of the order of 1.
+const leastDeviance = 1e-3
 
 // mostLag and doubtful are the shares of SURE's error bar by which the lag of an unrolled
 // derivative, and decisions in doubt, may change SURE without a warning.
