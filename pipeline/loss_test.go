@@ -1,0 +1,252 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/loss"
+	"surepipe/pipeline"
+	"surepipe/prox"
+	"surepipe/risk"
+	"surepipe/solve"
+	"surepipe/verify"
+	"surepipe/vjp"
+)
+
+// lossData is a design and y for a loss.
+type lossData struct {
+	x *mat.Dense
+	y []float64
+}
+
+// drawLoss draws d observations with six columns, two of which do not matter.
+func drawLoss(name string, d int) lossData {
+	rng := rand.New(rand.NewPCG(11, uint64(d)))
+	const p = 6
+	data := lossData{mat.NewDense(d, p, nil), make([]float64, d)}
+	for i := range d {
+		z := 0.3
+		for j := range p {
+			v := rng.NormFloat64()
+			data.x.Set(i, j, v)
+			z += v * []float64{1, -0.7, 0.5, 0.4, 0, 0}[j]
+		}
+		switch name {
+		case "logistic":
+			if rng.Float64() < 1/(1+math.Exp(-z)) {
+				data.y[i] = 1
+			}
+		case "poisson":
+			for product := rng.Float64(); product > math.Exp(-math.Exp(z)); product *= rng.Float64() {
+				data.y[i]++
+			}
+		default:
+			data.y[i] = z + rng.NormFloat64()
+			if i%8 == 0 {
+				data.y[i] += 10 * rng.NormFloat64()
+			}
+		}
+	}
+	return data
+}
+
+func makeLoss(t *testing.T, name string, w []float64) *loss.Pointwise {
+	t.Helper()
+	make := map[string]func([]float64) (*loss.Pointwise, error){
+		"logistic": loss.Logistic, "poisson": loss.Poisson,
+		"huber": func(w []float64) (*loss.Pointwise, error) { return loss.Huber(1.345, w) },
+	}[name]
+	l, err := make(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// refitted is the loss of observation i by a fit to all others, which starts at b.
+func refitted(t *testing.T, p vjp.Problem, name string, i int, y, b []float64) float64 {
+	t.Helper()
+	w := make([]float64, len(y))
+	for k := range w {
+		w[k] = 1
+	}
+	w[i] = 0
+	full := p.Loss
+	p.Loss = makeLoss(t, name, w)
+	s, err := vjp.NewSolver(t.Context(), solve.Default(p), p, vjp.Options{Tol: 1e-10, Derivative: vjp.None})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	at, from := p.Device.Alloc(1, len(y)), p.Device.Alloc(1, len(b))
+	defer at.Free()
+	defer from.Free()
+	p.Device.Upload(at, y)
+	p.Device.Upload(from, b)
+	sol, err := s.SolveFrom(t.Context(), at, vjp.From{B: from})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sol.Release()
+	if !sol.Converged {
+		t.Fatalf("the refit without observation %d has not converged: %+v", i, sol.Convergence)
+	}
+	each := make([]float64, len(y))
+	loss.StructureOf(full).Each(each, sol.MuHat.ToHost(), y)
+	return each[i]
+}
+
+// Leave-one-out of a loss that is not quadratic is near the losses of refits without each
+// observation, and nearer the more observations there are. SURE, GCV and the residual variance are
+// not defined; AIC and BIC are those of the likelihood.
+func TestLeaveOneOutOfLossesAgainstRefits(t *testing.T) {
+	dev := array.NewHost()
+	group := func(d float64) prox.Prox {
+		r, err := prox.NewGroupL2(dev, 6, 0.02*d, [][]int{{0, 1}, {2, 3}, {4, 5}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	sizes := []int{40, 160}
+	var sum [2]float64
+	for _, name := range []string{"logistic", "poisson", "huber"} {
+		for kind, r := range map[string]func(d float64) prox.Prox{
+			"lasso":       func(d float64) prox.Prox { return prox.NewL1(0.03 * d) },
+			"elastic net": func(d float64) prox.Prox { return prox.NewElasticNet(0.02*d, 0.05*d) },
+			"group":       group,
+		} {
+			var gaps [2]float64
+			for k, d := range sizes {
+				data := drawLoss(name, d)
+				a := linops.NewDense(dev, data.x)
+				p := vjp.Problem{A: a, Loss: makeLoss(t, name, nil), R: r(float64(d)), Device: dev}
+				s, err := vjp.NewSolver(t.Context(), solve.Default(p), p, vjp.Options{Tol: 1e-10})
+				if err != nil {
+					t.Fatal(err)
+				}
+				pipe, err := pipeline.New(s, pipeline.Options{ALO: true, KeepB: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := pipe.Estimate(t.Context(), data.y)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := 0.0
+				for i := range d {
+					want += refitted(t, p, name, i, data.y, got.B) / float64(d)
+				}
+				gaps[k] = math.Abs(got.ALO/want - 1)
+				sum[k] += gaps[k] / 9
+				checkLossTerms(t, name, kind, got)
+				s.Release()
+				prox.Release(p.R)
+				a.Release()
+			}
+			t.Logf("%s, %s: gap %.4f with %d observations, %.5f with %d", name, kind, gaps[0], sizes[0], gaps[1], sizes[1])
+			if gaps[1] > 0.01 {
+				t.Errorf("%s, %s: leave-one-out is off by %.4f of refits with %d observations", name, kind, gaps[1], sizes[1])
+			}
+		}
+	}
+	if sum[1] > sum[0]/3 {
+		t.Errorf("the mean gap is %.4f with %d observations and %.4f with %d", sum[0], sizes[0], sum[1], sizes[1])
+	}
+}
+
+// checkLossTerms checks what does not depend on leaving out.
+func checkLossTerms(t *testing.T, name, kind string, r pipeline.Risk) {
+	t.Helper()
+	for what, v := range map[string]float64{"SURE": r.SURE, "its error": r.StdErr, "GCV": r.GCV, "sigma2_df": r.Sigma2DF, "residual": r.Residual} {
+		if !math.IsNaN(v) {
+			t.Errorf("%s, %s: %s is %g, expected none", name, kind, what, v)
+		}
+	}
+	l, df := r.LossTerms, r.Trace.Trace
+	if l == nil || l.Name != name || !r.Converged || !(df > 1 && df <= 6+1e-9) || !(r.ALOStdErr > 0) {
+		t.Fatalf("%s, %s: %+v, df %g, leave-one-out ± %g", name, kind, l, df, r.ALOStdErr)
+	}
+	if name == "huber" {
+		if !math.IsNaN(r.AIC) || !math.IsNaN(r.BIC) {
+			t.Errorf("AIC %g and BIC %g of a loss that is no likelihood", r.AIC, r.BIC)
+		}
+		return
+	}
+	if a, b := 2*l.Value+2*df, 2*l.Value+math.Log(float64(r.D))*df; math.Abs(r.AIC-a) > 1e-9 || math.Abs(r.BIC-b) > 1e-9 {
+		t.Errorf("%s, %s: AIC %g and BIC %g, want %g and %g", name, kind, r.AIC, r.BIC, a, b)
+	}
+	for i, m := range l.Fitted {
+		want := math.Exp(r.MuHat[i])
+		if name == "logistic" {
+			want = 1 / (1 + math.Exp(-r.MuHat[i]))
+		}
+		if math.Abs(m-want) > 1e-12*want {
+			t.Fatalf("%s: fitted mean %d is %g, want %g", name, i, m, want)
+		}
+	}
+}
+
+// What is defined for the squared loss alone is refused by name, and a sweep minimizes
+// leave-one-out.
+func TestSweepOfALoss(t *testing.T) {
+	dev := array.NewHost()
+	data := drawLoss("logistic", 60)
+	a := linops.NewDense(dev, data.x)
+	defer a.Release()
+	f := pipeline.Family{
+		Problem:     vjp.Problem{A: a, Loss: makeLoss(t, "logistic", nil), Device: dev},
+		Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewL1(w[0]), nil },
+		Solver:      "active-set",
+	}
+	grid := [][]float64{{0.5, 1, 2, 4, 8, 16}}
+	refused := func(o pipeline.SweepOptions, want string) {
+		for _, err := range pipeline.Sweep(context.Background(), data.y, f, grid, o) {
+			var option *pipeline.OptionError
+			if !errors.As(err, &option) || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, expected %q", err, want)
+			}
+		}
+	}
+	refused(pipeline.SweepOptions{Options: pipeline.Options{Sigma2: 1}}, "leave-one-out")
+	refused(pipeline.SweepOptions{Criterion: risk.SURE}, "not defined for the logistic loss")
+	refused(pipeline.SweepOptions{Criterion: risk.GCV}, "not defined for the logistic loss")
+	refused(pipeline.SweepOptions{Options: pipeline.Options{Verify: &verify.Options{}}}, "squared loss")
+	var last pipeline.SweepPoint
+	least := math.Inf(1)
+	for point, err := range pipeline.Sweep(context.Background(), data.y, f, grid, pipeline.SweepOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		least = min(least, point.ALO)
+		last = point
+	}
+	if last.Stage != pipeline.MinimizerStage || last.ALO != least || !(least < math.Log(2)) {
+		t.Errorf("the last point, in stage %s, has leave-one-out %g, the least is %g", last.Stage, last.ALO, least)
+	}
+
+	p := f.Problem
+	p.R = prox.NewL1(1)
+	s, err := vjp.NewSolver(t.Context(), "active-set", p, vjp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	pipe, err := pipeline.New(s, pipeline.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := append([]float64(nil), data.y...)
+	bad[3] = -1
+	if _, err := pipe.Estimate(t.Context(), bad); err == nil || !strings.Contains(err.Error(), "code labels of -1 and 1") {
+		t.Errorf("error %v for labels of -1 and 1", err)
+	}
+}
