@@ -68,18 +68,22 @@ func (n *reweighted) Record(context.Context, array.Batch, func(Method, array.Bat
 
 const (
 	// firstReach is the reach of the first step from 0, in units of the loss, and mostReach that from
-	// another start; a full step multiplies it by reachGrowth, up to mostReach. With that an
+	// another start; a full step multiplies it by reachGrowth, up to mostReach, or by slowGrowth
+	// where the step before was not full. With mostReach an
 	// observation without curvature counts 1e-4 of one with it, so that a step has four more digits
 	// than the one before; with a weight nearer to 0 the right-hand side would be so much larger
 	// than the others that its rounding errors count.
 	firstReach  = 8
-	reachGrowth = 100
+	reachGrowth = 32
+	slowGrowth  = 4
 	mostReach   = 1e4
 	leastReach  = 1e-3
 	// A step must reach sufficient of the decrease that its slope promises, and is halved at most
 	// mostCuts times.
 	sufficient = 1e-4
 	mostCuts   = 40
+	// A weighted problem whose solution is no descent is solved to sharper of the tolerance before.
+	sharper = 1e-3
 	// mostStalled is the number of steps without progress after which the solve ends: the objective
 	// has fallen by less than progressed of its value, and the optimality not by half. The weighted
 	// problems are solved to stepShare of the optimality, and at least to loosest.
@@ -102,6 +106,8 @@ type newtonOnLoss struct {
 	objective float64 // at now
 	penalty   float64 // r there
 	reach     float64
+	cut       bool    // the last step was not full
+	loosest   float64 // the largest tolerance of a weighted problem
 	best      float64 // optimality
 	stalled   int     // steps without progress
 	fallen    float64 // the objective when there was some
@@ -119,7 +125,7 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from From) (*Solu
 	dev := y.Device()
 	r := &newtonOnLoss{
 		acceptance: newAcceptance(lossYardstick(p, y, n.norm2, n.s.o)), n: n, dev: dev, y: y, best: math.Inf(1), fallen: math.Inf(1),
-		now: newFit(dev, d, dim), next: newFit(dev, d, dim), root: dev.Alloc(1, d), rhs: dev.Alloc(1, d), reach: firstReach,
+		now: newFit(dev, d, dim), next: newFit(dev, d, dim), root: dev.Alloc(1, d), rhs: dev.Alloc(1, d), reach: firstReach, loosest: loosest,
 	}
 	defer r.release()
 	for i := range r.host {
@@ -147,7 +153,7 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from From) (*Solu
 		}
 		if moved, err := r.step(ctx); err != nil {
 			return nil, err
-		} else if !moved && r.reach <= leastReach {
+		} else if !moved && r.reach <= leastReach && r.loosest <= tightestTol {
 			r.stalled = mostStalled
 		}
 	}
@@ -234,7 +240,7 @@ func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
 	s.p.Loss, s.loss, s.quadratic = nil, nil, true
 	s.lengths2, s.units, s.from, s.kin = nil, nil, nil, new(family)
 	s.o.Point, s.o.Sigma2, s.o.choices = false, 0, nil
-	s.o.Tol = max(stepShare*s.o.Tol, min(loosest, stepShare*r.conv.Optimality), tightestTol)
+	s.o.Tol = max(min(stepShare*s.o.Tol, r.loosest), min(r.loosest, stepShare*r.conv.Optimality), tightestTol)
 	inner, err := chooseMethod(ctx, s)
 	if err != nil {
 		return false, err
@@ -250,13 +256,18 @@ func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
 	switch {
 	case err != nil:
 		return false, err
+	case full == 0 && s.o.Tol > tightestTol:
+		r.loosest = max(sharper*s.o.Tol, tightestTol)
 	case full == 0:
 		r.reach = max(leastReach, r.reach/reachGrowth)
-	case full == 1:
-		r.reach = min(mostReach, r.reach*reachGrowth)
-	default:
+	case full < 1:
 		r.reach = max(leastReach, r.reach*full)
+	case r.cut:
+		r.reach = min(mostReach, r.reach*slowGrowth)
+	default:
+		r.reach = min(mostReach, r.reach*reachGrowth)
 	}
+	r.cut = full < 1
 	return full > 0, nil
 }
 
@@ -266,10 +277,11 @@ func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
 func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 	p := r.n.s.p
 	dev := r.dev
-	dz := dev.Alloc(1, r.y.N())
+	ab, dz := dev.Alloc(1, r.y.N()), dev.Alloc(1, r.y.N())
+	defer ab.Free()
 	defer dz.Free()
-	p.A.Forward(dz, b)
-	dev.Lin(dz, 1, dz, -1, r.now.z)
+	p.A.Forward(ab, b)
+	dev.Lin(dz, 1, ab, -1, r.now.z)
 	var promised [1]float64
 	dev.Dot(promised[:], r.now.slope, dz)
 	promised[0] += r.n.value(b) - r.penalty
@@ -277,10 +289,11 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 	for t, cuts := 1.0, 0; cuts <= mostCuts; t, cuts = t/2, cuts+1 {
 		if t == 1 {
 			dev.Copy(r.next.b, b)
+			dev.Copy(r.next.z, ab)
 		} else {
 			dev.Lin(r.next.b, 1-t, r.now.b, t, b)
+			dev.Lin(r.next.z, 1, r.now.z, t, dz)
 		}
-		dev.Lin(r.next.z, 1, r.now.z, t, dz)
 		penalty := r.n.value(r.next.b)
 		objective := p.Loss.Value(r.next.z, r.y) + penalty
 		if err := dev.Err(); err != nil {
@@ -289,8 +302,9 @@ func (r *newtonOnLoss) search(b array.Batch) (float64, error) {
 		if !(objective <= r.objective+sufficient*t*min(promised[0], 0)+rounding) {
 			continue
 		}
-		// Sums of steps would add up rounding errors.
-		p.A.Forward(r.next.z, r.next.b)
+		if t < 1 { // sums of steps would add up rounding errors
+			p.A.Forward(r.next.z, r.next.b)
+		}
 		r.now, r.next = r.next, r.now
 		r.objective, r.penalty = objective, penalty
 		r.now.at(p.Loss, r.y)
