@@ -45,6 +45,14 @@
 // A specification may also weigh the observations: with weights w_i >= 0 the loss is
 // 1/2 sum_i w_i ((A b)_i - y_i)^2. It is the Loss of the problem that [Problem.Solve] returns.
 //
+// # Losses
+//
+// Data.Loss, or the key loss of a specification, names another loss l(A b; y) than the squared one
+// ([Loss]). mu_hat is then the linear predictor A b. A maximum of a weight is the dual norm of -A*
+// l'(z; y) at the fit z by the coordinates without a penalty, such as the intercept, alone: with
+// Data.Intercept there is a column of ones beside the centered ones, which the regularizer leaves
+// free, because no mean of y stands for it.
+//
 // # Intercept
 //
 // With Data.Intercept the fit is b0 1 + A b, with b0 free of any penalty. For a given b the best b0

@@ -8,6 +8,10 @@
 // ||mu_hat - mu||^2, its risk the expectation of the loss. [Terms] are the numbers that the
 // formulas need: d, sigma2, the residual ||y - mu_hat||^2, the divergence tr D and ||D||_F^2.
 //
+// With a loss l(z; y) that is not quadratic there is no SURE: [LossTerms] give AIC and BIC of a
+// likelihood, and [LeftOutPredictors] leave-one-out from slopes, curvatures and a diagonal, wherever
+// the latter comes from.
+//
 // # Units
 //
 // If y is in volts, sigma2, the residual, SURE and its error bar are in volts squared; the

@@ -49,8 +49,14 @@
 // sqrt(w) y, to which every method and every duality gap applies. mu_hat = A b stays in the user's
 // units, and weights of 0 leave observations out. The derivative of the whitened problem is
 // symmetric and has the traces that an estimate of risk needs; that of mu_hat itself is not
-// symmetric (see the type whitened). For other losses ista and fista use the gradient, with a step
-// from its Lipschitz constant.
+// symmetric (see the type whitened).
+//
+// Any other loss is a weighted squared one near a point, with its curvatures as weights. The methods
+// active-set and newton solve a sequence of such problems, with a line search on the objective itself
+// (see the type reweighted); ista and fista use the gradient, with a step from its Lipschitz constant,
+// or by backtracking where it has none. The duality gap needs the loss's conjugate
+// (loss.Structure.Gap) and bounds twice the Bregman distance of A b from the solution's. A
+// [Solution].At is the weighted squared problem at the solution (see the type curved).
 //
 // # Structure
 //

@@ -114,6 +114,7 @@ func documentFiles(t *testing.T, top string) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 1))
 	const d, p = 40, 4
+	patients := "ill,visits,size,rooms,age,distance\n"
 	table, matrix := "price,size,rooms,age,distance\n", fmt.Sprintf("%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", d, p, d)
 	x, y, frames := make([]float64, d*p), make([]float64, d), make([]float64, d*d)
 	for i := range d {
@@ -125,13 +126,14 @@ func documentFiles(t *testing.T, top string) {
 			row += fmt.Sprintf(",%g", x[i*p+j])
 		}
 		table += fmt.Sprintf("%g%s\n", 10+y[i], row)
+		patients += fmt.Sprintf("%d,%d%s\n", (i*i+i/7)%3%2, i%5, row)
 		matrix += fmt.Sprintf("%d %d %g\n", i+1, i%p+1, x[i*p+i%p])
 	}
 	for i := range frames {
 		frames[i] = rng.NormFloat64() + 10*float64(i%d)
 	}
 	column := strings.ReplaceAll(strings.Trim(fmt.Sprint(y), "[]"), " ", "\n") + "\n"
-	for name, text := range map[string]string{"table.csv": table, "x.mtx": matrix, "series.csv": column} {
+	for name, text := range map[string]string{"table.csv": table, "patients.csv": patients, "x.mtx": matrix, "series.csv": column} {
 		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,8 @@ specifications too: surepipe spec lasso prints that of --problem lasso.
     operator: OPERATOR           # y = operator (synthesis b) + noise
     synthesis: OPERATOR          # optional; --out then writes the signal, synthesis b, too
     regularizer: REGULARIZER
-    weights: w                   # optional: weights of the squared loss, see below
+    loss: squared                # optional: logistic, poisson, {name: huber, delta: 1.5}
+    weights: w                   # optional: weights of the observations, see below
     lambda: 0.1                  # and lambda2, gamma; takes precedence over a number in
                                  # the data file; --lambda takes precedence over both
     sigma2: auto                 # a number, auto or a method (see surepipe run --help)

@@ -111,7 +111,7 @@ func newSweep() *cobra.Command {
 		"memory":   "memory for the tapes of all points in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts",
 		"verbose":  "log every point on standard error",
 	})
-	flags.StringVar((*string)(&f.criterion), "criterion", "", "minimize this: sure, gcv, alo, aic or bic (default: sure where sigma2 is known, gcv where it is not)")
+	flags.StringVar((*string)(&f.criterion), "criterion", "", "minimize this: sure, gcv, alo, aic or bic (default: sure where sigma2 is known, gcv where it is not, alo where the loss is not squared)")
 	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each weight; 0 for none")
 	flags.StringVar(&f.csv, "csv", "", "write the points to this .csv `file`")
 	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; an existing file is an error without --resume")
