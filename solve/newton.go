@@ -85,7 +85,7 @@ func (n *newton) begin(ctx context.Context, from From) error {
 	if n.workspace = resume(from.Path, n.s.s.kin, n.y); n.workspace == nil {
 		return n.start(ctx, from.B)
 	}
-	if n.p.Reweight(n.s.penalty(n.set)) {
+	if moved := n.p.Reweight(n.s.penalty(n.set)); moved || n.s.s.kin.moves {
 		return n.gradient()
 	}
 	n.dev.Upload(n.b, n.hostB)

@@ -106,12 +106,14 @@ type newtonOnLoss struct {
 	objective float64 // at now
 	penalty   float64 // r there
 	reach     float64
-	cut       bool    // the last step was not full
-	loosest   float64 // the largest tolerance of a weighted problem
-	best      float64 // optimality
-	stalled   int     // steps without progress
-	fallen    float64 // the objective when there was some
-	root, rhs array.Batch
+	cut       bool         // the last step was not full
+	loosest   float64      // the largest tolerance of a weighted problem
+	best      float64      // optimality
+	stalled   int          // steps without progress
+	fallen    float64      // the objective when there was some
+	observed  []float64    // y
+	held      *heldWeights // nil before the first step
+	rhs       array.Batch
 	host      [3][]float64 // sqrt(w), l', and l” or z
 }
 
@@ -125,7 +127,7 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from From) (*Solu
 	dev := y.Device()
 	r := &newtonOnLoss{
 		acceptance: newAcceptance(lossYardstick(p, y, n.norm2, n.s.o)), n: n, dev: dev, y: y, best: math.Inf(1), fallen: math.Inf(1),
-		now: newFit(dev, d, dim), next: newFit(dev, d, dim), root: dev.Alloc(1, d), rhs: dev.Alloc(1, d), reach: firstReach, loosest: loosest,
+		now: newFit(dev, d, dim), next: newFit(dev, d, dim), observed: y.ToHost(), rhs: dev.Alloc(1, d), reach: firstReach, loosest: loosest,
 	}
 	defer r.release()
 	for i := range r.host {
@@ -136,6 +138,7 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from From) (*Solu
 		dev.Copy(r.now.b, from.B)
 		r.reach = mostReach
 	}
+	r.held = heldBy(from.Path, n.s.kin, r.observed)
 	if err := r.start(); err != nil {
 		return nil, err
 	}
@@ -149,7 +152,14 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from From) (*Solu
 		}
 		report(progress.Report{Stage: progress.Newton, Step: r.conv.Iterations, Measure: r.conv.Optimality, Goal: r.tol})
 		if done {
-			return r.solution()
+			sol, err := r.solution()
+			if err == nil && from.Path != nil {
+				if r.held != nil {
+					from.Path.kept = r.held
+				}
+				r.held = nil
+			}
+			return sol, err
 		}
 		if moved, err := r.step(ctx); err != nil {
 			return nil, err
@@ -162,8 +172,8 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from From) (*Solu
 func (r *newtonOnLoss) release() {
 	r.now.release()
 	r.next.release()
-	r.root.Free()
 	r.rhs.Free()
+	r.drop()
 }
 
 // start computes the objective at the start, and at 0 where it is infinite there.
@@ -203,7 +213,7 @@ func (r *newtonOnLoss) judge(ctx context.Context) (done bool, err error) {
 	return r.conv.Converged || r.stalled >= mostStalled || r.conv.Iterations >= o.MaxIter, nil
 }
 
-// weigh sets root to sqrt(w) and rhs to sqrt(w) z - l'/sqrt(w).
+// weigh chooses the weights w, which the ones held may be, and sets rhs to sqrt(w) z - l'/sqrt(w).
 func (r *newtonOnLoss) weigh() {
 	root, slope, other := r.host[0], r.host[1], r.host[2]
 	r.dev.Download(slope, r.now.slope)
@@ -220,25 +230,36 @@ func (r *newtonOnLoss) weigh() {
 		}
 		root[i] = math.Sqrt(c)
 	}
+	if r.held == nil || r.cut || !r.held.serve(root) {
+		r.drop()
+		r.held = newHeldWeights(r.dev, r.n.s.kin, r.observed, root)
+	}
 	r.dev.Download(other, r.now.z)
-	for i, v := range root {
+	for i, v := range r.held.host {
 		slope[i] /= -v
 		if v == 0 {
 			slope[i] = 0
 		}
 		slope[i] += v * other[i]
 	}
-	r.dev.Upload(r.root, root)
 	r.dev.Upload(r.rhs, slope)
+}
+
+// drop releases the weights held.
+func (r *newtonOnLoss) drop() {
+	if r.held != nil {
+		r.held.release()
+		r.held = nil
+	}
 }
 
 // step goes towards the minimum of the weighted problem, and reports whether it moved.
 func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
 	r.weigh()
 	s := r.n.s
-	s.p.A = newWeightedRows(s.p.A, r.root, r.host[0], nil)
+	s.p.A = newWeightedRows(s.p.A, r.held.root, r.held.host, nil)
 	s.p.Loss, s.loss, s.quadratic = nil, nil, true
-	s.lengths2, s.units, s.from, s.kin = nil, nil, nil, new(family)
+	s.lengths2, s.units, s.from, s.kin = nil, nil, nil, r.held.kin
 	s.o.Point, s.o.Sigma2, s.o.choices = false, 0, nil
 	s.o.Tol = max(min(stepShare*s.o.Tol, r.loosest), min(r.loosest, stepShare*r.conv.Optimality), tightestTol)
 	inner, err := chooseMethod(ctx, s)
@@ -246,7 +267,7 @@ func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
 		return false, err
 	}
 	defer inner.Release()
-	sol, err := inner.Solve(progress.With(ctx, func(progress.Report) {}), r.rhs, From{B: r.now.b})
+	sol, err := inner.Solve(progress.With(ctx, func(progress.Report) {}), r.rhs, From{B: r.now.b, Path: &r.held.path})
 	if err != nil {
 		return false, err
 	}

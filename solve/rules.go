@@ -181,7 +181,10 @@ type situation struct {
 
 // family is shared by solvers of one operator in the same units: what a [Path] carries belongs to
 // one of them.
-type family struct{ _ int }
+type family struct {
+	// moves says that y differs from solve to solve: what a Path carries then serves any of them.
+	moves bool
+}
 
 func always(*situation) bool { return true }
 

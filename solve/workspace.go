@@ -44,15 +44,15 @@ const (
 	idleLeast = 512
 )
 
-// resume returns the workspace that the path holds for solves of this family at y; nil where it
-// holds none.
+// resume returns the workspace that the path holds for solves of this family at y, or at any y of a
+// family that moves; nil where it holds none.
 func resume(path *Path, kin *family, y array.Batch) *workspace {
 	kept := path.take()
 	if kept == nil {
 		return nil
 	}
 	w, ok := kept.(*workspace)
-	if ok && w.kin == kin && len(w.set) <= idleShare*len(w.p.Active())+idleLeast && slices.Equal(w.y, y.ToHost()) {
+	if ok && w.kin == kin && len(w.set) <= idleShare*len(w.p.Active())+idleLeast && (kin.moves || slices.Equal(w.y, y.ToHost())) {
 		return w
 	}
 	kept.release()
