@@ -44,6 +44,10 @@ type Loss struct {
 // Squared reports that it is the squared loss.
 func (l Loss) Squared() bool { return l.Name == "" || l.Name == SquaredLoss }
 
+// Transforms reports that the expectation of y is not mu_hat, the linear predictor, but a function of
+// it.
+func (l Loss) Transforms() bool { return l.Name == LogisticLoss || l.Name == PoissonLoss }
+
 // Check reports a name or a delta that is not one.
 func (l Loss) Check() error {
 	switch {

@@ -218,7 +218,7 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 
 // chooseUnits applies the table of units.
 func chooseUnits(ctx context.Context, s situation) (Solver, error) {
-	s.kin = new(family)
+	s.kin, s.bound = new(family), nil
 	if !s.e.Closed {
 		s.lengths2 = columnLengths2(s.p)
 		if !s.closedHere() {

@@ -44,6 +44,9 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		return fileData{}, err
 	}
 	data.Intercept, data.Loss = f.intercept, f.loss
+	if f.lossNow().Transforms() {
+		data.Mu = nil // mu_hat is not an estimate of it
+	}
 	return data, f.estimateNoise(&data)
 }
 

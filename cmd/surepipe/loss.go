@@ -32,7 +32,8 @@ const lossHelp = `With --loss logistic, poisson or huber mu_hat is the linear pr
   aic, bic       2 loss_value + 2 df, 2 loss_value + log(d) df; not for huber, whose
                  scale is not known
 
-and --out also holds fitted, the estimate of the mean of y. SURE, gcv and sigma2_df are for
+and --out also holds fitted, the estimate of the mean of y. mu of the data is not used with
+logistic and poisson, where mu_hat is no estimate of it. SURE, gcv and sigma2_df are for
 the squared loss alone. 0.1max refers to the weight at which only the intercept is left.`
 
 // checkLoss rejects a loss that is none, and what is defined for the squared loss alone.
@@ -106,12 +107,17 @@ func (f *sweepFlags) chooseForLoss() error {
 	return usagef("--criterion is %s, which is not defined for the %s loss: expected alo, the error of predicting an observation that is left out", f.criterion, l.Name)
 }
 
+// linearPredictor is what mu_hat is where the loss is not squared.
+const linearPredictor = "the linear predictor A b"
+
 // lossResult is the part of the JSON of one sample that exists only where the loss is not squared.
 type lossResult struct {
 	// LossName is the loss. (The key loss is ||mu_hat - mu||^2.)
 	LossName  string   `json:"loss_name,omitempty"`
 	LossValue *float64 `json:"loss_value,omitempty"`
 	Deviance  *float64 `json:"deviance,omitempty"`
+	// MuHatIs says what mu_hat is.
+	MuHatIs string `json:"mu_hat_is,omitempty"`
 }
 
 func lossOf(r pipeline.Risk) lossResult {
@@ -119,15 +125,15 @@ func lossOf(r pipeline.Risk) lossResult {
 	if l == nil {
 		return lossResult{}
 	}
-	return lossResult{l.Name, defined(l.Value), defined(l.Deviance)}
+	return lossResult{l.Name, defined(l.Value), defined(l.Deviance), linearPredictor}
 }
 
-// lossName is that of a problem, "" for the squared loss.
-func lossName(p *problems.Problem) string {
+// aboutLoss is the part that is the same for all samples.
+func aboutLoss(p *problems.Problem) lossResult {
 	if p.Loss.Squared() {
-		return ""
+		return lossResult{}
 	}
-	return p.Loss.Name
+	return lossResult{LossName: p.Loss.Name, MuHatIs: linearPredictor}
 }
 
 // writeLoss prints it as rows of a table.

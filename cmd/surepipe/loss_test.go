@@ -31,7 +31,7 @@ func zerosAndOnes(t *testing.T) (data, labels, noisy string) {
 		signs[i] = 2*y[i] - 1
 	}
 	matrix := floats("X", x, d, p)
-	return save(t, matrix, floats("y", y, d)), save(t, matrix, floats("y", signs, d)), save(t, matrix, floats("y", y, d), floats("sigma2", []float64{1}))
+	return save(t, matrix, floats("y", y, d)), save(t, matrix, floats("y", signs, d)), save(t, matrix, floats("y", y, d), floats("sigma2", []float64{1}), floats("mu", y, d))
 }
 
 // With another loss the output has its name, its value and leave-one-out, and what is defined for
@@ -52,7 +52,7 @@ func TestRunWithALoss(t *testing.T) {
 		}
 	}
 	near(t, "aic", o["aic"].(float64), 2*o["loss_value"].(float64)+2*o["df"].(float64))
-	if o["loss_name"] != "logistic" || o["p"] != 6.0 {
+	if o["loss_name"] != "logistic" || o["mu_hat_is"] != "the linear predictor A b" || o["p"] != 6.0 {
 		t.Errorf("loss %v, p = %v", o["loss_name"], o["p"])
 	}
 	file, err := dataio.Open(out)
@@ -83,6 +83,9 @@ func TestRunWithALoss(t *testing.T) {
 	status, _, stderr := command(t, append(args, "--data", noisy)...)
 	if status != exitDone || !strings.Contains(stderr, "no use for") {
 		t.Errorf("status %d with sigma2 in the file: %s", status, stderr)
+	}
+	if o := object(t, append(args, "--data", noisy)...); o["loss"] != nil {
+		t.Errorf("loss %v, but mu_hat is no estimate of mu", o["loss"])
 	}
 	status, _, stderr = command(t, append(args, "--data", labels)...)
 	if status != exitUsage || !strings.Contains(stderr, "code labels of -1 and 1 as (y + 1)/2") {

@@ -193,10 +193,10 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 		return nil, data, err
 	case file.Stack != nil:
 		return heldSamples(f.source(), file.Stack, file.YShape), file.Data, nil
-	case file.Mu == nil:
-		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected a stack of samples (N x ...) or mu", f.source())
 	case !f.lossNow().Squared():
 		return nil, data, usagef("%s: samples are simulated around mu with normal noise, which the %s loss is not for: expected a stack of samples (N x ...)", f.source(), f.lossNow().Name)
+	case file.Mu == nil:
+		return nil, data, usagef("%s: \"y\" is one sample and there is no \"mu\" to simulate more from; expected a stack of samples (N x ...) or mu", f.source())
 	}
 	data = file.Data
 	sigma2 := f.noise(data)

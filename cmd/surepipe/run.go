@@ -248,7 +248,7 @@ func (f *estimatorFlags) result(j *job) result {
 	}
 	return result{
 		Warnings:     slices.Clone(f.notes),
-		lossResult:   lossResult{LossName: lossName(j.problem)},
+		lossResult:   aboutLoss(j.problem),
 		Sigma2Method: method, Sigma2RelStdErr: stderr,
 		targetsResult: targetsOf(j.problem, j.sigma2),
 		Problem:       j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
