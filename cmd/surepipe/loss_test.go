@@ -137,7 +137,7 @@ func TestSweepWithALoss(t *testing.T) {
 	data, _, _ := zerosAndOnes(t)
 	csv := filepath.Join(t.TempDir(), "sweep.csv")
 	header, lines, summary := sweepLines(t, "--problem", "lasso", "--data", data, "--loss", "logistic", "--intercept", "--lambda", "0.02max:max:6", "--refine", "0", "--csv", csv)
-	if header["criterion"] != "alo" || summary.Criterion != "alo" || len(lines) < 6 {
+	if header["loss_name"] != "logistic" || header["criterion"] != "alo" || summary.Criterion != "alo" || len(lines) < 6 {
 		t.Fatalf("header %v, summary %v, %d lines", header, summary, len(lines))
 	}
 	least := math.Inf(1)
@@ -172,6 +172,16 @@ func TestMonteCarloWithALoss(t *testing.T) {
 	status, stdout, stderr := command(t, args...)
 	if status != exitDone || strings.Count(stdout, `"loss_name":"poisson"`) < n || !strings.Contains(stdout, "mean_alo") {
 		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+	// The same samples from a stack of their own, in a file that another loss cannot continue.
+	jsonl := filepath.Join(t.TempDir(), "mc.jsonl")
+	apart := []string{"montecarlo", "--problem", "ridge", "--data", save(t, floats("X", x, d, p)), "--y", save(t, floats("y", y, n, d)), "--lambda", "2", "--jsonl", jsonl, "--resume"}
+	status, again, stderr := command(t, append(apart, "--loss", "poisson")...)
+	if status != exitDone || strings.Count(again, `"loss_name":"poisson"`) != strings.Count(stdout, `"loss_name":"poisson"`) {
+		t.Errorf("status %d\n%s%s", status, again, stderr)
+	}
+	if status, _, stderr = command(t, append(apart, "--loss", "huber", "--huber-delta", "1")...); status != exitUsage || !strings.Contains(stderr, "begun with") {
+		t.Errorf("status %d for a file of another loss: %s", status, stderr)
 	}
 	simulated := save(t, floats("X", x, d, p), floats("mu", y[:d], d))
 	status, _, stderr = command(t, "montecarlo", "--problem", "ridge", "--data", simulated, "--loss", "poisson", "--lambda", "2", "--samples", "2")

@@ -63,9 +63,9 @@ func estimatorSettings(cmd *cobra.Command) map[string]string {
 	}
 	settings := map[string]string{}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		// Files written before --verify or --alo existed have no such setting.
-		late := flag.Name == "verify" || flag.Name == "alo"
-		if !how[flag.Name] && (!late || flag.Value.String() == "true") {
+		// Files written before these flags existed have no such setting.
+		late := slices.Contains([]string{"verify", "alo", "loss", "huber-delta"}, flag.Name)
+		if !how[flag.Name] && (!late || flag.Value.String() != flag.DefValue) {
 			settings[flag.Name] = flag.Value.String()
 		}
 	})

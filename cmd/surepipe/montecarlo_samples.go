@@ -173,7 +173,7 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Y, data.Intercept = first, f.intercept
+	data.Y, data.Intercept, data.Loss = first, f.intercept, f.loss
 	return data, f.estimateNoise(&data)
 }
 

@@ -24,6 +24,9 @@ type sweepHeader struct {
 	ALO       bool           `json:"alo,omitempty"`
 	targetsResult
 	Problem string `json:"problem"`
+	// LossName and HuberDelta are the loss's where it is not squared.
+	LossName   string  `json:"loss_name,omitempty"`
+	HuberDelta float64 `json:"huber_delta,omitempty"`
 	// Intercept is --intercept's value.
 	Intercept bool        `json:"intercept,omitempty"`
 	Grid      []sweepGrid `json:"grid"`
