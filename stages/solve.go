@@ -2,7 +2,6 @@ package stages
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -36,7 +35,9 @@ type Settings struct {
 	Workers int
 	// KeepB downloads b for [Risk].B.
 	KeepB bool
-	// ALO computes the diagonal of D mu_hat for leave-one-out, where it is known.
+	// ALO makes sure of leave-one-out: by the diagonal of D mu_hat, where that is known and cheap, or by
+	// probes of its own where the trace needs none. Without it leave-one-out takes the probes of
+	// the trace, and is absent where there are none.
 	ALO bool
 	// Report, unless nil, receives the reports of the work on a sample, from its solve to its
 	// verification. Calls come from several goroutines at once.
@@ -77,8 +78,10 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 				return send(ctx, out, Probes{Job: job, Phase: hutch.Sketching})
 			}
 			jobs.add(job)
-			if job.closed.Estimator == "" {
-				job.run = hutch.NewRun(job.view, s.Plan, matrix(job.solution.Linearization), hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s)})
+			if job.plan.Dim > 0 {
+				job.run = hutch.NewRun(job.view, job.plan, matrix(job.solution.Linearization), hutch.Options{
+					Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: true,
+				})
 			}
 			if job.count(hutch.Sketching) == 0 {
 				return send(ctx, out, Probes{Job: job, Phase: hutch.Sketching})
@@ -162,21 +165,11 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	}
 	job.residual = r[0]
 	job.solved = time.Now()
-	if s.ALO {
-		if job.diagonal, job.undiagonal = diagonal(c); job.undiagonal != nil && !errors.Is(job.undiagonal, ErrNoDiagonal) {
-			return nil, cause(view, job.undiagonal)
-		}
+	if err := job.leave(c); err != nil {
+		return nil, cause(view, err)
 	}
 	done = true
 	return job, nil
-}
-
-// diagonal is that of D mu_hat.
-func diagonal(c vjp.Closed) ([]float64, error) {
-	if c.Diagonal == nil {
-		return nil, ErrNoDiagonal
-	}
-	return c.Diagonal()
 }
 
 // Observations uploads the y that a solver of the problem is given: minus its mean, which is also

@@ -108,9 +108,9 @@ func (r *Risk) Warnings() []Warning {
 	if r.ALOErr != nil {
 		add(NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)
 	}
-	if r.ALOStdErr > mostSpread*r.ALO {
+	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); spread > mostSpread*r.ALO {
 		add(FewObservations, "leave-one-out rests on a few observations, with a standard error of %.0f%% of its value: it takes one step towards each refit, and refits without such an observation may have another support and be far from that; compare gcv",
-			100*r.ALOStdErr/r.ALO)
+			100*spread/r.ALO)
 	}
 	return all
 }

@@ -267,7 +267,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 				fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d points are in %s; continue with --resume\n", len(r.lines), f.jsonl)
 			}
 			if errors.Is(err, pipeline.ErrNoDiagonal) {
-				return usagef("--criterion alo: %w; give --trace exact, which takes d probes, or choose another criterion", err)
+				return usagef("--criterion alo: %w; raise --queries, give --trace exact, which takes d probes, or choose another criterion", err)
 			}
 			return err
 		}

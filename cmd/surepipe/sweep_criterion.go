@@ -76,7 +76,7 @@ func (f *sweepFlags) valuesOf(lines []sweepLine) ([]pipeline.SweepValue, error) 
 // criteriaColumns are the columns of a .csv file for what is known at any point.
 func (r *sweepReport) criteriaColumns() []string {
 	var names []string
-	for _, name := range []string{"sure", "sure_stderr", "gcv", "gcv_stderr", "alo", "alo_stderr", "aic", "bic", "sigma2_df"} {
+	for _, name := range []string{"sure", "sure_stderr", "gcv", "gcv_stderr", "alo", "alo_stderr", "alo_probe_stderr", "aic", "bic", "sigma2_df"} {
 		for _, l := range r.lines {
 			if l.number(name) != nil {
 				names = append(names, name)
@@ -90,7 +90,7 @@ func (r *sweepReport) criteriaColumns() []string {
 // number is the value of a key of the JSON, nil where it is absent.
 func (l *sweepLine) number(name string) *float64 {
 	return map[string]*float64{
-		"sure": l.SURE, "sure_stderr": l.SUREStdErr, "gcv": l.GCV, "gcv_stderr": l.GCVStdErr, "alo": l.ALO, "alo_stderr": l.ALOStdErr,
+		"sure": l.SURE, "sure_stderr": l.SUREStdErr, "gcv": l.GCV, "gcv_stderr": l.GCVStdErr, "alo": l.ALO, "alo_stderr": l.ALOStdErr, "alo_probe_stderr": l.ALOProbeStdErr,
 		"aic": l.AIC, "bic": l.BIC, "sigma2_df": l.Sigma2DF,
 	}[name]
 }
