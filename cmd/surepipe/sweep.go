@@ -133,6 +133,7 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
+	f.alo = f.alo || f.criterion == risk.ALO
 	for _, w := range []struct {
 		name string
 		text *string
