@@ -9,7 +9,8 @@ import (
 type DiagonalMean struct {
 	Value float64
 	// ProbesErr is the standard error of Value for the choice of probes, from 9 degrees of freedom,
-	// with the truncation of the oracle. Spread is the standard error of a mean over d terms
+	// with the largest effect, to first order, of the truncation of the oracle: the h_i are too small
+	// by a total of at most Truncation, wherever that is. Spread is the standard error of a mean over d terms
 	// f_i(h_i) that are independent, about what it is for the exact h_i.
 	ProbesErr, Spread float64
 }
@@ -40,8 +41,9 @@ func (e *FullError) Error() string {
 //	-(m/2) ((mean - t)^2/v + alpha (log v + s^2/v)),   v = rho(h) u(t).
 //
 // The spread has the weight alpha = 1/(1 + m tau^2/2), where tau is the relative deviation of the v_i
-// from the line beyond what the sampling error explains: 1 where M is a projection. Where M does not
-// follow the line the mean decides, as it does for large m.
+// from the line beyond what the sampling error explains, and at least half the line's distance from
+// the bound: alpha is 1 where M is a projection. Where M does not follow the line the mean decides, as
+// it does for large m.
 //
 // Extrapolation to m = infinity. A bias of f at the estimates is about c/m. RandALO fits a line in
 // 1/m to random subsets of the probes; the same line goes through the estimate from all of them and
@@ -97,7 +99,8 @@ type entries struct {
 	s2    []float64 // their variance, unbiased
 	t     []float64 // estimates of their expectation
 	h     []float64 // those of the diagonal
-	at    float64   // rho(h) = level + slope (h - at)
+	at    float64   // rho(h) = level + slope (h - at), where h is cut off at a distance of reach
+	reach float64
 	level float64
 	slope float64
 	alpha float64
@@ -188,6 +191,11 @@ func (e *entries) fit() {
 	for i := range e.d {
 		e.at += mean(i) / d
 	}
+	spread := 0.0
+	for i := range e.d {
+		spread += (mean(i)-e.at)*(mean(i)-e.at)/d - e.s2[i]/m/d
+	}
+	e.reach = within * math.Sqrt(max(spread, 0))
 	// With weights 1 and h - at: sums of u, of u (h - at) and of u (h - at)^2, and of s^2.
 	var u0, u1, u2, y0, y1 float64
 	for i := range e.d {
@@ -223,7 +231,8 @@ func (e *entries) fit() {
 		all += rho * u * rho * u
 	}
 	if all > 0 {
-		e.alpha = 1 / (1 + m*max(off/all, 0)/2)
+		bend := bent * max(1-e.level, 0)
+		e.alpha = 1 / (1 + m*(max(off/all, 0)+bend*bend)/2)
 	}
 }
 
@@ -246,13 +255,23 @@ func (e *entries) bounds(i int) (u, hu, hhu float64) {
 	return u, hu, hhu
 }
 
+// within is the number of standard deviations of the diagonal around its mean within which the line
+// is taken for the curve.
+const within = 2
+
+// bent is the relative deviation of the variance from the line that is allowed for where M is not a
+// projection, as a share of its distance from the bound: a line need not be the right curve.
+const bent = 0.5
+
 // leastRho bounds the variance of the model from below.
 const leastRho = 0.02
 
 // rho is v/u for an entry h, and its derivative.
 func (e *entries) rho(h float64) (value, slope float64) {
-	value = e.level + e.slope*(h-e.at)
+	value = e.level + e.slope*min(max(h-e.at, -e.reach), e.reach)
 	switch {
+	case math.Abs(h-e.at) > e.reach:
+		return min(max(value, leastRho), 1), 0
 	case value < leastRho:
 		return leastRho, 0
 	case value > 1:
@@ -362,14 +381,14 @@ func (e *entries) errors(f func(i int, h float64) float64, truncation float64) (
 		share = random / total
 	}
 	var group [groups]float64
-	var slopes, first, second float64
+	var steepest, first, second float64
 	for i := range e.d {
 		s, known, gap := e.used(i)
 		off := e.h[i] - center
 		h := min(max(e.h[i]-min(share, noise[i]/(off*off+tiny))*off, 1e-9), most)
 		value, step := f(i, h), 1e-4*min(h, 1-h)
 		slope := (f(i, h+step) - f(i, h-step)) / (2 * step)
-		slopes += slope / d
+		steepest = max(steepest, math.Abs(slope))
 		next := value - first
 		first += next / float64(i+1) // Welford
 		second += next * (value - first)
@@ -388,7 +407,7 @@ func (e *entries) errors(f func(i int, h float64) float64, truncation float64) (
 			}
 		}
 	}
-	return math.Hypot(spreadOfGroups(group, e.sums.count), slopes*truncation/d), math.Sqrt(second / (d - 1) / d)
+	return math.Hypot(spreadOfGroups(group, e.sums.count), steepest*truncation/d), math.Sqrt(second / (d - 1) / d)
 }
 
 // spreadOfGroups is the standard error of the mean over all probes from the sums over groups.

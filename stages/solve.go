@@ -188,12 +188,19 @@ func Observations(dev array.Device, p vjp.Problem, values []float64) (y array.Ba
 // formShare is the share for [vjp.Linearization]'s Forms: the bounded error is a tenth of the
 // trace's where that is a tenth of sigma2 sqrt(2d), and proportionally less where the trace must be
 // more accurate or there are many probes.
+//
+// Leave-one-out magnifies errors where leverages are near 1, and gets a tenth of that where it was
+// asked for.
 func formShare(s Settings) float64 {
 	const usualError, usualProbes = 0.1, 100
-	if s.TraceError > 0 {
-		return hutch.DefaultShare * min(1, s.TraceError/usualError)
+	share := hutch.DefaultShare
+	if s.ALO {
+		share /= 10
 	}
-	return hutch.DefaultShare * math.Sqrt(min(1, usualProbes/float64(max(s.Plan.Residual, 1))))
+	if s.TraceError > 0 {
+		return share * min(1, s.TraceError/usualError)
+	}
+	return share * math.Sqrt(min(1, usualProbes/float64(max(s.Plan.Residual, 1))))
 }
 
 // chooseBatch is the number of probes in a sweep: a whole phase, or a worker's share of it where a
