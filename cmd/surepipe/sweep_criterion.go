@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"surepipe/pipeline"
 	"surepipe/risk"
@@ -73,15 +74,19 @@ func (f *sweepFlags) valuesOf(lines []sweepLine) ([]pipeline.SweepValue, error) 
 	return values, nil
 }
 
-// criteriaColumns are the columns of a .csv file for what is known at any point.
+// criteriaColumns are the columns of a .csv file for what is known at any point; leave-one-out that was
+// not asked for must be known at all.
 func (r *sweepReport) criteriaColumns() []string {
 	var names []string
 	for _, name := range []string{"sure", "sure_stderr", "gcv", "gcv_stderr", "alo", "alo_stderr", "alo_probe_stderr", "aic", "bic", "sigma2_df"} {
+		known := 0
 		for _, l := range r.lines {
 			if l.number(name) != nil {
-				names = append(names, name)
-				break
+				known++
 			}
+		}
+		if chance := strings.HasPrefix(name, "alo") && !r.f.alo; known == len(r.lines) || known > 0 && !chance {
+			names = append(names, name)
 		}
 	}
 	return names
