@@ -56,6 +56,10 @@ type Options struct {
 	// Share is the accuracy of quadratic forms (see [Matrix]): the trace from a random probe is
 	// then too small by at most Share sqrt(d/2). 0 stands for DefaultShare.
 	Share float64
+	// Diagonal also accumulates what the random probes say of the diagonal of M, for
+	// [Run.Leverages]. It costs some 20 numbers for each of the d entries, 40 with a basis, and a few
+	// operations on each for every probe.
+	Diagonal bool
 	// Batch is the largest number of vectors that [Trace] gives the oracle at a time; 0 stands for
 	// DefaultBatch. The result does not depend on it.
 	Batch int
@@ -82,7 +86,8 @@ type Run struct {
 	rank                  int
 	// sketchLeft and basisLeft are the oracle's bounds for these images.
 	sketchLeft, basisLeft []float64
-	tally                 *tally // from EndSketch on
+	tally                 *tally        // from EndSketch on
+	leverages             *leverageSums // nil where they were not asked for
 }
 
 // NewRun begins an estimate with all vectors on dev. The caller frees the run with [Run.Free].
@@ -93,6 +98,9 @@ func NewRun(dev array.Device, plan Plan, m Matrix, o Options) *Run {
 	r := &Run{dev: dev, plan: plan, matrix: m, o: o, sketchLeft: make([]float64, plan.Sketch)}
 	if plan.Sketch > 0 {
 		r.sketch = dev.Alloc(plan.Sketch, plan.Dim)
+	}
+	if o.Diagonal && !plan.Exact() {
+		r.leverages = newLeverageSums(plan.Dim)
 	}
 	return r
 }
@@ -122,16 +130,26 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 		v := r.dev.Alloc(n, r.plan.Dim)
 		defer v.Free()
 		Rademacher(v, r.o.Seed, r.o.Sample, first)
-		oracle := r.matrix.oracle(r.plan.SketchNeeds, r.o.Share)
-		return oracle.Apply(ctx, r.sketch.Rows(first, first+n), v, r.sketchLeft[first:first+n])
+		oracle, images := r.matrix.oracle(r.plan.SketchNeeds, r.o.Share), r.sketch.Rows(first, first+n)
+		if err := oracle.Apply(ctx, images, v, r.sketchLeft[first:first+n]); err != nil {
+			return err
+		}
+		if r.leverages != nil && r.plan.Keeps {
+			r.leverages.random(first, v, array.Batch{}, images)
+		}
+		return r.dev.Err()
 	case Projected:
 		return r.project(ctx, first, n)
 	}
-	v := r.dev.Alloc(n, r.plan.Dim)
-	defer v.Free()
-	Rademacher(v, r.o.Seed, r.o.Sample, r.plan.Sketch+first)
+	signs := r.dev.Alloc(n, r.plan.Dim)
+	defer signs.Free()
+	Rademacher(signs, r.o.Seed, r.o.Sample, r.plan.Sketch+first)
+	v, deflated := signs, array.Batch{}
 	if r.rank > 0 {
-		Deflate(v, v, r.basis.Rows(0, r.rank))
+		deflated = r.dev.Alloc(n, r.plan.Dim)
+		defer deflated.Free()
+		Deflate(deflated, signs, r.basis.Rows(0, r.rank))
+		v = deflated
 	}
 	mv, left := r.dev.Alloc(n, r.plan.Dim), make([]float64, n)
 	defer mv.Free()
@@ -139,6 +157,9 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 		return err
 	}
 	r.tally.AddResidual(first, v, mv, left)
+	if r.leverages != nil {
+		r.leverages.random(first, signs, deflated, mv)
+	}
 	return r.dev.Err()
 }
 
@@ -163,6 +184,9 @@ func (r *Run) project(ctx context.Context, first, n int) error {
 		return err
 	}
 	r.tally.AddProjected(first, v, mv, left)
+	if r.leverages != nil && !r.plan.Keeps {
+		r.leverages.basis(v, mv)
+	}
 	return r.dev.Err()
 }
 

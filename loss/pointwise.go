@@ -55,7 +55,7 @@ func newPointwise(f function, w []float64) (*Pointwise, error) {
 		}
 	}
 	l := &Pointwise{f: f, w: w, largest: largest}
-	l.known = Structure{Name: f.name(), Check: l.check, Each: l.each, Least: l.least, Gap: l.gap, Mean: l.mean, Unit: f.unit(), Likelihood: f.likelihood()}
+	l.known = Structure{Name: f.name(), Check: l.check, At: l.at, Least: l.least, Gap: l.gap, Mean: l.mean, Unit: f.unit(), Likelihood: f.likelihood()}
 	return l, nil
 }
 
@@ -152,14 +152,11 @@ func (l *Pointwise) check(y []float64) error {
 	return nil
 }
 
-func (l *Pointwise) each(dst, z, y []float64) {
-	for i := range dst {
-		v := 0.0
-		if l.weight(i) > 0 {
-			v = l.weight(i) * l.f.value(z[i], y[i])
-		}
-		dst[i] = v
+func (l *Pointwise) at(i int, z, y float64) float64 {
+	if l.weight(i) > 0 {
+		return l.weight(i) * l.f.value(z, y)
 	}
+	return 0
 }
 
 func (l *Pointwise) least(y array.Batch) float64 {

@@ -14,8 +14,8 @@ type Structure struct {
 	Name string
 	// Check reports an entry of y at which the loss is not defined.
 	Check func(y []float64) error
-	// Each sets dst_i = l_i(z_i; y_i), on the host. dst may be z or y.
-	Each func(dst, z, y []float64)
+	// At returns l_i(z; y), the loss of observation i.
+	At func(i int, z, y float64) float64
 	// Least returns min_z l(z; y). Twice l(z; y) minus that is the deviance of z, ||z - y||^2 for
 	// the squared loss.
 	Least func(y array.Batch) float64

@@ -99,9 +99,7 @@ func refitted(t *testing.T, p vjp.Problem, name string, i int, y, b []float64) f
 	if !sol.Converged {
 		t.Fatalf("the refit without observation %d has not converged: %+v", i, sol.Convergence)
 	}
-	each := make([]float64, len(y))
-	loss.StructureOf(full).Each(each, sol.MuHat.ToHost(), y)
-	return each[i]
+	return loss.StructureOf(full).At(i, sol.MuHat.ToHost()[i], y[i])
 }
 
 // Leave-one-out of a loss that is not quadratic is near the losses of refits without each

@@ -18,7 +18,8 @@ const (
 	SURE Criterion = "sure"
 	// GCV is [Terms.GCV].
 	GCV Criterion = "gcv"
-	// ALO is the mean of [LeaveOneOut]: it needs the diagonal of D mu_hat.
+	// ALO is the mean of [LeaveOneOut], or of [LeaveOneOutFromProbes]: it needs the diagonal of D
+	// mu_hat.
 	ALO Criterion = "alo"
 	// AIC is [Terms.AIC], BIC is [Terms.BIC].
 	AIC Criterion = "aic"
@@ -60,8 +61,10 @@ type Criteria struct {
 	AIC, BIC float64
 	// Sigma2DF is [Terms.Sigma2DF].
 	Sigma2DF float64
-	// ALO and ALOStdErr are the results of [LeaveOneOut]; NaN too where they were not asked for.
-	ALO, ALOStdErr float64
+	// ALO, ALOStdErr and ALOProbesErr are the results of [LeaveOneOut] or [LeaveOneOutFromProbes]; NaN
+	// too where they were not asked for. ALOProbesErr is the part of the error that the choice of
+	// probes causes, 0 for an exact diagonal.
+	ALO, ALOStdErr, ALOProbesErr float64
 }
 
 // leastShare is the share of the d residual degrees of freedom below which they count as none: the
@@ -142,7 +145,7 @@ func (t Terms) information(penalty float64) float64 {
 func (t Terms) Criteria(divergenceErr float64, residuals []float64) Criteria {
 	c := Criteria{
 		GCV: t.GCV(), GCVTraceErr: t.GCVErrOfTrace(divergenceErr), AIC: t.AIC(), BIC: t.BIC(), Sigma2DF: t.Sigma2DF(),
-		ALO: math.NaN(), ALOStdErr: math.NaN(),
+		ALO: math.NaN(), ALOStdErr: math.NaN(), ALOProbesErr: math.NaN(),
 	}
 	_, spread := meanOfSquares(residuals)
 	share := float64(t.D) / t.ResidualDF()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
@@ -107,7 +108,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		stand:       job.weighing(sigma2, solverTrace).Sigma2,
 		Convergence: sol.Convergence,
 		Derivative:  sol.Linearization.Kind(),
-		Choices:     sol.Choices,
+		Choices:     slices.Concat(sol.Choices, job.leaving),
 		Implausible: terms.Implausible(trace.Error()),
 
 		Verification: job.verification,
@@ -162,17 +163,13 @@ func (j *Job) criteria(r *Risk) error {
 	residuals := make([]float64, len(j.Y))
 	floats.SubTo(residuals, j.Y, r.MuHat)
 	r.Criteria = r.Terms().Criteria(r.Trace.Error(), residuals)
-	diagonal := j.diagonal
-	if j.settings.ALO && diagonal == nil && j.run != nil {
-		diagonal = j.run.Diagonal()
+	left, err := j.leaveOneOut(func(diagonal []float64) (mean, stdErr float64, err error) {
+		return risk.LeaveOneOut(residuals, diagonal)
+	}, risk.SquaredLeftOut(residuals))
+	if err == nil {
+		r.ALO, r.ALOStdErr, r.ALOProbesErr = left.Mean, left.StdErr, left.ProbesErr
+	} else if j.settings.ALO {
+		r.ALOErr = err
 	}
-	if diagonal == nil {
-		r.ALOErr = j.undiagonal
-		return nil
-	}
-	if j.problem.Intercept {
-		diagonal = risk.InterceptDiagonal(diagonal)
-	}
-	r.ALO, r.ALOStdErr, r.ALOErr = risk.LeaveOneOut(residuals, diagonal)
 	return nil
 }

@@ -43,7 +43,8 @@ type Job struct {
 	// this job. A job whose solve failed has no view.
 	shared, view array.Device
 	// By Solve: the solution and its linearization; ||y - mu_hat||^2; and the estimate of the
-	// trace, nil where the trace is known without probes and is in closed.
+	// trace; or where the trace is known without probes that in closed, and run only where leave-one-out
+	// takes probes.
 	solution *vjp.Solution
 	residual float64
 	// By Solve: where the loss is not quadratic, what takes the place of the residual, which is then
@@ -51,10 +52,12 @@ type Job struct {
 	lossTerms *LossTerms
 	run       *hutch.Run
 	closed    hutch.Estimate
+	// By Solve: the plan of run; its Dim is 0 where there is none.
+	plan hutch.Plan
 	// By Solve: the diagonal of the solver's part of D mu_hat, where leave-one-out was asked for and
-	// it is known; and why it is not known.
-	diagonal   []float64
-	undiagonal error
+	// it is cheap, and how leave-one-out is computed. Elsewhere it comes from the probes of run.
+	diagonal []float64
+	leaving  []vjp.Choice
 	// By Solve: lower and higher are how far decisions in doubt may change the trace, and the
 	// margins are those of the rank and of the tangent space ([vjp.Closed]).
 	lower, higher, rankMargin, spaceMargin float64
@@ -149,7 +152,7 @@ func (j *Job) count(p hutch.Phase) int {
 
 // estimate is that of the solver's part of the trace, when all probes are done.
 func (j *Job) estimate() (hutch.Estimate, error) {
-	if j.run == nil {
+	if j.closed.Estimator != "" {
 		return j.closed, nil
 	}
 	return j.run.Estimate()

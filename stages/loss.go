@@ -79,32 +79,45 @@ func (j *Job) lossCriteria(r *Risk) error {
 	if err := j.view.Err(); err != nil {
 		return err
 	}
-	w, flat := known.Whiten(slopes, curves)
-	diagonal := j.diagonal
-	if diagonal == nil && j.run != nil && !anyOf(flat) {
-		diagonal = j.run.Diagonal()
-	}
-	switch {
-	case known.Each == nil:
+	if known.At == nil {
 		r.ALOErr = fmt.Errorf("the losses of single observations are not known")
 		return nil
-	case diagonal == nil:
-		r.ALOErr = j.undiagonal
+	}
+	w, flat := known.Whiten(slopes, curves)
+	if j.diagonal == nil && anyOf(flat) {
+		r.ALOErr = fmt.Errorf("%w: probes do not show the leverages of observations at which the loss has no curvature", ErrNoDiagonal)
 		return nil
 	}
-	a := make([]float64, len(w))
-	for i, h := range diagonal {
+	// shift is a_i at the leverage h of the whitened problem.
+	shift := func(i int, h float64) float64 {
 		if w[i] > 0 {
-			a[i] = h / w[i]
+			return h / w[i]
 		}
+		return 0
 	}
-	left, err := risk.LeftOutPredictors(r.MuHat, slopes, curves, a)
+	left, err := j.leaveOneOut(func(diagonal []float64) (mean, stdErr float64, err error) {
+		a := make([]float64, len(diagonal))
+		for i, h := range diagonal {
+			a[i] = shift(i, h)
+		}
+		losses, err := risk.LeftOutPredictors(r.MuHat, slopes, curves, a)
+		if err != nil {
+			return math.NaN(), math.NaN(), err
+		}
+		for i, z := range losses {
+			losses[i] = known.At(i, z, j.Y[i])
+		}
+		mean, stdErr = risk.Mean(losses)
+		return mean, stdErr, nil
+	}, func(i int, h float64) float64 {
+		a := shift(i, h)
+		return known.At(i, r.MuHat[i]+a*slopes[i]/(1-curves[i]*a), j.Y[i])
+	})
 	if err != nil {
 		r.ALOErr = err
 		return nil
 	}
-	known.Each(left, left, j.Y)
-	r.ALO, r.ALOStdErr = risk.Mean(left)
+	r.ALO, r.ALOStdErr, r.ALOProbesErr = left.Mean, left.StdErr, left.ProbesErr
 	return nil
 }
 

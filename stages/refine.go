@@ -26,7 +26,7 @@ func Refine(sigma2, share float64, workers int) Stage[Probes, Probes] {
 		return each(ctx, in, func(p Probes) error {
 			job := p.Job
 			last := job.finished.Add(int64(p.Count)) == int64(job.planned)
-			if last && !job.failed() && job.run != nil && job.run.Plan().Residual > 0 {
+			if last && !job.failed() && job.closed.Estimator == "" && job.run.Plan().Residual > 0 {
 				if err := job.settle(ctx, refine(ctx, job, sigma2, share, workers)); err != nil {
 					return err
 				}

@@ -56,7 +56,7 @@ type Risk struct {
 	D      int
 	Sigma2 float64
 	// Criteria are GCV, AIC and BIC, the residual variance, and leave-one-out where it was asked for
-	// (Settings.ALO).
+	// (Settings.ALO) or the trace takes probes.
 	risk.Criteria
 	// ALOErr says why ALO is NaN although it was asked for: it is or wraps [ErrNoDiagonal] or
 	// [risk.ErrLeverage].
@@ -101,9 +101,9 @@ func (r *Risk) Terms() risk.Terms {
 }
 
 // ErrNoDiagonal says that the diagonal of D mu_hat, which leave-one-out needs, is not known: the
-// linear system of the derivative was not factored, and the trace was not the exact one, whose
-// probes are the unit vectors.
-var ErrNoDiagonal = errors.New("the diagonal of the derivative is known only where its linear system is factored, or with the exact trace")
+// linear system of the derivative was not factored, and the trace took fewer random probes than
+// their spread needs.
+var ErrNoDiagonal = errors.New("the diagonal of the derivative is known only where its linear system is factored, with the exact trace, or from at least 4 random probes")
 
 // Value is the value of a criterion, NaN where it is not defined or not known.
 func (r *Risk) Value(c risk.Criterion) float64 {
@@ -166,7 +166,11 @@ func (r Risk) String() string {
 		fmt.Fprintf(&s, "GCV %.6g ± %.2g, residual variance %.6g, for d = %d and unknown sigma2\n", r.GCV, r.GCVStdErr, r.Sigma2DF, r.D)
 	}
 	if r.ALO > 0 {
-		fmt.Fprintf(&s, "leave-one-out %.6g ± %.2g\n", r.ALO, r.ALOStdErr)
+		fmt.Fprintf(&s, "leave-one-out %.6g ± %.2g", r.ALO, r.ALOStdErr)
+		if r.ALOProbesErr > 0 {
+			fmt.Fprintf(&s, ", of which %.2g from the probes", r.ALOProbesErr)
+		}
+		s.WriteByte('\n')
 	}
 	if r.LossTerms == nil {
 		fmt.Fprintf(&s, "residual %.6g, ", r.Residual)

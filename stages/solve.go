@@ -2,7 +2,6 @@ package stages
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -36,7 +35,9 @@ type Settings struct {
 	Workers int
 	// KeepB downloads b for [Risk].B.
 	KeepB bool
-	// ALO computes the diagonal of D mu_hat for leave-one-out, where it is known.
+	// ALO makes sure of leave-one-out: by the diagonal of D mu_hat, where that is known and cheap, or by
+	// probes of its own where the trace needs none. Without it leave-one-out takes the probes of
+	// the trace, and is absent where there are none.
 	ALO bool
 	// Report, unless nil, receives the reports of the work on a sample, from its solve to its
 	// verification. Calls come from several goroutines at once.
@@ -77,8 +78,10 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 				return send(ctx, out, Probes{Job: job, Phase: hutch.Sketching})
 			}
 			jobs.add(job)
-			if job.closed.Estimator == "" {
-				job.run = hutch.NewRun(job.view, s.Plan, matrix(job.solution.Linearization), hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s)})
+			if job.plan.Dim > 0 {
+				job.run = hutch.NewRun(job.view, job.plan, matrix(job.solution.Linearization), hutch.Options{
+					Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: true,
+				})
 			}
 			if job.count(hutch.Sketching) == 0 {
 				return send(ctx, out, Probes{Job: job, Phase: hutch.Sketching})
@@ -161,10 +164,8 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 		return nil, view.Err()
 	}
 	job.solved = time.Now()
-	if s.ALO {
-		if job.diagonal, job.undiagonal = diagonal(c); job.undiagonal != nil && !errors.Is(job.undiagonal, ErrNoDiagonal) {
-			return nil, cause(view, job.undiagonal)
-		}
+	if err := job.leave(c); err != nil {
+		return nil, cause(view, err)
 	}
 	done = true
 	return job, nil
@@ -179,14 +180,6 @@ func misfit(l loss.Loss, muHat, y array.Batch) (float64, *LossTerms) {
 	y.Device().Lin(y, 1, y, -1, muHat)
 	y.Device().Dot(r[:], y, y)
 	return r[0], nil
-}
-
-// diagonal is that of D mu_hat.
-func diagonal(c vjp.Closed) ([]float64, error) {
-	if c.Diagonal == nil {
-		return nil, ErrNoDiagonal
-	}
-	return c.Diagonal()
 }
 
 // Observations uploads the y that a solver of the problem is given: minus its mean, which is also
@@ -205,12 +198,19 @@ func Observations(dev array.Device, p vjp.Problem, values []float64) (y array.Ba
 // formShare is the share for [vjp.Linearization]'s Forms: the bounded error is a tenth of the
 // trace's where that is a tenth of sigma2 sqrt(2d), and proportionally less where the trace must be
 // more accurate or there are many probes.
+//
+// Leave-one-out magnifies errors where leverages are near 1, and gets a tenth of that where it was
+// asked for.
 func formShare(s Settings) float64 {
 	const usualError, usualProbes = 0.1, 100
-	if s.TraceError > 0 {
-		return hutch.DefaultShare * min(1, s.TraceError/usualError)
+	share := hutch.DefaultShare
+	if s.ALO {
+		share /= 10
 	}
-	return hutch.DefaultShare * math.Sqrt(min(1, usualProbes/float64(max(s.Plan.Residual, 1))))
+	if s.TraceError > 0 {
+		return share * min(1, s.TraceError/usualError)
+	}
+	return share * math.Sqrt(min(1, usualProbes/float64(max(s.Plan.Residual, 1))))
 }
 
 // chooseBatch is the number of probes in a sweep: a whole phase, or a worker's share of it where a

@@ -111,13 +111,13 @@ func (r *Risk) Warnings() []Warning {
 	if r.ALOErr != nil {
 		add(NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)
 	}
-	if r.ALOStdErr > mostSpread*r.ALO {
+	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); spread > mostSpread*r.ALO {
 		other := "; compare gcv"
 		if r.LossTerms != nil {
 			other = ""
 		}
 		add(FewObservations, "leave-one-out rests on a few observations, with a standard error of %.0f%% of its value: it takes one step towards each refit, and refits without such an observation may have another support and be far from that%s",
-			100*r.ALOStdErr/r.ALO, other)
+			100*spread/r.ALO, other)
 	}
 	if t := r.LossTerms; t != nil && t.Likelihood && t.Deviance <= leastDeviance*float64(r.D) {
 		add(Interpolates, "the fit reproduces y, with a deviance of %.2g for %d observations: the %s loss then has next to no curvature, b is large and ill-determined, and leave-one-out is not reliable; raise the weight of the regularizer", t.Deviance, r.D, t.Name)

@@ -116,6 +116,10 @@ func (l *implicit) takeOver(s *situation) error {
 	l.f = &factored{rank: s.n, sensitive: l.sensitive(given.Projection, given.Condition)}
 	l.setKnown(given.Trace, given.Frobenius2, given.Condition)
 	again := &implicit{p: l.p, model: l.model, norm: l.norm, optimality: l.optimality}
+	if l.keep && l.gram != nil {
+		kept := l.gram(l.model.Space.Form().Set)
+		again.gram = func([]int) []float64 { return kept }
+	}
 	l.f.later = func(ctx context.Context) (*implicit, error) {
 		to := &situation{ctx: ctx, p: again.p, model: again.model, n: s.n, kind: s.kind}
 		return again, again.factorModel(to)
@@ -350,6 +354,20 @@ func (f *factored) diagonal(dev array.Device) ([]float64, error) {
 	dev.Gemm(false, false, 1, ones, products, 0, sums)
 	dev.Download(out, sums)
 	return out, dev.Err()
+}
+
+// diagonalFlops is about how many operations diagonal takes: two for each product of the inverse and
+// the d columns of the images, and where the factors are still to be computed those of the Gram
+// matrix and of its inverse.
+func (f *factored) diagonalFlops(d int) float64 {
+	n, rows := float64(f.rank), float64(d)
+	switch {
+	case f.later != nil:
+		return 3*n*n*rows + n*n*n
+	case !f.image.IsZero():
+		return 2 * n * rows
+	}
+	return 2 * n * n * rows
 }
 
 // onto sets the 1 x n batch dst to (M*M + Q)^+ M* z.

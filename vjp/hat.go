@@ -42,7 +42,7 @@ func (l hat) Closed() Closed {
 		c.Frobenius2 += v * v
 	}
 	c.Low, c.High = c.Trace-l.h.Doubtful, c.Trace
-	c.Diagonal = l.diagonal
+	c.Diagonal, c.DiagonalFlops = l.diagonal, 2*float64(l.h.U.K())*float64(l.h.U.N())
 	return c
 }
 

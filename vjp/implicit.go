@@ -67,6 +67,7 @@ type implicit struct {
 	how     string // the system was factored, for choices
 
 	gram   func(set []int) []float64              // the solver's, while the derivative is being made; or nil
+	keep   bool                                   // images will be asked for ([Options].Images)
 	solved func(set []int) (solve.Factored, bool) // likewise
 
 	// moving are coordinates of mu_hat that move with those of y one for one, and at which the images
@@ -93,7 +94,7 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()
-	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality, gram: at.Gram, solved: at.Factored}
+	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality, gram: at.Gram, solved: at.Factored, keep: o.Images}
 	if norm2 > 0 {
 		open.eta = etaFactor / norm2
 	}
@@ -158,6 +159,8 @@ func (l *implicit) Closed() Closed {
 		c.Slope = func() ([]float64, error) { return l.toUser(make([]float64, p)), nil }
 	case l.f != nil:
 		c.Diagonal = func() ([]float64, error) { return l.f.diagonal(l.p.Device) }
+		d, _ := l.p.A.Dims()
+		c.DiagonalFlops = l.f.diagonalFlops(d)
 		if !l.misfit.IsZero() {
 			c.Slope = l.slope
 		}
@@ -193,7 +196,7 @@ func (l *implicit) toUser(b []float64) []float64 {
 
 // at linearizes the prox at v and chooses how to solve with it.
 func (l *implicit) at(ctx context.Context, v array.Batch) (_ *implicit, err error) {
-	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, gram: l.gram, solved: l.solved}
+	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, gram: l.gram, solved: l.solved, keep: l.keep}
 	_, m.dim = m.p.A.Dims()
 	m.op = m.p.A
 	dev := v.Device()

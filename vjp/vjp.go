@@ -139,6 +139,8 @@ type Closed struct {
 	Neighbours bool
 	// Diagonal computes the d diagonal entries of D mu_hat; nil where they have to be estimated.
 	Diagonal func() ([]float64, error)
+	// DiagonalFlops is about how many floating-point operations Diagonal takes, 0 where D is 0.
+	DiagonalFlops float64
 	// Slope computes d b/d s at s = 1, where the regularizer is s r, p numbers; the derivative by
 	// the logarithm of a weight to which all of r is proportional is the same. Along the manifold
 	// of r the optimality condition is E* (A*(A b - y) + s grad r) = 0, hence
@@ -221,6 +223,10 @@ type Options struct {
 	// Sigma2 is the variance of the noise in y where it is known: errors of mu_hat are then
 	// measured against sigma sqrt(d), and otherwise against the residual.
 	Sigma2 float64
+	// Images says that images of the derivative will be asked for even where its trace is known
+	// without them, as leave-one-out does: factors that are computed only then keep what they can
+	// take over from the solver, the Gram matrix of the active columns.
+	Images bool
 	// Memory is the number of bytes that a linearization may hold, default 1 GiB.
 	// A longer tape is checkpointed: parts of it are computed again in the
 	// reverse sweep, with the same result to rounding.

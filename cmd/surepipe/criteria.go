@@ -17,10 +17,11 @@ const criteriaHelp = `Beside SURE, these numbers need no sigma2 (df is the diver
   gcv        d RSS / (d - df)^2, generalized cross-validation: the mean squared error of
              predicting one more observation, noise included. gcv_stderr includes the error
              that the trace causes, gcv_trace_stderr
-  alo        leave-one-out, with --alo: the mean of ((y_i - mu_hat_i)/(1 - D_ii))^2, with D the
-             derivative of mu_hat; exact for ols and ridge. It needs the diagonal of D, which
-             is known where the derivative's linear system is factored (--explain), or with
-             --trace exact, which takes d probes
+  alo        leave-one-out: the mean of ((y_i - mu_hat_i)/(1 - D_ii))^2, with D the derivative of
+             mu_hat; exact for ols and ridge. The probes of the trace show the diagonal of D too:
+             alo is then an estimate (RandALO), and alo_probe_stderr the part of alo_stderr that
+             is due to the probes. Where the trace takes no probes alo comes with --alo: from
+             the exact diagonal where that is cheap or --trace is exact, else from 48 probes
   aic, bic   minus twice the logarithm of the likelihood, plus 2 df, or df log d; without
              sigma2, which then counts as a parameter, 2 (df + 1) and (df + 1) log d
   sigma2_df  RSS / (d - df): an estimate of sigma2, too large by the squared bias of the fit
@@ -36,6 +37,8 @@ type criteriaResult struct {
 	GCVTraceStdErr *float64 `json:"gcv_trace_stderr,omitempty"`
 	ALO            *float64 `json:"alo,omitempty"`
 	ALOStdErr      *float64 `json:"alo_stderr,omitempty"`
+	// ALOProbeStdErr is the part of ALOStdErr that the choice of probes causes.
+	ALOProbeStdErr *float64 `json:"alo_probe_stderr,omitempty"`
 	AIC            *float64 `json:"aic,omitempty"`
 	BIC            *float64 `json:"bic,omitempty"`
 	Sigma2DF       *float64 `json:"sigma2_df,omitempty"`
@@ -67,7 +70,7 @@ func defined(v float64) *float64 {
 
 func criteriaOf(r pipeline.Risk) criteriaResult {
 	return criteriaResult{
-		defined(r.Trace.Trace), defined(r.GCV), defined(r.GCVStdErr), defined(r.GCVTraceErr), defined(r.ALO), defined(r.ALOStdErr),
+		defined(r.Trace.Trace), defined(r.GCV), defined(r.GCVStdErr), defined(r.GCVTraceErr), defined(r.ALO), defined(r.ALOStdErr), defined(r.ALOProbesErr),
 		defined(r.AIC), defined(r.BIC), defined(r.Sigma2DF),
 	}
 }
@@ -127,6 +130,9 @@ func (r *result) writeCriteria(w io.Writer) {
 		}
 		if c.criterion == risk.ALO && r.LossName != "" {
 			c.text = "mean loss of an observation that is left out"
+		}
+		if c.criterion == risk.ALO && r.ALOProbeStdErr != nil && *r.ALOProbeStdErr > 0 {
+			c.text += fmt.Sprintf(", from probes: ± %.2g", *r.ALOProbeStdErr)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", label(c.criterion), plusMinus(value, stdErr), c.text)
 		if c.criterion == risk.GCV && r.ALOEstimates != "" {

@@ -189,10 +189,10 @@ func TestSweepOfTwoWeightsWithoutSigma2(t *testing.T) {
 	}
 }
 
-// Where the diagonal is not known --criterion alo is refused, and surepipe run --alo goes on
-// without it.
+// Where the diagonal is not known, nor probes enough to estimate it, --criterion alo is refused, and
+// surepipe run --alo goes on without it.
 func TestLeaveOneOutNeedsTheDiagonal(t *testing.T) {
-	mc := []string{"--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz", "--derivative", "unrolled", "--max-iter", "3000"}
+	mc := []string{"--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz", "--trace", "hutchinson", "--queries", "3"}
 	status, _, stderr := command(t, append([]string{"sweep", "--criterion", "alo", "--lambda", "0.3max:0.6max:2"}, mc...)...)
 	if status != exitUsage || !strings.Contains(stderr, "--criterion alo: ") {
 		t.Errorf("status %d: %s", status, stderr)

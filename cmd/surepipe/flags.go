@@ -80,7 +80,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error requires (hutchinson and hutch++ only; the other estimators take 102 by default)")
 	flags.Float64Var(&f.traceError, "trace-error", pipeline.DefaultTraceError, "with --queries auto: stop when the trace's contribution to SURE's standard error is this share of SURE's own; where sigma2 is unknown, sigma2_df stands in for it")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the trace estimator's probes")
-	flags.BoolVar(&f.alo, "alo", false, "also estimate the error of predicting an observation that is left out, without refits; takes the diagonal of the derivative: from its factored linear system, or with --trace exact from d probes")
+	flags.BoolVar(&f.alo, "alo", false, "make sure of alo, the error of predicting an observation that is left out, without refits, also where the divergence takes no probes: by the exact diagonal of the derivative where that is cheap or with --trace exact, else by 48 probes")
 	flags.Float64Var(&f.tol, "tol", vjp.DefaultTol, "stop at this distance from optimality, relative to the noise; where a duality gap is known, mu_hat is then within min(0.01, 100 sqrt(tol)) sigma sqrt(d) of the exact estimate")
 	flags.IntVar(&f.maxIter, "max-iter", vjp.DefaultMaxIter, "stop after this many iterations, converged or not")
 	flags.IntVar(&f.parallel, "parallel", parallel, "samples in flight at once")
@@ -327,7 +327,7 @@ func (f *estimatorFlags) solverOptions(dev array.Device, sigma2 float64) (vjp.Op
 		memory = min(memory, free/2) // the other half is for the probes
 	}
 	return vjp.Options{
-		Tol: f.tol, MaxIter: f.maxIter, Sigma2: sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1),
+		Tol: f.tol, MaxIter: f.maxIter, Sigma2: sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1), Images: f.alo,
 	}, nil
 }
 

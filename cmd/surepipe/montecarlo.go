@@ -40,8 +40,9 @@ of summary, with "summary": true:
                                       does not include the trace estimator's own error,
                                       2 sigma2 divergence_stderr
   mean_loss, mean_loss_stderr         the same for ||mu_hat - mu||^2, where mu is known
-  mean_gcv, mean_gcv_stderr           the same for gcv, and with --alo
+  mean_gcv, mean_gcv_stderr           the same for gcv and
   mean_alo, mean_alo_stderr           for alo, where they are defined
+  rms_alo_probe_stderr                root mean square of alo_probe_stderr
   mean_error, mean_error_stderr       the same for SURE - loss, 0 in expectation
   rms_error                           root mean square of SURE - loss, which
                                       rms_sure_stderr should match
@@ -50,7 +51,9 @@ of summary, with "summary": true:
   seeds_rms_stderr                    and the root mean square of
                                       2 sigma2 divergence_stderr, which the spread
                                       should match
-  seeds_mean_gcv, seeds_sd_gcv        the same for gcv
+  seeds_mean_gcv, seeds_sd_gcv        the same for gcv and
+  seeds_mean_alo, seeds_sd_alo        for alo, whose spread the root mean square of
+  seeds_rms_alo_probe_stderr          alo_probe_stderr should match
   seconds
 
 Where sigma2 is not known, SURE and what follows from it are left out, and the figures are

@@ -68,6 +68,7 @@ type summary struct {
 	MeanGCVStdErr   *float64 `json:"mean_gcv_stderr,omitempty"`
 	MeanALO         *float64 `json:"mean_alo,omitempty"`
 	MeanALOStdErr   *float64 `json:"mean_alo_stderr,omitempty"`
+	RMSALOProbe     *float64 `json:"rms_alo_probe_stderr,omitempty"`
 	MeanLoss        *float64 `json:"mean_loss,omitempty"`
 	MeanLossStdErr  *float64 `json:"mean_loss_stderr,omitempty"`
 	MeanError       *float64 `json:"mean_error,omitempty"`
@@ -79,16 +80,20 @@ type summary struct {
 	SeedsRMSStdErr  *float64 `json:"seeds_rms_stderr,omitempty"`
 	SeedsMeanGCV    *float64 `json:"seeds_mean_gcv,omitempty"`
 	SeedsSDGCV      *float64 `json:"seeds_sd_gcv,omitempty"`
+	SeedsMeanALO    *float64 `json:"seeds_mean_alo,omitempty"`
+	SeedsSDALO      *float64 `json:"seeds_sd_alo,omitempty"`
+	SeedsRMSALO     *float64 `json:"seeds_rms_alo_probe_stderr,omitempty"`
 	Seconds         float64  `json:"seconds"`
 
 	sure, stderr, loss, err []float64
 	divergence              []float64
 	trusted                 []bool
 	seedSURE, seedStdErr    []float64
-	// gcv, alo and seedGCV hold only values that are defined.
-	gcv, alo, seedGCV []float64
-	zeroBar           bool // of at least one sample
-	doubted           int  // number that --verify disagrees with; they count as not converged too
+	// These hold only values that are defined.
+	gcv, alo, seedGCV, seedALO []float64
+	aloProbe, seedALOProbe     []float64
+	zeroBar                    bool // of at least one sample
+	doubted                    int  // number that --verify disagrees with; they count as not converged too
 }
 
 func (s *summary) add(r sampleRecord) {
@@ -105,6 +110,7 @@ func (s *summary) add(r sampleRecord) {
 	if r.Repeat != nil {
 		s.Seeds++
 		s.seedGCV = appendDefined(s.seedGCV, r.GCV)
+		s.seedALO, s.seedALOProbe = appendDefined(s.seedALO, r.ALO), appendDefined(s.seedALOProbe, r.ALOProbeStdErr)
 		if r.SURE != nil {
 			s.seedSURE = append(s.seedSURE, *r.SURE)
 			s.seedStdErr = append(s.seedStdErr, terms.StdErrOfTrace(r.DivergenceStdErr))
@@ -113,6 +119,7 @@ func (s *summary) add(r sampleRecord) {
 	}
 	s.Samples++
 	s.gcv, s.alo = appendDefined(s.gcv, r.GCV), appendDefined(s.alo, r.ALO)
+	s.aloProbe = appendDefined(s.aloProbe, r.ALOProbeStdErr)
 	if r.SURE != nil {
 		s.sure = append(s.sure, *r.SURE)
 		s.stderr = append(s.stderr, r.SUREStdErr)
@@ -174,12 +181,15 @@ func (s *summary) finish(took time.Duration) {
 	square(s.stderr, &s.RMSSUREStdErr)
 	of(s.gcv, &s.MeanGCV, &s.MeanGCVStdErr, &unused)
 	of(s.alo, &s.MeanALO, &s.MeanALOStdErr, &unused)
+	square(s.aloProbe, &s.RMSALOProbe)
 	of(s.loss, &s.MeanLoss, &s.MeanLossStdErr, &unused)
 	of(s.err, &s.MeanError, &s.MeanErrorStdErr, &unused)
 	square(s.err, &s.RMSError)
 	of(s.seedSURE, &s.SeedsMeanSURE, &unused, &s.SeedsSDSURE)
 	square(s.seedStdErr, &s.SeedsRMSStdErr)
 	of(s.seedGCV, &s.SeedsMeanGCV, &unused, &s.SeedsSDGCV)
+	of(s.seedALO, &s.SeedsMeanALO, &unused, &s.SeedsSDALO)
+	square(s.seedALOProbe, &s.SeedsRMSALO)
 }
 
 // writeTable prints the summary for people.
@@ -202,12 +212,19 @@ func (s *summary) writeTable(out io.Writer, speed throughput) error {
 	row("its estimate, rms of sure_stderr", s.RMSSUREStdErr, nil)
 	row("mean GCV", s.MeanGCV, s.MeanGCVStdErr)
 	row("mean leave-one-out error", s.MeanALO, s.MeanALOStdErr)
+	if s.RMSALOProbe != nil && *s.RMSALOProbe > 0 {
+		row("its error from the probes, rms", s.RMSALOProbe, nil)
+	}
 	if s.SeedsSDSURE != nil {
 		row(fmt.Sprintf("sd of SURE over %d seeds, one y", s.Seeds), s.SeedsSDSURE, nil)
 		row("its estimate, rms of 2 sigma2 divergence_stderr", s.SeedsRMSStdErr, nil)
 	}
 	if s.MeanSURE == nil && s.SeedsSDGCV != nil {
 		row(fmt.Sprintf("sd of GCV over %d seeds, one y", s.Seeds), s.SeedsSDGCV, nil)
+	}
+	if s.SeedsSDALO != nil && *s.SeedsSDALO > 0 {
+		row(fmt.Sprintf("sd of leave-one-out over %d seeds, one y", s.Seeds), s.SeedsSDALO, nil)
+		row("its estimate, rms of alo_probe_stderr", s.SeedsRMSALO, nil)
 	}
 	if rates := speed.String(); rates != "" {
 		fmt.Fprintf(w, "throughput\t%s\n", rates)

@@ -133,6 +133,7 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
+	f.alo = f.alo || f.criterion == risk.ALO
 	for _, w := range []struct {
 		name string
 		text *string
@@ -267,7 +268,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 				fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d points are in %s; continue with --resume\n", len(r.lines), f.jsonl)
 			}
 			if errors.Is(err, pipeline.ErrNoDiagonal) {
-				return usagef("--criterion alo: %w; give --trace exact, which takes d probes, or choose another criterion", err)
+				return usagef("--criterion alo: %w; raise --queries, give --trace exact, which takes d probes, or choose another criterion", err)
 			}
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"surepipe/pipeline"
 	"surepipe/risk"
@@ -76,15 +77,19 @@ func (f *sweepFlags) valuesOf(lines []sweepLine) ([]pipeline.SweepValue, error) 
 	return values, nil
 }
 
-// criteriaColumns are the columns of a .csv file for what is known at any point.
+// criteriaColumns are the columns of a .csv file for what is known at any point; leave-one-out that was
+// not asked for must be known at all.
 func (r *sweepReport) criteriaColumns() []string {
 	var names []string
-	for _, name := range []string{"sure", "sure_stderr", "gcv", "gcv_stderr", "alo", "alo_stderr", "aic", "bic", "sigma2_df"} {
+	for _, name := range []string{"sure", "sure_stderr", "gcv", "gcv_stderr", "alo", "alo_stderr", "alo_probe_stderr", "aic", "bic", "sigma2_df"} {
+		known := 0
 		for _, l := range r.lines {
 			if l.number(name) != nil {
-				names = append(names, name)
-				break
+				known++
 			}
+		}
+		if chance := strings.HasPrefix(name, "alo") && !r.f.alo; known == len(r.lines) || known > 0 && !chance {
+			names = append(names, name)
 		}
 	}
 	return names
@@ -93,7 +98,7 @@ func (r *sweepReport) criteriaColumns() []string {
 // number is the value of a key of the JSON, nil where it is absent.
 func (l *sweepLine) number(name string) *float64 {
 	return map[string]*float64{
-		"sure": l.SURE, "sure_stderr": l.SUREStdErr, "gcv": l.GCV, "gcv_stderr": l.GCVStdErr, "alo": l.ALO, "alo_stderr": l.ALOStdErr,
+		"sure": l.SURE, "sure_stderr": l.SUREStdErr, "gcv": l.GCV, "gcv_stderr": l.GCVStdErr, "alo": l.ALO, "alo_stderr": l.ALOStdErr, "alo_probe_stderr": l.ALOProbeStdErr,
 		"aic": l.AIC, "bic": l.BIC, "sigma2_df": l.Sigma2DF,
 	}[name]
 }

@@ -297,7 +297,7 @@ func (r *sweepReport) writeSummary(s sweepSummary) error {
 
 // writeCSV writes the points as a table of numbers.
 func (r *sweepReport) writeCSV(path string) error {
-	table := dataio.Array{Columns: []string{"index", "refined"}}
+	table := dataio.Array{Columns: []string{"index", "refined"}, Absent: true}
 	for _, axis := range r.f.axes {
 		table.Columns = append(table.Columns, axis.name)
 	}

@@ -29,6 +29,8 @@ type Array struct {
 	Ints []int64
 	// Columns names the columns of a table that has a header line, else it is nil.
 	Columns []string
+	// Absent says that a NaN stands for a value that does not exist: a .csv file has an empty cell.
+	Absent bool
 }
 
 // CheckFinite returns an error that names the first NaN or Inf, and its place.

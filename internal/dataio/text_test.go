@@ -224,3 +224,21 @@ func TestReadPNGRefuses(t *testing.T) {
 		checkError(t, err, test.want)
 	}
 }
+
+// A value that does not exist is an empty cell where the table says so, else an error; Inf always is.
+func TestWriteCSVLeavesOutWhatDoesNotExist(t *testing.T) {
+	a := Array{Shape: []int{2, 2}, Data: []float64{1, math.NaN(), 2.5, 3}, Columns: []string{"a", "b"}}
+	var b bytes.Buffer
+	if err := EncodeCSV(&b, a); err == nil {
+		t.Errorf("NaN was written as %q", b.String())
+	}
+	a.Absent = true
+	b.Reset()
+	if err := EncodeCSV(&b, a); err != nil || b.String() != "a,b\n1,\n2.5,3\n" {
+		t.Errorf("%q, %v", b.String(), err)
+	}
+	a.Data[3] = math.Inf(1)
+	if err := EncodeCSV(&b, a); err == nil {
+		t.Error("Inf was written")
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -107,14 +108,16 @@ func (a Array) check() {
 
 // EncodeCSV writes a vector, one value a line, or a matrix, one row a line, with commas, and with a
 // header line where Columns is set. Every number has the fewest digits from which it can be read
-// back; NaN and Inf are errors.
+// back; Inf is an error, and so is NaN unless Absent is set, when its cell is empty.
 func EncodeCSV(w io.Writer, a Array) error {
 	a.check()
 	if len(a.Shape) != 1 && len(a.Shape) != 2 {
 		return fmt.Errorf("array %q has shape %s, expected one axis or two in a .csv file", a.Name, ShapeString(a.Shape))
 	}
-	if err := a.CheckFinite(); err != nil {
-		return err
+	if !a.Absent || slices.ContainsFunc(a.Data, func(v float64) bool { return math.IsInf(v, 0) }) {
+		if err := a.CheckFinite(); err != nil {
+			return err
+		}
 	}
 	cols := 1
 	if len(a.Shape) == 2 {
@@ -139,8 +142,8 @@ func EncodeCSV(w io.Writer, a Array) error {
 	for i := range n {
 		if a.Ints != nil {
 			buf = strconv.AppendInt(buf[:0], a.Ints[i], 10)
-		} else {
-			buf = strconv.AppendFloat(buf[:0], a.Data[i], 'g', -1, 64)
+		} else if buf = buf[:0]; !math.IsNaN(a.Data[i]) {
+			buf = strconv.AppendFloat(buf, a.Data[i], 'g', -1, 64)
 		}
 		end := byte(',')
 		if (i+1)%cols == 0 {

@@ -1,0 +1,50 @@
+package risk
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"surepipe/hutch"
+)
+
+// LeftOut is the loss at observation i when it is left out of the fit, as a function of its leverage
+// h, the diagonal entry of the derivative of the (whitened) problem: for the squared loss
+// [SquaredLeftOut], for a loss l with slope l' and curvature l” at the linear predictor z
+//
+//	l_i(z_i + (l'_i/l''_i) h/(1 - h)),
+//
+// one Newton step towards the refit (Rad and Maleki 2020). It must be smooth on 0 <= h < 1.
+type LeftOut func(i int, h float64) float64
+
+// SquaredLeftOut is the squared residual of an observation that is left out, (r_i/(1 - h))^2, for
+// the residuals r of the fit.
+func SquaredLeftOut(residuals []float64) LeftOut {
+	return func(i int, h float64) float64 {
+		r := residuals[i] / (1 - h)
+		return r * r
+	}
+}
+
+// LeaveOneOutResult is an estimate of the mean loss at an observation that is left out.
+type LeaveOneOutResult struct {
+	// Mean is the estimate. StdErr is its standard error: that of a mean over d independent
+	// observations and ProbesErr together. ProbesErr is the part that the choice of probes causes, 0
+	// where the leverages are exact.
+	Mean, StdErr, ProbesErr float64
+}
+
+// LeaveOneOutFromProbes is [LeaveOneOut] of the squared or another loss where the leverages are
+// known from probes only, by RandALO (Nobel, LeJeune and Candes 2024) with the changes that
+// [hutch.Leverages.Mean] describes. The error is or wraps ErrLeverage where some leverage is 1.
+func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOutResult, error) {
+	none := LeaveOneOutResult{math.NaN(), math.NaN(), math.NaN()}
+	m, err := leverages.Mean(loss)
+	if full := new(hutch.FullError); errors.As(err, &full) {
+		return none, fmt.Errorf("%w: observation %d, counted from 0, as far as the probes can tell", ErrLeverage, full.Entry)
+	}
+	if err != nil {
+		return none, err
+	}
+	return LeaveOneOutResult{m.Value, math.Hypot(m.Spread, m.ProbesErr), m.ProbesErr}, nil
+}

@@ -1,0 +1,96 @@
+package stages
+
+import (
+	"fmt"
+
+	"surepipe/hutch"
+	"surepipe/risk"
+	"surepipe/vjp"
+)
+
+const (
+	// cheapDiagonal is the number of floating-point operations, a tenth of a second's work, up to
+	// which the exact diagonal is computed.
+	cheapDiagonal = 4e9
+	// leavingProbes is the number of random probes for leave-one-out alone: their error is then
+	// about a fifth of that of a mean over the observations, for leverages near 1/2, and less for
+	// smaller ones.
+	leavingProbes = 48
+)
+
+// leaving is a row of the table of ways to know the leverages: the first one that applies is taken.
+// The diagonal may be had of c, and the settings are the job's.
+type leaving struct {
+	chosen, reason string
+	applies        func(j *Job, c vjp.Closed) bool
+	apply          func(j *Job, c vjp.Closed) error
+}
+
+var leavings = []leaving{
+	{
+		"the exact diagonal", "it is known from the factors of the derivative, and cheap",
+		func(j *Job, c vjp.Closed) bool {
+			asked := j.settings.ALO && (c.DiagonalFlops <= cheapDiagonal || j.settings.Plan.Exact())
+			return c.Diagonal != nil && (asked || c.DiagonalFlops == 0)
+		},
+		func(j *Job, c vjp.Closed) (err error) {
+			j.diagonal, err = c.Diagonal()
+			return err
+		},
+	},
+	{
+		"the probes of the trace", "they show the diagonal of the derivative too",
+		func(j *Job, _ vjp.Closed) bool { return j.closed.Estimator == "" },
+		func(*Job, vjp.Closed) error { return nil },
+	},
+	{
+		fmt.Sprintf("%d probes of its own", leavingProbes), "the trace takes none, and the diagonal of the derivative is not known or takes more work",
+		func(j *Job, _ vjp.Closed) bool { return j.settings.ALO },
+		func(j *Job, _ vjp.Closed) (err error) {
+			j.plan, err = hutch.NewPlan(hutch.Hutchinson, leavingProbes, len(j.Y))
+			return err
+		},
+	},
+}
+
+// leave decides how the leverages will be known, and computes the diagonal where it is to be the exact
+// one.
+func (j *Job) leave(c vjp.Closed) error {
+	if j.closed.Estimator == "" {
+		j.plan = j.settings.Plan
+	}
+	for _, l := range leavings {
+		if l.applies(j, c) {
+			j.leaving = []vjp.Choice{{Part: "leave-one-out", Chosen: l.chosen, Reason: l.reason}}
+			return l.apply(j, c)
+		}
+	}
+	return nil
+}
+
+// leaveOneOut is the estimate, when all probes are done: exact is that for a diagonal, and left the
+// loss of one observation by its leverage.
+func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, err error), left risk.LeftOut) (risk.LeaveOneOutResult, error) {
+	diagonal := j.diagonal
+	if diagonal == nil && j.run != nil {
+		diagonal = j.run.Diagonal()
+	}
+	if diagonal != nil {
+		if j.problem.Intercept {
+			diagonal = risk.InterceptDiagonal(diagonal)
+		}
+		mean, stdErr, err := exact(diagonal)
+		return risk.LeaveOneOutResult{Mean: mean, StdErr: stdErr}, err
+	}
+	if j.run == nil {
+		return risk.LeaveOneOutResult{}, ErrNoDiagonal
+	}
+	leverages := j.run.Leverages()
+	if leverages == nil {
+		return risk.LeaveOneOutResult{}, ErrNoDiagonal
+	}
+	if j.problem.Intercept {
+		leverages = leverages.Shifted(1 / float64(len(j.Y)))
+	}
+	return risk.LeaveOneOutFromProbes(leverages, left)
+}
