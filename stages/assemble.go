@@ -149,6 +149,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		return Risk{}, fmt.Errorf("SURE is %g: residual %g, divergence %g", r.SURE, r.Residual, trace.Trace)
 	}
 	job.criteria(&r)
+	r.Digest = job.digest(r)
 	return r, dev.Sync()
 }
 
@@ -169,4 +170,7 @@ func (j *Job) criteria(r *Risk) {
 		diagonal = risk.InterceptDiagonal(diagonal)
 	}
 	r.ALO, r.ALOStdErr, r.ALOErr = risk.LeaveOneOut(residuals, diagonal)
+	if r.ALOErr == nil {
+		j.leftOut(residuals, diagonal)
+	}
 }

@@ -38,6 +38,9 @@ type Settings struct {
 	KeepB bool
 	// ALO computes the diagonal of D mu_hat for leave-one-out, where it is known.
 	ALO bool
+	// Compare, unless nil, has every job leave a digest by which its result can be compared with
+	// others at the same y ([Risk].Digest).
+	Compare *Comparing
 	// Report, unless nil, receives the reports of the work on a sample, from its solve to its
 	// verification. Calls come from several goroutines at once.
 	Report func(sample int, r progress.Report)
@@ -78,7 +81,10 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			}
 			jobs.add(job)
 			if job.closed.Estimator == "" {
-				job.run = hutch.NewRun(job.view, s.Plan, matrix(job.solution.Linearization), hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s)})
+				job.run = hutch.NewRun(job.view, s.Plan, matrix(job.solution.Linearization), hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Seen: job.seen()})
+			}
+			if err := job.settle(ctx, job.commonImages(ctx)); err != nil {
+				return err
 			}
 			if job.count(hutch.Sketching) == 0 {
 				return send(ctx, out, Probes{Job: job, Phase: hutch.Sketching})
@@ -161,6 +167,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 		return nil, err
 	}
 	job.residual = r[0]
+	job.open(y)
 	job.solved = time.Now()
 	if s.ALO {
 		if job.diagonal, job.undiagonal = diagonal(c); job.undiagonal != nil && !errors.Is(job.undiagonal, ErrNoDiagonal) {

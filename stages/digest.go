@@ -1,0 +1,137 @@
+package stages
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/array"
+	"surepipe/hutch"
+	"surepipe/risk"
+)
+
+// Comparing has results leave a [risk.Digest], for comparisons by a criterion.
+type Comparing struct {
+	// Projection is that of vectors of the observations' length, on the device of the problem.
+	Projection *hutch.Projection
+	// Criterion is that of the comparisons: for risk.ALO the digest holds the left-out errors too.
+	Criterion risk.Criterion
+}
+
+// traces are what the stages keep for the digest of a job.
+type traces struct {
+	// probes is the number of common probes. images has the projection of each one's image, and
+	// forms its quadratic form; inFlow says that they are among those of the trace's estimate.
+	probes        int
+	images, forms []float64
+	inFlow        bool
+	residual      []float64
+	losses        []float64 // of length d, where they are known
+}
+
+// open starts the digest of a job whose residual is given.
+func (j *Job) open(residual array.Batch) {
+	c := j.settings.Compare
+	if c == nil {
+		return
+	}
+	t := &traces{probes: min(hutch.ProjectionProbes, len(j.Y))}
+	plan := j.settings.Plan
+	if plan.Basis == hutch.NoBasis && plan.Sketch == 0 {
+		// Fits with a closed form have the same number.
+		t.probes, t.inFlow = min(t.probes, plan.Residual), j.closed.Estimator == ""
+	}
+	t.images, t.forms = make([]float64, t.probes*hutch.ProjectionSize), make([]float64, t.probes)
+	t.residual = c.Projection.Vector(residual)
+	j.traces = t
+}
+
+// seen is what a run calls with its residual probes, nil where they are not those of the digest.
+func (j *Job) seen() func(first int, v, mv array.Batch) {
+	if j.traces == nil || !j.traces.inFlow {
+		return nil
+	}
+	return j.keepImages
+}
+
+// keepImages keeps what a digest needs of the probes from first on. Different probes use different
+// memory, so no lock is needed.
+func (j *Job) keepImages(first int, v, mv array.Batch) {
+	t, c := j.traces, j.settings.Compare
+	n := min(mv.K(), t.probes-first)
+	if n <= 0 {
+		return
+	}
+	v, mv = v.Rows(0, n), mv.Rows(0, n)
+	if t.inFlow {
+		j.view.Dot(t.forms[first:first+n], v, mv)
+	}
+	c.Projection.Images(t.images[first*hutch.ProjectionSize:(first+n)*hutch.ProjectionSize], first, mv)
+}
+
+// commonImages applies the Jacobian to the common probes, where they are not among those of the
+// trace's estimate.
+func (j *Job) commonImages(ctx context.Context) error {
+	t := j.traces
+	if t == nil || t.inFlow {
+		return nil
+	}
+	return j.sweeps(ctx, t.probes, func(first, n int) error {
+		v, mv := j.view.Alloc(n, len(j.Y)), j.view.Alloc(n, len(j.Y))
+		defer v.Free()
+		defer mv.Free()
+		hutch.Rademacher(v, j.settings.Seed, uint64(j.Index), first)
+		forms := func(ctx context.Context, dst, v array.Batch, left []float64) error {
+			return j.solution.Linearization.Forms(ctx, dst, v, formShare(j.settings), left)
+		}
+		if err := hutch.Oracle(forms).Apply(ctx, mv, v, nil); err != nil {
+			return err
+		}
+		j.keepImages(first, v, mv)
+		return j.view.Err()
+	})
+}
+
+// leftOut keeps the errors of predicting each observation, the terms of [risk.LeaveOneOut].
+func (j *Job) leftOut(residuals, diagonal []float64) {
+	if j.traces == nil || j.settings.Compare.Criterion != risk.ALO {
+		return
+	}
+	losses := make([]float64, len(residuals))
+	for i, r := range residuals {
+		e := r / (1 - diagonal[i])
+		losses[i] = e * e
+	}
+	j.traces.losses = losses
+}
+
+// digest is what the result can be compared by, nil where that was not asked for.
+func (j *Job) digest(r Risk) *risk.Digest {
+	t, c := j.traces, j.settings.Compare
+	if t == nil {
+		return nil
+	}
+	d := &risk.Digest{D: r.D, Divergence: r.Trace.Trace, StdErr: r.Trace.StdErr, Truncation: r.Trace.Truncation}
+	pack := func(x []float64) *risk.Packed {
+		p := risk.Pack(x)
+		return &p
+	}
+	if !r.Trace.Exact {
+		d.Queries = r.Trace.Queries
+	}
+	if t.inFlow {
+		d.Forms = pack(t.forms)
+	}
+	sum := make([]float64, hutch.ProjectionSize)
+	for i := range t.probes {
+		floats.Add(sum, t.images[i*hutch.ProjectionSize:][:hutch.ProjectionSize])
+	}
+	d.Residual, d.Images, d.Probes = pack(t.residual), pack(sum), t.probes
+	if t.losses != nil {
+		b := j.view.Alloc(1, len(t.losses))
+		defer b.Free()
+		j.view.Upload(b, t.losses)
+		d.Losses = pack(c.Projection.Vector(b))
+	}
+	return d
+}
