@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"math"
+	"slices"
 
 	"surepipe/risk"
 )
@@ -16,8 +17,8 @@ const (
 	// OneStdErrRule chooses the simplest point whose criterion is within one standard error of the
 	// minimum: the error is that of the difference to the minimizer, not that of the value. The
 	// simplest is the one with the least divergence, the degrees of freedom, whatever the number of
-	// weights; among equal ones that with the smallest value. (Breiman, Friedman, Olshen, Stone 1984
-	// have the rule for cross-validation.)
+	// weights; among equal ones that with the largest first weight, then second. (Breiman, Friedman,
+	// Olshen, Stone 1984 have the rule for cross-validation.)
 	OneStdErrRule Rule = "1se"
 )
 
@@ -87,7 +88,7 @@ func (s *sweep) choice(best int) *Choice {
 			continue
 		}
 		c.Alike = append(c.Alike, i)
-		if s.o.Rule == OneStdErrRule && simpler(fits[i], fits[c.Chosen]) {
+		if s.o.Rule == OneStdErrRule && simpler(v, s.values[c.Chosen]) {
 			c.Chosen = i
 		}
 	}
@@ -96,12 +97,12 @@ func (s *sweep) choice(best int) *Choice {
 }
 
 // simpler reports whether a rather than b is chosen by OneStdErrRule.
-func simpler(a, b risk.Fit) bool {
+func simpler(a, b SweepValue) bool {
 	if a.Digest == nil || b.Digest == nil {
 		return false
 	}
-	if a.Divergence != b.Divergence {
-		return a.Divergence < b.Divergence
+	if a.Digest.Divergence != b.Digest.Divergence {
+		return a.Digest.Divergence < b.Digest.Divergence
 	}
-	return a.Value < b.Value
+	return slices.Compare(a.Weights, b.Weights) > 0
 }

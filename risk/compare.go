@@ -22,7 +22,7 @@ type Digest struct {
 	// Forms are <w_j, J w_j> of the first probes w_j of the trace's estimate, which all fits have in
 	// common; none where the trace is exact, or not a mean over probes.
 	Forms *Packed `json:"forms,omitempty"`
-	// Residual is the projection of y - mu_hat.
+	// Residual is the projection of y - mu_hat; it and Images are for the squared loss alone.
 	Residual *Packed `json:"residual,omitempty"`
 	// Images is the projection of the images J w_0 ... J w_{k-1} of common probes, k = Probes.
 	Images *Packed `json:"images,omitempty"`
@@ -74,9 +74,13 @@ type Comparison struct {
 // and g^2 is the mean of those of a and b. It is the error as an estimate of the difference of the
 // losses, each times g^2/d.
 //
-// For ALO it is the standard error of the mean of the d differences of the left-out errors, as if
-// these were independent: the paired error. For BIC, and AIC without sigma2, which do not estimate a
-// risk, it is NaN.
+// For ALO it is the larger of GCV's and of the paired error, the standard error of the mean of the d
+// differences of the left-out errors as if these were independent. That alone takes the leverages as
+// given, whose changes from draw to draw are most of the error of near pairs (a LASSO with d < p:
+// within one paired error in a quarter of the draws). It stands alone for other losses than the
+// squared one, of which there are no images, and is then too small for near pairs.
+//
+// For BIC, and AIC without sigma2, which do not estimate a risk, it is NaN.
 func (c Comparison) Difference(a, b Fit) Difference {
 	d := Difference{Value: a.Value - b.Value, StdErr: math.NaN()}
 	if a.Digest == nil || b.Digest == nil {
@@ -88,13 +92,21 @@ func (c Comparison) Difference(a, b Fit) Difference {
 	case c.Criterion == AIC && c.Sigma2 > 0:
 		d.StdErr = c.ofSURE(a.Digest, b.Digest) / c.Sigma2
 	case c.Criterion == GCV:
-		ga, gb := a.share(), b.share()
-		s := Comparison{Sigma2: b.Value / gb}
-		d.StdErr = (ga*ga + gb*gb) / 2 / float64(b.D) * s.ofSURE(a.Digest, b.Digest)
+		d.StdErr = ofGCV(a, b)
 	case c.Criterion == ALO:
 		d.StdErr = paired(a, b)
+		if e := ofGCV(a, b); !math.IsNaN(e) {
+			d.StdErr = max(d.StdErr, e)
+		}
 	}
 	return d
+}
+
+// ofGCV is the standard error of GCV_a - GCV_b.
+func ofGCV(a, b Fit) float64 {
+	ga, gb := a.share(), b.share()
+	s := Comparison{Sigma2: b.Value / gb}
+	return (ga*ga + gb*gb) / 2 / float64(b.D) * s.ofSURE(a.Digest, b.Digest)
 }
 
 // share is d/(d - df).

@@ -25,7 +25,7 @@ type traces struct {
 	probes        int
 	images, forms []float64
 	inFlow        bool
-	residual      []float64
+	residual      []float64 // nil where there are no images, for other losses than the squared one
 	losses        []float64 // of length d, where they are known
 }
 
@@ -41,9 +41,15 @@ func (j *Job) open(residual array.Batch) {
 		// Fits with a closed form have the same number.
 		t.probes, t.inFlow = min(t.probes, plan.Residual), j.closed.Estimator == ""
 	}
+	j.traces = t
+	if l := j.problem.Loss; l != nil {
+		if _, squared := l.Weights(); !squared {
+			t.probes, t.inFlow = 0, false
+			return
+		}
+	}
 	t.images, t.forms = make([]float64, t.probes*hutch.ProjectionSize), make([]float64, t.probes)
 	t.residual = c.Projection.Vector(residual)
-	j.traces = t
 }
 
 // seen is what a run calls with its residual probes, nil where they are not those of the digest.
@@ -73,7 +79,7 @@ func (j *Job) keepImages(first int, v, mv array.Batch) {
 // trace's estimate.
 func (j *Job) commonImages(ctx context.Context) error {
 	t := j.traces
-	if t == nil || t.inFlow {
+	if t == nil || t.inFlow || t.residual == nil {
 		return nil
 	}
 	return j.sweeps(ctx, t.probes, func(first, n int) error {
@@ -122,11 +128,13 @@ func (j *Job) digest(r Risk) *risk.Digest {
 	if t.inFlow {
 		d.Forms = pack(t.forms)
 	}
-	sum := make([]float64, hutch.ProjectionSize)
-	for i := range t.probes {
-		floats.Add(sum, t.images[i*hutch.ProjectionSize:][:hutch.ProjectionSize])
+	if t.residual != nil {
+		sum := make([]float64, hutch.ProjectionSize)
+		for i := range t.probes {
+			floats.Add(sum, t.images[i*hutch.ProjectionSize:][:hutch.ProjectionSize])
+		}
+		d.Residual, d.Images, d.Probes = pack(t.residual), pack(sum), t.probes
 	}
-	d.Residual, d.Images, d.Probes = pack(t.residual), pack(sum), t.probes
 	if t.losses != nil {
 		b := j.view.Alloc(1, len(t.losses))
 		defer b.Free()

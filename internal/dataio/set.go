@@ -29,6 +29,8 @@ type Array struct {
 	Ints []int64
 	// Columns names the columns of a table that has a header line, else it is nil.
 	Columns []string
+	// Blank says that NaN stands for a value that is not known, an empty field of a .csv file.
+	Blank bool
 }
 
 // CheckFinite returns an error that names the first NaN or Inf, and its place.

@@ -107,13 +107,13 @@ func (a Array) check() {
 
 // EncodeCSV writes a vector, one value a line, or a matrix, one row a line, with commas, and with a
 // header line where Columns is set. Every number has the fewest digits from which it can be read
-// back; NaN and Inf are errors.
+// back; NaN and Inf are errors, but where Blank is set NaN is an empty field.
 func EncodeCSV(w io.Writer, a Array) error {
 	a.check()
 	if len(a.Shape) != 1 && len(a.Shape) != 2 {
 		return fmt.Errorf("array %q has shape %s, expected one axis or two in a .csv file", a.Name, ShapeString(a.Shape))
 	}
-	if err := a.CheckFinite(); err != nil {
+	if err := a.CheckFinite(); err != nil && !a.Blank {
 		return err
 	}
 	cols := 1
@@ -137,9 +137,14 @@ func EncodeCSV(w io.Writer, a Array) error {
 	var buf []byte
 	n := max(len(a.Data), len(a.Ints))
 	for i := range n {
-		if a.Ints != nil {
+		switch {
+		case a.Ints != nil:
 			buf = strconv.AppendInt(buf[:0], a.Ints[i], 10)
-		} else {
+		case math.IsInf(a.Data[i], 0):
+			return a.CheckFinite()
+		case math.IsNaN(a.Data[i]):
+			buf = buf[:0]
+		default:
 			buf = strconv.AppendFloat(buf[:0], a.Data[i], 'g', -1, 64)
 		}
 		end := byte(',')
