@@ -87,7 +87,11 @@ func (j *Job) commonImages(ctx context.Context) error {
 		defer v.Free()
 		defer mv.Free()
 		hutch.Rademacher(v, j.settings.Seed, uint64(j.Index), first)
+		closed := j.solution.Linearization.Closed()
 		forms := func(ctx context.Context, dst, v array.Batch, left []float64) error {
+			if closed.Images != nil && closed.Images(dst, v) {
+				return nil
+			}
 			return j.solution.Linearization.Forms(ctx, dst, v, formShare(j.settings), left)
 		}
 		if err := hutch.Oracle(forms).Apply(ctx, mv, v, nil); err != nil {
