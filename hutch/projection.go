@@ -2,16 +2,29 @@ package hutch
 
 import (
 	"fmt"
+	"math"
 
 	"surepipe/array"
 )
 
 // ProjectionSize is the number s of values that a [Projection] keeps of a vector, and
-// ProjectionProbes the number k of probes whose images are kept together.
+// ProjectionProbes the largest number of probes whose images are kept together.
 const (
 	ProjectionSize   = 256
 	ProjectionProbes = 24
 )
+
+// CommonProbes is the number k of probes of length d from whose images Frobenius norms of
+// differences are estimated: ProjectionProbes up to d = 4096, and fewer, down to 4, in proportion to
+// 1/sqrt(d) beyond. For a difference of rank r the relative error of the squared norm is about
+// sqrt(2/(k r)), and r grows with d as a rule.
+func CommonProbes(d int) int {
+	const most, fewest = 4096, 4
+	if d > most {
+		return max(fewest, int(ProjectionProbes*math.Sqrt(most/float64(d))))
+	}
+	return min(d, ProjectionProbes)
+}
 
 // projectionSeed is the seed of the map: the same in every run, so that what different runs have
 // kept can be compared.

@@ -20,8 +20,9 @@ type Comparing struct {
 
 // traces are what the stages keep for the digest of a job.
 type traces struct {
-	// probes is the number of common probes. images has the projection of each one's image, and
-	// forms its quadratic form; inFlow says that they are among those of the trace's estimate.
+	// probes is the number of common probes. images has the projection of each one's image. inFlow
+	// says that they are among those of the trace's estimate, and then forms are the quadratic forms
+	// of its first probes.
 	probes        int
 	images, forms []float64
 	inFlow        bool
@@ -35,11 +36,12 @@ func (j *Job) open(residual array.Batch) {
 	if c == nil {
 		return
 	}
-	t := &traces{probes: min(hutch.ProjectionProbes, len(j.Y))}
-	plan := j.settings.Plan
+	t := &traces{probes: hutch.CommonProbes(len(j.Y))}
+	plan, forms := j.settings.Plan, 0
 	if plan.Basis == hutch.NoBasis && plan.Sketch == 0 {
 		// Fits with a closed form have the same number.
 		t.probes, t.inFlow = min(t.probes, plan.Residual), j.closed.Estimator == ""
+		forms = min(hutch.ProjectionProbes, plan.Residual)
 	}
 	j.traces = t
 	if l := j.problem.Loss; l != nil {
@@ -48,7 +50,7 @@ func (j *Job) open(residual array.Batch) {
 			return
 		}
 	}
-	t.images, t.forms = make([]float64, t.probes*hutch.ProjectionSize), make([]float64, t.probes)
+	t.images, t.forms = make([]float64, t.probes*hutch.ProjectionSize), make([]float64, forms)
 	t.residual = c.Projection.Vector(residual)
 }
 
@@ -63,16 +65,13 @@ func (j *Job) seen() func(first int, v, mv array.Batch) {
 // keepImages keeps what a digest needs of the probes from first on. Different probes use different
 // memory, so no lock is needed.
 func (j *Job) keepImages(first int, v, mv array.Batch) {
-	t, c := j.traces, j.settings.Compare
-	n := min(mv.K(), t.probes-first)
-	if n <= 0 {
-		return
+	t := j.traces
+	if n := min(mv.K(), len(t.forms)-first); t.inFlow && n > 0 {
+		j.view.Dot(t.forms[first:first+n], v.Rows(0, n), mv.Rows(0, n))
 	}
-	v, mv = v.Rows(0, n), mv.Rows(0, n)
-	if t.inFlow {
-		j.view.Dot(t.forms[first:first+n], v, mv)
+	if n := min(mv.K(), t.probes-first); n > 0 {
+		j.settings.Compare.Projection.Images(t.images[first*hutch.ProjectionSize:(first+n)*hutch.ProjectionSize], first, mv.Rows(0, n))
 	}
-	c.Projection.Images(t.images[first*hutch.ProjectionSize:(first+n)*hutch.ProjectionSize], first, mv)
 }
 
 // commonImages applies the Jacobian to the common probes, where they are not among those of the
