@@ -86,7 +86,7 @@ func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Durati
 }
 
 // warnings are those of the points together: what is printed on standard error at the end.
-func (r *sweepReport) warnings(s sweepSummary, incomparable int) []pipeline.Warning {
+func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 	f := r.f
 	var all []pipeline.Warning
 	add := func(code, format string, args ...any) {
@@ -100,14 +100,17 @@ func (r *sweepReport) warnings(s sweepSummary, incomparable int) []pipeline.Warn
 			add(noteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end, axis.name)
 		}
 	}
-	if incomparable > 0 && slices.ContainsFunc(s.DifferenceStdErr, func(e *float64) bool { return e != nil && *e > 0 }) {
-		add(noteIncomparable, "%d points of %s have no digest, as those of earlier versions: their differences have no error, and --rule 1se passes over them", incomparable, f.jsonl)
-	}
-	doubted := 0
+	doubted, old := 0, 0
 	for _, l := range r.lines {
+		if l.Digest == nil {
+			old++
+		}
 		if l.doubted() {
 			doubted++
 		}
+	}
+	if old > 0 {
+		add(noteIncomparable, "%d points of %s have no digest, as those of earlier versions: their differences have no error, and --rule 1se passes over them", old, f.jsonl)
 	}
 	if doubted > 0 {
 		add(pipeline.Unverified, doubtedText, doubted, s.Points, "points")

@@ -192,7 +192,7 @@ func (r *sweepReport) finish(best, chosen pipeline.SweepPoint, took time.Duratio
 			return err
 		}
 	}
-	warnings := r.warnings(s, best.Choice.Incomparable)
+	warnings := r.warnings(s)
 	s.Warnings = slices.Concat(f.notes, warnings)
 	if r.log != nil {
 		if err := r.log.write(s); err != nil {
