@@ -114,7 +114,7 @@ func criteriaCases(b testing.TB) []*criteriaCase {
 // that each chooses from the same grid, more than the least loss on the grid, and the processors'
 // time for all weights. Run it by
 //
-//	go test ./pipeline -run '^$' -bench 'Criteria$' -benchtime 1x | grep '^|'
+//	go test ./pipeline -run '^$' -bench Criteria -benchtime 1x | grep '^|'
 func BenchmarkCriteria(b *testing.B) {
 	fmt.Println("| problem | size | | SURE | SURE, 1se | GCV | ALO | SURE, sigma2 by df | 10-fold CV |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")

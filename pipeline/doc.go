@@ -45,7 +45,7 @@
 // error, which points cannot be told from it, and the optimism of a minimum that was looked for. How
 // often these errors hold, over draws of y, and what a choice costs:
 //
-//	go test ./pipeline -run '^$' -bench 'Differences|Criteria$' -benchtime 1x
+//	go test ./pipeline -run '^$' -bench 'Differences|Criteria' -benchtime 1x
 //
 // Solves are warm-started at the solution of the previous point, in chains of [DefaultChain] points
 // that begin at 0. Chains run concurrently, and an interrupted sweep repeats at most the solves of

@@ -78,7 +78,8 @@ type Comparison struct {
 // differences of the left-out errors as if these were independent. That alone takes the leverages as
 // given, whose changes from draw to draw are most of the error of near pairs (a LASSO with d < p:
 // within one paired error in a quarter of the draws). It stands alone for other losses than the
-// squared one, of which there are no images, and is then too small for near pairs.
+// squared one, of which there are no images, and is then too small for near pairs; GCV's stands alone
+// where the diagonal is an estimate.
 //
 // For BIC, and AIC without sigma2, which do not estimate a risk, it is NaN.
 func (c Comparison) Difference(a, b Fit) Difference {
@@ -95,8 +96,8 @@ func (c Comparison) Difference(a, b Fit) Difference {
 		d.StdErr = ofGCV(a, b)
 	case c.Criterion == ALO:
 		d.StdErr = paired(a, b)
-		if e := ofGCV(a, b); !math.IsNaN(e) {
-			d.StdErr = max(d.StdErr, e)
+		if e := ofGCV(a, b); !math.IsNaN(e) && !(d.StdErr > e) {
+			d.StdErr = e
 		}
 	}
 	return d
