@@ -44,6 +44,11 @@
 // nonzero eigenvalues and all are equal (a projection of high rank), its error is larger than
 // Hutchinson's by sqrt(3).
 //
+// # Comparing matrices
+//
+// The images of common probes under two matrices give ||M - N||_F^2, the mean of ||(M - N) w||^2. A
+// [Projection] keeps a few hundred numbers of all images together, which is enough for that.
+//
 // # Error bar and Frobenius norm
 //
 // [Estimate] carries the standard error of the sampled part, sd/sqrt(m) with the sample standard

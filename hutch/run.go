@@ -63,6 +63,9 @@ type Options struct {
 	// Batch is the largest number of vectors that [Trace] gives the oracle at a time; 0 stands for
 	// DefaultBatch. The result does not depend on it.
 	Batch int
+	// Seen, if not nil, is given the residual probes and their images, numbered from first, before
+	// they are freed. Calls come from several goroutines at once, in any order.
+	Seen func(first int, v, mv array.Batch)
 }
 
 // Run is one estimate in progress: the results of its phases, and the device memory that holds
@@ -159,6 +162,9 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 	r.tally.AddResidual(first, v, mv, left)
 	if r.leverages != nil {
 		r.leverages.random(first, signs, deflated, mv)
+	}
+	if r.o.Seen != nil {
+		r.o.Seen(first, v, mv)
 	}
 	return r.dev.Err()
 }

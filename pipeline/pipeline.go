@@ -110,6 +110,8 @@ type Options struct {
 	// Logger, if not nil, logs every sample that succeeds, with the context of the call that the
 	// sample belongs to.
 	Logger *slog.Logger
+
+	compare *stages.Comparing // of a sweep
 }
 
 // Pipeline estimates the risk of one estimator at any number of samples. It is safe for concurrent
@@ -293,7 +295,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			fed <- s.feed(ctx, ys, samples)
 		}()
 		settings := stages.Settings{
-			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch, Workers: p.workers, KeepB: p.o.KeepB, ALO: p.o.ALO,
+			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch, Workers: p.workers, KeepB: p.o.KeepB, ALO: p.o.ALO, Compare: p.o.compare,
 		}
 		if p.o.Progress != nil {
 			settings.Report = s.tell

@@ -44,6 +44,11 @@ type SweepOptions struct {
 	// GCV of a fit that interpolates y, is never the minimizer; without the diagonal that risk.ALO
 	// needs the sweep ends with ErrNoDiagonal.
 	Criterion risk.Criterion
+	// Rule says which point is chosen: by default MinimumRule.
+	Rule Rule
+	// Sigma2RelStdErr is the standard error of Sigma2 over its value, where that is an estimate. It
+	// is part of the errors of differences.
+	Sigma2RelStdErr float64
 	// Mu is the true mean, of length d, where it is known.
 	Mu []float64
 	// Chain is the number of points of the grid in a chain of warm starts: each starts at the
@@ -73,6 +78,8 @@ type SweepValue struct {
 	Value float64
 	// Trusted is the result of [Risk.Trusted].
 	Trusted bool
+	// Digest is [Risk].Digest. Without it the point has no error in [Choice].Differences.
+	Digest *risk.Digest
 }
 
 // SweepStage is the stage of a sweep that computed a point.
@@ -83,6 +90,7 @@ const (
 	GridStage      SweepStage = "grid"
 	RefineStage    SweepStage = "refine"
 	MinimizerStage SweepStage = "minimizer"
+	ChosenStage    SweepStage = "chosen"
 )
 
 // SweepPoint is the risk at one choice of the weights.
@@ -102,6 +110,8 @@ type SweepPoint struct {
 	// it: -1 for its least value, 1 for its greatest, 0 for neither. Where it is, the minimum may
 	// lie beyond the grid.
 	Edge []int
+	// Choice says, in the minimizer stage, how sure the choice is; nil at the other points.
+	Choice *Choice
 }
 
 // Sweep estimates the risk on a grid of weights and searches for its minimum, or that of another
@@ -118,7 +128,8 @@ type SweepPoint struct {
 // out. Every solve is warm-started at the grid's minimizer.
 //
 // Points are yielded in order. The minimizer, the point of least SURE or of another criterion, is
-// yielded again at the end, with its estimate. A point that is not Trusted is the minimizer only if
+// yielded again at the end, with its estimate and the [Choice]. Where the Rule chooses another point,
+// that is yielded again after it, in ChosenStage, with its estimate. A point that is not Trusted is the minimizer only if
 // none is. Among equal values the one with the smallest weights is taken.
 //
 // Where each solve starts follows from the grid alone. All results are bit-identical for any
@@ -172,7 +183,7 @@ type sweep struct {
 
 	mu     sync.Mutex
 	best   candidate
-	values []SweepValue // of the grid's points
+	values []SweepValue // of all points
 }
 
 // defined reports whether the criterion has a value there.
@@ -225,6 +236,9 @@ func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield fun
 		return nil, err
 	}
 	if err := o.chooseCriterion(f.Problem); err != nil {
+		return nil, err
+	}
+	if err := o.checkRule(); err != nil {
 		return nil, err
 	}
 	if err := checkSample(y, d); err != nil {
@@ -365,9 +379,10 @@ func (s *sweep) weights(i int) []float64 {
 func (s *sweep) offer(i int, v SweepValue, point *SweepPoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i < s.total {
-		s.values[i] = v
+	if i == len(s.values) { // the points beyond the grid come one after the other
+		s.values = append(s.values, v)
 	}
+	s.values[i] = v
 	if c := (candidate{v, i, point}); c.beats(s.best) {
 		s.best = c
 	}

@@ -26,6 +26,10 @@ func ExampleSweep() {
 			panic(err)
 		}
 		fmt.Printf("%-9s lambda %.2f: SURE %.2f, divergence %.0f\n", point.Stage, point.Weights[0], point.SURE, point.Trace.Trace)
+		if c := point.Choice; c != nil {
+			fmt.Printf("within one standard error of it: points %v\n", c.Alike)
+			fmt.Printf("point 2 is %.1f ± %.1f above\n", c.Differences[2].Value, c.Differences[2].StdErr)
+		}
 	}
 	// Output:
 	// grid      lambda 4.00: SURE 31.90, divergence 2
@@ -34,4 +38,6 @@ func ExampleSweep() {
 	// grid      lambda 0.50: SURE 0.40, divergence 2
 	// grid      lambda 0.25: SURE 0.70, divergence 4
 	// minimizer lambda 0.50: SURE 0.40, divergence 2
+	// within one standard error of it: points [3 4]
+	// point 2 is 1.5 ± 0.6 above
 }

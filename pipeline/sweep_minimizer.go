@@ -40,43 +40,64 @@ func (g *origin) get(ctx context.Context) (_ []float64, err error) {
 	return g.b, nil
 }
 
-// minimizer yields the best of all points with its estimate, which is computed again
-// if the point was known before.
+// minimizer yields the best of all points with its estimate, and the chosen one where that is
+// another.
 func (s *sweep) minimizer(ctx context.Context, grid candidate, minimum *origin) error {
 	best := s.best
-	point := best.point
+	last, err := s.again(ctx, best, minimum)
+	if err != nil {
+		return err
+	}
+	last.Stage = MinimizerStage
+	last.Edge = s.edge(s.place(grid.index))
+	last.Choice = s.choice(best.index)
+	if !s.yield(last, nil) {
+		return errStopped
+	}
+	chosen := last.Choice.Chosen
+	if chosen == best.index {
+		return nil
+	}
+	if last, err = s.again(ctx, candidate{SweepValue: s.values[chosen], index: chosen}, minimum); err != nil {
+		return err
+	}
+	last.Stage = ChosenStage
+	if !s.yield(last, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+// again is a point with its estimate, which is computed again, to the same bits, unless it is kept.
+func (s *sweep) again(ctx context.Context, c candidate, minimum *origin) (SweepPoint, error) {
+	point := c.point
 	if point == nil {
 		stage := RefineStage
 		var path vjp.Path
 		defer path.Release()
 		var from start
 		var err error
-		if best.index < s.total {
+		if c.index < s.total {
 			stage = GridStage
-			from, err = s.start(ctx, best.index, &path)
+			from, err = s.start(ctx, c.index, &path)
 		} else {
 			from.b, err = minimum.get(ctx)
 		}
 		if err != nil {
-			return err
+			return SweepPoint{}, err
 		}
-		if point, err = s.estimate(ctx, best.index, stage, best.Weights, from); err != nil {
-			return err
+		if point, err = s.estimate(ctx, c.index, stage, c.Weights, from); err != nil {
+			return SweepPoint{}, err
 		}
 		if stage == GridStage {
-			point.Place = s.place(best.index)
+			point.Place = s.place(c.index)
 		}
 	}
-	last := *point
+	again := *point
 	if !s.o.KeepB {
-		last.B = nil
+		again.B = nil
 	}
-	last.Stage = MinimizerStage
-	last.Edge = s.edge(s.place(grid.index))
-	if !s.yield(last, nil) {
-		return errStopped
-	}
-	return nil
+	return again, nil
 }
 
 // edge is SweepPoint.Edge of the grid's minimizer.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/hutch"
 	"surepipe/prox"
 	"surepipe/risk"
 	"surepipe/stages"
@@ -51,8 +52,15 @@ func recovered(err *error) {
 // open makes the base.
 func (s *sweep) open(ctx context.Context) (release func(), err error) {
 	defer recovered(&err)
-	s.base, release, err = s.solver(s.reporting(ctx, 0), s.weights(0))
-	return release, err
+	base, free, err := s.solver(s.reporting(ctx, 0), s.weights(0))
+	if err != nil {
+		return nil, err
+	}
+	s.base = base
+	d, _ := s.f.Problem.A.Dims()
+	projection := hutch.NewProjection(s.f.Problem.Device, d)
+	s.o.compare = &stages.Comparing{Projection: projection, Criterion: s.o.Criterion}
+	return func() { projection.Free(); free() }, nil
 }
 
 // solver makes the solver at the weights. release frees it and its regularizer.
@@ -174,7 +182,7 @@ func (s *sweep) estimate(ctx context.Context, i int, stage SweepStage, weights [
 
 // valueOf is what the sweep needs to know about a point.
 func (s *sweep) valueOf(p *SweepPoint) SweepValue {
-	return SweepValue{p.Weights, p.Value(s.o.Criterion), p.Trusted()}
+	return SweepValue{p.Weights, p.Value(s.o.Criterion), p.Trusted(), p.Digest}
 }
 
 // risk is that of point i.

@@ -91,7 +91,7 @@ func collect(t testing.TB, c curve, grid [][]float64, o pipeline.SweepOptions) [
 func known(points []pipeline.SweepPoint) []pipeline.SweepValue {
 	var k []pipeline.SweepValue
 	for _, p := range points {
-		k = append(k, pipeline.SweepValue{Weights: p.Weights, Value: p.SURE, Trusted: p.Trusted()})
+		k = append(k, pipeline.SweepValue{Weights: p.Weights, Value: p.SURE, Trusted: p.Trusted(), Digest: p.Digest})
 	}
 	return k
 }
@@ -389,7 +389,7 @@ func TestSweepOptionsAreChecked(t *testing.T) {
 			want string
 		}{
 			{ok, pipeline.SweepOptions{Criterion: risk.SURE}, "needs sigma2, which is 0"},
-			{ok, pipeline.SweepOptions{Criterion: "cp"}, `criterion "cp", expected one of sure, gcv`},
+			{ok, pipeline.SweepOptions{Criterion: "cp"}, `the criterion is "cp", expected one of sure, gcv`},
 			{ok, pipeline.SweepOptions{Options: pipeline.Options{Sigma2: -1}}, "sigma2 is -1"},
 			{nil, pipeline.SweepOptions{Options: one}, "a grid without axes"},
 			{[][]float64{{}}, pipeline.SweepOptions{Options: one}, "axis 0 of the grid is empty"},
@@ -427,7 +427,7 @@ func TestSweepOfClosedFormsGoesOn(t *testing.T) {
 		for _, cut := range []int{2, 7, 12} {
 			o := pipeline.SweepOptions{Chain: 6}
 			for _, p := range want[:cut] {
-				o.Known = append(o.Known, pipeline.SweepValue{Weights: p.Weights, Value: p.SURE, Trusted: p.Trusted()})
+				o.Known = append(o.Known, pipeline.SweepValue{Weights: p.Weights, Value: p.SURE, Trusted: p.Trusted(), Digest: p.Digest})
 			}
 			got := collect(t, c, grid, o)
 			if len(got) != len(want)-cut {

@@ -47,7 +47,13 @@
 //
 // SURE is an unbiased estimate of the risk if mu_hat is weakly differentiable, sigma2 is known
 // and the estimator was fixed before y was seen. Hyperparameters chosen by the value of SURE at
-// the same y make the least value optimistic; none of the error bars here covers that.
+// the same y make the least value optimistic; no error bar covers that, but [Comparison.Optimism]
+// estimates it.
+//
+// # Comparing fits
+//
+// Fits to the same y with other weights share most of their error. [Comparison.Difference] has that
+// of a difference, from what each fit leaves in a [Digest]: a few hundred numbers, whatever d is.
 //
 // # Sources
 //
@@ -55,7 +61,10 @@
 // (1981): SURE.
 //
 // P. C. Bellec, C.-H. Zhang, Second-order Stein: SURE for SURE and other applications in
-// high-dimensional inference, Annals of Statistics 49 (2021): the error bar.
+// high-dimensional inference, Annals of Statistics 49 (2021): the error bar, and that of a difference.
+//
+// R. J. Tibshirani, S. Rosset, Excess optimism: how biased is the apparent error of an estimator tuned
+// by SURE?, Journal of the American Statistical Association 114 (2019).
 //
 // T. Cacoullos, On upper and lower bounds for the variance of a function of a random variable,
 // Annals of Probability 10 (1982): the floor of the error bar.

@@ -174,6 +174,7 @@ func (w *workspace) factored(set []int) (Factored, bool) {
 	}
 	f := Factored{Condition: w.p.Condition()}
 	f.Trace, f.Frobenius2, f.Projection = w.p.Traces()
+	f.Images = w.images
 	return f, true
 }
 

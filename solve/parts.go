@@ -80,3 +80,51 @@ func (p *parts) merge(dev array.Device, a linops.Operator) {
 		*p = append(*p, columnsOf(dev, a, set))
 	}
 }
+
+// images sets dst_i = A_S (A_S* A_S + Q)^{-1} A_S* v_i for the active set S, from the solver's own
+// factor. It reports false, and does nothing, where the columns are not held any more.
+func (w *workspace) images(dst, v array.Batch) bool {
+	active := w.p.Active()
+	if len(w.parts) == 0 && len(active) > 0 {
+		return false
+	}
+	dev, k, n := v.Device(), v.K(), len(active)
+	at := make(map[int]int, n) // the place of a coordinate in active
+	for s, i := range active {
+		at[w.set[i]] = s
+	}
+	x := make([]float64, k*n)
+	for _, c := range w.parts {
+		out := dev.Alloc(k, len(c.set))
+		c.A.Adjoint(out, v)
+		values := out.ToHost()
+		out.Free()
+		for col, j := range c.set {
+			if s, ok := at[j]; ok {
+				for i := range k {
+					x[i*n+s] = values[i*len(c.set)+col]
+				}
+			}
+		}
+	}
+	w.p.SolveEach(x, k)
+	dev.Fill(dst, 0)
+	image := dev.Alloc(k, dst.N())
+	defer image.Free()
+	for _, c := range w.parts {
+		values := make([]float64, k*len(c.set))
+		for col, j := range c.set {
+			if s, ok := at[j]; ok {
+				for i := range k {
+					values[i*len(c.set)+col] = x[i*n+s]
+				}
+			}
+		}
+		in := dev.Alloc(k, len(c.set))
+		dev.Upload(in, values)
+		c.A.Forward(image, in)
+		in.Free()
+		dev.Lin(dst, 1, dst, 1, image)
+	}
+	return true
+}

@@ -59,6 +59,10 @@ type Factored struct {
 	// says that Q is 0, so that both are the number of columns.
 	Trace, Frobenius2 float64
 	Projection        bool
+	// Images sets dst_i = D mu_hat v_i by the solver's factor. It reports false, and does nothing,
+	// where that has gone: it serves, like Factored, until the path of the solve goes on, and not
+	// without a path.
+	Images func(dst, v array.Batch) bool
 }
 
 // Linear is an estimator mu_hat = U* diag(Weights) U y, for every y. The batches belong to the

@@ -152,6 +152,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if err := job.criteria(&r); err != nil {
 		return Risk{}, err
 	}
+	r.Digest = job.digest(r)
 	return r, dev.Sync()
 }
 

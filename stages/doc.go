@@ -22,6 +22,10 @@
 //	projected  tr(Q* M Q); the exact trace has the unit vectors for Q
 //	residual   tr((I - QQ*) M (I - QQ*)) by random vectors; Hutchinson's estimator has an empty Q
 //
+// With Settings.Compare a result leaves a [risk.Digest], by which it can be compared with others at
+// the same y: its images of common probes are those of the residual phase where the estimate is
+// Hutchinson's, and are computed after the solve elsewhere.
+//
 // Where the number of probes follows from the accuracy, [Refine] adds residual probes until the
 // trace is accurate enough. [Verify] checks the result by other means.
 //

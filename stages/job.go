@@ -74,6 +74,8 @@ type Job struct {
 	// By Solve: holds one sweep at a time, where sweeps are conjugate gradients of so many
 	// coordinates that the device's processors share each of them; nil elsewhere.
 	turn chan struct{}
+	// By Solve and the stages of probes: what a digest needs, nil where none was asked for.
+	traces *traces
 	// By Solve: when the solver started on the sample, and when it finished.
 	begun, solved time.Time
 

@@ -80,6 +80,9 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 			diagonal = risk.InterceptDiagonal(diagonal)
 		}
 		mean, stdErr, err := exact(diagonal)
+		if err == nil {
+			j.leftOut(diagonal, left)
+		}
 		return risk.LeaveOneOutResult{Mean: mean, StdErr: stdErr}, err
 	}
 	if j.run == nil {

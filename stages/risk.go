@@ -61,6 +61,9 @@ type Risk struct {
 	// ALOErr says why ALO is NaN although it was asked for: it is or wraps [ErrNoDiagonal] or
 	// [risk.ErrLeverage].
 	ALOErr error
+	// Digest is what is needed to compare the result with others at the same y, where that was asked
+	// for (Settings.Compare), else nil.
+	Digest *risk.Digest
 	// stand is the variance that stands in for an unknown sigma2 where errors are weighed.
 	stand float64
 	// Convergence is that of the solver; Derivative says how the solution was differentiated.

@@ -39,6 +39,9 @@ type Settings struct {
 	// probes of its own where the trace needs none. Without it leave-one-out takes the probes of
 	// the trace, and is absent where there are none.
 	ALO bool
+	// Compare, unless nil, has every job leave a digest by which its result can be compared with
+	// others at the same y ([Risk].Digest).
+	Compare *Comparing
 	// Report, unless nil, receives the reports of the work on a sample, from its solve to its
 	// verification. Calls come from several goroutines at once.
 	Report func(sample int, r progress.Report)
@@ -80,8 +83,11 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			jobs.add(job)
 			if job.plan.Dim > 0 {
 				job.run = hutch.NewRun(job.view, job.plan, matrix(job.solution.Linearization), hutch.Options{
-					Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: true,
+					Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: true, Seen: job.seen(),
 				})
+			}
+			if err := job.settle(ctx, job.commonImages(ctx)); err != nil {
+				return err
 			}
 			if job.count(hutch.Sketching) == 0 {
 				return send(ctx, out, Probes{Job: job, Phase: hutch.Sketching})
@@ -163,6 +169,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	if job.residual, job.lossTerms = misfit(problem.Loss, sol.MuHat, y); view.Err() != nil {
 		return nil, view.Err()
 	}
+	job.open(y)
 	job.solved = time.Now()
 	if err := job.leave(c); err != nil {
 		return nil, cause(view, err)

@@ -137,3 +137,67 @@ func sure(t *testing.T, f func() ([]float64, error)) []float64 {
 	}
 	return out
 }
+
+// The factors that a path's solver has made give the images that new ones give, and say when they
+// have gone.
+func TestImagesByTheSolversFactors(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const d, p, k = 60, 140, 5
+		rng := rand.New(rand.NewPCG(8, 8))
+		x := mat.NewDense(d, p, nil)
+		for i := range d {
+			for j := range p {
+				x.Set(i, j, rng.NormFloat64()*math.Pow(10, float64(j%5)-2))
+			}
+		}
+		a := linops.NewDense(dev, x)
+		defer a.Release()
+		y, v, got, want := dev.Alloc(1, d), dev.Alloc(k, d), dev.Alloc(k, d), dev.Alloc(k, d)
+		for _, b := range []array.Batch{y, v, got, want} {
+			defer b.Free()
+		}
+		values := make([]float64, (k+1)*d)
+		for i := range values {
+			values[i] = rng.NormFloat64()
+		}
+		dev.Upload(y, values[:d])
+		dev.Upload(v, values[d:])
+		for name, r := range map[string]func(s float64) prox.Prox{
+			"lasso":       func(s float64) prox.Prox { return prox.NewL1(6 * s) },
+			"elastic net": func(s float64) prox.Prox { return prox.NewElasticNet(4*s, 2) },
+		} {
+			base := newSolver(t, "active-set", vjp.Problem{A: a, R: r(1), Device: dev}, vjp.Options{Tol: 1e-10})
+			var path vjp.Path
+			for step, weight := range []float64{1, 0.5, 0.2} {
+				s, err := base.Reweight(t.Context(), r(weight))
+				if err != nil {
+					t.Fatal(err)
+				}
+				sol, err := s.SolveFrom(t.Context(), y, vjp.From{Path: &path})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := sol.Linearization.Closed()
+				if c.Images == nil || !c.Images(got, v) {
+					t.Fatalf("%s, step %d: the solver's factors are not there", name, step)
+				}
+				if err := sol.Linearization.VJP(t.Context(), want, v); err != nil {
+					t.Fatal(err)
+				}
+				g, w := got.ToHost(), want.ToHost()
+				for i := range w {
+					if math.Abs(g[i]-w[i]) > 1e-9 {
+						t.Fatalf("%s, step %d: %g, expected %g", name, step, g[i], w[i])
+					}
+				}
+				if step == 2 {
+					if path.Release(); c.Images(got, v) {
+						t.Errorf("%s: images by factors that have been given up", name)
+					}
+				}
+				sol.Release()
+				s.Release()
+			}
+		}
+	})
+}

@@ -115,6 +115,7 @@ func (l *implicit) takeOver(s *situation) error {
 	l.dim = s.n
 	l.f = &factored{rank: s.n, sensitive: l.sensitive(given.Projection, given.Condition)}
 	l.setKnown(given.Trace, given.Frobenius2, given.Condition)
+	l.known.Images = given.Images
 	again := &implicit{p: l.p, model: l.model, norm: l.norm, optimality: l.optimality}
 	if l.keep && l.gram != nil {
 		kept := l.gram(l.model.Space.Form().Set)

@@ -149,6 +149,11 @@ type Closed struct {
 	//
 	// It is nil where the system was not factored.
 	Slope func() ([]float64, error)
+	// Images sets dst_i = D mu_hat v_i by the factors that the solver made on its way, which saves
+	// making them anew. It serves until the solver goes on along its path, and must not be called
+	// at the same time; it reports false, and does nothing, where the factors have gone. It is nil
+	// where the solver made none.
+	Images func(dst, v array.Batch) bool
 }
 
 // Inner counts the inner iterations of a linearization.

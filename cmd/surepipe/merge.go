@@ -119,16 +119,18 @@ func (f *mergeFlags) merge(cmd *cobra.Command, files []string) error {
 	}
 	s.finish(0)
 	s.Seconds = title.seconds
+	s.Warnings = slices.Concat(s.notes, s.warnings())
 	if err := writeLine(cmd.OutOrStdout(), s); err != nil {
 		return err
 	}
 	if err := s.writeTable(cmd.ErrOrStderr(), throughput{}); err != nil {
 		return err
 	}
+	printWarnings(cmd.ErrOrStderr(), s.Warnings)
 	if err := f.figures.draw(s, title.problem, title.d); err != nil {
 		return err
 	}
-	return s.converged(cmd.ErrOrStderr())
+	return s.converged()
 }
 
 // shardFile is a file of one shard that has been checked.

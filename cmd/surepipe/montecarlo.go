@@ -2,13 +2,14 @@ package main
 
 import (
 	"fmt"
-	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
+	"surepipe/pipeline"
 	"surepipe/problems"
 )
 
@@ -268,10 +269,14 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		f.warn(cmd, job.problem)
 	}
 	f.warnIntercept(cmd, rest)
+	var doubts []pipeline.Warning
 	m := &monteCarlo{
 		job: job, template: f.result(job), ys: ys, mu: rest.Mu, first: o.first, count: count, part: part{0, count + o.seeds}, seed: f.seed,
 		log: o.jsonl, resume: o.resume, again: "--resume", out: cmd.OutOrStdout(), progress: bar,
-		warn: func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), "surepipe: "+text) },
+		warn: func(text string) {
+			doubts = append(doubts, pipeline.Warning{Code: noteLog, Text: text})
+			fmt.Fprintln(cmd.ErrOrStderr(), "surepipe: "+text)
+		},
 	}
 	if m.log != "" {
 		whole := newLogHeader(estimatorSettings(cmd), rest, dev)
@@ -284,19 +289,18 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	if err != nil {
 		return err
 	}
+	s.Warnings = slices.Concat(s.notes, doubts, s.warnings())
 	if err := writeLine(cmd.OutOrStdout(), s); err != nil {
 		return err
 	}
 	if err := s.writeTable(cmd.ErrOrStderr(), speed); err != nil {
 		return err
 	}
-	if s.zeroBar {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
-	}
+	printWarnings(cmd.ErrOrStderr(), s.warnings())
 	if err := o.figures.draw(s, job.problem.Name, job.problem.D); err != nil {
 		return err
 	}
-	return s.converged(cmd.ErrOrStderr())
+	return s.converged()
 }
 
 func newLogHeader(settings map[string]string, data problems.Data, dev array.Device) logHeader {
@@ -340,16 +344,25 @@ func scaled(x []float64, a float64) []float64 {
 	return y
 }
 
-// converged prints what to try, and returns errNotConverged, where a result should not be trusted.
-func (s *summary) converged(stderr io.Writer) error {
-	if s.NotConverged == 0 {
-		return nil
+// warnings are those of all samples together, which are printed on standard error at the end.
+func (s *summary) warnings() (all []pipeline.Warning) {
+	if s.zeroBar {
+		all = append(all, pipeline.Warning{Code: noteErrorBar, Text: zeroBarText(s.estimated)})
 	}
 	if s.doubted > 0 {
-		fmt.Fprintf(stderr, doubtedText, s.doubted, s.Samples+s.Seeds, "samples")
+		all = append(all, pipeline.Warning{Code: pipeline.Unverified, Text: fmt.Sprintf(doubtedText, s.doubted, s.Samples+s.Seeds, "samples")})
 	}
 	if n := s.NotConverged - s.doubted; n > 0 {
-		fmt.Fprintf(stderr, "surepipe: %d of %d samples did not converge, and are included in the means above; raise --max-iter, or --tol if less accuracy is enough, or try another --solver\n", n, s.Samples+s.Seeds)
+		all = append(all, pipeline.Warning{Code: pipeline.NotConverged,
+			Text: fmt.Sprintf("%d of %d samples did not converge, and are included in the means above; raise --max-iter, or --tol if less accuracy is enough, or try another --solver", n, s.Samples+s.Seeds)})
 	}
-	return errNotConverged
+	return all
+}
+
+// converged returns errNotConverged where a result should not be trusted.
+func (s *summary) converged() error {
+	if s.NotConverged > 0 {
+		return errNotConverged
+	}
+	return nil
 }

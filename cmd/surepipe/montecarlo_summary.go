@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -24,10 +25,11 @@ type sampleRecord struct {
 	SURE       *float64 `json:"sure"`
 	SUREStdErr float64  `json:"sure_stderr"`
 	criteriaResult
-	Sigma2  float64 `json:"sigma2"`
-	D       int     `json:"d"`
-	Problem string  `json:"problem"`
-	Seconds struct {
+	Sigma2       float64 `json:"sigma2"`
+	Sigma2Method string  `json:"sigma2_method"`
+	D            int     `json:"d"`
+	Problem      string  `json:"problem"`
+	Seconds      struct {
 		Total float64 `json:"total"`
 	} `json:"seconds"`
 	Residual         float64  `json:"residual"`
@@ -43,6 +45,7 @@ type sampleRecord struct {
 		Queries int `json:"queries"`
 	} `json:"trace"`
 	Verification *pipeline.Verification `json:"verification"`
+	Warnings     []pipeline.Warning     `json:"warnings"`
 }
 
 func parseRecord(line []byte) (r sampleRecord, err error) {
@@ -84,6 +87,8 @@ type summary struct {
 	SeedsSDALO      *float64 `json:"seeds_sd_alo,omitempty"`
 	SeedsRMSALO     *float64 `json:"seeds_rms_alo_probe_stderr,omitempty"`
 	Seconds         float64  `json:"seconds"`
+	// Warnings are those printed on standard error, of all samples together.
+	Warnings []pipeline.Warning `json:"warnings,omitempty"`
 
 	sure, stderr, loss, err []float64
 	divergence              []float64
@@ -92,8 +97,10 @@ type summary struct {
 	// These hold only values that are defined.
 	gcv, alo, seedGCV, seedALO []float64
 	aloProbe, seedALOProbe     []float64
-	zeroBar                    bool // of at least one sample
-	doubted                    int  // number that --verify disagrees with; they count as not converged too
+	zeroBar                    bool               // of at least one sample
+	estimated                  bool               // sigma2
+	notes                      []pipeline.Warning // of the command, which every line has
+	doubted                    int                // number that --verify disagrees with; they count as not converged too
 }
 
 func (s *summary) add(r sampleRecord) {
@@ -106,7 +113,12 @@ func (s *summary) add(r sampleRecord) {
 		s.NotConverged++
 	}
 	terms := risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Divergence, Frobenius2: r.JacobianFro2}
-	s.zeroBar = s.zeroBar || terms.Floored()
+	s.zeroBar, s.estimated = s.zeroBar || terms.Floored(), r.Sigma2Method != ""
+	for _, w := range r.Warnings {
+		if commandNote(w.Code) && !slices.Contains(s.notes, w) {
+			s.notes = append(s.notes, w)
+		}
+	}
 	if r.Repeat != nil {
 		s.Seeds++
 		s.seedGCV = appendDefined(s.seedGCV, r.GCV)

@@ -17,7 +17,14 @@ const (
 	noteErrorBar       = "error-bar-floor" // the error bar is the least possible
 	noteMuHatAlone     = "mu-hat-alone"    // the file of --out has no b
 	noteClamped        = "pixels-clamped"  // the file of --out has other values than mu_hat
+	noteLog            = "earlier-samples" // the samples in the --jsonl file are of another program
 )
+
+// commandNote reports whether a code is that of a note about the command as a whole, which the lines
+// of all samples have.
+func commandNote(code string) bool {
+	return code == noteRelativeWeight || code == noteNoIntercept || code == noteConstant
+}
 
 // note prints a note on standard error, and adds it to the warnings of the JSON.
 func (f *estimatorFlags) note(cmd *cobra.Command, code, format string, args ...any) {
@@ -37,7 +44,7 @@ func zeroBarText(estimated bool) string {
 }
 
 // doubtedText is the message for many results.
-const doubtedText = "surepipe: --verify disagrees with %d of %d %s: each has a warning that says why; lower --tol, or try another --solver or --derivative\n"
+const doubtedText = "--verify disagrees with %d of %d %s: each has a warning that says why; lower --tol, or try another --solver or --derivative"
 
 // describe is the row of a verification in a table: its result, and what was compared.
 func describe(v *pipeline.Verification) (what, from string) {

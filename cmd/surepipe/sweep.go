@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"path/filepath"
 	"strings"
@@ -32,6 +33,7 @@ type sweepFlags struct {
 	asJSON, resume        bool
 	// criterion is what is minimized: "" stands for the default until the data are known.
 	criterion risk.Criterion
+	rule      pipeline.Rule // which point is chosen
 
 	axes []sweepAxis
 }
@@ -57,10 +59,19 @@ not trust it where df is a large part of d. bic looks for the smallest model tha
 y, at some cost in risk.
 
 All points share y and the probes. Differences between points are therefore far more
-certain than the values: the error, most of which is that of the noise's own norm, shifts
-the curve as a whole. If an end of the grid is a multiple of a maximum, the weights depend
-on y and SURE is only approximately unbiased; choosing the minimizer at the same y adds a
-small bias too.
+certain than the values: most of a value's error is that of the noise's own norm, which
+shifts the curve as a whole. Each point is compared with the minimizer: the difference's
+error is 2 sigma ||h|| and 2 sigma2 ||J - J_min||_F together, for h the difference of the
+two mu_hat and J their derivatives (Bellec and Zhang 2021), with those of the trace and of
+an estimated sigma2. Points within one such error of the minimum are listed as alike, and
+--rule 1se chooses the simplest of them, the one with the least divergence, for --out and
+as "chosen". gcv and alo have such errors too, with the residual variance for sigma2; bic,
+and aic without sigma2, have none.
+
+The least of many estimates is too small on average. "optimism" is the estimate of that for
+sure, and aic with sigma2 (Tibshirani and Rosset 2019): add it to SURE at the minimum. If
+an end of the grid is a multiple of a maximum, the weights depend on y in another way too,
+and SURE is only approximately unbiased.
 
 Prints a table, or with --json one line a point, in order, with the keys of surepipe
 run, "index" and "stage" (grid or refine); first a line of settings, with
@@ -72,8 +83,18 @@ run, "index" and "stage" (grid or refine); first a line of settings, with
                   converged
   edges           weights with the minimizer at the "lower" or "upper" end of their
                   grid, which should be extended
+  rule, chosen    --rule, and the point that it chooses
+  difference, difference_stderr
+                  a list by index: the criterion minus the minimum, and its standard error
+  alike           the indices of points that cannot be told from the minimizer
+  optimism, optimism_stderr, optimism_leaves_out
+                  how much too small the minimum is on average, because it was looked for
   least_loss      the least loss on the grid and its weights, where mu is known
   seconds
+  warnings        what standard error says, of all points together
+
+"digest" in a point's line is what differences are computed from: residual, images and
+losses are random projections to 256 numbers (float32, little endian, base64, times unit).
 
 --jsonl also writes these lines to a file, each as soon as it is known. A sweep that was
 interrupted or killed continues with --resume: it reads the lines in the file, drops an
@@ -112,6 +133,7 @@ func newSweep() *cobra.Command {
 		"verbose":  "log every point on standard error",
 	})
 	flags.StringVar((*string)(&f.criterion), "criterion", "", "minimize this: sure, gcv, alo, aic or bic (default: sure where sigma2 is known, gcv where it is not, alo where the loss is not squared)")
+	flags.StringVar((*string)(&f.rule), "rule", string(pipeline.MinimumRule), "choose this point: min, the minimum, or 1se, the simplest fit within one standard error of it")
 	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each weight; 0 for none")
 	flags.StringVar(&f.csv, "csv", "", "write the points to this .csv `file`")
 	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; an existing file is an error without --resume")
@@ -227,6 +249,9 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 	if err := f.chooseCriterion(job.sigma2); err != nil {
 		return err
 	}
+	if err := f.checkRule(job.sigma2); err != nil {
+		return err
+	}
 	grid := make([][]float64, len(f.axes))
 	for a := range f.axes {
 		axis := &f.axes[a]
@@ -261,22 +286,34 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 	if err := r.begin(header); err != nil {
 		return err
 	}
-	for point, err := range pipeline.Sweep(cmd.Context(), file.Y, family, grid, options) {
+	return r.follow(pipeline.Sweep(cmd.Context(), file.Y, family, grid, options), begin)
+}
+
+// follow writes the points as they come, and at last the summary.
+func (r *sweepReport) follow(points iter.Seq2[pipeline.SweepPoint, error], begin time.Time) error {
+	var best *pipeline.SweepPoint
+	for point, err := range points {
 		if err != nil {
 			r.bar.close()
-			if errors.Is(err, context.Canceled) && f.jsonl != "" {
-				fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d points are in %s; continue with --resume\n", len(r.lines), f.jsonl)
+			if errors.Is(err, context.Canceled) && r.f.jsonl != "" {
+				fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %d points are in %s; continue with --resume\n", len(r.lines), r.f.jsonl)
 			}
 			if errors.Is(err, pipeline.ErrNoDiagonal) {
 				return usagef("--criterion alo: %w; raise --queries, give --trace exact, which takes d probes, or choose another criterion", err)
 			}
 			return err
 		}
-		if point.Stage == pipeline.MinimizerStage {
-			return r.finish(point, time.Since(begin))
-		}
-		if err := r.add(point); err != nil {
-			return err
+		switch point.Stage {
+		case pipeline.MinimizerStage:
+			if best = &point; point.Choice.Chosen == point.Index {
+				return r.finish(point, point, time.Since(begin))
+			}
+		case pipeline.ChosenStage:
+			return r.finish(*best, point, time.Since(begin))
+		default:
+			if err := r.add(point); err != nil {
+				return err
+			}
 		}
 	}
 	return errors.New("the sweep ended without a minimizer")
@@ -294,10 +331,13 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 			return j.problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
 		},
 	}
-	o = pipeline.SweepOptions{Criterion: f.criterion, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
+	o = pipeline.SweepOptions{Criterion: f.criterion, Rule: f.rule, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
 		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.out != "" || f.intercept, Logger: f.logger(cmd),
 	}}
+	if f.estimate != nil {
+		o.Sigma2RelStdErr = f.estimate.RelStdErr
+	}
 	if f.verify {
 		o.Verify = &verify.Options{}
 	}

@@ -62,7 +62,7 @@ func cell(value, stdErr float64) string {
 // valueOf is what a sweep that continues needs to know about a line.
 func (f *sweepFlags) valueOf(line sweepLine) pipeline.SweepValue {
 	value, _ := line.value(f.criterion)
-	return pipeline.SweepValue{Weights: f.weightsOf(line), Value: value, Trusted: line.trusted()}
+	return pipeline.SweepValue{Weights: f.weightsOf(line), Value: value, Trusted: line.trusted(), Digest: line.Digest}
 }
 
 // valuesOf are those of the lines of the --jsonl file.

@@ -15,8 +15,8 @@ var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 
 // figure draws the points: curves over one weight, or a map over two. The map shows the grid's
 // points and the minimizer, which may lie between them.
-func (r *sweepReport) figure(best sweepMinimum) figure.Figure {
-	f := r.f
+func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
+	f, best := r.f, summary.Minimizer
 	title := fmt.Sprintf("%s, %s, d = %d", r.job.problem.Name, filepath.Base(f.source()), r.job.problem.D)
 	if r.job.sigma2 > 0 {
 		title += fmt.Sprintf(", σ² = %.4g", r.job.sigma2)
@@ -64,11 +64,20 @@ func (r *sweepReport) figure(best sweepMinimum) figure.Figure {
 		if !math.IsNaN(stdErr) {
 			s.StdErr = append(s.StdErr, stdErr)
 		}
+		if e := summary.DifferenceStdErr[l.Index]; e != nil {
+			s.DifferenceErr = append(s.DifferenceErr, *e)
+		}
 		s.Divergence = append(s.Divergence, l.Divergence)
 		s.Converged = append(s.Converged, l.trusted())
 		if l.Loss != nil {
 			s.Loss = append(s.Loss, *l.Loss)
 		}
+	}
+	if len(s.DifferenceErr) < len(s.SURE) {
+		s.DifferenceErr = nil
+	}
+	if summary.Rule != pipeline.MinimumRule && summary.Chosen.Index != best.Index {
+		s.Chosen, s.ChosenName = f.weightsOf(r.lines[summary.Chosen.Index])[0], string(summary.Rule)
 	}
 	return s
 }

@@ -66,6 +66,8 @@ type sweepLine struct {
 	Index int                 `json:"index"`
 	Stage pipeline.SweepStage `json:"stage"`
 	result
+	// Digest is what the summary and --resume compare points by.
+	Digest *risk.Digest `json:"digest,omitempty"`
 }
 
 // trusted is the result of Trusted for the point's risk.

@@ -38,8 +38,11 @@ type sweepSummary struct {
 	NotConverged int               `json:"not_converged"`
 	Minimizer    sweepMinimum      `json:"minimizer"`
 	Edges        map[string]string `json:"edges,omitempty"`
-	LeastLoss    *sweepMinimum     `json:"least_loss,omitempty"`
-	Seconds      float64           `json:"seconds"`
+	sweepChoice
+	LeastLoss *sweepMinimum `json:"least_loss,omitempty"`
+	Seconds   float64       `json:"seconds"`
+	// Warnings are those printed on standard error, of all points together.
+	Warnings []pipeline.Warning `json:"warnings,omitempty"`
 }
 
 // sweepMinimum is a point in the summary.
@@ -123,6 +126,7 @@ func (f *sweepFlags) line(j *job, point pipeline.SweepPoint) sweepLine {
 		*map[string]**number{"lambda": &line.Lambda, "lambda2": &line.Lambda2, "gamma": &line.Gamma}[axis.name] = weightOrNil(point.Weights[a])
 	}
 	line.fill(j.problem, point.Risk, nil)
+	line.Digest = point.Digest
 	if !math.IsNaN(point.Loss) {
 		line.Loss = &point.Loss
 	}
@@ -167,47 +171,29 @@ func (r *sweepReport) show(line sweepLine) error {
 	return err
 }
 
-// finish prints the summary and writes the files, when all points are known.
-func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error {
+// finish prints the summary and writes the files, when all points are known. chosen is the minimizer
+// unless the rule chooses another.
+func (r *sweepReport) finish(best, chosen pipeline.SweepPoint, took time.Duration) error {
 	r.bar.close()
 	f := r.f
-	s := sweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines), Minimizer: r.lines[best.Index].minimum(), Seconds: took.Seconds()}
-	s.Minimizer.Intercept = interceptOf(r.job.problem, best.Risk)
-	for a, end := range best.Edge {
-		if end != 0 && s.Edges == nil {
-			s.Edges = map[string]string{}
-		}
-		switch end {
-		case -1:
-			s.Edges[f.axes[a].name] = "lower"
-		case 1:
-			s.Edges[f.axes[a].name] = "upper"
-		}
-	}
-	for i, line := range r.lines {
-		if !line.trusted() {
-			s.NotConverged++
-		}
-		if i < r.total && line.Loss != nil && (s.LeastLoss == nil || *line.Loss < *s.LeastLoss.Loss) {
-			m := line.minimum()
-			s.LeastLoss = &m
-		}
-	}
+	s := r.summary(best, chosen, took)
 	if f.csv != "" {
-		if err := r.writeCSV(f.csv); err != nil {
+		if err := r.writeCSV(f.csv, s.sweepChoice); err != nil {
 			return err
 		}
 	}
 	if f.out != "" {
-		if err := f.writeResult(r.cmd, f.out, r.job.problem, r.y, best.Risk); err != nil {
+		if err := f.writeResult(r.cmd, f.out, r.job.problem, r.y, chosen.Risk); err != nil {
 			return err
 		}
 	}
 	if f.plot != "" {
-		if err := figure.Save(f.plot, r.figure(s.Minimizer)); err != nil {
+		if err := figure.Save(f.plot, r.figure(s)); err != nil {
 			return err
 		}
 	}
+	warnings := r.warnings(s)
+	s.Warnings = slices.Concat(f.notes, warnings)
 	if r.log != nil {
 		if err := r.log.write(s); err != nil {
 			return err
@@ -222,28 +208,8 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return l.terms().Floored() }) {
-		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
-	}
-	for a, end := range best.Edge {
-		if end != 0 {
-			fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: the minimizer is at the edge of the grid, the %s end of --%s: extend the grid\n", s.Edges[f.axes[a].name], f.axes[a].name)
-		}
-	}
-	doubted := 0
-	for _, l := range r.lines {
-		if l.doubted() {
-			doubted++
-		}
-	}
-	if doubted > 0 {
-		fmt.Fprintf(r.cmd.ErrOrStderr(), doubtedText, doubted, s.Points, "points")
-	}
-	if s.NotConverged == doubted && doubted > 0 {
-		return errNotConverged
-	}
+	printWarnings(r.cmd.ErrOrStderr(), warnings)
 	if s.NotConverged > 0 {
-		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %d of %d points did not converge; raise --max-iter, or --tol if less accuracy is enough, or try another --solver\n", s.NotConverged-doubted, s.Points)
 		return errNotConverged
 	}
 	return nil
@@ -288,6 +254,7 @@ func (r *sweepReport) writeSummary(s sweepSummary) error {
 	}
 	b.WriteString(r.lines[m.Index].mark())
 	b.WriteByte('\n')
+	r.writeChoice(&b, s)
 	if l := s.LeastLoss; l != nil {
 		fmt.Fprintf(&b, "least loss  %.6g on the grid, at %s\n", *l.Loss, l.at())
 	}
@@ -296,13 +263,14 @@ func (r *sweepReport) writeSummary(s sweepSummary) error {
 }
 
 // writeCSV writes the points as a table of numbers.
-func (r *sweepReport) writeCSV(path string) error {
+func (r *sweepReport) writeCSV(path string, choice sweepChoice) error {
 	table := dataio.Array{Columns: []string{"index", "refined"}, Absent: true}
 	for _, axis := range r.f.axes {
 		table.Columns = append(table.Columns, axis.name)
 	}
 	criteria := r.criteriaColumns()
-	table.Columns = append(table.Columns, criteria...)
+	names, differences := choice.differences()
+	table.Columns = append(append(table.Columns, criteria...), names...)
 	table.Columns = append(table.Columns, r.lossColumns()...)
 	table.Columns = append(table.Columns, "divergence", "divergence_stderr", "jacobian_fro2")
 	withLoss := r.lines[0].Loss != nil
@@ -314,7 +282,7 @@ func (r *sweepReport) writeCSV(path string) error {
 	for _, l := range r.lines {
 		table.Data = append(table.Data, float64(l.Index), truth[l.Stage == pipeline.RefineStage])
 		table.Data = append(table.Data, r.f.weightsOf(l)...)
-		table.Data = append(table.Data, l.cells(criteria)...)
+		table.Data = append(append(table.Data, l.cells(criteria)...), differences[l.Index]...)
 		table.Data = append(table.Data, l.lossCells()...)
 		table.Data = append(table.Data, l.Divergence, l.DivergenceStdErr, l.JacobianFro2)
 		if withLoss {

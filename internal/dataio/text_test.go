@@ -116,6 +116,11 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 		t.Errorf("%q, %v", text.String(), err)
 	}
 	checkError(t, EncodeCSV(&text, Array{Name: "a", Shape: []int{1, 2}, Data: []float64{0, math.NaN()}}), `array "a" holds NaN at [0, 1], expected finite numbers`)
+	text.Reset()
+	if err := EncodeCSV(&text, Array{Absent: true, Shape: []int{2, 2}, Data: []float64{0, math.NaN(), math.NaN(), 2}}); err != nil || text.String() != "0,\n,2\n" {
+		t.Errorf("with blanks %q, %v", text.String(), err)
+	}
+	checkError(t, EncodeCSV(&text, Array{Name: "a", Absent: true, Shape: []int{2}, Data: []float64{math.Inf(1), 1}}), `array "a" holds +Inf at [0], expected finite numbers`)
 	checkError(t, EncodeCSV(&text, Array{Name: "a", Shape: []int{1, 1, 1}, Data: []float64{0}}), `array "a" has shape (1, 1, 1), expected one axis or two in a .csv file`)
 }
 

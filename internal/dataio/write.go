@@ -140,10 +140,15 @@ func EncodeCSV(w io.Writer, a Array) error {
 	var buf []byte
 	n := max(len(a.Data), len(a.Ints))
 	for i := range n {
-		if a.Ints != nil {
+		switch {
+		case a.Ints != nil:
 			buf = strconv.AppendInt(buf[:0], a.Ints[i], 10)
-		} else if buf = buf[:0]; !math.IsNaN(a.Data[i]) {
-			buf = strconv.AppendFloat(buf, a.Data[i], 'g', -1, 64)
+		case math.IsInf(a.Data[i], 0):
+			return a.CheckFinite()
+		case math.IsNaN(a.Data[i]):
+			buf = buf[:0]
+		default:
+			buf = strconv.AppendFloat(buf[:0], a.Data[i], 'g', -1, 64)
 		}
 		end := byte(',')
 		if (i+1)%cols == 0 {

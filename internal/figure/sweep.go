@@ -11,9 +11,9 @@ import (
 )
 
 // Sweep is SURE against a hyperparameter on a logarithmic axis: the curve with a
-// band of one standard error, the minimizer with its value, and, where they are
-// given, the true loss, and the divergence (degrees of freedom) in a panel
-// below. The axis of SURE is logarithmic too where all values are positive and
+// band of one standard error, of the values or of their differences to the minimum, the
+// minimizer with its value, and, where they are given, the true loss, and the divergence
+// (degrees of freedom) in a panel below. The axis of SURE is logarithmic too where all values are positive and
 // the greatest is more than thirty times the least: on a linear one the minimum is flat.
 type Sweep struct {
 	Title string
@@ -29,6 +29,14 @@ type Sweep struct {
 	SURE []float64
 	// StdErr is SURE's standard error. Nil: no band.
 	StdErr []float64
+	// DifferenceErr is the standard error of each value's difference to the minimum. It takes the
+	// place of StdErr as the band, and a line marks the minimum's height: where the band reaches
+	// below it a value cannot be told from the minimum. Nil: not known.
+	DifferenceErr []float64
+	// Chosen is the hyperparameter of a point that was chosen by the rule ChosenName and is not the
+	// minimizer. 0: none.
+	Chosen     float64
+	ChosenName string
 	// Loss is ||mu_hat - mu||^2 in SURE's units. Nil: not known.
 	Loss []float64
 	// LossLabel, unless it is "", says that the values named SURE are those of another criterion, with
@@ -56,7 +64,7 @@ func (s Sweep) check() (Sweep, error) {
 	for _, optional := range []struct {
 		name   string
 		values []float64
-	}{{"StdErr", s.StdErr}, {"Loss", s.Loss}, {"Divergence", s.Divergence}} {
+	}{{"StdErr", s.StdErr}, {"DifferenceErr", s.DifferenceErr}, {"Loss", s.Loss}, {"Divergence", s.Divergence}} {
 		if optional.values != nil {
 			if err := checkSeries(optional.name, optional.values, n); err != nil {
 				return s, err
@@ -65,6 +73,12 @@ func (s Sweep) check() (Sweep, error) {
 	}
 	if err := checkSign("StdErr", s.StdErr, false); err != nil {
 		return s, err
+	}
+	if err := checkSign("DifferenceErr", s.DifferenceErr, false); err != nil {
+		return s, err
+	}
+	if s.Chosen != 0 && !slices.Contains(s.Lambda, s.Chosen) {
+		return s, fmt.Errorf("figure: Chosen is %g, expected a value of Lambda", s.Chosen)
 	}
 	if s.Converged != nil && len(s.Converged) != n {
 		return s, fmt.Errorf("figure: Converged has %d values, expected %d", len(s.Converged), n)
@@ -75,6 +89,7 @@ func (s Sweep) check() (Sweep, error) {
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(s.Lambda[i], s.Lambda[j]) })
 	s.Lambda, s.SURE, s.StdErr = pick(s.Lambda, order), pick(s.SURE, order), pick(s.StdErr, order)
+	s.DifferenceErr = pick(s.DifferenceErr, order)
 	s.Loss, s.Divergence, s.Converged = pick(s.Loss, order), pick(s.Divergence, order), pick(s.Converged, order)
 	return s, nil
 }
@@ -131,10 +146,14 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 	parameter, label := orDefault(s.Parameter, "λ"), orDefault(s.Label, "SURE")
 	x := logAxis(parameter, s.Lambda, true)
 
+	bars, errorName := s.StdErr, "± standard error"
+	if s.DifferenceErr != nil {
+		bars, errorName = s.DifferenceErr, "± standard error of the difference to the minimum"
+	}
 	low, high := slices.Clone(s.SURE), slices.Clone(s.SURE)
-	for i := range s.StdErr {
-		low[i] -= s.StdErr[i]
-		high[i] += s.StdErr[i]
+	for i := range bars {
+		low[i] -= bars[i]
+		high[i] += bars[i]
 	}
 	beside := s.Loss
 	if s.LossLabel != "" {
@@ -151,13 +170,13 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 	sure := curve{x: s.Lambda, y: s.SURE, closed: s.Converged, line: stroke{color: blue, width: 1.6}, marker: circle}
 	top := &panel{x: x, y: y, height: height}
 	b := &block{title: s.Title, panels: []*panel{top}, gap: 8}
-	name, errorName := label, "± standard error"
+	name := label
 	if narrow {
 		// The axis has the label already.
 		name, errorName = "SURE", "± s.e."
 	}
 	b.legend = append(b.legend, sure.entry(plain(name)))
-	if s.StdErr != nil {
+	if bars != nil {
 		tinted := tint(blue, bandTint)
 		top.behind = append(top.behind, func(c *canvas, p *panel) { p.band(c, s.Lambda, low, high, tinted) })
 		if cut {
@@ -172,20 +191,7 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 	}
 	top.front = append(top.front, sure.draw)
 
-	best := Minimizer(s.SURE, s.Converged)
-	mark := marker{shape: star, radius: 4, fill: orange, edge: black, width: 0.8}
-	vertical := func(c *canvas, p *panel) {
-		at := p.at(s.Lambda[best], p.y.min)
-		c.line(stroke{color: ink, width: 0.8, dashes: []vg.Length{1.5, 2}}, at, pt(at.X, p.frame.Max.Y))
-	}
-	top.behind = append(top.behind, vertical)
-	top.front = append(top.front, func(c *canvas, p *panel) { c.marker(mark, p.at(s.Lambda[best], s.SURE[best])) })
-	value := join(text{{s: "minimum "}}, number(s.SURE[best], 3))
-	if s.StdErr != nil && !narrow {
-		value = join(value, text{{s: " ± "}}, number(s.StdErr[best], 2))
-	}
-	value = join(value, text{{s: " at "}}, plain(parameter), text{{s: " = "}}, number(s.Lambda[best], 4).trim())
-	b.legend = append(b.legend, entry{label: value, marker: &mark})
+	vertical := s.minimum(b, parameter, narrow)
 	if slices.Contains(s.Converged, false) {
 		open := sure.open()
 		b.legend = append(b.legend, entry{label: plain("not converged"), line: &stroke{color: blue, width: 1.6}, marker: &open})
@@ -195,6 +201,41 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 		s.below(b, x, vertical)
 	}
 	return b, nil
+}
+
+// minimum marks the minimizer and the chosen point in the first panel of b, and returns what draws
+// the line through the minimizer.
+func (s Sweep) minimum(b *block, parameter string, narrow bool) (vertical func(*canvas, *panel)) {
+	top, best := b.panels[0], Minimizer(s.SURE, s.Converged)
+	dotted := stroke{color: ink, width: 0.8, dashes: []vg.Length{1.5, 2}}
+	vertical = func(c *canvas, p *panel) {
+		at := p.at(s.Lambda[best], p.y.min)
+		c.line(dotted, at, pt(at.X, p.frame.Max.Y))
+	}
+	point := func(m marker, i int) {
+		top.front = append(top.front, func(c *canvas, p *panel) { c.marker(m, p.at(s.Lambda[i], s.SURE[i])) })
+	}
+	top.behind = append(top.behind, vertical)
+	if s.DifferenceErr != nil {
+		top.behind = append(top.behind, func(c *canvas, p *panel) {
+			at := p.at(s.Lambda[best], s.SURE[best])
+			c.line(dotted, pt(p.frame.Min.X, at.Y), pt(p.frame.Max.X, at.Y))
+		})
+	}
+	mark := marker{shape: star, radius: 4, fill: orange, edge: black, width: 0.8}
+	point(mark, best)
+	value := join(text{{s: "minimum "}}, number(s.SURE[best], 3))
+	if s.StdErr != nil && !narrow {
+		value = join(value, text{{s: " ± "}}, number(s.StdErr[best], 2))
+	}
+	value = join(value, text{{s: " at "}}, plain(parameter), text{{s: " = "}}, number(s.Lambda[best], 4).trim())
+	b.legend = append(b.legend, entry{label: value, marker: &mark})
+	if s.Chosen != 0 {
+		chosen := marker{shape: square, radius: 4, fill: orange, edge: black, width: 0.8}
+		point(chosen, slices.Index(s.Lambda, s.Chosen))
+		b.legend = append(b.legend, entry{label: join(text{{s: "chosen by " + s.ChosenName + ", "}}, plain(parameter), text{{s: " = "}}, number(s.Chosen, 4).trim()), marker: &chosen})
+	}
+	return vertical
 }
 
 // below adds the panels below the first of b, each half as high: the loss, where its units are its

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"surepipe/pipeline"
+	"surepipe/risk"
+)
+
+// The codes of a sweep's own warnings.
+const (
+	noteEdge         = "edge-of-grid"  // the minimum may lie beyond the grid
+	noteIncomparable = "no-difference" // points of an older file have no errors of differences
+)
+
+// sweepChoice is the part of the summary that says how sure the choice is.
+type sweepChoice struct {
+	Rule pipeline.Rule `json:"rule"`
+	// Chosen is the point that the rule chooses.
+	Chosen sweepMinimum `json:"chosen"`
+	// Difference and DifferenceStdErr are, for each point by its index, its criterion minus the
+	// minimum and the standard error of that; null where they are not defined.
+	Difference       []*float64 `json:"difference"`
+	DifferenceStdErr []*float64 `json:"difference_stderr"`
+	// Alike are the indices of the points that cannot be told from the minimizer.
+	Alike []int `json:"alike"`
+	// Optimism is by how much the minimum understates because it was looked for, absent where it
+	// is not known.
+	Optimism          *float64 `json:"optimism,omitempty"`
+	OptimismStdErr    *float64 `json:"optimism_stderr,omitempty"`
+	OptimismLeavesOut string   `json:"optimism_leaves_out,omitempty"`
+}
+
+// optimismLeavesOut goes with every optimism.
+const optimismLeavesOut = "an estimate to first order: the values vary with between a part and all of their errors, which is its standard error; up to a third more, because observed values stand for expected ones; weights that were looked at outside this sweep"
+
+// choiceOf is the choice of a sweep.
+func (r *sweepReport) choiceOf(c *pipeline.Choice, rule pipeline.Rule) sweepChoice {
+	s := sweepChoice{
+		Rule: rule, Chosen: r.lines[c.Chosen].minimum(), Alike: c.Alike,
+		Optimism: defined(c.Optimism.Value), OptimismStdErr: defined(c.Optimism.StdErr),
+	}
+	if s.Optimism != nil {
+		s.OptimismLeavesOut = optimismLeavesOut
+	}
+	for _, d := range c.Differences {
+		s.Difference = append(s.Difference, defined(d.Value))
+		s.DifferenceStdErr = append(s.DifferenceStdErr, defined(d.StdErr))
+	}
+	return s
+}
+
+// summary is that of the sweep's points. chosen is the minimizer unless the rule chooses another.
+func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Duration) sweepSummary {
+	f := r.f
+	s := sweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines), Minimizer: r.lines[best.Index].minimum(), Seconds: took.Seconds()}
+	s.Minimizer.Intercept = interceptOf(r.job.problem, best.Risk)
+	s.sweepChoice = r.choiceOf(best.Choice, f.rule)
+	s.Chosen.Intercept = interceptOf(r.job.problem, chosen.Risk)
+	for a, end := range best.Edge {
+		if end != 0 && s.Edges == nil {
+			s.Edges = map[string]string{}
+		}
+		switch end {
+		case -1:
+			s.Edges[f.axes[a].name] = "lower"
+		case 1:
+			s.Edges[f.axes[a].name] = "upper"
+		}
+	}
+	for i, line := range r.lines {
+		if !line.trusted() {
+			s.NotConverged++
+		}
+		if i < r.total && line.Loss != nil && (s.LeastLoss == nil || *line.Loss < *s.LeastLoss.Loss) {
+			m := line.minimum()
+			s.LeastLoss = &m
+		}
+	}
+	return s
+}
+
+// warnings are those of the points together: what is printed on standard error at the end.
+func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
+	f := r.f
+	var all []pipeline.Warning
+	add := func(code, format string, args ...any) {
+		all = append(all, pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return l.terms().Floored() }) {
+		add(noteErrorBar, "%s", zeroBarText(f.estimate != nil))
+	}
+	for _, axis := range f.axes {
+		if end := s.Edges[axis.name]; end != "" {
+			add(noteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end, axis.name)
+		}
+	}
+	doubted, old := 0, 0
+	for _, l := range r.lines {
+		if l.Digest == nil {
+			old++
+		}
+		if l.doubted() {
+			doubted++
+		}
+	}
+	if old > 0 {
+		add(noteIncomparable, "%d points of %s have no digest, as those of earlier versions: their differences have no error, and --rule 1se passes over them", old, f.jsonl)
+	}
+	if doubted > 0 {
+		add(pipeline.Unverified, doubtedText, doubted, s.Points, "points")
+	}
+	if n := s.NotConverged - doubted; n > 0 {
+		add(pipeline.NotConverged, "%d of %d points did not converge; raise --max-iter, or --tol if less accuracy is enough, or try another --solver", n, s.Points)
+	}
+	return all
+}
+
+// printWarnings prints them, one a line.
+func printWarnings(stderr io.Writer, all []pipeline.Warning) {
+	for _, w := range all {
+		fmt.Fprintf(stderr, "surepipe: %s\n", w.Text)
+	}
+}
+
+// mostListed is the number of weights up to which they are listed one by one.
+const mostListed = 8
+
+// writeChoice prints as text how sure the choice is.
+func (r *sweepReport) writeChoice(b *strings.Builder, s sweepSummary) {
+	if s.Optimism != nil {
+		fmt.Fprintf(b, "optimism    %s: on average %s is too small by this at a minimum that was looked for\n", plusMinus(*s.Optimism, *s.OptimismStdErr), label(r.f.criterion))
+	}
+	if s.DifferenceStdErr[s.Minimizer.Index] == nil {
+		return
+	}
+	fmt.Fprintf(b, "alike       %d of %d points cannot be told from the minimizer, within one standard error of the difference: %s\n", len(s.Alike), s.Points, r.alike(s.Alike))
+	if s.Rule == pipeline.MinimumRule {
+		return
+	}
+	c := s.Chosen
+	value, stdErr := r.lines[c.Index].value(r.f.criterion)
+	fmt.Fprintf(b, "chosen      %s by the rule %s, the least divergence of these: %s %s, %s above the minimum, divergence %.6g", c.at(), s.Rule, label(r.f.criterion),
+		plusMinus(value, stdErr), plusMinus(*s.Difference[c.Index], *s.DifferenceStdErr[c.Index]), c.Divergence)
+	if c.Intercept != nil {
+		fmt.Fprintf(b, ", intercept %.6g", *c.Intercept)
+	}
+	if c.Loss != nil {
+		fmt.Fprintf(b, ", loss %.6g", *c.Loss)
+	}
+	fmt.Fprintf(b, "%s\n", r.lines[c.Index].mark())
+}
+
+// alike names the weights of points: of a few all, of many the range of each weight.
+func (r *sweepReport) alike(points []int) string {
+	var parts []string
+	for a, axis := range r.f.axes {
+		var values []float64
+		for _, i := range points {
+			values = append(values, r.f.weightsOf(r.lines[i])[a])
+		}
+		slices.Sort(values)
+		values = slices.Compact(values)
+		if len(values) > mostListed {
+			parts = append(parts, fmt.Sprintf("%s = %.4g to %.4g", axis.name, values[0], values[len(values)-1]))
+			continue
+		}
+		var each []string
+		for _, v := range values {
+			each = append(each, fmt.Sprintf("%.4g", v))
+		}
+		parts = append(parts, axis.name+" = "+strings.Join(each, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// differences are the columns of a .csv file for the differences to the minimizer, as far as any are
+// known, and their values for each point, NaN where they are not defined.
+func (s sweepChoice) differences() (columns []string, values [][]float64) {
+	values = make([][]float64, len(s.Difference))
+	for _, c := range []struct {
+		name string
+		of   []*float64
+	}{{"difference", s.Difference}, {"difference_stderr", s.DifferenceStdErr}} {
+		if !slices.ContainsFunc(c.of, func(v *float64) bool { return v != nil }) {
+			continue
+		}
+		columns = append(columns, c.name)
+		for i, v := range c.of {
+			if v == nil {
+				values[i] = append(values[i], math.NaN())
+			} else {
+				values[i] = append(values[i], *v)
+			}
+		}
+	}
+	return columns, values
+}
+
+// checkRule rejects a rule that the criterion does not allow.
+func (f *sweepFlags) checkRule(sigma2 float64) error {
+	switch {
+	case !slices.Contains(pipeline.Rules(), f.rule):
+		return usagef("--rule is %q, expected one of %q", f.rule, pipeline.Rules())
+	case f.rule == pipeline.OneStdErrRule && (f.criterion == risk.BIC || f.criterion == risk.AIC && sigma2 == 0):
+		return usagef("--rule 1se needs the standard errors of differences, which --criterion %s does not have: choose another criterion, or --rule min", f.criterion)
+	}
+	return nil
+}

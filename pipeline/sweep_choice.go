@@ -1,0 +1,108 @@
+package pipeline
+
+import (
+	"math"
+	"slices"
+
+	"surepipe/risk"
+)
+
+// Rule says which point of a sweep is chosen.
+type Rule string
+
+// The rules.
+const (
+	// MinimumRule chooses the minimizer of the criterion.
+	MinimumRule Rule = "min"
+	// OneStdErrRule chooses the simplest point whose criterion is within one standard error of the
+	// minimum: the error is that of the difference to the minimizer, not that of the value. The
+	// simplest is the one with the least divergence, the degrees of freedom, whatever the number of
+	// weights; among equal ones that with the largest first weight, then second. (Breiman, Friedman,
+	// Olshen, Stone 1984 have the rule for cross-validation.)
+	OneStdErrRule Rule = "1se"
+)
+
+// Rules lists the rules.
+func Rules() []Rule { return []Rule{MinimumRule, OneStdErrRule} }
+
+// Choice says how sure the choice of a sweep's weights is.
+type Choice struct {
+	// Criterion is that of the sweep.
+	Criterion risk.Criterion
+	// Minimizer and Chosen are the indices of the point with the least value and of the one that
+	// the Rule chooses.
+	Minimizer, Chosen int
+	// Differences are, for each point by its index, its value minus the minimizer's with the error
+	// of that difference ([risk.Comparison.Difference]); NaN where they are not defined.
+	Differences []risk.Difference
+	// Alike are the indices of the points that cannot be told from the minimizer: their difference
+	// is at most its error. The minimizer is one of them. Points that are not Trusted are left out.
+	Alike []int
+	// Optimism is by how much the minimum understates, on average, because it was looked for
+	// ([risk.Comparison.Optimism]); NaN where it is not known.
+	Optimism risk.Optimism
+	// Incomparable is the number of points whose value is defined and whose difference has no
+	// error: every one where the criterion has no such error, and those of SweepOptions.Known
+	// without a digest.
+	Incomparable int
+}
+
+// checkRule fills in the default rule and rejects one that has no meaning.
+func (o *SweepOptions) checkRule() error {
+	if o.Rule == "" {
+		o.Rule = MinimumRule
+	}
+	switch o.Rule {
+	case MinimumRule:
+	case OneStdErrRule:
+		if c := o.Criterion; c == risk.BIC || c == risk.AIC && o.Sigma2 == 0 {
+			return refuse("Rule", o.Rule, "the rule %s needs the standard errors of differences, which %s does not have: choose another criterion, or the rule %s", o.Rule, c, MinimumRule)
+		}
+	default:
+		return refuse("Rule", o.Rule, "the rule is %q, expected one of %q", o.Rule, Rules())
+	}
+	if !(o.Sigma2RelStdErr >= 0) || math.IsInf(o.Sigma2RelStdErr, 0) {
+		return refuse("Sigma2RelStdErr", o.Sigma2RelStdErr, "the relative standard error of sigma2 is %g, expected 0 or a positive number", o.Sigma2RelStdErr)
+	}
+	return nil
+}
+
+// choice compares all points with the minimizer.
+func (s *sweep) choice(best int) *Choice {
+	by := risk.Comparison{Criterion: s.o.Criterion, Sigma2: s.o.Sigma2, RelStdErr: s.o.Sigma2RelStdErr}
+	c := &Choice{Criterion: s.o.Criterion, Minimizer: best, Chosen: best}
+	fits := make([]risk.Fit, len(s.values))
+	for i, v := range s.values {
+		fits[i] = risk.Fit{Value: v.Value, Digest: v.Digest}
+	}
+	for i, v := range s.values {
+		diff := by.Difference(fits[i], fits[best])
+		c.Differences = append(c.Differences, diff)
+		if v.defined() && math.IsNaN(diff.StdErr) {
+			c.Incomparable++
+		}
+		if i != best && !(v.Trusted && diff.Value <= diff.StdErr) {
+			if !v.Trusted {
+				fits[i].Digest = nil
+			}
+			continue
+		}
+		c.Alike = append(c.Alike, i)
+		if s.o.Rule == OneStdErrRule && simpler(v, s.values[c.Chosen]) {
+			c.Chosen = i
+		}
+	}
+	c.Optimism = by.Optimism(fits, best)
+	return c
+}
+
+// simpler reports whether a rather than b is chosen by OneStdErrRule.
+func simpler(a, b SweepValue) bool {
+	if a.Digest == nil || b.Digest == nil {
+		return false
+	}
+	if a.Digest.Divergence != b.Digest.Divergence {
+		return a.Digest.Divergence < b.Digest.Divergence
+	}
+	return slices.Compare(a.Weights, b.Weights) > 0
+}

@@ -1,0 +1,42 @@
+package faces
+
+import (
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+)
+
+// SolveEach overwrites k rows of x, each of one number for each of S in the order of Active, with
+// (G_SS + Q_SS)^{-1} times the row. It takes products of matrices where step takes those of vectors.
+func (p *Program) SolveEach(x []float64, k int) {
+	n, m := len(p.active), len(p.columns)
+	if k == 0 || n == 0 {
+		return
+	}
+	wide := make([]float64, k*m) // 0 at columns that are held
+	for i := range k {
+		for s, j := range p.active {
+			wide[i*m+p.place[j]] = x[i*n+s] * p.scale[j]
+		}
+	}
+	p.f.solveEach(blas64.General{Rows: k, Cols: m, Stride: m, Data: wide})
+	for i := range k {
+		for s, j := range p.active {
+			x[i*n+s] = wide[i*m+p.place[j]] * p.scale[j]
+		}
+	}
+}
+
+// solveEach is solve for every row of x, which is 0 at the columns held.
+func (f *factor) solveEach(x blas64.General) {
+	r := f.triangle()
+	blas64.Trsm(blas.Right, blas.NoTrans, 1, r, x)
+	if m := len(f.held); m > 0 {
+		mu := blas64.General{Rows: x.Rows, Cols: m, Stride: m, Data: make([]float64, x.Rows*m)}
+		blas64.Gemm(blas.NoTrans, blas.Trans, 1, x, f.rows(0), 0, mu)
+		t := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: m, Stride: m, Data: f.yy}
+		blas64.Trsm(blas.Right, blas.NoTrans, 1, t, mu)
+		blas64.Trsm(blas.Right, blas.Trans, 1, t, mu)
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, mu, f.rows(0), 1, x)
+	}
+	blas64.Trsm(blas.Right, blas.Trans, 1, r, x)
+}

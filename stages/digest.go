@@ -1,0 +1,147 @@
+package stages
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/array"
+	"surepipe/hutch"
+	"surepipe/risk"
+)
+
+// Comparing has results leave a [risk.Digest], for comparisons by a criterion.
+type Comparing struct {
+	// Projection is that of vectors of the observations' length, on the device of the problem.
+	Projection *hutch.Projection
+	// Criterion is that of the comparisons: for risk.ALO the digest holds the left-out errors too.
+	Criterion risk.Criterion
+}
+
+// traces are what the stages keep for the digest of a job.
+type traces struct {
+	// probes is the number of common probes. images has the projection of each one's image. inFlow
+	// says that they are among those of the trace's estimate, and then forms are the quadratic forms
+	// of its first probes.
+	probes        int
+	images, forms []float64
+	inFlow        bool
+	residual      []float64 // nil where there are no images, for other losses than the squared one
+	losses        []float64 // of length d, where they are known
+}
+
+// open starts the digest of a job whose residual is given.
+func (j *Job) open(residual array.Batch) {
+	c := j.settings.Compare
+	if c == nil {
+		return
+	}
+	t := &traces{probes: hutch.CommonProbes(len(j.Y))}
+	plan, forms := j.settings.Plan, 0
+	if plan.Basis == hutch.NoBasis && plan.Sketch == 0 {
+		// Fits with a closed form have the same number.
+		t.probes, t.inFlow = min(t.probes, plan.Residual), j.closed.Estimator == ""
+		forms = min(hutch.ProjectionProbes, plan.Residual)
+	}
+	j.traces = t
+	if l := j.problem.Loss; l != nil {
+		if _, squared := l.Weights(); !squared {
+			t.probes, t.inFlow = 0, false
+			return
+		}
+	}
+	t.images, t.forms = make([]float64, t.probes*hutch.ProjectionSize), make([]float64, forms)
+	t.residual = c.Projection.Vector(residual)
+}
+
+// seen is what a run calls with its residual probes, nil where they are not those of the digest.
+func (j *Job) seen() func(first int, v, mv array.Batch) {
+	if j.traces == nil || !j.traces.inFlow {
+		return nil
+	}
+	return j.keepImages
+}
+
+// keepImages keeps what a digest needs of the probes from first on. Different probes use different
+// memory, so no lock is needed.
+func (j *Job) keepImages(first int, v, mv array.Batch) {
+	t := j.traces
+	if n := min(mv.K(), len(t.forms)-first); t.inFlow && n > 0 {
+		j.view.Dot(t.forms[first:first+n], v.Rows(0, n), mv.Rows(0, n))
+	}
+	if n := min(mv.K(), t.probes-first); n > 0 {
+		j.settings.Compare.Projection.Images(t.images[first*hutch.ProjectionSize:(first+n)*hutch.ProjectionSize], first, mv.Rows(0, n))
+	}
+}
+
+// commonImages applies the Jacobian to the common probes, where they are not among those of the
+// trace's estimate.
+func (j *Job) commonImages(ctx context.Context) error {
+	t := j.traces
+	if t == nil || t.inFlow || t.residual == nil {
+		return nil
+	}
+	return j.sweeps(ctx, t.probes, func(first, n int) error {
+		v, mv := j.view.Alloc(n, len(j.Y)), j.view.Alloc(n, len(j.Y))
+		defer v.Free()
+		defer mv.Free()
+		hutch.Rademacher(v, j.settings.Seed, uint64(j.Index), first)
+		closed := j.solution.Linearization.Closed()
+		forms := func(ctx context.Context, dst, v array.Batch, left []float64) error {
+			if closed.Images != nil && closed.Images(dst, v) {
+				return nil
+			}
+			return j.solution.Linearization.Forms(ctx, dst, v, formShare(j.settings), left)
+		}
+		if err := hutch.Oracle(forms).Apply(ctx, mv, v, nil); err != nil {
+			return err
+		}
+		j.keepImages(first, v, mv)
+		return j.view.Err()
+	})
+}
+
+// leftOut keeps the errors of predicting each observation, of which leave-one-out is the mean, where
+// the leverages are known one by one.
+func (j *Job) leftOut(diagonal []float64, left risk.LeftOut) {
+	if j.traces == nil || j.settings.Compare.Criterion != risk.ALO {
+		return
+	}
+	j.traces.losses = make([]float64, len(diagonal))
+	for i, h := range diagonal {
+		j.traces.losses[i] = left(i, h)
+	}
+}
+
+// digest is what the result can be compared by, nil where that was not asked for.
+func (j *Job) digest(r Risk) *risk.Digest {
+	t, c := j.traces, j.settings.Compare
+	if t == nil {
+		return nil
+	}
+	d := &risk.Digest{D: r.D, Divergence: r.Trace.Trace, StdErr: r.Trace.StdErr, Truncation: r.Trace.Truncation}
+	pack := func(x []float64) *risk.Packed {
+		p := risk.Pack(x)
+		return &p
+	}
+	if !r.Trace.Exact {
+		d.Queries = r.Trace.Queries
+	}
+	if t.inFlow {
+		d.Forms = pack(t.forms)
+	}
+	if t.residual != nil {
+		sum := make([]float64, hutch.ProjectionSize)
+		for i := range t.probes {
+			floats.Add(sum, t.images[i*hutch.ProjectionSize:][:hutch.ProjectionSize])
+		}
+		d.Residual, d.Images, d.Probes = pack(t.residual), pack(sum), t.probes
+	}
+	if t.losses != nil {
+		b := j.view.Alloc(1, len(t.losses))
+		defer b.Free()
+		j.view.Upload(b, t.losses)
+		d.Losses = pack(c.Projection.Vector(b))
+	}
+	return d
+}
