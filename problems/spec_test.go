@@ -302,7 +302,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 			{head + "operator: identity\nregularizer: {box: {lo: 2, hi: 1}}", "problem.yaml:3"},
 			{head + "operator: identity\nregularizer: {simplex: {sum: 1e300*lambda}}\nlambda: 1e300", "problem.yaml:3: a weight is +Inf"},
 			{head + "operator: identity\nregularizer: {scaled: {by: 0, regularizer: zero}}", "by is 0, expected a positive finite number"},
-			{head + "operator: identity\nregularizer: zero\nsigma2: -1", `problem.yaml:4: sigma2 is "-1", expected a positive number or one of auto, mad`},
+			{head + "operator: identity\nregularizer: zero\nsigma2: -1", `problem.yaml:4: sigma2 is "-1", expected a positive number or one of auto, ols-residual`},
 			{head + "operator: identity\nregularizer: zero\nsolver: fist", `problem.yaml:4: solver is "fist" (did you mean "fista"?)`},
 			{head + "operator: identity\nregularizer: zero\nsolver: {tol: 2}", "problem.yaml:4: tol is 2"},
 			{head + "operator: &a identity\nregularizer: zero", "anchors and aliases are not allowed"},
@@ -400,9 +400,9 @@ func TestSigma2IsEstimatedByTheMethodThatSuits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	picture := problems.Data{Y: problems.Sample(make([]float64, 96*80), 2, 1, 0), YShape: []int{96, 80}}
+	picture := problems.Data{Y: problems.Sample(make([]float64, 160*128), 2, 1, 0), YShape: []int{160, 128}}
 	for i := range picture.Y {
-		r, c := float64(i/80), float64(i%80)
+		r, c := float64(i/128), float64(i%128)
 		picture.Y[i] += 30*math.Sin(r*c/300) + 200*math.Exp(-math.Hypot(r-40, c-30)/20)
 	}
 	for _, c := range []struct {
