@@ -37,6 +37,7 @@ const (
 	NearBoundary           = stages.NearBoundary
 	NoLeaveOneOut          = stages.NoLeaveOneOut
 	FewObservations        = stages.FewObservations
+	Sigma2TooLarge         = stages.Sigma2TooLarge
 )
 
 // ErrNoDiagonal says why leave-one-out is not known.

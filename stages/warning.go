@@ -33,6 +33,9 @@ const (
 	NoLeaveOneOut = "no-leave-one-out"
 	// FewObservations: the estimate by leave-one-out rests on a few observations.
 	FewObservations = "few-observations"
+	// Sigma2TooLarge: SURE is below 0 by more than three error bars, for an exact sigma2. A result
+	// with no other warning is Trusted: only sigma2 is in doubt.
+	Sigma2TooLarge = "sigma2-too-large"
 )
 
 // CloseMargin is the margin of the tangent space below which reports mention it.
@@ -40,11 +43,12 @@ const CloseMargin = 100
 
 // Trusted reports that nothing is known that makes the numbers doubtful: there is no
 // warning, except perhaps that the solution is near the boundary of its tangent space, that
-// decisions in doubt may move SURE by less than its error bar, or one about leave-one-out.
+// decisions in doubt may move SURE by less than its error bar, or one about leave-one-out or
+// sigma2.
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
 		switch {
-		case w.Code == NearBoundary || w.Code == NoLeaveOneOut || w.Code == FewObservations:
+		case w.Code == NearBoundary || w.Code == NoLeaveOneOut || w.Code == FewObservations || w.Code == Sigma2TooLarge:
 		case w.Code != Ambiguous || r.ambiguity() > 1:
 			return false
 		}
@@ -104,6 +108,9 @@ func (r *Risk) Warnings() []Warning {
 	}
 	if r.SpaceMargin > 0 && r.SpaceMargin < 1 && !r.Neighbours {
 		add(NearBoundary, "the solution is near the boundary of its tangent space, at %.2g times its own error: another support, rank or clustering, with another divergence, is within that error; ask for a smaller tolerance, or change the weight a little", r.SpaceMargin)
+	}
+	if t := r.Terms(); t.TooLarge(math.Hypot(r.StdErr, t.StdErrOfTrace(r.Trace.Error()))) {
+		add(Sigma2TooLarge, "SURE is %.3g, %.2g error bars below 0, which estimates a squared error: sigma2 = %.6g is too large; check its units, or how it was estimated", r.SURE, -r.SURE/t.Scale(r.StdErr), r.Sigma2)
 	}
 	if r.ALOErr != nil {
 		add(NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)

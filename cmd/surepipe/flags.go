@@ -41,9 +41,10 @@ type estimatorFlags struct {
 	verbose, verify        bool
 
 	// sigma2Method says how to estimate sigma2, "" where it is given; estimate is the result, once
-	// the data have been read.
+	// the data have been read, or where fits says that it takes fits, once open has made them.
 	sigma2Method string
 	estimate     *noise.Estimate
+	fits         bool
 	// specification is that of --spec.
 	specification *problems.Spec
 	// keepB downloads b with each result; the intercept always requires it.
@@ -334,6 +335,11 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 			j.close()
 		}
 	}()
+	if f.fits {
+		if err := f.varianceOfFits(cmd, dev, &data, bar); err != nil {
+			return nil, err
+		}
+	}
 	if j.sigma2 = f.noise(data); (data.Sigma2 != nil || j.sigma2 != 0) && !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
 		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.sigma2)
 	}

@@ -61,7 +61,7 @@ func isNPZ(path string) bool {
 // estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
 // its first sample.
 func (f *estimatorFlags) estimateNoise(data *fileData) error {
-	f.estimate = nil
+	f.estimate, f.fits = nil, false
 	if f.sigma2Method == "" {
 		return nil
 	}
@@ -69,6 +69,10 @@ func (f *estimatorFlags) estimateNoise(data *fileData) error {
 		return usagef("--sigma2 is %s, but %s holds no y to estimate it from: to simulate samples, give sigma2 as a number", f.sigma2Method, f.source())
 	}
 	estimate, err := problems.EstimateSigma2(f.sigma2Method, f.problem, data.Data)
+	if errors.Is(err, problems.ErrNeedsFits) {
+		f.fits, data.Sigma2 = true, nil
+		return nil
+	}
 	if err != nil {
 		return usagef("%s: %w", f.source(), err)
 	}

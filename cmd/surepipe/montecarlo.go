@@ -178,6 +178,9 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 	}
 	data = file.Data
 	sigma2 := f.noise(data)
+	if f.fits {
+		return nil, data, usagef("--sigma2 is %s, which takes fits to %s: to simulate samples, give sigma2 as a number", f.sigma2Method, f.source())
+	}
 	if sigma2 == 0 && data.Sigma2 == nil {
 		return nil, data, usagef("--sigma2 is missing and %s holds no sigma2: to simulate samples around mu, give the variance of the noise", f.source())
 	}
@@ -263,6 +266,9 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	}
 	if s.zeroBar {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
+	}
+	if s.tooLarge > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), tooLargeText, s.tooLarge, s.Samples+s.Seeds, "samples")
 	}
 	if err := o.draw(s, job.problem); err != nil {
 		return err

@@ -25,6 +25,7 @@ type sampleRecord struct {
 	SUREStdErr float64  `json:"sure_stderr"`
 	criteriaResult
 	Sigma2           float64  `json:"sigma2"`
+	Sigma2RelStdErr  *float64 `json:"sigma2_rel_stderr"`
 	D                int      `json:"d"`
 	Residual         float64  `json:"residual"`
 	JacobianFro2     float64  `json:"jacobian_fro2"`
@@ -84,6 +85,7 @@ type summary struct {
 	// gcv, alo and seedGCV hold only values that are defined.
 	gcv, alo, seedGCV []float64
 	zeroBar           bool // of at least one sample
+	tooLarge          int  // number of which SURE says that sigma2 is too large
 	doubted           int  // number that --verify disagrees with; they count as not converged too
 }
 
@@ -98,6 +100,9 @@ func (s *summary) add(r sampleRecord) {
 	}
 	terms := risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Divergence, Frobenius2: r.JacobianFro2}
 	s.zeroBar = s.zeroBar || terms.Floored()
+	if sigma2TooLarge(terms, r.DivergenceStdErr, r.Sigma2RelStdErr) {
+		s.tooLarge++
+	}
 	if r.Repeat != nil {
 		s.Seeds++
 		s.seedGCV = appendDefined(s.seedGCV, r.GCV)

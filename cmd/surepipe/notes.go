@@ -17,6 +17,7 @@ const (
 	noteErrorBar       = "error-bar-floor" // the error bar is the least possible
 	noteMuHatAlone     = "mu-hat-alone"    // the file of --out has no b
 	noteClamped        = "pixels-clamped"  // the file of --out has other values than mu_hat
+	noteBiasedSigma2   = "sigma2-biased"   // sigma2 is the residual variance of a biased fit
 )
 
 // note prints a note on standard error, and adds it to the warnings of the JSON.

@@ -153,7 +153,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	if risk.Floored {
 		r.Warnings = append(r.Warnings, pipeline.Warning{Code: noteErrorBar, Text: zeroBarText(r.Sigma2RelStdErr != nil)})
 	}
-	r.Warnings = append(r.Warnings, risk.Warnings()...)
+	r.Warnings = append(r.Warnings, warningsOf(risk, r.Sigma2RelStdErr)...)
 	r.Trace = traceResult{risk.Trace.Estimator, risk.Trace.Queries, risk.Trace.Seed}
 	r.Seconds = secondsResult{risk.Solve.Seconds(), risk.Divergence.Seconds(), risk.Total.Seconds()}
 	if mu != nil {

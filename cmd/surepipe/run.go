@@ -78,12 +78,23 @@ b refers to the columns of X as they are in the file, and the output has the int
 
   ols-residual           the residual variance of OLS on all columns (and the intercept,
                          with --intercept): regressions with d > p
+  smooth-blocks          the high frequencies of an image's smoothest blocks of 8 x 8: images.
+                         Its error includes the texture that may be left in them
   median-singular-value  Gavish and Donoho: a matrix y under a nuclear norm, where entries
-                         of a sparse part count as noise
-  mad                    the finest wavelet details: sequences and images
+                         of a sparse part count as noise. For an image, whose rank is not
+                         low, auto takes smooth-blocks if that is less
+  mad                    the finest wavelet details: sequences
+  gcv-residual           RSS / (d - df) of the fit of least gcv along a path of lambda:
+                         regressions with d <= p, and missing entries. It takes fits first, the
+                         same for run, sweep and montecarlo, at the other weights given. It is
+                         too large by the squared bias of that fit over d - df
 
---sigma2 mad and so on force one; the output names the method. Where none applies, auto is
-an error. An estimate with relative standard error e (sigma2_rel_stderr in the output)
+--sigma2 mad and so on force one; the output names the method. One whose assumption has no
+meaning for the data is an error: mad and smooth-blocks take y for a signal, and the rows of
+a regression may be in any order. A SURE of less than -3 error bars is marked
+sigma2-too-large: SURE estimates a squared error, and falls as sigma2 rises.
+
+An estimate with relative standard error e (sigma2_rel_stderr in the output)
 contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is then
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
 sigma2, about sigma2 sqrt(2 d).
@@ -187,13 +198,14 @@ var hints = map[string]string{
 	pipeline.Unverified:             " (lower --tol, or try another --solver or --derivative)",
 	pipeline.Ambiguous:              " (--tol, --lambda)",
 	pipeline.NearBoundary:           " (--tol, --lambda)",
+	pipeline.Sigma2TooLarge:         " (--sigma2)",
 	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
 }
 
 // converged prints the result's warnings, and returns errNotConverged where it should not be
 // trusted.
 func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
-	for _, w := range risk.Warnings() {
+	for _, w := range warningsOf(risk, f.relStdErr()) {
 		hint := hints[w.Code]
 		if w.Code == pipeline.NoLeaveOneOut && errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) {
 			hint = " (--trace exact)"
@@ -242,13 +254,13 @@ func (f *estimatorFlags) result(j *job) result {
 		n := number(v)
 		return &n
 	}
-	method, stderr := "", (*float64)(nil)
+	method := ""
 	if f.estimate != nil {
-		method, stderr = f.estimate.Method, &f.estimate.RelStdErr
+		method = f.estimate.Method
 	}
 	return result{
 		Warnings:     slices.Clone(f.notes),
-		Sigma2Method: method, Sigma2RelStdErr: stderr,
+		Sigma2Method: method, Sigma2RelStdErr: f.relStdErr(),
 		targetsResult: targetsOf(j.problem, j.sigma2),
 		Problem:       j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
