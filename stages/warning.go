@@ -109,8 +109,9 @@ func (r *Risk) Warnings() []Warning {
 	if r.SpaceMargin > 0 && r.SpaceMargin < 1 && !r.Neighbours {
 		add(NearBoundary, "the solution is near the boundary of its tangent space, at %.2g times its own error: another support, rank or clustering, with another divergence, is within that error; ask for a smaller tolerance, or change the weight a little", r.SpaceMargin)
 	}
-	if t := r.Terms(); t.TooLarge(math.Hypot(r.StdErr, t.StdErrOfTrace(r.Trace.Error()))) {
-		add(Sigma2TooLarge, "SURE is %.3g, %.2g error bars below 0, which estimates a squared error: sigma2 = %.6g is too large; check its units, or how it was estimated", r.SURE, -r.SURE/t.Scale(r.StdErr), r.Sigma2)
+	t := r.Terms()
+	if bar := math.Hypot(r.StdErr, t.StdErrOfTrace(r.Trace.Error())); r.SURE < 0 && t.TooLarge(bar) {
+		add(Sigma2TooLarge, "SURE, which estimates a squared error, is %.3g, %.2g error bars below 0: sigma2 = %.6g is too large; check its units, or how it was estimated", r.SURE, -r.SURE/t.Scale(bar), r.Sigma2)
 	}
 	if r.ALOErr != nil {
 		add(NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)

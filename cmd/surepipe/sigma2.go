@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -172,3 +173,16 @@ func sigma2TooLarge(t risk.Terms, divergenceErr float64, sigma2RelStdErr *float6
 
 // tooLargeText is the message for many results.
 const tooLargeText = "surepipe: SURE of %d of %d %s is more than three error bars below 0, although it estimates a squared error: sigma2 is too large (--sigma2)\n"
+
+// warnTooLarge says of how many points SURE is too far below 0.
+func (r *sweepReport) warnTooLarge() {
+	n := 0
+	for _, l := range r.lines {
+		if sigma2TooLarge(l.terms(), l.DivergenceStdErr, l.Sigma2RelStdErr) {
+			n++
+		}
+	}
+	if n > 0 {
+		fmt.Fprintf(r.cmd.ErrOrStderr(), tooLargeText, n, len(r.lines), "points")
+	}
+}

@@ -225,15 +225,7 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return l.terms().Floored() }) {
 		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
 	}
-	tooLarge := 0
-	for _, l := range r.lines {
-		if sigma2TooLarge(l.terms(), l.DivergenceStdErr, l.Sigma2RelStdErr) {
-			tooLarge++
-		}
-	}
-	if tooLarge > 0 {
-		fmt.Fprintf(r.cmd.ErrOrStderr(), tooLargeText, tooLarge, s.Points, "points")
-	}
+	r.warnTooLarge()
 	for a, end := range best.Edge {
 		if end != 0 {
 			fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: the minimizer is at the edge of the grid, the %s end of --%s: extend the grid\n", s.Edges[f.axes[a].name], f.axes[a].name)
