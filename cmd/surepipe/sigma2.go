@@ -174,8 +174,11 @@ func sigma2TooLarge(t risk.Terms, divergenceErr float64, sigma2RelStdErr *float6
 // tooLargeText is the message for many results.
 const tooLargeText = "surepipe: SURE of %d of %d %s is more than three error bars below 0, although it estimates a squared error: sigma2 is too large (--sigma2)\n"
 
-// warnTooLarge says of how many points SURE is too far below 0.
-func (r *sweepReport) warnTooLarge() {
+// warnSigma2 says where the error bar is its floor, and of how many points SURE is too far below 0.
+func (r *sweepReport) warnSigma2() {
+	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return l.terms().Floored() }) {
+		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(r.f.estimate != nil))
+	}
 	n := 0
 	for _, l := range r.lines {
 		if sigma2TooLarge(l.terms(), l.DivergenceStdErr, l.Sigma2RelStdErr) {

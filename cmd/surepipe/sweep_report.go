@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -222,10 +221,7 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return l.terms().Floored() }) {
-		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
-	}
-	r.warnTooLarge()
+	r.warnSigma2()
 	for a, end := range best.Edge {
 		if end != 0 {
 			fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: the minimizer is at the edge of the grid, the %s end of --%s: extend the grid\n", s.Edges[f.axes[a].name], f.axes[a].name)
