@@ -38,6 +38,7 @@ const (
 	NoLeaveOneOut          = stages.NoLeaveOneOut
 	FewObservations        = stages.FewObservations
 	Sigma2TooLarge         = stages.Sigma2TooLarge
+	NotSmooth              = stages.NotSmooth
 )
 
 // ErrNoDiagonal says why leave-one-out is not known.

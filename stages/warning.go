@@ -3,6 +3,7 @@ package stages
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Warning is a reason to doubt a result.
@@ -36,6 +37,8 @@ const (
 	// Sigma2TooLarge: SURE is below 0 by more than three error bars, for an exact sigma2. A result
 	// with no other warning is Trusted: only sigma2 is in doubt.
 	Sigma2TooLarge = "sigma2-too-large"
+	// NotSmooth: differences of a black box at steps of different sizes disagree.
+	NotSmooth = "not-smooth"
 )
 
 // CloseMargin is the margin of the tangent space below which reports mention it.
@@ -65,7 +68,7 @@ func (r *Risk) ambiguity() float64 {
 // Warnings lists the reasons to doubt the numbers. If there are none, the numbers are correct to
 // within their stated errors.
 func (r *Risk) Warnings() []Warning {
-	var all []Warning
+	all := slices.Clone(r.Doubts)
 	add := func(code, format string, args ...any) {
 		all = append(all, Warning{code, fmt.Sprintf(format, args...)})
 	}
