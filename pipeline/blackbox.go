@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -187,7 +188,7 @@ var undefined = risk.Criteria{
 
 // own takes the sample off an error: an estimate is one sample.
 func own(err error) error {
-	if sample, ok := err.(*stages.SampleError); ok {
+	if sample := (*stages.SampleError)(nil); errors.As(err, &sample) {
 		return sample.Err
 	}
 	return err

@@ -122,7 +122,7 @@ func (r *result) writeCriteria(w io.Writer) {
 		text      string
 	}{{risk.GCV, "mean squared error of prediction, noise included"}, {risk.ALO, "the same by leaving out one observation"}, {risk.AIC, ""}, {risk.BIC, ""}} {
 		value, stdErr := r.value(c.criterion)
-		if c.criterion == risk.ALO && math.IsNaN(value) {
+		if (c.criterion == risk.ALO || r.Alpha > 0) && math.IsNaN(value) { // the coupled bootstrap has none
 			continue
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", label(c.criterion), plusMinus(value, stdErr), c.text)

@@ -49,6 +49,7 @@ type result struct {
 	SUREPerCoordinate *float64 `json:"sure_per_coordinate,omitempty"`
 	criteriaResult
 	targetsResult
+	execResult
 	Residual         float64 `json:"residual"`
 	Divergence       float64 `json:"divergence"`
 	DivergenceStdErr float64 `json:"divergence_stderr"`
@@ -144,7 +145,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 		r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = &bound, risk.MeanWeight > 0
 	}
 	r.Derivative = risk.Derivative
-	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible, risk.InnerSteps
+	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible && len(risk.Doubts) == 0, risk.InnerSteps
 	r.Choices = nil
 	for _, c := range risk.Choices {
 		r.Choices = append(r.Choices, choice(c))
@@ -266,13 +267,17 @@ func (r *result) writeTable(out io.Writer) error {
 		}
 		within = fmt.Sprintf(", %s within %.1e", what, *r.Solver.MuHatError)
 	}
-	fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e%s\n", r.Solver.Name, r.Solver.Iterations, state, r.Solver.Optimality, within)
+	if r.Exec != "" {
+		fmt.Fprintf(w, "command\t\t%s\n", r.Exec)
+	} else {
+		fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e%s\n", r.Solver.Name, r.Solver.Iterations, state, r.Solver.Optimality, within)
+	}
 	steps := ""
 	if r.DerivativeSteps > 0 {
 		steps = fmt.Sprintf("%d steps", r.DerivativeSteps)
 	}
 	if !r.DerivativeConverged {
-		steps += " NOT CONVERGED"
+		steps += r.unsettled()
 	}
 	fmt.Fprintf(w, "derivative\t%s\t%s\n", r.Derivative, steps)
 	if r.SpaceMargin > 0 && r.SpaceMargin < pipeline.CloseMargin {

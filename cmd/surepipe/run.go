@@ -36,14 +36,14 @@ Results go to standard output, everything else to standard error.
   surepipe run --problem lasso --data table.csv --column price --intercept --lambda 0.1max --sigma2 auto
   surepipe run --problem tv1d --data series.csv --lambda 12 --sigma2 auto --out smooth.csv
   surepipe run --spec denoise.yaml --data noisy.png --out clean.png
-  surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300`,
+  surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300` + execExample,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runRun(cmd, &f, out, asJSON, explain)
 		},
 	}
 	f.register(cmd, 1)
-	cobra.CheckErr(cmd.Flags().MarkHidden("parallel"))
+	cmd.Flags().Lookup("parallel").Usage = "with --exec: calls of the command at once"
 	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat, b and the intercept, if there is one (.npz), or mu_hat alone (.npy, .csv, .png); for a specification with a synthesis also the signal (.npz), or the signal alone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
@@ -99,7 +99,7 @@ contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
 sigma2, about sigma2 sqrt(2 d).
 
-` + criteriaHelp
+` + execHelp + "\n" + criteriaHelp
 
 // layoutHelp lists the arrays of the named problems, grouping those with the same layout.
 func layoutHelp() string {
@@ -159,7 +159,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 	}
 	f.warn(cmd, job.problem)
 	f.warnIntercept(cmd, file.Data)
-	risk, err := job.pipeline.Estimate(ctx, file.Y)
+	risk, err := job.estimate(ctx, file.Y)
 	bar.close()
 	if err != nil {
 		return err
@@ -199,6 +199,7 @@ var hints = map[string]string{
 	pipeline.Ambiguous:              " (--tol, --lambda)",
 	pipeline.NearBoundary:           " (--tol, --lambda)",
 	pipeline.Sigma2TooLarge:         " (--sigma2)",
+	pipeline.NotSmooth:              " (--divergence coupled-bootstrap, or another --eps)",
 	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
 }
 
@@ -261,10 +262,10 @@ func (f *estimatorFlags) result(j *job) result {
 	return result{
 		Warnings:     slices.Clone(f.notes),
 		Sigma2Method: method, Sigma2RelStdErr: f.relStdErr(),
-		targetsResult: targetsOf(j.problem, j.sigma2),
-		Problem:       j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
+		targetsResult: targetsOf(j.problem, j.sigma2), execResult: j.execResult(f.exec.line),
+		Problem: j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
-		Solver: solverResult{Name: j.solver.Name()}, Device: j.dev.Name(), Version: version(),
+		Solver: solverResult{Name: j.name()}, Device: j.dev.Name(), Version: version(),
 	}
 }
 
@@ -303,7 +304,9 @@ func checkOut(path string, p *problems.Problem) error {
 func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
 	arrays := []dataio.Array{
 		{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat},
-		{Name: "b", Shape: p.BShape, Data: risk.B},
+	}
+	if risk.B != nil { // a command has none
+		arrays = append(arrays, dataio.Array{Name: "b", Shape: p.BShape, Data: risk.B})
 	}
 	if b0 := interceptOf(p, risk); b0 != nil {
 		arrays = append(arrays, dataio.Array{Name: "intercept", Shape: []int{}, Data: []float64{*b0}})

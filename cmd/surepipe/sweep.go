@@ -284,6 +284,9 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 
 // sweep returns the family and the options that the flags describe.
 func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions) {
+	if j.box != nil {
+		return j.family(f.axes), f.sweepOptions(cmd, j, data)
+	}
 	family = pipeline.Family{
 		Problem: j.problem.Solve(), Solver: j.solver.Name(), Settings: j.options,
 		Regularizer: func(swept []float64) (prox.Prox, error) {
@@ -294,9 +297,14 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 			return j.problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
 		},
 	}
-	o = pipeline.SweepOptions{Criterion: f.criterion, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
+	return family, f.sweepOptions(cmd, j, data)
+}
+
+// sweepOptions are those of the sweep and of its points.
+func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *job, data problems.Data) pipeline.SweepOptions {
+	o := pipeline.SweepOptions{Criterion: f.criterion, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.out != "" || f.intercept, Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || f.intercept) && j.box == nil, Logger: f.logger(cmd),
 	}}
 	if f.verify {
 		o.Verify = &verify.Options{}
@@ -307,7 +315,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 	if f.queries.auto {
 		o.Queries, o.TraceError = 0, f.traceError
 	}
-	return family, o
+	return o
 }
 
 // chainOf is the number of points in a chain of warm starts, 0 for a whole row.
@@ -321,9 +329,9 @@ func (f *sweepFlags) chainOf(solver string) int {
 // header returns the first line of the sweep's JSON.
 func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	h := sweepHeader{
-		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, Intercept: f.intercept, Sigma2: j.sigma2, Solver: j.solver.Name(), Derivative: f.derivative,
+		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, Intercept: f.intercept, Sigma2: j.sigma2, execResult: j.execResult(f.exec.line), Solver: j.name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
-		Chain: f.chainOf(j.solver.Name()), Refine: f.refine, Verify: f.verify,
+		Chain: f.chainOf(j.name()), Refine: f.refine, Verify: f.verify,
 		Data: dataHash(data), Device: j.dev.Name(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),
 	}
 	if f.queries.auto {
@@ -331,6 +339,9 @@ func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	}
 	if f.estimate != nil {
 		h.Sigma2Method, h.Sigma2RelStdErr = f.estimate.Method, f.estimate.RelStdErr
+	}
+	if j.box != nil {
+		h.Derivative = f.exec.divergence
 	}
 	fixed := weights(j.problem)
 	for _, axis := range f.axes {

@@ -23,6 +23,7 @@ type sweepHeader struct {
 	Criterion risk.Criterion `json:"criterion"`
 	ALO       bool           `json:"alo,omitempty"`
 	targetsResult
+	execResult
 	Problem string `json:"problem"`
 	// Intercept is --intercept's value.
 	Intercept bool        `json:"intercept,omitempty"`

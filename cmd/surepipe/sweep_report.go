@@ -77,7 +77,7 @@ func (l sweepLine) mark() string {
 	case l.doubted():
 		return "  NOT VERIFIED"
 	}
-	return "  NOT CONVERGED"
+	return " " + l.unsettled()
 }
 
 // begin prints the header, and the points that are known already.
@@ -240,7 +240,7 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 		return errNotConverged
 	}
 	if s.NotConverged > 0 {
-		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %d of %d points did not converge; raise --max-iter, or --tol if less accuracy is enough, or try another --solver\n", s.NotConverged-doubted, s.Points)
+		fmt.Fprintf(r.cmd.ErrOrStderr(), f.notConvergedText(), s.NotConverged-doubted, s.Points)
 		return errNotConverged
 	}
 	return nil
