@@ -29,7 +29,7 @@ const (
 
 // monteCarlo is the estimate by differences: a pipeline whose solver evaluates the black box.
 func (e *evaluations) monteCarlo(ctx context.Context, o Options) (Risk, error) {
-	s := &blackSolver{evaluations: e, dev: array.NewHost(), eps: e.eps(o.Sigma2), seed: o.Seed}
+	s := &blackSolver{evaluations: e, dev: array.NewHost(), eps: e.box.Step(e.y, o.Sigma2), seed: o.Seed}
 	o.Parallel, o.Observe, o.Logger = 1, nil, nil
 	p, err := New(s, o)
 	if err != nil {
@@ -48,15 +48,16 @@ func (e *evaluations) monteCarlo(ctx context.Context, o Options) (Risk, error) {
 	return r, s.doubt(ctx, &r)
 }
 
-// eps is the step of the differences.
-func (e *evaluations) eps(sigma2 float64) float64 {
+// Step is the step of the differences of MonteCarlo at y, with sigma2 or 0 where it is not known: Eps
+// or its default.
+func (b *BlackBox) Step(y []float64, sigma2 float64) float64 {
 	switch {
-	case e.box.Eps > 0:
-		return e.box.Eps
+	case b.Eps > 0:
+		return b.Eps
 	case sigma2 > 0:
 		return DefaultStep * math.Sqrt(sigma2)
 	}
-	if sd := stat.PopStdDev(e.y, nil); sd > 0 {
+	if sd := stat.PopStdDev(y, nil); sd > 0 {
 		return DefaultStep * sd
 	}
 	return DefaultStep

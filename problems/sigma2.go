@@ -138,16 +138,17 @@ func (s *Spec) ordered(method string) error {
 }
 
 // leastVariance is the median singular value's estimate, or that of smooth blocks if that is less by
-// more than two standard errors of their difference: a picture has no low rank, and the median
-// singular value takes its texture for noise. Either errs upwards where its assumption fails. What
-// the median singular value exceeds the other by counts as part of its error.
+// more than two standard errors of the former: a picture has no low rank, and the median singular
+// value takes its texture for noise. Either errs upwards where its assumption fails, which is most
+// of the error of smooth blocks. What the median singular value exceeds the other by counts as part
+// of its error.
 func (s *Spec) leastVariance(y []float64, shape []int) (noise.Estimate, error) {
 	rank, err := s.medianSingularValue(y, shape)
 	blocks, refused := noise.SmoothBlocks(y, shape[0], shape[1])
 	if err != nil || refused != nil {
 		return rank, err
 	}
-	if rank.Sigma2-blocks.Sigma2 > 2*math.Hypot(rank.Sigma2*rank.RelStdErr, blocks.Sigma2*blocks.RelStdErr) {
+	if rank.Sigma2-blocks.Sigma2 > 2*rank.Sigma2*rank.RelStdErr {
 		return blocks, nil
 	}
 	rank.RelStdErr = math.Hypot(rank.RelStdErr, max(rank.Sigma2-blocks.Sigma2, 0)/rank.Sigma2)

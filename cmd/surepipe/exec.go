@@ -23,8 +23,7 @@ import (
 const execName = "exec"
 
 // execHelp describes --exec.
-const execHelp = `
---exec 'PROGRAM ARGUMENT...' takes the place of --problem: any program is the estimator, also one
+const execHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem: any program is the estimator, also one
 that is not ours. It reads y as a numpy .npy array of float64, in its shape, from standard
 input, and writes mu_hat, of the same shape, to standard output in the same format. {lambda},
 {lambda2} and {gamma} in its arguments are replaced by the weights. It runs once for each value,
@@ -47,14 +46,22 @@ Its risk is estimated by --divergence:
                      infinitely many. jacobian_fro2 is tr(D g)^2, where g is the mean of the
                      command's answers over the draws
 
---queries is the number of values, by default as many as --trace-error requires.
+--queries is the number of values, by default as many as --trace-error requires. For example,
+hard thresholding as hard.py, and another program's denoising as tv.py:
+
+  import io, sys, numpy as np
+  y = np.load(io.BytesIO(sys.stdin.buffer.read()))
+  np.save(sys.stdout.buffer, y * (abs(y) > float(sys.argv[1])))
+
+  import io, sys, numpy as np
+  from skimage.restoration import denoise_tv_chambolle
+  y = np.load(io.BytesIO(sys.stdin.buffer.read()))
+  np.save(sys.stdout.buffer, denoise_tv_chambolle(y, weight=float(sys.argv[1])))
 `
 
 // execExample are two programs that are not ours.
 const execExample = `
-  surepipe sweep --exec 'python3 -c "import sys, io, numpy as np; y = np.load(io.BytesIO(sys.stdin.buffer.read()));
-      np.save(sys.stdout.buffer, y * (abs(y) > {lambda}))"' --data signal.npy --sigma2 1 --lambda 0.5:5:12 \
-      --divergence coupled-bootstrap
+  surepipe run --exec 'python3 hard.py {lambda}' --data signal.npy --sigma2 1 --lambda 2 --divergence coupled-bootstrap
   surepipe run --exec 'python3 tv.py {lambda}' --data noisy.png --sigma2 auto --lambda 0.1 --out clean.png`
 
 // execFlags are the flags of an estimator that is a command.
@@ -288,6 +295,8 @@ func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data pro
 	j.box.Divergence, j.box.Eps = pipeline.BlackBoxMethod(f.exec.divergence), f.exec.eps
 	if j.box.Divergence == pipeline.CoupledBootstrap {
 		j.box.Alpha = f.exec.alpha
+	} else {
+		j.box.Eps = j.box.Step(data.Y, j.sigma2)
 	}
 	j.weights = command.Weights
 	j.boxOptions = pipeline.Options{Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo, Parallel: f.parallel, Progress: bar.follower(), Logger: f.logger(cmd)}
@@ -342,8 +351,8 @@ func (j *job) family(axes []sweepAxis) pipeline.Family {
 
 // execResult is the part of the JSON that only commands have.
 type execResult struct {
-	// Exec is the command line. Eps is the step of the differences, where it was given, and Alpha the
-	// share of noise that the coupled bootstrap adds.
+	// Exec is the command line. Eps is the step of the differences of monte-carlo, in units of y, and
+	// Alpha the share of noise that the coupled bootstrap adds.
 	Exec  string  `json:"exec,omitempty"`
 	Eps   float64 `json:"eps,omitempty"`
 	Alpha float64 `json:"alpha,omitempty"`

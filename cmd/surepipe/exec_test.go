@@ -108,7 +108,13 @@ func TestExecIsAnEstimator(t *testing.T) {
 	if fit := readArray(t, out, "mu_hat"); len(fit) != 600 || fit[0] != math.Copysign(max(math.Abs(y[0])-1.5, 0), y[0]) {
 		t.Errorf("mu_hat begins with %g", fit[0])
 	}
+	if at("eps") != 0.01 || o["alpha"] != nil {
+		t.Errorf("eps %v, alpha %v", o["eps"], o["alpha"])
+	}
 	o = object(t, append(args, "--divergence", "coupled-bootstrap")...)
+	if o["eps"] != nil {
+		t.Errorf("eps %v", o["eps"])
+	}
 	if math.Abs(at("sure")-exact) > 100 || at("alpha") != 0.1 || o["derivative"] != "coupled-bootstrap" || o["gcv"] != nil || !strings.Contains(o["sure_estimates"].(string), "(1 + alpha) sigma2") {
 		t.Errorf("SURE %g, exact %g: %v", at("sure"), exact, o)
 	}

@@ -87,7 +87,7 @@ b refers to the columns of X as they are in the file, and the output has the int
   gcv-residual           RSS / (d - df) of the fit of least gcv along a path of lambda:
                          regressions with d <= p, and missing entries. It takes fits first, the
                          same for run, sweep and montecarlo, at the other weights given. It is
-                         too large by the squared bias of that fit over d - df
+                         biased up by the squared bias of that fit over d - df
 
 --sigma2 mad and so on force one; the output names the method. One whose assumption has no
 meaning for the data is an error: mad and smooth-blocks take y for a signal, and the rows of

@@ -64,7 +64,7 @@ func (f *estimatorFlags) varianceOfFits(cmd *cobra.Command, dev array.Device, da
 	if v.AtEnd {
 		end = ", the end of what was tried, df up to d/2, so that it may be far too large"
 	}
-	f.note(cmd, noteBiasedSigma2, "sigma2 is RSS/(d - df) of the fit with the least gcv of %d, at %s = %.6g (df %.6g of d = %d%s): it is too large by the squared bias of that fit over d - df, which neither its error nor that of SURE includes",
+	f.note(cmd, noteBiasedSigma2, "sigma2 is RSS/(d - df) of the fit with the least gcv of %d, at %s = %.6g (df %.6g of d = %d%s): it is biased up by the squared bias of that fit over d - df, which neither its error nor that of SURE includes",
 		v.Points, name, v.Weight, v.DF, v.D, end)
 	return nil
 }

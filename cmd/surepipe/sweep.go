@@ -97,7 +97,8 @@ func newSweep() *cobra.Command {
   surepipe sweep --problem lasso --data table.csv --column price --intercept --lambda 0.01max:max:40 --criterion alo
   surepipe sweep --problem lasso --data diabetes.npz --lambda 1:1000:30 --csv curve.csv --out best.npz
   surepipe sweep --problem robust-pca --data video.npz --lambda 0.02max:max:20 --gamma 0.01max:max:20 \
-      --jsonl sweep.jsonl --resume --plot map.pdf`,
+      --jsonl sweep.jsonl --resume --plot map.pdf
+  surepipe sweep --exec './denoise --strength {lambda}' --data noisy.npy --sigma2 auto --lambda 0.1:10:12 --parallel 4`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runSweep(cmd, &f) },
 	}
