@@ -44,7 +44,7 @@ func program(name string, args []string) {
 			panic(err)
 		}
 	}
-	y.Data, _ = softly(nil, []float64{lambda}, y.Data)
+	y.Data, _ = softly(context.Background(), []float64{lambda}, y.Data)
 	switch name {
 	case "crash":
 		fmt.Fprintln(os.Stderr, "one\ntwo: cannot go on")

@@ -389,7 +389,7 @@ func TestSweepOptionsAreChecked(t *testing.T) {
 			want string
 		}{
 			{ok, pipeline.SweepOptions{Criterion: risk.SURE}, "needs sigma2, which is 0"},
-			{ok, pipeline.SweepOptions{Criterion: "cp"}, `criterion "cp", expected one of sure, gcv`},
+			{ok, pipeline.SweepOptions{Criterion: "cp"}, `the criterion is "cp", expected one of sure, gcv`},
 			{ok, pipeline.SweepOptions{Options: pipeline.Options{Sigma2: -1}}, "sigma2 is -1"},
 			{nil, pipeline.SweepOptions{Options: one}, "a grid without axes"},
 			{[][]float64{{}}, pipeline.SweepOptions{Options: one}, "axis 0 of the grid is empty"},
