@@ -54,6 +54,16 @@
 //
 //	go test ./pipeline -run '^$' -bench SweepChains -benchtime 1x
 //
+// # Without sigma2
+//
+// [EstimateSigma2] takes sigma2 from fits along a path, RSS/(d - df) at the least GCV.
+//
+// # Black boxes
+//
+// A [BlackBox] is an estimator of which only the values are known, a Go function or a program
+// ([Command]). Its risk follows from differences along random probes, or without any derivative from
+// the coupled bootstrap. It goes through sweeps like any other (Family.BlackBox).
+//
 // # Determinism
 //
 // Results are bit-identical for any Options.Parallel and Options.Batch: probe j of sample i under

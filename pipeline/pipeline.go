@@ -37,6 +37,8 @@ const (
 	NoLeaveOneOut          = stages.NoLeaveOneOut
 	FewObservations        = stages.FewObservations
 	Interpolates           = stages.Interpolates
+	Sigma2TooLarge         = stages.Sigma2TooLarge
+	NotSmooth              = stages.NotSmooth
 )
 
 // ErrNoDiagonal says why leave-one-out is not known.

@@ -31,6 +31,9 @@ type Family struct {
 	Settings vjp.Options
 	// Method is a user's method in place of Solver, as in vjp.FromMethod; or nil.
 	Method *solve.Entry
+	// BlackBox, if not nil, takes the place of all other fields. Its points do not start at each
+	// other; all have the same probes or draws. Options.Parallel bounds the calls at once.
+	BlackBox *BlackBox
 }
 
 // SweepOptions are a sweep's settings.
@@ -154,6 +157,20 @@ func Sweep(ctx context.Context, y []float64, f Family, grid [][]float64, o Sweep
 	}
 }
 
+// dim is the length of y.
+func (f Family) dim() (int, error) {
+	switch {
+	case f.BlackBox != nil:
+		return f.BlackBox.D, f.BlackBox.check()
+	case f.Problem.A == nil || f.Problem.Device == nil || f.Regularizer == nil:
+		return 0, errors.New("pipeline: a family without operator, device or regularizer")
+	case f.Settings.Derivative == vjp.None:
+		return 0, refuse("Settings", f.Settings, "the family's solver has derivative %q, expected one of %q: every criterion needs the divergence", vjp.None, vjp.Derivatives())
+	}
+	d, _ := f.Problem.A.Dims()
+	return d, nil
+}
+
 // entry is the family's method.
 func (f Family) entry() solve.Entry {
 	if f.Method != nil {
@@ -175,6 +192,8 @@ type sweep struct {
 	total int // points of the grid
 	// chained says that solves start at the solutions of others.
 	chained bool
+	// calls bounds the calls of a black box.
+	calls chan struct{}
 	// base is the solver from which all others are made; they share its data on the operator.
 	base  vjp.Solver
 	yield func(SweepPoint, error) bool
@@ -221,14 +240,10 @@ func (c candidate) beats(d candidate) bool {
 }
 
 func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield func(SweepPoint, error) bool) (*sweep, error) {
-	if f.Problem.A == nil || f.Problem.Device == nil || f.Regularizer == nil {
-		return nil, errors.New("pipeline: a family without operator, device or regularizer")
+	d, err := f.dim()
+	if err != nil {
+		return nil, err
 	}
-	if f.Settings.Derivative == vjp.None {
-		return nil, refuse("Settings", f.Settings, "the family's solver has derivative %q, expected one of %q: every criterion needs the divergence", vjp.None, vjp.Derivatives())
-	}
-	d, _ := f.Problem.A.Dims()
-	var err error
 	if o.Options, err = o.resolve(d); err != nil {
 		return nil, err
 	}
@@ -258,13 +273,17 @@ func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield fun
 		return nil, err
 	}
 	if o.Chain == 0 {
-		if o.Chain = DefaultChain; f.entry().Path {
+		switch o.Chain = DefaultChain; {
+		case f.BlackBox != nil:
+			o.Chain = 1
+		case f.entry().Path:
 			o.Chain = len(grid[0])
 		}
 	}
 	s := &sweep{y: y, f: f, grid: grid, o: o, total: total, yield: yield, best: candidate{index: -1}}
 	// The unrolled derivative is that of iterations from 0.
-	s.chained = f.Settings.Derivative != vjp.Unrolled && o.Chain > 1
+	s.chained = f.Settings.Derivative != vjp.Unrolled && o.Chain > 1 && f.BlackBox == nil
+	s.calls = make(chan struct{}, o.Parallel)
 	s.values = make([]SweepValue, s.total)
 	for i := range min(len(o.Known), s.total) {
 		if err := s.checkKnown(i, s.weights(i)); err != nil {

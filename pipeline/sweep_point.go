@@ -51,6 +51,9 @@ func recovered(err *error) {
 
 // open makes the base.
 func (s *sweep) open(ctx context.Context) (release func(), err error) {
+	if s.f.BlackBox != nil {
+		return func() {}, nil
+	}
 	defer recovered(&err)
 	base, free, err := s.solver(s.reporting(ctx, 0), s.weights(0))
 	if err != nil {
@@ -188,6 +191,9 @@ func (s *sweep) valueOf(p *SweepPoint) SweepValue {
 // risk is that of point i.
 func (s *sweep) risk(ctx context.Context, i int, weights []float64, from start) (_ Risk, err error) {
 	defer recovered(&err)
+	if s.f.BlackBox != nil {
+		return s.f.BlackBox.estimate(ctx, weights, s.y, s.options(i), s.calls)
+	}
 	ctx = s.reporting(ctx, i)
 	solver, release, err := s.at(ctx, weights, from)
 	if err != nil {

@@ -35,14 +35,18 @@ func TestWarningsHaveTheUnitsOfTheWeights(t *testing.T) {
 		const factor = 1e4
 		uniform := weights(func(int) float64 { return factor })
 		at := func(l loss.Loss, lambda, tol float64) pipeline.Risk {
-			p := c.Problem
-			p.Loss, p.R = l, prox.NewL1(lambda)
-			s, err := vjp.NewSolver(t.Context(), "fista", p, vjp.Options{Sigma2: 1, Tol: tol})
+			problem := c.Problem
+			problem.Loss, problem.R = l, prox.NewL1(lambda)
+			s, err := vjp.NewSolver(t.Context(), "fista", problem, vjp.Options{Sigma2: 1, Tol: tol})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer s.Release()
-			risk, err := newPipeline(t, s, pipeline.Options{}).Estimate(t.Context(), c.y)
+			p, err := pipeline.New(s, pipeline.Options{Sigma2: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			risk, err := p.Estimate(t.Context(), c.y)
 			if err != nil {
 				t.Fatal(err)
 			}

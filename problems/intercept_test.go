@@ -207,7 +207,7 @@ func TestSigma2WithAnIntercept(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	var refused *noise.Refusal
-	if _, err := problems.EstimateSigma2("auto", "ols", tabled(p+1, p)); !errors.As(err, &refused) || !strings.Contains(err.Error(), "X is 6 x 5 and there is an intercept, expected d > p + 1") {
+	if _, err := problems.EstimateSigma2("ols-residual", "ols", tabled(p+1, p)); !errors.As(err, &refused) || !strings.Contains(err.Error(), "X is 6 x 5 and there is an intercept, expected d > p + 1") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,28 +16,39 @@ import (
 // MethodAuto lets EstimateSigma2 choose the method that suits the problem.
 const MethodAuto = "auto"
 
+// MethodGCVResidual is the residual variance of a fit, RSS/(d - df) at the minimum of GCV
+// (risk.Terms.Sigma2DF): a method that takes fits, which is the caller's to compute.
+const MethodGCVResidual = "gcv-residual"
+
+// ErrNeedsFits is the error of EstimateSigma2 where the method is MethodGCVResidual.
+var ErrNeedsFits = errors.New("sigma2 follows from fits at several weights, by " + MethodGCVResidual)
+
 // Sigma2Methods lists the methods that EstimateSigma2 knows.
 func Sigma2Methods() []string {
-	return []string{MethodAuto, noise.MethodMAD, noise.MethodMedianSingularValue, noise.MethodOLSResidual}
+	return []string{MethodAuto, noise.MethodOLSResidual, noise.MethodMedianSingularValue, noise.MethodSmoothBlocks, noise.MethodMAD, MethodGCVResidual}
 }
 
 // EstimateSigma2 estimates the variance of the noise in the data of the named problem, or of their
 // specification, by one of [Sigma2Methods]. MethodAuto takes
 //
-//	the residual variance of        where the operator is a matrix: ols, ridge, lasso,
-//	full-rank OLS                   elastic-net
-//	the median singular value       where y is a matrix under a nuclear norm: svt, robust-pca.
-//	                                Entries of the sparse part count as noise unless they
-//	                                are few. The same for a selection of the entries of a
-//	                                matrix under a nuclear norm, matrix-completion, if no
-//	                                entry is missing; otherwise it is refused
-//	the MAD of the finest wavelet   where y is another sequence or image: tv1d, whose rows are
-//	details                         sequences
+//	the residual variance of         where the operator is a matrix of more rows than columns:
+//	full-rank OLS                    ols, ridge, lasso, elastic-net
+//	the median singular value, or    where y is a matrix under a nuclear norm: svt, robust-pca.
+//	smooth blocks where that is      Entries of the sparse part count as noise unless they
+//	less by more than its error      are few. Texture only adds to the one, and rank only to the
+//	                                 other, so that the least is the nearest
+//	smooth blocks                    where y is another image; the MAD where it is smaller than
+//	                                 8 blocks
+//	the MAD of the finest wavelet    where y is another sequence: tv1d, whose rows are sequences
+//	details
+//	MethodGCVResidual                elsewhere: where a matrix has no more rows than columns, and
+//	                                 where entries are missing, as in matrix-completion
 //
-// and rejects other selections, whose y is not a signal. With Data.Intercept the least-squares fit
-// has a column of ones beside the matrix, and one residual degree of freedom less.
+// With Data.Intercept the least-squares fit has a column of ones beside the matrix, and one residual
+// degree of freedom less.
 //
-// The error is a [noise.Refusal] where the method does not apply.
+// The error is a [noise.Refusal] where the method does not apply, and ErrNeedsFits for
+// MethodGCVResidual.
 func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 	if !slices.Contains(Sigma2Methods(), method) {
 		return noise.Estimate{}, fmt.Errorf("sigma2 by %q, expected one of %s", method, strings.Join(Sigma2Methods(), ", "))
@@ -50,38 +62,110 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 		shape = []int{len(data.Y)}
 	}
 	if method == MethodAuto {
-		if method, err = spec.sigma2Method(shape); err != nil {
-			return noise.Estimate{}, err
-		}
+		method = spec.sigma2Method(shape, data.Intercept)
 	}
 	switch method {
+	case MethodGCVResidual:
+		return noise.Estimate{}, ErrNeedsFits
 	case noise.MethodOLSResidual:
 		return spec.olsResidual(data)
 	case noise.MethodMedianSingularValue:
 		return spec.medianSingularValue(data.Y, shape)
+	case leastOfBoth:
+		return spec.leastVariance(data.Y, shape)
+	}
+	if err := spec.ordered(method); err != nil {
+		return noise.Estimate{}, err
 	}
 	switch {
+	case method == noise.MethodSmoothBlocks && len(shape) != 2:
+		return noise.Estimate{}, &noise.Refusal{Method: method, Reason: fmt.Sprintf("y has shape %s and is not an image", formatShape(shape))}
+	case method == noise.MethodSmoothBlocks:
+		return noise.SmoothBlocks(data.Y, shape[0], shape[1])
 	case len(shape) != 2:
 		return noise.MADSignal(data.Y)
-	case spec.regularizer.kind == "tv1d" && !spec.images:
+	case spec.sequences():
 		return rowsMAD(data.Y, shape[1])
 	}
 	return noise.MADImage(data.Y, shape[0], shape[1])
 }
 
+// leastOfBoth stands for the least of two methods, see leastVariance.
+const leastOfBoth = "least"
+
+// leastSide is the side of an image from which it has blocks enough for their method.
+const leastSide = 24
+
 // sigma2Method is the method that suits the specification: see EstimateSigma2.
-func (s *Spec) sigma2Method(shape []int) (string, error) {
+func (s *Spec) sigma2Method(shape []int, intercept bool) string {
 	switch {
 	case s.operator.matrix != nil && s.synthesis == nil:
-		return noise.MethodOLSResidual, nil
+		if d, p, known := s.designDims(); known && intercept && d <= p+1 || known && d <= p {
+			return MethodGCVResidual
+		}
+		return noise.MethodOLSResidual
 	case s.operator.sampled != nil && s.synthesis == nil && s.regularizer.kind == "nuclear":
-		return noise.MethodMedianSingularValue, nil
-	case s.operator.selects():
-		return "", &noise.Refusal{Method: MethodAuto, Reason: "y is a selection of entries, neither a signal nor a matrix"}
-	case len(shape) == 2 && !s.images && s.regularizer.nuclear():
-		return noise.MethodMedianSingularValue, nil
+		places, whole, err := s.operator.sampled(s)
+		if err == nil && len(whole) == 2 && len(places) < whole[0]*whole[1] {
+			return MethodGCVResidual
+		}
+		return noise.MethodMedianSingularValue
+	case s.operator.selects() || s.operator.matrix != nil:
+		return MethodGCVResidual
+	case len(shape) != 2 || s.sequences():
+		return noise.MethodMAD
+	case !s.images && s.regularizer.nuclear():
+		return leastOfBoth
+	case min(shape[0], shape[1]) < leastSide:
+		return noise.MethodMAD
 	}
-	return noise.MethodMAD, nil
+	return noise.MethodSmoothBlocks
+}
+
+// sequences reports whether a matrix y is one of sequences side by side, its rows.
+func (s *Spec) sequences() bool { return s.regularizer.kind == "tv1d" && !s.images }
+
+// ordered refuses a method for which y must be a signal or an image, whose neighbours are alike.
+func (s *Spec) ordered(method string) error {
+	switch {
+	case s.operator.matrix != nil:
+		return &noise.Refusal{Method: method, Reason: "the rows of a regression may be in any order, so that the differences of neighbours hold signal as well as noise; expected a sequence or an image. Use auto: " +
+			noise.MethodOLSResidual + " where d > p, else " + MethodGCVResidual}
+	case s.operator.selects():
+		return &noise.Refusal{Method: method, Reason: "y is a selection of entries, and its neighbours need not be neighbours there; expected a sequence or an image. Use auto, or " + MethodGCVResidual}
+	}
+	return nil
+}
+
+// leastVariance is the median singular value's estimate, or that of smooth blocks if that is less by
+// more than two standard errors of the former: a picture has no low rank, and the median singular
+// value takes its texture for noise. Either errs upwards where its assumption fails, which is most
+// of the error of smooth blocks. What the median singular value exceeds the other by counts as part
+// of its error.
+func (s *Spec) leastVariance(y []float64, shape []int) (noise.Estimate, error) {
+	rank, err := s.medianSingularValue(y, shape)
+	blocks, refused := noise.SmoothBlocks(y, shape[0], shape[1])
+	if err != nil || refused != nil {
+		return rank, err
+	}
+	if rank.Sigma2-blocks.Sigma2 > 2*rank.Sigma2*rank.RelStdErr {
+		return blocks, nil
+	}
+	rank.RelStdErr = math.Hypot(rank.RelStdErr, max(rank.Sigma2-blocks.Sigma2, 0)/rank.Sigma2)
+	return rank, nil
+}
+
+// designDims are the rows and columns of the operator's matrix, where its array is known.
+func (s *Spec) designDims() (d, p int, known bool) {
+	x, sparse := s.design()
+	switch {
+	case sparse != nil:
+		return sparse.Rows, sparse.Cols, true
+	case x == nil || x.IsEmpty():
+		return 0, 0, false
+	}
+	d, p = x.Dims()
+	return d, p, true
 }
 
 // olsResidual is the residual variance of the least-squares fit by all columns, and with an

@@ -302,7 +302,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 			{head + "operator: identity\nregularizer: {box: {lo: 2, hi: 1}}", "problem.yaml:3"},
 			{head + "operator: identity\nregularizer: {simplex: {sum: 1e300*lambda}}\nlambda: 1e300", "problem.yaml:3: a weight is +Inf"},
 			{head + "operator: identity\nregularizer: {scaled: {by: 0, regularizer: zero}}", "by is 0, expected a positive finite number"},
-			{head + "operator: identity\nregularizer: zero\nsigma2: -1", `problem.yaml:4: sigma2 is "-1", expected a positive number or one of auto, mad`},
+			{head + "operator: identity\nregularizer: zero\nsigma2: -1", `problem.yaml:4: sigma2 is "-1", expected a positive number or one of auto, ols-residual`},
 			{head + "operator: identity\nregularizer: zero\nsolver: fist", `problem.yaml:4: solver is "fist" (did you mean "fista"?)`},
 			{head + "operator: identity\nregularizer: zero\nsolver: {tol: 2}", "problem.yaml:4: tol is 2"},
 			{head + "operator: &a identity\nregularizer: zero", "anchors and aliases are not allowed"},
@@ -400,6 +400,11 @@ func TestSigma2IsEstimatedByTheMethodThatSuits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	picture := problems.Data{Y: problems.Sample(make([]float64, 160*128), 2, 1, 0), YShape: []int{160, 128}}
+	for i := range picture.Y {
+		r, c := float64(i/128), float64(i%128)
+		picture.Y[i] += 30*math.Sin(r*c/300) + 200*math.Exp(-math.Hypot(r-40, c-30)/20)
+	}
 	for _, c := range []struct {
 		method, name string
 		data         problems.Data
@@ -409,6 +414,9 @@ func TestSigma2IsEstimatedByTheMethodThatSuits(t *testing.T) {
 		{"auto", "svt", all["svt"], noise.MethodMedianSingularValue},
 		{"auto", "tv1d", all["tv1d"], noise.MethodMAD},
 		{"mad", "svt", all["svt"], noise.MethodMAD},
+		{"smooth-blocks", "svt", picture, noise.MethodSmoothBlocks},
+		// A smooth picture is not of low rank.
+		{"auto", "svt", picture, noise.MethodSmoothBlocks},
 	} {
 		e, err := problems.EstimateSigma2(c.method, c.name, c.data)
 		if err != nil {
@@ -421,10 +429,24 @@ func TestSigma2IsEstimatedByTheMethodThatSuits(t *testing.T) {
 	for _, c := range []struct {
 		method, name string
 		data         problems.Data
-	}{{"auto", "lasso", wide}, {"auto", "matrix-completion", all["matrix-completion"]}, {"median-singular-value", "lasso", tall}, {"ols-residual", "svt", all["svt"]}} {
+		want         string
+	}{
+		{"median-singular-value", "lasso", tall, "is not a matrix"},
+		{"ols-residual", "svt", all["svt"], "no design matrix"},
+		{"ols-residual", "lasso", wide, "expected more rows than columns"},
+		{"mad", "lasso", tall, "may be in any order"},
+		{"smooth-blocks", "lasso", tall, "may be in any order"},
+		{"mad", "matrix-completion", all["matrix-completion"], "a selection of entries"},
+		{"smooth-blocks", "tv1d", problems.Data{Y: make([]float64, 100)}, "is not an image"},
+	} {
 		var refused *noise.Refusal
-		if _, err := problems.EstimateSigma2(c.method, c.name, c.data); !errors.As(err, &refused) {
-			t.Errorf("%s by %s: error %v, expected a refusal", c.name, c.method, err)
+		if _, err := problems.EstimateSigma2(c.method, c.name, c.data); !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s by %s: error %v, expected a refusal with %q", c.name, c.method, err, c.want)
+		}
+	}
+	for name, data := range map[string]problems.Data{"lasso": wide, "matrix-completion": all["matrix-completion"]} {
+		if _, err := problems.EstimateSigma2("auto", name, data); !errors.Is(err, problems.ErrNeedsFits) {
+			t.Errorf("%s: error %v, expected %v", name, err, problems.ErrNeedsFits)
 		}
 	}
 }

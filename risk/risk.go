@@ -86,6 +86,17 @@ func (t Terms) ProjectionStdErr() float64 {
 // by chance. A smaller error is not worth its cost.
 func (t Terms) Scale(stdErr float64) float64 { return max(stdErr, 0.1*t.ProjectionStdErr()) }
 
+// mostBelow is how many error bars below 0 SURE may be by chance: its expectation is a squared error.
+const mostBelow = 3
+
+// TooLarge reports that SURE is so far below 0, by more than three times its error bar, that sigma2
+// must be too large: SURE falls by d - 2 div where sigma2 rises by 1. stdErr is the error bar with
+// all that contributes to it: StdErr, the error of the trace, and that of sigma2 where it is an
+// estimate; it counts for at least a tenth of ProjectionStdErr ([Terms.Scale]).
+func (t Terms) TooLarge(stdErr float64) bool {
+	return t.Sigma2 > 0 && t.SURE() < -mostBelow*t.Scale(stdErr)
+}
+
 // StdErrOfTrace is the error of SURE that an error of the divergence causes, 2 sigma2 times as
 // large.
 func (t Terms) StdErrOfTrace(divergenceErr float64) float64 {

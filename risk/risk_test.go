@@ -162,3 +162,23 @@ func TestScaleIsATenthOfAProjectionsBarAtLeast(t *testing.T) {
 		t.Errorf("scale %g", whole.Scale(whole.StdErr()))
 	}
 }
+
+// SURE below 0 by more than three error bars, counted by the bar that is given or a tenth of a
+// projection's, says that sigma2 is too large.
+func TestTooLarge(t *testing.T) {
+	terms := risk.Terms{D: 200, Sigma2: 1, Residual: 100, Divergence: 20, Frobenius2: 20}
+	// SURE = -200 + 100 + 40 = -60.
+	for bar, want := range map[float64]bool{19: true, 21: false, 0: true} {
+		if got := terms.TooLarge(bar); got != want {
+			t.Errorf("SURE %g, bar %g: %v", terms.SURE(), bar, got)
+		}
+	}
+	terms.Residual = 155 // SURE = -5, less than a tenth of sqrt(2 d) = 20 times 3 below 0
+	if terms.TooLarge(0) {
+		t.Errorf("SURE %g", terms.SURE())
+	}
+	terms.Sigma2 = 0
+	if terms.TooLarge(0) {
+		t.Error("without sigma2")
+	}
+}

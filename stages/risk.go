@@ -83,6 +83,9 @@ type Risk struct {
 	// [risk.Terms.Implausible]. The unrolled derivative of an iterate far from the solution can be
 	// like that.
 	Implausible bool
+	// Doubts are further reasons to doubt the result, found by code that knows how it was computed;
+	// with any of them it is not Trusted.
+	Doubts []Warning
 	// Verification is the result of an independent check; nil where none was asked for. Its time is
 	// not included in those below.
 	Verification *verify.Verification

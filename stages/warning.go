@@ -3,6 +3,7 @@ package stages
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Warning is a reason to doubt a result.
@@ -35,6 +36,11 @@ const (
 	FewObservations = "few-observations"
 	// Interpolates: the fit of a likelihood, such as the logistic one, reproduces y.
 	Interpolates = "interpolates"
+	// Sigma2TooLarge: SURE is below 0 by more than three error bars, for an exact sigma2. A result
+	// with no other warning is Trusted: only sigma2 is in doubt.
+	Sigma2TooLarge = "sigma2-too-large"
+	// NotSmooth: differences of a black box at steps of different sizes disagree.
+	NotSmooth = "not-smooth"
 )
 
 // CloseMargin is the margin of the tangent space below which reports mention it.
@@ -43,11 +49,11 @@ const CloseMargin = 100
 // Trusted reports that nothing is known that makes the numbers doubtful: there is no
 // warning, except perhaps that the solution is near the boundary of its tangent space, that
 // decisions in doubt may move SURE by less than its error bar, that the fit reproduces y, or one
-// about leave-one-out.
+// about leave-one-out or sigma2.
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
 		switch {
-		case w.Code == NearBoundary || w.Code == NoLeaveOneOut || w.Code == FewObservations || w.Code == Interpolates:
+		case w.Code == NearBoundary || w.Code == NoLeaveOneOut || w.Code == FewObservations || w.Code == Interpolates || w.Code == Sigma2TooLarge:
 		case w.Code != Ambiguous || r.ambiguity() > 1:
 			return false
 		}
@@ -64,7 +70,7 @@ func (r *Risk) ambiguity() float64 {
 // Warnings lists the reasons to doubt the numbers. If there are none, the numbers are correct to
 // within their stated errors.
 func (r *Risk) Warnings() []Warning {
-	var all []Warning
+	all := slices.Clone(r.Doubts)
 	add := func(code, format string, args ...any) {
 		all = append(all, Warning{code, fmt.Sprintf(format, args...)})
 	}
@@ -107,6 +113,10 @@ func (r *Risk) Warnings() []Warning {
 	}
 	if r.SpaceMargin > 0 && r.SpaceMargin < 1 && !r.Neighbours {
 		add(NearBoundary, "the solution is near the boundary of its tangent space, at %.2g times its own error: another support, rank or clustering, with another divergence, is within that error; ask for a smaller tolerance, or change the weight a little", r.SpaceMargin)
+	}
+	t := r.Terms()
+	if bar := math.Hypot(r.StdErr, t.StdErrOfTrace(r.Trace.Error())); r.SURE < 0 && t.TooLarge(bar) {
+		add(Sigma2TooLarge, "SURE, which estimates a squared error, is %.3g, %.2g error bars below 0: sigma2 = %.6g is too large; check its units, or how it was estimated", r.SURE, -r.SURE/t.Scale(bar), r.Sigma2)
 	}
 	if r.ALOErr != nil {
 		add(NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)

@@ -125,7 +125,8 @@ func (r *result) writeCriteria(w io.Writer) {
 		text      string
 	}{{risk.GCV, "mean squared error of prediction, noise included"}, {risk.ALO, "the same by leaving out one observation"}, {risk.AIC, ""}, {risk.BIC, ""}} {
 		value, stdErr := r.value(c.criterion)
-		if (c.criterion == risk.ALO || r.LossName != "") && math.IsNaN(value) {
+		// The coupled bootstrap has none.
+		if (c.criterion == risk.ALO || r.LossName != "" || r.Alpha > 0) && math.IsNaN(value) {
 			continue
 		}
 		if c.criterion == risk.ALO && r.LossName != "" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"surepipe/internal/dataio"
+	"surepipe/pipeline"
 )
 
 // documents are the README and the guides, by path from the top of the project.
@@ -90,12 +91,16 @@ func TestCommandsOfTheDocuments(t *testing.T) {
 	}
 }
 
-// runDocumented runs a command line, or reads its flags alone where it needs a card or takes long.
+// runDocumented runs a command line, or reads its flags alone where it needs a card or
+// another program, or takes long.
 func runDocumented(t *testing.T, line string) {
 	t.Helper()
 	line, file, redirected := strings.Cut(line, " > ")
-	args := strings.Fields(line)[1:]
-	if args[0] == "paper" || strings.Contains(line, "--device cuda") {
+	args, err := pipeline.SplitCommand(line)
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	if args = args[1:]; args[0] == "paper" || strings.Contains(line, "--exec") || strings.Contains(line, "--device cuda") {
 		args = append(args, "--help")
 	}
 	status, stdout, stderr := command(t, args...)

@@ -42,13 +42,16 @@ type estimatorFlags struct {
 	verbose, verify        bool
 
 	// sigma2Method says how to estimate sigma2, "" where it is given; estimate is the result, once
-	// the data have been read.
+	// the data have been read, or where fits says that it takes fits, once open has made them.
 	sigma2Method string
 	estimate     *noise.Estimate
+	fits         bool
 	// specification is that of --spec.
 	specification *problems.Spec
 	// keepB downloads b with each result; the intercept always requires it.
 	keepB bool
+	// exec are the flags of an estimator that is a command.
+	exec execFlags
 	// notes are the notes printed on standard error so far, for the warnings in the JSON.
 	notes []pipeline.Warning
 }
@@ -58,6 +61,9 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.SortFlags = false
 	flags.StringVar(&f.problem, "problem", "", "the estimator: "+strings.Join(problems.Names(), ", "))
 	flags.StringVar(&f.spec, "spec", "", "a problem of your own in place of --problem: a .yaml `file` (see surepipe spec --help)")
+	if cmd.Name() != "montecarlo" {
+		f.exec.register(cmd)
+	}
 	flags.StringVar(&f.data, "data", "", "the data: a .npz, .npy, .csv, .mtx or .png `file` (see surepipe run --help)")
 	flags.StringVar(&f.column, "column", "", "in a .csv file with a header line: the `name` of the column that is y; the others are X")
 	flags.StringVar(&f.x, "X", "", "a `file` with X, dense or sparse, which replaces that of --data")
@@ -261,6 +267,12 @@ type job struct {
 	options  vjp.Options // the solver's
 	pipeline *pipeline.Pipeline
 	sigma2   float64 // 0 where it is not known
+
+	// box is the estimator where it is a command, and the solver and the pipeline are then nil;
+	// weights are the names of its weights.
+	box        *pipeline.BlackBox
+	weights    []string
+	boxOptions pipeline.Options
 }
 
 func (j *job) close() {
@@ -334,6 +346,9 @@ func (f *estimatorFlags) solverOptions(dev array.Device, sigma2 float64) (vjp.Op
 // open builds the estimator that the flags and the data describe. Multiples of lambda_max refer to
 // y. Its work, including what is done once for all samples, is shown on bar.
 func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data, bar *progress) (_ *job, err error) {
+	if f.exec.given() {
+		return f.openExec(cmd, dev, data, bar)
+	}
 	ctx := bar.preparing(cmd.Context())
 	j := &job{dev: dev}
 	defer func() {
@@ -342,6 +357,11 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 		}
 	}()
 	f.forgetNoise(cmd, &data)
+	if f.fits {
+		if err := f.varianceOfFits(cmd, dev, &data, bar); err != nil {
+			return nil, err
+		}
+	}
 	if j.sigma2 = f.noise(data); (data.Sigma2 != nil || j.sigma2 != 0) && !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
 		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.sigma2)
 	}

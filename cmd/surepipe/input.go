@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/noise"
 	"surepipe/problems"
 )
 
@@ -25,6 +26,8 @@ func (f *estimatorFlags) readSamples() (fileData, error) { return f.read(true) }
 
 func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	switch {
+	case f.exec.given():
+		data, err = f.readExec()
 	case f.specification != nil:
 		files := problems.SpecFiles{Data: f.data, Column: f.column, X: f.x, Y: f.y, Mu: f.mu}
 		data.Data, err = f.specification.Load(files)
@@ -64,19 +67,31 @@ func isNPZ(path string) bool {
 // estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
 // its first sample.
 func (f *estimatorFlags) estimateNoise(data *fileData) error {
-	f.estimate = nil
+	f.estimate, f.fits = nil, false
 	if f.sigma2Method == "" {
 		return nil
 	}
 	if data.Simulated {
 		return usagef("--sigma2 is %s, but %s holds no y to estimate it from: to simulate samples, give sigma2 as a number", f.sigma2Method, f.source())
 	}
-	estimate, err := problems.EstimateSigma2(f.sigma2Method, f.problem, data.Data)
+	estimate, err := f.estimator(data.Data)
+	if errors.Is(err, problems.ErrNeedsFits) {
+		f.fits, data.Sigma2 = true, nil
+		return nil
+	}
 	if err != nil {
 		return usagef("%s: %w", f.source(), err)
 	}
 	f.estimate, data.Sigma2 = &estimate, &estimate.Sigma2
 	return nil
+}
+
+// estimator estimates sigma2 by the method of the flags.
+func (f *estimatorFlags) estimator(data problems.Data) (noise.Estimate, error) {
+	if f.exec.given() {
+		return execNoise(f.sigma2Method, data)
+	}
+	return problems.EstimateSigma2(f.sigma2Method, f.problem, data)
 }
 
 // warnIntercept prints a note if a regression has no intercept although the mean of y is far from
@@ -410,6 +425,12 @@ func (in *inputs) pickMu() error {
 
 // checkInputs rejects flags that contradict each other, and reads the specification.
 func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
+	if f.exec.given() {
+		return f.checkExec(changed)
+	}
+	if err := checkNotExec(changed); err != nil {
+		return err
+	}
 	known := "one of " + strings.Join(problems.Names(), ", ")
 	named, _ := problems.Lookup(f.problem)
 	switch {

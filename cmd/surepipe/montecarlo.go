@@ -204,6 +204,9 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 	}
 	data = file.Data
 	sigma2 := f.noise(data)
+	if f.fits {
+		return nil, data, usagef("--sigma2 is %s, which takes fits to %s: to simulate samples, give sigma2 as a number", f.sigma2Method, f.source())
+	}
 	if sigma2 == 0 && data.Sigma2 == nil {
 		return nil, data, usagef("--sigma2 is missing and %s holds no sigma2: to simulate samples around mu, give the variance of the noise", f.source())
 	}
@@ -348,6 +351,9 @@ func scaled(x []float64, a float64) []float64 {
 func (s *summary) warnings() (all []pipeline.Warning) {
 	if s.zeroBar {
 		all = append(all, pipeline.Warning{Code: noteErrorBar, Text: zeroBarText(s.estimated)})
+	}
+	if s.tooLarge > 0 {
+		all = append(all, pipeline.Warning{Code: pipeline.Sigma2TooLarge, Text: fmt.Sprintf(tooLargeText, s.tooLarge, s.Samples+s.Seeds, "samples")})
 	}
 	if s.doubted > 0 {
 		all = append(all, pipeline.Warning{Code: pipeline.Unverified, Text: fmt.Sprintf(doubtedText, s.doubted, s.Samples+s.Seeds, "samples")})

@@ -25,11 +25,12 @@ type sampleRecord struct {
 	SURE       *float64 `json:"sure"`
 	SUREStdErr float64  `json:"sure_stderr"`
 	criteriaResult
-	Sigma2       float64 `json:"sigma2"`
-	Sigma2Method string  `json:"sigma2_method"`
-	D            int     `json:"d"`
-	Problem      string  `json:"problem"`
-	Seconds      struct {
+	Sigma2          float64  `json:"sigma2"`
+	Sigma2Method    string   `json:"sigma2_method"`
+	Sigma2RelStdErr *float64 `json:"sigma2_rel_stderr"`
+	D               int      `json:"d"`
+	Problem         string   `json:"problem"`
+	Seconds         struct {
 		Total float64 `json:"total"`
 	} `json:"seconds"`
 	Residual         float64  `json:"residual"`
@@ -98,6 +99,7 @@ type summary struct {
 	gcv, alo, seedGCV, seedALO []float64
 	aloProbe, seedALOProbe     []float64
 	zeroBar                    bool               // of at least one sample
+	tooLarge                   int                // number of which SURE says that sigma2 is too large
 	estimated                  bool               // sigma2
 	notes                      []pipeline.Warning // of the command, which every line has
 	doubted                    int                // number that --verify disagrees with; they count as not converged too
@@ -114,6 +116,9 @@ func (s *summary) add(r sampleRecord) {
 	}
 	terms := risk.Terms{D: r.D, Sigma2: r.Sigma2, Residual: r.Residual, Divergence: r.Divergence, Frobenius2: r.JacobianFro2}
 	s.zeroBar, s.estimated = s.zeroBar || terms.Floored(), r.Sigma2Method != ""
+	if sigma2TooLarge(terms, r.DivergenceStdErr, r.Sigma2RelStdErr) {
+		s.tooLarge++
+	}
 	for _, w := range r.Warnings {
 		if commandNote(w.Code) && !slices.Contains(s.notes, w) {
 			s.notes = append(s.notes, w)

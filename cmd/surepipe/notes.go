@@ -18,6 +18,7 @@ const (
 	noteMuHatAlone     = "mu-hat-alone"    // the file of --out has no b
 	noteClamped        = "pixels-clamped"  // the file of --out has other values than mu_hat
 	noteLog            = "earlier-samples" // the samples in the --jsonl file are of another program
+	noteBiasedSigma2   = "sigma2-biased"   // sigma2 is the residual variance of a biased fit
 )
 
 // commandNote reports whether a code is that of a note about the command as a whole, which the lines

@@ -50,6 +50,7 @@ type result struct {
 	criteriaResult
 	targetsResult
 	lossResult
+	execResult
 	// Residual is ||y - mu_hat||^2, absent where the loss is not squared.
 	Residual         *float64 `json:"residual,omitempty"`
 	Divergence       float64  `json:"divergence"`
@@ -152,7 +153,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 		r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = &bound, risk.MeanWeight > 0
 	}
 	r.Derivative = risk.Derivative
-	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible, risk.InnerSteps
+	r.DerivativeConverged, r.DerivativeSteps = risk.Unsolved == 0 && !risk.Implausible && len(risk.Doubts) == 0, risk.InnerSteps
 	r.Choices = nil
 	for _, c := range risk.Choices {
 		r.Choices = append(r.Choices, choice(c))
@@ -161,7 +162,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	if risk.Floored {
 		r.Warnings = append(r.Warnings, pipeline.Warning{Code: noteErrorBar, Text: zeroBarText(r.Sigma2RelStdErr != nil)})
 	}
-	r.Warnings = append(r.Warnings, risk.Warnings()...)
+	r.Warnings = append(r.Warnings, warningsOf(risk, r.Sigma2RelStdErr)...)
 	r.Trace = traceResult{risk.Trace.Estimator, risk.Trace.Queries, risk.Trace.Seed}
 	r.Seconds = secondsResult{risk.Solve.Seconds(), risk.Divergence.Seconds(), risk.Total.Seconds()}
 	if mu != nil {
@@ -282,13 +283,17 @@ func (r *result) writeTable(out io.Writer) error {
 	if r.Solver.DevianceError != nil {
 		within = fmt.Sprintf(", root of the deviance within %.1e", *r.Solver.DevianceError)
 	}
-	fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e%s\n", r.Solver.Name, r.Solver.Iterations, state, r.Solver.Optimality, within)
+	if r.Exec != "" {
+		fmt.Fprintf(w, "command\t\t%s\n", r.Exec)
+	} else {
+		fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e%s\n", r.Solver.Name, r.Solver.Iterations, state, r.Solver.Optimality, within)
+	}
 	steps := ""
 	if r.DerivativeSteps > 0 {
 		steps = fmt.Sprintf("%d steps", r.DerivativeSteps)
 	}
 	if !r.DerivativeConverged {
-		steps += " NOT CONVERGED"
+		steps += r.unsettled()
 	}
 	fmt.Fprintf(w, "derivative\t%s\t%s\n", r.Derivative, steps)
 	if r.SpaceMargin > 0 && r.SpaceMargin < pipeline.CloseMargin {

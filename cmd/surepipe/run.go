@@ -36,14 +36,14 @@ Results go to standard output, everything else to standard error.
   surepipe run --problem lasso --data table.csv --column price --intercept --lambda 0.1max --sigma2 auto
   surepipe run --problem tv1d --data series.csv --lambda 12 --sigma2 auto --out smooth.csv
   surepipe run --spec denoise.yaml --data noisy.png --out clean.png
-  surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300`,
+  surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300` + execExample,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runRun(cmd, &f, out, asJSON, explain)
 		},
 	}
 	f.register(cmd, 1)
-	cobra.CheckErr(cmd.Flags().MarkHidden("parallel"))
+	cmd.Flags().Lookup("parallel").Usage = "with --exec: calls of the command at once"
 	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat, b and the intercept, if there is one (.npz), or mu_hat alone (.npy, .csv, .png); for a specification with a synthesis also the signal (.npz), or the signal alone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
@@ -78,17 +78,28 @@ b refers to the columns of X as they are in the file, and the output has the int
 
   ols-residual           the residual variance of OLS on all columns (and the intercept,
                          with --intercept): regressions with d > p
+  smooth-blocks          the high frequencies of an image's smoothest blocks of 8 x 8: images.
+                         Its error includes the texture that may be left in them
   median-singular-value  Gavish and Donoho: a matrix y under a nuclear norm, where entries
-                         of a sparse part count as noise
-  mad                    the finest wavelet details: sequences and images
+                         of a sparse part count as noise. For an image, whose rank is not
+                         low, auto takes smooth-blocks if that is less
+  mad                    the finest wavelet details: sequences
+  gcv-residual           RSS / (d - df) of the fit of least gcv along a path of lambda:
+                         regressions with d <= p, and missing entries. It takes fits first, the
+                         same for run, sweep and montecarlo, at the other weights given. It is
+                         biased up by the squared bias of that fit over d - df
 
---sigma2 mad and so on force one; the output names the method. Where none applies, auto is
-an error. An estimate with relative standard error e (sigma2_rel_stderr in the output)
+--sigma2 mad and so on force one; the output names the method. One whose assumption has no
+meaning for the data is an error: mad and smooth-blocks take y for a signal, and the rows of
+a regression may be in any order. A SURE of less than -3 error bars is marked
+sigma2-too-large: SURE estimates a squared error, and falls as sigma2 rises.
+
+An estimate with relative standard error e (sigma2_rel_stderr in the output)
 contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is then
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
 sigma2, about sigma2 sqrt(2 d).
 
-` + criteriaHelp + "\n\n" + lossHelp
+` + execHelp + "\n" + criteriaHelp + "\n\n" + lossHelp
 
 // layoutHelp lists the arrays of the named problems, grouping those with the same layout.
 func layoutHelp() string {
@@ -148,7 +159,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 	}
 	f.warn(cmd, job.problem)
 	f.warnIntercept(cmd, file.Data)
-	risk, err := job.pipeline.Estimate(ctx, file.Y)
+	risk, err := job.estimate(ctx, file.Y)
 	bar.close()
 	if err != nil {
 		return err
@@ -187,13 +198,15 @@ var hints = map[string]string{
 	pipeline.Unverified:             " (lower --tol, or try another --solver or --derivative)",
 	pipeline.Ambiguous:              " (--tol, --lambda)",
 	pipeline.NearBoundary:           " (--tol, --lambda)",
+	pipeline.Sigma2TooLarge:         " (--sigma2)",
+	pipeline.NotSmooth:              " (--divergence coupled-bootstrap, or another --eps)",
 	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
 }
 
 // converged prints the result's warnings, and returns errNotConverged where it should not be
 // trusted.
 func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
-	for _, w := range risk.Warnings() {
+	for _, w := range warningsOf(risk, f.relStdErr()) {
 		hint := hints[w.Code]
 		if w.Code == pipeline.NoLeaveOneOut && errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) {
 			hint = " (--trace exact)"
@@ -242,18 +255,18 @@ func (f *estimatorFlags) result(j *job) result {
 		n := number(v)
 		return &n
 	}
-	method, stderr := "", (*float64)(nil)
+	method := ""
 	if f.estimate != nil {
-		method, stderr = f.estimate.Method, &f.estimate.RelStdErr
+		method = f.estimate.Method
 	}
 	return result{
 		Warnings:     slices.Clone(f.notes),
 		lossResult:   aboutLoss(j.problem),
-		Sigma2Method: method, Sigma2RelStdErr: stderr,
-		targetsResult: targetsOf(j.problem, j.sigma2),
-		Problem:       j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
+		Sigma2Method: method, Sigma2RelStdErr: f.relStdErr(),
+		targetsResult: targetsOf(j.problem, j.sigma2), execResult: j.execResult(f.exec.line),
+		Problem: j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
-		Solver: solverResult{Name: j.solver.Name()}, Device: j.dev.Name(), Version: version(),
+		Solver: solverResult{Name: j.name()}, Device: j.dev.Name(), Version: version(),
 	}
 }
 
@@ -290,7 +303,9 @@ func checkOut(path string, p *problems.Problem) error {
 func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
 	arrays := []dataio.Array{
 		{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat},
-		{Name: "b", Shape: p.BShape, Data: p.Coefficients(risk.B)},
+	}
+	if risk.B != nil { // a command has none
+		arrays = append(arrays, dataio.Array{Name: "b", Shape: p.BShape, Data: p.Coefficients(risk.B)})
 	}
 	if l := risk.LossTerms; l != nil {
 		arrays = append(arrays, dataio.Array{Name: "fitted", Shape: p.MuShape, Data: l.Fitted})

@@ -215,7 +215,7 @@ func TestPhotographIsDenoised(t *testing.T) {
 		t.Errorf("the written image has a loss of %g, the estimate %g", clamped, loss)
 	}
 	sure, loss, bar, o := run("auto")
-	if o["sigma2_method"] != "mad" || math.Abs(o["sigma2"].(float64)/sigma2-1) > 0.1 {
+	if o["sigma2_method"] != "smooth-blocks" || math.Abs(o["sigma2"].(float64)/sigma2-1) > 0.1 {
 		t.Errorf("sigma2 %v by %v", o["sigma2"], o["sigma2_method"])
 	}
 	// The photograph's own details count as noise: the shift is known here.

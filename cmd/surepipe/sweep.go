@@ -118,7 +118,8 @@ func newSweep() *cobra.Command {
   surepipe sweep --problem lasso --data table.csv --column price --intercept --lambda 0.01max:max:40 --criterion alo
   surepipe sweep --problem lasso --data diabetes.npz --lambda 1:1000:30 --csv curve.csv --out best.npz
   surepipe sweep --problem robust-pca --data video.npz --lambda 0.02max:max:20 --gamma 0.01max:max:20 \
-      --jsonl sweep.jsonl --resume --plot map.pdf`,
+      --jsonl sweep.jsonl --resume --plot map.pdf
+  surepipe sweep --exec './denoise --strength {lambda}' --data noisy.npy --sigma2 auto --lambda 0.1:10:12 --parallel 4`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runSweep(cmd, &f) },
 	}
@@ -321,6 +322,9 @@ func (r *sweepReport) follow(points iter.Seq2[pipeline.SweepPoint, error], begin
 
 // sweep returns the family and the options that the flags describe.
 func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions) {
+	if j.box != nil {
+		return j.family(f.axes), f.sweepOptions(cmd, j, data)
+	}
 	family = pipeline.Family{
 		Problem: j.problem.Solve(), Solver: j.solver.Name(), Settings: j.options,
 		Regularizer: func(swept []float64) (prox.Prox, error) {
@@ -331,9 +335,14 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 			return j.problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
 		},
 	}
-	o = pipeline.SweepOptions{Criterion: f.criterion, Rule: f.rule, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
+	return family, f.sweepOptions(cmd, j, data)
+}
+
+// sweepOptions are those of the sweep and of its points.
+func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *job, data problems.Data) pipeline.SweepOptions {
+	o := pipeline.SweepOptions{Criterion: f.criterion, Rule: f.rule, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.out != "" || f.intercept, Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || f.intercept) && j.box == nil, Logger: f.logger(cmd),
 	}}
 	if f.estimate != nil {
 		o.Sigma2RelStdErr = f.estimate.RelStdErr
@@ -347,7 +356,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 	if f.queries.auto {
 		o.Queries, o.TraceError = 0, f.traceError
 	}
-	return family, o
+	return o
 }
 
 // chainOf is the number of points in a chain of warm starts, 0 for a whole row.
@@ -361,9 +370,9 @@ func (f *sweepFlags) chainOf(solver string) int {
 // header returns the first line of the sweep's JSON.
 func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	h := sweepHeader{
-		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, LossName: aboutLoss(j.problem).LossName, HuberDelta: j.problem.Loss.Delta, Intercept: f.intercept, Sigma2: j.sigma2, Solver: j.solver.Name(), Derivative: f.derivative,
+		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, LossName: aboutLoss(j.problem).LossName, HuberDelta: j.problem.Loss.Delta, Intercept: f.intercept, Sigma2: j.sigma2, execResult: j.execResult(f.exec.line), Solver: j.name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
-		Chain: f.chainOf(j.solver.Name()), Refine: f.refine, Verify: f.verify,
+		Chain: f.chainOf(j.name()), Refine: f.refine, Verify: f.verify,
 		Data: dataHash(data), Device: j.dev.Name(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),
 	}
 	if f.queries.auto {
@@ -371,6 +380,9 @@ func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	}
 	if f.estimate != nil {
 		h.Sigma2Method, h.Sigma2RelStdErr = f.estimate.Method, f.estimate.RelStdErr
+	}
+	if j.box != nil {
+		h.Derivative = f.exec.divergence
 	}
 	fixed := weights(j.problem)
 	for _, axis := range f.axes {

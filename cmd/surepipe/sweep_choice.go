@@ -95,6 +95,15 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return l.terms().Floored() }) {
 		add(noteErrorBar, "%s", zeroBarText(f.estimate != nil))
 	}
+	tooLarge := 0
+	for _, l := range r.lines {
+		if sigma2TooLarge(l.terms(), l.DivergenceStdErr, l.Sigma2RelStdErr) {
+			tooLarge++
+		}
+	}
+	if tooLarge > 0 {
+		add(pipeline.Sigma2TooLarge, tooLargeText, tooLarge, len(r.lines), "points")
+	}
 	for _, axis := range f.axes {
 		if end := s.Edges[axis.name]; end != "" {
 			add(noteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end, axis.name)
@@ -116,7 +125,11 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 		add(pipeline.Unverified, doubtedText, doubted, s.Points, "points")
 	}
 	if n := s.NotConverged - doubted; n > 0 {
-		add(pipeline.NotConverged, "%d of %d points did not converge; raise --max-iter, or --tol if less accuracy is enough, or try another --solver", n, s.Points)
+		code := pipeline.NotConverged
+		if f.exec.given() {
+			code = pipeline.NotSmooth
+		}
+		add(code, f.notConvergedText(), n, s.Points)
 	}
 	return all
 }

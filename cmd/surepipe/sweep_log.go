@@ -23,6 +23,7 @@ type sweepHeader struct {
 	Criterion risk.Criterion `json:"criterion"`
 	ALO       bool           `json:"alo,omitempty"`
 	targetsResult
+	execResult
 	Problem string `json:"problem"`
 	// LossName and HuberDelta are the loss's where it is not squared.
 	LossName   string  `json:"loss_name,omitempty"`

@@ -81,7 +81,7 @@ func (l sweepLine) mark() string {
 	case l.doubted():
 		return "  NOT VERIFIED"
 	}
-	return "  NOT CONVERGED"
+	return " " + l.unsettled()
 }
 
 // begin prints the header, and the points that are known already.

@@ -3,6 +3,7 @@
 //
 //	data                 estimator              assumes               relative standard error
 //	signal               [MADSignal]            piecewise smooth      2.33 / sqrt(n),  n ~ d/2
+//	image                [SmoothBlocks]         smooth in parts       see there
 //	image                [MADImage]             piecewise smooth      2.33 / sqrt(n),  n ~ d/4
 //	whole matrix         [MedianSingularValue]  low rank              about 3 / min(m, n) if square
 //	regression, d > p    [OLSResidual]          mean of y in span X   sqrt(2 / (d - p))

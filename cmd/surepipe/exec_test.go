@@ -1,0 +1,203 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"surepipe/internal/dataio"
+)
+
+// asProgram is the first argument with which this test binary is a program of its own.
+const asProgram = "surepipe-test-program"
+
+func init() {
+	if len(os.Args) > 3 && os.Args[1] == asProgram {
+		threshold(os.Args[2], os.Args[3])
+		os.Exit(0)
+	}
+}
+
+// threshold is a program that thresholds its standard input, softly or hard.
+func threshold(how, weight string) {
+	text, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		panic(err)
+	}
+	y, err := dataio.DecodeNPY("y", text)
+	if err != nil {
+		panic(err)
+	}
+	lambda, err := strconv.ParseFloat(weight, 64)
+	if err != nil {
+		panic(err)
+	}
+	for i, v := range y.Data {
+		size := math.Abs(v)
+		switch {
+		case how == "sleep":
+			time.Sleep(time.Minute)
+		case how == "crash":
+			fmt.Fprintln(os.Stderr, "cannot go on")
+			os.Exit(4)
+		case size <= lambda:
+			y.Data[i] = 0
+		case how == "soft":
+			y.Data[i] = math.Copysign(size-lambda, v)
+		}
+	}
+	if err := dataio.EncodeNPY(os.Stdout, y); err != nil {
+		panic(err)
+	}
+}
+
+// self is this test binary as a command line for --exec.
+func self(t *testing.T, how string) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "'" + path + "' " + asProgram + " " + how + " {lambda}"
+}
+
+// sparseSignal is a file with y, mu and sigma2 = 1: a matrix, of which a few entries are large.
+func sparseSignal(t *testing.T) (path string, y []float64) {
+	t.Helper()
+	const rows, cols = 30, 20
+	r := rand.New(rand.NewPCG(4, 4))
+	y, mu := make([]float64, rows*cols), make([]float64, rows*cols)
+	for i := range y {
+		if i%10 == 0 {
+			mu[i] = 4
+		}
+		y[i] = mu[i] + r.NormFloat64()
+	}
+	return save(t, floats("y", y, rows, cols), floats("mu", mu, rows, cols), floats("sigma2", []float64{1})), y
+}
+
+// A command is an estimator: SURE of soft thresholding within its error, the JSON of run, and the
+// file of --out.
+func TestExecIsAnEstimator(t *testing.T) {
+	data, y := sparseSignal(t)
+	exact := -float64(len(y))
+	for _, v := range y {
+		exact += math.Pow(min(math.Abs(v), 1.5), 2)
+		if math.Abs(v) > 1.5 {
+			exact += 2
+		}
+	}
+	out := filepath.Join(t.TempDir(), "fit.npz")
+	args := []string{"run", "--exec", self(t, "soft"), "--data", data, "--lambda", "1.5", "--parallel", "2", "--queries", "10"}
+	o := object(t, append(args, "--out", out)...)
+	at := func(key string) float64 { return o[key].(float64) }
+	// Within the step of the threshold a coordinate counts in part.
+	if math.Abs(at("sure")-exact) > 3*2*at("divergence_stderr")+3 || at("sure_stderr") < 20 || at("d") != 600 || at("lambda") != 1.5 || !(at("loss") > 0) {
+		t.Errorf("SURE %g, exact %g: %v", at("sure"), exact, o)
+	}
+	if o["problem"] != "exec" || o["derivative"] != "monte-carlo" || !strings.Contains(o["exec"].(string), "soft {lambda}") || o["warnings"] != nil {
+		t.Errorf("%v", o)
+	}
+	if fit := readArray(t, out, "mu_hat"); len(fit) != 600 || fit[0] != math.Copysign(max(math.Abs(y[0])-1.5, 0), y[0]) {
+		t.Errorf("mu_hat begins with %g", fit[0])
+	}
+	if at("eps") != 0.01 || o["alpha"] != nil {
+		t.Errorf("eps %v, alpha %v", o["eps"], o["alpha"])
+	}
+	o = object(t, append(args, "--divergence", "coupled-bootstrap")...)
+	if o["eps"] != nil {
+		t.Errorf("eps %v", o["eps"])
+	}
+	if math.Abs(at("sure")-exact) > 100 || at("alpha") != 0.1 || o["derivative"] != "coupled-bootstrap" || o["gcv"] != nil || !strings.Contains(o["sure_estimates"].(string), "(1 + alpha) sigma2") {
+		t.Errorf("SURE %g, exact %g: %v", at("sure"), exact, o)
+	}
+	status, stdout, stderr := command(t, append(args, "--divergence", "coupled-bootstrap")...)
+	if status != exitDone || strings.Contains(stdout, "not defined") || !strings.Contains(stdout, "command") {
+		t.Errorf("status %d, %s%s", status, stdout, stderr)
+	}
+}
+
+// Hard thresholding is not continuous: its differences are marked, and the coupled bootstrap serves.
+func TestExecOfHardThresholding(t *testing.T) {
+	data, _ := sparseSignal(t)
+	args := []string{"run", "--exec", self(t, "hard"), "--data", data, "--lambda", "2", "--queries", "10"}
+	status, stdout, stderr := command(t, args...)
+	if status != exitNotConverged || !strings.Contains(stdout, "NOT SMOOTH") || !strings.Contains(stderr, "--divergence coupled-bootstrap") {
+		t.Errorf("status %d, %s%s", status, stdout, stderr)
+	}
+	o := object(t, append(args, "--divergence", "coupled-bootstrap", "--queries", "40", "--parallel", "2")...)
+	bar := math.Hypot(o["sure_stderr"].(float64), 2*o["divergence_stderr"].(float64))
+	if math.Abs(o["sure"].(float64)-o["loss"].(float64)) > 3*bar || bar > 100 {
+		t.Errorf("SURE %v, loss %v, error bar %g", o["sure"], o["loss"], bar)
+	}
+}
+
+// A sweep of a command finds the minimum, is the same for any --parallel, and continues.
+func TestExecAlongASweep(t *testing.T) {
+	data, _ := sparseSignal(t)
+	log := filepath.Join(t.TempDir(), "sweep.jsonl")
+	args := []string{"--exec", self(t, "soft"), "--data", data, "--lambda", "0.5:4:4", "--queries", "4", "--refine", "2", "--divergence", "coupled-bootstrap"}
+	header, points, s := sweepLines(t, append([]string{"--jsonl", log, "--parallel", "2"}, args...)...)
+	if len(points) < 5 || s.Minimizer.SURE == nil || header["derivative"] != "coupled-bootstrap" || header["alpha"].(float64) != 0.1 {
+		t.Fatalf("%v, %d points, %+v", header, len(points), s)
+	}
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	if err := os.WriteFile(log, []byte(strings.Join(lines[:3], "")), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, again, _ := sweepLines(t, append([]string{"--jsonl", log, "--resume"}, args...)...)
+	for i, p := range again {
+		if *p.SURE != *points[i].SURE || p.Divergence != points[i].Divergence {
+			t.Errorf("point %d: %g, expected %g", i, *p.SURE, *points[i].SURE)
+		}
+	}
+	args[1] = self(t, "hard")
+	if status, _, stderr := command(t, append([]string{"sweep", "--jsonl", log, "--resume"}, args...)...); status != exitUsage || !strings.Contains(stderr, "its sweep had a different exec") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
+func TestBadExecIsRefusedByName(t *testing.T) {
+	data, _ := sparseSignal(t)
+	bare := save(t, floats("a", []float64{1}, 1), floats("b", []float64{1}, 1))
+	soft := self(t, "soft")
+	for _, c := range []struct {
+		args []string
+		want string
+		code int
+	}{
+		{[]string{"--exec", soft}, "--data is missing", exitUsage},
+		{[]string{"--exec", soft, "--data", data}, "--lambda is missing, and --exec has {lambda}", exitUsage},
+		{[]string{"--exec", soft, "--data", data, "--lambda", "0.1max"}, "the weights of a command have no maximum", exitUsage},
+		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--gamma", "1"}, "has no {gamma}", exitUsage},
+		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--problem", "lasso"}, "--problem is for --problem and --spec, found --exec", exitUsage},
+		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--alpha", "2"}, "--alpha is for --divergence coupled-bootstrap", exitUsage},
+		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--divergence", "exact"}, "--divergence is \"exact\", expected one of monte-carlo, coupled-bootstrap", exitUsage},
+		{[]string{"--exec", "'a", "--data", data}, "has a quote ' without its end", exitUsage},
+		{[]string{"--exec", "no-such-program {lambda}", "--data", data, "--lambda", "1"}, "executable file not found", exitUsage},
+		{[]string{"--exec", soft, "--data", bare, "--lambda", "1"}, `array "y" is missing`, exitUsage},
+		{[]string{"--exec", soft, "--data", data, "--lambda", "1", "--sigma2", "ols-residual"}, "it is for --problem and --spec", exitUsage},
+		{[]string{"--problem", "lasso", "--data", data, "--eps", "1"}, "--eps is for --exec, which is missing", exitUsage},
+		{[]string{"--exec", self(t, "crash"), "--data", data, "--lambda", "1"}, "exit status 4; its standard error ends:\n    cannot go on", exitFailure},
+		{[]string{"--exec", self(t, "sleep"), "--data", data, "--lambda", "1", "--exec-timeout", "200ms"}, "took longer than the time limit, 200ms, and was killed", exitFailure},
+	} {
+		status, stdout, stderr := command(t, append([]string{"run"}, c.args...)...)
+		if status != c.code || stdout != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("surepipe run %q: status %d, expected %q, found %q%q", c.args, status, c.want, stdout, stderr)
+		}
+	}
+	if o := object(t, "run", "--exec", soft, "--data", data, "--lambda", "1", "--sigma2", "mad", "--queries", "4"); o["sigma2_method"] != "mad" {
+		t.Errorf("%v", o)
+	}
+}

@@ -1,0 +1,249 @@
+package noise
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// MethodSmoothBlocks is the name of [SmoothBlocks].
+const MethodSmoothBlocks = "smooth-blocks"
+
+const (
+	// blockSide is the side of a block of pixels.
+	blockSide = 8
+	// leastBlocks is the number of usable blocks from which there is an estimate.
+	leastBlocks = 8
+	// coarsest is the relative standard error up to which a candidate is considered, and
+	// leakError how many standard errors of their difference it may exceed a candidate of fewer
+	// data.
+	coarsest  = 0.06
+	leakError = 2.5
+)
+
+// highBands are the least frequencies, i + j of coefficient (i, j), of the bands that measure the
+// noise.
+var highBands = [...]int{9, 10, 11, 12}
+
+// leastTexture is the least of the frequencies below those bands that measure the texture. Lower
+// ones hold slopes of brightness, which leave nothing in the bands.
+const leastTexture = 3
+
+// cosines is the orthonormal discrete cosine transform of blockSide values.
+var cosines = func() (c [blockSide][blockSide]float64) {
+	for i := range blockSide {
+		scale := math.Sqrt(2. / blockSide)
+		if i == 0 {
+			scale = math.Sqrt(1. / blockSide)
+		}
+		for j := range blockSide {
+			c[i][j] = scale * math.Cos(math.Pi*float64(i)*(float64(j)+0.5)/blockSide)
+		}
+	}
+	return c
+}()
+
+// SmoothBlocks estimates the variance of white noise in an image of rows x cols pixels, row by row,
+// from its smoothest parts:
+//
+//	sigma2 = mean of D_ij^2 over the m smoothest blocks, and over i + j >= T,
+//
+// where D is the orthonormal discrete cosine transform of a block of 8 x 8 pixels. Blocks do not
+// overlap. The smoothest are those of least energy in the frequencies 3 <= i + j <= 8. These are
+// independent of the higher ones where the noise is white and normal, so that the choice does not
+// bias the estimate (Ponomarenko, Lukin, Zriakhov, Kaarna and Astola, An automatic approach to
+// lossy compression of AVIRIS images, 2007; Colom and Buades, Analysis and extension of the
+// Ponomarenko et al. method, IPOL 2013).
+//
+// What texture is left only adds to the estimate. So m and T are chosen by Lepski's method: as much
+// data as possible whose estimate exceeds none from smoother blocks or a higher band by more than
+// 2.5 standard errors of the difference. The relative standard error is
+//
+//	sqrt(2/(m h) + (leak/sigma2)^2),
+//
+// with h the number of coefficients of the band, 21 for T = 9 to 6 for T = 12: the first term is
+// that of a chi-square, and leak is the largest excess over the estimates from fewer data whose own
+// standard error is at most 6%. It thus includes the texture that could have gone unnoticed. Fine
+// texture in every block, as in a picture of grass, counts as noise, and so does the picture's own
+// noise. Noise that is not white (interpolated, compressed, smoothed) is underestimated.
+//
+// Blocks without noise are left out: constant ones, and those with a pixel at the least or greatest
+// value of y if this is attained more than once, as where values are clipped. It rejects images with
+// fewer than 8 other blocks, NaN, Inf, and images without noise.
+func SmoothBlocks(y []float64, rows, cols int) (Estimate, error) {
+	if rows < 0 || cols < 0 || len(y) != rows*cols {
+		panic(fmt.Sprintf("noise: image of %d x %d pixels has %d values", rows, cols, len(y)))
+	}
+	most, bad := largest(y)
+	if bad >= 0 {
+		return refuse(MethodSmoothBlocks, "y holds %g at [%d, %d], expected finite numbers", y[bad], bad/cols, bad%cols)
+	}
+	if all := (rows / blockSide) * (cols / blockSide); all < leastBlocks {
+		return refuse(MethodSmoothBlocks, "an image of %d x %d pixels has %d blocks of %d x %d, expected at least %d", rows, cols, all, blockSide, blockSide, leastBlocks)
+	}
+	blocks := blocksOf(y, rows, cols)
+	if len(blocks) < leastBlocks {
+		return refuse(MethodSmoothBlocks, "%d blocks of %d x %d pixels hold noise, expected at least %d: the others are constant, or have pixels at the least or greatest value, where y may be clipped",
+			len(blocks), blockSide, blockSide, leastBlocks)
+	}
+	best, leak := choose(candidates(blocks))
+	// Blocks of a constant are rounding errors, not zeros.
+	if noise := 64 * epsilon * most; best.sigma2 <= noise*noise {
+		return refuse(MethodSmoothBlocks, "the smoothest parts of y are constant up to rounding errors: y holds no noise")
+	}
+	return estimate(MethodSmoothBlocks, best.sigma2, math.Hypot(best.relative, leak/best.sigma2))
+}
+
+// block holds what the estimate needs to know of a block.
+type block struct {
+	texture float64                 // energy of the middle frequencies
+	high    [len(highBands)]float64 // energy of each band
+}
+
+// bandSizes are the numbers of coefficients of the bands.
+var bandSizes = func() (n [len(highBands)]float64) {
+	for i := range blockSide {
+		for j := range blockSide {
+			for b, least := range highBands {
+				if i+j >= least {
+					n[b]++
+				}
+			}
+		}
+	}
+	return n
+}()
+
+// blocksOf are the blocks that hold noise, from the smoothest on.
+func blocksOf(y []float64, rows, cols int) []block {
+	low, high := slices.Min(y), slices.Max(y)
+	ties := [2]int{}
+	for _, v := range y {
+		if v == low {
+			ties[0]++
+		}
+		if v == high {
+			ties[1]++
+		}
+	}
+	blocks := make([]block, 0, (rows/blockSide)*(cols/blockSide))
+	var pixels [blockSide][]float64
+	for r := 0; r+blockSide <= rows; r += blockSide {
+		for c := 0; c+blockSide <= cols; c += blockSide {
+			usable, varies := true, false
+			for i := range pixels {
+				pixels[i] = y[(r+i)*cols+c:][:blockSide]
+				for _, v := range pixels[i] {
+					usable = usable && !(v == low && ties[0] > 1 || v == high && ties[1] > 1)
+					varies = varies || v != pixels[0][0]
+				}
+			}
+			if usable && varies {
+				blocks = append(blocks, blockOf(&pixels))
+			}
+		}
+	}
+	slices.SortStableFunc(blocks, func(a, b block) int {
+		switch {
+		case a.texture < b.texture:
+			return -1
+		case a.texture > b.texture:
+			return 1
+		}
+		return 0
+	})
+	return blocks
+}
+
+// blockOf transforms the rows of a block, then its columns.
+func blockOf(pixels *[blockSide][]float64) (b block) {
+	var half [blockSide][blockSide]float64
+	for i := range half {
+		for j := range half {
+			for k, v := range pixels[i] {
+				half[i][j] += cosines[j][k] * v
+			}
+		}
+	}
+	for i := range half {
+		for j := range half {
+			d := 0.0
+			for k := range half {
+				d += cosines[i][k] * half[k][j]
+			}
+			if f := i + j; f >= leastTexture && f < highBands[0] {
+				b.texture += d * d
+			}
+			for h, least := range highBands {
+				if i+j >= least {
+					b.high[h] += d * d
+				}
+			}
+		}
+	}
+	return b
+}
+
+// candidate is the estimate from the smoothest blocks and one band.
+type candidate struct {
+	blocks, band     int
+	sigma2, relative float64 // the variance, and its relative standard error without texture
+}
+
+// candidates are those whose standard error is small, from the fewest data to the most. The numbers
+// of blocks fall from all by factors of sqrt 2.
+func candidates(blocks []block) []candidate {
+	var all []candidate
+	least := math.Sqrt(2 / (float64(len(blocks)) * bandSizes[0]))
+	for band, size := range bandSizes {
+		sum, done := 0.0, 0
+		var counts []int
+		for m := len(blocks); m >= leastBlocks; m = int(float64(m) / math.Sqrt2) {
+			counts = append(counts, m)
+		}
+		slices.Reverse(counts)
+		for _, m := range counts {
+			for ; done < m; done++ {
+				sum += blocks[done].high[band]
+			}
+			n := float64(m) * size
+			if relative := math.Sqrt(2 / n); relative <= max(coarsest, 2*least) {
+				all = append(all, candidate{m, band, sum / n, relative})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		switch {
+		case a.relative > b.relative:
+			return -1
+		case a.relative < b.relative:
+			return 1
+		}
+		return 0
+	})
+	return all
+}
+
+// choose is Lepski's choice: the candidate of most data that does not exceed any of fewer data by
+// more than chance. leak is its largest excess over one of these. Where the data of one are part of
+// the other's, the variance of their difference is the difference of their variances.
+func choose(all []candidate) (best candidate, leak float64) {
+	best = all[0]
+	for j, c := range all {
+		excess := 0.0
+		accepted := true
+		for _, finer := range all[:j] {
+			square := finer.relative*finer.relative + c.relative*c.relative
+			if finer.blocks <= c.blocks && finer.band >= c.band {
+				square = finer.relative*finer.relative - c.relative*c.relative
+			}
+			over := c.sigma2 - finer.sigma2
+			accepted = accepted && over <= leakError*finer.sigma2*math.Sqrt(max(square, 0))
+			excess = max(excess, over)
+		}
+		if accepted {
+			best, leak = c, excess
+		}
+	}
+	return best, leak
+}
