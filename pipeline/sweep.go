@@ -41,7 +41,7 @@ type SweepOptions struct {
 	Options
 	// Criterion is what the sweep minimizes, by default risk.SURE where Sigma2 is known and risk.GCV
 	// where it is not. risk.ALO implies Options.ALO. A point whose criterion is not defined, such as
-	// GCV of a fit that interpolates y, is never the minimizer; without the diagonal that risk.ALO
+	// GCV of a fit that interpolates y, is never the minimizer; with fewer probes than risk.ALO
 	// needs the sweep ends with ErrNoDiagonal.
 	Criterion risk.Criterion
 	// Mu is the true mean, of length d, where it is known.
