@@ -88,6 +88,9 @@ func (j *Job) leaveOneOut(residuals []float64) (risk.LeaveOneOutResult, error) {
 	if leverages == nil {
 		return risk.LeaveOneOutResult{}, ErrNoDiagonal
 	}
+	if j.closed.Estimator != "" {
+		leverages = leverages.WithTrace(j.closed.Trace)
+	}
 	if j.problem.Intercept {
 		leverages = leverages.Shifted(1 / float64(len(j.Y)))
 	}
