@@ -70,6 +70,12 @@
 // unbiased as well since E ||M (I - QQ*) g||^2 = ||M (I - QQ*)||_F^2, and likewise
 // for the others.
 //
+// # Diagonal
+//
+// The same random probes show the diagonal of M: <e_i, g_j> <e_i, M g_j> has expectation M_ii.
+// [Leverages.Mean] estimates the mean of a function of it, such as the error of leave-one-out, with
+// the bias of nonlinear functions of noisy means reduced.
+//
 // # Phases
 //
 // All estimators run through the same three phases, though not each has all of them. The [Layout]
@@ -114,4 +120,13 @@
 // E. N. Epperly, J. A. Tropp, R. J. Webber, XTrace: making the most of every sample
 // in stochastic trace estimation, SIAM Journal on Matrix Analysis and Applications
 // 45 (2024).
+//
+// C. Bekas, E. Kokiopoulou, Y. Saad, An estimator for the diagonal of a matrix, Applied Numerical
+// Mathematics 57 (2007).
+//
+// R. A. Baston, Y. Nakatsukasa, Stochastic diagonal estimation: probabilistic bounds and an improved
+// algorithm, arXiv:2201.10684 (2022).
+//
+// P. T. Nobel, D. LeJeune, E. J. Candes, RandALO: out-of-sample risk estimation in no time flat,
+// arXiv:2409.09781 (2024).
 package hutch

@@ -1,6 +1,7 @@
 package hutch
 
 import (
+	"math"
 	"sync"
 
 	"surepipe/array"
@@ -26,6 +27,9 @@ type Leverages struct {
 	// small by at most so much.
 	Truncation float64
 
+	// total is the expectation of the sum of a probe's samples of M, where the trace of M is known
+	// otherwise; else NaN.
+	total              float64
 	direct, complement sampleSums // of M and of I - M; the latter only with a basis
 	sums               *leverageSums
 }
@@ -150,7 +154,7 @@ func (r *Run) Leverages() *Leverages {
 	if l == nil || l.probes() < leastProbes {
 		return nil
 	}
-	out := &Leverages{direct: l.direct, complement: l.complement, sums: l}
+	out := &Leverages{direct: l.direct, complement: l.complement, sums: l, total: math.NaN()}
 	left := r.sketchLeft
 	if !r.plan.Keeps {
 		left = r.tally.residual.left
@@ -166,6 +170,17 @@ func (l *leverageSums) probes() (m int) {
 		m += n
 	}
 	return m
+}
+
+// WithTrace are the leverages where the trace of M is known from elsewhere: the mean of a function of
+// them is then corrected by what the probes' own estimate of the trace is off (a control variate).
+func (l *Leverages) WithTrace(trace float64) *Leverages {
+	s := *l
+	s.total = trace
+	for _, v := range l.direct.known {
+		s.total -= v
+	}
+	return &s
 }
 
 // Shifted are the leverages h_i + by: with an intercept by is 1/d.

@@ -68,7 +68,11 @@ func (l *Leverages) Mean(f func(i int, h float64) float64) (DiagonalMean, error)
 	e.fit()
 	all, without, base := e.values(f)
 	out := DiagonalMean{Value: extrapolated(all, without, base, e.sums.count, e.m)}
-	out.ProbesErr, out.Spread = e.errors(f, l.Truncation)
+	var group [groups]float64
+	group, out.ProbesErr, out.Spread = e.errors(f)
+	random, offset := e.controlled(group)
+	out.Value -= offset
+	out.ProbesErr = math.Hypot(random, out.ProbesErr*l.Truncation/float64(e.d))
 	if sum := out.Value + out.ProbesErr + out.Spread; math.IsNaN(sum) || math.IsInf(sum, 0) {
 		return out, fmt.Errorf("hutch: a mean over the diagonal is %v +- %v, expected finite numbers", out.Value, out.ProbesErr)
 	}
@@ -358,8 +362,9 @@ const tiny = math.SmallestNonzeroFloat64
 // most is the largest estimate of an entry.
 const most = 1 - 1e-9
 
-// errors are the standard errors for the choice of probes and over the entries.
-func (e *entries) errors(f func(i int, h float64) float64, truncation float64) (probes, spread float64) {
+// errors are the influences of the groups of probes on the mean, the largest slope of f, and the standard
+// error over the entries.
+func (e *entries) errors(f func(i int, h float64) float64) (group [groups]float64, steepest, spread float64) {
 	m, d := float64(e.m), float64(e.d)
 	noise := make([]float64, e.d) // the variance of t
 	var center, total, random float64
@@ -380,8 +385,7 @@ func (e *entries) errors(f func(i int, h float64) float64, truncation float64) (
 	if total > random {
 		share = random / total
 	}
-	var group [groups]float64
-	var steepest, first, second float64
+	var first, second float64
 	for i := range e.d {
 		s, known, gap := e.used(i)
 		off := e.h[i] - center
@@ -407,22 +411,55 @@ func (e *entries) errors(f func(i int, h float64) float64, truncation float64) (
 			}
 		}
 	}
-	return math.Hypot(spreadOfGroups(group, e.sums.count), steepest*truncation/d), math.Sqrt(second / (d - 1) / d)
+	return group, steepest, math.Sqrt(second / (d - 1) / d)
 }
 
-// spreadOfGroups is the standard error of the mean over all probes from the sums over groups.
-func spreadOfGroups(sum [groups]float64, count [groups]int) float64 {
-	var all, m, used float64
-	for b, n := range count {
-		all += sum[b]
-		if m += float64(n); n > 0 {
+// controlled is the standard error of the mean over all probes from the influences of the groups.
+// Where the trace is known, the groups' estimates of it explain a part of the influences, by a line
+// fitted to both: offset is that part of the mean, and the error is that of the rest.
+func (e *entries) controlled(influence [groups]float64) (stdErr, offset float64) {
+	m, used := float64(e.m), 0.0
+	centered := func(sum [groups]float64) (rest [groups]float64, mean float64) {
+		for _, v := range sum {
+			mean += v / m
+		}
+		for b, n := range e.sums.count {
+			rest[b] = sum[b] - float64(n)*mean
+		}
+		return rest, mean
+	}
+	for _, n := range e.sums.count {
+		if n > 0 {
 			used++
 		}
 	}
+	rest, _ := centered(influence)
+	free, lever := used-1, 0.0
+	if !math.IsNaN(e.total) && used > 3 {
+		var traces [groups]float64
+		for b, sum := range e.direct.sum {
+			for _, v := range sum {
+				traces[b] += v
+			}
+		}
+		off, mean := centered(traces)
+		var product, square float64
+		for b := range rest {
+			product += rest[b] * off[b]
+			square += off[b] * off[b]
+		}
+		if square > 0 {
+			slope := product / square
+			for b := range rest {
+				rest[b] -= slope * off[b]
+			}
+			offset, free = slope*(mean-e.total), free-1
+			lever = (mean - e.total) * (mean - e.total) / square // for the error of the slope
+		}
+	}
 	squares := 0.0
-	for b, n := range count {
-		r := sum[b] - float64(n)*all/m
+	for _, r := range rest {
 		squares += r * r
 	}
-	return math.Sqrt(squares/(used-1)*used) / m
+	return math.Sqrt(squares / free * (used/m/m + lever)), offset
 }

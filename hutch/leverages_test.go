@@ -304,3 +304,38 @@ func TestFullEntriesAndFewProbes(t *testing.T) {
 		t.Error("leverages from 3 probes")
 	}
 }
+
+// Where the trace is known the spread over seeds falls, and the error bar with it.
+func TestKnownTraceReducesTheSpread(t *testing.T) {
+	forLeverageCases(t, func(t *testing.T, c leverageCase) {
+		trace := 0.0
+		for _, h := range c.h {
+			trace += h
+		}
+		const seeds = 60
+		var values, bars [2][]float64
+		for seed := range seeds {
+			r := c.run(t, Hutchinson, 48, Options{Seed: uint64(seed), Batch: 64})
+			for i, l := range []*Leverages{r.Leverages(), r.Leverages().WithTrace(trace)} {
+				got, err := l.Mean(c.leftOut)
+				if err != nil {
+					t.Fatal(err)
+				}
+				values[i], bars[i] = append(values[i], got.Value/c.exact), append(bars[i], got.ProbesErr*got.ProbesErr/c.exact/c.exact)
+			}
+			r.Free()
+		}
+		var sd, bar, bias [2]float64
+		for i := range values {
+			bias[i], sd[i] = stat.MeanStdDev(values[i], nil)
+			bar[i] = math.Sqrt(stat.Mean(bars[i], nil))
+		}
+		t.Logf("bias %+.4f, with the trace %+.4f; spread %.4f [%.4f], with the trace %.4f [%.4f]", bias[0]-1, bias[1]-1, sd[0], bar[0], sd[1], bar[1])
+		if sd[1] > 1.1*sd[0] || math.Abs(bias[1]-1) > 0.03+sd[1]/3 {
+			t.Errorf("spread %.4f, without the trace %.4f; bias %+.4f", sd[1], sd[0], bias[1]-1)
+		}
+		if ratio := bar[1] / sd[1]; ratio < 0.6 || ratio > 1.6 {
+			t.Errorf("error bar %.3g for a spread of %.3g", bar[1], sd[1])
+		}
+	})
+}

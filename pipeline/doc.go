@@ -25,8 +25,8 @@
 // downloaded only with Options.KeepB.
 //
 // Where Sigma2 is 0, not known, SURE and its error are NaN, and the rest is as before: a Risk also
-// holds GCV, AIC, BIC, the residual variance and, with Options.ALO, leave-one-out. Package risk says
-// which number answers which question.
+// holds GCV, AIC, BIC, the residual variance and, with Options.ALO or where the trace takes probes,
+// leave-one-out. Package risk says which number answers which question.
 //
 // The error bar does not include the error of the trace, 2 Sigma2 Trace.Error(); the error of
 // Sigma2, if that is an estimate; or the choice of hyperparameters that depend on y.

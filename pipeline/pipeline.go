@@ -58,9 +58,12 @@ type Options struct {
 	// Sigma2 is the variance of the noise in each coordinate of y, or 0 where it is not known: SURE
 	// and its error are then NaN, and the residual variance stands in where errors are weighed.
 	Sigma2 float64
-	// ALO also estimates the error of predicting an observation that is left out ([risk.LeaveOneOut]),
-	// which takes the diagonal of D mu_hat: where the derivative's linear system is factored, or the
-	// Estimator is hutch.Exact. Elsewhere Risk.ALOErr is ErrNoDiagonal.
+	// ALO makes sure of leave-one-out, the error of predicting an observation that is left out, also
+	// where the trace takes no probes: from the exact diagonal of D mu_hat where that takes little
+	// work or the Estimator is hutch.Exact ([risk.LeaveOneOut]), else from probes
+	// ([risk.LeaveOneOutFromProbes]). Without it Risk.ALO is there where the trace takes random
+	// probes. Risk.ALOErr says why it is missing; it is ErrNoDiagonal for fewer than 4 probes. Solvers
+	// should be given [vjp.Options].Images with it.
 	ALO bool
 	// Estimator names the trace estimator. The default, Auto, takes the trace in closed form where
 	// the linearization knows it ([vjp.Closed]), and is hutch.Hutchinson elsewhere: the spectra of

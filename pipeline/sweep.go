@@ -43,8 +43,9 @@ type SweepOptions struct {
 	// KeepGoing is ignored: a point that fails ends the sweep.
 	Options
 	// Criterion is what the sweep minimizes, by default risk.SURE where Sigma2 is known and risk.GCV
-	// where it is not, and risk.ALO where the loss is not quadratic. risk.ALO implies Options.ALO. A point whose criterion is not defined, such as
-	// GCV of a fit that interpolates y, is never the minimizer; without the diagonal that risk.ALO
+	// where it is not, and risk.ALO where the loss is not quadratic. risk.ALO implies Options.ALO. A
+	// point whose criterion is not defined, such as GCV of a fit that interpolates y, is never the
+	// minimizer; with fewer probes than risk.ALO
 	// needs the sweep ends with ErrNoDiagonal.
 	Criterion risk.Criterion
 	// Rule says which point is chosen: by default MinimumRule.

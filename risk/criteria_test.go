@@ -1,13 +1,19 @@
 package risk_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
+	"surepipe/array"
+	"surepipe/hutch"
 	"surepipe/risk"
 )
 
@@ -270,5 +276,62 @@ func TestCriterionNames(t *testing.T) {
 	}
 	if risk.DefaultCriterion(0) != risk.GCV || risk.DefaultCriterion(2) != risk.SURE {
 		t.Error("defaults")
+	}
+}
+
+// From probes of a projection of known diagonal: least squares on one column of ones, and on the
+// first unit vector, whose observation cannot be left out.
+func TestLeaveOneOutFromProbes(t *testing.T) {
+	dev := array.NewHost()
+	const d = 40
+	residuals := make([]float64, d)
+	for i := range residuals {
+		residuals[i] = float64(i%7) - 3
+	}
+	probe := func(image hutch.Oracle) *hutch.Leverages {
+		plan, err := hutch.NewPlan(hutch.Hutchinson, 30, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := hutch.NewRun(dev, plan, hutch.Matrix{Images: image}, hutch.Options{Seed: 1, Diagonal: true})
+		t.Cleanup(r.Free)
+		if err := errors.Join(r.EndSketch(), r.Do(t.Context(), hutch.Residual, 0, 30)); err != nil {
+			t.Fatal(err)
+		}
+		return r.Leverages()
+	}
+	ones := func(_ context.Context, dst, v array.Batch, _ []float64) error {
+		x := v.ToHost()
+		for k := range v.K() {
+			mean := stat.Mean(x[k*d:(k+1)*d], nil)
+			for i := range d {
+				x[k*d+i] = mean
+			}
+		}
+		dev.Upload(dst, x)
+		return nil
+	}
+	diagonal := slices.Repeat([]float64{1. / d}, d)
+	want, spread, err := risk.LeaveOneOut(residuals, diagonal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := risk.LeaveOneOutFromProbes(probe(ones), risk.SquaredLeftOut(residuals))
+	if err != nil || math.Abs(got.Mean-want) > 4*got.ProbesErr || !(got.ProbesErr > 0) || math.Abs(got.StdErr/math.Hypot(spread, got.ProbesErr)-1) > 0.1 {
+		t.Errorf("%+v, %v, expected %g ± %g", got, err, want, spread)
+	}
+	// The error of a likelihood is any function of the leverage: here the sum of the squared loss and
+	// a constant.
+	more, err := risk.LeaveOneOutFromProbes(probe(ones), func(i int, h float64) float64 { return 5 + risk.SquaredLeftOut(residuals)(i, h) })
+	if err != nil || math.Abs(more.Mean-5-got.Mean) > 1e-9 || math.Abs(more.ProbesErr-got.ProbesErr) > 1e-6*got.ProbesErr {
+		t.Errorf("with a constant: %+v, %v, expected %+v and 5", more, err, got)
+	}
+	first := func(_ context.Context, dst, v array.Batch, _ []float64) error {
+		dev.Fill(dst, 0)
+		dev.Copy(dst.Cols(0, 1), v.Cols(0, 1))
+		return nil
+	}
+	if _, err := risk.LeaveOneOutFromProbes(probe(first), risk.SquaredLeftOut(residuals)); !errors.Is(err, risk.ErrLeverage) || !strings.Contains(err.Error(), "observation 0") {
+		t.Errorf("error %v, expected ErrLeverage", err)
 	}
 }

@@ -92,6 +92,9 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 	if leverages == nil {
 		return risk.LeaveOneOutResult{}, ErrNoDiagonal
 	}
+	if j.closed.Estimator != "" {
+		leverages = leverages.WithTrace(j.closed.Trace)
+	}
 	if j.problem.Intercept {
 		leverages = leverages.Shifted(1 / float64(len(j.Y)))
 	}

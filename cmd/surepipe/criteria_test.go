@@ -56,7 +56,10 @@ func TestRunWithoutSigma2(t *testing.T) {
 		}
 	}
 	if _, asked := with["alo"]; asked {
-		t.Error("alo without --alo")
+		t.Error("alo without --alo, where the divergence takes no probes")
+	}
+	if o["alo_probe_stderr"] != 0.0 {
+		t.Errorf("alo_probe_stderr is %v for the exact diagonal", o["alo_probe_stderr"])
 	}
 	near(t, "gcv", o["gcv"].(float64), 60*o["residual"].(float64)/math.Pow(60-o["df"].(float64), 2))
 	status, stdout, _ := command(t, append(args, "--alo")...)
@@ -255,5 +258,44 @@ func TestMonteCarloWithoutSigma2(t *testing.T) {
 	simulate := save(t, dataio.Array{Name: "X", Shape: []int{3, 2}, Data: x}, floats("y", []float64{1, 2, 3}, 3), floats("mu", []float64{1, 2, 3}, 3))
 	if status, _, stderr := command(t, "montecarlo", "--problem", "lasso", "--data", simulate, "--lambda", "1"); status != exitUsage || !strings.Contains(stderr, "--sigma2 is missing and") {
 		t.Errorf("status %d: %s", status, stderr)
+	}
+}
+
+// Where the divergence takes probes leave-one-out comes with them, and its error says which part they
+// are: in the JSON, the text, the columns of a sweep and the summary of many samples.
+func TestLeaveOneOutFromTheProbesOfTheDivergence(t *testing.T) {
+	mc := []string{"--problem", "matrix-completion", "--data", "../../testdata/mc60x40.npz"}
+	o := object(t, append([]string{"run"}, mc...)...)
+	alo, stderr, probes := o["alo"].(float64), o["alo_stderr"].(float64), o["alo_probe_stderr"].(float64)
+	exact := object(t, append([]string{"run", "--trace", "exact"}, mc...)...)["alo"].(float64)
+	if !(probes > 0) || stderr <= probes || math.Abs(alo-exact) > 4*probes {
+		t.Errorf("alo %g ± %g, %g of it from the probes; exact %g", alo, stderr, probes, exact)
+	}
+	if again := object(t, append([]string{"run", "--probe-batch", "7", "--parallel", "2"}, mc...)...); again["alo"] != o["alo"] || again["alo_probe_stderr"] != o["alo_probe_stderr"] {
+		t.Errorf("alo %v ± %v, in other batches %v ± %v", o["alo"], o["alo_probe_stderr"], again["alo"], again["alo_probe_stderr"])
+	}
+	_, text, _ := command(t, append([]string{"run"}, mc...)...)
+	if !strings.Contains(text, "from probes: ±") || !strings.Contains(text, "aim at the squared error of predicting an entry that is not observed") {
+		t.Errorf("text %s", text)
+	}
+	csv := filepath.Join(t.TempDir(), "s.csv")
+	command(t, append([]string{"sweep", "--criterion", "alo", "--lambda", "0.3max:2max:3", "--refine", "0", "--csv", csv}, mc...)...)
+	table, err := os.ReadFile(csv)
+	if err != nil || !strings.Contains(string(table), ",alo,alo_stderr,alo_probe_stderr,") {
+		t.Errorf("%v: %s", err, table)
+	}
+	_, stdout, stderrText := command(t, append([]string{"montecarlo", "--samples", "2", "--seeds", "3"}, mc...)...)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	var s map[string]any
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"mean_alo", "rms_alo_probe_stderr", "seeds_mean_alo", "seeds_sd_alo", "seeds_rms_alo_probe_stderr"} {
+		if v, ok := s[key].(float64); !ok || !(v > 0) {
+			t.Errorf("%s is %v", key, s[key])
+		}
+	}
+	if !strings.Contains(stderrText, "sd of leave-one-out over 3 seeds") {
+		t.Errorf("%s", stderrText)
 	}
 }
