@@ -9,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/internal/design"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -31,6 +32,8 @@ type Data struct {
 	// matrix of shape Shape. Y[i] is the value at Indices[i].
 	Indices []int
 	Shape   []int
+	// Groups labels each column of X with its group, where the penalty is one of groups.
+	Groups []int
 	// Mu is the true mean, of the shape of Y, where it is known.
 	Mu []float64
 	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings, nil where it has none.
@@ -38,6 +41,10 @@ type Data struct {
 	// Intercept asks for an unpenalized intercept, in a regression or in a specification without a
 	// synthesis. [Problem.Solve] passes it on: it is the only setting for the intercept.
 	Intercept bool
+	// Standardize scales the columns of the operator's matrix to variance 1: see [Problem.Coefficients].
+	Standardize bool
+	// Table is the table that X and y come from; nil where they come from arrays.
+	Table *design.Data
 	// Spec is the specification of the data, as set by [Spec.Load]; nil for the named problems.
 	Spec *Spec
 }
@@ -53,7 +60,7 @@ type Problem struct {
 	// Name is one of [Names], or the name of a specification.
 	Name string
 	// Operator is A, D x P, and Regularizer is r. With Data.Intercept the columns of A are
-	// centered.
+	// centered, and with Data.Standardize scaled: see [Problem.Coefficients].
 	Operator    linops.Operator
 	Regularizer prox.Prox
 	D, P        int
@@ -82,8 +89,9 @@ type Problem struct {
 	dev array.Device
 	// loss is nil for the squared loss without weights.
 	loss loss.Loss
-	// means are those of the columns, where there is an intercept; else nil.
-	means []float64
+	// means are those of the original columns, where there is an intercept; else nil. scales are
+	// the standard deviations by which the columns are divided; nil where they are not.
+	means, scales []float64
 	// reweigh returns the regularizer at other weights. Its device memory belongs to the problem.
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
 

@@ -28,6 +28,8 @@ import (
 //	regularizer:
 //	  l1: {weight: lambda, unpenalized: averages}
 //	weights: w                       # optional: w >= 0, a number for each entry of y
+//	intercept: true                  # optional: fit an intercept that is not penalized
+//	standardize: true                # optional: scale the columns of a matrix to variance 1
 //	lambda: 0.1                      # and lambda2, gamma: a number, inf, or 0.1max
 //	sigma2: auto                     # a number, auto, or a method's name
 //	solver: {name: fista, tol: 1e-8, max-iter: 10000, derivative: auto}
@@ -53,6 +55,8 @@ type Spec struct {
 	Name, Path string
 	// Sigma2Method is one of Sigma2Methods, or "" where sigma2 is a number or not given.
 	Sigma2Method string
+	// Intercept and Standardize are the values for the fields of that name of Data.
+	Intercept, Standardize bool
 	// Solver holds the solver's options that the file sets.
 	Solver SpecSolver
 
@@ -184,7 +188,7 @@ func tabIndent(text []byte, line int) int {
 }
 
 func (s *Spec) parse(root *yaml.Node) error {
-	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "weights", "lambda", "lambda2", "gamma", "sigma2", "solver")
+	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "weights", "intercept", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
 	if err != nil {
 		return err
 	}
@@ -218,6 +222,16 @@ func (s *Spec) parse(root *yaml.Node) error {
 	if n := f.nodes["weights"]; n != nil {
 		if s.lossWeights, err = s.ref(n, "weights"); err != nil {
 			return err
+		}
+	}
+	for _, key := range []struct {
+		name string
+		to   *bool
+	}{{"intercept", &s.Intercept}, {"standardize", &s.Standardize}} {
+		if n := f.nodes[key.name]; n != nil {
+			if *key.to, err = s.truth(n, key.name); err != nil {
+				return err
+			}
 		}
 	}
 	for _, name := range weightNames {

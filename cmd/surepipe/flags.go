@@ -24,9 +24,10 @@ import (
 // data, and how to compute its risk.
 type estimatorFlags struct {
 	problem, spec          string
-	data, column           string
+	data                   string
 	x, y, mu               string
 	intercept, alo         bool
+	table                  tableFlags
 	lambda, lambda2, gamma string
 	sigma2                 float64
 	solver, derivative     string
@@ -58,14 +59,15 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringVar(&f.problem, "problem", "", "the estimator: "+strings.Join(problems.Names(), ", "))
 	flags.StringVar(&f.spec, "spec", "", "a problem of your own in place of --problem: a .yaml `file` (see surepipe spec --help)")
 	flags.StringVar(&f.data, "data", "", "the data: a .npz, .npy, .csv, .mtx or .png `file` (see surepipe run --help)")
-	flags.StringVar(&f.column, "column", "", "in a .csv file with a header line: the `name` of the column that is y; the others are X")
+	f.table.register(flags)
 	flags.StringVar(&f.x, "X", "", "a `file` with X, dense or sparse, which replaces that of --data")
 	if cmd.Name() != "montecarlo" {
 		// There y has many samples.
 		flags.StringVar(&f.y, "y", "", "a `file` with y, which replaces that of --data")
 	}
 	flags.StringVar(&f.mu, "mu", "", "a `file` with the true mean mu, which replaces that of --data")
-	flags.BoolVar(&f.intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns of X, which may be sparse, are centered")
+	flags.BoolVar(&f.intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns of X, which may be sparse, are centered (default: true with --response; a specification's own)")
+	flags.BoolVar(&f.table.standardize, "standardize", false, "regressions: penalize the coefficients of columns divided by their standard deviations; results are in the columns' own units, and a sparse X stays sparse (default: true with --response; a specification's own)")
 	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
 	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's); a specification may use all three weights in any way")
 	flags.StringVar(&f.gamma, "gamma", "", "robust PCA: weight of ||S||_1, as --lambda (default: the file's)")
@@ -100,7 +102,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 
 // check rejects flags that are wrong for any data.
 func (f *estimatorFlags) check(cmd *cobra.Command) error {
-	for _, name := range []string{"problem", "spec", "data", "column", "X", "y", "mu"} {
+	for _, name := range []string{"problem", "spec", "data", "response", "X", "y", "mu"} {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
 			return usagef("--%s is empty", name)
 		}

@@ -243,6 +243,8 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		f.warn(cmd, job.problem)
 	}
 	f.warnIntercept(cmd, rest)
+	f.noteTable(cmd, rest)
+	f.noteScales(cmd, rest)
 	m := &monteCarlo{
 		job: job, template: f.result(job), ys: ys, mu: rest.Mu, first: o.first, count: count, seeds: o.seeds, seed: f.seed,
 		log: o.jsonl, resume: o.resume, again: "--resume", out: cmd.OutOrStdout(), progress: bar,

@@ -33,7 +33,7 @@ Results go to standard output, everything else to standard error.
 		Example: `  surepipe run --problem lasso --data diabetes.npz --lambda 20
   surepipe run --problem ridge --data diabetes.npz --lambda 0.1 --json
   surepipe run --problem matrix-completion --data mc.npz --lambda 0.25max --out fit.npz
-  surepipe run --problem lasso --data table.csv --column price --intercept --lambda 0.1max --sigma2 auto
+  surepipe run --problem lasso --data table.csv --response price --lambda 0.1max --sigma2 auto
   surepipe run --problem tv1d --data series.csv --lambda 12 --sigma2 auto --out smooth.csv
   surepipe run --spec denoise.yaml --data noisy.png --out clean.png
   surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300`,
@@ -62,17 +62,17 @@ They come from --data, a file of any of these formats:
   .npz               numpy's arrays by name
   .npz, .mtx         a sparse matrix, of scipy's save_npz or Matrix Market: X of a
                      regression, or the observed entries of a matrix
-  .csv, .tsv         a table: y and X of a regression, with --column NAME for y; y of
-                     other problems
+  .csv, .tsv         a table: y and X of a regression, with --response NAME for y (see
+                     Tables below); or a table of numbers: one array
   .npy, dense .mtx   one array: y, or X where --y gives y
   .png               a grayscale image, pixels as numbers in [0, 1]: y. Where noise is
                      clipped at black or white it is not normal, and SURE is biased
 
 --X, --y and --mu each name a file of their own, in any of these formats.
 
-Regressions have no intercept, unless X has a constant column or --intercept adds one.
-The intercept of --intercept is not penalized, and its degree of freedom is part of the divergence;
-b refers to the columns of X as they are in the file, and the output has the intercept.
+` + tableHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
+one. The intercept of --intercept is not penalized, and its degree of freedom is part of the
+divergence; the output has it. b refers to the columns of X as they are in the file.
 
 --sigma2 auto estimates the variance of the noise, by the method that applies:
 
@@ -146,8 +146,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 			return err
 		}
 	}
-	f.warn(cmd, job.problem)
-	f.warnIntercept(cmd, file.Data)
+	f.warnData(cmd, job.problem, file.Data)
 	risk, err := job.pipeline.Estimate(ctx, file.Y)
 	bar.close()
 	if err != nil {
@@ -291,7 +290,7 @@ func checkOut(path string, p *problems.Problem) error {
 func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
 	arrays := []dataio.Array{
 		{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat},
-		{Name: "b", Shape: p.BShape, Data: risk.B},
+		{Name: "b", Shape: p.BShape, Data: p.Coefficients(risk.B)},
 	}
 	if b0 := interceptOf(p, risk); b0 != nil {
 		arrays = append(arrays, dataio.Array{Name: "intercept", Shape: []int{}, Data: []float64{*b0}})

@@ -20,7 +20,9 @@ specifications too: surepipe spec lasso prints that of --problem lasso.
     name: deblur                 # default: the file's name
     data:                        # files are relative to the specification's folder
       file: data.npz             # arrays by name; --data replaces it
-      column: price              # of a .csv file: y is this column, X the others
+      response: price            # of a table (.csv): y is this column, X and groups are of
+                                 # the others; also drop, only, categorical and missing,
+                                 # as the flags of surepipe run
       mu: truth.png              # any array: a file of its own, or part of one,
       w: {file: F, array: N, column: C, where: mask}, or numbers:
       h: [0.25, 0.5, 0.25]
@@ -28,6 +30,8 @@ specifications too: surepipe spec lasso prints that of --problem lasso.
     synthesis: OPERATOR          # optional; --out then writes the signal, synthesis b, too
     regularizer: REGULARIZER
     weights: w                   # optional: weights of the squared loss, see below
+    intercept: true              # default: false; an intercept that is not penalized
+    standardize: true            # default: false; columns of a matrix scaled to variance 1
     lambda: 0.1                  # and lambda2, gamma; takes precedence over a number in
                                  # the data file; --lambda takes precedence over both
     sigma2: auto                 # a number, auto or a method (see surepipe run --help)

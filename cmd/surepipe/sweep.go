@@ -94,7 +94,7 @@ func newSweep() *cobra.Command {
 		Short: "Estimate the risk over a grid of hyperparameters, and find its minimum",
 		Long:  sweepHelp + dataHelp,
 		Example: `  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png
-  surepipe sweep --problem lasso --data table.csv --column price --intercept --lambda 0.01max:max:40 --criterion alo
+  surepipe sweep --problem lasso --data table.csv --response price --lambda 0.01max:max:40 --criterion alo
   surepipe sweep --problem lasso --data diabetes.npz --lambda 1:1000:30 --csv curve.csv --out best.npz
   surepipe sweep --problem robust-pca --data video.npz --lambda 0.02max:max:20 --gamma 0.01max:max:20 \
       --jsonl sweep.jsonl --resume --plot map.pdf`,
@@ -256,8 +256,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 			return err
 		}
 	}
-	f.warn(cmd, job.problem)
-	f.warnIntercept(cmd, file.Data)
+	f.warnData(cmd, job.problem, file.Data)
 	if err := r.begin(header); err != nil {
 		return err
 	}
