@@ -92,6 +92,13 @@ type Problem struct {
 	// means are those of the original columns, where there is an intercept; else nil. scales are
 	// the standard deviations by which the columns are divided; nil where they are not.
 	means, scales []float64
+	// rows says that the operator is a matrix of the data, and observed are the places that a
+	// selection of a matrix picks.
+	rows     bool
+	observed []int
+	// redundant are columns that depend on the others by their coding, and levels all those of
+	// categorical columns without a reference.
+	redundant, levels []int
 	// reweigh returns the regularizer at other weights. Its device memory belongs to the problem.
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
 

@@ -51,6 +51,11 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	p.Operator, p.MuShape, p.BShape = a.op, data.YShape, a.cols
 	p.D, p.P = a.op.Dims()
 	from := b.source(a.op)
+	p.rows = s.operator.matrix != nil && s.synthesis == nil
+	if from != nil && len(a.cols) == 2 {
+		p.observed = from.places
+	}
+	p.redundant, p.levels = data.redundant(), data.levels()
 	if data.Intercept || data.Standardize {
 		if err := b.checkColumns(data); err != nil {
 			return err

@@ -209,6 +209,24 @@ func (d Data) redundant() []int {
 	return r
 }
 
+// levels lists the columns of categorical columns of a table that have one for each level.
+func (d Data) levels() []int {
+	if d.Table == nil {
+		return nil
+	}
+	var all []int
+	at := 0
+	for _, v := range d.Table.Design.Variables {
+		for k := range v.Width() {
+			if v.Levels != nil && !v.Reference {
+				all = append(all, at+k)
+			}
+		}
+		at += v.Width()
+	}
+	return all
+}
+
 // withoutColumns is x without some of its columns.
 func withoutColumns(x *mat.Dense, columns []int) *mat.Dense {
 	if len(columns) == 0 || len(columns) == x.RawMatrix().Cols {

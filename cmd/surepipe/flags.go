@@ -28,6 +28,7 @@ type estimatorFlags struct {
 	x, y, mu               string
 	intercept, alo         bool
 	table                  tableFlags
+	coefficients           coefficientFlags
 	lambda, lambda2, gamma string
 	sigma2                 float64
 	solver, derivative     string
@@ -124,12 +125,15 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	case !slices.Contains(vjp.Derivatives(), vjp.Derivative(f.derivative)):
 		return usagef("--derivative is %q, expected auto, implicit or unrolled", f.derivative)
 	}
-	for _, name := range []string{"lambda", "lambda2", "gamma", "out"} {
+	for _, name := range []string{"lambda", "lambda2", "gamma", "out", "coefficients-csv"} {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
 			return usagef("--%s is empty", name)
 		}
 	}
 	if err := checkOverwrite(cmd, f.specification); err != nil {
+		return err
+	}
+	if err := f.coefficients.check(cmd); err != nil {
 		return err
 	}
 	if _, err := f.memoryBytes(); err != nil {

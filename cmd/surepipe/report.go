@@ -49,6 +49,7 @@ type result struct {
 	SUREPerCoordinate *float64 `json:"sure_per_coordinate,omitempty"`
 	criteriaResult
 	targetsResult
+	coefficientsResult
 	Residual         float64 `json:"residual"`
 	Divergence       float64 `json:"divergence"`
 	DivergenceStdErr float64 `json:"divergence_stderr"`

@@ -49,7 +49,7 @@ lines.`,
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
-	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newGenerate(), newSpec(), newPaper(), newInfo())
+	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newPredict(), newGenerate(), newSpec(), newPaper(), newInfo())
 	return root
 }
 

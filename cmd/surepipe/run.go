@@ -34,6 +34,7 @@ Results go to standard output, everything else to standard error.
   surepipe run --problem ridge --data diabetes.npz --lambda 0.1 --json
   surepipe run --problem matrix-completion --data mc.npz --lambda 0.25max --out fit.npz
   surepipe run --problem lasso --data table.csv --response price --lambda 0.1max --sigma2 auto
+  surepipe run --problem lasso --data table.csv --response price --lambda 0.1max --coefficients --out fit.npz
   surepipe run --problem tv1d --data series.csv --lambda 12 --sigma2 auto --out smooth.csv
   surepipe run --spec denoise.yaml --data noisy.png --out clean.png
   surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300`,
@@ -43,8 +44,9 @@ Results go to standard output, everything else to standard error.
 		},
 	}
 	f.register(cmd, 1)
+	f.coefficients.register(cmd, "")
 	cobra.CheckErr(cmd.Flags().MarkHidden("parallel"))
-	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat, b and the intercept, if there is one (.npz), or mu_hat alone (.npy, .csv, .png); for a specification with a synthesis also the signal (.npz), or the signal alone")
+	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: the fit, with all that surepipe predict needs (.npz), or mu_hat alone (.npy, .csv, .png); for a specification with a synthesis also the signal (.npz), or the signal alone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
@@ -133,7 +135,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 		dev.Close()
 		return err
 	}
-	f.keepB = out != ""
+	f.keepB = out != "" || f.coefficients.wanted()
 	bar := newProgress(cmd)
 	defer bar.close()
 	job, err := f.open(cmd, dev, file.Data, bar)
@@ -146,28 +148,23 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 			return err
 		}
 	}
+	if err := f.coefficients.checkProblem(job.problem); err != nil {
+		return err
+	}
 	f.warnData(cmd, job.problem, file.Data)
 	risk, err := job.pipeline.Estimate(ctx, file.Y)
 	bar.close()
 	if err != nil {
 		return err
 	}
-	// The result is printed even if the file cannot be written.
-	var unwritten error
-	if out != "" {
-		unwritten = f.writeResult(cmd, out, job.problem, file.Y, risk)
-	}
+	// The result is printed even if a file cannot be written.
+	unwritten := f.writeFiles(cmd, out, job, file.Data, risk)
 	r := f.result(job)
 	r.fill(job.problem, risk, file.Mu)
-	if asJSON {
-		err = writeLine(cmd.OutOrStdout(), r)
-	} else {
-		err = r.writeTable(cmd.OutOrStdout())
-		if err == nil && explain {
-			err = r.writeChoices(cmd.OutOrStdout())
-		}
+	if f.coefficients.print {
+		r.coefficientsResult = coefficientsOf(job.problem, file.Data, risk, job.sigma2)
 	}
-	if err != nil {
+	if err = f.print(cmd, r, asJSON, explain); err != nil {
 		return err
 	}
 	if unwritten != nil {
@@ -177,6 +174,43 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
 	}
 	return f.converged(cmd, risk)
+}
+
+// writeFiles writes the estimate to the file out, if any, and the coefficients to theirs.
+func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *job, data problems.Data, risk pipeline.Risk) error {
+	var first error
+	if out != "" {
+		r := f.result(job)
+		r.fill(job.problem, risk, nil)
+		first = f.writeResult(cmd, out, job.problem, data, risk, r)
+	}
+	if f.coefficients.csv != "" {
+		c := coefficientsOf(job.problem, data, risk, job.sigma2)
+		if err := c.writeCSV(f.coefficients.csv); first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// print prints a result, as text or JSON.
+func (f *estimatorFlags) print(cmd *cobra.Command, r result, asJSON, explain bool) error {
+	out := cmd.OutOrStdout()
+	if asJSON {
+		return writeLine(out, r)
+	}
+	if err := r.writeTable(out); err != nil {
+		return err
+	}
+	if r.Coefficients != nil {
+		if err := r.coefficientsResult.write(out); err != nil {
+			return err
+		}
+	}
+	if explain {
+		return r.writeChoices(out)
+	}
+	return nil
 }
 
 // hints are the flags that may remedy a warning, by its code.
@@ -285,35 +319,15 @@ func checkOut(path string, p *problems.Problem) error {
 	return nil
 }
 
-// writeEstimate writes mu_hat and b, and the intercept and the signal where they exist, to a .npz
-// file.
-func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
-	arrays := []dataio.Array{
-		{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat},
-		{Name: "b", Shape: p.BShape, Data: p.Coefficients(risk.B)},
-	}
-	if b0 := interceptOf(p, risk); b0 != nil {
-		arrays = append(arrays, dataio.Array{Name: "intercept", Shape: []int{}, Data: []float64{*b0}})
-	}
-	if p.Signal != nil {
-		signal, err := synthesize(p, risk.B)
-		if err != nil {
-			return err
-		}
-		arrays = append(arrays, signal)
-	}
-	return dataio.WriteNPZ(path, arrays...)
-}
-
 // writeResult writes the file of --out. A format of one array holds the signal, or else mu_hat. An
 // image has 8 bits per pixel if y has, else 16.
-func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, y []float64, risk pipeline.Risk) error {
+func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, data problems.Data, risk pipeline.Risk, r result) error {
 	format, err := outFormat(path)
 	if err != nil {
 		return err
 	}
 	if format == ".npz" {
-		return writeEstimate(path, p, risk)
+		return writeFit(path, p, data, risk, r)
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat}
 	if p.Signal == nil && !linops.StructureOf(p.Operator).Identity {
@@ -331,7 +345,7 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 		return dataio.WriteCSV(path, a)
 	}
 	bits := 16
-	if eightBit(y) {
+	if eightBit(data.Y) {
 		bits = 8
 	}
 	clamped, err := dataio.WritePNG(path, a, bits)

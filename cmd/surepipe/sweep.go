@@ -69,7 +69,7 @@ run, "index" and "stage" (grid or refine); first a line of settings, with
   points, not_converged
   criterion       what was minimized
   minimizer       index, stage, weights, the criteria and their errors, divergence, loss,
-                  converged
+                  converged; with --coefficients, coefficients
   edges           weights with the minimizer at the "lower" or "upper" end of their
                   grid, which should be extended
   least_loss      the least loss on the grid and its weights, where mu is known
@@ -102,6 +102,7 @@ func newSweep() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return runSweep(cmd, &f) },
 	}
 	f.register(cmd, 1)
+	f.coefficients.register(cmd, " at the minimizer")
 	flags := cmd.Flags()
 	for name, usage := range map[string]string{
 		"lambda":   "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or one value as surepipe run takes it (default: the file's)",
@@ -119,7 +120,7 @@ func newSweep() *cobra.Command {
 	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; an existing file is an error without --resume")
 	flags.BoolVar(&f.resume, "resume", false, "continue the sweep in the --jsonl file, if the file exists")
 	flags.StringVar(&f.plot, "plot", "", "draw the criterion, the loss and the divergence, or with two grids a map of the criterion, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
-	flags.StringVar(&f.out, "out", "", "write the estimate at the minimizer to this `file`, in the formats of surepipe run --out")
+	flags.StringVar(&f.out, "out", "", "write the fit at the minimizer to this `file`, in the formats of surepipe run --out")
 	flags.BoolVar(&f.asJSON, "json", false, "print lines of JSON")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
 	cobra.CheckErr(cmd.MarkFlagFilename("csv", "csv"))
@@ -173,7 +174,7 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 		}
 	}
 	taken := map[string]string{}
-	for _, o := range []struct{ name, path string }{{"csv", f.csv}, {"jsonl", f.jsonl}, {"plot", f.plot}, {"out", f.out}} {
+	for _, o := range []struct{ name, path string }{{"csv", f.csv}, {"jsonl", f.jsonl}, {"plot", f.plot}, {"out", f.out}, {"coefficients-csv", f.coefficients.csv}} {
 		if cmd.Flags().Changed(o.name) && o.path == "" {
 			return usagef("--%s is empty", o.name)
 		}
@@ -237,12 +238,10 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 	}
 	family, options := f.sweep(cmd, job, file.Data)
 	options.Progress = bar.follower()
-	if f.out != "" {
-		if err := checkOut(f.out, job.problem); err != nil {
-			return err
-		}
+	if err := f.checkOutputs(job.problem); err != nil {
+		return err
 	}
-	r := &sweepReport{bar: bar, cmd: cmd, f: f, job: job, y: file.Y, total: 1, hasLoss: file.Mu != nil}
+	r := &sweepReport{bar: bar, cmd: cmd, f: f, job: job, data: file.Data, total: 1, hasLoss: file.Mu != nil}
 	for _, axis := range grid {
 		r.total *= len(axis)
 	}
@@ -281,6 +280,16 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 	return errors.New("the sweep ended without a minimizer")
 }
 
+// checkOutputs rejects output that the problem does not have.
+func (f *sweepFlags) checkOutputs(p *problems.Problem) error {
+	if f.out != "" {
+		if err := checkOut(f.out, p); err != nil {
+			return err
+		}
+	}
+	return f.coefficients.checkProblem(p)
+}
+
 // sweep returns the family and the options that the flags describe.
 func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions) {
 	family = pipeline.Family{
@@ -295,7 +304,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 	}
 	o = pipeline.SweepOptions{Criterion: f.criterion, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.out != "" || f.intercept, Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.out != "" || f.intercept || f.coefficients.wanted(), Logger: f.logger(cmd),
 	}}
 	if f.verify {
 		o.Verify = &verify.Options{}

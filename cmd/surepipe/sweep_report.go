@@ -13,6 +13,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
+	"surepipe/problems"
 	"surepipe/risk"
 )
 
@@ -22,7 +23,7 @@ type sweepReport struct {
 	cmd     *cobra.Command
 	f       *sweepFlags
 	job     *job
-	y       []float64
+	data    problems.Data
 	total   int // points of the grid
 	log     *sweepLog
 	known   []sweepLine
@@ -56,6 +57,7 @@ type sweepMinimum struct {
 	Divergence float64  `json:"divergence"`
 	Loss       *float64 `json:"loss,omitempty"`
 	Converged  bool     `json:"converged"`
+	coefficientsResult
 }
 
 func (l sweepLine) minimum() sweepMinimum {
@@ -198,10 +200,8 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 			return err
 		}
 	}
-	if f.out != "" {
-		if err := f.writeResult(r.cmd, f.out, r.job.problem, r.y, best.Risk); err != nil {
-			return err
-		}
+	if err := r.writeMinimizer(best, &s.Minimizer); err != nil {
+		return err
 	}
 	if f.plot != "" {
 		if err := figure.Save(f.plot, r.figure(s.Minimizer)); err != nil {
@@ -249,6 +249,27 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 	return nil
 }
 
+// writeMinimizer writes the files of the fit at the minimizer, and adds its coefficients to m.
+func (r *sweepReport) writeMinimizer(best pipeline.SweepPoint, m *sweepMinimum) error {
+	f := r.f
+	if f.out != "" {
+		if err := f.writeResult(r.cmd, f.out, r.job.problem, r.data, best.Risk, r.lines[best.Index].result); err != nil {
+			return err
+		}
+	}
+	if !f.coefficients.wanted() {
+		return nil
+	}
+	c := coefficientsOf(r.job.problem, r.data, best.Risk, r.job.sigma2)
+	if f.coefficients.print {
+		m.coefficientsResult = c
+	}
+	if f.coefficients.csv == "" {
+		return nil
+	}
+	return c.writeCSV(f.coefficients.csv)
+}
+
 // at gives the weights of a minimum, as text.
 func (m sweepMinimum) at() string {
 	var parts []string
@@ -291,8 +312,10 @@ func (r *sweepReport) writeSummary(s sweepSummary) error {
 	if l := s.LeastLoss; l != nil {
 		fmt.Fprintf(&b, "least loss  %.6g on the grid, at %s\n", *l.Loss, l.at())
 	}
-	_, err := fmt.Fprint(r.cmd.OutOrStdout(), b.String())
-	return err
+	if _, err := fmt.Fprint(r.cmd.OutOrStdout(), b.String()); err != nil || m.Coefficients == nil {
+		return err
+	}
+	return m.coefficientsResult.write(r.cmd.OutOrStdout())
 }
 
 // writeCSV writes the points as a table of numbers.

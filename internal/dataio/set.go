@@ -27,6 +27,8 @@ type Array struct {
 	Data []float64
 	// Ints holds the values instead where they are integers; Data is then nil.
 	Ints []int64
+	// Texts holds the values instead where they are texts; Data and Ints are then nil.
+	Texts []string
 	// Columns names the columns of a table that has a header line, else it is nil.
 	Columns []string
 }

@@ -291,12 +291,12 @@ func (t *tableText) cell(c *columnText, cell string, line int) error {
 	}
 	switch {
 	case number:
-		return fmt.Errorf("found the number %.40q in a column of texts such as %.40q (line %d); expected one kind, or the column to be named as categorical", cell, c.first, c.line)
+		return fmt.Errorf("found the number %.40q in a column of texts such as %.40q (line %d); expected one kind, or the column to be categorical, or dropped", cell, c.first, c.line)
 	case looksNumeric.MatchString(cell):
 		_, err := parseCell(cell)
 		return err
 	case c.place == nil && slices.ContainsFunc(c.Values, func(v float64) bool { return !math.IsNaN(v) }):
-		return fmt.Errorf("found %.40q in a column of numbers such as %s (line %d); expected a number, an empty cell or NA where one is missing, or the column to be named as categorical", cell, c.first, c.line)
+		return fmt.Errorf("found %.40q in a column of numbers such as %s (line %d); expected a number, an empty cell or NA where one is missing, or the column to be categorical, or dropped", cell, c.first, c.line)
 	}
 	return c.level(cell)
 }
