@@ -16,6 +16,9 @@ import (
 // mostDebiased bounds the work of Debiased: d p^2.
 const mostDebiased = 2e12
 
+// ErrTooFewRows says that X has not more rows than columns.
+var ErrTooFewRows = errors.New("expected more rows than columns")
+
 // Debiased returns the coefficients in the units of the original columns without the bias of the
 // penalty, and the factors by which sigma is multiplied in their standard errors:
 //
@@ -24,8 +27,9 @@ const mostDebiased = 2e12
 // with z_j what the other columns, and the intercept, leave of column j: see [risk.Debias]. b is
 // that of the problem as it is solved. Coefficients that are not identified are NaN: those of
 // constant columns, and of the levels of a categorical column that has no reference. The error says
-// why there are none at all: more columns than rows, columns that depend on each other, no matrix,
-// weights of the observations, or too large a problem.
+// why there are none at all: columns that depend on each other, no matrix, weights of the
+// observations, too large a problem, or, which is an ErrTooFewRows, too few rows: then see
+// [Problem.DebiasedByScores].
 func (p *Problem) Debiased(y, muHat, b []float64) (debiased, factors []float64, err error) {
 	dense := linops.StructureOf(p.Operator).Dense
 	switch {
@@ -43,8 +47,8 @@ func (p *Problem) Debiased(y, muHat, b []float64) (debiased, factors []float64, 
 			left = append(left, j)
 		}
 	}
-	if !p.Identified(len(left)) {
-		return nil, nil, fmt.Errorf("X has %d columns and %d rows, expected more rows than columns", p.P-len(left), p.D)
+	if !p.identified(len(left)) {
+		return nil, nil, fmt.Errorf("%w: X has %d columns and %d rows", ErrTooFewRows, p.P-len(left), p.D)
 	}
 	kept := make([]int, 0, p.P)
 	for j := range p.P {
@@ -71,9 +75,9 @@ func (p *Problem) Debiased(y, muHat, b []float64) (debiased, factors []float64, 
 	return debiased, factors, nil
 }
 
-// Identified reports whether the columns, without some of them and with the intercept, are fewer
+// identified reports whether the columns, without some of them and with the intercept, are fewer
 // than the observations.
-func (p *Problem) Identified(without int) bool {
+func (p *Problem) identified(without int) bool {
 	columns := p.P - without
 	if p.means != nil {
 		columns++

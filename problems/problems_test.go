@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
@@ -67,7 +69,7 @@ func solve(t *testing.T, dev array.Device, p *problems.Problem, y []float64) []f
 	return b
 }
 
-// solution is b and mu_hat.
+// solution is b and mu_hat, with the mean of y where there is an intercept.
 func solution(t *testing.T, dev array.Device, p *problems.Problem, y []float64) (coefficients, mu []float64) {
 	t.Helper()
 	s, err := vjp.NewSolver(context.Background(), p.DefaultSolver, p.Solve(), vjp.Options{Tol: 1e-10, Derivative: vjp.None})
@@ -86,7 +88,11 @@ func solution(t *testing.T, dev array.Device, p *problems.Problem, y []float64) 
 	if !sol.Converged {
 		t.Fatalf("%s: %+v", p.Name, sol.Convergence)
 	}
-	return sol.B.ToHost(), sol.MuHat.ToHost()
+	mu = sol.MuHat.ToHost()
+	if p.Solve().Intercept {
+		floats.AddConst(stat.Mean(y, nil), mu)
+	}
+	return sol.B.ToHost(), mu
 }
 
 func TestEveryProblemSolvesItsGeneratedData(t *testing.T) {

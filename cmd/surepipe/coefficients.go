@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
 
@@ -63,7 +66,7 @@ type coefficient struct {
 type coefficientsResult struct {
 	Coefficients []coefficient `json:"coefficients,omitempty"`
 	// DebiasedBy says what the debiased estimates are, and DebiasedSigma2 which variance their
-	// errors have: sigma2 or sigma2_df. DebiasedAbsent says why there are none.
+	// errors have: sigma2 or sigma2_df, absent where they need none. DebiasedAbsent says why there are none.
 	DebiasedBy     string `json:"debiased_by,omitempty"`
 	DebiasedSigma2 string `json:"debiased_sigma2,omitempty"`
 	DebiasedAbsent string `json:"debiased_absent,omitempty"`
@@ -85,8 +88,8 @@ func coefficientNames(data problems.Data, p int) []string {
 }
 
 // coefficientsOf are the coefficients of a fit. sigma2 is the variance of the noise, 0 where it is
-// not known.
-func coefficientsOf(p *problems.Problem, data problems.Data, risk pipeline.Risk, sigma2 float64) (c coefficientsResult) {
+// not known. The error is that of ctx.
+func coefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data, risk pipeline.Risk, sigma2 float64) (c coefficientsResult, err error) {
 	if b0 := interceptOf(p, risk); b0 != nil {
 		c.Coefficients = append(c.Coefficients, coefficient{Name: interceptName, Estimate: *b0})
 	}
@@ -95,30 +98,49 @@ func coefficientsOf(p *problems.Problem, data problems.Data, risk pipeline.Risk,
 	for j, b := range p.Coefficients(risk.B) {
 		c.Coefficients = append(c.Coefficients, coefficient{Name: names[j], Estimate: b})
 	}
-	debiased, factors, err := p.Debiased(data.Y, risk.MuHat, risk.B)
+	debiased, errs, err := p.Debiased(data.Y, risk.MuHat, risk.B)
+	switch {
+	case err == nil:
+		if c.DebiasedSigma2 = "sigma2"; sigma2 == 0 {
+			sigma2, c.DebiasedSigma2 = risk.Sigma2DF, "sigma2_df"
+		}
+		c.DebiasedBy = byOrthogonalScores
+		for j := range errs {
+			errs[j] *= math.Sqrt(sigma2)
+		}
+	case errors.Is(err, problems.ErrTooFewRows):
+		if debiased, errs, err = p.DebiasedByScores(ctx, data.Y, risk.MuHat, risk.B, risk.Trace.Trace); err == nil {
+			c.DebiasedBy = byScores
+		}
+	}
 	if err != nil {
 		c.DebiasedAbsent = err.Error()
-		return c
+		return c, ctx.Err()
 	}
-	if c.DebiasedSigma2 = "sigma2"; sigma2 == 0 {
-		sigma2, c.DebiasedSigma2 = risk.Sigma2DF, "sigma2_df"
-	}
-	c.DebiasedBy = "scores orthogonal to the other columns (Zhang and Zhang 2014)"
 	for j := range debiased {
-		if risk.B[j] == 0 {
-			continue
+		if risk.B[j] != 0 {
+			at := &c.Coefficients[first+j]
+			at.Debiased, at.DebiasedStdErr = defined(debiased[j]), defined(errs[j])
 		}
-		at := &c.Coefficients[first+j]
-		at.Debiased, at.DebiasedStdErr = defined(debiased[j]), defined(math.Sqrt(sigma2)*factors[j])
 	}
-	return c
+	return c, nil
 }
 
-// debiasedText explains the debiased estimates.
-const debiasedText = `debiased: b_j + <z_j, y - mu_hat> / ||z_j||^2 with z_j what the other columns leave of column j
+// The ways to debiased estimates.
+const (
+	byOrthogonalScores = "scores orthogonal to the other columns (Zhang and Zhang 2014)"
+	byScores           = "scores by a LASSO of the column on the others, degrees-of-freedom adjustment (Bellec and Zhang 2022)"
+)
+
+// debiasedTexts explain the debiased estimates.
+var debiasedTexts = map[string]string{byOrthogonalScores: `debiased: b_j + <z_j, y - mu_hat> / ||z_j||^2 with z_j what the other columns leave of column j
 (Zhang and Zhang 2014), here least squares with all columns, and its standard error for the
-variance %s; for a coefficient chosen before y was seen, not for having been selected
-`
+variance SIGMA2; for a coefficient chosen before y was seen, not for having been selected
+`, byScores: `debiased: b_j + <z_j, y - mu_hat> / ((1 - df/d) <z_j, x_j>), with z_j the residual of a LASSO of
+column j on the others (Bellec and Zhang 2022), and its standard error, which needs no sigma2;
+for rows of X that are about normal, columns with sparse regressions on each other, and a
+coefficient chosen before y was seen, not for having been selected
+`}
 
 // write prints the coefficients that are not 0 as a table.
 func (c *coefficientsResult) write(out io.Writer) error {
@@ -158,7 +180,7 @@ func (c *coefficientsResult) write(out io.Writer) error {
 	}
 	var err error
 	if c.DebiasedBy != "" {
-		_, err = fmt.Fprintf(out, debiasedText, c.DebiasedSigma2)
+		_, err = fmt.Fprint(out, strings.Replace(debiasedTexts[c.DebiasedBy], "SIGMA2", c.DebiasedSigma2, 1))
 	} else {
 		_, err = fmt.Fprintf(out, "no debiased estimates: %s\n", c.DebiasedAbsent)
 	}

@@ -121,7 +121,10 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	out := &keptError{Writer: stdout}
 	cmd.SetOut(out)
 	cmd.SetErr(stderr)
-	err := cmd.ExecuteContext(ctx)
+	err := checkCommand(cmd, args)
+	if err == nil {
+		err = cmd.ExecuteContext(ctx)
+	}
 	if err == nil {
 		err = out.err // printing help returns no error
 	}

@@ -89,6 +89,7 @@ func newMonteCarlo() *cobra.Command {
 	}
 	f.register(cmd, defaultParallel())
 	flags := cmd.Flags()
+	describeFlags(flags, map[string]string{"parallel": "samples in flight at once"})
 	flags.StringVar(&o.y, "y", "", "the samples, a stack N x ... in a numpy .npy `file` (or .npz, or - for standard input)")
 	flags.IntVar(&o.first, "first", 0, "number of the first sample, from 0")
 	flags.IntVar(&o.samples, "samples", 100, "number of samples (default: all of a stack, else 100)")
@@ -103,6 +104,7 @@ func newMonteCarlo() *cobra.Command {
 	for _, name := range []string{"plot", "running"} {
 		cobra.CheckErr(cmd.MarkFlagFilename(name, figure.Formats()...))
 	}
+	cmd.SetUsageFunc(ownFlagsFirst)
 	return cmd
 }
 

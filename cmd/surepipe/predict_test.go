@@ -254,6 +254,14 @@ func TestCoefficientsHaveNames(t *testing.T) {
 	if last := lines[len(lines)-1]; status != exitDone || !strings.Contains(last, `"coefficients":[{"name":"(intercept)"`) || !strings.Contains(last, `"debiased_sigma2":"sigma2_df"`) || strings.Contains(lines[1], "coefficients") {
 		t.Errorf("status %d\n%s", status, stdout)
 	}
+	wide, err := problems.GenerateLasso(20, 30, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o = object(t, "run", "--problem", "lasso", "--coefficients", "--lambda", "0.5max", "--data", save(t, dataArrays(wide)...))
+	if o["debiased_by"] != byScores || o["debiased_sigma2"] != nil || len(o["coefficients"].([]any)) != 30 {
+		t.Errorf("%v, %v", o["debiased_by"], o["debiased_absent"])
+	}
 	if status, _, stderr := command(t, "run", "--problem", "svt", "--lambda", "1", "--coefficients", "--data", "../../testdata/camera.png"); status != exitUsage || !strings.Contains(stderr, "--coefficients is for regressions") {
 		t.Errorf("status %d, %s", status, stderr)
 	}

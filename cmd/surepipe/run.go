@@ -158,11 +158,17 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 		return err
 	}
 	// The result is printed even if a file cannot be written.
-	unwritten := f.writeFiles(cmd, out, job, file.Data, risk)
+	var c coefficientsResult
+	if f.coefficients.wanted() {
+		if c, err = coefficientsOf(ctx, job.problem, file.Data, risk, job.sigma2); err != nil {
+			return err
+		}
+	}
+	unwritten := f.writeFiles(cmd, out, job, file.Data, risk, c)
 	r := f.result(job)
 	r.fill(job.problem, risk, file.Mu)
 	if f.coefficients.print {
-		r.coefficientsResult = coefficientsOf(job.problem, file.Data, risk, job.sigma2)
+		r.coefficientsResult = c
 	}
 	if err = f.print(cmd, r, asJSON, explain); err != nil {
 		return err
@@ -177,7 +183,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 }
 
 // writeFiles writes the estimate to the file out, if any, and the coefficients to theirs.
-func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *job, data problems.Data, risk pipeline.Risk) error {
+func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *job, data problems.Data, risk pipeline.Risk, c coefficientsResult) error {
 	var first error
 	if out != "" {
 		r := f.result(job)
@@ -185,7 +191,6 @@ func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *job, da
 		first = f.writeResult(cmd, out, job.problem, data, risk, r)
 	}
 	if f.coefficients.csv != "" {
-		c := coefficientsOf(job.problem, data, risk, job.sigma2)
 		if err := c.writeCSV(f.coefficients.csv); first == nil {
 			first = err
 		}
@@ -289,11 +294,9 @@ func (f *estimatorFlags) result(j *job) result {
 	}
 }
 
-// outFormat is the format of --out by the name's extension; without one it is .npz.
+// outFormat is the format of --out by the name's extension.
 func outFormat(path string) (string, error) {
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
-	case "":
-		return ".npz", nil
 	case ".npz", ".npy", ".csv", ".png":
 		return ext, nil
 	}

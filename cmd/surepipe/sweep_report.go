@@ -260,7 +260,10 @@ func (r *sweepReport) writeMinimizer(best pipeline.SweepPoint, m *sweepMinimum) 
 	if !f.coefficients.wanted() {
 		return nil
 	}
-	c := coefficientsOf(r.job.problem, r.data, best.Risk, r.job.sigma2)
+	c, err := coefficientsOf(r.cmd.Context(), r.job.problem, r.data, best.Risk, r.job.sigma2)
+	if err != nil {
+		return err
+	}
 	if f.coefficients.print {
 		m.coefficientsResult = c
 	}
