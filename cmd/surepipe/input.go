@@ -230,6 +230,9 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 		}
 		a.Set = dataio.HoldTable(table.Arrays()...)
 	} else if f.data != "" {
+		if err := in.askResponse(); err != nil {
+			return fileData{}, err
+		}
 		set, err := dataio.Open(f.data)
 		if err != nil {
 			return fileData{}, usageError{err}

@@ -290,7 +290,8 @@ func (f *estimatorFlags) result(j *job) result {
 		targetsResult: targetsOf(j.problem, j.sigma2),
 		Problem:       j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
-		Solver: solverResult{Name: j.solver.Name()}, Device: j.dev.Name(), Version: version(),
+		Standardize: j.problem.Scales() != nil,
+		Solver:      solverResult{Name: j.solver.Name()}, Device: j.dev.Name(), Version: version(),
 	}
 }
 

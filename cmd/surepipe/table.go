@@ -95,6 +95,19 @@ func (in *inputs) openTable() (*design.Data, error) {
 	return table, in.tableError(err)
 }
 
+// askResponse asks for --response where --data is a table with named columns, and nothing else says
+// what X and y are.
+func (in *inputs) askResponse() error {
+	if !in.layout.Design || in.haveY || in.x != "" || !dataio.IsTable(in.data) {
+		return nil
+	}
+	t, err := dataio.OpenTable(in.data, dataio.TableOptions{Read: func(string) bool { return false }})
+	if err != nil {
+		return nil // the file is read again as numbers, with the error of that
+	}
+	return usagef("%s: which column is the response? Expected --response NAME%s, or --y FILE", in.data, columnNames(t.Names()))
+}
+
 // tableError names the flag of an option about the columns of a table.
 func (f *estimatorFlags) tableError(err error) error {
 	var option *design.OptionError

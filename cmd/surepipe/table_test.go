@@ -62,6 +62,9 @@ func TestTablesHaveTheCoefficientsOfGlmnet(t *testing.T) {
 	} {
 		args := append(strings.Fields("run --tol 1e-12 --response stack.loss --data "+table+" --out "+out), strings.Fields(c.args)...)
 		o := object(t, args...)
+		if standard := !strings.Contains(c.args, "=false"); (o["standardize"] == true) != standard {
+			t.Errorf("%s: standardize is %v", c.args, o["standardize"])
+		}
 		b := readArray(t, out, "b")
 		for j, want := range c.want {
 			got := o["intercept"].(float64)
@@ -149,6 +152,7 @@ func TestBadTablesAreRefusedInOneLine(t *testing.T) {
 	}
 	in := func(content string) string { return "--response y --data " + text(t, "t.csv", content) }
 	for _, c := range []struct{ args, want string }{
+		{"--data " + good, "good.csv: which column is the response? Expected --response NAME, one of a, b, c, y, or --y FILE"},
 		{"--response z --data " + good, `good.csv: --response: column "z" is missing; the table holds "a", "b", "c", "y"`},
 		{"--response c --data " + good, `--response: column "c" holds texts such as "u", expected numbers`},
 		{"--response y --drop d --data " + good, `--drop: column "d" is missing`},
