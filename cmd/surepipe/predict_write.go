@@ -76,7 +76,7 @@ func (p *predictFlags) entries(cmd *cobra.Command, f *fit.Fit, r *prediction) er
 	r.about(cmd)
 	ctx := cmd.Context()
 	if p.out != "" {
-		if err := dataio.Write(p.out, func(w io.Writer) error { return entriesCSV(ctx, w, each) }); err != nil {
+		if err := dataio.WriteFile(p.out, func(w io.Writer) error { return entriesCSV(ctx, w, each) }); err != nil {
 			return err
 		}
 	} else if !p.asJSON {

@@ -111,7 +111,7 @@ func textOf(buf []byte, order binary.ByteOrder) string {
 // WriteRecords writes a table of texts as a .csv file; next returns its records one by one, the first
 // the names of the columns, and nil at the end.
 func WriteRecords(path string, next func() []string) error {
-	return writeFile(path, func(w io.Writer) error { return EncodeRecords(w, next) })
+	return WriteFile(path, func(w io.Writer) error { return EncodeRecords(w, next) })
 }
 
 // EncodeRecords is WriteRecords to a stream.
