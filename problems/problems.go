@@ -45,6 +45,9 @@ type Data struct {
 	Standardize bool
 	// Table is the table that X and y come from; nil where they come from arrays.
 	Table *design.Data
+	// Entries are the entries that y, Indices and Shape come from, with the names of the rows and
+	// columns of the matrix; nil where they come from arrays.
+	Entries *design.Entries
 	// Spec is the specification of the data, as set by [Spec.Load]; nil for the named problems.
 	Spec *Spec
 }

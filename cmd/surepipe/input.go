@@ -223,7 +223,13 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	}
 	a := arrays{more: in.more}
 	var table *design.Data
-	if f.table.response != "" {
+	var entries *design.Entries
+	if f.table.response != "" && l.Selection {
+		var err error
+		if entries, err = in.openEntries(); err != nil {
+			return fileData{}, err
+		}
+	} else if f.table.response != "" {
 		var err error
 		if table, err = in.openTable(); err != nil {
 			return fileData{}, err
@@ -266,7 +272,7 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	if err != nil {
 		return fileData{}, usagef("%s: %w", f.source(), err)
 	}
-	data.Sparse, data.Table = in.sparse, table
+	data.Sparse, data.Table, data.Entries = in.sparse, table, entries
 	return data, nil
 }
 
@@ -289,7 +295,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	}
 	switch {
 	case in.layout.Selection:
-		return fmt.Errorf("the file holds a single array, expected y, indices and shape, or a sparse matrix whose entries are the observations")
+		return fmt.Errorf("the file holds a single array, expected y, indices and shape, or a sparse matrix whose entries are the observations, or a table of entries and --response")
 	case !in.layout.Design:
 		in.put("y", a, set)
 	case in.haveY && in.x == "":

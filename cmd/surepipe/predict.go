@@ -24,7 +24,8 @@ with --missing mean. If the table has the response too, the mean squared error i
 Where the fit is of arrays, --data has X, with as many columns.
 
 A fit of a matrix completion predicts entries: those of --data, a table with the columns row
-and column, counted from 0, or without --data all that were not observed.
+and column, counted from 0, or where the fit is of a table the columns that named the rows and
+columns of its matrix; without --data all that were not observed.
 
 Prints a .csv table, with the names of the rows where the table has them, or with --json one
 object: predicts (rows or entries), count, predictions or entries (row, column, value),

@@ -165,6 +165,51 @@ func TestPredictionsOfEntries(t *testing.T) {
 	}
 }
 
+// Entries of a table are those of the arrays, and are predicted by the names of their rows and
+// columns.
+func TestPredictionsOfNamedEntries(t *testing.T) {
+	data := problems.Data{Shape: []int{12, 9}}
+	for c := range 108 {
+		if c%5 != 2 {
+			data.Indices, data.Y = append(data.Indices, c), append(data.Y, 3+math.Sin(float64(c*c))+float64(c/9)*float64(c%9)/10)
+		}
+	}
+	places := make([]float64, len(data.Indices))
+	for i, c := range data.Indices {
+		places[i] = float64(c)
+	}
+	arrays := save(t, floats("y", data.Y, len(places)), floats("indices", places, len(places)), floats("shape", []float64{12, 9}, 2))
+	table := "item,user,rating\n"
+	for i, c := range data.Indices {
+		table += fmt.Sprintf("%d,\"u, %c\",%v\n", 100+c%9, 'a'+c/9, data.Y[i])
+	}
+	table += "100,\"u, a\",\n"
+	dir := t.TempDir()
+	fitted, named := filepath.Join(dir, "fit.npz"), filepath.Join(dir, "named.npz")
+	flags := []string{"run", "--problem", "matrix-completion", "--tol", "1e-11", "--lambda", "3"}
+	if status, _, stderr := command(t, append(flags, "--data", arrays, "--out", fitted)...); status != exitDone {
+		t.Fatal(stderr)
+	}
+	status, _, stderr := command(t, append(flags, "--data", text(t, "r.csv", table), "--response", "rating", "--missing", "drop", "--out", named)...)
+	if status != exitDone || !strings.Contains(stderr, "rows have a missing value and are left out") {
+		t.Fatal(stderr)
+	}
+	b := readArray(t, fitted, "b")
+	o := object(t, "predict", "--fit", named, "--data", text(t, "ask.csv", "user,item\n\"u, b\",103\n\"u, l\",108\n"))
+	for k, c := range []int{9 + 3, 108 - 1} {
+		e := o["entries"].([]any)[k].([]any)
+		if v := e[2].(float64); math.Abs(v-b[c]) > 1e-6 || e[0] != []string{"103", "108"}[k] || e[1] != []string{"u, b", "u, l"}[k] {
+			t.Errorf("%v, expected %g", e, b[c])
+		}
+	}
+	if status, stdout, _ := command(t, "predict", "--fit", named); status != exitDone || !strings.HasPrefix(stdout, "item,user,prediction\n100,\"u, ") || strings.Count(stdout, "\n") != 109-len(data.Indices) {
+		t.Errorf("status %d\n%s", status, stdout)
+	}
+	if status, _, stderr := command(t, "predict", "--fit", named, "--data", text(t, "ask.csv", "user,item\nbob,103\n")); status != exitUsage || !strings.Contains(stderr, `line 2: user "bob" is not in the fit`) {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
 // What does not match is one line, and exit status 2.
 func TestBadPredictionsAreRefused(t *testing.T) {
 	table := text(t, "t.csv", "a,kind,y\n1,u,1\n2,v,2\n4,u,3\n5,v,1\n7,u,2\n")

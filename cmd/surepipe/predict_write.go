@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -70,20 +72,20 @@ func (p *predictFlags) entries(cmd *cobra.Command, f *fit.Fit, r *prediction) er
 		}
 		r.Count = len(chosen)
 		if r.IgnoredColumns = ignored; len(ignored) > 0 {
-			r.note(cmd, noteIgnoredColumns, "columns besides row and column are ignored: %.200s", strings.Join(ignored, ", "))
+			r.note(cmd, noteIgnoredColumns, "columns that the fit does not use are ignored: %.200s", strings.Join(ignored, ", "))
 		}
 	}
 	r.about(cmd)
 	ctx := cmd.Context()
 	if p.out != "" {
-		if err := dataio.WriteFile(p.out, func(w io.Writer) error { return entriesCSV(ctx, w, each) }); err != nil {
+		if err := dataio.WriteFile(p.out, func(w io.Writer) error { return entriesCSV(ctx, w, f, each) }); err != nil {
 			return err
 		}
 	} else if !p.asJSON {
-		return entriesCSV(ctx, cmd.OutOrStdout(), each)
+		return entriesCSV(ctx, cmd.OutOrStdout(), f, each)
 	}
 	if p.asJSON {
-		return entriesJSON(ctx, cmd.OutOrStdout(), r, each)
+		return entriesJSON(ctx, cmd.OutOrStdout(), f, r, each)
 	}
 	return nil
 }
@@ -100,25 +102,55 @@ func distinct(places []int, n int) int {
 	return count
 }
 
-// chosenEntries reads the entries of a table with the columns row and column.
+// namedEntries finds entries by the names of their rows and columns.
+func namedEntries(f *fit.Fit, t *dataio.Table, by []string) (entries []fit.Entry, err error) {
+	var columns [2]dataio.Column
+	for k, name := range by {
+		if columns[k], err = t.Column(name); err != nil {
+			return nil, err
+		}
+	}
+	for i := range t.Rows() {
+		for _, c := range columns {
+			if c.Missing(i) {
+				return nil, fmt.Errorf("line %d, column %q: the value is missing", t.Lines[i], c.Name)
+			}
+		}
+		row, column := columns[0], columns[1]
+		e, err := f.Named(row.Levels[row.Codes[i]], column.Levels[column.Codes[i]])
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", t.Lines[i], err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// chosenEntries reads the entries of a table with the columns row and column, or those of the names
+// that the fit's rows and columns had.
 func chosenEntries(f *fit.Fit, path string) (entries []fit.Entry, ignored []string, err error) {
+	by := []string{cmp.Or(f.RowsBy, "row"), cmp.Or(f.ColumnsBy, "column")}
 	t, err := dataio.OpenTable(path, dataio.TableOptions{
 		Columns: func(names []string) error {
-			for _, name := range []string{"row", "column"} {
-				found := false
-				for _, n := range names {
-					found = found || n == name
-				}
-				if !found {
+			for _, name := range by {
+				if !slices.Contains(names, name) {
 					return dataio.MissingColumn(name, names)
 				}
 			}
 			return nil
 		},
-		Read: func(name string) bool { return name == "row" || name == "column" },
+		Read: func(name string) bool { return slices.Contains(by, name) },
+		Text: func(string) bool { return f.RowNames != nil },
 	})
 	if err != nil {
 		return nil, nil, err
+	}
+	if f.RowNames != nil {
+		entries, err = namedEntries(f, t, by)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+		return entries, t.Unread, err
 	}
 	var places [2][]float64
 	for k, name := range []string{"row", "column"} {
@@ -150,13 +182,14 @@ func chosenEntries(f *fit.Fit, path string) (entries []fit.Entry, ignored []stri
 const stopEvery = 1 << 16
 
 // entriesCSV writes entries as a table.
-func entriesCSV(ctx context.Context, to io.Writer, each func(func(fit.Entry) bool)) error {
+func entriesCSV(ctx context.Context, to io.Writer, f *fit.Fit, each func(func(fit.Entry) bool)) error {
 	w := bufio.NewWriterSize(to, 64<<10)
-	w.WriteString("row,column,prediction\n")
+	rows, columns := labels(f.RowNames, csvCell), labels(f.ColumnNames, csvCell)
+	w.WriteString(csvCell(cmp.Or(f.RowsBy, "row")) + "," + csvCell(cmp.Or(f.ColumnsBy, "column")) + ",prediction\n")
 	var buf []byte
 	if err := eachEntry(ctx, each, func(_ int, e fit.Entry) error {
-		buf = append(strconv.AppendInt(buf[:0], int64(e.Row), 10), ',')
-		buf = append(strconv.AppendInt(buf, int64(e.Column), 10), ',')
+		buf = append(rows(buf[:0], e.Row), ',')
+		buf = append(columns(buf, e.Column), ',')
 		buf = append(strconv.AppendFloat(buf, e.Value, 'g', -1, 64), '\n')
 		_, err := w.Write(buf)
 		return err
@@ -167,7 +200,7 @@ func entriesCSV(ctx context.Context, to io.Writer, each func(func(fit.Entry) boo
 }
 
 // entriesJSON writes the object with the entries at its end, without holding their text.
-func entriesJSON(ctx context.Context, to io.Writer, r *prediction, each func(func(fit.Entry) bool)) error {
+func entriesJSON(ctx context.Context, to io.Writer, f *fit.Fit, r *prediction, each func(func(fit.Entry) bool)) error {
 	head, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -175,14 +208,15 @@ func entriesJSON(ctx context.Context, to io.Writer, r *prediction, each func(fun
 	w := bufio.NewWriterSize(to, 64<<10)
 	w.Write(head[:len(head)-1])
 	w.WriteString(`,"entries":[`)
+	rows, columns := labels(f.RowNames, jsonText), labels(f.ColumnNames, jsonText)
 	var buf []byte
 	if err := eachEntry(ctx, each, func(i int, e fit.Entry) error {
 		buf = buf[:0]
 		if i > 0 {
 			buf = append(buf, ',')
 		}
-		buf = append(strconv.AppendInt(append(buf, '['), int64(e.Row), 10), ',')
-		buf = append(strconv.AppendInt(buf, int64(e.Column), 10), ',')
+		buf = append(rows(append(buf, '['), e.Row), ',')
+		buf = append(columns(buf, e.Column), ',')
 		buf = append(strconv.AppendFloat(buf, e.Value, 'g', -1, 64), ']')
 		_, err := w.Write(buf)
 		return err
@@ -191,6 +225,35 @@ func entriesJSON(ctx context.Context, to io.Writer, r *prediction, each func(fun
 	}
 	w.WriteString("]}\n")
 	return w.Flush()
+}
+
+// labels appends the name of a row or column as text has it, or its number where it has none.
+func labels(names []string, text func(string) string) func(buf []byte, k int) []byte {
+	if names == nil {
+		return func(buf []byte, k int) []byte { return strconv.AppendInt(buf, int64(k), 10) }
+	}
+	texts := make([]string, len(names))
+	for k, name := range names {
+		texts[k] = text(name)
+	}
+	return func(buf []byte, k int) []byte { return append(buf, texts[k]...) }
+}
+
+// csvCell is a text as a cell of a .csv file.
+func csvCell(text string) string {
+	if !strings.ContainsAny(text, ",\"\r\n") && strings.TrimSpace(text) == text {
+		return text
+	}
+	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
+}
+
+// jsonText is a text in JSON.
+func jsonText(text string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a string is always valid
+	}
+	return string(quoted)
 }
 
 // eachEntry calls f with every entry and its number, until an error or the end of ctx.

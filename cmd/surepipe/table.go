@@ -73,8 +73,6 @@ func (f *estimatorFlags) checkTable(changed func(flag string) bool, l problems.L
 		return usagef("--response is %q and --y %q: expected one of them", t.response, f.y)
 	case !l.Design && l.YRank == 2:
 		return usagef("--response is %q, but y of %s is a matrix, the whole table", t.response, f.problem)
-	case l.Selection:
-		return usagef("--response is %q, but %s has no design matrix", t.response, f.problem)
 	case !dataio.IsTable(f.data):
 		return usagef("--response is %q, but %s is not a table with a header line (.csv, .tsv) by its name", t.response, f.data)
 	}
@@ -85,6 +83,22 @@ func (f *estimatorFlags) checkTable(changed func(flag string) bool, l problems.L
 		t.standardize = l.Design
 	}
 	return nil
+}
+
+// openEntries reads the observed entries of a matrix from a table.
+func (in *inputs) openEntries() (*design.Entries, error) {
+	e, err := design.OpenEntries(in.data, in.table.options())
+	if err != nil {
+		return nil, in.tableError(err)
+	}
+	ints := make([]int64, len(e.Places))
+	for i, c := range e.Places {
+		ints[i] = int64(c)
+	}
+	in.more["y"] = dataio.Array{Name: "y", Shape: []int{len(ints)}, Data: e.Y}
+	in.more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(ints)}, Ints: ints}
+	in.more["shape"] = dataio.Array{Name: "shape", Shape: []int{2}, Ints: []int64{int64(len(e.Rows)), int64(len(e.Columns))}}
+	return e, nil
 }
 
 // openTable reads the table of --data. A sequence is one of its columns.
@@ -133,6 +147,9 @@ func (f *estimatorFlags) noteTable(cmd *cobra.Command, data problems.Data) {
 	if t := data.Table; t != nil && t.Left > 0 {
 		f.note(cmd, noteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))
 	}
+	if e := data.Entries; e != nil && e.Left > 0 {
+		f.note(cmd, noteRowsLeftOut, "%d of %d rows have a missing value and are left out", e.Left, e.Left+len(e.Y))
+	}
 	if t := data.Table; t != nil && t.Filled > 0 {
 		f.note(cmd, noteFilled, "%d missing values are replaced by the means of their columns", t.Filled)
 	}
@@ -161,7 +178,9 @@ decimal commas where the separator is no comma. A first column without a name ha
 the rows. Empty cells, NA, NaN, null, "?" and "." are missing: see --missing. A column of texts
 has a column of zeros and ones in X for each of its levels, named column=level; for ols the
 first level has none. group-lasso penalizes the columns of X that come from one column of the
-table as a group. Tables have an intercept and standardized columns, if --intercept=false or
+table as a group. matrix-completion takes the observed entries from a table with two columns
+besides the response (--only names them), of which the first names the row of the matrix and the
+second its column, by numbers or texts. Tables of regressions have an intercept and standardized columns, if --intercept=false or
 --standardize=false do not say otherwise.
 
 With --standardize the penalty is on b_j s_j, where s_j = sqrt(sum_i (x_ij - mean_j)^2 / d) is

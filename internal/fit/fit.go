@@ -11,6 +11,7 @@
 //	center      the means of the columns, with an intercept
 //	scale       the standard deviations of the columns, where they were standardized
 //	indices     the observed places in the row-major matrix, of a completion
+//	row_names, column_names  of the matrix, where its entries are from a table
 //	fit         a text, a JSON object: see [Info]
 //
 // The predictions are
@@ -24,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -67,6 +69,10 @@ type Info struct {
 	Standardize bool `json:"standardize"`
 	// Design is the coding of the table's columns; nil where the data are arrays.
 	Design *design.Design `json:"design,omitempty"`
+	// RowsBy and ColumnsBy are the columns of a table of entries that name the rows and the columns
+	// of the matrix; empty where the entries come from arrays.
+	RowsBy    string `json:"rows_by,omitempty"`
+	ColumnsBy string `json:"columns_by,omitempty"`
 	// Data identifies the data, and Version the program.
 	Data    string `json:"data_sha256"`
 	Version string `json:"version"`
@@ -86,6 +92,8 @@ type Fit struct {
 	Center, Scale []float64
 	// Observed are the observed places of a completion, in any order.
 	Observed []int
+	// RowNames and ColumnNames are those of the matrix, nil where they have none.
+	RowNames, ColumnNames []string
 	// More are further arrays of the file, which Load leaves out.
 	More []dataio.Array
 }
@@ -113,8 +121,13 @@ func (f *Fit) Save(path string) error {
 			arrays = append(arrays, dataio.Array{Name: v.name, Shape: []int{len(v.values)}, Data: v.values})
 		}
 	}
-	if f.Names != nil {
-		arrays = append(arrays, dataio.Array{Name: "names", Shape: []int{len(f.Names)}, Texts: f.Names})
+	for _, v := range []struct {
+		name  string
+		texts []string
+	}{{"names", f.Names}, {"row_names", f.RowNames}, {"column_names", f.ColumnNames}} {
+		if v.texts != nil {
+			arrays = append(arrays, dataio.Array{Name: v.name, Shape: []int{len(v.texts)}, Texts: v.texts})
+		}
 	}
 	if f.Observed != nil {
 		places := make([]int64, len(f.Observed))
@@ -210,7 +223,36 @@ func (f *Fit) loadEntries(set *dataio.Set) error {
 		}
 		f.Observed[i] = int(c)
 	}
+	if f.RowsBy == "" {
+		return nil
+	}
+	for _, v := range []struct {
+		name  string
+		n     int
+		texts *[]string
+	}{{"row_names", f.BShape[0], &f.RowNames}, {"column_names", f.BShape[1], &f.ColumnNames}} {
+		a, err := set.Texts(v.name)
+		if err != nil {
+			return err
+		}
+		if *v.texts = a.Texts; len(a.Texts) != v.n || !slices.IsSorted(a.Texts) {
+			return fmt.Errorf("array %q has %d texts, expected %d in increasing order", v.name, len(a.Texts), v.n)
+		}
+	}
 	return nil
+}
+
+// Named is the entry of a row and a column that are given by their names.
+func (f *Fit) Named(row, column string) (Entry, error) {
+	i, knownRow := slices.BinarySearch(f.RowNames, row)
+	j, knownColumn := slices.BinarySearch(f.ColumnNames, column)
+	switch {
+	case !knownRow:
+		return Entry{}, fmt.Errorf("%s %.40q is not in the fit", f.RowsBy, row)
+	case !knownColumn:
+		return Entry{}, fmt.Errorf("%s %.40q is not in the fit", f.ColumnsBy, column)
+	}
+	return f.At(i, j)
 }
 
 // PredictRows returns b0 + X b, in the order of the rows of x.
