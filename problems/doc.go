@@ -64,6 +64,13 @@
 // would give the same estimator, but would need a regularizer that leaves one coordinate free, and
 // would scale that column against the others.
 //
+// # Standardized columns
+//
+// With Data.Standardize the columns of A are divided by their standard deviations, so that the
+// penalty does not depend on their units: A diag(1/s), or with an intercept (A - 1 m*) diag(1/s). A
+// sparse A stays sparse. The solution b is for these columns; [Problem.Coefficients] gives that for
+// the original ones.
+//
 // # Noise and data
 //
 // [EstimateSigma2] estimates an unknown variance of the noise, by the usual method for each kind of

@@ -14,27 +14,6 @@ import (
 	"surepipe/space"
 )
 
-// center subtracts the means from the columns of the problem's operator: A becomes A - 1 m*, with m
-// the means, so that a constant in mu_hat belongs to the intercept alone. A dense or small sparse
-// matrix is centered in a copy, which keeps closed forms and the accuracy of nearly constant
-// columns; the matrix itself, from, is released. Any other operator is centered in each product.
-// from is nil where the operator was not made of an array.
-func (p *Problem) center(from *source) {
-	if matrix := matrixOf(p.Operator, smallSparse); matrix != nil {
-		c, means, constant := centeredColumns(matrix())
-		op := linops.NewDense(p.dev, c)
-		if from != nil {
-			from.op.Release()
-		}
-		p.own(op.Release)
-		p.Operator, p.means, p.NearlyConstant = op, means, constant
-		return
-	}
-	a := newCentered(p.dev, p.Operator)
-	p.own(a.Release)
-	p.Operator, p.means = a, a.means.ToHost()
-}
-
 // smallSparse is the number of entries up to which a sparse matrix is centered in a dense copy.
 const smallSparse = 1 << 16
 
@@ -248,7 +227,8 @@ func (d Data) fitted() []float64 {
 }
 
 // Intercept returns the intercept b0 of the fit mu_hat = b0 1 + A b, where A has the original
-// columns; ok is false where the problem has no intercept. muHat is a sample's whole estimate, with
+// columns; ok is false where the problem has no intercept. b is that of the problem as it is
+// solved, before [Problem.Coefficients]. muHat is a sample's whole estimate, with
 // the mean added, as package pipeline returns it.
 func (p *Problem) Intercept(muHat, b []float64) (b0 float64, ok bool) {
 	if p.means == nil {
@@ -258,7 +238,7 @@ func (p *Problem) Intercept(muHat, b []float64) (b0 float64, ok bool) {
 		panic(fmt.Sprintf("problems: mu_hat has %d and b %d values, expected %d and %d", len(muHat), len(b), p.D, p.P+p.extra()))
 	}
 	if p.constant > 0 {
-		return b[p.constant] - floats.Dot(p.means, b[:p.constant]), true
+		return b[p.constant] - floats.Dot(p.means, p.Coefficients(b)), true
 	}
-	return stat.Mean(muHat, nil) - floats.Dot(p.means, b), true
+	return stat.Mean(muHat, nil) - floats.Dot(p.means, p.Coefficients(b)), true
 }

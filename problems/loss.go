@@ -61,6 +61,18 @@ func (l Loss) Check() error {
 	return nil
 }
 
+// Structure is what is known of the loss without weights; nothing of the squared one.
+func (l Loss) Structure() (loss.Structure, error) {
+	if err := l.Check(); err != nil || l.Squared() {
+		return loss.Structure{}, err
+	}
+	f, err := l.make(nil)
+	if err != nil {
+		return loss.Structure{}, err
+	}
+	return f.Structure(), nil
+}
+
 // make is the loss with weights of the observations, nil for none; l is not squared.
 func (l Loss) make(weights []float64) (*loss.Pointwise, error) {
 	switch l.Name {
@@ -166,10 +178,6 @@ func intercept() *penalty {
 		make: func(map[string]float64) (prox.Prox, error) { return prox.NewSquaredL2(0), nil },
 	}
 }
-
-// Coefficients are those of the columns of the operator in a solution b, without that of a column of
-// ones that the intercept of a loss other than the squared one has added.
-func (p *Problem) Coefficients(b []float64) []float64 { return b[:min(p.P, len(b))] }
 
 // slope is -l'(z; y) at the fit z by some columns of A alone, whose coordinates have no penalty; at 0
 // where there are none.

@@ -30,6 +30,8 @@ type Layout struct {
 	// Selection says that y holds some entries of a matrix: indices are their places in
 	// the row-major matrix, and shape is its shape.
 	Selection bool
+	// Groups says that each column of X has the label of a group.
+	Groups bool
 	// YRank is the number of axes of y, and YShape names them.
 	YRank  int
 	YShape string
@@ -39,6 +41,7 @@ type Layout struct {
 
 var (
 	regression = Layout{Arrays: "X (d x p), y (d)", Design: true, YRank: 1, YShape: "(d,)"}
+	grouped    = Layout{Arrays: "X (d x p), y (d), groups (p, a label for\neach column of X)", Design: true, Groups: true, YRank: 1, YShape: "(d,)"}
 	matrix     = Layout{Arrays: "y (m x n)", YRank: 2, YShape: "(m, n)"}
 	completion = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)", Selection: true, YRank: 1, YShape: "(d,)"}
 	sequence   = Layout{Arrays: "y (n), or y (m x n), m sequences", YRank: 1, YShape: "(n,)", Rows: true}
@@ -65,6 +68,7 @@ func init() {
 		{Name: "ridge", Layout: regression},
 		{Name: "lasso", Layout: regression, Generator: &lassoGenerator},
 		{Name: "elastic-net", Layout: regression},
+		{Name: "group-lasso", Layout: grouped},
 		{Name: "svt", Layout: matrix, Generator: &svtGenerator},
 		{Name: "matrix-completion", Layout: completion, Generator: &completionGenerator},
 		{Name: "robust-pca", Layout: matrix, Generator: &robustPCAGenerator},
@@ -156,6 +160,8 @@ func (d Data) array(name string) *loadedArray {
 		a.dense = d.X
 	case name == "indices" && d.Indices != nil:
 		a.ints, a.Shape = d.Indices, []int{len(d.Indices)}
+	case name == "groups" && d.Groups != nil:
+		a.ints, a.Shape = d.Groups, []int{len(d.Groups)}
 	case name == "shape" && d.Shape != nil:
 		a.ints, a.Shape = d.Shape, []int{len(d.Shape)}
 	default:
@@ -172,10 +178,14 @@ func (n *Named) check(data Data) error {
 		return fmt.Errorf("array \"X\" is missing, expected the d x p design matrix")
 	case n.Design && data.Sparse == nil && data.X.IsEmpty():
 		return fmt.Errorf("array \"X\" is empty, expected the d x p design matrix")
+	case n.Groups && data.Groups == nil:
+		return fmt.Errorf("array \"groups\" is missing, expected a label for each column of \"X\"")
 	case n.Selection && data.Shape == nil:
 		return fmt.Errorf("array \"shape\" is missing, expected the matrix's 2 dimensions")
 	case n.Selection && len(data.Shape) != 2:
 		return fmt.Errorf("array \"shape\" is %v, expected 2 positive integers", data.Shape)
+	case data.Standardize && !n.Design:
+		return fmt.Errorf("standardized columns are asked for, but %s has no design matrix: expected %s or a specification", n.Name, strings.Join(Regressions(), ", "))
 	case data.Intercept && !n.Design:
 		return fmt.Errorf("an intercept is asked for, but %s cannot have one: expected %s or a specification", n.Name, strings.Join(Regressions(), ", "))
 	}

@@ -43,7 +43,7 @@ func handBuilt(t *testing.T, dev array.Device, name string, data problems.Data) 
 	t.Helper()
 	d := len(data.Y)
 	switch name {
-	case "ols", "ridge", "lasso", "elastic-net":
+	case "ols", "ridge", "lasso", "elastic-net", "group-lasso":
 		x := linops.NewDense(dev, data.X)
 		t.Cleanup(x.Release)
 		_, p := data.X.Dims()
@@ -56,6 +56,27 @@ func handBuilt(t *testing.T, dev array.Device, name string, data problems.Data) 
 			return h
 		case "ridge":
 			h.regularizer = func(lambda, _, _ float64) prox.Prox { return prox.NewSquaredL2(lambda) }
+			return h
+		}
+		if name == "group-lasso" {
+			groups, roots := make([][]int, p/4), slices.Repeat([]float64{2}, p/4)
+			for g := range groups {
+				norm := 0.0
+				for j := g; j < p; j += p / 4 {
+					groups[g] = append(groups[g], j)
+					norm = math.Hypot(norm, c.AtVec(j))
+				}
+				h.maxLambda = max(h.maxLambda, norm/2)
+			}
+			h.solver = "newton"
+			h.regularizer = func(lambda, _, _ float64) prox.Prox {
+				r, err := prox.NewGroupL2(dev, p, 1, groups, roots)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { prox.Release(r) })
+				return prox.NewScaled(lambda, r)
+			}
 			return h
 		}
 		h.maxLambda, h.solver = mat.Norm(c, math.Inf(1)), "active-set"

@@ -9,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/internal/design"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -31,6 +32,8 @@ type Data struct {
 	// matrix of shape Shape. Y[i] is the value at Indices[i].
 	Indices []int
 	Shape   []int
+	// Groups labels each column of X with its group, where the penalty is one of groups.
+	Groups []int
 	// Mu is the true mean, of the shape of Y, where it is known.
 	Mu []float64
 	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings, nil where it has none.
@@ -41,6 +44,13 @@ type Data struct {
 	// Loss is the loss in place of the specification's; the zero Loss is that of the specification,
 	// or the squared one.
 	Loss Loss
+	// Standardize scales the columns of the operator's matrix to variance 1: see [Problem.Coefficients].
+	Standardize bool
+	// Table is the table that X and y come from; nil where they come from arrays.
+	Table *design.Data
+	// Entries are the entries that y, Indices and Shape come from, with the names of the rows and
+	// columns of the matrix; nil where they come from arrays.
+	Entries *design.Entries
 	// Spec is the specification of the data, as set by [Spec.Load]; nil for the named problems.
 	Spec *Spec
 }
@@ -55,8 +65,9 @@ type Hyper struct {
 type Problem struct {
 	// Name is one of [Names], or the name of a specification.
 	Name string
-	// Operator is A, D x P, and Regularizer is r. With Data.Intercept the columns of A are centered;
-	// with a loss that is not squared there is one more column, of ones, which r leaves free.
+	// Operator is A, D x P, and Regularizer is r. With Data.Intercept the columns of A are centered,
+	// and with Data.Standardize scaled: see [Problem.Coefficients]. With a loss that is not squared an
+	// intercept is one more column, of ones, which r leaves free.
 	Operator    linops.Operator
 	Regularizer prox.Prox
 	D, P        int
@@ -87,10 +98,18 @@ type Problem struct {
 	loss loss.Loss
 	// Loss is the loss. With one that is not squared mu_hat is the linear predictor.
 	Loss Loss
-	// means are those of the columns, where there is an intercept; else nil. constant is the place of
-	// its coordinate in b, 0 where it has none.
-	means    []float64
+	// constant is the place of the intercept's coordinate in b, 0 where it has none.
 	constant int
+	// means are those of the original columns, where there is an intercept; else nil. scales are
+	// the standard deviations by which the columns are divided; nil where they are not.
+	means, scales []float64
+	// rows says that the operator is a matrix of the data, and observed are the places that a
+	// selection of a matrix picks.
+	rows     bool
+	observed []int
+	// redundant are columns that depend on the others by their coding, and levels all those of
+	// categorical columns without a reference.
+	redundant, levels []int
 	// reweigh returns the regularizer at other weights. Its device memory belongs to the problem.
 	reweigh func(lambda, lambda2, gamma float64) (prox.Prox, error)
 

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
@@ -19,7 +21,7 @@ func value(x float64) *float64 { return &x }
 
 // fractions are the paper's weights, as parts of lambda_max and gamma_max.
 var fractions = map[string][2]float64{
-	"lasso": {0.1, 0}, "elastic-net": {0.1, 0}, "svt": {0.1, 0}, "matrix-completion": {0.25, 0}, "robust-pca": {0.16, 0.057},
+	"lasso": {0.1, 0}, "elastic-net": {0.1, 0}, "group-lasso": {0.1, 0}, "svt": {0.1, 0}, "matrix-completion": {0.25, 0}, "robust-pca": {0.16, 0.057},
 }
 
 // ofMax are weights relative to their maxima; only robust PCA has a gamma.
@@ -52,10 +54,23 @@ func generated(t *testing.T, seed uint64) map[string]problems.Data {
 	net := all["elastic-net"]
 	net.Lambda2 = value(3)
 	all["elastic-net"] = net
+	grouped := all["lasso"]
+	_, p := grouped.X.Dims()
+	for j := range p {
+		grouped.Groups = append(grouped.Groups, j%(p/4))
+	}
+	all["group-lasso"] = grouped
 	return all
 }
 
 func solve(t *testing.T, dev array.Device, p *problems.Problem, y []float64) []float64 {
+	t.Helper()
+	b, _ := solution(t, dev, p, y)
+	return b
+}
+
+// solution is b and mu_hat, with the mean of y where there is an intercept.
+func solution(t *testing.T, dev array.Device, p *problems.Problem, y []float64) (coefficients, mu []float64) {
 	t.Helper()
 	s, err := vjp.NewSolver(context.Background(), p.DefaultSolver, p.Solve(), vjp.Options{Tol: 1e-10, Derivative: vjp.None})
 	if err != nil {
@@ -73,7 +88,11 @@ func solve(t *testing.T, dev array.Device, p *problems.Problem, y []float64) []f
 	if !sol.Converged {
 		t.Fatalf("%s: %+v", p.Name, sol.Convergence)
 	}
-	return sol.B.ToHost()
+	mu = sol.MuHat.ToHost()
+	if p.Solve().Intercept {
+		floats.AddConst(stat.Mean(y, nil), mu)
+	}
+	return sol.B.ToHost(), mu
 }
 
 func TestEveryProblemSolvesItsGeneratedData(t *testing.T) {

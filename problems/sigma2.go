@@ -178,6 +178,7 @@ func (s *Spec) olsResidual(data Data) (noise.Estimate, error) {
 	if err != nil {
 		return noise.Estimate{}, err
 	}
+	x = withoutColumns(x, data.redundant())
 	d, p := x.Dims()
 	if d != len(data.Y) {
 		return refuse("y has %d values and X %d rows", len(data.Y), d)

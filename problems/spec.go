@@ -29,6 +29,8 @@ import (
 //	  l1: {weight: lambda, unpenalized: averages}
 //	weights: w                       # optional: w >= 0, a number for each entry of y
 //	loss: squared                    # optional: logistic, poisson, or {name: huber, delta: 1.5}
+//	intercept: true                  # optional: fit an intercept that is not penalized
+//	standardize: true                # optional: scale the columns of a matrix to variance 1
 //	lambda: 0.1                      # and lambda2, gamma: a number, inf, or 0.1max
 //	sigma2: auto                     # a number, auto, or a method's name
 //	solver: {name: fista, tol: 1e-8, max-iter: 10000, derivative: auto}
@@ -57,6 +59,8 @@ type Spec struct {
 	Sigma2Method string
 	// Loss is the loss; the zero Loss is the squared one.
 	Loss Loss
+	// Intercept and Standardize are the values for the fields of that name of Data.
+	Intercept, Standardize bool
 	// Solver holds the solver's options that the file sets.
 	Solver SpecSolver
 
@@ -188,7 +192,7 @@ func tabIndent(text []byte, line int) int {
 }
 
 func (s *Spec) parse(root *yaml.Node) error {
-	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "loss", "weights", "lambda", "lambda2", "gamma", "sigma2", "solver")
+	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "loss", "weights", "intercept", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
 	if err != nil {
 		return err
 	}
@@ -227,6 +231,16 @@ func (s *Spec) parse(root *yaml.Node) error {
 	if n := f.nodes["weights"]; n != nil {
 		if s.lossWeights, err = s.ref(n, "weights"); err != nil {
 			return err
+		}
+	}
+	for _, key := range []struct {
+		name string
+		to   *bool
+	}{{"intercept", &s.Intercept}, {"standardize", &s.Standardize}} {
+		if n := f.nodes[key.name]; n != nil {
+			if *key.to, err = s.truth(n, key.name); err != nil {
+				return err
+			}
 		}
 	}
 	for _, name := range weightNames {

@@ -51,17 +51,24 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	p.Operator, p.MuShape, p.BShape = a.op, data.YShape, a.cols
 	p.D, p.P = a.op.Dims()
 	from := b.source(a.op)
+	p.rows = s.operator.matrix != nil && s.synthesis == nil
+	if from != nil && len(a.cols) == 2 {
+		p.observed = from.places
+	}
+	p.redundant, p.levels = data.redundant(), data.levels()
 	if err := b.loss(data); err != nil {
 		return err
 	}
-	if data.Intercept {
-		if err := b.checkIntercept(); err != nil {
+	if data.Intercept || data.Standardize {
+		if err := b.checkColumns(data); err != nil {
 			return err
 		}
-		p.center(from)
+		if err := p.prepare(from, data.Intercept, data.Standardize); err != nil {
+			return err
+		}
 		if p.Loss.Squared() {
 			data.Y = data.fitted()
-		} else {
+		} else if data.Intercept {
 			p.unpenalize()
 		}
 	}
@@ -96,9 +103,18 @@ func (s *Spec) check(data Data) error {
 	return checkMu(data)
 }
 
-// checkIntercept rejects an intercept in a specification that cannot have one.
-func (b *specBuilder) checkIntercept() error {
+// checkColumns rejects an intercept or standardized columns in a specification that cannot have
+// them.
+func (b *specBuilder) checkColumns(data Data) error {
 	switch {
+	case data.Standardize && b.Spec.operator.matrix == nil:
+		return b.errorf(b.Spec.operator.line, "standardized columns are asked for, but the operator is not a matrix, whose columns have units: expected operator: {matrix: X}")
+	case data.Standardize && b.synthesis != nil:
+		return b.errorf(b.synthesis.line, "standardized columns are asked for, but a specification with a synthesis cannot have them")
+	case data.Standardize && b.lossWeights != nil:
+		return b.errorf(b.lossWeights.line, "standardized columns are asked for, which is not supported with weights of the observations: scale the columns of the matrix in the data")
+	case !data.Intercept:
+		return nil
 	case b.synthesis != nil:
 		return b.errorf(b.synthesis.line, "an intercept is asked for, but a specification with a synthesis cannot have one")
 	case b.lossWeights != nil && b.p.Loss.Squared():

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/design"
 )
 
 // dataSection is the key data of a specification.
@@ -15,7 +16,7 @@ type dataSection struct {
 	line     int
 	file     string
 	fileLine int
-	column   string
+	table    design.Options
 	arrays   map[string]*arraySource
 }
 
@@ -89,7 +90,7 @@ func (s *Spec) parseData(n *yaml.Node) error {
 		return s.plain(n)
 	}
 	if n.Kind != yaml.MappingNode {
-		return s.errorf(n.Line, "data is %s, expected a file name, or a mapping with file, column, and arrays by name", describe(n))
+		return s.errorf(n.Line, "data is %s, expected a file name, or a mapping with file, response, and arrays by name", describe(n))
 	}
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -101,8 +102,18 @@ func (s *Spec) parseData(n *yaml.Node) error {
 		case "file":
 			s.data.fileLine = value.Line
 			s.data.file, err = s.text(value, "file")
-		case "column":
-			s.data.column, err = s.text(value, "column")
+		case "response":
+			s.data.table.Response, err = s.text(value, "response")
+		case "drop":
+			s.data.table.Drop, err = s.names(value, "drop")
+		case "only":
+			s.data.table.Only, err = s.names(value, "only")
+		case "categorical":
+			s.data.table.Categorical, err = s.names(value, "categorical")
+		case "missing":
+			var missing string
+			missing, err = s.choice(value, "missing", []string{string(design.Refuse), string(design.Drop), string(design.Mean)})
+			s.data.table.Missing = design.Missing(missing)
 		case "sigma2", "lambda", "lambda2", "gamma":
 			err = s.errorf(key.Line, "%s is not an array of data: expected it at the left margin, at the level of data", key.Value)
 		default:

@@ -10,12 +10,14 @@ import (
 	"slices"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/design"
 )
 
 // SpecFiles are files that replace those of a specification. Empty names replace nothing.
 type SpecFiles struct {
-	// Data replaces the file of data, and Column its column.
-	Data, Column string
+	// Data replaces the file of data, and the options of Table that are set those of its table.
+	Data  string
+	Table design.Options
 	// X, Y and Mu are files with the arrays of these names.
 	X, Y, Mu string
 	// Sample, where it is not nil, is y itself.
@@ -75,6 +77,7 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	if err := l.scalars(&data); err != nil {
 		return Data{}, err
 	}
+	data.Table, data.Intercept, data.Standardize = l.table, s.Intercept, s.Standardize
 	return data, l.checkUsed()
 }
 
@@ -141,7 +144,10 @@ type specLoader struct {
 	// image says that y is an image.
 	image bool
 	// used records which flags gave an array.
-	used struct{ data, column, x bool }
+	used struct{ data, table, x bool }
+	// table is the table of the data file, where a column of it is the response.
+	table    *design.Data
+	tableSet *dataio.Set
 }
 
 // checkUsed rejects a file from which no array was read.
@@ -149,8 +155,8 @@ func (l *specLoader) checkUsed() error {
 	switch {
 	case l.files.Data != "" && !l.used.data:
 		return l.errorf(l.data.line, "--data is %q, but every array of the specification has a file of its own", l.files.Data)
-	case l.files.Column != "" && !l.used.column:
-		return l.errorf(l.data.line, "--column is %q, but data has no table (.csv with a header line) that y and X come from", l.files.Column)
+	case l.files.Table.Response != "" && !l.used.table:
+		return l.errorf(l.data.line, "--response is %q, but data has no table (.csv with a header line) that y and X come from", l.files.Table.Response)
 	case l.files.X != "" && !l.used.x:
 		return l.errorf(l.data.line, "--X is %q, but the specification has no array of that name", l.files.X)
 	}
@@ -195,13 +201,6 @@ func (l *specLoader) dataFile() (path string, line int) {
 	return "", l.data.line
 }
 
-func (l *specLoader) columnName() string {
-	if l.files.Column != "" {
-		return l.files.Column
-	}
-	return l.data.column
-}
-
 // override is the file that a flag gives for an array, "" where there is none.
 func (l *specLoader) override(name string) string {
 	return map[string]string{"X": l.files.X, "y": l.files.Y, "mu": l.files.Mu}[name]
@@ -221,7 +220,6 @@ type place struct {
 	path   string
 	name   string // "" for the file's only array
 	column string // of a table: the column to take
-	rest   string // of a table: the column to leave out
 }
 
 // find finds an array. The set is nil where there is no such array.
@@ -244,11 +242,14 @@ func (l *specLoader) find(name string) (place, error) {
 	if path == "" {
 		return place{}, nil
 	}
-	set, err := l.open(path)
+	open := l.openData
+	if src != nil && src.column != "" {
+		open = l.open
+	}
+	set, err := open(path)
 	if err != nil {
 		return place{}, l.at(line, err)
 	}
-	column := l.columnName()
 	switch {
 	case src != nil:
 		p := place{set: set, path: path, name: src.array, column: src.column}
@@ -262,17 +263,9 @@ func (l *specLoader) find(name string) (place, error) {
 			l.used.data = true
 			return place{set: set, path: path}, nil
 		}
-	case set.Format() == "csv" && column != "":
-		l.used.data, l.used.column = true, true
-		switch name {
-		case "y":
-			return place{set: set, path: path, column: column}, nil
-		case "X":
-			return place{set: set, path: path, rest: column}, nil
-		}
-	case set.Format() == "npz":
+	case set.Named():
 		if set.Has(name) {
-			l.used.data = true
+			l.used.data, l.used.table = true, l.table != nil
 			return place{set: set, path: path, name: name}, nil
 		}
 	case name == "y":
@@ -288,11 +281,11 @@ func (l *specLoader) missing(name string, line int) error {
 	if path == "" {
 		return l.errorf(line, "array %q is missing, expected it in data, or data to have a file that holds it", name)
 	}
-	set, err := l.open(path)
+	set, err := l.openData(path)
 	if err != nil {
 		return l.at(line, err)
 	}
-	if set.Format() == "npz" && !set.IsSparse() {
+	if set.Named() {
 		return l.errorf(line, "%s: %w", path, set.Missing(name, "", nil))
 	}
 	return l.errorf(line, "array %q is missing: %s holds a single array, which is \"%s\"; expected %q in data", name, path, map[bool]string{true: "X", false: "y"}[set.IsSparse()], name)
@@ -374,15 +367,8 @@ func (p place) read() (a dataio.Array, err error) {
 	if a, err = p.set.Floats(name); err != nil {
 		return a, err
 	}
-	if column := p.column + p.rest; column != "" {
-		y, rest, err := a.Split(column)
-		if err != nil {
-			return a, err
-		}
-		if p.column != "" {
-			return y, nil
-		}
-		return rest, nil
+	if p.column != "" {
+		return a.Column(p.column)
 	}
 	if len(a.Shape) == 0 {
 		a.Shape = []int{1}
@@ -449,11 +435,11 @@ func (l *specLoader) scalars(data *Data) error {
 	if path == "" {
 		return nil
 	}
-	set, err := l.open(path)
+	set, err := l.openData(path)
 	if err != nil {
 		return l.at(line, err)
 	}
-	if set.Format() != "npz" || set.IsSparse() {
+	if !set.Named() {
 		return nil
 	}
 	for _, v := range []struct {

@@ -154,6 +154,11 @@ func (s *Spec) positive(n *yaml.Node, what string) (int, error) {
 	return v, nil
 }
 
+func (s *Spec) truth(n *yaml.Node, what string) (bool, error) {
+	text, err := s.choice(n, what, []string{"true", "false"})
+	return text == "true", err
+}
+
 func (s *Spec) choice(n *yaml.Node, what string, among []string) (string, error) {
 	text, err := s.text(n, what)
 	if err != nil {

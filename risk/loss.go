@@ -39,7 +39,7 @@ func (t LossTerms) information(penalty float64) float64 {
 func (t LossTerms) Criteria() Criteria {
 	none := math.NaN()
 	return Criteria{
-		GCV: none, GCVStdErr: none, GCVTraceErr: none, Sigma2DF: none, ALO: none, ALOStdErr: none,
+		GCV: none, GCVStdErr: none, GCVTraceErr: none, Sigma2DF: none, ALO: none, ALOStdErr: none, ALOProbesErr: none,
 		AIC: t.AIC(), BIC: t.BIC(),
 	}
 }

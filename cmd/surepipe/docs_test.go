@@ -138,7 +138,7 @@ func documentFiles(t *testing.T, top string) {
 		frames[i] = rng.NormFloat64() + 10*float64(i%d)
 	}
 	column := strings.ReplaceAll(strings.Trim(fmt.Sprint(y), "[]"), " ", "\n") + "\n"
-	for name, text := range map[string]string{"table.csv": table, "patients.csv": patients, "x.mtx": matrix, "series.csv": column} {
+	for name, text := range map[string]string{"table.csv": table, "new.csv": table, "patients.csv": patients, "x.mtx": matrix, "series.csv": column} {
 		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}

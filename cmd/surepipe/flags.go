@@ -24,10 +24,12 @@ import (
 // data, and how to compute its risk.
 type estimatorFlags struct {
 	problem, spec          string
-	data, column           string
+	data                   string
 	x, y, mu               string
 	intercept, alo         bool
 	loss                   problems.Loss
+	table                  tableFlags
+	coefficients           coefficientFlags
 	lambda, lambda2, gamma string
 	sigma2                 float64
 	solver, derivative     string
@@ -65,14 +67,15 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 		f.exec.register(cmd)
 	}
 	flags.StringVar(&f.data, "data", "", "the data: a .npz, .npy, .csv, .mtx or .png `file` (see surepipe run --help)")
-	flags.StringVar(&f.column, "column", "", "in a .csv file with a header line: the `name` of the column that is y; the others are X")
+	f.table.register(flags)
 	flags.StringVar(&f.x, "X", "", "a `file` with X, dense or sparse, which replaces that of --data")
 	if cmd.Name() != "montecarlo" {
 		// There y has many samples.
 		flags.StringVar(&f.y, "y", "", "a `file` with y, which replaces that of --data")
 	}
 	flags.StringVar(&f.mu, "mu", "", "a `file` with the true mean mu, which replaces that of --data")
-	flags.BoolVar(&f.intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns of X, which may be sparse, are centered")
+	flags.BoolVar(&f.intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns of X, which may be sparse, are centered (default: true with --response; a specification's own)")
+	flags.BoolVar(&f.table.standardize, "standardize", false, "regressions: penalize the coefficients of columns divided by their standard deviations; results are in the columns' own units, and a sparse X stays sparse (default: true with --response; a specification's own)")
 	flags.StringVar(&f.loss.Name, "loss", "", lossFlag)
 	flags.Float64Var(&f.loss.Delta, "huber-delta", 0, huberFlag)
 	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
@@ -110,7 +113,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 
 // check rejects flags that are wrong for any data.
 func (f *estimatorFlags) check(cmd *cobra.Command) error {
-	for _, name := range []string{"problem", "spec", "data", "column", "X", "y", "mu"} {
+	for _, name := range []string{"problem", "spec", "data", "response", "X", "y", "mu"} {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
 			return usagef("--%s is empty", name)
 		}
@@ -132,12 +135,15 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	case !slices.Contains(vjp.Derivatives(), vjp.Derivative(f.derivative)):
 		return usagef("--derivative is %q, expected auto, implicit or unrolled", f.derivative)
 	}
-	for _, name := range []string{"lambda", "lambda2", "gamma", "out"} {
+	for _, name := range []string{"lambda", "lambda2", "gamma", "out", "coefficients-csv"} {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
 			return usagef("--%s is empty", name)
 		}
 	}
 	if err := checkOverwrite(cmd, f.specification); err != nil {
+		return err
+	}
+	if err := f.coefficients.check(cmd); err != nil {
 		return err
 	}
 	if _, err := f.memoryBytes(); err != nil {

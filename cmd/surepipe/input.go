@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/design"
 	"surepipe/internal/noise"
 	"surepipe/problems"
 )
@@ -29,16 +30,16 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	case f.exec.given():
 		data, err = f.readExec()
 	case f.specification != nil:
-		files := problems.SpecFiles{Data: f.data, Column: f.column, X: f.x, Y: f.y, Mu: f.mu}
+		files := problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu}
 		data.Data, err = f.specification.Load(files)
 		if err != nil && stacks {
 			files.Simulate, data.Simulated = true, true
 			data.Data, err = f.specification.Load(files)
 		}
 		if err != nil {
-			return fileData{}, usageError{err}
+			return fileData{}, f.tableError(err)
 		}
-	case f.x == "" && f.y == "" && f.mu == "" && f.column == "" && isNPZ(f.data):
+	case f.x == "" && f.y == "" && f.mu == "" && f.table.response == "" && isNPZ(f.data):
 		data, err = readFile(f.data, f.problem, stacks)
 	default:
 		data, err = f.readInputs(nil, stacks)
@@ -46,7 +47,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Intercept, data.Loss = f.intercept, f.loss
+	data.Intercept, data.Standardize, data.Loss = f.intercept, f.table.standardize, f.loss
 	if f.lossNow().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
@@ -239,7 +240,23 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 		return fileData{}, usagef("--X is %q, but %s has no design matrix", f.x, f.problem)
 	}
 	a := arrays{more: in.more}
-	if f.data != "" {
+	var table *design.Data
+	var entries *design.Entries
+	if f.table.response != "" && l.Selection {
+		var err error
+		if entries, err = in.openEntries(); err != nil {
+			return fileData{}, err
+		}
+	} else if f.table.response != "" {
+		var err error
+		if table, err = in.openTable(); err != nil {
+			return fileData{}, err
+		}
+		a.Set = dataio.HoldTable(table.Arrays()...)
+	} else if f.data != "" {
+		if err := in.askResponse(); err != nil {
+			return fileData{}, err
+		}
 		set, err := dataio.Open(f.data)
 		if err != nil {
 			return fileData{}, usageError{err}
@@ -273,7 +290,7 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	if err != nil {
 		return fileData{}, usagef("%s: %w", f.source(), err)
 	}
-	data.Sparse = in.sparse
+	data.Sparse, data.Table, data.Entries = in.sparse, table, entries
 	return data, nil
 }
 
@@ -281,8 +298,6 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 // array, whose use follows from the problem and the other flags.
 func (in *inputs) fromData(set *dataio.Set) error {
 	switch {
-	case in.column != "" && set.Format() != "csv":
-		return fmt.Errorf("--column is %q, but the file is not a table with a header line: it is %s", in.column, set.Format())
 	case set.IsSparse():
 		return in.fromSparse(set)
 	case set.Format() == "npz":
@@ -297,19 +312,8 @@ func (in *inputs) fromData(set *dataio.Set) error {
 		return err
 	}
 	switch {
-	case in.column != "" && in.layout.YRank == 2:
-		return fmt.Errorf("--column is %q, but y of %s is a matrix, the whole table", in.column, in.problem)
-	case in.column != "":
-		y, rest, err := a.Split(in.column)
-		if err != nil {
-			return err
-		}
-		in.put("y", y, set)
-		if in.layout.Design {
-			in.put("X", rest, set)
-		}
 	case in.layout.Selection:
-		return fmt.Errorf("the file holds a single array, expected y, indices and shape, or a sparse matrix whose entries are the observations")
+		return fmt.Errorf("the file holds a single array, expected y, indices and shape, or a sparse matrix whose entries are the observations, or a table of entries and --response")
 	case !in.layout.Design:
 		in.put("y", a, set)
 	case in.haveY && in.x == "":
@@ -317,7 +321,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	case in.x != "" && !in.haveY:
 		in.put("y", a, set)
 	case set.Format() == "csv":
-		return fmt.Errorf("which column is the response? Expected --column NAME%s, or --y FILE", columnNames(a.Columns))
+		return fmt.Errorf("which column is the response? Expected --response NAME%s, or --y FILE", columnNames(a.Columns))
 	default:
 		return fmt.Errorf("the file holds a single array, expected X and y: give the other with --X or --y")
 	}
@@ -442,10 +446,13 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 		return usagef("--problem is %q%s, expected %s; or --spec", f.problem, meant(f.problem, problems.Names()), known)
 	case f.spec == "" && f.data == "" && f.y == "" && f.mu == "":
 		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx or .png), or --y and --X")
+	case f.table.standardize && f.spec == "" && !named.Design:
+		return usagef("--standardize is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
 	case f.intercept && f.spec == "" && !named.Design:
 		return usagef("--intercept is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
-	case f.spec == "":
-		return nil
+	}
+	if err := f.checkTable(changed, named.Layout); err != nil || f.spec == "" {
+		return err
 	}
 	s, err := problems.ReadSpec(f.spec)
 	if err != nil {
@@ -463,6 +470,12 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	}
 	if s.Solver.Derivative != "" && !changed("derivative") {
 		f.derivative = string(s.Solver.Derivative)
+	}
+	if !changed("intercept") {
+		f.intercept = s.Intercept
+	}
+	if !changed("standardize") {
+		f.table.standardize = s.Standardize
 	}
 	if s.Sigma2Method != "" && !changed("sigma2") {
 		f.sigma2Method = s.Sigma2Method

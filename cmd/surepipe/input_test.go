@@ -55,7 +55,7 @@ func TestFormatsGiveTheSameRisk(t *testing.T) {
 	flags := []string{"run", "--problem", "lasso", "--lambda", "0.7", "--sigma2", "1.5", "--tol", "1e-12"}
 	want := object(t, append(flags, "--data", all)...)
 	for _, in := range [][]string{
-		{"--data", csv, "--column", "price", "--mu", muCSV},
+		{"--data", csv, "--response", "price", "--mu", muCSV, "--intercept=false", "--standardize=false"},
 		{"--data", mtx, "--y", yNPY, "--mu", all},
 		{"--X", mtx, "--y", yCSV, "--mu", muCSV},
 		{"--data", xNPY, "--y", yNPY, "--mu", muCSV},
@@ -170,9 +170,10 @@ func TestMissingInterceptIsNamed(t *testing.T) {
 		args []string
 		want bool
 	}{
-		{[]string{"--column", "y", "--data", text(t, "t.csv", table)}, false},
-		{[]string{"--column", "y", "--data", text(t, "t.csv", bare)}, true},
-		{[]string{"--column", "y", "--data", text(t, "t.csv", centered)}, false},
+		{[]string{"--intercept=false", "--response", "y", "--data", text(t, "t.csv", table)}, false},
+		{[]string{"--intercept=false", "--response", "y", "--data", text(t, "t.csv", bare)}, true},
+		{[]string{"--response", "y", "--data", text(t, "t.csv", bare)}, false},
+		{[]string{"--intercept=false", "--response", "y", "--data", text(t, "t.csv", centered)}, false},
 		{[]string{"--y", yFile, "--X", matrix(coords)}, false},
 		{[]string{"--y", yFile, "--X", matrix(strings.Replace(coords, "7 2 1\n", "", 1))}, true},
 		{[]string{"--y", yFile, "--X", matrix(strings.Replace(coords, "7 2 1\n", "7 2 3\n", 1))}, true},
@@ -290,11 +291,11 @@ func TestBadInputsAreRefusedByName(t *testing.T) {
 	}
 	wideNPZ := save(t, dataArrays(wide)...)
 	for _, c := range []struct{ args, want string }{
-		{"--problem lasso --data " + csv, "which column is the response? Expected --column NAME, one of a, b, c"},
+		{"--problem lasso --data " + csv, "which column is the response? Expected --response NAME, one of a, b, c"},
 		{"--problem lasso --data " + bare, "the file has no header line"},
-		{"--problem lasso --data " + csv + " --column d", `column "d" is missing`},
-		{"--problem lasso --data " + npy + " --column d", "the file is not a table"},
-		{"--problem svt --data " + csv + " --column a", "y of svt is a matrix"},
+		{"--problem lasso --data " + csv + " --response d", `column "d" is missing`},
+		{"--problem lasso --data " + npy + " --response d", "is not a table with a header line"},
+		{"--problem svt --data " + csv + " --response a", "y of svt is a matrix"},
 		{"--problem lasso --data " + npy, "give the other with --X or --y"},
 		{"--problem lasso --lambda 1 --sigma2 1 --data " + sparse + " --y " + npy, `array "y" has 3 values, expected 9`},
 		{"--problem lasso --data " + sparse, `array "y" is missing`},

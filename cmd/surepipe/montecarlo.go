@@ -272,6 +272,8 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		f.warn(cmd, job.problem)
 	}
 	f.warnIntercept(cmd, rest)
+	f.noteTable(cmd, rest)
+	f.noteScales(cmd, rest)
 	var doubts []pipeline.Warning
 	m := &monteCarlo{
 		job: job, template: f.result(job), ys: ys, mu: rest.Mu, first: o.first, count: count, part: part{0, count + o.seeds}, seed: f.seed,

@@ -210,6 +210,7 @@ func dataHash(data problems.Data) string {
 		h.Write(sum[:])
 		data.Spec = nil
 	}
+	data.Table, data.Entries = nil, nil // X, y and Indices have their values
 	h.add(reflect.ValueOf(data))
 	h.flush()
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))

@@ -159,21 +159,21 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 	sample := dataio.Array{Name: "y", Shape: s.shape, Data: first}
 	switch {
 	case f.specification != nil:
-		data.Data, err = f.specification.Load(problems.SpecFiles{Data: f.data, Column: f.column, X: f.x, Mu: f.mu, Sample: &sample})
+		data.Data, err = f.specification.Load(problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Mu: f.mu, Sample: &sample})
 		if err != nil {
-			err = usageError{err}
+			err = f.tableError(err)
 		}
-	case f.x == "" && f.mu == "" && f.column == "" && (f.data == "" || isNPZ(f.data)):
+	case f.x == "" && f.mu == "" && f.table.response == "" && (f.data == "" || isNPZ(f.data)):
 		data, err = readAroundNPZ(f.data, f.problem, s)
-	case f.column != "":
-		err = usagef("--column is %q, but y comes from --y", f.column)
+	case f.table.response != "":
+		err = usagef("--response is %q, but y comes from --y", f.table.response)
 	default:
 		data, err = f.readInputs(&sample, false)
 	}
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Y, data.Intercept, data.Loss = first, f.intercept, f.loss
+	data.Y, data.Intercept, data.Standardize, data.Loss = first, f.intercept, f.table.standardize, f.loss
 	return data, f.estimateNoise(&data)
 }
 

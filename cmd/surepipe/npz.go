@@ -25,7 +25,7 @@ type fileData struct {
 }
 
 // dataNames are the arrays that are read from a data file. Others are ignored.
-var dataNames = []string{"X", "y", "indices", "shape", "mu", "sigma2", "lambda", "lambda2", "gamma"}
+var dataNames = []string{"X", "y", "groups", "indices", "shape", "mu", "sigma2", "lambda", "lambda2", "gamma"}
 
 // layoutOf is the layout of a named problem; known is false for other names.
 func layoutOf(problem string) (l problems.Layout, known bool) {
@@ -167,6 +167,11 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 		}
 		if len(data.Shape) != 2 {
 			return fileData{}, fmt.Errorf("array \"shape\" has shape (%d,), expected (2,)", len(data.Shape))
+		}
+	}
+	if l.Groups {
+		if data.Groups, err = a.integers("groups", "(p,), a label for each column of X"); err != nil {
+			return fileData{}, err
 		}
 	}
 	for _, s := range []struct {

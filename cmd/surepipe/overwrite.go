@@ -27,12 +27,12 @@ func checkOverwrite(cmd *cobra.Command, spec *problems.Spec) error {
 		}
 		return path, nil
 	}
-	for _, output := range []string{"out", "csv", "jsonl", "plot", "running"} {
+	for _, output := range []string{"out", "csv", "jsonl", "plot", "running", "coefficients-csv"} {
 		path, to := given(output)
 		if to == nil {
 			continue
 		}
-		for _, input := range []string{"data", "spec", "X", "y", "mu"} {
+		for _, input := range []string{"data", "spec", "X", "y", "mu", "fit"} {
 			if _, from := given(input); from != nil && os.SameFile(to, from) {
 				return usagef("--%s is %q, the file of --%s: an output must not overwrite an input", output, path, input)
 			}

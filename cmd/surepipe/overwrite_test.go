@@ -27,11 +27,11 @@ func TestOutputsDoNotOverwriteInputs(t *testing.T) {
 		t.Skip(err)
 	}
 	for _, c := range []struct{ args, output, input string }{
-		{"run --problem ols --column b --sigma2 1 --data IN --out IN", "out", "data"},
-		{"run --problem ols --column b --sigma2 1 --data IN --out LINK", "out", "data"},
+		{"run --problem ols --response b --sigma2 1 --data IN --out IN", "out", "data"},
+		{"run --problem ols --response b --sigma2 1 --data IN --out LINK", "out", "data"},
 		{"run --problem svt --lambda 1 --sigma2 1 --data LINK --mu IN --out IN", "out", "data"},
 		{"run --problem svt --lambda 1 --sigma2 1 --y IN --out LINK", "out", "y"},
-		{"sweep --problem lasso --column b --sigma2 1 --lambda 1:2:3 --data IN --csv IN", "csv", "data"},
+		{"sweep --problem lasso --response b --sigma2 1 --lambda 1:2:3 --data IN --csv IN", "csv", "data"},
 		{"sweep --spec SPEC --sigma2 1 --lambda 1:2:3 --csv SPEC", "csv", "spec"},
 		{"sweep --problem lasso --sigma2 1 --lambda 1:2:3 --X IN --y SPEC --jsonl IN --resume", "jsonl", "X"},
 		{"montecarlo --problem svt --sigma2 1 --lambda 1 --y IN --jsonl IN --resume", "jsonl", "y"},

@@ -42,6 +42,8 @@ type result struct {
 	Lambda          *number  `json:"lambda,omitempty"`
 	Lambda2         *number  `json:"lambda2,omitempty"`
 	Gamma           *number  `json:"gamma,omitempty"`
+	// Standardize says that the penalty is on the coefficients of standardized columns.
+	Standardize bool `json:"standardize,omitempty"`
 	// Intercept is the fitted intercept, with --intercept.
 	Intercept         *float64 `json:"intercept,omitempty"`
 	SURE              *float64 `json:"sure,omitempty"`
@@ -51,6 +53,7 @@ type result struct {
 	targetsResult
 	lossResult
 	execResult
+	coefficientsResult
 	// Residual is ||y - mu_hat||^2, absent where the loss is not squared.
 	Residual         *float64 `json:"residual,omitempty"`
 	Divergence       float64  `json:"divergence"`
@@ -242,7 +245,11 @@ func (r *result) writeTable(out io.Writer) error {
 		value *number
 	}{{"lambda", r.Lambda}, {"lambda2", r.Lambda2}, {"gamma", r.Gamma}} {
 		if h.value != nil {
-			fmt.Fprintf(w, "%s\t%.6g\n", h.name, float64(*h.value))
+			about := ""
+			if r.Standardize {
+				about = "of standardized columns"
+			}
+			fmt.Fprintf(w, "%s\t%.6g\t%s\n", h.name, float64(*h.value), about)
 		}
 	}
 	if r.Intercept != nil {

@@ -42,7 +42,7 @@ lines.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
-	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newGenerate(), newSpec(), newPaper(), newMerge(), newInfo(), newCite(), newMan())
+	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newPredict(), newGenerate(), newSpec(), newPaper(), newMerge(), newInfo(), newCite(), newMan())
 	return root
 }
 

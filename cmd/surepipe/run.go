@@ -33,7 +33,8 @@ Results go to standard output, everything else to standard error.
 		Example: `  surepipe run --problem lasso --data diabetes.npz --lambda 20
   surepipe run --problem ridge --data diabetes.npz --lambda 0.1 --json
   surepipe run --problem matrix-completion --data mc.npz --lambda 0.25max --out fit.npz
-  surepipe run --problem lasso --data table.csv --column price --intercept --lambda 0.1max --sigma2 auto
+  surepipe run --problem lasso --data table.csv --response price --lambda 0.1max --sigma2 auto
+  surepipe run --problem lasso --data table.csv --response price --lambda 0.1max --coefficients --out fit.npz
   surepipe run --problem tv1d --data series.csv --lambda 12 --sigma2 auto --out smooth.csv
   surepipe run --spec denoise.yaml --data noisy.png --out clean.png
   surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300` + execExample,
@@ -43,8 +44,9 @@ Results go to standard output, everything else to standard error.
 		},
 	}
 	f.register(cmd, 1)
+	f.coefficients.register(cmd, "")
 	cmd.Flags().Lookup("parallel").Usage = "with --exec: calls of the command at once"
-	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: mu_hat, b and the intercept, if there is one (.npz), or mu_hat alone (.npy, .csv, .png); for a specification with a synthesis also the signal (.npz), or the signal alone")
+	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: the fit, with all that surepipe predict needs (.npz), or mu_hat alone (.npy, .csv, .png); for a specification with a synthesis also the signal (.npz), or the signal alone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
@@ -62,17 +64,17 @@ They come from --data, a file of any of these formats:
   .npz               numpy's arrays by name
   .npz, .mtx         a sparse matrix, of scipy's save_npz or Matrix Market: X of a
                      regression, or the observed entries of a matrix
-  .csv, .tsv         a table: y and X of a regression, with --column NAME for y; y of
-                     other problems
+  .csv, .tsv         a table: y and X of a regression, with --response NAME for y (see
+                     Tables below); or a table of numbers: one array
   .npy, dense .mtx   one array: y, or X where --y gives y
   .png               a grayscale image, pixels as numbers in [0, 1]: y. Where noise is
                      clipped at black or white it is not normal, and SURE is biased
 
 --X, --y and --mu each name a file of their own, in any of these formats.
 
-Regressions have no intercept, unless X has a constant column or --intercept adds one.
-The intercept of --intercept is not penalized, and its degree of freedom is part of the divergence;
-b refers to the columns of X as they are in the file, and the output has the intercept.
+` + tableHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
+one. The intercept of --intercept is not penalized, and its degree of freedom is part of the
+divergence; the output has it. b refers to the columns of X as they are in the file.
 
 --sigma2 auto estimates the variance of the noise, by the method that applies:
 
@@ -144,7 +146,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 		dev.Close()
 		return err
 	}
-	f.keepB = out != ""
+	f.keepB = out != "" || f.coefficients.wanted()
 	bar := newProgress(cmd)
 	defer bar.close()
 	job, err := f.open(cmd, dev, file.Data, bar)
@@ -157,29 +159,29 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 			return err
 		}
 	}
-	f.warn(cmd, job.problem)
-	f.warnIntercept(cmd, file.Data)
+	if err := f.coefficients.checkProblem(job.problem); err != nil {
+		return err
+	}
+	f.warnData(cmd, job.problem, file.Data)
 	risk, err := job.estimate(ctx, file.Y)
 	bar.close()
 	if err != nil {
 		return err
 	}
-	// The result is printed even if the file cannot be written.
-	var unwritten error
-	if out != "" {
-		unwritten = f.writeResult(cmd, out, job.problem, file.Y, risk)
-	}
-	r := f.result(job)
-	r.fill(job.problem, risk, file.Mu)
-	if asJSON {
-		err = writeLine(cmd.OutOrStdout(), r)
-	} else {
-		err = r.writeTable(cmd.OutOrStdout())
-		if err == nil && explain {
-			err = r.writeChoices(cmd.OutOrStdout())
+	// The result is printed even if a file cannot be written.
+	var c coefficientsResult
+	if f.coefficients.wanted() {
+		if c, err = coefficientsOf(ctx, job.problem, file.Data, risk, job.sigma2); err != nil {
+			return err
 		}
 	}
-	if err != nil {
+	unwritten := f.writeFiles(cmd, out, job, file.Data, risk, c)
+	r := f.result(job)
+	r.fill(job.problem, risk, file.Mu)
+	if f.coefficients.print {
+		r.coefficientsResult = c
+	}
+	if err = f.print(cmd, r, asJSON, explain); err != nil {
 		return err
 	}
 	if unwritten != nil {
@@ -189,6 +191,42 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
 	}
 	return f.converged(cmd, risk)
+}
+
+// writeFiles writes the estimate to the file out, if any, and the coefficients to theirs.
+func (f *estimatorFlags) writeFiles(cmd *cobra.Command, out string, job *job, data problems.Data, risk pipeline.Risk, c coefficientsResult) error {
+	var first error
+	if out != "" {
+		r := f.result(job)
+		r.fill(job.problem, risk, nil)
+		first = f.writeResult(cmd, out, job.problem, data, risk, r)
+	}
+	if f.coefficients.csv != "" {
+		if err := c.writeCSV(f.coefficients.csv); first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// print prints a result, as text or JSON.
+func (f *estimatorFlags) print(cmd *cobra.Command, r result, asJSON, explain bool) error {
+	out := cmd.OutOrStdout()
+	if asJSON {
+		return writeLine(out, r)
+	}
+	if err := r.writeTable(out); err != nil {
+		return err
+	}
+	if r.Coefficients != nil {
+		if err := r.coefficientsResult.write(out); err != nil {
+			return err
+		}
+	}
+	if explain {
+		return r.writeChoices(out)
+	}
+	return nil
 }
 
 // hints are the flags that may remedy a warning, by its code.
@@ -266,7 +304,8 @@ func (f *estimatorFlags) result(j *job) result {
 		targetsResult: targetsOf(j.problem, j.sigma2), execResult: j.execResult(f.exec.line),
 		Problem: j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
-		Solver: solverResult{Name: j.name()}, Device: j.dev.Name(), Version: version(),
+		Standardize: j.problem.Scales() != nil,
+		Solver:      solverResult{Name: j.name()}, Device: j.dev.Name(), Version: version(),
 	}
 }
 
@@ -298,40 +337,15 @@ func checkOut(path string, p *problems.Problem) error {
 	return nil
 }
 
-// writeEstimate writes mu_hat and b, and the intercept and the signal where they exist, to a .npz
-// file.
-func writeEstimate(path string, p *problems.Problem, risk pipeline.Risk) error {
-	arrays := []dataio.Array{
-		{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat},
-	}
-	if risk.B != nil { // a command has none
-		arrays = append(arrays, dataio.Array{Name: "b", Shape: p.BShape, Data: p.Coefficients(risk.B)})
-	}
-	if l := risk.LossTerms; l != nil {
-		arrays = append(arrays, dataio.Array{Name: "fitted", Shape: p.MuShape, Data: l.Fitted})
-	}
-	if b0 := interceptOf(p, risk); b0 != nil {
-		arrays = append(arrays, dataio.Array{Name: "intercept", Shape: []int{}, Data: []float64{*b0}})
-	}
-	if p.Signal != nil {
-		signal, err := synthesize(p, risk.B)
-		if err != nil {
-			return err
-		}
-		arrays = append(arrays, signal)
-	}
-	return dataio.WriteNPZ(path, arrays...)
-}
-
 // writeResult writes the file of --out. A format of one array holds the signal, or else mu_hat. An
 // image has 8 bits per pixel if y has, else 16.
-func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, y []float64, risk pipeline.Risk) error {
+func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, data problems.Data, risk pipeline.Risk, r result) error {
 	format, err := outFormat(path)
 	if err != nil {
 		return err
 	}
 	if format == ".npz" {
-		return writeEstimate(path, p, risk)
+		return writeFit(path, p, data, risk, r)
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat}
 	if p.Signal == nil && !linops.StructureOf(p.Operator).Identity {
@@ -349,7 +363,7 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 		return dataio.WriteCSV(path, a)
 	}
 	bits := 16
-	if eightBit(y) {
+	if eightBit(data.Y) {
 		bits = 8
 	}
 	clamped, err := dataio.WritePNG(path, a, bits)

@@ -20,7 +20,9 @@ specifications too: surepipe spec lasso prints that of --problem lasso.
     name: deblur                 # default: the file's name
     data:                        # files are relative to the specification's folder
       file: data.npz             # arrays by name; --data replaces it
-      column: price              # of a .csv file: y is this column, X the others
+      response: price            # of a table (.csv): y is this column, X and groups are of
+                                 # the others; also drop, only, categorical and missing,
+                                 # as the flags of surepipe run
       mu: truth.png              # any array: a file of its own, or part of one,
       w: {file: F, array: N, column: C, where: mask}, or numbers:
       h: [0.25, 0.5, 0.25]
@@ -29,6 +31,8 @@ specifications too: surepipe spec lasso prints that of --problem lasso.
     regularizer: REGULARIZER
     loss: squared                # optional: logistic, poisson, {name: huber, delta: 1.5}
     weights: w                   # optional: weights of the observations, see below
+    intercept: true              # default: false; an intercept that is not penalized
+    standardize: true            # default: false; columns of a matrix scaled to variance 1
     lambda: 0.1                  # and lambda2, gamma; takes precedence over a number in
                                  # the data file; --lambda takes precedence over both
     sigma2: auto                 # a number, auto or a method (see surepipe run --help)

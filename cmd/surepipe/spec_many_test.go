@@ -93,7 +93,7 @@ func TestStackBesideOtherFiles(t *testing.T) {
 	if len(got) != 3 || got[0]["loss"] == nil || got[0]["sigma2_method"] != "ols-residual" {
 		t.Errorf("%v", got)
 	}
-	if status, _, stderr := command(t, "mc", "--problem", "lasso", "--y", y, "--data", x, "--column", "a", "--sigma2", "1", "--lambda", "1"); status != exitUsage || !strings.Contains(stderr, "y comes from --y") {
+	if status, _, stderr := command(t, "mc", "--problem", "lasso", "--y", y, "--data", x, "--response", "a", "--sigma2", "1", "--lambda", "1"); status != exitUsage || !strings.Contains(stderr, "y comes from --y") {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }

@@ -27,13 +27,29 @@ func example(t testing.TB, dir, name string) string {
 	return path
 }
 
+// addGroups adds groups of four columns to the data of a regression with p columns.
+func addGroups(t *testing.T, path string, p int) {
+	t.Helper()
+	file, err := readFile(path, "lasso", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := make([]float64, p)
+	for j := range labels {
+		labels[j] = float64(j / 4)
+	}
+	if err := dataio.WriteNPZ(path, append(dataArrays(file.Data), floats("groups", labels, p))...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Every named problem is the specification that is printed for it.
 func TestNamedProblemsAreTheirSpecifications(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range problems.Names() {
 		generator, size := name, []string{"--rows", "24", "--cols", "16"}
 		switch name {
-		case "ols", "ridge", "lasso", "elastic-net":
+		case "ols", "ridge", "lasso", "elastic-net", "group-lasso":
 			generator, size = "lasso", []string{"--d", "60", "--p", "40"}
 		case "tv1d":
 			size = []string{"--d", "200"}
@@ -41,6 +57,9 @@ func TestNamedProblemsAreTheirSpecifications(t *testing.T) {
 		data := filepath.Join(dir, name+".npz")
 		if status, _, stderr := command(t, append([]string{"generate", "--problem", generator, "--out", data}, size...)...); status != exitDone {
 			t.Fatal(stderr)
+		}
+		if name == "group-lasso" {
+			addGroups(t, data, 40)
 		}
 		weights := [][]string{{}}
 		switch name {
@@ -50,7 +69,7 @@ func TestNamedProblemsAreTheirSpecifications(t *testing.T) {
 			weights = [][]string{{"--lambda2", "2"}, {"--lambda2", "0"}, {"--lambda", "0.3max", "--lambda2", "1"}}
 		case "robust-pca":
 			weights = append(weights, []string{"--lambda", "0.3max", "--gamma", "0.2max"})
-		case "lasso", "svt", "matrix-completion", "tv1d":
+		case "lasso", "group-lasso", "svt", "matrix-completion", "tv1d":
 			weights = append(weights, []string{"--lambda", "0.3max"})
 		}
 		spec := example(t, dir, name)
@@ -152,7 +171,7 @@ func TestExamplesRunOnTheirData(t *testing.T) {
 		{"inpaint", []string{"--y", image, "--mu", image, "--sigma2", "0.0025", "--tol", "1e-4"}},
 		{"slope", []string{"--data", regression}},
 		{"group-lasso", []string{"--data", regression}},
-		{"lasso-csv", []string{"--data", csv, "--column", "response", "--mu", truth}},
+		{"lasso-csv", []string{"--data", csv, "--response", "response", "--mu", truth}},
 	} {
 		o := object(t, append([]string{"run", "--spec", example(t, dir, c.name), "--trace", "hutchinson"}, c.args...)...)
 		sure, loss, bar := o["sure"].(float64), o["loss"].(float64), o["sure_stderr"].(float64)

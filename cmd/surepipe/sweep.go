@@ -80,7 +80,7 @@ run, "index" and "stage" (grid or refine); first a line of settings, with
   points, not_converged
   criterion       what was minimized
   minimizer       index, stage, weights, the criteria and their errors, divergence, loss,
-                  converged
+                  converged; with --coefficients, coefficients
   edges           weights with the minimizer at the "lower" or "upper" end of their
                   grid, which should be extended
   rule, chosen    --rule, and the point that it chooses
@@ -115,7 +115,7 @@ func newSweep() *cobra.Command {
 		Short: "Estimate the risk over a grid of hyperparameters, and find its minimum",
 		Long:  sweepHelp + dataHelp,
 		Example: `  surepipe sweep --problem matrix-completion --data mc.npz --lambda 0.05max:2max:40 --plot sure.png
-  surepipe sweep --problem lasso --data table.csv --column price --intercept --lambda 0.01max:max:40 --criterion alo
+  surepipe sweep --problem lasso --data table.csv --response price --lambda 0.01max:max:40 --criterion alo
   surepipe sweep --problem lasso --data diabetes.npz --lambda 1:1000:30 --csv curve.csv --out best.npz
   surepipe sweep --problem robust-pca --data video.npz --lambda 0.02max:max:20 --gamma 0.01max:max:20 \
       --jsonl sweep.jsonl --resume --plot map.pdf
@@ -124,6 +124,7 @@ func newSweep() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return runSweep(cmd, &f) },
 	}
 	f.register(cmd, 1)
+	f.coefficients.register(cmd, " at the minimizer")
 	flags := cmd.Flags()
 	describeFlags(flags, map[string]string{
 		"lambda":   "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or one value as surepipe run takes it (default: the file's)",
@@ -140,7 +141,7 @@ func newSweep() *cobra.Command {
 	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; an existing file is an error without --resume")
 	flags.BoolVar(&f.resume, "resume", false, "continue the sweep in the --jsonl file, if the file exists")
 	flags.StringVar(&f.plot, "plot", "", "draw the criterion, the loss and the divergence, or with two grids a map of the criterion, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
-	flags.StringVar(&f.out, "out", "", "write the estimate at the minimizer to this `file`, in the formats of surepipe run --out")
+	flags.StringVar(&f.out, "out", "", "write the fit at the minimizer to this `file`, in the formats of surepipe run --out")
 	flags.BoolVar(&f.asJSON, "json", false, "print lines of JSON")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
 	cobra.CheckErr(cmd.MarkFlagFilename("csv", "csv"))
@@ -196,7 +197,7 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 		}
 	}
 	taken := map[string]string{}
-	for _, o := range []struct{ name, path string }{{"csv", f.csv}, {"jsonl", f.jsonl}, {"plot", f.plot}, {"out", f.out}} {
+	for _, o := range []struct{ name, path string }{{"csv", f.csv}, {"jsonl", f.jsonl}, {"plot", f.plot}, {"out", f.out}, {"coefficients-csv", f.coefficients.csv}} {
 		if cmd.Flags().Changed(o.name) && o.path == "" {
 			return usagef("--%s is empty", o.name)
 		}
@@ -263,12 +264,10 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 	}
 	family, options := f.sweep(cmd, job, file.Data)
 	options.Progress = bar.follower()
-	if f.out != "" {
-		if err := checkOut(f.out, job.problem); err != nil {
-			return err
-		}
+	if err := f.checkOutputs(job.problem); err != nil {
+		return err
 	}
-	r := &sweepReport{bar: bar, cmd: cmd, f: f, job: job, y: file.Y, total: 1, hasLoss: file.Mu != nil}
+	r := &sweepReport{bar: bar, cmd: cmd, f: f, job: job, data: file.Data, total: 1, hasLoss: file.Mu != nil}
 	for _, axis := range grid {
 		r.total *= len(axis)
 	}
@@ -282,8 +281,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 			return err
 		}
 	}
-	f.warn(cmd, job.problem)
-	f.warnIntercept(cmd, file.Data)
+	f.warnData(cmd, job.problem, file.Data)
 	if err := r.begin(header); err != nil {
 		return err
 	}
@@ -320,6 +318,16 @@ func (r *sweepReport) follow(points iter.Seq2[pipeline.SweepPoint, error], begin
 	return errors.New("the sweep ended without a minimizer")
 }
 
+// checkOutputs rejects output that the problem does not have.
+func (f *sweepFlags) checkOutputs(p *problems.Problem) error {
+	if f.out != "" {
+		if err := checkOut(f.out, p); err != nil {
+			return err
+		}
+	}
+	return f.coefficients.checkProblem(p)
+}
+
 // sweep returns the family and the options that the flags describe.
 func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (family pipeline.Family, o pipeline.SweepOptions) {
 	if j.box != nil {
@@ -342,7 +350,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *job, data problems.Data) pipeline.SweepOptions {
 	o := pipeline.SweepOptions{Criterion: f.criterion, Rule: f.rule, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || f.intercept) && j.box == nil, Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || f.intercept || f.coefficients.wanted()) && j.box == nil, Logger: f.logger(cmd),
 	}}
 	if f.estimate != nil {
 		o.Sigma2RelStdErr = f.estimate.RelStdErr
@@ -370,7 +378,7 @@ func (f *sweepFlags) chainOf(solver string) int {
 // header returns the first line of the sweep's JSON.
 func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	h := sweepHeader{
-		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, LossName: aboutLoss(j.problem).LossName, HuberDelta: j.problem.Loss.Delta, Intercept: f.intercept, Sigma2: j.sigma2, execResult: j.execResult(f.exec.line), Solver: j.name(), Derivative: f.derivative,
+		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, LossName: aboutLoss(j.problem).LossName, HuberDelta: j.problem.Loss.Delta, Intercept: f.intercept, Standardize: f.table.standardize, Sigma2: j.sigma2, execResult: j.execResult(f.exec.line), Solver: j.name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
 		Chain: f.chainOf(j.name()), Refine: f.refine, Verify: f.verify,
 		Data: dataHash(data), Device: j.dev.Name(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),

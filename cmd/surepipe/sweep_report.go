@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
+	"surepipe/problems"
 	"surepipe/risk"
 )
 
@@ -22,7 +24,7 @@ type sweepReport struct {
 	cmd     *cobra.Command
 	f       *sweepFlags
 	job     *job
-	y       []float64
+	data    problems.Data
 	total   int // points of the grid
 	log     *sweepLog
 	known   []sweepLine
@@ -59,6 +61,7 @@ type sweepMinimum struct {
 	Divergence float64  `json:"divergence"`
 	Loss       *float64 `json:"loss,omitempty"`
 	Converged  bool     `json:"converged"`
+	coefficientsResult
 }
 
 func (l sweepLine) minimum() sweepMinimum {
@@ -171,35 +174,22 @@ func (r *sweepReport) show(line sweepLine) error {
 	return err
 }
 
-// finish prints the summary and writes the files, when all points are known. chosen is the minimizer
-// unless the rule chooses another.
+// finish writes the files and prints the summary, when all points are known: also where a file cannot
+// be written. chosen is the minimizer unless the rule chooses another.
 func (r *sweepReport) finish(best, chosen pipeline.SweepPoint, took time.Duration) error {
 	r.bar.close()
 	f := r.f
 	s := r.summary(best, chosen, took)
-	if f.csv != "" {
-		if err := r.writeCSV(f.csv, s.sweepChoice); err != nil {
-			return err
-		}
+	coefficients, err := r.coefficients(chosen, &s)
+	if err != nil {
+		return err
 	}
-	if f.out != "" {
-		if err := f.writeResult(r.cmd, f.out, r.job.problem, r.y, chosen.Risk); err != nil {
-			return err
-		}
-	}
-	if f.plot != "" {
-		if err := figure.Save(f.plot, r.figure(s)); err != nil {
-			return err
-		}
-	}
+	unwritten := r.writeFiles(chosen, s, coefficients)
 	warnings := r.warnings(s)
 	s.Warnings = slices.Concat(f.notes, warnings)
 	if r.log != nil {
-		if err := r.log.write(s); err != nil {
-			return err
-		}
+		unwritten = cmp.Or(unwritten, r.log.write(s))
 	}
-	var err error
 	if f.asJSON {
 		err = writeLine(r.cmd.OutOrStdout(), s)
 	} else {
@@ -209,10 +199,49 @@ func (r *sweepReport) finish(best, chosen pipeline.SweepPoint, took time.Duratio
 		return err
 	}
 	printWarnings(r.cmd.ErrOrStderr(), warnings)
-	if s.NotConverged > 0 {
+	switch {
+	case unwritten != nil:
+		return unwritten
+	case s.NotConverged > 0:
 		return errNotConverged
 	}
 	return nil
+}
+
+// coefficients are those of the fit at the chosen point, which are added to the summary where they
+// are to be printed; none where nobody asked for them.
+func (r *sweepReport) coefficients(chosen pipeline.SweepPoint, s *sweepSummary) (c coefficientsResult, err error) {
+	f := r.f
+	if !f.coefficients.wanted() {
+		return c, nil
+	}
+	if c, err = coefficientsOf(r.cmd.Context(), r.job.problem, r.data, chosen.Risk, r.job.sigma2); err != nil || !f.coefficients.print {
+		return c, err
+	}
+	s.Chosen.coefficientsResult = c
+	if s.Chosen.Index == s.Minimizer.Index {
+		s.Minimizer.coefficientsResult = c
+	}
+	return c, nil
+}
+
+// writeFiles writes the files that were asked for, with the fit at the chosen point. The error is the
+// first; the files after it are written all the same.
+func (r *sweepReport) writeFiles(chosen pipeline.SweepPoint, s sweepSummary, c coefficientsResult) (first error) {
+	f := r.f
+	if f.csv != "" {
+		first = cmp.Or(first, r.writeCSV(f.csv, s.sweepChoice))
+	}
+	if f.out != "" {
+		first = cmp.Or(first, f.writeResult(r.cmd, f.out, r.job.problem, r.data, chosen.Risk, r.lines[chosen.Index].result))
+	}
+	if f.coefficients.csv != "" {
+		first = cmp.Or(first, c.writeCSV(f.coefficients.csv))
+	}
+	if f.plot != "" {
+		first = cmp.Or(first, figure.Save(f.plot, r.figure(s)))
+	}
+	return first
 }
 
 // at gives the weights of a minimum, as text.
@@ -258,8 +287,10 @@ func (r *sweepReport) writeSummary(s sweepSummary) error {
 	if l := s.LeastLoss; l != nil {
 		fmt.Fprintf(&b, "least loss  %.6g on the grid, at %s\n", *l.Loss, l.at())
 	}
-	_, err := fmt.Fprint(r.cmd.OutOrStdout(), b.String())
-	return err
+	if _, err := fmt.Fprint(r.cmd.OutOrStdout(), b.String()); err != nil || s.Chosen.Coefficients == nil {
+		return err
+	}
+	return s.Chosen.write(r.cmd.OutOrStdout())
 }
 
 // writeCSV writes the points as a table of numbers.

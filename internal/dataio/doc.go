@@ -8,6 +8,8 @@
 //	memory, members of .npz  [NewStack], [Set.Stack]
 //	.csv, .tsv, .csv.gz      [Open], [ReadCSV]        [WriteCSV]  finite decimal numbers, with or
 //	                                                              without a header line
+//	tables with texts and    [OpenTable],            [WriteRecords] numbers and texts by column, missing
+//	missing values           [ReadTable]                          values
 //	Matrix Market .mtx,      [Open],                  -           real, integer, pattern; general,
 //	.mtx.gz                  [ReadMatrixMarket]                   symmetric, skew-symmetric;
 //	                                                              coordinate and array

@@ -10,21 +10,19 @@ import (
 	"surepipe/internal/dataio"
 )
 
-// A table whose column "price" is the response of a regression.
+// A table as a spreadsheet writes it, with decimal commas and a missing value.
 func Example() {
-	table, err := dataio.ReadCSV(strings.NewReader("rooms;area;price\n3;70.5;210\n4;92;268\n"), dataio.CSVOptions{})
+	table, err := dataio.ReadTable(strings.NewReader("rooms;area;town\n3;70,5;Bath\n4;;York\n"), dataio.TableOptions{})
 	if err != nil {
 		panic(err)
 	}
-	y, x, err := table.Split("price")
-	if err != nil {
-		panic(err)
+	for _, c := range table.Columns {
+		fmt.Println(c.Name, c.Values, c.Levels, c.Codes)
 	}
-	fmt.Println(y.Shape, y.Data)
-	fmt.Println(x.Shape, x.Data, x.Columns)
 	// Output:
-	// [2] [210 268]
-	// [2 2] [3 70.5 4 92] [rooms area]
+	// rooms [3 4] [] []
+	// area [70.5 NaN] [] []
+	// town [] [Bath York] [0 1]
 }
 
 // A stack of samples, read one at a time.

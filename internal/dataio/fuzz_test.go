@@ -99,6 +99,9 @@ func FuzzRead(f *testing.F) {
 				array(s.Floats(name))
 				array(s.Ints(name))
 				stack(s.Stack(name))
+				if _, err := s.Texts(name); err != nil {
+					oneLine(err)
+				}
 			}
 			if s.IsSparse() {
 				sparse(s.Sparse())

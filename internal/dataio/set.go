@@ -27,6 +27,8 @@ type Array struct {
 	Data []float64
 	// Ints holds the values instead where they are integers; Data is then nil.
 	Ints []int64
+	// Texts holds the values instead where they are texts; Data and Ints are then nil.
+	Texts []string
 	// Columns names the columns of a table that has a header line, else it is nil.
 	Columns []string
 	// Absent says that a NaN stands for a value that does not exist: a .csv file has an empty cell.
@@ -43,26 +45,21 @@ func (a Array) CheckFinite() error {
 	return nil
 }
 
-// Split takes the column of that name out of a table: y is the column, of shape (rows,), and rest
-// is the table without it. a is not changed.
-func (a Array) Split(column string) (y, rest Array, err error) {
+// Column is the column of that name of a table, of shape (rows,).
+func (a Array) Column(column string) (y Array, err error) {
 	if len(a.Shape) != 2 || len(a.Columns) != a.Shape[1] {
-		return y, rest, fmt.Errorf("array %q has no column names, expected a table with a header line to take column %q from", a.Name, column)
+		return y, fmt.Errorf("array %q has no column names, expected a table with a header line to take column %q from", a.Name, column)
 	}
 	j := slices.Index(a.Columns, column)
 	if j < 0 {
-		return y, rest, fmt.Errorf("column %q is missing; %s", column, suggest("the table", column, a.Columns, nil))
+		return y, MissingColumn(column, a.Columns)
 	}
 	rows, cols := a.Shape[0], a.Shape[1]
 	y = Array{Name: column, Shape: []int{rows}, Data: make([]float64, rows)}
-	rest = Array{Name: a.Name, Shape: []int{rows, cols - 1}, Data: make([]float64, 0, rows*(cols-1))}
-	rest.Columns = slices.Delete(slices.Clone(a.Columns), j, j+1)
 	for i := range rows {
-		row := a.Data[i*cols : (i+1)*cols]
-		y.Data[i] = row[j]
-		rest.Data = append(append(rest.Data, row[:j]...), row[j+1:]...)
+		y.Data[i] = a.Data[i*cols+j]
 	}
-	return y, rest, nil
+	return y, nil
 }
 
 // A Set is the named arrays of one file. A numpy file is opened without reading its values: they

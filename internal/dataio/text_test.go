@@ -124,12 +124,12 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 	checkError(t, EncodeCSV(&text, Array{Name: "a", Shape: []int{1, 1, 1}, Data: []float64{0}}), `array "a" has shape (1, 1, 1), expected one axis or two in a .csv file`)
 }
 
-func TestSplitRefuses(t *testing.T) {
+func TestColumnRefuses(t *testing.T) {
 	a := Array{Name: "t", Shape: []int{1, 2}, Data: []float64{1, 2}, Columns: []string{"Price", "b"}}
-	_, _, err := a.Split("price")
+	_, err := a.Column("price")
 	checkError(t, err, `column "price" is missing; the table holds "Price", "b": did you mean "Price"?`)
 	a.Columns = nil
-	_, _, err = a.Split("b")
+	_, err = a.Column("b")
 	checkError(t, err, `array "t" has no column names, expected a table with a header line to take column "b" from`)
 }
 

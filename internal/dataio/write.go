@@ -61,7 +61,8 @@ func EncodeNPZ(w io.Writer, arrays ...Array) error {
 	return z.Close()
 }
 
-// EncodeNPY writes an array as a .npy file of version 1.0, of type float64 or int64.
+// EncodeNPY writes an array as a .npy file of version 1.0, of type float64, int64 or text of fixed
+// width.
 func EncodeNPY(w io.Writer, a Array) error {
 	// The writer of package npyio does not support three axes.
 	a.check()
@@ -71,6 +72,12 @@ func EncodeNPY(w io.Writer, a Array) error {
 		descr, n = "<i8", len(a.Ints)
 		at = func(i int) uint64 { return uint64(a.Ints[i]) }
 	}
+	appendValue := func(buf []byte, i int) []byte { return binary.LittleEndian.AppendUint64(buf, at(i)) }
+	if a.Texts != nil {
+		width := textWidth(a.Texts)
+		descr, n = fmt.Sprintf("<U%d", width), len(a.Texts)
+		appendValue = func(buf []byte, i int) []byte { return appendText(buf, a.Texts[i], width) }
+	}
 	// The values begin at a multiple of 64 bytes; magic, version and length are 10.
 	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, ShapeString(a.Shape))
 	text += strings.Repeat(" ", 63-(10+len(text))%64) + "\n"
@@ -79,7 +86,7 @@ func EncodeNPY(w io.Writer, a Array) error {
 	buf = binary.LittleEndian.AppendUint16(buf, uint16(len(text)))
 	buf = append(buf, text...)
 	for i := range n {
-		buf = binary.LittleEndian.AppendUint64(buf, at(i))
+		buf = appendValue(buf, i)
 		if len(buf) >= 64<<10 {
 			if _, err := w.Write(buf); err != nil {
 				return err
@@ -96,6 +103,9 @@ func (a Array) check() {
 	n := len(a.Data)
 	if a.Ints != nil {
 		n = len(a.Ints)
+	}
+	if a.Texts != nil {
+		n = len(a.Texts)
 	}
 	size := 1
 	for _, k := range a.Shape {

@@ -1,6 +1,8 @@
 package differential
 
 import (
+	"slices"
+
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
@@ -10,7 +12,8 @@ import (
 // named draws a problem that problems.New makes, and describes its operator and regularizer as an
 // Op and a Reg.
 func (g *draw) named() {
-	names := problems.Names()
+	// Groups are drawn with the regularizers.
+	names := slices.DeleteFunc(problems.Names(), func(name string) bool { return name == "group-lasso" })
 	g.c.Name = names[g.IntN(len(names))]
 	switch g.c.Name {
 	case "ols", "ridge", "lasso", "elastic-net":

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"surepipe/internal/dataio"
+	"surepipe/internal/fit"
+	"surepipe/pipeline"
+	"surepipe/problems"
+)
+
+// writeFit writes the estimate, with all that surepipe predict needs, to a .npz file. r is the
+// result of the estimate.
+func writeFit(path string, p *problems.Problem, data problems.Data, risk pipeline.Risk, r result) error {
+	f := fit.Fit{
+		BShape: p.BShape, MuHat: risk.MuHat, MuShape: p.MuShape,
+		B0: interceptOf(p, risk), Center: p.Means(), Scale: p.Scales(),
+	}
+	if risk.B != nil { // a command has none
+		f.B = p.Coefficients(risk.B)
+	}
+	weight := func(n *number) any {
+		if n == nil {
+			return nil
+		}
+		return *n
+	}
+	f.Info = fit.Info{
+		Problem: p.Name, D: p.D, P: p.P, Lambda: weight(r.Lambda), Lambda2: weight(r.Lambda2), Gamma: weight(r.Gamma), Sigma2: positive(r.Sigma2),
+		SURE: r.SURE, SUREStdErr: r.SUREStdErr, GCV: r.GCV, GCVStdErr: r.GCVStdErr, ALO: r.ALO, ALOStdErr: r.ALOStdErr, Sigma2DF: r.Sigma2DF,
+		Divergence: r.Divergence, Converged: r.Solver.Converged, Intercept: p.Means() != nil, Standardize: p.Scales() != nil,
+		Data: dataHash(data), Version: version(),
+	}
+	if l := risk.LossTerms; l != nil {
+		f.Loss, f.HuberDelta = p.Loss.Name, p.Loss.Delta
+		f.More = append(f.More, dataio.Array{Name: "fitted", Shape: p.MuShape, Data: l.Fitted})
+	}
+	switch {
+	case p.Rows():
+		f.Predicts = fit.Rows
+	case p.Observed() != nil:
+		f.Predicts, f.Observed = fit.Entries, p.Observed()
+	}
+	if data.Table != nil && data.Table.X != nil {
+		f.Design, f.Names = &data.Table.Design, data.Table.Design.Columns()
+	}
+	if e := data.Entries; e != nil {
+		f.RowsBy, f.ColumnsBy, f.RowNames, f.ColumnNames = e.RowsBy, e.ColumnsBy, e.Rows, e.Columns
+	}
+	if p.Signal != nil {
+		signal, err := synthesize(p, risk.B)
+		if err != nil {
+			return err
+		}
+		f.More = append(f.More, signal)
+	}
+	return f.Save(path)
+}
+
+// positive is nil for 0.
+func positive(v float64) *float64 {
+	if v == 0 {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/internal/dataio"
+)
+
+// stackLoss is Brownlee's (1965) table of the loss of ammonia at a plant, as R's write.csv2 would
+// write it.
+const stackLoss = `"";"Air.Flow";"Water.Temp";"Acid.Conc.";"stack.loss"
+"1";80,0;27;89;42
+"2";80;27;88;37
+"3";75;25;90;37
+"4";62;24;87;28
+"5";62;22;87;18
+"6";62;23;87;18
+"7";62;24;93;19
+"8";62;24;93;20
+"9";58;23;87;15
+"10";58;18;80;14
+"11";58;18;89;14
+"12";58;17;88;13
+"13";58;18;82;11
+"14";58;19;93;12
+"15";50;18;89;8
+"16";50;18;86;7
+"17";50;19;72;8
+"18";50;19;79;8
+"19";50;20;80;9
+"20";56;20;82;15
+"21";70;20;91;15
+`
+
+// stackLossY is its response.
+var stackLossY = []float64{42, 37, 37, 28, 18, 18, 19, 20, 15, 14, 14, 13, 11, 12, 8, 7, 8, 8, 9, 15, 15}
+
+// The coefficients of glmnet 4.1-4, with an intercept and by default on standardized columns, at d
+// times its lambda: run of
+//
+//	glmnet(x, y, lambda=15/21, thresh=1e-24, maxit=1e8)
+//	glmnet(x, y, lambda=15/21, thresh=1e-24, maxit=1e8, standardize=FALSE)
+//	glmnet(x, y, lambda=3, alpha=0.5, thresh=1e-24, maxit=1e8)
+func TestTablesHaveTheCoefficientsOfGlmnet(t *testing.T) {
+	table := text(t, "loss.csv", stackLoss)
+	out := filepath.Join(t.TempDir(), "fit.npz")
+	ridge := fmt.Sprint(31.5 / stat.PopStdDev(stackLossY, nil))
+	for _, c := range []struct {
+		args string
+		want []float64
+	}{
+		{"--problem lasso --lambda 15", []float64{-44.9099683772, 0.626351389669, 1.16539373009, 0}},
+		{"--problem lasso --lambda 15 --standardize=false", []float64{-41.7906637568, 0.731582763206, 1.15423156957, -0.107118748861}},
+		{"--problem elastic-net --lambda 31.5 --lambda2 " + ridge, []float64{-34.5322641894, 0.494781384299, 1.05033853567, 0}},
+	} {
+		args := append(strings.Fields("run --tol 1e-12 --response stack.loss --data "+table+" --out "+out), strings.Fields(c.args)...)
+		o := object(t, args...)
+		if standard := !strings.Contains(c.args, "=false"); (o["standardize"] == true) != standard {
+			t.Errorf("%s: standardize is %v", c.args, o["standardize"])
+		}
+		b := readArray(t, out, "b")
+		for j, want := range c.want {
+			got := o["intercept"].(float64)
+			if j > 0 {
+				got = b[j-1]
+			}
+			if math.Abs(got-want) > 1e-8*math.Abs(c.want[0]) {
+				t.Errorf("%s: coefficient %d is %.12g, expected %.12g", c.args, j, got, want)
+			}
+		}
+	}
+}
+
+// A specification says by keys what the flags say, and the flags replace it.
+func TestSpecificationsOfTables(t *testing.T) {
+	table := text(t, "loss.csv", stackLoss)
+	spec := text(t, "mine.yaml", "data: {file: "+table+", response: stack.loss, drop: [Acid.Conc.], categorical: Water.Temp}\n"+
+		"operator: {matrix: X}\nregularizer: {group-l2: {weight: lambda, groups: groups}}\nintercept: true\nstandardize: true\nlambda: 4\n")
+	same := strings.Fields("run --problem group-lasso --lambda 4 --response stack.loss --drop Acid.Conc. --categorical Water.Temp --data " + table)
+	for _, more := range []string{"", "--standardize=false", "--intercept=false", "--missing drop"} {
+		want := object(t, append(same, strings.Fields(more)...)...)
+		got := object(t, append([]string{"run", "--spec", spec}, strings.Fields(more)...)...)
+		for _, key := range []string{"d", "p", "gcv", "divergence", "residual"} {
+			near(t, more+" "+key, got[key].(float64), want[key].(float64))
+		}
+	}
+	if status, _, stderr := command(t, "run", "--spec", spec, "--response", "Acid.Conc."); status != exitUsage || !strings.Contains(stderr, `--drop: column "Acid.Conc." is the response`) {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}
+
+// The variance of the noise is that of least squares with a reference level, where all levels have a
+// column.
+func TestSigma2OfATableWithAllLevels(t *testing.T) {
+	table := text(t, "loss.csv", stackLoss)
+	flags := strings.Fields("run --sigma2 auto --lambda 1 --response stack.loss --categorical Water.Temp --data " + table)
+	want := object(t, strings.Fields("run --problem ols --sigma2 auto --response stack.loss --categorical Water.Temp --data "+table)...)
+	got := object(t, append(flags, "--problem", "lasso")...)
+	near(t, "sigma2", got["sigma2"].(float64), want["sigma2"].(float64))
+	if got["p"].(float64) != want["p"].(float64)+1 {
+		t.Errorf("p is %v and %v", got["p"], want["p"])
+	}
+}
+
+// Columns of very different scales are noted where they are penalized as they are.
+func TestUnscaledColumnsAreNoted(t *testing.T) {
+	x, y := make([]float64, 60), make([]float64, 20)
+	for i := range 20 {
+		y[i] = math.Sin(float64(i))
+		for j := range 3 {
+			x[3*i+j] = math.Cos(float64(i*(j+1))) * math.Pow(30, float64(j))
+		}
+	}
+	npz := save(t, floats("X", x, 20, 3), floats("y", y, 20))
+	csv := "a,b,c,y\n"
+	for i := range 20 {
+		csv += fmt.Sprintf("%g,%g,%g,%g\n", x[3*i], x[3*i+1], x[3*i+2], y[i])
+	}
+	table := text(t, "t.csv", csv)
+	for args, want := range map[string]bool{
+		"--problem lasso --lambda 1 --data " + npz:                                             true,
+		"--problem lasso --lambda 1 --standardize --data " + npz:                               false,
+		"--problem ols --data " + npz:                                                          false,
+		"--problem lasso --lambda 1 --response y --data " + table:                              false,
+		"--problem lasso --lambda 1 --response y --standardize=false --data " + table:          true,
+		"--problem lasso --lambda 1 --response y --standardize=false --only a --data " + table: false,
+	} {
+		status, stdout, stderr := command(t, append([]string{"run", "--json"}, strings.Fields(args)...)...)
+		if noted := strings.Contains(stderr, "--standardize makes it independent of them") && strings.Contains(stdout, noteScales); status != exitDone || noted != want {
+			t.Errorf("%s: status %d, %s", args, status, stderr)
+		}
+	}
+}
+
+// Bad tables, and flags that do not fit them, are one line that names the place.
+func TestBadTablesAreRefusedInOneLine(t *testing.T) {
+	good := text(t, "good.csv", "a,b,c,y\n1,2,u,3\n2,1,v,5\n3,7,u,4\n4,0,v,1\n")
+	npy := filepath.Join(t.TempDir(), "y.npy")
+	if err := dataio.WriteNPY(npy, floats("", []float64{1, 2}, 2)); err != nil {
+		t.Fatal(err)
+	}
+	utf16 := filepath.Join(t.TempDir(), "t.csv")
+	if err := os.WriteFile(utf16, []byte("\xff\xfea\x00"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	in := func(content string) string { return "--response y --data " + text(t, "t.csv", content) }
+	for _, c := range []struct{ args, want string }{
+		{"--data " + good, "good.csv: which column is the response? Expected --response NAME, one of a, b, c, y, or --y FILE"},
+		{"--response z --data " + good, `good.csv: --response: column "z" is missing; the table holds "a", "b", "c", "y"`},
+		{"--response c --data " + good, `--response: column "c" holds texts such as "u", expected numbers`},
+		{"--response y --drop d --data " + good, `--drop: column "d" is missing`},
+		{"--response y --drop y --data " + good, `--drop: column "y" is the response`},
+		{"--response y --only a,b,e --data " + good, `--only: column "e" is missing`},
+		{"--response y --drop a,b,c --data " + good, `no column besides "y" is left for X`},
+		{"--response y --drop a, --data " + good, "--drop has an empty name"},
+		{"--response y --categorical a --only b --data " + good, `--categorical: column "a" is not used`},
+		{"--response y --missing zero --data " + good, `--missing is "zero", expected error, drop or mean`},
+		{"--drop a --data " + good, "--drop is about the columns of a table, but --response is missing"},
+		{"--response y --data " + npy, "is not a table with a header line (.csv, .tsv) by its name"},
+		{"--response y --data /nowhere/t.csv", "/nowhere/t.csv: no such file or directory"},
+		{"--response y --y " + npy + " --data " + good, "expected one of them"},
+		{"--response y --X " + npy + " --data " + good, "the table has both, expected one of them"},
+		{in(""), "is empty (0 bytes), expected a table with a header line"},
+		{in("a,y\n"), "holds a header line, line 1, and no rows"},
+		{in("1,2\n3,4\n"), "line 1 holds numbers only, expected the names of the columns"},
+		{in("a,y,y\n1,2,3\n"), `line 1: two columns are named "y"`},
+		{in("a,y\n1,2\n1,2,3\n"), "line 3 has 3 cells, expected 2 as in the header line and the first row"},
+		{in("a,y\n1,2\n3,\n4,NA\n"), `--missing: line 3, column "y": the value is missing, the first of 2 (y 2); expected drop`},
+		{in("a,y\n1,2\nx,3\n"), `line 3, column "a": found "x" in a column of numbers such as 1 (line 2)`},
+		{in("a,y\n1,\"2,5\"\n"), `line 2, column "y": found "2,5", expected a number with a decimal point`},
+		{in("a,y\n1,inf\n"), `line 2, column "y": found "inf", expected a finite number`},
+		{in("a,y\n1,\"2\n"), "line 2: a quoted cell does not end in a quote"},
+		{in("a,y\nx,2\ny,3\nz,4\n"), `column "a" holds 3 different texts in 3 rows, such as "x": a name and not a category`},
+		{in("a,y,b\n1,2,\n2,3,\n"), `--missing: line 2, column "b": the value is missing`},
+		{"--response y --data " + utf16, "is text in UTF-16, expected UTF-8"},
+		{in("a;y\n1,5;2\n2.5;3\n"), "expected decimal points or decimal commas, not both"},
+	} {
+		status, stdout, stderr := command(t, append([]string{"run", "--problem", "lasso", "--lambda", "1"}, strings.Fields(c.args)...)...)
+		if status != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
+			t.Errorf("surepipe run %s: status %d, expected %q in one line, found %q%q", c.args, status, c.want, stdout, stderr)
+		}
+	}
+	if status, _, stderr := command(t, "run", "--problem", "svt", "--lambda", "1", "--standardize", "--data", npy); status != exitUsage || !strings.Contains(stderr, "--standardize is for ols, ridge") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}

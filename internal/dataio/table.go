@@ -1,0 +1,181 @@
+package dataio
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Table is a table of named columns, each of numbers or of texts.
+type Table struct {
+	Columns []Column
+	// RowNames are the names of the rows, from a first column without a name; nil where there is
+	// none. Lines are the lines of the file on which the rows begin, counted from 1.
+	RowNames []string
+	Lines    []int
+	// Unread names the columns that were not asked for, in the file's order.
+	Unread []string
+}
+
+// Column is a column of a table.
+type Column struct {
+	Name string
+	// Values are the numbers, NaN where one is missing; nil in a column of texts.
+	Values []float64
+	// Levels are the different texts in increasing order of their bytes, and Codes their places in
+	// Levels, -1 where a text is missing; nil in a column of numbers.
+	Levels []string
+	Codes  []int
+}
+
+// Missing reports whether the cell of row i is missing.
+func (c Column) Missing(i int) bool {
+	if c.Values != nil {
+		return math.IsNaN(c.Values[i])
+	}
+	return c.Codes[i] < 0
+}
+
+// Rows is the number of rows.
+func (t *Table) Rows() int { return len(t.Lines) }
+
+// Column returns the column of that name; the error lists the columns, and suggests one that may be
+// meant.
+func (t *Table) Column(name string) (Column, error) {
+	for _, c := range t.Columns {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return Column{}, MissingColumn(name, t.Names())
+}
+
+// MissingColumn is the error for a column that is not among the given ones. It lists these, and
+// suggests one that may be meant.
+func MissingColumn(name string, found []string) error {
+	return fmt.Errorf("column %q is missing; %s", name, suggest("the table", name, found, nil))
+}
+
+// Names lists all columns, also those that were not read.
+func (t *Table) Names() []string {
+	var names []string
+	for _, c := range t.Columns {
+		names = append(names, c.Name)
+	}
+	return append(names, t.Unread...)
+}
+
+// TableOptions say how [ReadTable] reads the columns.
+type TableOptions struct {
+	// Read reports whether to read the column of that name; nil reads all. Columns is called before
+	// with the names of all columns, and may refuse them; nil accepts all.
+	Columns func(names []string) error
+	Read    func(name string) bool
+	// Text reports whether the column of that name holds texts even where they look like numbers;
+	// nil stands for none.
+	Text func(name string) bool
+}
+
+// IsTable reports whether the path has the extension of a table: .csv, .tsv or .txt, or one of
+// these followed by .gz.
+func IsTable(path string) bool {
+	switch strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz"))) {
+	case ".csv", ".tsv", ".txt":
+		return true
+	}
+	return false
+}
+
+// OpenTable is [ReadTable] for a file, which may be compressed with gzip. Errors name the file.
+func OpenTable(path string, opts TableOptions) (*Table, error) {
+	t, err := openTable(path, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+func openTable(path string, opts TableOptions) (*Table, error) {
+	const expected = "a table with a header line (.csv or .tsv)"
+	if !IsTable(path) {
+		return nil, fmt.Errorf("is no table by its name, expected %s", expected)
+	}
+	f, size, err := openRegular(path, expected)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if size == 0 {
+		return nil, fmt.Errorf("is empty (0 bytes), expected %s", expected)
+	}
+	buffered := bufio.NewReaderSize(f, 64<<10)
+	if magic, _ := buffered.Peek(2); !bytes.Equal(magic, []byte("\x1f\x8b")) {
+		return ReadTable(buffered, opts)
+	}
+	z, err := gzip.NewReader(buffered)
+	if err != nil {
+		return nil, fmt.Errorf("is truncated or corrupt (%w)", err)
+	}
+	return ReadTable(z, opts)
+}
+
+// ReadTable reads a table with a header line, as R, pandas and spreadsheets write it.
+//
+// Cells are separated by tabs if the header line has one, else by semicolons, commas or spaces, in
+// this order, or by what a first line such as "sep=;" says. They may be quoted as in RFC 4180.
+// Spaces around cells and a byte order mark are ignored, and so are empty lines, lines before the
+// header that begin with #, rows at the end and columns without a name in which all cells are
+// empty. Where the separator is not a comma, numbers may have decimal commas.
+//
+// A first column without a name, or named "Unnamed: 0", holds the names of the rows; so does the
+// first column where the header line has one cell less than the others, as write.table of R writes
+// it.
+//
+// A column in which every cell is a number or missing is one of numbers; so is one in which every
+// cell is TRUE or FALSE or missing, as 1 and 0. In any other column no cell may be a number, or look
+// like one with a typing error. Empty cells, NA, N/A, #N/A, NaN, null, none, "?" and "." are
+// missing. Infinite numbers are errors. Errors name the line and the column.
+func ReadTable(r io.Reader, opts TableOptions) (*Table, error) {
+	t, err := newTableText(r, opts)
+	if err != nil {
+		return nil, err
+	}
+	return t.read()
+}
+
+// HoldTable is the set of the given arrays in memory, as if they were those of a file of named
+// arrays.
+func HoldTable(arrays ...Array) *Set {
+	s := &Set{format: "table", entries: map[string]entry{}}
+	for i := range arrays {
+		a := &arrays[i]
+		s.names = append(s.names, a.Name)
+		s.entries[a.Name] = entry{held: a}
+	}
+	return s
+}
+
+// Named reports whether the file's arrays have names of their own.
+func (s *Set) Named() bool { return (s.format == "npz" || s.format == "table") && !s.IsSparse() }
+
+// sortLevels orders the levels of a column.
+func (c *Column) sortLevels() {
+	order := slices.Clone(c.Levels)
+	slices.Sort(order)
+	rank := make([]int, len(order))
+	for k, level := range c.Levels {
+		rank[k], _ = slices.BinarySearch(order, level)
+	}
+	for i, k := range c.Codes {
+		if k >= 0 {
+			c.Codes[i] = rank[k]
+		}
+	}
+	c.Levels = order
+}

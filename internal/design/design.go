@@ -1,0 +1,420 @@
+package design
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/dataio"
+)
+
+// Missing says what happens to missing values.
+type Missing string
+
+// The ways to treat missing values.
+const (
+	Refuse Missing = "error"
+	Drop   Missing = "drop"
+	Mean   Missing = "mean"
+)
+
+// Options say which columns of a table are used, and how.
+type Options struct {
+	// Response is the column that is y.
+	Response string
+	// Only are the columns of X, all but the response where it is nil; Drop are left out.
+	Only, Drop []string
+	// Categorical are columns of numbers that are coded as categories.
+	Categorical []string
+	// Missing is Refuse where it is empty.
+	Missing Missing
+	// Reference leaves out the first level of each categorical column.
+	Reference bool
+	// NoX leaves out all columns but the response.
+	NoX bool
+}
+
+// OptionError is an error in one of the options.
+type OptionError struct {
+	Option string // response, only, drop, categorical or missing
+	Err    error
+}
+
+func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
+
+// Unwrap returns the error without the option's name.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// Design says how the columns of a table become the columns of X. It can be written as JSON.
+type Design struct {
+	Response  string     `json:"response"`
+	Variables []Variable `json:"variables"`
+}
+
+// Variable is a column of a table that is coded as one or more columns of X.
+type Variable struct {
+	Name string `json:"name"`
+	// Levels are the levels of a categorical column, nil for one of numbers. Reference says that
+	// the first has no column of X.
+	Levels    []string `json:"levels,omitempty"`
+	Reference bool     `json:"reference,omitempty"`
+	// Fill replaces a missing value, a number for each column of X; nil where it is refused.
+	Fill []float64 `json:"fill,omitempty"`
+}
+
+// Width is the number of columns of X.
+func (v Variable) Width() int {
+	switch {
+	case v.Levels == nil:
+		return 1
+	case v.Reference:
+		return len(v.Levels) - 1
+	}
+	return len(v.Levels)
+}
+
+// Columns names the columns of X: "name", or "name=level" of a categorical column.
+func (d *Design) Columns() []string {
+	var names []string
+	for _, v := range d.Variables {
+		if v.Levels == nil {
+			names = append(names, v.Name)
+			continue
+		}
+		for _, level := range v.Levels[len(v.Levels)-v.Width():] {
+			names = append(names, v.Name+"="+level)
+		}
+	}
+	return names
+}
+
+// Groups labels each column of X with the place of its variable.
+func (d *Design) Groups() []int {
+	var labels []int
+	for g, v := range d.Variables {
+		labels = append(labels, slices.Repeat([]int{g}, v.Width())...)
+	}
+	return labels
+}
+
+// Redundant lists columns of X, one for each categorical column with all its levels, that depend on
+// the others and a column of ones: the indicators of all levels add up to one.
+func (d *Design) Redundant() []int {
+	var redundant []int
+	at := 0
+	for _, v := range d.Variables {
+		if v.Levels != nil && !v.Reference {
+			redundant = append(redundant, at)
+		}
+		at += v.Width()
+	}
+	return redundant
+}
+
+// Data is the design matrix and the response of a table.
+type Data struct {
+	Design Design
+	// X is nil with NoX.
+	X *mat.Dense
+	Y []float64
+	// Rows names the rows of X, nil where the table does not.
+	Rows []string
+	// Left is the number of rows that were left out, and Filled the number of cells whose missing
+	// values were replaced.
+	Left, Filled int
+}
+
+// Open reads a table and builds X and y. Errors in the options are OptionErrors; others name the
+// file.
+func Open(path string, o Options) (*Data, error) {
+	t, err := dataio.OpenTable(path, dataio.TableOptions{Columns: o.check, Read: o.used, Text: func(name string) bool { return slices.Contains(o.Categorical, name) }})
+	if err != nil {
+		return nil, unnamed(err)
+	}
+	data, err := Build(t, o)
+	var option *OptionError
+	if err != nil && !errors.As(err, &option) {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return data, err
+}
+
+// unnamed is an error in the options without the name of a file before it.
+func unnamed(err error) error {
+	var option *OptionError
+	if errors.As(err, &option) {
+		return option
+	}
+	return err
+}
+
+// used reports whether a column is the response or a column of X.
+func (o Options) used(name string) bool {
+	return name == o.Response || !o.NoX && !slices.Contains(o.Drop, name) && (o.Only == nil || slices.Contains(o.Only, name))
+}
+
+// check rejects options that do not fit the columns of a table.
+func (o Options) check(names []string) error {
+	if !slices.Contains(names, o.Response) {
+		return &OptionError{"response", dataio.MissingColumn(o.Response, names)}
+	}
+	for _, list := range []struct {
+		option string
+		names  []string
+	}{{"only", o.Only}, {"drop", o.Drop}, {"categorical", o.Categorical}} {
+		for _, name := range list.names {
+			switch {
+			case !slices.Contains(names, name):
+				return &OptionError{list.option, dataio.MissingColumn(name, names)}
+			case name == o.Response:
+				return &OptionError{list.option, fmt.Errorf("column %q is the response", name)}
+			case list.option == "categorical" && !o.used(name):
+				return &OptionError{list.option, fmt.Errorf("column %q is not used", name)}
+			}
+		}
+	}
+	if !o.NoX && !slices.ContainsFunc(names, func(name string) bool { return name != o.Response && o.used(name) }) {
+		return &OptionError{"response", fmt.Errorf("no column besides %q is left for X", o.Response)}
+	}
+	if !slices.Contains([]Missing{"", Refuse, Drop, Mean}, o.Missing) {
+		return &OptionError{"missing", fmt.Errorf("found %q, expected error, drop or mean", o.Missing)}
+	}
+	return nil
+}
+
+// Build builds X and y from a table.
+func Build(t *dataio.Table, o Options) (*Data, error) {
+	if err := o.check(t.Names()); err != nil {
+		return nil, err
+	}
+	var columns []dataio.Column
+	for _, c := range t.Columns {
+		if c.Name != o.Response && o.used(c.Name) {
+			columns = append(columns, c)
+		}
+	}
+	y, err := t.Column(o.Response)
+	if err != nil {
+		return nil, &OptionError{"response", err}
+	}
+	if y.Values == nil {
+		return nil, &OptionError{"response", fmt.Errorf("column %q holds texts such as %.40q, expected numbers", y.Name, y.Levels[0])}
+	}
+	kept, err := o.rows(t, append([]dataio.Column{y}, columns...))
+	if err != nil {
+		return nil, err
+	}
+	data := &Data{Design: Design{Response: o.Response}, Left: t.Rows() - len(kept)}
+	for _, c := range columns {
+		v := Variable{Name: c.Name, Reference: c.Values == nil && o.Reference}
+		if err := checkColumn(c, kept); err != nil {
+			return nil, err
+		}
+		if c.Values == nil {
+			v.Levels = levels(c, kept)
+		}
+		data.Design.Variables = append(data.Design.Variables, v)
+	}
+	if len(data.Design.Columns()) == 0 && !o.NoX {
+		return nil, fmt.Errorf("every column besides %q has a single level: no column is left for X", o.Response)
+	}
+	if o.Missing == Mean {
+		data.fill(columns, kept)
+	}
+	for _, i := range kept {
+		data.Y = append(data.Y, y.Values[i])
+	}
+	if t.RowNames != nil {
+		for _, i := range kept {
+			data.Rows = append(data.Rows, t.RowNames[i])
+		}
+	}
+	if !o.NoX {
+		data.X, data.Filled, err = data.Design.code(t, columns, kept)
+	}
+	return data, err
+}
+
+// rows lists the rows without missing values, or with Mean those with a response, which is the
+// first of the columns.
+func (o Options) rows(t *dataio.Table, columns []dataio.Column) ([]int, error) {
+	var kept []int
+	count := 0
+	where := ""
+	per := make([]int, len(columns))
+	for i := range t.Rows() {
+		whole := true
+		for j, c := range columns {
+			if !c.Missing(i) {
+				continue
+			}
+			if count == 0 {
+				where = place(t, i, c.Name)
+			}
+			count++
+			per[j]++
+			whole = whole && o.Missing == Mean && j > 0
+		}
+		if whole {
+			kept = append(kept, i)
+		}
+	}
+	if count > 0 && (o.Missing == "" || o.Missing == Refuse) {
+		var in []string
+		for j, n := range per {
+			if n > 0 {
+				in = append(in, fmt.Sprintf("%s %d", columns[j].Name, n))
+			}
+		}
+		if len(in) > 6 {
+			in = append(in[:6], "...")
+		}
+		return nil, &OptionError{"missing", fmt.Errorf("%s: the value is missing, the first of %d (%s); expected drop, to leave out such rows, or mean, to put the column's mean in their place", where, count, strings.Join(in, ", "))}
+	}
+	if len(kept) == 0 {
+		return nil, &OptionError{"missing", fmt.Errorf("no row is left: each of the %d has a missing value", t.Rows())}
+	}
+	return kept, nil
+}
+
+// place names a cell, for errors.
+func place(t *dataio.Table, i int, column string) string {
+	row := ""
+	if t.RowNames != nil && t.RowNames[i] != "" {
+		row = fmt.Sprintf(" (%.40q)", t.RowNames[i])
+	}
+	return fmt.Sprintf("line %d%s, column %q", t.Lines[i], row, column)
+}
+
+// checkColumn rejects columns that carry nothing to learn from: those without values, and texts
+// that nearly all differ, such as names.
+func checkColumn(c dataio.Column, kept []int) error {
+	if !slices.ContainsFunc(kept, func(i int) bool { return !c.Missing(i) }) {
+		return fmt.Errorf("column %q holds no values in the %d rows that are used; leave it out with drop", c.Name, len(kept))
+	}
+	observed := 0
+	for _, i := range kept {
+		if !c.Missing(i) {
+			observed++
+		}
+	}
+	if n := len(levels(c, kept)); n > 2 && (n == observed || n > 20 && 2*n > observed) {
+		return fmt.Errorf("column %q holds %d different texts in %d rows, such as %.40q: a name and not a category; leave it out with drop", c.Name, n, len(kept), c.Levels[0])
+	}
+	return nil
+}
+
+// levels lists the levels that occur in the given rows.
+func levels(c dataio.Column, rows []int) []string {
+	if c.Values != nil {
+		return nil
+	}
+	occurs := make([]bool, len(c.Levels))
+	for _, i := range rows {
+		if c.Codes[i] >= 0 {
+			occurs[c.Codes[i]] = true
+		}
+	}
+	var found []string
+	for k, level := range c.Levels {
+		if occurs[k] {
+			found = append(found, level)
+		}
+	}
+	return found
+}
+
+// fill computes the means that replace missing values.
+func (d *Data) fill(columns []dataio.Column, rows []int) {
+	for j, c := range columns {
+		v := &d.Design.Variables[j]
+		v.Fill = make([]float64, v.Width())
+		n := 0.0
+		row := make([]float64, v.Width())
+		for _, i := range rows {
+			if c.Missing(i) {
+				continue
+			}
+			n++
+			v.put(row, c, i)
+			for k, x := range row {
+				v.Fill[k] += (x - v.Fill[k]) / n
+			}
+		}
+	}
+}
+
+// put sets dst to the columns of X of a cell that is not missing. It returns false for a level that
+// the variable does not have.
+func (v *Variable) put(dst []float64, c dataio.Column, i int) bool {
+	if v.Levels == nil {
+		dst[0] = c.Values[i]
+		return true
+	}
+	clear(dst)
+	k, known := slices.BinarySearch(v.Levels, c.Levels[c.Codes[i]])
+	if at := k - (len(v.Levels) - len(dst)); known && at >= 0 {
+		dst[at] = 1
+	}
+	return known
+}
+
+// code makes the rows of X from the columns of its variables, in their order.
+func (d *Design) code(t *dataio.Table, columns []dataio.Column, rows []int) (x *mat.Dense, filled int, err error) {
+	p := len(d.Columns())
+	x = mat.NewDense(len(rows), p, nil)
+	for r, i := range rows {
+		row := x.RawRowView(r)
+		for j := range d.Variables {
+			v, c := &d.Variables[j], columns[j]
+			w := v.Width()
+			switch {
+			case !c.Missing(i):
+				if !v.put(row[:w], c, i) {
+					return nil, 0, fmt.Errorf("%s: found the level %.40q, which the fit does not know; expected one of %s", place(t, i, c.Name), c.Levels[c.Codes[i]], list(v.Levels))
+				}
+			case v.Fill == nil:
+				return nil, 0, fmt.Errorf("%s: the value is missing", place(t, i, c.Name))
+			default:
+				copy(row[:w], v.Fill)
+				filled++
+			}
+			row = row[w:]
+		}
+	}
+	return x, filled, nil
+}
+
+// list lists texts, for errors.
+func list(texts []string) string {
+	quoted := make([]string, 0, len(texts))
+	for _, s := range texts {
+		quoted = append(quoted, fmt.Sprintf("%.40q", s))
+	}
+	if len(quoted) > 12 {
+		quoted = append(quoted[:12], fmt.Sprintf("%d more", len(texts)-12))
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// Arrays are y, and where there is an X, X and groups, the labels of its columns, under these names.
+// They share memory with d.
+func (d *Data) Arrays() []dataio.Array {
+	y := dataio.Array{Name: "y", Shape: []int{len(d.Y)}, Data: d.Y}
+	if d.X == nil {
+		return []dataio.Array{y}
+	}
+	rows, p := d.X.Dims()
+	labels := make([]float64, 0, p)
+	for _, g := range d.Design.Groups() {
+		labels = append(labels, float64(g))
+	}
+	return []dataio.Array{
+		{Name: "X", Shape: []int{rows, p}, Data: d.X.RawMatrix().Data},
+		y,
+		{Name: "groups", Shape: []int{p}, Data: labels},
+	}
+}

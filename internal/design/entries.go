@@ -1,0 +1,99 @@
+package design
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"surepipe/internal/dataio"
+)
+
+// Entries are the observed entries of a matrix, from a table with a column that names each entry's
+// row, one that names its column, and one with its value, such as user, item, rating. The names may
+// be of any kind.
+type Entries struct {
+	// RowsBy and ColumnsBy are the names of the table's columns.
+	RowsBy, ColumnsBy string
+	// Rows and Columns name the rows and the columns of the matrix, in increasing order of their
+	// bytes.
+	Rows, Columns []string
+	// Places are the observed places in the row-major matrix, and Y their values.
+	Places []int
+	Y      []float64
+	// Left is the number of rows of the table that were left out.
+	Left int
+}
+
+// OpenEntries reads a table of entries: o.Response is the value, and of the two other columns that o
+// uses the first names the rows. Errors in the options are OptionErrors; others name the file.
+func OpenEntries(path string, o Options) (*Entries, error) {
+	var by []string
+	check := func(names []string) error {
+		if err := o.check(names); err != nil {
+			return err
+		}
+		for _, name := range names {
+			if name != o.Response && o.used(name) {
+				by = append(by, name)
+			}
+		}
+		switch {
+		case o.Missing == Mean:
+			return &OptionError{"missing", errors.New("found mean, but entries of a matrix have no mean to put in their place: expected error or drop")}
+		case len(by) != 2:
+			return &OptionError{"only", fmt.Errorf("%d columns besides %q are left, %s; expected two, which name the rows and the columns of the matrix", len(by), o.Response, list(by))}
+		}
+		return nil
+	}
+	t, err := dataio.OpenTable(path, dataio.TableOptions{Columns: check, Read: o.used, Text: func(name string) bool { return name != o.Response }})
+	if err != nil {
+		return nil, unnamed(err)
+	}
+	e, err := entriesOf(t, by, o)
+	var option *OptionError
+	if err != nil && !errors.As(err, &option) {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return e, err
+}
+
+func entriesOf(t *dataio.Table, by []string, o Options) (*Entries, error) {
+	columns := make([]dataio.Column, 3)
+	for k, name := range []string{o.Response, by[0], by[1]} {
+		c, err := t.Column(name)
+		if err != nil {
+			return nil, err
+		}
+		columns[k] = c
+	}
+	y, row, column := columns[0], columns[1], columns[2]
+	if y.Values == nil {
+		return nil, &OptionError{"response", fmt.Errorf("column %q holds texts such as %.40q, expected numbers", y.Name, y.Levels[0])}
+	}
+	kept, err := o.rows(t, columns)
+	if err != nil {
+		return nil, err
+	}
+	e := &Entries{RowsBy: by[0], ColumnsBy: by[1], Left: t.Rows() - len(kept)}
+	rowAt, columnAt := e.index(&e.Rows, row, kept), e.index(&e.Columns, column, kept)
+	seen := make(map[int]int, len(kept))
+	for _, i := range kept {
+		place := rowAt[row.Codes[i]]*len(e.Columns) + columnAt[column.Codes[i]]
+		if first, twice := seen[place]; twice {
+			return nil, fmt.Errorf("line %d repeats the entry of line %d, %s %.40q and %s %.40q: expected each to be observed once", t.Lines[i], t.Lines[first], row.Name, row.Levels[row.Codes[i]], column.Name, column.Levels[column.Codes[i]])
+		}
+		seen[place] = i
+		e.Places, e.Y = append(e.Places, place), append(e.Y, y.Values[i])
+	}
+	return e, nil
+}
+
+// index lists the levels that occur in the given rows, and returns their places in the list by code.
+func (e *Entries) index(names *[]string, c dataio.Column, rows []int) []int {
+	*names = levels(c, rows)
+	at := make([]int, len(c.Levels))
+	for k, level := range c.Levels {
+		at[k], _ = slices.BinarySearch(*names, level)
+	}
+	return at
+}

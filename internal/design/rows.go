@@ -1,0 +1,93 @@
+package design
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/dataio"
+)
+
+// NewRows is the design matrix of new rows.
+type NewRows struct {
+	X *mat.Dense
+	// Rows names the rows, nil where the table does not.
+	Rows []string
+	// Y holds the responses, NaN where one is missing; nil where the table has no such column.
+	Y []float64
+	// Ignored are the columns of the table that the design does not use, and Filled the number of
+	// cells whose missing values were replaced.
+	Ignored []string
+	Filled  int
+}
+
+// OpenRows reads a table and codes its rows as d does, whatever the order of the columns. It
+// rejects a table in which a column is missing or of another kind, a level that d does not know, and
+// missing values for which d has no replacement. Errors name the file and the place.
+func (d *Design) OpenRows(path string) (*NewRows, error) {
+	named := func(name string) *Variable {
+		if i := slices.IndexFunc(d.Variables, func(v Variable) bool { return v.Name == name }); i >= 0 {
+			return &d.Variables[i]
+		}
+		return nil
+	}
+	t, err := dataio.OpenTable(path, dataio.TableOptions{
+		Columns: func(names []string) error {
+			var missing []string
+			for _, v := range d.Variables {
+				if !slices.Contains(names, v.Name) {
+					missing = append(missing, v.Name)
+				}
+			}
+			switch {
+			case len(missing) == 1:
+				return dataio.MissingColumn(missing[0], names)
+			case len(missing) > 1:
+				return fmt.Errorf("%d columns of the fit are missing: %s; the table holds %s", len(missing), list(missing), list(names))
+			}
+			return nil
+		},
+		Read: func(name string) bool { return name == d.Response || named(name) != nil },
+		Text: func(name string) bool { v := named(name); return v != nil && v.Levels != nil },
+	})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := d.Code(t)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return rows, nil
+}
+
+// Code codes the rows of a table: see [Design.OpenRows].
+func (d *Design) Code(t *dataio.Table) (*NewRows, error) {
+	r := &NewRows{Rows: t.RowNames, Ignored: t.Unread}
+	columns := make([]dataio.Column, len(d.Variables))
+	for j, v := range d.Variables {
+		c, err := t.Column(v.Name)
+		if err != nil {
+			return nil, err
+		}
+		if v.Levels == nil && c.Values == nil {
+			return nil, fmt.Errorf("column %q holds texts such as %.40q, but numbers in the fit", v.Name, c.Levels[0])
+		}
+		if v.Levels != nil && c.Values != nil {
+			// All cells are missing.
+			c.Codes = slices.Repeat([]int{-1}, t.Rows())
+			c.Values = nil
+		}
+		columns[j] = c
+	}
+	if y, err := t.Column(d.Response); err == nil && y.Values != nil {
+		r.Y = y.Values
+	}
+	all := make([]int, t.Rows())
+	for i := range all {
+		all[i] = i
+	}
+	var err error
+	r.X, r.Filled, err = d.code(t, columns, all)
+	return r, err
+}

@@ -1,0 +1,347 @@
+// Package fit keeps the results of an estimate in a file from which new observations can be
+// predicted, and predicts them.
+//
+// The file is a numpy archive:
+//
+//	b           the estimate: p coefficients in the units of the columns, or an m x n matrix
+//	mu_hat      the fitted mean, or linear predictor
+//	fitted      the fitted mean, where the loss is not squared
+//	intercept   where there is one
+//	signal      of a specification with a synthesis
+//	names       the names of the coefficients, where the data are a table
+//	center      the means of the columns, with an intercept
+//	scale       the standard deviations of the columns, where they were standardized
+//	indices     the observed places in the row-major matrix, of a completion
+//	row_names, column_names  of the matrix, where its entries are from a table
+//	fit         a text, a JSON object: see [Info]
+//
+// The predictions are
+//
+//	rows        b0 + x b for a new row x of the columns of X
+//	entries     b_ij for an entry of a completed matrix
+//
+// or, for a loss other than the squared one, the expectation of y at that linear predictor.
+package fit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/design"
+)
+
+// Format is the version of the file's format.
+const Format = 1
+
+// What a fit predicts.
+const (
+	Rows    = "rows"
+	Entries = "entries"
+)
+
+// Info is what the file says about the fit.
+type Info struct {
+	Format int `json:"surepipe_fit"`
+	// Predicts is Rows, Entries, or "" where there is nothing to predict.
+	Predicts string   `json:"predicts,omitempty"`
+	Problem  string   `json:"problem"`
+	D        int      `json:"d"`
+	P        int      `json:"p"`
+	Lambda   any      `json:"lambda,omitempty"`
+	Lambda2  any      `json:"lambda2,omitempty"`
+	Gamma    any      `json:"gamma,omitempty"`
+	Sigma2   *float64 `json:"sigma2,omitempty"`
+	// The estimates of risk at the data of the fit, where they are defined.
+	SURE       *float64 `json:"sure,omitempty"`
+	SUREStdErr *float64 `json:"sure_stderr,omitempty"`
+	GCV        *float64 `json:"gcv,omitempty"`
+	GCVStdErr  *float64 `json:"gcv_stderr,omitempty"`
+	ALO        *float64 `json:"alo,omitempty"`
+	ALOStdErr  *float64 `json:"alo_stderr,omitempty"`
+	Sigma2DF   *float64 `json:"sigma2_df,omitempty"`
+	Divergence float64  `json:"divergence"`
+	Converged  bool     `json:"converged"`
+	// Loss is the loss where it is not the squared one, and HuberDelta its delta. B is then that of
+	// the linear predictor.
+	Loss       string  `json:"loss_name,omitempty"`
+	HuberDelta float64 `json:"huber_delta,omitempty"`
+	// Intercept and Standardize are the settings.
+	Intercept   bool `json:"intercept"`
+	Standardize bool `json:"standardize"`
+	// Design is the coding of the table's columns; nil where the data are arrays.
+	Design *design.Design `json:"design,omitempty"`
+	// RowsBy and ColumnsBy are the columns of a table of entries that name the rows and the columns
+	// of the matrix; empty where the entries come from arrays.
+	RowsBy    string `json:"rows_by,omitempty"`
+	ColumnsBy string `json:"columns_by,omitempty"`
+	// Data identifies the data, and Version the program.
+	Data    string `json:"data_sha256"`
+	Version string `json:"version"`
+}
+
+// Fit is the content of a file.
+type Fit struct {
+	Info
+	// B is the estimate of shape BShape, nil where the estimator has none, and MuHat the fitted mean,
+	// or linear predictor, of shape MuShape.
+	B, MuHat        []float64
+	BShape, MuShape []int
+	// B0 is the intercept, nil without one.
+	B0 *float64
+	// Names are those of the coefficients, nil where they have none.
+	Names []string
+	// Center and Scale are nil where the columns were not centered, or not scaled.
+	Center, Scale []float64
+	// Observed are the observed places of a completion, in any order.
+	Observed []int
+	// RowNames and ColumnNames are those of the matrix, nil where they have none.
+	RowNames, ColumnNames []string
+	// More are further arrays of the file, which Load leaves out.
+	More []dataio.Array
+
+	// Mean is the expectation of y at a linear predictor, which Load does not set; nil where that is
+	// the predictor itself.
+	Mean func(z float64) float64
+}
+
+// Save writes the file.
+func (f *Fit) Save(path string) error {
+	f.Format = Format
+	text, err := json.Marshal(f.Info)
+	if err != nil {
+		return err
+	}
+	arrays := []dataio.Array{{Name: "mu_hat", Shape: f.MuShape, Data: f.MuHat}}
+	if f.B != nil {
+		arrays = append(arrays, dataio.Array{Name: "b", Shape: f.BShape, Data: f.B})
+	}
+	if f.B0 != nil {
+		arrays = append(arrays, dataio.Array{Name: "intercept", Shape: []int{}, Data: []float64{*f.B0}})
+	}
+	arrays = append(arrays, f.More...)
+	for _, v := range []struct {
+		name   string
+		values []float64
+	}{{"center", f.Center}, {"scale", f.Scale}} {
+		if v.values != nil {
+			arrays = append(arrays, dataio.Array{Name: v.name, Shape: []int{len(v.values)}, Data: v.values})
+		}
+	}
+	for _, v := range []struct {
+		name  string
+		texts []string
+	}{{"names", f.Names}, {"row_names", f.RowNames}, {"column_names", f.ColumnNames}} {
+		if v.texts != nil {
+			arrays = append(arrays, dataio.Array{Name: v.name, Shape: []int{len(v.texts)}, Texts: v.texts})
+		}
+	}
+	if f.Observed != nil {
+		places := make([]int64, len(f.Observed))
+		for i, c := range f.Observed {
+			places[i] = int64(c)
+		}
+		arrays = append(arrays, dataio.Array{Name: "indices", Shape: []int{len(places)}, Ints: places})
+	}
+	return dataio.WriteNPZ(path, append(arrays, dataio.Array{Name: "fit", Shape: []int{}, Texts: []string{string(text)}})...)
+}
+
+// Load reads a file. It rejects one that holds no fit, one of another version, and one whose arrays
+// do not belong together. Errors name the file.
+func Load(path string) (*Fit, error) {
+	set, err := dataio.OpenNPZ(path)
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	f, err := load(set)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+func load(set *dataio.Set) (*Fit, error) {
+	if !set.Has("fit") {
+		return nil, errors.New("holds no fit: expected a file that run --out or sweep --out wrote, with the array \"fit\"")
+	}
+	text, err := set.Texts("fit")
+	if err != nil {
+		return nil, err
+	}
+	f := &Fit{}
+	if len(text.Texts) != 1 {
+		return nil, fmt.Errorf("array \"fit\" has shape %s, expected a single text", dataio.ShapeString(text.Shape))
+	}
+	if err := json.Unmarshal([]byte(text.Texts[0]), &f.Info); err != nil {
+		return nil, fmt.Errorf("array \"fit\" is not the JSON of a fit (%w)", err)
+	}
+	switch {
+	case f.Format != Format:
+		return nil, fmt.Errorf("is a fit of version %d, expected %d: it was written by surepipe %s", f.Format, Format, f.Version)
+	case f.Predicts == "":
+		return nil, fmt.Errorf("is a fit of %s, which has nothing to predict: expected one of a regression or of a matrix completion", f.Problem)
+	}
+	b, err := set.Floats("b")
+	if err != nil {
+		return nil, err
+	}
+	if err := b.CheckFinite(); err != nil {
+		return nil, err
+	}
+	f.B, f.BShape = b.Data, b.Shape
+	if set.Has("intercept") {
+		v, err := set.Scalar("intercept")
+		if err != nil {
+			return nil, err
+		}
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("array \"intercept\" holds %g, expected a finite number", v)
+		}
+		f.B0 = &v
+	}
+	if f.Predicts == Entries {
+		return f, f.loadEntries(set)
+	}
+	switch {
+	case len(f.BShape) != 1:
+		return nil, fmt.Errorf("array \"b\" has shape %s, expected (p,), the coefficients of a regression", dataio.ShapeString(f.BShape))
+	case f.Design != nil && len(f.Design.Columns()) != len(f.B):
+		return nil, fmt.Errorf("array \"b\" has %d values, expected %d, as many as the fit has columns", len(f.B), len(f.Design.Columns()))
+	case f.Intercept != (f.B0 != nil):
+		return nil, errors.New("the array \"intercept\" and the setting of the fit disagree")
+	}
+	return f, nil
+}
+
+// loadEntries reads the observed places of a completion.
+func (f *Fit) loadEntries(set *dataio.Set) error {
+	if len(f.BShape) != 2 {
+		return fmt.Errorf("array \"b\" has shape %s, expected (m, n), a completed matrix", dataio.ShapeString(f.BShape))
+	}
+	places, err := set.Ints("indices")
+	if err != nil {
+		return err
+	}
+	f.Observed = make([]int, len(places.Ints))
+	for i, c := range places.Ints {
+		if c < 0 || c >= int64(len(f.B)) {
+			return fmt.Errorf("array \"indices\" holds %d at [%d], expected 0 to %d", c, i, len(f.B)-1)
+		}
+		f.Observed[i] = int(c)
+	}
+	if f.RowsBy == "" {
+		return nil
+	}
+	for _, v := range []struct {
+		name  string
+		n     int
+		texts *[]string
+	}{{"row_names", f.BShape[0], &f.RowNames}, {"column_names", f.BShape[1], &f.ColumnNames}} {
+		a, err := set.Texts(v.name)
+		if err != nil {
+			return err
+		}
+		if *v.texts = a.Texts; len(a.Texts) != v.n || !slices.IsSorted(a.Texts) {
+			return fmt.Errorf("array %q has %d texts, expected %d in increasing order", v.name, len(a.Texts), v.n)
+		}
+	}
+	return nil
+}
+
+// Named is the entry of a row and a column that are given by their names.
+func (f *Fit) Named(row, column string) (Entry, error) {
+	i, knownRow := slices.BinarySearch(f.RowNames, row)
+	j, knownColumn := slices.BinarySearch(f.ColumnNames, column)
+	switch {
+	case !knownRow:
+		return Entry{}, fmt.Errorf("%s %.40q is not in the fit", f.RowsBy, row)
+	case !knownColumn:
+		return Entry{}, fmt.Errorf("%s %.40q is not in the fit", f.ColumnsBy, column)
+	}
+	return f.At(i, j)
+}
+
+// PredictRows returns the linear predictors b0 + X b, in the order of the rows of x.
+func (f *Fit) PredictRows(x *mat.Dense) ([]float64, error) {
+	n, p := x.Dims()
+	if p != len(f.B) {
+		return nil, fmt.Errorf("X has %d columns, expected %d as in the fit", p, len(f.B))
+	}
+	mu := make([]float64, n)
+	for i := range mu {
+		for j, v := range x.RawRowView(i) {
+			mu[i] += v * f.B[j]
+		}
+	}
+	return f.shifted(mu)
+}
+
+// PredictSparse is PredictRows of a sparse matrix.
+func (f *Fit) PredictSparse(x *dataio.Sparse) ([]float64, error) {
+	if x.Cols != len(f.B) {
+		return nil, fmt.Errorf("X has %d columns, expected %d as in the fit", x.Cols, len(f.B))
+	}
+	mu := make([]float64, x.Rows)
+	for i := range mu {
+		for u := x.IndPtr[i]; u < x.IndPtr[i+1]; u++ {
+			mu[i] += x.Values[u] * f.B[x.Indices[u]]
+		}
+	}
+	return f.shifted(mu)
+}
+
+// shifted adds the intercept.
+func (f *Fit) shifted(mu []float64) ([]float64, error) {
+	for i := range mu {
+		if f.B0 != nil {
+			mu[i] += *f.B0
+		}
+		if math.IsNaN(mu[i]) || math.IsInf(mu[i], 0) {
+			return nil, fmt.Errorf("the prediction of row %d is %g: X is not finite, or too large", i, mu[i])
+		}
+	}
+	return mu, nil
+}
+
+// Entry is a predicted entry of a matrix; rows and columns are counted from 0.
+type Entry struct {
+	Row, Column int
+	Value       float64
+}
+
+// Missing calls yield with the entries that were not observed, row by row, until it returns false.
+func (f *Fit) Missing(yield func(Entry) bool) {
+	observed := make([]uint64, (len(f.B)+63)/64)
+	for _, c := range f.Observed {
+		observed[c/64] |= 1 << (c % 64)
+	}
+	n := f.BShape[1]
+	for c, v := range f.B {
+		if observed[c/64]>>(c%64)&1 == 0 && !yield(Entry{c / n, c % n, f.meanAt(v)}) {
+			return
+		}
+	}
+}
+
+// At is the entry of a row and a column.
+func (f *Fit) At(row, column int) (Entry, error) {
+	m, n := f.BShape[0], f.BShape[1]
+	if row < 0 || row >= m || column < 0 || column >= n {
+		return Entry{}, fmt.Errorf("row %d, column %d lies outside the matrix of %d x %d, counted from 0", row, column, m, n)
+	}
+	return Entry{row, column, f.meanAt(f.B[row*n+column])}, nil
+}
+
+// meanAt is Mean, or z itself.
+func (f *Fit) meanAt(z float64) float64 {
+	if f.Mean == nil {
+		return z
+	}
+	return f.Mean(z)
+}

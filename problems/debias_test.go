@@ -1,0 +1,130 @@
+package problems_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/problems"
+)
+
+// drawn is a regression with normal, correlated columns in many units, whose first coefficients are
+// 1 / unit.
+func drawn(rng *rand.Rand, d, p, active int) (x *mat.Dense, y, beta []float64) {
+	x, y, beta = mat.NewDense(d, p, nil), make([]float64, d), make([]float64, p)
+	for i := range d {
+		before := 0.0
+		y[i] = 5 + rng.NormFloat64()
+		for j := range p {
+			unit := math.Pow(10, float64(j%3))
+			before = 0.3*before + math.Sqrt(1-0.09)*rng.NormFloat64()
+			x.Set(i, j, unit*before)
+			if j%7 == 0 && j/7 < active {
+				beta[j] = 1 / unit
+				y[i] += before
+			}
+		}
+	}
+	return x, y, beta
+}
+
+// With more columns than rows, the intervals of Bellec and Zhang cover coefficients of the model as
+// often as they say; without the adjustment for the degrees of freedom they do so far less often.
+func TestDebiasedCoefficientsCoverTheTruth(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	dev := array.NewHost()
+	defer dev.Close()
+	count, covered, unadjusted, mean := 0, 0, 0, 0.0
+	for range 14 {
+		const d, p = 60, 90
+		x, y, beta := drawn(rng, d, p, 12)
+		problem, err := problems.New("lasso", dev, problems.Data{X: x, Y: y, Intercept: true, Standardize: true}, problems.Hyper{Lambda: problems.Absolute(0.4 * math.Sqrt(2*d*math.Log(p)))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, mu := solution(t, dev, problem, y)
+		if _, _, err := problem.Debiased(y, mu, b); !errors.Is(err, problems.ErrTooFewRows) {
+			t.Fatalf("error %v", err)
+		}
+		df := 1.0
+		for _, v := range b {
+			if v != 0 {
+				df++
+			}
+		}
+		debiased, stdErrs, err := problem.DebiasedByScores(context.Background(), y, mu, b, df)
+		if err != nil {
+			t.Fatal(err)
+		}
+		coefficients := problem.Coefficients(b)
+		for j := range b {
+			if (b[j] == 0) != math.IsNaN(debiased[j]) {
+				t.Fatalf("coefficient %d is %g, debiased %g", j, b[j], debiased[j])
+			}
+			if b[j] == 0 || beta[j] == 0 {
+				continue
+			}
+			count++
+			mean += (debiased[j] - beta[j]) / stdErrs[j]
+			if math.Abs(debiased[j]-beta[j]) < 1.96*stdErrs[j] {
+				covered++
+			}
+			// The same without the factor 1/(1 - df/d) of the shift.
+			plain := coefficients[j] + (debiased[j]-coefficients[j])*(1-df/d)
+			if math.Abs(plain-beta[j]) < 1.96*stdErrs[j]*math.Sqrt(1-df/d) {
+				unadjusted++
+			}
+		}
+		problem.Release()
+	}
+	// The standard error of the share covered is about 0.02.
+	share, plain := float64(covered)/float64(count), float64(unadjusted)/float64(count)
+	if mean /= float64(count); count < 150 || share < 0.89 || plain > share-0.04 || math.Abs(mean) > 0.35 {
+		t.Errorf("%d intervals cover %.3f, without adjustment %.3f; mean %.2f standard errors off", count, share, plain, mean)
+	}
+}
+
+// With more rows than columns the debiased coefficients are those of least squares, whatever the
+// units; those of constant columns are not defined.
+func TestDebiasedCoefficientsAreLeastSquares(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		x, y, _ := drawn(rand.New(rand.NewPCG(1, 1)), 40, 9, 2)
+		for i := range 40 {
+			x.Set(i, 4, 3)
+		}
+		ols := mat.NewDense(40, 9, nil)
+		ols.Copy(x) // the constant column is the intercept
+		var want mat.VecDense
+		if err := want.SolveVec(ols, mat.NewVecDense(40, y)); err != nil && want.Len() != 9 {
+			t.Fatal(err)
+		}
+		for _, standardize := range []bool{true, false} {
+			p, err := problems.New("lasso", dev, problems.Data{X: x, Y: y, Intercept: true, Standardize: standardize}, problems.Hyper{Lambda: problems.OfMax(0.2)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, mu := solution(t, dev, p, y)
+			debiased, factors, err := p.Debiased(y, mu, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j := range 9 {
+				if j == 4 {
+					if !math.IsNaN(debiased[j]) || !math.IsNaN(factors[j]) {
+						t.Errorf("the constant column has %g, %g", debiased[j], factors[j])
+					}
+				} else if math.Abs(debiased[j]-want.AtVec(j)) > 1e-9*(math.Abs(want.AtVec(j))+1e-3) || !(factors[j] > 0) {
+					t.Errorf("standardized %t: coefficient %d is %g, least squares %g", standardize, j, debiased[j], want.AtVec(j))
+				}
+			}
+			p.Release()
+		}
+	})
+}

@@ -1,0 +1,247 @@
+package problems
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/linops"
+)
+
+// prepare makes the problem's operator that of the remaining problem for an intercept and
+// standardized columns:
+//
+//	with an intercept    A - 1 m*, with m the means of A's columns, so that a constant in mu_hat
+//	                     belongs to the intercept alone
+//	standardized         the same, or A, times diag(1/s), with s_j the standard deviation of column
+//	                     j, sqrt(sum_i (a_ij - m_j)^2 / d), with or without an intercept
+//
+// A dense or small sparse matrix is centered and scaled in one copy, which keeps closed forms and the
+// accuracy of nearly constant columns; the matrix itself, from, is released. Another sparse matrix is
+// scaled in a copy of its entries, and centered in each product. from is nil where the operator was
+// not made of an array.
+func (p *Problem) prepare(from *source, intercept, standardize bool) error {
+	if matrix := matrixOf(p.Operator, smallSparse); matrix != nil && intercept {
+		c, means, constant := centeredColumns(matrix())
+		if standardize {
+			p.scales = deviations(c)
+			divideColumns(c, p.scales)
+		}
+		op := linops.NewDense(p.dev, c)
+		if from != nil {
+			from.op.Release()
+		}
+		p.own(op.Release)
+		p.Operator, p.means, p.NearlyConstant = op, means, constant
+		return nil
+	}
+	// The means are those of the columns before they are scaled.
+	c := newCentered(p.dev, p.Operator)
+	means := c.means.ToHost()
+	if standardize {
+		if c.known.ColumnNorms2 == nil {
+			c.Release()
+			return fmt.Errorf("standardized columns are asked for, but the norms of the operator's columns are not known: expected a matrix")
+		}
+		p.scales = c.known.ColumnNorms2()
+		for j, norm2 := range p.scales {
+			p.scales[j] = deviation(norm2 / float64(p.D))
+		}
+		inverse := make([]float64, len(p.scales))
+		for j, s := range p.scales {
+			inverse[j] = 1 / s
+		}
+		op := linops.ScaleColumns(p.dev, p.Operator, inverse)
+		p.own(op.Release)
+		p.Operator = op
+		c.Release()
+		if intercept {
+			c = newCentered(p.dev, op)
+		}
+	}
+	if intercept {
+		p.own(c.Release)
+		p.Operator, p.means = c, means
+	}
+	return nil
+}
+
+// deviation is the square root of a variance, 1 for a constant column, which stays as it is.
+func deviation(variance float64) float64 {
+	if variance == 0 {
+		return 1
+	}
+	return math.Sqrt(variance)
+}
+
+// deviations are those of centered columns, without overflow.
+func deviations(c *mat.Dense) []float64 {
+	d, p := c.Dims()
+	s := make([]float64, p)
+	for i := range d {
+		for j, v := range c.RawRowView(i) {
+			s[j] = math.Hypot(s[j], v)
+		}
+	}
+	for j := range s {
+		s[j] = max(s[j], 0) / math.Sqrt(float64(d))
+		if s[j] == 0 {
+			s[j] = 1
+		}
+	}
+	return s
+}
+
+// divideColumns divides column j by s_j, in place.
+func divideColumns(c *mat.Dense, s []float64) {
+	d, _ := c.Dims()
+	for i := range d {
+		for j, row := 0, c.RawRowView(i); j < len(row); j++ {
+			row[j] /= s[j]
+		}
+	}
+}
+
+// Coefficients are those of the original columns, where b is the solution for standardized ones:
+// b_j / s_j, with s_j = sqrt(sum_i (x_ij - mean_j)^2 / d), the standard deviation of column j, or 1
+// for a constant column. Without Data.Standardize it is b itself; in either case without the coordinate
+// of a column of ones that the intercept of a loss other than the squared one has added.
+//
+// The penalty is on b. With lambda_g the weight of glmnet, whose loss is 1/(2d) ||y - X b||^2 and
+// whose columns are scaled in the same way by default, lambda = d lambda_g is the same LASSO.
+func (p *Problem) Coefficients(b []float64) []float64 {
+	b = b[:min(p.P, len(b))]
+	if p.scales == nil {
+		return b
+	}
+	if len(b) != p.P {
+		panic(fmt.Sprintf("problems: b has %d values, expected %d", len(b), p.P))
+	}
+	c := slices.Clone(b)
+	for j, s := range p.scales {
+		c[j] /= s
+	}
+	return c
+}
+
+// Scales are the standard deviations of the columns, by which they are divided; nil without
+// Data.Standardize. They must not be modified.
+func (p *Problem) Scales() []float64 { return p.scales }
+
+// Means are the means of the original columns, with an intercept; else nil. They must not be
+// modified.
+func (p *Problem) Means() []float64 { return p.means }
+
+// ScaleRange returns the smallest and the largest standard deviation among the columns of the
+// data's design matrix that are not constant; ok is false where there are none.
+func (d Data) ScaleRange() (least, most float64, ok bool) {
+	var s []float64
+	switch {
+	case d.X != nil:
+		s = spread(d.X)
+	case d.Sparse != nil:
+		s = sparseSpread(d)
+	}
+	least, most = math.Inf(1), 0
+	for _, v := range s {
+		if v > 0 {
+			least, most = min(least, v), max(most, v)
+		}
+	}
+	return least, most, most > 0
+}
+
+// spread are the standard deviations of the columns, 0 up to rounding errors for constant ones.
+func spread(x *mat.Dense) []float64 {
+	d, p := x.Dims()
+	mean, s := make([]float64, p), make([]float64, p)
+	for i := range d {
+		for j, v := range x.RawRowView(i) {
+			mean[j] += v / float64(d)
+		}
+	}
+	for i := range d {
+		for j, v := range x.RawRowView(i) {
+			s[j] += (v - mean[j]) * (v - mean[j])
+		}
+	}
+	return deviationsOf(s, mean, d)
+}
+
+// sparseSpread is spread of a sparse matrix.
+func sparseSpread(data Data) []float64 {
+	x := data.Sparse
+	mean, s, count := make([]float64, x.Cols), make([]float64, x.Cols), make([]int, x.Cols)
+	for u, j := range x.Indices {
+		mean[j] += x.Values[u] / float64(x.Rows)
+		count[j]++
+	}
+	for u, j := range x.Indices {
+		s[j] += (x.Values[u] - mean[j]) * (x.Values[u] - mean[j])
+	}
+	for j := range s {
+		s[j] += float64(x.Rows-count[j]) * mean[j] * mean[j]
+	}
+	return deviationsOf(s, mean, x.Rows)
+}
+
+func deviationsOf(squares, mean []float64, d int) []float64 {
+	for j, v := range squares {
+		squares[j] = math.Sqrt(v / float64(d))
+		if squares[j] <= 1e-14*math.Abs(mean[j]) {
+			squares[j] = 0
+		}
+	}
+	return squares
+}
+
+// redundant lists the columns that depend on the others and, with an intercept, on a column of
+// ones, by the way in which they are coded.
+func (d Data) redundant() []int {
+	if d.Table == nil {
+		return nil
+	}
+	r := d.Table.Design.Redundant()
+	if !d.Intercept && len(r) > 0 {
+		// The indicators of one column take the place of the ones.
+		return r[1:]
+	}
+	return r
+}
+
+// levels lists the columns of categorical columns of a table that have one for each level.
+func (d Data) levels() []int {
+	if d.Table == nil {
+		return nil
+	}
+	var all []int
+	at := 0
+	for _, v := range d.Table.Design.Variables {
+		for k := range v.Width() {
+			if v.Levels != nil && !v.Reference {
+				all = append(all, at+k)
+			}
+		}
+		at += v.Width()
+	}
+	return all
+}
+
+// withoutColumns is x without some of its columns.
+func withoutColumns(x *mat.Dense, columns []int) *mat.Dense {
+	if len(columns) == 0 || len(columns) == x.RawMatrix().Cols {
+		return x
+	}
+	d, p := x.Dims()
+	rest := mat.NewDense(d, p-len(columns), nil)
+	at := 0
+	for j := range p {
+		if !slices.Contains(columns, j) {
+			rest.SetCol(at, mat.Col(nil, j, x))
+			at++
+		}
+	}
+	return rest
+}

@@ -1,0 +1,109 @@
+package risk
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// ErrNotIdentified says that the columns of X depend on each other, or are not fewer than the rows.
+var ErrNotIdentified = errors.New("the coefficients are not identified")
+
+// Debias removes the bias of a penalized estimate b of least squares from each of its coefficients:
+// for y = X beta + noise of variance sigma^2, X of d x p and residual = y - X b,
+//
+//	debiased_j = b_j + shift_j,   shift_j = <z_j, residual> / <z_j, x_j>
+//	variance of debiased_j = sigma^2 variance_j,   variance_j = ||z_j||^2 / <z_j, x_j>^2
+//
+// (Zhang and Zhang, "Confidence intervals for low dimensional parameters in high dimensional linear
+// models", 2014), where z_j is what the other columns leave of x_j. Then z_j is orthogonal to the
+// other columns, so that the debiased coefficient is unbiased whatever b is: it is that of least
+// squares with all columns. Its distribution is exact for normal noise and fixed X, for a
+// coefficient that is chosen before y is seen; it says nothing of coefficients that are reported
+// because they were selected. The factor 1/(1 - df/d) of Bellec and Zhang ("De-biasing the lasso
+// with degrees-of-freedom adjustment", 2022) belongs to scores z_j that are not orthogonal to the
+// other columns: see [DebiasByScores].
+//
+// The columns should be centered where there is an intercept. The error is ErrNotIdentified where X
+// has not more rows than columns or is not of full column rank. The cost is a QR factorization.
+func Debias(x *mat.Dense, residual []float64) (shift, variance []float64, err error) {
+	d, p := x.Dims()
+	if len(residual) != d {
+		panic(fmt.Sprintf("risk: X is %d x %d, and the residual has %d values", d, p, len(residual)))
+	}
+	if d <= p {
+		return nil, nil, fmt.Errorf("%w: X is %d x %d, expected more rows than columns", ErrNotIdentified, d, p)
+	}
+	// Columns of norm 1, whose units do not decide about the rank.
+	q, norms := mat.DenseCopyOf(x), make([]float64, p)
+	for j := range p {
+		if norms[j] = mat.Norm(x.ColView(j), 2); norms[j] == 0 {
+			return nil, nil, fmt.Errorf("%w: column %d of X is zero", ErrNotIdentified, j)
+		}
+	}
+	for i := range d {
+		for j, row := 0, q.RawRowView(i); j < p; j++ {
+			row[j] /= norms[j]
+		}
+	}
+	var qr mat.QR
+	qr.Factorize(q)
+	if c := qr.Cond(); !(c*float64(d)*0x1p-52 < 1) {
+		return nil, nil, fmt.Errorf("%w: the columns of X depend on each other (condition number %.1e)", ErrNotIdentified, c)
+	}
+	var solved mat.VecDense
+	if err := qr.SolveVecTo(&solved, false, mat.NewVecDense(d, residual)); err != nil && solved.Len() != p {
+		return nil, nil, fmt.Errorf("%w: %w", ErrNotIdentified, err)
+	}
+	var r mat.Dense
+	qr.RTo(&r)
+	upper := mat.NewTriDense(p, mat.Upper, nil)
+	for i := range p {
+		for j := i; j < p; j++ {
+			upper.SetTri(i, j, r.At(i, j))
+		}
+	}
+	var inverse mat.TriDense
+	if err := inverse.InverseTri(upper); err != nil {
+		var near mat.Condition
+		if !errors.As(err, &near) || math.IsInf(float64(near), 1) {
+			return nil, nil, fmt.Errorf("%w: %w", ErrNotIdentified, err)
+		}
+	}
+	shift, variance = make([]float64, p), make([]float64, p)
+	for j := range p {
+		shift[j] = solved.AtVec(j) / norms[j]
+		for k := j; k < p; k++ {
+			v := inverse.At(j, k) / norms[j]
+			variance[j] += v * v
+		}
+	}
+	return shift, variance, nil
+}
+
+// DebiasByScores is the same for one coefficient with a score z that need not be orthogonal to the
+// other columns, such as the residual of a LASSO of x_j on them, where p may exceed d:
+//
+//	shift = <z, residual> / ((1 - df/d) <z, x_j>)
+//	variance of the debiased coefficient = ||residual||^2 / (d (1 - df/d)^2)  ||z||^2 / <z, x_j>^2
+//
+// with df the degrees of freedom of the LASSO, the divergence (Bellec and Zhang 2022, who assume
+// normal rows of X and a sparse regression of x_j on the other columns; the noise's variance is not
+// needed). standardError is the square root of that variance. Both are NaN where df >= d.
+func DebiasByScores(z, x, residual []float64, df float64) (shift, standardError float64) {
+	d := float64(len(residual))
+	if !(df < d) {
+		return math.NaN(), math.NaN()
+	}
+	zx, zr, zz, rr := 0.0, 0.0, 0.0, 0.0
+	for i, v := range z {
+		zx += v * x[i]
+		zr += v * residual[i]
+		zz += v * v
+		rr += residual[i] * residual[i]
+	}
+	left := 1 - df/d
+	return zr / (left * zx), math.Sqrt(rr/d*zz) / (left * math.Abs(zx))
+}

@@ -1,0 +1,82 @@
+package risk_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/risk"
+)
+
+// Whatever b is, the debiased estimate is that of least squares, with its variances, the diagonal of
+// (X* X)^{-1}.
+func TestDebiasedIsLeastSquares(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const d, p = 30, 6
+	x, y, b := mat.NewDense(d, p, nil), mat.NewVecDense(d, nil), mat.NewVecDense(p, nil)
+	for i := range d {
+		y.SetVec(i, rng.NormFloat64())
+		for j := range p {
+			x.Set(i, j, rng.NormFloat64()*math.Pow(100, float64(j-3)))
+		}
+	}
+	for j := range p {
+		b.SetVec(j, rng.NormFloat64()/math.Pow(100, float64(j-3)))
+	}
+	var residual, ols mat.VecDense
+	residual.MulVec(x, b)
+	residual.SubVec(y, &residual)
+	if err := ols.SolveVec(x, y); err != nil && ols.Len() != p {
+		t.Fatal(err)
+	}
+	shift, variance, err := risk.Debias(x, residual.RawVector().Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for j := range p {
+		// The score: what the other columns leave of column j.
+		others := mat.NewDense(d, p-1, nil)
+		for k, at := 0, 0; k < p; k++ {
+			if k != j {
+				others.SetCol(at, mat.Col(nil, k, x))
+				at++
+			}
+		}
+		var c, z mat.VecDense
+		if err := c.SolveVec(others, x.ColView(j)); err != nil && c.Len() != p-1 {
+			t.Fatal(err)
+		}
+		z.MulVec(others, &c)
+		z.SubVec(x.ColView(j), &z)
+		size := mat.Dot(&z, &z)
+		if got := b.AtVec(j) + shift[j]; math.Abs(got-ols.AtVec(j)) > 1e-8*(math.Abs(got)+math.Abs(b.AtVec(j))) {
+			t.Errorf("coefficient %d is %g, least squares %g", j, got, ols.AtVec(j))
+		}
+		if math.Abs(variance[j]*size-1) > 1e-8 {
+			t.Errorf("variance %d is %g, expected %g", j, variance[j], 1/size)
+		}
+		// Without degrees of freedom the formula for any score is the same.
+		if s, se := risk.DebiasByScores(z.RawVector().Data, mat.Col(nil, j, x), residual.RawVector().Data, 0); math.Abs(s-shift[j]) > 1e-8*(math.Abs(s)+math.Abs(b.AtVec(j))) ||
+			math.Abs(se*se/(mat.Dot(&residual, &residual)/d*variance[j])-1) > 1e-8 {
+			t.Errorf("by scores: %g ± %g, expected %g", s, se, shift[j])
+		}
+	}
+}
+
+func TestDebiasRefuses(t *testing.T) {
+	if _, _, err := risk.Debias(mat.NewDense(2, 2, []float64{1, 0, 0, 1}), []float64{1, 2}); !errors.Is(err, risk.ErrNotIdentified) {
+		t.Errorf("square: %v", err)
+	}
+	if _, _, err := risk.Debias(mat.NewDense(3, 2, []float64{1, 2, 2, 4, 3, 6}), []float64{1, 2, 3}); !errors.Is(err, risk.ErrNotIdentified) {
+		t.Errorf("dependent: %v", err)
+	}
+	if _, _, err := risk.Debias(mat.NewDense(3, 1, nil), []float64{1, 2, 3}); !errors.Is(err, risk.ErrNotIdentified) {
+		t.Errorf("zero: %v", err)
+	}
+	if s, se := risk.DebiasByScores([]float64{1}, []float64{1}, []float64{1}, 1); !math.IsNaN(s) || !math.IsNaN(se) {
+		t.Errorf("df = d: %g, %g", s, se)
+	}
+}
