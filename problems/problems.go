@@ -71,6 +71,9 @@ type Problem struct {
 	// Relative says that a weight was a multiple of its maximum at Data.Y. The estimator then
 	// depends on y through that weight, and SURE at the same y is only approximately unbiased.
 	Relative bool
+	// Thresholds is how many thresholds were chosen by SURE at Data.Y. They too make the estimator
+	// depend on y: see [Problem.Relative].
+	Thresholds int
 	// NearlyConstant lists the columns of a matrix that are constant up to the last digits of their
 	// entries. With Data.Intercept they count as constant, and as part of the intercept.
 	NearlyConstant []int

@@ -21,6 +21,8 @@ type specBuilder struct {
 	*Spec
 	dev array.Device
 	p   *Problem
+	// data are those the problem is built for.
+	data Data
 	// sources are the operators made of arrays.
 	sources []source
 	// roots are the square roots of the weights of the loss, nil where there are none.
@@ -34,7 +36,7 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	if err := s.check(data); err != nil {
 		return s.at(s.data.line, err)
 	}
-	b := &specBuilder{Spec: s, dev: p.dev, p: p}
+	b := &specBuilder{Spec: s, dev: p.dev, p: p, data: data}
 	a, err := b.operator(s.operator, data.YShape, nil)
 	if err != nil {
 		return err

@@ -338,6 +338,9 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	if j.sigma2 = f.noise(data); (data.Sigma2 != nil || j.sigma2 != 0) && !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
 		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.sigma2)
 	}
+	if j.sigma2 > 0 {
+		data.Sigma2 = &j.sigma2 // some regularizers depend on it
+	}
 	hyper, err := f.hyper()
 	if err != nil {
 		return nil, err

@@ -11,12 +11,13 @@ import (
 // The codes of the command's own notes. None is a reason to doubt the numbers or changes the exit
 // status.
 const (
-	noteRelativeWeight = "relative-weight" // SURE is only approximately unbiased
-	noteNoIntercept    = "no-intercept"    // the mean of y suggests one
-	noteConstant       = "constant-column" // a column counts as part of the intercept
-	noteErrorBar       = "error-bar-floor" // the error bar is the least possible
-	noteMuHatAlone     = "mu-hat-alone"    // the file of --out has no b
-	noteClamped        = "pixels-clamped"  // the file of --out has other values than mu_hat
+	noteRelativeWeight = "relative-weight"   // SURE is only approximately unbiased
+	noteThresholds     = "chosen-thresholds" // SURE is slightly too small
+	noteNoIntercept    = "no-intercept"      // the mean of y suggests one
+	noteConstant       = "constant-column"   // a column counts as part of the intercept
+	noteErrorBar       = "error-bar-floor"   // the error bar is the least possible
+	noteMuHatAlone     = "mu-hat-alone"      // the file of --out has no b
+	noteClamped        = "pixels-clamped"    // the file of --out has other values than mu_hat
 )
 
 // note prints a note on standard error, and adds it to the warnings of the JSON.
