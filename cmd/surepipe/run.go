@@ -212,7 +212,7 @@ func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
 		f.note(cmd, noteConstant, "column %d of X, counted from 0, is constant up to rounding errors and counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
 	}
 	if p.Thresholds > 0 {
-		f.note(cmd, noteThresholds, "%d thresholds were chosen by SURE at this y: SURE of the estimate, which takes them as given, is too small by about %.2g, 2 sigma2 for each", p.Thresholds, 2*float64(p.Thresholds)*f.noise2)
+		f.note(cmd, noteThresholds, "%d thresholds were chosen by SURE at this y: SURE of the estimate, which takes them as given, is too small by about 2 sigma2 for each, and the sum of them far within its error bar on photographs", p.Thresholds)
 	}
 	if p.Relative {
 		f.note(cmd, noteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it depends on y: SURE, where sigma2 is known, is only approximately unbiased, and the other criteria take the weight as fixed")

@@ -91,6 +91,9 @@ func (r *Reader) Floats() (Array, error) {
 		return *r.held, nil
 	}
 	a := Array{Name: r.name, Shape: r.shape, Data: make([]float64, r.len)}
+	if r.dtype.kind == 'u' && r.dtype.size <= 2 {
+		a.Depth = Depth{Bits: 8 * r.dtype.size}
+	}
 	decode := r.dtype.floats()
 	place := r.places()
 	var turned [chunkLen]float64

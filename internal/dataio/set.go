@@ -29,6 +29,9 @@ type Array struct {
 	Ints []int64
 	// Columns names the columns of a table that has a header line, else it is nil.
 	Columns []string
+	// Depth says how an image's file stores the values, and a numpy file unsigned integers of 8 or 16
+	// bits, as which images are stored.
+	Depth Depth
 }
 
 // CheckFinite returns an error that names the first NaN or Inf, and its place.
@@ -132,7 +135,7 @@ func openRegular(path, expected string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-const formats = ".npz, .npy, .csv, .mtx or grayscale .png"
+const formats = ".npz, .npy, .csv, .mtx, or an image (.png, .jpg, .tif)"
 
 func open(path string) (_ *Set, err error) {
 	f, size, err := openRegular(path, formats)
@@ -195,6 +198,12 @@ func open(path string) (_ *Set, err error) {
 	case bytes.HasPrefix(magic, []byte("\x89PNG")):
 		a, err := ReadPNG(r)
 		return held("png", a, err)
+	case bytes.HasPrefix(magic, []byte("\xff\xd8\xff")):
+		a, err := ReadJPEG(r)
+		return held("jpeg", a, err)
+	case bytes.HasPrefix(magic, []byte("II*\x00")), bytes.HasPrefix(magic, []byte("MM\x00*")):
+		a, err := ReadTIFF(r)
+		return held("tiff", a, err)
 	case bytes.HasPrefix(bytes.ToLower(magic), []byte("%%matrixmarket")), extension == ".mtx":
 		dense, sparse, err := ReadMatrixMarket(r)
 		if dense != nil {
@@ -206,8 +215,8 @@ func open(path string) (_ *Set, err error) {
 		return held("csv", a, err)
 	case bytes.HasPrefix(magic, npy.Magic[:]):
 		return nil, errors.New("is a numpy array compressed with gzip: decompress it first, or save it with numpy.savez_compressed")
-	case bytes.HasPrefix(magic, []byte("\xff\xd8\xff")), bytes.HasPrefix(magic, []byte("II*\x00")), bytes.HasPrefix(magic, []byte("MM\x00*")):
-		return nil, errors.New("is a JPEG or TIFF image, expected a grayscale .png; convert it, for instance with " + convertHint)
+	case bytes.HasPrefix(magic, []byte("GIF8")), bytes.HasPrefix(magic, []byte("BM")), bytes.HasPrefix(magic, []byte("RIFF")), bytes.HasPrefix(magic, []byte("II+\x00")), bytes.HasPrefix(magic, []byte("MM\x00+")):
+		return nil, errors.New("is a GIF, BMP, WebP or BigTIFF image, expected a .png, .jpg or .tif; convert it, for instance with " + convertHint)
 	}
 	return nil, fmt.Errorf("has an unknown format, expected %s", formats)
 }
@@ -220,7 +229,7 @@ func (s *Set) Close() error {
 	return s.file.Close()
 }
 
-// Format is npz, npy, csv, mtx or png.
+// Format is npz, npy, csv, mtx, png, jpeg or tiff.
 func (s *Set) Format() string { return s.format }
 
 // Names lists the arrays in the file's order. It is empty for a sparse .mtx file.
