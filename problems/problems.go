@@ -38,6 +38,11 @@ type Data struct {
 	// Intercept asks for an unpenalized intercept, in a regression or in a specification without a
 	// synthesis. [Problem.Solve] passes it on: it is the only setting for the intercept.
 	Intercept bool
+	// Depth is that of the image that Y was read from.
+	Depth dataio.Depth
+	// Frames is (f, h, w) where the f columns of Y are the frames of a video of h x w pixels; else
+	// nil.
+	Frames []int
 	// Spec is the specification of the data, as set by [Spec.Load]; nil for the named problems.
 	Spec *Spec
 }
@@ -60,6 +65,8 @@ type Problem struct {
 	// MuShape and BShape are the shapes in which to present mu_hat and b: b of robust PCA is two
 	// matrices, (2, m, n).
 	MuShape, BShape []int
+	// Frames is that of the data.
+	Frames []int
 	// Signal maps b to the signal where that is neither b nor mu_hat: the synthesis of a
 	// specification, the image before it is blurred or partly lost. SignalShape is the
 	// signal's shape. Both are nil elsewhere.

@@ -49,6 +49,9 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 	if shape == nil {
 		shape = []int{len(data.Y)}
 	}
+	if len(shape) == 3 && shape[2] <= mostChannels {
+		return sigma2OfChannels(method, name, data, shape)
+	}
 	if method == MethodAuto {
 		if method, err = spec.sigma2Method(shape); err != nil {
 			return noise.Estimate{}, err

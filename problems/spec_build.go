@@ -50,7 +50,7 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 		p.Signal, p.SignalShape = w.op, a.cols
 		a = multiply([]built{a, w})
 	}
-	p.Operator, p.MuShape, p.BShape = a.op, data.YShape, a.cols
+	p.Operator, p.MuShape, p.BShape, p.Frames = a.op, data.YShape, a.cols, data.Frames
 	p.D, p.P = a.op.Dims()
 	from := b.source(a.op)
 	if data.Intercept {

@@ -13,6 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/internal/dataio"
 	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -46,6 +47,8 @@ type estimatorFlags struct {
 	estimate     *noise.Estimate
 	// specification is that of --spec.
 	specification *problems.Spec
+	// depth is that of the file of y.
+	depth dataio.Depth
 	// keepB downloads b with each result; the intercept always requires it.
 	keepB bool
 	// notes are the notes printed on standard error so far, for the warnings in the JSON.
@@ -57,7 +60,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.SortFlags = false
 	flags.StringVar(&f.problem, "problem", "", "the estimator: "+strings.Join(problems.Names(), ", "))
 	flags.StringVar(&f.spec, "spec", "", "a problem of your own in place of --problem: a .yaml `file` (see surepipe spec --help)")
-	flags.StringVar(&f.data, "data", "", "the data: a .npz, .npy, .csv, .mtx or .png `file` (see surepipe run --help)")
+	flags.StringVar(&f.data, "data", "", "the data: a .npz, .npy, .csv, .mtx, .png, .jpg or .tif `file` (see surepipe run --help)")
 	flags.StringVar(&f.column, "column", "", "in a .csv file with a header line: the `name` of the column that is y; the others are X")
 	flags.StringVar(&f.x, "X", "", "a `file` with X, dense or sparse, which replaces that of --data")
 	if cmd.Name() != "montecarlo" {
@@ -93,7 +96,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
 	for _, name := range []string{"data", "X", "mu"} {
-		cobra.CheckErr(cmd.MarkFlagFilename(name, "npz", "npy", "csv", "tsv", "mtx", "png", "gz"))
+		cobra.CheckErr(cmd.MarkFlagFilename(name, "npz", "npy", "csv", "tsv", "mtx", "png", "jpg", "tif", "gz"))
 	}
 	cobra.CheckErr(cmd.MarkFlagFilename("spec", "yaml", "yml"))
 	shareFlags(flags)

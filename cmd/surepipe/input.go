@@ -43,7 +43,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Intercept = f.intercept
+	data.Intercept, f.depth = f.intercept, data.Depth
 	return data, f.estimateNoise(&data)
 }
 
@@ -208,6 +208,11 @@ type inputs struct {
 	layout problems.Layout
 	more   map[string]dataio.Array
 	sparse *dataio.Sparse
+	// stacks says that y may be a stack of samples, depth is that of its file, and frames its shape
+	// where it was read as the frames of a video.
+	stacks bool
+	depth  dataio.Depth
+	frames []int
 	// haveY says that y does not come from --data.
 	haveY bool
 }
@@ -216,7 +221,7 @@ type inputs struct {
 // precedence. If a sample is given, it is y.
 func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData, error) {
 	l, _ := layoutOf(f.problem)
-	in := inputs{f, l, map[string]dataio.Array{}, nil, sample != nil || f.y != ""}
+	in := inputs{estimatorFlags: f, layout: l, more: map[string]dataio.Array{}, stacks: stacks, haveY: sample != nil || f.y != ""}
 	if !in.layout.Design && f.x != "" {
 		return fileData{}, usagef("--X is %q, but %s has no design matrix", f.x, f.problem)
 	}
@@ -255,7 +260,10 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	if err != nil {
 		return fileData{}, usagef("%s: %w", f.source(), err)
 	}
-	data.Sparse = in.sparse
+	data.Sparse, data.Depth = in.sparse, in.depth
+	if in.frames != nil {
+		data.Frames = in.frames
+	}
 	return data, nil
 }
 
@@ -274,7 +282,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	if err != nil {
 		return err
 	}
-	a, err := set.Floats(name)
+	a, err := in.read(set, name)
 	if err != nil {
 		return err
 	}
@@ -370,7 +378,7 @@ func (in *inputs) fromFlag(name, path string) error {
 			return usagef("--%s: %s: %w", name, path, err)
 		}
 	}
-	a, err := set.Floats(array)
+	a, err := in.read(set, array)
 	if err != nil {
 		return usagef("--%s: %s: %w", name, path, err)
 	}
@@ -378,11 +386,27 @@ func (in *inputs) fromFlag(name, path string) error {
 	return nil
 }
 
+// read reads an array, the frames of a video as the columns of a matrix.
+func (in *inputs) read(set *dataio.Set, name string) (dataio.Array, error) {
+	if !in.layout.Frames || in.stacks {
+		return set.Floats(name)
+	}
+	a, frames, err := set.Frames(name)
+	if err == nil && frames != nil {
+		in.frames = frames
+		a.ScaleToUnit()
+	}
+	return a, err
+}
+
 // put stores an array under a name. Where a vector is expected, a single row or column of a format
 // that has only matrices is taken as one.
 func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 	a.Name = name
-	text := set.Format() == "csv" || set.Format() == "mtx" || set.Format() == "png"
+	if name == "y" && (set.IsImage() || a.Depth.Scaled) {
+		in.depth = a.Depth
+	}
+	text := set.Format() == "csv" || set.Format() == "mtx" || set.IsImage()
 	if text && name != "X" && in.layout.YRank == 1 && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
 		a.Shape = []int{len(a.Data)}
 	}
@@ -417,7 +441,7 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	case f.spec == "" && named.Name == "":
 		return usagef("--problem is %q%s, expected %s; or --spec", f.problem, meant(f.problem, problems.Names()), known)
 	case f.spec == "" && f.data == "" && f.y == "" && f.mu == "":
-		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx or .png), or --y and --X")
+		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx, .png, .jpg or .tif), or --y and --X")
 	case f.intercept && f.spec == "" && !named.Design:
 		return usagef("--intercept is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
 	case f.spec == "":

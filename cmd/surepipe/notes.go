@@ -17,6 +17,8 @@ const (
 	noteConstant       = "constant-column"   // a column counts as part of the intercept
 	noteErrorBar       = "error-bar-floor"   // the error bar is the least possible
 	noteMuHatAlone     = "mu-hat-alone"      // the file of --out has no b
+	noteScaled         = "integers-scaled"   // y is an image of integers
+	noteLossy          = "lossy-image"       // y was compressed
 	noteClamped        = "pixels-clamped"    // the file of --out has other values than mu_hat
 )
 

@@ -278,6 +278,16 @@ func (s *Set) Open(name string) (*Reader, error) {
 // Floats reads an array of real numbers, converted to float64.
 func (s *Set) Floats(name string) (Array, error) { return readEntry(s, name, (*Reader).Floats) }
 
+// Frames reads an array of three axes as a matrix: see [Reader.Frames].
+func (s *Set) Frames(name string) (a Array, shape []int, err error) {
+	r, err := s.Open(name)
+	if err != nil {
+		return Array{}, nil, err
+	}
+	defer r.Close()
+	return r.Frames()
+}
+
 // Ints reads an array of integers, or of floats that are integers.
 func (s *Set) Ints(name string) (Array, error) { return readEntry(s, name, (*Reader).Ints) }
 
