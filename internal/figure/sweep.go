@@ -14,7 +14,9 @@ import (
 // band of one standard error, the minimizer with its value, and, where they are
 // given, the true loss, and the divergence (degrees of freedom) in a panel
 // below. The axis of SURE is logarithmic too where all values are positive and
-// the greatest is more than thirty times the least: on a linear one the minimum is flat.
+// the greatest is more than thirty times the least: on a linear one the minimum is flat. Points that
+// did not converge, and single ones far from all others, do not set the scale: they are marked at the
+// edge of the frame, and the legend says how far they are.
 type Sweep struct {
 	Title string
 	// Parameter names the hyperparameter, "λ" by default.
@@ -140,10 +142,16 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 	if s.LossLabel != "" {
 		beside = nil
 	}
-	y, cut := valueAxis(label, slices.Concat(low, high), s.SURE, beside)
-	values := slices.Concat(s.SURE, beside)
+	keep := settled(s.SURE, s.Converged)
+	shown, besideShown := kept(s.SURE, keep), beside
+	if beside != nil {
+		besideShown = kept(beside, settled(beside, s.Converged))
+	}
+	band := slices.Concat(kept(low, keep), kept(high, keep))
+	y, cut := valueAxis(label, band, shown, besideShown)
+	values := slices.Concat(shown, besideShown)
 	if least, greatest := slices.Min(values), slices.Max(values); least > 0 && greatest > 30*least {
-		bandLow, bandHigh := slices.Min(low), slices.Max(high)
+		bandLow, bandHigh := slices.Min(band), slices.Max(band)
 		shownLow, shownHigh := max(min(bandLow, least), least/10), min(max(bandHigh, greatest), 10*greatest)
 		y, cut = logAxis(label, []float64{shownLow, shownHigh}, true), bandLow < shownLow || bandHigh > shownHigh
 	}
@@ -179,7 +187,7 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 		c.line(stroke{color: ink, width: 0.8, dashes: []vg.Length{1.5, 2}}, at, pt(at.X, p.frame.Max.Y))
 	}
 	top.behind = append(top.behind, vertical)
-	top.front = append(top.front, func(c *canvas, p *panel) { c.marker(mark, p.at(s.Lambda[best], s.SURE[best])) })
+	top.front = append(top.front, func(c *canvas, p *panel) { c.marker(mark, p.within(p.at(s.Lambda[best], s.SURE[best]))) })
 	value := join(text{{s: "minimum "}}, number(s.SURE[best], 3))
 	if s.StdErr != nil && !narrow {
 		value = join(value, text{{s: " ± "}}, number(s.StdErr[best], 2))
@@ -191,6 +199,9 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 		b.legend = append(b.legend, entry{label: plain("not converged"), line: &stroke{color: blue, width: 1.6}, marker: &open})
 	}
 
+	if e, some := beyondEntry(y, "frame", blue, s.SURE, beside); some {
+		b.legend = append(b.legend, e)
+	}
 	if !narrow {
 		s.below(b, x, vertical)
 	}
@@ -203,13 +214,15 @@ func (s Sweep) below(b *block, x *axis, vertical func(*canvas, *panel)) {
 	height := 0.5 * b.panels[0].height
 	if s.Loss != nil && s.LossLabel != "" {
 		loss := curve{x: s.Lambda, y: s.Loss, closed: s.Converged, line: stroke{color: vermillion, width: 1.4}, marker: square}
+		shown := kept(s.Loss, settled(s.Loss, s.Converged))
 		b.panels = append(b.panels, &panel{
-			x: x, y: linearAxis(s.LossLabel, slices.Min(s.Loss), slices.Max(s.Loss)), height: height,
+			x: x, y: linearAxis(s.LossLabel, slices.Min(shown), slices.Max(shown)), height: height,
 			behind: []func(*canvas, *panel){vertical}, front: []func(*canvas, *panel){loss.draw},
 		})
 	}
 	if s.Divergence != nil {
-		low, high := slices.Min(s.Divergence), slices.Max(s.Divergence)
+		shown := kept(s.Divergence, settled(s.Divergence, s.Converged))
+		low, high := slices.Min(shown), slices.Max(shown)
 		if low > 0 && low < 0.5*high {
 			low = 0
 		}
@@ -319,6 +332,9 @@ func (k curve) draw(c *canvas, p *panel) {
 		at := p.at(x, k.y[i])
 		switch {
 		case !p.inside(at):
+			if m, edge, ok := k.beyond(p, i); ok {
+				c.marker(m, edge)
+			}
 		case k.closed != nil && !k.closed[i]:
 			c.marker(k.open(), at)
 		case len(k.x) <= manyPoints || p.x.log && x == 0:
