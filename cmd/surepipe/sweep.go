@@ -241,7 +241,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 			return err
 		}
 	}
-	r := &sweepReport{bar: bar, cmd: cmd, f: f, job: job, y: file.Y, total: 1, hasLoss: file.Mu != nil}
+	r := &sweepReport{bar: bar, cmd: cmd, f: f, job: job, y: file.Y, mu: file.Mu, total: 1, hasLoss: file.Mu != nil}
 	for _, axis := range grid {
 		r.total *= len(axis)
 	}
@@ -295,7 +295,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 	}
 	o = pipeline.SweepOptions{Criterion: f.criterion, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.out != "" || f.intercept, Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.out != "" || f.plot != "" && j.problem.Signal != nil || f.intercept, Logger: f.logger(cmd),
 	}}
 	if f.verify {
 		o.Verify = &verify.Options{}

@@ -125,6 +125,13 @@ func gallery() map[string]Figure {
 	hist := Histogram{Title: "LASSO, d = 2500", Samples: normals(400, 0.51, 0.056), Loss: normals(400, 0.51, 0.02), Seeds: normals(200, 0.48, 0.004)}
 	overlay := Histogram{Samples: normals(400, 0.51, 0.056), Loss: []float64{0.512}, Seeds: normals(200, 0.48, 0.03)}
 
+	coloured := Image{Caption: "red to the right, blue downwards", Rows: 5, Cols: 8, Channels: 3}
+	for i := range 5 {
+		for j := range 8 {
+			coloured.Pixels = append(coloured.Pixels, float64(j)/7, 0.2, float64(i)/4)
+		}
+	}
+
 	running := Running{Title: "SURE is unbiased", Values: normals(400, 0, 30), ReferenceName: "unbiased: 0"}
 
 	digit := func(noise float64) Image {
@@ -172,7 +179,7 @@ func gallery() map[string]Figure {
 		"histogram-one": Histogram{Samples: []float64{1e9}}, "histogram-two": Histogram{Samples: []float64{1e-12, 2e-12}, Loss: []float64{5e-12}},
 		"running": running, "running-one": Running{Values: []float64{3}}, "running-two": Running{Values: []float64{3, 4e9}}, "running-many": Running{Values: normals(20000, 1e-12, 1e-12)},
 		"images": Images{Title: "Handwritten digit", Images: []Image{noisy, estimate, truth}}, "images-curve": Images{Title: "Before, after and the curve", Images: []Image{noisy, estimate, truth}, Curve: &curve},
-		"images-zero": Images{Images: []Image{noisy, truth, truth, truth}, Curve: &bare}, "images-odd": Images{Images: []Image{tall, flat}}, "images-one": Images{Images: []Image{noisy}, Curve: &one},
+		"images-zero": Images{Images: []Image{noisy, truth, truth, truth}, Curve: &bare}, "images-odd": Images{Images: []Image{tall, flat}}, "images-colour": Images{Images: []Image{coloured, noisy}, Curve: &curve}, "images-one": Images{Images: []Image{noisy}, Curve: &one},
 		"lines": lines, "lines-crowd": crowd, "lines-one": Lines{Series: []Series{{Name: "one", X: []float64{5}, Y: []float64{1e-12}}}},
 	}
 }

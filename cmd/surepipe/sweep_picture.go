@@ -1,0 +1,42 @@
+package main
+
+import (
+	"surepipe/internal/dataio"
+	"surepipe/internal/figure"
+	"surepipe/pipeline"
+)
+
+// picture puts the images of a denoised image before the curve: y, the estimate at the minimizer,
+// and the truth where it is known. Other figures remain as they are.
+func (r *sweepReport) picture(f figure.Figure, best pipeline.Risk) figure.Figure {
+	curve, ok := f.(figure.Sweep)
+	p := r.job.problem
+	if !ok || !r.f.depth.IsImage() || !isImageShape(p.MuShape) {
+		return f
+	}
+	estimate := dataio.Array{Shape: p.MuShape, Data: best.MuHat}
+	if p.Signal != nil {
+		if best.B == nil || !isImageShape(p.SignalShape) {
+			return f
+		}
+		signal, err := synthesize(p, best.B)
+		if err != nil {
+			return f
+		}
+		estimate = signal
+	}
+	show := func(caption string, shape []int, pixels []float64) figure.Image {
+		m := figure.Image{Caption: caption, Rows: shape[0], Cols: shape[1], Pixels: pixels}
+		if len(shape) == 3 {
+			m.Channels = shape[2]
+		}
+		return m
+	}
+	images := []figure.Image{show("y", p.MuShape, r.y), show("the estimate", estimate.Shape, estimate.Data)}
+	if r.mu != nil {
+		images = append(images, show("the truth", p.MuShape, r.mu))
+	}
+	title := curve.Title
+	curve.Title = ""
+	return figure.Images{Title: title, Images: images, Curve: &curve}
+}
