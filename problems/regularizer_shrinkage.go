@@ -101,7 +101,7 @@ func shrinkageFrame(shape []int, family string, levels int) (f *linops.Undecimat
 	return f, nil
 }
 
-// norm is the length of a band's frame vectors away from the boundaries, by which white noise of
+// normOf is the length of a band's frame vectors away from the boundaries, by which white noise of
 // standard deviation 1 shows in the band.
 func normOf(f *linops.Undecimated, band int) float64 {
 	down, along := f.Norms2(band)

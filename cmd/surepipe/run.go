@@ -215,7 +215,7 @@ func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
 	}
 	f.noteImage(cmd, f.depth)
 	if p.Thresholds > 0 {
-		f.note(cmd, noteThresholds, "%d thresholds were chosen by SURE at this y: SURE takes them as given, and is too small by about 2 sigma2 for each", p.Thresholds)
+		f.note(cmd, noteThresholds, "%d thresholds were chosen by SURE at this y: SURE takes them as given, and is too small by nearly 2 sigma2 for each", p.Thresholds)
 	}
 	if p.Relative {
 		f.note(cmd, noteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it depends on y: SURE, where sigma2 is known, is only approximately unbiased, and the other criteria take the weight as fixed")

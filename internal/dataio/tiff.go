@@ -217,6 +217,9 @@ func (t *tiffFile) pixels() (Array, error) {
 	}
 	w, h := int(width), int(height)
 	across, down := (t.cols+w-1)/w, (t.rows+h-1)/h
+	if uint64(across)*width*uint64(down)*height > uint64(len(t.data))*tiffPacks/each {
+		return a, fmt.Errorf("it states %d parts of %d x %d pixels, more than %d bytes can hold", across*down, height, width, len(t.data))
+	}
 	if len(offsets) < across*down || len(sizes) < across*down {
 		return a, fmt.Errorf("it states %d parts of %d", min(len(offsets), len(sizes)), across*down)
 	}
