@@ -171,6 +171,8 @@ func (v sigma2Value) Type() string { return "float|auto" }
 type source interface {
 	Shape() []int
 	Floats() (dataio.Array, error)
+	// Frames reads the frames of a video as the columns of a matrix: see [dataio.Reader].
+	Frames() (a dataio.Array, shape []int, err error)
 	Ints() (dataio.Array, error)
 	ShapeError(expected string) error
 	Close() error
@@ -181,7 +183,11 @@ type arrayInMemory struct{ a dataio.Array }
 
 func (m arrayInMemory) Shape() []int                  { return m.a.Shape }
 func (m arrayInMemory) Floats() (dataio.Array, error) { return m.a, nil }
-func (m arrayInMemory) Close() error                  { return nil }
+func (m arrayInMemory) Frames() (dataio.Array, []int, error) {
+	a, shape := m.a.Frames()
+	return a, shape, nil
+}
+func (m arrayInMemory) Close() error { return nil }
 
 func (m arrayInMemory) Ints() (dataio.Array, error) {
 	if m.a.Ints != nil {

@@ -193,8 +193,8 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 			return err
 		}
 		defer y.Close()
-		if frames, ok := y.(*dataio.Reader); ok && l.Frames && !stacks && len(y.Shape()) == 3 {
-			read, shape, err := frames.Frames()
+		if l.Frames && !stacks && len(y.Shape()) == 3 {
+			read, shape, err := y.Frames()
 			if err != nil {
 				return err
 			}
@@ -250,8 +250,8 @@ func (a arrays) readMu(data *fileData, l problems.Layout, which string) error {
 	}
 	defer mu.Close()
 	column := len(data.YShape) == 1 && slices.Equal(mu.Shape(), []int{data.YShape[0], 1})
-	if frames, ok := mu.(*dataio.Reader); ok && data.Frames != nil && slices.Equal(mu.Shape(), data.Frames) {
-		read, _, err := frames.Frames()
+	if data.Frames != nil && slices.Equal(mu.Shape(), data.Frames) {
+		read, _, err := mu.Frames()
 		data.Mu = read.Data
 		return err
 	}

@@ -272,6 +272,7 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 			return err
 		}
 		if point.Stage == pipeline.MinimizerStage {
+			r.best = point.Risk
 			return r.finish(point, time.Since(begin))
 		}
 		if err := r.add(point); err != nil {

@@ -72,7 +72,7 @@ func (r *sweepReport) figure(best sweepMinimum) figure.Figure {
 			s.Loss = append(s.Loss, *l.Loss)
 		}
 	}
-	return s
+	return r.picture(s)
 }
 
 // largest is the largest value of the criterion. It stands for values that are not defined, whose

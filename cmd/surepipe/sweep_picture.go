@@ -3,25 +3,23 @@ package main
 import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
-	"surepipe/pipeline"
 )
 
-// picture puts the images of a denoised image before the curve: y, the estimate at the minimizer,
-// and the truth where it is known. Other figures remain as they are.
-func (r *sweepReport) picture(f figure.Figure, best pipeline.Risk) figure.Figure {
-	curve, ok := f.(figure.Sweep)
-	p := r.job.problem
-	if !ok || !r.f.depth.IsImage() || !isImageShape(p.MuShape) {
-		return f
+// picture puts the images of a denoised image before the curve: y, the estimate r.best, and the
+// truth where it is known. Other curves remain as they are.
+func (r *sweepReport) picture(curve figure.Sweep) figure.Figure {
+	p, best := r.job.problem, r.best
+	if !r.f.depth.IsImage() || !isImageShape(p.MuShape) {
+		return curve
 	}
 	estimate := dataio.Array{Shape: p.MuShape, Data: best.MuHat}
 	if p.Signal != nil {
 		if best.B == nil || !isImageShape(p.SignalShape) {
-			return f
+			return curve
 		}
 		signal, err := synthesize(p, best.B)
 		if err != nil {
-			return f
+			return curve
 		}
 		estimate = signal
 	}

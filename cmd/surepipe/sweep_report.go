@@ -22,8 +22,9 @@ type sweepReport struct {
 	cmd     *cobra.Command
 	f       *sweepFlags
 	job     *job
-	y, mu   []float64 // mu is nil where it is not known
-	total   int       // points of the grid
+	y, mu   []float64     // mu is nil where it is not known
+	best    pipeline.Risk // of the estimate that is written and drawn
+	total   int           // points of the grid
 	log     *sweepLog
 	known   []sweepLine
 	lines   []sweepLine
@@ -204,7 +205,7 @@ func (r *sweepReport) finish(best pipeline.SweepPoint, took time.Duration) error
 		}
 	}
 	if f.plot != "" {
-		if err := figure.Save(f.plot, r.picture(r.figure(s.Minimizer), best.Risk)); err != nil {
+		if err := figure.Save(f.plot, r.figure(s.Minimizer)); err != nil {
 			return err
 		}
 	}

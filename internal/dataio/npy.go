@@ -124,8 +124,10 @@ func (r *Reader) floats(place func() int) (Array, error) {
 // as by [Reader.Floats], and shape is nil.
 func (r *Reader) Frames() (a Array, shape []int, err error) {
 	if len(r.shape) != 3 || r.held != nil {
-		a, err = r.Floats()
-		return a, nil, err
+		if a, err = r.Floats(); err == nil {
+			a, shape = a.Frames()
+		}
+		return a, shape, err
 	}
 	frames, pixels := r.shape[0], r.shape[1]*r.shape[2]
 	place := r.places()

@@ -66,6 +66,24 @@ func (a Array) Split(column string) (y, rest Array, err error) {
 	return y, rest, nil
 }
 
+// Frames returns an array of three axes, the f frames of a video of h x w pixels, as a matrix of
+// h w rows, the pixels, and f columns; shape is (f, h, w). Other arrays are returned as they are, and
+// shape is nil.
+func (a Array) Frames() (matrix Array, shape []int) {
+	if len(a.Shape) != 3 {
+		return a, nil
+	}
+	frames, pixels := a.Shape[0], a.Shape[1]*a.Shape[2]
+	matrix = a
+	matrix.Shape, matrix.Data = []int{pixels, frames}, make([]float64, len(a.Data))
+	for t := range frames {
+		for q, v := range a.Data[t*pixels:][:pixels] {
+			matrix.Data[q*frames+t] = v
+		}
+	}
+	return matrix, a.Shape
+}
+
 // A Set is the named arrays of one file. A numpy file is opened without reading its values: they
 // are read on demand. Errors of its methods name the array and not the file. It is not safe for
 // concurrent use.
@@ -194,16 +212,13 @@ func open(path string) (_ *Set, err error) {
 		a.Name = name
 		return &Set{format: format, names: []string{name}, entries: map[string]entry{name: {held: &a}}}, nil
 	}
+	for _, im := range imageReaders {
+		if bytes.HasPrefix(magic, []byte(im.magic)) {
+			a, err := im.read(r)
+			return held(im.format, a, err)
+		}
+	}
 	switch {
-	case bytes.HasPrefix(magic, []byte("\x89PNG")):
-		a, err := ReadPNG(r)
-		return held("png", a, err)
-	case bytes.HasPrefix(magic, []byte("\xff\xd8\xff")):
-		a, err := ReadJPEG(r)
-		return held("jpeg", a, err)
-	case bytes.HasPrefix(magic, []byte("II*\x00")), bytes.HasPrefix(magic, []byte("MM\x00*")):
-		a, err := ReadTIFF(r)
-		return held("tiff", a, err)
 	case bytes.HasPrefix(bytes.ToLower(magic), []byte("%%matrixmarket")), extension == ".mtx":
 		dense, sparse, err := ReadMatrixMarket(r)
 		if dense != nil {
@@ -215,7 +230,7 @@ func open(path string) (_ *Set, err error) {
 		return held("csv", a, err)
 	case bytes.HasPrefix(magic, npy.Magic[:]):
 		return nil, errors.New("is a numpy array compressed with gzip: decompress it first, or save it with numpy.savez_compressed")
-	case bytes.HasPrefix(magic, []byte("GIF8")), bytes.HasPrefix(magic, []byte("BM")), bytes.HasPrefix(magic, []byte("RIFF")), bytes.HasPrefix(magic, []byte("II+\x00")), bytes.HasPrefix(magic, []byte("MM\x00+")):
+	case slices.ContainsFunc(otherImages, func(m string) bool { return bytes.HasPrefix(magic, []byte(m)) }):
 		return nil, errors.New("is a GIF, BMP, WebP or BigTIFF image, expected a .png, .jpg or .tif; convert it, for instance with " + convertHint)
 	}
 	return nil, fmt.Errorf("has an unknown format, expected %s", formats)

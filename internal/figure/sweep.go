@@ -142,19 +142,7 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 	if s.LossLabel != "" {
 		beside = nil
 	}
-	keep := settled(s.SURE, s.Converged)
-	shown, besideShown := kept(s.SURE, keep), beside
-	if beside != nil {
-		besideShown = kept(beside, settled(beside, s.Converged))
-	}
-	band := slices.Concat(kept(low, keep), kept(high, keep))
-	y, cut := valueAxis(label, band, shown, besideShown)
-	values := slices.Concat(shown, besideShown)
-	if least, greatest := slices.Min(values), slices.Max(values); least > 0 && greatest > 30*least {
-		bandLow, bandHigh := slices.Min(band), slices.Max(band)
-		shownLow, shownHigh := max(min(bandLow, least), least/10), min(max(bandHigh, greatest), 10*greatest)
-		y, cut = logAxis(label, []float64{shownLow, shownHigh}, true), bandLow < shownLow || bandHigh > shownHigh
-	}
+	y, cut := s.values(label, low, high, beside)
 
 	sure := curve{x: s.Lambda, y: s.SURE, closed: s.Converged, line: stroke{color: blue, width: 1.6}, marker: circle}
 	top := &panel{x: x, y: y, height: height}
@@ -206,6 +194,25 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 		s.below(b, x, vertical)
 	}
 	return b, nil
+}
+
+// values is the axis of SURE, its band from low to high and the curve beside it, of the values that
+// set its scale.
+func (s Sweep) values(label string, low, high, beside []float64) (y *axis, cut bool) {
+	keep := settled(s.SURE, s.Converged)
+	shown, besideShown := kept(s.SURE, keep), beside
+	if beside != nil {
+		besideShown = kept(beside, settled(beside, s.Converged))
+	}
+	band := slices.Concat(kept(low, keep), kept(high, keep))
+	y, cut = valueAxis(label, band, shown, besideShown)
+	values := slices.Concat(shown, besideShown)
+	if least, greatest := slices.Min(values), slices.Max(values); least > 0 && greatest > 30*least {
+		bandLow, bandHigh := slices.Min(band), slices.Max(band)
+		shownLow, shownHigh := max(min(bandLow, least), least/10), min(max(bandHigh, greatest), 10*greatest)
+		y, cut = logAxis(label, []float64{shownLow, shownHigh}, true), bandLow < shownLow || bandHigh > shownHigh
+	}
+	return y, cut
 }
 
 // below adds the panels below the first of b, each half as high: the loss, where its units are its
