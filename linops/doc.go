@@ -23,10 +23,12 @@
 //	NewConvolution2D    circular or zero-padded
 //	NewDCT, NewDCT2D    s_k sum_j b_j cos(pi k (2 j + 1) / (2 n)), orthonormal
 //	NewWavelet1D,       a_i = sum_t h_t b_{2i+t}, d_i = sum_t g_t b_{2i+t}, over levels,
-//	NewWavelet2D        periodic and orthonormal
+//	NewWavelet2D        periodic and orthonormal; sides that 2^levels does not divide are padded
+//	NewUndecimated1D,   all shifts of a wavelet transform, with reflected boundaries: F*F = I
+//	NewUndecimated2D
 //
 // DCT and Wavelet analyze: the Adjoint of one is its inverse, which maps coefficients to signals.
-// Convolution, DCT, Wavelet and the closed form of Difference compute on the host, on all of its
+// Convolution, DCT, Wavelet, Undecimated and the closed form of Difference compute on the host, on all of its
 // processors, and copy the vectors of another device there and back; the others compute where the
 // vectors are.
 //

@@ -269,3 +269,32 @@ func ExampleOn() {
 	// ⎡2  4⎤
 	// ⎣6  8⎦ true
 }
+
+// Undecimated wavelet coefficients of a step, at any length: only those near the step are large, and
+// thresholding the others away leaves it as it is.
+func ExampleUndecimated_Filter() {
+	w, err := linops.NewUndecimated1D(7, "haar", 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	x := []float64{1, 1, 1, 5, 5, 5, 5}
+	kept := 0
+	w.Filter(x, x, func(band, _ int, z []float64) {
+		if _, averages := w.Level(band); averages {
+			return
+		}
+		for i, v := range z {
+			if math.Abs(v) < 0.5 {
+				z[i] = 0
+			} else {
+				kept++
+			}
+		}
+	})
+	fmt.Println("details that are kept:", kept)
+	fmt.Printf("%.3f\n", x)
+	// Output:
+	// details that are kept: 2
+	// [1.000 1.000 1.000 5.000 5.000 5.000 5.000]
+}

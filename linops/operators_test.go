@@ -191,6 +191,8 @@ func catalogue(t *testing.T, dev array.Device) []entry {
 		{"Compose Selection DCT*", Compose(sel, Adjoint(NewDCT(9))), 1, 1, true},
 		{"HStack of bases", HStack(Adjoint(NewDCT(8)), Adjoint(must(NewWavelet1D(8, "db2", 2)))), 2, 2, true},
 		{"Wavelet2D", must(NewWavelet2D(4, 6, "sym4", 1)), 1, 1, true},
+		{"Wavelet2D, padded", must(NewWavelet2D(5, 7, "sym4", 2)), none, 1, true},
+		{"Wavelet1D, padded", must(NewWavelet1D(13, "db2", 2)), none, 1, true},
 		{"Compose circular Wavelet*", Compose(must(NewConvolution1D(8, []float64{1, 1}, Circular)), Adjoint(must(NewWavelet1D(8, "haar", 3)))), none, 4, true},
 		{"Compose circular Wavelet2D*", Compose(must(NewConvolution2D(8, 12, mat.NewDense(2, 2, []float64{1, 1, 1, 1}), Circular)), Adjoint(must(NewWavelet2D(8, 12, "db2", 2)))), none, 16, true},
 		{"Compose circular circular", Compose(must(NewConvolution2D(4, 6, gaussianMatrix(3, 2, 5), Circular)), Scale(2, must(NewConvolution2D(4, 6, gaussianMatrix(2, 2, 5), Circular)))), none, none, false},

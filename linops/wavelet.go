@@ -24,7 +24,14 @@ import (
 //
 //	Forward: analysis, signal to coefficients        Adjoint: synthesis
 //
-// It is orthogonal, so that Adjoint(w) is its inverse, the operator from coefficients to signals.
+// It is orthogonal, so that Adjoint(w) is its inverse, the operator from coefficients to signals. A
+// side that is not divisible by 2^levels is first padded with zeros to the next multiple, W = W_N E:
+// there are then more coefficients than values, [Wavelet.Coefficients], and
+//
+//	W*W = I,    and for the synthesis A = W* of a crop: A A* = I, A*A a projection.
+//
+// A synthesis leaves the padded pixels free, so that a sparse b continues the signal there.
+//
 // It takes O(L n), on the host: the vectors of another device are copied there and back.
 //
 // Families are "haar" and Daubechies' "db2" to "db10" and "sym4" to "sym8", where N moments vanish
@@ -36,7 +43,8 @@ import (
 type Wavelet struct {
 	knowing
 	name               string
-	rows, cols, levels int
+	height, width      int // of the signal
+	rows, cols, levels int // of the padded signal, and of the coefficients
 	oneD               bool
 	h, g               []float64
 	taps               waveletTaps
@@ -45,14 +53,14 @@ type Wavelet struct {
 }
 
 // NewWavelet1D returns the transform of vectors of length n over a number of levels. It returns an
-// error where the family is unknown, levels is below 1 or n is not divisible by 2^levels.
+// error where the family is unknown, levels is below 1, or 2^levels is not below 2 n.
 func NewWavelet1D(n int, family string, levels int) (*Wavelet, error) {
 	checkSize("Wavelet1D", n, n)
 	a, err := newWavelet("Wavelet1D", min(n, 1), n, family, levels)
 	if err != nil {
 		return nil, err
 	}
-	if err := divisible("length", n, levels); err != nil {
+	if a.cols, err = padded("length", n, levels); err != nil {
 		return nil, err
 	}
 	a.oneD = true
@@ -60,18 +68,18 @@ func NewWavelet1D(n int, family string, levels int) (*Wavelet, error) {
 }
 
 // NewWavelet2D returns the transform of row-major images of rows x cols pixels over a number of
-// levels. It returns an error where the family is unknown, levels is below 1, or rows or cols is
-// not divisible by 2^levels.
+// levels. It returns an error where the family is unknown, levels is below 1, or 2^levels is not
+// below twice the rows and the columns.
 func NewWavelet2D(rows, cols int, family string, levels int) (*Wavelet, error) {
 	checkSize("Wavelet2D", rows, cols)
 	a, err := newWavelet("Wavelet2D", rows, cols, family, levels)
 	if err != nil {
 		return nil, err
 	}
-	if err := divisible("number of rows", rows, levels); err != nil {
+	if a.rows, err = padded("number of rows", rows, levels); err != nil {
 		return nil, err
 	}
-	if err := divisible("number of columns", cols, levels); err != nil {
+	if a.cols, err = padded("number of columns", cols, levels); err != nil {
 		return nil, err
 	}
 	return a.known(), nil
@@ -80,7 +88,9 @@ func NewWavelet2D(rows, cols int, family string, levels int) (*Wavelet, error) {
 // known sets the structure, once the sizes are.
 func (a *Wavelet) known() *Wavelet {
 	s := Structure{Rows: Known(1)}
-	if a.rows*a.cols > 0 {
+	if a.pads() {
+		s = Structure{Columns: Known(1)}
+	} else if a.rows*a.cols > 0 {
 		s.Shifts = Shifts{Shape: array.Shape{Rows: a.rows, Cols: a.cols}, Rows: a.subbands}
 	}
 	a.structure = complete(a, s)
@@ -90,12 +100,12 @@ func (a *Wavelet) known() *Wavelet {
 func newWavelet(name string, rows, cols int, family string, levels int) (*Wavelet, error) {
 	h, ok := wavelets[family]
 	if !ok {
-		return nil, fmt.Errorf("linops: wavelet family %q, want haar, db2 to db10 or sym4 to sym8", family)
+		return nil, unknownFamily(family)
 	}
 	if levels < 1 || levels > 62 {
 		return nil, fmt.Errorf("linops: wavelet transform of %d levels, want 1 to 62", levels)
 	}
-	a := &Wavelet{name: name, rows: rows, cols: cols, levels: levels, h: h}
+	a := &Wavelet{name: name, height: rows, width: cols, rows: rows, cols: cols, levels: levels, h: h}
 	a.g = make([]float64, len(h))
 	for t := range h {
 		a.g[t] = h[len(h)-1-t]
@@ -124,40 +134,46 @@ func newWaveletTaps(h, g []float64) (w waveletTaps) {
 	return w
 }
 
-// divisible returns an error where a size cannot be halved levels times. The error names the number
-// of levels that the size allows.
-func divisible(what string, n, levels int) error {
-	if n%(1<<levels) == 0 {
-		return nil
-	}
+// padded is the next multiple of 2^levels. A side that would nearly double is an error, which names
+// the number of levels that the size allows.
+func padded(what string, n, levels int) (int, error) {
 	most := 0
-	for n>>most%2 == 0 {
+	for most < 62 && 1<<(most+1) < 2*n {
 		most++
 	}
-	return fmt.Errorf("linops: wavelet transform of %d levels: the %s %d is not divisible by 2^%d = %d; it allows %d levels",
-		levels, what, n, levels, 1<<levels, most)
+	if n > 0 && levels > most {
+		return 0, fmt.Errorf("linops: wavelet transform of %d levels: the %s is %d, which allows %d", levels, what, n, most)
+	}
+	return (n + 1<<levels - 1) >> levels << levels, nil
 }
 
-// Dims is n, n.
-func (a *Wavelet) Dims() (d, p int) { return a.rows * a.cols, a.rows * a.cols }
+// pads reports whether the signal is padded.
+func (a *Wavelet) pads() bool { return a.height*a.width != a.rows*a.cols }
+
+// Coefficients is the shape of the coefficients: the signal's, with both sides (of a vector its
+// length) rounded up to multiples of 2^levels.
+func (a *Wavelet) Coefficients() (rows, cols int) { return a.rows, a.cols }
+
+// Dims is the number of coefficients and of values.
+func (a *Wavelet) Dims() (d, p int) { return a.rows * a.cols, a.height * a.width }
 
 // Forward sets dst to the wavelet coefficients of b.
 func (a *Wavelet) Forward(dst, b array.Batch) {
-	n := a.rows * a.cols
-	checkForward(a.name, n, n, dst, b)
+	d, p := a.Dims()
+	checkForward(a.name, d, p, dst, b)
 	mapOnHost(dst, b, a, action{kind: doForward})
 }
 
 // Adjoint sets dst to the signal with the coefficients z.
 func (a *Wavelet) Adjoint(dst, z array.Batch) {
-	n := a.rows * a.cols
-	checkAdjoint(a.name, n, n, dst, z)
+	d, p := a.Dims()
+	checkAdjoint(a.name, d, p, dst, z)
 	mapOnHost(dst, z, a, action{kind: doAdjoint})
 }
 
 // Finest returns the coordinates of the finest details, in order: the last half of a vector's
-// coefficients, or the diagonal details of an image, its last quadrant. A signal that is smooth
-// nearly everywhere is small there, so they estimate the standard deviation sigma of white noise in
+// coefficients, or the diagonal details of an image, its last quadrant. Where the signal is padded
+// some are 0. A signal that is smooth nearly everywhere is small there, so they estimate the standard deviation sigma of white noise in
 // the signal:
 //
 //	sigma ≈ median |z_i| / 0.6745    over i in Finest.
@@ -222,6 +238,7 @@ type waveletWork struct {
 	phase    int
 	back     bool
 	between  []float64
+	padded   []float64 // the padded signal
 }
 
 // waveletLine is one goroutine's memory for the parts of a row.
@@ -229,10 +246,32 @@ type waveletLine struct{ x []float64 }
 
 func (a *Wavelet) vector(dst, src []float64, do action, shared bool) {
 	w := a.images.Get().(*waveletWork)
+	defer a.images.Put(w)
 	if !a.oneD {
-		w.between = resize(w.between, len(dst))
+		w.between = resize(w.between, a.rows*a.cols)
 	}
 	w.back = do.kind == doAdjoint
+	if a.pads() {
+		w.padded = resize(w.padded, a.rows*a.cols)
+		if w.back {
+			w.transform(w.padded, src, shared)
+			for i := range a.height {
+				copy(dst[i*a.width:][:a.width], w.padded[i*a.cols:])
+			}
+			return
+		}
+		clear(w.padded)
+		for i := range a.height {
+			copy(w.padded[i*a.cols:], src[i*a.width:][:a.width])
+		}
+		src = w.padded
+	}
+	w.transform(dst, src, shared)
+}
+
+// transform is the orthogonal transform, or its adjoint.
+func (w *waveletWork) transform(dst, src []float64, shared bool) {
+	a := w.a
 	if w.back {
 		copy(dst, src)
 		for l := a.levels - 1; l >= 0; l-- {
@@ -258,7 +297,6 @@ func (a *Wavelet) vector(dst, src []float64, do action, shared bool) {
 		}
 	}
 	w.from, w.to = nil, nil
-	a.images.Put(w)
 }
 
 func (w *waveletWork) step(phase int, to, from []float64, shared bool) {

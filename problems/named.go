@@ -35,6 +35,8 @@ type Layout struct {
 	// YRank is the number of axes of y, and YShape names them.
 	YRank  int
 	YShape string
+	// Frames says that y may be the frames of a video, (f, h, w), read as the columns of a matrix.
+	Frames bool
 	// Rows says that y may have one more axis, and its rows are then separate sequences.
 	Rows bool
 }
@@ -43,6 +45,7 @@ var (
 	regression = Layout{Arrays: "X (d x p), y (d)", Design: true, YRank: 1, YShape: "(d,)"}
 	grouped    = Layout{Arrays: "X (d x p), y (d), groups (p, a label for\neach column of X)", Design: true, Groups: true, YRank: 1, YShape: "(d,)"}
 	matrix     = Layout{Arrays: "y (m x n)", YRank: 2, YShape: "(m, n)"}
+	video      = Layout{Arrays: "y (m x n), or a video's frames (f x h x w),\nwhich are the columns of a matrix", YRank: 2, YShape: "(m, n)", Frames: true}
 	completion = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)", Selection: true, YRank: 1, YShape: "(d,)"}
 	sequence   = Layout{Arrays: "y (n), or y (m x n), m sequences", YRank: 1, YShape: "(n,)", Rows: true}
 )
@@ -71,7 +74,7 @@ func init() {
 		{Name: "group-lasso", Layout: grouped},
 		{Name: "svt", Layout: matrix, Generator: &svtGenerator},
 		{Name: "matrix-completion", Layout: completion, Generator: &completionGenerator},
-		{Name: "robust-pca", Layout: matrix, Generator: &robustPCAGenerator},
+		{Name: "robust-pca", Layout: video, Generator: &robustPCAGenerator},
 		{Name: "tv1d", Layout: sequence, Generator: &tv1dGenerator},
 	}
 	for i := range registered {

@@ -191,6 +191,10 @@ var waveletOperator = operatorKind{
 		}
 		own, err := s.ownShape(f)
 		return func(_ *specBuilder, rows, cols []int) (built, error) {
+			// The input is the signal: the output may be larger.
+			if cols != nil {
+				rows = nil
+			}
 			shape, m, k, image, err := squareGrid(n, own, rows, cols)
 			if err != nil {
 				return built{}, err
@@ -204,7 +208,13 @@ var waveletOperator = operatorKind{
 			if err != nil {
 				return built{}, trim(err)
 			}
-			return built{op: op, rows: shape, cols: shape, rowAverages: op.Averages()}, nil
+			coefficients := []int{length(shape)}
+			if r, c := op.Coefficients(); image {
+				coefficients = []int{r, c}
+			} else {
+				coefficients[0] = c
+			}
+			return built{op: op, rows: coefficients, cols: shape, rowAverages: op.Averages()}, nil
 		}, err
 	},
 }

@@ -51,6 +51,11 @@ type Data struct {
 	// Entries are the entries that y, Indices and Shape come from, with the names of the rows and
 	// columns of the matrix; nil where they come from arrays.
 	Entries *design.Entries
+	// Depth is that of the image that Y was read from.
+	Depth dataio.Depth
+	// Frames is (f, h, w) where the f columns of Y are the frames of a video of h x w pixels; else
+	// nil.
+	Frames []int
 	// Spec is the specification of the data, as set by [Spec.Load]; nil for the named problems.
 	Spec *Spec
 }
@@ -74,6 +79,8 @@ type Problem struct {
 	// MuShape and BShape are the shapes in which to present mu_hat and b: b of robust PCA is two
 	// matrices, (2, m, n).
 	MuShape, BShape []int
+	// Frames is that of the data.
+	Frames []int
 	// Signal maps b to the signal where that is neither b nor mu_hat: the synthesis of a
 	// specification, the image before it is blurred or partly lost. SignalShape is the
 	// signal's shape. Both are nil elsewhere.
@@ -85,6 +92,9 @@ type Problem struct {
 	// Relative says that a weight was a multiple of its maximum at Data.Y. The estimator then
 	// depends on y through that weight, and SURE at the same y is only approximately unbiased.
 	Relative bool
+	// Thresholds is how many thresholds were chosen by SURE at Data.Y. They too make the estimator
+	// depend on y: see [Problem.Relative].
+	Thresholds int
 	// NearlyConstant lists the columns of a matrix that are constant up to the last digits of their
 	// entries. With Data.Intercept they count as constant, and as part of the intercept.
 	NearlyConstant []int

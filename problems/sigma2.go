@@ -61,6 +61,9 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 	if shape == nil {
 		shape = []int{len(data.Y)}
 	}
+	if len(shape) == 3 && shape[2] <= mostChannels {
+		return sigma2OfChannels(method, name, data, shape)
+	}
 	if method == MethodAuto {
 		method = spec.sigma2Method(shape, data.Intercept)
 	}

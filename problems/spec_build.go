@@ -21,6 +21,8 @@ type specBuilder struct {
 	*Spec
 	dev array.Device
 	p   *Problem
+	// data are those the problem is built for.
+	data Data
 	// sources are the operators made of arrays.
 	sources []source
 	// roots are the square roots of the weights of the loss, nil where there are none.
@@ -34,7 +36,7 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	if err := s.check(data); err != nil {
 		return s.at(s.data.line, err)
 	}
-	b := &specBuilder{Spec: s, dev: p.dev, p: p}
+	b := &specBuilder{Spec: s, dev: p.dev, p: p, data: data}
 	a, err := b.operator(s.operator, data.YShape, nil)
 	if err != nil {
 		return err
@@ -48,7 +50,7 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 		p.Signal, p.SignalShape = w.op, a.cols
 		a = multiply([]built{a, w})
 	}
-	p.Operator, p.MuShape, p.BShape = a.op, data.YShape, a.cols
+	p.Operator, p.MuShape, p.BShape, p.Frames = a.op, data.YShape, a.cols, data.Frames
 	p.D, p.P = a.op.Dims()
 	from := b.source(a.op)
 	p.rows = s.operator.matrix != nil && s.synthesis == nil

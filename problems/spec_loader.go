@@ -55,13 +55,20 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 		return Data{}, l.missing("y", s.data.line)
 	}
 	vector := func(a *dataio.Array) *dataio.Array {
-		if len(a.Shape) == 2 && a.Shape[0] == 1 && !l.image {
+		switch {
+		case len(a.Shape) != 2 || l.image:
+		case a.Shape[0] == 1:
 			a.Shape = a.Shape[1:]
+		case a.Shape[1] == 1:
+			a.Shape = a.Shape[:1]
 		}
 		return a
 	}
 	vector(y)
 	data.Y, data.YShape = y.Data, y.Shape
+	if y.Depth.Scaled || l.image {
+		data.Depth = y.Depth
+	}
 	bound.images = l.image
 	if mu != nil {
 		if vector(mu); !slices.Equal(mu.Shape, y.Shape) {
@@ -320,7 +327,15 @@ func (l *specLoader) read(name string) (*dataio.Array, error) {
 	if err != nil {
 		return nil, l.errorf(line, "%s: %w", p.path, err)
 	}
-	if name == "y" && p.set.Format() == "png" {
+	if name == "y" || name == "mu" {
+		if p.set.Format() == "npy" && (len(a.Shape) == 2 || len(a.Shape) == 3) && min(a.Shape[0], a.Shape[1]) > 1 {
+			a.ScaleToUnit()
+		}
+		if name == "y" && p.set.IsImage() && a.Depth.Bits == 1 {
+			return nil, l.errorf(line, "%s: is an image of 1 bit, expected at least 8: black and white are no numbers with normal noise", p.path)
+		}
+	}
+	if name == "y" && (p.set.IsImage() || a.Depth.Scaled) {
 		l.image = true
 	}
 	var where *arrayRef

@@ -41,6 +41,7 @@ func init() {
 		sortedL1Regularizer,
 		tv1dRegularizer,
 		nuclearRegularizer,
+		shrinkageRegularizer,
 		nonnegativeRegularizer,
 		boxRegularizer,
 		linfBallRegularizer,

@@ -17,6 +17,7 @@
 //	NewSortedL1     sum_i lambda_i |b|_(i), the norm of SLOPE and OWL
 //	NewTV1D         lambda sum_i |b_{i+1} - b_i|, the fused LASSO's
 //	NewNuclear      lambda ||B||_*, the sum of B's singular values
+//	NewShrinkage    that whose proximal operator is soft thresholding in a Parseval frame
 //	NonNegative     0 where b >= 0, else +Inf
 //	NewBox          0 where lo <= b <= hi, else +Inf
 //	NewLinfBall     0 where ||b||_inf <= c, else +Inf

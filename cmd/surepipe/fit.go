@@ -11,11 +11,14 @@ import (
 // result of the estimate.
 func writeFit(path string, p *problems.Problem, data problems.Data, risk pipeline.Risk, r result) error {
 	f := fit.Fit{
-		BShape: p.BShape, MuHat: risk.MuHat, MuShape: p.MuShape,
-		B0: interceptOf(p, risk), Center: p.Means(), Scale: p.Scales(),
+		BShape: p.BShape,
+		B0:     interceptOf(p, risk), Center: p.Means(), Scale: p.Scales(),
 	}
+	mu := presented(p, dataio.Array{Shape: p.MuShape, Data: risk.MuHat})
+	f.MuHat, f.MuShape = mu.Data, mu.Shape
 	if risk.B != nil { // a command has none
-		f.B = p.Coefficients(risk.B)
+		b := presented(p, dataio.Array{Shape: p.BShape, Data: p.Coefficients(risk.B)})
+		f.B, f.BShape = b.Data, b.Shape
 	}
 	weight := func(n *number) any {
 		if n == nil {

@@ -13,6 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/internal/dataio"
 	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -50,6 +51,8 @@ type estimatorFlags struct {
 	fits         bool
 	// specification is that of --spec.
 	specification *problems.Spec
+	// depth is that of the file of y.
+	depth dataio.Depth
 	// keepB downloads b with each result; the intercept always requires it.
 	keepB bool
 	// exec are the flags of an estimator that is a command.
@@ -66,7 +69,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	if cmd.Name() != "montecarlo" {
 		f.exec.register(cmd)
 	}
-	flags.StringVar(&f.data, "data", "", "the data: a .npz, .npy, .csv, .mtx or .png `file` (see surepipe run --help)")
+	flags.StringVar(&f.data, "data", "", "the data: a .npz, .npy, .csv, .mtx, .png, .jpg or .tif `file` (see surepipe run --help)")
 	f.table.register(flags)
 	flags.StringVar(&f.x, "X", "", "a `file` with X, dense or sparse, which replaces that of --data")
 	if cmd.Name() != "montecarlo" {
@@ -105,7 +108,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
 	for _, name := range []string{"data", "X", "mu"} {
-		cobra.CheckErr(cmd.MarkFlagFilename(name, "npz", "npy", "csv", "tsv", "mtx", "png", "gz"))
+		cobra.CheckErr(cmd.MarkFlagFilename(name, "npz", "npy", "csv", "tsv", "mtx", "png", "jpg", "tif", "gz"))
 	}
 	cobra.CheckErr(cmd.MarkFlagFilename("spec", "yaml", "yml"))
 	shareFlags(flags)
@@ -370,6 +373,9 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	}
 	if j.sigma2 = f.noise(data); (data.Sigma2 != nil || j.sigma2 != 0) && !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
 		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.sigma2)
+	}
+	if j.sigma2 > 0 {
+		data.Sigma2 = &j.sigma2 // some regularizers depend on it
 	}
 	hyper, err := f.hyper()
 	if err != nil {

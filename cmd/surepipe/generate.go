@@ -48,6 +48,9 @@ type generateFlags struct {
 	// sizes are the flags of sizeNames.
 	sizes [4]int
 	seed  uint64
+	// from is a file to which noise of standard deviation sigma is added.
+	from  string
+	sigma float64
 }
 
 func newGenerate() *cobra.Command {
@@ -60,9 +63,14 @@ func newGenerate() *cobra.Command {
 evaluation of Stein's unbiased risk estimate with convex regularizers", with the
 true mean mu, sigma2 = 2 and the paper's weights. The weights are computed from
 another, independent draw of y, so that SURE at the y in the file is exactly unbiased.
-` + generateHelp(),
+` + generateHelp() + `
+With --from it adds white normal noise of standard deviation --sigma to an image or an
+array instead. A .npz file then holds y, mu and sigma2, a .npy or .csv file y, and so
+does a .tif file, in floating point numbers of 32 bits. A .png file has 16 bits and no
+values outside [0, 1]: what is clipped there is not normal.`,
 		Example: `  surepipe generate --problem lasso --d 500 --out lasso.npz
-  surepipe generate --problem matrix-completion --rows 200 --cols 100 --seed 7 --out mc.npz`,
+  surepipe generate --problem matrix-completion --rows 200 --cols 100 --seed 7 --out mc.npz
+  surepipe generate --from photo.png --sigma 0.1 --seed 1 --out noisy.tif`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -73,9 +81,12 @@ another, independent draw of y, so that SURE at the y in the file is exactly unb
 		flags.IntVar(&f.sizes[i], sizeNames[i], 0, usage)
 	}
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of all random draws")
-	flags.StringVar(&f.out, "out", "", "the .npz `file` to write")
+	flags.StringVar(&f.from, "from", "", "a `file` with an image or an array to add noise to, in place of --problem")
+	flags.Float64Var(&f.sigma, "sigma", 0, "with --from: the standard deviation of the noise; an image's values lie in [0, 1]")
+	flags.StringVar(&f.out, "out", "", "the .npz `file` to write; with --from also .npy, .csv, .tif or .png")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)))
-	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz"))
+	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "tif", "png"))
+	cobra.CheckErr(cmd.MarkFlagFilename("from", "png", "jpg", "tif", "npy", "csv"))
 	return cmd
 }
 
@@ -107,6 +118,9 @@ func (f *generateFlags) check(cmd *cobra.Command) (g *problems.Generator, sizes 
 }
 
 func (f *generateFlags) run(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("from") || cmd.Flags().Changed("sigma") {
+		return f.addNoise(cmd)
+	}
 	g, sizes, err := f.check(cmd)
 	if err != nil {
 		return err

@@ -51,6 +51,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	if f.lossNow().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
+	f.depth = data.Depth
 	return data, f.estimateNoise(&data)
 }
 
@@ -190,6 +191,8 @@ func (v sigma2Value) Type() string { return "float|auto" }
 type source interface {
 	Shape() []int
 	Floats() (dataio.Array, error)
+	// Frames reads the frames of a video as the columns of a matrix: see [dataio.Reader].
+	Frames() (a dataio.Array, shape []int, err error)
 	Ints() (dataio.Array, error)
 	ShapeError(expected string) error
 	Close() error
@@ -200,7 +203,11 @@ type arrayInMemory struct{ a dataio.Array }
 
 func (m arrayInMemory) Shape() []int                  { return m.a.Shape }
 func (m arrayInMemory) Floats() (dataio.Array, error) { return m.a, nil }
-func (m arrayInMemory) Close() error                  { return nil }
+func (m arrayInMemory) Frames() (dataio.Array, []int, error) {
+	a, shape := m.a.Frames()
+	return a, shape, nil
+}
+func (m arrayInMemory) Close() error { return nil }
 
 func (m arrayInMemory) Ints() (dataio.Array, error) {
 	if m.a.Ints != nil {
@@ -227,6 +234,11 @@ type inputs struct {
 	layout problems.Layout
 	more   map[string]dataio.Array
 	sparse *dataio.Sparse
+	// stacks says that y may be a stack of samples, depth is that of its file, and frames its shape
+	// where it was read as the frames of a video.
+	stacks bool
+	depth  dataio.Depth
+	frames []int
 	// haveY says that y does not come from --data.
 	haveY bool
 }
@@ -235,7 +247,7 @@ type inputs struct {
 // precedence. If a sample is given, it is y.
 func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData, error) {
 	l, _ := layoutOf(f.problem)
-	in := inputs{f, l, map[string]dataio.Array{}, nil, sample != nil || f.y != ""}
+	in := inputs{estimatorFlags: f, layout: l, more: map[string]dataio.Array{}, stacks: stacks, haveY: sample != nil || f.y != ""}
 	if !in.layout.Design && f.x != "" {
 		return fileData{}, usagef("--X is %q, but %s has no design matrix", f.x, f.problem)
 	}
@@ -290,7 +302,10 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	if err != nil {
 		return fileData{}, usagef("%s: %w", f.source(), err)
 	}
-	data.Sparse, data.Table, data.Entries = in.sparse, table, entries
+	data.Sparse, data.Table, data.Entries, data.Depth = in.sparse, table, entries, in.depth
+	if in.frames != nil {
+		data.Frames = in.frames
+	}
 	return data, nil
 }
 
@@ -307,7 +322,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	if err != nil {
 		return err
 	}
-	a, err := set.Floats(name)
+	a, err := in.read(set, name)
 	if err != nil {
 		return err
 	}
@@ -392,7 +407,7 @@ func (in *inputs) fromFlag(name, path string) error {
 			return usagef("--%s: %s: %w", name, path, err)
 		}
 	}
-	a, err := set.Floats(array)
+	a, err := in.read(set, array)
 	if err != nil {
 		return usagef("--%s: %s: %w", name, path, err)
 	}
@@ -400,11 +415,27 @@ func (in *inputs) fromFlag(name, path string) error {
 	return nil
 }
 
+// read reads an array, the frames of a video as the columns of a matrix.
+func (in *inputs) read(set *dataio.Set, name string) (dataio.Array, error) {
+	if !in.layout.Frames || in.stacks {
+		return set.Floats(name)
+	}
+	a, frames, err := set.Frames(name)
+	if err == nil && frames != nil {
+		in.frames = frames
+		a.ScaleToUnit()
+	}
+	return a, err
+}
+
 // put stores an array under a name. Where a vector is expected, a single row or column of a format
 // that has only matrices is taken as one.
 func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 	a.Name = name
-	text := set.Format() == "csv" || set.Format() == "mtx" || set.Format() == "png"
+	if name == "y" && (set.IsImage() || a.Depth.Scaled) {
+		in.depth = a.Depth
+	}
+	text := set.Format() == "csv" || set.Format() == "mtx" || set.IsImage()
 	if text && name != "X" && in.layout.YRank == 1 && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
 		a.Shape = []int{len(a.Data)}
 	}
@@ -425,66 +456,4 @@ func (in *inputs) pickMu() error {
 	}
 	in.more["mu"] = dataio.Array{Name: "mu", Shape: []int{len(picked)}, Data: picked}
 	return nil
-}
-
-// checkInputs rejects flags that contradict each other, and reads the specification.
-func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
-	if f.exec.given() {
-		return f.checkExec(changed)
-	}
-	if err := checkNotExec(changed); err != nil {
-		return err
-	}
-	known := "one of " + strings.Join(problems.Names(), ", ")
-	named, _ := problems.Lookup(f.problem)
-	switch {
-	case f.problem == "" && f.spec == "":
-		return usagef("--problem is missing, expected %s; or --spec", known)
-	case f.problem != "" && f.spec != "":
-		return usagef("--problem is %q and --spec %q, expected one of them", f.problem, f.spec)
-	case f.spec == "" && named.Name == "":
-		return usagef("--problem is %q%s, expected %s; or --spec", f.problem, meant(f.problem, problems.Names()), known)
-	case f.spec == "" && f.data == "" && f.y == "" && f.mu == "":
-		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx or .png), or --y and --X")
-	case f.table.standardize && f.spec == "" && !named.Design:
-		return usagef("--standardize is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
-	case f.intercept && f.spec == "" && !named.Design:
-		return usagef("--intercept is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
-	}
-	if err := f.checkTable(changed, named.Layout); err != nil || f.spec == "" {
-		return err
-	}
-	s, err := problems.ReadSpec(f.spec)
-	if err != nil {
-		return usageError{err}
-	}
-	f.specification, f.problem = s, s.Name
-	if s.Solver.Name != "" && !changed("solver") {
-		f.solver = s.Solver.Name
-	}
-	if s.Solver.Tol != 0 && !changed("tol") {
-		f.tol = s.Solver.Tol
-	}
-	if s.Solver.MaxIter != 0 && !changed("max-iter") {
-		f.maxIter = s.Solver.MaxIter
-	}
-	if s.Solver.Derivative != "" && !changed("derivative") {
-		f.derivative = string(s.Solver.Derivative)
-	}
-	if !changed("intercept") {
-		f.intercept = s.Intercept
-	}
-	if !changed("standardize") {
-		f.table.standardize = s.Standardize
-	}
-	if s.Sigma2Method != "" && !changed("sigma2") {
-		f.sigma2Method = s.Sigma2Method
-	}
-	return nil
-}
-
-// specError reports whether the error has a place in a specification.
-func specError(err error) bool {
-	var placed *problems.SpecError
-	return errors.As(err, &placed)
 }

@@ -11,17 +11,20 @@ import (
 // The codes of the command's own notes. None is a reason to doubt the numbers or changes the exit
 // status.
 const (
-	noteRelativeWeight = "relative-weight"  // SURE is only approximately unbiased
-	noteNoIntercept    = "no-intercept"     // the mean of y suggests one
-	noteConstant       = "constant-column"  // a column counts as part of the intercept
-	noteErrorBar       = "error-bar-floor"  // the error bar is the least possible
-	noteMuHatAlone     = "mu-hat-alone"     // the file of --out has no b
-	noteClamped        = "pixels-clamped"   // the file of --out has other values than mu_hat
-	noteRowsLeftOut    = "rows-left-out"    // rows with missing values
-	noteFilled         = "values-replaced"  // missing values replaced by means
-	noteScales         = "unscaled-columns" // columns of very different scales
-	noteLog            = "earlier-samples"  // the samples in the --jsonl file are of another program
-	noteBiasedSigma2   = "sigma2-biased"    // sigma2 is the residual variance of a biased fit
+	noteRelativeWeight = "relative-weight"   // SURE is only approximately unbiased
+	noteNoIntercept    = "no-intercept"      // the mean of y suggests one
+	noteConstant       = "constant-column"   // a column counts as part of the intercept
+	noteErrorBar       = "error-bar-floor"   // the error bar is the least possible
+	noteMuHatAlone     = "mu-hat-alone"      // the file of --out has no b
+	noteClamped        = "pixels-clamped"    // the file of --out has other values than mu_hat
+	noteRowsLeftOut    = "rows-left-out"     // rows with missing values
+	noteFilled         = "values-replaced"   // missing values replaced by means
+	noteScales         = "unscaled-columns"  // columns of very different scales
+	noteLog            = "earlier-samples"   // the samples in the --jsonl file are of another program
+	noteBiasedSigma2   = "sigma2-biased"     // sigma2 is the residual variance of a biased fit
+	noteThresholds     = "chosen-thresholds" // SURE is slightly too small
+	noteScaled         = "integers-scaled"   // y is an image of integers
+	noteLossy          = "lossy-image"       // y was compressed
 )
 
 // commandNote reports whether a code is that of a note about the command as a whole, which the lines

@@ -198,8 +198,17 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 			return err
 		}
 		defer y.Close()
+		if l.Frames && !stacks && len(y.Shape()) == 3 {
+			read, shape, err := y.Frames()
+			if err != nil {
+				return err
+			}
+			data.Y, data.YShape, data.Frames = read.Data, read.Shape, shape
+			return a.readMu(data, l, "\"y\"")
+		}
+		column := l.YRank == 1 && !stacks && len(y.Shape()) == 2 && y.Shape()[1] == 1
 		switch stacked := len(y.Shape()) == l.YRank+1; {
-		case len(y.Shape()) == l.YRank || stacked && l.Rows && !stacks:
+		case column || len(y.Shape()) == l.YRank || stacked && l.Rows && !stacks:
 		case stacked && stacks:
 			data.Stack = make([][]float64, y.Shape()[0])
 		case stacked && y.Shape()[len(y.Shape())-1] != 1:
@@ -215,6 +224,9 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 			return err
 		}
 		data.Y, data.YShape = read.Data, read.Shape
+		if column {
+			data.YShape = data.YShape[:1]
+		}
 		if data.Stack != nil {
 			// A Problem checks only the first sample.
 			if err := read.CheckFinite(); err != nil {
@@ -242,7 +254,14 @@ func (a arrays) readMu(data *fileData, l problems.Layout, which string) error {
 		return err
 	}
 	defer mu.Close()
+	column := len(data.YShape) == 1 && slices.Equal(mu.Shape(), []int{data.YShape[0], 1})
+	if data.Frames != nil && slices.Equal(mu.Shape(), data.Frames) {
+		read, _, err := mu.Frames()
+		data.Mu = read.Data
+		return err
+	}
 	switch {
+	case column:
 	case data.YShape == nil && len(mu.Shape()) != l.YRank:
 		return mu.ShapeError(l.YShape)
 	case data.YShape != nil && !slices.Equal(mu.Shape(), data.YShape):

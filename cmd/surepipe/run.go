@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -46,10 +45,10 @@ Results go to standard output, everything else to standard error.
 	f.register(cmd, 1)
 	f.coefficients.register(cmd, "")
 	cmd.Flags().Lookup("parallel").Usage = "with --exec: calls of the command at once"
-	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: the fit, with all that surepipe predict needs (.npz), or mu_hat alone (.npy, .csv, .png); for a specification with a synthesis also the signal (.npz), or the signal alone")
+	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: the fit, with all that surepipe predict needs (.npz), or mu_hat alone (.npy, .csv, .png, .jpg, .tif); for a specification with a synthesis also the signal (.npz), or the signal alone")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
-	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
+	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png", "jpg", "tif"))
 	return cmd
 }
 
@@ -67,8 +66,11 @@ They come from --data, a file of any of these formats:
   .csv, .tsv         a table: y and X of a regression, with --response NAME for y (see
                      Tables below); or a table of numbers: one array
   .npy, dense .mtx   one array: y, or X where --y gives y
-  .png               a grayscale image, pixels as numbers in [0, 1]: y. Where noise is
-                     clipped at black or white it is not normal, and SURE is biased
+  .png, .jpg, .tif   an image, grey or (rows, columns, 3), pixels as numbers in [0, 1],
+                     floating point ones of a .tif as they are: y. Where noise is clipped
+                     at black or white it is not normal, and SURE is biased
+  .npy of uint8,     an image too, for a specification whose y has 2 or 3 axes: scaled to
+  uint16             [0, 1]. So are frames for robust-pca
 
 --X, --y and --mu each name a file of their own, in any of these formats.
 
@@ -262,6 +264,10 @@ func (f *estimatorFlags) warn(cmd *cobra.Command, p *problems.Problem) {
 	if n := len(p.NearlyConstant); n > 0 {
 		f.note(cmd, noteConstant, "column %d of X, counted from 0, is constant up to rounding errors and counts as part of the intercept (%d such columns)", p.NearlyConstant[0], n)
 	}
+	f.noteImage(cmd, f.depth)
+	if p.Thresholds > 0 {
+		f.note(cmd, noteThresholds, "%d thresholds were chosen by SURE at this y: SURE takes them as given, and is too small by nearly 2 sigma2 for each", p.Thresholds)
+	}
 	if p.Relative {
 		f.note(cmd, noteRelativeWeight, "a weight is a multiple of its maximum at this y, so that it depends on y: SURE, where sigma2 is known, is only approximately unbiased, and the other criteria take the weight as fixed")
 	}
@@ -309,15 +315,6 @@ func (f *estimatorFlags) result(j *job) result {
 	}
 }
 
-// outFormat is the format of --out by the name's extension.
-func outFormat(path string) (string, error) {
-	switch ext := strings.ToLower(filepath.Ext(path)); ext {
-	case ".npz", ".npy", ".csv", ".png":
-		return ext, nil
-	}
-	return "", usagef("--out is %q, expected a name that ends in .npz, .npy, .csv or .png", path)
-}
-
 // checkOut rejects a format that cannot hold the result.
 func checkOut(path string, p *problems.Problem) error {
 	format, err := outFormat(path)
@@ -329,16 +326,16 @@ func checkOut(path string, p *problems.Problem) error {
 		name, shape = "the signal", p.SignalShape
 	}
 	switch {
-	case format == ".png" && len(shape) != 2:
-		return usagef("--out is %q, but %s has shape %s: an image is a matrix", path, name, dataio.ShapeString(shape))
-	case format == ".csv" && len(shape) > 2:
-		return usagef("--out is %q, but %s has shape %s: a table has two axes", path, name, dataio.ShapeString(shape))
+	case slices.Contains(imageOut, format) && (p.Frames != nil || !isImageShape(shape)):
+		return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", path, name, dataio.ShapeString(shapeOut(p, shape)))
+	case format == ".csv" && len(shapeOut(p, shape)) > 2:
+		return usagef("--out is %q, but %s has shape %s: a table has two axes", path, name, dataio.ShapeString(shapeOut(p, shape)))
 	}
 	return nil
 }
 
-// writeResult writes the file of --out. A format of one array holds the signal, or else mu_hat. An
-// image has 8 bits per pixel if y has, else 16.
+// writeResult writes the file of --out. A format of one array holds the signal, or else mu_hat.
+// Images, and integers of a numpy file that were taken for one, have the depth of y.
 func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problems.Problem, data problems.Data, risk pipeline.Risk, r result) error {
 	format, err := outFormat(path)
 	if err != nil {
@@ -356,19 +353,10 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 			return err
 		}
 	}
-	switch format {
-	case ".npy":
-		return dataio.WriteNPY(path, a)
-	case ".csv":
-		return dataio.WriteCSV(path, a)
-	}
-	bits := 16
-	if eightBit(data.Y) {
-		bits = 8
-	}
-	clamped, err := dataio.WritePNG(path, a, bits)
+	a = presented(p, a)
+	clamped, err := writeArray(path, format, a, f.depth, data.Y)
 	if err == nil && clamped > 0 {
-		f.note(cmd, noteClamped, "%s: %d of %d pixels were outside [0, 1] and have been clamped", path, clamped, len(a.Data))
+		f.note(cmd, noteClamped, "%s", clampedText(path, clamped, len(a.Data)))
 	}
 	return err
 }
@@ -383,16 +371,6 @@ func synthesize(p *problems.Problem, b []float64) (dataio.Array, error) {
 	dev.Upload(from, b)
 	p.Signal.Forward(to, from)
 	return dataio.Array{Name: "signal", Shape: p.SignalShape, Data: to.ToHost()}, dev.Sync()
-}
-
-// eightBit reports whether all values are 8-bit pixels.
-func eightBit(y []float64) bool {
-	for _, v := range y {
-		if x := 255 * v; math.Abs(x-math.Round(x)) > 1e-9 || v < 0 || v > 1 {
-			return false
-		}
-	}
-	return true
 }
 
 // logger writes to standard error when --verbose asks for it.

@@ -190,7 +190,7 @@ func TestExamplesRunOnTheirData(t *testing.T) {
 // errorOf drops the count that comes with an error.
 func errorOf(_ int, err error) error { return err }
 
-// A photograph with noise, denoised by wavelet soft thresholding: SURE is the true loss
+// A photograph with noise, denoised by wavelet soft thresholding of all shifts: SURE is the true loss
 // within its error bar, with the variance given and with it estimated, and the image
 // is written back.
 func TestPhotographIsDenoised(t *testing.T) {
@@ -205,7 +205,7 @@ func TestPhotographIsDenoised(t *testing.T) {
 	}
 	spec := example(t, dir, "wavelet-denoise")
 	run := func(sigma2 string) (sure, loss, bar float64, o map[string]any) {
-		o = object(t, "run", "--spec", spec, "--data", noisy, "--mu", photograph, "--sigma2", sigma2, "--lambda", "0.15", "--trace", "hutchinson", "--queries", "auto", "--out", clean)
+		o = object(t, "run", "--spec", spec, "--data", noisy, "--mu", photograph, "--sigma2", sigma2, "--out", clean)
 		bar = math.Hypot(o["sure_stderr"].(float64), 2*o["sigma2"].(float64)*o["divergence_stderr"].(float64))
 		return o["sure"].(float64), o["loss"].(float64), bar, o
 	}
@@ -230,7 +230,7 @@ func TestPhotographIsDenoised(t *testing.T) {
 		clamped += (v - mu.Data[i]) * (v - mu.Data[i])
 	}
 	// What is clamped to [0, 1], where the truth is, comes nearer to it; 16 bits change little.
-	if clamped > loss*(1+1e-6) || clamped < 0.95*loss {
+	if clamped > loss*(1+1e-6) || clamped < 0.9*loss {
 		t.Errorf("the written image has a loss of %g, the estimate %g", clamped, loss)
 	}
 	sure, loss, bar, o := run("auto")

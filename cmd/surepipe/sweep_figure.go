@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
@@ -48,6 +49,7 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 			}
 			h.Values, h.Converged = append(h.Values, values), append(h.Converged, converged)
 		}
+		r.mapErrors(&h)
 		return h
 	}
 	s := figure.Sweep{Title: title, Parameter: symbols[f.axes[0].name], Label: label(f.criterion)}
@@ -79,7 +81,7 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 	if summary.Rule != pipeline.MinimumRule && summary.Chosen.Index != best.Index {
 		s.Chosen, s.ChosenName = f.weightsOf(r.lines[summary.Chosen.Index])[0], string(summary.Rule)
 	}
-	return s
+	return r.picture(s)
 }
 
 // largest is the largest value of the criterion. It stands for values that are not defined, whose
@@ -92,4 +94,24 @@ func (r *sweepReport) largest() float64 {
 		}
 	}
 	return most
+}
+
+// mapErrors gives the map the standard errors of its values, where all are known, and that of the
+// minimum.
+func (r *sweepReport) mapErrors(h *figure.HeatMap) {
+	rows, cols := len(h.Y), len(h.X)
+	for y := range rows {
+		row := make([]float64, cols)
+		for x := range cols {
+			_, row[x] = r.lines[(rows-1-y)*cols+cols-1-x].value(r.f.criterion)
+			if math.IsNaN(row[x]) || math.IsInf(row[x], 0) {
+				h.Err = nil
+				return
+			}
+		}
+		h.Err = append(h.Err, row)
+	}
+	if i := figure.Minimizer(slices.Concat(h.Values...), slices.Concat(h.Converged...)); i >= 0 {
+		h.MinErr = slices.Concat(h.Err...)[i]
+	}
 }

@@ -25,7 +25,8 @@ type sweepReport struct {
 	f       *sweepFlags
 	job     *job
 	data    problems.Data
-	total   int // points of the grid
+	best    pipeline.Risk // of the estimate that is written and drawn
+	total   int           // points of the grid
 	log     *sweepLog
 	known   []sweepLine
 	lines   []sweepLine
@@ -180,6 +181,7 @@ func (r *sweepReport) finish(best, chosen pipeline.SweepPoint, took time.Duratio
 	r.bar.close()
 	f := r.f
 	s := r.summary(best, chosen, took)
+	r.best = chosen.Risk
 	coefficients, err := r.coefficients(chosen, &s)
 	if err != nil {
 		return err

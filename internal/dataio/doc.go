@@ -15,7 +15,12 @@
 //	                                                              coordinate and array
 //	sparse .npz, written by  [Set.Sparse]             -           csr, csc, coo
 //	scipy.sparse.save_npz
-//	grayscale .png           [Open], [ReadPNG]        [WritePNG]  1 to 16 bits, as numbers in [0, 1]
+//	.png                     [Open], [ReadPNG]        [WritePNG]  grey or RGB, 1 to 16 bits, as
+//	                                                              numbers in [0, 1]
+//	.jpg                     [Open], [ReadJPEG]       [WriteJPEG] grey or RGB, the same
+//	.tif                     [Open], [ReadTIFF]       [WriteTIFF] grey or RGB, 8, 16 or 32 bits, the
+//	                                                              same; floating point numbers of 32
+//	                                                              or 64 bits, as they are
 //
 // [Open] detects the format from the file's first bytes and returns a [Set] of named arrays. Of
 // numpy's files only the directory and the headers are read until an array is asked for:

@@ -29,6 +29,19 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(image.Bytes())
+	colour := Array{Shape: []int{1, 2, 3}, Data: []float64{0, 0.2, 0.4, 0.6, 0.8, 1}}
+	for _, depth := range []Depth{{Bits: 8}, {Bits: 16}, {Bits: 32, Float: true}} {
+		var image bytes.Buffer
+		if _, err := EncodeTIFF(&image, colour, depth); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(image.Bytes())
+	}
+	var compressed bytes.Buffer
+	if _, err := EncodeJPEG(&compressed, colour); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(compressed.Bytes())
 	f.Fuzz(func(t *testing.T, file []byte) {
 		oneLine := func(err error) {
 			if strings.Contains(err.Error(), "\n") {
@@ -112,6 +125,8 @@ func FuzzRead(f *testing.F) {
 		stack(NewStack(bytes.NewReader(file)))
 		array(ReadCSV(bytes.NewReader(file), CSVOptions{}))
 		array(ReadPNG(bytes.NewReader(file)))
+		array(ReadJPEG(bytes.NewReader(file)))
+		array(ReadTIFF(bytes.NewReader(file)))
 		if dense, m, err := ReadMatrixMarket(bytes.NewReader(file)); dense != nil {
 			array(*dense, err)
 		} else {

@@ -90,9 +90,16 @@ func (r *Reader) Floats() (Array, error) {
 	if r.held != nil {
 		return *r.held, nil
 	}
+	return r.floats(r.places())
+}
+
+// floats reads the values to the places in a new array, nil for their order.
+func (r *Reader) floats(place func() int) (Array, error) {
 	a := Array{Name: r.name, Shape: r.shape, Data: make([]float64, r.len)}
+	if r.dtype.kind == 'u' && r.dtype.size <= 2 {
+		a.Depth = Depth{Bits: 8 * r.dtype.size}
+	}
 	decode := r.dtype.floats()
-	place := r.places()
 	var turned [chunkLen]float64
 	err := r.each(func(first int, b []byte) error {
 		n := len(b) / r.dtype.size
@@ -110,6 +117,33 @@ func (r *Reader) Floats() (Array, error) {
 		return Array{}, err
 	}
 	return a, nil
+}
+
+// Frames reads an array of three axes, the f frames of a video of h x w pixels, as a matrix of h w
+// rows, the pixels, and f columns, without a second copy; shape is (f, h, w). Other arrays are read
+// as by [Reader.Floats], and shape is nil.
+func (r *Reader) Frames() (a Array, shape []int, err error) {
+	if len(r.shape) != 3 || r.held != nil {
+		if a, err = r.Floats(); err == nil {
+			a, shape = a.Frames()
+		}
+		return a, shape, err
+	}
+	frames, pixels := r.shape[0], r.shape[1]*r.shape[2]
+	place := r.places()
+	next := 0
+	if place == nil {
+		place = func() int {
+			next++
+			return next - 1
+		}
+	}
+	a, err = r.floats(func() int {
+		at := place()
+		return at%pixels*frames + at/pixels
+	})
+	a.Shape = []int{pixels, frames}
+	return a, r.shape, err
 }
 
 // Ints reads integers of any type, and floats that are integers, in C order.

@@ -33,6 +33,9 @@ type Array struct {
 	Columns []string
 	// Absent says that a NaN stands for a value that does not exist: a .csv file has an empty cell.
 	Absent bool
+	// Depth says how an image's file stores the values, and a numpy file unsigned integers of 8 or 16
+	// bits, as which images are stored.
+	Depth Depth
 }
 
 // CheckFinite returns an error that names the first NaN or Inf, and its place.
@@ -60,6 +63,24 @@ func (a Array) Column(column string) (y Array, err error) {
 		y.Data[i] = a.Data[i*cols+j]
 	}
 	return y, nil
+}
+
+// Frames returns an array of three axes, the f frames of a video of h x w pixels, as a matrix of
+// h w rows, the pixels, and f columns; shape is (f, h, w). Other arrays are returned as they are, and
+// shape is nil.
+func (a Array) Frames() (matrix Array, shape []int) {
+	if len(a.Shape) != 3 {
+		return a, nil
+	}
+	frames, pixels := a.Shape[0], a.Shape[1]*a.Shape[2]
+	matrix = a
+	matrix.Shape, matrix.Data = []int{pixels, frames}, make([]float64, len(a.Data))
+	for t := range frames {
+		for q, v := range a.Data[t*pixels:][:pixels] {
+			matrix.Data[q*frames+t] = v
+		}
+	}
+	return matrix, a.Shape
 }
 
 // A Set is the named arrays of one file. A numpy file is opened without reading its values: they
@@ -131,7 +152,7 @@ func openRegular(path, expected string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-const formats = ".npz, .npy, .csv, .mtx or grayscale .png"
+const formats = ".npz, .npy, .csv, .mtx, or an image (.png, .jpg, .tif)"
 
 func open(path string) (_ *Set, err error) {
 	f, size, err := openRegular(path, formats)
@@ -190,10 +211,13 @@ func open(path string) (_ *Set, err error) {
 		a.Name = name
 		return &Set{format: format, names: []string{name}, entries: map[string]entry{name: {held: &a}}}, nil
 	}
+	for _, im := range imageReaders {
+		if bytes.HasPrefix(magic, []byte(im.magic)) {
+			a, err := im.read(r)
+			return held(im.format, a, err)
+		}
+	}
 	switch {
-	case bytes.HasPrefix(magic, []byte("\x89PNG")):
-		a, err := ReadPNG(r)
-		return held("png", a, err)
 	case bytes.HasPrefix(bytes.ToLower(magic), []byte("%%matrixmarket")), extension == ".mtx":
 		dense, sparse, err := ReadMatrixMarket(r)
 		if dense != nil {
@@ -205,8 +229,8 @@ func open(path string) (_ *Set, err error) {
 		return held("csv", a, err)
 	case bytes.HasPrefix(magic, npy.Magic[:]):
 		return nil, errors.New("is a numpy array compressed with gzip: decompress it first, or save it with numpy.savez_compressed")
-	case bytes.HasPrefix(magic, []byte("\xff\xd8\xff")), bytes.HasPrefix(magic, []byte("II*\x00")), bytes.HasPrefix(magic, []byte("MM\x00*")):
-		return nil, errors.New("is a JPEG or TIFF image, expected a grayscale .png; convert it, for instance with " + convertHint)
+	case slices.ContainsFunc(otherImages, func(m string) bool { return bytes.HasPrefix(magic, []byte(m)) }):
+		return nil, errors.New("is a GIF, BMP, WebP or BigTIFF image, expected a .png, .jpg or .tif; convert it, for instance with " + convertHint)
 	}
 	return nil, fmt.Errorf("has an unknown format, expected %s", formats)
 }
@@ -219,7 +243,7 @@ func (s *Set) Close() error {
 	return s.file.Close()
 }
 
-// Format is npz, npy, csv, mtx or png.
+// Format is npz, npy, csv, mtx, png, jpeg or tiff.
 func (s *Set) Format() string { return s.format }
 
 // Names lists the arrays in the file's order. It is empty for a sparse .mtx file.
@@ -267,6 +291,16 @@ func (s *Set) Open(name string) (*Reader, error) {
 
 // Floats reads an array of real numbers, converted to float64.
 func (s *Set) Floats(name string) (Array, error) { return readEntry(s, name, (*Reader).Floats) }
+
+// Frames reads an array of three axes as a matrix: see [Reader.Frames].
+func (s *Set) Frames(name string) (a Array, shape []int, err error) {
+	r, err := s.Open(name)
+	if err != nil {
+		return Array{}, nil, err
+	}
+	defer r.Close()
+	return r.Frames()
+}
 
 // Ints reads an array of integers, or of floats that are integers.
 func (s *Set) Ints(name string) (Array, error) { return readEntry(s, name, (*Reader).Ints) }

@@ -170,7 +170,7 @@ func TestWritePNGClampsAndCounts(t *testing.T) {
 	_, err = EncodePNG(&file, Array{Name: "a", Shape: []int{1, 1}, Data: []float64{math.NaN()}}, 8)
 	checkError(t, err, `array "a" holds NaN at [0, 0], expected finite numbers`)
 	_, err = EncodePNG(&file, Array{Name: "a", Shape: []int{1}, Data: []float64{1}}, 8)
-	checkError(t, err, `array "a" has shape (1,), expected (rows, columns) of an image`)
+	checkError(t, err, `array "a" has shape (1,), expected (rows, columns) of an image, or (rows, columns, 3) of a colour image`)
 	_, err = EncodePNG(&file, a, 12)
 	checkError(t, err, "a PNG image of 12 bits, expected 8 or 16")
 }
@@ -204,21 +204,20 @@ func TestReadPNGRefuses(t *testing.T) {
 		}
 		return file.Bytes()
 	}
-	hint := ", expected grayscale; convert it, for instance with magick in.png -alpha off -colorspace Gray out.png"
+	hint := ", expected grayscale or RGB; convert it, for instance with magick in.png -alpha off -type TrueColor out.png"
 	gray := encode(image.NewGray(box))
 	huge := slices.Clone(gray)
 	copy(huge[16:], "\x00\x0f\xff\xff\x00\x0f\xff\xff")
 	binary.BigEndian.PutUint32(huge[29:], crc32.ChecksumIEEE(huge[12:29]))
-	opaque := image.NewRGBA(box)
-	for i := range opaque.Pix {
-		opaque.Pix[i] = 255
-	}
+	animated := slices.Concat(gray[:33], []byte("\x00\x00\x00\x00acTL\x00\x00\x00\x00"), gray[33:])
+	binary.BigEndian.PutUint32(animated[41:], crc32.ChecksumIEEE(animated[37:41]))
 	for _, test := range []struct {
 		file []byte
 		want string
 	}{
-		{encode(opaque), "is a colour image" + hint},
-		{encode(image.NewNRGBA(box)), "is a colour image" + hint},
+		{encode(image.NewNRGBA(box)), "is an image with transparent pixels" + hint},
+		{encode(image.NewNRGBA64(box)), "is an image with transparent pixels" + hint},
+		{animated, "is an animated image" + hint},
 		{encode(image.NewPaletted(box, color.Palette{color.Black, color.White})), "is an image with a palette" + hint},
 		{gray[:len(gray)-20], "is not a PNG image, or truncated or corrupt (png: invalid format: unexpected EOF)"},
 		{gray[:20], "is not a PNG image, or truncated or corrupt (unexpected end)"},

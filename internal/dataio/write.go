@@ -36,13 +36,43 @@ func WriteCSV(path string, a Array) error {
 	return WriteFile(path, func(w io.Writer) error { return EncodeCSV(w, a) })
 }
 
-// WritePNG writes a matrix as a grayscale image, as [EncodePNG] does.
+// WritePNG writes an image, as [EncodePNG] does.
 func WritePNG(path string, a Array, bits int) (clamped int, err error) {
+	return writeImage(path, func(w io.Writer) (int, error) { return EncodePNG(w, a, bits) })
+}
+
+// WriteJPEG writes an image, as [EncodeJPEG] does.
+func WriteJPEG(path string, a Array) (clamped int, err error) {
+	return writeImage(path, func(w io.Writer) (int, error) { return EncodeJPEG(w, a) })
+}
+
+// WriteTIFF writes an image, as [EncodeTIFF] does.
+func WriteTIFF(path string, a Array, depth Depth) (clamped int, err error) {
+	return writeImage(path, func(w io.Writer) (int, error) { return EncodeTIFF(w, a, depth) })
+}
+
+func writeImage(path string, encode func(io.Writer) (int, error)) (clamped int, err error) {
 	err = WriteFile(path, func(w io.Writer) (err error) {
-		clamped, err = EncodePNG(w, a, bits)
+		clamped, err = encode(w)
 		return err
 	})
 	return clamped, err
+}
+
+// WriteNPYOfDepth is [WriteNPY] of numbers in [0, 1] as unsigned integers of 8 or 16 bits, the
+// inverse of [Array.ScaleToUnit], rounded and clamped as [EncodePNG] does.
+func WriteNPYOfDepth(path string, a Array, bits int) (clamped int, err error) {
+	if err := a.CheckFinite(); err != nil {
+		return 0, err
+	}
+	return writeImage(path, func(w io.Writer) (int, error) {
+		q := newQuantizer(bits)
+		levels := Array{Name: a.Name, Shape: a.Shape, Ints: make([]int64, len(a.Data))}
+		for i, v := range a.Data {
+			levels.Ints[i] = int64(q.level(v))
+		}
+		return q.clamped, encodeNPY(w, levels, bits/8)
+	})
 }
 
 // EncodeNPZ is WriteNPZ to a stream.
@@ -63,16 +93,28 @@ func EncodeNPZ(w io.Writer, arrays ...Array) error {
 
 // EncodeNPY writes an array as a .npy file of version 1.0, of type float64, int64 or text of fixed
 // width.
-func EncodeNPY(w io.Writer, a Array) error {
+func EncodeNPY(w io.Writer, a Array) error { return encodeNPY(w, a, 8) }
+
+// encodeNPY writes integers that take size bytes, unsigned where they are less than 8.
+func encodeNPY(w io.Writer, a Array, size int) error {
 	// The writer of package npyio does not support three axes.
 	a.check()
 	descr, n := "<f8", len(a.Data)
 	at := func(i int) uint64 { return math.Float64bits(a.Data[i]) }
 	if a.Ints != nil {
-		descr, n = "<i8", len(a.Ints)
+		descr, n = map[int]string{1: "|u1", 2: "<u2", 8: "<i8"}[size], len(a.Ints)
 		at = func(i int) uint64 { return uint64(a.Ints[i]) }
 	}
-	appendValue := func(buf []byte, i int) []byte { return binary.LittleEndian.AppendUint64(buf, at(i)) }
+	appendValue := func(buf []byte, i int) []byte {
+		switch v := at(i); size {
+		case 1:
+			return append(buf, byte(v))
+		case 2:
+			return binary.LittleEndian.AppendUint16(buf, uint16(v))
+		default:
+			return binary.LittleEndian.AppendUint64(buf, v)
+		}
+	}
 	if a.Texts != nil {
 		width := textWidth(a.Texts)
 		descr, n = fmt.Sprintf("<U%d", width), len(a.Texts)

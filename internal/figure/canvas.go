@@ -326,6 +326,9 @@ func (c *canvas) marker(m marker, at vg.Point) {
 	case triangle:
 		r *= 1.3
 		polygon(corner(90, r), corner(210, r), corner(330, r))
+	case downward:
+		r *= 1.3
+		polygon(corner(270, r), corner(30, r), corner(150, r))
 	case cross:
 		r *= 1.2
 		arm := stroke{color: m.edge, width: max(m.width, 1.2)}

@@ -63,6 +63,9 @@ func gallery() map[string]Figure {
 		steep.SURE[i] *= math.Exp(8 * float64(i) / 29)
 		steep.Loss[i] *= math.Exp(8 * float64(i) / 29)
 	}
+	wild := sweep(25, 0.5, 60, 1)
+	wild.Title = "one wild point, and some that have not converged"
+	wild.SURE[20], wild.SURE[1], wild.Loss[20], wild.Divergence[0] = 90, 40, 80, 1e5
 	offset := Sweep{Lambda: []float64{1, 2, 3}, SURE: []float64{1e5 + 1e-3, 1e5, 1e5 + 2e-3}}
 	apart := sweep(20, 0.5, 60, 1)
 	apart.Title, apart.Label, apart.LossLabel = "Matrix completion by generalized cross-validation", "GCV", "true loss"
@@ -94,6 +97,16 @@ func gallery() map[string]Figure {
 			steepGrid.Values[i][j] *= math.Exp(0.5 * math.Abs(float64(i+j-10)))
 		}
 	}
+	bars := grid(14, 10, 1)
+	for i := range bars.Values {
+		var row []float64
+		for range bars.Values[i] {
+			row = append(row, 0.12)
+		}
+		bars.Err = append(bars.Err, row)
+	}
+	bars.MinErr = 0.12
+	bars.Values[2][9], bars.Values[0][0] = 1e4, -1e4
 	single := grid(1, 1, 7)
 	negative := grid(40, 40, 1)
 	for i := range negative.Values {
@@ -111,6 +124,13 @@ func gallery() map[string]Figure {
 	}
 	hist := Histogram{Title: "LASSO, d = 2500", Samples: normals(400, 0.51, 0.056), Loss: normals(400, 0.51, 0.02), Seeds: normals(200, 0.48, 0.004)}
 	overlay := Histogram{Samples: normals(400, 0.51, 0.056), Loss: []float64{0.512}, Seeds: normals(200, 0.48, 0.03)}
+
+	coloured := Image{Caption: "red to the right, blue downwards", Rows: 5, Cols: 8, Channels: 3}
+	for i := range 5 {
+		for j := range 8 {
+			coloured.Pixels = append(coloured.Pixels, float64(j)/7, 0.2, float64(i)/4)
+		}
+	}
 
 	running := Running{Title: "SURE is unbiased", Values: normals(400, 0, 30), ReferenceName: "unbiased: 0"}
 
@@ -152,14 +172,14 @@ func gallery() map[string]Figure {
 	}
 
 	return map[string]Figure{
-		"sweep": plainSweep, "sweep-zero": zero, "sweep-one": one, "sweep-two": two, "sweep-many": many, "sweep-wide": wide, "sweep-steep": steep,
+		"sweep": plainSweep, "sweep-zero": zero, "sweep-one": one, "sweep-two": two, "sweep-many": many, "sweep-wide": wide, "sweep-steep": steep, "sweep-wild": wild,
 		"sweep-offset": offset, "sweep-only-zero": onlyZero, "sweep-apart": apart,
-		"heat": grid(14, 11, 1), "heat-zero": withZero, "heat-steep": steepGrid, "heat-single": single, "heat-negative": negative,
+		"heat": grid(14, 11, 1), "heat-zero": withZero, "heat-steep": steepGrid, "heat-errors": bars, "heat-single": single, "heat-negative": negative,
 		"histogram": hist, "histogram-overlay": overlay,
 		"histogram-one": Histogram{Samples: []float64{1e9}}, "histogram-two": Histogram{Samples: []float64{1e-12, 2e-12}, Loss: []float64{5e-12}},
 		"running": running, "running-one": Running{Values: []float64{3}}, "running-two": Running{Values: []float64{3, 4e9}}, "running-many": Running{Values: normals(20000, 1e-12, 1e-12)},
 		"images": Images{Title: "Handwritten digit", Images: []Image{noisy, estimate, truth}}, "images-curve": Images{Title: "Before, after and the curve", Images: []Image{noisy, estimate, truth}, Curve: &curve},
-		"images-zero": Images{Images: []Image{noisy, truth, truth, truth}, Curve: &bare}, "images-odd": Images{Images: []Image{tall, flat}}, "images-one": Images{Images: []Image{noisy}, Curve: &one},
+		"images-zero": Images{Images: []Image{noisy, truth, truth, truth}, Curve: &bare}, "images-odd": Images{Images: []Image{tall, flat}}, "images-colour": Images{Images: []Image{coloured, noisy}, Curve: &curve}, "images-one": Images{Images: []Image{noisy}, Curve: &one},
 		"lines": lines, "lines-crowd": crowd, "lines-one": Lines{Series: []Series{{Name: "one", X: []float64{5}, Y: []float64{1e-12}}}},
 	}
 }

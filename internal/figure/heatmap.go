@@ -25,6 +25,11 @@ type HeatMap struct {
 	Values [][]float64
 	// Converged is of the same shape: false marks a cell. Nil: all converged.
 	Converged [][]bool
+	// Err has the standard errors of the values, or better of their differences to the minimum, of the
+	// shape of Values: the values within one of the minimum are enclosed by a line. MinErr is that of
+	// the minimum itself. Nil and 0: not known.
+	Err    [][]float64
+	MinErr float64
 	// HasMin says that MinX, MinY and MinValue are the minimum, found between the grid's points: it
 	// is marked and named instead of the least of Values. It lies within the grid's cells.
 	HasMin               bool
@@ -78,6 +83,18 @@ func (h HeatMap) check() (HeatMap, error) {
 		}
 	}
 	h.X, h.Y = pick(h.X, xs), pick(h.Y, ys)
+	if h.Err != nil && len(h.Err) != len(h.Y) {
+		return h, fmt.Errorf("figure: Err has %d rows, expected %d, one for each Y", len(h.Err), len(h.Y))
+	}
+	for i, row := range h.Err {
+		if err := checkSeries(fmt.Sprintf("Err[%d]", i), row, len(h.X)); err != nil {
+			return h, err
+		}
+	}
+	h.Err = pick(h.Err, ys)
+	for i := range h.Err {
+		h.Err[i] = pick(h.Err[i], xs)
+	}
 	h.Values, h.Converged = pick(h.Values, ys), pick(h.Converged, ys)
 	for i := range h.Values {
 		h.Values[i] = pick(h.Values[i], xs)
@@ -171,7 +188,8 @@ func (h HeatMap) plan() (*drawing, error) {
 	minX, minY, minValue := h.least()
 
 	flat := slices.Concat(h.Values...)
-	low, high := slices.Min(flat), slices.Max(flat)
+	shown := kept(flat, settled(flat, slices.Concat(h.Converged...)))
+	low, high := slices.Min(shown), slices.Max(shown)
 	scale := &axis{label: label, min: low, max: high}
 	switch {
 	case low > 0 && high > 30*low:
@@ -189,12 +207,19 @@ func (h HeatMap) plan() (*drawing, error) {
 	}
 	main.front = append(main.front, func(c *canvas, p *panel) { h.drawCells(c, p, scale, xSpans, ySpans) })
 	b.legend = append(b.legend, entry{marker: &bestCell, label: join(
-		text{{s: "minimum "}}, number(minValue, 3), text{{s: " at "}},
+		text{{s: "minimum "}}, number(minValue, 3), h.minErr(), text{{s: " at "}},
 		plain(xName), text{{s: " = "}}, number(minX, 4).trim(), text{{s: ", "}},
 		plain(yName), text{{s: " = "}}, number(minY, 4).trim())})
 	if slices.Contains(slices.Concat(h.Converged...), false) {
 		open := openCell(3)
 		b.legend = append(b.legend, entry{label: plain("not converged"), marker: &open})
+	}
+
+	if h.Err != nil {
+		b.legend = append(b.legend, entry{label: plain("within one standard error of the minimum"), line: &stroke{color: black, width: 1}})
+	}
+	if e, some := beyondEntry(scale, "colours", black, flat); some {
+		b.legend = append(b.legend, e)
 	}
 
 	d := b.alone()
@@ -244,6 +269,14 @@ func (h HeatMap) drawCells(c *canvas, p *panel, scale *axis, xSpans, ySpans []sp
 			}
 		}
 	}
+	h.drawNear(c, func(j int) (from, to vg.Length) { return xAt(xSpans[j].from), xAt(xSpans[j].to) }, func(i int) (from, to vg.Length) { return yAt(ySpans[i].from), yAt(ySpans[i].to) })
+	for i, row := range h.Values {
+		for j, v := range row {
+			if v > scale.max || v < scale.min {
+				c.marker(beyondCell(v > scale.max, min(3, cellSize/4)), middleOf(i, j))
+			}
+		}
+	}
 	minX, minY, _ := h.least()
 	at := pt(xAt(p.x.norm(minX)), yAt(p.y.norm(minY)))
 	// A point of the grid has its mark in the middle of its cell.
@@ -279,4 +312,55 @@ var bestCell = marker{shape: star, radius: 5, fill: white, edge: black, width: 1
 
 func openCell(radius vg.Length) marker {
 	return marker{shape: circle, radius: radius, fill: white, edge: black, width: min(0.8, radius/3)}
+}
+
+// beyondCell marks a cell whose value is beyond the colours.
+func beyondCell(above bool, radius vg.Length) marker {
+	m := marker{shape: downward, radius: radius, fill: white, edge: black, width: min(0.8, radius/3)}
+	if above {
+		m.shape = triangle
+	}
+	return m
+}
+
+// minErr is the error of the minimum for the legend.
+func (h HeatMap) minErr() text {
+	if h.MinErr == 0 {
+		return nil
+	}
+	return join(text{{s: " ± "}}, number(h.MinErr, 2))
+}
+
+// nearLine encloses the cells near the minimum.
+var nearLine = stroke{color: white, width: 1.6}
+
+// drawNear encloses the cells that are within one standard error of the minimum.
+func (h HeatMap) drawNear(c *canvas, across, up func(i int) (from, to vg.Length)) {
+	if h.Err == nil {
+		return
+	}
+	_, _, least := h.least()
+	near := func(i, j int) bool {
+		return i >= 0 && j >= 0 && i < len(h.Y) && j < len(h.X) && math.Abs(h.Values[i][j]-least) <= h.Err[i][j] && (h.Converged == nil || h.Converged[i][j])
+	}
+	under := stroke{color: black, width: nearLine.width + 1}
+	for _, s := range []stroke{under, nearLine} {
+		for i := range h.Y {
+			for j := range h.X {
+				if !near(i, j) {
+					continue
+				}
+				x0, x1 := across(j)
+				y0, y1 := up(i)
+				for _, side := range []struct {
+					i, j     int
+					from, to vg.Point
+				}{{i - 1, j, pt(x0, y0), pt(x1, y0)}, {i + 1, j, pt(x0, y1), pt(x1, y1)}, {i, j - 1, pt(x0, y0), pt(x0, y1)}, {i, j + 1, pt(x1, y0), pt(x1, y1)}} {
+					if !near(side.i, side.j) {
+						c.line(s, side.from, side.to)
+					}
+				}
+			}
+		}
+	}
 }

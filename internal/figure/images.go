@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot/vg"
 )
 
-// Images is a row of grayscale images with captions, such as the noisy one, the
+// Images is a row of grayscale or colour images with captions, such as the noisy one, the
 // estimate and the truth, and to their right, if wanted, the SURE curve of a sweep.
 type Images struct {
 	Title  string
@@ -21,12 +23,17 @@ type Images struct {
 	Curve *Sweep
 }
 
-// Image is a matrix, row by row, with its caption.
+// Image is a matrix, row by row, with its caption. With three channels each pixel has the numbers of
+// red, green and blue; 0 stands for one channel.
 type Image struct {
 	Caption    string
 	Rows, Cols int
+	Channels   int
 	Pixels     []float64
 }
+
+// values is the number of values of a pixel.
+func (m Image) values() int { return max(m.Channels, 1) }
 
 func (f Images) check() (Images, error) {
 	if len(f.Images) == 0 {
@@ -36,7 +43,12 @@ func (f Images) check() (Images, error) {
 		if m.Rows < 1 || m.Cols < 1 {
 			return f, fmt.Errorf("figure: Images[%d] is %d x %d, expected at least 1 x 1", i, m.Rows, m.Cols)
 		}
-		if len(m.Pixels)/m.Rows != m.Cols || len(m.Pixels)%m.Rows != 0 {
+		if m.Channels != 0 && m.Channels != 1 && m.Channels != 3 {
+			return f, fmt.Errorf("figure: Images[%d] has %d channels, expected 1 or 3", i, m.Channels)
+		}
+		if n := m.values(); n > 1 && (len(m.Pixels)/m.Rows != n*m.Cols || len(m.Pixels)%m.Rows != 0) {
+			return f, fmt.Errorf("figure: Images[%d] has %d values, expected %d x %d x %d", i, len(m.Pixels), m.Rows, m.Cols, n)
+		} else if n == 1 && (len(m.Pixels)/m.Rows != m.Cols || len(m.Pixels)%m.Rows != 0) {
 			return f, fmt.Errorf("figure: Images[%d] has %d pixels, expected %d x %d", i, len(m.Pixels), m.Rows, m.Cols)
 		}
 		if err := checkSeries(fmt.Sprintf("Images[%d].Pixels", i), m.Pixels, len(m.Pixels)); err != nil {
@@ -145,10 +157,12 @@ func (f Images) draw(c *canvas, box, tall, end, top vg.Length) {
 	dots := func(l vg.Length) int { return int(math.Round(float64(l) * float64(c.dpi) / 72)) }
 	length := func(n int) vg.Length { return vg.Length(n) * 72 / vg.Length(c.dpi) }
 	x0, y1 := dots(edge), dots(top)
-	picture := image.NewGray(image.Rect(0, 0, dots(end-edge)-x0, dots(tall)))
-	for i := range picture.Pix {
-		picture.Pix[i] = 0xFF
+	bounds := image.Rect(0, 0, dots(end-edge)-x0, dots(tall))
+	var picture draw.Image = image.NewGray(bounds)
+	if slices.ContainsFunc(f.Images, func(m Image) bool { return m.values() > 1 }) {
+		picture = image.NewRGBA(bounds)
 	}
+	draw.Draw(picture, bounds, image.White, image.Point{}, draw.Src)
 	for i, m := range f.Images {
 		w, h := m.size(box)
 		x := dots(edge+vg.Length(i)*(box+imageGap)+(box-w)/2) - x0
@@ -166,18 +180,26 @@ func (f Images) draw(c *canvas, box, tall, end, top vg.Length) {
 
 // resample fills the rectangle with the image: each dot has the mean of the pixels
 // under it, so that small images keep their squares and large ones do not alias.
-func (f Images) resample(to *image.Gray, r image.Rectangle, m Image) {
+func (f Images) resample(to draw.Image, r image.Rectangle, m Image) {
 	columns, rows := weights(m.Cols, r.Dx()), weights(m.Rows, r.Dy())
+	n := m.values()
 	for y, across := range rows {
 		for x, down := range columns {
-			var sum float64
+			var sums [3]float64
 			for _, i := range across {
 				for _, j := range down {
-					v := (m.Pixels[i.index*m.Cols+j.index] - f.Black) / (f.White - f.Black)
-					sum += i.weight * j.weight * max(0, min(1, v))
+					for k := range n {
+						v := (m.Pixels[(i.index*m.Cols+j.index)*n+k] - f.Black) / (f.White - f.Black)
+						sums[k] += i.weight * j.weight * max(0, min(1, v))
+					}
 				}
 			}
-			to.SetGray(r.Min.X+x, r.Min.Y+y, color.Gray{uint8(math.Round(255 * sum))})
+			level := func(k int) uint8 { return uint8(math.Round(255 * sums[k])) }
+			if n == 1 {
+				to.Set(r.Min.X+x, r.Min.Y+y, color.Gray{level(0)})
+			} else {
+				to.Set(r.Min.X+x, r.Min.Y+y, color.RGBA{level(0), level(1), level(2), 0xFF})
+			}
 		}
 	}
 }

@@ -13,8 +13,10 @@ import (
 // Sweep is SURE against a hyperparameter on a logarithmic axis: the curve with a
 // band of one standard error, of the values or of their differences to the minimum, the
 // minimizer with its value, and, where they are given, the true loss, and the divergence
-// (degrees of freedom) in a panel below. The axis of SURE is logarithmic too where all values are positive and
-// the greatest is more than thirty times the least: on a linear one the minimum is flat.
+// (degrees of freedom) in a panel below. The axis of SURE is logarithmic too where all values are
+// positive and the greatest is more than thirty times the least: on a linear one the minimum is flat.
+// Points that did not converge, and single ones far from all others, do not set the scale: they are
+// marked at the edge of the frame, and the legend says how far they are.
 type Sweep struct {
 	Title string
 	// Parameter names the hyperparameter, "λ" by default.
@@ -159,13 +161,7 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 	if s.LossLabel != "" {
 		beside = nil
 	}
-	y, cut := valueAxis(label, slices.Concat(low, high), s.SURE, beside)
-	values := slices.Concat(s.SURE, beside)
-	if least, greatest := slices.Min(values), slices.Max(values); least > 0 && greatest > 30*least {
-		bandLow, bandHigh := slices.Min(low), slices.Max(high)
-		shownLow, shownHigh := max(min(bandLow, least), least/10), min(max(bandHigh, greatest), 10*greatest)
-		y, cut = logAxis(label, []float64{shownLow, shownHigh}, true), bandLow < shownLow || bandHigh > shownHigh
-	}
+	y, cut := s.values(label, low, high, beside)
 
 	sure := curve{x: s.Lambda, y: s.SURE, closed: s.Converged, line: stroke{color: blue, width: 1.6}, marker: circle}
 	top := &panel{x: x, y: y, height: height}
@@ -197,6 +193,9 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 		b.legend = append(b.legend, entry{label: plain("not converged"), line: &stroke{color: blue, width: 1.6}, marker: &open})
 	}
 
+	if e, some := beyondEntry(y, "frame", blue, s.SURE, beside); some {
+		b.legend = append(b.legend, e)
+	}
 	if !narrow {
 		s.below(b, x, vertical)
 	}
@@ -213,7 +212,7 @@ func (s Sweep) minimum(b *block, parameter string, narrow bool) (vertical func(*
 		c.line(dotted, at, pt(at.X, p.frame.Max.Y))
 	}
 	point := func(m marker, i int) {
-		top.front = append(top.front, func(c *canvas, p *panel) { c.marker(m, p.at(s.Lambda[i], s.SURE[i])) })
+		top.front = append(top.front, func(c *canvas, p *panel) { c.marker(m, p.within(p.at(s.Lambda[i], s.SURE[i]))) })
 	}
 	top.behind = append(top.behind, vertical)
 	if s.DifferenceErr != nil {
@@ -238,19 +237,40 @@ func (s Sweep) minimum(b *block, parameter string, narrow bool) (vertical func(*
 	return vertical
 }
 
+// values is the axis of SURE, its band from low to high and the curve beside it, of the values that
+// set its scale.
+func (s Sweep) values(label string, low, high, beside []float64) (y *axis, cut bool) {
+	keep := settled(s.SURE, s.Converged)
+	shown, besideShown := kept(s.SURE, keep), beside
+	if beside != nil {
+		besideShown = kept(beside, settled(beside, s.Converged))
+	}
+	band := slices.Concat(kept(low, keep), kept(high, keep))
+	y, cut = valueAxis(label, band, shown, besideShown)
+	values := slices.Concat(shown, besideShown)
+	if least, greatest := slices.Min(values), slices.Max(values); least > 0 && greatest > 30*least {
+		bandLow, bandHigh := slices.Min(band), slices.Max(band)
+		shownLow, shownHigh := max(min(bandLow, least), least/10), min(max(bandHigh, greatest), 10*greatest)
+		y, cut = logAxis(label, []float64{shownLow, shownHigh}, true), bandLow < shownLow || bandHigh > shownHigh
+	}
+	return y, cut
+}
+
 // below adds the panels below the first of b, each half as high: the loss, where its units are its
 // own, and the degrees of freedom. x is the axis of all, and vertical the line through the minimizer.
 func (s Sweep) below(b *block, x *axis, vertical func(*canvas, *panel)) {
 	height := 0.5 * b.panels[0].height
 	if s.Loss != nil && s.LossLabel != "" {
 		loss := curve{x: s.Lambda, y: s.Loss, closed: s.Converged, line: stroke{color: vermillion, width: 1.4}, marker: square}
+		shown := kept(s.Loss, settled(s.Loss, s.Converged))
 		b.panels = append(b.panels, &panel{
-			x: x, y: linearAxis(s.LossLabel, slices.Min(s.Loss), slices.Max(s.Loss)), height: height,
+			x: x, y: linearAxis(s.LossLabel, slices.Min(shown), slices.Max(shown)), height: height,
 			behind: []func(*canvas, *panel){vertical}, front: []func(*canvas, *panel){loss.draw},
 		})
 	}
 	if s.Divergence != nil {
-		low, high := slices.Min(s.Divergence), slices.Max(s.Divergence)
+		shown := kept(s.Divergence, settled(s.Divergence, s.Converged))
+		low, high := slices.Min(shown), slices.Max(shown)
 		if low > 0 && low < 0.5*high {
 			low = 0
 		}
@@ -360,6 +380,9 @@ func (k curve) draw(c *canvas, p *panel) {
 		at := p.at(x, k.y[i])
 		switch {
 		case !p.inside(at):
+			if m, edge, ok := k.beyond(p, i); ok {
+				c.marker(m, edge)
+			}
 		case k.closed != nil && !k.closed[i]:
 			c.marker(k.open(), at)
 		case len(k.x) <= manyPoints || p.x.log && x == 0:

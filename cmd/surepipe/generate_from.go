@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"surepipe/internal/dataio"
+)
+
+// addNoise writes the array of --from with noise.
+func (f *generateFlags) addNoise(cmd *cobra.Command) error {
+	for _, name := range append([]string{"problem"}, sizeNames...) {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s does not go with --from, which takes the file as it is", name)
+		}
+	}
+	switch {
+	case f.from == "":
+		return usagef("--from is missing: --sigma adds noise to the file of --from")
+	case !(f.sigma > 0) || math.IsInf(f.sigma, 0):
+		return usagef("--sigma is %g, expected the noise's standard deviation, a positive number", f.sigma)
+	case f.out == "":
+		return usagef("--out is missing, expected the file to write")
+	}
+	format, err := outFormat(f.out)
+	if err != nil {
+		return err
+	}
+	if format == ".jpg" {
+		return usagef("--out is %q, but JPEG's compression removes noise: expected .npz, .npy, .csv, .tif or .png", f.out)
+	}
+	if err := checkWritable(f.out); err != nil {
+		return err
+	}
+	if from, err := os.Stat(f.from); err == nil {
+		if to, err := os.Stat(f.out); err == nil && os.SameFile(from, to) {
+			return usagef("--out is %q, the file of --from: an output must not overwrite an input", f.out)
+		}
+	}
+	mu, err := readOne(f.from)
+	if err != nil {
+		return err
+	}
+	mu.Name = "mu"
+	if format == ".tif" || format == ".png" {
+		if !isImageShape(mu.Shape) {
+			return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", f.out, f.from, dataio.ShapeString(mu.Shape))
+		}
+	}
+	if format == ".csv" && len(mu.Shape) > 2 {
+		return usagef("--out is %q, but %s has shape %s: a table has two axes", f.out, f.from, dataio.ShapeString(mu.Shape))
+	}
+	rng := rand.New(rand.NewPCG(f.seed, 0))
+	y := dataio.Array{Name: "y", Shape: mu.Shape, Data: make([]float64, len(mu.Data))}
+	for i, v := range mu.Data {
+		y.Data[i] = v + f.sigma*rng.NormFloat64()
+	}
+	clamped := 0
+	if format == ".npz" {
+		err = dataio.WriteNPZ(f.out, y, mu, dataio.Array{Name: "sigma2", Shape: []int{}, Data: []float64{f.sigma * f.sigma}})
+	} else {
+		depth := dataio.Depth{}
+		if format == ".tif" {
+			depth = dataio.Depth{Bits: 32, Float: true}
+		} else if format == ".png" {
+			depth = dataio.Depth{Bits: 16}
+		}
+		clamped, err = writeArray(f.out, format, y, depth, y.Data)
+	}
+	if err != nil {
+		return err
+	}
+	if clamped > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s, where the noise is not normal: a .tif or .npy file keeps it\n", clampedText(f.out, clamped, len(y.Data)))
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: wrote %s, with noise of sigma2 = %.6g\n", f.out, f.sigma*f.sigma)
+	return nil
+}
+
+// readOne reads a file's only array, integers of a numpy file as an image.
+func readOne(path string) (dataio.Array, error) {
+	set, err := dataio.Open(path)
+	if err != nil {
+		return dataio.Array{}, usageError{err}
+	}
+	defer set.Close()
+	name, err := set.Only()
+	if err != nil {
+		return dataio.Array{}, usagef("%s: %w", path, err)
+	}
+	a, err := set.Floats(name)
+	if err == nil {
+		err = a.CheckFinite()
+	}
+	if err != nil {
+		return dataio.Array{}, usagef("%s: %w", path, err)
+	}
+	if set.Format() == "npy" && (len(a.Shape) == 2 || len(a.Shape) == 3) {
+		a.ScaleToUnit()
+	}
+	return a, nil
+}

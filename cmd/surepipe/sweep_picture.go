@@ -1,0 +1,40 @@
+package main
+
+import (
+	"surepipe/internal/dataio"
+	"surepipe/internal/figure"
+)
+
+// picture puts the images of a denoised image before the curve: y, the estimate r.best, and the
+// truth where it is known. Other curves remain as they are.
+func (r *sweepReport) picture(curve figure.Sweep) figure.Figure {
+	p, best := r.job.problem, r.best
+	if !r.f.depth.IsImage() || !isImageShape(p.MuShape) {
+		return curve
+	}
+	estimate := dataio.Array{Shape: p.MuShape, Data: best.MuHat}
+	if p.Signal != nil {
+		if best.B == nil || !isImageShape(p.SignalShape) {
+			return curve
+		}
+		signal, err := synthesize(p, best.B)
+		if err != nil {
+			return curve
+		}
+		estimate = signal
+	}
+	show := func(caption string, shape []int, pixels []float64) figure.Image {
+		m := figure.Image{Caption: caption, Rows: shape[0], Cols: shape[1], Pixels: pixels}
+		if len(shape) == 3 {
+			m.Channels = shape[2]
+		}
+		return m
+	}
+	images := []figure.Image{show("y", p.MuShape, r.data.Y), show("the estimate", estimate.Shape, estimate.Data)}
+	if r.data.Mu != nil {
+		images = append(images, show("the truth", p.MuShape, r.data.Mu))
+	}
+	title := curve.Title
+	curve.Title = ""
+	return figure.Images{Title: title, Images: images, Curve: &curve}
+}

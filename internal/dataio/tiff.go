@@ -1,0 +1,357 @@
+package dataio
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"golang.org/x/image/tiff/lzw"
+)
+
+// The tags of a TIFF file that are read or written (Adobe, TIFF revision 6.0, 1992; the predictor of
+// floating point numbers, Technical Note 3, 2005).
+const (
+	tiffWidth, tiffHeight             = 256, 257
+	tiffBits, tiffCompression         = 258, 259
+	tiffPhotometric, tiffStripOffsets = 262, 273
+	tiffSamples, tiffRowsPerStrip     = 277, 278
+	tiffStripBytes, tiffPlanar        = 279, 284
+	tiffPredictor                     = 317
+	tiffTileWidth, tiffTileHeight     = 322, 323
+	tiffTileOffsets, tiffTileBytes    = 324, 325
+	tiffExtraSamples                  = 338
+	tiffSampleFormat                  = 339
+)
+
+// tiffPacks bounds the number of bytes that the formats of compression pack into one.
+const tiffPacks = 4096
+
+// ReadTIFF reads a grayscale or RGB image of unsigned integers of 8, 16 or 32 bits, as [ReadPNG]
+// does, or of floating point numbers of 32 or 64 bits, which are not scaled. It reads strips and
+// tiles, without compression or with PackBits, LZW or Deflate, and all predictors. An image with a
+// palette, of 1 bit, in CMYK or with transparent pixels is rejected, and so are several images in
+// one file.
+func ReadTIFF(r io.Reader) (a Array, err error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return Array{}, err
+	}
+	t, err := newTIFF(data)
+	if err == nil {
+		err = t.check()
+	}
+	if err != nil {
+		return Array{}, err
+	}
+	if a, err = t.pixels(); err != nil {
+		return Array{}, fmt.Errorf("is truncated or corrupt (%w)", err)
+	}
+	return a, nil
+}
+
+// tiffFile is the directory of a TIFF file.
+type tiffFile struct {
+	data  []byte
+	order binary.ByteOrder
+	tags  map[uint16][]uint64
+
+	rows, cols, samples, channels, bits int
+	format                              uint64 // 1 unsigned, 3 floating point
+	inverted                            bool
+}
+
+func newTIFF(data []byte) (*tiffFile, error) {
+	t := &tiffFile{data: data, tags: map[uint16][]uint64{}}
+	switch {
+	case bytes.HasPrefix(data, []byte("II*\x00")):
+		t.order = binary.LittleEndian
+	case bytes.HasPrefix(data, []byte("MM\x00*")):
+		t.order = binary.BigEndian
+	default:
+		return nil, errors.New("is not a TIFF image")
+	}
+	short := errors.New("is a truncated or corrupt TIFF image (its directory is outside of the file)")
+	if len(data) < 8 {
+		return nil, short
+	}
+	at := int64(t.order.Uint32(data[4:]))
+	if at+2 > int64(len(data)) {
+		return nil, short
+	}
+	count := int64(t.order.Uint16(data[at:]))
+	end := at + 2 + 12*count
+	if end+4 > int64(len(data)) {
+		return nil, short
+	}
+	for at += 2; at < end; at += 12 {
+		tag := t.order.Uint16(data[at:])
+		values, err := t.values(data[at:at+12], tag)
+		if err != nil {
+			return nil, err
+		}
+		t.tags[tag] = values
+	}
+	if t.order.Uint32(data[end:]) != 0 {
+		return nil, errors.New("is a TIFF file of several images, expected one")
+	}
+	return t, nil
+}
+
+// values reads the integers of a directory's entry; nil for other types.
+func (t *tiffFile) values(entry []byte, tag uint16) ([]uint64, error) {
+	size := map[uint16]int64{1: 1, 3: 2, 4: 4}[t.order.Uint16(entry[2:])]
+	count := int64(t.order.Uint32(entry[4:]))
+	if size == 0 || count == 0 {
+		return nil, nil
+	}
+	from := entry[8:]
+	if size*count > 4 {
+		at := int64(t.order.Uint32(from))
+		if at+size*count > int64(len(t.data)) {
+			return nil, fmt.Errorf("is a truncated or corrupt TIFF image (the %d values of tag %d are outside of the file)", count, tag)
+		}
+		from = t.data[at:]
+	}
+	values := make([]uint64, count)
+	for i := range values {
+		values[i] = t.integer(from[int64(i)*size:], int(size))
+	}
+	return values, nil
+}
+
+func (t *tiffFile) integer(b []byte, size int) uint64 {
+	switch size {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(t.order.Uint16(b))
+	case 4:
+		return uint64(t.order.Uint32(b))
+	}
+	return t.order.Uint64(b)
+}
+
+// one is the first value of a tag.
+func (t *tiffFile) one(tag uint16, absent uint64) uint64 {
+	if v := t.tags[tag]; len(v) > 0 {
+		return v[0]
+	}
+	return absent
+}
+
+// check rejects images of other kinds, and sizes that the file cannot hold.
+func (t *tiffFile) check() error {
+	width, height := t.one(tiffWidth, 0), t.one(tiffHeight, 0)
+	if width == 0 || height == 0 {
+		return fmt.Errorf("is a TIFF image of %d x %d pixels", height, width)
+	}
+	t.samples = int(min(t.one(tiffSamples, 1), math.MaxUint16))
+	t.format = t.one(tiffSampleFormat, 1)
+	bits := t.one(tiffBits, 1)
+	for _, b := range t.tags[tiffBits] {
+		if b != bits {
+			return refuse("a TIFF image whose channels differ in depth")
+		}
+	}
+	switch t.one(tiffPhotometric, 1) {
+	case 0:
+		t.channels, t.inverted = 1, true
+	case 1:
+		t.channels = 1
+	case 2:
+		t.channels = 3
+	case 3:
+		return refuse("a TIFF image with a palette")
+	case 5:
+		return refuse("a CMYK image")
+	default:
+		return refuse(fmt.Sprintf("a TIFF image of photometric interpretation %d", t.one(tiffPhotometric, 1)))
+	}
+	unsigned := t.format == 1 && (bits == 8 || bits == 16 || bits == 32)
+	switch {
+	case bits == 1:
+		return refuse("a TIFF image of 1 bit")
+	case !unsigned && !(t.format == 3 && (bits == 32 || bits == 64)):
+		kind := map[uint64]string{1: "unsigned integers", 2: "signed integers", 3: "floating point numbers"}[t.format]
+		if kind == "" {
+			kind = "numbers"
+		}
+		return fmt.Errorf("is a TIFF image of %s of %d bits, expected unsigned integers of 8, 16 or 32 bits, or floating point numbers of 32 or 64", kind, bits)
+	case t.inverted && t.format == 3:
+		return refuse("a TIFF image of floating point numbers whose 0 is white")
+	case t.samples < t.channels || t.samples > t.channels+1:
+		return refuse(fmt.Sprintf("a TIFF image of %d values a pixel", t.samples))
+	case t.samples > 1 && t.one(tiffPlanar, 1) != 1:
+		return refuse("a TIFF image whose channels are stored one after the other")
+	}
+	switch c := t.one(tiffCompression, 1); c {
+	case 1, 5, 8, 32773, 32946:
+	default:
+		return fmt.Errorf("is a TIFF image of compression %d, expected none, PackBits, LZW or Deflate", c)
+	}
+	t.bits = int(bits)
+	each := uint64(t.samples * t.bits / 8)
+	if width > math.MaxInt32 || height > math.MaxInt32 || width*height > uint64(len(t.data))*tiffPacks/each {
+		return fmt.Errorf("is truncated or corrupt (its header states %d x %d pixels, more than %d bytes can hold)", height, width, len(t.data))
+	}
+	t.rows, t.cols = int(height), int(width)
+	return nil
+}
+
+// pixels reads the strips or tiles.
+func (t *tiffFile) pixels() (Array, error) {
+	a := imageArray(t.rows, t.cols, t.channels, Depth{Bits: t.bits, Float: t.format == 3})
+	width, height := uint64(t.cols), min(t.one(tiffRowsPerStrip, uint64(t.rows)), uint64(t.rows))
+	offsets, sizes := t.tags[tiffStripOffsets], t.tags[tiffStripBytes]
+	if t.tags[tiffTileWidth] != nil {
+		width, height = t.one(tiffTileWidth, 0), t.one(tiffTileHeight, 0)
+		offsets, sizes = t.tags[tiffTileOffsets], t.tags[tiffTileBytes]
+	}
+	each := uint64(t.samples * t.bits / 8)
+	if width == 0 || height == 0 || width > math.MaxInt32 || height > math.MaxInt32 || width*height > uint64(len(t.data))*tiffPacks/each {
+		return a, fmt.Errorf("it states parts of %d x %d pixels", height, width)
+	}
+	w, h := int(width), int(height)
+	across, down := (t.cols+w-1)/w, (t.rows+h-1)/h
+	if uint64(across)*width*uint64(down)*height > uint64(len(t.data))*tiffPacks/each {
+		return a, fmt.Errorf("it states %d parts of %d x %d pixels, more than %d bytes can hold", across*down, height, width, len(t.data))
+	}
+	if len(offsets) < across*down || len(sizes) < across*down {
+		return a, fmt.Errorf("it states %d parts of %d", min(len(offsets), len(sizes)), across*down)
+	}
+	opaque := true
+	for i := range across * down {
+		if offsets[i]+sizes[i] > uint64(len(t.data)) {
+			return a, fmt.Errorf("part %d of %d is outside of the file", i+1, across*down)
+		}
+		top, left := i/across*h, i%across*w
+		lines := h
+		if t.tags[tiffTileWidth] == nil {
+			lines = min(h, t.rows-top)
+		}
+		part, err := t.unpack(t.data[offsets[i]:][:sizes[i]], lines*w*int(each))
+		if err != nil {
+			return a, fmt.Errorf("part %d of %d: %w", i+1, across*down, err)
+		}
+		opaque = t.place(a, part, top, left, w, lines) && opaque
+	}
+	if !opaque {
+		return a, errors.New("it has transparent pixels")
+	}
+	return a, nil
+}
+
+// unpack returns the size bytes of a part.
+func (t *tiffFile) unpack(from []byte, size int) ([]byte, error) {
+	part := make([]byte, size)
+	var r io.Reader = bytes.NewReader(from)
+	switch t.one(tiffCompression, 1) {
+	case 5:
+		r = lzw.NewReader(r, lzw.MSB, 8)
+	case 8, 32946:
+		z, err := zlib.NewReader(r)
+		if err != nil {
+			return nil, err
+		}
+		r = z
+	case 32773:
+		return part, unpackBits(part, from)
+	}
+	if _, err := io.ReadFull(r, part); err != nil {
+		return nil, errors.New("unexpected end")
+	}
+	return part, nil
+}
+
+// unpackBits decodes PackBits: a byte n and then n+1 bytes, or for n > 128 one byte 257-n times.
+func unpackBits(to, from []byte) error {
+	for len(to) > 0 {
+		if len(from) < 2 {
+			return errors.New("unexpected end")
+		}
+		n, rest := int(from[0]), from[1:]
+		switch {
+		case n == 128:
+			from = rest
+			continue
+		case n < 128:
+			n++
+			if len(rest) < n {
+				return errors.New("unexpected end")
+			}
+			to, from = to[copy(to, rest[:n]):], rest[n:]
+		default:
+			n = min(257-n, len(to))
+			for i := range n {
+				to[i] = rest[0]
+			}
+			to, from = to[n:], rest[1:]
+		}
+	}
+	return nil
+}
+
+// place undoes the predictor of a part of w pixels a line and stores its pixels; false where one is
+// transparent.
+func (t *tiffFile) place(a Array, part []byte, top, left, w, lines int) bool {
+	size := t.bits / 8
+	length := w * t.samples
+	opaque := true
+	values := make([]float64, length)
+	for i := range min(lines, t.rows-top) {
+		t.line(values, part[i*length*size:][:length*size])
+		to := a.Data[(top+i)*t.cols*t.channels:]
+		for j := range min(w, t.cols-left) {
+			pixel := values[j*t.samples:]
+			copy(to[(left+j)*t.channels:][:t.channels], pixel)
+			if t.samples > t.channels {
+				opaque = opaque && pixel[t.channels] == 1
+			}
+			if t.inverted {
+				to[(left+j)*t.channels] = 1 - pixel[0]
+			}
+		}
+	}
+	return opaque
+}
+
+// line decodes a line.
+func (t *tiffFile) line(to []float64, b []byte) {
+	size, order := t.bits/8, t.order
+	predictor := t.one(tiffPredictor, 1)
+	if predictor == 3 {
+		// The bytes are differences, all highest bytes first.
+		for i := t.samples; i < len(b); i++ {
+			b[i] += b[i-t.samples]
+		}
+		sorted := make([]byte, len(b))
+		for i := range to {
+			for k := range size {
+				sorted[i*size+k] = b[k*len(to)+i]
+			}
+		}
+		b, order = sorted, binary.BigEndian
+	}
+	at := tiffFile{order: order}
+	mask := uint64(1)<<t.bits - 1
+	last := make([]uint64, t.samples)
+	for i := range to {
+		v := at.integer(b[i*size:], size)
+		if predictor == 2 {
+			v = (v + last[i%t.samples]) & mask
+			last[i%t.samples] = v
+		}
+		switch {
+		case t.format != 3:
+			to[i] = float64(v) / float64(mask)
+		case size == 4:
+			to[i] = float64(math.Float32frombits(uint32(v)))
+		default:
+			to[i] = math.Float64frombits(v)
+		}
+	}
+}

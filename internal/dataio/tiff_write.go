@@ -1,0 +1,104 @@
+package dataio
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+)
+
+// EncodeTIFF writes an image as [EncodePNG] does, without compression, with 8, 16 or 32 bits; or of
+// floating point numbers of 32 or 64 bits, where nothing is clamped.
+func EncodeTIFF(w io.Writer, a Array, depth Depth) (clamped int, err error) {
+	rows, cols, channels, err := a.pixels()
+	if err != nil {
+		return 0, err
+	}
+	a.check()
+	if err := a.CheckFinite(); err != nil {
+		return 0, err
+	}
+	switch {
+	case depth.Float && (depth.Bits == 32 || depth.Bits == 64), !depth.Float && (depth.Bits == 8 || depth.Bits == 16 || depth.Bits == 32):
+	default:
+		return 0, fmt.Errorf("a TIFF image of %d bits, expected 8, 16 or 32, or floating point numbers of 32 or 64", depth.Bits)
+	}
+	size := depth.Bits / 8
+	bytes := int64(len(a.Data)) * int64(size)
+	if bytes > math.MaxUint32-1<<10 {
+		return 0, fmt.Errorf("an image of %d bytes is too large for a TIFF file", bytes)
+	}
+	if _, err := w.Write(tiffHeader(rows, cols, channels, int(bytes), depth)); err != nil {
+		return 0, err
+	}
+	q := newQuantizer(depth.Bits)
+	buf := make([]byte, 0, 64<<10)
+	for i, v := range a.Data {
+		switch {
+		case depth.Float && size == 4:
+			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(float32(v)))
+		case depth.Float:
+			buf = binary.LittleEndian.AppendUint64(buf, math.Float64bits(v))
+		case size == 1:
+			buf = append(buf, byte(q.level(v)))
+		case size == 2:
+			buf = binary.LittleEndian.AppendUint16(buf, uint16(q.level(v)))
+		default:
+			buf = binary.LittleEndian.AppendUint32(buf, uint32(q.level(v)))
+		}
+		if len(buf)+8 > cap(buf) || i == len(a.Data)-1 {
+			if _, err := w.Write(buf); err != nil {
+				return 0, err
+			}
+			buf = buf[:0]
+		}
+	}
+	return q.clamped, nil
+}
+
+// tiffHeader is everything before the pixels: one strip, without compression.
+func tiffHeader(rows, cols, channels, bytes int, depth Depth) []byte {
+	photometric, format := 1, 1
+	if channels == 3 {
+		photometric = 2
+	}
+	if depth.Float {
+		format = 3
+	}
+	entries := [][2]int{
+		{tiffWidth, cols}, {tiffHeight, rows}, {tiffBits, depth.Bits}, {tiffCompression, 1}, {tiffPhotometric, photometric},
+		{tiffStripOffsets, 0}, {tiffSamples, channels}, {tiffRowsPerStrip, rows}, {tiffStripBytes, bytes}, {tiffPlanar, 1}, {tiffSampleFormat, format},
+	}
+	le := binary.LittleEndian
+	end := 8 + 2 + 12*len(entries) + 4
+	extra := []byte{} // the values of a tag with one for each channel
+	for range channels {
+		extra = le.AppendUint16(extra, uint16(depth.Bits))
+	}
+	for range channels {
+		extra = le.AppendUint16(extra, uint16(format))
+	}
+	start := (end + len(extra) + 7) / 8 * 8
+	b := append([]byte("II*\x00"), 8, 0, 0, 0)
+	b = le.AppendUint16(b, uint16(len(entries)))
+	for _, e := range entries {
+		tag, value := e[0], e[1]
+		kind, count := 4, 1 // a 32-bit integer
+		switch {
+		case channels == 3 && tag == tiffBits:
+			kind, count, value = 3, 3, end
+		case channels == 3 && tag == tiffSampleFormat:
+			kind, count, value = 3, 3, end+2*channels
+		case tag == tiffStripOffsets:
+			value = start
+		case tag != tiffWidth && tag != tiffHeight && tag != tiffRowsPerStrip && tag != tiffStripBytes:
+			kind = 3
+		}
+		b = le.AppendUint16(b, uint16(tag))
+		b = le.AppendUint16(b, uint16(kind))
+		b = le.AppendUint32(b, uint32(count))
+		b = le.AppendUint32(b, uint32(value))
+	}
+	b = append(le.AppendUint32(b, 0), extra...)
+	return append(b, make([]byte, start-len(b))...)
+}
