@@ -31,6 +31,8 @@ type Matrix struct {
 	Forms func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
 	// Span computes vectors that span approximately the same space as the images.
 	Span func(ctx context.Context, dst, v array.Batch) error
+	// Moments replaces Forms for random signs where it is offered.
+	Moments Moments
 }
 
 // oracle is M with an accuracy; share is that of forms.
@@ -126,6 +128,9 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 		return oracle.Apply(ctx, r.sketch.Rows(first, first+n), v, r.sketchLeft[first:first+n])
 	case Projected:
 		return r.project(ctx, first, n)
+	}
+	if r.plan.ByMoments(p, r.matrix.Moments) {
+		return r.addMoments(ctx, first, n)
 	}
 	v := r.dev.Alloc(n, r.plan.Dim)
 	defer v.Free()

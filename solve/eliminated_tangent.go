@@ -37,11 +37,10 @@ func (w *eliminated) tangent(ctx context.Context) (*Tangent, error) {
 		f[i] = all.Sigma[i] - w.tau
 	}
 	near := prox.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N()), Sigma: all.Sigma[r:]}
-	normal := dense{w.shape, dev.Alloc(1, w.shape.Len())}
-	support, gap := w.support(normal.x)
-	outside := 1 - float64(len(support))/float64(w.shape.Len())
+	places, gap := w.support()
+	outside := 1 - float64(len(places))/float64(w.shape.Len())
 	mass := evenMass(dev, math.Max(outside, 0.1), w.m, w.n, r)
-	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, mass, normal)
+	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, mass, newSplit(w))
 	mass.Rows.Free()
 	mass.Columns.Free()
 	gap = min(gap, all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r])
@@ -52,8 +51,8 @@ func (w *eliminated) tangent(ctx context.Context) (*Tangent, error) {
 			t.release()
 		}
 	}()
-	t.A = linops.OutsideOf(dev, model.Space, support)
-	t.Moving = dev.NewIndex(support)
+	t.Moving = linops.NewPlaces(dev, w.shape, places)
+	t.A = linops.OutsideOf(dev, model.Space, places, t.Moving)
 	if err := dev.Err(); err != nil {
 		return nil, err
 	}
@@ -72,41 +71,22 @@ func evenMass(dev array.Device, share float64, m, n, r int) prox.Mass {
 	return h
 }
 
-// support sets clip to clip(y - L_k), and returns the places of the support of S and the least
-// distance of an entry of |y - L_k| from gamma.
-func (w *eliminated) support(clip array.Batch) (set []int, gap float64) {
+// support returns the places of the support of S and the least distance of an entry of |y - L_k|
+// from gamma.
+func (w *eliminated) support() (places []int, gap float64) {
 	gap = math.Inf(1)
 	host := make([]float64, w.panels.rows*w.n)
 	w.panels.each(w.m, func(i, j int) {
 		t := w.panels.rest.Rows(0, j-i)
 		w.misfit(t, i, j)
-		w.panels.clipped(clip.Reshape(w.m, w.n).Rows(i, j), t)
 		w.dev.Download(host[:(j-i)*w.n], t)
 		for k, v := range host[:(j-i)*w.n] {
 			over := math.Abs(v) - w.gamma
 			if over > 0 {
-				set = append(set, i*w.n+k)
+				places = append(places, i*w.n+k)
 			}
 			gap = min(gap, math.Abs(over))
 		}
 	})
-	return set, gap
+	return places, gap
 }
-
-// dense is a matrix for the curvature of the nuclear norm.
-type dense struct {
-	shape array.Shape
-	x     array.Batch
-}
-
-func (g dense) SubMul(trans bool, dst, x array.Batch) {
-	from, to := g.shape.Cols, g.shape.Rows
-	if trans {
-		from, to = to, from
-	}
-	r := x.N() / from
-	x.Device().GemmEach(trans, false, -1, g.x, g.shape, x, array.Shape{Rows: from, Cols: r}, 1, dst.Cols(0, to*r))
-}
-
-func (g dense) Bytes() int64 { return g.x.Bytes() }
-func (g dense) Release()     { g.x.Free() }

@@ -3,6 +3,7 @@ package stages
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"time"
 
@@ -117,13 +118,13 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		DivergenceHigh: trace.Trace + job.higher,
 
 		CacheBytes: sol.Linearization.Bytes(),
-		MuHat:      sol.MuHat.ToHost(),
+		MuHat:      job.muHat(),
 		Solve:      job.solved.Sub(job.begun),
 		Divergence: now.Sub(job.solved),
 		Total:      now.Sub(job.begun),
 	}
 	if job.settings.KeepB {
-		r.B = sol.B.ToHost()
+		r.B = job.b()
 	}
 	if !math.IsInf(job.rankMargin, 1) {
 		r.RankMargin = job.rankMargin
@@ -152,11 +153,63 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	return r, dev.Sync()
 }
 
+// muHat is the solver's mu_hat, nil where it is not asked for. The intercept's part is added to it.
+func (j *Job) muHat() []float64 {
+	if j.settings.NoMuHat && !j.problem.Intercept {
+		return nil
+	}
+	mu := make([]float64, len(j.Y))
+	j.readMuHat(mu, 0)
+	return mu
+}
+
+// readMuHat sets dst to the entries from, from+1, ... of the solver's mu_hat.
+func (j *Job) readMuHat(dst []float64, from int) {
+	if implied := j.solution.Implied; implied != nil {
+		implied.MuHat(dst, from)
+		return
+	}
+	j.view.Download(dst, j.solution.MuHat.Cols(from, from+len(dst)))
+}
+
+// b is the solution.
+func (j *Job) b() []float64 {
+	implied := j.solution.Implied
+	if implied == nil {
+		return j.solution.B.ToHost()
+	}
+	_, p := j.problem.A.Dims()
+	b := make([]float64, p)
+	implied.B(b, 0)
+	return b
+}
+
+// residualPart is the number of residuals that are computed at a time.
+const residualPart = 1 << 18
+
+// residuals are y - mu_hat, in parts that are valid until the next one. mu is mu_hat where it is at
+// hand.
+func (j *Job) residuals(mu []float64) iter.Seq[[]float64] {
+	part := make([]float64, min(len(j.Y), residualPart))
+	return func(yield func([]float64) bool) {
+		for from := 0; from < len(j.Y); from += len(part) {
+			part := part[:min(len(part), len(j.Y)-from)]
+			if mu != nil {
+				copy(part, mu[from:])
+			} else {
+				j.readMuHat(part, from)
+			}
+			floats.SubTo(part, j.Y[from:from+len(part)], part)
+			if !yield(part) {
+				return
+			}
+		}
+	}
+}
+
 // criteria sets those that need the residuals, when the terms and the estimate are known.
 func (j *Job) criteria(r *Risk) {
-	residuals := make([]float64, len(j.Y))
-	floats.SubTo(residuals, j.Y, r.MuHat)
-	r.Criteria = r.Terms().Criteria(r.Trace.Error(), residuals)
+	r.Criteria = r.Terms().CriteriaOf(r.Trace.Error(), j.residuals(r.MuHat))
 	diagonal := j.diagonal
 	if j.settings.ALO && diagonal == nil && j.run != nil {
 		diagonal = j.run.Diagonal()
@@ -168,5 +221,9 @@ func (j *Job) criteria(r *Risk) {
 	if j.problem.Intercept {
 		diagonal = risk.InterceptDiagonal(diagonal)
 	}
-	r.ALO, r.ALOStdErr, r.ALOErr = risk.LeaveOneOut(residuals, diagonal)
+	all := make([]float64, 0, len(j.Y))
+	for part := range j.residuals(r.MuHat) {
+		all = append(all, part...)
+	}
+	r.ALO, r.ALOStdErr, r.ALOErr = risk.LeaveOneOut(all, diagonal)
 }

@@ -42,9 +42,11 @@ type Job struct {
 	// for the sample is allocated. A fault of the device ends all jobs, a fault of the view only
 	// this job. A job whose solve failed has no view.
 	shared, view array.Device
-	// By Solve: the solution and its linearization; ||y - mu_hat||^2; and the estimate of the
+	// By Solve: the solution and its linearization; y, to which they may refer, as the solver was
+	// given it; ||y - mu_hat||^2; and the estimate of the
 	// trace, nil where the trace is known without probes and is in closed.
 	solution *vjp.Solution
+	y        array.Batch
 	residual float64
 	run      *hutch.Run
 	closed   hutch.Estimate
@@ -206,6 +208,7 @@ func (s *Jobs) Release(j *Job) {
 		if j.run != nil {
 			j.run.Free()
 		}
+		j.y.Free()
 	}
 }
 

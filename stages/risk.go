@@ -80,7 +80,7 @@ type Risk struct {
 	Verification *verify.Verification
 	// CacheBytes is the device memory that the linearization held.
 	CacheBytes int64
-	// MuHat is the estimate of the mean, of length d.
+	// MuHat is the estimate of the mean, of length d; nil where it was left out (Settings.NoMuHat).
 	MuHat []float64
 	// B is the solution b, of length p, where it was asked for (Settings.KeepB), else nil.
 	B []float64

@@ -34,8 +34,8 @@ type Settings struct {
 	Batch int
 	// Workers is the number of goroutines of each stage of probes.
 	Workers int
-	// KeepB downloads b for [Risk].B.
-	KeepB bool
+	// KeepB downloads b for [Risk].B, and NoMuHat leaves out [Risk].MuHat.
+	KeepB, NoMuHat bool
 	// ALO computes the diagonal of D mu_hat for leave-one-out, where it is known.
 	ALO bool
 	// Report, unless nil, receives the reports of the work on a sample, from its solve to its
@@ -100,7 +100,7 @@ func (s Settings) reporting(ctx context.Context, sample int) context.Context {
 
 // matrix is D mu_hat for the trace estimators.
 func matrix(l vjp.Linearization) hutch.Matrix {
-	return hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span}
+	return hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span, Moments: l.Moments()}
 }
 
 // meanWeight is the mean of the weights of the observations, 0 where the loss has none.
@@ -125,21 +125,24 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 		problem: problem, settings: s, batch: s.Batch, begun: time.Now(),
 	}
 	y, mean := Observations(view, problem, sample.Y)
-	defer y.Free()
+	var sol *vjp.Solution
+	done := false
+	defer func() {
+		if !done { // also where the linearization panics
+			if sol != nil {
+				sol.Release()
+			}
+			y.Free()
+		}
+	}()
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
 		return nil, cause(view, err)
 	}
-	done := false
-	defer func() {
-		if !done { // also where the linearization panics
-			sol.Release()
-		}
-	}()
 	if sol.Linearization == nil {
 		return nil, fmt.Errorf("stages: the solution of solver %q has no derivative, expected a solver whose vjp.Options.Derivative is not %q", solver.Name(), vjp.None)
 	}
-	job.solution, job.mean, job.meanWeight = sol, mean, weight()
+	job.solution, job.y, job.mean, job.meanWeight = sol, y, mean, weight()
 	c := sol.Linearization.Closed()
 	job.spaceMargin, job.neighbours = c.SpaceMargin, c.Neighbours
 	if c.Known {
@@ -152,15 +155,12 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 		job.turn = make(chan struct{}, 1)
 	}
 	if job.batch == 0 {
-		job.batch = chooseBatch(view, sol.Linearization, s.Plan.Vectors(), s.Workers, job.turn != nil)
+		job.batch = chooseBatch(view, sol.Linearization, s.Plan, s.Workers, job.turn != nil)
 	}
-	view.Lin(y, 1, y, -1, sol.MuHat)
-	var r [1]float64
-	view.Dot(r[:], y, y)
+	job.residual = residual2(y, sol)
 	if err := view.Err(); err != nil {
 		return nil, err
 	}
-	job.residual = r[0]
 	job.solved = time.Now()
 	if s.ALO {
 		if job.diagonal, job.undiagonal = diagonal(c); job.undiagonal != nil && !errors.Is(job.undiagonal, ErrNoDiagonal) {
@@ -171,6 +171,20 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	return job, nil
 }
 
+// residual2 is ||y - mu_hat||^2.
+func residual2(y array.Batch, sol *vjp.Solution) float64 {
+	if sol.Implied != nil {
+		return sol.Implied.Residual2
+	}
+	dev := y.Device()
+	z := dev.Alloc(1, y.N())
+	defer z.Free()
+	dev.Lin(z, 1, y, -1, sol.MuHat)
+	var r [1]float64
+	dev.Dot(r[:], z, z)
+	return r[0]
+}
+
 // diagonal is that of D mu_hat.
 func diagonal(c vjp.Closed) ([]float64, error) {
 	if c.Diagonal == nil {
@@ -179,17 +193,16 @@ func diagonal(c vjp.Closed) ([]float64, error) {
 	return c.Diagonal()
 }
 
-// Observations uploads the y that a solver of the problem is given: minus its mean, which is also
-// returned, where the problem has an intercept. The mean is 0 elsewhere. The caller frees y.
+// Observations puts the y that a solver of the problem is given on dev: minus its mean, which is also
+// returned, where the problem has an intercept. The mean is 0 elsewhere. The caller frees y, and
+// does not modify it: it may be the slice itself.
 func Observations(dev array.Device, p vjp.Problem, values []float64) (y array.Batch, mean float64) {
 	if p.Intercept {
 		mean = stat.Mean(values, nil)
 		values = slices.Clone(values)
 		floats.AddConst(-mean, values)
 	}
-	y = dev.Alloc(1, len(values))
-	dev.Upload(y, values)
-	return y, mean
+	return dev.Put(values, 1, len(values)), mean
 }
 
 // formShare is the share for [vjp.Linearization]'s Forms: the bounded error is a tenth of the
@@ -208,9 +221,11 @@ func formShare(s Settings) float64 {
 // tape. A device with memory of its own shares a sweep among its own processors, and reports how
 // much memory it has. Where sweeps take turns (see [Job]) one may have all of the memory, and a phase is
 // divided into equal sweeps: they share what they read, and kernels work on many probes at a time.
-func chooseBatch(dev array.Device, l vjp.Linearization, phase, workers int, turns bool) int {
+func chooseBatch(dev array.Device, l vjp.Linearization, plan hutch.Plan, workers int, turns bool) int {
+	phase := plan.Vectors()
+	probe, _ := sweepMemory(l, plan, hutch.Residual)
 	if turns {
-		most := max(min(maxBatch, int(iterativeBytes/l.ProbeBytes())), fewest)
+		most := max(min(maxBatch, int(iterativeBytes/probe)), fewest)
 		sweeps := max((phase+most-1)/most, 1)
 		return max((phase+sweeps-1)/sweeps, fewest)
 	}
@@ -222,10 +237,10 @@ func chooseBatch(dev array.Device, l vjp.Linearization, phase, workers int, turn
 	}
 	if free, bounded := dev.Available(); bounded {
 		room = max(room, free)
-	} else if l.ProbeBytes() < wideProbe {
+	} else if probe < wideProbe {
 		phase = (phase + workers - 1) / workers
 	}
 	// Two stages sweep at the same time, each with all its workers.
 	room /= int64(2 * workers)
-	return int(max(min(int64(phase), maxBatch, room/l.ProbeBytes()), 2))
+	return int(max(min(int64(phase), maxBatch, room/probe), 2))
 }

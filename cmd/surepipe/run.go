@@ -133,7 +133,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 		dev.Close()
 		return err
 	}
-	f.keepB = out != ""
+	f.keepB, f.noMuHat = out != "", out == ""
 	bar := newProgress(cmd)
 	defer bar.close()
 	job, err := f.open(cmd, dev, file.Data, bar)

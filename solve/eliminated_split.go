@@ -1,0 +1,123 @@
+package solve
+
+import "surepipe/array"
+
+// split is a solution (L, S) as a function of y and L: S = y - L - clip(y - L), computed by panels of
+// rows. It refers to y.
+//
+// It is also the [prox.Normal] of the curvature of the nuclear norm at L, whose matrix is clip(y -
+// L).
+type split struct {
+	y     array.Batch // m x n
+	low   factored
+	gamma float64
+}
+
+// newSplit copies the factors of L_k.
+func newSplit(w *eliminated) *split {
+	s := &split{y: w.y, gamma: w.gamma, low: factored{w.dev.Alloc(w.m, w.now.l.N()), w.dev.Alloc(w.n, w.now.v.N())}}
+	w.dev.Copy(s.low.l, w.now.l)
+	w.dev.Copy(s.low.v, w.now.v)
+	return s
+}
+
+// each calls f for the panels of rows from to to-1, with y - L and clip(y - L) there, which f may
+// overwrite.
+func (s *split) each(from, to int, f func(i, j int, rest, clip array.Batch)) {
+	dev := s.y.Device()
+	work := newPanels(dev, s.y.K(), s.y.N(), s.gamma)
+	defer work.free()
+	for i := from; i < to; i += work.rows {
+		j := min(i+work.rows, to)
+		rest, clip := work.rest.Rows(0, j-i), work.clip.Rows(0, j-i)
+		dev.Copy(rest, s.y.Rows(i, j))
+		s.low.addRows(-1, rest, i, j)
+		work.clipped(clip, rest)
+		f(i, j, rest, clip)
+	}
+}
+
+// SubMul sets q_i = q_i - G p0_i and p_i = p_i - G* q0_i for G = clip(y - L). The vectors of a batch
+// are joined to one matrix for the products with a panel.
+func (s *split) SubMul(q, p, q0, p0 array.Batch) {
+	dev, count, m, n := q.Device(), q.K(), s.y.K(), s.y.N()
+	if count == 0 {
+		return
+	}
+	r := q.N() / m
+	right, sums := dev.Alloc(n, count*r), dev.Alloc(n, count*r)
+	rows := panelRows(m, n)
+	left, products := dev.Alloc(rows, count*r), dev.Alloc(rows, count*r)
+	for _, b := range []array.Batch{right, sums, left, products} {
+		defer b.Free()
+	}
+	// of is matrix l of a batch, and in is its place among the joined columns.
+	of := func(b array.Batch, l, rows int) array.Batch { return b.Rows(l, l+1).Reshape(rows, r) }
+	in := func(b array.Batch, l int) array.Batch { return b.Cols(l*r, (l+1)*r) }
+	for l := range count {
+		dev.Copy(in(right, l), of(p0, l, n))
+	}
+	dev.Fill(sums, 0)
+	s.each(0, m, func(i, j int, _, clip array.Batch) {
+		left, products := left.Rows(0, j-i), products.Rows(0, j-i)
+		for l := range count {
+			dev.Copy(in(left, l), of(q0, l, m).Rows(i, j))
+		}
+		dev.Gemm(true, false, 1, clip, left, 1, sums)
+		dev.Gemm(false, false, 1, clip, right, 0, products)
+		for l := range count {
+			to := of(q, l, m).Rows(i, j)
+			dev.Lin(to, 1, to, -1, in(products, l))
+		}
+	})
+	for l := range count {
+		to := of(p, l, n)
+		dev.Lin(to, 1, to, -1, in(sums, l))
+	}
+}
+
+// Bytes counts L; y is the caller's.
+func (s *split) Bytes() int64 { return s.low.l.Bytes() + s.low.v.Bytes() }
+
+// Release frees it.
+func (s *split) Release() { s.low.free() }
+
+// implied is the solution b = (L, S), or (S, L), which takes over s.
+func (s *split) implied(sparseFirst bool) *Implied {
+	d := s.y.K() * s.y.N()
+	low := func(i, j int, rest, _ array.Batch) {
+		rest.Device().Fill(rest, 0)
+		s.low.addRows(1, rest, i, j)
+	}
+	sparse := func(_, _ int, rest, clip array.Batch) { rest.Device().Lin(rest, 1, rest, -1, clip) }
+	sum := func(i, j int, rest, clip array.Batch) { rest.Device().Lin(rest, 1, s.y.Rows(i, j), -1, clip) }
+	first, second := low, sparse
+	if sparseFirst {
+		first, second = sparse, low
+	}
+	out := &Implied{
+		d: d, p: 2 * d, free: s.Release,
+		MuHat: func(dst []float64, from int) { s.read(dst, from, sum) },
+		B: func(dst []float64, from int) {
+			count := min(max(d-from, 0), len(dst))
+			s.read(dst[:count], from, first)
+			s.read(dst[count:], from+count-d, second)
+		},
+	}
+	s.each(0, s.y.K(), func(_, _ int, _, clip array.Batch) { out.Residual2 += dot(clip, clip) })
+	return out
+}
+
+// read sets dst to the entries from, from+1, ... of a matrix that set computes from y - L and clip(y
+// - L), in the place of the former.
+func (s *split) read(dst []float64, from int, set func(i, j int, rest, clip array.Batch)) {
+	if len(dst) == 0 {
+		return
+	}
+	n := s.y.N()
+	s.each(from/n, (from+len(dst)+n-1)/n, func(i, j int, rest, clip array.Batch) {
+		set(i, j, rest, clip)
+		a, b := max(from, i*n), min(from+len(dst), j*n)
+		rest.Device().Download(dst[a-from:b-from], rest.Reshape(1, (j-i)*n).Cols(a-i*n, b-i*n))
+	})
+}
