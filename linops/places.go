@@ -18,7 +18,7 @@ type Places struct {
 
 // panelValues is about the number of entries in a panel of a matrix: enough for the processors to
 // share, few enough for their caches.
-var panelValues = 1 << 18
+var panelValues = 1 << 16
 
 // NewPlaces puts the set of the given entries, in increasing order, on dev. The caller frees it.
 func NewPlaces(dev array.Device, shape array.Shape, set []int) *Places {

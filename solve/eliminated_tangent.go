@@ -76,16 +76,27 @@ func evenMass(dev array.Device, share float64, m, n, r int) prox.Mass {
 func (w *eliminated) support() (places []int, gap float64) {
 	gap = math.Inf(1)
 	host := make([]float64, w.panels.rows*w.n)
-	w.panels.each(w.m, func(i, j int) {
-		t := w.panels.rest.Rows(0, j-i)
-		w.misfit(t, i, j)
-		w.dev.Download(host[:(j-i)*w.n], t)
-		for k, v := range host[:(j-i)*w.n] {
-			over := math.Abs(v) - w.gamma
-			if over > 0 {
-				places = append(places, i*w.n+k)
+	each := func(f func(place int, over float64)) {
+		w.panels.each(w.m, func(i, j int) {
+			t := w.panels.rest.Rows(0, j-i)
+			w.misfit(t, i, j)
+			w.dev.Download(host[:(j-i)*w.n], t)
+			for k, v := range host[:(j-i)*w.n] {
+				f(i*w.n+k, math.Abs(v)-w.gamma)
 			}
-			gap = min(gap, math.Abs(over))
+		})
+	}
+	count := 0
+	each(func(_ int, over float64) {
+		if over > 0 {
+			count++
+		}
+		gap = min(gap, math.Abs(over))
+	})
+	places = make([]int, 0, count)
+	each(func(place int, over float64) {
+		if over > 0 {
+			places = append(places, place)
 		}
 	})
 	return places, gap

@@ -223,9 +223,14 @@ func formShare(s Settings) float64 {
 // divided into equal sweeps: they share what they read, and kernels work on many probes at a time.
 func chooseBatch(dev array.Device, l vjp.Linearization, plan hutch.Plan, workers int, turns bool) int {
 	phase := plan.Vectors()
-	probe, _ := sweepMemory(l, plan, hutch.Residual)
+	probe, whole := sweepMemory(l, plan, hutch.Residual)
 	if turns {
-		most := max(min(maxBatch, int(iterativeBytes/probe)), fewest)
+		room := int64(iterativeBytes)
+		if !whole {
+			// Nothing else is as long as y, and a few probes share what a sweep reads.
+			room = min(room, max(batchBytes, 8*int64(plan.Dim)/2))
+		}
+		most := max(min(maxBatch, int(room/probe)), fewest)
 		sweeps := max((phase+most-1)/most, 1)
 		return max((phase+sweeps-1)/sweeps, fewest)
 	}
