@@ -28,7 +28,7 @@ type hostBuffer struct {
 	data    []float64
 	freed   bool
 	since   uint64 // the number of frees before it was freed
-	foreign bool // memory of a caller's slice, which must not enter the pool
+	foreign bool   // memory of a caller's slice, which must not enter the pool
 }
 
 func (b *hostBuffer) Len() int { return len(b.data) }

@@ -37,43 +37,16 @@ func (s *split) each(from, to int, f func(i, j int, rest, clip array.Batch)) {
 	}
 }
 
-// SubMul sets q_i = q_i - G p0_i and p_i = p_i - G* q0_i for G = clip(y - L). The vectors of a batch
-// are joined to one matrix for the products with a panel.
+// SubMul sets q_i = q_i - G p0_i and p_i = p_i - G* q0_i for G = clip(y - L).
 func (s *split) SubMul(q, p, q0, p0 array.Batch) {
-	dev, count, m, n := q.Device(), q.K(), s.y.K(), s.y.N()
-	if count == 0 {
-		return
-	}
+	dev, m, n := q.Device(), s.y.K(), s.y.N()
 	r := q.N() / m
-	right, sums := dev.Alloc(n, count*r), dev.Alloc(n, count*r)
-	rows := panelRows(m, n)
-	left, products := dev.Alloc(rows, count*r), dev.Alloc(rows, count*r)
-	for _, b := range []array.Batch{right, sums, left, products} {
-		defer b.Free()
-	}
-	// of is matrix l of a batch, and in is its place among the joined columns.
-	of := func(b array.Batch, l, rows int) array.Batch { return b.Rows(l, l+1).Reshape(rows, r) }
-	in := func(b array.Batch, l int) array.Batch { return b.Cols(l*r, (l+1)*r) }
-	for l := range count {
-		dev.Copy(in(right, l), of(p0, l, n))
-	}
-	dev.Fill(sums, 0)
 	s.each(0, m, func(i, j int, _, clip array.Batch) {
-		left, products := left.Rows(0, j-i), products.Rows(0, j-i)
-		for l := range count {
-			dev.Copy(in(left, l), of(q0, l, m).Rows(i, j))
-		}
-		dev.Gemm(true, false, 1, clip, left, 1, sums)
-		dev.Gemm(false, false, 1, clip, right, 0, products)
-		for l := range count {
-			to := of(q, l, m).Rows(i, j)
-			dev.Lin(to, 1, to, -1, in(products, l))
-		}
+		part, left, right := array.Shape{Rows: j - i, Cols: n}, array.Shape{Rows: j - i, Cols: r}, array.Shape{Rows: n, Cols: r}
+		clip = clip.Reshape(1, part.Len())
+		dev.GemmEach(false, false, -1, clip, part, p0, right, 1, q.Cols(i*r, j*r))
+		dev.GemmEach(true, false, -1, clip, part, q0.Cols(i*r, j*r), left, 1, p)
 	})
-	for l := range count {
-		to := of(p, l, n)
-		dev.Lin(to, 1, to, -1, in(sums, l))
-	}
 }
 
 // Bytes counts L; y is the caller's.
