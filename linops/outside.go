@@ -13,20 +13,19 @@ import (
 // O((m + n) r^2 + |set| r) flops where A and A* take O(m n r).
 type outside struct {
 	knowing
-	low     *lowRank
-	pattern array.Pattern
-	set     *Places
+	low *lowRank
+	set *Places
 }
 
 // OutsideOf returns P E for a tangent space of low-rank matrices, all of it on dev, where P sets
-// the entries at the given places, in increasing order, to 0; set holds the same places. It panics
-// for other spaces. The space and the set must outlive the result.
-func OutsideOf(dev array.Device, t space.Space, places []int, set *Places) Restricted {
+// the entries in a set to 0. It panics for other spaces. The space and the set must outlive the
+// result.
+func OutsideOf(dev array.Device, t space.Space, set *Places) Restricted {
 	f := t.Form()
 	if f.Kind != space.FixedRank {
 		panic("linops: OutsideOf a space that is no tangent space of low-rank matrices")
 	}
-	a := &outside{low: newLowRank(dev, f), pattern: dev.NewPattern(f.Shape.Rows, f.Shape.Cols, places), set: set}
+	a := &outside{low: newLowRank(dev, f), set: set}
 	a.structure = complete(a, Structure{Normal: a.normal, Panels: Panels{Rows: set.Panel(), Accumulate: a.accumulate}})
 	return a
 }
@@ -69,8 +68,8 @@ func (a *outside) subtract(dst, inside array.Batch) {
 	}
 	dev := dst.Device()
 	q, p := a.low.sides(dst)
-	dev.SpreadProduct(false, -1, a.pattern, inside, a.low.v, 1, q)
-	dev.SpreadProduct(true, -1, a.pattern, inside, a.low.u, 1, p)
+	dev.SpreadProduct(false, -1, a.set.Pattern(), inside, a.low.v, 1, q)
+	dev.SpreadProduct(true, -1, a.set.Pattern(), inside, a.low.u, 1, p)
 }
 
 // normal is computed in the coordinates alone.
@@ -85,16 +84,13 @@ func (a *outside) normal(dst, b array.Batch) {
 	inside := dev.Alloc(b.K(), a.set.Len())
 	defer inside.Free()
 	q, p := a.low.sides(b)
-	dev.SampleProduct(inside, a.pattern, 1, q, a.low.v, 0)
-	dev.SampleProduct(inside, a.pattern, 1, a.low.u, p, 1)
+	dev.SampleProduct(inside, a.set.Pattern(), 1, q, a.low.v, 0)
+	dev.SampleProduct(inside, a.set.Pattern(), 1, a.low.u, p, 1)
 	a.subtract(dst, inside)
 }
 
-// Bytes counts the pattern and the products of the factors; the factors are the space's.
-func (a *outside) Bytes() int64 { return 16*int64(a.set.Len()) + a.low.Bytes() }
+// Bytes counts the products of the factors; the factors are the space's.
+func (a *outside) Bytes() int64 { return a.low.Bytes() }
 
 // Release frees them.
-func (a *outside) Release() {
-	a.low.Release()
-	a.pattern.Free()
-}
+func (a *outside) Release() { a.low.Release() }

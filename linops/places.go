@@ -6,14 +6,14 @@ import (
 	"surepipe/array"
 )
 
-// Places is a set of entries of m x n matrices, row-major, kept by panels of consecutive rows, so
-// that a matrix need not exist as a whole.
+// Places is a set of entries of m x n matrices, row-major. It is also kept by panels of consecutive
+// rows, so that a matrix need not exist as a whole.
 type Places struct {
-	shape  array.Shape
-	rows   int // of a panel
-	n      int
-	starts []int // the entries of the set before each panel
-	panels []array.Index
+	shape   array.Shape
+	pattern array.Pattern
+	rows    int   // of a panel
+	starts  []int // the entries of the set before each panel
+	panels  []array.Index
 }
 
 // panelValues is about the number of entries in a panel of a matrix: enough for the processors to
@@ -22,7 +22,10 @@ var panelValues = 1 << 16
 
 // NewPlaces puts the set of the given entries, in increasing order, on dev. The caller frees it.
 func NewPlaces(dev array.Device, shape array.Shape, set []int) *Places {
-	p := &Places{shape: shape, rows: min(shape.Rows, max(1, panelValues/max(shape.Cols, 1))), n: len(set)}
+	p := &Places{
+		shape: shape, pattern: dev.NewPattern(shape.Rows, shape.Cols, set),
+		rows: min(shape.Rows, max(1, panelValues/max(shape.Cols, 1))),
+	}
 	var within []int
 	for from, at := 0, 0; from < shape.Len(); from += p.Panel() {
 		p.starts = append(p.starts, at)
@@ -35,15 +38,18 @@ func NewPlaces(dev array.Device, shape array.Shape, set []int) *Places {
 	return p
 }
 
+// Pattern is the set as the places of a sparse matrix's entries. It belongs to the set.
+func (p *Places) Pattern() array.Pattern { return p.pattern }
+
 // Len is the number of entries in the set.
-func (p *Places) Len() int { return p.n }
+func (p *Places) Len() int { return p.pattern.Len() }
 
 // Panel is the number of entries in a panel; the last has what is left.
 func (p *Places) Panel() int { return p.rows * p.shape.Cols }
 
 // Bytes is the device memory it holds.
 func (p *Places) Bytes() int64 {
-	bytes := int64(0)
+	bytes := 16 * int64(p.Len()) // the pattern by rows and by columns
 	for _, x := range p.panels {
 		bytes += x.Bytes()
 	}
@@ -52,6 +58,7 @@ func (p *Places) Bytes() int64 {
 
 // Free gives the memory back.
 func (p *Places) Free() {
+	p.pattern.Free()
 	for _, x := range p.panels {
 		x.Free()
 	}

@@ -4,9 +4,6 @@ import "surepipe/array"
 
 // split is a solution (L, S) as a function of y and L: S = y - L - clip(y - L), computed by panels of
 // rows. It refers to y.
-//
-// It is also the [prox.Normal] of the curvature of the nuclear norm at L, whose matrix is clip(y -
-// L).
 type split struct {
 	y     array.Batch // m x n
 	low   factored
@@ -14,12 +11,7 @@ type split struct {
 }
 
 // newSplit copies the factors of L_k.
-func newSplit(w *eliminated) *split {
-	s := &split{y: w.y, gamma: w.gamma, low: factored{w.dev.Alloc(w.m, w.now.l.N()), w.dev.Alloc(w.n, w.now.v.N())}}
-	w.dev.Copy(s.low.l, w.now.l)
-	w.dev.Copy(s.low.v, w.now.v)
-	return s
-}
+func newSplit(w *eliminated) *split { return &split{y: w.y, gamma: w.gamma, low: w.now.clone()} }
 
 // each calls f for the panels of rows from to to-1, with y - L and clip(y - L) there, which f may
 // overwrite.
@@ -37,24 +29,6 @@ func (s *split) each(from, to int, f func(i, j int, rest, clip array.Batch)) {
 	}
 }
 
-// SubMul sets q_i = q_i - G p0_i and p_i = p_i - G* q0_i for G = clip(y - L).
-func (s *split) SubMul(q, p, q0, p0 array.Batch) {
-	dev, m, n := q.Device(), s.y.K(), s.y.N()
-	r := q.N() / m
-	s.each(0, m, func(i, j int, _, clip array.Batch) {
-		part, left, right := array.Shape{Rows: j - i, Cols: n}, array.Shape{Rows: j - i, Cols: r}, array.Shape{Rows: n, Cols: r}
-		clip = clip.Reshape(1, part.Len())
-		dev.GemmEach(false, false, -1, clip, part, p0, right, 1, q.Cols(i*r, j*r))
-		dev.GemmEach(true, false, -1, clip, part, q0.Cols(i*r, j*r), left, 1, p)
-	})
-}
-
-// Bytes counts L; y is the caller's.
-func (s *split) Bytes() int64 { return s.low.l.Bytes() + s.low.v.Bytes() }
-
-// Release frees it.
-func (s *split) Release() { s.low.free() }
-
 // implied is the solution b = (L, S), or (S, L), which takes over s.
 func (s *split) implied(sparseFirst bool) *Implied {
 	d := s.y.K() * s.y.N()
@@ -69,7 +43,7 @@ func (s *split) implied(sparseFirst bool) *Implied {
 		first, second = sparse, low
 	}
 	out := &Implied{
-		d: d, p: 2 * d, free: s.Release,
+		d: d, p: 2 * d, free: s.low.free,
 		MuHat: func(dst []float64, from int) { s.read(dst, from, sum) },
 		B: func(dst []float64, from int) {
 			count := min(max(d-from, 0), len(dst))

@@ -50,6 +50,10 @@ const batchBytes = 64 << 20
 // iterativeBytes is the same where a sweep is conjugate gradients.
 const iterativeBytes = 1 << 30
 
+// momentBytes is the same where probes are used by their moments and y is short. For a long y it is
+// half of what y takes: the sweeps are then the only other large part of the memory.
+const momentBytes = 256 << 20
+
 const (
 	// Above maxBatch probes a sweep gains nothing.
 	maxBatch = 96
@@ -227,8 +231,7 @@ func chooseBatch(dev array.Device, l vjp.Linearization, plan hutch.Plan, workers
 	if turns {
 		room := int64(iterativeBytes)
 		if !whole {
-			// Nothing else is as long as y, and a few probes share what a sweep reads.
-			room = min(room, max(batchBytes, 8*int64(plan.Dim)/2))
+			room = min(room, max(momentBytes, 8*int64(plan.Dim)/2))
 		}
 		most := max(min(maxBatch, int(room/probe)), fewest)
 		sweeps := max((phase+most-1)/most, 1)
