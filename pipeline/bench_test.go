@@ -15,7 +15,7 @@ import (
 
 // BenchmarkUnrolled times one estimate, solve and divergence, by the unrolled
 // derivative with 102 queries, at the number of iterations that SURE-CR's own
-// stopping rule takes on the same data: the README's table of speed.
+// stopping rule takes on the same data: a table of docs/benchmarks.md.
 func BenchmarkUnrolled(b *testing.B) {
 	for _, c := range []struct {
 		name, problem, solver string
@@ -68,7 +68,7 @@ func BenchmarkUnrolled(b *testing.B) {
 
 // BenchmarkScaling times one estimate with the default solver and derivative and 102
 // queries of Hutch++ on the paper's problems at four sizes, and fits the exponent of
-// time against the number p of unknowns: the README's table of growth. Run it with
+// time against the number p of unknowns: a table of docs/benchmarks.md. Run it with
 // -benchtime 5x; the times are medians.
 func BenchmarkScaling(b *testing.B) {
 	for _, c := range []struct {

@@ -25,7 +25,7 @@ import (
 
 // BenchmarkChoices runs every named problem, and some of the specifications that surepipe spec
 // prints, with every solver and derivative that applies, and compares the defaults with the best:
-// the README's table of choices. Solvers must agree within their error bars. Times are those of the
+// a table of docs/benchmarks.md. Solvers must agree within their error bars. Times are those of the
 // processors, user and system, from the making of the solver to the estimate: other work on the
 // machine matters little. Run it by
 //

@@ -21,7 +21,7 @@ import (
 // of 30 weights: by the least SURE, and by the least error of prediction in ten-fold
 // cross-validation, with the same solver and warm starts in both. It reports the loss
 // of either choice over the best on the grid, and the time of either, as means over
-// eight draws of y: the README's comparison.
+// eight draws of y: docs/benchmarks.md.
 func BenchmarkAgainstCrossValidation(b *testing.B) {
 	const d, p, folds, draws = 500, 1000, 10, 8
 	data, err := problems.GenerateLasso(d, p, 4)

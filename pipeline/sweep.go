@@ -278,7 +278,7 @@ func (o *SweepOptions) chooseCriterion() error {
 		o.Criterion = risk.DefaultCriterion(o.Sigma2)
 	}
 	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
-		return refuse("Criterion", o.Criterion, "%v", err)
+		return refuse("Criterion", o.Criterion, "the criterion is %v", err)
 	}
 	if o.Criterion == risk.SURE && o.Sigma2 == 0 {
 		return refuse("Criterion", o.Criterion, "the criterion sure needs sigma2, which is 0: not known")

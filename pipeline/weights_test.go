@@ -93,7 +93,13 @@ func TestASolverWithoutADerivativeIsRefused(t *testing.T) {
 		defer s.Release()
 		arraytest.NoLeak(t, dev)
 		failed := 0
-		ys := func(yield func([]float64, error) bool) { _ = yield(c.y, nil) && yield(c.y, nil) }
+		ys := func(yield func([]float64, error) bool) {
+			for range 2 {
+				if !yield(c.y, nil) {
+					return
+				}
+			}
+		}
 		for risk, err := range newPipeline(t, s, pipeline.Options{KeepGoing: true}).Stream(t.Context(), ys) {
 			own := (*pipeline.SampleError)(nil)
 			if !errors.As(err, &own) || risk.Index != failed || !strings.Contains(err.Error(), `solver "fista" has no derivative, expected`) {

@@ -159,7 +159,7 @@ func TestHashTellsWeightsApart(t *testing.T) {
 		}
 		return data.Spec.Hash()
 	}
-	if hash(1, 2) != hash(1, 2) || hash(1, 2) == hash(1, 3) {
+	if first, again := hash(1, 2), hash(1, 2); first != again || first == hash(1, 3) {
 		t.Error("the hash does not tell the weights")
 	}
 }

@@ -38,7 +38,7 @@ func ParseCriterion(name string) (Criterion, error) {
 	for _, c := range CriterionNames() {
 		names = append(names, string(c))
 	}
-	return "", fmt.Errorf("criterion %q, expected one of %s", name, strings.Join(names, ", "))
+	return "", fmt.Errorf("%q, expected one of %s", name, strings.Join(names, ", "))
 }
 
 // DefaultCriterion is SURE where sigma2 is known, and GCV where it is 0, not known.

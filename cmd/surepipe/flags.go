@@ -98,6 +98,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 		cobra.CheckErr(cmd.MarkFlagFilename(name, "npz", "npy", "csv", "tsv", "mtx", "png", "gz"))
 	}
 	cobra.CheckErr(cmd.MarkFlagFilename("spec", "yaml", "yml"))
+	shareFlags(flags)
 }
 
 // check rejects flags that are wrong for any data.
@@ -137,7 +138,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	}
 	switch {
 	case f.trace != pipeline.Auto && !slices.Contains(hutch.Estimators(), f.trace):
-		return usagef("--trace is %q, expected auto or one of %s", f.trace, strings.Join(hutch.Estimators(), ", "))
+		return usagef("--trace is %q, expected auto or one of %s%s", f.trace, strings.Join(hutch.Estimators(), ", "), meant(f.trace, hutch.Estimators()))
 	case f.trace == pipeline.Auto && f.queries.n < 2:
 		return usagef("--queries is %d, expected 2 or more, or auto", f.queries.n)
 	}
@@ -164,7 +165,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 		return usagef("--queries is auto, but %s takes a fixed number: expected a number, or --trace hutch++ or hutchinson", f.trace)
 	}
 	if f.solver != "auto" && !slices.Contains(vjp.Solvers(), f.solver) {
-		return usagef("--solver is %q, expected auto or one of %s", f.solver, strings.Join(vjp.Solvers(), ", "))
+		return usagef("--solver is %q, expected auto or one of %s%s", f.solver, strings.Join(vjp.Solvers(), ", "), meant(f.solver, vjp.Solvers()))
 	}
 	return nil
 }

@@ -415,7 +415,7 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	case f.problem != "" && f.spec != "":
 		return usagef("--problem is %q and --spec %q, expected one of them", f.problem, f.spec)
 	case f.spec == "" && named.Name == "":
-		return usagef("--problem is %q, expected %s; or --spec", f.problem, known)
+		return usagef("--problem is %q%s, expected %s; or --spec", f.problem, meant(f.problem, problems.Names()), known)
 	case f.spec == "" && f.data == "" && f.y == "" && f.mu == "":
 		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx or .png), or --y and --X")
 	case f.intercept && f.spec == "" && !named.Design:

@@ -26,13 +26,14 @@ const (
 	exitFailure      = 1
 	exitUsage        = 2
 	exitNotConverged = 3
+	exitIncomplete   = 4
 	exitInterrupted  = 128 + int(syscall.SIGINT)
 	exitTerminated   = 128 + int(syscall.SIGTERM)
 )
 
 // exitHelp describes them.
 const exitHelp = `Exit status: 0 done; 1 a failure; 2 bad usage or bad input; 3 not converged, or --verify
-disagrees (the result is still printed); 130 interrupted (SIGINT, as by Ctrl-C);
+disagrees (the result is still printed); 4 merge: shards are missing; 130 interrupted (SIGINT, as by Ctrl-C);
 143 terminated (SIGTERM).`
 
 // usageError marks bad usage and bad input, which only the user can correct.
@@ -121,7 +122,10 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	out := &keptError{Writer: stdout}
 	cmd.SetOut(out)
 	cmd.SetErr(stderr)
-	err := cmd.ExecuteContext(ctx)
+	err := checkCommand(cmd, args)
+	if err == nil {
+		err = cmd.ExecuteContext(ctx)
+	}
 	if err == nil {
 		err = out.err // printing help returns no error
 	}
@@ -131,6 +135,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitDone
 	case errors.Is(err, errNotConverged):
 		return exitNotConverged
+	case errors.Is(err, errIncomplete):
+		return exitIncomplete
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return reportStop(ctx, stderr)
 	case errors.As(err, &usage):

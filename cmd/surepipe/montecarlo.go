@@ -14,12 +14,16 @@ import (
 
 // monteCarloFlags are the flags of montecarlo that run does not have.
 type monteCarloFlags struct {
-	y                    string
-	first, samples       int
-	seeds                int
-	jsonl, plot, running string
-	resume               bool
+	y              string
+	first, samples int
+	seeds          int
+	jsonl, shard   string
+	resume         bool
+	figures        monteCarloFigures
 }
+
+// monteCarloFigures are the files of the figures, "" for none.
+type monteCarloFigures struct{ plot, running string }
 
 // monteCarloHelp is the command's help.
 const monteCarloHelp = `Estimates the risk at many samples y. They come from --y; or from the data, where y
@@ -89,20 +93,23 @@ func newMonteCarlo() *cobra.Command {
 	}
 	f.register(cmd, defaultParallel())
 	flags := cmd.Flags()
+	describeFlags(flags, map[string]string{"parallel": "samples in flight at once"})
 	flags.StringVar(&o.y, "y", "", "the samples, a stack N x ... in a numpy .npy `file` (or .npz, or - for standard input)")
 	flags.IntVar(&o.first, "first", 0, "number of the first sample, from 0")
 	flags.IntVar(&o.samples, "samples", 100, "number of samples (default: all of a stack, else 100)")
 	flags.IntVar(&o.seeds, "seeds", 0, "repeat the estimate at the first sample with this many seeds")
 	flags.StringVar(&o.jsonl, "jsonl", "", "also write the lines to this `file`")
 	flags.BoolVar(&o.resume, "resume", false, "continue the run in the --jsonl file, if the file exists")
-	flags.StringVar(&o.plot, "plot", "", "draw the histogram of SURE to this .png, .svg or .pdf `file`")
-	flags.StringVar(&o.running, "running", "", "draw the running mean of SURE - loss, or of SURE, to this `file`")
+	flags.StringVar(&o.shard, "shard", "", "compute one part of the samples, `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
+	flags.StringVar(&o.figures.plot, "plot", "", "draw the histogram of SURE to this .png, .svg or .pdf `file`")
+	flags.StringVar(&o.figures.running, "running", "", "draw the running mean of SURE - loss, or of SURE, to this `file`")
 	flags.Lookup("samples").DefValue = "0"
 	cobra.CheckErr(cmd.MarkFlagFilename("y", "npy", "npz"))
 	cobra.CheckErr(cmd.MarkFlagFilename("jsonl", "jsonl"))
 	for _, name := range []string{"plot", "running"} {
 		cobra.CheckErr(cmd.MarkFlagFilename(name, figure.Formats()...))
 	}
+	cmd.SetUsageFunc(ownFlagsFirst)
 	return cmd
 }
 
@@ -118,12 +125,25 @@ func (o *monteCarloFlags) check(cmd *cobra.Command) error {
 	case o.resume && o.jsonl == "":
 		return usagef("--resume needs --jsonl, which is missing")
 	}
-	for _, name := range []string{"y", "jsonl", "plot", "running"} {
+	switch {
+	case o.shard == "":
+	case o.jsonl == "":
+		return usagef("--shard needs --jsonl, which names the file of the merged lines")
+	case o.y == "-":
+		return usagef("--shard is for samples that every shard can read, found --y -")
+	case o.figures != monteCarloFigures{}:
+		return usagef("--shard computes a part of the samples: give --plot and --running to surepipe merge")
+	}
+	for _, name := range []string{"y", "jsonl", "shard", "plot", "running"} {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
 			return usagef("--%s is empty", name)
 		}
 	}
-	for _, plot := range []struct{ flag, path string }{{"plot", o.plot}, {"running", o.running}} {
+	return o.figures.check()
+}
+
+func (f monteCarloFigures) check() error {
+	for _, plot := range []struct{ flag, path string }{{"plot", f.plot}, {"running", f.running}} {
 		if plot.path == "" {
 			continue
 		}
@@ -131,8 +151,8 @@ func (o *monteCarloFlags) check(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if o.plot != "" && o.plot == o.running {
-		return usagef("--plot and --running are both %q", o.plot)
+	if f.plot != "" && f.plot == f.running {
+		return usagef("--plot and --running are both %q", f.plot)
 	}
 	return nil
 }
@@ -244,12 +264,16 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	}
 	f.warnIntercept(cmd, rest)
 	m := &monteCarlo{
-		job: job, template: f.result(job), ys: ys, mu: rest.Mu, first: o.first, count: count, seeds: o.seeds, seed: f.seed,
+		job: job, template: f.result(job), ys: ys, mu: rest.Mu, first: o.first, count: count, part: part{0, count + o.seeds}, seed: f.seed,
 		log: o.jsonl, resume: o.resume, again: "--resume", out: cmd.OutOrStdout(), progress: bar,
 		warn: func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), "surepipe: "+text) },
 	}
 	if m.log != "" {
-		m.header = newLogHeader(estimatorSettings(cmd), rest, dev)
+		whole := newLogHeader(estimatorSettings(cmd), rest, dev)
+		m.header = whole
+		if o.shard != "" {
+			return o.runShard(cmd, m, whole)
+		}
 	}
 	s, speed, err := m.run(cmd.Context())
 	if err != nil {
@@ -264,7 +288,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	if s.zeroBar {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
 	}
-	if err := o.draw(s, job.problem); err != nil {
+	if err := o.figures.draw(s, job.problem.Name, job.problem.D); err != nil {
 		return err
 	}
 	return s.converged(cmd.ErrOrStderr())
@@ -275,22 +299,22 @@ func newLogHeader(settings map[string]string, data problems.Data, dev array.Devi
 }
 
 // draw draws the figures that were asked for.
-func (o *monteCarloFlags) draw(s *summary, p *problems.Problem) error {
-	title := fmt.Sprintf("%s, d = %d", p.Name, p.D)
-	d := float64(p.D)
+func (f monteCarloFigures) draw(s *summary, problem string, dim int) error {
+	title := fmt.Sprintf("%s, d = %d", problem, dim)
+	d := float64(dim)
 	if len(s.sure) == 0 && len(s.gcv) == 0 {
 		return nil
 	}
-	if o.plot != "" {
+	if f.plot != "" {
 		h := figure.Histogram{Title: title, Samples: scaled(s.sure, 1/d), Seeds: scaled(s.seedSURE, 1/d), Loss: scaled(s.loss, 1/d)}
 		if len(s.sure) == 0 {
 			h = figure.Histogram{Title: title, Label: "GCV", Samples: s.gcv, Seeds: s.seedGCV}
 		}
-		if err := figure.Save(o.plot, h); err != nil {
+		if err := figure.Save(f.plot, h); err != nil {
 			return err
 		}
 	}
-	if o.running == "" {
+	if f.running == "" {
 		return nil
 	}
 	r := figure.Running{Title: title, Label: "mean of SURE / d", Values: scaled(s.sure, 1/d)}
@@ -299,7 +323,7 @@ func (o *monteCarloFlags) draw(s *summary, p *problems.Problem) error {
 	} else if len(s.err) > 0 {
 		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.err, 1/d), ReferenceName: "0, unbiased"}
 	}
-	return figure.Save(o.running, r)
+	return figure.Save(f.running, r)
 }
 
 // scaled is x times a, nil if there is none.

@@ -23,19 +23,29 @@ type monteCarlo struct {
 	template result
 	ys       *ySource
 	mu       []float64
-	// Samples first to first+count-1, then seeds repetitions at sample first.
-	first, count, seeds int
-	seed                uint64
+	// The run's units are samples first to first+count-1, and then repetitions at sample first, with
+	// the seeds from seed on. part is what of them to compute: all, or a shard's.
+	first, count int
+	part         part
+	seed         uint64
 	// log, if not "", is the file to which the lines are written and which resume continues.
 	log    string
 	resume bool
-	header logHeader
+	header header
 	// again says how to continue after an interrupt.
 	again string
 	// out receives the lines, unless it is nil.
 	out      io.Writer
 	progress *progress
 	warn     func(string)
+}
+
+// part is a range of the units of a run: its samples, followed by its repetitions.
+type part struct{ first, end int }
+
+// split divides a part after the first count units.
+func (p part) split(count int) (samples, repeats part) {
+	return part{min(p.first, count), min(p.end, count)}, part{max(p.first-count, 0), max(p.end-count, 0)}
 }
 
 // repeatResult is the line of a repetition: another seed at the same sample.
@@ -49,7 +59,7 @@ type repeatResult struct {
 func estimatorSettings(cmd *cobra.Command) map[string]string {
 	how := map[string]bool{
 		"help": true, "data": true, "y": true, "samples": true, "seeds": true, "parallel": true, "probe-batch": true, "memory": true,
-		"device": true, "verbose": true, "jsonl": true, "resume": true, "plot": true, "running": true,
+		"device": true, "verbose": true, "jsonl": true, "resume": true, "shard": true, "plot": true, "running": true,
 	}
 	settings := map[string]string{}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
@@ -69,14 +79,18 @@ type monteCarloRun struct {
 	speed throughput
 	mean  runningMean
 	log   *sampleLog // nil without a file
-	// samples and repeats are the numbers of those done, in this run or in the file.
-	samples, repeats int
+	// samples and repeats are the numbers of the next ones, after those done in this run or in the
+	// file; ofSamples and ofRepeats are the part to do.
+	samples, repeats     int
+	ofSamples, ofRepeats part
 }
 
 // run computes the lines that are not in the file yet. If the error is not nil the summary is
 // incomplete.
 func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err error) {
 	r := &monteCarloRun{monteCarlo: m, s: &summary{Summary: true}}
+	r.ofSamples, r.ofRepeats = m.part.split(m.count)
+	r.samples, r.repeats = r.ofSamples.first, r.ofRepeats.first
 	r.speed.begun = time.Now()
 	if m.log != "" {
 		r.log, err = openLog(m.log, m.header, m.resume, m.warn, func(line []byte) error {
@@ -91,7 +105,7 @@ func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err
 				err = closeErr
 			}
 			if ctx.Err() != nil {
-				m.warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s continues from there", r.samples, r.repeats, m.log, m.again))
+				m.warn(fmt.Sprintf("%d samples and %d seeds are in %s: %s continues from there", r.samples-r.ofSamples.first, r.repeats-r.ofRepeats.first, m.log, m.again))
 			}
 		}()
 	}
@@ -110,21 +124,21 @@ func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err
 func (r *monteCarloRun) compute(ctx context.Context) (err error) {
 	// The first sample is read before those that follow, because a pipe cannot be rewound.
 	var y []float64
-	if r.repeats < r.seeds {
+	if r.repeats < r.ofRepeats.end {
 		if y, err = r.ys.at(r.first); err != nil {
 			return err
 		}
 	}
-	if r.samples < r.count {
+	if r.samples < r.ofSamples.end {
 		next := r.first + r.samples
-		risks := r.job.pipeline.StreamFrom(ctx, next, r.ys.from(ctx, next, r.first+r.count))
+		risks := r.job.pipeline.StreamFrom(ctx, next, r.ys.from(ctx, next, r.first+r.ofSamples.end))
 		if err := r.collect(risks, func(line result) any { return line }); err != nil {
 			return err
 		}
 	}
-	if r.repeats < r.seeds {
+	if r.repeats < r.ofRepeats.end {
 		seeds := func(yield func(uint64) bool) {
-			for k := r.repeats; k < r.seeds && yield(r.seed+uint64(k)); k++ {
+			for k := r.repeats; k < r.ofRepeats.end && yield(r.seed+uint64(k)); k++ {
 			}
 		}
 		return r.collect(r.job.pipeline.Repeat(ctx, r.first, y, seeds), func(line result) any { return repeatResult{r.repeats, line} })
@@ -139,9 +153,9 @@ func (m *monteCarloRun) take(line []byte) (sampleRecord, error) {
 		return r, err
 	}
 	what, number, expected := "sample", *r.Sample, m.first+m.samples
-	counter, wanted := &m.samples, m.count
+	counter, end := &m.samples, m.ofSamples.end
 	if r.Repeat != nil {
-		what, number, expected, counter, wanted = "repetition", *r.Repeat, m.repeats, &m.repeats, m.seeds
+		what, number, expected, counter, end = "repetition", *r.Repeat, m.repeats, &m.repeats, m.ofRepeats.end
 	}
 	if r.Repeat != nil && *r.Sample != m.first {
 		return r, fmt.Errorf("it is a repetition of sample %d, expected %d", *r.Sample, m.first)
@@ -149,7 +163,7 @@ func (m *monteCarloRun) take(line []byte) (sampleRecord, error) {
 	if number != expected {
 		return r, fmt.Errorf("it is %s %d, expected %d", what, number, expected)
 	}
-	if *counter++; *counter > wanted {
+	if *counter++; *counter > end {
 		return r, nil
 	}
 	m.s.add(r)
@@ -190,8 +204,8 @@ func (m *monteCarloRun) collect(risks iter.Seq2[pipeline.Risk, error], line func
 		if values := m.s.headline(); record.Repeat == nil && len(values) > 0 {
 			m.mean.add(values[len(values)-1])
 		}
-		m.progress.set(m.samples+m.repeats, m.count+m.seeds, m.first+m.samples)
-		m.progress.describe(m.speed.String() + ", " + m.speed.remaining(m.count-m.samples) + m.mean.describe(m.s))
+		m.progress.set(m.samples+m.repeats-m.part.first, m.part.end-m.part.first, m.first+m.samples)
+		m.progress.describe(m.speed.String() + ", " + m.speed.remaining(m.ofSamples.end-m.samples) + m.mean.describe(m.s))
 	}
 	return nil
 }

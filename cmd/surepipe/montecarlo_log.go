@@ -35,6 +35,28 @@ type logHeader struct {
 
 const logFormat = 1
 
+// header is the first line of a file of lines that a run with the same header may continue.
+type header interface {
+	// continues reads the first line of a file. The error says why the run cannot continue it, doubt
+	// in what its lines may differ from those of an uninterrupted run.
+	continues(line []byte) (doubt string, err error)
+}
+
+// continues compares settings and data.
+func (h logHeader) continues(line []byte) (doubt string, err error) {
+	var was logHeader
+	if err := json.Unmarshal(line, &was); err != nil {
+		return "", fmt.Errorf("its first line was not written by surepipe montecarlo (%w)", err)
+	}
+	if why := was.differs(h); why != "" {
+		return "", errors.New(why)
+	}
+	if was.Version != h.Version || was.Device != h.Device {
+		doubt = fmt.Sprintf("the samples in the file were computed by version %s on %s: further samples agree with them up to rounding", was.Version, was.Device)
+	}
+	return doubt, nil
+}
+
 // differs says how h differs from want; "" if they agree.
 func (h logHeader) differs(want logHeader) string {
 	if h.MonteCarlo != want.MonteCarlo {
@@ -66,7 +88,7 @@ const syncEvery = time.Second
 // openLog opens a new or empty file and writes the header; or, with resume, a file that has lines:
 // it passes each complete one to replay, in order, without its newline, and cuts off an incomplete
 // last one. It calls warn with reasons for doubt. Errors name the file.
-func openLog(path string, header logHeader, resume bool, warn func(string), replay func(line []byte) error) (_ *sampleLog, err error) {
+func openLog(path string, header header, resume bool, warn func(string), replay func(line []byte) error) (_ *sampleLog, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		var reason *fs.PathError
@@ -89,6 +111,9 @@ func openLog(path string, header logHeader, resume bool, warn func(string), repl
 		return nil, usagef("--jsonl is %q, expected a regular file", path)
 	case info.Size() > 0 && !resume:
 		return nil, usagef("--jsonl: %s holds %d bytes already; --resume continues it", path, info.Size())
+	}
+	if err := lock(file); err != nil {
+		return nil, fmt.Errorf("--jsonl: %s: %w", path, err)
 	}
 	end, err := replayLog(file, header, warn, replay)
 	if err != nil {
@@ -114,7 +139,7 @@ func openLog(path string, header logHeader, resume bool, warn func(string), repl
 }
 
 // replayLog returns where the last good line ends.
-func replayLog(file io.Reader, header logHeader, warn func(string), replay func(line []byte) error) (end int64, err error) {
+func replayLog(file io.Reader, header header, warn func(string), replay func(line []byte) error) (end int64, err error) {
 	r := bufio.NewReaderSize(file, 1<<16)
 	var bad error
 	for n := 1; ; n++ {
@@ -142,15 +167,12 @@ func replayLog(file io.Reader, header logHeader, warn func(string), replay func(
 			bad = fmt.Errorf("line %d is not JSON", n)
 			continue
 		case n == 1:
-			var was logHeader
-			if err := json.Unmarshal(line, &was); err != nil {
-				return 0, fmt.Errorf("its first line was not written by surepipe montecarlo (%w)", err)
+			doubt, err := header.continues(line)
+			if err != nil {
+				return 0, err
 			}
-			if why := was.differs(header); why != "" {
-				return 0, errors.New(why)
-			}
-			if was.Version != header.Version || was.Device != header.Device {
-				warn(fmt.Sprintf("the samples in the file were computed by version %s on %s: further samples agree with them up to rounding", was.Version, was.Device))
+			if doubt != "" {
+				warn(doubt)
 			}
 		default:
 			if err := replay(line); err != nil {

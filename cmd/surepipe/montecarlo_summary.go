@@ -24,8 +24,12 @@ type sampleRecord struct {
 	SURE       *float64 `json:"sure"`
 	SUREStdErr float64  `json:"sure_stderr"`
 	criteriaResult
-	Sigma2           float64  `json:"sigma2"`
-	D                int      `json:"d"`
+	Sigma2  float64 `json:"sigma2"`
+	D       int     `json:"d"`
+	Problem string  `json:"problem"`
+	Seconds struct {
+		Total float64 `json:"total"`
+	} `json:"seconds"`
 	Residual         float64  `json:"residual"`
 	JacobianFro2     float64  `json:"jacobian_fro2"`
 	Divergence       float64  `json:"divergence"`

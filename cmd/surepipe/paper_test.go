@@ -210,7 +210,7 @@ func TestPaperRefusesBadUsageByName(t *testing.T) {
 		{"paper figures --figure 4 --out " + dir, `--figure is "4", expected all, 1, 2 or 3`},
 		{"paper figures --points 1 --out " + dir, "--points is 1, expected at least 2"},
 		{"paper figures --device tpu --scale 0.02 --out " + dir, `--device is "tpu"`},
-		{"paper drawings", `takes flags only, found "drawings"`},
+		{"paper drawings", `unknown command "drawings"`},
 	} {
 		status, _, stderr := command(t, strings.Fields(c.args)...)
 		if status != exitUsage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {

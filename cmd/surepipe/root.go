@@ -37,27 +37,13 @@ lines.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q; see surepipe help", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w; see %s --help", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(newHelp())
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
-	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newGenerate(), newSpec(), newPaper(), newInfo())
+	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newGenerate(), newSpec(), newPaper(), newMerge(), newInfo(), newCite(), newMan())
 	return root
-}
-
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usagef("%s takes flags only, found %q", cmd.CommandPath(), args[0])
-	}
-	return nil
 }
 
 // version is the module's version where the build recorded one.

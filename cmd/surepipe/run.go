@@ -256,11 +256,9 @@ func (f *estimatorFlags) result(j *job) result {
 	}
 }
 
-// outFormat is the format of --out by the name's extension; without one it is .npz.
+// outFormat is the format of --out by the name's extension.
 func outFormat(path string) (string, error) {
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
-	case "":
-		return ".npz", nil
 	case ".npz", ".npy", ".csv", ".png":
 		return ext, nil
 	}

@@ -103,16 +103,14 @@ func newSweep() *cobra.Command {
 	}
 	f.register(cmd, 1)
 	flags := cmd.Flags()
-	for name, usage := range map[string]string{
+	describeFlags(flags, map[string]string{
 		"lambda":   "weight of the regularizer: a grid such as 0.01max:2max:40 or 1:100:20, or one value as surepipe run takes it (default: the file's)",
 		"lambda2":  "elastic net: weight of 1/2 ||b||^2, a grid of numbers or a number (default: the file's)",
 		"gamma":    "robust PCA: weight of ||S||_1, as --lambda (default: the file's)",
 		"parallel": "points in flight at once",
 		"memory":   "memory for the tapes of all points in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts",
 		"verbose":  "log every point on standard error",
-	} {
-		flags.Lookup(name).Usage = usage
-	}
+	})
 	flags.StringVar((*string)(&f.criterion), "criterion", "", "minimize this: sure, gcv, alo, aic or bic (default: sure where sigma2 is known, gcv where it is not)")
 	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each weight; 0 for none")
 	flags.StringVar(&f.csv, "csv", "", "write the points to this .csv `file`")
@@ -125,6 +123,7 @@ func newSweep() *cobra.Command {
 	cobra.CheckErr(cmd.MarkFlagFilename("csv", "csv"))
 	cobra.CheckErr(cmd.MarkFlagFilename("jsonl", "jsonl"))
 	cobra.CheckErr(cmd.MarkFlagFilename("plot", figure.Formats()...))
+	cmd.SetUsageFunc(ownFlagsFirst)
 	return cmd
 }
 
@@ -154,7 +153,7 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 	}
 	if cmd.Flags().Changed("criterion") {
 		if _, err := risk.ParseCriterion(string(f.criterion)); err != nil {
-			return usagef("--criterion: %w", err)
+			return usagef("--criterion is %w", err)
 		}
 	}
 	switch {

@@ -22,22 +22,22 @@ import (
 // files written here, it gets its name when it is complete; until then an existing file of that
 // name is unchanged. Errors name the file.
 func WriteNPZ(path string, arrays ...Array) error {
-	return writeFile(path, func(w io.Writer) error { return EncodeNPZ(w, arrays...) })
+	return WriteFile(path, func(w io.Writer) error { return EncodeNPZ(w, arrays...) })
 }
 
 // WriteNPY writes one array as numpy.save does.
 func WriteNPY(path string, a Array) error {
-	return writeFile(path, func(w io.Writer) error { return EncodeNPY(w, a) })
+	return WriteFile(path, func(w io.Writer) error { return EncodeNPY(w, a) })
 }
 
 // WriteCSV writes a vector, one value a line, or a matrix, as [EncodeCSV] does.
 func WriteCSV(path string, a Array) error {
-	return writeFile(path, func(w io.Writer) error { return EncodeCSV(w, a) })
+	return WriteFile(path, func(w io.Writer) error { return EncodeCSV(w, a) })
 }
 
 // WritePNG writes a matrix as a grayscale image, as [EncodePNG] does.
 func WritePNG(path string, a Array, bits int) (clamped int, err error) {
-	err = writeFile(path, func(w io.Writer) (err error) {
+	err = WriteFile(path, func(w io.Writer) (err error) {
 		clamped, err = EncodePNG(w, a, bits)
 		return err
 	})
@@ -153,8 +153,9 @@ func EncodeCSV(w io.Writer, a Array) error {
 	return buffered.Flush()
 }
 
-// writeFile writes a file beside path and renames it into place.
-func writeFile(path string, write func(io.Writer) error) (err error) {
+// WriteFile writes a file beside path and renames it into place: a reader sees either the file that
+// was there or all of the new one. Errors begin with path.
+func WriteFile(path string, write func(io.Writer) error) (err error) {
 	f, target, err := createBeside(path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, bareError(err))

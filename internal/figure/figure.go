@@ -31,9 +31,10 @@ type drawing struct {
 }
 
 // The width of every figure, 900 pixels at 120 per inch.
+const pageWidth vg.Length = 540
+
 const (
-	pageWidth vg.Length = 540
-	pageDPI             = 120
+	pageDPI = 120
 	// vectorDPI is the resolution of the images inside an SVG or PDF.
 	vectorDPI = 360
 )

@@ -1,4 +1,4 @@
-//go:build linux && amd64 && !android
+//go:build !static && linux && amd64 && !android
 
 package native
 

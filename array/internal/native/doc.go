@@ -27,6 +27,12 @@
 // the processor and chooses slow ones, it is loaded again with faster ones, unless the user has
 // chosen (see loadFast); [Report] says so.
 //
+// # Static programs
+//
+// Opening a library takes the system's dynamic loader, which a program of this package therefore
+// names, with and without cgo. The build tag static leaves this out: such a program runs where there
+// is no loader, on gonum alone.
+//
 // # Threads
 //
 // The library is set to one thread: package array spreads the work itself, in

@@ -1,10 +1,8 @@
-//go:build !((linux && !android && (amd64 || arm64 || loong64 || riscv64)) || (darwin && !ios && (amd64 || arm64)) || (windows && (amd64 || arm64)))
+//go:build static || !((linux && !android && (amd64 || arm64 || loong64 || riscv64)) || (darwin && !ios && (amd64 || arm64)) || (windows && (amd64 || arm64)))
 
 package native
 
 import (
-	"runtime"
-
 	"gonum.org/v1/gonum/blas"
 )
 
@@ -17,5 +15,5 @@ func (*library) float64() blas.Float64 { return nil }
 func candidates() []string { return nil }
 
 func open(path string, _ bool) (*library, error) {
-	return nil, passedOver(path, "no native library can be opened on %s/%s", runtime.GOOS, runtime.GOARCH)
+	return nil, passedOver(path, "this build of surepipe opens no libraries: it has the tag static, or is for a platform where that is not supported")
 }

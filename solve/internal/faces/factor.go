@@ -13,11 +13,11 @@ type factor struct {
 	n, stride int
 	r         []float64 // row-major, n rows
 
-	held  []int     // columns held at 0, in the order in which that happened
-	y     []float64 // Y, one row of length n for each: Y R = E*, with the unit vectors of held in E
-	gram  []float64 // the upper triangle of Y Y*
-	yy    []float64 // the upper triangle of its Cholesky factor
-	u, mu []float64
+	held []int     // columns held at 0, in the order in which that happened
+	y    []float64 // Y, one row of length n for each: Y R = E*, with the unit vectors of held in E
+	gram []float64 // the upper triangle of Y Y*
+	yy   []float64 // the upper triangle of its Cholesky factor
+	mu   []float64
 }
 
 // block is the number of columns that join at a time.

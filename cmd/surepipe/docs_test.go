@@ -1,0 +1,198 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"surepipe/internal/dataio"
+)
+
+// documents are the README and the guides, by path from the top of the project.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("guides: %v, %v", paths, err)
+	}
+	texts := map[string]string{}
+	for _, path := range append(paths, "../../README.md") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[strings.TrimPrefix(path, "../../")] = string(text)
+	}
+	return texts
+}
+
+// commandLines are the commands in the indented blocks of a document.
+func commandLines(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		block, indented := strings.CutPrefix(line, "    ")
+		block = strings.TrimPrefix(block, "$ ")
+		if !indented || !regexp.MustCompile(`^(surepipe|\./surepipe|go (run|test|build|install)) `).MatchString(block) {
+			continue
+		}
+		block, _, _ = strings.Cut(block, " #")
+		for part := range strings.SplitSeq(block, "&&") {
+			lines = append(lines, strings.TrimSpace(part))
+		}
+	}
+	return lines
+}
+
+// smaller are replacements that make a command of a document quick: fewer weights and samples,
+// smaller data.
+var smaller = []struct {
+	from *regexp.Regexp
+	to   string
+}{
+	{regexp.MustCompile(`(--(?:lambda|gamma) [^ :]+:[^ :]+):\d+`), "$1:3"},
+	{regexp.MustCompile(`--samples \d+`), "--samples 2"},
+	{regexp.MustCompile(`--(rows|cols) \d\d+`), "--$1 30"},
+	{regexp.MustCompile(`--queries \d+`), "--queries 12"},
+	{regexp.MustCompile(` \| grep .*`), ""},
+}
+
+// Every command in the documents is right: those of surepipe run, one after the other in one folder
+// for each document, on smaller data, where they are quick; of the others the flags are read. The
+// tests and benchmarks that are named exist.
+func TestCommandsOfTheDocuments(t *testing.T) {
+	for name, text := range documents(t) {
+		t.Run(name, func(t *testing.T) {
+			top, err := filepath.Abs("../..")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(t.TempDir())
+			documentFiles(t, top)
+			for _, line := range commandLines(text) {
+				if strings.HasPrefix(line, "go test") {
+					checkTestCommand(t, top, line)
+					continue
+				}
+				line = strings.Replace(line, "go run ./cmd/surepipe ", "surepipe ", 1)
+				line = strings.TrimPrefix(line, "./")
+				if strings.HasPrefix(line, "go ") {
+					continue // go build and go install
+				}
+				for _, s := range smaller {
+					line = s.from.ReplaceAllString(line, s.to)
+				}
+				runDocumented(t, line)
+			}
+		})
+	}
+}
+
+// runDocumented runs a command line, or reads its flags alone where it needs a card or takes long.
+func runDocumented(t *testing.T, line string) {
+	t.Helper()
+	line, file, redirected := strings.Cut(line, " > ")
+	args := strings.Fields(line)[1:]
+	if args[0] == "paper" || strings.Contains(line, "--device cuda") {
+		args = append(args, "--help")
+	}
+	status, stdout, stderr := command(t, args...)
+	if status != exitDone {
+		t.Errorf("%s: status %d, %s", line, status, stderr)
+	}
+	if redirected {
+		if err := os.WriteFile(strings.TrimSpace(file), []byte(stdout), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// documentFiles makes the files that the documents speak of as the reader's own.
+func documentFiles(t *testing.T, top string) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 1))
+	const d, p = 40, 4
+	table, matrix := "price,size,rooms,age,distance\n", fmt.Sprintf("%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n", d, p, d)
+	x, y, frames := make([]float64, d*p), make([]float64, d), make([]float64, d*d)
+	for i := range d {
+		y[i] = rng.NormFloat64()
+		row := ""
+		for j := range p {
+			x[i*p+j] = rng.NormFloat64()
+			y[i] += 2 * x[i*p+j]
+			row += fmt.Sprintf(",%g", x[i*p+j])
+		}
+		table += fmt.Sprintf("%g%s\n", 10+y[i], row)
+		matrix += fmt.Sprintf("%d %d %g\n", i+1, i%p+1, x[i*p+i%p])
+	}
+	for i := range frames {
+		frames[i] = rng.NormFloat64() + 10*float64(i%d)
+	}
+	column := strings.ReplaceAll(strings.Trim(fmt.Sprint(y), "[]"), " ", "\n") + "\n"
+	for name, text := range map[string]string{"table.csv": table, "x.mtx": matrix, "series.csv": column} {
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, arrays := range map[string][]dataio.Array{
+		"mine.npz": {floats("X", x, d, p), floats("y", y, d)}, "video.npz": {floats("y", frames, d, d), floats("sigma2", []float64{1})},
+	} {
+		if err := dataio.WriteNPZ(name, arrays...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := dataio.WriteNPY("y.npy", floats("y", y, d)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(top, "testdata"), "testdata"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkTestCommand fails unless the test or benchmark that a go test command names exists.
+func checkTestCommand(t *testing.T, top, line string) {
+	t.Helper()
+	words := strings.Fields(strings.ReplaceAll(line, "'", ""))
+	if words[2] == "./..." {
+		return
+	}
+	name := ""
+	for i, w := range words[:len(words)-1] {
+		switch {
+		case w == "-bench":
+			name = "Benchmark" + words[i+1]
+		case w == "-run" && words[i+1] != "^$":
+			name = words[i+1]
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(top, words[2], "*_test.go"))
+	if err != nil || name == "" {
+		t.Fatalf("%s: %v names no test", line, err)
+	}
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if regexp.MustCompile(`(?m)^func \w*` + strings.TrimPrefix(name, "Benchmark")).Match(text) {
+			return
+		}
+	}
+	t.Errorf("%s: no test or benchmark in %s has this name", line, words[2])
+}
+
+// Links within the documents lead somewhere.
+func TestLinksOfTheDocuments(t *testing.T) {
+	for name, text := range documents(t) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join("../..", filepath.Dir(name), m[1])); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if lines := strings.Count(documents(t)["README.md"], "\n"); lines > 150 {
+		t.Errorf("README.md has %d lines, expected at most 150: the guides are under docs", lines)
+	}
+}

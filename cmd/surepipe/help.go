@@ -1,0 +1,216 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"surepipe/internal/dataio"
+)
+
+// meant is a hint at the candidate that name may be a misspelling of, "" where there is none.
+func meant(name string, candidates []string) string {
+	nearest := dataio.Nearest(name, candidates)
+	if nearest == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", nearest)
+}
+
+// commandNames are the names of the subcommands of cmd that its help lists.
+func commandNames(cmd *cobra.Command) (names []string) {
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || c.Name() == "help" {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// unknownCommand is the error for a name that no subcommand of cmd has.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	return usagef("unknown command %q%s; see %s --help", name, meant(name, commandNames(cmd)), cmd.CommandPath())
+}
+
+// checkCommand rejects an unknown command before its flags are read: they are not root's.
+func checkCommand(root *cobra.Command, args []string) error {
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		return nil // a shell that completes a line
+	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	found, rest, err := root.Find(args)
+	if err == nil {
+		return nil
+	}
+	for _, a := range rest {
+		if !strings.HasPrefix(a, "-") {
+			return unknownCommand(found, a)
+		}
+	}
+	return usageError{err}
+}
+
+// noArgs rejects arguments that are not flags.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if names := commandNames(cmd); len(names) > 0 {
+		return unknownCommand(cmd, args[0])
+	}
+	return usagef("%s takes flags only, found %q", cmd.CommandPath(), args[0])
+}
+
+// newHelp is the command that prints the help of another.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Print the help of a command",
+		Long:  "Prints the help of a command, as its --help does.",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			at, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return commandNames(at), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at := cmd.Root()
+			for _, name := range args {
+				i := slices.IndexFunc(at.Commands(), func(c *cobra.Command) bool { return c.Name() == name || c.HasAlias(name) })
+				if i < 0 {
+					return unknownCommand(at, name)
+				}
+				at = at.Commands()[i]
+			}
+			at.InitDefaultHelpFlag()
+			return at.Help()
+		},
+	}
+}
+
+// flagError words the errors of reading flags: which flag, what was found and what was expected.
+func flagError(cmd *cobra.Command, err error) error {
+	var (
+		unknown *pflag.NotExistError
+		missing *pflag.ValueRequiredError
+		invalid *pflag.InvalidValueError
+	)
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		return usagef("unknown flag --%s%s; see %s --help", unknown.GetSpecifiedName(), elsewhere(cmd, unknown.GetSpecifiedName()), cmd.CommandPath())
+	case errors.As(err, &missing):
+		return usagef("--%s has no value, expected %s; see %s --help", missing.GetFlag().Name, expectation(missing.GetFlag()), cmd.CommandPath())
+	case errors.As(err, &invalid):
+		flag := invalid.GetFlag()
+		if kind := expectation(flag); flag.Value.Type() != kind {
+			return usagef("--%s is %q, expected %s", flag.Name, invalid.GetValue(), kind)
+		}
+		return usagef("--%s is %q: %w", flag.Name, invalid.GetValue(), invalid.Unwrap())
+	}
+	return usagef("%w; see %s --help", err, cmd.CommandPath())
+}
+
+// elsewhere says which flags of cmd, or else which commands, an unknown flag may be meant for.
+func elsewhere(cmd *cobra.Command, name string) string {
+	var own []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			own = append(own, f.Name)
+		}
+	})
+	if nearest := dataio.Nearest(name, own); nearest != "" {
+		return fmt.Sprintf(" (did you mean --%s?)", nearest)
+	}
+	var others []string
+	for _, c := range cmd.Root().Commands() {
+		if f := c.Flags().Lookup(name); f != nil && !f.Hidden && c != cmd {
+			others = append(others, c.CommandPath())
+		}
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return "; it is a flag of " + strings.Join(others, ", ")
+}
+
+// expectation describes the values of a flag; it is the type's name where that says all.
+func expectation(f *pflag.Flag) string {
+	switch kind := f.Value.Type(); kind {
+	case "bool":
+		return "true or false"
+	case "int":
+		return "a whole number"
+	case "uint64":
+		return "a whole number, 0 or more"
+	case "float64":
+		return "a number"
+	case "string":
+		return "a value"
+	default:
+		return kind
+	}
+}
+
+// shared marks the flags that sweep and montecarlo have from run.
+const shared = "surepipe_shared"
+
+// shareFlags marks all flags registered so far as run's.
+func shareFlags(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) { cobra.CheckErr(flags.SetAnnotation(f.Name, shared, []string{"run"})) })
+}
+
+// describeFlags gives a shared flag a meaning of its own.
+func describeFlags(flags *pflag.FlagSet, usage map[string]string) {
+	for name, text := range usage {
+		f := flags.Lookup(name)
+		f.Usage = text
+		delete(f.Annotations, shared)
+	}
+}
+
+// ownFlagsFirst prints the usage of a command whose flags are, for the larger part, run's: its own
+// flags are described, those of run are listed.
+func ownFlagsFirst(cmd *cobra.Command) error {
+	own := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
+	own.SortFlags = false
+	var rest []string
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		switch {
+		case f.Annotations[shared] == nil:
+			own.AddFlag(f)
+		case !f.Hidden:
+			rest = append(rest, "--"+f.Name)
+		}
+	})
+	w := cmd.OutOrStderr()
+	if _, err := fmt.Fprintf(w, "Usage:\n  %s\n\nExamples:\n%s\n\nFlags of %s:\n%s", cmd.UseLine(), cmd.Example, cmd.Name(), own.FlagUsages()); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(w, "\nFlags as in surepipe run, which surepipe run --help describes:\n"); err != nil {
+		return err
+	}
+	return wrapped(w, rest, 88)
+}
+
+// wrapped prints words in lines of at most width characters.
+func wrapped(w io.Writer, words []string, width int) error {
+	line := " "
+	for _, word := range words {
+		if len(line)+1+len(word) > width {
+			if _, err := fmt.Fprintln(w, line); err != nil {
+				return err
+			}
+			line = " "
+		}
+		line += " " + word
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// What was meant is named, and where to read on.
+func TestMisspelledCommandsAndFlags(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"sweeep --problem ridge", `unknown command "sweeep" (did you mean "sweep"?); see surepipe --help`},
+		{"help sweeep", `unknown command "sweeep" (did you mean "sweep"?)`},
+		{"help paper figurs", `unknown command "figurs" (did you mean "figures"?); see surepipe paper --help`},
+		{"paper figurs", `unknown command "figurs" (did you mean "figures"?)`},
+		{"xyzzy", `unknown command "xyzzy"; see`},
+		{"run lasso", `surepipe run takes flags only, found "lasso"`},
+		{"run --problm lasso", "unknown flag --problm (did you mean --problem?); see surepipe run --help"},
+		{"run --samples 3", "unknown flag --samples; it is a flag of surepipe montecarlo"},
+		{"run --xyzzyx", "unknown flag --xyzzyx; see surepipe run --help"},
+		{"run -z", "unknown shorthand flag: 'z' in -z"},
+		{"run --problem laso", `--problem is "laso" (did you mean "lasso"?), expected one of ols`},
+		{"run --json=maybe", `--json is "maybe", expected true or false`},
+		{"run --seed -1", `--seed is "-1", expected a whole number, 0 or more`},
+		{"run --seed", "--seed has no value, expected a whole number, 0 or more"},
+		{"run --tol x", `--tol is "x", expected a number`},
+		{"run --max-iter 1.5", `--max-iter is "1.5", expected a whole number`},
+		{"run --queries few", `--queries is "few": expected a number or auto`},
+		{"run --out fit --problem lasso --data ../../testdata/diabetes.npz --lambda 1", `--out is "fit", expected a name that ends in .npz`},
+		{"man", "--out is missing, expected a folder"},
+	} {
+		status, stdout, stderr := command(t, strings.Fields(c.args)...)
+		if status != exitUsage || stdout != "" || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("surepipe %s: status %d, stdout %q, stderr %q, expected %q", c.args, status, stdout, stderr, c.want)
+		}
+		if strings.Contains(stderr, "strconv") {
+			t.Errorf("surepipe %s: %q speaks of strconv", c.args, stderr)
+		}
+	}
+}
+
+// Help goes by a command's name or alias, and a shell's completion still works.
+func TestHelpOfCommands(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"help", "Available Commands:"},
+		{"help run", "surepipe run [flags]"},
+		{"help mc", "surepipe montecarlo [flags]"},
+		{"help paper figures", "surepipe paper figures [flags]"},
+		{"completion bash", "bash completion"},
+		{"__complete run --proble", "--problem"},
+		{"__complete help pap", "paper"},
+		{"cite", "@software{surepipe"},
+	} {
+		status, stdout, stderr := command(t, strings.Fields(c.args)...)
+		if status != exitDone || !strings.Contains(stdout, c.want) {
+			t.Errorf("surepipe %s: status %d, %q, expected %q in %q", c.args, status, stderr, c.want, stdout)
+		}
+	}
+}
+
+// Every flag of sweep and montecarlo is either described or listed as run's, and run describes it.
+func TestFlagsAreDescribedOnceAndListed(t *testing.T) {
+	_, ofRun, _ := command(t, "run", "--help")
+	for _, name := range []string{"sweep", "montecarlo"} {
+		_, help, _ := command(t, name, "--help")
+		own, rest, found := strings.Cut(help, "Flags as in surepipe run")
+		if !found {
+			t.Fatalf("%s --help lists no flags of run", name)
+		}
+		_, own, _ = strings.Cut(own, "\nFlags of "+name)
+		var cmd *cobra.Command
+		for _, c := range newRoot().Commands() {
+			if c.Name() == name {
+				cmd = c
+			}
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			word := "--" + f.Name + " "
+			described, listed := strings.Contains(own, word), strings.Contains(strings.ReplaceAll(rest, "\n", " "), word)
+			switch {
+			case f.Hidden:
+			case described == listed:
+				t.Errorf("%s --help: --%s is described: %v, listed as run's: %v", name, f.Name, described, listed)
+			case listed && !strings.Contains(ofRun, word):
+				t.Errorf("%s --help refers to run --help for --%s, which does not describe it", name, f.Name)
+			}
+		})
+	}
+}
+
+func TestManualPages(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "man1")
+	if status, _, stderr := command(t, "man", "--out", folder); status != exitDone {
+		t.Fatal(stderr)
+	}
+	for page, want := range map[string]string{
+		"surepipe.1": "Exit status:", "surepipe-run.1": "matrix-completion", "surepipe-paper-figures.1": "scale", "surepipe-sweep.1": `\fB--criterion\fP`,
+	} {
+		text, err := os.ReadFile(filepath.Join(folder, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s does not hold %q", page, want)
+		}
+	}
+	if status, _, stderr := command(t, "man", "--out", "/dev/null/x"); status != exitUsage || !strings.Contains(stderr, `--out is "/dev/null/x"`) {
+		t.Errorf("status %d, %q", status, stderr)
+	}
+}

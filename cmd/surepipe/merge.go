@@ -1,0 +1,388 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"surepipe/internal/dataio"
+)
+
+const mergeHelp = `Merges the files of all shards of a run into the file that one machine would have written,
+equal to it in every byte, times aside, and prints the summary of the run.
+
+A run is divided among tasks that need not know of each other:
+
+    surepipe montecarlo ... --samples 4000 --jsonl mc.jsonl --shard 3/8
+
+computes samples 1500 to 1999, to mc.shard-0003-of-0008.jsonl. Units are the samples, and after
+them the repetitions of --seeds; shard i of n has those from i N/n to (i+1) N/n. A shard that
+was killed goes on from its file when the same command is run again; a complete one has
+nothing left to do. It exits with 0 as soon as its part is complete, also where samples did
+not converge: an engine that tries again would compute the same.
+
+--shard auto takes i and n from the engine that started the task: array jobs of Slurm, AWS
+Batch, Cloud Run, Google Batch, Grid Engine and LSF, processes of Open MPI, and steps of
+Slurm. --shard auto/n takes i alone, as the engine's number of the task from 0 to n-1: for
+Indexed Jobs of Kubernetes and arrays of PBS, which do not say n, and to compute some of n
+shards again.
+
+All files must be of one run: the same settings, data and number of shards, and the same
+version, BLAS kernels and device, because results agree to the last bit only then; --mixed
+takes them all the same. A file that is given twice, or two files of one shard, must agree.
+
+If shards are missing, or incomplete because their task was killed, nothing is written, a
+line of JSON lists them, {"missing": [2, 5, 6], "array": "2,5-6"}, and the exit status is 4:
+run the array again with --array=2,5-6, and merge again. In a job that follows an array, use
+--dependency=afterany: a task that was killed and requeued counts as failed for afterok.`
+
+func newMerge() *cobra.Command {
+	var f mergeFlags
+	cmd := &cobra.Command{
+		Use:   "merge FILE...",
+		Short: "Merge the files of a run's shards",
+		Long:  mergeHelp,
+		Example: `  surepipe merge mc.shard-*.jsonl --jsonl mc.jsonl --plot mc.png
+  sbatch --array=0-7 shard.sh && sbatch --dependency=afterany:$JOB merge.sh`,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.merge(cmd, args) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.jsonl, "jsonl", "", "write the merged lines to this `file`, which must not exist")
+	flags.BoolVar(&f.mixed, "mixed", false, "also merge shards of different versions, BLAS kernels or devices, which agree up to rounding")
+	flags.StringVar(&f.figures.plot, "plot", "", "draw the histogram of SURE to this .png, .svg or .pdf `file`")
+	flags.StringVar(&f.figures.running, "running", "", "draw the running mean of SURE - loss, or of SURE, to this `file`")
+	cobra.CheckErr(cmd.MarkFlagFilename("jsonl", "jsonl"))
+	return cmd
+}
+
+type mergeFlags struct {
+	jsonl   string
+	mixed   bool
+	figures monteCarloFigures
+}
+
+func (f *mergeFlags) check(files []string) error {
+	switch {
+	case len(files) == 0:
+		return usagef("surepipe merge takes the files of the shards, found none")
+	case f.jsonl == "":
+		return usagef("--jsonl is missing, expected the file for the merged lines")
+	}
+	if err := dataio.CheckWritable(f.jsonl); err != nil {
+		return usagef("--jsonl is %q: %w", f.jsonl, err)
+	}
+	if _, err := os.Stat(f.jsonl); err == nil {
+		return usagef("--jsonl is %q, which exists: remove it, or choose another name", f.jsonl)
+	}
+	return f.figures.check()
+}
+
+// errIncomplete is returned after the missing shards have been printed.
+var errIncomplete = errors.New("shards are missing")
+
+// merge merges the files of a run's shards.
+func (f *mergeFlags) merge(cmd *cobra.Command, files []string) error {
+	if err := f.check(files); err != nil {
+		return err
+	}
+	set, err := readShards(files, f.mixed)
+	if err != nil {
+		return err
+	}
+	if missing := set.missing(); len(missing) > 0 {
+		text := ranges(missing)
+		if err := writeLine(cmd.OutOrStdout(), map[string]any{"missing": missing, "array": text}); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d of %d shards are missing or incomplete: compute them with --array=%s, and merge again\n", len(missing), set.of.Shard.Count, text)
+		return errIncomplete
+	}
+	s := &summary{Summary: true}
+	var title figureTitle
+	err = dataio.WriteFile(f.jsonl, func(w io.Writer) error {
+		return set.write(cmd, w, s, &title)
+	})
+	if err != nil {
+		return err
+	}
+	s.finish(0)
+	s.Seconds = title.seconds
+	if err := writeLine(cmd.OutOrStdout(), s); err != nil {
+		return err
+	}
+	if err := s.writeTable(cmd.ErrOrStderr(), throughput{}); err != nil {
+		return err
+	}
+	if err := f.figures.draw(s, title.problem, title.d); err != nil {
+		return err
+	}
+	return s.converged(cmd.ErrOrStderr())
+}
+
+// shardFile is a file of one shard that has been checked.
+type shardFile struct {
+	path  string
+	lines int // complete lines after the first
+}
+
+// shards are the files of one run, by index of the shard.
+type shards struct {
+	of    shardHeader // of the first file
+	files map[int]shardFile
+}
+
+// readShards checks files against each other. Errors name the file.
+func readShards(paths []string, mixed bool) (*shards, error) {
+	set := &shards{files: map[int]shardFile{}}
+	for n, path := range paths {
+		h, lines, err := checkShard(path)
+		if err != nil {
+			return nil, usagef("%s: %w", path, err)
+		}
+		if n == 0 {
+			set.of = h
+		}
+		why := h.differs(set.of)
+		if machine := h.Machine.differs(set.of.Machine); why == "" && machine != "" && !mixed {
+			why = fmt.Sprintf("it was computed with %s, so that results do not agree to the last bit; --mixed merges them all the same", machine)
+		}
+		if why != "" {
+			return nil, usagef("%s is not of the run of %s: %s", path, paths[0], why)
+		}
+		here := shardFile{path, lines}
+		if other, twice := set.files[h.Shard.Index]; twice {
+			if err := sameLines(other.path, path, min(lines, other.lines)); err != nil {
+				return nil, usagef("%s and %s are both shard %d of %d: %w", other.path, path, h.Shard.Index, h.Shard.Count, err)
+			}
+			if other.lines >= lines {
+				here = other
+			}
+		}
+		set.files[h.Shard.Index] = here
+	}
+	return set, nil
+}
+
+// missing are the indices of shards without a complete file, in order.
+func (s *shards) missing() (list []int) {
+	for i := range s.of.Shard.Count {
+		file, ok := s.files[i]
+		first, end := s.of.rangeOf(i)
+		if !ok || file.lines < end-first {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// ranges writes increasing numbers as an array job takes them: 2,5-7.
+func ranges(list []int) string {
+	var parts []string
+	for i := 0; i < len(list); {
+		j := i
+		for j+1 < len(list) && list[j+1] == list[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(list[i])
+		if j > i {
+			part += "-" + strconv.Itoa(list[j])
+		}
+		parts = append(parts, part)
+		i = j + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// eachLine passes the complete lines of a file, without their newlines; the first has number 0. An
+// incomplete last line, of a task that was killed, is left out.
+func eachLine(path string, take func(n int, line []byte) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		var reason *os.PathError
+		if errors.As(err, &reason) {
+			return reason.Err
+		}
+		return err
+	}
+	defer file.Close()
+	r := bufio.NewReaderSize(file, 1<<16)
+	for n := 0; ; n++ {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			if n == 0 {
+				return errors.New("it has no complete line")
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := take(n, bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+			return err
+		}
+	}
+}
+
+// checkShard reads a shard's file: its header, and the number of its complete lines, each of which
+// must be the one that belongs there. A last line that is no JSON counts as incomplete: a machine
+// that loses power can leave one.
+func checkShard(path string) (h shardHeader, lines int, err error) {
+	bad := 0 // number of the line that is no JSON
+	err = eachLine(path, func(n int, line []byte) error {
+		if n == 0 {
+			h, err = parseShardHeader(line)
+			return err
+		}
+		if bad > 0 {
+			return fmt.Errorf("line %d is not JSON", bad+1)
+		}
+		if !json.Valid(line) {
+			bad = n
+			return nil
+		}
+		if n > h.Shard.N {
+			return fmt.Errorf("it has more lines than its shard's %d", h.Shard.N)
+		}
+		r, err := parseRecord(line)
+		if err == nil {
+			err = h.Shard.place(n-1, r)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", n+1, err)
+		}
+		lines = n
+		return nil
+	})
+	return h, lines, err
+}
+
+// place rejects a record that is not line n of the shard.
+func (p shardPart) place(n int, r sampleRecord) error {
+	sample, repeat := p.From+p.First+n, -1
+	if k := p.First + n - p.Samples; k >= 0 {
+		sample, repeat = p.From, k
+	}
+	found := -1
+	if r.Repeat != nil {
+		found = *r.Repeat
+	}
+	if *r.Sample != sample || found != repeat {
+		return fmt.Errorf("it is %s, expected %s", unitName(*r.Sample, found), unitName(sample, repeat))
+	}
+	return nil
+}
+
+func unitName(sample, repeat int) string {
+	if repeat < 0 {
+		return fmt.Sprintf("sample %d", sample)
+	}
+	return fmt.Sprintf("repetition %d of sample %d", repeat, sample)
+}
+
+// sameLines compares the first lines of two files, times aside.
+func sameLines(a, b string, lines int) error {
+	var want [][]byte
+	stop := errors.New("enough")
+	err := eachLine(a, func(n int, line []byte) error {
+		if n > lines {
+			return stop
+		}
+		want = append(want, line)
+		return nil
+	})
+	if err != nil && !errors.Is(err, stop) {
+		return err
+	}
+	err = eachLine(b, func(n int, line []byte) error {
+		if n > lines {
+			return stop
+		}
+		if n > 0 && !bytes.Equal(withoutTimes(line), withoutTimes(want[n])) {
+			return fmt.Errorf("line %d of them differs", n+1)
+		}
+		return nil
+	})
+	if errors.Is(err, stop) {
+		return nil
+	}
+	return err
+}
+
+// withoutTimes is a line of JSON without the keys "seconds", at any depth.
+func withoutTimes(line []byte) []byte {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber() // digits as they are
+	if d.Decode(&v) != nil {
+		return line
+	}
+	var strip func(v any)
+	strip = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			delete(v, "seconds")
+			for _, w := range v {
+				strip(w)
+			}
+		case []any:
+			for _, w := range v {
+				strip(w)
+			}
+		}
+	}
+	strip(v)
+	text, err := json.Marshal(v)
+	if err != nil {
+		return line
+	}
+	return text
+}
+
+// figureTitle is what figures and the summary take from the lines.
+type figureTitle struct {
+	problem string
+	d       int
+	seconds float64
+}
+
+// write writes the lines of the whole run, and adds them to the summary.
+func (s *shards) write(cmd *cobra.Command, w io.Writer, sum *summary, title *figureTitle) error {
+	if err := writeLine(w, s.of.Whole); err != nil {
+		return err
+	}
+	for i := range s.of.Shard.Count {
+		first, end := s.of.rangeOf(i)
+		if first == end {
+			continue
+		}
+		err := eachLine(s.files[i].path, func(n int, line []byte) error {
+			if err := cmd.Context().Err(); err != nil || n == 0 || n > end-first {
+				return err
+			}
+			r, err := parseRecord(line)
+			if err != nil {
+				return err
+			}
+			sum.add(r)
+			title.problem, title.d, title.seconds = cmp.Or(title.problem, r.Problem), r.D, title.seconds+r.Seconds.Total
+			_, err = w.Write(append(slices.Clip(line), '\n'))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(s.files[i].path), err)
+		}
+	}
+	return nil
+}
