@@ -58,8 +58,7 @@ func (h *holder) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error
 	}
 	lent := *h.solution
 	if lent.Implied != nil {
-		lent.B, lent.MuHat = lent.Implied.Write(y.Device())
-		lent.Implied = nil
+		lent.Implied = lent.Implied.Lend()
 	} else {
 		lent.B, lent.MuHat = clone(y.Device(), lent.B), clone(y.Device(), lent.MuHat)
 	}

@@ -212,6 +212,9 @@ func (k *NuclearCurvature) core(f, mass []float64) {
 	}
 }
 
+// atATime is the number of leading vectors that are squared at a time.
+const atATime = 16
+
 // nearest is the smallest lambda - rho_j that is counted, as a share of lambda.
 const nearest = 0x1p-52
 
@@ -224,10 +227,14 @@ func (k *NuclearCurvature) deflate(f []float64, lead Leading, h Mass) {
 		sum := dev.Alloc(l, r)
 		defer sum.Free()
 		add := func(vectors, weights array.Batch, beta float64) {
-			squares := dev.Alloc(vectors.K(), l)
+			squares := dev.Alloc(vectors.K(), min(l, atATime))
 			defer squares.Free()
-			dev.Mul(squares, vectors, vectors)
-			dev.Gemm(true, false, 0.5, squares, weights, beta, sum)
+			for from := 0; from < l; from += atATime {
+				to := min(from+atATime, l)
+				some, squares := vectors.Cols(from, to), squares.Cols(0, to-from)
+				dev.Mul(squares, some, some)
+				dev.Gemm(true, false, 0.5, squares, weights, beta, sum.Rows(from, to))
+			}
 		}
 		add(lead.A, rows, 0)
 		add(lead.C, columns, 1)

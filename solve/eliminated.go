@@ -232,10 +232,13 @@ func (w *eliminated) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivat
 // leadShare times as many vectors as there are active values are beside these in the block of an
 // iteration, and curvedShare times as many in that of the curvature's preconditioner: with 0.6, 3
 // and 5 times as many, conjugate gradients take 11, 6 and 5 steps on 2000 x 375 at rank
-// 26.
+// 26. The latter has no more than curvedPart of all, so that a copy of it takes this part of y's
+// memory, or curvedBytes.
 const (
 	leadShare   = 0.25
 	curvedShare = 5
+	curvedPart  = 1. / 6
+	curvedBytes = 64 << 20
 )
 
 // lead starts the partial SVD of X at the eigenvectors of its Gram matrix.

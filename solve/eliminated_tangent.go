@@ -21,7 +21,12 @@ func (w *eliminated) tangent(ctx context.Context) (*Tangent, error) {
 	dev := w.dev
 	w.accept()
 	w.c = 0
-	if err := w.lead(ctx, curvedShare); err != nil {
+	share := float64(curvedShare)
+	if r := len(w.top.Sigma); r > 0 {
+		most := max(curvedPart*float64(w.n), curvedBytes/8/float64(w.m))
+		share = math.Max(leadShare, math.Min(share, most/float64(r)-1))
+	}
+	if err := w.lead(ctx, share); err != nil {
 		return nil, err
 	}
 	all, r, err := w.space.AdvanceAll(w.gradientStep, w.tau)

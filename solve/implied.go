@@ -29,6 +29,13 @@ func (s *Implied) Write(dev array.Device) (b, mu array.Batch) {
 	return write(s.p, s.B), write(s.d, s.MuHat)
 }
 
+// Lend returns the same solution for somebody whose Release frees nothing.
+func (s *Implied) Lend() *Implied {
+	lent := *s
+	lent.free = nil
+	return &lent
+}
+
 // Release frees what the solution is computed from.
 func (s *Implied) Release() {
 	if s.free != nil {
