@@ -11,17 +11,24 @@ import (
 // is registered there (see [UseNative]). [NewHost] makes one.
 type Host struct {
 	mu    sync.Mutex
-	pool  map[int][]*hostBuffer
+	pool  map[int][]*hostBuffer // by size, those freed last at the end
 	stats Stats
+	frees uint64 // so many
 }
 
-// maxPooledBytes bounds the memory that the host keeps for reuse.
-const maxPooledBytes = 2 << 30
+// maxPooledBytes bounds the memory that the host keeps for reuse. Beyond leastPooledBytes it keeps
+// no more than makes up, with what is live, 9/8 of the most that was ever live at once: a phase of a
+// computation does not add the buffers of the one before it to its own.
+const (
+	maxPooledBytes   = 2 << 30
+	leastPooledBytes = 64 << 20
+)
 
 type hostBuffer struct {
 	data    []float64
 	freed   bool
-	foreign bool // memory of a caller's slice, which must not enter the pool
+	since   uint64 // the number of frees before it was freed
+	foreign bool   // memory of a caller's slice, which must not enter the pool
 }
 
 func (b *hostBuffer) Len() int { return len(b.data) }
@@ -51,11 +58,32 @@ func (h *Host) Alloc(k, n int) Batch {
 		h.stats.PooledBytes -= 8 * int64(size)
 		buf.freed = false
 	}
+	if buf == nil {
+		h.trim()
+	}
 	h.mu.Unlock()
 	if buf == nil {
 		buf = &hostBuffer{data: make([]float64, size)}
 	}
 	return NewBatch(h, buf, k, n)
+}
+
+// trim drops the buffers of the pool that have not been used for longest, where it keeps too much.
+func (h *Host) trim() {
+	most := max(leastPooledBytes, h.stats.PeakBytes/8*9-h.stats.LiveBytes)
+	for h.stats.PooledBytes > most {
+		oldest := 0
+		for size, free := range h.pool {
+			if len(free) > 0 && (oldest == 0 || free[0].since < h.pool[oldest][0].since) {
+				oldest = size
+			}
+		}
+		free := h.pool[oldest]
+		copy(free, free[1:])
+		free[len(free)-1] = nil
+		h.pool[oldest] = free[:len(free)-1]
+		h.stats.PooledBytes -= 8 * int64(oldest)
+	}
 }
 
 // Put returns a batch of k vectors of length n that is the row-major slice itself: nothing is
@@ -84,6 +112,8 @@ func (h *Host) Free(b Batch) {
 	h.stats.LiveBytes -= 8 * int64(size)
 	if !buf.foreign && h.stats.PooledBytes+8*int64(size) <= maxPooledBytes {
 		h.stats.PooledBytes += 8 * int64(size)
+		h.frees++
+		buf.since = h.frees
 		h.pool[size] = append(h.pool[size], buf)
 	}
 }

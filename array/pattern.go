@@ -3,6 +3,7 @@ package array
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -104,7 +105,11 @@ func (h *Host) NewPattern(rows, cols int, places []int) Pattern {
 		i[e], j[e] = int32(p/cols), int32(p%cols)
 	}
 	// Along a line the rows of the other factor are then read in the order of memory.
-	byRow := newAdjacency(rows, i, j, newAdjacency(cols, j, i, nil).entry)
+	var order []int32
+	if !slices.IsSorted(places) {
+		order = newAdjacency(cols, j, i, nil).entry
+	}
+	byRow := newAdjacency(rows, i, j, order)
 	return &hostPattern{rows, cols, byRow, newAdjacency(cols, j, i, byRow.entry)}
 }
 

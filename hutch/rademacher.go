@@ -29,18 +29,7 @@ var signChunks = sync.Pool{New: func() any { return new([signChunk]float64) }}
 // evaluated at any n (Steele, Lea, Flood, Fast splittable pseudorandom number
 // generators, OOPSLA 2014).
 func Rademacher(dst array.Batch, seed, sample uint64, first int) {
-	stream := splitMix(splitMix(0, seed), sample)
-	chunk := signChunks.Get().(*[signChunk]float64)
-	defer signChunks.Put(chunk)
-	dev, d := dst.Device(), dst.N()
-	for j := range dst.K() {
-		probe, row := splitMix(stream, uint64(first+j)), dst.Rows(j, j+1)
-		for p := 0; p < d; p += signChunk {
-			values := chunk[:min(signChunk, d-p)]
-			signs(values, probe, uint64(p/64))
-			dev.Upload(row.Cols(p, p+len(values)), values)
-		}
-	}
+	RademacherPart(dst, seed, sample, first, 0)
 }
 
 // signs fills x with the signs of a probe, from the given word on.

@@ -31,6 +31,8 @@ type Matrix struct {
 	Forms func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
 	// Span computes vectors that span approximately the same space as the images.
 	Span func(ctx context.Context, dst, v array.Batch) error
+	// Moments replaces Forms for random signs where it is offered.
+	Moments Moments
 }
 
 // oracle is M with an accuracy; share is that of forms.
@@ -125,6 +127,12 @@ func (r *Run) Count(p Phase) int {
 	return r.tally.Residual()
 }
 
+// byMoments reports whether the probes of a phase are used by their moments: only where nobody needs
+// their images.
+func (r *Run) byMoments(p Phase) bool {
+	return r.leverages == nil && r.o.Seen == nil && r.plan.ByMoments(p, r.matrix.Moments)
+}
+
 // Do queries vectors first to first+n-1 of a phase. An error of the oracle or of ctx is returned
 // unchanged; the vectors then do not count as done.
 func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
@@ -143,6 +151,9 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 		return r.dev.Err()
 	case Projected:
 		return r.project(ctx, first, n)
+	}
+	if r.byMoments(p) {
+		return r.addMoments(ctx, first, n)
 	}
 	signs := r.dev.Alloc(n, r.plan.Dim)
 	defer signs.Free()

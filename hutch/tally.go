@@ -111,7 +111,16 @@ func (t *tally) AddResidual(first int, x, mx array.Batch, left []float64) {
 }
 
 func (s *samples) add(first int, v, mv array.Batch, left []float64) {
-	end := first + v.K()
+	numbers := make([]float64, 2*v.K())
+	quad, norm2 := numbers[:v.K()], numbers[v.K():]
+	v.Device().Dot(quad, v, mv)
+	v.Device().Dot(norm2, mv, mv)
+	s.take(first, quad, norm2, left)
+}
+
+// take records the numbers of vectors first, first+1, ...
+func (s *samples) take(first int, quad, norm2, left []float64) {
+	end := first + len(quad)
 	if first < 0 || end > len(s.quad) {
 		panic(fmt.Sprintf("hutch: %s vectors %d to %d of %d", s.phase, first, end-1, len(s.quad)))
 	}
@@ -121,9 +130,9 @@ func (s *samples) add(first int, v, mv array.Batch, left []float64) {
 		}
 		s.known[i] = true
 	}
+	copy(s.quad[first:end], quad)
+	copy(s.norm2[first:end], norm2)
 	copy(s.left[first:end], left)
-	v.Device().Dot(s.quad[first:end], v, mv)
-	v.Device().Dot(s.norm2[first:end], mv, mv)
 }
 
 // sums adds up in the order of the vectors.

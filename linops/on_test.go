@@ -227,6 +227,7 @@ func TestLowRankPlusSparse(t *testing.T) {
 
 // A tangent space outside of a set of entries is the tangent space followed by 0 on the set.
 func TestTangentSpaceOutsideOfASet(t *testing.T) {
+	defer PanelsOf(70)() // two rows of the largest
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(4, 9))
@@ -236,7 +237,8 @@ func TestTangentSpaceOutsideOfASet(t *testing.T) {
 			shape := array.Shape{Rows: s.m, Cols: s.n}
 			u, v := factors(dev, shape, s.r, 3)
 			on := space.Tangent(shape, s.r, u, v)
-			a := OutsideOf(dev, on, set)
+			places := NewPlaces(dev, shape, set)
+			a := OutsideOf(dev, on, places)
 			if err := linopstest.Check(dev, a); err != nil {
 				t.Errorf("%+v: %v", s, err)
 			}
@@ -253,6 +255,7 @@ func TestTangentSpaceOutsideOfASet(t *testing.T) {
 				t.Errorf("%+v: off by %.2g", s, e)
 			}
 			a.Release()
+			places.Free()
 			for _, b := range []array.Batch{b, got, want, u, v} {
 				b.Free()
 			}

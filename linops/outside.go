@@ -13,21 +13,20 @@ import (
 // O((m + n) r^2 + |set| r) flops where A and A* take O(m n r).
 type outside struct {
 	knowing
-	low     *lowRank
-	pattern array.Pattern
-	set     array.Index
+	low *lowRank
+	set *Places
 }
 
 // OutsideOf returns P E for a tangent space of low-rank matrices, all of it on dev, where P sets
-// the entries at the given places, in increasing order, to 0. It panics for other spaces. The space
-// must outlive the result.
-func OutsideOf(dev array.Device, t space.Space, set []int) Restricted {
+// the entries in a set to 0. It panics for other spaces. The space and the set must outlive the
+// result.
+func OutsideOf(dev array.Device, t space.Space, set *Places) Restricted {
 	f := t.Form()
 	if f.Kind != space.FixedRank {
 		panic("linops: OutsideOf a space that is no tangent space of low-rank matrices")
 	}
-	a := &outside{low: newLowRank(dev, f), pattern: dev.NewPattern(f.Shape.Rows, f.Shape.Cols, set), set: dev.NewIndex(set)}
-	a.structure = complete(a, Structure{Normal: a.normal})
+	a := &outside{low: newLowRank(dev, f), set: set}
+	a.structure = complete(a, Structure{Normal: a.normal, Panels: Panels{Rows: set.Panel(), Accumulate: a.accumulate}})
 	return a
 }
 
@@ -37,16 +36,7 @@ func (a *outside) Forward(dst, b array.Batch) {
 	d, n := a.Dims()
 	checkForward("outside of a set", d, n, dst, b)
 	a.low.Forward(dst, b)
-	if a.set.Len() == 0 {
-		return
-	}
-	dev := dst.Device()
-	inside, all := dev.Alloc(b.K(), a.set.Len()), dev.Alloc(b.K(), d)
-	defer inside.Free()
-	defer all.Free()
-	dev.Gather(inside, dst, a.set)
-	dev.Scatter(all, inside, a.set)
-	dev.Lin(dst, 1, dst, -1, all)
+	a.set.Add(dst, -1, dst)
 }
 
 func (a *outside) Adjoint(dst, z array.Batch) {
@@ -56,10 +46,19 @@ func (a *outside) Adjoint(dst, z array.Batch) {
 	dev := dst.Device()
 	inside := dev.Alloc(z.K(), a.set.Len())
 	defer inside.Free()
-	if a.set.Len() > 0 {
-		dev.Gather(inside, z, a.set)
-	}
+	a.set.Gather(inside, z)
 	a.subtract(dst, inside)
+}
+
+// accumulate is Adjoint of a panel of rows.
+func (a *outside) accumulate(dst, z array.Batch, from int) {
+	a.set.Clear(z, from)
+	dev, cols, r := dst.Device(), a.low.shape.Cols, a.low.r
+	i, j := from/cols, (from+z.N())/cols
+	part := array.Shape{Rows: j - i, Cols: cols}
+	q, p := a.low.sides(dst)
+	dev.GemmEach(false, false, 1, z, part, a.low.v, array.Shape{Rows: cols, Cols: r}, 1, q.Cols(i*r, j*r))
+	dev.GemmEach(true, false, 1, z, part, a.low.u.Cols(i*r, j*r), array.Shape{Rows: j - i, Cols: r}, 1, p)
 }
 
 // subtract sets dst = dst - E* of the matrices with the given entries in the set.
@@ -69,8 +68,8 @@ func (a *outside) subtract(dst, inside array.Batch) {
 	}
 	dev := dst.Device()
 	q, p := a.low.sides(dst)
-	dev.SpreadProduct(false, -1, a.pattern, inside, a.low.v, 1, q)
-	dev.SpreadProduct(true, -1, a.pattern, inside, a.low.u, 1, p)
+	dev.SpreadProduct(false, -1, a.set.Pattern(), inside, a.low.v, 1, q)
+	dev.SpreadProduct(true, -1, a.set.Pattern(), inside, a.low.u, 1, p)
 }
 
 // normal is computed in the coordinates alone.
@@ -85,19 +84,13 @@ func (a *outside) normal(dst, b array.Batch) {
 	inside := dev.Alloc(b.K(), a.set.Len())
 	defer inside.Free()
 	q, p := a.low.sides(b)
-	dev.SampleProduct(inside, a.pattern, 1, q, a.low.v, 0)
-	dev.SampleProduct(inside, a.pattern, 1, a.low.u, p, 1)
+	dev.SampleProduct(inside, a.set.Pattern(), 1, q, a.low.v, 0)
+	dev.SampleProduct(inside, a.set.Pattern(), 1, a.low.u, p, 1)
 	a.subtract(dst, inside)
 }
 
-// Bytes counts the set and the products of the factors; the factors are the space's.
-func (a *outside) Bytes() int64 {
-	return a.set.Bytes() + 24*int64(a.set.Len()) + a.low.Bytes()
-}
+// Bytes counts the products of the factors; the factors are the space's.
+func (a *outside) Bytes() int64 { return a.low.Bytes() }
 
 // Release frees them.
-func (a *outside) Release() {
-	a.low.Release()
-	a.pattern.Free()
-	a.set.Free()
-}
+func (a *outside) Release() { a.low.Release() }

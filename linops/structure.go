@@ -36,6 +36,8 @@ type Structure struct {
 	SolveNormal func(dst, rhs array.Batch, eta float64) bool
 	// Normal sets dst_i = A*A b_i at a lower cost than A and A*. dst must not overlap b.
 	Normal func(dst, b array.Batch)
+	// Panels computes A* z from parts of z.
+	Panels Panels
 	// Gram sets the p x p batch dst to the matrix A*A.
 	Gram func(dst array.Batch)
 	// AddForward sets dst += alpha A x and AddAdjoint sets dst += alpha A* x without a batch for
@@ -57,6 +59,18 @@ type Structure struct {
 	// and where there is no memory for them, which is then a fault of dev, the given device or
 	// view. They belong to the operator, which frees them.
 	Sampled func(dev array.Device, shape array.Shape) (places array.Pattern, order array.Index)
+}
+
+// Panels compute A* z panel by panel of consecutive rows of A, for a z that need not exist as a
+// whole:
+//
+//	A* z = sum over the panels of A_P* z_P.
+type Panels struct {
+	// Rows is the number of rows in a panel; the last has what is left.
+	Rows int
+	// Accumulate sets dst_i = dst_i + A_P* z_i for the panel P that begins at row from, whose number of
+	// rows is the length of z's vectors. It overwrites z. It is nil where A does not offer it.
+	Accumulate func(dst, z array.Batch, from int)
 }
 
 // Number is a number that may not be known.

@@ -98,6 +98,8 @@ type Options struct {
 	// KeepB downloads the solution b of every sample ([Risk].B), which may be far longer than y. A
 	// sweep keeps only that of the minimizer.
 	KeepB bool
+	// NoMuHat leaves out [Risk].MuHat, which takes as much memory as y, except with an intercept.
+	NoMuHat bool
 	// Verify, if not nil, has every result checked by means other than those that computed it:
 	// solves at slightly different y, products with the operator alone, and another solver where
 	// the problem is small. The findings are in Risk.Verification, with a warning where they exceed
@@ -300,7 +302,7 @@ func (p *Pipeline) StreamFrom(ctx context.Context, first int, ys iter.Seq2[[]flo
 			fed <- s.feed(ctx, ys, samples)
 		}()
 		settings := stages.Settings{
-			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch, Workers: p.workers, KeepB: p.o.KeepB, ALO: p.o.ALO, Compare: p.o.compare,
+			Plan: p.plan, Closed: p.closed, Seed: p.o.Seed, TraceError: p.o.TraceError, Batch: p.o.Batch, Workers: p.workers, KeepB: p.o.KeepB, NoMuHat: p.o.NoMuHat, ALO: p.o.ALO, Compare: p.o.compare,
 		}
 		if p.o.Progress != nil {
 			settings.Report = s.tell

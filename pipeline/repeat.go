@@ -42,20 +42,26 @@ func (p *Pipeline) Repeat(ctx context.Context, index int, y []float64, seeds ite
 // frees.
 type holder struct {
 	vjp.Solver
+	y        array.Batch // its own, to which the solution may refer
 	solution *vjp.Solution
 }
 
 // Solve is not safe for concurrent use: Repeat sends one sample at a time.
 func (h *holder) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
 	if h.solution == nil {
-		s, err := h.Solver.Solve(ctx, y)
+		h.y = clone(y.Device(), y)
+		s, err := h.Solver.Solve(ctx, h.y)
 		if err != nil {
 			return nil, err
 		}
 		h.solution = s
 	}
 	lent := *h.solution
-	lent.B, lent.MuHat = clone(y.Device(), lent.B), clone(y.Device(), lent.MuHat)
+	if lent.Implied != nil {
+		lent.Implied = lent.Implied.Lend()
+	} else {
+		lent.B, lent.MuHat = clone(y.Device(), lent.B), clone(y.Device(), lent.MuHat)
+	}
 	lent.Linearization = lentLinearization{lent.Linearization}
 	return &lent, nil
 }
@@ -70,6 +76,7 @@ func (h *holder) release() {
 	if h.solution != nil {
 		h.solution.Release()
 	}
+	h.y.Free()
 }
 
 // lentLinearization is a linearization that its user must not release.

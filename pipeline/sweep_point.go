@@ -224,7 +224,7 @@ func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights [
 	defer release()
 	view := s.f.Problem.Device.Request()
 	y, _ := stages.Observations(view, s.f.Problem, s.y)
-	defer y.Free()
+	defer y.Free() // after the solution
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
 		return nil, err
@@ -233,6 +233,7 @@ func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights [
 	if sol.Closed {
 		return nil, view.Sync()
 	}
+	sol.Expand(view)
 	b := sol.B.ToHost()
 	return b, view.Sync()
 }

@@ -71,9 +71,9 @@ type NuclearCurvature struct {
 
 // Normal is a matrix G that agrees with the W of a [NuclearCurvature] outside T, by products.
 type Normal interface {
-	// SubMul sets dst_i = dst_i - G x_i, or dst_i - G* x_i when trans is set, for matrices,
-	// row-major.
-	SubMul(trans bool, dst, x array.Batch)
+	// SubMul sets q_i = q_i - G p0_i and p_i = p_i - G* q0_i for m x r matrices q_i and q0_i and n x
+	// r matrices p_i and p0_i, row-major: one pass over G serves both.
+	SubMul(q, p, q0, p0 array.Batch)
 	// Bytes is the device memory it holds.
 	Bytes() int64
 	// Release frees that memory.
@@ -212,6 +212,9 @@ func (k *NuclearCurvature) core(f, mass []float64) {
 	}
 }
 
+// atATime is the number of leading vectors that are squared at a time.
+const atATime = 16
+
 // nearest is the smallest lambda - rho_j that is counted, as a share of lambda.
 const nearest = 0x1p-52
 
@@ -224,10 +227,14 @@ func (k *NuclearCurvature) deflate(f []float64, lead Leading, h Mass) {
 		sum := dev.Alloc(l, r)
 		defer sum.Free()
 		add := func(vectors, weights array.Batch, beta float64) {
-			squares := dev.Alloc(vectors.K(), l)
+			squares := dev.Alloc(vectors.K(), min(l, atATime))
 			defer squares.Free()
-			dev.Mul(squares, vectors, vectors)
-			dev.Gemm(true, false, 0.5, squares, weights, beta, sum)
+			for from := 0; from < l; from += atATime {
+				to := min(from+atATime, l)
+				some, squares := vectors.Cols(from, to), squares.Cols(0, to-from)
+				dev.Mul(squares, some, some)
+				dev.Gemm(true, false, 0.5, squares, weights, beta, sum.Rows(from, to))
+			}
 		}
 		add(lead.A, rows, 0)
 		add(lead.C, columns, 1)
@@ -304,8 +311,7 @@ func (k *NuclearCurvature) Precondition(dst, image, z array.Batch) {
 
 	// K of that: the part V N* of P has the image V L*.
 	dev.Lin(image, k.lambda, dst, 0, array.Batch{})
-	k.normal.SubMul(false, iq, dp)
-	k.normal.SubMul(true, ip, dq)
+	k.normal.SubMul(iq, ip, dq, dp)
 	dev.GemmEach(false, false, 1, k.v1, cv, along, rr, 1, ip)
 	for _, b := range [...]array.Batch{x, y, turned, tmp, along} {
 		b.Free()

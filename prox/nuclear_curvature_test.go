@@ -21,12 +21,11 @@ type denseNormal struct {
 	shape array.Shape
 }
 
-func (d denseNormal) SubMul(trans bool, dst, x array.Batch) {
-	rows := d.shape.Cols
-	if trans {
-		rows = d.shape.Rows
-	}
-	d.g.Device().GemmEach(trans, false, -1, d.g, d.shape, x, array.Shape{Rows: rows, Cols: x.N() / rows}, 1, dst)
+func (d denseNormal) SubMul(q, p, q0, p0 array.Batch) {
+	dev, r := d.g.Device(), q.N()/d.shape.Rows
+	left, right := array.Shape{Rows: d.shape.Rows, Cols: r}, array.Shape{Rows: d.shape.Cols, Cols: r}
+	dev.GemmEach(false, false, -1, d.g, d.shape, p0, right, 1, q)
+	dev.GemmEach(true, false, -1, d.g, d.shape, q0, left, 1, p)
 }
 
 func (d denseNormal) Bytes() int64 { return d.g.Bytes() }

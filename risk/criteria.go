@@ -3,6 +3,7 @@ package risk
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -143,6 +144,11 @@ func (t Terms) information(penalty float64) float64 {
 // Criteria are those that follow from the terms, the error of the divergence and the residuals
 // y - mu_hat alone: all but the ones by leaving out, which are NaN.
 func (t Terms) Criteria(divergenceErr float64, residuals []float64) Criteria {
+	return t.CriteriaOf(divergenceErr, slices.Values([][]float64{residuals}))
+}
+
+// CriteriaOf is [Terms.Criteria] of residuals in parts, which are read several times.
+func (t Terms) CriteriaOf(divergenceErr float64, residuals iter.Seq[[]float64]) Criteria {
 	c := Criteria{
 		GCV: t.GCV(), GCVTraceErr: t.GCVErrOfTrace(divergenceErr), AIC: t.AIC(), BIC: t.BIC(), Sigma2DF: t.Sigma2DF(),
 		ALO: math.NaN(), ALOStdErr: math.NaN(), ALOProbesErr: math.NaN(),
@@ -188,7 +194,7 @@ func LeaveOneOut(residuals, diagonal []float64) (mean, stdErr float64, err error
 		}
 		left[i] = r / (1 - diagonal[i])
 	}
-	mean, stdErr = meanOfSquares(left)
+	mean, stdErr = meanOfSquares(slices.Values([][]float64{left}))
 	return mean, stdErr, nil
 }
 
@@ -204,22 +210,28 @@ func InterceptDiagonal(diagonal []float64) []float64 {
 
 // meanOfSquares is the mean of the squares, and its standard error. The squares of numbers that are
 // large or small are summed in units of the largest.
-func meanOfSquares(x []float64) (mean, stdErr float64) {
-	unit := 0.0
-	for _, v := range x {
-		unit = max(unit, math.Abs(v))
+func meanOfSquares(parts iter.Seq[[]float64]) (mean, stdErr float64) {
+	unit, n := 0.0, 0.0
+	for x := range parts {
+		for _, v := range x {
+			unit = max(unit, math.Abs(v))
+		}
+		n += float64(len(x))
 	}
-	n := float64(len(x))
 	if unit == 0 || math.IsNaN(unit) || math.IsInf(unit, 0) {
 		return unit * unit, unit * unit
 	}
-	for _, v := range x {
-		mean += (v / unit) * (v / unit) / n
+	for x := range parts {
+		for _, v := range x {
+			mean += (v / unit) * (v / unit) / n
+		}
 	}
 	squares := 0.0
-	for _, v := range x {
-		e := (v/unit)*(v/unit) - mean
-		squares += e * e
+	for x := range parts {
+		for _, v := range x {
+			e := (v/unit)*(v/unit) - mean
+			squares += e * e
+		}
 	}
 	return mean * unit * unit, math.Sqrt(squares/(n-1)/n) * unit * unit
 }

@@ -206,8 +206,10 @@ type residual struct {
 	z       array.Batch
 }
 
-func (r residual) SubMul(trans bool, dst, x array.Batch) {
-	dst.Device().SpreadProduct(trans, 1, r.pattern, r.z, x, 1, dst)
+func (r residual) SubMul(q, p, q0, p0 array.Batch) {
+	dev := q.Device()
+	dev.SpreadProduct(false, 1, r.pattern, r.z, p0, 1, q)
+	dev.SpreadProduct(true, 1, r.pattern, r.z, q0, 1, p)
 }
 
 func (r residual) Bytes() int64 { return r.z.Bytes() }

@@ -66,19 +66,21 @@ type eliminated struct {
 type panels struct {
 	rows         int
 	clip, rest   array.Batch
-	below, above array.Batch // -gamma and gamma
+	below, above array.Batch // n times -gamma and gamma
 }
 
 // panelValues is the size of a panel: the operations on it share it among the processors, and it
 // stays in the caches.
 const panelValues = 1 << 18
 
+// panelRows is the number of rows of a panel of m x n matrices.
+func panelRows(m, n int) int { return min(m, max(1, panelValues/n)) }
+
 func newPanels(dev array.Device, m, n int, gamma float64) panels {
-	rows := min(m, max(1, panelValues/n))
+	rows := panelRows(m, n)
 	p := panels{rows: rows}
-	for _, b := range []*array.Batch{&p.clip, &p.rest, &p.below, &p.above} {
-		*b = dev.Alloc(rows, n)
-	}
+	p.clip, p.rest = dev.Alloc(rows, n), dev.Alloc(rows, n)
+	p.below, p.above = dev.Alloc(1, n), dev.Alloc(1, n)
 	dev.Fill(p.below, -gamma)
 	dev.Fill(p.above, gamma)
 	return p
@@ -91,9 +93,7 @@ func (p *panels) free() {
 }
 
 // clipped sets dst to clip(x), for some rows.
-func (p *panels) clipped(dst, x array.Batch) {
-	dst.Device().Clamp(dst, x, p.below.Rows(0, dst.K()), p.above.Rows(0, dst.K()))
-}
+func (p *panels) clipped(dst, x array.Batch) { dst.Device().Clamp(dst, x, p.below, p.above) }
 
 // each calls f for the rows of every panel, in order.
 func (p *panels) each(m int, f func(i, j int)) {
@@ -232,10 +232,13 @@ func (w *eliminated) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivat
 // leadShare times as many vectors as there are active values are beside these in the block of an
 // iteration, and curvedShare times as many in that of the curvature's preconditioner: with 0.6, 3
 // and 5 times as many, conjugate gradients take 11, 6 and 5 steps on 2000 x 375 at rank
-// 26.
+// 26. The latter has no more than curvedPart of all, so that a copy of it takes this part of y's
+// memory, or curvedBytes.
 const (
 	leadShare   = 0.25
 	curvedShare = 5
+	curvedPart  = 1. / 6
+	curvedBytes = 64 << 20
 )
 
 // lead starts the partial SVD of X at the eigenvectors of its Gram matrix.
@@ -364,21 +367,15 @@ func (w *eliminated) judge(c *watch, optimality float64) {
 
 // solution returns b = (L, S) and L + S.
 func (w *eliminated) solution() (b, mu array.Batch) {
-	dev := w.dev
+	implied := w.implied()
+	defer implied.Release()
+	return implied.Write(w.dev)
+}
+
+// implied is the solution as a function of y and L.
+func (w *eliminated) implied() *Implied {
 	w.accept()
-	b, mu = dev.Alloc(1, 2*w.shape.Len()), dev.Alloc(1, w.shape.Len())
-	low, sparse := w.blocks(b)
-	low, sparse = low.Reshape(w.m, w.n), sparse.Reshape(w.m, w.n)
-	both := mu.Reshape(w.m, w.n)
-	dev.Gemm(false, true, 1, w.now.l, w.now.v, 0, low)
-	w.panels.each(w.m, func(i, j int) {
-		t, clip := w.panels.rest.Rows(0, j-i), w.panels.clip.Rows(0, j-i)
-		dev.Lin(t, 1, w.y.Rows(i, j), -1, low.Rows(i, j))
-		w.panels.clipped(clip, t)
-		dev.Lin(sparse.Rows(i, j), 1, t, -1, clip)
-		dev.Lin(both.Rows(i, j), 1, low.Rows(i, j), 1, sparse.Rows(i, j))
-	})
-	return b, mu
+	return newSplit(w).implied(w.sparseFirst)
 }
 
 // internals give the driver what these iterates provide.
@@ -390,6 +387,7 @@ func (s *lowRankPlusSparse) internals() *internals {
 			return of(w).examine(ctx, c, last)
 		},
 		solution: func(w *Work) (b, mu array.Batch) { return of(w).solution() },
+		implied:  func(w *Work) *Implied { return of(w).implied() },
 	}
 }
 

@@ -21,7 +21,12 @@ func (w *eliminated) tangent(ctx context.Context) (*Tangent, error) {
 	dev := w.dev
 	w.accept()
 	w.c = 0
-	if err := w.lead(ctx, curvedShare); err != nil {
+	share := float64(curvedShare)
+	if r := len(w.top.Sigma); r > 0 {
+		most := max(curvedPart*float64(w.n), curvedBytes/8/float64(w.m))
+		share = math.Max(leadShare, math.Min(share, most/float64(r)-1))
+	}
+	if err := w.lead(ctx, share); err != nil {
 		return nil, err
 	}
 	all, r, err := w.space.AdvanceAll(w.gradientStep, w.tau)
@@ -37,23 +42,22 @@ func (w *eliminated) tangent(ctx context.Context) (*Tangent, error) {
 		f[i] = all.Sigma[i] - w.tau
 	}
 	near := prox.Leading{A: all.U.Cols(r, all.U.N()), C: all.V.Cols(r, all.V.N()), Sigma: all.Sigma[r:]}
-	normal := dense{w.shape, dev.Alloc(1, w.shape.Len())}
-	support, gap := w.support(normal.x)
-	outside := 1 - float64(len(support))/float64(w.shape.Len())
-	mass := evenMass(dev, math.Max(outside, 0.1), w.m, w.n, r)
-	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, mass, normal)
-	mass.Rows.Free()
-	mass.Columns.Free()
-	gap = min(gap, all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r])
-	model := &prox.Model{Space: curved.Space(), Curvature: curved, Margin: func(array.Batch) float64 { return gap }}
-	t, done := &Tangent{Model: model}, false
+	t, done := &Tangent{}, false
 	defer func() {
 		if !done { // also where a device panics
 			t.release()
 		}
 	}()
-	t.A = linops.OutsideOf(dev, model.Space, support)
-	t.Moving = dev.NewIndex(support)
+	normal, gap := w.normal()
+	t.Moving = normal.set
+	outside := 1 - float64(t.Moving.Len())/float64(w.shape.Len())
+	mass := evenMass(dev, math.Max(outside, 0.1), w.m, w.n, r)
+	curved := prox.NewNuclearCurvature(w.lambda, all.U.Cols(0, r), f, all.V.Cols(0, r), near, mass, normal)
+	mass.Rows.Free()
+	mass.Columns.Free()
+	gap = min(gap, all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r])
+	t.Model = &prox.Model{Space: curved.Space(), Curvature: curved, Margin: func(array.Batch) float64 { return gap }}
+	t.A = linops.OutsideOf(dev, t.Model.Space, t.Moving)
 	if err := dev.Err(); err != nil {
 		return nil, err
 	}
@@ -72,41 +76,80 @@ func evenMass(dev array.Device, share float64, m, n, r int) prox.Mass {
 	return h
 }
 
-// support sets clip to clip(y - L_k), and returns the places of the support of S and the least
+// normal is y - L_k - S_k, with the support of S_k, which is the caller's to free. gap is the least
 // distance of an entry of |y - L_k| from gamma.
-func (w *eliminated) support(clip array.Batch) (set []int, gap float64) {
+func (w *eliminated) normal() (g *remainder, gap float64) {
 	gap = math.Inf(1)
 	host := make([]float64, w.panels.rows*w.n)
-	w.panels.each(w.m, func(i, j int) {
-		t := w.panels.rest.Rows(0, j-i)
-		w.misfit(t, i, j)
-		w.panels.clipped(clip.Reshape(w.m, w.n).Rows(i, j), t)
-		w.dev.Download(host[:(j-i)*w.n], t)
-		for k, v := range host[:(j-i)*w.n] {
-			over := math.Abs(v) - w.gamma
-			if over > 0 {
-				set = append(set, i*w.n+k)
+	each := func(f func(place int, v, over float64)) {
+		w.panels.each(w.m, func(i, j int) {
+			t := w.panels.rest.Rows(0, j-i)
+			w.misfit(t, i, j)
+			w.dev.Download(host[:(j-i)*w.n], t)
+			for k, v := range host[:(j-i)*w.n] {
+				f(i*w.n+k, v, math.Abs(v)-w.gamma)
 			}
-			gap = min(gap, math.Abs(over))
+		})
+	}
+	count := 0
+	each(func(_ int, _, over float64) {
+		if over > 0 {
+			count++
+		}
+		gap = min(gap, math.Abs(over))
+	})
+	places, values := make([]int, 0, count), make([]float64, 0, count)
+	each(func(place int, v, over float64) {
+		if over > 0 {
+			places, values = append(places, place), append(values, math.Copysign(over, v))
 		}
 	})
-	return set, gap
+	g = &remainder{y: w.y, low: w.now.clone(), set: linops.NewPlaces(w.dev, w.shape, places), sparse: w.dev.Alloc(1, count)}
+	w.dev.Upload(g.sparse, values)
+	return g, gap
 }
 
-// dense is a matrix for the curvature of the nuclear norm.
-type dense struct {
-	shape array.Shape
-	x     array.Batch
+// remainder is the matrix G = y - L - S for the curvature of the nuclear norm, by products with its
+// three parts: y itself, which it refers to, the factors of L, and the sparse S, whose support it
+// refers to.
+type remainder struct {
+	y      array.Batch // m x n
+	low    factored
+	set    *linops.Places
+	sparse array.Batch // 1 x |set|
 }
 
-func (g dense) SubMul(trans bool, dst, x array.Batch) {
-	from, to := g.shape.Cols, g.shape.Rows
-	if trans {
-		from, to = to, from
+// SubMul sets q_i = q_i - G p0_i and p_i = p_i - G* q0_i. It reads y by panels of rows, each for all
+// vectors of the batch.
+func (g *remainder) SubMul(q, p, q0, p0 array.Batch) {
+	dev, m, n := q.Device(), g.y.K(), g.y.N()
+	r, rows := q.N()/m, panelRows(m, n)
+	for i := 0; i < m; i += rows {
+		j := min(i+rows, m)
+		y, part := g.y.Rows(i, j).Reshape(1, (j-i)*n), array.Shape{Rows: j - i, Cols: n}
+		dev.GemmEach(false, false, -1, y, part, p0, array.Shape{Rows: n, Cols: r}, 1, q.Cols(i*r, j*r))
+		dev.GemmEach(true, false, -1, y, part, q0.Cols(i*r, j*r), array.Shape{Rows: j - i, Cols: r}, 1, p)
 	}
-	r := x.N() / from
-	x.Device().GemmEach(trans, false, -1, g.x, g.shape, x, array.Shape{Rows: from, Cols: r}, 1, dst.Cols(0, to*r))
+	if g.set.Len() > 0 {
+		dev.SpreadProduct(false, 1, g.set.Pattern(), g.sparse, p0, 1, q)
+		dev.SpreadProduct(true, 1, g.set.Pattern(), g.sparse, q0, 1, p)
+	}
+	rank := g.low.l.N()
+	l, v := g.low.l.Reshape(1, m*rank), g.low.v.Reshape(1, n*rank)
+	sl, sv := array.Shape{Rows: m, Cols: rank}, array.Shape{Rows: n, Cols: rank}
+	t := dev.Alloc(q.K(), rank*r)
+	defer t.Free()
+	dev.GemmEach(true, false, 1, v, sv, p0, array.Shape{Rows: n, Cols: r}, 0, t)
+	dev.GemmEach(false, false, 1, l, sl, t, array.Shape{Rows: rank, Cols: r}, 1, q)
+	dev.GemmEach(true, false, 1, l, sl, q0, array.Shape{Rows: m, Cols: r}, 0, t)
+	dev.GemmEach(false, false, 1, v, sv, t, array.Shape{Rows: rank, Cols: r}, 1, p)
 }
 
-func (g dense) Bytes() int64 { return g.x.Bytes() }
-func (g dense) Release()     { g.x.Free() }
+// Bytes counts L and the entries of S.
+func (g *remainder) Bytes() int64 { return g.low.l.Bytes() + g.low.v.Bytes() + g.sparse.Bytes() }
+
+// Release frees them.
+func (g *remainder) Release() {
+	g.low.free()
+	g.sparse.Free()
+}

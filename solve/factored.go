@@ -14,6 +14,15 @@ func (f *factored) free() {
 	*f = factored{}
 }
 
+// clone is a copy.
+func (f *factored) clone() factored {
+	dev := f.l.Device()
+	c := factored{dev.Alloc(f.l.K(), f.l.N()), dev.Alloc(f.v.K(), f.v.N())}
+	dev.Copy(c.l, f.l)
+	dev.Copy(c.v, f.v)
+	return c
+}
+
 // add sets the m x n matrix dst to a L V* + dst.
 func (f *factored) add(a float64, dst array.Batch) {
 	dst.Device().Gemm(false, true, a, f.l, f.v, 1, dst)

@@ -170,8 +170,7 @@ func (w *matrices) newtonStep(ctx context.Context, curved *prox.NuclearCurvature
 	dev.Lin(q, w.lambda, u, 0, array.Batch{})
 	dev.Lin(p, w.lambda, v, 0, array.Batch{})
 	g := residual{w.pattern, w.z}
-	g.SubMul(false, q, v)
-	g.SubMul(true, p, u)
+	g.SubMul(q, p, u, v)
 	dev.Lin(res, -1, res, 0, array.Batch{})
 	curved.Precondition(dir, kdir, res)
 	rho := dot(res, dir)

@@ -96,12 +96,17 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solutio
 			sol.Release()
 		}
 	}()
-	sol.At = newPoint(l.full, l.full.Traits(), y, l.s.o, sol)
+	var tangent *Tangent
 	if sol.Converged {
-		if sol.At.Tangent, err = w.tangent(ctx); err != nil && !tooHard(err) {
+		if tangent, err = w.tangent(ctx); err != nil && !tooHard(err) {
 			return nil, err
 		}
 	}
+	if tangent == nil {
+		sol.Expand(y.Device()) // for another derivative
+	}
+	sol.At = newPoint(l.full, l.full.Traits(), y, l.s.o, sol)
+	sol.At.Tangent = tangent
 	whole = true
 	return sol, nil
 }

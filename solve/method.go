@@ -87,7 +87,7 @@ type Traits struct {
 }
 
 // internals are for methods of this package that keep their iterates themselves. All functions
-// except residual and gram are required.
+// except residual, implied and gram are required.
 type internals struct {
 	// residual is, where the scale of subgradients follows every step, the norm of the residual at
 	// the point where the last gradient was computed.
@@ -96,7 +96,9 @@ type internals struct {
 	examine func(ctx context.Context, w *Work, c *watch, measured float64, last bool) error
 	// solution returns the final b and A b.
 	solution func(w *Work) (b, mu array.Batch)
-	linear   *Linear // for Point
+	// implied returns them in a form that takes less memory; nil where there is none.
+	implied func(w *Work) *Implied
+	linear  *Linear // for Point
 	// gram, unless nil, is the Point's Gram.
 	gram func(w *Work) func(set []int) []float64
 }

@@ -59,9 +59,9 @@ func newNewton(s *activeSet, y array.Batch) *newton {
 		outside: make([]float64, dim), best: math.Inf(1), last: math.Inf(1),
 	}
 	n.conv.Optimality = math.Inf(1)
-	if s.s.lengths2 != nil {
+	if lengths2 := s.s.lengths(); lengths2 != nil {
 		n.lengths = make([]float64, dim)
-		for j, v := range s.s.lengths2 {
+		for j, v := range lengths2 {
 			n.lengths[j] = math.Sqrt(v + s.q[j])
 			if u := s.s.units; u != nil {
 				n.lengths[j] = math.Sqrt(v*u[j]*u[j] + s.q[j])

@@ -15,7 +15,8 @@ type Point struct {
 	// Problem is the problem that was solved, with the squared loss: for a loss that is not
 	// quadratic the whitened one that it is at the solution. Its Device is that of Y.
 	Problem Problem
-	// Y is its right-hand side and B its solution, batches of one vector.
+	// Y is its right-hand side and B its solution, batches of one vector. B is zero where the solution
+	// is Implied.
 	Y, B array.Batch
 	// Norm2 is an upper bound of ||A||^2 for its operator.
 	Norm2 float64
@@ -84,7 +85,7 @@ type Tangent struct {
 	Model *prox.Model
 	// Moving are coordinates of mu_hat that move with those of y one for one, and which A leaves 0;
 	// nil for none.
-	Moving array.Index
+	Moving *linops.Places
 }
 
 func (t *Tangent) release() {

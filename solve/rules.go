@@ -35,8 +35,8 @@ var lossRules = []rule{
 
 var unitRules = []rule{
 	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
-	{"the user's", "the lengths of A's columns are not known, and there are too many columns to compute them", func(s *situation) bool { return s.lengths2 == nil }, chooseMethod},
-	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return !spread(s.lengths2, nil) }, chooseMethod},
+	{"the user's", "the lengths of A's columns are not known, and there are too many columns to compute them", func(s *situation) bool { return s.lengths2 == nil && !s.even }, chooseMethod},
+	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return s.even || !spread(s.lengths2, nil) }, chooseMethod},
 	{"the user's", "the method solves the normal equations, which have a closed form in these units only", (*situation).closedHere, chooseMethod},
 	{"columns of about unit length", "the columns of A differ in length by more than a factor of 8", func(s *situation) bool { return s.units != nil }, newEquilibrated},
 	{"the user's", "the columns of A differ in length, but the regularizer allows for no other units: subgradients are measured column by column", always, chooseMethod},
@@ -174,7 +174,8 @@ type situation struct {
 	loss      loss.Loss // the user's
 	quadratic bool      // whether it is
 	weights   []float64 // of the observations; nil for ones
-	lengths2  []float64 // squared lengths of the columns; nil where they are not known
+	even      bool      // the lengths of the columns differ by at most widestSpread, by A's structure
+	lengths2  []float64 // squared lengths of the columns; nil where they are not known, or even
 	units     []float64 // of the columns; nil for the user's
 	bound     *float64  // of ||A||^2, where Newton steps on the loss have needed it; or nil
 }
@@ -219,7 +220,7 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 // chooseUnits applies the table of units.
 func chooseUnits(ctx context.Context, s situation) (Solver, error) {
 	s.kin, s.bound = new(family), nil
-	if !s.e.Closed {
+	if s.even = evenColumns(s.p.A); !s.e.Closed && !s.even {
 		s.lengths2 = columnLengths2(s.p)
 		if !s.closedHere() {
 			s.units = columnUnits(s.p.R, s.lengths2)

@@ -161,7 +161,11 @@ func (r *run) solution() (*Solution, error) {
 		}
 	}()
 	if own := r.traits.own; own != nil {
-		s.B, s.MuHat = own.solution(r.w)
+		if r.o.Compact && own.implied != nil {
+			s.Implied = own.implied(r.w)
+		} else {
+			s.B, s.MuHat = own.solution(r.w)
+		}
 		if own.gram != nil {
 			s.gram = own.gram(r.w)
 		}

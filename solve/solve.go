@@ -50,6 +50,9 @@ type Options struct {
 	// Whole asks for iterations over all coordinates, without working sets and factored matrices,
 	// because their derivative is wanted.
 	Whole bool
+	// Compact asks for [Solution].Implied in place of B and MuHat, where the method has its solution
+	// in a form that takes less memory.
+	Compact bool
 
 	// shortness is 1/||a_j|| for the columns a_j of A, where their lengths differ much and the
 	// regularizer does not allow for other units; else nil.
@@ -136,6 +139,9 @@ type Solution struct {
 	B array.Batch
 	// MuHat is A b(y), a batch of one vector of length d.
 	MuHat array.Batch
+	// Implied stands for B and MuHat, which are then zero Batches, where Options.Compact is set and
+	// the method offers it; else it is nil.
+	Implied *Implied
 	// Convergence records how the solve went.
 	Convergence
 	// Choices lists what the solver chose for this problem, and why.
@@ -150,6 +156,10 @@ type Solution struct {
 func (s *Solution) Release() {
 	s.B.Free()
 	s.MuHat.Free()
+	if s.Implied != nil {
+		s.Implied.Release()
+		s.Implied = nil
+	}
 	if s.At != nil {
 		s.At.Release()
 		s.At = nil
@@ -165,7 +175,7 @@ type Solver interface {
 	Problem() Problem
 	// Solve computes the solution at y, a batch of one vector of length d. A solve that runs out of
 	// iterations is not an error: the Solution says that it did not converge. The caller releases
-	// the Solution.
+	// the Solution. It may refer to y, which must be neither changed nor freed before.
 	Solve(ctx context.Context, y array.Batch, from From) (*Solution, error)
 	// Record is Solve from 0 over all coordinates with a tape running. The function newTape is
 	// called once, with the method that iterates and the y that the method is given. The caller

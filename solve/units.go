@@ -47,6 +47,31 @@ func columnLengths2(p Problem) []float64 {
 	return lengths
 }
 
+// lengths are the squared lengths of A's columns, nil where they are not known.
+func (s *situation) lengths() []float64 {
+	if s.even {
+		return columnLengths2(s.p)
+	}
+	return s.lengths2
+}
+
+// evenColumns reports that A, or each part of A = [A1 A2 ...], has orthogonal columns of one length,
+// and that these lengths do not differ much: there is no need to list them.
+func evenColumns(a linops.Operator) bool {
+	parts := linops.StructureOf(a).Beside
+	if len(parts) == 0 {
+		parts = []linops.Operator{a}
+	}
+	lengths2 := make([]float64, len(parts))
+	for i, part := range parts {
+		c := linops.StructureOf(part).Columns
+		if lengths2[i] = c.Value; !c.Known {
+			return false
+		}
+	}
+	return !spread(lengths2, nil)
+}
+
 // spread reports whether the columns of A, in units s, differ much in length.
 func spread(lengths2, s []float64) bool {
 	least, most := math.Inf(1), 0.0

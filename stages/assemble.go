@@ -3,8 +3,10 @@ package stages
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"gonum.org/v1/gonum/floats"
@@ -118,13 +120,13 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		DivergenceHigh: trace.Trace + job.higher,
 
 		CacheBytes: sol.Linearization.Bytes(),
-		MuHat:      sol.MuHat.ToHost(),
+		MuHat:      job.muHat(),
 		Solve:      job.solved.Sub(job.begun),
 		Divergence: now.Sub(job.solved),
 		Total:      now.Sub(job.begun),
 	}
 	if job.settings.KeepB {
-		r.B = sol.B.ToHost()
+		r.B = job.b()
 	}
 	if !math.IsInf(job.rankMargin, 1) {
 		r.RankMargin = job.rankMargin
@@ -156,17 +158,83 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	return r, dev.Sync()
 }
 
+// muHat is the solver's mu_hat, nil where it is not asked for. The intercept's part is added to it.
+func (j *Job) muHat() []float64 {
+	if j.settings.NoMuHat && !j.problem.Intercept && j.lossTerms == nil {
+		return nil
+	}
+	mu := make([]float64, len(j.Y))
+	j.readMuHat(mu, 0)
+	return mu
+}
+
+// readMuHat sets dst to the entries from, from+1, ... of the solver's mu_hat.
+func (j *Job) readMuHat(dst []float64, from int) {
+	if implied := j.solution.Implied; implied != nil {
+		implied.MuHat(dst, from)
+		return
+	}
+	j.view.Download(dst, j.solution.MuHat.Cols(from, from+len(dst)))
+}
+
+// b is the solution.
+func (j *Job) b() []float64 {
+	implied := j.solution.Implied
+	if implied == nil {
+		return j.solution.B.ToHost()
+	}
+	_, p := j.problem.A.Dims()
+	b := make([]float64, p)
+	implied.B(b, 0)
+	return b
+}
+
+// residualPart is the number of residuals that are computed at a time.
+const residualPart = 1 << 18
+
+// residuals are y - mu_hat, in parts that are valid until the next one. mu is mu_hat where it is at
+// hand.
+func (j *Job) residuals(mu []float64) iter.Seq[[]float64] {
+	part := make([]float64, min(len(j.Y), residualPart))
+	return func(yield func([]float64) bool) {
+		for from := 0; from < len(j.Y); from += len(part) {
+			part := part[:min(len(part), len(j.Y)-from)]
+			if mu != nil {
+				copy(part, mu[from:])
+			} else {
+				j.readMuHat(part, from)
+			}
+			floats.SubTo(part, j.Y[from:from+len(part)], part)
+			if !yield(part) {
+				return
+			}
+		}
+	}
+}
+
+// cloned yields copies.
+func cloned(parts iter.Seq[[]float64]) iter.Seq[[]float64] {
+	return func(yield func([]float64) bool) {
+		for part := range parts {
+			if !yield(slices.Clone(part)) {
+				return
+			}
+		}
+	}
+}
+
 // criteria sets those that need the residuals, when the terms and the estimate are known.
 func (j *Job) criteria(r *Risk) error {
 	if r.LossTerms = j.lossTerms; r.LossTerms != nil {
 		return j.lossCriteria(r)
 	}
-	residuals := make([]float64, len(j.Y))
-	floats.SubTo(residuals, j.Y, r.MuHat)
-	r.Criteria = r.Terms().Criteria(r.Trace.Error(), residuals)
+	r.Criteria = r.Terms().CriteriaOf(r.Trace.Error(), j.residuals(r.MuHat))
+	all := sync.OnceValue(func() []float64 {
+		return slices.Concat(slices.Collect(cloned(j.residuals(r.MuHat)))...)
+	})
 	left, err := j.leaveOneOut(func(diagonal []float64) (mean, stdErr float64, err error) {
-		return risk.LeaveOneOut(residuals, diagonal)
-	}, risk.SquaredLeftOut(residuals))
+		return risk.LeaveOneOut(all(), diagonal)
+	}, func() risk.LeftOut { return risk.SquaredLeftOut(all()) })
 	if err == nil {
 		r.ALO, r.ALOStdErr, r.ALOProbesErr = left.Mean, left.StdErr, left.ProbesErr
 	} else if j.settings.ALO {

@@ -81,7 +81,7 @@ func (j *Job) commonImages(ctx context.Context) error {
 	if t == nil || t.inFlow || t.residual == nil {
 		return nil
 	}
-	return j.sweeps(ctx, t.probes, func(first, n int) error {
+	return j.sweeps(ctx, t.probes, j.solution.Linearization.ProbeBytes()+16*int64(len(j.Y)), func(first, n int) error {
 		v, mv := j.view.Alloc(n, len(j.Y)), j.view.Alloc(n, len(j.Y))
 		defer v.Free()
 		defer mv.Free()

@@ -42,11 +42,15 @@ type Job struct {
 	// for the sample is allocated. A fault of the device ends all jobs, a fault of the view only
 	// this job. A job whose solve failed has no view.
 	shared, view array.Device
-	// By Solve: the solution and its linearization; ||y - mu_hat||^2; and the estimate of the
+	// By Solve: the solution and its linearization; y, to which they may refer, as the solver was
+	// given it; ||y - mu_hat||^2; and the estimate of the
 	// trace; or where the trace is known without probes that in closed, and run only where leave-one-out
 	// takes probes.
 	solution *vjp.Solution
+	y        array.Batch
 	residual float64
+	// By Solve: the moments of the derivative, where no images of probes are needed.
+	moments hutch.Moments
 	// By Solve: where the loss is not quadratic, what takes the place of the residual, which is then
 	// a stand-in by which errors are weighed; else nil.
 	lossTerms *LossTerms
@@ -214,6 +218,7 @@ func (s *Jobs) Release(j *Job) {
 		if j.run != nil {
 			j.run.Free()
 		}
+		j.y.Free()
 	}
 }
 

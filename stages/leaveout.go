@@ -70,7 +70,7 @@ func (j *Job) leave(c vjp.Closed) error {
 
 // leaveOneOut is the estimate, when all probes are done: exact is that for a diagonal, and left the
 // loss of one observation by its leverage.
-func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, err error), left risk.LeftOut) (risk.LeaveOneOutResult, error) {
+func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, err error), left func() risk.LeftOut) (risk.LeaveOneOutResult, error) {
 	diagonal := j.diagonal
 	if diagonal == nil && j.run != nil {
 		diagonal = j.run.Diagonal()
@@ -81,7 +81,7 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 		}
 		mean, stdErr, err := exact(diagonal)
 		if err == nil {
-			j.leftOut(diagonal, left)
+			j.leftOut(diagonal, left())
 		}
 		return risk.LeaveOneOutResult{Mean: mean, StdErr: stdErr}, err
 	}
@@ -98,5 +98,5 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 	if j.problem.Intercept {
 		leverages = leverages.Shifted(1 / float64(len(j.Y)))
 	}
-	return risk.LeaveOneOutFromProbes(leverages, left)
+	return risk.LeaveOneOutFromProbes(leverages, left())
 }

@@ -109,9 +109,11 @@ func (j *Job) lossCriteria(r *Risk) error {
 		}
 		mean, stdErr = risk.Mean(losses)
 		return mean, stdErr, nil
-	}, func(i int, h float64) float64 {
-		a := shift(i, h)
-		return known.At(i, r.MuHat[i]+a*slopes[i]/(1-curves[i]*a), j.Y[i])
+	}, func() risk.LeftOut {
+		return func(i int, h float64) float64 {
+			a := shift(i, h)
+			return known.At(i, r.MuHat[i]+a*slopes[i]/(1-curves[i]*a), j.Y[i])
+		}
 	})
 	if err != nil {
 		r.ALOErr = err

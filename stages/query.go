@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"surepipe/hutch"
+	"surepipe/vjp"
 )
 
 // Query is the stage that applies the Jacobian to the probes of one phase: random vectors of the
@@ -33,7 +34,7 @@ func (j *Job) query(ctx context.Context, p Probes) error {
 		}
 	}
 	ctx = j.settings.reporting(ctx, j.Index)
-	return j.sweeps(ctx, p.Count, func(first, n int) error { return j.run.Do(ctx, p.Phase, p.First+first, n) })
+	return j.sweeps(ctx, p.Count, j.probeBytes(p.Phase), func(first, n int) error { return j.run.Do(ctx, p.Phase, p.First+first, n) })
 }
 
 // fewest is the size of the smallest sweep: from two probes on, the bits of each are the same in
@@ -45,13 +46,30 @@ const fewest = 2
 // processors, and those that take more than all of it one probe at a time.
 const sweepBytes = 1 << 30
 
-// sweeps divides count probes of a job into sweeps for which the device has memory, in order, and
+// probeBytes is the memory of a probe of a phase: that of the sweep for it, and the probe and its
+// image unless it is used by its moments.
+func (j *Job) probeBytes(p hutch.Phase) int64 {
+	bytes, whole := sweepMemory(j.solution.Linearization, j.moments, j.settings.Plan, p)
+	if whole {
+		bytes += 16 * int64(len(j.Y))
+	}
+	return bytes
+}
+
+// sweepMemory is the working memory of a sweep for each probe of a phase, for the moments m, and whether the probe and
+// its image are vectors.
+func sweepMemory(l vjp.Linearization, m hutch.Moments, plan hutch.Plan, p hutch.Phase) (bytes int64, whole bool) {
+	if plan.ByMoments(p, m) {
+		return m.Bytes, false
+	}
+	return l.ProbeBytes(), true
+}
+
+// sweeps divides count probes of a job, each of so many bytes, into sweeps for which the device has memory, in order, and
 // calls sweep for each while that memory is reserved. A device without a bound takes all at once,
 // unless a probe is large (sweepBytes).
-func (j *Job) sweeps(ctx context.Context, count int, sweep func(first, n int) error) error {
-	// A probe and its image, and the sweep's working memory for it.
-	each, few := j.solution.Linearization.ProbeBytes()+16*int64(j.solution.MuHat.N()), fewest
-	most := count
+func (j *Job) sweeps(ctx context.Context, count int, each int64, sweep func(first, n int) error) error {
+	few, most := fewest, count
 	if _, bounded := j.view.Available(); !bounded && each > sweepBytes/8 {
 		if each > sweepBytes {
 			few = 1

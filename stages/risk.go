@@ -92,7 +92,8 @@ type Risk struct {
 	// CacheBytes is the device memory that the linearization held.
 	CacheBytes int64
 	// MuHat is the estimate of the mean, of length d; where the loss is not quadratic it is the linear
-	// predictor A b, and LossTerms.Fitted is the estimate of the mean.
+	// predictor A b, and LossTerms.Fitted is the estimate of the mean. It is nil where it was left out
+	// (Settings.NoMuHat).
 	MuHat []float64
 	// B is the solution b, of length p, where it was asked for (Settings.KeepB), else nil.
 	B []float64

@@ -33,8 +33,8 @@ type Settings struct {
 	Batch int
 	// Workers is the number of goroutines of each stage of probes.
 	Workers int
-	// KeepB downloads b for [Risk].B.
-	KeepB bool
+	// KeepB downloads b for [Risk].B, and NoMuHat leaves out [Risk].MuHat.
+	KeepB, NoMuHat bool
 	// ALO makes sure of leave-one-out: by the diagonal of D mu_hat, where that is known and cheap, or by
 	// probes of its own where the trace needs none. Without it leave-one-out takes the probes of
 	// the trace, and is absent where there are none.
@@ -53,6 +53,10 @@ const batchBytes = 64 << 20
 
 // iterativeBytes is the same where a sweep is conjugate gradients.
 const iterativeBytes = 1 << 30
+
+// momentBytes is the same where probes are used by their moments and y is short. For a long y it is
+// half of what y takes: the sweeps are then the only other large part of the memory.
+const momentBytes = 256 << 20
 
 const (
 	// Above maxBatch probes a sweep gains nothing.
@@ -82,8 +86,8 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			}
 			jobs.add(job)
 			if job.plan.Dim > 0 {
-				job.run = hutch.NewRun(job.view, job.plan, matrix(job.solution.Linearization), hutch.Options{
-					Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: true, Seen: job.seen(),
+				job.run = hutch.NewRun(job.view, job.plan, matrix(job.solution.Linearization, job.moments), hutch.Options{
+					Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: !job.plan.ByMoments(hutch.Residual, job.moments), Seen: job.seen(),
 				})
 			}
 			if err := job.settle(ctx, job.commonImages(ctx)); err != nil {
@@ -107,9 +111,9 @@ func (s Settings) reporting(ctx context.Context, sample int) context.Context {
 	return progress.With(ctx, func(r progress.Report) { s.Report(sample, r) })
 }
 
-// matrix is D mu_hat for the trace estimators.
-func matrix(l vjp.Linearization) hutch.Matrix {
-	return hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span}
+// matrix is D mu_hat for the trace estimators, with the moments m.
+func matrix(l vjp.Linearization, m hutch.Moments) hutch.Matrix {
+	return hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span, Moments: m}
 }
 
 // meanWeight is the mean of the weights of the observations, 0 where the loss has none.
@@ -137,21 +141,27 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 		return nil, err
 	}
 	y, mean := Observations(view, problem, sample.Y)
-	defer y.Free()
+	var sol *vjp.Solution
+	done := false
+	defer func() {
+		if !done { // also where the linearization panics
+			if sol != nil {
+				sol.Release()
+			}
+			y.Free()
+		}
+	}()
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
 		return nil, cause(view, err)
 	}
-	done := false
-	defer func() {
-		if !done { // also where the linearization panics
-			sol.Release()
-		}
-	}()
 	if sol.Linearization == nil {
 		return nil, fmt.Errorf("stages: the solution of solver %q has no derivative, expected a solver whose vjp.Options.Derivative is not %q", solver.Name(), vjp.None)
 	}
-	job.solution, job.mean, job.meanWeight = sol, mean, weight()
+	job.solution, job.y, job.mean, job.meanWeight = sol, y, mean, weight()
+	if !s.ALO && s.Compare == nil { // these need the images of probes
+		job.moments = sol.Linearization.Moments()
+	}
 	c := sol.Linearization.Closed()
 	job.spaceMargin, job.neighbours = c.SpaceMargin, c.Neighbours
 	if c.Known {
@@ -164,12 +174,11 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 		job.turn = make(chan struct{}, 1)
 	}
 	if job.batch == 0 {
-		job.batch = chooseBatch(view, sol.Linearization, s.Plan.Vectors(), s.Workers, job.turn != nil)
+		job.batch = chooseBatch(view, sol.Linearization, job.moments, s.Plan, s.Workers, job.turn != nil)
 	}
-	if job.residual, job.lossTerms = misfit(problem.Loss, sol.MuHat, y); view.Err() != nil {
+	if job.misfit(); view.Err() != nil {
 		return nil, view.Err()
 	}
-	job.open(y)
 	job.solved = time.Now()
 	if err := job.leave(c); err != nil {
 		return nil, cause(view, err)
@@ -178,28 +187,44 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	return job, nil
 }
 
-// misfit is ||y - mu_hat||^2, or what stands for it where the loss is not quadratic; y is destroyed.
-func misfit(l loss.Loss, muHat, y array.Batch) (float64, *LossTerms) {
-	if t := lossTerms(l, muHat, y); t != nil {
-		return t.misfit(), t
+// misfit sets ||y - mu_hat||^2, or what stands for it where the loss is not quadratic, and opens the
+// digest.
+func (j *Job) misfit() {
+	sol, dev := j.solution, j.view
+	if sol.Implied != nil && j.settings.Compare == nil {
+		j.residual = sol.Implied.Residual2
+		return
 	}
-	var r [1]float64
-	y.Device().Lin(y, 1, y, -1, muHat)
-	y.Device().Dot(r[:], y, y)
-	return r[0], nil
+	mu := sol.MuHat
+	if sol.Implied != nil {
+		var b array.Batch
+		b, mu = sol.Implied.Write(dev)
+		b.Free()
+		defer mu.Free()
+	}
+	z := dev.Alloc(1, j.y.N())
+	defer z.Free()
+	dev.Lin(z, 1, j.y, -1, mu)
+	if j.lossTerms = lossTerms(j.problem.Loss, mu, j.y); j.lossTerms != nil {
+		j.residual = j.lossTerms.misfit()
+	} else {
+		var r [1]float64
+		dev.Dot(r[:], z, z)
+		j.residual = r[0]
+	}
+	j.open(z)
 }
 
-// Observations uploads the y that a solver of the problem is given: minus its mean, which is also
-// returned, where the problem has an intercept. The mean is 0 elsewhere. The caller frees y.
+// Observations puts the y that a solver of the problem is given on dev: minus its mean, which is also
+// returned, where the problem has an intercept. The mean is 0 elsewhere. The caller frees y, and
+// does not modify it: it may be the slice itself.
 func Observations(dev array.Device, p vjp.Problem, values []float64) (y array.Batch, mean float64) {
 	if p.Intercept {
 		mean = stat.Mean(values, nil)
 		values = slices.Clone(values)
 		floats.AddConst(-mean, values)
 	}
-	y = dev.Alloc(1, len(values))
-	dev.Upload(y, values)
-	return y, mean
+	return dev.Put(values, 1, len(values)), mean
 }
 
 // formShare is the share for [vjp.Linearization]'s Forms: the bounded error is a tenth of the
@@ -225,9 +250,15 @@ func formShare(s Settings) float64 {
 // tape. A device with memory of its own shares a sweep among its own processors, and reports how
 // much memory it has. Where sweeps take turns (see [Job]) one may have all of the memory, and a phase is
 // divided into equal sweeps: they share what they read, and kernels work on many probes at a time.
-func chooseBatch(dev array.Device, l vjp.Linearization, phase, workers int, turns bool) int {
+func chooseBatch(dev array.Device, l vjp.Linearization, m hutch.Moments, plan hutch.Plan, workers int, turns bool) int {
+	phase := plan.Vectors()
+	probe, whole := sweepMemory(l, m, plan, hutch.Residual)
 	if turns {
-		most := max(min(maxBatch, int(iterativeBytes/l.ProbeBytes())), fewest)
+		room := int64(iterativeBytes)
+		if !whole {
+			room = min(room, max(momentBytes, 8*int64(plan.Dim)/2))
+		}
+		most := max(min(maxBatch, int(room/probe)), fewest)
 		sweeps := max((phase+most-1)/most, 1)
 		return max((phase+sweeps-1)/sweeps, fewest)
 	}
@@ -239,10 +270,10 @@ func chooseBatch(dev array.Device, l vjp.Linearization, phase, workers int, turn
 	}
 	if free, bounded := dev.Available(); bounded {
 		room = max(room, free)
-	} else if l.ProbeBytes() < wideProbe {
+	} else if probe < wideProbe {
 		phase = (phase + workers - 1) / workers
 	}
 	// Two stages sweep at the same time, each with all its workers.
 	room /= int64(2 * workers)
-	return int(max(min(int64(phase), maxBatch, room/l.ProbeBytes()), 2))
+	return int(max(min(int64(phase), maxBatch, room/probe), 2))
 }

@@ -41,10 +41,9 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 		return err
 	}
 	weighing := j.weighing(sigma2, trace)
-	y, _ := Observations(j.view, j.problem, j.Y)
-	defer y.Free()
+	j.solution.Expand(j.view)
 	j.verification, err = verify.Check(ctx, verify.Result{
-		Solver: solver, Y: y, B: j.solution.B, MuHat: j.solution.MuHat, Convergence: j.solution.Convergence,
+		Solver: solver, Y: j.y, B: j.solution.B, MuHat: j.solution.MuHat, Convergence: j.solution.Convergence,
 		Images: j.inSweeps(), Closed: j.solution.Linearization.Closed(), Trace: trace, Sigma2: weighing.Sigma2, StdErr: weighing.StdErr(), Seed: j.settings.Seed, Sample: uint64(j.Index),
 	}, o)
 	return err
@@ -54,7 +53,7 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 func (j *Job) inSweeps() hutch.Oracle {
 	images := hutch.Oracle(j.solution.Linearization.Images)
 	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
-		return j.sweeps(ctx, v.K(), func(first, n int) error {
+		return j.sweeps(ctx, v.K(), j.probeBytes(hutch.Projected), func(first, n int) error {
 			return images.Apply(ctx, dst.Rows(first, first+n), v.Rows(first, first+n), left[first:first+n])
 		})
 	}

@@ -18,9 +18,10 @@ type cg struct {
 	goal goal
 	// every is the number of steps between projections on J's range.
 	every int
-	// A pilot is a run without an image, for its Ritz values.
+	from  rightSide
+	// A pilot is a run without a solution, for its Ritz values.
 	pilot bool
-	dst   array.Batch // sum of alpha A u; zero for a pilot
+	dst   array.Batch // sum of alpha A u; zero where it is not asked for
 	// r is the residual, u the direction, t a vector to work in, which is J r or (K + eta H) u, and
 	// q is A u, or A*A u.
 	r, u, t, q array.Batch
@@ -62,13 +63,26 @@ func (p *probe) tighten(eta float64) {
 	}
 }
 
-// newCG allocates the vectors of a run for the right-hand sides w. dst is zero for a pilot.
-func (l *implicit) newCG(dst, w array.Batch, goal goal, node float64) *cg {
-	dev, k := w.Device(), w.K()
-	c := &cg{l: l, dev: dev, goal: goal, pilot: dst.IsZero(), dst: dst, every: projections(node)}
-	if c.pilot {
-		c.every = 1
-	}
+// rightSide is A* w_i for some probes w_i.
+type rightSide struct {
+	k, d int
+	// set sets dst_i = A* w_i and size_i = ||w_i||^2.
+	set func(dst array.Batch, size []float64)
+}
+
+// of are the right-hand sides of probes that are vectors.
+func (l *implicit) of(w array.Batch) rightSide {
+	return rightSide{w.K(), w.N(), func(dst array.Batch, size []float64) {
+		l.op.Adjoint(dst, w)
+		w.Device().Dot(size, w, w)
+	}}
+}
+
+// newCG allocates the vectors of a run for right-hand sides. Where A*A is a product of its own the
+// run's outcome is sum, the solutions of the systems; else it is dst, their images under A.
+func (l *implicit) newCG(dev array.Device, from rightSide, goal goal, node float64) *cg {
+	k := from.k
+	c := &cg{l: l, dev: dev, goal: goal, from: from, every: projections(node)}
 	for _, b := range []*array.Batch{&c.r, &c.u, &c.t} {
 		*b = dev.Alloc(k, l.dim)
 	}
@@ -77,11 +91,8 @@ func (l *implicit) newCG(dst, w array.Batch, goal goal, node float64) *cg {
 	}
 	if c.square = linops.StructureOf(l.op).Normal; c.square != nil {
 		c.q = dev.Alloc(k, l.dim)
-		if !c.pilot {
-			c.sum = dev.Alloc(k, l.dim)
-		}
 	} else {
-		c.q = dev.Alloc(k, w.N())
+		c.q = dev.Alloc(k, from.d)
 	}
 	c.probes = make([]probe, k)
 	numbers := make([]float64, 6*k)
@@ -102,8 +113,16 @@ func (c *cg) free() {
 }
 
 // run does all steps.
-func (c *cg) run(ctx context.Context, w array.Batch) error {
-	if err := c.begin(w); err != nil {
+func (c *cg) run(ctx context.Context) error {
+	if c.pilot {
+		c.every = 1
+	} else if c.square != nil {
+		c.sum = c.dev.Alloc(c.from.k, c.l.dim)
+		c.dev.Fill(c.sum, 0)
+	} else {
+		c.dev.Fill(c.dst, 0)
+	}
+	if err := c.begin(); err != nil {
 		return err
 	}
 	report := progress.From(ctx)
@@ -129,13 +148,15 @@ func (c *cg) run(ctx context.Context, w array.Batch) error {
 			return err
 		}
 	}
-	if !c.pilot {
-		if c.square != nil {
-			c.l.op.Forward(c.dst, c.sum)
-		}
-		c.straighten(w)
-	}
 	return c.dev.Err()
+}
+
+// image finishes the images of the probes w in dst.
+func (c *cg) image(w array.Batch) {
+	if c.square != nil {
+		c.l.op.Forward(c.dst, c.sum)
+	}
+	c.straighten(w)
 }
 
 // straighten moves dst_i along w_i until <w_i, dst_i> = sum_k alpha_k rho_k/eta, an identity in
@@ -156,20 +177,13 @@ func (c *cg) straighten(w array.Batch) {
 }
 
 // begin sets up the first residual and direction.
-func (c *cg) begin(w array.Batch) error {
+func (c *cg) begin() error {
 	l, dev := c.l, c.dev
-	if !c.sum.IsZero() {
-		dev.Fill(c.sum, 0)
-	}
-	if !c.pilot {
-		dev.Fill(c.dst, 0)
-	}
-	l.op.Adjoint(c.r, w)
+	c.from.set(c.r, c.qq)
 	dev.Lin(c.r, l.eta, c.r, 0, array.Batch{})
 	l.pre.apply(c.u, c.ku, c.r, true)
 	dev.Dot(c.jj, c.r, c.u)
-	dev.Dot(c.qq, w, w)
-	unit := 1 / math.Sqrt(2*float64(w.N()))
+	unit := 1 / math.Sqrt(2*float64(c.from.d))
 	for i := range c.probes {
 		p := &c.probes[i]
 		p.rho, p.start, p.best = c.jj[i], c.jj[i], c.jj[i]

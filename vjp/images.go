@@ -103,30 +103,25 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 			return err
 		}
 	}
-	c := l.newCG(dst, w, goal, node)
+	c := l.newCG(dev, l.of(w), goal, node)
 	defer c.free()
-	if err := c.run(ctx, w); err != nil {
+	c.dst = dst
+	if err := c.run(ctx); err != nil {
 		return err
 	}
-	l.move(dst, w)
-	for i := range left {
-		left[i] = c.probes[i].bound
+	c.image(w)
+	if l.moving != nil {
+		l.moving.Add(dst, 1, w)
 	}
+	c.bounds(left)
 	return dev.Err()
 }
 
-// move adds to dst the coordinates of w that mu_hat follows.
-func (l *implicit) move(dst, w array.Batch) {
-	if l.moving == nil || l.moving.Len() == 0 {
-		return
+// bounds sets left to the bounds of the forms' errors.
+func (c *cg) bounds(left []float64) {
+	for i := range left {
+		left[i] = c.probes[i].bound
 	}
-	dev := w.Device()
-	some, all := dev.Alloc(w.K(), l.moving.Len()), dev.Alloc(w.K(), w.N())
-	defer some.Free()
-	defer all.Free()
-	dev.Gather(some, w, l.moving)
-	dev.Scatter(all, some, l.moving)
-	dev.Lin(dst, 1, dst, 1, all)
 }
 
 // pilotSeed is the seed of the pilots: any constant.
@@ -156,12 +151,15 @@ func (l *implicit) node(ctx context.Context) (float64, error) {
 		return l.pilot.node, nil
 	}
 	d, _ := l.p.A.Dims()
-	w := l.p.Device.Alloc(pilots, d)
-	defer w.Free()
-	hutch.Rademacher(w, pilotSeed, 0, 0)
-	c := l.newCG(array.Batch{}, w, goal{residual: implicitTol, form: formShare * l.tighter}, 0)
+	signs := hutch.Signs{K: pilots, Dim: d, Draw: func(dst array.Batch, from int) {
+		hutch.RademacherPart(dst, pilotSeed, 0, 0, from)
+	}}
+	from, free := l.signs(l.p.Device, signs)
+	defer free()
+	c := l.newCG(l.p.Device, from, goal{residual: implicitTol, form: formShare * l.tighter}, 0)
 	defer c.free()
-	if err := c.run(ctx, w); err != nil {
+	c.pilot = true
+	if err := c.run(ctx); err != nil {
 		return 0, err
 	}
 	node := math.Inf(1)

@@ -71,8 +71,8 @@ type implicit struct {
 	solved func(set []int) (solve.Factored, bool) // likewise
 
 	// moving are coordinates of mu_hat that move with those of y one for one, and at which the images
-	// of op are 0; nil for none.
-	moving array.Index
+	// of op are 0; nil for none. op may refer to them.
+	moving *linops.Places
 
 	misfit array.Batch // A b - y, zero where no slope is needed
 
@@ -269,23 +269,28 @@ func (l *implicit) Bytes() int64 {
 	return bytes
 }
 
-// ProbeBytes counts the vectors of conjugate gradients on the system's space, two more where A*A is
-// a product of its own and two more where there is curvature, and two of length d,
-// or three where coordinates move with y.
+// ProbeBytes counts the vectors of conjugate gradients, and two of length d, or three where
+// coordinates move with y.
 func (l *implicit) ProbeBytes() int64 {
 	d, _ := l.p.A.Dims()
-	vectors := int64(3)
-	if linops.StructureOf(l.op).Normal != nil {
-		vectors += 2
-	}
-	if l.pre != nil && !l.pre.flat() {
-		vectors += 2
-	}
-	images := int64(2)
+	images := 2
 	if l.moving != nil {
 		images++
 	}
-	return 8 * (vectors*int64(l.dim) + images*int64(d))
+	return 8 * int64(l.vectors()*l.dim+images*d)
+}
+
+// vectors is the number of those of conjugate gradients for a probe: two more where A*A is a product
+// of its own, and two more where there is curvature.
+func (l *implicit) vectors() int {
+	n := 3
+	if linops.StructureOf(l.op).Normal != nil {
+		n += 2
+	}
+	if l.pre != nil && !l.pre.flat() {
+		n += 2
+	}
+	return n
 }
 
 // owned is the operator of a restricted problem, and the function that releases it and its

@@ -59,7 +59,7 @@ func newSolver(p Problem, o Options, e solve.Entry, inner func(solve.Options) (s
 func (o Options) solving() solve.Options {
 	return solve.Options{
 		Tol: o.Tol, MaxIter: o.MaxIter, Sigma2: o.Sigma2,
-		Point: o.Derivative != None, Whole: o.Derivative == Unrolled,
+		Point: o.Derivative != None, Whole: o.Derivative == Unrolled, Compact: o.Compact,
 	}
 }
 
@@ -136,12 +136,12 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 // was only needed to compute it.
 func with(sol *solve.Solution, l Linearization, made ...Choice) *Solution {
 	if sol.At != nil {
-		b, mu := sol.B, sol.MuHat
-		sol.B, sol.MuHat = array.Batch{}, array.Batch{}
+		b, mu, implied := sol.B, sol.MuHat, sol.Implied
+		sol.B, sol.MuHat, sol.Implied = array.Batch{}, array.Batch{}, nil
 		sol.Release()
-		sol.B, sol.MuHat = b, mu
+		sol.B, sol.MuHat, sol.Implied = b, mu, implied
 	}
-	return &Solution{B: sol.B, MuHat: sol.MuHat, Convergence: sol.Convergence, Linearization: l, Choices: append(sol.Choices, made...)}
+	return &Solution{B: sol.B, MuHat: sol.MuHat, Implied: sol.Implied, Convergence: sol.Convergence, Linearization: l, Choices: append(sol.Choices, made...)}
 }
 
 // record solves with the tape running.
@@ -228,12 +228,21 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 
 // subgradient bounds the norm of the smallest subgradient of the objective at a solution.
 func (s *solver) subgradient(sol *solve.Solution) float64 {
-	at, dev := sol.At, sol.B.Device()
-	z := dev.Alloc(1, at.Y.N())
-	defer z.Free()
-	dev.Lin(z, 1, at.Y, -1, sol.MuHat)
+	at := sol.At
 	stick := solve.NewYardstick(at.Y, at.Norm2, s.o.solving())
-	return stick.Norm * (sol.Optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
+	return stick.Norm * (sol.Optimality*stick.Matters(residual(at.Y, sol)) + solve.Roundings*0x1p-52*solve.Norm(at.Y))
+}
+
+// residual is ||y - mu_hat||.
+func residual(y array.Batch, sol *solve.Solution) float64 {
+	if sol.Implied != nil {
+		return math.Sqrt(sol.Implied.Residual2)
+	}
+	dev := y.Device()
+	z := dev.Alloc(1, y.N())
+	defer z.Free()
+	dev.Lin(z, 1, y, -1, sol.MuHat)
+	return solve.Norm(z)
 }
 
 // unpenalized reports whether r = 0, the loss is quadratic, and D mu_hat, a projection, is accurate.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"surepipe/array"
+	"surepipe/hutch"
 	"surepipe/prox"
 	"surepipe/solve"
 )
@@ -36,7 +37,8 @@ type Solver interface {
 	Problem() Problem
 	// Solve computes the solution at y, a batch of one vector of length d. A
 	// solve that runs out of iterations is not an error: the Solution says that
-	// it did not converge. The caller releases the Solution.
+	// it did not converge. The caller releases the Solution. It may refer to y, which must be neither
+	// changed nor freed before.
 	Solve(ctx context.Context, y array.Batch) (*Solution, error)
 	// SolveFrom is Solve with a warm start, at the solution of a nearby problem. The solution is the
 	// same up to the tolerance. A solver without iterations ignores where it starts, and so does the
@@ -56,6 +58,9 @@ type Solution struct {
 	B array.Batch
 	// MuHat is A b(y), a batch of one vector of length d.
 	MuHat array.Batch
+	// Implied stands for B and MuHat, which are then zero Batches, where Options.Compact is set and
+	// the method offers it; else it is nil.
+	Implied *solve.Implied
 	// Convergence records how the solve went.
 	Convergence
 	// Linearization is the derivative of y -> mu_hat(y) at this y; nil when the
@@ -69,9 +74,22 @@ type Solution struct {
 func (s *Solution) Release() {
 	s.B.Free()
 	s.MuHat.Free()
+	if s.Implied != nil {
+		s.Implied.Release()
+	}
 	if s.Linearization != nil {
 		s.Linearization.Release()
 	}
+}
+
+// Expand writes down B and MuHat of a solution that is implied, on dev.
+func (s *Solution) Expand(dev array.Device) {
+	if s.Implied == nil {
+		return
+	}
+	s.B, s.MuHat = s.Implied.Write(dev)
+	s.Implied.Release()
+	s.Implied = nil
 }
 
 // Linearization is the derivative of y -> mu_hat(y) at one y: a symmetric
@@ -100,6 +118,9 @@ type Linearization interface {
 	// Span is VJP with even less accuracy: dst_i is a Krylov approximation of a few steps. That
 	// suffices for the images of a sketch, of which only the span matters.
 	Span(ctx context.Context, dst, v array.Batch) error
+	// Moments computes what trace estimates need of probes of random signs without vectors of length
+	// d; it offers nothing where that is not cheaper.
+	Moments() hutch.Moments
 	// Closed returns what is known about the derivative without probes.
 	Closed() Closed
 	// Inner counts the iterations that images have taken.
@@ -188,6 +209,9 @@ func (p Plain) Forms(ctx context.Context, dst, v array.Batch, _ float64, left []
 // Span is Apply.
 func (p Plain) Span(ctx context.Context, dst, v array.Batch) error { return p.Apply(ctx, dst, v) }
 
+// Moments offers nothing.
+func (Plain) Moments() hutch.Moments { return hutch.Moments{} }
+
 // Closed returns the zero Closed: nothing is known.
 func (Plain) Closed() Closed { return Closed{} }
 
@@ -232,6 +256,9 @@ type Options struct {
 	// without them, as leave-one-out does: factors that are computed only then keep what they can
 	// take over from the solver, the Gram matrix of the active columns.
 	Images bool
+	// Compact asks for [Solution].Implied in place of B and MuHat, where the method has its solution
+	// in a form that takes less memory.
+	Compact bool
 	// Memory is the number of bytes that a linearization may hold, default 1 GiB.
 	// A longer tape is checkpointed: parts of it are computed again in the
 	// reverse sweep, with the same result to rounding.

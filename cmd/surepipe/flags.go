@@ -57,6 +57,8 @@ type estimatorFlags struct {
 	keepB bool
 	// exec are the flags of an estimator that is a command.
 	exec execFlags
+	// noMuHat says that mu_hat itself is not written.
+	noMuHat bool
 	// notes are the notes printed on standard error so far, for the warnings in the JSON.
 	notes []pipeline.Warning
 }
@@ -348,7 +350,7 @@ func (f *estimatorFlags) solverOptions(dev array.Device, sigma2 float64) (vjp.Op
 		memory = min(memory, free/2) // the other half is for the probes
 	}
 	return vjp.Options{
-		Tol: f.tol, MaxIter: f.maxIter, Sigma2: sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1), Images: f.alo,
+		Tol: f.tol, MaxIter: f.maxIter, Sigma2: sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1), Images: f.alo, Compact: true,
 	}, nil
 }
 
@@ -418,7 +420,7 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	j.pipeline, err = pipeline.New(j.solver, pipeline.Options{
 		Verify: check,
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: queries, TraceError: traceError, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept, Progress: bar.follower(), Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept, NoMuHat: f.noMuHat && data.Mu == nil, Progress: bar.follower(), Logger: f.logger(cmd),
 	})
 	if err != nil {
 		return nil, planError(err)

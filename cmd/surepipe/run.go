@@ -149,6 +149,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 		return err
 	}
 	f.keepB = out != "" || f.coefficients.wanted()
+	f.noMuHat = !f.keepB
 	bar := newProgress(cmd)
 	defer bar.close()
 	job, err := f.open(cmd, dev, file.Data, bar)

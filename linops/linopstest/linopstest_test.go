@@ -216,6 +216,12 @@ func TestCheckFindsEveryFalseFunction(t *testing.T) {
 					off(dst)
 				}
 			}), "Normal differs from A's products"},
+			{"Panels", edit(func(s *linops.Structure) {
+				s.Panels = linops.Panels{Rows: 2, Accumulate: func(dst, z array.Batch, _ int) { off(dst) }}
+			}), "Panels: their sums differ"},
+			{"no panels", edit(func(s *linops.Structure) {
+				s.Panels = linops.Panels{Accumulate: func(dst, z array.Batch, _ int) {}}
+			}), "Panels have 0 rows"},
 			{"Gram", edit(func(s *linops.Structure) {
 				s.Gram = func(dst array.Batch) {
 					true1.Gram(dst)

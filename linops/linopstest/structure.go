@@ -25,9 +25,43 @@ func (c *checker) structure() {
 	c.guard("Shifts", c.shifts)
 	c.guard("Beside", c.beside)
 	c.guard("Normal", c.normal)
+	c.guard("Panels", c.panels)
 	c.guard("Gram", c.gram)
 	c.guard("AddForward", func() { c.adds("AddForward", c.p, c.d, c.s.AddForward, c.a.Forward) })
 	c.guard("AddAdjoint", func() { c.adds("AddAdjoint", c.d, c.p, c.s.AddAdjoint, c.a.Adjoint) })
+}
+
+// panels tests that the panels' sums are A* z added to what is there.
+func (c *checker) panels() {
+	accumulate, rows := c.s.Panels.Accumulate, c.s.Panels.Rows
+	if accumulate == nil {
+		return
+	}
+	if rows < 1 {
+		c.failf("Panels have %d rows", rows)
+		return
+	}
+	const k = 2
+	z, before := gaussian(k*c.d, 640), gaussian(k*c.p, 641)
+	want := c.apply(c.a.Adjoint, c.p, k, z)
+	for i, v := range before {
+		want[i] += v
+	}
+	dst, all := c.dev.Alloc(k, c.p), c.dev.Alloc(k, c.d)
+	defer dst.Free()
+	defer all.Free()
+	c.dev.Upload(dst, before)
+	c.dev.Upload(all, z)
+	for from := 0; from < c.d; from += rows {
+		to := min(from+rows, c.d)
+		part := c.dev.Alloc(k, to-from)
+		c.dev.Copy(part, all.Cols(from, to))
+		accumulate(dst, part, from)
+		part.Free()
+	}
+	if e := distance(dst.ToHost(), want); !(e <= tol*(norm(want)+norm(before))) {
+		c.failf("Panels: their sums differ from A* z by %.3g", e)
+	}
 }
 
 // multiple tests second(first(z)) = c z for vectors of length n.

@@ -1,0 +1,55 @@
+package solve
+
+import "surepipe/array"
+
+// Implied is a solution whose b and mu_hat are not written down: they follow from less, such as the
+// factors of a matrix of low rank, and are computed where they are read.
+type Implied struct {
+	// Residual2 is ||y - mu_hat||^2.
+	Residual2 float64
+	// MuHat sets dst to the entries from, from+1, ... of mu_hat, and B to those of b.
+	MuHat, B func(dst []float64, from int)
+
+	d, p int
+	free func()
+}
+
+// Write returns b and mu_hat as batches on dev, which the caller frees.
+func (s *Implied) Write(dev array.Device) (b, mu array.Batch) {
+	write := func(n int, read func(dst []float64, from int)) array.Batch {
+		x := dev.Alloc(1, n)
+		part := make([]float64, min(n, panelValues))
+		for from := 0; from < n; from += len(part) {
+			to := min(from+len(part), n)
+			read(part[:to-from], from)
+			dev.Upload(x.Cols(from, to), part[:to-from])
+		}
+		return x
+	}
+	return write(s.p, s.B), write(s.d, s.MuHat)
+}
+
+// Lend returns the same solution for somebody whose Release frees nothing.
+func (s *Implied) Lend() *Implied {
+	lent := *s
+	lent.free = nil
+	return &lent
+}
+
+// Release frees what the solution is computed from.
+func (s *Implied) Release() {
+	if s.free != nil {
+		s.free()
+	}
+	*s = Implied{}
+}
+
+// Expand writes down B and MuHat of a solution that is implied, on dev.
+func (s *Solution) Expand(dev array.Device) {
+	if s.Implied == nil {
+		return
+	}
+	s.B, s.MuHat = s.Implied.Write(dev)
+	s.Implied.Release()
+	s.Implied = nil
+}
