@@ -46,6 +46,7 @@ type matrices struct {
 	dev      array.Device
 	pattern  array.Pattern
 	order    array.Index // A's row of every place; nil where the places are in the order of the rows
+	seen     [2]lines    // the places by rows and by columns
 	m, n     int
 	eta, tau float64
 	y        array.Batch
@@ -111,6 +112,9 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 	dev.Fill(w.abOld, 0)
 	if scale := NewYardstick(y, g.bound, s.o).first(); !(scale > subspace.Smallest && scale < 1/subspace.Smallest) {
 		return w, errHighRank
+	}
+	if w.seen = seen(dev, w.pattern); dev.Err() != nil {
+		return w, dev.Err()
 	}
 	return w, w.start(b0)
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"surepipe/array"
-	"surepipe/linops"
 	"surepipe/progress"
 )
 
@@ -75,7 +74,7 @@ func (l *implicit) newCG(dst, w array.Batch, goal goal, node float64) *cg {
 	if !l.pre.flat() {
 		c.ku, c.kt = dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
 	}
-	if c.square = linops.StructureOf(l.op).Normal; c.square != nil {
+	if c.square = l.square(); c.square != nil {
 		c.q = dev.Alloc(k, l.dim)
 		if !c.pilot {
 			c.sum = dev.Alloc(k, l.dim)

@@ -109,6 +109,9 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 		return err
 	}
 	l.move(dst, w)
+	if l.reduced != nil {
+		l.reduced.Apart(dst, w)
+	}
 	for i := range left {
 		left[i] = c.probes[i].bound
 	}

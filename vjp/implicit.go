@@ -53,6 +53,9 @@ type implicit struct {
 	j     prox.Derivative // of the regularizer, nil where the solver provided a model
 	model *prox.Model     // at the solution, nil where nothing is known
 	owned *owned          // A and R, where they are the linearization's own; or nil
+	// reduced is the system where a part of the coordinates is eliminated; or nil. Then on is its
+	// operator.
+	reduced *solve.Reduced
 	// lift maps vectors in b's coordinates to the user's; nil where they are the same.
 	lift func([]float64) []float64
 
@@ -270,7 +273,7 @@ func (l *implicit) Bytes() int64 {
 func (l *implicit) ProbeBytes() int64 {
 	d, _ := l.p.A.Dims()
 	vectors := int64(3)
-	if linops.StructureOf(l.op).Normal != nil {
+	if l.square() != nil {
 		vectors += 2
 	}
 	if l.pre != nil && !l.pre.flat() {
@@ -280,7 +283,11 @@ func (l *implicit) ProbeBytes() int64 {
 	if l.moving != nil {
 		images++
 	}
-	return 8 * (vectors*int64(l.dim) + images*int64(d))
+	bytes := 8 * (vectors*int64(l.dim) + images*int64(d))
+	if l.reduced != nil {
+		bytes += l.reduced.Work()
+	}
+	return bytes
 }
 
 // owned is the operator of a restricted problem, and the function that releases it and its
