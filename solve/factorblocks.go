@@ -114,7 +114,11 @@ func (w *matrices) newFactorHessian(ctx context.Context, u array.Batch, f []floa
 func (h *factorHessian) deflate(v array.Batch, f, core []float64, diagonal array.Batch) {
 	dev, k := h.dev, h.k
 	h.unit, h.identity = dev.Alloc(1, v.K()*k), dev.Alloc(1, k*k)
-	h.same, h.turned = dev.Alloc(1, k*k), dev.Alloc(1, k*k)
+	coefficients := make([][]float64, 4)
+	for i := range coefficients {
+		coefficients[i] = make([]float64, k*k)
+	}
+	same, turned, nullSame, nullTurned := coefficients[0], coefficients[1], coefficients[2], coefficients[3]
 	dev.Copy(h.unit.Reshape(v.K(), k), v)
 	dev.Fill(h.identity, 0)
 	dev.Fill(h.identity.Reshape(k, k).Diagonal(), 1)
@@ -125,7 +129,6 @@ func (h *factorHessian) deflate(v array.Batch, f, core []float64, diagonal array
 	dev.Gemm(true, false, 1, squares, diagonal, 0, along)
 	have := along.ToHost()
 	least := leastMass(core)
-	same, turned := make([]float64, k*k), make([]float64, k*k)
 	for i := range k {
 		for j := range k {
 			hij, hji := max(core[i*k+j], least), max(core[j*k+i], least)
@@ -136,11 +139,15 @@ func (h *factorHessian) deflate(v array.Batch, f, core []float64, diagonal array
 			e := hij*h.mu/(hij*f[j]+h.mu) + hji*h.mu/(hji*f[i]+h.mu)
 			mean := (have[i*k+j]*f[j] + have[j*k+i]*f[i]) / both
 			gamma := max(1/(e*both)-mean, 0) / both
-			same[i*k+j], turned[i*k+j] = gamma*f[j], gamma*math.Sqrt(f[i]*f[j])
+			at, cross := i*k+j, math.Sqrt(f[i])*math.Sqrt(f[j])
+			same[at], turned[at] = gamma*f[j], gamma*cross
+			nullSame[at], nullTurned[at] = -f[i]/both, cross/both
 		}
 	}
-	dev.Upload(h.same, same)
-	dev.Upload(h.turned, turned)
+	for i, to := range []*array.Batch{&h.same, &h.turned, &h.nullSame, &h.nullTurned} {
+		*to = dev.Alloc(1, k*k)
+		dev.Upload(*to, coefficients[i])
+	}
 }
 
 // leastMass is the smallest mass along u_i v_j* that is counted.

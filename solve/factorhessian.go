@@ -52,9 +52,15 @@ type factorHessian struct {
 	misfit  array.Batch   // A(L R*) - y at the places, 1 x d; not owned
 	side    [2]factorSide // of the rows, and of the columns
 
+	// Where it is not zero, over[0] over[1]* is subtracted from G.
+	over       [2]array.Batch
+	indefinite bool // a direction of negative curvature was met
+
 	unit         array.Batch // V of the side that stays, 1 x n k
 	identity     array.Batch // k x k
 	same, turned array.Batch // the coefficients of V* z and of its transpose in N, 1 x k^2
+	// The same of V* P, that take the directions P = -V F^{1/2} M*, M antisymmetric, out of P.
+	nullSame, nullTurned array.Batch
 }
 
 // factorSide is a factor and the inverse of its blocks.
@@ -107,6 +113,16 @@ func (h *factorHessian) couple(side int, dst, x array.Batch) {
 	h.spread(side, dst, z)
 	z.Free()
 	h.dev.SpreadProduct(side == columnSide, 1, h.pattern, h.misfit, x, 1, dst)
+	if h.over[0].IsZero() {
+		return
+	}
+	from, to, l := h.over[1-side], h.over[side], h.over[0].N()
+	t := h.dev.Alloc(l, h.k)
+	for i := range x.K() {
+		h.dev.Gemm(true, false, 1, from, x.Rows(i, i+1).Reshape(from.K(), h.k), 0, t)
+		h.dev.Gemm(false, false, -1, to, t, 1, dst.Rows(i, i+1).Reshape(to.K(), h.k))
+	}
+	t.Free()
 }
 
 // invert sets dst = D^{-1} x for a part x of the given side; they may be the same batch.
@@ -138,30 +154,37 @@ func (h *factorHessian) square(dst, x array.Batch) {
 	h.dev.Lin(dst, -1, dst, 0, array.Batch{})
 }
 
-// precondition sets dst to the preconditioner's product with z on the side that stays, and image to
-// that of D_R with dst; the three are different batches.
+// precondition sets dst to the preconditioner's product with z on the side that stays, without the
+// directions along which the second derivative is 0, and image to that of D_R with dst; the three are
+// different batches.
 func (h *factorHessian) precondition(dst, image, z array.Batch) {
 	dev, side, k, count := h.dev, h.in(), h.k, z.K()
 	n := array.Shape{Rows: h.side[side].n, Cols: k}
 	square := array.Shape{Rows: k, Cols: k}
-	y, t := dev.Alloc(count, k*k), dev.Alloc(count, k*k)
-	dev.GemmEach(true, false, 1, h.unit, n, z, n, 0, y)
-	dev.GemmEach(true, false, 1, y, square, h.identity, square, 0, t)
-	dev.Mul(y, y, h.same)
-	dev.Mul(t, t, h.turned)
-	dev.Lin(y, 1, y, 1, t)
-	dev.GemmEach(false, false, 1, h.unit, n, y, square, 0, dst)
+	rest := dev.Alloc(count, z.N())
+	h.invert(side, rest, z)
+	y, t, sum := dev.Alloc(count, k*k), dev.Alloc(count, k*k), dev.Alloc(count, k*k)
+	add := func(x, same, turned array.Batch, beta float64) {
+		dev.GemmEach(true, false, 1, h.unit, n, x, n, 0, y)
+		dev.GemmEach(true, false, 1, y, square, h.identity, square, 0, t)
+		dev.Mul(y, y, same)
+		dev.Mul(t, t, turned)
+		dev.Lin(y, 1, y, 1, t)
+		dev.Lin(sum, 1, y, beta, sum)
+	}
+	dev.Fill(sum, 0)
+	add(z, h.same, h.turned, 0)
+	add(rest, h.nullSame, h.nullTurned, 1)
+	dev.GemmEach(false, false, 1, h.unit, n, sum, square, 0, dst)
 	y.Free()
 	t.Free()
-	// D_R of that, and D_R^{-1} besides.
+	sum.Free()
 	at := dev.Alloc(count, h.d)
 	h.sample(side, at, dst, 0)
 	h.spread(side, image, at)
 	at.Free()
 	dev.Lin(image, 1, image, h.mu, dst)
 	dev.Lin(image, 1, image, 1, z)
-	rest := dev.Alloc(count, z.N())
-	h.invert(side, rest, z)
 	dev.Lin(dst, 1, dst, 1, rest)
 	rest.Free()
 }
@@ -173,7 +196,7 @@ func (h *factorHessian) bytes() int64 {
 		s := &h.side[i]
 		bytes += s.t.Bytes() + s.factor.Bytes() + 16*int64(s.count)
 	}
-	return bytes + h.unit.Bytes() + h.identity.Bytes() + h.same.Bytes() + h.turned.Bytes()
+	return bytes + h.unit.Bytes() + h.identity.Bytes() + 4*h.same.Bytes()
 }
 
 func (h *factorHessian) free() {
@@ -185,7 +208,7 @@ func (h *factorHessian) free() {
 			s.places.Free()
 		}
 	}
-	for _, b := range []array.Batch{h.unit, h.identity, h.same, h.turned} {
+	for _, b := range []array.Batch{h.unit, h.identity, h.same, h.turned, h.nullSame, h.nullTurned, h.over[0], h.over[1]} {
 		b.Free()
 	}
 }

@@ -18,9 +18,28 @@ import (
 // and Sepulchre, Optimization Algorithms on Matrix Manifolds, 2008; Vandereycken, SIAM J. Optim.
 // 23, 2013). A proximal gradient step follows each: it corrects the rank, and gives the measure.
 type newtonSteps struct {
-	rank  int // of the last iteration
-	same  int // iterations since it changed, or since the last step that was rejected
-	await int // iterations without a change before a step
+	rank  int     // of the last iteration
+	same  int     // iterations since it changed, or since the last step that was rejected
+	await int     // iterations without a change before a step
+	more  float64 // what is added to the norm of the gradient, as a share
+}
+
+const (
+	firstShift = 0.01
+	mostShift  = 0.3
+	shiftBy    = 10
+)
+
+// learn makes the shift larger where the second derivative was indefinite all the same, else smaller.
+func (s *newtonSteps) learn(indefinite bool) {
+	switch {
+	case indefinite:
+		s.more = min(max(shiftBy*s.more, firstShift), mostShift)
+	case s.more <= firstShift:
+		s.more = 0
+	default:
+		s.more /= shiftBy
+	}
 }
 
 const (
@@ -38,16 +57,21 @@ const (
 	mostTries = 3
 )
 
-// due records the rank of an iteration, and whether values are held back, and reports whether a
-// Newton step is to follow.
-func (s *newtonSteps) due(rank int, held bool) bool {
+// due records the rank of an iteration, and reports whether a Newton step at that rank is to follow.
+func (s *newtonSteps) due(rank int) bool {
 	change := math.Abs(float64(rank - s.rank))
 	s.rank = rank
 	s.await = max(s.await, steadyRank)
-	if held || rank == 0 || change > drift*float64(rank) {
+	if rank == 0 || change > drift*float64(rank) {
 		s.same = 0
 		return false
 	}
+	s.same++
+	return s.same >= s.await
+}
+
+// ready reports whether no step was rejected for some iterations.
+func (s *newtonSteps) ready() bool {
 	s.same++
 	return s.same >= s.await
 }
@@ -58,13 +82,18 @@ func (s *newtonSteps) rejected() { s.same, s.await = 0, 2*steadyRank }
 // accelerate replaces b_k by the point that a Newton step leads to, where one is due and the
 // objective is less there. The iteration has no momentum then.
 func (w *matrices) accelerate(ctx context.Context) error {
-	if !w.due || len(w.block.Sigma) == 0 {
+	if !w.due {
 		return nil
 	}
 	optimality := w.moved() / w.eta / Norm(w.z)
 	w.c = 0
 	w.dev.Lin(w.z, 1, w.ab, -1, w.target())
-	better, err := w.newton(ctx, optimality)
+	tol := max(finest, min(coarsest, math.Sqrt(optimality)))
+	step := w.newton
+	if w.blocksFit(len(w.top.Sigma)) {
+		step = w.factorNewton
+	}
+	better, err := step(ctx, tol)
 	if err == nil && !better {
 		w.second.rejected()
 	}
@@ -73,7 +102,7 @@ func (w *matrices) accelerate(ctx context.Context) error {
 
 // newton does the step, and reports whether the objective is less there. b_k is U diag(f) V*, of
 // the last partial SVD, and z = A b_k - y.
-func (w *matrices) newton(ctx context.Context, optimality float64) (bool, error) {
+func (w *matrices) newton(ctx context.Context, tol float64) (bool, error) {
 	dev := w.dev
 	if len(w.top.Sigma)+subspace.MinBuffer > len(w.block.Sigma) {
 		return false, nil
@@ -83,7 +112,7 @@ func (w *matrices) newton(ctx context.Context, optimality float64) (bool, error)
 		return false, err
 	}
 	defer curved.Release()
-	x, err := w.newtonStep(ctx, curved, max(finest, min(coarsest, math.Sqrt(optimality))))
+	x, err := w.newtonStep(ctx, curved, tol)
 	if err != nil {
 		return false, err
 	}

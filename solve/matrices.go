@@ -9,7 +9,6 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/prox/subspace"
-	"surepipe/solve/internal/limits"
 )
 
 // nuclearSampling is the structure of matrix completion: r is lambda times the nuclear norm of
@@ -65,9 +64,9 @@ type matrices struct {
 	block  subspace.Triplets   // all values of the block, where they were asked for
 	whole  bool                // ask for them
 	passes int                 // steps of the partial SVD in an iteration
-	above  float64             // the threshold of the iteration, above tau while values are held back
-	falls  int                 // iterations since the threshold last fell, or 0
-	lowest float64             // the smallest threshold so far
+	above  float64             // the threshold of the iteration, above tau in the continuation
+	level  float64             // the threshold of the continuation, which falls to tau
+	slope  *subspace.Iteration // the leading right singular vectors of the gradient
 	size   int                 // of the block that was decomposed last
 
 	pending bool     // next and delta are b_{k+1} and b_{k+1} - b_k, which extrapolate turns into b_k
@@ -98,7 +97,7 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 	d := y.N()
 	w := &matrices{
 		nuclearSampling: s, dev: dev, m: s.shape.Rows, n: s.shape.Cols,
-		eta: g.eta, tau: g.eta * s.lambda, y: y, passes: 1, lowest: math.Inf(1),
+		eta: g.eta, tau: g.eta * s.lambda, y: y, passes: 1,
 	}
 	if w.pattern, w.order = s.a.Sampled(dev, s.shape); w.pattern == nil {
 		return w, dev.Err()
@@ -124,9 +123,9 @@ func (w *matrices) start(b0 array.Batch) error {
 	dev := w.dev
 	w.now, w.old, w.step = zeros(dev, w.shape), zeros(dev, w.shape), zeros(dev, w.shape)
 	w.space = subspace.New(dev, w.shape)
-	w.space.Hold(min(w.m, w.n) >= limits.ProbedSide)
+	w.space.Allow(widestBlock)
 	if b0.IsZero() {
-		return nil
+		return w.aim()
 	}
 	l, err := decomposed(w.space, b0.Reshape(w.m, w.n))
 	if err != nil {
@@ -135,7 +134,7 @@ func (w *matrices) start(b0 array.Batch) error {
 	w.now.free()
 	w.now = l
 	w.sample()
-	return nil
+	return w.aim()
 }
 
 // sample sets ab = A b_k.
@@ -168,8 +167,10 @@ func (w *matrices) release() {
 	}
 	w.top.Free()
 	w.block.Free()
-	if w.space != nil {
-		w.space.Free()
+	for _, s := range []*subspace.Iteration{w.space, w.slope} {
+		if s != nil {
+			s.Free()
+		}
 	}
 }
 
@@ -225,16 +226,13 @@ func (w *matrices) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivativ
 			return nil, err
 		}
 	}
-	if err := w.holdBack(); err != nil {
-		return nil, err
-	}
+	w.above = w.level
 	sigma := w.top.Sigma
 	if r := len(sigma); r+subspace.MinBuffer > w.space.Largest() || r > 0 && sigma[0] > subspace.Range*w.tau {
 		return nil, errHighRank
 	}
 	w.threshold()
-	w.due = w.second.due(len(sigma), w.above > w.tau)
-	w.whole = w.whole || w.due
+	w.proceed()
 	w.pending = true
 	return nil, w.dev.Err()
 }
@@ -255,44 +253,6 @@ func (w *matrices) moved() float64 {
 
 func (w *matrices) uphill() float64 { return w.c*w.cross - w.delta2 }
 
-// patience is the number of iterations after which a threshold that does not fall is lowered by
-// enlarging the block.
-const patience = 5
-
-// holdBack raises the threshold of the iteration to the middle of the block where all of the
-// block's values exceed it. The first iterates of a large matrix with few observed entries have
-// many values above tau that come from the error of the unobserved entries and disappear as that
-// error shrinks: following them all would cost more than all later iterations. (This is
-// continuation in lambda, as in Toh and Yun.)
-func (w *matrices) holdBack() error {
-	w.above = w.tau
-	if min(w.m, w.n) < limits.ProbedSide {
-		return nil
-	}
-	w.space.Hold(true)
-	r := len(w.top.Sigma)
-	if r < w.size-1 || r < 2 {
-		w.falls, w.lowest = 0, math.Inf(1)
-		return nil
-	}
-	w.above = w.top.Sigma[r/2]
-	first := w.top.First(r / 2)
-	w.top.Free()
-	w.top = first
-	w.falls++
-	if w.above < 0.99*w.lowest {
-		w.falls, w.lowest = 0, w.above
-	}
-	if w.falls >= patience {
-		if w.size >= w.space.Largest() {
-			return errHighRank
-		}
-		w.falls = 0
-		w.space.Hold(false)
-	}
-	return nil
-}
-
 // decompose does one step of the partial SVD of X.
 func (w *matrices) decompose() (err error) {
 	w.top.Free()
@@ -300,10 +260,10 @@ func (w *matrices) decompose() (err error) {
 	w.top, w.block = subspace.Triplets{}, subspace.Triplets{}
 	w.size = w.space.Size()
 	if !w.whole {
-		w.top, err = w.space.Advance(w.gradientStep, w.tau)
+		w.top, err = w.space.Advance(w.gradientStep, w.level)
 		return err
 	}
-	all, r, err := w.space.AdvanceAll(w.gradientStep, w.tau)
+	all, r, err := w.space.AdvanceAll(w.gradientStep, w.level)
 	if err != nil {
 		return err
 	}

@@ -128,12 +128,14 @@ func (r *Reduced) Release() {
 // mostBlocks is the largest number of values in the blocks of a [factorHessian], 1.5 GiB.
 const mostBlocks = 3 << 26
 
-// reduces reports whether systems at rank k are solved with one factor eliminated: the tangent space
-// is large, and the blocks fit.
+// reduces reports whether the derivative at rank k is computed with one factor eliminated: the tangent
+// space is large, and the blocks fit.
 func (w *matrices) reduces(k int) bool {
-	if float64((w.m+w.n-k)*k) < limits.Reduced*float64(w.ab.N()) {
-		return false
-	}
+	return float64((w.m+w.n-k)*k) >= limits.Reduced*float64(w.ab.N()) && w.blocksFit(k)
+}
+
+// blocksFit reports whether the blocks of factors with k columns are few enough to be kept.
+func (w *matrices) blocksFit(k int) bool {
 	values := w.seen[rowSide].blockValues(k) + w.seen[columnSide].blockValues(k)
 	free, bounded := w.dev.Available()
 	return values <= mostBlocks && !(bounded && 16*int64(values) > free)
