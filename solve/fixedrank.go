@@ -90,7 +90,7 @@ func (w *matrices) accelerate(ctx context.Context) error {
 	w.dev.Lin(w.z, 1, w.ab, -1, w.target())
 	tol := max(finest, min(coarsest, math.Sqrt(optimality)))
 	step := w.newton
-	if w.blocksFit(len(w.top.Sigma)) {
+	if w.reduces(len(w.top.Sigma)) {
 		step = w.factorNewton
 	}
 	better, err := step(ctx, tol)
