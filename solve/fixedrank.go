@@ -21,10 +21,12 @@ type newtonSteps struct {
 	rank  int     // of the last iteration
 	same  int     // iterations since it changed, or since the last step that was rejected
 	await int     // iterations without a change before a step
-	more  float64 // what is added to the norm of the gradient, as a share
+	more  float64 // by which share mu exceeds lambda in the second derivative of the factors
 }
 
 const (
+	// A second derivative of the factors that was indefinite is shifted by firstShift of lambda at
+	// first, and by shiftBy times more or less thereafter, up to mostShift.
 	firstShift = 0.01
 	mostShift  = 0.3
 	shiftBy    = 10
