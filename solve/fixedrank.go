@@ -17,6 +17,8 @@ import (
 // ([prox.NuclearCurvature]), solved by the same preconditioned conjugate gradients (Absil, Mahony
 // and Sepulchre, Optimization Algorithms on Matrix Manifolds, 2008; Vandereycken, SIAM J. Optim.
 // 23, 2013). A proximal gradient step follows each: it corrects the rank, and gives the measure.
+// Where the tangent space is large the steps are those for the factors ([matrices.factorNewton]), which
+// do not wait for the rank.
 type newtonSteps struct {
 	rank  int     // of the last iteration
 	same  int     // iterations since it changed, or since the last step that was rejected
