@@ -39,7 +39,7 @@ func (w *matrices) aim() error {
 // values of the block are above the level there are more of them.
 func (w *matrices) proceed() {
 	r := len(w.top.Sigma)
-	if w.reduces(r) {
+	if w.byFactors(r) {
 		w.due = r > 0 && w.second.ready()
 	} else {
 		w.due = w.level <= w.tau && w.second.due(r)

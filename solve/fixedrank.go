@@ -94,7 +94,7 @@ func (w *matrices) accelerate(ctx context.Context) error {
 	w.dev.Lin(w.z, 1, w.ab, -1, w.target())
 	tol := max(finest, min(coarsest, math.Sqrt(optimality)))
 	step := w.newton
-	if w.reduces(len(w.top.Sigma)) {
+	if w.byFactors(len(w.top.Sigma)) {
 		step = w.factorNewton
 	}
 	better, err := step(ctx, tol)
