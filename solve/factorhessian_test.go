@@ -12,7 +12,6 @@ import (
 // The blocks' inverses, the coupling and the elimination are those of the second derivative of phi, by
 // central differences of its gradient, and its quadratic form vanishes along (L M, -R M*).
 func TestFactorHessianIsTheSecondDerivative(t *testing.T) {
-	array.UseNative()
 	dev := array.NewHost()
 	for _, shape := range []array.Shape{{Rows: 7, Cols: 5}, {Rows: 5, Cols: 8}} {
 		m, n, k := shape.Rows, shape.Cols, 3
