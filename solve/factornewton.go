@@ -25,7 +25,7 @@ func (w *matrices) factorNewton(ctx context.Context, tol float64) (bool, error) 
 		return false, err
 	}
 	defer over.Free()
-	h, err := w.newFactorHessian(ctx, w.top.U, f, w.top.V, w.z, lambda*(1+w.second.more))
+	h, err := w.newFactorHessian(ctx, w.top.U, f, w.top.V, w.z, lambda*(1+w.second.shift()))
 	if err != nil {
 		return false, err
 	}
@@ -42,6 +42,9 @@ func (w *matrices) factorNewton(ctx context.Context, tol float64) (bool, error) 
 		return false, err
 	}
 	w.second.learn(h.indefinite)
+	if h.indefinite && w.patient {
+		w.second.rejected()
+	}
 	step := h.search(x, lambda)
 	if !(step > 0) {
 		return false, w.dev.Err()
@@ -135,11 +138,11 @@ const (
 const (
 	longestStep = 2
 	stepGrid    = 64
-	leastGain   = 1e-13 // of the objective
 )
 
 // search returns the t in [0, 2] at which phi(L + t Q, R + t P), a polynomial of degree four, is least;
-// 0 where it does not fall.
+// 0 where it does not fall. The slope is that of the gradient, so that the polynomial is accurate near
+// the solution, where the difference of two objectives is not.
 func (h *factorHessian) search(x [2]array.Batch, lambda float64) float64 {
 	dev := h.dev
 	a, c := dev.Alloc(1, h.d), dev.Alloc(1, h.d)
@@ -149,14 +152,15 @@ func (h *factorHessian) search(x [2]array.Batch, lambda float64) float64 {
 	h.sample(columnSide, a, x[columnSide], 1)
 	dev.SampleProduct(c, h.pattern, 1, x[rowSide], x[columnSide], 0)
 	z := h.misfit
-	along, size := 0.0, 0.0
+	slope, size := 0.0, 0.0
 	for i := range x {
-		along += dot(h.side[i].factor, x[i])
+		down := dev.Alloc(1, x[i].N())
+		h.descent(i, down, lambda)
+		slope -= dot(down, x[i])
 		size += dot(x[i], x[i])
+		down.Free()
 	}
-	p := [5]float64{
-		0, dot(z, a) + lambda*along, dot(a, a)/2 + dot(z, c) + lambda/2*size, dot(a, c), dot(c, c) / 2,
-	}
+	p := [5]float64{0, slope, dot(a, a)/2 + dot(z, c) + lambda/2*size, dot(a, c), dot(c, c) / 2}
 	value := func(t float64) float64 { return t * (p[1] + t*(p[2]+t*(p[3]+t*p[4]))) }
 	best := 0.0
 	for i := 1; i <= stepGrid; i++ {
@@ -171,9 +175,6 @@ func (h *factorHessian) search(x [2]array.Batch, lambda float64) float64 {
 				best = t
 			}
 		}
-	}
-	if -value(best) <= leastGain*dot(z, z) {
-		return 0
 	}
 	return best
 }

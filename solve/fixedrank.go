@@ -23,16 +23,28 @@ type newtonSteps struct {
 	rank  int     // of the last iteration
 	same  int     // iterations since it changed, or since the last step that was rejected
 	await int     // iterations without a change before a step
+	far   float64 // the relative optimality before the step
 	more  float64 // by which share mu exceeds lambda in the second derivative of the factors
 }
 
 const (
 	// A second derivative of the factors that was indefinite is shifted by firstShift of lambda at
-	// first, and by shiftBy times more or less thereafter, up to mostShift.
+	// first, and by shiftBy times more or less thereafter, up to mostShift. The shift is at least
+	// shiftShare times the optimality, up to firstShift, which leaves the convergence quadratic (Li,
+	// Fukushima, Qi and Yamashita, Comput. Optim. Appl. 28, 2004).
 	firstShift = 0.01
 	mostShift  = 0.3
 	shiftBy    = 10
+	shiftShare = 3
 )
+
+// shift is by which share mu exceeds lambda in the next second derivative.
+func (s *newtonSteps) shift() float64 {
+	if least := shiftShare * s.far; least > s.more {
+		return max(s.more, min(least, firstShift))
+	}
+	return s.more
+}
 
 // learn makes the shift larger where the second derivative was indefinite all the same, else smaller.
 func (s *newtonSteps) learn(indefinite bool) {
@@ -54,6 +66,9 @@ const (
 	// coarsest is the relative residual of the first Newton systems, and finest that of the last:
 	// it is the square root of the optimality.
 	coarsest, finest = 0.1, 1e-4
+	// The last Newton step aims at lastShare of the tolerance, from where the square root of the
+	// optimality would reach lastNear of that.
+	lastShare, lastNear = 0.1, 30
 	// mostNewton bounds the conjugate gradient steps of a Newton step.
 	mostNewton = 60
 	// A step that does not lower the objective is made shorter by this factor, and so often.
@@ -83,6 +98,16 @@ func (s *newtonSteps) ready() bool {
 // rejected delays the next step.
 func (s *newtonSteps) rejected() { s.same, s.await = 0, 2*steadyRank }
 
+// residual is that of a Newton system from a point of that optimality: its square root, or what takes
+// the next point below the tolerance, with a margin, where that is about as near.
+func (w *matrices) residual(optimality float64) float64 {
+	tol := math.Sqrt(optimality)
+	if last := lastShare * w.tol / optimality; tol < lastNear*last {
+		tol = last
+	}
+	return min(coarsest, tol)
+}
+
 // accelerate replaces b_k by the point that a Newton step leads to, where one is due and the
 // objective is less there. The iteration has no momentum then.
 func (w *matrices) accelerate(ctx context.Context) error {
@@ -90,11 +115,12 @@ func (w *matrices) accelerate(ctx context.Context) error {
 		return nil
 	}
 	optimality := w.moved() / w.eta / Norm(w.z)
+	w.second.far = optimality
 	w.c = 0
 	w.dev.Lin(w.z, 1, w.ab, -1, w.target())
-	tol := max(finest, min(coarsest, math.Sqrt(optimality)))
+	tol := max(finest, w.residual(optimality))
 	step := w.newton
-	if w.byFactors(len(w.top.Sigma)) {
+	if w.factors {
 		step = w.factorNewton
 	}
 	better, err := step(ctx, tol)

@@ -48,26 +48,29 @@ type matrices struct {
 	seen     [2]lines    // the places by rows and by columns
 	m, n     int
 	eta, tau float64
+	tol      float64 // of the relative optimality
 	y        array.Batch
 	sorted   array.Batch // y in the order of the places, where that differs
 
-	c      float64             // the momentum
-	now    factored            // b_k
-	old    factored            // b_{k-1}
-	step   factored            // b_k - b_{k-1}
-	step2  float64             // its squared norm
-	ab     array.Batch         // A b_k
-	abOld  array.Batch         // A b_{k-1}
-	z      array.Batch         // A x_k - y
-	space  *subspace.Iteration // the leading right singular vectors of X
-	top    subspace.Triplets   // its values above tau
-	block  subspace.Triplets   // all values of the block, where they were asked for
-	whole  bool                // ask for them
-	passes int                 // steps of the partial SVD in an iteration
-	above  float64             // the threshold of the iteration, above tau in the continuation
-	level  float64             // the threshold of the continuation, which falls to tau
-	slope  *subspace.Iteration // the leading right singular vectors of the gradient
-	size   int                 // of the block that was decomposed last
+	c       float64             // the momentum
+	now     factored            // b_k
+	old     factored            // b_{k-1}
+	step    factored            // b_k - b_{k-1}
+	step2   float64             // its squared norm
+	ab      array.Batch         // A b_k
+	abOld   array.Batch         // A b_{k-1}
+	z       array.Batch         // A x_k - y
+	space   *subspace.Iteration // the leading right singular vectors of X
+	top     subspace.Triplets   // its values above tau
+	block   subspace.Triplets   // all values of the block, where they were asked for
+	whole   bool                // ask for them
+	passes  int                 // steps of the partial SVD in an iteration
+	above   float64             // the threshold of the iteration, above tau in the continuation
+	factors bool                // the next Newton step is that for the factors
+	patient bool                // and one with an indefinite second derivative delays the next, as its rank is too low
+	level   float64             // the threshold of the continuation, which falls to tau
+	slope   *subspace.Iteration // the leading right singular vectors of the gradient
+	size    int                 // of the block that was decomposed last
 
 	pending bool     // next and delta are b_{k+1} and b_{k+1} - b_k, which extrapolate turns into b_k
 	next    factored // b_{k+1}
@@ -109,7 +112,9 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 	w.z, w.ab, w.abOld = dev.Alloc(1, d), dev.Alloc(1, d), dev.Alloc(1, d)
 	dev.Fill(w.ab, 0)
 	dev.Fill(w.abOld, 0)
-	if scale := NewYardstick(y, g.bound, s.o).first(); !(scale > subspace.Smallest && scale < 1/subspace.Smallest) {
+	stick := NewYardstick(y, g.bound, s.o)
+	w.tol = stick.Tol
+	if scale := stick.first(); !(scale > subspace.Smallest && scale < 1/subspace.Smallest) {
 		return w, errHighRank
 	}
 	if w.seen = seen(dev, w.pattern); dev.Err() != nil {

@@ -134,12 +134,6 @@ func (w *matrices) reduces(k int) bool {
 	return float64((w.m+w.n-k)*k) >= limits.Reduced*float64(w.ab.N()) && w.blocksFit(k)
 }
 
-// byFactors reports whether Newton steps at rank k are those for the factors: where the derivative is
-// reduced, and for large matrices, whose rank is steady only late.
-func (w *matrices) byFactors(k int) bool {
-	return w.reduces(k) || min(w.m, w.n) >= limits.ProbedSide && w.blocksFit(k)
-}
-
 // blocksFit reports whether the blocks of factors with k columns are few enough to be kept.
 func (w *matrices) blocksFit(k int) bool {
 	values := w.seen[rowSide].blockValues(k) + w.seen[columnSide].blockValues(k)
