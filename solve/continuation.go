@@ -44,8 +44,8 @@ func (w *matrices) proceed() {
 	r := len(w.top.Sigma)
 	climbs := w.climbs(r)
 	w.factors = climbs || w.reduces(r)
-	w.patient = w.large() && !climbs
-	if w.factors && !w.patient {
+	w.patient = !climbs
+	if climbs || w.factors && !w.large() {
 		w.due = r > 0 && w.second.ready()
 	} else {
 		w.due = w.level <= w.tau && w.second.due(r)

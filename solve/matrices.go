@@ -67,7 +67,7 @@ type matrices struct {
 	passes  int                 // steps of the partial SVD in an iteration
 	above   float64             // the threshold of the iteration, above tau in the continuation
 	factors bool                // the next Newton step is that for the factors
-	patient bool                // and one with an indefinite second derivative delays the next, as its rank is too low
+	patient bool                // and one with an indefinite second derivative delays the next, as the rank is not right yet
 	level   float64             // the threshold of the continuation, which falls to tau
 	slope   *subspace.Iteration // the leading right singular vectors of the gradient
 	size    int                 // of the block that was decomposed last
