@@ -189,6 +189,8 @@ func (c Command) run(ctx context.Context, weights, y []float64) ([]float64, erro
 		return fail(ctx.Err(), "took longer than the time limit, %v, and was killed", c.Timeout)
 	case output.over:
 		return fail(nil, "wrote more than %d bytes, expected a .npy array of shape %s", output.most, dataio.ShapeString(c.Shape))
+	case errors.Is(err, exec.ErrWaitDelay):
+		return fail(err, "ended, but a process that it has started keeps its standard output open")
 	case err != nil:
 		return fail(err, "%v", err)
 	}

@@ -29,6 +29,9 @@ const (
 
 // monteCarlo is the estimate by differences: a pipeline whose solver evaluates the black box.
 func (e *evaluations) monteCarlo(ctx context.Context, o Options) (Risk, error) {
+	if err := checkStep(e.box.Step(e.y, o.Sigma2), e.y); err != nil {
+		return Risk{}, err
+	}
 	s := &blackSolver{evaluations: e, dev: array.NewHost(), eps: e.box.Step(e.y, o.Sigma2), seed: o.Seed}
 	o.Parallel, o.Observe, o.Logger = 1, nil, nil
 	p, err := New(s, o)
@@ -225,6 +228,23 @@ func (l *secants) ProbeBytes() int64 { return 24 * int64(l.solver.box.D) }
 
 // Release does nothing.
 func (*secants) Release() {}
+
+// checkStep rejects a step that rounding swallows: a difference of values of size ||y||_inf is then
+// rounding errors over eps.
+func checkStep(eps float64, y []float64) error {
+	largest := 0.0
+	for _, v := range y {
+		largest = max(largest, math.Abs(v))
+	}
+	if least := leastStep * largest; eps < least {
+		return refuse("Eps", eps, "eps is %g, expected at least %.3g: differences at a smaller step are rounding errors of y, whose largest value is %.3g", eps, least, largest)
+	}
+	return nil
+}
+
+// leastStep is the least step over the largest value of y: the rounding errors of a difference are
+// then about a hundred-thousandth of it.
+const leastStep = 1e5 * 0x1p-52
 
 // doubt repeats the first probes with a larger step and compares.
 func (s *blackSolver) doubt(ctx context.Context, r *Risk) error {

@@ -365,3 +365,12 @@ func TestBlackBoxErrors(t *testing.T) {
 		}
 	}
 }
+
+// A step that the rounding of y swallows is refused, whatever both differences say.
+func TestBlackBoxRefusesStepsBelowRounding(t *testing.T) {
+	y := []float64{3, -2, 5, 1}
+	box := &pipeline.BlackBox{D: 4, Name: "the identity", Eps: 1e-17, Eval: func(_ context.Context, _, y []float64) ([]float64, error) { return slices.Clone(y), nil }}
+	if _, err := box.Estimate(t.Context(), nil, y, pipeline.Options{Sigma2: 1}); err == nil || !strings.Contains(err.Error(), "eps is 1e-17, expected at least") {
+		t.Errorf("%v", err)
+	}
+}

@@ -257,6 +257,9 @@ func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield fun
 	if err := o.checkRule(); err != nil {
 		return nil, err
 	}
+	if f.BlackBox != nil && o.Rule == OneStdErrRule {
+		return nil, refuse("Rule", o.Rule, "the rule %s needs the standard errors of differences, which points of a black box do not have: choose the rule %s", o.Rule, MinimumRule)
+	}
 	if err := checkSample(y, d); err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
@@ -420,7 +423,11 @@ func (s *sweep) run(ctx context.Context) error {
 	}
 	grid := s.best
 	if !grid.defined() {
-		return fmt.Errorf("pipeline: the criterion %s is not defined at any point of the grid: no fit leaves degrees of freedom to the residual", s.o.Criterion)
+		why := "no fit leaves degrees of freedom to the residual"
+		if s.o.Criterion == risk.ALO {
+			why = "at each of them some observation determines its own fit, or rests on too few probes; choose another criterion"
+		}
+		return fmt.Errorf("pipeline: the criterion %s is not defined at any point of the grid: %s", s.o.Criterion, why)
 	}
 	minimum := &origin{s: s, of: grid}
 	count, err := s.refine(ctx, minimum)

@@ -70,6 +70,9 @@ func LeftOutPredictors(z, slope, curvature, a []float64) ([]float64, error) {
 
 // Mean is the mean of the losses of observations that are left out, and its standard error as that
 // of a mean over d observations, NaN at d = 1.
+//
+// An infinite loss, or one whose square overflows, makes both NaN: one Newton step has then left the
+// range of the loss.
 func Mean(losses []float64) (mean, stdErr float64) {
 	n := float64(len(losses))
 	for _, v := range losses {
@@ -78,6 +81,9 @@ func Mean(losses []float64) (mean, stdErr float64) {
 	squares := 0.0
 	for _, v := range losses {
 		squares += (v - mean) * (v - mean)
+	}
+	if math.IsInf(squares, 0) || math.IsNaN(squares) {
+		return math.NaN(), math.NaN()
 	}
 	return mean, math.Sqrt(squares / (n - 1) / n)
 }

@@ -68,6 +68,13 @@ func (j *Job) leave(c vjp.Closed) error {
 	return nil
 }
 
+// watched reports whether the probes of the run are to show the diagonal: where leave-one-out was asked
+// for, and elsewhere where that costs next to nothing, their images being vectors in the host's memory.
+func (j *Job) watched() bool {
+	_, own := j.view.Available()
+	return j.settings.ALO || !own && !j.plan.ByMoments(hutch.Residual, j.moments)
+}
+
 // leaveOneOut is the estimate, when all probes are done: exact is that for a diagonal, and left the
 // loss of one observation by its leverage.
 func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, err error), left func() risk.LeftOut) (risk.LeaveOneOutResult, error) {

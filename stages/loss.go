@@ -107,7 +107,9 @@ func (j *Job) lossCriteria(r *Risk) error {
 		for i, z := range losses {
 			losses[i] = known.At(i, z, j.Y[i])
 		}
-		mean, stdErr = risk.Mean(losses)
+		if mean, stdErr = risk.Mean(losses); math.IsNaN(mean) {
+			return mean, stdErr, fmt.Errorf("one Newton step towards the fit without an observation leaves the range of the %s loss", j.lossTerms.Name)
+		}
 		return mean, stdErr, nil
 	}, func() risk.LeftOut {
 		return func(i int, h float64) float64 {

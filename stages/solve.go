@@ -87,7 +87,7 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			jobs.add(job)
 			if job.plan.Dim > 0 {
 				job.run = hutch.NewRun(job.view, job.plan, matrix(job.solution.Linearization, job.moments), hutch.Options{
-					Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: !job.plan.ByMoments(hutch.Residual, job.moments), Seen: job.seen(),
+					Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: job.watched(), Seen: job.seen(),
 				})
 			}
 			if err := job.settle(ctx, job.commonImages(ctx)); err != nil {

@@ -17,7 +17,8 @@ import (
 // predictHelp is the command's help.
 const predictHelp = `Predicts from the file that surepipe run --out fit.npz or sweep --out fit.npz has written.
 
-A fit of a regression predicts b0 + x b for the rows x of --data. Where the fit is of a table,
+A fit of a regression predicts b0 + x b for the rows x of --data; one with --loss logistic or
+poisson the expectation of y there, a probability or a rate, and so for entries. Where the fit is of a table,
 --data is a table with the same columns by name, in any order; others are ignored, and named on
 standard error. A missing column, a level that the fit does not know and a missing value are
 errors, but missing values are replaced by the means of the fit's data where the fit was made

@@ -118,7 +118,7 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 			doubted++
 		}
 	}
-	if old > 0 {
+	if old > 0 && !f.exec.given() {
 		add(noteIncomparable, "%d points of %s have no digest, as those of earlier versions: their differences have no error, and --rule 1se passes over them", old, f.jsonl)
 	}
 	if doubted > 0 {
