@@ -38,7 +38,7 @@ func (s *Spec) fields(n *yaml.Node, what string, known ...string) (section, erro
 			if hint := analysisHint(key.Value); hint != "" {
 				return section{}, s.errorf(key.Line, "key %q in %s: %s", key.Value, what, hint)
 			}
-			return section{}, s.errorf(key.Line, "key %q in %s is unknown%s; expected %s", key.Value, what, meant(key.Value, known), oneOf(known))
+			return section{}, s.errorf(key.Line, "key %q in %s is unknown%s; expected %s", key.Value, what, dataio.Meant(key.Value, known), oneOf(known))
 		case f.nodes[key.Value] != nil:
 			return section{}, s.errorf(key.Line, "key %q in %s occurs twice", key.Value, what)
 		case isNull(value):
@@ -165,7 +165,7 @@ func (s *Spec) choice(n *yaml.Node, what string, among []string) (string, error)
 		return "", err
 	}
 	if !slices.Contains(among, text) {
-		return "", s.errorf(n.Line, "%s is %.40q%s, expected %s", what, text, meant(text, among), oneOf(among))
+		return "", s.errorf(n.Line, "%s is %.40q%s, expected %s", what, text, dataio.Meant(text, among), oneOf(among))
 	}
 	return text, nil
 }
@@ -218,7 +218,7 @@ func (s *Spec) head(n *yaml.Node, what string, known []string) (name string, arg
 		if hint := analysisHint(name); hint != "" {
 			return "", nil, 0, s.errorf(line, "%s %q: %s", what, name, hint)
 		}
-		return "", nil, 0, s.errorf(line, "%s %.40q is unknown%s; expected %s", what, name, meant(name, known), oneOf(known))
+		return "", nil, 0, s.errorf(line, "%s %.40q is unknown%s; expected %s", what, name, dataio.Meant(name, known), oneOf(known))
 	}
 	return name, args, line, nil
 }
@@ -239,15 +239,6 @@ func analysisHint(key string) string {
 		return "a penalty r(D b) of an analysis operator D has no proximal operator in closed form; expected a synthesis form, A = operator synthesis with a penalty on its coefficients b (see synthesis), or tv1d"
 	}
 	return ""
-}
-
-// meant suggests a known word for an unknown one.
-func meant(found string, known []string) string {
-	nearest := dataio.Nearest(found, known)
-	if nearest == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %q?)", nearest)
 }
 
 func oneOf(known []string) string {

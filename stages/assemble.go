@@ -212,17 +212,6 @@ func (j *Job) residuals(mu []float64) iter.Seq[[]float64] {
 	}
 }
 
-// cloned yields copies.
-func cloned(parts iter.Seq[[]float64]) iter.Seq[[]float64] {
-	return func(yield func([]float64) bool) {
-		for part := range parts {
-			if !yield(slices.Clone(part)) {
-				return
-			}
-		}
-	}
-}
-
 // criteria sets those that need the residuals, when the terms and the estimate are known.
 func (j *Job) criteria(r *Risk) error {
 	if r.LossTerms = j.lossTerms; r.LossTerms != nil {
@@ -230,7 +219,11 @@ func (j *Job) criteria(r *Risk) error {
 	}
 	r.Criteria = r.Terms().CriteriaOf(r.Trace.Error(), j.residuals(r.MuHat))
 	all := sync.OnceValue(func() []float64 {
-		return slices.Concat(slices.Collect(cloned(j.residuals(r.MuHat)))...)
+		all := make([]float64, 0, len(j.Y))
+		for part := range j.residuals(r.MuHat) {
+			all = append(all, part...)
+		}
+		return all
 	})
 	left, err := j.leaveOneOut(func(diagonal []float64) (mean, stdErr float64, err error) {
 		return risk.LeaveOneOut(all(), diagonal)

@@ -156,7 +156,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	}
 	switch {
 	case f.trace != pipeline.Auto && !slices.Contains(hutch.Estimators(), f.trace):
-		return usagef("--trace is %q, expected auto or one of %s%s", f.trace, strings.Join(hutch.Estimators(), ", "), meant(f.trace, hutch.Estimators()))
+		return usagef("--trace is %q, expected auto or one of %s%s", f.trace, strings.Join(hutch.Estimators(), ", "), dataio.Meant(f.trace, hutch.Estimators()))
 	case f.trace == pipeline.Auto && f.queries.n < 2:
 		return usagef("--queries is %d, expected 2 or more, or auto", f.queries.n)
 	}
@@ -186,7 +186,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 		return err
 	}
 	if f.solver != "auto" && !slices.Contains(vjp.Solvers(), f.solver) {
-		return usagef("--solver is %q, expected auto or one of %s%s", f.solver, strings.Join(vjp.Solvers(), ", "), meant(f.solver, vjp.Solvers()))
+		return usagef("--solver is %q, expected auto or one of %s%s", f.solver, strings.Join(vjp.Solvers(), ", "), dataio.Meant(f.solver, vjp.Solvers()))
 	}
 	return nil
 }

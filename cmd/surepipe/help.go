@@ -13,15 +13,6 @@ import (
 	"surepipe/internal/dataio"
 )
 
-// meant is a hint at the candidate that name may be a misspelling of, "" where there is none.
-func meant(name string, candidates []string) string {
-	nearest := dataio.Nearest(name, candidates)
-	if nearest == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %q?)", nearest)
-}
-
 // commandNames are the names of the subcommands of cmd that its help lists.
 func commandNames(cmd *cobra.Command) (names []string) {
 	for _, c := range cmd.Commands() {
@@ -34,7 +25,7 @@ func commandNames(cmd *cobra.Command) (names []string) {
 
 // unknownCommand is the error for a name that no subcommand of cmd has.
 func unknownCommand(cmd *cobra.Command, name string) error {
-	return usagef("unknown command %q%s; see %s --help", name, meant(name, commandNames(cmd)), cmd.CommandPath())
+	return usagef("unknown command %q%s; see %s --help", name, dataio.Meant(name, commandNames(cmd)), cmd.CommandPath())
 }
 
 // checkCommand rejects an unknown command before its flags are read: they are not root's.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"surepipe/internal/dataio"
 	"surepipe/problems"
 )
 
@@ -23,7 +24,7 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	case f.problem != "" && f.spec != "":
 		return usagef("--problem is %q and --spec %q, expected one of them", f.problem, f.spec)
 	case f.spec == "" && named.Name == "":
-		return usagef("--problem is %q%s, expected %s; or --spec", f.problem, meant(f.problem, problems.Names()), known)
+		return usagef("--problem is %q%s, expected %s; or --spec", f.problem, dataio.Meant(f.problem, problems.Names()), known)
 	case f.spec == "" && f.data == "" && f.y == "" && f.mu == "":
 		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx, .png, .jpg or .tif), or --y and --X")
 	case f.table.standardize && f.spec == "" && !named.Design:

@@ -271,9 +271,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	if ys.total >= 0 {
 		f.warn(cmd, job.problem)
 	}
-	f.warnIntercept(cmd, rest)
-	f.noteTable(cmd, rest)
-	f.noteScales(cmd, rest)
+	f.warnData(cmd, rest)
 	var doubts []pipeline.Warning
 	m := &monteCarlo{
 		job: job, template: f.result(job), ys: ys, mu: rest.Mu, first: o.first, count: count, part: part{0, count + o.seeds}, seed: f.seed,

@@ -165,7 +165,8 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 	if err := f.coefficients.checkProblem(job.problem); err != nil {
 		return err
 	}
-	f.warnData(cmd, job.problem, file.Data)
+	f.warn(cmd, job.problem)
+	f.warnData(cmd, file.Data)
 	risk, err := job.estimate(ctx, file.Y)
 	bar.close()
 	if err != nil {

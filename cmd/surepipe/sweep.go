@@ -281,7 +281,8 @@ func runSweep(cmd *cobra.Command, f *sweepFlags) error {
 			return err
 		}
 	}
-	f.warnData(cmd, job.problem, file.Data)
+	f.warn(cmd, job.problem)
+	f.warnData(cmd, file.Data)
 	if err := r.begin(header); err != nil {
 		return err
 	}

@@ -134,9 +134,8 @@ func (f *estimatorFlags) tableError(err error) error {
 	return usageError{err}
 }
 
-// warnData prints what the user should know about the estimator and the data.
-func (f *estimatorFlags) warnData(cmd *cobra.Command, p *problems.Problem, data problems.Data) {
-	f.warn(cmd, p)
+// warnData prints what the user should know about the data.
+func (f *estimatorFlags) warnData(cmd *cobra.Command, data problems.Data) {
 	f.warnIntercept(cmd, data)
 	f.noteTable(cmd, data)
 	f.noteScales(cmd, data)

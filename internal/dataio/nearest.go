@@ -1,6 +1,9 @@
 package dataio
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Nearest is the candidate of which a name may be a misspelling: the first one of least edit
 // distance (Levenshtein's, ignoring case), if that is at most half the name's length; "" where
@@ -22,6 +25,16 @@ func Nearest(name string, candidates []string) string {
 		}
 	}
 	return nearest
+}
+
+// Meant is a hint at the candidate that a name may be a misspelling of, to follow the name in a
+// message: ` (did you mean "y"?)`; "" where there is none.
+func Meant(name string, candidates []string) string {
+	nearest := Nearest(name, candidates)
+	if nearest == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", nearest)
 }
 
 // editDistance is Levenshtein's distance: insertions, deletions and substitutions.
