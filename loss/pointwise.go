@@ -110,25 +110,22 @@ func (l *Pointwise) Value(z, y array.Batch) float64 {
 
 // Gradient sets dst_i = w_i f'(z_i; y_i).
 func (l *Pointwise) Gradient(dst, z, y array.Batch) {
-	s := l.take(z, y)
-	defer l.pool.Put(s)
-	l.fits(dst, z)
-	for i, v := range s.z {
-		if s.out[i] = 0; l.weight(i) > 0 {
-			s.out[i] = l.weight(i) * l.f.slope(v, s.y[i])
-		}
-	}
-	dst.Device().Upload(dst, s.out)
+	l.set(dst, z, y, l.f.slope)
 }
 
 // Curvature sets dst_i = w_i f”(z_i; y_i).
 func (l *Pointwise) Curvature(dst, z, y array.Batch) {
+	l.set(dst, z, y, l.f.curvature)
+}
+
+// set sets dst_i = w_i of(z_i, y_i).
+func (l *Pointwise) set(dst, z, y array.Batch, of func(z, y float64) float64) {
 	s := l.take(z, y)
 	defer l.pool.Put(s)
 	l.fits(dst, z)
 	for i, v := range s.z {
 		if s.out[i] = 0; l.weight(i) > 0 {
-			s.out[i] = l.weight(i) * l.f.curvature(v, s.y[i])
+			s.out[i] = l.weight(i) * of(v, s.y[i])
 		}
 	}
 	dst.Device().Upload(dst, s.out)

@@ -172,6 +172,15 @@ var dctOperator = operatorKind{
 	},
 }
 
+// wavelet reads the keys family and levels.
+func (s *Spec) wavelet(f section) (family string, levels int, err error) {
+	if family, err = s.text(f.nodes["family"], "family"); err != nil {
+		return "", 0, err
+	}
+	levels, err = s.positive(f.nodes["levels"], "levels")
+	return family, levels, err
+}
+
 var waveletOperator = operatorKind{
 	name:  "wavelet",
 	forms: []form{{"wavelet: {family: db4, levels: 4}", "the orthonormal wavelet transform, from a signal to its coefficients; haar, db2 to db10, sym4 to sym8"}},
@@ -181,11 +190,7 @@ var waveletOperator = operatorKind{
 		if err != nil {
 			return nil, err
 		}
-		family, err := s.text(f.nodes["family"], "family")
-		if err != nil {
-			return nil, err
-		}
-		levels, err := s.positive(f.nodes["levels"], "levels")
+		family, levels, err := s.wavelet(f)
 		if err != nil {
 			return nil, err
 		}

@@ -43,11 +43,7 @@ var shrinkageRegularizer = regularizerKind{
 		if err != nil {
 			return nil, err
 		}
-		family, err := s.text(f.nodes["family"], "family")
-		if err != nil {
-			return nil, err
-		}
-		levels, err := s.positive(f.nodes["levels"], "levels")
+		family, levels, err := s.wavelet(f)
 		if err != nil {
 			return nil, err
 		}

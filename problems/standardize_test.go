@@ -12,7 +12,6 @@ import (
 
 	"surepipe/array"
 	"surepipe/array/arraytest"
-	"surepipe/internal/dataio"
 	"surepipe/problems"
 )
 
@@ -31,21 +30,6 @@ func standardizedByHand(x *mat.Dense) (*mat.Dense, []float64) {
 		}
 	}
 	return z, s
-}
-
-// sparseOf stores a matrix as a sparse one.
-func sparseOf(x *mat.Dense) *dataio.Sparse {
-	d, p := x.Dims()
-	m := &dataio.Sparse{Rows: d, Cols: p, IndPtr: []int{0}}
-	for i := range d {
-		for j := range p {
-			if v := x.At(i, j); v != 0 {
-				m.Indices, m.Values = append(m.Indices, j), append(m.Values, v)
-			}
-		}
-		m.IndPtr = append(m.IndPtr, len(m.Values))
-	}
-	return m
 }
 
 // Standardized columns give the estimate, the maximum of the weight and, in the units of the original
@@ -75,7 +59,7 @@ func TestStandardizedColumnsAreTheirDeviationsApart(t *testing.T) {
 			for _, intercept := range []bool{true, false} {
 				hyper := problems.Hyper{Lambda: problems.OfMax(0.2)}
 				want, wantMu := estimateOf(t, dev, problems.Data{X: z, Y: y, Intercept: intercept}, hyper)
-				for _, data := range []problems.Data{{X: x}, {Sparse: sparseOf(x)}} {
+				for _, data := range []problems.Data{{X: x}, {Sparse: sparsely(x)}} {
 					data.Y, data.Intercept, data.Standardize = y, intercept, true
 					got, gotMu := estimateOf(t, dev, data, hyper)
 					for i := range gotMu {
@@ -157,7 +141,7 @@ func TestStandardizeIsRefusedWhereItHasNoPlace(t *testing.T) {
 // for a sparse one.
 func TestScaleRange(t *testing.T) {
 	x := mat.NewDense(4, 3, []float64{0, 0.1, 7, 10, 0.1, 7, 0, 0.1, 9, 10, 0.1, 9})
-	for _, data := range []problems.Data{{X: x}, {Sparse: sparseOf(x)}} {
+	for _, data := range []problems.Data{{X: x}, {Sparse: sparsely(x)}} {
 		least, most, ok := data.ScaleRange()
 		if !ok || !slices.Equal([]float64{least, most}, []float64{1, 5}) {
 			t.Errorf("%g to %g, %t", least, most, ok)
