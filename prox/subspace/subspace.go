@@ -56,12 +56,13 @@ type Iteration struct {
 	v    array.Batch // n x k, independent columns
 	rng  *rand.Rand
 	held bool
+	most float64 // the largest block, as a share of the smaller side
 }
 
 // New starts at random vectors, the same ones every time, for matrices of the given shape. The
 // first block has 1/32 of the smaller side, and at least [MinBuffer].
 func New(dev array.Device, shape array.Shape) *Iteration {
-	s := &Iteration{dev: dev, m: shape.Rows, n: shape.Cols, rng: rand.New(rand.NewPCG(0x6c6f77, 0x72616e6b))}
+	s := &Iteration{dev: dev, m: shape.Rows, n: shape.Cols, rng: rand.New(rand.NewPCG(0x6c6f77, 0x72616e6b)), most: maxBlock}
 	s.v = dev.Alloc(s.n, max(MinBuffer, int(firstBlock*float64(min(s.m, s.n)))))
 	s.random(s.v)
 	return s
@@ -73,9 +74,13 @@ func (s *Iteration) Free() { s.v.Free() }
 // Size is the number of vectors in the block.
 func (s *Iteration) Size() int { return s.v.N() }
 
-// Largest is the size of the largest block, a third of the smaller side: beyond it all singular
-// values are cheaper.
-func (s *Iteration) Largest() int { return max(int(maxBlock*float64(min(s.m, s.n))), 1) }
+// Allow sets the largest block, as a share of the smaller side, where a step is worth more than a step
+// with all singular values.
+func (s *Iteration) Allow(share float64) { s.most = share }
+
+// Largest is the size of the largest block, a third of the smaller side unless [Iteration.Allow] says
+// otherwise: beyond it all singular values are cheaper.
+func (s *Iteration) Largest() int { return max(int(s.most*float64(min(s.m, s.n))), 1) }
 
 // next is the size of the next block, given the number of values above the threshold and that of
 // all values of this one.
