@@ -237,6 +237,7 @@ func (w *matrices) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivativ
 		return nil, errHighRank
 	}
 	w.threshold()
+	resolve(w.space, sigma, w.above, w.moved())
 	w.proceed()
 	w.pending = true
 	return nil, w.dev.Err()

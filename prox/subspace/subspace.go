@@ -41,7 +41,8 @@ const MinBuffer = 8
 const MinSide = 64
 
 // Range is the largest sigma_1/tau at which singular values come from squares: they and their
-// vectors err by about eps sigma_1/tau of ||X||.
+// vectors err by about eps sigma_1/tau of ||X||, or eps ||X|| where that is asked for
+// ([Iteration.Resolve]).
 const Range = 1e4
 
 // Smallest and its inverse bound ||X|| where singular values come from squares.
@@ -56,6 +57,7 @@ type Iteration struct {
 	v    array.Batch // n x k, independent columns
 	rng  *rand.Rand
 	held bool
+	fine bool    // triplets are accurate to eps ||X||
 	most float64 // the largest block, as a share of the smaller side
 }
 
@@ -98,6 +100,10 @@ func (s *Iteration) next(active, all int) int {
 // Hold sets whether [Iteration.Advance] must keep the size of a block all of whose values are above
 // tau.
 func (s *Iteration) Hold(held bool) { s.held = held }
+
+// Resolve makes the triplets accurate to about eps ||X||, by a singular value decomposition in place of
+// squares. It takes one Gram matrix and one product of tall matrices more a step.
+func (s *Iteration) Resolve() { s.fine = true }
 
 // LeadByGram sets the block to the leading eigenvectors of the Gram matrix g = X*X of a matrix X with at
 // least as many rows as columns, g being row-major, and overwritten, on the host: as many as there
@@ -270,26 +276,24 @@ func (s *Iteration) advance(x Product, tau float64, all bool) (_ Triplets, r int
 	}
 	carried := 0
 	for carried < kq && sigma[carried] > tiniest*sigma[0] {
-		if carried == r && sigma[r] > tau {
-			r++
-		}
 		carried++
 	}
+	f := ofSquares(z, p, sigma[:carried])
+	if s.fine {
+		if f, err = resolved(z, p, sigma[:carried]); err != nil {
+			return Triplets{}, 0, err
+		}
+	}
+	defer f.free()
+	for r < carried && f.sigma[r] > tau {
+		r++
+	}
 	want := s.next(r, carried)
-
-	// The triplets.
 	count := r
 	if all {
 		count = carried
 	}
-	out := Triplets{Sigma: sigma[:count], U: dev.Alloc(s.m, max(count, 1)), V: dev.Alloc(s.n, max(count, 1))}
-	if count == 0 {
-		dev.Fill(out.U, 0)
-		dev.Fill(out.V, 0)
-	} else {
-		multiply(out.U, q, columns(p, kq, count, func(i int) float64 { return 1 }), 0)
-		multiply(out.V, z, columns(p, kq, count, func(i int) float64 { return 1 / sigma[i] }), 0)
-	}
+	out := f.triplets(q, count)
 
 	// The next block.
 	keep := min(carried, want)
