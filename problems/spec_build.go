@@ -48,9 +48,11 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 			return err
 		}
 		p.Signal, p.SignalShape = w.op, a.cols
+		_, p.SignalComplex = s.operator.complexSides()
 		a = multiply([]built{a, w})
 	}
 	p.Operator, p.MuShape, p.BShape, p.Frames = a.op, data.YShape, a.cols, data.Frames
+	p.MuComplex = data.Complex
 	p.D, p.P = a.op.Dims()
 	from := b.source(a.op)
 	p.rows = s.operator.matrix != nil && s.synthesis == nil

@@ -17,7 +17,17 @@ func (s *Spec) targets(d, n int) Targets {
 			"the squared error at the observed entries: at missing ones it may be far larger",
 			"the squared error of predicting an entry that is not observed, noise included",
 		}
-	case s.operator.blurs():
+	case s.operator.contains("projection"):
+		return Targets{
+			"the squared error of mu_hat, the projections: that of the image may be far larger",
+			"the squared error of predicting an entry of y, the projections, noise included",
+		}
+	case s.operator.contains("fourier"):
+		return Targets{
+			"the squared error of mu_hat, the sampled frequencies: that of the image may be far larger",
+			"the squared error of predicting a sample of a frequency, noise included",
+		}
+	case s.operator.contains("convolution"):
 		return Targets{
 			"the squared error of mu_hat, the blurred signal: that of the signal may be far larger",
 			"the squared error of predicting an entry of y, the blurred signal, noise included",
@@ -29,16 +39,6 @@ func (s *Spec) targets(d, n int) Targets {
 		}
 	}
 	return Targets{}
-}
-
-// blurs reports whether the operator contains a convolution.
-func (n *operatorNode) blurs() bool {
-	for _, child := range n.children {
-		if child.blurs() {
-			return true
-		}
-	}
-	return n.kind == "convolution"
 }
 
 // adds reports whether the operator adds several blocks of b that are signals themselves.

@@ -346,7 +346,7 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 	if format == ".npz" {
 		return writeFit(path, p, data, risk, r)
 	}
-	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat}
+	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat, Complex: p.MuComplex}
 	if p.Signal == nil && !linops.StructureOf(p.Operator).Identity {
 		f.note(cmd, noteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a name that ends in .npz", path)
 	}
@@ -372,7 +372,7 @@ func synthesize(p *problems.Problem, b []float64) (dataio.Array, error) {
 	defer to.Free()
 	dev.Upload(from, b)
 	p.Signal.Forward(to, from)
-	return dataio.Array{Name: "signal", Shape: p.SignalShape, Data: to.ToHost()}, dev.Sync()
+	return dataio.Array{Name: "signal", Shape: p.SignalShape, Data: to.ToHost(), Complex: p.SignalComplex}, dev.Sync()
 }
 
 // logger writes to standard error when --verbose asks for it.
