@@ -20,14 +20,14 @@ func QR() Stage[Probes, Probes] {
 				return nil
 			}
 			delete(arrived, job)
-			if !job.failed() && job.run != nil {
+			if !job.failed() && job.run != nil && !job.queried {
 				if err := job.run.EndSketch(); err != nil {
 					if err := job.settle(ctx, fmt.Errorf("the sketch of the Jacobian: %w", err)); err != nil {
 						return err
 					}
 				}
 			}
-			if !job.failed() {
+			if !job.failed() && !job.queried {
 				job.planned = job.count(hutch.Projected) + job.count(hutch.Residual)
 			}
 			if job.planned == 0 {

@@ -86,11 +86,14 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			}
 			jobs.add(job)
 			if job.plan.Dim > 0 {
-				job.run = hutch.NewRun(job.view, job.plan, matrix(job.solution.Linearization, job.moments), hutch.Options{
+				job.run = hutch.NewRun(job.view, job.plan, job.matrix(), hutch.Options{
 					Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: job.watched(), Seen: job.seen(),
 				})
 			}
 			if err := job.settle(ctx, job.commonImages(ctx)); err != nil {
+				return err
+			}
+			if err := job.settle(ctx, job.probeEarly(ctx)); err != nil {
 				return err
 			}
 			if job.count(hutch.Sketching) == 0 {
@@ -109,11 +112,6 @@ func (s Settings) reporting(ctx context.Context, sample int) context.Context {
 		return ctx
 	}
 	return progress.With(ctx, func(r progress.Report) { s.Report(sample, r) })
-}
-
-// matrix is D mu_hat for the trace estimators, with the moments m.
-func matrix(l vjp.Linearization, m hutch.Moments) hutch.Matrix {
-	return hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span, Moments: m}
 }
 
 // meanWeight is the mean of the weights of the observations, 0 where the loss has none.
