@@ -72,7 +72,13 @@ They come from --data, a file of any of these formats:
   .npy of uint8,     an image too, for a specification whose y has 2 or 3 axes: scaled to
   uint16             [0, 1]. So are frames for robust-pca
 
---X, --y and --mu each name a file of their own, in any of these formats.
+  .mat, .h5          arrays by name, of MATLAB 5 to 7.3 and HDF5; n x 1 and 1 x n arrays of
+                     MATLAB are vectors
+  .nii, .nii.gz,     one array, of NIfTI and BART: the axes in the order of the file, the
+  .cfl and .hdr      last varying fastest, (time, z, y, x)
+
+--X, --y and --mu each name a file of their own, in any of these formats. FILE:NAME is one
+array of a .npz, .mat or .h5 file.
 
 ` + tableHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
 one. The intercept of --intercept is not penalized, and its degree of freedom is part of the
