@@ -58,6 +58,9 @@ type Job struct {
 	closed    hutch.Estimate
 	// By Solve: the plan of run; its Dim is 0 where there is none.
 	plan hutch.Plan
+	// By Solve: early says that the probes of run are those of leave-one-out, and are to be done while
+	// the solver's own factors show their images; queried that they have been.
+	early, queried bool
 	// By Solve: the diagonal of the solver's part of D mu_hat, where leave-one-out was asked for and
 	// it is cheap, and how leave-one-out is computed. Elsewhere it comes from the probes of run.
 	diagonal []float64

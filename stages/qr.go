@@ -23,14 +23,14 @@ func QR() Stage[Probes, Probes] {
 				return nil
 			}
 			delete(arrived, job)
-			if !job.failed() && job.run != nil {
+			if !job.failed() && job.run != nil && !job.queried {
 				if err := job.run.EndSketch(); err != nil {
 					if err := job.settle(ctx, fmt.Errorf("the sketch of the Jacobian: %w", err)); err != nil {
 						return err
 					}
 				}
 			}
-			if !job.failed() {
+			if !job.failed() && !job.queried {
 				for _, phase := range phases {
 					_, n := job.wanted(phase)
 					job.planned += n

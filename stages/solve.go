@@ -93,12 +93,15 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 				if job.division() != nil {
 					o.Taken = job.taken
 				}
-				job.run = hutch.NewRun(job.view, job.plan, matrix(job.solution.Linearization, job.moments), o)
+				job.run = hutch.NewRun(job.view, job.plan, job.matrix(), o)
 			}
 			if err := job.settle(ctx, job.announce()); err != nil {
 				return err
 			}
 			if err := job.settle(ctx, job.commonImages(ctx)); err != nil {
+				return err
+			}
+			if err := job.settle(ctx, job.probeEarly(ctx)); err != nil {
 				return err
 			}
 			if job.count(hutch.Sketching) == 0 {
@@ -129,11 +132,6 @@ func (s Settings) reporting(ctx context.Context, sample int) context.Context {
 		return ctx
 	}
 	return progress.With(ctx, func(r progress.Report) { s.Report(sample, r) })
-}
-
-// matrix is D mu_hat for the trace estimators, with the moments m.
-func matrix(l vjp.Linearization, m hutch.Moments) hutch.Matrix {
-	return hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span, Moments: m}
 }
 
 // meanWeight is the mean of the weights of the observations, 0 where the loss has none.

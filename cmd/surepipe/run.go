@@ -86,7 +86,13 @@ They come from --data, a file of any of these formats:
   .npy of uint8,     an image too, for a specification whose y has 2 or 3 axes: scaled to
   uint16             [0, 1]. So are frames for robust-pca
 
---X, --y and --mu each name a file of their own, in any of these formats.
+  .mat, .h5          arrays by name, of MATLAB 5 to 7.3 and HDF5; n x 1 and 1 x n arrays of
+                     MATLAB are vectors
+  .nii, .nii.gz,     one array, of NIfTI and BART: the axes in the order of the file, the
+  .cfl and .hdr      last varying fastest, (time, z, y, x)
+
+--X, --y and --mu each name a file of their own, in any of these formats. FILE:NAME is one
+array of a .npz, .mat or .h5 file.
 
 ` + tableHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
 one. The intercept of --intercept is not penalized, and its degree of freedom is part of the
@@ -395,14 +401,18 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 	if format == ".npz" {
 		return writeFit(path, p, data, risk, r)
 	}
-	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat}
-	if p.Signal == nil && !linops.StructureOf(p.Operator).Identity {
+	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat, Complex: p.MuComplex}
+	if p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {
 		f.note(cmd, noteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a name that ends in .npz", path)
 	}
 	if p.Signal != nil {
 		if a, err = synthesize(p, risk.B); err != nil {
 			return err
 		}
+	}
+	if p.Original != nil && p.Signal == nil {
+		a.Data = slices.Clone(a.Data)
+		p.Original(a.Data)
 	}
 	a = presented(p, a)
 	clamped, err := writeArray(path, format, a, f.depth, data.Y)
@@ -421,7 +431,11 @@ func synthesize(p *problems.Problem, b []float64) (dataio.Array, error) {
 	defer to.Free()
 	dev.Upload(from, b)
 	p.Signal.Forward(to, from)
-	return dataio.Array{Name: "signal", Shape: p.SignalShape, Data: to.ToHost()}, dev.Sync()
+	signal := to.ToHost()
+	if p.Original != nil {
+		p.Original(signal)
+	}
+	return dataio.Array{Name: "signal", Shape: p.SignalShape, Data: signal, Complex: p.SignalComplex}, dev.Sync()
 }
 
 // logger writes to standard error when --verbose asks for it.
