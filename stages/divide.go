@@ -25,6 +25,8 @@ type Division struct {
 	// Taken, if not nil, is given the number and the values of each probe that was computed here, in
 	// the order of the numbers. An error fails the sample.
 	Taken func(i int, probe DividedProbe) error
+	// Most, if positive, is the largest number of probes that a job claims at a time.
+	Most int
 
 	mu         sync.Mutex
 	first, end int // the part that is computed here
@@ -268,7 +270,11 @@ func (j *Job) gather(ctx context.Context) error {
 func (j *Job) claimed(ctx context.Context, p Probes, do func(first, n int) error) error {
 	d := j.division()
 	for first, end := p.First, p.First+p.Count; ; {
-		from, n := d.claim(first, end, j.batch)
+		most := j.batch
+		if d.Most > 0 {
+			most = min(most, d.Most)
+		}
+		from, n := d.claim(first, end, most)
 		if n == 0 {
 			return nil
 		}
