@@ -169,8 +169,8 @@ func TestPooledEstimateIsOneDevices(t *testing.T) {
 			if err != nil || !sameRisk(got, want) || !same(got.ALO, want.ALO) {
 				t.Errorf("%s, %s: %+v, %v, expected %+v", name, which, got, err, want)
 			}
-			if which == "one fails" && !strings.Contains(*told, "fallen") && name != "closed" {
-				t.Errorf("%s: told %q", name, *told)
+			if *told != "" && (which == "two" || !strings.Contains(*told, "fallen")) {
+				t.Errorf("%s, %s: told %q", name, which, *told)
 			}
 		}
 		p, y, _ := pool(t, o, newFailing(0), newFailing(0))

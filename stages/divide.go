@@ -19,7 +19,7 @@ import (
 //
 // All methods may be called from several goroutines at once.
 type Division struct {
-	// Solved, if not nil, is called with the solution of each job before any of its probes. An error
+	// Solved, if not nil, is called once, with the solution of the first job, before any probe. An error
 	// fails the sample.
 	Solved func(Fit) error
 	// Taken, if not nil, is given the number and the values of each probe that was computed here, in
@@ -27,6 +27,10 @@ type Division struct {
 	Taken func(i int, probe DividedProbe) error
 	// Most, if positive, is the largest number of probes that a job claims at a time.
 	Most int
+
+	announcing sync.Mutex // held while Solved is called
+	announced  bool
+	refusal    error // what Solved has returned
 
 	mu         sync.Mutex
 	first, end int // the part that is computed here
@@ -59,6 +63,23 @@ const (
 // the jobs end without an estimate.
 func NewDivision(first, end, total int) *Division {
 	return &Division{first: first, end: end, total: total, next: first, state: make([]probeState, total), probes: make([]DividedProbe, total), changed: make(chan struct{})}
+}
+
+// solved calls Solved unless it has been called.
+func (d *Division) solved(fit func() (Fit, error)) error {
+	if d.Solved == nil {
+		return nil
+	}
+	d.announcing.Lock()
+	defer d.announcing.Unlock()
+	if !d.announced {
+		f, err := fit()
+		if err != nil {
+			return err
+		}
+		d.announced, d.refusal = true, d.Solved(f)
+	}
+	return d.refusal
 }
 
 // Know says the values of a probe that was computed before.

@@ -177,7 +177,7 @@ func (f *runFlags) openRun(cmd *cobra.Command) (*runJob, error) {
 	}
 	r := &runJob{cmd: cmd, f: f}
 	if r.file, err = f.readData(); err != nil {
-		dev.Close()
+		f.closeDevices(dev)
 		return nil, err
 	}
 	f.keepB = f.out != "" || f.coefficients.wanted()
@@ -368,7 +368,7 @@ func (f *estimatorFlags) result(j *job) result {
 		Problem: j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
 		Standardize: j.problem.Scales() != nil,
-		Solver:      solverResult{Name: j.name()}, Device: j.dev.Name(), Version: version(),
+		Solver:      solverResult{Name: j.name()}, Device: j.device(), Version: version(),
 	}
 }
 

@@ -111,9 +111,9 @@ type machine struct {
 	Version string `json:"version"`
 }
 
-func thisMachine(dev array.Device) machine {
+func thisMachine(device string) machine {
 	blas := array.BLASInfo()
-	m := machine{BLAS: blas.Name, Kernels: blas.Core, SIMD: "none", Device: dev.Name(), Version: version()}
+	m := machine{BLAS: blas.Name, Kernels: blas.Core, SIMD: "none", Device: device, Version: version()}
 	if blas.Version != "" {
 		m.BLAS += " " + blas.Version
 	}

@@ -70,7 +70,7 @@ func (s *sweepRun) computeShard() error {
 	bounds := s.header.chains()
 	p := partOf(shard, chainUnit, len(bounds)-1)
 	first, end := bounds[p.First], bounds[p.First+p.N]
-	h := shardHeader{Shard: p, Machine: thisMachine(s.job.dev), Flags: s.flags, Files: s.files, Whole: whole, run: run}
+	h := shardHeader{Shard: p, Machine: thisMachine(s.job.device()), Flags: s.flags, Files: s.files, Whole: whole, run: run}
 	stderr := s.cmd.ErrOrStderr()
 	warn := func(text string) { fmt.Fprintln(stderr, "surepipe: "+text) }
 	var known []sweepLine
