@@ -47,5 +47,5 @@ func ExamplePool() {
 	}
 	// Output:
 	// 0: 1.167 <nil>
-	// 1: 1.167 <nil>
+	// 1: -0.875 <nil>
 }
