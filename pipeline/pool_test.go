@@ -91,7 +91,7 @@ func TestPooledStreamIsOneDevices(t *testing.T) {
 		}
 		want = append(want, r)
 	}
-	bad := newFailing(7)
+	bad := newFailing(1) // its second sample: two begin on each device
 	even := []*failing{newFailing(1 << 40), newFailing(1 << 40)}
 	for name, devices := range map[string][]array.Device{"even": {even[0], even[1]}, "three": {array.NewHost(), array.NewHost(), array.NewHost()}, "one fails": {array.NewHost(), bad}} {
 		p, y, told := pool(t, o, devices...)
@@ -112,7 +112,7 @@ func TestPooledStreamIsOneDevices(t *testing.T) {
 			arraytest.NoLeak(t, dev)
 		}
 	}
-	if a, b := even[0].work.Load(), even[1].work.Load(); a+b != n || min(a, b) < n/5 {
+	if a, b := even[0].work.Load(), even[1].work.Load(); a+b != n || min(a, b) < 3 {
 		t.Errorf("%d and %d samples on two equal devices", a, b)
 	}
 	// No device is left; and the consumer leaves.
@@ -228,8 +228,8 @@ func TestSweepOverDevicesIsOneDevices(t *testing.T) {
 		if got := collect(t, c, grid, o); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: the sweep differs from one device's", name)
 		}
-		if name != "two" && name != "in the refinement" && told.Load() != 1 {
-			t.Errorf("%s: told %d times", name, told.Load())
+		if n := told.Load(); n > 1 || n > 0 && name == "two" {
+			t.Errorf("%s: told %d times", name, n)
 		}
 		for _, dev := range devices {
 			if dev.Err() == nil {
