@@ -45,8 +45,9 @@ func writeFit(path string, p *problems.Problem, data problems.Data, risk pipelin
 	if data.Table != nil && data.Table.X != nil {
 		f.Design, f.Names = &data.Table.Design, data.Table.Design.Columns()
 	}
+	keepEffects(&f, p, risk)
 	if e := data.Entries; e != nil {
-		f.RowsBy, f.ColumnsBy, f.RowNames, f.ColumnNames = e.RowsBy, e.ColumnsBy, e.Rows, e.Columns
+		f.RowsBy, f.ColumnsBy, f.ValueBy, f.RowNames, f.ColumnNames = e.RowsBy, e.ColumnsBy, e.ValueBy, e.Rows, e.Columns
 	}
 	if p.Signal != nil {
 		signal, err := synthesize(p, risk.B)

@@ -74,7 +74,7 @@ They come from --data, a file of any of these formats:
 
 --X, --y and --mu each name a file of their own, in any of these formats.
 
-` + tableHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
+` + tableHelp + effectsHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
 one. The intercept of --intercept is not penalized, and its degree of freedom is part of the
 divergence; the output has it. b refers to the columns of X as they are in the file.
 
@@ -312,8 +312,9 @@ func (f *estimatorFlags) result(j *job) result {
 		targetsResult: targetsOf(j.problem, j.sigma2), execResult: j.execResult(f.exec.line),
 		Problem: j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
-		Standardize: j.problem.Scales() != nil,
-		Solver:      solverResult{Name: j.name()}, Device: j.dev.Name(), Version: version(),
+		Standardize:   j.problem.Scales() != nil,
+		effectsResult: effectsOf(j.problem),
+		Solver:        solverResult{Name: j.name()}, Device: j.dev.Name(), Version: version(),
 	}
 }
 
