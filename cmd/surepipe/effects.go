@@ -135,7 +135,7 @@ func fromMatrix(a dataio.Array, more map[string]dataio.Array) error {
 
 // matrixEntries are the arrays with y, indices and shape in the place of a matrix y in which NaN stands
 // for a missing entry. A matrix mu becomes that of the observed entries.
-func (a arrays) matrixEntries() (arrays, error) {
+func (a arrays) matrixEntries(stacks bool) (arrays, error) {
 	if a.Has("indices") || !a.Has("y") {
 		return a, nil
 	}
@@ -150,6 +150,9 @@ func (a arrays) matrixEntries() (arrays, error) {
 	v, err := y.Floats()
 	if err != nil {
 		return a, err
+	}
+	if stacks && !slices.ContainsFunc(v.Data, math.IsNaN) {
+		return a, nil // samples of observed entries
 	}
 	with := arrays{Set: a.Set, more: map[string]dataio.Array{}, sparseX: a.sparseX}
 	maps.Copy(with.more, a.more)

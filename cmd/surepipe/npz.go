@@ -133,7 +133,7 @@ func (a arrays) integers(name, expected string) ([]int, error) {
 // readSet is readFile for an open set. Its errors do not name the file.
 func readSet(a arrays, problem string, stacks bool) (_ fileData, err error) {
 	if l, _ := layoutOf(problem); l.Selection {
-		if a, err = a.matrixEntries(); err != nil {
+		if a, err = a.matrixEntries(stacks); err != nil {
 			return fileData{}, err
 		}
 	}
