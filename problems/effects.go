@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
 	"gonum.org/v1/gonum/floats"
 
 	"surepipe/array"
@@ -45,6 +46,18 @@ func ParseEffects(names []string) (Effects, error) {
 		}
 	}
 	return e, nil
+}
+
+// parseEffects reads the key effects: a name or a list of names.
+func (s *Spec) parseEffects(n *yaml.Node) error {
+	names, err := s.names(n, "effects")
+	if err != nil {
+		return err
+	}
+	if s.Effects, err = ParseEffects(names); err != nil {
+		return s.errorf(n.Line, "effects: %v", err)
+	}
+	return nil
 }
 
 // Some reports whether there are any.

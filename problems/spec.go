@@ -28,6 +28,7 @@ import (
 //	regularizer:
 //	  l1: {weight: lambda, unpenalized: averages}
 //	weights: w                       # optional: w >= 0, a number for each entry of y
+//	noise: {variances: v}            # optional: see Noise
 //	loss: squared                    # optional: logistic, poisson, or {name: huber, delta: 1.5}
 //	intercept: true                  # optional: fit an intercept that is not penalized
 //	effects: [rows, cols]            # optional: the same for the rows and columns of observed entries
@@ -77,6 +78,9 @@ type Spec struct {
 	// lossWeights are the weights of the loss, nil where there are none.
 	lossWeights *arrayRef
 	refs        []*arrayRef
+	// noise is nil where the noise is white. observedShape is then the shape of y before it is whitened.
+	noise         *noiseNode
+	observedShape []int
 	// named is the named problem of this specification, nil for one from a file. Its data come from
 	// the fields of a Data, and its errors have no line.
 	named *Named
@@ -195,7 +199,7 @@ func tabIndent(text []byte, line int) int {
 }
 
 func (s *Spec) parse(root *yaml.Node) error {
-	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "loss", "weights", "intercept", "effects", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
+	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "loss", "weights", "noise", "intercept", "effects", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
 	if err != nil {
 		return err
 	}
@@ -247,12 +251,13 @@ func (s *Spec) parse(root *yaml.Node) error {
 		}
 	}
 	if n := f.nodes["effects"]; n != nil {
-		names, err := s.names(n, "effects")
-		if err != nil {
+		if err := s.parseEffects(n); err != nil {
 			return err
 		}
-		if s.Effects, err = ParseEffects(names); err != nil {
-			return s.errorf(n.Line, "effects: %v", err)
+	}
+	if n := f.nodes["noise"]; n != nil {
+		if err := s.parseNoise(n); err != nil {
+			return err
 		}
 	}
 	for _, name := range weightNames {

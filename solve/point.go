@@ -83,6 +83,9 @@ type Linear struct {
 type Tangent struct {
 	A     linops.Restricted
 	Model *prox.Model
+	// Reduced is A where the system is that of one factor alone, with another metric than the
+	// Model's; nil for others.
+	Reduced *Reduced
 	// Moving are coordinates of mu_hat that move with those of y one for one, and which A leaves 0;
 	// nil for none.
 	Moving *linops.Places
@@ -94,7 +97,9 @@ func (t *Tangent) release() {
 			t.A.Release()
 		}
 		t.Model.Space.Release()
-		t.Model.Curvature.Release()
+		if t.Model.Curvature != nil {
+			t.Model.Curvature.Release()
+		}
 	}
 	if t.Moving != nil {
 		t.Moving.Free()

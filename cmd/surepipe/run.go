@@ -347,14 +347,18 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 	if format == ".npz" {
 		return writeFit(path, p, data, risk, r)
 	}
-	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat}
-	if p.Signal == nil && !linops.StructureOf(p.Operator).Identity {
+	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat, Complex: p.MuComplex}
+	if p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {
 		f.note(cmd, noteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a name that ends in .npz", path)
 	}
 	if p.Signal != nil {
 		if a, err = synthesize(p, risk.B); err != nil {
 			return err
 		}
+	}
+	if p.Original != nil && p.Signal == nil {
+		a.Data = slices.Clone(a.Data)
+		p.Original(a.Data)
 	}
 	a = presented(p, a)
 	clamped, err := writeArray(path, format, a, f.depth, data.Y)
@@ -373,7 +377,11 @@ func synthesize(p *problems.Problem, b []float64) (dataio.Array, error) {
 	defer to.Free()
 	dev.Upload(from, b)
 	p.Signal.Forward(to, from)
-	return dataio.Array{Name: "signal", Shape: p.SignalShape, Data: to.ToHost()}, dev.Sync()
+	signal := to.ToHost()
+	if p.Original != nil {
+		p.Original(signal)
+	}
+	return dataio.Array{Name: "signal", Shape: p.SignalShape, Data: signal, Complex: p.SignalComplex}, dev.Sync()
 }
 
 // logger writes to standard error when --verbose asks for it.

@@ -3,7 +3,8 @@
 //	format                   read                     write       values
 //	numpy .npz               [Open], [OpenNPZ]        [WriteNPZ]  any real type, either byte order,
 //	                                                              C or Fortran order
-//	numpy .npy               [Open]                   [WriteNPY]  the same
+//	numpy .npy               [Open]                   [WriteNPY]  the same, and complex numbers
+//	                                                              ([Set.Numbers])
 //	numpy .npy too large for [OpenStack],             -           the same, in C order
 //	memory, members of .npz  [NewStack], [Set.Stack]
 //	.csv, .tsv, .csv.gz      [Open], [ReadCSV]        [WriteCSV]  finite decimal numbers, with or

@@ -31,6 +31,9 @@ type Array struct {
 	Texts []string
 	// Columns names the columns of a table that has a header line, else it is nil.
 	Columns []string
+	// Complex says that the values are complex numbers: the last axis of Shape, of 2 entries, is their
+	// real and imaginary part.
+	Complex bool
 	// Absent says that a NaN stands for a value that does not exist: a .csv file has an empty cell.
 	Absent bool
 	// Depth says how an image's file stores the values, and a numpy file unsigned integers of 8 or 16
@@ -291,6 +294,9 @@ func (s *Set) Open(name string) (*Reader, error) {
 
 // Floats reads an array of real numbers, converted to float64.
 func (s *Set) Floats(name string) (Array, error) { return readEntry(s, name, (*Reader).Floats) }
+
+// Numbers is [Set.Floats], and also reads complex numbers: see [Array.Complex].
+func (s *Set) Numbers(name string) (Array, error) { return readEntry(s, name, (*Reader).Numbers) }
 
 // Frames reads an array of three axes as a matrix: see [Reader.Frames].
 func (s *Set) Frames(name string) (a Array, shape []int, err error) {
