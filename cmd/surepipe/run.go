@@ -70,7 +70,8 @@ They come from --data, a file of any of these formats:
                      floating point ones of a .tif as they are: y. Where noise is clipped
                      at black or white it is not normal, and SURE is biased
   .npy of uint8,     an image too, for a specification whose y has 2 or 3 axes: scaled to
-  uint16             [0, 1]. So are frames for robust-pca
+  uint16             [0, 1]. So are frames for robust-pca; a matrix for svt or robust-pca
+                     is taken as the numbers that it holds
 
 --X, --y and --mu each name a file of their own, in any of these formats.
 
@@ -345,7 +346,7 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 		return err
 	}
 	if format == ".npz" {
-		return writeFit(path, p, data, risk, r)
+		return writeFit(cmd, path, p, data, risk, r)
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat, Complex: p.MuComplex}
 	if p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {

@@ -84,7 +84,9 @@ type Info struct {
 	ColumnsBy string `json:"columns_by,omitempty"`
 	// ValueBy is the column of the entries' values, empty where the table is the matrix itself.
 	ValueBy string `json:"value_by,omitempty"`
-	// Data identifies the data, and Version the program.
+	// Data identifies the data, Version the program, and Command is what made the file; empty in files
+	// of earlier versions.
+	Command string `json:"command,omitempty"`
 	Data    string `json:"data_sha256"`
 	Version string `json:"version"`
 }
