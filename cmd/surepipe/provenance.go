@@ -11,14 +11,16 @@ import (
 	"surepipe/problems"
 )
 
-// withoutEffect are flags on which no result depends.
-var withoutEffect = []string{"resume", "parallel", "probe-batch", "verbose", "json"}
+// withoutEffect are flags on which no result depends, among them the names of what is written.
+var withoutEffect = []string{
+	"resume", "parallel", "probe-batch", "verbose", "json", "jsonl", "csv", "out", "plot", "running", "coefficients-csv",
+}
 
 // commandLineKey is the annotation under which a command keeps its command line.
 const commandLineKey = "command-line"
 
 // commandLine is the command with the flags that were set, quoted for a shell, but for those on which
-// no result depends. It makes the result again, in the same folder.
+// no result depends. With names to write to it makes the result again, in the same folder.
 func commandLine(cmd *cobra.Command) string { return cmd.Annotations[commandLineKey] }
 
 // keepCommandLine sets it when the command begins.

@@ -47,7 +47,7 @@ func TestFilesHaveTheCommandThatMakesThem(t *testing.T) {
 	for name := range first {
 		os.Remove(name)
 	}
-	if status, _, stderr := command(t, args[1:]...); status != exitDone {
+	if status, _, stderr := command(t, append(args[1:], "--plot", "p.png", "--out", "fit.npz")...); status != exitDone {
 		t.Fatalf("%s: %s", text, stderr)
 	}
 	if content, err := os.ReadFile("p.png"); err != nil || string(content) != first["p.png"] {
