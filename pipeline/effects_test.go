@@ -129,7 +129,7 @@ func TestEffectsAreUnpenalizedCoordinates(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			want := joint(t, dev, data, problem.Lambda)
+			want := joint(t, array.NewHost(), data, problem.Lambda)
 			if !got.Converged || !want.Converged {
 				t.Fatalf("%+v: converged %t, %t", c, got.Converged, want.Converged)
 			}

@@ -96,7 +96,6 @@ def sklearn_fit(kind, train, test, response):
 
 
 def tables(surepipe, rows):
-    subprocess.run(["Rscript", os.path.join(HERE, "tables.R"), "export", "."], check=True)
     diabetes = sklearn.datasets.load_diabetes(as_frame=True, scaled=False).frame
     diabetes.to_csv("diabetes.csv", index=False)
     cancer = sklearn.datasets.load_breast_cancer(as_frame=True).frame
@@ -269,6 +268,7 @@ program = Surepipe(options.surepipe)
 work = os.path.abspath(options.keep or tempfile.mkdtemp())
 os.makedirs(work, exist_ok=True)
 os.chdir(work)
+subprocess.run(["Rscript", os.path.join(HERE, "tables.R"), "export", "."], check=True)
 lines = ["| data | surepipe | CPU | others (CPU) | ratio to the best of them |", "| --- | --- | --- | --- | --- |"]
 for part in [tables, matrices, photographs]:
     if options.only in (None, part.__name__):
