@@ -40,6 +40,8 @@ type Lines struct {
 	Means, Centered2 []float64
 	// Z is a vector of length d for which Product = X* Z is known; nil for none.
 	Z, Product []float64
+	// Passes is the number of passes before, such as that which found the means.
+	Passes int
 }
 
 // Stored is a matrix in a store, whose columns are centered and scaled on the fly,
@@ -82,6 +84,9 @@ type Passes struct {
 // restrictions end early when the context is done; their results are then NaN.
 func NewStored(ctx context.Context, x Lines, centered bool) *Stored {
 	a := &Stored{x: x, centered: centered, reading: new(reading), ctx: ctx}
+	for range x.Passes {
+		a.count(a.lines())
+	}
 	a.know()
 	return a
 }
@@ -98,6 +103,19 @@ func (a *Stored) know() {
 			Count: func() (passes, bytes int64) { return a.reading.passes.Load(), a.reading.bytes.Load() },
 		},
 	})
+}
+
+// Centered is the operator of the same store with columns of mean 0, and of the same scales.
+func (a *Stored) Centered() *Stored {
+	c := &Stored{x: a.x, centered: true, scales: a.scales, reading: a.reading, ctx: a.ctx}
+	c.know()
+	return c
+}
+
+// Statistics are the means of X's columns and the squared lengths of the centered columns, in new
+// slices.
+func (a *Stored) Statistics() (means, centered2 []float64) {
+	return slices.Clone(a.x.Means), slices.Clone(a.x.Centered2)
 }
 
 // scaleColumns is A diag(s) by the same store.
@@ -260,7 +278,6 @@ func (a *Stored) known(dst, z array.Batch) bool {
 	}
 	return same || opposite
 }
-
 
 // transposed is X* z.
 func (a *Stored) transposed(ctx context.Context, dst, z array.Batch) error {

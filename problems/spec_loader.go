@@ -11,6 +11,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
+	"surepipe/internal/stored"
 )
 
 // SpecFiles are files that replace those of a specification. Empty names replace nothing.
@@ -22,6 +23,9 @@ type SpecFiles struct {
 	X, Y, Mu string
 	// Sample, where it is not nil, is y itself.
 	Sample *dataio.Array
+	// Stored opens an array of the operator's matrix that is not to be in memory as float64; it returns
+	// nil where it is. Nil stands for none.
+	Stored func(set *dataio.Set, array string) (*stored.Matrix, error)
 	// Simulate uses mu in place of a missing y.
 	Simulate bool
 }
@@ -80,6 +84,9 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 		if bound.loaded[ref], err = l.load(ref); err != nil {
 			return Data{}, s.at(ref.line, err)
 		}
+	}
+	if ref := s.operator.matrix; ref != nil {
+		data.Mapped = bound.loaded[ref].mapped
 	}
 	if err := l.scalars(&data); err != nil {
 		return Data{}, err
@@ -404,6 +411,11 @@ func (l *specLoader) load(ref *arrayRef) (*loadedArray, error) {
 			return a, err
 		}
 	}
+	if ref == l.operator.matrix && l.files.Stored != nil {
+		if a, err := l.stored(ref); a != nil || err != nil {
+			return a, err
+		}
+	}
 	a, err := l.read(ref.name)
 	if err != nil {
 		return nil, err
@@ -413,6 +425,32 @@ func (l *specLoader) load(ref *arrayRef) (*loadedArray, error) {
 	}
 	a.Name = ref.name
 	return &loadedArray{Array: *a}, nil
+}
+
+// stored opens a matrix that is not to be in memory; nil where it is.
+func (l *specLoader) stored(ref *arrayRef) (*loadedArray, error) {
+	if src := l.data.arrays[ref.name]; src != nil && (src.inline != nil || src.column != "" || src.where != nil) && l.override(ref.name) == "" {
+		return nil, nil
+	}
+	p, err := l.find(ref.name)
+	if err != nil || p.set == nil || p.set.IsSparse() || p.column != "" {
+		return nil, err
+	}
+	if p.name == "" {
+		if p.name, err = p.set.Only(); err != nil {
+			return nil, nil // reading it says so
+		}
+	}
+	m, err := l.files.Stored(p.set, p.name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.path, err)
+	}
+	if m == nil {
+		return nil, nil
+	}
+	a := &loadedArray{mapped: m}
+	a.Name = ref.name
+	return a, nil
 }
 
 // sparse reads a sparse matrix. Where the array is dense, or missing, it returns nil if the

@@ -76,7 +76,7 @@ const (
 	// leastColumns, one in oneColumnIn of all, and columnsPerActive for every active one: as many
 	// columns are put into memory, if they fit.
 	leastColumns     = 1 << 12
-	oneColumnIn        = 64
+	oneColumnIn      = 64
 	columnsPerActive = 8
 	// nearBoundary is the pull at which a column counts among those that matter, so that decisions
 	// within rounding errors are seen.

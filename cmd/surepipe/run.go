@@ -103,7 +103,7 @@ contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
 sigma2, about sigma2 sqrt(2 d).
 
-` + execHelp + "\n" + criteriaHelp + "\n\n" + lossHelp
+` + storageHelp + execHelp + "\n" + criteriaHelp + "\n\n" + lossHelp
 
 // layoutHelp lists the arrays of the named problems, grouping those with the same layout.
 func layoutHelp() string {
@@ -182,6 +182,7 @@ func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain b
 	unwritten := f.writeFiles(cmd, out, job, file.Data, risk, c)
 	r := f.result(job)
 	r.fill(job.problem, risk, file.Mu)
+	r.storageResult = storageOf(job.problem)
 	if f.coefficients.print {
 		r.coefficientsResult = c
 	}

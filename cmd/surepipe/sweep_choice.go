@@ -58,7 +58,7 @@ func (r *sweepReport) choiceOf(c *pipeline.Choice, rule pipeline.Rule) sweepChoi
 // summary is that of the sweep's points. chosen is the minimizer unless the rule chooses another.
 func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Duration) sweepSummary {
 	f := r.f
-	s := sweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines), Minimizer: r.lines[best.Index].minimum(), Seconds: took.Seconds()}
+	s := sweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines), Minimizer: r.lines[best.Index].minimum(), Seconds: took.Seconds(), storageResult: storageOf(r.job.problem)}
 	s.Minimizer.Intercept = interceptOf(r.job.problem, best.Risk)
 	s.sweepChoice = r.choiceOf(best.Choice, f.rule)
 	s.Chosen.Intercept = interceptOf(r.job.problem, chosen.Risk)

@@ -44,5 +44,42 @@ func (s *Set) Map(name string) (*stored.Matrix, error) {
 	return m, nil
 }
 
+// Single reads a matrix as float32s, to which its values are rounded.
+func (s *Set) Single(name string) (*stored.Matrix, error) {
+	r, err := s.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if len(r.shape) != 2 {
+		return nil, r.ShapeError("(d, p)")
+	}
+	values := make([]float32, r.len)
+	if r.held != nil {
+		for i, v := range r.held.Data {
+			values[i] = float32(v)
+		}
+		return stored.Single(r.shape[0], r.shape[1], values), nil
+	}
+	decode, place := r.dtype.floats(), r.places()
+	var chunk [chunkLen]float64
+	err = r.each(func(first int, b []byte) error {
+		n := len(b) / r.dtype.size
+		decode(chunk[:n], b)
+		for i, v := range chunk[:n] {
+			at := first + i
+			if place != nil {
+				at = place()
+			}
+			values[at] = float32(v)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return stored.Single(r.shape[0], r.shape[1], values), nil
+}
+
 // errCompressed is the error for a member of an archive that has no place of its own in the file.
 var errCompressed = errors.New("is compressed, expected a member of an archive that is not (numpy.savez, not numpy.savez_compressed), or a .npy file")

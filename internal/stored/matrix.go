@@ -1,6 +1,7 @@
 package stored
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,7 +23,8 @@ type Matrix struct {
 	// Statistics are those of the columns; the zero value before the scan.
 	Statistics
 
-	file    *os.File
+	ctx     context.Context // of the scan
+	file    *os.File        // nil where the values are in memory
 	mapping mapping
 	begin   int64  // of the first line, in the mapping
 	bytes   []byte // the mapping
@@ -74,6 +76,16 @@ func Map(f *os.File, begin int64, format Format) (*Matrix, error) {
 	return m, m.open(f, begin)
 }
 
+// Single is a matrix in memory whose values are float32s, row-major.
+func Single(rows, cols int, values []float32) *Matrix {
+	m := &Matrix{Rows: rows, Cols: cols, ByRows: true, LineBytes: 4 * int64(cols), note: "float32", format: float32s{}}
+	m.bytes = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))
+	return m
+}
+
+// Context is that of the scan: passes that have none of their own end with it.
+func (m *Matrix) Context() context.Context { return m.ctx }
+
 // errFormat is the error for a machine whose numbers are not those of the file.
 var errFormat = errors.New("is mapped on little-endian machines only")
 
@@ -116,10 +128,13 @@ func bare(err error) error {
 
 // Close ends the mapping. Nothing of the matrix may be in use.
 func (m *Matrix) Close() error {
-	if m.bytes == nil {
+	if m == nil || m.bytes == nil {
 		return nil
 	}
 	m.bytes = nil
+	if m.file == nil {
+		return nil
+	}
 	err := m.mapping.close()
 	if closeErr := m.file.Close(); err == nil {
 		err = closeErr
@@ -148,6 +163,9 @@ func (m *Matrix) Bytes() int64 { return m.LineBytes * int64(m.Lines()) }
 // Check reports a file that has become shorter since it was opened: reading the mapping beyond its
 // end would end the process.
 func (m *Matrix) Check() error {
+	if m.file == nil {
+		return nil
+	}
 	info, err := m.file.Stat()
 	if err != nil {
 		return bare(err)
@@ -165,13 +183,16 @@ func (m *Matrix) raw(from, to int) []byte {
 
 // Fetch asks the system to read lines ahead of their use, and Drop gives the pages of lines back.
 func (m *Matrix) Fetch(from, to int) {
-	if to = min(to, m.Lines()); from < to {
+	if to = min(to, m.Lines()); from < to && m.file != nil {
 		m.mapping.fetch(m.begin+int64(from)*m.LineBytes, m.begin+int64(to)*m.LineBytes)
 	}
 }
 
 // Drop is Fetch's counterpart. Values of these lines remain valid: they are read again.
 func (m *Matrix) Drop(from, to int) {
+	if m.file == nil {
+		return
+	}
 	m.mapping.drop(m.begin+int64(from)*m.LineBytes, m.begin+int64(to)*m.LineBytes)
 }
 

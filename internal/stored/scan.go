@@ -49,6 +49,7 @@ func (m *Matrix) Scan(ctx context.Context, z []float64) error {
 	if len(z) != m.Rows {
 		panic(fmt.Sprintf("stored: a scan of %d rows with %d values", m.Rows, len(z)))
 	}
+	m.ctx = ctx
 	s := &scan{m: m, z: z, mean: make([]float64, m.Cols), sum: make([]float64, m.Cols), squares: make([]float64, m.Cols), product: make([]float64, m.Cols), missing: make([]int32, m.Cols)}
 	for _, v := range z {
 		s.total += v
