@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
+	"surepipe/progress"
 	"surepipe/space"
 )
 
@@ -27,9 +28,9 @@ type Lines struct {
 	// Read returns the values of the lines from to to-1, row-major with a line a row: dst, which has
 	// room for them, or a view that must not be modified and serves until the next call of Drop.
 	Read func(dst []float64, from, to int) []float64
-	// Pass calls f with all blocks of lines in order, until the context is done, and reports how far
-	// it is (package progress).
-	Pass func(ctx context.Context, f func(from, to int)) error
+	// Pass calls f with all blocks of lines in order, until the context is done, and after each read
+	// with the number of bytes that have been read.
+	Pass func(ctx context.Context, read func(bytes int64), f func(from, to int)) error
 	// Drop says that lines are not needed any more for now.
 	Drop func(from, to int)
 	// Products sets dst_i to the inner product of line from+i with z, where that takes less than
@@ -165,11 +166,19 @@ func (a *Stored) count(lines int) {
 	a.reading.bytes.Add(int64(lines) * a.x.LineBytes)
 }
 
+// report reports how far a pass is.
+func (a *Stored) report(ctx context.Context) func(bytes int64) {
+	report, all := progress.From(ctx), a.x.LineBytes*int64(a.lines())
+	return func(bytes int64) {
+		report(progress.Report{Stage: progress.Pass, Step: int(bytes), Steps: int(all)})
+	}
+}
+
 // pass is a pass in which every block is a batch on the device.
 func (a *Stored) pass(ctx context.Context, dev array.Device, f func(block array.Batch, from, to int)) error {
 	a.count(a.lines())
 	buf := a.buffer(a.x.Block)
-	return a.x.Pass(ctx, func(from, to int) {
+	return a.x.Pass(ctx, a.report(ctx), func(from, to int) {
 		block := dev.Put(a.x.Read(buf, from, to), to-from, a.length())
 		f(block, from, to)
 		dev.Sync()
@@ -292,7 +301,7 @@ func (a *Stored) transposed(ctx context.Context, dst, z array.Batch) error {
 		host, out := z.ToHost(), make([]float64, a.x.Block)
 		served := true // a single vector: for more a product of matrices is faster
 		a.count(a.lines())
-		err := a.x.Pass(ctx, func(from, to int) {
+		err := a.x.Pass(ctx, a.report(ctx), func(from, to int) {
 			if served = served && a.x.Products(out[:to-from], from, host); served {
 				dev.Upload(dst.Cols(from, to), out[:to-from])
 			}
@@ -380,7 +389,7 @@ func (a *Stored) columns(ctx context.Context, dev array.Device, set []int) (Rest
 	buf := a.buffer(a.x.Block)
 	if a.x.ByRows {
 		a.count(a.lines())
-		err := a.x.Pass(ctx, func(from, to int) {
+		err := a.x.Pass(ctx, a.report(ctx), func(from, to int) {
 			block := a.x.Read(buf, from, to)
 			each(to-from, func(i int) {
 				row, x := out[(from+i)*n:][:n], block[i*a.x.Cols:]

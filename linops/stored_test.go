@@ -27,13 +27,14 @@ func linesOf(x *mat.Dense, byRows bool, block int, passes *int) linops.Lines {
 		Read: func(dst []float64, from, to int) []float64 {
 			return append(dst[:0], stored.RawMatrix().Data[from*length:to*length]...)
 		},
-		Pass: func(ctx context.Context, f func(from, to int)) error {
+		Pass: func(ctx context.Context, read func(int64), f func(from, to int)) error {
 			*passes++
 			for from := 0; from < n; from += block {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
 				f(from, min(from+block, n))
+				read(int64(8 * length * min(from+block, n)))
 			}
 			return nil
 		},

@@ -427,32 +427,6 @@ func (l *specLoader) load(ref *arrayRef) (*loadedArray, error) {
 	return &loadedArray{Array: *a}, nil
 }
 
-// stored opens a matrix that is not to be in memory; nil where it is.
-func (l *specLoader) stored(ref *arrayRef) (*loadedArray, error) {
-	if src := l.data.arrays[ref.name]; src != nil && (src.inline != nil || src.column != "" || src.where != nil) && l.override(ref.name) == "" {
-		return nil, nil
-	}
-	p, err := l.find(ref.name)
-	if err != nil || p.set == nil || p.set.IsSparse() || p.column != "" {
-		return nil, err
-	}
-	if p.name == "" {
-		if p.name, err = p.set.Only(); err != nil {
-			return nil, nil // reading it says so
-		}
-	}
-	m, err := l.files.Stored(p.set, p.name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.path, err)
-	}
-	if m == nil {
-		return nil, nil
-	}
-	a := &loadedArray{mapped: m}
-	a.Name = ref.name
-	return a, nil
-}
-
 // sparse reads a sparse matrix. Where the array is dense, or missing, it returns nil if the
 // reference allows a dense array, else an error.
 func (l *specLoader) sparse(ref *arrayRef) (*loadedArray, error) {

@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"fmt"
 	"slices"
 
 	"surepipe/internal/stored"
@@ -39,4 +40,30 @@ func (p *Problem) prepareStored(a *linops.Stored, intercept, standardize bool) {
 	op := linops.ScaleColumns(p.dev, a, inverse)
 	p.own(op.Release)
 	p.Operator = op
+}
+
+// stored opens a matrix that is not to be in memory; nil where it is.
+func (l *specLoader) stored(ref *arrayRef) (*loadedArray, error) {
+	if src := l.data.arrays[ref.name]; src != nil && (src.inline != nil || src.column != "" || src.where != nil) && l.override(ref.name) == "" {
+		return nil, nil
+	}
+	p, err := l.find(ref.name)
+	if err != nil || p.set == nil || p.set.IsSparse() || p.column != "" {
+		return nil, err
+	}
+	if p.name == "" {
+		if p.name, err = p.set.Only(); err != nil {
+			return nil, nil // reading it says so
+		}
+	}
+	m, err := l.files.Stored(p.set, p.name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.path, err)
+	}
+	if m == nil {
+		return nil, nil
+	}
+	a := &loadedArray{mapped: m}
+	a.Name = ref.name
+	return a, nil
 }

@@ -27,7 +27,7 @@ func store(x *mat.Dense) *linops.Stored {
 	return linops.NewStored(context.Background(), linops.Lines{
 		Rows: d, Cols: p, ByRows: true, LineBytes: int64(8 * p), Block: 7, Views: true,
 		Read: func(_ []float64, from, to int) []float64 { return x.RawMatrix().Data[from*p : to*p] },
-		Pass: func(ctx context.Context, f func(from, to int)) error {
+		Pass: func(ctx context.Context, _ func(int64), f func(from, to int)) error {
 			for from := 0; from < d; from += 7 {
 				f(from, min(from+7, d))
 			}

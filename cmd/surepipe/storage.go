@@ -11,6 +11,7 @@ import (
 	"surepipe/internal/stored"
 	"surepipe/linops"
 	"surepipe/problems"
+	reports "surepipe/progress"
 )
 
 // The values of --storage.
@@ -155,7 +156,11 @@ func (f *estimatorFlags) scan(data *fileData) error {
 	}
 	bar := newProgress(f.cmd)
 	defer bar.close()
-	if err := m.Scan(bar.preparing(f.cmd.Context()), z); err != nil {
+	report := reports.From(bar.preparing(f.cmd.Context()))
+	read := func(bytes int64) {
+		report(reports.Report{Stage: reports.Pass, Step: int(bytes), Steps: int(m.Bytes())})
+	}
+	if err := m.Scan(f.cmd.Context(), z, read); err != nil {
 		if f.cmd.Context().Err() != nil {
 			return err
 		}

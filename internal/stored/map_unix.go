@@ -20,11 +20,16 @@ func (m mapping) bytes() []byte { return m.b }
 
 func (m mapping) close() error { return unix.Munmap(m.b) }
 
+// advised is the number of bytes to ask for at once: Linux reads no more ahead than a device's
+// read-ahead or its largest request, however much it is asked for.
+const advised = 1 << 20
+
 // fetch reads ahead. Advice that the system does not take is no error.
 func (m mapping) fetch(from, to int64) {
 	page := int64(os.Getpagesize())
-	from = from / page * page
-	_ = unix.Madvise(m.b[from:to], unix.MADV_WILLNEED)
+	for from = from / page * page; from < to; from += advised {
+		_ = unix.Madvise(m.b[from:min(from+advised, to)], unix.MADV_WILLNEED)
+	}
 }
 
 // drop gives back the pages that lie in the range.

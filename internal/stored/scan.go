@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math"
-
-	"surepipe/progress"
 )
 
 // blockBytes is about the size of a block in the file and of its values in memory, and tile the
@@ -22,13 +20,12 @@ func (m *Matrix) Block() int {
 	return int(min(max(blockBytes/line, 1), int64(max(m.Lines(), 1))))
 }
 
-// Pass calls f with the blocks of lines in order, and reports its progress in bytes (package
-// progress). It fetches ahead, and drops what is done.
-func (m *Matrix) Pass(ctx context.Context, f func(from, to int)) error {
+// Pass calls f with the blocks of lines in order, and after each read with the number of bytes that
+// have been read. It fetches ahead, and drops what is done.
+func (m *Matrix) Pass(ctx context.Context, read func(bytes int64), f func(from, to int)) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	report := progress.From(ctx)
 	n, block := m.Lines(), m.Block()
 	for from := 0; from < n; from += block {
 		if err := ctx.Err(); err != nil {
@@ -38,14 +35,15 @@ func (m *Matrix) Pass(ctx context.Context, f func(from, to int)) error {
 		m.Fetch(to, to+block)
 		f(from, to)
 		m.Drop(from, to)
-		report(progress.Report{Stage: progress.Pass, Step: int(int64(to) * m.LineBytes), Steps: int(m.Bytes())})
+		read(int64(to) * m.LineBytes)
 	}
 	return nil
 }
 
 // Scan finds the statistics of the columns, X* z, and the hash, in one pass over the file. z has d
-// values. The error names the place of a value that is NaN or Inf.
-func (m *Matrix) Scan(ctx context.Context, z []float64) error {
+// values. It calls read with the number of bytes that have been read. The error names the place of a
+// value that is NaN or Inf.
+func (m *Matrix) Scan(ctx context.Context, z []float64, read func(bytes int64)) error {
 	if len(z) != m.Rows {
 		panic(fmt.Sprintf("stored: a scan of %d rows with %d values", m.Rows, len(z)))
 	}
@@ -60,7 +58,7 @@ func (m *Matrix) Scan(ctx context.Context, z []float64) error {
 		s.first(0)
 	}
 	buf := make([]float64, m.Block()*m.length())
-	err := m.Pass(ctx, func(from, to int) {
+	err := m.Pass(ctx, read, func(from, to int) {
 		hashed := make(chan struct{})
 		go func() { // beside the sums
 			hash.Write(m.raw(from, to))
