@@ -331,8 +331,8 @@ func (s *screened) choose(ctx context.Context, w *window, y array.Batch, here se
 		}
 	}
 	room := max(int(s.s.o.Columns/max(a.ColumnBytes, 1)), 1)
-	if active > room {
-		return fmt.Errorf("solve: %d columns of A are active and take %.3g GB of memory, of %.3g GB for columns: give more memory, or a larger weight", active, float64(active)*float64(a.ColumnBytes)/1e9, float64(s.s.o.Columns)/1e9)
+	if needed := active + min(len(w.must), 1); needed > room {
+		return fmt.Errorf("solve: at least %d columns of A matter, which take %.3g GB, and there is memory for %.3g GB of columns: give more memory, or a larger weight", needed, float64(needed)*float64(a.ColumnBytes)/1e9, float64(s.s.o.Columns)/1e9)
 	}
 	w.drop()
 	w.set = strongest(pulls, min(room, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active)))
