@@ -37,6 +37,9 @@ type Data struct {
 	Shape   []int
 	// Groups labels each column of X with its group, where the penalty is one of groups.
 	Groups []int
+	// Complex says that Y and Mu are complex numbers: the last axis of YShape is their real and
+	// imaginary part. sigma2 is the variance of either part.
+	Complex bool
 	// Mu is the true mean, of the shape of Y, where it is known.
 	Mu []float64
 	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings, nil where it has none.
@@ -89,6 +92,12 @@ type Problem struct {
 	// signal's shape. Both are nil elsewhere.
 	Signal      linops.Operator
 	SignalShape []int
+	// Original maps the signal, or mu_hat where there is none, to the units of y, in place; nil where it
+	// is in these.
+	Original func(x []float64)
+	// MuComplex and SignalComplex say that the last axis of these shapes is the real and imaginary part
+	// of complex numbers.
+	MuComplex, SignalComplex bool
 	// Lambda, Lambda2 and Gamma are the weights as numbers, NaN where the problem has no such
 	// weight.
 	Lambda, Lambda2, Gamma float64

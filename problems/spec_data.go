@@ -34,6 +34,8 @@ type arrayRef struct {
 	name string
 	line int
 	form matrixForm
+	// complex says that the array may hold complex numbers.
+	complex bool
 	// inline is the array itself, nil where it has a name.
 	inline *dataio.Array
 }

@@ -60,7 +60,7 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	}
 	vector := func(a *dataio.Array) *dataio.Array {
 		switch {
-		case len(a.Shape) != 2 || l.image:
+		case len(a.Shape) != 2 || l.image || a.Complex:
 		case a.Shape[0] == 1:
 			a.Shape = a.Shape[1:]
 		case a.Shape[1] == 1:
@@ -69,6 +69,9 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 		return a
 	}
 	vector(y)
+	if data.Complex, err = l.isComplex(y); err != nil {
+		return Data{}, err
+	}
 	data.Y, data.YShape = y.Data, y.Shape
 	if y.Depth.Scaled || l.image {
 		data.Depth = y.Depth
@@ -92,6 +95,9 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 		return Data{}, err
 	}
 	data.Table, data.Intercept, data.Standardize = l.table, s.Intercept, s.Standardize
+	if err := bound.whiten(&data); err != nil {
+		return Data{}, err
+	}
 	return data, l.checkUsed()
 }
 
@@ -363,6 +369,10 @@ func (l *specLoader) read(name string) (*dataio.Array, error) {
 	if err != nil {
 		return nil, l.at(where.line, err)
 	}
+	if a.Complex {
+		picked, err := pickComplex(a, mask.Array, places)
+		return &picked, l.at(line, err)
+	}
 	if len(mask.Data) != len(a.Data) {
 		if len(places) == len(a.Data) {
 			// The file holds only the selected entries.
@@ -386,7 +396,7 @@ func (p place) read() (a dataio.Array, err error) {
 			return a, err
 		}
 	}
-	if a, err = p.set.Floats(name); err != nil {
+	if a, err = p.set.Numbers(name); err != nil {
 		return a, err
 	}
 	if p.column != "" {
@@ -424,6 +434,9 @@ func (l *specLoader) load(ref *arrayRef) (*loadedArray, error) {
 		return nil, l.missing(ref.name, ref.line)
 	}
 	a.Name = ref.name
+	if a.Complex && !ref.complex {
+		return nil, fmt.Errorf("array %q holds complex numbers, expected real ones", ref.name)
+	}
 	return &loadedArray{Array: *a}, nil
 }
 

@@ -33,6 +33,7 @@ func init() {
 	regularizerKinds = []regularizerKind{
 		zeroRegularizer,
 		l1Regularizer,
+		complexL1Regularizer,
 		squaredL2Regularizer,
 		elasticNetRegularizer,
 		l2Regularizer,

@@ -39,6 +39,7 @@ type Point struct {
 	// solver has none. Like Gram it serves until the path of the solve goes on.
 	Factored func(set []int) (f Factored, ok bool)
 
+	weights []float64 // roots of those of the observations for which Gram and Factored are; nil for ones
 	method  Method
 	options Options
 	back    func(*Solution) // sets the solution's B and MuHat from the point's; or nil
@@ -64,6 +65,10 @@ type Factored struct {
 	// where that has gone: it serves, like Factored, until the path of the solve goes on, and not
 	// without a path.
 	Images func(dst, v array.Batch) bool
+	// Diagonal is that of D mu_hat in a new slice, by the solver's factor, in about n^2 d operations
+	// for n columns of length d; nil where that has gone, or does not offer it. It serves as long as
+	// Images. Both are nil where the solver has none.
+	Diagonal func() []float64
 }
 
 // Linear is an estimator mu_hat = U* diag(Weights) U y, for every y. The batches belong to the

@@ -32,6 +32,8 @@ func (s *Set) Map(name string) (*stored.Matrix, error) {
 	}
 	defer r.Close()
 	switch {
+	case r.complex:
+		return nil, r.complexError()
 	case len(r.shape) != 2:
 		return nil, r.ShapeError("(d, p)")
 	case r.dtype.kind != 'f' || r.dtype.size < 4 || r.dtype.text[0] == '>':
@@ -51,7 +53,10 @@ func (s *Set) Single(name string) (*stored.Matrix, error) {
 		return nil, err
 	}
 	defer r.Close()
-	if len(r.shape) != 2 {
+	switch {
+	case r.complex:
+		return nil, r.complexError()
+	case len(r.shape) != 2:
 		return nil, r.ShapeError("(d, p)")
 	}
 	values := make([]float32, r.len)
