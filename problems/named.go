@@ -161,6 +161,8 @@ func (d Data) array(name string) *loadedArray {
 	switch {
 	case name == "X" && d.Sparse != nil:
 		a.sparse = d.Sparse
+	case name == "X" && d.Mapped != nil:
+		a.mapped = d.Mapped
 	case name == "X" && d.X != nil:
 		a.dense = d.X
 	case name == "indices" && d.Indices != nil:
@@ -179,9 +181,9 @@ func (d Data) array(name string) *loadedArray {
 // was found and what was expected.
 func (n *Named) check(data Data) error {
 	switch {
-	case n.Design && data.Sparse == nil && data.X == nil:
+	case n.Design && data.Sparse == nil && data.Mapped == nil && data.X == nil:
 		return fmt.Errorf("array \"X\" is missing, expected the d x p design matrix")
-	case n.Design && data.Sparse == nil && data.X.IsEmpty():
+	case n.Design && data.Sparse == nil && data.Mapped == nil && data.X.IsEmpty():
 		return fmt.Errorf("array \"X\" is empty, expected the d x p design matrix")
 	case n.Groups && data.Groups == nil:
 		return fmt.Errorf("array \"groups\" is missing, expected a label for each column of \"X\"")
@@ -224,6 +226,9 @@ func (n *Named) check(data Data) error {
 func (d Data) designDims() (rows, cols int) {
 	if d.Sparse != nil {
 		return d.Sparse.Rows, d.Sparse.Cols
+	}
+	if d.Mapped != nil {
+		return d.Mapped.Rows, d.Mapped.Cols
 	}
 	return d.X.Dims()
 }
