@@ -27,6 +27,9 @@ import (
 //	  adjoint: {wavelet: {family: db4, levels: 4}}
 //	regularizer:
 //	  l1: {weight: lambda, unpenalized: averages}
+//	terms:                           # in place of regularizer: a sum of r(K b)
+//	  - {operator: gradient, regularizer: {joint-l2: lambda}}
+//	  - {regularizer: nonnegative}   # without an operator, of b itself
 //	weights: w                       # optional: w >= 0, a number for each entry of y
 //	loss: squared                    # optional: logistic, poisson, or {name: huber, delta: 1.5}
 //	intercept: true                  # optional: fit an intercept that is not penalized
@@ -51,7 +54,10 @@ import (
 // remain free: the dual norm is then that of A*(y - P y), where P is the projection on the span of
 // their columns of A, of which there may be at most 256, or of -A* l' at the fit by these columns. Where other coordinates of b are not held
 // at zero by a norm (a tv1d, which leaves constants free; other blocks), the maximum is known only
-// if the columns of A are orthogonal and of equal norm; otherwise 0.1max is refused.
+// if the columns of A are orthogonal and of equal norm; otherwise 0.1max is refused. With terms the
+// maximum is a weight at which K b = 0, known where one name multiplies norms in all of them: the dual
+// norm of the least u with K* u = A*(y - A b). It is the smallest such weight where the rows of K are
+// independent, and an upper bound of it elsewhere, as for the gradient of an image.
 type Spec struct {
 	// Name is the problem's name, and Path that of the file, for errors.
 	Name, Path string
@@ -71,6 +77,7 @@ type Spec struct {
 	operator    *operatorNode
 	synthesis   *operatorNode
 	regularizer *regularizerNode
+	terms       []term // of which regularizer has the penalties; nil where it penalizes b itself
 	// lossWeights are the weights of the loss, nil where there are none.
 	lossWeights *arrayRef
 	refs        []*arrayRef
@@ -192,12 +199,12 @@ func tabIndent(text []byte, line int) int {
 }
 
 func (s *Spec) parse(root *yaml.Node) error {
-	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "loss", "weights", "intercept", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
+	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "terms", "loss", "weights", "intercept", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
 	if err != nil {
 		return err
 	}
 	for _, key := range []string{"data", "operator", "regularizer"} {
-		if f.nodes[key] == nil {
+		if f.nodes[key] == nil && (key != "regularizer" || f.nodes["terms"] == nil) {
 			return s.errorf(root.Line, "key %q is missing, expected a specification with data, operator and regularizer", key)
 		}
 	}
@@ -220,7 +227,15 @@ func (s *Spec) parse(root *yaml.Node) error {
 			return err
 		}
 	}
-	if s.regularizer, err = s.parseRegularizer(f.nodes["regularizer"]); err != nil {
+	switch r, terms := f.nodes["regularizer"], f.nodes["terms"]; {
+	case r != nil && terms != nil:
+		return s.errorf(terms.Line, "there are both regularizer and terms, expected one of them: a term without an operator is a regularizer of b")
+	case terms != nil:
+		err = s.parseTerms(terms)
+	default:
+		s.regularizer, err = s.parseRegularizer(r)
+	}
+	if err != nil {
 		return err
 	}
 	if n := f.nodes["loss"]; n != nil {

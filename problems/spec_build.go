@@ -74,7 +74,15 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 			p.unpenalize()
 		}
 	}
-	penalties, err := b.regularizer(s.regularizer, part{a.cols, a.colAverages}, a.parts)
+	if err := b.checkTerms(data); err != nil {
+		return err
+	}
+	var penalties []*penalty
+	if s.terms != nil {
+		penalties, err = b.behind(a.cols, a.colAverages)
+	} else {
+		penalties, err = b.regularizer(s.regularizer, part{a.cols, a.colAverages}, a.parts)
+	}
 	if err != nil {
 		return err
 	}
@@ -90,7 +98,7 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
 		return err
 	}
-	p.DefaultSolver = solve.Default(p.Solve())
+	p.DefaultSolver, p.DefaultTol = solve.Default(p.Solve()), s.Solver.Tol
 	return nil
 }
 
@@ -285,6 +293,9 @@ type maximizer struct {
 // of returns a function that computes the smallest weight of that name at which the blocks of b
 // that use it are 0; nil where no penalty on them is a norm.
 func (m *maximizer) of(name string) func() (float64, error) {
+	if m.b.terms != nil {
+		return m.behindMaximum(name)
+	}
 	bears := func(p *penalty) bool { return p.dual != nil && p.norm.name == name }
 	if !slices.ContainsFunc(m.penalties, bears) {
 		return nil

@@ -40,6 +40,8 @@ func init() {
 		selectionOperator,
 		diagonalOperator,
 		differenceOperator,
+		gradientOperator,
+		trendOperator,
 		convolutionOperator,
 		dctOperator,
 		waveletOperator,

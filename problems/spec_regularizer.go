@@ -38,6 +38,7 @@ func init() {
 		l2Regularizer,
 		groupL2Regularizer,
 		groupLinfRegularizer,
+		jointL2Regularizer,
 		sortedL1Regularizer,
 		tv1dRegularizer,
 		nuclearRegularizer,

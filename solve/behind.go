@@ -76,7 +76,7 @@ func (at *Point) behind(w *Work, traits Traits) {
 func (s *Solution) Continue(ctx context.Context, iterations int) error {
 	at := s.At
 	o := at.options
-	o.Tol, o.MaxIter, o.Point = leastTol, iterations, true
+	o.MaxIter, o.Point, o.endless = iterations, true, true
 	more, err := Run(ctx, at.method, at.Y, o, Start{B: at.B, Dual: at.dual})
 	if err != nil {
 		return err
@@ -97,9 +97,6 @@ func (s *Solution) Continue(ctx context.Context, iterations int) error {
 	}
 	return dev.Err()
 }
-
-// leastTol is a tolerance that no solve reaches.
-const leastTol = 1e-300
 
 // keptDual is what a [Path] carries for problems with r(K b).
 type keptDual struct {
@@ -141,7 +138,8 @@ const fewestBetween = 4
 // with t such that r*(t u) is finite. The last term bounds what is missing to a feasible point of
 // the dual, A* w = K* u, over all b' with ||b' - b|| <= ||b||. A method that solves for b given K b
 // has e = 0 but for rounding. The optimality is 2 gap/S^2, where S is the size of the errors of
-// mu_hat that matter ([Yardstick]): ||A b - A b*|| <= sqrt(2 gap).
+// mu_hat that matter ([Yardstick]), after the rounding errors of the gap are taken off: ||A b - A b*||
+// <= sqrt(2 gap).
 //
 // Where r has no conjugate, or r(K b) is infinite as with a constraint that holds in the limit, the
 // residuals of the optimality conditions take its place, in units of mu_hat: the larger of
@@ -172,10 +170,11 @@ func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
 	p.A.Adjoint(c.g, c.z)
 	dev.Lin(e, 1, e, 1, c.g)
 	zNorm, bNorm, eNorm := Norm(c.z), Norm(w.B), Norm(e)
-	size := c.stick.size(zNorm, bNorm)
+	size := c.stick.Matters(math.Max(zNorm, leastResidual*c.stick.Y))
 	c.scale = c.stick.Norm * size
 	gap := gapBehind(prox.StructureOf(p.R), c.kb, u, zNorm, eNorm*bNorm)
-	optimality, bound := 2*gap/(size*size), c.stick.errorOf(gap, zNorm, bNorm)
+	rounding := Roundings * epsilon * c.stick.Norm * bNorm * (c.stick.Y + c.stick.Norm*bNorm)
+	optimality, bound := 2*math.Max(gap-rounding, 0)/(size*size), c.stick.errorOf(gap, zNorm, bNorm)
 	if math.IsInf(gap, 1) || math.IsNaN(gap) {
 		residual, err := c.conditions(p, u, eNorm)
 		if err != nil {
@@ -190,7 +189,7 @@ func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
 		return fmt.Errorf("%s: the iterates are not finite after %d iterations", c.m.Name(), c.conv.Iterations)
 	}
 	c.accept(optimality, optimality, bound, zNorm)
-	if !c.conv.Converged {
+	if c.conv.Converged = c.conv.Converged && !c.o.endless; !c.conv.Converged {
 		c.wait = fewestBetween + c.conv.Iterations/lookAgain
 	}
 	return dev.Err()
@@ -244,3 +243,66 @@ func normOfK(ctx context.Context, p Problem) (float64, error) {
 	}
 	return 0, fmt.Errorf("solve: ||K||^2 is %g, out of range: rescale the operator behind which r stands", n.Upper())
 }
+
+// Multiplier returns, for a problem with K, the u of least norm with
+//
+//	K* u = A* (y - A b),
+//
+// where b is the best fit with K b = 0: u/w is in the subdifferential of a norm r at 0, and b the
+// solution with the regularizer w r(K b), from some weight w on. R does not matter. The caller frees
+// u. It is rho K b for the minimizer of 1/2 ||A b - y||^2 + rho/2 ||K b||^2 at a large rho, which
+// leaves a relative error of about 1/(rho lambda), with the smallest positive eigenvalue lambda of
+// K*K beside A*A.
+func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, error) {
+	if p.Loss != nil {
+		w, quadratic := p.Loss.Weights()
+		if !quadratic {
+			return array.Batch{}, fmt.Errorf("solve: the multiplier of a problem whose loss is not quadratic")
+		}
+		root := p.Device.Alloc(1, y.N())
+		defer root.Free()
+		host := w.ToHost()
+		for i, v := range host {
+			host[i] = math.Sqrt(v)
+		}
+		p.Device.Upload(root, host)
+		z := p.Device.Alloc(1, y.N())
+		defer z.Free()
+		p.Device.Mul(z, y, root)
+		p.A, y, p.Loss = newWeightedRows(p.A, root, host, nil), z, nil
+	}
+	bound, err := normBound(ctx, p)
+	if err != nil {
+		return array.Batch{}, err
+	}
+	k, err := normOfK(ctx, p)
+	if err != nil {
+		return array.Batch{}, err
+	}
+	s, err := newPenalized(ctx, p, DefaultTol)
+	if err != nil {
+		return array.Batch{}, err
+	}
+	defer s.release()
+	_, dim := p.A.Dims()
+	q, _ := p.K.Dims()
+	dev, rho := p.Device, largeWeight*math.Max(bound, 1e-300)/k
+	b, rhs := dev.Alloc(1, dim), dev.Alloc(1, dim)
+	defer b.Free()
+	defer rhs.Free()
+	p.A.Adjoint(rhs, y)
+	if err := s.solve(ctx, b, rhs, rho, false); err != nil {
+		return array.Batch{}, err
+	}
+	u := dev.Alloc(1, q)
+	p.K.Forward(u, b)
+	dev.Lin(u, rho, u, 0, array.Batch{})
+	if err := dev.Err(); err != nil {
+		u.Free()
+		return array.Batch{}, err
+	}
+	return u, nil
+}
+
+// largeWeight is rho in units of ||A||^2/||K||^2.
+const largeWeight = 1e8

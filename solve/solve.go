@@ -66,6 +66,8 @@ type Options struct {
 	fine bool
 	// multiplier asks for Solution.dual.
 	multiplier bool
+	// endless says that all iterations are to be done.
+	endless bool
 	// choices are those made on the way to the method.
 	choices []Choice
 }

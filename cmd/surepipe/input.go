@@ -47,7 +47,10 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Intercept, data.Standardize, data.Loss = f.intercept, f.table.standardize, f.loss
+	data.Intercept, data.Standardize, data.Loss, data.Anisotropic = f.intercept, f.table.standardize, f.loss, f.anisotropic
+	if f.problem == "trend1d" && f.specification == nil {
+		data.Order = &f.order
+	}
 	if f.lossNow().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
