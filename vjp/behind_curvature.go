@@ -86,7 +86,11 @@ func pulledCurvature(dev array.Device, k linops.Operator, m *prox.Model, t space
 	if w != nil && t.Form().Kind == space.Cluster && (form.Kind == space.Subset || form.Kind == space.Whole) {
 		if pairs := linops.StructureOf(k).Pairs; pairs != nil {
 			if known := pairs(); known != nil {
-				return newSparseCurvature(dev, pulledRoot(w, known, form, t), t.Dim(), eta), nil
+				c, err := newSparseCurvature(dev, pulledRoot(w, known, form, t), t.Dim(), eta)
+				if err != nil {
+					return nil, err
+				}
+				return c, nil
 			}
 		}
 	}
@@ -199,96 +203,6 @@ func pulledRoot(w *space.Rows, pairs *linops.Pairs, form space.Form, t space.Spa
 		}
 	}
 	return out
-}
-
-// sparseCurvature is Q = B*B with a sparse B, in coordinates of orthonormal vectors.
-type sparseCurvature struct {
-	n     int
-	t     float64
-	rows  space.Rows  // of B
-	b, bt array.CSR   // B and B*
-	inner int         // rows of B
-	scale array.Batch // 1/(1 + t Q_ii)
-}
-
-func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) *sparseCurvature {
-	c := &sparseCurvature{n: n, t: t, rows: rows, inner: len(rows.Indptr) - 1}
-	c.b = dev.NewCSR(c.inner, n, rows.Indptr, rows.Indices, rows.Values)
-	turned := transposed(rows, n)
-	c.bt = dev.NewCSR(n, c.inner, turned.Indptr, turned.Indices, turned.Values)
-	scale := make([]float64, n)
-	for i := range scale {
-		sum := 0.0
-		for _, v := range turned.Values[turned.Indptr[i]:turned.Indptr[i+1]] {
-			sum += v * v
-		}
-		scale[i] = 1 / (1 + t*sum)
-	}
-	c.scale = dev.Alloc(1, n)
-	dev.Upload(c.scale, scale)
-	return c
-}
-
-// transposed is the transpose of a sparse matrix with n columns, by rows.
-func transposed(rows space.Rows, n int) space.Rows {
-	t := space.Rows{Indptr: make([]int, n+1), Indices: make([]int, len(rows.Indices)), Values: make([]float64, len(rows.Indices))}
-	for _, j := range rows.Indices {
-		t.Indptr[j+1]++
-	}
-	for j := range n {
-		t.Indptr[j+1] += t.Indptr[j]
-	}
-	at := append([]int(nil), t.Indptr[:n]...)
-	for i := range len(rows.Indptr) - 1 {
-		for u := rows.Indptr[i]; u < rows.Indptr[i+1]; u++ {
-			j := rows.Indices[u]
-			t.Indices[at[j]], t.Values[at[j]] = i, rows.Values[u]
-			at[j]++
-		}
-	}
-	return t
-}
-
-func (c *sparseCurvature) Precondition(dst, image, z array.Batch) {
-	dev := dst.Device()
-	dev.Mul(dst, z, c.scale)
-	if c.inner == 0 {
-		dev.Fill(image, 0)
-		return
-	}
-	x := dev.Alloc(z.K(), c.inner)
-	defer x.Free()
-	dev.MulCSR(x, c.b, dst)
-	dev.MulCSR(image, c.bt, x)
-	dev.Lin(image, c.t, image, 0, array.Batch{})
-}
-
-func (c *sparseCurvature) Diagonal() []float64 { return nil }
-
-func (c *sparseCurvature) Matrix() []float64 {
-	if c.n > maxColumns {
-		return nil
-	}
-	m := make([]float64, c.n*c.n)
-	for i := range c.inner {
-		lo, hi := c.rows.Indptr[i], c.rows.Indptr[i+1]
-		for u := lo; u < hi; u++ {
-			for v := lo; v < hi; v++ {
-				m[c.rows.Indices[u]*c.n+c.rows.Indices[v]] += c.rows.Values[u] * c.rows.Values[v]
-			}
-		}
-	}
-	return m
-}
-
-func (c *sparseCurvature) Trace() (trace, frobenius2 float64, ok bool) { return 0, 0, false }
-
-func (c *sparseCurvature) Bytes() int64 { return c.b.Bytes() + c.bt.Bytes() + c.scale.Bytes() }
-
-func (c *sparseCurvature) Release() {
-	c.b.Free()
-	c.bt.Free()
-	c.scale.Free()
 }
 
 // denseCurvature is Q as a matrix, in coordinates of orthonormal vectors.
