@@ -281,7 +281,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 			{head + "operator: {vstack: [identity, identity]}\nregularizer: zero", "the size of identity does not follow"},
 			{head + "operator: {product: []}\nregularizer: zero", "product has no list of operators"},
 			{head + "operator: identity\nregularizer: {tv2d: 1}", "problem.yaml:3: regularizer \"tv2d\": a penalty r(D b) of an analysis operator"},
-			{head + "operator: identity\nregularizer: {l1: {weight: 1, analysis: dct}}", "synthesis form"},
+			{head + "operator: identity\nregularizer: {l1: {weight: 1, analysis: dct}}", "analysis operator D is a term"},
 			{head + "operator: identity\nregularizer: {l1: lamda}", `weight is "lamda", expected a positive number, lambda`},
 			{head + "operator: identity\nregularizer: {l1: -1}", `weight is "-1"`},
 			{head + "operator: identity\nregularizer: {l1: nan}", `weight is "nan"`},

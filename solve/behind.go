@@ -39,6 +39,15 @@ func Terms(terms ...Term) (k linops.Operator, r prox.Prox) {
 	return linops.VStack(ops...), prox.NewSeparable(blocks...)
 }
 
+// withK is the problem with an operator K: the identity where it has none.
+func (p Problem) withK() Problem {
+	if p.K == nil {
+		_, dim := p.A.Dims()
+		p.K = linops.Identity(dim)
+	}
+	return p
+}
+
 // checkBehind rejects what a problem with r(K b) cannot have.
 func (p Problem) checkBehind(e Entry) error {
 	_, dim := p.A.Dims()

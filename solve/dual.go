@@ -47,9 +47,7 @@ const restartEvery = 4
 
 func newDual(ctx context.Context, p Problem, _ Options) (Method, error) {
 	c := linops.StructureOf(p.A).Columns
-	if p.K == nil {
-		return nil, fmt.Errorf("solve: dual solves problems with r(K b), and this one has r(b); use fista or admm")
-	}
+	p = p.withK()
 	if !c.Known || !(c.Value > 0) {
 		return nil, fmt.Errorf("solve: dual needs an operator with A*A = c I, which is not known of this one; use admm or primal-dual")
 	}

@@ -52,9 +52,10 @@ const (
 )
 
 func newPrimalDual(ctx context.Context, p Problem, _ Options) (Method, error) {
-	if p.K == nil {
-		return nil, fmt.Errorf("solve: primal-dual solves problems with r(K b), and this one has r(b); use fista or admm")
+	if p.Loss != nil {
+		return nil, fmt.Errorf("solve: primal-dual supports only quadratic losses; use ista or fista")
 	}
+	p = p.withK()
 	bound, err := normBound(ctx, p)
 	if err != nil {
 		return nil, err
