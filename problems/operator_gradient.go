@@ -12,8 +12,8 @@ import (
 var gradientOperator = operatorKind{
 	name: "gradient",
 	forms: []form{{"gradient: {shape: [m, n], axes: [0, 1], edge: reflecting}", "b_{i+1} - b_i along each axis, of the shape of b and one after the other;\n" +
-		"the last difference of an axis is 0, or with edge: periodic or grounded that to the first entry or to 0;\n" +
-		"of an image (m, n, 3) in colours along the first two axes"}},
+		"the last difference of an axis is 0, or with edge: periodic or grounded\n" +
+		"that to the first entry or to 0; of an image in colours, (m, n, 3),\nalong the first two axes"}},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
 		f := section{}
 		var err error

@@ -132,8 +132,8 @@ func (m *maximizer) behindMaximum(name string) func() (float64, error) {
 
 var jointL2Regularizer = regularizerKind{
 	name: "joint-l2",
-	forms: []form{{"joint-l2: {weight: W, planes: k}", "W sum_i ||(b_i, b_{n+i}, b_{2n+i}, ...)||_2 across k arrays of n numbers, one after the other;\n" +
-		"of a gradient the isotropic total variation (default: the first axis)"}},
+	forms: []form{{"joint-l2: {weight: W, planes: k}", "W sum_i ||(b_i, b_{n+i}, b_{2n+i}, ...)||_2 across k arrays of n numbers,\none after the other; " +
+		"of a gradient isotropic total variation (default: the first axis)"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
 		f, err := s.arguments(n, args, "weight", "planes")
 		if err != nil {

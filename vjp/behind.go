@@ -78,7 +78,7 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, margin bool) (*i
 	l.misfit = dev.Alloc(1, d)
 	p.A.Forward(l.misfit, b)
 	dev.Lin(l.misfit, 1, l.misfit, -1, y)
-	if margin && inner.Margin != nil {
+	if margin && inner.Margin != nil && b.N() <= smallBehind {
 		l.known.SpaceMargin = marginBehind(p.K, inner, b, z, at.Argument)
 	}
 	done = true
@@ -101,7 +101,8 @@ func marginBehind(k linops.Operator, m *prox.Model, b, z, v array.Batch) float64
 }
 
 // Where the zeros of K b are in doubt the solve goes on, if b has at most smallBehind entries: at
-// most moreRounds times, by fewestMore iterations and a quarter of those so far.
+// most moreRounds times, by fewestMore iterations and a quarter of those so far. Among more entries
+// some are always in doubt, and each of them changes the trace little: no margin is given then.
 const (
 	moreRounds  = 4
 	fewestMore  = 50
