@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
+	"surepipe/prox"
 	"surepipe/stages"
 	"surepipe/vjp"
 )
@@ -98,9 +100,9 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 	ends := map[int]bool{}
 	var parts []chain
 	for _, c := range s.chains() {
-		if c.end = min(c.end, s.part.end); c.end > begin && c.first < c.end {
+		if c.end > begin && c.first < s.part.end {
 			parts = append(parts, c)
-			ends[c.end-1] = true
+			ends[min(c.end, s.part.end)-1] = true
 		}
 	}
 	g.Go(func() error {
@@ -163,7 +165,8 @@ func (s *instance) follow(ctx context.Context, c chain, begin int, out chan<- Sw
 	if err != nil {
 		return begin, err
 	}
-	for i := begin; i < c.end; i++ {
+	for i := begin; i < min(c.end, s.part.end); i++ {
+		from.ahead = s.ahead(i, c.end)
 		point, err := s.estimate(ctx, i, GridStage, s.weights(i), from)
 		if err != nil {
 			return i, err
@@ -190,6 +193,7 @@ func (s *instance) before(ctx context.Context, c chain, i int, path *vjp.Path) (
 	}
 	from.path = path
 	for j := c.first; j < i; j++ {
+		from.ahead = s.ahead(j, c.end)
 		if from.b, err = s.solution(ctx, j, GridStage, s.weights(j), from); err != nil {
 			return start{}, err
 		}
@@ -208,4 +212,14 @@ func (s *instance) start(ctx context.Context, i int, path *vjp.Path) (start, err
 		}
 	}
 	panic(fmt.Sprintf("pipeline: point %d of a grid of %d", i, s.total))
+}
+
+// ahead are the regularizers of the points after point i of a chain that ends before another.
+func (s *instance) ahead(i, end int) func(int) (prox.Prox, error) {
+	return func(n int) (prox.Prox, error) {
+		if i+n >= end {
+			return nil, nil
+		}
+		return s.f.Regularizer(slices.Clone(s.weights(i + n)))
+	}
 }

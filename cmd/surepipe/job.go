@@ -224,7 +224,7 @@ func (f *estimatorFlags) build(ctx context.Context, on *instance, data problems.
 func (f *estimatorFlags) pipelineOptions(cmd *cobra.Command, data problems.Data, sigma2 float64) pipeline.Options {
 	o := pipeline.Options{
 		Sigma2: sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept, NoMuHat: f.noMuHat && data.Mu == nil, Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept || f.effects.Some(), NoMuHat: f.noMuHat && data.Mu == nil, Logger: f.logger(cmd),
 	}
 	if f.queries.auto {
 		o.Queries, o.TraceError = 0, f.traceError

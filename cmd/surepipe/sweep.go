@@ -317,7 +317,7 @@ func (s *sweepRun) warn() {
 
 // report is a report of the sweep's points to out.
 func (s *sweepRun) report(out io.Writer) *sweepReport {
-	r := &sweepReport{bar: s.bar, cmd: s.cmd, out: out, f: s.f, job: s.job, about: s.f.result(s.job), data: s.file.Data, total: 1, hasLoss: s.file.Mu != nil}
+	r := &sweepReport{bar: s.bar, cmd: s.cmd, out: out, f: s.f, job: s.job, about: s.f.result(s.job), hash: s.header.Data, data: s.file.Data, total: 1, hasLoss: s.file.Mu != nil}
 	for _, axis := range s.grid {
 		r.total *= len(axis)
 	}

@@ -35,12 +35,14 @@ type sweepHeader struct {
 	// Intercept is --intercept's value.
 	Intercept bool `json:"intercept,omitempty"`
 	// Standardize is --standardize's.
-	Standardize bool        `json:"standardize,omitempty"`
-	Grid        []sweepGrid `json:"grid"`
-	Lambda      *number     `json:"lambda,omitempty"` // the weights that are not swept
-	Lambda2     *number     `json:"lambda2,omitempty"`
-	Gamma       *number     `json:"gamma,omitempty"`
-	Sigma2      float64     `json:"sigma2,omitempty"`
+	Standardize bool `json:"standardize,omitempty"`
+	// Effects are --effects.
+	Effects []string    `json:"effects,omitempty"`
+	Grid    []sweepGrid `json:"grid"`
+	Lambda  *number     `json:"lambda,omitempty"` // the weights that are not swept
+	Lambda2 *number     `json:"lambda2,omitempty"`
+	Gamma   *number     `json:"gamma,omitempty"`
+	Sigma2  float64     `json:"sigma2,omitempty"`
 	// Sigma2Method is how sigma2 was estimated, Sigma2RelStdErr its standard error over its value.
 	Sigma2Method    string  `json:"sigma2_method,omitempty"`
 	Sigma2RelStdErr float64 `json:"sigma2_rel_stderr,omitempty"`
@@ -96,7 +98,7 @@ func (f *sweepFlags) chainOf(solver string) int {
 // header returns the first line of the sweep's JSON.
 func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
 	h := sweepHeader{
-		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, LossName: aboutLoss(j.problem).LossName, HuberDelta: j.problem.Loss.Delta, Intercept: f.intercept, Standardize: f.table.standardize, Sigma2: j.sigma2, execResult: j.execResult(f.exec.line), Solver: j.name(), Derivative: f.derivative,
+		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, LossName: aboutLoss(j.problem).LossName, HuberDelta: j.problem.Loss.Delta, Intercept: f.intercept, Standardize: f.table.standardize, Effects: f.effects.Names(), Sigma2: j.sigma2, execResult: j.execResult(f.exec.line), Solver: j.name(), Derivative: f.derivative,
 		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
 		Chain: f.chainOf(j.name()), Refine: f.refine, Verify: f.verify,
 		Data: dataHash(data), Device: j.device(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),
