@@ -173,7 +173,7 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Y, data.Intercept, data.Standardize, data.Loss = first, f.intercept, f.table.standardize, f.loss
+	data.Y, data.Intercept, data.Standardize, data.Loss, data.Effects = first, f.intercept, f.table.standardize, f.loss, f.effects
 	if err := f.scan(&data); err != nil {
 		return fileData{}, err
 	}
