@@ -216,3 +216,13 @@ func (f *estimatorFlags) noteStorage(cmd *cobra.Command, data problems.Data) {
 		f.note(cmd, noteMissing, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing, 100*float64(m.Missing)/float64(m.Rows)/float64(m.Cols))
 	}
 }
+
+// hasConstantStored is hasConstantColumn of a matrix in a file.
+func hasConstantStored(m *stored.Matrix) bool {
+	for j, v := range m.Centered2 {
+		if v == 0 && m.Means[j] != 0 {
+			return true
+		}
+	}
+	return false
+}
