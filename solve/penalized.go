@@ -18,6 +18,7 @@ type penalized struct {
 	p      Problem
 	choice Choice
 	how    penalizedWay
+	closed bool // it does not iterate
 
 	a, k  linops.Structure
 	tol   float64 // of conjugate gradients
@@ -31,26 +32,36 @@ type penalized struct {
 	weights      map[float64]array.Batch // of the preconditioner, by rho
 }
 
-// penalizedWay sets dst to the solution. near says that dst holds something near it, for one vector.
-type penalizedWay func(s *penalized, ctx context.Context, dst, rhs array.Batch, rho float64, near bool) error
+// effort says where the solution of a system is looked for.
+type effort int
+
+const (
+	anywhere effort = iota // from 0
+	near                   // from what dst holds, one vector near the solution
+	nearer                 // likewise, until the residual is a tenth of what it was
+)
+
+// penalizedWay sets dst to the solution.
+type penalizedWay func(s *penalized, ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error
 
 // penalizedRule is a row of the table.
 type penalizedRule struct {
 	chosen, reason string
 	applies        func(s *penalized) bool
 	how            penalizedWay
+	closed         bool
 }
 
 // penalizedRules is the table of ways to solve the system: the first one that applies is taken.
 var penalizedRules = []penalizedRule{
-	{"K's normal equations in closed form", "A*A is a multiple of the identity", func(s *penalized) bool { return s.a.Columns.Value > 0 && s.k.SolveNormal != nil }, (*penalized).byK},
-	{"A's normal equations in closed form", "K*K is a multiple of the identity", func(s *penalized) bool { return s.k.Columns.Value > 0 && s.a.SolveNormal != nil }, (*penalized).byA},
+	{"K's normal equations in closed form", "A*A is a multiple of the identity", func(s *penalized) bool { return s.a.Columns.Value > 0 && s.k.SolveNormal != nil }, (*penalized).byK, true},
+	{"A's normal equations in closed form", "K*K is a multiple of the identity", func(s *penalized) bool { return s.k.Columns.Value > 0 && s.a.SolveNormal != nil }, (*penalized).byA, true},
 	{"an inverse matrix", "p is small: one inverse serves until the step changes", func(s *penalized) bool {
 		_, dim := s.p.A.Dims()
 		return dim <= mostInverted
-	}, (*penalized).byInverse},
-	{"conjugate gradients, preconditioned by K's closed form", "the linear system of a step has none of its own, but K's normal equations have; every step starts at the last one's solution", func(s *penalized) bool { return s.k.SolveNormal != nil }, (*penalized).byGradients},
-	{"conjugate gradients", "the linear system of a step has no closed form; every step starts at the last one's solution", func(*penalized) bool { return true }, (*penalized).byGradients},
+	}, (*penalized).byInverse, true},
+	{"conjugate gradients, preconditioned by K's closed form", "the linear system of a step has none of its own, but K's normal equations have; every step starts at the last one's solution", func(s *penalized) bool { return s.k.SolveNormal != nil }, (*penalized).byGradients, false},
+	{"conjugate gradients", "the linear system of a step has no closed form; every step starts at the last one's solution", func(*penalized) bool { return true }, (*penalized).byGradients, false},
 }
 
 // mostInverted is the largest p for which the matrix of the system is inverted.
@@ -71,7 +82,7 @@ func newPenalized(ctx context.Context, p Problem, tol float64) (*penalized, erro
 		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{},
 	}
 	i := slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })
-	s.how, s.choice = penalizedRules[i].how, Choice{"system", penalizedRules[i].chosen, penalizedRules[i].reason}
+	s.how, s.closed, s.choice = penalizedRules[i].how, penalizedRules[i].closed, Choice{"system", penalizedRules[i].chosen, penalizedRules[i].reason}
 	if s.a.ColumnNorms2 != nil {
 		s.a2 = s.a.ColumnNorms2()
 		for _, v := range s.a2 {
@@ -100,20 +111,20 @@ func (s *penalized) release() {
 	}
 }
 
-func (s *penalized) solve(ctx context.Context, dst, rhs array.Batch, rho float64, near bool) error {
-	if err := s.how(s, ctx, dst, rhs, rho, near); err != nil {
+func (s *penalized) solve(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
+	if err := s.how(s, ctx, dst, rhs, rho, from); err != nil {
 		return err
 	}
 	return dst.Device().Err()
 }
 
 // byK is (A*A + rho K*K)^{-1} = (I + (rho/c) K*K)^{-1}/c.
-func (s *penalized) byK(_ context.Context, dst, rhs array.Batch, rho float64, _ bool) error {
+func (s *penalized) byK(_ context.Context, dst, rhs array.Batch, rho float64, _ effort) error {
 	return closed(s.k, s.a.Columns.Value, dst, rhs, rho/s.a.Columns.Value)
 }
 
 // byA is the same with the parts exchanged.
-func (s *penalized) byA(_ context.Context, dst, rhs array.Batch, rho float64, _ bool) error {
+func (s *penalized) byA(_ context.Context, dst, rhs array.Batch, rho float64, _ effort) error {
 	c := rho * s.k.Columns.Value
 	return closed(s.a, c, dst, rhs, 1/c)
 }
@@ -131,7 +142,7 @@ type inverted struct{ matrix, inverse array.Batch }
 
 // byInverse multiplies by the inverse, and once more for what is left: the first product alone has an
 // error of eps times the condition number.
-func (s *penalized) byInverse(_ context.Context, dst, rhs array.Batch, rho float64, _ bool) error {
+func (s *penalized) byInverse(_ context.Context, dst, rhs array.Batch, rho float64, _ effort) error {
 	m, err := s.inverse(rho)
 	if err != nil {
 		return err
@@ -195,7 +206,7 @@ const largestCondition = 1e15
 // byGradients solves for the difference from what is known. Where conjugate gradients stop short of
 // their tolerance, at the level of rounding errors, the result is as good as it gets: the duality gap
 // counts what is left.
-func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho float64, near bool) error {
+func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
 	dev := dst.Device()
 	d, dim := s.p.A.Dims()
 	q, _ := s.p.K.Dims()
@@ -218,7 +229,7 @@ func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho f
 		return err
 	}
 	o := linops.CGOptions{Tol: s.tol, MaxIterations: systemSteps, Precondition: precondition}
-	if !near {
+	if from == anywhere {
 		_, err := linops.CG(ctx, dst, rhs, apply, o)
 		return err
 	}
@@ -229,6 +240,9 @@ func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho f
 	left, all := Norm(rest), Norm(rhs)
 	if o.Tol *= all / left; !(o.Tol < 1) {
 		return dev.Err()
+	}
+	if from == nearer {
+		o.Tol = math.Max(o.Tol, 0.1)
 	}
 	if _, err := linops.CG(ctx, rest, rest, apply, o); err != nil {
 		return err
