@@ -108,17 +108,18 @@ type alternatingRun struct {
 	apart float64 // ||K b - z||
 }
 
-// Init starts at z = K b0, with the given multiplier.
+// Init starts at z = K b0 and the given multiplier. Without one an estimate is of little use: its first
+// steps would lead away from it.
 func (s *alternating) Init(w *Work, b0 array.Batch) error {
 	dev := w.Device()
 	w.C, w.Own = Coefficients{Eta: s.eta}, new(alternatingRun)
 	s.p.A.Adjoint(w.Scratch[4], w.Y)
 	if !b0.IsZero() {
 		dev.Copy(w.B, b0)
-		dev.Copy(w.State[2], b0)
-		s.p.K.Forward(w.State[0], b0)
 	}
 	if !w.Dual.IsZero() {
+		dev.Copy(w.State[2], w.B)
+		s.p.K.Forward(w.State[0], w.B)
 		dev.Lin(w.State[1], s.eta, w.Dual, 0, array.Batch{})
 	}
 	return nil

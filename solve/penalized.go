@@ -20,9 +20,11 @@ type penalized struct {
 	how    penalizedWay
 	closed bool // it does not iterate
 
-	a, k  linops.Structure
-	tol   float64 // of conjugate gradients
-	mean2 float64 // of the squared lengths of A's columns
+	a, k linops.Structure
+	tol  float64 // of conjugate gradients
+	flat float64 // ||A 1||^2/||1||^2, with the vector of ones 1
+	// normK2 is a bound of ||K||^2.
+	normK2 float64
 	// The squared lengths of A's and K's columns, nil where they are not known.
 	a2, k2 []float64
 
@@ -75,6 +77,10 @@ const (
 	systemSteps    = 1000
 )
 
+// worthwhile is the size of rho K*K beside A*A from which K's closed form is a better preconditioner
+// than none, for what it costs.
+const worthwhile = 4
+
 func newPenalized(ctx context.Context, p Problem, tol float64) (*penalized, error) {
 	s := &penalized{
 		p: p, a: linops.StructureOf(p.A), k: linops.StructureOf(p.K),
@@ -83,17 +89,17 @@ func newPenalized(ctx context.Context, p Problem, tol float64) (*penalized, erro
 	}
 	i := slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })
 	s.how, s.closed, s.choice = penalizedRules[i].how, penalizedRules[i].closed, Choice{"system", penalizedRules[i].chosen, penalizedRules[i].reason}
+	if s.closed {
+		return s, nil
+	}
+	s.onConstants(p)
+	k, err := normOfK(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s.normK2 = k
 	if s.a.ColumnNorms2 != nil {
 		s.a2 = s.a.ColumnNorms2()
-		for _, v := range s.a2 {
-			s.mean2 += v / float64(len(s.a2))
-		}
-	} else {
-		n, err := linops.Norm2(ctx, p.Device, p.A, linops.NormOptions{})
-		if err != nil {
-			return nil, err
-		}
-		s.mean2 = n.Value
 	}
 	if s.k.ColumnNorms2 != nil {
 		s.k2 = s.k.ColumnNorms2()
@@ -251,11 +257,23 @@ func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho f
 	return nil
 }
 
-// preconditioner is (mean2 I + rho K*K)^{-1} where K has a closed form, else the inverse of the
-// diagonal where it is known.
+// onConstants sets flat: what A*A is like on smooth vectors, where K is small.
+func (s *penalized) onConstants(p Problem) {
+	d, dim := p.A.Dims()
+	x, z := p.Device.Alloc(1, dim), p.Device.Alloc(1, d)
+	defer x.Free()
+	defer z.Free()
+	p.Device.Fill(x, 1)
+	p.A.Forward(z, x)
+	n := Norm(z)
+	s.flat = n * n / math.Max(float64(dim), 1)
+}
+
+// preconditioner is (flat I + rho K*K)^{-1} where K has a closed form and rho K*K is not small beside
+// the identity, else the inverse of the diagonal where it is known.
 func (s *penalized) preconditioner(dev array.Device, rho float64) (func(dst, r array.Batch), error) {
-	if s.k.SolveNormal != nil && s.mean2 > 0 {
-		return func(dst, r array.Batch) { s.k.SolveNormal(dst, r, rho/s.mean2) }, nil
+	if s.k.SolveNormal != nil && s.flat > 0 && rho*s.normK2 > worthwhile*s.flat {
+		return func(dst, r array.Batch) { s.k.SolveNormal(dst, r, rho/s.flat) }, nil
 	}
 	if s.a2 == nil || s.k2 == nil {
 		return nil, nil
