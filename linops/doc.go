@@ -26,9 +26,16 @@
 //	NewWavelet2D        periodic and orthonormal; sides that 2^levels does not divide are padded
 //	NewUndecimated1D,   all shifts of a wavelet transform, with reflected boundaries: F*F = I
 //	NewUndecimated2D
+//	NewParallelBeam,    line integrals along the rays of a scanner
+//	NewFanBeam
+//	NewFourier          samples of the two-dimensional Fourier transform
+//	NewCoils            s_c ∘ b for the complex sensitivities s_c of coils
+//	NewChannels         sum_j M_ij b_j of channels b_j
+//	NewComplex          A of the real and of the imaginary part
 //
 // DCT and Wavelet analyze: the Adjoint of one is its inverse, which maps coefficients to signals.
-// Convolution, DCT, Wavelet, Undecimated and the closed form of Difference compute on the host, on all of its
+// Complex numbers are pairs of real ones, side by side: a complex vector of length n is one of R^{2n}.
+// Convolution, DCT, Wavelet, Undecimated, Projection, Fourier, Coils and the closed form of Difference compute on the host, on all of its
 // processors, and copy the vectors of another device there and back; the others compute where the
 // vectors are.
 //
@@ -67,6 +74,7 @@
 //	s.ScaleColumns      A diag(s) as an operator of the same kind
 //	s.On                A on a subspace, A E for a [space.Space] T = E R^n
 //	s.Sampled           the places of the entries that A picks from matrices
+//	s.Project           P, where A picks entries and then projects them
 //
 // Combinations compute theirs from those of their parts, by the rules in the file algebra.go:
 // HStack of two identities has A A* = 2 I, and with it the norm and a closed form; Scale(2, A) on a

@@ -298,3 +298,23 @@ func ExampleUndecimated_Filter() {
 	// details that are kept: 2
 	// [1.000 1.000 1.000 5.000 5.000 5.000 5.000]
 }
+
+// The sums of an image's columns and of its rows are its projections at 0 and 90 degrees.
+func ExampleNewParallelBeam() {
+	dev := array.NewHost()
+	a, err := linops.NewParallelBeam(2, 3, []float64{0, 90}, 3, 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b, y := dev.Alloc(1, 6), dev.Alloc(1, 6)
+	defer b.Free()
+	defer y.Free()
+	dev.Upload(b, []float64{
+		1, 2, 3,
+		10, 20, 30,
+	})
+	a.Forward(y, b)
+	fmt.Println(y.ToHost())
+	// Output: [11 22 33 30 33 3]
+}

@@ -10,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
+	"surepipe/internal/stored"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -23,6 +24,8 @@ type Data struct {
 	// entries are zero.
 	X      *mat.Dense
 	Sparse *dataio.Sparse
+	// Mapped replaces it where it is not in memory as float64. It must have been scanned.
+	Mapped *stored.Matrix
 	// Y holds the observations, row-major where they form a matrix. YShape is their shape: (d)
 	// for regression, completion and sequences, (m, n) for svt, robust PCA and sequences side
 	// by side. A nil YShape stands for (len(Y)).
@@ -36,6 +39,9 @@ type Data struct {
 	D *mat.Dense
 	// Groups labels each column of X with its group, where the penalty is one of groups.
 	Groups []int
+	// Complex says that Y and Mu are complex numbers: the last axis of YShape is their real and
+	// imaginary part. sigma2 is the variance of either part.
+	Complex bool
 	// Mu is the true mean, of the shape of Y, where it is known.
 	Mu []float64
 	// Sigma2, Lambda, Lambda2 and Gamma are the file's own settings, nil where it has none.
@@ -43,6 +49,13 @@ type Data struct {
 	// Intercept asks for an unpenalized intercept, in a regression or in a specification without a
 	// synthesis. [Problem.Solve] passes it on: it is the only setting for the intercept.
 	Intercept bool
+	// Effects asks for unpenalized effects of the rows and columns of a matrix of which entries are
+	// observed. [Problem.Solve] passes them on.
+	Effects Effects
+	// Weights are those of the observations in the squared loss 1/2 sum_i w_i (mu_i - y_i)^2, one for
+	// each value of Y, where the specification has none of its own; nil for ones. The named problem
+	// that has them is matrix-completion.
+	Weights []float64
 	// Loss is the loss in place of the specification's; the zero Loss is that of the specification,
 	// or the squared one.
 	Loss Loss
@@ -95,6 +108,12 @@ type Problem struct {
 	// signal's shape. Both are nil elsewhere.
 	Signal      linops.Operator
 	SignalShape []int
+	// Original maps the signal, or mu_hat where there is none, to the units of y, in place; nil where it
+	// is in these.
+	Original func(x []float64)
+	// MuComplex and SignalComplex say that the last axis of these shapes is the real and imaginary part
+	// of complex numbers.
+	MuComplex, SignalComplex bool
 	// Lambda, Lambda2 and Gamma are the weights as numbers, NaN where the problem has no such
 	// weight.
 	Lambda, Lambda2, Gamma float64
@@ -107,6 +126,9 @@ type Problem struct {
 	// NearlyConstant lists the columns of a matrix that are constant up to the last digits of their
 	// entries. With Data.Intercept they count as constant, and as part of the intercept.
 	NearlyConstant []int
+	// Missing is the number of missing values of the operator's matrix, which count as the mean of
+	// their column.
+	Missing int64
 	// Targets says what the estimates of risk are about.
 	Targets Targets
 	// DefaultSolver is the solver to use where the caller does not choose one.
@@ -114,7 +136,12 @@ type Problem struct {
 	// DefaultTol is the tolerance to use likewise; 0 for that of package vjp.
 	DefaultTol float64
 
+	// Effects are those of the data.
+	Effects Effects
+
 	dev array.Device
+	// effects is their projection, nil without them.
+	effects *linops.Effects
 	// loss is nil for the squared loss without weights.
 	loss loss.Loss
 	// Loss is the loss. With one that is not squared mu_hat is the linear predictor.
@@ -138,9 +165,9 @@ type Problem struct {
 	owned []func()
 }
 
-// Solve returns the problem in the form of package vjp, with its loss and its intercept.
+// Solve returns the problem in the form of package vjp, with its loss, its intercept and its effects.
 func (p *Problem) Solve() vjp.Problem {
-	return vjp.Problem{A: p.Operator, Loss: p.loss, K: p.Behind, R: p.Regularizer, Device: p.dev, Intercept: p.means != nil && p.constant == 0}
+	return vjp.Problem{A: p.Operator, Loss: p.loss, K: p.Behind, R: p.Regularizer, Device: p.dev, Intercept: p.means != nil && p.constant == 0, Effects: p.effects}
 }
 
 // Release frees what the problem holds on the device.

@@ -102,6 +102,8 @@ const leastSide = 24
 // sigma2Method is the method that suits the specification: see EstimateSigma2.
 func (s *Spec) sigma2Method(shape []int, intercept bool) string {
 	switch {
+	case s.noise != nil:
+		return MethodGCVResidual
 	case s.operator.matrix != nil && s.synthesis == nil:
 		if d, p, known := s.designDims(); known && intercept && d <= p+1 || known && d <= p {
 			return MethodGCVResidual
@@ -113,7 +115,7 @@ func (s *Spec) sigma2Method(shape []int, intercept bool) string {
 			return MethodGCVResidual
 		}
 		return noise.MethodMedianSingularValue
-	case s.operator.selects() || s.operator.matrix != nil:
+	case s.operator.selects() || s.operator.matrix != nil || s.operator.contains("fourier"):
 		return MethodGCVResidual
 	case len(shape) != 2 || s.sequences():
 		return noise.MethodMAD
@@ -134,6 +136,8 @@ func (s *Spec) ordered(method string) error {
 	case s.operator.matrix != nil:
 		return &noise.Refusal{Method: method, Reason: "the rows of a regression may be in any order, so that the differences of neighbours hold signal as well as noise; expected a sequence or an image. Use auto: " +
 			noise.MethodOLSResidual + " where d > p, else " + MethodGCVResidual}
+	case s.operator.contains("fourier"):
+		return &noise.Refusal{Method: method, Reason: "y are samples of a Fourier transform, whose neighbours are not alike; expected a sequence or an image. Use auto, or " + MethodGCVResidual}
 	case s.operator.selects():
 		return &noise.Refusal{Method: method, Reason: "y is a selection of entries, and its neighbours need not be neighbours there; expected a sequence or an image. Use auto, or " + MethodGCVResidual}
 	}
@@ -160,6 +164,11 @@ func (s *Spec) leastVariance(y []float64, shape []int) (noise.Estimate, error) {
 
 // designDims are the rows and columns of the operator's matrix, where its array is known.
 func (s *Spec) designDims() (d, p int, known bool) {
+	if ref := s.operator.matrix; ref != nil && s.synthesis == nil {
+		if a := s.loaded[ref]; a != nil && a.mapped != nil {
+			return a.mapped.Rows, a.mapped.Cols, true
+		}
+	}
 	x, sparse := s.design()
 	switch {
 	case sparse != nil:

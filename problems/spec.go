@@ -31,8 +31,10 @@ import (
 //	  - {operator: gradient, regularizer: {joint-l2: lambda}}
 //	  - {regularizer: nonnegative}   # without an operator, of b itself
 //	weights: w                       # optional: w >= 0, a number for each entry of y
+//	noise: {variances: v}            # optional: see Noise
 //	loss: squared                    # optional: logistic, poisson, or {name: huber, delta: 1.5}
 //	intercept: true                  # optional: fit an intercept that is not penalized
+//	effects: [rows, cols]            # optional: the same for the rows and columns of observed entries
 //	standardize: true                # optional: scale the columns of a matrix to variance 1
 //	lambda: 0.1                      # and lambda2, gamma: a number, inf, or 0.1max
 //	sigma2: auto                     # a number, auto, or a method's name
@@ -67,6 +69,8 @@ type Spec struct {
 	Loss Loss
 	// Intercept and Standardize are the values for the fields of that name of Data.
 	Intercept, Standardize bool
+	// Effects are the unpenalized effects of rows and columns; likewise.
+	Effects Effects
 	// Solver holds the solver's options that the file sets.
 	Solver SpecSolver
 
@@ -81,6 +85,9 @@ type Spec struct {
 	// lossWeights are the weights of the loss, nil where there are none.
 	lossWeights *arrayRef
 	refs        []*arrayRef
+	// noise is nil where the noise is white. observedShape is then the shape of y before it is whitened.
+	noise         *noiseNode
+	observedShape []int
 	// named is the named problem of this specification, nil for one from a file. Its data come from
 	// the fields of a Data, and its errors have no line.
 	named *Named
@@ -199,7 +206,7 @@ func tabIndent(text []byte, line int) int {
 }
 
 func (s *Spec) parse(root *yaml.Node) error {
-	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "terms", "loss", "weights", "intercept", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
+	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "terms", "loss", "weights", "noise", "intercept", "effects", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
 	if err != nil {
 		return err
 	}
@@ -227,15 +234,7 @@ func (s *Spec) parse(root *yaml.Node) error {
 			return err
 		}
 	}
-	switch r, terms := f.nodes["regularizer"], f.nodes["terms"]; {
-	case r != nil && terms != nil:
-		return s.errorf(terms.Line, "there are both regularizer and terms, expected one of them: a term without an operator is a regularizer of b")
-	case terms != nil:
-		err = s.parseTerms(terms)
-	default:
-		s.regularizer, err = s.parseRegularizer(r)
-	}
-	if err != nil {
+	if err := s.parsePenalties(f); err != nil {
 		return err
 	}
 	if n := f.nodes["loss"]; n != nil {
@@ -256,6 +255,16 @@ func (s *Spec) parse(root *yaml.Node) error {
 			if *key.to, err = s.truth(n, key.name); err != nil {
 				return err
 			}
+		}
+	}
+	if n := f.nodes["effects"]; n != nil {
+		if err := s.parseEffects(n); err != nil {
+			return err
+		}
+	}
+	if n := f.nodes["noise"]; n != nil {
+		if err := s.parseNoise(n); err != nil {
+			return err
 		}
 	}
 	for _, name := range weightNames {

@@ -37,20 +37,29 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 		return s.at(s.data.line, err)
 	}
 	b := &specBuilder{Spec: s, dev: p.dev, p: p, data: data}
-	a, err := b.operator(s.operator, data.YShape, nil)
+	shape := data.YShape
+	if s.noise != nil {
+		shape = s.observedShape
+	}
+	a, err := b.operator(s.operator, shape, nil)
 	if err != nil {
 		return err
 	}
-	p.Targets = s.targets(length(a.rows), length(a.cols)).of(s.lossOf(data))
+	p.Targets = s.targets(length(a.rows), length(a.cols)).of(s.lossOf(data)).ofNoise(s.Noise())
 	if s.synthesis != nil {
 		w, err := b.operator(s.synthesis, a.cols, nil)
 		if err != nil {
 			return err
 		}
 		p.Signal, p.SignalShape = w.op, a.cols
+		_, p.SignalComplex = s.operator.complexSides()
 		a = multiply([]built{a, w})
 	}
+	if a, err = b.whitened(a); err != nil {
+		return err
+	}
 	p.Operator, p.MuShape, p.BShape, p.Frames = a.op, data.YShape, a.cols, data.Frames
+	p.MuComplex = data.Complex
 	p.D, p.P = a.op.Dims()
 	from := b.source(a.op)
 	p.rows = s.operator.matrix != nil && s.synthesis == nil
@@ -77,12 +86,12 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	if err := b.checkTerms(data); err != nil {
 		return err
 	}
-	var penalties []*penalty
-	if s.terms != nil {
-		penalties, err = b.behind(a.cols, a.colAverages)
-	} else {
-		penalties, err = b.regularizer(s.regularizer, part{a.cols, a.colAverages}, a.parts)
+	if data.Effects.Some() {
+		if data.Y, err = b.withoutEffects(data, from, a.cols); err != nil {
+			return err
+		}
 	}
+	penalties, err := b.penalties(a)
 	if err != nil {
 		return err
 	}
@@ -135,28 +144,45 @@ func (b *specBuilder) checkColumns(data Data) error {
 
 // loss makes the loss, and puts the weights of the squared loss on the device.
 func (b *specBuilder) loss(data Data) error {
-	ref := b.lossWeights
 	if b.p.Loss = b.lossOf(data); !b.p.Loss.Squared() {
 		return b.otherLoss(data)
 	}
-	if ref == nil {
+	weights, line, err := b.observationWeights(data)
+	if err != nil {
+		return err
+	}
+	if weights == nil {
 		return b.p.Loss.Check()
 	}
-	a := b.array(ref)
-	if err := checkLossWeights(a, b.p.D); err != nil {
-		return b.at(ref.line, err)
-	}
-	l, err := loss.WeightedSquared(b.dev, a.Data)
+	l, err := loss.WeightedSquared(b.dev, weights)
 	if err != nil {
-		return b.at(ref.line, trim(err))
+		return b.at(line, trim(err))
 	}
 	b.p.own(l.Release)
 	b.p.loss = l
-	b.roots = make([]float64, len(a.Data))
-	for i, w := range a.Data {
+	b.roots = make([]float64, len(weights))
+	for i, w := range weights {
 		b.roots[i] = math.Sqrt(w)
 	}
 	return nil
+}
+
+// observationWeights are those of the loss, of the specification or of the data, and the line that
+// they come from; nil for ones.
+func (b *specBuilder) observationWeights(data Data) (weights []float64, line int, err error) {
+	a := dataio.Array{Name: "weights", Shape: []int{len(data.Weights)}, Data: data.Weights}
+	switch ref := b.lossWeights; {
+	case ref != nil && data.Weights != nil:
+		return nil, 0, b.errorf(ref.line, "the data have weights of the observations, and the specification has its own: expected one of them")
+	case ref != nil:
+		a, line = b.array(ref), ref.line
+	case data.Weights == nil:
+		return nil, 0, nil
+	}
+	if err := checkLossWeights(a, b.p.D); err != nil {
+		return nil, 0, b.at(line, err)
+	}
+	return a.Data, line, nil
 }
 
 // otherLoss makes a loss that is not squared.
@@ -164,13 +190,9 @@ func (b *specBuilder) otherLoss(data Data) error {
 	if err := b.p.Loss.Check(); err != nil {
 		return err
 	}
-	var weights []float64
-	if ref := b.lossWeights; ref != nil {
-		a := b.array(ref)
-		if err := checkLossWeights(a, b.p.D); err != nil {
-			return b.at(ref.line, err)
-		}
-		weights = a.Data
+	weights, _, err := b.observationWeights(data)
+	if err != nil {
+		return err
 	}
 	l, err := b.p.Loss.make(weights)
 	if err != nil {
@@ -450,6 +472,8 @@ func (s *Spec) design() (*mat.Dense, *dataio.Sparse) {
 		return nil, nil
 	case a.sparse != nil:
 		return nil, a.sparse
+	case a.mapped != nil:
+		return nil, nil
 	case a.dense != nil:
 		return a.dense, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
+	"surepipe/internal/stored"
 )
 
 // dataSection is the key data of a specification.
@@ -33,6 +34,8 @@ type arrayRef struct {
 	name string
 	line int
 	form matrixForm
+	// complex says that the array may hold complex numbers.
+	complex bool
 	// inline is the array itself, nil where it has a name.
 	inline *dataio.Array
 }
@@ -51,6 +54,7 @@ const (
 type loadedArray struct {
 	dataio.Array
 	sparse *dataio.Sparse
+	mapped *stored.Matrix
 	dense  *mat.Dense
 	ints   []int
 }

@@ -11,6 +11,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
+	"surepipe/internal/stored"
 )
 
 // SpecFiles are files that replace those of a specification. Empty names replace nothing.
@@ -22,6 +23,9 @@ type SpecFiles struct {
 	X, Y, Mu string
 	// Sample, where it is not nil, is y itself.
 	Sample *dataio.Array
+	// Stored opens an array of the operator's matrix that is not to be in memory as float64; it returns
+	// nil where it is. Nil stands for none.
+	Stored func(set *dataio.Set, array string) (*stored.Matrix, error)
 	// Simulate uses mu in place of a missing y.
 	Simulate bool
 }
@@ -56,7 +60,7 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	}
 	vector := func(a *dataio.Array) *dataio.Array {
 		switch {
-		case len(a.Shape) != 2 || l.image:
+		case len(a.Shape) != 2 || l.image || a.Complex:
 		case a.Shape[0] == 1:
 			a.Shape = a.Shape[1:]
 		case a.Shape[1] == 1:
@@ -65,6 +69,9 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 		return a
 	}
 	vector(y)
+	if data.Complex, err = l.isComplex(y); err != nil {
+		return Data{}, err
+	}
 	data.Y, data.YShape = y.Data, y.Shape
 	if y.Depth.Scaled || l.image {
 		data.Depth = y.Depth
@@ -81,10 +88,16 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 			return Data{}, s.at(ref.line, err)
 		}
 	}
+	if ref := s.operator.matrix; ref != nil {
+		data.Mapped = bound.loaded[ref].mapped
+	}
 	if err := l.scalars(&data); err != nil {
 		return Data{}, err
 	}
-	data.Table, data.Intercept, data.Standardize = l.table, s.Intercept, s.Standardize
+	data.Table, data.Intercept, data.Standardize, data.Effects = l.table, s.Intercept, s.Standardize, s.Effects
+	if err := bound.whiten(&data); err != nil {
+		return Data{}, err
+	}
 	return data, l.checkUsed()
 }
 
@@ -356,6 +369,10 @@ func (l *specLoader) read(name string) (*dataio.Array, error) {
 	if err != nil {
 		return nil, l.at(where.line, err)
 	}
+	if a.Complex {
+		picked, err := pickComplex(a, mask.Array, places)
+		return &picked, l.at(line, err)
+	}
 	if len(mask.Data) != len(a.Data) {
 		if len(places) == len(a.Data) {
 			// The file holds only the selected entries.
@@ -379,7 +396,7 @@ func (p place) read() (a dataio.Array, err error) {
 			return a, err
 		}
 	}
-	if a, err = p.set.Floats(name); err != nil {
+	if a, err = p.set.Numbers(name); err != nil {
 		return a, err
 	}
 	if p.column != "" {
@@ -404,6 +421,11 @@ func (l *specLoader) load(ref *arrayRef) (*loadedArray, error) {
 			return a, err
 		}
 	}
+	if ref == l.operator.matrix && l.files.Stored != nil {
+		if a, err := l.stored(ref); a != nil || err != nil {
+			return a, err
+		}
+	}
 	a, err := l.read(ref.name)
 	if err != nil {
 		return nil, err
@@ -412,6 +434,9 @@ func (l *specLoader) load(ref *arrayRef) (*loadedArray, error) {
 		return nil, l.missing(ref.name, ref.line)
 	}
 	a.Name = ref.name
+	if a.Complex && !ref.complex {
+		return nil, fmt.Errorf("array %q holds complex numbers, expected real ones", ref.name)
+	}
 	return &loadedArray{Array: *a}, nil
 }
 

@@ -19,6 +19,9 @@ type operatorNode struct {
 	sampled  func(s *Spec) (places, shape []int, err error)
 	children []*operatorNode
 	build    operatorBuild
+	// complexOut and complexIn say that the output and the input are arrays of complex numbers, whose
+	// last axis is their real and imaginary part: see complexSides.
+	complexOut, complexIn bool
 }
 
 // operatorBuild makes the operator of a node. rows and cols are the shapes of its output and input,
@@ -45,6 +48,10 @@ func init() {
 		convolutionOperator,
 		dctOperator,
 		waveletOperator,
+		projectionOperator,
+		fourierOperator,
+		coilsOperator,
+		complexOperator,
 		adjointOperator,
 		scaleOperator,
 		productOperator,

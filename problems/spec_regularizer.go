@@ -33,6 +33,7 @@ func init() {
 	regularizerKinds = []regularizerKind{
 		zeroRegularizer,
 		l1Regularizer,
+		complexL1Regularizer,
 		squaredL2Regularizer,
 		elasticNetRegularizer,
 		l2Regularizer,
@@ -42,6 +43,7 @@ func init() {
 		sortedL1Regularizer,
 		tv1dRegularizer,
 		nuclearRegularizer,
+		localLowRankRegularizer,
 		shrinkageRegularizer,
 		nonnegativeRegularizer,
 		boxRegularizer,

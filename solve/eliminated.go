@@ -129,6 +129,10 @@ func (s *lowRankPlusSparse) begin(g *proximalGradient, work *Work, b0 array.Batc
 	return w, nil
 }
 
+// firstMomentum is 0, and keep nothing: solves of robust PCA start at b.
+func (w *eliminated) firstMomentum() float64                { return 0 }
+func (w *eliminated) keep(before *lowRankPath) *lowRankPath { return nil }
+
 // blocks are L and S in b.
 func (s *lowRankPlusSparse) blocks(b array.Batch) (low, sparse array.Batch) {
 	d := s.shape.Len()
@@ -225,6 +229,7 @@ func (w *eliminated) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivat
 	if w.c != 0 {
 		w.cross = w.delta.inner(w.step)
 	}
+	resolve(w.space, sigma, w.tau, w.moved())
 	w.pending = true
 	return nil, w.dev.Err()
 }

@@ -46,8 +46,9 @@ var unitRules = []rule{
 var methodRules = []rule{
 	{"a dual variable for K b", "r(K b) has no proximal operator of its own: that of r is used, and the duality gap decides when the solve is done", func(s *situation) bool { return s.p.K != nil }, newPlain},
 	{"Newton steps on the loss", "the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method solves", (*situation).reweighs, newReweighted},
-	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; once the rank is steady, Newton steps at that rank", func(s *situation) bool { return s.completion() != nil }, newCompletion},
+	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to lambda in steps, with Newton steps at the rank or, where it is large, for the factors", func(s *situation) bool { return s.completion() != nil }, newCompletion},
 	{"iterates in factored form, without the sparse part", "A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the former, which has low rank", func(s *situation) bool { return s.besideSparse() != nil }, newRobust},
+	{"active sets on columns in memory", "a product with A reads it from a disk: few passes find the columns that matter, and verify the solutions of several weights at once", (*situation).passes, newScreened},
 	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", (*situation).faces, newActiveSet},
 	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},
 	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", (*situation).splits, newWorkingSet},
@@ -218,6 +219,9 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 	if p.Intercept && (s.weights != nil || !s.quadratic) {
 		return nil, fmt.Errorf("solve: an intercept needs the squared loss: with weighted observations or another loss, subtracting the mean of y does not fit the intercept; drop the intercept or the weights")
 	}
+	if p.Effects != nil && (p.Intercept || !s.quadratic || p.Effects.Weighted() != (s.weights != nil)) {
+		return nil, fmt.Errorf("solve: effects of rows and columns need the squared loss with their own weights, and no intercept")
+	}
 	return s.decide(ctx, "loss", lossRules)
 }
 
@@ -323,6 +327,12 @@ func (s *situation) splits() bool {
 // faces reports whether the solution is found on a face of the regularizer.
 func (s *situation) faces() bool {
 	return s.e.newton && !s.o.Whole && s.p.Loss == nil && prox.StructureOf(s.p.R).Sparse != nil
+}
+
+// passes reports that a product with A is a pass over a matrix that is not in memory, and the
+// solution is found on faces of the regularizer.
+func (s *situation) passes() bool {
+	return s.faces() && linops.StructureOf(s.p.A).Passes.Bytes > 0 && prox.StructureOf(s.p.R).On != nil
 }
 
 // factorizationsFor chooses by the lengths of the columns. The first one that can be computed is

@@ -39,6 +39,16 @@ type Problem struct {
 	// column of ones beside A. A solver itself computes b and A b at the y that it is given; its
 	// caller, package stages, subtracts the mean and adds it back.
 	Intercept bool
+	// Effects, if not nil, are unpenalized effects of the rows and columns of the matrix whose
+	// entries are observed, with Pi their projection:
+	//
+	//	mu_hat(y) = Pi y + A b,            b the solver's at (I - Pi) y,
+	//	div mu_hat = rank Pi + div A b,    ||D mu_hat||_F^2 = rank Pi + ||D A b||_F^2.
+	//
+	// A must be [linops.WithoutEffects], and the weights of the effects those of the loss. Then this is
+	// the least squares problem in b and the effects. As with an intercept package stages subtracts
+	// and adds Pi y. It is not used together with Intercept.
+	Effects *linops.Effects
 }
 
 // Options are the settings of a solve. The zero value of a field asks for its default.
@@ -58,6 +68,9 @@ type Options struct {
 	// Compact asks for [Solution].Implied in place of B and MuHat, where the method has its solution
 	// in a form that takes less memory.
 	Compact bool
+	// Columns bounds the bytes of columns that a method holds at once of an A that is not in memory
+	// ([linops.Passes]), default 1 GiB.
+	Columns int64
 
 	// shortness is 1/||a_j|| for the columns a_j of A, where their lengths differ much and the
 	// regularizer does not allow for other units; else nil.
@@ -76,6 +89,7 @@ type Options struct {
 const (
 	DefaultTol     = 1e-8
 	DefaultMaxIter = 10000
+	DefaultColumns = 1 << 30
 )
 
 func (o Options) withDefaults() Options {
@@ -84,6 +98,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxIter == 0 {
 		o.MaxIter = DefaultMaxIter
+	}
+	if o.Columns == 0 {
+		o.Columns = DefaultColumns
 	}
 	return o
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
@@ -42,6 +40,9 @@ type Settings struct {
 	// Compare, unless nil, has every job leave a digest by which its result can be compared with
 	// others at the same y ([Risk].Digest).
 	Compare *Comparing
+	// Division, unless nil, divides the probes of the only sample among several jobs. The plan must be
+	// divisible, and Compare nil.
+	Division *Division
 	// Report, unless nil, receives the reports of the work on a sample, from its solve to its
 	// verification. Calls come from several goroutines at once.
 	Report func(sample int, r progress.Report)
@@ -86,11 +87,19 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			}
 			jobs.add(job)
 			if job.plan.Dim > 0 {
-				job.run = hutch.NewRun(job.view, job.plan, matrix(job.solution.Linearization, job.moments), hutch.Options{
-					Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: job.watched(), Seen: job.seen(),
-				})
+				o := hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: job.watched(), Seen: job.seen()}
+				if job.division() != nil {
+					o.Taken = job.taken
+				}
+				job.run = hutch.NewRun(job.view, job.plan, job.matrix(), o)
+			}
+			if err := job.settle(ctx, job.announce()); err != nil {
+				return err
 			}
 			if err := job.settle(ctx, job.commonImages(ctx)); err != nil {
+				return err
+			}
+			if err := job.settle(ctx, job.probeEarly(ctx)); err != nil {
 				return err
 			}
 			if job.count(hutch.Sketching) == 0 {
@@ -103,17 +112,24 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 	}
 }
 
+// announce passes the solution on to the division.
+func (j *Job) announce() error {
+	if d := j.settings.Division; d != nil && d.Solved != nil {
+		fit, err := j.fit()
+		if err != nil {
+			return err
+		}
+		return d.Solved(fit)
+	}
+	return nil
+}
+
 // reporting returns a context in which the work on a sample reports to s.Report.
 func (s Settings) reporting(ctx context.Context, sample int) context.Context {
 	if s.Report == nil {
 		return ctx
 	}
 	return progress.With(ctx, func(r progress.Report) { s.Report(sample, r) })
-}
-
-// matrix is D mu_hat for the trace estimators, with the moments m.
-func matrix(l vjp.Linearization, m hutch.Moments) hutch.Matrix {
-	return hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span, Moments: m}
 }
 
 // meanWeight is the mean of the weights of the observations, 0 where the loss has none.
@@ -140,7 +156,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	if err := checkLoss(problem.Loss, sample.Y); err != nil {
 		return nil, err
 	}
-	y, mean := Observations(view, problem, sample.Y)
+	y, add := Observations(view, problem, sample.Y)
 	var sol *vjp.Solution
 	done := false
 	defer func() {
@@ -158,7 +174,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	if sol.Linearization == nil {
 		return nil, fmt.Errorf("stages: the solution of solver %q has no derivative, expected a solver whose vjp.Options.Derivative is not %q", solver.Name(), vjp.None)
 	}
-	job.solution, job.y, job.mean, job.meanWeight = sol, y, mean, weight()
+	job.solution, job.y, job.add, job.meanWeight = sol, y, add, weight()
 	if !s.ALO && s.Compare == nil { // these need the images of probes
 		job.moments = sol.Linearization.Moments()
 	}
@@ -170,7 +186,8 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 			job.closed = hutch.Known(c.Trace, c.Frobenius2, s.Seed)
 		}
 	}
-	if _, bounded := view.Available(); !bounded && sol.Linearization.Inner().Iterative && sol.Linearization.ProbeBytes() >= wideProbe {
+	inner := sol.Linearization.Inner()
+	if _, bounded := view.Available(); inner.Iterative && (!bounded && sol.Linearization.ProbeBytes() >= wideProbe || job.division() != nil) {
 		job.turn = make(chan struct{}, 1)
 	}
 	if job.batch == 0 {
@@ -213,18 +230,6 @@ func (j *Job) misfit() {
 		j.residual = r[0]
 	}
 	j.open(z)
-}
-
-// Observations puts the y that a solver of the problem is given on dev: minus its mean, which is also
-// returned, where the problem has an intercept. The mean is 0 elsewhere. The caller frees y, and
-// does not modify it: it may be the slice itself.
-func Observations(dev array.Device, p vjp.Problem, values []float64) (y array.Batch, mean float64) {
-	if p.Intercept {
-		mean = stat.Mean(values, nil)
-		values = slices.Clone(values)
-		floats.AddConst(-mean, values)
-	}
-	return dev.Put(values, 1, len(values)), mean
 }
 
 // formShare is the share for [vjp.Linearization]'s Forms: the bounded error is a tenth of the

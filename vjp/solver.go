@@ -59,7 +59,7 @@ func newSolver(p Problem, o Options, e solve.Entry, inner func(solve.Options) (s
 func (o Options) solving() solve.Options {
 	return solve.Options{
 		Tol: o.Tol, MaxIter: o.MaxIter, Sigma2: o.Sigma2,
-		Point: o.Derivative != None, Whole: o.Derivative == Unrolled, Compact: o.Compact,
+		Point: o.Derivative != None, Whole: o.Derivative == Unrolled, Compact: o.Compact, Columns: o.Columns,
 	}
 }
 
@@ -193,6 +193,9 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		at.Tangent = nil
 		l = newConfined(at.Problem, t.A, t.Model, s.o.Tol)
 		l.moving = t.Moving
+		if t.Reduced != nil {
+			l.reduce(t.Reduced)
+		}
 		l.choices = []Choice{
 			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were in it"},
 			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver provides products with the curvature"},

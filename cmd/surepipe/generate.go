@@ -18,6 +18,25 @@ func generators() []problems.Named {
 	return slices.DeleteFunc(problems.Registered(), func(n problems.Named) bool { return n.Generator == nil })
 }
 
+// phantom is the phantom of that name.
+func phantom(name string) (p problems.Phantom, ok bool) {
+	for _, p := range problems.Phantoms() {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return p, false
+}
+
+// drawable lists what generate can draw.
+func drawable() []string {
+	names := namesOf(generators())
+	for _, p := range problems.Phantoms() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
 func namesOf(named []problems.Named) []string {
 	names := make([]string, len(named))
 	for i, n := range named {
@@ -29,12 +48,18 @@ func namesOf(named []problems.Named) []string {
 // generateHelp describes the data sets.
 func generateHelp() string {
 	var s strings.Builder
-	for _, n := range generators() {
-		name := n.Name
-		for line := range strings.SplitSeq(n.Generator.Help, "\n") {
+	describe := func(name, help string) {
+		for line := range strings.SplitSeq(help, "\n") {
 			fmt.Fprintf(&s, "\n  %-19s %s", name, line)
 			name = ""
 		}
+	}
+	for _, n := range generators() {
+		describe(n.Name, n.Generator.Help)
+	}
+	s.WriteString("\n\nFor the specifications of these names (surepipe spec ct), with the true image:\n")
+	for _, p := range problems.Phantoms() {
+		describe(p.Name, p.Help)
 	}
 	return s.String()
 }
@@ -55,7 +80,7 @@ type generateFlags struct {
 
 func newGenerate() *cobra.Command {
 	var f generateFlags
-	known := namesOf(generators())
+	known := drawable()
 	cmd := &cobra.Command{
 		Use:   "generate",
 		Short: "Write one of the paper's data sets, or one like them",
@@ -70,6 +95,7 @@ does a .tif file, in floating point numbers of 32 bits. A .png file has 16 bits 
 values outside [0, 1]: what is clipped there is not normal.`,
 		Example: `  surepipe generate --problem lasso --d 500 --out lasso.npz
   surepipe generate --problem matrix-completion --rows 200 --cols 100 --seed 7 --out mc.npz
+  surepipe generate --problem ct --rows 128 --d 90 --out ct.npz
   surepipe generate --from photo.png --sigma 0.1 --seed 1 --out noisy.tif`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -77,7 +103,7 @@ values outside [0, 1]: what is clipped there is not normal.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.problem, "problem", "", strings.Join(known, ", "))
-	for i, usage := range []string{"number of observations, or length of a sequence", "regressions: number of variables (default 2 d)", "matrix problems: m", "matrix problems: n"} {
+	for i, usage := range []string{"number of observations, length of a sequence, or number of angles", "regressions: number of variables (default 2 d)", "matrix problems: m; ct and mri: pixels a side", "matrix problems: n"} {
 		flags.IntVar(&f.sizes[i], sizeNames[i], 0, usage)
 	}
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of all random draws")
@@ -92,71 +118,91 @@ values outside [0, 1]: what is clipped there is not normal.`,
 
 // check rejects flags that contradict each other, and sizes that are too large. It returns the
 // generator and its sizes.
-func (f *generateFlags) check(cmd *cobra.Command) (g *problems.Generator, sizes []int, err error) {
-	known := namesOf(generators())
+// draw is what draws the arrays of the file, once the flags have been checked.
+type draw func() ([]dataio.Array, error)
+
+func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
+	known := drawable()
 	if !slices.Contains(known, f.problem) {
-		return nil, nil, usagef("--problem is %q, expected one of %s", f.problem, strings.Join(known, ", "))
+		return nil, usagef("--problem is %q, expected one of %s", f.problem, strings.Join(known, ", "))
 	}
-	named, _ := problems.Lookup(f.problem)
-	if sizes, err = generateSizes(cmd, named, f.sizes[:]); err != nil {
-		return nil, nil, err
+	takes, drawArrays := f.drawer()
+	sizes, err := generateSizes(cmd, f.problem, takes, f.sizes[:])
+	if err != nil {
+		return nil, err
 	}
 	if f.out == "" {
-		return nil, nil, usagef("--out is missing, expected the .npz file to write")
+		return nil, usagef("--out is missing, expected the .npz file to write")
 	}
 	if err := checkWritable(f.out); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	values := 1.0
 	for _, n := range sizes {
 		values *= float64(n)
 	}
 	if 8*values > float64(memory.TotalMemory()) {
-		return nil, nil, usagef("%s: the data take %.3g GB, more than this machine's memory", f.problem, 8*values/1e9)
+		return nil, usagef("%s: the data take %.3g GB, more than this machine's memory", f.problem, 8*values/1e9)
 	}
-	return named.Generator, sizes, nil
+	return func() ([]dataio.Array, error) { return drawArrays(sizes, f.seed) }, nil
+}
+
+// drawer returns the sizes that the problem takes and what draws its arrays.
+func (f *generateFlags) drawer() (takes []string, draw func(sizes []int, seed uint64) ([]dataio.Array, error)) {
+	if p, ok := phantom(f.problem); ok {
+		return p.Sizes, p.Draw
+	}
+	named, _ := problems.Lookup(f.problem)
+	return named.Generator.Sizes, func(sizes []int, seed uint64) ([]dataio.Array, error) {
+		data, err := named.Generator.Draw(sizes, seed)
+		return dataArrays(data), err
+	}
 }
 
 func (f *generateFlags) run(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("from") || cmd.Flags().Changed("sigma") {
 		return f.addNoise(cmd)
 	}
-	g, sizes, err := f.check(cmd)
+	draw, err := f.check(cmd)
 	if err != nil {
 		return err
 	}
 	if err := array.UseNative(); err != nil {
 		return usageError{err}
 	}
-	data, err := g.Draw(sizes, f.seed)
+	arrays, err := draw()
 	if err != nil {
 		return usagef("%s: %w", f.problem, err)
 	}
 	if err := cmd.Context().Err(); err != nil {
 		return err
 	}
-	if err := dataio.WriteNPZ(f.out, dataArrays(data)...); err != nil {
+	if err := dataio.WriteNPZ(f.out, arrays...); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: wrote %s; try surepipe run --problem %s --data %s\n", f.out, f.problem, f.out)
+	try := fmt.Sprintf("surepipe run --problem %s --data %s", f.problem, f.out)
+	if _, ok := phantom(f.problem); ok {
+		try = fmt.Sprintf("surepipe spec %s > %s.yaml; surepipe run --spec %s.yaml --data %s", f.problem, f.problem, f.problem, f.out)
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: wrote %s; try %s\n", f.out, try)
 	return nil
 }
 
 // generateSizes are the sizes that a generator takes, from the flags of sizeNames. p is 2 d where
 // it is not given.
-func generateSizes(cmd *cobra.Command, n problems.Named, given []int) (sizes []int, err error) {
+func generateSizes(cmd *cobra.Command, problem string, takes []string, given []int) (sizes []int, err error) {
 	for i, name := range sizeNames {
-		used := slices.Contains(n.Generator.Sizes, name)
+		used := slices.Contains(takes, name)
 		switch changed := cmd.Flags().Changed(name); {
 		case changed && !used:
-			return nil, usagef("--%s does not apply to %s", name, n.Name)
+			return nil, usagef("--%s does not apply to %s", name, problem)
 		case changed && given[i] < 1:
 			return nil, usagef("--%s is %d, expected at least 1", name, given[i])
 		case !changed && used && name != "p":
-			return nil, usagef("--%s is missing for %s", name, n.Name)
+			return nil, usagef("--%s is missing for %s", name, problem)
 		}
 	}
-	for _, name := range n.Generator.Sizes {
+	for _, name := range takes {
 		size := given[slices.Index(sizeNames, name)]
 		if name == "p" && size == 0 {
 			size = 2 * given[slices.Index(sizeNames, "d")]

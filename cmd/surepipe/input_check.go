@@ -26,13 +26,16 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	case f.spec == "" && named.Name == "":
 		return usagef("--problem is %q%s, expected %s; or --spec", f.problem, dataio.Meant(f.problem, problems.Names()), known)
 	case f.spec == "" && f.data == "" && f.y == "" && f.mu == "":
-		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx, .png, .jpg or .tif), or --y and --X")
+		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or .tif), or --y and --X")
 	case f.table.standardize && f.spec == "" && !named.Design:
 		return usagef("--standardize is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
 	case f.intercept && f.spec == "" && !named.Design:
 		return usagef("--intercept is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
 	}
 	if err := f.variant(changed, named.Name); err != nil {
+		return err
+	}
+	if err := f.checkEffects(changed, named.Layout); err != nil {
 		return err
 	}
 	if err := f.checkTable(changed, named.Layout); err != nil || f.spec == "" {
@@ -64,6 +67,9 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	if !changed("standardize") {
 		f.table.standardize = s.Standardize
 	}
+	if !changed("effects") {
+		f.effects = s.Effects
+	}
 	if s.Sigma2Method != "" && !changed("sigma2") {
 		f.sigma2Method = s.Sigma2Method
 	}
@@ -74,6 +80,15 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 func specError(err error) bool {
 	var placed *problems.SpecError
 	return errors.As(err, &placed)
+}
+
+// vary sets the variant of a problem that the flags ask for.
+func (f *estimatorFlags) vary(data *problems.Data) {
+	data.Intercept, data.Standardize, data.Loss, data.Effects = f.intercept, f.table.standardize, f.loss, f.effects
+	data.Anisotropic = f.anisotropic
+	if f.problem == "trend1d" && f.specification == nil {
+		data.Order = &f.order
+	}
 }
 
 // variant checks the flags for variants of one named problem.

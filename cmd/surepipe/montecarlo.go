@@ -189,12 +189,18 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 		if f.data == "" {
 			f.data = ys.name
 		}
+		if coloured(file.Data) {
+			ys.close()
+			return nil, data, f.whitenedOnly()
+		}
 		return ys, file.Data, nil
 	}
 	file, err := f.readSamples()
 	switch {
 	case err != nil:
 		return nil, data, err
+	case file.Stack != nil && coloured(file.Data):
+		return nil, data, f.whitenedOnly()
 	case file.Stack != nil:
 		return heldSamples(f.source(), file.Stack, file.YShape), file.Data, nil
 	case !f.lossNow().Squared():
@@ -215,6 +221,14 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 		data.Y = problems.Sample(data.Mu, sigma2, f.seed, -1)
 	}
 	return simulated(data.Mu, data.YShape, sigma2, f.seed), data, nil
+}
+
+// coloured reports whether y is whitened before it is fitted.
+func coloured(data problems.Data) bool { return data.Spec != nil && data.Spec.Noise() != "" }
+
+// whitenedOnly refuses samples that would have to be whitened.
+func (f *estimatorFlags) whitenedOnly() error {
+	return usagef("%s: a stack of samples and a specification with noise, which whitens only a single y: expected mu, to simulate samples from", f.source())
 }
 
 // count is the number of samples to compute.
@@ -300,7 +314,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		return err
 	}
 	printWarnings(cmd.ErrOrStderr(), s.warnings())
-	if err := o.figures.draw(s, job.problem.Name, job.problem.D); err != nil {
+	if err := o.figures.draw(s, job.problem.Name, job.problem.D, provenance(cmd, rest)...); err != nil {
 		return err
 	}
 	return s.converged()
@@ -311,7 +325,7 @@ func newLogHeader(settings map[string]string, data problems.Data, dev array.Devi
 }
 
 // draw draws the figures that were asked for.
-func (f monteCarloFigures) draw(s *summary, problem string, dim int) error {
+func (f monteCarloFigures) draw(s *summary, problem string, dim int, notes ...figure.Note) error {
 	title := fmt.Sprintf("%s, d = %d", problem, dim)
 	d := float64(dim)
 	if len(s.sure) == 0 && len(s.gcv) == 0 {
@@ -322,7 +336,7 @@ func (f monteCarloFigures) draw(s *summary, problem string, dim int) error {
 		if len(s.sure) == 0 {
 			h = figure.Histogram{Title: title, Label: "GCV", Samples: s.gcv, Seeds: s.seedGCV}
 		}
-		if err := figure.Save(f.plot, h); err != nil {
+		if err := figure.Save(f.plot, h, notes...); err != nil {
 			return err
 		}
 	}
@@ -335,7 +349,7 @@ func (f monteCarloFigures) draw(s *summary, problem string, dim int) error {
 	} else if len(s.err) > 0 {
 		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.err, 1/d), ReferenceName: "0, unbiased"}
 	}
-	return figure.Save(f.running, r)
+	return figure.Save(f.running, r, notes...)
 }
 
 // scaled is x times a, nil if there is none.

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"time"
 
+	"surepipe/internal/stored"
 	"surepipe/problems"
 )
 
@@ -40,7 +41,11 @@ type header interface {
 	// continues reads the first line of a file. The error says why the run cannot continue it, doubt
 	// in what its lines may differ from those of an uninterrupted run.
 	continues(line []byte) (doubt string, err error)
+	// what names what has written the file.
+	what() string
 }
+
+func (h logHeader) what() string { return "montecarlo run" }
 
 // continues compares settings and data.
 func (h logHeader) continues(line []byte) (doubt string, err error) {
@@ -147,7 +152,7 @@ func replayLog(file io.Reader, header header, warn func(string), replay func(lin
 		if err == io.EOF {
 			// A line without a newline is incomplete.
 			if n == 1 {
-				return 0, tornHeader(line, header, "montecarlo run")
+				return 0, tornHeader(line, header, header.what())
 			}
 			return end, nil
 		}
@@ -161,7 +166,7 @@ func replayLog(file io.Reader, header header, warn func(string), replay func(lin
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		switch {
 		case n == 1 && !json.Valid(line):
-			return 0, errors.New("it does not begin with the header of a montecarlo run")
+			return 0, fmt.Errorf("it does not begin with the header of a %s", header.what())
 		case !json.Valid(line):
 			// A machine that loses power can leave such a line, but only at the end.
 			bad = fmt.Errorf("line %d is not JSON", n)
@@ -209,6 +214,9 @@ func dataHash(data problems.Data) string {
 		sum := data.Spec.Hash()
 		h.Write(sum[:])
 		data.Spec = nil
+	}
+	if data.Mapped != nil {
+		h.Write(data.Mapped.Hash[:])
 	}
 	data.Table, data.Entries = nil, nil // X, y and Indices have their values
 	h.add(reflect.ValueOf(data))
@@ -263,9 +271,15 @@ func (h *hasher) add(v reflect.Value) {
 			return // files written before there were other losses
 		}
 		for i := range v.NumField() {
+			if name := v.Type().Field(i).Name; v.Type() == reflect.TypeFor[problems.Data]() && (name == "Effects" || name == "Weights") && v.Field(i).IsZero() {
+				continue // likewise
+			}
 			h.add(v.Field(i))
 		}
 	case reflect.Pointer:
+		if v.Type() == reflect.TypeFor[*stored.Matrix]() {
+			return // it has a hash of its own, and other files were written before there was one
+		}
 		if v.IsNil() {
 			h.word(math.MaxUint64)
 			return

@@ -19,12 +19,14 @@ const (
 	noteClamped        = "pixels-clamped"    // the file of --out has other values than mu_hat
 	noteRowsLeftOut    = "rows-left-out"     // rows with missing values
 	noteFilled         = "values-replaced"   // missing values replaced by means
+	noteMerged         = "equal-names"       // texts that are equal numbers
 	noteScales         = "unscaled-columns"  // columns of very different scales
 	noteLog            = "earlier-samples"   // the samples in the --jsonl file are of another program
 	noteBiasedSigma2   = "sigma2-biased"     // sigma2 is the residual variance of a biased fit
 	noteThresholds     = "chosen-thresholds" // SURE is slightly too small
 	noteScaled         = "integers-scaled"   // y is an image of integers
 	noteLossy          = "lossy-image"       // y was compressed
+	noteNotRefined     = "not-refined"       // the minimizer is that of the grid
 )
 
 // commandNote reports whether a code is that of a note about the command as a whole, which the lines

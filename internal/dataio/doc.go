@@ -3,7 +3,8 @@
 //	format                   read                     write       values
 //	numpy .npz               [Open], [OpenNPZ]        [WriteNPZ]  any real type, either byte order,
 //	                                                              C or Fortran order
-//	numpy .npy               [Open]                   [WriteNPY]  the same
+//	numpy .npy               [Open]                   [WriteNPY]  the same, and complex numbers
+//	                                                              ([Set.Numbers])
 //	numpy .npy too large for [OpenStack],             -           the same, in C order
 //	memory, members of .npz  [NewStack], [Set.Stack]
 //	.csv, .tsv, .csv.gz      [Open], [ReadCSV]        [WriteCSV]  finite decimal numbers, with or
@@ -15,6 +16,11 @@
 //	                                                              coordinate and array
 //	sparse .npz, written by  [Set.Sparse]             -           csr, csc, coo
 //	scipy.sparse.save_npz
+//	MATLAB .mat, 5 to 7.3,   [Open]                   -           integers, floating point, complex
+//	HDF5 .h5                                                      numbers; deflate, shuffle; package
+//	                                                              internal/hdf5
+//	NIfTI .nii, .nii.gz      [Open], [ReadNIfTI]      -           the same, scaled by the header
+//	BART .cfl with .hdr      [Open], [ReadBART]       -           complex numbers of 32 bits
 //	.png                     [Open], [ReadPNG]        [WritePNG]  grey or RGB, 1 to 16 bits, as
 //	                                                              numbers in [0, 1]
 //	.jpg                     [Open], [ReadJPEG]       [WriteJPEG] grey or RGB, the same

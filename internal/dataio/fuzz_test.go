@@ -109,7 +109,7 @@ func FuzzRead(f *testing.F) {
 				return
 			}
 			for _, name := range s.Names() {
-				array(s.Floats(name))
+				array(s.Numbers(name))
 				array(s.Ints(name))
 				stack(s.Stack(name))
 				if _, err := s.Texts(name); err != nil {
@@ -121,7 +121,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		set(file)
-		array(newNPY("y", bytes.NewReader(file), int64(len(file))).Floats("y"))
+		array(newNPY("y", bytes.NewReader(file), int64(len(file))).Numbers("y"))
 		stack(NewStack(bytes.NewReader(file)))
 		array(ReadCSV(bytes.NewReader(file), CSVOptions{}))
 		array(ReadPNG(bytes.NewReader(file)))

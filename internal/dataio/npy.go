@@ -24,8 +24,9 @@ func newNPY(name string, r io.ReaderAt, size int64) *Set {
 		return io.NopCloser(io.NewSectionReader(r, offset, size-offset))
 	}
 	return &Set{format: "npy", names: []string{name}, entries: map[string]entry{name: {
-		open: func() (io.ReadCloser, int64, error) { return section(0), size, nil },
-		at:   func(offset int64) (io.ReadCloser, error) { return section(min(offset, size)), nil },
+		open:   func() (io.ReadCloser, int64, error) { return section(0), size, nil },
+		at:     func(offset int64) (io.ReadCloser, error) { return section(min(offset, size)), nil },
+		offset: func() (int64, error) { return 0, nil },
 	}}}
 }
 
@@ -41,6 +42,10 @@ type Reader struct {
 	r       io.Reader
 	dtype   dtype
 	fortran bool
+	header  int64 // its length in bytes
+	// complex says that the values are complex numbers, of which dtype is the type of either part, and
+	// the last axis of shape both parts.
+	complex bool
 }
 
 // newReader reads the header at rc, an array of room bytes in all.
@@ -51,7 +56,10 @@ func newReader(name string, rc io.ReadCloser, room int64) (*Reader, error) {
 	if err != nil {
 		return nil, corrupt(err)
 	}
-	r := &Reader{name: name, closer: rc, r: buffered, shape: h.shape, fortran: h.fortran, len: 1}
+	r := &Reader{name: name, closer: rc, r: buffered, shape: h.shape, fortran: h.fortran, header: h.size, len: 1}
+	if real, ok := realPart(h.descr); ok {
+		h.descr, r.shape, r.complex = real, append(r.shape[:len(r.shape):len(r.shape)], 2), true
+	}
 	if r.dtype, err = h.check(name); err != nil {
 		return nil, err
 	}
@@ -87,10 +95,20 @@ func (r *Reader) ShapeError(expected string) error {
 // Floats reads the values in C order. NaN and Inf are ordinary values: see [Array.CheckFinite]. An
 // array that is already in memory is shared, not copied.
 func (r *Reader) Floats() (Array, error) {
+	if r.isComplex() {
+		return Array{}, r.complexError()
+	}
+	return r.Numbers()
+}
+
+// Numbers is [Reader.Floats], and also reads complex numbers: see [Array.Complex].
+func (r *Reader) Numbers() (Array, error) {
 	if r.held != nil {
 		return *r.held, nil
 	}
-	return r.floats(r.places())
+	a, err := r.floats(r.places())
+	a.Complex = r.complex
+	return a, err
 }
 
 // floats reads the values to the places in a new array, nil for their order.
@@ -123,6 +141,9 @@ func (r *Reader) floats(place func() int) (Array, error) {
 // rows, the pixels, and f columns, without a second copy; shape is (f, h, w). Other arrays are read
 // as by [Reader.Floats], and shape is nil.
 func (r *Reader) Frames() (a Array, shape []int, err error) {
+	if r.isComplex() {
+		return Array{}, nil, r.complexError()
+	}
 	if len(r.shape) != 3 || r.held != nil {
 		if a, err = r.Floats(); err == nil {
 			a, shape = a.Frames()
@@ -148,6 +169,9 @@ func (r *Reader) Frames() (a Array, shape []int, err error) {
 
 // Ints reads integers of any type, and floats that are integers, in C order.
 func (r *Reader) Ints() (Array, error) {
+	if r.isComplex() {
+		return Array{}, r.complexError()
+	}
 	a := Array{Name: r.name, Shape: r.shape, Ints: make([]int64, r.len)}
 	// Beyond 2^53 a float no longer distinguishes neighbouring integers.
 	fromFloat := func(at int, v float64) error {
@@ -231,6 +255,14 @@ func (r *Reader) places() func() int {
 		return nil
 	}
 	rank := len(r.shape)
+	order := make([]int, 0, rank)
+	if r.complex {
+		// The parts of a number are neighbours in the file, whatever the order of the axes.
+		order = append(order, rank-1)
+	}
+	for axis := range rank - len(order) {
+		order = append(order, axis)
+	}
 	strides, index := make([]int, rank), make([]int, rank)
 	for axis, stride := rank-1, 1; axis >= 0; axis-- {
 		strides[axis] = stride
@@ -239,7 +271,7 @@ func (r *Reader) places() func() int {
 	next := 0
 	return func() int {
 		at := next
-		for axis := range rank {
+		for _, axis := range order {
 			next += strides[axis]
 			if index[axis]++; index[axis] < r.shape[axis] {
 				break

@@ -91,8 +91,8 @@ func EncodeNPZ(w io.Writer, arrays ...Array) error {
 	return z.Close()
 }
 
-// EncodeNPY writes an array as a .npy file of version 1.0, of type float64, int64 or text of fixed
-// width.
+// EncodeNPY writes an array as a .npy file of version 1.0, of type float64, complex128, int64 or
+// text of fixed width.
 func EncodeNPY(w io.Writer, a Array) error { return encodeNPY(w, a, 8) }
 
 // encodeNPY writes integers that take size bytes, unsigned where they are less than 8.
@@ -120,8 +120,12 @@ func encodeNPY(w io.Writer, a Array, size int) error {
 		descr, n = fmt.Sprintf("<U%d", width), len(a.Texts)
 		appendValue = func(buf []byte, i int) []byte { return appendText(buf, a.Texts[i], width) }
 	}
+	shape := a.Shape
+	if a.Complex {
+		descr, shape = "<c16", shape[:len(shape)-1]
+	}
 	// The values begin at a multiple of 64 bytes; magic, version and length are 10.
-	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, ShapeString(a.Shape))
+	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, ShapeString(shape))
 	text += strings.Repeat(" ", 63-(10+len(text))%64) + "\n"
 	buf := append([]byte(nil), npy.Magic[:]...)
 	buf = append(buf, 1, 0)
@@ -152,6 +156,9 @@ func (a Array) check() {
 	size := 1
 	for _, k := range a.Shape {
 		size *= k
+	}
+	if a.Complex && (len(a.Data) != n || len(a.Shape) == 0 || a.Shape[len(a.Shape)-1] != 2) {
+		panic(fmt.Sprintf("dataio: array %q of complex numbers has shape %s, expected a last axis of 2", a.Name, ShapeString(a.Shape)))
 	}
 	if size != n {
 		panic(fmt.Sprintf("dataio: array %q has %d values, expected shape %s", a.Name, n, ShapeString(a.Shape)))

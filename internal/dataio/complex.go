@@ -1,0 +1,34 @@
+package dataio
+
+import (
+	"fmt"
+	"strings"
+)
+
+// WithImaginary is an array of real numbers as complex numbers: their imaginary parts are 0.
+func (a Array) WithImaginary() Array {
+	data := make([]float64, 2*len(a.Data))
+	for i, v := range a.Data {
+		data[2*i] = v
+	}
+	a.Shape, a.Data, a.Complex = append(a.Shape[:len(a.Shape):len(a.Shape)], 2), data, true
+	return a
+}
+
+func (r *Reader) isComplex() bool { return r.complex || r.held != nil && r.held.Complex }
+
+func (r *Reader) complexError() error {
+	return fmt.Errorf("array %q: found complex numbers, expected real ones", r.name)
+}
+
+// realPart is the type of either part of complex numbers.
+func realPart(descr string) (string, bool) {
+	order := strings.TrimRight(descr, "c0123456789")
+	switch strings.TrimPrefix(descr, order) {
+	case "c8":
+		return order + "f4", true
+	case "c16":
+		return order + "f8", true
+	}
+	return descr, false
+}

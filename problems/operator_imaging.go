@@ -1,0 +1,306 @@
+package problems
+
+import (
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"surepipe/internal/dataio"
+	"surepipe/linops"
+)
+
+var projectionOperator = operatorKind{
+	name: "projection",
+	forms: []form{
+		{"projection: {angles: 180, detectors: 256, geometry: parallel, shape: [256, 256]}", "line integrals of an image (tomography): so many angles in 180 degrees, or an array of degrees;\n" +
+			"y has a row for each angle. The image has as many pixels a side as there are detectors unless\nshape says otherwise; spacing: 1 is that of the detectors, in pixels"},
+		{"projection: {angles: 360, geometry: fan, source: 500, detector: 500, spacing: 2}", "from a point at a distance of source pixels from the centre, to a line at that of detector"},
+	},
+	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
+		const expected = "{angles: 180, detectors: 256, geometry: parallel}"
+		complete := func(f section) bool {
+			return f.has("angles") && (f.has("source") == f.has("detector"))
+		}
+		f, err := s.keys(n.node, args, expected, complete, "angles", "detectors", "geometry", "spacing", "source", "detector", "shape")
+		if err != nil {
+			return nil, err
+		}
+		g, err := s.parseScanner(n, f)
+		if err != nil {
+			return nil, err
+		}
+		return func(b *specBuilder, rows, cols []int) (built, error) { return g.build(b, rows, cols) }, nil
+	},
+}
+
+// scanner is the geometry of a projection.
+type scanner struct {
+	fan bool
+	// count angles at equal distances, or the array angles.
+	count     int
+	angles    *arrayRef
+	detectors int // 0 where y says how many
+	spacing   float64
+	// source and detector are their distances from the centre, of a fan beam.
+	source, detector float64
+	shape            []int // nil where it is not given
+}
+
+func (s *Spec) parseScanner(n *operatorNode, f section) (g scanner, err error) {
+	g.spacing = 1
+	if v := f.nodes["geometry"]; v != nil {
+		name, err := s.choice(v, "geometry", []string{"parallel", "fan"})
+		if err != nil {
+			return g, err
+		}
+		g.fan = name == "fan"
+	}
+	if g.fan != f.has("source") {
+		return g, s.errorf(n.line, "projection: source and detector, the distances from the centre, belong to geometry: fan")
+	}
+	if v := f.nodes["angles"]; v.Kind == yaml.ScalarNode {
+		if _, isNumber := parseNumber(v.Value); isNumber == nil {
+			g.count, err = s.positive(v, "angles")
+		}
+	}
+	if err == nil && g.count == 0 {
+		g.angles, err = s.ref(f.nodes["angles"], "angles")
+	}
+	if v := f.nodes["detectors"]; v != nil && err == nil {
+		g.detectors, err = s.positive(v, "detectors")
+	}
+	for _, key := range []struct {
+		name string
+		to   *float64
+	}{{"spacing", &g.spacing}, {"source", &g.source}, {"detector", &g.detector}} {
+		if v := f.nodes[key.name]; v != nil && err == nil {
+			*key.to, err = s.number(v, key.name)
+		}
+	}
+	if err == nil {
+		g.shape, err = s.ownShape(f)
+	}
+	return g, err
+}
+
+func (g *scanner) build(b *specBuilder, rows, cols []int) (built, error) {
+	angles := g.degrees()
+	if g.angles != nil {
+		angles = b.array(g.angles).Data
+	}
+	detectors := g.detectors
+	if detectors == 0 {
+		if rows == nil {
+			return built{}, fmt.Errorf("the number of detectors does not follow from the position of projection, expected projection: {angles: ..., detectors: 256}")
+		}
+		detectors = rows[len(rows)-1]
+	}
+	if n := len(angles) * detectors; rows != nil && length(rows) != n {
+		return built{}, fmt.Errorf("projection at %d angles with %d detectors has %d values, expected %d as in shape %s: a row for each angle", len(angles), detectors, n, length(rows), formatShape(rows))
+	}
+	shape := g.shape
+	switch {
+	case shape == nil && len(cols) == 2:
+		shape = cols
+	case shape == nil:
+		shape = []int{detectors, detectors}
+	case len(shape) != 2:
+		return built{}, fmt.Errorf("projection of an array of shape %s, expected an image, shape: [m, n]", formatShape(shape))
+	}
+	var op *linops.Projection
+	var err error
+	if g.fan {
+		op, err = linops.NewFanBeam(shape[0], shape[1], angles, detectors, g.spacing, g.source, g.detector)
+	} else {
+		op, err = linops.NewParallelBeam(shape[0], shape[1], angles, detectors, g.spacing)
+	}
+	if err != nil {
+		return built{}, trim(err)
+	}
+	return built{op: op, rows: []int{len(angles), detectors}, cols: shape}, nil
+}
+
+// degrees are equally spaced angles: over half a turn, or the whole one for a fan.
+func (g *scanner) degrees() []float64 {
+	turn := 180.0
+	if g.fan {
+		turn = 360
+	}
+	angles := make([]float64, g.count)
+	for i := range angles {
+		angles[i] = turn * float64(i) / float64(g.count)
+	}
+	return angles
+}
+
+var fourierOperator = operatorKind{
+	name: "fourier",
+	forms: []form{
+		{"fourier: {mask: M, image: complex, centered: true}", "the two-dimensional orthonormal Fourier transform, at the frequencies where M is not 0, of an\n" +
+			"image: complex (the default) or real. centered: true puts frequency 0 and the origin of the\n" +
+			"image in the middle (default: false, at [0, 0]). Of several images, as coils have them, each"},
+	},
+	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
+		f, err := s.keys(n.node, args, "{mask: M, image: complex, centered: true}", func(f section) bool { return f.has("mask") }, "mask", "image", "centered")
+		if err != nil {
+			return nil, err
+		}
+		layout := linops.FourierLayout{Complex: true}
+		if v := f.nodes["image"]; v != nil {
+			kind, err := s.choice(v, "image", []string{"complex", "real"})
+			if err != nil {
+				return nil, err
+			}
+			layout.Complex = kind == "complex"
+		}
+		if v := f.nodes["centered"]; v != nil {
+			if layout.Centered, err = s.truth(v, "centered"); err != nil {
+				return nil, err
+			}
+		}
+		n.complexOut, n.complexIn = true, layout.Complex
+		mask, err := s.ref(f.nodes["mask"], "mask")
+		return func(b *specBuilder, rows, cols []int) (built, error) {
+			return buildFourier(b.array(mask), layout, rows, cols)
+		}, err
+	},
+}
+
+func buildFourier(mask dataio.Array, layout linops.FourierLayout, rows, cols []int) (built, error) {
+	if len(mask.Shape) != 2 {
+		return built{}, fmt.Errorf("array %q has shape %s, expected (m, n), a mask of the frequencies of an image", mask.Name, formatShape(mask.Shape))
+	}
+	places, err := maskPlaces(mask)
+	if err != nil {
+		return built{}, err
+	}
+	op, err := linops.NewFourier(mask.Shape[0], mask.Shape[1], places, layout)
+	if err != nil {
+		return built{}, trim(err)
+	}
+	d, p := op.Dims()
+	in, out := slices.Clone(mask.Shape), []int{len(places), 2}
+	if layout.Complex {
+		in = append(in, 2)
+	}
+	images := 1
+	switch {
+	case rows != nil && length(rows)%d != 0:
+		return built{}, fmt.Errorf("fourier has %d complex samples, because array %q is not 0 at so many places; expected a divisor of the %d real numbers in shape %s", len(places), mask.Name, length(rows), formatShape(rows))
+	case rows != nil:
+		images = length(rows) / d
+	case cols != nil && length(cols)%p != 0:
+		return built{}, fmt.Errorf("fourier transforms images of shape %s, expected a divisor of the %d real numbers in shape %s", formatShape(in), length(cols), formatShape(cols))
+	case cols != nil:
+		images = length(cols) / p
+	}
+	if images <= 1 {
+		return built{op: op, rows: out, cols: in}, nil
+	}
+	all := slices.Repeat([]linops.Operator{op}, images)
+	return built{op: linops.BlockDiag(all...), rows: append([]int{images}, out...), cols: append([]int{images}, in...)}, nil
+}
+
+var coilsOperator = operatorKind{
+	name:  "coils",
+	forms: []form{{"coils: S", "a complex image as several coils see it (parallel MRI), s_c b for the sensitivities S (c, m, n)"}},
+	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
+		if err := s.required(n.node, args, "the name of an array of complex sensitivities, as in coils: S"); err != nil {
+			return nil, err
+		}
+		n.complexOut, n.complexIn = true, true
+		maps, err := s.ref(args, n.kind)
+		if err != nil {
+			return nil, err
+		}
+		maps.complex = true
+		return func(b *specBuilder, _, _ []int) (built, error) {
+			a := b.array(maps)
+			if !a.Complex {
+				a = a.WithImaginary()
+			}
+			if len(a.Shape) != 4 {
+				return built{}, fmt.Errorf("array %q has shape %s, expected complex sensitivities (c, m, n) of c coils", a.Name, formatShape(a.Shape[:len(a.Shape)-1]))
+			}
+			op, err := linops.NewCoils(a.Shape[0], a.Shape[1]*a.Shape[2], a.Data)
+			if err != nil {
+				return built{}, trim(err)
+			}
+			return built{op: op, rows: a.Shape, cols: a.Shape[1:]}, nil
+		}, nil
+	},
+}
+
+var complexOperator = operatorKind{
+	name:  "complex",
+	forms: []form{{"complex: OPERATOR", "a real operator, of the real and of the imaginary part of a complex array"}},
+	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
+		if err := s.required(n.node, args, "an operator, as in complex: {wavelet: {family: db4, levels: 4}}"); err != nil {
+			return nil, err
+		}
+		n.complexOut, n.complexIn = true, true
+		child, err := s.parseOperator(args)
+		n.children = []*operatorNode{child}
+		return func(b *specBuilder, rows, cols []int) (built, error) {
+			if rows, err = realShape(rows); err != nil {
+				return built{}, err
+			}
+			if cols, err = realShape(cols); err != nil {
+				return built{}, err
+			}
+			a, err := b.operator(child, rows, cols)
+			if err != nil {
+				return built{}, err
+			}
+			op, err := linops.NewComplex(b.dev, a.op)
+			if err != nil {
+				return built{}, trim(err)
+			}
+			b.p.own(op.Release)
+			return built{
+				op: op, rows: append(slices.Clone(a.rows), 2), cols: append(slices.Clone(a.cols), 2),
+				rowAverages: bothParts(a.rowAverages), colAverages: bothParts(a.colAverages),
+			}, nil
+		}, err
+	},
+}
+
+// realShape is the shape of the real parts of a complex array; nil where it is not known.
+func realShape(shape []int) ([]int, error) {
+	if shape == nil {
+		return nil, nil
+	}
+	last := len(shape) - 1
+	if last < 1 || shape[last] != 2 {
+		return nil, fmt.Errorf("complex acts on an array of shape %s, expected one of complex numbers, whose last axis has 2 entries, the real and the imaginary part", formatShape(shape))
+	}
+	return shape[:last], nil
+}
+
+// bothParts are the places of the real and imaginary parts of complex numbers.
+func bothParts(places []int) (both []int) {
+	for _, j := range places {
+		both = append(both, 2*j, 2*j+1)
+	}
+	return both
+}
+
+// complexSides reports whether the output and the input of the operator are arrays of complex
+// numbers.
+func (n *operatorNode) complexSides() (out, in bool) {
+	if len(n.children) == 0 || n.complexOut {
+		return n.complexOut, n.complexIn
+	}
+	out, _ = n.children[0].complexSides()
+	_, in = n.children[len(n.children)-1].complexSides()
+	if n.kind == "adjoint" {
+		out, in = in, out
+	}
+	return out, in
+}
+
+// contains reports whether the tree contains an operator of one of the kinds.
+func (n *operatorNode) contains(kinds ...string) bool {
+	return slices.Contains(kinds, n.kind) || slices.ContainsFunc(n.children, func(c *operatorNode) bool { return c.contains(kinds...) })
+}
