@@ -229,58 +229,50 @@ func (s *Spec) parse(root *yaml.Node) error {
 	if s.operator, err = s.parseOperator(f.nodes["operator"]); err != nil {
 		return err
 	}
-	if n := f.nodes["synthesis"]; n != nil {
-		if s.synthesis, err = s.parseOperator(n); err != nil {
-			return err
-		}
-	}
 	if err := s.parsePenalties(f); err != nil {
 		return err
 	}
-	if n := f.nodes["loss"]; n != nil {
-		if err := s.parseLoss(n); err != nil {
+	return s.parseOptional(f)
+}
+
+// parseOptional reads the keys that need not be there.
+func (s *Spec) parseOptional(f section) error {
+	truth := func(name string, to *bool) func(*yaml.Node) error {
+		return func(n *yaml.Node) (err error) {
+			*to, err = s.truth(n, name)
 			return err
 		}
 	}
-	if n := f.nodes["weights"]; n != nil {
-		if s.lossWeights, err = s.ref(n, "weights"); err != nil {
-			return err
-		}
+	type key struct {
+		name  string
+		parse func(*yaml.Node) error
 	}
-	for _, key := range []struct {
-		name string
-		to   *bool
-	}{{"intercept", &s.Intercept}, {"standardize", &s.Standardize}} {
-		if n := f.nodes[key.name]; n != nil {
-			if *key.to, err = s.truth(n, key.name); err != nil {
-				return err
-			}
-		}
-	}
-	if n := f.nodes["effects"]; n != nil {
-		if err := s.parseEffects(n); err != nil {
+	keys := []key{
+		{"synthesis", func(n *yaml.Node) (err error) {
+			s.synthesis, err = s.parseOperator(n)
 			return err
-		}
-	}
-	if n := f.nodes["noise"]; n != nil {
-		if err := s.parseNoise(n); err != nil {
+		}},
+		{"loss", s.parseLoss},
+		{"weights", func(n *yaml.Node) (err error) {
+			s.lossWeights, err = s.ref(n, "weights")
 			return err
-		}
+		}},
+		{"intercept", truth("intercept", &s.Intercept)},
+		{"standardize", truth("standardize", &s.Standardize)},
+		{"effects", s.parseEffects},
+		{"noise", s.parseNoise},
+		{"sigma2", s.parseSigma2},
+		{"solver", s.parseSolver},
 	}
 	for _, name := range weightNames {
-		if n := f.nodes[name]; n != nil {
-			if err := s.parseWeight(n, name); err != nil {
+		keys = append(keys, key{name, func(n *yaml.Node) error { return s.parseWeight(n, name) }})
+	}
+	for _, k := range keys {
+		if n := f.nodes[k.name]; n != nil {
+			if err := k.parse(n); err != nil {
 				return err
 			}
 		}
-	}
-	if n := f.nodes["sigma2"]; n != nil {
-		if err := s.parseSigma2(n); err != nil {
-			return err
-		}
-	}
-	if n := f.nodes["solver"]; n != nil {
-		return s.parseSolver(n)
 	}
 	return nil
 }

@@ -83,20 +83,14 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 			p.unpenalize()
 		}
 	}
-	if err := b.checkTerms(data); err != nil {
-		return err
-	}
 	if data.Effects.Some() {
 		if data.Y, err = b.withoutEffects(data, from, a.cols); err != nil {
 			return err
 		}
 	}
-	penalties, err := b.penalties(a)
+	penalties, err := b.penalties(data, a)
 	if err != nil {
 		return err
-	}
-	if p.constant > 0 {
-		penalties = append(penalties, intercept())
 	}
 	if err := b.weights(&maximizer{b: b, penalties: penalties, y: data.Y, from: from}, data, hyper); err != nil {
 		return err
@@ -109,6 +103,22 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	}
 	p.DefaultSolver, p.DefaultTol = solve.Default(p.Solve()), s.Solver.Tol
 	return nil
+}
+
+// penalties are those of the regularizer or of the terms, and that of an intercept in b.
+func (b *specBuilder) penalties(data Data, a built) (penalties []*penalty, err error) {
+	if err := b.checkTerms(data); err != nil {
+		return nil, err
+	}
+	if b.terms != nil {
+		penalties, err = b.behind(a.cols, a.colAverages)
+	} else {
+		penalties, err = b.regularizer(b.Spec.regularizer, part{a.cols, a.colAverages}, a.parts)
+	}
+	if b.p.constant > 0 {
+		penalties = append(penalties, intercept())
+	}
+	return penalties, err
 }
 
 // check rejects data from which the specification cannot be built.

@@ -32,14 +32,6 @@ func (s *Spec) parsePenalties(f section) (err error) {
 	}
 }
 
-// penalties builds the regularizers, behind their operators where there are terms.
-func (b *specBuilder) penalties(a built) ([]*penalty, error) {
-	if b.terms != nil {
-		return b.behind(a.cols, a.colAverages)
-	}
-	return b.regularizer(b.Spec.regularizer, part{a.cols, a.colAverages}, a.parts)
-}
-
 // parseTerms reads the key terms. Its regularizers are those of one node, whose blocks are the images
 // of the operators.
 func (s *Spec) parseTerms(n *yaml.Node) error {
