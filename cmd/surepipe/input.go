@@ -115,12 +115,7 @@ func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
 // hasConstantColumn reports whether a column of X is constant and not 0.
 func hasConstantColumn(data problems.Data) bool {
 	if m := data.Mapped; m != nil {
-		for j, v := range m.Centered2 {
-			if v == 0 && m.Means[j] != 0 {
-				return true
-			}
-		}
-		return false
+		return hasConstantStored(m)
 	}
 	if s := data.Sparse; s != nil {
 		// Such a column has an entry in every row.
