@@ -47,11 +47,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Intercept, data.Standardize, data.Loss, data.Effects = f.intercept, f.table.standardize, f.loss, f.effects
-	data.Anisotropic = f.anisotropic
-	if f.problem == "trend1d" && f.specification == nil {
-		data.Order = &f.order
-	}
+	f.vary(&data.Data)
 	if f.lossNow().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
