@@ -34,6 +34,8 @@ type Structure struct {
 	// a few values of eta. It returns false and leaves dst unchanged where there is no numerical
 	// solution, because A holds a NaN or eta ||A||^2 overflows.
 	SolveNormal func(dst, rhs array.Batch, eta float64) bool
+	// Passes says what products cost where A is not in memory.
+	Passes Passes
 	// Normal sets dst_i = A*A b_i at a lower cost than A and A*. dst must not overlap b.
 	Normal func(dst, b array.Batch)
 	// Panels computes A* z from parts of z.

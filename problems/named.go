@@ -47,6 +47,7 @@ var (
 	matrix     = Layout{Arrays: "y (m x n)", YRank: 2, YShape: "(m, n)"}
 	video      = Layout{Arrays: "y (m x n), or a video's frames (f x h x w),\nwhich are the columns of a matrix", YRank: 2, YShape: "(m, n)", Frames: true}
 	completion = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)", Selection: true, YRank: 1, YShape: "(d,)"}
+	series     = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 	sequence   = Layout{Arrays: "y (n), or y (m x n), m sequences", YRank: 1, YShape: "(n,)", Rows: true}
 )
 
@@ -75,6 +76,7 @@ func init() {
 		{Name: "svt", Layout: matrix, Generator: &svtGenerator},
 		{Name: "matrix-completion", Layout: completion, Generator: &completionGenerator},
 		{Name: "robust-pca", Layout: video, Generator: &robustPCAGenerator},
+		{Name: "local-low-rank", Layout: series, Generator: &localLowRankGenerator},
 		{Name: "tv1d", Layout: sequence, Generator: &tv1dGenerator},
 	}
 	for i := range registered {
@@ -159,6 +161,8 @@ func (d Data) array(name string) *loadedArray {
 	switch {
 	case name == "X" && d.Sparse != nil:
 		a.sparse = d.Sparse
+	case name == "X" && d.Mapped != nil:
+		a.mapped = d.Mapped
 	case name == "X" && d.X != nil:
 		a.dense = d.X
 	case name == "indices" && d.Indices != nil:
@@ -177,9 +181,9 @@ func (d Data) array(name string) *loadedArray {
 // was found and what was expected.
 func (n *Named) check(data Data) error {
 	switch {
-	case n.Design && data.Sparse == nil && data.X == nil:
+	case n.Design && data.Sparse == nil && data.Mapped == nil && data.X == nil:
 		return fmt.Errorf("array \"X\" is missing, expected the d x p design matrix")
-	case n.Design && data.Sparse == nil && data.X.IsEmpty():
+	case n.Design && data.Sparse == nil && data.Mapped == nil && data.X.IsEmpty():
 		return fmt.Errorf("array \"X\" is empty, expected the d x p design matrix")
 	case n.Groups && data.Groups == nil:
 		return fmt.Errorf("array \"groups\" is missing, expected a label for each column of \"X\"")
@@ -222,6 +226,9 @@ func (n *Named) check(data Data) error {
 func (d Data) designDims() (rows, cols int) {
 	if d.Sparse != nil {
 		return d.Sparse.Rows, d.Sparse.Cols
+	}
+	if d.Mapped != nil {
+		return d.Mapped.Rows, d.Mapped.Cols
 	}
 	return d.X.Dims()
 }

@@ -10,6 +10,7 @@ import (
 	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
+	"surepipe/internal/stored"
 	"surepipe/linops"
 	"surepipe/loss"
 	"surepipe/prox"
@@ -23,6 +24,8 @@ type Data struct {
 	// entries are zero.
 	X      *mat.Dense
 	Sparse *dataio.Sparse
+	// Mapped replaces it where it is not in memory as float64. It must have been scanned.
+	Mapped *stored.Matrix
 	// Y holds the observations, row-major where they form a matrix. YShape is their shape: (d)
 	// for regression, completion and sequences, (m, n) for svt, robust PCA and sequences side
 	// by side. A nil YShape stands for (len(Y)).
@@ -114,6 +117,9 @@ type Problem struct {
 	// NearlyConstant lists the columns of a matrix that are constant up to the last digits of their
 	// entries. With Data.Intercept they count as constant, and as part of the intercept.
 	NearlyConstant []int
+	// Missing is the number of missing values of the operator's matrix, which count as the mean of
+	// their column.
+	Missing int64
 	// Targets says what the estimates of risk are about.
 	Targets Targets
 	// DefaultSolver is the solver to use where the caller does not choose one.

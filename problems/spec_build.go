@@ -466,6 +466,8 @@ func (s *Spec) design() (*mat.Dense, *dataio.Sparse) {
 		return nil, nil
 	case a.sparse != nil:
 		return nil, a.sparse
+	case a.mapped != nil:
+		return nil, nil
 	case a.dense != nil:
 		return a.dense, nil
 	}

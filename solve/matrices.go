@@ -71,6 +71,7 @@ type matrices struct {
 	level   float64             // the threshold of the continuation, which falls to tau
 	slope   *subspace.Iteration // the leading right singular vectors of the gradient
 	size    int                 // of the block that was decomposed last
+	first   float64             // the momentum of the first step
 
 	pending bool     // next and delta are b_{k+1} and b_{k+1} - b_k, which extrapolate turns into b_k
 	next    factored // b_{k+1}
@@ -125,15 +126,18 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 	if w.seen = seen(dev, w.pattern); dev.Err() != nil {
 		return w, dev.Err()
 	}
-	return w, w.start(b0)
+	return w, w.start(b0, g.held)
 }
 
-// start factors b0.
-func (w *matrices) start(b0 array.Batch) error {
+// start factors b0, or takes what a solve before has handed on.
+func (w *matrices) start(b0 array.Batch, held *lowRankPath) error {
 	dev := w.dev
 	w.now, w.old, w.step = zeros(dev, w.shape), zeros(dev, w.shape), zeros(dev, w.shape)
 	w.space = subspace.New(dev, w.shape)
 	w.space.Allow(widestBlock)
+	if held != nil {
+		return w.resume(held)
+	}
 	if b0.IsZero() {
 		return w.aim()
 	}

@@ -46,6 +46,7 @@ var methodRules = []rule{
 	{"Newton steps on the loss", "the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method solves", (*situation).reweighs, newReweighted},
 	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to lambda in steps, with Newton steps at the rank or, where it is large, for the factors", func(s *situation) bool { return s.completion() != nil }, newCompletion},
 	{"iterates in factored form, without the sparse part", "A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the former, which has low rank", func(s *situation) bool { return s.besideSparse() != nil }, newRobust},
+	{"active sets on columns in memory", "a product with A reads it from a disk: few passes find the columns that matter, and verify the solutions of several weights at once", (*situation).passes, newScreened},
 	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", (*situation).faces, newActiveSet},
 	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},
 	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", (*situation).splits, newWorkingSet},
@@ -319,6 +320,12 @@ func (s *situation) splits() bool {
 // faces reports whether the solution is found on a face of the regularizer.
 func (s *situation) faces() bool {
 	return s.e.newton && !s.o.Whole && s.p.Loss == nil && prox.StructureOf(s.p.R).Sparse != nil
+}
+
+// passes reports that a product with A is a pass over a matrix that is not in memory, and the
+// solution is found on faces of the regularizer.
+func (s *situation) passes() bool {
+	return s.faces() && linops.StructureOf(s.p.A).Passes.Bytes > 0 && prox.StructureOf(s.p.R).On != nil
 }
 
 // factorizationsFor chooses by the lengths of the columns. The first one that can be computed is

@@ -63,6 +63,9 @@ type Options struct {
 	// Compact asks for [Solution].Implied in place of B and MuHat, where the method has its solution
 	// in a form that takes less memory.
 	Compact bool
+	// Columns bounds the bytes of columns that a method holds at once of an A that is not in memory
+	// ([linops.Passes]), default 1 GiB.
+	Columns int64
 
 	// shortness is 1/||a_j|| for the columns a_j of A, where their lengths differ much and the
 	// regularizer does not allow for other units; else nil.
@@ -77,6 +80,7 @@ type Options struct {
 const (
 	DefaultTol     = 1e-8
 	DefaultMaxIter = 10000
+	DefaultColumns = 1 << 30
 )
 
 func (o Options) withDefaults() Options {
@@ -85,6 +89,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxIter == 0 {
 		o.MaxIter = DefaultMaxIter
+	}
+	if o.Columns == 0 {
+		o.Columns = DefaultColumns
 	}
 	return o
 }

@@ -59,7 +59,7 @@ func newSolver(p Problem, o Options, e solve.Entry, inner func(solve.Options) (s
 func (o Options) solving() solve.Options {
 	return solve.Options{
 		Tol: o.Tol, MaxIter: o.MaxIter, Sigma2: o.Sigma2,
-		Point: o.Derivative != None, Whole: o.Derivative == Unrolled, Compact: o.Compact,
+		Point: o.Derivative != None, Whole: o.Derivative == Unrolled, Compact: o.Compact, Columns: o.Columns,
 	}
 }
 

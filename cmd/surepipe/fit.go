@@ -58,6 +58,11 @@ func writeFit(cmd *cobra.Command, path string, p *problems.Problem, data problem
 		}
 		f.More = append(f.More, signal)
 	}
+	maps, err := localMaps(p, data, risk, positive(r.Sigma2))
+	if err != nil {
+		return err
+	}
+	f.More = append(f.More, maps...)
 	return f.Save(path)
 }
 

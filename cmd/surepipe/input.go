@@ -14,6 +14,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
 	"surepipe/internal/noise"
+	"surepipe/internal/stored"
 	"surepipe/problems"
 )
 
@@ -30,7 +31,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	case f.exec.given():
 		data, err = f.readExec()
 	case f.specification != nil:
-		files := problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu}
+		files := problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu, Stored: f.storedX}
 		data.Data, err = f.specification.Load(files)
 		if err != nil && stacks {
 			files.Simulate, data.Simulated = true, true
@@ -39,7 +40,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		if err != nil {
 			return fileData{}, f.tableError(err)
 		}
-	case f.x == "" && f.y == "" && f.mu == "" && f.table.response == "" && isArchive(f.data):
+	case f.x == "" && f.y == "" && f.mu == "" && f.table.response == "" && !f.mapsData() && isArchive(f.data):
 		data, err = readFile(f.data, f.problem, stacks)
 	default:
 		data, err = f.readInputs(nil, stacks)
@@ -52,6 +53,9 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
 	f.depth = data.Depth
+	if err := f.scan(&data); err != nil {
+		return fileData{}, err
+	}
 	return data, f.estimateNoise(&data)
 }
 
@@ -111,6 +115,14 @@ func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
 
 // hasConstantColumn reports whether a column of X is constant and not 0.
 func hasConstantColumn(data problems.Data) bool {
+	if m := data.Mapped; m != nil {
+		for j, v := range m.Centered2 {
+			if v == 0 && m.Means[j] != 0 {
+				return true
+			}
+		}
+		return false
+	}
 	if s := data.Sparse; s != nil {
 		// Such a column has an entry in every row.
 		count, first, differs := make([]int, s.Cols), make([]float64, s.Cols), make([]bool, s.Cols)
@@ -234,6 +246,7 @@ type inputs struct {
 	layout problems.Layout
 	more   map[string]dataio.Array
 	sparse *dataio.Sparse
+	mapped *stored.Matrix
 	// stacks says that y may be a stack of samples, depth is that of its file, and frames its shape
 	// where it was read as the frames of a video.
 	stacks bool
@@ -270,6 +283,10 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 			return fileData{}, err
 		}
 		a.Set = dataio.HoldTable(table.Arrays()...)
+	} else if isBED(f.data) {
+		if err := in.fromBED("data", f.data); err != nil {
+			return fileData{}, err
+		}
 	} else if f.data != "" {
 		if err := in.askResponse(); err != nil {
 			return fileData{}, err
@@ -300,13 +317,15 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	if err := in.pickMu(); err != nil {
 		return fileData{}, err
 	}
-	if in.sparse != nil {
-		a.sparseX = true
+	if err := in.mapNamed(a.Set); err != nil {
+		return fileData{}, usagef("%s: %w", f.source(), err)
 	}
+	a.sparseX = in.sparse != nil || in.mapped != nil
 	data, err := readSet(a, f.problem, stacks)
 	if err != nil {
 		return fileData{}, usagef("%s: %w", f.source(), err)
 	}
+	data.Mapped = in.mapped
 	data.Sparse, data.Table, data.Entries, data.Depth = in.sparse, table, entries, in.depth
 	if in.frames != nil {
 		data.Frames = in.frames
@@ -326,6 +345,11 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	name, err := set.Only()
 	if err != nil {
 		return err
+	}
+	if in.layout.Design && in.haveY && in.x == "" {
+		if in.mapped, err = in.storedX(set, name); in.mapped != nil || err != nil {
+			return err
+		}
 	}
 	a, err := in.read(set, name)
 	if err != nil {
@@ -394,6 +418,9 @@ func (in *inputs) fromSparse(set *dataio.Set) error {
 // fromFlag reads the array of --X, --y or --mu: the one of that name in an archive, else the file's
 // only one.
 func (in *inputs) fromFlag(name, path string) error {
+	if name == "X" && isBED(path) {
+		return in.fromBED(name, path)
+	}
 	set, err := dataio.Open(path)
 	if err != nil {
 		return usageError{err}
@@ -412,6 +439,14 @@ func (in *inputs) fromFlag(name, path string) error {
 	if !set.Has(name) {
 		if array, err = set.Only(); err != nil {
 			return usagef("--%s: %s: %w", name, path, err)
+		}
+	}
+	if name == "X" {
+		if in.mapped, err = in.storedX(set, array); err != nil {
+			return usagef("--%s: %s: %w", name, path, err)
+		}
+		if in.mapped != nil {
+			return nil
 		}
 	}
 	a, err := in.read(set, array)
