@@ -333,20 +333,6 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	return nil
 }
 
-// columnNames lists the columns of a table for an error.
-func columnNames(names []string) string {
-	if len(names) == 0 {
-		return " (the file has no header line that names the columns)"
-	}
-	const most = 12
-	more := ""
-	if len(names) > most {
-		more = fmt.Sprintf(" and %d more", len(names)-most)
-		names = names[:most]
-	}
-	return ", one of " + strings.Join(names, ", ") + more
-}
-
 // fromSparse takes a sparse matrix for X, or for the observed entries of a matrix.
 func (in *inputs) fromSparse(set *dataio.Set) error {
 	m, err := set.Sparse()
