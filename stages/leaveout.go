@@ -158,5 +158,11 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 	if j.problem.Intercept {
 		leverages = leverages.Shifted(1 / float64(len(j.Y)))
 	}
-	return risk.LeaveOneOutFromProbes(leverages, left())
+	loss := left()
+	out, err := risk.LeaveOneOutFromProbes(leverages, loss)
+	if err == nil {
+		j.leftOut(out.Leverages, loss)
+		j.influenced(out.Influences)
+	}
+	return out, err
 }
