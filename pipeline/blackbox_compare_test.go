@@ -107,7 +107,13 @@ func TestStreamOfABlackBox(t *testing.T) {
 	for _, method := range pipeline.BlackBoxMethods() {
 		b := &pipeline.BlackBox{Name: "smooth", D: 60, Eval: smoothly, Divergence: method}
 		o := pipeline.Options{Sigma2: 1, Queries: 8}
-		twice := func(yield func([]float64, error) bool) { _ = yield(y, nil) && yield(y, nil) }
+		twice := func(yield func([]float64, error) bool) {
+			for range 2 {
+				if !yield(y, nil) {
+					return
+				}
+			}
+		}
 		var all []pipeline.Risk
 		for r, err := range b.StreamFrom(context.Background(), 0, []float64{1}, twice, o) {
 			if err != nil {
