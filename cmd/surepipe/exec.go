@@ -265,6 +265,8 @@ func execNoise(method string, data problems.Data) (noise.Estimate, error) {
 		return noise.MADImage(data.Y, data.YShape[0], data.YShape[1])
 	case method == noise.MethodMedianSingularValue:
 		return noise.MedianSingularValue(data.Y, data.YShape[0], data.YShape[1])
+	case method == noise.MethodRobustLowRank:
+		return noise.RobustLowRank(data.Y, data.YShape[0], data.YShape[1])
 	}
 	return noise.SmoothBlocks(data.Y, data.YShape[0], data.YShape[1])
 }

@@ -90,11 +90,11 @@ func MADImage(y []float64, rows, cols int) (Estimate, error) {
 func mad(d []float64, most float64) (Estimate, error) {
 	slices.Sort(d)
 	n := len(d)
-	median := d[(n-1)/2] + (d[n/2]-d[(n-1)/2])/2
+	middle := median(d)
 	// Details of a constant are rounding errors, not zeros.
-	if median <= 32*epsilon*most {
+	if middle <= 32*epsilon*most {
 		return refuse(MethodMAD, "half of the finest details of y are zero: y holds no noise, or is constant where it is saturated, masked or padded, or is rounded to steps larger than the noise")
 	}
-	sigma := median / madNormal
+	sigma := middle / madNormal
 	return estimate(MethodMAD, sigma*sigma, madStdErr/math.Sqrt(float64(n)))
 }
