@@ -30,6 +30,7 @@
 //	NewFanBeam
 //	NewFourier          samples of the two-dimensional Fourier transform
 //	NewCoils            s_c ∘ b for the complex sensitivities s_c of coils
+//	NewChannels         sum_j M_ij b_j of channels b_j
 //	NewComplex          A of the real and of the imaginary part
 //
 // DCT and Wavelet analyze: the Adjoint of one is its inverse, which maps coefficients to signals.

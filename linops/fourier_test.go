@@ -144,3 +144,43 @@ func TestComplexActsOnBothParts(t *testing.T) {
 		}
 	})
 }
+
+func TestChannelsAreTheirMatrices(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		const k, n = 3, 4
+		parts := gaussian(2*k*k, 11)
+		for _, pairs := range []bool{false, true} {
+			m := make([]complex128, k*k)
+			for i := range m {
+				m[i] = complex(parts[2*i], 0)
+				if pairs {
+					m[i] = complex(parts[2*i], parts[2*i+1])
+				}
+			}
+			a := must(NewChannels(k, n, m, pairs))
+			isConforming(t, dev, "channels", a)
+			width := n
+			if pairs {
+				width = 2 * n
+			}
+			isMatrix(t, dev, "channels", a, 1e-15, func(i, j int) float64 {
+				v, u, w := m[i/width*k+j/width], i%width, j%width
+				switch {
+				case !pairs && u == w, pairs && u == w:
+					return real(v)
+				case pairs && u/2 == w/2 && u%2 == 0:
+					return -imag(v)
+				case pairs && u/2 == w/2:
+					return imag(v)
+				}
+				return 0
+			})
+			if norm, ok := knownNorm2(a); !ok || math.Abs(norm-singular2(a)[0]) > 1e-12*norm {
+				t.Errorf("Norm2 is %g (%t)", norm, ok)
+			}
+		}
+	})
+	if _, err := NewChannels(1, 2, []complex128{1i}, false); err == nil {
+		t.Error("a complex matrix mixes real channels")
+	}
+}

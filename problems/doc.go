@@ -29,10 +29,12 @@
 //	svt                I                     lambda ||B||_*                      sigma_max(y)
 //	matrix-completion  selection of entries  lambda ||B||_*                      sigma_max(A* y)
 //	robust-pca         A(L, S) = L + S       lambda ||L||_* + gamma ||S||_1      sigma_max(y)
+//	local-low-rank     I                     see prox.NewLocalLowRank            see below
 //	tv1d               I                     lambda sum_i |b_{i+1} - b_i|        see below
 //
 // lambda_max is the smallest lambda at which the estimate is zero. For robust PCA this holds
-// together with gamma_max = ||y||_inf. For tv1d it is the smallest at which the estimate is
+// together with gamma_max = ||y||_inf. For local-low-rank it is the largest singular value of a patch
+// over the patch's scale. For tv1d it is the smallest at which the estimate is
 // constant, max_k |sum_{i<=k} (y_i - mean y)|.
 //
 // # Weights

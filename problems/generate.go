@@ -168,6 +168,45 @@ func GenerateSVT(m, n int, seed uint64) (Data, error) {
 	return finish("svt", data, seed, Hyper{Lambda: Absolute(lambda)})
 }
 
+var localLowRankGenerator = Generator{
+	Sizes: []string{"rows", "cols"},
+	Help: "20 images of rows x cols pixels, each pixel a mixture of three courses\n" +
+		"in time with weights that are smooth in space; lambda = sigma (sqrt 20 + 8)",
+	Draw: func(n []int, seed uint64) (Data, error) { return GenerateLocalLowRank(20, n[0], n[1], seed) },
+}
+
+// GenerateLocalLowRank draws a series of f images of m x n pixels with noise: each pixel is a mixture
+// of three courses in time, of independent normal values with variance 25, with weights that are
+// sinusoids of the place, so that a patch is nearly of rank 3. sigma2 = 2 and lambda = sqrt(sigma2)
+// (sqrt(f) + 8), about the largest singular value of the noise in a patch of 8 x 8 pixels.
+func GenerateLocalLowRank(f, m, n int, seed uint64) (Data, error) {
+	if f < 1 || m < 1 || n < 1 {
+		return Data{}, fmt.Errorf("a series of %d images of %d x %d pixels, expected positive sizes", f, m, n)
+	}
+	if max(m, n) < patchSide {
+		return Data{}, fmt.Errorf("a series of images of %d x %d pixels, expected a side of at least %d, that of a patch", m, n, patchSide)
+	}
+	const courses, amplitude = 3, 5
+	rng := stream(seed, streamFactors)
+	times, waves := make([]float64, courses*f), make([]float64, 3*courses)
+	for i := range times {
+		times[i] = amplitude * rng.NormFloat64()
+	}
+	for i := range waves {
+		waves[i] = 2 * math.Pi * rng.Float64()
+	}
+	mu := make([]float64, f*m*n)
+	for i := range mu {
+		t, r, c := i/(m*n), float64(i/n%m)/float64(m), float64(i%n)/float64(n)
+		for k := range courses {
+			w := waves[3*k:]
+			mu[i] += times[k*f+t] * math.Sin(w[0]*r+w[1]*c+w[2])
+		}
+	}
+	lambda := math.Sqrt(paperSigma2) * (math.Sqrt(float64(f)) + patchSide)
+	return finish("local-low-rank", Data{YShape: []int{f, m, n}, Mu: mu}, seed, Hyper{Lambda: Absolute(lambda)})
+}
+
 var tv1dGenerator = Generator{
 	Sizes: []string{"d"},
 	Help: "d values, constant on d/50 pieces (at least 2), levels uniform in\n" +

@@ -47,6 +47,7 @@ var (
 	matrix     = Layout{Arrays: "y (m x n)", YRank: 2, YShape: "(m, n)"}
 	video      = Layout{Arrays: "y (m x n), or a video's frames (f x h x w),\nwhich are the columns of a matrix", YRank: 2, YShape: "(m, n)", Frames: true}
 	completion = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)", Selection: true, YRank: 1, YShape: "(d,)"}
+	series     = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 	sequence   = Layout{Arrays: "y (n), or y (m x n), m sequences", YRank: 1, YShape: "(n,)", Rows: true}
 )
 
@@ -75,6 +76,7 @@ func init() {
 		{Name: "svt", Layout: matrix, Generator: &svtGenerator},
 		{Name: "matrix-completion", Layout: completion, Generator: &completionGenerator},
 		{Name: "robust-pca", Layout: video, Generator: &robustPCAGenerator},
+		{Name: "local-low-rank", Layout: series, Generator: &localLowRankGenerator},
 		{Name: "tv1d", Layout: sequence, Generator: &tv1dGenerator},
 	}
 	for i := range registered {

@@ -97,6 +97,33 @@ func handBuilt(t *testing.T, dev array.Device, name string, data problems.Data) 
 			full.Set(c/shape.Cols, c%shape.Cols, data.Y[i])
 		}
 		return byHand{selection, func(lambda, _, _ float64) prox.Prox { return prox.NewNuclear(shape, lambda) }, singular(t, full), 0, "fista", []int{d}, data.Shape}
+	case "local-low-rank":
+		f, m, n := data.YShape[0], data.YShape[1], data.YShape[2]
+		largest := 0.0
+		for _, down := range []int{-8, -4} {
+			for _, along := range []int{-8, -4} {
+				for from := down; from < m; from += 8 {
+					for left := along; left < n; left += 8 {
+						var patch []float64
+						for t := range f {
+							for r := max(from, 0); r < min(from+8, m); r++ {
+								for c := max(left, 0); c < min(left+8, n); c++ {
+									patch = append(patch, data.Y[(t*m+r)*n+c])
+								}
+							}
+						}
+						if patch == nil {
+							continue
+						}
+						pixels := len(patch) / f
+						scale := (math.Sqrt(float64(f)) + math.Sqrt(float64(pixels))) / (math.Sqrt(float64(f)) + 8)
+						largest = max(largest, singular(t, mat.NewDense(f, pixels, patch))/scale)
+					}
+				}
+			}
+		}
+		s := prox.Series{Frames: f, Rows: m, Cols: n, Patch: 8, Stride: 4}
+		return byHand{linops.Identity(d), func(lambda, _, _ float64) prox.Prox { return prox.NewLocalLowRank(s, lambda) }, largest, 0, "ista", data.YShape, data.YShape}
 	case "tv1d":
 		most, sum, mean := 0.0, 0.0, mat.Sum(mat.NewVecDense(d, data.Y))/float64(d)
 		for _, v := range data.Y[:d-1] {
@@ -176,7 +203,7 @@ func TestNamedProblemsAreRegistered(t *testing.T) {
 		if summary := problems.SpecSummary(n.Name); summary == "" {
 			t.Errorf("%s has no summary", n.Name)
 		}
-		if n.Arrays == "" || n.YRank < 1 || strings.Count(n.YShape, ",") != 1 {
+		if n.Arrays == "" || n.YRank < 1 || strings.Count(n.YShape, ",") != max(n.YRank-1, 1) {
 			t.Errorf("%s: layout %+v", n.Name, n.Layout)
 		}
 		if found, ok := problems.Lookup(n.Name); !ok || found.Name != n.Name || found.Layout != n.Layout {

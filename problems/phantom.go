@@ -90,7 +90,9 @@ func GenerateCT(angles, n int, seed uint64) ([]dataio.Array, error) {
 		return nil, trim(err)
 	}
 	image := sheppLogan(n)
-	mu := imageOf(a, image)
+	dev := array.NewHost()
+	defer dev.Close()
+	mu := imageOf(dev, a, image)
 	sigma := maxAbs(mu) / 100
 	sigma2 := sigma * sigma
 	shape := []int{angles, n}
@@ -142,7 +144,9 @@ func GenerateMRI(n int, seed uint64) ([]dataio.Array, error) {
 	if err != nil {
 		return nil, trim(err)
 	}
-	mu := imageOf(a, image)
+	dev := array.NewHost()
+	defer dev.Close()
+	mu := imageOf(dev, a, image)
 	shape := []int{len(places), 2}
 	return []dataio.Array{
 		{Name: "y", Shape: shape, Data: noisy(mu, sigma2, stream(seed, streamNoise)), Complex: true},
@@ -153,10 +157,8 @@ func GenerateMRI(n int, seed uint64) ([]dataio.Array, error) {
 	}, nil
 }
 
-// imageOf is A b.
-func imageOf(a linops.Operator, b []float64) []float64 {
-	dev := array.NewHost()
-	defer dev.Close()
+// imageOf is A b of an operator on dev.
+func imageOf(dev array.Device, a linops.Operator, b []float64) []float64 {
 	d, p := a.Dims()
 	from, to := dev.Alloc(1, p), dev.Alloc(1, d)
 	defer from.Free()

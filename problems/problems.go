@@ -89,6 +89,9 @@ type Problem struct {
 	// signal's shape. Both are nil elsewhere.
 	Signal      linops.Operator
 	SignalShape []int
+	// Original maps the signal, or mu_hat where there is none, to the units of y, in place; nil where it
+	// is in these.
+	Original func(x []float64)
 	// MuComplex and SignalComplex say that the last axis of these shapes is the real and imaginary part
 	// of complex numbers.
 	MuComplex, SignalComplex bool

@@ -42,6 +42,7 @@ func generated(t *testing.T, seed uint64) map[string]problems.Data {
 		"matrix-completion": func() (problems.Data, error) { return problems.GenerateMatrixCompletion(30, 20, seed) },
 		"robust-pca":        func() (problems.Data, error) { return problems.GenerateRobustPCA(20, 20, seed) },
 		"svt":               func() (problems.Data, error) { return problems.GenerateSVT(30, 20, seed) },
+		"local-low-rank":    func() (problems.Data, error) { return problems.GenerateLocalLowRank(4, 10, 9, seed) },
 		"tv1d":              func() (problems.Data, error) { return problems.GenerateTV1D(300, seed) },
 	} {
 		data, err := draw()
@@ -182,7 +183,7 @@ func TestGeneratedDataAreWhatThePaperDescribes(t *testing.T) {
 				t.Errorf("%s: noise %g standard deviations off", name, z)
 			}
 			// The weights come from another y.
-			if name == "ols" || name == "ridge" || name == "tv1d" {
+			if name == "ols" || name == "ridge" || name == "tv1d" || name == "local-low-rank" {
 				continue
 			}
 			p, err := problems.New(name, dev, data, ofMax(name, fractions[name][0], fractions[name][1]))

@@ -105,6 +105,8 @@ const leastSide = 24
 // sigma2Method is the method that suits the specification: see EstimateSigma2.
 func (s *Spec) sigma2Method(shape []int, intercept bool) string {
 	switch {
+	case s.noise != nil:
+		return MethodGCVResidual
 	case s.operator.matrix != nil && s.synthesis == nil:
 		if d, p, known := s.designDims(); known && intercept && d <= p+1 || known && d <= p {
 			return MethodGCVResidual

@@ -28,6 +28,7 @@ import (
 //	regularizer:
 //	  l1: {weight: lambda, unpenalized: averages}
 //	weights: w                       # optional: w >= 0, a number for each entry of y
+//	noise: {variances: v}            # optional: see Noise
 //	loss: squared                    # optional: logistic, poisson, or {name: huber, delta: 1.5}
 //	intercept: true                  # optional: fit an intercept that is not penalized
 //	standardize: true                # optional: scale the columns of a matrix to variance 1
@@ -74,6 +75,9 @@ type Spec struct {
 	// lossWeights are the weights of the loss, nil where there are none.
 	lossWeights *arrayRef
 	refs        []*arrayRef
+	// noise is nil where the noise is white. observedShape is then the shape of y before it is whitened.
+	noise         *noiseNode
+	observedShape []int
 	// named is the named problem of this specification, nil for one from a file. Its data come from
 	// the fields of a Data, and its errors have no line.
 	named *Named
@@ -192,7 +196,7 @@ func tabIndent(text []byte, line int) int {
 }
 
 func (s *Spec) parse(root *yaml.Node) error {
-	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "loss", "weights", "intercept", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
+	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "loss", "weights", "noise", "intercept", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
 	if err != nil {
 		return err
 	}
@@ -241,6 +245,11 @@ func (s *Spec) parse(root *yaml.Node) error {
 			if *key.to, err = s.truth(n, key.name); err != nil {
 				return err
 			}
+		}
+	}
+	if n := f.nodes["noise"]; n != nil {
+		if err := s.parseNoise(n); err != nil {
+			return err
 		}
 	}
 	for _, name := range weightNames {

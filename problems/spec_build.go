@@ -37,11 +37,15 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 		return s.at(s.data.line, err)
 	}
 	b := &specBuilder{Spec: s, dev: p.dev, p: p, data: data}
-	a, err := b.operator(s.operator, data.YShape, nil)
+	shape := data.YShape
+	if s.noise != nil {
+		shape = s.observedShape
+	}
+	a, err := b.operator(s.operator, shape, nil)
 	if err != nil {
 		return err
 	}
-	p.Targets = s.targets(length(a.rows), length(a.cols)).of(s.lossOf(data))
+	p.Targets = s.targets(length(a.rows), length(a.cols)).of(s.lossOf(data)).ofNoise(s.Noise())
 	if s.synthesis != nil {
 		w, err := b.operator(s.synthesis, a.cols, nil)
 		if err != nil {
@@ -50,6 +54,9 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 		p.Signal, p.SignalShape = w.op, a.cols
 		_, p.SignalComplex = s.operator.complexSides()
 		a = multiply([]built{a, w})
+	}
+	if a, err = b.whitened(a); err != nil {
+		return err
 	}
 	p.Operator, p.MuShape, p.BShape, p.Frames = a.op, data.YShape, a.cols, data.Frames
 	p.MuComplex = data.Complex

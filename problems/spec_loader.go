@@ -88,6 +88,9 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 		return Data{}, err
 	}
 	data.Table, data.Intercept, data.Standardize = l.table, s.Intercept, s.Standardize
+	if err := bound.whiten(&data); err != nil {
+		return Data{}, err
+	}
 	return data, l.checkUsed()
 }
 

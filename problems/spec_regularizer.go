@@ -42,6 +42,7 @@ func init() {
 		sortedL1Regularizer,
 		tv1dRegularizer,
 		nuclearRegularizer,
+		localLowRankRegularizer,
 		shrinkageRegularizer,
 		nonnegativeRegularizer,
 		boxRegularizer,

@@ -111,6 +111,9 @@ type Structure struct {
 	FenchelGap func(b, g array.Batch, t, near float64) float64
 	// Follow returns a Follower, or nil where nothing would be gained.
 	Follow func() Follower
+	// Local returns how the degrees of freedom of prox_r(v) are spread over the pixels and patches of a
+	// series of images; nil where r is not one of patches.
+	Local func(v []float64) (LocalMaps, error)
 	// Release frees the device memory that the regularizer holds; nil where it holds none. A
 	// regularizer that is built from others does not own their memory.
 	Release func()

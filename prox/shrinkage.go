@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -88,29 +87,7 @@ func (p *shrinkage) apply(x []float64) {
 
 // argument sets x = v to the u with t u + (1 - t) P(u) = v.
 func (p *shrinkage) argument(x []float64, t float64) error {
-	if t == 1 {
-		return nil
-	}
-	const enough = 1e-15
-	v, image := append([]float64(nil), x...), make([]float64, len(x))
-	most := int(20*(t+1/t)) + 20
-	scale, last := math.Max(1, t)*floats.Norm(v, 2), math.Inf(1)
-	for range most {
-		copy(image, x)
-		p.apply(image)
-		residual := 0.0
-		for i, b := range image {
-			image[i] = v[i] - t*x[i] - (1-t)*b
-			residual += image[i] * image[i]
-		}
-		residual = math.Sqrt(residual)
-		if residual <= enough*scale || residual <= 1e-12*scale && residual >= last {
-			return nil
-		}
-		last = residual
-		floats.AddScaled(x, 2/(1+t), image)
-	}
-	return fmt.Errorf("prox: shrinkage in a frame at step %v did not converge: expected a step nearer to 1", t)
+	return argumentOf("shrinkage in a frame", x, t, p.apply)
 }
 
 // softLine thresholds z in place.
@@ -175,35 +152,10 @@ func (j *shrinkageDerivative) Apply(dst, z array.Batch) {
 	for i := range z.K() {
 		j.dev.Download(x, z.Rows(i, i+1))
 		if j.t != 1 {
-			j.solve(x)
+			solveStep(x, j.t, j.apply)
 		}
 		j.apply(x)
 		j.dev.Upload(dst.Rows(i, i+1), x)
-	}
-}
-
-// solve sets x to (t I + (1 - t) J)^{-1} x, by conjugate gradients.
-func (j *shrinkageDerivative) solve(x []float64) {
-	const enough = 1e-15
-	r := append([]float64(nil), x...)
-	q, image := append([]float64(nil), x...), make([]float64, len(x))
-	clear(x)
-	size := floats.Dot(r, r)
-	for first := size; size > enough*enough*first; {
-		copy(image, q)
-		j.apply(image)
-		floats.Scale(1-j.t, image)
-		floats.AddScaled(image, j.t, q)
-		step := size / floats.Dot(q, image)
-		floats.AddScaled(x, step, q)
-		floats.AddScaled(r, -step, image)
-		next := floats.Dot(r, r)
-		if !(next < size) {
-			return // rounding errors, or not finite
-		}
-		floats.Scale(next/size, q)
-		floats.Add(q, r)
-		size = next
 	}
 }
 
@@ -227,49 +179,13 @@ func (j *shrinkageDerivative) Model() *Model         { return j.get(j.build) }
 
 func (j *shrinkageDerivative) build() *Model {
 	n := j.p.f.Len()
-	q := &shrinkageCurvature{appliedCurvature{j: j, matrix: func() []float64 { return nil }}, j.t == 1}
+	q := &steppedCurvature{appliedCurvature{j: j, matrix: func() []float64 { return nil }}, j.t == 1}
 	if q.known {
-		q.trace, q.frobenius2 = j.trace, min(j.frobenius2(), j.trace)
+		q.trace, q.frobenius2 = j.trace, min(squaredNorm(j.p.f.Len(), j.apply), j.trace)
 	}
 	// Of so many coefficients some are always next to their thresholds, where each changes the trace
 	// by its share of a coordinate: no margin says more than that.
 	return &Model{Space: space.All(n), Curvature: q}
-}
-
-// shrinkageCurvature knows its trace at the step 1.
-type shrinkageCurvature struct {
-	appliedCurvature
-	known bool
-}
-
-func (c *shrinkageCurvature) Trace() (trace, frobenius2 float64, ok bool) {
-	return c.trace, c.frobenius2, c.known
-}
-
-// frobenius2 is ||J||_F^2: see [NewShrinkage].
-func (j *shrinkageDerivative) frobenius2() float64 {
-	const exact, values = 256, 1 << 17
-	n := j.p.f.Len()
-	x, sum := make([]float64, n), 0.0
-	if n <= exact {
-		for i := range n {
-			clear(x)
-			x[i] = 1
-			j.apply(x)
-			sum += floats.Dot(x, x)
-		}
-		return sum
-	}
-	probes := (values + n - 1) / n
-	rng := rand.New(rand.NewPCG(1, 1))
-	for range probes {
-		for i := range x {
-			x[i] = float64(rng.Uint64()>>62&2) - 1
-		}
-		j.apply(x)
-		sum += floats.Dot(x, x)
-	}
-	return sum / float64(probes)
 }
 
 // Bytes is that of the model: the bits are in the host's memory.

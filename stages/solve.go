@@ -42,6 +42,9 @@ type Settings struct {
 	// Compare, unless nil, has every job leave a digest by which its result can be compared with
 	// others at the same y ([Risk].Digest).
 	Compare *Comparing
+	// Division, unless nil, divides the probes of the only sample among several jobs. The plan must be
+	// divisible, and Compare nil.
+	Division *Division
 	// Report, unless nil, receives the reports of the work on a sample, from its solve to its
 	// verification. Calls come from several goroutines at once.
 	Report func(sample int, r progress.Report)
@@ -86,9 +89,14 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			}
 			jobs.add(job)
 			if job.plan.Dim > 0 {
-				job.run = hutch.NewRun(job.view, job.plan, job.matrix(), hutch.Options{
-					Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: job.watched(), Seen: job.seen(),
-				})
+				o := hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: job.watched(), Seen: job.seen()}
+				if job.division() != nil {
+					o.Taken = job.taken
+				}
+				job.run = hutch.NewRun(job.view, job.plan, job.matrix(), o)
+			}
+			if err := job.settle(ctx, job.announce()); err != nil {
+				return err
 			}
 			if err := job.settle(ctx, job.commonImages(ctx)); err != nil {
 				return err
@@ -104,6 +112,18 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			})
 		})
 	}
+}
+
+// announce passes the solution on to the division.
+func (j *Job) announce() error {
+	if d := j.settings.Division; d != nil && d.Solved != nil {
+		fit, err := j.fit()
+		if err != nil {
+			return err
+		}
+		return d.Solved(fit)
+	}
+	return nil
 }
 
 // reporting returns a context in which the work on a sample reports to s.Report.
@@ -168,7 +188,8 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 			job.closed = hutch.Known(c.Trace, c.Frobenius2, s.Seed)
 		}
 	}
-	if _, bounded := view.Available(); !bounded && sol.Linearization.Inner().Iterative && sol.Linearization.ProbeBytes() >= wideProbe {
+	inner := sol.Linearization.Inner()
+	if _, bounded := view.Available(); inner.Iterative && (!bounded && sol.Linearization.ProbeBytes() >= wideProbe || job.division() != nil) {
 		job.turn = make(chan struct{}, 1)
 	}
 	if job.batch == 0 {

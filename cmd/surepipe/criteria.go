@@ -50,10 +50,12 @@ type targetsResult struct {
 	SUREEstimates string `json:"sure_estimates,omitempty"`
 	// ALOEstimates is about gcv too.
 	ALOEstimates string `json:"alo_estimates,omitempty"`
+	// Noise is how the noise is not white: the estimates are then those of the whitened y.
+	Noise problems.Noise `json:"noise,omitempty"`
 }
 
 func targetsOf(p *problems.Problem, sigma2 float64) targetsResult {
-	t := targetsResult{p.Targets.SURE, p.Targets.Prediction}
+	t := targetsResult{p.Targets.SURE, p.Targets.Prediction, p.Targets.Noise}
 	if sigma2 == 0 {
 		t.SUREEstimates = ""
 	}

@@ -55,6 +55,11 @@ func writeFit(path string, p *problems.Problem, data problems.Data, risk pipelin
 		}
 		f.More = append(f.More, signal)
 	}
+	maps, err := localMaps(p, data, risk, positive(r.Sigma2))
+	if err != nil {
+		return err
+	}
+	f.More = append(f.More, maps...)
 	return f.Save(path)
 }
 

@@ -39,7 +39,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		if err != nil {
 			return fileData{}, f.tableError(err)
 		}
-	case f.x == "" && f.y == "" && f.mu == "" && f.table.response == "" && isNPZ(f.data):
+	case f.x == "" && f.y == "" && f.mu == "" && f.table.response == "" && isArchive(f.data):
 		data, err = readFile(f.data, f.problem, stacks)
 	default:
 		data, err = f.readInputs(nil, stacks)
@@ -55,15 +55,15 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	return data, f.estimateNoise(&data)
 }
 
-// isNPZ reports whether the file is an archive of dense arrays; false where it cannot be opened,
+// isArchive reports whether the file is an archive of dense arrays; false where it cannot be opened,
 // and the next attempt to open it returns the error.
-func isNPZ(path string) bool {
+func isArchive(path string) bool {
 	set, err := dataio.Open(path)
 	if err != nil {
 		return false
 	}
 	defer set.Close()
-	return set.Format() == "npz" && !set.IsSparse()
+	return set.Archive()
 }
 
 // estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
@@ -274,7 +274,7 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 			return fileData{}, usageError{err}
 		}
 		defer set.Close()
-		if set.Format() == "npz" && !set.IsSparse() {
+		if set.Archive() {
 			a.Set = set
 		}
 		if err := in.fromData(set); err != nil {
@@ -315,7 +315,7 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	switch {
 	case set.IsSparse():
 		return in.fromSparse(set)
-	case set.Format() == "npz":
+	case set.Archive():
 		return nil
 	}
 	name, err := set.Only()

@@ -35,6 +35,10 @@ computes samples 1500 to 1999, to mc.shard-0003-of-0008.jsonl. Units are
               minimizer as one machine would, for which it reads the data again, from where the
               shards had them or from --data and the like; or, with --no-refine, takes that of the
               grid. --csv, --plot and --out are those of surepipe sweep
+  run         the probes of --trace hutchinson, with a number of --queries, or exact. Every shard
+              solves the problem for itself, and so does merge, which reads the data again; the
+              merged file is the line of surepipe run --json. Where leave-one-out comes from the
+              probes the line of a probe holds d numbers, 11 bytes each
 
 Shard i of n has the units from i N/n to (i+1) N/n. A shard that was killed goes on from its
 file when the same command is run again; a complete one has nothing left to do. It exits with
@@ -74,11 +78,11 @@ func newMerge() *cobra.Command {
 	flags.StringVar(&f.figures.plot, "plot", "", "draw the figure of surepipe montecarlo or sweep --plot to this .png, .svg or .pdf `file`")
 	flags.StringVar(&f.figures.running, "running", "", "montecarlo: draw the running mean of SURE - loss, or of SURE, to this `file`")
 	flags.StringVar(&f.csv, "csv", "", "sweep: write the points to this .csv `file`")
-	flags.StringVar(&f.out, "out", "", "sweep: write the fit at the minimizer to this `file`, in the formats of surepipe run --out")
+	flags.StringVar(&f.out, "out", "", "sweep: write the fit at the minimizer to this `file`; run: the fit, in the formats of surepipe run --out")
 	flags.BoolVar(&f.noRefine, "no-refine", false, "sweep: the minimizer is that of the grid, for which the data are not needed; surepipe sweep --resume goes on from there")
 	f.moved = map[string]*string{}
 	for _, name := range fileFlags {
-		f.moved[name] = flags.String(name, "", "sweep: the `file` of the shards' --"+name+", where its path is another one now")
+		f.moved[name] = flags.String(name, "", "sweep, run: the `file` of the shards' --"+name+", where its path is another one now")
 	}
 	for name, kinds := range map[string][]string{"jsonl": {"jsonl"}, "csv": {"csv"}, "plot": figure.Formats(), "running": figure.Formats()} {
 		cobra.CheckErr(cmd.MarkFlagFilename(name, kinds...))

@@ -190,12 +190,18 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 		if f.data == "" {
 			f.data = ys.name
 		}
+		if coloured(file.Data) {
+			ys.close()
+			return nil, data, f.whitenedOnly()
+		}
 		return ys, file.Data, nil
 	}
 	file, err := f.readSamples()
 	switch {
 	case err != nil:
 		return nil, data, err
+	case file.Stack != nil && coloured(file.Data):
+		return nil, data, f.whitenedOnly()
 	case file.Stack != nil:
 		return heldSamples(f.source(), file.Stack, file.YShape), file.Data, nil
 	case !f.lossNow().Squared():
@@ -216,6 +222,14 @@ func (o *monteCarloFlags) open(cmd *cobra.Command, f *estimatorFlags) (_ *ySourc
 		data.Y = problems.Sample(data.Mu, sigma2, f.seed, -1)
 	}
 	return simulated(data.Mu, data.YShape, sigma2, f.seed), data, nil
+}
+
+// coloured reports whether y is whitened before it is fitted.
+func coloured(data problems.Data) bool { return data.Spec != nil && data.Spec.Noise() != "" }
+
+// whitenedOnly refuses samples that would have to be whitened.
+func (f *estimatorFlags) whitenedOnly() error {
+	return usagef("%s: a stack of samples and a specification with noise, which whitens only a single y: expected mu, to simulate samples from", f.source())
 }
 
 // count is the number of samples to compute.

@@ -165,7 +165,7 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 		if err != nil {
 			err = f.tableError(err)
 		}
-	case f.x == "" && f.mu == "" && f.table.response == "" && (f.data == "" || isNPZ(f.data)):
+	case f.x == "" && f.mu == "" && f.table.response == "" && (f.data == "" || isArchive(f.data)):
 		data, err = readAroundNPZ(f.data, f.problem, s)
 	case f.table.response != "":
 		err = usagef("--response is %q, but y comes from --y", f.table.response)
@@ -188,7 +188,7 @@ func readAroundNPZ(path, problem string, s *ySource) (fileData, error) {
 	if path == "" {
 		return fileData{Data: problems.Data{YShape: s.shape}}, nil
 	}
-	set, err := dataio.OpenNPZ(path)
+	set, err := dataio.OpenArchive(path)
 	if err != nil {
 		return fileData{}, usageError{err}
 	}

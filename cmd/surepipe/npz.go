@@ -38,7 +38,7 @@ func layoutOf(problem string) (l problems.Layout, known bool) {
 // given, which is then Y. Every error is bad input and names the file and the array. For an unknown
 // problem it reads only the scalars.
 func readFile(path, problem string, stacks bool) (fileData, error) {
-	set, err := dataio.OpenNPZ(path)
+	set, err := dataio.OpenArchive(path)
 	if err != nil {
 		return fileData{}, usageError{err}
 	}

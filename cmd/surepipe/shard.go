@@ -32,6 +32,8 @@ type shardHeader struct {
 	// make the result: those that determine it, and those that say where the data are.
 	Flags map[string][]string `json:"flags,omitempty"`
 	Files map[string]string   `json:"files,omitempty"`
+	// Fit has hashes of the solution, where the units are its probes.
+	Fit *fitResult `json:"fit,omitempty"`
 	// Whole is the first line of a file of the whole run.
 	Whole json.RawMessage `json:"whole"`
 
@@ -72,12 +74,14 @@ type sharded interface {
 const (
 	sampleUnit = "sample"
 	chainUnit  = "chain"
+	probeUnit  = "probe"
 )
 
 // shardedRuns reads the first line of a whole run, by its unit.
 var shardedRuns = map[string]func(whole []byte) (sharded, error){
 	sampleUnit: readShardedSamples,
 	chainUnit:  readShardedSweep,
+	probeUnit:  readShardedProbes,
 }
 
 // part is the shard's part of so many units.

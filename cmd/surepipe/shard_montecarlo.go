@@ -17,8 +17,13 @@ type shardedSamples struct{ logHeader }
 
 func readShardedSamples(whole []byte) (sharded, error) {
 	var r shardedSamples
-	err := json.Unmarshal(whole, &r.logHeader)
-	return r, err
+	if err := json.Unmarshal(whole, &r.logHeader); err != nil {
+		return nil, err
+	}
+	if r.MonteCarlo != logFormat {
+		return nil, fmt.Errorf("\"whole\" is of format %d of surepipe montecarlo, expected %d", r.MonteCarlo, logFormat)
+	}
+	return r, nil
 }
 
 func (r shardedSamples) check(p shardPart) error {

@@ -238,7 +238,7 @@ func TestForeignAndMalformedShardsAreRefused(t *testing.T) {
 		"no shards":          {write(edited(`"count":4`, `"count":0`)), "which does not exist"},
 		"negative total":     {write(edited(`"total":14`, `"total":-14`)), "which does not exist"},
 		"too many samples":   {write(edited(`"samples":11`, `"samples":15`)), "which does not exist"},
-		"another unit":       {write(edited(`"unit":"sample"`, `"unit":"probe"`)), "which does not exist"},
+		"another unit":       {write(edited(`"unit":"sample"`, `"unit":"thing"`)), "which does not exist"},
 		"other first":        {write(edited(`"first":3`, `"first":4`)), "its first line has the units from 4 on"},
 		"other n":            {write(edited(`"n":4`, `"n":5`)), "expected 4 from 3 on"},
 		"swapped lines":      {write(lines[0] + lines[2] + lines[1] + strings.Join(lines[3:], "")), "line 2: it is sample 4, expected sample 3"},

@@ -31,6 +31,7 @@ specifications too: surepipe spec lasso prints that of --problem lasso.
     regularizer: REGULARIZER
     loss: squared                # optional: logistic, poisson, {name: huber, delta: 1.5}
     weights: w                   # optional: weights of the observations, see below
+    noise: {variances: v}        # optional: noise that is not white, see below
     intercept: true              # default: false; an intercept that is not penalized
     standardize: true            # default: false; columns of a matrix scaled to variance 1
     lambda: 0.1                  # and lambda2, gamma; takes precedence over a number in
@@ -58,6 +59,17 @@ every entry of y. For example, a LASSO with weights from the data file:
     operator: {matrix: X}
     regularizer: {l1: lambda}
     weights: w
+
+noise says how the noise of y is not white; y and the operator are whitened, and sigma2, by
+default 1, is the variance of what is left. SURE is then the risk of the whitened mean, and
+--out writes the mean in the units of y, or the signal:
+
+    noise: {variances: v}        # a variance for each entry of y
+    noise: {covariance: C}       # of all entries of y, or of its first axis (of coils, say);
+                                 # complex: C is E n n*, and sigma2 by default 1/2
+    noise: {whitening: OPERATOR} # W with W cov(y) W* = sigma2 I
+    noise: anscombe              # Poisson counts, 2 sqrt(y + 3/8): approximate, also its
+                                 # inverse; for operator: identity
 
 Penalties of an analysis operator, r(D b), have no proximal operator in closed form. Use
 a synthesis form instead: A = operator synthesis, with the penalty on the

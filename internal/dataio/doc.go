@@ -16,6 +16,11 @@
 //	                                                              coordinate and array
 //	sparse .npz, written by  [Set.Sparse]             -           csr, csc, coo
 //	scipy.sparse.save_npz
+//	MATLAB .mat, 5 to 7.3,   [Open]                   -           integers, floating point, complex
+//	HDF5 .h5                                                      numbers; deflate, shuffle; package
+//	                                                              internal/hdf5
+//	NIfTI .nii, .nii.gz      [Open], [ReadNIfTI]      -           the same, scaled by the header
+//	BART .cfl with .hdr      [Open], [ReadBART]       -           complex numbers of 32 bits
 //	.png                     [Open], [ReadPNG]        [WritePNG]  grey or RGB, 1 to 16 bits, as
 //	                                                              numbers in [0, 1]
 //	.jpg                     [Open], [ReadJPEG]       [WriteJPEG] grey or RGB, the same

@@ -103,16 +103,27 @@ type entry struct {
 	open func() (rc io.ReadCloser, room int64, err error)
 	// at opens the array at a byte, for sources that need not be read from the start.
 	at func(offset int64) (io.ReadCloser, error)
-	// held is an array that has been read already.
+	// held is an array that has been read already, and load reads one at once.
 	held *Array
+	load func() (Array, error)
 }
 
 // Open opens a file of any format that the package reads, which it detects from the first bytes of
-// the file, and for .csv from its name. Text files may be compressed with gzip. A file of one array
+// the file, and for .csv from its name. FILE:NAME is the array of that name in an archive (.npz, .mat,
+// .h5), as a file of this array alone. Text files may be compressed with gzip. A file of one array
 // gives it the file's name without its extensions. Every error names the file and is about the
 // file.
 func Open(path string) (*Set, error) {
-	s, err := open(path)
+	file, name, named := splitName(path)
+	s, err := open(file)
+	if err == nil && named {
+		if alone, refused := s.alone(name); refused == nil {
+			return alone, nil
+		} else {
+			s.Close()
+			err = refused
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -155,7 +166,7 @@ func openRegular(path, expected string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-const formats = ".npz, .npy, .csv, .mtx, or an image (.png, .jpg, .tif)"
+const formats = ".npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)"
 
 func open(path string) (_ *Set, err error) {
 	f, size, err := openRegular(path, formats)
@@ -193,6 +204,12 @@ func open(path string) (_ *Set, err error) {
 		s.file = f
 		return s, nil
 	}
+	if s, ok, err := openScan(path, name, magic, f, size); ok {
+		if err == nil && s.file == nil {
+			f.Close()
+		}
+		return s, err
+	}
 	// Other formats are read whole.
 	defer f.Close()
 	var r io.Reader = bufio.NewReaderSize(f, 64<<10)
@@ -207,6 +224,11 @@ func open(path string) (_ *Set, err error) {
 		}
 		r = unzipped
 	}
+	return readWhole(r, magic, name, extension)
+}
+
+// readWhole reads a file of one array, or of a sparse matrix, that begins with magic.
+func readWhole(r io.Reader, magic []byte, name, extension string) (*Set, error) {
 	held := func(format string, a Array, err error) (*Set, error) {
 		if err != nil {
 			return nil, err
@@ -219,6 +241,10 @@ func open(path string) (_ *Set, err error) {
 			a, err := im.read(r)
 			return held(im.format, a, err)
 		}
+	}
+	if _, _, ok := isNIfTI(magic); ok && extension == niftiSuffix {
+		a, err := ReadNIfTI(r)
+		return held("nifti", a, err)
 	}
 	switch {
 	case bytes.HasPrefix(bytes.ToLower(magic), []byte("%%matrixmarket")), extension == ".mtx":
@@ -246,7 +272,7 @@ func (s *Set) Close() error {
 	return s.file.Close()
 }
 
-// Format is npz, npy, csv, mtx, png, jpeg or tiff.
+// Format is npz, npy, csv, mtx, mat, hdf5, nifti, bart, png, jpeg or tiff.
 func (s *Set) Format() string { return s.format }
 
 // Names lists the arrays in the file's order. It is empty for a sparse .mtx file.
@@ -273,9 +299,26 @@ func (s *Set) Only() (string, error) {
 // Open reads an array's header: its type is a real number's, none of its axes is
 // empty, and the file is long enough for its values.
 func (s *Set) Open(name string) (*Reader, error) {
+	r, err := s.openAny(name)
+	if err == nil && r.isComplex() {
+		r.Close()
+		return nil, r.complexError()
+	}
+	return r, err
+}
+
+// openAny is Open, also of complex numbers.
+func (s *Set) openAny(name string) (*Reader, error) {
 	e, ok := s.entries[name]
 	if !ok {
 		return nil, s.Missing(name, "", nil)
+	}
+	if e.load != nil {
+		a, err := e.load()
+		if err != nil {
+			return nil, err
+		}
+		e = entry{held: &a}
 	}
 	if e.held != nil {
 		return &Reader{name: name, shape: e.held.Shape, len: len(e.held.Data), held: e.held}, nil
@@ -296,7 +339,14 @@ func (s *Set) Open(name string) (*Reader, error) {
 func (s *Set) Floats(name string) (Array, error) { return readEntry(s, name, (*Reader).Floats) }
 
 // Numbers is [Set.Floats], and also reads complex numbers: see [Array.Complex].
-func (s *Set) Numbers(name string) (Array, error) { return readEntry(s, name, (*Reader).Numbers) }
+func (s *Set) Numbers(name string) (Array, error) {
+	r, err := s.openAny(name)
+	if err != nil {
+		return Array{}, err
+	}
+	defer r.Close()
+	return r.Numbers()
+}
 
 // Frames reads an array of three axes as a matrix: see [Reader.Frames].
 func (s *Set) Frames(name string) (a Array, shape []int, err error) {

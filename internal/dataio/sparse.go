@@ -92,7 +92,7 @@ func checkSize(rows, cols int64) error {
 // IsSparse reports whether the file is a sparse matrix: Matrix Market's coordinates, or a
 // .npz archive as scipy.sparse.save_npz writes it.
 func (s *Set) IsSparse() bool {
-	return s.sparse != nil || s.Has("format") && s.Has("shape") && s.Has("data")
+	return s.sparse != nil || s.format == "npz" && s.Has("format") && s.Has("shape") && s.Has("data")
 }
 
 // Sparse reads the sparse matrix in the file, in one of the formats csr, csc and coo.

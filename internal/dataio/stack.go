@@ -72,7 +72,7 @@ func (s *Set) Stack(name string) (*Stack, error) {
 	switch {
 	case !ok:
 		return nil, s.Missing(name, "", nil)
-	case e.held != nil:
+	case e.held != nil || e.load != nil:
 		return nil, fmt.Errorf("array %q is not a numpy array: a stack of samples is read from .npy or .npz", name)
 	}
 	rc, room, err := e.open()

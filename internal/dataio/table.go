@@ -162,7 +162,7 @@ func HoldTable(arrays ...Array) *Set {
 }
 
 // Named reports whether the file's arrays have names of their own.
-func (s *Set) Named() bool { return (s.format == "npz" || s.format == "table") && !s.IsSparse() }
+func (s *Set) Named() bool { return (s.Archive() || s.format == "table") && !s.IsSparse() }
 
 // sortLevels orders the levels of a column.
 func (c *Column) sortLevels() {

@@ -43,6 +43,9 @@ func (s *Set) Texts(name string) (Array, error) {
 	if e.held != nil {
 		return *e.held, nil
 	}
+	if e.load != nil {
+		return Array{}, fmt.Errorf("array %q: texts are read from .npz, .npy and tables", name)
+	}
 	rc, room, err := e.open()
 	if err != nil {
 		return Array{}, corruptError(name, err)

@@ -1,0 +1,77 @@
+package dataio
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ReadBART reads an array of the Berkeley Advanced Reconstruction Toolbox: complex numbers of 32 bits
+// (.cfl) whose axes a text (.hdr) lists. The axes are in the order of the file, the last varying
+// fastest: the reverse of BART's, without axes of one entry.
+func ReadBART(header, values io.Reader) (Array, error) {
+	a := Array{Complex: true}
+	n := 1
+	scanner := bufio.NewScanner(io.LimitReader(header, 1<<16))
+	found := false
+	for scanner.Scan() {
+		if !strings.HasPrefix(scanner.Text(), "# Dimensions") {
+			continue
+		}
+		if !scanner.Scan() {
+			break
+		}
+		found = true
+		fields := strings.Fields(scanner.Text())
+		if len(fields) > 64 {
+			return a, fmt.Errorf("is truncated or corrupt (%d dimensions)", len(fields))
+		}
+		for i := len(fields) - 1; i >= 0; i-- {
+			k, err := strconv.Atoi(fields[i])
+			if err != nil || k < 1 || k > math.MaxInt32/n {
+				return a, fmt.Errorf("its header states the dimensions %.60q, expected positive integers", scanner.Text())
+			}
+			n *= k
+			if k > 1 {
+				a.Shape = append(a.Shape, k)
+			}
+		}
+		break
+	}
+	if !found {
+		return a, errors.New("its header has no line \"# Dimensions\"")
+	}
+	var err error
+	if a.Data, err = readValues(values, dtype{kind: 'f', size: 4, order: binary.LittleEndian}, 2*n); err != nil {
+		return a, err
+	}
+	return a.withPairs()
+}
+
+// openBART opens the two files of an array, by the name of either.
+func openBART(path, name string) (*Set, bool, error) {
+	base := strings.TrimSuffix(path, filepath.Ext(path))
+	header, err := os.Open(base + ".hdr")
+	if err != nil {
+		return nil, true, fmt.Errorf("its header %s.hdr: %w", filepath.Base(base), bareError(err))
+	}
+	defer header.Close()
+	values, err := os.Open(base + bartSuffix)
+	if err != nil {
+		return nil, true, fmt.Errorf("its values %s%s: %w", filepath.Base(base), bartSuffix, bareError(err))
+	}
+	defer values.Close()
+	a, err := ReadBART(header, bufio.NewReaderSize(values, 1<<20))
+	if err != nil {
+		return nil, true, err
+	}
+	a.Name = name
+	return &Set{format: "bart", names: []string{name}, entries: map[string]entry{name: {held: &a}}}, true, nil
+}

@@ -1,0 +1,421 @@
+package hdf5
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Array is what a dataset holds.
+type Array struct {
+	// Shape has one entry an axis, and is empty for a scalar. The last axis varies fastest.
+	Shape []int
+	// Data are the values; of complex numbers real and imaginary part, side by side.
+	Data    []float64
+	Complex bool
+}
+
+// kind is a type of numbers.
+type kind struct {
+	size    int // of an element, in bytes
+	class   int
+	big     bool
+	signed  bool
+	parts   [2]int // of complex numbers: where real and imaginary part begin
+	complex bool
+	part    *kind
+}
+
+// The classes of types.
+const (
+	fixedPoint    = 0
+	floatingPoint = 1
+	compound      = 6
+	enumeration   = 8
+)
+
+var classNames = map[int]string{2: "times", 3: "texts", 4: "bit fields", 5: "opaque values", 6: "records", 7: "references", 9: "sequences of variable length", 10: "arrays"}
+
+// datatype reads a type; it returns an error for one without numbers.
+func (c *cursor) datatype() (k kind, err error) {
+	head := c.uint(1)
+	bits := c.uint(3)
+	k.class, k.size = int(head&15), int(c.uint(4))
+	k.big = bits&1 != 0
+	switch k.class {
+	case fixedPoint:
+		k.signed = bits&8 != 0
+		c.skip(4)
+		if k.size != 1 && k.size != 2 && k.size != 4 && k.size != 8 {
+			return k, fmt.Errorf("holds integers of %d bytes, expected 1, 2, 4 or 8", k.size)
+		}
+		return k, nil
+	case floatingPoint:
+		c.skip(12)
+		if k.size != 4 && k.size != 8 || bits&0x40 != 0 {
+			return k, fmt.Errorf("holds floating point numbers of %d bytes, expected 4 or 8", k.size)
+		}
+		return k, nil
+	case enumeration:
+		base, err := c.datatype()
+		if err == nil && base.class != fixedPoint {
+			err = errors.New("holds an enumeration that is not of integers")
+		}
+		return base, err
+	case compound:
+		return k, c.pair(&k, int(head>>4), int(bits&0xffff))
+	}
+	return k, fmt.Errorf("holds %s, expected numbers", classNames[k.class])
+}
+
+// pair reads the members of a complex number.
+func (c *cursor) pair(k *kind, version, members int) error {
+	if members != 2 {
+		return fmt.Errorf("holds records of %d members, expected numbers", members)
+	}
+	names := [2]string{}
+	for i := range 2 {
+		before := len(c.b)
+		names[i] = c.text()
+		width := 4
+		if version < 3 {
+			c.skip((8 - (before-len(c.b))%8) % 8)
+		} else {
+			for width = 1; k.size>>(8*width) > 0; width++ {
+			}
+		}
+		k.parts[i] = int(c.uint(width))
+		if version == 1 {
+			c.skip(28)
+		}
+		part, err := c.datatype()
+		if err != nil {
+			return err
+		}
+		if part.class != floatingPoint || k.parts[i]+part.size > k.size || i == 1 && (part.size != k.part.size || part.big != k.part.big) {
+			return errors.New("holds records, expected numbers")
+		}
+		k.part = &part
+	}
+	if k.complex = names == [2]string{"r", "i"} || names == [2]string{"real", "imag"}; !k.complex {
+		return fmt.Errorf("holds records of %q and %q, expected numbers; complex ones are of r and i, or real and imag", names[0], names[1])
+	}
+	return nil
+}
+
+// value decodes one number.
+func (k *kind) value(b []byte) float64 {
+	o := order(k.big)
+	if k.class == floatingPoint {
+		if k.size == 4 {
+			return float64(math.Float32frombits(o.Uint32(b)))
+		}
+		return math.Float64frombits(o.Uint64(b))
+	}
+	var v uint64
+	switch k.size {
+	case 1:
+		v = uint64(b[0])
+	case 2:
+		v = uint64(o.Uint16(b))
+	case 4:
+		v = uint64(o.Uint32(b))
+	default:
+		v = o.Uint64(b)
+	}
+	if k.signed {
+		shift := 64 - 8*k.size
+		return float64(int64(v<<shift) >> shift)
+	}
+	return float64(v)
+}
+
+// store is how the values of a dataset are kept.
+type store struct {
+	f       *File
+	kind    kind
+	shape   []int
+	total   int
+	filters []filter
+	fill    []byte // of one element; nil for 0
+	layout  *cursor
+}
+
+// Read reads the values.
+func (d Dataset) Read() (a Array, err error) {
+	defer caught(&err)
+	d.f.left = d.f.objects()
+	s := &store{f: d.f, total: 1}
+	typed, spaced := false, false
+	for _, m := range d.f.messages(d.at) {
+		switch m.kind {
+		case dataspaceMessage:
+			s.shape, spaced = m.body.dataspace(), true
+		case datatypeMessage:
+			if s.kind, err = m.body.datatype(); err != nil {
+				return a, err
+			}
+			typed = true
+		case filterMessage:
+			s.filters = m.body.filters()
+		case fillMessage:
+			s.fill = m.body.fill()
+		case layoutMessage:
+			s.layout = m.body
+		}
+	}
+	if !typed || !spaced || s.layout == nil || s.kind.size < 1 {
+		return a, errors.New("has no type, no shape or no layout")
+	}
+	room := d.f.size
+	if room < math.MaxInt64/mostPacked {
+		room *= mostPacked
+	}
+	for _, n := range s.shape {
+		if n == 0 {
+			return a, fmt.Errorf("is empty, its shape is %v", s.shape)
+		}
+		if int64(n) > room/int64(s.kind.size)/int64(s.total) {
+			return a, fmt.Errorf("states the shape %v, more than the file can hold", s.shape)
+		}
+		s.total *= n
+	}
+	raw := s.read()
+	a = Array{Shape: s.shape, Complex: s.kind.complex}
+	if s.kind.complex {
+		a.Data = make([]float64, 2*s.total)
+		for i := range s.total {
+			for u, from := range s.kind.parts {
+				a.Data[2*i+u] = s.kind.part.value(raw[i*s.kind.size+from:])
+			}
+		}
+		return a, nil
+	}
+	a.Data = make([]float64, s.total)
+	for i := range a.Data {
+		a.Data[i] = s.kind.value(raw[i*s.kind.size:])
+	}
+	return a, nil
+}
+
+func (c *cursor) dataspace() (shape []int) {
+	version := c.uint(1)
+	rank := int(c.uint(1))
+	c.skip(2)
+	if version == 1 {
+		c.skip(4)
+	}
+	shape = []int{}
+	for range rank {
+		n := c.uint(c.f.l)
+		if n > math.MaxInt32 {
+			fail("is truncated or corrupt (an axis of %d entries)", n)
+		}
+		shape = append(shape, int(n))
+	}
+	return shape
+}
+
+func (c *cursor) fill() []byte {
+	version := c.uint(1)
+	defined := true
+	switch version {
+	case 1, 2:
+		c.skip(2)
+		defined = c.uint(1) != 0
+		if version == 1 {
+			defined = true
+		}
+	case 3:
+		defined = c.uint(1)&0x20 != 0
+	default:
+		return nil
+	}
+	if !defined || len(c.b) < 4 {
+		return nil
+	}
+	n := c.uint(4)
+	if n > uint64(len(c.b)) {
+		return nil
+	}
+	return c.take(int(n))
+}
+
+// read is the bytes of all elements.
+func (s *store) read() []byte {
+	c := s.layout
+	version := c.uint(1)
+	if version < 3 || version > 4 {
+		fail("has a layout of version %d, expected 3 or 4", version)
+	}
+	n := s.total * s.kind.size
+	switch class := c.uint(1); class {
+	case 0:
+		return s.enough(c.take(int(c.uint(2))), n)
+	case 1:
+		at, ok := c.address()
+		if !ok {
+			return s.filled(n)
+		}
+		return s.f.bytes(at, n)
+	case 2:
+		if version == 4 {
+			return s.chunksOfVersion4(c, n)
+		}
+		rank := int(c.uint(1))
+		at, ok := c.address()
+		chunk := s.chunk(c, rank, 4)
+		out := s.filled(n)
+		if ok {
+			s.tree(out, at, chunk, 0)
+		}
+		return out
+	default:
+		fail("has a layout of class %d, expected compact, contiguous or chunked", class)
+	}
+	return nil
+}
+
+func (s *store) enough(b []byte, n int) []byte {
+	if len(b) < n {
+		fail("holds %d bytes, expected %d for the shape %v", len(b), n, s.shape)
+	}
+	return b[:n]
+}
+
+// filled are elements that have not been written.
+func (s *store) filled(n int) []byte {
+	out := make([]byte, n)
+	if len(s.fill) == s.kind.size {
+		for i := 0; i < n; i += s.kind.size {
+			copy(out[i:], s.fill)
+		}
+	}
+	return out
+}
+
+// chunk reads the shape of a chunk, whose last entry is the size of an element.
+func (s *store) chunk(c *cursor, rank, width int) []int {
+	if rank != len(s.shape)+1 {
+		fail("has chunks of %d axes, expected %d", rank-1, len(s.shape))
+	}
+	size := 1
+	shape := make([]int, rank-1)
+	for i := range rank {
+		n := c.uint(width)
+		if n == 0 || n > math.MaxInt32 || int64(size) > (1<<40)/int64(n) {
+			fail("is truncated or corrupt (a chunk's side of %d)", n)
+		}
+		size *= int(n)
+		if i < rank-1 {
+			shape[i] = int(n)
+		} else if int(n) != s.kind.size {
+			fail("is truncated or corrupt (chunks of elements of %d bytes, expected %d)", n, s.kind.size)
+		}
+	}
+	return shape
+}
+
+func (s *store) chunksOfVersion4(c *cursor, n int) []byte {
+	const singleFiltered = 2
+	flags := c.uint(1)
+	rank, width := int(c.uint(1)), int(c.uint(1))
+	chunk := s.chunk(c, rank, width)
+	if index := c.uint(1); index != 1 {
+		fail("keeps its chunks as HDF5 1.10 does with libver='latest' (index %d), which is not supported: write it with libver='earliest'", index)
+	}
+	size, mask := length(chunk)*s.kind.size, uint64(0)
+	if flags&singleFiltered != 0 {
+		size, mask = c.length(), c.uint(4)
+	}
+	at, ok := c.address()
+	out := s.filled(n)
+	if ok {
+		s.put(out, s.unpack(s.f.bytes(at, size), mask, chunk), chunk, make([]int, len(chunk)))
+	}
+	return out
+}
+
+func length(shape []int) int {
+	n := 1
+	for _, k := range shape {
+		n *= k
+	}
+	return n
+}
+
+// tree reads the chunks below a node of their B-tree.
+func (s *store) tree(out []byte, at uint64, chunk []int, level int) {
+	f := s.f
+	if f.left--; f.left < 0 || level > mostLevels {
+		fail("is corrupt (its tree of chunks has no end)")
+	}
+	head := f.cursor(at, 8)
+	if string(head.take(4)) != "TREE" || head.uint(1) != 1 {
+		fail("is truncated or corrupt (a tree of chunks at address %d)", at)
+	}
+	leaf := head.uint(1) == 0
+	n := int(head.uint(2))
+	c := f.cursor(at+8+uint64(2*f.o), n*(8+8*(len(chunk)+1)+f.o))
+	origin := make([]int, len(chunk))
+	for range n {
+		size, mask := c.uint(4), c.uint(4)
+		for i := range origin {
+			v := c.uint(8)
+			if v > math.MaxInt32 {
+				fail("is truncated or corrupt (a chunk at %d)", v)
+			}
+			origin[i] = int(v)
+		}
+		c.skip(8)
+		child, ok := c.address()
+		switch {
+		case !ok:
+		case !leaf:
+			s.tree(out, child, chunk, level+1)
+		default:
+			if size > uint64(f.size) {
+				fail("is truncated or corrupt (a chunk of %d bytes)", size)
+			}
+			s.put(out, s.unpack(f.bytes(child, int(size)), mask, chunk), chunk, origin)
+		}
+	}
+}
+
+// put copies the part of a chunk that lies within the dataset.
+func (s *store) put(out, b []byte, chunk, origin []int) {
+	rank := len(chunk)
+	for i := range origin {
+		if origin[i] >= s.shape[i] {
+			return
+		}
+	}
+	if rank == 0 {
+		copy(out, b)
+		return
+	}
+	run := min(chunk[rank-1], s.shape[rank-1]-origin[rank-1]) * s.kind.size
+	at := make([]int, rank)
+	for {
+		from, to := 0, 0
+		inside := true
+		for i := range rank {
+			from = from*chunk[i] + at[i]
+			to = to*s.shape[i] + origin[i] + at[i]
+			inside = inside && origin[i]+at[i] < s.shape[i]
+		}
+		if inside {
+			copy(out[to*s.kind.size:][:run], b[from*s.kind.size:])
+		}
+		i := rank - 2
+		for ; i >= 0; i-- {
+			if at[i]++; at[i] < chunk[i] {
+				break
+			}
+			at[i] = 0
+		}
+		if i < 0 {
+			return
+		}
+	}
+}
