@@ -63,6 +63,18 @@ func TestMeanAndSpreadOverManyDraws(t *testing.T) {
 			}
 			return MADSignal(y)
 		}},
+		// A jump every six values on average, of ten standard deviations.
+		{"signal of jumps", 400, -0.02, 0.12, 3.5, func(r *rand.Rand) (Estimate, error) {
+			y := normals(r, 1200, 1.5)
+			level := 0.0
+			for i := range y {
+				if r.IntN(6) == 0 {
+					level += 15 * float64(1-2*r.IntN(2))
+				}
+				y[i] += level
+			}
+			return MADSignal(y)
+		}},
 		{"image", 1500, 2. / 744, 2. / 744, 0.08, func(r *rand.Rand) (Estimate, error) {
 			y := normals(r, 50*65, 1.5)
 			for i := range y {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -177,19 +176,7 @@ func (s *separation) outliers() float64 { return 1 - float64(s.kept)/float64(s.k
 // from a guess, as if they were those of a normal variable. With a cut that is not the one by which
 // entries are kept it is scaled to the degrees of freedom.
 func (s *separation) variance(cut, sigma float64) float64 {
-	within := 1 - 2*cut*math.Exp(-cut*cut/2)/math.Sqrt(2*math.Pi)/math.Erf(cut/math.Sqrt2)
-	for range 200 {
-		n, _ := slices.BinarySearch(s.sorted, cut*sigma)
-		if n = max(n, len(s.sorted)/8); n == 0 {
-			return sigma * sigma
-		}
-		inner := s.sorted[:n]
-		next := math.Sqrt(floats.Dot(inner, inner) / float64(n) / within)
-		done := math.Abs(next-sigma) <= 1e-9*sigma
-		if sigma = next; done {
-			break
-		}
-	}
+	sigma = truncated(s.sorted, cut, sigma)
 	if cut != cutOff {
 		return sigma * sigma * float64(s.kept) / s.freedom
 	}
