@@ -1,6 +1,10 @@
 package linops
 
-import "math"
+import (
+	"math"
+
+	"surepipe/linops/internal/simd"
+)
 
 // rayset is a set of rays, each of which meets every line of an image at one place, at + slope line,
 // where at 0 the first pixel of the line has its centre. The lines have a pixel of value 0 on either
@@ -74,7 +78,7 @@ func (s *rayset) each(f func(index, line, at int, part float64)) {
 
 const (
 	// lanes is the number of vectors that are projected together.
-	lanes = 8
+	lanes = simd.Lanes
 	// bandValues is about the number of values in a band of lines, which should stay in a core's
 	// cache while all rays pass through it.
 	bandValues = 1 << 16
@@ -126,68 +130,16 @@ func (p *pass) through(first, last, from, to int) {
 			continue
 		}
 		sums := p.sums[int(r.index)*p.lanes:][:p.lanes]
+		part := simd.Ray{At: r.at, Slope: r.slope, From: lo, To: hi, Width: p.width + 2}
 		switch {
 		case p.lanes == 1 && p.way == forward:
-			sums[0] = gatherOne(p.plane, r, lo, hi, p.width+2, sums[0])
+			sums[0] += simd.Gather(p.plane, part)
 		case p.lanes == 1:
-			spreadOne(p.plane, r, lo, hi, p.width+2, sums[0])
+			simd.Spread(p.plane, part, sums[0])
 		case p.way == forward:
-			gatherLanes((*[lanes]float64)(sums), p.plane, r, lo, hi, p.width+2)
+			simd.GatherLanes((*[lanes]float64)(sums), p.plane, part)
 		default:
-			spreadLanes((*[lanes]float64)(sums), p.plane, r, lo, hi, p.width+2)
-		}
-	}
-}
-
-// gatherOne adds what a ray meets to sum.
-func gatherOne(plane []float64, r *ray, lo, hi, width int, sum float64) float64 {
-	for line := lo; line < hi; line++ {
-		pixel, part := r.place(line)
-		at := plane[line*width+pixel:][:2]
-		sum += float64((1-part)*at[0]) + float64(part*at[1])
-	}
-	return sum
-}
-
-// spreadOne adds sum to what a ray meets.
-func spreadOne(plane []float64, r *ray, lo, hi, width int, sum float64) {
-	for line := lo; line < hi; line++ {
-		pixel, part := r.place(line)
-		at := plane[line*width+pixel:][:2]
-		at[0] += float64((1 - part) * sum)
-		at[1] += float64(part * sum)
-	}
-}
-
-// gatherLanes is gatherOne for several vectors.
-func gatherLanes(sums *[lanes]float64, plane []float64, r *ray, lo, hi, width int) {
-	s := *sums
-	for line := lo; line < hi; line++ {
-		pixel, part := r.place(line)
-		at := (*[2 * lanes]float64)(plane[(line*width+pixel)*lanes:])
-		q := 1 - part
-		s[0] += float64(q*at[0]) + float64(part*at[8])
-		s[1] += float64(q*at[1]) + float64(part*at[9])
-		s[2] += float64(q*at[2]) + float64(part*at[10])
-		s[3] += float64(q*at[3]) + float64(part*at[11])
-		s[4] += float64(q*at[4]) + float64(part*at[12])
-		s[5] += float64(q*at[5]) + float64(part*at[13])
-		s[6] += float64(q*at[6]) + float64(part*at[14])
-		s[7] += float64(q*at[7]) + float64(part*at[15])
-	}
-	*sums = s
-}
-
-// spreadLanes is spreadOne for several vectors.
-func spreadLanes(sums *[lanes]float64, plane []float64, r *ray, lo, hi, width int) {
-	s := *sums
-	for line := lo; line < hi; line++ {
-		pixel, part := r.place(line)
-		at := (*[2 * lanes]float64)(plane[(line*width+pixel)*lanes:])
-		q := 1 - part
-		for j := range lanes {
-			at[j] += float64(q * s[j])
-			at[j+lanes] += float64(part * s[j])
+			simd.SpreadLanes((*[lanes]float64)(sums), p.plane, part)
 		}
 	}
 }

@@ -27,9 +27,6 @@ const (
 	readRays
 )
 
-// fewLanes is the largest number of vectors that are faster one by one.
-const fewLanes = 2
-
 // batches sets dst from src, by copies where they are on another device.
 func (w *projectionWork) batches(way way, dst, src array.Batch) {
 	k, n, m := dst.K(), dst.N(), src.N()
@@ -44,8 +41,8 @@ func (w *projectionWork) batches(way way, dst, src array.Batch) {
 	for at := 0; at < k; at += w.count {
 		w.count = min(lanes, k-at)
 		width := lanes
-		if w.count <= fewLanes {
-			w.count, width = 1, 1
+		if k == 1 {
+			width = 1
 		}
 		for j := range w.count {
 			i := at + j

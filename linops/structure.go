@@ -65,6 +65,9 @@ type Structure struct {
 	// and where there is no memory for them, which is then a fault of dev, the given device or
 	// view. They belong to the operator, which frees them.
 	Sampled func(dev array.Device, shape array.Shape) (places array.Pattern, order array.Index)
+	// Project is not nil where A = P S, Sampled describes S and P is an orthogonal projection: it
+	// replaces every z_i, of length d and in the order of A's rows, by P z_i.
+	Project func(z array.Batch)
 }
 
 // Panels compute A* z panel by panel of consecutive rows of A, for a z that need not exist as a

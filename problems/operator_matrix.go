@@ -17,8 +17,10 @@ type source struct {
 		linops.Operator
 		Release()
 	}
-	// places are the entries that a selection picks, in the order of its rows; nil for a matrix.
-	places []int
+	// places are the entries that a selection picks, in the order of its rows; both are nil for a
+	// matrix.
+	places    []int
+	selection *linops.Selection
 }
 
 // source returns the array of an operator that is an array, unchanged; nil for others.
@@ -174,7 +176,7 @@ var selectionOperator = operatorKind{
 			if err != nil {
 				return built{}, trim(err)
 			}
-			return built{op: b.keep(source{op: op, places: places}), rows: []int{len(places)}, cols: shape}, nil
+			return built{op: b.keep(source{op: op, places: places, selection: op}), rows: []int{len(places)}, cols: shape}, nil
 		}, nil
 	},
 }

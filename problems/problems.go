@@ -44,6 +44,13 @@ type Data struct {
 	// Intercept asks for an unpenalized intercept, in a regression or in a specification without a
 	// synthesis. [Problem.Solve] passes it on: it is the only setting for the intercept.
 	Intercept bool
+	// Effects asks for unpenalized effects of the rows and columns of a matrix of which entries are
+	// observed. [Problem.Solve] passes them on.
+	Effects Effects
+	// Weights are those of the observations in the squared loss 1/2 sum_i w_i (mu_i - y_i)^2, one for
+	// each value of Y, where the specification has none of its own; nil for ones. The named problem
+	// that has them is matrix-completion.
+	Weights []float64
 	// Loss is the loss in place of the specification's; the zero Loss is that of the specification,
 	// or the squared one.
 	Loss Loss
@@ -112,7 +119,12 @@ type Problem struct {
 	// DefaultSolver is the solver to use where the caller does not choose one.
 	DefaultSolver string
 
+	// Effects are those of the data.
+	Effects Effects
+
 	dev array.Device
+	// effects is their projection, nil without them.
+	effects *linops.Effects
 	// loss is nil for the squared loss without weights.
 	loss loss.Loss
 	// Loss is the loss. With one that is not squared mu_hat is the linear predictor.
@@ -136,9 +148,9 @@ type Problem struct {
 	owned []func()
 }
 
-// Solve returns the problem in the form of package vjp, with its loss and its intercept.
+// Solve returns the problem in the form of package vjp, with its loss, its intercept and its effects.
 func (p *Problem) Solve() vjp.Problem {
-	return vjp.Problem{A: p.Operator, Loss: p.loss, R: p.Regularizer, Device: p.dev, Intercept: p.means != nil && p.constant == 0}
+	return vjp.Problem{A: p.Operator, Loss: p.loss, R: p.Regularizer, Device: p.dev, Intercept: p.means != nil && p.constant == 0, Effects: p.effects}
 }
 
 // Release frees what the problem holds on the device.

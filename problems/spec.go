@@ -31,6 +31,7 @@ import (
 //	noise: {variances: v}            # optional: see Noise
 //	loss: squared                    # optional: logistic, poisson, or {name: huber, delta: 1.5}
 //	intercept: true                  # optional: fit an intercept that is not penalized
+//	effects: [rows, cols]            # optional: the same for the rows and columns of observed entries
 //	standardize: true                # optional: scale the columns of a matrix to variance 1
 //	lambda: 0.1                      # and lambda2, gamma: a number, inf, or 0.1max
 //	sigma2: auto                     # a number, auto, or a method's name
@@ -62,6 +63,8 @@ type Spec struct {
 	Loss Loss
 	// Intercept and Standardize are the values for the fields of that name of Data.
 	Intercept, Standardize bool
+	// Effects are the unpenalized effects of rows and columns; likewise.
+	Effects Effects
 	// Solver holds the solver's options that the file sets.
 	Solver SpecSolver
 
@@ -196,7 +199,7 @@ func tabIndent(text []byte, line int) int {
 }
 
 func (s *Spec) parse(root *yaml.Node) error {
-	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "loss", "weights", "noise", "intercept", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
+	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "loss", "weights", "noise", "intercept", "effects", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
 	if err != nil {
 		return err
 	}
@@ -245,6 +248,11 @@ func (s *Spec) parse(root *yaml.Node) error {
 			if *key.to, err = s.truth(n, key.name); err != nil {
 				return err
 			}
+		}
+	}
+	if n := f.nodes["effects"]; n != nil {
+		if err := s.parseEffects(n); err != nil {
+			return err
 		}
 	}
 	if n := f.nodes["noise"]; n != nil {

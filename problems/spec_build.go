@@ -83,6 +83,11 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 			p.unpenalize()
 		}
 	}
+	if data.Effects.Some() {
+		if data.Y, err = b.withoutEffects(data, from, a.cols); err != nil {
+			return err
+		}
+	}
 	penalties, err := b.regularizer(s.regularizer, part{a.cols, a.colAverages}, a.parts)
 	if err != nil {
 		return err
@@ -136,28 +141,45 @@ func (b *specBuilder) checkColumns(data Data) error {
 
 // loss makes the loss, and puts the weights of the squared loss on the device.
 func (b *specBuilder) loss(data Data) error {
-	ref := b.lossWeights
 	if b.p.Loss = b.lossOf(data); !b.p.Loss.Squared() {
 		return b.otherLoss(data)
 	}
-	if ref == nil {
+	weights, line, err := b.observationWeights(data)
+	if err != nil {
+		return err
+	}
+	if weights == nil {
 		return b.p.Loss.Check()
 	}
-	a := b.array(ref)
-	if err := checkLossWeights(a, b.p.D); err != nil {
-		return b.at(ref.line, err)
-	}
-	l, err := loss.WeightedSquared(b.dev, a.Data)
+	l, err := loss.WeightedSquared(b.dev, weights)
 	if err != nil {
-		return b.at(ref.line, trim(err))
+		return b.at(line, trim(err))
 	}
 	b.p.own(l.Release)
 	b.p.loss = l
-	b.roots = make([]float64, len(a.Data))
-	for i, w := range a.Data {
+	b.roots = make([]float64, len(weights))
+	for i, w := range weights {
 		b.roots[i] = math.Sqrt(w)
 	}
 	return nil
+}
+
+// observationWeights are those of the loss, of the specification or of the data, and the line that
+// they come from; nil for ones.
+func (b *specBuilder) observationWeights(data Data) (weights []float64, line int, err error) {
+	a := dataio.Array{Name: "weights", Shape: []int{len(data.Weights)}, Data: data.Weights}
+	switch ref := b.lossWeights; {
+	case ref != nil && data.Weights != nil:
+		return nil, 0, b.errorf(ref.line, "the data have weights of the observations, and the specification has its own: expected one of them")
+	case ref != nil:
+		a, line = b.array(ref), ref.line
+	case data.Weights == nil:
+		return nil, 0, nil
+	}
+	if err := checkLossWeights(a, b.p.D); err != nil {
+		return nil, 0, b.at(line, err)
+	}
+	return a.Data, line, nil
 }
 
 // otherLoss makes a loss that is not squared.
@@ -165,13 +187,9 @@ func (b *specBuilder) otherLoss(data Data) error {
 	if err := b.p.Loss.Check(); err != nil {
 		return err
 	}
-	var weights []float64
-	if ref := b.lossWeights; ref != nil {
-		a := b.array(ref)
-		if err := checkLossWeights(a, b.p.D); err != nil {
-			return b.at(ref.line, err)
-		}
-		weights = a.Data
+	weights, _, err := b.observationWeights(data)
+	if err != nil {
+		return err
 	}
 	l, err := b.p.Loss.make(weights)
 	if err != nil {

@@ -87,7 +87,7 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	if err := l.scalars(&data); err != nil {
 		return Data{}, err
 	}
-	data.Table, data.Intercept, data.Standardize = l.table, s.Intercept, s.Standardize
+	data.Table, data.Intercept, data.Standardize, data.Effects = l.table, s.Intercept, s.Standardize, s.Effects
 	if err := bound.whiten(&data); err != nil {
 		return Data{}, err
 	}

@@ -214,6 +214,9 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 	if p.Intercept && (s.weights != nil || !s.quadratic) {
 		return nil, fmt.Errorf("solve: an intercept needs the squared loss: with weighted observations or another loss, subtracting the mean of y does not fit the intercept; drop the intercept or the weights")
 	}
+	if p.Effects != nil && (p.Intercept || !s.quadratic || p.Effects.Weighted() != (s.weights != nil)) {
+		return nil, fmt.Errorf("solve: effects of rows and columns need the squared loss with their own weights, and no intercept")
+	}
 	return s.decide(ctx, "loss", lossRules)
 }
 

@@ -34,6 +34,16 @@ type Problem struct {
 	// column of ones beside A. A solver itself computes b and A b at the y that it is given; its
 	// caller, package stages, subtracts the mean and adds it back.
 	Intercept bool
+	// Effects, if not nil, are unpenalized effects of the rows and columns of the matrix whose
+	// entries are observed, with Pi their projection:
+	//
+	//	mu_hat(y) = Pi y + A b,            b the solver's at (I - Pi) y,
+	//	div mu_hat = rank Pi + div A b,    ||D mu_hat||_F^2 = rank Pi + ||D A b||_F^2.
+	//
+	// A must be [linops.WithoutEffects], and the weights of the effects those of the loss. Then this is
+	// the least squares problem in b and the effects. As with an intercept package stages subtracts
+	// and adds Pi y. It is not used together with Intercept.
+	Effects *linops.Effects
 }
 
 // Options are the settings of a solve. The zero value of a field asks for its default.

@@ -310,7 +310,8 @@ type preconditioner interface {
 	// jr; kr is zero where flat. If project is set, r is first projected on the range of J, as far
 	// as that is known.
 	apply(jr, kr, r array.Batch, project bool)
-	// flat reports whether J is the identity and K is 0.
+	// flat reports whether K is 0: J is the identity, or preconditions a system that is all in its
+	// square.
 	flat() bool
 }
 

@@ -57,6 +57,9 @@ type estimatorFlags struct {
 	keepB bool
 	// exec are the flags of an estimator that is a command.
 	exec execFlags
+	// effectNames is --effects, and effects what it says, or the specification does.
+	effectNames []string
+	effects     problems.Effects
 	// noMuHat says that mu_hat itself is not written.
 	noMuHat bool
 	// notes are the notes printed on standard error so far, for the warnings in the JSON.
@@ -79,6 +82,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringVar(&f.mu, "mu", "", "a `file` with the true mean mu, which replaces that of --data")
 	flags.BoolVar(&f.intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns of X, which may be sparse, are centered (default: true with --response; a specification's own)")
 	flags.BoolVar(&f.table.standardize, "standardize", false, "regressions: penalize the coefficients of columns divided by their standard deviations; results are in the columns' own units, and a sparse X stays sparse (default: true with --response; a specification's own)")
+	flags.StringSliceVar(&f.effectNames, "effects", nil, effectsFlag)
 	flags.StringVar(&f.loss.Name, "loss", "", lossFlag)
 	flags.Float64Var(&f.loss.Delta, "huber-delta", 0, huberFlag)
 	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
@@ -418,7 +422,7 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	j.pipeline, err = pipeline.New(j.solver, pipeline.Options{
 		Verify: check,
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: queries, TraceError: traceError, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept, NoMuHat: f.noMuHat && data.Mu == nil, Progress: bar.follower(), Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept || f.effects.Some(), NoMuHat: f.noMuHat && data.Mu == nil, Progress: bar.follower(), Logger: f.logger(cmd),
 	})
 	if err != nil {
 		return nil, planError(err)

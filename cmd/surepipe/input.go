@@ -47,7 +47,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Intercept, data.Standardize, data.Loss = f.intercept, f.table.standardize, f.loss
+	data.Intercept, data.Standardize, data.Loss, data.Effects = f.intercept, f.table.standardize, f.loss, f.effects
 	if f.lossNow().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
@@ -259,6 +259,11 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 		if entries, err = in.openEntries(); err != nil {
 			return fileData{}, err
 		}
+	} else if l.Selection && dataio.IsTable(f.data) {
+		var err error
+		if entries, err = in.openMatrix(); err != nil {
+			return fileData{}, err
+		}
 	} else if f.table.response != "" {
 		var err error
 		if table, err = in.openTable(); err != nil {
@@ -327,8 +332,10 @@ func (in *inputs) fromData(set *dataio.Set) error {
 		return err
 	}
 	switch {
+	case in.layout.Selection && len(a.Shape) == 2:
+		return fromMatrix(a, in.more)
 	case in.layout.Selection:
-		return fmt.Errorf("the file holds a single array, expected y, indices and shape, or a sparse matrix whose entries are the observations, or a table of entries and --response")
+		return fmt.Errorf("the file holds a single array of shape %s, expected y, indices and shape, or a matrix with NaN or a sparse matrix whose entries are the observations, or a table of entries and --response", dataio.ShapeString(a.Shape))
 	case !in.layout.Design:
 		in.put("y", a, set)
 	case in.haveY && in.x == "":

@@ -32,6 +32,9 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	case f.intercept && f.spec == "" && !named.Design:
 		return usagef("--intercept is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
 	}
+	if err := f.checkEffects(changed, named.Layout); err != nil {
+		return err
+	}
 	if err := f.checkTable(changed, named.Layout); err != nil || f.spec == "" {
 		return err
 	}
@@ -57,6 +60,9 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	}
 	if !changed("standardize") {
 		f.table.standardize = s.Standardize
+	}
+	if !changed("effects") {
+		f.effects = s.Effects
 	}
 	if s.Sigma2Method != "" && !changed("sigma2") {
 		f.sigma2Method = s.Sigma2Method

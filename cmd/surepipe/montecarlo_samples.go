@@ -175,7 +175,7 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Y, data.Intercept, data.Standardize, data.Loss = first, f.intercept, f.table.standardize, f.loss
+	data.Y, data.Intercept, data.Standardize, data.Loss, data.Effects = first, f.intercept, f.table.standardize, f.loss, f.effects
 	return data, f.estimateNoise(&data)
 }
 

@@ -25,7 +25,7 @@ type fileData struct {
 }
 
 // dataNames are the arrays that are read from a data file. Others are ignored.
-var dataNames = []string{"X", "y", "groups", "indices", "shape", "mu", "sigma2", "lambda", "lambda2", "gamma"}
+var dataNames = []string{"X", "y", "groups", "indices", "shape", "weights", "mu", "sigma2", "lambda", "lambda2", "gamma"}
 
 // layoutOf is the layout of a named problem; known is false for other names.
 func layoutOf(problem string) (l problems.Layout, known bool) {
@@ -131,7 +131,12 @@ func (a arrays) integers(name, expected string) ([]int, error) {
 }
 
 // readSet is readFile for an open set. Its errors do not name the file.
-func readSet(a arrays, problem string, stacks bool) (fileData, error) {
+func readSet(a arrays, problem string, stacks bool) (_ fileData, err error) {
+	if l, _ := layoutOf(problem); l.Selection {
+		if a, err = a.matrixEntries(stacks); err != nil {
+			return fileData{}, err
+		}
+	}
 	return readArrays(a, problem, func(data *fileData, l problems.Layout) error { return a.readY(data, l, stacks) })
 }
 
@@ -167,6 +172,9 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 		}
 		if len(data.Shape) != 2 {
 			return fileData{}, fmt.Errorf("array \"shape\" has shape (%d,), expected (2,)", len(data.Shape))
+		}
+		if data.Weights, err = a.weights(); err != nil {
+			return fileData{}, err
 		}
 	}
 	if l.Groups {

@@ -45,7 +45,8 @@ type result struct {
 	// Standardize says that the penalty is on the coefficients of standardized columns.
 	Standardize bool `json:"standardize,omitempty"`
 	// Intercept is the fitted intercept, with --intercept.
-	Intercept         *float64 `json:"intercept,omitempty"`
+	Intercept *float64 `json:"intercept,omitempty"`
+	effectsResult
 	SURE              *float64 `json:"sure,omitempty"`
 	SUREStdErr        *float64 `json:"sure_stderr,omitempty"`
 	SUREPerCoordinate *float64 `json:"sure_per_coordinate,omitempty"`
@@ -130,6 +131,7 @@ type secondsResult struct {
 func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	if risk.B != nil {
 		r.Intercept = interceptOf(p, risk)
+		r.fitEffects(p, risk)
 	}
 	bar := risk.StdErr
 	if r.Sigma2RelStdErr != nil {
@@ -255,6 +257,7 @@ func (r *result) writeTable(out io.Writer) error {
 	if r.Intercept != nil {
 		fmt.Fprintf(w, "intercept\t%.6g\n", *r.Intercept)
 	}
+	r.writeEffects(w)
 	r.writeCriteria(w)
 	if r.Loss != nil {
 		fmt.Fprintf(w, "true loss\t%.6g\t%.6g per coordinate\n", *r.Loss, *r.Loss/float64(r.D))

@@ -244,7 +244,7 @@ func (r *sweepReport) writeFiles(chosen pipeline.SweepPoint, s sweepSummary, c c
 		first = cmp.Or(first, c.writeCSV(f.coefficients.csv))
 	}
 	if f.plot != "" {
-		first = cmp.Or(first, figure.Save(f.plot, r.figure(s)))
+		first = cmp.Or(first, figure.Save(f.plot, r.figure(s), provenance(r.cmd, r.data)...))
 	}
 	return first
 }
