@@ -28,7 +28,7 @@ func (f *estimatorFlags) readSamples() (fileData, error) { return f.read(true) }
 func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	switch {
 	case f.exec.given():
-		data, err = f.readExec()
+		data, err = f.readExec(stacks, nil)
 	case f.specification != nil:
 		files := problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu, Stored: f.storedX}
 		data.Data, err = f.specification.Load(files)

@@ -105,9 +105,11 @@ divergence; the output has it. b refers to the columns of X as they are in the f
                          with --intercept): regressions with d > p
   smooth-blocks          the high frequencies of an image's smoothest blocks of 8 x 8: images.
                          Its error includes the texture that may be left in them
-  median-singular-value  Gavish and Donoho: a matrix y under a nuclear norm, where entries
-                         of a sparse part count as noise. For an image, whose rank is not
-                         low, auto takes smooth-blocks if that is less
+  median-singular-value  Gavish and Donoho, of the values that do not stand out: a matrix y
+                         under a nuclear norm. For an image, whose rank is not low, auto
+                         takes smooth-blocks if that is less
+  robust-low-rank        the entries that a low rank and outliers leave: robust-pca. An error
+                         where these cannot be told apart; small outliers count in part
   mad                    the finest wavelet details: sequences
   gcv-residual           RSS / (d - df) of the fit of least gcv along a path of lambda:
                          regressions with d <= p, and missing entries. It takes fits first, the
