@@ -178,6 +178,11 @@ func besideStructure(a *stack) Structure {
 	s := Structure{AddForward: a.addForward, AddAdjoint: a.addAdjoint, ColumnNorms2: concatenated(a), Beside: operators(a.parts)}
 	s.Rows, s.Norm2 = sumOfGrams(a.parts, rowsOf)
 	s.On = a.on()
+	s.Entries = Known(0)
+	for _, part := range a.parts {
+		n := part.s.Entries
+		s.Entries = Number{s.Entries.Value + n.Value, s.Entries.Known && n.Known}
+	}
 	return s
 }
 

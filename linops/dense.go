@@ -59,7 +59,7 @@ const copiedColumns = 1 << 24
 // know builds the structure. Fields that need the entries on the host are missing where the entries
 // are only on the device.
 func (a *Dense) know() {
-	s := Structure{Entries: Known(float64(a.d * a.p)), SolveNormal: a.solveNormal, Gram: a.gramInto, On: a.onSpace}
+	s := Structure{Entries: Known(float64(a.d * a.p)), SolveNormal: a.solveNormal, Gram: a.gramInto, On: a.onSpace, Stored: a.on}
 	if a.x != nil {
 		s.Dense = a.Dense
 		s.ColumnNorms2 = a.columnNorms2
@@ -81,6 +81,7 @@ func (a *Dense) onSpace(dev array.Device, t space.Space) Restricted {
 		t.Coordinates(c.on, a.on)
 	}
 	c.know()
+	c.structure.WeighRows = func(w []float64) { dev.LinEach(c.on, w, c.on, nil, array.Batch{}) }
 	return c
 }
 
@@ -126,7 +127,11 @@ func (a *Dense) gramInto(dst array.Batch) {
 		dst.Device().Fill(dst, 0)
 		return
 	}
-	dst.Device().Gemm(true, false, 1, a.on, a.on, 0, dst)
+	if !dst.Contiguous() {
+		dst.Device().Gemm(true, false, 1, a.on, a.on, 0, dst)
+		return
+	}
+	products(dst, a.on, a.on)
 }
 
 // Dense returns X, which the caller must not modify; nil where it is only on the device, as for a

@@ -36,3 +36,29 @@ func GramOf(dev array.Device, a Operator) []float64 {
 	dev.Gemm(false, true, 1, images, images, 0, square)
 	return square.ToHost()
 }
+
+// Products returns a function that sets a k x n batch dst to A*B for operators B with as many rows as
+// A, which has k columns and B has n. The caller frees what that keeps.
+func Products(dev array.Device, a Operator) (into func(dst array.Batch, b Operator), free func()) {
+	if stored := StructureOf(a).Stored; !stored.IsZero() && stored.Contiguous() && stored.K() > 0 {
+		return func(dst array.Batch, b Operator) {
+			if other := StructureOf(b).Stored; !other.IsZero() && other.Contiguous() {
+				products(dst, stored, other)
+				return
+			}
+			images := Images(dev, a)
+			b.Adjoint(dst, images)
+			images.Free()
+		}, func() {}
+	}
+	images := Images(dev, a)
+	return func(dst array.Batch, b Operator) { b.Adjoint(dst, images) }, images.Free
+}
+
+// products sets the k x n batch dst to A*B for matrices A and B of d rows. Unlike rows of a batch of
+// vectors, which have the same bits in any batch, the rows of dst belong to columns of A: a product
+// of matrices as a whole is faster.
+func products(dst, a, b array.Batch) {
+	sa, sb := array.Shape{Rows: a.K(), Cols: a.N()}, array.Shape{Rows: b.K(), Cols: b.N()}
+	dst.Device().GemmEach(true, false, 1, a.Reshape(1, sa.Len()), sa, b.Reshape(1, sb.Len()), sb, 0, dst.Reshape(1, dst.K()*dst.N()))
+}

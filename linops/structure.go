@@ -21,7 +21,7 @@ type Structure struct {
 	Identity bool
 	// Entries is the number of stored entries where A is stored as a matrix: d p for a dense one,
 	// the stored nonzeros for a sparse one, possibly none, also where means are subtracted from its
-	// columns; else it is not known.
+	// columns, and their sum for matrices beside each other; else it is not known.
 	Entries Number
 	// ColumnNorms2 returns the squared norms of the columns, the diagonal of A*A, in a new slice.
 	ColumnNorms2 func() []float64
@@ -43,6 +43,12 @@ type Structure struct {
 	// AddForward sets dst += alpha A x and AddAdjoint sets dst += alpha A* x without a batch for
 	// the whole product. dst must not overlap x.
 	AddForward, AddAdjoint func(dst array.Batch, alpha float64, x array.Batch)
+	// Stored is A's entries where they are stored as d vectors of length p, on the device of A: it is
+	// the operator's, and is not to be modified; else the zero Batch.
+	Stored array.Batch
+	// WeighRows multiplies row i of A by w_i, in place. Only operators that [On] has made offer it,
+	// whose entries are their own. No other use of A may be under way.
+	WeighRows func(w []float64)
 	// Dense returns A as a d x p matrix on the host, which the caller must not modify.
 	Dense func() *mat.Dense
 	// ScaleColumns returns A diag(s), all of it on dev, as an operator of the same kind, with the

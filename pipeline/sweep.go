@@ -149,13 +149,19 @@ func Sweep(ctx context.Context, y []float64, f Family, grid [][]float64, o Sweep
 		if err == nil {
 			err = s.run(ctx)
 		}
-		if err != nil && !errors.Is(err, errStopped) {
-			if ctx.Err() != nil {
-				err = ctx.Err()
-			}
-			yield(SweepPoint{}, err)
-		}
+		finishSweep(ctx, err, yield)
 	}
+}
+
+// finishSweep yields the error that has ended a sweep.
+func finishSweep(ctx context.Context, err error, yield func(SweepPoint, error) bool) {
+	if err == nil || errors.Is(err, errStopped) {
+		return
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	yield(SweepPoint{}, err)
 }
 
 // dim is the length of y.
@@ -191,6 +197,8 @@ type sweep struct {
 	grid  [][]float64
 	o     SweepOptions
 	total int // points of the grid
+	// part is what of the grid to compute.
+	part chain
 	// chained says that solves start at the solutions of others.
 	chained bool
 	// calls bounds the calls of a black box.
@@ -241,6 +249,13 @@ func (c candidate) beats(d candidate) bool {
 }
 
 func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield func(SweepPoint, error) bool) (*sweep, error) {
+	return newSweepPart(y, f, grid, o, wholeGrid, yield)
+}
+
+// wholeGrid stands for all points of the grid.
+var wholeGrid = chain{0, math.MaxInt}
+
+func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part chain, yield func(SweepPoint, error) bool) (*sweep, error) {
 	d, err := f.dim()
 	if err != nil {
 		return nil, err
@@ -284,18 +299,29 @@ func newSweep(y []float64, f Family, grid [][]float64, o SweepOptions, yield fun
 			o.Chain = len(grid[0])
 		}
 	}
-	s := &sweep{y: y, f: f, grid: grid, o: o, total: total, yield: yield, best: candidate{index: -1}}
+	s := &sweep{y: y, f: f, grid: grid, o: o, total: total, part: part, yield: yield, best: candidate{index: -1}}
+	if part == wholeGrid {
+		s.part.end = total
+	}
 	// The unrolled derivative is that of iterations from 0.
 	s.chained = f.Settings.Derivative != vjp.Unrolled && o.Chain > 1 && f.BlackBox == nil
 	s.calls = make(chan struct{}, o.Parallel)
-	s.values = make([]SweepValue, s.total)
-	for i := range min(len(o.Known), s.total) {
-		if err := s.checkKnown(i, s.weights(i)); err != nil {
-			return nil, err
-		}
-		s.offer(i, o.Known[i], nil)
+	return s, s.offerKnown()
+}
+
+// offerKnown records the points of the grid that are known. It rejects a part that is not one.
+func (s *sweep) offerKnown() error {
+	if p := s.part; p.first < 0 || p.end < p.first || p.end > s.total {
+		return fmt.Errorf("pipeline: points %d to %d of a grid of %d", p.first, p.end-1, s.total)
 	}
-	return s, nil
+	s.values = make([]SweepValue, s.total)
+	for i := s.part.first; i < s.begin(); i++ {
+		if err := s.checkKnown(i, s.weights(i)); err != nil {
+			return err
+		}
+		s.offer(i, s.o.Known[i-s.part.first], nil)
+	}
+	return nil
 }
 
 // resolve checks the options of the points, of length d, and fills in the defaults that the sweep
@@ -358,7 +384,7 @@ func checkGrid(grid [][]float64) (total int, err error) {
 
 // checkKnown rejects a known point that is not this sweep's point i.
 func (s *sweep) checkKnown(i int, weights []float64) error {
-	k := s.o.Known[i]
+	k := s.o.Known[i-s.part.first]
 	if !slices.Equal(k.Weights, weights) {
 		return fmt.Errorf("pipeline: known point %d has weights %v, expected %v: it belongs to another sweep", i, k.Weights, weights)
 	}
@@ -423,11 +449,7 @@ func (s *sweep) run(ctx context.Context) error {
 	}
 	grid := s.best
 	if !grid.defined() {
-		why := "no fit leaves degrees of freedom to the residual"
-		if s.o.Criterion == risk.ALO {
-			why = "at each of them some observation determines its own fit, or rests on too few probes; choose another criterion"
-		}
-		return fmt.Errorf("pipeline: the criterion %s is not defined at any point of the grid: %s", s.o.Criterion, why)
+		return s.undefined()
 	}
 	minimum := &origin{s: s, of: grid}
 	count, err := s.refine(ctx, minimum)
@@ -438,4 +460,13 @@ func (s *sweep) run(ctx context.Context) error {
 		return fmt.Errorf("pipeline: %d known points, expected at most %d: they belong to another sweep", len(s.o.Known), count)
 	}
 	return s.minimizer(ctx, grid, minimum)
+}
+
+// undefined is the error for a criterion that is not defined at any point of the grid.
+func (s *sweep) undefined() error {
+	why := "no fit leaves degrees of freedom to the residual"
+	if s.o.Criterion == risk.ALO {
+		why = "at each of them some observation determines its own fit, or rests on too few probes; choose another criterion"
+	}
+	return fmt.Errorf("pipeline: the criterion %s is not defined at any point of the grid: %s", s.o.Criterion, why)
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -45,6 +46,33 @@ type Choice struct {
 	// error: every one where the criterion has no such error, and those of SweepOptions.Known
 	// without a digest.
 	Incomparable int
+}
+
+// Choose finds the minimizer on a grid of which all points are known, and says how sure the choice
+// is: what a [Sweep] with these Options.Known, all of the grid's points, finds without refinement and
+// without a solve. edge is SweepPoint.Edge. Options.Criterion must be set.
+func Choose(grid [][]float64, o SweepOptions) (c *Choice, edge []int, err error) {
+	if _, err := risk.ParseCriterion(string(o.Criterion)); err != nil {
+		return nil, nil, refuse("Criterion", o.Criterion, "the criterion is %v", err)
+	}
+	if err := o.checkRule(); err != nil {
+		return nil, nil, err
+	}
+	total, err := checkGrid(grid)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(o.Known) != total {
+		return nil, nil, fmt.Errorf("pipeline: %d known points of a grid of %d", len(o.Known), total)
+	}
+	s := &sweep{grid: grid, o: o, total: total, part: chain{0, total}, best: candidate{index: -1}}
+	if err := s.offerKnown(); err != nil {
+		return nil, nil, err
+	}
+	if !s.best.defined() {
+		return nil, nil, s.undefined()
+	}
+	return s.choice(s.best.index), s.edge(s.place(s.best.index)), nil
 }
 
 // checkRule fills in the default rule and rejects one that has no meaning.

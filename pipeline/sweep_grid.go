@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,18 +14,74 @@ import (
 // chain is points first to end-1 of the grid, which are solved one after the other.
 type chain struct{ first, end int }
 
-// chains splits each row of the grid into chains of nearly equal length.
-func (s *sweep) chains() []chain {
-	row := len(s.grid[0])
-	parts := (row + s.o.Chain - 1) / s.o.Chain
-	var all []chain
-	for begin := 0; begin < s.total; begin += row {
+// Chains are the bounds of the chains of warm starts of a grid with axes of these lengths, in the
+// order of a sweep's points: chain k has the points bounds[k] to bounds[k+1]-1. Each row of the grid
+// is split into chains of nearly equal length, of length at most points, or 0 for whole rows.
+func Chains(axes []int, length int) (bounds []int) {
+	row, total := axes[0], 1
+	for _, n := range axes {
+		total *= n
+	}
+	parts := 1
+	if length > 0 {
+		parts = (row + length - 1) / length
+	}
+	for begin := 0; begin < total; begin += row {
 		for k := range parts {
-			all = append(all, chain{begin + k*row/parts, begin + (k+1)*row/parts})
+			bounds = append(bounds, begin+k*row/parts)
 		}
+	}
+	return append(bounds, total)
+}
+
+// chains are the chains of the sweep's grid.
+func (s *sweep) chains() (all []chain) {
+	axes := make([]int, len(s.grid))
+	for a, axis := range s.grid {
+		axes[a] = len(axis)
+	}
+	bounds := Chains(axes, s.o.Chain)
+	for k, first := range bounds[:len(bounds)-1] {
+		all = append(all, chain{first, bounds[k+1]})
 	}
 	return all
 }
+
+// SweepPart computes the points first to end-1 of the grid of a [Sweep] with these arguments, and
+// nothing else: it yields them in order, with the bits of that sweep. The points of a whole sweep may
+// so be divided among machines. A part that begins within a chain repeats, without the divergence,
+// the solves before it in the chain: parts should end where [Chains] do.
+//
+// Options.Known are the first points of the part. [Choose], or a Sweep whose Known are the points of
+// all parts, finds the minimizer.
+func SweepPart(ctx context.Context, y []float64, f Family, grid [][]float64, o SweepOptions, first, end int) iter.Seq2[SweepPoint, error] {
+	return func(yield func(SweepPoint, error) bool) {
+		s, err := newSweepPart(y, f, grid, o, chain{first, end}, yield)
+		if err == nil {
+			err = s.runPart(ctx)
+		}
+		finishSweep(ctx, err, yield)
+	}
+}
+
+// runPart computes the points of the part that are not known.
+func (s *sweep) runPart(ctx context.Context) error {
+	if n := s.part.end - s.part.first; len(s.o.Known) > n {
+		return fmt.Errorf("pipeline: %d known points of a part of %d: they belong to another sweep", len(s.o.Known), n)
+	}
+	if s.begin() == s.part.end {
+		return nil
+	}
+	release, err := s.open(ctx)
+	if err != nil {
+		return s.named(s.part.first, GridStage, s.weights(s.part.first), err)
+	}
+	defer release()
+	return s.sweepGrid(ctx)
+}
+
+// begin is the first point of the part that is not known.
+func (s *sweep) begin() int { return min(s.part.first+len(s.o.Known), s.part.end) }
 
 // sweepGrid computes the points of the grid that are not known, and yields them in
 // order.
@@ -32,20 +89,21 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 	ctx, cancel := context.WithCancel(outer)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	known := min(len(s.o.Known), s.total)
+	begin := s.begin()
 	// A chain may run ahead of the oldest unfinished one, but not far.
 	window := make(chan struct{}, 2*s.o.Parallel)
 	in := make(chan chain)
 	ends := map[int]bool{}
+	var parts []chain
 	for _, c := range s.chains() {
-		ends[c.end-1] = true
+		if c.end = min(c.end, s.part.end); c.end > begin && c.first < c.end {
+			parts = append(parts, c)
+			ends[c.end-1] = true
+		}
 	}
 	g.Go(func() error {
 		defer close(in)
-		for _, c := range s.chains() {
-			if c.end <= known {
-				continue
-			}
+		for _, c := range parts {
 			select {
 			case window <- struct{}{}:
 			case <-ctx.Done():
@@ -61,14 +119,14 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 	})
 	points := stages.Start(ctx, g, s.o.Parallel, in, func(ctx context.Context, in <-chan chain, out chan<- SweepPoint) error {
 		for c := range in {
-			if err := s.follow(ctx, c, known, out); err != nil {
+			if err := s.follow(ctx, c, max(c.first, begin), out); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	early := map[int]SweepPoint{}
-	next := known
+	next := begin
 	for point := range points {
 		early[point.Index] = point
 		for {
@@ -93,15 +151,15 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 	return g.Wait()
 }
 
-// follow computes the points of a chain that are not known.
-func (s *sweep) follow(ctx context.Context, c chain, known int, out chan<- SweepPoint) (err error) {
+// follow computes the points of a chain from point begin on.
+func (s *sweep) follow(ctx context.Context, c chain, begin int, out chan<- SweepPoint) (err error) {
 	var path vjp.Path
 	defer path.Release()
-	from, err := s.before(ctx, c, known, &path)
+	from, err := s.before(ctx, c, begin, &path)
 	if err != nil {
 		return err
 	}
-	for i := max(c.first, known); i < c.end; i++ {
+	for i := begin; i < c.end; i++ {
 		point, err := s.estimate(ctx, i, GridStage, s.weights(i), from)
 		if err != nil {
 			return err

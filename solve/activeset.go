@@ -174,7 +174,12 @@ func (w *workspace) factored(set []int) (Factored, bool) {
 	}
 	f := Factored{Condition: w.p.Condition()}
 	f.Trace, f.Frobenius2, f.Projection = w.p.Traces()
-	f.Images = w.images
+	if len(w.parts) > 0 {
+		f.Images = w.images
+	}
+	if w.stored() {
+		f.Diagonal = w.diagonal
+	}
 	return f, true
 }
 

@@ -142,7 +142,7 @@ func (w *matrices) rest() array.Batch {
 
 // tangent is the curvature at b_k. One more step of the partial SVD gives the vectors of the active
 // values and of the largest inactive ones, which the preconditioner uses.
-func (w *matrices) tangent(context.Context) (*Tangent, error) {
+func (w *matrices) tangent(ctx context.Context) (*Tangent, error) {
 	dev := w.dev
 	w.accept()
 	w.c = 0
@@ -155,13 +155,20 @@ func (w *matrices) tangent(context.Context) (*Tangent, error) {
 	if r == 0 {
 		return &Tangent{}, dev.Err()
 	}
+	if r+subspace.MinBuffer > len(all.Sigma) {
+		return nil, errHighRank
+	}
+	// The rank changes where a singular value crosses the threshold.
+	gap := min(all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r]) / w.eta
+	margin := func(array.Batch) float64 { return gap }
+	if w.reduces(r) {
+		return w.reducedTangent(ctx, all, r, margin)
+	}
 	curved, err := w.curvature(all, r)
 	if err != nil {
 		return nil, err
 	}
-	// The rank changes where a singular value crosses the threshold.
-	gap := min(all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r]) / w.eta
-	model := &prox.Model{Space: curved.Space(), Curvature: curved, Margin: func(array.Batch) float64 { return gap }}
+	model := &prox.Model{Space: curved.Space(), Curvature: curved, Margin: margin}
 	t, done := &Tangent{Model: model}, false
 	defer func() {
 		if !done { // also where A panics

@@ -3,6 +3,7 @@ package solve
 import (
 	"context"
 	"math"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/loss"
@@ -114,5 +115,8 @@ func (at *Point) whiten(z array.Batch) {
 	at.op = newWeightedRows(p.A, roots, root, at.op)
 	at.Problem.A, at.Problem.Loss = at.op, nil
 	at.Norm2 *= most
-	at.method, at.Gram, at.Factored = nil, nil, nil
+	at.method = nil
+	if !slices.Equal(at.weights, root) {
+		at.Gram, at.Factored = nil, nil
+	}
 }

@@ -56,7 +56,9 @@
 // (see the type reweighted); ista and fista use the gradient, with a step from its Lipschitz constant,
 // or by backtracking where it has none. The duality gap needs the loss's conjugate
 // (loss.Structure.Gap) and bounds twice the Bregman distance of A b from the solution's. A
-// [Solution].At is the weighted squared problem at the solution (see the type curved).
+// [Solution].At is the weighted squared problem at the solution (see the type curved). Where that has
+// active sets, its Gram matrix and factor serve the derivative and the first steps at the next weight
+// of a path, which need products with the active columns only (see the type chords).
 //
 // # Structure
 //

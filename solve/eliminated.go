@@ -225,6 +225,7 @@ func (w *eliminated) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivat
 	if w.c != 0 {
 		w.cross = w.delta.inner(w.step)
 	}
+	resolve(w.space, sigma, w.tau, w.moved())
 	w.pending = true
 	return nil, w.dev.Err()
 }

@@ -132,3 +132,16 @@ func shrunk(top subspace.Triplets, by float64, now factored) (next, delta factor
 	dev.Lin(delta.v.Cols(width, width+before), -1, now.v, 0, array.Batch{})
 	return next, delta, dot(t, t) + dot(wl, wl)
 }
+
+// squaresShare is how many times the length of a step exceeds the errors of singular values that come
+// from squares, while they do not matter.
+const squaresShare = 1000
+
+// resolve makes space accurate to rounding once the errors eps sigma_1/tau ||X|| of singular values from
+// squares are not small beside a step of the given length. The iterates would wander by as much, and no
+// tolerance below would be reached.
+func resolve(space *subspace.Iteration, sigma []float64, tau, moved float64) {
+	if len(sigma) > 0 && moved < squaresShare*epsilon*sigma[0]*sigma[0]/tau {
+		space.Resolve()
+	}
+}

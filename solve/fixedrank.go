@@ -17,10 +17,45 @@ import (
 // ([prox.NuclearCurvature]), solved by the same preconditioned conjugate gradients (Absil, Mahony
 // and Sepulchre, Optimization Algorithms on Matrix Manifolds, 2008; Vandereycken, SIAM J. Optim.
 // 23, 2013). A proximal gradient step follows each: it corrects the rank, and gives the measure.
+// Where the tangent space is large the steps are those for the factors ([matrices.factorNewton]), which
+// do not wait for the rank.
 type newtonSteps struct {
-	rank  int // of the last iteration
-	same  int // iterations since it changed, or since the last step that was rejected
-	await int // iterations without a change before a step
+	rank  int     // of the last iteration
+	same  int     // iterations since it changed, or since the last step that was rejected
+	await int     // iterations without a change before a step
+	far   float64 // the relative optimality before the step
+	more  float64 // by which share mu exceeds lambda in the second derivative of the factors
+}
+
+const (
+	// A second derivative of the factors that was indefinite is shifted by firstShift of lambda at
+	// first, and by shiftBy times more or less thereafter, up to mostShift. The shift is at least
+	// shiftShare times the optimality, up to firstShift, which leaves the convergence quadratic (Li,
+	// Fukushima, Qi and Yamashita, Comput. Optim. Appl. 28, 2004).
+	firstShift = 0.01
+	mostShift  = 0.3
+	shiftBy    = 10
+	shiftShare = 3
+)
+
+// shift is by which share mu exceeds lambda in the next second derivative.
+func (s *newtonSteps) shift() float64 {
+	if least := shiftShare * s.far; least > s.more {
+		return max(s.more, min(least, firstShift))
+	}
+	return s.more
+}
+
+// learn makes the shift larger where the second derivative was indefinite all the same, else smaller.
+func (s *newtonSteps) learn(indefinite bool) {
+	switch {
+	case indefinite:
+		s.more = min(max(shiftBy*s.more, firstShift), mostShift)
+	case s.more <= firstShift:
+		s.more = 0
+	default:
+		s.more /= shiftBy
+	}
 }
 
 const (
@@ -31,6 +66,9 @@ const (
 	// coarsest is the relative residual of the first Newton systems, and finest that of the last:
 	// it is the square root of the optimality.
 	coarsest, finest = 0.1, 1e-4
+	// The last Newton step aims at lastShare of the tolerance, from where the square root of the
+	// optimality would reach lastNear of that.
+	lastShare, lastNear = 0.1, 30
 	// mostNewton bounds the conjugate gradient steps of a Newton step.
 	mostNewton = 60
 	// A step that does not lower the objective is made shorter by this factor, and so often.
@@ -38,13 +76,12 @@ const (
 	mostTries = 3
 )
 
-// due records the rank of an iteration, and whether values are held back, and reports whether a
-// Newton step is to follow.
-func (s *newtonSteps) due(rank int, held bool) bool {
+// due records the rank of an iteration, and reports whether a Newton step at that rank is to follow.
+func (s *newtonSteps) due(rank int) bool {
 	change := math.Abs(float64(rank - s.rank))
 	s.rank = rank
 	s.await = max(s.await, steadyRank)
-	if held || rank == 0 || change > drift*float64(rank) {
+	if rank == 0 || change > drift*float64(rank) {
 		s.same = 0
 		return false
 	}
@@ -52,19 +89,41 @@ func (s *newtonSteps) due(rank int, held bool) bool {
 	return s.same >= s.await
 }
 
+// ready reports whether no step was rejected for some iterations.
+func (s *newtonSteps) ready() bool {
+	s.same++
+	return s.same >= s.await
+}
+
 // rejected delays the next step.
 func (s *newtonSteps) rejected() { s.same, s.await = 0, 2*steadyRank }
+
+// residual is that of a Newton system from a point of that optimality: its square root, or what takes
+// the next point below the tolerance, with a margin, where that is about as near.
+func (w *matrices) residual(optimality float64) float64 {
+	tol := math.Sqrt(optimality)
+	if last := lastShare * w.tol / optimality; tol < lastNear*last {
+		tol = last
+	}
+	return min(coarsest, tol)
+}
 
 // accelerate replaces b_k by the point that a Newton step leads to, where one is due and the
 // objective is less there. The iteration has no momentum then.
 func (w *matrices) accelerate(ctx context.Context) error {
-	if !w.due || len(w.block.Sigma) == 0 {
+	if !w.due {
 		return nil
 	}
 	optimality := w.moved() / w.eta / Norm(w.z)
+	w.second.far = optimality
 	w.c = 0
 	w.dev.Lin(w.z, 1, w.ab, -1, w.target())
-	better, err := w.newton(ctx, optimality)
+	tol := max(finest, w.residual(optimality))
+	step := w.newton
+	if w.factors {
+		step = w.factorNewton
+	}
+	better, err := step(ctx, tol)
 	if err == nil && !better {
 		w.second.rejected()
 	}
@@ -73,7 +132,7 @@ func (w *matrices) accelerate(ctx context.Context) error {
 
 // newton does the step, and reports whether the objective is less there. b_k is U diag(f) V*, of
 // the last partial SVD, and z = A b_k - y.
-func (w *matrices) newton(ctx context.Context, optimality float64) (bool, error) {
+func (w *matrices) newton(ctx context.Context, tol float64) (bool, error) {
 	dev := w.dev
 	if len(w.top.Sigma)+subspace.MinBuffer > len(w.block.Sigma) {
 		return false, nil
@@ -83,7 +142,7 @@ func (w *matrices) newton(ctx context.Context, optimality float64) (bool, error)
 		return false, err
 	}
 	defer curved.Release()
-	x, err := w.newtonStep(ctx, curved, max(finest, min(coarsest, math.Sqrt(optimality))))
+	x, err := w.newtonStep(ctx, curved, tol)
 	if err != nil {
 		return false, err
 	}

@@ -20,6 +20,9 @@ type heldWeights struct {
 	root  array.Batch
 	host  []float64 // sqrt(w)
 	path  Path
+
+	inverse array.Batch // 1/sqrt(w); the zero Batch where a weight is 0
+	spent   float64     // on chord steps, in operations
 }
 
 // keepWithin is the relative change of the weights up to which the old ones serve; weights below
@@ -47,12 +50,21 @@ func heldBy(path *Path, outer *family, y []float64) *heldWeights {
 func newHeldWeights(dev array.Device, outer *family, y, root []float64) *heldWeights {
 	h := &heldWeights{outer: outer, y: y, kin: &family{moves: true}, root: dev.Alloc(1, len(root)), host: slices.Clone(root)}
 	dev.Upload(h.root, h.host)
+	inverse := make([]float64, len(root))
+	for i, v := range root {
+		if inverse[i] = 1 / v; math.IsInf(inverse[i], 0) {
+			return h
+		}
+	}
+	h.inverse = dev.Alloc(1, len(root))
+	dev.Upload(h.inverse, inverse)
 	return h
 }
 
 func (h *heldWeights) release() {
 	h.path.Release()
 	h.root.Free()
+	h.inverse.Free()
 }
 
 // serve reports whether the held weights are near those with the given roots.

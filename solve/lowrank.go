@@ -9,8 +9,8 @@ import (
 
 // lowRank is ISTA or FISTA for the nuclear norm, of a matrix of which A picks entries or to which a
 // sparse one is added: the recurrence of [proximalGradient] with iterates in factored form
-// ([matrices], [eliminated]), for completions with Newton steps once the rank is steady
-// ([newtonSteps]). If the rank of the solution turns out not to be low, the solve is finished with
+// ([matrices], [eliminated]), for completions with a continuation in the weight ([matrices.aim]) and
+// Newton steps ([newtonSteps]). If the rank of the solution turns out not to be low, the solve is finished with
 // all singular values.
 type lowRank struct {
 	s    situation

@@ -9,7 +9,6 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/prox/subspace"
-	"surepipe/solve/internal/limits"
 )
 
 // nuclearSampling is the structure of matrix completion: r is lambda times the nuclear norm of
@@ -46,28 +45,32 @@ type matrices struct {
 	dev      array.Device
 	pattern  array.Pattern
 	order    array.Index // A's row of every place; nil where the places are in the order of the rows
+	seen     [2]lines    // the places by rows and by columns
 	m, n     int
 	eta, tau float64
+	tol      float64 // of the relative optimality
 	y        array.Batch
 	sorted   array.Batch // y in the order of the places, where that differs
 
-	c      float64             // the momentum
-	now    factored            // b_k
-	old    factored            // b_{k-1}
-	step   factored            // b_k - b_{k-1}
-	step2  float64             // its squared norm
-	ab     array.Batch         // A b_k
-	abOld  array.Batch         // A b_{k-1}
-	z      array.Batch         // A x_k - y
-	space  *subspace.Iteration // the leading right singular vectors of X
-	top    subspace.Triplets   // its values above tau
-	block  subspace.Triplets   // all values of the block, where they were asked for
-	whole  bool                // ask for them
-	passes int                 // steps of the partial SVD in an iteration
-	above  float64             // the threshold of the iteration, above tau while values are held back
-	falls  int                 // iterations since the threshold last fell, or 0
-	lowest float64             // the smallest threshold so far
-	size   int                 // of the block that was decomposed last
+	c       float64             // the momentum
+	now     factored            // b_k
+	old     factored            // b_{k-1}
+	step    factored            // b_k - b_{k-1}
+	step2   float64             // its squared norm
+	ab      array.Batch         // A b_k
+	abOld   array.Batch         // A b_{k-1}
+	z       array.Batch         // A x_k - y
+	space   *subspace.Iteration // the leading right singular vectors of X
+	top     subspace.Triplets   // its values above tau
+	block   subspace.Triplets   // all values of the block, where they were asked for
+	whole   bool                // ask for them
+	passes  int                 // steps of the partial SVD in an iteration
+	above   float64             // the threshold of the iteration, above tau in the continuation
+	factors bool                // the next Newton step is that for the factors
+	patient bool                // and one with an indefinite second derivative delays the next, as the rank is not right yet
+	level   float64             // the threshold of the continuation, which falls to tau
+	slope   *subspace.Iteration // the leading right singular vectors of the gradient
+	size    int                 // of the block that was decomposed last
 
 	pending bool     // next and delta are b_{k+1} and b_{k+1} - b_k, which extrapolate turns into b_k
 	next    factored // b_{k+1}
@@ -97,7 +100,7 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 	d := y.N()
 	w := &matrices{
 		nuclearSampling: s, dev: dev, m: s.shape.Rows, n: s.shape.Cols,
-		eta: g.eta, tau: g.eta * s.lambda, y: y, passes: 1, lowest: math.Inf(1),
+		eta: g.eta, tau: g.eta * s.lambda, y: y, passes: 1,
 	}
 	if w.pattern, w.order = s.a.Sampled(dev, s.shape); w.pattern == nil {
 		return w, dev.Err()
@@ -109,8 +112,13 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 	w.z, w.ab, w.abOld = dev.Alloc(1, d), dev.Alloc(1, d), dev.Alloc(1, d)
 	dev.Fill(w.ab, 0)
 	dev.Fill(w.abOld, 0)
-	if scale := NewYardstick(y, g.bound, s.o).first(); !(scale > subspace.Smallest && scale < 1/subspace.Smallest) {
+	stick := NewYardstick(y, g.bound, s.o)
+	w.tol = stick.Tol
+	if scale := stick.first(); !(scale > subspace.Smallest && scale < 1/subspace.Smallest) {
 		return w, errHighRank
+	}
+	if w.seen = seen(dev, w.pattern); dev.Err() != nil {
+		return w, dev.Err()
 	}
 	return w, w.start(b0)
 }
@@ -120,9 +128,9 @@ func (w *matrices) start(b0 array.Batch) error {
 	dev := w.dev
 	w.now, w.old, w.step = zeros(dev, w.shape), zeros(dev, w.shape), zeros(dev, w.shape)
 	w.space = subspace.New(dev, w.shape)
-	w.space.Hold(min(w.m, w.n) >= limits.ProbedSide)
+	w.space.Allow(widestBlock)
 	if b0.IsZero() {
-		return nil
+		return w.aim()
 	}
 	l, err := decomposed(w.space, b0.Reshape(w.m, w.n))
 	if err != nil {
@@ -131,7 +139,7 @@ func (w *matrices) start(b0 array.Batch) error {
 	w.now.free()
 	w.now = l
 	w.sample()
-	return nil
+	return w.aim()
 }
 
 // sample sets ab = A b_k.
@@ -164,8 +172,10 @@ func (w *matrices) release() {
 	}
 	w.top.Free()
 	w.block.Free()
-	if w.space != nil {
-		w.space.Free()
+	for _, s := range []*subspace.Iteration{w.space, w.slope} {
+		if s != nil {
+			s.Free()
+		}
 	}
 }
 
@@ -221,16 +231,14 @@ func (w *matrices) descend(ctx context.Context, _ *Work, _ bool) (prox.Derivativ
 			return nil, err
 		}
 	}
-	if err := w.holdBack(); err != nil {
-		return nil, err
-	}
+	w.above = w.level
 	sigma := w.top.Sigma
 	if r := len(sigma); r+subspace.MinBuffer > w.space.Largest() || r > 0 && sigma[0] > subspace.Range*w.tau {
 		return nil, errHighRank
 	}
 	w.threshold()
-	w.due = w.second.due(len(sigma), w.above > w.tau)
-	w.whole = w.whole || w.due
+	resolve(w.space, sigma, w.above, w.moved())
+	w.proceed()
 	w.pending = true
 	return nil, w.dev.Err()
 }
@@ -251,44 +259,6 @@ func (w *matrices) moved() float64 {
 
 func (w *matrices) uphill() float64 { return w.c*w.cross - w.delta2 }
 
-// patience is the number of iterations after which a threshold that does not fall is lowered by
-// enlarging the block.
-const patience = 5
-
-// holdBack raises the threshold of the iteration to the middle of the block where all of the
-// block's values exceed it. The first iterates of a large matrix with few observed entries have
-// many values above tau that come from the error of the unobserved entries and disappear as that
-// error shrinks: following them all would cost more than all later iterations. (This is
-// continuation in lambda, as in Toh and Yun.)
-func (w *matrices) holdBack() error {
-	w.above = w.tau
-	if min(w.m, w.n) < limits.ProbedSide {
-		return nil
-	}
-	w.space.Hold(true)
-	r := len(w.top.Sigma)
-	if r < w.size-1 || r < 2 {
-		w.falls, w.lowest = 0, math.Inf(1)
-		return nil
-	}
-	w.above = w.top.Sigma[r/2]
-	first := w.top.First(r / 2)
-	w.top.Free()
-	w.top = first
-	w.falls++
-	if w.above < 0.99*w.lowest {
-		w.falls, w.lowest = 0, w.above
-	}
-	if w.falls >= patience {
-		if w.size >= w.space.Largest() {
-			return errHighRank
-		}
-		w.falls = 0
-		w.space.Hold(false)
-	}
-	return nil
-}
-
 // decompose does one step of the partial SVD of X.
 func (w *matrices) decompose() (err error) {
 	w.top.Free()
@@ -296,10 +266,10 @@ func (w *matrices) decompose() (err error) {
 	w.top, w.block = subspace.Triplets{}, subspace.Triplets{}
 	w.size = w.space.Size()
 	if !w.whole {
-		w.top, err = w.space.Advance(w.gradientStep, w.tau)
+		w.top, err = w.space.Advance(w.gradientStep, w.level)
 		return err
 	}
-	all, r, err := w.space.AdvanceAll(w.gradientStep, w.tau)
+	all, r, err := w.space.AdvanceAll(w.gradientStep, w.level)
 	if err != nil {
 		return err
 	}

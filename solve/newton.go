@@ -126,7 +126,7 @@ func (n *newton) start(ctx context.Context, b0 array.Batch) error {
 		}
 	}
 	n.norm = relative(Norm(n.g), Norm(n.z))
-	if err := n.extend(ctx, set); err != nil {
+	if err := n.workspace.extend(ctx, n.dev, n.s, set); err != nil {
 		return err
 	}
 	b := make([]float64, len(set))
@@ -147,27 +147,11 @@ func (n *newton) tell() {
 
 // gradient computes b, A b - y and the gradient from the working set's coordinates.
 func (n *newton) gradient() error {
-	d, _ := n.s.s.p.A.Dims()
-	t := n.dev.Alloc(1, d)
-	defer t.Free()
-	n.dev.Lin(n.z, -1, n.y, 0, array.Batch{})
-	for _, c := range n.parts {
-		b := make([]float64, len(c.set))
-		zero := true
-		for i, j := range c.set {
-			b[i] = n.p.B[n.place[j]]
-			n.hostB[j] = b[i]
-			zero = zero && b[i] == 0
-		}
-		if zero {
-			continue
-		}
-		part := n.dev.Alloc(1, len(b))
-		n.dev.Upload(part, b)
-		c.A.Forward(t, part)
-		n.dev.Lin(n.z, 1, n.z, 1, t)
-		part.Free()
+	for i, j := range n.set {
+		n.hostB[j] = n.p.B[i]
 	}
+	n.workspace.forward(n.dev, n.z, n.p.B)
+	n.dev.Lin(n.z, 1, n.z, -1, n.y)
 	n.dev.Upload(n.b, n.hostB)
 	n.s.s.p.A.Adjoint(n.g, n.z)
 	n.dev.Download(n.hostG, n.g)
@@ -250,15 +234,7 @@ func (n *newton) toFace() (float64, bool) {
 func (n *newton) measure() (all, byColumn float64) {
 	n.violations = 0
 	for j, g := range n.hostG {
-		e, b := 0.0, n.hostB[j]
-		switch w := n.s.w[j]; {
-		case b != 0:
-			e = g + n.s.q[j]*b + math.Copysign(w, b)
-		case n.s.positive[j]:
-			e = max(-g-w, 0)
-		default:
-			e = max(math.Abs(g)-w, 0)
-		}
+		e := n.s.subgradient(j, n.hostB[j], g)
 		all += e * e
 		if s := n.s.s.o.shortness; s != nil {
 			byColumn = math.Hypot(byColumn, e*s[j])
@@ -282,7 +258,7 @@ func (n *newton) measure() (all, byColumn float64) {
 // advance adds the largest violations to the working set and minimizes over it.
 func (n *newton) advance(ctx context.Context) error {
 	if n.violations > 0 {
-		if err := n.extend(ctx, strongest(n.outside, min(max(len(n.p.Active()), minFirst), mostWorking))); err != nil {
+		if err := n.workspace.extend(ctx, n.dev, n.s, strongest(n.outside, min(max(len(n.p.Active()), minFirst), mostWorking))); err != nil {
 			return err
 		}
 	}

@@ -44,8 +44,8 @@ func (p *parts) join(ctx context.Context, dev array.Device, a linops.Operator, s
 	k := len(set)
 	c := columnsOf(dev, a, set)
 	*p = append(*p, c)
-	images := linops.Images(dev, c.A)
-	defer images.Free()
+	products, free := linops.Products(dev, c.A)
+	defer free()
 	report := progress.From(ctx)
 	for i, other := range *p {
 		if err := ctx.Err(); err != nil {
@@ -53,7 +53,7 @@ func (p *parts) join(ctx context.Context, dev array.Device, a linops.Operator, s
 		}
 		report(progress.Report{Stage: progress.Gram, Step: i, Steps: len(*p)})
 		out := dev.Alloc(k, len(other.set))
-		other.A.Adjoint(out, images)
+		products(out, other.A)
 		values := out.ToHost()
 		for i, row := range set {
 			for j, col := range other.set {
@@ -66,11 +66,14 @@ func (p *parts) join(ctx context.Context, dev array.Device, a linops.Operator, s
 	return nil
 }
 
+// widestPart is the number of columns up to which parts are merged.
+const widestPart = columnBlock
+
 // merge makes one part of the last two where these are of similar size, again and again: products
 // with few wide parts are faster than with many narrow ones, and every column is copied a
-// logarithmic number of times.
+// logarithmic number of times. Parts that are wide already gain nothing.
 func (p *parts) merge(dev array.Device, a linops.Operator) {
-	for k := len(*p); k >= 2 && len((*p)[k-2].set) <= 2*len((*p)[k-1].set); k = len(*p) {
+	for k := len(*p); k >= 2 && len((*p)[k-2].set) <= 2*len((*p)[k-1].set) && len((*p)[k-2].set)+len((*p)[k-1].set) <= widestPart; k = len(*p) {
 		left, right := (*p)[k-2], (*p)[k-1]
 		*p = (*p)[:k-2]
 		set := slices.Concat(left.set, right.set)
@@ -81,6 +84,55 @@ func (p *parts) merge(dev array.Device, a linops.Operator) {
 	}
 }
 
+// diagonalRows is the number of observations whose leverages are computed at a time.
+const diagonalRows = 256
+
+// diagonal is that of A_S (A_S* A_S + Q)^{-1} A_S* for the active set S, the squared norms of the rows
+// of A_S R^{-1} with the solver's own factor R; nil where the columns are not held as matrices any
+// more.
+func (w *workspace) diagonal() []float64 {
+	if !w.stored() {
+		return nil
+	}
+	n, at := len(w.p.Active()), w.activePlaces()
+	d, _ := w.parts[0].A.Dims()
+	var out, values []float64
+	x := make([]float64, diagonalRows*n)
+	for from := 0; from < d; from += diagonalRows {
+		k := min(diagonalRows, d-from)
+		for _, c := range w.parts {
+			m := len(c.set)
+			values = slices.Grow(values[:0], k*m)[:k*m]
+			rows := linops.StructureOf(c.A).Stored.Rows(from, from+k)
+			rows.Device().Download(values, rows)
+			for col, j := range c.set {
+				if s, ok := at[j]; ok {
+					for i := range k {
+						x[i*n+s] = values[i*m+col]
+					}
+				}
+			}
+		}
+		out = append(out, w.p.FormEach(x[:k*n], k)...)
+	}
+	return out
+}
+
+// stored reports whether the columns are held as matrices.
+func (w *workspace) stored() bool {
+	return len(w.parts) > 0 && !slices.ContainsFunc(w.parts, func(c *columns) bool { return linops.StructureOf(c.A).Stored.IsZero() })
+}
+
+// activePlaces maps the active coordinates to their places among them.
+func (w *workspace) activePlaces() map[int]int {
+	active := w.p.Active()
+	at := make(map[int]int, len(active))
+	for s, i := range active {
+		at[w.set[i]] = s
+	}
+	return at
+}
+
 // images sets dst_i = A_S (A_S* A_S + Q)^{-1} A_S* v_i for the active set S, from the solver's own
 // factor. It reports false, and does nothing, where the columns are not held any more.
 func (w *workspace) images(dst, v array.Batch) bool {
@@ -89,10 +141,7 @@ func (w *workspace) images(dst, v array.Batch) bool {
 		return false
 	}
 	dev, k, n := v.Device(), v.K(), len(active)
-	at := make(map[int]int, n) // the place of a coordinate in active
-	for s, i := range active {
-		at[w.set[i]] = s
-	}
+	at := w.activePlaces()
 	x := make([]float64, k*n)
 	for _, c := range w.parts {
 		out := dev.Alloc(k, len(c.set))

@@ -39,6 +39,7 @@ type Point struct {
 	// solver has none. Like Gram it serves until the path of the solve goes on.
 	Factored func(set []int) (f Factored, ok bool)
 
+	weights []float64 // roots of those of the observations for which Gram and Factored are; nil for ones
 	method  Method
 	options Options
 	back    func(*Solution) // sets the solution's B and MuHat from the point's; or nil
@@ -64,6 +65,10 @@ type Factored struct {
 	// where that has gone: it serves, like Factored, until the path of the solve goes on, and not
 	// without a path.
 	Images func(dst, v array.Batch) bool
+	// Diagonal is that of D mu_hat in a new slice, by the solver's factor, in about n^2 d operations
+	// for n columns of length d; nil where that has gone, or does not offer it. It serves as long as
+	// Images. Both are nil where the solver has none.
+	Diagonal func() []float64
 }
 
 // Linear is an estimator mu_hat = U* diag(Weights) U y, for every y. The batches belong to the
@@ -83,6 +88,9 @@ type Linear struct {
 type Tangent struct {
 	A     linops.Restricted
 	Model *prox.Model
+	// Reduced is A where the system is that of one factor alone, with another metric than the
+	// Model's; nil for others.
+	Reduced *Reduced
 	// Moving are coordinates of mu_hat that move with those of y one for one, and which A leaves 0;
 	// nil for none.
 	Moving *linops.Places
@@ -94,7 +102,9 @@ func (t *Tangent) release() {
 			t.A.Release()
 		}
 		t.Model.Space.Release()
-		t.Model.Curvature.Release()
+		if t.Model.Curvature != nil {
+			t.Model.Curvature.Release()
+		}
 	}
 	if t.Moving != nil {
 		t.Moving.Free()

@@ -152,6 +152,11 @@ func (n *reweighted) Solve(ctx context.Context, y array.Batch, from From) (*Solu
 		}
 		report(progress.Report{Stage: progress.Newton, Step: r.conv.Iterations, Measure: r.conv.Optimality, Goal: r.tol})
 		if done {
+			if r.n.s.o.Point {
+				if err := r.hold(ctx); err != nil {
+					return nil, err
+				}
+			}
 			sol, err := r.solution()
 			if err == nil && from.Path != nil {
 				if r.held != nil {
@@ -253,14 +258,23 @@ func (r *newtonOnLoss) drop() {
 	}
 }
 
-// step goes towards the minimum of the weighted problem, and reports whether it moved.
-func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
-	r.weigh()
+// weighted is the problem with the squared loss of the weights held.
+func (r *newtonOnLoss) weighted() situation {
 	s := r.n.s
 	s.p.A = newWeightedRows(s.p.A, r.held.root, r.held.host, nil)
 	s.p.Loss, s.loss, s.quadratic = nil, nil, true
 	s.lengths2, s.units, s.from, s.kin = nil, nil, nil, r.held.kin
 	s.o.Point, s.o.Sigma2, s.o.choices = false, 0, nil
+	return s
+}
+
+// step goes towards the minimum of the weighted problem, and reports whether it moved.
+func (r *newtonOnLoss) step(ctx context.Context) (moved bool, err error) {
+	if moved, err := r.chord(ctx); moved || err != nil {
+		return moved, err
+	}
+	r.weigh()
+	s := r.weighted()
 	s.o.Tol = max(min(stepShare*s.o.Tol, r.loosest), min(r.loosest, stepShare*r.conv.Optimality), tightestTol)
 	inner, err := chooseMethod(ctx, s)
 	if err != nil {
@@ -342,6 +356,7 @@ func (r *newtonOnLoss) solution() (*Solution, error) {
 	if o.Point {
 		p.Device = r.dev
 		sol.At = &Point{Problem: p, Y: r.y, B: sol.B, Norm2: r.n.norm2, options: o, shared: true}
+		r.offer(sol.At)
 	}
 	if err := r.dev.Sync(); err != nil {
 		sol.Release()

@@ -44,7 +44,7 @@ var unitRules = []rule{
 
 var methodRules = []rule{
 	{"Newton steps on the loss", "the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method solves", (*situation).reweighs, newReweighted},
-	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; once the rank is steady, Newton steps at that rank", func(s *situation) bool { return s.completion() != nil }, newCompletion},
+	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to lambda in steps, with Newton steps at the rank or, where it is large, for the factors", func(s *situation) bool { return s.completion() != nil }, newCompletion},
 	{"iterates in factored form, without the sparse part", "A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the former, which has low rank", func(s *situation) bool { return s.besideSparse() != nil }, newRobust},
 	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", (*situation).faces, newActiveSet},
 	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},

@@ -145,6 +145,10 @@ func newWeightedRows(a linops.Operator, root array.Batch, host []float64, own li
 		if a == nil {
 			return nil
 		}
+		if weigh := linops.StructureOf(a).WeighRows; weigh != nil {
+			weigh(host)
+			return a
+		}
 		return newWeightedRows(a, root, host, a)
 	}
 	known := linops.StructureOf(a)

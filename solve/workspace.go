@@ -2,6 +2,7 @@ package solve
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"surepipe/array"
@@ -67,31 +68,81 @@ func (s *activeSet) penalty(set []int) (weights, squares []float64, positive []b
 	return weights, squares, positive
 }
 
-// extend adds coordinates to the working set, with their rows of the Gram matrix.
-func (n *newton) extend(ctx context.Context, set []int) error {
-	all := len(n.set) + len(set)
+// subgradient is the distance of 0 from the objective's subdifferential by b_j, with a sign where b_j
+// is not 0; g is the derivative of the loss.
+func (s *activeSet) subgradient(j int, b, g float64) float64 {
+	switch w := s.w[j]; {
+	case b != 0:
+		return g + s.q[j]*b + math.Copysign(w, b)
+	case s.positive[j]:
+		return max(-g-w, 0)
+	default:
+		return max(math.Abs(g)-w, 0)
+	}
+}
+
+// extend adds coordinates of a problem to the working set, with their rows of the Gram matrix.
+func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, set []int) error {
+	report := progress.From(ctx)
+	all := len(w.set) + len(set)
 	for len(set) > 0 {
 		some := set[:min(columnBlock, len(set))]
 		set = set[len(some):]
-		at := len(n.set)
+		at := len(w.set)
 		var grad []float64
 		for i, j := range some {
-			n.place[j] = at + i
-			grad = append(grad, n.hostG[j])
+			w.place[j] = at + i
+			grad = append(grad, w.hostG[j])
 		}
-		w, q, positive := n.s.penalty(some)
-		n.set = append(n.set, some...)
-		n.p.Extend(w, q, positive, grad)
-		n.report(progress.Report{Stage: progress.Gram, Step: at, Steps: all})
-		err := n.parts.join(ctx, n.dev, n.s.s.p.A, some, n.place, func(i, j int, v float64) {
+		weights, squares, positive := a.penalty(some)
+		w.set = append(w.set, some...)
+		w.p.Extend(weights, squares, positive, grad)
+		report(progress.Report{Stage: progress.Gram, Step: at, Steps: all})
+		err := w.parts.join(ctx, dev, a.s.p.A, some, w.place, func(i, j int, v float64) {
 			if j <= i {
-				n.p.Set(i, j, v)
+				w.p.Set(i, j, v)
 			}
 		})
 		if err != nil {
 			return err
 		}
-		n.p.Ready()
+		w.p.Ready()
 	}
 	return nil
+}
+
+// forward sets dst = A x, for x on the working set.
+func (w *workspace) forward(dev array.Device, dst array.Batch, x []float64) {
+	dev.Fill(dst, 0)
+	image := dev.Alloc(1, dst.N())
+	defer image.Free()
+	for _, c := range w.parts {
+		b := make([]float64, len(c.set))
+		zero := true
+		for i, j := range c.set {
+			b[i] = x[w.place[j]]
+			zero = zero && b[i] == 0
+		}
+		if zero {
+			continue
+		}
+		part := dev.Alloc(1, len(b))
+		dev.Upload(part, b)
+		c.A.Forward(image, part)
+		part.Free()
+		dev.Lin(dst, 1, dst, 1, image)
+	}
+}
+
+// adjoint sets x = A* z on the working set.
+func (w *workspace) adjoint(dev array.Device, x []float64, z array.Batch) {
+	for _, c := range w.parts {
+		out := dev.Alloc(1, len(c.set))
+		c.A.Adjoint(out, z)
+		values := out.ToHost()
+		out.Free()
+		for i, j := range c.set {
+			x[w.place[j]] = values[i]
+		}
+	}
 }

@@ -87,6 +87,9 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if err := dev.Sync(); err != nil {
 		return Risk{}, err
 	}
+	if d := job.division(); d != nil && !d.Whole() {
+		return job.partial(), nil
+	}
 	trace, err := job.estimate()
 	if err != nil {
 		return Risk{}, err
@@ -135,7 +138,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		r.SpaceMargin = job.spaceMargin
 	}
 	r.Neighbours = job.neighbours
-	inner := sol.Linearization.Inner()
+	inner := job.inner()
 	r.InnerSteps, r.Unsolved = inner.Steps, inner.Failed
 	if err := dev.Err(); err != nil {
 		return Risk{}, err

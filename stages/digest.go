@@ -56,7 +56,7 @@ func (j *Job) open(residual array.Batch) {
 
 // seen is what a run calls with its residual probes, nil where they are not those of the digest.
 func (j *Job) seen() func(first int, v, mv array.Batch) {
-	if j.traces == nil || !j.traces.inFlow {
+	if j.traces == nil || !j.traces.inFlow && !j.showsCommon() {
 		return nil
 	}
 	return j.keepImages
@@ -74,11 +74,18 @@ func (j *Job) keepImages(first int, v, mv array.Batch) {
 	}
 }
 
+// showsCommon reports that the common probes are the first ones of those for leave-one-out, which are
+// done in the same stage.
+func (j *Job) showsCommon() bool {
+	t := j.traces
+	return t != nil && t.residual != nil && j.early && t.probes <= j.plan.Residual
+}
+
 // commonImages applies the Jacobian to the common probes, where they are not among those of the
 // trace's estimate.
 func (j *Job) commonImages(ctx context.Context) error {
 	t := j.traces
-	if t == nil || t.inFlow || t.residual == nil {
+	if t == nil || t.inFlow || t.residual == nil || j.showsCommon() {
 		return nil
 	}
 	return j.sweeps(ctx, t.probes, j.solution.Linearization.ProbeBytes()+16*int64(len(j.Y)), func(first, n int) error {

@@ -58,6 +58,9 @@ type Job struct {
 	closed    hutch.Estimate
 	// By Solve: the plan of run; its Dim is 0 where there is none.
 	plan hutch.Plan
+	// By Solve: early says that the probes of run are those of leave-one-out, and are to be done while
+	// the solver's own factors show their images; queried that they have been.
+	early, queried bool
 	// By Solve: the diagonal of the solver's part of D mu_hat, where leave-one-out was asked for and
 	// it is cheap, and how leave-one-out is computed. Elsewhere it comes from the probes of run.
 	diagonal []float64
@@ -76,17 +79,20 @@ type Job struct {
 	settings Settings
 	batch    int
 	// By Solve: holds one sweep at a time, where sweeps are conjugate gradients of so many
-	// coordinates that the device's processors share each of them; nil elsewhere.
+	// coordinates that the device's processors share each of them, or whose steps are counted for a
+	// Division; nil elsewhere.
 	turn chan struct{}
+	// By the holder of turn: how many probes had stopped short when it began.
+	unsolved int
 	// By Solve and the stages of probes: what a digest needs, nil where none was asked for.
 	traces *traces
 	// By Solve: when the solver started on the sample, and when it finished.
 	begun, solved time.Time
 
-	// By QR: how many probes the phases after the sketch have. finished counts those that
-	// Refine has seen, and arrived those that Verify has.
-	planned           int
-	finished, arrived atomic.Int64
+	// By QR: how many probes of the phases after the sketch are sent out. gathered counts those that
+	// Gather has seen, and finished and arrived those that Refine and Verify have.
+	planned                     int
+	gathered, finished, arrived atomic.Int64
 	// By Verify: its findings, nil without it, and when it began.
 	verification *verify.Verification
 	ended        time.Time

@@ -1,8 +1,10 @@
 package stages
 
 import (
+	"context"
 	"fmt"
 
+	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/risk"
 	"surepipe/vjp"
@@ -28,6 +30,16 @@ type leaving struct {
 
 var leavings = []leaving{
 	{
+		"the exact diagonal", "the solver's own factors show it, and it is cheap",
+		func(j *Job, c vjp.Closed) bool {
+			return j.settings.ALO && c.Leverages != nil && (c.LeveragesFlops <= cheapDiagonal || j.settings.Plan.Exact())
+		},
+		func(j *Job, c vjp.Closed) error {
+			j.diagonal = c.Leverages()
+			return nil
+		},
+	},
+	{
 		"the exact diagonal", "it is known from the factors of the derivative, and cheap",
 		func(j *Job, c vjp.Closed) bool {
 			asked := j.settings.ALO && (c.DiagonalFlops <= cheapDiagonal || j.settings.Plan.Exact())
@@ -46,7 +58,8 @@ var leavings = []leaving{
 	{
 		fmt.Sprintf("%d probes of its own", leavingProbes), "the trace takes none, and the diagonal of the derivative is not known or takes more work",
 		func(j *Job, _ vjp.Closed) bool { return j.settings.ALO },
-		func(j *Job, _ vjp.Closed) (err error) {
+		func(j *Job, c vjp.Closed) (err error) {
+			j.early = c.Images != nil
 			j.plan, err = hutch.NewPlan(hutch.Hutchinson, leavingProbes, len(j.Y))
 			return err
 		},
@@ -66,6 +79,46 @@ func (j *Job) leave(c vjp.Closed) error {
 		}
 	}
 	return nil
+}
+
+// probeEarly does the probes for leave-one-out while the solver's factors show their images, before
+// the solver goes on along its path.
+func (j *Job) probeEarly(ctx context.Context) error {
+	if !j.early || j.failed() {
+		return nil
+	}
+	err := j.run.EndSketch()
+	if err == nil {
+		err = j.query(ctx, Probes{Job: j, Phase: hutch.Residual, Count: j.count(hutch.Residual)})
+	}
+	j.early, j.queried = false, true
+	return err
+}
+
+// matrix is D mu_hat for the trace estimators. Images come from the solver's factors as long as j.early
+// says so and these serve.
+func (j *Job) matrix() hutch.Matrix {
+	l := j.solution.Linearization
+	m := hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span, Moments: j.moments}
+	if !j.early {
+		return m
+	}
+	closed := l.Closed()
+	m.Forms = func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
+		if j.early && closed.Images(dst, v) {
+			clear(left)
+			return dst.Device().Err()
+		}
+		return l.Forms(ctx, dst, v, share, left)
+	}
+	m.Images = func(ctx context.Context, dst, v array.Batch, left []float64) error {
+		if j.early && closed.Images(dst, v) {
+			clear(left)
+			return dst.Device().Err()
+		}
+		return l.Images(ctx, dst, v, left)
+	}
+	return m
 }
 
 // watched reports whether the probes of the run are to show the diagonal: where leave-one-out was asked

@@ -7,6 +7,9 @@ import (
 	"surepipe/hutch"
 )
 
+// phases are those after the sketch.
+var phases = []hutch.Phase{hutch.Projected, hutch.Residual}
+
 // QR is the stage that waits for the whole of a job's sketch, makes the orthonormal basis of
 // its span where the plan has one, and sends out the probes of the two phases that follow. Where
 // there are none, or the job has failed, it sends a single empty batch. It must run as one
@@ -20,22 +23,26 @@ func QR() Stage[Probes, Probes] {
 				return nil
 			}
 			delete(arrived, job)
-			if !job.failed() && job.run != nil {
+			if !job.failed() && job.run != nil && !job.queried {
 				if err := job.run.EndSketch(); err != nil {
 					if err := job.settle(ctx, fmt.Errorf("the sketch of the Jacobian: %w", err)); err != nil {
 						return err
 					}
 				}
 			}
-			if !job.failed() {
-				job.planned = job.count(hutch.Projected) + job.count(hutch.Residual)
+			if !job.failed() && !job.queried {
+				for _, phase := range phases {
+					_, n := job.wanted(phase)
+					job.planned += n
+				}
 			}
 			if job.planned == 0 {
 				return send(ctx, out, Probes{Job: job, Phase: hutch.Projected})
 			}
-			for _, phase := range []hutch.Phase{hutch.Projected, hutch.Residual} {
-				err := split(job.count(phase), job.batch, func(first, n int) error {
-					return send(ctx, out, Probes{Job: job, Phase: phase, First: first, Count: n})
+			for _, phase := range phases {
+				from, count := job.wanted(phase)
+				err := split(count, job.batch, func(first, n int) error {
+					return send(ctx, out, Probes{Job: job, Phase: phase, First: from + first, Count: n})
 				})
 				if err != nil {
 					return err

@@ -34,7 +34,13 @@ func (j *Job) query(ctx context.Context, p Probes) error {
 		}
 	}
 	ctx = j.settings.reporting(ctx, j.Index)
-	return j.sweeps(ctx, p.Count, j.probeBytes(p.Phase), func(first, n int) error { return j.run.Do(ctx, p.Phase, p.First+first, n) })
+	do := func(first, count int) error {
+		return j.sweeps(ctx, count, j.probeBytes(p.Phase), func(from, n int) error { return j.run.Do(ctx, p.Phase, first+from, n) })
+	}
+	if j.division() != nil {
+		return j.claimed(ctx, p, do)
+	}
+	return do(p.First, p.Count)
 }
 
 // fewest is the size of the smallest sweep: from two probes on, the bits of each are the same in

@@ -42,6 +42,9 @@ type Settings struct {
 	// Compare, unless nil, has every job leave a digest by which its result can be compared with
 	// others at the same y ([Risk].Digest).
 	Compare *Comparing
+	// Division, unless nil, divides the probes of the only sample among several jobs. The plan must be
+	// divisible, and Compare nil.
+	Division *Division
 	// Report, unless nil, receives the reports of the work on a sample, from its solve to its
 	// verification. Calls come from several goroutines at once.
 	Report func(sample int, r progress.Report)
@@ -86,11 +89,19 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 			}
 			jobs.add(job)
 			if job.plan.Dim > 0 {
-				job.run = hutch.NewRun(job.view, job.plan, matrix(job.solution.Linearization, job.moments), hutch.Options{
-					Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: job.watched(), Seen: job.seen(),
-				})
+				o := hutch.Options{Seed: s.Seed, Sample: uint64(sample.Index), Share: formShare(s), Diagonal: job.watched(), Seen: job.seen()}
+				if job.division() != nil {
+					o.Taken = job.taken
+				}
+				job.run = hutch.NewRun(job.view, job.plan, job.matrix(), o)
+			}
+			if err := job.settle(ctx, job.announce()); err != nil {
+				return err
 			}
 			if err := job.settle(ctx, job.commonImages(ctx)); err != nil {
+				return err
+			}
+			if err := job.settle(ctx, job.probeEarly(ctx)); err != nil {
 				return err
 			}
 			if job.count(hutch.Sketching) == 0 {
@@ -103,17 +114,24 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 	}
 }
 
+// announce passes the solution on to the division.
+func (j *Job) announce() error {
+	if d := j.settings.Division; d != nil && d.Solved != nil {
+		fit, err := j.fit()
+		if err != nil {
+			return err
+		}
+		return d.Solved(fit)
+	}
+	return nil
+}
+
 // reporting returns a context in which the work on a sample reports to s.Report.
 func (s Settings) reporting(ctx context.Context, sample int) context.Context {
 	if s.Report == nil {
 		return ctx
 	}
 	return progress.With(ctx, func(r progress.Report) { s.Report(sample, r) })
-}
-
-// matrix is D mu_hat for the trace estimators, with the moments m.
-func matrix(l vjp.Linearization, m hutch.Moments) hutch.Matrix {
-	return hutch.Matrix{Images: l.Images, Forms: l.Forms, Span: l.Span, Moments: m}
 }
 
 // meanWeight is the mean of the weights of the observations, 0 where the loss has none.
@@ -170,7 +188,8 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 			job.closed = hutch.Known(c.Trace, c.Frobenius2, s.Seed)
 		}
 	}
-	if _, bounded := view.Available(); !bounded && sol.Linearization.Inner().Iterative && sol.Linearization.ProbeBytes() >= wideProbe {
+	inner := sol.Linearization.Inner()
+	if _, bounded := view.Available(); inner.Iterative && (!bounded && sol.Linearization.ProbeBytes() >= wideProbe || job.division() != nil) {
 		job.turn = make(chan struct{}, 1)
 	}
 	if job.batch == 0 {

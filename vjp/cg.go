@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"surepipe/array"
-	"surepipe/linops"
 	"surepipe/progress"
 )
 
@@ -89,7 +88,7 @@ func (l *implicit) newCG(dev array.Device, from rightSide, goal goal, node float
 	if !l.pre.flat() {
 		c.ku, c.kt = dev.Alloc(k, l.dim), dev.Alloc(k, l.dim)
 	}
-	if c.square = linops.StructureOf(l.op).Normal; c.square != nil {
+	if c.square = l.square(); c.square != nil {
 		c.q = dev.Alloc(k, l.dim)
 	} else {
 		c.q = dev.Alloc(k, from.d)

@@ -115,9 +115,10 @@ func (l *implicit) takeOver(s *situation) error {
 	l.dim = s.n
 	l.f = &factored{rank: s.n, sensitive: l.sensitive(given.Projection, given.Condition)}
 	l.setKnown(given.Trace, given.Frobenius2, given.Condition)
-	l.known.Images = given.Images
+	d, _ := l.p.A.Dims()
+	l.known.Images, l.known.Leverages, l.known.LeveragesFlops = given.Images, given.Diagonal, float64(s.n)*float64(s.n)*float64(d)
 	again := &implicit{p: l.p, model: l.model, norm: l.norm, optimality: l.optimality}
-	if l.keep && l.gram != nil {
+	if l.keep && given.Images == nil && l.gram != nil {
 		kept := l.gram(l.model.Space.Form().Set)
 		again.gram = func([]int) []float64 { return kept }
 	}

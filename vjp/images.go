@@ -113,6 +113,9 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 	if l.moving != nil {
 		l.moving.Add(dst, 1, w)
 	}
+	if l.reduced != nil {
+		l.reduced.Apart(dst, w)
+	}
 	c.bounds(left)
 	return dev.Err()
 }

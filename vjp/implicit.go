@@ -53,6 +53,9 @@ type implicit struct {
 	j     prox.Derivative // of the regularizer, nil where the solver provided a model
 	model *prox.Model     // at the solution, nil where nothing is known
 	owned *owned          // A and R, where they are the linearization's own; or nil
+	// reduced is the system where a part of the coordinates is eliminated; or nil. Then on is its
+	// operator.
+	reduced *solve.Reduced
 	// lift maps vectors in b's coordinates to the user's; nil where they are the same.
 	lift func([]float64) []float64
 
@@ -277,14 +280,18 @@ func (l *implicit) ProbeBytes() int64 {
 	if l.moving != nil {
 		images++
 	}
-	return 8 * int64(l.vectors()*l.dim+images*d)
+	bytes := 8 * int64(l.vectors()*l.dim+images*d)
+	if l.reduced != nil {
+		bytes += l.reduced.Work()
+	}
+	return bytes
 }
 
 // vectors is the number of those of conjugate gradients for a probe: two more where A*A is a product
 // of its own, and two more where there is curvature.
 func (l *implicit) vectors() int {
 	n := 3
-	if linops.StructureOf(l.op).Normal != nil {
+	if l.square() != nil {
 		n += 2
 	}
 	if l.pre != nil && !l.pre.flat() {

@@ -193,6 +193,9 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		at.Tangent = nil
 		l = newConfined(at.Problem, t.A, t.Model, s.o.Tol)
 		l.moving = t.Moving
+		if t.Reduced != nil {
+			l.reduce(t.Reduced)
+		}
 		l.choices = []Choice{
 			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were in it"},
 			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver provides products with the curvature"},

@@ -175,6 +175,10 @@ type Closed struct {
 	// at the same time; it reports false, and does nothing, where the factors have gone. It is nil
 	// where the solver made none.
 	Images func(dst, v array.Batch) bool
+	// Leverages is the diagonal of D mu_hat by the same factors, in about LeveragesFlops operations,
+	// as long as Images serves. It is nil where the solver made none.
+	Leverages      func() []float64
+	LeveragesFlops float64
 }
 
 // Inner counts the inner iterations of a linearization.
@@ -254,7 +258,8 @@ type Options struct {
 	Sigma2 float64
 	// Images says that images of the derivative will be asked for even where its trace is known
 	// without them, as leave-one-out does: factors that are computed only then keep what they can
-	// take over from the solver, the Gram matrix of the active columns.
+	// take over from the solver, the Gram matrix of the active columns, unless the solver's own
+	// factors show the images ([Closed].Images).
 	Images bool
 	// Compact asks for [Solution].Implied in place of B and MuHat, where the method has its solution
 	// in a form that takes less memory.

@@ -3,7 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,8 +15,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/figure"
 )
 
 const mergeHelp = `Merges the files of all shards of a run into the file that one machine would have written,
@@ -26,11 +28,22 @@ A run is divided among tasks that need not know of each other:
 
     surepipe montecarlo ... --samples 4000 --jsonl mc.jsonl --shard 3/8
 
-computes samples 1500 to 1999, to mc.shard-0003-of-0008.jsonl. Units are the samples, and after
-them the repetitions of --seeds; shard i of n has those from i N/n to (i+1) N/n. A shard that
-was killed goes on from its file when the same command is run again; a complete one has
-nothing left to do. It exits with 0 as soon as its part is complete, also where samples did
-not converge: an engine that tries again would compute the same.
+computes samples 1500 to 1999, to mc.shard-0003-of-0008.jsonl. Units are
+
+  montecarlo  the samples, and after them the repetitions of --seeds
+  sweep       chains of warm starts, of up to --chain points of the grid. merge then refines the
+              minimizer as one machine would, for which it reads the data again, from where the
+              shards had them or from --data and the like; or, with --no-refine, takes that of the
+              grid. --csv, --plot and --out are those of surepipe sweep
+  run         the probes of --trace hutchinson, with a number of --queries, or exact. Every shard
+              solves the problem for itself, and so does merge, which reads the data again; the
+              merged file is the line of surepipe run --json. Where leave-one-out comes from the
+              probes the line of a probe holds d numbers, 11 bytes each
+
+Shard i of n has the units from i N/n to (i+1) N/n. A shard that was killed goes on from its
+file when the same command is run again; a complete one has nothing left to do. It exits with
+0 as soon as its part is complete, also where results did not converge: an engine that tries
+again would compute the same.
 
 --shard auto takes i and n from the engine that started the task: array jobs of Slurm, AWS
 Batch, Cloud Run, Google Batch, Grid Engine and LSF, processes of Open MPI, and steps of
@@ -54,6 +67,7 @@ func newMerge() *cobra.Command {
 		Short: "Merge the files of a run's shards",
 		Long:  mergeHelp,
 		Example: `  surepipe merge mc.shard-*.jsonl --jsonl mc.jsonl --plot mc.png
+  surepipe merge sweep.shard-*.jsonl --jsonl sweep.jsonl --csv sweep.csv --out best.npz
   sbatch --array=0-7 shard.sh && sbatch --dependency=afterany:$JOB merge.sh`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.merge(cmd, args) },
 	}
@@ -61,19 +75,32 @@ func newMerge() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&f.jsonl, "jsonl", "", "write the merged lines to this `file`, which must not exist")
 	flags.BoolVar(&f.mixed, "mixed", false, "also merge shards of different versions, BLAS kernels or devices, which agree up to rounding")
-	flags.StringVar(&f.figures.plot, "plot", "", "draw the histogram of SURE to this .png, .svg or .pdf `file`")
-	flags.StringVar(&f.figures.running, "running", "", "draw the running mean of SURE - loss, or of SURE, to this `file`")
-	cobra.CheckErr(cmd.MarkFlagFilename("jsonl", "jsonl"))
+	flags.StringVar(&f.figures.plot, "plot", "", "draw the figure of surepipe montecarlo or sweep --plot to this .png, .svg or .pdf `file`")
+	flags.StringVar(&f.figures.running, "running", "", "montecarlo: draw the running mean of SURE - loss, or of SURE, to this `file`")
+	flags.StringVar(&f.csv, "csv", "", "sweep: write the points to this .csv `file`")
+	flags.StringVar(&f.out, "out", "", "sweep: write the fit at the minimizer to this `file`; run: the fit, in the formats of surepipe run --out")
+	flags.BoolVar(&f.noRefine, "no-refine", false, "sweep: the minimizer is that of the grid, for which the data are not needed; surepipe sweep --resume goes on from there")
+	f.moved = map[string]*string{}
+	for _, name := range fileFlags {
+		f.moved[name] = flags.String(name, "", "sweep, run: the `file` of the shards' --"+name+", where its path is another one now")
+	}
+	for name, kinds := range map[string][]string{"jsonl": {"jsonl"}, "csv": {"csv"}, "plot": figure.Formats(), "running": figure.Formats()} {
+		cobra.CheckErr(cmd.MarkFlagFilename(name, kinds...))
+	}
 	return cmd
 }
 
 type mergeFlags struct {
-	jsonl   string
-	mixed   bool
-	figures monteCarloFigures
+	jsonl    string
+	mixed    bool
+	figures  monteCarloFigures
+	csv, out string
+	noRefine bool
+	moved    map[string]*string // by the name of a flag for a file
+	files    map[string]string  // those of moved that are given
 }
 
-func (f *mergeFlags) check(files []string) error {
+func (f *mergeFlags) check(cmd *cobra.Command, files []string) error {
 	switch {
 	case len(files) == 0:
 		return usagef("surepipe merge takes the files of the shards, found none")
@@ -86,7 +113,34 @@ func (f *mergeFlags) check(files []string) error {
 	if _, err := os.Stat(f.jsonl); err == nil {
 		return usagef("--jsonl is %q, which exists: remove it, or choose another name", f.jsonl)
 	}
+	f.files = map[string]string{}
+	for name, path := range f.moved {
+		if cmd.Flags().Changed(name) {
+			f.files[name] = *path
+		}
+	}
+	for _, o := range []struct{ name, path string }{{"csv", f.csv}, {"out", f.out}} {
+		if err := dataio.CheckWritable(o.path); o.path != "" && err != nil {
+			return usagef("--%s is %q: %w", o.name, o.path, err)
+		}
+	}
+	if f.out != "" && f.noRefine {
+		return usagef("--out is the fit, which --no-refine does not compute: expected one of them")
+	}
 	return f.figures.check()
+}
+
+// checkRun rejects flags for which the run of the shards has no use.
+func (f *mergeFlags) checkRun(cmd *cobra.Command, of shardHeader) (err error) {
+	used := append([]string{"jsonl", "mixed", "help"}, of.run.mergeFlags()...)
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if !slices.Contains(used, flag.Name) && err == nil {
+			err = usagef("--%s has no meaning for these shards, whose unit is a %s: expected some of --%s", flag.Name, of.Shard.Unit, strings.Join(slices.Concat(used[:2], used[3:]), ", --"))
+		} else if flag.Value.String() == "" && err == nil {
+			err = usagef("--%s is empty", flag.Name)
+		}
+	})
+	return err
 }
 
 // errIncomplete is returned after the missing shards have been printed.
@@ -94,11 +148,14 @@ var errIncomplete = errors.New("shards are missing")
 
 // merge merges the files of a run's shards.
 func (f *mergeFlags) merge(cmd *cobra.Command, files []string) error {
-	if err := f.check(files); err != nil {
+	if err := f.check(cmd, files); err != nil {
 		return err
 	}
 	set, err := readShards(files, f.mixed)
 	if err != nil {
+		return err
+	}
+	if err := f.checkRun(cmd, set.of); err != nil {
 		return err
 	}
 	if missing := set.missing(); len(missing) > 0 {
@@ -109,28 +166,7 @@ func (f *mergeFlags) merge(cmd *cobra.Command, files []string) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %d of %d shards are missing or incomplete: compute them with --array=%s, and merge again\n", len(missing), set.of.Shard.Count, text)
 		return errIncomplete
 	}
-	s := &summary{Summary: true}
-	var title figureTitle
-	err = dataio.WriteFile(f.jsonl, func(w io.Writer) error {
-		return set.write(cmd, w, s, &title)
-	})
-	if err != nil {
-		return err
-	}
-	s.finish(0)
-	s.Seconds = title.seconds
-	s.Warnings = slices.Concat(s.notes, s.warnings())
-	if err := writeLine(cmd.OutOrStdout(), s); err != nil {
-		return err
-	}
-	if err := s.writeTable(cmd.ErrOrStderr(), throughput{}); err != nil {
-		return err
-	}
-	printWarnings(cmd.ErrOrStderr(), s.Warnings)
-	if err := f.figures.draw(s, title.problem, title.d); err != nil {
-		return err
-	}
-	return s.converged()
+	return set.of.run.merge(f, cmd, set)
 }
 
 // shardFile is a file of one shard that has been checked.
@@ -181,8 +217,7 @@ func readShards(paths []string, mixed bool) (*shards, error) {
 func (s *shards) missing() (list []int) {
 	for i := range s.of.Shard.Count {
 		file, ok := s.files[i]
-		first, end := s.of.rangeOf(i)
-		if !ok || file.lines < end-first {
+		if !ok || file.lines < s.of.linesOf(i) {
 			list = append(list, i)
 		}
 	}
@@ -205,6 +240,26 @@ func ranges(list []int) string {
 		i = j + 1
 	}
 	return strings.Join(parts, ",")
+}
+
+// each passes the lines of all shards but their first ones, in order.
+func (s *shards) each(ctx context.Context, take func(line []byte) error) error {
+	for i := range s.of.Shard.Count {
+		most := s.of.linesOf(i)
+		if most == 0 {
+			continue
+		}
+		err := eachLine(s.files[i].path, func(n int, line []byte) error {
+			if err := ctx.Err(); err != nil || n == 0 || n > most {
+				return err
+			}
+			return take(line)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(s.files[i].path), err)
+		}
+	}
+	return nil
 }
 
 // eachLine passes the complete lines of a file, without their newlines; the first has number 0. An
@@ -254,43 +309,16 @@ func checkShard(path string) (h shardHeader, lines int, err error) {
 			bad = n
 			return nil
 		}
-		if n > h.Shard.N {
-			return fmt.Errorf("it has more lines than its shard's %d", h.Shard.N)
+		if most := h.linesOf(h.Shard.Index); n > most {
+			return fmt.Errorf("it has more lines than its shard's %d", most)
 		}
-		r, err := parseRecord(line)
-		if err == nil {
-			err = h.Shard.place(n-1, r)
-		}
-		if err != nil {
+		if err := h.run.place(h.Shard, n-1, line); err != nil {
 			return fmt.Errorf("line %d: %w", n+1, err)
 		}
 		lines = n
 		return nil
 	})
 	return h, lines, err
-}
-
-// place rejects a record that is not line n of the shard.
-func (p shardPart) place(n int, r sampleRecord) error {
-	sample, repeat := p.From+p.First+n, -1
-	if k := p.First + n - p.Samples; k >= 0 {
-		sample, repeat = p.From, k
-	}
-	found := -1
-	if r.Repeat != nil {
-		found = *r.Repeat
-	}
-	if *r.Sample != sample || found != repeat {
-		return fmt.Errorf("it is %s, expected %s", unitName(*r.Sample, found), unitName(sample, repeat))
-	}
-	return nil
-}
-
-func unitName(sample, repeat int) string {
-	if repeat < 0 {
-		return fmt.Sprintf("sample %d", sample)
-	}
-	return fmt.Sprintf("repetition %d of sample %d", repeat, sample)
 }
 
 // sameLines compares the first lines of two files, times aside.
@@ -350,41 +378,4 @@ func withoutTimes(line []byte) []byte {
 		return line
 	}
 	return text
-}
-
-// figureTitle is what figures and the summary take from the lines.
-type figureTitle struct {
-	problem string
-	d       int
-	seconds float64
-}
-
-// write writes the lines of the whole run, and adds them to the summary.
-func (s *shards) write(cmd *cobra.Command, w io.Writer, sum *summary, title *figureTitle) error {
-	if err := writeLine(w, s.of.Whole); err != nil {
-		return err
-	}
-	for i := range s.of.Shard.Count {
-		first, end := s.of.rangeOf(i)
-		if first == end {
-			continue
-		}
-		err := eachLine(s.files[i].path, func(n int, line []byte) error {
-			if err := cmd.Context().Err(); err != nil || n == 0 || n > end-first {
-				return err
-			}
-			r, err := parseRecord(line)
-			if err != nil {
-				return err
-			}
-			sum.add(r)
-			title.problem, title.d, title.seconds = cmp.Or(title.problem, r.Problem), r.D, title.seconds+r.Seconds.Total
-			_, err = w.Write(append(slices.Clip(line), '\n'))
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", filepath.Base(s.files[i].path), err)
-		}
-	}
-	return nil
 }

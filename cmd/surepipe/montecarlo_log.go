@@ -40,7 +40,11 @@ type header interface {
 	// continues reads the first line of a file. The error says why the run cannot continue it, doubt
 	// in what its lines may differ from those of an uninterrupted run.
 	continues(line []byte) (doubt string, err error)
+	// what names what has written the file.
+	what() string
 }
+
+func (h logHeader) what() string { return "montecarlo run" }
 
 // continues compares settings and data.
 func (h logHeader) continues(line []byte) (doubt string, err error) {
@@ -147,7 +151,7 @@ func replayLog(file io.Reader, header header, warn func(string), replay func(lin
 		if err == io.EOF {
 			// A line without a newline is incomplete.
 			if n == 1 {
-				return 0, tornHeader(line, header, "montecarlo run")
+				return 0, tornHeader(line, header, header.what())
 			}
 			return end, nil
 		}
@@ -161,7 +165,7 @@ func replayLog(file io.Reader, header header, warn func(string), replay func(lin
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		switch {
 		case n == 1 && !json.Valid(line):
-			return 0, errors.New("it does not begin with the header of a montecarlo run")
+			return 0, fmt.Errorf("it does not begin with the header of a %s", header.what())
 		case !json.Valid(line):
 			// A machine that loses power can leave such a line, but only at the end.
 			bad = fmt.Errorf("line %d is not JSON", n)

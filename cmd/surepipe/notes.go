@@ -25,6 +25,7 @@ const (
 	noteThresholds     = "chosen-thresholds" // SURE is slightly too small
 	noteScaled         = "integers-scaled"   // y is an image of integers
 	noteLossy          = "lossy-image"       // y was compressed
+	noteNotRefined     = "not-refined"       // the minimizer is that of the grid
 )
 
 // commandNote reports whether a code is that of a note about the command as a whole, which the lines

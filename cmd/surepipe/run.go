@@ -16,10 +16,21 @@ import (
 	"surepipe/problems"
 )
 
+// runFlags are the flags of surepipe run.
+type runFlags struct {
+	estimatorFlags
+	out, jsonl, shard string
+	asJSON, explain   bool
+}
+
 func newRun() *cobra.Command {
-	var f estimatorFlags
-	var out string
-	var asJSON, explain bool
+	cmd, _ := newRunCommand()
+	return cmd
+}
+
+// newRunCommand is the command with its flags.
+func newRunCommand() (*cobra.Command, *runFlags) {
+	f := &runFlags{}
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Estimate the risk at one y",
@@ -39,17 +50,20 @@ Results go to standard output, everything else to standard error.
   surepipe run --problem robust-pca --data video.npz --sigma2 4 --lambda 60 --gamma 8 --trace hutchinson --queries 300` + execExample,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runRun(cmd, &f, out, asJSON, explain)
+			return runRun(cmd, f)
 		},
 	}
 	f.register(cmd, 1)
 	f.coefficients.register(cmd, "")
 	cmd.Flags().Lookup("parallel").Usage = "with --exec: calls of the command at once"
-	cmd.Flags().StringVar(&out, "out", "", "write to this `file`: the fit, with all that surepipe predict needs (.npz), or mu_hat alone (.npy, .csv, .png, .jpg, .tif); for a specification with a synthesis also the signal (.npz), or the signal alone")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().BoolVar(&explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
+	cmd.Flags().StringVar(&f.out, "out", "", "write to this `file`: the fit, with all that surepipe predict needs (.npz), or mu_hat alone (.npy, .csv, .png, .jpg, .tif); for a specification with a synthesis also the signal (.npz), or the signal alone")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&f.explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png", "jpg", "tif"))
-	return cmd
+	cmd.Flags().StringVar(&f.shard, "shard", "", "compute some of the probes of --trace hutchinson or exact, part `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
+	cmd.Flags().StringVar(&f.jsonl, "jsonl", "", "with --shard: the `file` for the merged result, after which the shard's is named")
+	cobra.CheckErr(cmd.MarkFlagFilename("jsonl", "jsonl"))
+	return cmd, f
 }
 
 // dataHelp describes the data of a problem, and the files that hold it.
@@ -132,75 +146,110 @@ func layoutHelp() string {
 	return s.String()
 }
 
-func runRun(cmd *cobra.Command, f *estimatorFlags, out string, asJSON, explain bool) error {
-	ctx := cmd.Context()
+// runJob is an estimate that is ready to begin.
+type runJob struct {
+	*job
+	cmd  *cobra.Command
+	f    *runFlags
+	bar  *progress
+	file fileData
+}
+
+// openRun reads the data and makes the estimator.
+func (f *runFlags) openRun(cmd *cobra.Command) (*runJob, error) {
 	if err := f.check(cmd); err != nil {
-		return err
+		return nil, err
 	}
-	if out != "" {
-		if _, err := outFormat(out); err != nil {
-			return err
+	if f.out != "" {
+		if _, err := outFormat(f.out); err != nil {
+			return nil, err
 		}
-		if err := checkWritable(out); err != nil {
-			return err
+		if err := checkWritable(f.out); err != nil {
+			return nil, err
 		}
+	}
+	if err := f.checkShard(cmd); err != nil {
+		return nil, err
 	}
 	dev, err := f.openDevice(cmd)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	file, err := f.readData()
-	if err != nil {
+	r := &runJob{cmd: cmd, f: f}
+	if r.file, err = f.readData(); err != nil {
 		dev.Close()
-		return err
+		return nil, err
 	}
-	f.keepB = out != "" || f.coefficients.wanted()
+	f.keepB = f.out != "" || f.coefficients.wanted()
 	f.noMuHat = !f.keepB
-	bar := newProgress(cmd)
-	defer bar.close()
-	job, err := f.open(cmd, dev, file.Data, bar)
+	r.bar = newProgress(cmd)
+	if r.job, err = f.open(cmd, dev, r.file.Data, r.bar); err != nil {
+		r.bar.close()
+		return nil, err
+	}
+	if f.out != "" {
+		err = checkOut(f.out, r.problem)
+	}
+	if err == nil {
+		err = f.coefficients.checkProblem(r.problem)
+	}
+	if err != nil {
+		r.close()
+		return nil, err
+	}
+	f.warn(cmd, r.problem)
+	f.warnData(cmd, r.file.Data)
+	return r, nil
+}
+
+func (r *runJob) close() {
+	r.bar.close()
+	r.job.close()
+}
+
+func runRun(cmd *cobra.Command, f *runFlags) error {
+	r, err := f.openRun(cmd)
 	if err != nil {
 		return err
 	}
-	defer job.close()
-	if out != "" {
-		if err := checkOut(out, job.problem); err != nil {
-			return err
-		}
+	defer r.close()
+	if f.shard != "" {
+		return r.computeShard()
 	}
-	if err := f.coefficients.checkProblem(job.problem); err != nil {
-		return err
-	}
-	f.warn(cmd, job.problem)
-	f.warnData(cmd, file.Data)
-	risk, err := job.estimate(ctx, file.Y)
-	bar.close()
+	risk, err := r.estimate(cmd.Context(), r.file.Y)
+	r.bar.close()
 	if err != nil {
 		return err
 	}
+	return r.report(risk, func(result result) error { return f.print(cmd, result, f.asJSON, f.explain) })
+}
+
+// report writes the files that were asked for, prints the result, and says what is to be known of it.
+func (r *runJob) report(risk pipeline.Risk, print func(result) error) (err error) {
+	f := r.f
 	// The result is printed even if a file cannot be written.
 	var c coefficientsResult
 	if f.coefficients.wanted() {
-		if c, err = coefficientsOf(ctx, job.problem, file.Data, risk, job.sigma2); err != nil {
+		if c, err = coefficientsOf(r.cmd.Context(), r.problem, r.file.Data, risk, r.sigma2); err != nil {
 			return err
 		}
 	}
-	unwritten := f.writeFiles(cmd, out, job, file.Data, risk, c)
-	r := f.result(job)
-	r.fill(job.problem, risk, file.Mu)
+	unwritten := f.writeFiles(r.cmd, f.out, r.job, r.file.Data, risk, c)
+	result := f.result(r.job)
+	result.fill(r.problem, risk, r.file.Mu)
 	if f.coefficients.print {
-		r.coefficientsResult = c
+		result.coefficientsResult = c
 	}
-	if err = f.print(cmd, r, asJSON, explain); err != nil {
+	if err := print(result); err != nil {
 		return err
 	}
 	if unwritten != nil {
 		return unwritten
 	}
 	if risk.Floored {
-		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
+		fmt.Fprintf(r.cmd.ErrOrStderr(), "surepipe: %s\n", zeroBarText(f.estimate != nil))
 	}
-	return f.converged(cmd, risk)
+	return f.converged(r.cmd, risk)
 }
 
 // writeFiles writes the estimate to the file out, if any, and the coefficients to theirs.

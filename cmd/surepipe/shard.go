@@ -7,9 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/cpu"
 
 	"surepipe/array"
@@ -24,21 +28,78 @@ type shardHeader struct {
 	Machine machine `json:"machine"`
 	// Samples is a hash of the file of all samples, where they come from a file.
 	Samples string `json:"samples_sha256,omitempty"`
+	// Flags and Files are the flags of the command, from which merge goes on where lines alone do not
+	// make the result: those that determine it, and those that say where the data are.
+	Flags map[string][]string `json:"flags,omitempty"`
+	Files map[string]string   `json:"files,omitempty"`
+	// Fit has hashes of the solution, where the units are its probes.
+	Fit *fitResult `json:"fit,omitempty"`
 	// Whole is the first line of a file of the whole run.
-	Whole logHeader `json:"whole"`
+	Whole json.RawMessage `json:"whole"`
+
+	run sharded // what Whole describes
 }
 
-// shardPart is shard Index of Count: the units First to First + N - 1 of Total. A run's units are
-// its samples, Samples of them from sample From on, and then its repetitions.
+// shardPart is shard Index of Count: the units First to First + N - 1 of Total. The units of a Monte
+// Carlo run are its samples, Samples of them from sample From on, and then its repetitions.
 type shardPart struct {
 	Index   int    `json:"index"`
 	Count   int    `json:"count"`
-	Unit    string `json:"unit"` // "sample"
+	Unit    string `json:"unit"`
 	First   int    `json:"first"`
 	N       int    `json:"n"`
 	Total   int    `json:"total"`
-	From    int    `json:"from"`
-	Samples int    `json:"samples"`
+	From    int    `json:"from,omitempty"`
+	Samples int    `json:"samples,omitempty"`
+}
+
+// sharded is a run that is divided into shards.
+type sharded interface {
+	// check rejects a part that the run does not have.
+	check(p shardPart) error
+	// differs says how the run of h is not that of another header with the same unit, "" if it is.
+	differs(h, of shardHeader) string
+	// lines is the number of lines of units first to end-1.
+	lines(first, end int) int
+	// place rejects a line that is not line n, from 0, of the part.
+	place(p shardPart, n int, line []byte) error
+	// mergeFlags are the flags of surepipe merge that the run has a use for, besides --jsonl and
+	// --mixed.
+	mergeFlags() []string
+	// merge writes what one machine would have written.
+	merge(f *mergeFlags, cmd *cobra.Command, set *shards) error
+}
+
+// The units of runs.
+const (
+	sampleUnit = "sample"
+	chainUnit  = "chain"
+	probeUnit  = "probe"
+)
+
+// shardedRuns reads the first line of a whole run, by its unit.
+var shardedRuns = map[string]func(whole []byte) (sharded, error){
+	sampleUnit: readShardedSamples,
+	chainUnit:  readShardedSweep,
+	probeUnit:  readShardedProbes,
+}
+
+// part is the shard's part of so many units.
+func partOf(s shard.Shard, unit string, total int) shardPart {
+	first, end := s.Range(total)
+	return shardPart{Index: s.Index, Count: s.Count, Unit: unit, First: first, N: end - first, Total: total}
+}
+
+// parseShard reads the value of --shard.
+func parseShard(cmd *cobra.Command, text string) (shard.Shard, error) {
+	s, source, err := shard.Parse(text, os.Getenv)
+	if err != nil {
+		return s, usagef("--shard is %w", err)
+	}
+	if source != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s says that this is shard %s\n", source, s)
+	}
+	return s, nil
 }
 
 // machine describes the arithmetic of a process: two with equal values give the same bits.
@@ -77,21 +138,106 @@ func (m machine) differs(want machine) string {
 // differs says how h is not of the same run as want, "" if it is. The shards of a run differ in
 // index, first and n alone.
 func (h shardHeader) differs(want shardHeader) string {
-	if why := h.Whole.differs(want.Whole); why != "" {
+	if h.Shard.Unit != want.Shard.Unit {
+		return fmt.Sprintf("its unit is %q, expected %q", h.Shard.Unit, want.Shard.Unit)
+	}
+	if why := h.run.differs(h, want); why != "" {
 		return why
 	}
 	for _, f := range []struct {
 		name    string
 		was, is any
-	}{
-		{"unit", h.Shard.Unit, want.Shard.Unit}, {"number of shards", h.Shard.Count, want.Shard.Count}, {"number of units", h.Shard.Total, want.Shard.Total},
-		{"first sample", h.Shard.From, want.Shard.From}, {"number of samples", h.Shard.Samples, want.Shard.Samples}, {"file of samples, by its hash,", h.Samples, want.Samples},
-	} {
+	}{{"number of shards", h.Shard.Count, want.Shard.Count}, {"number of units", h.Shard.Total, want.Shard.Total}} {
 		if f.was != f.is {
 			return fmt.Sprintf("its %s is %v, expected %v", f.name, f.was, f.is)
 		}
 	}
 	return ""
+}
+
+// differentFlags names the first flag that differs, "" if there is none.
+func differentFlags(was, is map[string][]string) string {
+	names := maps.Clone(was)
+	if names == nil {
+		names = map[string][]string{}
+	}
+	maps.Copy(names, is)
+	given := func(values []string) string {
+		if values == nil {
+			return "none"
+		}
+		return fmt.Sprintf("%q", strings.Join(values, ","))
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if name != "memory" && !slices.Equal(was[name], is[name]) {
+			return fmt.Sprintf("it was begun with --%s %s, expected %s", name, given(was[name]), given(is[name]))
+		}
+	}
+	return ""
+}
+
+// fileFlags are the flags that say where the data are. They may differ from shard to shard.
+var fileFlags = []string{"data", "X", "y", "mu", "spec"}
+
+// givenFlags are the flags of a command that were given, for merge: those that determine the result,
+// and those that say where the data are.
+func givenFlags(cmd *cobra.Command) (flags map[string][]string, files map[string]string) {
+	how := []string{"parallel", "probe-batch", "device", "verbose", "jsonl", "resume", "shard", "json"}
+	flags, files = map[string][]string{}, map[string]string{}
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		switch list, many := flag.Value.(pflag.SliceValue); {
+		case slices.Contains(how, flag.Name):
+		case slices.Contains(fileFlags, flag.Name):
+			files[flag.Name] = flag.Value.String()
+		case many:
+			flags[flag.Name] = list.GetSlice()
+		default:
+			flags[flag.Name] = []string{flag.Value.String()}
+		}
+	})
+	return flags, files
+}
+
+// setFlags gives a command the flags of a shard, with the files where they are now.
+func (h shardHeader) setFlags(cmd *cobra.Command, moved map[string]string) error {
+	set := func(name string, values []string) error {
+		flag := cmd.Flags().Lookup(name)
+		if flag == nil {
+			return fmt.Errorf("its first line has the flag --%s, which surepipe %s does not have", name, cmd.Name())
+		}
+		if list, many := flag.Value.(pflag.SliceValue); many {
+			flag.Changed = true
+			return list.Replace(values)
+		}
+		if len(values) != 1 {
+			return fmt.Errorf("its first line has %d values of --%s, expected 1", len(values), name)
+		}
+		if err := cmd.Flags().Set(name, values[0]); err != nil {
+			return fmt.Errorf("its first line has --%s %q: %w", name, values[0], err)
+		}
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.Flags)) {
+		if err := set(name, h.Flags[name]); err != nil {
+			return err
+		}
+	}
+	files := maps.Clone(h.Files)
+	if files == nil {
+		files = map[string]string{}
+	}
+	maps.Copy(files, moved)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if _, given := moved[name]; !given {
+			if _, err := os.Stat(files[name]); err != nil {
+				return fmt.Errorf("the shards had the data from --%s %s, which is not there: give --%s", name, files[name], name)
+			}
+		}
+		if err := set(name, []string{files[name]}); err != nil {
+			return err
+		}
+	}
+	return set("device", []string{h.Machine.Device})
 }
 
 // continues is true of the same shard of the same run, on a machine that gives the same bits.
@@ -112,6 +258,8 @@ func (h shardHeader) continues(line []byte) (doubt string, err error) {
 	return "", nil
 }
 
+func (h shardHeader) what() string { return "shard" }
+
 // parseShardHeader reads the first line of a shard's file.
 func parseShardHeader(line []byte) (h shardHeader, err error) {
 	var kind map[string]json.RawMessage
@@ -126,8 +274,15 @@ func parseShardHeader(line []byte) (h shardHeader, err error) {
 	}
 	p := h.Shard
 	s := shard.Shard{Index: p.Index, Count: p.Count}
-	if p.Count < 1 || p.Index < 0 || p.Index >= p.Count || p.Total < 0 || p.Samples < 0 || p.Samples > p.Total || p.From < 0 || p.Unit != "sample" {
+	read := shardedRuns[p.Unit]
+	if read == nil || p.Count < 1 || p.Index < 0 || p.Index >= p.Count || p.Total < 0 {
 		return h, fmt.Errorf("its first line has the shard %d of %d of %d units (%q), which does not exist", p.Index, p.Count, p.Total, p.Unit)
+	}
+	if h.run, err = read(h.Whole); err != nil {
+		return h, fmt.Errorf("its first line was not written by a shard (%w)", err)
+	}
+	if err := h.run.check(p); err != nil {
+		return h, err
 	}
 	if first, end := s.Range(p.Total); first != p.First || end-first != p.N {
 		return h, fmt.Errorf("its first line has the units from %d on, %d of them, expected %d from %d on", p.First, p.N, end-first, first)
@@ -135,44 +290,9 @@ func parseShardHeader(line []byte) (h shardHeader, err error) {
 	return h, nil
 }
 
-// rangeOf is the part of shard i of the run: units first to end-1.
-func (h shardHeader) rangeOf(i int) (first, end int) {
-	return shard.Shard{Index: i, Count: h.Shard.Count}.Range(h.Shard.Total)
-}
-
-// runShard computes one shard of the run, to its own file.
-func (o *monteCarloFlags) runShard(cmd *cobra.Command, m *monteCarlo, whole logHeader) error {
-	s, source, err := shard.Parse(o.shard, os.Getenv)
-	if err != nil {
-		return usagef("--shard is %w", err)
-	}
-	total := m.part.end
-	first, end := s.Range(total)
-	h := shardHeader{
-		Shard:   shardPart{Index: s.Index, Count: s.Count, Unit: "sample", First: first, N: end - first, Total: total, From: m.first, Samples: m.count},
-		Machine: thisMachine(m.job.dev), Whole: whole,
-	}
-	if o.y != "" {
-		if h.Samples, err = fileHash(o.y); err != nil {
-			return err
-		}
-	}
-	m.header, m.part, m.log, m.resume, m.out = h, part{first, end}, s.File(o.jsonl), true, nil
-	m.again = "the same command"
-	stderr := cmd.ErrOrStderr()
-	if source != "" {
-		fmt.Fprintf(stderr, "surepipe: %s says that this is shard %s\n", source, s)
-	}
-	sum, _, err := m.run(cmd.Context())
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(stderr, "surepipe: shard %s, %d of %d samples and repetitions, is complete: %s\n", s, end-first, total, m.log)
-	if sum.NotConverged > 0 {
-		// No failure: an engine would compute the same again.
-		fmt.Fprintf(stderr, "surepipe: %d did not converge; surepipe merge says so too\n", sum.NotConverged)
-	}
-	return nil
+// linesOf is the number of lines of shard i of the run.
+func (h shardHeader) linesOf(i int) int {
+	return h.run.lines(shard.Shard{Index: i, Count: h.Shard.Count}.Range(h.Shard.Total))
 }
 
 // fileHash is a hash of a file's contents.

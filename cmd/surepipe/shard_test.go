@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -199,10 +198,11 @@ func TestForeignAndMalformedShardsAreRefused(t *testing.T) {
 		}
 		return path
 	}
-	var head shardHeader
-	if err := json.Unmarshal([]byte(lines[0]), &head); err != nil {
+	head, err := parseShardHeader([]byte(lines[0]))
+	if err != nil {
 		t.Fatal(err)
 	}
+	data := head.run.(shardedSamples).Data
 	_, three := withShards(t, run, 3)
 	for name, c := range map[string]struct{ file, want string }{
 		"other lambda":       {other("--lambda", "2"), `it was begun with --lambda "2", expected "1"`},
@@ -214,7 +214,7 @@ func TestForeignAndMalformedShardsAreRefused(t *testing.T) {
 		"other solver":       {other("--solver", "fista"), "it was begun with --solver"},
 		"more samples":       {other("--samples", "12"), "its number of units is 15, expected 14"},
 		"other split":        {other("--samples", "12", "--seeds", "2"), "its number of samples is 12, expected 11"},
-		"other data":         {write(edited(head.Whole.Data[:20], "sha256:0000000000000")), "it was begun with other data"},
+		"other data":         {write(edited(data[:20], "sha256:0000000000000")), "it was begun with other data"},
 		"other count":        {three[1], "its number of shards is 3, expected 4"},
 		"other BLAS":         {write(edited(`"blas":"`, `"blas":"x`)), "it was computed with BLAS"},
 		"other SIMD":         {write(edited(`"simd":"`, `"simd":"x`)), "it was computed with SIMD instructions"},
@@ -238,7 +238,7 @@ func TestForeignAndMalformedShardsAreRefused(t *testing.T) {
 		"no shards":          {write(edited(`"count":4`, `"count":0`)), "which does not exist"},
 		"negative total":     {write(edited(`"total":14`, `"total":-14`)), "which does not exist"},
 		"too many samples":   {write(edited(`"samples":11`, `"samples":15`)), "which does not exist"},
-		"another unit":       {write(edited(`"unit":"sample"`, `"unit":"probe"`)), "which does not exist"},
+		"another unit":       {write(edited(`"unit":"sample"`, `"unit":"thing"`)), "which does not exist"},
 		"other first":        {write(edited(`"first":3`, `"first":4`)), "its first line has the units from 4 on"},
 		"other n":            {write(edited(`"n":4`, `"n":5`)), "expected 4 from 3 on"},
 		"swapped lines":      {write(lines[0] + lines[2] + lines[1] + strings.Join(lines[3:], "")), "line 2: it is sample 4, expected sample 3"},

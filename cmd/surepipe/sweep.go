@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"math"
 	"path/filepath"
@@ -30,6 +31,7 @@ type sweepFlags struct {
 	refine                int
 	chain                 int // points in a chain of warm starts, 0 for the default
 	csv, jsonl, plot, out string
+	shard                 string
 	asJSON, resume        bool
 	// criterion is what is minimized: "" stands for the default until the data are known.
 	criterion risk.Criterion
@@ -109,7 +111,13 @@ criterion is not defined, such as gcv of a fit that interpolates y, is never the
 `
 
 func newSweep() *cobra.Command {
-	var f sweepFlags
+	cmd, _ := newSweepCommand()
+	return cmd
+}
+
+// newSweepCommand is the command with its flags.
+func newSweepCommand() (*cobra.Command, *sweepFlags) {
+	f := &sweepFlags{}
 	cmd := &cobra.Command{
 		Use:   "sweep",
 		Short: "Estimate the risk over a grid of hyperparameters, and find its minimum",
@@ -121,7 +129,7 @@ func newSweep() *cobra.Command {
       --jsonl sweep.jsonl --resume --plot map.pdf
   surepipe sweep --exec './denoise --strength {lambda}' --data noisy.npy --sigma2 auto --lambda 0.1:10:12 --parallel 4`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runSweep(cmd, &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runSweep(cmd, f) },
 	}
 	f.register(cmd, 1)
 	f.coefficients.register(cmd, " at the minimizer")
@@ -137,9 +145,12 @@ func newSweep() *cobra.Command {
 	flags.StringVar((*string)(&f.criterion), "criterion", "", "minimize this: sure, gcv, alo, aic or bic (default: sure where sigma2 is known, gcv where it is not, alo where the loss is not squared)")
 	flags.StringVar((*string)(&f.rule), "rule", string(pipeline.MinimumRule), "choose this point: min, the minimum, or 1se, the simplest fit within one standard error of it")
 	flags.IntVar(&f.refine, "refine", pipeline.DefaultRefine, "at most this many points beyond the grid for each weight; 0 for none")
+	flags.IntVar(&f.chain, "chain", 0, "at most this many points of the grid in a chain of warm starts: chains run at once with --parallel, and are divided among shards; 1 for none (default: 10, or all points where the solver follows the path)")
+	flags.Lookup("chain").DefValue = "0"
 	flags.StringVar(&f.csv, "csv", "", "write the points to this .csv `file`")
 	flags.StringVar(&f.jsonl, "jsonl", "", "write a line of JSON for each point to this `file`, as soon as it is known; an existing file is an error without --resume")
 	flags.BoolVar(&f.resume, "resume", false, "continue the sweep in the --jsonl file, if the file exists")
+	flags.StringVar(&f.shard, "shard", "", "compute some chains of the grid, part `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
 	flags.StringVar(&f.plot, "plot", "", "draw the criterion, the loss and the divergence, or with two grids a map of the criterion, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
 	flags.StringVar(&f.out, "out", "", "write the fit at the minimizer to this `file`, in the formats of surepipe run --out")
 	flags.BoolVar(&f.asJSON, "json", false, "print lines of JSON")
@@ -148,7 +159,7 @@ func newSweep() *cobra.Command {
 	cobra.CheckErr(cmd.MarkFlagFilename("jsonl", "jsonl"))
 	cobra.CheckErr(cmd.MarkFlagFilename("plot", figure.Formats()...))
 	cmd.SetUsageFunc(ownFlagsFirst)
-	return cmd
+	return cmd, f
 }
 
 // checkSweep rejects flags that are wrong for any data, and parses the grids; after that the flags
@@ -188,8 +199,13 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 		return usagef("--lambda, --lambda2 and --gamma are grids, expected one or two")
 	case f.refine < 0:
 		return usagef("--refine is %d, expected 0 or more", f.refine)
+	case f.chain < 0:
+		return usagef("--chain is %d, expected at least 1, or 0 for the default", f.chain)
 	case f.resume && f.jsonl == "":
 		return usagef("--resume needs --jsonl, which is missing")
+	}
+	if err := f.checkShard(cmd); err != nil {
+		return err
 	}
 	if f.plot != "" {
 		if _, err := figure.Format(f.plot); err != nil {
@@ -226,67 +242,121 @@ func weights(p *problems.Problem) map[string]float64 {
 	return map[string]float64{"lambda": p.Lambda, "lambda2": p.Lambda2, "gamma": p.Gamma}
 }
 
-func runSweep(cmd *cobra.Command, f *sweepFlags) error {
-	begin := time.Now()
+// sweepRun is a sweep that is ready to begin.
+type sweepRun struct {
+	cmd     *cobra.Command
+	f       *sweepFlags
+	bar     *progress
+	job     *job
+	file    fileData
+	family  pipeline.Family
+	options pipeline.SweepOptions
+	grid    [][]float64
+	header  sweepHeader
+	// flags and files are those given, for the header of a shard.
+	flags map[string][]string
+	files map[string]string
+}
+
+// openSweep reads the data and makes the estimator.
+func (f *sweepFlags) openSweep(cmd *cobra.Command) (_ *sweepRun, err error) {
+	s := &sweepRun{cmd: cmd, f: f}
+	s.flags, s.files = givenFlags(cmd)
 	if err := f.checkSweep(cmd); err != nil {
-		return err
+		return nil, err
 	}
 	dev, err := f.openDevice(cmd)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	file, err := f.readData()
-	if err != nil {
+	if s.file, err = f.readData(); err != nil {
 		dev.Close()
-		return err
+		return nil, err
 	}
-	bar := newProgress(cmd)
-	defer bar.close()
-	bar.label("", "points")
-	job, err := f.open(cmd, dev, file.Data, bar)
-	if err != nil {
-		return err
+	s.bar = newProgress(cmd)
+	s.bar.label("", "points")
+	if s.job, err = f.open(cmd, dev, s.file.Data, s.bar); err != nil {
+		s.bar.close()
+		return nil, err
 	}
-	defer job.close()
-	if err := f.chooseCriterion(job.sigma2); err != nil {
-		return err
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if err := f.chooseCriterion(s.job.sigma2); err != nil {
+		return nil, err
 	}
-	if err := f.checkRule(job.sigma2); err != nil {
-		return err
+	if err := f.checkRule(s.job.sigma2); err != nil {
+		return nil, err
 	}
-	grid := make([][]float64, len(f.axes))
+	s.grid = make([][]float64, len(f.axes))
 	for a := range f.axes {
 		axis := &f.axes[a]
-		if axis.values, err = axis.grid.Values(weights(job.problem)[axis.name]); err != nil {
-			return usagef("--%s: %w", axis.name, err)
+		if axis.values, err = axis.grid.Values(weights(s.job.problem)[axis.name]); err != nil {
+			return nil, usagef("--%s: %w", axis.name, err)
 		}
-		grid[a] = axis.values
+		s.grid[a] = axis.values
 	}
-	family, options := f.sweep(cmd, job, file.Data)
-	options.Progress = bar.follower()
-	if err := f.checkOutputs(job.problem); err != nil {
-		return err
+	s.family, s.options = f.sweep(cmd, s.job, s.file.Data)
+	s.options.Progress = s.bar.follower()
+	if err := f.checkOutputs(s.job.problem); err != nil {
+		return nil, err
 	}
-	r := &sweepReport{bar: bar, cmd: cmd, f: f, job: job, data: file.Data, total: 1, hasLoss: file.Mu != nil}
-	for _, axis := range grid {
+	s.header = f.header(s.job, s.file.Data)
+	return s, nil
+}
+
+func (s *sweepRun) close() {
+	s.bar.close()
+	s.job.close()
+}
+
+// warn prints what is to be known before the sweep begins.
+func (s *sweepRun) warn() {
+	s.f.warn(s.cmd, s.job.problem)
+	s.f.warnData(s.cmd, s.file.Data)
+}
+
+// report is a report of the sweep's points to out.
+func (s *sweepRun) report(out io.Writer) *sweepReport {
+	r := &sweepReport{bar: s.bar, cmd: s.cmd, out: out, f: s.f, job: s.job, about: s.f.result(s.job), data: s.file.Data, total: 1, hasLoss: s.file.Mu != nil}
+	for _, axis := range s.grid {
 		r.total *= len(axis)
 	}
-	header := f.header(job, file.Data)
+	return r
+}
+
+// follow computes the points and reports them.
+func (s *sweepRun) follow(r *sweepReport, begin time.Time) error {
+	if err := r.begin(s.header); err != nil {
+		return err
+	}
+	return r.follow(pipeline.Sweep(s.cmd.Context(), s.file.Y, s.family, s.grid, s.options), begin)
+}
+
+func runSweep(cmd *cobra.Command, f *sweepFlags) error {
+	begin := time.Now()
+	s, err := f.openSweep(cmd)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if f.shard != "" {
+		return s.computeShard()
+	}
+	r := s.report(cmd.OutOrStdout())
 	if f.jsonl != "" {
-		if r.log, r.known, err = openSweepLog(f.jsonl, f.resume, header); err != nil {
+		if r.log, r.known, err = openSweepLog(f.jsonl, f.resume, s.header); err != nil {
 			return err
 		}
 		defer r.log.Close()
-		if options.Known, err = f.valuesOf(r.known); err != nil {
+		if s.options.Known, err = f.valuesOf(r.known); err != nil {
 			return err
 		}
 	}
-	f.warn(cmd, job.problem)
-	f.warnData(cmd, file.Data)
-	if err := r.begin(header); err != nil {
-		return err
-	}
-	return r.follow(pipeline.Sweep(cmd.Context(), file.Y, family, grid, options), begin)
+	s.warn()
+	return s.follow(r, begin)
 }
 
 // follow writes the points as they come, and at last the summary.

@@ -59,9 +59,9 @@ func (r *sweepReport) choiceOf(c *pipeline.Choice, rule pipeline.Rule) sweepChoi
 func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Duration) sweepSummary {
 	f := r.f
 	s := sweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines), Minimizer: r.lines[best.Index].minimum(), Seconds: took.Seconds()}
-	s.Minimizer.Intercept = interceptOf(r.job.problem, best.Risk)
+	s.Minimizer.Intercept = r.interceptOf(best)
 	s.sweepChoice = r.choiceOf(best.Choice, f.rule)
-	s.Chosen.Intercept = interceptOf(r.job.problem, chosen.Risk)
+	s.Chosen.Intercept = r.interceptOf(chosen)
 	for a, end := range best.Edge {
 		if end != 0 && s.Edges == nil {
 			s.Edges = map[string]string{}
@@ -85,6 +85,14 @@ func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Durati
 	return s
 }
 
+// interceptOf is the intercept of a fit, nil where there is none or it is not at hand.
+func (r *sweepReport) interceptOf(p pipeline.SweepPoint) *float64 {
+	if r.job == nil {
+		return nil
+	}
+	return interceptOf(r.job.problem, p.Risk)
+}
+
 // warnings are those of the points together: what is printed on standard error at the end.
 func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 	f := r.f
@@ -93,7 +101,7 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 		all = append(all, pipeline.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
 	if slices.ContainsFunc(r.lines, func(l sweepLine) bool { return l.terms().Floored() }) {
-		add(noteErrorBar, "%s", zeroBarText(f.estimate != nil))
+		add(noteErrorBar, "%s", zeroBarText(r.about.Sigma2RelStdErr != nil))
 	}
 	tooLarge := 0
 	for _, l := range r.lines {

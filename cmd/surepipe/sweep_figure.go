@@ -18,12 +18,12 @@ var symbols = map[string]string{"lambda": "λ", "lambda2": "λ2", "gamma": "γ"}
 // points and the minimizer, which may lie between them.
 func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 	f, best := r.f, summary.Minimizer
-	title := fmt.Sprintf("%s, %s, d = %d", r.job.problem.Name, filepath.Base(f.source()), r.job.problem.D)
-	if r.job.sigma2 > 0 {
-		title += fmt.Sprintf(", σ² = %.4g", r.job.sigma2)
+	title := fmt.Sprintf("%s, %s, d = %d", r.about.Problem, filepath.Base(f.source()), r.about.D)
+	if r.about.Sigma2 > 0 {
+		title += fmt.Sprintf(", σ² = %.4g", r.about.Sigma2)
 	}
-	if f.estimate != nil {
-		title += " (" + f.estimate.Method + ")"
+	if r.about.Sigma2Method != "" {
+		title += " (" + r.about.Sigma2Method + ")"
 	}
 	if len(f.axes) == 2 {
 		rows, cols := len(f.axes[1].values), len(f.axes[0].values)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -208,43 +209,44 @@ func readSweepLog(text []byte, header sweepHeader) (known []sweepLine, good int6
 
 // same rejects the header of a different sweep.
 func (h sweepHeader) same(line []byte) error {
-	var found, expected map[string]json.RawMessage
+	var found map[string]json.RawMessage
 	if err := json.Unmarshal(line, &found); err != nil || string(found["sweep"]) != "true" {
 		return errors.New("it does not begin with the header of a sweep")
 	}
-	text, err := json.Marshal(h)
+	expected, err := h.keys()
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, &expected); err != nil {
-		return err
+	if key, was, is := differentKey(found, expected); key == "data_sha256" {
+		return errors.New("its sweep had different data")
+	} else if key != "" {
+		return fmt.Errorf("its sweep had a different %s: %s, now %s", key, was, is)
 	}
-	var keys []string
-	for _, m := range []map[string]json.RawMessage{found, expected} {
-		for key := range m {
-			keys = append(keys, key)
-		}
+	return nil
+}
+
+// keys are the keys of the header's JSON.
+func (h sweepHeader) keys() (keys map[string]json.RawMessage, err error) {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
 	}
-	// Settings that follow from others are named last.
+	return keys, json.Unmarshal(text, &keys)
+}
+
+// differentKey is the first key by which two headers differ, with both values; "" if they agree. Keys
+// that ignored holds may differ. Settings that follow from others are named last.
+func differentKey(found, expected map[string]json.RawMessage, ignored ...string) (key, was, is string) {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(found)), maps.Keys(expected))
 	derived := []string{"criterion", "alo", "chain", "data_sha256"}
 	slices.SortFunc(keys, func(a, b string) int {
 		return cmp.Or(cmp.Compare(slices.Index(derived, a), slices.Index(derived, b)), cmp.Compare(a, b))
 	})
-	for _, key := range slices.Compact(keys) {
+	for _, key := range keys {
 		was, is := string(found[key]), string(expected[key])
-		switch {
-		case was == is:
-		case key == "data_sha256":
-			return errors.New("its sweep had different data")
-		default:
-			none := func(s string) string {
-				if s == "" {
-					return "not given"
-				}
-				return s
-			}
-			return fmt.Errorf("its sweep had a different %s: %s, now %s", key, none(was), none(is))
+		if was != is && !slices.Contains(ignored, key) {
+			return key, cmp.Or(was, "not given"), cmp.Or(is, "not given")
 		}
 	}
-	return nil
+	return "", "", ""
 }

@@ -8,10 +8,10 @@ import (
 // picture puts the images of a denoised image before the curve: y, the estimate r.best, and the
 // truth where it is known. Other curves remain as they are.
 func (r *sweepReport) picture(curve figure.Sweep) figure.Figure {
-	p, best := r.job.problem, r.best
-	if !r.f.depth.IsImage() || !isImageShape(p.MuShape) {
+	if r.job == nil || !r.f.depth.IsImage() || !isImageShape(r.job.problem.MuShape) {
 		return curve
 	}
+	p, best := r.job.problem, r.best
 	estimate := dataio.Array{Shape: p.MuShape, Data: best.MuHat}
 	if p.Signal != nil {
 		if best.B == nil || !isImageShape(p.SignalShape) {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -22,8 +23,10 @@ import (
 type sweepReport struct {
 	hasLoss bool
 	cmd     *cobra.Command
+	out     io.Writer
 	f       *sweepFlags
-	job     *job
+	job     *job   // nil where only the lines are known
+	about   result // what all points share
 	data    problems.Data
 	best    pipeline.Risk // of the estimate that is written and drawn
 	total   int           // points of the grid
@@ -31,6 +34,7 @@ type sweepReport struct {
 	known   []sweepLine
 	lines   []sweepLine
 	bar     *progress
+	summed  *sweepSummary // when all points are known
 }
 
 // sweepSummary is the last line of a sweep's JSON.
@@ -92,7 +96,7 @@ func (l sweepLine) mark() string {
 func (r *sweepReport) begin(header sweepHeader) error {
 	var err error
 	if r.f.asJSON {
-		err = writeLine(r.cmd.OutOrStdout(), header)
+		err = writeLine(r.out, header)
 	} else {
 		var names strings.Builder
 		for _, axis := range r.f.axes {
@@ -102,18 +106,17 @@ func (r *sweepReport) begin(header sweepHeader) error {
 		if r.hasLoss {
 			loss = fmt.Sprintf(" %12s", "loss")
 		}
-		w := tabwriter.NewWriter(r.cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		about := r.f.result(r.job)
-		about.writeProblem(w)
-		r.f.writeCriterion(w, about)
+		w := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', 0)
+		r.about.writeProblem(w)
+		r.f.writeCriterion(w, r.about)
 		fmt.Fprintln(w)
 		if err = w.Flush(); err != nil {
 			return err
 		}
-		for _, c := range r.f.columns(r.job.sigma2) {
+		for _, c := range r.f.columns(r.about.Sigma2) {
 			fmt.Fprintf(&names, " %12s   %-8s", label(c), "± s.e.")
 		}
-		_, err = fmt.Fprintf(r.cmd.OutOrStdout(), "%s%s %11s %11s\n", names.String(), loss, "divergence", "iterations")
+		_, err = fmt.Fprintf(r.out, "%s%s %11s %11s\n", names.String(), loss, "divergence", "iterations")
 	}
 	for _, line := range r.known {
 		if err == nil {
@@ -152,15 +155,14 @@ func (r *sweepReport) add(point pipeline.SweepPoint) error {
 func (r *sweepReport) show(line sweepLine) error {
 	r.lines = append(r.lines, line)
 	r.bar.set(min(len(r.lines), r.total), r.total, len(r.lines))
-	out := r.cmd.OutOrStdout()
 	if r.f.asJSON {
-		return writeLine(out, line)
+		return writeLine(r.out, line)
 	}
 	var row strings.Builder
 	for _, w := range r.f.weightsOf(line) {
 		fmt.Fprintf(&row, "%12.6g", w)
 	}
-	for _, c := range r.f.columns(r.job.sigma2) {
+	for _, c := range r.f.columns(r.about.Sigma2) {
 		row.WriteString(cell(line.value(c)))
 	}
 	if line.Loss != nil {
@@ -171,7 +173,7 @@ func (r *sweepReport) show(line sweepLine) error {
 		row.WriteString("  refined")
 	}
 	row.WriteString(line.mark())
-	_, err := fmt.Fprintln(out, row.String())
+	_, err := fmt.Fprintln(r.out, row.String())
 	return err
 }
 
@@ -193,10 +195,11 @@ func (r *sweepReport) finish(best, chosen pipeline.SweepPoint, took time.Duratio
 		unwritten = cmp.Or(unwritten, r.log.write(s))
 	}
 	if f.asJSON {
-		err = writeLine(r.cmd.OutOrStdout(), s)
+		err = writeLine(r.out, s)
 	} else {
-		err = r.writeSummary(s)
+		err = r.writeSummary(r.out, s)
 	}
+	r.summed = &s
 	if err != nil {
 		return err
 	}
@@ -261,13 +264,13 @@ func (m sweepMinimum) at() string {
 }
 
 // writeSummary prints the minimizer as text.
-func (r *sweepReport) writeSummary(s sweepSummary) error {
+func (r *sweepReport) writeSummary(out io.Writer, s sweepSummary) error {
 	var b strings.Builder
 	m := s.Minimizer
 	value, stdErr := r.lines[m.Index].value(r.f.criterion)
 	fmt.Fprintf(&b, "\nminimizer   %s: %s %s", m.at(), label(r.f.criterion), plusMinus(value, stdErr))
 	if r.f.criterion == risk.SURE {
-		fmt.Fprintf(&b, ", %.6g per coordinate", value/float64(r.job.problem.D))
+		fmt.Fprintf(&b, ", %.6g per coordinate", value/float64(r.about.D))
 	} else if m.SURE != nil {
 		fmt.Fprintf(&b, ", SURE %.6g ± %.2g", *m.SURE, *m.SUREStdErr)
 	}
@@ -289,10 +292,10 @@ func (r *sweepReport) writeSummary(s sweepSummary) error {
 	if l := s.LeastLoss; l != nil {
 		fmt.Fprintf(&b, "least loss  %.6g on the grid, at %s\n", *l.Loss, l.at())
 	}
-	if _, err := fmt.Fprint(r.cmd.OutOrStdout(), b.String()); err != nil || s.Chosen.Coefficients == nil {
+	if _, err := fmt.Fprint(out, b.String()); err != nil || s.Chosen.Coefficients == nil {
 		return err
 	}
-	return s.Chosen.write(r.cmd.OutOrStdout())
+	return s.Chosen.write(out)
 }
 
 // writeCSV writes the points as a table of numbers.

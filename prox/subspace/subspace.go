@@ -41,7 +41,8 @@ const MinBuffer = 8
 const MinSide = 64
 
 // Range is the largest sigma_1/tau at which singular values come from squares: they and their
-// vectors err by about eps sigma_1/tau of ||X||.
+// vectors err by about eps sigma_1/tau of ||X||, or eps ||X|| where that is asked for
+// ([Iteration.Resolve]).
 const Range = 1e4
 
 // Smallest and its inverse bound ||X|| where singular values come from squares.
@@ -56,12 +57,14 @@ type Iteration struct {
 	v    array.Batch // n x k, independent columns
 	rng  *rand.Rand
 	held bool
+	fine bool    // triplets are accurate to eps ||X||
+	most float64 // the largest block, as a share of the smaller side
 }
 
 // New starts at random vectors, the same ones every time, for matrices of the given shape. The
 // first block has 1/32 of the smaller side, and at least [MinBuffer].
 func New(dev array.Device, shape array.Shape) *Iteration {
-	s := &Iteration{dev: dev, m: shape.Rows, n: shape.Cols, rng: rand.New(rand.NewPCG(0x6c6f77, 0x72616e6b))}
+	s := &Iteration{dev: dev, m: shape.Rows, n: shape.Cols, rng: rand.New(rand.NewPCG(0x6c6f77, 0x72616e6b)), most: maxBlock}
 	s.v = dev.Alloc(s.n, max(MinBuffer, int(firstBlock*float64(min(s.m, s.n)))))
 	s.random(s.v)
 	return s
@@ -73,9 +76,13 @@ func (s *Iteration) Free() { s.v.Free() }
 // Size is the number of vectors in the block.
 func (s *Iteration) Size() int { return s.v.N() }
 
-// Largest is the size of the largest block, a third of the smaller side: beyond it all singular
-// values are cheaper.
-func (s *Iteration) Largest() int { return max(int(maxBlock*float64(min(s.m, s.n))), 1) }
+// Allow sets the largest block, as a share of the smaller side, where a step is worth more than a step
+// with all singular values.
+func (s *Iteration) Allow(share float64) { s.most = share }
+
+// Largest is the size of the largest block, a third of the smaller side unless [Iteration.Allow] says
+// otherwise: beyond it all singular values are cheaper.
+func (s *Iteration) Largest() int { return max(int(s.most*float64(min(s.m, s.n))), 1) }
 
 // next is the size of the next block, given the number of values above the threshold and that of
 // all values of this one.
@@ -93,6 +100,10 @@ func (s *Iteration) next(active, all int) int {
 // Hold sets whether [Iteration.Advance] must keep the size of a block all of whose values are above
 // tau.
 func (s *Iteration) Hold(held bool) { s.held = held }
+
+// Resolve makes the triplets accurate to about eps ||X||, by a singular value decomposition in place of
+// squares. It takes one Gram matrix and one product of tall matrices more a step.
+func (s *Iteration) Resolve() { s.fine = true }
 
 // LeadByGram sets the block to the leading eigenvectors of the Gram matrix g = X*X of a matrix X with at
 // least as many rows as columns, g being row-major, and overwritten, on the host: as many as there
@@ -265,26 +276,24 @@ func (s *Iteration) advance(x Product, tau float64, all bool) (_ Triplets, r int
 	}
 	carried := 0
 	for carried < kq && sigma[carried] > tiniest*sigma[0] {
-		if carried == r && sigma[r] > tau {
-			r++
-		}
 		carried++
 	}
+	f := ofSquares(z, p, sigma[:carried])
+	if s.fine {
+		if f, err = resolved(z, p, sigma[:carried]); err != nil {
+			return Triplets{}, 0, err
+		}
+	}
+	defer f.free()
+	for r < carried && f.sigma[r] > tau {
+		r++
+	}
 	want := s.next(r, carried)
-
-	// The triplets.
 	count := r
 	if all {
 		count = carried
 	}
-	out := Triplets{Sigma: sigma[:count], U: dev.Alloc(s.m, max(count, 1)), V: dev.Alloc(s.n, max(count, 1))}
-	if count == 0 {
-		dev.Fill(out.U, 0)
-		dev.Fill(out.V, 0)
-	} else {
-		multiply(out.U, q, columns(p, kq, count, func(i int) float64 { return 1 }), 0)
-		multiply(out.V, z, columns(p, kq, count, func(i int) float64 { return 1 / sigma[i] }), 0)
-	}
+	out := f.triplets(q, count)
 
 	// The next block.
 	keep := min(carried, want)

@@ -7,7 +7,7 @@ import (
 )
 
 // Thin returns the triplets of l r*, for matrices with few columns: those with values above 1e-6 of
-// the largest. It takes O((m + n) k^2) for k columns.
+// the largest, accurate to about eps of that. It takes O((m + n) k^2) for k columns.
 func Thin(l, r array.Batch) (Triplets, error) {
 	dev := l.Device()
 	q, _, err := orthonormalize(l)
@@ -40,8 +40,10 @@ func Thin(l, r array.Batch) (Triplets, error) {
 	if count == 0 {
 		return none(dev, l.K(), r.K()), nil
 	}
-	out := Triplets{Sigma: sigma[:count], U: dev.Alloc(l.K(), count), V: dev.Alloc(r.K(), count)}
-	multiply(out.U, q, columns(p, kq, count, func(int) float64 { return 1 }), 0)
-	multiply(out.V, z, columns(p, kq, count, func(i int) float64 { return 1 / sigma[i] }), 0)
-	return out, nil
+	f, err := resolved(z, p, sigma[:count])
+	if err != nil {
+		return Triplets{}, err
+	}
+	defer f.free()
+	return f.triplets(q, count), nil
 }

@@ -111,4 +111,5 @@ var CompletionCases = []CompletionCase{
 	{"all entries", "fista", array.Shape{Rows: 150, Cols: 130}, 150 * 130, 9, 0},
 	{"five entries", "fista", array.Shape{Rows: 150, Cols: 130}, 5, 0.1, 0},
 	{"one large value", "fista", array.Shape{Rows: 80, Cols: 70}, 3000, 8, 300},
+	{"a larger one", "fista", array.Shape{Rows: 40, Cols: 35}, 750, 4, 300},
 }

@@ -15,7 +15,11 @@ func FactorAll(t testing.TB) { set(t, &limits.FactoredSide) }
 // formed, until the test ends.
 func CertifyByProducts(t testing.TB) { set(t, &limits.ProbedSide) }
 
-func set(t testing.TB, limit *int) {
+// ReduceAll makes solvers of completions take Newton steps for the factors, and reduce the systems of
+// derivatives to one of them, at any rank until the test ends.
+func ReduceAll(t testing.TB) { set(t, &limits.Reduced) }
+
+func set[T int | float64](t testing.TB, limit *T) {
 	old := *limit
 	*limit = 1
 	t.Cleanup(func() { *limit = old })

@@ -26,15 +26,52 @@ func (p *Program) SolveEach(x []float64, k int) {
 	}
 }
 
+// FormEach overwrites k rows of x, each of one number for each of S in the order of Active, and
+// returns the values x_i (G_SS + Q_SS)^{-1} x_i*.
+func (p *Program) FormEach(x []float64, k int) []float64 {
+	out := make([]float64, k)
+	n, m := len(p.active), len(p.columns)
+	if k == 0 || n == 0 {
+		return out
+	}
+	wide := blas64.General{Rows: k, Cols: m, Stride: m, Data: make([]float64, k*m)} // 0 at columns that are held
+	for i := range k {
+		for s, j := range p.active {
+			wide.Data[i*m+p.place[j]] = x[i*n+s] * p.scale[j]
+		}
+	}
+	blas64.Trsm(blas.Right, blas.NoTrans, 1, p.f.triangle(), wide)
+	for i := range out {
+		row := wide.Data[i*m : (i+1)*m]
+		out[i] = dot(row, row)
+	}
+	if h := len(p.f.held); h > 0 {
+		mu := p.f.multipliers(wide)
+		for i := range out {
+			row := mu.Data[i*h : (i+1)*h]
+			out[i] -= dot(row, row)
+		}
+	}
+	return out
+}
+
+// multipliers is x Y* R_Y^{-1} for the rows of x, where R_Y* R_Y = Y Y*.
+func (f *factor) multipliers(x blas64.General) blas64.General {
+	m := len(f.held)
+	mu := blas64.General{Rows: x.Rows, Cols: m, Stride: m, Data: make([]float64, x.Rows*m)}
+	blas64.Gemm(blas.NoTrans, blas.Trans, 1, x, f.rows(0), 0, mu)
+	t := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: m, Stride: m, Data: f.yy}
+	blas64.Trsm(blas.Right, blas.NoTrans, 1, t, mu)
+	return mu
+}
+
 // solveEach is solve for every row of x, which is 0 at the columns held.
 func (f *factor) solveEach(x blas64.General) {
 	r := f.triangle()
 	blas64.Trsm(blas.Right, blas.NoTrans, 1, r, x)
 	if m := len(f.held); m > 0 {
-		mu := blas64.General{Rows: x.Rows, Cols: m, Stride: m, Data: make([]float64, x.Rows*m)}
-		blas64.Gemm(blas.NoTrans, blas.Trans, 1, x, f.rows(0), 0, mu)
+		mu := f.multipliers(x)
 		t := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: m, Stride: m, Data: f.yy}
-		blas64.Trsm(blas.Right, blas.NoTrans, 1, t, mu)
 		blas64.Trsm(blas.Right, blas.Trans, 1, t, mu)
 		blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, mu, f.rows(0), 1, x)
 	}

@@ -11,4 +11,10 @@ var (
 	// uses products with a matrix instead of the matrix itself, which would take m n min(m, n)
 	// operations.
 	ProbedSide = 2048
+	// Reduced is the dimension of the tangent space of a completion, relative to the number of entries
+	// that are seen, from which systems are solved with one factor eliminated. Below it the diagonal
+	// of A*A on the tangent space makes a preconditioner that is as good and costs less. Conjugate
+	// gradient steps of 12 probes at weights 8, 4, 2 and 1 on 400 x 200 with 8000 entries, where that
+	// ratio is 2.5, 3.3, 3.7 and 3.9: 12, 21, 32 and 45 with the diagonal, and 18, 17, 15 and 13.
+	Reduced = 3.
 )

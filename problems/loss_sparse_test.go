@@ -1,0 +1,41 @@
+package problems_test
+
+import (
+	"math"
+	"testing"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/problems"
+)
+
+// A sparse X with an intercept stays sparse beside the column of ones, and is solved by active sets
+// for every loss, to the fit of the dense X.
+func TestSparseDesignsWithAnInterceptHaveActiveSets(t *testing.T) {
+	dev := array.NewHost()
+	arraytest.NoLeak(t, dev)
+	for _, name := range problems.LossNames()[1:] {
+		data := observed(name, 1500, 50) // more entries than are centered in a dense copy
+		data.Intercept = true
+		sparse := data
+		sparse.X, sparse.Sparse = nil, sparsely(data.X)
+		var fits [][]float64
+		for _, data := range []problems.Data{data, sparse} {
+			p, err := problems.New("lasso", dev, data, problems.Hyper{Lambda: problems.OfMax(0.1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.DefaultSolver != "active-set" {
+				t.Errorf("%s: the solver is %s", name, p.DefaultSolver)
+			}
+			_, mu := solveLoss(t, p, data.Y)
+			fits = append(fits, mu)
+			p.Release()
+		}
+		for i, v := range fits[0] {
+			if math.Abs(v-fits[1][i]) > 1e-5*(1+math.Abs(v)) {
+				t.Fatalf("%s: entry %d of the fit is %g, and %g with a sparse X", name, i, v, fits[1][i])
+			}
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package solve
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"surepipe/array"
+	"surepipe/prox/subspace"
+)
+
+// lines lists the entries of a sparse pattern line by line on the host: other[ptr[i]:ptr[i+1]] are
+// the columns that are seen in row i, or the rows in column i.
+type lines struct{ ptr, other []int }
+
+// seen lists a pattern by rows and by columns. The pattern is on a device: its places are the entries
+// of the matrices i 1* and 1 j*.
+func seen(dev array.Device, pattern array.Pattern) [2]lines {
+	m, n := pattern.Dims()
+	index := func(rows bool) []float64 {
+		left, right, z := dev.Alloc(1, m), dev.Alloc(1, n), dev.Alloc(1, pattern.Len())
+		defer left.Free()
+		defer right.Free()
+		defer z.Free()
+		count, ones := left, right
+		if !rows {
+			count, ones = right, left
+		}
+		host := make([]float64, count.N())
+		for i := range host {
+			host[i] = float64(i)
+		}
+		dev.Upload(count, host)
+		dev.Fill(ones, 1)
+		dev.SampleProduct(z, pattern, 1, left, right, 0)
+		return z.ToHost()
+	}
+	i, j := index(true), index(false)
+	if dev.Err() != nil {
+		return [2]lines{}
+	}
+	return [2]lines{listed(m, i, j), listed(n, j, i)}
+}
+
+func listed(n int, line, other []float64) lines {
+	l := lines{make([]int, n+1), make([]int, len(line))}
+	for _, i := range line {
+		l.ptr[int(i)+1]++
+	}
+	for i := range n {
+		l.ptr[i+1] += l.ptr[i]
+	}
+	next := append([]int(nil), l.ptr[:n]...)
+	for e, i := range line {
+		l.other[next[int(i)]] = int(other[e])
+		next[int(i)]++
+	}
+	return l
+}
+
+// blockValues is the number of values in the T_i of all lines, for factors with k columns.
+func (l lines) blockValues(k int) int {
+	count := 0
+	for i := range len(l.ptr) - 1 {
+		count += min(l.ptr[i+1]-l.ptr[i], k)
+	}
+	return count * k
+}
+
+// newFactorHessian computes the blocks at U diag(f) V*, u being m x k and v n x k. The misfit
+// A(L R*) - y at the places is the caller's.
+func (w *matrices) newFactorHessian(ctx context.Context, u array.Batch, f []float64, v, misfit array.Batch, mu float64) (*factorHessian, error) {
+	dev, k := w.dev, len(f)
+	h := &factorHessian{dev: dev, mu: mu, k: k, d: misfit.N(), rows: w.m >= w.n, pattern: w.pattern, misfit: misfit}
+	root := make([]float64, k)
+	for i := range root {
+		root[i] = math.Sqrt(f[i])
+	}
+	for i, x := range []array.Batch{u, v} {
+		factor := dev.Alloc(1, x.K()*k)
+		subspace.ScaleColumns(factor.Reshape(x.K(), k), x, root)
+		h.side[i] = factorSide{n: x.K(), factor: factor}
+	}
+	var diagonal array.Batch
+	for i := range h.side {
+		inverse, err := h.side[i].invertBlocks(ctx, dev, w.seen[i], h.side[1-i].factor.ToHost(), k, mu, i == h.in())
+		if err != nil {
+			h.free()
+			return nil, err
+		}
+		if i == h.in() {
+			diagonal = inverse
+		}
+	}
+	defer diagonal.Free()
+	mass := w.mass(u, v)
+	mass.Rows.Free()
+	mass.Columns.Free()
+	stays := v
+	if h.in() == rowSide {
+		stays = u
+	}
+	h.deflate(stays, f, mass.Core, diagonal)
+	return h, dev.Err()
+}
+
+// deflate computes the part of the preconditioner along P = V N, from the diagonals of D_R^{-1}, n x k.
+func (h *factorHessian) deflate(v array.Batch, f, core []float64, diagonal array.Batch) {
+	dev, k := h.dev, h.k
+	h.unit, h.identity = dev.Alloc(1, v.K()*k), dev.Alloc(1, k*k)
+	coefficients := make([][]float64, 4)
+	for i := range coefficients {
+		coefficients[i] = make([]float64, k*k)
+	}
+	same, turned, nullSame, nullTurned := coefficients[0], coefficients[1], coefficients[2], coefficients[3]
+	dev.Copy(h.unit.Reshape(v.K(), k), v)
+	dev.Fill(h.identity, 0)
+	dev.Fill(h.identity.Reshape(k, k).Diagonal(), 1)
+	squares, along := dev.Alloc(v.K(), k), dev.Alloc(k, k)
+	defer squares.Free()
+	defer along.Free()
+	dev.Mul(squares, v, v)
+	dev.Gemm(true, false, 1, squares, diagonal, 0, along)
+	have := along.ToHost()
+	least := leastMass(core)
+	for i := range k {
+		for j := range k {
+			hij, hji := max(core[i*k+j], least), max(core[j*k+i], least)
+			if !h.rows {
+				hij, hji = hji, hij
+			}
+			both := f[i] + f[j]
+			e := hij*h.mu/(hij*f[j]+h.mu) + hji*h.mu/(hji*f[i]+h.mu)
+			mean := (have[i*k+j]*f[j] + have[j*k+i]*f[i]) / both
+			gamma := max(1/(e*both)-mean, 0) / both
+			at, cross := i*k+j, math.Sqrt(f[i])*math.Sqrt(f[j])
+			same[at], turned[at] = gamma*f[j], gamma*cross
+			nullSame[at], nullTurned[at] = -f[i]/both, cross/both
+		}
+	}
+	for i, to := range []*array.Batch{&h.same, &h.turned, &h.nullSame, &h.nullTurned} {
+		*to = dev.Alloc(1, k*k)
+		dev.Upload(*to, coefficients[i])
+	}
+}
+
+// leastMass is the smallest mass along u_i v_j* that is counted.
+func leastMass(core []float64) float64 {
+	sum := 0.0
+	for _, x := range core {
+		sum += x
+	}
+	if sum > 0 {
+		return 1e-6 * sum / float64(len(core))
+	}
+	return 1
+}
+
+// invertBlocks computes the T_i from the other side's factor. The lines are shared among the
+// processors; each is computed by itself, so that its bits depend on nothing else. The diagonals of
+// D^{-1}, n x k, are returned where they are wanted.
+func (s *factorSide) invertBlocks(ctx context.Context, dev array.Device, l lines, other []float64, k int, mu float64, wanted bool) (diagonal array.Batch, err error) {
+	at := make([]int, s.n+1)
+	for i := range s.n {
+		at[i+1] = at[i] + min(l.ptr[i+1]-l.ptr[i], k)
+	}
+	s.count = at[s.n]
+	places := make([]int, s.count)
+	for i := range s.n {
+		for e := at[i]; e < at[i+1]; e++ {
+			places[e] = i*s.count + e
+		}
+	}
+	t := make([]float64, s.count*k)
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			var w blockWork
+			for i := int(next.Add(1)) - 1; i < s.n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				w.root(t[at[i]*k:at[i+1]*k], l.other[l.ptr[i]:l.ptr[i+1]], other, k, mu)
+			}
+		})
+	}
+	all.Wait()
+	if err := ctx.Err(); err != nil {
+		return diagonal, err
+	}
+	if wanted {
+		diagonal = inverseDiagonal(dev, t, at, k, mu)
+	}
+	if s.count == 0 {
+		return diagonal, nil
+	}
+	s.t = dev.Alloc(1, len(t))
+	dev.Upload(s.t, t)
+	s.places = dev.NewPattern(s.n, s.count, places)
+	return diagonal, dev.Err()
+}
+
+// inverseDiagonal is that of (I - T_i* T_i)/mu for every line.
+func inverseDiagonal(dev array.Device, t []float64, at []int, k int, mu float64) array.Batch {
+	n := len(at) - 1
+	host := make([]float64, n*k)
+	for i := range n {
+		row := host[i*k:][:k]
+		for e := at[i]; e < at[i+1]; e++ {
+			for l, x := range t[e*k:][:k] {
+				row[l] += x * x
+			}
+		}
+		for l, x := range row {
+			row[l] = (1 - x) / mu
+		}
+	}
+	b := dev.Alloc(n, k)
+	dev.Upload(b, host)
+	return b
+}
+
+// blockWork is the memory for the block of a line.
+type blockWork struct{ rows, gram []float64 }
+
+func grown(x *[]float64, n int) []float64 {
+	if cap(*x) < n {
+		*x = make([]float64, n)
+	}
+	return (*x)[:n]
+}
+
+// ridge is added to the diagonal of a Gram matrix that has no Cholesky factor, relative to its
+// largest entry.
+const ridge = 1e-14
+
+// root sets t to T with T*T = I - mu (mu I + X*X)^{-1}, where X has the given rows of the matrix of k
+// columns: with a root X' of X*X = X'* X' that has as many rows as t,
+//
+//	T = (mu I + X' X'*)^{-1/2} X'.
+func (w *blockWork) root(t []float64, rows []int, of []float64, k int, mu float64) {
+	n := len(rows)
+	if n == 0 {
+		return
+	}
+	x := grown(&w.rows, n*k)
+	for u, j := range rows {
+		copy(x[u*k:][:k], of[j*k:][:k])
+	}
+	if n > k {
+		w.triangle(t, x, n, k)
+		n = k
+	} else {
+		copy(t, x)
+	}
+	g := grown(&w.gram, n*n)
+	sym := blas64.Symmetric{N: n, Stride: n, Data: g, Uplo: blas.Upper}
+	clear(g)
+	of1 := blas64.General{Rows: n, Cols: k, Stride: k, Data: t}
+	blas64.Syrk(blas.NoTrans, 1, of1, 0, sym)
+	for i := range n {
+		g[i*n+i] += mu
+	}
+	r, ok := lapack64.Potrf(sym)
+	if !ok { // not finite
+		clear(t)
+		return
+	}
+	blas64.Trsm(blas.Left, blas.Trans, 1, r, of1)
+}
+
+// triangle sets t to a k x k root of x* x: its Cholesky factor.
+func (w *blockWork) triangle(t, x []float64, n, k int) {
+	g := grown(&w.gram, k*k)
+	clear(g)
+	sym := blas64.Symmetric{N: k, Stride: k, Data: g, Uplo: blas.Upper}
+	blas64.Syrk(blas.Trans, 1, blas64.General{Rows: n, Cols: k, Stride: k, Data: x}, 0, sym)
+	most := 0.0
+	for i := range k {
+		most = max(most, g[i*k+i])
+	}
+	for add := 0.0; ; add = max(4*add, ridge*most) {
+		for i := range k {
+			copy(t[i*k+i:(i+1)*k], g[i*k+i:(i+1)*k])
+			clear(t[i*k : i*k+i])
+			t[i*k+i] += add
+		}
+		if _, ok := lapack64.Potrf(blas64.Symmetric{N: k, Stride: k, Data: t, Uplo: blas.Upper}); ok || !(add < most) {
+			return
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package solve
+
+import (
+	"surepipe/array"
+)
+
+// factorHessian is the second derivative of
+//
+//	phi(L, R) = 1/2 ||A(L R*) - y||^2 + mu/2 (||L||^2 + ||R||^2)
+//
+// where A picks entries, at m x k and n x k matrices L and R. With L = U F^{1/2} and R = V F^{1/2}
+// the minimum of phi over all factors of B = U F V* is 1/2 ||A B - y||^2 + mu ||B||_* (Srebro,
+// Rennie and Jaakkola, NIPS 2004; Burer and Monteiro, Mathematical Programming 95, 2003). With G =
+// A*(A(L R*) - y) and the direction (Q, P) it is
+//
+//	D_L Q + C P,   C* Q + D_R P:
+//	(D_L Q)_i = mu q_i + sum_j (q_i, r_j) r_j,   (C P)_i = sum_j (l_i, p_j) r_j + g_ij p_j,
+//
+// sums over the entries j that are seen in row i, and likewise for columns. D_L and D_R have a k x k
+// block for each row and each column, and are inverted exactly: with T_i* T_i = I - mu D_i^{-1},
+//
+//	D_i^{-1} q = (q - T_i* T_i q)/mu,
+//
+// where T_i has as many rows as there are entries seen, and at most k. One of the factors is
+// eliminated, that of the longer side, say L:
+//
+//	(D_R - C* D_L^{-1} C) P = b_R - C* D_L^{-1} b_L,   Q = D_L^{-1} (b_L - C P).
+//
+// Preconditioned by D_R the eigenvalues are those of I minus the product of two contractions, at most
+// 1. That takes half of the conjugate gradient steps of the whole system with the blocks as
+// preconditioner, and each is cheaper (Reid, SIAM J. Numer. Anal. 9, 1972).
+//
+// Directions (L M, -R M*) do not change L R* to first order. Where M is antisymmetric the second
+// derivative is 0 along them, and so is every right-hand side. Where the values f are small, directions
+// P = V N have little curvature beside their share mu in D_R. With h_ij the mean of the mask's zeros
+// and ones along u_i v_j*, of which N_ij and N_ji change the parts s_j N_ij + s_i N_ji, s = f^{1/2}, the
+// quadratic form of the reduced system there is about
+//
+//	sum_{i<=j} e_ij (s_j N_ij + s_i N_ji)^2,   e_ij = h_ij mu/(h_ij f_j + mu) + h_ji mu/(h_ji f_i + mu),
+//
+// for i = j half of that, and the preconditioner is D_R^{-1} + V (gamma o .) V*, which adds what
+// D_R^{-1} lacks of the inverse of that form (an additive coarse space: Smith, Bjorstad and Gropp,
+// Domain Decomposition, 1996). On a completion of 500 x 250 with 12,500 entries, at rank 49, conjugate
+// gradients take 14 steps in place of 33.
+type factorHessian struct {
+	dev     array.Device
+	mu      float64
+	k       int  // columns of the factors
+	d       int  // entries seen
+	rows    bool // the rows' factor L is eliminated, else R
+	pattern array.Pattern
+	misfit  array.Batch   // A(L R*) - y at the places, 1 x d; not owned
+	side    [2]factorSide // of the rows, and of the columns
+
+	// Where it is not zero, over[0] over[1]* is subtracted from G.
+	over       [2]array.Batch
+	indefinite bool // a direction of negative curvature was met
+
+	unit         array.Batch // V of the side that stays, 1 x n k
+	identity     array.Batch // k x k
+	same, turned array.Batch // the coefficients of V* z and of its transpose in N, 1 x k^2
+	// The same of V* P, that take the directions P = -V F^{1/2} M*, M antisymmetric, out of P.
+	nullSame, nullTurned array.Batch
+}
+
+// factorSide is a factor and the inverse of its blocks.
+type factorSide struct {
+	n      int           // lines
+	factor array.Batch   // 1 x n k
+	places array.Pattern // of T's rows: line i has those of T_i
+	t      array.Batch   // the rows of all T_i, one after the other; 1 x count k
+	count  int
+}
+
+// rowSide and columnSide index factorHessian.side.
+const (
+	rowSide    = 0
+	columnSide = 1
+)
+
+// out is the side that is eliminated, and in the other one.
+func (h *factorHessian) out() int {
+	if h.rows {
+		return rowSide
+	}
+	return columnSide
+}
+
+func (h *factorHessian) in() int { return 1 - h.out() }
+
+// len is the number of coordinates of a side's part of a direction.
+func (h *factorHessian) len(side int) int { return h.side[side].n * h.k }
+
+// sample sets z to the entries of X R* for a part X of the rows' side, or of L X*, plus beta z.
+func (h *factorHessian) sample(side int, z, x array.Batch, beta float64) {
+	if side == rowSide {
+		h.dev.SampleProduct(z, h.pattern, 1, x, h.side[columnSide].factor, beta)
+	} else {
+		h.dev.SampleProduct(z, h.pattern, 1, h.side[rowSide].factor, x, beta)
+	}
+}
+
+// spread sets dst, a part of the given side, to Z R or Z* L, with Z the sparse matrix of the entries z.
+func (h *factorHessian) spread(side int, dst, z array.Batch) {
+	h.dev.SpreadProduct(side == columnSide, 1, h.pattern, z, h.side[1-side].factor, 0, dst)
+}
+
+// couple sets dst, a part of the given side, to the coupling's product with x, one of the other
+// side.
+func (h *factorHessian) couple(side int, dst, x array.Batch) {
+	z := h.dev.Alloc(x.K(), h.d)
+	h.sample(1-side, z, x, 0)
+	h.spread(side, dst, z)
+	z.Free()
+	h.dev.SpreadProduct(side == columnSide, 1, h.pattern, h.misfit, x, 1, dst)
+	if h.over[0].IsZero() {
+		return
+	}
+	from, to, l := h.over[1-side], h.over[side], h.over[0].N()
+	t := h.dev.Alloc(l, h.k)
+	for i := range x.K() {
+		h.dev.Gemm(true, false, 1, from, x.Rows(i, i+1).Reshape(from.K(), h.k), 0, t)
+		h.dev.Gemm(false, false, -1, to, t, 1, dst.Rows(i, i+1).Reshape(to.K(), h.k))
+	}
+	t.Free()
+}
+
+// invert sets dst = D^{-1} x for a part x of the given side; they may be the same batch.
+func (h *factorHessian) invert(side int, dst, x array.Batch) {
+	s := &h.side[side]
+	if s.count == 0 {
+		h.dev.Lin(dst, 1/h.mu, x, 0, array.Batch{})
+		return
+	}
+	z := h.dev.Alloc(x.K(), s.count)
+	h.dev.SampleProduct(z, s.places, 1, x, s.t, 0)
+	h.dev.Lin(dst, 1/h.mu, x, 0, array.Batch{})
+	h.dev.SpreadProduct(false, -1/h.mu, s.places, z, s.t, 1, dst)
+	z.Free()
+}
+
+// eliminate sets dst = C* D^{-1} x for a part x of the eliminated side, and x to D^{-1} x.
+func (h *factorHessian) eliminate(dst, x array.Batch) {
+	h.invert(h.out(), x, x)
+	h.couple(h.in(), dst, x)
+}
+
+// square sets dst = -C* D^{-1} C x: beside D on the side that stays it is the reduced system.
+func (h *factorHessian) square(dst, x array.Batch) {
+	t := h.dev.Alloc(x.K(), h.len(h.out()))
+	h.couple(h.out(), t, x)
+	h.eliminate(dst, t)
+	t.Free()
+	h.dev.Lin(dst, -1, dst, 0, array.Batch{})
+}
+
+// precondition sets dst to the preconditioner's product with z on the side that stays, without the
+// directions along which the second derivative is 0, and image to that of D_R with dst; the three are
+// different batches.
+func (h *factorHessian) precondition(dst, image, z array.Batch) {
+	dev, side, k, count := h.dev, h.in(), h.k, z.K()
+	n := array.Shape{Rows: h.side[side].n, Cols: k}
+	square := array.Shape{Rows: k, Cols: k}
+	rest := dev.Alloc(count, z.N())
+	h.invert(side, rest, z)
+	y, t, sum := dev.Alloc(count, k*k), dev.Alloc(count, k*k), dev.Alloc(count, k*k)
+	add := func(x, same, turned array.Batch, beta float64) {
+		dev.GemmEach(true, false, 1, h.unit, n, x, n, 0, y)
+		dev.GemmEach(true, false, 1, y, square, h.identity, square, 0, t)
+		dev.Mul(y, y, same)
+		dev.Mul(t, t, turned)
+		dev.Lin(y, 1, y, 1, t)
+		dev.Lin(sum, 1, y, beta, sum)
+	}
+	dev.Fill(sum, 0)
+	add(z, h.same, h.turned, 0)
+	add(rest, h.nullSame, h.nullTurned, 1)
+	dev.GemmEach(false, false, 1, h.unit, n, sum, square, 0, dst)
+	y.Free()
+	t.Free()
+	sum.Free()
+	at := dev.Alloc(count, h.d)
+	h.sample(side, at, dst, 0)
+	h.spread(side, image, at)
+	at.Free()
+	dev.Lin(image, 1, image, h.mu, dst)
+	dev.Lin(image, 1, image, 1, z)
+	dev.Lin(dst, 1, dst, 1, rest)
+	rest.Free()
+}
+
+// bytes is the memory of the blocks.
+func (h *factorHessian) bytes() int64 {
+	bytes := int64(0)
+	for i := range h.side {
+		s := &h.side[i]
+		bytes += s.t.Bytes() + s.factor.Bytes() + 16*int64(s.count)
+	}
+	return bytes + h.unit.Bytes() + h.identity.Bytes() + 4*h.same.Bytes()
+}
+
+func (h *factorHessian) free() {
+	for i := range h.side {
+		s := &h.side[i]
+		s.t.Free()
+		s.factor.Free()
+		if s.places != nil {
+			s.places.Free()
+		}
+	}
+	for _, b := range []array.Batch{h.unit, h.identity, h.same, h.turned, h.nullSame, h.nullTurned, h.over[0], h.over[1]} {
+		b.Free()
+	}
+}

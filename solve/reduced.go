@@ -1,0 +1,165 @@
+package solve
+
+import (
+	"context"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/prox/subspace"
+	"surepipe/solve/internal/limits"
+	"surepipe/space"
+)
+
+// Reduced is the system of the derivative at a solution of low rank B = L R* in the coordinates of
+// one factor, the other one being eliminated ([factorHessian]). With A_L Q = A(Q R*) and A_R P = A(L
+// P*) it is
+//
+//	D mu_hat = A_L D_L^{-1} A_L* + M S^{-1} M*,
+//	M = A_R - A_L D_L^{-1} C,   S = D_R - C* D_L^{-1} C,
+//
+// where M is the operator that it is as a [linops.Restricted], D_R is its preconditioner, and S is D_R
+// plus Square. It lives no longer than the Selection that A is.
+type Reduced struct {
+	h      *factorHessian
+	order  array.Index // A's row of every place, or nil
+	misfit array.Batch // the Hessian's
+}
+
+var _ linops.Restricted = (*Reduced)(nil)
+
+// Dims is d and the number of coordinates, k for every line of the side that stays.
+func (r *Reduced) Dims() (d, n int) { return r.h.d, r.h.len(r.h.in()) }
+
+// sorted is z in the order of the places, which the caller frees where owned is true.
+func (r *Reduced) sorted(z array.Batch) (_ array.Batch, owned bool) {
+	if r.order == nil {
+		return z, false
+	}
+	t := r.h.dev.Alloc(z.K(), z.N())
+	r.h.dev.Gather(t, z, r.order)
+	return t, true
+}
+
+// image sets dst to the values z at the places, or adds them, in the order of A's rows.
+func (r *Reduced) image(dst, z array.Batch, add bool) {
+	dev := r.h.dev
+	if r.order != nil {
+		t := dev.Alloc(z.K(), z.N())
+		defer t.Free()
+		dev.Scatter(t, z, r.order)
+		z = t
+	}
+	if add {
+		dev.Lin(dst, 1, dst, 1, z)
+	} else {
+		dev.Copy(dst, z)
+	}
+}
+
+// Forward sets dst_i = M p_i.
+func (r *Reduced) Forward(dst, p array.Batch) {
+	h := r.h
+	t, z := h.dev.Alloc(p.K(), h.len(h.out())), h.dev.Alloc(p.K(), h.d)
+	h.couple(h.out(), t, p)
+	h.invert(h.out(), t, t)
+	h.sample(h.out(), z, t, 0)
+	h.sample(h.in(), z, p, -1)
+	t.Free()
+	r.image(dst, z, false)
+	z.Free()
+}
+
+// Adjoint sets dst_i = M* z_i.
+func (r *Reduced) Adjoint(dst, z array.Batch) {
+	h := r.h
+	z, owned := r.sorted(z)
+	t, own := h.dev.Alloc(z.K(), h.len(h.out())), h.dev.Alloc(z.K(), h.len(h.in()))
+	h.spread(h.out(), t, z)
+	h.spread(h.in(), own, z)
+	if owned {
+		z.Free()
+	}
+	h.eliminate(dst, t)
+	t.Free()
+	h.dev.Lin(dst, -1, dst, 1, own)
+	own.Free()
+}
+
+// Apart adds A_L D_L^{-1} A_L* w_i to dst_i.
+func (r *Reduced) Apart(dst, w array.Batch) {
+	h := r.h
+	sorted, owned := r.sorted(w)
+	t := h.dev.Alloc(w.K(), h.len(h.out()))
+	h.spread(h.out(), t, sorted)
+	if owned {
+		sorted.Free()
+	}
+	h.invert(h.out(), t, t)
+	z := h.dev.Alloc(w.K(), h.d)
+	h.sample(h.out(), z, t, 0)
+	t.Free()
+	r.image(dst, z, true)
+	z.Free()
+}
+
+// Square sets dst_i = -C* D_L^{-1} C p_i; they are different batches.
+func (r *Reduced) Square(dst, p array.Batch) { r.h.square(dst, p) }
+
+// Precondition sets dst_i to about S^{-1} z_i, by a positive definite operator, and image_i = D_R dst_i;
+// the three are different batches.
+func (r *Reduced) Precondition(dst, image, z array.Batch) { r.h.precondition(dst, image, z) }
+
+// Work is the memory in bytes that its products take for each vector, besides their results.
+func (r *Reduced) Work() int64 {
+	h := r.h
+	return 8 * int64(h.len(h.out())+h.d+max(h.side[0].count, h.side[1].count))
+}
+
+// Bytes counts the factors, the blocks and the misfit.
+func (r *Reduced) Bytes() int64 { return r.h.bytes() + r.misfit.Bytes() }
+
+// Release frees them.
+func (r *Reduced) Release() {
+	r.h.free()
+	r.misfit.Free()
+}
+
+// mostBlocks is the largest number of values in the blocks of a [factorHessian], 1.5 GiB.
+const mostBlocks = 3 << 26
+
+// reduces reports whether the derivative at rank k is computed with one factor eliminated: the tangent
+// space is large, and the blocks fit.
+func (w *matrices) reduces(k int) bool {
+	return float64((w.m+w.n-k)*k) >= limits.Reduced*float64(w.ab.N()) && w.blocksFit(k)
+}
+
+// blocksFit reports whether the blocks of factors with k columns are few enough to be kept.
+func (w *matrices) blocksFit(k int) bool {
+	values := w.seen[rowSide].blockValues(k) + w.seen[columnSide].blockValues(k)
+	free, bounded := w.dev.Available()
+	return values <= mostBlocks && !(bounded && 16*int64(values) > free)
+}
+
+// reducedTangent is the tangent space at the first r triplets, with the [Reduced] system.
+func (w *matrices) reducedTangent(ctx context.Context, all subspace.Triplets, r int, margin func(array.Batch) float64) (*Tangent, error) {
+	misfit := w.dev.Alloc(1, w.z.N())
+	w.dev.Copy(misfit, w.z)
+	f := make([]float64, r)
+	for i := range f {
+		f[i] = all.Sigma[i] - w.tau
+	}
+	h, err := w.newFactorHessian(ctx, all.U.Cols(0, r), f, all.V.Cols(0, r), misfit, w.lambda)
+	if err != nil {
+		misfit.Free()
+		return nil, err
+	}
+	reduced := &Reduced{h, w.order, misfit}
+	model := &prox.Model{Space: space.Tangent(w.shape, r, h.side[rowSide].factor, h.side[columnSide].factor), Margin: margin}
+	t := &Tangent{A: reduced, Model: model, Reduced: reduced}
+	if err := w.dev.Err(); err != nil {
+		t.release()
+		return nil, err
+	}
+	return t, nil
+}

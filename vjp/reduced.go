@@ -1,0 +1,29 @@
+package vjp
+
+import (
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/solve"
+)
+
+// reduce makes the system that of a solver in which a part of the coordinates is eliminated: conjugate
+// gradients solve it for the images, and what the eliminated part contributes by itself is added to
+// them.
+func (l *implicit) reduce(r *solve.Reduced) { l.reduced, l.pre = r, rest{r} }
+
+// square applies A*A, or what stands for it in a reduced system; nil where A and A* do.
+func (l *implicit) square() func(dst, b array.Batch) {
+	if l.reduced != nil {
+		return l.reduced.Square
+	}
+	return linops.StructureOf(l.op).Normal
+}
+
+// rest is the preconditioner of a reduced system as J, with its metric as K.
+type rest struct{ r *solve.Reduced }
+
+func (rest) flat() bool { return false }
+
+func (p rest) apply(jr, kr, r array.Batch, _ bool) {
+	p.r.Precondition(jr, kr, r)
+}

@@ -1,0 +1,53 @@
+package vjp_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/prox"
+	"surepipe/solve/solvetest"
+	"surepipe/vjp"
+)
+
+// With one factor eliminated solutions, images and bounds of forms are those of the solver that
+// computes every singular value, on tall, wide and square matrices.
+func TestReducedSystemsChangeNothingButRounding(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		vjp.FactorAll(t)
+		solvetest.ReduceAll(t)
+		for _, shape := range []array.Shape{{Rows: 60, Cols: 40}, {Rows: 40, Cols: 60}, {Rows: 45, Cols: 45}} {
+			t.Run(fmt.Sprint(shape), func(t *testing.T) {
+				arraytest.NoLeak(t, dev)
+				const d = 500
+				a, y := solvetest.Completion(t, dev, shape, d)
+				r := prox.NewNuclear(shape, 3)
+				o := vjp.Options{Derivative: vjp.Implicit, Tol: 1e-10}
+				got := solved(t, newSolver(t, "fista", vjp.Problem{A: a, R: r, Device: dev}, o), dev, y)
+				defer got.Release()
+				want := solved(t, newSolver(t, "fista", vjp.Problem{A: plain{a}, R: r, Device: dev}, o), dev, y)
+				defer want.Release()
+				size := floats.Norm(y, 2)
+				if e := floats.Distance(got.B.ToHost(), want.B.ToHost(), 2); !(e <= 1e-7*size) {
+					t.Errorf("%v: b is off by %.3g, y of size %.3g", shape, e, size)
+				}
+				probes, images := dev.Alloc(3, d), dev.Alloc(3, d)
+				defer probes.Free()
+				defer images.Free()
+				dev.Upload(probes, solvetest.Gaussian(rand.New(rand.NewPCG(1, 2)), 3*d))
+				image := func(s *vjp.Solution) []float64 {
+					if err := s.Linearization.VJP(t.Context(), images, probes); err != nil {
+						t.Fatal(err)
+					}
+					return images.ToHost()
+				}
+				near(t, "the Jacobian's images", image(got), image(want), 1e-6)
+				checkBounds(t, dev, vjp.Problem{A: a, R: r, Device: dev}, y)
+			})
+		}
+	})
+}

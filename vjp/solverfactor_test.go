@@ -1,0 +1,109 @@
+package vjp_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/linops"
+	"surepipe/loss"
+	"surepipe/prox"
+	"surepipe/solve"
+	"surepipe/solve/solvetest"
+	"surepipe/vjp"
+)
+
+// Along a path of weights, for the squared loss and for others, the solver's own factors show the
+// images, the trace and the diagonal of the derivative at every solution, as factors made anew do.
+func TestSolversFactorsAlongPaths(t *testing.T) {
+	dev := array.NewHost()
+	arraytest.NoLeak(t, dev)
+	const d, p, probes = 150, 200, 5
+	rng := rand.New(rand.NewPCG(3, 14))
+	a := linops.NewDense(dev, mat.NewDense(d, p, solvetest.Gaussian(rng, d*p)))
+	defer a.Release()
+	logistic, _ := loss.Logistic(nil)
+	poisson, _ := loss.Poisson(nil)
+	huber, _ := loss.Huber(3, nil)
+	for name, c := range map[string]struct {
+		l       loss.Loss
+		largest float64
+		least   int // weights at which the solver's factors must serve
+	}{"squared": {nil, 20, 11}, "logistic": {logistic, 15, 11}, "poisson": {poisson, 25, 11}, "huber": {huber, 20, 0}} {
+		y := solvetest.Gaussian(rng, d)
+		for i := range y {
+			switch name {
+			case "logistic":
+				y[i] = math.Round(1 / (1 + math.Exp(-y[i])))
+			case "poisson":
+				y[i] = math.Floor(3 * math.Abs(y[i]))
+			}
+		}
+		on := dev.Put(y, 1, d)
+		probe, image, other := dev.Put(solvetest.Gaussian(rng, probes*d), probes, d), dev.Alloc(probes, d), dev.Alloc(probes, d)
+		for _, ridge := range []float64{0, 2} {
+			base, err := vjp.NewSolver(t.Context(), "active-set", vjp.Problem{A: a, Loss: c.l, R: prox.NewElasticNet(c.largest, ridge), Device: dev}, vjp.Options{Images: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			served := 0
+			var path solve.Path
+			for k := range 12 {
+				s, err := base.Reweight(t.Context(), prox.NewElasticNet(c.largest*math.Pow(0.8, float64(k)), ridge))
+				if err != nil {
+					t.Fatal(err)
+				}
+				sol, err := s.SolveFrom(t.Context(), on, vjp.From{Path: &path})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !sol.Converged {
+					t.Errorf("%s: %+v", name, sol.Convergence)
+				}
+				closed := sol.Linearization.Closed()
+				if slices.ContainsFunc(sol.Choices, func(c vjp.Choice) bool { return c.Chosen == "factored by the solver" }) {
+					served++
+					if !closed.Images(image, probe) {
+						t.Errorf("%s, weight %d: the factors have gone", name, k)
+					}
+					if err := sol.Linearization.VJP(t.Context(), other, probe); err != nil {
+						t.Fatal(err)
+					}
+					diagonal, err := closed.Diagonal()
+					if err != nil {
+						t.Fatal(err)
+					}
+					sum := 0.0
+					for _, h := range diagonal {
+						sum += h
+					}
+					close := func(what string, got, want []float64) {
+						if off := floats.Distance(got, want, 2); !(off <= 1e-8*floats.Norm(want, 2)) {
+							t.Errorf("%s, ridge %g, weight %d: %s differ by %g of %g", name, ridge, k, what, off, floats.Norm(want, 2))
+						}
+					}
+					close("images", image.ToHost(), other.ToHost())
+					close("leverages", closed.Leverages(), diagonal)
+					close("traces", []float64{closed.Trace}, []float64{sum})
+				}
+				sol.Release()
+				s.Release()
+			}
+			path.Release()
+			base.Release()
+			if served < c.least {
+				t.Errorf("%s: the solver's factors served %d times", name, served)
+			}
+		}
+		for _, b := range []array.Batch{probe, image, other} {
+			b.Free()
+		}
+		on.Free()
+	}
+}
