@@ -232,11 +232,11 @@ func sampleKernel(t *task, lo, hi int) {
 func sampleTileKernel(t *task, lo, hi int) {
 	impl := blas64.Implementation()
 	h := t.dst.dev.(*Host)
-	r, rows := t.width, gemmTile.rows
+	r, rows := t.width, patternTile.rows
 	mem := h.Alloc(1, rows*r+t.lines.longest*(r+rows))
 	defer h.Free(mem)
 	m := mem.row(0)
-	x, y, out := m[:rows*r], m[rows*r:][:t.lines.longest*r], m[(rows+t.lines.longest)*r:]
+	x, space, out := m[:rows*r], m[rows*r:][:t.lines.longest*r], m[(rows+t.lines.longest)*r:]
 	for i := lo; i < hi; i++ {
 		others := t.lines.other[t.lines.ptr[i]:t.lines.ptr[i+1]]
 		entries := t.lines.entry[t.lines.ptr[i]:t.lines.ptr[i+1]]
@@ -244,14 +244,14 @@ func sampleTileKernel(t *task, lo, hi int) {
 		if n == 0 {
 			continue
 		}
-		gatherLines(y, t.y.row(0), others, r)
+		y := gatherLines(space, t.y.row(0), others, r)
 		for v := 0; v < t.dst.k; v += rows {
 			w := min(rows, t.dst.k-v)
 			for s := range w {
 				copy(x[s*r:][:r], t.x.row(v + s)[i*r:])
 			}
 			clear(x[w*r:])
-			impl.Dgemm(blas.NoTrans, blas.Trans, tileHeight(w), n, r, t.a, x, r, y, r, 0, out, n)
+			impl.Dgemm(blas.NoTrans, blas.Trans, patternTile.height(w), n, r, t.a, x, r, y, r, 0, out, n)
 			for s := range w {
 				d, o := t.dst.row(v+s), out[s*n:][:n]
 				if t.b == 0 {
@@ -268,19 +268,26 @@ func sampleTileKernel(t *task, lo, hi int) {
 	}
 }
 
-// tileHeight is the number of rows to compute where w are needed.
-func tileHeight(w int) int {
-	if gemmTile.padded {
-		return gemmTile.rows
+// gatherLines returns the given rows of the r-column matrix src, copied to dst unless they are one after
+// the other.
+func gatherLines(dst, src []float64, lines []int32, r int) []float64 {
+	if consecutive(lines) {
+		return src[int(lines[0])*r:][:len(lines)*r]
 	}
-	return w
-}
-
-// gatherLines copies the given rows of the r-column matrix src.
-func gatherLines(dst, src []float64, lines []int32, r int) {
 	for u, j := range lines {
 		copy(dst[u*r:][:r], src[int(j)*r:])
 	}
+	return dst
+}
+
+// consecutive reports whether there are lines, one after the other.
+func consecutive(lines []int32) bool {
+	for u, j := range lines {
+		if j != lines[0]+int32(u) {
+			return false
+		}
+	}
+	return len(lines) > 0
 }
 
 // spreadKernel computes lines lo to hi-1 by adding up rows of B_i.
@@ -308,16 +315,16 @@ func spreadKernel(t *task, lo, hi int) {
 func spreadTileKernel(t *task, lo, hi int) {
 	impl := blas64.Implementation()
 	h := t.dst.dev.(*Host)
-	r, rows := t.width, gemmTile.rows
+	r, rows := t.width, patternTile.rows
 	mem := h.Alloc(1, rows*r+t.lines.longest*(r+rows))
 	defer h.Free(mem)
 	m := mem.row(0)
-	out, y, z := m[:rows*r], m[rows*r:][:t.lines.longest*r], m[(rows+t.lines.longest)*r:]
+	out, space, z := m[:rows*r], m[rows*r:][:t.lines.longest*r], m[(rows+t.lines.longest)*r:]
 	for i := lo; i < hi; i++ {
 		others := t.lines.other[t.lines.ptr[i]:t.lines.ptr[i+1]]
 		entries := t.lines.entry[t.lines.ptr[i]:t.lines.ptr[i+1]]
 		n := len(others)
-		gatherLines(y, t.y.row(0), others, r)
+		y := gatherLines(space, t.y.row(0), others, r)
 		for v := 0; v < t.dst.k; v += rows {
 			w := min(rows, t.dst.k-v)
 			if n == 0 {
@@ -330,7 +337,7 @@ func spreadTileKernel(t *task, lo, hi int) {
 					}
 				}
 				clear(z[w*n : rows*n])
-				impl.Dgemm(blas.NoTrans, blas.NoTrans, tileHeight(w), r, n, t.a, z, n, y, r, 0, out, r)
+				impl.Dgemm(blas.NoTrans, blas.NoTrans, patternTile.height(w), r, n, t.a, z, n, y, r, 0, out, r)
 			}
 			for s := range w {
 				c, o := t.dst.row(v + s)[i*r:][:r], out[s*r:][:r]

@@ -183,25 +183,26 @@ func (l *Leverages) WithTrace(trace float64) *Leverages {
 	return &s
 }
 
-// Shifted are the leverages h_i + by: with an intercept by is 1/d.
-func (l *Leverages) Shifted(by float64) *Leverages {
-	shift := func(s sampleSums, by float64) sampleSums {
+// Shifted are the leverages h_i + by(i), where by is the diagonal of a projection whose range is
+// orthogonal to that of M: with an intercept it is 1/d.
+func (l *Leverages) Shifted(by func(i int) float64) *Leverages {
+	shift := func(s sampleSums, sign float64) sampleSums {
 		d := l.sums.d
 		known, seen := make([]float64, d), make([]float64, d)
 		copy(known, s.known)
 		copy(seen, s.seen)
 		for i := range known {
-			// The samples are those of M without the constants, whose part of the row's norm is by.
-			known[i] += by
-			seen[i] += by
+			// The samples are those of M without the projection, whose part of the row's norm is by.
+			known[i] += sign * by(i)
+			seen[i] += sign * by(i)
 		}
 		s.known, s.seen = known, seen
 		return s
 	}
 	s := *l
-	s.direct = shift(l.direct, by)
+	s.direct = shift(l.direct, 1)
 	if l.complement.known != nil {
-		s.complement = shift(l.complement, -by)
+		s.complement = shift(l.complement, -1)
 	}
 	return &s
 }

@@ -196,7 +196,7 @@ func TestMeansOfTheDiagonalDoNotDependOnBatches(t *testing.T) {
 				r.Free()
 				continue
 			}
-			got, err := l.Shifted(1e-3).Mean(c.leftOut)
+			got, err := l.Shifted(func(int) float64 { return 1e-3 }).Mean(c.leftOut)
 			r.Free()
 			if err != nil {
 				t.Fatal(err)
@@ -262,7 +262,7 @@ func TestShiftedLeveragesAreThoseWithTheConstants(t *testing.T) {
 		values, bars := 0.0, 0.0
 		for seed := range 20 {
 			r := c.run(t, e.name, e.queries, Options{Seed: uint64(seed), Batch: 64})
-			got, err := r.Leverages().Shifted(1.0 / d).Mean(c.leftOut)
+			got, err := r.Leverages().Shifted(func(int) float64 { return 1.0 / d }).Mean(c.leftOut)
 			r.Free()
 			if err != nil {
 				t.Fatal(err)

@@ -27,6 +27,9 @@ type Structure struct {
 	ColumnNorms2 func() []float64
 	// Beside are A1, A2, ... where A = [A1 A2 ...].
 	Beside []Operator
+	// Pairs returns the pairs of coordinates of which A's rows are the differences, nil where it turns
+	// out that they are not. It takes memory for every row.
+	Pairs func() *Pairs
 	// Shifts is what is known of A and the circular shifts of images.
 	Shifts Shifts
 	// SolveNormal sets dst = (eta A*A + I)^{-1} rhs for eta >= 0 without an iteration; both are k x
@@ -34,6 +37,8 @@ type Structure struct {
 	// a few values of eta. It returns false and leaves dst unchanged where there is no numerical
 	// solution, because A holds a NaN or eta ||A||^2 overflows.
 	SolveNormal func(dst, rhs array.Batch, eta float64) bool
+	// Passes says what products cost where A is not in memory.
+	Passes Passes
 	// Normal sets dst_i = A*A b_i at a lower cost than A and A*. dst must not overlap b.
 	Normal func(dst, b array.Batch)
 	// Panels computes A* z from parts of z.
@@ -65,6 +70,9 @@ type Structure struct {
 	// and where there is no memory for them, which is then a fault of dev, the given device or
 	// view. They belong to the operator, which frees them.
 	Sampled func(dev array.Device, shape array.Shape) (places array.Pattern, order array.Index)
+	// Project is not nil where A = P S, Sampled describes S and P is an orthogonal projection: it
+	// replaces every z_i, of length d and in the order of A's rows, by P z_i.
+	Project func(z array.Batch)
 }
 
 // Panels compute A* z panel by panel of consecutive rows of A, for a z that need not exist as a

@@ -17,8 +17,12 @@ type source struct {
 		linops.Operator
 		Release()
 	}
-	// places are the entries that a selection picks, in the order of its rows; nil for a matrix.
-	places []int
+	// stored is the operator where its matrix is not in memory, else nil.
+	stored *linops.Stored
+	// places are the entries that a selection picks, in the order of its rows; both are nil for a
+	// matrix.
+	places    []int
+	selection *linops.Selection
 }
 
 // source returns the array of an operator that is an array, unchanged; nil for others.
@@ -72,6 +76,11 @@ func parseMatrix(form matrixForm, expected string) func(*Spec, *operatorNode, *y
 		ref.form, n.matrix = form, ref
 		return func(b *specBuilder, _, _ []int) (built, error) {
 			a := b.loaded[ref]
+			if m := a.mapped; m != nil {
+				op := linops.NewStored(m.Context(), linesOf(m), false)
+				b.p.Missing = m.Missing
+				return built{op: b.keep(source{op: op, stored: op}), rows: []int{m.Rows}, cols: []int{m.Cols}}, nil
+			}
 			if m := a.sparse; m != nil {
 				op, err := newSparse(b.dev, m, a.Name)
 				if err != nil {
@@ -174,7 +183,7 @@ var selectionOperator = operatorKind{
 			if err != nil {
 				return built{}, trim(err)
 			}
-			return built{op: b.keep(source{op: op, places: places}), rows: []int{len(places)}, cols: shape}, nil
+			return built{op: b.keep(source{op: op, places: places, selection: op}), rows: []int{len(places)}, cols: shape}, nil
 		}, nil
 	},
 }

@@ -27,10 +27,14 @@ import (
 //	  adjoint: {wavelet: {family: db4, levels: 4}}
 //	regularizer:
 //	  l1: {weight: lambda, unpenalized: averages}
+//	terms:                           # in place of regularizer: a sum of r(K b)
+//	  - {operator: gradient, regularizer: {joint-l2: lambda}}
+//	  - {regularizer: nonnegative}   # without an operator, of b itself
 //	weights: w                       # optional: w >= 0, a number for each entry of y
 //	noise: {variances: v}            # optional: see Noise
 //	loss: squared                    # optional: logistic, poisson, or {name: huber, delta: 1.5}
 //	intercept: true                  # optional: fit an intercept that is not penalized
+//	effects: [rows, cols]            # optional: the same for the rows and columns of observed entries
 //	standardize: true                # optional: scale the columns of a matrix to variance 1
 //	lambda: 0.1                      # and lambda2, gamma: a number, inf, or 0.1max
 //	sigma2: auto                     # a number, auto, or a method's name
@@ -52,7 +56,10 @@ import (
 // remain free: the dual norm is then that of A*(y - P y), where P is the projection on the span of
 // their columns of A, of which there may be at most 256, or of -A* l' at the fit by these columns. Where other coordinates of b are not held
 // at zero by a norm (a tv1d, which leaves constants free; other blocks), the maximum is known only
-// if the columns of A are orthogonal and of equal norm; otherwise 0.1max is refused.
+// if the columns of A are orthogonal and of equal norm; otherwise 0.1max is refused. With terms the
+// maximum is a weight at which K b = 0, known where one name multiplies norms in all of them: the dual
+// norm of the least u with K* u = A*(y - A b). It is the smallest such weight where the rows of K are
+// independent, and an upper bound of it elsewhere, as for the gradient of an image.
 type Spec struct {
 	// Name is the problem's name, and Path that of the file, for errors.
 	Name, Path string
@@ -62,6 +69,8 @@ type Spec struct {
 	Loss Loss
 	// Intercept and Standardize are the values for the fields of that name of Data.
 	Intercept, Standardize bool
+	// Effects are the unpenalized effects of rows and columns; likewise.
+	Effects Effects
 	// Solver holds the solver's options that the file sets.
 	Solver SpecSolver
 
@@ -72,6 +81,7 @@ type Spec struct {
 	operator    *operatorNode
 	synthesis   *operatorNode
 	regularizer *regularizerNode
+	terms       []term // of which regularizer has the penalties; nil where it penalizes b itself
 	// lossWeights are the weights of the loss, nil where there are none.
 	lossWeights *arrayRef
 	refs        []*arrayRef
@@ -196,12 +206,12 @@ func tabIndent(text []byte, line int) int {
 }
 
 func (s *Spec) parse(root *yaml.Node) error {
-	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "loss", "weights", "noise", "intercept", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
+	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "terms", "loss", "weights", "noise", "intercept", "effects", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
 	if err != nil {
 		return err
 	}
 	for _, key := range []string{"data", "operator", "regularizer"} {
-		if f.nodes[key] == nil {
+		if f.nodes[key] == nil && (key != "regularizer" || f.nodes["terms"] == nil) {
 			return s.errorf(root.Line, "key %q is missing, expected a specification with data, operator and regularizer", key)
 		}
 	}
@@ -219,53 +229,58 @@ func (s *Spec) parse(root *yaml.Node) error {
 	if s.operator, err = s.parseOperator(f.nodes["operator"]); err != nil {
 		return err
 	}
-	if n := f.nodes["synthesis"]; n != nil {
-		if s.synthesis, err = s.parseOperator(n); err != nil {
-			return err
-		}
+	switch r, terms := f.nodes["regularizer"], f.nodes["terms"]; {
+	case r != nil && terms != nil:
+		return s.errorf(terms.Line, "there are both regularizer and terms, expected one of them: a term without an operator is a regularizer of b")
+	case terms != nil:
+		err = s.parseTerms(terms)
+	default:
+		s.regularizer, err = s.parseRegularizer(r)
 	}
-	if s.regularizer, err = s.parseRegularizer(f.nodes["regularizer"]); err != nil {
+	if err != nil {
 		return err
 	}
-	if n := f.nodes["loss"]; n != nil {
-		if err := s.parseLoss(n); err != nil {
+	return s.parseOptional(f)
+}
+
+// parseOptional reads the keys that need not be there.
+func (s *Spec) parseOptional(f section) error {
+	truth := func(name string, to *bool) func(*yaml.Node) error {
+		return func(n *yaml.Node) (err error) {
+			*to, err = s.truth(n, name)
 			return err
 		}
 	}
-	if n := f.nodes["weights"]; n != nil {
-		if s.lossWeights, err = s.ref(n, "weights"); err != nil {
-			return err
-		}
+	type key struct {
+		name  string
+		parse func(*yaml.Node) error
 	}
-	for _, key := range []struct {
-		name string
-		to   *bool
-	}{{"intercept", &s.Intercept}, {"standardize", &s.Standardize}} {
-		if n := f.nodes[key.name]; n != nil {
-			if *key.to, err = s.truth(n, key.name); err != nil {
-				return err
-			}
-		}
-	}
-	if n := f.nodes["noise"]; n != nil {
-		if err := s.parseNoise(n); err != nil {
+	keys := []key{
+		{"synthesis", func(n *yaml.Node) (err error) {
+			s.synthesis, err = s.parseOperator(n)
 			return err
-		}
+		}},
+		{"loss", s.parseLoss},
+		{"weights", func(n *yaml.Node) (err error) {
+			s.lossWeights, err = s.ref(n, "weights")
+			return err
+		}},
+		{"intercept", truth("intercept", &s.Intercept)},
+		{"standardize", truth("standardize", &s.Standardize)},
+		{"effects", s.parseEffects},
+		{"noise", s.parseNoise},
+		{"sigma2", s.parseSigma2},
+		{"solver", s.parseSolver},
 	}
 	for _, name := range weightNames {
-		if n := f.nodes[name]; n != nil {
-			if err := s.parseWeight(n, name); err != nil {
+		keys = append(keys, key{name, func(n *yaml.Node) error { return s.parseWeight(n, name) }})
+	}
+	for _, k := range keys {
+		if n := f.nodes[k.name]; n != nil {
+			if err := k.parse(n); err != nil {
 				return err
 			}
 		}
-	}
-	if n := f.nodes["sigma2"]; n != nil {
-		if err := s.parseSigma2(n); err != nil {
-			return err
-		}
-	}
-	if n := f.nodes["solver"]; n != nil {
-		return s.parseSolver(n)
 	}
 	return nil
 }

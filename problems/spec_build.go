@@ -85,12 +85,14 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 			p.unpenalize()
 		}
 	}
-	penalties, err := b.regularizer(s.regularizer, part{a.cols, a.colAverages}, a.parts)
+	if data.Effects.Some() {
+		if data.Y, err = b.withoutEffects(data, from, a.cols); err != nil {
+			return err
+		}
+	}
+	penalties, err := b.penalties(data, a)
 	if err != nil {
 		return err
-	}
-	if p.constant > 0 {
-		penalties = append(penalties, intercept())
 	}
 	if err := b.weights(&maximizer{b: b, penalties: penalties, y: data.Y, from: from}, data, hyper); err != nil {
 		return err
@@ -101,8 +103,24 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
 		return err
 	}
-	p.DefaultSolver = solve.Default(p.Solve())
+	p.DefaultSolver, p.DefaultTol = solve.Default(p.Solve()), s.Solver.Tol
 	return nil
+}
+
+// penalties are those of the regularizer or of the terms, and that of an intercept in b.
+func (b *specBuilder) penalties(data Data, a built) (penalties []*penalty, err error) {
+	if err := b.checkTerms(data); err != nil {
+		return nil, err
+	}
+	if b.terms != nil {
+		penalties, err = b.behind(a.cols, a.colAverages)
+	} else {
+		penalties, err = b.regularizer(b.Spec.regularizer, part{a.cols, a.colAverages}, a.parts)
+	}
+	if b.p.constant > 0 {
+		penalties = append(penalties, intercept())
+	}
+	return penalties, err
 }
 
 // check rejects data from which the specification cannot be built.
@@ -138,28 +156,45 @@ func (b *specBuilder) checkColumns(data Data) error {
 
 // loss makes the loss, and puts the weights of the squared loss on the device.
 func (b *specBuilder) loss(data Data) error {
-	ref := b.lossWeights
 	if b.p.Loss = b.lossOf(data); !b.p.Loss.Squared() {
 		return b.otherLoss(data)
 	}
-	if ref == nil {
+	weights, line, err := b.observationWeights(data)
+	if err != nil {
+		return err
+	}
+	if weights == nil {
 		return b.p.Loss.Check()
 	}
-	a := b.array(ref)
-	if err := checkLossWeights(a, b.p.D); err != nil {
-		return b.at(ref.line, err)
-	}
-	l, err := loss.WeightedSquared(b.dev, a.Data)
+	l, err := loss.WeightedSquared(b.dev, weights)
 	if err != nil {
-		return b.at(ref.line, trim(err))
+		return b.at(line, trim(err))
 	}
 	b.p.own(l.Release)
 	b.p.loss = l
-	b.roots = make([]float64, len(a.Data))
-	for i, w := range a.Data {
+	b.roots = make([]float64, len(weights))
+	for i, w := range weights {
 		b.roots[i] = math.Sqrt(w)
 	}
 	return nil
+}
+
+// observationWeights are those of the loss, of the specification or of the data, and the line that
+// they come from; nil for ones.
+func (b *specBuilder) observationWeights(data Data) (weights []float64, line int, err error) {
+	a := dataio.Array{Name: "weights", Shape: []int{len(data.Weights)}, Data: data.Weights}
+	switch ref := b.lossWeights; {
+	case ref != nil && data.Weights != nil:
+		return nil, 0, b.errorf(ref.line, "the data have weights of the observations, and the specification has its own: expected one of them")
+	case ref != nil:
+		a, line = b.array(ref), ref.line
+	case data.Weights == nil:
+		return nil, 0, nil
+	}
+	if err := checkLossWeights(a, b.p.D); err != nil {
+		return nil, 0, b.at(line, err)
+	}
+	return a.Data, line, nil
 }
 
 // otherLoss makes a loss that is not squared.
@@ -167,13 +202,9 @@ func (b *specBuilder) otherLoss(data Data) error {
 	if err := b.p.Loss.Check(); err != nil {
 		return err
 	}
-	var weights []float64
-	if ref := b.lossWeights; ref != nil {
-		a := b.array(ref)
-		if err := checkLossWeights(a, b.p.D); err != nil {
-			return b.at(ref.line, err)
-		}
-		weights = a.Data
+	weights, _, err := b.observationWeights(data)
+	if err != nil {
+		return err
 	}
 	l, err := b.p.Loss.make(weights)
 	if err != nil {
@@ -296,6 +327,9 @@ type maximizer struct {
 // of returns a function that computes the smallest weight of that name at which the blocks of b
 // that use it are 0; nil where no penalty on them is a norm.
 func (m *maximizer) of(name string) func() (float64, error) {
+	if m.b.terms != nil {
+		return m.behindMaximum(name)
+	}
 	bears := func(p *penalty) bool { return p.dual != nil && p.norm.name == name }
 	if !slices.ContainsFunc(m.penalties, bears) {
 		return nil
@@ -450,6 +484,8 @@ func (s *Spec) design() (*mat.Dense, *dataio.Sparse) {
 		return nil, nil
 	case a.sparse != nil:
 		return nil, a.sparse
+	case a.mapped != nil:
+		return nil, nil
 	case a.dense != nil:
 		return a.dense, nil
 	}

@@ -70,7 +70,7 @@ func (w *matrices) examine(ctx context.Context, c *watch, last bool) error {
 func (w *matrices) examineByProducts(ctx context.Context, c *watch, optimality float64, near, last bool) error {
 	switch {
 	case near && !w.whole && !last:
-		w.whole = true // the next iteration has all values of the block
+		w.whole, w.due = true, false // the next iteration has all values of the block, and only that
 		return nil
 	case near && w.whole:
 		// At most as many values as the smaller side has exceed tau by a slack.

@@ -129,6 +129,10 @@ func (s *lowRankPlusSparse) begin(g *proximalGradient, work *Work, b0 array.Batc
 	return w, nil
 }
 
+// firstMomentum is 0, and keep nothing: solves of robust PCA start at b.
+func (w *eliminated) firstMomentum() float64                { return 0 }
+func (w *eliminated) keep(before *lowRankPath) *lowRankPath { return nil }
+
 // blocks are L and S in b.
 func (s *lowRankPlusSparse) blocks(b array.Batch) (low, sparse array.Batch) {
 	d := s.shape.Len()

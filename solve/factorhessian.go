@@ -93,10 +93,15 @@ func (h *factorHessian) len(side int) int { return h.side[side].n * h.k }
 
 // sample sets z to the entries of X R* for a part X of the rows' side, or of L X*, plus beta z.
 func (h *factorHessian) sample(side int, z, x array.Batch, beta float64) {
+	h.sampleTo(side, 1, z, x, beta)
+}
+
+// sampleTo is sample with a times the entries.
+func (h *factorHessian) sampleTo(side int, a float64, z, x array.Batch, beta float64) {
 	if side == rowSide {
-		h.dev.SampleProduct(z, h.pattern, 1, x, h.side[columnSide].factor, beta)
+		h.dev.SampleProduct(z, h.pattern, a, x, h.side[columnSide].factor, beta)
 	} else {
-		h.dev.SampleProduct(z, h.pattern, 1, h.side[rowSide].factor, x, beta)
+		h.dev.SampleProduct(z, h.pattern, a, h.side[rowSide].factor, x, beta)
 	}
 }
 
@@ -112,7 +117,12 @@ func (h *factorHessian) couple(side int, dst, x array.Batch) {
 	h.sample(1-side, z, x, 0)
 	h.spread(side, dst, z)
 	z.Free()
-	h.dev.SpreadProduct(side == columnSide, 1, h.pattern, h.misfit, x, 1, dst)
+	h.bend(side, 1, dst, x)
+}
+
+// bend adds a times the part of the coupling's product with x that has the misfit.
+func (h *factorHessian) bend(side int, a float64, dst, x array.Batch) {
+	h.dev.SpreadProduct(side == columnSide, a, h.pattern, h.misfit, x, 1, dst)
 	if h.over[0].IsZero() {
 		return
 	}
@@ -120,7 +130,7 @@ func (h *factorHessian) couple(side int, dst, x array.Batch) {
 	t := h.dev.Alloc(l, h.k)
 	for i := range x.K() {
 		h.dev.Gemm(true, false, 1, from, x.Rows(i, i+1).Reshape(from.K(), h.k), 0, t)
-		h.dev.Gemm(false, false, -1, to, t, 1, dst.Rows(i, i+1).Reshape(to.K(), h.k))
+		h.dev.Gemm(false, false, -a, to, t, 1, dst.Rows(i, i+1).Reshape(to.K(), h.k))
 	}
 	t.Free()
 }
@@ -145,24 +155,31 @@ func (h *factorHessian) eliminate(dst, x array.Batch) {
 	h.couple(h.in(), dst, x)
 }
 
-// square sets dst = -C* D^{-1} C x: beside D on the side that stays it is the reduced system.
+// square sets dst = (D_R - C* D_L^{-1} C) x for a part x of the side that stays. With z the entries of L
+// X*, which C x and D_R x both start from, and q = D_L^{-1} C x, of which z' are the entries of Q R*, that
+// is mu x + (Z - Z')* L - G* q.
 func (h *factorHessian) square(dst, x array.Batch) {
-	t := h.dev.Alloc(x.K(), h.len(h.out()))
-	h.couple(h.out(), t, x)
-	h.eliminate(dst, t)
+	in, out := h.in(), h.out()
+	z, t := h.dev.Alloc(x.K(), h.d), h.dev.Alloc(x.K(), h.len(out))
+	h.sample(in, z, x, 0)
+	h.spread(out, t, z)
+	h.bend(out, 1, t, x)
+	h.invert(out, t, t)
+	h.sampleTo(out, -1, z, t, 1)
+	h.spread(in, dst, z)
+	z.Free()
+	h.dev.Lin(dst, 1, dst, h.mu, x)
+	h.bend(in, -1, dst, t)
 	t.Free()
-	h.dev.Lin(dst, -1, dst, 0, array.Batch{})
 }
 
 // precondition sets dst to the preconditioner's product with z on the side that stays, without the
-// directions along which the second derivative is 0, and image to that of D_R with dst; the three are
-// different batches.
-func (h *factorHessian) precondition(dst, image, z array.Batch) {
+// directions along which the second derivative is 0; they are different batches.
+func (h *factorHessian) precondition(dst, z array.Batch) {
 	dev, side, k, count := h.dev, h.in(), h.k, z.K()
 	n := array.Shape{Rows: h.side[side].n, Cols: k}
 	square := array.Shape{Rows: k, Cols: k}
-	rest := dev.Alloc(count, z.N())
-	h.invert(side, rest, z)
+	h.invert(side, dst, z)
 	y, t, sum := dev.Alloc(count, k*k), dev.Alloc(count, k*k), dev.Alloc(count, k*k)
 	add := func(x, same, turned array.Batch, beta float64) {
 		dev.GemmEach(true, false, 1, h.unit, n, x, n, 0, y)
@@ -174,19 +191,11 @@ func (h *factorHessian) precondition(dst, image, z array.Batch) {
 	}
 	dev.Fill(sum, 0)
 	add(z, h.same, h.turned, 0)
-	add(rest, h.nullSame, h.nullTurned, 1)
-	dev.GemmEach(false, false, 1, h.unit, n, sum, square, 0, dst)
+	add(dst, h.nullSame, h.nullTurned, 1)
+	dev.GemmEach(false, false, 1, h.unit, n, sum, square, 1, dst)
 	y.Free()
 	t.Free()
 	sum.Free()
-	at := dev.Alloc(count, h.d)
-	h.sample(side, at, dst, 0)
-	h.spread(side, image, at)
-	at.Free()
-	dev.Lin(image, 1, image, h.mu, dst)
-	dev.Lin(image, 1, image, 1, z)
-	dev.Lin(dst, 1, dst, 1, rest)
-	rest.Free()
 }
 
 // bytes is the memory of the blocks.

@@ -71,10 +71,10 @@ func (w *matrices) factorNewton(ctx context.Context, tol float64) (bool, error) 
 func (h *factorHessian) newtonStep(ctx context.Context, x [2]array.Batch, lambda, tol float64, most int) error {
 	dev, in, out := h.dev, h.in(), h.out()
 	n := h.len(in)
-	res, dir, kdir, t, kt, q := dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n)
+	res, dir, t, q := dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n), dev.Alloc(1, n)
 	b := dev.Alloc(1, h.len(out))
 	defer func() {
-		for _, v := range []array.Batch{res, dir, kdir, t, kt, q, b} {
+		for _, v := range []array.Batch{res, dir, t, q, b} {
 			v.Free()
 		}
 	}()
@@ -84,7 +84,7 @@ func (h *factorHessian) newtonStep(ctx context.Context, x [2]array.Batch, lambda
 	h.eliminate(t, x[out])
 	dev.Lin(res, 1, res, -1, t)
 	dev.Fill(x[in], 0)
-	h.precondition(dir, kdir, res)
+	h.precondition(dir, res)
 	rho := dot(res, dir)
 	first := rho
 	for step := 0; step < most && rho > tol*tol*first; step++ {
@@ -92,7 +92,6 @@ func (h *factorHessian) newtonStep(ctx context.Context, x [2]array.Batch, lambda
 			return err
 		}
 		h.square(q, dir)
-		dev.Lin(q, 1, q, 1, kdir)
 		along := dot(q, dir)
 		if !(along > 0) {
 			if step == 0 {
@@ -104,7 +103,7 @@ func (h *factorHessian) newtonStep(ctx context.Context, x [2]array.Batch, lambda
 		alpha := rho / along
 		dev.Lin(x[in], 1, x[in], alpha, dir)
 		dev.Lin(res, 1, res, -alpha, q)
-		h.precondition(t, kt, res)
+		h.precondition(t, res)
 		next := dot(res, t)
 		beta := next / rho
 		rho = next
@@ -112,7 +111,6 @@ func (h *factorHessian) newtonStep(ctx context.Context, x [2]array.Batch, lambda
 			break
 		}
 		dev.Lin(dir, 1, t, beta, dir)
-		dev.Lin(kdir, 1, kt, beta, kdir)
 	}
 	// Q = D^{-1} (b - C P)
 	h.couple(out, x[out], x[in])

@@ -67,7 +67,9 @@ func (l *lowRank) Record(ctx context.Context, y array.Batch, newTape func(Method
 func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	o, b0 := l.s.o, from.B
 	o.Point = false
-	r, err := begin(l.thin, y, o, Start{B: b0})
+	thin := *l.thin
+	thin.held = heldFactors(from.Path, l.s.kin, y)
+	r, err := begin(&thin, y, o, Start{B: b0})
 	if tooHard(err) {
 		return l.finish(ctx, y, b0, 0)
 	}
@@ -87,6 +89,12 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solutio
 		return nil, err
 	}
 	sol, err := r.solution()
+	if err == nil && from.Path != nil {
+		if kept := w.keep(thin.held); kept != nil {
+			kept.kin, kept.y = l.s.kin, y.ToHost()
+			from.Path.kept = kept
+		}
+	}
 	if err != nil || !l.s.o.Point {
 		return sol, err
 	}

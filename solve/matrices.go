@@ -50,7 +50,7 @@ type matrices struct {
 	eta, tau float64
 	tol      float64 // of the relative optimality
 	y        array.Batch
-	sorted   array.Batch // y in the order of the places, where that differs
+	sorted   array.Batch // y in the order of the places, where that differs, or A is projected
 
 	c       float64             // the momentum
 	now     factored            // b_k
@@ -71,6 +71,7 @@ type matrices struct {
 	level   float64             // the threshold of the continuation, which falls to tau
 	slope   *subspace.Iteration // the leading right singular vectors of the gradient
 	size    int                 // of the block that was decomposed last
+	first   float64             // the momentum of the first step
 
 	pending bool     // next and delta are b_{k+1} and b_{k+1} - b_k, which extrapolate turns into b_k
 	next    factored // b_{k+1}
@@ -105,9 +106,14 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 	if w.pattern, w.order = s.a.Sampled(dev, s.shape); w.pattern == nil {
 		return w, dev.Err()
 	}
-	if w.order != nil {
+	if w.order != nil || w.a.Project != nil {
 		w.sorted = dev.Alloc(1, d)
-		dev.Gather(w.sorted, y, w.order)
+		if w.order != nil {
+			dev.Gather(w.sorted, y, w.order)
+		} else {
+			dev.Copy(w.sorted, y)
+		}
+		w.project(w.sorted)
 	}
 	w.z, w.ab, w.abOld = dev.Alloc(1, d), dev.Alloc(1, d), dev.Alloc(1, d)
 	dev.Fill(w.ab, 0)
@@ -120,15 +126,18 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 	if w.seen = seen(dev, w.pattern); dev.Err() != nil {
 		return w, dev.Err()
 	}
-	return w, w.start(b0)
+	return w, w.start(b0, g.held)
 }
 
-// start factors b0.
-func (w *matrices) start(b0 array.Batch) error {
+// start factors b0, or takes what a solve before has handed on.
+func (w *matrices) start(b0 array.Batch, held *lowRankPath) error {
 	dev := w.dev
 	w.now, w.old, w.step = zeros(dev, w.shape), zeros(dev, w.shape), zeros(dev, w.shape)
 	w.space = subspace.New(dev, w.shape)
 	w.space.Allow(widestBlock)
+	if held != nil {
+		return w.resume(held)
+	}
 	if b0.IsZero() {
 		return w.aim()
 	}
@@ -146,6 +155,23 @@ func (w *matrices) start(b0 array.Batch) error {
 func (w *matrices) sample() {
 	r := w.now.l.N()
 	w.dev.SampleProduct(w.ab, w.pattern, 1, w.now.l.Reshape(1, w.m*r), w.now.v.Reshape(1, w.n*r), 0)
+	w.project(w.ab)
+}
+
+// project applies the projection of A = P S, where there is one, to a vector in the order of the
+// places. With z = A b - y in its range A* z = S* z.
+func (w *matrices) project(z array.Batch) {
+	switch {
+	case w.a.Project == nil:
+	case w.order == nil:
+		w.a.Project(z)
+	default:
+		t := w.dev.Alloc(1, z.N())
+		w.inOrder(t, z)
+		w.a.Project(t)
+		w.dev.Gather(z, t, w.order)
+		t.Free()
+	}
 }
 
 // gradientStep is the matrix X = x - eta A*(A x - y) of the iteration, x = b_k + c (b_k - b_{k-1}).
@@ -181,7 +207,7 @@ func (w *matrices) release() {
 
 // target is y in the order of the places.
 func (w *matrices) target() array.Batch {
-	if w.order != nil {
+	if !w.sorted.IsZero() {
 		return w.sorted
 	}
 	return w.y

@@ -39,6 +39,7 @@ type proximalGradient struct {
 	bound       float64 // of ||A||^2
 	eta         float64
 	low         factoredForm // for iterates in factored form; nil for vectors
+	held        *lowRankPath // where these start; nil for b0
 }
 
 // momentum is the index of c_k in Coefficients.Own.
@@ -68,6 +69,11 @@ type factoredIterates interface {
 	iterates
 	// dense is b_k as a batch of one vector, which the caller frees.
 	dense() array.Batch
+	// firstMomentum is the momentum of the first step.
+	firstMomentum() float64
+	// keep is what the solve at the last b_k hands on along a path of weights, before being what it was
+	// given; nil for nothing.
+	keep(before *lowRankPath) *lowRankPath
 	// tangent is the curvature at b_k.
 	tangent(ctx context.Context) (*Tangent, error)
 	release()
@@ -156,6 +162,7 @@ func (g *proximalGradient) Init(w *Work, b0 array.Batch) error {
 	if g.low != nil {
 		f, err := g.low.begin(g, w, b0)
 		w.Own, w.Free = &gradientRun{iterates: f}, f.release
+		w.C.Own[momentum] = f.firstMomentum()
 		return err
 	}
 	w.Own = &gradientRun{iterates: &vectors{g.p, w}}

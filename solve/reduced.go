@@ -18,8 +18,7 @@ import (
 //	D mu_hat = A_L D_L^{-1} A_L* + M S^{-1} M*,
 //	M = A_R - A_L D_L^{-1} C,   S = D_R - C* D_L^{-1} C,
 //
-// where M is the operator that it is as a [linops.Restricted], D_R is its preconditioner, and S is D_R
-// plus Square. It lives no longer than the Selection that A is.
+// where M is the operator that it is as a [linops.Restricted]. It lives no longer than the Selection that A is.
 type Reduced struct {
 	h      *factorHessian
 	order  array.Index // A's row of every place, or nil
@@ -103,12 +102,12 @@ func (r *Reduced) Apart(dst, w array.Batch) {
 	z.Free()
 }
 
-// Square sets dst_i = -C* D_L^{-1} C p_i; they are different batches.
+// Square sets dst_i = S p_i; they are different batches.
 func (r *Reduced) Square(dst, p array.Batch) { r.h.square(dst, p) }
 
-// Precondition sets dst_i to about S^{-1} z_i, by a positive definite operator, and image_i = D_R dst_i;
-// the three are different batches.
-func (r *Reduced) Precondition(dst, image, z array.Batch) { r.h.precondition(dst, image, z) }
+// Precondition sets dst_i to about S^{-1} z_i, by a positive definite operator; they are different
+// batches.
+func (r *Reduced) Precondition(dst, z array.Batch) { r.h.precondition(dst, z) }
 
 // Work is the memory in bytes that its products take for each vector, besides their results.
 func (r *Reduced) Work() int64 {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/stat"
 
 	"surepipe/hutch"
 	"surepipe/progress"
@@ -68,17 +67,6 @@ func (j *Job) counted(done int) progress.Report {
 		r.Step = r.Steps
 	}
 	return r
-}
-
-// addMean adds the intercept's part to the solver's estimate, whose mean must be 0.
-func (j *Job) addMean(muHat []float64) error {
-	const most = 1e-6
-	d := float64(len(muHat))
-	if constant := stat.Mean(muHat, nil); math.Abs(constant)*math.Sqrt(d) > most*(floats.Norm(muHat, 2)+math.Sqrt(j.residual)) {
-		return fmt.Errorf("the estimate has mean %g without the intercept, expected 0: the columns of A are not centered", constant)
-	}
-	floats.AddConst(j.mean, muHat)
-	return nil
 }
 
 func assemble(sigma2 float64, job *Job) (Risk, error) {
@@ -143,8 +131,8 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if err := dev.Err(); err != nil {
 		return Risk{}, err
 	}
-	if job.problem.Intercept {
-		if err := job.addMean(r.MuHat); err != nil {
+	if job.add != nil {
+		if err := job.addUnpenalized(r.MuHat); err != nil {
 			return Risk{}, err
 		}
 	}
@@ -161,9 +149,10 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	return r, dev.Sync()
 }
 
-// muHat is the solver's mu_hat, nil where it is not asked for. The intercept's part is added to it.
+// muHat is the solver's mu_hat, nil where it is not asked for. The part without a penalty is added to
+// it.
 func (j *Job) muHat() []float64 {
-	if j.settings.NoMuHat && !j.problem.Intercept && j.lossTerms == nil {
+	if j.settings.NoMuHat && j.add == nil && j.lossTerms == nil {
 		return nil
 	}
 	mu := make([]float64, len(j.Y))
@@ -226,13 +215,14 @@ func (j *Job) criteria(r *Risk) error {
 		for part := range j.residuals(r.MuHat) {
 			all = append(all, part...)
 		}
-		return all
+		return j.forLeaving(all)
 	})
 	left, err := j.leaveOneOut(func(diagonal []float64) (mean, stdErr float64, err error) {
 		return risk.LeaveOneOut(all(), diagonal)
 	}, func() risk.LeftOut { return risk.SquaredLeftOut(all()) })
 	if err == nil {
 		r.ALO, r.ALOStdErr, r.ALOProbesErr = left.Mean, left.StdErr, left.ProbesErr
+		r.NotLeftOut = j.notLeftOut()
 	} else if j.settings.ALO {
 		r.ALOErr = err
 	}

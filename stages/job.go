@@ -72,9 +72,10 @@ type Job struct {
 	neighbours bool
 	// By Solve: the mean of the weights of the observations, 0 where they have none.
 	meanWeight float64
-	// By Solve: the problem, and the mean that was subtracted from y where it has an intercept.
+	// By Solve: the problem, and what adds the part of the fit without a penalty, which was
+	// subtracted from y; nil where there is none.
 	problem vjp.Problem
-	mean    float64
+	add     func(mu []float64)
 	// By Solve: the settings, and the largest number of probes that travel together.
 	settings Settings
 	batch    int
@@ -173,8 +174,8 @@ func (j *Job) estimate() (hutch.Estimate, error) {
 // terms are the numbers from which the risk is computed; trace is the solver's part of the trace.
 func (j *Job) terms(sigma2 float64, trace hutch.Estimate) risk.Terms {
 	t := risk.Terms{D: len(j.Y), Sigma2: sigma2, Residual: j.residual, Divergence: trace.Trace, Frobenius2: trace.Frobenius2}
-	if j.problem.Intercept {
-		t = t.WithIntercept()
+	if u := unpenalizedOf(j.problem); u != nil {
+		t = t.WithUnpenalized(u.rank())
 	}
 	return t
 }

@@ -136,9 +136,7 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 		diagonal = j.run.Diagonal()
 	}
 	if diagonal != nil {
-		if j.problem.Intercept {
-			diagonal = risk.InterceptDiagonal(diagonal)
-		}
+		diagonal = j.withUnpenalized(diagonal)
 		mean, stdErr, err := exact(diagonal)
 		if err == nil {
 			j.leftOut(diagonal, left())
@@ -155,8 +153,8 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 	if j.closed.Estimator != "" {
 		leverages = leverages.WithTrace(j.closed.Trace)
 	}
-	if j.problem.Intercept {
-		leverages = leverages.Shifted(1 / float64(len(j.Y)))
+	if u := unpenalizedOf(j.problem); u != nil {
+		leverages = leverages.Shifted(func(i int) float64 { return share(u, i) })
 	}
 	return risk.LeaveOneOutFromProbes(leverages, left())
 }

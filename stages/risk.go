@@ -61,6 +61,9 @@ type Risk struct {
 	// ALOErr says why ALO is NaN although it was asked for: it is or wraps [ErrNoDiagonal] or
 	// [risk.ErrLeverage].
 	ALOErr error
+	// NotLeftOut is the number of observations that determine an unpenalized effect alone, such as the
+	// only entry of a row: leave-one-out is the mean over the others.
+	NotLeftOut int
 	// Digest is what is needed to compare the result with others at the same y, where that was asked
 	// for (Settings.Compare), else nil.
 	Digest *risk.Digest

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/array"
@@ -158,7 +156,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	if err := checkLoss(problem.Loss, sample.Y); err != nil {
 		return nil, err
 	}
-	y, mean := Observations(view, problem, sample.Y)
+	y, add := Observations(view, problem, sample.Y)
 	var sol *vjp.Solution
 	done := false
 	defer func() {
@@ -176,7 +174,7 @@ func solveOne(ctx context.Context, solver vjp.Solver, s Settings, sample Sample,
 	if sol.Linearization == nil {
 		return nil, fmt.Errorf("stages: the solution of solver %q has no derivative, expected a solver whose vjp.Options.Derivative is not %q", solver.Name(), vjp.None)
 	}
-	job.solution, job.y, job.mean, job.meanWeight = sol, y, mean, weight()
+	job.solution, job.y, job.add, job.meanWeight = sol, y, add, weight()
 	if !s.ALO && s.Compare == nil { // these need the images of probes
 		job.moments = sol.Linearization.Moments()
 	}
@@ -232,18 +230,6 @@ func (j *Job) misfit() {
 		j.residual = r[0]
 	}
 	j.open(z)
-}
-
-// Observations puts the y that a solver of the problem is given on dev: minus its mean, which is also
-// returned, where the problem has an intercept. The mean is 0 elsewhere. The caller frees y, and
-// does not modify it: it may be the slice itself.
-func Observations(dev array.Device, p vjp.Problem, values []float64) (y array.Batch, mean float64) {
-	if p.Intercept {
-		mean = stat.Mean(values, nil)
-		values = slices.Clone(values)
-		floats.AddConst(-mean, values)
-	}
-	return dev.Put(values, 1, len(values)), mean
 }
 
 // formShare is the share for [vjp.Linearization]'s Forms: the bounded error is a tenth of the

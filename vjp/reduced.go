@@ -11,7 +11,7 @@ import (
 // them.
 func (l *implicit) reduce(r *solve.Reduced) { l.reduced, l.pre = r, rest{r} }
 
-// square applies A*A, or what stands for it in a reduced system; nil where A and A* do.
+// square applies A*A, or a reduced system; nil where A and A* do.
 func (l *implicit) square() func(dst, b array.Batch) {
 	if l.reduced != nil {
 		return l.reduced.Square
@@ -19,11 +19,9 @@ func (l *implicit) square() func(dst, b array.Batch) {
 	return linops.StructureOf(l.op).Normal
 }
 
-// rest is the preconditioner of a reduced system as J, with its metric as K.
+// rest is the preconditioner of a reduced system as J. All of the system is in its square.
 type rest struct{ r *solve.Reduced }
 
-func (rest) flat() bool { return false }
+func (rest) flat() bool { return true }
 
-func (p rest) apply(jr, kr, r array.Batch, _ bool) {
-	p.r.Precondition(jr, kr, r)
-}
+func (p rest) apply(jr, _, r array.Batch, _ bool) { p.r.Precondition(jr, r) }

@@ -39,9 +39,12 @@ type criteriaResult struct {
 	ALOStdErr      *float64 `json:"alo_stderr,omitempty"`
 	// ALOProbeStdErr is the part of ALOStdErr that the choice of probes causes.
 	ALOProbeStdErr *float64 `json:"alo_probe_stderr,omitempty"`
-	AIC            *float64 `json:"aic,omitempty"`
-	BIC            *float64 `json:"bic,omitempty"`
-	Sigma2DF       *float64 `json:"sigma2_df,omitempty"`
+	// ALONotLeftOut is the number of observations that alone determine an effect: ALO is the mean over
+	// the others.
+	ALONotLeftOut int      `json:"alo_not_left_out,omitempty"`
+	AIC           *float64 `json:"aic,omitempty"`
+	BIC           *float64 `json:"bic,omitempty"`
+	Sigma2DF      *float64 `json:"sigma2_df,omitempty"`
 }
 
 // targetsResult is the part that says what the estimates are about, absent where that goes without
@@ -72,7 +75,7 @@ func defined(v float64) *float64 {
 
 func criteriaOf(r pipeline.Risk) criteriaResult {
 	return criteriaResult{
-		defined(r.Trace.Trace), defined(r.GCV), defined(r.GCVStdErr), defined(r.GCVTraceErr), defined(r.ALO), defined(r.ALOStdErr), defined(r.ALOProbesErr),
+		defined(r.Trace.Trace), defined(r.GCV), defined(r.GCVStdErr), defined(r.GCVTraceErr), defined(r.ALO), defined(r.ALOStdErr), defined(r.ALOProbesErr), r.NotLeftOut,
 		defined(r.AIC), defined(r.BIC), defined(r.Sigma2DF),
 	}
 }
@@ -136,6 +139,9 @@ func (r *result) writeCriteria(w io.Writer) {
 		}
 		if c.criterion == risk.ALO && r.ALOProbeStdErr != nil && *r.ALOProbeStdErr > 0 {
 			c.text += fmt.Sprintf(", from probes: ± %.2g", *r.ALOProbeStdErr)
+		}
+		if c.criterion == risk.ALO && r.ALONotLeftOut > 0 {
+			c.text += fmt.Sprintf("; %d of %d observations determine an effect alone and are not left out", r.ALONotLeftOut, r.D)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", label(c.criterion), plusMinus(value, stdErr), c.text)
 		if c.criterion == risk.GCV && r.ALOEstimates != "" {

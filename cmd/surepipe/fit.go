@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/spf13/cobra"
+
 	"surepipe/internal/dataio"
 	"surepipe/internal/fit"
 	"surepipe/pipeline"
@@ -9,7 +11,7 @@ import (
 
 // writeFit writes the estimate, with all that surepipe predict needs, to a .npz file. r is the
 // result of the estimate.
-func writeFit(path string, p *problems.Problem, data problems.Data, risk pipeline.Risk, r result) error {
+func writeFit(cmd *cobra.Command, path string, p *problems.Problem, data problems.Data, risk pipeline.Risk, r result) error {
 	f := fit.Fit{
 		BShape: p.BShape,
 		B0:     interceptOf(p, risk), Center: p.Means(), Scale: p.Scales(),
@@ -30,7 +32,7 @@ func writeFit(path string, p *problems.Problem, data problems.Data, risk pipelin
 		Problem: p.Name, D: p.D, P: p.P, Lambda: weight(r.Lambda), Lambda2: weight(r.Lambda2), Gamma: weight(r.Gamma), Sigma2: positive(r.Sigma2),
 		SURE: r.SURE, SUREStdErr: r.SUREStdErr, GCV: r.GCV, GCVStdErr: r.GCVStdErr, ALO: r.ALO, ALOStdErr: r.ALOStdErr, Sigma2DF: r.Sigma2DF,
 		Divergence: r.Divergence, Converged: r.Solver.Converged, Intercept: p.Means() != nil, Standardize: p.Scales() != nil,
-		Data: dataHash(data), Version: version(),
+		Data: dataHash(data), Command: commandLine(cmd), Version: version(),
 	}
 	if l := risk.LossTerms; l != nil {
 		f.Loss, f.HuberDelta = p.Loss.Name, p.Loss.Delta
@@ -45,8 +47,9 @@ func writeFit(path string, p *problems.Problem, data problems.Data, risk pipelin
 	if data.Table != nil && data.Table.X != nil {
 		f.Design, f.Names = &data.Table.Design, data.Table.Design.Columns()
 	}
+	keepEffects(&f, p, risk)
 	if e := data.Entries; e != nil {
-		f.RowsBy, f.ColumnsBy, f.RowNames, f.ColumnNames = e.RowsBy, e.ColumnsBy, e.Rows, e.Columns
+		f.RowsBy, f.ColumnsBy, f.ValueBy, f.RowNames, f.ColumnNames = e.RowsBy, e.ColumnsBy, e.ValueBy, e.Rows, e.Columns
 	}
 	if p.Signal != nil {
 		signal, err := synthesize(p, risk.B)

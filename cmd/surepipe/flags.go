@@ -29,6 +29,8 @@ type estimatorFlags struct {
 	x, y, mu               string
 	intercept, alo         bool
 	loss                   problems.Loss
+	anisotropic            bool
+	order                  int
 	table                  tableFlags
 	coefficients           coefficientFlags
 	lambda, lambda2, gamma string
@@ -42,6 +44,7 @@ type estimatorFlags struct {
 	maxIter                int
 	parallel, probeBatch   int
 	memory, device         string
+	storage                string
 	verbose, verify        bool
 
 	// sigma2Method says how to estimate sigma2, "" where it is given; estimate is the result, once
@@ -49,6 +52,8 @@ type estimatorFlags struct {
 	sigma2Method string
 	estimate     *noise.Estimate
 	fits         bool
+	// cmd is the command, once its flags have been checked.
+	cmd *cobra.Command
 	// specification is that of --spec.
 	specification *problems.Spec
 	// depth is that of the file of y.
@@ -57,6 +62,9 @@ type estimatorFlags struct {
 	keepB bool
 	// exec are the flags of an estimator that is a command.
 	exec execFlags
+	// effectNames is --effects, and effects what it says, or the specification does.
+	effectNames []string
+	effects     problems.Effects
 	// noMuHat says that mu_hat itself is not written.
 	noMuHat bool
 	// notes are the notes printed on standard error so far, for the warnings in the JSON.
@@ -81,8 +89,11 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringVar(&f.mu, "mu", "", "a `file` with the true mean mu, which replaces that of --data")
 	flags.BoolVar(&f.intercept, "intercept", false, "regressions: also fit an unpenalized intercept; the columns of X, which may be sparse, are centered (default: true with --response; a specification's own)")
 	flags.BoolVar(&f.table.standardize, "standardize", false, "regressions: penalize the coefficients of columns divided by their standard deviations; results are in the columns' own units, and a sparse X stays sparse (default: true with --response; a specification's own)")
+	flags.StringSliceVar(&f.effectNames, "effects", nil, effectsFlag)
 	flags.StringVar(&f.loss.Name, "loss", "", lossFlag)
 	flags.Float64Var(&f.loss.Delta, "huber-delta", 0, huberFlag)
+	flags.BoolVar(&f.anisotropic, "anisotropic", false, "tv2d: the sum of the absolute values of all differences, in place of the lengths of those of each pixel")
+	flags.IntVar(&f.order, "order", 1, "trend1d: the degree of the pieces: 0 constant, 1 linear, 2 quadratic")
 	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
 	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's); a specification may use all three weights in any way")
 	flags.StringVar(&f.gamma, "gamma", "", "robust PCA: weight of ||S||_1, as --lambda (default: the file's)")
@@ -100,12 +111,13 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.IntVar(&f.parallel, "parallel", parallel, "samples in flight at once")
 	flags.IntVar(&f.probeBatch, "probe-batch", 0, "probes in one reverse sweep; 0 chooses. Results do not depend on it")
 	flags.BoolVar(&f.verify, "verify", false, "check every result by other means: its derivative by solves at perturbed y and at nearby weights, its solution by products with A and, for small problems, by another solver. A discrepancy of more than four error bars makes the exit status 3. Takes several times as long")
-	flags.StringVar(&f.memory, "memory", "4GiB", "memory for the tapes of all samples in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts")
+	flags.StringVar(&f.memory, "memory", "4GiB", "memory for the tapes of all samples in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts. With --storage mapped or float32 also for the columns of X that one of them holds")
+	flags.StringVar(&f.storage, "storage", storageAuto, storageFlag)
 	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 	for name, values := range map[string][]string{
 		"problem": problems.Names(), "loss": problems.LossNames(), "solver": append([]string{"auto"}, vjp.Solvers()...),
-		"derivative": {"auto", "implicit", "unrolled"}, "sigma2": problems.Sigma2Methods(), "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "device": append([]string{"auto"}, array.Kinds()...),
+		"derivative": {"auto", "implicit", "unrolled"}, "sigma2": problems.Sigma2Methods(), "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "storage": storages, "device": append([]string{"auto"}, array.Kinds()...),
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
@@ -123,7 +135,11 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 			return usagef("--%s is empty", name)
 		}
 	}
+	f.cmd = cmd
 	if err := f.checkInputs(cmd.Flags().Changed); err != nil {
+		return err
+	}
+	if err := f.checkStorage(cmd.Flags().Changed); err != nil {
 		return err
 	}
 	switch {
@@ -350,7 +366,7 @@ func (f *estimatorFlags) solverOptions(dev array.Device, sigma2 float64) (vjp.Op
 		memory = min(memory, free/2) // the other half is for the probes
 	}
 	return vjp.Options{
-		Tol: f.tol, MaxIter: f.maxIter, Sigma2: sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1), Images: f.alo, Compact: true,
+		Tol: f.tol, MaxIter: f.maxIter, Sigma2: sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1), Columns: max(memory/2, 1), Images: f.alo, Compact: true,
 	}, nil
 }
 
@@ -420,7 +436,7 @@ func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problem
 	j.pipeline, err = pipeline.New(j.solver, pipeline.Options{
 		Verify: check,
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: queries, TraceError: traceError, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept, NoMuHat: f.noMuHat && data.Mu == nil, Progress: bar.follower(), Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept || f.effects.Some(), NoMuHat: f.noMuHat && data.Mu == nil, Progress: bar.follower(), Logger: f.logger(cmd),
 	})
 	if err != nil {
 		return nil, planError(err)

@@ -302,7 +302,7 @@ func TestBadInputsAreRefusedByName(t *testing.T) {
 		{"--problem svt --data " + sparse, "a sparse matrix, which svt cannot use"},
 		{"--problem svt --X " + csv + " --y " + csv, "svt has no design matrix"},
 		{"--problem matrix-completion --data " + twice, "1 entries repeat a place"},
-		{"--problem matrix-completion --data " + csv, "expected y, indices and shape, or a sparse matrix"},
+		{"--problem matrix-completion --data " + csv, "no entry of the 3 x 3 matrix is missing"},
 		{"--problem matrix-completion --lambda 1 --sigma2 median-singular-value --data " + sparse, "sigma2 cannot be estimated (median-singular-value): 2 of the 81 entries"},
 		{"--problem lasso --lambda 1 --sigma2 ols-residual --data " + wideNPZ, "sigma2 cannot be estimated (ols-residual)"},
 		{"--problem lasso --lambda 1 --sigma2 mad --data " + wideNPZ, "sigma2 cannot be estimated (mad): the rows of a regression may be in any order"},

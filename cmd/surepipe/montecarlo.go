@@ -314,7 +314,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		return err
 	}
 	printWarnings(cmd.ErrOrStderr(), s.warnings())
-	if err := o.figures.draw(s, job.problem.Name, job.problem.D); err != nil {
+	if err := o.figures.draw(s, job.problem.Name, job.problem.D, provenance(cmd, rest)...); err != nil {
 		return err
 	}
 	return s.converged()
@@ -325,7 +325,7 @@ func newLogHeader(settings map[string]string, data problems.Data, dev array.Devi
 }
 
 // draw draws the figures that were asked for.
-func (f monteCarloFigures) draw(s *summary, problem string, dim int) error {
+func (f monteCarloFigures) draw(s *summary, problem string, dim int, notes ...figure.Note) error {
 	title := fmt.Sprintf("%s, d = %d", problem, dim)
 	d := float64(dim)
 	if len(s.sure) == 0 && len(s.gcv) == 0 {
@@ -336,7 +336,7 @@ func (f monteCarloFigures) draw(s *summary, problem string, dim int) error {
 		if len(s.sure) == 0 {
 			h = figure.Histogram{Title: title, Label: "GCV", Samples: s.gcv, Seeds: s.seedGCV}
 		}
-		if err := figure.Save(f.plot, h); err != nil {
+		if err := figure.Save(f.plot, h, notes...); err != nil {
 			return err
 		}
 	}
@@ -349,7 +349,7 @@ func (f monteCarloFigures) draw(s *summary, problem string, dim int) error {
 	} else if len(s.err) > 0 {
 		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.err, 1/d), ReferenceName: "0, unbiased"}
 	}
-	return figure.Save(f.running, r)
+	return figure.Save(f.running, r, notes...)
 }
 
 // scaled is x times a, nil if there is none.

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"time"
 
+	"surepipe/internal/stored"
 	"surepipe/problems"
 )
 
@@ -214,6 +215,9 @@ func dataHash(data problems.Data) string {
 		h.Write(sum[:])
 		data.Spec = nil
 	}
+	if data.Mapped != nil {
+		h.Write(data.Mapped.Hash[:])
+	}
 	data.Table, data.Entries = nil, nil // X, y and Indices have their values
 	h.add(reflect.ValueOf(data))
 	h.flush()
@@ -267,9 +271,15 @@ func (h *hasher) add(v reflect.Value) {
 			return // files written before there were other losses
 		}
 		for i := range v.NumField() {
+			if name := v.Type().Field(i).Name; v.Type() == reflect.TypeFor[problems.Data]() && (name == "Effects" || name == "Weights") && v.Field(i).IsZero() {
+				continue // likewise
+			}
 			h.add(v.Field(i))
 		}
 	case reflect.Pointer:
+		if v.Type() == reflect.TypeFor[*stored.Matrix]() {
+			return // it has a hash of its own, and other files were written before there was one
+		}
 		if v.IsNil() {
 			h.word(math.MaxUint64)
 			return

@@ -19,6 +19,7 @@ const (
 	noteClamped        = "pixels-clamped"    // the file of --out has other values than mu_hat
 	noteRowsLeftOut    = "rows-left-out"     // rows with missing values
 	noteFilled         = "values-replaced"   // missing values replaced by means
+	noteMerged         = "equal-names"       // texts that are equal numbers
 	noteScales         = "unscaled-columns"  // columns of very different scales
 	noteLog            = "earlier-samples"   // the samples in the --jsonl file are of another program
 	noteBiasedSigma2   = "sigma2-biased"     // sigma2 is the residual variance of a biased fit

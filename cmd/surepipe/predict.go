@@ -27,7 +27,8 @@ Where the fit is of arrays, --data has X, with as many columns.
 
 A fit of a matrix completion predicts entries: those of --data, a table with the columns row
 and column, counted from 0, or where the fit is of a table the columns that named the rows and
-columns of its matrix; without --data all that were not observed.
+columns of its matrix; without --data all that were not observed. Effects of rows and columns
+are part of the predictions. If the table has the values too, the mean squared error is reported.
 
 Prints a .csv table, with the names of the rows where the table has them, or with --json one
 object: predicts (rows or entries), count, predictions or entries (row, column, value),
@@ -194,7 +195,9 @@ func (p *prediction) about(cmd *cobra.Command) {
 	if p.Fit.Loss != "" && p.Fit.ALO != nil && p.Fit.ALOStdErr != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (leave-one-out) the mean %s loss of one prediction is %.6g ± %.2g\n", p.Fit.Loss, *p.Fit.ALO, *p.Fit.ALOStdErr)
 	}
-	if p.Fit.GCV != nil && p.Fit.GCVStdErr != nil {
+	if p.Fit.Loss == "" && p.Fit.ALO != nil && p.Fit.ALOStdErr != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (leave-one-out) the mean squared error of one prediction is %.6g ± %.2g\n", *p.Fit.ALO, *p.Fit.ALOStdErr)
+	} else if p.Fit.GCV != nil && p.Fit.GCVStdErr != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: by the fit's own data (GCV) the mean squared error of one prediction is %.6g ± %.2g\n", *p.Fit.GCV, *p.Fit.GCVStdErr)
 	}
 }
@@ -270,14 +273,20 @@ func (p *predictFlags) table(cmd *cobra.Command, f *fit.Fit, to *prediction) err
 			to.RowsWithResponse++
 		}
 	}
-	if to.RowsWithResponse > 0 {
-		mean := defined(sum / float64(to.RowsWithResponse))
-		if f.Loss == "" {
-			to.MeanSquaredError = mean
-		} else {
-			to.MeanLoss = mean
-		}
-	}
+	to.setMean(sum)
 	to.mean(f)
 	return nil
+}
+
+// setMean sets the mean of the losses of the rows with a response, which add up to sum.
+func (p *prediction) setMean(sum float64) {
+	if p.RowsWithResponse == 0 {
+		return
+	}
+	mean := defined(sum / float64(p.RowsWithResponse))
+	if p.Fit.Loss == "" {
+		p.MeanSquaredError = mean
+	} else {
+		p.MeanLoss = mean
+	}
 }

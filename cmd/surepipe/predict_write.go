@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/design"
 	"surepipe/internal/fit"
 )
 
@@ -59,10 +60,11 @@ func (p *predictFlags) entries(cmd *cobra.Command, f *fit.Fit, r *prediction) er
 	each := f.Missing
 	r.Count = len(f.B) - distinct(f.Observed, len(f.B))
 	if p.data != "" {
-		chosen, ignored, err := chosenEntries(f, p.data)
+		chosen, values, ignored, err := chosenEntries(f, p.data)
 		if err != nil {
 			return usageError{err}
 		}
+		p.score(f, r, chosen, values)
 		each = func(yield func(fit.Entry) bool) {
 			for _, e := range chosen {
 				if !yield(e) {
@@ -110,6 +112,7 @@ func namedEntries(f *fit.Fit, t *dataio.Table, by []string) (entries []fit.Entry
 			return nil, err
 		}
 	}
+	columns[0], columns[1] = design.Unify(columns[0], f.RowNames), design.Unify(columns[1], f.ColumnNames)
 	for i := range t.Rows() {
 		for _, c := range columns {
 			if c.Missing(i) {
@@ -128,7 +131,8 @@ func namedEntries(f *fit.Fit, t *dataio.Table, by []string) (entries []fit.Entry
 
 // chosenEntries reads the entries of a table with the columns row and column, or those of the names
 // that the fit's rows and columns had.
-func chosenEntries(f *fit.Fit, path string) (entries []fit.Entry, ignored []string, err error) {
+// values are the entries' own values, where the table has them.
+func chosenEntries(f *fit.Fit, path string) (entries []fit.Entry, values []float64, ignored []string, err error) {
 	by := []string{cmp.Or(f.RowsBy, "row"), cmp.Or(f.ColumnsBy, "column")}
 	t, err := dataio.OpenTable(path, dataio.TableOptions{
 		Columns: func(names []string) error {
@@ -139,43 +143,60 @@ func chosenEntries(f *fit.Fit, path string) (entries []fit.Entry, ignored []stri
 			}
 			return nil
 		},
-		Read: func(name string) bool { return slices.Contains(by, name) },
-		Text: func(string) bool { return f.RowNames != nil },
+		Read: func(name string) bool { return slices.Contains(by, name) || f.ValueBy != "" && name == f.ValueBy },
+		Text: func(name string) bool { return f.RowNames != nil && name != f.ValueBy },
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	if v, err := t.Column(f.ValueBy); err == nil {
+		if values = v.Values; v.Values == nil {
+			return nil, nil, nil, fmt.Errorf("%s: column %q, the value of an entry, holds texts such as %.40q, expected numbers, or a table without it", path, v.Name, v.Levels[0])
+		}
 	}
 	if f.RowNames != nil {
 		entries, err = namedEntries(f, t, by)
 		if err != nil {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
-		return entries, t.Unread, err
+		return entries, values, t.Unread, err
 	}
 	var places [2][]float64
 	for k, name := range []string{"row", "column"} {
 		c, err := t.Column(name)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", path, err)
+			return nil, nil, nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if c.Values == nil {
-			return nil, nil, fmt.Errorf("%s: column %q holds texts such as %.40q, expected integers counted from 0", path, name, c.Levels[0])
+			return nil, nil, nil, fmt.Errorf("%s: column %q holds texts such as %.40q, expected integers counted from 0", path, name, c.Levels[0])
 		}
 		places[k] = c.Values
 		for i, v := range c.Values {
 			if v != math.Trunc(v) || math.Abs(v) > 1<<31 {
-				return nil, nil, fmt.Errorf("%s: line %d, column %q: found %g, expected an integer counted from 0", path, t.Lines[i], name, v)
+				return nil, nil, nil, fmt.Errorf("%s: line %d, column %q: found %g, expected an integer counted from 0", path, t.Lines[i], name, v)
 			}
 		}
 	}
 	for i := range t.Rows() {
 		e, err := f.At(int(places[0][i]), int(places[1][i]))
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: line %d: %w", path, t.Lines[i], err)
+			return nil, nil, nil, fmt.Errorf("%s: line %d: %w", path, t.Lines[i], err)
 		}
 		entries = append(entries, e)
 	}
-	return entries, t.Unread, nil
+	return entries, values, t.Unread, nil
+}
+
+// score sets the mean error of the chosen entries that have a value of their own.
+func (p *predictFlags) score(f *fit.Fit, r *prediction, chosen []fit.Entry, values []float64) {
+	sum := 0.0
+	for i, y := range values {
+		if !math.IsNaN(y) {
+			sum += p.at(f.Linear(chosen[i]), y)
+			r.RowsWithResponse++
+		}
+	}
+	r.setMean(sum)
 }
 
 // stopEvery is the number of entries between two looks at the context.

@@ -45,7 +45,8 @@ type result struct {
 	// Standardize says that the penalty is on the coefficients of standardized columns.
 	Standardize bool `json:"standardize,omitempty"`
 	// Intercept is the fitted intercept, with --intercept.
-	Intercept         *float64 `json:"intercept,omitempty"`
+	Intercept *float64 `json:"intercept,omitempty"`
+	effectsResult
 	SURE              *float64 `json:"sure,omitempty"`
 	SUREStdErr        *float64 `json:"sure_stderr,omitempty"`
 	SUREPerCoordinate *float64 `json:"sure_per_coordinate,omitempty"`
@@ -55,6 +56,7 @@ type result struct {
 	execResult
 	coefficientsResult
 	projectedResult
+	storageResult
 	// Residual is ||y - mu_hat||^2, absent where the loss is not squared.
 	Residual         *float64 `json:"residual,omitempty"`
 	Divergence       float64  `json:"divergence"`
@@ -131,6 +133,7 @@ type secondsResult struct {
 func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	if risk.B != nil {
 		r.Intercept = interceptOf(p, risk)
+		r.fitEffects(p, risk)
 	}
 	bar := risk.StdErr
 	if r.Sigma2RelStdErr != nil {
@@ -256,6 +259,7 @@ func (r *result) writeTable(out io.Writer) error {
 	if r.Intercept != nil {
 		fmt.Fprintf(w, "intercept\t%.6g\n", *r.Intercept)
 	}
+	r.writeEffects(w)
 	r.writeCriteria(w)
 	if r.Loss != nil {
 		fmt.Fprintf(w, "true loss\t%.6g\t%.6g per coordinate\n", *r.Loss, *r.Loss/float64(r.D))
@@ -277,6 +281,9 @@ func (r *result) writeTable(out io.Writer) error {
 		trace += fmt.Sprintf("; %.6g to %.6g within rounding errors and --tol", *r.DivergenceLow, *r.DivergenceHigh)
 	}
 	fmt.Fprintf(w, "divergence\t%.6g ± %.2g\t%s\n", r.Divergence, r.DivergenceStdErr, trace)
+	if r.Storage != nil {
+		fmt.Fprintf(w, "storage\t%s\n", r.Storage.text())
+	}
 	state := "converged"
 	if !r.Solver.Converged {
 		state = "NOT CONVERGED"

@@ -37,7 +37,9 @@ lines.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		// Commands change the variables of their flags.
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) { keepCommandLine(cmd) },
+		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())

@@ -86,7 +86,8 @@ They come from --data, a file of any of these formats:
                      floating point ones of a .tif as they are: y. Where noise is clipped
                      at black or white it is not normal, and SURE is biased
   .npy of uint8,     an image too, for a specification whose y has 2 or 3 axes: scaled to
-  uint16             [0, 1]. So are frames for robust-pca
+  uint16             [0, 1]. So are frames for robust-pca; a matrix for svt or robust-pca
+                     is taken as the numbers that it holds
 
   .mat, .h5          arrays by name, of MATLAB 5 to 7.3 and HDF5; n x 1 and 1 x n arrays of
                      MATLAB are vectors
@@ -96,7 +97,7 @@ They come from --data, a file of any of these formats:
 --X, --y and --mu each name a file of their own, in any of these formats. FILE:NAME is one
 array of a .npz, .mat or .h5 file.
 
-` + tableHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
+` + tableHelp + effectsHelp + `Regressions of arrays have no intercept, unless X has a constant column or --intercept adds
 one. The intercept of --intercept is not penalized, and its degree of freedom is part of the
 divergence; the output has it. b refers to the columns of X as they are in the file.
 
@@ -125,7 +126,7 @@ contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
 sigma2, about sigma2 sqrt(2 d).
 
-` + execHelp + "\n" + criteriaHelp + "\n\n" + lossHelp
+` + storageHelp + execHelp + "\n" + criteriaHelp + "\n\n" + lossHelp
 
 // layoutHelp lists the arrays of the named problems, grouping those with the same layout.
 func layoutHelp() string {
@@ -245,6 +246,7 @@ func (r *runJob) report(risk pipeline.Risk, print func(result) error) (err error
 	if err := r.projected(&result); err != nil {
 		return err
 	}
+	result.storageResult = storageOf(r.problem)
 	if f.coefficients.print {
 		result.coefficientsResult = c
 	}
@@ -375,8 +377,9 @@ func (f *estimatorFlags) result(j *job) result {
 		targetsResult: targetsOf(j.problem, j.sigma2), execResult: j.execResult(f.exec.line),
 		Problem: j.problem.Name, D: j.problem.D, P: j.problem.P, Sigma2: j.sigma2,
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
-		Standardize: j.problem.Scales() != nil,
-		Solver:      solverResult{Name: j.name()}, Device: j.dev.Name(), Version: version(),
+		Standardize:   j.problem.Scales() != nil,
+		effectsResult: effectsOf(j.problem),
+		Solver:        solverResult{Name: j.name()}, Device: j.dev.Name(), Version: version(),
 	}
 }
 
@@ -407,7 +410,7 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 		return err
 	}
 	if format == ".npz" {
-		return writeFit(path, p, data, risk, r)
+		return writeFit(cmd, path, p, data, risk, r)
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat, Complex: p.MuComplex}
 	if p.Signal == nil && p.Original == nil && !linops.StructureOf(p.Operator).Identity {

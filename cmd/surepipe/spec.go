@@ -33,6 +33,7 @@ specifications too: surepipe spec lasso prints that of --problem lasso.
     weights: w                   # optional: weights of the observations, see below
     noise: {variances: v}        # optional: noise that is not white, see below
     intercept: true              # default: false; an intercept that is not penalized
+    effects: [rows, cols]        # default: none; for a selection of a matrix, likewise
     standardize: true            # default: false; columns of a matrix scaled to variance 1
     lambda: 0.1                  # and lambda2, gamma; takes precedence over a number in
                                  # the data file; --lambda takes precedence over both

@@ -32,12 +32,14 @@ type sweepHeader struct {
 	// Intercept is --intercept's value.
 	Intercept bool `json:"intercept,omitempty"`
 	// Standardize is --standardize's.
-	Standardize bool        `json:"standardize,omitempty"`
-	Grid        []sweepGrid `json:"grid"`
-	Lambda      *number     `json:"lambda,omitempty"` // the weights that are not swept
-	Lambda2     *number     `json:"lambda2,omitempty"`
-	Gamma       *number     `json:"gamma,omitempty"`
-	Sigma2      float64     `json:"sigma2,omitempty"`
+	Standardize bool `json:"standardize,omitempty"`
+	// Effects are --effects.
+	Effects []string    `json:"effects,omitempty"`
+	Grid    []sweepGrid `json:"grid"`
+	Lambda  *number     `json:"lambda,omitempty"` // the weights that are not swept
+	Lambda2 *number     `json:"lambda2,omitempty"`
+	Gamma   *number     `json:"gamma,omitempty"`
+	Sigma2  float64     `json:"sigma2,omitempty"`
 	// Sigma2Method is how sigma2 was estimated, Sigma2RelStdErr its standard error over its value.
 	Sigma2Method    string  `json:"sigma2_method,omitempty"`
 	Sigma2RelStdErr float64 `json:"sigma2_rel_stderr,omitempty"`

@@ -48,6 +48,7 @@ type sweepSummary struct {
 	sweepChoice
 	LeastLoss *sweepMinimum `json:"least_loss,omitempty"`
 	Seconds   float64       `json:"seconds"`
+	storageResult
 	// Warnings are those printed on standard error, of all points together.
 	Warnings []pipeline.Warning `json:"warnings,omitempty"`
 }
@@ -244,7 +245,7 @@ func (r *sweepReport) writeFiles(chosen pipeline.SweepPoint, s sweepSummary, c c
 		first = cmp.Or(first, c.writeCSV(f.coefficients.csv))
 	}
 	if f.plot != "" {
-		first = cmp.Or(first, figure.Save(f.plot, r.figure(s)))
+		first = cmp.Or(first, figure.Save(f.plot, r.figure(s), provenance(r.cmd, r.data)...))
 	}
 	return first
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,6 +19,7 @@ type tableFlags struct {
 	response                string
 	drop, only, categorical []string
 	missing                 string
+	weights                 string
 	standardize             bool
 }
 
@@ -26,12 +28,13 @@ func (t *tableFlags) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&t.drop, "drop", nil, "in a table: leave out these `columns`, separated by commas")
 	flags.StringSliceVar(&t.only, "only", nil, "in a table: only these `columns`, besides the response")
 	flags.StringSliceVar(&t.categorical, "categorical", nil, "in a table: `columns` of numbers that stand for categories")
+	flags.StringVar(&t.weights, "weights", "", weightsFlag)
 	flags.StringVar(&t.missing, "missing", string(design.Refuse), "in a table: what to do about missing values: error, drop (leave out such rows) or mean (in X, the mean of the column; rows without a response are left out)")
 }
 
 // options are those of package design.
 func (t *tableFlags) options() design.Options {
-	o := design.Options{Response: t.response, Drop: t.drop, Only: t.only, Categorical: t.categorical}
+	o := design.Options{Response: t.response, Drop: t.drop, Only: t.only, Categorical: t.categorical, Weights: t.weights}
 	if t.missing != string(design.Refuse) {
 		o.Missing = design.Missing(t.missing)
 	}
@@ -91,6 +94,22 @@ func (in *inputs) openEntries() (*design.Entries, error) {
 	if err != nil {
 		return nil, in.tableError(err)
 	}
+	in.putEntries(e)
+	return e, nil
+}
+
+// openMatrix reads the observed entries from a table that is a matrix with missing ones.
+func (in *inputs) openMatrix() (*design.Entries, error) {
+	e, err := design.OpenMatrix(in.data)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	in.putEntries(e)
+	return e, nil
+}
+
+// putEntries stores entries as arrays.
+func (in *inputs) putEntries(e *design.Entries) {
 	ints := make([]int64, len(e.Places))
 	for i, c := range e.Places {
 		ints[i] = int64(c)
@@ -98,7 +117,9 @@ func (in *inputs) openEntries() (*design.Entries, error) {
 	in.more["y"] = dataio.Array{Name: "y", Shape: []int{len(ints)}, Data: e.Y}
 	in.more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(ints)}, Ints: ints}
 	in.more["shape"] = dataio.Array{Name: "shape", Shape: []int{2}, Ints: []int64{int64(len(e.Rows)), int64(len(e.Columns))}}
-	return e, nil
+	if e.Weights != nil {
+		in.more["weights"] = dataio.Array{Name: "weights", Shape: []int{len(ints)}, Data: e.Weights}
+	}
 }
 
 // openTable reads the table of --data. A sequence is one of its columns.
@@ -149,6 +170,16 @@ func (f *estimatorFlags) noteTable(cmd *cobra.Command, data problems.Data) {
 	if e := data.Entries; e != nil && e.Left > 0 {
 		f.note(cmd, noteRowsLeftOut, "%d of %d rows have a missing value and are left out", e.Left, e.Left+len(e.Y))
 	}
+	var merged []string
+	if data.Table != nil {
+		merged = data.Table.Merged
+	}
+	if data.Entries != nil {
+		merged = append(merged, data.Entries.Merged...)
+	}
+	if len(merged) > 0 {
+		f.note(cmd, noteMerged, "texts that are equal numbers count as one: %s", strings.Join(merged, "; "))
+	}
 	if t := data.Table; t != nil && t.Filled > 0 {
 		f.note(cmd, noteFilled, "%d missing values are replaced by the means of their columns", t.Filled)
 	}
@@ -179,7 +210,8 @@ has a column of zeros and ones in X for each of its levels, named column=level; 
 first level has none. group-lasso penalizes the columns of X that come from one column of the
 table as a group. matrix-completion takes the observed entries from a table with two columns
 besides the response (--only names them), of which the first names the row of the matrix and the
-second its column, by numbers or texts. Tables of regressions have an intercept and standardized columns, if --intercept=false or
+second its column, by numbers or texts. Texts that are equal numbers, such as 1 and 1.0, are one
+name, where all names are numbers. Tables of regressions have an intercept and standardized columns, if --intercept=false or
 --standardize=false do not say otherwise.
 
 With --standardize the penalty is on b_j s_j, where s_j = sqrt(sum_i (x_ij - mean_j)^2 / d) is

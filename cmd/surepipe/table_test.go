@@ -3,14 +3,11 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/stat"
-
-	"surepipe/internal/dataio"
 )
 
 // stackLoss is Brownlee's (1965) table of the loss of ammonia at a plant, as R's write.csv2 would
@@ -136,58 +133,5 @@ func TestUnscaledColumnsAreNoted(t *testing.T) {
 		if noted := strings.Contains(stderr, "--standardize makes it independent of them") && strings.Contains(stdout, noteScales); status != exitDone || noted != want {
 			t.Errorf("%s: status %d, %s", args, status, stderr)
 		}
-	}
-}
-
-// Bad tables, and flags that do not fit them, are one line that names the place.
-func TestBadTablesAreRefusedInOneLine(t *testing.T) {
-	good := text(t, "good.csv", "a,b,c,y\n1,2,u,3\n2,1,v,5\n3,7,u,4\n4,0,v,1\n")
-	npy := filepath.Join(t.TempDir(), "y.npy")
-	if err := dataio.WriteNPY(npy, floats("", []float64{1, 2}, 2)); err != nil {
-		t.Fatal(err)
-	}
-	utf16 := filepath.Join(t.TempDir(), "t.csv")
-	if err := os.WriteFile(utf16, []byte("\xff\xfea\x00"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	in := func(content string) string { return "--response y --data " + text(t, "t.csv", content) }
-	for _, c := range []struct{ args, want string }{
-		{"--data " + good, "good.csv: which column is the response? Expected --response NAME, one of a, b, c, y, or --y FILE"},
-		{"--response z --data " + good, `good.csv: --response: column "z" is missing; the table holds "a", "b", "c", "y"`},
-		{"--response c --data " + good, `--response: column "c" holds texts such as "u", expected numbers`},
-		{"--response y --drop d --data " + good, `--drop: column "d" is missing`},
-		{"--response y --drop y --data " + good, `--drop: column "y" is the response`},
-		{"--response y --only a,b,e --data " + good, `--only: column "e" is missing`},
-		{"--response y --drop a,b,c --data " + good, `no column besides "y" is left for X`},
-		{"--response y --drop a, --data " + good, "--drop has an empty name"},
-		{"--response y --categorical a --only b --data " + good, `--categorical: column "a" is not used`},
-		{"--response y --missing zero --data " + good, `--missing is "zero", expected error, drop or mean`},
-		{"--drop a --data " + good, "--drop is about the columns of a table, but --response is missing"},
-		{"--response y --data " + npy, "is not a table with a header line (.csv, .tsv) by its name"},
-		{"--response y --data /nowhere/t.csv", "/nowhere/t.csv: no such file or directory"},
-		{"--response y --y " + npy + " --data " + good, "expected one of them"},
-		{"--response y --X " + npy + " --data " + good, "the table has both, expected one of them"},
-		{in(""), "is empty (0 bytes), expected a table with a header line"},
-		{in("a,y\n"), "holds a header line, line 1, and no rows"},
-		{in("1,2\n3,4\n"), "line 1 holds numbers only, expected the names of the columns"},
-		{in("a,y,y\n1,2,3\n"), `line 1: two columns are named "y"`},
-		{in("a,y\n1,2\n1,2,3\n"), "line 3 has 3 cells, expected 2 as in the header line and the first row"},
-		{in("a,y\n1,2\n3,\n4,NA\n"), `--missing: line 3, column "y": the value is missing, the first of 2 (y 2); expected drop`},
-		{in("a,y\n1,2\nx,3\n"), `line 3, column "a": found "x" in a column of numbers such as 1 (line 2)`},
-		{in("a,y\n1,\"2,5\"\n"), `line 2, column "y": found "2,5", expected a number with a decimal point`},
-		{in("a,y\n1,inf\n"), `line 2, column "y": found "inf", expected a finite number`},
-		{in("a,y\n1,\"2\n"), "line 2: a quoted cell does not end in a quote"},
-		{in("a,y\nx,2\ny,3\nz,4\n"), `column "a" holds 3 different texts in 3 rows, such as "x": a name and not a category`},
-		{in("a,y,b\n1,2,\n2,3,\n"), `--missing: line 2, column "b": the value is missing`},
-		{"--response y --data " + utf16, "is text in UTF-16, expected UTF-8"},
-		{in("a;y\n1,5;2\n2.5;3\n"), "expected decimal points or decimal commas, not both"},
-	} {
-		status, stdout, stderr := command(t, append([]string{"run", "--problem", "lasso", "--lambda", "1"}, strings.Fields(c.args)...)...)
-		if status != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
-			t.Errorf("surepipe run %s: status %d, expected %q in one line, found %q%q", c.args, status, c.want, stdout, stderr)
-		}
-	}
-	if status, _, stderr := command(t, "run", "--problem", "svt", "--lambda", "1", "--standardize", "--data", npy); status != exitUsage || !strings.Contains(stderr, "--standardize is for ols, ridge") {
-		t.Errorf("status %d, %s", status, stderr)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // ReadJPEG reads a grayscale or colour JPEG image, as [ReadPNG] does. One in CMYK is rejected. Its
 // compression removes a part of the noise, and what is left is not white: Depth.Lossy says so. The
-// orientation that a camera may have recorded is not applied.
+// orientation that a camera has recorded in EXIF data is applied: the image is upright.
 func ReadJPEG(r io.Reader) (Array, error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
@@ -32,7 +32,7 @@ func ReadJPEG(r io.Reader) (Array, error) {
 	depth := Depth{Bits: 8, Lossy: true}
 	switch im := decoded.(type) {
 	case *image.Gray:
-		return fromPixels(im.Pix, im.Stride, config, 1, 1, 1, depth), nil
+		return upright(fromPixels(im.Pix, im.Stride, config, 1, 1, 1, depth), orientation(data)), nil
 	case *image.CMYK:
 		return Array{}, refuse("a CMYK image")
 	}
@@ -46,7 +46,7 @@ func ReadJPEG(r io.Reader) (Array, error) {
 			}
 		}
 	}
-	return a, nil
+	return upright(a, orientation(data)), nil
 }
 
 func jpegError(err error) error {

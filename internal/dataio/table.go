@@ -80,6 +80,9 @@ type TableOptions struct {
 	// Text reports whether the column of that name holds texts even where they look like numbers;
 	// nil stands for none.
 	Text func(name string) bool
+	// Unnamed accepts a table without a header line, whose first line has numbers and missing values
+	// only: the columns are then named by their places, counted from 0.
+	Unnamed bool
 }
 
 // IsTable reports whether the path has the extension of a table: .csv, .tsv or .txt, or one of

@@ -150,8 +150,16 @@ func (t *tableText) read() (*Table, error) {
 			if err := t.row(first, line); err != nil {
 				return nil, err
 			}
-		case numbers == len(names):
+		case numbers == len(names) && !t.opts.Unnamed:
 			return nil, fmt.Errorf("line %d holds numbers only, expected the names of the columns", line)
+		}
+	}
+	if t.columns == nil && t.opts.Unnamed && unnamed(names) {
+		if err := t.header(places(len(names)), line, len(names)); err != nil {
+			return nil, err
+		}
+		if err := t.row(names, line); err != nil {
+			return nil, err
 		}
 	}
 	if t.columns == nil {

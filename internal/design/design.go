@@ -35,11 +35,13 @@ type Options struct {
 	Reference bool
 	// NoX leaves out all columns but the response.
 	NoX bool
+	// Weights is the column of the weights of entries, "" where they have none ([OpenEntries]).
+	Weights string
 }
 
 // OptionError is an error in one of the options.
 type OptionError struct {
-	Option string // response, only, drop, categorical or missing
+	Option string // response, only, drop, categorical, missing or weights
 	Err    error
 }
 
@@ -125,6 +127,9 @@ type Data struct {
 	// Left is the number of rows that were left out, and Filled the number of cells whose missing
 	// values were replaced.
 	Left, Filled int
+	// Merged says which texts of categorical columns are equal numbers and count as one level, a text
+	// for each such column.
+	Merged []string
 }
 
 // Open reads a table and builds X and y. Errors in the options are OptionErrors; others name the
@@ -153,13 +158,19 @@ func unnamed(err error) error {
 
 // used reports whether a column is the response or a column of X.
 func (o Options) used(name string) bool {
-	return name == o.Response || !o.NoX && !slices.Contains(o.Drop, name) && (o.Only == nil || slices.Contains(o.Only, name))
+	return name == o.Response || o.Weights != "" && name == o.Weights || !o.NoX && !slices.Contains(o.Drop, name) && (o.Only == nil || slices.Contains(o.Only, name))
 }
 
 // check rejects options that do not fit the columns of a table.
 func (o Options) check(names []string) error {
 	if !slices.Contains(names, o.Response) {
 		return &OptionError{"response", dataio.MissingColumn(o.Response, names)}
+	}
+	if o.Weights != "" && !slices.Contains(names, o.Weights) {
+		return &OptionError{"weights", dataio.MissingColumn(o.Weights, names)}
+	}
+	if o.Weights != "" && o.Weights == o.Response {
+		return &OptionError{"weights", fmt.Errorf("column %q is the response", o.Weights)}
 	}
 	for _, list := range []struct {
 		option string
@@ -208,7 +219,12 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 		return nil, err
 	}
 	data := &Data{Design: Design{Response: o.Response}, Left: t.Rows() - len(kept)}
-	for _, c := range columns {
+	for j := range columns {
+		var merged string
+		if columns[j], merged = unify(columns[j], nil); merged != "" {
+			data.Merged = append(data.Merged, merged)
+		}
+		c := columns[j]
 		v := Variable{Name: c.Name, Reference: c.Values == nil && o.Reference}
 		if err := checkColumn(c, kept); err != nil {
 			return nil, err
@@ -217,6 +233,9 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 			v.Levels = levels(c, kept)
 		}
 		data.Design.Variables = append(data.Design.Variables, v)
+	}
+	if err := data.Design.checkNames(); err != nil {
+		return nil, err
 	}
 	if len(data.Design.Columns()) == 0 && !o.NoX {
 		return nil, fmt.Errorf("every column besides %q has a single level: no column is left for X", o.Response)
@@ -236,6 +255,22 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 		data.X, data.Filled, err = data.Design.code(t, columns, kept)
 	}
 	return data, err
+}
+
+// checkNames rejects columns of X with the same name: that of a column of the table, and of a level
+// of another.
+func (d *Design) checkNames() error {
+	from := map[string]string{}
+	for _, v := range d.Variables {
+		of := Design{Variables: []Variable{v}}
+		for _, name := range of.Columns() {
+			if other, twice := from[name]; twice {
+				return fmt.Errorf("columns %q and %q of the table both give a column of X with the name %.60q: rename one of them", other, v.Name, name)
+			}
+			from[name] = v.Name
+		}
+	}
+	return nil
 }
 
 // rows lists the rows without missing values, or with Mean those with a response, which is the

@@ -12,20 +12,27 @@ import (
 // row, one that names its column, and one with its value, such as user, item, rating. The names may
 // be of any kind.
 type Entries struct {
-	// RowsBy and ColumnsBy are the names of the table's columns.
-	RowsBy, ColumnsBy string
+	// RowsBy, ColumnsBy and ValueBy are the names of the table's columns; ValueBy is empty for a
+	// matrix.
+	RowsBy, ColumnsBy, ValueBy string
 	// Rows and Columns name the rows and the columns of the matrix, in increasing order of their
 	// bytes.
 	Rows, Columns []string
 	// Places are the observed places in the row-major matrix, and Y their values.
 	Places []int
 	Y      []float64
+	// Weights are those of the entries, nil for ones.
+	Weights []float64
 	// Left is the number of rows of the table that were left out.
 	Left int
+	// Merged says which texts are equal numbers and name one row or column, a text for each column of
+	// the table with such texts.
+	Merged []string
 }
 
-// OpenEntries reads a table of entries: o.Response is the value, and of the two other columns that o
-// uses the first names the rows. Errors in the options are OptionErrors; others name the file.
+// OpenEntries reads a table of entries: o.Response is the value, o.Weights its weight, and of the two
+// other columns that o uses the first names the rows. Texts that are equal numbers, such as 1 and 1.0,
+// name the same row or column, where all names are numbers. Errors in the options are OptionErrors; others name the file.
 func OpenEntries(path string, o Options) (*Entries, error) {
 	var by []string
 	check := func(names []string) error {
@@ -33,7 +40,7 @@ func OpenEntries(path string, o Options) (*Entries, error) {
 			return err
 		}
 		for _, name := range names {
-			if name != o.Response && o.used(name) {
+			if name != o.Response && name != o.Weights && o.used(name) {
 				by = append(by, name)
 			}
 		}
@@ -45,7 +52,7 @@ func OpenEntries(path string, o Options) (*Entries, error) {
 		}
 		return nil
 	}
-	t, err := dataio.OpenTable(path, dataio.TableOptions{Columns: check, Read: o.used, Text: func(name string) bool { return name != o.Response }})
+	t, err := dataio.OpenTable(path, dataio.TableOptions{Columns: check, Read: o.used, Text: func(name string) bool { return name != o.Response && name != o.Weights }})
 	if err != nil {
 		return nil, unnamed(err)
 	}
@@ -58,23 +65,38 @@ func OpenEntries(path string, o Options) (*Entries, error) {
 }
 
 func entriesOf(t *dataio.Table, by []string, o Options) (*Entries, error) {
-	columns := make([]dataio.Column, 3)
-	for k, name := range []string{o.Response, by[0], by[1]} {
+	names := []string{o.Response, by[0], by[1]}
+	if o.Weights != "" {
+		names = append(names, o.Weights)
+	}
+	columns := make([]dataio.Column, len(names))
+	for k, name := range names {
 		c, err := t.Column(name)
 		if err != nil {
 			return nil, err
 		}
+		if option := map[int]string{0: "response", 3: "weights"}[k]; option != "" && c.Values == nil {
+			return nil, &OptionError{option, fmt.Errorf("column %q holds texts such as %.40q, expected numbers", c.Name, c.Levels[0])}
+		}
 		columns[k] = c
-	}
-	y, row, column := columns[0], columns[1], columns[2]
-	if y.Values == nil {
-		return nil, &OptionError{"response", fmt.Errorf("column %q holds texts such as %.40q, expected numbers", y.Name, y.Levels[0])}
 	}
 	kept, err := o.rows(t, columns)
 	if err != nil {
 		return nil, err
 	}
-	e := &Entries{RowsBy: by[0], ColumnsBy: by[1], Left: t.Rows() - len(kept)}
+	e := &Entries{RowsBy: by[0], ColumnsBy: by[1], ValueBy: o.Response, Left: t.Rows() - len(kept)}
+	for k := 1; k <= 2; k++ {
+		var merged string
+		if columns[k], merged = unify(columns[k], nil); merged != "" {
+			e.Merged = append(e.Merged, merged)
+		}
+	}
+	y, row, column := columns[0], columns[1], columns[2]
+	if o.Weights != "" {
+		if e.Weights, err = weightsOf(t, columns[3], kept); err != nil {
+			return nil, err
+		}
+	}
 	rowAt, columnAt := e.index(&e.Rows, row, kept), e.index(&e.Columns, column, kept)
 	seen := make(map[int]int, len(kept))
 	for _, i := range kept {
@@ -86,6 +108,18 @@ func entriesOf(t *dataio.Table, by []string, o Options) (*Entries, error) {
 		e.Places, e.Y = append(e.Places, place), append(e.Y, y.Values[i])
 	}
 	return e, nil
+}
+
+// weightsOf are the weights of the given rows.
+func weightsOf(t *dataio.Table, c dataio.Column, rows []int) ([]float64, error) {
+	var w []float64
+	for _, i := range rows {
+		if !(c.Values[i] > 0) {
+			return nil, &OptionError{"weights", fmt.Errorf("%s: found %g, expected a positive weight: leave out the line of an entry that does not count", place(t, i, c.Name), c.Values[i])}
+		}
+		w = append(w, c.Values[i])
+	}
+	return w, nil
 }
 
 // index lists the levels that occur in the given rows, and returns their places in the list by code.

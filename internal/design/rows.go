@@ -73,6 +73,7 @@ func (d *Design) Code(t *dataio.Table) (*NewRows, error) {
 		if v.Levels == nil && c.Values == nil {
 			return nil, fmt.Errorf("column %q holds texts such as %.40q, but numbers in the fit", v.Name, c.Levels[0])
 		}
+		c = Unify(c, v.Levels)
 		if v.Levels != nil && c.Values != nil {
 			// All cells are missing.
 			c.Codes = slices.Repeat([]int{-1}, t.Rows())
@@ -80,8 +81,10 @@ func (d *Design) Code(t *dataio.Table) (*NewRows, error) {
 		}
 		columns[j] = c
 	}
-	if y, err := t.Column(d.Response); err == nil && y.Values != nil {
-		r.Y = y.Values
+	if y, err := t.Column(d.Response); err == nil {
+		if r.Y = y.Values; y.Values == nil {
+			return nil, fmt.Errorf("column %q, the response, holds texts such as %.40q, expected numbers, or a table without it", y.Name, y.Levels[0])
+		}
 	}
 	all := make([]int, t.Rows())
 	for i := range all {

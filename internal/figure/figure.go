@@ -58,9 +58,9 @@ func Format(path string) (string, error) {
 	return "", fmt.Errorf("figure %q ends in %q, expected one of .%s", path, ext, strings.Join(Formats(), ", ."))
 }
 
-// Save writes the figure to a file whose name ends in .png, .svg or .pdf. An existing file is
-// replaced when the new one is complete, and otherwise unchanged.
-func Save(path string, f Figure) (err error) {
+// Save writes the figure to a file whose name ends in .png, .svg or .pdf, with notes that are not seen.
+// An existing file is replaced when the new one is complete, and otherwise unchanged.
+func Save(path string, f Figure, notes ...Note) (err error) {
 	format, err := Format(path)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func Save(path string, f Figure) (err error) {
 			os.Remove(file.Name())
 		}
 	}()
-	if _, err := file.Write(picture.Bytes()); err != nil {
+	if _, err := file.Write(annotate(format, picture.Bytes(), notes)); err != nil {
 		return err
 	}
 	if err := file.Sync(); err != nil {

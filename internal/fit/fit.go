@@ -12,13 +12,14 @@
 //	center      the means of the columns, with an intercept
 //	scale       the standard deviations of the columns, where they were standardized
 //	indices     the observed places in the row-major matrix, of a completion
+//	effects_mean, effects_rows, effects_cols  of a completion with unpenalized effects
 //	row_names, column_names  of the matrix, where its entries are from a table
 //	fit         a text, a JSON object: see [Info]
 //
 // The predictions are
 //
 //	rows        b0 + x b for a new row x of the columns of X
-//	entries     b_ij for an entry of a completed matrix
+//	entries     b_ij, plus the effects, for an entry of a completed matrix
 //
 // or, for a loss other than the squared one, the expectation of y at that linear predictor.
 package fit
@@ -28,7 +29,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -74,13 +74,19 @@ type Info struct {
 	// Intercept and Standardize are the settings.
 	Intercept   bool `json:"intercept"`
 	Standardize bool `json:"standardize"`
+	// EffectNames are the unpenalized effects of a completion: rows, cols or mean.
+	EffectNames []string `json:"effects,omitempty"`
 	// Design is the coding of the table's columns; nil where the data are arrays.
 	Design *design.Design `json:"design,omitempty"`
 	// RowsBy and ColumnsBy are the columns of a table of entries that name the rows and the columns
 	// of the matrix; empty where the entries come from arrays.
 	RowsBy    string `json:"rows_by,omitempty"`
 	ColumnsBy string `json:"columns_by,omitempty"`
-	// Data identifies the data, and Version the program.
+	// ValueBy is the column of the entries' values, empty where the table is the matrix itself.
+	ValueBy string `json:"value_by,omitempty"`
+	// Data identifies the data, Version the program, and Command is what made the file; empty in files
+	// of earlier versions.
+	Command string `json:"command,omitempty"`
 	Data    string `json:"data_sha256"`
 	Version string `json:"version"`
 }
@@ -102,12 +108,38 @@ type Fit struct {
 	Observed []int
 	// RowNames and ColumnNames are those of the matrix, nil where they have none.
 	RowNames, ColumnNames []string
+	// Effects are those of a completion, nil without them.
+	Effects *Effects
 	// More are further arrays of the file, which Load leaves out.
 	More []dataio.Array
 
 	// Mean is the expectation of y at a linear predictor, which Load does not set; nil where that is
 	// the predictor itself.
 	Mean func(z float64) float64
+
+	rowAt, columnAt map[string]int // the places of RowNames and ColumnNames
+}
+
+// Effects are unpenalized effects of rows and columns, nil where there are none of these: the
+// prediction of entry (i, j) is Mean + Rows_i + Columns_j + b_ij.
+type Effects struct {
+	Mean          float64
+	Rows, Columns []float64
+}
+
+// at is their part in an entry.
+func (e *Effects) at(row, column int) float64 {
+	if e == nil {
+		return 0
+	}
+	v := e.Mean
+	if e.Rows != nil {
+		v += e.Rows[row]
+	}
+	if e.Columns != nil {
+		v += e.Columns[column]
+	}
+	return v
 }
 
 // Save writes the file.
@@ -125,6 +157,17 @@ func (f *Fit) Save(path string) error {
 		arrays = append(arrays, dataio.Array{Name: "intercept", Shape: []int{}, Data: []float64{*f.B0}})
 	}
 	arrays = append(arrays, f.More...)
+	if e := f.Effects; e != nil {
+		arrays = append(arrays, dataio.Array{Name: "effects_mean", Shape: []int{}, Data: []float64{e.Mean}})
+		for _, v := range []struct {
+			name   string
+			values []float64
+		}{{"effects_rows", e.Rows}, {"effects_cols", e.Columns}} {
+			if v.values != nil {
+				arrays = append(arrays, dataio.Array{Name: v.name, Shape: []int{len(v.values)}, Data: v.values})
+			}
+		}
+	}
 	for _, v := range []struct {
 		name   string
 		values []float64
@@ -235,8 +278,8 @@ func (f *Fit) loadEntries(set *dataio.Set) error {
 		}
 		f.Observed[i] = int(c)
 	}
-	if f.RowsBy == "" {
-		return nil
+	if err := f.loadEffects(set); err != nil || f.RowsBy == "" {
+		return err
 	}
 	for _, v := range []struct {
 		name  string
@@ -247,8 +290,58 @@ func (f *Fit) loadEntries(set *dataio.Set) error {
 		if err != nil {
 			return err
 		}
-		if *v.texts = a.Texts; len(a.Texts) != v.n || !slices.IsSorted(a.Texts) {
-			return fmt.Errorf("array %q has %d texts, expected %d in increasing order", v.name, len(a.Texts), v.n)
+		if *v.texts = a.Texts; len(a.Texts) != v.n {
+			return fmt.Errorf("array %q has %d texts, expected %d", v.name, len(a.Texts), v.n)
+		}
+	}
+	f.rowAt, f.columnAt = placesOf(f.RowNames), placesOf(f.ColumnNames)
+	if len(f.rowAt) != len(f.RowNames) || len(f.columnAt) != len(f.ColumnNames) {
+		return errors.New("arrays \"row_names\" and \"column_names\" hold a text twice, expected different names")
+	}
+	return nil
+}
+
+// placesOf are the places of the names.
+func placesOf(names []string) map[string]int {
+	at := make(map[string]int, len(names))
+	for i, name := range names {
+		at[name] = i
+	}
+	return at
+}
+
+// loadEffects reads the effects of a completion, where it has them.
+func (f *Fit) loadEffects(set *dataio.Set) error {
+	if len(f.EffectNames) == 0 {
+		return nil
+	}
+	mean, err := set.Scalar("effects_mean")
+	if err != nil {
+		return err
+	}
+	f.Effects = &Effects{Mean: mean}
+	for _, v := range []struct {
+		name string
+		n    int
+		to   *[]float64
+	}{{"effects_rows", f.BShape[0], &f.Effects.Rows}, {"effects_cols", f.BShape[1], &f.Effects.Columns}} {
+		if !set.Has(v.name) {
+			continue
+		}
+		a, err := set.Floats(v.name)
+		if err == nil {
+			err = a.CheckFinite()
+		}
+		if err != nil {
+			return err
+		}
+		if *v.to = a.Data; len(a.Data) != v.n {
+			return fmt.Errorf("array %q has %d values, expected %d", v.name, len(a.Data), v.n)
+		}
+	}
+	for _, name := range f.EffectNames {
+		if name == "rows" && f.Effects.Rows == nil || name == "cols" && f.Effects.Columns == nil {
+			return fmt.Errorf("array \"effects_%s\" is missing: the fit has effects of %s", name, name)
 		}
 	}
 	return nil
@@ -256,8 +349,8 @@ func (f *Fit) loadEntries(set *dataio.Set) error {
 
 // Named is the entry of a row and a column that are given by their names.
 func (f *Fit) Named(row, column string) (Entry, error) {
-	i, knownRow := slices.BinarySearch(f.RowNames, row)
-	j, knownColumn := slices.BinarySearch(f.ColumnNames, column)
+	i, knownRow := f.rowAt[row]
+	j, knownColumn := f.columnAt[column]
 	switch {
 	case !knownRow:
 		return Entry{}, fmt.Errorf("%s %.40q is not in the fit", f.RowsBy, row)
@@ -323,7 +416,7 @@ func (f *Fit) Missing(yield func(Entry) bool) {
 	}
 	n := f.BShape[1]
 	for c, v := range f.B {
-		if observed[c/64]>>(c%64)&1 == 0 && !yield(Entry{c / n, c % n, f.meanAt(v)}) {
+		if observed[c/64]>>(c%64)&1 == 0 && !yield(Entry{c / n, c % n, f.meanAt(v + f.Effects.at(c/n, c%n))}) {
 			return
 		}
 	}
@@ -335,7 +428,12 @@ func (f *Fit) At(row, column int) (Entry, error) {
 	if row < 0 || row >= m || column < 0 || column >= n {
 		return Entry{}, fmt.Errorf("row %d, column %d lies outside the matrix of %d x %d, counted from 0", row, column, m, n)
 	}
-	return Entry{row, column, f.meanAt(f.B[row*n+column])}, nil
+	return Entry{row, column, f.meanAt(f.B[row*n+column] + f.Effects.at(row, column))}, nil
+}
+
+// Linear is the linear predictor of an entry.
+func (f *Fit) Linear(e Entry) float64 {
+	return f.B[e.Row*f.BShape[1]+e.Column] + f.Effects.at(e.Row, e.Column)
 }
 
 // meanAt is Mean, or z itself.

@@ -305,6 +305,22 @@ func (c *checker) sampled() {
 	}
 }
 
+// projection tests that Project is idempotent and symmetric.
+func (c *checker) projection() {
+	z := gaussian(2*c.d, 41)
+	p := func(x []float64) []float64 {
+		return c.apply(func(dst, b array.Batch) { c.dev.Copy(dst, b); c.s.Project(dst) }, c.d, 2, x)
+	}
+	once := p(z)
+	if off := distance(p(once), once); off > tol*norm(z) {
+		c.failf("Project changes by %v when it is applied again", off)
+	}
+	x, y, px, py := z[:c.d], z[c.d:], once[:c.d], once[c.d:]
+	if left, right := dot(px, y), dot(x, py); math.Abs(left-right) > tol*(norm(x)*norm(y)+1) {
+		c.failf("Project: <P x, y> = %v, <x, P y> = %v", left, right)
+	}
+}
+
 // entries compares A on a matrix whose entries are their places with the sample, in A's order.
 func (c *checker) entries(shape array.Shape, places array.Pattern, order array.Index) {
 	// Entry (i, j) of U V* is i cols + j.
@@ -334,13 +350,20 @@ func (c *checker) entries(shape array.Shape, places array.Pattern, order array.I
 		all[j] = float64(j)
 	}
 	want := c.apply(c.a.Forward, c.d, 1, all)
+	rows := c.dev.Alloc(1, c.d)
+	defer rows.Free()
+	c.dev.Copy(rows, z)
 	if order != nil {
-		rows := c.dev.Alloc(1, c.d)
-		defer rows.Free()
 		c.dev.Scatter(rows, z, order)
-		list = rows.ToHost()
 	}
-	if i := different(list, want); i >= 0 {
+	if c.s.Project != nil {
+		c.s.Project(rows)
+		c.projection()
+	}
+	list = rows.ToHost()
+	// A projection makes rounding errors.
+	same := c.s.Project != nil && distance(list, want) <= tol*norm(all)
+	if i := different(list, want); i >= 0 && !same {
 		c.failf("Sampled: row %d of A picks entry %v of %d x %d matrices, Forward gives entry %v", i, list[i], shape.Rows, shape.Cols, want[i])
 	}
 }

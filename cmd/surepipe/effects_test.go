@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"surepipe/internal/dataio"
+)
+
+// ratingsText is a table of some entries of a 9 x 7 matrix, with effects, as a list and as a matrix;
+// rest are the others. Users are numbers, and so written with a point in rest.
+func ratingsText() (list, matrix, rest string, full []float64) {
+	rng := rand.New(rand.NewPCG(2, 9))
+	const m, n = 9, 7
+	list, rest, matrix = "user,item,rating,trust\n", "item,rating,user\n", ",a,b,c,d,e,f,g\n"
+	full = make([]float64, m*n)
+	for i := range m {
+		matrix += fmt.Sprintf("u%d", i)
+		for j := range n {
+			v := 3 + float64(i%4) - float64(j%3) + 0.3*rng.NormFloat64()
+			full[i*n+j] = math.NaN()
+			if rng.Float64() < 0.7 {
+				full[i*n+j] = v
+				list += fmt.Sprintf("%d,%c,%g,%d\n", i, 'a'+j, v, 1+(i+j)%3)
+				matrix += fmt.Sprintf(",%g", v)
+			} else {
+				rest += fmt.Sprintf("%c,%g,%d.0\n", 'a'+j, v, i)
+				matrix += ","
+			}
+		}
+		matrix += "\n"
+	}
+	return list, matrix, rest, full
+}
+
+// A list of entries, a matrix with empty cells, one with NaN in a file of one array or of several, and
+// a table without names give the same fit.
+func TestMatricesWithMissingEntries(t *testing.T) {
+	list, matrix, _, full := ratingsText()
+	plain := ""
+	for line := range strings.Lines(strings.SplitN(matrix, "\n", 2)[1]) {
+		_, cells, _ := strings.Cut(line, ",")
+		plain += cells
+	}
+	npy := filepath.Join(t.TempDir(), "m.npy")
+	if err := dataio.WriteNPY(npy, floats("y", full, 9, 7)); err != nil {
+		t.Fatal(err)
+	}
+	var want float64
+	for i, data := range []string{
+		text(t, "list.csv", list) + " --response rating --drop trust", text(t, "m.csv", matrix), text(t, "plain.csv", plain), npy,
+		save(t, floats("y", full, 9, 7), floats("mu", make([]float64, 63), 9, 7)),
+	} {
+		o := object(t, strings.Fields("run --problem matrix-completion --effects rows,cols --lambda 0.3max --trace exact --alo --data "+data)...)
+		gcv := o["gcv"].(float64)
+		if i == 0 {
+			want = gcv
+		}
+		if math.Abs(gcv/want-1) > 1e-9 || o["effects_df"] != 15. || o["effects_mean"] == nil || o["alo"] == nil || fmt.Sprint(o["effects"]) != "[rows cols]" {
+			t.Errorf("%s: gcv %v, expected %v; effects %v, %v, %v", data, gcv, want, o["effects"], o["effects_df"], o["effects_mean"])
+		}
+	}
+	status, stdout, _ := command(t, strings.Fields("run --problem matrix-completion --effects rows,cols --lambda 0.3max --data "+text(t, "m.csv", matrix))...)
+	if status != exitDone || !strings.Contains(stdout, "the constant; unpenalized rows,cols, 15 degrees of freedom") {
+		t.Errorf("status %d\n%s", status, stdout)
+	}
+}
+
+// Effects are part of the predictions, which are scored where the values are known. Users that are
+// written 1 and 1.0 are the same.
+func TestPredictionsHaveEffects(t *testing.T) {
+	list, _, rest, _ := ratingsText()
+	out := filepath.Join(t.TempDir(), "fit.npz")
+	data := text(t, "list.csv", list)
+	base := "run --problem matrix-completion --lambda 0.5max --trace exact --response rating --data " + data + " --out " + out
+	ask := text(t, "rest.csv", rest)
+	var errors []float64
+	for _, args := range []string{" --drop trust", " --drop trust --effects rows,cols", " --weights trust --effects rows,cols"} {
+		object(t, strings.Fields(base+args)...)
+		o := object(t, "predict", "--fit", out, "--data", ask)
+		errors = append(errors, o["mean_squared_error"].(float64))
+		if o["rows_with_response"] != float64(strings.Count(rest, "\n")-1) {
+			t.Errorf("%v", o)
+		}
+	}
+	if errors[1] > 0.2 || errors[0] < 4*errors[1] || errors[2] > 0.2 || errors[1] == errors[2] {
+		t.Errorf("mean squared errors %v", errors)
+	}
+	// The effects in the file make up the prediction.
+	set, err := dataio.OpenNPZ(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	mean, err := set.Scalar("effects_mean")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string][]float64{}
+	for _, name := range []string{"b", "effects_rows", "effects_cols"} {
+		a, err := set.Floats(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values[name] = a.Data
+	}
+	o := object(t, "predict", "--fit", out)
+	e := o["entries"].([]any)[0].([]any)
+	var i, j int
+	fmt.Sscan(e[0].(string), &i)
+	j = int(e[1].(string)[0] - 'a')
+	if want := mean + values["effects_rows"][i] + values["effects_cols"][j] + values["b"][i*7+j]; math.Abs(e[2].(float64)-want) > 1e-12 {
+		t.Errorf("%v, expected %v", e, want)
+	}
+}
+
+// A specification has effects too, and a sweep is not resumed with others.
+func TestEffectsOfASpecification(t *testing.T) {
+	_, _, _, full := ratingsText()
+	var y, places []float64
+	for c, v := range full {
+		if !math.IsNaN(v) {
+			y, places = append(y, v), append(places, float64(c))
+		}
+	}
+	data := save(t, floats("y", y, len(y)), floats("indices", places, len(y)), floats("shape", []float64{9, 7}, 2))
+	spec := text(t, "s.yaml", "data: "+data+"\noperator:\n  selection: {indices: indices, shape: shape}\nregularizer:\n  nuclear: lambda\neffects: [rows, cols]\n")
+	want := object(t, strings.Fields("run --problem matrix-completion --effects rows,cols --lambda 0.3max --trace exact --data "+data)...)
+	if got := object(t, "run", "--spec", spec, "--lambda", "0.3max", "--trace", "exact"); got["gcv"] != want["gcv"] || got["effects_df"] != want["effects_df"] {
+		t.Errorf("gcv %v, expected %v", got["gcv"], want["gcv"])
+	}
+	log := filepath.Join(t.TempDir(), "s.jsonl")
+	sweep := strings.Fields("sweep --problem matrix-completion --lambda 0.3max:max:3 --refine 0 --data " + data + " --jsonl " + log)
+	if status, _, stderr := command(t, sweep...); status != exitDone {
+		t.Fatal(stderr)
+	}
+	if status, _, stderr := command(t, append(sweep, "--resume", "--effects", "rows")...); status != exitUsage || !strings.Contains(stderr, "effects") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}

@@ -1,0 +1,97 @@
+package linops
+
+import (
+	"surepipe/array"
+	"surepipe/space"
+)
+
+// WithoutEffects is (I - Pi) S for the selection S of the entries of a matrix that e was made for:
+// what an unpenalized additive model of the entries leaves of them.
+//
+//	Forward: dst = (I - Pi) S b        Adjoint: dst = S* (I - Pi)* z
+//
+// Least squares in b and the effects at y is that in b alone with this operator at (I - Pi) y, in the
+// norm of the weights. It keeps what a selection knows of low rank. s and e must outlive it.
+func WithoutEffects(s *Selection, e *Effects) Operator {
+	a := &withoutEffects{s: s, e: e}
+	a.structure.On = a.on
+	if !e.Weighted() {
+		// A A* = I - Pi.
+		a.structure.Norm2 = Known(1)
+		if d, _ := s.Dims(); e.Rank() == d {
+			a.structure.Norm2 = Known(0)
+		}
+		a.structure.ColumnNorms2 = a.columnNorms2
+		a.structure.Sampled, a.structure.Project = s.sampled, e.Remove
+	}
+	a.structure = complete(a, a.structure)
+	return a
+}
+
+type withoutEffects struct {
+	knowing
+	s *Selection
+	e *Effects
+}
+
+func (a *withoutEffects) Dims() (d, p int) { return a.s.Dims() }
+
+func (a *withoutEffects) Forward(dst, b array.Batch) {
+	a.s.Forward(dst, b)
+	a.e.Remove(dst)
+}
+
+func (a *withoutEffects) Adjoint(dst, z array.Batch) {
+	d, p := a.Dims()
+	checkAdjoint("selection without effects", d, p, dst, z)
+	t := a.removed(z)
+	a.s.Adjoint(dst, t)
+	t.Free()
+}
+
+// removed is (I - Pi)* z.
+func (a *withoutEffects) removed(z array.Batch) array.Batch {
+	dev := z.Device()
+	t := dev.Alloc(z.K(), z.N())
+	dev.Copy(t, z)
+	a.e.RemoveAdjoint(t)
+	return t
+}
+
+// columnNorms2 is (I - Pi)_ii at the selected coordinates and 0 elsewhere.
+func (a *withoutEffects) columnNorms2() []float64 {
+	_, p := a.Dims()
+	norms := make([]float64, p)
+	for i, v := range a.e.Diagonal() {
+		norms[a.s.idx[i]] = 1 - v
+	}
+	return norms
+}
+
+// on is the operator on a tangent space of matrices; nil on other spaces.
+func (a *withoutEffects) on(dev array.Device, t space.Space) Restricted {
+	r := a.s.onSpace(dev, t)
+	if r == nil {
+		return nil
+	}
+	return &withoutEffectsOn{r, a}
+}
+
+// withoutEffectsOn is the operator on a tangent space.
+type withoutEffectsOn struct {
+	Restricted // the selection there
+	a          *withoutEffects
+}
+
+func (o *withoutEffectsOn) Forward(dst, b array.Batch) {
+	o.Restricted.Forward(dst, b)
+	o.a.e.Remove(dst)
+}
+
+func (o *withoutEffectsOn) Adjoint(dst, z array.Batch) {
+	d, n := o.Dims()
+	checkAdjoint("selection without effects on a tangent space", d, n, dst, z)
+	t := o.a.removed(z)
+	o.Restricted.Adjoint(dst, t)
+	t.Free()
+}

@@ -1,0 +1,172 @@
+package problems
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"gonum.org/v1/gonum/floats"
+
+	"surepipe/array"
+	"surepipe/linops"
+)
+
+// Effects are unpenalized effects of the rows and columns of a matrix of which entries are observed.
+// With the zero Effects there are none.
+type Effects struct {
+	// Mean asks for the constant c alone; Rows and Columns include it.
+	Mean, Rows, Columns bool
+}
+
+// The names of effects.
+const (
+	effectMean    = "mean"
+	effectRows    = "rows"
+	effectColumns = "cols"
+)
+
+// EffectNames lists the names that [ParseEffects] takes.
+func EffectNames() []string { return []string{effectMean, effectRows, effectColumns} }
+
+// ParseEffects reads names of effects.
+func ParseEffects(names []string) (Effects, error) {
+	var e Effects
+	for _, name := range names {
+		switch name {
+		case effectMean:
+			e.Mean = true
+		case effectRows:
+			e.Mean, e.Rows = true, true
+		case effectColumns:
+			e.Mean, e.Columns = true, true
+		default:
+			return Effects{}, fmt.Errorf("found %q, expected some of %s, separated by commas", name, strings.Join(EffectNames(), ", "))
+		}
+	}
+	return e, nil
+}
+
+// parseEffects reads the key effects: a name or a list of names.
+func (s *Spec) parseEffects(n *yaml.Node) error {
+	names, err := s.names(n, "effects")
+	if err != nil {
+		return err
+	}
+	if s.Effects, err = ParseEffects(names); err != nil {
+		return s.errorf(n.Line, "effects: %v", err)
+	}
+	return nil
+}
+
+// Some reports whether there are any.
+func (e Effects) Some() bool { return e != (Effects{}) }
+
+// Names are the names as [ParseEffects] takes them; nil where there are none.
+func (e Effects) Names() []string {
+	switch {
+	case e.Rows && e.Columns:
+		return []string{effectRows, effectColumns}
+	case e.Rows:
+		return []string{effectRows}
+	case e.Columns:
+		return []string{effectColumns}
+	case e.Mean:
+		return []string{effectMean}
+	}
+	return nil
+}
+
+// FittedEffects are the effects of a fit,
+//
+//	mu_hat_ij = Mean + Rows_i + Columns_j + B_ij.
+//
+// Rows and Columns are nil where there are no such effects. Where constants can be moved between them
+// the sum of the squares of Rows and Columns is the least; rows and columns without an observed entry
+// have the effect 0.
+type FittedEffects struct {
+	Mean          float64
+	Rows, Columns []float64
+}
+
+// At is the part of the effects in the entry of a row and a column.
+func (f *FittedEffects) At(row, column int) float64 {
+	v := f.Mean
+	if f.Rows != nil {
+		v += f.Rows[row]
+	}
+	if f.Columns != nil {
+		v += f.Columns[column]
+	}
+	return v
+}
+
+// checkEffects rejects effects of a problem that cannot have them.
+func (b *specBuilder) checkEffects(data Data, from *source, cols []int) error {
+	line := b.Spec.operator.line
+	switch {
+	case from == nil || from.places == nil || len(cols) != 2 || b.synthesis != nil:
+		return b.errorf(line, "effects (%s) are asked for, but %s has no observed entries of a matrix: expected matrix-completion, or operator: {selection: ...} of a matrix without a synthesis", strings.Join(data.Effects.Names(), ","), b.p.Name)
+	case !b.p.Loss.Squared():
+		return b.errorf(line, "effects (%s) are asked for, but the loss is %s: they are for the squared loss", strings.Join(data.Effects.Names(), ","), b.p.Loss.Name)
+	case data.Intercept:
+		return b.errorf(line, "effects (%s) and an intercept are asked for: the effects include a constant, expected one of them", strings.Join(data.Effects.Names(), ","))
+	}
+	return nil
+}
+
+// withoutEffects makes the operator that of the entries without the effects, and returns (I - Pi) y.
+func (b *specBuilder) withoutEffects(data Data, from *source, cols []int) ([]float64, error) {
+	if err := b.checkEffects(data, from, cols); err != nil {
+		return nil, err
+	}
+	p := b.p
+	if i := slices.IndexFunc(b.roots, func(w float64) bool { return w == 0 }); i >= 0 {
+		return nil, fmt.Errorf("array \"weights\" holds 0 at [%d], but with effects of rows and columns every entry needs a positive weight: leave the entry out", i)
+	}
+	weights := slices.Clone(b.roots)
+	for i, r := range weights {
+		weights[i] = r * r
+	}
+	shape := array.Shape{Rows: cols[0], Cols: cols[1]}
+	e, err := linops.NewEffects(p.dev, shape, from.places, data.Effects.Rows, data.Effects.Columns, weights)
+	if err != nil {
+		return nil, trim(err)
+	}
+	p.own(e.Release)
+	if e.Rank() >= p.D {
+		return nil, fmt.Errorf("the effects (%s) alone fit all of the %d entries: with %d degrees of freedom they leave nothing to estimate", strings.Join(data.Effects.Names(), ","), p.D, e.Rank())
+	}
+	p.effects, p.Effects = e, data.Effects
+	p.Operator = linops.WithoutEffects(from.selection, e)
+	z := p.dev.Alloc(1, len(data.Y))
+	defer z.Free()
+	p.dev.Upload(z, data.Y)
+	e.Remove(z)
+	rest := z.ToHost()
+	// Where the effects fit y the remaining rounding errors do not count.
+	if size := floats.Norm(data.Y, 2); floats.Norm(rest, 2) <= 1e-13*size || math.IsNaN(size) {
+		clear(rest)
+	}
+	return rest, nil
+}
+
+// FitEffects are the effects of the fit mu_hat = effects + B at the observed entries, of which muHat is
+// a sample's whole estimate, as package pipeline returns it, and b the matrix B; nil where the problem
+// has no effects.
+func (p *Problem) FitEffects(muHat, b []float64) *FittedEffects {
+	if p.effects == nil {
+		return nil
+	}
+	if len(muHat) != p.D || len(b) != p.P {
+		panic(fmt.Sprintf("problems: mu_hat has %d and b %d values, expected %d and %d", len(muHat), len(b), p.D, p.P))
+	}
+	rest := slices.Clone(muHat)
+	for i, c := range p.observed {
+		rest[i] -= b[c]
+	}
+	f := &FittedEffects{}
+	f.Mean, f.Rows, f.Columns = p.effects.Of(rest)
+	return f
+}
