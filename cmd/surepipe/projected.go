@@ -64,8 +64,12 @@ func (r *runJob) projected(to *result) error {
 	return nil
 }
 
-// writeProjected prints it as text.
-func (p projectedResult) writeProjected(w io.Writer) {
+// writeLosses prints the true loss, where it is known, and the projected risk.
+func (r *result) writeLosses(w io.Writer) {
+	if r.Loss != nil {
+		fmt.Fprintf(w, "true loss\t%.6g\t%.6g per coordinate\n", *r.Loss, *r.Loss/float64(r.D))
+	}
+	p := r.projectedResult
 	if p.ProjectedSURE == nil {
 		return
 	}

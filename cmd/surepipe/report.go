@@ -261,10 +261,7 @@ func (r *result) writeTable(out io.Writer) error {
 	}
 	r.writeEffects(w)
 	r.writeCriteria(w)
-	if r.Loss != nil {
-		fmt.Fprintf(w, "true loss\t%.6g\t%.6g per coordinate\n", *r.Loss, *r.Loss/float64(r.D))
-	}
-	r.projectedResult.writeProjected(w)
+	r.writeLosses(w)
 	variance := ""
 	if r.Sigma2DF != nil {
 		variance = fmt.Sprintf("%.6g per residual degree of freedom", *r.Sigma2DF)
