@@ -27,6 +27,9 @@ type Structure struct {
 	ColumnNorms2 func() []float64
 	// Beside are A1, A2, ... where A = [A1 A2 ...].
 	Beside []Operator
+	// Pairs returns the pairs of coordinates of which A's rows are the differences, nil where it turns
+	// out that they are not. It takes memory for every row.
+	Pairs func() *Pairs
 	// Shifts is what is known of A and the circular shifts of images.
 	Shifts Shifts
 	// SolveNormal sets dst = (eta A*A + I)^{-1} rhs for eta >= 0 without an iteration; both are k x
@@ -34,6 +37,8 @@ type Structure struct {
 	// a few values of eta. It returns false and leaves dst unchanged where there is no numerical
 	// solution, because A holds a NaN or eta ||A||^2 overflows.
 	SolveNormal func(dst, rhs array.Batch, eta float64) bool
+	// Passes says what products cost where A is not in memory.
+	Passes Passes
 	// Normal sets dst_i = A*A b_i at a lower cost than A and A*. dst must not overlap b.
 	Normal func(dst, b array.Batch)
 	// Panels computes A* z from parts of z.

@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"surepipe/array"
@@ -61,7 +62,7 @@ func completionAt(t *testing.T, dev array.Device, data problems.Data, lambda pro
 
 // joint is the same estimate with the effects as coordinates without a penalty: [S Z] (B, theta), by
 // iterations on all of them. The columns of Z have unit length.
-func joint(t *testing.T, dev array.Device, data problems.Data, lambda float64) pipeline.Risk {
+func joint(t *testing.T, dev array.Device, data problems.Data, lambda float64, o pipeline.Options) pipeline.Risk {
 	t.Helper()
 	m, n, d := data.Shape[0], data.Shape[1], len(data.Y)
 	s, err := linops.NewSelection(dev, m*n, data.Indices)
@@ -103,7 +104,7 @@ func joint(t *testing.T, dev array.Device, data problems.Data, lambda float64) p
 		t.Fatal(err)
 	}
 	defer solver.Release()
-	risk, err := newPipeline(t, solver, pipeline.Options{Estimator: hutch.Exact}).Estimate(t.Context(), data.Y)
+	risk, err := newPipeline(t, solver, o).Estimate(t.Context(), data.Y)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,18 +119,26 @@ func TestEffectsAreUnpenalizedCoordinates(t *testing.T) {
 			m, n     int
 			share    float64
 			weighted bool
-		}{{12, 9, 0.6, false}, {9, 14, 0.5, true}, {66, 64, 0.3, false}} {
+		}{{12, 9, 0.6, false}, {9, 14, 0.5, true}, {64, 64, 0.2, false}} {
+			// The exact trace of the larger one takes long.
+			o := pipeline.Options{Estimator: hutch.Exact}
+			if c.m == 64 {
+				o = pipeline.Options{Estimator: hutch.Hutchinson, Queries: 16}
+			}
 			data := ratings(c.m, c.n, c.share, c.weighted)
 			data.Effects = problems.Effects{Mean: true, Rows: true, Columns: true}
 			problem, solver := completionAt(t, dev, data, problems.OfMax(0.5))
 			var got pipeline.Risk
 			leaks(t, dev, func() {
 				var err error
-				if got, err = newPipeline(t, solver, pipeline.Options{Estimator: hutch.Exact}).Estimate(t.Context(), data.Y); err != nil {
+				if got, err = newPipeline(t, solver, o).Estimate(t.Context(), data.Y); err != nil {
 					t.Fatal(err)
 				}
 			})
-			want := joint(t, array.NewHost(), data, problem.Lambda)
+			if factored := slices.ContainsFunc(got.Choices, func(v vjp.Choice) bool { return v.Chosen == "iterates in factored form" }); factored != (c.m == 64) {
+				t.Errorf("%+v: %+v", c, got.Choices)
+			}
+			want := joint(t, array.NewHost(), data, problem.Lambda, o)
 			if !got.Converged || !want.Converged {
 				t.Fatalf("%+v: converged %t, %t", c, got.Converged, want.Converged)
 			}
@@ -139,10 +148,16 @@ func TestEffectsAreUnpenalizedCoordinates(t *testing.T) {
 				}
 			}
 			for _, v := range []struct {
-				name      string
-				got, want float64
-			}{{"divergence", got.Trace.Trace, want.Trace.Trace}, {"||D||^2", got.Trace.Frobenius2, want.Trace.Frobenius2}, {"SURE", got.SURE, want.SURE}, {"residual", got.Residual, want.Residual}, {"gcv", got.GCV, want.GCV}} {
-				if math.Abs(v.got-v.want) > 1e-5*math.Abs(v.want) {
+				name            string
+				got, want, bars float64
+			}{
+				{"divergence", got.Trace.Trace, want.Trace.Trace, got.Trace.Error() + want.Trace.Error()}, {"residual", got.Residual, want.Residual, 0},
+				{"||D||^2", got.Trace.Frobenius2, want.Trace.Frobenius2, 0}, {"SURE", got.SURE, want.SURE, 0}, {"gcv", got.GCV, want.GCV, 0},
+			} {
+				if c.m == 64 && v.bars == 0 && v.name != "residual" {
+					continue
+				}
+				if math.Abs(v.got-v.want) > 1e-5*math.Abs(v.want)+4*v.bars {
 					t.Errorf("%+v: %s %.9g, expected %.9g", c, v.name, v.got, v.want)
 				}
 			}

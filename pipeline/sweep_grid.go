@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
+	"surepipe/prox"
 	"surepipe/stages"
 	"surepipe/vjp"
 )
@@ -160,6 +162,7 @@ func (s *sweep) follow(ctx context.Context, c chain, begin int, out chan<- Sweep
 		return err
 	}
 	for i := begin; i < c.end; i++ {
+		from.ahead = s.ahead(i, c.end)
 		point, err := s.estimate(ctx, i, GridStage, s.weights(i), from)
 		if err != nil {
 			return err
@@ -186,6 +189,7 @@ func (s *sweep) before(ctx context.Context, c chain, i int, path *vjp.Path) (fro
 	}
 	from.path = path
 	for j := c.first; j < i; j++ {
+		from.ahead = s.ahead(j, c.end)
 		if from.b, err = s.solution(ctx, j, GridStage, s.weights(j), from); err != nil {
 			return start{}, err
 		}
@@ -204,4 +208,14 @@ func (s *sweep) start(ctx context.Context, i int, path *vjp.Path) (start, error)
 		}
 	}
 	panic(fmt.Sprintf("pipeline: point %d of a grid of %d", i, s.total))
+}
+
+// ahead are the regularizers of the points after point i of a chain that ends before another.
+func (s *sweep) ahead(i, end int) func(int) (prox.Prox, error) {
+	return func(n int) (prox.Prox, error) {
+		if i+n >= end {
+			return nil, nil
+		}
+		return s.f.Regularizer(slices.Clone(s.weights(i + n)))
+	}
 }

@@ -99,6 +99,8 @@ func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, re
 type start struct {
 	b    []float64
 	path *vjp.Path
+	// ahead are the regularizers of the points that follow: see [solve.From].
+	ahead func(i int) (prox.Prox, error)
 }
 
 // started is a solver that starts there.
@@ -109,7 +111,7 @@ type started struct {
 
 // Solve is SolveFrom the start.
 func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
-	from := vjp.From{Path: s.from.path}
+	from := vjp.From{Path: s.from.path, Ahead: s.from.ahead}
 	if s.from.b != nil {
 		dev := y.Device()
 		from.B = dev.Alloc(1, len(s.from.b))

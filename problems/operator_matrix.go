@@ -17,6 +17,8 @@ type source struct {
 		linops.Operator
 		Release()
 	}
+	// stored is the operator where its matrix is not in memory, else nil.
+	stored *linops.OutOfCore
 	// places are the entries that a selection picks, in the order of its rows; both are nil for a
 	// matrix.
 	places    []int
@@ -74,6 +76,11 @@ func parseMatrix(form matrixForm, expected string) func(*Spec, *operatorNode, *y
 		ref.form, n.matrix = form, ref
 		return func(b *specBuilder, _, _ []int) (built, error) {
 			a := b.loaded[ref]
+			if m := a.mapped; m != nil {
+				op := linops.NewOutOfCore(m.Context(), linesOf(m), false)
+				b.p.Missing = m.Missing
+				return built{op: b.keep(source{op: op, stored: op}), rows: []int{m.Rows}, cols: []int{m.Cols}}, nil
+			}
 			if m := a.sparse; m != nil {
 				op, err := newSparse(b.dev, m, a.Name)
 				if err != nil {

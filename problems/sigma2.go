@@ -169,6 +169,11 @@ func (s *Spec) leastVariance(y []float64, shape []int) (noise.Estimate, error) {
 
 // designDims are the rows and columns of the operator's matrix, where its array is known.
 func (s *Spec) designDims() (d, p int, known bool) {
+	if ref := s.operator.matrix; ref != nil && s.synthesis == nil {
+		if a := s.loaded[ref]; a != nil && a.mapped != nil {
+			return a.mapped.Rows, a.mapped.Cols, true
+		}
+	}
 	x, sparse := s.design()
 	switch {
 	case sparse != nil:

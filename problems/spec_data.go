@@ -9,6 +9,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
+	"surepipe/internal/stored"
 )
 
 // dataSection is the key data of a specification.
@@ -53,6 +54,7 @@ const (
 type loadedArray struct {
 	dataio.Array
 	sparse *dataio.Sparse
+	mapped *stored.Matrix
 	dense  *mat.Dense
 	ints   []int
 }

@@ -11,6 +11,7 @@ import (
 
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
+	"surepipe/internal/stored"
 )
 
 // SpecFiles are files that replace those of a specification. Empty names replace nothing.
@@ -22,6 +23,9 @@ type SpecFiles struct {
 	X, Y, Mu string
 	// Sample, where it is not nil, is y itself.
 	Sample *dataio.Array
+	// Stored opens an array of the operator's matrix that is not to be in memory as float64; it returns
+	// nil where it is. Nil stands for none.
+	Stored func(set *dataio.Set, array string) (*stored.Matrix, error)
 	// Simulate uses mu in place of a missing y.
 	Simulate bool
 }
@@ -83,6 +87,9 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 		if bound.loaded[ref], err = l.load(ref); err != nil {
 			return Data{}, s.at(ref.line, err)
 		}
+	}
+	if ref := s.operator.matrix; ref != nil {
+		data.Mapped = bound.loaded[ref].mapped
 	}
 	if err := l.scalars(&data); err != nil {
 		return Data{}, err
@@ -411,6 +418,11 @@ func (l *specLoader) load(ref *arrayRef) (*loadedArray, error) {
 	}
 	if ref.form != denseForm {
 		if a, err := l.sparse(ref); a != nil || err != nil {
+			return a, err
+		}
+	}
+	if ref == l.operator.matrix && l.files.Stored != nil {
+		if a, err := l.stored(ref); a != nil || err != nil {
 			return a, err
 		}
 	}

@@ -23,6 +23,10 @@ import (
 // scaled in a copy of its entries, and centered in each product. from is nil where the operator was
 // not made of an array.
 func (p *Problem) prepare(from *source, intercept, standardize bool) error {
+	if from != nil && from.stored != nil {
+		p.prepareStored(from.stored, intercept, standardize)
+		return nil
+	}
 	if matrix := matrixOf(p.Operator, smallSparse); matrix != nil && intercept {
 		c, means, constant := centeredColumns(matrix())
 		if standardize {
@@ -143,6 +147,8 @@ func (d Data) ScaleRange() (least, most float64, ok bool) {
 		s = spread(d.X)
 	case d.Sparse != nil:
 		s = sparseSpread(d)
+	case d.Mapped != nil:
+		s = deviationsOf(slices.Clone(d.Mapped.Centered2), d.Mapped.Means, d.Mapped.Rows)
 	}
 	least, most = math.Inf(1), 0
 	for _, v := range s {

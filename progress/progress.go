@@ -17,6 +17,8 @@ type Stage string
 const (
 	// Norm is the estimate of ||A|| by a Lanczos or power method, once for all samples.
 	Norm Stage = "norm of A"
+	// Pass is a pass over a matrix that is read from a disk; Step of Steps bytes have been read.
+	Pass Stage = "pass over X"
 	// Iterations are those of a solver; Measure is the optimality and Goal the tolerance.
 	Iterations Stage = "iterations"
 	// WorkingSet are iterations on a part of the coordinates, one round of several.

@@ -1,6 +1,9 @@
 package solve
 
-import "surepipe/array"
+import (
+	"surepipe/array"
+	"surepipe/prox"
+)
 
 // From says where a solve starts. The zero value starts at b = 0.
 type From struct {
@@ -10,6 +13,11 @@ type From struct {
 	// Path is handed on from the solve before, nil for none. A Path that holds something stands in
 	// for B: the solve starts where the last one ended.
 	Path *Path
+	// Ahead returns the regularizer of the i-th solve of the path after this one, for i = 1, 2, ..., nil
+	// after the last. A solver for which a product with A is expensive asks for some of them, and
+	// finds several solutions at once. The caller releases them ([prox.Release]). Nil where nothing is
+	// known about the solves to come.
+	Ahead func(i int) (prox.Prox, error)
 }
 
 // Path carries along a path of weights what the solves of one y take over from each other besides

@@ -172,6 +172,16 @@ func (e *equilibrated) Solve(ctx context.Context, y array.Batch, from From) (*So
 		defer from.B.Free()
 		y.Device().Mul(from.B, b, e.inverse)
 	}
+	if ahead := from.Ahead; ahead != nil {
+		from.Ahead = func(i int) (prox.Prox, error) {
+			r, err := ahead(i)
+			if err != nil || r == nil {
+				return nil, err
+			}
+			defer prox.Release(r)
+			return prox.StructureOf(r).Rescale(e.s.p.Device, e.s.units)
+		}
+	}
 	return e.deliver(e.Solver.Solve(ctx, y, from))
 }
 

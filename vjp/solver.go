@@ -59,7 +59,7 @@ func newSolver(p Problem, o Options, e solve.Entry, inner func(solve.Options) (s
 func (o Options) solving() solve.Options {
 	return solve.Options{
 		Tol: o.Tol, MaxIter: o.MaxIter, Sigma2: o.Sigma2,
-		Point: o.Derivative != None, Whole: o.Derivative == Unrolled, Compact: o.Compact,
+		Point: o.Derivative != None, Whole: o.Derivative == Unrolled, Compact: o.Compact, Columns: o.Columns,
 	}
 }
 
@@ -219,6 +219,16 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 			if l, err = newImplicit(ctx, at, s.o, sol.Optimality, true); err != nil {
 				return nil, err
 			}
+		}
+	}
+	for round := 0; round < moreRounds && l.doubtful(at, sol); round++ {
+		if err := sol.Continue(ctx, fewestMore+sol.Iterations/4); err != nil {
+			return nil, err
+		}
+		l.Release()
+		l = nil
+		if l, err = newImplicit(ctx, at, s.o, sol.Optimality, true); err != nil {
+			return nil, err
 		}
 	}
 	l.lift = at.Lift()

@@ -268,6 +268,9 @@ type Options struct {
 	// A longer tape is checkpointed: parts of it are computed again in the
 	// reverse sweep, with the same result to rounding.
 	Memory int64
+	// Columns bounds the bytes of columns that a solve holds of an operator that is not in memory, default
+	// 1 GiB.
+	Columns int64
 }
 
 // Defaults of Options.

@@ -29,6 +29,8 @@ type estimatorFlags struct {
 	x, y, mu               string
 	intercept, alo         bool
 	loss                   problems.Loss
+	anisotropic            bool
+	order                  int
 	table                  tableFlags
 	coefficients           coefficientFlags
 	lambda, lambda2, gamma string
@@ -42,6 +44,7 @@ type estimatorFlags struct {
 	maxIter                int
 	parallel, probeBatch   int
 	memory, device         string
+	storage                string
 	verbose, verify        bool
 
 	// sigma2Method says how to estimate sigma2, "" where it is given; estimate is the result, once
@@ -49,6 +52,8 @@ type estimatorFlags struct {
 	sigma2Method string
 	estimate     *noise.Estimate
 	fits         bool
+	// cmd is the command, once its flags have been checked.
+	cmd *cobra.Command
 	// specification is that of --spec.
 	specification *problems.Spec
 	// depth is that of the file of y.
@@ -85,6 +90,8 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringSliceVar(&f.effectNames, "effects", nil, effectsFlag)
 	flags.StringVar(&f.loss.Name, "loss", "", lossFlag)
 	flags.Float64Var(&f.loss.Delta, "huber-delta", 0, huberFlag)
+	flags.BoolVar(&f.anisotropic, "anisotropic", false, "tv2d: the sum of the absolute values of all differences, in place of the lengths of those of each pixel")
+	flags.IntVar(&f.order, "order", 1, "trend1d: the degree of the pieces: 0 constant, 1 linear, 2 quadratic")
 	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
 	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's); a specification may use all three weights in any way")
 	flags.StringVar(&f.gamma, "gamma", "", "robust PCA: weight of ||S||_1, as --lambda (default: the file's)")
@@ -102,12 +109,13 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.IntVar(&f.parallel, "parallel", parallel, "samples in flight at once")
 	flags.IntVar(&f.probeBatch, "probe-batch", 0, "probes in one reverse sweep; 0 chooses. Results do not depend on it")
 	flags.BoolVar(&f.verify, "verify", false, "check every result by other means: its derivative by solves at perturbed y and at nearby weights, its solution by products with A and, for small problems, by another solver. A discrepancy of more than four error bars makes the exit status 3. Takes several times as long")
-	flags.StringVar(&f.memory, "memory", "4GiB", "memory for the tapes of all samples in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts")
+	flags.StringVar(&f.memory, "memory", "4GiB", "memory for the tapes of all samples in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts. With --storage mapped or float32 also for the columns of X that one of them holds")
+	flags.StringVar(&f.storage, "storage", storageAuto, storageFlag)
 	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 	for name, values := range map[string][]string{
 		"problem": problems.Names(), "loss": problems.LossNames(), "solver": append([]string{"auto"}, vjp.Solvers()...),
-		"derivative": {"auto", "implicit", "unrolled"}, "sigma2": problems.Sigma2Methods(), "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "device": append([]string{"auto"}, array.Kinds()...),
+		"derivative": {"auto", "implicit", "unrolled"}, "sigma2": problems.Sigma2Methods(), "trace": append([]string{pipeline.Auto}, hutch.Estimators()...), "queries": {"auto"}, "storage": storages, "device": append([]string{"auto"}, array.Kinds()...),
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
@@ -125,7 +133,11 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 			return usagef("--%s is empty", name)
 		}
 	}
+	f.cmd = cmd
 	if err := f.checkInputs(cmd.Flags().Changed); err != nil {
+		return err
+	}
+	if err := f.checkStorage(cmd.Flags().Changed); err != nil {
 		return err
 	}
 	switch {
@@ -352,7 +364,7 @@ func (f *estimatorFlags) solverOptions(dev array.Device, sigma2 float64) (vjp.Op
 		memory = min(memory, free/2) // the other half is for the probes
 	}
 	return vjp.Options{
-		Tol: f.tol, MaxIter: f.maxIter, Sigma2: sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1), Images: f.alo, Compact: true,
+		Tol: f.tol, MaxIter: f.maxIter, Sigma2: sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1), Columns: max(memory/2, 1), Images: f.alo, Compact: true,
 	}, nil
 }
 

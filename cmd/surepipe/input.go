@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"surepipe/internal/dataio"
 	"surepipe/internal/design"
 	"surepipe/internal/noise"
+	"surepipe/internal/stored"
 	"surepipe/problems"
 )
 
@@ -30,7 +30,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	case f.exec.given():
 		data, err = f.readExec(stacks, nil)
 	case f.specification != nil:
-		files := problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu}
+		files := problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu, Stored: f.storedX}
 		data.Data, err = f.specification.Load(files)
 		if err != nil && stacks {
 			files.Simulate, data.Simulated = true, true
@@ -39,7 +39,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		if err != nil {
 			return fileData{}, f.tableError(err)
 		}
-	case f.x == "" && f.y == "" && f.mu == "" && f.table.response == "" && isArchive(f.data):
+	case f.x == "" && f.y == "" && f.mu == "" && f.table.response == "" && !f.mapsData() && isArchive(f.data):
 		data, err = readFile(f.data, f.problem, stacks)
 	default:
 		data, err = f.readInputs(nil, stacks)
@@ -48,10 +48,17 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		return fileData{}, err
 	}
 	data.Intercept, data.Standardize, data.Loss, data.Effects = f.intercept, f.table.standardize, f.loss, f.effects
+	data.Anisotropic = f.anisotropic
+	if f.problem == "trend1d" && f.specification == nil {
+		data.Order = &f.order
+	}
 	if f.lossNow().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
 	f.depth = data.Depth
+	if err := f.scan(&data); err != nil {
+		return fileData{}, err
+	}
 	return data, f.estimateNoise(&data)
 }
 
@@ -111,6 +118,9 @@ func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
 
 // hasConstantColumn reports whether a column of X is constant and not 0.
 func hasConstantColumn(data problems.Data) bool {
+	if m := data.Mapped; m != nil {
+		return hasConstantStored(m)
+	}
 	if s := data.Sparse; s != nil {
 		// Such a column has an entry in every row.
 		count, first, differs := make([]int, s.Cols), make([]float64, s.Cols), make([]bool, s.Cols)
@@ -151,41 +161,6 @@ func (f *estimatorFlags) source() string {
 	}
 	return f.mu
 }
-
-// sigma2Value is the value of --sigma2: a number, or how to estimate it.
-type sigma2Value struct {
-	value  *float64
-	method *string
-}
-
-// Set reads a number or the name of a method.
-func (v sigma2Value) Set(text string) error {
-	if slices.Contains(problems.Sigma2Methods(), text) {
-		*v.value, *v.method = 0, text
-		return nil
-	}
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return fmt.Errorf("expected a number or one of %s", strings.Join(problems.Sigma2Methods(), ", "))
-	}
-	*v.value, *v.method = x, ""
-	return nil
-}
-
-func (v sigma2Value) String() string {
-	switch {
-	case v.value == nil:
-		return ""
-	case *v.method != "":
-		return *v.method
-	case *v.value == 0:
-		return ""
-	}
-	return strconv.FormatFloat(*v.value, 'g', -1, 64)
-}
-
-// Type is its name in the help.
-func (v sigma2Value) Type() string { return "float|auto" }
 
 // source is an array that can be read: from a file or from memory.
 type source interface {
@@ -234,6 +209,7 @@ type inputs struct {
 	layout problems.Layout
 	more   map[string]dataio.Array
 	sparse *dataio.Sparse
+	mapped *stored.Matrix
 	// stacks says that y may be a stack of samples, depth is that of its file, and frames its shape
 	// where it was read as the frames of a video.
 	stacks bool
@@ -270,6 +246,10 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 			return fileData{}, err
 		}
 		a.Set = dataio.HoldTable(table.Arrays()...)
+	} else if isBED(f.data) {
+		if err := in.fromBED("data", f.data); err != nil {
+			return fileData{}, err
+		}
 	} else if f.data != "" {
 		if err := in.askResponse(); err != nil {
 			return fileData{}, err
@@ -300,13 +280,15 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	if err := in.pickMu(); err != nil {
 		return fileData{}, err
 	}
-	if in.sparse != nil {
-		a.sparseX = true
+	if err := in.mapNamed(a.Set); err != nil {
+		return fileData{}, usagef("%s: %w", f.source(), err)
 	}
+	a.sparseX = in.sparse != nil || in.mapped != nil
 	data, err := readSet(a, f.problem, stacks)
 	if err != nil {
 		return fileData{}, usagef("%s: %w", f.source(), err)
 	}
+	data.Mapped = in.mapped
 	data.Sparse, data.Table, data.Entries, data.Depth = in.sparse, table, entries, in.depth
 	if in.frames != nil {
 		data.Frames = in.frames
@@ -326,6 +308,11 @@ func (in *inputs) fromData(set *dataio.Set) error {
 	name, err := set.Only()
 	if err != nil {
 		return err
+	}
+	if in.layout.Design && in.haveY && in.x == "" {
+		if in.mapped, err = in.storedX(set, name); in.mapped != nil || err != nil {
+			return err
+		}
 	}
 	a, err := in.read(set, name)
 	if err != nil {
@@ -394,6 +381,9 @@ func (in *inputs) fromSparse(set *dataio.Set) error {
 // fromFlag reads the array of --X, --y or --mu: the one of that name in an archive, else the file's
 // only one.
 func (in *inputs) fromFlag(name, path string) error {
+	if name == "X" && isBED(path) {
+		return in.fromBED(name, path)
+	}
 	set, err := dataio.Open(path)
 	if err != nil {
 		return usageError{err}
@@ -412,6 +402,14 @@ func (in *inputs) fromFlag(name, path string) error {
 	if !set.Has(name) {
 		if array, err = set.Only(); err != nil {
 			return usagef("--%s: %s: %w", name, path, err)
+		}
+	}
+	if name == "X" {
+		if in.mapped, err = in.storedX(set, array); err != nil {
+			return usagef("--%s: %s: %w", name, path, err)
+		}
+		if in.mapped != nil {
+			return nil
 		}
 	}
 	a, err := in.read(set, array)

@@ -161,11 +161,11 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 	case f.exec.given():
 		data, err = f.readExec(false, &sample)
 	case f.specification != nil:
-		data.Data, err = f.specification.Load(problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Mu: f.mu, Sample: &sample})
+		data.Data, err = f.specification.Load(problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Mu: f.mu, Sample: &sample, Stored: f.storedX})
 		if err != nil {
 			err = f.tableError(err)
 		}
-	case f.x == "" && f.mu == "" && f.table.response == "" && (f.data == "" || isArchive(f.data)):
+	case f.x == "" && f.mu == "" && f.table.response == "" && (f.data == "" || !f.mapsData() && isArchive(f.data)):
 		data, err = readAroundNPZ(f.data, f.problem, s)
 	case f.table.response != "":
 		err = usagef("--response is %q, but y comes from --y", f.table.response)
@@ -176,6 +176,9 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 		return fileData{}, err
 	}
 	data.Y, data.Intercept, data.Standardize, data.Loss, data.Effects = first, f.intercept, f.table.standardize, f.loss, f.effects
+	if err := f.scan(&data); err != nil {
+		return fileData{}, err
+	}
 	return data, f.estimateNoise(&data)
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -273,6 +274,8 @@ func phrase(r reports.Report) string {
 	switch r.Stage {
 	case reports.Gram:
 		return fmt.Sprintf("%s, %d of %d columns", text, r.Step, r.Steps)
+	case reports.Pass:
+		return fmt.Sprintf("%s, %s of %s", text, humanize.IBytes(uint64(r.Step)), humanize.IBytes(uint64(r.Steps)))
 	case reports.Factorization:
 		return fmt.Sprintf("%s of %d rows", text, r.Steps)
 	case reports.Reverse:

@@ -55,6 +55,7 @@ type result struct {
 	lossResult
 	execResult
 	coefficientsResult
+	storageResult
 	// Residual is ||y - mu_hat||^2, absent where the loss is not squared.
 	Residual         *float64 `json:"residual,omitempty"`
 	Divergence       float64  `json:"divergence"`
@@ -278,6 +279,9 @@ func (r *result) writeTable(out io.Writer) error {
 		trace += fmt.Sprintf("; %.6g to %.6g within rounding errors and --tol", *r.DivergenceLow, *r.DivergenceHigh)
 	}
 	fmt.Fprintf(w, "divergence\t%.6g ± %.2g\t%s\n", r.Divergence, r.DivergenceStdErr, trace)
+	if r.Storage != nil {
+		fmt.Fprintf(w, "storage\t%s\n", r.Storage.text())
+	}
 	state := "converged"
 	if !r.Solver.Converged {
 		state = "NOT CONVERGED"

@@ -126,7 +126,7 @@ contributes e sigma2 (2 divergence - d) to the error of SURE, and sure_stderr is
 sqrt(bar^2 + (e sigma2 (2 divergence - d))^2), where bar is the error bar for a known
 sigma2, about sigma2 sqrt(2 d).
 
-` + execHelp + "\n" + criteriaHelp + "\n\n" + lossHelp
+` + storageHelp + execHelp + "\n" + criteriaHelp + "\n\n" + lossHelp
 
 // layoutHelp lists the arrays of the named problems, grouping those with the same layout.
 func layoutHelp() string {
@@ -240,6 +240,7 @@ func (r *runJob) report(risk pipeline.Risk, print func(result) error) (err error
 	unwritten := f.writeFiles(r.cmd, f.out, r.job, r.file.Data, risk, c)
 	result := f.result(r.job)
 	result.fill(r.problem, risk, r.file.Mu)
+	result.storageResult = storageOf(r.problem)
 	if f.coefficients.print {
 		result.coefficientsResult = c
 	}

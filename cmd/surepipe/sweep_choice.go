@@ -59,6 +59,9 @@ func (r *sweepReport) choiceOf(c *pipeline.Choice, rule pipeline.Rule) sweepChoi
 func (r *sweepReport) summary(best, chosen pipeline.SweepPoint, took time.Duration) sweepSummary {
 	f := r.f
 	s := sweepSummary{Summary: true, Criterion: f.criterion, Points: len(r.lines), Minimizer: r.lines[best.Index].minimum(), Seconds: took.Seconds()}
+	if r.job != nil {
+		s.storageResult = storageOf(r.job.problem)
+	}
 	s.Minimizer.Intercept = r.interceptOf(best)
 	s.sweepChoice = r.choiceOf(best.Choice, f.rule)
 	s.Chosen.Intercept = r.interceptOf(chosen)

@@ -48,6 +48,7 @@ type sweepSummary struct {
 	sweepChoice
 	LeastLoss *sweepMinimum `json:"least_loss,omitempty"`
 	Seconds   float64       `json:"seconds"`
+	storageResult
 	// Warnings are those printed on standard error, of all points together.
 	Warnings []pipeline.Warning `json:"warnings,omitempty"`
 }

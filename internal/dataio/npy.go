@@ -24,8 +24,9 @@ func newNPY(name string, r io.ReaderAt, size int64) *Set {
 		return io.NopCloser(io.NewSectionReader(r, offset, size-offset))
 	}
 	return &Set{format: "npy", names: []string{name}, entries: map[string]entry{name: {
-		open: func() (io.ReadCloser, int64, error) { return section(0), size, nil },
-		at:   func(offset int64) (io.ReadCloser, error) { return section(min(offset, size)), nil },
+		open:   func() (io.ReadCloser, int64, error) { return section(0), size, nil },
+		at:     func(offset int64) (io.ReadCloser, error) { return section(min(offset, size)), nil },
+		offset: func() (int64, error) { return 0, nil },
 	}}}
 }
 
@@ -41,6 +42,7 @@ type Reader struct {
 	r       io.Reader
 	dtype   dtype
 	fortran bool
+	header  int64 // its length in bytes
 	// complex says that the values are complex numbers, of which dtype is the type of either part, and
 	// the last axis of shape both parts.
 	complex bool
@@ -55,7 +57,7 @@ func newReader(name string, rc io.ReadCloser, room int64) (*Reader, error) {
 	if err != nil {
 		return nil, corrupt(err)
 	}
-	r := &Reader{name: name, closer: rc, r: buffered, shape: h.shape, fortran: h.fortran, len: 1}
+	r := &Reader{name: name, closer: rc, r: buffered, shape: h.shape, fortran: h.fortran, header: h.size, len: 1}
 	if real, ok := realPart(h.descr); ok {
 		h.descr, r.shape, r.complex = real, append(r.shape[:len(r.shape):len(r.shape)], 2), true
 	}

@@ -74,5 +74,11 @@ func zipEntry(f *zip.File, r io.ReaderAt, size int64) entry {
 		}
 		return rc, nil
 	}
-	return entry{open: open, at: at}
+	offset := func() (int64, error) {
+		if f.Method != zip.Store {
+			return 0, errCompressed
+		}
+		return f.DataOffset()
+	}
+	return entry{open: open, at: at, offset: offset}
 }

@@ -103,6 +103,8 @@ type entry struct {
 	open func() (rc io.ReadCloser, room int64, err error)
 	// at opens the array at a byte, for sources that need not be read from the start.
 	at func(offset int64) (io.ReadCloser, error)
+	// offset is where the array begins in the file; nil where it is not in one as it is.
+	offset func() (int64, error)
 	// held is an array that has been read already, and load reads one at once.
 	held *Array
 	load func() (Array, error)

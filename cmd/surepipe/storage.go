@@ -1,0 +1,228 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/stat"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/stored"
+	"surepipe/linops"
+	"surepipe/problems"
+	reports "surepipe/progress"
+)
+
+// The values of --storage.
+const (
+	storageAuto   = "auto"
+	storageMemory = "memory"
+	storageMapped = "mapped"
+	storageSingle = "float32"
+)
+
+var storages = []string{storageAuto, storageMemory, storageMapped, storageSingle}
+
+const storageFlag = "where the matrix X of a regression is: memory, as float64; mapped, on the disk, of which the columns that matter are held in memory (a .npy file, or a member of a .npz file that is not compressed, of float64 or float32; a PLINK .bed file always is); float32, in half the memory, see surepipe run --help; auto: mapped if X takes more than half of the machine's memory, and can be mapped"
+
+// storageHelp says what --storage does.
+const storageHelp = `A matrix X that is larger than memory is read where it lies, with --storage mapped, by the
+solver active-set: it holds the columns that matter in memory, up to the bytes of --memory for
+each sample or chain of weights in flight, solves for several weights of a path on them, and
+takes one pass over the file to verify these solutions for all columns. The result says how many
+passes it took (storage in the JSON, and --explain). Files in C order are read row by row, those
+in Fortran order column by column. Means, standard deviations, products with y and the hash of
+the data come from a first pass. Other solvers work too, by a pass for every product with X.
+
+X of a .bed file (PLINK 1, with its .bim and .fam beside it) are the numbers of copies of the
+first allele; missing genotypes are the mean of the column. --standardize and --intercept need no
+other file. y comes from --y, in the order of the .fam.
+
+With --storage float32, or a file of float32, the values of X are rounded to 24 bits, a relative
+error of 6e-8 each; all sums are in float64. The estimates are exact for the rounded X. In
+measurements on 300 x 2000 columns with correlations of 0 to 0.99999 between neighbours mu_hat
+moved by 1e-8 to 2e-8 ||y||, and SURE by less than 1e-7 of its error bar.
+
+`
+
+// maps reports whether an array for X stays in its file, or is held as float32s: see --storage.
+func (f *estimatorFlags) maps(set *dataio.Set, array string) bool {
+	switch f.storage {
+	case storageMapped, storageSingle:
+		return true
+	case storageMemory:
+		return false
+	}
+	r, err := set.Open(array)
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	bytes := 8.0
+	for _, n := range r.Shape() {
+		bytes *= float64(n)
+	}
+	return bytes > float64(stored.Memory())/2 && stored.Memory() > 0
+}
+
+// storedX opens an array as a matrix that stays where it is; nil where it is to be read into memory.
+func (f *estimatorFlags) storedX(set *dataio.Set, array string) (*stored.Matrix, error) {
+	if !f.maps(set, array) {
+		return nil, nil
+	}
+	if f.storage == storageSingle {
+		return set.Single(array)
+	}
+	m, err := set.Map(array)
+	if err != nil && f.storage == storageAuto {
+		return nil, nil // it is read, as far as memory goes
+	}
+	return m, err
+}
+
+// asksStorage reports whether X may be stored in another way than as float64 in memory.
+func (f *estimatorFlags) asksStorage() bool {
+	return f.storage != storageMemory && f.storage != "" && !f.exec.given()
+}
+
+// checkStorage rejects other values of --storage, and problems without a matrix.
+func (f *estimatorFlags) checkStorage(changed func(flag string) bool) error {
+	named, known := problems.Lookup(f.problem)
+	switch {
+	case !slices.Contains(storages, f.storage):
+		return usagef("--storage is %q, expected %s%s", f.storage, strings.Join(storages, ", "), dataio.Meant(f.storage, storages))
+	case changed("storage") && f.specification == nil && known && !named.Design:
+		return usagef("--storage is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
+	case changed("storage") && f.table.response != "":
+		return usagef("--storage is for matrices, found --response: the columns of a table are made in memory")
+	}
+	return nil
+}
+
+// isBED reports whether a file is named as one of genotypes.
+func isBED(path string) bool { return strings.HasSuffix(path, ".bed") }
+
+// mapsData reports whether X of the file of --data is not to be in memory.
+func (f *estimatorFlags) mapsData() bool {
+	l, _ := layoutOf(f.problem)
+	if !f.asksStorage() || !l.Design || isBED(f.data) {
+		return isBED(f.data)
+	}
+	set, err := dataio.Open(f.data)
+	if err != nil {
+		return false
+	}
+	defer set.Close()
+	return !set.IsSparse() && set.Has("X") && f.maps(set, "X")
+}
+
+// mapNamed opens X of an archive, where no other file gives it and it is not to be in memory.
+func (in *inputs) mapNamed(set *dataio.Set) (err error) {
+	if set == nil || in.mapped != nil || in.sparse != nil || in.more["X"].Data != nil || !in.layout.Design || !in.asksStorage() || !set.Has("X") {
+		return nil
+	}
+	in.mapped, err = in.storedX(set, "X")
+	return err
+}
+
+// fromBED takes X from genotypes.
+func (in *inputs) fromBED(flag, path string) (err error) {
+	if in.x != "" && flag == "data" {
+		return usagef("--data: %s holds X, and so does --X", path)
+	}
+	if in.mapped, err = stored.OpenBED(path); err != nil {
+		return usagef("--%s: %w", flag, err)
+	}
+	return nil
+}
+
+// scan reads a stored X once: see [stored.Matrix.Scan]. The solver begins with the product of X and
+// y.
+func (f *estimatorFlags) scan(data *fileData) error {
+	m := data.Mapped
+	if m == nil {
+		return nil
+	}
+	z := make([]float64, m.Rows)
+	if len(data.Y) == m.Rows {
+		copy(z, data.Y)
+		if f.intercept {
+			mean := stat.Mean(z, nil)
+			for i := range z {
+				z[i] -= mean
+			}
+		}
+	}
+	bar := newProgress(f.cmd)
+	defer bar.close()
+	report := reports.From(bar.preparing(f.cmd.Context()))
+	read := func(bytes int64) {
+		report(reports.Report{Stage: reports.Pass, Step: int(bytes), Steps: int(m.Bytes())})
+	}
+	if err := m.Scan(f.cmd.Context(), z, read); err != nil {
+		if f.cmd.Context().Err() != nil {
+			return err
+		}
+		return usagef("%s: array \"X\" %w", f.source(), err)
+	}
+	return nil
+}
+
+// storageResult is the part of the JSON about an X that is not in memory as float64.
+type storageResult struct {
+	Storage *storageNumbers `json:"storage,omitempty"`
+}
+
+// storageNumbers are what reading X has cost so far, with the first pass, which finds the means and
+// the norms of the columns.
+type storageNumbers struct {
+	// Bytes is the size of X where it is stored.
+	Bytes int64 `json:"bytes"`
+	// Passes is the number of times that all of X has been read, and BytesRead all that has been
+	// read, with parts of passes.
+	Passes    int64 `json:"passes"`
+	BytesRead int64 `json:"bytes_read"`
+	// Missing is the number of values of X that count as the mean of their column.
+	Missing int64 `json:"missing,omitempty"`
+}
+
+// storageOf are those of a problem; nil where X is in memory.
+func storageOf(p *problems.Problem) storageResult {
+	a := linops.StructureOf(p.Operator).Passes
+	if a.Bytes == 0 {
+		return storageResult{}
+	}
+	passes, bytes := a.Count()
+	return storageResult{&storageNumbers{Bytes: a.Bytes, Passes: passes, BytesRead: bytes, Missing: p.Missing}}
+}
+
+// text is the numbers in words.
+func (s *storageNumbers) text() string {
+	return fmt.Sprintf("%d passes, %.3g GB of %.3g GB read", s.Passes, float64(s.BytesRead)/1e9, float64(s.Bytes)/1e9)
+}
+
+// noteStorage prints what the way in which X is stored has changed.
+func (f *estimatorFlags) noteStorage(cmd *cobra.Command, data problems.Data) {
+	m := data.Mapped
+	if m == nil {
+		return
+	}
+	if m.Single() {
+		f.note(cmd, noteSingle, "X is stored as float32: the estimates are those of an X rounded to 24 bits, which moves mu_hat by about 2e-8 ||y||")
+	}
+	if m.Missing > 0 {
+		f.note(cmd, noteMissing, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing, 100*float64(m.Missing)/float64(m.Rows)/float64(m.Cols))
+	}
+}
+
+// hasConstantStored is hasConstantColumn of a matrix in a file.
+func hasConstantStored(m *stored.Matrix) bool {
+	for j, v := range m.Centered2 {
+		if v == 0 && m.Means[j] != 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"surepipe/internal/dataio"
+)
+
+// regressionFiles are X and y in files, X as rows and as float32s too.
+func regressionFiles(t *testing.T, d, p int) (npz, x, y string) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(9, 9))
+	values, obs := make([]float64, d*p), make([]float64, d)
+	for i := range d {
+		for j := range p {
+			v := rng.NormFloat64() + float64(j%5)
+			values[i*p+j] = v
+			if j%(p/6) == 0 {
+				obs[i] += v
+			}
+		}
+		obs[i] += rng.NormFloat64()
+	}
+	dir := t.TempDir()
+	npz, x, y = filepath.Join(dir, "d.npz"), filepath.Join(dir, "X.npy"), filepath.Join(dir, "y.npy")
+	if err := dataio.WriteNPZ(npz, floats("X", values, d, p), floats("y", obs, d), floats("sigma2", []float64{1})); err != nil {
+		t.Fatal(err)
+	}
+	if err := dataio.WriteNPY(x, floats("X", values, d, p)); err != nil {
+		t.Fatal(err)
+	}
+	if err := dataio.WriteNPY(y, floats("y", obs, d)); err != nil {
+		t.Fatal(err)
+	}
+	return npz, x, y
+}
+
+// A risk does not depend on where X is stored, in any of the problems with a matrix.
+func TestStorageDoesNotChangeTheRisk(t *testing.T) {
+	npz, x, y := regressionFiles(t, 30, 300)
+	spec := text(t, "l.yaml", "name: mine\noperator: {matrix: X}\nregularizer: {elastic-net: {weight: lambda, weight2: 2}}\ndata: "+npz+"\n")
+	for _, c := range [][]string{
+		{"--problem", "lasso", "--lambda", "0.1max"},
+		{"--problem", "lasso", "--lambda", "0.3max", "--intercept"},
+		{"--problem", "lasso", "--lambda", "0.1max", "--standardize"},
+		{"--problem", "elastic-net", "--lambda", "0.2max", "--lambda2", "3", "--intercept", "--standardize"},
+		{"--problem", "ridge", "--lambda", "30", "--trace", "exact"},
+		{"--spec", spec, "--lambda", "0.1max", "--intercept"},
+	} {
+		from := []string{"--data", npz}
+		if c[0] == "--spec" {
+			from = nil
+		}
+		args := append([]string{"run", "--seed", "1"}, append(c, from...)...)
+		memory := object(t, append(args, "--storage", "memory")...)
+		if memory["storage"] != nil {
+			t.Errorf("%v: in memory: %v", c, memory["storage"])
+		}
+		files := [][]string{append(args, "--storage", "mapped"), append(args, "--storage", "float32")}
+		if c[0] != "--spec" {
+			files = append(files, append([]string{"run", "--seed", "1", "--sigma2", "1", "--X", x, "--y", y, "--storage", "mapped"}, c...))
+		}
+		for _, other := range files {
+			got := object(t, other...)
+			if single := strings.Contains(fmt.Sprint(got["warnings"]), noteSingle); single != (other[len(other)-1] == storageSingle) {
+				t.Errorf("%v: warnings %v", other, got["warnings"])
+			}
+			storage, _ := got["storage"].(map[string]any)
+			if passes, _ := storage["passes"].(float64); !(passes >= 2) || storage["bytes_read"].(float64) < passes*storage["bytes"].(float64) {
+				t.Errorf("%v: storage %v", other, storage)
+			}
+			for _, key := range []string{"sure", "divergence", "residual", "lambda"} {
+				near(t, strings.Join(other, " ")+": "+key, got[key].(float64), memory[key].(float64))
+			}
+		}
+	}
+}
+
+// A sweep takes far fewer passes than it has weights, and its bits do not depend on --parallel.
+func TestStoredSweepTakesFewPasses(t *testing.T) {
+	npz, _, _ := regressionFiles(t, 30, 300)
+	run := func(args ...string) []map[string]any {
+		_, stdout, stderr := command(t, append([]string{"sweep", "--problem", "lasso", "--data", npz, "--lambda", "0.1max:1max:40", "--refine", "0", "--json"}, args...)...)
+		var lines []map[string]any
+		for line := range strings.SplitSeq(strings.TrimSpace(stdout), "\n") {
+			var o map[string]any
+			if err := json.Unmarshal([]byte(line), &o); err != nil {
+				t.Fatalf("%v: %s", err, stderr)
+			}
+			lines = append(lines, o)
+		}
+		return lines
+	}
+	want, got, again := run("--storage", "memory"), run("--storage", "mapped"), run("--storage", "mapped", "--parallel", "1")
+	for i, line := range got[1 : len(got)-1] {
+		near(t, "sure", line["sure"].(float64), want[i+1]["sure"].(float64))
+		if line["sure"] != again[i+1]["sure"] {
+			t.Errorf("point %d: %v and %v", i, line["sure"], again[i+1]["sure"])
+		}
+	}
+	storage := got[len(got)-1]["storage"].(map[string]any)
+	if passes := storage["passes"].(float64); passes > 20 {
+		t.Errorf("%g passes for 40 weights", passes)
+	}
+}
+
+// Genotypes are those of a file of their numbers.
+func TestGenotypes(t *testing.T) {
+	const d, p = 22, 40
+	rng := rand.New(rand.NewPCG(6, 6))
+	stem := filepath.Join(t.TempDir(), "g")
+	bed, values := []byte{0x6c, 0x1b, 0x01}, make([]float64, d*p)
+	for j := range p {
+		line, sum, present := make([]byte, (d+3)/4), 0.0, 0.0
+		for i := range d {
+			code := rng.IntN(4)
+			if i < 2 {
+				code = 3 * i // there is some variation
+			}
+			line[i/4] |= byte(code << (2 * (i % 4)))
+			if values[i*p+j] = []float64{2, math.NaN(), 1, 0}[code]; code != 1 {
+				sum, present = sum+values[i*p+j], present+1
+			}
+		}
+		for i := range d {
+			if math.IsNaN(values[i*p+j]) {
+				values[i*p+j] = sum / present
+			}
+		}
+		bed = append(bed, line...)
+	}
+	for name, content := range map[string]string{".bed": string(bed), ".fam": strings.Repeat("f i 0 0 1 2\n", d), ".bim": strings.Repeat("1 s 0 1 A G\n", p)} {
+		if err := os.WriteFile(stem+name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	obs := make([]float64, d)
+	for i := range obs {
+		obs[i] = values[i*p] - values[i*p+9] + 0.3*rng.NormFloat64()
+	}
+	y := text(t, "y.csv", "")
+	if err := dataio.WriteCSV(y, floats("y", obs, d, 1)); err != nil {
+		t.Fatal(err)
+	}
+	whole := save(t, floats("X", values, d, p), floats("y", obs, d))
+	rest := []string{"--problem", "lasso", "--lambda", "0.2max", "--intercept", "--standardize"}
+	want := object(t, append([]string{"run", "--data", whole}, rest...)...)
+	for _, flag := range []string{"--X", "--data"} {
+		got := object(t, append([]string{"run", flag, stem + ".bed", "--y", y}, rest...)...)
+		near(t, "divergence", got["divergence"].(float64), want["divergence"].(float64))
+		near(t, "residual", got["residual"].(float64), want["residual"].(float64))
+		if missing, _ := got["storage"].(map[string]any)["missing"].(float64); missing == 0 {
+			t.Error("no missing genotypes are reported")
+		}
+		if warnings := fmt.Sprint(got["warnings"]); !strings.Contains(warnings, noteMissing) {
+			t.Errorf("the warnings are %s", warnings)
+		}
+	}
+}
+
+func TestStorageErrors(t *testing.T) {
+	npz, x, y := regressionFiles(t, 8, 12)
+	fit := filepath.Join(t.TempDir(), "none.bed")
+	for want, args := range map[string][]string{
+		`--storage is "disk", expected auto, memory, mapped, float32`:     {"--problem", "lasso", "--data", npz, "--lambda", "1", "--storage", "disk"},
+		"--storage is for ols, ridge":                                     {"--problem", "svt", "--data", npz, "--lambda", "1", "--storage", "mapped"},
+		"none.fam: no such file or directory, expected a line of 6 words": {"--problem", "lasso", "--X", fit, "--y", y, "--lambda", "1"},
+		`"y" has 12 values, expected 8`:                                   {"--problem", "lasso", "--X", x, "--y", text(t, "y.csv", strings.Repeat("1\n", 12)), "--lambda", "1", "--storage", "mapped"},
+		"columns of A matter, which take":                                 {"--problem", "lasso", "--data", npz, "--lambda", "0.001", "--storage", "mapped", "--memory", "256"},
+	} {
+		if status, _, stderr := command(t, append([]string{"run"}, args...)...); status == exitDone || !strings.Contains(stderr, want) {
+			t.Errorf("%v: status %d, %s, expected %q", args, status, stderr, want)
+		}
+	}
+}

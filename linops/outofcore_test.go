@@ -1,0 +1,104 @@
+package linops_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/linops"
+	"surepipe/linops/linopstest"
+)
+
+// linesOf holds a matrix in memory in place of a store, in blocks of a few lines.
+func linesOf(x *mat.Dense, byRows bool, block int, passes *int) linops.Lines {
+	d, p := x.Dims()
+	stored := mat.DenseCopyOf(x)
+	if !byRows {
+		stored = mat.DenseCopyOf(x.T())
+	}
+	n, length := stored.Dims()
+	l := linops.Lines{
+		Rows: d, Cols: p, ByRows: byRows, LineBytes: int64(8 * length), Block: block,
+		Read: func(dst []float64, from, to int) []float64 {
+			return append(dst[:0], stored.RawMatrix().Data[from*length:to*length]...)
+		},
+		Pass: func(ctx context.Context, read func(int64), f func(from, to int)) error {
+			*passes++
+			for from := 0; from < n; from += block {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				f(from, min(from+block, n))
+				read(int64(8 * length * min(from+block, n)))
+			}
+			return nil
+		},
+		Drop:  func(int, int) {},
+		Means: make([]float64, p), Centered2: make([]float64, p),
+	}
+	for j := range p {
+		column := mat.Col(nil, j, x)
+		l.Means[j] = mat.Sum(mat.NewVecDense(d, column)) / float64(d)
+		for _, v := range column {
+			l.Centered2[j] += (v - l.Means[j]) * (v - l.Means[j])
+		}
+	}
+	return l
+}
+
+func TestOutOfCore(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		rng := rand.New(rand.NewPCG(3, 4))
+		const d, p = 23, 31
+		x, s := mat.NewDense(d, p, nil), make([]float64, p)
+		x.Apply(func(i, j int, _ float64) float64 { return rng.NormFloat64() + float64(j%3) }, x)
+		for j := range s {
+			s[j] = 0.5 + rng.Float64()
+		}
+		for _, byRows := range []bool{true, false} {
+			for _, centered := range []bool{true, false} {
+				passes := 0
+				a := linops.NewOutOfCore(t.Context(), linesOf(x, byRows, 4, &passes), centered)
+				scaled := linops.ScaleColumns(dev, a, s)
+				for _, op := range []linops.Operator{a, scaled} {
+					if err := linopstest.Check(dev, op); err != nil {
+						t.Errorf("by rows %v, centered %v: %v", byRows, centered, err)
+					}
+				}
+				want := mat.DenseCopyOf(x)
+				want.Apply(func(_, j int, v float64) float64 {
+					if centered {
+						v -= mat.Sum(x.ColView(j)) / d
+					}
+					return v * s[j]
+				}, want)
+				got := linops.ToDense(dev, scaled)
+				got.Sub(got, want)
+				if off := mat.Max(got) - mat.Min(got); off > 1e-13 {
+					t.Errorf("by rows %v, centered %v: off by %g", byRows, centered, off)
+				}
+			}
+		}
+	})
+}
+
+// A pass that is cancelled gives an error, or NaN where there is no room for one.
+func TestOutOfCoreIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	dev, passes := array.NewHost(), 0
+	a := linops.NewOutOfCore(ctx, linesOf(mat.NewDense(4, 5, nil), true, 1, &passes), false)
+	z, g := dev.Alloc(1, 4), dev.Alloc(1, 5)
+	dev.Fill(z, 1)
+	cancel()
+	if err := linops.StructureOf(a).Passes.Adjoint(ctx, g, z); err == nil {
+		t.Error("no error")
+	}
+	if a.Adjoint(g, z); !math.IsNaN(g.ToHost()[0]) {
+		t.Error(g.ToHost())
+	}
+}

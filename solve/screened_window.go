@@ -1,0 +1,375 @@
+package solve
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/space"
+)
+
+// window is what a screened solve knows: some columns in memory, the last gradient over all of them,
+// and the solutions that have been verified and not yet been asked for. A Path carries it.
+type window struct {
+	kin *family
+	y   []float64
+
+	// g is a gradient over all coordinates, at weights from which growth is measured, and b the point
+	// to start from, 1 x p.
+	g       []float64
+	at      []float64
+	b       array.Batch
+	columns *sharedColumns
+	set     []int
+	in      []bool // whether a coordinate is in the set
+	must    []bool // coordinates that the next set must hold; nil for none
+	// inner is the family of solvers on the set, path what they carry, and started where the first of
+	// them starts, in the set's coordinates.
+	inner   *family
+	path    Path
+	started array.Batch
+	ready   []*verified
+	slope   float64 // c
+	served  int     // weights that the set has served
+	wanted  int     // the number of columns of the next set, where they are needed; 0 at first
+}
+
+// verified is a solution whose conditions hold for all columns: its residual and its gradient.
+type verified struct {
+	key  uint64
+	z, g []float64
+}
+
+// sharedColumns are columns in memory, which the window and points of solutions share.
+type sharedColumns struct {
+	linops.Restricted
+	dev   array.Device
+	set   space.Space
+	users atomic.Int32
+}
+
+// Structure is that of the columns.
+func (c *sharedColumns) Structure() linops.Structure { return linops.StructureOf(c.Restricted) }
+
+func (c *sharedColumns) use() { c.users.Add(1) }
+
+// Release frees them when the last user does.
+func (c *sharedColumns) Release() {
+	if c.users.Add(-1) == 0 {
+		c.Restricted.Release()
+		c.set.Release()
+	}
+}
+
+const (
+	// firstSlope is c at first. It grows by slopeUp where a column outside violates its condition,
+	// and falls by slopeDown where none does, down to leastSlope.
+	firstSlope = 0.25
+	slopeUp    = 1.6
+	slopeDown  = 0.85
+	leastSlope = 0.05
+	// mostAhead is the largest number of weights that are verified in one pass.
+	mostAhead = 16
+	// leastColumns, one in oneColumnIn of all, and columnsPerActive for every active one: as many
+	// columns are put into memory, if they fit. Twice as many as before where these have served fewer
+	// than fewAhead weights, up to one in mostColumnIn of all: a pass costs more than products with
+	// columns in memory.
+	leastColumns     = 1 << 12
+	oneColumnIn      = 64
+	columnsPerActive = 8
+	fewAhead         = 6
+	mostColumnIn     = 8
+	// nearBoundary is the pull at which a column counts among those that matter, so that decisions
+	// within rounding errors are seen.
+	nearBoundary = 1 - 1e-6
+)
+
+// resumeWindow is the window that the path holds for this family and y; nil where it holds none.
+func resumeWindow(path *Path, kin *family, y array.Batch) *window {
+	kept := path.take()
+	if kept == nil {
+		return nil
+	}
+	if w, ok := kept.(*window); ok && w.kin == kin && slices.Equal(w.y, y.ToHost()) {
+		return w
+	}
+	kept.release()
+	return nil
+}
+
+// open begins at b = 0, whose gradient is -A* y. The set will hold the support of b0.
+func (s *screened) open(ctx context.Context, y array.Batch, here separable, b0 array.Batch) (*window, error) {
+	dev := y.Device()
+	_, dim := s.s.p.A.Dims()
+	w := &window{kin: s.s.kin, y: y.ToHost(), in: make([]bool, dim), at: make([]float64, dim), slope: firstSlope, b: dev.Alloc(1, dim)}
+	if b0.IsZero() {
+		dev.Fill(w.b, 0)
+	} else {
+		dev.Copy(w.b, b0)
+	}
+	z, g := dev.Alloc(1, y.N()), dev.Alloc(1, dim)
+	defer z.Free()
+	defer g.Free()
+	dev.Lin(z, -1, y, 0, array.Batch{})
+	err := linops.StructureOf(s.s.p.A).Passes.Adjoint(ctx, g, z)
+	if err == nil {
+		w.g = g.ToHost()
+		err = dev.Err()
+	}
+	if err != nil {
+		w.release()
+		return nil, err
+	}
+	// Weights as they are here, times a number at which b = 0.
+	most := 1.0
+	for j, v := range w.g {
+		if pull := here.pull(j, v); !math.IsInf(pull, 1) {
+			most = max(most, pull)
+		}
+	}
+	for j, v := range here.w {
+		w.at[j] = most * v
+	}
+	return w, nil
+}
+
+func (w *window) release() {
+	w.b.Free()
+	w.drop()
+}
+
+// drop gives up the columns in memory.
+func (w *window) drop() {
+	w.path.Release()
+	w.started.Free()
+	w.started = array.Batch{}
+	if w.columns != nil {
+		w.columns.Release()
+		w.columns = nil
+	}
+	w.ready = nil
+}
+
+// verified is the solution with these weights; those before it are given up.
+func (w *window) verified(key uint64) *verified {
+	for i, v := range w.ready {
+		if v.key == key {
+			w.ready = w.ready[i:]
+			return v
+		}
+	}
+	return nil
+}
+
+// expected reports whether, at these weights, no column outside of the set should violate its
+// condition.
+func (w *window) expected(here separable) bool {
+	for j, g := range w.g {
+		if w.in[j] || math.IsInf(here.w[j], 1) {
+			continue
+		}
+		if here.positive[j] {
+			g = min(g, 0)
+		}
+		if grown := math.Abs(g) + w.slope*max(w.at[j]-here.w[j], 0); grown > here.w[j]*nearBoundary {
+			return false
+		}
+	}
+	return true
+}
+
+// step is a weight of the path that is solved on the columns in memory.
+type step struct {
+	separable
+	r prox.Prox
+}
+
+// advance finds solutions of the weights here, and of some that follow, and verifies them in a pass.
+func (s *screened) advance(ctx context.Context, w *window, y array.Batch, here separable, from From) error {
+	w.ready = nil
+	if w.columns == nil || w.must != nil || !w.expected(here) {
+		if err := s.choose(ctx, w, y, here); err != nil {
+			return err
+		}
+	} else if err := s.restart(w, y); err != nil {
+		return err
+	}
+	steps, err := s.ahead(w, here, from)
+	defer func() {
+		for _, t := range steps[min(len(steps), 1):] {
+			prox.Release(t.r)
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	dev := y.Device()
+	d, dim := s.s.p.A.Dims()
+	z, g := dev.Alloc(len(steps), d), dev.Alloc(len(steps), dim)
+	defer z.Free()
+	defer g.Free()
+	b := make([]array.Batch, len(steps))
+	defer func() {
+		for _, x := range b {
+			x.Free()
+		}
+	}()
+	var path Path
+	defer path.Release()
+	start := dev.Alloc(1, len(w.set))
+	defer start.Free()
+	dev.Copy(start, w.started)
+	for i, t := range steps {
+		if b[i], err = s.try(ctx, w, y, t.r, z.Rows(i, i+1), From{B: start, Path: &path}); err != nil {
+			return err
+		}
+		w.columns.set.Coordinates(start, b[i])
+	}
+	if err := linops.StructureOf(s.s.p.A).Passes.Adjoint(ctx, g, z); err != nil {
+		return err
+	}
+	residuals, gradients := z.ToHost(), g.ToHost()
+	if err := dev.Err(); err != nil {
+		return err
+	}
+	failed := false
+	for i, t := range steps {
+		gi := gradients[i*dim : (i+1)*dim]
+		must := w.violations(t.separable, gi)
+		if must == nil {
+			w.ready = append(w.ready, &verified{t.key, residuals[i*d : (i+1)*d], slices.Clone(gi)})
+		}
+		w.g, w.at, w.must = gi, t.w, must
+		if failed = must != nil; failed {
+			if len(w.ready) == 0 {
+				dev.Copy(w.b, b[i]) // the next set starts here
+			}
+			break
+		}
+	}
+	w.g = slices.Clone(w.g)
+	w.served += len(w.ready)
+	if failed {
+		w.slope = min(w.slope*slopeUp, 1)
+	} else {
+		w.slope = max(w.slope*slopeDown, leastSlope)
+	}
+	return nil
+}
+
+// violations are the coordinates outside of the set whose conditions do not hold, or hardly; nil for
+// none.
+func (w *window) violations(here separable, g []float64) []bool {
+	var must []bool
+	for j, v := range g {
+		if !w.in[j] && here.pull(j, v) > nearBoundary {
+			if must == nil {
+				must = make([]bool, len(g))
+			}
+			must[j] = true
+		}
+	}
+	return must
+}
+
+// ahead are the weights here and those that follow, as far as no column outside should matter. The
+// caller releases the regularizers of all but the first.
+func (s *screened) ahead(w *window, here separable, from From) ([]step, error) {
+	steps := []step{{here, s.s.p.R}}
+	if from.Path == nil || from.Ahead == nil {
+		return steps, nil
+	}
+	_, dim := s.s.p.A.Dims()
+	for i := 1; i < mostAhead; i++ {
+		r, err := from.Ahead(i)
+		if err != nil || r == nil {
+			return steps, err
+		}
+		t := step{separableOf(r, dim), r}
+		if !w.expected(t.separable) {
+			prox.Release(r)
+			return steps, nil
+		}
+		steps = append(steps, t)
+	}
+	return steps, nil
+}
+
+// try solves on the columns in memory, sets z = A b - y, and returns b.
+func (s *screened) try(ctx context.Context, w *window, y array.Batch, r prox.Prox, z array.Batch, from From) (array.Batch, error) {
+	on, solver, err := s.on(ctx, w, r)
+	if err != nil {
+		return array.Batch{}, err
+	}
+	defer prox.Release(on)
+	defer solver.Release()
+	sol, err := solver.Solve(ctx, y, from)
+	if err != nil {
+		return array.Batch{}, err
+	}
+	defer sol.Release()
+	dev := y.Device()
+	dev.Lin(z, 1, sol.MuHat, -1, y)
+	_, dim := s.s.p.A.Dims()
+	b := dev.Alloc(1, dim)
+	w.columns.set.Embed(b, sol.B)
+	return b, nil
+}
+
+// choose puts the columns into memory that are the nearest to violating their conditions.
+func (s *screened) choose(ctx context.Context, w *window, y array.Batch, here separable) error {
+	dev := y.Device()
+	a := linops.StructureOf(s.s.p.A).Passes
+	b := w.b.ToHost()
+	pulls, active := make([]float64, len(b)), 0
+	for j, v := range b {
+		switch {
+		case v != 0:
+			pulls[j], active = math.Inf(1), active+1
+		case w.must != nil && w.must[j]:
+			pulls[j] = math.MaxFloat64
+		default:
+			pulls[j] = here.pull(j, w.g[j])
+		}
+	}
+	room := max(int(s.s.o.Columns/max(a.ColumnBytes, 1)), 1)
+	if needed := active + min(len(w.must), 1); needed > room {
+		return fmt.Errorf("solve: at least %d columns of A matter, which take %.3g GB, and there is memory for %.3g GB of columns: give more memory, or a larger weight", needed, float64(needed)*float64(a.ColumnBytes)/1e9, float64(s.s.o.Columns)/1e9)
+	}
+	if w.columns != nil && w.served < fewAhead {
+		w.wanted = min(2*len(w.set), len(b)/mostColumnIn)
+	}
+	w.drop()
+	w.served = 0
+	w.set = strongest(pulls, min(room, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active, w.wanted)))
+	clear(w.in)
+	for _, j := range w.set {
+		w.in[j] = true
+	}
+	if len(w.set) == 0 {
+		w.set, w.in[0] = []int{0}, true // b = 0 is the solution: any set will do
+	}
+	op, err := a.Columns(ctx, dev, w.set)
+	if err != nil {
+		return err
+	}
+	w.columns = &sharedColumns{Restricted: op, dev: dev, set: space.Coordinates(dev, len(b), w.set)}
+	w.columns.use()
+	return s.restart(w, y)
+}
+
+// restart begins a new sequence of solves on the columns in memory, at b.
+func (s *screened) restart(w *window, y array.Batch) error {
+	dev := y.Device()
+	w.path.Release()
+	w.started.Free()
+	w.inner, w.must = new(family), nil
+	w.started = dev.Alloc(1, len(w.set))
+	w.columns.set.Coordinates(w.started, w.b)
+	return dev.Err()
+}
