@@ -55,7 +55,7 @@ func scaledStructure(c *scaled) Structure {
 		AddForward: func(dst array.Batch, beta float64, b array.Batch) { a.add(forward, dst, alpha*beta, b) },
 		AddAdjoint: func(dst array.Batch, beta float64, z array.Batch) { a.add(adjointly, dst, alpha*beta, z) },
 	}
-	s.Shifts = a.s.Shifts
+	s.Shifts, s.Pairs = a.s.Shifts, scaledPairs(alpha, a.s.Pairs)
 	if norms2 := a.s.ColumnNorms2; norms2 != nil {
 		s.ColumnNorms2 = func() []float64 {
 			norms := norms2()
@@ -188,7 +188,7 @@ func besideStructure(a *stack) Structure {
 
 // aboveStructure is that of [A1; A2; ...]: A*A = sum_i A_i*A_i.
 func aboveStructure(a *stack) Structure {
-	s := Structure{AddForward: a.addForward, AddAdjoint: a.addAdjoint}
+	s := Structure{AddForward: a.addForward, AddAdjoint: a.addAdjoint, Pairs: stackedPairs(a.parts)}
 	s.Columns, s.Norm2 = sumOfGrams(a.parts, columnsOf)
 	if every(a.parts, knowsColumnNorms) {
 		s.ColumnNorms2 = func() []float64 {

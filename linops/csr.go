@@ -80,7 +80,7 @@ func newCSR(dev array.Device, m, t compressed) *CSR {
 		ScaleColumns: func(dev array.Device, s []float64) Restricted {
 			return newCSR(dev, a.m.scaleColumns(s), a.t().scaleRows(s))
 		},
-		On: a.onSpace,
+		On: a.onSpace, Pairs: sync.OnceValue(a.m.pairs),
 	}
 	if m.rows > 0 && m.cols > 0 {
 		s.Dense = a.Dense

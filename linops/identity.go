@@ -20,7 +20,7 @@ func Identity(n int) Operator {
 	checkSize("Identity", n, n)
 	a := &identity{n: n}
 	a.structure = complete(a, Structure{
-		Identity: true,
+		Identity: true, Pairs: unitPairs(n),
 		AddForward: func(dst array.Batch, alpha float64, b array.Batch) {
 			checkForward("Identity", n, n, dst, b)
 			dst.Device().Lin(dst, 1, dst, alpha, b)

@@ -111,6 +111,14 @@ type entry struct {
 	ok   bool    // whether SolveNormal has a closed form
 }
 
+func sine(k, n int) float64 {
+	s := math.Sin(math.Pi * float64(k) / float64(n) / 2)
+	return s * s
+}
+
+// largest is ||D||^2 of the differences of n numbers.
+func largest(n int) float64 { return 4 * sine(n-1, n) }
+
 func catalogue(t *testing.T, dev array.Device) []entry {
 	wide, tall, square := randomDense(dev, 4, 9), randomDense(dev, 9, 4), randomDense(dev, 6, 6)
 	sel := selection(t, dev, 9, 7, 0, 3, 4)
@@ -120,6 +128,16 @@ func catalogue(t *testing.T, dev array.Device) []entry {
 	perm := orthogonal(t, dev, 9)
 	const none = -1
 	return []entry{
+		{"Gradient of a sequence", NewGradient([]int{7}, nil, Reflecting), none, largest(7), true},
+		{"Gradient of an image", NewGradient([]int{3, 5}, nil, Reflecting), none, largest(3) + largest(5), true},
+		{"Gradient of a volume", NewGradient([]int{2, 3, 4}, nil, Reflecting), none, largest(2) + largest(3) + largest(4), false},
+		{"Gradient of three images", NewGradient([]int{3, 2, 4}, []int{1, 2}, Reflecting), none, largest(2) + largest(4), true},
+		{"Gradient along a middle axis", NewGradient([]int{2, 3, 2}, []int{1}, Reflecting), none, largest(3), false},
+		{"Gradient, periodic", NewGradient([]int{3, 4}, nil, Periodic), none, 7, false},
+		{"Gradient, periodic along one entry", NewGradient([]int{4, 1}, nil, Periodic), none, 4, false},
+		{"Gradient, grounded", NewGradient([]int{2, 4}, nil, Grounded), none, 4 * (sine(3, 5) + sine(7, 9)), false},
+		{"Gradient, grounded, along one entry", NewGradient([]int{4, 1}, nil, Grounded), none, 1 + 4*sine(7, 9), false},
+		{"Gradient on another", VStack(Scale(2, Identity(6)), NewGradient([]int{2, 3}, nil, Reflecting)), none, 4 + 2 + 3, false},
 		{"Dense wide", wide, none, none, true},
 		{"Dense tall", tall, none, none, true},
 		{"Dense square", square, none, none, true},

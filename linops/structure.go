@@ -27,6 +27,9 @@ type Structure struct {
 	ColumnNorms2 func() []float64
 	// Beside are A1, A2, ... where A = [A1 A2 ...].
 	Beside []Operator
+	// Pairs returns the pairs of coordinates of which A's rows are the differences, nil where it turns
+	// out that they are not. It takes memory for every row.
+	Pairs func() *Pairs
 	// Shifts is what is known of A and the circular shifts of images.
 	Shifts Shifts
 	// SolveNormal sets dst = (eta A*A + I)^{-1} rhs for eta >= 0 without an iteration; both are k x

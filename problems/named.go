@@ -39,16 +39,23 @@ type Layout struct {
 	Frames bool
 	// Rows says that y may have one more axis, and its rows are then separate sequences.
 	Rows bool
+	// Colours says that y may have one more axis, the channels of an image.
+	Colours bool
+	// Analysis says that there is a matrix D, behind which the regularizer stands.
+	Analysis bool
 }
 
 var (
-	regression = Layout{Arrays: "X (d x p), y (d)", Design: true, YRank: 1, YShape: "(d,)"}
-	grouped    = Layout{Arrays: "X (d x p), y (d), groups (p, a label for\neach column of X)", Design: true, Groups: true, YRank: 1, YShape: "(d,)"}
-	matrix     = Layout{Arrays: "y (m x n)", YRank: 2, YShape: "(m, n)"}
-	video      = Layout{Arrays: "y (m x n), or a video's frames (f x h x w),\nwhich are the columns of a matrix", YRank: 2, YShape: "(m, n)", Frames: true}
-	completion = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)", Selection: true, YRank: 1, YShape: "(d,)"}
-	series     = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
-	sequence   = Layout{Arrays: "y (n), or y (m x n), m sequences", YRank: 1, YShape: "(n,)", Rows: true}
+	regression  = Layout{Arrays: "X (d x p), y (d)", Design: true, YRank: 1, YShape: "(d,)"}
+	grouped     = Layout{Arrays: "X (d x p), y (d), groups (p, a label for\neach column of X)", Design: true, Groups: true, YRank: 1, YShape: "(d,)"}
+	matrix      = Layout{Arrays: "y (m x n)", YRank: 2, YShape: "(m, n)"}
+	video       = Layout{Arrays: "y (m x n), or a video's frames (f x h x w),\nwhich are the columns of a matrix", YRank: 2, YShape: "(m, n)", Frames: true}
+	completion  = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)", Selection: true, YRank: 1, YShape: "(d,)"}
+	picture     = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true}
+	analyzed    = Layout{Arrays: "X (d x p), y (d), D (q x p, dense)", Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
+	oneSequence = Layout{Arrays: "y (n)", YRank: 1, YShape: "(n,)"}
+	sequence    = Layout{Arrays: "y (n), or y (m x n), m sequences", YRank: 1, YShape: "(n,)", Rows: true}
+	series      = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 )
 
 // Generator draws data sets like those of the paper: see the Generate functions.
@@ -78,12 +85,19 @@ func init() {
 		{Name: "robust-pca", Layout: video, Generator: &robustPCAGenerator},
 		{Name: "local-low-rank", Layout: series, Generator: &localLowRankGenerator},
 		{Name: "tv1d", Layout: sequence, Generator: &tv1dGenerator},
+		{Name: "tv2d", Layout: picture},
+		{Name: "trend1d", Layout: oneSequence},
+		{Name: "fused-lasso", Layout: regression},
+		{Name: "generalized-lasso", Layout: analyzed},
 	}
 	for i := range registered {
 		n := &registered[i]
 		n.parsed = sync.OnceValue(n.parse)
 	}
 }
+
+// Tol is the tolerance that suits the problem; 0 for the default.
+func (n Named) Tol() float64 { return n.parsed().Solver.Tol }
 
 // Registered lists the named problems.
 func Registered() []Named { return slices.Clone(registered) }
@@ -165,6 +179,8 @@ func (d Data) array(name string) *loadedArray {
 		a.mapped = d.Mapped
 	case name == "X" && d.X != nil:
 		a.dense = d.X
+	case name == "D" && d.D != nil:
+		a.dense = d.D
 	case name == "indices" && d.Indices != nil:
 		a.ints, a.Shape = d.Indices, []int{len(d.Indices)}
 	case name == "groups" && d.Groups != nil:
@@ -187,6 +203,11 @@ func (n *Named) check(data Data) error {
 		return fmt.Errorf("array \"X\" is empty, expected the d x p design matrix")
 	case n.Groups && data.Groups == nil:
 		return fmt.Errorf("array \"groups\" is missing, expected a label for each column of \"X\"")
+	case n.Analysis && data.D == nil:
+		return fmt.Errorf("array \"D\" is missing, expected the q x p matrix behind which the penalty stands")
+	case n.Analysis && data.designCols() != data.D.RawMatrix().Cols:
+		r, c := data.D.Dims()
+		return fmt.Errorf("array \"D\" has shape (%d, %d), expected (q, %d): \"X\" has %d columns", r, c, data.designCols(), data.designCols())
 	case n.Selection && data.Shape == nil:
 		return fmt.Errorf("array \"shape\" is missing, expected the matrix's 2 dimensions")
 	case n.Selection && len(data.Shape) != 2:
@@ -199,6 +220,12 @@ func (n *Named) check(data Data) error {
 	rank, expected := n.YRank, "shape "+n.YShape
 	if n.Rows {
 		expected = "shape (n,), or (m, n) for m sequences"
+		if len(data.YShape) == n.YRank+1 {
+			rank++
+		}
+	}
+	if n.Colours {
+		expected = "shape (m, n) of an image, or (m, n, 3) in colours"
 		if len(data.YShape) == n.YRank+1 {
 			rank++
 		}
@@ -219,7 +246,27 @@ func (n *Named) check(data Data) error {
 	case n.Rows && data.YShape[rank-1] < 2:
 		return fmt.Errorf("array \"y\" has shape %s, expected sequences of at least 2 values", formatShape(data.YShape))
 	}
+	if err := data.checkSettings(n.Name); err != nil {
+		return err
+	}
 	return checkMu(data)
+}
+
+// checkSettings rejects settings that the named problem does not have.
+func (d Data) checkSettings(name string) error {
+	switch {
+	case d.Anisotropic && name != "tv2d":
+		return fmt.Errorf("anisotropic total variation is asked for, but %s is not tv2d", name)
+	case d.Order != nil && name != "trend1d":
+		return fmt.Errorf("a trend of order %d is asked for, but %s is not trend1d", *d.Order, name)
+	}
+	return nil
+}
+
+// designCols is the number of columns of the design matrix.
+func (d Data) designCols() int {
+	_, p := d.designDims()
+	return p
 }
 
 // designDims returns the size of the design matrix.

@@ -152,6 +152,9 @@ func TestNamedProblemsAreTheirFormulas(t *testing.T) {
 		all := generated(t, 8)
 		for _, name := range problems.Names() {
 			data, ok := all[name]
+			if slices.Contains([]string{"tv2d", "trend1d", "fused-lasso", "generalized-lasso"}, name) {
+				continue // TestProblemsWithTermsAreTheirFormulas
+			}
 			if !ok {
 				t.Errorf("%s has no data", name)
 				continue

@@ -35,6 +35,8 @@ type Data struct {
 	// matrix of shape Shape. Y[i] is the value at Indices[i].
 	Indices []int
 	Shape   []int
+	// D is the q x p matrix behind which the penalty of generalized-lasso stands.
+	D *mat.Dense
 	// Groups labels each column of X with its group, where the penalty is one of groups.
 	Groups []int
 	// Complex says that Y and Mu are complex numbers: the last axis of YShape is their real and
@@ -59,6 +61,10 @@ type Data struct {
 	Loss Loss
 	// Standardize scales the columns of the operator's matrix to variance 1: see [Problem.Coefficients].
 	Standardize bool
+	// Anisotropic takes the sum of |K b|_i in place of that of norms across planes, joint-l2: total
+	// variation along each axis for itself. Order is that of a trend, nil for its own.
+	Anisotropic bool
+	Order       *int
 	// Table is the table that X and y come from; nil where they come from arrays.
 	Table *design.Data
 	// Entries are the entries that y, Indices and Shape come from, with the names of the rows and
@@ -89,6 +95,9 @@ type Problem struct {
 	Operator    linops.Operator
 	Regularizer prox.Prox
 	D, P        int
+	// Behind is the operator K where the regularizer penalizes K b; nil where it penalizes b. The
+	// terms of a specification are one on top of the other.
+	Behind linops.Operator
 	// MuShape and BShape are the shapes in which to present mu_hat and b: b of robust PCA is two
 	// matrices, (2, m, n).
 	MuShape, BShape []int
@@ -124,6 +133,8 @@ type Problem struct {
 	Targets Targets
 	// DefaultSolver is the solver to use where the caller does not choose one.
 	DefaultSolver string
+	// DefaultTol is the tolerance to use likewise; 0 for that of package vjp.
+	DefaultTol float64
 
 	// Effects are those of the data.
 	Effects Effects
@@ -156,7 +167,7 @@ type Problem struct {
 
 // Solve returns the problem in the form of package vjp, with its loss, its intercept and its effects.
 func (p *Problem) Solve() vjp.Problem {
-	return vjp.Problem{A: p.Operator, Loss: p.loss, R: p.Regularizer, Device: p.dev, Intercept: p.means != nil && p.constant == 0, Effects: p.effects}
+	return vjp.Problem{A: p.Operator, Loss: p.loss, K: p.Behind, R: p.Regularizer, Device: p.dev, Intercept: p.means != nil && p.constant == 0, Effects: p.effects}
 }
 
 // Release frees what the problem holds on the device.

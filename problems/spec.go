@@ -27,6 +27,9 @@ import (
 //	  adjoint: {wavelet: {family: db4, levels: 4}}
 //	regularizer:
 //	  l1: {weight: lambda, unpenalized: averages}
+//	terms:                           # in place of regularizer: a sum of r(K b)
+//	  - {operator: gradient, regularizer: {joint-l2: lambda}}
+//	  - {regularizer: nonnegative}   # without an operator, of b itself
 //	weights: w                       # optional: w >= 0, a number for each entry of y
 //	noise: {variances: v}            # optional: see Noise
 //	loss: squared                    # optional: logistic, poisson, or {name: huber, delta: 1.5}
@@ -53,7 +56,10 @@ import (
 // remain free: the dual norm is then that of A*(y - P y), where P is the projection on the span of
 // their columns of A, of which there may be at most 256, or of -A* l' at the fit by these columns. Where other coordinates of b are not held
 // at zero by a norm (a tv1d, which leaves constants free; other blocks), the maximum is known only
-// if the columns of A are orthogonal and of equal norm; otherwise 0.1max is refused.
+// if the columns of A are orthogonal and of equal norm; otherwise 0.1max is refused. With terms the
+// maximum is a weight at which K b = 0, known where one name multiplies norms in all of them: the dual
+// norm of the least u with K* u = A*(y - A b). It is the smallest such weight where the rows of K are
+// independent, and an upper bound of it elsewhere, as for the gradient of an image.
 type Spec struct {
 	// Name is the problem's name, and Path that of the file, for errors.
 	Name, Path string
@@ -75,6 +81,7 @@ type Spec struct {
 	operator    *operatorNode
 	synthesis   *operatorNode
 	regularizer *regularizerNode
+	terms       []term // of which regularizer has the penalties; nil where it penalizes b itself
 	// lossWeights are the weights of the loss, nil where there are none.
 	lossWeights *arrayRef
 	refs        []*arrayRef
@@ -199,12 +206,12 @@ func tabIndent(text []byte, line int) int {
 }
 
 func (s *Spec) parse(root *yaml.Node) error {
-	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "loss", "weights", "noise", "intercept", "effects", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
+	f, err := s.fields(root, "a specification", "name", "data", "operator", "synthesis", "regularizer", "terms", "loss", "weights", "noise", "intercept", "effects", "standardize", "lambda", "lambda2", "gamma", "sigma2", "solver")
 	if err != nil {
 		return err
 	}
 	for _, key := range []string{"data", "operator", "regularizer"} {
-		if f.nodes[key] == nil {
+		if f.nodes[key] == nil && (key != "regularizer" || f.nodes["terms"] == nil) {
 			return s.errorf(root.Line, "key %q is missing, expected a specification with data, operator and regularizer", key)
 		}
 	}
@@ -222,58 +229,58 @@ func (s *Spec) parse(root *yaml.Node) error {
 	if s.operator, err = s.parseOperator(f.nodes["operator"]); err != nil {
 		return err
 	}
-	if n := f.nodes["synthesis"]; n != nil {
-		if s.synthesis, err = s.parseOperator(n); err != nil {
-			return err
-		}
+	switch r, terms := f.nodes["regularizer"], f.nodes["terms"]; {
+	case r != nil && terms != nil:
+		return s.errorf(terms.Line, "there are both regularizer and terms, expected one of them: a term without an operator is a regularizer of b")
+	case terms != nil:
+		err = s.parseTerms(terms)
+	default:
+		s.regularizer, err = s.parseRegularizer(r)
 	}
-	if s.regularizer, err = s.parseRegularizer(f.nodes["regularizer"]); err != nil {
+	if err != nil {
 		return err
 	}
-	if n := f.nodes["loss"]; n != nil {
-		if err := s.parseLoss(n); err != nil {
+	return s.parseOptional(f)
+}
+
+// parseOptional reads the keys that need not be there.
+func (s *Spec) parseOptional(f section) error {
+	truth := func(name string, to *bool) func(*yaml.Node) error {
+		return func(n *yaml.Node) (err error) {
+			*to, err = s.truth(n, name)
 			return err
 		}
 	}
-	if n := f.nodes["weights"]; n != nil {
-		if s.lossWeights, err = s.ref(n, "weights"); err != nil {
-			return err
-		}
+	type key struct {
+		name  string
+		parse func(*yaml.Node) error
 	}
-	for _, key := range []struct {
-		name string
-		to   *bool
-	}{{"intercept", &s.Intercept}, {"standardize", &s.Standardize}} {
-		if n := f.nodes[key.name]; n != nil {
-			if *key.to, err = s.truth(n, key.name); err != nil {
-				return err
-			}
-		}
-	}
-	if n := f.nodes["effects"]; n != nil {
-		if err := s.parseEffects(n); err != nil {
+	keys := []key{
+		{"synthesis", func(n *yaml.Node) (err error) {
+			s.synthesis, err = s.parseOperator(n)
 			return err
-		}
-	}
-	if n := f.nodes["noise"]; n != nil {
-		if err := s.parseNoise(n); err != nil {
+		}},
+		{"loss", s.parseLoss},
+		{"weights", func(n *yaml.Node) (err error) {
+			s.lossWeights, err = s.ref(n, "weights")
 			return err
-		}
+		}},
+		{"intercept", truth("intercept", &s.Intercept)},
+		{"standardize", truth("standardize", &s.Standardize)},
+		{"effects", s.parseEffects},
+		{"noise", s.parseNoise},
+		{"sigma2", s.parseSigma2},
+		{"solver", s.parseSolver},
 	}
 	for _, name := range weightNames {
-		if n := f.nodes[name]; n != nil {
-			if err := s.parseWeight(n, name); err != nil {
+		keys = append(keys, key{name, func(n *yaml.Node) error { return s.parseWeight(n, name) }})
+	}
+	for _, k := range keys {
+		if n := f.nodes[k.name]; n != nil {
+			if err := k.parse(n); err != nil {
 				return err
 			}
 		}
-	}
-	if n := f.nodes["sigma2"]; n != nil {
-		if err := s.parseSigma2(n); err != nil {
-			return err
-		}
-	}
-	if n := f.nodes["solver"]; n != nil {
-		return s.parseSolver(n)
 	}
 	return nil
 }

@@ -88,12 +88,9 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 			return err
 		}
 	}
-	penalties, err := b.regularizer(s.regularizer, part{a.cols, a.colAverages}, a.parts)
+	penalties, err := b.penalties(data, a)
 	if err != nil {
 		return err
-	}
-	if p.constant > 0 {
-		penalties = append(penalties, intercept())
 	}
 	if err := b.weights(&maximizer{b: b, penalties: penalties, y: data.Y, from: from}, data, hyper); err != nil {
 		return err
@@ -104,8 +101,24 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	if p.Regularizer, err = p.reweigh(p.Lambda, p.Lambda2, p.Gamma); err != nil {
 		return err
 	}
-	p.DefaultSolver = solve.Default(p.Solve())
+	p.DefaultSolver, p.DefaultTol = solve.Default(p.Solve()), s.Solver.Tol
 	return nil
+}
+
+// penalties are those of the regularizer or of the terms, and that of an intercept in b.
+func (b *specBuilder) penalties(data Data, a built) (penalties []*penalty, err error) {
+	if err := b.checkTerms(data); err != nil {
+		return nil, err
+	}
+	if b.terms != nil {
+		penalties, err = b.behind(a.cols, a.colAverages)
+	} else {
+		penalties, err = b.regularizer(b.Spec.regularizer, part{a.cols, a.colAverages}, a.parts)
+	}
+	if b.p.constant > 0 {
+		penalties = append(penalties, intercept())
+	}
+	return penalties, err
 }
 
 // check rejects data from which the specification cannot be built.
@@ -312,6 +325,9 @@ type maximizer struct {
 // of returns a function that computes the smallest weight of that name at which the blocks of b
 // that use it are 0; nil where no penalty on them is a norm.
 func (m *maximizer) of(name string) func() (float64, error) {
+	if m.b.terms != nil {
+		return m.behindMaximum(name)
+	}
 	bears := func(p *penalty) bool { return p.dual != nil && p.norm.name == name }
 	if !slices.ContainsFunc(m.penalties, bears) {
 		return nil

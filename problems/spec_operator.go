@@ -43,6 +43,8 @@ func init() {
 		selectionOperator,
 		diagonalOperator,
 		differenceOperator,
+		gradientOperator,
+		trendOperator,
 		convolutionOperator,
 		dctOperator,
 		waveletOperator,

@@ -39,6 +39,7 @@ func init() {
 		l2Regularizer,
 		groupL2Regularizer,
 		groupLinfRegularizer,
+		jointL2Regularizer,
 		sortedL1Regularizer,
 		tv1dRegularizer,
 		nuclearRegularizer,

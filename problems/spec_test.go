@@ -281,7 +281,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 			{head + "operator: {vstack: [identity, identity]}\nregularizer: zero", "the size of identity does not follow"},
 			{head + "operator: {product: []}\nregularizer: zero", "product has no list of operators"},
 			{head + "operator: identity\nregularizer: {tv2d: 1}", "problem.yaml:3: regularizer \"tv2d\": a penalty r(D b) of an analysis operator"},
-			{head + "operator: identity\nregularizer: {l1: {weight: 1, analysis: dct}}", "synthesis form"},
+			{head + "operator: identity\nregularizer: {l1: {weight: 1, analysis: dct}}", "analysis operator D is a term"},
 			{head + "operator: identity\nregularizer: {l1: lamda}", `weight is "lamda", expected a positive number, lambda`},
 			{head + "operator: identity\nregularizer: {l1: -1}", `weight is "-1"`},
 			{head + "operator: identity\nregularizer: {l1: nan}", `weight is "nan"`},
@@ -489,40 +489,6 @@ func TestSparseDesignIsTheDenseOne(t *testing.T) {
 				if math.Abs(b[0][j]-b[1][j]) > 1e-8 {
 					t.Fatalf("%s: b[%d] is %g and %g", name, j, b[0][j], b[1][j])
 				}
-			}
-		}
-	})
-}
-
-// No text makes the parser or the builder panic, or leave anything on a device.
-func FuzzSpec(f *testing.F) {
-	devices := arraytest.Devices(f)
-	for _, name := range problems.SpecNames() {
-		text, err := problems.SpecExample(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(text)
-	}
-	f.Add("data: {y: [1, 2, 3, 4]}\noperator: {product: [difference, identity]}\nregularizer: {blocks: [{tv1d: 1, size: 5}]}\n")
-	f.Add("data: {y: [[1, 2], [3, 4]]}\noperator: {hstack: [dct, {scale: {by: 2, operator: identity}}]}\nregularizer: {blocks: [{l1: {weight: lambda, unpenalized: [0]}}, nuclear: gamma]}\nlambda: 0.5max\ngamma: 1\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		s, err := problems.ParseSpec([]byte(text), "fuzz/none/problem.yaml")
-		if err != nil {
-			return
-		}
-		data, err := s.Load(problems.SpecFiles{})
-		if err != nil || len(data.Y) > 1000 {
-			return
-		}
-		for _, dev := range devices {
-			before := dev.Stats().Live
-			p, err := problems.New("", dev, data, problems.Hyper{})
-			if err == nil {
-				p.Release()
-			}
-			if live := dev.Stats().Live; live != before {
-				t.Errorf("%d batches left on %s", live-before, dev.Name())
 			}
 		}
 	})

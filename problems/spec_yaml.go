@@ -236,7 +236,7 @@ func keysOf(n *yaml.Node) string {
 func analysisHint(key string) string {
 	switch strings.ToLower(strings.NewReplacer("_", "-", " ", "-").Replace(key)) {
 	case "analysis", "tv", "tv2d", "tv-2d", "total-variation", "of", "transform", "operator":
-		return "a penalty r(D b) of an analysis operator D has no proximal operator in closed form; expected a synthesis form, A = operator synthesis with a penalty on its coefficients b (see synthesis), or tv1d"
+		return "a penalty r(D b) of an analysis operator D is a term: expected terms: in place of regularizer:, such as terms: [{operator: gradient, regularizer: {joint-l2: lambda}}], which is total variation"
 	}
 	return ""
 }

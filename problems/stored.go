@@ -19,7 +19,7 @@ func linesOf(m *stored.Matrix) linops.Lines {
 
 // prepareStored is prepare for a matrix that is not in memory: its columns are centered and scaled
 // in each product, by the statistics of the first pass.
-func (p *Problem) prepareStored(a *linops.Stored, intercept, standardize bool) {
+func (p *Problem) prepareStored(a *linops.OutOfCore, intercept, standardize bool) {
 	means, centered2 := a.Statistics()
 	if intercept {
 		a = a.Centered()

@@ -254,7 +254,27 @@ func blockModel(at []int, blocks []Derivative) *Model {
 		return least
 	}}
 	if curved {
-		all.Curvature = c
+		all.Curvature, all.root = c, func() *space.Rows { return blockRoot(models, c.at) }
+	}
+	return all
+}
+
+// blockRoot is the root of a block diagonal curvature; nil where a block has none.
+func blockRoot(models []*Model, at []int) *space.Rows {
+	all := &space.Rows{Indptr: []int{0}}
+	for i, m := range models {
+		w := m.Root()
+		if w == nil {
+			return nil
+		}
+		base := len(all.Indices)
+		for _, end := range w.Indptr[1:] {
+			all.Indptr = append(all.Indptr, base+end)
+		}
+		for _, j := range w.Indices {
+			all.Indices = append(all.Indices, at[i]+j)
+		}
+		all.Values = append(all.Values, w.Values...)
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package prox
 
 import (
+	"math"
 	"sync"
 
 	"surepipe/array"
@@ -25,6 +26,30 @@ type Model struct {
 	// computed on demand, and v is an argument so that the derivative need not keep it. A nil
 	// Margin means that nothing is known.
 	Margin func(v array.Batch) float64
+
+	root func() *space.Rows
+}
+
+// Root returns a sparse matrix W in the coordinates of Space with Q = W*W, nil where none is known.
+// A curvature of 0 has one without rows.
+func (m *Model) Root() *space.Rows {
+	if m.root != nil {
+		return m.root()
+	}
+	if m.Curvature == nil {
+		return &space.Rows{Indptr: []int{0}}
+	}
+	q := m.Curvature.Diagonal()
+	if q == nil {
+		return nil
+	}
+	w := &space.Rows{Indptr: []int{0}}
+	for i, x := range q {
+		if x > 0 {
+			w.Indptr, w.Indices, w.Values = append(w.Indptr, len(w.Indices)+1), append(w.Indices, i), append(w.Values, math.Sqrt(x))
+		}
+	}
+	return w
 }
 
 // Curvature is a positive semidefinite n x n matrix Q in the coordinates of a [Model]'s space, for

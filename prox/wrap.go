@@ -436,6 +436,12 @@ func (j *multipliedDerivative) Model() *Model {
 		if m == nil || m.Curvature == nil {
 			return m
 		}
-		return &Model{m.Space, multipliedCurvature{m.Curvature, j.c}, m.Margin}
+		return &Model{m.Space, multipliedCurvature{m.Curvature, j.c}, m.Margin, func() *space.Rows {
+			w := m.Root()
+			if w == nil {
+				return nil
+			}
+			return &space.Rows{Indptr: w.Indptr, Indices: w.Indices, Values: product(math.Sqrt(j.c), w.Values)}
+		}}
 	})
 }

@@ -50,7 +50,9 @@ type watch struct {
 	scale  float64 // the scale of subgradients, from the last check
 	wait   int     // iterations before the next check
 	z, g   array.Batch
-	fit    *fit // where the loss is not quadratic; else nil
+	fit    *fit        // where the loss is not quadratic; else nil
+	kb     array.Batch // K b, for r(K b)
+	norm2K float64     // a bound of ||K||^2, where it has been needed
 }
 
 func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *watch {
@@ -61,6 +63,7 @@ func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *wat
 func (c *watch) release() {
 	c.z.Free()
 	c.g.Free()
+	c.kb.Free()
 	if c.fit != nil {
 		c.fit.release()
 	}
@@ -73,6 +76,9 @@ const lookAgain = 16
 // after takes the measure of the step just done, and whether it is the last one allowed.
 func (c *watch) after(ctx context.Context, w *Work, measured float64, last bool) error {
 	c.conv.Iterations++
+	if c.m.Problem().K != nil {
+		return c.behind(ctx, w, last)
+	}
 	own := c.traits.own
 	if own != nil && own.residual != nil {
 		c.scale = c.stick.Scale(own.residual(w), 0)

@@ -53,9 +53,12 @@ const (
 	farthestEta  = 0x1p20
 )
 
-func newADMM(ctx context.Context, p Problem, _ Options) (Method, error) {
+func newADMM(ctx context.Context, p Problem, o Options) (Method, error) {
 	if p.Loss != nil {
 		return nil, fmt.Errorf("solve: admm supports only quadratic losses; use ista or fista")
+	}
+	if p.K != nil {
+		return newAlternating(ctx, p, o)
 	}
 	bound, err := normBound(ctx, p)
 	if err != nil {

@@ -70,6 +70,10 @@ type Traits struct {
 	// a proximal gradient step from w.B decides, and Measure only determines when to compute that
 	// step.
 	Exact bool
+	// Dual returns, for a problem with r(K b), the multiplier of K b at w.B, in a vector of State or
+	// Scratch: K* of it is -A*(A b - y), up to an error. It is called after Measure. The method needs
+	// Argument, too, which with the multiplier outlasts the step.
+	Dual func(w *Work) array.Batch
 	// Steps is the number of iterations after which the method has ended; 0 if it has no end.
 	Steps int
 	// Argument returns the argument of the proximal operator of the step just done, in a vector of
@@ -114,6 +118,8 @@ type Work struct {
 	State, Scratch []array.Batch
 	// B is the newest estimate, 1 x p.
 	B array.Batch
+	// Dual is the multiplier of K b at which to start, set before Init; zero for 0.
+	Dual array.Batch
 	// Own belongs to the method, for anything outside the recurrence: counters, and data that speed
 	// it up. Init sets it.
 	Own any
@@ -122,13 +128,19 @@ type Work struct {
 
 	follower prox.Follower // the inexact proximal operator, where no derivative is asked for; or nil
 	near     float64       // its required accuracy
+	stepped  float64       // the step of the last proximal operator
 }
 
 // Begin allocates what a solve of the method at y needs, on the device of y, and starts it at b0.
 // The caller releases it.
 func Begin(m Method, traits Traits, y, b0 array.Batch) (*Work, error) {
+	return beginAt(m, traits, y, b0, array.Batch{})
+}
+
+// beginAt is Begin with a multiplier.
+func beginAt(m Method, traits Traits, y, b0, dual array.Batch) (*Work, error) {
 	dev := y.Device()
-	w, begun := &Work{Y: y}, false
+	w, begun := &Work{Y: y, Dual: dual}, false
 	defer func() {
 		if !begun { // also where Init panics
 			w.Release()
@@ -171,6 +183,7 @@ func (w *Work) Release() {
 // Prox sets dst = prox_{eta r}(v) with the iteration's eta, and returns the derivative if record is
 // set.
 func (w *Work) Prox(ctx context.Context, r prox.Prox, dst, v array.Batch, record bool) (prox.Derivative, error) {
+	w.stepped = w.C.Eta
 	switch {
 	case record:
 		return r.Linearize(dst, v, w.C.Eta)

@@ -28,6 +28,9 @@ type Entry struct {
 	// Normal says that its steps solve A's normal equations, which may have a closed form.
 	Normal bool
 
+	// Behind says that it solves problems with r(K b). Others take r(b) only.
+	Behind bool
+
 	// factors says that its iterates may be kept in factored form: it is a proximalGradient.
 	factors bool
 	// newton says that where r is a sum over coordinates it goes from one active set to the next by
@@ -65,8 +68,10 @@ func Methods() []Entry {
 		{Name: "direct", About: "r(b) = c/2 ||b||^2 in closed form, by one factorization of A", New: newDirect, Closed: true},
 		{Name: "ista", About: "proximal gradient steps of length 1/||A||^2", New: newISTA, Sparse: true, factors: true},
 		accelerated,
-		{Name: "admm", About: "alternating directions, with the step balanced by the residuals", New: newADMM, Normal: true},
+		{Name: "admm", About: "alternating directions, with the step balanced by the residuals", New: newADMM, Normal: true, Behind: true},
 		{Name: "active-set", About: "l1, weighted l1, elastic net and b >= 0 exactly, by Newton steps on active sets", New: newRecorded, newton: true, Path: true},
 		{Name: "newton", About: "gradient steps and Newton steps on the manifold of a partly smooth r", New: newSemismooth, Sparse: true, manifold: true},
+		{Name: "dual", About: "r(K b) with A*A = c I: accelerated gradient steps on the dual, with restarts", New: newDual, Behind: true},
+		{Name: "primal-dual", About: "r(K b) by products with A and K alone: Halpern's iteration, with restarts", New: newPrimalDual, Behind: true},
 	}
 }

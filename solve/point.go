@@ -22,6 +22,13 @@ type Point struct {
 	Norm2 float64
 	// Misfit is A b - y and Gradient A* of it, where the solver has them; else zero.
 	Misfit, Gradient array.Batch
+	// Argument is, for a problem with r(K b), the argument v of the last proximal operator, and Eta
+	// its step: prox_{eta r}(v) is the solution's K b, up to the error of the solve, and has exact
+	// zeros. Else Argument is zero.
+	Argument array.Batch
+	Eta      float64
+
+	dual array.Batch // the multiplier of K b, with Argument
 	// Flat says that some observations have a slope but no curvature, as outliers under the Huber
 	// loss do. Their misfit is then 0, and A* of Misfit is not Gradient.
 	Flat bool
@@ -160,6 +167,8 @@ func (at *Point) Release() {
 	if at.ownsY {
 		at.Y.Free()
 	}
+	at.Argument.Free()
+	at.dual.Free()
 	at.Misfit.Free()
 	at.Gradient.Free()
 	if at.Tangent != nil {

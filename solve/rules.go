@@ -34,6 +34,7 @@ var lossRules = []rule{
 }
 
 var unitRules = []rule{
+	{"the user's", "r(K b) ties the columns of A together", func(s *situation) bool { return s.p.K != nil }, chooseMethod},
 	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
 	{"the user's", "the lengths of A's columns are not known, and there are too many columns to compute them", func(s *situation) bool { return s.lengths2 == nil && !s.even }, chooseMethod},
 	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return s.even || !spread(s.lengths2, nil) }, chooseMethod},
@@ -43,6 +44,7 @@ var unitRules = []rule{
 }
 
 var methodRules = []rule{
+	{"a dual variable for K b", "r(K b) has no proximal operator of its own: that of r is used, and the duality gap decides when the solve is done", func(s *situation) bool { return s.p.K != nil }, newPlain},
 	{"Newton steps on the loss", "the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method solves", (*situation).reweighs, newReweighted},
 	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to lambda in steps, with Newton steps at the rank or, where it is large, for the factors", func(s *situation) bool { return s.completion() != nil }, newCompletion},
 	{"iterates in factored form, without the sparse part", "A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the former, which has low rank", func(s *situation) bool { return s.besideSparse() != nil }, newRobust},
@@ -63,6 +65,8 @@ type defaultRule struct {
 }
 
 var defaultRules = []defaultRule{
+	{"dual", "r stands behind an operator K, and A*A is a multiple of the identity: the dual has a simple gradient", func(p Problem) bool { return p.K != nil && linops.StructureOf(p.A).Columns.Value > 0 }},
+	{"admm", "r stands behind an operator K: given K b, a step solves a linear system", func(p Problem) bool { return p.K != nil }},
 	{"active-set", "near a point the loss is quadratic, the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, and A is a matrix whose columns are at hand", func(p Problem) bool { return !loss.Quadratic(p.Loss) && sparseRegression(p) }},
 	{"newton", "near a point the loss is quadratic, r is partly smooth, and A is a small matrix", func(p Problem) bool { return !loss.Quadratic(p.Loss) && partlySmooth(p) }},
 	{"fista", "the loss is not quadratic: a gradient step is never exact", func(p Problem) bool { return !loss.Quadratic(p.Loss) }},
@@ -224,6 +228,9 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 // chooseUnits applies the table of units.
 func chooseUnits(ctx context.Context, s situation) (Solver, error) {
 	s.kin, s.bound = new(family), nil
+	if s.p.K != nil {
+		return s.decide(ctx, "units", unitRules)
+	}
 	if s.even = evenColumns(s.p.A); !s.e.Closed && !s.even {
 		s.lengths2 = columnLengths2(s.p)
 		if !s.closedHere() {
@@ -371,7 +378,11 @@ func (s *plain) Problem() Problem { return s.s.p }
 
 // Solve runs the method.
 func (s *plain) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
-	return Run(ctx, s.m, y, s.s.o, Start{B: from.B})
+	start := Start{B: from.B}
+	if s.s.p.K == nil || from.Path == nil {
+		return Run(ctx, s.m, y, s.s.o, start)
+	}
+	return s.alongPath(ctx, y, start, from.Path)
 }
 
 // Record runs the method with a tape.

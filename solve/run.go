@@ -22,6 +22,8 @@ type Start struct {
 	Part bool
 	// Tape records the iterations; nil for none.
 	Tape Tape
+	// Dual is the multiplier of K b at which to start, unless a tape is running.
+	Dual array.Batch
 
 	stage progress.Stage // what the iterations report themselves as, "" for progress.Iterations
 }
@@ -70,14 +72,14 @@ func begin(m Method, y array.Batch, o Options, from Start) (*run, error) {
 		r.o.MaxIter = min(o.MaxIter, n)
 	}
 	if r.tape != nil {
-		from.B = array.Batch{}
+		from.B, from.Dual = array.Batch{}, array.Batch{}
 	}
 	var follower prox.Follower
 	if follow := prox.StructureOf(p.R).Follow; follow != nil && r.tape == nil && r.traits.Argument != nil {
 		follower = follow()
 	}
 	var err error
-	if r.w, err = Begin(m, r.traits, y, from.B); err != nil {
+	if r.w, err = beginAt(m, r.traits, y, from.B, from.Dual); err != nil {
 		return nil, err
 	}
 	r.w.follower = follower
@@ -175,8 +177,16 @@ func (r *run) solution() (*Solution, error) {
 		dev.Copy(s.B, r.w.B)
 		p.A.Forward(s.MuHat, s.B)
 	}
+	if p.K != nil && r.o.multiplier {
+		u := r.traits.Dual(r.w)
+		s.dual = dev.Alloc(1, u.N())
+		dev.Copy(s.dual, u)
+	}
 	if r.o.Point {
 		s.At = newPoint(r.m, r.traits, r.w.Y, r.o, s)
+		if p.K != nil {
+			s.At.behind(r.w, r.traits)
+		}
 	}
 	if err := dev.Sync(); err != nil {
 		return nil, err

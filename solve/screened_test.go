@@ -17,14 +17,14 @@ import (
 )
 
 // store is a matrix of rows that is read in blocks.
-func store(x *mat.Dense) *linops.Stored {
+func store(x *mat.Dense) *linops.OutOfCore {
 	d, p := x.Dims()
 	norms := make([]float64, p)
 	for j := range p {
 		v := x.ColView(j)
 		norms[j] = mat.Dot(v, v)
 	}
-	return linops.NewStored(context.Background(), linops.Lines{
+	return linops.NewOutOfCore(context.Background(), linops.Lines{
 		Rows: d, Cols: p, ByRows: true, LineBytes: int64(8 * p), Block: 7, Views: true,
 		Read: func(_ []float64, from, to int) []float64 { return x.RawMatrix().Data[from*p : to*p] },
 		Pass: func(ctx context.Context, _ func(int64), f func(from, to int)) error {

@@ -35,6 +35,8 @@ type window struct {
 	started array.Batch
 	ready   []*verified
 	slope   float64 // c
+	served  int     // weights that the set has served
+	wanted  int     // the number of columns of the next set, where they are needed; 0 at first
 }
 
 // verified is a solution whose conditions hold for all columns: its residual and its gradient.
@@ -74,10 +76,14 @@ const (
 	// mostAhead is the largest number of weights that are verified in one pass.
 	mostAhead = 16
 	// leastColumns, one in oneColumnIn of all, and columnsPerActive for every active one: as many
-	// columns are put into memory, if they fit.
+	// columns are put into memory, if they fit. Twice as many as before where these have served fewer
+	// than fewAhead weights, up to one in mostColumnIn of all: a pass costs more than products with
+	// columns in memory.
 	leastColumns     = 1 << 12
 	oneColumnIn      = 64
 	columnsPerActive = 8
+	fewAhead         = 6
+	mostColumnIn     = 8
 	// nearBoundary is the pull at which a column counts among those that matter, so that decisions
 	// within rounding errors are seen.
 	nearBoundary = 1 - 1e-6
@@ -247,6 +253,7 @@ func (s *screened) advance(ctx context.Context, w *window, y array.Batch, here s
 		}
 	}
 	w.g = slices.Clone(w.g)
+	w.served += len(w.ready)
 	if failed {
 		w.slope = min(w.slope*slopeUp, 1)
 	} else {
@@ -334,8 +341,12 @@ func (s *screened) choose(ctx context.Context, w *window, y array.Batch, here se
 	if needed := active + min(len(w.must), 1); needed > room {
 		return fmt.Errorf("solve: at least %d columns of A matter, which take %.3g GB, and there is memory for %.3g GB of columns: give more memory, or a larger weight", needed, float64(needed)*float64(a.ColumnBytes)/1e9, float64(s.s.o.Columns)/1e9)
 	}
+	if w.columns != nil && w.served < fewAhead {
+		w.wanted = min(2*len(w.set), len(b)/mostColumnIn)
+	}
 	w.drop()
-	w.set = strongest(pulls, min(room, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active)))
+	w.served = 0
+	w.set = strongest(pulls, min(room, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active, w.wanted)))
 	clear(w.in)
 	for _, j := range w.set {
 		w.in[j] = true

@@ -14,13 +14,18 @@ import (
 
 // Problem is the convex program
 //
-//	b(y) = argmin_b  l(A b; y) + r(b),    mu_hat(y) = A b(y).
+//	b(y) = argmin_b  l(A b; y) + r(K b),    mu_hat(y) = A b(y),
+//
+// where K is the identity unless it is given. A sum of several terms r_k(K_k b) is one: [Terms].
 type Problem struct {
 	// A is the operator, d x p.
 	A linops.Operator
 	// Loss is l, nil for the squared loss 1/2 ||A b - y||^2.
 	Loss loss.Loss
-	// R is the regularizer r on R^p.
+	// K is the q x p operator behind which the regularizer stands, such as the differences of
+	// neighbours; nil for the identity.
+	K linops.Operator
+	// R is the regularizer r on R^q, or on R^p where K is nil.
 	R prox.Prox
 	// Device holds the data of A, Loss and R, and does the work that is shared by all y. Memory for
 	// a single solve is allocated on the device of its y, which may be a view of this one.
@@ -72,6 +77,10 @@ type Options struct {
 	shortness []float64
 	// fine says that a derivative at the solution is wanted, where Point does not ask for it.
 	fine bool
+	// multiplier asks for Solution.dual.
+	multiplier bool
+	// endless says that all iterations are to be done.
+	endless bool
 	// choices are those made on the way to the method.
 	choices []Choice
 }
@@ -167,12 +176,14 @@ type Solution struct {
 	At *Point
 
 	gram func(set []int) []float64 // of the method's columns, for At; or nil
+	dual array.Batch               // the multiplier of K b, where it was asked for; else zero
 }
 
 // Release frees the solution.
 func (s *Solution) Release() {
 	s.B.Free()
 	s.MuHat.Free()
+	s.dual.Free()
 	if s.Implied != nil {
 		s.Implied.Release()
 		s.Implied = nil
@@ -224,7 +235,17 @@ func NewFrom(ctx context.Context, e Entry, p Problem, o Options) (Solver, error)
 	if p.A == nil || p.R == nil || p.Device == nil {
 		return nil, fmt.Errorf("solve: a problem without an operator, a regularizer or a device")
 	}
-	if _, dim := p.A.Dims(); p.R.Dim() != 0 && p.R.Dim() != dim {
+	if p.K != nil && linops.StructureOf(p.K).Identity {
+		p.K = nil
+	}
+	_, dim := p.A.Dims()
+	if p.K != nil {
+		if err := p.checkBehind(e); err != nil {
+			return nil, err
+		}
+		dim, _ = p.K.Dims()
+	}
+	if p.R.Dim() != 0 && p.R.Dim() != dim {
 		return nil, fmt.Errorf("solve: a regularizer on R^%d for an operator on R^%d", p.R.Dim(), dim)
 	}
 	return build(ctx, e, p, o)

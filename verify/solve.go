@@ -127,6 +127,12 @@ func (c *check) other() string {
 	if !c.small() {
 		return ""
 	}
+	if c.Problem.K != nil {
+		if c.Solver.Name() == "admm" {
+			return "primal-dual"
+		}
+		return "admm"
+	}
 	if c.Solver.Name() == "admm" {
 		return "fista"
 	}
@@ -178,6 +184,13 @@ func (c *check) objective(b array.Batch) (value float64, known bool) {
 	} else {
 		c.dev.Lin(fit, 1, fit, -1, c.Y)
 		value = dot(fit, fit) / 2
+	}
+	if k := c.Problem.K; k != nil {
+		q, _ := k.Dims()
+		kb := c.dev.Alloc(1, q)
+		defer kb.Free()
+		k.Forward(kb, b)
+		b = kb
 	}
 	switch r := prox.StructureOf(c.Problem.R); {
 	case r.Value != nil:

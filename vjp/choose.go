@@ -154,7 +154,7 @@ type rule struct {
 var rules = []rule{
 	{
 		"R^p", "J's product", "A is a multiple of an orthogonal matrix, so that D mu_hat has the eigenvalues of J",
-		func(s *situation) bool { return s.orthogonal },
+		func(s *situation) bool { return s.orthogonal && s.j != nil },
 		(*implicit).product,
 	},
 	{
@@ -164,6 +164,11 @@ var rules = []rule{
 			l.dim, l.known = 0, exactly(0, 0)
 			return nil
 		},
+	},
+	{
+		"the model's space", "none", "A*A is a multiple of the identity and r has no curvature there: D mu_hat is the projection on A's image of the space",
+		(*situation).projects,
+		(*implicit).project,
 	},
 	{
 		"the model's space", "factored by the solver", "the solver has factored the same system, and that is well conditioned",
@@ -205,6 +210,11 @@ var rules = []rule{
 	{
 		"the model's space", "preconditioned conjugate gradients", "the space is a set of at most half of the coordinates: the vectors of conjugate gradients are shorter there",
 		func(s *situation) bool { return 2*s.n <= s.dim && s.kind == space.Subset && s.plain() },
+		(*implicit).embed,
+	},
+	{
+		"the model's space", "preconditioned conjugate gradients", "r stands behind an operator: only on this space is its curvature known",
+		func(s *situation) bool { return s.j == nil },
 		(*implicit).embed,
 	},
 	{

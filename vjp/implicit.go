@@ -94,6 +94,9 @@ const etaFactor = 4
 // newImplicit linearizes the fixed point at a solution, which was found with the given
 // optimality. With margin set it computes how close the choice of the tangent space was.
 func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality float64, margin bool) (*implicit, error) {
+	if at.Problem.K != nil {
+		return newBehind(ctx, at, o, margin)
+	}
 	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()

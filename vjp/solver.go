@@ -221,6 +221,16 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 			}
 		}
 	}
+	for round := 0; round < moreRounds && l.doubtful(at, sol); round++ {
+		if err := sol.Continue(ctx, fewestMore+sol.Iterations/4); err != nil {
+			return nil, err
+		}
+		l.Release()
+		l = nil
+		if l, err = newImplicit(ctx, at, s.o, sol.Optimality, true); err != nil {
+			return nil, err
+		}
+	}
 	l.lift = at.Lift()
 	if a, release := at.Detach(); release != nil {
 		l.own(a, release)

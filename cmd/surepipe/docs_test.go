@@ -159,6 +159,14 @@ func documentFiles(t *testing.T, top string) {
 	if err := dataio.WriteNPY("y.npy", floats("y", y, d)); err != nil {
 		t.Fatal(err)
 	}
+	if err := dataio.WriteNPY("X.npy", floats("X", x, d, p)); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"cohort.bed": "\x6c\x1b\x01" + strings.Repeat("\xb8\x3e", d/8*p), "cohort.bim": strings.Repeat("1 s 0 1 A G\n", p), "cohort.fam": strings.Repeat("f i 0 0 1 2\n", d)} {
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := os.Symlink(filepath.Join(top, "testdata"), "testdata"); err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,8 @@ type estimatorFlags struct {
 	x, y, mu               string
 	intercept, alo         bool
 	loss                   problems.Loss
+	anisotropic            bool
+	order                  int
 	table                  tableFlags
 	coefficients           coefficientFlags
 	lambda, lambda2, gamma string
@@ -90,6 +92,8 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringSliceVar(&f.effectNames, "effects", nil, effectsFlag)
 	flags.StringVar(&f.loss.Name, "loss", "", lossFlag)
 	flags.Float64Var(&f.loss.Delta, "huber-delta", 0, huberFlag)
+	flags.BoolVar(&f.anisotropic, "anisotropic", false, "tv2d: the sum of the absolute values of all differences, in place of the lengths of those of each pixel")
+	flags.IntVar(&f.order, "order", 1, "trend1d: the degree of the pieces: 0 constant, 1 linear, 2 quadratic")
 	flags.StringVar(&f.lambda, "lambda", "", "weight of the regularizer: a number, inf, or a multiple of the smallest value that gives b = 0, such as 0.25max (default: the file's)")
 	flags.StringVar(&f.lambda2, "lambda2", "", "elastic net: weight of 1/2 ||b||^2, a number (default: the file's); a specification may use all three weights in any way")
 	flags.StringVar(&f.gamma, "gamma", "", "robust PCA: weight of ||S||_1, as --lambda (default: the file's)")

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
@@ -49,6 +47,10 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		return fileData{}, err
 	}
 	data.Intercept, data.Standardize, data.Loss, data.Effects = f.intercept, f.table.standardize, f.loss, f.effects
+	data.Anisotropic = f.anisotropic
+	if f.problem == "trend1d" && f.specification == nil {
+		data.Order = &f.order
+	}
 	if f.lossNow().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
@@ -116,12 +118,7 @@ func (f *estimatorFlags) warnIntercept(cmd *cobra.Command, data problems.Data) {
 // hasConstantColumn reports whether a column of X is constant and not 0.
 func hasConstantColumn(data problems.Data) bool {
 	if m := data.Mapped; m != nil {
-		for j, v := range m.Centered2 {
-			if v == 0 && m.Means[j] != 0 {
-				return true
-			}
-		}
-		return false
+		return hasConstantStored(m)
 	}
 	if s := data.Sparse; s != nil {
 		// Such a column has an entry in every row.
@@ -163,41 +160,6 @@ func (f *estimatorFlags) source() string {
 	}
 	return f.mu
 }
-
-// sigma2Value is the value of --sigma2: a number, or how to estimate it.
-type sigma2Value struct {
-	value  *float64
-	method *string
-}
-
-// Set reads a number or the name of a method.
-func (v sigma2Value) Set(text string) error {
-	if slices.Contains(problems.Sigma2Methods(), text) {
-		*v.value, *v.method = 0, text
-		return nil
-	}
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return fmt.Errorf("expected a number or one of %s", strings.Join(problems.Sigma2Methods(), ", "))
-	}
-	*v.value, *v.method = x, ""
-	return nil
-}
-
-func (v sigma2Value) String() string {
-	switch {
-	case v.value == nil:
-		return ""
-	case *v.method != "":
-		return *v.method
-	case *v.value == 0:
-		return ""
-	}
-	return strconv.FormatFloat(*v.value, 'g', -1, 64)
-}
-
-// Type is its name in the help.
-func (v sigma2Value) Type() string { return "float|auto" }
 
 // source is an array that can be read: from a file or from memory.
 type source interface {

@@ -32,10 +32,16 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 	case f.intercept && f.spec == "" && !named.Design:
 		return usagef("--intercept is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
 	}
+	if err := f.variant(changed, named.Name); err != nil {
+		return err
+	}
 	if err := f.checkEffects(changed, named.Layout); err != nil {
 		return err
 	}
 	if err := f.checkTable(changed, named.Layout); err != nil || f.spec == "" {
+		if named.Name != "" && named.Tol() != 0 && !changed("tol") {
+			f.tol = named.Tol()
+		}
 		return err
 	}
 	s, err := problems.ReadSpec(f.spec)
@@ -74,4 +80,17 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 func specError(err error) bool {
 	var placed *problems.SpecError
 	return errors.As(err, &placed)
+}
+
+// variant checks the flags for variants of one named problem.
+func (f *estimatorFlags) variant(changed func(string) bool, name string) error {
+	switch {
+	case f.anisotropic && name != "tv2d":
+		return usagef("--anisotropic is for --problem tv2d: in a specification, give the gradient the regularizer l1 in place of joint-l2")
+	case changed("order") && name != "trend1d":
+		return usagef("--order is for --problem trend1d: in a specification, trend: {order: %d} has it", f.order)
+	case changed("order") && f.order < 0:
+		return usagef("--order is %d, expected 0 or more", f.order)
+	}
+	return nil
 }

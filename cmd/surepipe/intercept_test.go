@@ -135,7 +135,7 @@ func TestInterceptIsForRegressions(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, _, stderr := command(t, "run", "--problem", "svt", "--data", y, "--sigma2", "1", "--lambda", "1", "--intercept")
-	if want := "surepipe: --intercept is for ols, ridge, lasso, elastic-net, group-lasso and specifications, found --problem svt\n"; status != exitUsage || stderr != want {
+	if want := "surepipe: --intercept is for ols, ridge, lasso, elastic-net, group-lasso, fused-lasso, generalized-lasso and specifications, found --problem svt\n"; status != exitUsage || stderr != want {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }

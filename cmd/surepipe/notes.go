@@ -25,6 +25,8 @@ const (
 	noteBiasedSigma2   = "sigma2-biased"     // sigma2 is the residual variance of a biased fit
 	noteThresholds     = "chosen-thresholds" // SURE is slightly too small
 	noteScaled         = "integers-scaled"   // y is an image of integers
+	noteSingle         = "float32"           // X has 24 bits
+	noteMissing        = "missing-genotypes" // which count as the mean of their column
 	noteLossy          = "lossy-image"       // y was compressed
 	noteNotRefined     = "not-refined"       // the minimizer is that of the grid
 )

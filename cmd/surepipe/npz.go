@@ -25,7 +25,7 @@ type fileData struct {
 }
 
 // dataNames are the arrays that are read from a data file. Others are ignored.
-var dataNames = []string{"X", "y", "groups", "indices", "shape", "weights", "mu", "sigma2", "lambda", "lambda2", "gamma"}
+var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "weights", "mu", "sigma2", "lambda", "lambda2", "gamma"}
 
 // layoutOf is the layout of a named problem; known is false for other names.
 func layoutOf(problem string) (l problems.Layout, known bool) {
@@ -177,6 +177,11 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 			return fileData{}, err
 		}
 	}
+	if l.Analysis {
+		if data.D, err = a.matrix("D", "(q, p), the matrix behind which the penalty stands"); err != nil {
+			return fileData{}, err
+		}
+	}
 	if l.Groups {
 		if data.Groups, err = a.integers("groups", "(p,), a label for each column of X"); err != nil {
 			return fileData{}, err
@@ -216,7 +221,7 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 		}
 		column := l.YRank == 1 && !stacks && len(y.Shape()) == 2 && y.Shape()[1] == 1
 		switch stacked := len(y.Shape()) == l.YRank+1; {
-		case column || len(y.Shape()) == l.YRank || stacked && l.Rows && !stacks:
+		case column || len(y.Shape()) == l.YRank || stacked && (l.Rows || l.Colours) && !stacks:
 		case stacked && stacks:
 			data.Stack = make([][]float64, y.Shape()[0])
 		case stacked && y.Shape()[len(y.Shape())-1] != 1:

@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +18,41 @@ import (
 	"surepipe/prox"
 	"surepipe/risk"
 )
+
+// sigma2Value is the value of --sigma2: a number, or how to estimate it.
+type sigma2Value struct {
+	value  *float64
+	method *string
+}
+
+// Set reads a number or the name of a method.
+func (v sigma2Value) Set(text string) error {
+	if slices.Contains(problems.Sigma2Methods(), text) {
+		*v.value, *v.method = 0, text
+		return nil
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return fmt.Errorf("expected a number or one of %s", strings.Join(problems.Sigma2Methods(), ", "))
+	}
+	*v.value, *v.method = x, ""
+	return nil
+}
+
+func (v sigma2Value) String() string {
+	switch {
+	case v.value == nil:
+		return ""
+	case *v.method != "":
+		return *v.method
+	case *v.value == 0:
+		return ""
+	}
+	return strconv.FormatFloat(*v.value, 'g', -1, 64)
+}
+
+// Type is its name in the help.
+func (v sigma2Value) Type() string { return "float|auto" }
 
 // The grids on which sigma2 is estimated from fits: below the weight's maximum where that is known,
 // and else around a scale.

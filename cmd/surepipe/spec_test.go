@@ -43,13 +43,33 @@ func addGroups(t *testing.T, path string, p int) {
 	}
 }
 
+// addDifferences adds the matrix of differences of p coefficients to the data of a regression.
+func addDifferences(t *testing.T, path string, p int) {
+	t.Helper()
+	file, err := readFile(path, "lasso", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := make([]float64, (p-1)*p)
+	for i := range p - 1 {
+		d[i*p+i], d[i*p+i+1] = -1, 1
+	}
+	if err := dataio.WriteNPZ(path, append(dataArrays(file.Data), floats("D", d, p-1, p))...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Every named problem is the specification that is printed for it.
 func TestNamedProblemsAreTheirSpecifications(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range problems.Names() {
 		generator, size := name, []string{"--rows", "24", "--cols", "16"}
 		switch name {
-		case "ols", "ridge", "lasso", "elastic-net", "group-lasso":
+		case "tv2d":
+			generator = "svt"
+		case "trend1d":
+			generator, size = "tv1d", []string{"--d", "60"}
+		case "ols", "ridge", "lasso", "elastic-net", "group-lasso", "fused-lasso", "generalized-lasso":
 			generator, size = "lasso", []string{"--d", "60", "--p", "40"}
 		case "tv1d":
 			size = []string{"--d", "200"}
@@ -61,6 +81,9 @@ func TestNamedProblemsAreTheirSpecifications(t *testing.T) {
 		if name == "group-lasso" {
 			addGroups(t, data, 40)
 		}
+		if name == "generalized-lasso" {
+			addDifferences(t, data, 40)
+		}
 		weights := [][]string{{}}
 		switch name {
 		case "ridge":
@@ -69,7 +92,9 @@ func TestNamedProblemsAreTheirSpecifications(t *testing.T) {
 			weights = [][]string{{"--lambda2", "2"}, {"--lambda2", "0"}, {"--lambda", "0.3max", "--lambda2", "1"}}
 		case "robust-pca":
 			weights = append(weights, []string{"--lambda", "0.3max", "--gamma", "0.2max"})
-		case "lasso", "group-lasso", "svt", "matrix-completion", "tv1d":
+		case "fused-lasso":
+			weights = [][]string{{"--lambda", "2", "--gamma", "3"}}
+		case "lasso", "group-lasso", "svt", "matrix-completion", "tv1d", "tv2d", "trend1d", "generalized-lasso":
 			weights = append(weights, []string{"--lambda", "0.3max"})
 		}
 		spec := example(t, dir, name)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -68,6 +69,9 @@ func TestStorageDoesNotChangeTheRisk(t *testing.T) {
 		}
 		for _, other := range files {
 			got := object(t, other...)
+			if single := strings.Contains(fmt.Sprint(got["warnings"]), noteSingle); single != (other[len(other)-1] == storageSingle) {
+				t.Errorf("%v: warnings %v", other, got["warnings"])
+			}
 			storage, _ := got["storage"].(map[string]any)
 			if passes, _ := storage["passes"].(float64); !(passes >= 2) || storage["bytes_read"].(float64) < passes*storage["bytes"].(float64) {
 				t.Errorf("%v: storage %v", other, storage)
@@ -154,6 +158,9 @@ func TestGenotypes(t *testing.T) {
 		near(t, "residual", got["residual"].(float64), want["residual"].(float64))
 		if missing, _ := got["storage"].(map[string]any)["missing"].(float64); missing == 0 {
 			t.Error("no missing genotypes are reported")
+		}
+		if warnings := fmt.Sprint(got["warnings"]); !strings.Contains(warnings, noteMissing) {
+			t.Errorf("the warnings are %s", warnings)
 		}
 	}
 }

@@ -174,6 +174,7 @@ func (f *estimatorFlags) tableError(err error) error {
 func (f *estimatorFlags) warnData(cmd *cobra.Command, data problems.Data) {
 	f.warnIntercept(cmd, data)
 	f.noteTable(cmd, data)
+	f.noteStorage(cmd, data)
 	f.noteScales(cmd, data)
 }
 

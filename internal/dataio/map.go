@@ -64,7 +64,7 @@ func (s *Set) Single(name string) (*stored.Matrix, error) {
 		for i, v := range r.held.Data {
 			values[i] = float32(v)
 		}
-		return stored.Single(r.shape[0], r.shape[1], values), nil
+		return stored.InMemory(r.shape[0], r.shape[1], values), nil
 	}
 	decode, place := r.dtype.floats(), r.places()
 	var chunk [chunkLen]float64
@@ -83,7 +83,7 @@ func (s *Set) Single(name string) (*stored.Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stored.Single(r.shape[0], r.shape[1], values), nil
+	return stored.InMemory(r.shape[0], r.shape[1], values), nil
 }
 
 // errCompressed is the error for a member of an archive that has no place of its own in the file.

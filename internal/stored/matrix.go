@@ -76,11 +76,17 @@ func Map(f *os.File, begin int64, format Format) (*Matrix, error) {
 	return m, m.open(f, begin)
 }
 
-// Single is a matrix in memory whose values are float32s, row-major.
-func Single(rows, cols int, values []float32) *Matrix {
+// InMemory is a matrix in memory whose values are float32s, row-major.
+func InMemory(rows, cols int, values []float32) *Matrix {
 	m := &Matrix{Rows: rows, Cols: cols, ByRows: true, LineBytes: 4 * int64(cols), note: "float32", format: float32s{}}
 	m.bytes = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))
 	return m
+}
+
+// Single says that values have the precision of float32.
+func (m *Matrix) Single() bool {
+	_, ok := m.format.(float32s)
+	return ok
 }
 
 // Context is that of the scan: passes that have none of their own end with it.

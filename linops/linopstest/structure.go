@@ -23,6 +23,7 @@ func (c *checker) structure() {
 	c.guard("Dense", c.dense)
 	c.guard("ColumnNorms2", c.columnNorms)
 	c.guard("Shifts", c.shifts)
+	c.guard("Pairs", c.pairs)
 	c.guard("Beside", c.beside)
 	c.guard("Normal", c.normal)
 	c.guard("Panels", c.panels)

@@ -45,7 +45,7 @@ type Lines struct {
 	Passes int
 }
 
-// Stored is a matrix in a store, whose columns are centered and scaled on the fly,
+// OutOfCore is a matrix in a store, whose columns are centered and scaled on the fly,
 //
 //	A = (X - 1 m*) diag(s),   m the means of X's columns, or 0.
 //
@@ -55,7 +55,7 @@ type Lines struct {
 //
 // Of a product with b only the columns where b is not 0 are read, where lines are columns. On a set
 // of coordinates A is a [Dense] matrix in memory.
-type Stored struct {
+type OutOfCore struct {
 	knowing
 	x        Lines
 	centered bool
@@ -81,10 +81,10 @@ type Passes struct {
 	Count func() (passes, bytes int64)
 }
 
-// NewStored returns the operator of a store, with columns of mean 0 if centered is set. Products and
+// NewOutOfCore returns the operator of a store, with columns of mean 0 if centered is set. Products and
 // restrictions end early when the context is done; their results are then NaN.
-func NewStored(ctx context.Context, x Lines, centered bool) *Stored {
-	a := &Stored{x: x, centered: centered, reading: new(reading), ctx: ctx}
+func NewOutOfCore(ctx context.Context, x Lines, centered bool) *OutOfCore {
+	a := &OutOfCore{x: x, centered: centered, reading: new(reading), ctx: ctx}
 	for range x.Passes {
 		a.count(a.lines())
 	}
@@ -92,7 +92,7 @@ func NewStored(ctx context.Context, x Lines, centered bool) *Stored {
 	return a
 }
 
-func (a *Stored) know() {
+func (a *OutOfCore) know() {
 	a.structure = complete(a, Structure{
 		Entries:      Known(float64(a.x.Rows * a.x.Cols)),
 		ColumnNorms2: a.columnNorms2,
@@ -107,21 +107,21 @@ func (a *Stored) know() {
 }
 
 // Centered is the operator of the same store with columns of mean 0, and of the same scales.
-func (a *Stored) Centered() *Stored {
-	c := &Stored{x: a.x, centered: true, scales: a.scales, reading: a.reading, ctx: a.ctx}
+func (a *OutOfCore) Centered() *OutOfCore {
+	c := &OutOfCore{x: a.x, centered: true, scales: a.scales, reading: a.reading, ctx: a.ctx}
 	c.know()
 	return c
 }
 
 // Statistics are the means of X's columns and the squared lengths of the centered columns, in new
 // slices.
-func (a *Stored) Statistics() (means, centered2 []float64) {
+func (a *OutOfCore) Statistics() (means, centered2 []float64) {
 	return slices.Clone(a.x.Means), slices.Clone(a.x.Centered2)
 }
 
 // scaleColumns is A diag(s) by the same store.
-func (a *Stored) scaleColumns(_ array.Device, s []float64) Restricted {
-	c := &Stored{x: a.x, centered: a.centered, scales: slices.Clone(s), reading: a.reading, ctx: a.ctx}
+func (a *OutOfCore) scaleColumns(_ array.Device, s []float64) Restricted {
+	c := &OutOfCore{x: a.x, centered: a.centered, scales: slices.Clone(s), reading: a.reading, ctx: a.ctx}
 	for j, v := range a.scales {
 		c.scales[j] *= v
 	}
@@ -130,22 +130,22 @@ func (a *Stored) scaleColumns(_ array.Device, s []float64) Restricted {
 }
 
 // Bytes counts the scales: the matrix is elsewhere.
-func (a *Stored) Bytes() int64 { return 0 }
+func (a *OutOfCore) Bytes() int64 { return 0 }
 
 // Release does nothing.
-func (a *Stored) Release() {}
+func (a *OutOfCore) Release() {}
 
 // Dims is the size of X.
-func (a *Stored) Dims() (d, p int) { return a.x.Rows, a.x.Cols }
+func (a *OutOfCore) Dims() (d, p int) { return a.x.Rows, a.x.Cols }
 
-func (a *Stored) lines() int {
+func (a *OutOfCore) lines() int {
 	if a.x.ByRows {
 		return a.x.Rows
 	}
 	return a.x.Cols
 }
 
-func (a *Stored) columnNorms2() []float64 {
+func (a *OutOfCore) columnNorms2() []float64 {
 	norms := slices.Clone(a.x.Centered2)
 	for j := range norms {
 		if !a.centered {
@@ -159,7 +159,7 @@ func (a *Stored) columnNorms2() []float64 {
 }
 
 // count notes what has been read.
-func (a *Stored) count(lines int) {
+func (a *OutOfCore) count(lines int) {
 	if lines == a.lines() {
 		a.reading.passes.Add(1)
 	}
@@ -167,7 +167,7 @@ func (a *Stored) count(lines int) {
 }
 
 // report reports how far a pass is.
-func (a *Stored) report(ctx context.Context) func(bytes int64) {
+func (a *OutOfCore) report(ctx context.Context) func(bytes int64) {
 	report, all := progress.From(ctx), a.x.LineBytes*int64(a.lines())
 	return func(bytes int64) {
 		report(progress.Report{Stage: progress.Pass, Step: int(bytes), Steps: int(all)})
@@ -175,7 +175,7 @@ func (a *Stored) report(ctx context.Context) func(bytes int64) {
 }
 
 // pass is a pass in which every block is a batch on the device.
-func (a *Stored) pass(ctx context.Context, dev array.Device, f func(block array.Batch, from, to int)) error {
+func (a *OutOfCore) pass(ctx context.Context, dev array.Device, f func(block array.Batch, from, to int)) error {
 	a.count(a.lines())
 	buf := a.buffer(a.x.Block)
 	return a.x.Pass(ctx, a.report(ctx), func(from, to int) {
@@ -186,7 +186,7 @@ func (a *Stored) pass(ctx context.Context, dev array.Device, f func(block array.
 	})
 }
 
-func (a *Stored) length() int {
+func (a *OutOfCore) length() int {
 	if a.x.ByRows {
 		return a.x.Cols
 	}
@@ -194,8 +194,8 @@ func (a *Stored) length() int {
 }
 
 // Forward sets dst = A b.
-func (a *Stored) Forward(dst, b array.Batch) {
-	checkForward("Stored", a.x.Rows, a.x.Cols, dst, b)
+func (a *OutOfCore) Forward(dst, b array.Batch) {
+	checkForward("OutOfCore", a.x.Rows, a.x.Cols, dst, b)
 	dev := dst.Device()
 	t := dev.Alloc(b.K(), b.N())
 	defer t.Free()
@@ -211,7 +211,7 @@ func (a *Stored) Forward(dst, b array.Batch) {
 }
 
 // forward is X b.
-func (a *Stored) forward(dst, b array.Batch) error {
+func (a *OutOfCore) forward(dst, b array.Batch) error {
 	dev := dst.Device()
 	if a.x.ByRows {
 		return a.pass(a.ctx, dev, func(block array.Batch, from, to int) {
@@ -245,15 +245,15 @@ func (a *Stored) forward(dst, b array.Batch) error {
 }
 
 // Adjoint sets dst = A* z.
-func (a *Stored) Adjoint(dst, z array.Batch) {
+func (a *OutOfCore) Adjoint(dst, z array.Batch) {
 	if err := a.adjoint(a.ctx, dst, z); err != nil {
 		dst.Device().Fill(dst, math.NaN())
 	}
 }
 
 // adjoint is A* z, with z's means subtracted first where A's columns are centered.
-func (a *Stored) adjoint(ctx context.Context, dst, z array.Batch) error {
-	checkAdjoint("Stored", a.x.Rows, a.x.Cols, dst, z)
+func (a *OutOfCore) adjoint(ctx context.Context, dst, z array.Batch) error {
+	checkAdjoint("OutOfCore", a.x.Rows, a.x.Cols, dst, z)
 	dev := dst.Device()
 	t := dev.Alloc(z.K(), z.N())
 	defer t.Free()
@@ -271,7 +271,7 @@ func (a *Stored) adjoint(ctx context.Context, dst, z array.Batch) error {
 }
 
 // known sets dst = X* z where that is known from before, and reports whether it is.
-func (a *Stored) known(dst, z array.Batch) bool {
+func (a *OutOfCore) known(dst, z array.Batch) bool {
 	if z.K() != 1 || a.x.Z == nil {
 		return false
 	}
@@ -289,7 +289,7 @@ func (a *Stored) known(dst, z array.Batch) bool {
 }
 
 // transposed is X* z.
-func (a *Stored) transposed(ctx context.Context, dst, z array.Batch) error {
+func (a *OutOfCore) transposed(ctx context.Context, dst, z array.Batch) error {
 	dev := dst.Device()
 	if a.x.ByRows {
 		dev.Fill(dst, 0)
@@ -316,7 +316,7 @@ func (a *Stored) transposed(ctx context.Context, dst, z array.Batch) error {
 }
 
 // scale multiplies the coordinates of every vector by the scales.
-func (a *Stored) scale(b array.Batch) {
+func (a *OutOfCore) scale(b array.Batch) {
 	if a.scales == nil {
 		return
 	}
@@ -328,7 +328,7 @@ func (a *Stored) scale(b array.Batch) {
 }
 
 // center subtracts the mean from every vector.
-func (a *Stored) center(z array.Batch) {
+func (a *OutOfCore) center(z array.Batch) {
 	host := z.ToHost()
 	for i := range z.K() {
 		row := host[i*z.N() : (i+1)*z.N()]
@@ -358,7 +358,7 @@ func maxAbs(x []float64) float64 {
 }
 
 // onSpace is A at a set of coordinates; nil for other spaces.
-func (a *Stored) onSpace(dev array.Device, t space.Space) Restricted {
+func (a *OutOfCore) onSpace(dev array.Device, t space.Space) Restricted {
 	f := t.Form()
 	if f.Kind != space.Subset {
 		return nil
@@ -375,7 +375,7 @@ func (a *Stored) onSpace(dev array.Device, t space.Space) Restricted {
 }
 
 // columns puts columns into memory, in one pass where lines are rows.
-func (a *Stored) columns(ctx context.Context, dev array.Device, set []int) (Restricted, error) {
+func (a *OutOfCore) columns(ctx context.Context, dev array.Device, set []int) (Restricted, error) {
 	d, n := a.x.Rows, len(set)
 	if n == 0 || d == 0 {
 		none := &Dense{d: d, on: dev.Alloc(d, 0)}
@@ -383,7 +383,7 @@ func (a *Stored) columns(ctx context.Context, dev array.Device, set []int) (Rest
 		return none, nil
 	}
 	if last := set[n-1]; last >= a.x.Cols {
-		panic(fmt.Sprintf("linops: column %d of a %d x %d Stored", last, d, a.x.Cols))
+		panic(fmt.Sprintf("linops: column %d of a %d x %d OutOfCore", last, d, a.x.Cols))
 	}
 	out := make([]float64, d*n)
 	buf := a.buffer(a.x.Block)
@@ -433,7 +433,7 @@ func (a *Stored) columns(ctx context.Context, dev array.Device, set []int) (Rest
 const turned = 64
 
 // buffer is room for lines, nil where they need none.
-func (a *Stored) buffer(lines int) []float64 {
+func (a *OutOfCore) buffer(lines int) []float64 {
 	if a.x.Views {
 		return nil
 	}
@@ -449,7 +449,7 @@ type part func(i int)
 func (f part) part(i int) { f(i) }
 
 // entry is that of A.
-func (a *Stored) entry(x float64, j int) float64 {
+func (a *OutOfCore) entry(x float64, j int) float64 {
 	if a.centered {
 		x -= a.x.Means[j]
 	}

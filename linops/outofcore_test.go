@@ -51,7 +51,7 @@ func linesOf(x *mat.Dense, byRows bool, block int, passes *int) linops.Lines {
 	return l
 }
 
-func TestStored(t *testing.T) {
+func TestOutOfCore(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		rng := rand.New(rand.NewPCG(3, 4))
 		const d, p = 23, 31
@@ -63,7 +63,7 @@ func TestStored(t *testing.T) {
 		for _, byRows := range []bool{true, false} {
 			for _, centered := range []bool{true, false} {
 				passes := 0
-				a := linops.NewStored(t.Context(), linesOf(x, byRows, 4, &passes), centered)
+				a := linops.NewOutOfCore(t.Context(), linesOf(x, byRows, 4, &passes), centered)
 				scaled := linops.ScaleColumns(dev, a, s)
 				for _, op := range []linops.Operator{a, scaled} {
 					if err := linopstest.Check(dev, op); err != nil {
@@ -88,10 +88,10 @@ func TestStored(t *testing.T) {
 }
 
 // A pass that is cancelled gives an error, or NaN where there is no room for one.
-func TestStoredIsCancelled(t *testing.T) {
+func TestOutOfCoreIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	dev, passes := array.NewHost(), 0
-	a := linops.NewStored(ctx, linesOf(mat.NewDense(4, 5, nil), true, 1, &passes), false)
+	a := linops.NewOutOfCore(ctx, linesOf(mat.NewDense(4, 5, nil), true, 1, &passes), false)
 	z, g := dev.Alloc(1, 4), dev.Alloc(1, 5)
 	dev.Fill(z, 1)
 	cancel()

@@ -1,0 +1,118 @@
+package cholesky
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// grid is the Laplacian of a rows x cols grid with random weights, plus the identity.
+func grid(rng *rand.Rand, rows, cols int) (ptr []int64, index []int32, value []float64) {
+	n := rows * cols
+	s := make([]map[int32]float64, n)
+	for i := range s {
+		s[i] = map[int32]float64{int32(i): 1}
+	}
+	tie := func(i, j int) {
+		w := math.Exp(4 * rng.NormFloat64())
+		s[i][int32(i)] += w
+		s[j][int32(j)] += w
+		s[i][int32(j)] -= w
+		s[j][int32(i)] -= w
+	}
+	for i := range rows {
+		for j := range cols {
+			if i+1 < rows {
+				tie(i*cols+j, (i+1)*cols+j)
+			}
+			if j+1 < cols && i%3 != 0 {
+				tie(i*cols+j, i*cols+j+1)
+			}
+		}
+	}
+	ptr = make([]int64, 1, n+1)
+	for j := range n {
+		for i := range n {
+			if v, ok := s[j][int32(i)]; ok {
+				index, value = append(index, int32(i)), append(value, v)
+			}
+		}
+		ptr = append(ptr, int64(len(value)))
+	}
+	return ptr, index, value
+}
+
+// S times the solution is the right-hand side, for any number of them.
+func TestSolve(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, size := range [][2]int{{1, 1}, {1, 7}, {5, 4}, {23, 31}, {40, 40}} {
+		ptr, index, value := grid(rng, size[0], size[1])
+		n := len(ptr) - 1
+		a := Analyze(ptr, index)
+		f, err := a.Factorize(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range []int{1, 2, 3, 8, 19} {
+			x := make([][]float64, k)
+			want := make([][]float64, k)
+			for i := range x {
+				x[i], want[i] = make([]float64, n), make([]float64, n)
+				for j := range n {
+					want[i][j] = rng.NormFloat64()
+				}
+				for j := range n {
+					for u := ptr[j]; u < ptr[j+1]; u++ {
+						x[i][index[u]] += value[u] * want[i][j]
+					}
+				}
+			}
+			f.Solve(x, x)
+			for i := range x {
+				for j := range n {
+					if math.Abs(x[i][j]-want[i][j]) > 1e-6*(1+math.Abs(want[i][j])) {
+						t.Fatalf("%v, solution %d of %d: entry %d is %g, want %g", size, i, k, j, x[i][j], want[i][j])
+					}
+				}
+			}
+		}
+		seen := make([]bool, n)
+		for _, v := range f.order {
+			seen[v] = true
+		}
+		for v, ok := range seen {
+			if !ok {
+				t.Errorf("%v: node %d is missing in the order", size, v)
+			}
+		}
+	}
+}
+
+// A grid's factor has O(n log n) entries.
+func TestOrderKeepsFactorsSparse(t *testing.T) {
+	ptr, index, _ := grid(rand.New(rand.NewPCG(3, 4)), 60, 60)
+	n := float64(len(ptr) - 1)
+	if got, most := float64(Analyze(ptr, index).Nonzeros), 6*n*math.Log2(n); got > most {
+		t.Errorf("%g entries, want at most %g", got, most)
+	}
+}
+
+func TestFactorizeRejects(t *testing.T) {
+	if _, err := Analyze([]int64{0, 2, 4}, []int32{0, 1, 0, 1}).Factorize([]float64{1, 2, 2, 1}); err == nil {
+		t.Error("no error for an indefinite matrix")
+	}
+}
+
+func ExampleAnalysis() {
+	// [4 1; 1 3] x = [1 2]*
+	a := Analyze([]int64{0, 2, 4}, []int32{0, 1, 0, 1})
+	f, err := a.Factorize([]float64{4, 1, 1, 3})
+	if err != nil {
+		panic(err)
+	}
+	x := [][]float64{{1, 2}}
+	f.Solve(x, x)
+	fmt.Printf("%.4f\n", x[0])
+	// Output: [0.0909 0.6364]
+}

@@ -1,0 +1,153 @@
+package cholesky
+
+// leaf is the number of nodes below which a part is not divided any more.
+const leaf = 48
+
+// dissection orders the nodes of a graph so that separators come after what they separate.
+type dissection struct {
+	ptr   []int64
+	index []int32
+	part  []int32 // of each node: the part that it is in now
+	level []int32 // of each node, from the search that saw it last; -1 before
+	next  int32
+	order []int32 // the node at each place
+}
+
+// Order returns the nodes of a graph in an order in which a factor has few entries. The neighbours of
+// node j are index[ptr[j]:ptr[j+1]]; j itself may be among them.
+func Order(ptr []int64, index []int32) []int32 {
+	n := len(ptr) - 1
+	d := &dissection{ptr: ptr, index: index, part: make([]int32, n), level: make([]int32, n), order: make([]int32, n)}
+	nodes := make([]int32, n)
+	for i := range nodes {
+		nodes[i] = int32(i)
+	}
+	type piece struct {
+		nodes []int32
+		at    int
+	}
+	todo := []piece{{nodes, 0}}
+	for len(todo) > 0 {
+		p := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for rest := p.nodes; len(rest) > 0; {
+			// The nodes that a search reaches come first; the others follow.
+			reached := d.reach(rest)
+			comp := rest[:reached]
+			at := p.at
+			p.at += reached
+			rest = rest[reached:]
+			left, right := d.split(comp)
+			if right == 0 {
+				copy(d.order[at:], comp)
+				continue
+			}
+			copy(d.order[at+left+right:], comp[left+right:])
+			todo = append(todo, piece{comp[:left], at}, piece{comp[left : left+right], at + left})
+		}
+	}
+	return d.order
+}
+
+// reach moves the nodes of the component of the first one to the front, in the order of a search, and
+// returns their number.
+func (d *dissection) reach(nodes []int32) int {
+	d.next++
+	for _, v := range nodes {
+		d.part[v], d.level[v] = d.next, -1
+	}
+	found := d.search(nodes[0])
+	if len(found) < len(nodes) {
+		rest := make([]int32, 0, len(nodes)-len(found))
+		for _, v := range nodes {
+			if d.level[v] < 0 {
+				rest = append(rest, v)
+			}
+		}
+		copy(nodes[len(found):], rest)
+	}
+	copy(nodes, found)
+	return len(found)
+}
+
+// search lists the nodes of the part that are reached from a node, level by level.
+func (d *dissection) search(from int32) []int32 {
+	part := d.part[from]
+	list := []int32{from}
+	d.level[from] = 0
+	for i := 0; i < len(list); i++ {
+		v := list[i]
+		for _, w := range d.index[d.ptr[v]:d.ptr[v+1]] {
+			if d.part[w] == part && d.level[w] < 0 {
+				d.level[w] = d.level[v] + 1
+				list = append(list, w)
+			}
+		}
+	}
+	return list
+}
+
+// split reorders a connected part, listed in the order of a search, into left and right parts that are
+// not neighbours, and a separator after them. It returns the sizes of the two; right is 0 where the
+// part is not divided.
+func (d *dissection) split(nodes []int32) (left, right int) {
+	n := len(nodes)
+	if n <= leaf {
+		return n, 0
+	}
+	// From a node that is far from all others the levels are narrow.
+	for range 2 {
+		d.next++
+		far := nodes[n-1]
+		for _, v := range nodes {
+			d.part[v], d.level[v] = d.next, -1
+		}
+		copy(nodes, d.search(far))
+	}
+	last := int(d.level[nodes[n-1]])
+	if last < 2 {
+		return n, 0
+	}
+	ends := make([]int, last+2) // level l is nodes[ends[l]:ends[l+1]]
+	for _, v := range nodes {
+		ends[d.level[v]+1]++
+	}
+	for l := range last + 1 {
+		ends[l+1] += ends[l]
+	}
+	best, width := 0, n+1
+	for l := 1; l < last; l++ {
+		if w := ends[l+1] - ends[l]; ends[l] >= n*35/100 && n-ends[l+1] >= n*35/100 && w < width {
+			best, width = l, w
+		}
+	}
+	if best == 0 {
+		for l := 1; l < last; l++ {
+			if best = l; ends[l+1] >= n/2 {
+				break
+			}
+		}
+	}
+	out := make([]int32, 0, n)
+	var middle []int32
+	out = append(out, nodes[:ends[best]]...)
+	for _, v := range nodes[ends[best]:ends[best+1]] {
+		touches := false
+		for _, w := range d.index[d.ptr[v]:d.ptr[v+1]] {
+			if d.part[w] == d.part[v] && d.level[w] == int32(best)+1 {
+				touches = true
+				break
+			}
+		}
+		if touches {
+			middle = append(middle, v)
+		} else {
+			out = append(out, v)
+		}
+	}
+	left = len(out)
+	out = append(out, nodes[ends[best+1]:]...)
+	right = len(out) - left
+	copy(nodes, append(out, middle...))
+	return left, right
+}

@@ -1,0 +1,33 @@
+package linopstest
+
+import "math"
+
+// pairs tests that every row of A is the difference that the pairs say.
+func (c *checker) pairs() {
+	if c.s.Pairs == nil {
+		return
+	}
+	p := c.s.Pairs()
+	if p == nil {
+		return
+	}
+	if len(p.Plus) != c.d || len(p.Minus) != c.d || p.Weights != nil && len(p.Weights) != c.d {
+		c.failf("Pairs: %d, %d and %d entries for %d rows", len(p.Plus), len(p.Minus), len(p.Weights), c.d)
+		return
+	}
+	b := gaussian(c.p, 660)
+	got := c.apply(c.a.Forward, c.d, 1, b)
+	for i, v := range got {
+		want := 0.0
+		if j := p.Plus[i]; j >= 0 {
+			want += p.Weight(i) * b[j]
+		}
+		if j := p.Minus[i]; j >= 0 {
+			want -= p.Weight(i) * b[j]
+		}
+		if !(math.Abs(v-want) <= tol*math.Max(norm(b), math.Abs(want))) {
+			c.failf("Pairs: entry %d of A b is %g, but that of its pair %g", i, v, want)
+			return
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package prox
+
+import (
+	"fmt"
+	"math"
+
+	"surepipe/array"
+	"surepipe/space"
+)
+
+// jointL2 is r(z) = lambda sum_i ||(z_i, z_{n+i}, z_{2n+i}, ...)||_2.
+type jointL2 struct {
+	n, planes int
+	lambda    float64
+	known
+}
+
+// NewJointL2 returns the l2 norm across planes: for vectors of planes arrays of n numbers, one after
+// the other,
+//
+//	r(z) = lambda sum_{i<n} ||z_i||_2,    z_i = (z_i, z_{n+i}, ..., z_{(planes-1)n+i}).
+//
+// Of the differences along the axes of an image (linops.Gradient) it is the isotropic total
+// variation, and with the channels of a colour image as further planes the vectorial one (Bresson
+// and Chan 2008). It is the group LASSO penalty of these groups ([NewGroupL2]), without lists of
+// their entries:
+//
+//	prox_{t r}(v)_i = s_i v_i,    s_i = max(1 - t lambda/||v_i||, 0).
+//
+// It panics if n or planes is not positive, or lambda is negative or NaN. Norms are taken by
+// squaring: values beyond 1e150 overflow.
+func NewJointL2(n, planes int, lambda float64) Prox {
+	if n < 1 || planes < 1 {
+		panic(fmt.Sprintf("prox: joint l2 penalty of %d planes of %d numbers, want positive numbers", planes, n))
+	}
+	checkLambda("the joint l2 penalty's lambda", lambda)
+	p := &jointL2{n: n, planes: planes, lambda: lambda}
+	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	return p
+}
+
+func (p *jointL2) Dim() int { return p.n * p.planes }
+
+// plane is plane c of every vector.
+func (p *jointL2) plane(b array.Batch, c int) array.Batch { return b.Cols(c*p.n, (c+1)*p.n) }
+
+// squares sets q_i = ||v_i||^2. t is memory of the same shape.
+func (p *jointL2) squares(q, t, v array.Batch) {
+	dev := q.Device()
+	dev.Mul(q, p.plane(v, 0), p.plane(v, 0))
+	for c := 1; c < p.planes; c++ {
+		dev.Mul(t, p.plane(v, c), p.plane(v, c))
+		dev.Lin(q, 1, q, 1, t)
+	}
+}
+
+func (p *jointL2) Eval(dst, v array.Batch, t float64) error {
+	checkEval("joint l2", p.Dim(), dst, v, t)
+	dev := v.Device()
+	q, s := dev.Alloc(v.K(), p.n), dev.Alloc(v.K(), p.n)
+	p.squares(q, s, v)
+	dev.Shrink(s, q, array.Batch{}, times(t, p.lambda))
+	for c := range p.planes {
+		dev.Mul(p.plane(dst, c), p.plane(v, c), s)
+	}
+	q.Free()
+	s.Free()
+	return nil
+}
+
+func (p *jointL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
+	checkLinearize("joint l2", p.Dim(), dst, v, t)
+	dev := v.Device()
+	j := &jointDerivative{p: p, t: t, u: dev.Alloc(1, p.Dim()), s: dev.Alloc(1, p.n), c: dev.Alloc(1, p.n)}
+	p.squares(j.c, j.s, v)
+	dev.Shrink(j.s, j.c, array.Batch{}, times(t, p.lambda))
+	dev.ShrinkSlope(j.c, j.c, array.Batch{}, times(t, p.lambda))
+	dev.Copy(j.u, v)
+	for c := range p.planes {
+		dev.Mul(p.plane(dst, c), p.plane(v, c), j.s)
+	}
+	return j, nil
+}
+
+// norms are ||b_i||.
+func (p *jointL2) norms(b array.Batch) []float64 {
+	x := onHost(b)
+	norms := make([]float64, p.n)
+	for c := range p.planes {
+		for i, v := range x[c*p.n:][:p.n] {
+			norms[i] += v * v
+		}
+	}
+	for i, v := range norms {
+		norms[i] = math.Sqrt(v)
+	}
+	return norms
+}
+
+func (p *jointL2) value(b array.Batch) float64 {
+	checkValue("joint l2", p.Dim(), b)
+	sum := 0.0
+	for _, v := range p.norms(b) {
+		sum += v
+	}
+	return times(p.lambda, sum)
+}
+
+func (p *jointL2) dualScale(_, g array.Batch, _ float64) float64 {
+	return ratio(p.lambda, largest(p.norms(g)))
+}
+
+// fenchelGap is sum_i lambda ||b_i|| - t <b_i, g_i>.
+func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
+	sum := 0.0
+	x, h := onHost(b), onHost(g)
+	for i, norm := range p.norms(b) {
+		along := 0.0
+		for at := i; at < len(x); at += p.n {
+			along += x[at] * h[at]
+		}
+		sum += surplus(times(p.lambda, norm), t*along)
+	}
+	return sum
+}
+
+// jointDerivative is J z = s z + c u <u, z> for every i, with the shrinkage factors s, the argument
+// u, and c = t lambda/||u||^3, 0 where i is inactive.
+type jointDerivative struct {
+	p       *jointL2
+	t       float64
+	u, s, c array.Batch
+	lazyModel
+}
+
+func (j *jointDerivative) Apply(dst, z array.Batch) {
+	p, dev := j.p, dst.Device()
+	checkApply("joint l2", p.Dim(), dst, z)
+	along, t := dev.Alloc(z.K(), p.n), dev.Alloc(z.K(), p.n)
+	dev.Mul(along, p.plane(z, 0), p.plane(j.u, 0))
+	for c := 1; c < p.planes; c++ {
+		dev.Mul(t, p.plane(z, c), p.plane(j.u, c))
+		dev.Lin(along, 1, along, 1, t)
+	}
+	dev.Mul(along, along, j.c)
+	for c := range p.planes {
+		to := p.plane(dst, c)
+		dev.Mul(t, along, p.plane(j.u, c))
+		dev.Mul(to, p.plane(z, c), j.s)
+		dev.Lin(to, 1, to, 1, t)
+	}
+	along.Free()
+	t.Free()
+}
+
+func (j *jointDerivative) Diagonal() array.Batch { return array.Batch{} }
+func (j *jointDerivative) Model() *Model         { return j.get(j.build) }
+
+func (j *jointDerivative) Bytes() int64 {
+	return j.u.Bytes() + j.s.Bytes() + j.c.Bytes() + j.modelBytes()
+}
+
+func (j *jointDerivative) Release() {
+	j.freeModel()
+	j.u.Free()
+	j.s.Free()
+	j.c.Free()
+}
+
+// build restricts J to the active i, where
+//
+//	Q_i = lambda/||b_i|| (I - v_i v_i*/||v_i||^2),   ||b_i|| = s_i ||v_i||.
+func (j *jointDerivative) build() *Model {
+	p := j.p
+	s, v := onHost(j.s), onHost(j.u)
+	var active []int
+	for i, f := range s {
+		if f > 0 {
+			active = append(active, i)
+		}
+	}
+	n := len(active)
+	set := make([]int, 0, n*p.planes)
+	for c := range p.planes {
+		for _, i := range active {
+			set = append(set, c*p.n+i)
+		}
+	}
+	m := &Model{Space: space.Coordinates(j.u.Device(), p.Dim(), set), Margin: j.margin}
+	if p.planes < 2 || n == 0 || p.lambda == 0 {
+		return m
+	}
+	c := &jointCurvature{dev: j.u.Device(), t: j.t, n: n, planes: p.planes, q: make([]float64, n), factor: make([]float64, n), unit: make([]float64, n*p.planes)}
+	norms := p.norms(j.u)
+	for a, i := range active {
+		c.q[a], c.factor[a] = p.lambda/(s[i]*norms[i]), s[i]
+		for k := range p.planes {
+			c.unit[k*n+a] = v[k*p.n+i] / norms[i]
+		}
+	}
+	m.Curvature, m.root = c, c.root
+	return m
+}
+
+// margin is the least | ||v_i|| - t lambda |.
+func (j *jointDerivative) margin(v array.Batch) float64 {
+	least := math.Inf(1)
+	if j.p.lambda == 0 {
+		return least
+	}
+	for _, norm := range j.p.norms(v) {
+		least = min(least, math.Abs(norm-j.t*j.p.lambda))
+	}
+	return least
+}

@@ -1,0 +1,211 @@
+package solve
+
+import (
+	"context"
+	"math"
+
+	"surepipe/array"
+	"surepipe/prox"
+)
+
+// alternating is the alternating direction method of multipliers for r(K b), with a copy z of K b
+// and its multiplier u/eta (Glowinski and Marroco 1975; Gabay and Mercier 1976; Boyd et al. 2011):
+//
+//	b_{k+1} = (A*A + K*K/eta)^{-1} (A* y + K*(z_k - u_k)/eta)
+//	v_k     = alpha K b_{k+1} + (1 - alpha) z_k + u_k
+//	z_{k+1} = prox_{eta r}(v_k),   u_{k+1} = v_k - z_{k+1},
+//
+// with over-relaxation alpha. The state is (z_k, u_k, b_k): conjugate gradients, where they solve the
+// linear system, start at b_k. Derivatives take the system to be solved exactly. At the solution z_k
+// = K b, with exact zeros; the multiplier of the duality gap is (K b_{k+1} - z_k + u_k)/eta, for
+// which A*(A b - y) + K* u = 0 but for the error of the linear system.
+//
+// eta is balanced as that of admm: when ||K b - z|| / max(||K b||, ||z||) and ||z_{k+1} - z_k|| / ||u||
+// differ by more than balanceRatio, it is scaled by a power of two, and u with it.
+//
+// In reverse, with (zeta, upsilon) the adjoint of (z_{k+1}, u_{k+1}), beta the estimate's own at the
+// last iteration, and S the inverse above:
+//
+//	nu = J_k (zeta - upsilon) + upsilon,   s = S (beta + alpha K* nu),   y += A s
+//	zeta <- (1 - alpha) nu + K s/eta,   upsilon <- nu - K s/eta.
+type alternating struct {
+	p      Problem
+	system *penalized
+	bound  float64 // of ||A||^2
+	eta    float64
+	shared bool // the system belongs to another method
+}
+
+// overRelaxation is alpha. Between 1.5 and 1.8 is best for most problems (Eckstein 1994).
+const overRelaxation = 1.6
+
+func newAlternating(ctx context.Context, p Problem, o Options) (Method, error) {
+	bound, err := normBound(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	k, err := normOfK(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	system, err := newPenalized(ctx, p, o.Tol)
+	if err != nil {
+		return nil, err
+	}
+	eta := 1.0
+	if bound > 0 {
+		eta = k / bound / 8 // ||K||^2 is 8 for images, where eta = 1/||A||^2 is about right
+	}
+	return &alternating{p: p, system: system, bound: bound, eta: eta}, nil
+}
+
+// Name is "admm".
+func (s *alternating) Name() string { return "admm" }
+
+// Problem is the problem that it solves.
+func (s *alternating) Problem() Problem { return s.p }
+
+// Release frees what the linear system keeps.
+func (s *alternating) Release() {
+	if !s.shared {
+		s.system.release()
+	}
+}
+
+// Traits gives the state, and as scratch the argument of the proximal operator, K b and the
+// multiplier of the gap, and two vectors of length p, the second of which is A* y.
+func (s *alternating) Traits() Traits {
+	_, p := s.p.A.Dims()
+	q, _ := s.p.K.Dims()
+	return Traits{
+		Norm2: s.bound, State: []int{q, q, p}, Scratch: []int{q, q, q, p, p},
+		Argument: func(w *Work) array.Batch { return w.Scratch[0] },
+		Dual:     func(w *Work) array.Batch { return w.Scratch[2] },
+		Reweight: func(_ context.Context, r prox.Prox) (Method, error) {
+			other := *s
+			other.p.R = r
+			other.shared = true
+			return &other, nil
+		},
+		Choices: []Choice{s.system.choice},
+	}
+}
+
+// alternatingRun is one solve.
+type alternatingRun struct {
+	since int     // iterations since the last change of eta
+	moved float64 // ||z_{k+1} - z_k||
+	apart float64 // ||K b - z||
+}
+
+// Init starts at z = K b0, with the given multiplier.
+func (s *alternating) Init(w *Work, b0 array.Batch) error {
+	dev := w.Device()
+	w.C, w.Own = Coefficients{Eta: s.eta}, new(alternatingRun)
+	s.p.A.Adjoint(w.Scratch[4], w.Y)
+	if !b0.IsZero() {
+		dev.Copy(w.B, b0)
+		dev.Copy(w.State[2], b0)
+		s.p.K.Forward(w.State[0], b0)
+	}
+	if !w.Dual.IsZero() {
+		dev.Lin(w.State[1], s.eta, w.Dual, 0, array.Batch{})
+	}
+	return nil
+}
+
+// Step solves for b and takes the proximal point.
+func (s *alternating) Step(ctx context.Context, w *Work, record bool) (prox.Derivative, error) {
+	dev, eta := w.Device(), w.C.Eta
+	z, u, b := w.State[0], w.State[1], w.State[2]
+	v, kb, multiplier, rhs, aty := w.Scratch[0], w.Scratch[1], w.Scratch[2], w.Scratch[3], w.Scratch[4]
+	if f := w.C.Own[rescale]; f != 0 && f != 1 {
+		dev.Lin(u, f, u, 0, array.Batch{})
+	}
+	dev.Lin(v, 1/eta, z, -1/eta, u)
+	s.p.K.Adjoint(rhs, v)
+	dev.Lin(rhs, 1, rhs, 1, aty)
+	if err := s.system.solve(ctx, b, rhs, 1/eta, true); err != nil {
+		return nil, err
+	}
+	dev.Copy(w.B, b)
+	s.p.K.Forward(kb, b)
+	dev.Lin(multiplier, 1/eta, kb, -1, v)
+	dev.Lin(v, overRelaxation, kb, 1-overRelaxation, z)
+	dev.Lin(v, 1, v, 1, u)
+	j, err := w.Prox(ctx, s.p.R, u, v, record)
+	if err != nil {
+		return nil, err
+	}
+	run := w.Own.(*alternatingRun)
+	if s.due(w, run) {
+		dev.Lin(z, 1, u, -1, z)
+		run.moved = Norm(z)
+		dev.Lin(z, 1, kb, -1, u)
+		run.apart = Norm(z)
+	}
+	dev.Copy(z, u)
+	dev.Lin(u, 1, v, -1, z)
+	return j, nil
+}
+
+// due reports whether eta may change after the iteration.
+func (s *alternating) due(w *Work, run *alternatingRun) bool {
+	k := w.K + 1
+	return run.since+1 >= max(4, k/4) && k <= balanceUntil
+}
+
+// Measure balances eta. The duality gap decides.
+func (s *alternating) Measure(w *Work) (float64, Coefficients) {
+	run, next := w.Own.(*alternatingRun), Coefficients{Eta: w.C.Eta}
+	due := s.due(w, run)
+	run.since++
+	if !due {
+		return 0, next
+	}
+	zNorm, kbNorm, uNorm := Norm(w.State[0]), Norm(w.Scratch[1]), Norm(w.State[1])
+	ratio := run.moved / uNorm / (run.apart / math.Max(zNorm, kbNorm))
+	if math.IsNaN(ratio) || math.IsInf(ratio, 0) || ratio == 0 || ratio < balanceRatio && ratio > 1.0/balanceRatio {
+		return 0, next
+	}
+	run.since = 0
+	f := math.Exp2(math.Round(math.Log2(math.Sqrt(ratio))))
+	f = math.Max(1.0/maxBalance, math.Min(maxBalance, f))
+	if eta := w.C.Eta * f / s.eta; eta > farthestEta || eta < 1/farthestEta {
+		return 0, next
+	}
+	next.Own[rescale], next.Eta = f, next.Eta*f
+	return 0, next
+}
+
+// Reverse pulls the adjoint back.
+func (s *alternating) Reverse(ctx context.Context, dst array.Batch, a *Adjoint, j prox.Derivative) error {
+	dev, eta := dst.Device(), a.C.Eta
+	zeta, upsilon := a.State[0], a.State[1]
+	dev.Lin(zeta, 1, zeta, -1, upsilon)
+	a.Apply(j, zeta, zeta)
+	dev.Lin(zeta, 1, zeta, 1, upsilon) // nu
+	s.p.K.Adjoint(a.Scratch, zeta)
+	dev.Lin(a.Scratch, overRelaxation, a.Scratch, 0, array.Batch{})
+	if a.Last {
+		dev.Lin(a.Scratch, 1, a.Scratch, 1, a.Seed)
+	}
+	t := dev.Alloc(a.Scratch.K(), a.Scratch.N())
+	defer t.Free()
+	if err := s.system.solve(ctx, t, a.Scratch, 1/eta, false); err != nil {
+		return err
+	}
+	a.A.Forward(a.Image, t)
+	dev.Lin(dst, 1, dst, 1, a.Image)
+	if a.K == 0 {
+		return nil
+	}
+	s.p.K.Forward(upsilon, t)
+	dev.Lin(upsilon, 1, zeta, -1/eta, upsilon)
+	// (1 - alpha) nu + K s/eta = (2 - alpha) nu - upsilon
+	dev.Lin(zeta, 2-overRelaxation, zeta, -1, upsilon)
+	if f := a.C.Own[rescale]; f != 0 && f != 1 {
+		dev.Lin(upsilon, f, upsilon, 0, array.Batch{})
+	}
+	return nil
+}

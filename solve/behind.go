@@ -1,0 +1,317 @@
+package solve
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+)
+
+// Term is a regularizer behind an operator, r(K b).
+type Term struct {
+	// K is the operator, and R the regularizer on its images.
+	K linops.Operator
+	R prox.Prox
+}
+
+// Terms returns the one operator and regularizer of a sum of terms,
+//
+//	r(K b) = sum_k r_k(K_k b),    K = [K_1; K_2; ...],
+//
+// for [Problem].K and R. A constraint on b is a term with the identity, and a regularizer that takes
+// any length gets the length of its images. It panics where there are no terms, or their operators
+// do not act on vectors of one length.
+func Terms(terms ...Term) (k linops.Operator, r prox.Prox) {
+	ops, blocks := make([]linops.Operator, len(terms)), make([]prox.Prox, len(terms))
+	for i, t := range terms {
+		ops[i], blocks[i] = t.K, t.R
+		if d, _ := t.K.Dims(); t.R.Dim() == 0 {
+			blocks[i] = prox.Block{Prox: t.R, N: d}
+		}
+	}
+	if len(terms) == 1 {
+		return ops[0], terms[0].R
+	}
+	return linops.VStack(ops...), prox.NewSeparable(blocks...)
+}
+
+// withK is the problem with an operator K: the identity where it has none.
+func (p Problem) withK() Problem {
+	if p.K == nil {
+		_, dim := p.A.Dims()
+		p.K = linops.Identity(dim)
+	}
+	return p
+}
+
+// checkBehind rejects what a problem with r(K b) cannot have.
+func (p Problem) checkBehind(e Entry) error {
+	_, dim := p.A.Dims()
+	switch _, q := p.K.Dims(); {
+	case q != dim:
+		return fmt.Errorf("solve: an operator K on R^%d behind which r stands, for an operator A on R^%d", q, dim)
+	case !e.Behind:
+		var names []string
+		for _, m := range Methods() {
+			if m.Behind {
+				names = append(names, m.Name)
+			}
+		}
+		return fmt.Errorf("solve: solver %q takes regularizers r(b), and this one is r(K b): expected one of %s", e.Name, strings.Join(names, ", "))
+	case p.Loss != nil:
+		if _, quadratic := p.Loss.Weights(); !quadratic {
+			return fmt.Errorf("solve: a regularizer r(K b) needs the squared loss, weighted or not: other losses are supported with r(b) only")
+		}
+	}
+	return nil
+}
+
+// behind keeps the argument of the last proximal operator.
+func (at *Point) behind(w *Work, traits Traits) {
+	v := traits.Argument(w)
+	at.Argument, at.Eta = w.Device().Alloc(1, v.N()), w.stepped
+	w.Device().Copy(at.Argument, v)
+	u := traits.Dual(w)
+	at.dual = w.Device().Alloc(1, u.N())
+	w.Device().Copy(at.dual, u)
+}
+
+// Continue does more iterations from the solution of a problem with r(K b), whatever its optimality
+// is: the zeros of K b, which the derivative depends on, may be found later than a small duality gap.
+func (s *Solution) Continue(ctx context.Context, iterations int) error {
+	at := s.At
+	o := at.options
+	o.MaxIter, o.Point, o.endless = iterations, true, true
+	more, err := Run(ctx, at.method, at.Y, o, Start{B: at.B, Dual: at.dual})
+	if err != nil {
+		return err
+	}
+	defer more.Release()
+	s.Iterations += more.Iterations
+	dev := at.B.Device()
+	dev.Copy(at.B, more.B)
+	dev.Copy(s.MuHat, more.MuHat)
+	dev.Copy(at.Argument, more.At.Argument)
+	dev.Copy(at.dual, more.At.dual)
+	at.Eta = more.At.Eta
+	if more.Optimality < s.Optimality {
+		s.Optimality, s.Error = more.Optimality, more.Error
+	}
+	if at.back != nil {
+		at.back(s)
+	}
+	return dev.Err()
+}
+
+// keptDual is what a [Path] carries for problems with r(K b).
+type keptDual struct {
+	kin  *family
+	dual array.Batch
+}
+
+func (k *keptDual) release() { k.dual.Free() }
+
+// alongPath starts where the solve before ended, with its multiplier.
+func (s *plain) alongPath(ctx context.Context, y array.Batch, start Start, path *Path) (*Solution, error) {
+	if before := path.take(); before != nil {
+		defer before.release()
+		if k, ok := before.(*keptDual); ok && k.kin == s.s.kin {
+			start.Dual = k.dual
+		}
+	}
+	o := s.s.o
+	o.multiplier = true
+	sol, err := Run(ctx, s.m, y, o, start)
+	if err != nil {
+		return nil, err
+	}
+	path.kept = &keptDual{s.s.kin, sol.dual}
+	sol.dual = array.Batch{}
+	return sol, nil
+}
+
+// fewestBetween is the least number of iterations between two checks of a problem with r(K b): a
+// check costs about as much as one of them.
+const fewestBetween = 4
+
+// behind decides whether the point w.B, with the method's multiplier u, is a solution: by a duality
+// gap,
+//
+//	gap = 1/2 (1 - t)^2 ||z||^2 + r(K b) + r*(t u) - t <K b, u> + t ||e|| ||b||,
+//	z = y - A b,    e = A* z - K* u,
+//
+// with t such that r*(t u) is finite. The last term bounds what is missing to a feasible point of
+// the dual, A* w = K* u, over all b' with ||b' - b|| <= ||b||. A method that solves for b given K b
+// has e = 0 but for rounding. The optimality is 2 gap/S^2, where S is the size of the errors of
+// mu_hat that matter ([Yardstick]), after the rounding errors of the gap are taken off: ||A b - A b*||
+// <= sqrt(2 gap).
+//
+// Where r has no conjugate, or r(K b) is infinite as with a constraint that holds in the limit, the
+// residuals of the optimality conditions take its place, in units of mu_hat: the larger of
+//
+//	||e||/||A||    and    ||A||/||K|| ||K b - prox_{eta r}(K b + eta u)||,    eta = ||K||^2/||A||^2,
+//
+// relative to S and squared.
+func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
+	if c.wait > 0 {
+		c.wait--
+	}
+	if !last && c.wait > 0 {
+		return nil
+	}
+	p, dev := c.m.Problem(), w.Device()
+	d, dim := p.A.Dims()
+	q, _ := p.K.Dims()
+	if c.z.IsZero() {
+		c.z, c.g, c.kb = dev.Alloc(1, d), dev.Alloc(1, dim), dev.Alloc(1, q)
+	}
+	u := c.traits.Dual(w)
+	p.A.Forward(c.z, w.B)
+	dev.Lin(c.z, 1, c.z, -1, w.Y)
+	p.K.Forward(c.kb, w.B)
+	e := dev.Alloc(1, dim)
+	defer e.Free()
+	p.K.Adjoint(e, u)
+	p.A.Adjoint(c.g, c.z)
+	dev.Lin(e, 1, e, 1, c.g)
+	zNorm, bNorm, eNorm := Norm(c.z), Norm(w.B), Norm(e)
+	size := c.stick.Matters(math.Max(zNorm, leastResidual*c.stick.Y))
+	c.scale = c.stick.Norm * size
+	gap := gapBehind(prox.StructureOf(p.R), c.kb, u, zNorm, eNorm*bNorm)
+	rounding := Roundings * epsilon * c.stick.Norm * bNorm * (c.stick.Y + c.stick.Norm*bNorm)
+	optimality, bound := 2*math.Max(gap-rounding, 0)/(size*size), c.stick.errorOf(gap, zNorm, bNorm)
+	if math.IsInf(gap, 1) || math.IsNaN(gap) {
+		residual, err := c.conditions(p, u, eNorm)
+		if err != nil {
+			return err
+		}
+		optimality, bound = residual*residual/(size*size), math.NaN()
+	}
+	if math.IsNaN(optimality) {
+		if err := dev.Err(); err != nil {
+			return err
+		}
+		return fmt.Errorf("%s: the iterates are not finite after %d iterations", c.m.Name(), c.conv.Iterations)
+	}
+	c.accept(optimality, optimality, bound, zNorm)
+	if c.conv.Converged = c.conv.Converged && !c.o.endless; !c.conv.Converged {
+		c.wait = fewestBetween + c.conv.Iterations/lookAgain
+	}
+	return dev.Err()
+}
+
+// gapBehind is the duality gap; +Inf where there is none.
+func gapBehind(r prox.Structure, kb, u array.Batch, z, missing float64) float64 {
+	if r.DualScale == nil {
+		return math.Inf(1)
+	}
+	t := r.DualScale(kb, u, math.Inf(1))
+	if !(t >= leastDualScale) {
+		return math.Inf(1)
+	}
+	return (1-t)*(1-t)*z*z/2 + r.FenchelGap(kb, u, t, math.Inf(1)) + t*missing
+}
+
+// conditions is the residual of the optimality conditions.
+func (c *watch) conditions(p Problem, u array.Batch, e float64) (float64, error) {
+	dev := c.kb.Device()
+	norm, k := c.stick.Norm, c.norm2K
+	if k == 0 {
+		n, err := normOfK(context.Background(), p)
+		if err != nil {
+			return 0, err
+		}
+		c.norm2K, k = n, n
+	}
+	if !(norm > 0) || !(k > 0) {
+		return e, nil
+	}
+	eta := k / (norm * norm)
+	v := dev.Alloc(1, u.N())
+	defer v.Free()
+	dev.Lin(v, 1, c.kb, eta, u)
+	if err := p.R.Eval(v, v, eta); err != nil {
+		return 0, err
+	}
+	dev.Lin(v, 1, c.kb, -1, v)
+	return math.Max(e/norm, norm/math.Sqrt(k)*Norm(v)), nil
+}
+
+// normOfK is an upper bound of ||K||^2.
+func normOfK(ctx context.Context, p Problem) (float64, error) {
+	n, err := linops.Norm2(ctx, p.Device, p.K, linops.NormOptions{})
+	if err != nil {
+		return 0, err
+	}
+	if bound := n.Upper(); bound > 0 && !math.IsInf(bound, 0) && !math.IsInf(1/bound, 0) {
+		return bound, nil
+	}
+	return 0, fmt.Errorf("solve: ||K||^2 is %g, out of range: rescale the operator behind which r stands", n.Upper())
+}
+
+// Multiplier returns, for a problem with K, the u of least norm with
+//
+//	K* u = A* (y - A b),
+//
+// where b is the best fit with K b = 0: u/w is in the subdifferential of a norm r at 0, and b the
+// solution with the regularizer w r(K b), from some weight w on. R does not matter. The caller frees
+// u. It is rho K b for the minimizer of 1/2 ||A b - y||^2 + rho/2 ||K b||^2 at a large rho, which
+// leaves a relative error of about 1/(rho lambda), with the smallest positive eigenvalue lambda of
+// K*K beside A*A.
+func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, error) {
+	if p.Loss != nil {
+		w, quadratic := p.Loss.Weights()
+		if !quadratic {
+			return array.Batch{}, fmt.Errorf("solve: the multiplier of a problem whose loss is not quadratic")
+		}
+		root := p.Device.Alloc(1, y.N())
+		defer root.Free()
+		host := w.ToHost()
+		for i, v := range host {
+			host[i] = math.Sqrt(v)
+		}
+		p.Device.Upload(root, host)
+		z := p.Device.Alloc(1, y.N())
+		defer z.Free()
+		p.Device.Mul(z, y, root)
+		p.A, y, p.Loss = newWeightedRows(p.A, root, host, nil), z, nil
+	}
+	bound, err := normBound(ctx, p)
+	if err != nil {
+		return array.Batch{}, err
+	}
+	k, err := normOfK(ctx, p)
+	if err != nil {
+		return array.Batch{}, err
+	}
+	s, err := newPenalized(ctx, p, DefaultTol)
+	if err != nil {
+		return array.Batch{}, err
+	}
+	defer s.release()
+	_, dim := p.A.Dims()
+	q, _ := p.K.Dims()
+	dev, rho := p.Device, largeWeight*math.Max(bound, 1e-300)/k
+	b, rhs := dev.Alloc(1, dim), dev.Alloc(1, dim)
+	defer b.Free()
+	defer rhs.Free()
+	p.A.Adjoint(rhs, y)
+	if err := s.solve(ctx, b, rhs, rho, false); err != nil {
+		return array.Batch{}, err
+	}
+	u := dev.Alloc(1, q)
+	p.K.Forward(u, b)
+	dev.Lin(u, rho, u, 0, array.Batch{})
+	if err := dev.Err(); err != nil {
+		u.Free()
+		return array.Batch{}, err
+	}
+	return u, nil
+}
+
+// largeWeight is rho in units of ||A||^2/||K||^2.
+const largeWeight = 1e8

@@ -1,0 +1,268 @@
+package solve
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/linops"
+)
+
+// penalized solves (A*A + rho K*K) x = rhs. It is safe for concurrent use.
+type penalized struct {
+	p      Problem
+	choice Choice
+	how    penalizedWay
+
+	a, k  linops.Structure
+	tol   float64 // of conjugate gradients
+	mean2 float64 // of the squared lengths of A's columns
+	// The squared lengths of A's and K's columns, nil where they are not known.
+	a2, k2 []float64
+
+	mu           sync.Mutex
+	gramA, gramK []float64
+	inverses     map[float64]inverted    // by rho
+	weights      map[float64]array.Batch // of the preconditioner, by rho
+}
+
+// penalizedWay sets dst to the solution. near says that dst holds something near it, for one vector.
+type penalizedWay func(s *penalized, ctx context.Context, dst, rhs array.Batch, rho float64, near bool) error
+
+// penalizedRule is a row of the table.
+type penalizedRule struct {
+	chosen, reason string
+	applies        func(s *penalized) bool
+	how            penalizedWay
+}
+
+// penalizedRules is the table of ways to solve the system: the first one that applies is taken.
+var penalizedRules = []penalizedRule{
+	{"K's normal equations in closed form", "A*A is a multiple of the identity", func(s *penalized) bool { return s.a.Columns.Value > 0 && s.k.SolveNormal != nil }, (*penalized).byK},
+	{"A's normal equations in closed form", "K*K is a multiple of the identity", func(s *penalized) bool { return s.k.Columns.Value > 0 && s.a.SolveNormal != nil }, (*penalized).byA},
+	{"an inverse matrix", "p is small: one inverse serves until the step changes", func(s *penalized) bool {
+		_, dim := s.p.A.Dims()
+		return dim <= mostInverted
+	}, (*penalized).byInverse},
+	{"conjugate gradients, preconditioned by K's closed form", "the linear system of a step has none of its own, but K's normal equations have; every step starts at the last one's solution", func(s *penalized) bool { return s.k.SolveNormal != nil }, (*penalized).byGradients},
+	{"conjugate gradients", "the linear system of a step has no closed form; every step starts at the last one's solution", func(*penalized) bool { return true }, (*penalized).byGradients},
+}
+
+// mostInverted is the largest p for which the matrix of the system is inverted.
+const mostInverted = 1 << 10
+
+// The tolerance of conjugate gradients, relative to the right-hand side, is a thousandth of that of
+// the solve, within these bounds.
+const (
+	loosestSystem  = 1e-8
+	tightestSystem = 1e-13
+	systemSteps    = 1000
+)
+
+func newPenalized(ctx context.Context, p Problem, tol float64) (*penalized, error) {
+	s := &penalized{
+		p: p, a: linops.StructureOf(p.A), k: linops.StructureOf(p.K),
+		tol:      math.Min(math.Max(1e-3*tol, tightestSystem), loosestSystem),
+		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{},
+	}
+	i := slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })
+	s.how, s.choice = penalizedRules[i].how, Choice{"system", penalizedRules[i].chosen, penalizedRules[i].reason}
+	if s.a.ColumnNorms2 != nil {
+		s.a2 = s.a.ColumnNorms2()
+		for _, v := range s.a2 {
+			s.mean2 += v / float64(len(s.a2))
+		}
+	} else {
+		n, err := linops.Norm2(ctx, p.Device, p.A, linops.NormOptions{})
+		if err != nil {
+			return nil, err
+		}
+		s.mean2 = n.Value
+	}
+	if s.k.ColumnNorms2 != nil {
+		s.k2 = s.k.ColumnNorms2()
+	}
+	return s, nil
+}
+
+func (s *penalized) release() {
+	for _, m := range s.inverses {
+		m.matrix.Free()
+		m.inverse.Free()
+	}
+	for _, b := range s.weights {
+		b.Free()
+	}
+}
+
+func (s *penalized) solve(ctx context.Context, dst, rhs array.Batch, rho float64, near bool) error {
+	if err := s.how(s, ctx, dst, rhs, rho, near); err != nil {
+		return err
+	}
+	return dst.Device().Err()
+}
+
+// byK is (A*A + rho K*K)^{-1} = (I + (rho/c) K*K)^{-1}/c.
+func (s *penalized) byK(_ context.Context, dst, rhs array.Batch, rho float64, _ bool) error {
+	return closed(s.k, s.a.Columns.Value, dst, rhs, rho/s.a.Columns.Value)
+}
+
+// byA is the same with the parts exchanged.
+func (s *penalized) byA(_ context.Context, dst, rhs array.Batch, rho float64, _ bool) error {
+	c := rho * s.k.Columns.Value
+	return closed(s.a, c, dst, rhs, 1/c)
+}
+
+func closed(known linops.Structure, c float64, dst, rhs array.Batch, eta float64) error {
+	if !known.SolveNormal(dst, rhs, eta) {
+		return fmt.Errorf("solve: the normal equations at %g have no numerical solution", eta)
+	}
+	dst.Device().Lin(dst, 1/c, dst, 0, array.Batch{})
+	return nil
+}
+
+// inverted is the matrix of the system and its inverse, on the problem's device.
+type inverted struct{ matrix, inverse array.Batch }
+
+// byInverse multiplies by the inverse, and once more for what is left: the first product alone has an
+// error of eps times the condition number.
+func (s *penalized) byInverse(_ context.Context, dst, rhs array.Batch, rho float64, _ bool) error {
+	m, err := s.inverse(rho)
+	if err != nil {
+		return err
+	}
+	dev := dst.Device()
+	x, rest := dev.Alloc(rhs.K(), rhs.N()), dev.Alloc(rhs.K(), rhs.N())
+	defer x.Free()
+	defer rest.Free()
+	dev.Gemm(false, false, 1, rhs, m.inverse, 0, x)
+	dev.Copy(rest, rhs)
+	dev.Gemm(false, false, -1, x, m.matrix, 1, rest)
+	dev.Gemm(false, false, 1, rest, m.inverse, 1, x)
+	dev.Copy(dst, x)
+	return nil
+}
+
+func (s *penalized) inverse(rho float64) (inverted, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, ok := s.inverses[rho]; ok {
+		return m, nil
+	}
+	dev := s.p.Device
+	_, dim := s.p.A.Dims()
+	if s.gramA == nil {
+		s.gramA, s.gramK = linops.GramOf(dev, s.p.A), linops.GramOf(dev, s.p.K)
+	}
+	sum := mat.NewSymDense(dim, nil)
+	for i := range dim {
+		for j := i; j < dim; j++ {
+			sum.SetSym(i, j, (s.gramA[i*dim+j]+s.gramA[j*dim+i])/2+rho*(s.gramK[i*dim+j]+s.gramK[j*dim+i])/2)
+		}
+	}
+	m := inverted{dev.Alloc(dim, dim), dev.Alloc(dim, dim)}
+	done := false
+	defer func() {
+		if !done {
+			m.matrix.Free()
+			m.inverse.Free()
+		}
+	}()
+	dev.Upload(m.matrix, mat.DenseCopyOf(sum).RawMatrix().Data)
+	var chol mat.Cholesky
+	if !chol.Factorize(sum) || chol.Cond() > largestCondition {
+		return inverted{}, fmt.Errorf("solve: A and K have a null space in common, so that the estimate is not determined: expected a regularizer that penalizes what A does not see")
+	}
+	if err := chol.InverseTo(sum); err != nil && math.IsInf(chol.Cond(), 1) {
+		return inverted{}, fmt.Errorf("solve: the linear system of a step: %w", err)
+	}
+	dev.Upload(m.inverse, mat.DenseCopyOf(sum).RawMatrix().Data)
+	if err := dev.Err(); err != nil {
+		return inverted{}, err
+	}
+	s.inverses[rho], done = m, true
+	return m, nil
+}
+
+// largestCondition is that of a system whose solution has some correct digits.
+const largestCondition = 1e15
+
+// byGradients solves for the difference from what is known. Where conjugate gradients stop short of
+// their tolerance, at the level of rounding errors, the result is as good as it gets: the duality gap
+// counts what is left.
+func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho float64, near bool) error {
+	dev := dst.Device()
+	d, dim := s.p.A.Dims()
+	q, _ := s.p.K.Dims()
+	k := rhs.K()
+	az, kz, t := dev.Alloc(k, d), dev.Alloc(k, q), dev.Alloc(k, dim)
+	defer func() {
+		for _, b := range []array.Batch{az, kz, t} {
+			b.Free()
+		}
+	}()
+	apply := func(to, x array.Batch) {
+		s.p.A.Forward(az, x)
+		s.p.A.Adjoint(to, az)
+		s.p.K.Forward(kz, x)
+		s.p.K.Adjoint(t, kz)
+		dev.Lin(to, 1, to, rho, t)
+	}
+	precondition, err := s.preconditioner(dev, rho)
+	if err != nil {
+		return err
+	}
+	o := linops.CGOptions{Tol: s.tol, MaxIterations: systemSteps, Precondition: precondition}
+	if !near {
+		_, err := linops.CG(ctx, dst, rhs, apply, o)
+		return err
+	}
+	rest := dev.Alloc(1, dim)
+	defer rest.Free()
+	apply(rest, dst)
+	dev.Lin(rest, 1, rhs, -1, rest)
+	left, all := Norm(rest), Norm(rhs)
+	if o.Tol *= all / left; !(o.Tol < 1) {
+		return dev.Err()
+	}
+	if _, err := linops.CG(ctx, rest, rest, apply, o); err != nil {
+		return err
+	}
+	dev.Lin(dst, 1, dst, 1, rest)
+	return nil
+}
+
+// preconditioner is (mean2 I + rho K*K)^{-1} where K has a closed form, else the inverse of the
+// diagonal where it is known.
+func (s *penalized) preconditioner(dev array.Device, rho float64) (func(dst, r array.Batch), error) {
+	if s.k.SolveNormal != nil && s.mean2 > 0 {
+		return func(dst, r array.Batch) { s.k.SolveNormal(dst, r, rho/s.mean2) }, nil
+	}
+	if s.a2 == nil || s.k2 == nil {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, ok := s.weights[rho]
+	if !ok {
+		host := make([]float64, len(s.a2))
+		for j, v := range s.a2 {
+			host[j] = 1
+			if v += rho * s.k2[j]; v > 0 {
+				host[j] = 1 / v
+			}
+		}
+		w = s.p.Device.Alloc(1, len(host))
+		s.p.Device.Upload(w, host)
+		if err := s.p.Device.Err(); err != nil {
+			return nil, err
+		}
+		s.weights[rho] = w
+	}
+	return func(dst, r array.Batch) { dev.Mul(dst, r, w) }, nil
+}

@@ -1,0 +1,223 @@
+package vjp
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"surepipe/array"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/solve"
+	"surepipe/space"
+)
+
+// newBehind linearizes at a solution of a problem with r(K b). With z = K b = prox_{eta r}(v) and the
+// model of r there, the tangent space T_r and the curvature Q_r on it, the model of r(K .) is
+//
+//	T = {u : K u in T_r},    Q = K* Q_r K
+//
+// (Vaiter, Deledalle, Peyre, Fadili 2017, with K a linear map; for the differences of a graph this is
+// the formula of Tibshirani and Taylor 2012). It is read off the solver's v, which has exact zeros,
+// and not off K b.
+func newBehind(ctx context.Context, at *solve.Point, o Options, margin bool) (*implicit, error) {
+	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
+	dev := y.Device()
+	d, _ := p.A.Dims()
+	l := &implicit{p: p, op: p.A, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), keep: o.Images}
+	_, l.dim = p.A.Dims()
+	if norm2 > 0 {
+		l.eta = 1 / norm2
+	}
+	done := false
+	defer func() {
+		if !done { // also where an operator or the regularizer panics
+			l.Release()
+		}
+	}()
+	z := dev.Alloc(1, at.Argument.N())
+	defer z.Free()
+	j, err := p.R.Linearize(z, at.Argument, at.Eta)
+	if err != nil {
+		return nil, err
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			j.Release()
+		}
+	}()
+	inner := j.Model()
+	if inner == nil {
+		return nil, fmt.Errorf("vjp: the regularizer behind K has no model, which the implicit derivative of r(K b) needs; choose the derivative %q", Unrolled)
+	}
+	t, choice, err := pulledBack(dev, p.K, inner.Space)
+	if err != nil {
+		return nil, err
+	}
+	l.model = &prox.Model{Space: t}
+	if turned := t.Form().Kind == space.General; turned {
+		l.model.Space, l.eta, kept = keptSpace{t, j}, at.Eta, true
+		l.model.Curvature = inner.Curvature
+		if inner.Curvature != nil {
+			l.model.Curvature = borrowedCurvature{inner.Curvature}
+		}
+	} else if inner.Curvature != nil {
+		if l.model.Curvature, err = pulledCurvature(dev, p.K, inner, t, l.eta); err != nil {
+			return nil, err
+		}
+	}
+	err = l.choose(ctx)
+	if fault := dev.Err(); fault != nil {
+		err = fault // the cause
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.choices[0].Reason = choice
+	l.misfit = dev.Alloc(1, d)
+	p.A.Forward(l.misfit, b)
+	dev.Lin(l.misfit, 1, l.misfit, -1, y)
+	if margin && inner.Margin != nil && b.N() <= smallBehind {
+		l.known.SpaceMargin = marginBehind(p.K, inner, b, z, at.Argument)
+	}
+	done = true
+	return l, dev.Err()
+}
+
+// marginBehind is the distance from v to the nearest point with another model, over that from z to
+// K b, which is 0 at a solution.
+func marginBehind(k linops.Operator, m *prox.Model, b, z, v array.Batch) float64 {
+	dev := z.Device()
+	kb := dev.Alloc(1, z.N())
+	defer kb.Free()
+	k.Forward(kb, b)
+	dev.Lin(kb, 1, kb, -1, z)
+	off := solve.Norm(kb) + solve.Roundings*0x1p-52*solve.Norm(v)
+	if !(off > 0) {
+		return 0
+	}
+	return math.Max(m.Margin(v)/off, math.SmallestNonzeroFloat64)
+}
+
+// Where the zeros of K b are in doubt the solve goes on, if b has at most smallBehind entries: at
+// most moreRounds times, by fewestMore iterations and a quarter of those so far. Among more entries
+// some are always in doubt, and each of them changes the trace little: no margin is given then.
+const (
+	moreRounds  = 4
+	fewestMore  = 50
+	smallBehind = 1 << 11
+)
+
+// doubtful reports that a few more iterations may change the space of a problem with r(K b).
+func (l *implicit) doubtful(at *solve.Point, sol *solve.Solution) bool {
+	return at.Problem.K != nil && sol.Converged && at.B.N() <= smallBehind && l.known.SpaceMargin > 0 && l.known.SpaceMargin < 1
+}
+
+// projects reports that D mu_hat is an orthogonal projection that needs no system to be solved.
+func (s *situation) projects() bool {
+	return s.j == nil && s.model != nil && s.model.Curvature == nil && s.model.Space.Form().Orthonormal &&
+		linops.StructureOf(s.p.A).Columns.Value > 0
+}
+
+// project is the system (A E)*(A E) = c I.
+func (l *implicit) project(*situation) error {
+	op, _ := linops.On(l.p.Device, l.p.A, l.model.Space)
+	l.confine(op, l.model)
+	n := float64(l.model.Space.Dim())
+	l.known = exactly(n, n)
+	return nil
+}
+
+// mostNullSpace is the largest p for which a null space of K's rows is found by dense algebra.
+const mostNullSpace = 1 << 11
+
+// pulledBack is the space {u : K u in T}, and why it was found as it was.
+func pulledBack(dev array.Device, k linops.Operator, t space.Space) (space.Space, string, error) {
+	_, dim := k.Dims()
+	known, form := linops.StructureOf(k), t.Form()
+	if form.Kind == space.Whole {
+		return space.All(dim), "r is smooth at K b", nil
+	}
+	if form.Kind == space.Subset && known.Pairs != nil {
+		if pairs := known.Pairs(); pairs != nil {
+			indptr, indices := components(dim, pairs, form.Set)
+			return space.Clusters(dev, dim, indptr, indices, nil), "the zeros of K b tie coordinates together: these are the connected components of a graph", nil
+		}
+	}
+	if known.Rows == linops.Known(1) && known.Columns == linops.Known(1) && form.Orthonormal {
+		return space.Preimage(t, k.Forward, k.Adjoint), "K is orthogonal: the space is that of r, turned", nil
+	}
+	if dim <= mostNullSpace {
+		s, err := nullSpace(dev, k, t)
+		return s, fmt.Sprintf("p is at most %d: the null space of K's other rows is found by dense algebra", mostNullSpace), err
+	}
+	return nil, "", fmt.Errorf("vjp: the implicit derivative of r(K b) needs the null space of some rows of K, which is known for differences of pairs of coordinates, for orthogonal K and for p up to %d, and p is %d; choose the derivative %q", mostNullSpace, dim, Unrolled)
+}
+
+// components returns the connected components of the graph whose edges are the pairs outside of a
+// set, in the order of their first coordinates. Coordinates that are tied to 0 are in none.
+func components(n int, pairs *linops.Pairs, active []int) (indptr, indices []int) {
+	// The last one stands for 0.
+	parent := make([]int32, n+1)
+	for i := range parent {
+		parent[i] = int32(i)
+	}
+	find := func(i int32) int32 {
+		for parent[i] != i {
+			parent[i] = parent[parent[i]]
+			i = parent[i]
+		}
+		return i
+	}
+	ground := int32(n)
+	next := 0
+	for i, plus := range pairs.Plus {
+		if next < len(active) && active[next] == i {
+			next++
+			continue
+		}
+		minus := pairs.Minus[i]
+		if plus == minus || pairs.Weight(i) == 0 {
+			continue
+		}
+		if plus < 0 {
+			plus = ground
+		}
+		if minus < 0 {
+			minus = ground
+		}
+		if a, b := find(plus), find(minus); a != b {
+			parent[min(a, b)], parent[max(a, b)] = min(a, b), min(a, b)
+		}
+	}
+	zero := find(ground)
+	of := make([]int32, n)
+	count := make([]int, 0)
+	for i := range n {
+		root := find(int32(i))
+		switch {
+		case root == zero:
+			of[i] = -1
+		case int(root) == i:
+			of[i] = int32(len(count))
+			count = append(count, 1)
+		default:
+			of[i] = of[root]
+			count[of[i]]++
+		}
+	}
+	indptr = make([]int, len(count)+1)
+	for c, m := range count {
+		indptr[c+1] = indptr[c] + m
+	}
+	indices = make([]int, indptr[len(count)])
+	at := append([]int(nil), indptr[:len(count)]...)
+	for i, c := range of {
+		if c >= 0 {
+			indices[at[c]] = i
+			at[c]++
+		}
+	}
+	return indptr, indices
+}

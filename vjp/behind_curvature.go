@@ -1,0 +1,275 @@
+package vjp
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/internal/pivoted"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/space"
+)
+
+// nullSpace is {u : K u in T} by a pivoted QR factorization of the part of K that T leaves out.
+func nullSpace(dev array.Device, k linops.Operator, t space.Space) (space.Space, error) {
+	q, dim := k.Dims()
+	rows := images(dev, k) // q x p
+	out := dev.Alloc(dim, q)
+	defer out.Free()
+	columns := mat.DenseCopyOf(rows.T())
+	dev.Upload(out, columns.RawMatrix().Data)
+	norm := mat.Norm(rows, 2)
+	rest := dev.Alloc(dim, q)
+	defer rest.Free()
+	t.Project(rest, out)
+	dev.Lin(rest, 1, out, -1, rest)
+	// The rows of rest are (I - P) K e_j: its columns span the complement of the null space.
+	left := mat.NewDense(dim, q, rest.ToHost())
+	if f := t.Form(); f.Kind == space.Subset {
+		left = without(left, f.Set)
+	}
+	if err := dev.Err(); err != nil {
+		return nil, err
+	}
+	basis := mat.NewDense(dim, dim, nil)
+	rank := 0
+	if _, c := left.Dims(); c > 0 && norm > 0 {
+		f := pivoted.Factorize(left, nil, norm, 0)
+		if rank = f.Rank; rank > 0 {
+			var qr mat.QR
+			qr.Factorize(f.Q)
+			qr.QTo(basis)
+		}
+	}
+	if rank == 0 {
+		return space.All(dim), nil
+	}
+	n := dim - rank
+	span := dev.Alloc(n, dim)
+	if n > 0 {
+		dev.Upload(span, mat.DenseCopyOf(basis.Slice(0, dim, rank, dim).T()).RawMatrix().Data)
+	}
+	return space.Span(span), dev.Err()
+}
+
+// without is m without the columns of a set.
+func without(m *mat.Dense, set []int) *mat.Dense {
+	r, c := m.Dims()
+	if len(set) == c {
+		return &mat.Dense{}
+	}
+	out := mat.NewDense(r, c-len(set), nil)
+	for i := range r {
+		from, to, next := m.RawRowView(i), out.RawRowView(i), 0
+		at := 0
+		for j, v := range from {
+			if next < len(set) && set[next] == j {
+				next++
+				continue
+			}
+			to[at] = v
+			at++
+		}
+	}
+	return out
+}
+
+// pulledCurvature is E* K* Q K E, the curvature of a model on the space t of K's preimage, for the
+// step eta; nil where that is 0.
+func pulledCurvature(dev array.Device, k linops.Operator, m *prox.Model, t space.Space, eta float64) (prox.Curvature, error) {
+	w := m.Root()
+	form := m.Space.Form()
+	if w != nil && t.Form().Kind == space.Cluster && (form.Kind == space.Subset || form.Kind == space.Whole) {
+		if pairs := linops.StructureOf(k).Pairs; pairs != nil {
+			if known := pairs(); known != nil {
+				c, err := newSparseCurvature(dev, pulledRoot(w, known, form, t), t.Dim(), eta)
+				if err != nil {
+					return nil, err
+				}
+				return c, nil
+			}
+		}
+	}
+	_, n := t.Dims()
+	switch {
+	case n == 0:
+		return nil, nil
+	case n > maxColumns:
+		return nil, errNoCurvature
+	}
+	// The images of the basis in the coordinates of the model's space.
+	q, _ := k.Dims()
+	_, inner := m.Space.Dims()
+	p, _ := t.Dims()
+	units, basis, image, on := dev.Alloc(n, n), dev.Alloc(n, p), dev.Alloc(n, q), dev.Alloc(n, inner)
+	defer func() {
+		for _, b := range []array.Batch{units, basis, image, on} {
+			b.Free()
+		}
+	}()
+	dev.Fill(units, 0)
+	dev.Fill(units.Diagonal(), 1)
+	t.Embed(basis, units)
+	k.Forward(image, basis)
+	m.Space.Coordinates(on, image)
+	host := mat.NewDense(n, inner, on.ToHost())
+	if err := dev.Err(); err != nil {
+		return nil, err
+	}
+	sum := mat.NewSymDense(n, nil)
+	if w != nil {
+		rows := mat.NewDense(n, max(len(w.Indptr)-1, 1), nil)
+		for i := range n {
+			x, to := host.RawRowView(i), rows.RawRowView(i)
+			for r := range len(w.Indptr) - 1 {
+				for u := w.Indptr[r]; u < w.Indptr[r+1]; u++ {
+					to[r] += w.Values[u] * x[w.Indices[u]]
+				}
+			}
+		}
+		sum.SymOuterK(1, rows)
+		return denseOf(dev, sum, eta)
+	}
+	matrix := m.Curvature.Matrix()
+	if matrix == nil {
+		return nil, errNoCurvature
+	}
+	var half mat.Dense
+	half.Mul(host, mat.NewDense(inner, inner, matrix))
+	var full mat.Dense
+	full.Mul(&half, host.T())
+	for i := range n {
+		for j := i; j < n; j++ {
+			sum.SetSym(i, j, (full.At(i, j)+full.At(j, i))/2)
+		}
+	}
+	return denseOf(dev, sum, eta)
+}
+
+// denseOf is newDenseCurvature, nil with an error.
+func denseOf(dev array.Device, q *mat.SymDense, t float64) (prox.Curvature, error) {
+	c, err := newDenseCurvature(dev, q, t)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// pulledRoot is W K E as rows, in the coordinates of the clusters, where K takes differences of pairs.
+func pulledRoot(w *space.Rows, pairs *linops.Pairs, form space.Form, t space.Space) space.Rows {
+	average := t.Form().Average
+	dim, _ := t.Dims()
+	of, size := make([]int32, dim+1), make([]float64, len(average.Indptr)-1)
+	for i := range of {
+		of[i] = -1
+	}
+	for c := range size {
+		for u := average.Indptr[c]; u < average.Indptr[c+1]; u++ {
+			of[average.Indices[u]], size[c] = int32(c), average.Values[u]
+		}
+	}
+	out := space.Rows{Indptr: make([]int, 1, len(w.Indptr)), Indices: make([]int, 0, len(w.Indices)), Values: make([]float64, 0, len(w.Indices))}
+	add := func(from int, j int32, v float64) {
+		if j < 0 || of[j] < 0 {
+			return
+		}
+		c := of[j]
+		v *= size[c]
+		for u := from; u < len(out.Indices); u++ {
+			if out.Indices[u] == int(c) {
+				out.Values[u] += v
+				return
+			}
+		}
+		out.Indices, out.Values = append(out.Indices, int(c)), append(out.Values, v)
+	}
+	for r := range len(w.Indptr) - 1 {
+		from := len(out.Indices)
+		for u := w.Indptr[r]; u < w.Indptr[r+1]; u++ {
+			row := w.Indices[u]
+			if form.Kind == space.Subset {
+				row = form.Set[row]
+			}
+			v := w.Values[u] * pairs.Weight(row)
+			add(from, pairs.Plus[row], v)
+			add(from, pairs.Minus[row], -v)
+		}
+		if len(out.Indices) > from {
+			out.Indptr = append(out.Indptr, len(out.Indices))
+		}
+	}
+	return out
+}
+
+// denseCurvature is Q as a matrix, in coordinates of orthonormal vectors.
+type denseCurvature struct {
+	matrix            *mat.SymDense
+	inverse           array.Batch // (I + t Q)^{-1}
+	trace, frobenius2 float64
+}
+
+func newDenseCurvature(dev array.Device, q *mat.SymDense, t float64) (*denseCurvature, error) {
+	n := q.SymmetricDim()
+	sum := mat.NewSymDense(n, nil)
+	sum.ScaleSym(t, q)
+	for i := range n {
+		sum.SetSym(i, i, sum.At(i, i)+1)
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(sum) {
+		return nil, errNoCurvature
+	}
+	if err := chol.InverseTo(sum); err != nil && math.IsInf(chol.Cond(), 1) {
+		return nil, errNoCurvature
+	}
+	c := &denseCurvature{matrix: q, inverse: dev.Alloc(n, n)}
+	full := mat.DenseCopyOf(sum).RawMatrix()
+	dev.Upload(c.inverse, full.Data)
+	for i := range n {
+		c.trace += full.Data[i*n+i]
+	}
+	norm := blas64.Nrm2(blas64.Vector{N: n * n, Inc: 1, Data: full.Data})
+	c.frobenius2 = norm * norm
+	return c, dev.Err()
+}
+
+func (c *denseCurvature) Precondition(dst, image, z array.Batch) {
+	dev := dst.Device()
+	dev.Gemm(false, false, 1, z, c.inverse, 0, dst)
+	dev.Lin(image, 1, z, -1, dst)
+}
+
+func (c *denseCurvature) Diagonal() []float64 { return nil }
+
+func (c *denseCurvature) Matrix() []float64 {
+	return append([]float64(nil), mat.DenseCopyOf(c.matrix).RawMatrix().Data...)
+}
+
+func (c *denseCurvature) Trace() (trace, frobenius2 float64, ok bool) {
+	return c.trace, c.frobenius2, true
+}
+
+func (c *denseCurvature) Bytes() int64 { return c.inverse.Bytes() }
+func (c *denseCurvature) Release()     { c.inverse.Free() }
+
+// keptSpace is a space that keeps the derivative to whose model it refers.
+type keptSpace struct {
+	space.Space
+	j prox.Derivative
+}
+
+func (s keptSpace) Bytes() int64 { return s.j.Bytes() }
+func (s keptSpace) Release()     { s.j.Release() }
+
+// borrowedCurvature is a curvature that belongs to a derivative.
+type borrowedCurvature struct{ prox.Curvature }
+
+func (borrowedCurvature) Bytes() int64 { return 0 }
+func (borrowedCurvature) Release()     {}
+
+// errNoCurvature says that no matrix of the curvature is known.
+var errNoCurvature = fmt.Errorf("vjp: the curvature of the regularizer behind K is not known as a matrix; choose the derivative %q", Unrolled)

@@ -1,0 +1,167 @@
+package vjp
+
+import (
+	"surepipe/array"
+	"surepipe/internal/cholesky"
+	"surepipe/space"
+)
+
+// sparseCurvature is Q = B*B with a sparse B, in coordinates of orthonormal vectors. J = (I + t Q)^{-1}
+// is applied by a factor on the host, where that has at most mostFactor entries; else the inverse of
+// its diagonal stands in for it.
+type sparseCurvature struct {
+	n, inner int // columns and rows of B
+	t        float64
+	rows     space.Rows // of B
+	factor   *cholesky.Factor
+
+	b, bt array.CSR   // B and B*, where there is no factor
+	scale array.Batch // 1/(1 + t Q_ii)
+}
+
+// mostFactor is the largest number of entries of a factor: 12 bytes each.
+const mostFactor = 1 << 26
+
+// newSparseCurvature returns Q = B*B for the rows of B, at the step t.
+func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*sparseCurvature, error) {
+	c := &sparseCurvature{n: n, t: t, rows: rows, inner: len(rows.Indptr) - 1}
+	turned := transposed(rows, n)
+	ptr, index, value := c.matrix(turned)
+	if a := cholesky.Analyze(ptr, index); a.Nonzeros <= mostFactor {
+		var err error
+		c.factor, err = a.Factorize(value)
+		return c, err
+	}
+	c.b = dev.NewCSR(c.inner, n, rows.Indptr, rows.Indices, rows.Values)
+	c.bt = dev.NewCSR(n, c.inner, turned.Indptr, turned.Indices, turned.Values)
+	scale := make([]float64, n)
+	for j := range scale {
+		for u := ptr[j]; u < ptr[j+1]; u++ {
+			if int(index[u]) == j {
+				scale[j] = 1 / value[u]
+			}
+		}
+	}
+	c.scale = dev.Alloc(1, n)
+	dev.Upload(c.scale, scale)
+	return c, dev.Err()
+}
+
+// matrix is I + t B*B by columns.
+func (c *sparseCurvature) matrix(turned space.Rows) (ptr []int64, index []int32, value []float64) {
+	ptr = make([]int64, 1, c.n+1)
+	seen := make([]int64, c.n) // where an entry of the column is, plus 1
+	for j := range c.n {
+		from := int64(len(index))
+		index, value = append(index, int32(j)), append(value, 1)
+		seen[j] = from + 1
+		for u := turned.Indptr[j]; u < turned.Indptr[j+1]; u++ {
+			row, w := turned.Indices[u], c.t*turned.Values[u]
+			for at := c.rows.Indptr[row]; at < c.rows.Indptr[row+1]; at++ {
+				i := c.rows.Indices[at]
+				if seen[i] <= from {
+					index, value = append(index, int32(i)), append(value, 0)
+					seen[i] = int64(len(index))
+				}
+				value[seen[i]-1] += w * c.rows.Values[at]
+			}
+		}
+		ptr = append(ptr, int64(len(index)))
+	}
+	return ptr, index, value
+}
+
+// transposed is the transpose of a sparse matrix with n columns, by rows.
+func transposed(rows space.Rows, n int) space.Rows {
+	t := space.Rows{Indptr: make([]int, n+1), Indices: make([]int, len(rows.Indices)), Values: make([]float64, len(rows.Indices))}
+	for _, j := range rows.Indices {
+		t.Indptr[j+1]++
+	}
+	for j := range n {
+		t.Indptr[j+1] += t.Indptr[j]
+	}
+	at := append([]int(nil), t.Indptr[:n]...)
+	for i := range len(rows.Indptr) - 1 {
+		for u := rows.Indptr[i]; u < rows.Indptr[i+1]; u++ {
+			j := rows.Indices[u]
+			t.Indices[at[j]], t.Values[at[j]] = i, rows.Values[u]
+			at[j]++
+		}
+	}
+	return t
+}
+
+func (c *sparseCurvature) Precondition(dst, image, z array.Batch) {
+	dev := dst.Device()
+	if c.factor != nil {
+		c.solve(dst, z)
+		dev.Lin(image, 1, z, -1, dst)
+		return
+	}
+	dev.Mul(dst, z, c.scale)
+	if c.inner == 0 {
+		dev.Fill(image, 0)
+		return
+	}
+	x := dev.Alloc(z.K(), c.inner)
+	defer x.Free()
+	dev.MulCSR(x, c.b, dst)
+	dev.MulCSR(image, c.bt, x)
+	dev.Lin(image, c.t, image, 0, array.Batch{})
+}
+
+// solve sets dst to J z.
+func (c *sparseCurvature) solve(dst, z array.Batch) {
+	k := z.K()
+	to, from := make([][]float64, k), make([][]float64, k)
+	if _, ok := z.HostRow(0); ok {
+		for i := range k {
+			to[i], _ = dst.HostRow(i)
+			from[i], _ = z.HostRow(i)
+		}
+		c.factor.Solve(to, from)
+		return
+	}
+	all := z.ToHost()
+	for i := range k {
+		to[i] = all[i*c.n : (i+1)*c.n]
+	}
+	c.factor.Solve(to, to)
+	dst.Device().Upload(dst, all)
+}
+
+func (c *sparseCurvature) Diagonal() []float64 { return nil }
+
+func (c *sparseCurvature) Matrix() []float64 {
+	if c.n > maxColumns {
+		return nil
+	}
+	m := make([]float64, c.n*c.n)
+	for i := range c.inner {
+		lo, hi := c.rows.Indptr[i], c.rows.Indptr[i+1]
+		for u := lo; u < hi; u++ {
+			for v := lo; v < hi; v++ {
+				m[c.rows.Indices[u]*c.n+c.rows.Indices[v]] += c.rows.Values[u] * c.rows.Values[v]
+			}
+		}
+	}
+	return m
+}
+
+func (c *sparseCurvature) Trace() (trace, frobenius2 float64, ok bool) { return 0, 0, false }
+
+func (c *sparseCurvature) Bytes() int64 {
+	if c.factor != nil {
+		return c.factor.Bytes()
+	}
+	return c.b.Bytes() + c.bt.Bytes() + c.scale.Bytes()
+}
+
+func (c *sparseCurvature) Release() {
+	if c.factor != nil {
+		return
+	}
+	c.b.Free()
+	c.bt.Free()
+	c.scale.Free()
+}
