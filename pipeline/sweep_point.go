@@ -51,8 +51,10 @@ func recovered(err *error) {
 
 // open makes the base.
 func (s *instance) open(ctx context.Context) (release func(), err error) {
-	if s.f.BlackBox != nil {
-		return func() {}, nil
+	if box := s.f.BlackBox; box != nil {
+		projection := hutch.NewProjection(array.NewHost(), box.D)
+		s.compare = &stages.Comparing{Projection: projection, Criterion: s.o.Criterion}
+		return projection.Free, nil
 	}
 	defer recovered(&err)
 	base, free, err := s.solver(s.reporting(ctx, 0), s.weights(0))

@@ -229,15 +229,7 @@ func (s *Spec) parse(root *yaml.Node) error {
 	if s.operator, err = s.parseOperator(f.nodes["operator"]); err != nil {
 		return err
 	}
-	switch r, terms := f.nodes["regularizer"], f.nodes["terms"]; {
-	case r != nil && terms != nil:
-		return s.errorf(terms.Line, "there are both regularizer and terms, expected one of them: a term without an operator is a regularizer of b")
-	case terms != nil:
-		err = s.parseTerms(terms)
-	default:
-		s.regularizer, err = s.parseRegularizer(r)
-	}
-	if err != nil {
+	if err := s.parsePenalties(f); err != nil {
 		return err
 	}
 	return s.parseOptional(f)

@@ -19,6 +19,19 @@ type term struct {
 	line        int
 }
 
+// parsePenalties reads the key regularizer or the key terms.
+func (s *Spec) parsePenalties(f section) (err error) {
+	switch r, terms := f.nodes["regularizer"], f.nodes["terms"]; {
+	case r != nil && terms != nil:
+		return s.errorf(terms.Line, "there are both regularizer and terms, expected one of them: a term without an operator is a regularizer of b")
+	case terms != nil:
+		return s.parseTerms(terms)
+	default:
+		s.regularizer, err = s.parseRegularizer(r)
+		return err
+	}
+}
+
 // parseTerms reads the key terms. Its regularizers are those of one node, whose blocks are the images
 // of the operators.
 func (s *Spec) parseTerms(n *yaml.Node) error {
@@ -90,6 +103,8 @@ func (b *specBuilder) checkTerms(data Data) error {
 	switch {
 	case !b.p.Loss.Squared():
 		return b.errorf(line, "terms need the squared loss, weighted or not, and the loss is %s", b.p.Loss.Name)
+	case data.Effects.Some():
+		return b.errorf(line, "effects of rows and columns are asked for, which are not supported with terms")
 	case data.Standardize:
 		return b.errorf(line, "standardized columns are asked for, and terms are in the units of b: scale the columns of the matrix in the data")
 	}

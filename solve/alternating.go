@@ -16,12 +16,14 @@ import (
 //	z_{k+1} = prox_{eta r}(v_k),   u_{k+1} = v_k - z_{k+1},
 //
 // with over-relaxation alpha. The state is (z_k, u_k, b_k): conjugate gradients, where they solve the
-// linear system, start at b_k. Derivatives take the system to be solved exactly. At the solution z_k
+// linear system, start at b_k. They come nearer to its solution by a factor of ten in an iteration, and
+// to the end where a solution is checked or iterations are recorded: derivatives take the system to be
+// solved exactly. At the solution z_k
 // = K b, with exact zeros; the multiplier of the duality gap is (K b_{k+1} - z_k + u_k)/eta, for
 // which A*(A b - y) + K* u = 0 but for the error of the linear system.
 //
 // eta is balanced as that of admm: when ||K b - z|| / max(||K b||, ||z||) and ||z_{k+1} - z_k|| / ||u||
-// differ by more than balanceRatio, it is scaled by a power of two, and u with it.
+// differ by more than a ratio, it is scaled by a power of two, and u with it.
 //
 // In reverse, with (zeta, upsilon) the adjoint of (z_{k+1}, u_{k+1}), beta the estimate's own at the
 // last iteration, and S the inverse above:
@@ -35,6 +37,14 @@ type alternating struct {
 	eta    float64
 	shared bool // the system belongs to another method
 }
+
+// earlyRatio is the imbalance from which eta changes in the first iterations, and lateRatio after
+// those: total variation is sensitive to eta, and late changes cost more than they gain.
+const (
+	early      = 64
+	earlyRatio = 2
+	lateRatio  = 10
+)
 
 // overRelaxation is alpha. Between 1.5 and 1.8 is best for most problems (Eckstein 1994).
 const overRelaxation = 1.6
@@ -80,7 +90,7 @@ func (s *alternating) Traits() Traits {
 	return Traits{
 		Norm2: s.bound, State: []int{q, q, p}, Scratch: []int{q, q, q, p, p},
 		Argument: func(w *Work) array.Batch { return w.Scratch[0] },
-		Dual:     func(w *Work) array.Batch { return w.Scratch[2] },
+		Dual:     s.finish,
 		Reweight: func(_ context.Context, r prox.Prox) (Method, error) {
 			other := *s
 			other.p.R = r
@@ -98,17 +108,18 @@ type alternatingRun struct {
 	apart float64 // ||K b - z||
 }
 
-// Init starts at z = K b0, with the given multiplier.
+// Init starts at z = K b0 and the given multiplier. Without one an estimate is of little use: its first
+// steps would lead away from it.
 func (s *alternating) Init(w *Work, b0 array.Batch) error {
 	dev := w.Device()
 	w.C, w.Own = Coefficients{Eta: s.eta}, new(alternatingRun)
 	s.p.A.Adjoint(w.Scratch[4], w.Y)
 	if !b0.IsZero() {
 		dev.Copy(w.B, b0)
-		dev.Copy(w.State[2], b0)
-		s.p.K.Forward(w.State[0], b0)
 	}
 	if !w.Dual.IsZero() {
+		dev.Copy(w.State[2], w.B)
+		s.p.K.Forward(w.State[0], w.B)
 		dev.Lin(w.State[1], s.eta, w.Dual, 0, array.Batch{})
 	}
 	return nil
@@ -125,7 +136,11 @@ func (s *alternating) Step(ctx context.Context, w *Work, record bool) (prox.Deri
 	dev.Lin(v, 1/eta, z, -1/eta, u)
 	s.p.K.Adjoint(rhs, v)
 	dev.Lin(rhs, 1, rhs, 1, aty)
-	if err := s.system.solve(ctx, b, rhs, 1/eta, true); err != nil {
+	effort := nearer
+	if record {
+		effort = near
+	}
+	if err := s.system.solve(ctx, b, rhs, 1/eta, effort); err != nil {
 		return nil, err
 	}
 	dev.Copy(w.B, b)
@@ -149,6 +164,22 @@ func (s *alternating) Step(ctx context.Context, w *Work, record bool) (prox.Deri
 	return j, nil
 }
 
+// finish solves the last iteration's linear system for b to the end, where conjugate gradients have
+// only come nearer to its solution, and returns the multiplier. The state does not change.
+func (s *alternating) finish(w *Work) array.Batch {
+	dev, kb, multiplier := w.Device(), w.Scratch[1], w.Scratch[2]
+	if s.system.closed {
+		return multiplier
+	}
+	dev.Lin(multiplier, 1/w.stepped, kb, -1, multiplier) // (z_k - u_k)/eta
+	if err := s.system.solve(context.Background(), w.B, w.Scratch[3], 1/w.stepped, near); err != nil {
+		dev.Fill(w.B, math.NaN()) // the driver reports what is not finite
+	}
+	s.p.K.Forward(kb, w.B)
+	dev.Lin(multiplier, 1/w.stepped, kb, -1, multiplier)
+	return multiplier
+}
+
 // due reports whether eta may change after the iteration.
 func (s *alternating) due(w *Work, run *alternatingRun) bool {
 	k := w.K + 1
@@ -165,7 +196,11 @@ func (s *alternating) Measure(w *Work) (float64, Coefficients) {
 	}
 	zNorm, kbNorm, uNorm := Norm(w.State[0]), Norm(w.Scratch[1]), Norm(w.State[1])
 	ratio := run.moved / uNorm / (run.apart / math.Max(zNorm, kbNorm))
-	if math.IsNaN(ratio) || math.IsInf(ratio, 0) || ratio == 0 || ratio < balanceRatio && ratio > 1.0/balanceRatio {
+	limit := 1.0 * earlyRatio
+	if w.K >= early {
+		limit = lateRatio
+	}
+	if math.IsNaN(ratio) || math.IsInf(ratio, 0) || ratio == 0 || ratio < limit && ratio > 1/limit {
 		return 0, next
 	}
 	run.since = 0
@@ -192,7 +227,7 @@ func (s *alternating) Reverse(ctx context.Context, dst array.Batch, a *Adjoint, 
 	}
 	t := dev.Alloc(a.Scratch.K(), a.Scratch.N())
 	defer t.Free()
-	if err := s.system.solve(ctx, t, a.Scratch, 1/eta, false); err != nil {
+	if err := s.system.solve(ctx, t, a.Scratch, 1/eta, anywhere); err != nil {
 		return err
 	}
 	a.A.Forward(a.Image, t)

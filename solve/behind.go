@@ -300,7 +300,7 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 	defer b.Free()
 	defer rhs.Free()
 	p.A.Adjoint(rhs, y)
-	if err := s.solve(ctx, b, rhs, rho, false); err != nil {
+	if err := s.solve(ctx, b, rhs, rho, anywhere); err != nil {
 		return array.Batch{}, err
 	}
 	u := dev.Alloc(1, q)

@@ -18,10 +18,13 @@ type penalized struct {
 	p      Problem
 	choice Choice
 	how    penalizedWay
+	closed bool // it does not iterate
 
-	a, k  linops.Structure
-	tol   float64 // of conjugate gradients
-	mean2 float64 // of the squared lengths of A's columns
+	a, k linops.Structure
+	tol  float64 // of conjugate gradients
+	flat float64 // ||A 1||^2/||1||^2, with the vector of ones 1
+	// normK2 is a bound of ||K||^2.
+	normK2 float64
 	// The squared lengths of A's and K's columns, nil where they are not known.
 	a2, k2 []float64
 
@@ -31,26 +34,36 @@ type penalized struct {
 	weights      map[float64]array.Batch // of the preconditioner, by rho
 }
 
-// penalizedWay sets dst to the solution. near says that dst holds something near it, for one vector.
-type penalizedWay func(s *penalized, ctx context.Context, dst, rhs array.Batch, rho float64, near bool) error
+// effort says where the solution of a system is looked for.
+type effort int
+
+const (
+	anywhere effort = iota // from 0
+	near                   // from what dst holds, one vector near the solution
+	nearer                 // likewise, until the residual is a tenth of what it was
+)
+
+// penalizedWay sets dst to the solution.
+type penalizedWay func(s *penalized, ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error
 
 // penalizedRule is a row of the table.
 type penalizedRule struct {
 	chosen, reason string
 	applies        func(s *penalized) bool
 	how            penalizedWay
+	closed         bool
 }
 
 // penalizedRules is the table of ways to solve the system: the first one that applies is taken.
 var penalizedRules = []penalizedRule{
-	{"K's normal equations in closed form", "A*A is a multiple of the identity", func(s *penalized) bool { return s.a.Columns.Value > 0 && s.k.SolveNormal != nil }, (*penalized).byK},
-	{"A's normal equations in closed form", "K*K is a multiple of the identity", func(s *penalized) bool { return s.k.Columns.Value > 0 && s.a.SolveNormal != nil }, (*penalized).byA},
+	{"K's normal equations in closed form", "A*A is a multiple of the identity", func(s *penalized) bool { return s.a.Columns.Value > 0 && s.k.SolveNormal != nil }, (*penalized).byK, true},
+	{"A's normal equations in closed form", "K*K is a multiple of the identity", func(s *penalized) bool { return s.k.Columns.Value > 0 && s.a.SolveNormal != nil }, (*penalized).byA, true},
 	{"an inverse matrix", "p is small: one inverse serves until the step changes", func(s *penalized) bool {
 		_, dim := s.p.A.Dims()
 		return dim <= mostInverted
-	}, (*penalized).byInverse},
-	{"conjugate gradients, preconditioned by K's closed form", "the linear system of a step has none of its own, but K's normal equations have; every step starts at the last one's solution", func(s *penalized) bool { return s.k.SolveNormal != nil }, (*penalized).byGradients},
-	{"conjugate gradients", "the linear system of a step has no closed form; every step starts at the last one's solution", func(*penalized) bool { return true }, (*penalized).byGradients},
+	}, (*penalized).byInverse, true},
+	{"conjugate gradients, preconditioned by K's closed form", "the linear system of a step has none of its own, but K's normal equations have; every step starts at the last one's solution", func(s *penalized) bool { return s.k.SolveNormal != nil }, (*penalized).byGradients, false},
+	{"conjugate gradients", "the linear system of a step has no closed form; every step starts at the last one's solution", func(*penalized) bool { return true }, (*penalized).byGradients, false},
 }
 
 // mostInverted is the largest p for which the matrix of the system is inverted.
@@ -64,6 +77,10 @@ const (
 	systemSteps    = 1000
 )
 
+// worthwhile is the size of rho K*K beside A*A from which K's closed form is a better preconditioner
+// than none, for what it costs.
+const worthwhile = 4
+
 func newPenalized(ctx context.Context, p Problem, tol float64) (*penalized, error) {
 	s := &penalized{
 		p: p, a: linops.StructureOf(p.A), k: linops.StructureOf(p.K),
@@ -71,18 +88,18 @@ func newPenalized(ctx context.Context, p Problem, tol float64) (*penalized, erro
 		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{},
 	}
 	i := slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })
-	s.how, s.choice = penalizedRules[i].how, Choice{"system", penalizedRules[i].chosen, penalizedRules[i].reason}
+	s.how, s.closed, s.choice = penalizedRules[i].how, penalizedRules[i].closed, Choice{"system", penalizedRules[i].chosen, penalizedRules[i].reason}
+	if s.closed {
+		return s, nil
+	}
+	s.onConstants(p)
+	k, err := normOfK(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s.normK2 = k
 	if s.a.ColumnNorms2 != nil {
 		s.a2 = s.a.ColumnNorms2()
-		for _, v := range s.a2 {
-			s.mean2 += v / float64(len(s.a2))
-		}
-	} else {
-		n, err := linops.Norm2(ctx, p.Device, p.A, linops.NormOptions{})
-		if err != nil {
-			return nil, err
-		}
-		s.mean2 = n.Value
 	}
 	if s.k.ColumnNorms2 != nil {
 		s.k2 = s.k.ColumnNorms2()
@@ -100,20 +117,20 @@ func (s *penalized) release() {
 	}
 }
 
-func (s *penalized) solve(ctx context.Context, dst, rhs array.Batch, rho float64, near bool) error {
-	if err := s.how(s, ctx, dst, rhs, rho, near); err != nil {
+func (s *penalized) solve(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
+	if err := s.how(s, ctx, dst, rhs, rho, from); err != nil {
 		return err
 	}
 	return dst.Device().Err()
 }
 
 // byK is (A*A + rho K*K)^{-1} = (I + (rho/c) K*K)^{-1}/c.
-func (s *penalized) byK(_ context.Context, dst, rhs array.Batch, rho float64, _ bool) error {
+func (s *penalized) byK(_ context.Context, dst, rhs array.Batch, rho float64, _ effort) error {
 	return closed(s.k, s.a.Columns.Value, dst, rhs, rho/s.a.Columns.Value)
 }
 
 // byA is the same with the parts exchanged.
-func (s *penalized) byA(_ context.Context, dst, rhs array.Batch, rho float64, _ bool) error {
+func (s *penalized) byA(_ context.Context, dst, rhs array.Batch, rho float64, _ effort) error {
 	c := rho * s.k.Columns.Value
 	return closed(s.a, c, dst, rhs, 1/c)
 }
@@ -131,7 +148,7 @@ type inverted struct{ matrix, inverse array.Batch }
 
 // byInverse multiplies by the inverse, and once more for what is left: the first product alone has an
 // error of eps times the condition number.
-func (s *penalized) byInverse(_ context.Context, dst, rhs array.Batch, rho float64, _ bool) error {
+func (s *penalized) byInverse(_ context.Context, dst, rhs array.Batch, rho float64, _ effort) error {
 	m, err := s.inverse(rho)
 	if err != nil {
 		return err
@@ -195,7 +212,7 @@ const largestCondition = 1e15
 // byGradients solves for the difference from what is known. Where conjugate gradients stop short of
 // their tolerance, at the level of rounding errors, the result is as good as it gets: the duality gap
 // counts what is left.
-func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho float64, near bool) error {
+func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
 	dev := dst.Device()
 	d, dim := s.p.A.Dims()
 	q, _ := s.p.K.Dims()
@@ -218,7 +235,7 @@ func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho f
 		return err
 	}
 	o := linops.CGOptions{Tol: s.tol, MaxIterations: systemSteps, Precondition: precondition}
-	if !near {
+	if from == anywhere {
 		_, err := linops.CG(ctx, dst, rhs, apply, o)
 		return err
 	}
@@ -230,6 +247,9 @@ func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho f
 	if o.Tol *= all / left; !(o.Tol < 1) {
 		return dev.Err()
 	}
+	if from == nearer {
+		o.Tol = math.Max(o.Tol, 0.1)
+	}
 	if _, err := linops.CG(ctx, rest, rest, apply, o); err != nil {
 		return err
 	}
@@ -237,11 +257,23 @@ func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho f
 	return nil
 }
 
-// preconditioner is (mean2 I + rho K*K)^{-1} where K has a closed form, else the inverse of the
-// diagonal where it is known.
+// onConstants sets flat: what A*A is like on smooth vectors, where K is small.
+func (s *penalized) onConstants(p Problem) {
+	d, dim := p.A.Dims()
+	x, z := p.Device.Alloc(1, dim), p.Device.Alloc(1, d)
+	defer x.Free()
+	defer z.Free()
+	p.Device.Fill(x, 1)
+	p.A.Forward(z, x)
+	n := Norm(z)
+	s.flat = n * n / math.Max(float64(dim), 1)
+}
+
+// preconditioner is (flat I + rho K*K)^{-1} where K has a closed form and rho K*K is not small beside
+// the identity, else the inverse of the diagonal where it is known.
 func (s *penalized) preconditioner(dev array.Device, rho float64) (func(dst, r array.Batch), error) {
-	if s.k.SolveNormal != nil && s.mean2 > 0 {
-		return func(dst, r array.Batch) { s.k.SolveNormal(dst, r, rho/s.mean2) }, nil
+	if s.k.SolveNormal != nil && s.flat > 0 && rho*s.normK2 > worthwhile*s.flat {
+		return func(dst, r array.Batch) { s.k.SolveNormal(dst, r, rho/s.flat) }, nil
 	}
 	if s.a2 == nil || s.k2 == nil {
 		return nil, nil

@@ -77,9 +77,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.SortFlags = false
 	flags.StringVar(&f.problem, "problem", "", "the estimator: "+strings.Join(problems.Names(), ", "))
 	flags.StringVar(&f.spec, "spec", "", "a problem of your own in place of --problem: a .yaml `file` (see surepipe spec --help)")
-	if cmd.Name() != "montecarlo" {
-		f.exec.register(cmd)
-	}
+	f.exec.register(cmd)
 	flags.StringVar(&f.data, "data", "", "the data: a .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or .tif `file` (see surepipe run --help)")
 	f.table.register(flags)
 	flags.StringVar(&f.x, "X", "", "a `file` with X, dense or sparse, which replaces that of --data")

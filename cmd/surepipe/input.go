@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
@@ -28,7 +27,7 @@ func (f *estimatorFlags) readSamples() (fileData, error) { return f.read(true) }
 func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	switch {
 	case f.exec.given():
-		data, err = f.readExec()
+		data, err = f.readExec(stacks, nil)
 	case f.specification != nil:
 		files := problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu, Stored: f.storedX}
 		data.Data, err = f.specification.Load(files)
@@ -47,11 +46,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Intercept, data.Standardize, data.Loss, data.Effects = f.intercept, f.table.standardize, f.loss, f.effects
-	data.Anisotropic = f.anisotropic
-	if f.problem == "trend1d" && f.specification == nil {
-		data.Order = &f.order
-	}
+	f.vary(&data.Data)
 	if f.lossNow().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
@@ -335,20 +330,6 @@ func (in *inputs) fromData(set *dataio.Set) error {
 		return fmt.Errorf("the file holds a single array, expected X and y: give the other with --X or --y")
 	}
 	return nil
-}
-
-// columnNames lists the columns of a table for an error.
-func columnNames(names []string) string {
-	if len(names) == 0 {
-		return " (the file has no header line that names the columns)"
-	}
-	const most = 12
-	more := ""
-	if len(names) > most {
-		more = fmt.Sprintf(" and %d more", len(names)-most)
-		names = names[:most]
-	}
-	return ", one of " + strings.Join(names, ", ") + more
 }
 
 // fromSparse takes a sparse matrix for X, or for the observed entries of a matrix.

@@ -82,6 +82,15 @@ func specError(err error) bool {
 	return errors.As(err, &placed)
 }
 
+// vary sets the variant of a problem that the flags ask for.
+func (f *estimatorFlags) vary(data *problems.Data) {
+	data.Intercept, data.Standardize, data.Loss, data.Effects = f.intercept, f.table.standardize, f.loss, f.effects
+	data.Anisotropic = f.anisotropic
+	if f.problem == "trend1d" && f.specification == nil {
+		data.Order = &f.order
+	}
+}
+
 // variant checks the flags for variants of one named problem.
 func (f *estimatorFlags) variant(changed func(string) bool, name string) error {
 	switch {

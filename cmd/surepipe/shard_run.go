@@ -75,7 +75,7 @@ func (f *runFlags) checkShard(cmd *cobra.Command) error {
 	case f.trace == hutch.Hutchinson && f.queries.auto:
 		return usagef("--queries is auto, so that the number of probes follows from their spread: to divide them among shards give a number")
 	}
-	for _, name := range []string{"out", "coefficients-csv", "json", "explain"} {
+	for _, name := range []string{"out", "coefficients-csv", "json", "explain", "image-risk"} {
 		if cmd.Flags().Changed(name) {
 			return usagef("--shard computes a part of the probes: surepipe merge prints the result, and takes --out; found --%s", name)
 		}
