@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
