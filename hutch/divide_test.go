@@ -2,6 +2,7 @@ package hutch_test
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -85,7 +86,7 @@ func TestTakenProbesAreThoseOfOneRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b, err := merged.Leverages().Mean(square); err != nil || a != b {
+		if b, err := merged.Leverages().Mean(square); err != nil || !reflect.DeepEqual(a, b) {
 			t.Errorf("leverages %+v, %v, expected %+v", b, err, a)
 		}
 	}

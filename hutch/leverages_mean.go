@@ -13,6 +13,10 @@ type DiagonalMean struct {
 	// by a total of at most Truncation, wherever that is. Spread is the standard error of a mean over d terms
 	// f_i(h_i) that are independent, about what it is for the exact h_i.
 	ProbesErr, Spread float64
+	// Entries are the estimates of the h_i. Influences has the ProbesErr's random part as its norm, one
+	// number for each group of probes: for another matrix and the same probes the norm of the difference
+	// is, to first order, the error of the difference.
+	Entries, Influences []float64
 }
 
 // FullError says that h_i of an entry is 1 as far as the probes can tell.
@@ -70,8 +74,13 @@ func (l *Leverages) Mean(f func(i int, h float64) float64) (DiagonalMean, error)
 	out := DiagonalMean{Value: extrapolated(all, without, base, e.sums.count, e.m)}
 	var group [groups]float64
 	group, out.ProbesErr, out.Spread = e.errors(f)
-	random, offset := e.controlled(group)
+	influences, offset := e.controlled(group)
 	out.Value -= offset
+	out.Entries, out.Influences = e.h, influences[:]
+	random := 0.0
+	for _, v := range influences {
+		random = math.Hypot(random, v)
+	}
 	out.ProbesErr = math.Hypot(random, out.ProbesErr*l.Truncation/float64(e.d))
 	if sum := out.Value + out.ProbesErr + out.Spread; math.IsNaN(sum) || math.IsInf(sum, 0) {
 		return out, fmt.Errorf("hutch: a mean over the diagonal is %v +- %v, expected finite numbers", out.Value, out.ProbesErr)
@@ -414,10 +423,10 @@ func (e *entries) errors(f func(i int, h float64) float64) (group [groups]float6
 	return group, steepest, math.Sqrt(second / (d - 1) / d)
 }
 
-// controlled is the standard error of the mean over all probes from the influences of the groups.
-// Where the trace is known, the groups' estimates of it explain a part of the influences, by a line
+// controlled are the influences of the groups, in units in which their norm is the standard error of
+// the mean over all probes. Where the trace is known, the groups' estimates of it explain a part of the influences, by a line
 // fitted to both: offset is that part of the mean, and the error is that of the rest.
-func (e *entries) controlled(influence [groups]float64) (stdErr, offset float64) {
+func (e *entries) controlled(influence [groups]float64) (rest [groups]float64, offset float64) {
 	m, used := float64(e.m), 0.0
 	centered := func(sum [groups]float64) (rest [groups]float64, mean float64) {
 		for _, v := range sum {
@@ -433,7 +442,7 @@ func (e *entries) controlled(influence [groups]float64) (stdErr, offset float64)
 			used++
 		}
 	}
-	rest, _ := centered(influence)
+	rest, _ = centered(influence)
 	free, lever := used-1, 0.0
 	if !math.IsNaN(e.total) && used > 3 {
 		var traces [groups]float64
@@ -457,9 +466,9 @@ func (e *entries) controlled(influence [groups]float64) (stdErr, offset float64)
 			lever = (mean - e.total) * (mean - e.total) / square // for the error of the slope
 		}
 	}
-	squares := 0.0
-	for _, r := range rest {
-		squares += r * r
+	unit := math.Sqrt((used/m/m + lever) / free)
+	for b := range rest {
+		rest[b] *= unit
 	}
-	return math.Sqrt(squares / free * (used/m/m + lever)), offset
+	return rest, offset
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -204,7 +205,7 @@ func TestMeansOfTheDiagonalDoNotDependOnBatches(t *testing.T) {
 			if i == 0 {
 				first = got
 			}
-			if got != first {
+			if !reflect.DeepEqual(got, first) {
 				t.Errorf("%s in batches of %d: %v, expected %v", estimator, batch, got, first)
 			}
 		}

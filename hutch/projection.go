@@ -68,6 +68,9 @@ func NewProjection(dev array.Device, d int) *Projection {
 	return &Projection{dev, d, dev.NewCSR(ProjectionSize, d, indptr, indices, values)}
 }
 
+// Device is where the map is, and the vectors that it takes.
+func (p *Projection) Device() array.Device { return p.dev }
+
 // Free gives the map's memory back.
 func (p *Projection) Free() { p.csr.Free() }
 

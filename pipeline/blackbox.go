@@ -105,17 +105,22 @@ func (b *BlackBox) Estimate(ctx context.Context, weights, y []float64, o Options
 
 // estimate is Estimate with a bound on the calls at once that may be shared.
 func (b *BlackBox) estimate(ctx context.Context, weights, y []float64, o Options, calls chan struct{}) (Risk, error) {
-	if err := b.check(); err != nil {
+	e := &evaluations{box: b, weights: slices.Clone(weights), y: y, calls: calls}
+	return e.estimate(ctx, o)
+}
+
+// estimate is the estimate at a sample.
+func (e *evaluations) estimate(ctx context.Context, o Options) (Risk, error) {
+	if err := e.box.check(); err != nil {
 		return Risk{}, err
 	}
 	if o.Verify != nil {
 		return Risk{}, refuse("Verify", o.Verify, "a black box has nothing to compare with, expected no Verify")
 	}
-	if err := checkSample(y, b.D); err != nil {
+	if err := checkSample(e.y, e.box.D); err != nil {
 		return Risk{}, fmt.Errorf("pipeline: %w", err)
 	}
-	e := &evaluations{box: b, weights: slices.Clone(weights), y: y, calls: calls}
-	if b.Divergence == CoupledBootstrap {
+	if e.box.Divergence == CoupledBootstrap {
 		return e.bootstrap(ctx, o)
 	}
 	return e.monteCarlo(ctx, o)
@@ -140,6 +145,7 @@ type evaluations struct {
 	box        *BlackBox
 	weights, y []float64
 	calls      chan struct{} // holds one value for each call in progress
+	sample     int           // the sample's number, which its probes and draws depend on
 }
 
 // at is f(x), when a call may begin.

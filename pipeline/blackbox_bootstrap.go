@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
+	"surepipe/array"
 	"surepipe/hutch"
 	"surepipe/progress"
 	"surepipe/risk"
@@ -27,9 +29,10 @@ const (
 	kept = 16
 )
 
-// draw fills w with the normal numbers of a draw: a function of the seed and the draw's number.
-func draw(w []float64, seed uint64, number int) {
-	r := rand.New(rand.NewPCG(seed, 0x636f75706c656400+uint64(number)))
+// draw fills w with the normal numbers of a draw of a sample: a function of the seed and the two
+// numbers.
+func draw(w []float64, seed uint64, sample, number int) {
+	r := rand.New(rand.NewPCG(seed, 0x636f75706c656400+uint64(sample)<<16+uint64(number)))
 	for i := range w {
 		w[i] = r.NormFloat64()
 	}
@@ -99,6 +102,7 @@ func (e *evaluations) bootstrap(ctx context.Context, o Options) (Risk, error) {
 	// Stein's rule: the spread is that of the first pairs alone, as in hutch.
 	r.Trace.StdErr = spread * hutch.Widened(first-1) / math.Sqrt(float64(len(b.pairs))) / (2 * b.sigma2)
 	r.Solve, r.Divergence, r.Total = solved.Sub(begun), time.Since(solved), time.Since(begun)
+	r.Digest = b.digest(r)
 	if math.IsNaN(r.SURE+r.StdErr) || math.IsInf(r.SURE+r.StdErr, 0) {
 		return Risk{}, fmt.Errorf("the risk is %g ± %g: residual %g", r.SURE, r.StdErr, r.Residual)
 	}
@@ -139,7 +143,7 @@ func (b *bootstrap) extend(ctx context.Context, n int) error {
 func (b *bootstrap) pair(ctx context.Context, j int) (p pair, err error) {
 	d := len(b.y)
 	w := make([]float64, d)
-	draw(w, b.o.Seed, j)
+	draw(w, b.o.Seed, b.sample, j)
 	h := math.Sqrt(b.alpha * b.sigma2)
 	var r [2][]float64
 	for k, sign := range []float64{1, -1} {
@@ -210,4 +214,44 @@ func (b *bootstrap) result(value []float64, t risk.Terms) Risk {
 		r.B = value
 	}
 	return r
+}
+
+// digest is what the fit can be compared by with those at other weights, which have the same draws;
+// nil where that was not asked for. The difference of two estimates is that of SURE for the means g
+// of f(y*) over w, whose derivative takes w_j to about the odd part of f(y*) over sqrt(alpha) sigma,
+// and the error over the draws is that of the differences pair by pair.
+func (b *bootstrap) digest(r Risk) *risk.Digest {
+	if b.o.compare == nil {
+		return nil
+	}
+	d, n := len(b.y), min(kept, len(b.pairs), hutch.CommonProbes(len(b.y)))
+	s := b.o.compare.Projection
+	dev, h := s.Device(), math.Sqrt(b.alpha*b.sigma2)
+	residual, images := make([]float64, d), dev.Alloc(n, d)
+	defer images.Free()
+	for j, p := range b.pairs[:n] {
+		floats.AddScaled(residual, -1/float64(n), p.even)
+		dev.Upload(images.Rows(j, j+1), p.odd)
+	}
+	dev.Lin(images, 1/h, images, 0, array.Batch{})
+	at := dev.Alloc(1, d)
+	defer at.Free()
+	dev.Upload(at, residual)
+	all, sum := make([]float64, n*hutch.ProjectionSize), make([]float64, hutch.ProjectionSize)
+	s.Images(all, 0, images)
+	for row := range slices.Chunk(all, hutch.ProjectionSize) {
+		floats.Add(sum, row)
+	}
+	forms := make([]float64, min(hutch.ProjectionProbes, len(b.pairs)))
+	for j := range forms {
+		forms[j] = b.pairs[j].value / (2 * b.sigma2)
+	}
+	pack := func(x []float64) *risk.Packed {
+		p := risk.Pack(x)
+		return &p
+	}
+	return &risk.Digest{
+		D: d, Divergence: r.Trace.Trace, StdErr: r.Trace.StdErr, Queries: len(b.pairs), Forms: pack(forms),
+		Residual: pack(s.Vector(at)), Images: pack(sum), Probes: n,
+	}
 }

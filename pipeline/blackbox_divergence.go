@@ -32,13 +32,17 @@ func (e *evaluations) monteCarlo(ctx context.Context, o Options) (Risk, error) {
 	if err := checkStep(e.box.Step(e.y, o.Sigma2), e.y); err != nil {
 		return Risk{}, err
 	}
-	s := &blackSolver{evaluations: e, dev: array.NewHost(), eps: e.box.Step(e.y, o.Sigma2), seed: o.Seed}
+	dev := array.Device(array.NewHost())
+	if c := o.compare; c != nil {
+		dev = c.Projection.Device()
+	}
+	s := &blackSolver{evaluations: e, dev: dev, eps: e.box.Step(e.y, o.Sigma2), seed: o.Seed}
 	o.Parallel, o.Observe, o.Logger = 1, nil, nil
 	p, err := New(s, o)
 	if err != nil {
 		return Risk{}, err
 	}
-	r, err := p.Estimate(ctx, e.y)
+	r, err := p.estimate(ctx, e.sample, e.y)
 	if err != nil {
 		if ctx.Err() != nil {
 			return Risk{}, ctx.Err()
@@ -48,6 +52,11 @@ func (e *evaluations) monteCarlo(ctx context.Context, o Options) (Risk, error) {
 	// That of a derivative of a convex program: this one may be any matrix.
 	r.Implausible = false
 	r.Convergence.Error = math.NaN()
+	if sigma := math.Sqrt(o.Sigma2); sigma > 0 && s.eps > sigma {
+		r.Doubts = append(r.Doubts, Warning{Code: LargeStep, Text: fmt.Sprintf(
+			"the step of the differences, eps = %.3g, is above the noise, sigma = %.3g: what bends within the noise does not show in them, and SURE from them is not reliable; expected about %g sigma = %.3g",
+			s.eps, sigma, DefaultStep, DefaultStep*sigma)})
+	}
 	return r, s.doubt(ctx, &r)
 }
 
@@ -182,7 +191,7 @@ func (l *secants) checked() [][]float64 {
 	l.once.Do(func() {
 		batch := l.solver.dev.Alloc(checkProbes, l.solver.box.D)
 		defer batch.Free()
-		hutch.Rademacher(batch, l.solver.seed, 0, 0)
+		hutch.Rademacher(batch, l.solver.seed, uint64(l.solver.sample), 0)
 		for j := range checkProbes {
 			row := batch.Rows(j, j+1)
 			l.probes = append(l.probes, row.ToHost())

@@ -39,6 +39,7 @@ const (
 	Interpolates           = stages.Interpolates
 	Sigma2TooLarge         = stages.Sigma2TooLarge
 	NotSmooth              = stages.NotSmooth
+	LargeStep              = stages.LargeStep
 )
 
 // ErrNoDiagonal says why leave-one-out is not known.
@@ -241,8 +242,13 @@ func (p *Pipeline) Dim() int { return p.d }
 
 // Estimate computes the risk estimate at one y of length d, as sample 0.
 func (p *Pipeline) Estimate(ctx context.Context, y []float64) (Risk, error) {
+	return p.estimate(ctx, 0, y)
+}
+
+// estimate is the estimate at y as the sample of that index.
+func (p *Pipeline) estimate(ctx context.Context, index int, y []float64) (Risk, error) {
 	one := func(yield func([]float64, error) bool) { yield(y, nil) }
-	for risk, err := range p.Stream(ctx, one) {
+	for risk, err := range p.StreamFrom(ctx, index, one) {
 		return risk, err
 	}
 	if err := ctx.Err(); err != nil {

@@ -287,23 +287,24 @@ func fromAnscombe(x []float64) {
 	}
 }
 
-// whitened is the operator W A, and the problem's signal in the units of y where it has no other.
-func (b *specBuilder) whitened(a built) (built, error) {
+// whitened are the operators W A of A and of its part without the synthesis. It sets the problem's
+// signal in the units of y where it has no other.
+func (b *specBuilder) whitened(a, measured built) (built, built, error) {
 	switch {
 	case b.noise == nil:
-		return a, nil
+		return a, measured, nil
 	case b.noise.kind == NoiseAnscombe:
 		b.p.Original = fromAnscombe
-		return a, nil
+		return a, measured, nil
 	}
 	w, err := b.whitening(b.observedShape, b.data.Complex)
 	if err != nil {
-		return a, err
+		return a, measured, err
 	}
 	if b.p.Signal == nil {
 		b.p.Signal, b.p.SignalShape, b.p.SignalComplex = a.op, a.rows, b.data.Complex
 	}
-	return multiply([]built{w, a}), nil
+	return multiply([]built{w, a}), multiply([]built{w, measured}), nil
 }
 
 // ofNoise says that risks are those of the whitened problem.

@@ -108,6 +108,8 @@ type Problem struct {
 	// signal's shape. Both are nil elsewhere.
 	Signal      linops.Operator
 	SignalShape []int
+	// Measurement is the operator without the synthesis, from the signal to mu, whitened as y is.
+	Measurement linops.Operator
 	// Original maps the signal, or mu_hat where there is none, to the units of y, in place; nil where it
 	// is in these.
 	Original func(x []float64)

@@ -25,7 +25,7 @@ var ErrNeedsFits = errors.New("sigma2 follows from fits at several weights, by "
 
 // Sigma2Methods lists the methods that EstimateSigma2 knows.
 func Sigma2Methods() []string {
-	return []string{MethodAuto, noise.MethodOLSResidual, noise.MethodMedianSingularValue, noise.MethodSmoothBlocks, noise.MethodMAD, MethodGCVResidual}
+	return []string{MethodAuto, noise.MethodOLSResidual, noise.MethodMedianSingularValue, noise.MethodRobustLowRank, noise.MethodSmoothBlocks, noise.MethodMAD, MethodGCVResidual}
 }
 
 // EstimateSigma2 estimates the variance of the noise in the data of the named problem, or of their
@@ -33,10 +33,11 @@ func Sigma2Methods() []string {
 //
 //	the residual variance of         where the operator is a matrix of more rows than columns:
 //	full-rank OLS                    ols, ridge, lasso, elastic-net
-//	the median singular value, or    where y is a matrix under a nuclear norm: svt, robust-pca.
-//	smooth blocks where that is      Entries of the sparse part count as noise unless they
-//	less by more than its error      are few. Texture only adds to the one, and rank only to the
-//	                                 other, so that the least is the nearest
+//	the entries that are left of     where y is a matrix of low rank and a sparse one:
+//	a low rank and of outliers       robust-pca
+//	the median singular value, or    where y is a matrix under a nuclear norm: svt. Texture only
+//	smooth blocks where that is      adds to the one, and rank only to the other, so that the
+//	less by more than its error      least is the nearest
 //	smooth blocks                    where y is another image; the MAD where it is smaller than
 //	                                 8 blocks
 //	the MAD of the finest wavelet    where y is another sequence: tv1d, whose rows are sequences
@@ -74,6 +75,8 @@ func EstimateSigma2(method, name string, data Data) (noise.Estimate, error) {
 		return spec.olsResidual(data)
 	case noise.MethodMedianSingularValue:
 		return spec.medianSingularValue(data.Y, shape)
+	case noise.MethodRobustLowRank:
+		return spec.robustLowRank(data.Y, shape)
 	case leastOfBoth:
 		return spec.leastVariance(data.Y, shape)
 	}
@@ -119,6 +122,8 @@ func (s *Spec) sigma2Method(shape []int, intercept bool) string {
 		return MethodGCVResidual
 	case len(shape) != 2 || s.sequences():
 		return noise.MethodMAD
+	case !s.images && s.regularizer.besideSparse():
+		return noise.MethodRobustLowRank
 	case !s.images && s.regularizer.nuclear():
 		return leastOfBoth
 	case min(shape[0], shape[1]) < leastSide:
@@ -233,6 +238,17 @@ func (s *Spec) medianSingularValue(y []float64, shape []int) (noise.Estimate, er
 		return noise.MedianSingularValue(y, shape[0], shape[1])
 	}
 	return noise.Estimate{}, &noise.Refusal{Method: noise.MethodMedianSingularValue, Reason: fmt.Sprintf("y has shape %s and is not a matrix", formatShape(shape))}
+}
+
+// robustLowRank is the estimate from the entries of y that a low rank and a few outliers leave.
+func (s *Spec) robustLowRank(y []float64, shape []int) (noise.Estimate, error) {
+	switch {
+	case s.operator.matrix != nil || s.operator.sampled != nil || s.operator.selects():
+		return noise.Estimate{}, &noise.Refusal{Method: noise.MethodRobustLowRank, Reason: "y is not the matrix of low rank itself, with noise"}
+	case len(shape) != 2:
+		return noise.Estimate{}, &noise.Refusal{Method: noise.MethodRobustLowRank, Reason: fmt.Sprintf("y has shape %s and is not a matrix", formatShape(shape))}
+	}
+	return noise.RobustLowRank(y, shape[0], shape[1])
 }
 
 // rowsMAD is the MAD estimate for sequences of n values that are the rows of a matrix. The rows are

@@ -46,6 +46,7 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 		return err
 	}
 	p.Targets = s.targets(length(a.rows), length(a.cols)).of(s.lossOf(data)).ofNoise(s.Noise())
+	measured := a
 	if s.synthesis != nil {
 		w, err := b.operator(s.synthesis, a.cols, nil)
 		if err != nil {
@@ -55,9 +56,10 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 		_, p.SignalComplex = s.operator.complexSides()
 		a = multiply([]built{a, w})
 	}
-	if a, err = b.whitened(a); err != nil {
+	if a, measured, err = b.whitened(a, measured); err != nil {
 		return err
 	}
+	p.Measurement = measured.op
 	p.Operator, p.MuShape, p.BShape, p.Frames = a.op, data.YShape, a.cols, data.Frames
 	p.MuComplex = data.Complex
 	p.D, p.P = a.op.Dims()

@@ -84,6 +84,12 @@ func (n *regularizerNode) nuclear() bool {
 	return n.kind == "nuclear" || slices.ContainsFunc(n.children, (*regularizerNode).nuclear)
 }
 
+// besideSparse reports whether the tree has a nuclear norm and an l1 norm for different blocks.
+func (n *regularizerNode) besideSparse() bool {
+	isSparse := func(c *regularizerNode) bool { return c.kind == "l1" }
+	return n.kind == "blocks" && slices.ContainsFunc(n.children, (*regularizerNode).nuclear) && slices.ContainsFunc(n.children, isSparse)
+}
+
 // penalty is a regularizer of n consecutive coordinates of b.
 type penalty struct {
 	n, line int

@@ -412,11 +412,12 @@ func TestSigma2IsEstimatedByTheMethodThatSuits(t *testing.T) {
 	}{
 		{"auto", "lasso", tall, noise.MethodOLSResidual},
 		{"auto", "svt", all["svt"], noise.MethodMedianSingularValue},
+		{"auto", "robust-pca", all["robust-pca"], noise.MethodRobustLowRank},
 		{"auto", "tv1d", all["tv1d"], noise.MethodMAD},
 		{"mad", "svt", all["svt"], noise.MethodMAD},
 		{"smooth-blocks", "svt", picture, noise.MethodSmoothBlocks},
-		// A smooth picture is not of low rank.
-		{"auto", "svt", picture, noise.MethodSmoothBlocks},
+		// A smooth picture has few singular values that stand out.
+		{"auto", "svt", picture, noise.MethodMedianSingularValue},
 	} {
 		e, err := problems.EstimateSigma2(c.method, c.name, c.data)
 		if err != nil {

@@ -55,7 +55,7 @@ func DefaultCriterion(sigma2 float64) Criterion {
 type Criteria struct {
 	// GCV is [Terms.GCV], in units of y^2 for one observation. GCVStdErr is its standard error as
 	// an estimate of the mean squared error of prediction: that of the mean over the observations
-	// of their squared residuals, and GCVTraceErr together. GCVTraceErr is the part that an error of
+	// of their squared residuals, which d - df of them determine, and GCVTraceErr together. GCVTraceErr is the part that an error of
 	// the trace causes ([Terms.GCVErrOfTrace]), 0 for an exact trace.
 	GCV, GCVStdErr, GCVTraceErr float64
 	// AIC and BIC are [Terms.AIC] and [Terms.BIC].
@@ -155,8 +155,21 @@ func (t Terms) CriteriaOf(divergenceErr float64, residuals iter.Seq[[]float64]) 
 	}
 	_, spread := meanOfSquares(residuals)
 	share := float64(t.D) / t.ResidualDF()
-	c.GCVStdErr = math.Hypot(share*share*spread, c.GCVTraceErr)
+	c.GCVStdErr = math.Hypot(share*share*spread*t.widened(), c.GCVTraceErr)
 	return c
+}
+
+// widened is the factor by which the standard error of the residuals' mean square exceeds that of d
+// independent ones. With R = I - D mu_hat, the part of the noise in the residuals, it is
+//
+//	sqrt(d tr R^4)/tr R^2,   tr R^4 ~ (tr R^2)^3/(tr R)^2,
+//
+// exact where R has eigenvalues 0 and one other: for a projection sqrt(d/(d - df)), for a multiple of
+// the identity 1.
+func (t Terms) widened() float64 {
+	d, first := float64(t.D), t.ResidualDF()
+	second := d - 2*t.Divergence + t.Frobenius2
+	return math.Sqrt(math.Max(d*second/(first*first), 1))
 }
 
 // ErrLeverage says that a fit passes through an observation whatever its value: D_ii is 1 up to

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
@@ -333,5 +334,43 @@ func TestLeaveOneOutFromProbes(t *testing.T) {
 	}
 	if _, err := risk.LeaveOneOutFromProbes(probe(first), risk.SquaredLeftOut(residuals)); !errors.Is(err, risk.ErrLeverage) || !strings.Contains(err.Error(), "observation 0") {
 		t.Errorf("error %v, expected ErrLeverage", err)
+	}
+}
+
+// With few residual degrees of freedom the error of GCV is theirs, not that of d residuals: its root
+// mean square is about the spread of GCV, for projections that leave 2 to 30 of 60.
+func TestGCVStdErrWithFewDegreesOfFreedom(t *testing.T) {
+	const d, draws = 60, 4000
+	r := rand.New(rand.NewPCG(5, 14))
+	for _, left := range []int{2, 6, 30} {
+		basis := make([][]float64, left)
+		for i := range basis {
+			basis[i] = make([]float64, d)
+			for j := range basis[i] {
+				basis[i][j] = r.NormFloat64()
+			}
+			for _, b := range basis[:i] {
+				floats.AddScaled(basis[i], -floats.Dot(b, basis[i]), b)
+			}
+			floats.Scale(1/floats.Norm(basis[i], 2), basis[i])
+		}
+		var values []float64
+		bars := 0.0
+		for range draws {
+			residuals := make([]float64, d)
+			for _, b := range basis {
+				floats.AddScaled(residuals, r.NormFloat64(), b)
+			}
+			df := float64(d - left)
+			terms := risk.Terms{D: d, Residual: floats.Dot(residuals, residuals), Divergence: df, Frobenius2: df}
+			c := terms.Criteria(0, residuals)
+			values = append(values, c.GCV)
+			bars += c.GCVStdErr * c.GCVStdErr / draws
+		}
+		// With so few the mean square of a chi squared variable is more than that of its mean.
+		most := 1.1 * math.Sqrt(1+2/float64(left))
+		if ratio := math.Sqrt(bars) / stat.StdDev(values, nil); !(ratio > 0.9 && ratio < most) {
+			t.Errorf("%d degrees of freedom: the error is %.3g of the spread", left, ratio)
+		}
 	}
 }

@@ -32,13 +32,16 @@ type LeaveOneOutResult struct {
 	// observations and ProbesErr together. ProbesErr is the part that the choice of probes causes, 0
 	// where the leverages are exact.
 	Mean, StdErr, ProbesErr float64
+	// Leverages and Influences are [hutch.DiagonalMean]'s Entries and Influences where the leverages are
+	// known from probes; else nil.
+	Leverages, Influences []float64
 }
 
 // LeaveOneOutFromProbes is [LeaveOneOut] of the squared or another loss where the leverages are
 // known from probes only, by RandALO (Nobel, LeJeune and Candes 2024) with the changes that
 // [hutch.Leverages.Mean] describes. The error is or wraps ErrLeverage where some leverage is 1.
 func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOutResult, error) {
-	none := LeaveOneOutResult{math.NaN(), math.NaN(), math.NaN()}
+	none := LeaveOneOutResult{Mean: math.NaN(), StdErr: math.NaN(), ProbesErr: math.NaN()}
 	m, err := leverages.Mean(loss)
 	if full := new(hutch.FullError); errors.As(err, &full) {
 		return none, fmt.Errorf("%w: observation %d, counted from 0, as far as the probes can tell", ErrLeverage, full.Entry)
@@ -46,5 +49,5 @@ func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOu
 	if err != nil {
 		return none, err
 	}
-	return LeaveOneOutResult{m.Value, math.Hypot(m.Spread, m.ProbesErr), m.ProbesErr}, nil
+	return LeaveOneOutResult{m.Value, math.Hypot(m.Spread, m.ProbesErr), m.ProbesErr, m.Entries, m.Influences}, nil
 }

@@ -3,6 +3,7 @@ package solve
 import (
 	"context"
 	"math"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -76,10 +77,15 @@ func evenMass(dev array.Device, share float64, m, n, r int) prox.Mass {
 	return h
 }
 
-// normal is y - L_k - S_k, with the support of S_k, which is the caller's to free. gap is the least
-// distance of an entry of |y - L_k| from gamma.
+// crossings is the number of entries that may be on the wrong side of the threshold: each changes the
+// divergence by at most 1, and so many by a hundredth of what SURE's error bar, sigma2 sqrt(2d), is in
+// units of it, sqrt(2d)/2.
+func crossings(d int) int { return int(0.01 * math.Sqrt(2*float64(d)) / 2) }
+
+// normal is y - L_k - S_k, with the support of S_k, which is the caller's to free. gap is the distance
+// from gamma within which more entries of |y - L_k| are than may be on the wrong side.
 func (w *eliminated) normal() (g *remainder, gap float64) {
-	gap = math.Inf(1)
+	nearest := newLeast(crossings(w.shape.Len()) + 1)
 	host := make([]float64, w.panels.rows*w.n)
 	each := func(f func(place int, v, over float64)) {
 		w.panels.each(w.m, func(i, j int) {
@@ -96,7 +102,7 @@ func (w *eliminated) normal() (g *remainder, gap float64) {
 		if over > 0 {
 			count++
 		}
-		gap = min(gap, math.Abs(over))
+		nearest.add(math.Abs(over))
 	})
 	places, values := make([]int, 0, count), make([]float64, 0, count)
 	each(func(place int, v, over float64) {
@@ -106,7 +112,23 @@ func (w *eliminated) normal() (g *remainder, gap float64) {
 	})
 	g = &remainder{y: w.y, low: w.now.clone(), set: linops.NewPlaces(w.dev, w.shape, places), sparse: w.dev.Alloc(1, count)}
 	w.dev.Upload(g.sparse, values)
-	return g, gap
+	return g, nearest.last()
+}
+
+// least are the least of the numbers that are added, in increasing order.
+type least []float64
+
+func newLeast(n int) least { return slices.Repeat(least{math.Inf(1)}, n) }
+
+func (l least) last() float64 { return l[len(l)-1] }
+
+func (l least) add(v float64) {
+	if !(v < l.last()) {
+		return
+	}
+	i, _ := slices.BinarySearch(l, v)
+	copy(l[i+1:], l[i:])
+	l[i] = v
 }
 
 // remainder is the matrix G = y - L - S for the curvature of the nuclear norm, by products with its

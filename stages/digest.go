@@ -28,6 +28,7 @@ type traces struct {
 	inFlow        bool
 	residual      []float64 // nil where there are no images, for other losses than the squared one
 	losses        []float64 // of length d, where they are known
+	influences    []float64 // of groups of probes on leave-one-out, where it comes from them
 }
 
 // open starts the digest of a job whose residual is given.
@@ -108,8 +109,15 @@ func (j *Job) commonImages(ctx context.Context) error {
 	})
 }
 
-// leftOut keeps the errors of predicting each observation, of which leave-one-out is the mean, where
-// the leverages are known one by one.
+// influenced keeps the influences of groups of probes on leave-one-out.
+func (j *Job) influenced(influences []float64) {
+	if j.traces != nil && j.settings.Compare.Criterion == risk.ALO {
+		j.traces.influences = influences
+	}
+}
+
+// leftOut keeps the errors of predicting each observation, of which leave-one-out is the mean, by the
+// leverages or their estimates.
 func (j *Job) leftOut(diagonal []float64, left risk.LeftOut) {
 	if j.traces == nil || j.settings.Compare.Criterion != risk.ALO {
 		return
@@ -149,6 +157,9 @@ func (j *Job) digest(r Risk) *risk.Digest {
 		defer b.Free()
 		j.view.Upload(b, t.losses)
 		d.Losses = pack(c.Projection.Vector(b))
+	}
+	if t.influences != nil {
+		d.Influences = pack(t.influences)
 	}
 	return d
 }

@@ -156,5 +156,11 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 	if u := unpenalizedOf(j.problem); u != nil {
 		leverages = leverages.Shifted(func(i int) float64 { return share(u, i) })
 	}
-	return risk.LeaveOneOutFromProbes(leverages, left())
+	loss := left()
+	out, err := risk.LeaveOneOutFromProbes(leverages, loss)
+	if err == nil {
+		j.leftOut(out.Leverages, loss)
+		j.influenced(out.Influences)
+	}
+	return out, err
 }

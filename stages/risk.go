@@ -87,7 +87,7 @@ type Risk struct {
 	// like that.
 	Implausible bool
 	// Doubts are further reasons to doubt the result, found by code that knows how it was computed;
-	// with any of them it is not Trusted.
+	// with any of them but LargeStep it is not Trusted.
 	Doubts []Warning
 	// Verification is the result of an independent check; nil where none was asked for. Its time is
 	// not included in those below.

@@ -41,6 +41,9 @@ const (
 	Sigma2TooLarge = "sigma2-too-large"
 	// NotSmooth: differences of a black box at steps of different sizes disagree.
 	NotSmooth = "not-smooth"
+	// LargeStep: the step of a black box's differences is above the noise. A result with no other
+	// warning is Trusted.
+	LargeStep = "large-step"
 )
 
 // CloseMargin is the margin of the tangent space below which reports mention it.
@@ -49,11 +52,11 @@ const CloseMargin = 100
 // Trusted reports that nothing is known that makes the numbers doubtful: there is no
 // warning, except perhaps that the solution is near the boundary of its tangent space, that
 // decisions in doubt may move SURE by less than its error bar, that the fit reproduces y, or one
-// about leave-one-out or sigma2.
+// about leave-one-out, sigma2 or the step of differences.
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
 		switch {
-		case w.Code == NearBoundary || w.Code == NoLeaveOneOut || w.Code == FewObservations || w.Code == Interpolates || w.Code == Sigma2TooLarge:
+		case w.Code == NearBoundary || w.Code == NoLeaveOneOut || w.Code == FewObservations || w.Code == Interpolates || w.Code == Sigma2TooLarge || w.Code == LargeStep:
 		case w.Code != Ambiguous || r.ambiguity() > 1:
 			return false
 		}

@@ -110,8 +110,10 @@ func (c *check) solve(w *witness, y, b array.Batch) (*vjp.Solution, error) {
 	return sol, nil
 }
 
-// small reports whether another solver is affordable.
-func (c *check) small() bool { return c.d <= smallSide && c.B.N() <= smallSide }
+// small reports whether another solver is affordable: its products must not read A from a disk.
+func (c *check) small() bool {
+	return c.d <= smallSide && c.B.N() <= smallSide && linops.StructureOf(c.Problem.A).Passes.Bytes == 0
+}
 
 // serious is err where it is the context's or a fault of the device, and nil elsewhere: the failure
 // of another solver is no evidence against the one under check.

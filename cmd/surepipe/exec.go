@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -59,6 +60,13 @@ hard thresholding as hard.py, and another program's denoising as tv.py:
   np.save(sys.stdout.buffer, denoise_tv_chambolle(y, weight=float(sys.argv[1])))
 `
 
+// execMonteCarloHelp is the help of --exec at many samples.
+const execMonteCarloHelp = `--exec 'PROGRAM ARGUMENT...' takes the place of --problem (see surepipe run --help). Samples
+are simulated around the array mu of --data, or of --mu, of any shape; or they are those of
+--y, or of an array y with one more leading axis than mu. Each has probes, or draws, of its
+own. They are done one after the other, each with up to --parallel calls at once.
+`
+
 // execExample are two programs that are not ours.
 const execExample = `
   surepipe run --exec 'python3 hard.py {lambda}' --data signal.npy --sigma2 1 --lambda 2 --divergence coupled-bootstrap
@@ -108,7 +116,7 @@ func (f *estimatorFlags) checkExec(changed func(flag string) bool) (err error) {
 	}
 	bootstrap := e.divergence == string(pipeline.CoupledBootstrap)
 	switch {
-	case f.data == "" && f.y == "":
+	case f.data == "" && f.y == "" && !changed("y"):
 		return usagef("--data is missing, expected a file with y (.npy, .npz, .png or .csv), or --y")
 	case !slices.Contains(methodNames(), e.divergence):
 		return usagef("--divergence is %q, expected one of %s", e.divergence, strings.Join(methodNames(), ", "))
@@ -142,8 +150,9 @@ func checkNotExec(changed func(flag string) bool) error {
 	return nil
 }
 
-// readExec reads y, and mu and sigma2 where there are any.
-func (f *estimatorFlags) readExec() (data fileData, err error) {
+// readExec reads y, and mu and sigma2 where there are any. With samples y may be missing where there
+// is mu, or be a stack of samples of mu's shape. A sample that is given is y.
+func (f *estimatorFlags) readExec(samples bool, sample *dataio.Array) (data fileData, err error) {
 	arrays := map[string]dataio.Array{}
 	for _, source := range []struct{ flag, path, name string }{{"data", f.data, "y"}, {"y", f.y, "y"}, {"mu", f.mu, "mu"}} {
 		if source.path == "" {
@@ -154,11 +163,25 @@ func (f *estimatorFlags) readExec() (data fileData, err error) {
 		}
 	}
 	y, ok := arrays["y"]
+	mu, known := arrays["mu"]
+	switch {
+	case sample != nil:
+		y, ok = *sample, true
+	case samples && !known:
+		return data, usagef("%s: array \"mu\" is missing, expected the mean to simulate samples around, or --y with a stack of samples (N x ...)", f.source())
+	case samples && !ok:
+		y, ok, data.Simulated = mu, true, true
+	case samples && len(y.Shape) > 1 && slices.Equal(y.Shape[1:], mu.Shape):
+		for one := range slices.Chunk(y.Data, len(mu.Data)) {
+			data.Stack = append(data.Stack, one)
+		}
+		y.Data, y.Shape = data.Stack[0], mu.Shape
+	}
 	if !ok {
 		return data, usagef("%s: array \"y\" is missing, expected the observations, of any shape", f.source())
 	}
 	data.Y, data.YShape = y.Data, y.Shape
-	if mu, ok := arrays["mu"]; ok {
+	if known {
 		if !slices.Equal(mu.Shape, y.Shape) {
 			return data, usagef("%s: array \"mu\" has shape %s, expected %s, as y has", f.source(), dataio.ShapeString(mu.Shape), dataio.ShapeString(y.Shape))
 		}
@@ -197,7 +220,7 @@ func readNamed(path, name string, others bool, to map[string]dataio.Array) error
 		a.Name = name
 		to[name] = a
 	}
-	if !others || array != name {
+	if !others || array != "" && array != name {
 		return nil
 	}
 	if set.Has("mu") {
@@ -242,13 +265,15 @@ func execNoise(method string, data problems.Data) (noise.Estimate, error) {
 		return noise.MADImage(data.Y, data.YShape[0], data.YShape[1])
 	case method == noise.MethodMedianSingularValue:
 		return noise.MedianSingularValue(data.Y, data.YShape[0], data.YShape[1])
+	case method == noise.MethodRobustLowRank:
+		return noise.RobustLowRank(data.Y, data.YShape[0], data.YShape[1])
 	}
 	return noise.SmoothBlocks(data.Y, data.YShape[0], data.YShape[1])
 }
 
 // openExec makes the command a job.
 func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data problems.Data, bar *progress) (_ *job, err error) {
-	j := &job{dev: dev}
+	j := &job{instance: instance{dev: dev}}
 	defer func() {
 		if err != nil {
 			j.close()
@@ -320,6 +345,22 @@ func (j *job) estimate(ctx context.Context, y []float64) (pipeline.Risk, error) 
 		return j.pipeline.Estimate(ctx, y)
 	}
 	return j.box.Estimate(ctx, j.weightsAt(nil), y, j.boxOptions)
+}
+
+// stream is the risk at many y.
+func (j *job) stream(ctx context.Context, first int, ys iter.Seq2[[]float64, error]) iter.Seq2[pipeline.Risk, error] {
+	if j.box == nil {
+		return j.pipeline.StreamFrom(ctx, first, ys)
+	}
+	return j.box.StreamFrom(ctx, first, j.weightsAt(nil), ys, j.boxOptions)
+}
+
+// repeat is the risk at one y under many seeds.
+func (j *job) repeat(ctx context.Context, index int, y []float64, seeds iter.Seq[uint64]) iter.Seq2[pipeline.Risk, error] {
+	if j.box == nil {
+		return j.pipeline.Repeat(ctx, index, y, seeds)
+	}
+	return j.box.Repeat(ctx, index, j.weightsAt(nil), y, seeds, j.boxOptions)
 }
 
 // weightsAt are the command's weights, with those of a map in the place of their own.

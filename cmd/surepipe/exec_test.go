@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"surepipe/internal/dataio"
+	"surepipe/pipeline"
 )
 
 // asProgram is the first argument with which this test binary is a program of its own.
@@ -136,6 +138,57 @@ func TestExecOfHardThresholding(t *testing.T) {
 	bar := math.Hypot(o["sure_stderr"].(float64), 2*o["divergence_stderr"].(float64))
 	if math.Abs(o["sure"].(float64)-o["loss"].(float64)) > 3*bar || bar > 100 {
 		t.Errorf("SURE %v, loss %v, error bar %g", o["sure"], o["loss"], bar)
+	}
+}
+
+// Samples of a command are simulated around mu or read from a stack, with the same lines for any
+// --parallel and in parts; SURE - loss is 0 on average, and spread as the errors say.
+func TestExecAtManySamples(t *testing.T) {
+	data, _ := sparseSignal(t)
+	for _, method := range pipeline.BlackBoxMethods() {
+		args := []string{"montecarlo", "--exec", self(t, "soft"), "--data", data, "--lambda", "1.5", "--queries", "6", "--divergence", string(method), "--samples", "12", "--seeds", "2"}
+		status, stdout, stderr := command(t, append(args, "--parallel", "2")...)
+		if status != exitDone {
+			t.Fatalf("%s: status %d, %s", method, status, stderr)
+		}
+		lines := strings.Split(strings.TrimSpace(stdout), "\n")
+		var s summary
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil || s.Samples != 12 || s.Seeds != 2 {
+			t.Fatalf("%s: %v, %s", method, err, lines[len(lines)-1])
+		}
+		if *s.RMSSUREStdErr < 20 || method == pipeline.MonteCarlo && math.Abs(*s.MeanError) > 5**s.MeanErrorStdErr || *s.SeedsSDSURE == 0 {
+			t.Errorf("%s: %s", method, lines[len(lines)-1])
+		}
+		status, part, stderr := command(t, append(args[:len(args)-4:len(args)-4], "--first", "5", "--samples", "2")...)
+		if status != exitDone {
+			t.Fatalf("%s: status %d, %s", method, status, stderr)
+		}
+		for i, line := range strings.Split(part, "\n")[:2] {
+			var a, b result
+			if json.Unmarshal([]byte(line), &a) != nil || json.Unmarshal([]byte(lines[5+i]), &b) != nil || *a.SURE != *b.SURE || *a.Sample != 5+i {
+				t.Errorf("%s: sample %d is\n%s\nexpected\n%s", method, 5+i, line, lines[5+i])
+			}
+		}
+	}
+	y := make([]float64, 3*8)
+	for i := range y {
+		y[i] = float64(i%7) - 3
+	}
+	stack := filepath.Join(t.TempDir(), "y.npy")
+	if err := dataio.WriteNPY(stack, dataio.Array{Name: "y", Shape: []int{3, 2, 4}, Data: y}); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := command(t, "montecarlo", "--exec", self(t, "hard"), "--y", stack, "--sigma2", "1", "--lambda", "1", "--queries", "4", "--divergence", "coupled-bootstrap")
+	if status != exitDone || strings.Count(stdout, "\n") != 4 {
+		t.Errorf("status %d, %s%s", status, stdout, stderr)
+	}
+	status, _, stderr = command(t, "montecarlo", "--exec", self(t, "soft"), "--data", stack, "--sigma2", "1", "--lambda", "1")
+	if status != exitUsage || !strings.Contains(stderr, "array \"mu\" is missing") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+	status, _, stderr = command(t, "montecarlo", "--exec", self(t, "hard"), "--data", data, "--lambda", "2", "--queries", "10", "--samples", "2")
+	if status != exitNotConverged || !strings.Contains(stderr, "2 of 2 samples") {
+		t.Errorf("status %d, %s", status, stderr)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
@@ -28,7 +27,7 @@ func (f *estimatorFlags) readSamples() (fileData, error) { return f.read(true) }
 func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	switch {
 	case f.exec.given():
-		data, err = f.readExec()
+		data, err = f.readExec(stacks, nil)
 	case f.specification != nil:
 		files := problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu, Stored: f.storedX}
 		data.Data, err = f.specification.Load(files)
@@ -331,20 +330,6 @@ func (in *inputs) fromData(set *dataio.Set) error {
 		return fmt.Errorf("the file holds a single array, expected X and y: give the other with --X or --y")
 	}
 	return nil
-}
-
-// columnNames lists the columns of a table for an error.
-func columnNames(names []string) string {
-	if len(names) == 0 {
-		return " (the file has no header line that names the columns)"
-	}
-	const most = 12
-	more := ""
-	if len(names) > most {
-		more = fmt.Sprintf(" and %d more", len(names)-most)
-		names = names[:most]
-	}
-	return ", one of " + strings.Join(names, ", ") + more
 }
 
 // fromSparse takes a sparse matrix for X, or for the observed entries of a matrix.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
@@ -86,8 +85,9 @@ func newMonteCarlo() *cobra.Command {
 		Use:     "montecarlo",
 		Aliases: []string{"mc"},
 		Short:   "Estimate the risk at many y",
-		Long:    monteCarloHelp + dataHelp,
-		Example: `  surepipe montecarlo --problem matrix-completion --data mc.npz --samples 400 > mc.jsonl
+		Long:    monteCarloHelp + dataHelp + "\n" + execMonteCarloHelp,
+		Example: `  surepipe montecarlo --exec 'python3 tv.py {lambda}' --data truth.npz --sigma2 0.01 --lambda 0.05 --samples 20
+  surepipe montecarlo --problem matrix-completion --data mc.npz --samples 400 > mc.jsonl
   surepipe mc --problem svt --data stack.npz --lambda 30 --parallel 4
   surepipe mc --problem lasso --data lasso.npz --samples 2000 --seeds 100 --jsonl mc.jsonl --resume --plot mc.png --running mean.png
   surepipe mc --problem svt --y frames.npy --sigma2 4 --lambda 30 --first 1000 --samples 50
@@ -249,7 +249,7 @@ func (o *monteCarloFlags) count(cmd *cobra.Command, ys *ySource) (int, error) {
 func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) error {
 	// The samples, with a file of X where there is one, are all the data of the problem.
 	data := f.data
-	if l, known := layoutOf(f.problem); o.y != "" && f.data == "" && known && (!l.Design || f.x != "") && !l.Selection {
+	if l, known := layoutOf(f.problem); o.y != "" && f.data == "" && !f.exec.given() && known && (!l.Design || f.x != "") && !l.Selection {
 		f.data = o.y
 	}
 	if err := f.check(cmd); err != nil {
@@ -265,13 +265,13 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	}
 	ys, rest, err := o.open(cmd, f)
 	if err != nil {
-		dev.Close()
+		f.closeDevices(dev)
 		return err
 	}
 	defer ys.close()
 	count, err := o.count(cmd, ys)
 	if err != nil {
-		dev.Close()
+		f.closeDevices(dev)
 		return err
 	}
 	bar := newProgress(cmd)
@@ -296,7 +296,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		},
 	}
 	if m.log != "" {
-		whole := newLogHeader(estimatorSettings(cmd), rest, dev)
+		whole := newLogHeader(estimatorSettings(cmd), rest, job.device())
 		m.header = whole
 		if o.shard != "" {
 			return o.runShard(cmd, m, whole)
@@ -314,14 +314,14 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		return err
 	}
 	printWarnings(cmd.ErrOrStderr(), s.warnings())
-	if err := o.figures.draw(s, job.problem.Name, job.problem.D, provenance(cmd, rest)...); err != nil {
+	if err := o.figures.draw(s, job.problem.Name, job.problem.D, provenance(cmd, dataHash(rest))...); err != nil {
 		return err
 	}
 	return s.converged()
 }
 
-func newLogHeader(settings map[string]string, data problems.Data, dev array.Device) logHeader {
-	return logHeader{MonteCarlo: logFormat, Settings: settings, Data: dataHash(data), Version: version(), Device: dev.Name()}
+func newLogHeader(settings map[string]string, data problems.Data, device string) logHeader {
+	return logHeader{MonteCarlo: logFormat, Settings: settings, Data: dataHash(data), Version: version(), Device: device}
 }
 
 // draw draws the figures that were asked for.
@@ -372,7 +372,11 @@ func (s *summary) warnings() (all []pipeline.Warning) {
 	if s.doubted > 0 {
 		all = append(all, pipeline.Warning{Code: pipeline.Unverified, Text: fmt.Sprintf(doubtedText, s.doubted, s.Samples+s.Seeds, "samples")})
 	}
-	if n := s.NotConverged - s.doubted; n > 0 {
+	if s.rough > 0 {
+		all = append(all, pipeline.Warning{Code: pipeline.NotSmooth, Text: fmt.Sprintf(
+			"at %d of %d samples differences at steps of different sizes disagree: the command is not smooth; try --divergence coupled-bootstrap, or another --eps", s.rough, s.Samples+s.Seeds)})
+	}
+	if n := s.NotConverged - s.doubted - s.rough; n > 0 {
 		all = append(all, pipeline.Warning{Code: pipeline.NotConverged,
 			Text: fmt.Sprintf("%d of %d samples did not converge, and are included in the means above; raise --max-iter, or --tol if less accuracy is enough, or try another --solver", n, s.Samples+s.Seeds)})
 	}

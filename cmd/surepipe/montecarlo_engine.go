@@ -59,12 +59,12 @@ type repeatResult struct {
 func estimatorSettings(cmd *cobra.Command) map[string]string {
 	how := map[string]bool{
 		"help": true, "data": true, "y": true, "samples": true, "seeds": true, "parallel": true, "probe-batch": true, "memory": true,
-		"device": true, "verbose": true, "jsonl": true, "resume": true, "shard": true, "plot": true, "running": true,
+		"device": true, "verbose": true, "jsonl": true, "resume": true, "shard": true, "plot": true, "running": true, "exec-timeout": true,
 	}
 	settings := map[string]string{}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		// Files written before these flags existed have no such setting.
-		late := slices.Contains([]string{"verify", "alo", "loss", "huber-delta"}, flag.Name)
+		late := slices.Contains([]string{"verify", "alo", "loss", "huber-delta", "exec", "divergence", "eps", "alpha"}, flag.Name)
 		if !how[flag.Name] && (!late || flag.Value.String() != flag.DefValue) {
 			settings[flag.Name] = flag.Value.String()
 		}
@@ -131,7 +131,7 @@ func (r *monteCarloRun) compute(ctx context.Context) (err error) {
 	}
 	if r.samples < r.ofSamples.end {
 		next := r.first + r.samples
-		risks := r.job.pipeline.StreamFrom(ctx, next, r.ys.from(ctx, next, r.first+r.ofSamples.end))
+		risks := r.job.stream(ctx, next, r.ys.from(ctx, next, r.first+r.ofSamples.end))
 		if err := r.collect(risks, func(line result) any { return line }); err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (r *monteCarloRun) compute(ctx context.Context) (err error) {
 			for k := r.repeats; k < r.ofRepeats.end && yield(r.seed+uint64(k)); k++ {
 			}
 		}
-		return r.collect(r.job.pipeline.Repeat(ctx, r.first, y, seeds), func(line result) any { return repeatResult{r.repeats, line} })
+		return r.collect(r.job.repeat(ctx, r.first, y, seeds), func(line result) any { return repeatResult{r.repeats, line} })
 	}
 	return nil
 }

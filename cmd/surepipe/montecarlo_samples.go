@@ -158,6 +158,8 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 	}
 	sample := dataio.Array{Name: "y", Shape: s.shape, Data: first}
 	switch {
+	case f.exec.given():
+		data, err = f.readExec(false, &sample)
 	case f.specification != nil:
 		data.Data, err = f.specification.Load(problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Mu: f.mu, Sample: &sample, Stored: f.storedX})
 		if err != nil {

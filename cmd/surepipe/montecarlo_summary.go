@@ -103,11 +103,16 @@ type summary struct {
 	estimated                  bool               // sigma2
 	notes                      []pipeline.Warning // of the command, which every line has
 	doubted                    int                // number that --verify disagrees with; they count as not converged too
+	rough                      int                // number at which differences of a command disagree; likewise
 }
 
 func (s *summary) add(r sampleRecord) {
 	doubted := r.Verification != nil && !r.Verification.Passed()
-	trusted := r.Solver.Converged && r.DerivativeConverged && !doubted
+	rough := slices.ContainsFunc(r.Warnings, func(w pipeline.Warning) bool { return w.Code == pipeline.NotSmooth })
+	trusted := r.Solver.Converged && r.DerivativeConverged && !doubted && !rough
+	if rough {
+		s.rough++
+	}
 	if doubted {
 		s.doubted++
 	}

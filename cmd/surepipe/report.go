@@ -55,6 +55,7 @@ type result struct {
 	lossResult
 	execResult
 	coefficientsResult
+	projectedResult
 	storageResult
 	// Residual is ||y - mu_hat||^2, absent where the loss is not squared.
 	Residual         *float64 `json:"residual,omitempty"`
@@ -260,9 +261,7 @@ func (r *result) writeTable(out io.Writer) error {
 	}
 	r.writeEffects(w)
 	r.writeCriteria(w)
-	if r.Loss != nil {
-		fmt.Fprintf(w, "true loss\t%.6g\t%.6g per coordinate\n", *r.Loss, *r.Loss/float64(r.D))
-	}
+	r.writeLosses(w)
 	variance := ""
 	if r.Sigma2DF != nil {
 		variance = fmt.Sprintf("%.6g per residual degree of freedom", *r.Sigma2DF)

@@ -21,6 +21,7 @@ type runFlags struct {
 	estimatorFlags
 	out, jsonl, shard string
 	asJSON, explain   bool
+	imageRisk         bool
 }
 
 func newRun() *cobra.Command {
@@ -58,6 +59,7 @@ Results go to standard output, everything else to standard error.
 	cmd.Flags().Lookup("parallel").Usage = "with --exec: calls of the command at once"
 	cmd.Flags().StringVar(&f.out, "out", "", "write to this `file`: the fit, with all that surepipe predict needs (.npz), or mu_hat alone (.npy, .csv, .png, .jpg, .tif); for a specification with a synthesis also the signal (.npz), or the signal alone")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&f.imageRisk, "image-risk", false, "also estimate the risk of the image itself, in what the operator sees, by projected SURE: the signal of tomography, MRI, deblurring; it solves once more")
 	cmd.Flags().BoolVar(&f.explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png", "jpg", "tif"))
 	cmd.Flags().StringVar(&f.shard, "shard", "", "compute some of the probes of --trace hutchinson or exact, part `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
@@ -105,9 +107,11 @@ divergence; the output has it. b refers to the columns of X as they are in the f
                          with --intercept): regressions with d > p
   smooth-blocks          the high frequencies of an image's smoothest blocks of 8 x 8: images.
                          Its error includes the texture that may be left in them
-  median-singular-value  Gavish and Donoho: a matrix y under a nuclear norm, where entries
-                         of a sparse part count as noise. For an image, whose rank is not
-                         low, auto takes smooth-blocks if that is less
+  median-singular-value  Gavish and Donoho, of the values that do not stand out: a matrix y
+                         under a nuclear norm. For an image, whose rank is not low, auto
+                         takes smooth-blocks if that is less
+  robust-low-rank        the entries that a low rank and outliers leave: robust-pca. An error
+                         where these cannot be told apart; small outliers count in part
   mad                    the finest wavelet details: sequences
   gcv-residual           RSS / (d - df) of the fit of least gcv along a path of lambda:
                          regressions with d <= p, and missing entries. It takes fits first, the
@@ -178,7 +182,7 @@ func (f *runFlags) openRun(cmd *cobra.Command) (*runJob, error) {
 	}
 	r := &runJob{cmd: cmd, f: f}
 	if r.file, err = f.readData(); err != nil {
-		dev.Close()
+		f.closeDevices(dev)
 		return nil, err
 	}
 	f.keepB = f.out != "" || f.coefficients.wanted()
@@ -193,6 +197,9 @@ func (f *runFlags) openRun(cmd *cobra.Command) (*runJob, error) {
 	}
 	if err == nil {
 		err = f.coefficients.checkProblem(r.problem)
+	}
+	if err == nil {
+		err = r.checkImageRisk()
 	}
 	if err != nil {
 		r.close()
@@ -238,6 +245,9 @@ func (r *runJob) report(risk pipeline.Risk, print func(result) error) (err error
 	unwritten := f.writeFiles(r.cmd, f.out, r.job, r.file.Data, risk, c)
 	result := f.result(r.job)
 	result.fill(r.problem, risk, r.file.Mu)
+	if err := r.projected(&result); err != nil {
+		return err
+	}
 	result.storageResult = storageOf(r.problem)
 	if f.coefficients.print {
 		result.coefficientsResult = c
@@ -371,7 +381,7 @@ func (f *estimatorFlags) result(j *job) result {
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
 		Standardize:   j.problem.Scales() != nil,
 		effectsResult: effectsOf(j.problem),
-		Solver:        solverResult{Name: j.name()}, Device: j.dev.Name(), Version: version(),
+		Solver:        solverResult{Name: j.name()}, Device: j.device(), Version: version(),
 	}
 }
 

@@ -78,3 +78,44 @@ func TestMapsOfPatchesAddUp(t *testing.T) {
 		set.Close()
 	}
 }
+
+// --image-risk adds the risk of the image. With A A* = I it is that of the samples.
+func TestImageRiskIsTheProjectedOne(t *testing.T) {
+	dir := t.TempDir()
+	data, spec := filepath.Join(dir, "mri.npz"), filepath.Join(dir, "mri.yaml")
+	if status, _, stderr := command(t, "generate", "--problem", "mri", "--rows", "16", "--out", data); status != exitDone {
+		t.Fatal(stderr)
+	}
+	_, text, _ := command(t, "spec", "mri")
+	if err := os.WriteFile(spec, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	o := object(t, "run", "--spec", spec, "--data", data, "--image-risk", "--trace", "exact")
+	sure, projected := o["sure"].(float64), o["projected_sure"].(float64)
+	if probes := o["projected_sure_probe_stderr"].(float64); math.Abs(sure-projected) > 4*probes || math.Abs(o["projected_loss"].(float64)-o["loss"].(float64)) > 1e-9 {
+		t.Errorf("SURE %v, projected %v ± %v, losses %v and %v", sure, projected, probes, o["loss"], o["projected_loss"])
+	}
+	if o := object(t, "run", "--spec", spec, "--data", data); o["projected_sure"] != nil {
+		t.Error("projected SURE without --image-risk")
+	}
+	// Angles within 6 degrees leave directions without any data.
+	ct := "data: d.npz\noperator: {projection: {angles: [0, 1, 2, 3, 4, 5, 6], detectors: 12}}\nregularizer: {l1: 1}\nsigma2: 1\n"
+	if err := dataio.WriteNPZ(filepath.Join(dir, "d.npz"), dataio.Array{Name: "y", Shape: []int{7, 12}, Data: make([]float64, 84)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(spec, []byte(ct), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := command(t, "run", "--spec", spec, "--image-risk")
+	if status != exitDone || strings.Contains(stdout, "image risk") == strings.Contains(stderr, "too ill-conditioned") {
+		t.Errorf("status %d, %s%s", status, stdout, stderr)
+	}
+	for args, want := range map[string]string{
+		"--problem lasso --X " + data + ":mask --y " + data + ":sigma2 --lambda 1 --image-risk": "expected",
+		"--problem svt --data " + data + ":mask --lambda 1 --image-risk":                        "needs sigma2",
+	} {
+		if status, _, stderr := command(t, append([]string{"run"}, strings.Fields(args)...)...); status != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: status %d, %s", args, status, stderr)
+		}
+	}
+}

@@ -34,7 +34,9 @@ each sample or chain of weights in flight, solves for several weights of a path 
 takes one pass over the file to verify these solutions for all columns. The result says how many
 passes it took (storage in the JSON, and --explain). Files in C order are read row by row, those
 in Fortran order column by column. Means, standard deviations, products with y and the hash of
-the data come from a first pass. Other solvers work too, by a pass for every product with X.
+the data come from a first pass. Other solvers work too, by a pass for every product with X; a
+loss other than the squared one takes some passes for each of its Newton steps, and --verify
+hundreds of passes.
 
 X of a .bed file (PLINK 1, with its .bim and .fam beside it) are the numbers of copies of the
 first allele; missing genotypes are the mean of the column. --standardize and --intercept need no

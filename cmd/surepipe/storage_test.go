@@ -111,6 +111,15 @@ func TestStoredSweepTakesFewPasses(t *testing.T) {
 	}
 }
 
+// A result is verified by some passes, and not by solvers that take one in every step.
+func TestStoredResultIsVerified(t *testing.T) {
+	npz, _, _ := regressionFiles(t, 30, 300)
+	got := object(t, "run", "--problem", "lasso", "--data", npz, "--lambda", "0.2max", "--intercept", "--storage", "mapped", "--verify")
+	if passes := got["storage"].(map[string]any)["passes"].(float64); got["verification"] == nil || passes > 1500 {
+		t.Errorf("%g passes, verification %v", passes, got["verification"])
+	}
+}
+
 // Genotypes are those of a file of their numbers.
 func TestGenotypes(t *testing.T) {
 	const d, p = 22, 40

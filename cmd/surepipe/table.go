@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -141,6 +142,20 @@ func (in *inputs) askResponse() error {
 		return nil // the file is read again as numbers, with the error of that
 	}
 	return usagef("%s: which column is the response? Expected --response NAME%s, or --y FILE", in.data, columnNames(t.Names()))
+}
+
+// columnNames lists the columns of a table for an error.
+func columnNames(names []string) string {
+	if len(names) == 0 {
+		return " (the file has no header line that names the columns)"
+	}
+	const most = 12
+	more := ""
+	if len(names) > most {
+		more = fmt.Sprintf(" and %d more", len(names)-most)
+		names = names[:most]
+	}
+	return ", one of " + strings.Join(names, ", ") + more
 }
 
 // tableError names the flag of an option about the columns of a table.

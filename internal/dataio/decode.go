@@ -2,14 +2,20 @@ package dataio
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 )
 
-// DecodeNPY reads a .npy array from memory, as numpy's save writes it. name is for errors.
+// DecodeNPY reads a .npy array from memory, as numpy's save writes it. name is for errors. Bytes after
+// the array are an error.
 func DecodeNPY(name string, data []byte) (Array, error) {
 	r, err := newReader(name, io.NopCloser(bytes.NewReader(data)), int64(len(data)))
 	if err != nil {
 		return Array{}, err
 	}
-	return r.Floats()
+	a, err := r.Floats()
+	if err == nil && r.rest > 0 {
+		err = fmt.Errorf("array %q: %d bytes follow the array, expected its end", name, r.rest)
+	}
+	return a, err
 }

@@ -46,6 +46,7 @@ type Reader struct {
 	// complex says that the values are complex numbers, of which dtype is the type of either part, and
 	// the last axis of shape both parts.
 	complex bool
+	rest    int64 // bytes after the values, once these have been read
 }
 
 // newReader reads the header at rc, an array of room bytes in all.
@@ -242,9 +243,11 @@ func (r *Reader) each(f func(first int, b []byte) error) error {
 			return err
 		}
 	}
-	if _, err := io.Copy(io.Discard, r.r); err != nil {
+	rest, err := io.Copy(io.Discard, r.r)
+	if err != nil {
 		return corruptError(r.name, err)
 	}
+	r.rest = rest
 	return nil
 }
 

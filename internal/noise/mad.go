@@ -35,6 +35,11 @@ const (
 // The relative standard error is 2.33 / sqrt(n), the asymptotic one of a sample median
 // of |N(0, 1)|; the bias from the median of a finite sample is 2 / n, smaller by far.
 //
+// A jump shows in three details of four values each, but in one difference of neighbours. Where the
+// differences y_{i+1} - y_i within 3 standard deviations give a smaller variance, by more than three
+// errors, there are many jumps, and that is the estimate; what those within 1.5 give less counts as part
+// of its error. Jumps of less than 6 sigma count as noise in part.
+//
 // A rough signal (texture, an oscillation near the sampling rate) counts as noise. Noise that is
 // not white (interpolated, compressed, smoothed) is underestimated. Rounding data to steps larger
 // than about sigma removes the noise.
@@ -53,7 +58,54 @@ func MADSignal(y []float64) (Estimate, error) {
 	for i := 0; i+4 <= len(y); i += 2 {
 		d = append(d, math.Abs(highpass[0]*y[i]+highpass[1]*y[i+1]+highpass[2]*y[i+2]+highpass[3]*y[i+3]))
 	}
-	return mad(d, most)
+	e, err := mad(d, most)
+	if err != nil {
+		return e, err
+	}
+	sigma2, relStdErr := ofSteps(y, e.Sigma2)
+	if sigma2 > 0 && e.Sigma2-sigma2 > manyJumps*math.Hypot(e.Sigma2*e.RelStdErr, sigma2*relStdErr) {
+		return estimate(MethodMAD, sigma2, relStdErr)
+	}
+	return e, nil
+}
+
+// manyJumps is the number of errors by which differences of neighbours must give less than the details.
+const manyJumps = 3
+
+// ofSteps is the variance by the differences of neighbours within cutOff standard deviations, from a
+// guess, with its relative standard error: the mean of n squares of differences that overlap has the
+// variance 3/n, and jumps that are not much larger than the noise show less in those within nearCut.
+func ofSteps(y []float64, guess float64) (sigma2, relStdErr float64) {
+	d := make([]float64, len(y)-1)
+	for i := range d {
+		d[i] = math.Abs(y[i+1]-y[i]) / math.Sqrt2
+	}
+	slices.Sort(d)
+	sigma := truncated(d, cutOff, math.Min(median(d)/madNormal, math.Sqrt(guess)))
+	near := truncated(d, nearCut, sigma)
+	return sigma * sigma, math.Hypot(math.Sqrt(3/float64(len(d))), 1-near*near/(sigma*sigma))
+}
+
+// truncated is the standard deviation of the increasing magnitudes within cut standard deviations, from
+// a guess, as if they were those of a normal variable.
+func truncated(sorted []float64, cut, sigma float64) float64 {
+	within := 1 - 2*cut*math.Exp(-cut*cut/2)/math.Sqrt(2*math.Pi)/math.Erf(cut/math.Sqrt2)
+	for range 200 {
+		n, _ := slices.BinarySearch(sorted, cut*sigma)
+		if n = max(n, len(sorted)/8); n == 0 {
+			break
+		}
+		sum := 0.0
+		for _, v := range sorted[:n] {
+			sum += v * v
+		}
+		next := math.Sqrt(sum / float64(n) / within)
+		done := math.Abs(next-sigma) <= 1e-9*sigma
+		if sigma = next; done {
+			break
+		}
+	}
+	return sigma
 }
 
 // MADImage is [MADSignal] for an image of rows x cols pixels, row by row: the details are
@@ -90,11 +142,11 @@ func MADImage(y []float64, rows, cols int) (Estimate, error) {
 func mad(d []float64, most float64) (Estimate, error) {
 	slices.Sort(d)
 	n := len(d)
-	median := d[(n-1)/2] + (d[n/2]-d[(n-1)/2])/2
+	middle := median(d)
 	// Details of a constant are rounding errors, not zeros.
-	if median <= 32*epsilon*most {
+	if middle <= 32*epsilon*most {
 		return refuse(MethodMAD, "half of the finest details of y are zero: y holds no noise, or is constant where it is saturated, masked or padded, or is rounded to steps larger than the noise")
 	}
-	sigma := median / madNormal
+	sigma := middle / madNormal
 	return estimate(MethodMAD, sigma*sigma, madStdErr/math.Sqrt(float64(n)))
 }

@@ -9,6 +9,7 @@ import (
 const (
 	MethodMAD                 = "mad"
 	MethodMedianSingularValue = "median-singular-value"
+	MethodRobustLowRank       = "robust-low-rank"
 	MethodOLSResidual         = "ols-residual"
 )
 

@@ -63,6 +63,18 @@ func TestMeanAndSpreadOverManyDraws(t *testing.T) {
 			}
 			return MADSignal(y)
 		}},
+		// A jump every six values on average, of ten standard deviations.
+		{"signal of jumps", 400, -0.02, 0.12, 3.5, func(r *rand.Rand) (Estimate, error) {
+			y := normals(r, 1200, 1.5)
+			level := 0.0
+			for i := range y {
+				if r.IntN(6) == 0 {
+					level += 15 * float64(1-2*r.IntN(2))
+				}
+				y[i] += level
+			}
+			return MADSignal(y)
+		}},
 		{"image", 1500, 2. / 744, 2. / 744, 0.08, func(r *rand.Rand) (Estimate, error) {
 			y := normals(r, 50*65, 1.5)
 			for i := range y {
@@ -84,13 +96,21 @@ func TestMeanAndSpreadOverManyDraws(t *testing.T) {
 		{"wide matrix", 600, -0.6 / 30, 0, 0.2, func(r *rand.Rand) (Estimate, error) {
 			return MedianSingularValue(normals(r, 30*90, 1.5), 30, 90)
 		}},
-		// 0.9 r/k = 0.03.
-		{"tall matrix of rank 1", 600, 0.01, 0.04, 0.2, func(r *rand.Rand) (Estimate, error) {
+		{"tall matrix of rank 1", 600, -0.02, 0, 0.2, func(r *rand.Rand) (Estimate, error) {
 			y := normals(r, 60*30, 1.5)
 			for i := range y {
 				y[i] += 40 * math.Cos(float64(i/30)) * math.Sin(float64(i%30))
 			}
 			return MedianSingularValue(y, 60, 30)
+		}},
+		{"square matrix of rank 10", 200, -0.02, 0.01, 0.2, func(r *rand.Rand) (Estimate, error) {
+			return MedianSingularValue(lowRank(r, 50, 50, 10, 0, 0), 50, 50)
+		}},
+		{"matrix of rank 5 with outliers", 40, -0.04, 0.01, 0.6, func(r *rand.Rand) (Estimate, error) {
+			return RobustLowRank(lowRank(r, 60, 80, 5, 0.1, 15), 60, 80)
+		}},
+		{"tall matrix of rank 3 without", 40, -0.02, 0.02, 0.6, func(r *rand.Rand) (Estimate, error) {
+			return RobustLowRank(lowRank(r, 300, 40, 3, 0, 0), 300, 40)
 		}},
 		{"regression", 4000, 0, 0, 0.05, func(r *rand.Rand) (Estimate, error) {
 			for i := range 60 {
@@ -445,5 +465,38 @@ func TestInputsAreNotWritten(t *testing.T) {
 	must(t)(OLSResidual(x, y[:20]))
 	if !slices.Equal(y, copyY) || !mat.Equal(x, copyX) {
 		t.Error("an input was written to")
+	}
+}
+
+// lowRank is a matrix of that rank, whose entries are of the size of a few times the noise, with noise
+// of standard deviation 1.5 and a share of the entries shifted by up to the given size.
+func lowRank(r *rand.Rand, rows, cols, rank int, share, size float64) []float64 {
+	y := normals(r, rows*cols, 1.5)
+	u, v := normals(r, rows*rank, 1.5), normals(r, cols*rank, 1.5)
+	for i := range rows {
+		for j := range cols {
+			for l := range rank {
+				y[i*cols+j] += u[i*rank+l] * v[j*rank+l]
+			}
+			if r.Float64() < share {
+				y[i*cols+j] += size * (1 + r.Float64()) * float64(1-2*r.IntN(2))
+			}
+		}
+	}
+	return y
+}
+
+// Small outliers enlarge the estimate, and its error says so; where too many entries are outliers, or
+// there is no low rank, there is none.
+func TestRobustLowRankSaysItsLimits(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	e := must(t)(RobustLowRank(lowRank(r, 80, 80, 4, 0.1, 3.5), 80, 80))
+	if off := e.Sigma2/2.25 - 1; off < 0.1 || off > 4*e.RelStdErr {
+		t.Errorf("%+v with small outliers", e)
+	}
+	for _, y := range [][]float64{lowRank(r, 60, 60, 20, 0.3, 15), make([]float64, 3600)} {
+		if e, err := RobustLowRank(y, 60, 60); err == nil && math.Abs(e.Sigma2/2.25-1) > 4*e.RelStdErr {
+			t.Errorf("%+v", e)
+		}
 	}
 }

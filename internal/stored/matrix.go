@@ -194,9 +194,10 @@ func (m *Matrix) Fetch(from, to int) {
 	}
 }
 
-// Drop is Fetch's counterpart. Values of these lines remain valid: they are read again.
+// Drop is Fetch's counterpart. Values of these lines remain valid: they are read again. A matrix of a
+// single block stays in memory, of which it takes no more than any other does.
 func (m *Matrix) Drop(from, to int) {
-	if m.file == nil {
+	if m.file == nil || m.Lines() <= m.Block() {
 		return
 	}
 	m.mapping.drop(m.begin+int64(from)*m.LineBytes, m.begin+int64(to)*m.LineBytes)
