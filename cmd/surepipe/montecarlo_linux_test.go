@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,6 +65,11 @@ func TestA20GBStackStreamsInLittleMemory(t *testing.T) {
 	last := ""
 	for _, part := range [][]string{{"--samples", "300"}, {"--first", fmt.Sprint(n - 2)}} {
 		cmd := program(t, append(append([]string{"mc", "--y", stack, "--parallel", "2"}, base...), part...)...)
+		// The peak that Linux reports of a child begins at this process's own, which other tests raise.
+		debug.FreeOSMemory()
+		if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+			t.Logf("the peak of this process stays: %v", err)
+		}
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("%v: %v, %.300s", part, err, cmd.Stderr)
