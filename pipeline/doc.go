@@ -70,6 +70,12 @@
 // seed s is a function of (s, i, j) alone, and no result depends on what else is computed at the
 // same time.
 //
+// # Many devices and machines
+//
+// A [Pool] spreads samples, or the probes of one, over pipelines on several devices, and Family.Others
+// a sweep. [SweepPart] computes some points of a sweep, and [Pipeline.EstimateDivided] some probes of a
+// sample, for processes that do not know of each other; what they find gives the bits of one process.
+//
 // # Errors
 //
 // Options that cannot be used are an [OptionError], or a hutch.PlanError for the trace estimator. A

@@ -31,6 +31,10 @@ type Family struct {
 	Settings vjp.Options
 	// Method is a user's method in place of Solver, as in vjp.FromMethod; or nil.
 	Method *solve.Entry
+	// Others are the same family on other devices of the same kind. Chains of points are spread over
+	// all devices, Options.Parallel on each, with the bits of one; the points of a device that fails
+	// are computed again by another.
+	Others []Family
 	// BlackBox, if not nil, takes the place of all other fields. Its points do not start at each
 	// other; all have the same probes or draws. Options.Parallel bounds the calls at once.
 	BlackBox *BlackBox
@@ -64,6 +68,8 @@ type SweepOptions struct {
 	// Refine is the largest number of points beyond the grid for each axis, default DefaultRefine;
 	// if negative there are none.
 	Refine int
+	// Lost, if not nil, is called once for each device that fails while others go on.
+	Lost func(device string, fault error)
 	// Known are the first points, in order, of an earlier sweep with the same inputs.
 	// They are neither computed nor yielded again.
 	Known []SweepValue
@@ -203,9 +209,10 @@ type sweep struct {
 	chained bool
 	// calls bounds the calls of a black box.
 	calls chan struct{}
-	// base is the solver from which all others are made; they share its data on the operator.
-	base  vjp.Solver
-	yield func(SweepPoint, error) bool
+	// instances are the family on each device.
+	instances []*instance
+	lost      *losses
+	yield     func(SweepPoint, error) bool
 
 	telling sync.Mutex // held while o.Progress is called
 
@@ -302,6 +309,9 @@ func newSweepPart(y []float64, f Family, grid [][]float64, o SweepOptions, part 
 	s := &sweep{y: y, f: f, grid: grid, o: o, total: total, part: part, yield: yield, best: candidate{index: -1}}
 	if part == wholeGrid {
 		s.part.end = total
+	}
+	if err := s.makeInstances(d); err != nil {
+		return nil, err
 	}
 	// The unrolled derivative is that of iterations from 0.
 	s.chained = f.Settings.Derivative != vjp.Unrolled && o.Chain > 1 && f.BlackBox == nil
@@ -439,9 +449,9 @@ func (s *sweep) offer(i int, v SweepValue, point *SweepPoint) {
 
 // run runs the stages one after the other.
 func (s *sweep) run(ctx context.Context) error {
-	release, err := s.open(ctx)
+	release, err := s.openAll(ctx, 0)
 	if err != nil {
-		return s.named(0, GridStage, s.weights(0), err)
+		return err
 	}
 	defer release()
 	if err := s.sweepGrid(ctx); err != nil {

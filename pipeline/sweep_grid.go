@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -74,9 +75,9 @@ func (s *sweep) runPart(ctx context.Context) error {
 	if s.begin() == s.part.end {
 		return nil
 	}
-	release, err := s.open(ctx)
+	release, err := s.openAll(ctx, s.part.first)
 	if err != nil {
-		return s.named(s.part.first, GridStage, s.weights(s.part.first), err)
+		return err
 	}
 	defer release()
 	return s.sweepGrid(ctx)
@@ -93,14 +94,15 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	begin := s.begin()
 	// A chain may run ahead of the oldest unfinished one, but not far.
-	window := make(chan struct{}, 2*s.o.Parallel)
+	workers := s.o.Parallel * len(s.instances)
+	window := make(chan struct{}, 2*workers)
 	in := make(chan chain)
 	ends := map[int]bool{}
 	var parts []chain
 	for _, c := range s.chains() {
-		if c.end = min(c.end, s.part.end); c.end > begin && c.first < c.end {
+		if c.end > begin && c.first < s.part.end {
 			parts = append(parts, c)
-			ends[c.end-1] = true
+			ends[min(c.end, s.part.end)-1] = true
 		}
 	}
 	g.Go(func() error {
@@ -119,9 +121,11 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 		}
 		return nil
 	})
-	points := stages.Start(ctx, g, s.o.Parallel, in, func(ctx context.Context, in <-chan chain, out chan<- SweepPoint) error {
+	var number atomic.Int64
+	points := stages.Start(ctx, g, workers, in, func(ctx context.Context, in <-chan chain, out chan<- SweepPoint) error {
+		worker := int(number.Add(1)) - 1
 		for c := range in {
-			if err := s.follow(ctx, c, max(c.first, begin), out); err != nil {
+			if err := s.chain(ctx, worker, c, max(c.first, begin), out); err != nil {
 				return err
 			}
 		}
@@ -153,19 +157,19 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 	return g.Wait()
 }
 
-// follow computes the points of a chain from point begin on.
-func (s *sweep) follow(ctx context.Context, c chain, begin int, out chan<- SweepPoint) (err error) {
+// follow computes the points of a chain from point begin on. It returns the first that it has not sent.
+func (s *instance) follow(ctx context.Context, c chain, begin int, out chan<- SweepPoint) (next int, err error) {
 	var path vjp.Path
 	defer path.Release()
 	from, err := s.before(ctx, c, begin, &path)
 	if err != nil {
-		return err
+		return begin, err
 	}
-	for i := begin; i < c.end; i++ {
+	for i := begin; i < min(c.end, s.part.end); i++ {
 		from.ahead = s.ahead(i, c.end)
 		point, err := s.estimate(ctx, i, GridStage, s.weights(i), from)
 		if err != nil {
-			return err
+			return i, err
 		}
 		point.Place = s.place(i)
 		if s.chained {
@@ -175,15 +179,15 @@ func (s *sweep) follow(ctx context.Context, c chain, begin int, out chan<- Sweep
 		select {
 		case out <- point.bare():
 		case <-ctx.Done():
-			return ctx.Err()
+			return i, ctx.Err()
 		}
 	}
-	return nil
+	return c.end, nil
 }
 
 // before is the start of point i of a chain, with the chain's path: it solves the points before it
 // in the chain.
-func (s *sweep) before(ctx context.Context, c chain, i int, path *vjp.Path) (from start, err error) {
+func (s *instance) before(ctx context.Context, c chain, i int, path *vjp.Path) (from start, err error) {
 	if !s.chained {
 		return start{}, nil
 	}
@@ -201,7 +205,7 @@ func (s *sweep) before(ctx context.Context, c chain, i int, path *vjp.Path) (fro
 }
 
 // start is the start of the solve at point i of the grid, with an empty path.
-func (s *sweep) start(ctx context.Context, i int, path *vjp.Path) (start, error) {
+func (s *instance) start(ctx context.Context, i int, path *vjp.Path) (start, error) {
 	for _, c := range s.chains() {
 		if i < c.end {
 			return s.before(ctx, c, i, path)
@@ -211,7 +215,7 @@ func (s *sweep) start(ctx context.Context, i int, path *vjp.Path) (start, error)
 }
 
 // ahead are the regularizers of the points after point i of a chain that ends before another.
-func (s *sweep) ahead(i, end int) func(int) (prox.Prox, error) {
+func (s *instance) ahead(i, end int) func(int) (prox.Prox, error) {
 	return func(n int) (prox.Prox, error) {
 		if i+n >= end {
 			return nil, nil

@@ -21,7 +21,7 @@ type origin struct {
 }
 
 // get is b at the grid's minimizer, nil where solves start at 0.
-func (g *origin) get(ctx context.Context) (_ []float64, err error) {
+func (g *origin) get(ctx context.Context, on *instance) (_ []float64, err error) {
 	switch {
 	case !g.s.chained || g.b != nil:
 	case g.of.point != nil:
@@ -29,11 +29,11 @@ func (g *origin) get(ctx context.Context) (_ []float64, err error) {
 	default:
 		var path vjp.Path
 		defer path.Release()
-		from, err := g.s.start(ctx, g.of.index, &path)
+		from, err := on.start(ctx, g.of.index, &path)
 		if err != nil {
 			return nil, err
 		}
-		if g.b, err = g.s.solution(ctx, g.of.index, GridStage, g.of.Weights, from); err != nil {
+		if g.b, err = on.solution(ctx, g.of.index, GridStage, g.of.Weights, from); err != nil {
 			return nil, err
 		}
 	}
@@ -72,25 +72,12 @@ func (s *sweep) minimizer(ctx context.Context, grid candidate, minimum *origin) 
 func (s *sweep) again(ctx context.Context, c candidate, minimum *origin) (SweepPoint, error) {
 	point := c.point
 	if point == nil {
-		stage := RefineStage
-		var path vjp.Path
-		defer path.Release()
-		var from start
-		var err error
-		if c.index < s.total {
-			stage = GridStage
-			from, err = s.start(ctx, c.index, &path)
-		} else {
-			from.b, err = minimum.get(ctx)
-		}
+		err := s.onDevice(ctx, func(on *instance) (err error) {
+			point, err = on.again(ctx, c, minimum)
+			return err
+		})
 		if err != nil {
 			return SweepPoint{}, err
-		}
-		if point, err = s.estimate(ctx, c.index, stage, c.Weights, from); err != nil {
-			return SweepPoint{}, err
-		}
-		if stage == GridStage {
-			point.Place = s.place(c.index)
 		}
 	}
 	again := *point
@@ -98,6 +85,29 @@ func (s *sweep) again(ctx context.Context, c candidate, minimum *origin) (SweepP
 		again.B = nil
 	}
 	return again, nil
+}
+
+// again computes a point once more.
+func (s *instance) again(ctx context.Context, c candidate, minimum *origin) (*SweepPoint, error) {
+	stage := RefineStage
+	var path vjp.Path
+	defer path.Release()
+	var from start
+	var err error
+	if c.index < s.total {
+		stage = GridStage
+		from, err = s.start(ctx, c.index, &path)
+	} else {
+		from.b, err = minimum.get(ctx, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	point, err := s.estimate(ctx, c.index, stage, c.Weights, from)
+	if err == nil && stage == GridStage {
+		point.Place = s.place(c.index)
+	}
+	return point, err
 }
 
 // edge is SweepPoint.Edge of the grid's minimizer.

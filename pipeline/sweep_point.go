@@ -50,10 +50,10 @@ func recovered(err *error) {
 }
 
 // open makes the base.
-func (s *sweep) open(ctx context.Context) (release func(), err error) {
+func (s *instance) open(ctx context.Context) (release func(), err error) {
 	if box := s.f.BlackBox; box != nil {
 		projection := hutch.NewProjection(array.NewHost(), box.D)
-		s.o.compare = &stages.Comparing{Projection: projection, Criterion: s.o.Criterion}
+		s.compare = &stages.Comparing{Projection: projection, Criterion: s.o.Criterion}
 		return projection.Free, nil
 	}
 	defer recovered(&err)
@@ -64,12 +64,12 @@ func (s *sweep) open(ctx context.Context) (release func(), err error) {
 	s.base = base
 	d, _ := s.f.Problem.A.Dims()
 	projection := hutch.NewProjection(s.f.Problem.Device, d)
-	s.o.compare = &stages.Comparing{Projection: projection, Criterion: s.o.Criterion}
+	s.compare = &stages.Comparing{Projection: projection, Criterion: s.o.Criterion}
 	return func() { projection.Free(); free() }, nil
 }
 
 // solver makes the solver at the weights. release frees it and its regularizer.
-func (s *sweep) solver(ctx context.Context, weights []float64) (_ vjp.Solver, release func(), err error) {
+func (s *instance) solver(ctx context.Context, weights []float64) (_ vjp.Solver, release func(), err error) {
 	r, err := s.f.Regularizer(slices.Clone(weights))
 	if err != nil {
 		return nil, nil, err
@@ -122,7 +122,7 @@ func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error
 }
 
 // at is the solver at the weights.
-func (s *sweep) at(ctx context.Context, weights []float64, from start) (vjp.Solver, func(), error) {
+func (s *instance) at(ctx context.Context, weights []float64, from start) (vjp.Solver, func(), error) {
 	solver, release, err := s.solver(ctx, weights)
 	if err != nil {
 		return nil, nil, err
@@ -135,9 +135,9 @@ func (s *sweep) at(ctx context.Context, weights []float64, from start) (vjp.Solv
 
 // options are those of the pipeline for point i. The sweep itself calls Observe and Logger, so that
 // they also receive points that have no solver.
-func (s *sweep) options(i int) Options {
+func (s *instance) options(i int) Options {
 	o := s.o.Options
-	o.Parallel, o.Logger, o.Observe = 1, nil, nil
+	o.Parallel, o.Logger, o.Observe, o.compare = 1, nil, nil, s.compare
 	o.KeepB = o.KeepB || s.chained
 	if o.Progress != nil {
 		o.Progress = func(p Progress) {
@@ -157,7 +157,7 @@ func (s *sweep) observe(ctx context.Context, i int, stage SweepStage, weights []
 }
 
 // estimate computes point i, including its estimate.
-func (s *sweep) estimate(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (_ *SweepPoint, err error) {
+func (s *instance) estimate(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (_ *SweepPoint, err error) {
 	defer recovered(&err)
 	s.observe(ctx, i, stage, weights, Event{})
 	result, err := s.risk(ctx, i, weights, from)
@@ -193,7 +193,7 @@ func (s *sweep) valueOf(p *SweepPoint) SweepValue {
 }
 
 // risk is that of point i.
-func (s *sweep) risk(ctx context.Context, i int, weights []float64, from start) (_ Risk, err error) {
+func (s *instance) risk(ctx context.Context, i int, weights []float64, from start) (_ Risk, err error) {
 	defer recovered(&err)
 	if s.f.BlackBox != nil {
 		return s.f.BlackBox.estimate(ctx, weights, s.y, s.options(i), s.calls)
@@ -213,7 +213,7 @@ func (s *sweep) risk(ctx context.Context, i int, weights []float64, from start) 
 
 // solution is b at the weights, the same to the last bit as estimate's; nil where it is a closed
 // form, which has no starting point.
-func (s *sweep) solution(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (_ []float64, err error) {
+func (s *instance) solution(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (_ []float64, err error) {
 	defer func() {
 		if err != nil {
 			err = s.named(i, stage, weights, err)

@@ -69,11 +69,14 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *
 		s.offer(i, s.o.Known[i], nil)
 		return s.o.Known[i], nil
 	}
-	b, err := minimum.get(ctx)
-	if err != nil {
-		return SweepValue{}, err
-	}
-	point, err := s.estimate(ctx, i, RefineStage, weights, start{b: b})
+	var point *SweepPoint
+	err := s.onDevice(ctx, func(on *instance) error {
+		b, err := minimum.get(ctx, on)
+		if err == nil {
+			point, err = on.estimate(ctx, i, RefineStage, weights, start{b: b})
+		}
+		return err
+	})
 	if err != nil {
 		return SweepValue{}, err
 	}

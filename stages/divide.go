@@ -19,12 +19,18 @@ import (
 //
 // All methods may be called from several goroutines at once.
 type Division struct {
-	// Solved, if not nil, is called with the solution of each job before any of its probes. An error
+	// Solved, if not nil, is called once, with the solution of the first job, before any probe. An error
 	// fails the sample.
 	Solved func(Fit) error
 	// Taken, if not nil, is given the number and the values of each probe that was computed here, in
 	// the order of the numbers. An error fails the sample.
 	Taken func(i int, probe DividedProbe) error
+	// Most, if positive, is the largest number of probes that a job claims at a time.
+	Most int
+
+	announcing sync.Mutex // held while Solved is called
+	announced  bool
+	refusal    error // what Solved has returned
 
 	mu         sync.Mutex
 	first, end int // the part that is computed here
@@ -57,6 +63,23 @@ const (
 // the jobs end without an estimate.
 func NewDivision(first, end, total int) *Division {
 	return &Division{first: first, end: end, total: total, next: first, state: make([]probeState, total), probes: make([]DividedProbe, total), changed: make(chan struct{})}
+}
+
+// solved calls Solved unless it has been called.
+func (d *Division) solved(fit func() (Fit, error)) error {
+	if d.Solved == nil {
+		return nil
+	}
+	d.announcing.Lock()
+	defer d.announcing.Unlock()
+	if !d.announced {
+		f, err := fit()
+		if err != nil {
+			return err
+		}
+		d.announced, d.refusal = true, d.Solved(f)
+	}
+	return d.refusal
 }
 
 // Know says the values of a probe that was computed before.
@@ -268,7 +291,11 @@ func (j *Job) gather(ctx context.Context) error {
 func (j *Job) claimed(ctx context.Context, p Probes, do func(first, n int) error) error {
 	d := j.division()
 	for first, end := p.First, p.First+p.Count; ; {
-		from, n := d.claim(first, end, j.batch)
+		most := j.batch
+		if d.Most > 0 {
+			most = min(most, d.Most)
+		}
+		from, n := d.claim(first, end, most)
 		if n == 0 {
 			return nil
 		}

@@ -114,12 +114,8 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 
 // announce passes the solution on to the division.
 func (j *Job) announce() error {
-	if d := j.settings.Division; d != nil && d.Solved != nil {
-		fit, err := j.fit()
-		if err != nil {
-			return err
-		}
-		return d.Solved(fit)
+	if d := j.settings.Division; d != nil {
+		return d.solved(j.fit)
 	}
 	return nil
 }

@@ -273,7 +273,7 @@ func execNoise(method string, data problems.Data) (noise.Estimate, error) {
 
 // openExec makes the command a job.
 func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data problems.Data, bar *progress) (_ *job, err error) {
-	j := &job{dev: dev}
+	j := &job{instance: instance{dev: dev}}
 	defer func() {
 		if err != nil {
 			j.close()

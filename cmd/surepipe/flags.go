@@ -17,7 +17,6 @@ import (
 	"surepipe/internal/noise"
 	"surepipe/pipeline"
 	"surepipe/problems"
-	"surepipe/verify"
 	"surepipe/vjp"
 )
 
@@ -58,6 +57,8 @@ type estimatorFlags struct {
 	specification *problems.Spec
 	// depth is that of the file of y.
 	depth dataio.Depth
+	// others are the devices of --device after the first.
+	others []array.Device
 	// keepB downloads b with each result; the intercept always requires it.
 	keepB bool
 	// exec are the flags of an estimator that is a command.
@@ -111,7 +112,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.BoolVar(&f.verify, "verify", false, "check every result by other means: its derivative by solves at perturbed y and at nearby weights, its solution by products with A and, for small problems, by another solver. A discrepancy of more than four error bars makes the exit status 3. Takes several times as long")
 	flags.StringVar(&f.memory, "memory", "4GiB", "memory for the tapes of all samples in flight and, if given, the limit of all memory on a card; a tape that does not fit is recomputed in parts. With --storage mapped or float32 also for the columns of X that one of them holds")
 	flags.StringVar(&f.storage, "storage", storageAuto, storageFlag)
-	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card")
+	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", ")+"; cuda:1 is the second card, and cuda:0,cuda:1 spreads samples, points of a sweep or probes over both")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "log every sample on standard error")
 	for name, values := range map[string][]string{
 		"problem": problems.Names(), "loss": problems.LossNames(), "solver": append([]string{"auto"}, vjp.Solvers()...),
@@ -253,63 +254,6 @@ func (f *estimatorFlags) memoryBytes() (int64, error) {
 	return int64(n), nil
 }
 
-// openDevice has gonum use a native BLAS, and opens the device that --device names. memory bounds
-// the bytes that a card may hold; 0 stands for nearly all that is free.
-func openDevice(name string, memory int64) (array.Device, error) {
-	if err := array.UseNative(); err != nil {
-		return nil, usageError{err}
-	}
-	dev, err := array.Open(name, memory)
-	var unknown *array.UnknownDevice
-	switch {
-	case err == nil:
-		return dev, nil
-	case !errors.As(err, &unknown):
-		return nil, usagef("--device is %q: %w", name, err)
-	case (name == "cuda" || strings.HasPrefix(name, "cuda:")) && !slices.Contains(unknown.Kinds, "cuda"):
-		return nil, usagef("--device is %q, but this build has no GPU support: expected auto or cpu, or a build with a CUDA toolkit, go build -tags cuda ./cmd/surepipe (see go doc surepipe/cuda)", name)
-	}
-	return nil, usagef("--device is %q, expected auto or %s", name, strings.Join(unknown.Kinds, " or "))
-}
-
-// openDevice opens the device of the flags, bounded by --memory where that is given.
-func (f *estimatorFlags) openDevice(cmd *cobra.Command) (array.Device, error) {
-	memory, err := f.memoryBytes()
-	if err != nil {
-		return nil, err
-	}
-	if !cmd.Flags().Changed("memory") {
-		memory = 0
-	}
-	return openDevice(f.device, memory)
-}
-
-// job is an estimator on a device, ready to take samples.
-type job struct {
-	dev      array.Device
-	problem  *problems.Problem
-	solver   vjp.Solver
-	options  vjp.Options // the solver's
-	pipeline *pipeline.Pipeline
-	sigma2   float64 // 0 where it is not known
-
-	// box is the estimator where it is a command, and the solver and the pipeline are then nil;
-	// weights are the names of its weights.
-	box        *pipeline.BlackBox
-	weights    []string
-	boxOptions pipeline.Options
-}
-
-func (j *job) close() {
-	if j.solver != nil {
-		j.solver.Release()
-	}
-	if j.problem != nil {
-		j.problem.Release()
-	}
-	j.dev.Close()
-}
-
 // dataError names the source of the value that a problem rejects: the flag of a weight that was
 // given by a flag, else the data file.
 func (f *estimatorFlags) dataError(err error) error {
@@ -366,80 +310,6 @@ func (f *estimatorFlags) solverOptions(dev array.Device, sigma2 float64) (vjp.Op
 	return vjp.Options{
 		Tol: f.tol, MaxIter: f.maxIter, Sigma2: sigma2, Derivative: vjp.Derivative(f.derivative), Memory: max(memory/int64(f.parallel), 1), Columns: max(memory/2, 1), Images: f.alo, Compact: true,
 	}, nil
-}
-
-// open builds the estimator that the flags and the data describe. Multiples of lambda_max refer to
-// y. Its work, including what is done once for all samples, is shown on bar.
-func (f *estimatorFlags) open(cmd *cobra.Command, dev array.Device, data problems.Data, bar *progress) (_ *job, err error) {
-	if f.exec.given() {
-		return f.openExec(cmd, dev, data, bar)
-	}
-	ctx := bar.preparing(cmd.Context())
-	j := &job{dev: dev}
-	defer func() {
-		if err != nil {
-			j.close()
-		}
-	}()
-	f.forgetNoise(cmd, &data)
-	if f.fits {
-		if err := f.varianceOfFits(cmd, dev, &data, bar); err != nil {
-			return nil, err
-		}
-	}
-	if j.sigma2 = f.noise(data); (data.Sigma2 != nil || j.sigma2 != 0) && !(j.sigma2 > 0) || math.IsInf(j.sigma2, 0) {
-		return nil, usagef("%s: sigma2 is %g, expected a positive number", f.source(), j.sigma2)
-	}
-	if j.sigma2 > 0 {
-		data.Sigma2 = &j.sigma2 // some regularizers depend on it
-	}
-	hyper, err := f.hyper()
-	if err != nil {
-		return nil, err
-	}
-	if j.problem, err = problems.New(f.problem, dev, data, hyper); err != nil {
-		if fault := dev.Err(); fault != nil {
-			return nil, fault
-		}
-		return nil, f.dataError(err)
-	}
-	f.alo = f.alo || !j.problem.Loss.Squared()
-	if err := f.checkScale(data, j.sigma2, j.problem.D); err != nil {
-		return nil, err
-	}
-	name := f.solver
-	if name == "auto" {
-		name = j.problem.DefaultSolver
-	}
-	if j.options, err = f.solverOptions(dev, j.sigma2); err != nil {
-		return nil, err
-	}
-	if j.solver, err = vjp.NewSolver(ctx, name, j.problem.Solve(), j.options); err != nil {
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		if fault := dev.Err(); fault != nil {
-			return nil, fault
-		}
-		return nil, usagef("--solver %s: %w", name, err)
-	}
-	queries, traceError := f.queries.n, 0.0
-	if f.queries.auto {
-		queries, traceError = 0, f.traceError
-	}
-	var check *verify.Options
-	if f.verify {
-		check = &verify.Options{}
-	}
-	j.pipeline, err = pipeline.New(j.solver, pipeline.Options{
-		Verify: check,
-		Sigma2: j.sigma2, Estimator: f.trace, Queries: queries, TraceError: traceError, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: f.keepB || f.intercept || f.effects.Some(), NoMuHat: f.noMuHat && data.Mu == nil, Progress: bar.follower(), Logger: f.logger(cmd),
-	})
-	if err != nil {
-		return nil, planError(err)
-	}
-	return j, nil
 }
 
 func defaultParallel() int { return runtime.GOMAXPROCS(0) }

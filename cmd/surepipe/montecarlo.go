@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
@@ -266,13 +265,13 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	}
 	ys, rest, err := o.open(cmd, f)
 	if err != nil {
-		dev.Close()
+		f.closeDevices(dev)
 		return err
 	}
 	defer ys.close()
 	count, err := o.count(cmd, ys)
 	if err != nil {
-		dev.Close()
+		f.closeDevices(dev)
 		return err
 	}
 	bar := newProgress(cmd)
@@ -297,7 +296,7 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		},
 	}
 	if m.log != "" {
-		whole := newLogHeader(estimatorSettings(cmd), rest, dev)
+		whole := newLogHeader(estimatorSettings(cmd), rest, job.device())
 		m.header = whole
 		if o.shard != "" {
 			return o.runShard(cmd, m, whole)
@@ -315,14 +314,14 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 		return err
 	}
 	printWarnings(cmd.ErrOrStderr(), s.warnings())
-	if err := o.figures.draw(s, job.problem.Name, job.problem.D, provenance(cmd, rest)...); err != nil {
+	if err := o.figures.draw(s, job.problem.Name, job.problem.D, provenance(cmd, dataHash(rest))...); err != nil {
 		return err
 	}
 	return s.converged()
 }
 
-func newLogHeader(settings map[string]string, data problems.Data, dev array.Device) logHeader {
-	return logHeader{MonteCarlo: logFormat, Settings: settings, Data: dataHash(data), Version: version(), Device: dev.Name()}
+func newLogHeader(settings map[string]string, data problems.Data, device string) logHeader {
+	return logHeader{MonteCarlo: logFormat, Settings: settings, Data: dataHash(data), Version: version(), Device: device}
 }
 
 // draw draws the figures that were asked for.

@@ -129,7 +129,7 @@ func (f *figures) simulate(ctx context.Context, data problems.Data, name, title 
 	}
 	m := &monteCarlo{
 		job: job, template: e.result(job), ys: simulated(data.Mu, data.YShape, job.sigma2, f.seed), mu: data.Mu, count: count, part: part{0, count + seeds}, seed: f.seed,
-		log: filepath.Join(f.out, name), resume: true, again: "the same command", header: newLogHeader(settings, data, job.dev), progress: bar,
+		log: filepath.Join(f.out, name), resume: true, again: "the same command", header: newLogHeader(settings, data, job.device()), progress: bar,
 		warn: func(text string) { fmt.Fprintln(f.cmd.ErrOrStderr(), "surepipe: "+text) },
 	}
 	s, speed, err := m.run(ctx)

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"surepipe/internal/figure"
-	"surepipe/problems"
 )
 
 // withoutEffect are flags on which no result depends, among them the names of what is written.
@@ -52,7 +51,8 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// provenance are the notes that a figure's file carries: what is needed to make it again.
-func provenance(cmd *cobra.Command, data problems.Data) []figure.Note {
-	return []figure.Note{{Key: "Software", Text: "surepipe " + version()}, {Key: "Command", Text: commandLine(cmd)}, {Key: "Data", Text: dataHash(data)}}
+// provenance are the notes that a figure's file carries: what is needed to make it again, with the
+// hash of the data.
+func provenance(cmd *cobra.Command, dataHash string) []figure.Note {
+	return []figure.Note{{Key: "Software", Text: "surepipe " + version()}, {Key: "Command", Text: commandLine(cmd)}, {Key: "Data", Text: dataHash}}
 }

@@ -182,7 +182,7 @@ func (f *runFlags) openRun(cmd *cobra.Command) (*runJob, error) {
 	}
 	r := &runJob{cmd: cmd, f: f}
 	if r.file, err = f.readData(); err != nil {
-		dev.Close()
+		f.closeDevices(dev)
 		return nil, err
 	}
 	f.keepB = f.out != "" || f.coefficients.wanted()
@@ -381,7 +381,7 @@ func (f *estimatorFlags) result(j *job) result {
 		Lambda: weight(j.problem.Lambda), Lambda2: weight(j.problem.Lambda2), Gamma: weight(j.problem.Gamma),
 		Standardize:   j.problem.Scales() != nil,
 		effectsResult: effectsOf(j.problem),
-		Solver:        solverResult{Name: j.name()}, Device: j.dev.Name(), Version: version(),
+		Solver:        solverResult{Name: j.name()}, Device: j.device(), Version: version(),
 	}
 }
 

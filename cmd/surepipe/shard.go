@@ -111,9 +111,9 @@ type machine struct {
 	Version string `json:"version"`
 }
 
-func thisMachine(dev array.Device) machine {
+func thisMachine(device string) machine {
 	blas := array.BLASInfo()
-	m := machine{BLAS: blas.Name, Kernels: blas.Core, SIMD: "none", Device: dev.Name(), Version: version()}
+	m := machine{BLAS: blas.Name, Kernels: blas.Core, SIMD: "none", Device: device, Version: version()}
 	if blas.Version != "" {
 		m.BLAS += " " + blas.Version
 	}
@@ -169,7 +169,7 @@ func differentFlags(was, is map[string][]string) string {
 		return fmt.Sprintf("%q", strings.Join(values, ","))
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if name != "memory" && !slices.Equal(was[name], is[name]) {
+		if !slices.Equal(was[name], is[name]) {
 			return fmt.Sprintf("it was begun with --%s %s, expected %s", name, given(was[name]), given(is[name]))
 		}
 	}
@@ -237,7 +237,12 @@ func (h shardHeader) setFlags(cmd *cobra.Command, moved map[string]string) error
 			return err
 		}
 	}
-	return set("device", []string{h.Machine.Device})
+	if err := set("device", []string{h.Machine.Device}); err != nil {
+		return err
+	}
+	(&cobra.Command{Use: "surepipe"}).AddCommand(cmd)
+	keepCommandLine(cmd)
+	return nil
 }
 
 // continues is true of the same shard of the same run, on a machine that gives the same bits.

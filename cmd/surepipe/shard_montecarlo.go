@@ -139,7 +139,7 @@ func (o *monteCarloFlags) runShard(cmd *cobra.Command, m *monteCarlo, whole logH
 	}
 	p := partOf(s, sampleUnit, m.part.end)
 	p.From, p.Samples = m.first, m.count
-	h := shardHeader{Shard: p, Machine: thisMachine(m.job.dev), Whole: text, run: shardedSamples{whole}}
+	h := shardHeader{Shard: p, Machine: thisMachine(m.job.device()), Whole: text, run: shardedSamples{whole}}
 	if o.y != "" {
 		if h.Samples, err = fileHash(o.y); err != nil {
 			return err

@@ -101,7 +101,7 @@ func (r *runJob) shardHeader() (h shardHeader, path string, err error) {
 	if err != nil {
 		return h, "", err
 	}
-	h = shardHeader{Shard: partOf(s, probeUnit, run.Plan.Probes), Machine: thisMachine(r.dev), run: shardedProbes{run}}
+	h = shardHeader{Shard: partOf(s, probeUnit, run.Plan.Probes), Machine: thisMachine(r.device()), run: shardedProbes{run}}
 	h.Flags, h.Files = givenFlags(r.cmd)
 	h.Whole, err = json.Marshal(run)
 	return h, s.File(r.f.jsonl), err
@@ -308,7 +308,7 @@ func (r shardedProbes) merge(f *mergeFlags, cmd *cobra.Command, set *shards) err
 	if err != nil {
 		return err
 	}
-	here := shardHeader{Flags: set.of.Flags, Fit: set.of.Fit, Machine: thisMachine(j.dev), run: shardedProbes{h}}
+	here := shardHeader{Flags: set.of.Flags, Fit: set.of.Fit, Machine: thisMachine(j.device()), run: shardedProbes{h}}
 	why := here.run.differs(here, set.of)
 	if machine := here.Machine.differs(set.of.Machine); why == "" && machine != "" && !f.mixed {
 		why = "the machine has " + machine

@@ -70,7 +70,7 @@ func (s *sweepRun) computeShard() error {
 	bounds := s.header.chains()
 	p := partOf(shard, chainUnit, len(bounds)-1)
 	first, end := bounds[p.First], bounds[p.First+p.N]
-	h := shardHeader{Shard: p, Machine: thisMachine(s.job.dev), Flags: s.flags, Files: s.files, Whole: whole, run: run}
+	h := shardHeader{Shard: p, Machine: thisMachine(s.job.device()), Flags: s.flags, Files: s.files, Whole: whole, run: run}
 	stderr := s.cmd.ErrOrStderr()
 	warn := func(text string) { fmt.Fprintln(stderr, "surepipe: "+text) }
 	var known []sweepLine
@@ -334,9 +334,10 @@ func (r shardedSweep) unrefined(f *mergeFlags, cmd *cobra.Command, set *shards, 
 	if err := set.of.setFlags(sweep, set.of.Files); err != nil {
 		return nil, nil, usagef("%s: %w", set.files[set.of.Shard.Index].path, err)
 	}
+	sweep.SetErr(cmd.ErrOrStderr())
 	flags.asJSON, flags.csv, flags.plot, flags.coefficients = true, f.csv, f.figures.plot, coefficientFlags{}
 	flags.criterion, flags.alo, flags.axes = r.Criterion, r.ALO, r.axes
-	report := &sweepReport{bar: newProgress(cmd), cmd: cmd, f: flags, about: known[0].result, total: len(known), hasLoss: known[0].Loss != nil, known: known}
+	report := &sweepReport{bar: newProgress(cmd), cmd: sweep, f: flags, about: known[0].result, hash: r.Data, total: len(known), hasLoss: known[0].Loss != nil, known: known}
 	options := pipeline.SweepOptions{Criterion: r.Criterion, Rule: flags.rule, Sigma2RelStdErr: r.Sigma2RelStdErr, Options: pipeline.Options{Sigma2: r.Sigma2}}
 	for _, line := range known {
 		options.Known = append(options.Known, flags.valueOf(line))

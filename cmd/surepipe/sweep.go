@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,14 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
 	"surepipe/problems"
 	"surepipe/prox"
 	"surepipe/risk"
-	"surepipe/solve"
 	"surepipe/verify"
 )
 
@@ -270,7 +267,7 @@ func (f *sweepFlags) openSweep(cmd *cobra.Command) (_ *sweepRun, err error) {
 		return nil, err
 	}
 	if s.file, err = f.readData(); err != nil {
-		dev.Close()
+		f.closeDevices(dev)
 		return nil, err
 	}
 	s.bar = newProgress(cmd)
@@ -320,7 +317,7 @@ func (s *sweepRun) warn() {
 
 // report is a report of the sweep's points to out.
 func (s *sweepRun) report(out io.Writer) *sweepReport {
-	r := &sweepReport{bar: s.bar, cmd: s.cmd, out: out, f: s.f, job: s.job, about: s.f.result(s.job), data: s.file.Data, total: 1, hasLoss: s.file.Mu != nil}
+	r := &sweepReport{bar: s.bar, cmd: s.cmd, out: out, f: s.f, job: s.job, about: s.f.result(s.job), hash: s.header.Data, data: s.file.Data, total: 1, hasLoss: s.file.Mu != nil}
 	for _, axis := range s.grid {
 		r.total *= len(axis)
 	}
@@ -404,22 +401,30 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, j *job, data problems.Data) (fami
 	if j.box != nil {
 		return j.family(f.axes), f.sweepOptions(cmd, j, data)
 	}
-	family = pipeline.Family{
-		Problem: j.problem.Solve(), Solver: j.solver.Name(), Settings: j.options,
-		Regularizer: func(swept []float64) (prox.Prox, error) {
-			w := weights(j.problem)
-			for a, axis := range f.axes {
-				w[axis.name] = swept[a]
-			}
-			return j.problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
-		},
+	family = f.family(&j.instance)
+	for i := range j.others {
+		family.Others = append(family.Others, f.family(&j.others[i]))
 	}
 	return family, f.sweepOptions(cmd, j, data)
 }
 
+// family is the family of estimators on a device.
+func (f *sweepFlags) family(on *instance) pipeline.Family {
+	return pipeline.Family{
+		Problem: on.problem.Solve(), Solver: on.solver.Name(), Settings: on.options,
+		Regularizer: func(swept []float64) (prox.Prox, error) {
+			w := weights(on.problem)
+			for a, axis := range f.axes {
+				w[axis.name] = swept[a]
+			}
+			return on.problem.Reweighted(w["lambda"], w["lambda2"], w["gamma"])
+		},
+	}
+}
+
 // sweepOptions are those of the sweep and of its points.
 func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *job, data problems.Data) pipeline.SweepOptions {
-	o := pipeline.SweepOptions{Criterion: f.criterion, Rule: f.rule, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
+	o := pipeline.SweepOptions{Lost: lost(cmd), Criterion: f.criterion, Rule: f.rule, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
 		Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || f.plot != "" && j.problem.Signal != nil || f.intercept || f.coefficients.wanted()) && j.box == nil, Logger: f.logger(cmd),
 	}}
@@ -436,49 +441,6 @@ func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *job, data problems.Data
 		o.Queries, o.TraceError = 0, f.traceError
 	}
 	return o
-}
-
-// chainOf is the number of points in a chain of warm starts, 0 for a whole row.
-func (f *sweepFlags) chainOf(solver string) int {
-	if e, _ := solve.Lookup(solver); e.Path && f.chain == 0 {
-		return 0
-	}
-	return cmp.Or(f.chain, pipeline.DefaultChain)
-}
-
-// header returns the first line of the sweep's JSON.
-func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
-	h := sweepHeader{
-		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, LossName: aboutLoss(j.problem).LossName, HuberDelta: j.problem.Loss.Delta, Intercept: f.intercept, Standardize: f.table.standardize, Effects: f.effects.Names(), Sigma2: j.sigma2, execResult: j.execResult(f.exec.line), Solver: j.name(), Derivative: f.derivative,
-		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
-		Chain: f.chainOf(j.name()), Refine: f.refine, Verify: f.verify,
-		Data: dataHash(data), Device: j.dev.Name(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),
-	}
-	if f.queries.auto {
-		h.TraceError = f.traceError
-	}
-	if f.estimate != nil {
-		h.Sigma2Method, h.Sigma2RelStdErr = f.estimate.Method, f.estimate.RelStdErr
-	}
-	if j.box != nil {
-		h.Derivative = f.exec.divergence
-	}
-	fixed := weights(j.problem)
-	for _, axis := range f.axes {
-		h.Grid = append(h.Grid, sweepGrid{axis.name, axis.values[0], axis.values[len(axis.values)-1], len(axis.values)})
-		fixed[axis.name] = math.NaN()
-	}
-	h.Lambda, h.Lambda2, h.Gamma = weightOrNil(fixed["lambda"]), weightOrNil(fixed["lambda2"]), weightOrNil(fixed["gamma"])
-	return h
-}
-
-// weightOrNil is nil for NaN, which stands for a weight that the problem does not have.
-func weightOrNil(v float64) *number {
-	if math.IsNaN(v) {
-		return nil
-	}
-	n := number(v)
-	return &n
 }
 
 // weightsOf are the swept weights of a line.

@@ -12,8 +12,11 @@ import (
 	"os"
 	"slices"
 
+	"surepipe/array"
 	"surepipe/pipeline"
+	"surepipe/problems"
 	"surepipe/risk"
+	"surepipe/solve"
 )
 
 // sweepHeader is the first line of a sweep's JSON: everything that its results depend on. A sweep
@@ -83,6 +86,49 @@ func (l sweepLine) trusted() bool {
 
 // doubted says that --verify disagrees.
 func (r result) doubted() bool { return r.Verification != nil && !r.Verification.Passed() }
+
+// chainOf is the number of points in a chain of warm starts, 0 for a whole row.
+func (f *sweepFlags) chainOf(solver string) int {
+	if e, _ := solve.Lookup(solver); e.Path && f.chain == 0 {
+		return 0
+	}
+	return cmp.Or(f.chain, pipeline.DefaultChain)
+}
+
+// header returns the first line of the sweep's JSON.
+func (f *sweepFlags) header(j *job, data problems.Data) sweepHeader {
+	h := sweepHeader{
+		Sweep: true, Criterion: f.criterion, ALO: f.alo, targetsResult: targetsOf(j.problem, j.sigma2), Problem: j.problem.Name, LossName: aboutLoss(j.problem).LossName, HuberDelta: j.problem.Loss.Delta, Intercept: f.intercept, Standardize: f.table.standardize, Effects: f.effects.Names(), Sigma2: j.sigma2, execResult: j.execResult(f.exec.line), Solver: j.name(), Derivative: f.derivative,
+		Trace: f.trace, Queries: f.queries.String(), Seed: f.seed, Tol: f.tol, MaxIter: f.maxIter,
+		Chain: f.chainOf(j.name()), Refine: f.refine, Verify: f.verify,
+		Data: dataHash(data), Device: j.device(), BLAS: fmt.Sprint(array.BLASInfo()), Version: version(),
+	}
+	if f.queries.auto {
+		h.TraceError = f.traceError
+	}
+	if f.estimate != nil {
+		h.Sigma2Method, h.Sigma2RelStdErr = f.estimate.Method, f.estimate.RelStdErr
+	}
+	if j.box != nil {
+		h.Derivative = f.exec.divergence
+	}
+	fixed := weights(j.problem)
+	for _, axis := range f.axes {
+		h.Grid = append(h.Grid, sweepGrid{axis.name, axis.values[0], axis.values[len(axis.values)-1], len(axis.values)})
+		fixed[axis.name] = math.NaN()
+	}
+	h.Lambda, h.Lambda2, h.Gamma = weightOrNil(fixed["lambda"]), weightOrNil(fixed["lambda2"]), weightOrNil(fixed["gamma"])
+	return h
+}
+
+// weightOrNil is nil for NaN, which stands for a weight that the problem does not have.
+func weightOrNil(v float64) *number {
+	if math.IsNaN(v) {
+		return nil
+	}
+	n := number(v)
+	return &n
+}
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (x *number) UnmarshalJSON(text []byte) error {

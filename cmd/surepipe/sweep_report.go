@@ -27,6 +27,7 @@ type sweepReport struct {
 	f       *sweepFlags
 	job     *job   // nil where only the lines are known
 	about   result // what all points share
+	hash    string // of the data
 	data    problems.Data
 	best    pipeline.Risk // of the estimate that is written and drawn
 	total   int           // points of the grid
@@ -245,7 +246,7 @@ func (r *sweepReport) writeFiles(chosen pipeline.SweepPoint, s sweepSummary, c c
 		first = cmp.Or(first, c.writeCSV(f.coefficients.csv))
 	}
 	if f.plot != "" {
-		first = cmp.Or(first, figure.Save(f.plot, r.figure(s), provenance(r.cmd, r.data)...))
+		first = cmp.Or(first, figure.Save(f.plot, r.figure(s), provenance(r.cmd, r.hash)...))
 	}
 	return first
 }
