@@ -47,6 +47,10 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	}
 	p.Targets = s.targets(length(a.rows), length(a.cols)).of(s.lossOf(data)).ofNoise(s.Noise())
 	measured := a
+	if b.signals(a) {
+		p.Signal, p.SignalShape = linops.Identity(length(a.cols)), a.cols
+		_, p.SignalComplex = s.operator.complexSides()
+	}
 	if s.synthesis != nil {
 		w, err := b.operator(s.synthesis, a.cols, nil)
 		if err != nil {

@@ -94,6 +94,12 @@ func (b *specBuilder) behind(cols []int, averages []int) ([]*penalty, error) {
 	return all, nil
 }
 
+// signals reports whether b is itself what is looked for: where a penalty behind an operator takes the
+// place of a synthesis, and the observations are those of a device, not of a regression.
+func (b *specBuilder) signals(a built) bool {
+	return b.Spec.terms != nil && b.Spec.synthesis == nil && b.Spec.operator.matrix == nil && !linops.StructureOf(a.op).Identity
+}
+
 // checkTerms rejects what a specification with terms cannot have.
 func (b *specBuilder) checkTerms(data Data) error {
 	if len(b.terms) == 0 {
