@@ -32,6 +32,7 @@
 //	NewCoils            s_c ∘ b for the complex sensitivities s_c of coils
 //	NewChannels         sum_j M_ij b_j of channels b_j
 //	NewComplex          A of the real and of the imaginary part
+//	NewInterleaved      A of each of k interleaved vectors, such as channels
 //
 // DCT and Wavelet analyze: the Adjoint of one is its inverse, which maps coefficients to signals.
 // Complex numbers are pairs of real ones, side by side: a complex vector of length n is one of R^{2n}.

@@ -136,6 +136,15 @@ func TestComplexActsOnBothParts(t *testing.T) {
 			}
 			return x.At(i/2, j/2)
 		})
+		three := must(NewInterleaved(dev, inner, 3))
+		defer three.Release()
+		isConforming(t, dev, "interleaved dense", three)
+		isMatrix(t, dev, "interleaved dense", three, 1e-15, func(i, j int) float64 {
+			if i%3 != j%3 {
+				return 0
+			}
+			return x.At(i/3, j/3)
+		})
 		wavelet := must(NewComplex(dev, must(NewWavelet2D(4, 8, "db2", 1))))
 		defer wavelet.Release()
 		isConforming(t, dev, "complex wavelet", wavelet)

@@ -232,60 +232,6 @@ var coilsOperator = operatorKind{
 	},
 }
 
-var complexOperator = operatorKind{
-	name:  "complex",
-	forms: []form{{"complex: OPERATOR", "a real operator, of the real and of the imaginary part of a complex array"}},
-	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
-		if err := s.required(n.node, args, "an operator, as in complex: {wavelet: {family: db4, levels: 4}}"); err != nil {
-			return nil, err
-		}
-		n.complexOut, n.complexIn = true, true
-		child, err := s.parseOperator(args)
-		n.children = []*operatorNode{child}
-		return func(b *specBuilder, rows, cols []int) (built, error) {
-			if rows, err = realShape(rows); err != nil {
-				return built{}, err
-			}
-			if cols, err = realShape(cols); err != nil {
-				return built{}, err
-			}
-			a, err := b.operator(child, rows, cols)
-			if err != nil {
-				return built{}, err
-			}
-			op, err := linops.NewComplex(b.dev, a.op)
-			if err != nil {
-				return built{}, trim(err)
-			}
-			b.p.own(op.Release)
-			return built{
-				op: op, rows: append(slices.Clone(a.rows), 2), cols: append(slices.Clone(a.cols), 2),
-				rowAverages: bothParts(a.rowAverages), colAverages: bothParts(a.colAverages),
-			}, nil
-		}, err
-	},
-}
-
-// realShape is the shape of the real parts of a complex array; nil where it is not known.
-func realShape(shape []int) ([]int, error) {
-	if shape == nil {
-		return nil, nil
-	}
-	last := len(shape) - 1
-	if last < 1 || shape[last] != 2 {
-		return nil, fmt.Errorf("complex acts on an array of shape %s, expected one of complex numbers, whose last axis has 2 entries, the real and the imaginary part", formatShape(shape))
-	}
-	return shape[:last], nil
-}
-
-// bothParts are the places of the real and imaginary parts of complex numbers.
-func bothParts(places []int) (both []int) {
-	for _, j := range places {
-		both = append(both, 2*j, 2*j+1)
-	}
-	return both
-}
-
 // complexSides reports whether the output and the input of the operator are arrays of complex
 // numbers.
 func (n *operatorNode) complexSides() (out, in bool) {

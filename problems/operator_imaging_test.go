@@ -187,6 +187,8 @@ func TestScannersRefuseWhatDoesNotFit(t *testing.T) {
 		{"operator: {projection: {angles: 3, source: 1, detector: 1}}\nregularizer: {l1: 1}", "belong to geometry: fan", []dataio.Array{sinogram}},
 		{"operator: {projection: {angles: 3, geometry: fan, source: 1, detector: 1}}\nregularizer: {l1: 1}", "the source is at a distance of 1", []dataio.Array{sinogram}},
 		{"operator: {projection: {angles: 3}}\nregularizer: {complex-l1: 1}", "complex-l1 of b of shape (4, 4)", []dataio.Array{sinogram}},
+		{"operator: {each-channel: identity}\nregularizer: {l1: 1}", "each-channel acts on an array of shape (9,)", []dataio.Array{{Name: "y", Shape: []int{9}, Data: make([]float64, 9)}}},
+		{"operator: {convolution: {gaussian: 1, boundary: circular}}\nregularizer: {l1: 1}", "each-channel: {convolution: ...}", []dataio.Array{{Name: "y", Shape: []int{3, 4, 3}, Data: make([]float64, 36)}}},
 		{"operator: {complex: identity}\nregularizer: {l1: 1}", "complex acts on an array of shape (3, 4)", []dataio.Array{sinogram}},
 		{"operator: {product: [{fourier: {mask: mask}}, {coils: mask}]}\nregularizer: {l1: 1}", "expected complex sensitivities (c, m, n)", []dataio.Array{mask, y}},
 	} {

@@ -47,14 +47,8 @@ func (s *Spec) build(p *Problem, data Data, hyper Hyper) error {
 	}
 	p.Targets = s.targets(length(a.rows), length(a.cols)).of(s.lossOf(data)).ofNoise(s.Noise())
 	measured := a
-	if s.synthesis != nil {
-		w, err := b.operator(s.synthesis, a.cols, nil)
-		if err != nil {
-			return err
-		}
-		p.Signal, p.SignalShape = w.op, a.cols
-		_, p.SignalComplex = s.operator.complexSides()
-		a = multiply([]built{a, w})
+	if a, err = b.signal(a); err != nil {
+		return err
 	}
 	if a, measured, err = b.whitened(a, measured); err != nil {
 		return err

@@ -52,6 +52,7 @@ func init() {
 		fourierOperator,
 		coilsOperator,
 		complexOperator,
+		eachChannelOperator,
 		adjointOperator,
 		scaleOperator,
 		productOperator,
@@ -150,6 +151,9 @@ func grid(n *operatorNode, shape []int) (rows, cols int, image bool, err error) 
 		return 1, shape[0], false, nil
 	case 2:
 		return shape[0], shape[1], true, nil
+	}
+	if len(shape) == 3 && shape[2] <= mostChannels {
+		return 0, 0, false, fmt.Errorf("%s of an array of shape %s, expected a sequence or an image; of an image in colours, each-channel: {%s: ...}", n.kind, formatShape(shape), n.kind)
 	}
 	return 0, 0, false, fmt.Errorf("%s of an array of shape %s, expected a sequence or an image", n.kind, formatShape(shape))
 }

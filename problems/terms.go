@@ -94,6 +94,24 @@ func (b *specBuilder) behind(cols []int, averages []int) ([]*penalty, error) {
 	return all, nil
 }
 
+// signal says what is looked for, and returns A: the observations a of what a synthesis makes of b, or
+// of b itself, where a penalty behind an operator takes its place and a is not a regression.
+func (b *specBuilder) signal(a built) (built, error) {
+	_, isComplex := b.Spec.operator.complexSides()
+	switch {
+	case b.Spec.synthesis != nil:
+		w, err := b.operator(b.Spec.synthesis, a.cols, nil)
+		if err != nil {
+			return built{}, err
+		}
+		b.p.Signal, b.p.SignalShape, b.p.SignalComplex = w.op, a.cols, isComplex
+		return multiply([]built{a, w}), nil
+	case b.Spec.terms != nil && b.Spec.operator.matrix == nil && !linops.StructureOf(a.op).Identity:
+		b.p.Signal, b.p.SignalShape, b.p.SignalComplex = linops.Identity(length(a.cols)), a.cols, isComplex
+	}
+	return a, nil
+}
+
 // checkTerms rejects what a specification with terms cannot have.
 func (b *specBuilder) checkTerms(data Data) error {
 	if len(b.terms) == 0 {

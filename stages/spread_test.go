@@ -10,13 +10,17 @@ import (
 
 // A large spread of leave-one-out is told, and is no reason to doubt the other numbers.
 func TestFewObservationsAreTold(t *testing.T) {
+	// A perfect fit to counts has a loss of its own, to a class none.
+	poisson := &stages.LossTerms{Name: "poisson", Value: -60, Deviance: 40, Likelihood: true}
+	logistic := &stages.LossTerms{Name: "logistic", Value: 20, Deviance: 40, Likelihood: true}
 	for _, c := range []struct {
-		spread float64
-		told   bool
-	}{{0.2, false}, {0.7, true}} {
-		r := stages.Risk{D: 20, Sigma2: 1}
+		alo, spread float64
+		loss        *stages.LossTerms
+		told        bool
+	}{{3, 0.2, nil, false}, {3, 0.7, nil, true}, {3, 0.2, logistic, false}, {3, 0.7, logistic, true}, {-1, 0.2, poisson, false}, {1, 0.7, poisson, false}} {
+		r := stages.Risk{D: 20, Sigma2: 1, LossTerms: c.loss}
 		r.Converged = true
-		r.Criteria = risk.Criteria{ALO: 3, ALOStdErr: 3 * c.spread}
+		r.Criteria = risk.Criteria{ALO: c.alo, ALOStdErr: 3 * c.spread}
 		told := slices.ContainsFunc(r.Warnings(), func(w stages.Warning) bool { return w.Code == stages.FewObservations })
 		without := r
 		without.ALOStdErr = 0

@@ -124,7 +124,7 @@ func (r *Risk) Warnings() []Warning {
 	if r.ALOErr != nil {
 		add(NoLeaveOneOut, "there is no leave-one-out: %v", r.ALOErr)
 	}
-	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); spread > mostSpread*r.ALO {
+	if spread := math.Sqrt(max(r.ALOStdErr*r.ALOStdErr-r.ALOProbesErr*r.ALOProbesErr, 0)); r.fromZero() && spread > mostSpread*r.ALO {
 		other := "; compare gcv"
 		if r.LossTerms != nil {
 			other = ""
@@ -136,6 +136,14 @@ func (r *Risk) Warnings() []Warning {
 		add(Interpolates, "the fit reproduces y, with a deviance of %.2g for %d observations: the %s loss then has next to no curvature, b is large and ill-determined, and leave-one-out is not reliable; raise the weight of the regularizer", t.Deviance, r.D, t.Name)
 	}
 	return all
+}
+
+// fromZero reports whether the loss of a perfect fit is 0 at every observation. Where it is not, as with a
+// negative log-likelihood of counts without terms of y alone, the losses vary from one observation to the next
+// at the best fit too, and their mean may be negative.
+func (r *Risk) fromZero() bool {
+	t := r.LossTerms
+	return t == nil || math.Abs(2*t.Value-t.Deviance) <= 1e-9*t.Deviance
 }
 
 // inaccuracy is the bound of the error of mu_hat, as a share of the size of the noise, up to which

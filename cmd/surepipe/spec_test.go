@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -194,11 +195,18 @@ func TestExamplesRunOnTheirData(t *testing.T) {
 		// SURE does not ask that mu be in the range of A.
 		{"deblur", []string{"--data", image, "--sigma2", "0.0025", "--lambda", "0.05", "--tol", "1e-4"}},
 		{"inpaint", []string{"--y", image, "--mu", image, "--sigma2", "0.0025", "--tol", "1e-4"}},
+		{"tv-deblur", []string{"--data", image, "--sigma2", "0.0025", "--lambda", "0.02"}},
+		{"tv-inpaint", []string{"--y", image, "--mu", image, "--sigma2", "0.0025", "--lambda", "0.05"}},
 		{"slope", []string{"--data", regression}},
 		{"group-lasso", []string{"--data", regression}},
 		{"lasso-csv", []string{"--data", csv, "--response", "response", "--mu", truth}},
 	} {
-		o := object(t, append([]string{"run", "--spec", example(t, dir, c.name), "--trace", "hutchinson"}, c.args...)...)
+		out := filepath.Join(dir, "signal.npy")
+		o := object(t, append([]string{"run", "--spec", example(t, dir, c.name), "--trace", "hutchinson", "--out", out}, c.args...)...)
+		// The signal is the whole image, and not what was observed of it.
+		if signal := readOnly(t, out); strings.HasPrefix(c.name, "tv-") && !slices.Equal(signal.Shape, mu.Shape) {
+			t.Errorf("%s: the signal has shape %v, expected %v", c.name, signal.Shape, mu.Shape)
+		}
 		sure, loss, bar := o["sure"].(float64), o["loss"].(float64), o["sure_stderr"].(float64)
 		// The trace adds its own error, and an estimated sigma2 the shift that the help gives.
 		trace := 2 * o["sigma2"].(float64) * o["divergence_stderr"].(float64)
