@@ -50,15 +50,7 @@ const (
 const overRelaxation = 1.6
 
 func newAlternating(ctx context.Context, p Problem, o Options) (Method, error) {
-	bound, err := normBound(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	k, err := normOfK(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	system, err := newPenalized(ctx, p, o.Tol)
+	bound, k, err := norms(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +58,7 @@ func newAlternating(ctx context.Context, p Problem, o Options) (Method, error) {
 	if bound > 0 {
 		eta = k / bound / 8 // ||K||^2 is 8 for images, where eta = 1/||A||^2 is about right
 	}
-	return &alternating{p: p, system: system, bound: bound, eta: eta}, nil
+	return &alternating{p: p, system: newPenalized(p, k, o.Tol), bound: bound, eta: eta}, nil
 }
 
 // Name is "admm".

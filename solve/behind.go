@@ -185,7 +185,7 @@ func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
 	rounding := Roundings * epsilon * c.stick.Norm * bNorm * (c.stick.Y + c.stick.Norm*bNorm)
 	optimality, bound := 2*math.Max(gap-rounding, 0)/(size*size), c.stick.errorOf(gap, zNorm, bNorm)
 	if math.IsInf(gap, 1) || math.IsNaN(gap) {
-		residual, err := c.conditions(p, u, eNorm)
+		residual, err := c.conditions(ctx, p, u, eNorm)
 		if err != nil {
 			return err
 		}
@@ -217,11 +217,11 @@ func gapBehind(r prox.Structure, kb, u array.Batch, z, missing float64) float64 
 }
 
 // conditions is the residual of the optimality conditions.
-func (c *watch) conditions(p Problem, u array.Batch, e float64) (float64, error) {
+func (c *watch) conditions(ctx context.Context, p Problem, u array.Batch, e float64) (float64, error) {
 	dev := c.kb.Device()
 	norm, k := c.stick.Norm, c.norm2K
 	if k == 0 {
-		n, err := normOfK(context.Background(), p)
+		n, err := normOfK(ctx, p)
 		if err != nil {
 			return 0, err
 		}
@@ -253,6 +253,15 @@ func normOfK(ctx context.Context, p Problem) (float64, error) {
 	return 0, fmt.Errorf("solve: ||K||^2 is %g, out of range: rescale the operator behind which r stands", n.Upper())
 }
 
+// norms are upper bounds of ||A||^2 and ||K||^2.
+func norms(ctx context.Context, p Problem) (a, k float64, err error) {
+	if a, err = normBound(ctx, p); err != nil {
+		return 0, 0, err
+	}
+	k, err = normOfK(ctx, p)
+	return a, k, err
+}
+
 // Multiplier returns, for a problem with K, the u of least norm with
 //
 //	K* u = A* (y - A b),
@@ -280,18 +289,11 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 		p.Device.Mul(z, y, root)
 		p.A, y, p.Loss = newWeightedRows(p.A, root, host, nil), z, nil
 	}
-	bound, err := normBound(ctx, p)
+	bound, k, err := norms(ctx, p)
 	if err != nil {
 		return array.Batch{}, err
 	}
-	k, err := normOfK(ctx, p)
-	if err != nil {
-		return array.Batch{}, err
-	}
-	s, err := newPenalized(ctx, p, DefaultTol)
-	if err != nil {
-		return array.Batch{}, err
-	}
+	s := newPenalized(p, k, DefaultTol)
 	defer s.release()
 	_, dim := p.A.Dims()
 	q, _ := p.K.Dims()

@@ -81,30 +81,26 @@ const (
 // than none, for what it costs.
 const worthwhile = 4
 
-func newPenalized(ctx context.Context, p Problem, tol float64) (*penalized, error) {
+// newPenalized is given a bound of ||K||^2.
+func newPenalized(p Problem, normK2, tol float64) *penalized {
 	s := &penalized{
-		p: p, a: linops.StructureOf(p.A), k: linops.StructureOf(p.K),
+		p: p, normK2: normK2, a: linops.StructureOf(p.A), k: linops.StructureOf(p.K),
 		tol:      math.Min(math.Max(1e-3*tol, tightestSystem), loosestSystem),
 		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{},
 	}
 	i := slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })
 	s.how, s.closed, s.choice = penalizedRules[i].how, penalizedRules[i].closed, Choice{"system", penalizedRules[i].chosen, penalizedRules[i].reason}
 	if s.closed {
-		return s, nil
+		return s
 	}
 	s.onConstants(p)
-	k, err := normOfK(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	s.normK2 = k
 	if s.a.ColumnNorms2 != nil {
 		s.a2 = s.a.ColumnNorms2()
 	}
 	if s.k.ColumnNorms2 != nil {
 		s.k2 = s.k.ColumnNorms2()
 	}
-	return s, nil
+	return s
 }
 
 func (s *penalized) release() {

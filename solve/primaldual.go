@@ -56,11 +56,7 @@ func newPrimalDual(ctx context.Context, p Problem, _ Options) (Method, error) {
 		return nil, fmt.Errorf("solve: primal-dual supports only quadratic losses; use ista or fista")
 	}
 	p = p.withK()
-	bound, err := normBound(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	k, err := normOfK(ctx, p)
+	bound, k, err := norms(ctx, p)
 	if err != nil {
 		return nil, err
 	}
