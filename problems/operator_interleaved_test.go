@@ -42,11 +42,8 @@ func solved(t *testing.T, text string, y dataio.Array) (mu []float64, divergence
 		t.Fatal(err)
 	}
 	defer sol.Release()
-	unit := make([]float64, d*d)
-	for i := range d {
-		unit[i*d+i] = 1
-	}
-	dev.Upload(eye, unit)
+	dev.Fill(eye, 0)
+	dev.Fill(eye.Diagonal(), 1)
 	if err := sol.Linearization.Images(context.Background(), images, eye, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,7 @@ var complexL1Regularizer = regularizerKind{
 	forms: []form{{"complex-l1: {weight: W, unpenalized: averages}", "W sum_j |b_j| of complex b_j, pairs of real and imaginary part: groups of two, shrunk in\n" +
 		"absolute value with their phase kept"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
-		f, err := s.arguments(n, args, "weight", "unpenalized")
-		if err != nil {
-			return nil, err
-		}
-		w, err := s.weight(n, f.nodes["weight"], "weight", false, false)
+		f, w, err := s.weighted(n, args, "weight", "unpenalized")
 		if err != nil {
 			return nil, err
 		}

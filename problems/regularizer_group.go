@@ -31,11 +31,7 @@ var groupLinfRegularizer = regularizerKind{
 // parseGroup is the parser of a sum of norms of groups. dual is the dual norm of one group.
 func parseGroup(newProx func(array.Device, int, float64, [][]int, []float64) (prox.Prox, error), dual func([]float64) float64) func(*Spec, *regularizerNode, *yaml.Node) (regularizerBuild, error) {
 	return func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
-		f, err := s.arguments(n, args, "weight", "groups", "size", "weights")
-		if err != nil {
-			return nil, err
-		}
-		w, err := s.weight(n, f.nodes["weight"], "weight", false, false)
+		f, w, err := s.weighted(n, args, "weight", "groups", "size", "weights")
 		if err != nil {
 			return nil, err
 		}

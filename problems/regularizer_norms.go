@@ -17,11 +17,7 @@ var l1Regularizer = regularizerKind{
 	name:  "l1",
 	forms: []form{{"l1: {weight: W, weights: w, unpenalized: [0] or averages}", "W sum_j w_j |b_j|"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
-		f, err := s.arguments(n, args, "weight", "weights", "unpenalized")
-		if err != nil {
-			return nil, err
-		}
-		w, err := s.weight(n, f.nodes["weight"], "weight", false, false)
+		f, w, err := s.weighted(n, args, "weight", "weights", "unpenalized")
 		if err != nil {
 			return nil, err
 		}
@@ -290,11 +286,7 @@ var nuclearRegularizer = regularizerKind{
 	name:  "nuclear",
 	forms: []form{{"nuclear: {weight: W, shape: [m, n]}", "W ||B||_*"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
-		f, err := s.arguments(n, args, "weight", "shape")
-		if err != nil {
-			return nil, err
-		}
-		w, err := s.weight(n, f.nodes["weight"], "weight", false, false)
+		f, w, err := s.weighted(n, args, "weight", "shape")
 		if err != nil {
 			return nil, err
 		}

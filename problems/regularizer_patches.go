@@ -20,11 +20,7 @@ var localLowRankRegularizer = regularizerKind{
 	forms: []form{{"local-low-rank: {weight: W, patch: 8, stride: 4}", "singular value thresholding in all patches of 8 x 8 pixels of a series (f, h, w), matrices of\n" +
 		"frames x pixels, averaged over the (patch/stride)^2 tilings by patches; stride: 8 is one\ntiling, W sum_k ||B_k||_*. Patches at the borders may be smaller, with a smaller threshold"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
-		f, err := s.arguments(n, args, "weight", "patch", "stride")
-		if err != nil {
-			return nil, err
-		}
-		w, err := s.weight(n, f.nodes["weight"], "weight", false, false)
+		f, w, err := s.weighted(n, args, "weight", "patch", "stride")
 		if err != nil {
 			return nil, err
 		}

@@ -167,6 +167,16 @@ func (s *Spec) weight(n *regularizerNode, v *yaml.Node, what string, zero, finit
 	return e, nil
 }
 
+// weighted reads the arguments of a regularizer whose first key, weight, is a positive weight, which may be
+// inf.
+func (s *Spec) weighted(n *regularizerNode, args *yaml.Node, keys ...string) (f section, w weightExpr, err error) {
+	if f, err = s.arguments(n, args, keys...); err != nil {
+		return section{}, weightExpr{}, err
+	}
+	w, err = s.weight(n, f.nodes["weight"], "weight", false, false)
+	return f, w, err
+}
+
 // arguments reads the arguments of a regularizer: a mapping, or a single value, which stands for
 // the first key.
 func (s *Spec) arguments(n *regularizerNode, args *yaml.Node, keys ...string) (section, error) {

@@ -104,16 +104,21 @@ func (j *Job) matrix() hutch.Matrix {
 		return m
 	}
 	closed := l.Closed()
-	m.Forms = func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
-		if j.early && closed.Images(dst, v) {
+	shown := func(dst, v array.Batch, left []float64) bool {
+		ok := j.early && closed.Images(dst, v)
+		if ok {
 			clear(left)
+		}
+		return ok
+	}
+	m.Forms = func(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
+		if shown(dst, v, left) {
 			return dst.Device().Err()
 		}
 		return l.Forms(ctx, dst, v, share, left)
 	}
 	m.Images = func(ctx context.Context, dst, v array.Batch, left []float64) error {
-		if j.early && closed.Images(dst, v) {
-			clear(left)
+		if shown(dst, v, left) {
 			return dst.Device().Err()
 		}
 		return l.Images(ctx, dst, v, left)

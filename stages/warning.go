@@ -55,9 +55,13 @@ const CloseMargin = 100
 // about leave-one-out, sigma2 or the step of differences.
 func (r *Risk) Trusted() bool {
 	for _, w := range r.Warnings() {
-		switch {
-		case w.Code == NearBoundary || w.Code == NoLeaveOneOut || w.Code == FewObservations || w.Code == Interpolates || w.Code == Sigma2TooLarge || w.Code == LargeStep:
-		case w.Code != Ambiguous || r.ambiguity() > 1:
+		switch w.Code {
+		case NearBoundary, NoLeaveOneOut, FewObservations, Interpolates, Sigma2TooLarge, LargeStep:
+		case Ambiguous:
+			if r.ambiguity() > 1 {
+				return false
+			}
+		default:
 			return false
 		}
 	}

@@ -26,17 +26,12 @@ func (s *Set) Map(name string) (*stored.Matrix, error) {
 	if err != nil {
 		return nil, fmt.Errorf("array %q %w", name, err)
 	}
-	r, err := s.Open(name)
+	r, err := s.openMatrix(name)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	switch {
-	case r.complex:
-		return nil, r.complexError()
-	case len(r.shape) != 2:
-		return nil, r.ShapeError("(d, p)")
-	case r.dtype.kind != 'f' || r.dtype.size < 4 || r.dtype.text[0] == '>':
+	if r.dtype.kind != 'f' || r.dtype.size < 4 || r.dtype.text[0] == '>' {
 		return nil, fmt.Errorf("array %q has dtype %s, expected <f8 or <f4: others are read whole", name, r.dtype)
 	}
 	m, err := stored.Map(f, begin+r.header, stored.Format{Rows: r.shape[0], Cols: r.shape[1], ByColumns: r.fortran, Single: r.dtype.size == 4})
@@ -48,17 +43,11 @@ func (s *Set) Map(name string) (*stored.Matrix, error) {
 
 // Single reads a matrix as float32s, to which its values are rounded.
 func (s *Set) Single(name string) (*stored.Matrix, error) {
-	r, err := s.Open(name)
+	r, err := s.openMatrix(name)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	switch {
-	case r.complex:
-		return nil, r.complexError()
-	case len(r.shape) != 2:
-		return nil, r.ShapeError("(d, p)")
-	}
 	values := make([]float32, r.len)
 	if r.held != nil {
 		for i, v := range r.held.Data {
@@ -84,6 +73,25 @@ func (s *Set) Single(name string) (*stored.Matrix, error) {
 		return nil, err
 	}
 	return stored.InMemory(r.shape[0], r.shape[1], values), nil
+}
+
+// openMatrix opens an array of real numbers with two axes.
+func (s *Set) openMatrix(name string) (*Reader, error) {
+	r, err := s.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case r.complex:
+		err = r.complexError()
+	case len(r.shape) != 2:
+		err = r.ShapeError("(d, p)")
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
 }
 
 // errCompressed is the error for a member of an archive that has no place of its own in the file.
