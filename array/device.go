@@ -126,6 +126,12 @@ type Device interface {
 	// is as for SampleProduct. c must not overlap b.
 	SpreadProduct(trans bool, alpha float64, p Pattern, z, b Batch, beta float64, c Batch)
 
+	// NewRays puts a matrix of rays through images of a shape on the device. The slice is copied.
+	NewRays(s Shape, rays []Ray) Rays
+	// MulRays sets dst_i = A x_i, the sums along the rays of row-major images, or with trans dst_i = A* x_i.
+	// The bits of dst_i do not depend on the other vectors. dst and x must not overlap.
+	MulRays(trans bool, dst Batch, a Rays, x Batch)
+
 	// Soft sets dst = sign(v) max(|v| - t w, 0), entry by entry, the soft
 	// threshold. A zero Batch w stands for ones, here and below.
 	Soft(dst, v, w Batch, t float64)

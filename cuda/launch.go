@@ -25,6 +25,8 @@ type kernels struct {
 	maxAbs      cu.Function
 	maxOf       cu.Function
 	mul         cu.Function
+	rays        cu.Function
+	raysAdjoint cu.Function
 	sample      cu.Function
 	scale       cu.Function
 	scaleEach   cu.Function
@@ -53,6 +55,8 @@ func (all *kernels) functions() []kernelSlot {
 		{"max_abs", &all.maxAbs},
 		{"max_of", &all.maxOf},
 		{"mul", &all.mul},
+		{"rays", &all.rays},
+		{"rays_adjoint", &all.raysAdjoint},
 		{"sample", &all.sample},
 		{"scale", &all.scale},
 		{"scale_each", &all.scaleEach},
@@ -116,6 +120,14 @@ func (all *kernels) launchMaxOf(g grid, s cu.Stream, out cu.DevicePtr, x cu.Devi
 
 func (all *kernels) launchMul(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, y cu.DevicePtr, ys int64, k int64, n int64) error {
 	return launch(all.mul, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(y), uint64(ys), uint64(k), uint64(n)})
+}
+
+func (all *kernels) launchRays(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, places cu.DevicePtr, spans cu.DevicePtr, rows int64, cols int64, k int64, n int64) error {
+	return launch(all.rays, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(places), uint64(spans), uint64(rows), uint64(cols), uint64(k), uint64(n)})
+}
+
+func (all *kernels) launchRaysAdjoint(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, z cu.DevicePtr, zs int64, places cu.DevicePtr, spans cu.DevicePtr, runs cu.DevicePtr, count int64, cols int64, k int64, n int64) error {
+	return launch(all.raysAdjoint, g, s, []uint64{uint64(dst), uint64(ds), uint64(z), uint64(zs), uint64(places), uint64(spans), uint64(runs), uint64(count), uint64(cols), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchSample(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, alpha float64, rows cu.DevicePtr, cols cu.DevicePtr, a cu.DevicePtr, as int64, b cu.DevicePtr, bs int64, beta float64, r int64, k int64, n int64) error {

@@ -30,6 +30,29 @@ func gaussianMatrix(r, c int, seed uint64) *mat.Dense {
 // isMatrix compares an operator with a matrix written entry by entry.
 func isMatrix(t *testing.T, dev array.Device, name string, a Operator, tol float64, entry func(i, j int) float64) {
 	t.Helper()
+	hasEntries(t, dev, name, a, tol, entry)
+	if loaded(t, dev, a) {
+		hasEntries(t, dev, name+", loaded", a, tol, entry)
+	}
+}
+
+// loaded puts what an operator holds on a device, for the rest of the test; false where there is
+// nothing to put.
+func loaded(t *testing.T, dev array.Device, a Operator) bool {
+	l, ok := a.(interface {
+		Load(array.Device)
+		Release()
+	})
+	if !ok || dev.Name() == "cpu" {
+		return false
+	}
+	l.Load(dev)
+	t.Cleanup(l.Release)
+	return true
+}
+
+func hasEntries(t *testing.T, dev array.Device, name string, a Operator, tol float64, entry func(i, j int) float64) {
+	t.Helper()
 	d, p := a.Dims()
 	got := ToDense(dev, a)
 	worst, at := 0.0, [2]int{}
@@ -47,6 +70,7 @@ func isMatrix(t *testing.T, dev array.Device, name string, a Operator, tol float
 
 func isConforming(t *testing.T, dev array.Device, name string, a Operator) {
 	t.Helper()
+	loaded(t, dev, a)
 	if err := linopstest.Check(dev, a); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/linops"
 )
@@ -118,7 +119,17 @@ func (g *scanner) build(b *specBuilder, rows, cols []int) (built, error) {
 	if err != nil {
 		return built{}, trim(err)
 	}
+	b.load(op)
 	return built{op: op, rows: []int{len(angles), detectors}, cols: shape}, nil
+}
+
+// load puts what an operator holds on the device, until the problem is released.
+func (b *specBuilder) load(op interface {
+	Load(dev array.Device)
+	Release()
+}) {
+	op.Load(b.dev)
+	b.p.own(op.Release)
 }
 
 // degrees are equally spaced angles: over half a turn, or the whole one for a fan.
