@@ -18,6 +18,7 @@ type kernels struct {
 	csr         cu.Function
 	dot         cu.Function
 	fill        cu.Function
+	fourier     cu.Function
 	gather      cu.Function
 	gemm        cu.Function
 	lin         cu.Function
@@ -48,6 +49,7 @@ func (all *kernels) functions() []kernelSlot {
 		{"csr", &all.csr},
 		{"dot", &all.dot},
 		{"fill", &all.fill},
+		{"fourier", &all.fourier},
 		{"gather", &all.gather},
 		{"gemm", &all.gemm},
 		{"lin", &all.lin},
@@ -92,6 +94,10 @@ func (all *kernels) launchDot(g grid, s cu.Stream, partial cu.DevicePtr, x cu.De
 
 func (all *kernels) launchFill(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, a float64, k int64, n int64) error {
 	return launch(all.fill, g, s, []uint64{uint64(dst), uint64(ds), math.Float64bits(a), uint64(k), uint64(n)})
+}
+
+func (all *kernels) launchFourier(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, roots cu.DevicePtr, length int64, done int64, radix int64, inner int64, times float64, alpha float64, k int64, n int64) error {
+	return launch(all.fourier, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(roots), uint64(length), uint64(done), uint64(radix), uint64(inner), math.Float64bits(times), math.Float64bits(alpha), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchGather(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, idx cu.DevicePtr, k int64, n int64) error {

@@ -170,7 +170,7 @@ func (p *Projection) apply(dst, src array.Batch, w way) {
 	if dst.K() == 0 {
 		return
 	}
-	if _, ok := src.HostRow(0); !ok && p.on != nil {
+	if p.on != nil && elsewhere(src) {
 		dst.Device().MulRays(w == adjointly, dst, p.on, src)
 		return
 	}

@@ -38,6 +38,7 @@ func Claims() []Claim {
 		{"MulCSR matches loops", mulCSR},
 		{"SampleProduct and SpreadProduct match loops", patternProducts},
 		{"MulRays matches loops", rayProducts},
+		{"MulDFT matches loops", fourierTransforms},
 		{"NaN and Inf propagate", nonFinite},
 		{"a vector's bits do not depend on its batch", batchIndependence},
 		{"concurrent callers get the same bits", concurrency},

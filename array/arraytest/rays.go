@@ -157,24 +157,3 @@ func indexOf(flag bool) int {
 	}
 	return 0
 }
-
-// transformMismatches are those of MulRays with batches of 3 x 5, 3 x 2 and 3 x 1.
-func transformMismatches(dev array.Device, a, pair, single array.Batch) (cases []mismatch, free func()) {
-	row := array.Shape{Rows: 1, Cols: 5}
-	rays := dev.NewRays(row, []array.Ray{{At: 1, To: 1}, {At: 6, From: 1}})
-	return []mismatch{
-		{"MulRays", []string{"3 x 5", "3 x 1", "2", "5"}, func() { dev.MulRays(false, single, rays, a) }},
-		{"MulRays, transposed", []string{"3 x 5", "3 x 2", "2", "5"}, func() { dev.MulRays(true, pair, rays, a) }},
-		{"NewRays with a line too many", []string{"0", "1"}, func() { dev.NewRays(row, []array.Ray{{At: 1, To: 2}}) }},
-		{"NewRays beside the image", []string{"6"}, func() { dev.NewRays(row, []array.Ray{{At: 6, To: 1}}) }},
-	}, rays.Free
-}
-
-// transformMethods adds the operations of transforms to those on batches.
-func transformMethods(dev array.Device, add func(name string, n, out int, do func(dst, x array.Batch))) (free func()) {
-	image := array.Shape{Rows: 13, Cols: 19}
-	rays := dev.NewRays(image, scannerRays(image, 7, 11))
-	add("MulRays", image.Len(), 77, func(dst, x array.Batch) { dev.MulRays(false, dst, rays, x) })
-	add("MulRays, transposed", 77, image.Len(), func(dst, x array.Batch) { dev.MulRays(true, dst, rays, x) })
-	return rays.Free
-}
