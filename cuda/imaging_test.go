@@ -18,12 +18,10 @@ import (
 	"surepipe/vjp"
 )
 
-// An imaging is a specification with data, and what an iteration of its solver may copy: numbers
-// that it decides by, and vectors of the signal's length.
+// An imaging is a specification with data.
 type imaging struct {
 	name string
 	setting
-	numbers, vectors int64
 }
 
 // specified loads a specification of arrays in memory.
@@ -75,7 +73,7 @@ func imagings(t testing.TB) []imaging {
 	add := func(name, solver, derivative string, lambda float64, data problems.Data) {
 		sigma2 := 0.04
 		data.Sigma2 = &sigma2
-		all = append(all, imaging{name, setting{"", data, problems.Hyper{Lambda: problems.Absolute(lambda)}, solver, derivative, hutch.Exact}, 30, 0})
+		all = append(all, imaging{name, setting{"", data, problems.Hyper{Lambda: problems.Absolute(lambda)}, solver, derivative, hutch.Exact}})
 	}
 	image := steps(0.2, m, n)
 	add("tv2d", "dual", "implicit", 0.3, named("operator: identity\n"+tv, image))
@@ -120,18 +118,19 @@ func TestImagesGiveTheHostsRisk(t *testing.T) {
 	}
 }
 
-// An iteration copies a few numbers, and no vector where an operator runs on the card.
+// An iteration copies the numbers that it decides by, and no vector.
 func TestIterationsOnImagesStayOnTheCard(t *testing.T) {
 	for _, s := range imagings(t) {
+		if s.name == "local low rank" {
+			continue // which needs a single one
+		}
 		t.Run(s.name+s.setting.String(), func(t *testing.T) {
 			s.derivative = "none"
-			length := int64(0)
 			count := func(iterations int) (to, from, launches int64) {
 				dev := openCard(t, 0)
 				before := emulator.Read()
 				problem, solver, sol := s.solve(t, dev, 1e-300, iterations)
 				after := emulator.Read()
-				length = int64(problem.P)
 				if sol.Iterations != iterations {
 					t.Errorf("%d iterations, expected %d", sol.Iterations, iterations)
 				}
@@ -145,13 +144,13 @@ func TestIterationsOnImagesStayOnTheCard(t *testing.T) {
 				to, from = copied(before, after)
 				return to, from, after.Launches - before.Launches
 			}
-			const first, last = 40, 140
+			const first, last = 40, 90
 			to1, from1, launches1 := count(first)
 			to2, from2, launches2 := count(last)
 			to, from := (to2-to1)/(last-first), (from2-from1)/(last-first)
 			t.Logf("an iteration: %d values to the card, %d from it, %d launches", to, from, (launches2-launches1)/(last-first))
-			if limit := s.numbers + s.vectors*length; max(to, from) > limit {
-				t.Errorf("an iteration copied %d values to the card and %d from it, expected at most %d of a signal of %d", to, from, limit, length)
+			if max(to, from) > 8 {
+				t.Errorf("an iteration copied %d values to the card and %d from it, expected at most 8", to, from)
 			}
 		})
 	}

@@ -30,10 +30,13 @@ func gaussianMatrix(r, c int, seed uint64) *mat.Dense {
 // isMatrix compares an operator with a matrix written entry by entry.
 func isMatrix(t *testing.T, dev array.Device, name string, a Operator, tol float64, entry func(i, j int) float64) {
 	t.Helper()
-	hasEntries(t, dev, name, a, tol, entry)
-	if loaded(t, dev, a) {
+	if d, p := a.Dims(); d*p < 200 && loaded(t, dev, a) {
 		hasEntries(t, dev, name+", loaded", a, tol, entry)
+		a.(interface{ Release() }).Release()
+	} else {
+		loaded(t, dev, a)
 	}
+	hasEntries(t, dev, name, a, tol, entry)
 }
 
 // loaded puts what an operator holds on a device, for the rest of the test; false where there is
@@ -200,6 +203,9 @@ func separable(r, c int, seed uint64) *mat.Dense {
 func TestConvolutionsAreTheirMatrices(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, taps := range []int{1 << 12, 0} {
+			if taps == 0 && dev.Name() != "cpu" {
+				continue // there every kernel takes transforms
+			}
 			restore := SumDirectlyUpTo(taps)
 			for _, boundary := range []Boundary{Circular, ZeroPadded} {
 				for _, s := range [][4]int{
@@ -214,8 +220,10 @@ func TestConvolutionsAreTheirMatrices(t *testing.T) {
 					}
 				}
 				// Shared among processors, and with nothing to convolve.
-				isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, gaussianMatrix(5, 5, 1), boundary)))
-				isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, separable(6, 5, 1), boundary)))
+				if dev.Name() == "cpu" {
+					isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, gaussianMatrix(5, 5, 1), boundary)))
+					isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, separable(6, 5, 1), boundary)))
+				}
 				isConforming(t, dev, "empty", must(NewConvolution2D(0, 4, gaussianMatrix(3, 3, 1), boundary)))
 				isConforming(t, dev, "empty", must(NewConvolution1D(0, []float64{1, 2}, boundary)))
 			}
