@@ -58,6 +58,8 @@ type Gradient struct {
 	inner       []int // the distance of neighbours along it
 	line        int   // entries of the last axis of the array
 	works       sync.Pool
+	grid        func() *cosineGrid // of the normal equations, made when first needed; nil for none
+	on          *cosineGrid        // that of Load
 }
 
 // NewGradient returns the differences of arrays of a shape along the given axes, in increasing
@@ -120,7 +122,7 @@ func (g *Gradient) solver() func(dst, rhs array.Batch, eta float64) bool {
 	if len(g.axes) == 2 {
 		rows = g.length[0]
 	}
-	grid := sync.OnceValue(func() *cosineGrid {
+	g.grid = sync.OnceValue(func() *cosineGrid {
 		c := newCosineGrid(rows, cols)
 		c.u, c.v = pathSpectrum(rows), pathSpectrum(cols)
 		return c
@@ -134,14 +136,32 @@ func (g *Gradient) solver() func(dst, rhs array.Batch, eta float64) bool {
 		}
 		images := g.n / (rows * cols)
 		if images == 1 {
-			mapOnHost(dst, rhs, grid(), action{doNormal, eta})
+			g.grid().apply(dst, rhs, action{doNormal, eta})
 			return true
 		}
 		for i := range dst.K() {
 			to, from := dst.Rows(i, i+1), rhs.Rows(i, i+1)
-			mapOnHost(to.Reshape(images, rows*cols), from.Reshape(images, rows*cols), grid(), action{doNormal, eta})
+			g.grid().apply(to.Reshape(images, rows*cols), from.Reshape(images, rows*cols), action{doNormal, eta})
 		}
 		return true
+	}
+}
+
+// Load puts what the normal equations take on a device, unless that computes in the host's memory:
+// their closed form then runs there for images with sides of up to 4096. Both products need nothing.
+// It comes before the first solution.
+func (g *Gradient) Load(dev array.Device) {
+	if g.grid != nil && !inHostMemory(dev) {
+		g.on = g.grid()
+		g.on.load(dev)
+	}
+}
+
+// Release frees the memory of Load. The operator is dead on that device afterwards.
+func (g *Gradient) Release() {
+	if g.on != nil {
+		g.on.release()
+		g.on = nil
 	}
 }
 

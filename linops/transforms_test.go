@@ -340,7 +340,10 @@ func cosineEntry(n, k, j int) float64 {
 
 func TestDCTIsItsMatrix(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		sizes := []int{64, 101, 103, 127, 202, 211, 225}
+		sizes := []int{64, 101, 103}
+		if dev.Name() == "cpu" {
+			sizes = append(sizes, 127, 202, 211, 225)
+		}
 		for n := range 24 {
 			sizes = append(sizes, n)
 		}
@@ -364,7 +367,9 @@ func TestDCTIsItsMatrix(t *testing.T) {
 				})
 			}
 		}
-		isConforming(t, dev, "DCT2D 64 x 80", NewDCT2D(64, 80))
+		if dev.Name() == "cpu" {
+			isConforming(t, dev, "DCT2D 64 x 80", NewDCT2D(64, 80))
+		}
 	})
 }
 
