@@ -180,17 +180,27 @@ func (g *Gradient) Forward(dst, b array.Batch) {
 		return
 	}
 	dev := dst.Device()
-	for i := range b.K() {
-		for a := range g.axes {
-			g.forwardOn(dev, dst.Rows(i, i+1).Cols(a*g.n, (a+1)*g.n), b.Rows(i, i+1), a)
-		}
+	for a := range g.axes {
+		g.eachArray(a, dst.Cols(a*g.n, (a+1)*g.n), b, func(dst, b array.Batch) { g.forwardOn(dev, dst, b, a) })
+	}
+}
+
+// eachArray calls f with the arrays of x and y, as batches of those parts along which differences
+// are taken: once where that is the whole array, else once for each vector.
+func (g *Gradient) eachArray(a int, x, y array.Batch, f func(x, y array.Batch)) {
+	run := g.length[a] * g.inner[a]
+	if run == g.n {
+		f(x, y)
+		return
+	}
+	for i := range x.K() {
+		f(x.Rows(i, i+1).Reshape(g.n/run, run), y.Rows(i, i+1).Reshape(g.n/run, run))
 	}
 }
 
 // forwardOn takes the differences along one axis by operations of the device.
-func (g *Gradient) forwardOn(dev array.Device, dst, b array.Batch, a int) {
+func (g *Gradient) forwardOn(dev array.Device, d, x array.Batch, a int) {
 	inner, run := g.inner[a], g.length[a]*g.inner[a]
-	d, x := dst.Reshape(g.n/run, run), b.Reshape(g.n/run, run)
 	last := run - inner
 	if last > 0 {
 		dev.Lin(d.Cols(0, last), 1, x.Cols(inner, run), -1, x.Cols(0, last))
@@ -218,17 +228,14 @@ func (g *Gradient) Adjoint(dst, z array.Batch) {
 	}
 	dev := dst.Device()
 	dev.Fill(dst, 0)
-	for i := range z.K() {
-		for a := range g.axes {
-			g.adjointOn(dev, dst.Rows(i, i+1), z.Rows(i, i+1).Cols(a*g.n, (a+1)*g.n), a)
-		}
+	for a := range g.axes {
+		g.eachArray(a, dst, z.Cols(a*g.n, (a+1)*g.n), func(dst, z array.Batch) { g.adjointOn(dev, dst, z, a) })
 	}
 }
 
 // adjointOn adds the adjoint along one axis by operations of the device.
-func (g *Gradient) adjointOn(dev array.Device, dst, z array.Batch, a int) {
+func (g *Gradient) adjointOn(dev array.Device, d, x array.Batch, a int) {
 	inner, run := g.inner[a], g.length[a]*g.inner[a]
-	d, x := dst.Reshape(g.n/run, run), z.Reshape(g.n/run, run)
 	last := run - inner
 	add := func(to array.Batch, c float64, from array.Batch) { dev.Lin(to, 1, to, c, from) }
 	if last > 0 {
