@@ -90,7 +90,7 @@ func (g *cosineGrid) transform(dst, src array.Batch, back bool) {
 	dev, image := dst.Device(), array.Shape{Rows: g.rows, Cols: g.cols}
 	along, down := array.Shape{Rows: g.cols, Cols: g.cols}, array.Shape{Rows: g.rows, Cols: g.rows}
 	if g.rows == 1 {
-		dev.GemmEach(false, !back, 1, src, image, g.on.along, along, 0, dst)
+		dev.Gemm(false, !back, 1, src, g.on.along.Reshape(g.cols, g.cols), 0, dst)
 		return
 	}
 	half := dev.Alloc(dst.K(), g.len())

@@ -23,6 +23,8 @@ func loadable() map[string]Operator {
 		"circular convolution":  must(NewConvolution2D(4, 6, kernel, Circular)),
 		"zero-padded":           must(NewConvolution2D(4, 6, kernel, ZeroPadded)),
 		"DCT":                   NewDCT2D(4, 3),
+		"Wavelet":               must(NewWavelet2D(6, 9, "db2", 2)),
+		"Wavelet of sequences":  must(NewWavelet1D(9, "haar", 2)),
 		"Gradient":              NewGradient([]int{2, 4, 3}, []int{1, 2}, Reflecting),
 		"Gradient, not solved":  NewGradient([]int{4, 3}, nil, Periodic),
 		"Difference":            NewDifference2D(3, 4),
@@ -67,6 +69,42 @@ func TestLoadedOperatorsGiveAllMemoryBack(t *testing.T) {
 			}); err != nil {
 				t.Error(fmt.Errorf("%s: %w", name, err))
 			}
+		}
+	})
+}
+
+// A loaded operator has the host's matrix, and the host's solution of its normal equations.
+func TestLoadedOperatorsAreTheHosts(t *testing.T) {
+	host := array.NewHost()
+	defer host.Close()
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		for name, a := range loadable() {
+			d, p := a.Dims()
+			if d*p == 0 {
+				continue
+			}
+			want := ToDense(host, a)
+			loaded(t, dev, a)
+			if got := ToDense(dev, a); !mat.EqualApprox(got, want, 1e-13) {
+				t.Errorf("%s: its matrix is\n%v, on the host\n%v", name, mat.Formatted(got), mat.Formatted(want))
+			}
+			solve := StructureOf(a).SolveNormal
+			if solve == nil {
+				continue
+			}
+			const k, eta = 3, 0.7
+			rhs := gaussian(k*p, 5)
+			on, at := dev.Alloc(k, p), host.Alloc(k, p)
+			dev.Upload(on, rhs)
+			host.Upload(at, rhs)
+			solve(on, on, eta)
+			solve(at, at, eta)
+			if got, want := mat.NewDense(k, p, on.ToHost()), mat.NewDense(k, p, at.ToHost()); !mat.EqualApprox(got, want, 1e-13) {
+				t.Errorf("%s: the normal equations have the solution\n%v, on the host\n%v", name, mat.Formatted(got), mat.Formatted(want))
+			}
+			on.Free()
+			at.Free()
 		}
 	})
 }

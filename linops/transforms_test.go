@@ -486,6 +486,9 @@ func analyzed(x *mat.Dense, h, g []float64, levels int) *mat.Dense {
 func TestWaveletsAreTheirMatrices(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for family := range families() {
+			if dev.Name() != "cpu" && family != "haar" && family != "db5" && family != "sym8" {
+				continue
+			}
 			h, g := filters(t, array.NewHost(), family)
 			for _, s := range [][2]int{{2, 1}, {6, 1}, {8, 3}, {24, 3}, {202, 1}} {
 				n, levels := s[0], s[1]
@@ -515,6 +518,9 @@ func TestWaveletsAreTheirMatrices(t *testing.T) {
 			}
 		}
 		for _, s := range [][3]int{{2, 2, 1}, {2, 6, 1}, {8, 4, 2}, {16, 24, 3}, {64, 96, 4}} {
+			if s[0] == 64 && dev.Name() != "cpu" {
+				continue
+			}
 			for _, family := range []string{"haar", "db2", "db8", "sym4"} {
 				rows, cols, levels := s[0], s[1], s[2]
 				name := fmt.Sprintf("%s of %d x %d, %d levels", family, rows, cols, levels)

@@ -198,7 +198,7 @@ var waveletOperator = operatorKind{
 			return nil, err
 		}
 		own, err := s.ownShape(f)
-		return func(_ *specBuilder, rows, cols []int) (built, error) {
+		return func(b *specBuilder, rows, cols []int) (built, error) {
 			// The input is the signal: the output may be larger.
 			if cols != nil {
 				rows = nil
@@ -216,6 +216,7 @@ var waveletOperator = operatorKind{
 			if err != nil {
 				return built{}, trim(err)
 			}
+			b.load(op)
 			coefficients := []int{length(shape)}
 			if r, c := op.Coefficients(); image {
 				coefficients = []int{r, c}
