@@ -129,27 +129,33 @@
 //     Optimization, 2002; S. Vaiter, C. Deledalle, G. Peyré, J. Fadili and C. Dossal, The degrees
 //     of freedom of partly smooth regularizers, Annals of the Institute of Statistical
 //     Mathematics, 2017.
+//
 //   - NewTV1D: N. A. Johnson, A dynamic programming algorithm for the fused lasso
 //     and L0-segmentation, Journal of Computational and Graphical Statistics, 2013.
 //     Divergence: R. J. Tibshirani and J. Taylor, Degrees of freedom in lasso
 //     problems, Annals of Statistics, 2012.
+//
 //   - NewSortedL1: M. Bogdan, E. van den Berg, C. Sabatti, W. Su and E. J. Candès,
 //     SLOPE: adaptive variable selection via convex optimization, Annals of Applied
 //     Statistics, 2015; X. Zeng and M. A. T. Figueiredo, The ordered weighted l1
 //     norm: atomic formulation, projections, and algorithms, 2014. Divergence: K.
 //     Minami, Degrees of freedom in submodular regularization: a computational
 //     perspective of Stein's unbiased risk estimate, Journal of Multivariate Analysis, 2020.
+//
 //   - NewGroupLinf: B. A. Turlach, W. N. Venables and S. J. Wright, Simultaneous
 //     variable selection, Technometrics, 2005.
+//
 //   - NewSimplex: M. Held, P. Wolfe and H. P. Crowder, Validation of subgradient
 //     optimization, Mathematical Programming, 1974; C. Michelot, A finite algorithm
 //     for finding the projection of a point onto the canonical simplex of R^n,
 //     Journal of Optimization Theory and Applications, 1986.
+//
 //   - NewL1Ball: J. Duchi, S. Shalev-Shwartz, Y. Singer and T. Chandra, Efficient
 //     projections onto the l1-ball for learning in high dimensions, ICML 2008.
 //
 //   - NewSecondOrderCones: M. Fukushima, Z.-Q. Luo and P. Tseng, Smoothing functions for
 //     second-order-cone complementarity problems, SIAM Journal on Optimization, 2001.
+//
 //   - NewSemidefinite: J. Malick and H. S. Sendov, Clarke generalized Jacobian of the projection
 //     onto the cone of positive semidefinite matrices, Set-Valued Analysis, 2006.
 //

@@ -21,7 +21,7 @@ type shifted struct {
 //
 //	prox_{t r(. - c)}(v) = c + prox_{t r}(v'),
 //
-// and J and the model are those of r at v'. c is copied to dev, where it stays until [Release]; p is
+// and J and the model are those of r at v'. c is kept on dev until [Release], and must not be modified; p is
 // still the caller's. A c of another length than p's, and numbers that are not finite, are errors.
 func NewShifted(dev array.Device, p Prox, c []float64) (Prox, error) {
 	if d := p.Dim(); len(c) == 0 || d != 0 && d != len(c) {
@@ -32,8 +32,7 @@ func NewShifted(dev array.Device, p Prox, c []float64) (Prox, error) {
 			return nil, fmt.Errorf("prox: shift: entry %d is %v, want a finite number", j, x)
 		}
 	}
-	q := &shifted{p: p, c: dev.Alloc(1, len(c))}
-	dev.Upload(q.c, c)
+	q := &shifted{p: p, c: dev.Put(c, 1, len(c))}
 	if err := dev.Err(); err != nil {
 		q.Release()
 		return nil, fmt.Errorf("prox: shift: %w", err)
