@@ -90,7 +90,7 @@ func quadraticPenalty(p Problem) bool { return prox.StructureOf(p.R).Quadratic.K
 // sparseRegression reports that active sets suit the problem. Where more coordinates become active
 // than a Gram matrix is kept for, fista goes on.
 func sparseRegression(p Problem) bool {
-	return prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Entries.Known
+	return activeSets(p.R) && linops.StructureOf(p.A).Entries.Known
 }
 
 // partlySmooth reports that Newton steps on the model suit the problem.
@@ -324,15 +324,23 @@ func (s *situation) splits() bool {
 	return none != nil
 }
 
-// faces reports whether the solution is found on a face of the regularizer.
+// faces reports whether the solution is found on a face of the regularizer, or by Newton steps on
+// groups that are not 0.
 func (s *situation) faces() bool {
-	return s.e.newton && !s.o.Whole && s.p.Loss == nil && prox.StructureOf(s.p.R).Sparse != nil
+	return s.e.newton && !s.o.Whole && s.p.Loss == nil && activeSets(s.p.R)
+}
+
+// activeSets reports that a regularizer is one for active sets: a sum over coordinates or groups.
+func activeSets(r prox.Prox) bool {
+	known := prox.StructureOf(r)
+	return known.Sparse != nil || known.Groups != nil
 }
 
 // passes reports that a product with A is a pass over a matrix that is not in memory, and the
 // solution is found on faces of the regularizer.
 func (s *situation) passes() bool {
-	return s.faces() && linops.StructureOf(s.p.A).Passes.Bytes > 0 && prox.StructureOf(s.p.R).On != nil
+	r := prox.StructureOf(s.p.R)
+	return s.faces() && linops.StructureOf(s.p.A).Passes.Bytes > 0 && r.Sparse != nil && r.On != nil
 }
 
 // factorizationsFor chooses by the lengths of the columns. The first one that can be computed is
