@@ -100,11 +100,12 @@ func (s *activeSet) Solve(ctx context.Context, y array.Batch, from From) (*Solut
 	return sol, err
 }
 
-// finish goes on by fista, and returns the better of the two solutions.
+// finish goes on by another method, and returns the better of the two solutions.
 func (s *activeSet) finish(ctx context.Context, n *newton) (*Solution, error) {
 	other := s.s
-	other.e, other.from = accelerated, nil
-	other.o = other.o.with(unsettled)
+	last := finishers[slices.IndexFunc(finishers, func(f finisher) bool { return f.applies(&other) })]
+	other.e, _ = Lookup(last.solver)
+	other.from, other.o = nil, other.o.with(last.choice)
 	other.o.MaxIter = max(other.o.MaxIter-n.conv.Iterations, 1)
 	solver, err := chooseMethod(ctx, other)
 	if err != nil {

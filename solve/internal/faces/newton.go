@@ -21,9 +21,10 @@ const (
 	near  = 0.02
 	// idle steps without half of the violation before end.
 	idle = 8
-	// leastRidge, in units of the diagonal times rounding errors, is added to a matrix, and more where
-	// it is singular.
-	leastRidge = 1
+	// singularRidge, in units of the diagonal, is added to a matrix with a squared pivot of at most Cut,
+	// and more until it has a factor: steps along directions that change no fit then are long, but not
+	// made of rounding errors.
+	singularRidge = 1e-10
 	// mostHalvings bound a search along a step.
 	mostHalvings = 60
 )
@@ -91,14 +92,27 @@ func (p *Groups) factorize() {
 		}
 	}
 	p.singular = slices.Contains(p.unit, 0)
-	least := leastRidge * float64(n) * 0x1p-52
-	for ridge := least; ; ridge *= 32 {
-		p.assemble(ridge)
-		if _, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: p.f.stride, Data: p.f.r}); ok {
-			return
-		}
-		p.singular = true
+	if !p.singular && p.cholesky(0) {
+		return
 	}
+	p.singular = true
+	for ridge := singularRidge; !p.cholesky(ridge); ridge *= 32 {
+	}
+}
+
+// cholesky factorizes the matrix with a ridge; false where a pivot is not large enough.
+func (p *Groups) cholesky(ridge float64) bool {
+	p.assemble(ridge)
+	n := len(p.active)
+	if _, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: p.f.stride, Data: p.f.r}); !ok {
+		return false
+	}
+	for i := range n {
+		if v := p.f.r[i*p.f.stride+i]; !(v*v > p.Cut) {
+			return false
+		}
+	}
+	return true
 }
 
 // assemble sets the upper triangle of the factor's matrix to G + Q in its units, with a ridge.
