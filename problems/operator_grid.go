@@ -93,6 +93,7 @@ var convolutionOperator = operatorKind{
 			if err != nil {
 				return built{}, trim(err)
 			}
+			b.load(op)
 			return built{op: op, rows: shape, cols: shape}, nil
 		}, nil
 	},

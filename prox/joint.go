@@ -107,11 +107,17 @@ func (p *jointL2) value(b array.Batch) float64 {
 }
 
 func (p *jointL2) dualScale(_, g array.Batch, _ float64) float64 {
+	if elsewhere(g) {
+		return ratio(p.lambda, p.largestNorm(g))
+	}
 	return ratio(p.lambda, largest(p.norms(g)))
 }
 
 // fenchelGap is sum_i lambda ||b_i|| - t <b_i, g_i>.
 func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
+	if elsewhere(b) && !math.IsInf(p.lambda, 1) {
+		return p.gapOnDevice(b, g, t)
+	}
 	sum := 0.0
 	x, h := onHost(b), onHost(g)
 	for i, norm := range p.norms(b) {

@@ -138,6 +138,11 @@ type Structure struct {
 	// it. Both are nil or neither is.
 	DualScale  func(b, g array.Batch, near float64) float64
 	FenchelGap func(b, g array.Batch, t, near float64) float64
+	// Support returns the support function of r's domain, sup {<b, g> : r(b) < +Inf}, after it has
+	// moved g, a batch of one vector, to the nearest point at which that is finite. A number u with
+	// K* u = 0 and a negative support function shows that no K b is in the domain. It is nil where r
+	// is finite everywhere, so that g can only be 0, or where nothing is known.
+	Support func(g array.Batch) float64
 	// Follow returns a Follower, or nil where nothing would be gained.
 	Follow func() Follower
 	// Local returns how the degrees of freedom of prox_r(v) are spread over the pixels and patches of a
