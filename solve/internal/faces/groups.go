@@ -28,14 +28,14 @@ type Groups struct {
 
 	// f is the factor of G + Q at b = at, for some columns, with unit on both sides. other says that it
 	// is that of other weights, and singular that it needed a ridge.
-	f         factor
-	columns   []int
-	at, unit  []float64
-	other     bool
-	singular  bool
-	loose     []bool // groups that the last step moved far
-	dir, wide []float64
-	image     []float64
+	f        factor
+	columns  []int
+	at, unit []float64
+	other    bool
+	singular bool
+	loose    []bool // groups that the last step moved far
+	wide     []float64
+	image    []float64
 }
 
 // Extend adds coordinates at b = 0 with a penalty and a gradient. The caller then fills in their rows
