@@ -84,6 +84,8 @@ func imagings(t testing.TB) []imaging {
 	add("ct", "primal-dual", "implicit", 0.3, named("operator: {projection: {angles: 6, shape: [8, 7]}}\n"+tv, steps(0.2, 6, 9)))
 	add("fan", "fista", "unrolled", 0.2, named("operator: {projection: {angles: 5, geometry: fan, source: 20, detector: 9, shape: [8, 7]}}\nregularizer: {l1: lambda}", steps(0.2, 5, 11)))
 	add("mri", "fista", "unrolled", 0.2, named("operator: {fourier: {mask: mask, centered: true}}\nregularizer: {complex-l1: lambda}", mask, complexly(steps(0.2, samples, 2))))
+	add("ct of wavelets", "fista", "implicit", 0.3, named("operator: {projection: {angles: 6, shape: [8, 7]}}\nsynthesis: {adjoint: {wavelet: {family: haar, levels: 2}}}\nregularizer: {l1: {weight: lambda, unpenalized: averages}}", steps(0.2, 6, 9)))
+	add("mri of wavelets", "fista", "unrolled", 0.2, named("operator: {fourier: {mask: mask}}\nsynthesis: {adjoint: {complex: {wavelet: {family: db2, levels: 1}}}}\nregularizer: {complex-l1: {weight: lambda, unpenalized: averages}}", mask, complexly(steps(0.2, samples, 2))))
 	add("mri of a real image", "admm", "implicit", 0.1, named("operator: {fourier: {mask: mask, image: real}}\n"+tv, mask, complexly(steps(0.2, samples, 2))))
 	add("coils", "admm", "implicit", 0.1, named("operator: {product: [{fourier: {mask: mask}}, {coils: S}]}\nterms:\n  - {operator: {complex: gradient}, regularizer: {joint-l2: lambda}}\n", mask, coils, complexly(steps(0.2, 2, samples, 2))))
 	for _, boundary := range []string{"circular", "zero-padded"} {

@@ -44,8 +44,8 @@ func (b Boundary) String() string {
 // separable one, h = u v*, first along the rows and then down the columns, if u and v together have
 // so few; a larger one takes O(n log n) for any n, by Fourier transforms. Both run on the host. After
 // [Convolution.Load] every kernel takes Fourier transforms on another device; else the vectors of
-// that device are copied to the host and back. A coordinate that is NaN or infinite makes every coordinate that it reaches NaN or
-// infinite, or, with a larger kernel, the whole vector.
+// that device are copied to the host and back. A coordinate that is NaN or infinite makes every
+// coordinate that it reaches NaN or infinite, or, with Fourier transforms, the whole vector.
 //
 // A circular convolution is F* diag(K) F with the unitary Fourier transform F and the transform K
 // of the kernel. So ||A||^2 = max |K|^2 is known, and

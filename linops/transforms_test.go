@@ -340,7 +340,10 @@ func cosineEntry(n, k, j int) float64 {
 
 func TestDCTIsItsMatrix(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		sizes := []int{64, 101, 103, 127, 202, 211, 225}
+		sizes := []int{64, 101, 103}
+		if dev.Name() == "cpu" {
+			sizes = append(sizes, 127, 202, 211, 225)
+		}
 		for n := range 24 {
 			sizes = append(sizes, n)
 		}
@@ -364,7 +367,9 @@ func TestDCTIsItsMatrix(t *testing.T) {
 				})
 			}
 		}
-		isConforming(t, dev, "DCT2D 64 x 80", NewDCT2D(64, 80))
+		if dev.Name() == "cpu" {
+			isConforming(t, dev, "DCT2D 64 x 80", NewDCT2D(64, 80))
+		}
 	})
 }
 
@@ -481,6 +486,9 @@ func analyzed(x *mat.Dense, h, g []float64, levels int) *mat.Dense {
 func TestWaveletsAreTheirMatrices(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for family := range families() {
+			if dev.Name() != "cpu" && family != "haar" && family != "db5" && family != "sym8" {
+				continue
+			}
 			h, g := filters(t, array.NewHost(), family)
 			for _, s := range [][2]int{{2, 1}, {6, 1}, {8, 3}, {24, 3}, {202, 1}} {
 				n, levels := s[0], s[1]
@@ -510,6 +518,9 @@ func TestWaveletsAreTheirMatrices(t *testing.T) {
 			}
 		}
 		for _, s := range [][3]int{{2, 2, 1}, {2, 6, 1}, {8, 4, 2}, {16, 24, 3}, {64, 96, 4}} {
+			if s[0] == 64 && dev.Name() != "cpu" {
+				continue
+			}
 			for _, family := range []string{"haar", "db2", "db8", "sym4"} {
 				rows, cols, levels := s[0], s[1], s[2]
 				name := fmt.Sprintf("%s of %d x %d, %d levels", family, rows, cols, levels)

@@ -35,7 +35,7 @@ func NewJointL2(n, planes int, lambda float64) Prox {
 	}
 	checkLambda("the joint l2 penalty's lambda", lambda)
 	p := &jointL2{n: n, planes: planes, lambda: lambda}
-	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	p.structure = Structure{Value: p.value, Balls: balls(lambda, planes), DualScale: p.dualScale, FenchelGap: p.fenchelGap}
 	return p
 }
 
