@@ -91,9 +91,13 @@ func (s *situation) confined() bool {
 	return s.on != nil
 }
 
-// factored reports that the solver has factored the system, and that it is well conditioned.
+// factored reports that the solver has factored the system, and that it is well conditioned. Factors
+// made anew would need the curvature as a matrix.
 func (s *situation) factored() bool {
 	if s.solved == nil || s.model == nil || s.kind != space.Subset {
+		return false
+	}
+	if q := s.model.Curvature; q != nil && q.Diagonal() == nil && s.n > maxColumns {
 		return false
 	}
 	var ok bool
