@@ -45,7 +45,7 @@ func (e Edge) String() string {
 //
 // With reflecting edges D*D is the Laplacian of a grid, which the cosine transform diagonalizes (see
 // [Difference]): where one or two axes are taken, the last of the array, (eta D*D + I)^{-1} takes
-// O(n log n). The largest eigenvalue of D*D is known: the sum over the axes of that of a path, a
+// O(n log n), and a step on the dual of total variation is one pass over memory. The largest eigenvalue of D*D is known: the sum over the axes of that of a path, a
 // cycle or a path with one end held at 0.
 //
 // Both products take one pass over memory on the host, and a few on another device.
@@ -93,7 +93,7 @@ func NewGradient(shape, axes []int, edge Edge) *Gradient {
 	for _, m := range g.length {
 		norm += largestDifference(m, edge)
 	}
-	s := Structure{Norm2: Known(norm), ColumnNorms2: g.columnNorms2, Pairs: g.pairs}
+	s := Structure{Norm2: Known(norm), ColumnNorms2: g.columnNorms2, Pairs: g.pairs, BallStep: g.ballStep}
 	if images := len(shape) - len(axes); edge == Reflecting && len(axes) <= 2 && axes[0] == images {
 		s.SolveNormal = g.solver()
 	}
