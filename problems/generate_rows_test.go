@@ -27,7 +27,7 @@ func TestLassoRowsAreThoseInMemory(t *testing.T) {
 	if !slices.Equal(x, whole.X.RawMatrix().Data) || !slices.Equal(data.Y, whole.Y) || !slices.Equal(data.Mu, whole.Mu) {
 		t.Error("X, mu or y differ from those in memory")
 	}
-	if math.Abs(*data.Lambda - *whole.Lambda) > 1e-12**whole.Lambda || *data.Sigma2 != *whole.Sigma2 {
+	if math.Abs(*data.Lambda-*whole.Lambda) > 1e-12**whole.Lambda || *data.Sigma2 != *whole.Sigma2 {
 		t.Errorf("lambda %g, want %g", *data.Lambda, *whole.Lambda)
 	}
 	// mu is that of the rounded X and of the asked number of coefficients.

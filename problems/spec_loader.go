@@ -459,12 +459,17 @@ func (l *specLoader) sparse(ref *arrayRef) (*loadedArray, error) {
 	case !p.set.IsSparse():
 		return nil, fmt.Errorf("%s: array %q is dense, expected a sparse matrix; or dense or matrix in place of csr", p.path, ref.name)
 	}
-	m, err := p.set.Sparse()
+	a := &loadedArray{}
+	a.Name = ref.name
+	if ref == l.operator.matrix && l.files.Stored != nil {
+		a.mapped, err = l.files.Stored(p.set, ref.name)
+	}
+	if err == nil && a.mapped == nil {
+		a.sparse, err = p.set.Sparse()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.path, err)
 	}
-	a := &loadedArray{sparse: m}
-	a.Name = ref.name
 	return a, nil
 }
 

@@ -10,11 +10,15 @@ import (
 
 // linesOf is a stored matrix for package linops.
 func linesOf(m *stored.Matrix) linops.Lines {
-	return linops.Lines{
-		Rows: m.Rows, Cols: m.Cols, ByRows: m.ByRows, LineBytes: m.LineBytes, Block: m.Block(), Views: m.Views(),
-		Read: m.Read, Pass: m.Pass, Drop: m.Drop, Products: m.Products,
+	l := linops.Lines{
+		Rows: m.Rows, Cols: m.Cols, ByRows: m.ByRows, Size: m.Size, Block: m.Block(), Views: m.Views(),
+		Read: m.Read, Pass: m.Pass, Drop: m.Drop, Products: m.Products, Nonzeros: m.Nonzeros(),
 		Means: m.Means, Centered2: m.Centered2, Z: m.Z, Product: m.Product, Passes: 1,
 	}
+	if m.Sparse() {
+		l.Entries = func(e *linops.LineEntries, from, to int) { m.Entries((*stored.Entries)(e), from, to) }
+	}
+	return l
 }
 
 // prepareStored is prepare for a matrix that is not in memory: its columns are centered and scaled

@@ -25,7 +25,7 @@ func store(x *mat.Dense) *linops.OutOfCore {
 		norms[j] = mat.Dot(v, v)
 	}
 	return linops.NewOutOfCore(context.Background(), linops.Lines{
-		Rows: d, Cols: p, ByRows: true, LineBytes: int64(8 * p), Block: 7, Views: true,
+		Rows: d, Cols: p, ByRows: true, Size: func(from, to int) int64 { return int64(8 * p * (to - from)) }, Block: 7, Views: true,
 		Read: func(_ []float64, from, to int) []float64 { return x.RawMatrix().Data[from*p : to*p] },
 		Pass: func(ctx context.Context, _ func(int64), f func(from, to int)) error {
 			for from := 0; from < d; from += 7 {

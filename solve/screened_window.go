@@ -1,6 +1,7 @@
 package solve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -337,16 +338,16 @@ func (s *screened) choose(ctx context.Context, w *window, y array.Batch, here se
 			pulls[j] = here.pull(j, w.g[j])
 		}
 	}
-	room := max(int(s.s.o.Columns/max(a.ColumnBytes, 1)), 1)
-	if needed := active + min(len(w.must), 1); needed > room {
-		return fmt.Errorf("solve: at least %d columns of A matter, which take %.3g GB, and there is memory for %.3g GB of columns: give more memory, or a larger weight", needed, float64(needed)*float64(a.ColumnBytes)/1e9, float64(s.s.o.Columns)/1e9)
+	must, needed := neededColumns(pulls, a.ColumnBytes)
+	if must > s.s.o.Columns && needed > 1 {
+		return fmt.Errorf("solve: at least %d columns of A matter, which take %.3g GB, and there is memory for %.3g GB of columns: give more memory, or a larger weight", needed, float64(must)/1e9, float64(s.s.o.Columns)/1e9)
 	}
 	if w.columns != nil && w.served < fewAhead {
 		w.wanted = min(2*len(w.set), len(b)/mostColumnIn)
 	}
 	w.drop()
 	w.served = 0
-	w.set = strongest(pulls, min(room, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active, w.wanted)))
+	w.set = fitting(pulls, strongest(pulls, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active, w.wanted)), a.ColumnBytes, s.s.o.Columns)
 	clear(w.in)
 	for _, j := range w.set {
 		w.in[j] = true
@@ -361,6 +362,47 @@ func (s *screened) choose(ctx context.Context, w *window, y array.Batch, here se
 	w.columns = &sharedColumns{Restricted: op, dev: dev, set: space.Coordinates(dev, len(b), w.set)}
 	w.columns.use()
 	return s.restart(w, y)
+}
+
+// neededColumns are the bytes and the number of the columns without which no set will do: those of
+// infinite pull, and, where others violate their conditions, the least of these.
+func neededColumns(pulls []float64, size func(j int) int64) (bytes int64, n int) {
+	least := int64(-1)
+	for j, v := range pulls {
+		switch {
+		case math.IsInf(v, 1):
+			bytes += size(j)
+			n++
+		case v == math.MaxFloat64 && (least < 0 || size(j) < least):
+			least = size(j)
+		}
+	}
+	if least >= 0 {
+		bytes += least
+		n++
+	}
+	return bytes, n
+}
+
+// fitting are the columns of largest pull of a set, in increasing order, as many as fit into so many
+// bytes, at least one.
+func fitting(pulls []float64, set []int, size func(j int) int64, bytes int64) []int {
+	all := int64(0)
+	for _, j := range set {
+		all += size(j)
+	}
+	if all <= bytes {
+		return set
+	}
+	slices.SortStableFunc(set, func(i, j int) int { return cmp.Compare(pulls[j], pulls[i]) })
+	for n, j := range set {
+		if bytes -= size(j); bytes < 0 {
+			set = set[:max(n, 1)]
+			break
+		}
+	}
+	slices.Sort(set)
+	return set
 }
 
 // restart begins a new sequence of solves on the columns in memory, at b.

@@ -83,6 +83,87 @@ func TestStorageDoesNotChangeTheRisk(t *testing.T) {
 	}
 }
 
+// sparseFile writes a sparse X as scipy does, and y.
+func sparseFiles(t *testing.T, format string, d, p int) (x, y string) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(3, 9))
+	dense, obs := make([]float64, d*p), make([]float64, d)
+	for i := range d {
+		for j := range p {
+			if rng.IntN(12) == 0 {
+				dense[i*p+j] = rng.NormFloat64() + 1
+			}
+			if j%(p/6) == 0 {
+				obs[i] += 3 * dense[i*p+j]
+			}
+		}
+		obs[i] += rng.NormFloat64()
+	}
+	lines, length := d, p
+	if format == "csc" {
+		lines, length = p, d
+	}
+	indptr, indices, data := []int64{0}, []int64{}, []float64{}
+	for i := range lines {
+		for j := range length {
+			v := dense[i*length+j]
+			if format == "csc" {
+				v = dense[j*p+i]
+			}
+			if v != 0 {
+				indices, data = append(indices, int64(j)), append(data, v)
+			}
+		}
+		indptr = append(indptr, int64(len(data)))
+	}
+	ints := func(name string, v []int64) dataio.Array {
+		return dataio.Array{Name: name, Shape: []int{len(v)}, Ints: v}
+	}
+	dir := t.TempDir()
+	x, y = filepath.Join(dir, "X.npz"), filepath.Join(dir, "y.npy")
+	if err := dataio.WriteNPZ(x, ints("indices", indices), ints("indptr", indptr), dataio.Array{Name: "format", Texts: []string{format}}, ints("shape", []int64{int64(d), int64(p)}), floats("data", data, len(data))); err != nil {
+		t.Fatal(err)
+	}
+	if err := dataio.WriteNPY(y, floats("y", obs, d)); err != nil {
+		t.Fatal(err)
+	}
+	return x, y
+}
+
+// A sparse matrix that stays where it lies gives what one in memory gives, to 1e-9.
+func TestSparseStorageDoesNotChangeTheRisk(t *testing.T) {
+	for _, format := range []string{"csr", "csc"} {
+		x, y := sparseFiles(t, format, 60, 400)
+		spec := text(t, "l.yaml", "name: mine\noperator: {csr: X}\nregularizer: {elastic-net: {weight: lambda, weight2: 2}}\ndata: "+x+"\n")
+		for _, c := range [][]string{
+			{"--problem", "lasso", "--lambda", "0.1max", "--X", x},
+			{"--problem", "lasso", "--lambda", "0.1max", "--intercept", "--X", x},
+			{"--problem", "lasso", "--lambda", "0.1max", "--standardize", "--data", x},
+			{"--problem", "elastic-net", "--lambda", "0.2max", "--lambda2", "3", "--intercept", "--standardize", "--X", x},
+			{"--problem", "lasso", "--lambda", "0.1max", "--X", x, "--memory", "64KB"},
+			{"--problem", "ridge", "--lambda", "30", "--trace", "exact", "--X", x},
+			{"--spec", spec, "--lambda", "0.1max", "--intercept"},
+		} {
+			args := append([]string{"run", "--seed", "1", "--sigma2", "1", "--y", y}, c...)
+			memory := object(t, append(args, "--storage", "memory")...)
+			got := object(t, append(args, "--storage", "mapped")...)
+			storage, _ := got["storage"].(map[string]any)
+			if bytes, _ := storage["bytes"].(float64); memory["storage"] != nil || !(bytes > 0) {
+				t.Errorf("%v: storage %v, in memory %v", c, storage, memory["storage"])
+			}
+			for _, key := range []string{"sure", "divergence", "residual", "lambda"} {
+				if is, was := got[key].(float64), memory[key].(float64); math.Abs(is-was) > 1e-9*math.Max(1, math.Abs(was)) {
+					t.Errorf("%s %v: %s is %.15g, in memory %.15g", format, c, key, is, was)
+				}
+			}
+		}
+		status, _, stderr := command(t, "run", "--problem", "lasso", "--lambda", "0.1max", "--sigma2", "1", "--X", x, "--y", y, "--storage", "float32")
+		if status != exitUsage || !strings.Contains(stderr, "holds a sparse matrix, expected a dense one with --storage float32") {
+			t.Errorf("status %d, %s", status, stderr)
+		}
+	}
+}
+
 // A sweep takes far fewer passes than it has weights, and its bits do not depend on --parallel.
 func TestStoredSweepTakesFewPasses(t *testing.T) {
 	npz, _, _ := regressionFiles(t, 30, 300)
