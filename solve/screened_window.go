@@ -209,46 +209,22 @@ func (s *screened) advance(ctx context.Context, w *window, y array.Batch, here s
 	if err != nil {
 		return err
 	}
-	dev := y.Device()
-	d, dim := s.s.p.A.Dims()
-	z, g := dev.Alloc(len(steps), d), dev.Alloc(len(steps), dim)
-	defer z.Free()
-	defer g.Free()
-	b := make([]array.Batch, len(steps))
-	defer func() {
-		for _, x := range b {
-			x.Free()
-		}
-	}()
-	var path Path
-	defer path.Release()
-	start := dev.Alloc(1, len(w.set))
-	defer start.Free()
-	dev.Copy(start, w.started)
-	for i, t := range steps {
-		if b[i], err = s.try(ctx, w, y, t.r, z.Rows(i, i+1), From{B: start, Path: &path}); err != nil {
-			return err
-		}
-		w.columns.set.Coordinates(start, b[i])
-	}
-	if err := linops.StructureOf(s.s.p.A).Passes.Adjoint(ctx, g, z); err != nil {
+	found, err := s.solveAll(ctx, w, y, steps)
+	if err != nil {
 		return err
 	}
-	residuals, gradients := z.ToHost(), g.ToHost()
-	if err := dev.Err(); err != nil {
-		return err
-	}
+	defer found.release()
 	failed := false
 	for i, t := range steps {
-		gi := gradients[i*dim : (i+1)*dim]
+		gi := found.gradient(i)
 		must := w.violations(t.separable, gi)
 		if must == nil {
-			w.ready = append(w.ready, &verified{t.key, residuals[i*d : (i+1)*d], slices.Clone(gi)})
+			w.ready = append(w.ready, &verified{t.key, found.residual(i), slices.Clone(gi)})
 		}
 		w.g, w.at, w.must = gi, t.w, must
 		if failed = must != nil; failed {
 			if len(w.ready) == 0 {
-				dev.Copy(w.b, b[i]) // the next set starts here
+				y.Device().Copy(w.b, found.b[i]) // the next set starts here
 			}
 			break
 		}
@@ -261,6 +237,53 @@ func (s *screened) advance(ctx context.Context, w *window, y array.Batch, here s
 		w.slope = max(w.slope*slopeDown, leastSlope)
 	}
 	return nil
+}
+
+// together are solutions on the columns in memory, of which one pass has found all gradients.
+type together struct {
+	d, dim               int
+	b                    []array.Batch
+	residuals, gradients []float64
+}
+
+func (t *together) residual(i int) []float64 { return t.residuals[i*t.d : (i+1)*t.d] }
+func (t *together) gradient(i int) []float64 { return t.gradients[i*t.dim : (i+1)*t.dim] }
+
+func (t *together) release() {
+	for _, x := range t.b {
+		x.Free()
+	}
+}
+
+// solveAll solves on the columns in memory, from step to step, and takes a pass for the gradients.
+func (s *screened) solveAll(ctx context.Context, w *window, y array.Batch, steps []step) (_ *together, err error) {
+	dev := y.Device()
+	d, dim := s.s.p.A.Dims()
+	t := &together{d: d, dim: dim, b: make([]array.Batch, len(steps))}
+	defer func() {
+		if err != nil {
+			t.release()
+		}
+	}()
+	z, g := dev.Alloc(len(steps), d), dev.Alloc(len(steps), dim)
+	defer z.Free()
+	defer g.Free()
+	var path Path
+	defer path.Release()
+	start := dev.Alloc(1, len(w.set))
+	defer start.Free()
+	dev.Copy(start, w.started)
+	for i, at := range steps {
+		if t.b[i], err = s.try(ctx, w, y, at.r, z.Rows(i, i+1), From{B: start, Path: &path}); err != nil {
+			return nil, err
+		}
+		w.columns.set.Coordinates(start, t.b[i])
+	}
+	if err := linops.StructureOf(s.s.p.A).Passes.Adjoint(ctx, g, z); err != nil {
+		return nil, err
+	}
+	t.residuals, t.gradients = z.ToHost(), g.ToHost()
+	return t, dev.Err()
 }
 
 // violations are the coordinates outside of the set whose conditions do not hold, or hardly; nil for

@@ -192,6 +192,58 @@ func TestStoredSweepTakesFewPasses(t *testing.T) {
 	}
 }
 
+// The refinement of the minimizer takes a few passes for all its points, and goes on with the same
+// bits after some of them.
+func TestStoredRefinementSharesPasses(t *testing.T) {
+	npz, _, _ := regressionFiles(t, 30, 300)
+	jsonl := filepath.Join(t.TempDir(), "s.jsonl")
+	run := func(args ...string) (lines []map[string]any) {
+		_, stdout, stderr := command(t, append([]string{"sweep", "--problem", "lasso", "--data", npz, "--lambda", "0.002max:1max:10", "--intercept", "--json"}, args...)...)
+		for line := range strings.SplitSeq(strings.TrimSpace(stdout), "\n") {
+			var o map[string]any
+			if err := json.Unmarshal([]byte(line), &o); err != nil {
+				t.Fatalf("%v: %s", err, stderr)
+			}
+			lines = append(lines, o)
+		}
+		return lines
+	}
+	passes := func(lines []map[string]any) float64 {
+		return lines[len(lines)-1]["storage"].(map[string]any)["passes"].(float64)
+	}
+	memory, grid, all := run(), run("--storage", "mapped", "--refine", "0"), run("--storage", "mapped", "--jsonl", jsonl)
+	if len(all) != len(memory) || len(all) < len(grid)+4 {
+		t.Fatalf("%d lines, in memory %d, without refinement %d", len(all), len(memory), len(grid))
+	}
+	for i, line := range all[1 : len(all)-1] {
+		near(t, "sure", line["sure"].(float64), memory[i+1]["sure"].(float64))
+		near(t, "lambda", line["lambda"].(float64), memory[i+1]["lambda"].(float64))
+		if line["solver"].(map[string]any)["converged"] != true {
+			t.Errorf("point %d: %v", i, line["solver"])
+		}
+	}
+	if more := passes(all) - passes(grid); more > 6 {
+		t.Errorf("%g passes for %d points of the refinement", more, len(all)-len(grid))
+	}
+	whole := linesOf(t, jsonl)
+	for _, keep := range []int{len(whole) - 3, len(grid) - 1, 5} {
+		text, err := os.ReadFile(jsonl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := strings.Join(strings.SplitAfter(string(text), "\n")[:keep], "")
+		if err := os.WriteFile(jsonl, []byte(kept), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run("--storage", "mapped", "--jsonl", jsonl, "--resume")
+		for i, line := range linesOf(t, jsonl)[:len(whole)-1] {
+			if line != whole[i] {
+				t.Errorf("%d lines kept: line %d differs\n%s\n%s", keep, i, line, whole[i])
+			}
+		}
+	}
+}
+
 // A result is verified by some passes, and not by solvers that take one in every step.
 func TestStoredResultIsVerified(t *testing.T) {
 	npz, _, _ := regressionFiles(t, 30, 300)
