@@ -71,9 +71,9 @@ const (
 	// firstSlope is c at first. It grows by slopeUp where a column outside violates its condition,
 	// and falls by slopeDown where none does, down to leastSlope.
 	firstSlope = 0.25
-	slopeUp    = 1.6
-	slopeDown  = 0.85
-	leastSlope = 0.05
+	slopeUp    = 2
+	slopeDown  = 0.7
+	leastSlope = 0.02
 	// mostAhead is the largest number of weights that are verified in one pass.
 	mostAhead = 16
 	// leastColumns, one in oneColumnIn of all, and columnsPerActive for every active one: as many
@@ -81,7 +81,7 @@ const (
 	// than fewAhead weights, up to one in mostColumnIn of all: a pass costs more than products with
 	// columns in memory.
 	leastColumns     = 1 << 12
-	oneColumnIn      = 64
+	oneColumnIn      = 24
 	columnsPerActive = 8
 	fewAhead         = 6
 	mostColumnIn     = 8
@@ -200,12 +200,15 @@ func (s *screened) advance(ctx context.Context, w *window, y array.Batch, here s
 	} else if err := s.restart(w, y); err != nil {
 		return err
 	}
-	steps, err := s.ahead(w, here, from)
-	defer func() {
-		for _, t := range steps[min(len(steps), 1):] {
-			prox.Release(t.r)
+	steps, more, err := s.ahead(w, here, from)
+	if err == nil && more && len(steps) < fewAhead && w.served > 0 {
+		// A pass for other columns lets later passes verify more weights.
+		release(steps)
+		if err = s.choose(ctx, w, y, here); err == nil {
+			steps, _, err = s.ahead(w, here, from)
 		}
-	}()
+	}
+	defer func() { release(steps) }()
 	if err != nil {
 		return err
 	}
@@ -301,27 +304,34 @@ func (w *window) violations(here separable, g []float64) []bool {
 	return must
 }
 
-// ahead are the weights here and those that follow, as far as no column outside should matter. The
-// caller releases the regularizers of all but the first.
-func (s *screened) ahead(w *window, here separable, from From) ([]step, error) {
-	steps := []step{{here, s.s.p.R}}
+// ahead are the weights here and those that follow, as far as no column outside should matter; more
+// says that others follow. The caller releases them.
+func (s *screened) ahead(w *window, here separable, from From) (steps []step, more bool, err error) {
+	steps = []step{{here, s.s.p.R}}
 	if from.Path == nil || from.Ahead == nil {
-		return steps, nil
+		return steps, false, nil
 	}
 	_, dim := s.s.p.A.Dims()
 	for i := 1; i < mostAhead; i++ {
 		r, err := from.Ahead(i)
 		if err != nil || r == nil {
-			return steps, err
+			return steps, false, err
 		}
 		t := step{separableOf(r, dim), r}
 		if !w.expected(t.separable) {
 			prox.Release(r)
-			return steps, nil
+			return steps, true, nil
 		}
 		steps = append(steps, t)
 	}
-	return steps, nil
+	return steps, true, nil
+}
+
+// release releases the regularizers of all steps but the first, which is the caller's own.
+func release(steps []step) {
+	for _, t := range steps[min(len(steps), 1):] {
+		prox.Release(t.r)
+	}
 }
 
 // try solves on the columns in memory, sets z = A b - y, and returns b.
