@@ -15,8 +15,9 @@ import (
 // side, so that an entry meets all of them at once.
 type sparseLines struct{ *shelf }
 
-// columnBytes counts the entries of a [CSR], twice on the device and twice on the host.
-func (a sparseLines) columnBytes(j int) int64 { return 64 * (a.x.Nonzeros[j] + 1) }
+// columnBytes counts the entries of a [CSR], twice on the device and twice on the host, and half as much
+// for what has not been collected yet.
+func (a sparseLines) columnBytes(j int) int64 { return 84 * (a.x.Nonzeros[j] + 1) }
 
 // sideBySide are the vectors of a batch, coordinate by coordinate.
 func sideBySide(b array.Batch) []float64 {
@@ -161,6 +162,7 @@ func (a sparseLines) columns(ctx context.Context, dev array.Device, set []int, u
 		return nil, err
 	}
 	csr := newCSR(dev, x, t)
+	csr.t = func() compressed { return t }
 	if u.means == nil {
 		return csr, nil
 	}

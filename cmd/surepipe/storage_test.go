@@ -83,7 +83,27 @@ func TestStorageDoesNotChangeTheRisk(t *testing.T) {
 	}
 }
 
-// sparseFile writes a sparse X as scipy does, and y.
+// scipyRows are the arrays of a matrix without its zeros, as scipy writes it, of format csr.
+func scipyRows(x []float64, d, p int) []dataio.Array {
+	indptr, indices, data := []int64{0}, []int64{}, []float64{}
+	for u, v := range x {
+		if v != 0 {
+			indices, data = append(indices, int64(u%p)), append(data, v)
+		}
+		if u%p == p-1 {
+			indptr = append(indptr, int64(len(data)))
+		}
+	}
+	ints := func(name string, v []int64) dataio.Array {
+		return dataio.Array{Name: name, Shape: []int{len(v)}, Ints: v}
+	}
+	return []dataio.Array{
+		ints("indices", indices), ints("indptr", indptr), {Name: "format", Texts: []string{"csr"}},
+		ints("shape", []int64{int64(d), int64(p)}), floats("data", data, len(data)),
+	}
+}
+
+// sparseFiles writes a sparse X as scipy does, and y.
 func sparseFiles(t *testing.T, format string, d, p int) (x, y string) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 9))
@@ -99,29 +119,18 @@ func sparseFiles(t *testing.T, format string, d, p int) (x, y string) {
 		}
 		obs[i] += rng.NormFloat64()
 	}
-	lines, length := d, p
+	arrays := scipyRows(dense, d, p)
 	if format == "csc" {
-		lines, length = p, d
-	}
-	indptr, indices, data := []int64{0}, []int64{}, []float64{}
-	for i := range lines {
-		for j := range length {
-			v := dense[i*length+j]
-			if format == "csc" {
-				v = dense[j*p+i]
-			}
-			if v != 0 {
-				indices, data = append(indices, int64(j)), append(data, v)
-			}
+		turned := make([]float64, d*p)
+		for u, v := range dense {
+			turned[u%p*d+u/p] = v
 		}
-		indptr = append(indptr, int64(len(data)))
-	}
-	ints := func(name string, v []int64) dataio.Array {
-		return dataio.Array{Name: name, Shape: []int{len(v)}, Ints: v}
+		arrays = scipyRows(turned, p, d)
+		arrays[2].Texts, arrays[3].Ints = []string{"csc"}, []int64{int64(d), int64(p)}
 	}
 	dir := t.TempDir()
 	x, y = filepath.Join(dir, "X.npz"), filepath.Join(dir, "y.npy")
-	if err := dataio.WriteNPZ(x, ints("indices", indices), ints("indptr", indptr), dataio.Array{Name: "format", Texts: []string{format}}, ints("shape", []int64{int64(d), int64(p)}), floats("data", data, len(data))); err != nil {
+	if err := dataio.WriteNPZ(x, arrays...); err != nil {
 		t.Fatal(err)
 	}
 	if err := dataio.WriteNPY(y, floats("y", obs, d)); err != nil {
