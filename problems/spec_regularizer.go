@@ -50,6 +50,11 @@ func init() {
 		linfBallRegularizer,
 		l1BallRegularizer,
 		simplexRegularizer,
+		l2BallRegularizer,
+		equalRegularizer,
+		secondOrderRegularizer,
+		semidefiniteRegularizer,
+		shiftedRegularizer,
 		scaledRegularizer,
 		blocksRegularizer,
 	}

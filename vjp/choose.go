@@ -268,6 +268,7 @@ func (l *implicit) describe(name string) string {
 		space.Whole: "all coordinates", space.Subset: "free coordinates", space.Cluster: "clusters of equal coordinates",
 		space.FixedRank: "tangent space of matrices of fixed rank", space.Product: "product of the blocks' spaces",
 		space.Hyperplane: "hyperplane of an active constraint", space.Spanned: "span of a basis",
+		space.Complement: "tangent space of the active constraints", space.Symmetric: "tangent space of symmetric matrices of fixed rank",
 	}
 	kind, ok := kinds[l.model.Space.Form().Kind]
 	if !ok {

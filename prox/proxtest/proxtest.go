@@ -146,4 +146,5 @@ var claims = []struct {
 	{"regularizer on a space", (*checker).confined},
 	{"other units", (*checker).otherUnits},
 	{"conjugate", (*checker).conjugate},
+	{"support function of the domain", (*checker).support},
 }
