@@ -81,7 +81,7 @@ const (
 	// than fewAhead weights, up to one in mostColumnIn of all: a pass costs more than products with
 	// columns in memory.
 	leastColumns     = 1 << 12
-	oneColumnIn      = 24
+	oneColumnIn      = 64
 	columnsPerActive = 8
 	fewAhead         = 6
 	mostColumnIn     = 8
