@@ -8,7 +8,7 @@ import (
 
 // bare is the point without its estimate.
 func (p SweepPoint) bare() SweepPoint {
-	p.MuHat, p.B = nil, nil
+	p.MuHat, p.B, p.Factors = nil, nil, nil
 	return p
 }
 
@@ -17,27 +17,27 @@ func (p SweepPoint) bare() SweepPoint {
 type origin struct {
 	s  *sweep
 	of candidate
-	b  []float64
+	held
 }
 
 // get is b at the grid's minimizer, nil where solves start at 0.
-func (g *origin) get(ctx context.Context, on *instance) (_ []float64, err error) {
+func (g *origin) get(ctx context.Context, on *instance) (_ held, err error) {
 	switch {
-	case !g.s.chained || g.b != nil:
+	case !g.s.chained || !g.none():
 	case g.of.point != nil:
-		g.b = g.of.point.B
+		g.held = heldBy(g.of.point)
 	default:
 		var path vjp.Path
 		defer path.Release()
 		from, err := on.start(ctx, g.of.index, &path)
 		if err != nil {
-			return nil, err
+			return held{}, err
 		}
-		if g.b, err = on.solution(ctx, g.of.index, GridStage, g.of.Weights, from); err != nil {
-			return nil, err
+		if g.held, err = on.solution(ctx, g.of.index, GridStage, g.of.Weights, from); err != nil {
+			return held{}, err
 		}
 	}
-	return g.b, nil
+	return g.held, nil
 }
 
 // minimizer yields the best of all points with its estimate, and the chosen one where that is
@@ -82,7 +82,7 @@ func (s *sweep) again(ctx context.Context, c candidate, minimum *origin) (SweepP
 	}
 	again := *point
 	if !s.o.KeepB {
-		again.B = nil
+		again.B, again.Factors = nil, nil
 	}
 	return again, nil
 }
@@ -98,7 +98,7 @@ func (s *instance) again(ctx context.Context, c candidate, minimum *origin) (*Sw
 		stage = GridStage
 		from, err = s.start(ctx, c.index, &path)
 	} else {
-		from.b, err = minimum.get(ctx, s)
+		from.held, err = minimum.get(ctx, s)
 	}
 	if err != nil {
 		return nil, err

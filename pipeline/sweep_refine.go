@@ -73,7 +73,7 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *
 	err := s.onDevice(ctx, func(on *instance) error {
 		b, err := minimum.get(ctx, on)
 		if err == nil {
-			point, err = on.estimate(ctx, i, RefineStage, weights, start{b: b})
+			point, err = on.estimate(ctx, i, RefineStage, weights, start{held: b})
 		}
 		return err
 	})

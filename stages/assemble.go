@@ -14,6 +14,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/progress"
 	"surepipe/risk"
+	"surepipe/vjp"
 )
 
 // Outcome is the result for sample Risk.Index: its risk, or its failure Err, and then only the
@@ -117,7 +118,9 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		Total:      now.Sub(job.begun),
 	}
 	if job.settings.KeepB {
-		r.B = job.b()
+		if r.Factors = job.factors(); r.Factors == nil {
+			r.B = job.b()
+		}
 	}
 	if !math.IsInf(job.rankMargin, 1) {
 		r.RankMargin = job.rankMargin
@@ -167,6 +170,14 @@ func (j *Job) readMuHat(dst []float64, from int) {
 		return
 	}
 	j.view.Download(dst, j.solution.MuHat.Cols(from, from+len(dst)))
+}
+
+// factors are those of b, nil where the solver does not have it in factored form.
+func (j *Job) factors() *vjp.Factors {
+	if implied := j.solution.Implied; implied != nil && implied.Factors != nil {
+		return implied.Factors()
+	}
+	return nil
 }
 
 // b is the solution.
