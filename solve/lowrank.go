@@ -121,6 +121,9 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solutio
 		}
 	}
 	if tangent == nil {
+		if l.s.unwritten() && !sol.Converged {
+			return nil, fmt.Errorf("solve: %d iterations did not lead near the solution, whose derivative is computed at its rank where a matrix is too large to be written down: allow more of them", sol.Iterations)
+		}
 		if l.s.unwritten() {
 			return nil, l.tooLarge()
 		}
@@ -135,7 +138,7 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solutio
 // tooLarge is the error of a solve that would have to write down b.
 func (l *lowRank) tooLarge() error {
 	d, p := l.s.p.A.Dims()
-	return fmt.Errorf("solve: the rank of the solution turned out not to be low, and a matrix of %d entries, of which %d are observed, is not written down (%d would be): choose a larger weight lambda", p, d, limits.Written)
+	return fmt.Errorf("solve: the rank of the solution turned out not to be low, and a matrix of %d entries, of which %d are observed, is not written down (one of %d would be): choose a larger weight lambda", p, d, limits.Written)
 }
 
 // finish continues on vectors from b, after so many iterations.

@@ -134,7 +134,7 @@ func (w *matrices) start(b0 array.Batch, near *Factors, held *lowRankPath) error
 	dev := w.dev
 	w.now, w.old, w.step = zeros(dev, w.shape), zeros(dev, w.shape), zeros(dev, w.shape)
 	w.space = subspace.New(dev, w.shape)
-	w.space.Allow(widestBlock)
+	w.space.Allow(min(widestBlock, mostBlock/float64(w.m+w.n)/float64(min(w.m, w.n))))
 	if held != nil {
 		return w.resume(held)
 	}

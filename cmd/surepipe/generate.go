@@ -65,13 +65,13 @@ func generateHelp() string {
 }
 
 // sizeNames are the flags of the sizes that generators take.
-var sizeNames = []string{"d", "p", "rows", "cols"}
+var sizeNames = []string{"d", "p", "rows", "cols", "entries", "rank"}
 
 // generateFlags are the flags of surepipe generate.
 type generateFlags struct {
 	problem, out string
 	// sizes are the flags of sizeNames.
-	sizes [4]int
+	sizes [6]int
 	seed  uint64
 	// from is a file to which noise of standard deviation sigma is added.
 	from  string
@@ -103,7 +103,7 @@ values outside [0, 1]: what is clipped there is not normal.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.problem, "problem", "", strings.Join(known, ", "))
-	for i, usage := range []string{"number of observations, length of a sequence, or number of angles", "regressions: number of variables (default 2 d)", "matrix problems: m; ct and mri: pixels a side", "matrix problems: n"} {
+	for i, usage := range []string{"number of observations, length of a sequence, or number of angles", "regressions: number of variables (default 2 d)", "matrix problems: m; ct and mri: pixels a side", "matrix problems: n", "matrix-completion: the number of observed entries, in rows and columns of power-law degrees", "with --entries: the rank of the signal (default 10)"} {
 		flags.IntVar(&f.sizes[i], sizeNames[i], 0, usage)
 	}
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of all random draws")
@@ -126,8 +126,8 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 	if !slices.Contains(known, f.problem) {
 		return nil, usagef("--problem is %q, expected one of %s", f.problem, strings.Join(known, ", "))
 	}
-	takes, drawArrays := f.drawer()
-	sizes, err := generateSizes(cmd, f.problem, takes, f.sizes[:])
+	takes, optional, drawArrays := f.drawer()
+	sizes, err := generateSizes(cmd, f.problem, takes, optional, f.sizes[:])
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +138,11 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 		return nil, err
 	}
 	values := 1.0
-	for _, n := range sizes {
+	for _, n := range sizes[:len(takes)] {
 		values *= float64(n)
+	}
+	if i := slices.Index(optional, "entries"); i >= 0 && sizes[len(takes)+i] > 0 {
+		values = 5 * float64(sizes[len(takes)+i]) // the arrays, and their text or bytes
 	}
 	if 8*values > float64(memory.TotalMemory()) {
 		return nil, usagef("%s: the data take %.3g GB, more than this machine's memory", f.problem, 8*values/1e9)
@@ -148,12 +151,12 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 }
 
 // drawer returns the sizes that the problem takes and what draws its arrays.
-func (f *generateFlags) drawer() (takes []string, draw func(sizes []int, seed uint64) ([]dataio.Array, error)) {
+func (f *generateFlags) drawer() (takes, optional []string, draw func(sizes []int, seed uint64) ([]dataio.Array, error)) {
 	if p, ok := phantom(f.problem); ok {
-		return p.Sizes, p.Draw
+		return p.Sizes, nil, p.Draw
 	}
 	named, _ := problems.Lookup(f.problem)
-	return named.Generator.Sizes, func(sizes []int, seed uint64) ([]dataio.Array, error) {
+	return named.Generator.Sizes, named.Generator.Optional, func(sizes []int, seed uint64) ([]dataio.Array, error) {
 		data, err := named.Generator.Draw(sizes, seed)
 		return dataArrays(data), err
 	}
@@ -189,16 +192,17 @@ func (f *generateFlags) run(cmd *cobra.Command) error {
 }
 
 // generateSizes are the sizes that a generator takes, from the flags of sizeNames. p is 2 d where
-// it is not given.
-func generateSizes(cmd *cobra.Command, problem string, takes []string, given []int) (sizes []int, err error) {
+// it is not given, and optional ones are 0.
+func generateSizes(cmd *cobra.Command, problem string, takes, optional []string, given []int) (sizes []int, err error) {
 	for i, name := range sizeNames {
-		used := slices.Contains(takes, name)
+		needed := slices.Contains(takes, name)
+		used := needed || slices.Contains(optional, name)
 		switch changed := cmd.Flags().Changed(name); {
 		case changed && !used:
 			return nil, usagef("--%s does not apply to %s", name, problem)
 		case changed && given[i] < 1:
 			return nil, usagef("--%s is %d, expected at least 1", name, given[i])
-		case !changed && used && name != "p":
+		case !changed && needed && name != "p":
 			return nil, usagef("--%s is missing for %s", name, problem)
 		}
 	}
@@ -208,6 +212,9 @@ func generateSizes(cmd *cobra.Command, problem string, takes []string, given []i
 			size = 2 * given[slices.Index(sizeNames, "d")]
 		}
 		sizes = append(sizes, size)
+	}
+	for _, name := range optional {
+		sizes = append(sizes, given[slices.Index(sizeNames, name)])
 	}
 	return sizes, nil
 }
