@@ -109,7 +109,7 @@ values outside [0, 1]: what is clipped there is not normal.`,
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of all random draws")
 	flags.StringVar(&f.from, "from", "", "a `file` with an image or an array to add noise to, in place of --problem")
 	flags.Float64Var(&f.sigma, "sigma", 0, "with --from: the standard deviation of the noise; an image's values lie in [0, 1]")
-	flags.StringVar(&f.out, "out", "", "the .npz `file` to write; with --from also .npy, .csv, .tif or .png")
+	flags.StringVar(&f.out, "out", "", "the .npz `file` to write; for matrix-completion also .csv, a table of row, column and value; with --from also .npy, .csv, .tif or .png")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)))
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "tif", "png"))
 	cobra.CheckErr(cmd.MarkFlagFilename("from", "png", "jpg", "tif", "npy", "csv"))
@@ -133,6 +133,9 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 	}
 	if f.out == "" {
 		return nil, usagef("--out is missing, expected the .npz file to write")
+	}
+	if isTable := f.writesTable(); isTable && len(optional) == 0 {
+		return nil, usagef("--out is %q, but only the entries of matrix-completion are written as a table: expected a name that ends in .npz", f.out)
 	}
 	if err := checkWritable(f.out); err != nil {
 		return nil, err
@@ -179,6 +182,9 @@ func (f *generateFlags) run(cmd *cobra.Command) error {
 	}
 	if err := cmd.Context().Err(); err != nil {
 		return err
+	}
+	if f.writesTable() {
+		return f.writeTable(cmd, arrays)
 	}
 	if err := dataio.WriteNPZ(f.out, arrays...); err != nil {
 		return err
