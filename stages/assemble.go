@@ -118,9 +118,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		Total:      now.Sub(job.begun),
 	}
 	if job.settings.KeepB {
-		if r.Factors = job.factors(); r.Factors == nil {
-			r.B = job.b()
-		}
+		r.B, r.Factors = job.b()
 	}
 	if !math.IsInf(job.rankMargin, 1) {
 		r.RankMargin = job.rankMargin
@@ -180,16 +178,19 @@ func (j *Job) factors() *vjp.Factors {
 	return nil
 }
 
-// b is the solution.
-func (j *Job) b() []float64 {
+// b is the solution, or its factors where the solver has these.
+func (j *Job) b() ([]float64, *vjp.Factors) {
 	implied := j.solution.Implied
 	if implied == nil {
-		return j.solution.B.ToHost()
+		return j.solution.B.ToHost(), nil
+	}
+	if low := j.factors(); low != nil {
+		return nil, low
 	}
 	_, p := j.problem.A.Dims()
 	b := make([]float64, p)
 	implied.B(b, 0)
-	return b
+	return b, nil
 }
 
 // residualPart is the number of residuals that are computed at a time.
