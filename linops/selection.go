@@ -27,33 +27,37 @@ type Selection struct {
 
 	mu       sync.Mutex
 	patterns map[array.Shape]array.Pattern // of the sorted places, made when first needed
-	places   []int                         // the sorted index list; nil before it is needed
+	places   []int                         // the sorted index list
 	rows     []int                         // of the sorted places among idx; nil where idx is sorted
 	order    array.Index                   // rows on the device, made when first needed
 }
 
 // NewSelection puts the index list on a device. It returns an error where an index lies outside of
-// [0, p) or occurs twice. The slice is copied.
+// [0, p) or occurs twice. The slice is copied. Nothing of length p is allocated; where p is larger
+// than an int32 there are no vectors of that length on a device, and Forward and Adjoint panic: such
+// a selection serves by what its Structure knows, On and Sampled.
 func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
-	if p < 0 || p > math.MaxInt32 {
-		return nil, fmt.Errorf("linops: selection from %d coordinates, want 0 to %d", p, math.MaxInt32)
+	if p < 0 {
+		return nil, fmt.Errorf("linops: selection from %d coordinates, want at least 0", p)
 	}
-	seen := make([]bool, p)
 	for i, v := range idx {
 		if v < 0 || v >= p {
 			return nil, fmt.Errorf("linops: selection index %d is %d, want 0 to %d", i, v, p-1)
 		}
-		if seen[v] {
-			for j := range i {
-				if idx[j] == v {
-					return nil, fmt.Errorf("linops: selection index %d is %d, as is index %d; each coordinate may occur once", i, v, j)
-				}
-			}
-		}
-		seen[v] = true
 	}
-	a := &Selection{dev: dev, p: p, idx: append([]int(nil), idx...), on: dev.NewIndex(idx)}
-	s := Structure{Rows: Known(1), ColumnNorms2: a.columnNorms2, On: a.onSpace, Sampled: a.sampled}
+	a := &Selection{dev: dev, p: p, idx: slices.Clone(idx)}
+	a.sort()
+	for e := 1; e < len(a.places); e++ {
+		if v := a.places[e]; v == a.places[e-1] {
+			j := slices.Index(idx, v)
+			i := j + 1 + slices.Index(idx[j+1:], v)
+			return nil, fmt.Errorf("linops: selection index %d is %d, as is index %d; each coordinate may occur once", i, v, j)
+		}
+	}
+	if p <= math.MaxInt32 {
+		a.on = dev.NewIndex(idx)
+	}
+	s := Structure{Rows: Known(1), ColumnNorms2: a.columnNorms2, ColumnSpread: a.columnSpread, On: a.onSpace, Sampled: a.sampled}
 	a.structure = complete(a, s)
 	return a, nil
 }
@@ -80,7 +84,6 @@ func (a *Selection) sampled(dev array.Device, shape array.Shape) (places array.P
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.sort()
 	if a.rows != nil && a.order == nil {
 		on := a.dev.Request()
 		order := on.NewIndex(a.rows)
@@ -117,9 +120,6 @@ func fail(dev, failed array.Device) {
 
 // sort finds the places in increasing order and their rows.
 func (a *Selection) sort() {
-	if a.places != nil {
-		return
-	}
 	a.places = a.idx
 	if slices.IsSorted(a.idx) {
 		return
@@ -128,7 +128,12 @@ func (a *Selection) sort() {
 	for i := range rows {
 		rows[i] = i
 	}
-	slices.SortFunc(rows, func(i, j int) int { return cmp.Compare(a.idx[i], a.idx[j]) })
+	slices.SortFunc(rows, func(i, j int) int {
+		if c := cmp.Compare(a.idx[i], a.idx[j]); c != 0 {
+			return c
+		}
+		return cmp.Compare(i, j)
+	})
 	a.places = make([]int, len(rows))
 	for e, i := range rows {
 		a.places[e] = a.idx[i]
@@ -158,14 +163,26 @@ func (a *Selection) Dims() (d, p int) { return len(a.idx), a.p }
 // Forward sets dst_j = b[i_j].
 func (a *Selection) Forward(dst, b array.Batch) {
 	checkForward("Selection", len(a.idx), a.p, dst, b)
+	a.checkWritten()
 	dst.Device().Gather(dst, b, a.on)
 }
 
 // Adjoint puts z_j at coordinate i_j and 0 elsewhere.
 func (a *Selection) Adjoint(dst, z array.Batch) {
 	checkAdjoint("Selection", len(a.idx), a.p, dst, z)
+	a.checkWritten()
 	dst.Device().Scatter(dst, z, a.on)
 }
+
+// checkWritten panics where vectors of length p are longer than an index reaches.
+func (a *Selection) checkWritten() {
+	if a.on == nil {
+		panic(fmt.Sprintf("linops: a product of a selection from %d coordinates, want at most %d: larger ones are restricted to spaces", a.p, math.MaxInt32))
+	}
+}
+
+// columnSpread says that columns have length 1, or are 0.
+func (a *Selection) columnSpread() (least, most float64) { return 1, 1 }
 
 // columnNorms2 is 1 at the selected coordinates and 0 elsewhere.
 func (a *Selection) columnNorms2() []float64 {

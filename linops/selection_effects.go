@@ -1,6 +1,8 @@
 package linops
 
 import (
+	"math"
+
 	"surepipe/array"
 	"surepipe/space"
 )
@@ -21,7 +23,7 @@ func WithoutEffects(s *Selection, e *Effects) Operator {
 		if d, _ := s.Dims(); e.Rank() == d {
 			a.structure.Norm2 = Known(0)
 		}
-		a.structure.ColumnNorms2 = a.columnNorms2
+		a.structure.ColumnNorms2, a.structure.ColumnSpread = a.columnNorms2, a.columnSpread
 		a.structure.Sampled, a.structure.Project = s.sampled, e.Remove
 	}
 	a.structure = complete(a, a.structure)
@@ -66,6 +68,17 @@ func (a *withoutEffects) columnNorms2() []float64 {
 		norms[a.s.idx[i]] = 1 - v
 	}
 	return norms
+}
+
+// columnSpread is the range of the (I - Pi)_ii that are not 0.
+func (a *withoutEffects) columnSpread() (least, most float64) {
+	least = math.Inf(1)
+	for _, v := range a.e.Diagonal() {
+		if v = 1 - v; v > 0 {
+			least, most = min(least, v), max(most, v)
+		}
+	}
+	return least, most
 }
 
 // on is the operator on a tangent space of matrices; nil on other spaces.

@@ -25,6 +25,9 @@ type Structure struct {
 	Entries Number
 	// ColumnNorms2 returns the squared norms of the columns, the diagonal of A*A, in a new slice.
 	ColumnNorms2 func() []float64
+	// ColumnSpread returns the least and the largest of the squared norms of the columns that are not
+	// 0, without a list of them; +Inf and 0 where all columns are 0.
+	ColumnSpread func() (least, most float64)
 	// Beside are A1, A2, ... where A = [A1 A2 ...].
 	Beside []Operator
 	// Pairs returns the pairs of coordinates of which A's rows are the differences, nil where it turns

@@ -173,7 +173,7 @@ func (s *instance) follow(ctx context.Context, c chain, begin int, out chan<- Sw
 		}
 		point.Place = s.place(i)
 		if s.chained {
-			from.b = point.B
+			from.held = heldBy(point)
 		}
 		s.offer(i, s.valueOf(point), point)
 		select {
@@ -194,10 +194,10 @@ func (s *instance) before(ctx context.Context, c chain, i int, path *vjp.Path) (
 	from.path = path
 	for j := c.first; j < i; j++ {
 		from.ahead = s.ahead(j, c.end)
-		if from.b, err = s.solution(ctx, j, GridStage, s.weights(j), from); err != nil {
+		if from.held, err = s.solution(ctx, j, GridStage, s.weights(j), from); err != nil {
 			return start{}, err
 		}
-		if from.b == nil { // in closed form
+		if from.none() { // in closed form
 			break
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // bare is the point without its estimate.
 func (p SweepPoint) bare() SweepPoint {
-	p.MuHat, p.B = nil, nil
+	p.MuHat, p.B, p.Factors = nil, nil, nil
 	return p
 }
 
@@ -18,14 +18,14 @@ func (p SweepPoint) bare() SweepPoint {
 type origin struct {
 	s  *sweep
 	of candidate
-	b  []float64
+	held
 	// ranges are those of the points beyond the grid, in order.
 	ranges []*bracket
 }
 
 // refine is the start of point i, which is not on the grid.
 func (g *origin) refine(ctx context.Context, on *instance, i int) (from start, err error) {
-	if from.b, err = g.get(ctx, on); err != nil || !g.s.chained {
+	if from.held, err = g.get(ctx, on); err != nil || !g.s.chained {
 		return from, err
 	}
 	r := g.ranges[i-g.s.total]
@@ -46,23 +46,23 @@ func (g *origin) release() {
 }
 
 // get is b at the grid's minimizer, nil where solves start at 0.
-func (g *origin) get(ctx context.Context, on *instance) (_ []float64, err error) {
+func (g *origin) get(ctx context.Context, on *instance) (_ held, err error) {
 	switch {
-	case !g.s.chained || g.b != nil:
+	case !g.s.chained || !g.none():
 	case g.of.point != nil:
-		g.b = g.of.point.B
+		g.held = heldBy(g.of.point)
 	default:
 		var path vjp.Path
 		defer path.Release()
 		from, err := on.start(ctx, g.of.index, &path)
 		if err != nil {
-			return nil, err
+			return held{}, err
 		}
-		if g.b, err = on.solution(ctx, g.of.index, GridStage, g.of.Weights, from); err != nil {
-			return nil, err
+		if g.held, err = on.solution(ctx, g.of.index, GridStage, g.of.Weights, from); err != nil {
+			return held{}, err
 		}
 	}
-	return g.b, nil
+	return g.held, nil
 }
 
 // minimizer yields the best of all points with its estimate, and the chosen one where that is
@@ -107,7 +107,7 @@ func (s *sweep) again(ctx context.Context, c candidate, minimum *origin) (SweepP
 	}
 	again := *point
 	if !s.o.KeepB {
-		again.B = nil
+		again.B, again.Factors = nil, nil
 	}
 	return again, nil
 }

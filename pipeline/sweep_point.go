@@ -94,10 +94,22 @@ func (s *instance) solver(ctx context.Context, weights []float64) (_ vjp.Solver,
 	return solver, func() { solver.Release(); free() }, nil
 }
 
+// held is a solution b on the host: written down, or by its factors. The zero value stands for 0.
+type held struct {
+	b       []float64
+	factors *vjp.Factors
+}
+
+// none reports the zero value.
+func (h held) none() bool { return h.b == nil && h.factors == nil }
+
+// heldBy is the b of a point, which must have been kept.
+func heldBy(p *SweepPoint) held { return held{p.B, p.Factors} }
+
 // start is where a point's solve starts: an estimate, nil for 0, and what the points before it in a
 // chain hand on, nil for none.
 type start struct {
-	b    []float64
+	held
 	path *vjp.Path
 	// near is shared by the points of a refinement along one axis, nil for none.
 	near *vjp.Near
@@ -113,7 +125,7 @@ type started struct {
 
 // Solve is SolveFrom the start.
 func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
-	from := vjp.From{Path: s.from.path, Near: s.from.near, Ahead: s.from.ahead}
+	from := vjp.From{Path: s.from.path, Near: s.from.near, Ahead: s.from.ahead, Factors: s.from.factors}
 	if s.from.b != nil {
 		dev := y.Device()
 		from.B = dev.Alloc(1, len(s.from.b))
@@ -215,7 +227,7 @@ func (s *instance) risk(ctx context.Context, i int, weights []float64, from star
 
 // solution is b at the weights, the same to the last bit as estimate's; nil where it is a closed
 // form, which has no starting point.
-func (s *instance) solution(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (_ []float64, err error) {
+func (s *instance) solution(ctx context.Context, i int, stage SweepStage, weights []float64, from start) (_ held, err error) {
 	defer func() {
 		if err != nil {
 			err = s.named(i, stage, weights, err)
@@ -225,7 +237,7 @@ func (s *instance) solution(ctx context.Context, i int, stage SweepStage, weight
 	ctx = s.reporting(ctx, i)
 	solver, release, err := s.at(ctx, weights, from)
 	if err != nil {
-		return nil, err
+		return held{}, err
 	}
 	defer release()
 	view := s.f.Problem.Device.Request()
@@ -233,13 +245,15 @@ func (s *instance) solution(ctx context.Context, i int, stage SweepStage, weight
 	defer y.Free() // after the solution
 	sol, err := solver.Solve(ctx, y)
 	if err != nil {
-		return nil, err
+		return held{}, err
 	}
 	defer sol.Release()
 	if sol.Closed {
-		return nil, view.Sync()
+		return held{}, view.Sync()
+	}
+	if low := sol.Implied; low != nil && low.Factors != nil {
+		return held{factors: low.Factors()}, view.Sync()
 	}
 	sol.Expand(view)
-	b := sol.B.ToHost()
-	return b, view.Sync()
+	return held{b: sol.B.ToHost()}, view.Sync()
 }

@@ -3,6 +3,7 @@ package problems
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -84,15 +85,21 @@ func checkMu(data Data) error {
 // twice.
 func checkPlaces(name string, places, shape []int) error {
 	total := length(shape)
-	at := make(map[int]int, len(places))
 	for i, c := range places {
 		if c < 0 || c >= total {
 			return fmt.Errorf("array %q holds %d at [%d], expected 0 to %d for %s", name, c, i, total-1, extent(shape))
 		}
-		if j, ok := at[c]; ok {
-			return fmt.Errorf("array %q holds %d twice, at [%d] and [%d]", name, c, j, i)
+	}
+	sorted := places
+	if !slices.IsSorted(places) {
+		sorted = slices.Clone(places)
+		slices.Sort(sorted)
+	}
+	for e := 1; e < len(sorted); e++ {
+		if c := sorted[e]; c == sorted[e-1] {
+			j := slices.Index(places, c)
+			return fmt.Errorf("array %q holds %d twice, at [%d] and [%d]", name, c, j, j+1+slices.Index(places[j+1:], c))
 		}
-		at[c] = i
 	}
 	return nil
 }
@@ -105,7 +112,12 @@ func extent(shape []int) string {
 	return fmt.Sprintf("a sequence of %d", length(shape))
 }
 
-// checkDims rejects integers that are not the shape of an array with one or two axes.
+// mostPlaces is the largest number of entries of a matrix of which some are observed: the places are
+// exact as float64 too. Vectors of that length are not formed.
+const mostPlaces = 1 << 53
+
+// checkDims rejects integers that are not the shape of an array with one or two axes, of which some
+// entries are observed.
 func checkDims(name string, dims []int) error {
 	total := 1.0
 	for _, k := range dims {
@@ -114,8 +126,8 @@ func checkDims(name string, dims []int) error {
 		}
 		total *= float64(k)
 	}
-	if len(dims) < 1 || len(dims) > 2 || !(total <= math.MaxInt32) {
-		return fmt.Errorf("array %q is %v, expected one or two positive integers with a product of at most %d", name, dims, math.MaxInt32)
+	if len(dims) < 1 || len(dims) > 2 || !(total <= mostPlaces) || slices.Max(dims) > math.MaxInt32 {
+		return fmt.Errorf("array %q is %v, expected one or two positive integers of at most %d with a product of at most %d", name, dims, math.MaxInt32, mostPlaces)
 	}
 	return nil
 }

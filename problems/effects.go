@@ -162,9 +162,24 @@ func (p *Problem) FitEffects(muHat, b []float64) *FittedEffects {
 	if len(muHat) != p.D || len(b) != p.P {
 		panic(fmt.Sprintf("problems: mu_hat has %d and b %d values, expected %d and %d", len(muHat), len(b), p.D, p.P))
 	}
-	rest := slices.Clone(muHat)
+	seen := make([]float64, len(p.observed))
 	for i, c := range p.observed {
-		rest[i] -= b[c]
+		seen[i] = b[c]
+	}
+	return p.FitEffectsAt(muHat, seen)
+}
+
+// FitEffectsAt is FitEffects where only the entries of B at the places of [Problem.Observed] are at hand.
+func (p *Problem) FitEffectsAt(muHat, seen []float64) *FittedEffects {
+	if p.effects == nil {
+		return nil
+	}
+	if len(muHat) != p.D || len(seen) != p.D {
+		panic(fmt.Sprintf("problems: mu_hat has %d values and B %d at the observed entries, expected %d", len(muHat), len(seen), p.D))
+	}
+	rest := make([]float64, p.D)
+	for i, v := range seen {
+		rest[i] = muHat[i] - v
 	}
 	f := &FittedEffects{}
 	f.Mean, f.Rows, f.Columns = p.effects.Of(rest)

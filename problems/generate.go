@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -105,9 +106,21 @@ func GenerateLasso(d, p int, seed uint64) (Data, error) {
 
 var completionGenerator = Generator{
 	Sizes: []string{"rows", "cols"}, Table: 2,
+	Optional: []string{"entries", "rank"},
 	Help: "rank max(5, 0.02 n), singular values uniform in [0, n], 10% of\n" +
-		"the m x n entries observed; lambda = 0.25 lambda_max",
-	Draw: func(n []int, seed uint64) (Data, error) { return GenerateMatrixCompletion(n[0], n[1], seed) },
+		"the m x n entries observed; lambda = 0.25 lambda_max. With --entries,\n" +
+		"like a table of ratings of any size: as many entries, in rows and\n" +
+		"columns of power-law degrees, of a matrix of --rank (10); lambda is\n" +
+		"about 0.6 times the norm of the noise",
+	Draw: func(n []int, seed uint64) (Data, error) {
+		switch {
+		case len(n) < 4 || n[2] == 0 && n[3] == 0:
+			return GenerateMatrixCompletion(n[0], n[1], seed)
+		case n[2] == 0:
+			return Data{}, fmt.Errorf("--rank is %d, but --entries is missing: without it the rank follows from the size", n[3])
+		}
+		return GenerateRatings(n[0], n[1], n[2], cmp.Or(n[3], ratingsRank), seed)
+	},
 }
 
 // GenerateMatrixCompletion draws the paper's matrix completion data set (section III-B): a low-rank

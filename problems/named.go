@@ -62,6 +62,8 @@ var (
 type Generator struct {
 	// Sizes names the sizes that Draw takes: d and p, or rows and cols.
 	Sizes []string
+	// Optional names sizes that may follow these, 0 for the default: entries and rank.
+	Optional []string
 	// Table is the number of the paper's table for these data, 0 if there is none.
 	Table int
 	// Help describes the data.

@@ -38,7 +38,7 @@ func (w *matrices) examine(ctx context.Context, c *watch, last bool) error {
 		}
 		return nil
 	}
-	if min(w.m, w.n) >= limits.ProbedSide {
+	if min(w.m, w.n) >= limits.ProbedSide || w.shape.Len() > limits.Written {
 		return w.examineByProducts(ctx, c, optimality, near, last)
 	}
 	rest := w.rest()

@@ -9,12 +9,15 @@ type Implied struct {
 	Residual2 float64
 	// MuHat sets dst to the entries from, from+1, ... of mu_hat, and B to those of b.
 	MuHat, B func(dst []float64, from int)
+	// Factors returns b where it is a matrix of low rank, in new slices; nil where it is not.
+	Factors func() *Factors
 
 	d, p int
 	free func()
 }
 
-// Write returns b and mu_hat as batches on dev, which the caller frees.
+// Write returns b and mu_hat as batches on dev, which the caller frees. A b of more than 2^31 - 1
+// numbers cannot be written: a device reports a failure.
 func (s *Implied) Write(dev array.Device) (b, mu array.Batch) {
 	write := func(n int, read func(dst []float64, from int)) array.Batch {
 		x := dev.Alloc(1, n)

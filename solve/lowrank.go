@@ -2,9 +2,11 @@ package solve
 
 import (
 	"context"
+	"fmt"
 
 	"surepipe/array"
 	"surepipe/prox"
+	"surepipe/solve/internal/limits"
 )
 
 // lowRank is ISTA or FISTA for the nuclear norm, of a matrix of which A picks entries or to which a
@@ -60,6 +62,9 @@ func (l *lowRank) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 
 // Record iterates on vectors.
 func (l *lowRank) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
+	if l.s.unwritten() {
+		return nil, errUnwritten(l.s.p)
+	}
 	return Run(ctx, l.full, y, l.s.o, Start{Tape: newTape(l.full, y)})
 }
 
@@ -68,9 +73,12 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solutio
 	o, b0 := l.s.o, from.B
 	o.Point = false
 	thin := *l.thin
-	thin.held = heldFactors(from.Path, l.s.kin, y)
+	thin.held, thin.near = heldFactors(from.Path, l.s.kin, y), from.Factors
 	r, err := begin(&thin, y, o, Start{B: b0})
 	if tooHard(err) {
+		if l.s.unwritten() {
+			return nil, l.tooLarge()
+		}
 		return l.finish(ctx, y, b0, 0)
 	}
 	if err != nil {
@@ -78,7 +86,9 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solutio
 	}
 	defer r.release()
 	w := r.w.Own.(*gradientRun).iterates.(factoredIterates)
-	if err := r.iterate(ctx); tooHard(err) {
+	if err := r.iterate(ctx); tooHard(err) && l.s.unwritten() {
+		return nil, l.tooLarge()
+	} else if tooHard(err) {
 		done := r.c.conv.Iterations
 		if done > 0 {
 			b0 = w.dense()
@@ -105,18 +115,30 @@ func (l *lowRank) Solve(ctx context.Context, y array.Batch, from From) (*Solutio
 		}
 	}()
 	var tangent *Tangent
-	if sol.Converged {
+	if sol.Converged || l.s.unwritten() {
 		if tangent, err = w.tangent(ctx); err != nil && !tooHard(err) {
 			return nil, err
 		}
 	}
 	if tangent == nil {
+		if l.s.unwritten() && !sol.Converged {
+			return nil, fmt.Errorf("solve: %d iterations did not lead near the solution, whose derivative is computed at its rank where a matrix is too large to be written down: allow more of them", sol.Iterations)
+		}
+		if l.s.unwritten() {
+			return nil, l.tooLarge()
+		}
 		sol.Expand(y.Device()) // for another derivative
 	}
 	sol.At = newPoint(l.full, l.full.Traits(), y, l.s.o, sol)
 	sol.At.Tangent = tangent
 	whole = true
 	return sol, nil
+}
+
+// tooLarge is the error of a solve that would have to write down b.
+func (l *lowRank) tooLarge() error {
+	d, p := l.s.p.A.Dims()
+	return fmt.Errorf("solve: the rank of the solution turned out not to be low, and a matrix of %d entries, of which %d are observed, is not written down (one of %d would be): choose a larger weight lambda", p, d, limits.Written)
 }
 
 // finish continues on vectors from b, after so many iterations.
@@ -147,5 +169,6 @@ func (s *nuclearSampling) internals() *internals {
 			m.inOrder(mu, m.ab)
 			return m.dense(), mu
 		},
+		implied: func(w *Work) *Implied { return of(w).implied() },
 	}
 }

@@ -126,17 +126,26 @@ func (s *nuclearSampling) begin(g *proximalGradient, work *Work, b0 array.Batch)
 	if w.seen = seen(dev, w.pattern); dev.Err() != nil {
 		return w, dev.Err()
 	}
-	return w, w.start(b0, g.held)
+	return w, w.start(b0, g.near, g.held)
 }
 
-// start factors b0, or takes what a solve before has handed on.
-func (w *matrices) start(b0 array.Batch, held *lowRankPath) error {
+// start factors b0, or takes its factors, or what a solve before has handed on.
+func (w *matrices) start(b0 array.Batch, near *Factors, held *lowRankPath) error {
 	dev := w.dev
 	w.now, w.old, w.step = zeros(dev, w.shape), zeros(dev, w.shape), zeros(dev, w.shape)
 	w.space = subspace.New(dev, w.shape)
-	w.space.Allow(widestBlock)
+	w.space.Allow(min(widestBlock, mostBlock/float64(w.m+w.n)/float64(min(w.m, w.n))))
 	if held != nil {
 		return w.resume(held)
+	}
+	if near != nil {
+		w.now.free()
+		w.now = near.on(dev)
+		for w.space.Size() < near.Rank()+subspace.MinBuffer && w.space.Grow() {
+		}
+		w.space.Lead(w.now.v)
+		w.sample()
+		return w.aim()
 	}
 	if b0.IsZero() {
 		return w.aim()

@@ -10,6 +10,9 @@ type From struct {
 	// B is an estimate, one vector of length p, such as the solution of a nearby problem; the zero
 	// Batch stands for 0.
 	B array.Batch
+	// Factors is B in factored form, for a matrix completion. Where it is given B is not read, and other
+	// solvers start at 0.
+	Factors *Factors
 	// Path is handed on from the solve before, nil for none. A Path that holds something stands in
 	// for B: the solve starts where the last one ended.
 	Path *Path

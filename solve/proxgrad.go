@@ -39,7 +39,8 @@ type proximalGradient struct {
 	bound       float64 // of ||A||^2
 	eta         float64
 	low         factoredForm // for iterates in factored form; nil for vectors
-	held        *lowRankPath // where these start; nil for b0
+	held        *lowRankPath // where these start; nil for near
+	near        *Factors     // or here; nil for b0
 }
 
 // momentum is the index of c_k in Coefficients.Own.

@@ -133,8 +133,12 @@ func (w *matrices) reduces(k int) bool {
 	return float64((w.m+w.n-k)*k) >= limits.Reduced*float64(w.ab.N()) && w.blocksFit(k)
 }
 
-// blocksFit reports whether the blocks of factors with k columns are few enough to be kept.
+// blocksFit reports whether H has blocks, which it has not where A projects, as it then joins all entries
+// of a row, and those of factors with k columns are few enough to be kept.
 func (w *matrices) blocksFit(k int) bool {
+	if w.a.Project != nil {
+		return false
+	}
 	values := w.seen[rowSide].blockValues(k) + w.seen[columnSide].blockValues(k)
 	free, bounded := w.dev.Available()
 	return values <= mostBlocks && !(bounded && 16*int64(values) > free)

@@ -321,6 +321,18 @@ func (s *situation) completion() *nuclearSampling {
 	return &nuclearSampling{p: s.p, o: s.o, a: a, shape: shape, lambda: lambda}
 }
 
+// unwritten reports that vectors of length p are too long for this problem.
+func (s *situation) unwritten() bool {
+	_, dim := s.p.A.Dims()
+	return dim > limits.Written
+}
+
+// errUnwritten is the error of a method that needs vectors of length p where they are too long.
+func errUnwritten(p Problem) error {
+	_, dim := p.A.Dims()
+	return fmt.Errorf("solve: b has %d numbers, too many to be written down: a matrix of this size can only be completed, with a selection of its entries, the nuclear norm, the squared loss without weights, the solver fista or ista, and the implicit derivative", dim)
+}
+
 // reweighs reports whether the problem is solved by Newton steps on the loss.
 func (s *situation) reweighs() bool {
 	return s.p.Loss != nil && (s.e.newton || s.e.manifold) && !s.o.Whole && prox.StructureOf(s.p.R).Value != nil
@@ -387,6 +399,9 @@ type plain struct {
 }
 
 func newPlain(ctx context.Context, s situation) (Solver, error) {
+	if _, dim := s.p.A.Dims(); dim > math.MaxInt32 {
+		return nil, errUnwritten(s.p)
+	}
 	m, err := s.method(ctx)
 	if err != nil {
 		return nil, err

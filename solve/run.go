@@ -163,7 +163,7 @@ func (r *run) solution() (*Solution, error) {
 		}
 	}()
 	if own := r.traits.own; own != nil {
-		if r.o.Compact && own.implied != nil {
+		if _, dim := p.A.Dims(); own.implied != nil && (r.o.Compact || dim > math.MaxInt32) {
 			s.Implied = own.implied(r.w)
 		} else {
 			s.B, s.MuHat = own.solution(r.w)

@@ -30,10 +30,10 @@ type equilibrated struct {
 // columnLengths2 are the squared lengths of A's columns; nil where A does not report them and there
 // are too many to compute.
 func columnLengths2(p Problem) []float64 {
-	if known := linops.StructureOf(p.A).ColumnNorms2; known != nil {
+	d, dim := p.A.Dims()
+	if known := linops.StructureOf(p.A).ColumnNorms2; known != nil && dim <= math.MaxInt32 {
 		return known()
 	}
-	d, dim := p.A.Dims()
 	if dim > maxDense || dim == 0 || d == 0 {
 		return nil
 	}
@@ -55,9 +55,14 @@ func (s *situation) lengths() []float64 {
 	return s.lengths2
 }
 
-// evenColumns reports that A, or each part of A = [A1 A2 ...], has orthogonal columns of one length,
-// and that these lengths do not differ much: there is no need to list them.
+// evenColumns reports that the lengths of A's columns do not differ much, by what A knows of all of
+// them, or where A, or each part of A = [A1 A2 ...], has orthogonal columns of one length: there is no
+// need to list them.
 func evenColumns(a linops.Operator) bool {
+	if span := linops.StructureOf(a).ColumnSpread; span != nil {
+		least, most := span()
+		return !spread([]float64{least, most}, nil)
+	}
 	parts := linops.StructureOf(a).Beside
 	if len(parts) == 0 {
 		parts = []linops.Operator{a}

@@ -14,6 +14,7 @@ import (
 	"surepipe/hutch"
 	"surepipe/progress"
 	"surepipe/risk"
+	"surepipe/vjp"
 )
 
 // Outcome is the result for sample Risk.Index: its risk, or its failure Err, and then only the
@@ -117,7 +118,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 		Total:      now.Sub(job.begun),
 	}
 	if job.settings.KeepB {
-		r.B = job.b()
+		r.B, r.Factors = job.b()
 	}
 	if !math.IsInf(job.rankMargin, 1) {
 		r.RankMargin = job.rankMargin
@@ -169,16 +170,27 @@ func (j *Job) readMuHat(dst []float64, from int) {
 	j.view.Download(dst, j.solution.MuHat.Cols(from, from+len(dst)))
 }
 
-// b is the solution.
-func (j *Job) b() []float64 {
+// factors are those of b, nil where the solver does not have it in factored form.
+func (j *Job) factors() *vjp.Factors {
+	if implied := j.solution.Implied; implied != nil && implied.Factors != nil {
+		return implied.Factors()
+	}
+	return nil
+}
+
+// b is the solution, or its factors where the solver has these.
+func (j *Job) b() ([]float64, *vjp.Factors) {
 	implied := j.solution.Implied
 	if implied == nil {
-		return j.solution.B.ToHost()
+		return j.solution.B.ToHost(), nil
+	}
+	if low := j.factors(); low != nil {
+		return nil, low
 	}
 	_, p := j.problem.A.Dims()
 	b := make([]float64, p)
 	implied.B(b, 0)
-	return b
+	return b, nil
 }
 
 // residualPart is the number of residuals that are computed at a time.

@@ -332,12 +332,17 @@ func (j *Job) wanted(p hutch.Phase) (first, n int) {
 }
 
 // Fit has hashes (SHA-256) of a solution: of the numbers of b and of mu_hat, the solver's own, in the
-// order of their coordinates.
+// order of their coordinates. Of a b in factored form they are those of S, U and V.
 type Fit struct{ B, MuHat [sha256.Size]byte }
 
 // fit hashes the solution.
 func (j *Job) fit() (f Fit, err error) {
 	j.hash(&f.MuHat, len(j.Y), j.readMuHat)
+	if low := j.factors(); low != nil {
+		all := slices.Concat(low.S, low.U, low.V)
+		j.hash(&f.B, len(all), func(dst []float64, from int) { copy(dst, all[from:]) })
+		return f, j.view.Sync()
+	}
 	_, p := j.problem.A.Dims()
 	j.hash(&f.B, p, j.readB)
 	return f, j.view.Sync()

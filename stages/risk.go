@@ -98,11 +98,41 @@ type Risk struct {
 	// predictor A b, and LossTerms.Fitted is the estimate of the mean. It is nil where it was left out
 	// (Settings.NoMuHat).
 	MuHat []float64
-	// B is the solution b, of length p, where it was asked for (Settings.KeepB), else nil.
-	B []float64
+	// B is the solution b, of length p, where it was asked for (Settings.KeepB), else nil. Factors takes
+	// its place where b is a matrix that the solver has in factored form and did not write down
+	// ([vjp.Options].Compact, or p > 2^31 - 1); DenseB writes it down.
+	B       []float64
+	Factors *vjp.Factors
 	// Solve, Divergence and Total are wall-clock times: of the solver, from its end to the last
 	// probe, and both together.
 	Solve, Divergence, Total time.Duration
+}
+
+// HasB reports whether the result has b, written down or by its factors.
+func (r *Risk) HasB() bool { return r.B != nil || r.Factors != nil }
+
+// DenseB is b with all p numbers: B, or the factors' product in a new slice; nil where the result has
+// none.
+func (r *Risk) DenseB() []float64 {
+	if r.Factors != nil {
+		return r.Factors.Dense()
+	}
+	return r.B
+}
+
+// BAt are the coordinates of b at the given places, in a new slice; nil where the result has no b.
+func (r *Risk) BAt(places []int) []float64 {
+	switch {
+	case r.Factors != nil:
+		return r.Factors.Places(places)
+	case r.B == nil:
+		return nil
+	}
+	at := make([]float64, len(places))
+	for i, c := range places {
+		at[i] = r.B[c]
+	}
+	return at
 }
 
 // Terms are the numbers from which SURE and its error bar were computed.

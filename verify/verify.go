@@ -9,6 +9,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/prox"
 	"surepipe/risk"
 	"surepipe/vjp"
 )
@@ -41,9 +42,19 @@ func (o Options) problem(solver vjp.Solver) (vjp.Problem, error) {
 
 // Check rejects options that do not fit the solver.
 func (o Options) Check(solver vjp.Solver) error {
-	_, err := o.problem(solver)
-	return err
+	p, err := o.problem(solver)
+	if err != nil {
+		return err
+	}
+	_, n := p.A.Dims()
+	if low := prox.StructureOf(p.R).Nuclear.Known; n > math.MaxInt32 || low && n > mostWritten {
+		return fmt.Errorf("verify: b has %d numbers, and the check writes it down with all singular values: it is for matrices of at most %d entries", n, mostWritten)
+	}
+	return nil
 }
+
+// mostWritten is the largest number of entries of a matrix that is checked by all its singular values.
+const mostWritten = 1 << 27
 
 const (
 	// DefaultProbes is the default of Options.Probes.

@@ -41,6 +41,7 @@ var derivatives = []derivative{
 	by(Implicit, "the option asks for it", func(s *solver, _ *solve.Solution) bool { return s.o.Derivative == Implicit }),
 	by(Implicit, "the solve has converged", func(_ *solver, sol *solve.Solution) bool { return sol.Converged }),
 	by(Implicit, "the loss is not quadratic: iterations are not recorded", func(s *solver, _ *solve.Solution) bool { return !loss.Quadratic(s.p.Loss) }),
+	by(Implicit, "the solve has not converged, but iterates of this size are not recorded", func(_ *solver, sol *solve.Solution) bool { return sol.At.Tangent != nil }),
 	by(Implicit, "r stands behind an operator, and the solve stopped near its tolerance: to reverse all its iterations costs many solves", func(s *solver, sol *solve.Solution) bool { return s.p.K != nil && sol.Optimality <= nearlySolved }),
 	by(Unrolled, "the solve has not converged", func(*solver, *solve.Solution) bool { return true }),
 }

@@ -30,6 +30,10 @@ type (
 	Near = solve.Near
 )
 
+// Factors is a solution b that is a matrix of low rank, by its singular value decomposition (see
+// [solve.Factors]).
+type Factors = solve.Factors
+
 // Solver computes b(y) and its derivative. It keeps what does not depend on y
 // (the operator's norm, factorizations) and is safe for concurrent use.
 type Solver interface {

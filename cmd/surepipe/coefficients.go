@@ -94,11 +94,11 @@ func coefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data
 		c.Coefficients = append(c.Coefficients, coefficient{Name: interceptName, Estimate: *b0})
 	}
 	first := len(c.Coefficients)
-	names := coefficientNames(data, p.P)
-	for j, b := range p.Coefficients(risk.B) {
+	names, all := coefficientNames(data, p.P), risk.DenseB()
+	for j, b := range p.Coefficients(all) {
 		c.Coefficients = append(c.Coefficients, coefficient{Name: names[j], Estimate: b})
 	}
-	debiased, errs, err := p.Debiased(data.Y, risk.MuHat, risk.B)
+	debiased, errs, err := p.Debiased(data.Y, risk.MuHat, all)
 	switch {
 	case err == nil:
 		if c.DebiasedSigma2 = "sigma2"; sigma2 == 0 {
@@ -109,7 +109,7 @@ func coefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data
 			errs[j] *= math.Sqrt(sigma2)
 		}
 	case errors.Is(err, problems.ErrTooFewRows):
-		if debiased, errs, err = p.DebiasedByScores(ctx, data.Y, risk.MuHat, risk.B, risk.Trace.Trace); err == nil {
+		if debiased, errs, err = p.DebiasedByScores(ctx, data.Y, risk.MuHat, all, risk.Trace.Trace); err == nil {
 			c.DebiasedBy = byScores
 		}
 	}
@@ -118,7 +118,7 @@ func coefficientsOf(ctx context.Context, p *problems.Problem, data problems.Data
 		return c, ctx.Err()
 	}
 	for j := range debiased {
-		if risk.B[j] != 0 {
+		if all[j] != 0 {
 			at := &c.Coefficients[first+j]
 			at.Debiased, at.DebiasedStdErr = defined(debiased[j]), defined(errs[j])
 		}

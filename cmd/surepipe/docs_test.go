@@ -56,6 +56,7 @@ var smaller = []struct {
 	{regexp.MustCompile(`(--(?:lambda|gamma) [^ :]+:[^ :]+):\d+`), "$1:3"},
 	{regexp.MustCompile(`--samples \d+`), "--samples 2"},
 	{regexp.MustCompile(`--(rows|cols) \d\d+`), "--$1 30"},
+	{regexp.MustCompile(`--entries \d+`), "--entries 200"},
 	{regexp.MustCompile(`--queries \d+`), "--queries 12"},
 	{regexp.MustCompile(`--(d|p) \d{4,}`), "--$1 200"},
 	{regexp.MustCompile(` \| grep .*`), ""},

@@ -79,8 +79,8 @@ func effectsOf(p *problems.Problem) effectsResult {
 
 // fitEffects sets the constant.
 func (r *effectsResult) fitEffects(p *problems.Problem, risk pipeline.Risk) {
-	if r.Effects != nil && risk.B != nil && risk.MuHat != nil {
-		r.EffectsMean = &p.FitEffects(risk.MuHat, risk.B).Mean
+	if r.Effects != nil && risk.HasB() && risk.MuHat != nil {
+		r.EffectsMean = &p.FitEffectsAt(risk.MuHat, risk.BAt(p.Observed())).Mean
 	}
 }
 
@@ -98,10 +98,10 @@ func (r *effectsResult) writeEffects(w io.Writer) {
 
 // keepEffects puts the effects into the file of a fit.
 func keepEffects(f *fit.Fit, p *problems.Problem, risk pipeline.Risk) {
-	if p.Solve().Effects == nil || risk.B == nil {
+	if p.Solve().Effects == nil || !risk.HasB() {
 		return
 	}
-	e := p.FitEffects(risk.MuHat, risk.B)
+	e := p.FitEffectsAt(risk.MuHat, risk.BAt(p.Observed()))
 	f.EffectNames, f.Effects = p.Effects.Names(), &fit.Effects{Mean: e.Mean, Rows: e.Rows, Columns: e.Columns}
 }
 

@@ -18,8 +18,11 @@ func writeFit(cmd *cobra.Command, path string, p *problems.Problem, data problem
 	}
 	mu := presented(p, dataio.Array{Shape: p.MuShape, Data: risk.MuHat})
 	f.MuHat, f.MuShape = mu.Data, mu.Shape
-	if risk.B != nil { // a command has none
-		b := presented(p, dataio.Array{Shape: p.BShape, Data: p.Coefficients(risk.B)})
+	if low := risk.Factors; low != nil {
+		f.U, f.S, f.V = low.U, low.S, low.V
+	}
+	if b := writtenB(risk); b != nil { // a command has none
+		b := presented(p, dataio.Array{Shape: p.BShape, Data: p.Coefficients(b)})
 		f.B, f.BShape = b.Data, b.Shape
 	}
 	weight := func(n *number) any {
@@ -52,7 +55,7 @@ func writeFit(cmd *cobra.Command, path string, p *problems.Problem, data problem
 		f.RowsBy, f.ColumnsBy, f.ValueBy, f.RowNames, f.ColumnNames = e.RowsBy, e.ColumnsBy, e.ValueBy, e.Rows, e.Columns
 	}
 	if p.Signal != nil {
-		signal, err := synthesize(p, risk.B)
+		signal, err := synthesize(p, risk.DenseB())
 		if err != nil {
 			return err
 		}
@@ -64,6 +67,18 @@ func writeFit(cmd *cobra.Command, path string, p *problems.Problem, data problem
 	}
 	f.More = append(f.More, maps...)
 	return f.Save(path)
+}
+
+// mostWritten is the largest number of entries of a matrix in factored form that a file has besides its
+// factors, 128 MiB.
+const mostWritten = 1 << 24
+
+// writtenB is b where it is short enough to be written down besides its factors, or has none.
+func writtenB(risk pipeline.Risk) []float64 {
+	if low := risk.Factors; low != nil && low.Shape.Len() > mostWritten {
+		return nil
+	}
+	return risk.DenseB()
 }
 
 // positive is nil for 0.

@@ -65,13 +65,13 @@ func generateHelp() string {
 }
 
 // sizeNames are the flags of the sizes that generators take.
-var sizeNames = []string{"d", "p", "rows", "cols"}
+var sizeNames = []string{"d", "p", "rows", "cols", "entries", "rank"}
 
 // generateFlags are the flags of surepipe generate.
 type generateFlags struct {
 	problem, out string
 	// sizes are the flags of sizeNames.
-	sizes [4]int
+	sizes [6]int
 	seed  uint64
 	// nonzeros and single are of the LASSO's data.
 	nonzeros int
@@ -111,7 +111,7 @@ values outside [0, 1]: what is clipped there is not normal.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.problem, "problem", "", strings.Join(known, ", "))
-	for i, usage := range []string{"number of observations, length of a sequence, or number of angles", "regressions: number of variables (default 2 d)", "matrix problems: m; ct and mri: pixels a side", "matrix problems: n"} {
+	for i, usage := range []string{"number of observations, length of a sequence, or number of angles", "regressions: number of variables (default 2 d)", "matrix problems: m; ct and mri: pixels a side", "matrix problems: n", "matrix-completion: the number of observed entries, in rows and columns of power-law degrees", "with --entries: the rank of the signal (default 10)"} {
 		flags.IntVar(&f.sizes[i], sizeNames[i], 0, usage)
 	}
 	flags.IntVar(&f.nonzeros, "nonzeros", 0, "regressions: number of nonzero coefficients (default d/20)")
@@ -119,43 +119,48 @@ values outside [0, 1]: what is clipped there is not normal.`,
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of all random draws")
 	flags.StringVar(&f.from, "from", "", "a `file` with an image or an array to add noise to, in place of --problem")
 	flags.Float64Var(&f.sigma, "sigma", 0, "with --from: the standard deviation of the noise; an image's values lie in [0, 1]")
-	flags.StringVar(&f.out, "out", "", "the .npz `file` to write; with --from also .npy, .csv, .tif or .png")
+	flags.StringVar(&f.out, "out", "", "the .npz `file` to write; for matrix-completion also .csv, a table of row, column and value; with --from also .npy, .csv, .tif or .png")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)))
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "tif", "png"))
 	cobra.CheckErr(cmd.MarkFlagFilename("from", "png", "jpg", "tif", "npy", "csv"))
 	return cmd
 }
 
-// check rejects flags that contradict each other, and sizes that are too large. It returns the
-// generator and its sizes.
-// draw is what draws the arrays and writes the file, once the flags have been checked.
+// draw draws the arrays, writes the file and reports it, once the flags have been checked.
 type draw func() error
 
+// check rejects flags that contradict each other, and sizes that are too large.
 func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 	known := drawable()
 	if !slices.Contains(known, f.problem) {
 		return nil, usagef("--problem is %q, expected one of %s", f.problem, strings.Join(known, ", "))
 	}
-	takes, drawArrays := f.drawer()
 	if err := f.checkRows(cmd); err != nil {
 		return nil, err
 	}
-	sizes, err := generateSizes(cmd, f.problem, takes, f.sizes[:])
+	takes, optional, drawArrays := f.drawer()
+	sizes, err := generateSizes(cmd, f.problem, takes, optional, f.sizes[:])
 	if err != nil {
 		return nil, err
 	}
 	if f.out == "" {
 		return nil, usagef("--out is missing, expected the .npz file to write")
 	}
+	if isTable := f.writesTable(); isTable && len(optional) == 0 {
+		return nil, usagef("--out is %q, but only the entries of matrix-completion are written as a table: expected a name that ends in .npz", f.out)
+	}
 	if err := checkWritable(f.out); err != nil {
 		return nil, err
 	}
 	values := 1.0
-	for _, n := range sizes {
+	for _, n := range sizes[:len(takes)] {
 		values *= float64(n)
 	}
 	if rows := f.rows(cmd, sizes); rows != nil {
 		return rows, nil
+	}
+	if i := slices.Index(optional, "entries"); i >= 0 && sizes[len(takes)+i] > 0 {
+		values = 5 * float64(sizes[len(takes)+i]) // the arrays, and their text or bytes
 	}
 	if 8*values > float64(memory.TotalMemory()) {
 		return nil, usagef("%s: the data take %.3g GB, more than this machine's memory", f.problem, 8*values/1e9)
@@ -168,17 +173,24 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
-		return dataio.WriteNPZ(f.out, arrays...)
+		if f.writesTable() {
+			return f.writeTable(cmd, arrays)
+		}
+		if err := dataio.WriteNPZ(f.out, arrays...); err != nil {
+			return err
+		}
+		f.wrote(cmd, f.try())
+		return nil
 	}, nil
 }
 
 // drawer returns the sizes that the problem takes and what draws its arrays.
-func (f *generateFlags) drawer() (takes []string, draw func(sizes []int, seed uint64) ([]dataio.Array, error)) {
+func (f *generateFlags) drawer() (takes, optional []string, draw func(sizes []int, seed uint64) ([]dataio.Array, error)) {
 	if p, ok := phantom(f.problem); ok {
-		return p.Sizes, p.Draw
+		return p.Sizes, nil, p.Draw
 	}
 	named, _ := problems.Lookup(f.problem)
-	return named.Generator.Sizes, func(sizes []int, seed uint64) ([]dataio.Array, error) {
+	return named.Generator.Sizes, named.Generator.Optional, func(sizes []int, seed uint64) ([]dataio.Array, error) {
 		data, err := named.Generator.Draw(sizes, seed)
 		return dataArrays(data), err
 	}
@@ -195,28 +207,34 @@ func (f *generateFlags) run(cmd *cobra.Command) error {
 	if err := array.UseNative(); err != nil {
 		return usageError{err}
 	}
-	if err := draw(); err != nil {
-		return err
-	}
-	try := fmt.Sprintf("surepipe run --problem %s --data %s", f.problem, f.out)
+	return draw()
+}
+
+// try is what to do with the file that was written.
+func (f *generateFlags) try() string {
 	if _, ok := phantom(f.problem); ok {
-		try = fmt.Sprintf("surepipe spec %s > %s.yaml; surepipe run --spec %s.yaml --data %s", f.problem, f.problem, f.problem, f.out)
+		return fmt.Sprintf("surepipe spec %s > %s.yaml; surepipe run --spec %s.yaml --data %s", f.problem, f.problem, f.problem, f.out)
 	}
+	return fmt.Sprintf("surepipe run --problem %s --data %s", f.problem, f.out)
+}
+
+// wrote reports the file, and what to do with it.
+func (f *generateFlags) wrote(cmd *cobra.Command, try string) {
 	fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: wrote %s; try %s\n", f.out, try)
-	return nil
 }
 
 // generateSizes are the sizes that a generator takes, from the flags of sizeNames. p is 2 d where
-// it is not given.
-func generateSizes(cmd *cobra.Command, problem string, takes []string, given []int) (sizes []int, err error) {
+// it is not given, and optional ones are 0.
+func generateSizes(cmd *cobra.Command, problem string, takes, optional []string, given []int) (sizes []int, err error) {
 	for i, name := range sizeNames {
-		used := slices.Contains(takes, name)
+		needed := slices.Contains(takes, name)
+		used := needed || slices.Contains(optional, name)
 		switch changed := cmd.Flags().Changed(name); {
 		case changed && !used:
 			return nil, usagef("--%s does not apply to %s", name, problem)
 		case changed && given[i] < 1:
 			return nil, usagef("--%s is %d, expected at least 1", name, given[i])
-		case !changed && used && name != "p":
+		case !changed && needed && name != "p":
 			return nil, usagef("--%s is missing for %s", name, problem)
 		}
 	}
@@ -226,6 +244,9 @@ func generateSizes(cmd *cobra.Command, problem string, takes []string, given []i
 			size = 2 * given[slices.Index(sizeNames, "d")]
 		}
 		sizes = append(sizes, size)
+	}
+	for _, name := range optional {
+		sizes = append(sizes, given[slices.Index(sizeNames, name)])
 	}
 	return sizes, nil
 }

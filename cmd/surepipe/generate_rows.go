@@ -49,6 +49,10 @@ func (f *generateFlags) rows(cmd *cobra.Command, sizes []int) draw {
 		if err != nil {
 			return usagef("%s: %w", f.problem, err)
 		}
-		return dataio.WriteNPZRows(f.out, x, func() []dataio.Array { return dataArrays(data) })
+		if err := dataio.WriteNPZRows(f.out, x, func() []dataio.Array { return dataArrays(data) }); err != nil {
+			return err
+		}
+		f.wrote(cmd, f.try())
+		return nil
 	}
 }

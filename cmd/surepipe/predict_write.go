@@ -58,7 +58,7 @@ func format(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 // entries predicts entries of a matrix, one by one.
 func (p *predictFlags) entries(cmd *cobra.Command, f *fit.Fit, r *prediction) error {
 	each := f.Missing
-	r.Count = len(f.B) - distinct(f.Observed, len(f.B))
+	r.Count = f.MissingCount()
 	if p.data != "" {
 		chosen, values, ignored, err := chosenEntries(f, p.data)
 		if err != nil {
@@ -90,18 +90,6 @@ func (p *predictFlags) entries(cmd *cobra.Command, f *fit.Fit, r *prediction) er
 		return entriesJSON(ctx, cmd.OutOrStdout(), f, r, each)
 	}
 	return nil
-}
-
-// distinct counts the different places.
-func distinct(places []int, n int) int {
-	seen, count := make([]bool, n), 0
-	for _, c := range places {
-		if !seen[c] {
-			seen[c] = true
-			count++
-		}
-	}
-	return count
 }
 
 // namedEntries finds entries by the names of their rows and columns.

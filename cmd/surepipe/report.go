@@ -133,7 +133,7 @@ type secondsResult struct {
 // fill sets the fields that come from a sample's risk. Without the estimate b, which the points of
 // a sweep do not have, the intercept stays unset.
 func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
-	if risk.B != nil {
+	if risk.HasB() {
 		r.Intercept = interceptOf(p, risk)
 		r.fitEffects(p, risk)
 	}

@@ -430,7 +430,7 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 		f.note(cmd, noteMuHatAlone, "%s holds only mu_hat; for b as well, give --out a name that ends in .npz", path)
 	}
 	if p.Signal != nil {
-		if a, err = synthesize(p, risk.B); err != nil {
+		if a, err = synthesize(p, risk.DenseB()); err != nil {
 			return err
 		}
 	}

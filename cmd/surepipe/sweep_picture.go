@@ -14,10 +14,10 @@ func (r *sweepReport) picture(curve figure.Sweep) figure.Figure {
 	p, best := r.job.problem, r.best
 	estimate := dataio.Array{Shape: p.MuShape, Data: best.MuHat}
 	if p.Signal != nil {
-		if best.B == nil || !isImageShape(p.SignalShape) {
+		if !best.HasB() || !isImageShape(p.SignalShape) {
 			return curve
 		}
-		signal, err := synthesize(p, best.B)
+		signal, err := synthesize(p, best.DenseB())
 		if err != nil {
 			return curve
 		}

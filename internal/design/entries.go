@@ -98,16 +98,32 @@ func entriesOf(t *dataio.Table, by []string, o Options) (*Entries, error) {
 		}
 	}
 	rowAt, columnAt := e.index(&e.Rows, row, kept), e.index(&e.Columns, column, kept)
-	seen := make(map[int]int, len(kept))
-	for _, i := range kept {
-		place := rowAt[row.Codes[i]]*len(e.Columns) + columnAt[column.Codes[i]]
-		if first, twice := seen[place]; twice {
-			return nil, fmt.Errorf("line %d repeats the entry of line %d, %s %.40q and %s %.40q: expected each to be observed once", t.Lines[i], t.Lines[first], row.Name, row.Levels[row.Codes[i]], column.Name, column.Levels[column.Codes[i]])
-		}
-		seen[place] = i
-		e.Places, e.Y = append(e.Places, place), append(e.Y, y.Values[i])
+	e.Places, e.Y = make([]int, len(kept)), make([]float64, len(kept))
+	for k, i := range kept {
+		e.Places[k], e.Y[k] = rowAt[row.Codes[i]]*len(e.Columns)+columnAt[column.Codes[i]], y.Values[i]
+	}
+	if first, again, twice := repeated(e.Places); twice {
+		i := kept[again]
+		return nil, fmt.Errorf("line %d repeats the entry of line %d, %s %.40q and %s %.40q: expected each to be observed once", t.Lines[i], t.Lines[kept[first]], row.Name, row.Levels[row.Codes[i]], column.Name, column.Levels[column.Codes[i]])
 	}
 	return e, nil
+}
+
+// repeated finds the first place in the list that is there before.
+func repeated(places []int) (first, again int, twice bool) {
+	sorted := slices.Clone(places)
+	slices.Sort(sorted)
+	if len(slices.Compact(sorted)) == len(places) {
+		return 0, 0, false
+	}
+	seen := map[int]int{}
+	for k, c := range places {
+		if first, twice = seen[c]; twice {
+			return first, k, true
+		}
+		seen[c] = k
+	}
+	panic("design: places are repeated and are not")
 }
 
 // weightsOf are the weights of the given rows.

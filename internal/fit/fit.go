@@ -3,7 +3,10 @@
 //
 // The file is a numpy archive:
 //
-//	b           the estimate: p coefficients in the units of the columns, or an m x n matrix
+//	b           the estimate: p coefficients in the units of the columns, or an m x n matrix;
+//	            of a completion where it has at most 2^24 entries
+//	U, S, V     of a completion: the matrix is U diag(S) V*, with U m x r, S of r singular values,
+//	            V n x r
 //	mu_hat      the fitted mean, or linear predictor
 //	fitted      the fitted mean, where the loss is not squared
 //	intercept   where there is one
@@ -94,10 +97,14 @@ type Info struct {
 // Fit is the content of a file.
 type Fit struct {
 	Info
-	// B is the estimate of shape BShape, nil where the estimator has none, and MuHat the fitted mean,
+	// B is the estimate of shape BShape, nil where the estimator has none or it is given by factors alone,
+	// and MuHat the fitted mean,
 	// or linear predictor, of shape MuShape.
 	B, MuHat        []float64
 	BShape, MuShape []int
+	// U, S and V are the factors of a matrix of low rank, B = U diag(S) V* of shape BShape: U is m x r, S
+	// holds the r singular values, and V is n x r, row-major. S is not nil where there are factors.
+	U, S, V []float64
 	// B0 is the intercept, nil without one.
 	B0 *float64
 	// Names are those of the coefficients, nil where they have none.
@@ -152,6 +159,15 @@ func (f *Fit) Save(path string) error {
 	arrays := []dataio.Array{{Name: "mu_hat", Shape: f.MuShape, Data: f.MuHat}}
 	if f.B != nil {
 		arrays = append(arrays, dataio.Array{Name: "b", Shape: f.BShape, Data: f.B})
+	}
+	if f.S != nil {
+		u, s, v := f.U, f.S, f.V
+		if len(s) == 0 { // a file has no empty arrays
+			u, s, v = make([]float64, f.BShape[0]), make([]float64, 1), make([]float64, f.BShape[1])
+		}
+		r := len(s)
+		arrays = append(arrays, dataio.Array{Name: "U", Shape: []int{f.BShape[0], r}, Data: u},
+			dataio.Array{Name: "S", Shape: []int{r}, Data: s}, dataio.Array{Name: "V", Shape: []int{f.BShape[1], r}, Data: v})
 	}
 	if f.B0 != nil {
 		arrays = append(arrays, dataio.Array{Name: "intercept", Shape: []int{}, Data: []float64{*f.B0}})
@@ -230,14 +246,9 @@ func load(set *dataio.Set) (*Fit, error) {
 	case f.Predicts == "":
 		return nil, fmt.Errorf("is a fit of %s, which has nothing to predict: expected one of a regression or of a matrix completion", f.Problem)
 	}
-	b, err := set.Floats("b")
-	if err != nil {
+	if err := f.loadEstimate(set); err != nil {
 		return nil, err
 	}
-	if err := b.CheckFinite(); err != nil {
-		return nil, err
-	}
-	f.B, f.BShape = b.Data, b.Shape
 	if set.Has("intercept") {
 		v, err := set.Scalar("intercept")
 		if err != nil {
@@ -262,19 +273,59 @@ func load(set *dataio.Set) (*Fit, error) {
 	return f, nil
 }
 
+// loadEstimate reads b, or its factors where it was not written down.
+func (f *Fit) loadEstimate(set *dataio.Set) error {
+	if !set.Has("b") && set.Has("S") {
+		return f.loadFactors(set)
+	}
+	b, err := set.Floats("b")
+	if err == nil {
+		err = b.CheckFinite()
+	}
+	f.B, f.BShape = b.Data, b.Shape
+	return err
+}
+
+// loadFactors reads U, S and V.
+func (f *Fit) loadFactors(set *dataio.Set) error {
+	var parts [3]dataio.Array
+	for k, name := range []string{"S", "U", "V"} {
+		a, err := set.Floats(name)
+		if err == nil {
+			err = a.CheckFinite()
+		}
+		if err != nil {
+			return err
+		}
+		expected := "(r,)"
+		if k > 0 {
+			expected = fmt.Sprintf("(n, %d): \"S\" holds %d singular values", len(f.S), len(f.S))
+		}
+		if axes := min(k, 1) + 1; len(a.Shape) != axes || k > 0 && a.Shape[1] != len(f.S) {
+			return fmt.Errorf("array %q has shape %s, expected %s", name, dataio.ShapeString(a.Shape), expected)
+		}
+		if parts[k] = a; k == 0 {
+			f.S = a.Data
+		}
+	}
+	f.U, f.V, f.BShape = parts[1].Data, parts[2].Data, []int{parts[1].Shape[0], parts[2].Shape[0]}
+	return nil
+}
+
 // loadEntries reads the observed places of a completion.
 func (f *Fit) loadEntries(set *dataio.Set) error {
 	if len(f.BShape) != 2 {
 		return fmt.Errorf("array \"b\" has shape %s, expected (m, n), a completed matrix", dataio.ShapeString(f.BShape))
 	}
+	all := int64(f.entries())
 	places, err := set.Ints("indices")
 	if err != nil {
 		return err
 	}
 	f.Observed = make([]int, len(places.Ints))
 	for i, c := range places.Ints {
-		if c < 0 || c >= int64(len(f.B)) {
-			return fmt.Errorf("array \"indices\" holds %d at [%d], expected 0 to %d", c, i, len(f.B)-1)
+		if c < 0 || c >= all {
+			return fmt.Errorf("array \"indices\" holds %d at [%d], expected 0 to %d", c, i, all-1)
 		}
 		f.Observed[i] = int(c)
 	}
@@ -400,46 +451,4 @@ func (f *Fit) shifted(mu []float64) ([]float64, error) {
 		}
 	}
 	return mu, nil
-}
-
-// Entry is a predicted entry of a matrix; rows and columns are counted from 0.
-type Entry struct {
-	Row, Column int
-	Value       float64
-}
-
-// Missing calls yield with the entries that were not observed, row by row, until it returns false.
-func (f *Fit) Missing(yield func(Entry) bool) {
-	observed := make([]uint64, (len(f.B)+63)/64)
-	for _, c := range f.Observed {
-		observed[c/64] |= 1 << (c % 64)
-	}
-	n := f.BShape[1]
-	for c, v := range f.B {
-		if observed[c/64]>>(c%64)&1 == 0 && !yield(Entry{c / n, c % n, f.meanAt(v + f.Effects.at(c/n, c%n))}) {
-			return
-		}
-	}
-}
-
-// At is the entry of a row and a column.
-func (f *Fit) At(row, column int) (Entry, error) {
-	m, n := f.BShape[0], f.BShape[1]
-	if row < 0 || row >= m || column < 0 || column >= n {
-		return Entry{}, fmt.Errorf("row %d, column %d lies outside the matrix of %d x %d, counted from 0", row, column, m, n)
-	}
-	return Entry{row, column, f.meanAt(f.B[row*n+column] + f.Effects.at(row, column))}, nil
-}
-
-// Linear is the linear predictor of an entry.
-func (f *Fit) Linear(e Entry) float64 {
-	return f.B[e.Row*f.BShape[1]+e.Column] + f.Effects.at(e.Row, e.Column)
-}
-
-// meanAt is Mean, or z itself.
-func (f *Fit) meanAt(z float64) float64 {
-	if f.Mean == nil {
-		return z
-	}
-	return f.Mean(z)
 }

@@ -24,7 +24,10 @@ const (
 	// firstBlock is the size of the first block, as a share of the smaller side of the matrix, and
 	// maxBlock that of the largest one: beyond it all singular values are cheaper.
 	firstBlock = 1. / 32
-	maxBlock   = 1. / 3
+	// mostFirst is the largest first block: a wider one takes memory and products that the few values
+	// above a first threshold do not need. On 138,000 x 27,000 a block of 1/32 would take 1.1 GB.
+	mostFirst = 64
+	maxBlock  = 1. / 3
 	// The block has bufferShare more vectors than there are values above the threshold, and at
 	// least MinBuffer more.
 	bufferShare = 0.6
@@ -62,10 +65,10 @@ type Iteration struct {
 }
 
 // New starts at random vectors, the same ones every time, for matrices of the given shape. The
-// first block has 1/32 of the smaller side, and at least [MinBuffer].
+// first block has 1/32 of the smaller side, but at least [MinBuffer] and at most 64.
 func New(dev array.Device, shape array.Shape) *Iteration {
 	s := &Iteration{dev: dev, m: shape.Rows, n: shape.Cols, rng: rand.New(rand.NewPCG(0x6c6f77, 0x72616e6b)), most: maxBlock}
-	s.v = dev.Alloc(s.n, max(MinBuffer, int(firstBlock*float64(min(s.m, s.n)))))
+	s.v = dev.Alloc(s.n, max(MinBuffer, min(mostFirst, int(firstBlock*float64(min(s.m, s.n))))))
 	s.random(s.v)
 	return s
 }

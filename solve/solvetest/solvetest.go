@@ -19,6 +19,9 @@ func CertifyByProducts(t testing.TB) { set(t, &limits.ProbedSide) }
 // derivatives to one of them, at any rank until the test ends.
 func ReduceAll(t testing.TB) { set(t, &limits.Reduced) }
 
+// WriteNone makes completions too large to be written down until the test ends.
+func WriteNone(t testing.TB) { set(t, &limits.Written) }
+
 func set[T int | float64](t testing.TB, limit *T) {
 	old := *limit
 	*limit = 1

@@ -11,6 +11,10 @@ var (
 	// uses products with a matrix instead of the matrix itself, which would take m n min(m, n)
 	// operations.
 	ProbedSide = 2048
+	// Written is the number of entries up to which a matrix whose iterates are kept in factored form may
+	// be written down, 1 GiB: to finish a solve whose rank is not low, or for the derivative of every
+	// iteration. Beyond it such a solve ends with an error.
+	Written = 1 << 27
 	// Reduced is the dimension of the tangent space of a completion, relative to the number of entries
 	// that are seen, from which systems are solved with one factor eliminated. Below it the diagonal
 	// of A*A on the tangent space makes a preconditioner that is as good and costs less. Conjugate

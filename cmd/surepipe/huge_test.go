@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"surepipe/internal/dataio"
+	"surepipe/problems"
+)
+
+// hugeEntries writes a small completion, and the same one as some rows and columns of a matrix that is too
+// large to be written down. place maps the entries of the small matrix to those of the other.
+func hugeEntries(t *testing.T) (small, huge string, place func(i, j int) (row, column int)) {
+	t.Helper()
+	const m, n, rows, cols = 120, 90, 50000, 43000
+	data, err := problems.GenerateRatings(m, n, 2500, 2, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	*data.Lambda = 20
+	place = func(i, j int) (row, column int) { return (i*577 + 11) % rows, (j*307 + 5) % cols }
+	arrays := dataArrays(data)
+	small = save(t, arrays...)
+	for k, a := range arrays {
+		switch a.Name {
+		case "shape":
+			arrays[k].Ints = []int64{rows, cols}
+		case "indices":
+			there := make([]int64, len(a.Ints))
+			for e, c := range a.Ints {
+				i, j := place(int(c)/n, int(c)%n)
+				there[e] = int64(i)*cols + int64(j)
+			}
+			arrays[k].Ints = there
+		}
+	}
+	return small, save(t, arrays...), place
+}
+
+// A completion of a matrix of more than 2^31 entries goes from the data to predictions, with the numbers
+// of the small matrix that it holds.
+func TestCompletionsThatCannotBeWrittenDown(t *testing.T) {
+	small, huge, place := hugeEntries(t)
+	dir := t.TempDir()
+	fits := map[string]string{}
+	results := map[string]map[string]any{}
+	for name, data := range map[string]string{"small": small, "huge": huge} {
+		fits[name] = filepath.Join(dir, name+".npz")
+		results[name] = object(t, "run", "--problem", "matrix-completion", "--data", data, "--queries", "6", "--effects", "rows", "--out", fits[name])
+	}
+	for _, key := range []string{"sure", "sure_stderr", "gcv", "alo", "loss", "residual", "divergence", "effects_mean", "effects_df"} {
+		got, want := results["huge"][key].(float64), results["small"][key].(float64)
+		if !(math.Abs(got-want) <= 1e-3*math.Abs(want)) {
+			t.Errorf("%s is %g, of the small matrix %g", key, got, want)
+		}
+	}
+	var at, there strings.Builder
+	fmt.Fprintln(&at, "row,column")
+	fmt.Fprintln(&there, "row,column")
+	for i := 0; i < 120; i += 7 {
+		j := i * 5 % 90
+		fmt.Fprintf(&at, "%d,%d\n", i, j)
+		row, column := place(i, j)
+		fmt.Fprintf(&there, "%d,%d\n", row, column)
+	}
+	var predicted [2][]float64
+	for k, name := range []string{"small", "huge"} {
+		table := text(t, name+".csv", []string{at.String(), there.String()}[k])
+		status, stdout, stderr := command(t, "predict", "--fit", fits[name], "--data", table)
+		if status != exitDone {
+			t.Fatalf("status %d, %s", status, stderr)
+		}
+		predicted[k] = column(t, stdout, "prediction")
+	}
+	for i, want := range predicted[0] {
+		if got := predicted[1][i]; math.Abs(got-want) > 1e-3 {
+			t.Errorf("prediction %d is %g, of the small matrix %g", i, got, want)
+		}
+	}
+	set, err := dataio.OpenNPZ(fits["huge"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	if set.Has("b") || !set.Has("U") || !set.Has("S") || !set.Has("V") {
+		t.Error("the fit does not hold the factors alone")
+	}
+	for flags, expected := range map[string]string{
+		"--verify":              "writes it down",
+		"--solver admm":         "too many to be written down",
+		"--derivative unrolled": "too many to be written down",
+	} {
+		status, stdout, stderr := command(t, append([]string{"run", "--problem", "matrix-completion", "--data", huge}, strings.Fields(flags)...)...)
+		if status == exitDone || !strings.Contains(stderr, expected) {
+			t.Errorf("%s: status %d, %s%s", flags, status, stdout, stderr)
+		}
+	}
+}
+
+// A fit of a completion has the factors of its matrix, with which an entry is predicted as from the matrix.
+func TestFitsOfCompletionsHaveFactors(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "mc.npz")
+	if status, _, stderr := command(t, "generate", "--problem", "matrix-completion", "--rows", "90", "--cols", "70", "--entries", "1500", "--rank", "2", "--out", data); status != exitDone {
+		t.Fatal(stderr)
+	}
+	for _, lambda := range []string{"0.5max", "1.5max"} {
+		fitted := filepath.Join(t.TempDir(), "fit.npz")
+		object(t, "run", "--problem", "matrix-completion", "--data", data, "--lambda", lambda, "--out", fitted)
+		b, u, s, v := readArray(t, fitted, "b"), readArray(t, fitted, "U"), readArray(t, fitted, "S"), readArray(t, fitted, "V")
+		r := len(s)
+		for c, want := range b {
+			got := 0.0
+			for k := range s {
+				got += u[c/70*r+k] * s[k] * v[c%70*r+k]
+			}
+			if math.Abs(got-want) > 1e-10*(1+math.Abs(want)) {
+				t.Fatalf("lambda %s: entry %d of the factors is %g, of b %g", lambda, c, got, want)
+			}
+		}
+	}
+}
+
+// The entries of a table are those of the archive of the same seed.
+func TestGeneratedRatings(t *testing.T) {
+	dir := t.TempDir()
+	args := strings.Fields("generate --problem matrix-completion --rows 300 --cols 200 --entries 4000 --seed 3 --out")
+	npz, table := filepath.Join(dir, "r.npz"), filepath.Join(dir, "r.csv")
+	for _, out := range []string{npz, table} {
+		if status, _, stderr := command(t, append(args, out)...); status != exitDone {
+			t.Fatal(stderr)
+		}
+	}
+	fromNPZ := object(t, "run", "--problem", "matrix-completion", "--data", npz, "--lambda", "25")
+	fromTable := object(t, "run", "--problem", "matrix-completion", "--data", table, "--response", "value", "--sigma2", "2", "--lambda", "25")
+	if fromTable["d"] != fromNPZ["d"] || math.Abs(fromTable["residual"].(float64)/fromNPZ["residual"].(float64)-1) > 1e-6 {
+		a, _ := json.Marshal([]any{fromNPZ, fromTable})
+		t.Errorf("from the archive and from the table: %s", a)
+	}
+	for _, bad := range []string{
+		"--rows 300 --cols 200 --rank 4", "--rows 300 --cols 200 --entries 15001", "--rows 300 --cols 20 --entries 100 --rank 21",
+	} {
+		if status, _, stderr := command(t, append(strings.Fields("generate --problem matrix-completion --out "+filepath.Join(dir, "bad.npz")), strings.Fields(bad)...)...); status != exitUsage {
+			t.Errorf("%s: status %d, %s", bad, status, stderr)
+		}
+	}
+	if status, _, stderr := command(t, "generate", "--problem", "lasso", "--d", "20", "--out", filepath.Join(dir, "bad.csv")); status != exitUsage || !strings.Contains(stderr, ".npz") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}

@@ -1,0 +1,75 @@
+package fit
+
+import (
+	"fmt"
+	"slices"
+)
+
+// entries is the number of entries of a matrix.
+func (f *Fit) entries() int { return f.BShape[0] * f.BShape[1] }
+
+// entry is b_ij.
+func (f *Fit) entry(i, j int) float64 {
+	if f.B != nil {
+		return f.B[i*f.BShape[1]+j]
+	}
+	r, sum := len(f.S), 0.0
+	u, v := f.U[i*r:][:r], f.V[j*r:][:r]
+	for l, s := range f.S {
+		sum += u[l] * s * v[l]
+	}
+	return sum
+}
+
+// Entry is a predicted entry of a matrix; rows and columns are counted from 0.
+type Entry struct {
+	Row, Column int
+	Value       float64
+}
+
+// Missing calls yield with the entries that were not observed, row by row, until it returns false.
+func (f *Fit) Missing(yield func(Entry) bool) {
+	observed := f.distinct()
+	n := f.BShape[1]
+	for c := range f.entries() {
+		if len(observed) > 0 && observed[0] == c {
+			observed = observed[1:]
+			continue
+		}
+		if !yield(Entry{c / n, c % n, f.meanAt(f.entry(c/n, c%n) + f.Effects.at(c/n, c%n))}) {
+			return
+		}
+	}
+}
+
+// distinct are the different observed places, in increasing order.
+func (f *Fit) distinct() []int {
+	observed := slices.Clone(f.Observed)
+	slices.Sort(observed)
+	return slices.Compact(observed)
+}
+
+// MissingCount is the number of entries that were not observed.
+func (f *Fit) MissingCount() int { return f.entries() - len(f.distinct()) }
+
+// At is the entry of a row and a column.
+func (f *Fit) At(row, column int) (Entry, error) {
+	m, n := f.BShape[0], f.BShape[1]
+	if row < 0 || row >= m || column < 0 || column >= n {
+		return Entry{}, fmt.Errorf("row %d, column %d lies outside the matrix of %d x %d, counted from 0", row, column, m, n)
+	}
+	return Entry{row, column, f.meanAt(f.entry(row, column) + f.Effects.at(row, column))}, nil
+}
+
+// Linear is the linear predictor of an entry.
+func (f *Fit) Linear(e Entry) float64 {
+	return f.entry(e.Row, e.Column) + f.Effects.at(e.Row, e.Column)
+}
+
+// meanAt is Mean, or z itself.
+func (f *Fit) meanAt(z float64) float64 {
+	if f.Mean == nil {
+		return z
+	}
+	return f.Mean(z)
+}
