@@ -41,6 +41,9 @@ func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*s
 	c.factor = a.Incomplete(value, smallEntry)
 	c.b = dev.NewCSR(c.inner, n, rows.Indptr, rows.Indices, rows.Values)
 	c.bt = dev.NewCSR(n, c.inner, turned.Indptr, turned.Indices, turned.Values)
+	if n > maxColumns {
+		c.rows = space.Rows{} // for Matrix
+	}
 	return c, dev.Err()
 }
 
