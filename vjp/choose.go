@@ -44,6 +44,10 @@ var derivatives = []derivative{
 	by(Unrolled, "the solve has not converged", func(*solver, *solve.Solution) bool { return true }),
 }
 
+// illConditioned takes the place of an implicit derivative by a saddle point system that a pilot probe does
+// not settle.
+var illConditioned = by(Unrolled, fmt.Sprintf("the solve has converged, but minimal residuals do not solve the saddle point system of the implicit derivative in %d steps: the equations of its space nearly depend on each other", pilotSteps), nil)
+
 func by(kind Derivative, reason string, applies func(*solver, *solve.Solution) bool) derivative {
 	return derivative{kind, Choice{Part: "derivative", Chosen: string(kind), Reason: reason}, applies}
 }

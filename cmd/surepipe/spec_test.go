@@ -198,6 +198,7 @@ func TestExamplesRunOnTheirData(t *testing.T) {
 		{"tv-deblur", []string{"--data", image, "--sigma2", "0.0025", "--lambda", "0.02"}},
 		{"tv-inpaint", []string{"--y", image, "--mu", image, "--sigma2", "0.0025", "--lambda", "0.05"}},
 		{"nonnegative-tv", []string{"--data", image, "--sigma2", "0.0025", "--lambda", "0.02", "--tol", "1e-2"}},
+		{"tv-wavelets", []string{"--data", image, "--sigma2", "0.0025", "--tol", "1e-3"}},
 		{"isotonic", []string{"--data", regression}},
 		{"simplex", []string{"--data", regression}},
 		{"slope", []string{"--data", regression}},
