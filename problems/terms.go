@@ -165,10 +165,10 @@ func (m *maximizer) behindMaximum(name string) func() (float64, error) {
 
 var jointL2Regularizer = regularizerKind{
 	name: "joint-l2",
-	forms: []form{{"joint-l2: {weight: W, planes: k}", "W sum_i ||(b_i, b_{n+i}, b_{2n+i}, ...)||_2 across k arrays of n numbers,\none after the other; " +
-		"of a gradient isotropic total variation (default: the first axis)"}},
+	forms: []form{{"joint-l2: {weight: W, planes: k, vectorial: true}", "W sum_i ||(b_i, b_{n+i}, b_{2n+i}, ...)||_2 across k arrays of n numbers,\none after the other; " +
+		"of a gradient isotropic total variation (default: the first axis).\nvectorial: the channels of a pixel, or the parts of a complex number, in\none norm too: vectorial total variation (Bresson and Chan 2008)"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
-		f, err := s.arguments(n, args, "weight", "planes")
+		f, err := s.arguments(n, args, "weight", "planes", "vectorial")
 		if err != nil {
 			return nil, err
 		}
@@ -179,6 +179,12 @@ var jointL2Regularizer = regularizerKind{
 		own := 0
 		if v := f.nodes["planes"]; v != nil {
 			if own, err = s.positive(v, "planes"); err != nil {
+				return nil, err
+			}
+		}
+		vectorial := false
+		if v := f.nodes["vectorial"]; v != nil {
+			if vectorial, err = s.truth(v, "vectorial"); err != nil {
 				return nil, err
 			}
 		}
@@ -195,22 +201,34 @@ var jointL2Regularizer = regularizerKind{
 			if b.data.Anisotropic {
 				return n.single(penalty{n: all, norm: w, dual: dualOfL1, make: w.at(prox.NewL1)}), nil
 			}
+			channels := 1
+			if last := len(in.shape) - 1; last >= 3 && in.shape[last] <= mostChannels {
+				channels = in.shape[last]
+			} else if vectorial {
+				return nil, fmt.Errorf("vectorial is for an image in colours or of complex numbers, whose last axis are channels, but the shape is %s", formatShape(in.shape))
+			}
+			if !vectorial && !b.data.Vectorial {
+				channels = 1
+			}
+			size /= channels
 			return n.single(penalty{
 				n: all, norm: w,
-				dual: func(g []float64) (float64, error) { return dualOfJoint(g, size), nil },
-				make: w.at(func(w float64) prox.Prox { return prox.NewJointL2(size, planes, w) }),
+				dual: func(g []float64) (float64, error) { return dualOfJoint(g, size, channels), nil },
+				make: w.at(func(w float64) prox.Prox { return prox.NewVectorialL2(size, planes, channels, w) }),
 			}), nil
 		}, nil
 	},
 }
 
-// dualOfJoint is the largest norm across arrays of n numbers.
-func dualOfJoint(g []float64, n int) float64 {
+// dualOfJoint is the largest norm across arrays of n pixels with some channels.
+func dualOfJoint(g []float64, n, channels int) float64 {
 	most := 0.0
 	for i := range n {
 		sum := 0.0
-		for at := i; at < len(g); at += n {
-			sum += g[at] * g[at]
+		for at := i * channels; at < len(g); at += n * channels {
+			for _, v := range g[at : at+channels] {
+				sum += v * v
+			}
 		}
 		most = math.Max(most, sum)
 	}

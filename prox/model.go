@@ -87,6 +87,8 @@ type Structure struct {
 	Shape   array.Shape
 	// L1 is c where r(b) = c ||b||_1.
 	L1 Number
+	// Balls says that r is the support function of balls of one radius.
+	Balls Balls
 	// Blocks are r_1, r_2, ..., each with its Dim, where r is the sum of them on consecutive blocks
 	// of b.
 	Blocks []Prox
@@ -147,6 +149,25 @@ type Structure struct {
 	// Release frees the device memory that the regularizer holds; nil where it holds none. A
 	// regularizer that is built from others does not own their memory.
 	Release func()
+}
+
+// Balls are those of which r is the support function,
+//
+//	r(z) = Radius sum_{i<n} ||(z_i, z_{n+i}, ..., z_{(Planes-1)n+i})||_2
+//
+// on vectors of Planes n numbers, so that the dual of a problem with r constrains these vectors to balls
+// around 0. The zero value says nothing.
+type Balls struct {
+	Radius float64
+	Planes int
+}
+
+// balls are those of a finite radius.
+func balls(radius float64, planes int) Balls {
+	if !(radius > 0) || math.IsInf(radius, 1) {
+		return Balls{}
+	}
+	return Balls{radius, planes}
 }
 
 // Number is a number that may not be known.

@@ -26,6 +26,9 @@ func scaledStructure(c float64, s Structure) Structure {
 		Nuclear:   Number{times(c, s.Nuclear.Value), s.Nuclear.Known},
 		L1:        Number{times(c, s.L1.Value), s.L1.Known},
 	}
+	if s.Balls.Planes > 0 {
+		out.Balls = balls(c*s.Balls.Radius, s.Balls.Planes)
+	}
 	if s.Value != nil {
 		out.Value = func(b array.Batch) float64 { return times(c, s.Value(b)) }
 	}

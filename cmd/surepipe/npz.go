@@ -275,6 +275,7 @@ func (a arrays) readMu(data *fileData, l problems.Layout, which string) error {
 	}
 	switch {
 	case column:
+	case data.YShape == nil && l.Colours && len(mu.Shape()) == l.YRank+1:
 	case data.YShape == nil && len(mu.Shape()) != l.YRank:
 		return mu.ShapeError(l.YShape)
 	case data.YShape != nil && !slices.Equal(mu.Shape(), data.YShape):

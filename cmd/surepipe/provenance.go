@@ -12,7 +12,7 @@ import (
 
 // withoutEffect are flags on which no result depends, among them the names of what is written.
 var withoutEffect = []string{
-	"resume", "parallel", "probe-batch", "verbose", "json", "jsonl", "csv", "out", "plot", "running", "coefficients-csv",
+	"resume", "parallel", "probe-batch", "verbose", "json", "jsonl", "csv", "out", "plot", "picture", "frame", "running", "coefficients-csv",
 }
 
 // commandLineKey is the annotation under which a command keeps its command line.

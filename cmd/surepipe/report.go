@@ -72,7 +72,9 @@ type result struct {
 	// over its error; absent where it is not known.
 	SpaceMargin float64 `json:"space_margin,omitempty"`
 	// Loss is ||mu_hat - mu||^2 where mu is known.
-	Loss       *float64     `json:"loss,omitempty"`
+	Loss *float64 `json:"loss,omitempty"`
+	// SignalLoss is the squared error of the signal where --truth gives the true one.
+	SignalLoss *float64     `json:"signal_loss,omitempty"`
 	Solver     solverResult `json:"solver"`
 	Derivative string       `json:"derivative"`
 	// DerivativeConverged says whether every probe of the implicit derivative

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +23,7 @@ type runFlags struct {
 	out, jsonl, shard string
 	asJSON, explain   bool
 	imageRisk         bool
+	picture           pictureFlags
 }
 
 func newRun() *cobra.Command {
@@ -61,6 +63,7 @@ Results go to standard output, everything else to standard error.
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&f.imageRisk, "image-risk", false, "also estimate the risk of the image itself, in what the operator sees, by projected SURE: the signal of tomography, MRI, deblurring; it solves once more")
 	cmd.Flags().BoolVar(&f.explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
+	f.picture.register(cmd)
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png", "jpg", "tif"))
 	cmd.Flags().StringVar(&f.shard, "shard", "", "compute some of the probes of --trace hutchinson or exact, part `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
 	cmd.Flags().StringVar(&f.jsonl, "jsonl", "", "with --shard: the `file` for the merged result, after which the shard's is named")
@@ -176,6 +179,9 @@ func (f *runFlags) openRun(cmd *cobra.Command) (*runJob, error) {
 	if err := f.checkShard(cmd); err != nil {
 		return nil, err
 	}
+	if err := f.picture.checkFlags(cmd.Flags(), f.shard); err != nil {
+		return nil, err
+	}
 	dev, err := f.openDevice(cmd)
 	if err != nil {
 		return nil, err
@@ -185,7 +191,7 @@ func (f *runFlags) openRun(cmd *cobra.Command) (*runJob, error) {
 		f.closeDevices(dev)
 		return nil, err
 	}
-	f.keepB = f.out != "" || f.coefficients.wanted()
+	f.keepB = f.out != "" || f.coefficients.wanted() || f.picture.wanted()
 	f.noMuHat = !f.keepB
 	r.bar = newProgress(cmd)
 	if r.job, err = f.open(cmd, dev, r.file.Data, r.bar); err != nil {
@@ -200,6 +206,9 @@ func (f *runFlags) openRun(cmd *cobra.Command) (*runJob, error) {
 	}
 	if err == nil {
 		err = r.checkImageRisk()
+	}
+	if err == nil {
+		err = f.picture.check(r.problem)
 	}
 	if err != nil {
 		r.close()
@@ -249,6 +258,8 @@ func (r *runJob) report(risk pipeline.Risk, print func(result) error) (err error
 		return err
 	}
 	result.storageResult = storageOf(r.problem)
+	loss, undrawn := f.picture.save(r.cmd, dataHash(r.file.Data), &f.estimatorFlags, r.problem, r.file.Data, risk, result)
+	result.SignalLoss, unwritten = loss, cmp.Or(unwritten, undrawn)
 	if f.coefficients.print {
 		result.coefficientsResult = c
 	}

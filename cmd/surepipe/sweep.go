@@ -30,6 +30,7 @@ type sweepFlags struct {
 	csv, jsonl, plot, out string
 	shard                 string
 	asJSON, resume        bool
+	picture               pictureFlags
 	// criterion is what is minimized: "" stands for the default until the data are known.
 	criterion risk.Criterion
 	rule      pipeline.Rule // which point is chosen
@@ -150,6 +151,7 @@ func newSweepCommand() (*cobra.Command, *sweepFlags) {
 	flags.StringVar(&f.shard, "shard", "", "compute some chains of the grid, part `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
 	flags.StringVar(&f.plot, "plot", "", "draw the criterion, the loss and the divergence, or with two grids a map of the criterion, to this `file`: ."+strings.Join(figure.Formats(), ", ."))
 	flags.StringVar(&f.out, "out", "", "write the fit at the minimizer to this `file`, in the formats of surepipe run --out")
+	f.picture.register(cmd)
 	flags.BoolVar(&f.asJSON, "json", false, "print lines of JSON")
 	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
 	cobra.CheckErr(cmd.MarkFlagFilename("csv", "csv"))
@@ -204,13 +206,16 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 	if err := f.checkShard(cmd); err != nil {
 		return err
 	}
+	if err := f.picture.checkFlags(cmd.Flags(), f.shard); err != nil {
+		return err
+	}
 	if f.plot != "" {
 		if _, err := figure.Format(f.plot); err != nil {
 			return usagef("--plot: %w", err)
 		}
 	}
 	taken := map[string]string{}
-	for _, o := range []struct{ name, path string }{{"csv", f.csv}, {"jsonl", f.jsonl}, {"plot", f.plot}, {"out", f.out}, {"coefficients-csv", f.coefficients.csv}} {
+	for _, o := range []struct{ name, path string }{{"csv", f.csv}, {"jsonl", f.jsonl}, {"plot", f.plot}, {"out", f.out}, {"coefficients-csv", f.coefficients.csv}, {"picture", f.picture.path}} {
 		if cmd.Flags().Changed(o.name) && o.path == "" {
 			return usagef("--%s is empty", o.name)
 		}
@@ -393,6 +398,9 @@ func (f *sweepFlags) checkOutputs(p *problems.Problem) error {
 			return err
 		}
 	}
+	if err := f.picture.check(p); err != nil {
+		return err
+	}
 	return f.coefficients.checkProblem(p)
 }
 
@@ -426,7 +434,7 @@ func (f *sweepFlags) family(on *instance) pipeline.Family {
 func (f *sweepFlags) sweepOptions(cmd *cobra.Command, j *job, data problems.Data) pipeline.SweepOptions {
 	o := pipeline.SweepOptions{Lost: lost(cmd), Criterion: f.criterion, Rule: f.rule, Mu: data.Mu, Refine: f.refine, Chain: f.chain, Options: pipeline.Options{
 		Sigma2: j.sigma2, Estimator: f.trace, Queries: f.queries.n, Seed: f.seed, ALO: f.alo,
-		Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || f.plot != "" && j.problem.Signal != nil || f.intercept || f.coefficients.wanted()) && j.box == nil, Logger: f.logger(cmd),
+		Parallel: f.parallel, Batch: f.probeBatch, KeepB: (f.out != "" || (f.plot != "" || f.picture.wanted()) && j.problem.Signal != nil || f.intercept || f.coefficients.wanted()) && j.box == nil, Logger: f.logger(cmd),
 	}}
 	if f.estimate != nil {
 		o.Sigma2RelStdErr = f.estimate.RelStdErr

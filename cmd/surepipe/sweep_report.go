@@ -67,6 +67,7 @@ type sweepMinimum struct {
 	criteriaResult
 	Divergence float64  `json:"divergence"`
 	Loss       *float64 `json:"loss,omitempty"`
+	SignalLoss *float64 `json:"signal_loss,omitempty"` // of the chosen point alone
 	Converged  bool     `json:"converged"`
 	coefficientsResult
 }
@@ -191,6 +192,10 @@ func (r *sweepReport) finish(best, chosen pipeline.SweepPoint, took time.Duratio
 		return err
 	}
 	unwritten := r.writeFiles(chosen, s, coefficients)
+	if f.picture.wanted() {
+		loss, err := f.picture.save(r.cmd, r.hash, &f.estimatorFlags, r.job.problem, r.data, chosen.Risk, r.lines[chosen.Index].result)
+		s.Chosen.SignalLoss, unwritten = loss, cmp.Or(unwritten, err)
+	}
 	warnings := r.warnings(s)
 	s.Warnings = slices.Concat(f.notes, warnings)
 	if r.log != nil {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"image"
+	"image/color"
 	"math"
 	"os"
 	"path/filepath"
@@ -419,10 +420,9 @@ func TestPaletteIsUniform(t *testing.T) {
 }
 
 func TestResample(t *testing.T) {
-	f := Images{White: 255}
 	paint := func(w, h int, m Image) []uint8 {
 		to := image.NewGray(image.Rect(0, 0, w, h))
-		f.resample(to, to.Bounds(), m)
+		m.resample(to, to.Bounds(), 0, 255, func(v [3]float64) color.Color { return levels([3]float64{v[0] / 255}, 1) })
 		return to.Pix
 	}
 	two := Image{Rows: 1, Cols: 2, Pixels: []float64{10, 200}}

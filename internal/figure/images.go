@@ -167,7 +167,12 @@ func (f Images) draw(c *canvas, box, tall, end, top vg.Length) {
 		w, h := m.size(box)
 		x := dots(edge+vg.Length(i)*(box+imageGap)+(box-w)/2) - x0
 		y := dots((tall - h) / 2)
-		f.resample(picture, image.Rect(x, y, x+max(1, dots(w)), y+max(1, dots(h))), m)
+		m.resample(picture, image.Rect(x, y, x+max(1, dots(w)), y+max(1, dots(h))), f.Black, f.White, func(v [3]float64) color.Color {
+			for k := range v {
+				v[k] = (v[k] - f.Black) / (f.White - f.Black)
+			}
+			return levels(v, m.values())
+		})
 	}
 	size := picture.Bounds().Size()
 	c.DrawImage(rect(length(x0), length(y1-size.Y), length(x0+size.X), length(y1)), picture)
@@ -178,10 +183,15 @@ func (f Images) draw(c *canvas, box, tall, end, top vg.Length) {
 	}
 }
 
-// resample fills the rectangle with the image: each dot has the mean of the pixels
-// under it, so that small images keep their squares and large ones do not alias.
-func (f Images) resample(to draw.Image, r image.Rectangle, m Image) {
-	columns, rows := weights(m.Cols, r.Dx()), weights(m.Rows, r.Dy())
+// resample fills the rectangle with the image: each dot has the mean of the pixels under it, clipped
+// to [low, high], so that small images keep their squares and large ones do not alias. paint is the
+// colour of such means, one a channel.
+func (m Image) resample(to draw.Image, r image.Rectangle, low, high float64, paint func([3]float64) color.Color) {
+	m.fill(to, r, weights(m.Cols, r.Dx()), weights(m.Rows, r.Dy()), low, high, paint)
+}
+
+// fill is resample for given shares of the pixels in the dots.
+func (m Image) fill(to draw.Image, r image.Rectangle, columns, rows [][]weighted, low, high float64, paint func([3]float64) color.Color) {
 	n := m.values()
 	for y, across := range rows {
 		for x, down := range columns {
@@ -189,17 +199,11 @@ func (f Images) resample(to draw.Image, r image.Rectangle, m Image) {
 			for _, i := range across {
 				for _, j := range down {
 					for k := range n {
-						v := (m.Pixels[(i.index*m.Cols+j.index)*n+k] - f.Black) / (f.White - f.Black)
-						sums[k] += i.weight * j.weight * max(0, min(1, v))
+						sums[k] += i.weight * j.weight * max(low, min(high, m.Pixels[(i.index*m.Cols+j.index)*n+k]))
 					}
 				}
 			}
-			level := func(k int) uint8 { return uint8(math.Round(255 * sums[k])) }
-			if n == 1 {
-				to.Set(r.Min.X+x, r.Min.Y+y, color.Gray{level(0)})
-			} else {
-				to.Set(r.Min.X+x, r.Min.Y+y, color.RGBA{level(0), level(1), level(2), 0xFF})
-			}
+			to.Set(r.Min.X+x, r.Min.Y+y, paint(sums))
 		}
 	}
 }
@@ -219,6 +223,31 @@ func weights(n, dots int) [][]weighted {
 			if w := min(end, float64(i+1)) - max(begin, float64(i)); w > 0 {
 				under[k] = append(under[k], weighted{i, w / (end - begin)})
 			}
+		}
+	}
+	return under
+}
+
+// evenWeights are shares by which noise has about the same variance in all dots, where those of
+// [weights] would show a grid: the pixel in the middle of a dot, or where there are more pixels than
+// dots a triangle as wide as two dots.
+func evenWeights(n, dots int) [][]weighted {
+	under, size := make([][]weighted, dots), float64(n)/float64(dots)
+	for k := range under {
+		middle := (float64(k) + 0.5) * size
+		if size <= 1 {
+			under[k] = []weighted{{min(int(middle), n-1), 1}}
+			continue
+		}
+		sum := 0.0
+		for i := max(0, int(middle-size-0.5)); i < n && float64(i)+0.5 < middle+size; i++ {
+			if w := 1 - math.Abs(float64(i)+0.5-middle)/size; w > 0 {
+				under[k] = append(under[k], weighted{i, w})
+				sum += w
+			}
+		}
+		for j := range under[k] {
+			under[k][j].weight /= sum
 		}
 	}
 	return under

@@ -58,6 +58,18 @@ func paletteAt(u float64) color.RGBA {
 	return palette[int(math.Round(max(0, min(1, u))*(paletteSteps-1)))]
 }
 
+// divergingAt is the colour for u in [-1, 1]: blue, white at 0, red, as light on either side.
+func divergingAt(u float64) color.RGBA {
+	t := min(math.Abs(u), 1)
+	end := [3]float64{0.42, -0.03, -0.17} // blue
+	if u > 0 {
+		end = [3]float64{0.42, 0.16, 0.08} // red
+	}
+	// Hue comes in faster than darkness, so that small values are seen.
+	hue := math.Sin(t * math.Pi / 2)
+	return fromOKLab([3]float64{0.985 + t*(end[0]-0.985), hue * end[1], hue * end[2]})
+}
+
 // fromOKLab converts to sRGB (Ottosson, "A perceptual color space for image
 // processing", 2020).
 func fromOKLab(c [3]float64) color.RGBA {

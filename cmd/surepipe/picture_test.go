@@ -1,0 +1,171 @@
+package main
+
+import (
+	"fmt"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"surepipe/internal/dataio"
+	"surepipe/internal/figure"
+)
+
+// --picture draws images of every kind of data, with the numbers that belong to them, and leaves the
+// numbers as they are.
+func TestPictures(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	wave := func(n int, unit float64) []float64 {
+		v := make([]float64, n)
+		for i := range v {
+			v[i] = unit * (0.5 + 0.4*math.Sin(float64(i)) + 0.3*math.Sin(0.05*float64(i)))
+		}
+		return v
+	}
+	write := func(name string, arrays ...dataio.Array) {
+		if err := dataio.WriteNPZ(in(name), arrays...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := func(name string, lines string) string {
+		if err := os.WriteFile(in(name), []byte(lines), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return in(name)
+	}
+	write("gray.npz", floats("y", wave(80, 1), 8, 10), floats("mu", wave(80, 0.9), 8, 10))
+	write("colour.npz", floats("y", wave(240, 1), 8, 10, 3), floats("mu", wave(240, 0.9), 8, 10, 3))
+	write("series.npz", floats("y", wave(3*64, 900), 3, 8, 8))
+	if status, _, stderr := command(t, "generate", "--problem", "ct", "--rows", "12", "--d", "9", "--out", in("ct.npz")); status != exitDone {
+		t.Fatal(stderr)
+	}
+	if status, _, stderr := command(t, "generate", "--problem", "mri", "--rows", "12", "--out", in("mri.npz")); status != exitDone {
+		t.Fatal(stderr)
+	}
+	ct := spec("ct.yaml", "data: ct.npz\noperator: {projection: {angles: 9}}\nterms: [{operator: gradient, regularizer: {joint-l2: lambda}}]\nlambda: 0.1\nsolver: {tol: 1e-3}\n")
+	mri := spec("mri.yaml", "data: mri.npz\noperator: {fourier: {mask: mask, centered: true}}\nsynthesis: {adjoint: {complex: {wavelet: {family: haar, levels: 2}}}}\nregularizer: {complex-l1: lambda}\nlambda: 0.1\n")
+	for name, args := range map[string]string{
+		"gray":     "run --problem tv2d --data " + in("gray.npz") + " --sigma2 0.01 --lambda 0.05",
+		"unknown":  "run --problem svt --data " + in("gray.npz") + " --lambda 0.5",
+		"colour":   "run --problem tv2d --data " + in("colour.npz") + " --sigma2 0.01 --lambda 0.05",
+		"series":   "run --problem local-low-rank --data " + in("series.npz") + " --sigma2 9 --lambda 40 --frame 2",
+		"sinogram": "run --spec " + ct + " --truth " + in("ct.npz") + ":image",
+		"complex":  "run --spec " + mri + " --truth " + in("mri.npz") + ":image",
+		"video":    "run --problem robust-pca --data " + in("series.npz") + " --sigma2 1 --lambda 900 --gamma 90 --trace hutchinson --queries 4",
+		"sweep":    "sweep --problem tv2d --data " + in("gray.npz") + " --sigma2 0.01 --lambda 0.01:0.1:3 --refine 0",
+	} {
+		to := in(name + ".png")
+		status, with, stderr := command(t, append(strings.Fields(args), "--picture", to)...)
+		if status != exitDone && status != exitNotConverged {
+			t.Errorf("%s: status %d, %s", name, status, stderr)
+			continue
+		}
+		if f, err := os.Open(to); err != nil {
+			t.Error(err)
+		} else if _, err := png.Decode(f); err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else {
+			f.Close()
+		}
+		if name == "gray" || name == "sweep" {
+			_, without, _ := command(t, strings.Fields(args)...)
+			if untimed(with) != untimed(without) {
+				t.Errorf("%s: with a picture\n%s\nwithout\n%s", name, with, without)
+			}
+		}
+	}
+	o := object(t, "run", "--spec", mri, "--truth", in("mri.npz")+":image")
+	fit := in("fit.npy")
+	object(t, "run", "--spec", mri, "--out", fit)
+	if loss := squaredDistance(readNumbers(t, fit), readNumbers(t, in("mri.npz")+":image")); math.Abs(loss-o["signal_loss"].(float64)) > 1e-12 {
+		t.Errorf("signal_loss is %v, that of --out %v", o["signal_loss"], loss)
+	}
+}
+
+// readNumbers is the only array of a file.
+func readNumbers(t *testing.T, path string) []float64 {
+	set, err := dataio.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	name, err := set.Only()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := set.Numbers(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Data
+}
+
+// untimed is the text without the line of the times.
+func untimed(s string) (kept string) {
+	for line := range strings.Lines(s) {
+		if !strings.HasPrefix(line, "time") {
+			kept += line
+		}
+	}
+	return kept
+}
+
+func TestPicturesOfWhatIsNoImage(t *testing.T) {
+	dir := t.TempDir()
+	gray, line := filepath.Join(dir, "gray.npz"), filepath.Join(dir, "line.npz")
+	for path, shape := range map[string][]int{gray: {4, 6}, line: {24}} {
+		if err := dataio.WriteNPZ(path, floats("y", make([]float64, 24), shape...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const lambda = " --lambda 1 --sigma2 1"
+	for args, want := range map[string]string{
+		"--problem tv2d --data " + gray + lambda + " --picture p.jpg":                                                       `--picture: figure "p.jpg" ends in ".jpg"`,
+		"--problem tv2d --data " + gray + lambda + " --picture /nowhere/p.png":                                              "/nowhere",
+		"--problem tv2d --data " + gray + lambda + " --frame 1":                                                             "--frame is for --picture, which is missing",
+		"--problem tv2d --data " + gray + lambda + " --frame -1 --picture " + dir + "/p.png":                                "--frame is -1, expected 0 or more",
+		"--problem tv2d --data " + gray + lambda + " --frame 1 --picture " + dir + "/p.png":                                 "--frame is 1, expected 0 to 0: y has 1 images",
+		"--problem tv1d --data " + line + lambda + " --picture " + dir + "/p.png":                                           "--picture needs an image, a matrix or (rows, columns, 3), or a series of them: y has shape (24,)",
+		"--problem tv2d --data " + gray + lambda + " --truth " + gray:                                                       "--truth is for a signal that is not mu",
+		"--problem tv2d --data " + gray + lambda + " --trace exact --shard 0/2 --jsonl p.jsonl --picture " + dir + "/p.png": "--picture and --truth are for whole runs",
+		"--spec ../../problems/specs/tv-deblur.yaml --lambda 1 --sigma2 1 --data " + gray + " --truth " + line:              "has shape (24,), real, expected that of the signal, (4, 6), real",
+	} {
+		status, _, stderr := command(t, append([]string{"run"}, strings.Fields(args)...)...)
+		if status != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: status %d, %s, want %q", args, status, stderr, want)
+		}
+	}
+}
+
+// A scale belongs to the values that it shows: y does not set that of the images, and differences are
+// around 0.
+func TestScalesOfPictures(t *testing.T) {
+	v := newView([]int{2, 2}, false)
+	rows := v.compare(noFrame, "estimate", []float64{-50, 0, 1, 50}, []float64{0, 0.1, 0.9, 1}, []float64{0, 0.2, 0.8, 2})
+	if len(rows) != 2 || len(rows[0]) != 3 || len(rows[1]) != 2 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	if s := rows[0][0].Scale; s.Low != 0 || s.High != 2 || rows[0][2].Scale != s {
+		t.Errorf("the images' scale is %+v", s)
+	}
+	if s := rows[1][0].Scale; s.Map != figure.Diverging || s.Low != -50 || s.High != 50 || rows[1][1].Scale != s {
+		t.Errorf("the differences' scale is %+v", s)
+	}
+	if got := fmt.Sprint(rows[1][1].Pixels); got != fmt.Sprint([]float64{0, -0.1, 0.1, -1}) && math.Abs(rows[1][1].Pixels[3]+1) > 1e-15 {
+		t.Errorf("the error is %s", got)
+	}
+	c := newView([]int{1, 2, 2}, true)
+	rows = c.compare(noFrame, "estimate", nil, []float64{3, 4, 0, -1}, []float64{3, 4, 0, 1})
+	if len(rows) != 1 || fmt.Sprint(rows[0][0].Pixels, rows[0][2].Pixels) != "[5 1] [0 2]" || rows[0][2].Scale.Map != figure.Sequential {
+		t.Errorf("complex numbers: %+v", rows)
+	}
+	if flat := newView([]int{1, 2}, false).compare(noFrame, "estimate", []float64{7, 7}, []float64{7, 7}, nil); !(flat[0][0].Scale.High > 7 && flat[0][2].Scale.High == 1) {
+		t.Errorf("constant images: %+v, %+v", flat[0][0].Scale, flat[0][2].Scale)
+	}
+	if newView([]int{7}, false) != nil || newView([]int{7, 2}, true) != nil || newView([]int{4, 5, 6, 3}, false).frames != 4 {
+		t.Error("wrong views")
+	}
+}

@@ -1,0 +1,159 @@
+package figure
+
+import (
+	"bytes"
+	"image/png"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// comparisons has figures with the numbers of a real use, and with ugly ones.
+func comparisons() map[string]Comparison {
+	rng := rand.New(rand.NewPCG(5, 6))
+	blob := func(rows, cols int, unit, noise float64) (m Image) {
+		m.Rows, m.Cols = rows, cols
+		for i := range rows {
+			for j := range cols {
+				x, y := float64(j)/float64(cols)-0.5, float64(i)/float64(rows)-0.5
+				m.Pixels = append(m.Pixels, unit*(math.Exp(-12*math.Abs(x*x+y*y-0.1))+noise*rng.NormFloat64()))
+			}
+		}
+		return m
+	}
+	minus := func(a, b Image) Image {
+		d := Image{Rows: a.Rows, Cols: a.Cols}
+		for i, v := range a.Pixels {
+			d.Pixels = append(d.Pixels, v-b.Pixels[i])
+		}
+		return d
+	}
+	named := func(m Image, caption string) Image {
+		m.Caption = caption
+		return m
+	}
+	whole := func(unit float64) Comparison {
+		y, estimate, truth := blob(28, 36, unit, 0.2), blob(28, 36, unit, 0.02), blob(28, 36, unit, 0)
+		gray, off := &Scale{Low: 0, High: unit}, &Scale{Map: Diverging, Low: -0.3 * unit, High: 0.3 * unit}
+		return Comparison{
+			Title: "tv2d, noisy.tif, 28 x 36, σ² = 0.04",
+			Rows: [][]Panel{
+				{{Image: named(y, "data y"), Scale: gray}, {Image: named(estimate, "estimate"), Scale: gray}, {Image: named(truth, "truth"), Scale: gray}},
+				{{Image: named(minus(y, estimate), "residual, data − estimate"), Scale: off}, {Image: named(minus(estimate, truth), "error, estimate − truth"), Scale: off}},
+			},
+			Notes: []string{"λ = 0.08: SURE 12.3 ± 4.5, 0.000123 ± 0.000045 a pixel", strings.Repeat("a long line that has to be wrapped ", 8)},
+		}
+	}
+	y, estimate := blob(300, 9, 1, 0.2), blob(300, 9, 1, 0)
+	gray, off, size := &Scale{High: 1}, &Scale{Map: Diverging, Low: -0.1, High: 0.1}, &Scale{Map: Sequential, High: 2}
+	colours := Image{Caption: "colours", Rows: 2, Cols: 3, Channels: 3, Pixels: make([]float64, 18)}
+	return map[string]Comparison{
+		"comparison": whole(1), "comparison-large": whole(48213), "comparison-tiny": whole(3e-9),
+		"comparison-narrow":  {Rows: [][]Panel{{{Image: y, Scale: gray}, {Image: named(estimate, "a narrow image with a long caption, which takes two lines"), Scale: gray}, {Image: minus(y, estimate), Scale: off}}}},
+		"comparison-scanner": {Rows: [][]Panel{{{Image: blob(9, 90, 1, 0.1), Scale: gray, Stretched: true}, {Image: blob(9, 90, 1, 0), Scale: gray, Stretched: true}}, {{Image: blob(20, 20, 1, 0), Scale: size}}}},
+		"comparison-colour":  {Rows: [][]Panel{{{Image: colours}, {Image: colours}, {Image: blob(2, 3, 1, 0), Scale: off}}}},
+		"comparison-one":     {Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 9, Pixels: make([]float64, 9)}}, {Image: Image{Rows: 1, Cols: 9, Pixels: make([]float64, 9)}, Scale: off}}}},
+	}
+}
+
+func TestComparisonsAreValid(t *testing.T) {
+	for name, f := range comparisons() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkLayout(t, f)
+			for _, format := range Formats() {
+				if format != "png" && name != "comparison-one" && *keep == "" {
+					continue // images of a high resolution
+				}
+				var b, again bytes.Buffer
+				if err := Write(&b, format, f); err != nil {
+					t.Fatal(err)
+				}
+				if err := Write(&again, format, f); err != nil || !bytes.Equal(b.Bytes(), again.Bytes()) {
+					t.Errorf("%s: written twice, the bytes differ (%v)", format, err)
+				}
+				if *keep != "" {
+					if err := Save(filepath.Join(*keep, name+"."+format), f); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The colours at the middle of pixels, read back by means of the scale, are those of their values: 0
+// of a diverging scale is white, and either sign has its own hue.
+func TestComparisonShowsValues(t *testing.T) {
+	m := Image{Rows: 1, Cols: 5, Pixels: []float64{-3, -1, 0, 1, 5}}
+	for kind, want := range map[Map][5]float64{Gray: {-2, -1, 0, 1, 2}, Diverging: {-2, -1, 0, 1, 2}, Sequential: {-2, -1, 0, 1, 2}} {
+		s := &Scale{Map: kind, Low: -2, High: 2}
+		f := Comparison{Rows: [][]Panel{{{Image: m, Scale: s}}}}
+		var b bytes.Buffer
+		if err := Write(&b, "png", f); err != nil {
+			t.Fatal(err)
+		}
+		picture, err := png.Decode(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		box := float64(min(pageWidth-2*edge-scaleRoom, tallest))
+		for j, v := range want {
+			x, y := float64(edge)+box*(float64(j)+0.5)/5, float64(edge)+box/10
+			got := picture.At(int(x*pageDPI/72), int(y*pageDPI/72))
+			r, g, bl, _ := got.RGBA()
+			w := s.at(v)
+			if uint8(r>>8) != w.R || uint8(g>>8) != w.G || uint8(bl>>8) != w.B {
+				t.Errorf("map %d: the pixel of %g is %v, expected %v", kind, m.Pixels[j], got, w)
+			}
+		}
+	}
+	white, red, blueEnd := divergingAt(0), divergingAt(1), divergingAt(-1)
+	if min(white.R, white.G, white.B) < 240 || red.R < red.B+60 || blueEnd.B < blueEnd.R+60 {
+		t.Errorf("0 is %v, 1 %v and -1 %v", white, red, blueEnd)
+	}
+}
+
+func TestComparisonRejectsWhatCannotBeDrawn(t *testing.T) {
+	pixel := Image{Rows: 1, Cols: 1, Pixels: []float64{1}}
+	for _, c := range []struct {
+		f    Comparison
+		want string
+	}{
+		{Comparison{}, "Rows is empty, expected at least one"},
+		{Comparison{Rows: [][]Panel{{}}}, "Rows[0]: figure: Images is empty"},
+		{Comparison{Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 2, Pixels: []float64{1}}}}}}, "expected 1 x 2"},
+		{Comparison{Rows: [][]Panel{{{Image: pixel, Scale: &Scale{}}}}}, "the scale of Rows[0][0] is from 0 to 0"},
+		{Comparison{Rows: [][]Panel{{{Image: pixel, Scale: &Scale{Map: Diverging, Low: -1, High: 2}}}}}, "around 0"},
+		{Comparison{Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 1, Channels: 3, Pixels: []float64{1, 2, 3}}, Scale: &Scale{High: 1}}}}}, "3 channels and a scale"},
+	} {
+		if err := Write(&bytes.Buffer{}, "png", c.f); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, expected %q", err, c.want)
+		}
+	}
+}
+
+// Noise has the same variance in all dots, so that no grid appears in a map of it.
+func TestEvenWeights(t *testing.T) {
+	for _, c := range [][2]int{{256, 282}, {256, 254}, {512, 282}, {3, 100}, {1, 5}, {7, 7}, {1000, 101}} {
+		low, high := math.Inf(1), 0.0
+		for k, dot := range evenWeights(c[0], c[1]) {
+			sum, squares := 0.0, 0.0
+			for _, w := range dot {
+				sum += w.weight
+				squares += w.weight * w.weight
+			}
+			if math.Abs(sum-1) > 1e-12 || len(dot) == 0 {
+				t.Errorf("%v: dot %d has weights %v", c, k, dot)
+			}
+			if k > 1 && k < c[1]-2 {
+				low, high = min(low, squares), max(high, squares)
+			}
+		}
+		if high > 2*low && c[1] > 5 {
+			t.Errorf("%v: variances from %g to %g", c, low, high)
+		}
+	}
+}
