@@ -201,8 +201,43 @@ func aboveStructure(a *stack) Structure {
 			return norms
 		}
 	}
+	s.SolveNormal = a.solveAbove()
 	s.On = a.on()
 	return s
+}
+
+// solveAbove is the closed form of [A1; A2; ...] where A_i*A_i = c_i I but for one block A, which has one:
+// with the sum c of the others'
+//
+//	(eta (A*A + c I) + I)^{-1} = (I + eta/(1 + eta c) A*A)^{-1}/(1 + eta c);
+//
+// nil for any other.
+func (a *stack) solveAbove() func(dst, rhs array.Batch, eta float64) bool {
+	var one *known
+	c := 0.0
+	for i := range a.parts {
+		part := &a.parts[i]
+		switch {
+		case part.s.Columns.Known:
+			c += part.s.Columns.Value
+		case one != nil || part.s.SolveNormal == nil:
+			return nil
+		default:
+			one = part
+		}
+	}
+	if one == nil {
+		return nil // all are multiples of the identity
+	}
+	return func(dst, rhs array.Batch, eta float64) bool {
+		checkSolve(a.name, a.d, a.p, dst, rhs, eta)
+		by := 1 + eta*c
+		if !one.s.SolveNormal(dst, rhs, eta/by) {
+			return false
+		}
+		dst.Device().Lin(dst, 1/by, dst, 0, array.Batch{})
+		return true
+	}
 }
 
 // diagonalStructure is that of blocks along a diagonal, whose normal equations are those of the

@@ -141,7 +141,7 @@ type Structure struct {
 	DualScale  func(b, g array.Batch, near float64) float64
 	FenchelGap func(b, g array.Batch, t, near float64) float64
 	// Support returns the support function of r's domain, sup {<b, g> : r(b) < +Inf}, after it has
-	// moved g, a batch of one vector, to the nearest point at which that is finite. A number u with
+	// moved g, a batch of one vector, to the nearest point at which that is finite. A vector u with
 	// K* u = 0 and a negative support function shows that no K b is in the domain. It is nil where r
 	// is finite everywhere, so that g can only be 0, or where nothing is known.
 	Support func(g array.Batch) float64

@@ -2,6 +2,7 @@ package vjp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -23,7 +24,6 @@ import (
 func newBehind(ctx context.Context, at *solve.Point, o Options, margin bool) (*implicit, error) {
 	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
-	d, _ := p.A.Dims()
 	l := &implicit{p: p, op: p.A, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), keep: o.Images}
 	_, l.dim = p.A.Dims()
 	if norm2 > 0 {
@@ -48,12 +48,17 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, margin bool) (*i
 		}
 	}()
 	inner := j.Model()
-	if inner == nil {
-		return nil, fmt.Errorf("vjp: the regularizer behind K has no model, which the implicit derivative of r(K b) needs; choose the derivative %q", Unrolled)
-	}
-	t, choice, err := pulledBack(dev, p.K, inner.Space)
+	t, choice, err := pulledBack(dev, p.K, inner)
 	if err != nil {
 		return nil, err
+	}
+	if t == nil {
+		kept = true
+		if err = l.onSaddle(ctx, at, j, choice); err != nil {
+			return nil, err
+		}
+		done = true
+		return l, nil
 	}
 	l.model = &prox.Model{Space: t}
 	if turned := t.Form().Kind == space.General; turned {
@@ -63,7 +68,17 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, margin bool) (*i
 			l.model.Curvature = borrowedCurvature{inner.Curvature}
 		}
 	} else if inner.Curvature != nil {
-		if l.model.Curvature, err = pulledCurvature(dev, p.K, inner, t, l.eta); err != nil {
+		l.model.Curvature, err = pulledCurvature(dev, p.K, inner, t, l.eta)
+		if errors.Is(err, errNoCurvature) {
+			t.Release()
+			l.model, kept = nil, true
+			if err = l.onSaddle(ctx, at, j, "the curvature is not known as a matrix on a basis of the space"); err != nil {
+				return nil, err
+			}
+			done = true
+			return l, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -75,14 +90,20 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, margin bool) (*i
 		return nil, err
 	}
 	l.choices[0].Reason = choice
-	l.misfit = dev.Alloc(1, d)
-	p.A.Forward(l.misfit, b)
-	dev.Lin(l.misfit, 1, l.misfit, -1, y)
 	if margin && inner.Margin != nil && b.N() <= smallBehind {
 		l.known.SpaceMargin = marginBehind(p.K, inner, b, z, at.Argument)
 	}
 	done = true
-	return l, dev.Err()
+	return l, l.measured(at)
+}
+
+// measured keeps A b - y.
+func (l *implicit) measured(at *solve.Point) error {
+	dev := at.Y.Device()
+	l.misfit = dev.Alloc(1, at.Y.N())
+	l.p.A.Forward(l.misfit, at.B)
+	dev.Lin(l.misfit, 1, l.misfit, -1, at.Y)
+	return dev.Err()
 }
 
 // marginBehind is the distance from v to the nearest point with another model, over that from z to
@@ -129,11 +150,17 @@ func (l *implicit) project(*situation) error {
 	return nil
 }
 
-// mostNullSpace is the largest p for which a null space of K's rows is found by dense algebra.
-const mostNullSpace = 1 << 11
+// mostNullSpace is the largest p for which a null space of K's rows is found by dense algebra. Tests
+// change it.
+var mostNullSpace = 1 << 11
 
-// pulledBack is the space {u : K u in T}, and why it was found as it was.
-func pulledBack(dev array.Device, k linops.Operator, t space.Space) (space.Space, string, error) {
+// pulledBack is the space {u : K u in T} for the model's T, and why it was found as it was; nil where no
+// basis of it is known.
+func pulledBack(dev array.Device, k linops.Operator, m *prox.Model) (space.Space, string, error) {
+	if m == nil {
+		return nil, "the regularizer has no model: only products with the derivative of its proximal operator are known", nil
+	}
+	t := m.Space
 	_, dim := k.Dims()
 	known, form := linops.StructureOf(k), t.Form()
 	if form.Kind == space.Whole {
@@ -152,7 +179,7 @@ func pulledBack(dev array.Device, k linops.Operator, t space.Space) (space.Space
 		s, err := nullSpace(dev, k, t)
 		return s, fmt.Sprintf("p is at most %d: the null space of K's other rows is found by dense algebra", mostNullSpace), err
 	}
-	return nil, "", fmt.Errorf("vjp: the implicit derivative of r(K b) needs the null space of some rows of K, which is known for differences of pairs of coordinates, for orthogonal K and for p up to %d, and p is %d; choose the derivative %q", mostNullSpace, dim, Unrolled)
+	return nil, fmt.Sprintf("K is no orthogonal matrix and takes no differences of pairs, and p is more than %d: a basis of the null space of some of its rows would take too much work", mostNullSpace), nil
 }
 
 // components returns the connected components of the graph whose edges are the pairs outside of a

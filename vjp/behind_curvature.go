@@ -1,7 +1,7 @@
 package vjp
 
 import (
-	"fmt"
+	"errors"
 	"math"
 
 	"gonum.org/v1/gonum/blas/blas64"
@@ -272,4 +272,4 @@ func (borrowedCurvature) Bytes() int64 { return 0 }
 func (borrowedCurvature) Release()     {}
 
 // errNoCurvature says that no matrix of the curvature is known.
-var errNoCurvature = fmt.Errorf("vjp: the curvature of the regularizer behind K is not known as a matrix; choose the derivative %q", Unrolled)
+var errNoCurvature = errors.New("vjp: the curvature of the regularizer behind K is not known as a matrix")

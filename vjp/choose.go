@@ -46,6 +46,10 @@ var derivatives = []derivative{
 	by(Unrolled, "the solve has not converged", func(*solver, *solve.Solution) bool { return true }),
 }
 
+// illConditioned takes the place of an implicit derivative by a saddle point system that a pilot probe does
+// not settle.
+var illConditioned = by(Unrolled, fmt.Sprintf("minimal residuals do not solve the saddle point system of the implicit derivative in %d steps: the equations of its space nearly depend on each other", pilotSteps), nil)
+
 // nearlySolved is the optimality at which the space of a problem with r(K b) is read off a solution that
 // has not converged: mu_hat is then within 3% of the size of the noise.
 const nearlySolved = 1e-3

@@ -344,6 +344,38 @@ func TestConstrainedDerivativesAgainstDifferences(t *testing.T) {
 	})
 }
 
+// The saddle point system has the same Jacobian, for flat and for curved sets and for norms.
+func TestSaddlePointDerivativesAgainstDifferences(t *testing.T) {
+	defer vjp.BySaddlePoint()()
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		for _, c := range constrainedCases(dev) {
+			want := c.differences()
+			t.Run(c.name, func(t *testing.T) {
+				arraytest.NoLeak(t, dev)
+				a := dense(t, dev, c.a)
+				// Mixed once more, so that no structure is known of K.
+				k := linops.Compose(dense(t, dev, c.k), linops.NewFunc(c.k.RawMatrix().Cols, c.k.RawMatrix().Cols, copyTo, copyTo))
+				s := newSolver(t, "admm", vjp.Problem{A: a, K: k, R: c.r, Device: dev}, vjp.Options{Tol: 1e-11, MaxIter: 20000, Derivative: vjp.Implicit})
+				got := solved(t, s, dev, c.y)
+				defer got.Release()
+				j := jacobian(t, got.Linearization, dev, len(c.y))
+				j.Sub(j, want)
+				if e := mat.Norm(j, 2); e > 1e-6 {
+					t.Errorf("the Jacobian is %g off central differences", e)
+				}
+				inner := got.Linearization.Inner()
+				t.Logf("off by %.1e in %d steps, %v", mat.Norm(j, 2), inner.Steps, got.Choices[len(got.Choices)-1])
+				if inner.Failed > 0 || inner.Steps == 0 {
+					t.Errorf("%+v", inner)
+				}
+			})
+			prox.Release(c.r)
+		}
+	})
+}
+
+func copyTo(dst, x []float64) { copy(dst, x) }
+
 // Constraints that contradict each other are an error that says so.
 func TestInfeasibleConstraintsAreSaidSo(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {

@@ -25,6 +25,10 @@
 // keeps nothing, and the result is more accurate than the unrolled derivative of the same solve,
 // which lags behind the iterates.
 //
+// For r(K b) the space is {u : K u in T}. Where no basis of it is known a saddle point system takes its
+// place, solved by minimal residuals; where a pilot probe does not settle it in a thousand steps, the
+// iterations are differentiated.
+//
 // Whether a direction of b is in the null space of A is decided in one place, by a pivoted
 // orthogonal factorization of A beside the square root of the curvature. Where a decision is within
 // rounding errors or within the tolerance, the solve is continued to 1e-12, and a decision that is

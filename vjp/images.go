@@ -96,6 +96,9 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 	if l.f != nil {
 		return l.f.apply(ctx, dst, w)
 	}
+	if l.saddle != nil {
+		return l.bySaddle(ctx, dst, w, goal, left)
+	}
 	node := 0.0
 	if !math.IsInf(goal.form, 1) {
 		var err error

@@ -64,6 +64,7 @@ type implicit struct {
 	dim     int               // columns of op
 	pre     preconditioner    // J in op's coordinates
 	f       *factored         // nil where the system is solved by conjugate gradients
+	saddle  *saddle           // where it is a saddle point system
 	span    space.Space       // the range of J where the system is on that, else nil
 	known   Closed            // without probes
 	choices []Choice
@@ -269,6 +270,9 @@ func (l *implicit) Bytes() int64 {
 	if l.owned != nil {
 		bytes += l.owned.a.Bytes()
 	}
+	if l.saddle != nil {
+		bytes += l.saddle.weights.Bytes()
+	}
 	if l.moving != nil {
 		bytes += l.moving.Bytes()
 	}
@@ -284,6 +288,10 @@ func (l *implicit) ProbeBytes() int64 {
 		images++
 	}
 	bytes := 8 * int64(l.vectors()*l.dim+images*d)
+	if l.saddle != nil {
+		q, _ := l.p.K.Dims()
+		bytes = 8 * int64(10*(l.dim+q)+3*q+3*d) // minimal residuals take nine vectors, and their preconditioner one
+	}
 	if l.reduced != nil {
 		bytes += l.reduced.Work()
 	}
@@ -320,6 +328,9 @@ func (l *implicit) own(a linops.Restricted, release func()) {
 func (l *implicit) Release() {
 	if l.f != nil {
 		l.f.release()
+	}
+	if l.saddle != nil {
+		l.saddle.release()
 	}
 	if l.on != nil {
 		l.on.Release()

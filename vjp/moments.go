@@ -42,7 +42,7 @@ func (l *implicit) signs(dev array.Device, x hutch.Signs) (_ rightSide, free fun
 // product of its own no vector has length d.
 func (l *implicit) Moments() hutch.Moments {
 	known := linops.StructureOf(l.op)
-	if l.f != nil || l.reduced != nil || l.dim == 0 || known.Panels.Accumulate == nil || known.Normal == nil {
+	if l.f != nil || l.saddle != nil || l.reduced != nil || l.dim == 0 || known.Panels.Accumulate == nil || known.Normal == nil {
 		return hutch.Moments{}
 	}
 	values := l.vectors()*l.dim + known.Panels.Rows

@@ -123,6 +123,18 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 	if l, err = s.linearize(ctx, sol); err != nil {
 		return nil, err
 	}
+	if s.o.Derivative == Auto && l.saddle != nil {
+		settles, err := l.settles(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !settles {
+			done = true
+			l.Release()
+			sol.Release()
+			return s.record(ctx, y, illConditioned.choice)
+		}
+	}
 	if s.unpenalized(sol, l) {
 		if err := s.leastSquaresError(ctx, sol, l); err != nil {
 			return nil, err

@@ -173,7 +173,12 @@ func TestExamplesRunOnTheirData(t *testing.T) {
 	for j := range groups {
 		groups[j] = float64(j / 4)
 	}
-	arrays := append(dataArrays(data), floats("groups", groups, 40))
+	// The first coefficients add up to at least 1, and the last ones to nothing.
+	bound, sum := make([]float64, 40), make([]float64, 40)
+	for j := range 10 {
+		bound[j], sum[39-j] = -1, 1
+	}
+	arrays := append(dataArrays(data), floats("groups", groups, 40), floats("G", bound, 1, 40), floats("h", []float64{-1}, 1), floats("E", sum, 1, 40), floats("e", []float64{0}, 1))
 	write("regression.npz", dataio.WriteNPZ(regression, arrays...))
 
 	table := dataio.Array{Shape: []int{120, 41}, Columns: []string{"response"}}
@@ -198,8 +203,11 @@ func TestExamplesRunOnTheirData(t *testing.T) {
 		{"tv-deblur", []string{"--data", image, "--sigma2", "0.0025", "--lambda", "0.02"}},
 		{"tv-inpaint", []string{"--y", image, "--mu", image, "--sigma2", "0.0025", "--lambda", "0.05"}},
 		{"nonnegative-tv", []string{"--data", image, "--sigma2", "0.0025", "--lambda", "0.02", "--tol", "1e-2"}},
+		{"tv-wavelets", []string{"--data", image, "--sigma2", "0.0025", "--tol", "1e-3"}},
 		{"isotonic", []string{"--data", regression}},
 		{"simplex", []string{"--data", regression}},
+		{"ball", []string{"--data", regression, "--lambda", "4"}},
+		{"constrained", []string{"--data", regression}},
 		{"slope", []string{"--data", regression}},
 		{"group-lasso", []string{"--data", regression}},
 		{"lasso-csv", []string{"--data", csv, "--response", "response", "--mu", truth}},

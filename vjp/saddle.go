@@ -1,0 +1,251 @@
+package vjp
+
+import (
+	"context"
+	"math"
+
+	"surepipe/array"
+	"surepipe/hutch"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/solve"
+)
+
+// saddle is the derivative of an estimator with r(K b) where no basis of the tangent space is known. With
+// J the derivative of prox_{t r} at v, where z = K b = prox_{t r}(v) and (v - z)/t is the multiplier, the
+// optimality conditions A*(A b - y) + K*(v - K b)/t = 0 and K b = prox_{t r}(v) have the derivative
+//
+//	H u + K* (I - J) s = A* w,    (I - J) (K u - t J s) = 0,    D mu_hat w = A u,
+//
+// with s = dv/t along w: a symmetric saddle point system. Where J is the projection on a space T it is
+// [[H, K* N], [N K, 0]] with the projection N on what is orthogonal to T, and says K u in T; on an
+// eigenvector of J with eigenvalue 0 < j < 1 the elimination of s leaves the curvature (1 - j)/(t j). It
+// takes products with A, K and J only, and the regularizer need have no model.
+//
+// Minimal residuals solve it. Where A*A is not a multiple of the identity it may be singular, and the second
+// row times the operator rho K* is added to the first, with rho = 1/(2t), and the unknown s is taken through
+// I - rho t J, which keeps the symmetry:
+//
+//	[ H + rho K* (I - J) K          K* (I - J) (I - rho t J) ]
+//	[ (I - J) (I - rho t J) K      -t J (I - J) (I - rho t J) ]
+//
+// The preconditioner is block diagonal (Benzi, Golub, Liesen, Numerical solution of saddle point problems,
+// Acta Numerica 2005, section 10). Above it is an approximation of (H + rho K*K)^{-1}, and below the inverse
+// of what is left when u is eliminated: rho where that is large, and where A*A = c I and K*K + I has a closed
+// inverse
+//
+//	c (I/||K||^2 + K (K*K + e I)^{-2} K*),
+//
+// which is the pseudo-inverse of K K*/c where few rows of K are left out (Elman 1999).
+type saddle struct {
+	a, k linops.Operator
+	on   coupling
+	rho  float64
+	// weights is the inverse of the diagonal of H + rho K*K, where it is known; else scale stands for it.
+	weights array.Batch
+	scale   float64
+	// inverse is (I + eta K*K)^{-1}, nil where it is not used; small is e.
+	inverse func(dst, r array.Batch, eta float64) bool
+	small   float64
+}
+
+// smallShare is e relative to ||K||^2.
+const smallShare = 1e-6
+
+func newSaddle(ctx context.Context, dev array.Device, a, k linops.Operator, j prox.Derivative, t, normA2 float64) (*saddle, string, error) {
+	s := &saddle{a: a, k: k, rho: 1 / (2 * t), scale: 1}
+	known, behind := linops.StructureOf(a), linops.StructureOf(k)
+	q, _ := k.Dims()
+	s.on = coupled(dev, j, q, t, known.Columns.Value > 0)
+	s.on.prepare(s.rho)
+	if c := known.Columns.Value; c > 0 {
+		s.rho, s.scale = 0, 1/c
+		norm, err := linops.Norm2(ctx, dev, k, linops.NormOptions{})
+		if err != nil {
+			return nil, "", err
+		}
+		s.on.prepare(c / norm.Upper())
+		if behind.SolveNormal == nil {
+			return s, "A*A = c I", nil
+		}
+		s.inverse, s.small = behind.SolveNormal, smallShare*norm.Upper()
+		return s, "K's closed form", nil
+	}
+	switch {
+	case known.ColumnNorms2 != nil && behind.ColumnNorms2 != nil:
+		host := append([]float64(nil), known.ColumnNorms2()...)
+		for i, v := range behind.ColumnNorms2() {
+			if host[i] += s.rho * v; host[i] > 0 {
+				host[i] = 1 / host[i]
+			} else {
+				host[i] = 1
+			}
+		}
+		s.weights = dev.Alloc(1, len(host))
+		dev.Upload(s.weights, host)
+		return s, "the lengths of the columns", nil
+	case normA2 > 0:
+		s.scale = 1 / normA2
+	}
+	return s, "||A||", nil
+}
+
+func (s *saddle) release() {
+	s.weights.Free()
+	s.on.release()
+}
+
+// parts are u and s of a vector.
+func (s *saddle) parts(x array.Batch) (u, v array.Batch) {
+	_, p := s.a.Dims()
+	return x.Cols(0, p), x.Cols(p, x.N())
+}
+
+// saddleWork is memory of k vectors.
+type saddleWork struct{ az, u, v, kb, t array.Batch }
+
+func (s *saddle) work(dev array.Device, k int) *saddleWork {
+	d, p := s.a.Dims()
+	q, _ := s.k.Dims()
+	return &saddleWork{dev.Alloc(k, d), dev.Alloc(k, p), dev.Alloc(k, p), dev.Alloc(k, q), dev.Alloc(k, q)}
+}
+
+func (w *saddleWork) free() {
+	for _, b := range []array.Batch{w.az, w.u, w.v, w.kb, w.t} {
+		b.Free()
+	}
+}
+
+// apply sets dst to the system's product with x.
+func (s *saddle) apply(w *saddleWork, dst, x array.Batch) {
+	dev := dst.Device()
+	u, v := s.parts(x)
+	du, dv := s.parts(dst)
+	s.k.Forward(w.kb, u)
+	s.on.gather(dv, w.kb, v)
+	s.on.spread(w.t, v)
+	if s.rho > 0 {
+		s.on.normal(w.kb, w.kb)
+		dev.Lin(w.t, s.rho, w.kb, 1, w.t)
+	}
+	s.k.Adjoint(w.u, w.t)
+	s.a.Forward(w.az, u)
+	s.a.Adjoint(du, w.az)
+	dev.Lin(du, 1, du, 1, w.u)
+}
+
+// precondition sets dst to the preconditioner's product with r.
+func (s *saddle) precondition(w *saddleWork, dst, r array.Batch) {
+	dev := dst.Device()
+	u, v := s.parts(r)
+	du, dv := s.parts(dst)
+	if s.weights.IsZero() {
+		dev.Lin(du, s.scale, u, 0, array.Batch{})
+	} else {
+		dev.Mul(du, u, s.weights)
+	}
+	s.on.scale(dv, v)
+	if s.inverse == nil {
+		return
+	}
+	q, _ := s.k.Dims()
+	v, dv = v.Cols(0, q), dv.Cols(0, q)
+	s.k.Adjoint(w.u, v)
+	if s.inverse(w.v, w.u, 1/s.small) && s.inverse(w.u, w.v, 1/s.small) {
+		s.k.Forward(w.t, w.u)
+		dev.Lin(dv, 1, dv, 1/(s.scale*s.small*s.small), w.t)
+	}
+}
+
+// The residual of the system, relative to the right-hand side, for images and for forms; and the most
+// steps.
+const (
+	saddleTol   = 1e-9
+	saddleForms = 1e-5
+	saddleSteps = 5000
+	// pilotSteps is the most that a pilot probe may take, from which the others are expected to take about
+	// as many.
+	pilotSteps = 1000
+)
+
+// images sets dst_i = D mu_hat w_i in at most so many steps, and returns the number of steps, and of probes that stopped short. The
+// image is moved along w_i until <w_i, dst_i> is 2 <f, x> - <x, M x>, with the system M x = f, which has
+// the square of the error of x; left_i is the size of that correction, where it is asked for.
+func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, most int, left []float64) (steps, failed int, err error) {
+	dev, k := w.Device(), w.K()
+	_, p := s.a.Dims()
+	n := p + s.on.size()
+	x, f, mx := dev.Alloc(k, n), dev.Alloc(k, n), dev.Alloc(k, n)
+	work := s.work(dev, k)
+	defer func() {
+		for _, b := range []array.Batch{x, f, mx} {
+			b.Free()
+		}
+		work.free()
+	}()
+	fu, fv := s.parts(f)
+	s.a.Adjoint(fu, w)
+	dev.Fill(fv, 0)
+	res, err := linops.MINRES(ctx, x, f, func(to, from array.Batch) { s.apply(work, to, from) }, linops.CGOptions{Tol: tol, MaxIterations: most, Precondition: func(to, from array.Batch) { s.precondition(work, to, from) }})
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, r := range res.Residual {
+		if r > tol {
+			failed++
+		}
+	}
+	u, _ := s.parts(x)
+	s.a.Forward(dst, u)
+	s.apply(work, mx, x)
+	dev.Lin(mx, 1, f, -1, mx)
+	missing, size, ones := make([]float64, k), make([]float64, k), make([]float64, k)
+	dev.Dot(missing, x, mx)
+	dev.Dot(size, w, w)
+	for i := range missing {
+		ones[i] = 1
+		if left != nil {
+			left[i] = math.Abs(missing[i])
+		}
+		if missing[i] /= size[i]; !(size[i] > 0) {
+			missing[i] = 0
+		}
+	}
+	dev.LinEach(dst, ones, dst, missing, w)
+	return res.Iterations, failed, dev.Err()
+}
+
+// onSaddle makes l the derivative by the saddle point system.
+func (l *implicit) onSaddle(ctx context.Context, at *solve.Point, j prox.Derivative, reason string) (err error) {
+	l.j, l.op = j, l.p.A
+	var by string
+	if l.saddle, by, err = newSaddle(ctx, at.Y.Device(), l.p.A, l.p.K, j, at.Eta, at.Norm2); err != nil {
+		return err
+	}
+	l.choices = []Choice{
+		{Part: "space", Chosen: "the vectors u with K u in the model's space, by equations", Reason: reason},
+		{Part: "system", Chosen: "minimal residuals on the saddle point system, preconditioned by " + by, Reason: "no basis of the space is known"},
+	}
+	return l.measured(at)
+}
+
+// bySaddle is solve by the saddle point system.
+func (l *implicit) bySaddle(ctx context.Context, dst, w array.Batch, g goal, left []float64) error {
+	tol := math.Max(math.Min(g.residual, saddleForms), saddleTol)
+	steps, failed, err := l.saddle.images(ctx, dst, w, tol, saddleSteps, left)
+	l.noteSteps(steps)
+	l.failed.Add(int64(failed))
+	return err
+}
+
+// settles reports whether minimal residuals solve the system for a pilot probe, always the same one.
+func (l *implicit) settles(ctx context.Context) (bool, error) {
+	d, _ := l.p.A.Dims()
+	dev := l.p.Device
+	dst, w := dev.Alloc(1, d), dev.Alloc(1, d)
+	defer dst.Free()
+	defer w.Free()
+	hutch.RademacherPart(w, pilotSeed, 0, 0, 0)
+	_, failed, err := l.saddle.images(ctx, dst, w, saddleForms, pilotSteps, nil)
+	return failed == 0, err
+}
