@@ -126,6 +126,19 @@ type Device interface {
 	// is as for SampleProduct. c must not overlap b.
 	SpreadProduct(trans bool, alpha float64, p Pattern, z, b Batch, beta float64, c Batch)
 
+	// NewRays puts a matrix of rays through images of a shape on the device. The slice is copied.
+	NewRays(s Shape, rays []Ray) Rays
+	// MulRays sets dst_i = A x_i, the sums along the rays of row-major images, or with trans dst_i = A* x_i.
+	// The bits of dst_i do not depend on the other vectors. dst and x must not overlap.
+	MulRays(trans bool, dst Batch, a Rays, x Batch)
+
+	// NewDFT puts the discrete Fourier transform of complex arrays of a shape on the device.
+	NewDFT(s Shape) DFT
+	// MulDFT sets dst_i = alpha F x_i with (F x)_{k,l} = sum_{r,c} x_{r,c} exp(-2 pi i (k r / rows + l c /
+	// cols)), or with adjoint dst_i = alpha F* x_i. The bits of dst_i do not depend on the other
+	// vectors. dst and x must not overlap.
+	MulDFT(adjoint bool, alpha float64, dst Batch, f DFT, x Batch)
+
 	// Soft sets dst = sign(v) max(|v| - t w, 0), entry by entry, the soft
 	// threshold. A zero Batch w stands for ones, here and below.
 	Soft(dst, v, w Batch, t float64)

@@ -20,6 +20,8 @@ type task struct {
 	out          []float64
 	idx          []int32
 	csr          *hostCSR
+	rays         *hostRays
+	dft          *hostDFT
 	lines        *adjacency
 	ta, tb       bool
 	sa, sb, sc   Shape
@@ -101,7 +103,7 @@ func (t *task) run() {
 		t.wg.Wait()
 	}
 	t.kernel, t.as, t.bs, t.out, t.idx, t.csr = nil, nil, nil, nil, nil, nil
-	t.lines = nil
+	t.lines, t.rays, t.dft = nil, nil, nil
 	t.dst, t.x, t.y, t.z = Batch{}, Batch{}, Batch{}, Batch{}
 	taskPool.Put(t)
 }

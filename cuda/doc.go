@@ -27,7 +27,10 @@
 // input of factorizations on the host, which for the nuclear norm is a matrix of its shorter side
 // or, along iterates of low rank, a few more rows than the rank. Once per solve, one vector of
 // length p gives the support of a diagonal derivative; the system of an implicit derivative on that
-// support is factored on the host. The whole argument of a nuclear norm crosses only where its
+// support is factored on the host. Behind an operator the model of the regularizer is built on the
+// host, from a few vectors of the operator's rows, and a sparse factor that preconditions the system
+// is applied there, two vectors a probe and step. Operators with a Load (package linops) keep what
+// they need on the card; others copy every product's vectors. The whole argument of a nuclear norm crosses only where its
 // singular values span too much for its Gram matrix (see prox.NewNuclear).
 //
 // # Order

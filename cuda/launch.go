@@ -18,6 +18,7 @@ type kernels struct {
 	csr         cu.Function
 	dot         cu.Function
 	fill        cu.Function
+	fourier     cu.Function
 	gather      cu.Function
 	gemm        cu.Function
 	lin         cu.Function
@@ -25,6 +26,8 @@ type kernels struct {
 	maxAbs      cu.Function
 	maxOf       cu.Function
 	mul         cu.Function
+	rays        cu.Function
+	raysAdjoint cu.Function
 	sample      cu.Function
 	scale       cu.Function
 	scaleEach   cu.Function
@@ -46,6 +49,7 @@ func (all *kernels) functions() []kernelSlot {
 		{"csr", &all.csr},
 		{"dot", &all.dot},
 		{"fill", &all.fill},
+		{"fourier", &all.fourier},
 		{"gather", &all.gather},
 		{"gemm", &all.gemm},
 		{"lin", &all.lin},
@@ -53,6 +57,8 @@ func (all *kernels) functions() []kernelSlot {
 		{"max_abs", &all.maxAbs},
 		{"max_of", &all.maxOf},
 		{"mul", &all.mul},
+		{"rays", &all.rays},
+		{"rays_adjoint", &all.raysAdjoint},
 		{"sample", &all.sample},
 		{"scale", &all.scale},
 		{"scale_each", &all.scaleEach},
@@ -90,6 +96,10 @@ func (all *kernels) launchFill(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, 
 	return launch(all.fill, g, s, []uint64{uint64(dst), uint64(ds), math.Float64bits(a), uint64(k), uint64(n)})
 }
 
+func (all *kernels) launchFourier(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, roots cu.DevicePtr, length int64, done int64, radix int64, inner int64, times float64, alpha float64, k int64, n int64) error {
+	return launch(all.fourier, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(roots), uint64(length), uint64(done), uint64(radix), uint64(inner), math.Float64bits(times), math.Float64bits(alpha), uint64(k), uint64(n)})
+}
+
 func (all *kernels) launchGather(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, idx cu.DevicePtr, k int64, n int64) error {
 	return launch(all.gather, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(idx), uint64(k), uint64(n)})
 }
@@ -116,6 +126,14 @@ func (all *kernels) launchMaxOf(g grid, s cu.Stream, out cu.DevicePtr, x cu.Devi
 
 func (all *kernels) launchMul(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, y cu.DevicePtr, ys int64, k int64, n int64) error {
 	return launch(all.mul, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(y), uint64(ys), uint64(k), uint64(n)})
+}
+
+func (all *kernels) launchRays(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, x cu.DevicePtr, xs int64, places cu.DevicePtr, spans cu.DevicePtr, rows int64, cols int64, k int64, n int64) error {
+	return launch(all.rays, g, s, []uint64{uint64(dst), uint64(ds), uint64(x), uint64(xs), uint64(places), uint64(spans), uint64(rows), uint64(cols), uint64(k), uint64(n)})
+}
+
+func (all *kernels) launchRaysAdjoint(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, z cu.DevicePtr, zs int64, places cu.DevicePtr, spans cu.DevicePtr, runs cu.DevicePtr, count int64, cols int64, k int64, n int64) error {
+	return launch(all.raysAdjoint, g, s, []uint64{uint64(dst), uint64(ds), uint64(z), uint64(zs), uint64(places), uint64(spans), uint64(runs), uint64(count), uint64(cols), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchSample(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, alpha float64, rows cu.DevicePtr, cols cu.DevicePtr, a cu.DevicePtr, as int64, b cu.DevicePtr, bs int64, beta float64, r int64, k int64, n int64) error {

@@ -15,12 +15,21 @@ import (
 //
 // for a real or complex k x k matrix M. Complex numbers are pairs of real and imaginary part, side by
 // side. A triangular M that makes the noise of the channels independent whitens them. It computes on
-// the host: the vectors of another device are copied there and back.
+// the host, and after [Channels.Load] on another device too; else the vectors of that device are
+// copied to the host and back.
 type Channels struct {
 	knowing
 	k, n int
 	m    []complex128 // row-major
 	pair bool         // the numbers are complex
+	on   *loadedChannels
+}
+
+// loadedChannels is what a Channels keeps on another device.
+type loadedChannels struct {
+	re, im array.Batch // k x k
+	turn   complexPairs
+	i      factors // the imaginary unit, for every number
 }
 
 // NewChannels returns the operator of a matrix, row-major k x k, on k channels of n real numbers, for
@@ -92,14 +101,77 @@ func (a *Channels) Dims() (d, p int) { return a.k * a.width(), a.k * a.width() }
 func (a *Channels) Forward(dst, b array.Batch) {
 	d, p := a.Dims()
 	checkForward("Channels", d, p, dst, b)
-	mapOnHost(dst, b, a, action{kind: doForward})
+	a.apply(dst, b, action{kind: doForward})
 }
 
 // Adjoint sets dst to M* z.
 func (a *Channels) Adjoint(dst, z array.Batch) {
 	d, p := a.Dims()
 	checkAdjoint("Channels", d, p, dst, z)
-	mapOnHost(dst, z, a, action{kind: doAdjoint})
+	a.apply(dst, z, action{kind: doAdjoint})
+}
+
+// Load puts the matrix on a device, unless that computes in the host's memory. It comes before the
+// first product.
+func (a *Channels) Load(dev array.Device) {
+	if inHostMemory(dev) || a.on != nil || a.k == 0 || a.n == 0 {
+		return
+	}
+	re, im := make([]float64, len(a.m)), make([]float64, len(a.m))
+	for i, v := range a.m {
+		re[i], im[i] = real(v), imag(v)
+	}
+	on := &loadedChannels{re: dev.Alloc(1, len(re))}
+	dev.Upload(on.re, re)
+	if a.pair {
+		on.im = dev.Alloc(1, len(im))
+		dev.Upload(on.im, im)
+		unit := make([]float64, a.k*a.width())
+		for i := range unit {
+			unit[i] = float64(i % 2)
+		}
+		on.turn, on.i = newComplexPairs(dev, len(unit)/2), newFactors(dev, 1, unit)
+	}
+	a.on = on
+}
+
+// Release frees the memory of Load. The operator is dead on that device afterwards.
+func (a *Channels) Release() {
+	if a.on == nil {
+		return
+	}
+	a.on.re.Free()
+	if a.pair {
+		a.on.im.Free()
+		a.on.turn.free()
+		a.on.i.free()
+	}
+	a.on = nil
+}
+
+// apply is mapOnHost for a batch on the device, where M B = Re(M) B + Im(M) (i B) are products of real
+// matrices.
+func (a *Channels) apply(dst, src array.Batch, do action) {
+	if a.on == nil || !elsewhere(dst) {
+		mapOnHost(dst, src, a, do)
+		return
+	}
+	dev, adjoint := dst.Device(), do.kind == doAdjoint
+	square, side := array.Shape{Rows: a.k, Cols: a.k}, array.Shape{Rows: a.k, Cols: a.width()}
+	dev.GemmEach(adjoint, false, 1, a.on.re, square, src, side, 0, dst)
+	if !a.pair {
+		return
+	}
+	sign := 1.0
+	if adjoint {
+		sign = -1
+	}
+	inGroups(dst, src, 3*src.N(), func(dst, src array.Batch) {
+		turned := dev.Alloc(src.K(), src.N())
+		a.on.turn.multiply(turned, a.on.i, false, src)
+		dev.GemmEach(adjoint, false, sign, a.on.im, square, turned, side, 1, dst)
+		turned.Free()
+	})
 }
 
 func (a *Channels) shares() bool { return false }

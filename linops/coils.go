@@ -13,13 +13,22 @@ import (
 //	Forward: dst_c = s_c ∘ b,  c = 1, 2, ...        Adjoint: dst = sum_c conj(s_c) ∘ z_c
 //
 // Images are vectors of n pairs of real and imaginary part. A*A is diagonal, sum_c |s_c|^2, and so
-// are its norm and (eta A*A + I)^{-1} known. It computes on the host: the vectors of another device
-// are copied there and back.
+// are its norm and (eta A*A + I)^{-1} known. It computes on the host, and after [Coils.Load] on another
+// device too; else the vectors of that device are copied to the host and back.
 type Coils struct {
 	knowing
 	n, coils int
-	maps     []float64 // coils x n pairs
-	gains    []float64 // sum_c |s_c|^2
+	maps     []float64    // coils x n pairs
+	gains    []float64    // sum_c |s_c|^2
+	on       *loadedCoils // another device; nil without one
+}
+
+// loadedCoils is what a Coils keeps on a device.
+type loadedCoils struct {
+	complexPairs
+	maps   factors
+	ones   array.Batch // one for each coil
+	shrink etaCache
 }
 
 // NewCoils returns the operator of the sensitivities s, coils x n pairs of real and imaginary part.
@@ -55,22 +64,73 @@ func (a *Coils) Dims() (d, p int) { return 2 * a.coils * a.n, 2 * a.n }
 func (a *Coils) Forward(dst, b array.Batch) {
 	d, p := a.Dims()
 	checkForward("Coils", d, p, dst, b)
-	mapOnHost(dst, b, a, action{kind: doForward})
+	a.apply(dst, b, action{kind: doForward})
 }
 
 // Adjoint sets dst to the sum of the coils' images z times their conjugate sensitivities.
 func (a *Coils) Adjoint(dst, z array.Batch) {
 	d, p := a.Dims()
 	checkAdjoint("Coils", d, p, dst, z)
-	mapOnHost(dst, z, a, action{kind: doAdjoint})
+	a.apply(dst, z, action{kind: doAdjoint})
 }
 
 // solveNormal sets dst = rhs / (1 + eta sum_c |s_c|^2).
 func (a *Coils) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	d, p := a.Dims()
 	checkSolve("Coils", d, p, dst, rhs, eta)
-	mapOnHost(dst, rhs, a, action{doNormal, eta})
+	a.apply(dst, rhs, action{doNormal, eta})
 	return true
+}
+
+// Load puts the sensitivities on a device, twice, unless that computes in the host's memory. It comes
+// before the first product.
+func (a *Coils) Load(dev array.Device) {
+	if inHostMemory(dev) || a.on != nil || a.n == 0 || a.coils == 0 {
+		return
+	}
+	a.on = &loadedCoils{complexPairs: newComplexPairs(dev, a.n), maps: newFactors(dev, a.coils, a.maps), ones: dev.Alloc(1, a.coils)}
+	dev.Fill(a.on.ones, 1)
+}
+
+// Release frees the memory of Load. The operator is dead on that device afterwards.
+func (a *Coils) Release() {
+	if a.on == nil {
+		return
+	}
+	a.on.shrink.clear()
+	a.on.complexPairs.free()
+	a.on.maps.free()
+	a.on.ones.Free()
+	a.on = nil
+}
+
+// apply is mapOnHost for a batch on the device, where one image, or all images of the coils, are a
+// batch.
+func (a *Coils) apply(dst, src array.Batch, do action) {
+	if a.on == nil || !elsewhere(dst) {
+		mapOnHost(dst, src, a, do)
+		return
+	}
+	on, dev := a.on, dst.Device()
+	if do.kind == doNormal {
+		w := on.shrink.acquire(dev, do.eta, func(dev array.Device) array.Batch {
+			return uploadShrinkage(dev, a.columnNorms2(), do.eta)
+		})
+		dev.Mul(dst, src, w.value)
+		on.shrink.release(w)
+		return
+	}
+	for i := range dst.K() {
+		to, from := dst.Rows(i, i+1), src.Rows(i, i+1)
+		if do.kind == doForward {
+			on.multiply(to.Reshape(a.coils, 2*a.n), on.maps, false, from)
+			continue
+		}
+		products := dev.Alloc(a.coils, 2*a.n)
+		on.multiply(products, on.maps, true, from.Reshape(a.coils, 2*a.n))
+		dev.Gemm(false, false, 1, on.ones, products, 0, to)
+		products.Free()
+	}
 }
 
 func (a *Coils) columnNorms2() []float64 {

@@ -42,9 +42,10 @@ func (b Boundary) String() string {
 //
 // A kernel of up to 512 entries (128 on processors without AVX2) is summed entry by entry, and a
 // separable one, h = u v*, first along the rows and then down the columns, if u and v together have
-// so few; a larger one takes O(n log n) for any n, by Fourier transforms. Both run on the host, and the vectors of another device are copied there
-// and back. A coordinate that is NaN or infinite makes every coordinate that it reaches NaN or
-// infinite, or, with a larger kernel, the whole vector.
+// so few; a larger one takes O(n log n) for any n, by Fourier transforms. Both run on the host. After
+// [Convolution.Load] every kernel takes Fourier transforms on another device; else the vectors of
+// that device are copied to the host and back. A coordinate that is NaN or infinite makes every
+// coordinate that it reaches NaN or infinite, or, with Fourier transforms, the whole vector.
 //
 // A circular convolution is F* diag(K) F with the unitary Fourier transform F and the transform K
 // of the kernel. So ||A||^2 = max |K|^2 is known, and
@@ -66,6 +67,7 @@ type Convolution struct {
 	forRows sync.Pool       // of *realDFT
 	forCols sync.Pool       // of *columnPlan
 	works   sync.Pool
+	on      *loadedConvolution // another device; nil without one
 }
 
 // NewConvolution1D returns the convolution of vectors of length n with a kernel. It returns an
@@ -114,16 +116,7 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 	if boundary == ZeroPadded {
 		a.r, a.c = paddedLength(rows, kr), paddedLength(cols, kc)
 	}
-	grid := make([]float64, a.r*a.c)
-	for s := range kr {
-		for t, v := range kernel.RawRowView(s) {
-			i, j := s-kr/2, t-kc/2
-			if boundary == ZeroPadded && (max(i, -i) >= rows || max(j, -j) >= cols) {
-				continue // no two positions of the input are this far apart
-			}
-			grid[wrap(i, a.r)*a.c+wrap(j, a.c)] += v
-		}
-	}
+	grid := a.grid()
 	width := a.c/2 + 1
 	a.forRows.New = func() any { return &rowPlan{newRealDFT(a.c), make([]float64, a.c)} }
 	a.forCols.New = func() any { return newColumnPlan(a.r) }
@@ -131,10 +124,26 @@ func newConvolution(name string, rows, cols int, kernel *mat.Dense, boundary Bou
 	a.direct[doForward] = newCorrelation(rows, cols, flipped(kernel), kr-1-kr/2, kc-1-kc/2, boundary)
 	a.direct[doAdjoint] = newCorrelation(rows, cols, a.taps, kr/2, kc/2, boundary)
 	if boundary == Circular || a.direct[doForward] == nil {
-		a.transformKernel(grid)
+		a.kernel = a.transformKernel(grid)
 	}
 	a.structure = complete(a, a.know(grid))
 	return a, nil
+}
+
+// grid is the kernel in the size transformed, with its centre at the first entry.
+func (a *Convolution) grid() []float64 {
+	kr, kc := a.taps.Dims()
+	grid := make([]float64, a.r*a.c)
+	for s := range kr {
+		for t, v := range a.taps.RawRowView(s) {
+			i, j := s-kr/2, t-kc/2
+			if a.boundary == ZeroPadded && (max(i, -i) >= a.rows || max(j, -j) >= a.cols) {
+				continue // no two positions of the input are this far apart
+			}
+			grid[wrap(i, a.r)*a.c+wrap(j, a.c)] += v
+		}
+	}
+	return grid
 }
 
 func wrap(i, n int) int { return (i%n + n) % n }
@@ -146,8 +155,8 @@ func paddedLength(n, kernel int) int {
 	return fastLength(n + min(reach, n-1))
 }
 
-// transformKernel sets K to the Fourier transform of the kernel as an r x c image.
-func (a *Convolution) transformKernel(grid []float64) {
+// transformKernel returns the Fourier transform of the kernel as an r x c image, column by column.
+func (a *Convolution) transformKernel(grid []float64) []complex128 {
 	width := a.c/2 + 1
 	half := make([]complex128, a.r*width)
 	along := newRealDFT(a.c)
@@ -155,14 +164,15 @@ func (a *Convolution) transformKernel(grid []float64) {
 		along.forward(half[i*width:(i+1)*width], grid[i*a.c:(i+1)*a.c])
 	}
 	down := newComplexDFT(a.r)
-	a.kernel = make([]complex128, a.r*width)
+	kernel := make([]complex128, a.r*width)
 	for j := range width {
-		col := a.kernel[j*a.r : (j+1)*a.r]
+		col := kernel[j*a.r : (j+1)*a.r]
 		for i := range col {
 			col[i] = half[i*width+j]
 		}
 		down.forward(col)
 	}
+	return kernel
 }
 
 // know builds the structure: a single tap is a multiple of the identity or of a shift, which is
@@ -209,14 +219,14 @@ func (a *Convolution) Dims() (d, p int) { return a.rows * a.cols, a.rows * a.col
 func (a *Convolution) Forward(dst, b array.Batch) {
 	n := a.rows * a.cols
 	checkForward(a.name, n, n, dst, b)
-	mapOnHost(dst, b, a, action{kind: doForward})
+	a.apply(dst, b, action{kind: doForward})
 }
 
 // Adjoint sets dst to the correlation of z with the kernel.
 func (a *Convolution) Adjoint(dst, z array.Batch) {
 	n := a.rows * a.cols
 	checkAdjoint(a.name, n, n, dst, z)
-	mapOnHost(dst, z, a, action{kind: doAdjoint})
+	a.apply(dst, z, action{kind: doAdjoint})
 }
 
 // solveNormal sets dst = (eta A*A + I)^{-1} rhs where the boundary is circular.
@@ -226,7 +236,7 @@ func (a *Convolution) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	if eta == 0 {
 		copyTo(dst, rhs)
 	} else {
-		mapOnHost(dst, rhs, a, action{doNormal, eta})
+		a.apply(dst, rhs, action{doNormal, eta})
 	}
 	return true
 }
@@ -234,7 +244,7 @@ func (a *Convolution) solveNormal(dst, rhs array.Batch, eta float64) bool {
 // normal sets dst = A*A b where the boundary is circular.
 func (a *Convolution) normal(dst, b array.Batch) {
 	checkNormal(a.name, a.rows*a.cols, dst, b)
-	mapOnHost(dst, b, a, action{kind: doSquare})
+	a.apply(dst, b, action{kind: doSquare})
 }
 
 // columnNorms2 is, for each position of the input, the sum of the squares of the kernel's entries

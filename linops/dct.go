@@ -16,8 +16,9 @@ import (
 // It is orthogonal, so that Adjoint(NewDCT(n)) is its inverse, the operator from coefficients to
 // signals.
 //
-// It takes O(n log n) for any n, by a Fourier transform of the same length, on the host: the
-// vectors of another device are copied there and back.
+// It takes O(n log n) for any n, by a Fourier transform of the same length, on the host. After
+// [DCT.Load] images with sides of up to 4096 are transformed on another device too, by products with
+// matrices; else the vectors of that device are copied to the host and back.
 //
 // Makhoul, A fast cosine transform in one and two dimensions, IEEE Trans. Acoustics, Speech and
 // Signal Processing 28 (1980).
@@ -48,18 +49,25 @@ func newDCT(rows, cols int) *DCT {
 // Dims is n, n.
 func (a *DCT) Dims() (d, p int) { return a.grid.len(), a.grid.len() }
 
+// Load puts the matrices of the transform on a device, unless that computes in the host's memory. It
+// comes before the first product.
+func (a *DCT) Load(dev array.Device) { a.grid.load(dev) }
+
+// Release frees the memory of Load. The operator is dead on that device afterwards.
+func (a *DCT) Release() { a.grid.release() }
+
 // Forward sets dst to the cosine coefficients of b.
 func (a *DCT) Forward(dst, b array.Batch) {
 	n := a.grid.len()
 	checkForward("DCT", n, n, dst, b)
-	mapOnHost(dst, b, a.grid, action{kind: doForward})
+	a.grid.apply(dst, b, action{kind: doForward})
 }
 
 // Adjoint sets dst to the signal with the coefficients z.
 func (a *DCT) Adjoint(dst, z array.Batch) {
 	n := a.grid.len()
 	checkAdjoint("DCT", n, n, dst, z)
-	mapOnHost(dst, z, a.grid, action{kind: doAdjoint})
+	a.grid.apply(dst, z, action{kind: doAdjoint})
 }
 
 // cosineGrid is the cosine transform C of rows x cols images on the host. Its action doNormal is C*
@@ -72,6 +80,7 @@ type cosineGrid struct {
 	u, v       []float64
 	plans      sync.Pool
 	works      sync.Pool
+	on         *loadedCosines // another device; nil without one
 }
 
 func newCosineGrid(rows, cols int) *cosineGrid {

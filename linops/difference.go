@@ -22,8 +22,9 @@ import (
 //	                               v_l = 4 sin(pi l / (2 cols))^2.
 //
 // This gives ||D||^2 = u_{rows-1} + v_{cols-1}, below 8 (1-D: below 4), and (eta D*D + I)^{-1},
-// which takes O(n log n) and is computed on the host: the vectors of another device are copied
-// there and back. Forward and Adjoint run on the device.
+// which takes O(n log n) and is computed on the host. After [Difference.Load] it is computed on
+// another device too, for images with sides of up to 4096; else the vectors of that device are copied
+// to the host and back. Forward and Adjoint run on the device.
 //
 // Strang, The discrete cosine transform, SIAM Review 41 (1999).
 type Difference struct {
@@ -31,6 +32,7 @@ type Difference struct {
 	name       string
 	rows, cols int
 	grid       func() *cosineGrid // of solveNormal, made when first needed
+	on         *cosineGrid        // that of Load
 }
 
 // NewDifference1D returns the (n-1) x n operator of a vector's differences.
@@ -144,6 +146,23 @@ func (a *Difference) eachImage(d, x array.Batch, f func(h, x array.Batch)) {
 	}
 }
 
+// Load puts what the normal equations take on a device, unless that computes in the host's memory. It
+// comes before the first solution.
+func (a *Difference) Load(dev array.Device) {
+	if !inHostMemory(dev) {
+		a.on = a.grid()
+		a.on.load(dev)
+	}
+}
+
+// Release frees the memory of Load. The operator is dead on that device afterwards.
+func (a *Difference) Release() {
+	if a.on != nil {
+		a.on.release()
+		a.on = nil
+	}
+}
+
 // solveNormal sets dst = (eta D*D + I)^{-1} rhs.
 func (a *Difference) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	d, p := a.Dims()
@@ -152,7 +171,7 @@ func (a *Difference) solveNormal(dst, rhs array.Batch, eta float64) bool {
 		copyTo(dst, rhs)
 		return true
 	}
-	mapOnHost(dst, rhs, a.grid(), action{doNormal, eta})
+	a.grid().apply(dst, rhs, action{doNormal, eta})
 	return true
 }
 

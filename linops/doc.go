@@ -36,9 +36,10 @@
 //
 // DCT and Wavelet analyze: the Adjoint of one is its inverse, which maps coefficients to signals.
 // Complex numbers are pairs of real ones, side by side: a complex vector of length n is one of R^{2n}.
-// Convolution, DCT, Wavelet, Undecimated, Projection, Fourier, Coils and the closed form of Difference compute on the host, on all of its
-// processors, and copy the vectors of another device there and back; the others compute where the
-// vectors are.
+// Undecimated computes on the host, on all of its processors, and copies the vectors of another device
+// there and back. So do Convolution, DCT, Wavelet, Projection, Fourier, Coils, Channels and the closed
+// forms of Difference and Gradient, unless their Load has put what they need on that device:
+// then they compute there, until Release. The others compute where the vectors are.
 //
 // Combinations hold other operators:
 //

@@ -22,8 +22,8 @@ import (
 // is q_k = (M_k + M_{-k})/2, where M is 1 at the frequencies of the mask and 0 elsewhere, so that
 // ||A||^2 = max q is 1 or 1/2. Either way (eta A*A + I)^{-1} takes two transforms.
 //
-// It takes O(n log n) on the host, on all of its processors: the vectors of another device are copied
-// there and back.
+// It takes O(n log n) on the host, on all of its processors. After [Fourier.Load] it computes on
+// another device too; else the vectors of that device are copied to the host and back.
 type Fourier struct {
 	knowing
 	rows, cols int
@@ -34,6 +34,7 @@ type Fourier struct {
 	gains             []float64 // q
 	plans             sync.Pool
 	works             sync.Pool
+	on                *loadedFourier // another device; nil without one
 }
 
 // FourierLayout says what the vectors of a [Fourier] are.
@@ -147,14 +148,14 @@ func (a *Fourier) Dims() (d, p int) {
 func (a *Fourier) Forward(dst, b array.Batch) {
 	d, p := a.Dims()
 	checkForward("Fourier", d, p, dst, b)
-	mapOnHost(dst, b, a, action{kind: doForward})
+	a.apply(dst, b, action{kind: doForward})
 }
 
 // Adjoint sets dst to the images with the samples z and zeros at the other frequencies.
 func (a *Fourier) Adjoint(dst, z array.Batch) {
 	d, p := a.Dims()
 	checkAdjoint("Fourier", d, p, dst, z)
-	mapOnHost(dst, z, a, action{kind: doAdjoint})
+	a.apply(dst, z, action{kind: doAdjoint})
 }
 
 // solveNormal sets dst = (eta A*A + I)^{-1} rhs.
@@ -164,7 +165,7 @@ func (a *Fourier) solveNormal(dst, rhs array.Batch, eta float64) bool {
 	if eta == 0 {
 		copyTo(dst, rhs)
 	} else {
-		mapOnHost(dst, rhs, a, action{doNormal, eta})
+		a.apply(dst, rhs, action{doNormal, eta})
 	}
 	return true
 }

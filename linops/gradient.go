@@ -45,7 +45,7 @@ func (e Edge) String() string {
 //
 // With reflecting edges D*D is the Laplacian of a grid, which the cosine transform diagonalizes (see
 // [Difference]): where one or two axes are taken, the last of the array, (eta D*D + I)^{-1} takes
-// O(n log n). The largest eigenvalue of D*D is known: the sum over the axes of that of a path, a
+// O(n log n), and a step on the dual of total variation is one pass over memory. The largest eigenvalue of D*D is known: the sum over the axes of that of a path, a
 // cycle or a path with one end held at 0.
 //
 // Both products take one pass over memory on the host, and a few on another device.
@@ -58,6 +58,8 @@ type Gradient struct {
 	inner       []int // the distance of neighbours along it
 	line        int   // entries of the last axis of the array
 	works       sync.Pool
+	grid        func() *cosineGrid // of the normal equations, made when first needed; nil for none
+	on          *cosineGrid        // that of Load
 }
 
 // NewGradient returns the differences of arrays of a shape along the given axes, in increasing
@@ -91,7 +93,7 @@ func NewGradient(shape, axes []int, edge Edge) *Gradient {
 	for _, m := range g.length {
 		norm += largestDifference(m, edge)
 	}
-	s := Structure{Norm2: Known(norm), ColumnNorms2: g.columnNorms2, Pairs: g.pairs}
+	s := Structure{Norm2: Known(norm), ColumnNorms2: g.columnNorms2, Pairs: g.pairs, BallStep: g.ballStep}
 	if images := len(shape) - len(axes); edge == Reflecting && len(axes) <= 2 && axes[0] == images {
 		s.SolveNormal = g.solver()
 	}
@@ -120,7 +122,7 @@ func (g *Gradient) solver() func(dst, rhs array.Batch, eta float64) bool {
 	if len(g.axes) == 2 {
 		rows = g.length[0]
 	}
-	grid := sync.OnceValue(func() *cosineGrid {
+	g.grid = sync.OnceValue(func() *cosineGrid {
 		c := newCosineGrid(rows, cols)
 		c.u, c.v = pathSpectrum(rows), pathSpectrum(cols)
 		return c
@@ -134,14 +136,32 @@ func (g *Gradient) solver() func(dst, rhs array.Batch, eta float64) bool {
 		}
 		images := g.n / (rows * cols)
 		if images == 1 {
-			mapOnHost(dst, rhs, grid(), action{doNormal, eta})
+			g.grid().apply(dst, rhs, action{doNormal, eta})
 			return true
 		}
 		for i := range dst.K() {
 			to, from := dst.Rows(i, i+1), rhs.Rows(i, i+1)
-			mapOnHost(to.Reshape(images, rows*cols), from.Reshape(images, rows*cols), grid(), action{doNormal, eta})
+			g.grid().apply(to.Reshape(images, rows*cols), from.Reshape(images, rows*cols), action{doNormal, eta})
 		}
 		return true
+	}
+}
+
+// Load puts what the normal equations take on a device, unless that computes in the host's memory:
+// their closed form then runs there for images with sides of up to 4096. Both products need nothing.
+// It comes before the first solution.
+func (g *Gradient) Load(dev array.Device) {
+	if g.grid != nil && !inHostMemory(dev) {
+		g.on = g.grid()
+		g.on.load(dev)
+	}
+}
+
+// Release frees the memory of Load. The operator is dead on that device afterwards.
+func (g *Gradient) Release() {
+	if g.on != nil {
+		g.on.release()
+		g.on = nil
 	}
 }
 
@@ -160,17 +180,27 @@ func (g *Gradient) Forward(dst, b array.Batch) {
 		return
 	}
 	dev := dst.Device()
-	for i := range b.K() {
-		for a := range g.axes {
-			g.forwardOn(dev, dst.Rows(i, i+1).Cols(a*g.n, (a+1)*g.n), b.Rows(i, i+1), a)
-		}
+	for a := range g.axes {
+		g.eachArray(a, dst.Cols(a*g.n, (a+1)*g.n), b, func(dst, b array.Batch) { g.forwardOn(dev, dst, b, a) })
+	}
+}
+
+// eachArray calls f with the arrays of x and y, as batches of those parts along which differences
+// are taken: once where that is the whole array, else once for each vector.
+func (g *Gradient) eachArray(a int, x, y array.Batch, f func(x, y array.Batch)) {
+	run := g.length[a] * g.inner[a]
+	if run == g.n {
+		f(x, y)
+		return
+	}
+	for i := range x.K() {
+		f(x.Rows(i, i+1).Reshape(g.n/run, run), y.Rows(i, i+1).Reshape(g.n/run, run))
 	}
 }
 
 // forwardOn takes the differences along one axis by operations of the device.
-func (g *Gradient) forwardOn(dev array.Device, dst, b array.Batch, a int) {
+func (g *Gradient) forwardOn(dev array.Device, d, x array.Batch, a int) {
 	inner, run := g.inner[a], g.length[a]*g.inner[a]
-	d, x := dst.Reshape(g.n/run, run), b.Reshape(g.n/run, run)
 	last := run - inner
 	if last > 0 {
 		dev.Lin(d.Cols(0, last), 1, x.Cols(inner, run), -1, x.Cols(0, last))
@@ -198,17 +228,14 @@ func (g *Gradient) Adjoint(dst, z array.Batch) {
 	}
 	dev := dst.Device()
 	dev.Fill(dst, 0)
-	for i := range z.K() {
-		for a := range g.axes {
-			g.adjointOn(dev, dst.Rows(i, i+1), z.Rows(i, i+1).Cols(a*g.n, (a+1)*g.n), a)
-		}
+	for a := range g.axes {
+		g.eachArray(a, dst, z.Cols(a*g.n, (a+1)*g.n), func(dst, z array.Batch) { g.adjointOn(dev, dst, z, a) })
 	}
 }
 
 // adjointOn adds the adjoint along one axis by operations of the device.
-func (g *Gradient) adjointOn(dev array.Device, dst, z array.Batch, a int) {
+func (g *Gradient) adjointOn(dev array.Device, d, x array.Batch, a int) {
 	inner, run := g.inner[a], g.length[a]*g.inner[a]
-	d, x := dst.Reshape(g.n/run, run), z.Reshape(g.n/run, run)
 	last := run - inner
 	add := func(to array.Batch, c float64, from array.Batch) { dev.Lin(to, 1, to, c, from) }
 	if last > 0 {

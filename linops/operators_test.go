@@ -231,9 +231,7 @@ func catalogue(t *testing.T, dev array.Device) []entry {
 func TestOperatorsConform(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, e := range catalogue(t, dev) {
-			if err := linopstest.Check(dev, e.a); err != nil {
-				t.Errorf("%s: %v", e.name, err)
-			}
+			isConforming(t, dev, e.name, e.a)
 		}
 	})
 }

@@ -23,8 +23,9 @@ import (
 // one row for each angle.
 //
 // No matrix is stored: beside images, a Projection holds four numbers a ray. It computes on the host,
-// on all of its processors; the vectors of another device are copied there and back. Eight vectors at
-// a time share the computation of the places.
+// on all of its processors, where eight vectors at a time share the computation of the places. After
+// [Projection.Load] it computes on another device too; else the vectors of that device are copied to
+// the host and back.
 //
 // Joseph, An improved algorithm for reprojecting rays through pixel images, IEEE Trans. Medical
 // Imaging 1 (1982).
@@ -37,6 +38,7 @@ type Projection struct {
 	upright, level rayset
 	weights        []float64 // the length of each ray between two lines
 	works          sync.Pool
+	on             array.Rays // of another device; nil without one
 }
 
 // mostPixels bounds the sides of an image, so that its pixels and rays have 32 bit numbers.
@@ -168,9 +170,39 @@ func (p *Projection) apply(dst, src array.Batch, w way) {
 	if dst.K() == 0 {
 		return
 	}
+	if p.on != nil && elsewhere(src) {
+		dst.Device().MulRays(w == adjointly, dst, p.on, src)
+		return
+	}
 	work := p.works.Get().(*projectionWork)
 	work.batches(w, dst, src)
 	p.works.Put(work)
+}
+
+// Load puts the rays on a device, 36 bytes each, unless that computes in the host's memory. It comes
+// before the first product.
+func (p *Projection) Load(dev array.Device) {
+	if inHostMemory(dev) || p.on != nil {
+		return
+	}
+	rays := make([]array.Ray, len(p.weights))
+	for _, set := range []struct {
+		*rayset
+		level bool
+	}{{&p.upright, false}, {&p.level, true}} {
+		for _, r := range set.rays {
+			rays[r.index] = array.Ray{At: r.at, Slope: r.slope, Weight: p.weights[r.index], From: int(r.from), To: int(r.to), Level: set.level}
+		}
+	}
+	p.on = dev.NewRays(array.Shape{Rows: p.rows, Cols: p.cols}, rays)
+}
+
+// Release frees the memory of Load. The operator is dead on that device afterwards.
+func (p *Projection) Release() {
+	if p.on != nil {
+		p.on.Free()
+		p.on = nil
+	}
 }
 
 // columnNorms2 is the sum of the squared weights of each pixel.

@@ -41,6 +41,10 @@ type Structure struct {
 	Passes Passes
 	// Normal sets dst_i = A*A b_i at a lower cost than A and A*. dst must not overlap b.
 	Normal func(dst, b array.Batch)
+	// BallStep takes a step of the dual of a problem with r(A b), in one pass over memory, where r is the
+	// support function of balls. It returns ok = false and changes nothing where it has none for them,
+	// or the vectors are not in host memory.
+	BallStep func(s BallStep) (uphill float64, ok bool)
 	// Panels computes A* z from parts of z.
 	Panels Panels
 	// Gram sets the p x p batch dst to the matrix A*A.
@@ -73,6 +77,19 @@ type Structure struct {
 	// Project is not nil where A = P S, Sampled describes S and P is an orthogonal projection: it
 	// replaces every z_i, of length d and in the order of A's rows, by P z_i.
 	Project func(z array.Batch)
+}
+
+// BallStep is a projected gradient step with momentum, on the dual of a problem with r(A b),
+//
+//	x = U + Momentum (U - Before),   Dst = P(x + Step A (B - Back A* x)),
+//
+// where P projects each of the vectors (z_i, z_{n+i}, ..., z_{(Planes-1)n+i}) on the ball of the given
+// radius around 0. Besides Dst it gives <x - Dst, Dst - U>, which is positive where the momentum points
+// uphill. Batches have one vector, and Dst is none of the others.
+type BallStep struct {
+	Dst, U, Before, B            array.Batch
+	Momentum, Back, Step, Radius float64
+	Planes                       int
 }
 
 // Panels compute A* z panel by panel of consecutive rows of A, for a z that need not exist as a

@@ -30,6 +30,32 @@ func gaussianMatrix(r, c int, seed uint64) *mat.Dense {
 // isMatrix compares an operator with a matrix written entry by entry.
 func isMatrix(t *testing.T, dev array.Device, name string, a Operator, tol float64, entry func(i, j int) float64) {
 	t.Helper()
+	if d, p := a.Dims(); d*p < 200 && loaded(t, dev, a) {
+		hasEntries(t, dev, name+", loaded", a, tol, entry)
+		a.(interface{ Release() }).Release()
+	} else {
+		loaded(t, dev, a)
+	}
+	hasEntries(t, dev, name, a, tol, entry)
+}
+
+// loaded puts what an operator holds on a device, for the rest of the test; false where there is
+// nothing to put.
+func loaded(t *testing.T, dev array.Device, a Operator) bool {
+	l, ok := a.(interface {
+		Load(array.Device)
+		Release()
+	})
+	if !ok || dev.Name() == "cpu" {
+		return false
+	}
+	l.Load(dev)
+	t.Cleanup(l.Release)
+	return true
+}
+
+func hasEntries(t *testing.T, dev array.Device, name string, a Operator, tol float64, entry func(i, j int) float64) {
+	t.Helper()
 	d, p := a.Dims()
 	got := ToDense(dev, a)
 	worst, at := 0.0, [2]int{}
@@ -47,6 +73,7 @@ func isMatrix(t *testing.T, dev array.Device, name string, a Operator, tol float
 
 func isConforming(t *testing.T, dev array.Device, name string, a Operator) {
 	t.Helper()
+	loaded(t, dev, a)
 	if err := linopstest.Check(dev, a); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
@@ -176,6 +203,9 @@ func separable(r, c int, seed uint64) *mat.Dense {
 func TestConvolutionsAreTheirMatrices(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, taps := range []int{1 << 12, 0} {
+			if taps == 0 && dev.Name() != "cpu" {
+				continue // there every kernel takes transforms
+			}
 			restore := SumDirectlyUpTo(taps)
 			for _, boundary := range []Boundary{Circular, ZeroPadded} {
 				for _, s := range [][4]int{
@@ -190,8 +220,10 @@ func TestConvolutionsAreTheirMatrices(t *testing.T) {
 					}
 				}
 				// Shared among processors, and with nothing to convolve.
-				isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, gaussianMatrix(5, 5, 1), boundary)))
-				isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, separable(6, 5, 1), boundary)))
+				if dev.Name() == "cpu" {
+					isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, gaussianMatrix(5, 5, 1), boundary)))
+					isConforming(t, dev, "64 x 80", must(NewConvolution2D(64, 80, separable(6, 5, 1), boundary)))
+				}
 				isConforming(t, dev, "empty", must(NewConvolution2D(0, 4, gaussianMatrix(3, 3, 1), boundary)))
 				isConforming(t, dev, "empty", must(NewConvolution1D(0, []float64{1, 2}, boundary)))
 			}
@@ -308,7 +340,10 @@ func cosineEntry(n, k, j int) float64 {
 
 func TestDCTIsItsMatrix(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
-		sizes := []int{64, 101, 103, 127, 202, 211, 225}
+		sizes := []int{64, 101, 103}
+		if dev.Name() == "cpu" {
+			sizes = append(sizes, 127, 202, 211, 225)
+		}
 		for n := range 24 {
 			sizes = append(sizes, n)
 		}
@@ -332,7 +367,9 @@ func TestDCTIsItsMatrix(t *testing.T) {
 				})
 			}
 		}
-		isConforming(t, dev, "DCT2D 64 x 80", NewDCT2D(64, 80))
+		if dev.Name() == "cpu" {
+			isConforming(t, dev, "DCT2D 64 x 80", NewDCT2D(64, 80))
+		}
 	})
 }
 
@@ -449,6 +486,9 @@ func analyzed(x *mat.Dense, h, g []float64, levels int) *mat.Dense {
 func TestWaveletsAreTheirMatrices(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for family := range families() {
+			if dev.Name() != "cpu" && family != "haar" && family != "db5" && family != "sym8" {
+				continue
+			}
 			h, g := filters(t, array.NewHost(), family)
 			for _, s := range [][2]int{{2, 1}, {6, 1}, {8, 3}, {24, 3}, {202, 1}} {
 				n, levels := s[0], s[1]
@@ -478,6 +518,9 @@ func TestWaveletsAreTheirMatrices(t *testing.T) {
 			}
 		}
 		for _, s := range [][3]int{{2, 2, 1}, {2, 6, 1}, {8, 4, 2}, {16, 24, 3}, {64, 96, 4}} {
+			if s[0] == 64 && dev.Name() != "cpu" {
+				continue
+			}
 			for _, family := range []string{"haar", "db2", "db8", "sym4"} {
 				rows, cols, levels := s[0], s[1], s[2]
 				name := fmt.Sprintf("%s of %d x %d, %d levels", family, rows, cols, levels)

@@ -32,7 +32,9 @@ import (
 //
 // A synthesis leaves the padded pixels free, so that a sparse b continues the signal there.
 //
-// It takes O(L n), on the host: the vectors of another device are copied there and back.
+// It takes O(L n) on the host. After [Wavelet.Load] vectors and images with sides of up to 4096 are
+// transformed on another device too, by products with matrices; else the vectors of that device are
+// copied to the host and back.
 //
 // Families are "haar" and Daubechies' "db2" to "db10" and "sym4" to "sym8", where N moments vanish
 // and L = 2 N. Where a level is shorter than the filter, the filter wraps, and the transform stays
@@ -48,8 +50,9 @@ type Wavelet struct {
 	oneD               bool
 	h, g               []float64
 	taps               waveletTaps
-	images             sync.Pool // of *waveletWork
-	lines              sync.Pool // of *waveletLine
+	images             sync.Pool      // of *waveletWork
+	lines              sync.Pool      // of *waveletLine
+	on                 *loadedWavelet // another device; nil without one
 }
 
 // NewWavelet1D returns the transform of vectors of length n over a number of levels. It returns an
@@ -161,14 +164,14 @@ func (a *Wavelet) Dims() (d, p int) { return a.rows * a.cols, a.height * a.width
 func (a *Wavelet) Forward(dst, b array.Batch) {
 	d, p := a.Dims()
 	checkForward(a.name, d, p, dst, b)
-	mapOnHost(dst, b, a, action{kind: doForward})
+	a.apply(dst, b, action{kind: doForward})
 }
 
 // Adjoint sets dst to the signal with the coefficients z.
 func (a *Wavelet) Adjoint(dst, z array.Batch) {
 	d, p := a.Dims()
 	checkAdjoint(a.name, d, p, dst, z)
-	mapOnHost(dst, z, a, action{kind: doAdjoint})
+	a.apply(dst, z, action{kind: doAdjoint})
 }
 
 // Finest returns the coordinates of the finest details, in order: the last half of a vector's

@@ -155,7 +155,7 @@ func (b *specBuilder) whitening(shape []int, pairs bool) (built, error) {
 	if n.kind == NoiseVariances {
 		op, err = b.byVariances(a, shape, pairs)
 	} else {
-		op, err = byCovariance(a, shape, pairs)
+		op, err = b.byCovariance(a, shape, pairs)
 	}
 	return built{op: op, rows: shape, cols: shape}, b.at(n.ref.line, err)
 }
@@ -184,7 +184,7 @@ func (b *specBuilder) byVariances(a dataio.Array, shape []int, pairs bool) (lino
 }
 
 // byCovariance is the inverse of the Cholesky factor of the covariance of y, or of its channels.
-func byCovariance(a dataio.Array, shape []int, pairs bool) (linops.Operator, error) {
+func (b *specBuilder) byCovariance(a dataio.Array, shape []int, pairs bool) (linops.Operator, error) {
 	matrix := a.Shape
 	if a.Complex {
 		matrix = matrix[:len(matrix)-1]
@@ -213,6 +213,7 @@ func byCovariance(a dataio.Array, shape []int, pairs bool) (linops.Operator, err
 	if err != nil {
 		return nil, trim(err)
 	}
+	b.load(op)
 	return op, nil
 }
 

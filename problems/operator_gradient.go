@@ -68,6 +68,7 @@ var gradientOperator = operatorKind{
 				}
 			}
 			op := linops.NewGradient(shape, along, edge)
+			b.load(op)
 			return built{op: op, rows: append([]int{len(along)}, shape...), cols: shape}, nil
 		}, nil
 	},

@@ -16,7 +16,7 @@ var differenceOperator = operatorKind{
 	forms: []form{{"difference: {shape: [m, n]}", "b_{i+1} - b_i, of a sequence or of an image in both directions"}},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
 		own, err := s.optionalShape(n, args)
-		return func(_ *specBuilder, rows, cols []int) (built, error) {
+		return func(b *specBuilder, rows, cols []int) (built, error) {
 			shape := own
 			switch {
 			case shape != nil:
@@ -39,6 +39,7 @@ var differenceOperator = operatorKind{
 			if d == 0 {
 				return built{}, fmt.Errorf("difference of an array of shape %s, which has no neighbours", formatShape(shape))
 			}
+			b.load(op)
 			return built{op: op, rows: []int{d}, cols: shape}, nil
 		}, err
 	},
@@ -93,6 +94,7 @@ var convolutionOperator = operatorKind{
 			if err != nil {
 				return built{}, trim(err)
 			}
+			b.load(op)
 			return built{op: op, rows: shape, cols: shape}, nil
 		}, nil
 	},
@@ -158,7 +160,7 @@ var dctOperator = operatorKind{
 	forms: []form{{"dct", "the orthonormal cosine transform, from a signal to its coefficients"}},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
 		own, err := s.optionalShape(n, args)
-		return func(_ *specBuilder, rows, cols []int) (built, error) {
+		return func(b *specBuilder, rows, cols []int) (built, error) {
 			shape, m, k, image, err := squareGrid(n, own, rows, cols)
 			if err != nil {
 				return built{}, err
@@ -167,6 +169,7 @@ var dctOperator = operatorKind{
 			if image {
 				op = linops.NewDCT2D(m, k)
 			}
+			b.load(op)
 			return built{op: op, rows: shape, cols: shape, rowAverages: []int{0}}, nil
 		}, err
 	},
@@ -195,7 +198,7 @@ var waveletOperator = operatorKind{
 			return nil, err
 		}
 		own, err := s.ownShape(f)
-		return func(_ *specBuilder, rows, cols []int) (built, error) {
+		return func(b *specBuilder, rows, cols []int) (built, error) {
 			// The input is the signal: the output may be larger.
 			if cols != nil {
 				rows = nil
@@ -213,6 +216,7 @@ var waveletOperator = operatorKind{
 			if err != nil {
 				return built{}, trim(err)
 			}
+			b.load(op)
 			coefficients := []int{length(shape)}
 			if r, c := op.Coefficients(); image {
 				coefficients = []int{r, c}

@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"surepipe/array"
 	"surepipe/internal/dataio"
 	"surepipe/linops"
 )
@@ -118,7 +119,17 @@ func (g *scanner) build(b *specBuilder, rows, cols []int) (built, error) {
 	if err != nil {
 		return built{}, trim(err)
 	}
+	b.load(op)
 	return built{op: op, rows: []int{len(angles), detectors}, cols: shape}, nil
+}
+
+// load puts what an operator holds on the device, until the problem is released.
+func (b *specBuilder) load(op interface {
+	Load(dev array.Device)
+	Release()
+}) {
+	op.Load(b.dev)
+	b.p.own(op.Release)
 }
 
 // degrees are equally spaced angles: over half a turn, or the whole one for a fan.
@@ -162,12 +173,12 @@ var fourierOperator = operatorKind{
 		n.complexOut, n.complexIn = true, layout.Complex
 		mask, err := s.ref(f.nodes["mask"], "mask")
 		return func(b *specBuilder, rows, cols []int) (built, error) {
-			return buildFourier(b.array(mask), layout, rows, cols)
+			return b.buildFourier(b.array(mask), layout, rows, cols)
 		}, err
 	},
 }
 
-func buildFourier(mask dataio.Array, layout linops.FourierLayout, rows, cols []int) (built, error) {
+func (b *specBuilder) buildFourier(mask dataio.Array, layout linops.FourierLayout, rows, cols []int) (built, error) {
 	if len(mask.Shape) != 2 {
 		return built{}, fmt.Errorf("array %q has shape %s, expected (m, n), a mask of the frequencies of an image", mask.Name, formatShape(mask.Shape))
 	}
@@ -179,6 +190,7 @@ func buildFourier(mask dataio.Array, layout linops.FourierLayout, rows, cols []i
 	if err != nil {
 		return built{}, trim(err)
 	}
+	b.load(op)
 	d, p := op.Dims()
 	in, out := slices.Clone(mask.Shape), []int{len(places), 2}
 	if layout.Complex {
@@ -227,6 +239,7 @@ var coilsOperator = operatorKind{
 			if err != nil {
 				return built{}, trim(err)
 			}
+			b.load(op)
 			return built{op: op, rows: a.Shape, cols: a.Shape[1:]}, nil
 		}, nil
 	},

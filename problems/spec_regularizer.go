@@ -50,6 +50,11 @@ func init() {
 		linfBallRegularizer,
 		l1BallRegularizer,
 		simplexRegularizer,
+		l2BallRegularizer,
+		equalRegularizer,
+		secondOrderRegularizer,
+		semidefiniteRegularizer,
+		shiftedRegularizer,
 		scaledRegularizer,
 		blocksRegularizer,
 	}
@@ -105,6 +110,8 @@ type penalty struct {
 	// unpenalized lists them.
 	free        bool
 	unpenalized []int
+	// direct says that it is a term without an operator.
+	direct bool
 	// make returns the regularizer at the given weights.
 	make func(weights map[string]float64) (prox.Prox, error)
 }

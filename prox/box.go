@@ -37,7 +37,7 @@ func NewBox(dev array.Device, lo, hi []float64) (Prox, error) {
 	}
 	p.structure = Structure{
 		Value: p.value, Units: anyUnits, Rescale: p.rescale, DualScale: p.dualScale,
-		FenchelGap: p.fenchelGap, Release: p.Release,
+		FenchelGap: p.fenchelGap, Support: p.support, Release: p.Release,
 	}
 	dev.Upload(p.lo, lo)
 	dev.Upload(p.hi, hi)

@@ -33,6 +33,9 @@ func (p *l1) dualScale(_, g array.Batch, _ float64) float64 {
 
 // fenchelGap is sum_j lambda |b_j| - t b_j g_j.
 func (p *l1) fenchelGap(b, g array.Batch, t, _ float64) float64 {
+	if elsewhere(b) && !math.IsInf(p.lambda, 1) {
+		return p.gapOnDevice(b, g, t)
+	}
 	sum := 0.0
 	x, h := onHost(b), onHost(g)
 	for j := range x {

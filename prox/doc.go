@@ -23,8 +23,12 @@
 //	NewLinfBall     0 where ||b||_inf <= c, else +Inf
 //	NewL1Ball       0 where ||b||_1 <= s, else +Inf
 //	NewSimplex      0 where b >= 0 and sum_j b_j = s, else +Inf
+//	NewL2Ball       0 where ||b||_2 <= c, else +Inf
+//	NewSecondOrderCones   0 where b_{c_0} >= ||(b_{c_1}, ...)||_2 for each cone c, else +Inf
+//	NewSemidefinite 0 where B is symmetric and positive semidefinite, else +Inf
 //	NewSeparable    sum_i r_i(b_i), one regularizer a block of b
 //	NewScaled       c r(b)
+//	NewShifted      r(b - c)
 //	NewFunc         a user's own, as functions on slices
 //
 // Each is a value of [Prox], and so may be a user's own type; package proxtest checks that a type
@@ -60,10 +64,15 @@
 //	NewTV1D                     vectors constant where b is                0
 //	NewSimplex, NewL1Ball       on the coordinates that are not 0, what is
 //	                            orthogonal to their signs                  0
+//	NewL2Ball                   R^p, or what is orthogonal to b            ||g||/c I
+//	NewSecondOrderCones         on the coordinates that are not 0, what    (1/e - 1)/t of each cone,
+//	                            is orthogonal to the cones' normals        but along the ray to b
+//	NewSemidefinite             symmetric matrices whose part on the null  -l_j/(t l_i), diagonal in
+//	                            space of B vanishes                        the eigenvectors
 //	NewNuclear                  Q V* + U P*                                known by products
 //	NewSeparable                the product of the blocks'                 block diagonal
 //
-// u is b/||b||. Where Q = 0, J is the orthogonal projection on T, and its trace, the divergence,
+// u is b/||b||, and g = (v - b)/t the subgradient, on which the curvature of a surface depends. Where Q = 0, J is the orthogonal projection on T, and its trace, the divergence,
 // counts degrees of freedom: the nonzero entries of the LASSO (Zou, Hastie, Tibshirani 2007), the
 // pieces of the fused LASSO (Tibshirani, Taylor 2012), the distinct magnitudes of SLOPE (Minami
 // 2020).
@@ -105,12 +114,13 @@
 //
 // The elementwise operators carry a NaN of v into dst without checking for it, since a check would
 // have to wait for the device. Those that compute on the host ([NewNuclear], [NewTV1D],
-// [NewSortedL1], [NewGroupLinf], [NewSimplex], [NewL1Ball], [NewFunc]) return an error.
+// [NewSortedL1], [NewGroupLinf], [NewSimplex], [NewL1Ball], [NewSecondOrderCones], [NewSemidefinite],
+// [NewFunc]) return an error.
 //
 // # Where it is computed
 //
 // Those that need an order of the entries ([NewTV1D], [NewSortedL1], [NewGroupLinf], [NewSimplex],
-// [NewL1Ball]) download each vector, compute on the host and upload the result. Their derivatives
+// [NewL1Ball]), or eigenvalues ([NewSemidefinite]), and [NewSecondOrderCones] download each vector, compute on the host and upload the result. Their derivatives
 // stay on the device.
 //
 // # Sources
@@ -119,24 +129,35 @@
 //     Optimization, 2002; S. Vaiter, C. Deledalle, G. Peyré, J. Fadili and C. Dossal, The degrees
 //     of freedom of partly smooth regularizers, Annals of the Institute of Statistical
 //     Mathematics, 2017.
+//
 //   - NewTV1D: N. A. Johnson, A dynamic programming algorithm for the fused lasso
 //     and L0-segmentation, Journal of Computational and Graphical Statistics, 2013.
 //     Divergence: R. J. Tibshirani and J. Taylor, Degrees of freedom in lasso
 //     problems, Annals of Statistics, 2012.
+//
 //   - NewSortedL1: M. Bogdan, E. van den Berg, C. Sabatti, W. Su and E. J. Candès,
 //     SLOPE: adaptive variable selection via convex optimization, Annals of Applied
 //     Statistics, 2015; X. Zeng and M. A. T. Figueiredo, The ordered weighted l1
 //     norm: atomic formulation, projections, and algorithms, 2014. Divergence: K.
 //     Minami, Degrees of freedom in submodular regularization: a computational
 //     perspective of Stein's unbiased risk estimate, Journal of Multivariate Analysis, 2020.
+//
 //   - NewGroupLinf: B. A. Turlach, W. N. Venables and S. J. Wright, Simultaneous
 //     variable selection, Technometrics, 2005.
+//
 //   - NewSimplex: M. Held, P. Wolfe and H. P. Crowder, Validation of subgradient
 //     optimization, Mathematical Programming, 1974; C. Michelot, A finite algorithm
 //     for finding the projection of a point onto the canonical simplex of R^n,
 //     Journal of Optimization Theory and Applications, 1986.
+//
 //   - NewL1Ball: J. Duchi, S. Shalev-Shwartz, Y. Singer and T. Chandra, Efficient
 //     projections onto the l1-ball for learning in high dimensions, ICML 2008.
+//
+//   - NewSecondOrderCones: M. Fukushima, Z.-Q. Luo and P. Tseng, Smoothing functions for
+//     second-order-cone complementarity problems, SIAM Journal on Optimization, 2001.
+//
+//   - NewSemidefinite: J. Malick and H. S. Sendov, Clarke generalized Jacobian of the projection
+//     onto the cone of positive semidefinite matrices, Set-Valued Analysis, 2006.
 //
 // # Memory
 //

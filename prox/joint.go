@@ -51,6 +51,9 @@ func NewVectorialL2(n, planes, channels int, lambda float64) Prox {
 	checkLambda("the joint l2 penalty's lambda", lambda)
 	p := &jointL2{n: n * channels, planes: planes, width: channels, lambda: lambda}
 	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	if channels == 1 {
+		p.structure.Balls = balls(lambda, planes)
+	}
 	return p
 }
 
@@ -137,11 +140,17 @@ func (p *jointL2) value(b array.Batch) float64 {
 }
 
 func (p *jointL2) dualScale(_, g array.Batch, _ float64) float64 {
+	if elsewhere(g) {
+		return ratio(p.lambda, p.largestNorm(g))
+	}
 	return ratio(p.lambda, largest(p.norms(g)))
 }
 
 // fenchelGap is the sum of lambda ||b_i|| - t <b_i, g_i> over the groups i.
 func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
+	if elsewhere(b) && !math.IsInf(p.lambda, 1) {
+		return p.gapOnDevice(b, g, t)
+	}
 	sum := 0.0
 	x, h := onHost(b), onHost(g)
 	for i, norm := range p.norms(b) {

@@ -36,7 +36,7 @@ func NewL1Ball(n int, s float64) Prox {
 	checkDim("the l1 ball", n)
 	checkRadius("the l1 ball", s)
 	p := &l1Ball{n: n, s: s}
-	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
 	return p
 }
 

@@ -26,7 +26,7 @@ func NewLinfBall(n int, c float64) Prox {
 	p := &linfBall{n: n, c: c}
 	p.structure = Structure{
 		Value: p.value, Units: anyUnits, Rescale: p.rescale, DualScale: p.dualScale,
-		FenchelGap: p.fenchelGap,
+		FenchelGap: p.fenchelGap, Support: p.support,
 	}
 	return p
 }

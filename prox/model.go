@@ -87,6 +87,8 @@ type Structure struct {
 	Shape   array.Shape
 	// L1 is c where r(b) = c ||b||_1.
 	L1 Number
+	// Balls says that r is the support function of balls of one radius.
+	Balls Balls
 	// Blocks are r_1, r_2, ..., each with its Dim, where r is the sum of them on consecutive blocks
 	// of b.
 	Blocks []Prox
@@ -100,6 +102,10 @@ type Structure struct {
 	// on vectors of length n. A nil slice stands for zeros, and for no constraint. Weights may be
 	// +Inf: they hold b_j at 0. The caller must not modify the slices.
 	Sparse func(n int) (w, q []float64, positive []bool)
+	// Groups returns, of a regularizer r(b) = sum_g w_g ||b_g||_2 over disjoint groups of all
+	// coordinates, the group of each coordinate and the weight of each group, which may be 0 or +Inf.
+	// The caller must not modify the slices.
+	Groups func() (owner []int, w []float64)
 	// Closure returns the smallest set that holds s and over which r splits,
 	// r(b) = r_S(b_S) + r_rest(b_rest), in increasing order; nil when r turns out to have a part
 	// that does not split. s is in increasing order. Near b = 0 such an r is positively homogeneous
@@ -134,6 +140,11 @@ type Structure struct {
 	// it. Both are nil or neither is.
 	DualScale  func(b, g array.Batch, near float64) float64
 	FenchelGap func(b, g array.Batch, t, near float64) float64
+	// Support returns the support function of r's domain, sup {<b, g> : r(b) < +Inf}, after it has
+	// moved g, a batch of one vector, to the nearest point at which that is finite. A number u with
+	// K* u = 0 and a negative support function shows that no K b is in the domain. It is nil where r
+	// is finite everywhere, so that g can only be 0, or where nothing is known.
+	Support func(g array.Batch) float64
 	// Follow returns a Follower, or nil where nothing would be gained.
 	Follow func() Follower
 	// Local returns how the degrees of freedom of prox_r(v) are spread over the pixels and patches of a
@@ -142,6 +153,25 @@ type Structure struct {
 	// Release frees the device memory that the regularizer holds; nil where it holds none. A
 	// regularizer that is built from others does not own their memory.
 	Release func()
+}
+
+// Balls are those of which r is the support function,
+//
+//	r(z) = Radius sum_{i<n} ||(z_i, z_{n+i}, ..., z_{(Planes-1)n+i})||_2
+//
+// on vectors of Planes n numbers, so that the dual of a problem with r constrains these vectors to balls
+// around 0. The zero value says nothing.
+type Balls struct {
+	Radius float64
+	Planes int
+}
+
+// balls are those of a finite radius.
+func balls(radius float64, planes int) Balls {
+	if !(radius > 0) || math.IsInf(radius, 1) {
+		return Balls{}
+	}
+	return Balls{radius, planes}
 }
 
 // Number is a number that may not be known.

@@ -17,6 +17,7 @@ func NonNegative() Prox {
 	p := new(nonNegative)
 	p.structure = Structure{
 		Value: p.value, Sparse: p.sparse, Closure: itself, On: p.on, Units: anyUnits, Rescale: p.rescale,
+		Support: p.support,
 	}
 	return p
 }

@@ -56,7 +56,7 @@ func NewSimplex(n int, s float64) Prox {
 		panic(fmt.Sprintf("prox: a simplex whose entries sum to %v, want a positive finite number", s))
 	}
 	p := &simplex{n: n, s: s}
-	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap, Support: p.support}
 	return p
 }
 

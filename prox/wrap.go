@@ -20,14 +20,23 @@ func (k *known) Structure() Structure { return k.structure }
 // scaledStructure is that of c r, where s is that of r.
 func scaledStructure(c float64, s Structure) Structure {
 	out := Structure{
-		Shape: s.Shape, Free: s.Free, Closure: s.Closure, Units: s.Units,
+		Shape: s.Shape, Free: s.Free, Closure: s.Closure, Units: s.Units, Support: s.Support,
 		Sparse:    scaledSparse(c, s.Sparse),
 		Quadratic: Number{times(c, s.Quadratic.Value), s.Quadratic.Known},
 		Nuclear:   Number{times(c, s.Nuclear.Value), s.Nuclear.Known},
 		L1:        Number{times(c, s.L1.Value), s.L1.Known},
 	}
+	if s.Balls.Planes > 0 {
+		out.Balls = balls(c*s.Balls.Radius, s.Balls.Planes)
+	}
 	if s.Value != nil {
 		out.Value = func(b array.Batch) float64 { return times(c, s.Value(b)) }
+	}
+	if s.Groups != nil {
+		out.Groups = func() ([]int, []float64) {
+			owner, w := s.Groups()
+			return owner, product(c, w)
+		}
 	}
 	if s.On != nil {
 		out.On = func(dev array.Device, t space.Space) (Prox, error) {
@@ -120,7 +129,7 @@ func own(p Prox, from ...Prox) Prox {
 func blockStructure(p *separable) Structure {
 	parts := make([]Structure, len(p.blocks))
 	values, split, conjugates, sparse := true, true, true, true
-	free, units, follow := false, false, false
+	free, units, follow, bounded := false, false, false, false
 	for i, q := range p.blocks {
 		s := StructureOf(q)
 		parts[i] = s
@@ -131,6 +140,7 @@ func blockStructure(p *separable) Structure {
 		free = free || s.Free != nil
 		units = units || s.Rescale != nil
 		follow = follow || s.Follow != nil
+		bounded = bounded || s.Support != nil
 	}
 	b := &blocks{p, parts}
 	out := Structure{Blocks: p.blocks}
@@ -154,6 +164,9 @@ func blockStructure(p *separable) Structure {
 	}
 	if follow {
 		out.Follow = b.follow
+	}
+	if bounded {
+		out.Support = b.support
 	}
 	return out
 }

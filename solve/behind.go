@@ -150,7 +150,7 @@ const fewestBetween = 4
 // mu_hat that matter ([Yardstick]), after the rounding errors of the gap are taken off: ||A b - A b*||
 // <= sqrt(2 gap).
 //
-// Where r has no conjugate, or r(K b) is infinite as with a constraint that holds in the limit, the
+// Constraints hold in the limit only: see [watch.constrained]. Where r has no conjugate, the
 // residuals of the optimality conditions take its place, in units of mu_hat: the larger of
 //
 //	||e||/||A||    and    ||A||/||K|| ||K b - prox_{eta r}(K b + eta u)||,    eta = ||K||^2/||A||^2,
@@ -181,7 +181,10 @@ func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
 	zNorm, bNorm, eNorm := Norm(c.z), Norm(w.B), Norm(e)
 	size := c.stick.Matters(math.Max(zNorm, leastResidual*c.stick.Y))
 	c.scale = c.stick.Norm * size
-	gap := gapBehind(prox.StructureOf(p.R), c.kb, u, zNorm, eNorm*bNorm)
+	gap, err := c.gapAt(ctx, p, u, zNorm, bNorm, eNorm, last)
+	if err != nil {
+		return err
+	}
 	rounding := Roundings * epsilon * c.stick.Norm * bNorm * (c.stick.Y + c.stick.Norm*bNorm)
 	optimality, bound := 2*math.Max(gap-rounding, 0)/(size*size), c.stick.errorOf(gap, zNorm, bNorm)
 	if math.IsInf(gap, 1) || math.IsNaN(gap) {
@@ -204,7 +207,16 @@ func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
 	return dev.Err()
 }
 
-// gapBehind is the duality gap; +Inf where there is none.
+// gapAt is the duality gap at w.B; +Inf where there is none.
+func (c *watch) gapAt(ctx context.Context, p Problem, u array.Batch, z, b, e float64, last bool) (float64, error) {
+	r := prox.StructureOf(p.R)
+	if r.Support != nil {
+		return c.constrained(ctx, p, u, z, b, last)
+	}
+	return gapBehind(r, c.kb, u, z, e*b), nil
+}
+
+// gapBehind is the duality gap of an r that is finite everywhere; +Inf where there is none.
 func gapBehind(r prox.Structure, kb, u array.Batch, z, missing float64) float64 {
 	if r.DualScale == nil {
 		return math.Inf(1)
@@ -219,13 +231,10 @@ func gapBehind(r prox.Structure, kb, u array.Batch, z, missing float64) float64 
 // conditions is the residual of the optimality conditions.
 func (c *watch) conditions(ctx context.Context, p Problem, u array.Batch, e float64) (float64, error) {
 	dev := c.kb.Device()
-	norm, k := c.stick.Norm, c.norm2K
-	if k == 0 {
-		n, err := normOfK(ctx, p)
-		if err != nil {
-			return 0, err
-		}
-		c.norm2K, k = n, n
+	norm := c.stick.Norm
+	k, err := c.boundOfK(ctx, p)
+	if err != nil {
+		return 0, err
 	}
 	if !(norm > 0) || !(k > 0) {
 		return e, nil

@@ -12,7 +12,7 @@ import (
 
 // dual is FISTA on the dual of a problem with r(K b) where A*A = c I,
 //
-//	min_u  1/(2c) ||A* y - K* u||^2 + r*(u),    b = (A* y - K* u)/c,
+//	min_u  1/(2c) ||A* y - K* u||^2 + r*(u),    b(u) = (A* y - K* u)/c,
 //
 // as of Chambolle's (2004) and of Beck and Teboulle (2009) for total variation. With x_k = u_k + m_k
 // (u_k - u_{k-1}), a step s = c/||K||^2 and Moreau's identity an iteration is
@@ -23,14 +23,15 @@ import (
 // restarts when the momentum points uphill, <x_k - u_{k+1}, u_{k+1} - u_k> > 0 (O'Donoghue and
 // Candes 2015). At the solution z_k = K b, with exact zeros.
 //
-// The state is (u_k, u_{k-1}, K* u_k, K* u_{k-1}): b is affine in K* u, so that an iteration takes
-// one product with K and one with K*.
+// The state is (u_k, u_{k-1}), and the estimate b(u_{k+1}) is computed where a solution is checked.
+// Where r is the support function of balls and K has a projected step for them
+// ([linops.Structure].BallStep), an iteration is one pass over memory.
 //
 // In reverse, with g the adjoints of the state after the iteration and beta that of the estimate,
 // at the last iteration only:
 //
-//	h = g_3 - beta/c,   w = s (I - J_k) (g_1 + K h),   xi = K* w/c,   y += A (xi + beta/c)
-//	g_1 <- g_2 + (1 + m) w/s,   g_2 <- -m w/s,   g_3 <- g_4 - (1 + m) xi,   g_4 <- m xi.
+//	g_1 -= K beta/c,   y += A beta/c,   w = (I - J_k) g_1,   h = K* w,   y += s A h/c,
+//	xi = w - s K h/c,   g_1 <- g_2 + (1 + m) xi,   g_2 <- -m xi.
 type dual struct {
 	p    Problem
 	c    float64 // A*A = c I
@@ -67,15 +68,15 @@ func (d *dual) Problem() Problem { return d.p }
 // Release does nothing.
 func (d *dual) Release() {}
 
-// Traits gives the state, and as scratch the argument of the proximal operator, its result, b(x_k)
-// and A* y.
+// Traits gives the state, and as scratch the argument of the proximal operator, a third vector for the
+// state's turns, b(x_k), and A* y/c.
 func (d *dual) Traits() Traits {
 	_, p := d.p.A.Dims()
 	q, _ := d.p.K.Dims()
 	return Traits{
-		Norm2: d.c, State: []int{q, q, p, p}, Scratch: []int{q, q, p, p},
-		Argument: func(w *Work) array.Batch { return w.Scratch[0] },
-		Dual:     func(w *Work) array.Batch { return w.State[0] },
+		Norm2: d.c, State: []int{q, q}, Scratch: []int{q, q, p, p},
+		Argument: d.argument,
+		Dual:     d.estimate,
 		Reweight: func(_ context.Context, r prox.Prox) (Method, error) {
 			other := *d
 			other.p.R = r
@@ -85,18 +86,22 @@ func (d *dual) Traits() Traits {
 }
 
 // dualRun is one solve.
-type dualRun struct{ since, untested int }
+type dualRun struct {
+	since, untested int
+	momentum        float64 // of the last iteration
+	uphill          float64 // <x_k - u_{k+1}, u_{k+1} - u_k> of it, where known
+	known           bool
+}
 
 // Init starts at the given multiplier, or at 0. An estimate does not determine it.
 func (d *dual) Init(w *Work, b0 array.Batch) error {
 	dev := w.Device()
 	w.C, w.Own = Coefficients{Eta: 1 / d.step}, new(dualRun)
 	d.p.A.Adjoint(w.Scratch[3], w.Y)
+	dev.Lin(w.Scratch[3], 1/d.c, w.Scratch[3], 0, array.Batch{})
 	if !w.Dual.IsZero() {
 		dev.Copy(w.State[0], w.Dual)
 		dev.Copy(w.State[1], w.Dual)
-		d.p.K.Adjoint(w.State[2], w.Dual)
-		dev.Copy(w.State[3], w.State[2])
 	}
 	if !b0.IsZero() {
 		dev.Copy(w.B, b0)
@@ -104,44 +109,72 @@ func (d *dual) Init(w *Work, b0 array.Batch) error {
 	return nil
 }
 
-// Step exchanges the vectors of the state.
+// Step exchanges the vectors of the state with the third one.
 func (d *dual) Step(ctx context.Context, w *Work, record bool) (prox.Derivative, error) {
-	dev, m, c := w.Device(), w.C.Own[momentum], d.c
-	u, before, ku, kBefore := w.State[0], w.State[1], w.State[2], w.State[3]
-	v, z, x, aty := w.Scratch[0], w.Scratch[1], w.Scratch[2], w.Scratch[3]
-	dev.Lin(x, -(1+m)/c, ku, m/c, kBefore)
-	dev.Lin(x, 1, x, 1/c, aty)
-	d.p.K.Forward(v, x)
-	dev.Lin(before, -m, before, 1+m, u)
-	dev.Lin(v, 1, v, 1/d.step, before)
-	j, err := w.Prox(ctx, d.p.R, z, v, record)
+	run := w.Own.(*dualRun)
+	run.momentum, run.known = w.C.Own[momentum], false
+	u, before, next := w.State[0], w.State[1], w.Scratch[1]
+	if !record && d.ball(w, run) {
+		w.stepped = w.C.Eta
+		w.State[0], w.State[1], w.Scratch[1] = next, u, before
+		return nil, nil
+	}
+	v := d.ascend(w, u, before, next)
+	j, err := w.Prox(ctx, d.p.R, next, v, record)
 	if err != nil {
 		return nil, err
 	}
-	dev.Lin(before, d.step, v, -d.step, z)
-	d.p.K.Adjoint(kBefore, before)
-	dev.Lin(w.B, 1/c, aty, -1/c, kBefore)
-	w.State[0], w.State[1], w.State[2], w.State[3] = before, u, kBefore, ku
+	w.Device().Lin(next, d.step, v, -d.step, next)
+	w.State[0], w.State[1], w.Scratch[1] = next, u, before
 	return j, nil
 }
 
-// Measure returns 0: the duality gap decides. With x_k - u_{k+1} = s (z_k - K b(x_k)) the test for
-// a restart is <z_k, u_{k+1} - u_k> > <b(x_k), K*(u_{k+1} - u_k)>.
+// ball takes a step by K's own function, where it has one for r's balls.
+func (d *dual) ball(w *Work, run *dualRun) bool {
+	step, ball := linops.StructureOf(d.p.K).BallStep, prox.StructureOf(d.p.R).Balls
+	if step == nil || ball.Planes == 0 {
+		return false
+	}
+	run.uphill, run.known = step(linops.BallStep{
+		Dst: w.Scratch[1], U: w.State[0], Before: w.State[1], B: w.Scratch[3],
+		Momentum: run.momentum, Back: 1 / d.c, Step: d.step, Radius: ball.Radius, Planes: ball.Planes,
+	})
+	return run.known
+}
+
+// ascend returns v_k; t is memory of its size.
+func (d *dual) ascend(w *Work, u, before, t array.Batch) array.Batch {
+	dev, m, s := w.Device(), w.Own.(*dualRun).momentum, d.step
+	v, x := w.Scratch[0], w.Scratch[2]
+	dev.Lin(v, (1+m)/s, u, -m/s, before)
+	d.p.K.Adjoint(x, v)
+	dev.Lin(x, 1, w.Scratch[3], -s/d.c, x)
+	d.p.K.Forward(t, x)
+	dev.Lin(v, 1, v, 1, t)
+	return v
+}
+
+// argument is v_k of the last iteration, from the state before it.
+func (d *dual) argument(w *Work) array.Batch {
+	t := w.Device().Alloc(1, w.State[0].N())
+	defer t.Free()
+	return d.ascend(w, w.State[1], w.Scratch[1], t)
+}
+
+// estimate sets b(u_{k+1}), and returns u_{k+1}.
+func (d *dual) estimate(w *Work) array.Batch {
+	d.p.K.Adjoint(w.B, w.State[0])
+	w.Device().Lin(w.B, 1, w.Scratch[3], -1/d.c, w.B)
+	return w.State[0]
+}
+
+// Measure returns 0: the duality gap decides.
 func (d *dual) Measure(w *Work) (float64, Coefficients) {
 	run := w.Own.(*dualRun)
 	run.since++
 	if run.untested++; run.untested >= restartEvery {
 		run.untested = 0
-		dev := w.Device()
-		du, dku := dev.Alloc(1, w.State[0].N()), dev.Alloc(1, w.State[2].N())
-		var along, descent [1]float64
-		dev.Lin(du, 1, w.State[0], -1, w.State[1])
-		dev.Lin(dku, 1, w.State[2], -1, w.State[3])
-		dev.Dot(along[:], w.Scratch[1], du)
-		dev.Dot(descent[:], w.Scratch[2], dku)
-		du.Free()
-		dku.Free()
-		if along[0] > descent[0] {
+		if d.uphill(w, run) > 0 {
 			run.since = 0
 		}
 	}
@@ -154,29 +187,43 @@ func (d *dual) Measure(w *Work) (float64, Coefficients) {
 	return 0, next
 }
 
+// uphill is <x_k - u_{k+1}, u_{k+1} - u_k>.
+func (d *dual) uphill(w *Work, run *dualRun) float64 {
+	if run.known {
+		return run.uphill
+	}
+	dev, m := w.Device(), run.momentum
+	next, u, before, t := w.State[0], w.State[1], w.Scratch[1], w.Scratch[0]
+	du := dev.Alloc(1, u.N())
+	defer du.Free()
+	dev.Lin(t, 1+m, u, -m, before)
+	dev.Lin(t, 1, t, -1, next)
+	dev.Lin(du, 1, next, -1, u)
+	var along [1]float64
+	dev.Dot(along[:], t, du)
+	return along[0]
+}
+
 // Reverse pulls the adjoint back.
 func (d *dual) Reverse(_ context.Context, dst array.Batch, a *Adjoint, j prox.Derivative) error {
-	dev, m, c := dst.Device(), a.C.Own[momentum], d.c
-	g, gBefore, h, hBefore := a.State[0], a.State[1], a.State[2], a.State[3]
-	if a.Last {
-		dev.Lin(h, 1, h, -1/c, a.Seed)
-	}
-	w := dev.Alloc(g.K(), g.N())
+	dev, m, s, c := dst.Device(), a.C.Own[momentum], d.step, d.c
+	g, gBefore := a.State[0], a.State[1]
+	w, t := dev.Alloc(g.K(), g.N()), dev.Alloc(g.K(), g.N())
 	defer w.Free()
-	d.p.K.Forward(w, h)
-	dev.Lin(g, 1, g, 1, w)
-	a.Apply(j, w, g)
-	dev.Lin(w, 1, g, -1, w) // over s
-	d.p.K.Adjoint(a.Scratch, w)
-	xi := d.step / c
-	dev.Lin(h, xi, a.Scratch, 0, array.Batch{})
+	defer t.Free()
 	if a.Last {
-		dev.Lin(h, 1, h, 1/c, a.Seed)
+		d.p.K.Forward(t, a.Seed)
+		dev.Lin(g, 1, g, -1/c, t)
+		a.A.Forward(a.Image, a.Seed)
+		dev.Lin(dst, 1, dst, 1/c, a.Image)
 	}
-	a.A.Forward(a.Image, h)
-	dev.Lin(dst, 1, dst, 1, a.Image)
-	dev.Lin(h, 1, hBefore, -(1+m)*xi, a.Scratch)
-	dev.Lin(hBefore, m*xi, a.Scratch, 0, array.Batch{})
+	a.Apply(j, w, g)
+	dev.Lin(w, 1, g, -1, w)
+	d.p.K.Adjoint(a.Scratch, w)
+	a.A.Forward(a.Image, a.Scratch)
+	dev.Lin(dst, 1, dst, s/c, a.Image)
+	d.p.K.Forward(t, a.Scratch)
+	dev.Lin(w, 1, w, -s/c, t) // xi
 	dev.Lin(g, 1, gBefore, 1+m, w)
 	dev.Lin(gBefore, -m, w, 0, array.Batch{})
 	return nil

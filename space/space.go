@@ -42,6 +42,8 @@ const (
 	Product         // (T_1, T_2, ...) on consecutive blocks of coordinates
 	Hyperplane      // the part of a space that is orthogonal to one of its vectors
 	Spanned         // the span of orthonormal vectors
+	Complement      // the part of a set of coordinates that is orthogonal to vectors which may turn
+	Symmetric       // the tangent space of the symmetric matrices of rank r
 )
 
 // Form describes a space, for operators that can be restricted to it. Slices and batches are the

@@ -64,6 +64,23 @@ func TestSpacesKeepTheContract(t *testing.T) {
 
 func none() {}
 
+// rotation is an orthogonal n x n matrix.
+func rotation(dev array.Device, n int) array.Batch {
+	b := factor(dev, n, n, 7)
+	x := b.ToHost()
+	for j := range n {
+		size := 0.0
+		for i := range n {
+			size = math.Hypot(size, x[i*n+j])
+		}
+		for i := range n {
+			x[i*n+j] /= size
+		}
+	}
+	dev.Upload(b, x)
+	return b
+}
+
 // spaces makes a space of each kind.
 func spaces(dev array.Device) map[string]func() (space.Space, func()) {
 	subset := func() space.Space { return space.Coordinates(dev, 7, []int{0, 2, 3, 6}) }
@@ -78,6 +95,27 @@ func spaces(dev array.Device) map[string]func() (space.Space, func()) {
 		return func() (space.Space, func()) { return s(), none }
 	}
 	return map[string]func() (space.Space, func()){
+		"orthogonal to vectors": alone(func() space.Space {
+			return space.Orthogonal(dev, 9, []int{0, 1, 2, 4, 5, 6, 8}, space.Rows{Indptr: []int{0, 3, 5}, Indices: []int{4, 0, 8, 2, 6}, Values: []float64{-3, 1, 2, 0, 1e-3}})
+		}),
+		"orthogonal to nothing": alone(func() space.Space {
+			return space.Orthogonal(dev, 4, []int{0, 2}, space.Rows{Indptr: []int{0}})
+		}),
+		"orthogonal to all": alone(func() space.Space {
+			return space.Orthogonal(dev, 3, []int{1}, space.Rows{Indptr: []int{0, 1}, Indices: []int{1}, Values: []float64{2}})
+		}),
+		"symmetric matrices of rank 2": func() (space.Space, func()) {
+			v := rotation(dev, 5)
+			return space.SymmetricTangent(5, 2, v), v.Free
+		},
+		"symmetric matrices": func() (space.Space, func()) {
+			v := rotation(dev, 3)
+			return space.SymmetricTangent(3, 3, v), v.Free
+		},
+		"symmetric matrices of rank 0": func() (space.Space, func()) {
+			v := rotation(dev, 3)
+			return space.SymmetricTangent(3, 0, v), v.Free
+		},
 		"all":       alone(func() space.Space { return space.All(5) }),
 		"subset":    alone(subset),
 		"empty":     alone(func() space.Space { return space.Coordinates(dev, 4, nil) }),

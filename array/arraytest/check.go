@@ -37,6 +37,8 @@ func Claims() []Claim {
 		{"Gather and Scatter match loops", gatherScatter},
 		{"MulCSR matches loops", mulCSR},
 		{"SampleProduct and SpreadProduct match loops", patternProducts},
+		{"MulRays matches loops", rayProducts},
+		{"MulDFT matches loops", fourierTransforms},
 		{"NaN and Inf propagate", nonFinite},
 		{"a vector's bits do not depend on its batch", batchIndependence},
 		{"concurrent callers get the same bits", concurrency},

@@ -89,6 +89,7 @@ func methods(dev array.Device) ([]method, func()) {
 	add("SampleProduct, first shared", cols*r, p.Len(), func(dst, x array.Batch) { dev.SampleProduct(dst, p, 1, u, x, 0) })
 	add("SpreadProduct", p.Len(), rows*r, func(dst, x array.Batch) { dev.SpreadProduct(false, 1, p, x, v, 0, dst) })
 	add("SpreadProduct, transposed", p.Len(), cols*r, func(dst, x array.Batch) { dev.SpreadProduct(true, 1, p, x, u, 0, dst) })
+	frees = append(frees, transformMethods(dev, add))
 	return list, func() {
 		for _, f := range frees {
 			f()
@@ -172,6 +173,13 @@ func concurrency(dev array.Device) error {
 	return nil
 }
 
+// A mismatch is a call that must panic with a text that mentions all parts.
+type mismatch struct {
+	name  string
+	parts []string
+	do    func()
+}
+
 func mismatches(dev array.Device) error {
 	a, b, one := dev.Alloc(3, 5), dev.Alloc(4, 5), dev.Alloc(1, 6)
 	places := dev.NewPattern(2, 5, []int{0, 7, 4})
@@ -180,11 +188,7 @@ func mismatches(dev array.Device) error {
 	far := dev.NewIndex([]int{5})
 	pair, single := dev.Alloc(3, 2), dev.Alloc(3, 1)
 	sa, sb := array.Shape{Rows: 5, Cols: 1}, array.Shape{Rows: 2, Cols: 1}
-	cases := []struct {
-		name  string
-		parts []string
-		do    func()
-	}{
+	cases := []mismatch{
 		{"Upload", []string{"3 x 5", "14"}, func() { dev.Upload(a, make([]float64, 14)) }},
 		{"Download", []string{"3 x 5", "16"}, func() { dev.Download(make([]float64, 16), a) }},
 		{"Copy", []string{"3 x 5", "4 x 5"}, func() { dev.Copy(a, b) }},
@@ -226,13 +230,11 @@ func mismatches(dev array.Device) error {
 		{"Copy of nothing", nil, func() { dev.Copy(a, array.Batch{}) }},
 	}
 	if big := int64(math.MaxInt32) + 1; int64(int(big)) == big {
-		cases = append(cases, struct {
-			name  string
-			parts []string
-			do    func()
-		}{"NewIndex beyond an int32", []string{fmt.Sprint(big)}, func() { dev.NewIndex([]int{int(big)}) }})
+		cases = append(cases, mismatch{"NewIndex beyond an int32", []string{fmt.Sprint(big)}, func() { dev.NewIndex([]int{int(big)}) }})
 	}
-	for _, c := range cases {
+	more, free := transformMismatches(dev, a, pair, single)
+	defer free()
+	for _, c := range append(cases, more...) {
 		text := panics(c.do)
 		if text == "" {
 			return fmt.Errorf("%s does not panic", c.name)

@@ -18,6 +18,8 @@ import (
 
 	"github.com/pbnjay/memory"
 	"golang.org/x/term"
+
+	"surepipe/solve"
 )
 
 // The exit statuses.
@@ -130,6 +132,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = out.err // printing help returns no error
 	}
 	var usage usageError
+	var infeasible *solve.InfeasibleError
 	switch {
 	case err == nil:
 		return exitDone
@@ -139,7 +142,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitIncomplete
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return reportStop(ctx, stderr)
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &infeasible):
 		fmt.Fprintf(stderr, "surepipe: %v\n", err)
 		return exitUsage
 	}

@@ -67,14 +67,14 @@ echo "$at"
 "$at/surepipe" info
 "$at/surepipe" info | grep -q 'cuda:0' || { echo "no card was found"; exit 1; }
 echo "== the card conforms, and every problem gives the host's risk"
-check "$at/cuda.test" -test.v -test.run 'Conform|Problems'
+check "$at/cuda.test" -test.v -test.run 'Conform|Problems|ImagesGive'
 echo "== the README's jobs"
 for device in cuda cpu; do
   check "$at/surepipe" run --problem lasso --data testdata/diabetes.npz --device "$device"
   check "$at/surepipe" run --problem matrix-completion --data testdata/completion.npz --device "$device"
 done
 echo "== bytes, operations and shares of the card's measured ceilings"
-check "$at/cuda.test" -test.run '^$' -test.bench 'Ceilings|Array|Products|Prox|Hutch' -test.benchtime "${BENCHTIME:-50x}"
+check "$at/cuda.test" -test.run '^$' -test.bench 'Ceilings|Array|Products|Scanners|Fourier|Differences|Prox|Hutch' -test.benchtime "${BENCHTIME:-50x}"
 echo "== the paper's tables, solve and divergence apart, on the card and on the processor"
 SUREPIPE_BENCH_HOST=1 check "$at/cuda.test" -test.run '^$' -test.bench "Paper/${ROWS:-.}" -test.benchtime 1x -test.timeout 2h
 [ -z "$failed" ] || { echo "a check has failed, see above"; exit 1; }

@@ -25,6 +25,17 @@ struct surepipe_index {
 #define gridDim (surepipe_index{(unsigned)__nvvm_read_ptx_sreg_nctaid_x(), (unsigned)__nvvm_read_ptx_sreg_nctaid_y()})
 #endif
 
+// rounded_product is never fused with a sum.
+static __device__ inline double rounded_product(double a, double b) {
+#if defined(SUREPIPE_EMULATED)
+  double p = a * b;
+#else
+  double p;
+  asm("mul.rn.f64 %0, %1, %2;" : "=d"(p) : "d"(a), "d"(b));
+#endif
+  return p;
+}
+
 #define KERNEL extern "C" __global__ void
 
 // EACH visits every entry (i, j) of a k x n matrix once, from a grid of any size.

@@ -189,12 +189,7 @@ func (f *Factor) some(dst, src [][]float64) {
 			}
 		}
 	}
-	switch {
-	case k == 1:
-		f.one(x)
-	default:
-		f.eight(x)
-	}
+	f.both(x)
 	for i, row := range f.order {
 		for j := range k {
 			dst[j][row] = x[i*together+j]
@@ -203,28 +198,9 @@ func (f *Factor) some(dst, src [][]float64) {
 	works.Put(work)
 }
 
-// one solves for the first of the right-hand sides.
-func (f *Factor) one(x []float64) {
-	for i := range f.n {
-		lo, hi := f.ptr[i], f.ptr[i+1]
-		v := x[i*together] / f.value[lo]
-		x[i*together] = v
-		for u := lo + 1; u < hi; u++ {
-			x[int(f.index[u])*together] -= f.value[u] * v
-		}
-	}
-	for i := f.n - 1; i >= 0; i-- {
-		lo, hi := f.ptr[i], f.ptr[i+1]
-		v := x[i*together]
-		for u := lo + 1; u < hi; u++ {
-			v -= f.value[u] * x[int(f.index[u])*together]
-		}
-		x[i*together] = v / f.value[lo]
-	}
-}
-
-// eight solves for all.
-func (f *Factor) eight(x []float64) {
+// both solves with L and with L*, for all lanes: the bits of a solution do not depend on what the other
+// lanes hold.
+func (f *Factor) both(x []float64) {
 	for i := range f.n {
 		lo, hi := f.ptr[i], f.ptr[i+1]
 		v := (*[together]float64)(x[i*together:])
@@ -232,36 +208,15 @@ func (f *Factor) eight(x []float64) {
 		for j := range v {
 			v[j] *= inverse
 		}
-		for u := lo + 1; u < hi; u++ {
-			l, w := f.value[u], (*[together]float64)(x[int(f.index[u])*together:])
-			w[0] -= l * v[0]
-			w[1] -= l * v[1]
-			w[2] -= l * v[2]
-			w[3] -= l * v[3]
-			w[4] -= l * v[4]
-			w[5] -= l * v[5]
-			w[6] -= l * v[6]
-			w[7] -= l * v[7]
-		}
+		scatter(x, f.index[lo+1:hi], f.value[lo+1:hi], v)
 	}
 	for i := f.n - 1; i >= 0; i-- {
 		lo, hi := f.ptr[i], f.ptr[i+1]
-		v := *(*[together]float64)(x[i*together:])
-		for u := lo + 1; u < hi; u++ {
-			l, w := f.value[u], (*[together]float64)(x[int(f.index[u])*together:])
-			v[0] -= l * w[0]
-			v[1] -= l * w[1]
-			v[2] -= l * w[2]
-			v[3] -= l * w[3]
-			v[4] -= l * w[4]
-			v[5] -= l * w[5]
-			v[6] -= l * w[6]
-			v[7] -= l * w[7]
-		}
+		v := (*[together]float64)(x[i*together:])
+		gather(x, f.index[lo+1:hi], f.value[lo+1:hi], v)
 		inverse := 1 / f.value[lo]
 		for j := range v {
 			v[j] *= inverse
 		}
-		copy(x[i*together:][:together], v[:])
 	}
 }

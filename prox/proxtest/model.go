@@ -272,7 +272,7 @@ func (c *checker) sameSpace(s space.Space, u []float64, t float64) (bool, error)
 
 // moves reports whether a space has a part that turns with v while the manifold is the same.
 func moves(f space.Form) bool {
-	if f.Kind == space.FixedRank {
+	if f.Kind == space.FixedRank || f.Kind == space.Complement || f.Kind == space.Symmetric {
 		return true
 	}
 	for _, part := range f.Parts {

@@ -143,7 +143,9 @@ var claims = []struct {
 	{"parts", (*checker).parts},
 	{"free coordinates", (*checker).free},
 	{"sum over coordinates", (*checker).sparse},
+	{"sum of norms of groups", (*checker).groups},
 	{"regularizer on a space", (*checker).confined},
 	{"other units", (*checker).otherUnits},
 	{"conjugate", (*checker).conjugate},
+	{"support function of the domain", (*checker).support},
 }

@@ -1,0 +1,117 @@
+package array
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"gonum.org/v1/gonum/dsp/fourier"
+)
+
+// DFT is the discrete Fourier transform of complex arrays of one shape on a device. Complex numbers
+// are pairs of real ones, real part and imaginary part side by side.
+type DFT interface {
+	// Shape is that of the arrays.
+	Shape() Shape
+	// Bytes is the device memory it holds.
+	Bytes() int64
+	// Free gives the memory back.
+	Free()
+}
+
+// CheckDFT panics unless there are transforms of a shape. It is for implementations of [Device].
+func CheckDFT(s Shape) {
+	if s.Rows < 1 || s.Cols < 1 || s.Rows > math.MaxInt32/2/s.Cols {
+		panic(fmt.Sprintf("array: a Fourier transform of %d x %d", s.Rows, s.Cols))
+	}
+}
+
+// CheckMulDFT panics unless dst and x are arrays of the transform's shape. It is for implementations
+// of [Device].
+func CheckMulDFT(dst Batch, f DFT, x Batch) {
+	if s := f.Shape(); dst.k != x.k || dst.n != 2*s.Len() || x.n != dst.n {
+		panic(fmt.Sprintf("array: MulDFT of %s into %s, complex arrays of %d x %d", x, dst, s.Rows, s.Cols))
+	}
+}
+
+// hostDFT transforms line by line.
+type hostDFT struct {
+	held
+	shape Shape
+	plans [2]sync.Pool // of *dftPlan, along rows and along columns
+}
+
+// dftPlan is a transform of one length with the memory of one goroutine.
+type dftPlan struct {
+	fft  *fourier.CmplxFFT
+	line []complex128
+}
+
+// Shape is that of the arrays.
+func (f *hostDFT) Shape() Shape { return f.shape }
+
+// NewDFT prepares the transform of arrays of a shape.
+func (h *Host) NewDFT(s Shape) DFT {
+	CheckDFT(s)
+	f := &hostDFT{shape: s}
+	for i, n := range [...]int{s.Cols, s.Rows} {
+		f.plans[i].New = func() any { return &dftPlan{fourier.NewCmplxFFT(n), make([]complex128, n)} }
+	}
+	f.host, f.bytes = h, 16*int64(s.Rows+s.Cols)
+	h.hold(f.bytes)
+	return f
+}
+
+// MulDFT sets dst_i = alpha F x_i, or alpha F* x_i.
+func (h *Host) MulDFT(adjoint bool, alpha float64, dst Batch, f DFT, x Batch) {
+	h.own(dst)
+	h.own(x)
+	on, ok := f.(*hostDFT)
+	if !ok {
+		panic(fmt.Sprintf("array: MulDFT on %q with a transform of another device, a %T", h.Name(), f))
+	}
+	CheckMulDFT(dst, f, x)
+	run := func(kernel func(*task, int, int), x Batch, alpha float64, lines, length int) {
+		t := newTask(kernel, dst.k*lines, max(1, elementGrain/length))
+		t.dst, t.x, t.a, t.dft, t.ta = dst, x, alpha, on, adjoint
+		t.run()
+	}
+	run(dftRowKernel, x, 1, on.shape.Rows, on.shape.Cols)
+	run(dftColumnKernel, dst, alpha, on.shape.Cols, on.shape.Rows)
+}
+
+func dftRowKernel(t *task, lo, hi int) {
+	s := t.dft.shape
+	t.transform(0, lo, hi, s.Rows, func(line int) (start, step int) { return line * s.Cols, 1 })
+}
+
+func dftColumnKernel(t *task, lo, hi int) {
+	s := t.dft.shape
+	t.transform(1, lo, hi, s.Cols, func(line int) (start, step int) { return line, s.Cols })
+}
+
+// transform sets lines lo to hi-1 of dst, of which each vector has so many, to the transforms of those
+// of x, times a.
+func (t *task) transform(plan, lo, hi, lines int, place func(line int) (start, step int)) {
+	p := t.dft.plans[plan].Get().(*dftPlan)
+	for i := lo; i < hi; i++ {
+		d, x := t.dst.row(i/lines), t.x.row(i/lines)
+		start, step := place(i % lines)
+		for j := range p.line {
+			at := 2 * (start + j*step)
+			p.line[j] = complex(x[at], x[at+1])
+		}
+		switch {
+		case len(p.line) == 1:
+		case t.ta:
+			p.fft.Sequence(p.line, p.line)
+		default:
+			p.fft.Coefficients(p.line, p.line)
+		}
+		for j, v := range p.line {
+			at := 2 * (start + j*step)
+			d[at], d[at+1] = t.a*real(v), t.a*imag(v)
+		}
+	}
+	t.dft.plans[plan].Put(p)
+}

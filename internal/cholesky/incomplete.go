@@ -1,0 +1,88 @@
+package cholesky
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Incomplete computes an approximate L, column by column, without the entries whose size relative to
+// the root of the two diagonal entries of S is below a tolerance (a threshold incomplete Cholesky
+// factorization: Munksgaard 1980; Lin and More 1999). L L* is positive definite: where a pivot is lost
+// to what was left out, the diagonal entry of S takes its place.
+func (a *Analysis) Incomplete(value []float64, drop float64) *Factor {
+	n := len(a.order)
+	f := &Factor{n: n, order: a.order, ptr: make([]int64, 1, n+1)}
+	root := make([]float64, n) // of the diagonal, in the order of elimination
+	for k, col := range a.order {
+		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
+			if a.index[u] == col {
+				root[k] += value[u]
+			}
+		}
+		root[k] = math.Sqrt(root[k])
+	}
+	// Columns whose next row to be eliminated is k are a list: first[k], after[first[k]], ...
+	first, after, next := make([]int32, n), make([]int32, n), make([]int64, n)
+	for k := range first {
+		first[k] = -1
+	}
+	x, at := make([]float64, n), make([]int32, 0, 64) // a column, and where it is not 0
+	for k := range n {
+		col := a.order[k]
+		at = at[:0]
+		add := func(i int32, v float64) {
+			if x[i] == 0 {
+				at = append(at, i)
+			}
+			if x[i] += v; x[i] == 0 {
+				x[i] = math.SmallestNonzeroFloat64 // it is on the list
+			}
+		}
+		pivot := 0.0
+		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
+			switch i := a.place[a.index[u]]; {
+			case int(i) > k:
+				add(i, value[u])
+			case int(i) == k:
+				pivot += value[u]
+			}
+		}
+		for j := first[k]; j >= 0; {
+			following := after[j]
+			lo, hi := next[j], f.ptr[j+1]
+			l := f.value[lo]
+			pivot -= l * l
+			for u := lo + 1; u < hi; u++ {
+				add(f.index[u], -l*f.value[u])
+			}
+			if next[j] = lo + 1; lo+1 < hi {
+				row := f.index[lo+1]
+				after[j], first[row] = first[row], j
+			}
+			j = following
+		}
+		if !(pivot > leastPivot*root[k]*root[k]) {
+			pivot = root[k] * root[k]
+		}
+		l := math.Sqrt(pivot)
+		f.index, f.value = append(f.index, int32(k)), append(f.value, l)
+		slices.SortFunc(at, cmp.Compare)
+		from := len(f.index)
+		for _, i := range at {
+			if v := x[i]; math.Abs(v) >= drop*root[k]*root[i] {
+				f.index, f.value = append(f.index, i), append(f.value, v/l)
+			}
+			x[i] = 0
+		}
+		f.ptr = append(f.ptr, int64(len(f.index)))
+		if next[k] = int64(from); from < len(f.index) {
+			row := f.index[from]
+			after[k], first[row] = first[row], int32(k)
+		}
+	}
+	return f
+}
+
+// leastPivot is the size of a pivot relative to the diagonal entry below which it counts as lost.
+const leastPivot = 1e-8

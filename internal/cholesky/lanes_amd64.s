@@ -1,0 +1,77 @@
+#include "textflag.h"
+
+// func scatterFMA(x *float64, index *int32, value *float64, count int, v *float64)
+TEXT ·scatterFMA(SB), NOSPLIT, $0-40
+	MOVQ x+0(FP), DI
+	MOVQ index+8(FP), SI
+	MOVQ value+16(FP), DX
+	MOVQ count+24(FP), R8
+	MOVQ v+32(FP), R9
+	VMOVUPD (R9), Y0
+	VMOVUPD 32(R9), Y1
+	XORQ CX, CX
+
+entry:
+	MOVLQSX (SI)(CX*4), AX
+	SHLQ $6, AX
+	VBROADCASTSD (DX)(CX*8), Y2
+	VMOVUPD (DI)(AX*1), Y3
+	VMOVUPD 32(DI)(AX*1), Y4
+	VFNMADD231PD Y0, Y2, Y3
+	VFNMADD231PD Y1, Y2, Y4
+	VMOVUPD Y3, (DI)(AX*1)
+	VMOVUPD Y4, 32(DI)(AX*1)
+	INCQ CX
+	CMPQ CX, R8
+	JLT  entry
+	VZEROUPPER
+	RET
+
+// func gatherFMA(x *float64, index *int32, value *float64, count int, v *float64)
+TEXT ·gatherFMA(SB), NOSPLIT, $0-40
+	MOVQ x+0(FP), DI
+	MOVQ index+8(FP), SI
+	MOVQ value+16(FP), DX
+	MOVQ count+24(FP), R8
+	MOVQ v+32(FP), R9
+	VMOVUPD (R9), Y0
+	VMOVUPD 32(R9), Y1
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	XORQ CX, CX
+	MOVQ R8, R10
+	SUBQ $1, R10
+	CMPQ CX, R10
+	JGE  odd
+
+pair:
+	MOVLQSX (SI)(CX*4), AX
+	MOVLQSX 4(SI)(CX*4), BX
+	SHLQ $6, AX
+	SHLQ $6, BX
+	VBROADCASTSD (DX)(CX*8), Y2
+	VBROADCASTSD 8(DX)(CX*8), Y3
+	VFNMADD231PD (DI)(AX*1), Y2, Y0
+	VFNMADD231PD 32(DI)(AX*1), Y2, Y1
+	VFNMADD231PD (DI)(BX*1), Y3, Y5
+	VFNMADD231PD 32(DI)(BX*1), Y3, Y6
+	ADDQ $2, CX
+	CMPQ CX, R10
+	JLT  pair
+
+odd:
+	CMPQ CX, R8
+	JGE  done
+	MOVLQSX (SI)(CX*4), AX
+	SHLQ $6, AX
+	VBROADCASTSD (DX)(CX*8), Y2
+	VFNMADD231PD (DI)(AX*1), Y2, Y0
+	VFNMADD231PD 32(DI)(AX*1), Y2, Y1
+
+done:
+	VADDPD Y5, Y0, Y0
+	VADDPD Y6, Y1, Y1
+	VMOVUPD Y0, (R9)
+	VMOVUPD Y1, 32(R9)
+	VZEROUPPER
+	RET

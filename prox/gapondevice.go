@@ -1,0 +1,101 @@
+package prox
+
+import (
+	"math"
+
+	"surepipe/array"
+)
+
+// elsewhere reports whether a batch of one vector is not in the host's memory. The gaps that the
+// solvers of r(K b) look at every few iterations are computed where their vectors are.
+func elsewhere(b array.Batch) bool {
+	_, ok := b.HostRow(0)
+	return !ok
+}
+
+// largestOf is the maximum norm of a batch of one vector.
+func largestOf(b array.Batch) float64 {
+	var most [1]float64
+	b.Device().MaxAbs(most[:], b)
+	return most[0]
+}
+
+// least is the part of the largest root below which squareRoots takes a root for 0.
+const least = 0x1p-60
+
+// squareRoots sets dst to the square roots of q, of one vector, by c/q^(3/2) q q / c. dst and q must not
+// overlap.
+func squareRoots(dst, q array.Batch) {
+	dev := q.Device()
+	c := least * math.Sqrt(largestOf(q))
+	if c == 0 {
+		dev.Fill(dst, 0)
+		return
+	}
+	dev.ShrinkSlope(dst, q, array.Batch{}, c)
+	dev.Mul(dst, dst, q)
+	dev.Mul(dst, dst, q)
+	dev.Lin(dst, 1/c, dst, 0, array.Batch{})
+}
+
+// sumOfSurplus is the sum of max(w norms_i - t along_i, 0). It overwrites norms.
+func sumOfSurplus(norms, along array.Batch, w, t float64) float64 {
+	dev := norms.Device()
+	lo, hi := dev.Alloc(1, norms.N()), dev.Alloc(1, norms.N())
+	dev.Fill(lo, 0)
+	dev.Fill(hi, math.Inf(1))
+	dev.Lin(norms, w, norms, -t, along)
+	dev.Clamp(norms, norms, lo, hi)
+	dev.Fill(hi, 1)
+	var sum [1]float64
+	dev.Dot(sum[:], norms, hi)
+	lo.Free()
+	hi.Free()
+	return sum[0]
+}
+
+// gapOnDevice is fenchelGap. Every entry of a plane stands for its group, which has width of them there.
+func (p *jointL2) gapOnDevice(b, g array.Batch, t float64) float64 {
+	dev := b.Device()
+	along, norms, part := dev.Alloc(1, p.n), dev.Alloc(1, p.n), dev.Alloc(1, p.n)
+	p.squares(along, part, b)
+	squareRoots(norms, along)
+	dev.Mul(along, p.plane(b, 0), p.plane(g, 0))
+	for c := 1; c < p.planes; c++ {
+		dev.Mul(part, p.plane(b, c), p.plane(g, c))
+		dev.Lin(along, 1, along, 1, part)
+	}
+	couple(along, part, p.width)
+	gap := sumOfSurplus(norms, along, p.lambda, t) / float64(p.width)
+	along.Free()
+	norms.Free()
+	part.Free()
+	return gap
+}
+
+// largestNorm is max_i ||g_i||.
+func (p *jointL2) largestNorm(g array.Batch) float64 {
+	dev := g.Device()
+	q, part := dev.Alloc(1, p.n), dev.Alloc(1, p.n)
+	p.squares(q, part, g)
+	most := largestOf(q)
+	q.Free()
+	part.Free()
+	return math.Sqrt(most)
+}
+
+// gapOnDevice is fenchelGap.
+func (p *l1) gapOnDevice(b, g array.Batch, t float64) float64 {
+	dev := b.Device()
+	along, absolute, part := dev.Alloc(1, b.N()), dev.Alloc(1, b.N()), dev.Alloc(1, b.N())
+	dev.Fill(along, math.Inf(-1))
+	dev.Fill(absolute, 0)
+	dev.Clamp(part, b, along, absolute)
+	dev.Lin(absolute, 1, b, -2, part)
+	dev.Mul(along, b, g)
+	gap := sumOfSurplus(absolute, along, p.lambda, t)
+	along.Free()
+	absolute.Free()
+	part.Free()
+	return gap
+}
