@@ -92,6 +92,6 @@
 //	go test -count=1 -tags cuda ./cuda ./array
 //
 // SUREPIPE_EMULATED_CARDS (default 1) and SUREPIPE_EMULATED_MEMORY (in bytes, default 1 GiB)
-// describe the machine. On a machine with a card but without Go, bench/bench.sh checks and times
-// it.
+// describe the machine; SUREPIPE_EMULATED_FAULT=1:200 breaks the context of card 1 at its 200th
+// launch of a kernel. On a machine with a card but without Go, bench/bench.sh checks and times it.
 package cuda

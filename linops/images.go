@@ -51,8 +51,32 @@ func Products(dev array.Device, a Operator) (into func(dst array.Batch, b Operat
 			images.Free()
 		}, func() {}
 	}
+	d, k := a.Dims()
+	if some := max(imagesBytes/(8*max(d, 1)), 1); some < k {
+		return func(dst array.Batch, b Operator) { productsInParts(dst, a, b, some) }, func() {}
+	}
 	images := Images(dev, a)
 	return func(dst array.Batch, b Operator) { b.Adjoint(dst, images) }, images.Free
+}
+
+// imagesBytes is the size up to which the columns of an operator are written down at once.
+const imagesBytes = 128 << 20
+
+// productsInParts sets dst to A*B, for some columns of A at a time, which are written down again for
+// every B.
+func productsInParts(dst array.Batch, a, b Operator, some int) {
+	dev := dst.Device()
+	d, k := a.Dims()
+	units, images := dev.Alloc(some, k), dev.Alloc(some, d)
+	defer units.Free()
+	defer images.Free()
+	for from := 0; from < k; from += some {
+		n := min(some, k-from)
+		dev.Fill(units, 0)
+		dev.Fill(units.Cols(from, from+n).Rows(0, n).Diagonal(), 1)
+		a.Forward(images.Rows(0, n), units.Rows(0, n))
+		b.Adjoint(dst.Rows(from, from+n), images.Rows(0, n))
+	}
 }
 
 // products sets the k x n batch dst to A*B for matrices A and B of d rows. Unlike rows of a batch of

@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
-	"surepipe/progress"
 	"surepipe/space"
 )
 
@@ -20,8 +19,8 @@ type Lines struct {
 	// Rows and Cols are d and p. ByRows says that the lines are rows.
 	Rows, Cols int
 	ByRows     bool
-	// LineBytes is what reading a line costs, in bytes of the store.
-	LineBytes int64
+	// Size is what reading the lines from to to-1 costs, in bytes of the store.
+	Size func(from, to int) int64
 	// Block is the number of lines to read at a time, and Views says that Read returns views.
 	Block int
 	Views bool
@@ -36,6 +35,10 @@ type Lines struct {
 	// Products sets dst_i to the inner product of line from+i with z, where that takes less than
 	// reading the lines; it reports whether it does. Nil where there is no such way.
 	Products func(dst []float64, from int, z []float64) bool
+	// Entries are the entries of the lines from to to-1 of a sparse matrix, in the slices of e where
+	// these have room; nil for a matrix that is read. Nonzeros is the number of entries in each column.
+	Entries  func(e *LineEntries, from, to int)
+	Nonzeros []int64
 	// Means are the means of X's columns, and Centered2 their squared lengths after the means have
 	// been subtracted.
 	Means, Centered2 []float64
@@ -43,6 +46,14 @@ type Lines struct {
 	Z, Product []float64
 	// Passes is the number of passes before, such as that which found the means.
 	Passes int
+}
+
+// LineEntries are those of a few lines of a sparse matrix: line i of them has Values[u] at Indices[u], which
+// increase, for Indptr[i] <= u < Indptr[i+1].
+type LineEntries struct {
+	Indptr  []int
+	Indices []int32
+	Values  []float64
 }
 
 // OutOfCore is a matrix in a store, whose columns are centered and scaled on the fly,
@@ -54,25 +65,62 @@ type Lines struct {
 //	Forward: dst = A b        Adjoint: dst = A* z
 //
 // Of a product with b only the columns where b is not 0 are read, where lines are columns. On a set
-// of coordinates A is a [Dense] matrix in memory.
+// of coordinates A is a matrix in memory, [Dense] or, as X is, sparse.
 type OutOfCore struct {
 	knowing
-	x        Lines
+	*shelf
+	products lineProducts
 	centered bool
 	scales   []float64 // nil for ones
-	reading  *reading
-	ctx      context.Context
 }
 
-// reading counts what operators that share a store have read.
-type reading struct{ passes, bytes atomic.Int64 }
+// shelf is X as its operators share it, with a count of what has been read.
+type shelf struct {
+	x             Lines
+	ctx           context.Context
+	passes, bytes atomic.Int64
+}
+
+// lineProducts are the products with X, neither centered nor scaled.
+type lineProducts interface {
+	// forward sets dst = X b.
+	forward(dst, b array.Batch) error
+	// transposed sets dst = X* z.
+	transposed(ctx context.Context, dst, z array.Batch) error
+	// columns puts columns of A into memory, in one pass where lines are rows.
+	columns(ctx context.Context, dev array.Device, set []int, u units) (Restricted, error)
+	// columnBytes is the memory that a column takes there.
+	columnBytes(j int) int64
+}
+
+// units are those of A's columns, (X - 1 m*) diag(s).
+type units struct {
+	means, scales []float64 // nil for zeros and ones
+}
+
+// entry is that of A.
+func (u units) entry(x float64, j int) float64 {
+	if u.means != nil {
+		x -= u.means[j]
+	}
+	return u.scaled(x, j)
+}
+
+// scaled is that of X diag(s).
+func (u units) scaled(x float64, j int) float64 {
+	if u.scales != nil {
+		x *= u.scales[j]
+	}
+	return x
+}
 
 // Passes says what products cost where A is read from a store slower than memory. The zero value
 // says that A is in memory.
 type Passes struct {
-	// Bytes is what a product with A or A* reads from the store, and ColumnBytes the memory that a
-	// column takes which [Structure].On has put there.
-	Bytes, ColumnBytes int64
+	// Bytes is what a product with A or A* reads from the store.
+	Bytes int64
+	// ColumnBytes is the memory that column j takes where [Structure].On has put it there.
+	ColumnBytes func(j int) int64
 	// Adjoint is the operator's, and Columns is On for a set of coordinates, both until the context
 	// is done. They report how far they are (package progress).
 	Adjoint func(ctx context.Context, dst, z array.Batch) error
@@ -84,31 +132,42 @@ type Passes struct {
 // NewOutOfCore returns the operator of a store, with columns of mean 0 if centered is set. Products and
 // restrictions end early when the context is done; their results are then NaN.
 func NewOutOfCore(ctx context.Context, x Lines, centered bool) *OutOfCore {
-	a := &OutOfCore{x: x, centered: centered, reading: new(reading), ctx: ctx}
+	a := &OutOfCore{shelf: &shelf{x: x, ctx: ctx}, centered: centered}
+	a.products = denseLines{a.shelf}
+	if x.Entries != nil {
+		a.products = sparseLines{a.shelf}
+	}
 	for range x.Passes {
-		a.count(a.lines())
+		a.count(0, a.lines())
 	}
 	a.know()
 	return a
 }
 
 func (a *OutOfCore) know() {
+	entries := float64(a.x.Rows * a.x.Cols)
+	if a.x.Entries != nil {
+		entries = 0
+		for _, n := range a.x.Nonzeros {
+			entries += float64(n)
+		}
+	}
 	a.structure = complete(a, Structure{
-		Entries:      Known(float64(a.x.Rows * a.x.Cols)),
+		Entries:      Known(entries),
 		ColumnNorms2: a.columnNorms2,
 		ScaleColumns: a.scaleColumns,
 		On:           a.onSpace,
 		Passes: Passes{
-			Bytes: a.x.LineBytes * int64(a.lines()), ColumnBytes: 8 * int64(a.x.Rows),
+			Bytes: a.x.Size(0, a.lines()), ColumnBytes: a.products.columnBytes,
 			Adjoint: a.adjoint, Columns: a.columns,
-			Count: func() (passes, bytes int64) { return a.reading.passes.Load(), a.reading.bytes.Load() },
+			Count: func() (passes, bytes int64) { return a.passes.Load(), a.bytes.Load() },
 		},
 	})
 }
 
 // Centered is the operator of the same store with columns of mean 0, and of the same scales.
 func (a *OutOfCore) Centered() *OutOfCore {
-	c := &OutOfCore{x: a.x, centered: true, scales: a.scales, reading: a.reading, ctx: a.ctx}
+	c := &OutOfCore{shelf: a.shelf, products: a.products, centered: true, scales: a.scales}
 	c.know()
 	return c
 }
@@ -121,7 +180,7 @@ func (a *OutOfCore) Statistics() (means, centered2 []float64) {
 
 // scaleColumns is A diag(s) by the same store.
 func (a *OutOfCore) scaleColumns(_ array.Device, s []float64) Restricted {
-	c := &OutOfCore{x: a.x, centered: a.centered, scales: slices.Clone(s), reading: a.reading, ctx: a.ctx}
+	c := &OutOfCore{shelf: a.shelf, products: a.products, centered: a.centered, scales: slices.Clone(s)}
 	for j, v := range a.scales {
 		c.scales[j] *= v
 	}
@@ -138,13 +197,6 @@ func (a *OutOfCore) Release() {}
 // Dims is the size of X.
 func (a *OutOfCore) Dims() (d, p int) { return a.x.Rows, a.x.Cols }
 
-func (a *OutOfCore) lines() int {
-	if a.x.ByRows {
-		return a.x.Rows
-	}
-	return a.x.Cols
-}
-
 func (a *OutOfCore) columnNorms2() []float64 {
 	norms := slices.Clone(a.x.Centered2)
 	for j := range norms {
@@ -158,41 +210,6 @@ func (a *OutOfCore) columnNorms2() []float64 {
 	return norms
 }
 
-// count notes what has been read.
-func (a *OutOfCore) count(lines int) {
-	if lines == a.lines() {
-		a.reading.passes.Add(1)
-	}
-	a.reading.bytes.Add(int64(lines) * a.x.LineBytes)
-}
-
-// report reports how far a pass is.
-func (a *OutOfCore) report(ctx context.Context) func(bytes int64) {
-	report, all := progress.From(ctx), a.x.LineBytes*int64(a.lines())
-	return func(bytes int64) {
-		report(progress.Report{Stage: progress.Pass, Step: int(bytes), Steps: int(all)})
-	}
-}
-
-// pass is a pass in which every block is a batch on the device.
-func (a *OutOfCore) pass(ctx context.Context, dev array.Device, f func(block array.Batch, from, to int)) error {
-	a.count(a.lines())
-	buf := a.buffer(a.x.Block)
-	return a.x.Pass(ctx, a.report(ctx), func(from, to int) {
-		block := dev.Put(a.x.Read(buf, from, to), to-from, a.length())
-		f(block, from, to)
-		dev.Sync()
-		block.Free()
-	})
-}
-
-func (a *OutOfCore) length() int {
-	if a.x.ByRows {
-		return a.x.Cols
-	}
-	return a.x.Rows
-}
-
 // Forward sets dst = A b.
 func (a *OutOfCore) Forward(dst, b array.Batch) {
 	checkForward("OutOfCore", a.x.Rows, a.x.Cols, dst, b)
@@ -201,47 +218,13 @@ func (a *OutOfCore) Forward(dst, b array.Batch) {
 	defer t.Free()
 	dev.Copy(t, b)
 	a.scale(t)
-	if err := a.forward(dst, t); err != nil {
+	if err := a.products.forward(dst, t); err != nil {
 		dev.Fill(dst, math.NaN())
 		return
 	}
 	if a.centered {
 		a.center(dst)
 	}
-}
-
-// forward is X b.
-func (a *OutOfCore) forward(dst, b array.Batch) error {
-	dev := dst.Device()
-	if a.x.ByRows {
-		return a.pass(a.ctx, dev, func(block array.Batch, from, to int) {
-			dev.Gemm(false, true, 1, b, block, 0, dst.Cols(from, to))
-		})
-	}
-	dev.Fill(dst, 0)
-	host := b.ToHost()
-	need := make([]bool, b.N())
-	for i, v := range host {
-		need[i%b.N()] = need[i%b.N()] || v != 0
-	}
-	buf := a.buffer(1)
-	lines := 0
-	for j, some := range need {
-		if !some {
-			continue
-		}
-		if err := a.ctx.Err(); err != nil {
-			return err
-		}
-		column := dev.Put(a.x.Read(buf, j, j+1), 1, a.length())
-		dev.Gemm(false, false, 1, b.Cols(j, j+1), column, 1, dst)
-		dev.Sync()
-		column.Free()
-		a.x.Drop(j, j+1)
-		lines++
-	}
-	a.count(lines)
-	return nil
 }
 
 // Adjoint sets dst = A* z.
@@ -262,7 +245,7 @@ func (a *OutOfCore) adjoint(ctx context.Context, dst, z array.Batch) error {
 		a.center(t)
 	}
 	if !a.known(dst, t) {
-		if err := a.transposed(ctx, dst, t); err != nil {
+		if err := a.products.transposed(ctx, dst, t); err != nil {
 			return err
 		}
 	}
@@ -286,33 +269,6 @@ func (a *OutOfCore) known(dst, z array.Batch) bool {
 		dst.Device().Lin(dst, -1, dst, 0, array.Batch{})
 	}
 	return same || opposite
-}
-
-// transposed is X* z.
-func (a *OutOfCore) transposed(ctx context.Context, dst, z array.Batch) error {
-	dev := dst.Device()
-	if a.x.ByRows {
-		dev.Fill(dst, 0)
-		return a.pass(ctx, dev, func(block array.Batch, from, to int) {
-			dev.Gemm(false, false, 1, z.Cols(from, to), block, 1, dst)
-		})
-	}
-	if a.x.Products != nil && z.K() == 1 {
-		host, out := z.ToHost(), make([]float64, a.x.Block)
-		served := true // a single vector: for more a product of matrices is faster
-		a.count(a.lines())
-		err := a.x.Pass(ctx, a.report(ctx), func(from, to int) {
-			if served = served && a.x.Products(out[:to-from], from, host); served {
-				dev.Upload(dst.Cols(from, to), out[:to-from])
-			}
-		})
-		if served || err != nil {
-			return err
-		}
-	}
-	return a.pass(ctx, dev, func(block array.Batch, from, to int) {
-		dev.Gemm(false, true, 1, z, block, 0, dst.Cols(from, to))
-	})
 }
 
 // scale multiplies the coordinates of every vector by the scales.
@@ -374,87 +330,19 @@ func (a *OutOfCore) onSpace(dev array.Device, t space.Space) Restricted {
 	return r
 }
 
-// columns puts columns into memory, in one pass where lines are rows.
+// columns are A at a set of coordinates.
 func (a *OutOfCore) columns(ctx context.Context, dev array.Device, set []int) (Restricted, error) {
-	d, n := a.x.Rows, len(set)
-	if n == 0 || d == 0 {
-		none := &Dense{d: d, on: dev.Alloc(d, 0)}
+	if len(set) == 0 || a.x.Rows == 0 {
+		none := &Dense{d: a.x.Rows, on: dev.Alloc(a.x.Rows, 0)}
 		none.know()
 		return none, nil
 	}
-	if last := set[n-1]; last >= a.x.Cols {
-		panic(fmt.Sprintf("linops: column %d of a %d x %d OutOfCore", last, d, a.x.Cols))
+	if last := set[len(set)-1]; last >= a.x.Cols {
+		panic(fmt.Sprintf("linops: column %d of a %d x %d OutOfCore", last, a.x.Rows, a.x.Cols))
 	}
-	out := make([]float64, d*n)
-	buf := a.buffer(a.x.Block)
-	if a.x.ByRows {
-		a.count(a.lines())
-		err := a.x.Pass(ctx, a.report(ctx), func(from, to int) {
-			block := a.x.Read(buf, from, to)
-			each(to-from, func(i int) {
-				row, x := out[(from+i)*n:][:n], block[i*a.x.Cols:]
-				for k, j := range set {
-					row[k] = a.entry(x[j], j)
-				}
-			})
-		})
-		if err != nil {
-			return nil, err
-		}
-		return NewDense(dev, mat.NewDense(d, n, out)), nil
-	}
-	// Consecutive columns are read together, a few at a time, and turned.
-	for lo := 0; lo < n; lo += turned {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		some := set[lo:min(lo+turned, n)]
-		lines := make([][]float64, len(some))
-		for k, j := range some {
-			lines[k] = a.x.Read(a.buffer(1), j, j+1)
-		}
-		each((d+turned-1)/turned, func(t int) {
-			for i := t * turned; i < min((t+1)*turned, d); i++ {
-				row := out[i*n+lo:]
-				for k, j := range some {
-					row[k] = a.entry(lines[k][i], j)
-				}
-			}
-		})
-		for _, j := range some {
-			a.x.Drop(j, j+1)
-		}
-	}
-	a.count(n)
-	return NewDense(dev, mat.NewDense(d, n, out)), nil
-}
-
-// turned is the side of the squares in which columns are turned into rows.
-const turned = 64
-
-// buffer is room for lines, nil where they need none.
-func (a *OutOfCore) buffer(lines int) []float64 {
-	if a.x.Views {
-		return nil
-	}
-	return make([]float64, lines*a.length())
-}
-
-// each calls f for 0 to n-1 on all processors.
-func each(n int, f func(i int)) { inParallel(n, part(f)) }
-
-// part is a loop whose parts are calls.
-type part func(i int)
-
-func (f part) part(i int) { f(i) }
-
-// entry is that of A.
-func (a *OutOfCore) entry(x float64, j int) float64 {
+	u := units{scales: a.scales}
 	if a.centered {
-		x -= a.x.Means[j]
+		u.means = a.x.Means
 	}
-	if a.scales != nil {
-		x *= a.scales[j]
-	}
-	return x
+	return a.products.columns(ctx, dev, set, u)
 }

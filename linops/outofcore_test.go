@@ -23,7 +23,7 @@ func linesOf(x *mat.Dense, byRows bool, block int, passes *int) linops.Lines {
 	}
 	n, length := stored.Dims()
 	l := linops.Lines{
-		Rows: d, Cols: p, ByRows: byRows, LineBytes: int64(8 * length), Block: block,
+		Rows: d, Cols: p, ByRows: byRows, Size: func(from, to int) int64 { return int64(8 * length * (to - from)) }, Block: block,
 		Read: func(dst []float64, from, to int) []float64 {
 			return append(dst[:0], stored.RawMatrix().Data[from*length:to*length]...)
 		},
@@ -51,6 +51,36 @@ func linesOf(x *mat.Dense, byRows bool, block int, passes *int) linops.Lines {
 	return l
 }
 
+// entriesOf is linesOf with the entries that are not 0.
+func entriesOf(x *mat.Dense, byRows bool, block int, passes *int) linops.Lines {
+	l := linesOf(x, byRows, block, passes)
+	read, length := l.Read, l.Cols
+	if !byRows {
+		length = l.Rows
+	}
+	l.Read, l.Nonzeros = nil, make([]int64, l.Cols)
+	l.Entries = func(e *linops.LineEntries, from, to int) {
+		values := read(make([]float64, (to-from)*length), from, to)
+		e.Indptr, e.Indices, e.Values = append(e.Indptr[:0], 0), e.Indices[:0], e.Values[:0]
+		for u, v := range values {
+			if v != 0 {
+				e.Indices, e.Values = append(e.Indices, int32(u%length)), append(e.Values, v)
+			}
+			if (u+1)%length == 0 {
+				e.Indptr = append(e.Indptr, len(e.Values))
+			}
+		}
+	}
+	for j := range l.Cols {
+		for _, v := range mat.Col(nil, j, x) {
+			if v != 0 {
+				l.Nonzeros[j]++
+			}
+		}
+	}
+	return l
+}
+
 func TestOutOfCore(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		rng := rand.New(rand.NewPCG(3, 4))
@@ -60,10 +90,15 @@ func TestOutOfCore(t *testing.T) {
 		for j := range s {
 			s[j] = 0.5 + rng.Float64()
 		}
-		for _, byRows := range []bool{true, false} {
-			for _, centered := range []bool{true, false} {
+		for i := range 8 * d { // a sparse matrix
+			x.Set(i%d, rng.IntN(p), 0)
+		}
+		stores := []func(*mat.Dense, bool, int, *int) linops.Lines{linesOf, entriesOf}
+		for i := range 8 {
+			byRows, centered, store := i&1 > 0, i&2 > 0, stores[i>>2]
+			{
 				passes := 0
-				a := linops.NewOutOfCore(t.Context(), linesOf(x, byRows, 4, &passes), centered)
+				a := linops.NewOutOfCore(t.Context(), store(x, byRows, 4, &passes), centered)
 				scaled := linops.ScaleColumns(dev, a, s)
 				for _, op := range []linops.Operator{a, scaled} {
 					if err := linopstest.Check(dev, op); err != nil {

@@ -73,3 +73,35 @@ func TestProductsOfColumns(t *testing.T) {
 		t.Errorf("beside each other they have %v entries", beside)
 	}
 }
+
+// A few columns at a time give the bits of all at once.
+func TestProductsInParts(t *testing.T) {
+	dev := array.NewHost()
+	arraytest.NoLeak(t, dev)
+	const d, p = 30, 7
+	indptr, indices, values := []int{0}, []int{}, []float64{}
+	for i := range d {
+		indices, values = append(indices, i%p, (3*i+1)%p), append(values, float64(i)-4.3, 1/float64(i+1))
+		indptr = append(indptr, len(values))
+	}
+	a, err := NewCSR(dev, d, p, indptr, indices, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Release()
+	whole, parts := dev.Alloc(p, p), dev.Alloc(p, p)
+	defer whole.Free()
+	defer parts.Free()
+	into, free := Products(dev, a)
+	into(whole, a)
+	free()
+	for some := 1; some < p; some += 2 {
+		productsInParts(parts, a, a, some)
+		want := whole.ToHost()
+		for i, v := range parts.ToHost() {
+			if v != want[i] {
+				t.Fatalf("%d at a time: entry %d is %g, want %g", some, i, v, want[i])
+			}
+		}
+	}
+}

@@ -462,6 +462,7 @@ func (s *sweep) run(ctx context.Context) error {
 		return s.undefined()
 	}
 	minimum := &origin{s: s, of: grid}
+	defer minimum.release()
 	count, err := s.refine(ctx, minimum)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 
+	"surepipe/prox"
 	"surepipe/vjp"
 )
 
@@ -18,6 +19,30 @@ type origin struct {
 	s  *sweep
 	of candidate
 	b  []float64
+	// ranges are those of the points beyond the grid, in order.
+	ranges []*bracket
+}
+
+// refine is the start of point i, which is not on the grid.
+func (g *origin) refine(ctx context.Context, on *instance, i int) (from start, err error) {
+	if from.b, err = g.get(ctx, on); err != nil || !g.s.chained {
+		return from, err
+	}
+	r := g.ranges[i-g.s.total]
+	if r.on != on {
+		r.near.Release()
+		r.on = on
+	}
+	from.near = &r.near
+	from.ahead = func(i int) (prox.Prox, error) { return r.regularizer(on, i) }
+	return from, nil
+}
+
+// release frees what the solves beyond the grid share.
+func (g *origin) release() {
+	for _, r := range g.ranges {
+		r.near.Release()
+	}
 }
 
 // get is b at the grid's minimizer, nil where solves start at 0.
@@ -98,7 +123,7 @@ func (s *instance) again(ctx context.Context, c candidate, minimum *origin) (*Sw
 		stage = GridStage
 		from, err = s.start(ctx, c.index, &path)
 	} else {
-		from.b, err = minimum.get(ctx, s)
+		from, err = minimum.refine(ctx, s, c.index)
 	}
 	if err != nil {
 		return nil, err

@@ -99,7 +99,9 @@ func (s *instance) solver(ctx context.Context, weights []float64) (_ vjp.Solver,
 type start struct {
 	b    []float64
 	path *vjp.Path
-	// ahead are the regularizers of the points that follow: see [solve.From].
+	// near is shared by the points of a refinement along one axis, nil for none.
+	near *vjp.Near
+	// ahead are the regularizers of the points that follow, or of the range: see [solve.From].
 	ahead func(i int) (prox.Prox, error)
 }
 
@@ -111,7 +113,7 @@ type started struct {
 
 // Solve is SolveFrom the start.
 func (s started) Solve(ctx context.Context, y array.Batch) (*vjp.Solution, error) {
-	from := vjp.From{Path: s.from.path, Ahead: s.from.ahead}
+	from := vjp.From{Path: s.from.path, Near: s.from.near, Ahead: s.from.ahead}
 	if s.from.b != nil {
 		dev := y.Device()
 		from.B = dev.Alloc(1, len(s.from.b))

@@ -4,6 +4,9 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"surepipe/prox"
+	"surepipe/vjp"
 )
 
 // refineShare is the accuracy of the refinement, as a share of the distance between the points of
@@ -37,12 +40,14 @@ func (s *sweep) refine(ctx context.Context, minimum *origin) (next int, err erro
 			}
 		}
 		below, middle, above := math.Log(axis[place[a]-1]), math.Log(axis[place[a]]), math.Log(axis[place[a]+1])
+		within := &bracket{axis: a, at: slices.Clone(at), below: below, above: above}
 		tol := refineShare * min(middle-below, above-middle)
 		u, value, err := brent(below, middle, above, ends[0], least, ends[1], tol, s.o.Refine, func(u float64) (float64, error) {
 			weights := slices.Clone(at)
 			weights[a] = math.Exp(u)
 			i := next
 			next++
+			minimum.ranges = append(minimum.ranges, within)
 			v, err := s.refined(ctx, i, weights, minimum)
 			if !v.usable() {
 				return math.Inf(1), err
@@ -71,9 +76,9 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *
 	}
 	var point *SweepPoint
 	err := s.onDevice(ctx, func(on *instance) error {
-		b, err := minimum.get(ctx, on)
+		from, err := minimum.refine(ctx, on, i)
 		if err == nil {
-			point, err = on.estimate(ctx, i, RefineStage, weights, start{b: b})
+			point, err = on.estimate(ctx, i, RefineStage, weights, from)
 		}
 		return err
 	})
@@ -86,6 +91,30 @@ func (s *sweep) refined(ctx context.Context, i int, weights []float64, minimum *
 		return v, errStopped
 	}
 	return v, nil
+}
+
+// bracket is the range of weights of a refinement along one axis, and what its solves share on a
+// device.
+type bracket struct {
+	axis         int
+	at           []float64 // the other weights
+	below, above float64   // logarithms
+	on           *instance
+	near         vjp.Near
+}
+
+// nearWeights is the number of weights of a range at which solutions are found together.
+const nearWeights = 9
+
+// regularizer is that of weight i of the range, counted from 1, the greatest, nil after the last.
+func (b *bracket) regularizer(on *instance, i int) (prox.Prox, error) {
+	if i > nearWeights {
+		return nil, nil
+	}
+	weights := slices.Clone(b.at)
+	share := float64(i-1) / (nearWeights - 1)
+	weights[b.axis] = math.Exp((1-share)*b.above + share*b.below)
+	return on.f.Regularizer(weights)
 }
 
 // goldenShare is (3 - sqrt 5)/2.

@@ -95,7 +95,7 @@ func GenerateLasso(d, p int, seed uint64) (Data, error) {
 		}
 		norm2 += mu[i] * mu[i]
 	}
-	scale := math.Sqrt(0.8 / 0.2 * float64(d) * paperSigma2 / norm2)
+	scale := signalScale(d, norm2)
 	for i := range mu {
 		mu[i] *= scale
 	}

@@ -432,34 +432,6 @@ func (l *specLoader) load(ref *arrayRef) (*loadedArray, error) {
 	return &loadedArray{Array: *a}, nil
 }
 
-// sparse reads a sparse matrix. Where the array is dense, or missing, it returns nil if the
-// reference allows a dense array, else an error.
-func (l *specLoader) sparse(ref *arrayRef) (*loadedArray, error) {
-	src := l.data.arrays[ref.name]
-	inline := src != nil && src.inline != nil && l.override(ref.name) == ""
-	if ref.form == anyForm && inline {
-		return nil, nil
-	}
-	p, err := l.find(ref.name)
-	switch {
-	case err != nil:
-		return nil, err
-	case ref.form == anyForm && (p.set == nil || !p.set.IsSparse()):
-		return nil, nil
-	case p.set == nil:
-		return nil, l.missing(ref.name, ref.line)
-	case !p.set.IsSparse():
-		return nil, fmt.Errorf("%s: array %q is dense, expected a sparse matrix; or dense or matrix in place of csr", p.path, ref.name)
-	}
-	m, err := p.set.Sparse()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.path, err)
-	}
-	a := &loadedArray{sparse: m}
-	a.Name = ref.name
-	return a, nil
-}
-
 // scalars reads the data file's own sigma2 and weights, where the specification does not give
 // them.
 func (l *specLoader) scalars(data *Data) error {

@@ -28,7 +28,7 @@ func (p *Problem) prepare(from *source, intercept, standardize bool) error {
 		return nil
 	}
 	if matrix := matrixOf(p.Operator, smallSparse); matrix != nil && intercept {
-		c, means, constant := centeredColumns(matrix())
+		c, means, constant := linops.CenterColumns(matrix())
 		if standardize {
 			p.scales = deviations(c)
 			divideColumns(c, p.scales)
@@ -42,14 +42,14 @@ func (p *Problem) prepare(from *source, intercept, standardize bool) error {
 		return nil
 	}
 	// The means are those of the columns before they are scaled.
-	c := newCentered(p.dev, p.Operator)
-	means := c.means.ToHost()
+	c := linops.NewCentered(p.dev, p.Operator)
+	means := c.Means()
 	if standardize {
-		if c.known.ColumnNorms2 == nil {
+		if linops.StructureOf(c).ColumnNorms2 == nil {
 			c.Release()
 			return fmt.Errorf("standardized columns are asked for, but the norms of the operator's columns are not known: expected a matrix")
 		}
-		p.scales = c.known.ColumnNorms2()
+		p.scales = linops.StructureOf(c).ColumnNorms2()
 		for j, norm2 := range p.scales {
 			p.scales[j] = deviation(norm2 / float64(p.D))
 		}
@@ -62,7 +62,7 @@ func (p *Problem) prepare(from *source, intercept, standardize bool) error {
 		p.Operator = op
 		c.Release()
 		if intercept {
-			c = newCentered(p.dev, op)
+			c = linops.NewCentered(p.dev, op)
 		}
 	}
 	if intercept {

@@ -10,11 +10,15 @@ import (
 
 // linesOf is a stored matrix for package linops.
 func linesOf(m *stored.Matrix) linops.Lines {
-	return linops.Lines{
-		Rows: m.Rows, Cols: m.Cols, ByRows: m.ByRows, LineBytes: m.LineBytes, Block: m.Block(), Views: m.Views(),
-		Read: m.Read, Pass: m.Pass, Drop: m.Drop, Products: m.Products,
+	l := linops.Lines{
+		Rows: m.Rows, Cols: m.Cols, ByRows: m.ByRows, Size: m.Size, Block: m.Block(), Views: m.Views(),
+		Read: m.Read, Pass: m.Pass, Drop: m.Drop, Products: m.Products, Nonzeros: m.Nonzeros(),
 		Means: m.Means, Centered2: m.Centered2, Z: m.Z, Product: m.Product, Passes: 1,
 	}
+	if m.Sparse() {
+		l.Entries = func(e *linops.LineEntries, from, to int) { m.Entries((*stored.Entries)(e), from, to) }
+	}
+	return l
 }
 
 // prepareStored is prepare for a matrix that is not in memory: its columns are centered and scaled
@@ -65,5 +69,38 @@ func (l *specLoader) stored(ref *arrayRef) (*loadedArray, error) {
 	}
 	a := &loadedArray{mapped: m}
 	a.Name = ref.name
+	return a, nil
+}
+
+// sparse reads a sparse matrix. Where the array is dense, or missing, it returns nil if the
+// reference allows a dense array, else an error.
+func (l *specLoader) sparse(ref *arrayRef) (*loadedArray, error) {
+	src := l.data.arrays[ref.name]
+	inline := src != nil && src.inline != nil && l.override(ref.name) == ""
+	if ref.form == anyForm && inline {
+		return nil, nil
+	}
+	p, err := l.find(ref.name)
+	switch {
+	case err != nil:
+		return nil, err
+	case ref.form == anyForm && (p.set == nil || !p.set.IsSparse()):
+		return nil, nil
+	case p.set == nil:
+		return nil, l.missing(ref.name, ref.line)
+	case !p.set.IsSparse():
+		return nil, fmt.Errorf("%s: array %q is dense, expected a sparse matrix; or dense or matrix in place of csr", p.path, ref.name)
+	}
+	a := &loadedArray{}
+	a.Name = ref.name
+	if ref == l.operator.matrix && l.files.Stored != nil {
+		a.mapped, err = l.files.Stored(p.set, ref.name)
+	}
+	if err == nil && a.mapped == nil {
+		a.sparse, err = p.set.Sparse()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.path, err)
+	}
 	return a, nil
 }

@@ -90,6 +90,9 @@ func (s *screened) Solve(ctx context.Context, y array.Batch, from From) (*Soluti
 	}
 	_, dim := s.s.p.A.Dims()
 	here := separableOf(s.s.p.R, dim)
+	if from.Near != nil && !s.s.kin.moves {
+		return s.solveNear(ctx, y, here, from)
+	}
 	w := resumeWindow(from.Path, s.s.kin, y)
 	if w == nil {
 		var err error
@@ -150,6 +153,8 @@ func (s *screened) repeat(ctx context.Context, w *window, y array.Batch, here se
 		moved = math.Hypot(moved, z[i]-v.z[i])
 	}
 	s.wide(w, y, sol, r)
+	dev.Copy(w.b, sol.B) // where the next solve starts
+	w.columns.set.Coordinates(w.started, sol.B)
 	s.judge(ctx, w, y, sol, misfit, here, v.g, moved)
 	if !s.s.o.Point {
 		sol.At.Release()
@@ -231,8 +236,6 @@ func (s *screened) wide(w *window, y array.Batch, sol *Solution, r prox.Prox) {
 	if at.op == nil {
 		at.op = columns
 	}
-	dev.Copy(w.b, b)
-	columns.set.Coordinates(w.started, b)
 }
 
 // judge applies the rule of acceptance to a solution on the columns in memory: outside of them the
@@ -250,13 +253,7 @@ func (s *screened) judge(ctx context.Context, w *window, y array.Batch, sol *Sol
 		if w.in[j] || math.IsInf(here.w[j], 1) {
 			continue
 		}
-		length := a.stick.Norm
-		if lengths2 != nil {
-			length = math.Sqrt(lengths2[j])
-			if s.s.units != nil {
-				length *= s.s.units[j]
-			}
-		}
+		length := s.length(lengths2, a.stick.Norm, j)
 		pull := math.Abs(v)
 		if here.positive[j] {
 			pull = max(-v, 0)
@@ -285,6 +282,18 @@ func (s *screened) judge(ctx context.Context, w *window, y array.Batch, sol *Sol
 		"storage", fmt.Sprintf("%d of %d columns in memory", len(w.set), len(g)),
 		"the conditions of all others were verified in a pass over A",
 	})
+}
+
+// length is that of column j, or a bound where it is not known.
+func (s *screened) length(lengths2 []float64, bound float64, j int) float64 {
+	if lengths2 == nil {
+		return bound
+	}
+	length := math.Sqrt(lengths2[j])
+	if s.s.units != nil {
+		length *= s.s.units[j]
+	}
+	return length
 }
 
 // norm is that of values on the host.

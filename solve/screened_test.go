@@ -25,7 +25,7 @@ func store(x *mat.Dense) *linops.OutOfCore {
 		norms[j] = mat.Dot(v, v)
 	}
 	return linops.NewOutOfCore(context.Background(), linops.Lines{
-		Rows: d, Cols: p, ByRows: true, LineBytes: int64(8 * p), Block: 7, Views: true,
+		Rows: d, Cols: p, ByRows: true, Size: func(from, to int) int64 { return int64(8 * p * (to - from)) }, Block: 7, Views: true,
 		Read: func(_ []float64, from, to int) []float64 { return x.RawMatrix().Data[from*p : to*p] },
 		Pass: func(ctx context.Context, _ func(int64), f func(from, to int)) error {
 			for from := 0; from < d; from += 7 {
@@ -126,4 +126,77 @@ func pathOf(t *testing.T, dev array.Device, a linops.Operator, y []float64, r fu
 		prox.Release(at)
 	}
 	return all
+}
+
+// Solves near each other are those of a matrix in memory, with the same bits in any order, and a few
+// passes serve all of them; outside of the range too, by passes of their own.
+func TestScreenedNear(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		const d, p = 40, 500
+		rng := rand.New(rand.NewPCG(12, 6))
+		x := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
+		x.Apply(func(_, j int, v float64) float64 { return v * math.Exp2(float64(j%9-4)) }, x)
+		y := solvetest.Gaussian(rng, d)
+		for i := range y {
+			y[i] += 3 * x.At(i, 4)
+		}
+		var c mat.VecDense
+		c.MulVec(x.T(), mat.NewVecDense(d, y))
+		most := mat.Norm(&c, math.Inf(1))
+		observed := on(t, dev, y)
+		ahead := func(i int) (prox.Prox, error) {
+			if i > 5 {
+				return nil, nil
+			}
+			return prox.NewL1(most * (0.3 - 0.02*float64(i-1))), nil
+		}
+		solveAt := func(base solve.Solver, w float64, from solve.From) []float64 {
+			r := prox.NewL1(w)
+			s, err := base.Reweight(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Release()
+			sol, err := s.Solve(t.Context(), observed, from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sol.Release()
+			if !sol.Converged {
+				t.Errorf("weight %g: %+v", w/most, sol.Convergence)
+			}
+			return sol.MuHat.ToHost()
+		}
+		weights := []float64{0.22, 0.235, 0.287, 0.3, 0.251, 0.05}
+		memory := newSolver(t, "active-set", solve.Problem{A: dense(t, dev, d, p, x.RawMatrix().Data), R: prox.NewL1(most), Device: dev}, solve.Options{Point: true})
+		var first [][]float64
+		for _, order := range [][]int{{0, 1, 2, 3, 4, 5}, {5, 3, 1, 4, 0, 2}} {
+			a := store(x)
+			base := newSolver(t, "active-set", solve.Problem{A: a, R: prox.NewL1(most), Device: dev}, solve.Options{Point: true, Columns: 200 * 8 * d})
+			var shared solve.Near
+			got := make([][]float64, len(weights))
+			for _, k := range order {
+				got[k] = solveAt(base, weights[k]*most, solve.From{Near: &shared, Ahead: ahead})
+				near(t, "mu_hat", got[k], solveAt(memory, weights[k]*most, solve.From{}), 1e-8)
+			}
+			shared.Release()
+			// Those beyond the range are allowed some of their own.
+			if passes, _ := linops.StructureOf(a).Passes.Count(); passes > 14 {
+				t.Errorf("%d passes", passes)
+			} else {
+				t.Logf("%d passes", passes)
+			}
+			if first == nil {
+				first = got
+			}
+			for k := range weights {
+				for i, v := range got[k] {
+					if v != first[k][i] {
+						t.Fatalf("weight %g: the order of solves changes bits", weights[k])
+					}
+				}
+			}
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package solve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -70,9 +71,9 @@ const (
 	// firstSlope is c at first. It grows by slopeUp where a column outside violates its condition,
 	// and falls by slopeDown where none does, down to leastSlope.
 	firstSlope = 0.25
-	slopeUp    = 1.6
-	slopeDown  = 0.85
-	leastSlope = 0.05
+	slopeUp    = 2
+	slopeDown  = 0.7
+	leastSlope = 0.02
 	// mostAhead is the largest number of weights that are verified in one pass.
 	mostAhead = 16
 	// leastColumns, one in oneColumnIn of all, and columnsPerActive for every active one: as many
@@ -199,55 +200,34 @@ func (s *screened) advance(ctx context.Context, w *window, y array.Batch, here s
 	} else if err := s.restart(w, y); err != nil {
 		return err
 	}
-	steps, err := s.ahead(w, here, from)
-	defer func() {
-		for _, t := range steps[min(len(steps), 1):] {
-			prox.Release(t.r)
+	steps, more, err := s.ahead(w, here, from)
+	if err == nil && more && len(steps) < fewAhead && w.served > 0 {
+		// A pass for other columns lets later passes verify more weights.
+		release(steps)
+		if err = s.choose(ctx, w, y, here); err == nil {
+			steps, _, err = s.ahead(w, here, from)
 		}
-	}()
+	}
+	defer func() { release(steps) }()
 	if err != nil {
 		return err
 	}
-	dev := y.Device()
-	d, dim := s.s.p.A.Dims()
-	z, g := dev.Alloc(len(steps), d), dev.Alloc(len(steps), dim)
-	defer z.Free()
-	defer g.Free()
-	b := make([]array.Batch, len(steps))
-	defer func() {
-		for _, x := range b {
-			x.Free()
-		}
-	}()
-	var path Path
-	defer path.Release()
-	start := dev.Alloc(1, len(w.set))
-	defer start.Free()
-	dev.Copy(start, w.started)
-	for i, t := range steps {
-		if b[i], err = s.try(ctx, w, y, t.r, z.Rows(i, i+1), From{B: start, Path: &path}); err != nil {
-			return err
-		}
-		w.columns.set.Coordinates(start, b[i])
-	}
-	if err := linops.StructureOf(s.s.p.A).Passes.Adjoint(ctx, g, z); err != nil {
+	found, err := s.solveAll(ctx, w, y, steps)
+	if err != nil {
 		return err
 	}
-	residuals, gradients := z.ToHost(), g.ToHost()
-	if err := dev.Err(); err != nil {
-		return err
-	}
+	defer found.release()
 	failed := false
 	for i, t := range steps {
-		gi := gradients[i*dim : (i+1)*dim]
+		gi := found.gradient(i)
 		must := w.violations(t.separable, gi)
 		if must == nil {
-			w.ready = append(w.ready, &verified{t.key, residuals[i*d : (i+1)*d], slices.Clone(gi)})
+			w.ready = append(w.ready, &verified{t.key, found.residual(i), slices.Clone(gi)})
 		}
 		w.g, w.at, w.must = gi, t.w, must
 		if failed = must != nil; failed {
 			if len(w.ready) == 0 {
-				dev.Copy(w.b, b[i]) // the next set starts here
+				y.Device().Copy(w.b, found.b[i]) // the next set starts here
 			}
 			break
 		}
@@ -260,6 +240,53 @@ func (s *screened) advance(ctx context.Context, w *window, y array.Batch, here s
 		w.slope = max(w.slope*slopeDown, leastSlope)
 	}
 	return nil
+}
+
+// together are solutions on the columns in memory, of which one pass has found all gradients.
+type together struct {
+	d, dim               int
+	b                    []array.Batch
+	residuals, gradients []float64
+}
+
+func (t *together) residual(i int) []float64 { return t.residuals[i*t.d : (i+1)*t.d] }
+func (t *together) gradient(i int) []float64 { return t.gradients[i*t.dim : (i+1)*t.dim] }
+
+func (t *together) release() {
+	for _, x := range t.b {
+		x.Free()
+	}
+}
+
+// solveAll solves on the columns in memory, from step to step, and takes a pass for the gradients.
+func (s *screened) solveAll(ctx context.Context, w *window, y array.Batch, steps []step) (_ *together, err error) {
+	dev := y.Device()
+	d, dim := s.s.p.A.Dims()
+	t := &together{d: d, dim: dim, b: make([]array.Batch, len(steps))}
+	defer func() {
+		if err != nil {
+			t.release()
+		}
+	}()
+	z, g := dev.Alloc(len(steps), d), dev.Alloc(len(steps), dim)
+	defer z.Free()
+	defer g.Free()
+	var path Path
+	defer path.Release()
+	start := dev.Alloc(1, len(w.set))
+	defer start.Free()
+	dev.Copy(start, w.started)
+	for i, at := range steps {
+		if t.b[i], err = s.try(ctx, w, y, at.r, z.Rows(i, i+1), From{B: start, Path: &path}); err != nil {
+			return nil, err
+		}
+		w.columns.set.Coordinates(start, t.b[i])
+	}
+	if err := linops.StructureOf(s.s.p.A).Passes.Adjoint(ctx, g, z); err != nil {
+		return nil, err
+	}
+	t.residuals, t.gradients = z.ToHost(), g.ToHost()
+	return t, dev.Err()
 }
 
 // violations are the coordinates outside of the set whose conditions do not hold, or hardly; nil for
@@ -277,27 +304,34 @@ func (w *window) violations(here separable, g []float64) []bool {
 	return must
 }
 
-// ahead are the weights here and those that follow, as far as no column outside should matter. The
-// caller releases the regularizers of all but the first.
-func (s *screened) ahead(w *window, here separable, from From) ([]step, error) {
-	steps := []step{{here, s.s.p.R}}
+// ahead are the weights here and those that follow, as far as no column outside should matter; more
+// says that others follow. The caller releases them.
+func (s *screened) ahead(w *window, here separable, from From) (steps []step, more bool, err error) {
+	steps = []step{{here, s.s.p.R}}
 	if from.Path == nil || from.Ahead == nil {
-		return steps, nil
+		return steps, false, nil
 	}
 	_, dim := s.s.p.A.Dims()
 	for i := 1; i < mostAhead; i++ {
 		r, err := from.Ahead(i)
 		if err != nil || r == nil {
-			return steps, err
+			return steps, false, err
 		}
 		t := step{separableOf(r, dim), r}
 		if !w.expected(t.separable) {
 			prox.Release(r)
-			return steps, nil
+			return steps, true, nil
 		}
 		steps = append(steps, t)
 	}
-	return steps, nil
+	return steps, true, nil
+}
+
+// release releases the regularizers of all steps but the first, which is the caller's own.
+func release(steps []step) {
+	for _, t := range steps[min(len(steps), 1):] {
+		prox.Release(t.r)
+	}
 }
 
 // try solves on the columns in memory, sets z = A b - y, and returns b.
@@ -337,16 +371,16 @@ func (s *screened) choose(ctx context.Context, w *window, y array.Batch, here se
 			pulls[j] = here.pull(j, w.g[j])
 		}
 	}
-	room := max(int(s.s.o.Columns/max(a.ColumnBytes, 1)), 1)
-	if needed := active + min(len(w.must), 1); needed > room {
-		return fmt.Errorf("solve: at least %d columns of A matter, which take %.3g GB, and there is memory for %.3g GB of columns: give more memory, or a larger weight", needed, float64(needed)*float64(a.ColumnBytes)/1e9, float64(s.s.o.Columns)/1e9)
+	must, needed := neededColumns(pulls, a.ColumnBytes)
+	if must > s.s.o.Columns && needed > 1 {
+		return fmt.Errorf("solve: at least %d columns of A matter, which take %.3g GB, and there is memory for %.3g GB of columns: give more memory, or a larger weight", needed, float64(must)/1e9, float64(s.s.o.Columns)/1e9)
 	}
 	if w.columns != nil && w.served < fewAhead {
 		w.wanted = min(2*len(w.set), len(b)/mostColumnIn)
 	}
 	w.drop()
 	w.served = 0
-	w.set = strongest(pulls, min(room, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active, w.wanted)))
+	w.set = fitting(pulls, strongest(pulls, max(leastColumns, len(b)/oneColumnIn, columnsPerActive*active, w.wanted)), a.ColumnBytes, s.s.o.Columns)
 	clear(w.in)
 	for _, j := range w.set {
 		w.in[j] = true
@@ -361,6 +395,47 @@ func (s *screened) choose(ctx context.Context, w *window, y array.Batch, here se
 	w.columns = &sharedColumns{Restricted: op, dev: dev, set: space.Coordinates(dev, len(b), w.set)}
 	w.columns.use()
 	return s.restart(w, y)
+}
+
+// neededColumns are the bytes and the number of the columns without which no set will do: those of
+// infinite pull, and, where others violate their conditions, the least of these.
+func neededColumns(pulls []float64, size func(j int) int64) (bytes int64, n int) {
+	least := int64(-1)
+	for j, v := range pulls {
+		switch {
+		case math.IsInf(v, 1):
+			bytes += size(j)
+			n++
+		case v == math.MaxFloat64 && (least < 0 || size(j) < least):
+			least = size(j)
+		}
+	}
+	if least >= 0 {
+		bytes += least
+		n++
+	}
+	return bytes, n
+}
+
+// fitting are the columns of largest pull of a set, in increasing order, as many as fit into so many
+// bytes, at least one.
+func fitting(pulls []float64, set []int, size func(j int) int64, bytes int64) []int {
+	all := int64(0)
+	for _, j := range set {
+		all += size(j)
+	}
+	if all <= bytes {
+		return set
+	}
+	slices.SortStableFunc(set, func(i, j int) int { return cmp.Compare(pulls[j], pulls[i]) })
+	for n, j := range set {
+		if bytes -= size(j); bytes < 0 {
+			set = set[:max(n, 1)]
+			break
+		}
+	}
+	slices.Sort(set)
+	return set
 }
 
 // restart begins a new sequence of solves on the columns in memory, at b.

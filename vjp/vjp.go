@@ -21,11 +21,13 @@ type Convergence = solve.Convergence
 // Choice is one decision based on the structure of a problem (see [solve.Choice]).
 type Choice = solve.Choice
 
-// From says where a solve starts (see [solve.From]), and Path is what solves along a path of
-// weights take over from each other (see [solve.Path]).
+// From says where a solve starts (see [solve.From]), Path is what solves along a path of weights take
+// over from each other (see [solve.Path]), and Near what solves within a range of weights share (see
+// [solve.Near]).
 type (
 	From = solve.From
 	Path = solve.Path
+	Near = solve.Near
 )
 
 // Solver computes b(y) and its derivative. It keeps what does not depend on y

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,25 +28,13 @@ func TestTwoCardsAreOneOnACard(t *testing.T) {
 	}
 	small := shardedRun(t)[4]
 	on := func(device string, args []string) []string {
-		cmd := program(t, append(slices.Clone(args), "--device", device)...)
-		cmd.Env = append(cmd.Env, "SUREPIPE_EMULATED_CARDS=2")
-		out, _ := cmd.Output() // nothing where there are no cards
-		var lines []string
-		for line := range strings.Lines(string(out)) {
-			if strings.HasPrefix(line, "{") {
-				lines = append(lines, strings.ReplaceAll(string(withoutTimes([]byte(strings.TrimSpace(line)))), `"`+device+`"`, `"card"`))
-			}
-		}
+		lines, _ := onCards(t, "", device, args)
 		return lines
 	}
 	if len(on("cuda:1", strings.Fields("run --json --problem svt --lambda 1 --data "+small))) == 0 {
 		t.Skip("there are no two emulated cards")
 	}
-	for name, args := range map[string]string{
-		"samples": "montecarlo --problem svt --lambda 1 --trace exact --samples 9 --seeds 2 --parallel 2 --data " + small,
-		"points":  "sweep --json --problem svt --lambda 0.5:4:9 --chain 1 --refine 2 --data " + small,
-		"probes":  "run --json --problem matrix-completion --lambda 0.2max --trace hutchinson --queries 20 --alo --data " + mc,
-	} {
+	for name, args := range dividedRuns(small, mc) {
 		one, two := on("cuda:0", strings.Fields(args)), on("cuda:0,cuda:1", strings.Fields(args))
 		if len(one) == 0 || !slices.Equal(one, two) {
 			t.Errorf("%s: two cards differ from one: %d and %d lines\n%.600v\n%.600v", name, len(one), len(two), one, two)
@@ -56,5 +45,61 @@ func TestTwoCardsAreOneOnACard(t *testing.T) {
 	text, err := os.ReadFile(strings.TrimSuffix(merged, ".jsonl") + ".shard-0000-of-0002.jsonl")
 	if err != nil || strings.Count(string(text), "\n") != 11 || !strings.Contains(string(text), `"device":"cuda:0,cuda:1"`) {
 		t.Errorf("%d lines, %v", strings.Count(string(text), "\n"), err)
+	}
+}
+
+// dividedRuns are runs that are spread over cards.
+func dividedRuns(svt, completion string) map[string]string {
+	return map[string]string{
+		"samples": "montecarlo --problem svt --lambda 1 --trace exact --samples 9 --seeds 2 --parallel 2 --data " + svt,
+		"points":  "sweep --json --problem svt --lambda 0.5:4:9 --chain 1 --refine 2 --data " + svt,
+		"probes":  "run --json --problem matrix-completion --lambda 0.2max --trace hutchinson --queries 20 --alo --data " + completion,
+	}
+}
+
+// onCards runs the program on two emulated cards, with a fault, and returns the lines of its results,
+// without times and the device's name; there are none where there are no cards.
+func onCards(t *testing.T, fault, device string, args []string) (lines []string, stderr string) {
+	t.Helper()
+	cmd := program(t, append(slices.Clone(args), "--device", device)...)
+	cmd.Env = append(cmd.Env, "SUREPIPE_EMULATED_CARDS=2", "SUREPIPE_EMULATED_FAULT="+fault)
+	var errors strings.Builder
+	cmd.Stderr = &errors
+	out, _ := cmd.Output()
+	for line := range strings.Lines(string(out)) {
+		if strings.HasPrefix(line, "{") {
+			lines = append(lines, strings.ReplaceAll(string(withoutTimes([]byte(strings.TrimSpace(line)))), `"`+device+`"`, `"card"`))
+		}
+	}
+	return lines, errors.String()
+}
+
+// A card that breaks costs its own work only: the other computes that again, and the result has the
+// bits of one card, whichever of them breaks and when.
+func TestOneCardsFaultOnACard(t *testing.T) {
+	mc := filepath.Join(t.TempDir(), "mc.npz")
+	if status, _, stderr := command(t, "generate", "--problem", "matrix-completion", "--rows", "18", "--cols", "12", "--out", mc); status != exitDone {
+		t.Fatal(stderr)
+	}
+	small := shardedRun(t)[4]
+	if lines, _ := onCards(t, "", "cuda:1", strings.Fields("run --json --problem svt --lambda 1 --data "+small)); len(lines) == 0 {
+		t.Skip("there are no two emulated cards")
+	}
+	for name, args := range dividedRuns(small, mc) {
+		want, _ := onCards(t, "", "cuda:0", strings.Fields(args))
+		for card, n := range map[int]int{0: 25, 1: 150} {
+			got, stderr := onCards(t, fmt.Sprintf("%d:%d", card, n), "cuda:0,cuda:1", strings.Fields(args))
+			if text := fmt.Sprintf("cuda:%d has failed, and what it had in work is computed again elsewhere", card); !strings.Contains(stderr, text) {
+				t.Errorf("%s: launch %d of card %d: %s", name, n, card, stderr)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: launch %d of card %d: %d lines, want %d\n%.600v\n%.600v", name, n, card, len(got), len(want), got, want)
+			}
+		}
+	}
+	// With no card left the fault is the program's.
+	lines, stderr := onCards(t, "0:25", "cuda:0", strings.Fields("sweep --json --problem svt --lambda 0.5:4:9 --data "+small))
+	if !strings.Contains(stderr, "LaunchFailed") {
+		t.Errorf("one card, which fails: %d lines, %s", len(lines), stderr)
 	}
 }

@@ -57,6 +57,7 @@ var smaller = []struct {
 	{regexp.MustCompile(`--samples \d+`), "--samples 2"},
 	{regexp.MustCompile(`--(rows|cols) \d\d+`), "--$1 30"},
 	{regexp.MustCompile(`--queries \d+`), "--queries 12"},
+	{regexp.MustCompile(`--(d|p) \d{4,}`), "--$1 200"},
 	{regexp.MustCompile(` \| grep .*`), ""},
 }
 
@@ -160,6 +161,9 @@ func documentFiles(t *testing.T, top string) {
 		t.Fatal(err)
 	}
 	if err := dataio.WriteNPY("X.npy", floats("X", x, d, p)); err != nil {
+		t.Fatal(err)
+	}
+	if err := dataio.WriteNPZ("counts.npz", scipyRows(x, d, p)...); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"cohort.bed": "\x6c\x1b\x01" + strings.Repeat("\xb8\x3e", d/8*p), "cohort.bim": strings.Repeat("1 s 0 1 A G\n", p), "cohort.fam": strings.Repeat("f i 0 0 1 2\n", d)} {

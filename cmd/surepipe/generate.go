@@ -73,6 +73,9 @@ type generateFlags struct {
 	// sizes are the flags of sizeNames.
 	sizes [4]int
 	seed  uint64
+	// nonzeros and single are of the LASSO's data.
+	nonzeros int
+	single   bool
 	// from is a file to which noise of standard deviation sigma is added.
 	from  string
 	sigma float64
@@ -89,12 +92,17 @@ evaluation of Stein's unbiased risk estimate with convex regularizers", with the
 true mean mu, sigma2 = 2 and the paper's weights. The weights are computed from
 another, independent draw of y, so that SURE at the y in the file is exactly unbiased.
 ` + generateHelp() + `
+X of regressions may be larger than memory: it is then written row by row as it is drawn, with
+the same values and lambda the same up to rounding. It can be used where it lies (surepipe run
+--storage mapped).
+
 With --from it adds white normal noise of standard deviation --sigma to an image or an
 array instead. A .npz file then holds y, mu and sigma2, a .npy or .csv file y, and so
 does a .tif file, in floating point numbers of 32 bits. A .png file has 16 bits and no
 values outside [0, 1]: what is clipped there is not normal.`,
 		Example: `  surepipe generate --problem lasso --d 500 --out lasso.npz
   surepipe generate --problem matrix-completion --rows 200 --cols 100 --seed 7 --out mc.npz
+  surepipe generate --problem lasso --d 50000 --p 100000 --nonzeros 100 --out large.npz
   surepipe generate --problem ct --rows 128 --d 90 --out ct.npz
   surepipe generate --from photo.png --sigma 0.1 --seed 1 --out noisy.tif`,
 		Args: noArgs,
@@ -106,6 +114,8 @@ values outside [0, 1]: what is clipped there is not normal.`,
 	for i, usage := range []string{"number of observations, length of a sequence, or number of angles", "regressions: number of variables (default 2 d)", "matrix problems: m; ct and mri: pixels a side", "matrix problems: n"} {
 		flags.IntVar(&f.sizes[i], sizeNames[i], 0, usage)
 	}
+	flags.IntVar(&f.nonzeros, "nonzeros", 0, "regressions: number of nonzero coefficients (default d/20)")
+	flags.BoolVar(&f.single, "float32", false, "regressions: write X as float32, to which it is rounded before y is drawn")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of all random draws")
 	flags.StringVar(&f.from, "from", "", "a `file` with an image or an array to add noise to, in place of --problem")
 	flags.Float64Var(&f.sigma, "sigma", 0, "with --from: the standard deviation of the noise; an image's values lie in [0, 1]")
@@ -118,8 +128,8 @@ values outside [0, 1]: what is clipped there is not normal.`,
 
 // check rejects flags that contradict each other, and sizes that are too large. It returns the
 // generator and its sizes.
-// draw is what draws the arrays of the file, once the flags have been checked.
-type draw func() ([]dataio.Array, error)
+// draw is what draws the arrays and writes the file, once the flags have been checked.
+type draw func() error
 
 func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 	known := drawable()
@@ -127,6 +137,9 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 		return nil, usagef("--problem is %q, expected one of %s", f.problem, strings.Join(known, ", "))
 	}
 	takes, drawArrays := f.drawer()
+	if err := f.checkRows(cmd); err != nil {
+		return nil, err
+	}
 	sizes, err := generateSizes(cmd, f.problem, takes, f.sizes[:])
 	if err != nil {
 		return nil, err
@@ -141,10 +154,22 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 	for _, n := range sizes {
 		values *= float64(n)
 	}
+	if rows := f.rows(cmd, sizes); rows != nil {
+		return rows, nil
+	}
 	if 8*values > float64(memory.TotalMemory()) {
 		return nil, usagef("%s: the data take %.3g GB, more than this machine's memory", f.problem, 8*values/1e9)
 	}
-	return func() ([]dataio.Array, error) { return drawArrays(sizes, f.seed) }, nil
+	return func() error {
+		arrays, err := drawArrays(sizes, f.seed)
+		if err != nil {
+			return usagef("%s: %w", f.problem, err)
+		}
+		if err := cmd.Context().Err(); err != nil {
+			return err
+		}
+		return dataio.WriteNPZ(f.out, arrays...)
+	}, nil
 }
 
 // drawer returns the sizes that the problem takes and what draws its arrays.
@@ -170,14 +195,7 @@ func (f *generateFlags) run(cmd *cobra.Command) error {
 	if err := array.UseNative(); err != nil {
 		return usageError{err}
 	}
-	arrays, err := draw()
-	if err != nil {
-		return usagef("%s: %w", f.problem, err)
-	}
-	if err := cmd.Context().Err(); err != nil {
-		return err
-	}
-	if err := dataio.WriteNPZ(f.out, arrays...); err != nil {
+	if err := draw(); err != nil {
 		return err
 	}
 	try := fmt.Sprintf("surepipe run --problem %s --data %s", f.problem, f.out)

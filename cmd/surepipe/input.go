@@ -334,13 +334,14 @@ func (in *inputs) fromData(set *dataio.Set) error {
 
 // fromSparse takes a sparse matrix for X, or for the observed entries of a matrix.
 func (in *inputs) fromSparse(set *dataio.Set) error {
+	if in.layout.Design && in.x == "" {
+		return in.sparseX(set)
+	}
 	m, err := set.Sparse()
 	if err != nil {
 		return err
 	}
 	switch {
-	case in.layout.Design && in.x == "":
-		in.sparse = m
 	case in.layout.Selection:
 		if m.Duplicates > 0 {
 			return fmt.Errorf("%d entries repeat a place: expected each place to be observed once", m.Duplicates)
@@ -359,6 +360,17 @@ func (in *inputs) fromSparse(set *dataio.Set) error {
 	return nil
 }
 
+// sparseX takes X from a sparse matrix, which may stay where it is.
+func (in *inputs) sparseX(set *dataio.Set) (err error) {
+	if in.asksStorage() {
+		if in.mapped, err = in.storedX(set, "X"); in.mapped != nil || err != nil {
+			return err
+		}
+	}
+	in.sparse, err = set.Sparse()
+	return err
+}
+
 // fromFlag reads the array of --X, --y or --mu: the one of that name in an archive, else the file's
 // only one.
 func (in *inputs) fromFlag(name, path string) error {
@@ -374,7 +386,7 @@ func (in *inputs) fromFlag(name, path string) error {
 		if name != "X" {
 			return usagef("--%s: %s holds a sparse matrix, expected a dense array", name, path)
 		}
-		if in.sparse, err = set.Sparse(); err != nil {
+		if err := in.sparseX(set); err != nil {
 			return usagef("--%s: %s: %w", name, path, err)
 		}
 		return nil

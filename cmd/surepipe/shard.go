@@ -29,7 +29,8 @@ type shardHeader struct {
 	// Samples is a hash of the file of all samples, where they come from a file.
 	Samples string `json:"samples_sha256,omitempty"`
 	// Flags and Files are the flags of the command, from which merge goes on where lines alone do not
-	// make the result: those that determine it, and those that say where the data are.
+	// make the result, and which figures carry: those that determine it, and those that say where the
+	// data are.
 	Flags map[string][]string `json:"flags,omitempty"`
 	Files map[string]string   `json:"files,omitempty"`
 	// Fit has hashes of the solution, where the units are its probes.
@@ -198,50 +199,59 @@ func givenFlags(cmd *cobra.Command) (flags map[string][]string, files map[string
 	return flags, files
 }
 
-// setFlags gives a command the flags of a shard, with the files where they are now.
+// setFlags gives a command the flags of a shard, with the files where they are now, which must be
+// there.
 func (h shardHeader) setFlags(cmd *cobra.Command, moved map[string]string) error {
-	set := func(name string, values []string) error {
-		flag := cmd.Flags().Lookup(name)
-		if flag == nil {
-			return fmt.Errorf("its first line has the flag --%s, which surepipe %s does not have", name, cmd.Name())
+	for _, name := range slices.Sorted(maps.Keys(h.Files)) {
+		if _, given := moved[name]; given {
+			continue
 		}
-		if list, many := flag.Value.(pflag.SliceValue); many {
-			flag.Changed = true
-			return list.Replace(values)
-		}
-		if len(values) != 1 {
-			return fmt.Errorf("its first line has %d values of --%s, expected 1", len(values), name)
-		}
-		if err := cmd.Flags().Set(name, values[0]); err != nil {
-			return fmt.Errorf("its first line has --%s %q: %w", name, values[0], err)
-		}
-		return nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(h.Flags)) {
-		if err := set(name, h.Flags[name]); err != nil {
-			return err
+		if _, err := os.Stat(h.Files[name]); err != nil {
+			return fmt.Errorf("the shards had the data from --%s %s, which is not there: give --%s", name, h.Files[name], name)
 		}
 	}
-	files := maps.Clone(h.Files)
-	if files == nil {
-		files = map[string]string{}
-	}
+	files := map[string]string{}
+	maps.Copy(files, h.Files)
 	maps.Copy(files, moved)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if _, given := moved[name]; !given {
-			if _, err := os.Stat(files[name]); err != nil {
-				return fmt.Errorf("the shards had the data from --%s %s, which is not there: give --%s", name, files[name], name)
-			}
-		}
-		if err := set(name, []string{files[name]}); err != nil {
+	return h.takeFlags(cmd, files)
+}
+
+// takeFlags gives a command the flags of a shard, with these files, and the command line that they are.
+func (h shardHeader) takeFlags(cmd *cobra.Command, files map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(h.Flags)) {
+		if err := setFlag(cmd, name, h.Flags[name]); err != nil {
 			return err
 		}
 	}
-	if err := set("device", []string{h.Machine.Device}); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := setFlag(cmd, name, []string{files[name]}); err != nil {
+			return err
+		}
+	}
+	if err := setFlag(cmd, "device", []string{h.Machine.Device}); err != nil {
 		return err
 	}
 	(&cobra.Command{Use: "surepipe"}).AddCommand(cmd)
 	keepCommandLine(cmd)
+	return nil
+}
+
+// setFlag sets a flag to what a shard's first line says.
+func setFlag(cmd *cobra.Command, name string, values []string) error {
+	flag := cmd.Flags().Lookup(name)
+	if flag == nil {
+		return fmt.Errorf("its first line has the flag --%s, which surepipe %s does not have", name, cmd.Name())
+	}
+	if list, many := flag.Value.(pflag.SliceValue); many {
+		flag.Changed = true
+		return list.Replace(values)
+	}
+	if len(values) != 1 {
+		return fmt.Errorf("its first line has %d values of --%s, expected 1", len(values), name)
+	}
+	if err := cmd.Flags().Set(name, values[0]); err != nil {
+		return fmt.Errorf("its first line has --%s %q: %w", name, values[0], err)
+	}
 	return nil
 }
 

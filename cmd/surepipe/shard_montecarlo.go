@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/figure"
 )
 
 // shardedSamples are the samples of a Monte Carlo run, by the first line of its file.
@@ -121,10 +122,27 @@ func (r shardedSamples) merge(f *mergeFlags, cmd *cobra.Command, set *shards) er
 		return err
 	}
 	printWarnings(cmd.ErrOrStderr(), s.Warnings)
-	if err := f.figures.draw(s, title.problem, title.d); err != nil {
+	notes, err := r.provenance(set.of)
+	if err != nil {
+		return usagef("%s: %w", set.files[set.of.Shard.Index].path, err)
+	}
+	if err := f.figures.draw(s, title.problem, title.d, notes...); err != nil {
 		return err
 	}
 	return s.converged()
+}
+
+// provenance are the notes of figures: the command that the shards were, without --shard. Files that
+// were written before first lines had the command have none.
+func (r shardedSamples) provenance(h shardHeader) ([]figure.Note, error) {
+	if h.Flags == nil {
+		return nil, nil
+	}
+	run := newMonteCarlo()
+	if err := h.takeFlags(run, h.Files); err != nil {
+		return nil, err
+	}
+	return provenance(run, r.Data), nil
 }
 
 // runShard computes one shard of the run, to its own file.
@@ -140,6 +158,7 @@ func (o *monteCarloFlags) runShard(cmd *cobra.Command, m *monteCarlo, whole logH
 	p := partOf(s, sampleUnit, m.part.end)
 	p.From, p.Samples = m.first, m.count
 	h := shardHeader{Shard: p, Machine: thisMachine(m.job.device()), Whole: text, run: shardedSamples{whole}}
+	h.Flags, h.Files = givenFlags(cmd)
 	if o.y != "" {
 		if h.Samples, err = fileHash(o.y); err != nil {
 			return err

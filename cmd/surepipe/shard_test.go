@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -74,8 +75,8 @@ func TestMergedShardsAreOneMachinesRun(t *testing.T) {
 		if got := withoutTimes([]byte(strings.TrimSpace(stdout))); !bytes.Equal(got, want) {
 			t.Errorf("%d shards: summary %s, expected %s", n, got, want)
 		}
-		if _, err := os.Stat(plot); err != nil {
-			t.Error(err)
+		if figure, err := os.ReadFile(plot); err != nil || !carries(t, string(figure), run) {
+			t.Errorf("%d shards: the figure has no command of its own, or another one (%v)", n, err)
 		}
 		// The merged file is one machine's: a longer run continues it.
 		longer := slices.Clone(run)
@@ -84,6 +85,23 @@ func TestMergedShardsAreOneMachinesRun(t *testing.T) {
 			t.Errorf("%d shards: --resume: status %d, %s", n, status, stderr)
 		}
 	}
+}
+
+// carries reports whether a figure has the version, the hash of the data, and a command with all words
+// of a run.
+func carries(t *testing.T, figure string, run []string) bool {
+	t.Helper()
+	line := regexp.MustCompile(`Command\x00{5}([ -~]+)`).FindStringSubmatch(figure)
+	if line == nil || !strings.Contains(figure, "sha256:") || !strings.Contains(figure, "surepipe "+version()) {
+		return false
+	}
+	for i, word := range run {
+		if i > 0 && !strings.Contains(line[1], word) && run[i-1] != "--parallel" && word != "--parallel" {
+			t.Logf("no %s in %s", word, line[1])
+			return false
+		}
+	}
+	return !strings.Contains(line[1], "shard")
 }
 
 // Files that are torn anywhere, or not there, are listed as an array; after the same commands again
@@ -141,6 +159,29 @@ func TestShardsThatDidNotConvergeAreDone(t *testing.T) {
 	whole, _, _ := command(t, run...)
 	if status != whole {
 		t.Errorf("merge: status %d, one machine: %d, %s", status, whole, stderr)
+	}
+}
+
+// A sweep's file has one writer too.
+func TestASweepsFileIsLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sweep.jsonl")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := lock(file); err != nil {
+		t.Fatal(err)
+	}
+	data := save(t, floats("y", []float64{3, 1, 4, 1, 5, 9}, 2, 3), floats("sigma2", []float64{1}))
+	for _, more := range [][]string{nil, {"--resume"}} {
+		status, _, stderr := command(t, append([]string{"sweep", "--problem", "svt", "--data", data, "--lambda", "1:2:2", "--jsonl", path}, more...)...)
+		if status != exitUsage || !strings.Contains(stderr, "another process writes to this file") {
+			t.Errorf("%v: status %d, %s", more, status, stderr)
+		}
+	}
+	if text, err := os.ReadFile(path); err != nil || len(text) > 0 {
+		t.Errorf("the file has been changed: %q, %v", text, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ const (
 
 var storages = []string{storageAuto, storageMemory, storageMapped, storageSingle}
 
-const storageFlag = "where the matrix X of a regression is: memory, as float64; mapped, on the disk, of which the columns that matter are held in memory (a .npy file, or a member of a .npz file that is not compressed, of float64 or float32; a PLINK .bed file always is); float32, in half the memory, see surepipe run --help; auto: mapped if X takes more than half of the machine's memory, and can be mapped"
+const storageFlag = "where the matrix X of a regression is: memory, as float64; mapped, on the disk, of which the columns that matter are held in memory (a .npy file, or a member of a .npz file that is not compressed, of float64 or float32; a sparse matrix of scipy's save_npz with compressed=False; a PLINK .bed file always is); float32, in half the memory, see surepipe run --help; auto: mapped if X takes more than half of the machine's memory, and can be mapped"
 
 // storageHelp says what --storage does.
 const storageHelp = `A matrix X that is larger than memory is read where it lies, with --storage mapped, by the
@@ -37,6 +38,11 @@ in Fortran order column by column. Means, standard deviations, products with y a
 the data come from a first pass. Other solvers work too, by a pass for every product with X; a
 loss other than the squared one takes some passes for each of its Newton steps, and --verify
 hundreds of passes.
+
+A sparse X, as scipy.sparse.save_npz writes it with compressed=False, in the formats csr and csc,
+is read in the same way, and the columns that matter are held in memory as a sparse matrix. The
+places of the rows or columns in the file (indptr) are in memory, 8 bytes each. Indices increase
+in each row or column (scipy's sum_duplicates).
 
 X of a .bed file (PLINK 1, with its .bim and .fam beside it) are the numbers of copies of the
 first allele; missing genotypes are the mean of the column. --standardize and --intercept need no
@@ -57,27 +63,43 @@ func (f *estimatorFlags) maps(set *dataio.Set, array string) bool {
 	case storageMemory:
 		return false
 	}
+	bytes := 8.0
+	if set.IsSparse() {
+		array, bytes = "data", sparseBytes
+		if !set.Has(array) { // it is in memory already
+			return false
+		}
+	}
 	r, err := set.Open(array)
 	if err != nil {
 		return false
 	}
 	defer r.Close()
-	bytes := 8.0
 	for _, n := range r.Shape() {
 		bytes *= float64(n)
 	}
 	return bytes > float64(stored.Memory())/2 && stored.Memory() > 0
 }
 
+// sparseBytes is about what an entry of a sparse matrix takes in memory.
+const sparseBytes = 64
+
 // storedX opens an array as a matrix that stays where it is; nil where it is to be read into memory.
 func (f *estimatorFlags) storedX(set *dataio.Set, array string) (*stored.Matrix, error) {
 	if !f.maps(set, array) {
 		return nil, nil
 	}
+	if f.storage == storageSingle && set.IsSparse() {
+		return nil, errors.New("holds a sparse matrix, expected a dense one with --storage float32")
+	}
 	if f.storage == storageSingle {
 		return set.Single(array)
 	}
-	m, err := set.Map(array)
+	open := func() (*stored.Matrix, error) { return set.Map(array) }
+	if set.IsSparse() {
+		open = set.MapSparse
+	}
+	m, err := open()
 	if err != nil && f.storage == storageAuto {
 		return nil, nil // it is read, as far as memory goes
 	}

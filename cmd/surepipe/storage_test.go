@@ -83,6 +83,96 @@ func TestStorageDoesNotChangeTheRisk(t *testing.T) {
 	}
 }
 
+// scipyRows are the arrays of a matrix without its zeros, as scipy writes it, of format csr.
+func scipyRows(x []float64, d, p int) []dataio.Array {
+	indptr, indices, data := []int64{0}, []int64{}, []float64{}
+	for u, v := range x {
+		if v != 0 {
+			indices, data = append(indices, int64(u%p)), append(data, v)
+		}
+		if u%p == p-1 {
+			indptr = append(indptr, int64(len(data)))
+		}
+	}
+	ints := func(name string, v []int64) dataio.Array {
+		return dataio.Array{Name: name, Shape: []int{len(v)}, Ints: v}
+	}
+	return []dataio.Array{
+		ints("indices", indices), ints("indptr", indptr), {Name: "format", Texts: []string{"csr"}},
+		ints("shape", []int64{int64(d), int64(p)}), floats("data", data, len(data)),
+	}
+}
+
+// sparseFiles writes a sparse X as scipy does, and y.
+func sparseFiles(t *testing.T, format string, d, p int) (x, y string) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(3, 9))
+	dense, obs := make([]float64, d*p), make([]float64, d)
+	for i := range d {
+		for j := range p {
+			if rng.IntN(12) == 0 {
+				dense[i*p+j] = rng.NormFloat64() + 1
+			}
+			if j%(p/6) == 0 {
+				obs[i] += 3 * dense[i*p+j]
+			}
+		}
+		obs[i] += rng.NormFloat64()
+	}
+	arrays := scipyRows(dense, d, p)
+	if format == "csc" {
+		turned := make([]float64, d*p)
+		for u, v := range dense {
+			turned[u%p*d+u/p] = v
+		}
+		arrays = scipyRows(turned, p, d)
+		arrays[2].Texts, arrays[3].Ints = []string{"csc"}, []int64{int64(d), int64(p)}
+	}
+	dir := t.TempDir()
+	x, y = filepath.Join(dir, "X.npz"), filepath.Join(dir, "y.npy")
+	if err := dataio.WriteNPZ(x, arrays...); err != nil {
+		t.Fatal(err)
+	}
+	if err := dataio.WriteNPY(y, floats("y", obs, d)); err != nil {
+		t.Fatal(err)
+	}
+	return x, y
+}
+
+// A sparse matrix that stays where it lies gives what one in memory gives, to 1e-9.
+func TestSparseStorageDoesNotChangeTheRisk(t *testing.T) {
+	for _, format := range []string{"csr", "csc"} {
+		x, y := sparseFiles(t, format, 60, 400)
+		spec := text(t, "l.yaml", "name: mine\noperator: {csr: X}\nregularizer: {elastic-net: {weight: lambda, weight2: 2}}\ndata: "+x+"\n")
+		for _, c := range [][]string{
+			{"--problem", "lasso", "--lambda", "0.1max", "--X", x},
+			{"--problem", "lasso", "--lambda", "0.1max", "--intercept", "--X", x},
+			{"--problem", "lasso", "--lambda", "0.1max", "--standardize", "--data", x},
+			{"--problem", "elastic-net", "--lambda", "0.2max", "--lambda2", "3", "--intercept", "--standardize", "--X", x},
+			{"--problem", "lasso", "--lambda", "0.1max", "--X", x, "--memory", "64KB"},
+			{"--problem", "ridge", "--lambda", "30", "--trace", "exact", "--X", x},
+			{"--spec", spec, "--lambda", "0.1max", "--intercept"},
+		} {
+			args := append([]string{"run", "--seed", "1", "--sigma2", "1", "--y", y}, c...)
+			memory := object(t, append(args, "--storage", "memory")...)
+			got := object(t, append(args, "--storage", "mapped")...)
+			storage, _ := got["storage"].(map[string]any)
+			if bytes, _ := storage["bytes"].(float64); memory["storage"] != nil || !(bytes > 0) {
+				t.Errorf("%v: storage %v, in memory %v", c, storage, memory["storage"])
+			}
+			for _, key := range []string{"sure", "divergence", "residual", "lambda"} {
+				if is, was := got[key].(float64), memory[key].(float64); math.Abs(is-was) > 1e-9*math.Max(1, math.Abs(was)) {
+					t.Errorf("%s %v: %s is %.15g, in memory %.15g", format, c, key, is, was)
+				}
+			}
+		}
+		status, _, stderr := command(t, "run", "--problem", "lasso", "--lambda", "0.1max", "--sigma2", "1", "--X", x, "--y", y, "--storage", "float32")
+		if status != exitUsage || !strings.Contains(stderr, "holds a sparse matrix, expected a dense one with --storage float32") {
+			t.Errorf("status %d, %s", status, stderr)
+		}
+	}
+}
+
 // A sweep takes far fewer passes than it has weights, and its bits do not depend on --parallel.
 func TestStoredSweepTakesFewPasses(t *testing.T) {
 	npz, _, _ := regressionFiles(t, 30, 300)
@@ -108,6 +198,58 @@ func TestStoredSweepTakesFewPasses(t *testing.T) {
 	storage := got[len(got)-1]["storage"].(map[string]any)
 	if passes := storage["passes"].(float64); passes > 20 {
 		t.Errorf("%g passes for 40 weights", passes)
+	}
+}
+
+// The refinement of the minimizer takes a few passes for all its points, and goes on with the same
+// bits after some of them.
+func TestStoredRefinementSharesPasses(t *testing.T) {
+	npz, _, _ := regressionFiles(t, 30, 300)
+	jsonl := filepath.Join(t.TempDir(), "s.jsonl")
+	run := func(args ...string) (lines []map[string]any) {
+		_, stdout, stderr := command(t, append([]string{"sweep", "--problem", "lasso", "--data", npz, "--lambda", "0.002max:1max:10", "--intercept", "--json"}, args...)...)
+		for line := range strings.SplitSeq(strings.TrimSpace(stdout), "\n") {
+			var o map[string]any
+			if err := json.Unmarshal([]byte(line), &o); err != nil {
+				t.Fatalf("%v: %s", err, stderr)
+			}
+			lines = append(lines, o)
+		}
+		return lines
+	}
+	passes := func(lines []map[string]any) float64 {
+		return lines[len(lines)-1]["storage"].(map[string]any)["passes"].(float64)
+	}
+	memory, grid, all := run(), run("--storage", "mapped", "--refine", "0"), run("--storage", "mapped", "--jsonl", jsonl)
+	if len(all) != len(memory) || len(all) < len(grid)+4 {
+		t.Fatalf("%d lines, in memory %d, without refinement %d", len(all), len(memory), len(grid))
+	}
+	for i, line := range all[1 : len(all)-1] {
+		near(t, "sure", line["sure"].(float64), memory[i+1]["sure"].(float64))
+		near(t, "lambda", line["lambda"].(float64), memory[i+1]["lambda"].(float64))
+		if line["solver"].(map[string]any)["converged"] != true {
+			t.Errorf("point %d: %v", i, line["solver"])
+		}
+	}
+	if more := passes(all) - passes(grid); more > 6 {
+		t.Errorf("%g passes for %d points of the refinement", more, len(all)-len(grid))
+	}
+	whole := linesOf(t, jsonl)
+	for _, keep := range []int{len(whole) - 3, len(grid) - 1, 5} {
+		text, err := os.ReadFile(jsonl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := strings.Join(strings.SplitAfter(string(text), "\n")[:keep], "")
+		if err := os.WriteFile(jsonl, []byte(kept), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run("--storage", "mapped", "--jsonl", jsonl, "--resume")
+		for i, line := range linesOf(t, jsonl)[:len(whole)-1] {
+			if line != whole[i] {
+				t.Errorf("%d lines kept: line %d differs\n%s\n%s", keep, i, line, whole[i])
+			}
+		}
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -156,8 +156,22 @@ func (l sweepLog) write(v any) error {
 // openSweepLog opens the --jsonl file, and returns the points that it holds; further lines are
 // appended. A file that is not empty is refused unless resume is set.
 func openSweepLog(path string, resume bool, header sweepHeader) (_ *sweepLog, known []sweepLine, err error) {
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, nil, usagef("--jsonl: %w", err)
+	}
+	log := &sweepLog{file}
+	defer func() {
+		if err != nil {
+			file.Close()
+		}
+	}()
+	// It is read when nobody else writes to it any more.
+	if err := lock(file); err != nil {
+		return nil, nil, usagef("--jsonl is %q: %w", path, err)
+	}
+	text, err := io.ReadAll(file)
+	if err != nil {
 		return nil, nil, usagef("--jsonl: %w", err)
 	}
 	if len(text) > 0 && !resume {
@@ -170,16 +184,6 @@ func openSweepLog(path string, resume bool, header sweepHeader) (_ *sweepLog, kn
 	if err != nil {
 		return nil, nil, usagef("--resume: %s: %w", path, err)
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
-		return nil, nil, err
-	}
-	log := &sweepLog{file}
-	defer func() {
-		if err != nil {
-			file.Close()
-		}
-	}()
 	if err := file.Truncate(good); err != nil {
 		return nil, nil, err
 	}

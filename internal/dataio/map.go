@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"surepipe/internal/stored"
 )
@@ -14,17 +16,9 @@ import (
 // be compressed, and its checksum is not compared. The caller closes the matrix, which outlives the
 // set.
 func (s *Set) Map(name string) (*stored.Matrix, error) {
-	e, ok := s.entries[name]
-	if !ok {
-		return nil, s.Missing(name, "", nil)
-	}
-	f, isFile := s.file.(*os.File)
-	if e.offset == nil || !isFile {
-		return nil, fmt.Errorf("array %q is in a .%s file, expected .npy or .npz: others are read whole", name, s.format)
-	}
-	begin, err := e.offset()
+	f, begin, err := s.lies(name)
 	if err != nil {
-		return nil, fmt.Errorf("array %q %w", name, err)
+		return nil, err
 	}
 	r, err := s.openMatrix(name)
 	if err != nil {
@@ -39,6 +33,86 @@ func (s *Set) Map(name string) (*stored.Matrix, error) {
 		return nil, fmt.Errorf("array %q: %w", name, err)
 	}
 	return m, nil
+}
+
+// lies is the file in which an array lies as it is, and the byte at which its header begins.
+func (s *Set) lies(name string) (f *os.File, begin int64, err error) {
+	e, ok := s.entries[name]
+	if !ok {
+		return nil, 0, s.Missing(name, "", nil)
+	}
+	f, isFile := s.file.(*os.File)
+	if e.offset == nil || !isFile {
+		return nil, 0, fmt.Errorf("array %q is in a .%s file, expected .npy or .npz: others are read whole", name, s.format)
+	}
+	if begin, err = e.offset(); err != nil {
+		return nil, 0, fmt.Errorf("array %q %w", name, err)
+	}
+	return f, begin, nil
+}
+
+// MapSparse returns the sparse matrix of an archive where it lies, as [Set.Map] does a dense one. It is
+// compressed by rows or columns (csr or csc), with indices of 32 or 64 bits that increase in every row or
+// column, and values of float64 or float32; its arrays are not compressed as files are
+// (scipy.sparse.save_npz with compressed=False). The pointers to the rows or columns are read.
+func (s *Set) MapSparse() (*stored.Matrix, error) {
+	if s.sparse != nil || !s.IsSparse() {
+		return nil, fmt.Errorf("is in a .%s file, expected .npz as scipy.sparse.save_npz writes it: others are read whole", s.format)
+	}
+	format, rows, cols, err := s.sparseShape()
+	if err != nil {
+		return nil, err
+	}
+	if format == "coo" {
+		return nil, errors.New("is a sparse matrix of format coo, expected csr or csc: others are read whole")
+	}
+	c := stored.Compressed{Rows: rows, Cols: cols, ByColumns: format == "csc"}
+	f, values, err := s.number("data", "f4", "f8")
+	if err != nil {
+		return nil, err
+	}
+	_, indices, err := s.number("indices", "i4", "i8")
+	if err != nil {
+		return nil, err
+	}
+	if indices.len != values.len {
+		return nil, fmt.Errorf("array %q has %d entries, \"data\" has %d", "indices", indices.len, values.len)
+	}
+	major := rows
+	if c.ByColumns {
+		major = cols
+	}
+	if c.Indptr, err = s.pointers(major, values.len); err != nil {
+		return nil, err
+	}
+	c.Indices, c.Long, c.Values, c.Single = indices.begin, indices.size == 8, values.begin, values.size == 4
+	return stored.MapCompressed(f, c)
+}
+
+// numbers are the numbers of an array with one axis, where they lie.
+type numbers struct {
+	begin     int64
+	len, size int
+}
+
+// number finds an array of one of the types, in the byte order of the machine.
+func (s *Set) number(name string, types ...string) (*os.File, numbers, error) {
+	f, begin, err := s.lies(name)
+	if err != nil {
+		return nil, numbers{}, err
+	}
+	r, err := s.Open(name)
+	if err != nil {
+		return nil, numbers{}, err
+	}
+	defer r.Close()
+	if r.complex || len(r.shape) != 1 {
+		return nil, numbers{}, r.ShapeError("one axis")
+	}
+	if kind := fmt.Sprintf("%c%d", r.dtype.kind, r.dtype.size); !slices.Contains(types, kind) || r.dtype.text[0] == '>' {
+		return nil, numbers{}, fmt.Errorf("array %q has dtype %s, expected <%s: others are read whole", name, r.dtype, strings.Join(types, " or <"))
+	}
+	return f, numbers{begin + r.header, r.len, r.dtype.size}, nil
 }
 
 // Single reads a matrix as float32s, to which its values are rounded.

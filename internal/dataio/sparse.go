@@ -103,24 +103,10 @@ func (s *Set) Sparse() (*Sparse, error) {
 	if !s.IsSparse() {
 		return nil, errors.New("is not a sparse matrix, expected a coordinate .mtx file or .npz as scipy.sparse.save_npz writes it")
 	}
-	format, err := s.text("format")
+	format, rows, cols, err := s.sparseShape()
 	if err != nil {
 		return nil, err
 	}
-	if format != "csr" && format != "csc" && format != "coo" {
-		return nil, fmt.Errorf("is a sparse matrix of format %.20q, expected csr, csc or coo; convert it with its tocsr method", format)
-	}
-	size, err := s.indices("shape")
-	if err != nil {
-		return nil, err
-	}
-	if len(size) != 2 {
-		return nil, fmt.Errorf("array \"shape\" has shape (%d,), expected (2,)", len(size))
-	}
-	if err := checkSize(size[0], size[1]); err != nil {
-		return nil, fmt.Errorf("the sparse matrix %w", err)
-	}
-	rows, cols := int(size[0]), int(size[1])
 	// A matrix of any size without entries cannot be read, because its arrays are empty.
 	data, err := s.Floats("data")
 	if err != nil {
@@ -133,6 +119,28 @@ func (s *Set) Sparse() (*Sparse, error) {
 		return nil, fmt.Errorf("array \"data\" has shape %s, expected (entries,)", ShapeString(data.Shape))
 	}
 	return s.triplets(format, rows, cols, data.Data)
+}
+
+// sparseShape reads the format and the size of the sparse matrix in an archive.
+func (s *Set) sparseShape() (format string, rows, cols int, err error) {
+	format, err = s.text("format")
+	if err != nil {
+		return "", 0, 0, err
+	}
+	if format != "csr" && format != "csc" && format != "coo" {
+		return "", 0, 0, fmt.Errorf("is a sparse matrix of format %.20q, expected csr, csc or coo; convert it with its tocsr method", format)
+	}
+	size, err := s.indices("shape")
+	if err != nil {
+		return "", 0, 0, err
+	}
+	if len(size) != 2 {
+		return "", 0, 0, fmt.Errorf("array \"shape\" has shape (%d,), expected (2,)", len(size))
+	}
+	if err := checkSize(size[0], size[1]); err != nil {
+		return "", 0, 0, fmt.Errorf("the sparse matrix %w", err)
+	}
+	return format, int(size[0]), int(size[1]), nil
 }
 
 // triplets reads the places of a sparse matrix's entries, whose values are given.
@@ -185,8 +193,8 @@ func (s *Set) triplets(format string, rows, cols int, values []float64) (*Sparse
 	return newSparse(rows, cols, expanded, indices, values)
 }
 
-// expand turns the pointers of a compressed axis into the index of each entry on it.
-func (s *Set) expand(major, entries int) ([]int, error) {
+// pointers reads the pointers to the lines of a compressed axis.
+func (s *Set) pointers(major, entries int) ([]int64, error) {
 	ptr, err := s.indices("indptr")
 	if err != nil {
 		return nil, err
@@ -201,6 +209,15 @@ func (s *Set) expand(major, entries int) ([]int, error) {
 		if ptr[i+1] < ptr[i] || ptr[i+1] > int64(entries) {
 			return nil, fmt.Errorf("array \"indptr\" holds %d at [%d], expected %d to %d", ptr[i+1], i+1, ptr[i], entries)
 		}
+	}
+	return ptr, nil
+}
+
+// expand turns the pointers of a compressed axis into the index of each entry on it.
+func (s *Set) expand(major, entries int) ([]int, error) {
+	ptr, err := s.pointers(major, entries)
+	if err != nil {
+		return nil, err
 	}
 	expanded := make([]int, ptr[major])
 	for i := range major {

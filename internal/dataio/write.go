@@ -14,9 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
-
-	"github.com/sbinet/npyio/npy"
 )
 
 // WriteNPZ writes the arrays as numpy.savez does. The same arrays give the same bytes. Like all
@@ -78,6 +75,14 @@ func WriteNPYOfDepth(path string, a Array, bits int) (clamped int, err error) {
 // EncodeNPZ is WriteNPZ to a stream.
 func EncodeNPZ(w io.Writer, arrays ...Array) error {
 	z := zip.NewWriter(w)
+	if err := encodeMembers(z, arrays); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+// encodeMembers adds arrays to an archive.
+func encodeMembers(z *zip.Writer, arrays []Array) error {
 	for _, a := range arrays {
 		// Stored without compression, as numpy does: noisy data hardly compress.
 		entry, err := z.CreateHeader(&zip.FileHeader{Name: a.Name + ".npy", Method: zip.Store})
@@ -88,7 +93,7 @@ func EncodeNPZ(w io.Writer, arrays ...Array) error {
 			return err
 		}
 	}
-	return z.Close()
+	return nil
 }
 
 // EncodeNPY writes an array as a .npy file of version 1.0, of type float64, complex128, int64 or
@@ -124,13 +129,7 @@ func encodeNPY(w io.Writer, a Array, size int) error {
 	if a.Complex {
 		descr, shape = "<c16", shape[:len(shape)-1]
 	}
-	// The values begin at a multiple of 64 bytes; magic, version and length are 10.
-	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, ShapeString(shape))
-	text += strings.Repeat(" ", 63-(10+len(text))%64) + "\n"
-	buf := append([]byte(nil), npy.Magic[:]...)
-	buf = append(buf, 1, 0)
-	buf = binary.LittleEndian.AppendUint16(buf, uint16(len(text)))
-	buf = append(buf, text...)
+	buf := npyHeader(descr, ShapeString(shape))
 	for i := range n {
 		buf = appendValue(buf, i)
 		if len(buf) >= 64<<10 {

@@ -53,7 +53,7 @@ func newBED(f *os.File, persons, variants int) (*Matrix, error) {
 	if magic != bedMagic {
 		return nil, errors.New("has its genotypes in the order of persons, expected that of variants (plink --make-bed writes it)")
 	}
-	m := &Matrix{Rows: persons, Cols: variants, LineBytes: int64(persons+3) / 4, note: "genotypes"}
+	m := &Matrix{Rows: persons, Cols: variants, spans: equal(3, int64(persons+3)/4), note: "genotypes"}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, bare(err)
@@ -62,7 +62,7 @@ func newBED(f *os.File, persons, variants int) (*Matrix, error) {
 		return nil, fmt.Errorf("has %d bytes, expected %d for the %d persons of its .fam and the %d variants of its .bim", info.Size(), need, persons, variants)
 	}
 	m.format = &genotypes{m: m}
-	return m, m.open(f, 3)
+	return m, m.open(f)
 }
 
 // countLines counts the lines of a text, each of at least so many words.
@@ -129,7 +129,7 @@ func (g *genotypes) products(dst []float64, lines []byte, first int, z []float64
 	if len(dst) == 0 {
 		return true
 	}
-	stride := int(g.m.LineBytes)
+	stride := len(lines) / len(dst)
 	absent := make([]float64, len(dst)) // the sums of z at missing genotypes
 	values, gaps := make([][256]float64, group/4), make([][256]float64, group/4)
 	for lo := 0; lo < len(z); lo += group {

@@ -18,18 +18,32 @@ type Matrix struct {
 	Rows, Cols int
 	// ByRows says that the lines are the rows of X; else they are its columns.
 	ByRows bool
-	// LineBytes is the size of a line in the file.
-	LineBytes int64
 	// Statistics are those of the columns; the zero value before the scan.
 	Statistics
 
 	ctx     context.Context // of the scan
 	file    *os.File        // nil where the values are in memory
 	mapping mapping
-	begin   int64  // of the first line, in the mapping
 	bytes   []byte // the mapping
+	end     int64  // of the mapping, in the file
+	spans   []span // where lines lie
 	format  lineFormat
-	note    string // of the format, part of the hash
+	sparse  *compressed // nil where lines have all values
+	note    string      // of the format, part of the hash
+}
+
+// span is an array of the file in which a part of every line lies: from at(i) to at(i+1), counted from
+// begin in the mapping.
+type span struct {
+	begin int64
+	at    func(line int) int64
+}
+
+func (s span) of(from, to int) (int64, int64) { return s.begin + s.at(from), s.begin + s.at(to) }
+
+// equal is a span of lines of equal size.
+func equal(begin, size int64) []span {
+	return []span{{begin, func(line int) int64 { return int64(line) * size }}}
 }
 
 // lineFormat decodes lines.
@@ -68,23 +82,26 @@ func Map(f *os.File, begin int64, format Format) (*Matrix, error) {
 	if format.Single {
 		size, m.note = 4, "float32"
 	}
-	m.LineBytes = int64(size) * int64(m.length())
+	m.spans = equal(begin, int64(size)*int64(m.length()))
 	m.format = float64s{}
 	if format.Single {
 		m.format = float32s{}
 	}
-	return m, m.open(f, begin)
+	return m, m.open(f)
 }
 
 // InMemory is a matrix in memory whose values are float32s, row-major.
 func InMemory(rows, cols int, values []float32) *Matrix {
-	m := &Matrix{Rows: rows, Cols: cols, ByRows: true, LineBytes: 4 * int64(cols), note: "float32", format: float32s{}}
+	m := &Matrix{Rows: rows, Cols: cols, ByRows: true, spans: equal(0, 4*int64(cols)), note: "float32", format: float32s{}}
 	m.bytes = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))
 	return m
 }
 
 // Single says that values have the precision of float32.
 func (m *Matrix) Single() bool {
+	if m.sparse != nil {
+		return m.sparse.single
+	}
 	_, ok := m.format.(float32s)
 	return ok
 }
@@ -95,8 +112,8 @@ func (m *Matrix) Context() context.Context { return m.ctx }
 // errFormat is the error for a machine whose numbers are not those of the file.
 var errFormat = errors.New("is mapped on little-endian machines only")
 
-// open maps the file from a byte on.
-func (m *Matrix) open(f *os.File, begin int64) error {
+// open maps the spans, whose beginnings are counted in the file until then.
+func (m *Matrix) open(f *os.File) error {
 	one := uint16(1)
 	if *(*byte)(unsafe.Pointer(&one)) != 1 {
 		return errFormat
@@ -105,21 +122,28 @@ func (m *Matrix) open(f *os.File, begin int64) error {
 	if err != nil {
 		return bare(err)
 	}
-	need := begin + m.LineBytes*int64(m.Lines())
-	if info.Size() < need {
-		return fmt.Errorf("is truncated: the file has %d bytes, expected %d", info.Size(), need)
+	at := int64(math.MaxInt64)
+	for _, s := range m.spans {
+		from, to := s.of(0, m.Lines())
+		at, m.end = min(at, from), max(m.end, to)
+	}
+	if info.Size() < m.end {
+		return fmt.Errorf("is truncated: the file has %d bytes, expected %d", info.Size(), m.end)
 	}
 	// The mapping has a file of its own, which tells whether it has been cut off meanwhile.
 	if m.file, err = os.Open(f.Name()); err != nil {
 		return bare(err)
 	}
 	page := int64(os.Getpagesize())
-	at := begin / page * page
-	if m.mapping, err = mapFile(m.file, at, need-at); err != nil {
+	at = at / page * page
+	if m.mapping, err = mapFile(m.file, at, m.end-at); err != nil {
 		m.file.Close()
 		return fmt.Errorf("cannot be mapped into memory: %w", err)
 	}
-	m.begin, m.bytes = begin-at, m.mapping.bytes()
+	for i := range m.spans {
+		m.spans[i].begin -= at
+	}
+	m.bytes = m.mapping.bytes()
 	return nil
 }
 
@@ -164,7 +188,16 @@ func (m *Matrix) length() int {
 }
 
 // Bytes is the size of X in the file.
-func (m *Matrix) Bytes() int64 { return m.LineBytes * int64(m.Lines()) }
+func (m *Matrix) Bytes() int64 { return m.Size(0, m.Lines()) }
+
+// Size is that of lines from to to-1 in the file, in bytes.
+func (m *Matrix) Size(from, to int) int64 {
+	size := int64(0)
+	for _, s := range m.spans {
+		size += s.at(to) - s.at(from)
+	}
+	return size
+}
 
 // Check reports a file that has become shorter since it was opened: reading the mapping beyond its
 // end would end the process.
@@ -176,35 +209,42 @@ func (m *Matrix) Check() error {
 	if err != nil {
 		return bare(err)
 	}
-	if need := m.Bytes(); info.Size() < need {
-		return fmt.Errorf("%s has become shorter while it is in use: %d bytes are left of at least %d", m.file.Name(), info.Size(), need)
+	if info.Size() < m.end {
+		return fmt.Errorf("%s has become shorter while it is in use: %d bytes are left of at least %d", m.file.Name(), info.Size(), m.end)
 	}
 	return nil
 }
 
-// line is the bytes of lines from to to-1.
+// raw is the bytes of lines from to to-1 in the first span.
 func (m *Matrix) raw(from, to int) []byte {
-	return m.bytes[m.begin+int64(from)*m.LineBytes : m.begin+int64(to)*m.LineBytes]
+	begin, end := m.spans[0].of(from, to)
+	return m.bytes[begin:end]
 }
 
 // Fetch asks the system to read lines ahead of their use, and Drop gives the pages of lines back.
 func (m *Matrix) Fetch(from, to int) {
-	if to = min(to, m.Lines()); from < to && m.file != nil {
-		m.mapping.fetch(m.begin+int64(from)*m.LineBytes, m.begin+int64(to)*m.LineBytes)
+	if to = min(to, m.Lines()); from >= to || m.file == nil {
+		return
+	}
+	for _, s := range m.spans {
+		m.mapping.fetch(s.of(from, to))
 	}
 }
 
 // Drop is Fetch's counterpart. Values of these lines remain valid: they are read again. A matrix of a
 // single block stays in memory, of which it takes no more than any other does.
 func (m *Matrix) Drop(from, to int) {
-	if m.file == nil || m.Lines() <= m.Block() {
+	if m.file == nil || m.BlockEnd(0) == m.Lines() {
 		return
 	}
-	m.mapping.drop(m.begin+int64(from)*m.LineBytes, m.begin+int64(to)*m.LineBytes)
+	for _, s := range m.spans {
+		m.mapping.drop(s.of(from, to))
+	}
 }
 
 // Read returns the values of lines from to to-1, one after the other: a view of the mapping, or dst,
-// which has room for them. It does not modify the mapping, and nor must the caller.
+// which has room for them. It does not modify the mapping, and nor must the caller. The lines of a
+// compressed matrix are read by [Matrix.Entries] instead.
 func (m *Matrix) Read(dst []float64, from, to int) []float64 {
 	n := m.length()
 	if view := m.view(from, to); view != nil {
@@ -229,7 +269,7 @@ func (m *Matrix) view(from, to int) []float64 {
 }
 
 // Views says that [Matrix.Read] returns views of the mapping.
-func (m *Matrix) Views() bool { return m.Lines() > 0 && m.view(0, 1) != nil }
+func (m *Matrix) Views() bool { return m.Lines() > 0 && m.sparse == nil && m.view(0, 1) != nil }
 
 // impute sets missing values of a column, which are NaN, to its mean.
 func (m *Matrix) impute(line []float64, j int) {
@@ -246,15 +286,14 @@ func (m *Matrix) impute(line []float64, j int) {
 // Products sets dst_i to the inner product of line from+i with z, without decoding the lines; it
 // returns false, and does nothing, where that is not faster.
 func (m *Matrix) Products(dst []float64, from int, z []float64) bool {
-	lines := m.raw(from, from+len(dst))
-	if len(dst) == 0 || !m.format.products(dst[:0], nil, from, z) {
+	if len(dst) == 0 || m.sparse != nil || !m.format.products(dst[:0], nil, from, z) {
 		return false
 	}
 	// Few chunks: each makes its own tables. Which one a line is in does not change its sum.
 	chunk := max((len(dst)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0), 256)
 	m.each((len(dst)+chunk-1)/chunk, func(i int) {
 		lo, hi := i*chunk, min((i+1)*chunk, len(dst))
-		m.format.products(dst[lo:hi], lines[int64(lo)*m.LineBytes:int64(hi)*m.LineBytes], from+lo, z)
+		m.format.products(dst[lo:hi], m.raw(from+lo, from+hi), from+lo, z)
 	})
 	return true
 }

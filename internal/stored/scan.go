@@ -14,10 +14,21 @@ const (
 	tile       = 1024
 )
 
-// Block is the number of lines that are read at a time.
+// Block is the largest number of lines that are read at a time.
 func (m *Matrix) Block() int {
-	line := max(m.LineBytes, 8*int64(m.length()), 1)
+	if m.sparse != nil {
+		return m.sparse.block
+	}
+	line := max(m.Size(0, min(1, m.Lines())), 8*int64(m.length()), 1)
 	return int(min(max(blockBytes/line, 1), int64(max(m.Lines(), 1))))
+}
+
+// BlockEnd is the line after those of the block that begins at a line.
+func (m *Matrix) BlockEnd(from int) int {
+	if m.sparse != nil {
+		return m.sparse.blockEnd(m, from)
+	}
+	return min(from+m.Block(), m.Lines())
 }
 
 // Pass calls f with the blocks of lines in order, and after each read with the number of bytes that
@@ -26,16 +37,18 @@ func (m *Matrix) Pass(ctx context.Context, read func(bytes int64), f func(from, 
 	if err := m.Check(); err != nil {
 		return err
 	}
-	n, block := m.Lines(), m.Block()
-	for from := 0; from < n; from += block {
+	n := m.Lines()
+	for from, to := 0, 0; from < n; from = to {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		to := min(from+block, n)
-		m.Fetch(to, to+block)
+		to = m.BlockEnd(from)
+		if to < n {
+			m.Fetch(to, m.BlockEnd(to))
+		}
 		f(from, to)
 		m.Drop(from, to)
-		read(int64(to) * m.LineBytes)
+		read(m.Size(0, to))
 	}
 	return nil
 }
@@ -48,6 +61,9 @@ func (m *Matrix) Scan(ctx context.Context, z []float64, read func(bytes int64)) 
 		panic(fmt.Sprintf("stored: a scan of %d rows with %d values", m.Rows, len(z)))
 	}
 	m.ctx = ctx
+	if m.sparse != nil {
+		return m.scanCompressed(ctx, z, read)
+	}
 	s := &scan{m: m, z: z, mean: make([]float64, m.Cols), sum: make([]float64, m.Cols), squares: make([]float64, m.Cols), product: make([]float64, m.Cols), missing: make([]int32, m.Cols)}
 	for _, v := range z {
 		s.total += v

@@ -32,6 +32,7 @@ struct counters {
 enum fault_mode { refuse = 0, poison = 1 };
 
 struct emulated_stream {
+  int device = 0;
   std::mutex queue_mu, run_mu;
   std::deque<std::pair<uint64_t, std::function<void()>>> queue;
   uint64_t submitted = 0, done = 0;
@@ -64,7 +65,10 @@ struct {
   int devices = 1;
   int64_t fail_at = 0; // in calls; 0 for never
   fault_mode mode = refuse;
-  std::atomic<bool> poisoned{false};
+  std::atomic<bool> poisoned[max_devices]{};
+  // The kernel launch, counted by card from 1, that breaks the context of a card; -1 for none.
+  int fault_device = -1;
+  int64_t fault_launch = 0, launched[max_devices]{};
   std::map<CUdeviceptr, allocation> allocations[max_devices];
   int64_t used[max_devices]{};
   int retained[max_devices]{};
@@ -75,6 +79,13 @@ struct {
 
 thread_local emulated_context *current;
 
+// here is the card of the thread's context.
+int here() { return current ? current->device : 0; }
+
+void heal() {
+  for (auto &p : state.poisoned) p = false;
+}
+
 bool armed(std::lock_guard<std::mutex> &) { return ++state.count.calls == state.fail_at; }
 
 // enter counts a call that may be made to fail and returns its error, if any. Work that is queued
@@ -82,7 +93,7 @@ bool armed(std::lock_guard<std::mutex> &) { return ++state.count.calls == state.
 CUresult enter(CUresult failure, bool *bad = nullptr) {
   std::lock_guard<std::mutex> lock(state.mu);
   bool fails = armed(lock);
-  if (state.poisoned) return CUDA_ERROR_LAUNCH_FAILED;
+  if (state.poisoned[here()]) return CUDA_ERROR_LAUNCH_FAILED;
   if (!current) return CUDA_ERROR_INVALID_CONTEXT;
   if (!fails) return CUDA_SUCCESS;
   if (state.mode == refuse) return failure;
@@ -90,13 +101,17 @@ CUresult enter(CUresult failure, bool *bad = nullptr) {
     *bad = true;
     return CUDA_SUCCESS;
   }
-  state.poisoned = true;
+  state.poisoned[here()] = true;
   return CUDA_ERROR_LAUNCH_FAILED;
 }
 
 emulated_stream *stream_of(CUstream s) {
-  static emulated_stream *legacy = new emulated_stream;
-  return s ? reinterpret_cast<emulated_stream *>(s) : legacy;
+  static emulated_stream *legacy = [] {
+    auto *all = new emulated_stream[max_devices];
+    for (int d = 0; d < max_devices; d++) all[d].device = d;
+    return all;
+  }();
+  return s ? reinterpret_cast<emulated_stream *>(s) : &legacy[here()];
 }
 
 void run_until(emulated_stream *s, uint64_t target) {
@@ -109,7 +124,7 @@ void run_until(emulated_stream *s, uint64_t target) {
       s->done = s->queue.front().first;
       s->queue.pop_front();
     }
-    if (!state.poisoned) work();
+    if (!state.poisoned[s->device]) work();
   }
 }
 
@@ -132,7 +147,7 @@ void finish_all() {
   finish(stream_of(nullptr));
 }
 
-CUresult outcome() { return state.poisoned ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS; }
+CUresult outcome() { return state.poisoned[here()] ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS; }
 
 bool intact(const allocation &a) {
   for (size_t i = 0; i < guard; i++)
@@ -213,7 +228,7 @@ EXPORT void surepipe_emulator_reset() {
   now.objects = state.count.objects;
   state.count = now;
   state.fail_at = 0;
-  state.poisoned = false;
+  heal();
 }
 
 // The n-th call from now fails: with mode 1 it, or the work that it queued, breaks
@@ -222,7 +237,7 @@ EXPORT void surepipe_emulator_fail(int64_t n, int64_t mode) {
   std::lock_guard<std::mutex> lock(state.mu);
   state.fail_at = n > 0 ? state.count.calls + n : 0;
   state.mode = static_cast<fault_mode>(mode);
-  state.poisoned = false;
+  heal();
 }
 
 EXPORT void surepipe_emulator_memory(int64_t bytes) {
@@ -236,6 +251,11 @@ EXPORT CUresult cuInit(unsigned) {
   std::lock_guard<std::mutex> lock(state.mu);
   state.devices = static_cast<int>(std::clamp<int64_t>(environment("SUREPIPE_EMULATED_CARDS", 1), 0, max_devices));
   state.memory = environment("SUREPIPE_EMULATED_MEMORY", state.memory);
+  if (const char *fault = getenv("SUREPIPE_EMULATED_FAULT"); fault && *fault) {
+    long long launch = 0;
+    if (sscanf(fault, "%d:%lld", &state.fault_device, &launch) != 2) state.fault_device = -1;
+    state.fault_launch = launch;
+  }
   return state.devices == 0 ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 
@@ -299,7 +319,7 @@ EXPORT CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice) {
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice d) {
   std::lock_guard<std::mutex> lock(state.mu);
   if (armed(lock)) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (state.poisoned) return CUDA_ERROR_LAUNCH_FAILED;
+  if (state.poisoned[d]) return CUDA_ERROR_LAUNCH_FAILED;
   state.retained[d]++;
   state.count.objects++;
   *ctx = reinterpret_cast<CUcontext>(&state.contexts[d]);
@@ -315,9 +335,9 @@ EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice d) {
   // The context is destroyed with everything that it still holds. After a fault that could not be
   // freed; at any other time it is a leak, which the counts of objects and live bytes have shown
   // before.
-  if (state.poisoned) {
+  if (state.poisoned[d]) {
     while (!state.allocations[d].empty()) forget(d, state.allocations[d].begin());
-    state.poisoned = false;
+    state.poisoned[d] = false;
   }
   return CUDA_SUCCESS;
 }
@@ -363,7 +383,7 @@ EXPORT CUresult cuMemAlloc(CUdeviceptr *p, size_t bytes) {
 EXPORT CUresult cuMemFree(CUdeviceptr p) {
   finish_all();
   std::lock_guard<std::mutex> lock(state.mu);
-  if (state.poisoned) return CUDA_ERROR_LAUNCH_FAILED;
+  if (state.poisoned[here()]) return CUDA_ERROR_LAUNCH_FAILED;
   if (!current) return CUDA_ERROR_INVALID_CONTEXT;
   auto at = state.allocations[current->device].find(p);
   if (at == state.allocations[current->device].end()) return CUDA_ERROR_INVALID_VALUE;
@@ -421,7 +441,7 @@ EXPORT CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUst
     return CUDA_SUCCESS;
   }
   finish(stream_of(stream));
-  if (state.poisoned) return CUDA_ERROR_LAUNCH_FAILED;
+  if (state.poisoned[here()]) return CUDA_ERROR_LAUNCH_FAILED;
   memcpy(to, reinterpret_cast<void *>(from), bytes);
   return CUDA_SUCCESS;
 }
@@ -429,6 +449,7 @@ EXPORT CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUst
 EXPORT CUresult cuStreamCreate(CUstream *out, unsigned) {
   if (CUresult r = enter(CUDA_ERROR_OUT_OF_MEMORY)) return r;
   auto *s = new emulated_stream;
+  s->device = here();
   std::lock_guard<std::mutex> lock(state.mu);
   state.streams.push_back(s);
   state.count.objects++;
@@ -527,6 +548,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule m, const char *nam
 
 EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params, void **extra) {
   bool poisons = false;
+  const int device = here();
   if (CUresult r = enter(CUDA_ERROR_LAUNCH_FAILED, &poisons)) return r;
   // The limits of every card since compute capability 3.0.
   if (gx == 0 || gy == 0 || gz != 1 || bz != 1 || bx == 0 || by == 0 || gx > 0x7fffffffu || gy > 65535 || static_cast<uint64_t>(bx) * by > 1024 || shared != 0 || extra)
@@ -534,6 +556,7 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned 
   {
     std::lock_guard<std::mutex> lock(state.mu);
     state.count.launches++;
+    if (++state.launched[device] == state.fault_launch && device == state.fault_device) poisons = true;
   }
   auto *k = reinterpret_cast<emulated_kernel *>(f);
   auto values = std::make_shared<std::vector<uint64_t>>(k->params);
@@ -541,7 +564,7 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned 
   emulated_submit(stream, [=] {
     std::vector<void *> at;
     for (uint64_t &v : *values) at.push_back(&v);
-    if (poisons || !run_grid(k, gx, gy, bx, by, at.data())) state.poisoned = true;
+    if (poisons || !run_grid(k, gx, gy, bx, by, at.data())) state.poisoned[device] = true;
   });
   return CUDA_SUCCESS;
 }

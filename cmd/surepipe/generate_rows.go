@@ -1,0 +1,54 @@
+package main
+
+import (
+	"github.com/pbnjay/memory"
+	"github.com/spf13/cobra"
+
+	"surepipe/internal/dataio"
+	"surepipe/problems"
+)
+
+// rowsProblem is the problem whose data are drawn row by row.
+const rowsProblem = "lasso"
+
+// checkRows rejects the flags of [generateFlags.rows] for other problems.
+func (f *generateFlags) checkRows(cmd *cobra.Command) error {
+	for _, name := range []string{"nonzeros", "float32"} {
+		if cmd.Flags().Changed(name) && f.problem != rowsProblem {
+			return usagef("--%s does not apply to %s", name, f.problem)
+		}
+	}
+	if cmd.Flags().Changed("nonzeros") && f.nonzeros < 1 {
+		return usagef("--nonzeros is %d, expected at least 1", f.nonzeros)
+	}
+	return nil
+}
+
+// rows draws data whose X is written row by row; nil where it is drawn in memory, as all is that takes
+// less than half of that.
+func (f *generateFlags) rows(cmd *cobra.Command, sizes []int) draw {
+	if f.problem != rowsProblem {
+		return nil
+	}
+	l := problems.LassoRows{D: sizes[0], P: sizes[1], Nonzeros: f.nonzeros, Single: f.single, Seed: f.seed}
+	if f.nonzeros == 0 && !f.single && l.Bytes() < float64(memory.TotalMemory())/2 {
+		return nil
+	}
+	return func() error {
+		var data problems.Data
+		x := dataio.Rows{Name: "X", Rows: l.D, Cols: l.P, Single: l.Single, Each: func(write func([]float64) error) (err error) {
+			data, err = l.Draw(func(row []float64) error {
+				if err := cmd.Context().Err(); err != nil {
+					return err
+				}
+				return write(row)
+			})
+			return err
+		}}
+		err := l.Check()
+		if err != nil {
+			return usagef("%s: %w", f.problem, err)
+		}
+		return dataio.WriteNPZRows(f.out, x, func() []dataio.Array { return dataArrays(data) })
+	}
+}

@@ -1,0 +1,63 @@
+package problems_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"surepipe/problems"
+)
+
+// Data drawn row by row are those drawn in memory.
+func TestLassoRowsAreThoseInMemory(t *testing.T) {
+	const d, p = 30, 70
+	whole, err := problems.GenerateLasso(d, p, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var x []float64
+	data, err := problems.LassoRows{D: d, P: p, Seed: 3}.Draw(func(row []float64) error {
+		x = append(x, row...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(x, whole.X.RawMatrix().Data) || !slices.Equal(data.Y, whole.Y) || !slices.Equal(data.Mu, whole.Mu) {
+		t.Error("X, mu or y differ from those in memory")
+	}
+	if math.Abs(*data.Lambda-*whole.Lambda) > 1e-12**whole.Lambda || *data.Sigma2 != *whole.Sigma2 {
+		t.Errorf("lambda %g, want %g", *data.Lambda, *whole.Lambda)
+	}
+	// mu is that of the rounded X and of the asked number of coefficients.
+	x = x[:0]
+	data, err = problems.LassoRows{D: d, P: p, Nonzeros: 4, Single: true, Seed: 3}.Draw(func(row []float64) error {
+		x = append(x, row...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ratio := data.Mu[0] / (x[0] + x[1] + x[2] + x[3])
+	for i, m := range data.Mu {
+		row := x[i*p:][:p]
+		if sum := row[0] + row[1] + row[2] + row[3]; math.Abs(m-ratio*sum) > 1e-12*math.Abs(ratio) {
+			t.Fatalf("mu_%d is %g, want %g", i, m, ratio*sum)
+		}
+		for _, v := range row {
+			if v != float64(float32(v)) {
+				t.Fatalf("%g is no float32", v)
+			}
+		}
+	}
+	full := errors.New("full")
+	if _, err := (problems.LassoRows{D: d, P: p}).Draw(func([]float64) error { return full }); err != full {
+		t.Errorf("found %v, want the error of writing", err)
+	}
+	for _, l := range []problems.LassoRows{{D: 0, P: 1}, {D: 1, P: 3, Nonzeros: 4}} {
+		if _, err := l.Draw(nil); err == nil {
+			t.Errorf("%+v has no error", l)
+		}
+	}
+}
