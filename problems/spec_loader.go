@@ -340,16 +340,8 @@ func (l *specLoader) read(name string) (*dataio.Array, error) {
 	if err != nil {
 		return nil, l.errorf(line, "%s: %w", p.path, err)
 	}
-	if name == "y" || name == "mu" {
-		if p.set.Format() == "npy" && (len(a.Shape) == 2 || len(a.Shape) == 3) && min(a.Shape[0], a.Shape[1]) > 1 {
-			a.ScaleToUnit()
-		}
-		if name == "y" && p.set.IsImage() && a.Depth.Bits == 1 {
-			return nil, l.errorf(line, "%s: is an image of 1 bit, expected at least 8: black and white are no numbers with normal noise", p.path)
-		}
-	}
-	if name == "y" && (p.set.IsImage() || a.Depth.Scaled) {
-		l.image = true
+	if err := l.pixels(name, p, &a, line); err != nil {
+		return nil, err
 	}
 	var where *arrayRef
 	if src != nil {

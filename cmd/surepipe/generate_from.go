@@ -47,7 +47,7 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 	}
 	mu.Name = "mu"
 	if format == ".tif" || format == ".png" {
-		if !isImageShape(mu.Shape) {
+		if !isImageShape(mu.Shape) && (format == ".png" || newView(mu.Shape, false) == nil) {
 			return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", f.out, f.from, dataio.ShapeString(mu.Shape))
 		}
 	}

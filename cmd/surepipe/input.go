@@ -421,7 +421,9 @@ func (in *inputs) read(set *dataio.Set, name string) (dataio.Array, error) {
 	a, frames, err := set.Frames(name)
 	if err == nil && frames != nil {
 		in.frames = frames
-		a.ScaleToUnit()
+		if !set.IsImage() {
+			a.ScaleToUnit()
+		}
 	}
 	return a, err
 }

@@ -113,7 +113,7 @@ func (g *pictureFlags) readTruth(p *problems.Problem) error {
 	if err != nil {
 		return usagef("--truth: %s: %w", g.truth, err)
 	}
-	if a.Depth.IsImage() {
+	if !set.IsImage() {
 		a.ScaleToUnit()
 	}
 	if p.SignalComplex && !a.Complex && slices.Equal(a.Shape, p.SignalShape[:len(p.SignalShape)-1]) {

@@ -331,6 +331,9 @@ func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error
 		if w.Code == pipeline.NoLeaveOneOut && errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) {
 			hint = " (--trace exact)"
 		}
+		if w.Code == pipeline.Sigma2TooLarge && f.depth.IsImage() && !f.depth.Float {
+			hint = fmt.Sprintf(" (--sigma2: pixels are numbers from 0 to 1, where 1 is the integer %d of the file)", uint64(1)<<f.depth.Bits-1)
+		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "surepipe: %s%s\n", w.Text, hint)
 	}
 	if !risk.Trusted() {
@@ -402,11 +405,12 @@ func checkOut(path string, p *problems.Problem) error {
 	if err != nil {
 		return err
 	}
-	name, shape := "mu_hat", p.MuShape
+	name, shape, isComplex := "mu_hat", p.MuShape, p.MuComplex
 	if p.Signal != nil {
-		name, shape = "the signal", p.SignalShape
+		name, shape, isComplex = "the signal", p.SignalShape, p.SignalComplex
 	}
 	switch {
+	case format == ".tif" && !isComplex && newView(shapeOut(p, shape), false) != nil:
 	case slices.Contains(imageOut, format) && (p.Frames != nil || !isImageShape(shape)):
 		return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", path, name, dataio.ShapeString(shapeOut(p, shape)))
 	case format == ".csv" && len(shapeOut(p, shape)) > 2:

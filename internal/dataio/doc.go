@@ -24,7 +24,7 @@
 //	.png                     [Open], [ReadPNG]        [WritePNG]  grey or RGB, 1 to 16 bits, as
 //	                                                              numbers in [0, 1]
 //	.jpg                     [Open], [ReadJPEG]       [WriteJPEG] grey or RGB, the same
-//	.tif                     [Open], [ReadTIFF]       [WriteTIFF] grey or RGB, 8, 16 or 32 bits, the
+//	.tif                     [Open], [ReadTIFF]       [WriteTIFF] grey or RGB, also several, 8, 16 or 32 bits, the
 //	                                                              same; floating point numbers of 32
 //	                                                              or 64 bits, as they are
 //

@@ -78,6 +78,18 @@ func (a *Array) ScaleToUnit() {
 	a.Depth.Scaled = true
 }
 
+// Levels undoes the scaling of integers that an image file or ScaleToUnit divided by their type's
+// largest, in place: the values are counts again, and no image's. Others remain.
+func (a *Array) Levels() {
+	integers := a.Depth.IsImage() && !a.Depth.Float
+	if most := float64(uint64(1)<<a.Depth.Bits - 1); integers {
+		for i := range a.Data {
+			a.Data[i] = math.Round(a.Data[i] * most)
+		}
+	}
+	a.Depth = Depth{}
+}
+
 // quantizer turns numbers in [0, 1] into integers up to most, rounded to nearest, and counts those
 // that fall outside after rounding, which are clamped.
 type quantizer struct {

@@ -212,8 +212,14 @@ func TestBadImages(t *testing.T) {
 	huge := slices.Clone(photo.Bytes())
 	frame := bytes.Index(huge, []byte{0xff, 0xc0})
 	copy(huge[frame+5:], "\xff\xff\xff\xff")
-	several := slices.Clone(grey)
-	several[10+12*11] = 8
+	loop := slices.Clone(grey)
+	loop[10+12*11] = 8
+	// The second image of a series, at its own directory, with another width.
+	series := encodedTIFF(t, ramp(3, 4, 5), Depth{Bits: 16})
+	second := binary.LittleEndian.Uint32(series[10+12*11:])
+	differ, outside := slices.Clone(series), slices.Clone(series)
+	binary.LittleEndian.PutUint32(differ[second+2+8:], 4)
+	binary.LittleEndian.PutUint32(outside[10+12*11:], 1<<20)
 	var transparent bytes.Buffer
 	if err := xtiff.Encode(&transparent, &image.NRGBA{Pix: make([]byte, 16), Stride: 8, Rect: image.Rect(0, 0, 2, 2)}, nil); err != nil {
 		t.Fatal(err)
@@ -236,12 +242,15 @@ func TestBadImages(t *testing.T) {
 		"cmyk.tif":       {edited(colour, [2]int{tiffPhotometric, 5}), "is a CMYK image, expected grayscale or RGB"},
 		"palette.tif":    {palette.Bytes(), "is a TIFF image with a palette"},
 		"bilevel.tif":    {edited(grey, [2]int{tiffBits, 1}), "is a TIFF image of 1 bit"},
-		"signed.tif":     {edited(grey, [2]int{tiffSampleFormat, 2}), "of signed integers of 8 bits, expected unsigned"},
+		"signed.tif":     {edited(grey, [2]int{tiffSampleFormat, 2}, [2]int{tiffBits, 64}), "of signed integers of 64 bits, expected integers of 8"},
 		"half.tif":       {edited(float, [2]int{tiffBits, 16}), "of floating point numbers of 16 bits, expected"},
 		"alpha.tif":      {transparent.Bytes(), "it has transparent pixels"},
 		"planar.tif":     {edited(colour, [2]int{tiffPlanar, 2}), "whose channels are stored one after the other"},
 		"jpeg.tif":       {edited(grey, [2]int{tiffCompression, 7}), "is a TIFF image of compression 7, expected none, PackBits, LZW or Deflate"},
-		"several.tif":    {several, "is a TIFF file of several images, expected one"},
+		"outside.tif":    {outside, "its directory is outside of the file"},
+		"differ.tif":     {differ, "is a TIFF file of several images that differ (4 x 5 pixels of 1 x 16 bits, and then 4 x 4 pixels of 1 x 16 bits), expected one image, or a series"},
+		"series.tif":     {series[:len(series)-3], "image 3: part 1 of 1 is outside of the file"},
+		"loop.tif":       {loop, "its directories form a loop"},
 		"ycbcr.tif":      {edited(colour, [2]int{tiffPhotometric, 6}), "photometric interpretation 6"},
 		"animated.gif":   {[]byte("GIF89a"), "is a GIF, BMP, WebP or BigTIFF image, expected a .png, .jpg or .tif"},
 		"big.tif":        {[]byte("II+\x00\x08\x00\x00\x00"), "is a GIF, BMP, WebP or BigTIFF image"},
@@ -280,4 +289,72 @@ func TestEncodersRefuse(t *testing.T) {
 	if clamped, err := EncodeTIFF(&file, over, Depth{Bits: 16}); clamped != 2 || err != nil {
 		t.Errorf("%d clamped, %v", clamped, err)
 	}
+}
+
+// A series of images is read as it was written, in every depth, and reduced copies are left out.
+func TestSeriesOfTIFF(t *testing.T) {
+	for _, shape := range [][]int{{3, 4, 5}, {2, 3, 7, 3}, {1, 4, 5}, {5, 1, 2}} {
+		for _, depth := range []Depth{{Bits: 8}, {Bits: 16}, {Bits: 32}, {Bits: 32, Float: true}, {Bits: 64, Float: true}} {
+			a := ramp(shape...)
+			file := encodedTIFF(t, a, depth)
+			got, err := ReadTIFF(bytes.NewReader(file))
+			if err != nil {
+				t.Fatalf("%v, %+v: %v", shape, depth, err)
+			}
+			want := shape
+			if shape[0] == 1 {
+				want = shape[1:] // one image
+			}
+			if !slices.Equal(got.Shape, want) || got.Depth != depth {
+				t.Errorf("%v, %+v: shape %v, depth %+v", shape, depth, got.Shape, got.Depth)
+			}
+			for i, v := range got.Data {
+				if math.Abs(v-a.Data[i]) > 0.5/255 {
+					t.Fatalf("%v, %+v: value %d is %g, want %g", shape, depth, i, v, a.Data[i])
+				}
+			}
+		}
+	}
+	series := encodedTIFF(t, ramp(3, 4, 5), Depth{Bits: 16})
+	second := binary.LittleEndian.Uint32(series[10+12*11:])
+	// The planar configuration of the second image gives way to the kind of a reduced copy.
+	planar := series[second+2+12*9:]
+	binary.LittleEndian.PutUint16(planar, tiffSubfile)
+	planar[8] = 1
+	if got, err := ReadTIFF(bytes.NewReader(series)); err != nil || !slices.Equal(got.Shape, []int{2, 4, 5}) {
+		t.Errorf("with a reduced copy: shape %v, %v", got.Shape, err)
+	}
+}
+
+// Signed integers are taken as they are.
+func TestSignedTIFF(t *testing.T) {
+	for _, depth := range []int{8, 16, 32} {
+		a := matrixOf(2, 3, 1, 0, 0.5, 1, 0.25, 0)
+		file := edited(encodedTIFF(t, a, Depth{Bits: depth}), [2]int{tiffSampleFormat, 2})
+		got, err := ReadTIFF(bytes.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		most := float64(uint64(1)<<depth - 1)
+		for i, v := range a.Data {
+			want := math.Round(v * most)
+			if want > most/2 {
+				want -= most + 1
+			}
+			if got.Data[i] != want || !got.Depth.Float {
+				t.Errorf("%d bits: value %d is %g, want %g", depth, i, got.Data[i], want)
+			}
+		}
+		if got.Levels(); got.Depth.IsImage() {
+			t.Error("counts that are an image")
+		}
+	}
+	counts := Array{Data: []float64{0, 1, 300. / 65535}, Shape: []int{1, 3}, Depth: Depth{Bits: 16}}
+	if counts.Levels(); !slices.Equal(counts.Data, []float64{0, 65535, 300}) {
+		t.Errorf("levels %v", counts.Data)
+	}
+}
+
+func matrixOf(rows, cols int, values ...float64) Array {
+	return Array{Name: "a", Shape: []int{rows, cols}, Data: values}
 }

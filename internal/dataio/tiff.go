@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"golang.org/x/image/tiff/lzw"
 )
@@ -15,6 +16,7 @@ import (
 // The tags of a TIFF file that are read or written (Adobe, TIFF revision 6.0, 1992; the predictor of
 // floating point numbers, Technical Note 3, 2005).
 const (
+	tiffSubfile                       = 254
 	tiffWidth, tiffHeight             = 256, 257
 	tiffBits, tiffCompression         = 258, 259
 	tiffPhotometric, tiffStripOffsets = 262, 273
@@ -31,26 +33,74 @@ const (
 const tiffPacks = 4096
 
 // ReadTIFF reads a grayscale or RGB image of unsigned integers of 8, 16 or 32 bits, as [ReadPNG]
-// does, or of floating point numbers of 32 or 64 bits, which are not scaled. It reads strips and
-// tiles, without compression or with PackBits, LZW or Deflate, and all predictors. An image with a
-// palette, of 1 bit, in CMYK or with transparent pixels is rejected, and so are several images in
-// one file.
+// does, or of signed integers or floating point numbers of 32 or 64 bits, which are not scaled. It
+// reads strips and tiles, without compression or with PackBits, LZW or Deflate, and all predictors. Several images of
+// one kind in a file are a series, of shape (images, rows, columns) or (images, rows, columns, 3);
+// reduced copies and masks are left out. An image with a palette, of 1 bit, in CMYK or with
+// transparent pixels is rejected, and so are images that differ in size or depth.
 func ReadTIFF(r io.Reader) (a Array, err error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return Array{}, err
 	}
-	t, err := newTIFF(data)
-	if err == nil {
-		err = t.check()
-	}
+	pages, err := tiffPages(data)
 	if err != nil {
 		return Array{}, err
 	}
-	if a, err = t.pixels(); err != nil {
-		return Array{}, fmt.Errorf("is truncated or corrupt (%w)", err)
+	for i, t := range pages {
+		page, err := t.pixels()
+		switch {
+		case err != nil && len(pages) > 1:
+			return Array{}, fmt.Errorf("is truncated or corrupt (image %d: %w)", i+1, err)
+		case err != nil:
+			return Array{}, fmt.Errorf("is truncated or corrupt (%w)", err)
+		case i == 0:
+			a = page
+			a.Data = slices.Grow(a.Data, (len(pages)-1)*len(a.Data))
+		default:
+			a.Data = append(a.Data, page.Data...)
+		}
+	}
+	if len(pages) > 1 {
+		a.Shape = slices.Concat([]int{len(pages)}, a.Shape)
 	}
 	return a, nil
+}
+
+// tiffPages are the images of a file, of one kind, without reduced copies and masks.
+func tiffPages(data []byte) (pages []*tiffFile, err error) {
+	seen := map[int64]bool{}
+	values := uint64(0)
+	for at := int64(-1); at != 0; {
+		t, err := newTIFF(data, at)
+		if err != nil {
+			return nil, err
+		}
+		if at = t.next; seen[at] {
+			return nil, errors.New("is a corrupt TIFF image (its directories form a loop)")
+		}
+		seen[at] = at != 0
+		if len(pages) > 0 && t.one(tiffSubfile, 0)&5 != 0 {
+			continue
+		}
+		if err := t.check(); err != nil {
+			return nil, err
+		}
+		pages = append(pages, t)
+		if one := pages[0]; t.rows != one.rows || t.cols != one.cols || t.channels != one.channels || t.bits != one.bits || t.format != one.format {
+			return nil, fmt.Errorf("is a TIFF file of several images that differ (%s, and then %s), expected one image, or a series of images of one size and depth", one.kind(), t.kind())
+		}
+		// Images may share the bytes that they are packed in.
+		if values += uint64(t.rows) * uint64(t.cols); values > uint64(len(data))*tiffPacks/uint64(t.samples*t.bits/8) {
+			return nil, fmt.Errorf("is truncated or corrupt (its %d images have more pixels than %d bytes can hold)", len(pages), len(data))
+		}
+	}
+	return pages, nil
+}
+
+// kind is the size and the depth, for errors.
+func (t *tiffFile) kind() string {
+	return fmt.Sprintf("%d x %d pixels of %d x %d bits", t.rows, t.cols, t.channels, t.bits)
 }
 
 // tiffFile is the directory of a TIFF file.
@@ -60,11 +110,13 @@ type tiffFile struct {
 	tags  map[uint16][]uint64
 
 	rows, cols, samples, channels, bits int
-	format                              uint64 // 1 unsigned, 3 floating point
+	format                              uint64 // 1 unsigned, 2 signed, 3 floating point
 	inverted                            bool
+	next                                int64 // where the next image's directory is, 0 for none
 }
 
-func newTIFF(data []byte) (*tiffFile, error) {
+// newTIFF reads the directory at a place, or the first where that is negative.
+func newTIFF(data []byte, at int64) (*tiffFile, error) {
 	t := &tiffFile{data: data, tags: map[uint16][]uint64{}}
 	switch {
 	case bytes.HasPrefix(data, []byte("II*\x00")):
@@ -78,7 +130,9 @@ func newTIFF(data []byte) (*tiffFile, error) {
 	if len(data) < 8 {
 		return nil, short
 	}
-	at := int64(t.order.Uint32(data[4:]))
+	if at < 0 {
+		at = int64(t.order.Uint32(data[4:]))
+	}
 	if at+2 > int64(len(data)) {
 		return nil, short
 	}
@@ -95,9 +149,7 @@ func newTIFF(data []byte) (*tiffFile, error) {
 		}
 		t.tags[tag] = values
 	}
-	if t.order.Uint32(data[end:]) != 0 {
-		return nil, errors.New("is a TIFF file of several images, expected one")
-	}
+	t.next = int64(t.order.Uint32(data[end:]))
 	return t, nil
 }
 
@@ -171,16 +223,16 @@ func (t *tiffFile) check() error {
 	default:
 		return refuse(fmt.Sprintf("a TIFF image of photometric interpretation %d", t.one(tiffPhotometric, 1)))
 	}
-	unsigned := t.format == 1 && (bits == 8 || bits == 16 || bits == 32)
+	integers := (t.format == 1 || t.format == 2 && !t.inverted) && (bits == 8 || bits == 16 || bits == 32)
 	switch {
 	case bits == 1:
 		return refuse("a TIFF image of 1 bit")
-	case !unsigned && !(t.format == 3 && (bits == 32 || bits == 64)):
+	case !integers && !(t.format == 3 && (bits == 32 || bits == 64)):
 		kind := map[uint64]string{1: "unsigned integers", 2: "signed integers", 3: "floating point numbers"}[t.format]
 		if kind == "" {
 			kind = "numbers"
 		}
-		return fmt.Errorf("is a TIFF image of %s of %d bits, expected unsigned integers of 8, 16 or 32 bits, or floating point numbers of 32 or 64", kind, bits)
+		return fmt.Errorf("is a TIFF image of %s of %d bits, expected integers of 8, 16 or 32 bits, or floating point numbers of 32 or 64", kind, bits)
 	case t.inverted && t.format == 3:
 		return refuse("a TIFF image of floating point numbers whose 0 is white")
 	case t.samples < t.channels || t.samples > t.channels+1:
@@ -202,9 +254,18 @@ func (t *tiffFile) check() error {
 	return nil
 }
 
+// depth is that of the values: signed integers, which are not scaled, are floating point numbers of twice
+// the bits, at least 32.
+func (t *tiffFile) depth() Depth {
+	if t.format == 2 {
+		return Depth{Bits: max(32, 2*t.bits), Float: true}
+	}
+	return Depth{Bits: t.bits, Float: t.format == 3}
+}
+
 // pixels reads the strips or tiles.
 func (t *tiffFile) pixels() (Array, error) {
-	a := imageArray(t.rows, t.cols, t.channels, Depth{Bits: t.bits, Float: t.format == 3})
+	a := imageArray(t.rows, t.cols, t.channels, t.depth())
 	width, height := uint64(t.cols), min(t.one(tiffRowsPerStrip, uint64(t.rows)), uint64(t.rows))
 	offsets, sizes := t.tags[tiffStripOffsets], t.tags[tiffStripBytes]
 	if t.tags[tiffTileWidth] != nil {
@@ -346,7 +407,10 @@ func (t *tiffFile) line(to []float64, b []byte) {
 			last[i%t.samples] = v
 		}
 		switch {
-		case t.format != 3:
+		case t.format == 2:
+			// The sign bit is at the top.
+			to[i] = float64(int32(uint32(v)<<(32-t.bits)) >> (32 - t.bits))
+		case t.format == 1:
 			to[i] = float64(v) / float64(mask)
 		case size == 4:
 			to[i] = float64(math.Float32frombits(uint32(v)))

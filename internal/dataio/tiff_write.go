@@ -8,9 +8,14 @@ import (
 )
 
 // EncodeTIFF writes an image as [EncodePNG] does, without compression, with 8, 16 or 32 bits; or of
-// floating point numbers of 32 or 64 bits, where nothing is clamped.
+// floating point numbers of 32 or 64 bits, where nothing is clamped. A series of images, of shape
+// (images, rows, columns) or (images, rows, columns, 3), has one image after the other.
 func EncodeTIFF(w io.Writer, a Array, depth Depth) (clamped int, err error) {
-	rows, cols, channels, err := a.pixels()
+	pages, one := 1, a
+	if n := len(a.Shape); n == 4 || n == 3 && a.Shape[2] != 1 && a.Shape[2] != 3 {
+		pages, one.Shape = a.Shape[0], a.Shape[1:]
+	}
+	rows, cols, channels, err := one.pixels()
 	if err != nil {
 		return 0, err
 	}
@@ -24,16 +29,20 @@ func EncodeTIFF(w io.Writer, a Array, depth Depth) (clamped int, err error) {
 		return 0, fmt.Errorf("a TIFF image of %d bits, expected 8, 16 or 32, or floating point numbers of 32 or 64", depth.Bits)
 	}
 	size := depth.Bits / 8
-	bytes := int64(len(a.Data)) * int64(size)
-	if bytes > math.MaxUint32-1<<10 {
+	if bytes := int64(len(a.Data)) * int64(size); bytes+int64(pages)<<10 > math.MaxUint32 {
 		return 0, fmt.Errorf("an image of %d bytes is too large for a TIFF file", bytes)
-	}
-	if _, err := w.Write(tiffHeader(rows, cols, channels, int(bytes), depth)); err != nil {
-		return 0, err
 	}
 	q := newQuantizer(depth.Bits)
 	buf := make([]byte, 0, 64<<10)
+	at, each := 0, rows*cols*channels
 	for i, v := range a.Data {
+		if i%each == 0 {
+			header := tiffDirectory(at, i/each < pages-1, rows, cols, channels, each*size, depth)
+			if _, err := w.Write(header); err != nil {
+				return 0, err
+			}
+			at += len(header) + (each*size+7)/8*8
+		}
 		switch {
 		case depth.Float && size == 4:
 			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(float32(v)))
@@ -46,7 +55,11 @@ func EncodeTIFF(w io.Writer, a Array, depth Depth) (clamped int, err error) {
 		default:
 			buf = binary.LittleEndian.AppendUint32(buf, uint32(q.level(v)))
 		}
-		if len(buf)+8 > cap(buf) || i == len(a.Data)-1 {
+		last := i%each == each-1
+		if last && i < len(a.Data)-1 {
+			buf = append(buf, make([]byte, (8-each*size%8)%8)...)
+		}
+		if len(buf)+16 > cap(buf) || last {
 			if _, err := w.Write(buf); err != nil {
 				return 0, err
 			}
@@ -56,8 +69,14 @@ func EncodeTIFF(w io.Writer, a Array, depth Depth) (clamped int, err error) {
 	return q.clamped, nil
 }
 
-// tiffHeader is everything before the pixels: one strip, without compression.
-func tiffHeader(rows, cols, channels, bytes int, depth Depth) []byte {
+// tiffDirectory is everything before the pixels of an image: one strip, without compression. It begins at
+// a byte of the file, a multiple of 8, and at 0 the file's own header comes first. more says that another image
+// follows, 8 bytes aligned.
+func tiffDirectory(at int, more bool, rows, cols, channels, bytes int, depth Depth) []byte {
+	head := 0
+	if at == 0 {
+		head = 8
+	}
 	photometric, format := 1, 1
 	if channels == 3 {
 		photometric = 2
@@ -70,7 +89,7 @@ func tiffHeader(rows, cols, channels, bytes int, depth Depth) []byte {
 		{tiffStripOffsets, 0}, {tiffSamples, channels}, {tiffRowsPerStrip, rows}, {tiffStripBytes, bytes}, {tiffPlanar, 1}, {tiffSampleFormat, format},
 	}
 	le := binary.LittleEndian
-	end := 8 + 2 + 12*len(entries) + 4
+	end := at + head + 2 + 12*len(entries) + 4
 	extra := []byte{} // the values of a tag with one for each channel
 	for range channels {
 		extra = le.AppendUint16(extra, uint16(depth.Bits))
@@ -79,7 +98,7 @@ func tiffHeader(rows, cols, channels, bytes int, depth Depth) []byte {
 		extra = le.AppendUint16(extra, uint16(format))
 	}
 	start := (end + len(extra) + 7) / 8 * 8
-	b := append([]byte("II*\x00"), 8, 0, 0, 0)
+	b := append([]byte("II*\x00"), 8, 0, 0, 0)[:head]
 	b = le.AppendUint16(b, uint16(len(entries)))
 	for _, e := range entries {
 		tag, value := e[0], e[1]
@@ -99,6 +118,10 @@ func tiffHeader(rows, cols, channels, bytes int, depth Depth) []byte {
 		b = le.AppendUint32(b, uint32(count))
 		b = le.AppendUint32(b, uint32(value))
 	}
-	b = append(le.AppendUint32(b, 0), extra...)
-	return append(b, make([]byte, start-len(b))...)
+	next := 0
+	if more {
+		next = start + (bytes+7)/8*8
+	}
+	b = append(le.AppendUint32(b, uint32(next)), extra...)
+	return append(b, make([]byte, start-at-len(b))...)
 }

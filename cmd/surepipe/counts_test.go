@@ -1,0 +1,81 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"surepipe/internal/dataio"
+)
+
+// Counts are the integers of a file, whatever its format, where the noise is Poisson's.
+func TestCountsOfImageFiles(t *testing.T) {
+	dir := t.TempDir()
+	counts, scaled := floats("y", make([]float64, 54), 6, 9), floats("y", make([]float64, 54), 6, 9)
+	for i := range counts.Data {
+		counts.Data[i] = math.Round(20 + 15*math.Sin(float64(i)))
+		scaled.Data[i] = counts.Data[i] / 65535
+	}
+	spec := filepath.Join(dir, "s.yaml")
+	if err := os.WriteFile(spec, []byte("data: d.npy\noperator: identity\nnoise: anscombe\nterms: [{operator: gradient, regularizer: {joint-l2: 0.5}}]\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	path := func(name string) string { return filepath.Join(dir, name) }
+	writes := map[string]func() error{
+		"f.npy": func() error { return dataio.WriteNPY(path("f.npy"), counts) },
+		"u.npy": func() error { _, err := dataio.WriteNPYOfDepth(path("u.npy"), scaled, 16); return err },
+		"u.tif": func() error { _, err := dataio.WriteTIFF(path("u.tif"), scaled, dataio.Depth{Bits: 16}); return err },
+		"f.tif": func() error {
+			_, err := dataio.WriteTIFF(path("f.tif"), counts, dataio.Depth{Bits: 32, Float: true})
+			return err
+		},
+		"u.png": func() error { _, err := dataio.WritePNG(path("u.png"), scaled, 16); return err },
+	}
+	var want any
+	for _, name := range []string{"f.npy", "u.npy", "u.tif", "f.tif", "u.png"} {
+		if err := writes[name](); err != nil {
+			t.Fatal(err)
+		}
+		o := object(t, "run", "--spec", spec, "--data", path(name))
+		if want == nil {
+			want = o["sure"]
+		}
+		if math.Abs(o["sure"].(float64)-want.(float64)) > 1e-9 {
+			t.Errorf("%s: SURE %v, want %v", name, o["sure"], want)
+		}
+	}
+}
+
+// A file of several images is a series, and --out writes one.
+func TestSeriesOfImageFiles(t *testing.T) {
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.tif"), filepath.Join(dir, "out.tif")
+	series := floats("y", make([]float64, 4*6*8), 4, 6, 8)
+	for i := range series.Data {
+		series.Data[i] = 0.5 + 0.4*math.Sin(float64(i/48)*0.7)*math.Cos(float64(i%48))
+	}
+	if _, err := dataio.WriteTIFF(in, series, dataio.Depth{Bits: 16}); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"--problem local-low-rank --lambda 0.01", "--problem robust-pca --lambda 0.5 --gamma 0.2", "--problem tv2d --lambda 0.01"} {
+		object(t, append([]string{"run", "--data", in, "--sigma2", "1e-4", "--out", out}, strings.Fields(args)...)...)
+		set, err := dataio.Open(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := set.Floats("out")
+		if set.Close(); err != nil || dataio.ShapeString(a.Shape) != "(4, 6, 8)" || a.Depth.Bits != 16 {
+			t.Fatalf("%s: shape %v, depth %+v, %v", args, a.Shape, a.Depth, err)
+		}
+		for i, v := range a.Data {
+			if math.Abs(v-series.Data[i]) > 0.3 {
+				t.Fatalf("%s: value %d is %g, that of y %g", args, i, v, series.Data[i])
+			}
+		}
+	}
+	if status, _, stderr := command(t, "run", "--problem", "local-low-rank", "--data", in, "--sigma2", "100", "--lambda", "9"); status != exitDone || !strings.Contains(stderr, "where 1 is the integer 65535 of the file") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+}
