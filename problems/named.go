@@ -255,6 +255,8 @@ func (n *Named) check(data Data) error {
 // checkSettings rejects settings that the named problem does not have.
 func (d Data) checkSettings(name string) error {
 	switch {
+	case d.Vectorial && (name != "tv2d" || d.Anisotropic):
+		return fmt.Errorf("vectorial total variation is asked for, but %s is not isotropic tv2d", name)
 	case d.Anisotropic && name != "tv2d":
 		return fmt.Errorf("anisotropic total variation is asked for, but %s is not tv2d", name)
 	case d.Order != nil && name != "trend1d":

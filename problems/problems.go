@@ -65,6 +65,8 @@ type Data struct {
 	// variation along each axis for itself. Order is that of a trend, nil for its own.
 	Anisotropic bool
 	Order       *int
+	// Vectorial takes the norms of joint-l2 across the channels of an image too.
+	Vectorial bool
 	// Table is the table that X and y come from; nil where they come from arrays.
 	Table *design.Data
 	// Entries are the entries that y, Indices and Shape come from, with the names of the rows and

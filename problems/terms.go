@@ -88,6 +88,9 @@ func (b *specBuilder) behind(cols []int, averages []int) ([]*penalty, error) {
 		if d, _ := op.Dims(); d != total {
 			return nil, b.errorf(t.line, "the regularizer of a term has %d entries, and its operator %d rows", total, d)
 		}
+		for _, p := range ps {
+			p.direct = t.operator == nil
+		}
 		all, ops = append(all, ps...), append(ops, op)
 	}
 	b.p.Behind = linops.VStack(ops...)
@@ -133,12 +136,18 @@ func (b *specBuilder) checkTerms(data Data) error {
 // and u of least norm among those with K* u = A* (y - A b), the dual norm of u. Where the rows of K
 // depend on each other, as those of an image's differences do, another u may have a smaller dual norm,
 // and the result is an upper bound of the smallest such weight. It is known where a single weight
-// multiplies all terms.
+// multiplies all terms, and, as that at which b = 0 without the other terms, where a norm of b itself
+// has it and the other terms are norms: they are least at 0 too.
 func (m *maximizer) behindMaximum(name string) func() (float64, error) {
+	single := true
 	for _, p := range m.penalties {
-		if p.dual == nil || p.norm.name != name || p.free && p.unpenalized != nil {
+		if p.dual == nil || p.free && p.unpenalized != nil {
 			return nil
 		}
+		single = single && p.norm.name == name
+	}
+	if !single {
+		return m.directMaximum(name)
 	}
 	return func() (float64, error) {
 		b := m.b
@@ -163,12 +172,40 @@ func (m *maximizer) behindMaximum(name string) func() (float64, error) {
 	}
 }
 
+// directMaximum is the weight at which norms of b itself, without an operator, hold b at 0.
+func (m *maximizer) directMaximum(name string) func() (float64, error) {
+	covered, all := 0, m.b.p.P
+	for _, p := range m.penalties {
+		if p.direct && p.norm.name == name {
+			covered += p.n
+		}
+	}
+	if covered != all {
+		return nil
+	}
+	return func() (float64, error) {
+		g, at, top := m.gradient(m.residual(nil)), 0, 0.0
+		for _, p := range m.penalties {
+			if !p.direct || p.norm.name != name {
+				continue
+			}
+			v, err := p.dual(g[at:][:p.n])
+			if err != nil {
+				return 0, err
+			}
+			at += p.n
+			top = math.Max(top, v/(p.factor*p.norm.scale))
+		}
+		return top, nil
+	}
+}
+
 var jointL2Regularizer = regularizerKind{
 	name: "joint-l2",
-	forms: []form{{"joint-l2: {weight: W, planes: k}", "W sum_i ||(b_i, b_{n+i}, b_{2n+i}, ...)||_2 across k arrays of n numbers,\none after the other; " +
-		"of a gradient isotropic total variation (default: the first axis)"}},
+	forms: []form{{"joint-l2: {weight: W, planes: k, vectorial: true}", "W sum_i ||(b_i, b_{n+i}, b_{2n+i}, ...)||_2 across k arrays of n numbers,\none after the other; " +
+		"of a gradient isotropic total variation (default: the first axis).\nvectorial: the channels of a pixel, or the parts of a complex number, in\none norm too: vectorial total variation (Bresson and Chan 2008)"}},
 	parse: func(s *Spec, n *regularizerNode, args *yaml.Node) (regularizerBuild, error) {
-		f, err := s.arguments(n, args, "weight", "planes")
+		f, err := s.arguments(n, args, "weight", "planes", "vectorial")
 		if err != nil {
 			return nil, err
 		}
@@ -179,6 +216,12 @@ var jointL2Regularizer = regularizerKind{
 		own := 0
 		if v := f.nodes["planes"]; v != nil {
 			if own, err = s.positive(v, "planes"); err != nil {
+				return nil, err
+			}
+		}
+		vectorial := false
+		if v := f.nodes["vectorial"]; v != nil {
+			if vectorial, err = s.truth(v, "vectorial"); err != nil {
 				return nil, err
 			}
 		}
@@ -195,22 +238,34 @@ var jointL2Regularizer = regularizerKind{
 			if b.data.Anisotropic {
 				return n.single(penalty{n: all, norm: w, dual: dualOfL1, make: w.at(prox.NewL1)}), nil
 			}
+			channels := 1
+			if last := len(in.shape) - 1; last >= 3 && in.shape[last] <= mostChannels {
+				channels = in.shape[last]
+			} else if vectorial {
+				return nil, fmt.Errorf("vectorial is for an image in colours or of complex numbers, whose last axis are channels, but the shape is %s", formatShape(in.shape))
+			}
+			if !vectorial && !b.data.Vectorial {
+				channels = 1
+			}
+			size /= channels
 			return n.single(penalty{
 				n: all, norm: w,
-				dual: func(g []float64) (float64, error) { return dualOfJoint(g, size), nil },
-				make: w.at(func(w float64) prox.Prox { return prox.NewJointL2(size, planes, w) }),
+				dual: func(g []float64) (float64, error) { return dualOfJoint(g, size, channels), nil },
+				make: w.at(func(w float64) prox.Prox { return prox.NewVectorialL2(size, planes, channels, w) }),
 			}), nil
 		}, nil
 	},
 }
 
-// dualOfJoint is the largest norm across arrays of n numbers.
-func dualOfJoint(g []float64, n int) float64 {
+// dualOfJoint is the largest norm across arrays of n pixels with some channels.
+func dualOfJoint(g []float64, n, channels int) float64 {
 	most := 0.0
 	for i := range n {
 		sum := 0.0
-		for at := i; at < len(g); at += n {
-			sum += g[at] * g[at]
+		for at := i * channels; at < len(g); at += n * channels {
+			for _, v := range g[at : at+channels] {
+				sum += v * v
+			}
 		}
 		most = math.Max(most, sum)
 	}

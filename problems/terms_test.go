@@ -73,6 +73,16 @@ func TestProblemsWithTermsAreTheirFormulas(t *testing.T) {
 		defer trend.Release()
 		image := gaussians(rng, 30, func(i int) float64 { return float64(i / 10) })
 		fusedK, fusedR := solving.Terms(solving.Term{K: linops.Identity(p), R: prox.NewL1(0.7)}, solving.Term{K: linops.NewDifference1D(p), R: prox.NewL1(1.2)})
+		// The groups of vectorial total variation, of two differences and three channels a pixel.
+		pixels := make([][]int, 10)
+		for i := range 60 {
+			pixels[i%30/3] = append(pixels[i%30/3], i)
+		}
+		vectorial, err := prox.NewGroupL2(dev, 60, 0.7, pixels, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer prox.StructureOf(vectorial).Release()
 		for _, c := range []struct {
 			name string
 			data problems.Data
@@ -83,6 +93,8 @@ func TestProblemsWithTermsAreTheirFormulas(t *testing.T) {
 			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}}, linops.NewGradient([]int{5, 6}, nil, linops.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
 			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}, Anisotropic: true}, linops.NewGradient([]int{5, 6}, nil, linops.Reflecting), prox.NewL1(0.7), linops.Identity(30)},
 			{"tv2d", problems.Data{Y: image, YShape: []int{2, 5, 3}}, linops.NewGradient([]int{2, 5, 3}, []int{0, 1}, linops.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
+			{"tv2d", problems.Data{Y: image, YShape: []int{2, 5, 3}, Vectorial: true}, linops.NewGradient([]int{2, 5, 3}, []int{0, 1}, linops.Reflecting), vectorial, linops.Identity(30)},
+			{"tv2d", problems.Data{Y: image, YShape: []int{5, 6}, Vectorial: true}, linops.NewGradient([]int{5, 6}, nil, linops.Reflecting), prox.NewJointL2(30, 2, 0.7), linops.Identity(30)},
 			{"trend1d", problems.Data{Y: y, YShape: []int{d}, Order: &order}, trend, prox.NewL1(0.7), linops.Identity(d)},
 			{"fused-lasso", problems.Data{X: x, Y: y}, fusedK, fusedR, a},
 			{"generalized-lasso", problems.Data{X: x, Y: y, D: analysis}, free, prox.NewL1(0.7), a},
@@ -147,7 +159,19 @@ func TestMaximumOfTerms(t *testing.T) {
 				b.Release()
 			}
 		}
-		_, err := problems.New("fused-lasso", dev, problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.OfMax(0.1), Gamma: problems.Absolute(1)})
+		// Neighbours that are tied help a coefficient: the maximum is that without the tie.
+		for _, share := range []float64{1.0001, 0.3} {
+			b, err := problems.New("fused-lasso", dev, problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.OfMax(share), Gamma: problems.Absolute(0.01)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, trace := muHatOf(t, b.Solve(), y, vjp.Options{Tol: 1e-12, MaxIter: 100000})
+			if share > 1 && trace != 0 || share < 1 && !(trace >= 1) {
+				t.Errorf("fused-lasso at %g of the maximum: trace %g", share, trace)
+			}
+			b.Release()
+		}
+		_, err := problems.New("fused-lasso", dev, problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.Absolute(1), Gamma: problems.OfMax(0.1)})
 		if err == nil || !strings.Contains(err.Error(), "no maximum") {
 			t.Errorf("error %v", err)
 		}

@@ -54,7 +54,7 @@ func sumOfSurplus(norms, along array.Batch, w, t float64) float64 {
 	return sum[0]
 }
 
-// gapOnDevice is fenchelGap.
+// gapOnDevice is fenchelGap. Every entry of a plane stands for its group, which has width of them there.
 func (p *jointL2) gapOnDevice(b, g array.Batch, t float64) float64 {
 	dev := b.Device()
 	along, norms, part := dev.Alloc(1, p.n), dev.Alloc(1, p.n), dev.Alloc(1, p.n)
@@ -65,7 +65,8 @@ func (p *jointL2) gapOnDevice(b, g array.Batch, t float64) float64 {
 		dev.Mul(part, p.plane(b, c), p.plane(g, c))
 		dev.Lin(along, 1, along, 1, part)
 	}
-	gap := sumOfSurplus(norms, along, p.lambda, t)
+	couple(along, part, p.width)
+	gap := sumOfSurplus(norms, along, p.lambda, t) / float64(p.width)
 	along.Free()
 	norms.Free()
 	part.Free()

@@ -8,10 +8,11 @@ import (
 	"surepipe/space"
 )
 
-// jointL2 is r(z) = lambda sum_i ||(z_i, z_{n+i}, z_{2n+i}, ...)||_2.
+// jointL2 is r(z) = lambda sum_g ||z_g||_2, where group g are the entries g width, ..., (g + 1) width - 1
+// of each of some planes of n entries.
 type jointL2 struct {
-	n, planes int
-	lambda    float64
+	n, planes, width int
+	lambda           float64
 	known
 }
 
@@ -21,9 +22,8 @@ type jointL2 struct {
 //	r(z) = lambda sum_{i<n} ||z_i||_2,    z_i = (z_i, z_{n+i}, ..., z_{(planes-1)n+i}).
 //
 // Of the differences along the axes of an image (linops.Gradient) it is the isotropic total
-// variation, and with the channels of a colour image as further planes the vectorial one (Bresson
-// and Chan 2008). It is the group LASSO penalty of these groups ([NewGroupL2]), without lists of
-// their entries:
+// variation. It is the group LASSO penalty of these groups ([NewGroupL2]), without lists of their
+// entries:
 //
 //	prox_{t r}(v)_i = s_i v_i,    s_i = max(1 - t lambda/||v_i||, 0).
 //
@@ -33,9 +33,27 @@ func NewJointL2(n, planes int, lambda float64) Prox {
 	if n < 1 || planes < 1 {
 		panic(fmt.Sprintf("prox: joint l2 penalty of %d planes of %d numbers, want positive numbers", planes, n))
 	}
+	return NewVectorialL2(n, planes, 1, lambda)
+}
+
+// NewVectorialL2 is [NewJointL2] for planes of n pixels with some channels each, one after the other,
+// such as red, green and blue, or a real and an imaginary part: the channels of a pixel are in one
+// group. Of the differences along the axes of an image it is the vectorial total variation (Bresson
+// and Chan 2008),
+//
+//	r(z) = lambda sum_{i<n} sqrt(sum_a sum_c z_{a,i,c}^2),    a < planes, c < channels.
+//
+// It panics likewise.
+func NewVectorialL2(n, planes, channels int, lambda float64) Prox {
+	if n < 1 || planes < 1 || channels < 1 {
+		panic(fmt.Sprintf("prox: joint l2 penalty of %d planes of %d pixels with %d channels, want positive numbers", planes, n, channels))
+	}
 	checkLambda("the joint l2 penalty's lambda", lambda)
-	p := &jointL2{n: n, planes: planes, lambda: lambda}
-	p.structure = Structure{Value: p.value, Balls: balls(lambda, planes), DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	p := &jointL2{n: n * channels, planes: planes, width: channels, lambda: lambda}
+	p.structure = Structure{Value: p.value, DualScale: p.dualScale, FenchelGap: p.fenchelGap}
+	if channels == 1 {
+		p.structure.Balls = balls(lambda, planes)
+	}
 	return p
 }
 
@@ -44,7 +62,7 @@ func (p *jointL2) Dim() int { return p.n * p.planes }
 // plane is plane c of every vector.
 func (p *jointL2) plane(b array.Batch, c int) array.Batch { return b.Cols(c*p.n, (c+1)*p.n) }
 
-// squares sets q_i = ||v_i||^2. t is memory of the same shape.
+// squares sets q_i = ||v_g||^2 for all entries i of a plane, of group g. t is memory of the same shape.
 func (p *jointL2) squares(q, t, v array.Batch) {
 	dev := q.Device()
 	dev.Mul(q, p.plane(v, 0), p.plane(v, 0))
@@ -52,6 +70,21 @@ func (p *jointL2) squares(q, t, v array.Batch) {
 		dev.Mul(t, p.plane(v, c), p.plane(v, c))
 		dev.Lin(q, 1, q, 1, t)
 	}
+	couple(q, t, p.width)
+}
+
+// couple replaces the entries of q by the sums over the groups of width neighbours that they are in.
+// t is memory of the same shape.
+func couple(q, t array.Batch, width int) {
+	if width == 1 || q.K() == 0 {
+		return
+	}
+	dev, groups := q.Device(), q.K()*q.N()/width
+	ones := dev.Alloc(width, width)
+	dev.Fill(ones, 1)
+	dev.Gemm(false, false, 1, q.Reshape(groups, width), ones, 0, t.Reshape(groups, width))
+	dev.Copy(q, t)
+	ones.Free()
 }
 
 func (p *jointL2) Eval(dst, v array.Batch, t float64) error {
@@ -82,13 +115,13 @@ func (p *jointL2) Linearize(dst, v array.Batch, t float64) (Derivative, error) {
 	return j, nil
 }
 
-// norms are ||b_i||.
+// norms are ||b_g||.
 func (p *jointL2) norms(b array.Batch) []float64 {
 	x := onHost(b)
-	norms := make([]float64, p.n)
+	norms := make([]float64, p.n/p.width)
 	for c := range p.planes {
 		for i, v := range x[c*p.n:][:p.n] {
-			norms[i] += v * v
+			norms[i/p.width] += v * v
 		}
 	}
 	for i, v := range norms {
@@ -113,7 +146,7 @@ func (p *jointL2) dualScale(_, g array.Batch, _ float64) float64 {
 	return ratio(p.lambda, largest(p.norms(g)))
 }
 
-// fenchelGap is sum_i lambda ||b_i|| - t <b_i, g_i>.
+// fenchelGap is the sum of lambda ||b_i|| - t <b_i, g_i> over the groups i.
 func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	if elsewhere(b) && !math.IsInf(p.lambda, 1) {
 		return p.gapOnDevice(b, g, t)
@@ -122,8 +155,10 @@ func (p *jointL2) fenchelGap(b, g array.Batch, t, _ float64) float64 {
 	x, h := onHost(b), onHost(g)
 	for i, norm := range p.norms(b) {
 		along := 0.0
-		for at := i; at < len(x); at += p.n {
-			along += x[at] * h[at]
+		for at := i * p.width; at < len(x); at += p.n {
+			for k := at; k < at+p.width; k++ {
+				along += x[k] * h[k]
+			}
 		}
 		sum += surplus(times(p.lambda, norm), t*along)
 	}
@@ -148,6 +183,7 @@ func (j *jointDerivative) Apply(dst, z array.Batch) {
 		dev.Mul(t, p.plane(z, c), p.plane(j.u, c))
 		dev.Lin(along, 1, along, 1, t)
 	}
+	couple(along, t, p.width)
 	dev.Mul(along, along, j.c)
 	for c := range p.planes {
 		to := p.plane(dst, c)
@@ -173,35 +209,40 @@ func (j *jointDerivative) Release() {
 	j.c.Free()
 }
 
-// build restricts J to the active i, where
+// build restricts J to the active groups i, where
 //
 //	Q_i = lambda/||b_i|| (I - v_i v_i*/||v_i||^2),   ||b_i|| = s_i ||v_i||.
 func (j *jointDerivative) build() *Model {
 	p := j.p
 	s, v := onHost(j.s), onHost(j.u)
 	var active []int
-	for i, f := range s {
-		if f > 0 {
+	for i := range p.n / p.width {
+		if s[i*p.width] > 0 {
 			active = append(active, i)
 		}
 	}
-	n := len(active)
-	set := make([]int, 0, n*p.planes)
+	n, width := len(active), p.width
+	set := make([]int, 0, n*p.planes*width)
 	for c := range p.planes {
 		for _, i := range active {
-			set = append(set, c*p.n+i)
+			for k := range width {
+				set = append(set, c*p.n+i*width+k)
+			}
 		}
 	}
 	m := &Model{Space: space.Coordinates(j.u.Device(), p.Dim(), set), Margin: j.margin}
-	if p.planes < 2 || n == 0 || p.lambda == 0 {
+	if p.planes*width < 2 || n == 0 || p.lambda == 0 {
 		return m
 	}
-	c := &jointCurvature{dev: j.u.Device(), t: j.t, n: n, planes: p.planes, q: make([]float64, n), factor: make([]float64, n), unit: make([]float64, n*p.planes)}
+	c := &jointCurvature{dev: j.u.Device(), t: j.t, n: n, planes: p.planes, width: width, q: make([]float64, n), factor: make([]float64, n), unit: make([]float64, len(set))}
 	norms := p.norms(j.u)
 	for a, i := range active {
-		c.q[a], c.factor[a] = p.lambda/(s[i]*norms[i]), s[i]
-		for k := range p.planes {
-			c.unit[k*n+a] = v[k*p.n+i] / norms[i]
+		c.factor[a] = s[i*width]
+		c.q[a] = p.lambda / (c.factor[a] * norms[i])
+		for at := a * width; at < len(set); at += n * width {
+			for k := at; k < at+width; k++ {
+				c.unit[k] = v[set[k]] / norms[i]
+			}
 		}
 	}
 	m.Curvature, m.root = c, c.root

@@ -8,28 +8,32 @@ import (
 	"surepipe/space"
 )
 
-// jointCurvature is Q = diag(Q_1, Q_2, ...), Q_i = q_i (I - u_i u_i*), for n active places in each of
-// some planes: coordinate k n + i is place i of plane k. With the shrinkage factors s
+// jointCurvature is Q = diag(Q_1, Q_2, ...), Q_i = q_i (I - u_i u_i*), for n active groups, each of some
+// neighbours in each of some planes: coordinate (k n + i) width + c is number c of group i in plane k.
+// With the shrinkage factors s
 //
 //	J_i = (I + t Q_i)^{-1} = s_i I + (1 - s_i) u_i u_i*.
 type jointCurvature struct {
 	dev       array.Device
 	t         float64
 	n, planes int
-	q, factor []float64 // of the places
+	width     int
+	q, factor []float64 // of the groups
 	unit      []float64 // of the coordinates
 
 	once    sync.Once
-	on      array.Batch // the shrinkage factors, and then the rest 1 - s: 1 x 2n
+	on      array.Batch // the shrinkage factors of the entries of a plane, and then the rest 1 - s
 	onUnits array.Batch
 }
 
 func (c *jointCurvature) upload() {
 	c.once.Do(func() {
-		c.on, c.onUnits = c.dev.Alloc(1, 2*c.n), c.dev.Alloc(1, len(c.unit))
-		both := make([]float64, 2*c.n)
-		for i, s := range c.factor {
-			both[i], both[c.n+i] = s, 1-s
+		n := c.n * c.width
+		c.on, c.onUnits = c.dev.Alloc(1, 2*n), c.dev.Alloc(1, len(c.unit))
+		both := make([]float64, 2*n)
+		for i := range n {
+			s := c.factor[i/c.width]
+			both[i], both[n+i] = s, 1-s
 		}
 		c.dev.Upload(c.on, both)
 		c.dev.Upload(c.onUnits, c.unit)
@@ -38,7 +42,7 @@ func (c *jointCurvature) upload() {
 
 func (c *jointCurvature) Precondition(dst, image, z array.Batch) {
 	c.upload()
-	dev, n := dst.Device(), c.n
+	dev, n := dst.Device(), c.n*c.width
 	along, t := dev.Alloc(z.K(), n), dev.Alloc(z.K(), n)
 	defer along.Free()
 	defer t.Free()
@@ -48,6 +52,7 @@ func (c *jointCurvature) Precondition(dst, image, z array.Batch) {
 		dev.Mul(t, plane(z, k), plane(c.onUnits, k))
 		dev.Lin(along, 1, along, 1, t)
 	}
+	couple(along, t, c.width)
 	dev.Mul(along, along, c.on.Cols(n, 2*n))
 	for k := range c.planes {
 		to := plane(dst, k)
@@ -66,9 +71,11 @@ func (c *jointCurvature) Matrix() []float64 {
 	if m == nil {
 		return nil
 	}
+	var group []int
 	for i, q := range c.q {
-		for k := i; k < size; k += c.n {
-			for l := i; l < size; l += c.n {
+		group = c.group(group, i)
+		for _, k := range group {
+			for _, l := range group {
 				m[k*size+l] = -q * c.unit[k] * c.unit[l]
 			}
 			m[k*size+k] += q
@@ -77,8 +84,19 @@ func (c *jointCurvature) Matrix() []float64 {
 	return m
 }
 
+// group are the coordinates of group i, in place of what all holds.
+func (c *jointCurvature) group(all []int, i int) []int {
+	all = all[:0]
+	for at := i * c.width; at < len(c.unit); at += c.n * c.width {
+		for k := at; k < at+c.width; k++ {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
 func (c *jointCurvature) Trace() (trace, frobenius2 float64, ok bool) {
-	others := float64(c.planes - 1)
+	others := float64(c.planes*c.width - 1)
 	for _, s := range c.factor {
 		trace += 1 + others*s
 		frobenius2 += 1 + others*s*s
@@ -93,15 +111,17 @@ func (c *jointCurvature) Release() {
 	c.onUnits.Free()
 }
 
-// root has planes - 1 rows for every place: sqrt(q_i) times the rows of the Householder reflection
+// root has planes width - 1 rows for every group: sqrt(q_i) times the rows of the Householder reflection
 // that takes u_i to a multiple of the first unit vector, but the first.
 func (c *jointCurvature) root() *space.Rows {
-	m, n := c.planes, c.n
+	m, n := c.planes*c.width, c.n
 	w := &space.Rows{Indptr: make([]int, 1, n*(m-1)+1), Indices: make([]int, 0, n*m*(m-1)), Values: make([]float64, 0, n*m*(m-1))}
 	h := make([]float64, m)
+	group := make([]int, 0, m)
 	for i, q := range c.q {
-		for k := range m {
-			h[k] = c.unit[k*n+i]
+		group = c.group(group, i)
+		for k, at := range group {
+			h[k] = c.unit[at]
 		}
 		h[0] += math.Copysign(1, h[0])
 		sum := 0.0
@@ -115,7 +135,7 @@ func (c *jointCurvature) root() *space.Rows {
 				if k == row {
 					v++
 				}
-				w.Indices, w.Values = append(w.Indices, k*n+i), append(w.Values, size*v)
+				w.Indices, w.Values = append(w.Indices, group[k]), append(w.Values, size*v)
 			}
 			w.Indptr = append(w.Indptr, len(w.Values))
 		}

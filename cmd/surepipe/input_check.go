@@ -85,7 +85,7 @@ func specError(err error) bool {
 // vary sets the variant of a problem that the flags ask for.
 func (f *estimatorFlags) vary(data *problems.Data) {
 	data.Intercept, data.Standardize, data.Loss, data.Effects = f.intercept, f.table.standardize, f.loss, f.effects
-	data.Anisotropic = f.anisotropic
+	data.Anisotropic, data.Vectorial = f.anisotropic, f.vectorial
 	if f.problem == "trend1d" && f.specification == nil {
 		data.Order = &f.order
 	}
@@ -94,6 +94,10 @@ func (f *estimatorFlags) vary(data *problems.Data) {
 // variant checks the flags for variants of one named problem.
 func (f *estimatorFlags) variant(changed func(string) bool, name string) error {
 	switch {
+	case f.vectorial && name != "tv2d":
+		return usagef("--vectorial is for --problem tv2d: in a specification, joint-l2: {weight: lambda, vectorial: true} has it")
+	case f.vectorial && f.anisotropic:
+		return usagef("--vectorial and --anisotropic are both given, expected one of them")
 	case f.anisotropic && name != "tv2d":
 		return usagef("--anisotropic is for --problem tv2d: in a specification, give the gradient the regularizer l1 in place of joint-l2")
 	case changed("order") && name != "trend1d":

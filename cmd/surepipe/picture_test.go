@@ -123,15 +123,15 @@ func TestPicturesOfWhatIsNoImage(t *testing.T) {
 	}
 	const lambda = " --lambda 1 --sigma2 1"
 	for args, want := range map[string]string{
-		"--problem tv2d --data " + gray + lambda + " --picture p.jpg":                               `--picture: figure "p.jpg" ends in ".jpg"`,
-		"--problem tv2d --data " + gray + lambda + " --picture /nowhere/p.png":                      "/nowhere",
-		"--problem tv2d --data " + gray + lambda + " --frame 1":                                     "--frame is for --picture, which is missing",
-		"--problem tv2d --data " + gray + lambda + " --frame -1 --picture " + dir + "/p.png":        "--frame is -1, expected 0 or more",
-		"--problem tv2d --data " + gray + lambda + " --frame 1 --picture " + dir + "/p.png":         "--frame is 1, expected 0 to 0: y has 1 images",
-		"--problem tv1d --data " + line + lambda + " --picture " + dir + "/p.png":                   "--picture needs an image, a matrix or (rows, columns, 3), or a series of them: y has shape (24,)",
-		"--problem tv2d --data " + gray + lambda + " --truth " + gray:                               "--truth is for a signal that is not mu",
-		"--problem tv2d --data " + gray + lambda + " --trace exact --shard 0/2 --jsonl p.jsonl --picture " + dir + "/p.png":       "--picture and --truth are for whole runs",
-		"--spec ../../problems/specs/tv-deblur.yaml --lambda 1 --sigma2 1 --data " + gray + " --truth " + line: "has shape (24,), real, expected that of the signal, (4, 6), real",
+		"--problem tv2d --data " + gray + lambda + " --picture p.jpg":                                                       `--picture: figure "p.jpg" ends in ".jpg"`,
+		"--problem tv2d --data " + gray + lambda + " --picture /nowhere/p.png":                                              "/nowhere",
+		"--problem tv2d --data " + gray + lambda + " --frame 1":                                                             "--frame is for --picture, which is missing",
+		"--problem tv2d --data " + gray + lambda + " --frame -1 --picture " + dir + "/p.png":                                "--frame is -1, expected 0 or more",
+		"--problem tv2d --data " + gray + lambda + " --frame 1 --picture " + dir + "/p.png":                                 "--frame is 1, expected 0 to 0: y has 1 images",
+		"--problem tv1d --data " + line + lambda + " --picture " + dir + "/p.png":                                           "--picture needs an image, a matrix or (rows, columns, 3), or a series of them: y has shape (24,)",
+		"--problem tv2d --data " + gray + lambda + " --truth " + gray:                                                       "--truth is for a signal that is not mu",
+		"--problem tv2d --data " + gray + lambda + " --trace exact --shard 0/2 --jsonl p.jsonl --picture " + dir + "/p.png": "--picture and --truth are for whole runs",
+		"--spec ../../problems/specs/tv-deblur.yaml --lambda 1 --sigma2 1 --data " + gray + " --truth " + line:              "has shape (24,), real, expected that of the signal, (4, 6), real",
 	} {
 		status, _, stderr := command(t, append([]string{"run"}, strings.Fields(args)...)...)
 		if status != exitUsage || !strings.Contains(stderr, want) {
