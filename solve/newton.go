@@ -200,7 +200,7 @@ func (n *newton) judge() (bool, error) {
 	refined := n.off <= n.at.Floor || n.settled > 0 && !(n.off < n.last/2)
 	n.last = n.off
 	switch {
-	case n.conv.Iterations >= n.s.s.o.MaxIter, n.idle > mostIdle, len(n.set) > mostWorking:
+	case n.conv.Iterations >= n.s.s.o.MaxIter, n.idle > mostIdle, len(n.set) > mostWorking, n.s.owner != nil && len(n.p.Active()) > mostFactored:
 		return true, n.dev.Err()
 	case n.conv.Converged:
 		return n.violations == 0 && refined, n.dev.Err()
