@@ -68,6 +68,7 @@ var choiceCases = []choiceCase{
 	{"elastic-net", "1500 x 3000", lassoData(1500, 3000), problems.Hyper{Lambda2: problems.Absolute(50)}, 0},
 	{"group-lasso", "250 x 500", specData(250, 500, "operator: {matrix: X}\nregularizer: {group-l2: {weight: lambda, size: 5}}\nlambda: 0.2max\n"), problems.Hyper{}, 0},
 	{"group-lasso", "1000 x 2000", specData(1000, 2000, "operator: {matrix: X}\nregularizer: {group-l2: {weight: lambda, size: 5}}\nlambda: 0.2max\n"), problems.Hyper{}, 0},
+	{"group-lasso", "500 x 1000, 0.02max", specData(500, 1000, "operator: {matrix: X}\nregularizer: {group-l2: {weight: lambda, size: 5}}\nlambda: 0.02max\n"), problems.Hyper{}, 0},
 	{"slope", "250 x 500", specData(250, 500, "operator: {matrix: X}\nregularizer: {sorted-l1: {weight: lambda, bh: 0.1}}\nlambda: 0.2max\n"), problems.Hyper{}, 0},
 	{"slope", "1000 x 2000", specData(1000, 2000, "operator: {matrix: X}\nregularizer: {sorted-l1: {weight: lambda, bh: 0.1}}\nlambda: 0.2max\n"), problems.Hyper{}, 0},
 	{"svt", "50 x 40", func(string) (problems.Data, error) { return problems.GenerateSVT(50, 40, 1) }, problems.Hyper{Lambda: problems.OfMax(0.2)}, 0},
@@ -79,6 +80,8 @@ var choiceCases = []choiceCase{
 	{"robust-pca", "250 x 250", pcaData(250), problems.Hyper{}, 0},
 	{"tv1d", "1000", func(string) (problems.Data, error) { return problems.GenerateTV1D(1000, 1) }, problems.Hyper{}, 0},
 	{"tv1d", "100000", func(string) (problems.Data, error) { return problems.GenerateTV1D(100000, 1) }, problems.Hyper{}, 0},
+	{"tv2d", "32 x 32", pictureData(32), problems.Hyper{Lambda: problems.Absolute(0.1)}, 0},
+	{"tv2d", "128 x 128", pictureData(128), problems.Hyper{Lambda: problems.Absolute(0.1)}, 0},
 	{"wavelet-denoise", "64 x 64", imageData(64, "operator: identity\n", 0.1), problems.Hyper{}, 0},
 	{"wavelet-denoise", "512 x 512", imageData(512, "operator: identity\n", 0.1), problems.Hyper{}, 0},
 	{"deblur", "32 x 32", imageData(32, "operator: {convolution: {gaussian: 1.5, boundary: circular}}\n", 0.01), problems.Hyper{}, 1e-5},
@@ -111,21 +114,40 @@ func specData(d, p int, spec string) func(dir string) (problems.Data, error) {
 	}
 }
 
+// discs are an image of n x n pixels.
+func discs(n int, rng *rand.Rand) []float64 {
+	image := make([]float64, n*n)
+	for range 12 {
+		x, y, r, v := rng.Float64()*float64(n), rng.Float64()*float64(n), (0.05+0.15*rng.Float64())*float64(n), rng.Float64()
+		for i := range image {
+			if math.Hypot(float64(i%n)-x, float64(i/n)-y) < r {
+				image[i] = v
+			}
+		}
+	}
+	return image
+}
+
+// pictureData are discs with noise of standard deviation 0.1.
+func pictureData(n int) func(string) (problems.Data, error) {
+	return func(string) (problems.Data, error) {
+		rng := rand.New(rand.NewPCG(11, 12))
+		image := discs(n, rng)
+		for i := range image {
+			image[i] += 0.1 * rng.NormFloat64()
+		}
+		sigma2 := 0.01
+		return problems.Data{Y: image, YShape: []int{n, n}, Sigma2: &sigma2}, nil
+	}
+}
+
 // imageData is an image of discs, blurred by the operator or not, with noise of standard deviation
 // sigma; b are its wavelet coefficients, and lambda is 1.5 sigma, or a third of that where the image
 // is blurred.
 func imageData(n int, operator string, sigma float64) func(dir string) (problems.Data, error) {
 	return func(dir string) (problems.Data, error) {
 		rng := rand.New(rand.NewPCG(11, 12))
-		image := make([]float64, n*n)
-		for range 12 {
-			x, y, r, v := rng.Float64()*float64(n), rng.Float64()*float64(n), (0.05+0.15*rng.Float64())*float64(n), rng.Float64()
-			for i := range image {
-				if math.Hypot(float64(i%n)-x, float64(i/n)-y) < r {
-					image[i] = v
-				}
-			}
-		}
+		image := discs(n, rng)
 		weight := 1.5 * sigma
 		if !strings.Contains(operator, "identity") {
 			weight /= 3

@@ -68,7 +68,7 @@ func handBuilt(t *testing.T, dev array.Device, name string, data problems.Data) 
 				}
 				h.maxLambda = max(h.maxLambda, norm/2)
 			}
-			h.solver = "newton"
+			h.solver = "active-set"
 			h.regularizer = func(lambda, _, _ float64) prox.Prox {
 				r, err := prox.NewGroupL2(dev, p, 1, groups, roots)
 				if err != nil {

@@ -110,6 +110,8 @@ type penalty struct {
 	// unpenalized lists them.
 	free        bool
 	unpenalized []int
+	// direct says that it is a term without an operator.
+	direct bool
 	// make returns the regularizer at the given weights.
 	make func(weights map[string]float64) (prox.Prox, error)
 }

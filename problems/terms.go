@@ -88,6 +88,9 @@ func (b *specBuilder) behind(cols []int, averages []int) ([]*penalty, error) {
 		if d, _ := op.Dims(); d != total {
 			return nil, b.errorf(t.line, "the regularizer of a term has %d entries, and its operator %d rows", total, d)
 		}
+		for _, p := range ps {
+			p.direct = t.operator == nil
+		}
 		all, ops = append(all, ps...), append(ops, op)
 	}
 	b.p.Behind = linops.VStack(ops...)
@@ -133,12 +136,18 @@ func (b *specBuilder) checkTerms(data Data) error {
 // and u of least norm among those with K* u = A* (y - A b), the dual norm of u. Where the rows of K
 // depend on each other, as those of an image's differences do, another u may have a smaller dual norm,
 // and the result is an upper bound of the smallest such weight. It is known where a single weight
-// multiplies all terms.
+// multiplies all terms, and, as that at which b = 0 without the other terms, where a norm of b itself
+// has it and the other terms are norms: they are least at 0 too.
 func (m *maximizer) behindMaximum(name string) func() (float64, error) {
+	single := true
 	for _, p := range m.penalties {
-		if p.dual == nil || p.norm.name != name || p.free && p.unpenalized != nil {
+		if p.dual == nil || p.free && p.unpenalized != nil {
 			return nil
 		}
+		single = single && p.norm.name == name
+	}
+	if !single {
+		return m.directMaximum(name)
 	}
 	return func() (float64, error) {
 		b := m.b
@@ -153,6 +162,34 @@ func (m *maximizer) behindMaximum(name string) func() (float64, error) {
 		host, at, top := u.ToHost(), 0, 0.0
 		for _, p := range m.penalties {
 			v, err := p.dual(host[at:][:p.n])
+			if err != nil {
+				return 0, err
+			}
+			at += p.n
+			top = math.Max(top, v/(p.factor*p.norm.scale))
+		}
+		return top, nil
+	}
+}
+
+// directMaximum is the weight at which norms of b itself, without an operator, hold b at 0.
+func (m *maximizer) directMaximum(name string) func() (float64, error) {
+	covered, all := 0, m.b.p.P
+	for _, p := range m.penalties {
+		if p.direct && p.norm.name == name {
+			covered += p.n
+		}
+	}
+	if covered != all {
+		return nil
+	}
+	return func() (float64, error) {
+		g, at, top := m.gradient(m.residual(nil)), 0, 0.0
+		for _, p := range m.penalties {
+			if !p.direct || p.norm.name != name {
+				continue
+			}
+			v, err := p.dual(g[at:][:p.n])
 			if err != nil {
 				return 0, err
 			}

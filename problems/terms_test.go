@@ -159,7 +159,19 @@ func TestMaximumOfTerms(t *testing.T) {
 				b.Release()
 			}
 		}
-		_, err := problems.New("fused-lasso", dev, problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.OfMax(0.1), Gamma: problems.Absolute(1)})
+		// Neighbours that are tied help a coefficient: the maximum is that without the tie.
+		for _, share := range []float64{1.0001, 0.3} {
+			b, err := problems.New("fused-lasso", dev, problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.OfMax(share), Gamma: problems.Absolute(0.01)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, trace := muHatOf(t, b.Solve(), y, vjp.Options{Tol: 1e-12, MaxIter: 100000})
+			if share > 1 && trace != 0 || share < 1 && !(trace >= 1) {
+				t.Errorf("fused-lasso at %g of the maximum: trace %g", share, trace)
+			}
+			b.Release()
+		}
+		_, err := problems.New("fused-lasso", dev, problems.Data{X: x, Y: y}, problems.Hyper{Lambda: problems.Absolute(1), Gamma: problems.OfMax(0.1)})
 		if err == nil || !strings.Contains(err.Error(), "no maximum") {
 			t.Errorf("error %v", err)
 		}

@@ -46,11 +46,14 @@ func NewGroupL2(dev array.Device, p int, lambda float64, groups [][]int, w []flo
 	}
 	q := &groupL2{g}
 	q.structure = Structure{
-		Value: q.value, Free: q.free, Closure: q.closure, On: q.on, Units: q.units,
+		Value: q.value, Groups: q.weighted, Free: q.free, Closure: q.closure, On: q.on, Units: q.units,
 		Rescale: q.rescale, DualScale: q.dualScale, FenchelGap: q.fenchelGap, Release: q.Release,
 	}
 	return q, nil
 }
+
+// weighted are the groups and their weights.
+func (p *groupL2) weighted() (owner []int, w []float64) { return p.owner, p.wHost }
 
 // newGroups checks groups and their weights, as [NewGroupL2] takes them, and copies them to the
 // device. name is that of the penalty.

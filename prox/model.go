@@ -102,6 +102,10 @@ type Structure struct {
 	// on vectors of length n. A nil slice stands for zeros, and for no constraint. Weights may be
 	// +Inf: they hold b_j at 0. The caller must not modify the slices.
 	Sparse func(n int) (w, q []float64, positive []bool)
+	// Groups returns, of a regularizer r(b) = sum_g w_g ||b_g||_2 over disjoint groups of all
+	// coordinates, the group of each coordinate and the weight of each group, which may be 0 or +Inf.
+	// The caller must not modify the slices.
+	Groups func() (owner []int, w []float64)
 	// Closure returns the smallest set that holds s and over which r splits,
 	// r(b) = r_S(b_S) + r_rest(b_rest), in increasing order; nil when r turns out to have a part
 	// that does not split. s is in increasing order. Near b = 0 such an r is positively homogeneous

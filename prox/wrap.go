@@ -32,6 +32,12 @@ func scaledStructure(c float64, s Structure) Structure {
 	if s.Value != nil {
 		out.Value = func(b array.Batch) float64 { return times(c, s.Value(b)) }
 	}
+	if s.Groups != nil {
+		out.Groups = func() ([]int, []float64) {
+			owner, w := s.Groups()
+			return owner, product(c, w)
+		}
+	}
 	if s.On != nil {
 		out.On = func(dev array.Device, t space.Space) (Prox, error) {
 			return ownScaled(c)(s.On(dev, t))

@@ -3,7 +3,6 @@ package solve
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"surepipe/array"
@@ -11,13 +10,10 @@ import (
 	"surepipe/prox"
 )
 
-// activeSet solves problems with the squared loss whose regularizer is a sum over coordinates,
-//
-//	r(b) = sum_j w_j |b_j| + q_j/2 b_j^2,   b_j >= 0 for some j,
-//
-// by Newton steps on active sets. Given which coordinates are not 0, and their signs, the solution
-// is that of a linear system, and signs of a solution nearby, at the weight before, are nearly
-// right. It works in rounds: the gradient over all coordinates, by one product with A* at the
+// activeSet solves problems with the squared loss whose regularizer is a sum over coordinates, or the
+// group LASSO's ([splitting]), by Newton steps on active sets. Given which coordinates are not 0, and
+// their signs, the solution is that of a linear system, and signs of a solution nearby, at the weight
+// before, are nearly right; given which groups are not 0, the problem is smooth. It works in rounds: the gradient over all coordinates, by one product with A* at the
 // point itself, adds the largest violations of the optimality conditions to a working set; package
 // faces minimizes over the working set, of which it knows the Gram matrix; and so on until there is
 // no violation, and the step that corrects rounding errors does not improve the point.
@@ -26,9 +22,7 @@ import (
 // rounding errors, so that Newton steps come to an end before it accepts, fista goes on from there.
 type activeSet struct {
 	everywhere // whose iterations are recorded
-	r          prox.Structure
-	w, q       []float64 // w is +Inf where b_j is held at 0
-	positive   []bool
+	splitting
 }
 
 // newRecorded makes the method whose iterations are recorded for an unrolled derivative.
@@ -36,8 +30,8 @@ func newRecorded(ctx context.Context, p Problem, o Options) (Method, error) {
 	switch {
 	case p.Loss != nil:
 		return nil, fmt.Errorf("solve: active sets need a quadratic loss; use ista or fista")
-	case prox.StructureOf(p.R).Sparse == nil:
-		return nil, fmt.Errorf("solve: active sets need a regularizer that is a sum of |b_j|, b_j^2 and b_j >= 0; use ista, fista or admm")
+	case !activeSets(p.R):
+		return nil, fmt.Errorf("solve: active sets need a regularizer that is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups; use ista, fista or admm")
 	}
 	m, err := newFISTA(ctx, p, o)
 	if err != nil {
@@ -69,18 +63,7 @@ func (m recorded) Traits() Traits {
 // newActiveSet takes the weights of the regularizer.
 func newActiveSet(_ context.Context, s situation) (Solver, error) {
 	_, dim := s.p.A.Dims()
-	a := &activeSet{everywhere: everywhere{s: s}, r: prox.StructureOf(s.p.R)}
-	w, q, positive := a.r.Sparse(dim)
-	a.w, a.q, a.positive = make([]float64, dim), make([]float64, dim), make([]bool, dim)
-	copy(a.w, w)
-	copy(a.q, q)
-	copy(a.positive, positive)
-	for j, v := range a.q {
-		if math.IsInf(v, 1) {
-			a.w[j], a.q[j] = v, 0
-		}
-	}
-	return a, nil
+	return &activeSet{everywhere: everywhere{s: s}, splitting: splittingOf(prox.StructureOf(s.p.R), dim)}, nil
 }
 
 // Solve starts where the path has ended, or else with the support and the signs of b.
@@ -117,11 +100,12 @@ func (s *activeSet) Solve(ctx context.Context, y array.Batch, from From) (*Solut
 	return sol, err
 }
 
-// finish goes on by fista, and returns the better of the two solutions.
+// finish goes on by another method, and returns the better of the two solutions.
 func (s *activeSet) finish(ctx context.Context, n *newton) (*Solution, error) {
 	other := s.s
-	other.e, other.from = accelerated, nil
-	other.o = other.o.with(unsettled)
+	last := finishers[slices.IndexFunc(finishers, func(f finisher) bool { return f.applies(&other) })]
+	other.e, _ = Lookup(last.solver)
+	other.from, other.o = nil, other.o.with(last.choice)
 	other.o.MaxIter = max(other.o.MaxIter-n.conv.Iterations, 1)
 	solver, err := chooseMethod(ctx, other)
 	if err != nil {

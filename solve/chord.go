@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"surepipe/array"
-	"surepipe/prox"
 )
 
 // chords are steps of Newton's method on the loss that need no new Gram matrix (the chord method:
@@ -100,7 +99,7 @@ func (r *newtonOnLoss) newChords(ctx context.Context) *chords {
 		return nil
 	}
 	s := r.weighted()
-	if !s.faces() {
+	if !s.faces() || w.separate == nil {
 		return nil
 	}
 	solver, err := newActiveSet(ctx, s)
@@ -197,14 +196,14 @@ func (c *chords) scale() float64 {
 
 // model minimizes it, and sets d. same says that the minimum has the signs of b.
 func (c *chords) model(ctx context.Context) (same, ok bool, err error) {
-	s, p := c.scale(), &c.w.p
-	weights, squares, positive := c.a.penalty(c.w.set)
+	s, p := c.scale(), c.w.separate
+	to := c.a.of(c.w.set)
 	g := slices.Clone(c.g)
 	for i := range g {
 		g[i] /= s
-		weights[i] /= s
+		to.W[i] /= s
 	}
-	p.Reweight(weights, squares, positive)
+	p.Reweight(to)
 	if !p.Move(c.b, g) {
 		return false, false, nil
 	}
@@ -215,7 +214,7 @@ func (c *chords) model(ctx context.Context) (same, ok bool, err error) {
 	same = true
 	for i, v := range p.B {
 		c.d[i] = v - c.b[i]
-		same = same && (weights[i] == 0 && !positive[i] || sign(v) == sign(c.b[i]))
+		same = same && (to.W[i] == 0 && !to.Positive[i] || sign(v) == sign(c.b[i]))
 	}
 	return same, true, nil
 }
@@ -418,15 +417,17 @@ func (r *newtonOnLoss) hold(ctx context.Context) error {
 	r.drop()
 	r.held = held
 	s := r.weighted()
-	if prox.StructureOf(s.p.R).Sparse == nil {
+	if !activeSets(s.p.R) {
 		return r.dev.Err()
 	}
 	solver, err := newActiveSet(ctx, s)
 	if err != nil {
 		return err
 	}
-	w := newWorkspace(held.kin, r.y.N(), dim)
-	if err := w.extend(ctx, r.dev, solver.(*activeSet), set); err != nil {
+	a := solver.(*activeSet)
+	w := newWorkspace(held.kin, &a.splitting, r.y.N(), dim)
+	set = a.closure(set)
+	if err := w.extend(ctx, r.dev, a, set); err != nil {
 		w.release()
 		return err
 	}

@@ -29,6 +29,11 @@ func TestDefaultFollowsTheStructure(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer prox.Release(slope)
+	groups, err := prox.NewGroupL2(dev, 2, 1, [][]int{{0, 1}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prox.Release(groups)
 	l1, ridge := prox.NewL1(1), prox.NewSquaredL2(1)
 	logistic, err := loss.Logistic(nil)
 	if err != nil {
@@ -50,10 +55,12 @@ func TestDefaultFollowsTheStructure(t *testing.T) {
 		{"LASSO", dense, nil, l1, "active-set"},
 		{"weighted LASSO", dense, weighted, l1, "active-set"},
 		{"LASSO of an operator without a matrix", bare, nil, l1, "fista"},
+		{"group LASSO", dense, nil, groups, "active-set"},
 		{"SLOPE", dense, nil, slope, "newton"},
 		{"SLOPE of an operator without a matrix", bare, nil, slope, "fista"},
 		{"l1-logistic", dense, logistic, l1, "active-set"},
 		{"ridge-logistic", dense, logistic, ridge, "active-set"},
+		{"group-logistic", dense, logistic, groups, "active-set"},
 		{"SLOPE-logistic", dense, logistic, slope, "newton"},
 		{"l1-logistic of an operator without a matrix", bare, logistic, l1, "fista"},
 	} {

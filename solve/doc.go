@@ -76,13 +76,15 @@
 // the method active-set does not iterate on vectors: given the support and the signs, the solution
 // is that of a linear system. It takes Newton steps from one support to the next. A start at the
 // solution for the weight before needs a few. Its result has no error but rounding, in any units of
-// the columns, and where columns depend on each other it is a basic solution. An unrolled
+// the columns, and where columns depend on each other it is a basic solution. Where the regularizer is
+// a sum of norms of groups, [prox.Structure].Groups, the problem is smooth given the groups that are
+// not 0, and Newton's method goes from there; steps of single groups decide which are 0. An unrolled
 // derivative, which needs iterations, is that of fista's.
 //
 // # Newton steps on the model
 //
 // The method newton serves regularizers that are partly smooth, [prox.Model], such as those of
-// groups, of SLOPE and of total variation. It takes fista's gradient steps, Newton steps on the
+// SLOPE and of total variation. It takes fista's gradient steps, Newton steps on the
 // manifold that these have found, and semismooth Newton steps for proximal points of the objective,
 // which find the manifold whatever the units of the columns. Work is shared between them by a count
 // of operations, so that it is never much slower than fista. An unrolled derivative is that of its

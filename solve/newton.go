@@ -20,6 +20,7 @@ type newton struct {
 	*workspace
 	lengths []float64 // of all columns; nil where they are not known
 
+	e          []float64 // a subgradient, up to signs
 	outside    []float64
 	violations int     // coordinates outside that violate their optimality conditions
 	off        float64 // the largest derivative along the support, in units of columns' lengths
@@ -56,7 +57,7 @@ func newNewton(s *activeSet, y array.Batch) *newton {
 	n := &newton{
 		acceptance: newAcceptance(NewYardstick(y, 0, s.s.o)), s: s, dev: dev, y: y,
 		b: dev.Alloc(1, dim), z: dev.Alloc(1, d), g: dev.Alloc(1, dim),
-		outside: make([]float64, dim), best: math.Inf(1), last: math.Inf(1),
+		e: make([]float64, dim), outside: make([]float64, dim), best: math.Inf(1), last: math.Inf(1),
 	}
 	n.conv.Optimality = math.Inf(1)
 	if lengths2 := s.s.lengths(); lengths2 != nil {
@@ -85,7 +86,7 @@ func (n *newton) begin(ctx context.Context, from From) error {
 	if n.workspace = resume(from.Path, n.s.s.kin, n.y); n.workspace == nil {
 		return n.start(ctx, from.B)
 	}
-	if moved := n.p.Reweight(n.s.penalty(n.set)); moved || n.s.s.kin.moves {
+	if moved := n.p.Reweight(n.s.of(n.set)); moved || n.s.s.kin.moves {
 		return n.gradient()
 	}
 	n.dev.Upload(n.b, n.hostB)
@@ -105,7 +106,7 @@ func (n *newton) keep(path *Path) {
 // start begins at the support of b0, together with the coordinates that no penalty holds at 0.
 func (n *newton) start(ctx context.Context, b0 array.Batch) error {
 	d, dim := n.s.s.p.A.Dims()
-	n.workspace = newWorkspace(n.s.s.kin, d, dim)
+	n.workspace = newWorkspace(n.s.s.kin, &n.s.splitting, d, dim)
 	n.workspace.y = n.y.ToHost()
 	start := make([]float64, dim)
 	if !b0.IsZero() {
@@ -125,6 +126,7 @@ func (n *newton) start(ctx context.Context, b0 array.Batch) error {
 			set = append(set, j)
 		}
 	}
+	set = n.s.closure(set)
 	n.norm = relative(Norm(n.g), Norm(n.z))
 	if err := n.workspace.extend(ctx, n.dev, n.s, set); err != nil {
 		return err
@@ -142,22 +144,22 @@ func (n *newton) start(ctx context.Context, b0 array.Batch) error {
 
 // tell reports the Newton steps so far.
 func (n *newton) tell() {
-	n.report(progress.Report{Stage: progress.Newton, Step: n.p.Steps, Measure: n.conv.Optimality, Goal: n.tol})
+	n.report(progress.Report{Stage: progress.Newton, Step: n.at.Steps, Measure: n.conv.Optimality, Goal: n.tol})
 }
 
 // gradient computes b, A b - y and the gradient from the working set's coordinates.
 func (n *newton) gradient() error {
 	for i, j := range n.set {
-		n.hostB[j] = n.p.B[i]
+		n.hostB[j] = n.at.B[i]
 	}
-	n.workspace.forward(n.dev, n.z, n.p.B)
+	n.workspace.forward(n.dev, n.z, n.at.B)
 	n.dev.Lin(n.z, 1, n.z, -1, n.y)
 	n.dev.Upload(n.b, n.hostB)
 	n.s.s.p.A.Adjoint(n.g, n.z)
 	n.dev.Download(n.hostG, n.g)
 	n.dev.Download(n.hostZ, n.z)
 	for i, j := range n.set {
-		n.p.Grad[i] = n.hostG[j]
+		n.at.Grad[i] = n.hostG[j]
 	}
 	return n.dev.Err()
 }
@@ -167,14 +169,14 @@ func (n *newton) gradient() error {
 func (n *newton) judge() (bool, error) {
 	zNorm, bNorm := Norm(n.z), Norm(n.b)
 	n.norm = max(n.norm, relative(Norm(n.g), zNorm))
-	if active := len(n.p.Active()); n.p.Products == 0 || active > n.normed+n.normed/grownShare {
+	if active := len(n.p.Active()); n.at.Products == 0 || active > n.normed+n.normed/grownShare {
 		n.norm, n.normed = max(n.norm, math.Sqrt(n.p.Norm(fewProducts))), active
 	}
 	n.stick.Norm = n.norm
 	scale := n.stick.Scale(zNorm, bNorm)
 	_, dim := n.s.s.p.A.Dims()
-	n.p.Floor = max(floorShare*n.tol*n.stick.size(zNorm, bNorm)/math.Sqrt(float64(dim)), noiseLevel*epsilon*n.stick.Y)
-	lowest := n.p.Floor <= 2*noiseLevel*epsilon*n.stick.Y
+	n.at.Floor = max(floorShare*n.tol*n.stick.size(zNorm, bNorm)/math.Sqrt(float64(dim)), noiseLevel*epsilon*n.stick.Y)
+	lowest := n.at.Floor <= 2*noiseLevel*epsilon*n.stick.Y
 	measured, byColumn := n.measure()
 	optimality := relative(measured, scale)
 	if n.s.s.o.shortness != nil {
@@ -184,18 +186,18 @@ func (n *newton) judge() (bool, error) {
 		return false, fmt.Errorf("%s: the iterates are not finite after %d iterations", n.s.Name(), n.conv.Iterations)
 	}
 	bound := errorBound(context.Background(), n.s.s.p, n.b, n.z, n.g, n.stick, zNorm, bNorm, measured)
-	if bound > n.stick.Allowed(zNorm) {
+	if bound > n.stick.Allowed(zNorm) && optimality <= n.good {
 		if exact, ok := n.toFace(); ok {
 			bound = min(bound, max(exact, Roundings*epsilon*(n.stick.Y+n.norm*bNorm)))
 		}
 	}
 	n.accept(optimality, optimality, bound, zNorm)
-	n.conv.Iterations = max(n.p.Steps, 1)
+	n.conv.Iterations = max(n.at.Steps, 1)
 	if n.idle++; optimality < n.best {
 		n.best, n.idle = optimality, 0
 	}
 	n.off = n.p.Stationarity()
-	refined := n.off <= n.p.Floor || n.settled > 0 && !(n.off < n.last/2)
+	refined := n.off <= n.at.Floor || n.settled > 0 && !(n.off < n.last/2)
 	n.last = n.off
 	switch {
 	case n.conv.Iterations >= n.s.s.o.MaxIter, n.idle > mostIdle, len(n.set) > mostWorking:
@@ -215,26 +217,15 @@ func (n *newton) toFace() (float64, bool) {
 	if !same || n.lengths == nil {
 		return 0, false
 	}
-	for j, g := range n.hostG {
-		if n.hostB[j] != 0 || math.IsInf(n.s.w[j], 1) {
-			continue
-		}
-		if !n.s.positive[j] {
-			g = -math.Abs(g)
-		}
-		if !(2*off*n.lengths[j]-g <= n.s.w[j]) && n.lengths[j] > 0 {
-			return 0, false
-		}
-	}
-	return off, true
+	return off, n.s.stays(n.hostB, n.hostG, n.lengths, 2*off)
 }
 
 // measure is the distance of 0 from the objective's subdifferential, and the same with every entry
 // divided by the length of its column. It notes the violations outside the working set.
 func (n *newton) measure() (all, byColumn float64) {
 	n.violations = 0
-	for j, g := range n.hostG {
-		e := n.s.subgradient(j, n.hostB[j], g)
+	n.s.subgradients(n.e, n.hostB, n.hostG)
+	for j, e := range n.e {
 		all += e * e
 		if s := n.s.s.o.shortness; s != nil {
 			byColumn = math.Hypot(byColumn, e*s[j])
@@ -247,9 +238,14 @@ func (n *newton) measure() (all, byColumn float64) {
 		if n.lengths != nil {
 			length = n.lengths[j]
 		}
-		if v := relative(math.Abs(e), length); v > n.p.Floor && !math.IsInf(v, 0) {
-			n.outside[j] = v
+		n.outside[j] = relative(math.Abs(e), length)
+	}
+	n.s.spread(n.outside)
+	for j, v := range n.outside {
+		if v > n.at.Floor && !math.IsInf(v, 0) {
 			n.violations++
+		} else {
+			n.outside[j] = 0
 		}
 	}
 	return math.Sqrt(all), byColumn
@@ -258,11 +254,12 @@ func (n *newton) measure() (all, byColumn float64) {
 // advance adds the largest violations to the working set and minimizes over it.
 func (n *newton) advance(ctx context.Context) error {
 	if n.violations > 0 {
-		if err := n.workspace.extend(ctx, n.dev, n.s, strongest(n.outside, min(max(len(n.p.Active()), minFirst), mostWorking))); err != nil {
+		some := strongest(n.outside, min(max(len(n.p.Active()), minFirst), mostWorking))
+		if err := n.workspace.extend(ctx, n.dev, n.s, n.s.closure(some)); err != nil {
 			return err
 		}
 	}
-	changed, err := n.p.Minimize(ctx, n.tell, min(stepsARound, max(n.s.s.o.MaxIter-n.p.Steps, 1)))
+	changed, err := n.p.Minimize(ctx, n.tell, min(stepsARound, max(n.s.s.o.MaxIter-n.at.Steps, 1)))
 	if err != nil {
 		return err
 	}
@@ -282,8 +279,8 @@ const (
 
 // norm2 is about an upper bound of ||A||^2 on the working set.
 func (n *newton) norm2() float64 {
-	if n.p.Products < manyProducts {
-		n.norm = max(n.norm, math.Sqrt(n.p.Norm(manyProducts-n.p.Products)))
+	if n.at.Products < manyProducts {
+		n.norm = max(n.norm, math.Sqrt(n.p.Norm(manyProducts-n.at.Products)))
 	}
 	norm2 := n.norm * n.norm
 	return norm2 + norm2/16

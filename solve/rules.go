@@ -49,7 +49,8 @@ var methodRules = []rule{
 	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to lambda in steps, with Newton steps at the rank or, where it is large, for the factors", func(s *situation) bool { return s.completion() != nil }, newCompletion},
 	{"iterates in factored form, without the sparse part", "A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the former, which has low rank", func(s *situation) bool { return s.besideSparse() != nil }, newRobust},
 	{"active sets on columns in memory", "a product with A reads it from a disk: few passes find the columns that matter, and verify the solutions of several weights at once", (*situation).passes, newScreened},
-	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", (*situation).faces, newActiveSet},
+	{"active sets", "the loss is squared and r is a sum of |b_j|, b_j^2 and b_j >= 0: given the signs, the solution is that of a linear system", func(s *situation) bool { return s.faces() && prox.StructureOf(s.p.R).Sparse != nil }, newActiveSet},
+	{"active sets of groups", "the loss is squared and r is a sum of norms of groups: given the groups that are not 0, the problem is smooth", (*situation).faces, newActiveSet},
 	{"iterations of fista", "the derivative of every iteration is wanted", func(s *situation) bool { return s.e.newton && s.o.Whole }, newPlain},
 	{"a working set", "r splits over coordinates and A can be restricted to columns: solutions are sparse", (*situation).splits, newWorkingSet},
 	{"all coordinates", "r does not split over coordinates, or they are few: Newton steps find its manifold", func(s *situation) bool { return s.e.manifold && !s.o.Whole }, newPlain},
@@ -67,13 +68,13 @@ type defaultRule struct {
 var defaultRules = []defaultRule{
 	{"dual", "r stands behind an operator K, and A*A is a multiple of the identity: the dual has a simple gradient", func(p Problem) bool { return p.K != nil && linops.StructureOf(p.A).Columns.Value > 0 }},
 	{"admm", "r stands behind an operator K: given K b, a step solves a linear system", func(p Problem) bool { return p.K != nil }},
-	{"active-set", "near a point the loss is quadratic, the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, and A is a matrix whose columns are at hand", func(p Problem) bool { return !loss.Quadratic(p.Loss) && sparseRegression(p) }},
+	{"active-set", "near a point the loss is quadratic, the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups, and A is a matrix whose columns are at hand", func(p Problem) bool { return !loss.Quadratic(p.Loss) && sparseRegression(p) }},
 	{"newton", "near a point the loss is quadratic, r is partly smooth, and A is a small matrix", func(p Problem) bool { return !loss.Quadratic(p.Loss) && partlySmooth(p) }},
 	{"fista", "the loss is not quadratic: a gradient step is never exact", func(p Problem) bool { return !loss.Quadratic(p.Loss) }},
 	{"direct", "the regularizer is quadratic and A can be written as a matrix: one factorization is exact", func(p Problem) bool { return quadraticPenalty(p) && writable(p.A) }},
 	{"fista", "the regularizer is quadratic, but A has no matrix or too large a one", quadraticPenalty},
 	{"ista", "A*A is a multiple of the identity: one step from any point is the solution", func(p Problem) bool { return p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
-	{"active-set", "the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, and A is a matrix whose columns are at hand", sparseRegression},
+	{"active-set", "the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups, and A is a matrix whose columns are at hand", sparseRegression},
 	{"newton", "r is partly smooth, and A is a small matrix: Newton steps on the manifold cost little, and converge for any columns", partlySmooth},
 	{"fista", "it is the fastest of those that need no more than products with A and the prox", func(Problem) bool { return true }},
 }
@@ -90,7 +91,8 @@ func quadraticPenalty(p Problem) bool { return prox.StructureOf(p.R).Quadratic.K
 // sparseRegression reports that active sets suit the problem. Where more coordinates become active
 // than a Gram matrix is kept for, fista goes on.
 func sparseRegression(p Problem) bool {
-	return prox.StructureOf(p.R).Sparse != nil && linops.StructureOf(p.A).Entries.Known
+	a := linops.StructureOf(p.A)
+	return activeSets(p.R) && a.Entries.Known && (a.Passes.Bytes == 0 || prox.StructureOf(p.R).Sparse != nil)
 }
 
 // partlySmooth reports that Newton steps on the model suit the problem.
@@ -115,9 +117,23 @@ func writable(a linops.Operator) bool {
 var (
 	notSparse  = Choice{"method", "all coordinates", "the solution turned out not to be sparse"}
 	notLowRank = Choice{"method", "all singular values", "the rank of the iterates turned out not to be low"}
-	unsettled  = Choice{"method", "finished by fista", "Newton steps came to an end before the tolerance: columns depend on each other but for rounding errors, or the working set is large"}
 	followed   = Choice{"method", "inexact proximal operator", "the leading singular values are followed from one iteration to the next, and certified"}
 )
+
+// finisher is a method that goes on where active sets have come to an end before the tolerance:
+// columns depend on each other but for rounding errors, or the working set is large.
+type finisher struct {
+	solver  string
+	choice  Choice
+	applies func(s *situation) bool
+}
+
+var finishers = []finisher{
+	{"newton", Choice{"method", "finished by proximal points", "Newton steps on groups came to an end before the tolerance: columns depend on each other but for rounding errors, which steps of proximal points allow for, or the working set is large"},
+		func(s *situation) bool { return prox.StructureOf(s.p.R).Groups != nil }},
+	{"fista", Choice{"method", "finished by fista", "Newton steps came to an end before the tolerance: columns depend on each other but for rounding errors, or the working set is large"},
+		always},
+}
 
 // factorization is a choice of the direct method.
 type factorization struct {
@@ -324,15 +340,23 @@ func (s *situation) splits() bool {
 	return none != nil
 }
 
-// faces reports whether the solution is found on a face of the regularizer.
+// faces reports whether the solution is found on a face of the regularizer, or by Newton steps on
+// groups that are not 0.
 func (s *situation) faces() bool {
-	return s.e.newton && !s.o.Whole && s.p.Loss == nil && prox.StructureOf(s.p.R).Sparse != nil
+	return s.e.newton && !s.o.Whole && s.p.Loss == nil && activeSets(s.p.R)
+}
+
+// activeSets reports that a regularizer is one for active sets: a sum over coordinates or groups.
+func activeSets(r prox.Prox) bool {
+	known := prox.StructureOf(r)
+	return known.Sparse != nil || known.Groups != nil
 }
 
 // passes reports that a product with A is a pass over a matrix that is not in memory, and the
 // solution is found on faces of the regularizer.
 func (s *situation) passes() bool {
-	return s.faces() && linops.StructureOf(s.p.A).Passes.Bytes > 0 && prox.StructureOf(s.p.R).On != nil
+	r := prox.StructureOf(s.p.R)
+	return s.faces() && linops.StructureOf(s.p.A).Passes.Bytes > 0 && r.Sparse != nil && r.On != nil
 }
 
 // factorizationsFor chooses by the lengths of the columns. The first one that can be computed is

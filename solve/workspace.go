@@ -2,7 +2,6 @@ package solve
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"surepipe/array"
@@ -24,15 +23,52 @@ type workspace struct {
 	place  []int   // of coordinates in the working set, -1 outside
 	set    []int   // the working set, in the order in which it grew
 	parts  parts
-	p      faces.Program
+	p      program
+	at     *faces.Point // of p
+
+	separate *faces.Program // p for a sum over coordinates, else nil
 }
 
-func newWorkspace(kin *family, d, dim int) *workspace {
+// program is the problem on the working set.
+type program interface {
+	// Here is its point, the same at every call.
+	Here() *faces.Point
+	// Active and IsActive say which places of the working set are not 0, in the order of the factor,
+	// and Gram is a row of the Gram matrix.
+	Active() []int
+	IsActive(i int) bool
+	Gram(i int) []float64
+	// Extend, Set and Ready add coordinates, Start sets a point, and Reweight another penalty.
+	Extend(more faces.Penalty, grad []float64)
+	Set(i, j int, v float64)
+	Ready()
+	Start(b []float64)
+	Reweight(to faces.Penalty) (moved bool)
+	Minimize(ctx context.Context, stepped func(), most int) (changed bool, err error)
+	// Stationarity, Decrement and Norm measure the point and the active part of the Gram matrix.
+	Stationarity() float64
+	Decrement() (off float64, same bool)
+	Norm(products int) float64
+	// Condition, Traces, SolveEach and FormEach use the factor of the active part.
+	Condition() float64
+	Traces() (trace, frobenius2 float64, projection bool)
+	SolveEach(x []float64, k int)
+	FormEach(x []float64, k int) []float64
+}
+
+func newWorkspace(kin *family, s *splitting, d, dim int) *workspace {
 	w := &workspace{kin: kin, hostB: make([]float64, dim), hostZ: make([]float64, d), hostG: make([]float64, dim), place: make([]int, dim)}
 	for j := range w.place {
 		w.place[j] = -1
 	}
-	w.p.Cut = dependent * float64(max(d, 32)) * epsilon
+	if s.owner != nil {
+		w.p = new(faces.Groups)
+	} else {
+		w.separate = new(faces.Program)
+		w.p = w.separate
+	}
+	w.at = w.p.Here()
+	w.at.Cut = dependent * float64(max(d, 32)) * epsilon
 	return w
 }
 
@@ -60,28 +96,8 @@ func resume(path *Path, kin *family, y array.Batch) *workspace {
 	return nil
 }
 
-// penalty is that of some coordinates.
-func (s *activeSet) penalty(set []int) (weights, squares []float64, positive []bool) {
-	for _, j := range set {
-		weights, squares, positive = append(weights, s.w[j]), append(squares, s.q[j]), append(positive, s.positive[j])
-	}
-	return weights, squares, positive
-}
-
-// subgradient is the distance of 0 from the objective's subdifferential by b_j, with a sign where b_j
-// is not 0; g is the derivative of the loss.
-func (s *activeSet) subgradient(j int, b, g float64) float64 {
-	switch w := s.w[j]; {
-	case b != 0:
-		return g + s.q[j]*b + math.Copysign(w, b)
-	case s.positive[j]:
-		return max(-g-w, 0)
-	default:
-		return max(math.Abs(g)-w, 0)
-	}
-}
-
-// extend adds coordinates of a problem to the working set, with their rows of the Gram matrix.
+// extend adds coordinates of a problem to the working set, with their rows of the Gram matrix. It
+// holds all of a group or none.
 func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, set []int) error {
 	report := progress.From(ctx)
 	all := len(w.set) + len(set)
@@ -94,9 +110,8 @@ func (w *workspace) extend(ctx context.Context, dev array.Device, a *activeSet, 
 			w.place[j] = at + i
 			grad = append(grad, w.hostG[j])
 		}
-		weights, squares, positive := a.penalty(some)
 		w.set = append(w.set, some...)
-		w.p.Extend(weights, squares, positive, grad)
+		w.p.Extend(a.of(some), grad)
 		report(progress.Report{Stage: progress.Gram, Step: at, Steps: all})
 		err := w.parts.join(ctx, dev, a.s.p.A, some, w.place, func(i, j int, v float64) {
 			if j <= i {

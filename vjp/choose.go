@@ -41,8 +41,13 @@ var derivatives = []derivative{
 	by(Implicit, "the option asks for it", func(s *solver, _ *solve.Solution) bool { return s.o.Derivative == Implicit }),
 	by(Implicit, "the solve has converged", func(_ *solver, sol *solve.Solution) bool { return sol.Converged }),
 	by(Implicit, "the loss is not quadratic: iterations are not recorded", func(s *solver, _ *solve.Solution) bool { return !loss.Quadratic(s.p.Loss) }),
+	by(Implicit, "r stands behind an operator, and the solve stopped near its tolerance: to reverse all its iterations costs many solves", func(s *solver, sol *solve.Solution) bool { return s.p.K != nil && sol.Optimality <= nearlySolved }),
 	by(Unrolled, "the solve has not converged", func(*solver, *solve.Solution) bool { return true }),
 }
+
+// nearlySolved is the optimality at which the space of a problem with r(K b) is read off a solution that
+// has not converged: mu_hat is then within 3% of the size of the noise.
+const nearlySolved = 1e-3
 
 func by(kind Derivative, reason string, applies func(*solver, *solve.Solution) bool) derivative {
 	return derivative{kind, Choice{Part: "derivative", Chosen: string(kind), Reason: reason}, applies}
@@ -91,9 +96,13 @@ func (s *situation) confined() bool {
 	return s.on != nil
 }
 
-// factored reports that the solver has factored the system, and that it is well conditioned.
+// factored reports that the solver has factored the system, and that it is well conditioned. Factors
+// made anew would need the curvature as a matrix.
 func (s *situation) factored() bool {
 	if s.solved == nil || s.model == nil || s.kind != space.Subset {
+		return false
+	}
+	if q := s.model.Curvature; q != nil && q.Diagonal() == nil && s.n > maxColumns {
 		return false
 	}
 	var ok bool

@@ -47,6 +47,9 @@ type factored struct {
 // errUnfinished is what is left of factors whose computation has panicked.
 var errUnfinished = errors.New("vjp: the factors of the derivative could not be computed")
 
+// errNoMatrix is what is left of factors of a curvature that shows no matrix.
+var errNoMatrix = errors.New("vjp: the regularizer does not show its curvature as a matrix")
+
 // ready computes the factors where that has been put off.
 func (f *factored) ready(ctx context.Context) error {
 	f.once.Do(func() {
@@ -124,6 +127,9 @@ func (l *implicit) takeOver(s *situation) error {
 	}
 	l.f.later = func(ctx context.Context) (*implicit, error) {
 		to := &situation{ctx: ctx, p: again.p, model: again.model, n: s.n, kind: s.kind}
+		if !to.plain() {
+			return nil, errNoMatrix
+		}
 		return again, again.factorModel(to)
 	}
 	return nil

@@ -47,15 +47,31 @@ func TestSolversFactorsAlongPaths(t *testing.T) {
 		}
 		on := dev.Put(y, 1, d)
 		probe, image, other := dev.Put(solvetest.Gaussian(rng, probes*d), probes, d), dev.Alloc(probes, d), dev.Alloc(probes, d)
-		for _, ridge := range []float64{0, 2} {
-			base, err := vjp.NewSolver(t.Context(), "active-set", vjp.Problem{A: a, Loss: c.l, R: prox.NewElasticNet(c.largest, ridge), Device: dev}, vjp.Options{Images: true})
+		groups := make([][]int, p/4)
+		for j := range p {
+			groups[j%len(groups)] = append(groups[j%len(groups)], j)
+		}
+		penalty := func(ridge, w float64) prox.Prox {
+			if ridge >= 0 {
+				return prox.NewElasticNet(w, ridge)
+			}
+			r, err := prox.NewGroupL2(dev, p, 2*w, groups, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		for _, ridge := range []float64{0, 2, -1} { // -1 stands for groups
+			first := penalty(ridge, c.largest)
+			base, err := vjp.NewSolver(t.Context(), "active-set", vjp.Problem{A: a, Loss: c.l, R: first, Device: dev}, vjp.Options{Images: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			served := 0
 			var path solve.Path
 			for k := range 12 {
-				s, err := base.Reweight(t.Context(), prox.NewElasticNet(c.largest*math.Pow(0.8, float64(k)), ridge))
+				r := penalty(ridge, c.largest*math.Pow(0.8, float64(k)))
+				s, err := base.Reweight(t.Context(), r)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -84,7 +100,12 @@ func TestSolversFactorsAlongPaths(t *testing.T) {
 						sum += h
 					}
 					close := func(what string, got, want []float64) {
-						if off := floats.Distance(got, want, 2); !(off <= 1e-8*floats.Norm(want, 2)) {
+						// The curvature of groups follows the point, which other losses know to their tolerance.
+						tol := 1e-8
+						if ridge < 0 && c.l != nil {
+							tol = 1e-6
+						}
+						if off := floats.Distance(got, want, 2); !(off <= tol*floats.Norm(want, 2)) {
 							t.Errorf("%s, ridge %g, weight %d: %s differ by %g of %g", name, ridge, k, what, off, floats.Norm(want, 2))
 						}
 					}
@@ -94,10 +115,12 @@ func TestSolversFactorsAlongPaths(t *testing.T) {
 				}
 				sol.Release()
 				s.Release()
+				prox.Release(r)
 			}
 			path.Release()
 			base.Release()
-			if served < c.least {
+			prox.Release(first)
+			if served < c.least && ridge >= 0 || served < c.least-2 { // groups join the model later
 				t.Errorf("%s: the solver's factors served %d times", name, served)
 			}
 		}

@@ -143,6 +143,7 @@ var claims = []struct {
 	{"parts", (*checker).parts},
 	{"free coordinates", (*checker).free},
 	{"sum over coordinates", (*checker).sparse},
+	{"sum of norms of groups", (*checker).groups},
 	{"regularizer on a space", (*checker).confined},
 	{"other units", (*checker).otherUnits},
 	{"conjugate", (*checker).conjugate},

@@ -53,3 +53,38 @@ func (c *checker) sparse() error {
 		return near("prox by the weights", got, want, rounding*(1+length(v)))
 	})
 }
+
+// groups checks that the prox is that of the groups and their weights,
+//
+//	prox_{t r}(v)_g = max(1 - t w_g/||v_g||, 0) v_g.
+func (c *checker) groups() error {
+	known := prox.StructureOf(c.p).Groups
+	if known == nil {
+		return nil
+	}
+	owner, w := known()
+	if len(owner) != c.dim {
+		return fmt.Errorf("groups of %d coordinates for vectors of length %d", len(owner), c.dim)
+	}
+	for j, g := range owner {
+		if g < 0 || g >= len(w) || !(w[g] >= 0) {
+			return fmt.Errorf("coordinate %d is in group %d of %d, want one with a weight", j, g, len(w))
+		}
+	}
+	return c.eachPoint(func(v []float64, t float64) error {
+		got, err := c.eval(v, t)
+		if err != nil {
+			return err
+		}
+		size, want := make([]float64, len(w)), make([]float64, c.dim)
+		for j, x := range v {
+			size[owner[j]] = math.Hypot(size[owner[j]], x)
+		}
+		for j, x := range v {
+			if g := owner[j]; size[g] > t*w[g] {
+				want[j] = x - t*w[g]*(x/size[g])
+			}
+		}
+		return near("prox by the groups", got, want, rounding*(1+length(v)))
+	})
+}

@@ -15,4 +15,7 @@
 // A coordinate whose column depends on those of S to rounding does not join them. F is then linear
 // along the direction that changes no fit, and the coordinate takes the place of the first one in S
 // whose sign would change.
+//
+// [Groups] is the same with the norms of groups of coordinates as the penalty, where Newton's method
+// takes the place of steps from face to face.
 package faces

@@ -24,12 +24,12 @@ func program(seed uint64, d, n int, w, q float64) (*Program, []float64) {
 	g.Mul(x.T(), x)
 	var c mat.VecDense
 	c.MulVec(x.T(), y)
-	p := &Program{Floor: 1e-12, Cut: 1e-12}
+	p := &Program{Point: Point{Floor: 1e-12, Cut: 1e-12}}
 	weights, squares, grad := make([]float64, n), make([]float64, n), make([]float64, n)
 	for j := range n {
 		weights[j], squares[j], grad[j] = w*math.Pow(10, float64(j%9-4)), q*g.At(j, j), -c.AtVec(j)
 	}
-	p.Extend(weights, squares, make([]bool, n), grad)
+	p.Extend(Penalty{W: weights, Q: squares, Positive: make([]bool, n)}, grad)
 	for i := range n {
 		for j := range n {
 			p.Set(i, j, g.At(i, j))
@@ -149,7 +149,7 @@ func TestReweightGoesOnFromThePoint(t *testing.T) {
 					q[j] = rng.Float64() * p.Gram(j)[j]
 				}
 			}
-			p.Reweight(w, q, positive)
+			p.Reweight(Penalty{W: w, Q: q, Positive: positive})
 			if _, err := p.Minimize(t.Context(), func() {}, 2000); err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,7 @@ import (
 
 // Norm is a lower bound of the largest eigenvalue of G_SS by so many products with it, or the
 // largest diagonal entry of G where that is more. Every call goes on where the last one ended.
-func (p *Program) Norm(products int) float64 {
+func (p *Point) Norm(products int) float64 {
 	most := 0.0
 	for j := range p.B {
 		most = max(most, p.Gram(j)[j])

@@ -5,28 +5,13 @@ import (
 	"slices"
 )
 
-// Program is a problem on a working set of coordinates, and a point.
+// Program is a problem on a working set of coordinates whose penalty is a sum over coordinates.
 type Program struct {
-	// W, Q and Positive are the penalty's.
-	W, Q     []float64
-	Positive []bool
-	// B is the point, and Grad the gradient G b - c there. Where these come from elsewhere they may
-	// be set between calls; zeros must stay zeros.
-	B, Grad []float64
-	// Floor is the size of rounding errors of the gradient, in units of the columns' lengths.
-	Floor float64
-	// Cut is the squared pivot up to which a column depends on others.
-	Cut float64
-	// Steps counts Newton steps, and Products those of Norm.
-	Steps, Products int
+	Point
+	Penalty
 
-	stride int
-	g      []float64 // G, row-major
-	scale  []float64 // 1/sqrt(G_jj + q_j), 0 where that is 0
 	sign   []float64 // of the coordinates in active; 0 where there is no kink
-	in     []bool    // active
 	barred []bool    // coordinates that have turned out to be of no use
-	active []int     // S, in the order of the factor's columns
 	f      factor
 	// columns are the factor's: S, and coordinates that it holds at 0. place is the inverse, -1 for
 	// coordinates that have no column.
@@ -34,55 +19,23 @@ type Program struct {
 	batch          int // of coordinates that join S at once
 
 	dir, image, wide []float64
-	top              []float64 // Norm's vector
 }
 
-// Len is the size of the working set.
-func (p *Program) Len() int { return len(p.B) }
-
-// Active lists S. The caller must not modify it.
-func (p *Program) Active() []int { return p.active }
-
-// IsActive reports that coordinate j is in S.
-func (p *Program) IsActive(j int) bool { return p.in[j] }
-
-// Gram is row i of G.
-func (p *Program) Gram(i int) []float64 { return p.g[i*p.stride : i*p.stride+len(p.B)] }
-
-// Extend adds n coordinates at b = 0 with a gradient; the caller then fills in their rows and
-// columns of G by Set, and calls Ready.
-func (p *Program) Extend(w, q []float64, positive []bool, grad []float64) {
-	n := len(p.B) + len(w)
-	if n > p.stride {
-		stride := max(n, p.stride+p.stride/4)
-		g := make([]float64, stride*stride)
-		for i := range p.B {
-			copy(g[i*stride:], p.g[i*p.stride:i*p.stride+len(p.B)])
-		}
-		p.g, p.stride = g, stride
-	}
-	p.W, p.Q, p.Positive = append(p.W, w...), append(p.Q, q...), append(p.Positive, positive...)
-	p.Grad = append(p.Grad, grad...)
-	p.B = append(p.B, make([]float64, len(w))...)
-	p.sign = append(p.sign, make([]float64, len(w))...)
-	p.in, p.barred = append(p.in, make([]bool, len(w))...), append(p.barred, make([]bool, len(w))...)
-	for range w {
+// Extend adds coordinates at b = 0 with a penalty and a gradient; the caller then fills in their rows
+// and columns of G by Set, and calls Ready.
+func (p *Program) Extend(more Penalty, grad []float64) {
+	p.grow(grad)
+	p.Penalty.extend(more)
+	p.sign = append(p.sign, make([]float64, len(grad))...)
+	p.barred = append(p.barred, make([]bool, len(grad))...)
+	for range grad {
 		p.place = append(p.place, -1)
 	}
 }
 
-// Set is G_ij = G_ji = v.
-func (p *Program) Set(i, j int, v float64) { p.g[i*p.stride+j], p.g[j*p.stride+i] = v, v }
-
 // Ready computes the scales of the coordinates that have joined.
 func (p *Program) Ready() {
-	for j := len(p.scale); j < len(p.B); j++ {
-		s := 1 / math.Sqrt(p.g[j*p.stride+j]+p.Q[j])
-		if math.IsInf(s, 0) || math.IsNaN(s) {
-			s = 0
-		}
-		p.scale = append(p.scale, s)
-	}
+	p.rescale(p.Q)
 	p.image = make([]float64, len(p.B))
 }
 

@@ -8,8 +8,9 @@ import (
 // Reweight changes the penalty. The point and S remain, and so does the factor, where only weights
 // of coordinates change that have one; else S and the factor are made anew from the point. It
 // reports whether the point has moved, because the new penalty forbids where it was.
-func (p *Program) Reweight(w, q []float64, positive []bool) (moved bool) {
+func (p *Program) Reweight(to Penalty) (moved bool) {
 	p.Steps = 0
+	w, q, positive := to.W, to.Q, to.Positive
 	same := slices.Equal(q, p.Q) && slices.Equal(positive, p.Positive)
 	for j, v := range w {
 		same = same && (v > 0) == (p.W[j] > 0) && !(math.IsInf(v, 1) && p.in[j])

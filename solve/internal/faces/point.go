@@ -1,0 +1,94 @@
+package faces
+
+import "math"
+
+// Penalty describes that of some coordinates,
+//
+//	sum_j w_j |b_j| + q_j/2 b_j^2,   b_j >= 0 where positive_j,
+//
+// or where Group is not nil, with Q and Positive left out,
+//
+//	sum_g w_g ||b_g||_2,
+//
+// for coordinates j of the group Group[j], which all have the weight W[j] = w_g.
+type Penalty struct {
+	W, Q     []float64
+	Positive []bool
+	Group    []int
+}
+
+func (p *Penalty) extend(more Penalty) {
+	p.W, p.Q, p.Positive = append(p.W, more.W...), append(p.Q, more.Q...), append(p.Positive, more.Positive...)
+	p.Group = append(p.Group, more.Group...)
+}
+
+// Point is what the problems of this package share: a point, the Gram matrix G of a working set of
+// coordinates, and the coordinates S that are active.
+type Point struct {
+	// B is the point, and Grad the gradient G b - c there. Where these come from elsewhere they may
+	// be set between calls; zeros must stay zeros.
+	B, Grad []float64
+	// Floor is the size of rounding errors of the gradient, in units of the columns' lengths.
+	Floor float64
+	// Cut is the squared pivot up to which a column depends on others.
+	Cut float64
+	// Steps counts Newton steps, and Products those of Norm.
+	Steps, Products int
+
+	stride int
+	g      []float64 // G, row-major
+	scale  []float64 // 1/sqrt(G_jj + q_j), 0 where that is 0
+	in     []bool    // active
+	active []int     // S, in the order of the factor's columns
+	top    []float64 // Norm's vector
+}
+
+// Here is the point itself.
+func (p *Point) Here() *Point { return p }
+
+// Len is the size of the working set.
+func (p *Point) Len() int { return len(p.B) }
+
+// Active lists S. The caller must not modify it.
+func (p *Point) Active() []int { return p.active }
+
+// IsActive reports that coordinate j is in S.
+func (p *Point) IsActive(j int) bool { return p.in[j] }
+
+// Gram is row i of G.
+func (p *Point) Gram(i int) []float64 { return p.g[i*p.stride : i*p.stride+len(p.B)] }
+
+// Set is G_ij = G_ji = v.
+func (p *Point) Set(i, j int, v float64) { p.g[i*p.stride+j], p.g[j*p.stride+i] = v, v }
+
+// grow adds coordinates at b = 0 with a gradient, whose rows and columns of G are still to come.
+func (p *Point) grow(grad []float64) {
+	n := len(p.B) + len(grad)
+	if n > p.stride {
+		stride := max(n, p.stride+p.stride/4)
+		g := make([]float64, stride*stride)
+		for i := range p.B {
+			copy(g[i*stride:], p.g[i*p.stride:i*p.stride+len(p.B)])
+		}
+		p.g, p.stride = g, stride
+	}
+	p.Grad = append(p.Grad, grad...)
+	p.B = append(p.B, make([]float64, len(grad))...)
+	p.in = append(p.in, make([]bool, len(grad))...)
+}
+
+// rescale computes the scales of the coordinates that have none, with the squares q of the penalty,
+// nil for zeros.
+func (p *Point) rescale(q []float64) {
+	for j := len(p.scale); j < len(p.B); j++ {
+		v := p.g[j*p.stride+j]
+		if q != nil {
+			v += q[j]
+		}
+		s := 1 / math.Sqrt(v)
+		if math.IsInf(s, 0) || math.IsNaN(s) {
+			s = 0
+		}
+		p.scale = append(p.scale, s)
+	}
+}
