@@ -21,44 +21,24 @@ import (
 // last two. So each library is tested when it is opened, and the first number that passes is used.
 var tileRows = []int{36, 24, 48}
 
-// patternRows are the numbers for products in a [Pattern], line by line. They have few rows, of which 12
-// are as fast each as 36, and batches of 12 and 24 vectors, which are frequent, are not padded.
-var patternRows = []int{12, 24, 36, 48}
-
 // tile is a number of rows.
 type tile struct {
 	rows   int
 	padded bool
 }
 
-// gemmTile and patternTile are the numbers of rows in use. gonum's own product computes up to 64 rows
-// one by one, and needs no padding.
-var (
-	gemmTile    = tile{rows: tileRows[0]}
-	patternTile = tile{rows: patternRows[0]}
-)
+// gemmTile is the number of rows in use. gonum's own product computes up to 64 rows one by one, and
+// needs no padding.
+var gemmTile = tile{rows: tileRows[0]}
 
-// height is the number of rows to compute where w are needed.
-func (t tile) height(w int) int {
-	if t.padded {
-		return t.rows
-	}
-	return w
-}
-
-// chooseTile sets both for a native BLAS, or returns an error when equal
-// rows of A have different bits in C for every number of rows.
+// chooseTile sets it for a native BLAS, or returns an error when equal rows of A have different bits in
+// C for every number of rows.
 func chooseTile(impl blas.Float64) error {
-	for _, t := range []struct {
-		use  *tile
-		rows []int
-	}{{&gemmTile, tileRows}, {&patternTile, patternRows}} {
-		i := slices.IndexFunc(t.rows, func(rows int) bool { return rowsAgree(impl, rows) })
-		if i < 0 {
-			return errors.New("its dgemm_ maps equal rows of A to different rows of C, which would make results depend on the batch size")
-		}
-		*t.use = tile{t.rows[i], true}
+	i := slices.IndexFunc(tileRows, func(rows int) bool { return rowsAgree(impl, rows) })
+	if i < 0 {
+		return errors.New("its dgemm_ maps equal rows of A to different rows of C, which would make results depend on the batch size")
 	}
+	gemmTile = tile{tileRows[i], true}
 	return nil
 }
 

@@ -5,9 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-
 	"surepipe/array/internal/simd"
 )
 
@@ -65,7 +62,7 @@ type hostPattern struct {
 type adjacency struct {
 	ptr          []int32
 	entry, other []int32
-	longest      int
+	ordered      bool // entry[u] is u
 }
 
 // newAdjacency lists the entries. Each line keeps them in the given order; nil stands for their
@@ -76,7 +73,6 @@ func newAdjacency(lines int, line, other, order []int32) adjacency {
 		a.ptr[i+1]++
 	}
 	for i := range lines {
-		a.longest = max(a.longest, int(a.ptr[i+1]))
 		a.ptr[i+1] += a.ptr[i]
 	}
 	next := append([]int32(nil), a.ptr[:lines]...)
@@ -90,6 +86,7 @@ func newAdjacency(lines int, line, other, order []int32) adjacency {
 		next[i]++
 		a.entry[u], a.other[u] = e, other[e]
 	}
+	a.ordered = slices.IsSorted(a.entry)
 	return a
 }
 
@@ -136,11 +133,20 @@ func (h *Host) SampleProduct(dst Batch, pattern Pattern, alpha float64, a, b Bat
 	if a.k == 1 && k > 1 {
 		lines, each, shared = &p.byCol, b, a
 	}
-	if k == 1 || shared.k > 1 {
-		runVectors(sampleKernel, lines, k, r, dst, each, shared, alpha, beta)
+	together := k
+	if shared.k > 1 {
+		together = 1 // what the lines of one matrix share stays in the cache
+	}
+	if lines.ordered {
+		runLines(sampleKernel, lines, k, together, r, dst, each, shared, alpha, beta)
 		return
 	}
-	runLines(sampleTileKernel, lines, k, r, dst, each, shared, alpha, beta)
+	z := h.Alloc(k, dst.n)
+	runLines(sampleKernel, lines, k, together, r, z, each, shared, 1, 0)
+	t := newTask(scatterLinesKernel, k*dst.n, elementGrain)
+	t.dst, t.x, t.a, t.b, t.idx = z, dst, alpha, beta, lines.entry
+	t.run()
+	h.Free(z)
 }
 
 // SpreadProduct sets C_i = alpha Z_i B_i + beta C_i, or Z_i* B_i.
@@ -158,11 +164,19 @@ func (h *Host) SpreadProduct(trans bool, alpha float64, pattern Pattern, z, b Ba
 	if k == 0 || c.n == 0 {
 		return
 	}
-	if k == 1 || b.k > 1 || z.k == 1 {
-		runVectors(spreadKernel, lines, k, r, c, z, b, alpha, beta)
-		return
+	if !lines.ordered {
+		sorted := h.Alloc(z.k, z.n)
+		defer h.Free(sorted)
+		t := newTask(gatherKernel, z.k*z.n, elementGrain)
+		t.dst, t.x, t.idx = sorted, z, lines.entry
+		t.run()
+		z = sorted
 	}
-	runLines(spreadTileKernel, lines, k, r, c, z, b, alpha, beta)
+	together := k
+	if z.k != k || b.k > 1 {
+		together = 1
+	}
+	runLines(spreadKernel, lines, k, together, r, c, z, b, alpha, beta)
 }
 
 func (h *Host) pattern(op string, pattern Pattern, bs ...Batch) *hostPattern {
@@ -176,28 +190,24 @@ func (h *Host) pattern(op string, pattern Pattern, bs ...Batch) *hostPattern {
 	return p
 }
 
-// runLines runs a kernel over the lines of a pattern, for all vectors at a time.
-func runLines(kernel func(*task, int, int), lines *adjacency, k, r int, dst, x, y Batch, alpha, beta float64) {
-	runPieces(kernel, lines, 1, k*r, r, dst, x, y, alpha, beta)
-}
-
-// runVectors runs a kernel over the lines of the first vector's matrix, then the second's, and so
-// on: what the lines of one matrix share stays in the cache.
-func runVectors(kernel func(*task, int, int), lines *adjacency, k, r int, dst, x, y Batch, alpha, beta float64) {
-	runPieces(kernel, lines, k, r, r, dst, x, y, alpha, beta)
-}
-
-// runPieces runs a kernel over all lines, a number of times. An entry takes work multiplications.
-func runPieces(kernel func(*task, int, int), lines *adjacency, times, work, r int, dst, x, y Batch, alpha, beta float64) {
+// runLines runs a kernel over the lines of a pattern, for all vectors at a time or for one after the
+// other: together is their number.
+func runLines(kernel func(*task, int, int), lines *adjacency, k, together, r int, dst, x, y Batch, alpha, beta float64) {
 	n := len(lines.ptr) - 1
-	perLine := max(1, work*max(len(lines.entry), 1)/max(n, 1))
-	t := newTask(kernel, times*n, max(1, productGrain/perLine))
-	t.lines, t.width = lines, r
+	t := newTask(kernel, k/together*n, lines.grain(together*r))
+	t.lines, t.sc = lines, Shape{together, r}
 	t.dst, t.x, t.y, t.a, t.b = dst, x, y, alpha, beta
 	t.run()
 }
 
-// eachVector splits a range of runVectors by vectors.
+// grain is the number of lines that one goroutine takes at a time, where an entry takes work
+// multiplications.
+func (a *adjacency) grain(work int) int {
+	perLine := max(1, work*max(len(a.other), 1)/max(len(a.ptr)-1, 1))
+	return max(1, productGrain/perLine)
+}
+
+// eachVector splits a range of lines of matrices, one after the other, by matrices.
 func (t *task) eachVector(lo, hi int, do func(v, from, to int)) {
 	n := len(t.lines.ptr) - 1
 	for lo < hi {
@@ -208,147 +218,94 @@ func (t *task) eachVector(lo, hi int, do func(v, from, to int)) {
 	}
 }
 
-// sampleKernel computes the entries of lines lo to hi-1 one by one.
+// from is the memory of a batch from value i of vector v on.
+func (b Batch) from(v, i int) []float64 {
+	if b.n == 0 {
+		return nil
+	}
+	if b.k == 1 {
+		v = 0
+	}
+	return b.data()[v*b.stride+i:]
+}
+
+// sampleBlock is the number of entries that are computed at a time.
+const sampleBlock = 64
+
+// sampleKernel computes the entries of lines lo to hi-1, in the order of the lines.
 func sampleKernel(t *task, lo, hi int) {
-	r := t.width
-	t.eachVector(lo, hi, func(v, from, to int) {
-		d, x, y := t.dst.row(v), t.x.row(v), t.y.row(v)
-		for i := from; i < to; i++ {
-			xi := x[i*r:][:r]
-			for u := t.lines.ptr[i]; u < t.lines.ptr[i+1]; u++ {
-				s := t.a * simd.Dot(xi, y[int(t.lines.other[u])*r:])
-				e := t.lines.entry[u]
-				if t.b != 0 {
-					s += t.b * d[e]
-				}
-				d[e] = s
-			}
-		}
-	})
-}
-
-// sampleTileKernel computes the entries of lines lo to hi-1 for a tile of vectors at a time: where
-// y is shared, a line is a product of matrices.
-func sampleTileKernel(t *task, lo, hi int) {
-	impl := blas64.Implementation()
-	h := t.dst.dev.(*Host)
-	r, rows := t.width, patternTile.rows
-	mem := h.Alloc(1, rows*r+t.lines.longest*(r+rows))
-	defer h.Free(mem)
-	m := mem.row(0)
-	x, space, out := m[:rows*r], m[rows*r:][:t.lines.longest*r], m[(rows+t.lines.longest)*r:]
-	for i := lo; i < hi; i++ {
-		others := t.lines.other[t.lines.ptr[i]:t.lines.ptr[i+1]]
-		entries := t.lines.entry[t.lines.ptr[i]:t.lines.ptr[i+1]]
-		n := len(others)
-		if n == 0 {
-			continue
-		}
-		y := gatherLines(space, t.y.row(0), others, r)
-		for v := 0; v < t.dst.k; v += rows {
-			w := min(rows, t.dst.k-v)
-			for s := range w {
-				copy(x[s*r:][:r], t.x.row(v + s)[i*r:])
-			}
-			clear(x[w*r:])
-			impl.Dgemm(blas.NoTrans, blas.Trans, patternTile.height(w), n, r, t.a, x, r, y, r, 0, out, n)
-			for s := range w {
-				d, o := t.dst.row(v+s), out[s*n:][:n]
-				if t.b == 0 {
-					for u, e := range entries {
-						d[e] = o[u]
-					}
+	w, r := t.sc.Rows, t.sc.Cols
+	var out []float64
+	if t.a != 1 || t.b != 0 {
+		h := t.dst.dev.(*Host)
+		mem := h.Alloc(1, w*sampleBlock)
+		defer h.Free(mem)
+		out = mem.row(0)
+	}
+	t.eachVector(lo, hi, func(v, first, last int) {
+		y := t.y.from(v, 0)
+		for i := first; i < last; i++ {
+			for u, end := int(t.lines.ptr[i]), int(t.lines.ptr[i+1]); u < end; u += sampleBlock {
+				other := t.lines.other[u:min(u+sampleBlock, end)]
+				if out == nil {
+					simd.Products(t.dst.from(v, u), t.dst.stride, t.x.from(v, i*r), t.x.stride, w, y, other, r)
 					continue
 				}
-				for u, e := range entries {
-					d[e] = o[u] + t.b*d[e]
-				}
-			}
-		}
-	}
-}
-
-// gatherLines returns the given rows of the r-column matrix src, copied to dst unless they are one after
-// the other.
-func gatherLines(dst, src []float64, lines []int32, r int) []float64 {
-	if consecutive(lines) {
-		return src[int(lines[0])*r:][:len(lines)*r]
-	}
-	for u, j := range lines {
-		copy(dst[u*r:][:r], src[int(j)*r:])
-	}
-	return dst
-}
-
-// consecutive reports whether there are lines, one after the other.
-func consecutive(lines []int32) bool {
-	for u, j := range lines {
-		if j != lines[0]+int32(u) {
-			return false
-		}
-	}
-	return len(lines) > 0
-}
-
-// spreadKernel computes lines lo to hi-1 by adding up rows of B_i.
-func spreadKernel(t *task, lo, hi int) {
-	r := t.width
-	t.eachVector(lo, hi, func(v, from, to int) {
-		c, z, y := t.dst.row(v), t.x.row(v), t.y.row(v)
-		for i := from; i < to; i++ {
-			ci := c[i*r:][:r]
-			if t.b == 0 {
-				clear(ci)
-			} else if t.b != 1 {
-				for l := range ci {
-					ci[l] *= t.b
-				}
-			}
-			u, end := t.lines.ptr[i], t.lines.ptr[i+1]
-			simd.AddRows(ci, t.a, z, t.lines.entry[u:end], y, t.lines.other[u:end], r)
-		}
-	})
-}
-
-// spreadTileKernel computes lines lo to hi-1 for a tile of vectors at a time: where B is shared, a
-// line is a product of matrices.
-func spreadTileKernel(t *task, lo, hi int) {
-	impl := blas64.Implementation()
-	h := t.dst.dev.(*Host)
-	r, rows := t.width, patternTile.rows
-	mem := h.Alloc(1, rows*r+t.lines.longest*(r+rows))
-	defer h.Free(mem)
-	m := mem.row(0)
-	out, space, z := m[:rows*r], m[rows*r:][:t.lines.longest*r], m[(rows+t.lines.longest)*r:]
-	for i := lo; i < hi; i++ {
-		others := t.lines.other[t.lines.ptr[i]:t.lines.ptr[i+1]]
-		entries := t.lines.entry[t.lines.ptr[i]:t.lines.ptr[i+1]]
-		n := len(others)
-		y := gatherLines(space, t.y.row(0), others, r)
-		for v := 0; v < t.dst.k; v += rows {
-			w := min(rows, t.dst.k-v)
-			if n == 0 {
-				clear(out[:w*r])
-			} else {
+				simd.Products(out, sampleBlock, t.x.from(v, i*r), t.x.stride, w, y, other, r)
 				for s := range w {
-					values, zs := t.x.row(v+s), z[s*n:][:n]
-					for u, e := range entries {
-						zs[u] = values[e]
+					d := t.dst.from(v+s, u)
+					for l, x := range out[s*sampleBlock:][:len(other)] {
+						x *= t.a
+						if t.b != 0 {
+							x += t.b * d[l]
+						}
+						d[l] = x
 					}
-				}
-				clear(z[w*n : rows*n])
-				impl.Dgemm(blas.NoTrans, blas.NoTrans, patternTile.height(w), r, n, t.a, z, n, y, r, 0, out, r)
-			}
-			for s := range w {
-				c, o := t.dst.row(v + s)[i*r:][:r], out[s*r:][:r]
-				if t.b == 0 {
-					copy(c, o)
-					continue
-				}
-				for l, x := range o {
-					c[l] = x + t.b*c[l]
 				}
 			}
 		}
+	})
+}
+
+// scatterLinesKernel sets x[idx_j] = a dst_j + b x[idx_j].
+func scatterLinesKernel(t *task, lo, hi int) {
+	for lo < hi {
+		i, p, q := t.segment(lo, hi)
+		from, to, idx := t.dst.row(i)[p:q], t.x.row(i), t.idx[p:q]
+		for j, c := range idx {
+			x := t.a * from[j]
+			if t.b != 0 {
+				x += t.b * to[c]
+			}
+			to[c] = x
+		}
+		lo += q - p
 	}
+}
+
+// spreadBlock is the number of rows of B that are added up at a time, for all vectors of a tile.
+const spreadBlock = 128
+
+// spreadKernel computes lines lo to hi-1 by adding up rows of B.
+func spreadKernel(t *task, lo, hi int) {
+	w, r := t.sc.Rows, t.sc.Cols
+	t.eachVector(lo, hi, func(v, first, last int) {
+		y := t.y.from(v, 0)
+		for i := first; i < last; i++ {
+			for s := range w {
+				c := t.dst.from(v+s, i*r)[:r]
+				if t.b == 0 {
+					clear(c)
+				} else if t.b != 1 {
+					for l := range c {
+						c[l] *= t.b
+					}
+				}
+			}
+			for u, end := int(t.lines.ptr[i]), int(t.lines.ptr[i+1]); u < end; u += spreadBlock {
+				other := t.lines.other[u:min(u+spreadBlock, end)]
+				simd.Sums(t.dst.from(v, i*r), t.dst.stride, w, t.a, t.x.from(v, u), t.x.stride, y, other, r)
+			}
+		}
+	})
 }

@@ -66,7 +66,7 @@ func TestAnyCallMayFail(t *testing.T) {
 	ctx := context.Background()
 	quick := vjp.Options{Tol: 1e-2, MaxIter: 8}
 	one := pipeline.Options{Queries: 3}
-	for _, s := range small(t) {
+	for _, s := range append(small(t), scanners(t)...) {
 		for _, mode := range []emulator.Mode{emulator.Refuse, emulator.Break} {
 			t.Run(fmt.Sprintf("%s/%d", s, mode), func(t *testing.T) {
 				emulator.Reset()
@@ -79,7 +79,7 @@ func TestAnyCallMayFail(t *testing.T) {
 				}
 				calls := emulator.Read().Calls
 				step := int64(1)
-				if testing.Short() {
+				if testing.Short() || s.name == "" {
 					step = 7
 				}
 				recovered, failed := 0, 0

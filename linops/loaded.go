@@ -20,13 +20,18 @@ func elsewhere(b array.Batch) bool {
 	return !ok
 }
 
-// groupValues is about the number of values that a group of vectors borrows on a device.
+// groupValues is about the number of values that a group of vectors borrows on a device, where that
+// much is available.
 const groupValues = 1 << 22
 
 // inGroups calls f for some vectors of dst and src at a time, whose work borrows the given number of
 // values a vector.
 func inGroups(dst, src array.Batch, values int, f func(dst, src array.Batch)) {
-	size := max(1, groupValues/max(values, 1))
+	most := groupValues
+	if bytes, bounded := dst.Device().Available(); bounded {
+		most = int(min(int64(most), bytes/8))
+	}
+	size := max(1, most/max(values, 1))
 	for i := 0; i < dst.K(); i += size {
 		j := min(i+size, dst.K())
 		f(dst.Rows(i, j), src.Rows(i, j))

@@ -171,12 +171,6 @@ func (s *factorSide) invertBlocks(ctx context.Context, dev array.Device, l lines
 		at[i+1] = at[i] + min(l.ptr[i+1]-l.ptr[i], k)
 	}
 	s.count = at[s.n]
-	places := make([]int, s.count)
-	for i := range s.n {
-		for e := at[i]; e < at[i+1]; e++ {
-			places[e] = i*s.count + e
-		}
-	}
 	t := make([]float64, s.count*k)
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -200,8 +194,34 @@ func (s *factorSide) invertBlocks(ctx context.Context, dev array.Device, l lines
 	}
 	s.t = dev.Alloc(1, len(t))
 	dev.Upload(s.t, t)
-	s.places = dev.NewPattern(s.n, s.count, places)
+	s.divide(dev, at, k)
 	return diagonal, dev.Err()
+}
+
+// partValues is the number of values in the T_i of a part: few enough to stay in a processor's cache
+// between two products.
+const partValues = 1 << 19
+
+// divide makes the parts of the inverse, line i having the rows at[i] to at[i+1]-1 of T.
+func (s *factorSide) divide(dev array.Device, at []int, k int) {
+	for from := 0; from < s.n; {
+		to := from + 1
+		for to < s.n && (at[to+1]-at[from])*k <= partValues {
+			to++
+		}
+		p := factorPart{from: from, to: to, first: at[from], count: at[to] - at[from]}
+		if p.count > 0 {
+			places := make([]int, 0, p.count)
+			for i := from; i < to; i++ {
+				for e := at[i]; e < at[i+1]; e++ {
+					places = append(places, (i-from)*p.count+e-p.first)
+				}
+			}
+			p.places = dev.NewPattern(to-from, p.count, places)
+		}
+		s.parts = append(s.parts, p)
+		from = to
+	}
 }
 
 // inverseDiagonal is that of (I - T_i* T_i)/mu for every line.

@@ -65,11 +65,17 @@ type factorHessian struct {
 
 // factorSide is a factor and the inverse of its blocks.
 type factorSide struct {
-	n      int           // lines
-	factor array.Batch   // 1 x n k
-	places array.Pattern // of T's rows: line i has those of T_i
-	t      array.Batch   // the rows of all T_i, one after the other; 1 x count k
+	n      int         // lines
+	factor array.Batch // 1 x n k
+	t      array.Batch // the rows of all T_i, one after the other; 1 x count k
 	count  int
+	parts  []factorPart // of the lines; none where t has no rows
+}
+
+// factorPart is some lines, from to to-1: their T_i are count rows of T, the first of which is first.
+type factorPart struct {
+	from, to, first, count int
+	places                 array.Pattern // of these rows: line i has those of T_i; nil where there are none
 }
 
 // rowSide and columnSide index factorHessian.side.
@@ -135,18 +141,26 @@ func (h *factorHessian) bend(side int, a float64, dst, x array.Batch) {
 	t.Free()
 }
 
-// invert sets dst = D^{-1} x for a part x of the given side; they may be the same batch.
+// invert sets dst = D^{-1} x for a part x of the given side; they may be the same batch. It reads T once:
+// what a few lines take is still in the cache when it is needed again.
 func (h *factorHessian) invert(side int, dst, x array.Batch) {
 	s := &h.side[side]
 	if s.count == 0 {
 		h.dev.Lin(dst, 1/h.mu, x, 0, array.Batch{})
 		return
 	}
-	z := h.dev.Alloc(x.K(), s.count)
-	h.dev.SampleProduct(z, s.places, 1, x, s.t, 0)
-	h.dev.Lin(dst, 1/h.mu, x, 0, array.Batch{})
-	h.dev.SpreadProduct(false, -1/h.mu, s.places, z, s.t, 1, dst)
-	z.Free()
+	for _, p := range s.parts {
+		x, dst := x.Cols(p.from*h.k, p.to*h.k), dst.Cols(p.from*h.k, p.to*h.k)
+		if p.count == 0 {
+			h.dev.Lin(dst, 1/h.mu, x, 0, array.Batch{})
+			continue
+		}
+		t, z := s.t.Cols(p.first*h.k, (p.first+p.count)*h.k), h.dev.Alloc(x.K(), p.count)
+		h.dev.SampleProduct(z, p.places, 1, x, t, 0)
+		h.dev.Lin(dst, 1/h.mu, x, 0, array.Batch{})
+		h.dev.SpreadProduct(false, -1/h.mu, p.places, z, t, 1, dst)
+		z.Free()
+	}
 }
 
 // eliminate sets dst = C* D^{-1} x for a part x of the eliminated side, and x to D^{-1} x.
@@ -213,8 +227,10 @@ func (h *factorHessian) free() {
 		s := &h.side[i]
 		s.t.Free()
 		s.factor.Free()
-		if s.places != nil {
-			s.places.Free()
+		for _, p := range s.parts {
+			if p.places != nil {
+				p.places.Free()
+			}
 		}
 	}
 	for _, b := range []array.Batch{h.unit, h.identity, h.same, h.turned, h.nullSame, h.nullTurned, h.over[0], h.over[1]} {

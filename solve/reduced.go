@@ -112,7 +112,7 @@ func (r *Reduced) Precondition(dst, z array.Batch) { r.h.precondition(dst, z) }
 // Work is the memory in bytes that its products take for each vector, besides their results.
 func (r *Reduced) Work() int64 {
 	h := r.h
-	return 8 * int64(h.len(h.out())+h.d+max(h.side[0].count, h.side[1].count))
+	return 8 * int64(h.len(h.out())+h.d)
 }
 
 // Bytes counts the factors, the blocks and the misfit.

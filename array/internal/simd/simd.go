@@ -1,24 +1,23 @@
-// Package simd has two inner loops: inner products, mainly of short rows, for which a BLAS call
-// would cost more than the product, and sums of gathered rows, which no BLAS provides. On amd64
-// with AVX2 and FMA they are assembly, elsewhere Go; both give the same result up to rounding, and
-// the bits of an entry depend on the lengths alone.
+// Package simd has three inner loops: inner products, of two vectors or of some vectors with gathered
+// rows, and sums of gathered rows, which no BLAS provides. On amd64 with AVX2 and FMA they are assembly,
+// for AVX-512 too, with the same bits; elsewhere they are Go, which gives the same up to rounding. The
+// bits of a value depend on what it is computed from, and not on what is computed beside it.
 package simd
 
-// addRows adds a sum_u z[entry[u]] (row other[u] of b) to y: the first len(y) of the row's r
-// values.
-func addRows(y []float64, a float64, z []float64, entry []int32, b []float64, other []int32, r int) {
+// addRows adds a sum_u z[u] (row other[u] of b) to y: the first len(y) of the row's r values.
+func addRows(y []float64, a float64, z []float64, b []float64, other []int32, r int) {
 	n, u := len(y), 0
-	for ; u+4 <= len(entry); u += 4 {
-		e, o := entry[u:u+4:u+4], other[u:u+4:u+4]
-		f0, f1, f2, f3 := a*z[e[0]], a*z[e[1]], a*z[e[2]], a*z[e[3]]
+	for ; u+4 <= len(other); u += 4 {
+		z, o := z[u:u+4:u+4], other[u:u+4:u+4]
+		f0, f1, f2, f3 := a*z[0], a*z[1], a*z[2], a*z[3]
 		b0, b1 := b[int(o[0])*r:][:n], b[int(o[1])*r:][:n]
 		b2, b3 := b[int(o[2])*r:][:n], b[int(o[3])*r:][:n]
 		for l := range y {
 			y[l] += (f0*b0[l] + f1*b1[l]) + (f2*b2[l] + f3*b3[l])
 		}
 	}
-	for ; u < len(entry); u++ {
-		f, row := a*z[entry[u]], b[int(other[u])*r:][:n]
+	for ; u < len(other); u++ {
+		f, row := a*z[u], b[int(other[u])*r:][:n]
 		for l := range y {
 			y[l] += f * row[l]
 		}
@@ -40,4 +39,21 @@ func dot(x, y []float64) float64 {
 		s0 += x[j] * y[j]
 	}
 	return (s0 + s1) + (s2 + s3)
+}
+
+// dots is [Products] in Go.
+func dots(out []float64, to int, x []float64, stride, w int, y []float64, other []int32, r int) {
+	for s := range w {
+		xs := x[s*stride:][:r]
+		for u, j := range other {
+			out[s*to+u] = dot(xs, y[int(j)*r:])
+		}
+	}
+}
+
+// sums is [Sums] in Go.
+func sums(c []float64, stride, w int, a float64, z []float64, apart int, y []float64, other []int32, r int) {
+	for s := range w {
+		addRows(c[s*stride:][:r], a, z[s*apart:], y, other, r)
+	}
 }

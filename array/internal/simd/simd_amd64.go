@@ -2,32 +2,21 @@ package simd
 
 import "golang.org/x/sys/cpu"
 
-var fast = cpu.X86.HasAVX2 && cpu.X86.HasFMA
+var (
+	fast = cpu.X86.HasAVX2 && cpu.X86.HasFMA
+	// wide says that there are registers of eight values, with masks.
+	wide = fast && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ
+)
+
+const (
+	vectors = 6 // of a tile
+	group   = 4 // rows of inner products
+	columns = 32
+	long    = 128 // columns of a vector by itself
+)
 
 // masks has, from 16-n on, n words of ones and then zeros.
 var masks = [32]int64{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
-
-// AddRows adds a sum_u z[entry[u]] (row other[u] of b) to y, b being a matrix with rows of
-// r = len(y) values. Every entry must be an index of z and every other one of a row of b.
-func AddRows(y []float64, a float64, z []float64, entry []int32, b []float64, other []int32, r int) {
-	count := len(entry)
-	if !fast {
-		addRows(y, a, z, entry, b, other, r)
-		return
-	}
-	if len(y) == 0 || count == 0 {
-		return
-	}
-	_ = other[count-1]
-	from := 0
-	for ; from+32 <= len(y); from += 32 {
-		addRows32(&y[from], a, &z[0], &entry[0], &b[from], &other[0], 8*r, count)
-	}
-	for ; from < len(y); from += 16 {
-		n := min(len(y)-from, 16)
-		addRows16(&y[from], a, &z[0], &entry[0], &b[from], &other[0], 8*r, count, &masks[16-n])
-	}
-}
 
 // Dot is the inner product of x with as much of y.
 func Dot(x, y []float64) float64 {
@@ -39,15 +28,132 @@ func Dot(x, y []float64) float64 {
 	return dotAVX2(n, &x[0], &y[0])
 }
 
+// Products sets out[s*to+u] to the inner product of x[s*stride:], r values, and row other[u] of y, a
+// matrix with rows of r values, for all s < w. Every other one must be the index of a row.
+func Products(out []float64, to int, x []float64, stride, w int, y []float64, other []int32, r int) {
+	n := len(other)
+	if !fast || r == 0 {
+		dots(out, to, x, stride, w, y, other, r)
+		return
+	}
+	if n == 0 || w == 0 {
+		return
+	}
+	_, _ = out[(w-1)*to+n-1], x[(w-1)*stride+r-1]
+	u := 0
+	for ; u+group <= n; u += group {
+		s := 0
+		if wide {
+			for ; s+vectors <= w; s += vectors {
+				dots6x4(r, &x[s*stride], 8*stride, &y[0], &other[u], 8*r, &out[s*to+u], 8*to)
+			}
+		}
+		for ; s < w; s++ {
+			fourProducts(&out[s*to+u], &x[s*stride], y, &other[u], r)
+		}
+	}
+	if u == n {
+		return
+	}
+	// The last row again, in place of those that are missing.
+	rows := [group]int32{other[n-1], other[n-1], other[n-1], other[n-1]}
+	copy(rows[:], other[u:])
+	for s := range w {
+		var some [group]float64
+		fourProducts(&some[0], &x[s*stride], y, &rows[0], r)
+		copy(out[s*to+u:s*to+n], some[:])
+	}
+}
+
+// fourProducts is Products of one vector and four rows.
+func fourProducts(out, x *float64, y []float64, other *int32, r int) {
+	if wide {
+		dots1x4(r, x, &y[0], other, 8*r, out)
+	} else {
+		dots1x4Y(r, x, &y[0], other, 8*r, out, &masks[16-r%8])
+	}
+}
+
+// Sums adds a sum_u z[s*apart+u] (row other[u] of y) to c[s*stride:], r values, for all s < w.
+// Every other one must be the index of a row.
+func Sums(c []float64, stride, w int, a float64, z []float64, apart int, y []float64, other []int32, r int) {
+	n := len(other)
+	if n == 0 || w == 0 || r == 0 {
+		return
+	}
+	if !fast {
+		sums(c, stride, w, a, z, apart, y, other, r)
+		return
+	}
+	_, _ = c[(w-1)*stride+r-1], z[(w-1)*apart+n-1]
+	if !wide {
+		for s := range w {
+			sumColumns(c[s*stride:][:r], a, &z[s*apart], y, other, r)
+		}
+		return
+	}
+	from := 0
+	for ; w == 1 && from+long <= r; from += long {
+		adds1x128(n, &c[from], a, &z[0], &y[from], &other[0], 8*r)
+	}
+	for ; from < r; from += columns {
+		mask := ^uint32(0) >> (columns - min(r-from, columns))
+		s := 0
+		for ; s+vectors <= w; s += vectors {
+			adds6x32(n, &c[s*stride+from], 8*stride, a, &z[s*apart], 8*apart, &y[from], &other[0], 8*r, mask)
+		}
+		for ; s < w; s++ {
+			adds1x32(n, &c[s*stride+from], a, &z[s*apart], &y[from], &other[0], 8*r, mask)
+		}
+	}
+}
+
+// sumColumns is Sums of one vector, with registers of four values.
+func sumColumns(c []float64, a float64, z *float64, y []float64, other []int32, r int) {
+	n, from := len(other), 0
+	for ; from+32 <= len(c); from += 32 {
+		addRows32(&c[from], a, z, &y[from], &other[0], 8*r, n)
+	}
+	for ; from < len(c); from += 16 {
+		some := min(len(c)-from, 16)
+		addRows16(&c[from], a, z, &y[from], &other[0], 8*r, n, &masks[16-some])
+	}
+}
+
 // addRows32 adds to 32 values, the rows being stride bytes apart.
 //
 //go:noescape
-func addRows32(y *float64, a float64, z *float64, entry *int32, b *float64, other *int32, stride, count int)
+func addRows32(y *float64, a float64, z *float64, b *float64, other *int32, stride, count int)
 
 // addRows16 adds to as many of 16 values as mask has ones.
 //
 //go:noescape
-func addRows16(y *float64, a float64, z *float64, entry *int32, b *float64, other *int32, stride, count int, mask *int64)
+func addRows16(y *float64, a float64, z *float64, b *float64, other *int32, stride, count int, mask *int64)
 
 //go:noescape
 func dotAVX2(n int, x, y *float64) float64
+
+// dots6x4 sets out[s][u] to the inner products of six x_s and four rows of y, n values each. All
+// strides are in bytes.
+//
+//go:noescape
+func dots6x4(n int, x *float64, xstride int, y *float64, other *int32, ystride int, out *float64, ostride int)
+
+//go:noescape
+func dots1x4(n int, x *float64, y *float64, other *int32, ystride int, out *float64)
+
+// dots1x4Y is dots1x4 with registers of four values; the mask has n mod 8 words of ones.
+//
+//go:noescape
+func dots1x4Y(n int, x *float64, y *float64, other *int32, ystride int, out *float64, mask *int64)
+
+// adds6x32 adds to as many of 32 values of six vectors as mask has ones. The strides are in bytes.
+//
+//go:noescape
+func adds6x32(count int, c *float64, cstride int, a float64, z *float64, zstride int, y *float64, other *int32, ystride int, mask uint32)
+
+//go:noescape
+func adds1x32(count int, c *float64, a float64, z *float64, y *float64, other *int32, ystride int, mask uint32)
+
+//go:noescape
+func adds1x128(count int, c *float64, a float64, z *float64, y *float64, other *int32, ystride int)

@@ -1,15 +1,18 @@
 #include "textflag.h"
 
-// func addRows32(y *float64, a float64, z *float64, entry *int32, b *float64, other *int32, stride, count int)
-TEXT ·addRows32(SB), NOSPLIT, $0-64
+#define LAST(off, Y) \
+	VMOVUPD off(DI), Y14; \
+	VFMADD231PD Y, Y15, Y14; \
+	VMOVUPD Y14, off(DI)
+
+// func addRows32(y *float64, a float64, z *float64, b *float64, other *int32, stride, count int)
+TEXT ·addRows32(SB), NOSPLIT, $0-56
 	MOVQ y+0(FP), DI
-	VMOVSD a+8(FP), X15
 	MOVQ z+16(FP), SI
-	MOVQ entry+24(FP), R8
-	MOVQ b+32(FP), R9
-	MOVQ other+40(FP), R10
-	MOVQ stride+48(FP), R11
-	MOVQ count+56(FP), CX
+	MOVQ b+24(FP), R9
+	MOVQ other+32(FP), R10
+	MOVQ stride+40(FP), R11
+	MOVQ count+48(FP), CX
 	VXORPD Y0, Y0, Y0
 	VXORPD Y1, Y1, Y1
 	VXORPD Y2, Y2, Y2
@@ -21,11 +24,9 @@ TEXT ·addRows32(SB), NOSPLIT, $0-64
 	XORQ DX, DX
 
 row:
-	MOVLQSX (R8)(DX*4), AX
 	MOVLQSX (R10)(DX*4), BX
 	IMULQ R11, BX
-	VMULSD (SI)(AX*8), X15, X14
-	VBROADCASTSD X14, Y14
+	VBROADCASTSD (SI)(DX*8), Y14
 	ADDQ R9, BX
 	VFMADD231PD (BX), Y14, Y0
 	VFMADD231PD 32(BX), Y14, Y1
@@ -38,36 +39,32 @@ row:
 	INCQ DX
 	CMPQ DX, CX
 	JLT  row
-	VADDPD (DI), Y0, Y0
-	VMOVUPD Y0, (DI)
-	VADDPD 32(DI), Y1, Y1
-	VMOVUPD Y1, 32(DI)
-	VADDPD 64(DI), Y2, Y2
-	VMOVUPD Y2, 64(DI)
-	VADDPD 96(DI), Y3, Y3
-	VMOVUPD Y3, 96(DI)
-	VADDPD 128(DI), Y4, Y4
-	VMOVUPD Y4, 128(DI)
-	VADDPD 160(DI), Y5, Y5
-	VMOVUPD Y5, 160(DI)
-	VADDPD 192(DI), Y6, Y6
-	VMOVUPD Y6, 192(DI)
-	VADDPD 224(DI), Y7, Y7
-	VMOVUPD Y7, 224(DI)
+	VBROADCASTSD a+8(FP), Y15
+	LAST(0, Y0)
+	LAST(32, Y1)
+	LAST(64, Y2)
+	LAST(96, Y3)
+	LAST(128, Y4)
+	LAST(160, Y5)
+	LAST(192, Y6)
+	LAST(224, Y7)
 	VZEROUPPER
 	RET
 
-// func addRows16(y *float64, a float64, z *float64, entry *int32, b *float64, other *int32, stride, count int, mask *int64)
-TEXT ·addRows16(SB), NOSPLIT, $0-72
+#define LASTOF(off, Y, M) \
+	VMASKMOVPD off(DI), M, Y4; \
+	VFMADD231PD Y, Y15, Y4; \
+	VMASKMOVPD Y4, M, off(DI)
+
+// func addRows16(y *float64, a float64, z *float64, b *float64, other *int32, stride, count int, mask *int64)
+TEXT ·addRows16(SB), NOSPLIT, $0-64
 	MOVQ y+0(FP), DI
-	VMOVSD a+8(FP), X15
 	MOVQ z+16(FP), SI
-	MOVQ entry+24(FP), R8
-	MOVQ b+32(FP), R9
-	MOVQ other+40(FP), R10
-	MOVQ stride+48(FP), R11
-	MOVQ count+56(FP), CX
-	MOVQ mask+64(FP), AX
+	MOVQ b+24(FP), R9
+	MOVQ other+32(FP), R10
+	MOVQ stride+40(FP), R11
+	MOVQ count+48(FP), CX
+	MOVQ mask+56(FP), AX
 	VMOVUPD (AX), Y8
 	VMOVUPD 32(AX), Y9
 	VMOVUPD 64(AX), Y10
@@ -79,11 +76,9 @@ TEXT ·addRows16(SB), NOSPLIT, $0-72
 	XORQ DX, DX
 
 row:
-	MOVLQSX (R8)(DX*4), AX
 	MOVLQSX (R10)(DX*4), BX
 	IMULQ R11, BX
-	VMULSD (SI)(AX*8), X15, X14
-	VBROADCASTSD X14, Y14
+	VBROADCASTSD (SI)(DX*8), Y14
 	ADDQ R9, BX
 	VMASKMOVPD (BX), Y8, Y4
 	VMASKMOVPD 32(BX), Y9, Y5
@@ -96,18 +91,11 @@ row:
 	INCQ DX
 	CMPQ DX, CX
 	JLT  row
-	VMASKMOVPD (DI), Y8, Y4
-	VADDPD Y4, Y0, Y0
-	VMASKMOVPD Y0, Y8, (DI)
-	VMASKMOVPD 32(DI), Y9, Y5
-	VADDPD Y5, Y1, Y1
-	VMASKMOVPD Y1, Y9, 32(DI)
-	VMASKMOVPD 64(DI), Y10, Y6
-	VADDPD Y6, Y2, Y2
-	VMASKMOVPD Y2, Y10, 64(DI)
-	VMASKMOVPD 96(DI), Y11, Y7
-	VADDPD Y7, Y3, Y3
-	VMASKMOVPD Y3, Y11, 96(DI)
+	VBROADCASTSD a+8(FP), Y15
+	LASTOF(0, Y0, Y8)
+	LASTOF(32, Y1, Y9)
+	LASTOF(64, Y2, Y10)
+	LASTOF(96, Y3, Y11)
 	VZEROUPPER
 	RET
 
