@@ -30,7 +30,7 @@ const smallEntry = 1e-4
 // newSparseCurvature returns Q = B*B for the rows of B, at the step t.
 func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*sparseCurvature, error) {
 	c := &sparseCurvature{n: n, t: t, rows: rows, inner: len(rows.Indptr) - 1}
-	turned := transposed(rows, n)
+	turned := space.Transpose(rows, n)
 	ptr, index, value := c.matrix(turned)
 	a := cholesky.Analyze(ptr, index)
 	if c.exact = a.Nonzeros <= mostFactor; c.exact {
@@ -69,26 +69,6 @@ func (c *sparseCurvature) matrix(turned space.Rows) (ptr []int64, index []int32,
 		ptr = append(ptr, int64(len(index)))
 	}
 	return ptr, index, value
-}
-
-// transposed is the transpose of a sparse matrix with n columns, by rows.
-func transposed(rows space.Rows, n int) space.Rows {
-	t := space.Rows{Indptr: make([]int, n+1), Indices: make([]int, len(rows.Indices)), Values: make([]float64, len(rows.Indices))}
-	for _, j := range rows.Indices {
-		t.Indptr[j+1]++
-	}
-	for j := range n {
-		t.Indptr[j+1] += t.Indptr[j]
-	}
-	at := append([]int(nil), t.Indptr[:n]...)
-	for i := range len(rows.Indptr) - 1 {
-		for u := rows.Indptr[i]; u < rows.Indptr[i+1]; u++ {
-			j := rows.Indices[u]
-			t.Indices[at[j]], t.Values[at[j]] = i, rows.Values[u]
-			at[j]++
-		}
-	}
-	return t
 }
 
 func (c *sparseCurvature) Precondition(dst, image, z array.Batch) {
