@@ -55,8 +55,8 @@ func readFile(path, problem string, stacks bool) (fileData, error) {
 type arrays struct {
 	*dataio.Set
 	more map[string]dataio.Array
-	// sparseX says that X is a sparse matrix, which is not among the arrays.
-	sparseX bool
+	// sparseX and sparseD say that X and D are sparse matrices, which are not among the arrays.
+	sparseX, sparseD bool
 }
 
 // Has reports whether there is an array of this name.
@@ -177,7 +177,7 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 			return fileData{}, err
 		}
 	}
-	if l.Analysis {
+	if l.Analysis && !a.sparseD {
 		if data.D, err = a.matrix("D", "(q, p), the matrix behind which the penalty stands"); err != nil {
 			return fileData{}, err
 		}
