@@ -53,7 +53,7 @@ func TestSparseMatrixBehindThePenalty(t *testing.T) {
 	}
 	for message, args := range map[string][]string{
 		`array "D" has shape (11, 11), expected (q, 12)`: {"--D", narrow},
-		`array "D" is missing`:                          nil,
+		`array "D" is missing`:                           nil,
 	} {
 		if status, _, stderr := run(args...); status != exitUsage || !strings.Contains(stderr, message) {
 			t.Errorf("%q: status %d, %q, expected %q", args, status, stderr, message)

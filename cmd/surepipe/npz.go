@@ -220,7 +220,11 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 			return a.readMu(data, l, "\"y\"")
 		}
 		column := l.YRank == 1 && !stacks && len(y.Shape()) == 2 && y.Shape()[1] == 1
-		switch stacked := len(y.Shape()) == l.YRank+1; {
+		switch stacked, coloured := len(y.Shape()) == l.YRank+1, l.Colours && y.Shape()[len(y.Shape())-1] == 3; {
+		case coloured && stacks && len(y.Shape()) == l.YRank+2:
+			data.Stack = make([][]float64, y.Shape()[0])
+		case coloured && stacks && stacked:
+			return fmt.Errorf("array \"y\" has shape %s, which is one image in colours, expected a stack of N samples, (N, m, n) or (N, m, n, 3); the mean of simulations is the array \"mu\"", dataio.ShapeString(y.Shape()))
 		case column || len(y.Shape()) == l.YRank || stacked && (l.Rows || l.Colours) && !stacks:
 		case stacked && stacks:
 			data.Stack = make([][]float64, y.Shape()[0])
