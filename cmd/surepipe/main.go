@@ -68,7 +68,7 @@ func reportStop(ctx context.Context, stderr io.Writer) int {
 }
 
 // patienceAfterInterrupt is how long work may take to stop on its own after a signal.
-const patienceAfterInterrupt = 800 * time.Millisecond
+const patienceAfterInterrupt = 600 * time.Millisecond
 
 // collectEarly makes the garbage collector run before there is as much garbage as data, which would
 // double the memory of a large matrix, and before memory is exhausted, also that of a control group.
@@ -154,7 +154,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitNotConverged
 	case errors.Is(err, errIncomplete):
 		return exitIncomplete
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case ctx.Err() != nil: // what has been computed since has no meaning
 		return reportStop(ctx, stderr)
 	case errors.As(err, &usage), errors.As(err, &infeasible):
 		fmt.Fprintf(stderr, "surepipe: %v\n", err)
