@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
-	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/dataio"
@@ -251,20 +250,6 @@ func storageOf(p *problems.Problem) storageResult {
 // text is the numbers in words.
 func (s *storageNumbers) text() string {
 	return fmt.Sprintf("%d passes, %.3g GB of %.3g GB read", s.Passes, float64(s.BytesRead)/1e9, float64(s.Bytes)/1e9)
-}
-
-// noteStorage prints what the way in which X is stored has changed.
-func (f *estimatorFlags) noteStorage(cmd *cobra.Command, data problems.Data) {
-	m := data.Mapped
-	if m == nil {
-		return
-	}
-	if m.Single() {
-		f.note(cmd, noteSingle, "X is stored as float32: the estimates are those of an X rounded to 24 bits, which moves mu_hat by about 2e-8 ||y||")
-	}
-	if m.Missing > 0 {
-		f.note(cmd, noteMissing, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing, 100*float64(m.Missing)/float64(m.Rows)/float64(m.Cols))
-	}
 }
 
 // hasConstantStored is hasConstantColumn of a matrix in a file.
