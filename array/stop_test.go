@@ -14,6 +14,11 @@ import (
 // for work that began before.
 func TestStop(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		dev, err := array.Open(dev.Name(), 1<<24) // its own, as it ends
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
 		view, ended := dev.Request(), errors.New("ended")
 		x := view.Alloc(2, 5)
 		defer x.Free()
