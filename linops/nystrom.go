@@ -67,7 +67,9 @@ func NewNystrom(ctx context.Context, dev array.Device, n int, apply func(dst, x 
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("linops: Nystrom approximation of rank %d: %w", rank, context.Cause(ctx))
 		}
-		s.grow(rank, apply)
+		if err := s.grow(ctx, rank, apply); err != nil {
+			return nil, fmt.Errorf("linops: Nystrom approximation of rank %d: %w", rank, err)
+		}
 		y, err := s.decompose()
 		if err != nil {
 			return nil, fmt.Errorf("linops: Nystrom approximation of rank %d: %w", rank, err)
@@ -95,7 +97,7 @@ func (s *nystromSketch) free() {
 }
 
 // grow adds rows up to a rank. Those before stay as they are.
-func (s *nystromSketch) grow(rank int, apply func(dst, x array.Batch)) {
+func (s *nystromSketch) grow(ctx context.Context, rank int, apply func(dst, x array.Batch)) error {
 	have := s.omega.K()
 	omega, image := s.dev.Alloc(rank, s.n), s.dev.Alloc(rank, s.n)
 	before := *s
@@ -112,7 +114,14 @@ func (s *nystromSketch) grow(rank int, apply func(dst, x array.Batch)) {
 		host[i] = scale * s.rng.NormFloat64()
 	}
 	s.dev.Upload(omega.Rows(have, rank), host)
-	apply(image.Rows(have, rank), omega.Rows(have, rank))
+	for at := have; at < rank; at += firstNystrom {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		to := min(at+firstNystrom, rank)
+		apply(image.Rows(at, to), omega.Rows(at, to))
+	}
+	return nil
 }
 
 // decompose is the approximation from the sketch: with Y = M Omega + nu Omega, C the Cholesky factor of
