@@ -58,7 +58,11 @@ func newAlternating(ctx context.Context, p Problem, o Options) (Method, error) {
 	if bound > 0 {
 		eta = k / bound / 8 // ||K||^2 is 8 for images, where eta = 1/||A||^2 is about right
 	}
-	return &alternating{p: p, system: newPenalized(p, k, o.Tol), bound: bound, eta: eta}, nil
+	system, err := newPenalized(ctx, p, bound, k, o.Tol)
+	if err != nil {
+		return nil, err
+	}
+	return &alternating{p: p, system: system, bound: bound, eta: eta}, nil
 }
 
 // Name is "admm".

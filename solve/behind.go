@@ -319,7 +319,10 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 	if err != nil {
 		return array.Batch{}, err
 	}
-	s := newPenalized(p, k, DefaultTol)
+	s, err := newPenalized(ctx, p, bound, k, DefaultTol)
+	if err != nil {
+		return array.Batch{}, err
+	}
 	defer s.release()
 	_, dim := p.A.Dims()
 	q, _ := p.K.Dims()

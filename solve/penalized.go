@@ -23,8 +23,8 @@ type penalized struct {
 	a, k linops.Structure
 	tol  float64 // of conjugate gradients
 	flat float64 // ||A 1||^2/||1||^2, with the vector of ones 1
-	// normK2 is a bound of ||K||^2.
-	normK2 float64
+	// normA2 and normK2 are bounds of ||A||^2 and ||K||^2.
+	normA2, normK2 float64
 	// The squared lengths of A's and K's columns, nil where they are not known.
 	a2, k2 []float64
 
@@ -32,6 +32,9 @@ type penalized struct {
 	gramA, gramK []float64
 	inverses     map[float64]inverted    // by rho
 	weights      map[float64]array.Batch // of the preconditioner, by rho
+
+	nystrom     *linops.Nystrom       // an approximation of A*A; nil for none
+	corrections map[float64]corrected // by rho
 }
 
 // effort says where the solution of a system is looked for.
@@ -62,6 +65,7 @@ var penalizedRules = []penalizedRule{
 		_, dim := s.p.A.Dims()
 		return dim <= mostInverted
 	}, (*penalized).byInverse, true},
+	{"conjugate gradients, preconditioned by a Nystrom approximation of A*A", "A is a matrix with few rows, or whose singular values fall fast: a random sketch finds the leading ones, for every step size", func(s *penalized) bool { return s.nystrom != nil }, (*penalized).byGradients, false},
 	{"conjugate gradients, preconditioned by K's closed form", "the linear system of a step has none of its own, but K's normal equations have; every step starts at the last one's solution", func(s *penalized) bool { return s.k.SolveNormal != nil }, (*penalized).byGradients, false},
 	{"conjugate gradients", "the linear system of a step has no closed form; every step starts at the last one's solution", func(*penalized) bool { return true }, (*penalized).byGradients, false},
 }
@@ -81,17 +85,22 @@ const (
 // than none, for what it costs.
 const worthwhile = 4
 
-// newPenalized is given a bound of ||K||^2.
-func newPenalized(p Problem, normK2, tol float64) *penalized {
+// newPenalized is given bounds of ||A||^2 and ||K||^2.
+func newPenalized(ctx context.Context, p Problem, normA2, normK2, tol float64) (*penalized, error) {
 	s := &penalized{
-		p: p, normK2: normK2, a: linops.StructureOf(p.A), k: linops.StructureOf(p.K),
+		p: p, normA2: normA2, normK2: normK2, a: linops.StructureOf(p.A), k: linops.StructureOf(p.K),
 		tol:      math.Min(math.Max(1e-3*tol, tightestSystem), loosestSystem),
 		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{},
 	}
-	i := slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })
+	if i := s.rule(); !penalizedRules[i].closed && s.sketched() {
+		if err := s.sketch(ctx); err != nil {
+			return nil, err
+		}
+	}
+	i := s.rule()
 	s.how, s.closed, s.choice = penalizedRules[i].how, penalizedRules[i].closed, Choice{"system", penalizedRules[i].chosen, penalizedRules[i].reason}
 	if s.closed {
-		return s
+		return s, nil
 	}
 	s.onConstants(p)
 	if s.a.ColumnNorms2 != nil {
@@ -100,10 +109,16 @@ func newPenalized(p Problem, normK2, tol float64) *penalized {
 	if s.k.ColumnNorms2 != nil {
 		s.k2 = s.k.ColumnNorms2()
 	}
-	return s
+	return s, nil
+}
+
+// rule is the first one that applies.
+func (s *penalized) rule() int {
+	return slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })
 }
 
 func (s *penalized) release() {
+	s.releaseSketch()
 	for _, m := range s.inverses {
 		m.matrix.Free()
 		m.inverse.Free()
@@ -269,9 +284,12 @@ func (s *penalized) onConstants(p Problem) {
 	s.flat = n * n / math.Max(float64(dim), 1)
 }
 
-// preconditioner is (flat I + rho K*K)^{-1} where K has a closed form and rho K*K is not small beside
+// preconditioner is that of the Nystrom approximation where there is one, else (flat I + rho K*K)^{-1} where K has a closed form and rho K*K is not small beside
 // the identity, else the inverse of the diagonal where it is known.
 func (s *penalized) preconditioner(dev array.Device, rho float64) (func(dst, r array.Batch), error) {
+	if s.nystrom != nil {
+		return s.correction(rho)
+	}
 	if s.k.SolveNormal != nil && s.flat > 0 && rho*s.normK2 > worthwhile*s.flat {
 		return func(dst, r array.Batch) { s.k.SolveNormal(dst, r, rho/s.flat) }, nil
 	}
