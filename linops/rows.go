@@ -62,4 +62,3 @@ func Neighbours(a Operator, most int) (rows space.Rows, ok bool) {
 	}
 	return rows, true
 }
-

@@ -6,37 +6,37 @@ import (
 	"math"
 
 	"surepipe/array"
-	"surepipe/internal/banded"
 	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/space"
 )
 
 // interior is the primal-dual interior point method with Mehrotra's predictor and corrector (Kim, Koh,
 // Boyd and Gorinevsky, l1 trend filtering, 2009; Nocedal and Wright, Numerical Optimization, section
-// 16.6) for a problem with r(K b) where A*A = c I, K is sparse and r a sum over coordinates,
+// 16.6) for a problem with r(K b) where r is a sum over coordinates,
 //
-//	r(z) = sum_i w_i |z_i| + q_i/2 z_i^2,    z_i >= 0 for some i.
+//	r(z) = sum_i w_i |z_i|,    z_i >= 0 for some i.
 //
 // With z = m - n, m and n >= 0, and the multiplier u of K b = z the conditions are
 //
-//	c b - A* y + K* u = 0,   K b = m - n,   m (w + q z - u) = 0,   n (w + u) = 0,
+//	A*A b - A* y + K* u = 0,   K b = m - n,   m (w - u) = 0,   n (w + u) = 0,
 //
-// where n = 0 where z_i >= 0 and q_i = 0 elsewhere but with n = 0. The products are driven to 0 by Newton
+// where n_i = 0 where z_i >= 0. The products are driven to 0 by Newton
 // steps, each of which takes two solves with
 //
-//	[ c I  K* ]
-//	[ K   -J  ],    J = m/(w - u) + n/(w + u),
+//	[ A*A  K* ]
+//	[ K    -J ],    J = m/(w - u) + n/(w + u),
 //
-// a matrix with a small band ([banded.Saddle]). Some 20 to 40 steps solve the problem whatever the
-// condition of K is: gradient steps on the dual need as many as that condition, which for differences of
-// order k of n numbers grows like n^(2k). The estimate is b, and z = prox_{eta r}(z + eta u) has
-// exact zeros.
+// which has a small band where A*A = c I and K takes differences of neighbours ([banded.Saddle]), and else is
+// factorized as a dense matrix. Some 10 to 30 steps solve the problem whatever the condition of A and K
+// is: gradient steps on the dual need as many as that condition, which for differences of order k of n
+// numbers grows like n^(2k). The estimate is b, and z = prox_{eta r}(z + eta u) has exact zeros.
 type interior struct {
 	p      Problem
-	c      float64 // A*A = c I
+	norm2  float64 // of A, at most
 	k      space.Rows
-	band   *banded.Saddle
+	system saddleSystem
 	w      []float64
 	oneWay []bool // z_i >= 0
 }
@@ -44,49 +44,66 @@ type interior struct {
 // interiorSteps is the number of steps after which the method gives up.
 const interiorSteps = 200
 
-// sequence is the band of a problem with A*A = c I and differences of neighbours; nil where it is none.
-func sequence(p Problem) *banded.Saddle {
-	if p.K == nil || !(linops.StructureOf(p.A).Columns.Value > 0) {
-		return nil
-	}
-	rows, ok := linops.Neighbours(p.K, banded.MostWidth)
-	_, dim := p.A.Dims()
-	if !ok || dim == 0 || len(rows.Indptr) < 2 {
-		return nil
-	}
-	if band := banded.New(banded.Rows(rows), dim); band.Width() <= banded.MostWidth {
-		return band
-	}
-	return nil
-}
+// interiorPoint reports that the method applies, with a banded matrix.
+func interiorPoint(p Problem) bool { return polyhedral(p) && sequence(p) != nil }
 
-// interiorPoint reports that the method applies.
-func interiorPoint(p Problem) bool {
-	if p.K == nil || p.Loss != nil || prox.StructureOf(p.R).Sparse == nil || prox.StructureOf(p.R).Groups != nil {
+// smallInterior reports that it applies with a small dense one.
+func smallInterior(p Problem) bool { return polyhedral(p) && smallSaddle(p) }
+
+// polyhedral reports that r(K b) is a sum of w_i |z_i| and z_i >= 0, with finite weights.
+func polyhedral(p Problem) bool {
+	if p.K == nil || p.Loss != nil && !loss.Quadratic(p.Loss) || prox.StructureOf(p.R).Sparse == nil || prox.StructureOf(p.R).Groups != nil {
 		return false
 	}
 	q, _ := p.K.Dims()
 	w, quadratic, _ := prox.StructureOf(p.R).Sparse(q)
+	some := false
 	for i, v := range w {
 		if math.IsInf(v, 1) || quadratic != nil && quadratic[i] != 0 {
 			return false
 		}
+		some = some || v > 0
 	}
-	return sequence(p) != nil
+	return some || w == nil
 }
 
 func newInterior(ctx context.Context, p Problem, o Options) (Method, error) {
 	p = p.withK()
-	if !interiorPoint(p) {
-		return nil, fmt.Errorf("solve: interior-point needs r(K b) with a sum r of |z_i| and z_i >= 0, a sparse K whose rows read neighbours, such as differences of a sequence, and A*A = c I; use dual, admm or primal-dual")
+	if o.Whole { // a method whose iterations have a derivative
+		if linops.StructureOf(p.A).Columns.Value > 0 {
+			return newDual(ctx, p, o)
+		}
+		return newAlternating(ctx, p, o)
 	}
-	if o.Whole {
-		return newDual(ctx, p, o) // whose iterations have a derivative
+	s := &interior{p: p}
+	if polyhedral(p) {
+		if err := s.prepare(ctx); err != nil {
+			return nil, err
+		}
 	}
-	s := &interior{p: p, c: linops.StructureOf(p.A).Columns.Value, band: sequence(p)}
-	s.k, _ = linops.RowsOf(p.K)
+	if s.system == nil {
+		return nil, fmt.Errorf("solve: interior-point needs r(K b) with a sum r of w |z_i| and z_i >= 0, and a sparse K whose rows read neighbours, such as differences of a sequence, with A*A = c I; or at most %d rows and columns of K together; use dual, admm or primal-dual", mostSaddle)
+	}
 	s.weigh()
 	return s, nil
+}
+
+// prepare makes the system, unless there is none.
+func (s *interior) prepare(ctx context.Context) (err error) {
+	if band := sequence(s.p); band != nil {
+		s.norm2 = linops.StructureOf(s.p.A).Columns.Value
+		s.k, _ = linops.RowsOf(s.p.K)
+		s.system = &bandedSystem{band: band, c: s.norm2}
+		return nil
+	}
+	if !smallSaddle(s.p) {
+		return nil
+	}
+	if s.norm2, err = normBound(ctx, s.p); err != nil {
+		return err
+	}
+	s.system, s.k = newDenseSystem(s.p)
+	return s.p.Device.Err()
 }
 
 // weigh reads the weights of r.
@@ -111,7 +128,7 @@ func (s *interior) Release() {}
 func (s *interior) Traits() Traits {
 	q := len(s.w)
 	return Traits{
-		Norm2: s.c, Scratch: []int{q, q, q}, Steps: interiorSteps,
+		Norm2: s.norm2, Scratch: []int{q, q, q}, Steps: interiorSteps,
 		Settled: func(w *Work) bool {
 			r := w.Own.(*interiorRun)
 			return r.stuck || r.products <= smallProduct*r.first
@@ -121,13 +138,13 @@ func (s *interior) Traits() Traits {
 		Reweight: func(_ context.Context, r prox.Prox) (Method, error) {
 			other := *s
 			other.p.R = r
-			if !interiorPoint(other.p) {
+			if !polyhedral(other.p) {
 				return nil, fmt.Errorf("solve: interior-point needs finite weights")
 			}
 			other.weigh()
 			return &other, nil
 		},
-		Choices: []Choice{{Part: "system", Chosen: fmt.Sprintf("a saddle point matrix with %d diagonals", 2*s.band.Width()+1), Reason: "K's rows read neighbours: its factors take time and memory in proportion to its size"}},
+		Choices: []Choice{s.system.choice()},
 	}
 }
 
@@ -147,8 +164,8 @@ type interiorRun struct {
 	plus, minus      *side
 	j, rb, rz, db    []float64
 	du, work, fix    []float64
-	fixu             []float64
-	lu               banded.LU
+	fixu, normal     []float64
+	factor           saddleFactor
 	stuck            bool
 	products, pieces float64 // the sum of the products and their number
 	first, eta       float64 // their sum at the start; the step of the proximal operator
@@ -158,7 +175,7 @@ func (s *interior) newRun(y array.Batch) *interiorRun {
 	q, dim := len(s.w), s.dim()
 	vector := func(n int) []float64 { return make([]float64, n) }
 	r := &interiorRun{b: vector(dim), u: vector(q), plus: newSide(q, 1), minus: newSide(q, -1), j: vector(q),
-		rb: vector(dim), rz: vector(q), db: vector(dim), du: vector(q), work: vector(dim + q), fix: vector(dim), fixu: vector(q)}
+		rb: vector(dim), rz: vector(q), db: vector(dim), du: vector(q), work: vector(dim + q), fix: vector(dim), fixu: vector(q), normal: vector(dim), factor: s.system.factor()}
 	aty := y.Device().Alloc(1, dim)
 	defer aty.Free()
 	s.p.A.Adjoint(aty, y)
@@ -185,9 +202,7 @@ func (s *interior) each(r *interiorRun, f func(v *side, i int)) {
 // equality as K b is large. Where it starts matters little.
 func (s *interior) Init(w *Work, _ array.Batch) error {
 	r := s.newRun(w.Y)
-	for i, v := range r.aty {
-		r.b[i] = v / s.c
-	}
+	s.system.start(r.b, r.aty)
 	s.residuals(r)
 	size := 0.0
 	for _, v := range r.rz {
@@ -201,7 +216,7 @@ func (s *interior) Init(w *Work, _ array.Batch) error {
 		size = 1
 	}
 	if !(least > 0) {
-		least = s.c * size
+		least = math.Max(s.norm2, math.SmallestNonzeroFloat64) * size
 	}
 	s.each(r, func(v *side, i int) {
 		v.x[i] = math.Max(v.sign*r.rz[i], 0) + size
@@ -214,10 +229,11 @@ func (s *interior) Init(w *Work, _ array.Batch) error {
 	return w.Device().Err()
 }
 
-// residuals sets rb = c b - A* y + K* u and rz = K b - m + n.
+// residuals sets rb = A*A b - A* y + K* u and rz = K b - m + n.
 func (s *interior) residuals(r *interiorRun) {
-	for j := range r.rb {
-		r.rb[j] = s.c*r.b[j] - r.aty[j]
+	s.system.normal(r.rb, r.b)
+	for j, v := range r.aty {
+		r.rb[j] -= v
 	}
 	for i := range r.rz {
 		v := r.minus.x[i] - r.plus.x[i]
@@ -227,28 +243,6 @@ func (s *interior) residuals(r *interiorRun) {
 		}
 		r.rz[i] = v
 	}
-}
-
-// alongBand is the multiplier u of K b = 0 at the best fit, for a problem that interior points could
-// solve; zero where there is none, or K's rows depend on each other.
-func alongBand(p Problem, y array.Batch) array.Batch {
-	band := sequence(p)
-	if band == nil || p.Loss != nil {
-		return array.Batch{}
-	}
-	q, dim := p.K.Dims()
-	var lu banded.LU
-	if !band.Factorize(&lu, linops.StructureOf(p.A).Columns.Value, make([]float64, q)) || lu.Least < banded.LeastPivot {
-		return array.Batch{}
-	}
-	aty := p.Device.Alloc(1, dim)
-	defer aty.Free()
-	p.A.Adjoint(aty, y)
-	host := make([]float64, q)
-	lu.Solve(aty.ToHost(), host, make([]float64, dim+q))
-	u := p.Device.Alloc(1, q)
-	p.Device.Upload(u, host)
-	return u
 }
 
 // Step takes a step of the method.

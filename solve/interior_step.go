@@ -29,7 +29,7 @@ func (s *interior) advance(r *interiorRun) {
 	}
 	clear(r.j)
 	s.each(r, func(v *side, i int) { r.j[i] += v.x[i] / v.s[i] })
-	if !s.band.Factorize(&r.lu, s.c, r.j) {
+	if !r.factor.factorize(r.j) {
 		r.stuck = true
 		return
 	}
@@ -55,10 +55,11 @@ func (s *interior) direction(r *interiorRun) {
 	s.toRight(r, r.db, r.du)
 	copy(r.fix, r.db)
 	copy(r.fixu, r.du)
-	r.lu.Solve(r.db, r.du, r.work)
+	r.factor.solve(r.db, r.du, r.work)
 	// What is left of the right-hand side.
-	for j := range r.fix {
-		r.fix[j] -= s.c * r.db[j]
+	s.system.normal(r.normal, r.db)
+	for j, v := range r.normal {
+		r.fix[j] -= v
 	}
 	for i := range r.fixu {
 		v := -r.j[i] * r.du[i]
@@ -68,7 +69,7 @@ func (s *interior) direction(r *interiorRun) {
 		}
 		r.fixu[i] -= v
 	}
-	r.lu.Solve(r.fix, r.fixu, r.work)
+	r.factor.solve(r.fix, r.fixu, r.work)
 	for j, v := range r.fix {
 		r.db[j] += v
 	}

@@ -75,6 +75,7 @@ var defaultRules = []defaultRule{
 	{"interior-point", "r stands behind differences of neighbours, and is a sum over coordinates, and A*A is a multiple of the identity: Newton steps take a banded matrix, and any condition of K", interiorPoint},
 	{"dual", "r stands behind an operator K, and A*A is a multiple of the identity: the dual has a simple gradient", func(p Problem) bool { return p.K != nil && linops.StructureOf(p.A).Columns.Value > 0 }},
 	{"active-set", "r stands behind a matrix K with no more rows than columns, and is a sum over coordinates, and A is a matrix: unless K's rows depend on each other it is a regression in K b", synthesizes},
+	{"interior-point", "r stands behind a small operator K, and is a sum over coordinates: Newton steps take any condition of A and K", smallInterior},
 	{"admm", "r stands behind an operator K: given K b, a step solves a linear system", func(p Problem) bool { return p.K != nil }},
 	{"active-set", "near a point the loss is quadratic, the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups, and A is a matrix whose columns are at hand", func(p Problem) bool { return !loss.Quadratic(p.Loss) && sparseRegression(p) }},
 	{"newton", "near a point the loss is quadratic, r is partly smooth, and A is a small matrix", func(p Problem) bool { return !loss.Quadratic(p.Loss) && partlySmooth(p) }},

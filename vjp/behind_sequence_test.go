@@ -133,3 +133,39 @@ func TestSequencesThatNowhereFall(t *testing.T) {
 		}
 	})
 }
+
+// Small problems with a penalty behind more rows than columns, and with ill-conditioned columns, are
+// solved by interior points; accelerated methods agree where they converge.
+func TestSmallInteriorPoints(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		rng := rand.New(rand.NewPCG(12, 13))
+		const d, p = 30, 12
+		y := solvetest.Gaussian(rng, d)
+		for _, shift := range []float64{0, 100} {
+			x := mat.NewDense(d, p, solvetest.Gaussian(rng, d*p))
+			for i := range d {
+				for j := range p {
+					x.Set(i, j, x.At(i, j)+shift)
+				}
+			}
+			a := linops.NewDense(dev, x)
+			defer a.Release()
+			k, r := solve.Terms(solve.Term{K: linops.Identity(p), R: prox.NewL1(0.8)}, solve.Term{K: linops.NewDifference1D(p), R: prox.NewL1(1.5)}, solve.Term{K: linops.Identity(p), R: prox.NonNegative()})
+			problem := vjp.Problem{A: a, K: k, R: r, Device: dev}
+			if got := solve.Default(problem); got != "interior-point" {
+				t.Fatalf("the default is %s", got)
+			}
+			got := solved(t, newSolver(t, "interior-point", problem, vjp.Options{Tol: 1e-10}), dev, y)
+			defer got.Release()
+			if shift > 0 {
+				continue // nobody else gets there
+			}
+			want := solved(t, newSolver(t, "admm", problem, vjp.Options{Tol: 1e-10, MaxIter: 100000}), dev, y)
+			defer want.Release()
+			if off := floats.Distance(got.MuHat.ToHost(), want.MuHat.ToHost(), 2); !(off < 1e-4) || got.Linearization.Closed().Trace != want.Linearization.Closed().Trace {
+				t.Errorf("%g off, divergence %v, expected %v", off, got.Linearization.Closed().Trace, want.Linearization.Closed().Trace)
+			}
+		}
+	})
+}

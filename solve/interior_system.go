@@ -1,0 +1,201 @@
+package solve
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/internal/banded"
+	"surepipe/linops"
+	"surepipe/space"
+)
+
+// saddleSystem is the matrix of interior points, of which J changes from step to step.
+type saddleSystem interface {
+	// start sets b to a point from which to start.
+	start(b, aty []float64)
+	// normal sets dst = A*A b.
+	normal(dst, b []float64)
+	factor() saddleFactor
+	choice() Choice
+}
+
+// saddleFactor is a factorization in a solve.
+type saddleFactor interface {
+	// factorize returns false where the matrix has no inverse.
+	factorize(j []float64) bool
+	// solve replaces (x, z) by the solution. work has as many numbers as both.
+	solve(x, z, work []float64)
+}
+
+// bandedSystem is that of a sequence.
+type bandedSystem struct {
+	band *banded.Saddle
+	c    float64 // A*A = c I
+}
+
+// sequence is the band of a problem with A*A = c I and differences of neighbours; nil where it is none.
+func sequence(p Problem) *banded.Saddle {
+	if p.K == nil || p.Loss != nil || !(linops.StructureOf(p.A).Columns.Value > 0) {
+		return nil
+	}
+	rows, ok := linops.Neighbours(p.K, banded.MostWidth)
+	_, dim := p.A.Dims()
+	if !ok || dim == 0 || len(rows.Indptr) < 2 {
+		return nil
+	}
+	if band := banded.New(banded.Rows(rows), dim); band.Width() <= banded.MostWidth {
+		return band
+	}
+	return nil
+}
+
+func (s *bandedSystem) start(b, aty []float64) {
+	for j, v := range aty {
+		b[j] = v / s.c
+	}
+}
+
+func (s *bandedSystem) normal(dst, b []float64) {
+	for j, v := range b {
+		dst[j] = s.c * v
+	}
+}
+
+func (s *bandedSystem) factor() saddleFactor { return &bandedFactor{bandedSystem: s} }
+
+func (s *bandedSystem) choice() Choice {
+	return Choice{Part: "system", Chosen: fmt.Sprintf("a saddle point matrix with %d diagonals", 2*s.band.Width()+1), Reason: "K's rows read neighbours: its factors take time and memory in proportion to its size"}
+}
+
+type bandedFactor struct {
+	*bandedSystem
+	lu banded.LU
+}
+
+func (f *bandedFactor) factorize(j []float64) bool { return f.band.Factorize(&f.lu, f.c, j) }
+func (f *bandedFactor) solve(x, z, work []float64) { f.lu.Solve(x, z, work) }
+
+// alongBand is the multiplier u of K b = 0 at the best fit, for a problem that interior points could
+// solve; zero where there is none, or K's rows depend on each other.
+func alongBand(p Problem, y array.Batch) array.Batch {
+	band := sequence(p)
+	if band == nil || p.Loss != nil {
+		return array.Batch{}
+	}
+	q, dim := p.K.Dims()
+	var lu banded.LU
+	if !band.Factorize(&lu, linops.StructureOf(p.A).Columns.Value, make([]float64, q)) || lu.Least < banded.LeastPivot {
+		return array.Batch{}
+	}
+	aty := p.Device.Alloc(1, dim)
+	defer aty.Free()
+	p.A.Adjoint(aty, y)
+	host := make([]float64, q)
+	lu.Solve(aty.ToHost(), host, make([]float64, dim+q))
+	u := p.Device.Alloc(1, q)
+	p.Device.Upload(u, host)
+	return u
+}
+
+// mostSaddle is the largest number of rows and columns of K together for a dense matrix: a step takes some
+// ten milliseconds there.
+const mostSaddle = 512
+
+// smallSaddle reports that the matrix is small.
+func smallSaddle(p Problem) bool {
+	q, dim := p.K.Dims()
+	return q > 0 && dim > 0 && q+dim <= mostSaddle && linops.StructureOf(p.A).Passes.Bytes == 0
+}
+
+// denseSystem is that of any small A and K.
+type denseSystem struct {
+	p, q   int
+	matrix *mat.Dense // with J = 0
+	trace  float64    // of A*A
+	norm2  float64    // the sum of K's squares
+}
+
+// newDenseSystem writes the matrix down, and K's entries.
+func newDenseSystem(p Problem) (*denseSystem, space.Rows) {
+	x, k := linops.ToDense(p.Device, p.A), linops.ToDense(p.Device, p.K)
+	q, dim := k.Dims()
+	s := &denseSystem{p: dim, q: q, matrix: mat.NewDense(dim+q, dim+q, nil)}
+	var gram mat.SymDense
+	gram.SymOuterK(1, x.T())
+	rows := space.Rows{Indptr: []int{0}}
+	for j := range dim {
+		s.trace += gram.At(j, j)
+		for l := range dim {
+			s.matrix.Set(j, l, gram.At(j, l))
+		}
+	}
+	for i := range q {
+		for j, v := range k.RawRowView(i) {
+			if v == 0 {
+				continue
+			}
+			s.norm2 += v * v
+			s.matrix.Set(dim+i, j, v)
+			s.matrix.Set(j, dim+i, v)
+			rows.Indices, rows.Values = append(rows.Indices, j), append(rows.Values, v)
+		}
+		rows.Indptr = append(rows.Indptr, len(rows.Indices))
+	}
+	return s, rows
+}
+
+// start is a fit with a penalty on ||K b||^2.
+func (s *denseSystem) start(b, aty []float64) {
+	f := s.factor()
+	j := make([]float64, s.q)
+	if !(s.trace > 0) {
+		return
+	}
+	for i := range j {
+		j[i] = 1e4 * s.norm2 / s.trace
+	}
+	if !f.factorize(j) {
+		return
+	}
+	copy(b, aty)
+	f.solve(b, make([]float64, s.q), make([]float64, s.p+s.q))
+}
+
+func (s *denseSystem) normal(dst, b []float64) {
+	x := mat.NewVecDense(s.p, b)
+	mat.NewVecDense(s.p, dst).MulVec(s.matrix.Slice(0, s.p, 0, s.p), x)
+}
+
+func (s *denseSystem) factor() saddleFactor { return &denseFactor{denseSystem: s} }
+
+func (s *denseSystem) choice() Choice {
+	return Choice{Part: "system", Chosen: "a dense saddle point matrix", Reason: fmt.Sprintf("A and K together have at most %d rows and columns: Newton steps take any condition of theirs", mostSaddle)}
+}
+
+type denseFactor struct {
+	*denseSystem
+	now mat.Dense
+	lu  mat.LU
+}
+
+func (f *denseFactor) factorize(j []float64) bool {
+	f.now.CloneFrom(f.matrix)
+	for i, v := range j {
+		f.now.Set(f.p+i, f.p+i, -v)
+	}
+	f.lu.Factorize(&f.now)
+	return !math.IsInf(f.lu.Cond(), 1) && !math.IsNaN(f.lu.Cond())
+}
+
+func (f *denseFactor) solve(x, z, work []float64) {
+	rhs := mat.NewVecDense(f.p+f.q, work)
+	copy(work, x)
+	copy(work[f.p:], z)
+	// A large condition number is no error here: the steps are refined, and their success measured.
+	_ = f.lu.SolveVecTo(rhs, false, rhs)
+	copy(x, work[:f.p])
+	copy(z, work[f.p:])
+}
