@@ -143,8 +143,9 @@ type SweepPoint struct {
 // none is. Among equal values the one with the smallest weights is taken.
 //
 // Where each solve starts follows from the grid alone. All results are bit-identical for any
-// Parallel and Batch, and for a sweep that continues after another's Known points: it repeats,
-// without the divergence, the solves at which its first new points start.
+// Parallel and Batch, and for a sweep that continues after another's Known points: it repeats the
+// solves at which its first new points start, without the divergence but for at most nine completions of a
+// matrix, whose probes start at their solutions at the point before ([vjp.Carries]).
 //
 // The sweep ends at the first error, which is yielded last; that of a point is a [PointError].
 // Breaking out of the loop stops all work; when the loop has ended every goroutine has returned

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"surepipe/array"
+	"surepipe/hutch"
 	"surepipe/progress"
 )
 
@@ -18,6 +19,8 @@ type cg struct {
 	// every is the number of steps between projections on J's range.
 	every int
 	from  rightSide
+	// known are the numbers of the probes, nil where they have none.
+	known *hutch.Numbers
 	// A pilot is a run without a solution, for its Ritz values.
 	pilot bool
 	dst   array.Batch // sum of alpha A u; zero where it is not asked for
@@ -180,6 +183,7 @@ func (c *cg) begin() error {
 	l, dev := c.l, c.dev
 	c.from.set(c.r, c.qq)
 	dev.Lin(c.r, l.eta, c.r, 0, array.Batch{})
+	c.warm()
 	l.pre.apply(c.u, c.ku, c.r, true)
 	dev.Dot(c.jj, c.r, c.u)
 	unit := 1 / math.Sqrt(2*float64(c.from.d))

@@ -60,19 +60,24 @@ func (l *implicit) VJP(ctx context.Context, dst, v array.Batch) error {
 // Images sets dst_i = D mu_hat v_i, to a relative residual of 1e-7, and as accurate as Forms with
 // a share of 1%.
 func (l *implicit) Images(ctx context.Context, dst, v array.Batch, left []float64) error {
-	return l.solve(ctx, dst, v, goal{residual: l.tol, form: formShare * l.tighter}, left)
+	return l.solve(ctx, dst, v, nil, goal{residual: l.tol, form: formShare * l.tighter}, left)
 }
 
 // Forms sets dst_i to an approximation of D mu_hat v_i whose quadratic form
 // <v_i, dst_i> is too small by at most share ||v_i||^2/sqrt(2d). The mean over random signs is then
 // too small by at most share sqrt(d/2).
 func (l *implicit) Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error {
-	return l.solve(ctx, dst, v, goal{residual: math.Inf(1), form: share * l.tighter}, left)
+	return l.solve(ctx, dst, v, nil, goal{residual: math.Inf(1), form: share * l.tighter}, left)
+}
+
+// Numbered is Forms that starts at what the weight before has left for the same probes.
+func (l *implicit) Numbered(ctx context.Context, dst, v array.Batch, which hutch.Numbers, share float64, left []float64) error {
+	return l.solve(ctx, dst, v, &which, goal{residual: math.Inf(1), form: share * l.tighter}, left)
 }
 
 // Span stops at a residual of spanTol.
 func (l *implicit) Span(ctx context.Context, dst, v array.Batch) error {
-	return l.solve(ctx, dst, v, goal{residual: spanTol, form: math.Inf(1)}, nil)
+	return l.solve(ctx, dst, v, nil, goal{residual: spanTol, form: math.Inf(1)}, nil)
 }
 
 // goal defines when a probe is done: its residual's J-norm is at most residual times the first, and
@@ -80,8 +85,8 @@ func (l *implicit) Span(ctx context.Context, dst, v array.Batch) error {
 type goal struct{ residual, form float64 }
 
 // solve computes D mu_hat w_i. Unless left is nil, it sets left_i to a bound of the error of the
-// quadratic form.
-func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, left []float64) error {
+// quadratic form. which are the probes' numbers, nil where they have none.
+func (l *implicit) solve(ctx context.Context, dst, w array.Batch, which *hutch.Numbers, goal goal, left []float64) error {
 	dev := w.Device()
 	d, _ := l.p.A.Dims()
 	k := w.K()
@@ -108,10 +113,11 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 	}
 	c := l.newCG(dev, l.of(w), goal, node)
 	defer c.free()
-	c.dst = dst
+	c.dst, c.known = dst, which
 	if err := c.run(ctx); err != nil {
 		return err
 	}
+	c.hand()
 	c.image(w)
 	if l.moving != nil {
 		l.moving.Add(dst, 1, w)

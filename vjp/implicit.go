@@ -78,6 +78,11 @@ type implicit struct {
 	// of op are 0; nil for none. op may refer to them.
 	moving *linops.Places
 
+	// Along a path: the solutions at the weight before, nil for none, the matrix that takes them to the
+	// coordinates here, and those for the next weight, nil where they are not handed on.
+	before, after *carried
+	turn          []float64
+
 	misfit array.Batch // A b - y, zero where no slope is needed
 
 	pilot struct { // shared by all probes, computed by the first that needs it
@@ -299,7 +304,7 @@ func (l *implicit) ProbeBytes() int64 {
 }
 
 // vectors is the number of those of conjugate gradients for a probe: two more where A*A is a product
-// of its own, and two more where there is curvature.
+// of its own, two more where there is curvature, and one where it starts at an old solution.
 func (l *implicit) vectors() int {
 	n := 3
 	if l.square() != nil {
@@ -307,6 +312,9 @@ func (l *implicit) vectors() int {
 	}
 	if l.pre != nil && !l.pre.flat() {
 		n += 2
+	}
+	if l.before != nil {
+		n++
 	}
 	return n
 }

@@ -94,6 +94,7 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 	if s.o.Derivative == Unrolled {
 		return s.record(ctx, y, s.differentiate(nil).choice)
 	}
+	before := takeCarried(from.Path)
 	sol, err := s.inner.Solve(ctx, y, from)
 	if err != nil {
 		return nil, err
@@ -140,6 +141,7 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 			return nil, err
 		}
 	}
+	l.follow(before, from.Path)
 	done = true
 	return with(sol, l, append([]Choice{by.choice}, l.choices...)...), nil
 }
@@ -338,7 +340,7 @@ func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (flo
 	if err := t.VJP(ctx, one, probes); err != nil {
 		return 0, err
 	}
-	if err := l.solve(ctx, other, probes, goal{residual: lagResidual, form: math.Inf(1)}, nil); err != nil {
+	if err := l.solve(ctx, other, probes, nil, goal{residual: lagResidual, form: math.Inf(1)}, nil); err != nil {
 		return 0, err
 	}
 	dev.Lin(one, 1, one, -1, other)

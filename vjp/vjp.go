@@ -121,6 +121,10 @@ type Linearization interface {
 	// estimate of the trace from random signs, or the sum over all unit vectors, lacks at most
 	// share sqrt(d/2).
 	Forms(ctx context.Context, dst, v array.Batch, share float64, left []float64) error
+	// Numbered is Forms of probes that are known by their numbers. Where the solve has followed a [Path]
+	// conjugate gradients start at what they have found for the same probes at the weight before. It
+	// must be called at most once for each number.
+	Numbered(ctx context.Context, dst, v array.Batch, which hutch.Numbers, share float64, left []float64) error
 	// Span is VJP with even less accuracy: dst_i is a Krylov approximation of a few steps. That
 	// suffices for the images of a sketch, of which only the span matters.
 	Span(ctx context.Context, dst, v array.Batch) error
@@ -213,6 +217,11 @@ func (p Plain) Images(ctx context.Context, dst, v array.Batch, left []float64) e
 
 // Forms is Images.
 func (p Plain) Forms(ctx context.Context, dst, v array.Batch, _ float64, left []float64) error {
+	return p.Images(ctx, dst, v, left)
+}
+
+// Numbered is Images.
+func (p Plain) Numbered(ctx context.Context, dst, v array.Batch, _ hutch.Numbers, _ float64, left []float64) error {
 	return p.Images(ctx, dst, v, left)
 }
 

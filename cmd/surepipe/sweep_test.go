@@ -98,7 +98,11 @@ func TestSweepAgreesWithRun(t *testing.T) {
 					t.Errorf("%v: point %d has no %q", c.args, i, key)
 				}
 				if w, isNumber := want.(float64); isNumber && key != "seconds" && key != "derivative_steps" && key != "divergence_stderr" && key != "space_margin" {
-					if g := v.(float64); math.Abs(g-w) > 1e-6*math.Max(math.Abs(w), 1) {
+					tol := 1e-6
+					if strings.HasPrefix(key, "alo") {
+						tol = 1e-4 // of first order in the images' error, which changes where a probe takes one step more
+					}
+					if g := v.(float64); math.Abs(g-w) > tol*math.Max(math.Abs(w), 1) {
 						t.Errorf("%v: point %d: %s is %.12g, surepipe run says %.12g", c.args, i, key, g, w)
 					}
 				}

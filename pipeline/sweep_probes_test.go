@@ -1,0 +1,88 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/linops"
+	"surepipe/pipeline"
+	"surepipe/problems"
+	"surepipe/prox"
+	"surepipe/vjp"
+)
+
+// completionFamily is a completion whose tangent space is large at the weights of the grid.
+func completionFamily(t *testing.T, dev array.Device, points int) (curve, [][]float64) {
+	t.Helper()
+	data, err := problems.GenerateMatrixCompletion(130, 70, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape := array.Shape{Rows: 130, Cols: 70}
+	a, err := linops.NewSelection(dev, shape.Len(), data.Indices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := pipeline.Family{
+		Problem:     vjp.Problem{A: a, Device: dev},
+		Regularizer: func(w []float64) (prox.Prox, error) { return prox.NewNuclear(shape, w[0]), nil },
+		Solver:      "fista",
+	}
+	return curve{Family: f, y: data.Y, mu: data.Mu}, [][]float64{axis(2, 3, points)}
+}
+
+// sameNumbers compares points to the last bit. A number may be NaN.
+func sameNumbers(a, b []pipeline.SweepPoint) bool {
+	numbers := func(p pipeline.SweepPoint) string {
+		return fmt.Sprint(p.Trace, p.SURE, p.GCV, p.ALO, p.Loss, p.InnerSteps, p.Iterations)
+	}
+	return slices.EqualFunc(a, b, func(p, q pipeline.SweepPoint) bool {
+		return numbers(p) == numbers(q) && reflect.DeepEqual(p.Digest, q.Digest)
+	})
+}
+
+// Along a path of completions conjugate gradients start at what they have found for the same probes at the
+// weight before: they take fewer steps, the divergence is the same within the bounds, and its bits do not
+// depend on batches, on Parallel, or on where a sweep was interrupted.
+func TestProbesStartAtThePointBefore(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		if arraytest.Emulated(t, dev) {
+			t.Skip("slow there")
+		}
+		arraytest.NoLeak(t, dev)
+		const points = 13
+		c, grid := completionFamily(t, dev, points)
+		o := pipeline.SweepOptions{Mu: c.mu, Chain: points, Refine: -1, Options: pipeline.Options{Seed: 3, Queries: 10, Estimator: "hutchinson"}}
+		whole := part(t, c, grid, o, 0, points)
+		cold := o
+		cold.Chain = 1
+		alone := part(t, c, grid, cold, 0, points)
+		fewer, more := 0, 0
+		for i, p := range whole {
+			if off := math.Abs(p.Trace.Trace - alone[i].Trace.Trace); off > p.Trace.Truncation+alone[i].Trace.Truncation {
+				t.Errorf("point %d: trace %g along the path and %g alone, bounds %g and %g", i, p.Trace.Trace, alone[i].Trace.Trace, p.Trace.Truncation, alone[i].Trace.Truncation)
+			}
+			more, fewer = more+alone[i].InnerSteps, fewer+p.InnerSteps
+		}
+		t.Logf("%d steps along the path, %d alone", fewer, more)
+		if 5*fewer > 4*more {
+			t.Errorf("%d steps along the path, %d alone", fewer, more)
+		}
+		for _, begin := range []int{1, 7, 11} {
+			again := o
+			again.Batch, again.Parallel = 3, 2
+			again.Known = known(whole[:begin])
+			if rest := part(t, c, grid, again, 0, points); !sameNumbers(rest, whole[begin:]) {
+				t.Errorf("a sweep that goes on at point %d differs", begin)
+			}
+			if rest := part(t, c, grid, o, begin, points); !sameNumbers(rest, whole[begin:]) {
+				t.Errorf("a part that begins at point %d differs", begin)
+			}
+		}
+	})
+}
