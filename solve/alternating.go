@@ -23,7 +23,8 @@ import (
 // which A*(A b - y) + K* u = 0 but for the error of the linear system.
 //
 // eta is balanced as that of admm: when ||K b - z|| / max(||K b||, ||z||) and ||z_{k+1} - z_k|| / ||u||
-// differ by more than a ratio, it is scaled by a power of two, and u with it.
+// differ by more than a ratio, it is scaled by a power of two, and u with it. It starts at ||K||^2/8 over
+// the mean eigenvalue of A*A: those of a blur, or of a scanner, are much smaller than ||A||^2.
 //
 // In reverse, with (zeta, upsilon) the adjoint of (z_{k+1}, u_{k+1}), beta the estimate's own at the
 // last iteration, and S the inverse above:
@@ -42,7 +43,7 @@ type alternating struct {
 // those: total variation is sensitive to eta, and late changes cost more than they gain.
 const (
 	early      = 64
-	earlyRatio = 2
+	earlyRatio = 4
 	lateRatio  = 10
 )
 
@@ -54,11 +55,11 @@ func newAlternating(ctx context.Context, p Problem, o Options) (Method, error) {
 	if err != nil {
 		return nil, err
 	}
-	eta := 1.0
-	if bound > 0 {
-		eta = k / bound / 8 // ||K||^2 is 8 for images, where eta = 1/||A||^2 is about right
+	s := &alternating{p: p, system: newPenalized(p, k, o.Tol), bound: bound, eta: 1}
+	if size := s.system.size(bound); size > 0 {
+		s.eta = k / size / 8 // ||K||^2 is 8 for images
 	}
-	return &alternating{p: p, system: newPenalized(p, k, o.Tol), bound: bound, eta: eta}, nil
+	return s, nil
 }
 
 // Name is "admm".

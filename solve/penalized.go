@@ -32,6 +32,8 @@ type penalized struct {
 	gramA, gramK []float64
 	inverses     map[float64]inverted    // by rho
 	weights      map[float64]array.Batch // of the preconditioner, by rho
+	cosines      *cosines                // nil for none
+	spectra      map[float64]array.Batch // their weights by rho; the zero Batch where they do not pay
 }
 
 // effort says where the solution of a system is looked for.
@@ -66,8 +68,8 @@ var penalizedRules = []penalizedRule{
 	{"conjugate gradients", "the linear system of a step has no closed form; every step starts at the last one's solution", func(*penalized) bool { return true }, (*penalized).byGradients, false},
 }
 
-// mostInverted is the largest p for which the matrix of the system is inverted.
-const mostInverted = 1 << 10
+// mostInverted is the largest p for which the matrix of the system is inverted. Tests change it.
+var mostInverted = 1 << 10
 
 // The tolerance of conjugate gradients, relative to the right-hand side, is a thousandth of that of
 // the solve, within these bounds.
@@ -86,7 +88,7 @@ func newPenalized(p Problem, normK2, tol float64) *penalized {
 	s := &penalized{
 		p: p, normK2: normK2, a: linops.StructureOf(p.A), k: linops.StructureOf(p.K),
 		tol:      math.Min(math.Max(1e-3*tol, tightestSystem), loosestSystem),
-		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{},
+		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{}, spectra: map[float64]array.Batch{},
 	}
 	i := slices.IndexFunc(penalizedRules, func(r penalizedRule) bool { return r.applies(s) })
 	s.how, s.closed, s.choice = penalizedRules[i].how, penalizedRules[i].closed, Choice{"system", penalizedRules[i].chosen, penalizedRules[i].reason}
@@ -100,6 +102,7 @@ func newPenalized(p Problem, normK2, tol float64) *penalized {
 	if s.k.ColumnNorms2 != nil {
 		s.k2 = s.k.ColumnNorms2()
 	}
+	s.cosines = newCosines(p, s.k)
 	return s
 }
 
@@ -108,9 +111,12 @@ func (s *penalized) release() {
 		m.matrix.Free()
 		m.inverse.Free()
 	}
-	for _, b := range s.weights {
-		b.Free()
+	for _, weights := range []map[float64]array.Batch{s.weights, s.spectra} {
+		for _, b := range weights {
+			b.Free()
+		}
 	}
+	s.cosines.release()
 }
 
 func (s *penalized) solve(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
@@ -214,23 +220,13 @@ const largestCondition = 1e15
 // counts what is left.
 func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
 	dev := dst.Device()
-	d, dim := s.p.A.Dims()
-	q, _ := s.p.K.Dims()
-	k := rhs.K()
-	az, kz, t := dev.Alloc(k, d), dev.Alloc(k, q), dev.Alloc(k, dim)
-	defer func() {
-		for _, b := range []array.Batch{az, kz, t} {
-			b.Free()
-		}
-	}()
-	apply := func(to, x array.Batch) {
-		s.p.A.Forward(az, x)
-		s.p.A.Adjoint(to, az)
-		s.p.K.Forward(kz, x)
-		s.p.K.Adjoint(t, kz)
-		dev.Lin(to, 1, to, rho, t)
-	}
+	_, dim := s.p.A.Dims()
+	apply, free := s.products(dev, rhs.K(), rho)
+	defer free()
 	precondition, err := s.preconditioner(dev, rho)
+	if err == nil && s.cosines != nil {
+		precondition, err = s.better(ctx, dev, rho, precondition)
+	}
 	if err != nil {
 		return err
 	}
@@ -255,6 +251,36 @@ func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho f
 	}
 	dev.Lin(dst, 1, dst, 1, rest)
 	return nil
+}
+
+// size is the mean eigenvalue of A*A, or the given bound where the lengths of A's columns are not known.
+func (s *penalized) size(bound float64) float64 {
+	if s.a2 == nil {
+		return bound
+	}
+	sum := 0.0
+	for _, v := range s.a2 {
+		sum += v
+	}
+	return sum / float64(max(len(s.a2), 1))
+}
+
+// products are those of k vectors with the matrix of the system.
+func (s *penalized) products(dev array.Device, k int, rho float64) (apply func(to, x array.Batch), free func()) {
+	d, dim := s.p.A.Dims()
+	q, _ := s.p.K.Dims()
+	az, kz, t := dev.Alloc(k, d), dev.Alloc(k, q), dev.Alloc(k, dim)
+	return func(to, x array.Batch) {
+			s.p.A.Forward(az, x)
+			s.p.A.Adjoint(to, az)
+			s.p.K.Forward(kz, x)
+			s.p.K.Adjoint(t, kz)
+			dev.Lin(to, 1, to, rho, t)
+		}, func() {
+			az.Free()
+			kz.Free()
+			t.Free()
+		}
 }
 
 // onConstants sets flat: what A*A is like on smooth vectors, where K is small.
