@@ -53,7 +53,7 @@ func TestNearCosinesOfProjections(t *testing.T) {
 			off++
 		}
 	}
-	if off > n*n/10 {
+	if off > n*n/8 {
 		t.Errorf("%d of %d numbers are off by more than a factor of 3", off, n*n)
 	}
 }
