@@ -52,7 +52,7 @@ var (
 	video       = Layout{Arrays: "y (m x n), or a video's frames (f x h x w),\nwhich are the columns of a matrix", YRank: 2, YShape: "(m, n)", Frames: true}
 	completion  = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)", Selection: true, YRank: 1, YShape: "(d,)"}
 	picture     = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true}
-	analyzed    = Layout{Arrays: "X (d x p), y (d), D (q x p, dense)", Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
+	analyzed    = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one from a file of its own, with --D)", Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
 	oneSequence = Layout{Arrays: "y (n)", YRank: 1, YShape: "(n,)"}
 	sequence    = Layout{Arrays: "y (n), or y (m x n), m sequences", YRank: 1, YShape: "(n,)", Rows: true}
 	series      = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
@@ -181,6 +181,8 @@ func (d Data) array(name string) *loadedArray {
 		a.mapped = d.Mapped
 	case name == "X" && d.X != nil:
 		a.dense = d.X
+	case name == "D" && d.SparseD != nil:
+		a.sparse = d.SparseD
 	case name == "D" && d.D != nil:
 		a.dense = d.D
 	case name == "indices" && d.Indices != nil:
@@ -205,11 +207,12 @@ func (n *Named) check(data Data) error {
 		return fmt.Errorf("array \"X\" is empty, expected the d x p design matrix")
 	case n.Groups && data.Groups == nil:
 		return fmt.Errorf("array \"groups\" is missing, expected a label for each column of \"X\"")
-	case n.Analysis && data.D == nil:
-		return fmt.Errorf("array \"D\" is missing, expected the q x p matrix behind which the penalty stands")
-	case n.Analysis && data.designCols() != data.D.RawMatrix().Cols:
-		r, c := data.D.Dims()
-		return fmt.Errorf("array \"D\" has shape (%d, %d), expected (q, %d): \"X\" has %d columns", r, c, data.designCols(), data.designCols())
+	case n.Analysis:
+		if err := data.checkD(); err != nil {
+			return err
+		}
+	}
+	switch {
 	case n.Selection && data.Shape == nil:
 		return fmt.Errorf("array \"shape\" is missing, expected the matrix's 2 dimensions")
 	case n.Selection && len(data.Shape) != 2:
@@ -282,4 +285,21 @@ func (d Data) designDims() (rows, cols int) {
 		return d.Mapped.Rows, d.Mapped.Cols
 	}
 	return d.X.Dims()
+}
+
+// checkD rejects a D that is missing or does not have a column for each of X's.
+func (d Data) checkD() error {
+	rows, cols := 0, 0
+	switch {
+	case d.SparseD != nil:
+		rows, cols = d.SparseD.Rows, d.SparseD.Cols
+	case d.D != nil:
+		rows, cols = d.D.Dims()
+	default:
+		return fmt.Errorf("array \"D\" is missing, expected the q x p matrix behind which the penalty stands")
+	}
+	if p := d.designCols(); cols != p {
+		return fmt.Errorf("array \"D\" has shape (%d, %d), expected (q, %d): \"X\" has %d columns", rows, cols, p, p)
+	}
+	return nil
 }

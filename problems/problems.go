@@ -35,8 +35,10 @@ type Data struct {
 	// matrix of shape Shape. Y[i] is the value at Indices[i].
 	Indices []int
 	Shape   []int
-	// D is the q x p matrix behind which the penalty of generalized-lasso stands.
-	D *mat.Dense
+	// D is the q x p matrix behind which the penalty of generalized-lasso stands. SparseD replaces it
+	// where most entries are zero.
+	D       *mat.Dense
+	SparseD *dataio.Sparse
 	// Groups labels each column of X with its group, where the penalty is one of groups.
 	Groups []int
 	// Complex says that Y and Mu are complex numbers: the last axis of YShape is their real and

@@ -54,7 +54,7 @@ func (p Problem) checkBehind(e Entry) error {
 	switch _, q := p.K.Dims(); {
 	case q != dim:
 		return fmt.Errorf("solve: an operator K on R^%d behind which r stands, for an operator A on R^%d", q, dim)
-	case !e.Behind:
+	case !e.Behind && !(e.newton && synthesizes(p)):
 		var names []string
 		for _, m := range Methods() {
 			if m.Behind {
@@ -279,8 +279,9 @@ func norms(ctx context.Context, p Problem) (a, k float64, err error) {
 // solution with the regularizer w r(K b), from some weight w on. R does not matter. The caller frees
 // u. It is rho K b for the minimizer of 1/2 ||A b - y||^2 + rho/2 ||K b||^2 at a large rho, which
 // leaves a relative error of about 1/(rho lambda), with the smallest positive eigenvalue lambda of
-// K*K beside A*A.
+// K*K beside A*A; where A and K are matrices and K's rows are independent, it has no such error.
 func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, error) {
+	matrices := ofMatrices(p)
 	if p.Loss != nil {
 		w, quadratic := p.Loss.Weights()
 		if !quadratic {
@@ -297,6 +298,14 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 		defer z.Free()
 		p.Device.Mul(z, y, root)
 		p.A, y, p.Loss = newWeightedRows(p.A, root, host, nil), z, nil
+	}
+	if matrices {
+		if b, err := factorRows(ctx, p); b != nil || err != nil {
+			if err != nil {
+				return array.Batch{}, err
+			}
+			return b.multiplier(p, y)
+		}
 	}
 	bound, k, err := norms(ctx, p)
 	if err != nil {

@@ -52,11 +52,12 @@ type Point struct {
 	back    func(*Solution) // sets the solution's B and MuHat from the point's; or nil
 	shared  bool            // B is the solution's
 	ownsY   bool
-	op      linops.Restricted // Problem's operator where it is the point's own; or nil
-	release func()            // frees it and the regularizer
-	set     []int             // the coordinates that the problem is restricted to; nil for all
-	all     int               // of so many
-	units   []float64         // of the columns; nil for the user's
+	op      linops.Restricted           // Problem's operator where it is the point's own; or nil
+	release func()                      // frees it and the regularizer
+	set     []int                       // the coordinates that the problem is restricted to; nil for all
+	all     int                         // of so many
+	units   []float64                   // of the columns; nil for the user's
+	lift    func(b []float64) []float64 // to the user's coordinates from those; nil where they are the same
 }
 
 // Factored describes K = G + Q, with the Gram matrix G of some columns of A and the curvature Q of
@@ -140,9 +141,9 @@ func (at *Point) Detach() (a linops.Restricted, release func()) {
 // Lift returns the map on the host from vectors in the coordinates of B to the user's, nil where
 // they are the same. It outlives the point.
 func (at *Point) Lift() func(b []float64) []float64 {
-	set, n, units := at.set, at.all, at.units
+	set, n, units, lift := at.set, at.all, at.units, at.lift
 	if set == nil && units == nil {
-		return nil
+		return lift
 	}
 	return func(b []float64) []float64 {
 		if set != nil {
@@ -154,6 +155,9 @@ func (at *Point) Lift() func(b []float64) []float64 {
 		}
 		for j, s := range units {
 			b[j] *= s
+		}
+		if lift != nil {
+			return lift(b)
 		}
 		return b
 	}

@@ -18,7 +18,7 @@ import (
 // All choices by the structure of a problem are made in this file. A table is read from the top:
 // the first rule that applies is taken, and recorded as a [Choice].
 //
-// The loss is chosen first, then the units of the columns, then the form of the method.
+// The coordinates are chosen first, then the loss, the units of the columns, and the form of the method.
 
 // rule is a row of a table.
 type rule struct {
@@ -33,6 +33,12 @@ var lossRules = []rule{
 	{"its gradient", "the loss is not quadratic", always, newCurved},
 }
 
+// coordinateRules is for problems with r(K b).
+var coordinateRules = []rule{
+	{"K b and a few of b's", "r is a sum over coordinates, A is a matrix and so is K, with no more rows than columns: unless these depend on each other, the problem is a regression in K b, for active sets", (*situation).synthesizes, newSynthesized},
+	{"b's", "a method with a dual variable for K b is asked for, or K b and a few of b's entries are no coordinates for b", always, chooseLoss},
+}
+
 var unitRules = []rule{
 	{"the user's", "r(K b) ties the columns of A together", func(s *situation) bool { return s.p.K != nil }, chooseMethod},
 	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
@@ -44,7 +50,7 @@ var unitRules = []rule{
 }
 
 var methodRules = []rule{
-	{"a dual variable for K b", "r(K b) has no proximal operator of its own: that of r is used, and the duality gap decides when the solve is done", func(s *situation) bool { return s.p.K != nil }, newPlain},
+	{"a dual variable for K b", "r(K b) has no proximal operator of its own: that of r is used, and the duality gap decides when the solve is done", func(s *situation) bool { return s.p.K != nil }, newDualized},
 	{"Newton steps on the loss", "the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method solves", (*situation).reweighs, newReweighted},
 	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to lambda in steps, with Newton steps at the rank or, where it is large, for the factors", func(s *situation) bool { return s.completion() != nil }, newCompletion},
 	{"iterates in factored form, without the sparse part", "A adds a tall matrix under a nuclear norm and one under an l1 norm: the latter is a function of the former, which has low rank", func(s *situation) bool { return s.besideSparse() != nil }, newRobust},
@@ -67,6 +73,7 @@ type defaultRule struct {
 
 var defaultRules = []defaultRule{
 	{"dual", "r stands behind an operator K, and A*A is a multiple of the identity: the dual has a simple gradient", func(p Problem) bool { return p.K != nil && linops.StructureOf(p.A).Columns.Value > 0 }},
+	{"active-set", "r stands behind a matrix K with no more rows than columns, and is a sum over coordinates, and A is a matrix: unless K's rows depend on each other it is a regression in K b", synthesizes},
 	{"admm", "r stands behind an operator K: given K b, a step solves a linear system", func(p Problem) bool { return p.K != nil }},
 	{"active-set", "near a point the loss is quadratic, the regularizer is a sum of |b_j|, b_j^2 and b_j >= 0, or of norms of groups, and A is a matrix whose columns are at hand", func(p Problem) bool { return !loss.Quadratic(p.Loss) && sparseRegression(p) }},
 	{"newton", "near a point the loss is quadratic, r is partly smooth, and A is a small matrix", func(p Problem) bool { return !loss.Quadratic(p.Loss) && partlySmooth(p) }},
@@ -238,6 +245,14 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 	if p.Effects != nil && (p.Intercept || !s.quadratic || p.Effects.Weighted() != (s.weights != nil)) {
 		return nil, fmt.Errorf("solve: effects of rows and columns need the squared loss with their own weights, and no intercept")
 	}
+	if p.K != nil && s.e.newton {
+		return s.decide(ctx, "coordinates", coordinateRules)
+	}
+	return chooseLoss(ctx, s)
+}
+
+// chooseLoss applies the table of losses.
+func chooseLoss(ctx context.Context, s situation) (Solver, error) {
 	return s.decide(ctx, "loss", lossRules)
 }
 
@@ -407,6 +422,14 @@ func newPlain(ctx context.Context, s situation) (Solver, error) {
 		return nil, err
 	}
 	return &plain{s, m}, nil
+}
+
+// newDualized is newPlain, by alternating directions where a method was chosen that takes r(b) only.
+func newDualized(ctx context.Context, s situation) (Solver, error) {
+	if !s.e.Behind {
+		s.e, _ = Lookup("admm")
+	}
+	return newPlain(ctx, s)
 }
 
 // Name is the method's.

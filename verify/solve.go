@@ -6,6 +6,7 @@ import (
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
+	"surepipe/solve"
 	"surepipe/vjp"
 )
 
@@ -13,6 +14,9 @@ const (
 	// checkTol is the tolerance of the solves whose differences are taken: the remaining error,
 	// divided by the step of 1e-4, is far below a thousandth.
 	checkTol = 1e-11
+	// gapTol is the same where a tolerance is one of the duality gap: of a few more digits than that,
+	// rounding errors leave nothing.
+	gapTol = 1e-14
 	// otherTol is the tolerance of the other solver.
 	otherTol = 1e-10
 	// checkIter bounds the iterations of each of these solves. The sum over all solves whose
@@ -55,12 +59,32 @@ func (c *check) begin(w *witness) error {
 	return err
 }
 
+// again is the solver that solves to a far smaller tolerance, and that tolerance. Those of r(K b) stop at
+// a duality gap, whose root is the error of mu_hat.
+func (c *check) again() (name string, tol float64) {
+	if c.Problem.K == nil {
+		return "fista", checkTol
+	}
+	return solve.Default(c.Problem), gapTol
+}
+
+// differsFrom is a solver other than the one named, for any problem.
+func (c *check) differsFrom(name string) string {
+	if name != "admm" {
+		return "admm"
+	}
+	if c.Problem.K != nil {
+		return "primal-dual"
+	}
+	return "fista"
+}
+
 // solveAgain solves at y to a far smaller tolerance, starting at b. The direct solver has no
 // tolerance and is used as it is.
 func (c *check) solveAgain() (err error) {
 	if c.Convergence.Closed {
 		c.first.solver = c.Solver
-	} else if c.first.solver, err = c.newSolver("fista", checkTol); err != nil {
+	} else if c.first.solver, err = c.newSolver(c.again()); err != nil {
 		return err
 	} else {
 		c.first.owned = true
@@ -79,9 +103,11 @@ func (c *check) openSecond() (err error) {
 	if c.second.solver != nil {
 		return nil
 	}
-	name, tol := "fista", checkTol/100
+	name, tol := c.again()
 	if c.small() {
-		name, tol = "admm", checkTol
+		name = c.differsFrom(name)
+	} else {
+		tol /= 100
 	}
 	if c.second.solver, err = c.newSolver(name, tol); err != nil {
 		return err
@@ -129,20 +155,12 @@ func (c *check) other() string {
 	if !c.small() {
 		return ""
 	}
-	if c.Problem.K != nil {
-		if c.Solver.Name() == "admm" {
-			return "primal-dual"
-		}
-		return "admm"
-	}
-	if c.Solver.Name() == "admm" {
-		return "fista"
-	}
-	quadratic := prox.StructureOf(c.Problem.R).Quadratic.Known
-	if quadratic && linops.StructureOf(c.Problem.A).Dense != nil && c.Solver.Name() != "direct" {
+	name := c.Solver.Name()
+	quadratic := c.Problem.K == nil && prox.StructureOf(c.Problem.R).Quadratic.Known
+	if quadratic && linops.StructureOf(c.Problem.A).Dense != nil && name != "direct" && name != "admm" {
 		return "direct"
 	}
-	return "admm"
+	return c.differsFrom(name)
 }
 
 // solveOtherwise compares with another solver, started at 0. A solution that has not converged, or

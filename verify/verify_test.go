@@ -162,3 +162,43 @@ func TestNaNIsTheWorst(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A problem with r(K b) is solved again by methods for such problems, and a wrong derivative is found.
+func TestPenaltyBehindAnOperator(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		ctx := context.Background()
+		const d = 12
+		p := vjp.Problem{A: linops.Identity(d), K: linops.NewDifference1D(d), R: prox.NewL1(0.8), Device: dev}
+		s, err := vjp.NewSolver(ctx, "admm", p, vjp.Options{Sigma2: 0.1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Release()
+		y := dev.Alloc(1, d)
+		defer y.Free()
+		dev.Upload(y, []float64{1.1, 0.8, 1.2, 0.9, 5.1, 5.2, 4.7, 5, -2, -2.2, -1.7, -2.1})
+		sol, err := s.Solve(ctx, y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sol.Release()
+		for wrong, passes := range map[float64]bool{0: true, 0.05: false} {
+			v, err := verify.Check(ctx, verify.Result{
+				Solver: s, Y: y, B: sol.B, MuHat: sol.MuHat, Convergence: sol.Convergence,
+				Images: func(ctx context.Context, dst, v array.Batch, left []float64) error {
+					err := sol.Linearization.Images(ctx, dst, v, left)
+					dev.Lin(dst, 1, dst, wrong, v)
+					return err
+				},
+				Trace: hutch.Estimate{Estimator: hutch.Exact, Trace: 3 + wrong*d, Frobenius2: 3, Exact: true}, Sigma2: 0.1, StdErr: 0.5,
+			}, verify.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v.Passed() != passes || v.Solver != "dual" || v.Other != "primal-dual" || v.Unresolved > 0 {
+				t.Errorf("off by %g: %+v", wrong, v)
+			}
+		}
+	})
+}

@@ -311,7 +311,9 @@ func (c *cg) progress(step int) progress.Report {
 		}
 		residual := math.Sqrt(p.rho / p.start)
 		goal := c.goal.residual
-		if !c.pilot { // whose bound takes more work
+		if c.pilot {
+			goal = math.Max(goal, residual*math.Sqrt(pilotShare*p.limit/c.left(p)))
+		} else {
 			goal = math.Min(goal, residual*math.Sqrt(p.limit/p.bound))
 		}
 		if excess := residual / goal; excess > worst && goal > 0 && !math.IsInf(excess, 1) {
@@ -321,8 +323,15 @@ func (c *cg) progress(step int) progress.Report {
 	return r
 }
 
-// enough reports whether a probe has reached its goal.
-func (c *cg) enough(p *probe) bool { return c.small(p) && c.left(p) <= p.limit }
+// enough reports whether a probe has reached its goal. A pilot goes on until its form is far more
+// accurate than forms need to be, or its residual is small.
+func (c *cg) enough(p *probe) bool {
+	if !c.pilot {
+		return c.small(p) && c.left(p) <= p.limit
+	}
+	left := c.left(p)
+	return left <= pilotShare*p.limit || c.small(p) && left <= p.limit
+}
 
 // small reports whether its residual has.
 func (c *cg) small(p *probe) bool {

@@ -102,7 +102,7 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, goal goal, lef
 	node := 0.0
 	if !math.IsInf(goal.form, 1) {
 		var err error
-		if node, err = l.node(ctx); err != nil {
+		if node, err = l.node(ctx, goal.form); err != nil {
 			return err
 		}
 	}
@@ -134,27 +134,32 @@ func (c *cg) bounds(left []float64) {
 const pilotSeed = 0x70696c6f74
 
 // pilots is the number of probes that estimate the smallest eigenvalue. The estimate is nodeShare
-// times their smallest Ritz value, which approaches the eigenvalue from above.
+// times their smallest Ritz value, which approaches the eigenvalue from above. They stop when the
+// bound of their own form's error is pilotShare of what forms may lack.
 const (
-	pilots    = 1
-	nodeShare = 0.5
+	pilots     = 1
+	nodeShare  = 0.5
+	pilotShare = 0.01
 )
 
-// node returns a lower bound of the eigenvalues that matter. It is computed once for all probes:
-// the system is solved for random probes, always the same ones, to a relative residual of 1e-7, and
-// half of their smallest Ritz value is the bound.
+// node returns a lower bound of the eigenvalues that matter to forms that may lack form ||w||^2/sqrt(2d).
+// It is computed once for all probes: the system is solved for random probes, always the same ones,
+// and half of their smallest Ritz value is the bound.
 //
 // Why they find it: an eigenvector v of N, of length 1 in J's product, with the eigenvalue theta
 // has the part eta^2 <A J v, w>^2 = eta theta' <v', w>^2 in the square of the first residual, where
 // v' is the unit vector along A J v and theta' = eta ||A J v||^2 <= theta, and the part
-// theta'/theta <v', w>^2 in the form. So the error of forms after a residual has decreased by 1e-7
-// belongs to directions that A shrinks by 1e-7 relative to others, and those are lost in A*A in
-// double precision.
-func (l *implicit) node(ctx context.Context) (float64, error) {
+// theta'/theta <v', w>^2 in the form. As long as no Ritz value is near theta the residual keeps that part.
+// With the node mu, the pilots stop at a squared residual rho for which rho/(eta mu) is pilotShare of the
+// limit, and then such a direction has at most rho/(eta theta) of the form, pilotShare mu/theta of the
+// limit: a form lacks more than its bound by as much as the limit only where an eigenvalue below
+// pilotShare mu was overlooked.
+func (l *implicit) node(ctx context.Context, form float64) (float64, error) {
+	form = math.Min(form, formShare*l.tighter)
 	l.pilot.Lock()
 	defer l.pilot.Unlock()
-	if l.pilot.node > 0 {
-		return l.pilot.node, nil
+	if node, known := l.pilot.nodes[form]; known {
+		return node, nil
 	}
 	d, _ := l.p.A.Dims()
 	signs := hutch.Signs{K: pilots, Dim: d, Draw: func(dst array.Batch, from int) {
@@ -162,7 +167,7 @@ func (l *implicit) node(ctx context.Context) (float64, error) {
 	}}
 	from, free := l.signs(l.p.Device, signs)
 	defer free()
-	c := l.newCG(l.p.Device, from, goal{residual: implicitTol, form: formShare * l.tighter}, 0)
+	c := l.newCG(l.p.Device, from, goal{residual: implicitTol, form: form}, 0)
 	defer c.free()
 	c.pilot = true
 	if err := c.run(ctx); err != nil {
@@ -177,7 +182,10 @@ func (l *implicit) node(ctx context.Context) (float64, error) {
 	if math.IsInf(node, 1) {
 		node = 1 // D mu_hat is 0 as far as the pilots show
 	}
-	l.pilot.node = node
+	if l.pilot.nodes == nil {
+		l.pilot.nodes = map[float64]float64{}
+	}
+	l.pilot.nodes[form] = node
 	return node, nil
 }
 

@@ -82,7 +82,7 @@ type implicit struct {
 
 	pilot struct { // shared by all probes, computed by the first that needs it
 		sync.Mutex
-		node float64 // below the eigenvalues that matter; 0 before it is known
+		nodes map[float64]float64 // below the eigenvalues that matter to forms of an accuracy
 	}
 	steps  atomic.Int64
 	failed atomic.Int64

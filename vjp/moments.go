@@ -53,13 +53,14 @@ func (l *implicit) Moments() hutch.Moments {
 }
 
 func (l *implicit) moments(ctx context.Context, dev array.Device, x hutch.Signs, share float64, quad, norm2, left []float64) error {
-	node, err := l.node(ctx)
+	goal := goal{residual: math.Inf(1), form: share * l.tighter}
+	node, err := l.node(ctx, goal.form)
 	if err != nil {
 		return err
 	}
 	from, free := l.signs(dev, x)
 	defer free()
-	c := l.newCG(dev, from, goal{residual: math.Inf(1), form: share * l.tighter}, node)
+	c := l.newCG(dev, from, goal, node)
 	defer c.free()
 	if err := c.run(ctx); err != nil {
 		return err

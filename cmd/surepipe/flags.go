@@ -25,7 +25,7 @@ import (
 type estimatorFlags struct {
 	problem, spec          string
 	data                   string
-	x, y, mu               string
+	x, y, mu, d            string
 	intercept, alo         bool
 	loss                   problems.Loss
 	anisotropic, vectorial bool
@@ -81,6 +81,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringVar(&f.data, "data", "", "the data: a .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or .tif `file` (see surepipe run --help)")
 	f.table.register(flags)
 	flags.StringVar(&f.x, "X", "", "a `file` with X, dense or sparse, which replaces that of --data")
+	flags.StringVar(&f.d, "D", "", "generalized-lasso: a `file` with D, dense or sparse, which replaces that of --data")
 	if cmd.Name() != "montecarlo" {
 		// There y has many samples.
 		flags.StringVar(&f.y, "y", "", "a `file` with y, which replaces that of --data")
@@ -121,7 +122,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
-	for _, name := range []string{"data", "X", "mu"} {
+	for _, name := range []string{"data", "X", "D", "mu"} {
 		cobra.CheckErr(cmd.MarkFlagFilename(name, "npz", "npy", "csv", "tsv", "mtx", "png", "jpg", "tif", "gz"))
 	}
 	cobra.CheckErr(cmd.MarkFlagFilename("spec", "yaml", "yml"))
@@ -130,7 +131,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 
 // check rejects flags that are wrong for any data.
 func (f *estimatorFlags) check(cmd *cobra.Command) error {
-	for _, name := range []string{"problem", "spec", "data", "response", "X", "y", "mu"} {
+	for _, name := range []string{"problem", "spec", "data", "response", "X", "D", "y", "mu"} {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
 			return usagef("--%s is empty", name)
 		}

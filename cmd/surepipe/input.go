@@ -38,7 +38,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		if err != nil {
 			return fileData{}, f.tableError(err)
 		}
-	case f.x == "" && f.y == "" && f.mu == "" && f.table.response == "" && !f.mapsData() && isArchive(f.data):
+	case f.x == "" && f.y == "" && f.mu == "" && f.d == "" && f.table.response == "" && !f.mapsData() && isArchive(f.data):
 		data, err = readFile(f.data, f.problem, stacks)
 	default:
 		data, err = f.readInputs(nil, stacks)
@@ -205,6 +205,7 @@ type inputs struct {
 	more   map[string]dataio.Array
 	sparse *dataio.Sparse
 	mapped *stored.Matrix
+	d      *dataio.Sparse // a sparse D
 	// stacks says that y may be a stack of samples, depth is that of its file, and frames its shape
 	// where it was read as the frames of a video.
 	stacks bool
@@ -214,8 +215,8 @@ type inputs struct {
 	haveY bool
 }
 
-// readInputs reads the arrays from files of any format: --data, and --X, --y and --mu, which take
-// precedence. If a sample is given, it is y.
+// readInputs reads the arrays from files of any format: --data, and --X, --y, --mu and --D, which
+// take precedence. If a sample is given, it is y.
 func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData, error) {
 	l, _ := layoutOf(f.problem)
 	in := inputs{estimatorFlags: f, layout: l, more: map[string]dataio.Array{}, stacks: stacks, haveY: sample != nil || f.y != ""}
@@ -261,7 +262,7 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 			return fileData{}, usagef("%s: %w", f.data, err)
 		}
 	}
-	for _, flag := range []struct{ name, path string }{{"X", f.x}, {"y", f.y}, {"mu", f.mu}} {
+	for _, flag := range []struct{ name, path string }{{"X", f.x}, {"y", f.y}, {"mu", f.mu}, {"D", f.d}} {
 		if flag.path == "" {
 			continue
 		}
@@ -278,13 +279,13 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	if err := in.mapNamed(a.Set); err != nil {
 		return fileData{}, usagef("%s: %w", f.source(), err)
 	}
-	a.sparseX = in.sparse != nil || in.mapped != nil
+	a.sparseX, a.sparseD = in.sparse != nil || in.mapped != nil, in.d != nil
 	data, err := readSet(a, f.problem, stacks)
 	if err != nil {
 		return fileData{}, usagef("%s: %w", f.source(), err)
 	}
 	data.Mapped = in.mapped
-	data.Sparse, data.Table, data.Entries, data.Depth = in.sparse, table, entries, in.depth
+	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, table, entries, in.depth, in.d
 	if in.frames != nil {
 		data.Frames = in.frames
 	}
@@ -371,7 +372,13 @@ func (in *inputs) sparseX(set *dataio.Set) (err error) {
 	return err
 }
 
-// fromFlag reads the array of --X, --y or --mu: the one of that name in an archive, else the file's
+// sparseD takes D from a sparse matrix.
+func (in *inputs) sparseD(set *dataio.Set) (err error) {
+	in.d, err = set.Sparse()
+	return err
+}
+
+// fromFlag reads the array of --X, --y, --mu or --D: the one of that name in an archive, else the file's
 // only one.
 func (in *inputs) fromFlag(name, path string) error {
 	if name == "X" && isBED(path) {
@@ -383,10 +390,15 @@ func (in *inputs) fromFlag(name, path string) error {
 	}
 	defer set.Close()
 	if set.IsSparse() {
-		if name != "X" {
+		read := in.sparseX
+		switch name {
+		case "X":
+		case "D":
+			read = in.sparseD
+		default:
 			return usagef("--%s: %s holds a sparse matrix, expected a dense array", name, path)
 		}
-		if err := in.sparseX(set); err != nil {
+		if err := read(set); err != nil {
 			return usagef("--%s: %s: %w", name, path, err)
 		}
 		return nil
@@ -436,7 +448,7 @@ func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 		in.depth = a.Depth
 	}
 	text := set.Format() == "csv" || set.Format() == "mtx" || set.IsImage()
-	if text && name != "X" && in.layout.YRank == 1 && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
+	if text && name != "X" && name != "D" && in.layout.YRank == 1 && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
 		a.Shape = []int{len(a.Data)}
 	}
 	in.more[name] = a

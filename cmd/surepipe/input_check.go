@@ -27,6 +27,8 @@ func (f *estimatorFlags) checkInputs(changed func(flag string) bool) error {
 		return usagef("--problem is %q%s, expected %s; or --spec", f.problem, dataio.Meant(f.problem, problems.Names()), known)
 	case f.spec == "" && f.data == "" && f.y == "" && f.mu == "":
 		return usagef("--data is missing, expected a file (.npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, .png, .jpg or .tif), or --y and --X")
+	case f.d != "" && !named.Analysis:
+		return usagef("--D is for generalized-lasso, whose penalty is lambda ||D b||_1; a specification names the files of its matrices itself")
 	case f.table.standardize && f.spec == "" && !named.Design:
 		return usagef("--standardize is for %s and specifications, found --problem %s", strings.Join(problems.Regressions(), ", "), f.problem)
 	case f.intercept && f.spec == "" && !named.Design:

@@ -376,11 +376,26 @@ func (s *summary) warnings() (all []pipeline.Warning) {
 		all = append(all, pipeline.Warning{Code: pipeline.NotSmooth, Text: fmt.Sprintf(
 			"at %d of %d samples differences at steps of different sizes disagree: the command is not smooth; try --divergence coupled-bootstrap, or another --eps", s.rough, s.Samples+s.Seeds)})
 	}
+	for _, many := range ofSamples {
+		if n := s.told[many.code]; n > 0 {
+			all = append(all, pipeline.Warning{Code: many.code, Text: fmt.Sprintf("at %d of %d samples ", n, s.Samples+s.Seeds) + many.text})
+		}
+	}
 	if n := s.NotConverged - s.doubted - s.rough; n > 0 {
 		all = append(all, pipeline.Warning{Code: pipeline.NotConverged,
 			Text: fmt.Sprintf("%d of %d samples did not converge, and are included in the means above; raise --max-iter, or --tol if less accuracy is enough, or try another --solver", n, s.Samples+s.Seeds)})
 	}
 	return all
+}
+
+// ofSamples are warnings of samples which say that the means may be off although the solves have
+// converged.
+var ofSamples = []struct{ code, text string }{
+	{pipeline.FewObservations, "leave-one-out rests on a few observations, and so does its mean: refits without such an observation may be far from it; compare gcv"},
+	{pipeline.NoLeaveOneOut, "there is no leave-one-out, and none of them is in its mean"},
+	{pipeline.Interpolates, "the fit reproduces y, and leave-one-out is not reliable; raise the weight of the regularizer"},
+	{pipeline.Ambiguous, "the divergence is not decided within rounding errors and the tolerance: ask for a smaller tolerance, remove dependent columns, or change the weight a little"},
+	{pipeline.LargeStep, "the step of differences is above the noise"},
 }
 
 // converged returns errNotConverged where a result should not be trusted.

@@ -165,7 +165,7 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 		if err != nil {
 			err = f.tableError(err)
 		}
-	case f.x == "" && f.mu == "" && f.table.response == "" && (f.data == "" || !f.mapsData() && isArchive(f.data)):
+	case f.x == "" && f.mu == "" && f.d == "" && f.table.response == "" && (f.data == "" || !f.mapsData() && isArchive(f.data)):
 		data, err = readAroundNPZ(f.data, f.problem, s)
 	case f.table.response != "":
 		err = usagef("--response is %q, but y comes from --y", f.table.response)

@@ -104,6 +104,7 @@ type summary struct {
 	notes                      []pipeline.Warning // of the command, which every line has
 	doubted                    int                // number that --verify disagrees with; they count as not converged too
 	rough                      int                // number at which differences of a command disagree; likewise
+	told                       map[string]int     // number of warnings of samples by their code
 }
 
 func (s *summary) add(r sampleRecord) {
@@ -128,6 +129,10 @@ func (s *summary) add(r sampleRecord) {
 		if commandNote(w.Code) && !slices.Contains(s.notes, w) {
 			s.notes = append(s.notes, w)
 		}
+		if s.told == nil {
+			s.told = map[string]int{}
+		}
+		s.told[w.Code]++
 	}
 	if r.Repeat != nil {
 		s.Seeds++

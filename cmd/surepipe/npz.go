@@ -55,8 +55,8 @@ func readFile(path, problem string, stacks bool) (fileData, error) {
 type arrays struct {
 	*dataio.Set
 	more map[string]dataio.Array
-	// sparseX says that X is a sparse matrix, which is not among the arrays.
-	sparseX bool
+	// sparseX and sparseD say that X and D are sparse matrices, which are not among the arrays.
+	sparseX, sparseD bool
 }
 
 // Has reports whether there is an array of this name.
@@ -177,7 +177,7 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 			return fileData{}, err
 		}
 	}
-	if l.Analysis {
+	if l.Analysis && !a.sparseD {
 		if data.D, err = a.matrix("D", "(q, p), the matrix behind which the penalty stands"); err != nil {
 			return fileData{}, err
 		}
@@ -220,7 +220,11 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 			return a.readMu(data, l, "\"y\"")
 		}
 		column := l.YRank == 1 && !stacks && len(y.Shape()) == 2 && y.Shape()[1] == 1
-		switch stacked := len(y.Shape()) == l.YRank+1; {
+		switch stacked, coloured := len(y.Shape()) == l.YRank+1, l.Colours && y.Shape()[len(y.Shape())-1] == 3; {
+		case coloured && stacks && len(y.Shape()) == l.YRank+2:
+			data.Stack = make([][]float64, y.Shape()[0])
+		case coloured && stacks && stacked:
+			return fmt.Errorf("array \"y\" has shape %s, which is one image in colours, expected a stack of N samples, (N, m, n) or (N, m, n, 3); the mean of simulations is the array \"mu\"", dataio.ShapeString(y.Shape()))
 		case column || len(y.Shape()) == l.YRank || stacked && (l.Rows || l.Colours) && !stacks:
 		case stacked && stacks:
 			data.Stack = make([][]float64, y.Shape()[0])

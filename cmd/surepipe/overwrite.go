@@ -32,7 +32,7 @@ func checkOverwrite(cmd *cobra.Command, spec *problems.Spec) error {
 		if to == nil {
 			continue
 		}
-		for _, input := range []string{"data", "spec", "X", "y", "mu", "fit"} {
+		for _, input := range []string{"data", "spec", "X", "D", "y", "mu", "fit"} {
 			if _, from := given(input); from != nil && os.SameFile(to, from) {
 				return usagef("--%s is %q, the file of --%s: an output must not overwrite an input", output, path, input)
 			}

@@ -178,7 +178,7 @@ func differentFlags(was, is map[string][]string) string {
 }
 
 // fileFlags are the flags that say where the data are. They may differ from shard to shard.
-var fileFlags = []string{"data", "X", "y", "mu", "spec"}
+var fileFlags = []string{"data", "X", "D", "y", "mu", "spec"}
 
 // givenFlags are the flags of a command that were given, for merge: those that determine the result,
 // and those that say where the data are.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,4 +79,29 @@ func dropY(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return to
+}
+
+// A stack of images in colours has four axes; one such image is not a stack of narrow gray ones.
+func TestStackOfImagesInColours(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	const n, rows, cols = 2, 5, 6
+	y := make([]float64, n*rows*cols*3)
+	for i := range y {
+		y[i] = rng.NormFloat64()
+	}
+	sigma2 := floats("sigma2", []float64{1})
+	stack, image := save(t, floats("y", y, n, rows, cols, 3), sigma2), save(t, floats("y", y[:rows*cols*3], rows, cols, 3), sigma2)
+	one := object(t, "run", "--problem", "tv2d", "--data", image, "--lambda", "0.5")
+	status, stdout, stderr := command(t, "montecarlo", "--problem", "tv2d", "--data", stack, "--lambda", "0.5")
+	var first map[string]any
+	if err := json.Unmarshal([]byte(strings.Split(stdout, "\n")[0]), &first); status != exitDone || err != nil {
+		t.Fatalf("status %d, %v, %s", status, err, stderr)
+	}
+	if first["sure"] != one["sure"] || strings.Count(stdout, "\n") != n+1 {
+		t.Errorf("SURE is %v, alone %v; %d lines", first["sure"], one["sure"], strings.Count(stdout, "\n"))
+	}
+	status, _, stderr = command(t, "montecarlo", "--problem", "tv2d", "--data", image, "--lambda", "0.5")
+	if status != exitUsage || !strings.Contains(stderr, "one image in colours") {
+		t.Errorf("one image: status %d, %q", status, stderr)
+	}
 }
