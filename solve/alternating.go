@@ -76,12 +76,17 @@ func (s *alternating) Release() {
 }
 
 // Traits gives the state, and as scratch the argument of the proximal operator, K b and the
-// multiplier of the gap, and two vectors of length p, the second of which is A* y.
+// multiplier of the gap, and two vectors of length p, the second of which is A* y; and where conjugate
+// gradients solve the linear system two more, for what they leave.
 func (s *alternating) Traits() Traits {
 	_, p := s.p.A.Dims()
 	q, _ := s.p.K.Dims()
+	scratch := []int{q, q, q, p, p}
+	if !s.system.closed {
+		scratch = append(scratch, p, p)
+	}
 	return Traits{
-		Norm2: s.bound, State: []int{q, q, p}, Scratch: []int{q, q, q, p, p},
+		Norm2: s.bound, State: []int{q, q, p}, Scratch: scratch,
 		Argument: func(w *Work) array.Batch { return w.Scratch[0] },
 		Dual:     s.finish,
 		Reweight: func(_ context.Context, r prox.Prox) (Method, error) {
@@ -99,13 +104,19 @@ type alternatingRun struct {
 	since int     // iterations since the last change of eta
 	moved float64 // ||z_{k+1} - z_k||
 	apart float64 // ||K b - z||
+	// before is what the last linear system has left.
+	before kept
 }
 
 // Init starts at z = K b0 and the given multiplier. Without one an estimate is of little use: its first
 // steps would lead away from it.
 func (s *alternating) Init(w *Work, b0 array.Batch) error {
 	dev := w.Device()
-	w.C, w.Own = Coefficients{Eta: s.eta}, new(alternatingRun)
+	run := new(alternatingRun)
+	if !s.system.closed {
+		run.before.rhs, run.before.left = w.Scratch[5], w.Scratch[6]
+	}
+	w.C, w.Own = Coefficients{Eta: s.eta}, run
 	s.p.A.Adjoint(w.Scratch[4], w.Y)
 	if !b0.IsZero() {
 		dev.Copy(w.B, b0)
@@ -129,11 +140,11 @@ func (s *alternating) Step(ctx context.Context, w *Work, record bool) (prox.Deri
 	dev.Lin(v, 1/eta, z, -1/eta, u)
 	s.p.K.Adjoint(rhs, v)
 	dev.Lin(rhs, 1, rhs, 1, aty)
-	effort := nearer
+	effort, before := nearer, &w.Own.(*alternatingRun).before
 	if record {
-		effort = near
+		effort, before = near, nil
 	}
-	if err := s.system.solve(ctx, b, rhs, 1/eta, effort); err != nil {
+	if err := s.system.after(ctx, b, rhs, 1/eta, effort, before); err != nil {
 		return nil, err
 	}
 	dev.Copy(w.B, b)

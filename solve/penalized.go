@@ -215,10 +215,51 @@ func (s *penalized) inverse(rho float64) (inverted, error) {
 // largestCondition is that of a system whose solution has some correct digits.
 const largestCondition = 1e15
 
+// kept is what an iteration leaves for the next one: the right-hand side of its system, and what its
+// solution left of it, from which the residual for another right-hand side follows without a product.
+type kept struct {
+	rhs, left array.Batch
+	rho       float64 // of the system; 0 where nothing is kept
+	since     int     // solutions since the residual was computed
+}
+
+// mostKept is the number of solutions after which the residual is computed anew, as rounding errors add up.
+const mostKept = 32
+
+// residual sets rest to that of x, by what was kept where that serves.
+func (k *kept) residual(dev array.Device, rest, x, rhs array.Batch, rho float64, apply func(to, x array.Batch)) {
+	if k == nil || k.rho != rho || k.since >= mostKept {
+		apply(rest, x)
+		dev.Lin(rest, 1, rhs, -1, rest)
+		if k != nil {
+			k.since = 0
+		}
+		return
+	}
+	k.since++
+	dev.Lin(rest, 1, rhs, -1, k.rhs)
+	dev.Lin(rest, 1, rest, 1, k.left)
+}
+
 // byGradients solves for the difference from what is known. Where conjugate gradients stop short of
 // their tolerance, at the level of rounding errors, the result is as good as it gets: the duality gap
 // counts what is left.
 func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
+	return s.gradients(ctx, dst, rhs, rho, from, nil)
+}
+
+// after is solve for one vector, where k is what the solution before has left, or nil.
+func (s *penalized) after(ctx context.Context, dst, rhs array.Batch, rho float64, from effort, k *kept) error {
+	if s.closed {
+		return s.solve(ctx, dst, rhs, rho, from)
+	}
+	if err := s.gradients(ctx, dst, rhs, rho, from, k); err != nil {
+		return err
+	}
+	return dst.Device().Err()
+}
+
+func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho float64, from effort, k *kept) error {
 	dev := dst.Device()
 	_, dim := s.p.A.Dims()
 	apply, free := s.products(dev, rhs.K(), rho)
@@ -237,8 +278,12 @@ func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho f
 	}
 	rest := dev.Alloc(1, dim)
 	defer rest.Free()
-	apply(rest, dst)
-	dev.Lin(rest, 1, rhs, -1, rest)
+	k.residual(dev, rest, dst, rhs, rho, apply)
+	if k != nil {
+		dev.Copy(k.rhs, rhs)
+		dev.Copy(k.left, rest)
+		k.rho, o.Left = rho, k.left
+	}
 	left, all := Norm(rest), Norm(rhs)
 	if o.Tol *= all / left; !(o.Tol < 1) {
 		return dev.Err()
