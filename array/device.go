@@ -65,6 +65,10 @@ type Device interface {
 	Err() error
 	// Sync waits for all operations issued so far and returns Err.
 	Sync() error
+	// Stop is a fault of the device itself, err, at the caller's wish: for a program that is to end, as
+	// after a signal, sooner than what is under way looks at its context. Operations that take long
+	// end early.
+	Stop(err error)
 	// Close frees all that the device holds.
 	Close() error
 

@@ -72,7 +72,7 @@ func (h *Host) MulDFT(adjoint bool, alpha float64, dst Batch, f DFT, x Batch) {
 	}
 	CheckMulDFT(dst, f, x)
 	run := func(kernel func(*task, int, int), x Batch, alpha float64, lines, length int) {
-		t := newTask(kernel, dst.k*lines, max(1, elementGrain/length))
+		t := h.newTask(kernel, dst.k*lines, max(1, elementGrain/length))
 		t.dst, t.x, t.a, t.dft, t.ta = dst, x, alpha, on, adjoint
 		t.run()
 	}

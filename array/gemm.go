@@ -151,7 +151,7 @@ func (h *Host) Gemm(transA, transB bool, alpha float64, a, b Batch, beta float64
 	}
 	if c.k == 1 && !transA {
 		width := panels(c.n, inner*c.n*8) // gemv is bound by memory: a multiplication takes longer
-		t := newTask(gemvKernel, parts(c.n, width), 1)
+		t := h.newTask(gemvKernel, parts(c.n, width), 1)
 		t.x, t.y, t.dst, t.a, t.b, t.tb = a, b, c, alpha, beta, transB
 		t.sc.Cols = width
 		t.run()
@@ -159,7 +159,7 @@ func (h *Host) Gemm(transA, transB bool, alpha float64, a, b Batch, beta float64
 	}
 	width := panels(c.n, gemmTile.rows*inner*c.n)
 	tiles := parts(c.k, gemmTile.rows)
-	t := newTask(gemmKernel, tiles*parts(c.n, width), 1)
+	t := h.newTask(gemmKernel, tiles*parts(c.n, width), 1)
 	t.x, t.y, t.dst, t.a, t.b, t.ta, t.tb = a, b, c, alpha, beta, transA, transB
 	t.sc = Shape{tiles, width}
 	short := c.k % gemmTile.rows
@@ -271,7 +271,7 @@ func (h *Host) GemmEach(transA, transB bool, alpha float64, a Batch, sa Shape, b
 	// The longer side of each C is split.
 	work := oa.Rows * oa.Cols * ob.Cols
 	width := panels(max(oa.Rows, ob.Cols), work)
-	t := newTask(gemmEachKernel, c.k*parts(max(oa.Rows, ob.Cols), width), max(1, gemmGrain/work))
+	t := h.newTask(gemmEachKernel, c.k*parts(max(oa.Rows, ob.Cols), width), max(1, gemmGrain/work))
 	t.x, t.y, t.dst, t.a, t.b, t.ta, t.tb, t.sa, t.sb = a, b, c, alpha, beta, transA, transB, sa, sb
 	t.sc, t.width = Shape{oa.Rows, ob.Cols}, width
 	t.run()

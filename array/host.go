@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 )
 
 // Host is the device that computes on this machine's processors, with gonum and the BLAS that
@@ -14,6 +15,8 @@ type Host struct {
 	pool  map[int][]*hostBuffer // by size, those freed last at the end
 	stats Stats
 	frees uint64 // so many
+
+	fault atomic.Pointer[error] // because of which it was stopped
 }
 
 // maxPooledBytes bounds the memory that the host keeps for reuse. Beyond leastPooledBytes it keeps
@@ -135,11 +138,30 @@ func (h *Host) Stats() Stats {
 	return h.stats
 }
 
-// Err is always nil: the host has no asynchronous faults.
-func (h *Host) Err() error { return nil }
+// Err is nil unless the device has been stopped: the host has no faults of its own.
+func (h *Host) Err() error {
+	if err := h.fault.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
 
-// Sync does nothing: the host's operations are done when they return.
-func (h *Host) Sync() error { return nil }
+// Sync returns Err: the host's operations are done when they return.
+func (h *Host) Sync() error { return h.Err() }
+
+// Stop ends all operations, those that are under way too.
+func (h *Host) Stop(err error) { h.fault.CompareAndSwap(nil, &err) }
+
+func (h *Host) stopped() bool { return h.fault.Load() != nil }
+
+// unknown sets numbers for the caller to NaN where they have not been computed.
+func (h *Host) unknown(out []float64) {
+	if h.stopped() {
+		for i := range out {
+			out[i] = math.NaN()
+		}
+	}
+}
 
 // Close empties the pool. Batches that have not been freed stay usable.
 func (h *Host) Close() error {
@@ -220,6 +242,7 @@ func (h *Host) Download(dst []float64, src Batch) {
 	for i := range src.k {
 		copy(dst[i*src.n:], src.row(i))
 	}
+	h.unknown(dst)
 }
 
 // held is memory outside batches: counted when it is taken, and once when it is freed.

@@ -10,7 +10,7 @@ const elementGrain = 1 << 14
 // segment cuts them at the ends of vectors. Operands that are all one block of memory are one long
 // vector.
 func (h *Host) elementwise(kernel func(*task, int, int), dst, x, y, z Batch, a, b float64) {
-	t := newTask(kernel, dst.k*dst.n, elementGrain)
+	t := h.newTask(kernel, dst.k*dst.n, elementGrain)
 	t.dst, t.x, t.y, t.z, t.a, t.b = dst, x, y, z, a, b
 	if dst.k > 1 && t.dst.flat(dst.k) && t.x.flat(dst.k) && t.y.flat(dst.k) && t.z.flat(dst.k) {
 		for _, v := range [...]*Batch{&t.dst, &t.x, &t.y, &t.z} {
@@ -135,7 +135,7 @@ func (h *Host) LinEach(dst Batch, a []float64, x Batch, c []float64, y Batch) {
 	} else {
 		h.same("LinEach", dst, x, y)
 	}
-	t := newTask(kernel, dst.k*dst.n, elementGrain)
+	t := h.newTask(kernel, dst.k*dst.n, elementGrain)
 	t.dst, t.x, t.y, t.as, t.bs = dst, x, y, a, c
 	t.run()
 }

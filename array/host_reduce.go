@@ -31,8 +31,9 @@ func dotKernel(t *task, lo, hi int) {
 // reduce sets out_i to the kernel's results for the blocks of vector i, combined by merge in order.
 func (h *Host) reduce(out []float64, kernel func(*task, int, int), merge func(a, b float64) float64, x, y Batch) {
 	blocks := max(1, parts(x.n, dotBlock))
-	t := newTask(kernel, len(out)*blocks, max(1, elementGrain/max(1, min(x.n, dotBlock))))
+	t := h.newTask(kernel, len(out)*blocks, max(1, elementGrain/max(1, min(x.n, dotBlock))))
 	t.x, t.y, t.width, t.out = x, y, blocks, out
+	defer h.unknown(out)
 	if blocks == 1 {
 		t.run()
 		return

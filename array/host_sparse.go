@@ -49,7 +49,7 @@ func (h *Host) Gather(dst, x Batch, idx Index) {
 		panic(fmt.Sprintf("array: Gather of %s at %d coordinates into %s", x, idx.Len(), dst))
 	}
 	ix := h.index("Gather", dst, x, x, idx)
-	t := newTask(gatherKernel, dst.k*dst.n, elementGrain)
+	t := h.newTask(gatherKernel, dst.k*dst.n, elementGrain)
 	t.dst, t.x, t.idx = dst, x, ix.idx
 	t.run()
 }
@@ -74,7 +74,7 @@ func (h *Host) Scatter(dst, x Batch, idx Index) {
 	}
 	ix := h.index("Scatter", dst, x, dst, idx)
 	h.Fill(dst, 0)
-	t := newTask(scatterKernel, dst.k*x.n, elementGrain)
+	t := h.newTask(scatterKernel, dst.k*x.n, elementGrain)
 	t.dst, t.x, t.idx = x, dst, ix.idx // segments run over x
 	t.run()
 }
@@ -138,7 +138,7 @@ func (h *Host) MulCSR(dst Batch, a CSR, x Batch) {
 		panic(fmt.Sprintf("array: MulCSR of a %d x %d matrix and %s into %s", m.rows, m.cols, x, dst))
 	}
 	perRow := 1 + len(m.values)/max(m.rows, 1)
-	t := newTask(csrKernel, parts(dst.k, csrVectors)*dst.n, max(1, elementGrain/csrVectors/perRow))
+	t := h.newTask(csrKernel, parts(dst.k, csrVectors)*dst.n, max(1, elementGrain/csrVectors/perRow))
 	t.dst, t.x, t.csr = dst, x, m
 	t.run()
 }

@@ -10,6 +10,7 @@ import (
 // together cover [0, total). The operands are fields of the task, so that starting one allocates
 // nothing.
 type task struct {
+	host   *Host
 	kernel func(t *task, lo, hi int)
 	total  int
 	grain  int // chunk size, a function of the operation alone
@@ -57,7 +58,7 @@ func (t *task) work(offer func(t *task)) {
 	defer busy.Add(-1)
 	for {
 		lo := int(t.next.Add(int64(t.grain))) - t.grain
-		if lo >= t.total {
+		if lo >= t.total || t.host.stopped() {
 			return
 		}
 		if offer != nil && lo+t.grain < t.total {
@@ -93,7 +94,7 @@ func offerTask(t *task) {
 // boundaries, and so the bits of the results, do not depend on the number of helpers.
 func (t *task) run() {
 	switch {
-	case t.total <= 0:
+	case t.total <= 0 || t.host.stopped():
 	case t.grain >= t.total:
 		t.kernel(t, 0, t.total)
 	default:
@@ -102,14 +103,14 @@ func (t *task) run() {
 		t.work(offerTask)
 		t.wg.Wait()
 	}
-	t.kernel, t.as, t.bs, t.out, t.idx, t.csr = nil, nil, nil, nil, nil, nil
+	t.host, t.kernel, t.as, t.bs, t.out, t.idx, t.csr = nil, nil, nil, nil, nil, nil, nil
 	t.lines, t.rays, t.dft = nil, nil, nil
 	t.dst, t.x, t.y, t.z = Batch{}, Batch{}, Batch{}, Batch{}
 	taskPool.Put(t)
 }
 
-func newTask(kernel func(*task, int, int), total, grain int) *task {
+func (h *Host) newTask(kernel func(*task, int, int), total, grain int) *task {
 	t := taskPool.Get().(*task)
-	t.kernel, t.total, t.grain = kernel, total, max(grain, 1)
+	t.kernel, t.total, t.grain, t.host = kernel, total, max(grain, 1), h
 	return t
 }

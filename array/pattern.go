@@ -67,7 +67,7 @@ type adjacency struct {
 
 // newAdjacency lists the entries. Each line keeps them in the given order; nil stands for their
 // own.
-func newAdjacency(lines int, line, other, order []int32) adjacency {
+func (h *Host) newAdjacency(lines int, line, other, order []int32) adjacency {
 	a := adjacency{ptr: make([]int32, lines+1), entry: make([]int32, len(line)), other: make([]int32, len(line))}
 	for _, i := range line {
 		a.ptr[i+1]++
@@ -77,6 +77,9 @@ func newAdjacency(lines int, line, other, order []int32) adjacency {
 	}
 	next := append([]int32(nil), a.ptr[:lines]...)
 	for k := range line {
+		if k%listedAtOnce == 0 && h.stopped() {
+			break // nothing will be computed with it
+		}
 		e := int32(k)
 		if order != nil {
 			e = order[k]
@@ -89,6 +92,10 @@ func newAdjacency(lines int, line, other, order []int32) adjacency {
 	a.ordered = slices.IsSorted(a.entry)
 	return a
 }
+
+// listedAtOnce is the number of entries that are listed between looks at whether the host has been
+// stopped.
+const listedAtOnce = 1 << 20
 
 func (p *hostPattern) Dims() (rows, cols int) { return p.rows, p.cols }
 func (p *hostPattern) Len() int               { return len(p.byRow.entry) }
@@ -104,10 +111,10 @@ func (h *Host) NewPattern(rows, cols int, places []int) Pattern {
 	// Along a line the rows of the other factor are then read in the order of memory.
 	var order []int32
 	if !slices.IsSorted(places) {
-		order = newAdjacency(cols, j, i, nil).entry
+		order = h.newAdjacency(cols, j, i, nil).entry
 	}
-	byRow := newAdjacency(rows, i, j, order)
-	return &hostPattern{rows, cols, byRow, newAdjacency(cols, j, i, byRow.entry)}
+	byRow := h.newAdjacency(rows, i, j, order)
+	return &hostPattern{rows, cols, byRow, h.newAdjacency(cols, j, i, byRow.entry)}
 }
 
 // productGrain is the number of multiplications that one goroutine takes at a time.
@@ -138,12 +145,12 @@ func (h *Host) SampleProduct(dst Batch, pattern Pattern, alpha float64, a, b Bat
 		together = 1 // what the lines of one matrix share stays in the cache
 	}
 	if lines.ordered {
-		runLines(sampleKernel, lines, k, together, r, dst, each, shared, alpha, beta)
+		h.runLines(sampleKernel, lines, k, together, r, dst, each, shared, alpha, beta)
 		return
 	}
 	z := h.Alloc(k, dst.n)
-	runLines(sampleKernel, lines, k, together, r, z, each, shared, 1, 0)
-	t := newTask(scatterLinesKernel, k*dst.n, elementGrain)
+	h.runLines(sampleKernel, lines, k, together, r, z, each, shared, 1, 0)
+	t := h.newTask(scatterLinesKernel, k*dst.n, elementGrain)
 	t.dst, t.x, t.a, t.b, t.idx = z, dst, alpha, beta, lines.entry
 	t.run()
 	h.Free(z)
@@ -167,7 +174,7 @@ func (h *Host) SpreadProduct(trans bool, alpha float64, pattern Pattern, z, b Ba
 	if !lines.ordered {
 		sorted := h.Alloc(z.k, z.n)
 		defer h.Free(sorted)
-		t := newTask(gatherKernel, z.k*z.n, elementGrain)
+		t := h.newTask(gatherKernel, z.k*z.n, elementGrain)
 		t.dst, t.x, t.idx = sorted, z, lines.entry
 		t.run()
 		z = sorted
@@ -176,7 +183,7 @@ func (h *Host) SpreadProduct(trans bool, alpha float64, pattern Pattern, z, b Ba
 	if z.k != k || b.k > 1 {
 		together = 1
 	}
-	runLines(spreadKernel, lines, k, together, r, c, z, b, alpha, beta)
+	h.runLines(spreadKernel, lines, k, together, r, c, z, b, alpha, beta)
 }
 
 func (h *Host) pattern(op string, pattern Pattern, bs ...Batch) *hostPattern {
@@ -192,9 +199,9 @@ func (h *Host) pattern(op string, pattern Pattern, bs ...Batch) *hostPattern {
 
 // runLines runs a kernel over the lines of a pattern, for all vectors at a time or for one after the
 // other: together is their number.
-func runLines(kernel func(*task, int, int), lines *adjacency, k, together, r int, dst, x, y Batch, alpha, beta float64) {
+func (h *Host) runLines(kernel func(*task, int, int), lines *adjacency, k, together, r int, dst, x, y Batch, alpha, beta float64) {
 	n := len(lines.ptr) - 1
-	t := newTask(kernel, k/together*n, lines.grain(together*r))
+	t := h.newTask(kernel, k/together*n, lines.grain(together*r))
 	t.lines, t.sc = lines, Shape{together, r}
 	t.dst, t.x, t.y, t.a, t.b = dst, x, y, alpha, beta
 	t.run()

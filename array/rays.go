@@ -143,13 +143,13 @@ func (h *Host) MulRays(trans bool, dst Batch, rays Rays, x Batch) {
 	}
 	CheckMulRays(trans, dst, rays, x)
 	if trans {
-		t := newTask(backProjectKernel, dst.k, 1)
+		t := h.newTask(backProjectKernel, dst.k, 1)
 		t.dst, t.x, t.rays = dst, x, a
 		t.run()
 		return
 	}
 	const grain = 1 << 8
-	t := newTask(projectKernel, dst.k*dst.n, grain)
+	t := h.newTask(projectKernel, dst.k*dst.n, grain)
 	t.dst, t.x, t.rays = dst, x, a
 	t.run()
 }

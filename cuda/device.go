@@ -77,6 +77,14 @@ func (d *Device) Err() error {
 	return nil
 }
 
+// Stop makes err a fault of the card.
+func (d *Device) Stop(err error) {
+	if d.whole != nil {
+		d = d.whole
+	}
+	d.fault.CompareAndSwap(nil, &err)
+}
+
 // fail records a fault: on the device if it is a fault of the card, else on the view in which it
 // occurred.
 func (d *Device) fail(err error) {

@@ -81,6 +81,7 @@ func newCSR(dev array.Device, m, t compressed) *CSR {
 			return newCSR(dev, a.m.scaleColumns(s), a.t().scaleRows(s))
 		},
 		On: a.onSpace, Pairs: sync.OnceValue(a.m.pairs),
+		SparseRows: func() space.Rows { return space.Rows{Indptr: a.m.indptr, Indices: a.m.indices, Values: a.m.values} },
 	}
 	if m.rows > 0 && m.cols > 0 {
 		s.Dense = a.Dense

@@ -49,10 +49,26 @@ func NewDifference2D(rows, cols int) *Difference {
 	return newDifference("Difference2D", rows, cols)
 }
 
+// pairs are the pixels below and above each other, and then right and left of each other.
+func (a *Difference) pairs() *Pairs {
+	d, _ := a.Dims()
+	p := &Pairs{Plus: make([]int32, 0, d), Minus: make([]int32, 0, d)}
+	add := func(plus, minus int) { p.Plus, p.Minus = append(p.Plus, int32(plus)), append(p.Minus, int32(minus)) }
+	for at := a.cols; at < a.rows*a.cols; at++ {
+		add(at, at-a.cols)
+	}
+	for at := range a.rows * a.cols {
+		if at%a.cols > 0 {
+			add(at, at-1)
+		}
+	}
+	return p
+}
+
 func newDifference(name string, rows, cols int) *Difference {
 	a := &Difference{name: name, rows: rows, cols: cols}
 	u, v := pathSpectrum(rows), pathSpectrum(cols)
-	s := Structure{ColumnNorms2: a.columnNorms2, SolveNormal: a.solveNormal}
+	s := Structure{ColumnNorms2: a.columnNorms2, SolveNormal: a.solveNormal, Pairs: sync.OnceValue(a.pairs)}
 	if rows > 0 && cols > 0 {
 		s.Norm2 = Known(u[rows-1] + v[cols-1])
 	}

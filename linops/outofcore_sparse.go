@@ -21,11 +21,7 @@ func (a sparseLines) columnBytes(j int) int64 { return 84 * (a.x.Nonzeros[j] + 1
 
 // sideBySide are the vectors of a batch, coordinate by coordinate.
 func sideBySide(b array.Batch) []float64 {
-	return turnedOver(b.ToHost(), b.K(), b.N())
-}
-
-// turnedOver is the transpose of a k x n matrix.
-func turnedOver(x []float64, k, n int) []float64 {
+	x, k, n := b.ToHost(), b.K(), b.N()
 	if k == 1 {
 		return x
 	}
@@ -38,6 +34,22 @@ func turnedOver(x []float64, k, n int) []float64 {
 	return t
 }
 
+// upload sets the vectors of a batch from their coordinates side by side, one at a time.
+func upload(dst array.Batch, x []float64) {
+	dev, k := dst.Device(), dst.K()
+	if k == 1 {
+		dev.Upload(dst, x)
+		return
+	}
+	row := make([]float64, dst.N())
+	for i := range k {
+		for j := range row {
+			row[j] = x[j*k+i]
+		}
+		dev.Upload(dst.Rows(i, i+1), row)
+	}
+}
+
 func (a sparseLines) forward(dst, b array.Batch) error {
 	out := make([]float64, dst.K()*dst.N())
 	x := sideBySide(b)
@@ -48,7 +60,7 @@ func (a sparseLines) forward(dst, b array.Batch) error {
 		err = a.add(out, x, nonzero(b), b.K())
 	}
 	if err == nil {
-		dst.Device().Upload(dst, turnedOver(out, dst.N(), dst.K()))
+		upload(dst, out)
 	}
 	return err
 }
@@ -63,7 +75,7 @@ func (a sparseLines) transposed(ctx context.Context, dst, z array.Batch) error {
 		err = a.gather(ctx, out, x, z.K())
 	}
 	if err == nil {
-		dst.Device().Upload(dst, turnedOver(out, dst.N(), dst.K()))
+		upload(dst, out)
 	}
 	return err
 }

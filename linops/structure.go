@@ -33,6 +33,8 @@ type Structure struct {
 	// Pairs returns the pairs of coordinates of which A's rows are the differences, nil where it turns
 	// out that they are not. It takes memory for every row.
 	Pairs func() *Pairs
+	// SparseRows returns the entries of a sparse matrix, which the caller must not modify.
+	SparseRows func() space.Rows
 	// Shifts is what is known of A and the circular shifts of images.
 	Shifts Shifts
 	// Cosines are A*A's eigenvalues where a cosine transform diagonalizes it.

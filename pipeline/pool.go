@@ -46,10 +46,11 @@ func NewPool(lost func(device string, fault error), members ...*Pipeline) (*Pool
 	return &Pool{members: members, lost: &losses{tell: lost, lost: map[array.Device]bool{}}}, nil
 }
 
-// faulty reports whether an error is a fault of the device, and takes note of it.
+// faulty reports whether an error is a fault of the device, and takes note of it. A device that was
+// stopped together with the work ([array.Device.Stop]) has not failed.
 func (l *losses) faulty(dev array.Device, err error) bool {
 	fault := dev.Err()
-	if err == nil || fault == nil {
+	if err == nil || fault == nil || errors.Is(fault, context.Canceled) {
 		return false
 	}
 	l.mu.Lock()

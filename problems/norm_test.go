@@ -33,7 +33,7 @@ func TestLargestSingularValue(t *testing.T) {
 	if err != nil || !(math.Abs(dense-want) <= 1e-11*want) {
 		t.Errorf("dense: %v, want %v, error %v", dense, want, err)
 	}
-	sparse, err := sampledNorm(y, places, shape)
+	sparse, err := sampledNorm(array.NewHost(), y, places, shape)
 	if err != nil || !(math.Abs(sparse-want) <= 1e-11*want) {
 		t.Errorf("sparse: %v, want %v, error %v", sparse, want, err)
 	}

@@ -30,10 +30,8 @@ func spectralNorm(x []float64, shape array.Shape) (float64, error) {
 
 // sampledNorm is the largest singular value of the matrix with the values y at the given places
 // and zeros elsewhere.
-func sampledNorm(y []float64, places []int, shape array.Shape) (float64, error) {
+func sampledNorm(dev array.Device, y []float64, places []int, shape array.Shape) (float64, error) {
 	if min(shape.Rows, shape.Cols) >= largeSide {
-		dev := array.NewHost()
-		defer dev.Close()
 		pattern := dev.NewPattern(shape.Rows, shape.Cols, places)
 		defer pattern.Free()
 		z := dev.Put(y, 1, len(y))
@@ -43,6 +41,9 @@ func sampledNorm(y []float64, places []int, shape array.Shape) (float64, error) 
 		}
 		if s, ok := leadingValue(dev, product, shape); ok {
 			return s, nil
+		}
+		if err := dev.Err(); err != nil {
+			return 0, err
 		}
 	}
 	if shape.Len() > math.MaxInt32 {
@@ -71,6 +72,10 @@ func leadingValue(dev array.Device, x subspace.Product, shape array.Shape) (floa
 	defer it.Free()
 	for range leadingSteps {
 		all, _, err := it.AdvanceAll(x, math.Inf(1))
+		if dev.Err() != nil {
+			all.Free()
+			return 0, false
+		}
 		if err != nil || len(all.Sigma) == 0 {
 			all.Free()
 			return 0, err == nil

@@ -302,9 +302,11 @@ var nuclearRegularizer = regularizerKind{
 			size := array.Shape{Rows: shape[0], Cols: shape[1]}
 			return n.single(penalty{
 				n: length(shape), norm: w,
-				dual:   func(g []float64) (float64, error) { return spectralNorm(g, size) },
-				dualAt: func(y []float64, places []int) (float64, error) { return sampledNorm(y, places, size) },
-				make:   w.at(func(w float64) prox.Prox { return prox.NewNuclear(size, w) }),
+				dual: func(g []float64) (float64, error) { return spectralNorm(g, size) },
+				dualAt: func(dev array.Device, y []float64, places []int) (float64, error) {
+					return sampledNorm(dev, y, places, size)
+				},
+				make: w.at(func(w float64) prox.Prox { return prox.NewNuclear(size, w) }),
 			}), nil
 		}, err
 	},

@@ -341,7 +341,7 @@ func (m *maximizer) of(name string) func() (float64, error) {
 			}
 		}
 		if p := m.penalties[0]; len(m.penalties) == 1 && p.dualAt != nil && m.from != nil && m.from.places != nil {
-			v, err := p.dualAt(m.z, m.from.places)
+			v, err := p.dualAt(m.b.dev, m.z, m.from.places)
 			return v / (p.factor * p.norm.scale), err
 		}
 		if m.g == nil {

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"surepipe/array"
 	"surepipe/prox"
 )
 
@@ -105,7 +106,7 @@ type penalty struct {
 	// gradient with the given values at the given places and zeros elsewhere; nil where dual does.
 	norm   weightExpr
 	dual   func(g []float64) (float64, error)
-	dualAt func(values []float64, places []int) (float64, error)
+	dualAt func(dev array.Device, values []float64, places []int) (float64, error)
 	// free says that no weight holds some coordinates at 0. If these have no penalty at all,
 	// unpenalized lists them.
 	free        bool

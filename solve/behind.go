@@ -160,7 +160,7 @@ func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
 	if c.wait > 0 {
 		c.wait--
 	}
-	if !last && c.wait > 0 {
+	if !last && (c.wait > 0 || c.traits.Settled != nil && !c.traits.Settled(w)) {
 		return nil
 	}
 	p, dev := c.m.Problem(), w.Device()
@@ -185,7 +185,11 @@ func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
 	if err != nil {
 		return err
 	}
-	rounding := Roundings * epsilon * c.stick.Norm * bNorm * (c.stick.Y + c.stick.Norm*bNorm)
+	normK, err := c.boundOfK(ctx, p)
+	if err != nil {
+		return err
+	}
+	rounding := Roundings * epsilon * bNorm * (c.stick.Norm*(c.stick.Y+c.stick.Norm*bNorm) + 2*math.Sqrt(normK)*Norm(u)) // of A b, K b and K* u
 	optimality, bound := 2*math.Max(gap-rounding, 0)/(size*size), c.stick.errorOf(gap, zNorm, bNorm)
 	if math.IsInf(gap, 1) || math.IsNaN(gap) {
 		residual, err := c.conditions(ctx, p, u, eNorm)
@@ -279,7 +283,8 @@ func norms(ctx context.Context, p Problem) (a, k float64, err error) {
 // solution with the regularizer w r(K b), from some weight w on. R does not matter. The caller frees
 // u. It is rho K b for the minimizer of 1/2 ||A b - y||^2 + rho/2 ||K b||^2 at a large rho, which
 // leaves a relative error of about 1/(rho lambda), with the smallest positive eigenvalue lambda of
-// K*K beside A*A; where A and K are matrices and K's rows are independent, it has no such error.
+// K*K beside A*A; where K's rows are independent, and A and K are matrices or K takes differences of
+// neighbours, it has no such error.
 func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, error) {
 	matrices := ofMatrices(p)
 	if p.Loss != nil {
@@ -306,6 +311,9 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 			}
 			return b.multiplier(p, y)
 		}
+	}
+	if u := alongBand(p, y); !u.IsZero() {
+		return u, p.Device.Err()
 	}
 	bound, k, err := norms(ctx, p)
 	if err != nil {

@@ -17,7 +17,10 @@ import (
 
 // lines lists the entries of a sparse pattern line by line on the host: other[ptr[i]:ptr[i+1]] are
 // the columns that are seen in row i, or the rows in column i.
-type lines struct{ ptr, other []int }
+type lines struct {
+	ptr   []int
+	other []int32
+}
 
 // seen lists a pattern by rows and by columns. The pattern is on a device: its places are the entries
 // of the matrices i 1* and 1 j*.
@@ -45,11 +48,12 @@ func seen(dev array.Device, pattern array.Pattern) [2]lines {
 	if dev.Err() != nil {
 		return [2]lines{}
 	}
-	return [2]lines{listed(m, i, j), listed(n, j, i)}
+	return [2]lines{listed(dev, m, i, j), listed(dev, n, j, i)}
 }
 
-func listed(n int, line, other []float64) lines {
-	l := lines{make([]int, n+1), make([]int, len(line))}
+// listed ends early, without a meaning, where the device has failed.
+func listed(dev array.Device, n int, line, other []float64) lines {
+	l := lines{make([]int, n+1), make([]int32, len(line))}
 	for _, i := range line {
 		l.ptr[int(i)+1]++
 	}
@@ -58,11 +62,17 @@ func listed(n int, line, other []float64) lines {
 	}
 	next := append([]int(nil), l.ptr[:n]...)
 	for e, i := range line {
-		l.other[next[int(i)]] = int(other[e])
+		if e%listedAtOnce == 0 && dev.Err() != nil {
+			break
+		}
+		l.other[next[int(i)]] = int32(other[e])
 		next[int(i)]++
 	}
 	return l
 }
+
+// listedAtOnce is the number of entries that are listed between looks at the device.
+const listedAtOnce = 1 << 20
 
 // blockValues is the number of values in the T_i of all lines, for factors with k columns.
 func (l lines) blockValues(k int) int {
@@ -262,14 +272,14 @@ const ridge = 1e-14
 // columns: with a root X' of X*X = X'* X' that has as many rows as t,
 //
 //	T = (mu I + X' X'*)^{-1/2} X'.
-func (w *blockWork) root(t []float64, rows []int, of []float64, k int, mu float64) {
+func (w *blockWork) root(t []float64, rows []int32, of []float64, k int, mu float64) {
 	n := len(rows)
 	if n == 0 {
 		return
 	}
 	x := grown(&w.rows, n*k)
 	for u, j := range rows {
-		copy(x[u*k:][:k], of[j*k:][:k])
+		copy(x[u*k:][:k], of[int(j)*k:][:k])
 	}
 	if n > k {
 		w.triangle(t, x, n, k)

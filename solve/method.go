@@ -74,6 +74,10 @@ type Traits struct {
 	// Scratch: K* of it is -A*(A b - y), up to an error. It is called after Measure. The method needs
 	// Argument, too, which with the multiplier outlasts the step.
 	Dual func(w *Work) array.Batch
+	// Settled reports, for a problem with r(K b), that the point may be a solution: where it is false no duality gap
+	// is computed. A method that comes closer by a constant factor in every iteration can so wait for
+	// the zeros of K b, which are found later than a small gap.
+	Settled func(w *Work) bool
 	// Steps is the number of iterations after which the method has ended; 0 if it has no end.
 	Steps int
 	// Argument returns the argument of the proximal operator of the step just done, in a vector of

@@ -74,7 +74,9 @@ const (
 	slopeUp    = 2
 	slopeDown  = 0.7
 	leastSlope = 0.02
-	// mostAhead is the largest number of weights that are verified in one pass.
+	// mostAhead is the largest number of weights that are verified in one pass, where their residuals and
+	// gradients, and as much again while a pass computes them, take half of the bytes of columns; fewAhead
+	// are verified in any case.
 	mostAhead = 16
 	// leastColumns, one in oneColumnIn of all, and columnsPerActive for every active one: as many
 	// columns are put into memory, if they fit. Twice as many as before where these have served fewer
@@ -222,7 +224,7 @@ func (s *screened) advance(ctx context.Context, w *window, y array.Batch, here s
 		gi := found.gradient(i)
 		must := w.violations(t.separable, gi)
 		if must == nil {
-			w.ready = append(w.ready, &verified{t.key, found.residual(i), slices.Clone(gi)})
+			w.ready = append(w.ready, &verified{t.key, found.residual(i), gi})
 		}
 		w.g, w.at, w.must = gi, t.w, must
 		if failed = must != nil; failed {
@@ -268,7 +270,9 @@ func (s *screened) solveAll(ctx context.Context, w *window, y array.Batch, steps
 			t.release()
 		}
 	}()
-	z, g := dev.Alloc(len(steps), d), dev.Alloc(len(steps), dim)
+	// On a device that computes in the host's memory the gradients are there once.
+	t.gradients = make([]float64, len(steps)*dim)
+	z, g := dev.Alloc(len(steps), d), dev.Put(t.gradients, len(steps), dim)
 	defer z.Free()
 	defer g.Free()
 	var path Path
@@ -285,7 +289,8 @@ func (s *screened) solveAll(ctx context.Context, w *window, y array.Batch, steps
 	if err := linops.StructureOf(s.s.p.A).Passes.Adjoint(ctx, g, z); err != nil {
 		return nil, err
 	}
-	t.residuals, t.gradients = z.ToHost(), g.ToHost()
+	t.residuals = z.ToHost()
+	dev.Download(t.gradients, g)
 	return t, dev.Err()
 }
 
@@ -312,7 +317,7 @@ func (s *screened) ahead(w *window, here separable, from From) (steps []step, mo
 		return steps, false, nil
 	}
 	_, dim := s.s.p.A.Dims()
-	for i := 1; i < mostAhead; i++ {
+	for i := 1; i < s.mostAhead(); i++ {
 		r, err := from.Ahead(i)
 		if err != nil || r == nil {
 			return steps, false, err
@@ -325,6 +330,13 @@ func (s *screened) ahead(w *window, here separable, from From) (steps []step, mo
 		steps = append(steps, t)
 	}
 	return steps, true, nil
+}
+
+// mostAhead is the largest number of weights that are verified in one pass.
+func (s *screened) mostAhead() int {
+	d, dim := s.s.p.A.Dims()
+	fit := s.s.o.Columns / 2 / (16 * int64(d+dim))
+	return int(min(max(fit, fewAhead), mostAhead))
 }
 
 // release releases the regularizers of all steps but the first, which is the caller's own.

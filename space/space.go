@@ -52,6 +52,8 @@ type Form struct {
 	Kind Kind
 	// Orthonormal reports that E*E = I.
 	Orthonormal bool
+	// Projection reports that E E* is the orthogonal projection on T, as E*E = I implies.
+	Projection bool
 	// Set are the coordinates of a Subset, in increasing order.
 	Set []int
 	// Average is the n x p matrix E* of a Cluster, as rows: entry u of set i is Average.Values[u]

@@ -48,7 +48,7 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, margin bool) (*i
 		}
 	}()
 	inner := j.Model()
-	t, choice, err := pulledBack(dev, p.K, inner)
+	t, choice, err := pulledBack(dev, p.A, p.K, inner)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, margin bool) (*i
 		return l, nil
 	}
 	l.model = &prox.Model{Space: t}
-	if turned := t.Form().Kind == space.General; turned {
+	if form := t.Form(); form.Kind == space.General && !form.Projection {
 		l.model.Space, l.eta, kept = keptSpace{t, j}, at.Eta, true
 		l.model.Curvature = inner.Curvature
 		if inner.Curvature != nil {
@@ -155,7 +155,7 @@ func (l *implicit) doubtful(at *solve.Point, sol *solve.Solution) bool {
 
 // projects reports that D mu_hat is an orthogonal projection that needs no system to be solved.
 func (s *situation) projects() bool {
-	return s.j == nil && s.model != nil && s.model.Curvature == nil && s.model.Space.Form().Orthonormal &&
+	return s.j == nil && s.model != nil && s.model.Curvature == nil && (s.model.Space.Form().Orthonormal || s.model.Space.Form().Projection) &&
 		linops.StructureOf(s.p.A).Columns.Value > 0
 }
 
@@ -174,7 +174,7 @@ var mostNullSpace = 1 << 11
 
 // pulledBack is the space {u : K u in T} for the model's T, and why it was found as it was; nil where no
 // basis of it is known.
-func pulledBack(dev array.Device, k linops.Operator, m *prox.Model) (space.Space, string, error) {
+func pulledBack(dev array.Device, a, k linops.Operator, m *prox.Model) (space.Space, string, error) {
 	if m == nil {
 		return nil, "the regularizer has no model: only products with the derivative of its proximal operator are known", nil
 	}
@@ -192,6 +192,11 @@ func pulledBack(dev array.Device, k linops.Operator, m *prox.Model) (space.Space
 	}
 	if known.Rows == linops.Known(1) && known.Columns == linops.Known(1) && form.Orthonormal {
 		return space.Preimage(t, k.Forward, k.Adjoint), "K is orthogonal: the space is that of r, turned", nil
+	}
+	if linops.StructureOf(a).Columns.Value > 0 {
+		if s := newSequenceSpace(k, m); s != nil {
+			return s, "the rows of K read neighbours, and those at which K b is 0 are independent: a banded matrix projects on their null space", nil
+		}
 	}
 	if dim <= mostNullSpace {
 		s, err := nullSpace(dev, k, t)

@@ -115,7 +115,7 @@ values outside [0, 1]: what is clipped there is not normal.`,
 		flags.IntVar(&f.sizes[i], sizeNames[i], 0, usage)
 	}
 	flags.IntVar(&f.nonzeros, "nonzeros", 0, "regressions: number of nonzero coefficients (default d/20)")
-	flags.BoolVar(&f.single, "float32", false, "regressions: write X as float32, to which it is rounded before y is drawn")
+	flags.BoolVar(&f.single, "float32", false, "regressions: write X as float32, to which it is rounded before y is drawn; matrix-completion: write y and mu as float32, two thirds of the file")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of all random draws")
 	flags.StringVar(&f.from, "from", "", "a `file` with an image or an array to add noise to, in place of --problem")
 	flags.Float64Var(&f.sigma, "sigma", 0, "with --from: the standard deviation of the noise; an image's values lie in [0, 1]")
@@ -192,6 +192,9 @@ func (f *generateFlags) drawer() (takes, optional []string, draw func(sizes []in
 	named, _ := problems.Lookup(f.problem)
 	return named.Generator.Sizes, named.Generator.Optional, func(sizes []int, seed uint64) ([]dataio.Array, error) {
 		data, err := named.Generator.Draw(sizes, seed)
+		if f.single {
+			return single(dataArrays(data)), err
+		}
 		return dataArrays(data), err
 	}
 }

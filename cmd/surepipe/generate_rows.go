@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/pbnjay/memory"
 	"github.com/spf13/cobra"
 
@@ -11,10 +13,27 @@ import (
 // rowsProblem is the problem whose data are drawn row by row.
 const rowsProblem = "lasso"
 
+// singleProblem is the problem whose y and mu may be written as float32.
+const singleProblem = "matrix-completion"
+
+// single rounds y and mu to float32s, as which they are written.
+func single(arrays []dataio.Array) []dataio.Array {
+	for k, a := range arrays {
+		if a.Name != "y" && a.Name != "mu" {
+			continue
+		}
+		arrays[k].Single = true
+		for i, v := range a.Data {
+			a.Data[i] = float64(float32(v))
+		}
+	}
+	return arrays
+}
+
 // checkRows rejects the flags of [generateFlags.rows] for other problems.
 func (f *generateFlags) checkRows(cmd *cobra.Command) error {
-	for _, name := range []string{"nonzeros", "float32"} {
-		if cmd.Flags().Changed(name) && f.problem != rowsProblem {
+	for name, takes := range map[string][]string{"nonzeros": {rowsProblem}, "float32": {rowsProblem, singleProblem}} {
+		if cmd.Flags().Changed(name) && !slices.Contains(takes, f.problem) {
 			return usagef("--%s does not apply to %s", name, f.problem)
 		}
 	}

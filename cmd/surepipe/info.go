@@ -28,7 +28,7 @@ is set.`,
   SUREPIPE_BLAS=gonum surepipe info`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev, err := openDevice("cpu", 0)
+			dev, err := openDevice(cmd.Context(), "cpu", 0)
 			if err != nil {
 				return err
 			}

@@ -18,8 +18,9 @@ import (
 )
 
 // openDevice has gonum use a native BLAS, and opens the device that --device names. memory bounds
-// the bytes that a card may hold; 0 stands for nearly all that is free.
-func openDevice(name string, memory int64) (array.Device, error) {
+// the bytes that a card may hold; 0 stands for nearly all that is free. Once the context is done the
+// device's operations end.
+func openDevice(ctx context.Context, name string, memory int64) (array.Device, error) {
 	if err := array.UseNative(); err != nil {
 		return nil, usageError{err}
 	}
@@ -27,6 +28,7 @@ func openDevice(name string, memory int64) (array.Device, error) {
 	var unknown *array.UnknownDevice
 	switch {
 	case err == nil:
+		context.AfterFunc(ctx, func() { dev.Stop(context.Cause(ctx)) })
 		return dev, nil
 	case !errors.As(err, &unknown):
 		return nil, usagef("--device is %q: %w", name, err)
@@ -54,13 +56,13 @@ func (f *estimatorFlags) openDevice(cmd *cobra.Command) (array.Device, error) {
 			return nil, usagef("--device is %q, expected one device, or several cards of one kind such as cuda:0,cuda:1, each once", f.device)
 		}
 	}
-	dev, err := openDevice(names[0], memory)
+	dev, err := openDevice(cmd.Context(), names[0], memory)
 	if err != nil {
 		return nil, err
 	}
 	f.others = nil
 	for _, name := range names[1:] {
-		other, err := openDevice(name, memory)
+		other, err := openDevice(cmd.Context(), name, memory)
 		if err != nil {
 			f.closeDevices(dev)
 			return nil, err

@@ -16,9 +16,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pbnjay/memory"
 	"golang.org/x/term"
 
+	"surepipe/internal/stored"
 	"surepipe/solve"
 )
 
@@ -68,19 +68,33 @@ func reportStop(ctx context.Context, stderr io.Writer) int {
 }
 
 // patienceAfterInterrupt is how long work may take to stop on its own after a signal.
-const patienceAfterInterrupt = 800 * time.Millisecond
+const patienceAfterInterrupt = 600 * time.Millisecond
 
 // collectEarly makes the garbage collector run before there is as much garbage as data, which would
-// double the memory of a large matrix, and before memory is exhausted. Collections are cheap: there
-// are few pointers in the data. GOGC and GOMEMLIMIT in the environment take precedence.
+// double the memory of a large matrix, and before memory is exhausted, also that of a control group.
+// Collections are cheap: there are few pointers in the data. GOGC and GOMEMLIMIT in the environment
+// take precedence.
 func collectEarly() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}
-	if total := memory.TotalMemory(); total > 0 && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(total / 4 * 3))
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	total := stored.Memory()
+	if total > 0 {
+		debug.SetMemoryLimit(total / 4 * 3)
+	}
+	limitGarbage = func(bytes int64) {
+		if total == 0 || bytes < total/4*3 {
+			debug.SetMemoryLimit(bytes)
+		}
 	}
 }
+
+// limitGarbage makes the garbage collector run before the process takes more than so many bytes, as far
+// as that is garbage. It does nothing before [collectEarly].
+var limitGarbage = func(bytes int64) {}
 
 func main() {
 	collectEarly()
@@ -140,7 +154,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitNotConverged
 	case errors.Is(err, errIncomplete):
 		return exitIncomplete
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case ctx.Err() != nil: // what has been computed since has no meaning
 		return reportStop(ctx, stderr)
 	case errors.As(err, &usage), errors.As(err, &infeasible):
 		fmt.Fprintf(stderr, "surepipe: %v\n", err)

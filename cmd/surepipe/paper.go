@@ -136,7 +136,7 @@ func (f *paperFlags) estimator(problem string, args ...string) (*estimatorFlags,
 
 // open opens the device, and a job for e and the data.
 func (f *paperFlags) open(cmd *cobra.Command, e *estimatorFlags, data problems.Data, bar *progress) (*job, error) {
-	dev, err := openDevice(f.device, 0)
+	dev, err := openDevice(cmd.Context(), f.device, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/dustin/go-humanize"
 	"gonum.org/v1/gonum/stat"
 
 	"surepipe/internal/dataio"
@@ -169,6 +169,9 @@ func (f *estimatorFlags) scan(data *fileData) error {
 	if m == nil {
 		return nil
 	}
+	if err := f.limitMemory(m); err != nil {
+		return err
+	}
 	z := make([]float64, m.Rows)
 	if len(data.Y) == m.Rows {
 		copy(z, data.Y)
@@ -191,6 +194,28 @@ func (f *estimatorFlags) scan(data *fileData) error {
 		}
 		return usagef("%s: array \"X\" %w", f.source(), err)
 	}
+	return nil
+}
+
+// vectorsBeside is about the number of vectors of d and of p, beside columns of X, that are in memory
+// where X is not: statistics, weights, gradients and those of one pass.
+const vectorsBeside = 24
+
+// processBytes is about what the process takes for itself, which --memory does not count.
+const processBytes = 128 << 20
+
+// limitMemory keeps the process within --memory, where that is given, by collecting garbage in time. It
+// refuses a limit into which what must be in memory does not fit.
+func (f *estimatorFlags) limitMemory(m *stored.Matrix) error {
+	memory, err := f.memoryBytes()
+	if err != nil || !f.cmd.Flags().Changed("memory") {
+		return err
+	}
+	vectors, blocks, held := m.Beside()
+	if vectors = vectors * vectorsBeside; vectors+blocks > memory/2+processBytes {
+		return usagef("--memory is %s: half of it is for columns of X, and beside them the vectors of a %d x %d matrix take %s and the blocks that are read %s", f.memory, m.Rows, m.Cols, humanize.Bytes(uint64(vectors)), humanize.Bytes(uint64(blocks)))
+	}
+	limitGarbage(max(memory, processBytes) + held)
 	return nil
 }
 
@@ -225,20 +250,6 @@ func storageOf(p *problems.Problem) storageResult {
 // text is the numbers in words.
 func (s *storageNumbers) text() string {
 	return fmt.Sprintf("%d passes, %.3g GB of %.3g GB read", s.Passes, float64(s.BytesRead)/1e9, float64(s.Bytes)/1e9)
-}
-
-// noteStorage prints what the way in which X is stored has changed.
-func (f *estimatorFlags) noteStorage(cmd *cobra.Command, data problems.Data) {
-	m := data.Mapped
-	if m == nil {
-		return
-	}
-	if m.Single() {
-		f.note(cmd, noteSingle, "X is stored as float32: the estimates are those of an X rounded to 24 bits, which moves mu_hat by about 2e-8 ||y||")
-	}
-	if m.Missing > 0 {
-		f.note(cmd, noteMissing, "%d missing genotypes (%.2g%%) count as the mean of their column", m.Missing, 100*float64(m.Missing)/float64(m.Rows)/float64(m.Cols))
-	}
 }
 
 // hasConstantStored is hasConstantColumn of a matrix in a file.

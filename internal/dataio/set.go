@@ -34,6 +34,8 @@ type Array struct {
 	// Complex says that the values are complex numbers: the last axis of Shape, of 2 entries, is their
 	// real and imaginary part.
 	Complex bool
+	// Single says that values are to be written as float32 to a numpy file. Reading does not set it.
+	Single bool
 	// Absent says that a NaN stands for a value that does not exist: a .csv file has an empty cell.
 	Absent bool
 	// Depth says how an image's file stores the values, and a numpy file unsigned integers of 8 or 16

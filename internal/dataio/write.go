@@ -96,7 +96,7 @@ func encodeMembers(z *zip.Writer, arrays []Array) error {
 	return nil
 }
 
-// EncodeNPY writes an array as a .npy file of version 1.0, of type float64, complex128, int64 or
+// EncodeNPY writes an array as a .npy file of version 1.0, of type float64 or float32, complex128, int64 or
 // text of fixed width.
 func EncodeNPY(w io.Writer, a Array) error { return encodeNPY(w, a, 8) }
 
@@ -118,6 +118,12 @@ func encodeNPY(w io.Writer, a Array, size int) error {
 			return binary.LittleEndian.AppendUint16(buf, uint16(v))
 		default:
 			return binary.LittleEndian.AppendUint64(buf, v)
+		}
+	}
+	if a.Single {
+		descr = "<f4"
+		appendValue = func(buf []byte, i int) []byte {
+			return binary.LittleEndian.AppendUint32(buf, math.Float32bits(float32(a.Data[i])))
 		}
 	}
 	if a.Texts != nil {

@@ -2,5 +2,7 @@
 
 package stored
 
+import "github.com/pbnjay/memory"
+
 // Memory is the size of the machine's memory in bytes, 0 where it is not known.
-func Memory() int64 { return 0 }
+func Memory() int64 { return int64(memory.TotalMemory()) }

@@ -31,6 +31,20 @@ func (m *Matrix) BlockEnd(from int) int {
 	return min(from+m.Block(), m.Lines())
 }
 
+// Beside are bytes that the use of the matrix takes in memory, beside its columns: of a vector of d and
+// one of p, of the blocks that are read, in the file and as values, and of what is in memory for good.
+func (m *Matrix) Beside() (vectors, blocks, held int64) {
+	vectors = 8 * (int64(m.Rows) + int64(m.Cols))
+	blocks = 2 * min(blockBytes, 2*m.Bytes())
+	switch {
+	case m.sparse != nil:
+		held = 8 * int64(len(m.sparse.indptr)+m.Cols)
+	case m.file == nil:
+		held = m.Bytes()
+	}
+	return vectors, blocks, held
+}
+
 // Pass calls f with the blocks of lines in order, and after each read with the number of bytes that
 // have been read. It fetches ahead, and drops what is done.
 func (m *Matrix) Pass(ctx context.Context, read func(bytes int64), f func(from, to int)) error {

@@ -31,3 +31,26 @@ func (c *checker) pairs() {
 		}
 	}
 }
+
+// sparseRows tests that A's entries are those of its products.
+func (c *checker) sparseRows() {
+	if c.s.SparseRows == nil {
+		return
+	}
+	rows := c.s.SparseRows()
+	if len(rows.Indptr) != c.d+1 {
+		c.failf("SparseRows: %d pointers for %d rows", len(rows.Indptr), c.d)
+		return
+	}
+	b := gaussian(c.p, 661)
+	for i, v := range c.apply(c.a.Forward, c.d, 1, b) {
+		want := 0.0
+		for u := rows.Indptr[i]; u < rows.Indptr[i+1]; u++ {
+			want += rows.Values[u] * b[rows.Indices[u]]
+		}
+		if !(math.Abs(v-want) <= tol*math.Max(norm(b), math.Abs(want))) {
+			c.failf("SparseRows: entry %d of A b is %g, but that of its row %g", i, v, want)
+			return
+		}
+	}
+}

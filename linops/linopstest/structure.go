@@ -24,6 +24,7 @@ func (c *checker) structure() {
 	c.guard("ColumnNorms2", c.columnNorms)
 	c.guard("Shifts", c.shifts)
 	c.guard("Pairs", c.pairs)
+	c.guard("SparseRows", c.sparseRows)
 	c.guard("Beside", c.beside)
 	c.guard("Normal", c.normal)
 	c.guard("Cosines", c.cosines)

@@ -1,0 +1,135 @@
+package vjp_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/array/arraytest"
+	"surepipe/linops"
+	"surepipe/prox"
+	"surepipe/solve"
+	"surepipe/solve/solvetest"
+	"surepipe/vjp"
+)
+
+// trend is the operator of differences taken order+1 times, sparse and as a matrix.
+func trend(t *testing.T, dev array.Device, n, order int) (*linops.CSR, *mat.Dense) {
+	t.Helper()
+	row := []float64{1}
+	for range order + 1 {
+		next := make([]float64, len(row)+1)
+		for i, v := range row {
+			next[i] -= v
+			next[i+1] += v
+		}
+		row = next
+	}
+	q := n - order - 1
+	m := mat.NewDense(q, n, nil)
+	indptr, indices, values := []int{0}, []int{}, []float64{}
+	for i := range q {
+		for j, v := range row {
+			m.Set(i, i+j, v)
+			indices, values = append(indices, i+j), append(values, v)
+		}
+		indptr = append(indptr, len(values))
+	}
+	k, err := linops.NewCSR(dev, q, n, indptr, indices, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, m
+}
+
+// identity is that of R^n as a matrix, of which nobody knows that it is one.
+func identity(dev array.Device, n int) *linops.Dense {
+	m := mat.NewDense(n, n, nil)
+	for i := range n {
+		m.Set(i, i, 1)
+	}
+	return linops.NewDense(dev, m)
+}
+
+// Trends have the solution and derivative that active sets find in the coordinates of K b; from the
+// weight on at which K b = 0 the estimate is a polynomial.
+func TestTrendsByInteriorPoints(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		rng := rand.New(rand.NewPCG(8, 9))
+		const n = 70
+		y := solvetest.Gaussian(rng, n)
+		for i := range y {
+			y[i] = 0.3*y[i] + math.Abs(float64(i)-30)/10
+		}
+		data := dev.Put(y, 1, n)
+		defer data.Free()
+		w := dev.Put(solvetest.Gaussian(rng, 4*n), 4, n)
+		defer w.Free()
+		dense := identity(dev, n)
+		defer dense.Release()
+		for order := range 4 {
+			k, _ := trend(t, dev, n, order)
+			defer k.Release()
+			p := vjp.Problem{A: linops.Identity(n), K: k, R: prox.NewL1(1), Device: dev}
+			if got := solve.Default(p); got != "interior-point" {
+				t.Fatalf("order %d: the default is %s", order, got)
+			}
+			u, err := solve.Multiplier(context.Background(), p, data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			largest := floats.Norm(u.ToHost(), math.Inf(1))
+			u.Free()
+			for _, share := range []float64{1.001, 0.999, 0.3, 0.01, 1e-4} {
+				p.R = prox.NewL1(share * largest)
+				got := solved(t, newSolver(t, "interior-point", p, vjp.Options{}), dev, y)
+				other := p
+				other.A = dense
+				want := solved(t, newSolver(t, "active-set", other, vjp.Options{Tol: 1e-10}), dev, y)
+				off := floats.Distance(got.MuHat.ToHost(), want.MuHat.ToHost(), 2)
+				if !got.Converged || !(off < 1e-6) {
+					t.Errorf("order %d, %g of the largest weight: converged %t, %g off", order, share, got.Converged, off)
+				}
+				a, b := got.Linearization.Closed(), want.Linearization.Closed()
+				if !a.Known || math.Abs(a.Trace-b.Trace) > 1e-9 || share > 1 && a.Trace != float64(order+1) || share == 0.999 && a.Trace != float64(order+2) {
+					t.Errorf("order %d, %g of the largest weight: divergence %v, expected %v", order, share, a.Trace, b.Trace)
+				}
+				mine, theirs := dev.Alloc(4, n), dev.Alloc(4, n)
+				if err := got.Linearization.Images(context.Background(), mine, w, nil); err != nil {
+					t.Fatal(err)
+				}
+				if err := want.Linearization.Images(context.Background(), theirs, w, nil); err != nil {
+					t.Fatal(err)
+				}
+				if off := floats.Distance(mine.ToHost(), theirs.ToHost(), 2); !(off < 1e-6) {
+					t.Errorf("order %d, %g of the largest weight: images %g off", order, share, off)
+				}
+				mine.Free()
+				theirs.Free()
+				got.Release()
+				want.Release()
+			}
+		}
+	})
+}
+
+// A sequence that nowhere falls is that of pooled neighbours, and a scaled A changes the weight alone.
+func TestSequencesThatNowhereFall(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		y := []float64{1, 3, 2, 4, 3.5, 3, 7}
+		p := vjp.Problem{A: linops.Identity(7), K: linops.NewDifference1D(7), R: prox.NonNegative(), Device: dev}
+		sol := solved(t, newSolver(t, "interior-point", p, vjp.Options{Tol: 1e-12}), dev, y)
+		defer sol.Release()
+		want := []float64{1, 2.5, 2.5, 3.5, 3.5, 3.5, 7}
+		if off := floats.Distance(sol.MuHat.ToHost(), want, 2); !(off < 1e-6) || sol.Linearization.Closed().Trace != 4 {
+			t.Errorf("%v, divergence %v", sol.MuHat.ToHost(), sol.Linearization.Closed().Trace)
+		}
+	})
+}
