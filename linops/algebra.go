@@ -201,7 +201,7 @@ func aboveStructure(a *stack) Structure {
 			return norms
 		}
 	}
-	s.SolveNormal = a.solveAbove()
+	s.SolveNormal, s.Cosines = a.solveAbove(), a.cosinesAbove()
 	s.On = a.on()
 	return s
 }

@@ -21,6 +21,8 @@ type CGOptions struct {
 	// Precondition sets dst = P r for a self-adjoint positive definite P near M^{-1}, vector by
 	// vector; nil means P = I. dst and r do not overlap.
 	Precondition func(dst, r array.Batch)
+	// Left is set to the residuals rhs - M x of the recurrence, unless it is the zero Batch.
+	Left array.Batch
 }
 
 // CGResult describes a call of CG.
@@ -61,6 +63,9 @@ func CG(ctx context.Context, dst, rhs array.Batch, apply func(dst, x array.Batch
 	report := progress.From(ctx)
 	for {
 		if done, err := c.check(); done || err != nil {
+			if !opts.Left.IsZero() {
+				c.dev.Copy(opts.Left, c.r)
+			}
 			return c.res, err
 		}
 		if ctx.Err() != nil {

@@ -179,6 +179,9 @@ func (a *Convolution) transformKernel(grid []float64) []complex128 {
 // orthogonal where the boundary is circular; a circular convolution has a spectrum.
 func (a *Convolution) know(grid []float64) Structure {
 	s := Structure{ColumnNorms2: a.columnNorms2}
+	if c := a.direct[doForward]; c != nil {
+		s.Flops = Known(2 * float64(c.taps) * float64(a.rows*a.cols))
+	}
 	if n := a.rows * a.cols; a.boundary == Circular {
 		all := func() [][]int { return [][]int{block(0, 1, 0, n, n)} }
 		s.Shifts = Shifts{array.Shape{Rows: a.rows, Cols: a.cols}, true, all, all}

@@ -37,11 +37,16 @@ type Structure struct {
 	SparseRows func() space.Rows
 	// Shifts is what is known of A and the circular shifts of images.
 	Shifts Shifts
+	// Cosines are A*A's eigenvalues where a cosine transform diagonalizes it.
+	Cosines Cosines
 	// SolveNormal sets dst = (eta A*A + I)^{-1} rhs for eta >= 0 without an iteration; both are k x
 	// p and may be the same batch. What depends on eta alone, such as a factorization, is kept for
 	// a few values of eta. It returns false and leaves dst unchanged where there is no numerical
 	// solution, because A holds a NaN or eta ||A||^2 overflows.
 	SolveNormal func(dst, rhs array.Batch, eta float64) bool
+	// Flops is about the number of operations that a product takes for each vector, where it is known and
+	// small: those of a convolution with a small kernel, which are fast.
+	Flops Number
 	// Passes says what products cost where A is not in memory.
 	Passes Passes
 	// Normal sets dst_i = A*A b_i at a lower cost than A and A*. dst must not overlap b.

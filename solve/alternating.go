@@ -23,7 +23,8 @@ import (
 // which A*(A b - y) + K* u = 0 but for the error of the linear system.
 //
 // eta is balanced as that of admm: when ||K b - z|| / max(||K b||, ||z||) and ||z_{k+1} - z_k|| / ||u||
-// differ by more than a ratio, it is scaled by a power of two, and u with it.
+// differ by more than a ratio, it is scaled by a power of two, and u with it. It starts at ||K||^2/8 over
+// the mean eigenvalue of A*A: those of a blur, or of a scanner, are much smaller than ||A||^2.
 //
 // In reverse, with (zeta, upsilon) the adjoint of (z_{k+1}, u_{k+1}), beta the estimate's own at the
 // last iteration, and S the inverse above:
@@ -42,7 +43,7 @@ type alternating struct {
 // those: total variation is sensitive to eta, and late changes cost more than they gain.
 const (
 	early      = 64
-	earlyRatio = 2
+	earlyRatio = 4
 	lateRatio  = 10
 )
 
@@ -54,15 +55,15 @@ func newAlternating(ctx context.Context, p Problem, o Options) (Method, error) {
 	if err != nil {
 		return nil, err
 	}
-	eta := 1.0
-	if bound > 0 {
-		eta = k / bound / 8 // ||K||^2 is 8 for images, where eta = 1/||A||^2 is about right
-	}
 	system, err := newPenalized(ctx, p, bound, k, o.Tol)
 	if err != nil {
 		return nil, err
 	}
-	return &alternating{p: p, system: system, bound: bound, eta: eta}, nil
+	s := &alternating{p: p, system: system, bound: bound, eta: 1}
+	if size := s.system.size(bound); size > 0 {
+		s.eta = k / size / 8 // ||K||^2 is 8 for images
+	}
+	return s, nil
 }
 
 // Name is "admm".
@@ -79,12 +80,17 @@ func (s *alternating) Release() {
 }
 
 // Traits gives the state, and as scratch the argument of the proximal operator, K b and the
-// multiplier of the gap, and two vectors of length p, the second of which is A* y.
+// multiplier of the gap, and two vectors of length p, the second of which is A* y; and where conjugate
+// gradients solve the linear system two more, for what they leave.
 func (s *alternating) Traits() Traits {
 	_, p := s.p.A.Dims()
 	q, _ := s.p.K.Dims()
+	scratch := []int{q, q, q, p, p}
+	if !s.system.closed {
+		scratch = append(scratch, p, p)
+	}
 	return Traits{
-		Norm2: s.bound, State: []int{q, q, p}, Scratch: []int{q, q, q, p, p},
+		Norm2: s.bound, State: []int{q, q, p}, Scratch: scratch,
 		Argument: func(w *Work) array.Batch { return w.Scratch[0] },
 		Dual:     s.finish,
 		Reweight: func(_ context.Context, r prox.Prox) (Method, error) {
@@ -102,13 +108,19 @@ type alternatingRun struct {
 	since int     // iterations since the last change of eta
 	moved float64 // ||z_{k+1} - z_k||
 	apart float64 // ||K b - z||
+	// before is what the last linear system has left.
+	before kept
 }
 
 // Init starts at z = K b0 and the given multiplier. Without one an estimate is of little use: its first
 // steps would lead away from it.
 func (s *alternating) Init(w *Work, b0 array.Batch) error {
 	dev := w.Device()
-	w.C, w.Own = Coefficients{Eta: s.eta}, new(alternatingRun)
+	run := new(alternatingRun)
+	if !s.system.closed {
+		run.before.rhs, run.before.left = w.Scratch[5], w.Scratch[6]
+	}
+	w.C, w.Own = Coefficients{Eta: s.eta}, run
 	s.p.A.Adjoint(w.Scratch[4], w.Y)
 	if !b0.IsZero() {
 		dev.Copy(w.B, b0)
@@ -132,11 +144,11 @@ func (s *alternating) Step(ctx context.Context, w *Work, record bool) (prox.Deri
 	dev.Lin(v, 1/eta, z, -1/eta, u)
 	s.p.K.Adjoint(rhs, v)
 	dev.Lin(rhs, 1, rhs, 1, aty)
-	effort := nearer
+	effort, before := nearer, &w.Own.(*alternatingRun).before
 	if record {
-		effort = near
+		effort, before = near, nil
 	}
-	if err := s.system.solve(ctx, b, rhs, 1/eta, effort); err != nil {
+	if err := s.system.after(ctx, b, rhs, 1/eta, effort, before); err != nil {
 		return nil, err
 	}
 	dev.Copy(w.B, b)

@@ -33,8 +33,10 @@ type penalized struct {
 	inverses     map[float64]inverted    // by rho
 	weights      map[float64]array.Batch // of the preconditioner, by rho
 
-	nystrom     *linops.Nystrom       // an approximation of A*A; nil for none
-	corrections map[float64]corrected // by rho
+	nystrom     *linops.Nystrom         // an approximation of A*A; nil for none
+	corrections map[float64]corrected   // by rho
+	cosines     *cosines                // nil for none
+	spectra     map[float64]array.Batch // their weights by rho; the zero Batch where they do not pay
 }
 
 // effort says where the solution of a system is looked for.
@@ -70,8 +72,8 @@ var penalizedRules = []penalizedRule{
 	{"conjugate gradients", "the linear system of a step has no closed form; every step starts at the last one's solution", func(*penalized) bool { return true }, (*penalized).byGradients, false},
 }
 
-// mostInverted is the largest p for which the matrix of the system is inverted.
-const mostInverted = 1 << 10
+// mostInverted is the largest p for which the matrix of the system is inverted. Tests change it.
+var mostInverted = 1 << 10
 
 // The tolerance of conjugate gradients, relative to the right-hand side, is a thousandth of that of
 // the solve, within these bounds.
@@ -90,7 +92,7 @@ func newPenalized(ctx context.Context, p Problem, normA2, normK2, tol float64) (
 	s := &penalized{
 		p: p, normA2: normA2, normK2: normK2, a: linops.StructureOf(p.A), k: linops.StructureOf(p.K),
 		tol:      math.Min(math.Max(1e-3*tol, tightestSystem), loosestSystem),
-		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{},
+		inverses: map[float64]inverted{}, weights: map[float64]array.Batch{}, spectra: map[float64]array.Batch{},
 	}
 	if i := s.rule(); !penalizedRules[i].closed && s.sketched() {
 		if err := s.sketch(ctx); err != nil {
@@ -109,6 +111,9 @@ func newPenalized(ctx context.Context, p Problem, normA2, normK2, tol float64) (
 	if s.k.ColumnNorms2 != nil {
 		s.k2 = s.k.ColumnNorms2()
 	}
+	if s.nystrom == nil {
+		s.cosines = newCosines(p, s.k)
+	}
 	return s, nil
 }
 
@@ -123,9 +128,12 @@ func (s *penalized) release() {
 		m.matrix.Free()
 		m.inverse.Free()
 	}
-	for _, b := range s.weights {
-		b.Free()
+	for _, weights := range []map[float64]array.Batch{s.weights, s.spectra} {
+		for _, b := range weights {
+			b.Free()
+		}
 	}
+	s.cosines.release()
 }
 
 func (s *penalized) solve(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
@@ -224,28 +232,59 @@ func (s *penalized) inverse(rho float64) (inverted, error) {
 // largestCondition is that of a system whose solution has some correct digits.
 const largestCondition = 1e15
 
+// kept is what an iteration leaves for the next one: the right-hand side of its system, and what its
+// solution left of it, from which the residual for another right-hand side follows without a product.
+type kept struct {
+	rhs, left array.Batch
+	rho       float64 // of the system; 0 where nothing is kept
+	since     int     // solutions since the residual was computed
+}
+
+// mostKept is the number of solutions after which the residual is computed anew, as rounding errors add up.
+const mostKept = 32
+
+// residual sets rest to that of x, by what was kept where that serves.
+func (k *kept) residual(dev array.Device, rest, x, rhs array.Batch, rho float64, apply func(to, x array.Batch)) {
+	if k == nil || k.rho != rho || k.since >= mostKept {
+		apply(rest, x)
+		dev.Lin(rest, 1, rhs, -1, rest)
+		if k != nil {
+			k.since = 0
+		}
+		return
+	}
+	k.since++
+	dev.Lin(rest, 1, rhs, -1, k.rhs)
+	dev.Lin(rest, 1, rest, 1, k.left)
+}
+
 // byGradients solves for the difference from what is known. Where conjugate gradients stop short of
 // their tolerance, at the level of rounding errors, the result is as good as it gets: the duality gap
 // counts what is left.
 func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho float64, from effort) error {
-	dev := dst.Device()
-	d, dim := s.p.A.Dims()
-	q, _ := s.p.K.Dims()
-	k := rhs.K()
-	az, kz, t := dev.Alloc(k, d), dev.Alloc(k, q), dev.Alloc(k, dim)
-	defer func() {
-		for _, b := range []array.Batch{az, kz, t} {
-			b.Free()
-		}
-	}()
-	apply := func(to, x array.Batch) {
-		s.p.A.Forward(az, x)
-		s.p.A.Adjoint(to, az)
-		s.p.K.Forward(kz, x)
-		s.p.K.Adjoint(t, kz)
-		dev.Lin(to, 1, to, rho, t)
+	return s.gradients(ctx, dst, rhs, rho, from, nil)
+}
+
+// after is solve for one vector, where k is what the solution before has left, or nil.
+func (s *penalized) after(ctx context.Context, dst, rhs array.Batch, rho float64, from effort, k *kept) error {
+	if s.closed {
+		return s.solve(ctx, dst, rhs, rho, from)
 	}
+	if err := s.gradients(ctx, dst, rhs, rho, from, k); err != nil {
+		return err
+	}
+	return dst.Device().Err()
+}
+
+func (s *penalized) gradients(ctx context.Context, dst, rhs array.Batch, rho float64, from effort, k *kept) error {
+	dev := dst.Device()
+	_, dim := s.p.A.Dims()
+	apply, free := s.products(dev, rhs.K(), rho)
+	defer free()
 	precondition, err := s.preconditioner(dev, rho)
+	if err == nil && s.cosines != nil {
+		precondition, err = s.better(ctx, dev, rho, precondition)
+	}
 	if err != nil {
 		return err
 	}
@@ -256,8 +295,12 @@ func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho f
 	}
 	rest := dev.Alloc(1, dim)
 	defer rest.Free()
-	apply(rest, dst)
-	dev.Lin(rest, 1, rhs, -1, rest)
+	k.residual(dev, rest, dst, rhs, rho, apply)
+	if k != nil {
+		dev.Copy(k.rhs, rhs)
+		dev.Copy(k.left, rest)
+		k.rho, o.Left = rho, k.left
+	}
 	left, all := Norm(rest), Norm(rhs)
 	if o.Tol *= all / left; !(o.Tol < 1) {
 		return dev.Err()
@@ -270,6 +313,36 @@ func (s *penalized) byGradients(ctx context.Context, dst, rhs array.Batch, rho f
 	}
 	dev.Lin(dst, 1, dst, 1, rest)
 	return nil
+}
+
+// size is the mean eigenvalue of A*A, or the given bound where the lengths of A's columns are not known.
+func (s *penalized) size(bound float64) float64 {
+	if s.a2 == nil {
+		return bound
+	}
+	sum := 0.0
+	for _, v := range s.a2 {
+		sum += v
+	}
+	return sum / float64(max(len(s.a2), 1))
+}
+
+// products are those of k vectors with the matrix of the system.
+func (s *penalized) products(dev array.Device, k int, rho float64) (apply func(to, x array.Batch), free func()) {
+	d, dim := s.p.A.Dims()
+	q, _ := s.p.K.Dims()
+	az, kz, t := dev.Alloc(k, d), dev.Alloc(k, q), dev.Alloc(k, dim)
+	return func(to, x array.Batch) {
+			s.p.A.Forward(az, x)
+			s.p.A.Adjoint(to, az)
+			s.p.K.Forward(kz, x)
+			s.p.K.Adjoint(t, kz)
+			dev.Lin(to, 1, to, rho, t)
+		}, func() {
+			az.Free()
+			kz.Free()
+			t.Free()
+		}
 }
 
 // onConstants sets flat: what A*A is like on smooth vectors, where K is small.

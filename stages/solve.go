@@ -65,6 +65,9 @@ const (
 	// A probe of at least wideProbe bytes is enough work for the device to share among its
 	// processors; phases of narrower probes are divided among the workers.
 	wideProbe = 128 << 10
+	// Of vectors so large that few of them take an eighth of iterativeBytes, fewWide probes at a time
+	// are as fast as many.
+	fewWide = 4
 )
 
 // Solve is the stage that runs the solver on every sample, on the device of its problem, and sends
@@ -256,7 +259,9 @@ func chooseBatch(dev array.Device, l vjp.Linearization, m hutch.Moments, plan hu
 	probe, whole := sweepMemory(l, m, plan, hutch.Residual)
 	if turns {
 		room := int64(iterativeBytes)
-		if !whole {
+		if whole {
+			room = max(room/8, min(room, probe*fewWide))
+		} else {
 			room = min(room, max(momentBytes, 8*int64(plan.Dim)/2))
 		}
 		most := max(min(maxBatch, int(room/probe)), fewest)

@@ -27,7 +27,7 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, margin bool) (*i
 	l := &implicit{p: p, op: p.A, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), keep: o.Images}
 	_, l.dim = p.A.Dims()
 	if norm2 > 0 {
-		l.eta = 1 / norm2
+		l.eta = 1 / typical(p.A, norm2)
 	}
 	done := false
 	defer func() {
@@ -95,6 +95,24 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, margin bool) (*i
 	}
 	done = true
 	return l, l.measured(at)
+}
+
+// typical is the root of the largest eigenvalue of A*A times the mean one, where that is known from the
+// lengths of A's columns: with I in the preconditioner (I + eta Q)^{-1} in the place of eta A*A, one over it
+// is a good eta for those in between. Of a scanner most are far smaller than the largest.
+func typical(a linops.Operator, norm2 float64) float64 {
+	lengths2 := linops.StructureOf(a).ColumnNorms2
+	if lengths2 == nil {
+		return norm2
+	}
+	mean, all := 0.0, lengths2()
+	for _, v := range all {
+		mean += v / float64(len(all))
+	}
+	if mean = math.Min(mean, norm2); !(mean > 0) {
+		return norm2
+	}
+	return math.Sqrt(mean * norm2)
 }
 
 // measured keeps A b - y.

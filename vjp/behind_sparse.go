@@ -27,6 +27,10 @@ var mostFactor int64 = 1 << 20
 
 const smallEntry = 1e-4
 
+// usualEntries is the number of entries of a column of B*B for which memory is taken at first. On images
+// there are about seven.
+const usualEntries = 9
+
 // newSparseCurvature returns Q = B*B for the rows of B, at the step t.
 func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*sparseCurvature, error) {
 	c := &sparseCurvature{n: n, t: t, rows: rows, inner: len(rows.Indptr) - 1}
@@ -38,18 +42,19 @@ func newSparseCurvature(dev array.Device, rows space.Rows, n int, t float64) (*s
 		c.factor, err = a.Factorize(value)
 		return c, err
 	}
-	c.factor = a.Incomplete(value, smallEntry)
 	c.b = dev.NewCSR(c.inner, n, rows.Indptr, rows.Indices, rows.Values)
 	c.bt = dev.NewCSR(n, c.inner, turned.Indptr, turned.Indices, turned.Values)
 	if n > maxColumns {
-		c.rows = space.Rows{} // for Matrix
+		c.rows, rows, turned = space.Rows{}, space.Rows{}, space.Rows{} // which Matrix would take
 	}
+	c.factor = a.Incomplete(value, smallEntry)
 	return c, dev.Err()
 }
 
 // matrix is I + t B*B by columns.
 func (c *sparseCurvature) matrix(turned space.Rows) (ptr []int64, index []int32, value []float64) {
 	ptr = make([]int64, 1, c.n+1)
+	index, value = make([]int32, 0, usualEntries*c.n), make([]float64, 0, usualEntries*c.n)
 	seen := make([]int64, c.n) // where an entry of the column is, plus 1
 	for j := range c.n {
 		from := int64(len(index))

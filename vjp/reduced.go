@@ -11,12 +11,16 @@ import (
 // them.
 func (l *implicit) reduce(r *solve.Reduced) { l.reduced, l.pre = r, rest{r} }
 
-// square applies A*A, or a reduced system; nil where A and A* do.
+// square applies A*A, where that is cheaper than A and A*, or a reduced system; else it is nil.
 func (l *implicit) square() func(dst, b array.Batch) {
 	if l.reduced != nil {
 		return l.reduced.Square
 	}
-	return linops.StructureOf(l.op).Normal
+	known := linops.StructureOf(l.op)
+	if c := known.Columns; known.Normal == nil && c.Known {
+		return func(dst, b array.Batch) { dst.Device().Lin(dst, c.Value, b, 0, array.Batch{}) }
+	}
+	return known.Normal
 }
 
 // rest is the preconditioner of a reduced system as J. All of the system is in its square.

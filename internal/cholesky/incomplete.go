@@ -12,7 +12,7 @@ import (
 // to what was left out, the diagonal entry of S takes its place.
 func (a *Analysis) Incomplete(value []float64, drop float64) *Factor {
 	n := len(a.order)
-	f := &Factor{n: n, order: a.order, ptr: make([]int64, 1, n+1)}
+	f := &Factor{n: n, order: a.order, ptr: make([]int64, 1, n+1), index: make([]int32, 0, usualEntries*n), value: make([]float64, 0, usualEntries*n)}
 	root := make([]float64, n) // of the diagonal, in the order of elimination
 	for k, col := range a.order {
 		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
@@ -83,6 +83,10 @@ func (a *Analysis) Incomplete(value []float64, drop float64) *Factor {
 	}
 	return f
 }
+
+// usualEntries is the number of entries of a column for which memory is taken at first: slices that grow
+// are copied, and take twice as much. What is not used is never touched.
+const usualEntries = 16
 
 // leastPivot is the size of a pivot relative to the diagonal entry below which it counts as lost.
 const leastPivot = 1e-8

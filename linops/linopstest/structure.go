@@ -27,6 +27,7 @@ func (c *checker) structure() {
 	c.guard("SparseRows", c.sparseRows)
 	c.guard("Beside", c.beside)
 	c.guard("Normal", c.normal)
+	c.guard("Cosines", c.cosines)
 	c.guard("Panels", c.panels)
 	c.guard("Gram", c.gram)
 	c.guard("AddForward", func() { c.adds("AddForward", c.p, c.d, c.s.AddForward, c.a.Forward) })
@@ -226,6 +227,25 @@ func (c *checker) normal() {
 	c.batchwise("Normal", c.p, c.p, c.s.Normal)
 	b := gaussian(2*c.p, 902)
 	c.agree("Normal", c.apply(c.s.Normal, c.p, 2, b), c.normalOf(2, b))
+}
+
+// cosines compares A*A with C* diag(values) C.
+func (c *checker) cosines() {
+	known := c.s.Cosines
+	if !known.Known() {
+		return
+	}
+	values := known.Values()
+	if known.Shape.Len() != c.p || len(values) != c.p {
+		c.failf("Cosines are %d numbers for images of %d x %d, with p = %d", len(values), known.Shape.Rows, known.Shape.Cols, c.p)
+		return
+	}
+	dct, b := linops.NewDCT2D(known.Shape.Rows, known.Shape.Cols), gaussian(2*c.p, 903)
+	on := c.apply(dct.Forward, c.p, 2, b)
+	for i := range on {
+		on[i] *= values[i%c.p]
+	}
+	c.agree("Cosines", c.apply(dct.Adjoint, c.p, 2, on), c.normalOf(2, b))
 }
 
 // normalOf is A*A b by the two directions.
