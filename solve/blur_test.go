@@ -15,6 +15,7 @@ import (
 	"surepipe/linops"
 	"surepipe/prox"
 	"surepipe/solve"
+	"surepipe/solve/solvetest"
 )
 
 // blurred is the deblurring of an n x n image in a wavelet basis: a Gaussian kernel, and no penalty
@@ -116,7 +117,7 @@ func TestDeblurring(t *testing.T) {
 	})
 }
 
-// The projection on the unpenalized columns by conjugate gradients is that by a factorization.
+// The projection on the unpenalized columns by products is that by a factorization.
 func TestProjectionOnFreeColumns(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		p, y, averages := blurred(t, dev, 32, 3, 0.02)
@@ -170,4 +171,36 @@ func TestProjectionOnDependentColumns(t *testing.T) {
 	if ok && math.Abs(squared-9) > 1e-12 {
 		t.Errorf("squared norm %v, expected 9 or nothing", squared)
 	}
+}
+
+// Free columns whose lengths span eight decades have the projection of a factorization.
+func TestProjectionOnColumnsInOtherUnits(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		rng := rand.New(rand.NewPCG(5, 8))
+		const d, n = 30, 8
+		x := mat.NewDense(d, n, solvetest.Gaussian(rng, d*n))
+		for j := 1; j < n; j++ {
+			for i := range d {
+				x.Set(i, j, x.At(i, j)*math.Pow(10, 8*float64(j)/(n-1)))
+			}
+		}
+		p := solve.Problem{A: linops.NewDense(dev, x), Device: dev}
+		y := solvetest.Gaussian(rng, d)
+		free := []int{0, 1, 2, 3, 4, 5, 6, 7}
+		var squares [2]float64
+		for i, project := range []func(context.Context, solve.Problem, []int, array.Batch, array.Batch) (float64, bool){solve.ProjectFree, solve.ProjectByProducts} {
+			misfit, minus := dev.Put(append([]float64(nil), y...), 1, d), dev.Alloc(1, n)
+			p.A.Adjoint(minus, misfit)
+			dev.Lin(minus, -1, minus, 0, array.Batch{})
+			var ok bool
+			if squares[i], ok = project(context.Background(), p, free, minus, misfit); !ok {
+				t.Fatalf("projection %d was not found", i)
+			}
+			misfit.Free()
+			minus.Free()
+		}
+		if math.Abs(squares[0]-squares[1]) > 1e-9*squares[0] {
+			t.Errorf("squared norms %v and %v", squares[0], squares[1])
+		}
+	})
 }

@@ -108,11 +108,11 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 	return mat.Dot(&coordinates, &coordinates), true
 }
 
-// freeSteps bounds the conjugate gradients of projectByProducts.
+// freeSteps bounds the steps of projectByProducts.
 const freeSteps = 100
 
-// projectByProducts is projectFree where the columns F are too many to be factorized: conjugate
-// gradients solve A_F* A_F c = A_F* z, and the squared norm of the projection is <c, A_F* z>. It
+// projectByProducts is projectFree where the columns F are too many to be factorized: least squares, by
+// [linops.LSQR], of the misfit in them, in units of their lengths. It
 // returns false where they do not reach rounding errors in freeSteps, as with dependent columns.
 func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
 	dev := minus.Device()
@@ -125,24 +125,27 @@ func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit
 	for _, b := range []array.Batch{g, c, image, embedded} {
 		defer b.Free()
 	}
-	on.Coordinates(g, minus)
-	result, err := linops.CG(ctx, c, g, func(dst, x array.Batch) {
-		columns.Forward(image, x)
-		columns.Adjoint(dst, image)
-	}, linops.CGOptions{MaxIterations: freeSteps})
+	o := linops.LSQROptions{Tol: 1e-13, MaxIterations: freeSteps}
+	if known := linops.StructureOf(columns).ColumnNorms2; known != nil {
+		o.Lengths = known()
+		for j, v := range o.Lengths {
+			if o.Lengths[j] = math.Sqrt(v); !(v > 0) {
+				o.Lengths[j] = 1
+			}
+		}
+	}
+	result, err := linops.LSQR(ctx, c, misfit, columns, o)
 	if err != nil || !result.Converged {
 		return 0, false
 	}
-	var squared [1]float64
-	dev.Dot(squared[:], c, g)
 	columns.Forward(image, c)
-	dev.Lin(misfit, 1, misfit, 1, image)
+	dev.Lin(misfit, 1, misfit, -1, image)
 	p.A.Adjoint(embedded, image)
-	dev.Lin(minus, 1, minus, -1, embedded)
+	dev.Lin(minus, 1, minus, 1, embedded)
 	on.Coordinates(g, minus)
 	on.Embed(embedded, g)
 	dev.Lin(minus, 1, minus, -1, embedded)
-	return squared[0], true
+	return Norm(image) * Norm(image), true
 }
 
 // proximalResidual returns ||G|| of G = c (b - prox_{r/c}(b - g/c)), with the gradient g of the
