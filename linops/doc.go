@@ -84,7 +84,7 @@
 //
 // Code that wants the best available way calls [NewNormal], [Norm2], [ToDense] and [On], which use
 // the structure where it helps, and otherwise an iteration, unit vectors or the space's embedding.
-// No algorithm requires a field to be set. [CG] and [MINRES] solve systems by products, and [NewNystrom]
+// No algorithm requires a field to be set. [CG] and [MINRES] solve systems by products and [LSQR] least squares, and [NewNystrom]
 // makes a preconditioner of a sketch.
 //
 // # Spaces
