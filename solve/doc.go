@@ -96,7 +96,7 @@
 // The method interior-point serves problems with r(K b) where r is a sum of w_i |z_i| and z_i >= 0: sequences, where K takes
 // differences of neighbours and A*A = c I, and any problem with few rows and columns. A primal-dual
 // path-following method takes Newton steps on the conditions of optimality, each with a saddle point
-// matrix of K and A*A, which is banded or small. The number of steps depends little on the condition of A and K. It goes on
+// matrix of K and A*A, which is banded or small; with a small one ADMM's iterations come first. The number of steps depends little on the condition of A and K. It goes on
 // until the zeros of K b are told from other entries, beyond a small duality gap. It starts anew at
 // every weight. An unrolled derivative is that of dual's or admm's iterations.
 //

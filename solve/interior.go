@@ -168,7 +168,8 @@ type interiorRun struct {
 	factor           saddleFactor
 	stuck            bool
 	products, pieces float64 // the sum of the products and their number
-	first, eta       float64 // their sum at the start; the step of the proximal operator
+	first, last, eta float64 // their sum at the start, and at the last step that made it less; the step of the proximal operator
+	slow             int     // steps since then
 }
 
 func (s *interior) newRun(y array.Batch) *interiorRun {

@@ -10,6 +10,8 @@ const shortOfEdge = 0.995
 const (
 	smallProduct    = 1e-20
 	smallestProduct = 1e-26
+	// mostSlow is the number of steps in a row that may leave nine tenths of the products.
+	mostSlow = 8
 )
 
 // advance takes a step with Mehrotra's predictor and corrector.
@@ -23,7 +25,10 @@ func (s *interior) advance(r *interiorRun) {
 	if r.first == 0 {
 		r.first = r.products
 	}
-	if r.products <= smallestProduct*r.first {
+	if r.slow++; r.products < 0.9*r.last || r.last == 0 {
+		r.slow, r.last = 0, r.products
+	}
+	if r.products <= smallestProduct*r.first || r.slow > mostSlow {
 		r.stuck = true // as near as numbers come
 		return
 	}

@@ -50,6 +50,7 @@ var unitRules = []rule{
 }
 
 var methodRules = []rule{
+	{"interior points after alternating directions", "A and K are small: a dense step of interior points costs as much as many of ADMM, which come first and mostly suffice", (*situation).secondChance, newSecondChance},
 	{"a dual variable for K b", "r(K b) has no proximal operator of its own: that of r is used, and the duality gap decides when the solve is done", func(s *situation) bool { return s.p.K != nil }, newDualized},
 	{"Newton steps on the loss", "the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method solves", (*situation).reweighs, newReweighted},
 	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to lambda in steps, with Newton steps at the rank or, where it is large, for the factors", func(s *situation) bool { return s.completion() != nil }, newCompletion},

@@ -70,7 +70,7 @@ func (c *check) again() (name string, tol float64) {
 
 // differsFrom is a solver other than the one named, for any problem.
 func (c *check) differsFrom(name string) string {
-	if name != "admm" {
+	if name != "admm" && name != "interior-point" {
 		return "admm"
 	}
 	if c.Problem.K != nil {
