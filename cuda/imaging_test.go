@@ -146,7 +146,7 @@ func TestIterationsOnImagesStayOnTheCard(t *testing.T) {
 				to, from = copied(before, after)
 				return to, from, after.Launches - before.Launches
 			}
-			const first, last = 40, 90
+			const first, last = 30, 70
 			to1, from1, launches1 := count(first)
 			to2, from2, launches2 := count(last)
 			to, from := (to2-to1)/(last-first), (from2-from1)/(last-first)
