@@ -270,6 +270,12 @@ func (s *interior) Measure(w *Work) (float64, Coefficients) {
 	return 0, Coefficients{Eta: w.Own.(*interiorRun).eta}
 }
 
+// recorded is the method whose iterations have a derivative.
+func (s *interior) recorded(ctx context.Context, o Options) (Method, error) {
+	o.Whole = true
+	return newInterior(ctx, s.p, o)
+}
+
 // Reverse is not offered: another method's iterations are differentiated.
 func (s *interior) Reverse(context.Context, array.Batch, *Adjoint, prox.Derivative) error {
 	return fmt.Errorf("solve: the steps of interior-point have no derivative")

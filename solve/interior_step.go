@@ -11,7 +11,7 @@ const (
 	smallProduct    = 1e-20
 	smallestProduct = 1e-26
 	// mostSlow is the number of steps in a row that may leave nine tenths of the products.
-	mostSlow = 8
+	mostSlow = 40
 )
 
 // advance takes a step with Mehrotra's predictor and corrector.

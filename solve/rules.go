@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -414,6 +415,9 @@ func writeDown(a linops.Operator, normal *linops.Normal) bool {
 type plain struct {
 	s situation
 	m Method
+
+	mu       sync.Mutex
+	recorded Method // in place of m, where that has no derivative; or nil
 }
 
 func newPlain(ctx context.Context, s situation) (Solver, error) {
@@ -424,7 +428,7 @@ func newPlain(ctx context.Context, s situation) (Solver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &plain{s, m}, nil
+	return &plain{s: s, m: m}, nil
 }
 
 // newDualized is newPlain, by alternating directions where a method was chosen that takes r(b) only.
@@ -452,7 +456,29 @@ func (s *plain) Solve(ctx context.Context, y array.Batch, from From) (*Solution,
 
 // Record runs the method with a tape.
 func (s *plain) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
-	return Run(ctx, s.m, y, s.s.o, Start{Tape: newTape(s.m, y)})
+	m, err := s.differentiable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Run(ctx, m, y, s.s.o, Start{Tape: newTape(m, y)})
+}
+
+// differentiable is the method, or the one that is recorded in its place.
+func (s *plain) differentiable(ctx context.Context) (Method, error) {
+	other, replaced := s.m.(*interior)
+	if !replaced {
+		return s.m, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.recorded == nil {
+		m, err := other.recorded(ctx, s.s.o)
+		if err != nil {
+			return nil, err
+		}
+		s.recorded = m
+	}
+	return s.recorded, nil
 }
 
 // Reweight shares the data that the method shares.
@@ -461,4 +487,9 @@ func (s *plain) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 }
 
 // Release frees what the method keeps.
-func (s *plain) Release() { s.m.Release() }
+func (s *plain) Release() {
+	if s.recorded != nil {
+		s.recorded.Release()
+	}
+	s.m.Release()
+}

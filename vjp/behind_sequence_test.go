@@ -169,3 +169,31 @@ func TestSmallInteriorPoints(t *testing.T) {
 		}
 	})
 }
+
+// Where interior points have not converged, another method's iterations are differentiated.
+func TestUnfinishedInteriorPointsHaveADerivative(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		rng := rand.New(rand.NewPCG(3, 3))
+		const n = 20
+		k, _ := trend(t, dev, n, 1)
+		defer k.Release()
+		p := vjp.Problem{A: linops.Identity(n), K: k, R: prox.NewL1(5), Device: dev}
+		s := newSolver(t, "interior-point", p, vjp.Options{MaxIter: 2})
+		y := dev.Put(solvetest.Gaussian(rng, n), 1, n)
+		defer y.Free()
+		sol, err := s.Solve(context.Background(), y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sol.Release()
+		if sol.Converged || sol.Linearization.Kind() != "unrolled" {
+			t.Errorf("converged %t, derivative %s", sol.Converged, sol.Linearization.Kind())
+		}
+		out := dev.Alloc(1, n)
+		defer out.Free()
+		if err := sol.Linearization.VJP(context.Background(), out, y); err != nil {
+			t.Error(err)
+		}
+	})
+}
