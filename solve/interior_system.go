@@ -16,6 +16,12 @@ import (
 type saddleSystem interface {
 	// start sets b to a point from which to start.
 	start(b, aty []float64)
+	// fit sets b to the solution of A*A b = rhs where that is simple: the first of the conditions holds to
+	// rounding then, however many digits the solves lose. Elsewhere it leaves b.
+	fit(b, rhs []float64)
+	// small is the size of the products, relative to the first, at which the zeros of K b are told from other
+	// entries.
+	small() float64
 	// normal sets dst = A*A b.
 	normal(dst, b []float64)
 	factor() saddleFactor
@@ -25,7 +31,7 @@ type saddleSystem interface {
 // saddleFactor is a factorization in a solve.
 type saddleFactor interface {
 	// factorize returns false where the matrix has no inverse.
-	factorize(j []float64) bool
+	factorize(j *scaling) bool
 	// solve replaces (x, z) by the solution. work has as many numbers as both.
 	solve(x, z, work []float64)
 }
@@ -52,11 +58,15 @@ func sequence(p Problem) *banded.Saddle {
 	return nil
 }
 
-func (s *bandedSystem) start(b, aty []float64) {
-	for j, v := range aty {
+func (s *bandedSystem) start(b, aty []float64) { s.fit(b, aty) }
+
+func (s *bandedSystem) fit(b, rhs []float64) {
+	for j, v := range rhs {
 		b[j] = v / s.c
 	}
 }
+
+func (s *bandedSystem) small() float64 { return smallProduct }
 
 func (s *bandedSystem) normal(dst, b []float64) {
 	for j, v := range b {
@@ -75,7 +85,7 @@ type bandedFactor struct {
 	lu banded.LU
 }
 
-func (f *bandedFactor) factorize(j []float64) bool { return f.band.Factorize(&f.lu, f.c, j) }
+func (f *bandedFactor) factorize(j *scaling) bool  { return f.band.Factorize(&f.lu, f.c, j.diag) }
 func (f *bandedFactor) solve(x, z, work []float64) { f.lu.Solve(x, z, work) }
 
 // alongBand is the multiplier u of K b = 0 at the best fit, for a problem that interior points could
@@ -157,12 +167,16 @@ func (s *denseSystem) start(b, aty []float64) {
 	for i := range j {
 		j[i] = 1e4 * s.norm2 / s.trace
 	}
-	if !f.factorize(j) {
+	if !f.factorize(&scaling{diag: j}) {
 		return
 	}
 	copy(b, aty)
 	f.solve(b, make([]float64, s.q), make([]float64, s.p+s.q))
 }
+
+func (s *denseSystem) fit(_, _ []float64) {}
+
+func (s *denseSystem) small() float64 { return smallProduct }
 
 func (s *denseSystem) normal(dst, b []float64) {
 	x := mat.NewVecDense(s.p, b)
@@ -181,9 +195,9 @@ type denseFactor struct {
 	lu  mat.LU
 }
 
-func (f *denseFactor) factorize(j []float64) bool {
+func (f *denseFactor) factorize(j *scaling) bool {
 	f.now.CloneFrom(f.matrix)
-	for i, v := range j {
+	for i, v := range j.diag {
 		f.now.Set(f.p+i, f.p+i, -v)
 	}
 	f.lu.Factorize(&f.now)
