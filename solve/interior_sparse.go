@@ -159,7 +159,7 @@ type sparseNormal struct {
 	j        *scaling
 	value    []float64
 	weighted []float64
-	l        *cholesky.Factor
+	l        cholesky.Factor
 }
 
 func (f *sparseNormal) factorize(j *scaling) bool {
@@ -204,9 +204,7 @@ func (f *sparseNormal) factorize(j *scaling) bool {
 		}
 		f.weighted = along
 	})
-	l, err := f.order.Factorize(f.value)
-	f.l = l
-	return err == nil
+	return f.order.FactorizeInto(&f.l, f.value) == nil
 }
 
 // solve adds K* J^{-1} z to x, solves for x, and sets z = J^{-1} (K x - z).
