@@ -25,7 +25,7 @@ import (
 // for a positive J ([saddleSystem]). Some 10 to 30 steps solve the problem whatever the condition of A and K
 // is: gradient steps on the dual need as many as that condition, which for differences of order k of n
 // numbers grows like n^(2k), and for images of large regions like their diameters. The estimate is b,
-// and z = prox_{eta r}(z + eta u) has exact zeros.
+// and prox_{eta r}(K b + eta u) has exact zeros.
 type interior struct {
 	p          Problem
 	norm2      float64 // of A, at most
@@ -133,7 +133,7 @@ func (s *interior) Traits() Traits {
 		Norm2: s.norm2, Scratch: []int{q, q, q}, Steps: interiorSteps,
 		Settled: func(w *Work) bool {
 			r := w.Own.(*interiorRun)
-			return r.stuck || r.products <= s.system.small()*r.first
+			return r.stuck || r.products <= s.system.small().told*r.first
 		},
 		Argument: func(w *Work) array.Batch { return w.Scratch[0] },
 		Dual:     func(w *Work) array.Batch { return w.Scratch[2] },

@@ -129,15 +129,13 @@ func (s *sparseSystem) place() {
 	})
 }
 
-func (s *sparseSystem) start(b, aty []float64) { s.fit(b, aty) }
-
-func (s *sparseSystem) fit(b, rhs []float64) {
-	for j, v := range rhs {
+func (s *sparseSystem) start(b, aty []float64) {
+	for j, v := range aty {
 		b[j] = v / s.c
 	}
 }
 
-func (s *sparseSystem) small() float64 { return smallSparse }
+func (s *sparseSystem) small() smallness { return productsWithout }
 
 func (s *sparseSystem) normal(dst, b []float64) {
 	for j, v := range b {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"math"
 
-	"gonum.org/v1/gonum/floats"
-
 	"surepipe/array"
 	"surepipe/prox"
 )
@@ -15,10 +13,14 @@ const shortOfEdge = 0.995
 
 // The size of the products, relative to the first, at which the zeros of K b are told from other
 // entries, and beyond which nothing is gained.
+var (
+	productsWith    = smallness{told: 1e-20, end: 1e-26}
+	productsWithout = smallness{told: 1e-9, end: 1e-12} // where the multiplier is eliminated, and digits are lost
+)
+
+type smallness struct{ told, end float64 }
+
 const (
-	smallProduct    = 1e-20
-	smallSparse     = 1e-12 // where the multiplier is eliminated
-	smallestProduct = 1e-26
 	// mostSlow is the number of steps in a row that may leave nine tenths of the products.
 	mostSlow = 40
 )
@@ -109,12 +111,13 @@ func (s *interior) Step(ctx context.Context, w *Work, record bool) (prox.Derivat
 	dev := w.Device()
 	dev.Upload(w.B, r.b)
 	dev.Upload(w.Scratch[2], r.u)
-	at := r.work[:len(r.u)] // -(z + eta u)
+	at := r.work[:len(r.u)] // K b + eta u
 	for i, v := range r.u {
-		at[i] = -w.C.Eta * v
+		at[i] = w.C.Eta * v
+		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
+			at[i] += s.k.Values[t] * r.b[s.k.Indices[t]]
+		}
 	}
-	r.pairs.image(at, r.u)
-	floats.Scale(-1, at)
 	dev.Upload(w.Scratch[0], at)
 	return w.Prox(ctx, s.p.R, w.Scratch[1], w.Scratch[0], record)
 }
@@ -129,7 +132,7 @@ func (s *interior) advance(r *interiorRun) {
 	if r.slow++; r.products < 0.9*r.last || r.last == 0 {
 		r.slow, r.last = 0, r.products
 	}
-	if r.products <= smallestProduct*r.first || r.slow > mostSlow {
+	if r.products <= s.system.small().end*r.first || r.slow > mostSlow {
 		r.stuck = true // as near as numbers come
 		return
 	}
@@ -208,11 +211,4 @@ func (s *interior) move(r *interiorRun, step float64) {
 		r.u[i] += step * v
 	}
 	r.pairs.move(r.u, step)
-	copy(r.fix, r.aty)
-	for i, v := range r.u {
-		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
-			r.fix[s.k.Indices[t]] -= s.k.Values[t] * v
-		}
-	}
-	s.system.fit(r.b, r.fix)
 }

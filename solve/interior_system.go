@@ -16,12 +16,9 @@ import (
 type saddleSystem interface {
 	// start sets b to a point from which to start.
 	start(b, aty []float64)
-	// fit sets b to the solution of A*A b = rhs where that is simple: the first of the conditions holds to
-	// rounding then, however many digits the solves lose. Elsewhere it leaves b.
-	fit(b, rhs []float64)
 	// small is the size of the products, relative to the first, at which the zeros of K b are told from other
 	// entries.
-	small() float64
+	small() smallness
 	// normal sets dst = A*A b.
 	normal(dst, b []float64)
 	factor() saddleFactor
@@ -58,15 +55,13 @@ func sequence(p Problem) *banded.Saddle {
 	return nil
 }
 
-func (s *bandedSystem) start(b, aty []float64) { s.fit(b, aty) }
-
-func (s *bandedSystem) fit(b, rhs []float64) {
-	for j, v := range rhs {
+func (s *bandedSystem) start(b, aty []float64) {
+	for j, v := range aty {
 		b[j] = v / s.c
 	}
 }
 
-func (s *bandedSystem) small() float64 { return smallProduct }
+func (s *bandedSystem) small() smallness { return productsWith }
 
 func (s *bandedSystem) normal(dst, b []float64) {
 	for j, v := range b {
@@ -174,9 +169,7 @@ func (s *denseSystem) start(b, aty []float64) {
 	f.solve(b, make([]float64, s.q), make([]float64, s.p+s.q))
 }
 
-func (s *denseSystem) fit(_, _ []float64) {}
-
-func (s *denseSystem) small() float64 { return smallProduct }
+func (s *denseSystem) small() smallness { return productsWith }
 
 func (s *denseSystem) normal(dst, b []float64) {
 	x := mat.NewVecDense(s.p, b)
