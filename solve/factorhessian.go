@@ -45,7 +45,8 @@ import (
 type factorHessian struct {
 	dev     array.Device
 	mu      float64
-	k       int  // columns of the factors
+	rank    int  // columns of the factors
+	k       int  // the same with columns of zeros ([aligned]), along which nothing moves
 	d       int  // entries seen
 	rows    bool // the rows' factor L is eliminated, else R
 	pattern array.Pattern
@@ -93,6 +94,27 @@ func (h *factorHessian) out() int {
 }
 
 func (h *factorHessian) in() int { return 1 - h.out() }
+
+// alignedFrom is the number of columns from which factors have a multiple of alignedTo: rows then begin
+// where lines of the processor's cache do, and products in patterns, which gather rows, read a tenth to a half
+// faster.
+const (
+	alignedFrom = 64
+	alignedTo   = 8
+)
+
+// aligned is the number of columns that factors of a rank have.
+func aligned(rank int) int {
+	if rank < alignedFrom {
+		return rank
+	}
+	return (rank + alignedTo - 1) / alignedTo * alignedTo
+}
+
+// columns is a part of the given side as a matrix, without the columns of zeros.
+func (h *factorHessian) columns(side int, x array.Batch) array.Batch {
+	return x.Reshape(h.side[side].n, h.k).Cols(0, h.rank)
+}
 
 // len is the number of coordinates of a side's part of a direction.
 func (h *factorHessian) len(side int) int { return h.side[side].n * h.k }

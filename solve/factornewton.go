@@ -49,10 +49,12 @@ func (w *matrices) factorNewton(ctx context.Context, tol float64) (bool, error) 
 	if !(step > 0) {
 		return false, w.dev.Err()
 	}
+	moved := [2]array.Batch{w.dev.Alloc(w.m, r), w.dev.Alloc(w.n, r)}
 	for i := range x {
-		w.dev.Lin(x[i], step, x[i], 1, h.side[i].factor)
+		w.dev.Lin(moved[i], step, h.columns(i, x[i]), 1, h.columns(i, h.side[i].factor))
+		defer moved[i].Free()
 	}
-	t, err := subspace.Thin(x[0].Reshape(w.m, r), x[1].Reshape(w.n, r))
+	t, err := subspace.Thin(moved[rowSide], moved[columnSide])
 	if err != nil {
 		return false, err
 	}

@@ -23,6 +23,8 @@ type Reduced struct {
 	h      *factorHessian
 	order  array.Index // A's row of every place, or nil
 	misfit array.Batch // the Hessian's
+	// The factors without columns of zeros, for the tangent space; zero where there are none.
+	bases [2]array.Batch
 }
 
 var _ linops.Restricted = (*Reduced)(nil)
@@ -116,12 +118,29 @@ func (r *Reduced) Work() int64 {
 }
 
 // Bytes counts the factors, the blocks and the misfit.
-func (r *Reduced) Bytes() int64 { return r.h.bytes() + r.misfit.Bytes() }
+func (r *Reduced) Bytes() int64 {
+	return r.h.bytes() + r.misfit.Bytes() + r.bases[0].Bytes() + r.bases[1].Bytes()
+}
 
 // Release frees them.
 func (r *Reduced) Release() {
 	r.h.free()
 	r.misfit.Free()
+	r.bases[0].Free()
+	r.bases[1].Free()
+}
+
+// basis is a factor as it is.
+func (r *Reduced) basis(side int) array.Batch {
+	h := r.h
+	factor := h.side[side].factor
+	if h.k == h.rank {
+		return factor
+	}
+	n := h.side[side].n
+	r.bases[side] = h.dev.Alloc(1, n*h.rank)
+	h.dev.Copy(r.bases[side].Reshape(n, h.rank), h.columns(side, factor))
+	return r.bases[side]
 }
 
 // mostBlocks is the largest number of values in the blocks of a [factorHessian], 1.5 GiB.
@@ -157,8 +176,8 @@ func (w *matrices) reducedTangent(ctx context.Context, all subspace.Triplets, r 
 		misfit.Free()
 		return nil, err
 	}
-	reduced := &Reduced{h, w.order, misfit}
-	model := &prox.Model{Space: space.Tangent(w.shape, r, h.side[rowSide].factor, h.side[columnSide].factor), Margin: margin}
+	reduced := &Reduced{h: h, order: w.order, misfit: misfit}
+	model := &prox.Model{Space: space.Tangent(w.shape, r, reduced.basis(rowSide), reduced.basis(columnSide)), Margin: margin}
 	t := &Tangent{A: reduced, Model: model, Reduced: reduced}
 	if err := w.dev.Err(); err != nil {
 		t.release()
