@@ -2,6 +2,7 @@ package solve
 
 import (
 	"surepipe/array"
+	"surepipe/solve/internal/limits"
 )
 
 // factorHessian is the second derivative of
@@ -95,17 +96,13 @@ func (h *factorHessian) out() int {
 
 func (h *factorHessian) in() int { return 1 - h.out() }
 
-// alignedFrom is the number of columns from which factors have a multiple of alignedTo: rows then begin
-// where lines of the processor's cache do, and products in patterns, which gather rows, read a tenth to a half
-// faster.
-const (
-	alignedFrom = 64
-	alignedTo   = 8
-)
+// alignedTo is the number of values in a line of the processor's cache. Products in patterns gather rows, and
+// read them a tenth to a half faster where they begin where lines do.
+const alignedTo = 8
 
 // aligned is the number of columns that factors of a rank have.
 func aligned(rank int) int {
-	if rank < alignedFrom {
+	if rank < limits.AlignedRank {
 		return rank
 	}
 	return (rank + alignedTo - 1) / alignedTo * alignedTo
@@ -209,28 +206,52 @@ func (h *factorHessian) square(dst, x array.Batch) {
 	t.Free()
 }
 
-// precondition sets dst to the preconditioner's product with z on the side that stays, without the
-// directions along which the second derivative is 0; they are different batches.
-func (h *factorHessian) precondition(dst, z array.Batch) {
-	dev, side, k, count := h.dev, h.in(), h.k, z.K()
-	n := array.Shape{Rows: h.side[side].n, Cols: k}
-	square := array.Shape{Rows: k, Cols: k}
+// precondition sets dst to the preconditioner's product with z on the side that stays; they are different
+// batches. With clean set it takes the directions out along which the second derivative is 0. At a solution
+// right-hand sides have no part there, and what dst has is in no image: clean is for factors that are
+// not yet a solution's, and for solutions that are used as they are.
+func (h *factorHessian) precondition(dst, z array.Batch, clean bool) {
+	dev, side, count := h.dev, h.in(), z.K()
 	h.invert(side, dst, z)
-	y, t, sum := dev.Alloc(count, k*k), dev.Alloc(count, k*k), dev.Alloc(count, k*k)
-	add := func(x, same, turned array.Batch, beta float64) {
-		dev.GemmEach(true, false, 1, h.unit, n, x, n, 0, y)
-		dev.GemmEach(true, false, 1, y, square, h.identity, square, 0, t)
-		dev.Mul(y, y, same)
-		dev.Mul(t, t, turned)
-		dev.Lin(y, 1, y, 1, t)
+	sum := dev.Alloc(count, h.k*h.k)
+	h.along(sum, z, h.same, h.turned, 0)
+	if clean {
+		h.along(sum, dst, h.nullSame, h.nullTurned, 1)
+	}
+	h.addAlong(dst, sum)
+	sum.Free()
+}
+
+// along sets sum_i to the part same o N + turned o N* of N = V* x_i, plus beta sum_i.
+func (h *factorHessian) along(sum, x, same, turned array.Batch, beta float64) {
+	dev, count := h.dev, x.K()
+	n, square := array.Shape{Rows: h.side[h.in()].n, Cols: h.k}, array.Shape{Rows: h.k, Cols: h.k}
+	y, t := dev.Alloc(count, square.Len()), dev.Alloc(count, square.Len())
+	dev.GemmEach(true, false, 1, h.unit, n, x, n, 0, y)
+	dev.GemmEach(true, false, 1, y, square, h.identity, square, 0, t)
+	dev.Mul(y, y, same)
+	dev.Mul(t, t, turned)
+	dev.Lin(y, 1, y, 1, t)
+	if beta == 0 {
+		dev.Copy(sum, y)
+	} else {
 		dev.Lin(sum, 1, y, beta, sum)
 	}
-	dev.Fill(sum, 0)
-	add(z, h.same, h.turned, 0)
-	add(dst, h.nullSame, h.nullTurned, 1)
-	dev.GemmEach(false, false, 1, h.unit, n, sum, square, 1, dst)
 	y.Free()
 	t.Free()
+}
+
+// addAlong adds V N_i to dst_i.
+func (h *factorHessian) addAlong(dst, n array.Batch) {
+	square := array.Shape{Rows: h.k, Cols: h.k}
+	h.dev.GemmEach(false, false, 1, h.unit, array.Shape{Rows: h.side[h.in()].n, Cols: h.k}, n, square, 1, dst)
+}
+
+// clean takes the directions out of x along which the second derivative is 0.
+func (h *factorHessian) clean(x array.Batch) {
+	sum := h.dev.Alloc(x.K(), h.k*h.k)
+	h.along(sum, x, h.nullSame, h.nullTurned, 0)
+	h.addAlong(x, sum)
 	sum.Free()
 }
 

@@ -86,7 +86,7 @@ func (h *factorHessian) newtonStep(ctx context.Context, x [2]array.Batch, lambda
 	h.eliminate(t, x[out])
 	dev.Lin(res, 1, res, -1, t)
 	dev.Fill(x[in], 0)
-	h.precondition(dir, res)
+	h.precondition(dir, res, true)
 	rho := dot(res, dir)
 	first := rho
 	for step := 0; step < most && rho > tol*tol*first; step++ {
@@ -105,7 +105,7 @@ func (h *factorHessian) newtonStep(ctx context.Context, x [2]array.Batch, lambda
 		alpha := rho / along
 		dev.Lin(x[in], 1, x[in], alpha, dir)
 		dev.Lin(res, 1, res, -alpha, q)
-		h.precondition(t, res)
+		h.precondition(t, res, true)
 		next := dot(res, t)
 		beta := next / rho
 		rho = next

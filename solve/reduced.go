@@ -108,8 +108,12 @@ func (r *Reduced) Apart(dst, w array.Batch) {
 func (r *Reduced) Square(dst, p array.Batch) { r.h.square(dst, p) }
 
 // Precondition sets dst_i to about S^{-1} z_i, by a positive definite operator; they are different
-// batches.
-func (r *Reduced) Precondition(dst, z array.Batch) { r.h.precondition(dst, z) }
+// batches. With clean set no dst_i has a part along the directions along which S is 0, which no image
+// shows.
+func (r *Reduced) Precondition(dst, z array.Batch, clean bool) { r.h.precondition(dst, z, clean) }
+
+// Clean takes such parts out of p.
+func (r *Reduced) Clean(p array.Batch) { r.h.clean(p) }
 
 // Work is the memory in bytes that its products take for each vector, besides their results.
 func (r *Reduced) Work() int64 {
