@@ -174,8 +174,8 @@ func leastMass(core []float64) float64 {
 	return 1
 }
 
-// invertBlocks computes the T_i from the other side's factor. The lines are shared among the
-// processors; each is computed by itself, so that its bits depend on nothing else. The diagonals of
+// invertBlocks computes the T_i from the other side's factor. Runs of lines are shared among the
+// processors; each line is computed by itself, so that its bits depend on nothing else. The diagonals of
 // D^{-1}, n x k, are returned where they are wanted.
 func (s *factorSide) invertBlocks(ctx context.Context, dev array.Device, l lines, other []float64, rank, k int, mu float64, wanted bool) (diagonal array.Batch, err error) {
 	at := make([]int, s.n+1)
@@ -183,14 +183,35 @@ func (s *factorSide) invertBlocks(ctx context.Context, dev array.Device, l lines
 		at[i+1] = at[i] + min(l.ptr[i+1]-l.ptr[i], rank)
 	}
 	s.count = at[s.n]
-	t := make([]float64, s.count*k)
+	var inverse []float64
+	if wanted {
+		inverse = make([]float64, s.n*k)
+	}
+	if s.count > 0 {
+		s.t = dev.Alloc(1, s.count*k)
+	}
+	runs := runsOf(at, k, runValues)
 	var next atomic.Int64
 	var all sync.WaitGroup
+	var upload sync.Mutex
 	for range runtime.GOMAXPROCS(0) {
 		all.Go(func() {
 			var w blockWork
-			for i := int(next.Add(1)) - 1; i < s.n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				w.root(t[at[i]*k:at[i+1]*k], l.other[l.ptr[i]:l.ptr[i+1]], other, rank, k, mu)
+			for c := int(next.Add(1)) - 1; c < len(runs) && ctx.Err() == nil; c = int(next.Add(1)) - 1 {
+				from, to := runs[c][0], runs[c][1]
+				t := grown(&w.t, (at[to]-at[from])*k)
+				for i := from; i < to; i++ {
+					own := t[(at[i]-at[from])*k : (at[i+1]-at[from])*k]
+					w.root(own, l.other[l.ptr[i]:l.ptr[i+1]], other, rank, k, mu)
+					if wanted {
+						inverseDiagonal(inverse[i*k:][:k], own, mu)
+					}
+				}
+				if len(t) > 0 {
+					upload.Lock()
+					dev.Upload(s.t.Cols(at[from]*k, at[to]*k), t)
+					upload.Unlock()
+				}
 			}
 		})
 	}
@@ -199,28 +220,42 @@ func (s *factorSide) invertBlocks(ctx context.Context, dev array.Device, l lines
 		return diagonal, err
 	}
 	if wanted {
-		diagonal = inverseDiagonal(dev, t, at, k, mu)
+		diagonal = dev.Alloc(s.n, k)
+		dev.Upload(diagonal, inverse)
 	}
-	if s.count == 0 {
-		return diagonal, nil
-	}
-	s.t = dev.Alloc(1, len(t))
-	dev.Upload(s.t, t)
 	s.divide(dev, at, k)
 	return diagonal, dev.Err()
 }
 
-// partValues is the number of values in the T_i of a part: few enough to stay in a processor's cache
-// between two products.
-const partValues = 1 << 19
+const (
+	// runValues is the number of values in the T_i that one processor computes at a time.
+	runValues = 1 << 15
+	// partValues is the number of values in the T_i of a part: few enough to stay in a processor's cache
+	// between two products.
+	partValues = 1 << 19
+)
+
+// runsOf divides the lines, of which line i has at[i+1] - at[i] rows of k values, into runs of at most so
+// many values, from the first element of a run to before the second.
+func runsOf(at []int, k, values int) (runs [][2]int) {
+	for from, n := 0, len(at)-1; from < n; {
+		to := from + 1
+		for to < n && (at[to+1]-at[from])*k <= values {
+			to++
+		}
+		runs = append(runs, [2]int{from, to})
+		from = to
+	}
+	return runs
+}
 
 // divide makes the parts of the inverse, line i having the rows at[i] to at[i+1]-1 of T.
 func (s *factorSide) divide(dev array.Device, at []int, k int) {
-	for from := 0; from < s.n; {
-		to := from + 1
-		for to < s.n && (at[to+1]-at[from])*k <= partValues {
-			to++
-		}
+	if s.count == 0 {
+		return
+	}
+	for _, run := range runsOf(at, k, partValues) {
+		from, to := run[0], run[1]
 		p := factorPart{from: from, to: to, first: at[from], count: at[to] - at[from]}
 		if p.count > 0 {
 			places := make([]int, 0, p.count)
@@ -232,32 +267,25 @@ func (s *factorSide) divide(dev array.Device, at []int, k int) {
 			p.places = dev.NewPattern(to-from, p.count, places)
 		}
 		s.parts = append(s.parts, p)
-		from = to
 	}
 }
 
-// inverseDiagonal is that of (I - T_i* T_i)/mu for every line.
-func inverseDiagonal(dev array.Device, t []float64, at []int, k int, mu float64) array.Batch {
-	n := len(at) - 1
-	host := make([]float64, n*k)
-	for i := range n {
-		row := host[i*k:][:k]
-		for e := at[i]; e < at[i+1]; e++ {
-			for l, x := range t[e*k:][:k] {
-				row[l] += x * x
-			}
-		}
-		for l, x := range row {
-			row[l] = (1 - x) / mu
+// inverseDiagonal sets dst to the diagonal of (I - T*T)/mu.
+func inverseDiagonal(dst, t []float64, mu float64) {
+	clear(dst)
+	for k := len(dst); len(t) > 0; t = t[k:] {
+		for l, x := range t[:k] {
+			dst[l] += x * x
 		}
 	}
-	b := dev.Alloc(n, k)
-	dev.Upload(b, host)
-	return b
+	for l, x := range dst {
+		dst[l] = (1 - x) / mu
+	}
 }
 
-// blockWork is the memory for the block of a line.
-type blockWork struct{ rows, gram []float64 }
+// blockWork is the memory for the T_i of some lines and for the block of one. The columns of t beyond
+// the rank stay 0.
+type blockWork struct{ t, rows, gram []float64 }
 
 func grown(x *[]float64, n int) []float64 {
 	if cap(*x) < n {
