@@ -82,7 +82,7 @@ func (f *bandedFactor) solve(x, z, work []float64) { f.lu.Solve(x, z, work) }
 // solve; zero where there is none, or K's rows depend on each other.
 func alongBand(p Problem, y array.Batch) array.Batch {
 	band := sequence(p)
-	if band == nil || p.Loss != nil {
+	if band == nil {
 		return array.Batch{}
 	}
 	q, dim := p.K.Dims()

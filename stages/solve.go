@@ -80,7 +80,7 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 	dev := solver.Problem().Device
 	weight := sync.OnceValue(func() float64 { return meanWeight(solver.Problem().Loss) })
 	return func(ctx context.Context, in <-chan Sample, out chan<- Probes) error {
-		return each(ctx, in, func(sample Sample) error {
+		return Each(ctx, in, func(sample Sample) error {
 			job, err := solveOne(s.reporting(ctx, sample.Index), solver, s, sample, weight)
 			if err != nil {
 				job = &Job{Sample: sample, shared: dev}
