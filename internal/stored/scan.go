@@ -26,7 +26,7 @@ func (m *Matrix) Block() int {
 // BlockEnd is the line after those of the block that begins at a line.
 func (m *Matrix) BlockEnd(from int) int {
 	if m.sparse != nil {
-		return m.sparse.blockEnd(m, from)
+		return m.sparse.blockEnd(m, from, blockBytes)
 	}
 	return min(from+m.Block(), m.Lines())
 }

@@ -44,15 +44,23 @@ func (m *Matrix) scanCompressed(ctx context.Context, z []float64, read func(byte
 			close(hashed)
 		}()
 		defer func() { <-hashed }()
-		m.Entries(&e, from, to)
-		if bad = m.sparse.check(m, &e, from); bad != nil {
-			stop()
-			return
-		}
-		s.add(&e, from)
+		m.pieces(from, to, func(from, to int) {
+			if bad != nil || ctx.Err() != nil {
+				return
+			}
+			m.Entries(&e, from, to)
+			if bad = m.sparse.check(m, &e, from); bad != nil {
+				stop()
+				return
+			}
+			s.add(&e, from)
+		})
 	})
 	if bad != nil {
 		return bad
+	}
+	if err == nil {
+		err = ctx.Err() // in the last block
 	}
 	if err != nil {
 		return err
