@@ -41,14 +41,14 @@ func (s *Set) lies(name string) (f *os.File, begin int64, err error) {
 	if !ok {
 		return nil, 0, s.Missing(name, "", nil)
 	}
-	f, isFile := s.file.(*os.File)
+	opened, isFile := s.file.(file)
 	if e.offset == nil || !isFile {
 		return nil, 0, fmt.Errorf("array %q is in a .%s file, expected .npy or .npz: others are read whole", name, s.format)
 	}
 	if begin, err = e.offset(); err != nil {
 		return nil, 0, fmt.Errorf("array %q %w", name, err)
 	}
-	return f, begin, nil
+	return opened.File, begin, nil
 }
 
 // MapSparse returns the sparse matrix of an archive where it lies, as [Set.Map] does a dense one. It is

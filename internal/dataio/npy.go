@@ -287,6 +287,9 @@ func (r *Reader) places() func() int {
 }
 
 func corruptError(name string, err error) error {
+	if ended(err) {
+		return err
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("unexpected end")
 	}
