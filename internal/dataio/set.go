@@ -108,6 +108,9 @@ type entry struct {
 	at func(offset int64) (io.ReadCloser, error)
 	// offset is where the array begins in the file; nil where it is not in one as it is.
 	offset func() (int64, error)
+	// size is that of a member of an archive, and sum its checksum (CRC32, IEEE); 0 for none.
+	size int64
+	sum  uint32
 	// held is an array that has been read already, and load reads one at once.
 	held *Array
 	load func() (Array, error)
