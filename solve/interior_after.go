@@ -2,6 +2,7 @@ package solve
 
 import (
 	"context"
+	"sync"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -9,10 +10,14 @@ import (
 )
 
 // secondChance solves small problems by alternating directions, and where these do not converge soon by
-// interior points: on a well-conditioned problem the former are several times as fast.
+// interior points, whose matrix is made when it is needed: on a well-conditioned problem the former are several times as
+// fast.
 type secondChance struct {
-	*plain        // the interior points
-	first  *plain // alternating directions
+	s     situation
+	first *plain // alternating directions
+
+	mu   sync.Mutex
+	last *plain // the interior points; nil before they are needed
 }
 
 // soonIterations is the number of iterations of ADMM that come first.
@@ -24,21 +29,36 @@ func (s *situation) secondChance() bool {
 }
 
 func newSecondChance(ctx context.Context, s situation) (Solver, error) {
-	last, err := newPlain(ctx, s)
-	if err != nil {
-		return nil, err
-	}
 	soon := s
 	soon.e, _ = Lookup("admm")
 	soon.from = nil
 	soon.o.MaxIter = min(s.o.MaxIter, soonIterations)
 	first, err := newPlain(ctx, soon)
 	if err != nil {
-		last.Release()
 		return nil, err
 	}
-	return &secondChance{last.(*plain), first.(*plain)}, nil
+	return &secondChance{s: s, first: first.(*plain)}, nil
 }
+
+// points are the interior points.
+func (s *secondChance) points(ctx context.Context) (*plain, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		last, err := newPlain(ctx, s.s)
+		if err != nil {
+			return nil, err
+		}
+		s.last = last.(*plain)
+	}
+	return s.last, nil
+}
+
+// Name is the name of the method that was asked for.
+func (s *secondChance) Name() string { return s.s.e.Name }
+
+// Problem is the problem that it solves.
+func (s *secondChance) Problem() Problem { return s.s.p }
 
 // Solve returns the solution of ADMM, or that of interior points.
 func (s *secondChance) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
@@ -47,7 +67,20 @@ func (s *secondChance) Solve(ctx context.Context, y array.Batch, from From) (*So
 		return sol, err
 	}
 	sol.Release()
-	return s.plain.Solve(ctx, y, from)
+	last, err := s.points(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return last.Solve(ctx, y, from)
+}
+
+// Record records ADMM, whose iterations have a derivative.
+func (s *secondChance) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
+	last, err := s.points(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return last.Record(ctx, y, newTape)
 }
 
 // Reweight makes both anew for another regularizer.
@@ -57,6 +90,8 @@ func (s *secondChance) Reweight(ctx context.Context, r prox.Prox) (Solver, error
 
 // Release frees what the methods keep.
 func (s *secondChance) Release() {
-	s.plain.Release()
+	if s.last != nil {
+		s.last.Release()
+	}
 	s.first.Release()
 }
