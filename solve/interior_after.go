@@ -119,7 +119,7 @@ func (s *secondChance) Reweight(ctx context.Context, r prox.Prox) (Solver, error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil {
-		return s.s.reweight(ctx, r, nil)
+		return s.s.reweight(ctx, r, s.s.from)
 	}
 	return s.s.reweight(ctx, r, s.last.m)
 }
