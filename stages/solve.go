@@ -66,9 +66,8 @@ const (
 	// processors; phases of narrower probes are divided among the workers.
 	wideProbe = 128 << 10
 	// Of vectors so large that few of them take an eighth of iterativeBytes, fewWide probes at a time
-	// are about as fast as many: the host's products in patterns take so many vectors together. With four,
-	// each takes twice as long.
-	fewWide = 6
+	// are as fast as many, or as many as the linearization takes together.
+	fewWide = 4
 )
 
 // Solve is the stage that runs the solver on every sample, on the device of its problem, and sends
@@ -254,20 +253,28 @@ func formShare(s Settings) float64 {
 // probe is little work, but no more than the allowed working memory, which is about that of the
 // tape. A device with memory of its own shares a sweep among its own processors, and reports how
 // much memory it has. Where sweeps take turns (see [Job]) one may have all of the memory, and a phase is
-// divided into equal sweeps: they share what they read, and kernels work on many probes at a time.
+// divided into about equal sweeps: they share what they read, and kernels work on many probes at a time.
 func chooseBatch(dev array.Device, l vjp.Linearization, m hutch.Moments, plan hutch.Plan, workers int, turns bool) int {
 	phase := plan.Vectors()
 	probe, whole := sweepMemory(l, m, plan, hutch.Residual)
+	together := l.Inner().Together
 	if turns {
 		room := int64(iterativeBytes)
 		if whole {
-			room = max(room/8, min(room, probe*fewWide))
+			room = max(room/8, min(room, probe*int64(max(fewWide, together))))
 		} else {
 			room = min(room, max(momentBytes, 8*int64(plan.Dim)/2))
 		}
 		most := max(min(maxBatch, int(room/probe)), fewest)
+		if together > 0 && most > together {
+			most -= most % together
+		}
 		sweeps := max((phase+most-1)/most, 1)
-		return max((phase+sweeps-1)/sweeps, fewest)
+		each := max((phase+sweeps-1)/sweeps, fewest)
+		if together > 0 && each > together {
+			each = min((each+together-1)/together*together, most)
+		}
+		return each
 	}
 	room := max(batchBytes, l.Bytes()/2)
 	if l.Inner().Iterative {

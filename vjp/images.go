@@ -7,6 +7,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/linops"
 )
 
 // maxSteps bounds the conjugate gradient steps of a probe.
@@ -49,7 +50,11 @@ func tighter(tol float64) float64  { return math.Min(1, math.Max(tol/DefaultTol,
 // Inner returns the largest number of steps of a probe and the number of probes that stopped
 // short of their tolerance.
 func (l *implicit) Inner() Inner {
-	return Inner{Steps: int(l.steps.Load()), Failed: int(l.failed.Load()), Iterative: true}
+	inner := Inner{Steps: int(l.steps.Load()), Failed: int(l.failed.Load()), Iterative: true}
+	if linops.StructureOf(l.p.A).Sampled != nil {
+		inner.Together = array.PatternVectors
+	}
+	return inner
 }
 
 // VJP is Images without the bounds.

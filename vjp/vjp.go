@@ -200,6 +200,9 @@ type Inner struct {
 	// Iterative reports whether images are computed by an iterative method, which reads all of its
 	// data at every step.
 	Iterative bool
+	// Together is how many probes its products take together: they take multiples of it fastest. It is 0
+	// where that is not known.
+	Together int
 }
 
 // Plain completes a [Linearization] from its images where these are exact and nothing else is

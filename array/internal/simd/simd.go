@@ -4,6 +4,9 @@
 // bits of a value depend on what it is computed from, and not on what is computed beside it.
 package simd
 
+// Vectors is how many vectors a tile of [Products] and [Sums] has.
+const Vectors = 6
+
 // addRows adds a sum_u z[u] (row other[u] of b) to y: the first len(y) of the row's r values.
 func addRows(y []float64, a float64, z []float64, b []float64, other []int32, r int) {
 	n, u := len(y), 0

@@ -9,7 +9,6 @@ var (
 )
 
 const (
-	vectors = 6 // of a tile
 	group   = 4 // rows of inner products
 	columns = 32
 	long    = 128 // columns of a vector by itself
@@ -44,7 +43,7 @@ func Products(out []float64, to int, x []float64, stride, w int, y []float64, ot
 	for ; u+group <= n; u += group {
 		s := 0
 		if wide {
-			for ; s+vectors <= w; s += vectors {
+			for ; s+Vectors <= w; s += Vectors {
 				dots6x4(r, &x[s*stride], 8*stride, &y[0], &other[u], 8*r, &out[s*to+u], 8*to)
 			}
 		}
@@ -99,7 +98,7 @@ func Sums(c []float64, stride, w int, a float64, z []float64, apart int, y []flo
 	for ; from < r; from += columns {
 		mask := ^uint32(0) >> (columns - min(r-from, columns))
 		s := 0
-		for ; s+vectors <= w; s += vectors {
+		for ; s+Vectors <= w; s += Vectors {
 			adds6x32(n, &c[s*stride+from], 8*stride, a, &z[s*apart], 8*apart, &y[from], &other[0], 8*r, mask)
 		}
 		for ; s < w; s++ {
