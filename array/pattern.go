@@ -58,11 +58,10 @@ type hostPattern struct {
 
 // adjacency lists the entries of a sparse matrix line by line, a line being a row or a column: for
 // ptr[i] <= u < ptr[i+1], entry[u] is the index of a value in line i and other[u] its column or
-// row.
+// row. Where entry[u] is u for all, entry is nil.
 type adjacency struct {
 	ptr          []int32
 	entry, other []int32
-	ordered      bool // entry[u] is u
 }
 
 // newAdjacency lists the entries. Each line keeps them in the given order; nil stands for their
@@ -89,7 +88,9 @@ func (h *Host) newAdjacency(lines int, line, other, order []int32) adjacency {
 		next[i]++
 		a.entry[u], a.other[u] = e, other[e]
 	}
-	a.ordered = slices.IsSorted(a.entry)
+	if slices.IsSorted(a.entry) && !h.stopped() {
+		a.entry = nil
+	}
 	return a
 }
 
@@ -98,7 +99,7 @@ func (h *Host) newAdjacency(lines int, line, other, order []int32) adjacency {
 const listedAtOnce = 1 << 20
 
 func (p *hostPattern) Dims() (rows, cols int) { return p.rows, p.cols }
-func (p *hostPattern) Len() int               { return len(p.byRow.entry) }
+func (p *hostPattern) Len() int               { return len(p.byRow.other) }
 func (p *hostPattern) Free()                  {}
 
 // NewPattern lists the entries by rows and by columns.
@@ -144,8 +145,13 @@ func (h *Host) SampleProduct(dst Batch, pattern Pattern, alpha float64, a, b Bat
 	if shared.k > 1 {
 		together = 1 // what the lines of one matrix share stays in the cache
 	}
-	if lines.ordered {
+	if lines.entry == nil {
 		h.runLines(sampleKernel, lines, k, together, r, dst, each, shared, alpha, beta)
+		return
+	}
+	if from := group(k); from < k {
+		h.SampleProduct(dst.Rows(0, from), pattern, alpha, some(a, 0, from), some(b, 0, from), beta)
+		h.SampleProduct(dst.Rows(from, k), pattern, alpha, some(a, from, k), some(b, from, k), beta)
 		return
 	}
 	z := h.Alloc(k, dst.n)
@@ -154,6 +160,24 @@ func (h *Host) SampleProduct(dst Batch, pattern Pattern, alpha float64, a, b Bat
 	t.dst, t.x, t.a, t.b, t.idx = z, dst, alpha, beta, lines.entry
 	t.run()
 	h.Free(z)
+}
+
+// group is how many of k vectors are put in the order of a pattern's lines at a time, so that few copies
+// are held: at most 4, and no group is a single vector where there are several, because products of one
+// vector have other bits.
+func group(k int) int {
+	if k == 5 {
+		return 3
+	}
+	return min(k, 4)
+}
+
+// some are vectors of a batch of which one serves all.
+func some(b Batch, from, to int) Batch {
+	if b.k == 1 {
+		return b
+	}
+	return b.Rows(from, to)
 }
 
 // SpreadProduct sets C_i = alpha Z_i B_i + beta C_i, or Z_i* B_i.
@@ -171,7 +195,12 @@ func (h *Host) SpreadProduct(trans bool, alpha float64, pattern Pattern, z, b Ba
 	if k == 0 || c.n == 0 {
 		return
 	}
-	if !lines.ordered {
+	if from := group(z.k); lines.entry != nil && from < z.k {
+		h.SpreadProduct(trans, alpha, pattern, z.Rows(0, from), some(b, 0, from), beta, c.Rows(0, from))
+		h.SpreadProduct(trans, alpha, pattern, z.Rows(from, k), some(b, from, k), beta, c.Rows(from, k))
+		return
+	}
+	if lines.entry != nil {
 		sorted := h.Alloc(z.k, z.n)
 		defer h.Free(sorted)
 		t := h.newTask(gatherKernel, z.k*z.n, elementGrain)
