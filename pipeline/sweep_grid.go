@@ -124,12 +124,9 @@ func (s *sweep) sweepGrid(outer context.Context) error {
 	var number atomic.Int64
 	points := stages.Start(ctx, g, workers, in, func(ctx context.Context, in <-chan chain, out chan<- SweepPoint) error {
 		worker := int(number.Add(1)) - 1
-		for c := range in {
-			if err := s.chain(ctx, worker, c, max(c.first, begin), out); err != nil {
-				return err
-			}
-		}
-		return nil
+		return stages.Each(ctx, in, func(c chain) error {
+			return s.chain(ctx, worker, c, max(c.first, begin), out)
+		})
 	})
 	early := map[int]SweepPoint{}
 	next := begin

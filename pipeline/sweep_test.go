@@ -8,7 +8,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -354,6 +356,44 @@ func TestSweepStopsWithNothingLeft(t *testing.T) {
 					t.Errorf("the sweep ended with %v, expected %q", last, name)
 				}
 			})
+		}
+	})
+}
+
+// The oldest chain fails when all others that may run ahead of it are done, and their worker waits for
+// more.
+func TestSweepEndsWhereTheOldestChainFailsLast(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		c := newCurve(t, dev)
+		grid := [][]float64{axis(0.02*c.max, 2*c.max, 30)}
+		o := pipeline.SweepOptions{Chain: 3, Options: pipeline.Options{Sigma2: 1, Parallel: 2}}
+		broken := errors.New("no such weight")
+		others := make(chan struct{})
+		var begun atomic.Int64
+		f := c.Family
+		f.Regularizer = func(w []float64) (prox.Prox, error) {
+			if w[0] == grid[0][18] && begun.Add(1) == 1 { // the last point of the last chain that may begin
+				close(others)
+			}
+			if w[0] != grid[0][28] { // the second point of the first chain
+				return c.Family.Regularizer(w)
+			}
+			select {
+			case <-others:
+				time.Sleep(100 * time.Millisecond)
+			case <-time.After(10 * time.Second):
+				t.Error("no chain runs ahead of the first")
+			}
+			return nil, broken
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		var last error
+		for _, err := range pipeline.Sweep(ctx, c.y, f, grid, o) {
+			last = err
+		}
+		if !errors.Is(last, broken) {
+			t.Errorf("the sweep ended with %v, expected %q", last, broken)
 		}
 	})
 }

@@ -31,7 +31,7 @@ type Outcome struct {
 func Assemble(sigma2 float64, jobs *Jobs, report func(sample int, r progress.Report)) Stage[Probes, Outcome] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Outcome) error {
 		done := map[*Job]int{}
-		return each(ctx, in, func(p Probes) error {
+		return Each(ctx, in, func(p Probes) error {
 			job := p.Job
 			done[job] += p.Count
 			total := job.planned

@@ -237,7 +237,7 @@ func (j *Job) inner() vjp.Inner {
 // unchanged.
 func Gather() Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
-		return each(ctx, in, func(p Probes) error {
+		return Each(ctx, in, func(p Probes) error {
 			job := p.Job
 			if last := job.gathered.Add(int64(p.Count)) == int64(job.planned); last && !job.failed() && job.division() != nil {
 				if err := job.settle(ctx, job.gather(ctx)); err != nil {

@@ -17,7 +17,7 @@ var phases = []hutch.Phase{hutch.Projected, hutch.Residual}
 func QR() Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
 		arrived := map[*Job]int{}
-		return each(ctx, in, func(p Probes) error {
+		return Each(ctx, in, func(p Probes) error {
 			job := p.Job
 			if arrived[job] += p.Count; arrived[job] < job.count(hutch.Sketching) {
 				return nil

@@ -12,7 +12,7 @@ import (
 // other phases.
 func Query(phase hutch.Phase) Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
-		return each(ctx, in, func(p Probes) error {
+		return Each(ctx, in, func(p Probes) error {
 			if job := p.Job; p.Phase == phase && p.Count > 0 && !job.failed() {
 				if err := job.settle(ctx, job.query(ctx, p)); err != nil {
 					return err

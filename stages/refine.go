@@ -23,7 +23,7 @@ import (
 // goroutines.
 func Refine(sigma2, share float64, workers int) Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
-		return each(ctx, in, func(p Probes) error {
+		return Each(ctx, in, func(p Probes) error {
 			job := p.Job
 			last := job.finished.Add(int64(p.Count)) == int64(job.planned)
 			if last && !job.failed() && job.closed.Estimator == "" && job.run.Plan().Residual > 0 {

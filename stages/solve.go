@@ -66,8 +66,9 @@ const (
 	// processors; phases of narrower probes are divided among the workers.
 	wideProbe = 128 << 10
 	// Of vectors so large that few of them take an eighth of iterativeBytes, fewWide probes at a time
-	// are as fast as many.
-	fewWide = 4
+	// are about as fast as many: the host's products in patterns take so many vectors together. With four,
+	// each takes twice as long.
+	fewWide = 6
 )
 
 // Solve is the stage that runs the solver on every sample, on the device of its problem, and sends
@@ -79,7 +80,7 @@ func Solve(solver vjp.Solver, s Settings, jobs *Jobs) Stage[Sample, Probes] {
 	dev := solver.Problem().Device
 	weight := sync.OnceValue(func() float64 { return meanWeight(solver.Problem().Loss) })
 	return func(ctx context.Context, in <-chan Sample, out chan<- Probes) error {
-		return each(ctx, in, func(sample Sample) error {
+		return Each(ctx, in, func(sample Sample) error {
 			job, err := solveOne(s.reporting(ctx, sample.Index), solver, s, sample, weight)
 			if err != nil {
 				job = &Job{Sample: sample, shared: dev}

@@ -49,9 +49,10 @@ type PanicError struct {
 // Error is one line: the stack is for logs.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// each is the common loop of the stages: receive, work, until the input ends or
-// ctx is done.
-func each[In any](ctx context.Context, in <-chan In, work func(In) error) error {
+// Each is the loop of a stage: it receives and works until in is closed, ctx is done or work fails.
+// A stage that ranges over in instead would wait for ever where another worker has failed and
+// nothing more comes.
+func Each[In any](ctx context.Context, in <-chan In, work func(In) error) error {
 	for {
 		select {
 		case <-ctx.Done():

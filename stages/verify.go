@@ -15,7 +15,7 @@ import (
 // those that computed it. solver is the one that solved the job.
 func Verify(solver vjp.Solver, sigma2 float64, o verify.Options) Stage[Probes, Probes] {
 	return func(ctx context.Context, in <-chan Probes, out chan<- Probes) error {
-		return each(ctx, in, func(p Probes) error {
+		return Each(ctx, in, func(p Probes) error {
 			job := p.Job
 			last := job.arrived.Add(int64(p.Count)) == int64(job.planned)
 			if last && !job.failed() {
