@@ -64,11 +64,10 @@ type hostPattern struct {
 
 // adjacency lists the entries of a sparse matrix line by line, a line being a row or a column: for
 // ptr[i] <= u < ptr[i+1], entry[u] is the index of a value in line i and other[u] its column or
-// row.
+// row. Where entry[u] is u for all, entry is nil.
 type adjacency struct {
 	ptr          []int32
 	entry, other []int32
-	ordered      bool // entry[u] is u
 }
 
 // newAdjacency lists the entries. Each line keeps them in the given order; nil stands for their
@@ -95,7 +94,9 @@ func (h *Host) newAdjacency(lines int, line, other, order []int32) adjacency {
 		next[i]++
 		a.entry[u], a.other[u] = e, other[e]
 	}
-	a.ordered = slices.IsSorted(a.entry)
+	if slices.IsSorted(a.entry) && !h.stopped() {
+		a.entry = nil
+	}
 	return a
 }
 
@@ -104,7 +105,7 @@ func (h *Host) newAdjacency(lines int, line, other, order []int32) adjacency {
 const listedAtOnce = 1 << 20
 
 func (p *hostPattern) Dims() (rows, cols int) { return p.rows, p.cols }
-func (p *hostPattern) Len() int               { return len(p.byRow.entry) }
+func (p *hostPattern) Len() int               { return len(p.byRow.other) }
 func (p *hostPattern) Free()                  {}
 
 // NewPattern lists the entries by rows and by columns.
@@ -150,7 +151,7 @@ func (h *Host) SampleProduct(dst Batch, pattern Pattern, alpha float64, a, b Bat
 	if shared.k > 1 {
 		together = 1 // what the lines of one matrix share stays in the cache
 	}
-	if lines.ordered {
+	if lines.entry == nil {
 		h.runLines(sampleKernel, p, lines, k, together, r, dst, each, shared, alpha, beta, beta)
 		return
 	}
@@ -177,7 +178,7 @@ func (h *Host) SpreadProduct(trans bool, alpha float64, pattern Pattern, z, b Ba
 	if k == 0 || c.n == 0 {
 		return
 	}
-	if !lines.ordered {
+	if lines.entry != nil {
 		sorted := h.Alloc(z.k, z.n)
 		defer h.Free(sorted)
 		t := h.newTask(gatherKernel, z.k*z.n, elementGrain)

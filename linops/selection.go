@@ -33,9 +33,9 @@ type Selection struct {
 }
 
 // NewSelection puts the index list on a device. It returns an error where an index lies outside of
-// [0, p) or occurs twice. The slice is copied. Nothing of length p is allocated; where p is larger
-// than an int32 there are no vectors of that length on a device, and Forward and Adjoint panic: such
-// a selection serves by what its Structure knows, On and Sampled.
+// [0, p) or occurs twice. The slice is kept, and must not be modified. Nothing of length p is
+// allocated; where p is larger than an int32 there are no vectors of that length on a device, and
+// Forward and Adjoint panic: such a selection serves by what its Structure knows, On and Sampled.
 func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 	if p < 0 {
 		return nil, fmt.Errorf("linops: selection from %d coordinates, want at least 0", p)
@@ -45,7 +45,7 @@ func NewSelection(dev array.Device, p int, idx []int) (*Selection, error) {
 			return nil, fmt.Errorf("linops: selection index %d is %d, want 0 to %d", i, v, p-1)
 		}
 	}
-	a := &Selection{dev: dev, p: p, idx: slices.Clone(idx)}
+	a := &Selection{dev: dev, p: p, idx: idx}
 	a.sort()
 	for e := 1; e < len(a.places); e++ {
 		if v := a.places[e]; v == a.places[e-1] {
