@@ -24,6 +24,7 @@ type task struct {
 	rays         *hostRays
 	dft          *hostDFT
 	lines        *adjacency
+	from, to     []int32 // of the entries in every line
 	ta, tb       bool
 	sa, sb, sc   Shape
 	width        int
@@ -104,7 +105,7 @@ func (t *task) run() {
 		t.wg.Wait()
 	}
 	t.host, t.kernel, t.as, t.bs, t.out, t.idx, t.csr = nil, nil, nil, nil, nil, nil, nil
-	t.lines, t.rays, t.dft = nil, nil, nil
+	t.lines, t.rays, t.dft, t.from, t.to = nil, nil, nil, nil, nil
 	t.dst, t.x, t.y, t.z = Batch{}, Batch{}, Batch{}, Batch{}
 	taskPool.Put(t)
 }

@@ -60,7 +60,7 @@ func Products(dev array.Device, a Operator) (into func(dst array.Batch, b Operat
 }
 
 // imagesBytes is the size up to which the columns of an operator are written down at once.
-const imagesBytes = 128 << 20
+const imagesBytes = 32 << 20
 
 // productsInParts sets dst to A*B, for some columns of A at a time, which are written down again for
 // every B.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"sort"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -80,14 +81,31 @@ func (a sparseLines) transposed(ctx context.Context, dst, z array.Batch) error {
 	return err
 }
 
+// pieceBytes is about the size in the store of lines whose entries are read at a time.
+const pieceBytes = 8 << 20
+
+// entries is a pass in which f is called with the entries of a few lines at a time.
+func (a sparseLines) entries(ctx context.Context, f func(e *LineEntries, from, to int)) error {
+	var e LineEntries
+	err := a.pass(ctx, func(from, to int) {
+		for lo, hi := from, 0; lo < to && ctx.Err() == nil; lo = hi {
+			hi = lo + max(sort.Search(to-lo, func(i int) bool { return a.x.Size(lo, lo+i+1) > pieceBytes }), 1)
+			a.x.Entries(&e, lo, hi)
+			f(&e, lo, hi)
+		}
+	})
+	if err == nil {
+		err = ctx.Err() // in the last block
+	}
+	return err
+}
+
 // fewLines is the number of lines that a processor takes at a time.
 const fewLines = 256
 
 // gather sets out to the products of the lines with k vectors.
 func (a sparseLines) gather(ctx context.Context, out, x []float64, k int) error {
-	var e LineEntries
-	return a.pass(ctx, func(from, to int) {
-		a.x.Entries(&e, from, to)
+	return a.entries(ctx, func(e *LineEntries, from, to int) {
 		each((to-from+fewLines-1)/fewLines, func(t int) {
 			for i := t * fewLines; i < min((t+1)*fewLines, to-from); i++ {
 				e.product(out[(from+i)*k:][:k], x, i)
@@ -116,9 +134,7 @@ func (e *LineEntries) product(sum, x []float64, i int) {
 // summed in the order of the lines, however many there are.
 func (a sparseLines) scatter(ctx context.Context, out, x []float64, k int) error {
 	parts, n := runtime.GOMAXPROCS(0), a.length()
-	var e LineEntries
-	return a.pass(ctx, func(from, to int) {
-		a.x.Entries(&e, from, to)
+	return a.entries(ctx, func(e *LineEntries, from, to int) {
 		each(parts, func(part int) {
 			lo, hi := int32(part*n/parts), int32((part+1)*n/parts)
 			for i := range to - from {
@@ -217,9 +233,7 @@ func (a sparseLines) fromRows(ctx context.Context, set []int, u units) (compress
 	for k, j := range set {
 		at[j] = int32(k + 1)
 	}
-	var e LineEntries
-	err := a.pass(ctx, func(from, to int) {
-		a.x.Entries(&e, from, to)
+	err := a.entries(ctx, func(e *LineEntries, from, to int) {
 		for i := range to - from {
 			for v := e.Indptr[i]; v < e.Indptr[i+1]; v++ {
 				if j := e.Indices[v]; at[j] > 0 {

@@ -59,6 +59,7 @@ func entriesOf(x *mat.Dense, byRows bool, block int, passes *int) linops.Lines {
 		length = l.Rows
 	}
 	l.Read, l.Nonzeros = nil, make([]int64, l.Cols)
+	l.Size = func(from, to int) int64 { return 3 << 20 * int64(to-from) } // so that a block is decoded in pieces
 	l.Entries = func(e *linops.LineEntries, from, to int) {
 		values := read(make([]float64, (to-from)*length), from, to)
 		e.Indptr, e.Indices, e.Values = append(e.Indptr[:0], 0), e.Indices[:0], e.Values[:0]
@@ -135,5 +136,50 @@ func TestOutOfCoreIsCancelled(t *testing.T) {
 	}
 	if a.Adjoint(g, z); !math.IsNaN(g.ToHost()[0]) {
 		t.Error(g.ToHost())
+	}
+
+	// Also in the middle of the last block of a sparse matrix.
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	l := entriesOf(mat.NewDense(4, 5, nil), true, 4, &passes)
+	read, pieces := l.Entries, 0
+	l.Entries = func(e *linops.LineEntries, from, to int) {
+		pieces++
+		cancel()
+		read(e, from, to)
+	}
+	if err := linops.StructureOf(linops.NewOutOfCore(ctx, l, false)).Passes.Adjoint(ctx, g, z); err == nil || pieces != 1 {
+		t.Errorf("error %v after %d pieces", err, pieces)
+	}
+}
+
+// Gram matrices of sparse columns of many rows do not write all of them down at once, and centering does
+// not double what they write down.
+func TestProductsOfLongColumnsTakeLittleMemory(t *testing.T) {
+	dev := array.NewHost()
+	const d, p = 1 << 17, 100 // all columns take 105 MB
+	var indptr, indices []int
+	var values []float64
+	for i := range d {
+		indptr = append(indptr, len(indices))
+		indices, values = append(indices, i%p), append(values, float64(1+i%7))
+	}
+	csr, err := linops.NewCSR(dev, d, p, append(indptr, len(indices)), indices, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := linops.NewCentered(dev, csr)
+	dst := dev.Alloc(p, p)
+	before := dev.Stats().LiveBytes
+	into, free := linops.Products(dev, a)
+	into(dst, a)
+	free()
+	if took := dev.Stats().PeakBytes - before; took > 128<<20 {
+		t.Errorf("%d MB", took>>20)
+	}
+	// The columns have disjoint supports: <c_i, c_j> = -d m_i m_j off the diagonal.
+	got, means := dst.ToHost(), a.Means()
+	if want := -d * means[2] * means[31]; math.Abs(got[2*p+31]-want) > 1e-9*math.Abs(want) {
+		t.Errorf("%g, want %g", got[2*p+31], want)
 	}
 }

@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 
 // SpecFiles are files that replace those of a specification. Empty names replace nothing.
 type SpecFiles struct {
+	// Context ends the reading of files when it is done; nil stands for none.
+	Context context.Context
 	// Data replaces the file of data, and the options of Table that are set those of its table.
 	Data  string
 	Table design.Options
@@ -34,6 +37,10 @@ type SpecFiles struct {
 // relative to the specification's folder, those of SpecFiles to the working directory. Load does
 // not modify s.
 func (s *Spec) Load(files SpecFiles) (Data, error) {
+	if files.Context == nil {
+		files.Context = context.Background()
+	}
+	files.Table.Context = files.Context
 	l := &specLoader{Spec: s, files: files, sets: map[string]*dataio.Set{}}
 	defer l.close()
 	bound := *s
@@ -194,7 +201,7 @@ func (l *specLoader) open(path string) (*dataio.Set, error) {
 	if set := l.sets[path]; set != nil {
 		return set, nil
 	}
-	set, err := dataio.Open(path)
+	set, err := dataio.OpenContext(l.files.Context, path)
 	if err != nil {
 		return nil, err
 	}

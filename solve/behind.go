@@ -195,7 +195,10 @@ func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
 		return err
 	}
 	rounding := Roundings * epsilon * bNorm * (c.stick.Norm*(c.stick.Y+c.stick.Norm*bNorm) + 2*math.Sqrt(normK)*Norm(u)) // of A b, K b and K* u
-	optimality, bound := 2*math.Max(gap-rounding, 0)/(size*size), c.stick.errorOf(gap, zNorm, bNorm)
+	optimality, bound := 0.0, c.stick.errorOf(gap, zNorm, bNorm)
+	if !(gap <= rounding) { // also where y, and so the size, is 0
+		optimality = 2 * (gap - rounding) / (size * size)
+	}
 	if math.IsInf(gap, 1) || math.IsNaN(gap) {
 		residual, err := c.conditions(ctx, p, u, eNorm)
 		if err != nil {

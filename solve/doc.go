@@ -93,10 +93,16 @@
 //
 // # Interior points
 //
-// The method interior-point serves problems with r(K b) where r is a sum of w_i |z_i| and z_i >= 0: sequences, where K takes
-// differences of neighbours and A*A = c I, and any problem with few rows and columns. A primal-dual
-// path-following method takes Newton steps on the conditions of optimality, each with a saddle point
-// matrix of K and A*A, which is banded or small; with a small one ADMM's iterations come first. The number of steps depends little on the condition of A and K. It goes on
+// The method interior-point serves problems with r(K b) where r is a sum of w_i |z_i| and z_i >= 0, or of
+// norms of groups, whose multipliers are in balls. A primal-dual path-following method takes Newton steps on the
+// conditions of optimality. Their matrix is
+//
+//   - banded for sequences, where K takes differences of neighbours and A*A = c I;
+//   - dense for any A and K with few rows and columns, and r without groups; ADMM's iterations come first there;
+//   - sparse for other sparse K, such as the gradient of an image, with A*A = c I. It has a sparse Cholesky
+//     factor. Of more than some thousand pixels the dual's iterations come first.
+//
+// The number of steps depends little on the condition of A and K, and on how wide the regions are in which K b = 0. It goes on
 // until the zeros of K b are told from other entries, beyond a small duality gap. It starts anew at
 // every weight. An unrolled derivative is that of dual's or admm's iterations.
 //

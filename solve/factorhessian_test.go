@@ -87,3 +87,58 @@ func TestFactorHessianIsTheSecondDerivative(t *testing.T) {
 		h.free()
 	}
 }
+
+// Without columns of zeros, what is taken out of a direction P is its part -V F^{1/2} M*, M antisymmetric.
+func TestDirectionsWithoutCurvatureAreTakenOut(t *testing.T) {
+	dev := array.NewHost()
+	const n, k = 9, 4
+	rng := rand.New(rand.NewPCG(4, 4))
+	f := []float64{5, 3, 1, 0.2}
+	v, r := dev.Alloc(n, k), dev.Alloc(1, k*k)
+	host := make([]float64, n*k)
+	for i := range k {
+		host[i*k+i] = 1
+	}
+	dev.Upload(v, host)
+	anti := make([]float64, k*k)
+	for i := range k {
+		for j := range i {
+			anti[i*k+j] = rng.NormFloat64()
+			anti[j*k+i] = -anti[i*k+j]
+		}
+	}
+	for i := range k {
+		for j := range k {
+			anti[i*k+j] *= math.Sqrt(f[i])
+		}
+	}
+	dev.Upload(r, anti)
+	for _, width := range []int{k, k + 3} {
+		h := &factorHessian{dev: dev, mu: 1, rank: k, k: width, rows: true}
+		h.side[columnSide].n = n
+		ones := dev.Alloc(n, width)
+		dev.Fill(ones, 1)
+		core := make([]float64, k*k)
+		h.deflate(v, f, core, ones)
+		x, null := dev.Alloc(1, n*width), dev.Alloc(1, n*width)
+		dev.Fill(null, 0)
+		dev.Gemm(false, false, 1, v, r.Reshape(k, k), 0, h.columns(columnSide, null))
+		random := make([]float64, n*width)
+		for i := range random {
+			random[i] = rng.NormFloat64()
+		}
+		dev.Upload(x, random)
+		h.clean(x)
+		once := x.ToHost()
+		if along := dot(x, null); math.Abs(along) > 1e-12 {
+			t.Errorf("width %d: a part %g is left", width, along)
+		}
+		dev.Lin(x, 1, x, 2, null)
+		h.clean(x)
+		for i, got := range x.ToHost() {
+			if math.Abs(got-once[i]) > 1e-12 {
+				t.Fatalf("width %d: coordinate %d is %g, was %g without a part that has no curvature", width, i, got, once[i])
+			}
+		}
+	}
+}

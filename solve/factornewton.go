@@ -49,10 +49,12 @@ func (w *matrices) factorNewton(ctx context.Context, tol float64) (bool, error) 
 	if !(step > 0) {
 		return false, w.dev.Err()
 	}
+	moved := [2]array.Batch{w.dev.Alloc(w.m, r), w.dev.Alloc(w.n, r)}
 	for i := range x {
-		w.dev.Lin(x[i], step, x[i], 1, h.side[i].factor)
+		w.dev.Lin(moved[i], step, h.columns(i, x[i]), 1, h.columns(i, h.side[i].factor))
+		defer moved[i].Free()
 	}
-	t, err := subspace.Thin(x[0].Reshape(w.m, r), x[1].Reshape(w.n, r))
+	t, err := subspace.Thin(moved[rowSide], moved[columnSide])
 	if err != nil {
 		return false, err
 	}
@@ -84,7 +86,7 @@ func (h *factorHessian) newtonStep(ctx context.Context, x [2]array.Batch, lambda
 	h.eliminate(t, x[out])
 	dev.Lin(res, 1, res, -1, t)
 	dev.Fill(x[in], 0)
-	h.precondition(dir, res)
+	h.precondition(dir, res, true)
 	rho := dot(res, dir)
 	first := rho
 	for step := 0; step < most && rho > tol*tol*first; step++ {
@@ -103,7 +105,7 @@ func (h *factorHessian) newtonStep(ctx context.Context, x [2]array.Batch, lambda
 		alpha := rho / along
 		dev.Lin(x[in], 1, x[in], alpha, dir)
 		dev.Lin(res, 1, res, -alpha, q)
-		h.precondition(t, res)
+		h.precondition(t, res, true)
 		next := dot(res, t)
 		beta := next / rho
 		rho = next

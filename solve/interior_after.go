@@ -8,19 +8,36 @@ import (
 	"surepipe/prox"
 )
 
-// secondChance solves small problems by alternating directions, and where these do not converge soon by
-// interior points: on a well-conditioned problem the former are several times as fast.
+// secondChance solves by another method, and where that does not converge soon by interior points: small
+// problems by alternating directions, and images by gradient steps on the dual. On a well-conditioned
+// problem, or at a weight that leaves small regions, these are several times as fast.
 type secondChance struct {
 	*plain        // the interior points
-	first  *plain // alternating directions
+	first  *plain // the other method
 }
 
-// soonIterations is the number of iterations of ADMM that come first.
+// soonIterations is the number of iterations of the other method that come first.
 const soonIterations = 1000
 
-// secondChance reports that interior points with a dense matrix are asked for.
-func (s *situation) secondChance() bool {
-	return s.p.K != nil && s.e.Name == "interior-point" && !s.o.Whole && !(linops.StructureOf(s.p.A).Columns.Value > 0) && smallInterior(s.p)
+// soonSparse is the number of columns of K up to which the steps with a sparse factor are so fast that no other
+// method comes first.
+const soonSparse = 1 << 13
+
+// comesFirst is the method that comes before interior points; empty for none.
+func (s *situation) comesFirst() string {
+	if s.p.K == nil || s.e.Name != "interior-point" || s.o.Whole || interiorPoint(s.p) {
+		return ""
+	}
+	if _, dim := s.p.K.Dims(); sparseInterior(s.p) && !smallInterior(s.p) {
+		if dim > soonSparse {
+			return "dual"
+		}
+		return ""
+	}
+	if !(linops.StructureOf(s.p.A).Columns.Value > 0) && smallInterior(s.p) {
+		return "admm"
+	}
+	return ""
 }
 
 func newSecondChance(ctx context.Context, s situation) (Solver, error) {
@@ -29,7 +46,7 @@ func newSecondChance(ctx context.Context, s situation) (Solver, error) {
 		return nil, err
 	}
 	soon := s
-	soon.e, _ = Lookup("admm")
+	soon.e, _ = Lookup(s.comesFirst())
 	soon.from = nil
 	soon.o.MaxIter = min(s.o.MaxIter, soonIterations)
 	first, err := newPlain(ctx, soon)
@@ -40,19 +57,23 @@ func newSecondChance(ctx context.Context, s situation) (Solver, error) {
 	return &secondChance{last.(*plain), first.(*plain)}, nil
 }
 
-// Solve returns the solution of ADMM, or that of interior points.
+// Solve returns the solution of the other method, or that of interior points.
 func (s *secondChance) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	sol, err := s.first.Solve(ctx, y, from)
-	if err != nil || sol.Converged {
-		return sol, err
+	if err != nil {
+		return nil, err
+	}
+	if sol.Converged {
+		sol.Method = s.first.Name()
+		return sol, nil
 	}
 	sol.Release()
 	return s.plain.Solve(ctx, y, from)
 }
 
-// Reweight makes both anew for another regularizer.
+// Reweight shares the interior points' matrices, and makes the other method anew.
 func (s *secondChance) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
-	return s.s.reweight(ctx, r, nil)
+	return s.s.reweight(ctx, r, s.plain.m)
 }
 
 // Release frees what the methods keep.

@@ -1,61 +1,157 @@
 package solve
 
-import "math"
+import (
+	"context"
+	"math"
+
+	"surepipe/array"
+	"surepipe/prox"
+)
 
 // shortOfEdge is the share of the way to the nearest inequality that a step takes at most.
 const shortOfEdge = 0.995
 
 // The size of the products, relative to the first, at which the zeros of K b are told from other
 // entries, and beyond which nothing is gained.
+var (
+	productsWith    = smallness{told: 1e-20, end: 1e-26}
+	productsWithout = smallness{told: 1e-9, end: 1e-12} // where the multiplier is eliminated, and digits are lost
+)
+
+type smallness struct{ told, end float64 }
+
 const (
-	smallProduct    = 1e-20
-	smallestProduct = 1e-26
 	// mostSlow is the number of steps in a row that may leave nine tenths of the products.
 	mostSlow = 40
 )
 
+// interiorRun is one solve.
+type interiorRun struct {
+	b, u, aty        []float64
+	pairs            inequalities
+	j                scaling
+	rb, rz, db, du   []float64
+	work, fix, fixu  []float64
+	normal           []float64
+	factor           saddleFactor
+	stuck            bool
+	products, pieces float64 // the sum of the products and their number
+	first, last, eta float64 // their sum at the start, and at the last step that made it less; the step of the proximal operator
+	slow             int     // steps since then
+}
+
+func (s *interior) newRun(y array.Batch) *interiorRun {
+	q, dim := len(s.k.Indptr)-1, s.dim()
+	vector := func(n int) []float64 { return make([]float64, n) }
+	r := &interiorRun{b: vector(dim), u: vector(q), pairs: s.conditions.new(), j: scaling{diag: vector(q)},
+		rb: vector(dim), rz: vector(q), db: vector(dim), du: vector(q), work: vector(dim + q), fix: vector(dim), fixu: vector(q), normal: vector(dim), factor: s.system.factor()}
+	aty := y.Device().Alloc(1, dim)
+	defer aty.Free()
+	s.p.A.Adjoint(aty, y)
+	r.aty = aty.ToHost()
+	return r
+}
+
+func (s *interior) dim() int {
+	_, dim := s.p.A.Dims()
+	return dim
+}
+
+// Init starts at the unpenalized fit, with a multiplier of 0 and all inequalities about as far from
+// equality as K b is large. Where it starts matters little.
+func (s *interior) Init(w *Work, _ array.Batch) error {
+	r := s.newRun(w.Y)
+	s.system.start(r.b, r.aty)
+	s.residuals(r)
+	size := 0.0
+	for _, v := range r.rz {
+		size += math.Abs(v) / float64(len(r.rz))
+	}
+	if !(size > 0) {
+		size = 1
+	}
+	weight := s.conditions.mean()
+	if !(weight > 0) {
+		weight = math.Max(s.norm2, math.SmallestNonzeroFloat64) * size
+	}
+	r.pairs.start(r.rz, size, weight)
+	w.Own = r
+	// About the ratio of z and u where the noise decides.
+	r.eta = size / weight
+	w.C = Coefficients{Eta: r.eta}
+	return w.Device().Err()
+}
+
+// residuals sets rb = A*A b - A* y + K* u and rz = K b - z.
+func (s *interior) residuals(r *interiorRun) {
+	s.system.normal(r.rb, r.b)
+	for j, v := range r.aty {
+		r.rb[j] -= v
+	}
+	for i := range r.rz {
+		v := 0.0
+		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
+			v += s.k.Values[t] * r.b[s.k.Indices[t]]
+			r.rb[s.k.Indices[t]] += s.k.Values[t] * r.u[i]
+		}
+		r.rz[i] = v
+	}
+	r.pairs.image(r.rz, r.u)
+}
+
+// Step takes a step of the method.
+func (s *interior) Step(ctx context.Context, w *Work, record bool) (prox.Derivative, error) {
+	r := w.Own.(*interiorRun)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !r.stuck {
+		s.advance(r)
+	}
+	dev := w.Device()
+	dev.Upload(w.B, r.b)
+	dev.Upload(w.Scratch[2], r.u)
+	at := r.work[:len(r.u)] // K b + eta u
+	for i, v := range r.u {
+		at[i] = w.C.Eta * v
+		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
+			at[i] += s.k.Values[t] * r.b[s.k.Indices[t]]
+		}
+	}
+	dev.Upload(w.Scratch[0], at)
+	return w.Prox(ctx, s.p.R, w.Scratch[1], w.Scratch[0], record)
+}
+
 // advance takes a step with Mehrotra's predictor and corrector.
 func (s *interior) advance(r *interiorRun) {
 	s.residuals(r)
-	r.products, r.pieces = 0, 0
-	s.each(r, func(v *side, i int) {
-		r.products += v.x[i] * v.s[i]
-		r.pieces++
-	})
+	r.products, r.pieces = r.pairs.products()
 	if r.first == 0 {
 		r.first = r.products
 	}
 	if r.slow++; r.products < 0.9*r.last || r.last == 0 {
 		r.slow, r.last = 0, r.products
 	}
-	if r.products <= smallestProduct*r.first || r.slow > mostSlow {
+	if r.products <= s.system.small().end*r.first || r.slow > mostSlow {
 		r.stuck = true // as near as numbers come
 		return
 	}
-	clear(r.j)
-	s.each(r, func(v *side, i int) { r.j[i] += v.x[i] / v.s[i] })
-	if !r.factor.factorize(r.j) {
+	r.pairs.scale(&r.j, r.u)
+	if !r.factor.factorize(&r.j) {
 		r.stuck = true
 		return
 	}
-	s.each(r, func(v *side, i int) { v.rest[i] = -v.x[i] * v.s[i] })
+	r.pairs.predict()
 	s.direction(r)
 	before := r.products
-	near := s.reach(r, 1)
-	after := 0.0
-	s.each(r, func(v *side, i int) { after += (v.x[i] + near*v.dx[i]) * (v.s[i] + near*v.ds[i]) })
-	share := after / before
-	target := share * share * share * before / r.pieces
-	s.each(r, func(v *side, i int) { v.rest[i] = target - v.x[i]*v.s[i] - v.dx[i]*v.ds[i] })
+	near := r.pairs.reach(0)
+	share := r.pairs.after(near) / before
+	r.pairs.correct(r.du, share*share*share*before/r.pieces)
 	s.direction(r)
-	s.move(r, math.Min(1, s.reach(r, shortOfEdge)))
+	s.move(r, r.pairs.reach(1-shortOfEdge))
 }
 
-// direction solves for the Newton step towards products of rest more than they are,
-//
-//	ds = -+ du + (the inequality's own residual),   dx = (rest - x ds)/s,
-//
-// with one step of iterative refinement.
+// direction solves for a Newton step, with one step of iterative refinement.
 func (s *interior) direction(r *interiorRun) {
 	s.toRight(r, r.db, r.du)
 	copy(r.fix, r.db)
@@ -67,13 +163,14 @@ func (s *interior) direction(r *interiorRun) {
 		r.fix[j] -= v
 	}
 	for i := range r.fixu {
-		v := -r.j[i] * r.du[i]
+		v := 0.0
 		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
 			v += s.k.Values[t] * r.db[s.k.Indices[t]]
 			r.fix[s.k.Indices[t]] -= s.k.Values[t] * r.du[i]
 		}
 		r.fixu[i] -= v
 	}
+	r.j.add(r.fixu, r.du)
 	r.factor.solve(r.fix, r.fixu, r.work)
 	for j, v := range r.fix {
 		r.db[j] += v
@@ -81,18 +178,10 @@ func (s *interior) direction(r *interiorRun) {
 	for i, v := range r.fixu {
 		r.du[i] += v
 	}
-	s.each(r, func(v *side, i int) {
-		v.ds[i] = s.slack(r, v, i) - v.sign*r.du[i] - v.s[i]
-		v.dx[i] = (v.rest[i] - v.x[i]*v.ds[i]) / v.s[i]
-	})
+	r.pairs.recover(r.u, r.du)
 }
 
-// slack is w - u or w + u, which s is at a feasible point.
-func (s *interior) slack(r *interiorRun, v *side, i int) float64 { return s.w[i] - v.sign*r.u[i] }
-
-// toRight sets the right-hand side: with K db - dm + dn = -rz and the above,
-//
-//	K db - J du = -rz + sum of sign (rest - x (slack - s))/s.
+// toRight sets the right-hand side.
 func (s *interior) toRight(r *interiorRun, b, z []float64) {
 	for j, v := range r.rb {
 		b[j] = -v
@@ -100,23 +189,7 @@ func (s *interior) toRight(r *interiorRun, b, z []float64) {
 	for i, v := range r.rz {
 		z[i] = -v
 	}
-	s.each(r, func(v *side, i int) {
-		z[i] += v.sign * (v.rest[i] - v.x[i]*(s.slack(r, v, i)-v.s[i])) / v.s[i]
-	})
-}
-
-// reach is the largest step, at most 1, that leaves every inequality 1 - share of its distance.
-func (s *interior) reach(r *interiorRun, share float64) float64 {
-	step := 1.0
-	s.each(r, func(v *side, i int) {
-		if v.dx[i] < 0 {
-			step = math.Min(step, -share*v.x[i]/v.dx[i])
-		}
-		if v.ds[i] < 0 {
-			step = math.Min(step, -share*v.s[i]/v.ds[i])
-		}
-	})
-	return step
+	r.pairs.toRight(z, r.u)
 }
 
 // move takes the step, unless it is not finite or leads nowhere.
@@ -137,8 +210,5 @@ func (s *interior) move(r *interiorRun, step float64) {
 	for i, v := range r.du {
 		r.u[i] += step * v
 	}
-	s.each(r, func(v *side, i int) {
-		v.x[i] += step * v.dx[i]
-		v.s[i] += step * v.ds[i]
-	})
+	r.pairs.move(r.u, step)
 }

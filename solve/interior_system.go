@@ -16,6 +16,9 @@ import (
 type saddleSystem interface {
 	// start sets b to a point from which to start.
 	start(b, aty []float64)
+	// small is the size of the products, relative to the first, at which the zeros of K b are told from other
+	// entries.
+	small() smallness
 	// normal sets dst = A*A b.
 	normal(dst, b []float64)
 	factor() saddleFactor
@@ -25,7 +28,7 @@ type saddleSystem interface {
 // saddleFactor is a factorization in a solve.
 type saddleFactor interface {
 	// factorize returns false where the matrix has no inverse.
-	factorize(j []float64) bool
+	factorize(j *scaling) bool
 	// solve replaces (x, z) by the solution. work has as many numbers as both.
 	solve(x, z, work []float64)
 }
@@ -58,6 +61,8 @@ func (s *bandedSystem) start(b, aty []float64) {
 	}
 }
 
+func (s *bandedSystem) small() smallness { return productsWith }
+
 func (s *bandedSystem) normal(dst, b []float64) {
 	for j, v := range b {
 		dst[j] = s.c * v
@@ -75,7 +80,7 @@ type bandedFactor struct {
 	lu banded.LU
 }
 
-func (f *bandedFactor) factorize(j []float64) bool { return f.band.Factorize(&f.lu, f.c, j) }
+func (f *bandedFactor) factorize(j *scaling) bool  { return f.band.Factorize(&f.lu, f.c, j.diag) }
 func (f *bandedFactor) solve(x, z, work []float64) { f.lu.Solve(x, z, work) }
 
 // alongBand is the multiplier u of K b = 0 at the best fit, for a problem that interior points could
@@ -157,12 +162,14 @@ func (s *denseSystem) start(b, aty []float64) {
 	for i := range j {
 		j[i] = 1e4 * s.norm2 / s.trace
 	}
-	if !f.factorize(j) {
+	if !f.factorize(&scaling{diag: j}) {
 		return
 	}
 	copy(b, aty)
 	f.solve(b, make([]float64, s.q), make([]float64, s.p+s.q))
 }
+
+func (s *denseSystem) small() smallness { return productsWith }
 
 func (s *denseSystem) normal(dst, b []float64) {
 	x := mat.NewVecDense(s.p, b)
@@ -181,9 +188,9 @@ type denseFactor struct {
 	lu  mat.LU
 }
 
-func (f *denseFactor) factorize(j []float64) bool {
+func (f *denseFactor) factorize(j *scaling) bool {
 	f.now.CloneFrom(f.matrix)
-	for i, v := range j {
+	for i, v := range j.diag {
 		f.now.Set(f.p+i, f.p+i, -v)
 	}
 	f.lu.Factorize(&f.now)

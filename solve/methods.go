@@ -72,7 +72,7 @@ func Methods() []Entry {
 		{Name: "active-set", About: "l1, weighted l1, elastic net, b >= 0 and groups exactly, by Newton steps on active sets; of K b too, where A and K are matrices and K's rows independent", New: newRecorded, newton: true, Path: true},
 		{Name: "newton", About: "gradient steps and Newton steps on the manifold of a partly smooth r", New: newSemismooth, Sparse: true, manifold: true},
 		{Name: "dual", About: "r(K b) with A*A = c I: accelerated gradient steps on the dual, with restarts", New: newDual, Behind: true},
-		{Name: "interior-point", About: "r(K b) of a sequence, or of a small problem: Newton steps on the conditions of optimality, with a banded or a dense matrix", New: newInterior, Behind: true},
+		{Name: "interior-point", About: "r(K b) of a sequence, an image or a small problem: Newton steps on the conditions of optimality, with a banded, sparse or dense matrix", New: newInterior, Behind: true},
 		{Name: "primal-dual", About: "r(K b) by products with A and K alone: Halpern's iteration, with restarts", New: newPrimalDual, Behind: true},
 	}
 }

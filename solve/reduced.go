@@ -23,6 +23,8 @@ type Reduced struct {
 	h      *factorHessian
 	order  array.Index // A's row of every place, or nil
 	misfit array.Batch // the Hessian's
+	// The factors without columns of zeros, for the tangent space; zero where there are none.
+	bases [2]array.Batch
 }
 
 var _ linops.Restricted = (*Reduced)(nil)
@@ -106,8 +108,12 @@ func (r *Reduced) Apart(dst, w array.Batch) {
 func (r *Reduced) Square(dst, p array.Batch) { r.h.square(dst, p) }
 
 // Precondition sets dst_i to about S^{-1} z_i, by a positive definite operator; they are different
-// batches.
-func (r *Reduced) Precondition(dst, z array.Batch) { r.h.precondition(dst, z) }
+// batches. With clean set no dst_i has a part along the directions along which S is 0, which no image
+// shows.
+func (r *Reduced) Precondition(dst, z array.Batch, clean bool) { r.h.precondition(dst, z, clean) }
+
+// Clean takes such parts out of p.
+func (r *Reduced) Clean(p array.Batch) { r.h.clean(p) }
 
 // Work is the memory in bytes that its products take for each vector, besides their results.
 func (r *Reduced) Work() int64 {
@@ -116,12 +122,29 @@ func (r *Reduced) Work() int64 {
 }
 
 // Bytes counts the factors, the blocks and the misfit.
-func (r *Reduced) Bytes() int64 { return r.h.bytes() + r.misfit.Bytes() }
+func (r *Reduced) Bytes() int64 {
+	return r.h.bytes() + r.misfit.Bytes() + r.bases[0].Bytes() + r.bases[1].Bytes()
+}
 
 // Release frees them.
 func (r *Reduced) Release() {
 	r.h.free()
 	r.misfit.Free()
+	r.bases[0].Free()
+	r.bases[1].Free()
+}
+
+// basis is a factor as it is.
+func (r *Reduced) basis(side int) array.Batch {
+	h := r.h
+	factor := h.side[side].factor
+	if h.k == h.rank {
+		return factor
+	}
+	n := h.side[side].n
+	r.bases[side] = h.dev.Alloc(1, n*h.rank)
+	h.dev.Copy(r.bases[side].Reshape(n, h.rank), h.columns(side, factor))
+	return r.bases[side]
 }
 
 // mostBlocks is the largest number of values in the blocks of a [factorHessian], 1.5 GiB.
@@ -157,8 +180,8 @@ func (w *matrices) reducedTangent(ctx context.Context, all subspace.Triplets, r 
 		misfit.Free()
 		return nil, err
 	}
-	reduced := &Reduced{h, w.order, misfit}
-	model := &prox.Model{Space: space.Tangent(w.shape, r, h.side[rowSide].factor, h.side[columnSide].factor), Margin: margin}
+	reduced := &Reduced{h: h, order: w.order, misfit: misfit}
+	model := &prox.Model{Space: space.Tangent(w.shape, r, reduced.basis(rowSide), reduced.basis(columnSide)), Margin: margin}
 	t := &Tangent{A: reduced, Model: model, Reduced: reduced}
 	if err := w.dev.Err(); err != nil {
 		t.release()

@@ -11,15 +11,16 @@ import (
 // Frame is the factors L = U F^{1/2} and R = V F^{1/2} of a solution of rank k, on the host, row-major: the
 // coordinates of a [Reduced] system refer to them.
 type Frame struct {
-	K       int // columns of L and R
+	K       int // columns of L and R, some of which may be zeros at the end
 	L, R    []float64
+	rank    int  // columns that are not
 	columns bool // the coordinates are those of R, else of L
 }
 
 // Frame is that of the system.
 func (r *Reduced) Frame() *Frame {
 	h := r.h
-	return &Frame{K: h.k, L: h.side[rowSide].factor.ToHost(), R: h.side[columnSide].factor.ToHost(), columns: h.rows}
+	return &Frame{K: h.k, rank: h.rank, L: h.side[rowSide].factor.ToHost(), R: h.side[columnSide].factor.ToHost(), columns: h.rows}
 }
 
 // Weight is lambda.
@@ -43,13 +44,14 @@ func (from *Frame) Turn(to *Frame) []float64 {
 	add(from.L, to.L)
 	add(from.R, to.R)
 	var svd mat.SVD
-	if !svd.Factorize(cross, mat.SVDThin) {
+	if !svd.Factorize(cross.Slice(0, from.rank, 0, to.rank), mat.SVDThin) {
 		return nil
 	}
-	var u, v, t mat.Dense
+	var u, v mat.Dense
 	svd.UTo(&u)
 	svd.VTo(&v)
-	t.Mul(&u, v.T())
+	t := mat.NewDense(k, n, nil)
+	t.Slice(0, from.rank, 0, to.rank).(*mat.Dense).Mul(&u, v.T())
 	return t.RawMatrix().Data
 }
 

@@ -51,7 +51,7 @@ var unitRules = []rule{
 }
 
 var methodRules = []rule{
-	{"interior points after alternating directions", "A and K are small: a dense step of interior points costs as much as many of ADMM, which come first and mostly suffice", (*situation).secondChance, newSecondChance},
+	{"interior points after another method", "a step of interior points costs as much as many of ADMM, where A and K are small, or of the dual, where K takes differences of many pixels: these come first and mostly suffice", func(s *situation) bool { return s.comesFirst() != "" }, newSecondChance},
 	{"a dual variable for K b", "r(K b) has no proximal operator of its own: that of r is used, and the duality gap decides when the solve is done", func(s *situation) bool { return s.p.K != nil }, newDualized},
 	{"Newton steps on the loss", "the loss is not quadratic: near a point it is the squared loss of sqrt(l'') A, which the method solves", (*situation).reweighs, newReweighted},
 	{"iterates in factored form", "A picks entries of a matrix and r is its nuclear norm: solutions have low rank; the weight falls to lambda in steps, with Newton steps at the rank or, where it is large, for the factors", func(s *situation) bool { return s.completion() != nil }, newCompletion},
@@ -75,6 +75,7 @@ type defaultRule struct {
 
 var defaultRules = []defaultRule{
 	{"interior-point", "r stands behind differences of neighbours, and is a sum over coordinates, and A*A is a multiple of the identity: Newton steps take a banded matrix, and any condition of K", interiorPoint},
+	{"interior-point", "r stands behind a sparse K, and is a sum over coordinates or of norms of groups, and A*A is a multiple of the identity: Newton steps take a sparse matrix, and any condition of K", sparseInterior},
 	{"dual", "r stands behind an operator K, and A*A is a multiple of the identity: the dual has a simple gradient", func(p Problem) bool { return p.K != nil && linops.StructureOf(p.A).Columns.Value > 0 }},
 	{"active-set", "r stands behind a matrix K with no more rows than columns, and is a sum over coordinates, and A is a matrix: unless K's rows depend on each other it is a regression in K b", synthesizes},
 	{"interior-point", "r stands behind a small operator K, and is a sum over coordinates: Newton steps take any condition of A and K", smallInterior},

@@ -137,6 +137,9 @@ type Choice struct {
 type Convergence struct {
 	// Iterations is the number of iterations done.
 	Iterations int
+	// Method is the name of the method whose iterations these are, where it is not the solver's own but
+	// one that it tries first; else it is empty.
+	Method string
 	// Optimality is an upper bound of dist(0, ∂F(b)), where F is the objective, divided by ||A||
 	// sigma sqrt(d), or without sigma by ||A|| ||y - A b||. It is measured in units in which the
 	// columns of A have length about 1, if r allows for other units. Where rounding errors of A b

@@ -66,8 +66,9 @@ const (
 	// processors; phases of narrower probes are divided among the workers.
 	wideProbe = 128 << 10
 	// Of vectors so large that few of them take an eighth of iterativeBytes, fewWide probes at a time
-	// are as fast as many.
-	fewWide = 4
+	// are about as fast as many: the host's products in patterns take so many vectors together. With four,
+	// each takes twice as long.
+	fewWide = 6
 )
 
 // Solve is the stage that runs the solver on every sample, on the device of its problem, and sends

@@ -23,7 +23,7 @@ type sparseCurvature struct {
 // size smallEntry are left out, which on images takes a sixth of the entries and of the time, and few or
 // no more steps of conjugate gradients. (The inverse of the diagonal alone takes thousands: weights are
 // as different as the differences of pixels are.)
-var mostFactor int64 = 1 << 20
+var mostFactor int64 = 1 << 22
 
 const smallEntry = 1e-4
 

@@ -139,6 +139,7 @@ func (c *cg) hand() {
 	if c.square == nil || c.known == nil || c.l.after == nil {
 		return
 	}
+	c.l.reduced.Clean(c.sum)
 	for i := range min(c.known.Count, c.sum.K()) {
 		c.l.after.keep(c.known.At(i), c.sum.Rows(i, i+1))
 	}

@@ -117,8 +117,8 @@ func (l *implicit) solve(ctx context.Context, dst, w array.Batch, which *hutch.N
 	if err := c.run(ctx); err != nil {
 		return err
 	}
-	c.hand()
 	c.image(w)
+	c.hand()
 	if l.moving != nil {
 		l.moving.Add(dst, 1, w)
 	}

@@ -28,4 +28,4 @@ type rest struct{ r *solve.Reduced }
 
 func (rest) flat() bool { return true }
 
-func (p rest) apply(jr, _, r array.Batch, _ bool) { p.r.Precondition(jr, r) }
+func (p rest) apply(jr, _, r array.Batch, project bool) { p.r.Precondition(jr, r, project) }

@@ -95,7 +95,7 @@ func TestReferenceCases(t *testing.T) {
 
 func TestRegressionsOfTheDiabetesData(t *testing.T) {
 	const data = "../../testdata/diabetes.npz"
-	file, err := readFile(data, "lasso", false)
+	file, err := readFile(t.Context(), data, "lasso", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -29,7 +30,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 	case f.exec.given():
 		data, err = f.readExec(stacks, nil)
 	case f.specification != nil:
-		files := problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu, Stored: f.storedX}
+		files := problems.SpecFiles{Context: f.context(), Data: f.data, Table: f.table.options(), X: f.x, Y: f.y, Mu: f.mu, Stored: f.storedX}
 		data.Data, err = f.specification.Load(files)
 		if err != nil && stacks {
 			files.Simulate, data.Simulated = true, true
@@ -39,7 +40,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 			return fileData{}, f.tableError(err)
 		}
 	case f.x == "" && f.y == "" && f.mu == "" && f.d == "" && f.table.response == "" && !f.mapsData() && isArchive(f.data):
-		data, err = readFile(f.data, f.problem, stacks)
+		data, err = readFile(f.context(), f.data, f.problem, stacks)
 	default:
 		data, err = f.readInputs(nil, stacks)
 	}
@@ -55,6 +56,14 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		return fileData{}, err
 	}
 	return data, f.estimateNoise(&data)
+}
+
+// context is the command's, which ends the reading of files.
+func (f *estimatorFlags) context() context.Context {
+	if f.cmd == nil || f.cmd.Context() == nil {
+		return context.Background()
+	}
+	return f.cmd.Context()
 }
 
 // isArchive reports whether the file is an archive of dense arrays; false where it cannot be opened,
@@ -250,7 +259,7 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 		if err := in.askResponse(); err != nil {
 			return fileData{}, err
 		}
-		set, err := dataio.Open(f.data)
+		set, err := dataio.OpenContext(f.context(), f.data)
 		if err != nil {
 			return fileData{}, usageError{err}
 		}
@@ -384,7 +393,7 @@ func (in *inputs) fromFlag(name, path string) error {
 	if name == "X" && isBED(path) {
 		return in.fromBED(name, path)
 	}
-	set, err := dataio.Open(path)
+	set, err := dataio.OpenContext(in.context(), path)
 	if err != nil {
 		return usageError{err}
 	}

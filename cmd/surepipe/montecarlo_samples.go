@@ -161,12 +161,12 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 	case f.exec.given():
 		data, err = f.readExec(false, &sample)
 	case f.specification != nil:
-		data.Data, err = f.specification.Load(problems.SpecFiles{Data: f.data, Table: f.table.options(), X: f.x, Mu: f.mu, Sample: &sample, Stored: f.storedX})
+		data.Data, err = f.specification.Load(problems.SpecFiles{Context: f.context(), Data: f.data, Table: f.table.options(), X: f.x, Mu: f.mu, Sample: &sample, Stored: f.storedX})
 		if err != nil {
 			err = f.tableError(err)
 		}
 	case f.x == "" && f.mu == "" && f.d == "" && f.table.response == "" && (f.data == "" || !f.mapsData() && isArchive(f.data)):
-		data, err = readAroundNPZ(f.data, f.problem, s)
+		data, err = readAroundNPZ(f.context(), f.data, f.problem, s)
 	case f.table.response != "":
 		err = usagef("--response is %q, but y comes from --y", f.table.response)
 	default:
@@ -183,7 +183,7 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 }
 
 // readAroundNPZ is readAround of an .npz file, or of none.
-func readAroundNPZ(path, problem string, s *ySource) (fileData, error) {
+func readAroundNPZ(ctx context.Context, path, problem string, s *ySource) (fileData, error) {
 	l, _ := layoutOf(problem)
 	if len(s.shape) != l.YRank {
 		return fileData{}, usagef("%s: sample 0 has shape %s, expected %s for %s", s.name, dataio.ShapeString(s.shape), l.YShape, problem)
@@ -191,7 +191,7 @@ func readAroundNPZ(path, problem string, s *ySource) (fileData, error) {
 	if path == "" {
 		return fileData{Data: problems.Data{YShape: s.shape}}, nil
 	}
-	set, err := dataio.OpenArchive(path)
+	set, err := dataio.OpenArchive(ctx, path)
 	if err != nil {
 		return fileData{}, usageError{err}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,8 +38,8 @@ func layoutOf(problem string) (l problems.Layout, known bool) {
 // a .npz file. With stacks y may be a stack, N x d or N x m x n, and may be missing where mu is
 // given, which is then Y. Every error is bad input and names the file and the array. For an unknown
 // problem it reads only the scalars.
-func readFile(path, problem string, stacks bool) (fileData, error) {
-	set, err := dataio.OpenArchive(path)
+func readFile(ctx context.Context, path, problem string, stacks bool) (fileData, error) {
+	set, err := dataio.OpenArchive(ctx, path)
 	if err != nil {
 		return fileData{}, usageError{err}
 	}

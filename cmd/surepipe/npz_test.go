@@ -39,7 +39,7 @@ func TestReadDataConvertsEveryRealDtypeAndOrder(t *testing.T) {
 		{"fortran.npz", x, y}, {"fortran_f4.npz", x, y}, {"compressed.npz", x, y},
 	} {
 		t.Run(test.file, func(t *testing.T) {
-			data, err := readFile(fixture(test.file), "lasso", false)
+			data, err := readFile(t.Context(), fixture(test.file), "lasso", false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +60,7 @@ func TestReadDataConvertsEveryRealDtypeAndOrder(t *testing.T) {
 }
 
 func TestReadDataReadsScalarsOfAnyRank(t *testing.T) {
-	data, err := readFile(fixture("scalars.npz"), "lasso", false)
+	data, err := readFile(t.Context(), fixture("scalars.npz"), "lasso", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestReadDataReadsScalarsOfAnyRank(t *testing.T) {
 
 // A decompressor may return an element in two pieces.
 func TestReadDataReadsLongCompressedArrays(t *testing.T) {
-	data, err := readFile(fixture("long.npz"), "svt", false)
+	data, err := readFile(t.Context(), fixture("long.npz"), "svt", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestReadDataReadsLongCompressedArrays(t *testing.T) {
 
 func TestReadDataReadsIndicesOfAnyIntegerType(t *testing.T) {
 	for _, file := range []string{"completion.npz", "completion_float.npz", "completion_u1.npz"} {
-		data, err := readFile(fixture(file), "matrix-completion", false)
+		data, err := readFile(t.Context(), fixture(file), "matrix-completion", false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestReadDataReadsIndicesOfAnyIntegerType(t *testing.T) {
 }
 
 func TestReadSamplesCutsAStack(t *testing.T) {
-	data, err := readFile(fixture("stack.npz"), "lasso", true)
+	data, err := readFile(t.Context(), fixture("stack.npz"), "lasso", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestReadSamplesCutsAStack(t *testing.T) {
 		t.Errorf("mu = %v", data.Mu)
 	}
 
-	data, err = readFile(fixture("stack_matrix.npz"), "robust-pca", true)
+	data, err = readFile(t.Context(), fixture("stack_matrix.npz"), "robust-pca", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,18 +128,18 @@ func TestReadSamplesCutsAStack(t *testing.T) {
 }
 
 func TestReadSamplesTakesASingleSampleOrMuAlone(t *testing.T) {
-	data, err := readFile(fixture("long.npz"), "svt", true)
+	data, err := readFile(t.Context(), fixture("long.npz"), "svt", true)
 	if err != nil || data.Stack != nil || len(data.Y) != 10000 {
 		t.Errorf("single sample: %v, stack %v", err, data.Stack)
 	}
-	data, err = readFile(fixture("mu_alone.npz"), "svt", true)
+	data, err = readFile(t.Context(), fixture("mu_alone.npz"), "svt", true)
 	if err != nil || data.Stack != nil || !slices.Equal(data.Y, data.Mu) || !slices.Equal(data.YShape, []int{4, 3}) {
 		t.Errorf("mu alone: %v, y %v", err, data.Y)
 	}
 }
 
 func TestReadDataLeavesUnknownProblemsToTheirOwnError(t *testing.T) {
-	data, err := readFile(fixture("f8.npz"), "lassso", false)
+	data, err := readFile(t.Context(), fixture("f8.npz"), "lassso", false)
 	if err != nil || data.X != nil || data.Y != nil || *data.Sigma2 != 2 {
 		t.Errorf("%+v, %v", data, err)
 	}
@@ -190,7 +190,7 @@ func TestReadDataRefusesBadFiles(t *testing.T) {
 		{"nothing.npz", "svt", `: array "y" is missing, expected shape (m, n); the file holds no arrays`},
 	} {
 		t.Run(test.file+" "+test.problem, func(t *testing.T) {
-			_, err := readFile(fixture(test.file), test.problem, false)
+			_, err := readFile(t.Context(), fixture(test.file), test.problem, false)
 			checkUsage(t, err, fixture(test.file)+test.want)
 		})
 	}
@@ -206,7 +206,7 @@ func TestReadSamplesRefusesBadStacks(t *testing.T) {
 		{"nothing.npz", "svt", `: array "y" is missing, expected shape (m, n); the file holds no arrays`},
 	} {
 		t.Run(test.file+" "+test.problem, func(t *testing.T) {
-			_, err := readFile(fixture(test.file), test.problem, true)
+			_, err := readFile(t.Context(), fixture(test.file), test.problem, true)
 			checkUsage(t, err, fixture(test.file)+test.want)
 		})
 	}
@@ -225,7 +225,7 @@ func checkUsage(t *testing.T, err error, want string) {
 }
 
 func TestReadDataRefusesWhatIsNoRegularFile(t *testing.T) {
-	_, err := readFile(os.DevNull, "lasso", false)
+	_, err := readFile(t.Context(), os.DevNull, "lasso", false)
 	checkUsage(t, err, os.DevNull+": is not a regular file, expected a numpy .npz file")
 }
 

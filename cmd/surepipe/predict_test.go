@@ -97,7 +97,7 @@ func TestPredictionsOfArrays(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	want := readArray(t, fitted, "mu_hat")
-	file, err := readFile(diabetes, "lasso", false)
+	file, err := readFile(t.Context(), diabetes, "lasso", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -98,6 +99,7 @@ type result struct {
 
 type solverResult struct {
 	Name       string  `json:"name"`
+	Method     string  `json:"method,omitempty"` // that the solver tried first, and that converged
 	Iterations int     `json:"iterations"`
 	Converged  bool    `json:"converged"`
 	Optimality float64 `json:"optimality"`
@@ -151,7 +153,7 @@ func (r *result) fill(p *problems.Problem, risk pipeline.Risk, mu []float64) {
 	}
 	r.RankMargin, r.SpaceMargin = risk.RankMargin, risk.SpaceMargin
 	r.JacobianFro2 = risk.Trace.Frobenius2
-	r.Solver.Iterations = risk.Iterations
+	r.Solver.Iterations, r.Solver.Method = risk.Iterations, risk.Method
 	r.Solver.Converged = risk.Converged
 	r.Solver.Optimality = risk.Optimality
 	r.Solver.MuHatError, r.Solver.MuHatErrorWeighted = nil, false
@@ -301,7 +303,7 @@ func (r *result) writeTable(out io.Writer) error {
 	if r.Exec != "" {
 		fmt.Fprintf(w, "command\t\t%s\n", r.Exec)
 	} else {
-		fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e%s\n", r.Solver.Name, r.Solver.Iterations, state, r.Solver.Optimality, within)
+		fmt.Fprintf(w, "solver\t%s\t%d iterations, %s, optimality %.1e%s\n", cmp.Or(r.Solver.Method, r.Solver.Name), r.Solver.Iterations, state, r.Solver.Optimality, within)
 	}
 	steps := ""
 	if r.DerivativeSteps > 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/cpu"
 
 	"surepipe/array"
+	"surepipe/internal/dataio"
 	"surepipe/internal/shard"
 )
 
@@ -311,8 +313,8 @@ func (h shardHeader) linesOf(i int) int {
 }
 
 // fileHash is a hash of a file's contents.
-func fileHash(path string) (string, error) {
-	file, err := os.Open(path)
+func fileHash(ctx context.Context, path string) (string, error) {
+	file, err := dataio.OpenFile(ctx, path)
 	if err != nil {
 		return "", usageError{err}
 	}

@@ -160,7 +160,7 @@ func (o *monteCarloFlags) runShard(cmd *cobra.Command, m *monteCarlo, whole logH
 	h := shardHeader{Shard: p, Machine: thisMachine(m.job.device()), Whole: text, run: shardedSamples{whole}}
 	h.Flags, h.Files = givenFlags(cmd)
 	if o.y != "" {
-		if h.Samples, err = fileHash(o.y); err != nil {
+		if h.Samples, err = fileHash(cmd.Context(), o.y); err != nil {
 			return err
 		}
 	}

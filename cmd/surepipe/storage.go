@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,22 +64,27 @@ func (f *estimatorFlags) maps(set *dataio.Set, array string) bool {
 	case storageMemory:
 		return false
 	}
+	return stored.Memory() > 0 && bytesOf(set, array) > float64(stored.Memory())/2
+}
+
+// bytesOf is about what an array for X takes in memory; 0 where it is there already, or cannot be opened.
+func bytesOf(set *dataio.Set, array string) float64 {
 	bytes := 8.0
 	if set.IsSparse() {
 		array, bytes = "data", sparseBytes
 		if !set.Has(array) { // it is in memory already
-			return false
+			return 0
 		}
 	}
 	r, err := set.Open(array)
 	if err != nil {
-		return false
+		return 0
 	}
 	defer r.Close()
 	for _, n := range r.Shape() {
 		bytes *= float64(n)
 	}
-	return bytes > float64(stored.Memory())/2 && stored.Memory() > 0
+	return bytes
 }
 
 // sparseBytes is about what an entry of a sparse matrix takes in memory.
@@ -100,10 +106,13 @@ func (f *estimatorFlags) storedX(set *dataio.Set, array string) (*stored.Matrix,
 		open = set.MapSparse
 	}
 	m, err := open()
-	if err != nil && f.storage == storageAuto {
-		return nil, nil // it is read, as far as memory goes
+	if err == nil || f.storage != storageAuto {
+		return m, err
 	}
-	return m, err
+	if bytes := bytesOf(set, array); bytes > float64(stored.Memory()) {
+		return nil, fmt.Errorf("takes %.3g GB, more than this machine's memory, and cannot stay in its file: %w", bytes/1e9, err)
+	}
+	return nil, nil // it is read
 }
 
 // asksStorage reports whether X may be stored in another way than as float64 in memory.
@@ -192,7 +201,7 @@ func (f *estimatorFlags) scan(data *fileData) error {
 		if f.cmd.Context().Err() != nil {
 			return err
 		}
-		return usagef("%s: array \"X\" %w", f.source(), err)
+		return usagef("%s: array \"X\" %w", cmp.Or(m.Name(), f.x, f.source()), err)
 	}
 	return nil
 }

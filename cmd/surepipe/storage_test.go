@@ -318,12 +318,17 @@ func TestGenotypes(t *testing.T) {
 
 func TestStorageErrors(t *testing.T) {
 	npz, x, y := regressionFiles(t, 8, 12)
+	nan := filepath.Join(t.TempDir(), "nan.npy")
+	if err := dataio.WriteNPY(nan, dataio.Array{Shape: []int{2, 1}, Data: []float64{1, math.NaN()}}); err != nil {
+		t.Fatal(err)
+	}
 	fit := filepath.Join(t.TempDir(), "none.bed")
 	for want, args := range map[string][]string{
 		`--storage is "disk", expected auto, memory, mapped, float32`:     {"--problem", "lasso", "--data", npz, "--lambda", "1", "--storage", "disk"},
 		"--storage is for ols, ridge":                                     {"--problem", "svt", "--data", npz, "--lambda", "1", "--storage", "mapped"},
 		"none.fam: no such file or directory, expected a line of 6 words": {"--problem", "lasso", "--X", fit, "--y", y, "--lambda", "1"},
 		`"y" has 12 values, expected 8`:                                   {"--problem", "lasso", "--X", x, "--y", text(t, "y.csv", strings.Repeat("1\n", 12)), "--lambda", "1", "--storage", "mapped"},
+		`nan.npy: array "X" holds NaN at [1, 0]`:                          {"--problem", "lasso", "--X", nan, "--y", text(t, "y.csv", "1\n2\n"), "--lambda", "1", "--storage", "mapped"},
 		"columns of A matter, which take":                                 {"--problem", "lasso", "--data", npz, "--lambda", "0.001", "--storage", "mapped", "--memory", "256"},
 	} {
 		if status, _, stderr := command(t, append([]string{"run"}, args...)...); status == exitDone || !strings.Contains(stderr, want) {

@@ -321,7 +321,7 @@ func TestSweepResumes(t *testing.T) {
 			t.Errorf("%v: status %d, %s", c.change, status, stderr)
 		}
 	}
-	set, err := readFile("../../testdata/diabetes.npz", "lasso", false)
+	set, err := readFile(t.Context(), "../../testdata/diabetes.npz", "lasso", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,9 +89,16 @@ func (f *estimatorFlags) checkTable(changed func(flag string) bool, l problems.L
 	return nil
 }
 
+// tableOptions are those of a table that is read for the command.
+func (in *inputs) tableOptions() design.Options {
+	o := in.table.options()
+	o.Context = in.context()
+	return o
+}
+
 // openEntries reads the observed entries of a matrix from a table.
 func (in *inputs) openEntries() (*design.Entries, error) {
-	e, err := design.OpenEntries(in.data, in.table.options())
+	e, err := design.OpenEntries(in.data, in.tableOptions())
 	if err != nil {
 		return nil, in.tableError(err)
 	}
@@ -101,7 +108,7 @@ func (in *inputs) openEntries() (*design.Entries, error) {
 
 // openMatrix reads the observed entries from a table that is a matrix with missing ones.
 func (in *inputs) openMatrix() (*design.Entries, error) {
-	e, err := design.OpenMatrix(in.data)
+	e, err := design.OpenMatrix(in.context(), in.data)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -125,7 +132,7 @@ func (in *inputs) putEntries(e *design.Entries) {
 
 // openTable reads the table of --data. A sequence is one of its columns.
 func (in *inputs) openTable() (*design.Data, error) {
-	o := in.table.options()
+	o := in.tableOptions()
 	o.Reference, o.NoX = in.problem == "ols", !in.layout.Design
 	table, err := design.Open(in.data, o)
 	return table, in.tableError(err)
@@ -137,7 +144,7 @@ func (in *inputs) askResponse() error {
 	if !in.layout.Design || in.haveY || in.x != "" || !dataio.IsTable(in.data) {
 		return nil
 	}
-	t, err := dataio.OpenTable(in.data, dataio.TableOptions{Read: func(string) bool { return false }})
+	t, err := dataio.OpenTable(in.data, dataio.TableOptions{Context: in.context(), Read: func(string) bool { return false }})
 	if err != nil {
 		return nil // the file is read again as numbers, with the error of that
 	}

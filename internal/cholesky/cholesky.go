@@ -1,13 +1,11 @@
 package cholesky
 
 import (
-	"fmt"
-	"math"
 	"runtime"
 	"sync"
 )
 
-// Factor is L, by columns with the diagonal first, and the order of the rows.
+// Factor is L, by columns with the diagonal first, and the order of the rows. It may have zeros.
 type Factor struct {
 	n     int
 	order []int32 // the row of S at each place
@@ -16,29 +14,61 @@ type Factor struct {
 	value []float64
 }
 
-// Analysis is the order of the rows, the elimination tree and the column counts of the factor of a
-// symmetric matrix with the given places, by columns; both triangles and the diagonal are there.
+// Analysis is the order of the rows, the elimination tree, whose nodes come after their children, and the
+// places of the factor of a symmetric matrix with the given places, by columns; both triangles and the diagonal
+// are there.
 type Analysis struct {
 	order, place []int32
 	parent       []int32
-	count        []int64
 	ptr          []int64
 	index        []int32
+	nodes        []supernode
+	tasks        []int32 // the nodes whose trees are factorized at the same time, in order
+	top          []int32 // the other nodes
 	// Nonzeros is the number of entries of L.
 	Nonzeros int64
+	stored   int64 // with the zeros in supernodes
 }
 
 // Analyze finds the order and the size of the factor. It keeps the slices.
 func Analyze(ptr []int64, index []int32) *Analysis {
 	n := len(ptr) - 1
-	a := &Analysis{order: Order(ptr, index), place: make([]int32, n), parent: make([]int32, n), count: make([]int64, n), ptr: ptr, index: index}
+	a := &Analysis{order: Order(ptr, index), place: make([]int32, n), parent: make([]int32, n), ptr: ptr, index: index}
+	a.tree()
+	a.childrenFirst()
+	a.tree()
+	count := make([]int64, n)
+	mark := make([]int32, n)
+	for k := range mark {
+		mark[k] = -1
+	}
+	for k := range n {
+		mark[k] = int32(k)
+		count[k]++
+		for _, w := range index[ptr[a.order[k]]:ptr[a.order[k]+1]] {
+			for i := a.place[w]; int(i) < k && mark[i] != int32(k); i = a.parent[i] {
+				mark[i] = int32(k)
+				count[i]++
+			}
+		}
+	}
+	for _, c := range count {
+		a.Nonzeros += c
+	}
+	a.supernodes(count)
+	return a
+}
+
+// tree finds the places of the rows and the elimination tree.
+func (a *Analysis) tree() {
+	n := len(a.order)
 	for i, v := range a.order {
 		a.place[v] = int32(i)
 	}
 	ancestor := make([]int32, n)
 	for k := range n {
 		a.parent[k], ancestor[k] = -1, -1
-		for _, w := range index[ptr[a.order[k]]:ptr[a.order[k]+1]] {
+		for _, w := range a.index[a.ptr[a.order[k]]:a.ptr[a.order[k]+1]] {
 			for i := a.place[w]; i != -1 && int(i) < k; {
 				next := ancestor[i]
 				ancestor[i] = int32(k)
@@ -49,90 +79,35 @@ func Analyze(ptr []int64, index []int32) *Analysis {
 			}
 		}
 	}
-	mark := make([]int32, n)
-	for k := range mark {
-		mark[k] = -1
-	}
-	for k := range n {
-		mark[k] = int32(k)
-		a.count[k]++
-		for _, w := range index[ptr[a.order[k]]:ptr[a.order[k]+1]] {
-			for i := a.place[w]; int(i) < k && mark[i] != int32(k); i = a.parent[i] {
-				mark[i] = int32(k)
-				a.count[i]++
-			}
-		}
-	}
-	for _, c := range a.count {
-		a.Nonzeros += c
-	}
-	return a
 }
 
-// Factorize computes L for values at the places of the analysis. It returns an error where a pivot is
-// not positive.
-func (a *Analysis) Factorize(value []float64) (*Factor, error) {
+// childrenFirst changes the order so that a node of the tree comes right after the trees of its children.
+// The factor has the same entries.
+func (a *Analysis) childrenFirst() {
 	n := len(a.order)
-	f := &Factor{n: n, order: a.order, ptr: make([]int64, n+1), index: make([]int32, a.Nonzeros), value: make([]float64, a.Nonzeros)}
-	for k, c := range a.count {
-		f.ptr[k+1] = f.ptr[k] + c
-	}
-	next := make([]int64, n)
-	copy(next, f.ptr)
-	mark, stack, path := make([]int32, n), make([]int32, n), make([]int32, n)
-	for k := range mark {
-		mark[k] = -1
-	}
-	x := make([]float64, n)
+	size := make([]int32, n) // of the tree below a node
 	for k := range n {
-		// The places of row k in topological order.
-		top, col := n, a.order[k]
-		mark[k] = int32(k)
-		diagonal := 0.0
-		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
-			i := a.place[a.index[u]]
-			if int(i) > k {
-				continue
-			}
-			if int(i) == k {
-				diagonal += value[u]
-				continue
-			}
-			x[i] += value[u]
-			depth := 0
-			for ; mark[i] != int32(k); i = a.parent[i] {
-				path[depth] = i
-				depth++
-				mark[i] = int32(k)
-			}
-			for depth > 0 {
-				depth--
-				top--
-				stack[top] = path[depth]
-			}
+		size[k]++
+		if p := a.parent[k]; p >= 0 {
+			size[p] += size[k]
 		}
-		for ; top < n; top++ {
-			i := stack[top]
-			lo, hi := f.ptr[i], next[i]
-			l := x[i] / f.value[lo]
-			x[i] = 0
-			rows, values := f.index[lo+1:hi], f.value[lo+1:hi]
-			values = values[:len(rows)]
-			for p, row := range rows {
-				x[row] -= values[p] * l
-			}
-			diagonal -= l * l
-			f.index[hi], f.value[hi] = int32(k), l
-			next[i]++
-		}
-		if !(diagonal > 0) || math.IsInf(diagonal, 1) {
-			return nil, fmt.Errorf("cholesky: pivot %d of %d is %g, want a positive number", k, n, diagonal)
-		}
-		at := next[k]
-		f.index[at], f.value[at] = int32(k), math.Sqrt(diagonal)
-		next[k]++
 	}
-	return f, nil
+	first := make([]int32, n) // the place of the first node of its tree that is not taken yet
+	order := make([]int32, n)
+	taken := int32(0)
+	for k := n - 1; k >= 0; k-- { // parents before their children
+		var end int32
+		if p := a.parent[k]; p >= 0 {
+			end = first[p]
+			first[p] -= size[k]
+		} else {
+			end = int32(n) - taken
+			taken += size[k]
+		}
+		order[end-1] = a.order[k]
+		first[k] = end - 1
+	}
+	a.order = order
 }
 
 // Bytes is the memory of the factor.

@@ -9,8 +9,24 @@ import (
 // Incomplete computes an approximate L, column by column, without the entries whose size relative to
 // the root of the two diagonal entries of S is below a tolerance (a threshold incomplete Cholesky
 // factorization: Munksgaard 1980; Lin and More 1999). L L* is positive definite: where a pivot is lost
-// to what was left out, the diagonal entry of S takes its place.
+// to what was left out, the diagonal entry of S takes its place. Where the rows of L grow far beyond those of a complete
+// factor, whose squares add up to the diagonal of S, that diagonal is made larger (Manteuffel 1980).
 func (a *Analysis) Incomplete(value []float64, drop float64) *Factor {
+	for more := 0.0; ; more = max(leastMore, 10*more) {
+		if f := a.incomplete(value, drop, 1+more); f != nil {
+			return f
+		}
+	}
+}
+
+// leastMore is the part of the diagonal that is added to it at first.
+const leastMore = 1e-3
+
+// mostGrowth is the size of a row's squares, relative to the diagonal, at which the factor is of no use.
+const mostGrowth = 100
+
+// incomplete is the factor with the diagonal multiplied; nil where it grows too much.
+func (a *Analysis) incomplete(value []float64, drop, times float64) *Factor {
 	n := len(a.order)
 	f := &Factor{n: n, order: a.order, ptr: make([]int64, 1, n+1), index: make([]int32, 0, usualEntries*n), value: make([]float64, 0, usualEntries*n)}
 	root := make([]float64, n) // of the diagonal, in the order of elimination
@@ -20,8 +36,9 @@ func (a *Analysis) Incomplete(value []float64, drop float64) *Factor {
 				root[k] += value[u]
 			}
 		}
-		root[k] = math.Sqrt(root[k])
+		root[k] = math.Sqrt(times * root[k])
 	}
+	squares := make([]float64, n) // of the rows, relative to the diagonal
 	// Columns whose next row to be eliminated is k are a list: first[k], after[first[k]], ...
 	first, after, next := make([]int32, n), make([]int32, n), make([]int64, n)
 	for k := range first {
@@ -45,7 +62,7 @@ func (a *Analysis) Incomplete(value []float64, drop float64) *Factor {
 			case int(i) > k:
 				add(i, value[u])
 			case int(i) == k:
-				pivot += value[u]
+				pivot += times * value[u]
 			}
 		}
 		for j := first[k]; j >= 0; {
@@ -72,6 +89,9 @@ func (a *Analysis) Incomplete(value []float64, drop float64) *Factor {
 		for _, i := range at {
 			if v := x[i]; math.Abs(v) >= drop*root[k]*root[i] {
 				f.index, f.value = append(f.index, i), append(f.value, v/l)
+				if squares[i] += v / l / root[i] * (v / l / root[i]); !(squares[i] <= mostGrowth) {
+					return nil
+				}
 			}
 			x[i] = 0
 		}

@@ -2,6 +2,7 @@ package dataio
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,16 +19,17 @@ func (s *Set) Archive() bool {
 	return slices.Contains([]string{"npz", "mat", "hdf5"}, s.format) && !s.IsSparse()
 }
 
-// OpenArchive is [OpenNPZ], and also opens files of MATLAB and HDF5.
-func OpenArchive(path string) (*Set, error) {
-	s, err := Open(path)
+// OpenArchive is [OpenNPZ], and also opens files of MATLAB and HDF5. They are read until the context is
+// done.
+func OpenArchive(ctx context.Context, path string) (*Set, error) {
+	s, err := OpenContext(ctx, path)
 	if err == nil && s.Archive() && s.format != "npz" {
 		return s, nil
 	}
 	if err == nil {
 		s.Close()
 	}
-	return OpenNPZ(path)
+	return archiveOf(ctx, path)
 }
 
 // add adds an array that load reads when it is asked for.
@@ -84,7 +86,7 @@ const (
 )
 
 // openScan opens the formats of scanners and of MATLAB: ok is false for another format.
-func openScan(path, name string, magic []byte, f *os.File, size int64) (s *Set, ok bool, err error) {
+func openScan(ctx context.Context, path, name string, magic []byte, f file, size int64) (s *Set, ok bool, err error) {
 	extension := strings.ToLower(filepath.Ext(path))
 	switch {
 	case bytes.HasPrefix(magic, []byte("MATLAB 5.0 MAT")):
@@ -98,7 +100,7 @@ func openScan(path, name string, magic []byte, f *os.File, size int64) (s *Set, 
 	case extension == ".h5" || extension == ".hdf5":
 		return nil, true, errors.New("is not an HDF5 file")
 	case extension == bartSuffix || extension == ".hdr" && bytes.HasPrefix(magic, []byte("# Dim")):
-		return openBART(path, name)
+		return openBART(ctx, path, name)
 	default:
 		return nil, false, nil
 	}

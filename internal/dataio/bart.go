@@ -2,12 +2,12 @@ package dataio
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -56,14 +56,14 @@ func ReadBART(header, values io.Reader) (Array, error) {
 }
 
 // openBART opens the two files of an array, by the name of either.
-func openBART(path, name string) (*Set, bool, error) {
+func openBART(ctx context.Context, path, name string) (*Set, bool, error) {
 	base := strings.TrimSuffix(path, filepath.Ext(path))
-	header, err := os.Open(base + ".hdr")
+	header, err := OpenFile(ctx, base+".hdr")
 	if err != nil {
 		return nil, true, fmt.Errorf("its header %s.hdr: %w", filepath.Base(base), bareError(err))
 	}
 	defer header.Close()
-	values, err := os.Open(base + bartSuffix)
+	values, err := OpenFile(ctx, base+bartSuffix)
 	if err != nil {
 		return nil, true, fmt.Errorf("its values %s%s: %w", filepath.Base(base), bartSuffix, bareError(err))
 	}

@@ -240,6 +240,9 @@ func quoteError(err *csv.ParseError, skipped int) error {
 }
 
 func readError(err error) error {
+	if ended(err) {
+		return err
+	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("unexpected end")
 	}

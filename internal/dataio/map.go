@@ -13,7 +13,7 @@ import (
 // Map returns an array of a numpy file where it lies, as a matrix of which only the parts that are
 // being read are in memory: it may be larger than that. The array has two axes and holds float64 or
 // float32, in C or Fortran order, in the byte order of the machine; a member of an archive must not
-// be compressed, and its checksum is not compared. The caller closes the matrix, which outlives the
+// be compressed. [stored.Matrix.Scan] compares its checksum. The caller closes the matrix, which outlives the
 // set.
 func (s *Set) Map(name string) (*stored.Matrix, error) {
 	f, begin, err := s.lies(name)
@@ -32,7 +32,7 @@ func (s *Set) Map(name string) (*stored.Matrix, error) {
 	if err != nil {
 		return nil, fmt.Errorf("array %q: %w", name, err)
 	}
-	return m, nil
+	return s.expect(m, f, numbers{name, begin + r.header, r.len, r.dtype.size})
 }
 
 // lies is the file in which an array lies as it is, and the byte at which its header begins.
@@ -41,14 +41,14 @@ func (s *Set) lies(name string) (f *os.File, begin int64, err error) {
 	if !ok {
 		return nil, 0, s.Missing(name, "", nil)
 	}
-	f, isFile := s.file.(*os.File)
+	opened, isFile := s.file.(file)
 	if e.offset == nil || !isFile {
 		return nil, 0, fmt.Errorf("array %q is in a .%s file, expected .npy or .npz: others are read whole", name, s.format)
 	}
 	if begin, err = e.offset(); err != nil {
 		return nil, 0, fmt.Errorf("array %q %w", name, err)
 	}
-	return f, begin, nil
+	return opened.File, begin, nil
 }
 
 // MapSparse returns the sparse matrix of an archive where it lies, as [Set.Map] does a dense one. It is
@@ -86,11 +86,39 @@ func (s *Set) MapSparse() (*stored.Matrix, error) {
 		return nil, err
 	}
 	c.Indices, c.Long, c.Values, c.Single = indices.begin, indices.size == 8, values.begin, values.size == 4
-	return stored.MapCompressed(f, c)
+	m, err := stored.MapCompressed(f, c)
+	if err != nil {
+		return nil, err
+	}
+	return s.expect(m, f, indices, values)
+}
+
+// expect gives a matrix the checksums of the arrays in which it lies, where the archive has them.
+func (s *Set) expect(m *stored.Matrix, f *os.File, arrays ...numbers) (*stored.Matrix, error) {
+	var sums []stored.Checksum
+	for _, n := range arrays {
+		e := s.entries[n.array]
+		begin, err := e.offset()
+		header := make([]byte, max(n.begin-begin, 0))
+		if err == nil && (e.sum == 0 || e.size != int64(len(header)+n.len*n.size)) {
+			return m, nil
+		}
+		if err == nil {
+			_, err = f.ReadAt(header, begin)
+		}
+		if err != nil {
+			m.Close()
+			return nil, corruptError(n.array, err)
+		}
+		sums = append(sums, stored.Checksum{Array: n.array, Header: header, CRC32: e.sum})
+	}
+	m.Expect(sums...)
+	return m, nil
 }
 
 // numbers are the numbers of an array with one axis, where they lie.
 type numbers struct {
+	array     string
 	begin     int64
 	len, size int
 }
@@ -112,7 +140,7 @@ func (s *Set) number(name string, types ...string) (*os.File, numbers, error) {
 	if kind := fmt.Sprintf("%c%d", r.dtype.kind, r.dtype.size); !slices.Contains(types, kind) || r.dtype.text[0] == '>' {
 		return nil, numbers{}, fmt.Errorf("array %q has dtype %s, expected <%s: others are read whole", name, r.dtype, strings.Join(types, " or <"))
 	}
-	return f, numbers{begin + r.header, r.len, r.dtype.size}, nil
+	return f, numbers{name, begin + r.header, r.len, r.dtype.size}, nil
 }
 
 // Single reads a matrix as float32s, to which its values are rounded.
@@ -122,6 +150,9 @@ func (s *Set) Single(name string) (*stored.Matrix, error) {
 		return nil, err
 	}
 	defer r.Close()
+	if err := r.fits(4); err != nil {
+		return nil, err
+	}
 	values := make([]float32, r.len)
 	if r.held != nil {
 		for i, v := range r.held.Data {

@@ -1,11 +1,15 @@
 package dataio
 
 import (
+	"bytes"
+	"encoding/binary"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"surepipe/internal/stored"
 )
 
 // scipyFile writes a 2 x 3 sparse matrix [1 2 0; 0 3 4] as scipy does, with some arrays replaced.
@@ -104,5 +108,74 @@ func TestMapSparseErrors(t *testing.T) {
 	}
 	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "truncated or corrupt") {
 		t.Error(err)
+	}
+}
+
+// Values that are not those of the archive are found by its checksums, as where the array is read whole.
+func TestMappedArraysAreCompared(t *testing.T) {
+	dense := filepath.Join(t.TempDir(), "dense.npz")
+	if err := WriteNPZ(dense, Array{Name: "X", Shape: []int{2, 2}, Data: []float64{1, 2, 3, 4}}); err != nil {
+		t.Fatal(err)
+	}
+	for path, array := range map[string]string{dense: "X", scipyFile(t): "data"} {
+		for _, corrupt := range []bool{false, true} {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if corrupt {
+				at := bytes.LastIndex(content, binary.LittleEndian.AppendUint64(nil, math.Float64bits(3)))
+				content[at] ^= 1 // another number
+				if err := os.WriteFile(path, content, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			set, err := Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer set.Close()
+			m, err := set.MapSparse()
+			if array == "X" {
+				m, err = set.Map("X")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			err = m.Scan(t.Context(), make([]float64, m.Rows), func(int64) {})
+			if (err != nil) != corrupt || err != nil && !strings.Contains(err.Error(), array) {
+				t.Errorf("corrupt %v: %v", corrupt, err)
+			}
+		}
+	}
+}
+
+// An array that is larger than memory is refused before it is read.
+func TestLargerThanMemory(t *testing.T) {
+	if stored.Memory() == 0 {
+		t.Skip("how much memory there is is not known")
+	}
+	path := filepath.Join(t.TempDir(), "y.npy")
+	header := "{'descr': '|i1', 'fortran_order': False, 'shape': (1048576, 1048576), }"
+	header += strings.Repeat(" ", 117-len(header)) + "\n"
+	if err := os.WriteFile(path, []byte("\x93NUMPY\x01\x00\x76\x00"+header), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 1<<40+128); err != nil {
+		t.Skip(err) // no sparse files here
+	}
+	set, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	_, floats := set.Floats("y")
+	_, ints := set.Ints("y")
+	_, single := set.Single("y")
+	for _, err := range []error{floats, ints, single} {
+		if err == nil || !strings.Contains(err.Error(), "GB in memory") || !strings.Contains(err.Error(), `array "y" has shape (1048576, 1048576)`) {
+			t.Error(err)
+		}
 	}
 }

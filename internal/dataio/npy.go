@@ -114,6 +114,9 @@ func (r *Reader) Numbers() (Array, error) {
 
 // floats reads the values to the places in a new array, nil for their order.
 func (r *Reader) floats(place func() int) (Array, error) {
+	if err := r.fits(8); err != nil {
+		return Array{}, err
+	}
 	a := Array{Name: r.name, Shape: r.shape, Data: make([]float64, r.len)}
 	if r.dtype.kind == 'u' && r.dtype.size <= 2 {
 		a.Depth = Depth{Bits: 8 * r.dtype.size}
@@ -172,6 +175,9 @@ func (r *Reader) Frames() (a Array, shape []int, err error) {
 func (r *Reader) Ints() (Array, error) {
 	if r.isComplex() {
 		return Array{}, r.complexError()
+	}
+	if err := r.fits(8); err != nil {
+		return Array{}, err
 	}
 	a := Array{Name: r.name, Shape: r.shape, Ints: make([]int64, r.len)}
 	// Beyond 2^53 a float no longer distinguishes neighbouring integers.
@@ -287,6 +293,9 @@ func (r *Reader) places() func() int {
 }
 
 func corruptError(name string, err error) error {
+	if ended(err) {
+		return err
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("unexpected end")
 	}

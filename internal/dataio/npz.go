@@ -80,5 +80,5 @@ func zipEntry(f *zip.File, r io.ReaderAt, size int64) entry {
 		}
 		return f.DataOffset()
 	}
-	return entry{open: open, at: at, offset: offset}
+	return entry{open: open, at: at, offset: offset, size: int64(f.UncompressedSize64), sum: f.CRC32}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -107,6 +108,9 @@ type entry struct {
 	at func(offset int64) (io.ReadCloser, error)
 	// offset is where the array begins in the file; nil where it is not in one as it is.
 	offset func() (int64, error)
+	// size is that of a member of an archive, and sum its checksum (CRC32, IEEE); 0 for none.
+	size int64
+	sum  uint32
 	// held is an array that has been read already, and load reads one at once.
 	held *Array
 	load func() (Array, error)
@@ -117,9 +121,12 @@ type entry struct {
 // .h5), as a file of this array alone. Text files may be compressed with gzip. A file of one array
 // gives it the file's name without its extensions. Every error names the file and is about the
 // file.
-func Open(path string) (*Set, error) {
+func Open(path string) (*Set, error) { return OpenContext(context.Background(), path) }
+
+// OpenContext is [Open] of a file that is read, then or later, until the context is done.
+func OpenContext(ctx context.Context, path string) (*Set, error) {
 	file, name, named := splitName(path)
-	s, err := open(file)
+	s, err := open(ctx, file)
 	if err == nil && named {
 		if alone, refused := s.alone(name); refused == nil {
 			return alone, nil
@@ -135,9 +142,11 @@ func Open(path string) (*Set, error) {
 }
 
 // OpenNPZ is Open for .npz files only; for any other file it returns an error that says so.
-func OpenNPZ(path string) (*Set, error) {
+func OpenNPZ(path string) (*Set, error) { return archiveOf(context.Background(), path) }
+
+func archiveOf(ctx context.Context, path string) (*Set, error) {
 	const expected = "a numpy .npz file"
-	f, size, err := openRegular(path, expected)
+	f, size, err := openRegular(ctx, path, expected)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -151,29 +160,29 @@ func OpenNPZ(path string) (*Set, error) {
 }
 
 // openRegular opens a file that can be read at any offset.
-func openRegular(path, expected string) (*os.File, int64, error) {
+func openRegular(ctx context.Context, path, expected string) (_ file, size int64, err error) {
 	// Checked before opening, because opening a pipe would wait for its writer.
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, 0, bareError(err)
+		return file{}, 0, bareError(err)
 	}
 	switch {
 	case info.IsDir():
-		return nil, 0, fmt.Errorf("is a directory, expected %s", expected)
+		return file{}, 0, fmt.Errorf("is a directory, expected %s", expected)
 	case !info.Mode().IsRegular():
-		return nil, 0, fmt.Errorf("is not a regular file, expected %s", expected)
+		return file{}, 0, fmt.Errorf("is not a regular file, expected %s", expected)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, 0, bareError(err)
+		return file{}, 0, bareError(err)
 	}
-	return f, info.Size(), nil
+	return file{ctx, f}, info.Size(), nil
 }
 
 const formats = ".npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)"
 
-func open(path string) (_ *Set, err error) {
-	f, size, err := openRegular(path, formats)
+func open(ctx context.Context, path string) (_ *Set, err error) {
+	f, size, err := openRegular(ctx, path, formats)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +217,7 @@ func open(path string) (_ *Set, err error) {
 		s.file = f
 		return s, nil
 	}
-	if s, ok, err := openScan(path, name, magic, f, size); ok {
+	if s, ok, err := openScan(ctx, path, name, magic, f, size); ok {
 		if err == nil && s.file == nil {
 			f.Close()
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -73,6 +74,8 @@ func (t *Table) Names() []string {
 
 // TableOptions say how [ReadTable] reads the columns.
 type TableOptions struct {
+	// Context ends [OpenTable] when it is done; nil stands for none.
+	Context context.Context
 	// Read reports whether to read the column of that name; nil reads all. Columns is called before
 	// with the names of all columns, and may refuse them; nil accepts all.
 	Columns func(names []string) error
@@ -109,7 +112,11 @@ func openTable(path string, opts TableOptions) (*Table, error) {
 	if !IsTable(path) {
 		return nil, fmt.Errorf("is no table by its name, expected %s", expected)
 	}
-	f, size, err := openRegular(path, expected)
+	ctx := opts.Context
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	f, size, err := openRegular(ctx, path, expected)
 	if err != nil {
 		return nil, err
 	}

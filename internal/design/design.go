@@ -1,6 +1,7 @@
 package design
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,6 +24,8 @@ const (
 
 // Options say which columns of a table are used, and how.
 type Options struct {
+	// Context ends the reading of the table when it is done; nil stands for none.
+	Context context.Context
 	// Response is the column that is y.
 	Response string
 	// Only are the columns of X, all but the response where it is nil; Drop are left out.
@@ -135,7 +138,7 @@ type Data struct {
 // Open reads a table and builds X and y. Errors in the options are OptionErrors; others name the
 // file.
 func Open(path string, o Options) (*Data, error) {
-	t, err := dataio.OpenTable(path, dataio.TableOptions{Columns: o.check, Read: o.used, Text: func(name string) bool { return slices.Contains(o.Categorical, name) }})
+	t, err := dataio.OpenTable(path, dataio.TableOptions{Context: o.Context, Columns: o.check, Read: o.used, Text: func(name string) bool { return slices.Contains(o.Categorical, name) }})
 	if err != nil {
 		return nil, unnamed(err)
 	}

@@ -88,10 +88,10 @@ func (m *Matrix) Nonzeros() []int64 {
 	return m.sparse.nonzeros
 }
 
-// blockEnd is the line at which a block's size is reached.
-func (c *compressed) blockEnd(m *Matrix, from int) int {
+// blockEnd is the line at which a block has so many bytes.
+func (c *compressed) blockEnd(m *Matrix, from int, bytes int64) int {
 	n := m.Lines()
-	most := c.indptr[from] + blockBytes/c.perEntry
+	most := c.indptr[from] + bytes/c.perEntry
 	to := from + sort.Search(n-from, func(i int) bool { return c.indptr[from+i+1] > most })
 	return min(max(to, from+1), from+linesPerBlock, n)
 }
@@ -101,6 +101,18 @@ const linesPerBlock = 1 << 20
 
 // chunkEntries is about the number of entries that are decoded together.
 const chunkEntries = 1 << 16
+
+// pieceBytes is about the size of the lines whose entries are decoded at a time, a part of a block: so
+// many entries stay in a processor's cache, and take little memory.
+const pieceBytes = 8 << 20
+
+// pieces calls f with the lines from to to-1, a few at a time.
+func (m *Matrix) pieces(from, to int, f func(from, to int)) {
+	for lo, hi := from, 0; lo < to; lo = hi {
+		hi = min(m.sparse.blockEnd(m, lo, pieceBytes), to)
+		f(lo, hi)
+	}
+}
 
 // Entries reads lines from to to-1 into e, whose slices it uses again. An index that is out of range,
 // in a file that has been changed since it was scanned, becomes a NaN at 0.

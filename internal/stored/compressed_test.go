@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -207,5 +208,16 @@ func TestCompressedBlocks(t *testing.T) {
 	}
 	if len(ends) != 3 || ends[0] != 3 || ends[1] != 4 || ends[2] != 5 {
 		t.Errorf("blocks end at %v", ends)
+	}
+}
+
+func TestCompressedPieces(t *testing.T) {
+	m := &Matrix{Rows: 6, Cols: 1 << 30, ByRows: true}
+	most := int64(pieceBytes / 12)
+	m.sparse = &compressed{indptr: []int64{0, most / 2, most, most + 1, 3 * most, 3 * most, 3 * most}, perEntry: 12}
+	var got []int
+	m.pieces(1, 6, func(from, to int) { got = append(got, from, to) })
+	if !slices.Equal(got, []int{1, 3, 3, 4, 4, 6}) {
+		t.Errorf("pieces %v", got)
 	}
 }

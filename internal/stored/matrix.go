@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"time"
 	"unsafe"
 )
 
@@ -30,6 +31,9 @@ type Matrix struct {
 	format  lineFormat
 	sparse  *compressed // nil where lines have all values
 	note    string      // of the format, part of the hash
+
+	modified time.Time // the file, when it was opened
+	expected []Checksum
 }
 
 // span is an array of the file in which a part of every line lies: from at(i) to at(i+1), counted from
@@ -106,6 +110,14 @@ func (m *Matrix) Single() bool {
 	return ok
 }
 
+// Name is the file's; empty where the values are in memory.
+func (m *Matrix) Name() string {
+	if m.file == nil {
+		return ""
+	}
+	return m.file.Name()
+}
+
 // Context is that of the scan: passes that have none of their own end with it.
 func (m *Matrix) Context() context.Context { return m.ctx }
 
@@ -130,6 +142,7 @@ func (m *Matrix) open(f *os.File) error {
 	if info.Size() < m.end {
 		return fmt.Errorf("is truncated: the file has %d bytes, expected %d", info.Size(), m.end)
 	}
+	m.modified = info.ModTime()
 	// The mapping has a file of its own, which tells whether it has been cut off meanwhile.
 	if m.file, err = os.Open(f.Name()); err != nil {
 		return bare(err)
@@ -199,8 +212,8 @@ func (m *Matrix) Size(from, to int) int64 {
 	return size
 }
 
-// Check reports a file that has become shorter since it was opened: reading the mapping beyond its
-// end would end the process.
+// Check reports a file that has been changed since it was opened, or has become shorter: reading the
+// mapping beyond its end would end the process.
 func (m *Matrix) Check() error {
 	if m.file == nil {
 		return nil
@@ -211,6 +224,9 @@ func (m *Matrix) Check() error {
 	}
 	if info.Size() < m.end {
 		return fmt.Errorf("%s has become shorter while it is in use: %d bytes are left of at least %d", m.file.Name(), info.Size(), m.end)
+	}
+	if !info.ModTime().Equal(m.modified) {
+		return fmt.Errorf("%s %w", m.file.Name(), errChanged)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (m *Matrix) Block() int {
 // BlockEnd is the line after those of the block that begins at a line.
 func (m *Matrix) BlockEnd(from int) int {
 	if m.sparse != nil {
-		return m.sparse.blockEnd(m, from)
+		return m.sparse.blockEnd(m, from, blockBytes)
 	}
 	return min(from+m.Block(), m.Lines())
 }
@@ -64,7 +64,7 @@ func (m *Matrix) Pass(ctx context.Context, read func(bytes int64), f func(from, 
 		m.Drop(from, to)
 		read(m.Size(0, to))
 	}
-	return nil
+	return m.Check() // what has been read may not be what was there
 }
 
 // Scan finds the statistics of the columns, X* z, and the hash, in one pass over the file. z has d
@@ -87,11 +87,12 @@ func (m *Matrix) Scan(ctx context.Context, z []float64, read func(bytes int64)) 
 	if m.ByRows {
 		s.first(0)
 	}
-	buf := make([]float64, m.Block()*m.length())
+	buf, sums := make([]float64, m.Block()*m.length()), m.newChecksums()
 	err := m.Pass(ctx, read, func(from, to int) {
 		hashed := make(chan struct{})
 		go func() { // beside the sums
 			hash.Write(m.raw(from, to))
+			sums.add(from, to)
 			close(hashed)
 		}()
 		if m.ByRows {
@@ -101,6 +102,9 @@ func (m *Matrix) Scan(ctx context.Context, z []float64, read func(bytes int64)) 
 		}
 		<-hashed
 	})
+	if err == nil {
+		err = sums.check()
+	}
 	if err != nil {
 		return err
 	}

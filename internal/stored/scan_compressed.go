@@ -23,7 +23,7 @@ type sparseScan struct {
 func (m *Matrix) scanCompressed(ctx context.Context, z []float64, read func(bytes int64)) error {
 	p := m.Cols
 	s := &sparseScan{m: m, z: z, shift: make([]float64, p), sum: make([]float64, p), squares: make([]float64, p), product: make([]float64, p), count: make([]int64, p)}
-	hash := sha256.New()
+	hash, sums := sha256.New(), m.newChecksums()
 	fmt.Fprintf(hash, "%s %d %d %v\n", m.note, m.Rows, m.Cols, m.ByRows)
 	var pointers []byte
 	var bad error
@@ -41,18 +41,30 @@ func (m *Matrix) scanCompressed(ctx context.Context, z []float64, read func(byte
 			for k := range m.spans {
 				hash.Write(m.part(k, from, to))
 			}
+			sums.add(from, to)
 			close(hashed)
 		}()
 		defer func() { <-hashed }()
-		m.Entries(&e, from, to)
-		if bad = m.sparse.check(m, &e, from); bad != nil {
-			stop()
-			return
-		}
-		s.add(&e, from)
+		m.pieces(from, to, func(from, to int) {
+			if bad != nil || ctx.Err() != nil {
+				return
+			}
+			m.Entries(&e, from, to)
+			if bad = m.sparse.check(m, &e, from); bad != nil {
+				stop()
+				return
+			}
+			s.add(&e, from)
+		})
 	})
 	if bad != nil {
 		return bad
+	}
+	if err == nil {
+		err = ctx.Err() // in the last block
+	}
+	if err == nil {
+		err = sums.check()
 	}
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // write writes a file of the test's own.
@@ -125,6 +127,23 @@ func TestFileBecomesShorter(t *testing.T) {
 	}
 	if err := m.Scan(t.Context(), []float64{1, 1}, silent); err == nil || !strings.Contains(err.Error(), "shorter") {
 		t.Error(err)
+	}
+}
+
+// A file whose contents are changed while it is in use is an error at the next pass, and at the end of
+// the one in which it happens.
+func TestFileIsChanged(t *testing.T) {
+	m := mapped(t, [][]float64{{1, 2}, {3, 4}}, Format{})
+	touch := func() {
+		if err := os.Chtimes(m.Name(), time.Time{}, m.modified.Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	during := m.Pass(t.Context(), silent, func(int, int) { touch() })
+	for _, err := range []error{during, m.Scan(t.Context(), []float64{1, 1}, silent)} {
+		if !errors.Is(err, errChanged) || !strings.Contains(err.Error(), m.Name()) {
+			t.Error(err)
+		}
 	}
 }
 

@@ -16,8 +16,11 @@ func FactorAll(t testing.TB) { set(t, &limits.FactoredSide) }
 func CertifyByProducts(t testing.TB) { set(t, &limits.ProbedSide) }
 
 // ReduceAll makes solvers of completions take Newton steps for the factors, and reduce the systems of
-// derivatives to one of them, at any rank until the test ends.
-func ReduceAll(t testing.TB) { set(t, &limits.Reduced) }
+// derivatives to one of them, at any rank until the test ends, with rows of whole cache lines.
+func ReduceAll(t testing.TB) {
+	set(t, &limits.Reduced)
+	set(t, &limits.AlignedRank)
+}
 
 // WriteNone makes completions too large to be written down until the test ends.
 func WriteNone(t testing.TB) { set(t, &limits.Written) }
