@@ -2,3 +2,10 @@ package solve
 
 // The two ways to project on the columns of free coordinates.
 var ProjectFree, ProjectByProducts = projectFree, projectByProducts
+
+// SetMostFactorized changes the largest number of entries of a factor, and returns what puts it back.
+func SetMostFactorized(n int64) func() {
+	before := mostFactorized
+	mostFactorized = n
+	return func() { mostFactorized = before }
+}

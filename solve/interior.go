@@ -78,6 +78,9 @@ func interiorPoint(p Problem) bool { return p.Loss == nil && boundsOf(p) != nil 
 // smallInterior reports that it applies with a small dense matrix.
 func smallInterior(p Problem) bool { return boundsOf(p) != nil && smallSaddle(p) }
 
+// errNoInterior is the error of a problem that interior points do not serve.
+var errNoInterior = fmt.Errorf("solve: interior-point needs r(K b) with a sum r of w |z_i| and z_i >= 0, or of norms of groups, and a sparse K with A*A = c I whose factors are not too large; or, without groups, at most %d rows and columns of K together; use dual, admm or primal-dual", mostSaddle)
+
 func newInterior(ctx context.Context, p Problem, o Options) (Method, error) {
 	p = p.withK()
 	if o.Whole { // a method whose iterations have a derivative
@@ -91,7 +94,7 @@ func newInterior(ctx context.Context, p Problem, o Options) (Method, error) {
 		return nil, err
 	}
 	if s.system == nil {
-		return nil, fmt.Errorf("solve: interior-point needs r(K b) with a sum r of w |z_i| and z_i >= 0, or of norms of groups, and a sparse K with A*A = c I whose factors are not too large; or, without groups, at most %d rows and columns of K together; use dual, admm or primal-dual", mostSaddle)
+		return nil, errNoInterior
 	}
 	return s, nil
 }

@@ -2,18 +2,24 @@ package solve
 
 import (
 	"context"
+	"errors"
+	"sync"
 
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/prox"
 )
 
-// secondChance solves by another method, and where that does not converge soon by interior points: small
-// problems by alternating directions, and images by gradient steps on the dual. On a well-conditioned
-// problem, or at a weight that leaves small regions, these are several times as fast.
+// secondChance solves by another method, and where that does not converge soon by interior points, whose
+// matrix is made when it is needed: small problems by alternating directions, and images by gradient
+// steps on the dual. On a well-conditioned problem, or at a weight that leaves small regions, these are
+// several times as fast.
 type secondChance struct {
-	*plain        // the interior points
-	first  *plain // the other method
+	s     situation
+	first *plain // the other method
+
+	mu   sync.Mutex
+	last *plain // the interior points, or the other method without a limit; nil before they are needed
 }
 
 // soonIterations is the number of iterations of the other method that come first.
@@ -41,21 +47,42 @@ func (s *situation) comesFirst() string {
 }
 
 func newSecondChance(ctx context.Context, s situation) (Solver, error) {
-	last, err := newPlain(ctx, s)
-	if err != nil {
-		return nil, err
-	}
 	soon := s
 	soon.e, _ = Lookup(s.comesFirst())
 	soon.from = nil
 	soon.o.MaxIter = min(s.o.MaxIter, soonIterations)
 	first, err := newPlain(ctx, soon)
 	if err != nil {
-		last.Release()
 		return nil, err
 	}
-	return &secondChance{last.(*plain), first.(*plain)}, nil
+	return &secondChance{s: s, first: first.(*plain)}, nil
 }
+
+// points are the interior points, or the other method with all its iterations where their factor is too large.
+func (s *secondChance) points(ctx context.Context) (*plain, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		last, err := newPlain(ctx, s.s)
+		if errors.Is(err, errNoInterior) {
+			whole := s.s
+			whole.e, _ = Lookup(s.s.comesFirst())
+			whole.from = nil
+			last, err = newPlain(ctx, whole)
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.last = last.(*plain)
+	}
+	return s.last, nil
+}
+
+// Name is the name of the method that was asked for.
+func (s *secondChance) Name() string { return s.s.e.Name }
+
+// Problem is the problem that it solves.
+func (s *secondChance) Problem() Problem { return s.s.p }
 
 // Solve returns the solution of the other method, or that of interior points.
 func (s *secondChance) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
@@ -68,16 +95,39 @@ func (s *secondChance) Solve(ctx context.Context, y array.Batch, from From) (*So
 		return sol, nil
 	}
 	sol.Release()
-	return s.plain.Solve(ctx, y, from)
+	last, err := s.points(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if sol, err = last.Solve(ctx, y, from); err == nil && last.Name() != s.Name() {
+		sol.Method = last.Name()
+	}
+	return sol, err
+}
+
+// Record records the iterations of a method that has a derivative.
+func (s *secondChance) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
+	last, err := s.points(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return last.Record(ctx, y, newTape)
 }
 
 // Reweight shares the interior points' matrices, and makes the other method anew.
 func (s *secondChance) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
-	return s.s.reweight(ctx, r, s.plain.m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		return s.s.reweight(ctx, r, nil)
+	}
+	return s.s.reweight(ctx, r, s.last.m)
 }
 
 // Release frees what the methods keep.
 func (s *secondChance) Release() {
-	s.plain.Release()
+	if s.last != nil {
+		s.last.Release()
+	}
 	s.first.Release()
 }

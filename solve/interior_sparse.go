@@ -13,7 +13,7 @@ import (
 const mostSparse = 1 << 19
 
 // mostFactorized is the largest number of entries of a factor: 12 bytes each.
-const mostFactorized = 1 << 26
+var mostFactorized int64 = 1 << 26
 
 // sparseSystem eliminates the multiplier: the matrix that is left,
 //

@@ -158,16 +158,22 @@ func TestSparseInteriorPointsReweighted(t *testing.T) {
 	})
 }
 
-// Of larger images the dual comes first, and is named where it suffices.
+// Of larger images the dual comes first, and is named where it suffices or the factor is too large.
 func TestDualBeforeInteriorPoints(t *testing.T) {
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
 		const rows, cols = 100, 90
 		y := dev.Put(steep(rand.New(rand.NewPCG(1, 2)), rows, cols), 1, rows*cols)
 		defer y.Free()
-		for lambda, method := range map[float64]string{1e-3: "dual", 30: ""} {
+		for _, c := range []struct {
+			lambda float64
+			method string
+			most   int64
+		}{{1e-3, "dual", 1 << 26}, {30, "", 1 << 26}, {2, "dual", 100}} {
+			defer solve.SetMostFactorized(c.most)()
+			lambda, method := c.lambda, c.method
 			p := solve.Problem{A: linops.Identity(rows * cols), K: linops.NewGradient([]int{rows, cols}, nil, linops.Reflecting), R: prox.NewJointL2(rows*cols, 2, lambda), Device: dev}
-			s, err := solve.New(context.Background(), solve.Default(p), p, solve.Options{})
+			s, err := solve.New(context.Background(), solve.Default(p), p, solve.Options{MaxIter: 1500})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +181,10 @@ func TestDualBeforeInteriorPoints(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if sol.Method != method || !sol.Converged || s.Name() != "interior-point" {
+			if tooLarge := c.most == 100; tooLarge != (sol.Iterations == 1500) || sol.Converged == tooLarge {
+				t.Errorf("lambda %g, a factor of at most %d entries: %+v", lambda, c.most, sol.Convergence)
+			}
+			if sol.Method != method || s.Name() != "interior-point" {
 				t.Errorf("lambda %g: solver %q, %+v, want the method %q", lambda, s.Name(), sol.Convergence, method)
 			}
 			sol.Release()

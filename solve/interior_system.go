@@ -106,8 +106,8 @@ func alongBand(p Problem, y array.Batch) array.Batch {
 }
 
 // mostSaddle is the largest number of rows and columns of K together for a dense matrix: a step takes some
-// ten milliseconds there.
-const mostSaddle = 512
+// two tenths of a second there, and twenty or thirty suffice where ADMM would go on for ten thousand iterations.
+const mostSaddle = 2048
 
 // smallSaddle reports that the matrix is small.
 func smallSaddle(p Problem) bool {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -19,7 +18,8 @@ import (
 // All choices by the structure of a problem are made in this file. A table is read from the top:
 // the first rule that applies is taken, and recorded as a [Choice].
 //
-// The coordinates are chosen first, then the loss, the units of the columns, and the form of the method.
+// The units of K's rows are chosen first, then the coordinates, the loss, the units of the columns, and the
+// form of the method.
 
 // rule is a row of a table.
 type rule struct {
@@ -32,6 +32,14 @@ var lossRules = []rule{
 	{"squared", "the loss is 1/2 ||A b - y||^2", func(s *situation) bool { return s.weights == nil && s.quadratic }, chooseUnits},
 	{"whitened", "a weighted squared loss is the squared loss of sqrt(w) A and sqrt(w) y", func(s *situation) bool { return s.quadratic }, newWhitened},
 	{"its gradient", "the loss is not quadratic", always, newCurved},
+}
+
+// rowRules is for problems with r(K b).
+var rowRules = []rule{
+	{"the user's", "the lengths of K's rows are not known", func(s *situation) bool { return s.rowLengths2 == nil }, chooseCoordinates},
+	{"the user's", "the rows of K differ in length by at most a factor of 8", func(s *situation) bool { return !spread(s.rowLengths2, nil) }, chooseCoordinates},
+	{"rows of about unit length", "the rows of K differ in length by more than a factor of 8, and one step size is to suit them all", func(s *situation) bool { return s.rowUnits != nil }, newEvenRows},
+	{"the user's", "the rows of K differ in length, but the regularizer allows for no other units", always, chooseCoordinates},
 }
 
 // coordinateRules is for problems with r(K b).
@@ -210,7 +218,9 @@ type situation struct {
 	even      bool      // the lengths of the columns differ by at most widestSpread, by A's structure
 	lengths2  []float64 // squared lengths of the columns; nil where they are not known, or even
 	units     []float64 // of the columns; nil for the user's
-	bound     *float64  // of ||A||^2, where Newton steps on the loss have needed it; or nil
+	// Of K's rows: their squared lengths, nil where they are not known, and the units for them, nil for the user's.
+	rowLengths2, rowUnits []float64
+	bound                 *float64 // of ||A||^2, where Newton steps on the loss have needed it; or nil
 }
 
 // family is shared by solvers of one operator in the same units: what a [Path] carries belongs to
@@ -250,7 +260,24 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 	if p.Effects != nil && (p.Intercept || !s.quadratic || p.Effects.Weighted() != (s.weights != nil)) {
 		return nil, fmt.Errorf("solve: effects of rows and columns need the squared loss with their own weights, and no intercept")
 	}
-	if p.K != nil && s.e.newton {
+	if p.K != nil {
+		return chooseRows(ctx, s)
+	}
+	return chooseLoss(ctx, s)
+}
+
+// chooseRows applies the table of K's rows.
+func chooseRows(ctx context.Context, s situation) (Solver, error) {
+	if s.rowLengths2 == nil {
+		s.rowLengths2 = rowLengths2(s.p)
+	}
+	s.rowUnits = rowUnits(s.p.R, s.rowLengths2)
+	return s.decide(ctx, "rows", rowRules)
+}
+
+// chooseCoordinates applies the table of coordinates.
+func chooseCoordinates(ctx context.Context, s situation) (Solver, error) {
+	if s.e.newton {
 		return s.decide(ctx, "coordinates", coordinateRules)
 	}
 	return chooseLoss(ctx, s)
@@ -410,87 +437,4 @@ var writtenDown = Choice{"method", "A written down as a matrix", "A is small and
 func writeDown(a linops.Operator, normal *linops.Normal) bool {
 	_, dim := a.Dims()
 	return dim <= maxDense && !normal.Closed()
-}
-
-// plain runs a method on the whole problem.
-type plain struct {
-	s situation
-	m Method
-
-	mu       sync.Mutex
-	recorded Method // in place of m, where that has no derivative; or nil
-}
-
-func newPlain(ctx context.Context, s situation) (Solver, error) {
-	if _, dim := s.p.A.Dims(); dim > math.MaxInt32 {
-		return nil, errUnwritten(s.p)
-	}
-	m, err := s.method(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &plain{s: s, m: m}, nil
-}
-
-// newDualized is newPlain, by alternating directions where a method was chosen that takes r(b) only.
-func newDualized(ctx context.Context, s situation) (Solver, error) {
-	if !s.e.Behind {
-		s.e, _ = Lookup("admm")
-	}
-	return newPlain(ctx, s)
-}
-
-// Name is the method's.
-func (s *plain) Name() string { return s.m.Name() }
-
-// Problem is the problem that it solves.
-func (s *plain) Problem() Problem { return s.s.p }
-
-// Solve runs the method.
-func (s *plain) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
-	start := Start{B: from.B}
-	if s.s.p.K == nil || from.Path == nil {
-		return Run(ctx, s.m, y, s.s.o, start)
-	}
-	return s.alongPath(ctx, y, start, from.Path)
-}
-
-// Record runs the method with a tape.
-func (s *plain) Record(ctx context.Context, y array.Batch, newTape func(Method, array.Batch) Tape) (*Solution, error) {
-	m, err := s.differentiable(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return Run(ctx, m, y, s.s.o, Start{Tape: newTape(m, y)})
-}
-
-// differentiable is the method, or the one that is recorded in its place.
-func (s *plain) differentiable(ctx context.Context) (Method, error) {
-	other, replaced := s.m.(*interior)
-	if !replaced {
-		return s.m, nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.recorded == nil {
-		m, err := other.recorded(ctx, s.s.o)
-		if err != nil {
-			return nil, err
-		}
-		s.recorded = m
-	}
-	return s.recorded, nil
-}
-
-// Reweight shares the data that the method shares.
-func (s *plain) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
-	return s.s.reweight(ctx, r, s.m)
-}
-
-// Release frees what the method keeps.
-func (s *plain) Release() {
-	if s.recorded != nil {
-		s.recorded.Release()
-	}
-	s.m.Release()
 }
