@@ -74,6 +74,9 @@ type Traits struct {
 	// Scratch: K* of it is -A*(A b - y), up to an error. It is called after Measure. The method needs
 	// Argument, too, which with the multiplier outlasts the step.
 	Dual func(w *Work) array.Batch
+	// Rough, unless nil, returns K b and a multiplier near those of Dual, which cost nothing; zero Batches where Dual
+	// costs nothing. Where they are far from a small duality gap Dual is not called.
+	Rough func(w *Work) (kb, u array.Batch)
 	// Settled reports, for a problem with r(K b), that the point may be a solution: where it is false no duality gap
 	// is computed. A method that comes closer by a constant factor in every iteration can so wait for
 	// the zeros of K b, which are found later than a small gap.
@@ -133,18 +136,19 @@ type Work struct {
 	follower prox.Follower // the inexact proximal operator, where no derivative is asked for; or nil
 	near     float64       // its required accuracy
 	stepped  float64       // the step of the last proximal operator
+	eta      float64       // the step to begin with, set before Init; 0 for the method's own
 }
 
 // Begin allocates what a solve of the method at y needs, on the device of y, and starts it at b0.
 // The caller releases it.
 func Begin(m Method, traits Traits, y, b0 array.Batch) (*Work, error) {
-	return beginAt(m, traits, y, b0, array.Batch{})
+	return beginAt(m, traits, y, Start{B: b0})
 }
 
-// beginAt is Begin with a multiplier.
-func beginAt(m Method, traits Traits, y, b0, dual array.Batch) (*Work, error) {
+// beginAt is Begin with a multiplier and a step.
+func beginAt(m Method, traits Traits, y array.Batch, from Start) (*Work, error) {
 	dev := y.Device()
-	w, begun := &Work{Y: y, Dual: dual}, false
+	w, begun := &Work{Y: y, Dual: from.Dual, eta: from.eta}, false
 	defer func() {
 		if !begun { // also where Init panics
 			w.Release()
@@ -163,7 +167,7 @@ func beginAt(m Method, traits Traits, y, b0, dual array.Batch) (*Work, error) {
 	for _, n := range traits.Scratch {
 		w.Scratch = append(w.Scratch, dev.Alloc(1, n))
 	}
-	if err := m.Init(w, b0); err != nil {
+	if err := m.Init(w, from.B); err != nil {
 		return nil, err
 	}
 	begun = true

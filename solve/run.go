@@ -25,6 +25,7 @@ type Start struct {
 	// Dual is the multiplier of K b at which to start, unless a tape is running.
 	Dual array.Batch
 
+	eta   float64        // the step at which to begin; 0 for the method's own
 	stage progress.Stage // what the iterations report themselves as, "" for progress.Iterations
 }
 
@@ -72,14 +73,14 @@ func begin(m Method, y array.Batch, o Options, from Start) (*run, error) {
 		r.o.MaxIter = min(o.MaxIter, n)
 	}
 	if r.tape != nil {
-		from.B, from.Dual = array.Batch{}, array.Batch{}
+		from.B, from.Dual, from.eta = array.Batch{}, array.Batch{}, 0
 	}
 	var follower prox.Follower
 	if follow := prox.StructureOf(p.R).Follow; follow != nil && r.tape == nil && r.traits.Argument != nil {
 		follower = follow()
 	}
 	var err error
-	if r.w, err = beginAt(m, r.traits, y, from.B, from.Dual); err != nil {
+	if r.w, err = beginAt(m, r.traits, y, from); err != nil {
 		return nil, err
 	}
 	r.w.follower = follower
@@ -181,6 +182,7 @@ func (r *run) solution() (*Solution, error) {
 		u := r.traits.Dual(r.w)
 		s.dual = dev.Alloc(1, u.N())
 		dev.Copy(s.dual, u)
+		s.eta = r.w.C.Eta
 	}
 	if r.o.Point {
 		s.At = newPoint(r.m, r.traits, r.w.Y, r.o, s)

@@ -180,6 +180,7 @@ type Solution struct {
 
 	gram func(set []int) []float64 // of the method's columns, for At; or nil
 	dual array.Batch               // the multiplier of K b, where it was asked for; else zero
+	eta  float64                   // the step with it
 }
 
 // Release frees the solution.
