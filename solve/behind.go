@@ -255,13 +255,14 @@ func (c *watch) gapAt(ctx context.Context, p Problem, u array.Batch, z, b, e flo
 	return gapBehind(r, c.kb, u, z, e*b), nil
 }
 
-// gapBehind is the duality gap of an r that is finite everywhere; +Inf where there is none.
+// gapBehind is the duality gap of an r that is finite everywhere, however far u has to move towards 0 to be feasible;
+// +Inf where there is none.
 func gapBehind(r prox.Structure, kb, u array.Batch, z, missing float64) float64 {
 	if r.DualScale == nil {
 		return math.Inf(1)
 	}
 	t := r.DualScale(kb, u, math.Inf(1))
-	if !(t >= leastDualScale) {
+	if !(t >= 0) {
 		return math.Inf(1)
 	}
 	return (1-t)*(1-t)*z*z/2 + r.FenchelGap(kb, u, t, math.Inf(1)) + t*missing

@@ -66,7 +66,7 @@ func newEvenRows(ctx context.Context, s situation) (Solver, error) {
 	r, err := e.rescale(s.p.R)
 	if err == nil {
 		inner.p.R = r
-		e.Solver, err = chooseCoordinates(ctx, inner)
+		e.Solver, err = chooseLoss(ctx, inner)
 	}
 	if err != nil {
 		e.Release()

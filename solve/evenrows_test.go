@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/array"
@@ -172,4 +173,50 @@ func descending(n int) []float64 {
 		w[i] = float64(n - i)
 	}
 	return w
+}
+
+// Columns of X of lengths from 1e-5 to 1e5 leave the linear systems of ADMM with rows of K in their units well
+// conditioned, in units of b in which their diagonals are even; and where ADMM cannot go on interior points do.
+func TestColumnsFarApartBehindK(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		arraytest.NoLeak(t, dev)
+		rng := rand.New(rand.NewPCG(11, 12))
+		const d, p = 22, 22
+		x := mat.NewDense(d, p, nil)
+		y := make([]float64, d)
+		for j := range p {
+			unit := math.Pow(10, 10*rng.Float64()-5)
+			for i := range d {
+				x.Set(i, j, unit*rng.NormFloat64())
+			}
+		}
+		for i := range y {
+			y[i] = 4 * rng.NormFloat64()
+		}
+		a := linops.NewDense(dev, x)
+		defer a.Release()
+		at := dev.Put(y, 1, d)
+		defer at.Free()
+		problem := solve.Problem{A: a, K: linops.NewDifference1D(p), R: prox.NewL1(3), Device: dev}
+		var mu [2][]float64
+		for i, name := range []string{"active-set", "interior-point"} {
+			s, err := solve.New(context.Background(), name, problem, solve.Options{Sigma2: 1})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			sol, err := s.Solve(context.Background(), at, solve.From{})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if !sol.Converged {
+				t.Errorf("%s: %+v", name, sol.Convergence)
+			}
+			mu[i] = sol.MuHat.ToHost()
+			sol.Release()
+			s.Release()
+		}
+		if off := floats.Distance(mu[0], mu[1], 2); !(off < 1e-2) {
+			t.Errorf("the two are %g apart", off)
+		}
+	})
 }

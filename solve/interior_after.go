@@ -87,14 +87,17 @@ func (s *secondChance) Problem() Problem { return s.s.p }
 // Solve returns the solution of the other method, or that of interior points.
 func (s *secondChance) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
 	sol, err := s.first.Solve(ctx, y, from)
-	if err != nil {
+	switch {
+	case err != nil && (ctx.Err() != nil || s.s.p.Device.Err() != nil):
 		return nil, err
-	}
-	if sol.Converged {
+	case err == nil && sol.Converged:
 		sol.Method = s.first.Name()
 		return sol, nil
+	case err == nil:
+		sol.Release()
+	default:
+		// Its linear systems may have no numerical solution where those of interior points have one.
 	}
-	sol.Release()
 	last, err := s.points(ctx)
 	if err != nil {
 		return nil, err

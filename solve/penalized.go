@@ -214,6 +214,8 @@ func (s *penalized) inverse(rho float64) (inverted, error) {
 		}
 	}()
 	dev.Upload(m.matrix, mat.DenseCopyOf(sum).RawMatrix().Data)
+	// In units in which the diagonal is about 1 the condition does not depend on the units of b.
+	units := evenDiagonal(sum)
 	var chol mat.Cholesky
 	if !chol.Factorize(sum) || chol.Cond() > largestCondition {
 		return inverted{}, fmt.Errorf("solve: A and K have a null space in common, so that the estimate is not determined: expected a regularizer that penalizes what A does not see")
@@ -221,12 +223,33 @@ func (s *penalized) inverse(rho float64) (inverted, error) {
 	if err := chol.InverseTo(sum); err != nil && math.IsInf(chol.Cond(), 1) {
 		return inverted{}, fmt.Errorf("solve: the linear system of a step: %w", err)
 	}
+	scaleSym(sum, units)
 	dev.Upload(m.inverse, mat.DenseCopyOf(sum).RawMatrix().Data)
 	if err := dev.Err(); err != nil {
 		return inverted{}, err
 	}
 	s.inverses[rho], done = m, true
 	return m, nil
+}
+
+// evenDiagonal scales the rows and columns of a symmetric matrix by powers of two, so that its diagonal is between 1/2
+// and 2, and returns these.
+func evenDiagonal(a *mat.SymDense) []float64 {
+	s := make([]float64, a.SymmetricDim())
+	for i := range s {
+		s[i] = unit(math.Sqrt(a.At(i, i)))
+	}
+	scaleSym(a, s)
+	return s
+}
+
+// scaleSym multiplies rows and columns by s.
+func scaleSym(a *mat.SymDense, s []float64) {
+	for i, u := range s {
+		for j := i; j < len(s); j++ {
+			a.SetSym(i, j, u*a.At(i, j)*s[j])
+		}
+	}
 }
 
 // largestCondition is that of a system whose solution has some correct digits.

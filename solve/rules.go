@@ -18,7 +18,7 @@ import (
 // All choices by the structure of a problem are made in this file. A table is read from the top:
 // the first rule that applies is taken, and recorded as a [Choice].
 //
-// The units of K's rows are chosen first, then the coordinates, the loss, the units of the columns, and the
+// The coordinates are chosen first, then the units of K's rows, the loss, the units of the columns, and the
 // form of the method.
 
 // rule is a row of a table.
@@ -36,16 +36,16 @@ var lossRules = []rule{
 
 // rowRules is for problems with r(K b).
 var rowRules = []rule{
-	{"the user's", "the lengths of K's rows are not known", func(s *situation) bool { return s.rowLengths2 == nil }, chooseCoordinates},
-	{"the user's", "the rows of K differ in length by at most a factor of 8", func(s *situation) bool { return !spread(s.rowLengths2, nil) }, chooseCoordinates},
+	{"the user's", "the lengths of K's rows are not known", func(s *situation) bool { return s.rowLengths2 == nil }, chooseLoss},
+	{"the user's", "the rows of K differ in length by at most a factor of 8", func(s *situation) bool { return !spread(s.rowLengths2, nil) }, chooseLoss},
 	{"rows of about unit length", "the rows of K differ in length by more than a factor of 8, and one step size is to suit them all", func(s *situation) bool { return s.rowUnits != nil }, newEvenRows},
-	{"the user's", "the rows of K differ in length, but the regularizer allows for no other units", always, chooseCoordinates},
+	{"the user's", "the rows of K differ in length, but the regularizer allows for no other units", always, chooseLoss},
 }
 
 // coordinateRules is for problems with r(K b).
 var coordinateRules = []rule{
 	{"K b and a few of b's", "r is a sum over coordinates, A is a matrix and so is K, with no more rows than columns: unless these depend on each other, the problem is a regression in K b, for active sets", (*situation).synthesizes, newSynthesized},
-	{"b's", "a method with a dual variable for K b is asked for, or K b and a few of b's entries are no coordinates for b", always, chooseLoss},
+	{"b's", "a method with a dual variable for K b is asked for, or K b and a few of b's entries are no coordinates for b", always, chooseRows},
 }
 
 var unitRules = []rule{
@@ -260,10 +260,13 @@ func build(ctx context.Context, e Entry, p Problem, o Options) (Solver, error) {
 	if p.Effects != nil && (p.Intercept || !s.quadratic || p.Effects.Weighted() != (s.weights != nil)) {
 		return nil, fmt.Errorf("solve: effects of rows and columns need the squared loss with their own weights, and no intercept")
 	}
-	if p.K != nil {
-		return chooseRows(ctx, s)
+	switch {
+	case p.K == nil:
+		return chooseLoss(ctx, s)
+	case s.e.newton:
+		return s.decide(ctx, "coordinates", coordinateRules)
 	}
-	return chooseLoss(ctx, s)
+	return chooseRows(ctx, s)
 }
 
 // chooseRows applies the table of K's rows.
@@ -273,14 +276,6 @@ func chooseRows(ctx context.Context, s situation) (Solver, error) {
 	}
 	s.rowUnits = rowUnits(s.p.R, s.rowLengths2)
 	return s.decide(ctx, "rows", rowRules)
-}
-
-// chooseCoordinates applies the table of coordinates.
-func chooseCoordinates(ctx context.Context, s situation) (Solver, error) {
-	if s.e.newton {
-		return s.decide(ctx, "coordinates", coordinateRules)
-	}
-	return chooseLoss(ctx, s)
 }
 
 // chooseLoss applies the table of losses.

@@ -112,7 +112,7 @@ func newSynthesized(ctx context.Context, s situation) (Solver, error) {
 		s.e, _ = Lookup("admm")
 		s.o.choices = s.o.before("coordinates")
 		s.o = s.o.with(notIndependent)
-		return chooseLoss(ctx, s)
+		return chooseRows(ctx, s)
 	}
 	c := &synthesized{s: s, basis: basis, owned: true}
 	if err := c.build(s.p.R, func(inner situation) (Solver, error) { return chooseLoss(ctx, inner) }); err != nil {
@@ -333,7 +333,7 @@ func (c *synthesized) Reweight(ctx context.Context, r prox.Prox) (Solver, error)
 	s.p.R = r
 	if !synthesizes(s.p) {
 		s.o.choices = s.o.before("coordinates")
-		return chooseLoss(ctx, s)
+		return chooseRows(ctx, s)
 	}
 	other := &synthesized{s: s, basis: c.basis}
 	if err := other.build(r, func(inner situation) (Solver, error) { return c.Solver.Reweight(ctx, inner.p.R) }); err != nil {
