@@ -101,21 +101,25 @@ func newInterior(ctx context.Context, p Problem, o Options) (Method, error) {
 
 // prepare makes the system, unless there is none.
 func (s *interior) prepare(ctx context.Context) (err error) {
-	switch {
-	case interiorPoint(s.p):
-		s.norm2 = linops.StructureOf(s.p.A).Columns.Value
-		s.k, _ = linops.RowsOf(s.p.K)
-		s.system, s.conditions = &bandedSystem{band: sequence(s.p), c: s.norm2}, boundsOf(s.p)
-	case smallInterior(s.p):
-		if s.norm2, err = normBound(ctx, s.p); err != nil {
-			return err
+	if s.conditions = boundsOf(s.p); s.conditions != nil {
+		if band := sequence(s.p); band != nil {
+			s.norm2 = linops.StructureOf(s.p.A).Columns.Value
+			s.k, _ = linops.RowsOf(s.p.K)
+			s.system = &bandedSystem{multiple{s.norm2}, band}
+			return nil
 		}
-		s.system, s.k = newDenseSystem(s.p)
-		s.conditions = boundsOf(s.p)
-	default:
-		if system := newSparseSystem(s.p); system != nil {
-			s.norm2, s.k, s.system, s.conditions = system.c, system.k, system, conditionsOf(s.p)
+		if smallSaddle(s.p) {
+			if s.norm2, err = normBound(ctx, s.p); err != nil {
+				return err
+			}
+			s.system, s.k = newDenseSystem(s.p)
+			return s.p.Device.Err()
 		}
+	} else {
+		s.conditions = ballsOf(s.p)
+	}
+	if system := newSparseSystem(s.p, s.conditions); system != nil {
+		s.norm2, s.k, s.system = system.c, system.k, system
 	}
 	return s.p.Device.Err()
 }

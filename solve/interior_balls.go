@@ -89,13 +89,7 @@ func conditionsOf(p Problem) conditions {
 	return ballsOf(p)
 }
 
-func (l *groupBalls) mean() float64 {
-	mean := 0.0
-	for _, v := range l.w {
-		mean += v / float64(len(l.w))
-	}
-	return mean
-}
+func (l *groupBalls) mean() float64 { return meanOf(l.w) }
 
 func (l *groupBalls) new() inequalities {
 	n := len(l.w)

@@ -43,10 +43,12 @@ func boundsOf(p Problem) conditions {
 	return l
 }
 
-func (l *bounds) mean() float64 {
+func (l *bounds) mean() float64 { return meanOf(l.w) }
+
+func meanOf(x []float64) float64 {
 	mean := 0.0
-	for _, v := range l.w {
-		mean += v / float64(len(l.w))
+	for _, v := range x {
+		mean += v / float64(len(x))
 	}
 	return mean
 }

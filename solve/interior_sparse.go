@@ -22,7 +22,7 @@ var mostFactorized int64 = 1 << 26
 // is sparse where the rows of K of a group are, and has a sparse Cholesky factor where K takes differences on a
 // grid or another graph with small separators (George 1973).
 type sparseSystem struct {
-	c      float64
+	multiple
 	k      space.Rows
 	dim    int
 	blocks []sparseBlock // of the groups of rows
@@ -40,8 +40,11 @@ type sparseBlock struct {
 }
 
 // sparseInterior reports that interior points apply with a sparse factor.
-func sparseInterior(p Problem) bool {
-	if p.K == nil || p.Loss != nil || conditionsOf(p) == nil || !(linops.StructureOf(p.A).Columns.Value > 0) {
+func sparseInterior(p Problem) bool { return sparseOperators(p) && conditionsOf(p) != nil }
+
+// sparseOperators reports that A*A = c I and that K may be sparse.
+func sparseOperators(p Problem) bool {
+	if p.K == nil || p.Loss != nil || !(linops.StructureOf(p.A).Columns.Value > 0) {
 		return false
 	}
 	known := linops.StructureOf(p.K)
@@ -49,9 +52,10 @@ func sparseInterior(p Problem) bool {
 	return dim <= mostSparse && (known.SparseRows != nil || known.Pairs != nil)
 }
 
-// newSparseSystem returns nil where A*A is not c I, K not sparse, or the factor too large.
-func newSparseSystem(p Problem) *sparseSystem {
-	if !sparseInterior(p) {
+// newSparseSystem is that of a problem and of its inequalities; nil where A*A is not c I, K not sparse, or the factor too
+// large.
+func newSparseSystem(p Problem, of conditions) *sparseSystem {
+	if of == nil || !sparseOperators(p) {
 		return nil
 	}
 	k, ok := linops.RowsOf(p.K)
@@ -59,8 +63,8 @@ func newSparseSystem(p Problem) *sparseSystem {
 		return nil
 	}
 	_, dim := p.K.Dims()
-	s := &sparseSystem{c: linops.StructureOf(p.A).Columns.Value, k: k, dim: dim}
-	if balls, ok := conditionsOf(p).(*groupBalls); ok {
+	s := &sparseSystem{multiple: multiple{linops.StructureOf(p.A).Columns.Value}, k: k, dim: dim}
+	if balls, ok := of.(*groupBalls); ok {
 		s.groups = balls.groups
 	} else {
 		s.groups = alone(len(k.Indptr) - 1)
@@ -129,19 +133,7 @@ func (s *sparseSystem) place() {
 	})
 }
 
-func (s *sparseSystem) start(b, aty []float64) {
-	for j, v := range aty {
-		b[j] = v / s.c
-	}
-}
-
 func (s *sparseSystem) small() smallness { return productsWithout }
-
-func (s *sparseSystem) normal(dst, b []float64) {
-	for j, v := range b {
-		dst[j] = s.c * v
-	}
-}
 
 func (s *sparseSystem) factor() saddleFactor {
 	return &sparseNormal{sparseSystem: s, value: make([]float64, len(s.index)), weighted: make([]float64, 0, 16)}

@@ -33,10 +33,25 @@ type saddleFactor interface {
 	solve(x, z, work []float64)
 }
 
+// multiple is A*A = c I.
+type multiple struct{ c float64 }
+
+func (s multiple) start(b, aty []float64) {
+	for j, v := range aty {
+		b[j] = v / s.c
+	}
+}
+
+func (s multiple) normal(dst, b []float64) {
+	for j, v := range b {
+		dst[j] = s.c * v
+	}
+}
+
 // bandedSystem is that of a sequence.
 type bandedSystem struct {
+	multiple
 	band *banded.Saddle
-	c    float64 // A*A = c I
 }
 
 // sequence is the band of a problem with A*A = c I and differences of neighbours; nil where it is none.
@@ -55,19 +70,7 @@ func sequence(p Problem) *banded.Saddle {
 	return nil
 }
 
-func (s *bandedSystem) start(b, aty []float64) {
-	for j, v := range aty {
-		b[j] = v / s.c
-	}
-}
-
 func (s *bandedSystem) small() smallness { return productsWith }
-
-func (s *bandedSystem) normal(dst, b []float64) {
-	for j, v := range b {
-		dst[j] = s.c * v
-	}
-}
 
 func (s *bandedSystem) factor() saddleFactor { return &bandedFactor{bandedSystem: s} }
 
