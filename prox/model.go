@@ -26,6 +26,8 @@ type Model struct {
 	// computed on demand, and v is an argument so that the derivative need not keep it. A nil
 	// Margin means that nothing is known.
 	Margin func(v array.Batch) float64
+	// Carried is how coordinates at one weight become those at another; nil where that is not known.
+	Carried *Carried
 
 	root func() *space.Rows
 }

@@ -117,7 +117,7 @@ func (j *shiftedDerivative) Model() *Model {
 		if m == nil || m.Margin == nil {
 			return m
 		}
-		return &Model{m.Space, m.Curvature, func(v array.Batch) float64 {
+		return &Model{Space: m.Space, Curvature: m.Curvature, Carried: m.Carried, Margin: func(v array.Batch) float64 {
 			dev := v.Device()
 			x, c := dev.Alloc(1, v.N()), dev.Alloc(1, v.N())
 			defer x.Free()
@@ -125,6 +125,6 @@ func (j *shiftedDerivative) Model() *Model {
 			dev.Upload(c, j.c)
 			dev.Lin(x, 1, v, -1, c)
 			return m.Margin(x)
-		}, func() *space.Rows { return m.Root() }}
+		}, root: func() *space.Rows { return m.Root() }}
 	})
 }

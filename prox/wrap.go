@@ -449,7 +449,7 @@ func (j *multipliedDerivative) Model() *Model {
 		if m == nil || m.Curvature == nil {
 			return m
 		}
-		return &Model{m.Space, multipliedCurvature{m.Curvature, j.c}, m.Margin, func() *space.Rows {
+		return &Model{Space: m.Space, Curvature: multipliedCurvature{m.Curvature, j.c}, Margin: m.Margin, root: func() *space.Rows {
 			w := m.Root()
 			if w == nil {
 				return nil

@@ -168,7 +168,7 @@ func (w *matrices) tangent(ctx context.Context) (*Tangent, error) {
 	if err != nil {
 		return nil, err
 	}
-	model := &prox.Model{Space: curved.Space(), Curvature: curved, Margin: margin}
+	model := curved.Model(margin)
 	t, done := &Tangent{Model: model}, false
 	defer func() {
 		if !done { // also where A panics

@@ -57,7 +57,7 @@ func (w *eliminated) tangent(ctx context.Context) (*Tangent, error) {
 	mass.Rows.Free()
 	mass.Columns.Free()
 	gap = min(gap, all.Sigma[r-1]-w.tau, w.tau-all.Sigma[r])
-	t.Model = &prox.Model{Space: curved.Space(), Curvature: curved, Margin: func(array.Batch) float64 { return gap }}
+	t.Model = curved.Model(func(array.Batch) float64 { return gap })
 	t.A = linops.OutsideOf(dev, t.Model.Space, t.Moving)
 	if err := dev.Err(); err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ type cg struct {
 	// K u, and K J times the residual; zero where K is 0.
 	ku, kt array.Batch
 	// The images A u are summed step by step; where A*A is cheaper than A and A* the directions are
-	// summed instead, and square applies A*A.
+	// summed instead, and square applies A*A. They are summed too where solutions are handed on.
 	square func(dst, b array.Batch)
 	sum    array.Batch
 
@@ -118,11 +118,13 @@ func (c *cg) free() {
 func (c *cg) run(ctx context.Context) error {
 	if c.pilot {
 		c.every = 1
-	} else if c.square != nil {
+	}
+	if !c.pilot && c.square == nil {
+		c.dev.Fill(c.dst, 0)
+	}
+	if !c.pilot && (c.square != nil || c.hands()) {
 		c.sum = c.dev.Alloc(c.from.k, c.l.dim)
 		c.dev.Fill(c.sum, 0)
-	} else {
-		c.dev.Fill(c.dst, 0)
 	}
 	if err := c.begin(); err != nil {
 		return err
@@ -182,6 +184,9 @@ func (c *cg) straighten(w array.Batch) {
 func (c *cg) begin() error {
 	l, dev := c.l, c.dev
 	c.from.set(c.r, c.qq)
+	for i := range c.probes {
+		c.probes[i].size = c.qq[i]
+	}
 	dev.Lin(c.r, l.eta, c.r, 0, array.Batch{})
 	c.warm()
 	l.pre.apply(c.u, c.ku, c.r, true)
@@ -190,7 +195,7 @@ func (c *cg) begin() error {
 	for i := range c.probes {
 		p := &c.probes[i]
 		p.rho, p.start, p.best = c.jj[i], c.jj[i], c.jj[i]
-		p.size, p.bound, p.limit = c.qq[i], c.qq[i], c.goal.form*unit*c.qq[i]
+		p.bound, p.limit = p.size, c.goal.form*unit*p.size
 		if math.IsNaN(p.rho) || math.IsInf(p.rho, 0) {
 			return c.notFinite("probe %d gives a right-hand side that is not finite", i)
 		}
@@ -210,8 +215,8 @@ func (c *cg) notFinite(format string, args ...any) error {
 	return fmt.Errorf("vjp: implicit derivative: "+format, args...)
 }
 
-// advance takes a step along every direction.
-func (c *cg) advance(step int) {
+// bend sets q to the image of every direction and curvature to <u, (K + eta H) u>.
+func (c *cg) bend() {
 	l, dev := c.l, c.dev
 	if c.square != nil {
 		c.square(c.q, c.u)
@@ -224,26 +229,19 @@ func (c *cg) advance(step int) {
 	if !c.ku.IsZero() {
 		dev.Dot(c.curvature, c.ku, c.u)
 	}
-	for i := range c.probes {
-		p := &c.probes[i]
-		c.alpha[i] = 0
-		if p.done {
-			continue
-		}
-		curvature := math.Max(c.curvature[i], 0) + l.eta*c.qq[i]
-		if !(curvature > 0) {
-			// The direction is in the null space of Q and of A: the system is solved on the rest.
-			c.finish(p, step)
-			continue
-		}
-		c.alpha[i] = p.rho / curvature
+	for i, q := range c.qq {
+		c.curvature[i] = math.Max(c.curvature[i], 0) + l.eta*q
+	}
+}
+
+// move goes alpha along every direction, after bend.
+func (c *cg) move() {
+	l, dev := c.l, c.dev
+	if !c.sum.IsZero() {
+		dev.LinEach(c.sum, c.ones, c.sum, c.alpha, c.u)
 	}
 	image := c.q
-	if c.square != nil {
-		if !c.pilot {
-			dev.LinEach(c.sum, c.ones, c.sum, c.alpha, c.u)
-		}
-	} else {
+	if c.square == nil {
 		if !c.pilot {
 			dev.LinEach(c.dst, c.ones, c.dst, c.alpha, c.q)
 		}
@@ -259,8 +257,27 @@ func (c *cg) advance(step int) {
 		c.beta[i] = -a
 	}
 	dev.LinEach(c.r, c.ones, c.r, c.beta, c.t)
-	l.pre.apply(c.t, c.kt, c.r, step%c.every == 0)
-	dev.Dot(c.jj, c.r, c.t)
+}
+
+// advance takes a step along every direction.
+func (c *cg) advance(step int) {
+	c.bend()
+	for i := range c.probes {
+		p := &c.probes[i]
+		c.alpha[i] = 0
+		if p.done {
+			continue
+		}
+		if !(c.curvature[i] > 0) {
+			// The direction is in the null space of Q and of A: the system is solved on the rest.
+			c.finish(p, step)
+			continue
+		}
+		c.alpha[i] = p.rho / c.curvature[i]
+	}
+	c.move()
+	c.l.pre.apply(c.t, c.kt, c.r, step%c.every == 0)
+	c.dev.Dot(c.jj, c.r, c.t)
 }
 
 // judge records the residuals after a step and stops the probes that are done.

@@ -50,9 +50,6 @@ var derivatives = []derivative{
 // not settle.
 var illConditioned = by(Unrolled, fmt.Sprintf("minimal residuals do not solve the saddle point system of the implicit derivative in %d steps: the equations of its space nearly depend on each other", pilotSteps), nil)
 
-// startAtCarried is the choice where probes start at the solutions at the weight before.
-var startAtCarried = Choice{Part: "probes", Chosen: "started at their solutions at the weight before", Reason: fmt.Sprintf("one factor is eliminated there and here, and the weight is at least %g of that before", nearWeight)}
-
 // nearlySolved is the optimality at which the space of a problem with r(K b) is read off a solution that
 // has not converged: mu_hat is then within 3% of the size of the noise.
 const nearlySolved = 1e-3

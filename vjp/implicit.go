@@ -78,10 +78,11 @@ type implicit struct {
 	// of op are 0; nil for none. op may refer to them.
 	moving *linops.Places
 
-	// Along a path: the solutions at the weight before, nil for none, the matrix that takes them to the
+	// Along a path: the system, the solutions at the weight before, nil for none, what takes them to the
 	// coordinates here, and those for the next weight, nil where they are not handed on.
+	system        movable
 	before, after *carried
-	turn          []float64
+	move          func(dst, z array.Batch)
 
 	misfit array.Batch // A b - y, zero where no slope is needed
 
@@ -304,7 +305,8 @@ func (l *implicit) ProbeBytes() int64 {
 }
 
 // vectors is the number of those of conjugate gradients for a probe: two more where A*A is a product
-// of its own, two more where there is curvature, and one where it starts at an old solution.
+// of its own, two more where there is curvature, one where the solution is handed on, and one where it starts
+// at an old one.
 func (l *implicit) vectors() int {
 	n := 3
 	if l.square() != nil {
@@ -312,6 +314,9 @@ func (l *implicit) vectors() int {
 	}
 	if l.pre != nil && !l.pre.flat() {
 		n += 2
+	}
+	if l.after != nil && l.square() == nil {
+		n++
 	}
 	if l.before != nil {
 		n++
