@@ -72,7 +72,7 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 		return 0, true
 	}
 	d, dim := p.A.Dims()
-	if len(free) > maxDense || len(free)*d > freeEntries {
+	if len(free) > maxDense || len(free)*d > freeEntries || linops.StructureOf(p.A).Columns.Known {
 		return projectByProducts(ctx, p, free, minus, misfit)
 	}
 	dev := minus.Device()
@@ -111,9 +111,9 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 // freeSteps bounds the steps of projectByProducts.
 const freeSteps = 100
 
-// projectByProducts is projectFree where the columns F are too many to be factorized: least squares, by
-// [linops.LSQR], of the misfit in them, in units of their lengths. It
-// returns false where they do not reach rounding errors in freeSteps, as with dependent columns.
+// projectByProducts is projectFree where the columns F are too many to be factorized, or orthogonal, so that one
+// step does: least squares, by [linops.LSQR], of the misfit in them, in units of their lengths. It returns
+// false where they do not reach rounding errors in freeSteps, as with dependent columns.
 func projectByProducts(ctx context.Context, p Problem, free []int, minus, misfit array.Batch) (float64, bool) {
 	dev := minus.Device()
 	d, dim := p.A.Dims()
