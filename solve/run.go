@@ -104,7 +104,7 @@ func (r *run) iterate(ctx context.Context) error {
 	follower := r.w.follower
 	defer func() { r.w.follower = follower }() // for release
 	report := progress.From(ctx)
-	for c := r.c; c.conv.Iterations < r.o.MaxIter && !c.conv.Converged; r.w.K++ {
+	for c := r.c; c.conv.Iterations < r.o.MaxIter && !c.conv.Converged && !c.over; r.w.K++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
