@@ -29,6 +29,9 @@ type Point struct {
 	Eta      float64
 
 	dual array.Batch // the multiplier of K b, with Argument
+	// Identified says that columns of A nearly depend on each other, and that the support of B is known to be
+	// that of the solution all the same.
+	Identified bool
 	// Flat says that some observations have a slope but no curvature, as outliers under the Huber
 	// loss do. Their misfit is then 0, and A* of Misfit is not Gradient.
 	Flat bool
