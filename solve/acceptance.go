@@ -52,7 +52,7 @@ type watch struct {
 	part   bool    // there is no duality gap
 	scale  float64 // the scale of subgradients, from the last check
 	wait   int     // iterations before the next check
-	over   bool    // nothing is gained by more iterations
+	over   bool    // more iterations change nothing, or would gain nothing
 	z, g   array.Batch
 	fit    *fit        // where the loss is not quadratic; else nil
 	kb     array.Batch // K b, for r(K b)

@@ -78,17 +78,25 @@ func (at *Point) behind(w *Work, traits Traits) {
 	u := traits.Dual(w)
 	at.dual = w.Device().Alloc(1, u.N())
 	w.Device().Copy(at.dual, u)
+	if traits.Kept != nil {
+		at.kept = traits.Kept(w)
+	}
+	at.ended = traits.Ended != nil && traits.Ended(w)
 }
 
 // Continue does more iterations from the solution of a problem with r(K b), whatever its optimality
-// is: the zeros of K b, which the derivative depends on, may be found later than a small duality gap.
-func (s *Solution) Continue(ctx context.Context, iterations int) error {
+// is: the zeros of K b, which the derivative depends on, may be found later than a small duality gap. It reports
+// whether there were any to do.
+func (s *Solution) Continue(ctx context.Context, iterations int) (bool, error) {
 	at := s.At
+	if at.ended {
+		return false, nil
+	}
 	o := at.options
 	o.MaxIter, o.Point, o.endless = iterations, true, true
-	more, err := Run(ctx, at.method, at.Y, o, Start{B: at.B, Dual: at.dual, eta: at.Eta})
+	more, err := Run(ctx, at.method, at.Y, o, Start{B: at.B, Dual: at.dual, eta: at.Eta, kept: at.kept})
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer more.Release()
 	s.Iterations += more.Iterations
@@ -97,14 +105,14 @@ func (s *Solution) Continue(ctx context.Context, iterations int) error {
 	dev.Copy(s.MuHat, more.MuHat)
 	dev.Copy(at.Argument, more.At.Argument)
 	dev.Copy(at.dual, more.At.dual)
-	at.Eta = more.At.Eta
+	at.Eta, at.kept, at.ended = more.At.Eta, more.At.kept, more.At.ended
 	if more.Optimality < s.Optimality {
 		s.Optimality, s.Error = more.Optimality, more.Error
 	}
 	if at.back != nil {
 		at.back(s)
 	}
-	return dev.Err()
+	return true, dev.Err()
 }
 
 // keptDual is what a [Path] carries for problems with r(K b).
@@ -217,6 +225,7 @@ func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
 		return fmt.Errorf("%s: the iterates are not finite after %d iterations", c.m.Name(), c.conv.Iterations)
 	}
 	c.accept(optimality, optimality, bound, zNorm)
+	c.over = c.over || c.traits.Ended != nil && c.traits.Ended(w)
 	if c.conv.Converged = c.conv.Converged && !c.o.endless; !c.conv.Converged {
 		c.wait = c.between()
 	}

@@ -21,8 +21,10 @@ var (
 type smallness struct{ told, end float64 }
 
 const (
-	// mostSlow is the number of steps in a row that may leave nine tenths of the products.
+	// mostSlow is the number of steps in a row that may leave nine tenths of the products, and lateSlow where these are
+	// so small already that rounding errors are the reason: below the root of what tells the zeros of K b.
 	mostSlow = 40
+	lateSlow = 8
 )
 
 // interiorRun is one solve.
@@ -58,8 +60,13 @@ func (s *interior) dim() int {
 }
 
 // Init starts at the unpenalized fit, with a multiplier of 0 and all inequalities about as far from
-// equality as K b is large. Where it starts matters little.
+// equality as K b is large, where it does not go on from a solve before. Where it starts matters little.
 func (s *interior) Init(w *Work, _ array.Batch) error {
+	if before, ok := w.kept.(*interiorRun); ok {
+		before.factor = s.system.factor()
+		w.Own, w.C = before, Coefficients{Eta: before.eta}
+		return w.Device().Err()
+	}
 	r := s.newRun(w.Y)
 	s.system.start(r.b, r.aty)
 	s.residuals(r)
@@ -132,7 +139,11 @@ func (s *interior) advance(r *interiorRun) {
 	if r.slow++; r.products < 0.9*r.last || r.last == 0 {
 		r.slow, r.last = 0, r.products
 	}
-	if r.products <= s.system.small().end*r.first || r.slow > mostSlow {
+	small, slow := s.system.small(), mostSlow
+	if r.products <= math.Sqrt(small.told)*r.first {
+		slow = lateSlow
+	}
+	if r.products <= small.end*r.first || r.slow > slow {
 		r.stuck = true // as near as numbers come
 		return
 	}

@@ -26,6 +26,7 @@ type Start struct {
 	Dual array.Batch
 
 	eta   float64        // the step at which to begin; 0 for the method's own
+	kept  any            // what the method has kept of the solve to go on from; nil for none
 	stage progress.Stage // what the iterations report themselves as, "" for progress.Iterations
 }
 
