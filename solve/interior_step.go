@@ -95,15 +95,21 @@ func (s *interior) residuals(r *interiorRun) {
 	for j, v := range r.aty {
 		r.rb[j] -= v
 	}
-	for i := range r.rz {
-		v := 0.0
-		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
-			v += s.k.Values[t] * r.b[s.k.Indices[t]]
-			r.rb[s.k.Indices[t]] += s.k.Values[t] * r.u[i]
-		}
-		r.rz[i] = v
-	}
+	clear(r.rz)
+	s.couple(1, r.rb, r.rz, r.b, r.u)
 	r.pairs.image(r.rz, r.u)
+}
+
+// couple adds sign times K* u to g, and sign times K b to z.
+func (s *interior) couple(sign float64, g, z, b, u []float64) {
+	for i := range z {
+		v, own := 0.0, sign*u[i]
+		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
+			v += s.k.Values[t] * b[s.k.Indices[t]]
+			g[s.k.Indices[t]] += s.k.Values[t] * own
+		}
+		z[i] += sign * v
+	}
 }
 
 // Step takes a step of the method.
@@ -173,14 +179,7 @@ func (s *interior) direction(r *interiorRun) {
 	for j, v := range r.normal {
 		r.fix[j] -= v
 	}
-	for i := range r.fixu {
-		v := 0.0
-		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
-			v += s.k.Values[t] * r.db[s.k.Indices[t]]
-			r.fix[s.k.Indices[t]] -= s.k.Values[t] * r.du[i]
-		}
-		r.fixu[i] -= v
-	}
+	s.couple(-1, r.fix, r.fixu, r.db, r.du)
 	r.j.add(r.fixu, r.du)
 	r.factor.solve(r.fix, r.fixu, r.work)
 	for j, v := range r.fix {
