@@ -30,6 +30,8 @@ type Lines struct {
 	// Pass calls f with all blocks of lines in order, until the context is done, and after each read
 	// with the number of bytes that have been read.
 	Pass func(ctx context.Context, read func(bytes int64), f func(from, to int)) error
+	// Guard runs f, and returns the error of a store that ends where f reads it outside of Pass; nil for none.
+	Guard func(f func()) error
 	// Drop says that lines are not needed any more for now.
 	Drop func(from, to int)
 	// Products sets dst_i to the inner product of line from+i with z, where that takes less than
@@ -218,7 +220,7 @@ func (a *OutOfCore) Forward(dst, b array.Batch) {
 	defer t.Free()
 	dev.Copy(t, b)
 	a.scale(t)
-	if err := a.products.forward(dst, t); err != nil {
+	if err := a.guarded(func() error { return a.products.forward(dst, t) }); err != nil {
 		dev.Fill(dst, math.NaN())
 		return
 	}
@@ -245,12 +247,23 @@ func (a *OutOfCore) adjoint(ctx context.Context, dst, z array.Batch) error {
 		a.center(t)
 	}
 	if !a.known(dst, t) {
-		if err := a.products.transposed(ctx, dst, t); err != nil {
+		if err := a.guarded(func() error { return a.products.transposed(ctx, dst, t) }); err != nil {
 			return err
 		}
 	}
 	a.scale(dst)
 	return nil
+}
+
+// guarded is f's error, or that of the store.
+func (s *shelf) guarded(f func() error) (err error) {
+	if s.x.Guard == nil {
+		return f()
+	}
+	if lost := s.x.Guard(func() { err = f() }); lost != nil {
+		return lost
+	}
+	return err
 }
 
 // known sets dst = X* z where that is known from before, and reports whether it is.
@@ -344,5 +357,13 @@ func (a *OutOfCore) columns(ctx context.Context, dev array.Device, set []int) (R
 	if a.centered {
 		u.means = a.x.Means
 	}
-	return a.products.columns(ctx, dev, set, u)
+	var on Restricted
+	err := a.guarded(func() (err error) {
+		on, err = a.products.columns(ctx, dev, set, u)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return on, nil
 }

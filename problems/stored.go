@@ -12,7 +12,7 @@ import (
 func linesOf(m *stored.Matrix) linops.Lines {
 	l := linops.Lines{
 		Rows: m.Rows, Cols: m.Cols, ByRows: m.ByRows, Size: m.Size, Block: m.Block(), Views: m.Views(),
-		Read: m.Read, Pass: m.Pass, Drop: m.Drop, Products: m.Products, Nonzeros: m.Nonzeros(),
+		Read: m.Read, Pass: m.Pass, Guard: m.Guard, Drop: m.Drop, Products: m.Products, Nonzeros: m.Nonzeros(),
 		Means: m.Means, Centered2: m.Centered2, Z: m.Z, Product: m.Product, Passes: 1,
 	}
 	if m.Sparse() {

@@ -32,6 +32,9 @@ const (
 // norm of its residual. step is the part of the optimality that the iteration itself can reduce.
 func (a *acceptance) accept(optimality, step, bound, residual float64) {
 	within := !(bound > a.stick.Allowed(residual))
+	if math.IsInf(bound, 1) {
+		bound = math.NaN() // not within, and of no use to anybody
+	}
 	a.conv.Optimality, a.conv.Error = optimality, bound
 	a.conv.Converged = within && optimality <= a.good
 	if !within && optimality <= a.tol || within && optimality > a.good && step <= a.tol {
@@ -49,6 +52,7 @@ type watch struct {
 	part   bool    // there is no duality gap
 	scale  float64 // the scale of subgradients, from the last check
 	wait   int     // iterations before the next check
+	over   bool    // more iterations change nothing, or would gain nothing
 	z, g   array.Batch
 	fit    *fit        // where the loss is not quadratic; else nil
 	kb     array.Batch // K b, for r(K b)

@@ -128,13 +128,14 @@ func (s *activeSet) finish(ctx context.Context, n *newton) (*Solution, error) {
 func (n *newton) solution() (*Solution, error) {
 	o, p := n.s.s.o, n.s.s.p
 	sol := &Solution{Convergence: n.conv, Choices: slices.Clone(o.choices), B: n.b, MuHat: n.z}
+	zNorm, bNorm := Norm(n.z), Norm(n.b)
 	n.b, n.z = array.Batch{}, array.Batch{}
 	if o.Point {
 		misfit := n.dev.Alloc(1, sol.MuHat.N())
 		n.dev.Copy(misfit, sol.MuHat)
 		p.Device = n.dev
 		sol.At = &Point{
-			Problem: p, Y: n.y, B: sol.B, Norm2: n.norm2(), Gram: n.gram, Factored: n.factored, Misfit: misfit, Gradient: n.g, options: o, shared: true,
+			Problem: p, Y: n.y, B: sol.B, Norm2: n.norm2(), Gram: n.gram, Factored: n.factored, Misfit: misfit, Gradient: n.g, Identified: n.identified(zNorm, bNorm), options: o, shared: true,
 		}
 		n.g = array.Batch{}
 	}

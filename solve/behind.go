@@ -78,17 +78,25 @@ func (at *Point) behind(w *Work, traits Traits) {
 	u := traits.Dual(w)
 	at.dual = w.Device().Alloc(1, u.N())
 	w.Device().Copy(at.dual, u)
+	if traits.Kept != nil {
+		at.kept = traits.Kept(w)
+	}
+	at.ended = traits.Ended != nil && traits.Ended(w)
 }
 
 // Continue does more iterations from the solution of a problem with r(K b), whatever its optimality
-// is: the zeros of K b, which the derivative depends on, may be found later than a small duality gap.
-func (s *Solution) Continue(ctx context.Context, iterations int) error {
+// is: the zeros of K b, which the derivative depends on, may be found later than a small duality gap. It reports
+// whether there were any to do.
+func (s *Solution) Continue(ctx context.Context, iterations int) (bool, error) {
 	at := s.At
+	if at.ended {
+		return false, nil
+	}
 	o := at.options
 	o.MaxIter, o.Point, o.endless = iterations, true, true
-	more, err := Run(ctx, at.method, at.Y, o, Start{B: at.B, Dual: at.dual, eta: at.Eta})
+	more, err := Run(ctx, at.method, at.Y, o, Start{B: at.B, Dual: at.dual, eta: at.Eta, kept: at.kept})
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer more.Release()
 	s.Iterations += more.Iterations
@@ -97,14 +105,14 @@ func (s *Solution) Continue(ctx context.Context, iterations int) error {
 	dev.Copy(s.MuHat, more.MuHat)
 	dev.Copy(at.Argument, more.At.Argument)
 	dev.Copy(at.dual, more.At.dual)
-	at.Eta = more.At.Eta
+	at.Eta, at.kept, at.ended = more.At.Eta, more.At.kept, more.At.ended
 	if more.Optimality < s.Optimality {
 		s.Optimality, s.Error = more.Optimality, more.Error
 	}
 	if at.back != nil {
 		at.back(s)
 	}
-	return dev.Err()
+	return true, dev.Err()
 }
 
 // keptDual is what a [Path] carries for problems with r(K b).
@@ -149,7 +157,8 @@ const fewestBetween = 4
 // the dual, A* w = K* u, over all b' with ||b' - b|| <= ||b||. A method that solves for b given K b
 // has e = 0 but for rounding. The optimality is 2 gap/S^2, where S is the size of the errors of
 // mu_hat that matter ([Yardstick]), after the rounding errors of the gap are taken off: ||A b - A b*||
-// <= sqrt(2 gap).
+// <= sqrt(2 gap). What is within these errors may still be far from the solution's zeros of K b: where another
+// method can go on, they are not taken off ([Options].resolved).
 //
 // Constraints hold in the limit only: see [watch.constrained]. Where r has no conjugate, the
 // residuals of the optimality conditions take its place, in units of mu_hat: the larger of
@@ -196,6 +205,9 @@ func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
 	}
 	rounding := Roundings * epsilon * bNorm * (c.stick.Norm*(c.stick.Y+c.stick.Norm*bNorm) + 2*math.Sqrt(normK)*Norm(u)) // of A b, K b and K* u
 	optimality, bound := 0.0, c.stick.errorOf(gap, zNorm, bNorm)
+	if c.over = c.o.resolved && gap <= rounding && 2*gap > c.tol*size*size; c.over {
+		rounding = 0
+	}
 	if !(gap <= rounding) { // also where y, and so the size, is 0
 		optimality = 2 * (gap - rounding) / (size * size)
 	}
@@ -213,6 +225,7 @@ func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
 		return fmt.Errorf("%s: the iterates are not finite after %d iterations", c.m.Name(), c.conv.Iterations)
 	}
 	c.accept(optimality, optimality, bound, zNorm)
+	c.over = c.over || c.traits.Ended != nil && c.traits.Ended(w)
 	if c.conv.Converged = c.conv.Converged && !c.o.endless; !c.conv.Converged {
 		c.wait = c.between()
 	}
@@ -350,6 +363,12 @@ func Multiplier(ctx context.Context, p Problem, y array.Batch) (array.Batch, err
 	}
 	if u := alongBand(p, y); !u.IsZero() {
 		return u, p.Device.Err()
+	}
+	if units := unequalColumns(p); units != nil { // in which the units of b do not matter: K* u = g for the same u
+		a, k := linops.ScaleColumns(p.Device, p.A, units), linops.ScaleColumns(p.Device, p.K, units)
+		defer a.Release()
+		defer k.Release()
+		p.A, p.K = a, k
 	}
 	bound, k, err := norms(ctx, p)
 	if err != nil {

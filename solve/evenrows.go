@@ -2,7 +2,6 @@ package solve
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -19,20 +18,16 @@ import (
 // multipliers of the others hardly move. b, mu_hat, the duality gap and the derivative are the same, and so is the
 // method's measure of optimality.
 type evenRows struct {
-	Solver                   // in these units
-	s      situation         // in the user's
-	k      linops.Restricted // diag(1/s) K; nil where it belongs to another solver
-	owned  prox.Prox         // the regularizer in these units; nil before it is made
+	inUnits
+	k linops.Restricted // diag(1/s) K; nil where it belongs to another solver
 }
 
 // rowLengths2 are the squared lengths of K's rows; nil where they are not known. Where the columns of A differ in
 // length, K's columns are measured in the same units: what a row of K asks of b is large or small beside what A sees of it.
 func rowLengths2(p Problem) []float64 {
 	var short []float64
-	if !evenColumns(p.A) {
-		if lengths2 := columnLengths2(p); spread(lengths2, nil) {
-			short = inverseLengths(lengths2) // 0 for columns that A does not see
-		}
+	if lengths2 := unequalLengths2(p); lengths2 != nil {
+		short = inverseLengths(lengths2) // 0 for columns that A does not see
 	}
 	return linops.RowNorms2(p.K, short)
 }
@@ -60,10 +55,10 @@ func newEvenRows(ctx context.Context, s situation) (Solver, error) {
 	for i, v := range s.rowUnits {
 		inverse[i] = 1 / v
 	}
-	e := &evenRows{s: s, k: linops.ScaleRows(s.p.Device, s.p.K, inverse)}
+	e := &evenRows{inUnits: inUnits{s: s}, k: linops.ScaleRows(s.p.Device, s.p.K, inverse)}
 	inner := s
 	inner.p.K = e.k
-	r, err := e.rescale(s.p.R)
+	r, err := e.rescale(s.p.R, s.rowUnits)
 	if err == nil {
 		inner.p.R = r
 		e.Solver, err = chooseLoss(ctx, inner)
@@ -75,19 +70,6 @@ func newEvenRows(ctx context.Context, s situation) (Solver, error) {
 	return e, nil
 }
 
-// rescale returns z -> r(s ∘ z), and remembers to release it.
-func (e *evenRows) rescale(r prox.Prox) (prox.Prox, error) {
-	inner, err := prox.StructureOf(r).Rescale(e.s.p.Device, e.s.rowUnits)
-	if err != nil {
-		return nil, fmt.Errorf("solve: the regularizer with K's rows in other units: %w", err)
-	}
-	e.owned = inner
-	return inner, nil
-}
-
-// Problem is the problem in the user's units.
-func (e *evenRows) Problem() Problem { return e.s.p }
-
 // Reweight shares the units and K where the regularizer calls for the same units.
 func (e *evenRows) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	s := e.s
@@ -96,8 +78,8 @@ func (e *evenRows) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 		s.o.choices = s.o.before("rows")
 		return chooseRows(ctx, s)
 	}
-	other := &evenRows{s: s}
-	inner, err := other.rescale(r)
+	other := &evenRows{inUnits: inUnits{s: s}}
+	inner, err := other.rescale(r, s.rowUnits)
 	if err != nil {
 		return nil, err
 	}
@@ -108,14 +90,9 @@ func (e *evenRows) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	return other, nil
 }
 
-// Release frees K and the regularizer in the other units.
+// Release frees K too.
 func (e *evenRows) Release() {
-	if e.Solver != nil {
-		e.Solver.Release()
-	}
-	if e.owned != nil {
-		prox.Release(e.owned)
-	}
+	e.inUnits.Release()
 	if e.k != nil {
 		e.k.Release()
 	}

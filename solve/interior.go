@@ -142,6 +142,12 @@ func (s *interior) Traits() Traits {
 			r := w.Own.(*interiorRun)
 			return r.stuck || r.products <= s.system.small().told*r.first
 		},
+		Ended: func(w *Work) bool { return w.Own.(*interiorRun).stuck },
+		Kept: func(w *Work) any {
+			r := *w.Own.(*interiorRun)
+			r.factor = nil
+			return &r
+		},
 		Argument: func(w *Work) array.Batch { return w.Scratch[0] },
 		Dual:     func(w *Work) array.Batch { return w.Scratch[2] },
 		Reweight: func(_ context.Context, r prox.Prox) (Method, error) {

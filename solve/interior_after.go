@@ -51,6 +51,7 @@ func newSecondChance(ctx context.Context, s situation) (Solver, error) {
 	soon.e, _ = Lookup(s.comesFirst())
 	soon.from = nil
 	soon.o.MaxIter = min(s.o.MaxIter, soonIterations)
+	soon.o.resolved = smallInterior(s.p) // a large factor is only for what the other method leaves
 	first, err := newPlain(ctx, soon)
 	if err != nil {
 		return nil, err

@@ -21,8 +21,10 @@ var (
 type smallness struct{ told, end float64 }
 
 const (
-	// mostSlow is the number of steps in a row that may leave nine tenths of the products.
+	// mostSlow is the number of steps in a row that may leave nine tenths of the products, and lateSlow where these are
+	// so small already that rounding errors are the reason: below the root of what tells the zeros of K b.
 	mostSlow = 40
+	lateSlow = 8
 )
 
 // interiorRun is one solve.
@@ -58,8 +60,13 @@ func (s *interior) dim() int {
 }
 
 // Init starts at the unpenalized fit, with a multiplier of 0 and all inequalities about as far from
-// equality as K b is large. Where it starts matters little.
+// equality as K b is large, where it does not go on from a solve before. Where it starts matters little.
 func (s *interior) Init(w *Work, _ array.Batch) error {
+	if before, ok := w.kept.(*interiorRun); ok {
+		before.factor = s.system.factor()
+		w.Own, w.C = before, Coefficients{Eta: before.eta}
+		return w.Device().Err()
+	}
 	r := s.newRun(w.Y)
 	s.system.start(r.b, r.aty)
 	s.residuals(r)
@@ -88,15 +95,21 @@ func (s *interior) residuals(r *interiorRun) {
 	for j, v := range r.aty {
 		r.rb[j] -= v
 	}
-	for i := range r.rz {
-		v := 0.0
-		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
-			v += s.k.Values[t] * r.b[s.k.Indices[t]]
-			r.rb[s.k.Indices[t]] += s.k.Values[t] * r.u[i]
-		}
-		r.rz[i] = v
-	}
+	clear(r.rz)
+	s.couple(1, r.rb, r.rz, r.b, r.u)
 	r.pairs.image(r.rz, r.u)
+}
+
+// couple adds sign times K* u to g, and sign times K b to z.
+func (s *interior) couple(sign float64, g, z, b, u []float64) {
+	for i := range z {
+		v, own := 0.0, sign*u[i]
+		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
+			v += s.k.Values[t] * b[s.k.Indices[t]]
+			g[s.k.Indices[t]] += s.k.Values[t] * own
+		}
+		z[i] += sign * v
+	}
 }
 
 // Step takes a step of the method.
@@ -132,7 +145,11 @@ func (s *interior) advance(r *interiorRun) {
 	if r.slow++; r.products < 0.9*r.last || r.last == 0 {
 		r.slow, r.last = 0, r.products
 	}
-	if r.products <= s.system.small().end*r.first || r.slow > mostSlow {
+	small, slow := s.system.small(), mostSlow
+	if r.products <= math.Sqrt(small.told)*r.first {
+		slow = lateSlow
+	}
+	if r.products <= small.end*r.first || r.slow > slow {
 		r.stuck = true // as near as numbers come
 		return
 	}
@@ -162,14 +179,7 @@ func (s *interior) direction(r *interiorRun) {
 	for j, v := range r.normal {
 		r.fix[j] -= v
 	}
-	for i := range r.fixu {
-		v := 0.0
-		for t := s.k.Indptr[i]; t < s.k.Indptr[i+1]; t++ {
-			v += s.k.Values[t] * r.db[s.k.Indices[t]]
-			r.fix[s.k.Indices[t]] -= s.k.Values[t] * r.du[i]
-		}
-		r.fixu[i] -= v
-	}
+	s.couple(-1, r.fix, r.fixu, r.db, r.du)
 	r.j.add(r.fixu, r.du)
 	r.factor.solve(r.fix, r.fixu, r.work)
 	for j, v := range r.fix {

@@ -81,6 +81,10 @@ type Traits struct {
 	// is computed. A method that comes closer by a constant factor in every iteration can so wait for
 	// the zeros of K b, which are found later than a small gap.
 	Settled func(w *Work) bool
+	// Ended reports that more iterations change nothing; nil for a method that has no end. Kept is what a later solve
+	// needs to go on from where this one is, as Work.kept of its Init; nil for what B and the multiplier say.
+	Ended func(w *Work) bool
+	Kept  func(w *Work) any
 	// Steps is the number of iterations after which the method has ended; 0 if it has no end.
 	Steps int
 	// Argument returns the argument of the proximal operator of the step just done, in a vector of
@@ -137,6 +141,7 @@ type Work struct {
 	near     float64       // its required accuracy
 	stepped  float64       // the step of the last proximal operator
 	eta      float64       // the step to begin with, set before Init; 0 for the method's own
+	kept     any           // what a solve before has left, set before Init; nil for none
 }
 
 // Begin allocates what a solve of the method at y needs, on the device of y, and starts it at b0.
@@ -148,7 +153,7 @@ func Begin(m Method, traits Traits, y, b0 array.Batch) (*Work, error) {
 // beginAt is Begin with a multiplier and a step.
 func beginAt(m Method, traits Traits, y array.Batch, from Start) (*Work, error) {
 	dev := y.Device()
-	w, begun := &Work{Y: y, Dual: from.Dual, eta: from.eta}, false
+	w, begun := &Work{Y: y, Dual: from.Dual, eta: from.eta, kept: from.kept}, false
 	defer func() {
 		if !begun { // also where Init panics
 			w.Release()

@@ -25,6 +25,7 @@ type newton struct {
 	violations int     // coordinates outside that violate their optimality conditions
 	off        float64 // the largest derivative along the support, in units of columns' lengths
 	last       float64 // the same, before the last round
+	error      float64 // the distance in A b to the minimum over the face, by the last factor; +Inf before it is needed
 	settled    int     // rounds that changed no sign
 	best       float64 // the best optimality
 	idle       int     // rounds since then
@@ -57,7 +58,7 @@ func newNewton(s *activeSet, y array.Batch) *newton {
 	n := &newton{
 		acceptance: newAcceptance(NewYardstick(y, 0, s.s.o)), s: s, dev: dev, y: y,
 		b: dev.Alloc(1, dim), z: dev.Alloc(1, d), g: dev.Alloc(1, dim),
-		e: make([]float64, dim), outside: make([]float64, dim), best: math.Inf(1), last: math.Inf(1),
+		e: make([]float64, dim), outside: make([]float64, dim), best: math.Inf(1), last: math.Inf(1), error: math.Inf(1),
 	}
 	n.conv.Optimality = math.Inf(1)
 	if lengths2 := s.s.lengths(); lengths2 != nil {
@@ -203,9 +204,18 @@ func (n *newton) judge() (bool, error) {
 	case n.conv.Iterations >= n.s.s.o.MaxIter, n.idle > mostIdle, len(n.set) > mostWorking, n.s.owner != nil && len(n.p.Active()) > mostFactored:
 		return true, n.dev.Err()
 	case n.conv.Converged:
-		return n.violations == 0 && refined, n.dev.Err()
+		return n.violations == 0 && refined && n.near(n.good*n.stick.Matters(zNorm)), n.dev.Err()
 	}
 	return n.settled >= mostSettled || n.settled > 1 && n.violations == 0 && refined && lowest, n.dev.Err()
+}
+
+// near reports that mu_hat is within a distance of the minimum over the face, or that the last round has not halved
+// the distance. Along directions in which columns nearly depend on each other derivatives as small as rounding errors may
+// leave much of b, and of its signs, undone.
+func (n *newton) near(enough float64) bool {
+	before := n.error
+	n.error, _ = n.p.Decrement()
+	return n.error <= enough || !(n.error < before/2) || n.settled >= mostSettled
 }
 
 // toFace is the distance in A b to the minimum over the face of b, where that is known to be the

@@ -28,7 +28,12 @@ type Point struct {
 	Argument array.Batch
 	Eta      float64
 
-	dual array.Batch // the multiplier of K b, with Argument
+	dual  array.Batch // the multiplier of K b, with Argument
+	kept  any         // what the method needs to go on; nil for no more
+	ended bool        // there is nothing to go on with
+	// Identified says that columns of A nearly depend on each other, and that the support of B is known to be
+	// that of the solution all the same.
+	Identified bool
 	// Flat says that some observations have a slope but no curvature, as outliers under the Huber
 	// loss do. Their misfit is then 0, and A* of Misfit is not Gradient.
 	Flat bool

@@ -49,7 +49,7 @@ var coordinateRules = []rule{
 }
 
 var unitRules = []rule{
-	{"the user's", "r(K b) ties the columns of A together", func(s *situation) bool { return s.p.K != nil }, chooseMethod},
+	{"the user's", "r(K b) ties the columns of A together, and these are about equally long, or K has a structure that other units would lose", func(s *situation) bool { return s.p.K != nil && s.units == nil }, chooseMethod},
 	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
 	{"the user's", "the lengths of A's columns are not known, and there are too many columns to compute them", func(s *situation) bool { return s.lengths2 == nil && !s.even }, chooseMethod},
 	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return s.even || !spread(s.lengths2, nil) }, chooseMethod},
@@ -103,6 +103,16 @@ var defaultRules = []defaultRule{
 func Default(p Problem) string {
 	i := slices.IndexFunc(defaultRules, func(r defaultRule) bool { return r.applies(p) })
 	return defaultRules[i].solver
+}
+
+// withoutSynthesis is the same for a problem with r(K b) that is to be solved for b, not for K b.
+func withoutSynthesis(p Problem) string {
+	for _, r := range defaultRules {
+		if r.solver != "active-set" && r.applies(p) {
+			return r.solver
+		}
+	}
+	panic("solve: the last rule applies to every problem")
 }
 
 // quadraticPenalty reports that r(b) = c/2 ||b||^2.
@@ -286,16 +296,13 @@ func chooseLoss(ctx context.Context, s situation) (Solver, error) {
 // chooseUnits applies the table of units.
 func chooseUnits(ctx context.Context, s situation) (Solver, error) {
 	s.kin, s.bound = new(family), nil
-	if s.p.K != nil {
-		return s.decide(ctx, "units", unitRules)
-	}
-	if s.even = evenColumns(s.p.A); !s.e.Closed && !s.even {
+	if s.even = evenColumns(s.p.A); !s.e.Closed && !s.even && !s.tied() {
 		s.lengths2 = columnLengths2(s.p)
 		if !s.closedHere() {
-			s.units = columnUnits(s.p.R, s.lengths2)
+			s.units = s.unitsFor(s.p.R)
 		}
 	}
-	if !s.e.Closed && spread(s.lengths2, s.units) {
+	if s.p.K == nil && !s.e.Closed && spread(s.lengths2, s.units) {
 		s.o.shortness = inverseLengths(s.lengths2)
 		for j, v := range s.units {
 			s.o.shortness[j] /= v
@@ -330,7 +337,7 @@ func (s *situation) method(ctx context.Context) (Method, error) {
 // one did not, they are chosen anew too.
 func (s situation) reweight(ctx context.Context, r prox.Prox, from Method) (Solver, error) {
 	s.p.R, s.from = r, from
-	if s.units == nil && !s.e.Closed && columnUnits(r, s.lengths2) != nil {
+	if s.units == nil && !s.e.Closed && s.unitsFor(r) != nil {
 		s.from, s.o.shortness = nil, nil
 		s.o.choices = s.o.before("units")
 		return chooseUnits(ctx, s)

@@ -26,6 +26,7 @@ type Start struct {
 	Dual array.Batch
 
 	eta   float64        // the step at which to begin; 0 for the method's own
+	kept  any            // what the method has kept of the solve to go on from; nil for none
 	stage progress.Stage // what the iterations report themselves as, "" for progress.Iterations
 }
 
@@ -104,7 +105,7 @@ func (r *run) iterate(ctx context.Context) error {
 	follower := r.w.follower
 	defer func() { r.w.follower = follower }() // for release
 	report := progress.From(ctx)
-	for c := r.c; c.conv.Iterations < r.o.MaxIter && !c.conv.Converged; r.w.K++ {
+	for c := r.c; c.conv.Iterations < r.o.MaxIter && !c.conv.Converged && !c.over; r.w.K++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -81,6 +81,9 @@ type Options struct {
 	multiplier bool
 	// endless says that all iterations are to be done.
 	endless bool
+	// resolved asks for a duality gap that is within the tolerance with its rounding errors; where these are
+	// larger, the solve ends without convergence, for another method.
+	resolved bool
 	// choices are those made on the way to the method.
 	choices []Choice
 }

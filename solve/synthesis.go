@@ -3,6 +3,7 @@ package solve
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 
@@ -43,12 +44,26 @@ type synthesized struct {
 //
 //	b_I = L1^{-*} (U^{-*} z - L2* c),
 //	A M^{-1} = [ A_I L1^{-*} U^{-*},  A_J - A_I L1^{-*} L2* ].
+//
+// Where the columns of A differ in length all this is in units of b in which they have about length 1, A diag(s) and
+// K diag(s): the pivots are then coordinates to which A is least sensitive, whose columns A_I are added to those of
+// the others with small factors. In the user's units a column that is 10^8 times as long as another would leave
+// rounding errors of it.
 type synthesis struct {
 	q, dim int
 	order  []int          // I, then J
+	units  []float64      // s; nil for the user's
 	lu     blas64.General // dim x q
 	sparse *sparseFactor  // its entries; nil where they are many
 	a      *linops.Dense  // A M^{-1}
+}
+
+// unit is that of coordinate j.
+func (b *synthesis) unit(j int) float64 {
+	if b.units == nil {
+		return 1
+	}
+	return b.units[j]
 }
 
 func (b *synthesis) rest() []int { return b.order[b.q:] }
@@ -100,19 +115,18 @@ func (s *situation) synthesizes() bool {
 }
 
 // notIndependent is the choice where the rows of K turn out to depend on each other.
-var notIndependent = Choice{"coordinates", "b's", fmt.Sprintf("the rows of K depend on each other, or nearly (a condition number beyond %.0e)", float64(steepestSynthesis))}
+var notIndependent = Choice{"coordinates", "b's", fmt.Sprintf("the rows of K depend on each other, or nearly, as A sees b (a condition number beyond %.0e)", float64(steepestSynthesis))}
 
-// newSynthesized changes the coordinates. Where that is not possible, alternating directions take over.
+// newSynthesized changes the coordinates. Where that is not possible, the method that is next takes over.
 func newSynthesized(ctx context.Context, s situation) (Solver, error) {
 	basis, err := newSynthesis(ctx, s.p)
 	if err != nil {
 		return nil, err
 	}
 	if basis == nil {
-		s.e, _ = Lookup("admm")
 		s.o.choices = s.o.before("coordinates")
 		s.o = s.o.with(notIndependent)
-		return chooseRows(ctx, s)
+		return chooseInstead(ctx, s)
 	}
 	c := &synthesized{s: s, basis: basis, owned: true}
 	if err := c.build(s.p.R, func(inner situation) (Solver, error) { return chooseLoss(ctx, inner) }); err != nil {
@@ -120,6 +134,12 @@ func newSynthesized(ctx context.Context, s situation) (Solver, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// chooseInstead chooses a method for b as it is.
+func chooseInstead(ctx context.Context, s situation) (Solver, error) {
+	s.e, _ = Lookup(withoutSynthesis(s.p))
+	return chooseRows(ctx, s)
 }
 
 // build makes the solver of the regression with the regularizer r(z).
@@ -172,7 +192,7 @@ func (b *synthesis) turn(out blas64.General, x *mat.Dense, from, to int) {
 	for i := from; i < to; i++ {
 		row, dst := x.RawRowView(i), out.Data[i*out.Stride:][:b.dim]
 		for at, j := range b.order {
-			dst[at] = row[j]
+			dst[at] = row[j] * b.unit(j)
 		}
 		if b.sparse != nil {
 			b.sparse.turn(dst)
@@ -197,8 +217,15 @@ func factorRows(ctx context.Context, p Problem) (*synthesis, error) {
 	}
 	q, dim := p.K.Dims()
 	progress.From(ctx)(progress.Report{Stage: progress.Factorization, Steps: q})
-	b := &synthesis{q: q, dim: dim, order: make([]int, dim)}
+	b := &synthesis{q: q, dim: dim, order: make([]int, dim), units: unequalColumns(p)}
 	b.lu = mat.DenseCopyOf(linops.ToDense(p.Device, p.K).T()).RawMatrix()
+	lengths2 := make([]float64, q) // of K's rows
+	for j := range dim {
+		for i, row := 0, b.lu.Data[j*b.lu.Stride:][:q]; i < q; i++ {
+			row[i] *= b.unit(j)
+			lengths2[i] += row[i] * row[i]
+		}
+	}
 	swaps := make([]int, q)
 	if !lapack64.Getrf(b.lu, swaps) {
 		return nil, nil
@@ -209,11 +236,23 @@ func factorRows(ctx context.Context, p Problem) (*synthesis, error) {
 	for i, j := range swaps {
 		b.order[i], b.order[j] = b.order[j], b.order[i]
 	}
-	work, iwork := make([]float64, 3*q), make([]int, q)
-	if c := lapack64.Trcon(lapack.MaxRowSum, b.upper(), work, iwork); !(c*steepestSynthesis >= 1) {
+	if !(b.reciprocalCondition(lengths2)*steepestSynthesis >= 1) {
 		return nil, nil
 	}
 	return b, ctx.Err()
+}
+
+// reciprocalCondition is one over the condition of U where K's rows, whose squared lengths are given, are scaled to
+// length 1: the units of K b do not matter.
+func (b *synthesis) reciprocalCondition(lengths2 []float64) float64 {
+	u := b.upper()
+	even := blas64.Triangular{Uplo: u.Uplo, Diag: u.Diag, N: b.q, Stride: b.q, Data: make([]float64, b.q*b.q)}
+	for i := range b.q {
+		for j := i; j < b.q; j++ {
+			even.Data[i*b.q+j] = u.Data[i*u.Stride+j] / math.Sqrt(lengths2[j])
+		}
+	}
+	return lapack64.Trcon(lapack.MaxRowSum, even, make([]float64, 3*b.q), make([]int, b.q))
 }
 
 // multiplier is [Multiplier] where K's rows are independent, so that K* u = g has one solution: with the
@@ -248,7 +287,7 @@ func (b *synthesis) multiplier(p Problem, y array.Batch) (array.Batch, error) {
 	p.A.Adjoint(g, r)
 	all, host := g.ToHost(), make([]float64, b.q)
 	for i, j := range b.order[:b.q] {
-		host[i] = all[j]
+		host[i] = all[j] * b.unit(j)
 	}
 	v := blas64.Vector{N: b.q, Inc: 1, Data: host}
 	blas64.Trsv(blas.NoTrans, b.lower(), v)
@@ -271,11 +310,11 @@ func (b *synthesis) lift(x []float64) []float64 {
 	}
 	blas64.Trsv(blas.Trans, b.lower(), v)
 	for i, j := range b.order {
+		v := x[i]
 		if i < b.q {
-			out[j] = t[i]
-		} else {
-			out[j] = x[i]
+			v = t[i]
 		}
+		out[j] = v * b.unit(j)
 	}
 	return out
 }
@@ -285,10 +324,12 @@ func (b *synthesis) coordinates(k linops.Operator, x array.Batch) array.Batch {
 	dev := x.Device()
 	to := dev.Alloc(1, b.dim)
 	k.Forward(to.Cols(0, b.q), x)
-	if len(b.rest()) > 0 {
-		idx := dev.NewIndex(b.rest())
-		dev.Gather(to.Cols(b.q, b.dim), x, idx)
-		idx.Free()
+	if rest := b.rest(); len(rest) > 0 {
+		all, c := x.ToHost(), make([]float64, len(rest))
+		for i, j := range rest {
+			c[i] = all[j] / b.unit(j)
+		}
+		dev.Upload(to.Cols(b.q, b.dim), c)
 	}
 	return to
 }
@@ -333,7 +374,7 @@ func (c *synthesized) Reweight(ctx context.Context, r prox.Prox) (Solver, error)
 	s.p.R = r
 	if !synthesizes(s.p) {
 		s.o.choices = s.o.before("coordinates")
-		return chooseRows(ctx, s)
+		return chooseInstead(ctx, s)
 	}
 	other := &synthesized{s: s, basis: c.basis}
 	if err := other.build(r, func(inner situation) (Solver, error) { return c.Solver.Reweight(ctx, inner.p.R) }); err != nil {

@@ -17,14 +17,43 @@ import (
 //	min_c  1/2 ||A diag(s) c - y||^2 + r(s ∘ c),
 //
 // whose solver depends on neither the units of the columns nor their spread. mu_hat and its
-// derivative are the same. The s_j are powers of two, so that nothing is rounded.
+// derivative are the same. The s_j are powers of two, so that nothing is rounded. Of r(K b) it is K that takes
+// the units, K diag(s), and r stays as it is.
 type equilibrated struct {
-	Solver            // in these units
-	s       situation // in the user's
-	scale   array.Batch
-	inverse array.Batch
-	owned   prox.Prox         // the regularizer in these units; nil before it is made
-	op      linops.Restricted // nil where the operator and the scales belong to another solver
+	inUnits
+	scale, inverse array.Batch
+	op             linops.Restricted // nil where the operators and the scales belong to another solver
+	k              linops.Restricted // likewise, and without K
+}
+
+// inUnits solves a problem in other units than the user's.
+type inUnits struct {
+	Solver           // in these units
+	s      situation // in the user's
+	owned  prox.Prox // the regularizer in these units; nil before it is made, and where it is the user's
+}
+
+// rescale returns b -> r(s ∘ b), and remembers to release it.
+func (u *inUnits) rescale(r prox.Prox, units []float64) (prox.Prox, error) {
+	inner, err := prox.StructureOf(r).Rescale(u.s.p.Device, units)
+	if err != nil {
+		return nil, fmt.Errorf("solve: the regularizer in other units: %w", err)
+	}
+	u.owned = inner
+	return inner, nil
+}
+
+// Problem is the problem in the user's units.
+func (u *inUnits) Problem() Problem { return u.s.p }
+
+// Release frees the solver and the regularizer in the other units.
+func (u *inUnits) Release() {
+	if u.Solver != nil {
+		u.Solver.Release()
+	}
+	if u.owned != nil {
+		prox.Release(u.owned)
+	}
 }
 
 // columnLengths2 are the squared lengths of A's columns; nil where A does not report them and there
@@ -77,6 +106,34 @@ func evenColumns(a linops.Operator) bool {
 	return !spread(lengths2, nil)
 }
 
+// unequalLengths2 are the squared lengths of A's columns where these differ much; else nil.
+func unequalLengths2(p Problem) []float64 {
+	if evenColumns(p.A) {
+		return nil
+	}
+	if lengths2 := columnLengths2(p); spread(lengths2, nil) {
+		return lengths2
+	}
+	return nil
+}
+
+// unequalColumns are units in which A's columns have about length 1, where they differ much; else nil.
+func unequalColumns(p Problem) []float64 {
+	if lengths2 := unequalLengths2(p); lengths2 != nil {
+		return unitsOf(lengths2)
+	}
+	return nil
+}
+
+// unitsOf are units in which columns of these squared lengths have about length 1.
+func unitsOf(lengths2 []float64) []float64 {
+	s := make([]float64, len(lengths2))
+	for j, v := range lengths2 {
+		s[j] = unit(math.Sqrt(v))
+	}
+	return s
+}
+
 // spread reports whether the columns of A, in units s, differ much in length.
 func spread(lengths2, s []float64) bool {
 	least, most := math.Inf(1), 0.0
@@ -120,10 +177,7 @@ func columnUnits(r prox.Prox, lengths2 []float64) []float64 {
 	if known.Rescale == nil || !spread(lengths2, nil) {
 		return nil
 	}
-	s := make([]float64, len(lengths2))
-	for j, v := range lengths2 {
-		s[j] = unit(math.Sqrt(v))
-	}
+	s := unitsOf(lengths2)
 	known.Units(s)
 	for _, v := range s {
 		if v != 1 {
@@ -133,10 +187,32 @@ func columnUnits(r prox.Prox, lengths2 []float64) []float64 {
 	return nil
 }
 
+// unitsFor are units for the columns of A with a regularizer; nil for the user's. With r(K b) they are for matrices A and K,
+// and not where K takes differences of pairs: its products, its normal equations or its null spaces may be cheap in the
+// user's units only ([situation.tied]).
+func (s *situation) unitsFor(r prox.Prox) []float64 {
+	switch {
+	case s.p.K == nil:
+		return columnUnits(r, s.lengths2)
+	case spread(s.lengths2, nil):
+		return unitsOf(s.lengths2)
+	}
+	return nil
+}
+
+// tied reports that there are no other units for b.
+func (s *situation) tied() bool {
+	if s.p.K == nil {
+		return false
+	}
+	a, k := linops.StructureOf(s.p.A), linops.StructureOf(s.p.K)
+	return !a.Entries.Known || !k.Entries.Known || k.Pairs != nil && k.Pairs() != nil
+}
+
 // newEquilibrated solves in other units.
 func newEquilibrated(ctx context.Context, s situation) (Solver, error) {
 	dev, n := s.p.Device, len(s.units)
-	e := &equilibrated{s: s, op: linops.ScaleColumns(dev, s.p.A, s.units), scale: dev.Alloc(1, n), inverse: dev.Alloc(1, n)}
+	e := &equilibrated{inUnits: inUnits{s: s}, op: linops.ScaleColumns(dev, s.p.A, s.units), scale: dev.Alloc(1, n), inverse: dev.Alloc(1, n)}
 	dev.Upload(e.scale, s.units)
 	inverse := make([]float64, n)
 	for j, v := range s.units {
@@ -145,7 +221,11 @@ func newEquilibrated(ctx context.Context, s situation) (Solver, error) {
 	dev.Upload(e.inverse, inverse)
 	inner := s
 	inner.p.A = e.op
-	r, err := e.rescale(s.p.R)
+	if s.p.K != nil {
+		e.k = linops.ScaleColumns(dev, s.p.K, s.units)
+		inner.p.K = e.k
+	}
+	r, err := e.within(s.p.R)
 	if err == nil {
 		inner.p.R = r
 		e.Solver, err = chooseMethod(ctx, inner)
@@ -157,18 +237,13 @@ func newEquilibrated(ctx context.Context, s situation) (Solver, error) {
 	return e, nil
 }
 
-// rescale returns c -> r(s ∘ c), and remembers to release it.
-func (e *equilibrated) rescale(r prox.Prox) (prox.Prox, error) {
-	inner, err := prox.StructureOf(r).Rescale(e.s.p.Device, e.s.units)
-	if err != nil {
-		return nil, fmt.Errorf("solve: the regularizer in other units: %w", err)
+// within is r in the other units.
+func (e *equilibrated) within(r prox.Prox) (prox.Prox, error) {
+	if e.s.p.K != nil {
+		return r, nil
 	}
-	e.owned = inner
-	return inner, nil
+	return e.rescale(r, e.s.units)
 }
-
-// Problem is the problem in the user's units.
-func (e *equilibrated) Problem() Problem { return e.s.p }
 
 // Solve solves in the other units and returns b in the user's.
 func (e *equilibrated) Solve(ctx context.Context, y array.Batch, from From) (*Solution, error) {
@@ -216,13 +291,13 @@ func (e *equilibrated) deliver(sol *Solution, err error) (*Solution, error) {
 func (e *equilibrated) Reweight(ctx context.Context, r prox.Prox) (Solver, error) {
 	s := e.s
 	s.p.R = r
-	if !slices.Equal(columnUnits(r, s.lengths2), s.units) {
+	if !slices.Equal(s.unitsFor(r), s.units) {
 		s.o.choices = s.o.choices[:len(s.o.choices)-1]
 		s.o.shortness = nil
 		return chooseUnits(ctx, s)
 	}
-	other := &equilibrated{s: s, scale: e.scale, inverse: e.inverse}
-	inner, err := other.rescale(r)
+	other := &equilibrated{inUnits: inUnits{s: s}, scale: e.scale, inverse: e.inverse}
+	inner, err := other.within(r)
 	if err != nil {
 		return nil, err
 	}
@@ -233,13 +308,11 @@ func (e *equilibrated) Reweight(ctx context.Context, r prox.Prox) (Solver, error
 	return other, nil
 }
 
-// Release frees the operator and the regularizer in the other units.
+// Release frees the operators too.
 func (e *equilibrated) Release() {
-	if e.Solver != nil {
-		e.Solver.Release()
-	}
-	if e.owned != nil {
-		prox.Release(e.owned)
+	e.inUnits.Release()
+	if e.k != nil {
+		e.k.Release()
 	}
 	if e.op != nil {
 		e.op.Release()

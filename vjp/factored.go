@@ -120,7 +120,7 @@ func (l *implicit) takeOver(s *situation) error {
 	l.setKnown(given.Trace, given.Frobenius2, given.Condition)
 	d, _ := l.p.A.Dims()
 	l.known.Images, l.known.Leverages, l.known.LeveragesFlops = given.Images, given.Diagonal, float64(s.n)*float64(s.n)*float64(d)
-	again := &implicit{p: l.p, model: l.model, norm: l.norm, optimality: l.optimality}
+	again := &implicit{p: l.p, model: l.model, norm: l.norm, optimality: l.optimality, identified: l.identified}
 	if l.keep && given.Images == nil && l.gram != nil {
 		kept := l.gram(l.model.Space.Form().Set)
 		again.gram = func([]int) []float64 { return kept }

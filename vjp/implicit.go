@@ -47,6 +47,7 @@ type implicit struct {
 	norm       float64 // a bound of ||A||
 	orthogonal bool    // A is a multiple of an orthogonal matrix
 	optimality float64 // of the solution, see Convergence
+	identified bool    // see Point
 	tol        float64 // of VJP, on the residual's J-norm
 	tighter    float64 // than asked for are Forms
 
@@ -107,7 +108,7 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()
-	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality, gram: at.Gram, solved: at.Factored, keep: o.Images}
+	open := &implicit{p: p, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), optimality: optimality, identified: at.Identified, gram: at.Gram, solved: at.Factored, keep: o.Images}
 	if norm2 > 0 {
 		open.eta = etaFactor / norm2
 	}
@@ -146,7 +147,9 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	if margin {
 		l.spaced(v, off)
 	}
-	if err := open.neighbours(ctx, l, v, off); err != nil {
+	if at.Identified {
+		l.known.Neighbours = true // there are none
+	} else if err := open.neighbours(ctx, l, v, off); err != nil {
 		return nil, err
 	}
 	done = true
@@ -209,7 +212,7 @@ func (l *implicit) toUser(b []float64) []float64 {
 
 // at linearizes the prox at v and chooses how to solve with it.
 func (l *implicit) at(ctx context.Context, v array.Batch) (_ *implicit, err error) {
-	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, gram: l.gram, solved: l.solved, keep: l.keep}
+	m := &implicit{p: l.p, eta: l.eta, orthogonal: l.orthogonal, norm: l.norm, tol: l.tol, tighter: l.tighter, optimality: l.optimality, identified: l.identified, gram: l.gram, solved: l.solved, keep: l.keep}
 	_, m.dim = m.p.A.Dims()
 	m.op = m.p.A
 	dev := v.Device()

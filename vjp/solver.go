@@ -236,8 +236,12 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		}
 	}
 	for round := 0; round < moreRounds && l.doubtful(at, sol); round++ {
-		if err := sol.Continue(ctx, fewestMore+sol.Iterations/4); err != nil {
+		more, err := sol.Continue(ctx, fewestMore+sol.Iterations/4)
+		if err != nil {
 			return nil, err
+		}
+		if !more {
+			break
 		}
 		l.Release()
 		l = nil

@@ -146,8 +146,8 @@ func behindRows(k *mat.Dense) int {
 	return q
 }
 
-// Where the rows of K depend on each other, and where the derivative of iterations is wanted, the solver
-// is that of alternating directions; where K has more rows than columns active sets cannot be asked for.
+// Where the rows of K depend on each other the solver is that of other small problems behind K, and where the
+// derivative of iterations is wanted it is that of alternating directions; where K has more rows than columns active sets cannot be asked for.
 func TestActiveSetsBehindDependentRows(t *testing.T) {
 	dev := array.NewHost()
 	defer dev.Close()
@@ -162,12 +162,13 @@ func TestActiveSetsBehindDependentRows(t *testing.T) {
 		twice.Set(i, p-1-i/2, -1)
 	}
 	for name, c := range map[string]struct {
-		k *mat.Dense
-		o vjp.Options
-	}{"dependent": {twice, vjp.Options{}}, "unrolled": {differencesMatrix(p), vjp.Options{Derivative: vjp.Unrolled}}} {
+		k    *mat.Dense
+		o    vjp.Options
+		name string
+	}{"dependent": {twice, vjp.Options{}, "interior-point"}, "unrolled": {differencesMatrix(p), vjp.Options{Derivative: vjp.Unrolled}, "admm"}} {
 		k := linops.NewDense(dev, c.k)
 		s := newSolver(t, "active-set", vjp.Problem{A: a, K: k, R: prox.NewL1(1), Device: dev}, c.o)
-		if s.Name() != "admm" {
+		if s.Name() != c.name {
 			t.Errorf("%s: solved by %s", name, s.Name())
 		}
 		solved(t, s, dev, y).Release()

@@ -130,10 +130,11 @@ func (l *implicit) orthogonalize(s system, scale []float64, projection bool) err
 const sensitivity = 1e-5
 
 // doubt is the size of A along a direction, relative to ||A||, below which the solution is not
-// determined there: the error of b along it is the optimality divided by the square of that size. A
+// determined there: the error of b along it is the optimality divided by the square of that size. Where the
+// solver knows that the tangent space is the solution's, that error does not matter, and a
 // quadratic regularizer has no tangent spaces to choose between.
 func (l *implicit) doubt() float64 {
-	if prox.StructureOf(l.p.R).Quadratic.Known {
+	if l.identified || prox.StructureOf(l.p.R).Quadratic.Known {
 		return 0
 	}
 	return math.Sqrt(l.optimality)

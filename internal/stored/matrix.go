@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"sync"
 	"time"
 	"unsafe"
 )
@@ -212,8 +211,7 @@ func (m *Matrix) Size(from, to int) int64 {
 	return size
 }
 
-// Check reports a file that has been changed since it was opened, or has become shorter: reading the
-// mapping beyond its end would end the process.
+// Check reports a file that has been changed since it was opened, or has become shorter.
 func (m *Matrix) Check() error {
 	if m.file == nil {
 		return nil
@@ -227,6 +225,14 @@ func (m *Matrix) Check() error {
 	}
 	if !info.ModTime().Equal(m.modified) {
 		return fmt.Errorf("%s %w", m.file.Name(), errChanged)
+	}
+	return nil
+}
+
+// shorter is Check's error for a file that has lost a part of the matrix.
+func (m *Matrix) shorter() error {
+	if err := m.Check(); err != nil && !errors.Is(err, errChanged) {
+		return err
 	}
 	return nil
 }
@@ -324,16 +330,22 @@ func (m *Matrix) each(n int, f func(i int)) {
 		}
 		return
 	}
-	var wg sync.WaitGroup
+	var waits []func()
 	share := (n + workers - 1) / workers
 	for lo := 0; lo < n; lo += share {
-		wg.Go(func() {
+		waits = append(waits, m.beside(func() {
 			for i := lo; i < min(lo+share, n); i++ {
 				f(i)
 			}
-		})
+		}))
 	}
-	wg.Wait()
+	lost := false
+	for _, wait := range waits { // for all of them
+		lost = m.Guard(wait) != nil || lost
+	}
+	if lost {
+		panic(fault{})
+	}
 }
 
 // float64s are lines of float64.

@@ -60,7 +60,12 @@ func (m *Matrix) Pass(ctx context.Context, read func(bytes int64), f func(from, 
 		if to < n {
 			m.Fetch(to, m.BlockEnd(to))
 		}
-		f(from, to)
+		if err := m.shorter(); err != nil {
+			return err
+		}
+		if err := m.Guard(func() { f(from, to) }); err != nil {
+			return err
+		}
 		m.Drop(from, to)
 		read(m.Size(0, to))
 	}
@@ -75,9 +80,21 @@ func (m *Matrix) Scan(ctx context.Context, z []float64, read func(bytes int64)) 
 		panic(fmt.Sprintf("stored: a scan of %d rows with %d values", m.Rows, len(z)))
 	}
 	m.ctx = ctx
-	if m.sparse != nil {
-		return m.scanCompressed(ctx, z, read)
+	var err error
+	if lost := m.Guard(func() {
+		if m.sparse != nil {
+			err = m.scanCompressed(ctx, z, read)
+		} else {
+			err = m.scanLines(ctx, z, read)
+		}
+	}); lost != nil {
+		return lost
 	}
+	return err
+}
+
+// scanLines is Scan for a matrix of which every value is stored.
+func (m *Matrix) scanLines(ctx context.Context, z []float64, read func(bytes int64)) error {
 	s := &scan{m: m, z: z, mean: make([]float64, m.Cols), sum: make([]float64, m.Cols), squares: make([]float64, m.Cols), product: make([]float64, m.Cols), missing: make([]int32, m.Cols)}
 	for _, v := range z {
 		s.total += v
@@ -89,18 +106,15 @@ func (m *Matrix) Scan(ctx context.Context, z []float64, read func(bytes int64)) 
 	}
 	buf, sums := make([]float64, m.Block()*m.length()), m.newChecksums()
 	err := m.Pass(ctx, read, func(from, to int) {
-		hashed := make(chan struct{})
-		go func() { // beside the sums
+		defer m.beside(func() {
 			hash.Write(m.raw(from, to))
 			sums.add(from, to)
-			close(hashed)
-		}()
+		})()
 		if m.ByRows {
 			s.rows(m.Read(buf, from, to), from, to)
 		} else {
 			s.columns(m.Read(buf, from, to), from, to)
 		}
-		<-hashed
 	})
 	if err == nil {
 		err = sums.check()

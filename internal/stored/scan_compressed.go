@@ -31,8 +31,7 @@ func (m *Matrix) scanCompressed(ctx context.Context, z []float64, read func(byte
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	err := m.Pass(ctx, read, func(from, to int) {
-		hashed := make(chan struct{})
-		go func() { // beside the sums
+		defer m.beside(func() {
 			pointers = pointers[:0]
 			for _, n := range m.sparse.indptr[from+1 : to+1] {
 				pointers = binary.LittleEndian.AppendUint64(pointers, uint64(n))
@@ -42,9 +41,7 @@ func (m *Matrix) scanCompressed(ctx context.Context, z []float64, read func(byte
 				hash.Write(m.part(k, from, to))
 			}
 			sums.add(from, to)
-			close(hashed)
-		}()
-		defer func() { <-hashed }()
+		})()
 		m.pieces(from, to, func(from, to int) {
 			if bad != nil || ctx.Err() != nil {
 				return

@@ -3,6 +3,7 @@ package stored
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -128,6 +129,42 @@ func TestFileBecomesShorter(t *testing.T) {
 	if err := m.Scan(t.Context(), []float64{1, 1}, silent); err == nil || !strings.Contains(err.Error(), "shorter") {
 		t.Error(err)
 	}
+}
+
+// A file that loses the pages that are being read is an error as well, in the goroutine of the pass and in others.
+func TestFileBecomesShorterDuringAPass(t *testing.T) {
+	const d, p = 64, 1 << 10 // a row is two pages
+	rows := make([][]float64, d)
+	for i := range rows {
+		rows[i] = make([]float64, p)
+	}
+	sink := 0.0
+	reads := map[string]func(m *Matrix){
+		"a view":     func(m *Matrix) { sink = m.view(0, d)[d*p-1] },
+		"goroutines": func(m *Matrix) { m.each(d, func(i int) { m.At(i, 0) }) },
+		"beside":     func(m *Matrix) { m.beside(func() { sha256.Sum256(m.raw(0, d)) })() },
+		"an entry":   func(m *Matrix) { m.At(d-1, p-1) },
+	}
+	for name, read := range reads {
+		m := mapped(t, rows, Format{})
+		err := m.Pass(t.Context(), silent, func(int, int) {
+			if err := os.Truncate(m.file.Name(), 4096); err != nil {
+				t.Fatal(err)
+			}
+			read(m)
+			t.Errorf("%s: read what is not there, %g", name, sink)
+		})
+		if err == nil || !strings.Contains(err.Error(), m.Name()) || !strings.Contains(err.Error(), "shorter") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	m := mapped(t, rows, Format{})
+	defer func() {
+		if recover() == nil {
+			t.Error("another panic was taken for a fault")
+		}
+	}()
+	_ = m.Guard(func() { panic("of its own") })
 }
 
 // A file whose contents are changed while it is in use is an error at the next pass, and at the end of

@@ -75,20 +75,40 @@ func (p *Program) Stationarity() float64 {
 
 // Decrement is the distance to the minimum over the face in the norm of G + Q, sqrt(e* (G+Q)^{-1} e)
 // with the derivatives e of F along S; same reports that no sign changes on the way.
-func (p *Program) Decrement() (off float64, same bool) {
-	d := make([]float64, len(p.active))
+func (p *Program) Decrement() (off float64, same bool) { return p.decrement(nil, 1) }
+
+// Keeps is Decrement where the gradient on the working set is off by e, and no sign may change on the way nor as far
+// again beyond.
+func (p *Program) Keeps(e []float64) (off float64, same bool) { return p.decrement(e, 2) }
+
+func (p *Program) decrement(wrong []float64, far float64) (off float64, same bool) {
+	e, d := make([]float64, len(p.active)), make([]float64, len(p.active))
 	for i, j := range p.active {
-		d[i] = -p.slope(j) * p.scale[j]
+		e[i] = p.slope(j)
+		if wrong != nil {
+			e[i] += wrong[j]
+		}
+		d[i] = -e[i] * p.scale[j]
 	}
 	p.solve(d)
 	sum := 0.0
 	same = true
 	for i, j := range p.active {
 		d[i] *= p.scale[j]
-		sum -= d[i] * p.slope(j)
-		same = same && !(p.kink(j) && (p.B[j]+d[i])*p.sign[j] <= 0)
+		sum -= d[i] * e[i]
+		same = same && !(p.kink(j) && (p.B[j]+far*d[i])*p.sign[j] <= 0)
 	}
 	return math.Sqrt(max(sum, 0)), same
+}
+
+// Least is the smallest squared pivot of the factor, of a matrix with ones on its diagonal.
+func (p *Program) Least() float64 {
+	least := 1.0
+	for i := range p.f.n {
+		v := p.f.r[i*p.f.stride+i]
+		least = min(least, v*v)
+	}
+	return least
 }
 
 // step is a Newton step on the face. Where signs would change it goes to the projection of the
