@@ -1,6 +1,10 @@
 package simd
 
-import "golang.org/x/sys/cpu"
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
 
 var (
 	fast = cpu.X86.HasAVX2 && cpu.X86.HasFMA
@@ -42,7 +46,11 @@ func Products(out []float64, to int, x []float64, stride, w int, y []float64, ot
 	_, _ = out[(w-1)*to+n-1], x[(w-1)*stride+r-1]
 	u := 0
 	for ; u+group <= n; u += group {
-		groupProducts(out[u:], to, x, stride, w, y, &other[u], r)
+		next := u
+		if u+2*group <= cap(other) {
+			next += group
+		}
+		groupProducts(out[u:], to, x, stride, w, y, &other[u], &other[:cap(other)][next], r)
 	}
 	if u == n {
 		return
@@ -53,15 +61,15 @@ func Products(out []float64, to int, x []float64, stride, w int, y []float64, ot
 	for s := 0; s < w; s += Vectors {
 		var some [Vectors * group]float64
 		count := min(w-s, Vectors)
-		groupProducts(some[:], group, x[s*stride:], stride, count, y, &rows[0], r)
+		groupProducts(some[:], group, x[s*stride:], stride, count, y, &rows[0], &rows[0], r)
 		for v := range count {
 			copy(out[(s+v)*to+u:(s+v)*to+n], some[v*group:])
 		}
 	}
 }
 
-// groupProducts is Products of a group of rows.
-func groupProducts(out []float64, to int, x []float64, stride, w int, y []float64, other *int32, r int) {
+// groupProducts is Products of a group of rows. The group at next is likely to follow.
+func groupProducts(out []float64, to int, x []float64, stride, w int, y []float64, other, next *int32, r int) {
 	s := 0
 	if wide {
 		for ; s+Vectors <= w; s += Vectors {
@@ -69,12 +77,17 @@ func groupProducts(out []float64, to int, x []float64, stride, w int, y []float6
 		}
 	} else {
 		for ; s+triple <= w; s += triple {
-			dots3x4Y(r, &x[s*stride], 8*stride, &y[0], other, 8*r, &out[s*to], 8*to, &masks[16-r%8])
+			dots3x4Y(r, &x[s*stride], 8*stride, &y[0], other, 8*r, &out[s*to], 8*to, &masks[16-r%8], half(next, s/triple))
 		}
 	}
 	for ; s < w; s++ {
 		fourProducts(&out[s*to], &x[s*stride], y, other, r)
 	}
+}
+
+// half is the group's first pair or its second.
+func half(group *int32, i int) *int32 {
+	return (*int32)(unsafe.Add(unsafe.Pointer(group), 8*(i%2)))
 }
 
 // fourProducts is Products of one vector and four rows.
@@ -141,6 +154,10 @@ func sumColumns(c []float64, a float64, z *float64, y []float64, other []int32, 
 	for ; from+32 <= len(c); from += 32 {
 		addRows32(&c[from], a, z, &y[from], &other[0], 8*r, n)
 	}
+	if from+24 <= len(c) {
+		addRows24(&c[from], a, z, &y[from], &other[0], 8*r, n)
+		from += 24
+	}
 	for ; from < len(c); from += 16 {
 		some := min(len(c)-from, 16)
 		addRows16(&c[from], a, z, &y[from], &other[0], 8*r, n, &masks[16-some])
@@ -151,6 +168,11 @@ func sumColumns(c []float64, a float64, z *float64, y []float64, other []int32, 
 //
 //go:noescape
 func addRows32(y *float64, a float64, z *float64, b *float64, other *int32, stride, count int)
+
+// addRows24 adds to 24 values.
+//
+//go:noescape
+func addRows24(y *float64, a float64, z *float64, b *float64, other *int32, stride, count int)
 
 // addRows16 adds to as many of 16 values as mask has ones.
 //
@@ -174,10 +196,11 @@ func dots1x4(n int, x *float64, y *float64, other *int32, ystride int, out *floa
 //go:noescape
 func dots1x4Y(n int, x *float64, y *float64, other *int32, ystride int, out *float64, mask *int64)
 
-// dots3x4Y is dots6x4 for three vectors, with registers of four values; the mask has n mod 8 words of ones.
+// dots3x4Y is dots6x4 for three vectors, with registers of four values; the mask has n mod 8 words of ones. It
+// prefetches two rows.
 //
 //go:noescape
-func dots3x4Y(n int, x *float64, xstride int, y *float64, other *int32, ystride int, out *float64, ostride int, mask *int64)
+func dots3x4Y(n int, x *float64, xstride int, y *float64, other *int32, ystride int, out *float64, ostride int, mask *int64, next *int32)
 
 // adds6x8Y adds to eight values of six vectors, or to as many as the mask has ones where it is not nil. The
 // strides are in bytes.

@@ -38,9 +38,9 @@
 	VADDPD X12, AX_, X12; \
 	VMOVUPD X12, (AX)
 
-// func dots3x4Y(n int, x *float64, xstride int, y *float64, other *int32, ystride int, out *float64, ostride int, mask *int64)
-// The strides are in bytes.
-TEXT ·dots3x4Y(SB), NOSPLIT, $0-72
+// func dots3x4Y(n int, x *float64, xstride int, y *float64, other *int32, ystride int, out *float64, ostride int, mask *int64, next *int32)
+// The strides are in bytes. It prefetches two rows, next[0] and next[1].
+TEXT ·dots3x4Y(SB), NOSPLIT, $0-80
 	MOVQ n+0(FP), CX
 	MOVQ x+8(FP), SI
 	MOVQ xstride+16(FP), R8
@@ -50,6 +50,13 @@ TEXT ·dots3x4Y(SB), NOSPLIT, $0-72
 	LEAQ (SI)(R8*1), DI
 	LEAQ (SI)(R8*2), R8
 	MOVQ out+48(FP), R13
+	MOVQ next+72(FP), R9
+	MOVLQSX (R9), R14
+	MOVLQSX 4(R9), R15
+	IMULQ DX, R14
+	IMULQ DX, R15
+	ADDQ AX, R14
+	ADDQ AX, R15
 	MOVLQSX 8(BX), R11
 	MOVLQSX 12(BX), R12
 	IMULQ DX, R11
@@ -82,6 +89,7 @@ two:
 	JZ   rest
 
 eight:
+	PREFETCHT0 (R14)(BX*8)
 	VMOVUPD (R9)(BX*8), Y12
 	VMOVUPD (R10)(BX*8), Y13
 	PAIR(0, Y0, Y1, Y2, Y3, Y4, Y5)
@@ -112,6 +120,7 @@ sum:
 	ADDQ $16, R13
 	MOVQ R11, R9
 	MOVQ R12, R10
+	MOVQ R15, R14
 	XORQ R11, R11
 	TESTQ R9, R9
 	JNZ  two
