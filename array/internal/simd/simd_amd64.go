@@ -1,6 +1,10 @@
 package simd
 
-import "golang.org/x/sys/cpu"
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
 
 var (
 	fast = cpu.X86.HasAVX2 && cpu.X86.HasFMA
@@ -10,6 +14,7 @@ var (
 
 const (
 	group   = 4 // rows of inner products
+	triple  = 3 // vectors of them, with registers of four values
 	columns = 32
 	long    = 128 // columns of a vector by itself
 )
@@ -41,15 +46,11 @@ func Products(out []float64, to int, x []float64, stride, w int, y []float64, ot
 	_, _ = out[(w-1)*to+n-1], x[(w-1)*stride+r-1]
 	u := 0
 	for ; u+group <= n; u += group {
-		s := 0
-		if wide {
-			for ; s+Vectors <= w; s += Vectors {
-				dots6x4(r, &x[s*stride], 8*stride, &y[0], &other[u], 8*r, &out[s*to+u], 8*to)
-			}
+		next := u
+		if u+2*group <= cap(other) {
+			next += group
 		}
-		for ; s < w; s++ {
-			fourProducts(&out[s*to+u], &x[s*stride], y, &other[u], r)
-		}
+		groupProducts(out[u:], to, x, stride, w, y, &other[u], &other[:cap(other)][next], r)
 	}
 	if u == n {
 		return
@@ -57,11 +58,36 @@ func Products(out []float64, to int, x []float64, stride, w int, y []float64, ot
 	// The last row again, in place of those that are missing.
 	rows := [group]int32{other[n-1], other[n-1], other[n-1], other[n-1]}
 	copy(rows[:], other[u:])
-	for s := range w {
-		var some [group]float64
-		fourProducts(&some[0], &x[s*stride], y, &rows[0], r)
-		copy(out[s*to+u:s*to+n], some[:])
+	for s := 0; s < w; s += Vectors {
+		var some [Vectors * group]float64
+		count := min(w-s, Vectors)
+		groupProducts(some[:], group, x[s*stride:], stride, count, y, &rows[0], &rows[0], r)
+		for v := range count {
+			copy(out[(s+v)*to+u:(s+v)*to+n], some[v*group:])
+		}
 	}
+}
+
+// groupProducts is Products of a group of rows. The group at next is likely to follow.
+func groupProducts(out []float64, to int, x []float64, stride, w int, y []float64, other, next *int32, r int) {
+	s := 0
+	if wide {
+		for ; s+Vectors <= w; s += Vectors {
+			dots6x4(r, &x[s*stride], 8*stride, &y[0], other, 8*r, &out[s*to], 8*to)
+		}
+	} else {
+		for ; s+triple <= w; s += triple {
+			dots3x4Y(r, &x[s*stride], 8*stride, &y[0], other, 8*r, &out[s*to], 8*to, &masks[16-r%8], half(next, s/triple))
+		}
+	}
+	for ; s < w; s++ {
+		fourProducts(&out[s*to], &x[s*stride], y, other, r)
+	}
+}
+
+// half is the group's first pair or its second.
+func half(group *int32, i int) *int32 {
+	return (*int32)(unsafe.Add(unsafe.Pointer(group), 8*(i%2)))
 }
 
 // fourProducts is Products of one vector and four rows.
@@ -86,7 +112,11 @@ func Sums(c []float64, stride, w int, a float64, z []float64, apart int, y []flo
 	}
 	_, _ = c[(w-1)*stride+r-1], z[(w-1)*apart+n-1]
 	if !wide {
-		for s := range w {
+		s := 0
+		for ; s+Vectors <= w; s += Vectors {
+			sumTile(c[s*stride:], stride, a, &z[s*apart], apart, y, other, r)
+		}
+		for ; s < w; s++ {
 			sumColumns(c[s*stride:][:r], a, &z[s*apart], y, other, r)
 		}
 		return
@@ -107,11 +137,26 @@ func Sums(c []float64, stride, w int, a float64, z []float64, apart int, y []flo
 	}
 }
 
+// sumTile is Sums of six vectors, with registers of four values.
+func sumTile(c []float64, stride int, a float64, z *float64, apart int, y []float64, other []int32, r int) {
+	n, from := len(other), 0
+	for ; from+8 <= r; from += 8 {
+		adds6x8Y(n, &c[from], 8*stride, a, z, 8*apart, &y[from], &other[0], 8*r, nil)
+	}
+	if from < r {
+		adds6x8Y(n, &c[from], 8*stride, a, z, 8*apart, &y[from], &other[0], 8*r, &masks[16-(r-from)])
+	}
+}
+
 // sumColumns is Sums of one vector, with registers of four values.
 func sumColumns(c []float64, a float64, z *float64, y []float64, other []int32, r int) {
 	n, from := len(other), 0
 	for ; from+32 <= len(c); from += 32 {
 		addRows32(&c[from], a, z, &y[from], &other[0], 8*r, n)
+	}
+	if from+24 <= len(c) {
+		addRows24(&c[from], a, z, &y[from], &other[0], 8*r, n)
+		from += 24
 	}
 	for ; from < len(c); from += 16 {
 		some := min(len(c)-from, 16)
@@ -123,6 +168,11 @@ func sumColumns(c []float64, a float64, z *float64, y []float64, other []int32, 
 //
 //go:noescape
 func addRows32(y *float64, a float64, z *float64, b *float64, other *int32, stride, count int)
+
+// addRows24 adds to 24 values.
+//
+//go:noescape
+func addRows24(y *float64, a float64, z *float64, b *float64, other *int32, stride, count int)
 
 // addRows16 adds to as many of 16 values as mask has ones.
 //
@@ -145,6 +195,18 @@ func dots1x4(n int, x *float64, y *float64, other *int32, ystride int, out *floa
 //
 //go:noescape
 func dots1x4Y(n int, x *float64, y *float64, other *int32, ystride int, out *float64, mask *int64)
+
+// dots3x4Y is dots6x4 for three vectors, with registers of four values; the mask has n mod 8 words of ones. It
+// prefetches two rows.
+//
+//go:noescape
+func dots3x4Y(n int, x *float64, xstride int, y *float64, other *int32, ystride int, out *float64, ostride int, mask *int64, next *int32)
+
+// adds6x8Y adds to eight values of six vectors, or to as many as the mask has ones where it is not nil. The
+// strides are in bytes.
+//
+//go:noescape
+func adds6x8Y(count int, c *float64, cstride int, a float64, z *float64, zstride int, y *float64, other *int32, ystride int, mask *int64)
 
 // adds6x32 adds to as many of 32 values of six vectors as mask has ones. The strides are in bytes.
 //
