@@ -155,6 +155,47 @@ func TestProjectionOnFreeColumns(t *testing.T) {
 	})
 }
 
+// Where A*A = c I the projection on the unpenalized columns is a product, the same as by least squares.
+func TestProjectionOnOrthogonalColumns(t *testing.T) {
+	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
+		basis, err := linops.NewWavelet2D(16, 16, "db2", 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := solve.Problem{A: linops.Scale(3, linops.Adjoint(basis)), Device: dev}
+		if c := linops.StructureOf(p.A).Columns; !c.Known || math.Abs(c.Value-9) > 1e-12 {
+			t.Fatalf("A*A = %v I, expected 9", c)
+		}
+		d, dim := p.A.Dims()
+		misfit, minus := dev.Alloc(2, d), dev.Alloc(2, dim)
+		defer misfit.Free()
+		defer minus.Free()
+		one := solvetest.Gaussian(rand.New(rand.NewPCG(7, 9)), d)
+		dev.Upload(misfit, append(one, one...))
+		p.A.Adjoint(minus, misfit)
+		dev.Lin(minus, -1, minus, 0, array.Batch{})
+		free := basis.Averages()
+		a, ok := solve.ProjectFree(context.Background(), p, free, minus.Rows(0, 1), misfit.Rows(0, 1))
+		b, found := solve.ProjectByProducts(context.Background(), p, free, minus.Rows(1, 2), misfit.Rows(1, 2))
+		if !ok || !found || !(a > 0) || !(math.Abs(a-b) <= 1e-12*a) {
+			t.Fatalf("squared norms of the projections %v (%t) and %v (%t)", a, ok, b, found)
+		}
+		for name, v := range map[string]array.Batch{"A* of the rest": minus, "the rest": misfit} {
+			host, n := v.ToHost(), v.N()
+			for i := range n {
+				if e := math.Abs(host[i] - host[n+i]); !(e <= 1e-11) {
+					t.Errorf("%s: entry %d differs by %g", name, i, e)
+				}
+			}
+		}
+		for _, j := range free {
+			if v := minus.ToHost()[j]; v != 0 {
+				t.Errorf("A* of the rest is %g at the free coordinate %d", v, j)
+			}
+		}
+	})
+}
+
 // Free columns that depend on each other have no projection by conjugate gradients within rounding
 // errors, or the one on their span.
 func TestProjectionOnDependentColumns(t *testing.T) {

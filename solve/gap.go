@@ -71,6 +71,9 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 	if len(free) == 0 {
 		return 0, true
 	}
+	if c := linops.StructureOf(p.A).Columns; c.Known && c.Value > 0 {
+		return projectOrthogonal(p, c.Value, free, minus, misfit), true
+	}
 	d, dim := p.A.Dims()
 	if len(free) > maxDense || len(free)*d > freeEntries || linops.StructureOf(p.A).Columns.Known {
 		return projectByProducts(ctx, p, free, minus, misfit)
@@ -106,6 +109,27 @@ func projectFree(ctx context.Context, p Problem, free []int, minus, misfit array
 	}
 	dev.Upload(minus, rest)
 	return mat.Dot(&coordinates, &coordinates), true
+}
+
+// projectOrthogonal is projectFree where A*A = c I: the columns F are orthogonal to each other and to all
+// others, the projection is F F* misfit/c, and A* of it is minus at the free coordinates and 0 elsewhere.
+func projectOrthogonal(p Problem, c float64, free []int, minus, misfit array.Batch) float64 {
+	dev := minus.Device()
+	d, dim := p.A.Dims()
+	host, rest, norm2 := make([]float64, dim), minus.ToHost(), 0.0
+	for _, j := range free {
+		host[j] = rest[j] / c
+		norm2 += rest[j] * rest[j] / c
+		rest[j] = 0
+	}
+	coefficients, shift := dev.Alloc(1, dim), dev.Alloc(1, d)
+	defer coefficients.Free()
+	defer shift.Free()
+	dev.Upload(coefficients, host)
+	p.A.Forward(shift, coefficients) // minus the projection
+	dev.Lin(misfit, 1, misfit, 1, shift)
+	dev.Upload(minus, rest)
+	return norm2
 }
 
 // freeSteps bounds the steps of projectByProducts.
