@@ -130,6 +130,14 @@ type Device interface {
 	// is as for SampleProduct. c must not overlap b.
 	SpreadProduct(trans bool, alpha float64, p Pattern, z, b Batch, beta float64, c Batch)
 
+	// NewBlocks puts the places of symmetric blocks along a matrix's diagonal on the device: block b has
+	// the coordinates first[b] to first[b]+size[b]-1. The slices are copied. Blocks must not overlap.
+	NewBlocks(first, size []int) Blocks
+	// MulBlocks sets the coordinates of every block in dst_i to the block's product with those in x_i; other
+	// coordinates of dst keep their values. values is one vector: the blocks one after the other,
+	// row by row. dst must not overlap x.
+	MulBlocks(dst Batch, b Blocks, values, x Batch)
+
 	// NewRays puts a matrix of rays through images of a shape on the device. The slice is copied.
 	NewRays(s Shape, rays []Ray) Rays
 	// MulRays sets dst_i = A x_i, the sums along the rays of row-major images, or with trans dst_i = A* x_i.
@@ -188,6 +196,18 @@ type CSR interface {
 	Dims() (rows, cols int)
 	// Nonzeros is the number of stored entries.
 	Nonzeros() int
+	// Bytes is the device memory it holds.
+	Bytes() int64
+	// Free gives the memory back.
+	Free()
+}
+
+// Blocks is the places of the blocks of block diagonal matrices, on a device. Their values are a vector.
+type Blocks interface {
+	// Len is the number of values of all blocks.
+	Len() int
+	// End is one more than the largest coordinate in a block, or 0.
+	End() int
 	// Bytes is the device memory it holds.
 	Bytes() int64
 	// Free gives the memory back.

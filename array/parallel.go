@@ -23,6 +23,7 @@ type task struct {
 	csr          *hostCSR
 	rays         *hostRays
 	dft          *hostDFT
+	blocks       *hostBlocks
 	lines        *adjacency
 	from, to     []int32 // of the entries in every line
 	ta, tb       bool
@@ -105,7 +106,7 @@ func (t *task) run() {
 		t.wg.Wait()
 	}
 	t.host, t.kernel, t.as, t.bs, t.out, t.idx, t.csr = nil, nil, nil, nil, nil, nil, nil
-	t.lines, t.rays, t.dft, t.from, t.to = nil, nil, nil, nil, nil
+	t.lines, t.rays, t.dft, t.blocks, t.from, t.to = nil, nil, nil, nil, nil, nil
 	t.dst, t.x, t.y, t.z = Batch{}, Batch{}, Batch{}, Batch{}
 	taskPool.Put(t)
 }

@@ -12,6 +12,7 @@ import (
 
 // kernels holds the functions loaded on a card.
 type kernels struct {
+	blocks      cu.Function
 	clamp       cu.Function
 	clampMask   cu.Function
 	copy        cu.Function
@@ -43,6 +44,7 @@ type kernels struct {
 // functions lists where each kernel's function belongs.
 func (all *kernels) functions() []kernelSlot {
 	return []kernelSlot{
+		{"blocks", &all.blocks},
 		{"clamp", &all.clamp},
 		{"clamp_mask", &all.clampMask},
 		{"copy", &all.copy},
@@ -70,6 +72,10 @@ func (all *kernels) functions() []kernelSlot {
 		{"spread", &all.spread},
 		{"sum", &all.sum},
 	}
+}
+
+func (all *kernels) launchBlocks(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, at cu.DevicePtr, low cu.DevicePtr, size cu.DevicePtr, start cu.DevicePtr, values cu.DevicePtr, x cu.DevicePtr, xs int64, k int64, n int64) error {
+	return launch(all.blocks, g, s, []uint64{uint64(dst), uint64(ds), uint64(at), uint64(low), uint64(size), uint64(start), uint64(values), uint64(x), uint64(xs), uint64(k), uint64(n)})
 }
 
 func (all *kernels) launchClamp(g grid, s cu.Stream, dst cu.DevicePtr, ds int64, v cu.DevicePtr, vs int64, lo cu.DevicePtr, ls int64, hi cu.DevicePtr, hs int64, k int64, n int64) error {

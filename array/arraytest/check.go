@@ -37,6 +37,7 @@ func Claims() []Claim {
 		{"Gather and Scatter match loops", gatherScatter},
 		{"MulCSR matches loops", mulCSR},
 		{"SampleProduct and SpreadProduct match loops", patternProducts},
+		{"MulBlocks matches loops", blockProducts},
 		{"MulRays matches loops", rayProducts},
 		{"MulDFT matches loops", fourierTransforms},
 		{"NaN and Inf propagate", nonFinite},

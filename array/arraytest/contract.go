@@ -89,7 +89,7 @@ func methods(dev array.Device) ([]method, func()) {
 	add("SampleProduct, first shared", cols*r, p.Len(), func(dst, x array.Batch) { dev.SampleProduct(dst, p, 1, u, x, 0) })
 	add("SpreadProduct", p.Len(), rows*r, func(dst, x array.Batch) { dev.SpreadProduct(false, 1, p, x, v, 0, dst) })
 	add("SpreadProduct, transposed", p.Len(), cols*r, func(dst, x array.Batch) { dev.SpreadProduct(true, 1, p, x, u, 0, dst) })
-	frees = append(frees, transformMethods(dev, add))
+	frees = append(frees, blockMethods(dev, rng, add), transformMethods(dev, add))
 	return list, func() {
 		for _, f := range frees {
 			f()
@@ -186,6 +186,9 @@ func mismatches(dev array.Device) error {
 	defer places.Free()
 	idx, m := dev.NewIndex([]int{0, 4}), dev.NewCSR(2, 5, []int{0, 1, 2}, []int{0, 4}, []float64{1, 1})
 	far := dev.NewIndex([]int{5})
+	along, four := dev.NewBlocks([]int{3}, []int{2}), dev.Alloc(1, 4)
+	defer along.Free()
+	defer four.Free()
 	pair, single := dev.Alloc(3, 2), dev.Alloc(3, 1)
 	sa, sb := array.Shape{Rows: 5, Cols: 1}, array.Shape{Rows: 2, Cols: 1}
 	cases := []mismatch{
@@ -219,6 +222,9 @@ func mismatches(dev array.Device) error {
 		{"NewCSR with rows that go back", []string{"1", "2"}, func() { dev.NewCSR(2, 5, []int{0, 2, 1}, []int{0}, []float64{1}) }},
 		{"SampleProduct", []string{"3 x 5", "3 x 2", "3 x 1", "2 x 5"}, func() { dev.SampleProduct(single, places, 1, a, pair, 0) }},
 		{"SpreadProduct", []string{"3 x 5", "3 x 2", "3 x 1", "2 x 5"}, func() { dev.SpreadProduct(false, 1, places, single, a, 0, pair) }},
+		{"MulBlocks beyond the end", []string{"3 x 5", "3 x 1", "1 x 4", "5"}, func() { dev.MulBlocks(single, along, four, a) }},
+		{"MulBlocks' values", []string{"3 x 5", "1 x 6", "4"}, func() { dev.MulBlocks(a, along, one, a) }},
+		{"NewBlocks that overlap", []string{"1", "2", "3"}, func() { dev.NewBlocks([]int{0, 2}, []int{3, 2}) }},
 		{"NewPattern with a place too many", []string{"10", "9"}, func() { dev.NewPattern(2, 5, []int{10}) }},
 		{"NewIndex of a negative coordinate", []string{"-1"}, func() { dev.NewIndex([]int{-1}) }},
 		{"Rows", []string{"3 x 5", "2", "4"}, func() { a.Rows(2, 4) }},
