@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -16,10 +17,10 @@ import (
 )
 
 // lines lists the entries of a sparse pattern line by line on the host: other[ptr[i]:ptr[i+1]] are
-// the columns that are seen in row i, or the rows in column i.
+// the columns that are seen in row i, or the rows in column i, and place says which entries these are.
 type lines struct {
-	ptr   []int
-	other []int32
+	ptr          []int
+	other, place []int32
 }
 
 // seen lists a pattern by rows and by columns. The pattern is on a device: its places are the entries
@@ -53,7 +54,7 @@ func seen(dev array.Device, pattern array.Pattern) [2]lines {
 
 // listed ends early, without a meaning, where the device has failed.
 func listed(dev array.Device, n int, line, other []float64) lines {
-	l := lines{make([]int, n+1), make([]int32, len(line))}
+	l := lines{make([]int, n+1), make([]int32, len(line)), make([]int32, len(line))}
 	for _, i := range line {
 		l.ptr[int(i)+1]++
 	}
@@ -65,7 +66,7 @@ func listed(dev array.Device, n int, line, other []float64) lines {
 		if e%listedAtOnce == 0 && dev.Err() != nil {
 			break
 		}
-		l.other[next[int(i)]] = int32(other[e])
+		l.other[next[int(i)]], l.place[next[int(i)]] = int32(other[e]), int32(e)
 		next[int(i)]++
 	}
 	return l
@@ -74,13 +75,14 @@ func listed(dev array.Device, n int, line, other []float64) lines {
 // listedAtOnce is the number of entries that are listed between looks at the device.
 const listedAtOnce = 1 << 20
 
-// blockValues is the number of values in the T_i of all lines, for factors with k columns.
+// blockValues is the number of values in the blocks of all lines, for factors with k columns.
 func (l lines) blockValues(k int) int {
 	count := 0
 	for i := range len(l.ptr) - 1 {
-		count += min(l.ptr[i+1]-l.ptr[i], k)
+		n := min(l.ptr[i+1]-l.ptr[i], k)
+		count += n * n
 	}
-	return count * k
+	return count
 }
 
 // newFactorHessian computes the blocks at U diag(f) V*, u being m x k and v n x k. The misfit
@@ -100,7 +102,7 @@ func (w *matrices) newFactorHessian(ctx context.Context, u array.Batch, f []floa
 	}
 	var diagonal array.Batch
 	for i := range h.side {
-		inverse, err := h.side[i].invertBlocks(ctx, dev, w.seen[i], h.side[1-i].factor.ToHost(), rank, k, mu, i == h.in())
+		inverse, err := h.invertBlocks(ctx, i, w.seen[i], i == h.in())
 		if err != nil {
 			h.free()
 			return nil, err
@@ -174,23 +176,43 @@ func leastMass(core []float64) float64 {
 	return 1
 }
 
-// invertBlocks computes the T_i from the other side's factor. Runs of lines are shared among the
-// processors; each line is computed by itself, so that its bits depend on nothing else. The diagonals of
-// D^{-1}, n x k, are returned where they are wanted.
-func (s *factorSide) invertBlocks(ctx context.Context, dev array.Device, l lines, other []float64, rank, k int, mu float64, wanted bool) (diagonal array.Batch, err error) {
-	at := make([]int, s.n+1)
-	for i := range s.n {
-		at[i+1] = at[i] + min(l.ptr[i+1]-l.ptr[i], rank)
+// split lists the lines in which at most k entries are seen, and then those in which more are: first is how
+// many the former are. Lines without entries are not listed.
+func (l lines) split(k int) (order []int, first int) {
+	var long []int
+	for i := range len(l.ptr) - 1 {
+		switch n := l.ptr[i+1] - l.ptr[i]; {
+		case n > k:
+			long = append(long, i)
+		case n > 0:
+			order = append(order, i)
+		}
 	}
-	s.count = at[s.n]
+	return append(order, long...), len(order)
+}
+
+// invertBlocks computes the inverses of a side's blocks from the other side's factor. Runs of lines are shared
+// among the processors; each line is computed by itself, so that its bits depend on nothing else. The
+// diagonals of D^{-1}, n x k, are returned where they are wanted.
+func (h *factorHessian) invertBlocks(ctx context.Context, side int, l lines, wanted bool) (diagonal array.Batch, err error) {
+	dev, s, rank, k := h.dev, &h.side[side], h.rank, h.k
+	order, short := l.split(rank)
+	at := make([]int, len(order)+1) // of the values
+	for b, i := range order {
+		n := min(l.ptr[i+1]-l.ptr[i], rank)
+		at[b+1] = at[b] + n*n
+	}
 	var inverse []float64
 	if wanted {
 		inverse = make([]float64, s.n*k)
+		for i := range inverse {
+			inverse[i] = 1 / h.mu
+		}
 	}
-	if s.count > 0 {
-		s.t = dev.Alloc(1, s.count*k)
-	}
-	runs := runsOf(at, k, runValues)
+	like := l.alike(order[:short])
+	s.values = dev.Alloc(1, at[len(order)])
+	other := h.rowsOf(1-side, l.pairs(order[:short]))
+	runs := runsOf(at, runValues)
 	var next atomic.Int64
 	var all sync.WaitGroup
 	var upload sync.Mutex
@@ -199,19 +221,18 @@ func (s *factorSide) invertBlocks(ctx context.Context, dev array.Device, l lines
 			var w blockWork
 			for c := int(next.Add(1)) - 1; c < len(runs) && ctx.Err() == nil; c = int(next.Add(1)) - 1 {
 				from, to := runs[c][0], runs[c][1]
-				t := grown(&w.t, (at[to]-at[from])*k)
-				for i := from; i < to; i++ {
-					own := t[(at[i]-at[from])*k : (at[i+1]-at[from])*k]
-					w.root(own, l.other[l.ptr[i]:l.ptr[i+1]], other, rank, k, mu)
-					if wanted {
-						inverseDiagonal(inverse[i*k:][:k], own, mu)
+				values := grown(&w.values, at[to]-at[from])
+				for b := from; b < to; b++ {
+					i := order[b]
+					var diagonal []float64
+					if wanted && like[i] == i {
+						diagonal = inverse[i*k:][:rank]
 					}
+					w.invert(values[at[b]-at[from]:at[b+1]-at[from]], diagonal, l.other[l.ptr[i]:l.ptr[i+1]], other)
 				}
-				if len(t) > 0 {
-					upload.Lock()
-					dev.Upload(s.t.Cols(at[from]*k, at[to]*k), t)
-					upload.Unlock()
-				}
+				upload.Lock()
+				dev.Upload(s.values.Cols(at[from], at[to]), values)
+				upload.Unlock()
 			}
 		})
 	}
@@ -220,27 +241,25 @@ func (s *factorSide) invertBlocks(ctx context.Context, dev array.Device, l lines
 		return diagonal, err
 	}
 	if wanted {
+		for _, i := range order[:short] {
+			copy(inverse[i*k:][:rank], inverse[like[i]*k:])
+		}
 		diagonal = dev.Alloc(s.n, k)
 		dev.Upload(diagonal, inverse)
 	}
-	s.divide(dev, at, k)
+	h.group(side, l, order, short, at)
 	return diagonal, dev.Err()
 }
 
-const (
-	// runValues is the number of values in the T_i that one processor computes at a time.
-	runValues = 1 << 15
-	// partValues is the number of values in the T_i of a part: few enough to stay in a processor's cache
-	// between two products.
-	partValues = 1 << 19
-)
+// runValues is the number of values of blocks that one processor computes at a time.
+const runValues = 1 << 15
 
-// runsOf divides the lines, of which line i has at[i+1] - at[i] rows of k values, into runs of at most so
-// many values, from the first element of a run to before the second.
-func runsOf(at []int, k, values int) (runs [][2]int) {
+// runsOf divides the blocks, of which block b has the values from at[b] to at[b+1]-1, into runs of at most so many
+// values, or of one block: from the first element of a run to before the second.
+func runsOf(at []int, values int) (runs [][2]int) {
 	for from, n := 0, len(at)-1; from < n; {
 		to := from + 1
-		for to < n && (at[to+1]-at[from])*k <= values {
+		for to < n && at[to+1]-at[from] <= values {
 			to++
 		}
 		runs = append(runs, [2]int{from, to})
@@ -249,43 +268,50 @@ func runsOf(at []int, k, values int) (runs [][2]int) {
 	return runs
 }
 
-// divide makes the parts of the inverse, line i having the rows at[i] to at[i+1]-1 of T.
-func (s *factorSide) divide(dev array.Device, at []int, k int) {
-	if s.count == 0 {
-		return
+// group lists a side's lines in their groups, in the given order, of which short lines are the first. Line
+// order[b] has the block from at[b] on.
+func (h *factorHessian) group(side int, l lines, order []int, short int, at []int) {
+	s, others := &h.side[side], h.side[1-side].n
+	sorted, entries := side == rowSide, make([]int, 0, h.d)
+	for _, i := range order {
+		for u := l.ptr[i]; u < l.ptr[i+1]; u++ {
+			sorted = sorted && int(l.place[u]) == len(entries)
+			entries = append(entries, int(l.place[u]))
+		}
 	}
-	for _, run := range runsOf(at, k, partValues) {
-		from, to := run[0], run[1]
-		p := factorPart{from: from, to: to, first: at[from], count: at[to] - at[from]}
-		if p.count > 0 {
-			places := make([]int, 0, p.count)
-			for i := from; i < to; i++ {
-				for e := at[i]; e < at[i+1]; e++ {
-					places = append(places, (i-from)*p.count+e-p.first)
-				}
+	if !sorted {
+		s.order = h.dev.NewIndex(entries)
+	}
+	for g, lines := range [][]int{order[:short], order[short:]} {
+		if len(lines) == 0 {
+			continue
+		}
+		var places, first, size []int
+		for _, i := range lines {
+			if g == 0 {
+				first, size = append(first, len(places)), append(size, l.ptr[i+1]-l.ptr[i])
+			} else {
+				first, size = append(first, i*h.k), append(size, h.rank)
 			}
-			p.places = dev.NewPattern(to-from, p.count, places)
+			for _, j := range l.other[l.ptr[i]:l.ptr[i+1]] {
+				places = append(places, i*others+int(j))
+			}
 		}
-		s.parts = append(s.parts, p)
+		to, from := &s.short, 0
+		if g == 1 {
+			to, from = &s.long, short
+		}
+		to.blocks, to.values = h.dev.NewBlocks(first, size), s.values.Cols(at[from], at[from+len(lines)])
+		if to.shared = sorted && len(lines) == len(order); to.shared {
+			to.pattern = h.pattern
+		} else {
+			to.pattern = h.dev.NewPattern(s.n, others, places)
+		}
 	}
 }
 
-// inverseDiagonal sets dst to the diagonal of (I - T*T)/mu.
-func inverseDiagonal(dst, t []float64, mu float64) {
-	clear(dst)
-	for k := len(dst); len(t) > 0; t = t[k:] {
-		for l, x := range t[:k] {
-			dst[l] += x * x
-		}
-	}
-	for l, x := range dst {
-		dst[l] = (1 - x) / mu
-	}
-}
-
-// blockWork is the memory for the T_i of some lines and for the block of one. The columns of t beyond
-// the rank stay 0.
-type blockWork struct{ t, rows, gram []float64 }
+// blockWork is the memory for the blocks of some lines, and for the rows of one.
+type blockWork struct{ values, rows []float64 }
 
 func grown(x *[]float64, n int) []float64 {
 	if cap(*x) < n {
@@ -294,67 +320,124 @@ func grown(x *[]float64, n int) []float64 {
 	return (*x)[:n]
 }
 
-// ridge is added to the diagonal of a Gram matrix that has no Cholesky factor, relative to its
-// largest entry.
-const ridge = 1e-14
-
-// root sets t to T with T*T = I - mu (mu I + X*X)^{-1}, where X has the given rows of the matrix of k
-// columns, rows of stride values: with a root X' of X*X = X'* X' that has as many rows as t,
-//
-//	T = (mu I + X' X'*)^{-1/2} X'.
-//
-// The rows of t have the same stride.
-func (w *blockWork) root(t []float64, rows []int32, of []float64, k, stride int, mu float64) {
-	n := len(rows)
-	if n == 0 {
-		return
-	}
-	x := t
-	if n > k {
-		x = grown(&w.rows, n*stride)
-	}
-	for u, j := range rows {
-		copy(x[u*stride:][:k], of[int(j)*stride:][:k])
-	}
-	if n > k {
-		w.triangle(t, x, n, k, stride)
-		n = k
-	}
-	g := grown(&w.gram, n*n)
-	sym := blas64.Symmetric{N: n, Stride: n, Data: g, Uplo: blas.Upper}
-	clear(g)
-	of1 := blas64.General{Rows: n, Cols: k, Stride: stride, Data: t}
-	blas64.Syrk(blas.NoTrans, 1, of1, 0, sym)
-	for i := range n {
-		g[i*n+i] += mu
-	}
-	r, ok := lapack64.Potrf(sym)
-	if !ok { // not finite
-		clear(t)
-		return
-	}
-	blas64.Trsm(blas.Left, blas.Trans, 1, r, of1)
+// factorOnHost is a factor on the host: rows of k of stride values.
+type factorOnHost struct {
+	data      []float64
+	k, stride int
+	mu        float64
+	// gram is I + L L*/mu of all n rows, where the short lines have more pairs of entries together than that has
+	// values.
+	gram []float64
+	n    int
 }
 
-// triangle sets t to a k x k root of x* x: its Cholesky factor.
-func (w *blockWork) triangle(t, x []float64, n, k, stride int) {
-	g := grown(&w.gram, k*k)
-	clear(g)
-	sym := blas64.Symmetric{N: k, Stride: k, Data: g, Uplo: blas.Upper}
-	blas64.Syrk(blas.Trans, 1, blas64.General{Rows: n, Cols: k, Stride: stride, Data: x}, 0, sym)
-	most := 0.0
-	for i := range k {
-		most = max(most, g[i*k+i])
+// mostGram is the largest number of values in such a matrix.
+const mostGram = 1 << 24
+
+func (h *factorHessian) rowsOf(side int, pairs int) factorOnHost {
+	dev, s := h.dev, &h.side[side]
+	f := factorOnHost{data: s.factor.ToHost(), k: h.rank, stride: h.k, mu: h.mu, n: s.n}
+	if values := s.n * s.n; values <= min(mostGram, pairs) {
+		all, factor := dev.Alloc(s.n, s.n), s.factor.Reshape(s.n, h.k)
+		dev.Gemm(false, true, 1/h.mu, factor, factor, 0, all)
+		f.gram = all.ToHost()
+		all.Free()
+		for i := range s.n {
+			f.gram[i*s.n+i]++
+		}
 	}
-	for add := 0.0; ; add = max(4*add, ridge*most) {
-		for i := range k {
-			row := t[i*stride:][:k]
-			copy(row[i:], g[i*k+i:(i+1)*k])
-			clear(row[:i])
-			row[i] += add
+	return f
+}
+
+// pairs is the number of pairs of entries of some lines.
+func (l lines) pairs(some []int) (sum int) {
+	for _, i := range some {
+		n := l.ptr[i+1] - l.ptr[i]
+		sum += n * n
+	}
+	return sum
+}
+
+// likeEvery is the number of lines that share the diagonal of an inverse, of which only means are used.
+const likeEvery = 8
+
+// alike returns for each of some lines one that has about as many entries, the same for likeEvery of them.
+func (l lines) alike(some []int) (like []int) {
+	sorted := slices.Clone(some)
+	slices.SortStableFunc(sorted, func(a, b int) int { return l.ptr[a+1] - l.ptr[a] - (l.ptr[b+1] - l.ptr[b]) })
+	like = make([]int, len(l.ptr)-1)
+	for i := range like {
+		like[i] = i
+	}
+	for u, i := range sorted {
+		like[i] = sorted[u/likeEvery*likeEvery]
+	}
+	return like
+}
+
+// invert sets block to N = (I + X X*/mu)^{-1}, where X is the given rows of the factor, in number at most k; or where they
+// are more to (mu I + X* X)^{-1}. diagonal is set to the diagonal of the latter, unless it is nil.
+func (w *blockWork) invert(block, diagonal []float64, rows []int32, of factorOnHost) {
+	n, k := len(rows), of.k
+	short := n <= k
+	x := blas64.General{Rows: n, Cols: k, Stride: k}
+	if of.gram == nil || !short || diagonal != nil {
+		x.Data = grown(&w.rows, n*k)
+		for u, j := range rows {
+			copy(x.Data[u*k:][:k], of.data[int(j)*of.stride:][:k])
 		}
-		if _, ok := lapack64.Potrf(blas64.Symmetric{N: k, Stride: stride, Data: t, Uplo: blas.Upper}); ok || !(add < most) {
-			return
+	}
+	size, trans, scale, add := n, blas.NoTrans, 1/of.mu, 1.0
+	if !short {
+		size, trans, scale, add = k, blas.Trans, 1, of.mu
+	}
+	m := blas64.Symmetric{N: size, Stride: size, Data: block, Uplo: blas.Upper}
+	if of.gram != nil && short {
+		for u, i := range rows {
+			row, out := of.gram[int(i)*of.n:][:of.n], block[u*n:][:n]
+			for v, j := range rows[u:] {
+				out[u+v] = row[j]
+			}
 		}
+	} else {
+		clear(block)
+		blas64.Syrk(trans, scale, x, 0, m)
+		for i := range size {
+			block[i*size+i] += add
+		}
+	}
+	root, ok := lapack64.Potrf(m)
+	if ok && diagonal != nil && short {
+		// D^{-1} = (I - T* T/mu)/mu with T = U^{-*} X
+		blas64.Trsm(blas.Left, blas.Trans, 1, root, x)
+		inverseDiagonal(diagonal, x.Data, of.mu)
+	}
+	if ok {
+		_, ok = lapack64.Potri(root)
+	}
+	if !ok { // not finite
+		clear(block)
+		return
+	}
+	for i := range size {
+		for j := range i {
+			block[i*size+j] = block[j*size+i]
+		}
+		if diagonal != nil && !short {
+			diagonal[i] = block[i*size+i]
+		}
+	}
+}
+
+// inverseDiagonal sets dst to the diagonal of (I - T*T/mu)/mu.
+func inverseDiagonal(dst, t []float64, mu float64) {
+	clear(dst)
+	for k := len(dst); len(t) > 0; t = t[k:] {
+		for l, x := range t[:k] {
+			dst[l] += x * x
+		}
+	}
+	for l, x := range dst {
+		dst[l] = (1 - x/mu) / mu
 	}
 }

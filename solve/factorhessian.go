@@ -18,12 +18,13 @@ import (
 //	(D_L Q)_i = mu q_i + sum_j (q_i, r_j) r_j,   (C P)_i = sum_j (l_i, p_j) r_j + g_ij p_j,
 //
 // sums over the entries j that are seen in row i, and likewise for columns. D_L and D_R have a k x k
-// block for each row and each column, and are inverted exactly: with T_i* T_i = I - mu D_i^{-1},
+// block D_i = mu I + X_i* X_i for each row and each column, where the rows of X_i are those of the other
+// factor at the entries seen, and are inverted exactly: as they are where more than k entries are seen, and else
+// by the inverse N_i of one row and column for each entry (Woodbury):
 //
-//	D_i^{-1} q = (q - T_i* T_i q)/mu,
+//	D_i^{-1} q = (q - X_i* N_i X_i q/mu)/mu,   N_i = (I + X_i X_i*/mu)^{-1}.
 //
-// where T_i has as many rows as there are entries seen, and at most k. One of the factors is
-// eliminated, that of the longer side, say L:
+// One of the factors is eliminated, that of the longer side, say L:
 //
 //	(D_R - C* D_L^{-1} C) P = b_R - C* D_L^{-1} b_L,   Q = D_L^{-1} (b_L - C P).
 //
@@ -69,15 +70,30 @@ type factorHessian struct {
 type factorSide struct {
 	n      int         // lines
 	factor array.Batch // 1 x n k
-	t      array.Batch // the rows of all T_i, one after the other; 1 x count k
-	count  int
-	parts  []factorPart // of the lines; none where t has no rows
+	values array.Batch // of all blocks, the short lines' first
+	// The entries of the short lines, line by line, and then those of the long ones: their places in A. It is nil
+	// where all are in this order.
+	order       array.Index
+	short, long factorLines
 }
 
-// factorPart is some lines, from to to-1: their T_i are count rows of T, the first of which is first.
-type factorPart struct {
-	from, to, first, count int
-	places                 array.Pattern // of these rows: line i has those of T_i; nil where there are none
+// factorLines is the lines of a side in which at most k entries are seen, or more.
+type factorLines struct {
+	pattern array.Pattern // of the entries: lines of this side by lines of the other; nil where there are none
+	shared  bool          // the pattern is that of A
+	blocks  array.Blocks  // of N_i, line by line, or of D_i^{-1}
+	values  array.Batch   // of the blocks; not owned
+}
+
+// none reports whether there are no such lines.
+func (l *factorLines) none() bool { return l.pattern == nil }
+
+// len is the number of their entries.
+func (l *factorLines) len() int {
+	if l.none() {
+		return 0
+	}
+	return l.pattern.Len()
 }
 
 // rowSide and columnSide index factorHessian.side.
@@ -118,15 +134,10 @@ func (h *factorHessian) len(side int) int { return h.side[side].n * h.k }
 
 // sample sets z to the entries of X R* for a part X of the rows' side, or of L X*, plus beta z.
 func (h *factorHessian) sample(side int, z, x array.Batch, beta float64) {
-	h.sampleTo(side, 1, z, x, beta)
-}
-
-// sampleTo is sample with a times the entries.
-func (h *factorHessian) sampleTo(side int, a float64, z, x array.Batch, beta float64) {
 	if side == rowSide {
-		h.dev.SampleProduct(z, h.pattern, a, x, h.side[columnSide].factor, beta)
+		h.dev.SampleProduct(z, h.pattern, 1, x, h.side[columnSide].factor, beta)
 	} else {
-		h.dev.SampleProduct(z, h.pattern, a, h.side[rowSide].factor, x, beta)
+		h.dev.SampleProduct(z, h.pattern, 1, h.side[rowSide].factor, x, beta)
 	}
 }
 
@@ -142,12 +153,12 @@ func (h *factorHessian) couple(side int, dst, x array.Batch) {
 	h.sample(1-side, z, x, 0)
 	h.spread(side, dst, z)
 	z.Free()
-	h.bend(side, 1, dst, x)
+	h.bend(side, 1, dst, x, 1)
 }
 
-// bend adds a times the part of the coupling's product with x that has the misfit.
-func (h *factorHessian) bend(side int, a float64, dst, x array.Batch) {
-	h.dev.SpreadProduct(side == columnSide, a, h.pattern, h.misfit, x, 1, dst)
+// bend sets dst to a times the part of the coupling's product with x that has the misfit, plus beta dst.
+func (h *factorHessian) bend(side int, a float64, dst, x array.Batch, beta float64) {
+	h.dev.SpreadProduct(side == columnSide, a, h.pattern, h.misfit, x, beta, dst)
 	if h.over[0].IsZero() {
 		return
 	}
@@ -160,32 +171,61 @@ func (h *factorHessian) bend(side int, a float64, dst, x array.Batch) {
 	t.Free()
 }
 
-// invert sets dst = D^{-1} x for a part x of the given side; they may be the same batch. It reads T once:
-// what a few lines take is still in the cache when it is needed again.
+// invert sets dst = D^{-1} x for a part x of the given side; they are different batches.
 func (h *factorHessian) invert(side int, dst, x array.Batch) {
-	s := &h.side[side]
-	if s.count == 0 {
-		h.dev.Lin(dst, 1/h.mu, x, 0, array.Batch{})
-		return
-	}
-	for _, p := range s.parts {
-		x, dst := x.Cols(p.from*h.k, p.to*h.k), dst.Cols(p.from*h.k, p.to*h.k)
-		if p.count == 0 {
-			h.dev.Lin(dst, 1/h.mu, x, 0, array.Batch{})
-			continue
-		}
-		t, z := s.t.Cols(p.first*h.k, (p.first+p.count)*h.k), h.dev.Alloc(x.K(), p.count)
-		h.dev.SampleProduct(z, p.places, 1, x, t, 0)
-		h.dev.Lin(dst, 1/h.mu, x, 0, array.Batch{})
-		h.dev.SpreadProduct(false, -1/h.mu, p.places, z, t, 1, dst)
+	dev, s, other := h.dev, &h.side[side], h.side[1-side].factor
+	dev.Lin(dst, 1/h.mu, x, 0, array.Batch{})
+	if n := s.short.len(); n > 0 {
+		z, w := dev.Alloc(x.K(), n), dev.Alloc(x.K(), n)
+		dev.SampleProduct(z, s.short.pattern, 1/h.mu, dst, other, 0)
+		dev.MulBlocks(w, s.short.blocks, s.short.values, z)
+		dev.SpreadProduct(false, -1, s.short.pattern, w, other, 1, dst)
 		z.Free()
+		w.Free()
+	}
+	if !s.long.none() {
+		dev.MulBlocks(dst, s.long.blocks, s.long.values, x)
 	}
 }
 
-// eliminate sets dst = C* D^{-1} x for a part x of the eliminated side, and x to D^{-1} x.
+// complete sets q = D^{-1} (X* z + t), for a part t of the given side and entries z, and z to z - X q, which on
+// short lines is N (z - X t/mu). It uses t.
+func (h *factorHessian) complete(side int, q, t, z array.Batch) {
+	dev, s, other := h.dev, &h.side[side], h.side[1-side].factor
+	sorted, cut := z, s.short.len()
+	if s.order != nil {
+		sorted = dev.Alloc(z.K(), h.d)
+		dev.Gather(sorted, z, s.order)
+	}
+	short, long := sorted.Cols(0, cut), sorted.Cols(cut, h.d)
+	if !s.short.none() {
+		w := dev.Alloc(z.K(), cut)
+		dev.SampleProduct(short, s.short.pattern, -1/h.mu, t, other, 1)
+		dev.MulBlocks(w, s.short.blocks, s.short.values, short)
+		dev.SpreadProduct(false, 1, s.short.pattern, w, other, 1, t)
+		dev.Copy(short, w)
+		w.Free()
+	}
+	if !s.long.none() {
+		dev.SpreadProduct(false, 1, s.long.pattern, long, other, 1, t)
+	}
+	dev.Lin(q, 1/h.mu, t, 0, array.Batch{})
+	if !s.long.none() {
+		dev.MulBlocks(q, s.long.blocks, s.long.values, t)
+		dev.SampleProduct(long, s.long.pattern, -1, q, other, 1)
+	}
+	if s.order != nil {
+		dev.Scatter(z, sorted, s.order)
+		sorted.Free()
+	}
+}
+
+// eliminate sets dst = C* D^{-1} x for a part x of the eliminated side.
 func (h *factorHessian) eliminate(dst, x array.Batch) {
-	h.invert(h.out(), x, x)
-	h.couple(h.in(), dst, x)
+	q := h.dev.Alloc(x.K(), x.N())
+	h.invert(h.out(), q, x)
+	h.couple(h.in(), dst, q)
+	q.Free()
 }
 
 // square sets dst = (D_R - C* D_L^{-1} C) x for a part x of the side that stays. With z the entries of L
@@ -193,17 +233,16 @@ func (h *factorHessian) eliminate(dst, x array.Batch) {
 // is mu x + (Z - Z')* L - G* q.
 func (h *factorHessian) square(dst, x array.Batch) {
 	in, out := h.in(), h.out()
-	z, t := h.dev.Alloc(x.K(), h.d), h.dev.Alloc(x.K(), h.len(out))
+	z, t, q := h.dev.Alloc(x.K(), h.d), h.dev.Alloc(x.K(), h.len(out)), h.dev.Alloc(x.K(), h.len(out))
 	h.sample(in, z, x, 0)
-	h.spread(out, t, z)
-	h.bend(out, 1, t, x)
-	h.invert(out, t, t)
-	h.sampleTo(out, -1, z, t, 1)
+	h.bend(out, 1, t, x, 0)
+	h.complete(out, q, t, z)
+	t.Free()
 	h.spread(in, dst, z)
 	z.Free()
 	h.dev.Lin(dst, 1, dst, h.mu, x)
-	h.bend(in, -1, dst, t)
-	t.Free()
+	h.bend(in, -1, dst, q, 1)
+	q.Free()
 }
 
 // precondition sets dst to the preconditioner's product with z on the side that stays; they are different
@@ -260,19 +299,37 @@ func (h *factorHessian) bytes() int64 {
 	bytes := int64(0)
 	for i := range h.side {
 		s := &h.side[i]
-		bytes += s.t.Bytes() + s.factor.Bytes() + 16*int64(s.count)
+		bytes += s.values.Bytes() + s.factor.Bytes()
+		if s.order != nil {
+			bytes += s.order.Bytes()
+		}
+		for _, l := range []*factorLines{&s.short, &s.long} {
+			if !l.none() {
+				bytes += l.blocks.Bytes() + patternBytes*int64(l.len())
+			}
+		}
 	}
 	return bytes + h.unit.Bytes() + h.identity.Bytes() + 4*h.same.Bytes()
 }
 
+// patternBytes is about the memory of an entry of a pattern.
+const patternBytes = 16
+
 func (h *factorHessian) free() {
 	for i := range h.side {
 		s := &h.side[i]
-		s.t.Free()
+		s.values.Free()
 		s.factor.Free()
-		for _, p := range s.parts {
-			if p.places != nil {
-				p.places.Free()
+		if s.order != nil {
+			s.order.Free()
+		}
+		for _, l := range []*factorLines{&s.short, &s.long} {
+			if l.none() {
+				continue
+			}
+			l.blocks.Free()
+			if !l.shared {
+				l.pattern.Free()
 			}
 		}
 	}

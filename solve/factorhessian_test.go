@@ -10,7 +10,7 @@ import (
 )
 
 // The blocks' inverses, the coupling and the elimination are those of the second derivative of phi, by
-// central differences of its gradient, and its quadratic form vanishes along (L M, -R M*).
+// central differences of its gradient.
 func TestFactorHessianIsTheSecondDerivative(t *testing.T) {
 	dev := array.NewHost()
 	for _, shape := range []array.Shape{{Rows: 7, Cols: 5}, {Rows: 5, Cols: 8}} {
@@ -74,11 +74,29 @@ func TestFactorHessianIsTheSecondDerivative(t *testing.T) {
 				host[i] = (down[side][i]-up[side][i])/(2*step) - host[i]
 			}
 			dev.Upload(c, host)
-			h.invert(side, c, c)
-			for i, got := range c.ToHost() {
+			inverse := dev.Alloc(1, c.N())
+			h.invert(side, inverse, c)
+			for i, got := range inverse.ToHost() {
 				if want := x[side].ToHost()[i]; math.Abs(got-want) > 1e-6*(1+math.Abs(want)) {
 					t.Fatalf("%v, side %d: coordinate %d is %g after a product with D and its inverse, was %g", shape, side, i, got, want)
 				}
+			}
+		}
+		// With Q = 0 the gradient's derivatives are D_R P and C P.
+		in, out := h.in(), h.out()
+		dev.Fill(x[out], 0)
+		up, down = gradient(step), gradient(-step)
+		for i := range up[in] {
+			up[in][i] = (down[in][i] - up[in][i]) / (2 * step)
+		}
+		want, c, q, got := dev.Alloc(1, x[in].N()), dev.Alloc(1, x[out].N()), dev.Alloc(1, x[out].N()), dev.Alloc(1, x[in].N())
+		h.couple(out, c, x[in])
+		h.invert(out, q, c)
+		h.couple(in, want, q)
+		h.square(got, x[in])
+		for i, eliminated := range want.ToHost() {
+			if want, got := up[in][i]-eliminated, got.ToHost()[i]; math.Abs(got-want) > 1e-6*(1+math.Abs(want)) {
+				t.Fatalf("%v: coordinate %d of a product with S is %g, expected %g", shape, i, got, want)
 			}
 		}
 		if !slices.Equal(u.ToHost(), h.side[rowSide].factor.ToHost()) {

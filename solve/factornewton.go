@@ -2,6 +2,7 @@ package solve
 
 import (
 	"context"
+	"math"
 
 	"surepipe/array"
 	"surepipe/prox/subspace"
@@ -45,7 +46,7 @@ func (w *matrices) factorNewton(ctx context.Context, tol float64) (bool, error) 
 	if h.indefinite && w.patient {
 		w.second.rejected()
 	}
-	step := h.search(x, lambda)
+	step := h.course(x, lambda).least()
 	if !(step > 0) {
 		return false, w.dev.Err()
 	}
@@ -82,13 +83,12 @@ func (h *factorHessian) newtonStep(ctx context.Context, x [2]array.Batch, lambda
 	}()
 	h.descent(out, b, lambda)
 	h.descent(in, res, lambda)
-	dev.Copy(x[out], b)
-	h.eliminate(t, x[out])
+	h.eliminate(t, b)
 	dev.Lin(res, 1, res, -1, t)
 	dev.Fill(x[in], 0)
 	h.precondition(dir, res, true)
 	rho := dot(res, dir)
-	first := rho
+	first, look := rho, firstLook
 	for step := 0; step < most && rho > tol*tol*first; step++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -113,12 +113,24 @@ func (h *factorHessian) newtonStep(ctx context.Context, x [2]array.Batch, lambda
 			break
 		}
 		dev.Lin(dir, 1, t, beta, dir)
+		if next := step + 1; next == look && rho > tol*tol*first {
+			h.complement(x, b)
+			tol = max(tol, asNear*h.course(x, lambda).unlike())
+			look *= 2
+		}
 	}
-	// Q = D^{-1} (b - C P)
-	h.couple(out, x[out], x[in])
-	dev.Lin(x[out], 1, b, -1, x[out])
-	h.invert(out, x[out], x[out])
+	h.complement(x, b)
 	return dev.Err()
+}
+
+// complement sets the eliminated part of a direction: Q = D^{-1} (b - C P).
+func (h *factorHessian) complement(x [2]array.Batch, b array.Batch) {
+	out := h.out()
+	t := h.dev.Alloc(1, b.N())
+	h.couple(out, t, x[h.in()])
+	h.dev.Lin(t, -1, t, 1, b)
+	h.invert(out, x[out], t)
+	t.Free()
 }
 
 // descent sets dst to the negative gradient of phi by the factor of a side: -(G R + mu L), or -(G* L +
@@ -131,6 +143,10 @@ func (h *factorHessian) descent(side int, dst array.Batch, lambda float64) {
 const (
 	// mostLoose bounds the conjugate gradient steps of a Newton step in the continuation.
 	mostLoose = 15
+	// After firstLook conjugate gradient steps, and twice as many, four times and so on, the direction is looked
+	// at: where phi is not quadratic along it, the system is not solved to more than asNear of how much.
+	firstLook = 8
+	asNear    = 0.3
 	// A residual that has grown by mostGrowth shows that the second derivative is indefinite.
 	mostGrowth = 10
 )
@@ -140,10 +156,12 @@ const (
 	stepGrid    = 64
 )
 
-// search returns the t in [0, 2] at which phi(L + t Q, R + t P), a polynomial of degree four, is least;
-// 0 where it does not fall. The slope is that of the gradient, so that the polynomial is accurate near
+// polynomial is phi(L + t Q, R + t P) - phi(L, R) of t: its coefficients.
+type polynomial [5]float64
+
+// course is the polynomial along x. The slope is that of the gradient, so that it is accurate near
 // the solution, where the difference of two objectives is not.
-func (h *factorHessian) search(x [2]array.Batch, lambda float64) float64 {
+func (h *factorHessian) course(x [2]array.Batch, lambda float64) polynomial {
 	dev := h.dev
 	a, c := dev.Alloc(1, h.d), dev.Alloc(1, h.d)
 	defer a.Free()
@@ -160,18 +178,28 @@ func (h *factorHessian) search(x [2]array.Batch, lambda float64) float64 {
 		size += dot(x[i], x[i])
 		down.Free()
 	}
-	p := [5]float64{0, slope, dot(a, a)/2 + dot(z, c) + lambda/2*size, dot(a, c), dot(c, c) / 2}
-	value := func(t float64) float64 { return t * (p[1] + t*(p[2]+t*(p[3]+t*p[4]))) }
+	return polynomial{0, slope, dot(a, a)/2 + dot(z, c) + lambda/2*size, dot(a, c), dot(c, c) / 2}
+}
+
+func (p polynomial) at(t float64) float64 { return t * (p[1] + t*(p[2]+t*(p[3]+t*p[4]))) }
+
+// unlike is by how much the slope at t = 1 differs from that of the quadratic model, relative to that at 0.
+func (p polynomial) unlike() float64 {
+	return math.Abs((3*p[3] + 4*p[4]) / p[1])
+}
+
+// least is the t in [0, 2] at which the polynomial is least; 0 where it does not fall.
+func (p polynomial) least() float64 {
 	best := 0.0
 	for i := 1; i <= stepGrid; i++ {
-		if t := longestStep * float64(i) / stepGrid; value(t) < value(best) {
+		if t := longestStep * float64(i) / stepGrid; p.at(t) < p.at(best) {
 			best = t
 		}
 	}
 	for range 8 {
 		slope := p[1] + best*(2*p[2]+best*(3*p[3]+best*4*p[4]))
 		if bend := 2*p[2] + best*(6*p[3]+best*12*p[4]); bend > 0 {
-			if t := best - slope/bend; t > 0 && value(t) < value(best) {
+			if t := best - slope/bend; t > 0 && p.at(t) < p.at(best) {
 				best = t
 			}
 		}

@@ -61,12 +61,14 @@ func (r *Reduced) image(dst, z array.Batch, add bool) {
 // Forward sets dst_i = M p_i.
 func (r *Reduced) Forward(dst, p array.Batch) {
 	h := r.h
-	t, z := h.dev.Alloc(p.K(), h.len(h.out())), h.dev.Alloc(p.K(), h.d)
+	t, q := h.dev.Alloc(p.K(), h.len(h.out())), h.dev.Alloc(p.K(), h.len(h.out()))
 	h.couple(h.out(), t, p)
-	h.invert(h.out(), t, t)
-	h.sample(h.out(), z, t, 0)
-	h.sample(h.in(), z, p, -1)
+	h.invert(h.out(), q, t)
 	t.Free()
+	z := h.dev.Alloc(p.K(), h.d)
+	h.sample(h.out(), z, q, 0)
+	h.sample(h.in(), z, p, -1)
+	q.Free()
 	r.image(dst, z, false)
 	z.Free()
 }
@@ -96,10 +98,12 @@ func (r *Reduced) Apart(dst, w array.Batch) {
 	if owned {
 		sorted.Free()
 	}
-	h.invert(h.out(), t, t)
-	z := h.dev.Alloc(w.K(), h.d)
-	h.sample(h.out(), z, t, 0)
+	q := h.dev.Alloc(w.K(), h.len(h.out()))
+	h.invert(h.out(), q, t)
 	t.Free()
+	z := h.dev.Alloc(w.K(), h.d)
+	h.sample(h.out(), z, q, 0)
+	q.Free()
 	r.image(dst, z, true)
 	z.Free()
 }
@@ -118,7 +122,7 @@ func (r *Reduced) Clean(p array.Batch) { r.h.clean(p) }
 // Work is the memory in bytes that its products take for each vector, besides their results.
 func (r *Reduced) Work() int64 {
 	h := r.h
-	return 8 * int64(h.len(h.out())+h.d)
+	return 8 * int64(2*h.len(h.out())+3*h.d)
 }
 
 // Bytes counts the factors, the blocks and the misfit.
