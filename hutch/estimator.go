@@ -2,6 +2,7 @@ package hutch
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -25,11 +26,12 @@ const DefaultQueries = 102
 type Estimator interface {
 	// Name is one of the constants above.
 	Name() string
-	// First is the number of queries to begin with where probes are added until the estimate is
-	// accurate enough: enough residual probes, 24, to know their spread to 15%. It is 0 where the
-	// number of queries is fixed. Probes can be added where the estimate is a mean over
-	// independent probes.
-	First() int
+	// First is the number of queries to begin with where probes are added until the trace's part of
+	// an error is at most the given share of the rest of it. At a share of a tenth that is enough
+	// residual probes, 24, to know their spread to 15%; at larger shares it is fewer in
+	// proportion to the share's square, but 6, which know it to 32%. It is 0 where the number of queries is
+	// fixed. Probes can be added where the estimate is a mean over independent probes.
+	First(share float64) int
 
 	// layout returns the phases for this number of queries, and what each needs. If the estimator
 	// cannot use that number, reason is the rule that it breaks.
@@ -166,4 +168,13 @@ func NewPlan(estimator string, queries, d int) (Plan, error) {
 		layout, _ = e.layout(d)
 	}
 	return Plan{e, d, layout}, nil
+}
+
+// firstProbes is the number of residual probes to begin with.
+func firstProbes(share float64) int {
+	const most, least, usual = 24, 6, 0.1
+	if !(share > usual) {
+		return most
+	}
+	return max(least, int(math.Ceil(most*(usual/share)*(usual/share))))
 }

@@ -10,8 +10,8 @@ import (
 // projected one, with the unit vectors for a basis.
 type exact struct{}
 
-func (exact) Name() string { return Exact }
-func (exact) First() int   { return 0 }
+func (exact) Name() string      { return Exact }
+func (exact) First(float64) int { return 0 }
 
 func (exact) layout(int) (Layout, string) { return Layout{Basis: UnitBasis, Needs: Images}, "" }
 

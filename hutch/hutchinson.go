@@ -4,8 +4,8 @@ package hutch
 // 1989). Its phase is the residual one, with an empty basis.
 type hutchinson struct{}
 
-func (hutchinson) Name() string { return Hutchinson }
-func (hutchinson) First() int   { return 24 }
+func (hutchinson) Name() string            { return Hutchinson }
+func (hutchinson) First(share float64) int { return firstProbes(share) }
 
 func (hutchinson) layout(queries int) (Layout, string) {
 	if queries < 2 {

@@ -7,8 +7,8 @@ import "fmt"
 // of the phases.
 type hutchPP struct{}
 
-func (hutchPP) Name() string { return HutchPP }
-func (hutchPP) First() int   { return 72 }
+func (hutchPP) Name() string            { return HutchPP }
+func (hutchPP) First(share float64) int { return 3 * firstProbes(share) }
 
 func (hutchPP) layout(queries int) (Layout, string) {
 	if queries < 6 || queries%3 != 0 {

@@ -14,8 +14,8 @@ import (
 // answer to another.
 type naHutchPP struct{}
 
-func (naHutchPP) Name() string { return NAHutchPP }
-func (naHutchPP) First() int   { return 0 }
+func (naHutchPP) Name() string      { return NAHutchPP }
+func (naHutchPP) First(float64) int { return 0 }
 
 func (naHutchPP) layout(queries int) (Layout, string) {
 	if queries < 6 || queries%6 != 0 {

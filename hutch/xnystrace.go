@@ -13,8 +13,8 @@ import (
 // xNysTrace is XNysTrace: all queries for the sketch.
 type xNysTrace struct{}
 
-func (xNysTrace) Name() string { return XNysTrace }
-func (xNysTrace) First() int   { return 0 }
+func (xNysTrace) Name() string      { return XNysTrace }
+func (xNysTrace) First(float64) int { return 0 }
 
 func (xNysTrace) layout(queries int) (Layout, string) {
 	if queries < 2 {

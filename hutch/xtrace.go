@@ -11,8 +11,8 @@ import (
 // xTrace is XTrace: half of the queries for the sketch, half for its basis.
 type xTrace struct{}
 
-func (xTrace) Name() string { return XTrace }
-func (xTrace) First() int   { return 0 }
+func (xTrace) Name() string      { return XTrace }
+func (xTrace) First(float64) int { return 0 }
 
 func (xTrace) layout(queries int) (Layout, string) {
 	if queries < 4 || queries%2 != 0 {

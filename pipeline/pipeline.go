@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,10 +212,9 @@ func (o Options) resolve() (_ Options, closed bool, err error) {
 	}
 	first := 0
 	if e, ok := hutch.ByName(o.Estimator); ok {
-		first = e.First()
-	}
-	if o.Queries == 0 && o.TraceError == 0 && first > 0 {
-		o.TraceError = DefaultTraceError
+		if first = e.First(cmp.Or(o.TraceError, DefaultTraceError)); o.Queries == 0 && o.TraceError == 0 && first > 0 {
+			o.TraceError = DefaultTraceError
+		}
 	}
 	if !(o.TraceError >= 0) || math.IsInf(o.TraceError, 0) {
 		return o, false, refuse("TraceError", o.TraceError, "trace error is %g, expected a positive number, or 0 for a fixed number of queries", o.TraceError)

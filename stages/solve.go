@@ -232,19 +232,19 @@ func (j *Job) misfit() {
 }
 
 // formShare is the share for [vjp.Linearization]'s Forms: the bounded error is a tenth of the
-// trace's where that is a tenth of sigma2 sqrt(2d), and proportionally less where the trace must be
-// more accurate or there are many probes.
+// trace's where that is a tenth of sigma2 sqrt(2d), and proportionally less or more where the trace must be
+// more accurate or less, and less where there are many probes.
 //
 // Leave-one-out magnifies errors where leverages are near 1, and gets a tenth of that where it was
 // asked for.
 func formShare(s Settings) float64 {
-	const usualError, usualProbes = 0.1, 100
+	const usualError, usualProbes, mostLoose = 0.1, 100, 10
 	share := hutch.DefaultShare
 	if s.ALO {
 		share /= 10
 	}
 	if s.TraceError > 0 {
-		return share * min(1, s.TraceError/usualError)
+		return share * min(mostLoose, s.TraceError/usualError)
 	}
 	return share * math.Sqrt(min(1, usualProbes/float64(max(s.Plan.Residual, 1))))
 }

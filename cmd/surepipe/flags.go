@@ -103,7 +103,7 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	flags.StringVar(&f.derivative, "derivative", string(vjp.Auto), "implicit (differentiate the fixed point), unrolled (differentiate the iterations in reverse), auto (implicit where the solver has converged)")
 	flags.StringVar(&f.trace, "trace", pipeline.Auto, "estimator of the divergence: auto (exact where there is a closed form, else hutchinson), "+strings.Join(hutch.Estimators(), ", "))
 	f.queries = queryCount{hutch.DefaultQueries, true}
-	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error requires (hutchinson and hutch++ only; the other estimators take 102 by default)")
+	flags.Var(&f.queries, "queries", "products with the Jacobian that the trace estimator may use, or auto: as many as --trace-error requires, 24 or more where it is 0.1 and 6 or more from 0.2 on (hutchinson and hutch++ only; the other estimators take 102 by default)")
 	flags.Float64Var(&f.traceError, "trace-error", pipeline.DefaultTraceError, "with --queries auto: stop when the trace's contribution to SURE's standard error is this share of SURE's own; where sigma2 is unknown, sigma2_df stands in for it")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the trace estimator's probes")
 	flags.BoolVar(&f.alo, "alo", false, "make sure of alo, the error of predicting an observation that is left out, without refits, also where the divergence takes no probes: by the exact diagonal of the derivative where that is cheap or with --trace exact, else by 48 probes")
@@ -182,7 +182,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 		estimator = hutch.Hutchinson
 	}
 	adaptive := f.trace == hutch.Exact
-	if e, ok := hutch.ByName(estimator); ok && e.First() > 0 {
+	if e, ok := hutch.ByName(estimator); ok && e.First(f.traceError) > 0 {
 		adaptive = true
 	}
 	if !adaptive && !cmd.Flags().Changed("queries") {

@@ -39,7 +39,7 @@ func (f *figures) curves(ctx context.Context) (notConverged int, err error) {
 		lambda[k] = math.Pow(top, float64(k)/float64(f.points-1))
 	}
 	// A plot needs no more digits and probes than these.
-	e, _, err := f.estimator(problem, "--tol=1e-5", "--trace=hutchinson", "--queries=12")
+	e, _, err := f.estimator(problem, "--tol=1e-5", "--trace=hutchinson", "--queries=auto", "--trace-error=0.33")
 	if err != nil {
 		return 0, err
 	}

@@ -34,7 +34,7 @@ func newPaperFigures() *cobra.Command {
   2  the same of robust PCA 1000 x 1000
   3  matrix completion 2000 x 1000: SURE and the loss over lambda in [1, 2 lambda_max] at
      one y; and SURE's error relative to the Monte Carlo risk for several y; each y is a
-     sweep with --tol 1e-5 --trace hutchinson --queries 12, whose probes add at most a
+     sweep with --tol 1e-5 --trace hutchinson --trace-error 0.33, whose probes add at most a
      third of SURE's own error bar
 
 Figures are .png and .svg; the numbers in them are .csv; the data are in data/, as
