@@ -69,3 +69,20 @@ func TestEveryListedEstimatorHasAPlan(t *testing.T) {
 		}
 	}
 }
+
+func TestFewerProbesBeginALooserEstimate(t *testing.T) {
+	for share, want := range map[float64]int{0.001: 24, 0.1: 24, 0.11: 20, 0.15: 11, 0.2: 6, 0.33: 6, 100: 6} {
+		for _, e := range []struct {
+			name string
+			want int
+		}{{Hutchinson, want}, {HutchPP, 3 * want}, {XTrace, 0}, {Exact, 0}} {
+			estimator, _ := ByName(e.name)
+			if got := estimator.First(share); got != e.want {
+				t.Errorf("%s begins with %d queries at a share of %g, expected %d", e.name, got, share, e.want)
+			}
+			if _, err := NewPlan(e.name, estimator.First(share), 1000); e.want > 0 && err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

@@ -157,6 +157,7 @@ func TestTheTracesErrorIsCalibrated(t *testing.T) {
 			{Estimator: hutch.NAHutchPP, Queries: 60},
 			{Estimator: hutch.Hutchinson, TraceError: 0.1},
 			{Estimator: hutch.HutchPP, TraceError: 0.1},
+			{Estimator: hutch.Hutchinson, TraceError: 0.33},
 		} {
 			t.Run(fmt.Sprintf("%s/%s/%g", name, c.Estimator, c.TraceError), func(t *testing.T) {
 				t.Parallel()
