@@ -62,7 +62,7 @@ func TestProbesStartAtThePointBefore(t *testing.T) {
 			fewer     float64 // steps, at most this part
 		}{
 			{"one factor eliminated", 2, 3, 0.7},
-			{"on the tangent space", 7, 11, 0.9},
+			{"on the tangent space", 7, 11, 0.95},
 		} {
 			t.Run(x.system, func(t *testing.T) { checkProbesStart(t, c, axis(x.low, x.high, 13), x.fewer) })
 		}

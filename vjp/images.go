@@ -155,7 +155,8 @@ const (
 
 // node returns a lower bound of the eigenvalues that matter to forms that may lack form ||w||^2/sqrt(2d).
 // It is computed once for all probes: the system is solved for random probes, always the same ones,
-// and half of their smallest Ritz value is the bound.
+// and half of their smallest Ritz value is the bound. Along a path it may follow from an older one
+// ([implicit.oldNode]); a probe whose own Ritz values are not above it goes on to a small residual ([probe]).
 //
 // Why they find it: an eigenvector v of N, of length 1 in J's product, with the eigenvalue theta
 // has the part eta^2 <A J v, w>^2 = eta theta' <v', w>^2 in the square of the first residual, where
@@ -170,6 +171,13 @@ func (l *implicit) node(ctx context.Context, form float64) (float64, error) {
 	l.pilot.Lock()
 	defer l.pilot.Unlock()
 	if node, known := l.pilot.nodes[form]; known {
+		return node, nil
+	}
+	if l.pilot.nodes == nil {
+		l.pilot.nodes = map[float64]float64{}
+	}
+	if node, known := l.oldNode(form); known {
+		l.pilot.nodes[form] = node
 		return node, nil
 	}
 	d, _ := l.p.A.Dims()
@@ -193,10 +201,10 @@ func (l *implicit) node(ctx context.Context, form float64) (float64, error) {
 	if math.IsInf(node, 1) {
 		node = 1 // D mu_hat is 0 as far as the pilots show
 	}
-	if l.pilot.nodes == nil {
-		l.pilot.nodes = map[float64]float64{}
-	}
 	l.pilot.nodes[form] = node
+	if l.after != nil {
+		l.after.noteNode(form, pilotNode{node, l.system.weight()})
+	}
 	return node, nil
 }
 
