@@ -10,7 +10,6 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
 
 	"surepipe/array"
 	"surepipe/prox/subspace"
@@ -126,7 +125,14 @@ func (w *matrices) newFactorHessian(ctx context.Context, u array.Batch, f []floa
 // deflate computes the part of the preconditioner along P = V N, from the diagonals of D_R^{-1}, n x k.
 func (h *factorHessian) deflate(v array.Batch, f, core []float64, diagonal array.Batch) {
 	dev, k, rank := h.dev, h.k, h.rank
-	h.unit, h.identity = dev.Alloc(1, v.K()*k), dev.Alloc(1, k*k)
+	h.unit = dev.Alloc(1, v.K()*k)
+	order := make([]int, 0, k*k)
+	for j := range k {
+		for i := range k {
+			order = append(order, i*k+j)
+		}
+	}
+	h.transpose = dev.NewIndex(order)
 	coefficients := make([][]float64, 4)
 	for i := range coefficients {
 		coefficients[i] = make([]float64, k*k)
@@ -134,8 +140,6 @@ func (h *factorHessian) deflate(v array.Batch, f, core []float64, diagonal array
 	same, turned, nullSame, nullTurned := coefficients[0], coefficients[1], coefficients[2], coefficients[3]
 	dev.Fill(h.unit, 0)
 	dev.Copy(h.columns(h.in(), h.unit), v)
-	dev.Fill(h.identity, 0)
-	dev.Fill(h.identity.Reshape(k, k).Diagonal(), 1)
 	squares, along := dev.Alloc(v.K(), rank), dev.Alloc(rank, rank)
 	defer squares.Free()
 	defer along.Free()
@@ -310,8 +314,8 @@ func (h *factorHessian) group(side int, l lines, order []int, short int, at []in
 	}
 }
 
-// blockWork is the memory for the blocks of some lines, and for the rows of one.
-type blockWork struct{ values, rows []float64 }
+// blockWork is the memory for the blocks of some lines, and for the rows of one and the inverse of its block.
+type blockWork struct{ values, rows, product, inverse []float64 }
 
 func grown(x *[]float64, n int) []float64 {
 	if cap(*x) < n {
@@ -406,38 +410,31 @@ func (w *blockWork) invert(block, diagonal []float64, rows []int32, of factorOnH
 			block[i*size+i] += add
 		}
 	}
-	root, ok := lapack64.Potrf(m)
-	if ok && diagonal != nil && short {
-		// D^{-1} = (I - T* T/mu)/mu with T = U^{-*} X
-		blas64.Trsm(blas.Left, blas.Trans, 1, root, x)
-		inverseDiagonal(diagonal, x.Data, of.mu)
-	}
-	if ok {
-		_, ok = lapack64.Potri(root)
-	}
-	if !ok { // not finite
+	if !invertPositive(m, grown(&w.inverse, (size*size+1)/2)) { // not finite
 		clear(block)
 		return
 	}
-	for i := range size {
-		for j := range i {
-			block[i*size+j] = block[j*size+i]
-		}
-		if diagonal != nil && !short {
+	switch {
+	case diagonal != nil && short:
+		nx := blas64.General{Rows: n, Cols: k, Stride: k, Data: grown(&w.product, n*k)}
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, blas64.General{Rows: n, Cols: n, Stride: n, Data: block}, x, 0, nx)
+		inverseDiagonal(diagonal, x.Data, nx.Data, of.mu)
+	case diagonal != nil:
+		for i := range size {
 			diagonal[i] = block[i*size+i]
 		}
 	}
 }
 
-// inverseDiagonal sets dst to the diagonal of (I - T*T/mu)/mu.
-func inverseDiagonal(dst, t []float64, mu float64) {
+// inverseDiagonal sets dst to the diagonal of (I - X* N X/mu)/mu, from X and N X.
+func inverseDiagonal(dst, x, nx []float64, mu float64) {
 	clear(dst)
-	for k := len(dst); len(t) > 0; t = t[k:] {
-		for l, x := range t[:k] {
-			dst[l] += x * x
+	for k := len(dst); len(x) > 0; x, nx = x[k:], nx[k:] {
+		for l, v := range x[:k] {
+			dst[l] += v * nx[l]
 		}
 	}
-	for l, x := range dst {
-		dst[l] = (1 - x/mu) / mu
+	for l, v := range dst {
+		dst[l] = (1 - v/mu) / mu
 	}
 }

@@ -60,7 +60,7 @@ type factorHessian struct {
 	indefinite bool // a direction of negative curvature was met
 
 	unit         array.Batch // V of the side that stays, 1 x n k
-	identity     array.Batch // k x k
+	transpose    array.Index // of a k x k matrix
 	same, turned array.Batch // the coefficients of V* z and of its transpose in N, 1 x k^2
 	// The same of V* P, that take the directions P = -V F^{1/2} M*, M antisymmetric, out of P.
 	nullSame, nullTurned array.Batch
@@ -267,7 +267,7 @@ func (h *factorHessian) along(sum, x, same, turned array.Batch, beta float64) {
 	n, square := array.Shape{Rows: h.side[h.in()].n, Cols: h.k}, array.Shape{Rows: h.k, Cols: h.k}
 	y, t := dev.Alloc(count, square.Len()), dev.Alloc(count, square.Len())
 	dev.GemmEach(true, false, 1, h.unit, n, x, n, 0, y)
-	dev.GemmEach(true, false, 1, y, square, h.identity, square, 0, t)
+	dev.Gather(t, y, h.transpose)
 	dev.Mul(y, y, same)
 	dev.Mul(t, t, turned)
 	dev.Lin(y, 1, y, 1, t)
@@ -309,7 +309,7 @@ func (h *factorHessian) bytes() int64 {
 			}
 		}
 	}
-	return bytes + h.unit.Bytes() + h.identity.Bytes() + 4*h.same.Bytes()
+	return bytes + h.unit.Bytes() + h.transpose.Bytes() + 4*h.same.Bytes()
 }
 
 // patternBytes is about the memory of an entry of a pattern.
@@ -333,7 +333,10 @@ func (h *factorHessian) free() {
 			}
 		}
 	}
-	for _, b := range []array.Batch{h.unit, h.identity, h.same, h.turned, h.nullSame, h.nullTurned, h.over[0], h.over[1]} {
+	if h.transpose != nil {
+		h.transpose.Free()
+	}
+	for _, b := range []array.Batch{h.unit, h.same, h.turned, h.nullSame, h.nullTurned, h.over[0], h.over[1]} {
 		b.Free()
 	}
 }
