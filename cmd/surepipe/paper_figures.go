@@ -46,7 +46,7 @@ Repeat the same command to continue after an interrupt; more --samples, --seeds 
 --draws extend the results; other settings need another --out. On two processors all
 three figures take a few minutes with --scale 0.2; at full size a sample of figure 1 takes
 a minute of processor time, one of figure 2 ten seconds, and one of figure 3, which is a
-sweep, twenty minutes.`,
+sweep, a quarter of an hour.`,
 		Example: `  surepipe paper figures --out figures --scale 0.2
   surepipe paper figures --out figures --figure 2 --samples 2000 --seeds 100`,
 		Args: noArgs,
