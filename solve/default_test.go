@@ -24,6 +24,7 @@ func TestDefaultFollowsTheStructure(t *testing.T) {
 	id := linops.Identity(2)
 	huge := linops.Identity(1 << 13)
 	bare := linops.NewFunc(2, 2, func(dst, b []float64) { copy(dst, b) }, func(dst, z []float64) { copy(dst, z) })
+	wide := linops.NewFunc(2, 1025, func(dst, b []float64) { copy(dst, b) }, func(dst, z []float64) { copy(dst, z) })
 	slope, err := prox.NewSortedL1([]float64{2, 1})
 	if err != nil {
 		t.Fatal(err)
@@ -51,10 +52,11 @@ func TestDefaultFollowsTheStructure(t *testing.T) {
 		{"ridge of an operator without a matrix", bare, nil, ridge, "fista"},
 		{"ridge of a large operator", huge, nil, ridge, "fista"},
 		{"denoising", id, nil, l1, "ista"},
-		{"weighted denoising", id, weighted, l1, "fista"},
+		{"weighted denoising", id, weighted, l1, "active-set"},
 		{"LASSO", dense, nil, l1, "active-set"},
 		{"weighted LASSO", dense, weighted, l1, "active-set"},
-		{"LASSO of an operator without a matrix", bare, nil, l1, "fista"},
+		{"LASSO of an operator without a matrix", bare, nil, l1, "active-set"},
+		{"LASSO of a large operator without a matrix", wide, nil, l1, "fista"},
 		{"group LASSO", dense, nil, groups, "active-set"},
 		{"SLOPE", dense, nil, slope, "newton"},
 		{"SLOPE of an operator without a matrix", bare, nil, slope, "fista"},
