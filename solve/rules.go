@@ -390,7 +390,7 @@ func (s *situation) unwritten() bool {
 // errUnwritten is the error of a method that needs vectors of length p where they are too long.
 func errUnwritten(p Problem) error {
 	_, dim := p.A.Dims()
-	return fmt.Errorf("solve: b has %d numbers, too many to be written down: a matrix of this size can only be completed, with a selection of its entries, the nuclear norm, the squared loss without weights, the solver fista or ista, and the implicit derivative", dim)
+	return fmt.Errorf("solve: b has %d numbers, too many to be written down: a matrix of which so many rows and columns are connected by observed entries can only be completed with the nuclear norm, the squared loss without weights, the solver fista or ista, and the implicit derivative", dim)
 }
 
 // reweighs reports whether the problem is solved by Newton steps on the loss.

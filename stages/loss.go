@@ -67,12 +67,13 @@ func (j *Job) lossCriteria(r *Risk) error {
 	if !j.settings.ALO {
 		return nil
 	}
-	z := j.solution.MuHat
-	y, slope, curve := j.view.Alloc(1, z.N()), j.view.Alloc(1, z.N()), j.view.Alloc(1, z.N())
+	d := len(j.Y)
+	z, y := j.view.Put(r.MuHat, 1, d), j.view.Put(j.Y, 1, d)
+	slope, curve := j.view.Alloc(1, d), j.view.Alloc(1, d)
+	defer z.Free()
 	defer y.Free()
 	defer slope.Free()
 	defer curve.Free()
-	j.view.Upload(y, j.Y)
 	j.problem.Loss.Gradient(slope, z, y)
 	j.problem.Loss.Curvature(curve, z, y)
 	slopes, curves := slope.ToHost(), curve.ToHost()

@@ -93,11 +93,11 @@ func (a Array) Frames() (matrix Array, shape []int) {
 // are read on demand. Errors of its methods name the array and not the file. It is not safe for
 // concurrent use.
 type Set struct {
-	format  string
-	names   []string
-	entries map[string]entry
-	sparse  *Sparse
-	file    io.Closer
+	format   string
+	names    []string
+	entries  map[string]entry
+	triplets *Triplets
+	file     io.Closer
 }
 
 // entry is the source of an array.
@@ -265,7 +265,7 @@ func readWhole(r io.Reader, magic []byte, name, extension string) (*Set, error) 
 		if dense != nil {
 			return held("mtx", *dense, err)
 		}
-		return &Set{format: "mtx", sparse: sparse}, err
+		return &Set{format: "mtx", triplets: sparse}, err
 	case extension == ".csv" || extension == ".tsv" || extension == ".txt":
 		a, err := ReadCSV(r, CSVOptions{})
 		return held("csv", a, err)
@@ -407,7 +407,7 @@ func (s *Set) Missing(name, expected string, used []string) error {
 	if expected != "" {
 		expected = ", expected shape " + expected
 	}
-	if s.sparse != nil {
+	if s.triplets != nil {
 		return fmt.Errorf("array %q is missing%s; the file holds a sparse matrix", name, expected)
 	}
 	return fmt.Errorf("array %q is missing%s; %s", name, expected, suggest("the file", name, s.names, used))
