@@ -367,6 +367,9 @@ func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
 	return nil
 }
 
+// mostPoints is the largest number of points of a grid, whose results are held together.
+const mostPoints = 1 << 24
+
 // checkGrid rejects an invalid grid, and counts its points.
 func checkGrid(grid [][]float64) (total int, err error) {
 	if len(grid) == 0 {
@@ -377,8 +380,8 @@ func checkGrid(grid [][]float64) (total int, err error) {
 		if len(axis) == 0 {
 			return 0, fmt.Errorf("pipeline: axis %d of the grid is empty", a)
 		}
-		if len(axis) > math.MaxInt32/total {
-			return 0, fmt.Errorf("pipeline: a grid of more than %d points", math.MaxInt32)
+		if len(axis) > mostPoints/total {
+			return 0, fmt.Errorf("pipeline: a grid of more than %d points", mostPoints)
 		}
 		total *= len(axis)
 		for i, v := range axis {

@@ -8,6 +8,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/internal/stored"
 	"surepipe/linops"
 )
 
@@ -86,9 +87,9 @@ func (s *Spec) parseScanner(n *operatorNode, f section) (g scanner, err error) {
 }
 
 func (g *scanner) build(b *specBuilder, rows, cols []int) (built, error) {
-	angles := g.degrees()
+	count := g.count
 	if g.angles != nil {
-		angles = b.array(g.angles).Data
+		count = len(b.array(g.angles).Data)
 	}
 	detectors := g.detectors
 	if detectors == 0 {
@@ -97,8 +98,16 @@ func (g *scanner) build(b *specBuilder, rows, cols []int) (built, error) {
 		}
 		detectors = rows[len(rows)-1]
 	}
-	if n := len(angles) * detectors; rows != nil && length(rows) != n {
-		return built{}, fmt.Errorf("projection at %d angles with %d detectors has %d values, expected %d as in shape %s: a row for each angle", len(angles), detectors, n, length(rows), formatShape(rows))
+	if n := count * detectors; rows != nil && length(rows) != n {
+		return built{}, fmt.Errorf("projection at %d angles with %d detectors has %d values, expected %d as in shape %s: a row for each angle", count, detectors, n, length(rows), formatShape(rows))
+	}
+	const ray = 5 * 8 // bytes
+	if err := stored.Fits(fmt.Sprintf("a projection at %d angles with %d detectors", count, detectors), ray*float64(count)*float64(detectors)); err != nil {
+		return built{}, err
+	}
+	angles := g.degrees()
+	if g.angles != nil {
+		angles = b.array(g.angles).Data
 	}
 	shape := g.shape
 	switch {
@@ -251,8 +260,10 @@ func (n *operatorNode) complexSides() (out, in bool) {
 	if len(n.children) == 0 || n.complexOut {
 		return n.complexOut, n.complexIn
 	}
-	out, _ = n.children[0].complexSides()
-	_, in = n.children[len(n.children)-1].complexSides()
+	out, in = n.children[0].complexSides()
+	if last := n.children[len(n.children)-1]; last != n.children[0] {
+		_, in = last.complexSides()
+	}
 	if n.kind == "adjoint" {
 		out, in = in, out
 	}

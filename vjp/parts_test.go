@@ -153,11 +153,16 @@ func checkParts(t *testing.T, dev array.Device, p vjp.Problem, y []float64) {
 	path := new(vjp.Path)
 	defer path.Release()
 	for _, from := range []vjp.From{{Factors: low}, {Factors: joined}, {B: want.B}, {Path: path}, {Path: path}} {
-		again, err := compact.SolveFrom(context.Background(), got.MuHat, from) // any y
+		at := dev.Put(y, 1, d)
+		again, err := compact.SolveFrom(context.Background(), at, from)
 		if err != nil {
 			t.Fatal(err)
 		}
+		estimate := make([]float64, d)
+		again.Implied.MuHat(estimate, 0)
+		same("mu_hat from a warm start", estimate, mu, accuracy)
 		again.Release()
+		at.Free()
 	}
 	r := prox.NewNuclear(array.Shape{Rows: 26, Cols: 23}, 2.5)
 	reweighted, err := solver.Reweight(context.Background(), r)

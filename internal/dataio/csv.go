@@ -45,7 +45,8 @@ const (
 // of pandas. A cell that is missing, not a number, NaN or Inf is an error that names the line and
 // the column.
 func ReadCSV(r io.Reader, opts CSVOptions) (Array, error) {
-	buffered := bufio.NewReaderSize(r, 64<<10)
+	rows := newRows(r)
+	buffered := bufio.NewReaderSize(rows, 64<<10)
 	mark, err := buffered.Peek(3)
 	if err != nil && err != io.EOF {
 		return Array{}, readError(err)
@@ -63,13 +64,14 @@ func ReadCSV(r io.Reader, opts CSVOptions) (Array, error) {
 	if opts.Comma == 0 {
 		opts.Comma = detectComma(buffered)
 	}
-	t := tableReader{opts: opts, comment: comment, skipped: skipped, top: topLines(buffered), array: Array{Data: []float64{}}}
+	t := tableReader{text: rows, opts: opts, comment: comment, skipped: skipped, top: topLines(buffered), array: Array{Data: []float64{}}}
 	t.cells = newTable(buffered, opts.Comma)
 	return t.read()
 }
 
 // tableReader reads a table row by row.
 type tableReader struct {
+	text  *bounded
 	cells *csv.Reader
 	opts  CSVOptions
 	// comment is the last comment before the table, skipped the number of lines before it, top
@@ -111,6 +113,9 @@ func (t *tableReader) read() (Array, error) {
 			}
 		}
 		if err := t.row(cells, line); err != nil {
+			return Array{}, err
+		}
+		if err := t.text.next(t.rows, len(t.array.Data)); err != nil {
 			return Array{}, err
 		}
 	}
@@ -351,7 +356,7 @@ func isHeader(cells []string, quoted []bool, h Header) (bool, error) {
 
 // columnNames checks the names. The first may be empty where it is an index's.
 func columnNames(cells []string, indexed bool) ([]string, error) {
-	names := make([]string, len(cells))
+	names, at := make([]string, len(cells)), make(map[string]int, len(cells))
 	for j, cell := range cells {
 		cell = strings.TrimSpace(cell)
 		if cell == "" && !(indexed && j == 0) {
@@ -360,10 +365,10 @@ func columnNames(cells []string, indexed bool) ([]string, error) {
 		if !utf8.ValidString(cell) {
 			return nil, fmt.Errorf("column %d: the name %.40q is not in UTF-8", j+1, cell)
 		}
-		if k := slices.Index(names[:j], cell); k >= 0 {
+		if k, twice := at[cell]; twice {
 			return nil, fmt.Errorf("columns %d and %d are both named %.40q", k+1, j+1, cell)
 		}
-		names[j] = cell
+		names[j], at[cell] = cell, j
 	}
 	return names, nil
 }

@@ -3,7 +3,6 @@ package dataio
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -227,9 +226,9 @@ func open(ctx context.Context, path string) (_ *Set, err error) {
 	defer f.Close()
 	var r io.Reader = bufio.NewReaderSize(f, 64<<10)
 	if bytes.HasPrefix(magic, []byte("\x1f\x8b")) {
-		z, err := gzip.NewReader(r)
+		z, err := unpack(r)
 		if err != nil {
-			return nil, fmt.Errorf("is truncated or corrupt (%w)", err)
+			return nil, err
 		}
 		unzipped := bufio.NewReaderSize(z, 64<<10)
 		if magic, err = unzipped.Peek(16); err != nil && err != io.EOF {

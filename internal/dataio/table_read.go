@@ -17,6 +17,7 @@ import (
 
 // tableText reads a Table row by row.
 type tableText struct {
+	text    *bounded
 	opts    TableOptions
 	cells   *csv.Reader
 	comma   rune
@@ -46,7 +47,8 @@ type columnText struct {
 
 // newTableText reads what stands before the header line.
 func newTableText(r io.Reader, opts TableOptions) (*tableText, error) {
-	buffered := bufio.NewReaderSize(r, 64<<10)
+	rows := newRows(r)
+	buffered := bufio.NewReaderSize(rows, 64<<10)
 	mark, err := buffered.Peek(3)
 	if err != nil && err != io.EOF {
 		return nil, readError(err)
@@ -59,7 +61,7 @@ func newTableText(r io.Reader, opts TableOptions) (*tableText, error) {
 	case bytes.HasPrefix(mark, []byte("PK")):
 		return nil, errors.New("is an archive or a spreadsheet, expected text: save it as .csv")
 	}
-	t := &tableText{opts: opts}
+	t := &tableText{text: rows, opts: opts}
 	if t.comment, t.skipped, err = skipComments(buffered); err != nil {
 		return nil, readError(err)
 	}
@@ -183,6 +185,10 @@ func (t *tableText) read() (*Table, error) {
 
 // next is the next record and its line. The cells are valid until the next call.
 func (t *tableText) next() ([]string, int, error) {
+	rows := len(t.table.Lines)
+	if err := t.text.next(rows, rows*(len(t.columns)+1)); err != nil {
+		return nil, 0, err
+	}
 	cells, err := t.cells.Read()
 	if err != nil {
 		var parse *csv.ParseError
@@ -206,16 +212,17 @@ func (t *tableText) header(names []string, line, cells int) error {
 		t.lead, names = 1, names[1:]
 	}
 	var found []string
+	seen := make(map[string]bool, len(names))
 	for j, name := range names {
 		name = strings.TrimSpace(name)
 		switch {
 		case !utf8.ValidString(name):
 			return fmt.Errorf("line %d, column %d: the name %.40q is not in UTF-8", line, j+t.lead+1, name)
-		case name != "" && slices.Contains(found, name):
+		case name != "" && seen[name]:
 			return fmt.Errorf("line %d: two columns are named %.40q", line, name)
 		}
 		if name != "" {
-			found = append(found, name)
+			found, seen[name] = append(found, name), true
 		}
 		t.columns = append(t.columns, &columnText{Column: Column{Name: strings.Clone(name)}})
 	}
