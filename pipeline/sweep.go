@@ -367,8 +367,8 @@ func (o *SweepOptions) chooseCriterion(p vjp.Problem) error {
 	return nil
 }
 
-// mostPoints is the largest number of points of a grid, whose results are held together.
-const mostPoints = 1 << 24
+// MostPoints is the largest number of points of a grid, whose results are held together.
+const MostPoints = 1 << 24
 
 // checkGrid rejects an invalid grid, and counts its points.
 func checkGrid(grid [][]float64) (total int, err error) {
@@ -380,8 +380,8 @@ func checkGrid(grid [][]float64) (total int, err error) {
 		if len(axis) == 0 {
 			return 0, fmt.Errorf("pipeline: axis %d of the grid is empty", a)
 		}
-		if len(axis) > mostPoints/total {
-			return 0, fmt.Errorf("pipeline: a grid of more than %d points", mostPoints)
+		if len(axis) > MostPoints/total {
+			return 0, fmt.Errorf("pipeline: a grid of more than %d points", MostPoints)
 		}
 		total *= len(axis)
 		for i, v := range axis {

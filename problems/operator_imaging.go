@@ -17,6 +17,9 @@ var projectionOperator = operatorKind{
 	forms: []form{
 		{"projection: {angles: 180, detectors: 256, geometry: parallel, shape: [256, 256]}", "line integrals of an image (tomography): so many angles in 180 degrees, or an array of degrees;\n" +
 			"y has a row for each angle. The image has as many pixels a side as there are detectors unless\nshape says otherwise; spacing: 1 is that of the detectors, in pixels"},
+		{"projection: {angles: 180, center: 127.5}", "with the axis of rotation at that detector, counted from 0, and in the middle of the image (default: in the\n" +
+			"middle of both); center: scikit-image has it in detector n // 2 and pixel (m // 2, n // 2), as radon and\n" +
+			"iradon of scikit-image do; center: auto finds it from y"},
 		{"projection: {angles: 360, geometry: fan, source: 500, detector: 500, spacing: 2}", "from a point at a distance of source pixels from the centre, to a line at that of detector"},
 	},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
@@ -24,7 +27,7 @@ var projectionOperator = operatorKind{
 		complete := func(f section) bool {
 			return f.has("angles") && (f.has("source") == f.has("detector"))
 		}
-		f, err := s.keys(n.node, args, expected, complete, "angles", "detectors", "geometry", "spacing", "source", "detector", "shape")
+		f, err := s.keys(n.node, args, expected, complete, "angles", "detectors", "geometry", "spacing", "source", "detector", "shape", "center")
 		if err != nil {
 			return nil, err
 		}
@@ -47,6 +50,28 @@ type scanner struct {
 	// source and detector are their distances from the centre, of a fan beam.
 	source, detector float64
 	shape            []int // nil where it is not given
+	center           axisOf
+}
+
+// axisOf is where the axis of rotation is: a detector, counted from 0, or named by; or else in the middle.
+type axisOf struct {
+	named    string
+	detector *float64
+}
+
+// The names of axes.
+const (
+	scikitImage = "scikit-image"
+	foundCenter = "auto"
+)
+
+func (s *Spec) parseAxis(n *yaml.Node) (a axisOf, err error) {
+	if v, isNumber := parseNumber(n.Value); n.Kind == yaml.ScalarNode && isNumber == nil {
+		a.detector = &v
+		return a, nil
+	}
+	a.named, err = s.choice(n, "center", []string{foundCenter, scikitImage})
+	return a, err
 }
 
 func (s *Spec) parseScanner(n *operatorNode, f section) (g scanner, err error) {
@@ -79,6 +104,12 @@ func (s *Spec) parseScanner(n *operatorNode, f section) (g scanner, err error) {
 		if v := f.nodes[key.name]; v != nil && err == nil {
 			*key.to, err = s.number(v, key.name)
 		}
+	}
+	if v := f.nodes["center"]; v != nil && err == nil {
+		g.center, err = s.parseAxis(v)
+	}
+	if g.fan && g.center.named == foundCenter {
+		return g, s.errorf(n.line, "center: auto is for parallel rays: expected the detector that the ray through the axis of rotation meets")
 	}
 	if err == nil {
 		g.shape, err = s.ownShape(f)
@@ -118,18 +149,42 @@ func (g *scanner) build(b *specBuilder, rows, cols []int) (built, error) {
 	case len(shape) != 2:
 		return built{}, fmt.Errorf("projection of an array of shape %s, expected an image, shape: [m, n]", formatShape(shape))
 	}
+	axis, err := g.axis(b, shape, rows, angles, detectors)
+	if err != nil {
+		return built{}, err
+	}
 	var op *linops.Projection
-	var err error
 	if g.fan {
-		op, err = linops.NewFanBeam(shape[0], shape[1], angles, detectors, g.spacing, g.source, g.detector)
+		op, err = linops.NewFanBeam(shape[0], shape[1], angles, detectors, g.spacing, g.source, g.detector, axis)
 	} else {
-		op, err = linops.NewParallelBeam(shape[0], shape[1], angles, detectors, g.spacing)
+		op, err = linops.NewParallelBeam(shape[0], shape[1], angles, detectors, g.spacing, axis)
 	}
 	if err != nil {
 		return built{}, trim(err)
 	}
 	b.load(op)
 	return built{op: op, rows: []int{len(angles), detectors}, cols: shape}, nil
+}
+
+// axis is where the axis of rotation is, for a y of the shape rows.
+func (g *scanner) axis(b *specBuilder, shape, rows []int, angles []float64, detectors int) (linops.Axis, error) {
+	middle := float64(detectors-1) / 2
+	switch {
+	case g.center.detector != nil:
+		return linops.Axis{Detector: *g.center.detector - middle}, nil
+	case g.center.named == scikitImage:
+		return linops.ScikitImage(shape[0], shape[1], detectors), nil
+	case g.center.named == "":
+		return linops.Axis{}, nil
+	case rows == nil || b.noise != nil || b.data.Complex || !slices.Equal(b.data.YShape, rows):
+		return linops.Axis{}, fmt.Errorf("center: auto takes the sinogram from y, expected an operator whose first factor is the projection, and no key noise; or center: 127.5")
+	}
+	c, err := FindCenter(b.data.Y, angles, detectors)
+	if err != nil {
+		return linops.Axis{}, fmt.Errorf("center: auto: %w; expected a number, as center: %g", err, middle)
+	}
+	b.p.Center = &c
+	return linops.Axis{Detector: c.Value - middle}, nil
 }
 
 // load puts what an operator holds on the device, until the problem is released.

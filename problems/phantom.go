@@ -89,7 +89,7 @@ func GenerateCT(angles, n int, seed uint64) ([]dataio.Array, error) {
 		return nil, err
 	}
 	degrees := (&scanner{count: angles}).degrees()
-	a, err := linops.NewParallelBeam(n, n, degrees, n, 1)
+	a, err := linops.NewParallelBeam(n, n, degrees, n, 1, linops.Axis{})
 	if err != nil {
 		return nil, trim(err)
 	}

@@ -197,7 +197,7 @@ func (r *partsRun) join() (*Solution, error) {
 		dev.Lin(rest, 1, r.part(r.y, k), -1, mu)
 		factors[k], residuals[k], convergence[k] = f, solve.Norm(rest), sol.Convergence
 	}
-	out := &Solution{Convergence: r.Convergence(convergence, residuals, r.o.Sigma2), Choices: append([]Choice{r.Choice}, r.sols[0].Choices...)}
+	out := &Solution{Convergence: r.Convergence(convergence, residuals, r.o.Sigma2), Choices: append([]Choice{r.Choice}, r.sols[r.largest()].Choices...)}
 	mu := dev.Alloc(1, d)
 	r.reorder(mu, inOrder)
 	if r.sols[0].Linearization != nil {
@@ -211,6 +211,16 @@ func (r *partsRun) join() (*Solution, error) {
 	dev.Upload(out.B, whole)
 	r.release()
 	return out, dev.Err()
+}
+
+// largest is the part with the most entries, whose choices are those of the whole.
+func (r *partsRun) largest() (most int) {
+	for k := range r.sols {
+		if r.from[k+1]-r.from[k] > r.from[most+1]-r.from[most] {
+			most = k
+		}
+	}
+	return most
 }
 
 // estimate sets mu to that of the k-th part and writes b down in whole, or where that is nil returns its factors.

@@ -155,7 +155,7 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 	if rows, err := f.rows(cmd, sizes); rows != nil || err != nil {
 		return rows, err
 	}
-	if err := stored.Fits("the data", 8*numbers(sizes)); err != nil {
+	if err := stored.Fits("a data set of this size", 8*numbers(sizes)); err != nil {
 		return nil, usagef("%s: %w", f.problem, err)
 	}
 	return func() error {
