@@ -51,7 +51,7 @@ var coordinateRules = []rule{
 var unitRules = []rule{
 	{"the user's", "r(K b) ties the columns of A together, and these are about equally long, or K has a structure that other units would lose", func(s *situation) bool { return s.p.K != nil && s.units == nil }, chooseMethod},
 	{"the user's", "the factorization scales the columns itself", func(s *situation) bool { return s.e.Closed }, chooseMethod},
-	{"the user's", "the lengths of A's columns are not known, and there are too many columns to compute them", func(s *situation) bool { return s.lengths2 == nil && !s.even }, chooseMethod},
+	{"the user's", "the lengths of A's columns are not known, and differ little as far as products with it show, or the regularizer allows for no other units", func(s *situation) bool { return s.lengths2 == nil && !s.even }, chooseMethod},
 	{"the user's", "the columns of A differ in length by at most a factor of 8", func(s *situation) bool { return s.even || !spread(s.lengths2, nil) }, chooseMethod},
 	{"the user's", "the method solves the normal equations, which have a closed form in these units only", (*situation).closedHere, chooseMethod},
 	{"columns of about unit length", "the columns of A differ in length by more than a factor of 8", func(s *situation) bool { return s.units != nil }, newEquilibrated},
@@ -311,6 +311,7 @@ func chooseUnits(ctx context.Context, s situation) (Solver, error) {
 		s.lengths2 = columnLengths2(s.p)
 		if !s.closedHere() {
 			s.units = s.unitsFor(s.p.R)
+			s.estimateUnits()
 		}
 	}
 	if s.p.K == nil && !s.e.Closed && spread(s.lengths2, s.units) {
