@@ -48,8 +48,6 @@ func (f *estimatorFlags) checkEffects(changed func(flag string) bool, l problems
 		return usagef("--effects is for matrix-completion and specifications, found --problem %s", f.problem)
 	case f.effects.Some() && !f.loss.Squared():
 		return usagef("--effects is %s, which is for the squared loss, and the loss is %s", strings.Join(f.effectNames, ","), f.loss.Name)
-	case changed("weights") && f.table.weights == "":
-		return usagef("--weights is empty")
 	case changed("weights") && f.spec != "":
 		return usagef("--weights is for --problem matrix-completion; a specification has the key weights")
 	case changed("weights") && !l.Selection:

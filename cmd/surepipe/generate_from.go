@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -32,14 +31,6 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 	}
 	if format == ".jpg" {
 		return usagef("--out is %q, but JPEG's compression removes noise: expected .npz, .npy, .csv, .tif or .png", f.out)
-	}
-	if err := checkWritable(f.out); err != nil {
-		return err
-	}
-	if from, err := os.Stat(f.from); err == nil {
-		if to, err := os.Stat(f.out); err == nil && os.SameFile(from, to) {
-			return usagef("--out is %q, the file of --from: an output must not overwrite an input", f.out)
-		}
 	}
 	mu, err := readOne(f.from)
 	if err != nil {

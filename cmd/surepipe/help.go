@@ -131,6 +131,16 @@ func elsewhere(cmd *cobra.Command, name string) string {
 	return "; it is a flag of " + strings.Join(others, ", ")
 }
 
+// checkEmpty rejects a text that is given and empty, as by a variable of a shell that is not set.
+func checkEmpty(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {
+			err = usagef("--%s is empty", f.Name)
+		}
+	})
+	return err
+}
+
 // expectation describes the values of a flag; it is the type's name where that says all.
 func expectation(f *pflag.Flag) string {
 	switch kind := f.Value.Type(); kind {

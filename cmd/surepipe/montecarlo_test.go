@@ -324,8 +324,8 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 		{"--problem svt --data " + npz + " --resume", "--resume needs --jsonl"},
 		{"--problem svt --data " + npz + " --plot x.gif", `--plot is "x.gif"`},
 		{"--problem svt --data " + npz + " --running /nowhere/x.png", `--running is "/nowhere/x.png"`},
-		{"--problem svt --data " + npz + " --running x.png --plot x.png", `--plot and --running are both "x.png"`},
-		{"--problem svt --data " + npz + " --jsonl /nowhere/x.jsonl", `--jsonl is "/nowhere/x.jsonl": no such file`},
+		{"--problem svt --data " + npz + " --running x.png --plot x.png", `--running and --plot are both "x.png"`},
+		{"--problem svt --data " + npz + " --jsonl /nowhere/x.jsonl", `--jsonl is "/nowhere/x.jsonl": directory "/nowhere" does not exist`},
 	} {
 		var out, errs bytes.Buffer
 		root := newRoot()

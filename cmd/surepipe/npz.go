@@ -296,11 +296,3 @@ func (a arrays) readMu(data *fileData, l problems.Layout, which string) error {
 	}
 	return nil
 }
-
-// checkWritable rejects a path for --out that cannot be written, before the work starts.
-func checkWritable(path string) error {
-	if err := dataio.CheckWritable(path); err != nil {
-		return usagef("--out is %q: %w", path, err)
-	}
-	return nil
-}

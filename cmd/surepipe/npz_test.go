@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -227,11 +226,6 @@ func checkUsage(t *testing.T, err error, want string) {
 func TestReadDataRefusesWhatIsNoRegularFile(t *testing.T) {
 	_, err := readFile(t.Context(), os.DevNull, "lasso", false)
 	checkUsage(t, err, os.DevNull+": is not a regular file, expected a numpy .npz file")
-}
-
-func TestCheckWritableNamesTheFlag(t *testing.T) {
-	dir := t.TempDir()
-	checkUsage(t, checkWritable(dir), fmt.Sprintf("--out is %q: it is a directory", dir))
 }
 
 // FuzzReadData checks that no file makes the reader panic, and that what it

@@ -55,9 +55,9 @@ func newPredict() *cobra.Command {
 	cmd.Flags().StringVar(&p.data, "data", "", "the `file` with the new rows, or the entries")
 	cmd.Flags().StringVar(&p.out, "out", "", "write the predictions to this .csv `file`, and not to standard output")
 	cmd.Flags().BoolVar(&p.asJSON, "json", false, "print one JSON object")
-	cobra.CheckErr(cmd.MarkFlagFilename("fit", "npz"))
-	cobra.CheckErr(cmd.MarkFlagFilename("data", "csv", "tsv", "npz", "npy", "mtx", "gz"))
-	cobra.CheckErr(cmd.MarkFlagFilename("out", "csv"))
+	markFile(cmd, reads, "fit", "npz")
+	markFile(cmd, reads, "data", "csv", "tsv", "npz", "npy", "mtx", "gz")
+	markFile(cmd, writes, "out", "csv")
 	return cmd
 }
 
@@ -71,11 +71,6 @@ type predictFlags struct {
 
 // check rejects flags that are wrong for any fit.
 func (p *predictFlags) check(cmd *cobra.Command) error {
-	for _, name := range []string{"fit", "data", "out"} {
-		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-			return usagef("--%s is empty", name)
-		}
-	}
 	if p.fit == "" {
 		return usagef("--fit is missing, expected a file that run --out or sweep --out wrote")
 	}
@@ -85,10 +80,7 @@ func (p *predictFlags) check(cmd *cobra.Command) error {
 	if ext := strings.ToLower(filepath.Ext(p.out)); ext != ".csv" {
 		return usagef("--out is %q, expected a name that ends in .csv", p.out)
 	}
-	if err := checkWritable(p.out); err != nil {
-		return err
-	}
-	return checkOverwrite(cmd, nil)
+	return nil
 }
 
 // prediction is the JSON object of surepipe predict.

@@ -37,8 +37,13 @@ lines.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		// Commands change the variables of their flags.
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) { keepCommandLine(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			keepCommandLine(cmd) // before the command changes the variables of its flags
+			if err := checkEmpty(cmd); err != nil {
+				return err
+			}
+			return checkFiles(cmd, args)
+		},
 		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)

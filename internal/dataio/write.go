@@ -5,13 +5,10 @@ import (
 	"bufio"
 	"encoding/binary"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 )
@@ -253,62 +250,4 @@ func WriteFile(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), target)
-}
-
-// createBeside creates an empty file in the directory of path, to be renamed to
-// target: path, or the file that path links to.
-func createBeside(path string) (f *os.File, target string, err error) {
-	target = path
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		target = resolved
-	}
-	// os.CreateTemp would make the file readable only by its owner.
-	for i := range 100 {
-		name := filepath.Join(filepath.Dir(target), fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(target), os.Getpid(), i))
-		f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if !errors.Is(err, fs.ErrExist) {
-			break
-		}
-	}
-	return f, target, err
-}
-
-// CheckWritable returns an error for a path that cannot be written, before the work starts. It
-// leaves nothing behind. The error is only the reason.
-func CheckWritable(path string) error {
-	if path == "" || os.IsPathSeparator(path[len(path)-1]) {
-		return errors.New("expected the name of a file")
-	}
-	dir := filepath.Dir(path)
-	switch info, err := os.Stat(dir); {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("directory %q does not exist", dir)
-	case err != nil:
-		return bareError(err)
-	case !info.IsDir():
-		return fmt.Errorf("%q is not a directory", dir)
-	}
-	switch info, err := os.Stat(path); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return bareError(err)
-	case info.IsDir():
-		return errors.New("it is a directory")
-	case !info.Mode().IsRegular():
-		// The rename would replace a device by a file.
-		return errors.New("it is not a regular file")
-	default:
-		// Renaming onto a file needs no permission to write it.
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return bareError(err)
-		}
-		f.Close()
-	}
-	f, _, err := createBeside(path)
-	if err != nil {
-		return bareError(err)
-	}
-	f.Close()
-	return bareError(os.Remove(f.Name()))
 }
