@@ -117,7 +117,10 @@ func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err
 		return r.s, r.speed, err
 	}
 	r.s.finish(time.Since(r.speed.begun))
-	return r.s, r.speed, nil
+	if r.ys.end != nil {
+		err = r.ys.end()
+	}
+	return r.s, r.speed, err
 }
 
 // compute computes the samples and the repetitions that are left.

@@ -29,6 +29,9 @@ type ySource struct {
 	// mayBlock says that get can wait for another process.
 	mayBlock bool
 	close    func() error
+	// end makes sure that the input ends after the last sample, where that has been read; nil where it
+	// is in memory.
+	end func() error
 
 	held  []float64
 	index int
@@ -128,6 +131,12 @@ func openSamples(path string, stdin io.Reader) (*ySource, error) {
 			err = closeSet()
 		}
 		return err
+	}
+	s.end = func() error {
+		if err := stack.End(); err != nil && err != io.EOF {
+			return usagef("%s: %w", s.name, err)
+		}
+		return nil
 	}
 	s.shape, s.total = stack.Shape(), stack.Len()
 	s.get = func(i int) ([]float64, error) {

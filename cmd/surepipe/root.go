@@ -44,7 +44,7 @@ lines.`,
 			}
 			return checkFiles(cmd, args)
 		},
-		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())

@@ -3,6 +3,7 @@ package dataio
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -46,7 +47,6 @@ type Reader struct {
 	// complex says that the values are complex numbers, of which dtype is the type of either part, and
 	// the last axis of shape both parts.
 	complex bool
-	rest    int64 // bytes after the values, once these have been read
 }
 
 // newReader reads the header at rc, an array of room bytes in all.
@@ -64,17 +64,36 @@ func newReader(name string, rc io.ReadCloser, room int64) (*Reader, error) {
 	if r.dtype, err = h.check(name); err != nil {
 		return nil, err
 	}
-	room = max(room-h.size, 0) / int64(r.dtype.size)
-	for _, n := range r.shape {
-		if int64(n) > room/int64(r.len) {
-			return nil, corrupt(fmt.Errorf("holds %d values, but its header states shape %s", room, ShapeString(r.shape)))
-		}
-		r.len *= n
-	}
-	if room < 1 {
-		return nil, corrupt(errors.New("holds no values"))
+	r.len, err = h.values(r.shape, room, r.dtype.size)
+	if err != nil {
+		return nil, corrupt(err)
 	}
 	return r, nil
+}
+
+// values is the number of values of the shape, of size bytes each, which must fill the room that the
+// array has with its header.
+func (h header) values(shape []int, room int64, size int) (int, error) {
+	room = max(room-h.size, 0)
+	n, most := 1, room/int64(size)
+	for _, k := range shape {
+		if k < 0 || int64(k) > most/int64(max(n, 1)) {
+			return 0, fmt.Errorf("holds %d values, but its header states shape %s", most, ShapeString(shape))
+		}
+		n *= k
+	}
+	if most < 1 && n > 0 {
+		return 0, errors.New("holds no values")
+	}
+	return n, afterArray(room - int64(n)*int64(size))
+}
+
+// afterArray is the error for so many bytes after an array.
+func afterArray(bytes int64) error {
+	if bytes == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d bytes follow the array, expected its end: one file, or member of an archive, holds one array", bytes)
 }
 
 // Close ends the reading.
@@ -249,11 +268,9 @@ func (r *Reader) each(f func(first int, b []byte) error) error {
 			return err
 		}
 	}
-	rest, err := io.Copy(io.Discard, r.r)
-	if err != nil {
-		return corruptError(r.name, err)
+	if rest, err := io.Copy(io.Discard, r.r); err != nil || rest > 0 {
+		return corruptError(r.name, cmp.Or(err, afterArray(rest)))
 	}
-	r.rest = rest
 	return nil
 }
 
