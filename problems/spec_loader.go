@@ -201,7 +201,7 @@ func (l *specLoader) open(path string) (*dataio.Set, error) {
 	if set := l.sets[path]; set != nil {
 		return set, nil
 	}
-	set, err := dataio.OpenContext(l.files.Context, path)
+	set, err := dataio.OpenAs(path, dataio.TableOptions{Context: l.files.Context, NA: l.tableOptions().NA})
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (l *specLoader) tableOptions() design.Options {
 	o, own := l.files.Table, l.data.table
 	o.Response = cmp.Or(o.Response, own.Response)
 	o.Missing = cmp.Or(o.Missing, own.Missing)
-	for _, list := range []struct{ to, own *[]string }{{&o.Only, &own.Only}, {&o.Drop, &own.Drop}, {&o.Categorical, &own.Categorical}} {
+	for _, list := range []struct{ to, own *[]string }{{&o.Only, &own.Only}, {&o.Drop, &own.Drop}, {&o.Categorical, &own.Categorical}, {&o.NA, &own.NA}} {
 		if *list.to == nil {
 			*list.to = *list.own
 		}

@@ -259,7 +259,7 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 		if err := in.askResponse(); err != nil {
 			return fileData{}, err
 		}
-		set, err := dataio.OpenContext(f.context(), f.data)
+		set, err := dataio.OpenAs(f.data, f.table.reading(f.context()))
 		if err != nil {
 			return fileData{}, usageError{err}
 		}
@@ -393,7 +393,7 @@ func (in *inputs) fromFlag(name, path string) error {
 	if name == "X" && isBED(path) {
 		return in.fromBED(name, path)
 	}
-	set, err := dataio.OpenContext(in.context(), path)
+	set, err := dataio.OpenAs(path, in.table.reading(in.context()))
 	if err != nil {
 		return usageError{err}
 	}

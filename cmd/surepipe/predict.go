@@ -53,6 +53,7 @@ func newPredict() *cobra.Command {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&p.fit, "fit", "", "the `file` of the fit (.npz)")
 	cmd.Flags().StringVar(&p.data, "data", "", "the `file` with the new rows, or the entries")
+	cmd.Flags().StringSliceVar(&p.na, "na", nil, naFlag)
 	cmd.Flags().StringVar(&p.out, "out", "", "write the predictions to this .csv `file`, and not to standard output")
 	cmd.Flags().BoolVar(&p.asJSON, "json", false, "print one JSON object")
 	markFile(cmd, reads, "fit", "npz")
@@ -64,6 +65,7 @@ func newPredict() *cobra.Command {
 // predictFlags are the flags of surepipe predict.
 type predictFlags struct {
 	fit, data, out string
+	na             []string
 	asJSON         bool
 	// at is the loss of an observation at a linear predictor: for the squared loss (z - y)^2.
 	at func(z, y float64) float64
@@ -199,7 +201,7 @@ func (p *predictFlags) rows(cmd *cobra.Command, f *fit.Fit, to *prediction) erro
 	if f.Design != nil {
 		return p.table(cmd, f, to)
 	}
-	set, err := dataio.Open(p.data)
+	set, err := dataio.OpenAs(p.data, dataio.TableOptions{NA: p.na})
 	if err != nil {
 		return usageError{err}
 	}
@@ -244,7 +246,7 @@ func (p *predictFlags) table(cmd *cobra.Command, f *fit.Fit, to *prediction) err
 	if !dataio.IsTable(p.data) {
 		return usagef("--data is %q, but the fit is of a table with named columns: expected a table (.csv, .tsv)", p.data)
 	}
-	rows, err := f.Design.OpenRows(p.data)
+	rows, err := f.Design.OpenRows(p.data, p.na)
 	if err != nil {
 		return usageError{err}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +21,7 @@ type tableFlags struct {
 	response                string
 	drop, only, categorical []string
 	missing                 string
+	na                      []string // nil for the default
 	weights                 string
 	standardize             bool
 }
@@ -30,12 +32,21 @@ func (t *tableFlags) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&t.only, "only", nil, "in a table: only these `columns`, besides the response")
 	flags.StringSliceVar(&t.categorical, "categorical", nil, "in a table: `columns` of numbers that stand for categories")
 	flags.StringVar(&t.weights, "weights", "", weightsFlag)
+	flags.StringSliceVar(&t.na, "na", nil, naFlag)
 	flags.StringVar(&t.missing, "missing", string(design.Refuse), "in a table: what to do about missing values: error, drop (leave out such rows) or mean (in X, the mean of the column; rows without a response are left out)")
+}
+
+// naFlag describes the flag --na.
+var naFlag = "in a table: the `texts` that stand for a missing value, separated by commas, besides an empty cell, in place of " + strings.Join(dataio.MissingMarks, " ") + "; cells in quotes are texts"
+
+// reading are the options of a table of which all columns are read.
+func (t *tableFlags) reading(ctx context.Context) dataio.TableOptions {
+	return dataio.TableOptions{Context: ctx, NA: t.na}
 }
 
 // options are those of package design.
 func (t *tableFlags) options() design.Options {
-	o := design.Options{Response: t.response, Drop: t.drop, Only: t.only, Categorical: t.categorical, Weights: t.weights}
+	o := design.Options{Response: t.response, Drop: t.drop, Only: t.only, Categorical: t.categorical, Weights: t.weights, NA: t.na}
 	if t.missing != string(design.Refuse) {
 		o.Missing = design.Missing(t.missing)
 	}
@@ -108,7 +119,7 @@ func (in *inputs) openEntries() (*design.Entries, error) {
 
 // openMatrix reads the observed entries from a table that is a matrix with missing ones.
 func (in *inputs) openMatrix() (*design.Entries, error) {
-	e, err := design.OpenMatrix(in.context(), in.data)
+	e, err := design.OpenMatrix(in.data, in.tableOptions())
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -144,7 +155,7 @@ func (in *inputs) askResponse() error {
 	if !in.layout.Design || in.haveY || in.x != "" || !dataio.IsTable(in.data) {
 		return nil
 	}
-	t, err := dataio.OpenTable(in.data, dataio.TableOptions{Context: in.context(), Read: func(string) bool { return false }})
+	t, err := dataio.OpenTable(in.data, dataio.TableOptions{Context: in.context(), Unnamed: true, Read: func(string) bool { return false }})
 	if err != nil {
 		return nil // the file is read again as numbers, with the error of that
 	}

@@ -21,7 +21,7 @@ func (s *Set) Archive() bool {
 // OpenArchive is [OpenNPZ], and also opens files of MATLAB and HDF5. They are read until the context is
 // done.
 func OpenArchive(ctx context.Context, path string) (*Set, error) {
-	s, err := OpenContext(ctx, path)
+	s, err := OpenAs(path, TableOptions{Context: ctx})
 	if err == nil && s.Archive() && s.format != "npz" {
 		return s, nil
 	}

@@ -32,8 +32,10 @@ type Options struct {
 	Only, Drop []string
 	// Categorical are columns of numbers that are coded as categories.
 	Categorical []string
-	// Missing is Refuse where it is empty.
+	// Missing is Refuse where it is empty. NA are the texts that stand for a missing value, nil for
+	// [dataio.MissingMarks].
 	Missing Missing
+	NA      []string
 	// Reference leaves out the first level of each categorical column.
 	Reference bool
 	// NoX leaves out all columns but the response.
@@ -138,7 +140,7 @@ type Data struct {
 // Open reads a table and builds X and y. Errors in the options are OptionErrors; others name the
 // file.
 func Open(path string, o Options) (*Data, error) {
-	t, err := dataio.OpenTable(path, dataio.TableOptions{Context: o.Context, Columns: o.check, Read: o.used, Text: func(name string) bool { return slices.Contains(o.Categorical, name) }})
+	t, err := dataio.OpenTable(path, dataio.TableOptions{Context: o.Context, NA: o.NA, Columns: o.check, Read: o.used, Text: func(name string) bool { return slices.Contains(o.Categorical, name) }})
 	if err != nil {
 		return nil, unnamed(err)
 	}
