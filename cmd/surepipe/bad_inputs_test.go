@@ -168,8 +168,8 @@ func badImages(t *testing.T) []badInput {
 		{"a picture for a regression", "--problem lasso --lambda 1 --data ../../testdata/camera.png", "expected X and y"},
 		{"a picture for a completion", "--problem matrix-completion --lambda 1 --data ../../testdata/camera.png", "no NaN"},
 		{"colour for svt", "--problem svt --lambda 1 --data " + npyFile(t, make([]float64, 27), 3, 3, 3), "expected (m, n)"},
-		{"rows of different lengths", "--problem svt --lambda 1 --data " + text(t, "m.csv", "1,2\n3\n"), "line 2 has 1 cells, expected 2 as on the first line"},
-		{"a matrix with an empty cell", "--problem svt --lambda 1 --data " + text(t, "m.csv", "1,2\n3,\n"), "line 2, column 2: the cell is empty, expected a number"},
+		{"rows of different lengths", "--problem svt --lambda 1 --data " + text(t, "m.csv", "1,2\n3\n"), "line 2 has 1 cells, expected 2 as in the first row"},
+		{"a matrix with an empty cell", "--problem svt --lambda 1 --data " + text(t, "m.csv", "1,2\n3,\n"), "line 2, column 2: the value is missing, expected a number"},
 		{"too many values", "--problem svt --lambda 1 --data " + text(t, "m.mtx", "%%MatrixMarket matrix array real general\n1 2\n1\n2\n3\n"), "line 5: there are more than the 2 values of the matrix's size"},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -300,8 +299,8 @@ func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data pro
 			}
 			continue
 		}
-		v, err := strconv.ParseFloat(w.text, 64)
-		if err != nil || !(v >= 0) {
+		v, ok := dataio.ParseNumber(w.text)
+		if !ok || v < 0 {
 			return nil, usagef("--%s is %q, expected a number: the weights of a command have no maximum", w.name, w.text)
 		}
 		*w.to = v

@@ -50,6 +50,7 @@ lines.`,
 	root.SetHelpCommand(newHelp())
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
 	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newPredict(), newGenerate(), newSpec(), newPaper(), newMerge(), newInfo(), newCite(), newMan())
+	plainNumbers(root)
 	return root
 }
 

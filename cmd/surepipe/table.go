@@ -159,7 +159,11 @@ func (in *inputs) askResponse() error {
 	if err != nil {
 		return nil // the file is read again as numbers, with the error of that
 	}
-	return usagef("%s: which column is the response? Expected --response NAME%s, or --y FILE", in.data, columnNames(t.Names()))
+	var names []string
+	if !t.Unnamed {
+		names = t.Names()
+	}
+	return usagef("%s: which column is the response? Expected --response NAME%s, or --y FILE", in.data, columnNames(names))
 }
 
 // columnNames lists the columns of a table for an error.

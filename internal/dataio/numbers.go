@@ -26,12 +26,6 @@ func ParseNumber(text string) (v float64, ok bool) {
 	return v, err == nil && !math.IsInf(v, 0)
 }
 
-// ParseInt reads an integer in decimal digits, with a sign or without.
-func ParseInt(text string) (n int, ok bool) {
-	n, err := strconv.Atoi(text)
-	return n, err == nil
-}
-
 // notNumber is the error for a cell that is not a number where one is expected.
 func notNumber(cell string) error {
 	if cell == "" {

@@ -225,7 +225,11 @@ func (t *tableText) row(cells []cell, line int) error {
 		if t.records.comma != ',' && slices.ContainsFunc(cells, func(c cell) bool { return strings.Contains(c.text, ",") }) || t.records.comma == ',' && len(cells) > len(t.columns)+t.lead {
 			hint = "; a cell with a separator or a decimal comma in it must be quoted, or the separator be another"
 		}
-		return fmt.Errorf("line %d has %d cells, expected %d as in the header line and the first row%s", line, len(cells), len(t.columns)+t.lead, hint)
+		as := "the header line and the first row"
+		if t.table.Unnamed {
+			as = "the first row"
+		}
+		return fmt.Errorf("line %d has %d cells, expected %d as in %s%s", line, len(cells), len(t.columns)+t.lead, as, hint)
 	}
 	if len(cells) == 1 {
 		// A blank line is no row, but in a single column it is an empty cell.
