@@ -79,7 +79,15 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	if data.Complex, err = l.isComplex(y); err != nil {
 		return Data{}, err
 	}
-	data.Y, data.YShape = y.Data, y.Shape
+	if s.sequences() {
+		if err := design.CheckArray(*y); err != nil {
+			return Data{}, s.errorf(l.lineOf("y"), "array \"y\": %w, or response: NAME in data", err)
+		}
+	}
+	data.Y, data.YShape, data.Labels = y.Data, y.Shape, y.Labels
+	if l.table != nil && l.table.Series != nil {
+		data.Labels = l.table.Series.Labelled(l.table.Design.Response)
+	}
 	if y.Depth.Scaled || l.image {
 		data.Depth = y.Depth
 	}

@@ -13,6 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/internal/design"
 	"surepipe/internal/noise"
 	"surepipe/linops"
 	"surepipe/pipeline"
@@ -211,6 +212,9 @@ func readNamed(path, name string, others bool, to map[string]dataio.Array) error
 	if array != "" {
 		a, err := set.Floats(array)
 		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if err := design.CheckArray(a); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		if set.Format() == "csv" && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/design"
 )
 
 // addNoise writes the array of --from with noise.
@@ -85,7 +87,7 @@ func readOne(path string) (dataio.Array, error) {
 	}
 	a, err := set.Floats(name)
 	if err == nil {
-		err = a.CheckFinite()
+		err = cmp.Or(a.CheckFinite(), design.CheckArray(a))
 	}
 	if err != nil {
 		return dataio.Array{}, usagef("%s: %w", path, err)

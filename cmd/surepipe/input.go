@@ -39,7 +39,7 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		if err != nil {
 			return fileData{}, f.tableError(err)
 		}
-	case f.x == "" && f.y == "" && f.mu == "" && f.d == "" && f.table.response == "" && !f.mapsData() && isArchive(f.data):
+	case f.x == "" && f.y == "" && f.mu == "" && f.d == "" && f.table.response == "" && !f.gaps() && !f.mapsData() && isArchive(f.data):
 		data, err = readFile(f.context(), f.data, f.problem, stacks)
 	default:
 		data, err = f.readInputs(nil, stacks)
@@ -232,7 +232,7 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	if !in.layout.Design && f.x != "" {
 		return fileData{}, usagef("--X is %q, but %s has no design matrix", f.x, f.problem)
 	}
-	a := arrays{more: in.more}
+	a := arrays{more: in.more, gaps: f.gaps()}
 	var table *design.Data
 	var entries *design.Entries
 	if f.table.response != "" && l.Selection {
@@ -250,7 +250,13 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 		if table, err = in.openTable(); err != nil {
 			return fileData{}, err
 		}
-		a.Set = dataio.HoldTable(table.Arrays()...)
+		if table.Series == nil {
+			a.Set = dataio.HoldTable(table.Arrays()...)
+		} else {
+			for _, one := range table.Arrays() {
+				in.more[one.Name] = one
+			}
+		}
 	} else if isBED(f.data) {
 		if err := in.fromBED("data", f.data); err != nil {
 			return fileData{}, err
@@ -282,9 +288,7 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	if sample != nil {
 		in.more["y"] = *sample
 	}
-	if err := in.pickMu(); err != nil {
-		return fileData{}, err
-	}
+	in.pickMu()
 	if err := in.mapNamed(a.Set); err != nil {
 		return fileData{}, usagef("%s: %w", f.source(), err)
 	}
@@ -295,6 +299,9 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	}
 	data.Mapped = in.mapped
 	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, table, entries, in.depth, in.d
+	if table != nil && table.Series != nil {
+		data.Labels = table.Series.Labelled(table.Design.Response)
+	}
 	if in.frames != nil {
 		data.Frames = in.frames
 	}
@@ -463,18 +470,22 @@ func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 	in.more[name] = a
 }
 
-// pickMu reduces a mu that is the whole matrix to the observed entries.
-func (in *inputs) pickMu() error {
+// pickMu reduces a mu that is the whole matrix, or sequence, to the observed entries.
+func (in *inputs) pickMu() {
 	mu, given := in.more["mu"]
-	indices, sparse := in.more["indices"]
-	shape := in.more["shape"]
-	if !given || !sparse || len(mu.Shape) != 2 || int64(mu.Shape[0]) != shape.Ints[0] || int64(mu.Shape[1]) != shape.Ints[1] {
-		return nil
+	indices, bad := arrayInMemory{in.more["indices"]}.Ints()
+	shape, wrong := arrayInMemory{in.more["shape"]}.Ints()
+	if !given || bad != nil || wrong != nil || len(indices.Ints) == 0 || len(mu.Data) == len(indices.Ints) || len(mu.Shape) != len(shape.Ints) {
+		return
+	}
+	for axis, n := range shape.Ints {
+		if int64(mu.Shape[axis]) != n {
+			return
+		}
 	}
 	picked := make([]float64, len(indices.Ints))
 	for i, c := range indices.Ints {
 		picked[i] = mu.Data[c]
 	}
 	in.more["mu"] = dataio.Array{Name: "mu", Shape: []int{len(picked)}, Data: picked}
-	return nil
 }

@@ -18,6 +18,8 @@ const (
 	noteMuHatAlone     = "mu-hat-alone"      // the file of --out has no b
 	noteClamped        = "pixels-clamped"    // the file of --out has other values than mu_hat
 	noteRowsLeftOut    = "rows-left-out"     // rows with missing values
+	noteGaps           = "missing-values"    // of a sequence
+	noteUnequal        = "unequal-steps"     // of its index
 	noteFilled         = "values-replaced"   // missing values replaced by means
 	noteMerged         = "equal-names"       // texts that are equal numbers
 	noteScales         = "unscaled-columns"  // columns of very different scales

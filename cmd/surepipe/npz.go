@@ -58,6 +58,8 @@ type arrays struct {
 	more map[string]dataio.Array
 	// sparseX and sparseD say that X and D are sparse matrices, which are not among the arrays.
 	sparseX, sparseD bool
+	// gaps says that a sequence may have missing values.
+	gaps bool
 }
 
 // Has reports whether there is an array of this name.
@@ -133,8 +135,12 @@ func (a arrays) integers(name, expected string) ([]int, error) {
 
 // readSet is readFile for an open set. Its errors do not name the file.
 func readSet(a arrays, problem string, stacks bool) (_ fileData, err error) {
-	if l, _ := layoutOf(problem); l.Selection {
-		if a, err = a.matrixEntries(stacks); err != nil {
+	if l, _ := layoutOf(problem); l.Selection || a.gaps && l.Sequence() {
+		axes := 2
+		if !l.Selection {
+			axes = 1
+		}
+		if a, err = a.observed(stacks, axes); err != nil {
 			return fileData{}, err
 		}
 	}
@@ -163,17 +169,25 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 			return fileData{}, err
 		}
 	}
+	if l.Selection || l.Sequence() && a.Has("indices") {
+		if data.Indices, err = a.integers("indices", "(d,), places in the row-major matrix"); err != nil {
+			return fileData{}, err
+		}
+		expected := "(2,)"
+		if !l.Selection {
+			expected = "(1,)"
+		}
+		if data.Shape, err = a.integers("shape", expected); err != nil {
+			return fileData{}, err
+		}
+		if dataio.ShapeString([]int{len(data.Shape)}) != expected {
+			return fileData{}, fmt.Errorf("array \"shape\" has shape (%d,), expected %s", len(data.Shape), expected)
+		}
+	}
+	if l.Sequence() && slices.Equal(data.Indices, upTo(data.Shape)) {
+		data.Indices, data.Shape = nil, nil // there are no gaps
+	}
 	if l.Selection {
-		const places = "(d,), places in the row-major matrix"
-		if data.Indices, err = a.integers("indices", places); err != nil {
-			return fileData{}, err
-		}
-		if data.Shape, err = a.integers("shape", "(2,)"); err != nil {
-			return fileData{}, err
-		}
-		if len(data.Shape) != 2 {
-			return fileData{}, fmt.Errorf("array \"shape\" has shape (%d,), expected (2,)", len(data.Shape))
-		}
 		if data.Weights, err = a.weights(); err != nil {
 			return fileData{}, err
 		}
@@ -202,6 +216,16 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 		*s.dst = &v
 	}
 	return data, nil
+}
+
+// upTo are the places of a sequence of the shape, nil for none.
+func upTo(shape []int) (places []int) {
+	for _, n := range shape {
+		for i := range n {
+			places = append(places, i)
+		}
+	}
+	return places
 }
 
 // readY reads y, alone or in a stack, and mu.
@@ -241,7 +265,7 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 		if err != nil {
 			return err
 		}
-		data.Y, data.YShape = read.Data, read.Shape
+		data.Y, data.YShape, data.Labels = read.Data, read.Shape, read.Labels
 		if column {
 			data.YShape = data.YShape[:1]
 		}

@@ -165,7 +165,7 @@ func replaceFile(path string, text []byte) error {
 
 // matrixOf is a table of numbers with names of its columns, for a .csv file.
 func matrixOf(columns []string, rows [][]float64) dataio.Array {
-	a := dataio.Array{Shape: []int{len(rows), len(columns)}, Columns: columns}
+	a := dataio.Array{Shape: []int{len(rows), len(columns)}, Labels: dataio.Labels{Columns: columns}}
 	for _, row := range rows {
 		a.Data = append(a.Data, row...)
 	}

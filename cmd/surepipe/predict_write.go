@@ -250,12 +250,7 @@ func labels(names []string, text func(string) string) func(buf []byte, k int) []
 }
 
 // csvCell is a text as a cell of a .csv file.
-func csvCell(text string) string {
-	if !strings.ContainsAny(text, ",\"\r\n") && strings.TrimSpace(text) == text {
-		return text
-	}
-	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
-}
+func csvCell(text string) string { return string(dataio.AppendCell(nil, text)) }
 
 // jsonText is a text in JSON.
 func jsonText(text string) string {

@@ -439,12 +439,25 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 		a.Data = slices.Clone(a.Data)
 		p.Original(a.Data)
 	}
-	a = presented(p, a)
+	a = labelled(presented(p, a), data.Labels)
 	clamped, err := writeArray(path, format, a, f.depth, data.Y)
 	if err == nil && clamped > 0 {
 		f.note(cmd, noteClamped, "%s", clampedText(path, clamped, len(a.Data)))
 	}
 	return err
+}
+
+// labelled is an array with the names of the rows and columns that it has in the file of y, where it has so
+// many.
+func labelled(a dataio.Array, l dataio.Labels) dataio.Array {
+	cols := 1
+	if len(a.Shape) == 2 {
+		cols = a.Shape[1]
+	}
+	if len(l.Columns) == cols && len(a.Shape) > 0 && len(a.Shape) < 3 && (l.RowNames == nil || len(l.RowNames) == a.Shape[0]) {
+		a.Labels = l
+	}
+	return a
 }
 
 // synthesize is the signal of b.

@@ -18,7 +18,7 @@ import (
 
 // tableFlags are the flags about the columns of a table, and of X.
 type tableFlags struct {
-	response                string
+	response, index         string
 	drop, only, categorical []string
 	missing                 string
 	na                      []string // nil for the default
@@ -28,12 +28,13 @@ type tableFlags struct {
 
 func (t *tableFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&t.response, "response", "", "in a table (.csv, .tsv) with a header line: the `column` that is y; the others are X, and columns of texts are coded as indicators")
+	flags.StringVar(&t.index, "index", "", "in a table of a sequence: the `column` of its times, which --out keeps (default: the first other column, if it holds dates or numbers in order)")
 	flags.StringSliceVar(&t.drop, "drop", nil, "in a table: leave out these `columns`, separated by commas")
 	flags.StringSliceVar(&t.only, "only", nil, "in a table: only these `columns`, besides the response")
 	flags.StringSliceVar(&t.categorical, "categorical", nil, "in a table: `columns` of numbers that stand for categories")
 	flags.StringVar(&t.weights, "weights", "", weightsFlag)
 	flags.StringSliceVar(&t.na, "na", nil, naFlag)
-	flags.StringVar(&t.missing, "missing", string(design.Refuse), "in a table: what to do about missing values: error, drop (leave out such rows) or mean (in X, the mean of the column; rows without a response are left out)")
+	flags.StringVar(&t.missing, "missing", string(design.Refuse), "in a table: what to do about missing values: error, drop (leave out such rows; of a sequence, estimate such values) or mean (in X, the mean of the column; rows without a response are left out)")
 }
 
 // naFlag describes the flag --na.
@@ -41,12 +42,15 @@ var naFlag = "in a table: the `texts` that stand for a missing value, separated 
 
 // reading are the options of a table of which all columns are read.
 func (t *tableFlags) reading(ctx context.Context) dataio.TableOptions {
-	return dataio.TableOptions{Context: ctx, NA: t.na}
+	return dataio.TableOptions{Context: ctx, NA: t.na, Missing: t.missing == string(design.Drop)}
 }
+
+// gaps reports whether a sequence may have missing values.
+func (f *estimatorFlags) gaps() bool { return f.table.missing == string(design.Drop) }
 
 // options are those of package design.
 func (t *tableFlags) options() design.Options {
-	o := design.Options{Response: t.response, Drop: t.drop, Only: t.only, Categorical: t.categorical, Weights: t.weights, NA: t.na}
+	o := design.Options{Response: t.response, Drop: t.drop, Only: t.only, Categorical: t.categorical, Weights: t.weights, NA: t.na, Index: t.index}
 	if t.missing != string(design.Refuse) {
 		o.Missing = design.Missing(t.missing)
 	}
@@ -72,8 +76,8 @@ func (f *estimatorFlags) checkTable(changed func(flag string) bool, l problems.L
 	if f.spec != "" {
 		return nil
 	}
-	for _, flag := range []string{"drop", "only", "categorical", "missing"} {
-		if changed(flag) && t.response == "" {
+	for _, flag := range []string{"drop", "only", "categorical", "missing", "index"} {
+		if changed(flag) && t.response == "" && !(flag == "missing" && l.Sequence()) {
 			return usagef("--%s is about the columns of a table, but --response is missing, which names the column that is y", flag)
 		}
 	}
@@ -88,6 +92,10 @@ func (f *estimatorFlags) checkTable(changed func(flag string) bool, l problems.L
 		return usagef("--response is %q and --y %q: expected one of them", t.response, f.y)
 	case !l.Design && l.YRank == 2:
 		return usagef("--response is %q, but y of %s is a matrix, the whole table", t.response, f.problem)
+	case changed("index") && !l.Sequence():
+		return usagef("--index is %q, but y of %s is not a sequence", t.index, f.problem)
+	case l.Sequence() && (changed("only") || changed("categorical")):
+		return usagef("--only and --categorical are about the columns of X, which %s does not have", f.problem)
 	case !dataio.IsTable(f.data):
 		return usagef("--response is %q, but %s is not a table with a header line (.csv, .tsv) by its name", t.response, f.data)
 	}
@@ -152,10 +160,11 @@ func (in *inputs) openTable() (*design.Data, error) {
 // askResponse asks for --response where --data is a table with named columns, and nothing else says
 // what X and y are.
 func (in *inputs) askResponse() error {
-	if !in.layout.Design || in.haveY || in.x != "" || !dataio.IsTable(in.data) {
+	series := in.layout.Sequence()
+	if in.haveY || in.x != "" || !dataio.IsTable(in.data) || !in.layout.Design && !series {
 		return nil
 	}
-	t, err := dataio.OpenTable(in.data, dataio.TableOptions{Context: in.context(), Unnamed: true, Read: func(string) bool { return false }})
+	t, err := dataio.OpenTable(in.data, dataio.TableOptions{Context: in.context(), NA: in.table.na, Unnamed: true, Read: func(string) bool { return series }})
 	if err != nil {
 		return nil // the file is read again as numbers, with the error of that
 	}
@@ -163,7 +172,13 @@ func (in *inputs) askResponse() error {
 	if !t.Unnamed {
 		names = t.Names()
 	}
-	return usagef("%s: which column is the response? Expected --response NAME%s, or --y FILE", in.data, columnNames(names))
+	if !series {
+		return usagef("%s: which column is the response? Expected --response NAME%s, or --y FILE", in.data, columnNames(names))
+	}
+	if err := design.CheckSeries(t); err != nil {
+		return usagef("%s: %w", in.data, err)
+	}
+	return nil
 }
 
 // columnNames lists the columns of a table for an error.
@@ -200,9 +215,23 @@ func (f *estimatorFlags) warnData(cmd *cobra.Command, data problems.Data) {
 	f.noteScales(cmd, data)
 }
 
+// indexName is the name of an index, for a note.
+func indexName(s *design.Series) string {
+	if s.Index == "" {
+		return ""
+	}
+	return fmt.Sprintf(" %q", s.Index)
+}
+
 // noteTable prints what was left out of a table, or replaced.
 func (f *estimatorFlags) noteTable(cmd *cobra.Command, data problems.Data) {
-	if t := data.Table; t != nil && t.Left > 0 {
+	if n := len(upTo(data.Shape)) - len(data.Indices); data.Indices != nil && len(data.Shape) == 1 {
+		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing: they are estimated from the others", n, n+len(data.Indices))
+	}
+	if t := data.Table; t != nil && t.Series != nil && t.Series.Unequal != "" {
+		f.note(cmd, noteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal", indexName(t.Series), t.Series.Unequal)
+	}
+	if t := data.Table; t != nil && t.Left > 0 && data.Indices == nil {
 		f.note(cmd, noteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))
 	}
 	if e := data.Entries; e != nil && e.Left > 0 {

@@ -30,8 +30,8 @@ type Array struct {
 	Ints []int64
 	// Texts holds the values instead where they are texts; Data and Ints are then nil.
 	Texts []string
-	// Columns and RowNames name the columns and the rows of a table; nil where they have no names.
-	Columns, RowNames []string
+	// Labels name the rows and the columns of a table.
+	Labels
 	// Complex says that the values are complex numbers: the last axis of Shape, of 2 entries, is their
 	// real and imaginary part.
 	Complex bool
@@ -42,6 +42,13 @@ type Array struct {
 	// Depth says how an image's file stores the values, and a numpy file unsigned integers of 8 or 16
 	// bits, as which images are stored.
 	Depth Depth
+}
+
+// Labels name the rows and the columns of a table, and the column of the rows' names; nil and empty where
+// they have no names.
+type Labels struct {
+	RowNames, Columns []string
+	Corner            string
 }
 
 // CheckFinite returns an error that names the first NaN or Inf, and its place.
@@ -269,7 +276,7 @@ func readWhole(r io.Reader, magic []byte, name, extension string, opts TableOpti
 		}
 		return &Set{format: "mtx", sparse: sparse}, err
 	case extension == ".csv" || extension == ".tsv" || extension == ".txt":
-		a, err := ReadCSV(r, TableOptions{Context: opts.Context, NA: opts.NA})
+		a, err := ReadCSV(r, TableOptions{Context: opts.Context, NA: opts.NA, Missing: opts.Missing})
 		return held("csv", a, err)
 	case bytes.HasPrefix(magic, npy.Magic[:]):
 		return nil, errors.New("is a numpy array compressed with gzip: decompress it first, or save it with numpy.savez_compressed")

@@ -88,6 +88,8 @@ type TableOptions struct {
 	Text func(name string) bool
 	// NA are the texts that stand for a missing value, besides an empty cell; nil for [MissingMarks].
 	NA []string
+	// Missing takes missing cells of an array for NaN, where else they are errors.
+	Missing bool
 	// Unnamed accepts a table without a header line, whose first line has numbers and missing values
 	// only: the columns are then named by their places, counted from 0.
 	Unnamed bool
@@ -185,7 +187,7 @@ func ReadCSV(r io.Reader, opts TableOptions) (Array, error) {
 		return Array{}, err
 	}
 	for i, v := range a.Data {
-		if math.IsNaN(v) {
+		if math.IsNaN(v) && !opts.Missing {
 			return Array{}, fmt.Errorf("%s: the value is missing, expected a number", t.Place(i/a.Shape[1], i%a.Shape[1]))
 		}
 	}
@@ -207,7 +209,7 @@ func (t *Table) Place(row, column int) string {
 // Matrix is the matrix of the columns of a table, all of which must be of numbers. Missing cells are
 // NaN. It returns an error where a column holds texts.
 func (t *Table) Matrix() (Array, error) {
-	a := Array{Shape: []int{t.Rows(), len(t.Columns)}, Data: make([]float64, t.Rows()*len(t.Columns)), RowNames: t.RowNames}
+	a := Array{Shape: []int{t.Rows(), len(t.Columns)}, Data: make([]float64, t.Rows()*len(t.Columns)), Labels: Labels{RowNames: t.RowNames}}
 	for j, c := range t.Columns {
 		if c.Values == nil && slices.ContainsFunc(c.Codes, func(k int) bool { return k >= 0 }) {
 			return Array{}, &TextColumnError{c.Name, c.Levels[0]}
@@ -234,7 +236,7 @@ type TextColumnError struct {
 }
 
 func (e *TextColumnError) Error() string {
-	return fmt.Sprintf("column %q holds texts such as %.40q, expected numbers: names of rows stand in a first column without a name", e.Column, e.Text)
+	return fmt.Sprintf("column %q holds texts such as %.40q, expected numbers: a table with other columns needs --response, and names of rows stand in a first column without a name", e.Column, e.Text)
 }
 
 // HoldTable is the set of the given arrays in memory, as if they were those of a file of named

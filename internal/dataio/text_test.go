@@ -93,7 +93,7 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"1\n\n3\n", "line 2, column 1: the value is missing, expected a number"},
 		{"1\n2\x00\n", "line 2 holds a byte 0, expected text in UTF-8"},
 		{"\xff\xfe1\x00", "is text in UTF-16, expected UTF-8 (in a spreadsheet: save as \"CSV UTF-8\")"},
-		{"name,a\nx,1\n", `column "name" holds texts such as "x", expected numbers: names of rows stand in a first column without a name`},
+		{"name,a\nx,1\n", `column "name" holds texts such as "x", expected numbers: a table with other columns needs --response, and names of rows stand in a first column without a name`},
 	} {
 		_, err := ReadCSV(strings.NewReader(test.text), TableOptions{})
 		checkError(t, err, test.want)
@@ -103,7 +103,7 @@ func TestReadCSVRefuses(t *testing.T) {
 func TestWriteCSVRoundTrips(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.csv")
 	a := Array{
-		Name: "a", Shape: []int{3, 2}, Columns: []string{"x, y", "z"},
+		Name: "a", Shape: []int{3, 2}, Labels: Labels{RowNames: []string{"a", "b,c", ""}, Columns: []string{"x, y", "z"}},
 		Data: []float64{0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, -1. / 3, math.Copysign(0, -1), 12345678901234567},
 	}
 	if err := WriteCSV(path, a); err != nil {
@@ -114,7 +114,7 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := s.Floats("a")
-	if err != nil || !slices.Equal(got.Data, a.Data) || !math.Signbit(got.Data[4]) || !slices.Equal(got.Columns, a.Columns) {
+	if err != nil || !slices.Equal(got.Data, a.Data) || !math.Signbit(got.Data[4]) || !slices.Equal(got.Columns, a.Columns) || !slices.Equal(got.RowNames, a.RowNames) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	alone(t, path)
@@ -132,7 +132,7 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 }
 
 func TestColumnRefuses(t *testing.T) {
-	a := Array{Name: "t", Shape: []int{1, 2}, Data: []float64{1, 2}, Columns: []string{"Price", "b"}}
+	a := Array{Name: "t", Shape: []int{1, 2}, Data: []float64{1, 2}, Labels: Labels{Columns: []string{"Price", "b"}}}
 	_, err := a.Column("price")
 	checkError(t, err, `column "price" is missing; the table holds "Price", "b": did you mean "Price"?`)
 	a.Columns = nil
@@ -238,7 +238,7 @@ func TestReadPNGRefuses(t *testing.T) {
 
 // A value that does not exist is an empty cell where the table says so, else an error; Inf always is.
 func TestWriteCSVLeavesOutWhatDoesNotExist(t *testing.T) {
-	a := Array{Shape: []int{2, 2}, Data: []float64{1, math.NaN(), 2.5, 3}, Columns: []string{"a", "b"}}
+	a := Array{Shape: []int{2, 2}, Data: []float64{1, math.NaN(), 2.5, 3}, Labels: Labels{Columns: []string{"a", "b"}}}
 	var b bytes.Buffer
 	if err := EncodeCSV(&b, a); err == nil {
 		t.Errorf("NaN was written as %q", b.String())

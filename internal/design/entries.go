@@ -76,7 +76,7 @@ func entriesOf(t *dataio.Table, by []string, o Options) (*Entries, error) {
 			return nil, err
 		}
 		if option := map[int]string{0: "response", 3: "weights"}[k]; option != "" && c.Values == nil {
-			return nil, &OptionError{option, fmt.Errorf("column %q holds texts such as %.40q, expected numbers", c.Name, c.Levels[0])}
+			return nil, &OptionError{option, textColumn(c)}
 		}
 		columns[k] = c
 	}
