@@ -77,6 +77,8 @@ type Data struct {
 	Entries *design.Entries
 	// Depth is that of the image that Y was read from.
 	Depth dataio.Depth
+	// Ignored are the arrays of the file of data that nothing uses.
+	Ignored []string
 	// Labels name the rows and columns of y, or of the whole sequence, as its file does.
 	Labels dataio.Labels
 	// Frames is (f, h, w) where the f columns of Y are the frames of a video of h x w pixels; else

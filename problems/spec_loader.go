@@ -113,7 +113,20 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	if err := bound.whiten(&data); err != nil {
 		return Data{}, err
 	}
+	data.Ignored = l.ignored()
 	return data, l.checkUsed()
+}
+
+// ignored are the arrays of the data file that were not read, nor replaced.
+func (l *specLoader) ignored() []string {
+	path, _ := l.dataFile()
+	set := l.sets[path]
+	if set == nil || !set.Archive() {
+		return nil
+	}
+	return slices.DeleteFunc(set.Unread(), func(name string) bool {
+		return l.override(name) != "" || name == "y" && l.files.Sample != nil
+	})
 }
 
 // Files lists the files that the specification names, as [Spec.Load] opens them where no SpecFiles

@@ -158,8 +158,15 @@ func (f *estimatorFlags) readExec(samples bool, sample *dataio.Array) (data file
 		if source.path == "" {
 			continue
 		}
-		if err := readNamed(source.path, source.name, source.flag == "data", arrays); err != nil {
+		if _, twice := arrays[source.name]; twice && len(arrays) == 1 {
+			return data, usagef("--data is %q and --%s %q: both hold %s, expected one of them", f.data, source.flag, source.path, source.name)
+		}
+		unread, err := readNamed(source.path, source.name, source.flag == "data", arrays)
+		if err != nil {
 			return data, usagef("--%s: %w", source.flag, err)
+		}
+		if source.flag == "data" {
+			data.Ignored = unread
 		}
 	}
 	y, ok := arrays["y"]
@@ -194,11 +201,11 @@ func (f *estimatorFlags) readExec(samples bool, sample *dataio.Array) (data file
 }
 
 // readNamed adds the array of a file: its only one, or that of the name, and with others also mu and
-// sigma2 of a .npz archive.
-func readNamed(path, name string, others bool, to map[string]dataio.Array) error {
+// sigma2 of a .npz archive; unread are its other arrays.
+func readNamed(path, name string, others bool, to map[string]dataio.Array) (unread []string, err error) {
 	set, err := dataio.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer set.Close()
 	array := name
@@ -206,16 +213,16 @@ func readNamed(path, name string, others bool, to map[string]dataio.Array) error
 		if others && set.Format() == "npz" && !set.IsSparse() && len(set.Names()) > 1 {
 			array = ""
 		} else if array, err = set.Only(); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	if array != "" {
 		a, err := set.Floats(array)
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+		if err == nil {
+			err = design.CheckArray(a)
 		}
-		if err := design.CheckArray(a); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if set.Format() == "csv" && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
 			a.Shape = []int{len(a.Data)}
@@ -224,21 +231,21 @@ func readNamed(path, name string, others bool, to map[string]dataio.Array) error
 		to[name] = a
 	}
 	if !others || array != "" && array != name {
-		return nil
+		return nil, nil
 	}
 	if set.Has("mu") {
 		if to["mu"], err = set.Floats("mu"); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	if set.Has("sigma2") {
 		v, err := set.Scalar("sigma2")
 		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		to["sigma2"] = dataio.Array{Name: "sigma2", Data: []float64{v}}
 	}
-	return nil
+	return set.Unread(), nil
 }
 
 // execNoise estimates sigma2 from an array of which only the shape is known.

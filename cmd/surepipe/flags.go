@@ -256,7 +256,7 @@ func (f *estimatorFlags) dataError(err error) error {
 	case errors.As(err, &weight) && given[weight.Weight] != "":
 		return usagef("--%w", weight)
 	}
-	return usagef("%s: %w", f.source(), err)
+	return f.inFile(err)
 }
 
 // noise is the variance of the noise, 0 where neither the flags nor the data give one.

@@ -14,7 +14,7 @@ import (
 
 // addNoise writes the array of --from with noise.
 func (f *generateFlags) addNoise(cmd *cobra.Command) error {
-	for _, name := range append([]string{"problem"}, sizeNames...) {
+	for _, name := range append([]string{"problem", "nonzeros", "float32"}, sizeNames...) {
 		if cmd.Flags().Changed(name) {
 			return usagef("--%s does not go with --from, which takes the file as it is", name)
 		}

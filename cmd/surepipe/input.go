@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
@@ -93,7 +95,7 @@ func (f *estimatorFlags) estimateNoise(data *fileData) error {
 		return nil
 	}
 	if err != nil {
-		return usagef("%s: %w", f.source(), err)
+		return f.inFile(err)
 	}
 	f.estimate, data.Sigma2 = &estimate, &estimate.Sigma2
 	return nil
@@ -164,6 +166,27 @@ func (f *estimatorFlags) source() string {
 		}
 	}
 	return f.mu
+}
+
+// ignored lists the arrays of --data that were not read and that no flag replaces.
+func (f *estimatorFlags) ignored(set *dataio.Set, haveY bool) []string {
+	if set == nil || !set.Archive() {
+		return nil
+	}
+	given := map[string]string{"X": f.x, "y": f.y, "mu": f.mu, "D": f.d}
+	return slices.DeleteFunc(set.Unread(), func(name string) bool { return given[name] != "" || name == "y" && haveY })
+}
+
+// inFile names the file of an error: that of the array which the error begins with, where a flag gives it,
+// or else the input.
+func (f *estimatorFlags) inFile(err error) error {
+	var array string
+	fmt.Sscanf(err.Error(), "array %q", &array)
+	own := map[string]string{"X": f.x, "y": f.y, "mu": f.mu, "D": f.d}[array]
+	if own == "" && array != "" && f.spec == "" {
+		own = f.data
+	}
+	return usagef("%s: %w", cmp.Or(own, f.source()), err)
 }
 
 // source is an array that can be read: from a file or from memory.
@@ -281,6 +304,9 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 		if flag.path == "" {
 			continue
 		}
+		if _, twice := in.more[flag.name]; twice && f.table.response == "" {
+			return fileData{}, usagef("--data is %q and --%s %q: both hold %s, expected one of them", f.data, flag.name, flag.path, flag.name)
+		}
 		if err := in.fromFlag(flag.name, flag.path); err != nil {
 			return fileData{}, err
 		}
@@ -290,14 +316,17 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	}
 	in.pickMu()
 	if err := in.mapNamed(a.Set); err != nil {
-		return fileData{}, usagef("%s: %w", f.source(), err)
+		return fileData{}, f.inFile(err)
 	}
 	a.sparseX, a.sparseD = in.sparse != nil || in.mapped != nil, in.d != nil
 	data, err := readSet(a, f.problem, stacks)
 	if err != nil {
-		return fileData{}, usagef("%s: %w", f.source(), err)
+		return fileData{}, f.inFile(err)
 	}
-	data.Mapped = in.mapped
+	data.Mapped, data.Ignored = in.mapped, f.ignored(a.Set, sample != nil)
+	if a.Set != nil && f.table.response == "" && len(data.Ignored) == len(a.Set.Names()) {
+		return fileData{}, usagef("--data is %q, of which nothing is used: it holds %s", f.data, strings.Join(data.Ignored, ", "))
+	}
 	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, table, entries, in.depth, in.d
 	if table != nil && table.Series != nil {
 		data.Labels = table.Series.Labelled(table.Design.Response)

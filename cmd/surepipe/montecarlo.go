@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -238,6 +239,9 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	if err := o.check(cmd); err != nil {
 		return err
 	}
+	if l := f.lossNow(); !l.Squared() && o.figures != (monteCarloFigures{}) {
+		return usagef("--plot and --running draw SURE or gcv, which are for the squared loss, and the loss is %s", l.Name)
+	}
 	dev, err := f.openDevice(cmd)
 	if err != nil {
 		return err
@@ -308,7 +312,10 @@ func (f monteCarloFigures) draw(s *summary, problem string, dim int, notes ...fi
 	title := fmt.Sprintf("%s, d = %d", problem, dim)
 	d := float64(dim)
 	if len(s.sure) == 0 && len(s.gcv) == 0 {
-		return nil
+		if f == (monteCarloFigures{}) {
+			return nil
+		}
+		return errors.New("--plot and --running draw SURE or gcv, which are not defined for any sample: there is no figure")
 	}
 	if f.plot != "" {
 		h := figure.Histogram{Title: title, Samples: scaled(s.sure, 1/d), Seeds: scaled(s.seedSURE, 1/d), Loss: scaled(s.loss, 1/d)}

@@ -209,6 +209,7 @@ func readAroundNPZ(ctx context.Context, path, problem string, s *ySource) (fileD
 	if err != nil {
 		return fileData{}, usagef("%s: %w", path, err)
 	}
+	data.Ignored = slices.DeleteFunc(set.Unread(), func(name string) bool { return name == "y" })
 	expected, why := s.shape, ""
 	switch {
 	case l.Design:

@@ -17,6 +17,7 @@ const (
 	noteErrorBar       = "error-bar-floor"   // the error bar is the least possible
 	noteMuHatAlone     = "mu-hat-alone"      // the file of --out has no b
 	noteClamped        = "pixels-clamped"    // the file of --out has other values than mu_hat
+	noteIgnored        = "ignored-arrays"    // of the file of data
 	noteRowsLeftOut    = "rows-left-out"     // rows with missing values
 	noteGaps           = "missing-values"    // of a sequence
 	noteUnequal        = "unequal-steps"     // of its index

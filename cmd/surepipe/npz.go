@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -48,6 +49,7 @@ func readFile(ctx context.Context, path, problem string, stacks bool) (fileData,
 	if err != nil {
 		return fileData{}, usagef("%s: %w", path, err)
 	}
+	data.Ignored = set.Unread()
 	return data, nil
 }
 
@@ -264,6 +266,9 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 		read, err := y.Floats()
 		if err != nil {
 			return err
+		}
+		if i := slices.IndexFunc(read.Data, math.IsNaN); i >= 0 && l.Sequence() && !stacks {
+			return fmt.Errorf("array \"y\" holds NaN at %s, expected finite numbers, or --missing drop to estimate missing ones from the others", dataio.PlaceString(i, read.Shape))
 		}
 		data.Y, data.YShape, data.Labels = read.Data, read.Shape, read.Labels
 		if column {

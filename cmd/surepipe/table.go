@@ -210,6 +210,9 @@ func (f *estimatorFlags) tableError(err error) error {
 // warnData prints what the user should know about the data.
 func (f *estimatorFlags) warnData(cmd *cobra.Command, data problems.Data) {
 	f.warnIntercept(cmd, data)
+	if len(data.Ignored) > 0 {
+		f.note(cmd, noteIgnored, "%s: arrays that nothing uses are ignored: %.200s", f.source(), strings.Join(data.Ignored, ", "))
+	}
 	f.noteTable(cmd, data)
 	f.noteStorage(cmd, data)
 	f.noteScales(cmd, data)

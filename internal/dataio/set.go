@@ -105,6 +105,23 @@ type Set struct {
 	entries map[string]entry
 	sparse  *Sparse
 	file    io.Closer
+	asked   map[string]bool // the arrays that were asked for
+}
+
+// entry finds an array, which counts as asked for.
+func (s *Set) entry(name string) (e entry, ok bool) {
+	if e, ok = s.entries[name]; ok {
+		if s.asked == nil {
+			s.asked = map[string]bool{}
+		}
+		s.asked[name] = true
+	}
+	return e, ok
+}
+
+// Unread lists the arrays that were not asked for, in the file's order.
+func (s *Set) Unread() []string {
+	return slices.DeleteFunc(s.Names(), func(name string) bool { return s.asked[name] })
 }
 
 // entry is the source of an array.
@@ -331,7 +348,7 @@ func (s *Set) Open(name string) (*Reader, error) {
 
 // openAny is Open, also of complex numbers.
 func (s *Set) openAny(name string) (*Reader, error) {
-	e, ok := s.entries[name]
+	e, ok := s.entry(name)
 	if !ok {
 		return nil, s.Missing(name, "", nil)
 	}

@@ -68,7 +68,7 @@ func OpenStack(path string) (*Stack, error) {
 // first sample to its last, its checksum is compared; after a Seek in a member that is not
 // compressed it is not.
 func (s *Set) Stack(name string) (*Stack, error) {
-	e, ok := s.entries[name]
+	e, ok := s.entry(name)
 	switch {
 	case !ok:
 		return nil, s.Missing(name, "", nil)

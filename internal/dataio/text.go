@@ -35,7 +35,7 @@ func appendText(buf []byte, s string, width int) []byte {
 
 // Texts reads an array of texts of fixed width (numpy's dtype U), in C order.
 func (s *Set) Texts(name string) (Array, error) {
-	e, ok := s.entries[name]
+	e, ok := s.entry(name)
 	if !ok {
 		return Array{}, s.Missing(name, "", nil)
 	}
