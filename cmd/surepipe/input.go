@@ -290,7 +290,7 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 		}
 		set, err := dataio.OpenAs(f.data, f.table.reading(f.context()))
 		if err != nil {
-			return fileData{}, usageError{err}
+			return fileData{}, in.missingCell(err)
 		}
 		defer set.Close()
 		if set.Archive() {
@@ -335,6 +335,19 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 		data.Frames = in.frames
 	}
 	return data, nil
+}
+
+// missingCell says what to do where a cell of a table is missing.
+func (in *inputs) missingCell(err error) error {
+	var missing *dataio.MissingCellError
+	switch {
+	case !errors.As(err, &missing):
+	case in.layout.Sequence():
+		err = fmt.Errorf("%w; --missing drop estimates missing values from the others", err)
+	case !in.layout.Design:
+		err = fmt.Errorf("%w; --problem matrix-completion takes a matrix of which some entries are missing", err)
+	}
+	return usageError{err}
 }
 
 // fromData takes the arrays of --data. Those of a .npz archive have names. Other formats hold one

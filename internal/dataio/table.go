@@ -188,10 +188,17 @@ func ReadCSV(r io.Reader, opts TableOptions) (Array, error) {
 	}
 	for i, v := range a.Data {
 		if math.IsNaN(v) && !opts.Missing {
-			return Array{}, fmt.Errorf("%s: the value is missing, expected a number", t.Place(i/a.Shape[1], i%a.Shape[1]))
+			return Array{}, &MissingCellError{t.Place(i/a.Shape[1], i%a.Shape[1])}
 		}
 	}
 	return a, nil
+}
+
+// MissingCellError is the error of a cell that is missing where a number is expected.
+type MissingCellError struct{ Place string }
+
+func (e *MissingCellError) Error() string {
+	return e.Place + ": the value is missing, expected a number"
 }
 
 // Place names a cell of a column, for errors.

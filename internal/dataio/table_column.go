@@ -19,7 +19,14 @@ type columnText struct {
 	// first is the first cell that shows the kind of the column, and line its line.
 	first string
 	line  int
+	// word says that a cell is neither a number nor looks like one, and suspect is the error of the first
+	// that looks like one among texts.
+	word    bool
+	suspect error
 }
+
+// texts makes the column one of texts.
+func (c *columnText) texts() { c.numbers, c.Values = false, nil }
 
 // begin begins a column, of categories where text is true.
 func (c *columnText) begin(text bool) { c.numbers, c.place = !text, map[string]int{} }

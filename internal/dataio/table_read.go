@@ -257,14 +257,21 @@ func (t *tableText) row(cells []cell, line int) error {
 		t.table.RowNames = append(t.table.RowNames, strings.Clone(cells[0].text))
 	}
 	for j, c := range t.columns {
-		if err := t.cell(c, cells[j+t.lead], line); err != nil {
-			if c.Name == "" || t.table.Unnamed {
-				return fmt.Errorf("line %d, column %d: %w", line, j+t.lead+1, err)
-			}
-			return fmt.Errorf("line %d, column %q: %w", line, c.Name, err)
+		if err := t.cell(c, cells[j+t.lead], line); err != nil && err == c.suspect {
+			return err
+		} else if err != nil {
+			return t.at(c, line, err)
 		}
 	}
 	return nil
+}
+
+// at is an error in a column.
+func (t *tableText) at(c *columnText, line int, err error) error {
+	if c.Name == "" || t.table.Unnamed {
+		return fmt.Errorf("line %d, column %d: %w", line, slices.Index(t.columns, c)+t.lead+1, err)
+	}
+	return fmt.Errorf("line %d, column %q: %w", line, c.Name, err)
 }
 
 // cell appends a cell to a column.
@@ -306,15 +313,26 @@ func (t *tableText) cell(c *columnText, cell cell, line int) error {
 		if c.place == nil {
 			return nil
 		}
+	case number && !cell.quoted && !c.word && c.suspect != nil:
+		return c.suspect
 	case number && !cell.quoted:
 		return fmt.Errorf("found the number %.40q in a column of texts such as %.40q (line %d); expected one kind, or the column to be categorical, or dropped", cell.text, c.first, c.line)
 	case number:
 	case looksNumeric.MatchString(cell.text):
-		return notNumber(cell.text)
+		err := notNumber(cell.text)
+		if c.place == nil {
+			return err
+		}
+		if c.suspect == nil {
+			c.suspect = t.at(c, line, err)
+		}
+		c.texts()
 	case c.place == nil:
 		return fmt.Errorf("found %.40q in a column of numbers such as %s (line %d); expected a number, an empty cell or NA where one is missing (--na names other texts), or the column to be categorical, or dropped", cell.text, c.first, c.line)
-	case c.numbers:
-		c.numbers, c.Values, c.first, c.line = false, nil, strings.Clone(cell.text), line
+	default:
+		if c.texts(); !c.word {
+			c.word, c.first, c.line = true, strings.Clone(cell.text), line
+		}
 	}
 	return c.level(cell.text)
 }
@@ -344,9 +362,13 @@ func (t *tableText) finish() (*Table, error) {
 		return nil, errors.New("holds a header line and no rows")
 	}
 	for _, c := range t.columns {
-		if !c.skip {
-			t.table.Columns = append(t.table.Columns, c.finish())
+		if c.skip {
+			continue
 		}
+		if c.suspect != nil && !c.word {
+			return nil, c.suspect // no cell is a word: they are meant for numbers
+		}
+		t.table.Columns = append(t.table.Columns, c.finish())
 	}
 	return &t.table, nil
 }
