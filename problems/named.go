@@ -16,9 +16,9 @@ type Named struct {
 	Layout
 	// Generator draws data sets for the problem; nil where it uses those of another problem.
 	Generator *Generator
-	// Gaps is the embedded specification of a sequence with missing values, where Data.Indices are the
+	// WithGaps is the embedded specification of a sequence with missing values, where Data.Indices are the
 	// places of the others; empty where there is none.
-	Gaps string
+	WithGaps string
 
 	parsed, gapped func() *Spec
 }
@@ -92,16 +92,16 @@ func init() {
 		{Name: "matrix-completion", Layout: completion, Generator: &completionGenerator},
 		{Name: "robust-pca", Layout: video, Generator: &robustPCAGenerator},
 		{Name: "local-low-rank", Layout: series, Generator: &localLowRankGenerator},
-		{Name: "tv1d", Layout: sequence, Generator: &tv1dGenerator, Gaps: "tv1d-gaps"},
+		{Name: "tv1d", Layout: sequence, Generator: &tv1dGenerator, WithGaps: "tv1d-gaps"},
 		{Name: "tv2d", Layout: picture},
-		{Name: "trend1d", Layout: oneSequence, Gaps: "trend1d-gaps"},
+		{Name: "trend1d", Layout: oneSequence, WithGaps: "trend1d-gaps"},
 		{Name: "fused-lasso", Layout: regression},
 		{Name: "generalized-lasso", Layout: analyzed},
 	}
 	for i := range registered {
 		n := &registered[i]
 		n.parsed = sync.OnceValue(func() *Spec { return n.parse(n.Name) })
-		n.gapped = sync.OnceValue(func() *Spec { return n.parse(n.Gaps) })
+		n.gapped = sync.OnceValue(func() *Spec { return n.parse(n.WithGaps) })
 	}
 }
 
@@ -168,10 +168,7 @@ func (d Data) specification(name string) (*Spec, error) {
 	}
 	n := &registered[i]
 	bound := *n.parsed()
-	if n.Sequence() && d.Indices != nil {
-		if n.Gaps == "" {
-			return nil, fmt.Errorf("values of \"y\" are missing, which %s does not take", name)
-		}
+	if n.WithGaps != "" && d.Indices != nil {
 		bound = *n.gapped()
 	}
 	bound.loaded = map[*arrayRef]*loadedArray{}

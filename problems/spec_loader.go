@@ -85,8 +85,8 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 		}
 	}
 	data.Y, data.YShape, data.Labels = y.Data, y.Shape, y.Labels
-	if l.table != nil && l.table.Series != nil {
-		data.Labels = l.table.Series.Labelled(l.table.Design.Response)
+	if l.table != nil && l.table.Sequence != nil {
+		data.Labels = l.table.Sequence.Labelled(l.table.Design.Response)
 	}
 	if y.Depth.Scaled || l.image {
 		data.Depth = y.Depth

@@ -273,7 +273,7 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 		if table, err = in.openTable(); err != nil {
 			return fileData{}, err
 		}
-		if table.Series == nil {
+		if table.Sequence == nil {
 			a.Set = dataio.HoldTable(table.Arrays()...)
 		} else {
 			for _, one := range table.Arrays() {
@@ -328,8 +328,8 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 		return fileData{}, usagef("--data is %q, of which nothing is used: it holds %s", f.data, strings.Join(data.Ignored, ", "))
 	}
 	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, table, entries, in.depth, in.d
-	if table != nil && table.Series != nil {
-		data.Labels = table.Series.Labelled(table.Design.Response)
+	if table != nil && table.Sequence != nil {
+		data.Labels = table.Sequence.Labelled(table.Design.Response)
 	}
 	if in.frames != nil {
 		data.Frames = in.frames

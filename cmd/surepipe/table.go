@@ -175,7 +175,7 @@ func (in *inputs) askResponse() error {
 	if !series {
 		return usagef("%s: which column is the response? Expected --response NAME%s, or --y FILE", in.data, columnNames(names))
 	}
-	if err := design.CheckSeries(t); err != nil {
+	if err := design.CheckSequence(t); err != nil {
 		return usagef("%s: %w", in.data, err)
 	}
 	return nil
@@ -219,7 +219,7 @@ func (f *estimatorFlags) warnData(cmd *cobra.Command, data problems.Data) {
 }
 
 // indexName is the name of an index, for a note.
-func indexName(s *design.Series) string {
+func indexName(s *design.Sequence) string {
 	if s.Index == "" {
 		return ""
 	}
@@ -231,8 +231,8 @@ func (f *estimatorFlags) noteTable(cmd *cobra.Command, data problems.Data) {
 	if n := len(upTo(data.Shape)) - len(data.Indices); data.Indices != nil && len(data.Shape) == 1 {
 		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing: they are estimated from the others", n, n+len(data.Indices))
 	}
-	if t := data.Table; t != nil && t.Series != nil && t.Series.Unequal != "" {
-		f.note(cmd, noteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal", indexName(t.Series), t.Series.Unequal)
+	if t := data.Table; t != nil && t.Sequence != nil && t.Sequence.Unequal != "" {
+		f.note(cmd, noteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal", indexName(t.Sequence), t.Sequence.Unequal)
 	}
 	if t := data.Table; t != nil && t.Left > 0 && data.Indices == nil {
 		f.note(cmd, noteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))

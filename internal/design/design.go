@@ -134,8 +134,8 @@ type Data struct {
 	// Left is the number of rows that were left out, and Filled the number of cells whose missing
 	// values were replaced.
 	Left, Filled int
-	// Series is what is known of a sequence, with NoX.
-	Series *Series
+	// Sequence is what is known of a sequence, with NoX.
+	Sequence *Sequence
 	// Merged says which texts of categorical columns are equal numbers and count as one level, a text
 	// for each such column.
 	Merged []string
@@ -145,7 +145,7 @@ type Data struct {
 // file.
 func Open(path string, o Options) (*Data, error) {
 	if o.NoX {
-		return openSeries(path, o)
+		return openSequence(path, o)
 	}
 	t, err := dataio.OpenTable(path, dataio.TableOptions{Context: o.Context, NA: o.NA, Columns: o.check, Read: o.used, Text: func(name string) bool { return slices.Contains(o.Categorical, name) }})
 	if err != nil {
@@ -456,7 +456,7 @@ func list(texts []string) string {
 func (d *Data) Arrays() []dataio.Array {
 	y := dataio.Array{Name: "y", Shape: []int{len(d.Y)}, Data: d.Y}
 	if d.X == nil {
-		return append(d.Series.arrays(), y)
+		return append(d.Sequence.arrays(), y)
 	}
 	rows, p := d.X.Dims()
 	labels := make([]float64, 0, p)

@@ -142,7 +142,9 @@ func unequal(texts []string) string {
 		if equal {
 			return ""
 		}
-		said = strings.TrimSpace(fmt.Sprintf("from %.4g to %.4g %s", least, most, s.unit))
+		if said == "" {
+			said = strings.TrimSpace(fmt.Sprintf("from %.4g to %.4g %s", least, most, s.unit))
+		}
 	}
 	return said
 }
@@ -150,9 +152,9 @@ func unequal(texts []string) string {
 // fewestIndexed is the number of rows from which numbers that increase are hardly so by chance.
 const fewestIndexed = 5
 
-// CheckSeries rejects a table of several columns as an array of sequences, one in each row, where the
+// CheckSequence rejects a table of several columns as an array of sequences, one in each row, where the
 // columns have names, or the first is likely to be an index: it asks for the one that is the sequence.
-func CheckSeries(t *dataio.Table) error {
+func CheckSequence(t *dataio.Table) error {
 	index, why := indexOf(t)
 	if len(t.Columns) < 2 || t.Unnamed && index == "" {
 		return nil

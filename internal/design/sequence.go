@@ -9,8 +9,8 @@ import (
 	"surepipe/internal/dataio"
 )
 
-// Series is what is known of the sequence of a table, besides its values.
-type Series struct {
+// Sequence is what is known of the sequence of a table, besides its values.
+type Sequence struct {
 	// Index is the name of the index, empty where the rows are named without it, and Labels its text at
 	// each place; nil without one.
 	Index  string
@@ -23,12 +23,12 @@ type Series struct {
 }
 
 // Labelled are the labels of a table of the whole sequence under a name.
-func (s *Series) Labelled(name string) dataio.Labels {
+func (s *Sequence) Labelled(name string) dataio.Labels {
 	return dataio.Labels{RowNames: s.Labels, Columns: []string{name}, Corner: s.Index}
 }
 
 // arrays are indices and shape.
-func (s *Series) arrays() []dataio.Array {
+func (s *Sequence) arrays() []dataio.Array {
 	places := make([]float64, len(s.Observed))
 	for i, c := range s.Observed {
 		places[i] = float64(c)
@@ -39,9 +39,9 @@ func (s *Series) arrays() []dataio.Array {
 	}
 }
 
-// openSeries reads the response of a table as a sequence in the order of the rows, and its index. With
+// openSequence reads the response of a table as a sequence in the order of the rows, and its index. With
 // Missing = Drop values may be missing.
-func openSeries(path string, o Options) (*Data, error) {
+func openSequence(path string, o Options) (*Data, error) {
 	index := o.Index
 	check := func(names []string) error {
 		if err := o.check(names); err != nil {
@@ -64,7 +64,7 @@ func openSeries(path string, o Options) (*Data, error) {
 	if err != nil {
 		return nil, unnamed(err)
 	}
-	data, err := o.series(t, index)
+	data, err := o.sequence(t, index)
 	var option *OptionError
 	if err != nil && !errors.As(err, &option) {
 		err = fmt.Errorf("%s: %w", path, err)
@@ -72,8 +72,8 @@ func openSeries(path string, o Options) (*Data, error) {
 	return data, err
 }
 
-// series is the sequence of a table.
-func (o Options) series(t *dataio.Table, index string) (*Data, error) {
+// sequence is that of a table.
+func (o Options) sequence(t *dataio.Table, index string) (*Data, error) {
 	y, err := t.Column(o.Response)
 	if err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func (o Options) series(t *dataio.Table, index string) (*Data, error) {
 	if y.Values == nil {
 		return nil, &OptionError{"response", textColumn(y)}
 	}
-	s := &Series{N: t.Rows(), Labels: t.RowNames}
-	data := &Data{Design: Design{Response: o.Response}, Series: s}
+	s := &Sequence{N: t.Rows(), Labels: t.RowNames}
+	data := &Data{Design: Design{Response: o.Response}, Sequence: s}
 	for i, v := range y.Values {
 		if !math.IsNaN(v) {
 			s.Observed, data.Y = append(s.Observed, i), append(data.Y, v)
