@@ -59,8 +59,8 @@ var (
 	completion  = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)", Selection: true, YRank: 1, YShape: "(d,)"}
 	picture     = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true}
 	analyzed    = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one from a file of its own, with --D)", Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
-	oneSequence = Layout{Arrays: "y (n)", YRank: 1, YShape: "(n,)"}
-	sequence    = Layout{Arrays: "y (n), or y (m x n), m sequences", YRank: 1, YShape: "(n,)", Rows: true}
+	oneSequence = Layout{Arrays: "y (n); with gaps y (d), indices (d, the places\nof its values), shape (1, n)", YRank: 1, YShape: "(n,)"}
+	sequence    = Layout{Arrays: "y (n), or y (m x n), m sequences; with gaps\ny (d), indices (d, the places of its values), shape (1, n)", YRank: 1, YShape: "(n,)", Rows: true}
 	series      = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 )
 

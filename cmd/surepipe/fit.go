@@ -50,6 +50,14 @@ func writeFit(cmd *cobra.Command, path string, p *problems.Problem, data problem
 	if data.Table != nil && data.Table.X != nil {
 		f.Design, f.Names = &data.Table.Design, data.Table.Design.Columns()
 	}
+	if !p.Rows() {
+		shape := f.MuShape
+		if p.Signal != nil {
+			shape = p.SignalShape
+		}
+		l := labelled(dataio.Array{Shape: shape}, data.Labels)
+		f.RowNames, f.ColumnNames = l.RowNames, l.Columns
+	}
 	keepEffects(&f, p, risk)
 	if e := data.Entries; e != nil {
 		f.RowsBy, f.ColumnsBy, f.ValueBy, f.RowNames, f.ColumnNames = e.RowsBy, e.ColumnsBy, e.ValueBy, e.Rows, e.Columns

@@ -272,10 +272,12 @@ func (f *estimatorFlags) noteScales(cmd *cobra.Command, data problems.Data) {
 }
 
 // tableHelp describes tables, and the scale of lambda.
-const tableHelp = `Tables. With --response, --data is a table with a header line, as R, pandas and spreadsheets
+var tableHelp = `Tables. With --response, --data is a table with a header line, as R, pandas and spreadsheets
 write it: cells between commas, semicolons, tabs or spaces, quoted or not, decimal points, or
 decimal commas where the separator is no comma. A first column without a name has the names of
-the rows. Empty cells, NA, NaN, null, "?" and "." are missing: see --missing. A column of texts
+the rows. Empty cells and ` + strings.Join(dataio.MissingMarks, " ") + ` are missing: see
+--missing, and --na for other texts. A mark in quotes is a text, unless its column is one of
+numbers; quoted numbers are texts where another cell of their column is one. A column of texts
 has a column of zeros and ones in X for each of its levels, named column=level; for ols the
 first level has none. group-lasso penalizes the columns of X that come from one column of the
 table as a group. matrix-completion takes the observed entries from a table with two columns
@@ -283,6 +285,12 @@ besides the response (--only names them), of which the first names the row of th
 second its column, by numbers or texts. Texts that are equal numbers, such as 1 and 1.0, are one
 name, where all names are numbers. Tables of regressions have an intercept and standardized columns, if --intercept=false or
 --standardize=false do not say otherwise.
+
+Of a table of a sequence (tv1d, trend1d) --response is the column of its values, in the order of
+the rows, and the first other column its index, if it holds dates such as 2020-01-31, 2020-01 or
+2020Q1, with or without a time, or numbers in order; --index names another. --out, a .csv file,
+has it too. The steps of the index are taken for equal, with a warning where they differ. With
+--missing drop, values may be missing: they are estimated from the others.
 
 With --standardize the penalty is on b_j s_j, where s_j = sqrt(sum_i (x_ij - mean_j)^2 / d) is
 the standard deviation of column j. The loss is 1/2 ||y - X b||^2, a sum and not a mean. So

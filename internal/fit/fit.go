@@ -16,7 +16,7 @@
 //	scale       the standard deviations of the columns, where they were standardized
 //	indices     the observed places in the row-major matrix, of a completion
 //	effects_mean, effects_rows, effects_cols  of a completion with unpenalized effects
-//	row_names, column_names  of the matrix, where its entries are from a table
+//	row_names, column_names  of the matrix or sequence, where it is from a table
 //	fit         a text, a JSON object: see [Info]
 //
 // The predictions are
