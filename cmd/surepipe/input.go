@@ -41,8 +41,6 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		if err != nil {
 			return fileData{}, f.tableError(err)
 		}
-	case f.x == "" && f.y == "" && f.mu == "" && f.d == "" && f.table.response == "" && !f.gaps() && !f.mapsData() && isArchive(f.data):
-		data, err = readFile(f.context(), f.data, f.problem, stacks)
 	default:
 		data, err = f.readInputs(nil, stacks)
 	}
@@ -66,17 +64,6 @@ func (f *estimatorFlags) context() context.Context {
 		return context.Background()
 	}
 	return f.cmd.Context()
-}
-
-// isArchive reports whether the file is an archive of dense arrays; false where it cannot be opened,
-// and the next attempt to open it returns the error.
-func isArchive(path string) bool {
-	set, err := dataio.Open(path)
-	if err != nil {
-		return false
-	}
-	defer set.Close()
-	return set.Archive()
 }
 
 // estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
@@ -189,47 +176,6 @@ func (f *estimatorFlags) inFile(err error) error {
 	return usagef("%s: %w", cmp.Or(own, f.source()), err)
 }
 
-// source is an array that can be read: from a file or from memory.
-type source interface {
-	Shape() []int
-	Floats() (dataio.Array, error)
-	// Frames reads the frames of a video as the columns of a matrix: see [dataio.Reader].
-	Frames() (a dataio.Array, shape []int, err error)
-	Ints() (dataio.Array, error)
-	ShapeError(expected string) error
-	Close() error
-}
-
-// arrayInMemory is an array in memory.
-type arrayInMemory struct{ a dataio.Array }
-
-func (m arrayInMemory) Shape() []int                  { return m.a.Shape }
-func (m arrayInMemory) Floats() (dataio.Array, error) { return m.a, nil }
-func (m arrayInMemory) Frames() (dataio.Array, []int, error) {
-	a, shape := m.a.Frames()
-	return a, shape, nil
-}
-func (m arrayInMemory) Close() error { return nil }
-
-func (m arrayInMemory) Ints() (dataio.Array, error) {
-	if m.a.Ints != nil {
-		return m.a, nil
-	}
-	ints := m.a
-	ints.Data, ints.Ints = nil, make([]int64, len(m.a.Data))
-	for i, v := range m.a.Data {
-		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
-			return ints, fmt.Errorf("array %q holds %g at %s, expected integers", m.a.Name, v, dataio.PlaceString(i, m.a.Shape))
-		}
-		ints.Ints[i] = int64(v)
-	}
-	return ints, nil
-}
-
-func (m arrayInMemory) ShapeError(expected string) error {
-	return fmt.Errorf("array %q has shape %s, expected %s", m.a.Name, dataio.ShapeString(m.a.Shape), expected)
-}
-
 // inputs collects the arrays of several files.
 type inputs struct {
 	*estimatorFlags
@@ -238,6 +184,9 @@ type inputs struct {
 	sparse *dataio.Sparse
 	mapped *stored.Matrix
 	d      *dataio.Sparse // a sparse D
+	// fromTable is the table of --data, and entries are those of one.
+	fromTable *design.Data
+	entries   *design.Entries
 	// stacks says that y may be a stack of samples, depth is that of its file, and frames its shape
 	// where it was read as the frames of a video.
 	stacks bool
@@ -256,48 +205,14 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 		return fileData{}, usagef("--X is %q, but %s has no design matrix", f.x, f.problem)
 	}
 	a := arrays{more: in.more, gaps: f.gaps()}
-	var table *design.Data
-	var entries *design.Entries
-	if f.table.response != "" && l.Selection {
-		var err error
-		if entries, err = in.openEntries(); err != nil {
-			return fileData{}, err
-		}
-	} else if l.Selection && dataio.IsTable(f.data) {
-		var err error
-		if entries, err = in.openMatrix(); err != nil {
-			return fileData{}, err
-		}
-	} else if f.table.response != "" {
-		var err error
-		if table, err = in.openTable(); err != nil {
-			return fileData{}, err
-		}
-		if table.Sequence == nil {
-			a.Set = dataio.HoldTable(table.Arrays()...)
-		} else {
-			for _, one := range table.Arrays() {
-				in.more[one.Name] = one
-			}
-		}
-	} else if isBED(f.data) {
-		if err := in.fromBED("data", f.data); err != nil {
-			return fileData{}, err
-		}
-	} else if f.data != "" {
-		if err := in.askResponse(); err != nil {
-			return fileData{}, err
-		}
-		set, err := dataio.OpenAs(f.data, f.table.reading(f.context()))
-		if err != nil {
-			return fileData{}, in.missingCell(err)
-		}
+	set, err := in.openData()
+	if err != nil {
+		return fileData{}, err
+	}
+	if set != nil {
 		defer set.Close()
-		if set.Archive() {
+		if set.Named() {
 			a.Set = set
-		}
-		if err := in.fromData(set); err != nil {
-			return fileData{}, usagef("%s: %w", f.data, err)
 		}
 	}
 	for _, flag := range []struct{ name, path string }{{"X", f.x}, {"y", f.y}, {"mu", f.mu}, {"D", f.d}} {
@@ -327,14 +242,52 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	if a.Set != nil && f.table.response == "" && len(data.Ignored) == len(a.Set.Names()) {
 		return fileData{}, usagef("--data is %q, of which nothing is used: it holds %s", f.data, strings.Join(data.Ignored, ", "))
 	}
-	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, table, entries, in.depth, in.d
-	if table != nil && table.Sequence != nil {
-		data.Labels = table.Sequence.Labelled(table.Design.Response)
+	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, in.fromTable, in.entries, in.depth, in.d
+	if t := in.fromTable; t != nil && t.Sequence != nil {
+		data.Labels = t.Sequence.Labelled(t.Design.Response)
 	}
 	if in.frames != nil {
 		data.Frames = in.frames
 	}
 	return data, nil
+}
+
+// openData opens --data, and takes what it holds without names of its own. The set is nil where that is all.
+func (in *inputs) openData() (set *dataio.Set, err error) {
+	switch response := in.table.response != ""; {
+	case response && in.layout.Selection:
+		in.entries, err = in.openEntries()
+		return nil, err
+	case in.layout.Selection && dataio.IsTable(in.data):
+		in.entries, err = in.openMatrix()
+		return nil, err
+	case response:
+		if in.fromTable, err = in.openTable(); err != nil {
+			return nil, err
+		}
+		if in.fromTable.Sequence == nil {
+			return dataio.HoldTable(in.fromTable.Arrays()...), nil
+		}
+		for _, a := range in.fromTable.Arrays() {
+			in.more[a.Name] = a
+		}
+		return nil, nil
+	case isBED(in.data):
+		return nil, in.fromBED("data", in.data)
+	case in.data == "":
+		return nil, nil
+	}
+	if err := in.askResponse(); err != nil {
+		return nil, err
+	}
+	if set, err = dataio.OpenAs(in.data, in.table.reading(in.context())); err != nil {
+		return nil, in.missingCell(err)
+	}
+	if err := in.fromData(set); err != nil {
+		set.Close()
+		return nil, usagef("%s: %w", in.data, err)
+	}
+	return set, nil
 }
 
 // missingCell says what to do where a cell of a table is missing.

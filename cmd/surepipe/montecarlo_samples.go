@@ -191,6 +191,17 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 	return data, f.estimateNoise(&data)
 }
 
+// isArchive reports whether the file is an archive of dense arrays; false where it cannot be opened,
+// and the next attempt to open it returns the error.
+func isArchive(path string) bool {
+	set, err := dataio.Open(path)
+	if err != nil {
+		return false
+	}
+	defer set.Close()
+	return set.Archive()
+}
+
 // readAroundNPZ is readAround of an .npz file, or of none.
 func readAroundNPZ(ctx context.Context, path, problem string, s *ySource) (fileData, error) {
 	l, _ := layoutOf(problem)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -35,22 +34,45 @@ func layoutOf(problem string) (l problems.Layout, known bool) {
 	return n.Layout, known
 }
 
-// readFile reads the arrays that the named problem needs, and those that any problem may have, from
-// a .npz file. With stacks y may be a stack, N x d or N x m x n, and may be missing where mu is
-// given, which is then Y. Every error is bad input and names the file and the array. For an unknown
-// problem it reads only the scalars.
-func readFile(ctx context.Context, path, problem string, stacks bool) (fileData, error) {
-	set, err := dataio.OpenArchive(ctx, path)
-	if err != nil {
-		return fileData{}, usageError{err}
+// source is an array that can be read: from a file or from memory.
+type source interface {
+	Shape() []int
+	Floats() (dataio.Array, error)
+	// Frames reads the frames of a video as the columns of a matrix: see [dataio.Reader].
+	Frames() (a dataio.Array, shape []int, err error)
+	Ints() (dataio.Array, error)
+	ShapeError(expected string) error
+	Close() error
+}
+
+// arrayInMemory is an array in memory.
+type arrayInMemory struct{ a dataio.Array }
+
+func (m arrayInMemory) Shape() []int                  { return m.a.Shape }
+func (m arrayInMemory) Floats() (dataio.Array, error) { return m.a, nil }
+func (m arrayInMemory) Frames() (dataio.Array, []int, error) {
+	a, shape := m.a.Frames()
+	return a, shape, nil
+}
+func (m arrayInMemory) Close() error { return nil }
+
+func (m arrayInMemory) Ints() (dataio.Array, error) {
+	if m.a.Ints != nil {
+		return m.a, nil
 	}
-	defer set.Close()
-	data, err := readSet(arrays{Set: set}, problem, stacks)
-	if err != nil {
-		return fileData{}, usagef("%s: %w", path, err)
+	ints := m.a
+	ints.Data, ints.Ints = nil, make([]int64, len(m.a.Data))
+	for i, v := range m.a.Data {
+		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
+			return ints, fmt.Errorf("array %q holds %g at %s, expected integers", m.a.Name, v, dataio.PlaceString(i, m.a.Shape))
+		}
+		ints.Ints[i] = int64(v)
 	}
-	data.Ignored = set.Unread()
-	return data, nil
+	return ints, nil
+}
+
+func (m arrayInMemory) ShapeError(expected string) error {
+	return fmt.Errorf("array %q has shape %s, expected %s", m.a.Name, dataio.ShapeString(m.a.Shape), expected)
 }
 
 // arrays is a set of arrays whose errors say what they are for. The arrays of more take precedence;
