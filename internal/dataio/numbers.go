@@ -32,7 +32,7 @@ func notNumber(cell string) error {
 		return errors.New("the cell is empty, expected a number")
 	}
 	if _, ok := ParseNumber(strings.Replace(cell, ",", ".", 1)); ok {
-		return fmt.Errorf("found %.40q, expected a number with a decimal point", cell)
+		return fmt.Errorf("found %.40q, expected a number with a decimal point, and without separators of thousands", cell)
 	}
 	if parts := strings.Fields(cell); len(parts) > 1 {
 		if _, ok := ParseNumber(parts[0]); ok {
@@ -45,7 +45,7 @@ func notNumber(cell string) error {
 // looksNumeric matches texts that are probably numbers, but not in a form that is read: with a unit of
 // money, a percent sign or separators of thousands, in hexadecimal or other digits, or not finite.
 var looksNumeric = regexp.MustCompile(`^\(?['’]?[-+−]?[$€£]?[-+−]?[.,]?\p{Nd}[\p{Nd}.,_'’ \x{a0}\x{2009}\x{202f}]*` +
-	`([eEdD][-+][0-9_]+|[eE][0-9_]+)?\s*[%$€£]?\)?$|^[-+]?0[xX][0-9a-fA-F]+$|^(?i:[-+]?inf(inity)?|nan)$`)
+	`([eEdD][-+]?[0-9_]+)?\s*[%$€£]?\)?$|^[-+]?0[xX][0-9a-fA-F]+$|^(?i:[-+]?inf(inity)?|nan)$`)
 
 // MissingMarks are the texts that stand for a missing value in a table, besides an empty cell.
 var MissingMarks = []string{"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "?", "."}

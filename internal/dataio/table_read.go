@@ -316,12 +316,15 @@ func (t *tableText) cell(c *columnText, cell cell, line int) error {
 	case number && !cell.quoted && !c.word && c.suspect != nil:
 		return c.suspect
 	case number && !cell.quoted:
-		return fmt.Errorf("found the number %.40q in a column of texts such as %.40q (line %d); expected one kind, or the column to be categorical, or dropped", cell.text, c.first, c.line)
+		return fmt.Errorf("found the number %.40q in a column of texts such as %.40q (line %d); expected one kind (--na names texts that stand for missing values), or the column to be categorical, or dropped", cell.text, c.first, c.line)
 	case number:
 	case looksNumeric.MatchString(cell.text):
 		err := notNumber(cell.text)
 		if c.place == nil {
 			return err
+		}
+		if !t.opts.Unnamed {
+			err = fmt.Errorf("%w, or the column to be categorical, or dropped", err)
 		}
 		if c.suspect == nil {
 			c.suspect = t.at(c, line, err)

@@ -77,7 +77,7 @@ func TestReadCSVRefuses(t *testing.T) {
 		{"1,2\n3,x\n", `line 2, column 2: found "x" in a column of numbers such as 2 (line 1); expected a number, an empty cell or NA where one is missing (--na names other texts), or the column to be categorical, or dropped`},
 		{"1,2\n3,-Inf\n", `line 2, column 2: found "-Inf", expected a finite number`},
 		{"1,2\n3,1e999\n", `line 2, column 2: found "1e999", expected a finite number`},
-		{"1,2\n3,\"0,5\"\n", `line 2, column 2: found "0,5", expected a number with a decimal point`},
+		{"1,2\n3,\"0,5\"\n", `line 2, column 2: found "0,5", expected a number with a decimal point, and without separators of thousands`},
 		{"a\n3 4\n", `line 2, column "a": found "3 4", expected cells separated by commas, semicolons or tabs`},
 		{"1,x,3\n4,5,6\n", "line 1, column 2: found \"x\"" + amongNumbers},
 		{"1,NA\n4,5\n", "line 1, column 2: the value is missing, expected a number"},
