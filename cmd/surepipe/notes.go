@@ -34,6 +34,9 @@ const (
 	noteNotRefined     = "not-refined"       // the minimizer is that of the grid
 )
 
+// ignoredText is the text of noteIgnored: the file and its arrays.
+const ignoredText = "%s: arrays that nothing uses are ignored: %.200s"
+
 // commandNote reports whether a code is that of a note about the command as a whole, which the lines
 // of all samples have.
 func commandNote(code string) bool {

@@ -53,7 +53,7 @@ func newPredict() *cobra.Command {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&p.fit, "fit", "", "the `file` of the fit (.npz)")
 	cmd.Flags().StringVar(&p.data, "data", "", "the `file` with the new rows, or the entries")
-	cmd.Flags().StringSliceVar(&p.na, "na", nil, naFlag)
+	cmd.Flags().StringSliceVar(&p.na, "na", nil, naFlag+" (default: those of the fit)")
 	cmd.Flags().StringVar(&p.out, "out", "", "write the predictions to this .csv `file`, and not to standard output")
 	cmd.Flags().BoolVar(&p.asJSON, "json", false, "print one JSON object")
 	markFile(cmd, reads, "fit", "npz")
@@ -127,6 +127,9 @@ func runPredict(cmd *cobra.Command, p *predictFlags) error {
 	f, err := fit.Load(p.fit)
 	if err != nil {
 		return usageError{err}
+	}
+	if !cmd.Flags().Changed("na") {
+		p.na = f.NA
 	}
 	if err := p.knowLoss(f); err != nil {
 		return usagef("%s: %w", p.fit, err)
@@ -217,6 +220,9 @@ func (p *predictFlags) rows(cmd *cobra.Command, f *fit.Fit, to *prediction) erro
 	} else {
 		if to.Predictions, err = predictArray(f, set); err != nil {
 			return usagef("%s: %w", p.data, err)
+		}
+		if unread := set.Unread(); len(unread) > 0 {
+			to.note(cmd, noteIgnored, ignoredText, p.data, strings.Join(unread, ", "))
 		}
 	}
 	to.mean(f)

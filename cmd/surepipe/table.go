@@ -211,7 +211,7 @@ func (f *estimatorFlags) tableError(err error) error {
 func (f *estimatorFlags) warnData(cmd *cobra.Command, data problems.Data) {
 	f.warnIntercept(cmd, data)
 	if len(data.Ignored) > 0 {
-		f.note(cmd, noteIgnored, "%s: arrays that nothing uses are ignored: %.200s", f.source(), strings.Join(data.Ignored, ", "))
+		f.note(cmd, noteIgnored, ignoredText, f.source(), strings.Join(data.Ignored, ", "))
 	}
 	f.noteTable(cmd, data)
 	f.noteStorage(cmd, data)

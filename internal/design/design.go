@@ -126,6 +126,8 @@ func (d *Design) Redundant() []int {
 // Data is the design matrix and the response of a table.
 type Data struct {
 	Design Design
+	// NA is that of the options.
+	NA []string
 	// X is nil with NoX.
 	X *mat.Dense
 	Y []float64
@@ -236,7 +238,7 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := &Data{Design: Design{Response: o.Response}, Left: t.Rows() - len(kept)}
+	data := &Data{Design: Design{Response: o.Response}, NA: o.NA, Left: t.Rows() - len(kept)}
 	for j := range columns {
 		var merged string
 		if columns[j], merged = unify(columns[j], nil); merged != "" {

@@ -23,6 +23,8 @@ type Entries struct {
 	Y      []float64
 	// Weights are those of the entries, nil for ones.
 	Weights []float64
+	// NA is that of the options.
+	NA []string
 	// Left is the number of rows of the table that were left out.
 	Left int
 	// Merged says which texts are equal numbers and name one row or column, a text for each column of
@@ -84,7 +86,7 @@ func entriesOf(t *dataio.Table, by []string, o Options) (*Entries, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Entries{RowsBy: by[0], ColumnsBy: by[1], ValueBy: o.Response, Left: t.Rows() - len(kept)}
+	e := &Entries{RowsBy: by[0], ColumnsBy: by[1], ValueBy: o.Response, NA: o.NA, Left: t.Rows() - len(kept)}
 	for k := 1; k <= 2; k++ {
 		var merged string
 		if columns[k], merged = unify(columns[k], nil); merged != "" {
