@@ -104,7 +104,7 @@ func methodNames() []string {
 func (e *execFlags) given() bool { return e.line != "" }
 
 // notForExec are flags about how a convex program is posed, solved and differentiated.
-var notForExec = []string{"problem", "spec", "response", "drop", "only", "categorical", "missing", "X", "D", "intercept", "standardize", "coefficients", "coefficients-csv", "solver", "derivative", "tol", "max-iter", "verify", "memory", "device", "probe-batch"}
+var notForExec = []string{"problem", "spec", "response", "drop", "only", "categorical", "missing", "na", "index", "X", "D", "intercept", "standardize", "coefficients", "coefficients-csv", "solver", "derivative", "tol", "max-iter", "verify", "memory", "device", "probe-batch"}
 
 // checkExec rejects flags that are wrong for any data.
 func (f *estimatorFlags) checkExec(changed func(flag string) bool) (err error) {

@@ -76,6 +76,9 @@ func (p *predictFlags) check(cmd *cobra.Command) error {
 	if p.fit == "" {
 		return usagef("--fit is missing, expected a file that run --out or sweep --out wrote")
 	}
+	if cmd.Flags().Changed("na") && !dataio.IsTable(p.data) {
+		return usagef("--na is about the cells of a table (.csv, .tsv), found --data %q", p.data)
+	}
 	if p.out == "" {
 		return nil
 	}

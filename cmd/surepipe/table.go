@@ -82,6 +82,8 @@ func (f *estimatorFlags) checkTable(changed func(flag string) bool, l problems.L
 		}
 	}
 	switch {
+	case changed("na") && !slices.ContainsFunc([]string{f.data, f.x, f.y, f.mu, f.d}, dataio.IsTable):
+		return usagef("--na is about the cells of a table (.csv, .tsv), and none is given")
 	case t.response == "":
 		return nil
 	case f.data == "":
