@@ -86,7 +86,7 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	}
 	data.Y, data.YShape, data.Labels = y.Data, y.Shape, y.Labels
 	if l.table != nil && l.table.Sequence != nil {
-		data.Labels = l.table.Sequence.Labelled(l.table.Design.Response)
+		data.Labels = l.table.Sequence.Labelled(l.table.Design.Response, !s.Selects())
 	}
 	if y.Depth.Scaled || l.image {
 		data.Depth = y.Depth
@@ -116,6 +116,9 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	data.Ignored = l.ignored()
 	return data, l.checkUsed()
 }
+
+// Selects reports whether the operator picks entries: of a sequence with gaps, the values that are there.
+func (s *Spec) Selects() bool { return s.operator.selects() }
 
 // ignored are the arrays of the data file that were not read, nor replaced.
 func (l *specLoader) ignored() []string {

@@ -244,7 +244,7 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	}
 	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, in.fromTable, in.entries, in.depth, in.d
 	if t := in.fromTable; t != nil && t.Sequence != nil {
-		data.Labels = t.Sequence.Labelled(t.Design.Response)
+		data.Labels = t.Sequence.Labelled(t.Design.Response, false)
 	}
 	if in.frames != nil {
 		data.Frames = in.frames

@@ -230,13 +230,22 @@ func indexName(s *design.Sequence) string {
 
 // noteTable prints what was left out of a table, or replaced.
 func (f *estimatorFlags) noteTable(cmd *cobra.Command, data problems.Data) {
-	if n := len(upTo(data.Shape)) - len(data.Indices); data.Indices != nil && len(data.Shape) == 1 {
-		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing: they are estimated from the others", n, n+len(data.Indices))
+	gaps, d := 0, len(data.Y)
+	if data.Indices != nil && len(data.Shape) == 1 {
+		gaps = data.Shape[0] - d
+	} else if t := data.Table; t != nil && t.Sequence != nil {
+		gaps = t.Left
+	}
+	switch {
+	case gaps > 0 && data.Spec != nil && !data.Spec.Selects():
+		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing, and their neighbours are taken for neighbours of each other: operator: {selection: {indices: indices, shape: shape}} leaves gaps", gaps, gaps+d)
+	case gaps > 0:
+		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing: they are estimated from the others", gaps, gaps+d)
 	}
 	if t := data.Table; t != nil && t.Sequence != nil && t.Sequence.Unequal != "" {
 		f.note(cmd, noteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal", indexName(t.Sequence), t.Sequence.Unequal)
 	}
-	if t := data.Table; t != nil && t.Left > 0 && data.Indices == nil {
+	if t := data.Table; t != nil && t.Left > 0 && t.Sequence == nil {
 		f.note(cmd, noteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))
 	}
 	if e := data.Entries; e != nil && e.Left > 0 {

@@ -22,9 +22,16 @@ type Sequence struct {
 	Unequal string
 }
 
-// Labelled are the labels of a table of the whole sequence under a name.
-func (s *Sequence) Labelled(name string) dataio.Labels {
-	return dataio.Labels{RowNames: s.Labels, Columns: []string{name}, Corner: s.Index}
+// Labelled are the labels of a table of the whole sequence under a name, or of its observed values alone.
+func (s *Sequence) Labelled(name string, observed bool) dataio.Labels {
+	l := dataio.Labels{RowNames: s.Labels, Columns: []string{name}, Corner: s.Index}
+	if observed && s.Labels != nil {
+		l.RowNames = nil
+		for _, i := range s.Observed {
+			l.RowNames = append(l.RowNames, s.Labels[i])
+		}
+	}
+	return l
 }
 
 // arrays are indices and shape.
