@@ -95,24 +95,22 @@ func separatorLine(r *bufio.Reader) (comma byte, err error) {
 // semicolon, the comma, or the space if its second line has one too.
 func separatorOf(text []byte) byte {
 	var found [2][128]bool // in either line
-	line, quoted, ends := 0, false, 0
+	line, quoted, spaces := 0, false, false
 	for _, c := range bytes.TrimLeft(text, "\n ") {
-		switch {
-		case c == '"':
-			found[min(line, 1)][' '] = found[min(line, 1)][' '] || ends > 0
-			quoted, ends = !quoted, 0
-		case quoted:
-		case c == '\n':
-			if line++; line == 2 {
-				break
-			}
-		case c == ' ':
-			ends++ // spaces at the end of a line separate nothing
-		case c < 128:
-			found[min(line, 1)][' '] = found[min(line, 1)][' '] || ends > 0
-			found[min(line, 1)][c], ends = true, 0
+		if c == '"' {
+			quoted = !quoted
 		}
-		if line == 2 {
+		switch {
+		case c == ' ' && !quoted:
+			spaces = true // those at the end of a line separate nothing
+			continue
+		case c == '\n' && !quoted:
+			line++
+		case line < 2 && c < 128 && (!quoted || c == '"'):
+			found[line][' '] = found[line][' '] || spaces
+			found[line][c] = true
+		}
+		if spaces = false; line == 2 {
 			break
 		}
 	}
