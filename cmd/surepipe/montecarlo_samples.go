@@ -184,7 +184,8 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Y, data.Intercept, data.Standardize, data.Loss, data.Effects = first, f.intercept, f.table.standardize, f.loss, f.effects
+	data.Y = first
+	f.vary(&data.Data)
 	if err := f.scan(&data); err != nil {
 		return fileData{}, err
 	}

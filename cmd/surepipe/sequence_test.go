@@ -154,3 +154,23 @@ func TestUnequalStepsAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// The variant of a problem that flags ask for is that of samples from a file of their own too.
+func TestSamplesTakeTheVariant(t *testing.T) {
+	y := make([]float64, 2*5*6)
+	for i := range y {
+		y[i] = math.Sin(float64(i * i))
+	}
+	for _, c := range []struct {
+		flags string
+		shape []int
+	}{{"--problem trend1d --order 2", []int{30}}, {"--problem tv2d --anisotropic", []int{5, 6}}} {
+		stack := npyFile(t, y, append([]int{2}, c.shape...)...)
+		flags := append(strings.Fields(c.flags), "--lambda", "0.4", "--sigma2", "1")
+		status, lines, stderr := command(t, append([]string{"montecarlo", "--y", stack}, flags...)...)
+		want := object(t, append([]string{"run", "--data", npyFile(t, y[:30], c.shape...)}, flags...)...)
+		if status != exitDone || !strings.Contains(lines, fmt.Sprintf(`"sure":%v,`, want["sure"])) {
+			t.Errorf("%s: status %d, %s%s, expected sure %v", c.flags, status, stderr, lines, want["sure"])
+		}
+	}
+}
