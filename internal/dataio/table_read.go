@@ -191,15 +191,16 @@ func (t *tableText) header(names []string, line int, row []cell) error {
 		t.lead, names = 1, names[1:]
 	}
 	var found []string
+	taken := make(map[string]bool, len(names))
 	for j, name := range names {
 		switch {
 		case !utf8.ValidString(name):
 			return fmt.Errorf("line %d, column %d: the name %.40q is not in UTF-8", line, j+t.lead+1, name)
-		case name != "" && slices.Contains(found, name):
+		case taken[name]:
 			return fmt.Errorf("line %d: two columns are named %.40q", line, name)
 		}
 		if name != "" {
-			found = append(found, name)
+			found, taken[name] = append(found, name), true
 		}
 		t.columns = append(t.columns, &columnText{Column: Column{Name: strings.Clone(name)}})
 	}
