@@ -347,7 +347,7 @@ func (f monteCarloFigures) draw(s *summary, problem string, dim int, notes ...fi
 	if len(s.sure) == 0 {
 		r = figure.Running{Title: title, Label: "mean of GCV", Values: s.gcv}
 	} else if len(s.err) > 0 {
-		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.err, 1/d), ReferenceName: "0, unbiased"}
+		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.err, 1/d), Zero: "0, unbiased"}
 	}
 	return figure.Save(f.running, r, notes...)
 }

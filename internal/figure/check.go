@@ -1,8 +1,10 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Values beyond these are rejected: their squares would leave the range of a float64.
@@ -11,9 +13,17 @@ const (
 	greatestSize = 1e140
 )
 
-// checkSeries rejects values that cannot be drawn, and a length other than n
-// (negative: any but 0).
-func checkSeries(name string, values []float64, n int) error {
+// sign says which numbers are allowed.
+type sign int
+
+const (
+	anySign sign = iota
+	notNegative
+	positive
+)
+
+// checkSeries rejects values that cannot be drawn, and a length other than n (negative: any but 0).
+func checkSeries(name string, values []float64, n int, allowed sign) error {
 	if n < 0 && len(values) == 0 {
 		return fmt.Errorf("figure: %s is empty, expected at least one value", name)
 	}
@@ -24,8 +34,22 @@ func checkSeries(name string, values []float64, n int) error {
 		if err := checkValue(v); err != nil {
 			return fmt.Errorf("figure: %s[%d] %w", name, i, err)
 		}
+		if v < 0 && allowed == notNegative {
+			return fmt.Errorf("figure: %s[%d] is %g, expected zero or a positive number", name, i, v)
+		}
+		if v <= 0 && allowed == positive {
+			return fmt.Errorf("figure: %s[%d] is %g, expected a positive number: its axis is logarithmic", name, i, v)
+		}
 	}
 	return nil
+}
+
+// checkOptional is checkSeries for values that may be missing, which is nil.
+func checkOptional(name string, values []float64, n int, allowed sign) error {
+	if values == nil {
+		return nil
+	}
+	return checkSeries(name, values, n, allowed)
 }
 
 func checkValue(v float64) error {
@@ -38,22 +62,37 @@ func checkValue(v float64) error {
 	return nil
 }
 
-// checkSign rejects negative values, and zero where positive values are required.
-func checkSign(name string, values []float64, positive bool) error {
-	for i, v := range values {
-		if v < 0 && !positive {
-			return fmt.Errorf("figure: %s[%d] is %g, expected zero or a positive number", name, i, v)
-		}
-		if v <= 0 && positive {
-			return fmt.Errorf("figure: %s[%d] is %g, expected a positive number: its axis is logarithmic", name, i, v)
-		}
+// ascending is the order of the values.
+func ascending(values []float64) []int {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
 	}
-	return nil
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
+	return order
 }
 
-func orDefault(s, otherwise string) string {
-	if s == "" {
-		return otherwise
+// pick is the values in the given order, nil if there are none.
+func pick[T any](values []T, order []int) []T {
+	if values == nil {
+		return nil
 	}
-	return s
+	picked := make([]T, len(order))
+	for i, j := range order {
+		picked[i] = values[j]
+	}
+	return picked
+}
+
+// Minimizer is the index of the least value among those that converged, or of all
+// values if none did (converged nil: all did); -1 if there are none.
+func Minimizer(values []float64, converged []bool) int {
+	none := converged == nil || !slices.Contains(converged, true)
+	best := -1
+	for i, v := range values {
+		if (none || converged[i]) && (best < 0 || v < values[best]) {
+			best = i
+		}
+	}
+	return best
 }

@@ -1,13 +1,16 @@
 package figure
 
 import (
+	"cmp"
 	"image/color"
 	"math"
 	"slices"
 	"strconv"
 
 	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 )
 
 // Histogram is the distribution of SURE over samples of y, beside the mean true
@@ -34,176 +37,127 @@ type Histogram struct {
 	Loss []float64
 }
 
-// bins are of equal width; the first begins at from.
-type bins struct {
-	from, width float64
-	counts      []int
-}
-
 const mostBins = 120
 
 // freedmanDiaconis sorts the values into bins: from the least to the greatest, the width rounded
 // down to a whole number of them. Where the quartiles coincide, Sturges' number of bins is used.
-func freedmanDiaconis(values []float64) bins {
+// [plotter.NewHist] panics where rounding puts a value into the bin after the last.
+func freedmanDiaconis(values []float64) *plotter.Histogram {
 	sorted := slices.Sorted(slices.Values(values))
 	low, high := sorted[0], sorted[len(sorted)-1]
-	if high-low <= 1e-12*max(math.Abs(low), math.Abs(high)) {
-		width := 0.02 * max(math.Abs(low), math.Abs(high))
-		if width == 0 {
-			width = 1
-		}
-		return bins{from: low - width/2, width: width, counts: []int{len(values)}}
-	}
 	n := float64(len(values))
 	k := math.Ceil(math.Log2(n)) + 1
-	iqr := stat.Quantile(0.75, stat.LinInterp, sorted, nil) - stat.Quantile(0.25, stat.LinInterp, sorted, nil)
-	if iqr > 0 {
+	if size := max(math.Abs(low), math.Abs(high)); high-low <= 1e-12*size {
+		half := 0.01 * size
+		if size == 0 {
+			half = 0.5
+		}
+		low, high, k = low-half, high+half, 1
+	} else if iqr := stat.Quantile(0.75, stat.LinInterp, sorted, nil) - stat.Quantile(0.25, stat.LinInterp, sorted, nil); iqr > 0 {
 		k = math.Ceil((high - low) / (2 * iqr / math.Cbrt(n)))
 	}
 	k = max(1, min(mostBins, k))
-	b := bins{from: low, width: (high - low) / k, counts: make([]int, int(k))}
+	h := &plotter.Histogram{Bins: make([]plotter.HistogramBin, int(k)), Width: (high - low) / k}
+	for i := range h.Bins {
+		h.Bins[i].Min, h.Bins[i].Max = low+float64(i)*h.Width, low+float64(i+1)*h.Width
+	}
 	for _, v := range values {
-		b.counts[min(int(k)-1, int((v-low)/b.width))]++
-	}
-	return b
-}
-
-// heights are counts, or with density shares of the total per unit of the axis.
-func (b bins) heights(density bool) []float64 {
-	total := 0
-	for _, n := range b.counts {
-		total += n
-	}
-	h := make([]float64, len(b.counts))
-	for i, n := range b.counts {
-		h[i] = float64(n)
-		if density {
-			h[i] /= float64(total) * b.width
-		}
+		h.Bins[min(int(k)-1, int((v-low)/h.Width))].Weight++
 	}
 	return h
 }
 
-func (b bins) to() float64 { return b.from + float64(len(b.counts))*b.width }
-
-// draw fills the histogram, unless fill is nil, and draws its upper edge.
-func (b bins) draw(c *canvas, p *panel, heights []float64, fill color.Color, s stroke) {
-	points := []vg.Point{p.at(b.from, 0)}
-	for i, h := range heights {
-		points = append(points, p.at(b.from+float64(i)*b.width, h), p.at(b.from+float64(i+1)*b.width, h))
-	}
-	points = append(points, p.at(b.to(), 0))
+// addHistogram draws the bins with their upper edge; fill nil: that alone.
+func (p *panel) addHistogram(h *plotter.Histogram, fill color.Color, s draw.LineStyle) {
 	if fill != nil {
-		c.polygon(points, fill)
-		for i := 1; i < len(heights); i++ {
-			x := b.from + float64(i)*b.width
-			c.line(stroke{color: white, width: 0.5}, p.at(x, 0), p.at(x, min(heights[i-1], heights[i])))
-		}
+		h.FillColor, h.LineStyle = fill, stroke(white, 0.5)
+		p.add(h)
 	}
-	c.line(s, points...)
-}
-
-func (h Histogram) check() error {
-	if err := checkSeries("Samples", h.Samples, -1); err != nil {
-		return err
+	upper := []plotter.XY{{X: h.Bins[0].Min}}
+	for _, b := range h.Bins {
+		upper = append(upper, plotter.XY{X: b.Min, Y: b.Weight}, plotter.XY{X: b.Max, Y: b.Weight})
 	}
-	if h.Seeds != nil {
-		if err := checkSeries("Seeds", h.Seeds, -1); err != nil {
-			return err
-		}
-	}
-	if h.Loss != nil {
-		if err := checkSeries("Loss", h.Loss, -1); err != nil {
-			return err
-		}
-	}
-	return nil
+	p.add(line(s, append(upper, plotter.XY{X: h.Bins[len(h.Bins)-1].Max})...))
 }
 
 func (h Histogram) plan() (*drawing, error) {
-	if err := h.check(); err != nil {
+	err := cmp.Or(checkSeries("Samples", h.Samples, -1, anySign), checkSome("Seeds", h.Seeds), checkSome("Loss", h.Loss))
+	if err != nil {
 		return nil, err
 	}
-	label := orDefault(h.Label, "SURE / d")
 	samples := freedmanDiaconis(h.Samples)
-	low, high := samples.from, samples.to()
-	mean := stat.Mean(h.Samples, nil)
-	var seeds bins
+	low, high, _, most := samples.DataRange()
+	ends := []float64{low, high}
+	seeds, overlay := samples, false
 	if h.Seeds != nil {
 		seeds = freedmanDiaconis(h.Seeds)
-		low, high = min(low, seeds.from), max(high, seeds.to())
+		low, high, _, mostSeeds := seeds.DataRange()
+		ends = append(ends, low, high)
+		const apart = 4 // of the heights of two densities in one frame
+		ratio := mostSeeds / (float64(len(h.Seeds)) * seeds.Width) / (most / (float64(len(h.Samples)) * samples.Width))
+		overlay = ratio < apart && ratio > 1.0/apart
 	}
-	var loss float64
 	if h.Loss != nil {
-		loss = stat.Mean(h.Loss, nil)
-		low, high = min(low, loss), max(high, loss)
+		ends = append(ends, stat.Mean(h.Loss, nil))
 	}
-	x := linearAxis(label, low, high)
-	highest := func(b bins, density bool) float64 { return slices.Max(b.heights(density)) }
-	const most = 4
-	ratio := 1.0
-	if h.Seeds != nil {
-		ratio = highest(seeds, true) / highest(samples, true)
-	}
-	overlay := h.Seeds != nil && ratio < most && ratio > 1.0/most
+	x := linearAxis(cmp.Or(h.Label, "SURE / d"), slices.Min(ends), slices.Max(ends))
+	b := &block{title: h.Title}
 	// The axis begins at 0, so that heights can be compared.
-	countAxis := func(name string, highest float64) *axis {
-		return &axis{label: name, max: 1.08 * highest, whole: !overlay}
-	}
-
-	b := &block{title: h.Title, gap: 10}
-	over := func(name string, n int) text {
-		return join(plain(name), text{{s: ", n = " + strconv.Itoa(n)}})
-	}
-	outline := stroke{color: blue, width: 1.3}
-	fill := tint(blue, 0.3)
-	top := &panel{x: x, height: 210}
-	b.panels = []*panel{top}
-	b.legend = append(b.legend, entry{label: over(orDefault(h.SamplesName, "over samples of y"), len(h.Samples)), band: fill})
-	first := samples.heights(overlay)
-	top.y = countAxis("samples per bin", slices.Max(first))
-	top.front = append(top.front, func(c *canvas, p *panel) { samples.draw(c, p, first, fill, outline) })
-	if h.Seeds != nil {
-		seedOutline := stroke{color: vermillion, width: 1.5}
-		second := seeds.heights(overlay)
-		e := entry{label: over(orDefault(h.SeedsName, "over seeds, one y"), len(h.Seeds))}
-		if overlay {
-			top.y = countAxis("density", max(slices.Max(first), slices.Max(second)))
-			top.front = append(top.front, func(c *canvas, p *panel) { seeds.draw(c, p, second, nil, seedOutline) })
-			e.line = &seedOutline
-		} else {
-			top.hideX = true
-			top.height = 150
-			seedFill := tint(vermillion, 0.3)
-			b.panels = append(b.panels, &panel{
-				x: x, y: countAxis("seeds per bin", slices.Max(second)), height: 110,
-				front: []func(*canvas, *panel){func(c *canvas, p *panel) { seeds.draw(c, p, second, seedFill, seedOutline) }},
-			})
-			e.band = seedFill
+	frame := func(name string, height vg.Length, all ...*plotter.Histogram) *panel {
+		most := 0.0
+		for _, one := range all {
+			if overlay {
+				one.Normalize(1)
+			}
+			_, _, _, top := one.DataRange()
+			most = max(most, top)
 		}
-		b.legend = append(b.legend, e)
+		p := newPanel(x, &axis{label: name, max: 1.08 * most, whole: !overlay}, pageWidth, height)
+		p.grid()
+		b.panels = append(b.panels, p)
+		return p
 	}
-	h.drawMeans(b, mean, loss)
+	count := func(name string, n int) string { return name + ", n = " + strconv.Itoa(n) }
+	blueFill, redFill := tint(blue, 0.3), tint(vermillion, 0.3)
+	blueLine, redLine := stroke(blue, 1.3), stroke(vermillion, 1.5)
+	b.legend = append(b.legend, bandEntry(count(cmp.Or(h.SamplesName, "over samples of y"), len(h.Samples)), blueFill))
+	seedsName := count(cmp.Or(h.SeedsName, "over seeds, one y"), len(h.Seeds))
+	switch {
+	case h.Seeds == nil:
+		frame("samples per bin", 210, samples).addHistogram(samples, blueFill, blueLine)
+	case overlay:
+		p := frame("density", 210, samples, seeds)
+		p.addHistogram(samples, blueFill, blueLine)
+		p.addHistogram(seeds, nil, redLine)
+		b.legend = append(b.legend, lineEntry(seedsName, redLine))
+	default:
+		frame("samples per bin", 150, samples).addHistogram(samples, blueFill, blueLine)
+		frame("seeds per bin", 110, seeds).addHistogram(seeds, redFill, redLine)
+		b.legend = append(b.legend, bandEntry(seedsName, redFill))
+	}
+	h.means(b)
 	return b.alone(), nil
 }
 
-// drawMeans draws lines at the mean of the samples and, where it is known, the mean loss.
-func (h Histogram) drawMeans(b *block, mean, loss float64) {
-	vertical := func(at float64, s stroke) {
+// checkSome is checkSeries for values of any number but 0, or nil.
+func checkSome(name string, values []float64) error { return checkOptional(name, values, -1, anySign) }
+
+// means draws lines at the mean of the samples and, where it is known, the mean loss.
+func (h Histogram) means(b *block) {
+	vertical := func(at float64, s draw.LineStyle, label string) {
 		for _, p := range b.panels {
-			p.front = append(p.front, func(c *canvas, p *panel) { c.line(s, p.at(at, 0), p.at(at, p.y.max)) })
+			p.add(p.vertical(s, at))
 		}
+		b.legend = append(b.legend, lineEntry(label, s))
 	}
-	meanLine := stroke{color: blue, width: 1.2, dashes: []vg.Length{4, 2}}
-	vertical(mean, meanLine)
-	name := join(text{{s: "mean over samples "}}, number(mean, 4))
+	mean := stat.Mean(h.Samples, nil)
+	name := "mean over samples " + number(mean, 4)
 	if n := len(h.Samples); n > 1 {
-		name = join(name, text{{s: " ± "}}, number(stat.StdDev(h.Samples, nil)/math.Sqrt(float64(n)), 2))
+		name += " ± " + number(stat.StdDev(h.Samples, nil)/math.Sqrt(float64(n)), 2)
 	}
-	b.legend = append(b.legend, entry{label: name, line: &meanLine})
+	vertical(mean, stroke(blue, 1.2, 4, 2), name)
 	if h.Loss != nil {
-		lossLine := stroke{color: black, width: 1.5}
-		vertical(loss, lossLine)
-		b.legend = append(b.legend, entry{label: join(text{{s: "mean true loss "}}, number(loss, 4)), line: &lossLine})
+		loss := stat.Mean(h.Loss, nil)
+		vertical(loss, stroke(black, 1.5), "mean true loss "+number(loss, 4))
 	}
 }

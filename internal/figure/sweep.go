@@ -3,11 +3,12 @@ package figure
 import (
 	"cmp"
 	"fmt"
-	"image/color"
 	"math"
 	"slices"
 
+	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 )
 
 // Sweep is SURE against a hyperparameter on a logarithmic axis: the curve with a
@@ -24,8 +25,7 @@ type Sweep struct {
 	// Label names the values of SURE, "SURE" by default. SURE has the units of y^2: say so here, or
 	// "SURE / d" for values per coordinate.
 	Label string
-	// Lambda has the values of the hyperparameter, in any order, positive or zero. Zero
-	// is drawn at the left, before a break of the axis.
+	// Lambda has the values of the hyperparameter, positive, in any order.
 	Lambda []float64
 	// SURE has one value for each lambda.
 	SURE []float64
@@ -53,101 +53,46 @@ type Sweep struct {
 
 // check rejects values that cannot be drawn, and returns a copy in the order of lambda.
 func (s Sweep) check() (Sweep, error) {
-	if err := checkSeries("Lambda", s.Lambda, -1); err != nil {
-		return s, err
-	}
-	if err := checkSign("Lambda", s.Lambda, false); err != nil {
-		return s, err
-	}
 	n := len(s.Lambda)
-	if err := checkSeries("SURE", s.SURE, n); err != nil {
+	err := cmp.Or(
+		checkSeries("Lambda", s.Lambda, -1, positive),
+		checkSeries("SURE", s.SURE, n, anySign),
+		checkOptional("StdErr", s.StdErr, n, notNegative),
+		checkOptional("DifferenceErr", s.DifferenceErr, n, notNegative),
+		checkOptional("Loss", s.Loss, n, anySign),
+		checkOptional("Divergence", s.Divergence, n, anySign),
+	)
+	switch {
+	case err != nil:
 		return s, err
-	}
-	for _, optional := range []struct {
-		name   string
-		values []float64
-	}{{"StdErr", s.StdErr}, {"DifferenceErr", s.DifferenceErr}, {"Loss", s.Loss}, {"Divergence", s.Divergence}} {
-		if optional.values != nil {
-			if err := checkSeries(optional.name, optional.values, n); err != nil {
-				return s, err
-			}
-		}
-	}
-	if err := checkSign("StdErr", s.StdErr, false); err != nil {
-		return s, err
-	}
-	if err := checkSign("DifferenceErr", s.DifferenceErr, false); err != nil {
-		return s, err
-	}
-	if s.Chosen != 0 && !slices.Contains(s.Lambda, s.Chosen) {
+	case s.Chosen != 0 && !slices.Contains(s.Lambda, s.Chosen):
 		return s, fmt.Errorf("figure: Chosen is %g, expected a value of Lambda", s.Chosen)
-	}
-	if s.Converged != nil && len(s.Converged) != n {
+	case s.Converged != nil && len(s.Converged) != n:
 		return s, fmt.Errorf("figure: Converged has %d values, expected %d", len(s.Converged), n)
 	}
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
+	order := ascending(s.Lambda)
+	for _, values := range []*[]float64{&s.Lambda, &s.SURE, &s.StdErr, &s.DifferenceErr, &s.Loss, &s.Divergence} {
+		*values = pick(*values, order)
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(s.Lambda[i], s.Lambda[j]) })
-	s.Lambda, s.SURE, s.StdErr = pick(s.Lambda, order), pick(s.SURE, order), pick(s.StdErr, order)
-	s.DifferenceErr = pick(s.DifferenceErr, order)
-	s.Loss, s.Divergence, s.Converged = pick(s.Loss, order), pick(s.Divergence, order), pick(s.Converged, order)
+	s.Converged = pick(s.Converged, order)
+	s.Parameter, s.Label = cmp.Or(s.Parameter, "λ"), cmp.Or(s.Label, "SURE")
 	return s, nil
 }
 
-// pick is the values in the given order, nil if there are none.
-func pick[T any](values []T, order []int) []T {
-	if values == nil {
-		return nil
-	}
-	picked := make([]T, len(order))
-	for i, j := range order {
-		picked[i] = values[j]
-	}
-	return picked
-}
-
 func (s Sweep) plan() (*drawing, error) {
-	b, err := s.block(205, false)
+	b, err := s.block(pageWidth, 205, false)
 	if err != nil {
 		return nil, err
 	}
 	return b.alone(), nil
 }
 
-// Minimizer is the index of the least value among those that converged, or of all
-// values if none did (converged nil: all did); -1 if there are none.
-func Minimizer(values []float64, converged []bool) int {
-	best := -1
-	for _, need := range []bool{true, false} {
-		for i, v := range values {
-			if need && converged != nil && !converged[i] {
-				continue
-			}
-			if best < 0 || v < values[best] {
-				best = i
-			}
-		}
-		if best >= 0 {
-			break
-		}
-	}
-	return best
-}
-
-// Colours of curves and their bands.
-const bandTint = 0.22
-
 // block lays the sweep out, or with narrow its upper panel for a narrow column.
-func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
+func (s Sweep) block(column, height vg.Length, narrow bool) (*block, error) {
 	s, err := s.check()
 	if err != nil {
 		return nil, err
 	}
-	parameter, label := orDefault(s.Parameter, "λ"), orDefault(s.Label, "SURE")
-	x := logAxis(parameter, s.Lambda, true)
-
 	bars, errorName := s.StdErr, "± standard error"
 	if s.DifferenceErr != nil {
 		bars, errorName = s.DifferenceErr, "± standard error of the difference to the minimum"
@@ -161,232 +106,177 @@ func (s Sweep) block(height vg.Length, narrow bool) (*block, error) {
 	if s.LossLabel != "" {
 		beside = nil
 	}
-	y, cut := s.values(label, low, high, beside)
-
-	sure := curve{x: s.Lambda, y: s.SURE, closed: s.Converged, line: stroke{color: blue, width: 1.6}, marker: circle}
-	top := &panel{x: x, y: y, height: height}
-	b := &block{title: s.Title, panels: []*panel{top}, gap: 8}
-	name := label
+	x := logAxis(s.Parameter, s.Lambda[0], s.Lambda[len(s.Lambda)-1])
+	y, cut := s.values(low, high, beside)
+	sure := curve{x: s.Lambda, y: s.SURE, closed: s.Converged, line: stroke(blue, 1.6)}
+	top := newPanel(x, y, column, height)
+	b := &block{title: s.Title, panels: []*panel{top}}
+	name := s.Label
 	if narrow {
 		// The axis has the label already.
 		name, errorName = "SURE", "± s.e."
 	}
-	b.legend = append(b.legend, sure.entry(plain(name)))
+	b.legend = append(b.legend, sure.entry(name))
 	if bars != nil {
 		tinted := tint(blue, bandTint)
-		top.behind = append(top.behind, func(c *canvas, p *panel) { p.band(c, s.Lambda, low, high, tinted) })
+		top.band(tinted, s.Lambda, low, high)
 		if cut {
 			errorName += " (cut off at the frame)"
 		}
-		b.legend = append(b.legend, entry{label: plain(errorName), band: tinted})
+		b.legend = append(b.legend, bandEntry(errorName, tinted))
 	}
+	best := Minimizer(s.SURE, s.Converged)
+	dotted := stroke(ink, 0.8, 1.5, 2)
+	top.add(top.vertical(dotted, s.Lambda[best]))
+	if s.DifferenceErr != nil {
+		top.add(top.horizontal(dotted, s.SURE[best]))
+	}
+	top.grid()
 	if beside != nil {
-		loss := curve{x: s.Lambda, y: s.Loss, closed: s.Converged, line: stroke{color: vermillion, width: 1.4, dashes: []vg.Length{5, 2.5}}, marker: square}
-		top.front = append(top.front, loss.draw)
-		b.legend = append(b.legend, loss.entry(plain("true loss")))
+		loss := curve{x: s.Lambda, y: s.Loss, closed: s.Converged, line: stroke(vermillion, 1.4, 5, 2.5), shape: 1}
+		loss.on(top)
+		b.legend = append(b.legend, loss.entry("true loss"))
 	}
-	top.front = append(top.front, sure.draw)
-
-	vertical := s.minimum(b, parameter, narrow)
+	sure.on(top)
+	s.minimum(b, best, narrow)
 	if slices.Contains(s.Converged, false) {
-		open := sure.open()
-		b.legend = append(b.legend, entry{label: plain("not converged"), line: &stroke{color: blue, width: 1.6}, marker: &open})
+		open := lineEntry("not converged", sure.line)
+		open.samples = append(open.samples, &plotter.Scatter{GlyphStyle: sure.open()})
+		b.legend = append(b.legend, open)
 	}
-
-	if e, some := beyondEntry(y, "frame", blue, s.SURE, beside); some {
-		b.legend = append(b.legend, e)
-	}
+	b.legend = append(b.legend, beyondEntry(y, "frame", blue, s.SURE, beside)...)
 	if !narrow {
-		s.below(b, x, vertical)
+		s.below(b, column, func(p *panel) { p.add(p.vertical(dotted, s.Lambda[best])) })
 	}
 	return b, nil
 }
 
-// minimum marks the minimizer and the chosen point in the first panel of b, and returns what draws
-// the line through the minimizer.
-func (s Sweep) minimum(b *block, parameter string, narrow bool) (vertical func(*canvas, *panel)) {
-	top, best := b.panels[0], Minimizer(s.SURE, s.Converged)
-	dotted := stroke{color: ink, width: 0.8, dashes: []vg.Length{1.5, 2}}
-	vertical = func(c *canvas, p *panel) {
-		at := p.at(s.Lambda[best], p.y.min)
-		c.line(dotted, at, pt(at.X, p.frame.Max.Y))
+// minimum marks the minimizer and the chosen point in the first panel of b.
+func (s Sweep) minimum(b *block, best int, narrow bool) {
+	top := b.panels[0]
+	mark := func(shape []vg.Point, i int) draw.GlyphStyle {
+		g := marker(shape, 4, orange, stroke(black, 0.8))
+		top.add(top.marks(g, s.Lambda[i:i+1], s.SURE[i:i+1]))
+		return g
 	}
-	point := func(m marker, i int) {
-		top.front = append(top.front, func(c *canvas, p *panel) { c.marker(m, p.within(p.at(s.Lambda[i], s.SURE[i]))) })
-	}
-	top.behind = append(top.behind, vertical)
-	if s.DifferenceErr != nil {
-		top.behind = append(top.behind, func(c *canvas, p *panel) {
-			at := p.at(s.Lambda[best], s.SURE[best])
-			c.line(dotted, pt(p.frame.Min.X, at.Y), pt(p.frame.Max.X, at.Y))
-		})
-	}
-	mark := marker{shape: star, radius: 4, fill: orange, edge: black, width: 0.8}
-	point(mark, best)
-	value := join(text{{s: "minimum "}}, number(s.SURE[best], 3))
+	stdErr := 0.0
 	if s.StdErr != nil && !narrow {
-		value = join(value, text{{s: " ± "}}, number(s.StdErr[best], 2))
+		stdErr = s.StdErr[best]
 	}
-	value = join(value, text{{s: " at "}}, plain(parameter), text{{s: " = "}}, number(s.Lambda[best], 4).trim())
-	b.legend = append(b.legend, entry{label: value, marker: &mark})
+	b.legend = append(b.legend, minimumEntry(s.SURE[best], stdErr, s.Parameter+" = "+short(s.Lambda[best], 4), mark(star, best)))
 	if s.Chosen != 0 {
-		chosen := marker{shape: square, radius: 4, fill: orange, edge: black, width: 0.8}
-		point(chosen, slices.Index(s.Lambda, s.Chosen))
-		b.legend = append(b.legend, entry{label: join(text{{s: "chosen by " + s.ChosenName + ", "}}, plain(parameter), text{{s: " = "}}, number(s.Chosen, 4).trim()), marker: &chosen})
+		chosen := mark(square, slices.Index(s.Lambda, s.Chosen))
+		b.legend = append(b.legend, markEntry(fmt.Sprintf("chosen by %s, %s = %s", s.ChosenName, s.Parameter, short(s.Chosen, 4)), chosen))
 	}
-	return vertical
 }
 
 // values is the axis of SURE, its band from low to high and the curve beside it, of the values that
 // set its scale.
-func (s Sweep) values(label string, low, high, beside []float64) (y *axis, cut bool) {
+func (s Sweep) values(low, high, beside []float64) (y *axis, cut bool) {
 	keep := settled(s.SURE, s.Converged)
 	shown, besideShown := kept(s.SURE, keep), beside
 	if beside != nil {
 		besideShown = kept(beside, settled(beside, s.Converged))
 	}
 	band := slices.Concat(kept(low, keep), kept(high, keep))
-	y, cut = valueAxis(label, band, shown, besideShown)
 	values := slices.Concat(shown, besideShown)
 	if least, greatest := slices.Min(values), slices.Max(values); least > 0 && greatest > 30*least {
 		bandLow, bandHigh := slices.Min(band), slices.Max(band)
 		shownLow, shownHigh := max(min(bandLow, least), least/10), min(max(bandHigh, greatest), 10*greatest)
-		y, cut = logAxis(label, []float64{shownLow, shownHigh}, true), bandLow < shownLow || bandHigh > shownHigh
+		return logAxis(s.Label, shownLow, shownHigh), bandLow < shownLow || bandHigh > shownHigh
 	}
-	return y, cut
+	return bandAxis(s.Label, band, shown, besideShown)
 }
 
 // below adds the panels below the first of b, each half as high: the loss, where its units are its
-// own, and the degrees of freedom. x is the axis of all, and vertical the line through the minimizer.
-func (s Sweep) below(b *block, x *axis, vertical func(*canvas, *panel)) {
-	height := 0.5 * b.panels[0].height
-	if s.Loss != nil && s.LossLabel != "" {
-		loss := curve{x: s.Lambda, y: s.Loss, closed: s.Converged, line: stroke{color: vermillion, width: 1.4}, marker: square}
-		shown := kept(s.Loss, settled(s.Loss, s.Converged))
-		b.panels = append(b.panels, &panel{
-			x: x, y: linearAxis(s.LossLabel, slices.Min(shown), slices.Max(shown)), height: height,
-			behind: []func(*canvas, *panel){vertical}, front: []func(*canvas, *panel){loss.draw},
-		})
-	}
-	if s.Divergence != nil {
-		shown := kept(s.Divergence, settled(s.Divergence, s.Converged))
+// own, and the degrees of freedom. behind draws what stands behind the curves.
+func (s Sweep) below(b *block, column vg.Length, behind func(*panel)) {
+	add := func(label string, values []float64, k curve) {
+		shown := kept(values, settled(values, s.Converged))
 		low, high := slices.Min(shown), slices.Max(shown)
-		if low > 0 && low < 0.5*high {
+		if k.shape == 0 && low > 0 && low < 0.5*high {
 			low = 0
 		}
-		df := curve{x: s.Lambda, y: s.Divergence, closed: s.Converged, line: stroke{color: green, width: 1.6}, marker: circle}
-		b.panels = append(b.panels, &panel{
-			x: x, y: linearAxis("degrees of freedom", low, high), height: height,
-			behind: []func(*canvas, *panel){vertical}, front: []func(*canvas, *panel){df.draw},
-		})
+		p := newPanel(b.panels[0].x, linearAxis(label, low, high), column, 0.5*b.panels[0].height)
+		behind(p)
+		p.grid()
+		k.x, k.y, k.closed = s.Lambda, values, s.Converged
+		k.on(p)
+		b.panels = append(b.panels, p)
 	}
-	for _, p := range b.panels[:len(b.panels)-1] {
-		p.hideX = true
+	if s.Loss != nil && s.LossLabel != "" {
+		add(s.LossLabel, s.Loss, curve{line: stroke(vermillion, 1.4), shape: 1})
+	}
+	if s.Divergence != nil {
+		add("degrees of freedom", s.Divergence, curve{line: stroke(green, 1.6)})
 	}
 }
 
-// valueAxis is a linear axis for curves and a band around them. The curves keep at least a quarter
-// of the axis; a wider band is cut off.
-func valueAxis(label string, band []float64, curves ...[]float64) (a *axis, cut bool) {
-	low, high, span := math.Inf(1), math.Inf(-1), 0.0
-	for _, k := range curves {
-		if len(k) > 0 {
-			least, greatest := slices.Min(k), slices.Max(k)
-			low, high, span = min(low, least), max(high, greatest), max(span, greatest-least)
+// Running is the mean of the first n values against n, on a logarithmic axis, with a band of one
+// standard error, s/sqrt(n), from the second value on. For SURE - loss it shows whether SURE is
+// unbiased.
+type Running struct {
+	Title string
+	// Label names the mean, "mean of SURE − loss" by default.
+	Label string
+	// Values has one value for each sample, in order.
+	Values []float64
+	// Zero names a line at 0, the mean's expected value. "": none.
+	Zero string
+}
+
+// runningPoints is the approximate number of means that are drawn.
+const runningPoints = 400
+
+func (r Running) plan() (*drawing, error) {
+	if err := checkSeries("Values", r.Values, -1, anySign); err != nil {
+		return nil, err
+	}
+	var n, mean, low, high []float64
+	var m, squares float64
+	next := 1.0
+	for i, v := range r.Values {
+		k := float64(i + 1)
+		d := v - m
+		m += d / k
+		squares += d * (v - m)
+		if k < next && i < len(r.Values)-1 {
+			continue
 		}
-	}
-	bandLow, bandHigh := min(low, slices.Min(band)), max(high, slices.Max(band))
-	if span > 0 && bandHigh-bandLow > 4*(high-low) {
-		room := 1.5 * (high - low)
-		low, high = max(bandLow, low-room), min(bandHigh, high+room)
-		return linearAxis(label, low, high), true
-	}
-	return linearAxis(label, bandLow, bandHigh), false
-}
-
-// runs calls f with the bounds of each range of x that is drawn connected: zero on a logarithmic
-// axis is drawn separately.
-func (p *panel) runs(x []float64, f func(begin, end int)) {
-	zeros := 0
-	if p.x.log {
-		for zeros < len(x) && x[zeros] == 0 {
-			zeros++
+		next = max(k+1, k*math.Pow(float64(len(r.Values)), 1.0/runningPoints))
+		se := 0.0
+		if i > 0 {
+			se = math.Sqrt(squares / (k - 1) / k)
 		}
+		n, mean, low, high = append(n, k), append(mean, m), append(low, m-se), append(high, m+se)
 	}
-	for i := range zeros {
-		f(i, i+1)
+	label := cmp.Or(r.Label, "mean of SURE − loss")
+	var zero []float64
+	if r.Zero != "" {
+		zero = []float64{0}
 	}
-	if zeros < len(x) {
-		f(zeros, len(x))
+	last := len(n) - 1
+	y, cut := bandAxis(label, slices.Concat(low, high), mean, zero)
+	x := logAxis("number of samples n", 1, n[last])
+	x.whole = true
+	p := newPanel(x, y, pageWidth, 220)
+	k := curve{x: n, y: mean, line: stroke(blue, 1.6)}
+	b := &block{title: r.Title, panels: []*panel{p}, legend: []entry{k.entry(label + ", last " + number(mean[last], 3))}}
+	if last > 0 {
+		fill := tint(blue, bandTint)
+		p.band(fill, n[1:], low[1:], high[1:])
+		name := "± standard error, last " + number(high[last]-mean[last], 2)
+		if cut {
+			name += " (cut off at the frame)"
+		}
+		b.legend = append(b.legend, bandEntry(name, fill))
 	}
-}
-
-// band fills the range from low to high; at a point that stands alone it is as
-// wide as a marker.
-func (p *panel) band(c *canvas, x, low, high []float64, fill color.Color) {
-	p.runs(x, func(begin, end int) {
-		var points []vg.Point
-		for i := begin; i < end; i++ {
-			points = append(points, p.at(x[i], high[i]))
-		}
-		for i := end - 1; i >= begin; i-- {
-			points = append(points, p.at(x[i], low[i]))
-		}
-		if end-begin == 1 {
-			up, down := points[0], points[1]
-			points = []vg.Point{pt(up.X-4, up.Y), pt(up.X+4, up.Y), pt(down.X+4, down.Y), pt(down.X-4, down.Y)}
-		}
-		c.clippedPolygon(p.frame, points, fill)
-	})
-}
-
-// curve is a line through points with markers. Where there are many points only open markers are
-// drawn.
-type curve struct {
-	x, y   []float64
-	closed []bool
-	line   stroke
-	marker shape
-}
-
-const manyPoints = 60
-
-func (k curve) mark() marker {
-	return marker{shape: k.marker, radius: 2.2, fill: k.line.color, edge: k.line.color, width: 0.5}
-}
-
-func (k curve) open() marker {
-	return marker{shape: k.marker, radius: 2.7, fill: white, edge: k.line.color, width: 1.2}
-}
-
-func (k curve) entry(label text) entry {
-	e := entry{label: label, line: &k.line}
-	if len(k.x) <= manyPoints {
-		m := k.mark()
-		e.marker = &m
+	p.grid()
+	if r.Zero != "" {
+		dashed := stroke(black, 1.2, 4, 2)
+		p.add(p.horizontal(dashed, 0))
+		b.legend = append(b.legend, lineEntry(r.Zero, dashed))
 	}
-	return e
-}
-
-func (k curve) draw(c *canvas, p *panel) {
-	p.runs(k.x, func(begin, end int) {
-		var points []vg.Point
-		for i := begin; i < end; i++ {
-			points = append(points, p.at(k.x[i], k.y[i]))
-		}
-		c.clippedLine(p.frame, k.line, points...)
-	})
-	for i, x := range k.x {
-		at := p.at(x, k.y[i])
-		switch {
-		case !p.inside(at):
-			if m, edge, ok := k.beyond(p, i); ok {
-				c.marker(m, edge)
-			}
-		case k.closed != nil && !k.closed[i]:
-			c.marker(k.open(), at)
-		case len(k.x) <= manyPoints || p.x.log && x == 0:
-			c.marker(k.mark(), at)
-		}
-	}
+	k.on(p)
+	return b.alone(), nil
 }

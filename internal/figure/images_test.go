@@ -2,16 +2,20 @@ package figure
 
 import (
 	"bytes"
+	"image"
+	"image/color"
 	"image/png"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot/vg"
 )
 
 // comparisons has figures with the numbers of a real use, and with ugly ones.
-func comparisons() map[string]Comparison {
+func comparisons() map[string]Images {
 	rng := rand.New(rand.NewPCG(5, 6))
 	blob := func(rows, cols int, unit, noise float64) (m Image) {
 		m.Rows, m.Cols = rows, cols
@@ -34,10 +38,10 @@ func comparisons() map[string]Comparison {
 		m.Caption = caption
 		return m
 	}
-	whole := func(unit float64) Comparison {
+	whole := func(unit float64) Images {
 		y, estimate, truth := blob(28, 36, unit, 0.2), blob(28, 36, unit, 0.02), blob(28, 36, unit, 0)
 		gray, off := &Scale{Low: 0, High: unit}, &Scale{Map: Diverging, Low: -0.3 * unit, High: 0.3 * unit}
-		return Comparison{
+		return Images{
 			Title: "tv2d, noisy.tif, 28 x 36, σ² = 0.04",
 			Rows: [][]Panel{
 				{{Image: named(y, "data y"), Scale: gray}, {Image: named(estimate, "estimate"), Scale: gray}, {Image: named(truth, "truth"), Scale: gray}},
@@ -49,7 +53,7 @@ func comparisons() map[string]Comparison {
 	y, estimate := blob(300, 9, 1, 0.2), blob(300, 9, 1, 0)
 	gray, off, size := &Scale{High: 1}, &Scale{Map: Diverging, Low: -0.1, High: 0.1}, &Scale{Map: Sequential, High: 2}
 	colours := Image{Caption: "colours", Rows: 2, Cols: 3, Channels: 3, Pixels: make([]float64, 18)}
-	return map[string]Comparison{
+	return map[string]Images{
 		"comparison": whole(1), "comparison-large": whole(48213), "comparison-tiny": whole(3e-9),
 		"comparison-narrow":  {Rows: [][]Panel{{{Image: y, Scale: gray}, {Image: named(estimate, "a narrow image with a long caption, which takes two lines"), Scale: gray}, {Image: minus(y, estimate), Scale: off}}}},
 		"comparison-scanner": {Rows: [][]Panel{{{Image: blob(9, 90, 1, 0.1), Scale: gray, Stretched: true}, {Image: blob(9, 90, 1, 0), Scale: gray, Stretched: true}}, {{Image: blob(20, 20, 1, 0), Scale: size}}}},
@@ -58,39 +62,13 @@ func comparisons() map[string]Comparison {
 	}
 }
 
-func TestComparisonsAreValid(t *testing.T) {
-	for name, f := range comparisons() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			checkLayout(t, f)
-			for _, format := range Formats() {
-				if format != "png" && name != "comparison-one" && *keep == "" {
-					continue // images of a high resolution
-				}
-				var b, again bytes.Buffer
-				if err := Write(&b, format, f); err != nil {
-					t.Fatal(err)
-				}
-				if err := Write(&again, format, f); err != nil || !bytes.Equal(b.Bytes(), again.Bytes()) {
-					t.Errorf("%s: written twice, the bytes differ (%v)", format, err)
-				}
-				if *keep != "" {
-					if err := Save(filepath.Join(*keep, name+"."+format), f); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-		})
-	}
-}
-
 // The colours at the middle of pixels, read back by means of the scale, are those of their values: 0
 // of a diverging scale is white, and either sign has its own hue.
-func TestComparisonShowsValues(t *testing.T) {
+func TestImagesShowValues(t *testing.T) {
 	m := Image{Rows: 1, Cols: 5, Pixels: []float64{-3, -1, 0, 1, 5}}
 	for kind, want := range map[Map][5]float64{Gray: {-2, -1, 0, 1, 2}, Diverging: {-2, -1, 0, 1, 2}, Sequential: {-2, -1, 0, 1, 2}} {
 		s := &Scale{Map: kind, Low: -2, High: 2}
-		f := Comparison{Rows: [][]Panel{{{Image: m, Scale: s}}}}
+		f := Images{Rows: [][]Panel{{{Image: m, Scale: s}}}}
 		var b bytes.Buffer
 		if err := Write(&b, "png", f); err != nil {
 			t.Fatal(err)
@@ -103,31 +81,30 @@ func TestComparisonShowsValues(t *testing.T) {
 		for j, v := range want {
 			x, y := float64(edge)+box*(float64(j)+0.5)/5, float64(edge)+box/10
 			got := picture.At(int(x*pageDPI/72), int(y*pageDPI/72))
-			r, g, bl, _ := got.RGBA()
-			w := s.at(v)
-			if uint8(r>>8) != w.R || uint8(g>>8) != w.G || uint8(bl>>8) != w.B {
-				t.Errorf("map %d: the pixel of %g is %v, expected %v", kind, m.Pixels[j], got, w)
+			want := mapColours()[kind][int(math.Round((v+2)/4*(numColours-1)))]
+			if color.RGBAModel.Convert(got) != color.RGBAModel.Convert(want) {
+				t.Errorf("map %d: the pixel of %g is %v, expected %v", kind, m.Pixels[j], got, want)
 			}
 		}
 	}
-	white, red, blueEnd := divergingAt(0), divergingAt(1), divergingAt(-1)
+	white, red, blueEnd := mapColours()[Diverging][numColours/2].(color.RGBA), mapColours()[Diverging][numColours-1].(color.RGBA), mapColours()[Diverging][0].(color.RGBA)
 	if min(white.R, white.G, white.B) < 240 || red.R < red.B+60 || blueEnd.B < blueEnd.R+60 {
 		t.Errorf("0 is %v, 1 %v and -1 %v", white, red, blueEnd)
 	}
 }
 
-func TestComparisonRejectsWhatCannotBeDrawn(t *testing.T) {
+func TestImagesRejectCannotBeDrawn(t *testing.T) {
 	pixel := Image{Rows: 1, Cols: 1, Pixels: []float64{1}}
 	for _, c := range []struct {
-		f    Comparison
+		f    Images
 		want string
 	}{
-		{Comparison{}, "Rows is empty, expected at least one"},
-		{Comparison{Rows: [][]Panel{{}}}, "Rows[0]: figure: Images is empty"},
-		{Comparison{Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 2, Pixels: []float64{1}}}}}}, "expected 1 x 2"},
-		{Comparison{Rows: [][]Panel{{{Image: pixel, Scale: &Scale{}}}}}, "the scale of Rows[0][0] is from 0 to 0"},
-		{Comparison{Rows: [][]Panel{{{Image: pixel, Scale: &Scale{Map: Diverging, Low: -1, High: 2}}}}}, "around 0"},
-		{Comparison{Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 1, Channels: 3, Pixels: []float64{1, 2, 3}}, Scale: &Scale{High: 1}}}}}, "3 channels and a scale"},
+		{Images{}, "Rows is empty, expected at least one"},
+		{Images{Rows: [][]Panel{{}}}, "Rows[0] is empty, expected at least one image"},
+		{Images{Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 2, Pixels: []float64{1}}}}}}, "Rows[0][0] has 1 values, expected 1 x 2 x 1"},
+		{Images{Rows: [][]Panel{{{Image: pixel, Scale: &Scale{}}}}}, "the scale of Rows[0][0] is from 0 to 0"},
+		{Images{Rows: [][]Panel{{{Image: pixel, Scale: &Scale{Map: Diverging, Low: -1, High: 2}}}}}, "around 0"},
+		{Images{Rows: [][]Panel{{{Image: Image{Rows: 1, Cols: 1, Channels: 3, Pixels: []float64{1, 2, 3}}, Scale: &Scale{High: 1}}}}}, "3 channels and a scale"},
 	} {
 		if err := Write(&bytes.Buffer{}, "png", c.f); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, expected %q", err, c.want)
@@ -136,10 +113,10 @@ func TestComparisonRejectsWhatCannotBeDrawn(t *testing.T) {
 }
 
 // Noise has the same variance in all dots, so that no grid appears in a map of it.
-func TestEvenWeights(t *testing.T) {
-	for _, c := range [][2]int{{256, 282}, {256, 254}, {512, 282}, {3, 100}, {1, 5}, {7, 7}, {1000, 101}} {
+func TestWeights(t *testing.T) {
+	for _, c := range [][2]int{{282, 282}, {256, 254}, {512, 282}, {300, 100}, {5, 1}, {7, 7}, {1000, 101}} {
 		low, high := math.Inf(1), 0.0
-		for k, dot := range evenWeights(c[0], c[1]) {
+		for k, dot := range weights(c[0], c[1]) {
 			sum, squares := 0.0, 0.0
 			for _, w := range dot {
 				sum += w.weight
@@ -156,4 +133,53 @@ func TestEvenWeights(t *testing.T) {
 			t.Errorf("%v: variances from %g to %g", c, low, high)
 		}
 	}
+}
+
+// Pixels keep their squares, are averaged where there are more than dots, and are clipped before that.
+func TestPixelsOnDots(t *testing.T) {
+	paint := func(w, h int, m Image) (seen []uint8) {
+		p := recordedImage{dots: image.Pt(w, h)}
+		c := &page{Canvas: &p, dpi: 72}
+		r := rect(0, 0, vg.Length(w), vg.Length(h))
+		fill(c, r, Panel{Image: m, Scale: &Scale{High: 254}}.plotter(c, r))
+		for y := range h {
+			for x := range w {
+				seen = append(seen, color.GrayModel.Convert(p.got.At(x, y)).(color.Gray).Y)
+			}
+		}
+		return seen
+	}
+	level := func(v float64) uint8 { return uint8(math.Round(math.Round(v) * 255 / 254)) }
+	two := Image{Rows: 1, Cols: 2, Pixels: []float64{10, 200}}
+	a, b := level(10), level(200)
+	for _, c := range []struct {
+		name string
+		got  []uint8
+		want []uint8
+	}{
+		{"as it is", paint(2, 1, two), []uint8{a, b}},
+		{"larger", paint(4, 2, two), []uint8{a, a, b, b, a, a, b, b}},
+		{"rows from the top", paint(1, 2, Image{Rows: 2, Cols: 1, Pixels: []float64{10, 200}}), []uint8{a, b}},
+		{"smaller", paint(1, 1, two), []uint8{level(105)}},
+		{"clipped", paint(2, 1, Image{Rows: 1, Cols: 2, Pixels: []float64{-50, 1e9}}), []uint8{0, 255}},
+		{"clipped before the mean", paint(1, 1, Image{Rows: 1, Cols: 2, Pixels: []float64{-50, 1e9}}), []uint8{level(127)}},
+	} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+// recordedImage is a canvas that keeps the image drawn on it.
+type recordedImage struct {
+	recorder
+	dots image.Point
+	got  image.Image
+}
+
+func (p *recordedImage) DrawImage(_ vg.Rectangle, img image.Image) {
+	if img.Bounds().Size() != p.dots {
+		panic(img.Bounds().String())
+	}
+	p.got = img
 }

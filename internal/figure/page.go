@@ -1,0 +1,164 @@
+package figure
+
+import (
+	"image"
+	"image/color"
+	"image/draw"
+	"math"
+
+	"golang.org/x/image/font/sfnt"
+	"golang.org/x/image/math/fixed"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/vg"
+)
+
+// page is a canvas that does what those of gonum do not: the sides of filled rectangles and of images lie
+// between its dots, so that no dot mixes two cells of a map and no pixel is blurred; and in a PDF, whose canvas
+// knows only the 256 letters of Windows-1252, text is drawn as shapes.
+type page struct {
+	vg.Canvas
+	dpi vg.Length // dots an inch of its images, and of itself where it is one
+	pdf bool
+	// widths are those of the images in a PDF, in dots.
+	widths map[int]bool
+}
+
+func pt(x, y vg.Length) vg.Point { return vg.Point{X: x, Y: y} }
+
+func rect(x0, y0, x1, y1 vg.Length) vg.Rectangle {
+	return vg.Rectangle{Min: pt(x0, y0), Max: pt(x1, y1)}
+}
+
+// dots are the sides of a rectangle in dots, and the rectangle moved to them.
+func (p *page) dots(r vg.Rectangle) (w, h int, moved vg.Rectangle) {
+	round := func(l vg.Length) int { return int(math.Round(float64(l * p.dpi / 72))) }
+	at := func(n int) vg.Length { return vg.Length(n) * 72 / p.dpi }
+	x, y := round(r.Min.X), round(r.Min.Y)
+	w, h = max(1, round(r.Max.X)-x), max(1, round(r.Max.Y)-y)
+	return w, h, rect(at(x), at(y), at(x+w), at(y+h))
+}
+
+// Fill fills a path.
+func (p *page) Fill(path vg.Path) {
+	if r, ok := rectangle(path); ok {
+		_, _, r = p.dots(r)
+		// It extends under the next ones, to avoid seams in a viewer that blends edges.
+		half := 36 / p.dpi
+		r.Max = r.Max.Add(pt(half, half))
+		path = r.Path()
+	}
+	p.Canvas.Fill(path)
+}
+
+// rectangle is the path's rectangle, if it is one with sides along the axes.
+func rectangle(path vg.Path) (r vg.Rectangle, ok bool) {
+	if len(path) != 5 || path[4].Type != vg.CloseComp {
+		return r, false
+	}
+	r = vg.Rectangle{Min: path[0].Pos, Max: path[2].Pos}
+	for i, c := range path[:4] {
+		next := path[(i+1)%4].Pos
+		if (c.Pos.X == next.X) == (c.Pos.Y == next.Y) {
+			return r, false
+		}
+	}
+	return rect(min(r.Min.X, r.Max.X), min(r.Min.Y, r.Max.Y), max(r.Min.X, r.Max.X), max(r.Min.Y, r.Max.Y)), true
+}
+
+// DrawImage draws an image of squares: each dot has the colour of the pixel at its middle.
+func (p *page) DrawImage(r vg.Rectangle, img image.Image) {
+	w, h, r := p.dots(r)
+	wide := w
+	if p.pdf {
+		// fpdf writes images of one width in a random order, so that each has its own: white space to the right.
+		for ; p.widths[wide]; wide++ {
+			r.Max.X += 72 / p.dpi
+		}
+		p.widths[wide] = true
+	}
+	b := img.Bounds()
+	from, to := image.NewRGBA(b), image.NewRGBA(image.Rect(0, 0, wide, h))
+	draw.Draw(from, b, img, b.Min, draw.Src)
+	draw.Draw(to, to.Rect, image.White, image.Point{}, draw.Src)
+	for y := range h {
+		for x := range w {
+			to.SetRGBA(x, y, from.RGBAAt(b.Min.X+(2*x+1)*b.Dx()/(2*w), b.Min.Y+(2*y+1)*b.Dy()/(2*h)))
+		}
+	}
+	p.Canvas.DrawImage(r, indexed(to))
+}
+
+// indexed is the image with a table of its colours, which makes smaller files, if it has at most 256.
+func indexed(img *image.RGBA) image.Image {
+	small := image.NewPaletted(img.Rect, nil)
+	index := map[color.RGBA]uint8{}
+	for i := range small.Pix {
+		c := color.RGBA{img.Pix[4*i], img.Pix[4*i+1], img.Pix[4*i+2], img.Pix[4*i+3]}
+		k, known := index[c]
+		if !known {
+			if len(small.Palette) == 256 {
+				return img
+			}
+			k = uint8(len(small.Palette))
+			index[c], small.Palette = k, append(small.Palette, c)
+		}
+		small.Pix[i] = k
+	}
+	return small
+}
+
+// FillString draws text from a point on its baseline.
+func (p *page) FillString(f font.Face, at vg.Point, s string) {
+	if !p.pdf {
+		p.Canvas.FillString(f, at, s)
+		return
+	}
+	// The advances and kerning are those of [font.Face.Width].
+	ppem := fixed.Int26_6(f.Face.UnitsPerEm())
+	scale := f.Font.Size / vg.Length(ppem)
+	var buf sfnt.Buffer
+	var path vg.Path
+	var pen fixed.Int26_6
+	place := func(p fixed.Point26_6) vg.Point {
+		return pt(at.X+scale*vg.Length(pen+p.X), at.Y-scale*vg.Length(p.Y))
+	}
+	var previous sfnt.GlyphIndex
+	for i, r := range s {
+		glyph, err := f.Face.GlyphIndex(&buf, r)
+		if err != nil {
+			continue
+		}
+		if kern, err := f.Face.Kern(&buf, previous, glyph, ppem, 0); err == nil && i > 0 {
+			pen += kern
+		}
+		previous = glyph
+		segments, err := f.Face.LoadGlyph(&buf, glyph, ppem, nil)
+		if err != nil {
+			continue
+		}
+		for j, g := range segments {
+			switch g.Op {
+			case sfnt.SegmentOpMoveTo:
+				if j > 0 {
+					path.Close()
+				}
+				path.Move(place(g.Args[0]))
+			case sfnt.SegmentOpLineTo:
+				path.Line(place(g.Args[0]))
+			case sfnt.SegmentOpQuadTo:
+				path.QuadTo(place(g.Args[0]), place(g.Args[1]))
+			case sfnt.SegmentOpCubeTo:
+				path.CubeTo(place(g.Args[0]), place(g.Args[1]), place(g.Args[2]))
+			}
+		}
+		if len(segments) > 0 {
+			path.Close()
+		}
+		if advance, err := f.Face.GlyphAdvance(&buf, glyph, ppem, 0); err == nil {
+			pen += advance
+		}
+	}
+	if len(path) > 0 {
+		p.Canvas.Fill(path)
+	}
+}
