@@ -332,7 +332,7 @@ func (f monteCarloFigures) draw(s *summary, problem string, dim int, notes ...fi
 		return nil
 	}
 	if f.plot != "" {
-		h := figure.Histogram{Title: title, Samples: scaled(s.sure, 1/d), Seeds: scaled(s.seedSURE, 1/d), Loss: scaled(s.loss, 1/d)}
+		h := figure.Histogram{Title: title, Label: "SURE / d", Samples: scaled(s.sure, 1/d), Seeds: scaled(s.seedSURE, 1/d), Loss: scaled(s.loss, 1/d)}
 		if len(s.sure) == 0 {
 			h = figure.Histogram{Title: title, Label: "GCV", Samples: s.gcv, Seeds: s.seedGCV}
 		}

@@ -1,7 +1,6 @@
 package figure
 
 import (
-	"iter"
 	"math"
 	"strconv"
 
@@ -20,43 +19,33 @@ type axis struct {
 
 // linearAxis holds all values, with some room around them.
 func linearAxis(label string, low, high float64) *axis {
-	room := 0.06 * (high - low)
-	// Ranges below the resolution of a float64 have no ticks.
-	if size := max(math.Abs(low), math.Abs(high)); high-low <= 1e-9*size {
-		room = 0.05 * size
-	}
-	if low == 0 && high == 0 {
+	room, size := 0.06*(high-low), max(math.Abs(low), math.Abs(high))
+	switch {
+	case size == 0:
 		room = 1
+	case high-low <= 1e-9*size: // ranges below the resolution of a float64 have no ticks
+		room = 0.05 * size
 	}
 	return &axis{label: label, min: low - room, max: high + room}
 }
 
 // logAxis holds all values from low > 0 to high, with some room around them.
 func logAxis(label string, low, high float64) *axis {
-	a := &axis{label: label, log: true, min: math.Log10(low), max: math.Log10(high)}
-	room := 0.04 * (a.max - a.min)
+	low, high = math.Log10(low), math.Log10(high)
+	room := 0.04 * (high - low)
 	if room < 1e-11 {
 		room = math.Log10(2)
 	}
-	a.min, a.max = a.min-room, a.max+room
-	return a
+	return &axis{label: label, min: low - room, max: high + room, log: true}
 }
 
 // place is where v stands, within bounds that a canvas can do with.
 func (a *axis) place(v float64) float64 {
-	far := 9 * (a.max - a.min)
 	if a.log {
 		v = math.Log10(max(v, 0))
 	}
+	far := 9 * (a.max - a.min)
 	return max(a.min-far, min(a.max+far, v))
-}
-
-func (a *axis) places(values []float64) []float64 {
-	at := make([]float64, len(values))
-	for i, v := range values {
-		at[i] = a.place(v)
-	}
-	return at
 }
 
 // holds reports whether v is on the axis.
@@ -78,23 +67,14 @@ func (r ruler) need(label string) vg.Length {
 	return width(label, tickSize) + 9
 }
 
-// ticks are the marks of the axis, with as many labels as have room, and the factor and offset of these.
-func (a *axis) ticks(r ruler) (marks []plot.Tick, factor string) {
-	var most []plot.Tick
-	var mostFactor string
-	for marks, factor := range a.labellings() {
+// ticks are the marks of the axis, with as many labels as have room.
+func (a *axis) ticks(r ruler) plot.ConstantTicks {
+	for _, marks := range a.labellings() {
 		if len(marks) > 0 && a.fit(marks, r) {
-			return append(marks, a.minor(r)...), factor
-		}
-		if len(marks) > len(most) {
-			most, mostFactor = marks, factor
+			return append(marks, a.minor(r)...)
 		}
 	}
-	// The first and the last label, or the one in the middle if these two have no room.
-	if two := []plot.Tick{most[0], most[len(most)-1]}; a.fit(two, r) {
-		return two, mostFactor
-	}
-	return most[len(most)/2 : len(most)/2+1], mostFactor
+	return nil
 }
 
 // fit reports whether the labels have enough room.
@@ -110,37 +90,32 @@ func (a *axis) fit(marks []plot.Tick, r ruler) bool {
 
 // labellings are the possible labels, from many to few. On a logarithmic axis they are at 1, 2 and 5 of every
 // decade, at every decade, or at every few of them; where fewer than three of the first lie on it, and on a
-// linear axis, at round numbers.
-func (a *axis) labellings() iter.Seq2[[]plot.Tick, string] {
-	return func(yield func([]plot.Tick, string) bool) {
-		if fine := a.decades(1, 1, 2, 5); a.log && len(fine) >= 3 {
-			// Over many decades powers of ten are clear without 2 and 5 between them.
-			if (len(fine) <= 7 || !a.powers()) && !yield(fine, "") {
-				return
-			}
-			for _, step := range []int{1, 2, 3, 5, 10, 20, 30, 50, 100, 200} {
-				if marks := a.decades(step, 1); len(marks) > 1 && !yield(marks, "") {
-					return
-				}
-			}
+// linear axis, at round numbers. The last ones are two and one of these.
+func (a *axis) labellings() (all [][]plot.Tick) {
+	if fine := a.decades(1, 1, 2, 5); len(fine) >= 3 {
+		// Over many decades powers of ten are clear without 2 and 5 between them.
+		if len(fine) <= 7 || !a.powers() {
+			all = append(all, fine)
 		}
-		for n := 8; n > 0; n-- {
-			if !yield(a.round(n)) {
-				return
+		for _, step := range []int{1, 2, 3, 5, 10, 20, 30, 50, 100} {
+			if marks := a.decades(step, 1); len(marks) > 1 {
+				all = append(all, marks)
 			}
 		}
 	}
+	for n := 8; n > 0; n-- {
+		all = append(all, a.round(n))
+	}
+	most := a.round(8)
+	return append(all, []plot.Tick{most[0], most[len(most)-1]}, most[len(most)/2:len(most)/2+1])
 }
 
 // powers reports whether the labels of a logarithmic axis are powers of ten, and not decimal fractions.
-func (a *axis) powers() bool { return math.Floor(a.min) < -3 || math.Ceil(a.max) > 5 }
+func (a *axis) powers() bool { return a.min < -3 || a.max > 5 }
 
-// decades are marks at the multiples of every few powers of ten.
+// decades are marks at the multiples of every few powers of ten, on a logarithmic axis.
 func (a *axis) decades(step int, multiples ...int) (marks []plot.Tick) {
-	if !a.log {
-		return nil
-	}
-	for e := int(math.Floor(a.min)); e <= int(math.Ceil(a.max)); e++ {
+	for e := int(math.Floor(a.min)); a.log && e <= int(math.Ceil(a.max)); e++ {
 		for _, m := range multiples {
 			v := decimal(m, e)
 			if e%step != 0 || !a.holds(v) || a.whole && v < 1 {
@@ -172,71 +147,52 @@ func (a *axis) minor(r ruler) (marks []plot.Tick) {
 	return marks
 }
 
-// round are marks at multiples of 1, 2 or 5 times a power of ten, about n of them. On a linear axis labels of
-// large or small numbers are multiples of a common factor, and those of numbers that differ only in late digits
-// are differences.
-func (a *axis) round(n int) (marks []plot.Tick, factor string) {
+// factor is the power of ten by which the labels of large or small numbers on a linear axis are divided.
+func (a *axis) factor() (e int, label string) {
+	if e = exponent(max(math.Abs(a.min), math.Abs(a.max))); a.log || -3 <= e && e < 5 {
+		return 0, ""
+	}
+	return e, "×" + power(e)
+}
+
+// round are marks at multiples of 1, 2 or 5 times a power of ten, about n of them.
+func (a *axis) round(n int) (marks []plot.Tick) {
 	low, high := a.min, a.max
 	if a.log {
 		low, high = math.Pow(10, low), math.Pow(10, high)
 	}
-	step, e := roundStep((high - low) / float64(n))
-	if a.whole && step < 1 {
-		step, e = 1, 0
+	step := roundStep((high - low) / float64(n))
+	if a.whole {
+		step = max(step, 1)
 	}
-	first, base, scale := math.Ceil(low/step-1e-9), 0.0, 0
-	if !a.log {
-		if math.Abs(first) > 1e5 {
-			base = first * step
-		}
-		if size := exponent(max(math.Abs(low-base), math.Abs(high-base))); size >= 5 || size < -3 {
-			scale, factor = size, "×"+power(size)
-		}
-	}
-	if base != 0 {
-		sign := map[bool]string{true: "+ ", false: "− "}[base > 0]
-		if factor != "" {
-			sign = " " + sign
-		}
-		if b := math.Abs(base); b >= 1e-3 && b < 1e9 {
-			factor += sign + trim(strconv.FormatFloat(b, 'f', max(0, -e), 64))
-		} else {
-			factor += sign + minus(strconv.FormatFloat(b, 'e', -1, 64))
-		}
-	}
-	for k := 0.0; (first+k-1e-9)*step <= high && k < 100; k++ {
-		v := (first + k) * step
-		shown := v
-		if base != 0 {
-			shown = k * step
-		}
-		label := strconv.FormatFloat(shown/math.Pow10(scale), 'f', max(0, scale-e), 64)
+	scale, _ := a.factor()
+	for k := math.Ceil(low/step - 1e-9); (k-1e-9)*step <= high; k++ {
+		v, label := k*step, "0"
 		switch {
 		case a.log && v <= 0:
 			continue
 		case a.log:
-			label = number(v, max(1, 1+exponent(v)-e))
-		case shown == 0:
-			label = "0"
+			label = number(v, max(1, 1+exponent(v)-exponent(step)))
+		case v != 0:
+			label = minus(strconv.FormatFloat(v/math.Pow10(scale), 'f', max(0, scale-exponent(step)), 64))
 		}
-		marks = append(marks, plot.Tick{Value: a.place(v), Label: minus(label)})
+		marks = append(marks, plot.Tick{Value: a.place(v), Label: label})
 	}
-	return marks, factor
+	return marks
+}
+
+// roundStep is the least of 1, 2, 5 times a power of ten that is at least v.
+func roundStep(v float64) float64 {
+	for _, m := range []int{1, 2, 5} {
+		if s := decimal(m, exponent(v)); s >= v*(1-1e-9) {
+			return s
+		}
+	}
+	return decimal(1, exponent(v)+1)
 }
 
 // decimal is m 10^e, rounded once.
 func decimal(m, e int) float64 {
 	v, _ := strconv.ParseFloat(strconv.Itoa(m)+"e"+strconv.Itoa(e), 64)
 	return v
-}
-
-// roundStep is the least of 1, 2, 5 times a power of ten, 10^e, that is at least v.
-func roundStep(v float64) (step float64, e int) {
-	e = int(math.Floor(math.Log10(v)))
-	for _, m := range []int{1, 2, 5} {
-		if s := decimal(m, e); s >= v*(1-1e-9) {
-			return s, e
-		}
-	}
-	return decimal(1, e+1), e + 1
 }

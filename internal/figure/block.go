@@ -14,6 +14,7 @@ const (
 	titleRow   vg.Length = 17
 	legendRow  vg.Length = 14
 	legendGap  vg.Length = 14
+	panelGap   vg.Length = 6
 	tickLength vg.Length = 3.5
 	// marginWidth is about that of the labels beside a frame.
 	marginWidth vg.Length = 60
@@ -22,33 +23,34 @@ const (
 // frameLine is the line of frames and ticks.
 var frameLine = stroke(ink, 0.8)
 
-// panel is a plot with a frame of a given height.
+// panel is a plot with a frame of about a given height.
 type panel struct {
 	*plot.Plot
-	x, y    *axis
-	height  vg.Length
-	factors [2]string // of the labels of x and y
+	x, y   *axis
+	height vg.Length
 }
 
 // newPanel is an empty plot in a column of the given width.
 func newPanel(x, y *axis, column, height vg.Length) *panel {
-	p := &panel{Plot: plot.New(), x: x, y: y, height: height}
+	p := &panel{plot.New(), x, y, height}
 	p.BackgroundColor = nil
 	set := func(s *text.Style, size vg.Length) {
 		s.Font, s.Handler, s.Color = sans(size).Font, sans(size).Handler, ink
 	}
-	for i, on := range []struct {
+	for _, on := range []struct {
 		to   *plot.Axis
 		from *axis
 		r    ruler
 	}{{&p.X, x, ruler{length: column - marginWidth}}, {&p.Y, y, ruler{height, true}}} {
-		marks, factor := on.from.ticks(on.r)
-		p.factors[i] = factor
+		_, factor := on.from.factor()
+		if factor != "" {
+			factor = " (" + factor + ")"
+		}
 		on.to.Min, on.to.Max = on.from.min, on.from.max
 		on.to.Padding, on.to.Width = 0, 0 // the frame is drawn over the curves
-		on.to.Tick.Length, on.to.Tick.LineStyle, on.to.Tick.Marker = tickLength, frameLine, plot.ConstantTicks(marks)
+		on.to.Tick.Length, on.to.Tick.LineStyle, on.to.Tick.Marker = tickLength, frameLine, on.from.ticks(on.r)
 		on.to.Label.Padding = 3
-		on.to.Label.Text = fit(on.from.label, labelSize, on.r.length-2*width(factor, tickSize))
+		on.to.Label.Text = fit(on.from.label, labelSize, on.r.length-width(factor, labelSize)) + factor
 		set(&on.to.Tick.Label, tickSize)
 		set(&on.to.Label.TextStyle, labelSize)
 	}
@@ -63,7 +65,7 @@ func (p *panel) hideX() {
 			marks[i].Label = " "
 		}
 	}
-	p.X.Tick.Label.Font.Size, p.X.Label.Text, p.factors[0] = 0, "", ""
+	p.X.Tick.Label.Font.Size, p.X.Label.Text = 0, ""
 }
 
 // unboxed is a plotter without the boxes by which gonum would move its data away from the frame.
@@ -76,8 +78,7 @@ func (p *panel) add(plotters ...plot.Plotter) {
 }
 
 func (p *panel) grid() {
-	thin := stroke(faint, 0.5)
-	p.add(&plotter.Grid{Vertical: thin, Horizontal: thin})
+	p.add(&plotter.Grid{Vertical: stroke(faint, 0.5), Horizontal: stroke(faint, 0.5)})
 }
 
 // xys are the places of points.
@@ -94,13 +95,14 @@ func line(s draw.LineStyle, points ...plotter.XY) *plotter.Line {
 	return &plotter.Line{XYs: points, LineStyle: s}
 }
 
-// vertical and horizontal are lines across the frame.
-func (p *panel) vertical(s draw.LineStyle, x float64) *plotter.Line {
-	return line(s, plotter.XY{X: p.x.place(x), Y: p.y.min}, plotter.XY{X: p.x.place(x), Y: p.y.max})
+// vertical is a line across the frame.
+func (p *panel) vertical(s draw.LineStyle, x float64) {
+	p.add(line(s, plotter.XY{X: p.x.place(x), Y: p.y.min}, plotter.XY{X: p.x.place(x), Y: p.y.max}))
 }
 
-func (p *panel) horizontal(s draw.LineStyle, y float64) *plotter.Line {
-	return line(s, plotter.XY{X: p.x.min, Y: p.y.place(y)}, plotter.XY{X: p.x.max, Y: p.y.place(y)})
+// horizontal is a line across the frame.
+func (p *panel) horizontal(s draw.LineStyle, y float64) {
+	p.add(line(s, plotter.XY{X: p.x.min, Y: p.y.place(y)}, plotter.XY{X: p.x.max, Y: p.y.place(y)}))
 }
 
 // marks are markers at points; those beyond the frame are at its edge.
@@ -109,17 +111,9 @@ func (p *panel) marks(g draw.GlyphStyle, x, y []float64) *plotter.Scatter {
 	for i := range points {
 		points[i].Y = max(p.y.min, min(p.y.max, points[i].Y))
 	}
-	return &plotter.Scatter{XYs: points, GlyphStyle: g}
-}
-
-// border draws the frame, over the data, and the factors of the labels.
-func (p *panel) border(c draw.Canvas) {
-	outlined(c, frameLine, c.Path())
-	style := sans(tickSize)
-	c.FillText(style, pt(c.Min.X-tickLength-width(p.factors[1], tickSize)/2, c.Max.Y+0.45*tickSize), p.factors[1])
-	style.XAlign = text.XRight
-	descent := style.FontExtents().Descent
-	c.FillText(style, pt(c.Max.X, c.Min.Y-p.X.Tick.Length-p.X.Tick.Label.Height("0")-p.X.Label.TextStyle.Height("0")+descent), p.factors[0])
+	s := &plotter.Scatter{XYs: points, GlyphStyle: g}
+	p.add(s)
+	return s
 }
 
 // block is a title, a legend, and panels one above the other whose frames have the same width.
@@ -127,38 +121,44 @@ type block struct {
 	title  string
 	legend []entry
 	panels []*panel
-	// margin is kept free to the right of the frames, for a colour bar.
+	// margin is kept free to the right of the frames, for what beside draws there.
 	margin vg.Length
-	bar    func(*page, vg.Rectangle) // draws it beside a frame
+	beside func(c *page, frame vg.Rectangle)
 }
 
-// rows lays the legend out in rows of the given width: a legend of gonum is one column. Each entry is a legend.
-func (b *block) rows(room vg.Length) (rows [][]plot.Legend, widths [][]vg.Length) {
-	used := vg.Length(math.Inf(1))
+// part is a legend of gonum, which is one column, with one entry.
+type part struct {
+	plot.Legend
+	vg.Rectangle
+}
+
+// parts are the legend in rows from x0 to x1, below y, and the height of its end.
+func (b *block) parts(x0, x1, y vg.Length) (all []part, bottom vg.Length) {
+	x := vg.Length(math.Inf(1))
 	for _, e := range b.legend {
-		if plain(e.label) == "" {
-			continue
-		}
 		l := plot.NewLegend()
 		l.TextStyle, l.Left, l.Top, l.ThumbnailWidth = sans(legendSize), true, true, 20
 		if _, mark := e.samples[0].(*plotter.Scatter); mark {
 			l.ThumbnailWidth = 14
 		}
-		l.Add(" "+fit(e.label, legendSize, room-l.ThumbnailWidth-6), e.samples...)
-		w := l.Rectangle(draw.Canvas{}).Size().X
-		if used+legendGap+w > room {
-			rows, widths, used = append(rows, nil), append(widths, nil), -legendGap
+		label := fit(e.label, legendSize, x1-x0-l.ThumbnailWidth-6)
+		if label == "" {
+			continue
 		}
-		last := len(rows) - 1
-		rows[last], widths[last] = append(rows[last], l), append(widths[last], w)
-		used += legendGap + w
+		l.Add(" "+label, e.samples...)
+		w := l.Rectangle(draw.Canvas{}).Size().X
+		if x+w > x1 {
+			x, y = x0, y-legendRow
+		}
+		all = append(all, part{l, rect(x, y, x+w, y+legendRow)})
+		x += w + legendGap
 	}
-	return rows, widths
+	return all, y - 3
 }
 
-// layout places the panels in a column. middle is the distance from the top of the block to the middle of its
-// first frame. draw draws it from the given left and upper corner.
-func (b *block) layout(column vg.Length) (height, middle vg.Length, drawBlock func(*page, vg.Point)) {
+// layout places the block in a column from x0 to x1 below the top. middle and bottom are the heights of the
+// middle of its first frame and of its end.
+func (b *block) layout(x0, x1, top vg.Length) (middle, bottom vg.Length, drawBlock func(*page)) {
 	n := len(b.panels)
 	plots := make([][]*plot.Plot, n)
 	for i, p := range b.panels {
@@ -167,58 +167,43 @@ func (b *block) layout(column vg.Length) (height, middle vg.Length, drawBlock fu
 		}
 		plots[i] = []*plot.Plot{p.Plot}
 	}
-	// Align gives the frames one width, and one height: that is not used.
-	tiles := plot.Align(plots, draw.Tiles{Rows: n, Cols: 1, PadLeft: edge, PadRight: edge + b.margin}, draw.NewCanvas(nil, column, 1000*vg.Length(n)))
+	// Align gives the frames one width. It gives them one height too, which is not used.
+	column := draw.Canvas{Rectangle: rect(x0, -2000, x1, 0)}
+	tiles := plot.Align(plots, draw.Tiles{Rows: n, Cols: 1, PadLeft: edge, PadRight: edge + b.margin}, column)
 	frame := b.panels[0].DataCanvas(tiles[0][0])
-	rows, widths := b.rows(frame.Size().X)
-	top := edge
+	y := top - edge
 	if b.title != "" {
-		top += titleRow
+		y -= titleRow
 	}
-	legend := top
-	if len(rows) > 0 {
-		top += vg.Length(len(rows))*legendRow + 3
-	}
-	height = top
-	canvases, frames := make([]draw.Canvas, n), make([]draw.Canvas, n) // below the top of the block
+	legend, y := b.parts(frame.Min.X, frame.Max.X, y)
+	canvases := make([]draw.Canvas, n)
 	for i, p := range b.panels {
-		if p.factors[1] != "" {
-			height += 1.5 * tickSize
-		}
-		tile := tiles[i][0]
-		labels := p.DataCanvas(tile).Min.Y - tile.Min.Y
-		canvases[i] = draw.Canvas{Rectangle: rect(tile.Min.X, -height-p.height-labels, tile.Max.X, -height)}
-		frames[i] = p.DataCanvas(canvases[i])
-		if height += p.height + labels; i < n-1 {
-			height += 6
-		}
+		t := tiles[i][0]
+		end := y - p.height - (p.DataCanvas(t).Min.Y - t.Min.Y)
+		canvases[i] = draw.Canvas{Rectangle: rect(t.Min.X, end, t.Max.X, y)}
+		y = end - panelGap
 	}
-	middle = -(frames[0].Min.Y + frames[0].Max.Y) / 2
-	return height + edge, middle, func(c *page, at vg.Point) {
-		style := sans(titleSize)
-		style.XAlign = text.XCenter
-		title := fit(b.title, titleSize, frame.Size().X)
+	frame = b.panels[0].DataCanvas(canvases[0])
+	return frame.Center().Y, y + panelGap - edge, func(c *page) {
 		on := draw.Canvas{Canvas: c}
-		on.FillText(style, at.Add(pt((frame.Min.X+frame.Max.X)/2, -edge-titleSize)), title)
-		for i, row := range rows {
-			x, y := at.X+frame.Min.X, at.Y-legend-vg.Length(i)*legendRow
-			for k := range row {
-				row[k].Draw(draw.Canvas{Canvas: c, Rectangle: rect(x, y-legendRow, x+widths[i][k], y)})
-				x += widths[i][k] + legendGap
-			}
+		on.FillText(centered(titleSize), pt(frame.Center().X, top-edge-titleSize), fit(b.title, titleSize, frame.Size().X))
+		for _, l := range legend {
+			on.Rectangle = l.Rectangle
+			l.Draw(on)
 		}
 		for i, p := range b.panels {
-			p.Draw(draw.Canvas{Canvas: c, Rectangle: canvases[i].Add(at)})
-			p.border(draw.Canvas{Canvas: c, Rectangle: frames[i].Add(at)})
+			on.Rectangle = canvases[i].Rectangle
+			p.Draw(on)
+			outlined(on, frameLine, p.DataCanvas(on).Path())
 		}
-		if b.bar != nil {
-			b.bar(c, frames[0].Add(at))
+		if b.beside != nil {
+			b.beside(c, frame.Rectangle)
 		}
 	}
 }
 
 // alone is the drawing of one block on a page of its own.
 func (b *block) alone() *drawing {
-	height, _, drawBlock := b.layout(pageWidth)
-	return &drawing{height: height, draw: func(c *page) { drawBlock(c, pt(0, height)) }}
+	_, bottom, drawBlock := b.layout(0, pageWidth, 0)
+	return &drawing{-bottom, drawBlock}
 }

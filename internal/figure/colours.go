@@ -1,15 +1,13 @@
 package figure
 
 import (
+	"image"
 	"image/color"
 	"math"
 	"slices"
 	"sync"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/palette/moreland"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -36,8 +34,13 @@ type Scale struct {
 // colours are those of a map, from low to high: an odd number, of which one is in the middle.
 type colours []color.Color
 
-// Colors are the colours.
+// Colors are the colours, for gonum's heat map.
 func (c colours) Colors() []color.Color { return c }
+
+// at is the colour of a share of the way from low to high.
+func (c colours) at(share float64) color.Color {
+	return c[int(math.Round(max(0, min(1, share))*float64(len(c)-1)))]
+}
 
 const numColours = 255
 
@@ -47,7 +50,8 @@ var mapColours = sync.OnceValue(func() (all [3]colours) {
 		all[Gray] = append(all[Gray], color.Gray{uint8(math.Round(float64(i) * 255 / (numColours - 1)))})
 	}
 	all[Sequential] = luminance(numColours, 0x2D0D54, 0x352A6E, 0x394582, 0x36618F, 0x327C94, 0x35958E, 0x47AC84, 0x6DC274, 0x98D562, 0xCAE75B, 0xFBF660)
-	below, above := luminance(numColours/2+1, 0x0044A9, 0x3871D1, 0x729FEB, 0xB3CDF8, 0xFAFAFA), luminance(numColours/2+1, 0x970008, 0xC3433C, 0xE37E74, 0xF5BBB4, 0xFAFAFA)
+	below := luminance(numColours/2+1, 0x0044A9, 0x3871D1, 0x729FEB, 0xB3CDF8, 0xFAFAFA)
+	above := luminance(numColours/2+1, 0x970008, 0xC3433C, 0xE37E74, 0xF5BBB4, 0xFAFAFA)
 	slices.Reverse(above)
 	all[Diverging] = append(below, above[1:]...)
 	return all
@@ -69,71 +73,21 @@ func luminance(n int, through ...uint32) (c colours) {
 	return c
 }
 
-// lattice is a grid of values for gonum's heat map: z[row][column] at y[row] and x[column].
-type lattice struct {
-	x, y []float64
-	z    [][]float64
-}
-
-// Dims is the number of columns and of rows.
-func (g lattice) Dims() (columns, rows int) { return len(g.x), len(g.y) }
-
-// Z is a value.
-func (g lattice) Z(column, row int) float64 { return g.z[row][column] }
-
-// X is the place of a column.
-func (g lattice) X(column int) float64 { return g.x[column] }
-
-// Y is the place of a row.
-func (g lattice) Y(row int) float64 { return g.y[row] }
-
-// upTo are the numbers from 0 to n-1.
-func upTo(n int) []float64 {
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = float64(i)
-	}
-	return x
-}
-
-// heat is a heat map of the lattice with the colours from low to high.
-func (c colours) heat(g lattice, low, high float64) *plotter.HeatMap {
-	return &plotter.HeatMap{GridXYZ: g, Palette: c, Underflow: c[0], Overflow: c[len(c)-1], Min: low, Max: high}
-}
-
-// fill draws one plotter in all of a rectangle.
-func fill(c *page, r vg.Rectangle, one interface {
-	plot.Plotter
-	plot.DataRanger
-}) {
-	p := plot.New()
-	p.HideAxes()
-	p.X.Padding, p.Y.Padding, p.BackgroundColor = 0, 0, nil
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = one.DataRange()
-	p.Add(unboxed{one})
-	p.Draw(draw.Canvas{Canvas: c, Rectangle: r})
-}
-
 // bar is the bar of a scale of colours, with an axis to its right: gonum's are to the left.
 type bar struct {
 	colours      colours
 	axis         *axis
 	below, above bool // it has a pointed end: there are values beyond
-	style        draw.LineStyle
+	line         draw.LineStyle
 }
 
 // point is the length of a pointed end.
 const point vg.Length = 7
 
-// ticks are those of a bar of the given height.
-func (b bar) ticks(height vg.Length) ([]plot.Tick, string) {
-	return b.axis.ticks(ruler{height, true})
-}
-
 // margin is the room to the right of a bar of the given height.
 func (b bar) margin(height vg.Length) (labels vg.Length) {
-	marks, factor := b.ticks(height)
-	for _, m := range marks {
+	_, factor := b.axis.factor()
+	for _, m := range b.axis.ticks(ruler{height, true}) {
 		labels = max(labels, width(m.Label, tickSize))
 	}
 	if b.axis.label != "" {
@@ -144,40 +98,37 @@ func (b bar) margin(height vg.Length) (labels vg.Length) {
 
 // draw draws the bar.
 func (b bar) draw(c *page, r vg.Rectangle) {
+	x := r.Max.X + b.margin(r.Size().Y) - 0.25*labelSize
 	middle := (r.Min.X + r.Max.X) / 2
 	bottom, top := []vg.Point{r.Min, pt(r.Max.X, r.Min.Y)}, []vg.Point{r.Max, pt(r.Min.X, r.Max.Y)}
 	on := draw.Canvas{Canvas: c}
 	if b.below {
 		r.Min.Y += point
 		bottom = []vg.Point{r.Min, pt(middle, r.Min.Y-point), pt(r.Max.X, r.Min.Y)}
-		on.FillPolygon(b.colours[0], bottom)
+		on.FillPolygon(b.colours.at(0), bottom)
 	}
 	if b.above {
 		r.Max.Y -= point
 		top = []vg.Point{r.Max, pt(middle, r.Max.Y+point), pt(r.Min.X, r.Max.Y)}
-		on.FillPolygon(b.colours[numColours-1], top)
+		on.FillPolygon(b.colours.at(1), top)
 	}
-	z := make([][]float64, numColours)
-	for i := range z {
-		z[i] = []float64{float64(i)}
+	all := image.NewRGBA(image.Rect(0, 0, 1, len(b.colours)))
+	for i, one := range b.colours {
+		all.Set(0, len(b.colours)-1-i, one)
 	}
-	all := b.colours.heat(lattice{[]float64{0}, upTo(numColours), z}, 0, numColours-1)
-	all.Rasterized = true
-	fill(c, r, all)
-	outlined(on, b.style, polygon(append(bottom, top...)))
-	style := sans(tickSize)
-	marks, factor := b.ticks(r.Size().Y)
-	for _, m := range marks {
+	c.DrawImage(r, all)
+	outlined(on, b.line, polygon(append(bottom, top...)))
+	_, factor := b.axis.factor()
+	beside, label := sans(tickSize), centered(labelSize)
+	for _, m := range b.axis.ticks(ruler{r.Size().Y, true}) {
 		y, l := r.Min.Y+r.Size().Y*vg.Length((m.Value-b.axis.min)/(b.axis.max-b.axis.min)), tickLength
 		if m.IsMinor() {
 			l *= 0.5
 		}
-		on.StrokeLine2(b.style, r.Max.X, y, r.Max.X+l, y)
-		on.FillText(style, pt(r.Max.X+tickLength+3, y-0.35*tickSize), m.Label)
+		on.StrokeLine2(b.line, r.Max.X, y, r.Max.X+l, y)
+		on.FillText(beside, pt(r.Max.X+tickLength+3, y-0.35*tickSize), m.Label)
 	}
-	on.FillText(style, pt(r.Max.X+tickLength+3, r.Max.Y+0.75*tickSize), factor)
-	label := sans(labelSize)
-	label.XAlign, label.Rotation = text.XCenter, math.Pi/2
-	x := r.Max.X + b.margin(r.Size().Y) - 0.25*labelSize
+	on.FillText(beside, pt(r.Max.X+tickLength+3, r.Max.Y+0.75*tickSize), factor)
+	label.Rotation = math.Pi / 2
 	on.FillText(label, pt(x, (r.Min.Y+r.Max.Y)/2), fit(b.axis.label, labelSize, r.Size().Y))
 }

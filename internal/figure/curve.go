@@ -1,12 +1,10 @@
 package figure
 
 import (
-	"cmp"
 	"image/color"
 	"math"
 	"slices"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -39,66 +37,73 @@ func (k curve) entry(label string) entry {
 }
 
 func (k curve) on(p *panel) {
-	marks := p.marks(k.mark(), k.x, k.y)
-	marks.GlyphStyleFunc = func(i int) draw.GlyphStyle {
+	p.add(line(k.line, p.xys(k.x, k.y)...))
+	p.marks(draw.GlyphStyle{}, k.x, k.y).GlyphStyleFunc = func(i int) draw.GlyphStyle {
 		style := k.mark()
 		if k.closed != nil && !k.closed[i] {
 			style = k.open()
+		} else if len(k.x) > manyPoints && p.y.holds(k.y[i]) {
+			return draw.GlyphStyle{}
 		}
-		shape := style.Shape.(outline)
-		switch v := k.y[i]; {
-		case p.y.holds(v):
-			if len(k.x) > manyPoints && style.Color != white {
-				style.Shape = nil
-			}
-			return style
-		case p.y.place(v) < p.y.min:
-			shape.corners, shape.lift = downward, 3
-		default:
-			shape.corners, shape.lift = triangle, -3
-		}
-		style.Radius, style.Shape = 3, shape
-		return style
+		return p.y.beyond(k.y[i], style)
 	}
-	p.add(line(k.line, p.xys(k.x, k.y)...), marks)
+}
+
+// beyond is the style of a marker at v: where the axis does not hold v, a triangle at the edge of the frame.
+func (a *axis) beyond(v float64, style draw.GlyphStyle) draw.GlyphStyle {
+	shape := style.Shape.(outline)
+	switch {
+	case a.holds(v):
+		return style
+	case a.place(v) < a.min:
+		shape.corners, shape.lift = downward, 3
+	default:
+		shape.corners, shape.lift = triangle, -3
+	}
+	return draw.GlyphStyle{Color: style.Color, Radius: 3, Shape: shape}
+}
+
+// beyondEntry is the legend of the values that the axis does not hold, if there are any; of is what they are beyond.
+func beyondEntry(y *axis, of string, c color.Color, values ...[]float64) []entry {
+	outside := slices.DeleteFunc(slices.Concat(values...), y.holds)
+	if len(outside) == 0 {
+		return nil
+	}
+	low, high := slices.Min(outside), slices.Max(outside)
+	shape, label := triangle, "up to "+number(high, 3)
+	if y.place(high) <= y.max {
+		shape, label = downward, "down to "+number(low, 3)
+	} else if y.place(low) < y.min {
+		label = "from " + number(low, 3) + " to " + number(high, 3)
+	}
+	return []entry{markEntry("beyond the "+of+", "+label, marker(shape, 3, c, stroke(c, 0.5)))}
 }
 
 // bandTint is the share of a curve's colour in its band.
 const bandTint = 0.22
 
 // band fills the range from low to high. At a point that stands alone it is as wide as a marker.
-func (p *panel) band(fill color.Color, x, low, high []float64) {
-	ring := append(p.xys(x, low), reversed(p.xys(x, high))...)
+func (p *panel) band(c color.RGBA, x, low, high []float64) (fill color.Color) {
+	ring, back := p.xys(x, low), p.xys(x, high)
 	if len(x) == 1 {
 		half := 0.008 * (p.x.max - p.x.min)
-		ring = append(ring, ring[1], ring[0])
-		for i, by := range []float64{-half, -half, half, half} {
-			ring[i].X += by
-		}
+		ring, back = append(ring, ring[0]), append(back, back[0])
+		ring[0].X, ring[1].X, back[0].X, back[1].X = ring[0].X-half, ring[1].X+half, back[0].X-half, back[1].X+half
 	}
-	p.add(&plotter.Polygon{XYs: []plotter.XYs{ring}, Color: fill})
+	slices.Reverse(back)
+	fill = tint(c, bandTint)
+	p.add(&plotter.Polygon{XYs: []plotter.XYs{append(ring, back...)}, Color: fill})
+	return fill
 }
 
-func reversed(points plotter.XYs) plotter.XYs {
-	slices.Reverse(points)
-	return points
-}
-
-// bandAxis is a linear axis for curves and a band around them. The curves keep at least a quarter of the axis;
-// a wider band is cut off.
-func bandAxis(label string, band []float64, curves ...[]float64) (a *axis, cut bool) {
-	low, high, span := math.Inf(1), math.Inf(-1), 0.0
-	for _, k := range curves {
-		if len(k) > 0 {
-			least, greatest := slices.Min(k), slices.Max(k)
-			low, high, span = min(low, least), max(high, greatest), max(span, greatest-least)
-		}
-	}
+// bandAxis is a linear axis for values and a band around them. The values keep at least a quarter of the axis; a
+// wider band is cut off.
+func bandAxis(label string, band, values []float64) (a *axis, cut bool) {
+	low, high := slices.Min(values), slices.Max(values)
 	bandLow, bandHigh := min(low, slices.Min(band)), max(high, slices.Max(band))
-	if span > 0 && bandHigh-bandLow > 4*(high-low) {
+	if high > low && bandHigh-bandLow > 4*(high-low) {
 		room := 1.5 * (high - low)
-		low, high = max(bandLow, low-room), min(bandHigh, high+room)
-		return linearAxis(label, low, high), true
+		return linearAxis(label, max(bandLow, low-room), min(bandHigh, high+room)), true
 	}
 	return linearAxis(label, bandLow, bandHigh), false
 }
@@ -106,83 +111,50 @@ func bandAxis(label string, band []float64, curves ...[]float64) (a *axis, cut b
 // wildGap is how many times the range of all others a value lies apart from them to be wild.
 const wildGap = 2
 
-// settled are the values that set the scale of an axis: those that converged (closed nil: all), or all
-// if fewer than two did, without the wild ones, and those that have not converged if they lie no
-// further from the others' range than its length. A wild value is the least or the greatest and
+// settled are the values of all that belong to those which set the scale of an axis: to values that converged
+// (closed nil: all), or to all if fewer than two did, without the wild ones, and to those that have not converged
+// if they lie no further from the others' range than its length. A wild value is the least or the greatest and
 // further from the next one than wildGap times the range of the others, in logarithms where all are
 // positive; at most a tenth of the values, and one of five, are.
-func settled(values []float64, closed []bool) []bool {
-	var order []int
-	for i := range values {
+func settled(values []float64, closed []bool, all ...[]float64) (kept []float64) {
+	var sorted []float64
+	for i, v := range values {
 		if closed == nil || closed[i] {
-			order = append(order, i)
+			sorted = append(sorted, v)
 		}
 	}
-	if len(order) < 2 {
-		order = ascending(values)
+	if len(sorted) < 2 {
+		sorted = slices.Clone(values)
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
-	least := values[order[0]]
-	apart := func(i, j int) float64 { // values[i] <= values[j]
-		if least > 0 {
-			return math.Log(values[j]) - math.Log(values[i])
+	slices.Sort(sorted)
+	apart := func(i, j int) float64 {
+		if sorted[0] > 0 {
+			return math.Log(sorted[j]) - math.Log(sorted[i])
 		}
-		return values[j] - values[i]
+		return sorted[j] - sorted[i]
 	}
-	for most := max(len(order)/10, 1); most > 0 && len(order) >= 5; most-- {
-		n := len(order)
-		first, second, before, last := order[0], order[1], order[n-2], order[n-1]
-		switch {
-		case apart(before, last) > wildGap*apart(first, before) && apart(first, before) > 0:
-			order = order[:n-1]
-		case apart(first, second) > wildGap*apart(second, last) && apart(second, last) > 0:
-			order = order[1:]
+	for most := max(len(sorted)/10, 1); most > 0 && len(sorted) >= 5; most-- {
+		last := len(sorted) - 1
+		switch lower, upper := apart(0, last-1), apart(1, last); {
+		case lower > 0 && apart(last-1, last) > wildGap*lower:
+			sorted = sorted[:last]
+		case upper > 0 && apart(0, 1) > wildGap*upper:
+			sorted = sorted[1:]
 		default:
 			most = 0
 		}
 	}
-	keep := make([]bool, len(values))
-	low, high := values[order[0]], values[order[len(order)-1]]
-	for i, v := range values {
-		keep[i] = closed != nil && !closed[i] && v >= low-(high-low) && v <= high+(high-low)
-	}
-	for _, i := range order {
-		keep[i] = true
-	}
-	return keep
-}
-
-// kept are the values that keep says.
-func kept(values []float64, keep []bool) (k []float64) {
-	for i, v := range values {
-		if keep[i] {
-			k = append(k, v)
+	low, high := sorted[0], sorted[len(sorted)-1]
+	for _, of := range all {
+		for i, v := range values {
+			reach := 0.0
+			if closed != nil && !closed[i] {
+				reach = high - low
+			}
+			if v >= low-reach && v <= high+reach {
+				kept = append(kept, of[i])
+			}
 		}
 	}
-	return k
-}
-
-// beyondEntry is the legend of the values that the axis does not hold; of is what they are beyond.
-func beyondEntry(y *axis, of string, c color.Color, values ...[]float64) (entries []entry) {
-	outside := slices.DeleteFunc(slices.Concat(values...), y.holds)
-	if len(outside) == 0 {
-		return nil
-	}
-	low, high := slices.Min(outside), slices.Max(outside)
-	shape, label := triangle, "beyond the "+of+", up to "+number(high, 3)
-	if y.place(high) <= y.max {
-		shape, label = downward, "beyond the "+of+", down to "+number(low, 3)
-	} else if y.place(low) < y.min {
-		label = "beyond the " + of + ", from " + number(low, 3) + " to " + number(high, 3)
-	}
-	return []entry{markEntry(label, marker(shape, 3, c, stroke(c, 0.5)))}
-}
-
-// minimumEntry is the legend of a minimum.
-func minimumEntry(value, stdErr float64, at string, g draw.GlyphStyle) entry {
-	label := "minimum " + number(value, 3)
-	if stdErr != 0 {
-		label += " ± " + number(stdErr, 2)
-	}
-	return entry{label + " at " + at, []plot.Thumbnailer{&plotter.Scatter{GlyphStyle: g}}}
+	return kept
 }

@@ -26,7 +26,7 @@ func TestSettled(t *testing.T) {
 		"one of all":           {[]float64{4}, nil, []float64{4}},
 		"wild and unconverged": {[]float64{2, 1, 1e9, 2, 3, 2, -1e9}, []bool{true, true, true, true, true, true, false}, []float64{2, 1, 2, 3, 2}},
 	} {
-		if got := kept(c.values, settled(c.values, c.closed)); !slices.Equal(got, c.want) {
+		if got := settled(c.values, c.closed, c.values); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v set the scale, want %v", name, got, c.want)
 		}
 	}

@@ -21,6 +21,7 @@ func Example() {
 
 	err = figure.Save(path, figure.Sweep{
 		Title:      "LASSO, d = 2500",
+		Parameter:  "λ",
 		Label:      "SURE / d",
 		Lambda:     []float64{1, 2, 4, 8, 16},
 		SURE:       []float64{0.71, 0.55, 0.46, 0.58, 0.93},

@@ -24,7 +24,7 @@ type Figure interface {
 	plan() (*drawing, error)
 }
 
-// drawing is a figure after layout: its height is known, nothing is drawn yet.
+// drawing is a figure after layout. The origin of its coordinates is the left upper corner of the page.
 type drawing struct {
 	height vg.Length
 	draw   func(*page)
@@ -36,9 +36,9 @@ const (
 	edge      vg.Length = 6
 )
 
+// Dots an inch of a PNG, and of the images inside an SVG or PDF.
 const (
-	pageDPI = 120
-	// vectorDPI is the resolution of the images inside an SVG or PDF.
+	pageDPI   = 120
 	vectorDPI = 360
 )
 
@@ -87,7 +87,7 @@ func init() { fpdf.SetDefaultCatalogSort(true) }
 // pdfDate matches the two dates in a PDF, both the time of writing.
 var pdfDate = regexp.MustCompile(`/(CreationDate|ModDate) \(D:[0-9]{14}\)`)
 
-// svgNames are names in an SVG and those that stand in their place. A quotation mark in a label is escaped, so
+// svgNames are names in an SVG and those that take their place. A quotation mark in a label is escaped, so
 // that these match no label.
 var svgNames = strings.NewReplacer(
 	`style="font-family:Liberation Sans;`, `style="font-family:'Liberation Sans',Arial,Helvetica,sans-serif;`,
@@ -102,34 +102,37 @@ func Write(w io.Writer, format string, f Figure) error {
 	if err != nil {
 		return err
 	}
-	paint := func(c vg.CanvasWriterTo, on *page) (file bytes.Buffer, err error) {
-		on.Canvas = c
-		on.SetColor(white)
-		on.Fill(rect(0, 0, pageWidth, d.height+72/pageDPI).Path())
-		d.draw(on)
-		_, err = c.WriteTo(&file)
-		return file, err
-	}
-	var file bytes.Buffer
+	height, on := d.height, &page{dpi: vectorDPI}
+	var c vg.CanvasWriterTo
 	switch format {
 	case "png":
 		// A whole number of pixels.
-		height := vg.Length(int(d.height*pageDPI/72)+1) * 72 / pageDPI
-		c := vgimg.NewWith(vgimg.UseWH(pageWidth, height), vgimg.UseDPI(pageDPI))
-		file, err = paint(vgimg.PngCanvas{Canvas: c}, &page{dpi: pageDPI})
+		height, on.dpi = vg.Length(int(height*pageDPI/72)+1)*72/pageDPI, pageDPI
+		c = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(pageWidth, height), vgimg.UseDPI(pageDPI))}
 	case "svg":
-		file, err = paint(vgsvg.New(pageWidth, d.height), &page{dpi: vectorDPI})
-		file = *bytes.NewBufferString(svgNames.Replace(file.String()))
+		c = vgsvg.New(pageWidth, height)
 	case "pdf":
-		file, err = paint(vgpdf.New(pageWidth, d.height), &page{dpi: vectorDPI, pdf: true, widths: map[int]bool{}})
-		// The replacement has the same length, so that the offsets in the file stay valid.
-		file = *bytes.NewBuffer(pdfDate.ReplaceAll(file.Bytes(), []byte("/$1 (D:20000101000000)")))
+		c, on.widths = vgpdf.New(pageWidth, height), map[int]bool{}
 	default:
 		return fmt.Errorf("figure: format %q, expected one of %s", format, strings.Join(Formats(), ", "))
 	}
-	if err != nil {
+	on.Canvas = c
+	on.SetColor(white)
+	on.Fill(rect(0, 0, pageWidth, height).Path())
+	on.Translate(pt(0, height))
+	d.draw(on)
+	var b bytes.Buffer
+	if _, err := c.WriteTo(&b); err != nil {
 		return err
 	}
-	_, err = file.WriteTo(w)
+	file := b.Bytes()
+	switch format {
+	case "svg":
+		file = []byte(svgNames.Replace(b.String()))
+	case "pdf":
+		// The replacement has the same length, so that the offsets in the file stay valid.
+		file = pdfDate.ReplaceAll(file, []byte("/$1 (D:20000101000000)"))
+	}
+	_, err = w.Write(file)
 	return err
 }

@@ -27,7 +27,7 @@ import (
 func gallery() map[string]Figure {
 	rng := rand.New(rand.NewPCG(1, 2))
 	sweep := func(n int, from, to, unit float64) Sweep {
-		var s Sweep
+		s := Sweep{Parameter: "λ", Label: "SURE"}
 		for i := range n {
 			t := 0.5
 			if n > 1 {
@@ -65,7 +65,7 @@ func gallery() map[string]Figure {
 	wild := sweep(25, 0.5, 60, 1)
 	wild.Title = "one wild point, and some that have not converged"
 	wild.SURE[20], wild.SURE[1], wild.Loss[20], wild.Divergence[0] = 90, 40, 80, 1e5
-	offset := Sweep{Lambda: []float64{1, 2, 3}, SURE: []float64{1e5 + 1e-3, 1e5, 1e5 + 2e-3}}
+	offset := Sweep{Parameter: "λ", Label: "SURE", Lambda: []float64{1, 2, 3}, SURE: []float64{1e5 + 1e-3, 1e5, 1e5 + 2e-3}}
 	rule := sweep(25, 0.5, 60, 1)
 	rule.Title, rule.Chosen, rule.ChosenName = "the largest weight within one standard error", rule.Lambda[9], "1se"
 	for i := range rule.StdErr {
@@ -73,7 +73,7 @@ func gallery() map[string]Figure {
 	}
 	apart := sweep(20, 0.5, 60, 1)
 	apart.Title, apart.Label, apart.LossLabel = "Matrix completion by generalized cross-validation", "GCV", "true loss"
-	allZero := Sweep{Lambda: []float64{2}, SURE: []float64{0}, StdErr: []float64{1}, Divergence: []float64{5}}
+	allZero := Sweep{Parameter: "λ", Label: "SURE", Lambda: []float64{2}, SURE: []float64{0}, StdErr: []float64{1}, Divergence: []float64{5}}
 
 	grid := func(nx, ny int, unit float64) HeatMap {
 		h := HeatMap{Title: "Robust PCA, 50 x 50", Label: "SURE / d", XName: "λ", YName: "γ"}
@@ -82,41 +82,28 @@ func gallery() map[string]Figure {
 		}
 		for i := range ny {
 			h.Y = append(h.Y, 0.02*math.Pow(1.5, float64(i)))
-			var row []float64
-			var ok []bool
 			for j := range nx {
 				u, v := float64(j)/float64(nx)-0.6, float64(i)/float64(ny)-0.4
-				row = append(row, unit*(0.3+4*u*u+3*v*v+2*u*v))
-				ok = append(ok, i+j > 2)
+				h.Values = append(h.Values, unit*(0.3+4*u*u+3*v*v+2*u*v))
+				h.Converged = append(h.Converged, i+j > 2)
 			}
-			h.Values, h.Converged = append(h.Values, row), append(h.Converged, ok)
 		}
 		return h
 	}
 	small := grid(8, 6, 1e-12)
 	small.Converged = nil
 	steepGrid := grid(12, 12, 1)
-	for i := range steepGrid.Values {
-		for j := range steepGrid.Values[i] {
-			steepGrid.Values[i][j] *= math.Exp(0.5 * math.Abs(float64(i+j-10)))
-		}
+	for k := range steepGrid.Values {
+		steepGrid.Values[k] *= math.Exp(0.5 * math.Abs(float64(k/12+k%12-10)))
 	}
 	bars := grid(14, 10, 1)
-	for i := range bars.Values {
-		var row []float64
-		for range bars.Values[i] {
-			row = append(row, 0.12)
-		}
-		bars.Err = append(bars.Err, row)
-	}
+	bars.Err = slices.Repeat([]float64{0.12}, len(bars.Values))
 	bars.MinErr = 0.12
-	bars.Values[2][9], bars.Values[0][0] = 1e4, -1e4
+	bars.Values[2*14+9], bars.Values[0] = 1e4, -1e4
 	single := grid(1, 1, 7)
 	negative := grid(40, 40, 1)
 	for i := range negative.Values {
-		for j := range negative.Values[i] {
-			negative.Values[i][j] -= 0.5
-		}
+		negative.Values[i] -= 0.5
 	}
 
 	normals := func(n int, mean, sd float64) []float64 {
@@ -126,8 +113,8 @@ func gallery() map[string]Figure {
 		}
 		return v
 	}
-	hist := Histogram{Title: "LASSO, d = 2500", Samples: normals(400, 0.51, 0.056), Loss: normals(400, 0.51, 0.02), Seeds: normals(200, 0.48, 0.004)}
-	overlay := Histogram{Samples: normals(400, 0.51, 0.056), Loss: []float64{0.512}, Seeds: normals(200, 0.48, 0.03)}
+	hist := Histogram{Title: "LASSO, d = 2500", Label: "SURE / d", Samples: normals(400, 0.51, 0.056), Loss: normals(400, 0.51, 0.02), Seeds: normals(200, 0.48, 0.004)}
+	overlay := Histogram{Label: "SURE / d", Samples: normals(400, 0.51, 0.056), Loss: []float64{0.512}, Seeds: normals(200, 0.48, 0.03)}
 
 	coloured := Image{Caption: "red to the right, blue downwards", Rows: 5, Cols: 8, Channels: 3}
 	for i := range 5 {
@@ -136,7 +123,7 @@ func gallery() map[string]Figure {
 		}
 	}
 
-	running := Running{Title: "SURE is unbiased", Values: normals(400, 0, 30), Zero: "unbiased: 0"}
+	running := Running{Title: "SURE is unbiased", Label: "mean of SURE − loss", Values: normals(400, 0, 30), Zero: "unbiased: 0"}
 
 	digit := func(noise float64) Image {
 		m := Image{Rows: 28, Cols: 28}
@@ -187,8 +174,8 @@ func gallery() map[string]Figure {
 		"sweep-offset": offset, "sweep-all-zero": allZero, "sweep-apart": apart, "sweep-rule": rule,
 		"heat": grid(14, 11, 1), "heat-small": small, "heat-steep": steepGrid, "heat-errors": bars, "heat-single": single, "heat-negative": negative,
 		"histogram": hist, "histogram-overlay": overlay,
-		"histogram-one": Histogram{Samples: []float64{1e9}}, "histogram-two": Histogram{Samples: []float64{1e-12, 2e-12}, Loss: []float64{5e-12}},
-		"running": running, "running-one": Running{Values: []float64{3}}, "running-two": Running{Values: []float64{3, 4e9}}, "running-many": Running{Values: normals(20000, 1e-12, 1e-12)},
+		"histogram-one": Histogram{Label: "SURE / d", Samples: []float64{1e9}}, "histogram-two": Histogram{Label: "SURE / d", Samples: []float64{1e-12, 2e-12}, Loss: []float64{5e-12}},
+		"running": running, "running-one": Running{Label: "mean of SURE − loss", Values: []float64{3}}, "running-two": Running{Label: "mean of SURE − loss", Values: []float64{3, 4e9}}, "running-many": Running{Label: "mean of SURE − loss", Values: normals(20000, 1e-12, 1e-12)},
 		"images": Images{Title: "Handwritten digit", Rows: row(noisy, estimate, truth)}, "images-curve": Images{Title: "Before, after and the curve", Rows: row(noisy, estimate, truth), Curve: &curve},
 		"images-four": Images{Rows: row(noisy, truth, truth, truth), Curve: &bare}, "images-odd": Images{Rows: row(tall, flat)}, "images-colour": Images{Rows: row(coloured, noisy), Curve: &curve}, "images-one": Images{Rows: row(noisy), Curve: &one},
 		"lines": lines, "lines-crowd": crowd, "lines-one": Lines{XLabel: "size", YLabel: "time (s)", Series: []Series{{Name: "one", X: []float64{5}, Y: []float64{1e-12}}}},
@@ -306,8 +293,9 @@ func checkPDF(t *testing.T, data []byte) {
 	}
 }
 
-// recorder is a vg.Canvas that notes where texts and lines are.
+// recorder is a vg.Canvas that notes where texts and lines are, from the lower edge of the page.
 type recorder struct {
+	up      vg.Length // the height of the origin
 	x, y    vg.Length
 	turned  bool
 	stack   []recorder
@@ -336,8 +324,15 @@ func (p *recorder) DrawImage(vg.Rectangle, image.Image) {}
 func (p *recorder) Rotate(float64)                      { p.turned = true }
 func (p *recorder) Translate(by vg.Point)               { p.x, p.y = by.X, by.Y }
 func (p *recorder) Push()                               { p.stack = append(p.stack, recorder{x: p.x, y: p.y, turned: p.turned}) }
-func (p *recorder) Fill(path vg.Path)                   { p.fills = append(p.fills, stroked{p.color, path}) }
-func (p *recorder) Stroke(path vg.Path)                 { p.strokes = append(p.strokes, stroked{p.color, path}) }
+func (p *recorder) Fill(path vg.Path)                   { p.fills = append(p.fills, p.lifted(path)) }
+func (p *recorder) Stroke(path vg.Path)                 { p.strokes = append(p.strokes, p.lifted(path)) }
+func (p *recorder) lifted(path vg.Path) stroked {
+	path = slices.Clone(path)
+	for i := range path {
+		path[i].Pos.Y += p.up
+	}
+	return stroked{p.color, path}
+}
 func (p *recorder) Pop() {
 	last := p.stack[len(p.stack)-1]
 	p.stack = p.stack[:len(p.stack)-1]
@@ -350,7 +345,7 @@ func (p *recorder) FillString(f font.Face, at vg.Point, s string) {
 	if p.turned {
 		box = rect(p.x-box.Max.Y, p.y+box.Min.X, p.x-box.Min.Y, p.y+box.Max.X)
 	}
-	p.texts = append(p.texts, placed{s, box})
+	p.texts = append(p.texts, placed{s, box.Add(pt(0, p.up))})
 }
 
 func record(t *testing.T, f Figure) (*recorder, *drawing) {
@@ -359,7 +354,7 @@ func record(t *testing.T, f Figure) (*recorder, *drawing) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := new(recorder)
+	p := &recorder{up: d.height}
 	d.draw(&page{Canvas: p, dpi: pageDPI})
 	return p, d
 }
@@ -391,7 +386,7 @@ func checkLayout(t *testing.T, f Figure) {
 // The curve that is drawn, read back by means of the labels of the ticks, is the
 // curve that was given.
 func TestSweepCanBeReadBack(t *testing.T) {
-	s := Sweep{Lambda: []float64{0.7, 30, 2.5, 9}, SURE: []float64{0.52, 0.125, 0.25, -0.075}}
+	s := Sweep{Lambda: []float64{0.7, 2.5, 9, 30}, SURE: []float64{0.52, 0.25, -0.075, 0.125}}
 	p, _ := record(t, s)
 	ticks := map[string]vg.Point{}
 	for _, text := range p.texts {
@@ -422,7 +417,7 @@ func TestSweepCanBeReadBack(t *testing.T) {
 // The colour that lies at the place of two hyperparameters, as the ticks tell it, is
 // that of their value.
 func TestHeatMapCanBeReadBack(t *testing.T) {
-	h := HeatMap{X: []float64{1, 10, 100}, Y: []float64{0.1, 1, 10, 100}, Values: [][]float64{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}, {10, 11, 12}}}
+	h := HeatMap{X: []float64{1, 10, 100}, Y: []float64{0.1, 1, 10, 100}, Values: []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}
 	p, _ := record(t, h)
 	xs, ys := map[string]vg.Length{}, map[string]vg.Length{}
 	for _, text := range p.texts {
@@ -449,8 +444,8 @@ func TestHeatMapCanBeReadBack(t *testing.T) {
 						seen = f.color
 					}
 				}
-				if want := mapColours()[Sequential][int(math.Round((h.Values[i][j]-1)/11*(numColours-1)))]; seen != want {
-					t.Errorf("%g points from %g, %g the colour is %v, want %v of %g", off, x, y, seen, want, h.Values[i][j])
+				if want := mapColours()[Sequential][int(math.Round((h.Values[3*i+j]-1)/11*(numColours-1)))]; seen != want {
+					t.Errorf("%g points from %g, %g the colour is %v, want %v of %g", off, x, y, seen, want, h.Values[3*i+j])
 				}
 			}
 		}

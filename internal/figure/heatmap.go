@@ -18,18 +18,18 @@ type HeatMap struct {
 	Title string
 	// XName and YName name the hyperparameters.
 	XName, YName string
-	// Label names the values, "SURE" by default; see [Sweep].
+	// Label names the values; see [Sweep].
 	Label string
 	// X and Y have the values of the hyperparameters, positive and increasing.
 	X, Y []float64
-	// Values has a row for each Y with a value for each X.
-	Values [][]float64
+	// Values has a row for each Y, one behind the other, with a value for each X.
+	Values []float64
 	// Converged is of the same shape: false marks a cell. Nil: all converged.
-	Converged [][]bool
+	Converged []bool
 	// Err has the standard errors of the values, or better of their differences to the minimum, of the
 	// shape of Values: the values within one of the minimum are enclosed by a line. MinErr is that of
 	// the minimum itself. Nil and 0: not known.
-	Err    [][]float64
+	Err    []float64
 	MinErr float64
 	// HasMin says that MinX, MinY and MinValue are the minimum, found between the grid's points: it
 	// is marked and named instead of the least of Values. It lies within the grid's cells.
@@ -37,69 +37,40 @@ type HeatMap struct {
 	MinX, MinY, MinValue float64
 }
 
-// checkGrid rejects the values of a hyperparameter that are not a grid's.
-func checkGrid(name string, values []float64) error {
-	if err := checkSeries(name, values, -1, positive); err != nil {
-		return err
-	}
-	for i := 1; i < len(values); i++ {
-		if values[i] <= values[i-1] {
-			return fmt.Errorf("figure: %s[%d] is %g after %g, expected increasing values", name, i, values[i], values[i-1])
-		}
-	}
-	return nil
-}
-
-// checkTable rejects a table that has not the shape of the grid.
-func checkTable[T any](name string, rows [][]T, h HeatMap, row func(name string, row []T) error) error {
-	if len(rows) != len(h.Y) {
-		return fmt.Errorf("figure: %s has %d rows, expected %d, one for each Y", name, len(rows), len(h.Y))
-	}
-	for i := range rows {
-		name := fmt.Sprintf("%s[%d]", name, i)
-		if len(rows[i]) != len(h.X) {
-			return fmt.Errorf("figure: %s has %d values, expected %d", name, len(rows[i]), len(h.X))
-		}
-		if err := row(name, rows[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (h HeatMap) check() error {
-	numbers := func(name string, row []float64) error { return checkSeries(name, row, len(row), anySign) }
-	err := cmp.Or(checkGrid("X", h.X), checkGrid("Y", h.Y), checkTable("Values", h.Values, h, numbers))
-	if err == nil && h.Converged != nil {
-		err = checkTable("Converged", h.Converged, h, func(string, []bool) error { return nil })
-	}
-	if err == nil && h.Err != nil {
-		err = checkTable("Err", h.Err, h, numbers)
+	n := len(h.X) * len(h.Y)
+	err := cmp.Or(
+		checkSeries("X", h.X, -1, increasing), checkSeries("Y", h.Y, -1, increasing),
+		checkSeries("Values", h.Values, n, anySign), checkSeries("Err", h.Err, n, notNegative|optional),
+		checkSeries("MinX, MinY, MinValue", []float64{h.MinX, h.MinY, h.MinValue}, 3, anySign),
+	)
+	if err == nil && h.Converged != nil && len(h.Converged) != n {
+		return fmt.Errorf("figure: Converged has %d values, expected %d", len(h.Converged), n)
 	}
 	return err
 }
 
-// checkMin rejects a minimum that is outside the axes.
-func (h HeatMap) checkMin(x, y *axis) error {
-	for _, c := range []struct {
-		name  string
-		value float64
-		on    *axis
-	}{{"MinX", h.MinX, x}, {"MinY", h.MinY, y}, {"MinValue", h.MinValue, nil}} {
-		if err := checkValue(c.value); err != nil {
-			return fmt.Errorf("figure: %s %w", c.name, err)
-		}
-		if c.on != nil && !c.on.holds(c.value) {
-			return fmt.Errorf("figure: %s is %g, expected a value within the grid's cells, from %.4g to %.4g", c.name, c.value, math.Pow(10, c.on.min), math.Pow(10, c.on.max))
-		}
-	}
-	return nil
+// cells are the places of a HeatMap, for gonum's.
+type cells struct {
+	x, y, z []float64
 }
 
+// Dims is the number of columns and of rows.
+func (g cells) Dims() (columns, rows int) { return len(g.x), len(g.y) }
+
+// X is the place of a column.
+func (g cells) X(column int) float64 { return g.x[column] }
+
+// Y is the place of a row.
+func (g cells) Y(row int) float64 { return g.y[row] }
+
+// Z is a value.
+func (g cells) Z(column, row int) float64 { return g.z[row*len(g.x)+column] }
+
 // scale is the axis of the colours.
-func (h HeatMap) scale(values []float64) *axis {
-	shown := kept(values, settled(values, slices.Concat(h.Converged...)))
-	a := &axis{label: cmp.Or(h.Label, "SURE"), min: slices.Min(shown), max: slices.Max(shown)}
+func (h HeatMap) scale() *axis {
+	shown := settled(h.Values, h.Converged, h.Values)
+	a := &axis{label: h.Label, min: slices.Min(shown), max: slices.Max(shown)}
 	switch {
 	case a.min > 0 && a.max > 30*a.min:
 		a.min, a.max, a.log = math.Log10(a.min), math.Log10(a.max), true
@@ -116,63 +87,78 @@ func (h HeatMap) plan() (*drawing, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
-	flat, converged := slices.Concat(h.Values...), slices.Concat(h.Converged...)
 	if !h.HasMin {
-		best := Minimizer(flat, converged)
-		h.MinX, h.MinY, h.MinValue = h.X[best%len(h.X)], h.Y[best/len(h.X)], flat[best]
-	}
-	scale := h.scale(flat)
-	x, y := &axis{label: h.XName, log: true, min: -300, max: 300}, &axis{label: h.YName, log: true, min: -300, max: 300}
-	grid := lattice{x: x.places(h.X), y: y.places(h.Y)}
-	for _, row := range h.Values {
-		grid.z = append(grid.z, scale.places(row))
-	}
-	cells := mapColours()[Sequential].heat(grid, scale.min, scale.max)
-	x.min, x.max, y.min, y.max = cells.DataRange()
-	if err := h.checkMin(x, y); err != nil {
-		return nil, err
+		best := Minimizer(h.Values, h.Converged)
+		h.MinX, h.MinY, h.MinValue = h.X[best%len(h.X)], h.Y[best/len(h.X)], h.Values[best]
 	}
 	const height vg.Length = 270
-	colours := bar{colours: mapColours()[Sequential], axis: scale, style: frameLine}
+	scale := h.scale()
+	colours := bar{colours: mapColours()[Sequential], axis: scale, line: frameLine}
 	margin := barGap + barWidth + colours.margin(height)
-	p := newPanel(x, y, pageWidth-margin, height)
-	p.add(cells)
-	b := &block{title: h.Title, panels: []*panel{p}, margin: margin, bar: func(c *page, f vg.Rectangle) {
-		colours.draw(c, rect(f.Max.X+barGap, f.Min.Y, f.Max.X+barGap+barWidth, f.Max.Y))
-	}}
-	h.near(p, grid)
-	side := min((pageWidth-margin-marginWidth)/vg.Length(len(h.X)), height/vg.Length(len(h.Y)))
-	radius := min(3, side/4)
-	edge := stroke(black, min(0.8, radius/3))
-	open, above, below := marker(circle, radius, white, edge), marker(triangle, radius, white, edge), marker(downward, radius, white, edge)
-	for i, v := range flat {
-		at, height := h.X[i%len(h.X):i%len(h.X)+1], h.Y[i/len(h.X):i/len(h.X)+1]
-		if converged != nil && !converged[i] {
-			p.add(p.marks(open, at, height))
-		}
-		if place := scale.place(v); place > scale.max {
-			p.add(p.marks(above, at, height))
-		} else if place < scale.min {
-			p.add(p.marks(below, at, height))
-		}
+	var g cells
+	for _, v := range h.X {
+		g.x = append(g.x, math.Log10(v))
 	}
+	for _, v := range h.Y {
+		g.y = append(g.y, math.Log10(v))
+	}
+	for _, v := range h.Values {
+		g.z = append(g.z, scale.place(v))
+	}
+	heat := &plotter.HeatMap{GridXYZ: g, Palette: colours.colours, Underflow: colours.colours.at(0), Overflow: colours.colours.at(1), Min: scale.min, Max: scale.max}
+	x, y := &axis{label: h.XName, log: true}, &axis{label: h.YName, log: true}
+	x.min, x.max, y.min, y.max = heat.DataRange()
+	if !x.holds(h.MinX) || !y.holds(h.MinY) {
+		return nil, fmt.Errorf("figure: MinX and MinY are %g and %g, expected a point within the grid's cells", h.MinX, h.MinY)
+	}
+	p := newPanel(x, y, pageWidth-margin, height)
+	p.add(heat)
+	h.near(p, g)
+	h.marks(p, scale)
 	best := marker(star, 5, white, stroke(black, 1))
-	p.add(p.marks(best, []float64{h.MinX}, []float64{h.MinY}))
-	b.legend = append(b.legend, minimumEntry(h.MinValue, h.MinErr, h.XName+" = "+short(h.MinX, 4)+", "+h.YName+" = "+short(h.MinY, 4), best))
-	if slices.Contains(converged, false) {
+	p.marks(best, []float64{h.MinX}, []float64{h.MinY})
+	at := h.XName + " = " + short(h.MinX, 4) + ", " + h.YName + " = " + short(h.MinY, 4)
+	b := &block{title: h.Title, panels: []*panel{p}, margin: margin, legend: []entry{minimumEntry(h.MinValue, h.MinErr, at, best)}}
+	if slices.Contains(h.Converged, false) {
 		b.legend = append(b.legend, markEntry("not converged", marker(circle, 3, white, stroke(black, 0.8))))
 	}
 	if h.Err != nil {
 		b.legend = append(b.legend, lineEntry("within one standard error of the minimum", stroke(black, 1)))
 	}
-	b.legend = append(b.legend, beyondEntry(scale, "colours", black, flat)...)
+	b.legend = append(b.legend, beyondEntry(scale, "colours", black, h.Values)...)
+	b.beside = func(c *page, f vg.Rectangle) {
+		colours.draw(c, rect(f.Max.X+barGap, f.Min.Y, f.Max.X+barGap+barWidth, f.Max.Y))
+	}
 	return b.alone(), nil
 }
 
+// marks marks the cells that have not converged, and those beyond the colours.
+func (h HeatMap) marks(p *panel, scale *axis) {
+	side := min((pageWidth-2*marginWidth)/vg.Length(len(h.X)), p.height/vg.Length(len(h.Y)))
+	radius := min(3, side/4)
+	edge := stroke(black, min(0.8, radius/3))
+	mark := func(i int, shape []vg.Point) {
+		column, row := i%len(h.X), i/len(h.X)
+		p.marks(marker(shape, radius, white, edge), h.X[column:column+1], h.Y[row:row+1])
+	}
+	for i, v := range h.Values {
+		if h.Converged != nil && !h.Converged[i] {
+			mark(i, circle)
+		}
+		if place := scale.place(v); place > scale.max {
+			mark(i, triangle)
+		} else if place < scale.min {
+			mark(i, downward)
+		}
+	}
+}
+
 // near encloses the cells that are within one standard error of the minimum.
-func (h HeatMap) near(p *panel, grid lattice) {
-	near := func(i, j int) bool {
-		return i >= 0 && j >= 0 && i < len(h.Err) && j < len(h.X) && math.Abs(h.Values[i][j]-h.MinValue) <= h.Err[i][j] && (h.Converged == nil || h.Converged[i][j])
+func (h HeatMap) near(p *panel, g cells) {
+	near := func(row, column int) bool {
+		i := row*len(h.X) + column
+		return h.Err != nil && row >= 0 && column >= 0 && row < len(h.Y) && column < len(h.X) &&
+			math.Abs(h.Values[i]-h.MinValue) <= h.Err[i] && (h.Converged == nil || h.Converged[i])
 	}
 	// sides are the borders of cells, half way between their places.
 	sides := func(places []float64, a *axis) []float64 {
@@ -182,16 +168,15 @@ func (h HeatMap) near(p *panel, grid lattice) {
 		}
 		return append(s, a.max)
 	}
-	xs, ys := sides(grid.x, p.x), sides(grid.y, p.y)
+	xs, ys := sides(g.x, p.x), sides(g.y, p.y)
 	for _, s := range []draw.LineStyle{stroke(black, 2.6), stroke(white, 1.6)} {
 		for i := range ys {
 			for j := range xs {
-				at := plotter.XY{X: xs[j], Y: ys[i]}
 				if near(i, j) != near(i-1, j) {
-					p.add(line(s, at, plotter.XY{X: xs[j+1], Y: ys[i]}))
+					p.add(line(s, plotter.XY{X: xs[j], Y: ys[i]}, plotter.XY{X: xs[j+1], Y: ys[i]}))
 				}
 				if near(i, j) != near(i, j-1) {
-					p.add(line(s, at, plotter.XY{X: xs[j], Y: ys[i+1]}))
+					p.add(line(s, plotter.XY{X: xs[j], Y: ys[i]}, plotter.XY{X: xs[j], Y: ys[i+1]}))
 				}
 			}
 		}

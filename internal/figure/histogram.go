@@ -2,10 +2,10 @@ package figure
 
 import (
 	"cmp"
+	"fmt"
 	"image/color"
 	"math"
 	"slices"
-	"strconv"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot/plotter"
@@ -22,7 +22,7 @@ import (
 // The bins are those of Freedman and Diaconis: 2 (interquartile range) n^(-1/3) wide.
 type Histogram struct {
 	Title string
-	// Label names the values, "SURE / d" by default.
+	// Label names the values.
 	Label string
 	// Samples has one value for each sample of y.
 	Samples []float64
@@ -67,86 +67,79 @@ func freedmanDiaconis(values []float64) *plotter.Histogram {
 	return h
 }
 
-// addHistogram draws the bins with their upper edge; fill nil: that alone.
-func (p *panel) addHistogram(h *plotter.Histogram, fill color.Color, s draw.LineStyle) {
+// draw draws the bins with their upper edge, or with fill nil the edge alone.
+func (p *panel) draw(h *plotter.Histogram, fill color.Color, edge draw.LineStyle) {
 	if fill != nil {
 		h.FillColor, h.LineStyle = fill, stroke(white, 0.5)
 		p.add(h)
 	}
-	upper := []plotter.XY{{X: h.Bins[0].Min}}
+	upper := plotter.XYs{{X: h.Bins[0].Min}}
 	for _, b := range h.Bins {
 		upper = append(upper, plotter.XY{X: b.Min, Y: b.Weight}, plotter.XY{X: b.Max, Y: b.Weight})
 	}
-	p.add(line(s, append(upper, plotter.XY{X: h.Bins[len(h.Bins)-1].Max})...))
+	p.add(line(edge, append(upper, plotter.XY{X: upper[len(upper)-1].X})...))
 }
 
 func (h Histogram) plan() (*drawing, error) {
-	err := cmp.Or(checkSeries("Samples", h.Samples, -1, anySign), checkSome("Seeds", h.Seeds), checkSome("Loss", h.Loss))
-	if err != nil {
+	if err := cmp.Or(
+		checkSeries("Samples", h.Samples, -1, anySign), checkSeries("Seeds", h.Seeds, -1, optional), checkSeries("Loss", h.Loss, -1, optional),
+	); err != nil {
 		return nil, err
 	}
-	samples := freedmanDiaconis(h.Samples)
-	low, high, _, most := samples.DataRange()
-	ends := []float64{low, high}
-	seeds, overlay := samples, false
-	if h.Seeds != nil {
-		seeds = freedmanDiaconis(h.Seeds)
-		low, high, _, mostSeeds := seeds.DataRange()
-		ends = append(ends, low, high)
-		const apart = 4 // of the heights of two densities in one frame
-		ratio := mostSeeds / (float64(len(h.Seeds)) * seeds.Width) / (most / (float64(len(h.Samples)) * samples.Width))
-		overlay = ratio < apart && ratio > 1.0/apart
-	}
+	both := []*plotter.Histogram{freedmanDiaconis(h.Samples)}
+	var ends []float64
 	if h.Loss != nil {
 		ends = append(ends, stat.Mean(h.Loss, nil))
 	}
-	x := linearAxis(cmp.Or(h.Label, "SURE / d"), slices.Min(ends), slices.Max(ends))
+	if h.Seeds != nil {
+		both = append(both, freedmanDiaconis(h.Seeds))
+	}
+	var counts, densities []float64 // the greatest
+	for i, one := range both {
+		low, high, _, most := one.DataRange()
+		ends = append(ends, low, high)
+		counts = append(counts, most)
+		densities = append(densities, most/one.Width/float64(len([][]float64{h.Samples, h.Seeds}[i])))
+	}
+	const apart = 4 // at most, for the densities of one frame
+	overlay := h.Seeds != nil && slices.Max(densities) < apart*slices.Min(densities)
+	x := linearAxis(h.Label, slices.Min(ends), slices.Max(ends))
 	b := &block{title: h.Title}
 	// The axis begins at 0, so that heights can be compared.
-	frame := func(name string, height vg.Length, all ...*plotter.Histogram) *panel {
-		most := 0.0
-		for _, one := range all {
-			if overlay {
-				one.Normalize(1)
-			}
-			_, _, _, top := one.DataRange()
-			most = max(most, top)
-		}
+	frame := func(name string, most float64, height vg.Length) *panel {
 		p := newPanel(x, &axis{label: name, max: 1.08 * most, whole: !overlay}, pageWidth, height)
 		p.grid()
 		b.panels = append(b.panels, p)
 		return p
 	}
-	count := func(name string, n int) string { return name + ", n = " + strconv.Itoa(n) }
-	blueFill, redFill := tint(blue, 0.3), tint(vermillion, 0.3)
-	blueLine, redLine := stroke(blue, 1.3), stroke(vermillion, 1.5)
-	b.legend = append(b.legend, bandEntry(count(cmp.Or(h.SamplesName, "over samples of y"), len(h.Samples)), blueFill))
-	seedsName := count(cmp.Or(h.SeedsName, "over seeds, one y"), len(h.Seeds))
+	fills, lines := []color.Color{tint(blue, 0.3), tint(vermillion, 0.3)}, []draw.LineStyle{stroke(blue, 1.3), stroke(vermillion, 1.5)}
+	samplesName := fmt.Sprintf("%s, n = %d", cmp.Or(h.SamplesName, "over samples of y"), len(h.Samples))
+	seedsName := fmt.Sprintf("%s, n = %d", cmp.Or(h.SeedsName, "over seeds, one y"), len(h.Seeds))
+	b.legend = append(b.legend, bandEntry(samplesName, fills[0]))
 	switch {
-	case h.Seeds == nil:
-		frame("samples per bin", 210, samples).addHistogram(samples, blueFill, blueLine)
 	case overlay:
-		p := frame("density", 210, samples, seeds)
-		p.addHistogram(samples, blueFill, blueLine)
-		p.addHistogram(seeds, nil, redLine)
-		b.legend = append(b.legend, lineEntry(seedsName, redLine))
+		p := frame("density", slices.Max(densities), 210)
+		both[0].Normalize(1)
+		both[1].Normalize(1)
+		p.draw(both[0], fills[0], lines[0])
+		p.draw(both[1], nil, lines[1])
+		b.legend = append(b.legend, lineEntry(seedsName, lines[1]))
+	case h.Seeds != nil:
+		frame("samples per bin", counts[0], 150).draw(both[0], fills[0], lines[0])
+		frame("seeds per bin", counts[1], 110).draw(both[1], fills[1], lines[1])
+		b.legend = append(b.legend, bandEntry(seedsName, fills[1]))
 	default:
-		frame("samples per bin", 150, samples).addHistogram(samples, blueFill, blueLine)
-		frame("seeds per bin", 110, seeds).addHistogram(seeds, redFill, redLine)
-		b.legend = append(b.legend, bandEntry(seedsName, redFill))
+		frame("samples per bin", counts[0], 210).draw(both[0], fills[0], lines[0])
 	}
 	h.means(b)
 	return b.alone(), nil
 }
 
-// checkSome is checkSeries for values of any number but 0, or nil.
-func checkSome(name string, values []float64) error { return checkOptional(name, values, -1, anySign) }
-
 // means draws lines at the mean of the samples and, where it is known, the mean loss.
 func (h Histogram) means(b *block) {
 	vertical := func(at float64, s draw.LineStyle, label string) {
 		for _, p := range b.panels {
-			p.add(p.vertical(s, at))
+			p.vertical(s, at)
 		}
 		b.legend = append(b.legend, lineEntry(label, s))
 	}

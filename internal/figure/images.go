@@ -7,9 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
+	xdraw "golang.org/x/image/draw"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -46,9 +44,6 @@ type Image struct {
 	Pixels     []float64
 }
 
-// channels is the number of values of a pixel.
-func (m Image) channels() int { return max(m.Channels, 1) }
-
 func (f Images) check() error {
 	if len(f.Rows) == 0 {
 		return fmt.Errorf("figure: Rows is empty, expected at least one")
@@ -67,18 +62,18 @@ func (f Images) check() error {
 }
 
 func (p Panel) check(name string) error {
-	n, s := p.channels(), p.Scale
+	n, s := max(p.Channels, 1), p.Scale
 	switch {
 	case p.Rows < 1 || p.Cols < 1:
 		return fmt.Errorf("figure: %s is %d x %d, expected at least 1 x 1", name, p.Rows, p.Cols)
 	case n != 1 && n != 3:
 		return fmt.Errorf("figure: %s has %d channels, expected 1 or 3", name, n)
 	// The product of rows and columns may be too large for an int.
-	case len(p.Pixels)%p.Rows != 0 || len(p.Pixels)/p.Rows%n != 0 || len(p.Pixels)/p.Rows/n != p.Cols:
+	case len(p.Pixels)%(n*p.Cols) != 0 || len(p.Pixels)/n/p.Cols != p.Rows:
 		return fmt.Errorf("figure: %s has %d values, expected %d x %d x %d", name, len(p.Pixels), p.Rows, p.Cols, n)
 	case s != nil && n > 1:
 		return fmt.Errorf("figure: %s has %d channels and a scale, expected one of them", name, n)
-	case s != nil && (checkValue(s.Low) != nil || checkValue(s.High) != nil || s.Low >= s.High || s.Map == Diverging && s.Low != -s.High):
+	case s != nil && (!(s.Low < s.High) || math.IsInf(s.High-s.Low, 0) || s.Map == Diverging && s.Low != -s.High):
 		return fmt.Errorf("figure: the scale of %s is from %g to %g, expected an interval, around 0 if it is diverging", name, s.Low, s.High)
 	}
 	return checkSeries(name+".Pixels", p.Pixels, len(p.Pixels), anySign)
@@ -107,11 +102,8 @@ func (p Panel) size(box vg.Length) (w, h vg.Length) {
 	if p.Stretched {
 		return box, box * max(0.5, min(1, shape))
 	}
-	w, h = box, box*shape
-	if h > tallest {
-		w, h = w*tallest/h, tallest
-	}
-	return max(w, leastSide), max(h, leastSide)
+	shrink := min(1, tallest/(box*shape))
+	return max(leastSide, shrink*box), max(leastSide, shrink*box*shape)
 }
 
 // caption is the lines of the caption.
@@ -126,19 +118,19 @@ func endsScale(row []Panel, i int) bool {
 
 // boxWidth is the width of the boxes of the images, in rows that end at the given place.
 func (f Images) boxWidth(end vg.Length) (vg.Length, error) {
-	box := end
+	box := tallest
 	for r, row := range f.Rows {
-		room, n := end-2*edge+imageGap, vg.Length(len(row))
+		room := end - 2*edge + imageGap
 		for i := range row {
 			if endsScale(row, i) {
 				room -= scaleRoom
 			}
 		}
-		if box = min(box, room/n-imageGap); box < 8 {
+		if box = min(box, room/vg.Length(len(row))-imageGap); box < 8 {
 			return 0, fmt.Errorf("figure: Rows[%d] has %d images, expected at most %d", r, len(row), int(room/(8+imageGap)))
 		}
 	}
-	return min(box, tallest), nil
+	return box, nil
 }
 
 func (f Images) plan() (*drawing, error) {
@@ -147,87 +139,83 @@ func (f Images) plan() (*drawing, error) {
 	}
 	end := pageWidth
 	if f.Curve != nil {
-		end = pageWidth * (1 - curveShare)
+		end *= 1 - curveShare
 	}
 	box, err := f.boxWidth(end)
 	if err != nil {
 		return nil, err
 	}
-	top := edge
+	y := -edge
 	if f.Title != "" {
-		top += titleRow
+		y -= titleRow
 	}
-	tall, captions := make([]vg.Length, len(f.Rows)), make([]vg.Length, len(f.Rows))
+	tall, below := make([]vg.Length, len(f.Rows)), make([]vg.Length, len(f.Rows)) // the images, and their captions
 	for r, row := range f.Rows {
 		for _, p := range row {
 			_, h := p.size(box)
-			tall[r] = max(tall[r], h)
-			captions[r] = max(captions[r], 4+captionRow*vg.Length(len(p.caption(box))))
+			tall[r], below[r] = max(tall[r], h), max(below[r], rowGap+4+captionRow*vg.Length(len(p.caption(box))))
 		}
 	}
-	var curveHeight, above vg.Length
-	drawCurve := func(*page, vg.Point) {}
+	bottom, drawCurve := y, func(*page) {}
 	if f.Curve != nil {
 		b, err := f.Curve.block(pageWidth-end, max(leastCurve, min(tall[0], mostCurve)), true)
 		if err != nil {
 			return nil, err
 		}
 		var middle vg.Length
-		curveHeight, middle, drawCurve = b.layout(pageWidth - end)
-		// The middle of the images is that of the curve's frame.
-		above = max(0, middle-edge-tall[0]/2)
+		middle, bottom, drawCurve = b.layout(end, pageWidth, y+edge)
+		y = min(y, middle+tall[0]/2) // the middle of the images is that of the curve's frame
 	}
-	tops, y := make([]vg.Length, len(f.Rows)), top+above // below the top of the page
-	for r := range f.Rows {
-		tops[r] = y
-		y += tall[r] + captions[r]
-		if r < len(f.Rows)-1 || len(f.Notes) > 0 {
-			y += rowGap
-		}
-	}
-	var notes []string
-	for _, note := range f.Notes {
-		notes = append(notes, wrap(note, legendSize, pageWidth-2*edge, 4)...)
-	}
-	height := max(y+vg.Length(len(notes))*captionRow+edge, top+curveHeight-edge)
-	return &drawing{height: height, draw: func(c *page) {
-		on, style := draw.Canvas{Canvas: c}, sans(titleSize)
-		style.XAlign = text.XCenter
-		on.FillText(style, pt(pageWidth/2, height-edge-titleSize), fit(f.Title, titleSize, pageWidth-2*edge))
-		for r, row := range f.Rows {
-			x := edge
-			for i := range row {
-				drawPanel(c, rect(x, height-tops[r]-tall[r], x+box, height-tops[r]), row, i)
-				if x += box + imageGap; endsScale(row, i) {
-					x += scaleRoom
-				}
+	var draws []func(*page)
+	for r, row := range f.Rows {
+		x := edge
+		for i := range row {
+			at := rect(x, y-tall[r], x+box, y)
+			draws = append(draws, func(c *page) { drawPanel(c, at, row, i) })
+			if x += box + imageGap; endsScale(row, i) {
+				x += scaleRoom
 			}
 		}
-		for i, line := range notes {
-			on.FillText(sans(legendSize), pt(edge, height-y-vg.Length(i+1)*captionRow+3), line)
+		y -= tall[r] + below[r]
+	}
+	y += rowGap
+	for i, note := range f.Notes {
+		if i == 0 {
+			y -= rowGap
 		}
-		drawCurve(c, pt(end, height-top+edge))
+		for _, line := range wrap(note, legendSize, pageWidth-2*edge, 4) {
+			y -= captionRow
+			at := pt(edge, y+3)
+			draws = append(draws, func(c *page) { sans(legendSize).Handler.Draw(c, line, sans(legendSize), at) })
+		}
+	}
+	return &drawing{-min(y-edge, bottom), func(c *page) {
+		on := draw.Canvas{Canvas: c}
+		on.FillText(centered(titleSize), pt(pageWidth/2, -edge-titleSize), fit(f.Title, titleSize, pageWidth-2*edge))
+		for _, one := range draws {
+			one(c)
+		}
+		drawCurve(c)
 	}}, nil
 }
 
 // drawPanel draws image i of a row in the middle of its box, its caption below, and the bar of its scale, if it
 // is the last that has it.
 func drawPanel(c *page, box vg.Rectangle, row []Panel, i int) {
-	p := row[i]
+	p, on := row[i], draw.Canvas{Canvas: c, Rectangle: box}
 	w, h := p.size(box.Size().X)
-	middle := pt((box.Min.X+box.Max.X)/2, (box.Min.Y+box.Max.Y)/2)
+	middle := on.Center()
 	r := rect(middle.X-w/2, middle.Y-h/2, middle.X+w/2, middle.Y+h/2)
-	fill(c, r, p.plotter(c, r))
-	on, style := draw.Canvas{Canvas: c}, sans(legendSize)
+	dotsW, dotsH, _ := c.dots(r)
+	c.DrawImage(r, p.picture(dotsW, dotsH))
 	outlined(on, stroke(ink, 0.5), r.Path())
-	style.XAlign = text.XCenter
 	for k, line := range p.caption(box.Size().X) {
-		on.FillText(style, pt(middle.X, box.Min.Y-4-vg.Length(k+1)*captionRow+3), line)
+		on.FillText(centered(legendSize), pt(middle.X, box.Min.Y-4-vg.Length(k+1)*captionRow+3), line)
 	}
 	if !endsScale(row, i) {
 		return
 	}
-	b := bar{colours: mapColours()[p.Scale.Map], axis: &axis{min: p.Scale.Low, max: p.Scale.High}, style: stroke(ink, 0.6)}
+	b := bar{colours: mapColours()[p.Scale.Map], axis: &axis{min: p.Scale.Low, max: p.Scale.High}, line: stroke(ink, 0.6)}
 	for _, q := range row {
 		if q.Scale == p.Scale {
 			b.below = b.below || slices.Min(q.Pixels) < p.Scale.Low
@@ -237,79 +225,39 @@ func drawPanel(c *page, box vg.Rectangle, row []Panel, i int) {
 	b.draw(c, rect(box.Max.X+scaleGap, r.Min.Y, box.Max.X+scaleGap+scaleWidth, r.Max.Y))
 }
 
-// plotter draws the image in a rectangle: with no more pixels than the page has dots there, so that noise is
-// averaged as numbers and not as colours.
-func (p Panel) plotter(c *page, r vg.Rectangle) interface {
-	plot.Plotter
-	plot.DataRanger
-} {
-	w, h, _ := c.dots(r)
-	low, high := 0.0, 1.0
-	colours := mapColours()[Gray]
+// levels are the shares of the way from the scale's low end to its high one, in each channel, of at most w x h
+// pixels. Larger images are averaged by a triangle as wide as two dots, which leaves noise with about the same
+// variance everywhere.
+func (p Panel) levels(w, h int, s Scale) *image.RGBA64 {
+	n := max(p.Channels, 1)
+	all := image.NewRGBA64(image.Rect(0, 0, p.Cols, p.Rows))
+	for i := range p.Rows * p.Cols {
+		level := func(k int) uint16 {
+			share := (p.Pixels[n*i+k%n] - s.Low) / (s.High - s.Low)
+			return uint16(math.Round(math.MaxUint16 * max(0, min(1, share))))
+		}
+		all.SetRGBA64(i%p.Cols, i/p.Cols, color.RGBA64{level(0), level(1), level(2), math.MaxUint16})
+	}
+	small := image.NewRGBA64(image.Rect(0, 0, min(w, p.Cols), min(h, p.Rows)))
+	xdraw.BiLinear.Scale(small, small.Rect, all, all.Rect, xdraw.Src, nil)
+	return small
+}
+
+// picture is the image in colours. They are those of averages: the mean of blue and red would not be white.
+func (p Panel) picture(w, h int) image.Image {
+	s := Scale{High: 1}
 	if p.Scale != nil {
-		low, high, colours = p.Scale.Low, p.Scale.High, mapColours()[p.Scale.Map]
+		s = *p.Scale
 	}
-	var channels [3]lattice
-	for k := range p.channels() {
-		channels[k] = p.shrunk(k, w, h, low, high)
+	levels := p.levels(w, h, s)
+	if p.Channels == 3 {
+		return levels
 	}
-	if p.channels() == 1 {
-		heat := colours.heat(channels[0], low, high)
-		heat.Rasterized = true
-		return heat
-	}
-	cols, rows := channels[0].Dims()
-	img := image.NewRGBA(image.Rect(0, 0, cols, rows))
-	for y := range rows {
-		for x := range cols {
-			level := func(k int) uint8 { return uint8(math.Round(255 * channels[k].Z(x, rows-1-y))) }
-			img.SetRGBA(x, y, color.RGBA{level(0), level(1), level(2), 0xFF})
+	colours, picture := mapColours()[s.Map], image.NewRGBA(levels.Rect)
+	for y := range levels.Rect.Dy() {
+		for x := range levels.Rect.Dx() {
+			picture.Set(x, y, colours.at(float64(levels.RGBA64At(x, y).R)/math.MaxUint16))
 		}
 	}
-	return plotter.NewImage(img, 0, 0, 1, 1)
-}
-
-// shrunk is a channel of the image, with values clipped to [low, high], of at most w x h pixels. Its first row
-// is the lowest.
-func (m Image) shrunk(channel, w, h int, low, high float64) lattice {
-	columns, rows := weights(m.Cols, min(w, m.Cols)), weights(m.Rows, min(h, m.Rows))
-	g := lattice{x: upTo(len(columns)), y: upTo(len(rows)), z: make([][]float64, len(rows))}
-	for y, across := range rows {
-		z := make([]float64, len(columns))
-		for x, down := range columns {
-			for _, i := range across {
-				for _, j := range down {
-					v := m.Pixels[(i.index*m.Cols+j.index)*m.channels()+channel]
-					z[x] += i.weight * j.weight * max(low, min(high, v))
-				}
-			}
-		}
-		g.z[len(rows)-1-y] = z
-	}
-	return g
-}
-
-// weighted is a pixel and the share it has of a dot.
-type weighted struct {
-	index  int
-	weight float64
-}
-
-// weights are the shares of n pixels in at most n dots, by which noise has about the same variance in all dots,
-// where shares of areas would show a grid: a triangle as wide as two dots.
-func weights(n, dots int) [][]weighted {
-	under, size := make([][]weighted, dots), float64(n)/float64(dots)
-	for k := range under {
-		middle, sum := (float64(k)+0.5)*size, 0.0
-		for i := max(0, int(middle-size-0.5)); i < n && float64(i)+0.5 < middle+size; i++ {
-			if w := 1 - math.Abs(float64(i)+0.5-middle)/size; w > 0 {
-				under[k] = append(under[k], weighted{i, w})
-				sum += w
-			}
-		}
-		for j := range under[k] {
-			under[k][j].weight /= sum
-		}
-	}
-	return under
+	return picture
 }

@@ -15,7 +15,7 @@ type Lines struct {
 	Series         []Series
 }
 
-// Series is one line of [Lines]. Its points are in any order of X.
+// Series is one line of [Lines], from point to point.
 type Series struct {
 	Name string
 	X, Y []float64
@@ -40,8 +40,7 @@ func (l Lines) plan() (*drawing, error) {
 	p.grid()
 	b := &block{title: l.Title, panels: []*panel{p}}
 	for i, s := range l.Series {
-		order := ascending(s.X)
-		k := curve{x: pick(s.X, order), y: pick(s.Y, order), line: stroke(lineColors[i%len(lineColors)], 1.4), shape: i % len(shapes)}
+		k := curve{x: s.X, y: s.Y, line: stroke(lineColors[i%len(lineColors)], 1.4), shape: i % len(shapes)}
 		k.on(p)
 		b.legend = append(b.legend, k.entry(s.Name))
 	}

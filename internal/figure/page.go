@@ -2,10 +2,9 @@ package figure
 
 import (
 	"image"
-	"image/color"
-	"image/draw"
 	"math"
 
+	"golang.org/x/image/draw"
 	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/math/fixed"
 	"gonum.org/v1/plot/font"
@@ -17,10 +16,8 @@ import (
 // knows only the 256 letters of Windows-1252, text is drawn as shapes.
 type page struct {
 	vg.Canvas
-	dpi vg.Length // dots an inch of its images, and of itself where it is one
-	pdf bool
-	// widths are those of the images in a PDF, in dots.
-	widths map[int]bool
+	dpi    vg.Length    // dots an inch of its images, and of itself where it is one
+	widths map[int]bool // of the images in a PDF, in dots; nil in other formats
 }
 
 func pt(x, y vg.Length) vg.Point { return vg.Point{X: x, Y: y} }
@@ -43,8 +40,7 @@ func (p *page) Fill(path vg.Path) {
 	if r, ok := rectangle(path); ok {
 		_, _, r = p.dots(r)
 		// It extends under the next ones, to avoid seams in a viewer that blends edges.
-		half := 36 / p.dpi
-		r.Max = r.Max.Add(pt(half, half))
+		r.Max = r.Max.Add(pt(36/p.dpi, 36/p.dpi))
 		path = r.Path()
 	}
 	p.Canvas.Fill(path)
@@ -55,61 +51,36 @@ func rectangle(path vg.Path) (r vg.Rectangle, ok bool) {
 	if len(path) != 5 || path[4].Type != vg.CloseComp {
 		return r, false
 	}
-	r = vg.Rectangle{Min: path[0].Pos, Max: path[2].Pos}
 	for i, c := range path[:4] {
 		next := path[(i+1)%4].Pos
 		if (c.Pos.X == next.X) == (c.Pos.Y == next.Y) {
 			return r, false
 		}
 	}
-	return rect(min(r.Min.X, r.Max.X), min(r.Min.Y, r.Max.Y), max(r.Min.X, r.Max.X), max(r.Min.Y, r.Max.Y)), true
+	a, b := path[0].Pos, path[2].Pos
+	return rect(min(a.X, b.X), min(a.Y, b.Y), max(a.X, b.X), max(a.Y, b.Y)), true
 }
 
 // DrawImage draws an image of squares: each dot has the colour of the pixel at its middle.
 func (p *page) DrawImage(r vg.Rectangle, img image.Image) {
 	w, h, r := p.dots(r)
 	wide := w
-	if p.pdf {
-		// fpdf writes images of one width in a random order, so that each has its own: white space to the right.
+	if p.widths != nil {
+		// A PDF has images of one width in a random order, so that each has its own: white space to the right.
 		for ; p.widths[wide]; wide++ {
 			r.Max.X += 72 / p.dpi
 		}
 		p.widths[wide] = true
 	}
-	b := img.Bounds()
-	from, to := image.NewRGBA(b), image.NewRGBA(image.Rect(0, 0, wide, h))
-	draw.Draw(from, b, img, b.Min, draw.Src)
+	to := image.NewRGBA(image.Rect(0, 0, wide, h))
 	draw.Draw(to, to.Rect, image.White, image.Point{}, draw.Src)
-	for y := range h {
-		for x := range w {
-			to.SetRGBA(x, y, from.RGBAAt(b.Min.X+(2*x+1)*b.Dx()/(2*w), b.Min.Y+(2*y+1)*b.Dy()/(2*h)))
-		}
-	}
-	p.Canvas.DrawImage(r, indexed(to))
-}
-
-// indexed is the image with a table of its colours, which makes smaller files, if it has at most 256.
-func indexed(img *image.RGBA) image.Image {
-	small := image.NewPaletted(img.Rect, nil)
-	index := map[color.RGBA]uint8{}
-	for i := range small.Pix {
-		c := color.RGBA{img.Pix[4*i], img.Pix[4*i+1], img.Pix[4*i+2], img.Pix[4*i+3]}
-		k, known := index[c]
-		if !known {
-			if len(small.Palette) == 256 {
-				return img
-			}
-			k = uint8(len(small.Palette))
-			index[c], small.Palette = k, append(small.Palette, c)
-		}
-		small.Pix[i] = k
-	}
-	return small
+	draw.NearestNeighbor.Scale(to, image.Rect(0, 0, w, h), img, img.Bounds(), draw.Src, nil)
+	p.Canvas.DrawImage(r, to)
 }
 
 // FillString draws text from a point on its baseline.
 func (p *page) FillString(f font.Face, at vg.Point, s string) {
-	if !p.pdf {
+	if p.widths == nil {
 		p.Canvas.FillString(f, at, s)
 		return
 	}
@@ -132,16 +103,10 @@ func (p *page) FillString(f font.Face, at vg.Point, s string) {
 			pen += kern
 		}
 		previous = glyph
-		segments, err := f.Face.LoadGlyph(&buf, glyph, ppem, nil)
-		if err != nil {
-			continue
-		}
-		for j, g := range segments {
+		outline, _ := f.Face.LoadGlyph(&buf, glyph, ppem, nil)
+		for _, g := range outline {
 			switch g.Op {
-			case sfnt.SegmentOpMoveTo:
-				if j > 0 {
-					path.Close()
-				}
+			case sfnt.SegmentOpMoveTo: // the filling closes the shape before
 				path.Move(place(g.Args[0]))
 			case sfnt.SegmentOpLineTo:
 				path.Line(place(g.Args[0]))
@@ -151,14 +116,9 @@ func (p *page) FillString(f font.Face, at vg.Point, s string) {
 				path.CubeTo(place(g.Args[0]), place(g.Args[1]), place(g.Args[2]))
 			}
 		}
-		if len(segments) > 0 {
-			path.Close()
-		}
 		if advance, err := f.Face.GlyphAdvance(&buf, glyph, ppem, 0); err == nil {
 			pen += advance
 		}
 	}
-	if len(path) > 0 {
-		p.Canvas.Fill(path)
-	}
+	p.Canvas.Fill(path)
 }

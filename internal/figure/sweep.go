@@ -20,12 +20,12 @@ import (
 // marked at the edge of the frame, and the legend says how far they are.
 type Sweep struct {
 	Title string
-	// Parameter names the hyperparameter, "λ" by default.
+	// Parameter names the hyperparameter.
 	Parameter string
-	// Label names the values of SURE, "SURE" by default. SURE has the units of y^2: say so here, or
+	// Label names the values of SURE. SURE has the units of y^2: say so here, or
 	// "SURE / d" for values per coordinate.
 	Label string
-	// Lambda has the values of the hyperparameter, positive, in any order.
+	// Lambda has the values of the hyperparameter, positive and increasing.
 	Lambda []float64
 	// SURE has one value for each lambda.
 	SURE []float64
@@ -51,32 +51,23 @@ type Sweep struct {
 	Converged []bool
 }
 
-// check rejects values that cannot be drawn, and returns a copy in the order of lambda.
-func (s Sweep) check() (Sweep, error) {
+func (s Sweep) check() error {
 	n := len(s.Lambda)
 	err := cmp.Or(
-		checkSeries("Lambda", s.Lambda, -1, positive),
+		checkSeries("Lambda", s.Lambda, -1, increasing),
 		checkSeries("SURE", s.SURE, n, anySign),
-		checkOptional("StdErr", s.StdErr, n, notNegative),
-		checkOptional("DifferenceErr", s.DifferenceErr, n, notNegative),
-		checkOptional("Loss", s.Loss, n, anySign),
-		checkOptional("Divergence", s.Divergence, n, anySign),
+		checkSeries("StdErr", s.StdErr, n, notNegative|optional),
+		checkSeries("DifferenceErr", s.DifferenceErr, n, notNegative|optional),
+		checkSeries("Loss", s.Loss, n, optional),
+		checkSeries("Divergence", s.Divergence, n, optional),
 	)
 	switch {
-	case err != nil:
-		return s, err
-	case s.Chosen != 0 && !slices.Contains(s.Lambda, s.Chosen):
-		return s, fmt.Errorf("figure: Chosen is %g, expected a value of Lambda", s.Chosen)
-	case s.Converged != nil && len(s.Converged) != n:
-		return s, fmt.Errorf("figure: Converged has %d values, expected %d", len(s.Converged), n)
+	case err == nil && s.Chosen != 0 && !slices.Contains(s.Lambda, s.Chosen):
+		return fmt.Errorf("figure: Chosen is %g, expected a value of Lambda", s.Chosen)
+	case err == nil && s.Converged != nil && len(s.Converged) != n:
+		return fmt.Errorf("figure: Converged has %d values, expected %d", len(s.Converged), n)
 	}
-	order := ascending(s.Lambda)
-	for _, values := range []*[]float64{&s.Lambda, &s.SURE, &s.StdErr, &s.DifferenceErr, &s.Loss, &s.Divergence} {
-		*values = pick(*values, order)
-	}
-	s.Converged = pick(s.Converged, order)
-	s.Parameter, s.Label = cmp.Or(s.Parameter, "λ"), cmp.Or(s.Label, "SURE")
-	return s, nil
+	return err
 }
 
 func (s Sweep) plan() (*drawing, error) {
@@ -89,8 +80,7 @@ func (s Sweep) plan() (*drawing, error) {
 
 // block lays the sweep out, or with narrow its upper panel for a narrow column.
 func (s Sweep) block(column, height vg.Length, narrow bool) (*block, error) {
-	s, err := s.check()
-	if err != nil {
+	if err := s.check(); err != nil {
 		return nil, err
 	}
 	bars, errorName := s.StdErr, "± standard error"
@@ -118,18 +108,15 @@ func (s Sweep) block(column, height vg.Length, narrow bool) (*block, error) {
 	}
 	b.legend = append(b.legend, sure.entry(name))
 	if bars != nil {
-		tinted := tint(blue, bandTint)
-		top.band(tinted, s.Lambda, low, high)
 		if cut {
 			errorName += " (cut off at the frame)"
 		}
-		b.legend = append(b.legend, bandEntry(errorName, tinted))
+		b.legend = append(b.legend, bandEntry(errorName, top.band(blue, s.Lambda, low, high)))
 	}
 	best := Minimizer(s.SURE, s.Converged)
-	dotted := stroke(ink, 0.8, 1.5, 2)
-	top.add(top.vertical(dotted, s.Lambda[best]))
+	top.vertical(dotted, s.Lambda[best])
 	if s.DifferenceErr != nil {
-		top.add(top.horizontal(dotted, s.SURE[best]))
+		top.horizontal(dotted, s.SURE[best])
 	}
 	top.grid()
 	if beside != nil {
@@ -146,17 +133,19 @@ func (s Sweep) block(column, height vg.Length, narrow bool) (*block, error) {
 	}
 	b.legend = append(b.legend, beyondEntry(y, "frame", blue, s.SURE, beside)...)
 	if !narrow {
-		s.below(b, column, func(p *panel) { p.add(p.vertical(dotted, s.Lambda[best])) })
+		s.below(b, column, best)
 	}
 	return b, nil
 }
 
+// dotted is the line through a minimum.
+var dotted = stroke(ink, 0.8, 1.5, 2)
+
 // minimum marks the minimizer and the chosen point in the first panel of b.
 func (s Sweep) minimum(b *block, best int, narrow bool) {
-	top := b.panels[0]
 	mark := func(shape []vg.Point, i int) draw.GlyphStyle {
 		g := marker(shape, 4, orange, stroke(black, 0.8))
-		top.add(top.marks(g, s.Lambda[i:i+1], s.SURE[i:i+1]))
+		b.panels[0].marks(g, s.Lambda[i:i+1], s.SURE[i:i+1])
 		return g
 	}
 	stdErr := 0.0
@@ -165,50 +154,56 @@ func (s Sweep) minimum(b *block, best int, narrow bool) {
 	}
 	b.legend = append(b.legend, minimumEntry(s.SURE[best], stdErr, s.Parameter+" = "+short(s.Lambda[best], 4), mark(star, best)))
 	if s.Chosen != 0 {
-		chosen := mark(square, slices.Index(s.Lambda, s.Chosen))
-		b.legend = append(b.legend, markEntry(fmt.Sprintf("chosen by %s, %s = %s", s.ChosenName, s.Parameter, short(s.Chosen, 4)), chosen))
+		label := fmt.Sprintf("chosen by %s, %s = %s", s.ChosenName, s.Parameter, short(s.Chosen, 4))
+		b.legend = append(b.legend, markEntry(label, mark(square, slices.Index(s.Lambda, s.Chosen))))
 	}
+}
+
+// minimumEntry is the legend of a minimum and its place.
+func minimumEntry(value, stdErr float64, at string, g draw.GlyphStyle) entry {
+	label := "minimum " + number(value, 3)
+	if stdErr != 0 {
+		label += " ± " + number(stdErr, 2)
+	}
+	return markEntry(label+" at "+at, g)
 }
 
 // values is the axis of SURE, its band from low to high and the curve beside it, of the values that
 // set its scale.
 func (s Sweep) values(low, high, beside []float64) (y *axis, cut bool) {
-	keep := settled(s.SURE, s.Converged)
-	shown, besideShown := kept(s.SURE, keep), beside
+	values, band := settled(s.SURE, s.Converged, s.SURE), settled(s.SURE, s.Converged, low, high)
 	if beside != nil {
-		besideShown = kept(beside, settled(beside, s.Converged))
+		values = append(values, settled(beside, s.Converged, beside)...)
 	}
-	band := slices.Concat(kept(low, keep), kept(high, keep))
-	values := slices.Concat(shown, besideShown)
 	if least, greatest := slices.Min(values), slices.Max(values); least > 0 && greatest > 30*least {
 		bandLow, bandHigh := slices.Min(band), slices.Max(band)
 		shownLow, shownHigh := max(min(bandLow, least), least/10), min(max(bandHigh, greatest), 10*greatest)
 		return logAxis(s.Label, shownLow, shownHigh), bandLow < shownLow || bandHigh > shownHigh
 	}
-	return bandAxis(s.Label, band, shown, besideShown)
+	return bandAxis(s.Label, band, values)
 }
 
 // below adds the panels below the first of b, each half as high: the loss, where its units are its
-// own, and the degrees of freedom. behind draws what stands behind the curves.
-func (s Sweep) below(b *block, column vg.Length, behind func(*panel)) {
-	add := func(label string, values []float64, k curve) {
-		shown := kept(values, settled(values, s.Converged))
-		low, high := slices.Min(shown), slices.Max(shown)
-		if k.shape == 0 && low > 0 && low < 0.5*high {
-			low = 0
+// own, and the degrees of freedom.
+func (s Sweep) below(b *block, column vg.Length, best int) {
+	add := func(label string, values []float64, low float64, k curve) {
+		shown := settled(values, s.Converged, values)
+		least, greatest := slices.Min(shown), slices.Max(shown)
+		if least > low && least < 0.5*greatest {
+			least = low
 		}
-		p := newPanel(b.panels[0].x, linearAxis(label, low, high), column, 0.5*b.panels[0].height)
-		behind(p)
+		p := newPanel(b.panels[0].x, linearAxis(label, least, greatest), column, 0.5*b.panels[0].height)
+		p.vertical(dotted, s.Lambda[best])
 		p.grid()
 		k.x, k.y, k.closed = s.Lambda, values, s.Converged
 		k.on(p)
 		b.panels = append(b.panels, p)
 	}
 	if s.Loss != nil && s.LossLabel != "" {
-		add(s.LossLabel, s.Loss, curve{line: stroke(vermillion, 1.4), shape: 1})
+		add(s.LossLabel, s.Loss, math.Inf(1), curve{line: stroke(vermillion, 1.4), shape: 1})
 	}
 	if s.Divergence != nil {
-		add("degrees of freedom", s.Divergence, curve{line: stroke(green, 1.6)})
+		add("degrees of freedom", s.Divergence, 0, curve{line: stroke(green, 1.6)})
 	}
 }
 
@@ -217,7 +212,7 @@ func (s Sweep) below(b *block, column vg.Length, behind func(*panel)) {
 // unbiased.
 type Running struct {
 	Title string
-	// Label names the mean, "mean of SURE − loss" by default.
+	// Label names the mean.
 	Label string
 	// Values has one value for each sample, in order.
 	Values []float64
@@ -250,31 +245,28 @@ func (r Running) plan() (*drawing, error) {
 		}
 		n, mean, low, high = append(n, k), append(mean, m), append(low, m-se), append(high, m+se)
 	}
-	label := cmp.Or(r.Label, "mean of SURE − loss")
-	var zero []float64
+	values := slices.Clone(mean)
 	if r.Zero != "" {
-		zero = []float64{0}
+		values = append(values, 0)
 	}
 	last := len(n) - 1
-	y, cut := bandAxis(label, slices.Concat(low, high), mean, zero)
+	y, cut := bandAxis(r.Label, slices.Concat(low, high), values)
 	x := logAxis("number of samples n", 1, n[last])
 	x.whole = true
 	p := newPanel(x, y, pageWidth, 220)
 	k := curve{x: n, y: mean, line: stroke(blue, 1.6)}
-	b := &block{title: r.Title, panels: []*panel{p}, legend: []entry{k.entry(label + ", last " + number(mean[last], 3))}}
+	b := &block{title: r.Title, panels: []*panel{p}, legend: []entry{k.entry(r.Label + ", last " + number(mean[last], 3))}}
 	if last > 0 {
-		fill := tint(blue, bandTint)
-		p.band(fill, n[1:], low[1:], high[1:])
 		name := "± standard error, last " + number(high[last]-mean[last], 2)
 		if cut {
 			name += " (cut off at the frame)"
 		}
-		b.legend = append(b.legend, bandEntry(name, fill))
+		b.legend = append(b.legend, bandEntry(name, p.band(blue, n[1:], low[1:], high[1:])))
 	}
 	p.grid()
 	if r.Zero != "" {
 		dashed := stroke(black, 1.2, 4, 2)
-		p.add(p.horizontal(dashed, 0))
+		p.horizontal(dashed, 0)
 		b.legend = append(b.legend, lineEntry(r.Zero, dashed))
 	}
 	k.on(p)

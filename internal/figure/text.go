@@ -22,14 +22,21 @@ const (
 
 // sans is the style of all text.
 func sans(size vg.Length) text.Style {
-	return text.Style{
-		Color: ink, Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: size},
-		Handler: raiser{text.Plain{Fonts: font.DefaultCache}},
-	}
+	liberation := font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
+	return text.Style{Color: ink, Font: liberation, Handler: raiser{text.Plain{Fonts: font.DefaultCache}}}
 }
 
-// raiser is gonum's plain text with the exponents of ten raised. It is needed because the font lacks a minus
-// and some of the digits among its superscripts.
+// centered is [sans], centered on a point.
+func centered(size vg.Length) text.Style {
+	s := sans(size)
+	s.XAlign = text.XCenter
+	return s
+}
+
+func width(s string, size vg.Length) vg.Length { return sans(size).Width(s) }
+
+// raiser is gonum's plain text with the exponents of ten raised: the font lacks a minus and some of the digits
+// among its superscripts.
 type raiser struct{ text.Plain }
 
 const superscripts = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
@@ -42,48 +49,42 @@ var (
 
 // pieces calls f with each piece of a line, its place and its font, and returns the width of all.
 func (h raiser) pieces(line string, fnt font.Font, f func(font.Face, vg.Point, string)) (width vg.Length) {
-	set := func(s string, fnt font.Font, rise vg.Length) {
-		face := h.Fonts.Lookup(fnt, fnt.Size)
+	set := func(s string, size, rise vg.Length) {
+		face := h.Fonts.Lookup(fnt, size)
 		// An SVG drops the space at either end of a text.
-		word := strings.TrimLeft(s, " ")
-		if f != nil && word != "" {
+		if word := strings.TrimLeft(s, " "); word != "" {
 			f(face, pt(width+face.Width(s[:len(s)-len(word)]), rise), strings.TrimRight(word, " "))
 		}
 		width += face.Width(s)
 	}
-	for {
-		m := tenToThe.FindStringSubmatchIndex(line)
-		if m == nil {
-			set(line, fnt, 0)
-			return width
-		}
-		set(line[:m[2]], fnt, 0)
-		set(lower.Replace(line[m[2]:m[3]]), font.From(fnt, 0.72*fnt.Size), 0.36*fnt.Size)
+	for m := tenToThe.FindStringSubmatchIndex(line); m != nil; m = tenToThe.FindStringSubmatchIndex(line) {
+		set(line[:m[2]], fnt.Size, 0)
+		set(lower.Replace(line[m[2]:m[3]]), 0.72*fnt.Size, 0.36*fnt.Size)
 		line = line[m[3]:]
 	}
+	set(line, fnt.Size, 0)
+	return width
 }
 
 // Box is the size of a line.
 func (h raiser) Box(line string, fnt font.Font) (width, height, depth vg.Length) {
 	_, height, depth = h.Plain.Box("", fnt)
-	return h.pieces(line, fnt, nil), height, depth
+	return h.pieces(line, fnt, func(font.Face, vg.Point, string) {}), height, depth
 }
 
 // Draw draws one line.
 func (h raiser) Draw(c vg.Canvas, line string, sty text.Style, at vg.Point) {
 	c.SetColor(sty.Color)
-	origin := pt(sty.Width(line)*vg.Length(sty.XAlign), sty.Height(line)*vg.Length(sty.YAlign)).Add(at)
 	if sty.Rotation != 0 {
 		c.Push()
 		defer c.Pop()
 		c.Translate(at)
 		c.Rotate(sty.Rotation)
-		origin = origin.Sub(at)
+		at = pt(0, 0)
 	}
-	h.pieces(line, sty.Font, func(face font.Face, place vg.Point, s string) { c.FillString(face, origin.Add(place), s) })
+	at = at.Add(pt(sty.Width(line)*vg.Length(sty.XAlign), sty.Height(line)*vg.Length(sty.YAlign)))
+	h.pieces(line, sty.Font, func(face font.Face, place vg.Point, s string) { c.FillString(face, at.Add(place), s) })
 }
-
-func width(s string, size vg.Length) vg.Length { return sans(size).Width(s) }
 
 // plain makes a line of s: one space for each stretch of white space and control characters, and a box for a
 // letter that the font does not have.
@@ -104,21 +105,18 @@ func plain(s string) string {
 // fit is s as a line of at most the given width, with an ellipsis at its end where it is longer.
 func fit(s string, size, room vg.Length) string {
 	s = plain(s)
-	if width(s, size) <= room {
-		return s
+	letters := []rune(s)
+	for len(letters) > 0 && width(s, size) > room {
+		letters = letters[:len(letters)-1]
+		s = string(letters) + "…"
 	}
-	for letters := []rune(s); len(letters) > 0; letters = letters[:len(letters)-1] {
-		if short := string(letters) + "…"; width(short, size) <= room {
-			return short
-		}
-	}
-	return ""
+	return s
 }
 
 // wrap breaks s at spaces into at most n lines, the last one shortened.
 func wrap(s string, size, room vg.Length, n int) (lines []string) {
 	words := strings.Fields(s)
-	for len(words) > 0 && len(lines) < n {
+	for len(words) > 0 {
 		take := 1
 		for take < len(words) && (len(lines) == n-1 || width(plain(strings.Join(words[:take+1], " ")), size) <= room) {
 			take++
@@ -152,19 +150,11 @@ func number(v float64, digits int) string {
 
 // short is number without zeros at the end of the decimals, for a number that stands alone.
 func short(v float64, digits int) string {
-	mantissa, rest, _ := strings.Cut(number(v, digits), "×")
-	if mantissa = trim(mantissa); rest != "" {
-		mantissa += "×" + rest
+	mantissa, times, _ := strings.Cut(number(v, digits), "×")
+	if strings.Contains(mantissa, ".") {
+		mantissa = strings.TrimRight(strings.TrimRight(mantissa, "0"), ".")
 	}
-	return mantissa
-}
-
-// trim removes the zeros at the end of the decimals.
-func trim(s string) string {
-	if !strings.Contains(s, ".") {
-		return s
-	}
-	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	return strings.TrimSuffix(mantissa+"×"+times, "×")
 }
 
 // exponent is that of the greatest power of ten which is at most v > 0.
