@@ -14,7 +14,9 @@ type axis struct {
 	label    string
 	min, max float64 // the places of the ends
 	log      bool
-	whole    bool // labels are at whole numbers only
+	whole    bool      // labels are at whole numbers only
+	length   vg.Length // on the page
+	upright  bool
 }
 
 // linearAxis holds all values, with some room around them.
@@ -54,34 +56,27 @@ func (a *axis) holds(v float64) bool {
 	return at >= a.min-1e-9 && at <= a.max+1e-9
 }
 
-// ruler is the length of an axis, and the room that its labels need along it.
-type ruler struct {
-	length  vg.Length
-	upright bool
-}
-
-func (r ruler) need(label string) vg.Length {
-	if r.upright {
-		return 1.6 * tickSize
-	}
-	return width(label, tickSize) + 9
-}
-
 // ticks are the marks of the axis, with as many labels as have room.
-func (a *axis) ticks(r ruler) plot.ConstantTicks {
+func (a *axis) ticks() plot.ConstantTicks {
 	for _, marks := range a.labellings() {
-		if len(marks) > 0 && a.fit(marks, r) {
-			return append(marks, a.minor(r)...)
+		if len(marks) > 0 && a.fit(marks) {
+			return append(marks, a.minor()...)
 		}
 	}
 	return nil
 }
 
 // fit reports whether the labels have enough room.
-func (a *axis) fit(marks []plot.Tick, r ruler) bool {
+func (a *axis) fit(marks []plot.Tick) bool {
+	need := func(label string) vg.Length {
+		if a.upright {
+			return 1.6 * tickSize
+		}
+		return width(label, tickSize) + 9
+	}
 	for i, m := range marks[1:] {
-		apart := vg.Length((m.Value-marks[i].Value)/(a.max-a.min)) * r.length
-		if apart < (r.need(marks[i].Label)+r.need(m.Label))/2 {
+		apart := vg.Length((m.Value-marks[i].Value)/(a.max-a.min)) * a.length
+		if apart < (need(marks[i].Label)+need(m.Label))/2 {
 			return false
 		}
 	}
@@ -134,8 +129,8 @@ func (a *axis) decades(step int, multiples ...int) (marks []plot.Tick) {
 }
 
 // minor are marks without labels of a logarithmic axis, unless they are too close to distinguish.
-func (a *axis) minor(r ruler) (marks []plot.Tick) {
-	switch decade := r.length / vg.Length(a.max-a.min); {
+func (a *axis) minor() (marks []plot.Tick) {
+	switch decade := a.length / vg.Length(a.max-a.min); {
 	case decade > 18:
 		marks = a.decades(1, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 	case decade > 2.5:

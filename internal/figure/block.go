@@ -1,8 +1,6 @@
 package figure
 
 import (
-	"math"
-
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
@@ -23,6 +21,30 @@ const (
 // frameLine is the line of frames and ticks.
 var frameLine = stroke(ink, 0.8)
 
+// block is a title, a legend, and panels one above the other whose frames have the same width.
+type block struct {
+	title  string
+	column vg.Length     // the width of all
+	legend []plot.Legend // a legend of gonum is one column: each of these has one entry
+	panels []*panel
+	// beside draws what stands to the right of the first frame, in the margin.
+	margin vg.Length
+	beside func(c *page, frame vg.Rectangle)
+}
+
+// label adds an entry to the legend, with samples of what it names.
+func (b *block) label(name string, samples ...plot.Thumbnailer) {
+	l := plot.NewLegend()
+	l.TextStyle, l.Left, l.Top, l.ThumbnailWidth = sans(legendSize), true, true, 20
+	if _, mark := samples[0].(*plotter.Scatter); mark {
+		l.ThumbnailWidth = 14
+	}
+	if name = fit(name, legendSize, b.column-b.margin-marginWidth-l.ThumbnailWidth); name != "" {
+		l.Add(" "+name, samples...)
+		b.legend = append(b.legend, l)
+	}
+}
+
 // panel is a plot with a frame of about a given height.
 type panel struct {
 	*plot.Plot
@@ -30,55 +52,36 @@ type panel struct {
 	height vg.Length
 }
 
-// newPanel is an empty plot in a column of the given width.
-func newPanel(x, y *axis, column, height vg.Length) *panel {
+// panel adds an empty plot.
+func (b *block) panel(x, y *axis, height vg.Length) *panel {
 	p := &panel{plot.New(), x, y, height}
+	b.panels = append(b.panels, p)
 	p.BackgroundColor = nil
 	set := func(s *text.Style, size vg.Length) {
 		s.Font, s.Handler, s.Color = sans(size).Font, sans(size).Handler, ink
 	}
-	for _, on := range []struct {
-		to   *plot.Axis
-		from *axis
-		r    ruler
-	}{{&p.X, x, ruler{length: column - marginWidth}}, {&p.Y, y, ruler{height, true}}} {
-		_, factor := on.from.factor()
+	x.length, y.length, y.upright = b.column-b.margin-marginWidth, height, true
+	for to, from := range map[*plot.Axis]*axis{&p.X: x, &p.Y: y} {
+		_, factor := from.factor()
 		if factor != "" {
 			factor = " (" + factor + ")"
 		}
-		on.to.Min, on.to.Max = on.from.min, on.from.max
-		on.to.Padding, on.to.Width = 0, 0 // the frame is drawn over the curves
-		on.to.Tick.Length, on.to.Tick.LineStyle, on.to.Tick.Marker = tickLength, frameLine, on.from.ticks(on.r)
-		on.to.Label.Padding = 3
-		on.to.Label.Text = fit(on.from.label, labelSize, on.r.length-width(factor, labelSize)) + factor
-		set(&on.to.Tick.Label, tickSize)
-		set(&on.to.Label.TextStyle, labelSize)
+		to.Min, to.Max = from.min, from.max
+		to.Padding, to.Width = 0, 0 // the frame is drawn over the curves
+		to.Tick.Length, to.Tick.LineStyle, to.Tick.Marker = tickLength, frameLine, from.ticks()
+		to.Label.Padding = 3
+		to.Label.Text = fit(from.label, labelSize, from.length-width(factor, labelSize)) + factor
+		set(&to.Tick.Label, tickSize)
+		set(&to.Label.TextStyle, labelSize)
 	}
 	return p
-}
-
-// hideX removes the labels of x: the panel below has them.
-func (p *panel) hideX() {
-	marks := p.X.Tick.Marker.Ticks(p.X.Min, p.X.Max)
-	for i := range marks {
-		if !marks[i].IsMinor() {
-			marks[i].Label = " "
-		}
-	}
-	p.X.Tick.Label.Font.Size, p.X.Label.Text = 0, ""
 }
 
 // unboxed is a plotter without the boxes by which gonum would move its data away from the frame.
 type unboxed struct{ plot.Plotter }
 
-func (p *panel) add(plotters ...plot.Plotter) {
-	for _, one := range plotters {
-		p.Add(unboxed{one})
-	}
-}
-
 func (p *panel) grid() {
-	p.add(&plotter.Grid{Vertical: stroke(faint, 0.5), Horizontal: stroke(faint, 0.5)})
+	p.Add(unboxed{&plotter.Grid{Vertical: stroke(faint, 0.5), Horizontal: stroke(faint, 0.5)}})
 }
 
 // xys are the places of points.
@@ -90,92 +93,63 @@ func (p *panel) xys(x, y []float64) plotter.XYs {
 	return points
 }
 
-// line is a line through places.
-func line(s draw.LineStyle, points ...plotter.XY) *plotter.Line {
-	return &plotter.Line{XYs: points, LineStyle: s}
+// line draws a line through places.
+func (p *panel) line(s draw.LineStyle, points ...plotter.XY) *plotter.Line {
+	l := &plotter.Line{XYs: points, LineStyle: s}
+	p.Add(unboxed{l})
+	return l
 }
 
-// vertical is a line across the frame.
-func (p *panel) vertical(s draw.LineStyle, x float64) {
-	p.add(line(s, plotter.XY{X: p.x.place(x), Y: p.y.min}, plotter.XY{X: p.x.place(x), Y: p.y.max}))
+// vertical draws a line across the frame.
+func (p *panel) vertical(s draw.LineStyle, x float64) *plotter.Line {
+	return p.line(s, plotter.XY{X: p.x.place(x), Y: p.y.min}, plotter.XY{X: p.x.place(x), Y: p.y.max})
 }
 
-// horizontal is a line across the frame.
-func (p *panel) horizontal(s draw.LineStyle, y float64) {
-	p.add(line(s, plotter.XY{X: p.x.min, Y: p.y.place(y)}, plotter.XY{X: p.x.max, Y: p.y.place(y)}))
+// horizontal draws a line across the frame.
+func (p *panel) horizontal(s draw.LineStyle, y float64) *plotter.Line {
+	return p.line(s, plotter.XY{X: p.x.min, Y: p.y.place(y)}, plotter.XY{X: p.x.max, Y: p.y.place(y)})
 }
 
-// marks are markers at points; those beyond the frame are at its edge.
+// marks draws markers at points; those beyond the frame are at its edge.
 func (p *panel) marks(g draw.GlyphStyle, x, y []float64) *plotter.Scatter {
 	points := p.xys(x, y)
 	for i := range points {
 		points[i].Y = max(p.y.min, min(p.y.max, points[i].Y))
 	}
 	s := &plotter.Scatter{XYs: points, GlyphStyle: g}
-	p.add(s)
+	p.Add(unboxed{s})
 	return s
 }
 
-// block is a title, a legend, and panels one above the other whose frames have the same width.
-type block struct {
-	title  string
-	legend []entry
-	panels []*panel
-	// margin is kept free to the right of the frames, for what beside draws there.
-	margin vg.Length
-	beside func(c *page, frame vg.Rectangle)
-}
-
-// part is a legend of gonum, which is one column, with one entry.
-type part struct {
-	plot.Legend
-	vg.Rectangle
-}
-
-// parts are the legend in rows from x0 to x1, below y, and the height of its end.
-func (b *block) parts(x0, x1, y vg.Length) (all []part, bottom vg.Length) {
-	x := vg.Length(math.Inf(1))
-	for _, e := range b.legend {
-		l := plot.NewLegend()
-		l.TextStyle, l.Left, l.Top, l.ThumbnailWidth = sans(legendSize), true, true, 20
-		if _, mark := e.samples[0].(*plotter.Scatter); mark {
-			l.ThumbnailWidth = 14
-		}
-		label := fit(e.label, legendSize, x1-x0-l.ThumbnailWidth-6)
-		if label == "" {
-			continue
-		}
-		l.Add(" "+label, e.samples...)
-		w := l.Rectangle(draw.Canvas{}).Size().X
-		if x+w > x1 {
-			x, y = x0, y-legendRow
-		}
-		all = append(all, part{l, rect(x, y, x+w, y+legendRow)})
-		x += w + legendGap
-	}
-	return all, y - 3
-}
-
-// layout places the block in a column from x0 to x1 below the top. middle and bottom are the heights of the
+// layout places the block with its left side at x and below the top. middle and bottom are the heights of the
 // middle of its first frame and of its end.
-func (b *block) layout(x0, x1, top vg.Length) (middle, bottom vg.Length, drawBlock func(*page)) {
+func (b *block) layout(x, top vg.Length) (middle, bottom vg.Length, drawBlock func(*page)) {
 	n := len(b.panels)
 	plots := make([][]*plot.Plot, n)
 	for i, p := range b.panels {
 		if i < n-1 {
-			p.hideX()
+			p.X.Tick.Label.Font.Size, p.X.Label.Text = 0, "" // the panel below has them
 		}
 		plots[i] = []*plot.Plot{p.Plot}
 	}
 	// Align gives the frames one width. It gives them one height too, which is not used.
-	column := draw.Canvas{Rectangle: rect(x0, -2000, x1, 0)}
+	column := draw.Canvas{Rectangle: rect(x, -2000, x+b.column, 0)}
 	tiles := plot.Align(plots, draw.Tiles{Rows: n, Cols: 1, PadLeft: edge, PadRight: edge + b.margin}, column)
 	frame := b.panels[0].DataCanvas(tiles[0][0])
 	y := top - edge
 	if b.title != "" {
 		y -= titleRow
 	}
-	legend, y := b.parts(frame.Min.X, frame.Max.X, y)
+	entries, x := make([]vg.Rectangle, len(b.legend)), frame.Max.X
+	for i, l := range b.legend {
+		w := l.Rectangle(draw.Canvas{}).Size().X
+		if x+w > frame.Max.X {
+			x, y = frame.Min.X, y-legendRow
+		}
+		entries[i] = rect(x, y, x+w, y+legendRow)
+		x += w + legendGap
+	}
+	y -= 3
 	canvases := make([]draw.Canvas, n)
 	for i, p := range b.panels {
 		t := tiles[i][0]
@@ -187,8 +161,8 @@ func (b *block) layout(x0, x1, top vg.Length) (middle, bottom vg.Length, drawBlo
 	return frame.Center().Y, y + panelGap - edge, func(c *page) {
 		on := draw.Canvas{Canvas: c}
 		on.FillText(centered(titleSize), pt(frame.Center().X, top-edge-titleSize), fit(b.title, titleSize, frame.Size().X))
-		for _, l := range legend {
-			on.Rectangle = l.Rectangle
+		for i, l := range b.legend {
+			on.Rectangle = entries[i]
 			l.Draw(on)
 		}
 		for i, p := range b.panels {
@@ -204,6 +178,6 @@ func (b *block) layout(x0, x1, top vg.Length) (middle, bottom vg.Length, drawBlo
 
 // alone is the drawing of one block on a page of its own.
 func (b *block) alone() *drawing {
-	_, bottom, drawBlock := b.layout(0, pageWidth, 0)
+	_, bottom, drawBlock := b.layout(0, 0)
 	return &drawing{-bottom, drawBlock}
 }

@@ -85,32 +85,36 @@ type bar struct {
 const point vg.Length = 7
 
 // margin is the room to the right of a bar of the given height.
-func (b bar) margin(height vg.Length) (labels vg.Length) {
+func (b bar) margin(height vg.Length) (room vg.Length) {
+	b.axis.length, b.axis.upright = height, true
 	_, factor := b.axis.factor()
-	for _, m := range b.axis.ticks(ruler{height, true}) {
-		labels = max(labels, width(m.Label, tickSize))
+	room = width(factor, tickSize)
+	for _, m := range b.axis.ticks() {
+		room = max(room, width(m.Label, tickSize))
 	}
 	if b.axis.label != "" {
-		labels += 1.6 * labelSize
+		room += 1.6 * labelSize
 	}
-	return tickLength + 3 + max(labels, width(factor, tickSize))
+	return tickLength + 3 + room
 }
 
 // draw draws the bar.
 func (b bar) draw(c *page, r vg.Rectangle) {
-	x := r.Max.X + b.margin(r.Size().Y) - 0.25*labelSize
-	middle := (r.Min.X + r.Max.X) / 2
+	on, middle := draw.Canvas{Canvas: c}, (r.Min.X+r.Max.X)/2
+	label := centered(labelSize)
+	label.Rotation = math.Pi / 2
+	at := pt(r.Max.X+b.margin(r.Size().Y)-0.25*labelSize, (r.Min.Y+r.Max.Y)/2)
+	on.FillText(label, at, fit(b.axis.label, labelSize, r.Size().Y))
 	bottom, top := []vg.Point{r.Min, pt(r.Max.X, r.Min.Y)}, []vg.Point{r.Max, pt(r.Min.X, r.Max.Y)}
-	on := draw.Canvas{Canvas: c}
 	if b.below {
+		on.FillPolygon(b.colours.at(0), []vg.Point{pt(r.Min.X, r.Min.Y+point+1), pt(middle, r.Min.Y), pt(r.Max.X, r.Min.Y+point+1)})
 		r.Min.Y += point
 		bottom = []vg.Point{r.Min, pt(middle, r.Min.Y-point), pt(r.Max.X, r.Min.Y)}
-		on.FillPolygon(b.colours.at(0), bottom)
 	}
 	if b.above {
+		on.FillPolygon(b.colours.at(1), []vg.Point{pt(r.Max.X, r.Max.Y-point-1), pt(middle, r.Max.Y), pt(r.Min.X, r.Max.Y-point-1)})
 		r.Max.Y -= point
 		top = []vg.Point{r.Max, pt(middle, r.Max.Y+point), pt(r.Min.X, r.Max.Y)}
-		on.FillPolygon(b.colours.at(1), top)
 	}
 	all := image.NewRGBA(image.Rect(0, 0, 1, len(b.colours)))
 	for i, one := range b.colours {
@@ -118,17 +122,16 @@ func (b bar) draw(c *page, r vg.Rectangle) {
 	}
 	c.DrawImage(r, all)
 	outlined(on, b.line, polygon(append(bottom, top...)))
-	_, factor := b.axis.factor()
-	beside, label := sans(tickSize), centered(labelSize)
-	for _, m := range b.axis.ticks(ruler{r.Size().Y, true}) {
+	b.axis.length = r.Size().Y
+	x := r.Max.X + tickLength + 3
+	for _, m := range b.axis.ticks() {
 		y, l := r.Min.Y+r.Size().Y*vg.Length((m.Value-b.axis.min)/(b.axis.max-b.axis.min)), tickLength
 		if m.IsMinor() {
 			l *= 0.5
 		}
 		on.StrokeLine2(b.line, r.Max.X, y, r.Max.X+l, y)
-		on.FillText(beside, pt(r.Max.X+tickLength+3, y-0.35*tickSize), m.Label)
+		on.FillText(sans(tickSize), pt(x, y-0.35*tickSize), m.Label)
 	}
-	on.FillText(beside, pt(r.Max.X+tickLength+3, r.Max.Y+0.75*tickSize), factor)
-	label.Rotation = math.Pi / 2
-	on.FillText(label, pt(x, (r.Min.Y+r.Max.Y)/2), fit(b.axis.label, labelSize, r.Size().Y))
+	_, factor := b.axis.factor()
+	on.FillText(sans(tickSize), pt(x, r.Max.Y+0.75*tickSize), factor)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -28,22 +29,23 @@ func (k curve) open() draw.GlyphStyle {
 	return marker(shapes[k.shape], 2.7, white, stroke(k.line.Color, 1.2))
 }
 
-func (k curve) entry(label string) entry {
-	e := lineEntry(label, k.line)
-	if len(k.x) <= manyPoints {
-		e.samples = append(e.samples, &plotter.Scatter{GlyphStyle: k.mark()})
+// samples are those for the legend.
+func (k curve) samples() []plot.Thumbnailer {
+	l := &plotter.Line{LineStyle: k.line}
+	if len(k.x) > manyPoints {
+		return []plot.Thumbnailer{l}
 	}
-	return e
+	return []plot.Thumbnailer{l, &plotter.Scatter{GlyphStyle: k.mark()}}
 }
 
-func (k curve) on(p *panel) {
-	p.add(line(k.line, p.xys(k.x, k.y)...))
+func (k curve) draw(p *panel) {
+	p.line(k.line, p.xys(k.x, k.y)...)
 	p.marks(draw.GlyphStyle{}, k.x, k.y).GlyphStyleFunc = func(i int) draw.GlyphStyle {
 		style := k.mark()
 		if k.closed != nil && !k.closed[i] {
 			style = k.open()
 		} else if len(k.x) > manyPoints && p.y.holds(k.y[i]) {
-			return draw.GlyphStyle{}
+			style.Shape = nil
 		}
 		return p.y.beyond(k.y[i], style)
 	}
@@ -51,23 +53,23 @@ func (k curve) on(p *panel) {
 
 // beyond is the style of a marker at v: where the axis does not hold v, a triangle at the edge of the frame.
 func (a *axis) beyond(v float64, style draw.GlyphStyle) draw.GlyphStyle {
-	shape := style.Shape.(outline)
-	switch {
-	case a.holds(v):
+	if a.holds(v) {
 		return style
-	case a.place(v) < a.min:
+	}
+	shape := style.Shape.(outline)
+	shape.corners, shape.lift = triangle, -3
+	if a.place(v) < a.min {
 		shape.corners, shape.lift = downward, 3
-	default:
-		shape.corners, shape.lift = triangle, -3
 	}
 	return draw.GlyphStyle{Color: style.Color, Radius: 3, Shape: shape}
 }
 
-// beyondEntry is the legend of the values that the axis does not hold, if there are any; of is what they are beyond.
-func beyondEntry(y *axis, of string, c color.Color, values ...[]float64) []entry {
+// labelBeyond adds the values that the axis does not hold, if there are any, to the legend; of is what they are
+// beyond.
+func (b *block) labelBeyond(y *axis, of string, c color.Color, values ...[]float64) {
 	outside := slices.DeleteFunc(slices.Concat(values...), y.holds)
 	if len(outside) == 0 {
-		return nil
+		return
 	}
 	low, high := slices.Min(outside), slices.Max(outside)
 	shape, label := triangle, "up to "+number(high, 3)
@@ -76,14 +78,13 @@ func beyondEntry(y *axis, of string, c color.Color, values ...[]float64) []entry
 	} else if y.place(low) < y.min {
 		label = "from " + number(low, 3) + " to " + number(high, 3)
 	}
-	return []entry{markEntry("beyond the "+of+", "+label, marker(shape, 3, c, stroke(c, 0.5)))}
+	b.label("beyond the "+of+", "+label, &plotter.Scatter{GlyphStyle: marker(shape, 3, c, stroke(c, 0.5))})
 }
 
-// bandTint is the share of a curve's colour in its band.
-const bandTint = 0.22
-
-// band fills the range from low to high. At a point that stands alone it is as wide as a marker.
-func (p *panel) band(c color.RGBA, x, low, high []float64) (fill color.Color) {
+// band fills the range from low to high in the last panel. At a point that stands alone it is as wide as a
+// marker. cut says that the frame cuts it off.
+func (b *block) band(name string, cut bool, c color.RGBA, x, low, high []float64) {
+	p := b.panels[len(b.panels)-1]
 	ring, back := p.xys(x, low), p.xys(x, high)
 	if len(x) == 1 {
 		half := 0.008 * (p.x.max - p.x.min)
@@ -91,9 +92,12 @@ func (p *panel) band(c color.RGBA, x, low, high []float64) (fill color.Color) {
 		ring[0].X, ring[1].X, back[0].X, back[1].X = ring[0].X-half, ring[1].X+half, back[0].X-half, back[1].X+half
 	}
 	slices.Reverse(back)
-	fill = tint(c, bandTint)
-	p.add(&plotter.Polygon{XYs: []plotter.XYs{append(ring, back...)}, Color: fill})
-	return fill
+	area := &plotter.Polygon{XYs: []plotter.XYs{append(ring, back...)}, Color: tint(c, 0.22)}
+	p.Add(unboxed{area})
+	if cut {
+		name += " (cut off at the frame)"
+	}
+	b.label(name, area)
 }
 
 // bandAxis is a linear axis for values and a band around them. The values keep at least a quarter of the axis; a

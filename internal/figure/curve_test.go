@@ -2,6 +2,7 @@ package figure
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -32,20 +33,17 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// A point beyond the frame is named in the legend, and the minimum of a map has its error.
+// A point beyond the frame is named in the legend.
 func TestLegendsOfWhatIsBeyond(t *testing.T) {
 	s := Sweep{Lambda: []float64{1, 2, 3, 4, 5, 6}, SURE: []float64{2, 1, 1.5, 400, 2, 2.5}}
-	b, err := s.block(pageWidth, 200, false)
+	b, err := s.block(pageWidth, 200)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if top := b.panels[0].Y.Max; top > 3 {
 		t.Errorf("the axis reaches %g", top)
 	}
-	has := func(b *block, want string) bool {
-		return slices.ContainsFunc(b.legend, func(e entry) bool { return e.label == want })
-	}
-	if !has(b, "beyond the frame, up to 400") {
-		t.Errorf("legend %v", b.legend)
+	if got := svg(t, s); !strings.Contains(got, "beyond the frame, up to 400") {
+		t.Errorf("texts %s", got)
 	}
 }

@@ -287,8 +287,9 @@ func TestTicks(t *testing.T) {
 		{linearAxis("", 0, 0), "−1.0 −0.5 0 0.5 1.0", ""},
 		{linearAxis("", 1e4, 1e4+0.01), "10000.000 10000.002 10000.004 10000.006 10000.008 10000.010", ""},
 	} {
+		c.a.length = 420
 		_, factor := c.a.factor()
-		if got := labels(c.a.ticks(ruler{length: 420})); got != c.want {
+		if got := labels(c.a.ticks()); got != c.want {
 			t.Errorf("[%g, %g], log %t: ticks %s, want %s", c.a.min, c.a.max, c.a.log, got, c.want)
 		}
 		if factor != c.factor {
@@ -305,15 +306,15 @@ func TestTicksOfAnyRange(t *testing.T) {
 			for _, length := range []vg.Length{60, 110, 205, 460} {
 				for _, upright := range []bool{false, true} {
 					for _, a := range []*axis{logAxis("", scale, scale*ratio), linearAxis("", scale, scale*ratio), linearAxis("", -scale, scale*ratio)} {
-						r := ruler{length, upright}
-						marks := a.ticks(r)
+						a.length, a.upright = length, upright
+						marks := a.ticks()
 						for _, m := range marks {
 							if at := (m.Value - a.min) / (a.max - a.min); at < -1e-6 || at > 1+1e-6 {
 								t.Errorf("[%g, %g]: a tick at %g", a.min, a.max, at)
 							}
 						}
 						marks = slices.DeleteFunc(marks, plot.Tick.IsMinor)
-						if len(marks) == 0 || !a.fit(marks, r) {
+						if len(marks) == 0 || !a.fit(marks) {
 							t.Errorf("[%g, %g], log %t, on %g points: labels %q", a.min, a.max, a.log, length, labels(marks))
 						}
 					}
@@ -445,7 +446,7 @@ func TestSweepIsLogarithmicWhereItsMinimumWouldBeFlat(t *testing.T) {
 		{[]float64{3, 1, 2}, []float64{3, 0.09, 2}, true},
 		{[]float64{31, -1, 2}, nil, false},
 	} {
-		b, err := Sweep{Lambda: []float64{1, 2, 3}, SURE: c.sure, Loss: c.loss}.block(pageWidth, 200, false)
+		b, err := Sweep{Lambda: []float64{1, 2, 3}, SURE: c.sure, Loss: c.loss}.block(pageWidth, 200)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,21 +50,12 @@ func (h HeatMap) check() error {
 	return err
 }
 
-// cells are the places of a HeatMap, for gonum's.
-type cells struct {
-	x, y, z []float64
-}
+// cells are the places of a grid, as gonum's heat map takes them.
+type cells struct{ x, y, z []float64 }
 
-// Dims is the number of columns and of rows.
 func (g cells) Dims() (columns, rows int) { return len(g.x), len(g.y) }
-
-// X is the place of a column.
-func (g cells) X(column int) float64 { return g.x[column] }
-
-// Y is the place of a row.
-func (g cells) Y(row int) float64 { return g.y[row] }
-
-// Z is a value.
+func (g cells) X(column int) float64      { return g.x[column] }
+func (g cells) Y(row int) float64         { return g.y[row] }
 func (g cells) Z(column, row int) float64 { return g.z[row*len(g.x)+column] }
 
 // scale is the axis of the colours.
@@ -111,24 +102,26 @@ func (h HeatMap) plan() (*drawing, error) {
 	if !x.holds(h.MinX) || !y.holds(h.MinY) {
 		return nil, fmt.Errorf("figure: MinX and MinY are %g and %g, expected a point within the grid's cells", h.MinX, h.MinY)
 	}
-	p := newPanel(x, y, pageWidth-margin, height)
-	p.add(heat)
+	b := &block{title: h.Title, column: pageWidth, margin: margin, beside: func(c *page, f vg.Rectangle) {
+		colours.draw(c, rect(f.Max.X+barGap, f.Min.Y, f.Max.X+barGap+barWidth, f.Max.Y))
+	}}
+	p := b.panel(x, y, height)
+	p.Add(unboxed{heat})
 	h.near(p, g)
 	h.marks(p, scale)
-	best := marker(star, 5, white, stroke(black, 1))
-	p.marks(best, []float64{h.MinX}, []float64{h.MinY})
-	at := h.XName + " = " + short(h.MinX, 4) + ", " + h.YName + " = " + short(h.MinY, 4)
-	b := &block{title: h.Title, panels: []*panel{p}, margin: margin, legend: []entry{minimumEntry(h.MinValue, h.MinErr, at, best)}}
+	name := "minimum " + number(h.MinValue, 3)
+	if h.MinErr != 0 {
+		name += " ± " + number(h.MinErr, 2)
+	}
+	name += " at " + h.XName + " = " + short(h.MinX, 4) + ", " + h.YName + " = " + short(h.MinY, 4)
+	b.label(name, p.marks(marker(star, 5, white, stroke(black, 1)), []float64{h.MinX}, []float64{h.MinY}))
 	if slices.Contains(h.Converged, false) {
-		b.legend = append(b.legend, markEntry("not converged", marker(circle, 3, white, stroke(black, 0.8))))
+		b.label("not converged", &plotter.Scatter{GlyphStyle: marker(circle, 3, white, stroke(black, 0.8))})
 	}
 	if h.Err != nil {
-		b.legend = append(b.legend, lineEntry("within one standard error of the minimum", stroke(black, 1)))
+		b.label("within one standard error of the minimum", &plotter.Line{LineStyle: stroke(black, 1)})
 	}
-	b.legend = append(b.legend, beyondEntry(scale, "colours", black, h.Values)...)
-	b.beside = func(c *page, f vg.Rectangle) {
-		colours.draw(c, rect(f.Max.X+barGap, f.Min.Y, f.Max.X+barGap+barWidth, f.Max.Y))
-	}
+	b.labelBeyond(scale, "colours", black, h.Values)
 	return b.alone(), nil
 }
 
@@ -173,10 +166,10 @@ func (h HeatMap) near(p *panel, g cells) {
 		for i := range ys {
 			for j := range xs {
 				if near(i, j) != near(i-1, j) {
-					p.add(line(s, plotter.XY{X: xs[j], Y: ys[i]}, plotter.XY{X: xs[j+1], Y: ys[i]}))
+					p.line(s, plotter.XY{X: xs[j], Y: ys[i]}, plotter.XY{X: xs[j+1], Y: ys[i]})
 				}
 				if near(i, j) != near(i, j-1) {
-					p.add(line(s, plotter.XY{X: xs[j], Y: ys[i]}, plotter.XY{X: xs[j], Y: ys[i+1]}))
+					p.line(s, plotter.XY{X: xs[j], Y: ys[i]}, plotter.XY{X: xs[j], Y: ys[i+1]})
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -67,17 +68,21 @@ func freedmanDiaconis(values []float64) *plotter.Histogram {
 	return h
 }
 
-// draw draws the bins with their upper edge, or with fill nil the edge alone.
-func (p *panel) draw(h *plotter.Histogram, fill color.Color, edge draw.LineStyle) {
+// bins draws a histogram with its upper edge, or with fill nil the edge alone, and returns a sample.
+func (p *panel) bins(h *plotter.Histogram, fill color.Color, edge draw.LineStyle) plot.Thumbnailer {
 	if fill != nil {
 		h.FillColor, h.LineStyle = fill, stroke(white, 0.5)
-		p.add(h)
+		p.Add(unboxed{h})
 	}
 	upper := plotter.XYs{{X: h.Bins[0].Min}}
 	for _, b := range h.Bins {
 		upper = append(upper, plotter.XY{X: b.Min, Y: b.Weight}, plotter.XY{X: b.Max, Y: b.Weight})
 	}
-	p.add(line(edge, append(upper, plotter.XY{X: upper[len(upper)-1].X})...))
+	l := p.line(edge, append(upper, plotter.XY{X: upper[len(upper)-1].X})...)
+	if fill != nil {
+		return &plotter.Polygon{Color: fill}
+	}
+	return l
 }
 
 func (h Histogram) plan() (*drawing, error) {
@@ -86,71 +91,62 @@ func (h Histogram) plan() (*drawing, error) {
 	); err != nil {
 		return nil, err
 	}
-	both := []*plotter.Histogram{freedmanDiaconis(h.Samples)}
-	var ends []float64
+	mean := stat.Mean(h.Samples, nil)
+	ends := []float64{mean}
 	if h.Loss != nil {
 		ends = append(ends, stat.Mean(h.Loss, nil))
 	}
-	if h.Seeds != nil {
-		both = append(both, freedmanDiaconis(h.Seeds))
+	var all [2]*plotter.Histogram
+	var counts, densities [2]float64 // the greatest
+	for i, values := range [][]float64{h.Samples, h.Seeds} {
+		if values != nil {
+			all[i] = freedmanDiaconis(values)
+			low, high, _, most := all[i].DataRange()
+			ends = append(ends, low, high)
+			counts[i], densities[i] = most, most/all[i].Width/float64(len(values))
+		}
 	}
-	var counts, densities []float64 // the greatest
-	for i, one := range both {
-		low, high, _, most := one.DataRange()
-		ends = append(ends, low, high)
-		counts = append(counts, most)
-		densities = append(densities, most/one.Width/float64(len([][]float64{h.Samples, h.Seeds}[i])))
-	}
-	const apart = 4 // at most, for the densities of one frame
-	overlay := h.Seeds != nil && slices.Max(densities) < apart*slices.Min(densities)
+	const apart = 4 // at most, for two densities in one frame
+	overlay := h.Seeds != nil && max(densities[0], densities[1]) < apart*min(densities[0], densities[1])
+	b := &block{title: h.Title, column: pageWidth}
 	x := linearAxis(h.Label, slices.Min(ends), slices.Max(ends))
-	b := &block{title: h.Title}
 	// The axis begins at 0, so that heights can be compared.
 	frame := func(name string, most float64, height vg.Length) *panel {
-		p := newPanel(x, &axis{label: name, max: 1.08 * most, whole: !overlay}, pageWidth, height)
+		p := b.panel(x, &axis{label: name, max: 1.08 * most, whole: !overlay}, height)
 		p.grid()
-		b.panels = append(b.panels, p)
 		return p
 	}
-	fills, lines := []color.Color{tint(blue, 0.3), tint(vermillion, 0.3)}, []draw.LineStyle{stroke(blue, 1.3), stroke(vermillion, 1.5)}
-	samplesName := fmt.Sprintf("%s, n = %d", cmp.Or(h.SamplesName, "over samples of y"), len(h.Samples))
+	fill, seedsFill, line, seedsLine := tint(blue, 0.3), tint(vermillion, 0.3), stroke(blue, 1.3), stroke(vermillion, 1.5)
+	name := fmt.Sprintf("%s, n = %d", cmp.Or(h.SamplesName, "over samples of y"), len(h.Samples))
 	seedsName := fmt.Sprintf("%s, n = %d", cmp.Or(h.SeedsName, "over seeds, one y"), len(h.Seeds))
-	b.legend = append(b.legend, bandEntry(samplesName, fills[0]))
 	switch {
 	case overlay:
-		p := frame("density", slices.Max(densities), 210)
-		both[0].Normalize(1)
-		both[1].Normalize(1)
-		p.draw(both[0], fills[0], lines[0])
-		p.draw(both[1], nil, lines[1])
-		b.legend = append(b.legend, lineEntry(seedsName, lines[1]))
+		all[0].Normalize(1)
+		all[1].Normalize(1)
+		p := frame("density", max(densities[0], densities[1]), 210)
+		b.label(name, p.bins(all[0], fill, line))
+		b.label(seedsName, p.bins(all[1], nil, seedsLine))
 	case h.Seeds != nil:
-		frame("samples per bin", counts[0], 150).draw(both[0], fills[0], lines[0])
-		frame("seeds per bin", counts[1], 110).draw(both[1], fills[1], lines[1])
-		b.legend = append(b.legend, bandEntry(seedsName, fills[1]))
+		b.label(name, frame("samples per bin", counts[0], 150).bins(all[0], fill, line))
+		b.label(seedsName, frame("seeds per bin", counts[1], 110).bins(all[1], seedsFill, seedsLine))
 	default:
-		frame("samples per bin", counts[0], 210).draw(both[0], fills[0], lines[0])
+		b.label(name, frame("samples per bin", counts[0], 210).bins(all[0], fill, line))
 	}
-	h.means(b)
-	return b.alone(), nil
-}
-
-// means draws lines at the mean of the samples and, where it is known, the mean loss.
-func (h Histogram) means(b *block) {
-	vertical := func(at float64, s draw.LineStyle, label string) {
-		for _, p := range b.panels {
-			p.vertical(s, at)
-		}
-		b.legend = append(b.legend, lineEntry(label, s))
-	}
-	mean := stat.Mean(h.Samples, nil)
-	name := "mean over samples " + number(mean, 4)
+	name = "mean over samples " + number(mean, 4)
 	if n := len(h.Samples); n > 1 {
 		name += " ± " + number(stat.StdDev(h.Samples, nil)/math.Sqrt(float64(n)), 2)
 	}
-	vertical(mean, stroke(blue, 1.2, 4, 2), name)
+	b.everywhere(name, stroke(blue, 1.2, 4, 2), mean)
 	if h.Loss != nil {
-		loss := stat.Mean(h.Loss, nil)
-		vertical(loss, stroke(black, 1.5), "mean true loss "+number(loss, 4))
+		b.everywhere("mean true loss "+number(ends[1], 4), stroke(black, 1.5), ends[1])
 	}
+	return b.alone(), nil
+}
+
+// everywhere draws a line across all panels.
+func (b *block) everywhere(name string, s draw.LineStyle, x float64) {
+	for _, p := range b.panels {
+		p.vertical(s, x)
+	}
+	b.label(name, &plotter.Line{LineStyle: s})
 }

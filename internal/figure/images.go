@@ -158,12 +158,12 @@ func (f Images) plan() (*drawing, error) {
 	}
 	bottom, drawCurve := y, func(*page) {}
 	if f.Curve != nil {
-		b, err := f.Curve.block(pageWidth-end, max(leastCurve, min(tall[0], mostCurve)), true)
+		b, err := f.Curve.block(pageWidth-end, max(leastCurve, min(tall[0], mostCurve)))
 		if err != nil {
 			return nil, err
 		}
 		var middle vg.Length
-		middle, bottom, drawCurve = b.layout(end, pageWidth, y+edge)
+		middle, bottom, drawCurve = b.layout(end, y+edge)
 		y = min(y, middle+tall[0]/2) // the middle of the images is that of the curve's frame
 	}
 	var draws []func(*page)

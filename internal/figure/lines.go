@@ -35,14 +35,13 @@ func (l Lines) plan() (*drawing, error) {
 		}
 		xs, ys = append(xs, s.X...), append(ys, s.Y...)
 	}
-	x, y := logAxis(l.XLabel, slices.Min(xs), slices.Max(xs)), logAxis(l.YLabel, slices.Min(ys), slices.Max(ys))
-	p := newPanel(x, y, pageWidth, 260)
+	b := &block{title: l.Title, column: pageWidth}
+	p := b.panel(logAxis(l.XLabel, slices.Min(xs), slices.Max(xs)), logAxis(l.YLabel, slices.Min(ys), slices.Max(ys)), 260)
 	p.grid()
-	b := &block{title: l.Title, panels: []*panel{p}}
 	for i, s := range l.Series {
 		k := curve{x: s.X, y: s.Y, line: stroke(lineColors[i%len(lineColors)], 1.4), shape: i % len(shapes)}
-		k.on(p)
-		b.legend = append(b.legend, k.entry(s.Name))
+		k.draw(p)
+		b.label(s.Name, k.samples()...)
 	}
 	return b.alone(), nil
 }

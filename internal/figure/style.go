@@ -4,8 +4,6 @@ import (
 	"image/color"
 	"math"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -92,22 +90,4 @@ var (
 
 func marker(shape []vg.Point, radius vg.Length, fill color.Color, edge draw.LineStyle) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: fill, Radius: radius, Shape: outline{corners: shape, edge: edge}}
-}
-
-// entry is a line of the legend, with its samples.
-type entry struct {
-	label   string
-	samples []plot.Thumbnailer
-}
-
-func lineEntry(label string, s draw.LineStyle) entry {
-	return entry{label, []plot.Thumbnailer{&plotter.Line{LineStyle: s}}}
-}
-
-func bandEntry(label string, c color.Color) entry {
-	return entry{label, []plot.Thumbnailer{&plotter.Polygon{Color: c}}}
-}
-
-func markEntry(label string, g draw.GlyphStyle) entry {
-	return entry{label, []plot.Thumbnailer{&plotter.Scatter{GlyphStyle: g}}}
 }

@@ -8,7 +8,6 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 // Sweep is SURE against a hyperparameter on a logarithmic axis: the curve with a
@@ -71,15 +70,19 @@ func (s Sweep) check() error {
 }
 
 func (s Sweep) plan() (*drawing, error) {
-	b, err := s.block(pageWidth, 205, false)
+	b, err := s.block(pageWidth, 205)
 	if err != nil {
 		return nil, err
 	}
+	s.below(b)
 	return b.alone(), nil
 }
 
-// block lays the sweep out, or with narrow its upper panel for a narrow column.
-func (s Sweep) block(column, height vg.Length, narrow bool) (*block, error) {
+// dotted is the line through a minimum.
+var dotted = stroke(ink, 0.8, 1.5, 2)
+
+// block is the sweep with its first panel, of the given height. In a narrow column names are short.
+func (s Sweep) block(column, height vg.Length) (*block, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -92,80 +95,47 @@ func (s Sweep) block(column, height vg.Length, narrow bool) (*block, error) {
 		low[i] -= bars[i]
 		high[i] += bars[i]
 	}
-	beside := s.Loss
+	loss := curve{x: s.Lambda, y: s.Loss, closed: s.Converged, line: stroke(vermillion, 1.4, 5, 2.5), shape: 1}
 	if s.LossLabel != "" {
-		beside = nil
+		loss.y = nil
 	}
-	x := logAxis(s.Parameter, s.Lambda[0], s.Lambda[len(s.Lambda)-1])
-	y, cut := s.values(low, high, beside)
+	best, name := Minimizer(s.SURE, s.Converged), s.Label
+	minimum := "minimum " + number(s.SURE[best], 3)
+	if column < pageWidth {
+		name, errorName = "SURE", "± s.e." // the axis has the label already
+	} else if s.StdErr != nil {
+		minimum += " ± " + number(s.StdErr[best], 2)
+	}
+	b := &block{title: s.Title, column: column}
+	y, cut := s.values(low, high, loss.y)
+	p := b.panel(logAxis(s.Parameter, s.Lambda[0], s.Lambda[len(s.Lambda)-1]), y, height)
 	sure := curve{x: s.Lambda, y: s.SURE, closed: s.Converged, line: stroke(blue, 1.6)}
-	top := newPanel(x, y, column, height)
-	b := &block{title: s.Title, panels: []*panel{top}}
-	name := s.Label
-	if narrow {
-		// The axis has the label already.
-		name, errorName = "SURE", "± s.e."
-	}
-	b.legend = append(b.legend, sure.entry(name))
+	b.label(name, sure.samples()...)
 	if bars != nil {
-		if cut {
-			errorName += " (cut off at the frame)"
-		}
-		b.legend = append(b.legend, bandEntry(errorName, top.band(blue, s.Lambda, low, high)))
+		b.band(errorName, cut, blue, s.Lambda, low, high)
 	}
-	best := Minimizer(s.SURE, s.Converged)
-	top.vertical(dotted, s.Lambda[best])
+	p.vertical(dotted, s.Lambda[best])
 	if s.DifferenceErr != nil {
-		top.horizontal(dotted, s.SURE[best])
+		p.horizontal(dotted, s.SURE[best])
 	}
-	top.grid()
-	if beside != nil {
-		loss := curve{x: s.Lambda, y: s.Loss, closed: s.Converged, line: stroke(vermillion, 1.4, 5, 2.5), shape: 1}
-		loss.on(top)
-		b.legend = append(b.legend, loss.entry("true loss"))
+	p.grid()
+	if loss.y != nil {
+		loss.draw(p)
+		b.label("true loss", loss.samples()...)
 	}
-	sure.on(top)
-	s.minimum(b, best, narrow)
-	if slices.Contains(s.Converged, false) {
-		open := lineEntry("not converged", sure.line)
-		open.samples = append(open.samples, &plotter.Scatter{GlyphStyle: sure.open()})
-		b.legend = append(b.legend, open)
+	sure.draw(p)
+	mark := func(name string, shape []vg.Point, i int) {
+		b.label(name+s.Parameter+" = "+short(s.Lambda[i], 4), p.marks(marker(shape, 4, orange, stroke(black, 0.8)), s.Lambda[i:i+1], s.SURE[i:i+1]))
 	}
-	b.legend = append(b.legend, beyondEntry(y, "frame", blue, s.SURE, beside)...)
-	if !narrow {
-		s.below(b, column, best)
-	}
-	return b, nil
-}
-
-// dotted is the line through a minimum.
-var dotted = stroke(ink, 0.8, 1.5, 2)
-
-// minimum marks the minimizer and the chosen point in the first panel of b.
-func (s Sweep) minimum(b *block, best int, narrow bool) {
-	mark := func(shape []vg.Point, i int) draw.GlyphStyle {
-		g := marker(shape, 4, orange, stroke(black, 0.8))
-		b.panels[0].marks(g, s.Lambda[i:i+1], s.SURE[i:i+1])
-		return g
-	}
-	stdErr := 0.0
-	if s.StdErr != nil && !narrow {
-		stdErr = s.StdErr[best]
-	}
-	b.legend = append(b.legend, minimumEntry(s.SURE[best], stdErr, s.Parameter+" = "+short(s.Lambda[best], 4), mark(star, best)))
+	mark(minimum+" at ", star, best)
 	if s.Chosen != 0 {
-		label := fmt.Sprintf("chosen by %s, %s = %s", s.ChosenName, s.Parameter, short(s.Chosen, 4))
-		b.legend = append(b.legend, markEntry(label, mark(square, slices.Index(s.Lambda, s.Chosen))))
+		mark("chosen by "+s.ChosenName+", ", square, slices.Index(s.Lambda, s.Chosen))
 	}
-}
-
-// minimumEntry is the legend of a minimum and its place.
-func minimumEntry(value, stdErr float64, at string, g draw.GlyphStyle) entry {
-	label := "minimum " + number(value, 3)
-	if stdErr != 0 {
-		label += " ± " + number(stdErr, 2)
+	if slices.Contains(s.Converged, false) {
+		b.label("not converged", &plotter.Line{LineStyle: sure.line}, &plotter.Scatter{GlyphStyle: sure.open()})
 	}
-	return markEntry(label+" at "+at, g)
+	b.labelBeyond(y, "frame", blue, s.SURE, loss.y)
+	return b, nil
 }
 
 // values is the axis of SURE, its band from low to high and the curve beside it, of the values that
@@ -185,19 +155,18 @@ func (s Sweep) values(low, high, beside []float64) (y *axis, cut bool) {
 
 // below adds the panels below the first of b, each half as high: the loss, where its units are its
 // own, and the degrees of freedom.
-func (s Sweep) below(b *block, column vg.Length, best int) {
-	add := func(label string, values []float64, low float64, k curve) {
+func (s Sweep) below(b *block) {
+	add := func(label string, values []float64, floor float64, k curve) {
 		shown := settled(values, s.Converged, values)
-		least, greatest := slices.Min(shown), slices.Max(shown)
-		if least > low && least < 0.5*greatest {
-			least = low
+		low, high := slices.Min(shown), slices.Max(shown)
+		if low > floor && low < 0.5*high {
+			low = floor
 		}
-		p := newPanel(b.panels[0].x, linearAxis(label, least, greatest), column, 0.5*b.panels[0].height)
-		p.vertical(dotted, s.Lambda[best])
+		p := b.panel(b.panels[0].x, linearAxis(label, low, high), 0.5*b.panels[0].height)
+		p.vertical(dotted, s.Lambda[Minimizer(s.SURE, s.Converged)])
 		p.grid()
 		k.x, k.y, k.closed = s.Lambda, values, s.Converged
-		k.on(p)
-		b.panels = append(b.panels, p)
+		k.draw(p)
 	}
 	if s.Loss != nil && s.LossLabel != "" {
 		add(s.LossLabel, s.Loss, math.Inf(1), curve{line: stroke(vermillion, 1.4), shape: 1})
@@ -251,24 +220,19 @@ func (r Running) plan() (*drawing, error) {
 	}
 	last := len(n) - 1
 	y, cut := bandAxis(r.Label, slices.Concat(low, high), values)
+	b := &block{title: r.Title, column: pageWidth}
 	x := logAxis("number of samples n", 1, n[last])
 	x.whole = true
-	p := newPanel(x, y, pageWidth, 220)
+	p := b.panel(x, y, 220)
 	k := curve{x: n, y: mean, line: stroke(blue, 1.6)}
-	b := &block{title: r.Title, panels: []*panel{p}, legend: []entry{k.entry(r.Label + ", last " + number(mean[last], 3))}}
+	b.label(r.Label+", last "+number(mean[last], 3), k.samples()...)
 	if last > 0 {
-		name := "± standard error, last " + number(high[last]-mean[last], 2)
-		if cut {
-			name += " (cut off at the frame)"
-		}
-		b.legend = append(b.legend, bandEntry(name, p.band(blue, n[1:], low[1:], high[1:])))
+		b.band("± standard error, last "+number(high[last]-mean[last], 2), cut, blue, n[1:], low[1:], high[1:])
 	}
 	p.grid()
 	if r.Zero != "" {
-		dashed := stroke(black, 1.2, 4, 2)
-		p.horizontal(dashed, 0)
-		b.legend = append(b.legend, lineEntry(r.Zero, dashed))
+		b.label(r.Zero, p.horizontal(stroke(black, 1.2, 4, 2), 0))
 	}
-	k.on(p)
+	k.draw(p)
 	return b.alone(), nil
 }

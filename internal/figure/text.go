@@ -52,7 +52,7 @@ func (h raiser) pieces(line string, fnt font.Font, f func(font.Face, vg.Point, s
 	set := func(s string, size, rise vg.Length) {
 		face := h.Fonts.Lookup(fnt, size)
 		// An SVG drops the space at either end of a text.
-		if word := strings.TrimLeft(s, " "); word != "" {
+		if word := strings.TrimLeft(s, " "); word != "" && size > 0 {
 			f(face, pt(width+face.Width(s[:len(s)-len(word)]), rise), strings.TrimRight(word, " "))
 		}
 		width += face.Width(s)
