@@ -2,12 +2,16 @@ package figure
 
 import (
 	"bytes"
+	"compress/zlib"
 	"image"
 	"image/color"
 	"image/png"
+	"io"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -184,4 +188,50 @@ func (p *recordedImage) DrawImage(_ vg.Rectangle, img image.Image) {
 		panic(img.Bounds().String())
 	}
 	p.got = img
+}
+
+// The images of a PDF are upright: the matrix by which one is drawn does not mirror it.
+func TestImagesOfAPDFAreUpright(t *testing.T) {
+	m := Image{Rows: 2, Cols: 1, Pixels: []float64{0, 1}}
+	var file bytes.Buffer
+	if err := Write(&file, "pdf", Images{Rows: [][]Panel{{{Image: m}, {Image: m, Scale: &Scale{High: 1}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	drawn := 0
+	for _, s := range regexp.MustCompile("(?s)stream\n(.*?)\nendstream").FindAllSubmatch(file.Bytes(), -1) {
+		r, err := zlib.NewReader(bytes.NewReader(s[1]))
+		if err != nil {
+			continue
+		}
+		content, err := io.ReadAll(r)
+		if err != nil || !bytes.Contains(content, []byte(" Do")) {
+			continue
+		}
+		matrix := [4]float64{1, 0, 0, 1} // without the translation
+		var stack [][4]float64
+		words := strings.Fields(string(content))
+		for i, word := range words {
+			switch word {
+			case "q":
+				stack = append(stack, matrix)
+			case "Q":
+				matrix, stack = stack[len(stack)-1], stack[:len(stack)-1]
+			case "cm":
+				var a [4]float64
+				for k := range a {
+					a[k], _ = strconv.ParseFloat(words[i-6+k], 64)
+				}
+				b := matrix
+				matrix = [4]float64{a[0]*b[0] + a[1]*b[2], a[0]*b[1] + a[1]*b[3], a[2]*b[0] + a[3]*b[2], a[2]*b[1] + a[3]*b[3]}
+			case "Do":
+				drawn++
+				if matrix[0] <= 0 || matrix[3] <= 0 {
+					t.Errorf("image %d is drawn by the matrix %v", drawn, matrix)
+				}
+			}
+		}
+	}
+	if drawn != 3 {
+		t.Errorf("%d images, expected two and a bar", drawn)
+	}
 }

@@ -71,6 +71,11 @@ func (p *page) DrawImage(r vg.Rectangle, img image.Image) {
 			r.Max.X += 72 / p.dpi
 		}
 		p.widths[wide] = true
+		// The canvas of a PDF draws images upside down.
+		p.Push()
+		defer p.Pop()
+		p.Translate(pt(0, r.Min.Y+r.Max.Y))
+		p.Scale(1, -1)
 	}
 	to := image.NewRGBA(image.Rect(0, 0, wide, h))
 	draw.Draw(to, to.Rect, image.White, image.Point{}, draw.Src)
