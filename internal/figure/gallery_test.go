@@ -303,6 +303,12 @@ type recorder struct {
 	texts   []placed
 	strokes []stroked
 	fills   []stroked
+	images  []drawnImage
+}
+
+type drawnImage struct {
+	vg.Rectangle
+	image.Image
 }
 
 type placed struct {
@@ -316,16 +322,18 @@ type stroked struct {
 	path  vg.Path
 }
 
-func (p *recorder) SetLineWidth(vg.Length)              {}
-func (p *recorder) SetLineDash([]vg.Length, vg.Length)  {}
-func (p *recorder) SetColor(c color.Color)              { p.color = c }
-func (p *recorder) Scale(x, y float64)                  { panic("no figure scales") }
-func (p *recorder) DrawImage(vg.Rectangle, image.Image) {}
-func (p *recorder) Rotate(float64)                      { p.turned = true }
-func (p *recorder) Translate(by vg.Point)               { p.x, p.y = by.X, by.Y }
-func (p *recorder) Push()                               { p.stack = append(p.stack, recorder{x: p.x, y: p.y, turned: p.turned}) }
-func (p *recorder) Fill(path vg.Path)                   { p.fills = append(p.fills, p.lifted(path)) }
-func (p *recorder) Stroke(path vg.Path)                 { p.strokes = append(p.strokes, p.lifted(path)) }
+func (p *recorder) SetLineWidth(vg.Length)             {}
+func (p *recorder) SetLineDash([]vg.Length, vg.Length) {}
+func (p *recorder) SetColor(c color.Color)             { p.color = c }
+func (p *recorder) Scale(x, y float64)                 { panic("no figure scales") }
+func (p *recorder) DrawImage(r vg.Rectangle, img image.Image) {
+	p.images = append(p.images, drawnImage{r.Add(pt(0, p.up)), img})
+}
+func (p *recorder) Rotate(float64)        { p.turned = true }
+func (p *recorder) Translate(by vg.Point) { p.x, p.y = by.X, by.Y }
+func (p *recorder) Push()                 { p.stack = append(p.stack, recorder{x: p.x, y: p.y, turned: p.turned}) }
+func (p *recorder) Fill(path vg.Path)     { p.fills = append(p.fills, p.lifted(path)) }
+func (p *recorder) Stroke(path vg.Path)   { p.strokes = append(p.strokes, p.lifted(path)) }
 func (p *recorder) lifted(path vg.Path) stroked {
 	path = slices.Clone(path)
 	for i := range path {
@@ -437,11 +445,10 @@ func TestHeatMapCanBeReadBack(t *testing.T) {
 			// Also a little to either side: the cell surrounds its point.
 			for _, off := range []vg.Length{-6, 0, 6} {
 				var seen color.Color
-				for _, f := range p.fills {
-					// A rectangle begins at its lower left corner; the star has more corners.
-					low, high := f.path[0].Pos, f.path[2].Pos
-					if len(f.path) == 5 && low.X < at.X+off && at.X+off < high.X && low.Y < at.Y+off && at.Y+off < high.Y {
-						seen = f.color
+				for _, m := range p.images {
+					x, y := (at.X+off-m.Min.X)/m.Size().X, (m.Max.Y-at.Y-off)/m.Size().Y
+					if dots := m.Bounds().Size(); x > 0 && x < 1 && y > 0 && y < 1 {
+						seen = m.At(int(x*vg.Length(dots.X)), int(y*vg.Length(dots.Y)))
 					}
 				}
 				if want := mapColours()[Sequential][int(math.Round((h.Values[3*i+j]-1)/11*(numColours-1)))]; seen != want {

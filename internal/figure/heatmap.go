@@ -20,7 +20,7 @@ type HeatMap struct {
 	XName, YName string
 	// Label names the values; see [Sweep].
 	Label string
-	// X and Y have the values of the hyperparameters, positive and increasing.
+	// X and Y have the values of the hyperparameters, positive and increasing by equal factors.
 	X, Y []float64
 	// Values has a row for each Y, one behind the other, with a value for each X.
 	Values []float64
@@ -47,7 +47,22 @@ func (h HeatMap) check() error {
 	if err == nil && h.Converged != nil && len(h.Converged) != n {
 		return fmt.Errorf("figure: Converged has %d values, expected %d", len(h.Converged), n)
 	}
+	for _, values := range [][]float64{h.X, h.Y} {
+		at := logarithms(values)
+		for i := 2; err == nil && i < len(at); i++ {
+			if step := at[1] - at[0]; math.Abs(at[i]-at[0]-float64(i)*step) > 1e-6*float64(i)*step {
+				err = fmt.Errorf("figure: the hyperparameters %g do not grow by equal factors", values)
+			}
+		}
+	}
 	return err
+}
+
+func logarithms(values []float64) (at []float64) {
+	for _, v := range values {
+		at = append(at, math.Log10(v))
+	}
+	return at
 }
 
 // cells are the places of a grid, as gonum's heat map takes them.
@@ -86,17 +101,11 @@ func (h HeatMap) plan() (*drawing, error) {
 	scale := h.scale()
 	colours := bar{colours: mapColours()[Sequential], axis: scale, line: frameLine}
 	margin := barGap + barWidth + colours.margin(height)
-	var g cells
-	for _, v := range h.X {
-		g.x = append(g.x, math.Log10(v))
-	}
-	for _, v := range h.Y {
-		g.y = append(g.y, math.Log10(v))
-	}
+	g := cells{x: logarithms(h.X), y: logarithms(h.Y)}
 	for _, v := range h.Values {
 		g.z = append(g.z, scale.place(v))
 	}
-	heat := &plotter.HeatMap{GridXYZ: g, Palette: colours.colours, Underflow: colours.colours.at(0), Overflow: colours.colours.at(1), Min: scale.min, Max: scale.max}
+	heat := &plotter.HeatMap{GridXYZ: g, Palette: colours.colours, Underflow: colours.colours.at(0), Overflow: colours.colours.at(1), Min: scale.min, Max: scale.max, Rasterized: true}
 	x, y := &axis{label: h.XName, log: true}, &axis{label: h.YName, log: true}
 	x.min, x.max, y.min, y.max = heat.DataRange()
 	if !x.holds(h.MinX) || !y.holds(h.MinY) {
@@ -107,7 +116,7 @@ func (h HeatMap) plan() (*drawing, error) {
 	}}
 	p := b.panel(x, y, height)
 	p.Add(unboxed{heat})
-	h.near(p, g)
+	h.near(p)
 	h.marks(p, scale)
 	name := "minimum " + number(h.MinValue, 3)
 	if h.MinErr != 0 {
@@ -147,29 +156,26 @@ func (h HeatMap) marks(p *panel, scale *axis) {
 }
 
 // near encloses the cells that are within one standard error of the minimum.
-func (h HeatMap) near(p *panel, g cells) {
+func (h HeatMap) near(p *panel) {
 	near := func(row, column int) bool {
 		i := row*len(h.X) + column
 		return h.Err != nil && row >= 0 && column >= 0 && row < len(h.Y) && column < len(h.X) &&
 			math.Abs(h.Values[i]-h.MinValue) <= h.Err[i] && (h.Converged == nil || h.Converged[i])
 	}
-	// sides are the borders of cells, half way between their places.
-	sides := func(places []float64, a *axis) []float64 {
-		s := []float64{a.min}
-		for i := 1; i < len(places); i++ {
-			s = append(s, (places[i-1]+places[i])/2)
+	corner := func(row, column int) plotter.XY {
+		return plotter.XY{
+			X: p.x.min + (p.x.max-p.x.min)*float64(column)/float64(len(h.X)),
+			Y: p.y.min + (p.y.max-p.y.min)*float64(row)/float64(len(h.Y)),
 		}
-		return append(s, a.max)
 	}
-	xs, ys := sides(g.x, p.x), sides(g.y, p.y)
 	for _, s := range []draw.LineStyle{stroke(black, 2.6), stroke(white, 1.6)} {
-		for i := range ys {
-			for j := range xs {
+		for i := range len(h.Y) + 1 {
+			for j := range len(h.X) + 1 {
 				if near(i, j) != near(i-1, j) {
-					p.line(s, plotter.XY{X: xs[j], Y: ys[i]}, plotter.XY{X: xs[j+1], Y: ys[i]})
+					p.line(s, corner(i, j), corner(i, j+1))
 				}
 				if near(i, j) != near(i, j-1) {
-					p.line(s, plotter.XY{X: xs[j], Y: ys[i]}, plotter.XY{X: xs[j], Y: ys[i+1]})
+					p.line(s, corner(i, j), corner(i+1, j))
 				}
 			}
 		}

@@ -178,11 +178,10 @@ func (f Images) plan() (*drawing, error) {
 		}
 		y -= tall[r] + below[r]
 	}
-	y += rowGap
-	for i, note := range f.Notes {
-		if i == 0 {
-			y -= rowGap
-		}
+	if f.Notes == nil {
+		y += rowGap
+	}
+	for _, note := range f.Notes {
 		for _, line := range wrap(note, legendSize, pageWidth-2*edge, 4) {
 			y -= captionRow
 			at := pt(edge, y+3)
@@ -225,12 +224,15 @@ func drawPanel(c *page, box vg.Rectangle, row []Panel, i int) {
 	b.draw(c, rect(box.Max.X+scaleGap, r.Min.Y, box.Max.X+scaleGap+scaleWidth, r.Max.Y))
 }
 
-// levels are the shares of the way from the scale's low end to its high one, in each channel, of at most w x h
-// pixels. Larger images are averaged by a triangle as wide as two dots, which leaves noise with about the same
-// variance everywhere.
-func (p Panel) levels(w, h int, s Scale) *image.RGBA64 {
-	n := max(p.Channels, 1)
-	all := image.NewRGBA64(image.Rect(0, 0, p.Cols, p.Rows))
+// picture is the image in colours, of at most w x h pixels. Of a larger one averages are drawn, over a triangle as
+// wide as two pixels: noise then has about the same variance everywhere. They are those of the values; the mean of
+// blue and red would not be white.
+func (p Panel) picture(w, h int) image.Image {
+	n, s := max(p.Channels, 1), Scale{High: 1}
+	if p.Scale != nil {
+		s = *p.Scale
+	}
+	all, drawn := image.NewRGBA64(image.Rect(0, 0, p.Cols, p.Rows)), image.NewRGBA64(image.Rect(0, 0, min(w, p.Cols), min(h, p.Rows)))
 	for i := range p.Rows * p.Cols {
 		level := func(k int) uint16 {
 			share := (p.Pixels[n*i+k%n] - s.Low) / (s.High - s.Low)
@@ -238,26 +240,10 @@ func (p Panel) levels(w, h int, s Scale) *image.RGBA64 {
 		}
 		all.SetRGBA64(i%p.Cols, i/p.Cols, color.RGBA64{level(0), level(1), level(2), math.MaxUint16})
 	}
-	small := image.NewRGBA64(image.Rect(0, 0, min(w, p.Cols), min(h, p.Rows)))
-	xdraw.BiLinear.Scale(small, small.Rect, all, all.Rect, xdraw.Src, nil)
-	return small
-}
-
-// picture is the image in colours. They are those of averages: the mean of blue and red would not be white.
-func (p Panel) picture(w, h int) image.Image {
-	s := Scale{High: 1}
-	if p.Scale != nil {
-		s = *p.Scale
+	xdraw.BiLinear.Scale(drawn, drawn.Rect, all, all.Rect, xdraw.Src, nil)
+	for i := 0; n == 1 && i < drawn.Rect.Dx()*drawn.Rect.Dy(); i++ {
+		x, y := i%drawn.Rect.Dx(), i/drawn.Rect.Dx()
+		drawn.Set(x, y, mapColours()[s.Map].at(float64(drawn.RGBA64At(x, y).R)/math.MaxUint16))
 	}
-	levels := p.levels(w, h, s)
-	if p.Channels == 3 {
-		return levels
-	}
-	colours, picture := mapColours()[s.Map], image.NewRGBA(levels.Rect)
-	for y := range levels.Rect.Dy() {
-		for x := range levels.Rect.Dx() {
-			picture.Set(x, y, colours.at(float64(levels.RGBA64At(x, y).R)/math.MaxUint16))
-		}
-	}
-	return picture
+	return drawn
 }

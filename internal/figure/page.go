@@ -11,9 +11,9 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// page is a canvas that does what those of gonum do not: the sides of filled rectangles and of images lie
-// between its dots, so that no dot mixes two cells of a map and no pixel is blurred; and in a PDF, whose canvas
-// knows only the 256 letters of Windows-1252, text is drawn as shapes.
+// page is a canvas that does what those of gonum do not: images are drawn with sharp pixels, whose sides lie
+// between its dots; in a PDF they are upright, and text, of which the canvas knows only the 256 letters of
+// Windows-1252, is drawn as shapes.
 type page struct {
 	vg.Canvas
 	dpi    vg.Length    // dots an inch of its images, and of itself where it is one
@@ -33,32 +33,6 @@ func (p *page) dots(r vg.Rectangle) (w, h int, moved vg.Rectangle) {
 	x, y := round(r.Min.X), round(r.Min.Y)
 	w, h = max(1, round(r.Max.X)-x), max(1, round(r.Max.Y)-y)
 	return w, h, rect(at(x), at(y), at(x+w), at(y+h))
-}
-
-// Fill fills a path.
-func (p *page) Fill(path vg.Path) {
-	if r, ok := rectangle(path); ok {
-		_, _, r = p.dots(r)
-		// It extends under the next ones, to avoid seams in a viewer that blends edges.
-		r.Max = r.Max.Add(pt(36/p.dpi, 36/p.dpi))
-		path = r.Path()
-	}
-	p.Canvas.Fill(path)
-}
-
-// rectangle is the path's rectangle, if it is one with sides along the axes.
-func rectangle(path vg.Path) (r vg.Rectangle, ok bool) {
-	if len(path) != 5 || path[4].Type != vg.CloseComp {
-		return r, false
-	}
-	for i, c := range path[:4] {
-		next := path[(i+1)%4].Pos
-		if (c.Pos.X == next.X) == (c.Pos.Y == next.Y) {
-			return r, false
-		}
-	}
-	a, b := path[0].Pos, path[2].Pos
-	return rect(min(a.X, b.X), min(a.Y, b.Y), max(a.X, b.X), max(a.Y, b.Y)), true
 }
 
 // DrawImage draws an image of squares: each dot has the colour of the pixel at its middle.

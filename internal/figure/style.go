@@ -79,7 +79,7 @@ func corners(n int, angle, radius, inward float64) []vg.Point {
 }
 
 var (
-	circle   = corners(24, 0, 1, 0)
+	circle   = corners(16, 0, 1, 0)
 	square   = corners(4, 45, 1.25, 0)
 	diamond  = corners(4, 0, 1.3, 0)
 	triangle = corners(3, 90, 1.3, 0)
