@@ -3,6 +3,7 @@ package figure
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -131,7 +132,7 @@ func (a *axis) decades(step int, multiples ...int) (marks []plot.Tick) {
 // minor are marks without labels of a logarithmic axis, unless they are too close to distinguish.
 func (a *axis) minor() (marks []plot.Tick) {
 	switch decade := a.length / vg.Length(a.max-a.min); {
-	case decade > 18:
+	case decade > 22:
 		marks = a.decades(1, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 	case decade > 2.5:
 		marks = a.decades(1, 1)
@@ -142,12 +143,26 @@ func (a *axis) minor() (marks []plot.Tick) {
 	return marks
 }
 
-// factor is the power of ten by which the labels of large or small numbers on a linear axis are divided.
-func (a *axis) factor() (e int, label string) {
-	if e = exponent(max(math.Abs(a.min), math.Abs(a.max))); a.log || -3 <= e && e < 5 {
-		return 0, ""
+// factor is how the labels of a linear axis are to be read: divided by a power of ten where they are large or
+// small, and as differences to a base where they differ only in late digits.
+func (a *axis) factor() (e int, base float64, label string) {
+	if a.log {
+		return 0, 0, ""
 	}
-	return e, "×" + power(e)
+	size, unit := max(math.Abs(a.min), math.Abs(a.max)), 10*roundStep(a.max-a.min)
+	if size > 1e4*unit {
+		base = math.Round(a.min/unit) * unit
+		size = max(math.Abs(a.min-base), math.Abs(a.max-base))
+	}
+	if e = exponent(size); -3 <= e && e < 5 {
+		e = 0
+	} else {
+		label = "×" + power(e)
+	}
+	if base != 0 {
+		label = strings.TrimSpace(label + map[bool]string{true: " + ", false: " − "}[base > 0] + short(math.Abs(base), 15))
+	}
+	return e, base, label
 }
 
 // round are marks at multiples of 1, 2 or 5 times a power of ten, about n of them.
@@ -160,7 +175,7 @@ func (a *axis) round(n int) (marks []plot.Tick) {
 	if a.whole {
 		step = max(step, 1)
 	}
-	scale, _ := a.factor()
+	scale, base, _ := a.factor()
 	for k := math.Ceil(low/step - 1e-9); (k-1e-9)*step <= high; k++ {
 		v, label := k*step, "0"
 		switch {
@@ -168,8 +183,8 @@ func (a *axis) round(n int) (marks []plot.Tick) {
 			continue
 		case a.log:
 			label = number(v, max(1, 1+exponent(v)-exponent(step)))
-		case v != 0:
-			label = minus(strconv.FormatFloat(v/math.Pow10(scale), 'f', max(0, scale-exponent(step)), 64))
+		case math.Abs(v-base) > step/2:
+			label = minus(strconv.FormatFloat((v-base)/math.Pow10(scale), 'f', max(0, scale-exponent(step)), 64))
 		}
 		marks = append(marks, plot.Tick{Value: a.place(v), Label: label})
 	}

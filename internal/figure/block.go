@@ -15,7 +15,7 @@ const (
 	panelGap   vg.Length = 6
 	tickLength vg.Length = 3.5
 	// marginWidth is about that of the labels beside a frame.
-	marginWidth vg.Length = 60
+	marginWidth vg.Length = 50
 )
 
 // frameLine is the line of frames and ticks.
@@ -39,7 +39,7 @@ func (b *block) label(name string, samples ...plot.Thumbnailer) {
 	if _, mark := samples[0].(*plotter.Scatter); mark {
 		l.ThumbnailWidth = 14
 	}
-	if name = fit(name, legendSize, b.column-b.margin-marginWidth-l.ThumbnailWidth); name != "" {
+	if name = fit(name, legendSize, b.column-b.margin-marginWidth-legendGap-l.ThumbnailWidth); name != "" {
 		l.Add(" "+name, samples...)
 		b.legend = append(b.legend, l)
 	}
@@ -62,7 +62,7 @@ func (b *block) panel(x, y *axis, height vg.Length) *panel {
 	}
 	x.length, y.length, y.upright = b.column-b.margin-marginWidth, height, true
 	for to, from := range map[*plot.Axis]*axis{&p.X: x, &p.Y: y} {
-		_, factor := from.factor()
+		_, _, factor := from.factor()
 		if factor != "" {
 			factor = " (" + factor + ")"
 		}

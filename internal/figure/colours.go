@@ -87,7 +87,7 @@ const point vg.Length = 7
 // margin is the room to the right of a bar of the given height.
 func (b bar) margin(height vg.Length) (room vg.Length) {
 	b.axis.length, b.axis.upright = height, true
-	_, factor := b.axis.factor()
+	_, _, factor := b.axis.factor()
 	room = width(factor, tickSize)
 	for _, m := range b.axis.ticks() {
 		room = max(room, width(m.Label, tickSize))
@@ -132,6 +132,6 @@ func (b bar) draw(c *page, r vg.Rectangle) {
 		on.StrokeLine2(b.line, r.Max.X, y, r.Max.X+l, y)
 		on.FillText(sans(tickSize), pt(x, y-0.35*tickSize), m.Label)
 	}
-	_, factor := b.axis.factor()
+	_, _, factor := b.axis.factor()
 	on.FillText(sans(tickSize), pt(x, r.Max.Y+0.75*tickSize), factor)
 }

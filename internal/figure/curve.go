@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
 
@@ -16,13 +17,14 @@ type curve struct {
 	x, y   []float64
 	closed []bool // nil: all markers are filled
 	line   draw.LineStyle
-	shape  int // of shapes
+	shape  int       // of shapes
+	radius vg.Length // of markers, 2.2 where it is less
 }
 
 const manyPoints = 60
 
 func (k curve) mark() draw.GlyphStyle {
-	return marker(shapes[k.shape], 2.2, k.line.Color, stroke(k.line.Color, 0.5))
+	return marker(shapes[k.shape], max(k.radius, 2.2), k.line.Color, stroke(k.line.Color, 0.5))
 }
 
 func (k curve) open() draw.GlyphStyle {
@@ -100,16 +102,18 @@ func (b *block) band(name string, cut bool, c color.RGBA, x, low, high []float64
 	b.label(name, area)
 }
 
-// bandAxis is a linear axis for values and a band around them. The values keep at least a quarter of the axis; a
-// wider band is cut off.
-func bandAxis(label string, band, values []float64) (a *axis, cut bool) {
-	low, high := slices.Min(values), slices.Max(values)
+// bandAxis is a linear axis for curves and a band around them. The curves keep at least a quarter of the axis; a
+// wider band is cut off, unless all are flat.
+func bandAxis(label string, band []float64, curves ...[]float64) (a *axis, cut bool) {
+	all := slices.Concat(curves...)
+	low, high := slices.Min(all), slices.Max(all)
 	bandLow, bandHigh := min(low, slices.Min(band)), max(high, slices.Max(band))
-	if high > low && bandHigh-bandLow > 4*(high-low) {
-		room := 1.5 * (high - low)
-		return linearAxis(label, max(bandLow, low-room), min(bandHigh, high+room)), true
+	flat := !slices.ContainsFunc(curves, func(k []float64) bool { return len(k) > 0 && slices.Min(k) < slices.Max(k) })
+	if flat || bandHigh-bandLow <= 4*(high-low) {
+		return linearAxis(label, bandLow, bandHigh), false
 	}
-	return linearAxis(label, bandLow, bandHigh), false
+	room := 1.5 * (high - low)
+	return linearAxis(label, max(bandLow, low-room), min(bandHigh, high+room)), true
 }
 
 // wildGap is how many times the range of all others a value lies apart from them to be wild.

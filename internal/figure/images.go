@@ -117,8 +117,10 @@ func endsScale(row []Panel, i int) bool {
 }
 
 // boxWidth is the width of the boxes of the images, in rows that end at the given place.
-func (f Images) boxWidth(end vg.Length) (vg.Length, error) {
-	box := tallest
+func (f Images) boxWidth(end vg.Length) (box vg.Length, err error) {
+	if box = tallest; f.Curve != nil {
+		box = end
+	}
 	for r, row := range f.Rows {
 		room := end - 2*edge + imageGap
 		for i := range row {

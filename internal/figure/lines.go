@@ -39,7 +39,7 @@ func (l Lines) plan() (*drawing, error) {
 	p := b.panel(logAxis(l.XLabel, slices.Min(xs), slices.Max(xs)), logAxis(l.YLabel, slices.Min(ys), slices.Max(ys)), 260)
 	p.grid()
 	for i, s := range l.Series {
-		k := curve{x: s.X, y: s.Y, line: stroke(lineColors[i%len(lineColors)], 1.4), shape: i % len(shapes)}
+		k := curve{x: s.X, y: s.Y, line: stroke(lineColors[i%len(lineColors)], 1.4), shape: i % len(shapes), radius: 2.8}
 		k.draw(p)
 		b.label(s.Name, k.samples()...)
 	}

@@ -141,16 +141,17 @@ func (s Sweep) block(column, height vg.Length) (*block, error) {
 // values is the axis of SURE, its band from low to high and the curve beside it, of the values that
 // set its scale.
 func (s Sweep) values(low, high, beside []float64) (y *axis, cut bool) {
-	values, band := settled(s.SURE, s.Converged, s.SURE), settled(s.SURE, s.Converged, low, high)
+	shown, band := settled(s.SURE, s.Converged, s.SURE), settled(s.SURE, s.Converged, low, high)
 	if beside != nil {
-		values = append(values, settled(beside, s.Converged, beside)...)
+		beside = settled(beside, s.Converged, beside)
 	}
+	values := slices.Concat(shown, beside)
 	if least, greatest := slices.Min(values), slices.Max(values); least > 0 && greatest > 30*least {
 		bandLow, bandHigh := slices.Min(band), slices.Max(band)
 		shownLow, shownHigh := max(min(bandLow, least), least/10), min(max(bandHigh, greatest), 10*greatest)
 		return logAxis(s.Label, shownLow, shownHigh), bandLow < shownLow || bandHigh > shownHigh
 	}
-	return bandAxis(s.Label, band, values)
+	return bandAxis(s.Label, band, shown, beside)
 }
 
 // below adds the panels below the first of b, each half as high: the loss, where its units are its
@@ -214,12 +215,12 @@ func (r Running) plan() (*drawing, error) {
 		}
 		n, mean, low, high = append(n, k), append(mean, m), append(low, m-se), append(high, m+se)
 	}
-	values := slices.Clone(mean)
+	var zero []float64
 	if r.Zero != "" {
-		values = append(values, 0)
+		zero = []float64{0}
 	}
 	last := len(n) - 1
-	y, cut := bandAxis(r.Label, slices.Concat(low, high), values)
+	y, cut := bandAxis(r.Label, slices.Concat(low, high), mean, zero)
 	b := &block{title: r.Title, column: pageWidth}
 	x := logAxis("number of samples n", 1, n[last])
 	x.whole = true
