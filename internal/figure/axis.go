@@ -176,8 +176,9 @@ func (a *axis) round(n int) (marks []plot.Tick) {
 		step = max(step, 1)
 	}
 	scale, base, _ := a.factor()
-	for k := math.Ceil(low/step - 1e-9); (k-1e-9)*step <= high; k++ {
-		v, label := k*step, "0"
+	first := math.Ceil(low/step - 1e-9)
+	for i := 0.0; i < 20 && (first+i-1e-9)*step <= high; i++ {
+		v, label := (first+i)*step, "0"
 		switch {
 		case a.log && v <= 0:
 			continue

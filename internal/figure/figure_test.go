@@ -325,6 +325,16 @@ func TestTicksOfAnyRange(t *testing.T) {
 	}
 }
 
+// Also the bar of two neighbouring numbers has a label, and none over another.
+func TestTicksOfNeighbours(t *testing.T) {
+	for _, v := range []float64{1, -0.3, 1e100, 1e-100} {
+		a := &axis{min: v, max: math.Nextafter(v, math.Inf(1)), length: 100, upright: true}
+		if marks := a.ticks(); len(marks) == 0 || !a.fit(marks) {
+			t.Errorf("%g: labels %q", v, labels(marks))
+		}
+	}
+}
+
 func TestFreedmanDiaconis(t *testing.T) {
 	var values []float64
 	for i := range 1000 {
