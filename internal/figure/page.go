@@ -51,9 +51,10 @@ func (p *page) DrawImage(r vg.Rectangle, img image.Image) {
 		p.Translate(pt(0, r.Min.Y+r.Max.Y))
 		p.Scale(1, -1)
 	}
-	to := image.NewRGBA(image.Rect(0, 0, wide, h))
+	from, to := image.NewRGBA(img.Bounds()), image.NewRGBA(image.Rect(0, 0, wide, h))
+	draw.Draw(from, from.Rect, img, img.Bounds().Min, draw.Src)
 	draw.Draw(to, to.Rect, image.White, image.Point{}, draw.Src)
-	draw.NearestNeighbor.Scale(to, image.Rect(0, 0, w, h), img, img.Bounds(), draw.Src, nil)
+	draw.NearestNeighbor.Scale(to, image.Rect(0, 0, w, h), from, from.Rect, draw.Src, nil)
 	p.Canvas.DrawImage(r, to)
 }
 
