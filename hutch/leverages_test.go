@@ -144,6 +144,9 @@ func forLeverageCases(t *testing.T, each func(t *testing.T, c leverageCase)) {
 // and the root mean square of its error bar is the spread of the values: within 25%, and what 50
 // seeds leave open.
 func TestMeansOfTheDiagonalAreUnbiasedWithinTheirErrors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	forLeverageCases(t, func(t *testing.T, c leverageCase) {
 		const seeds = 50
 		for _, e := range []struct {
@@ -308,6 +311,9 @@ func TestFullEntriesAndFewProbes(t *testing.T) {
 
 // Where the trace is known the spread over seeds falls, and the error bar with it.
 func TestKnownTraceReducesTheSpread(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	forLeverageCases(t, func(t *testing.T, c leverageCase) {
 		trace := 0.0
 		for _, h := range c.h {

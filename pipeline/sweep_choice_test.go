@@ -130,6 +130,9 @@ func thresholds(dev array.Device, d int) (f pipeline.Family, mu []float64, grid 
 // Over draws of y the errors of differences cover as often as those of a normal variable, for near
 // pairs and for far ones, by SURE and GCV; and the optimism corrects the least SURE.
 func TestErrorsOfDifferencesAreCalibrated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	const d, draws = 300, 100
 	dev := array.NewHost()
 	f, mu, grid := thresholds(dev, d)

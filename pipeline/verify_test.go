@@ -200,6 +200,9 @@ func randomProblem(t testing.TB, dev array.Device, rng *rand.Rand) (name string,
 }
 
 func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		cases := 120
 		if arraytest.Emulated(t, dev) {
@@ -244,6 +247,9 @@ func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
 // The check knows the loss: the fit of weighted observations is right, and is found wrong for the
 // squared loss without weights.
 func TestVerifyKnowsTheLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		// With differences along all unit vectors, and along random signs, which the derivative of
 		// the whitened problem maps to others than D mu_hat does.

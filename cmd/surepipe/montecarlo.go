@@ -318,7 +318,7 @@ func (f monteCarloFigures) draw(s *summary, problem string, dim int, notes ...fi
 		return errors.New("--plot and --running draw SURE or gcv, which are not defined for any sample: there is no figure")
 	}
 	if f.plot != "" {
-		h := figure.Histogram{Title: title, Samples: scaled(s.sure, 1/d), Seeds: scaled(s.seedSURE, 1/d), Loss: scaled(s.loss, 1/d)}
+		h := figure.Histogram{Title: title, Label: "SURE / d", Samples: scaled(s.sure, 1/d), Seeds: scaled(s.seedSURE, 1/d), Loss: scaled(s.loss, 1/d)}
 		if len(s.sure) == 0 {
 			h = figure.Histogram{Title: title, Label: "GCV", Samples: s.gcv, Seeds: s.seedGCV}
 		}
@@ -333,7 +333,7 @@ func (f monteCarloFigures) draw(s *summary, problem string, dim int, notes ...fi
 	if len(s.sure) == 0 {
 		r = figure.Running{Title: title, Label: "mean of GCV", Values: s.gcv}
 	} else if len(s.err) > 0 {
-		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.err, 1/d), ReferenceName: "0, unbiased"}
+		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.err, 1/d), Zero: "0, unbiased"}
 	}
 	return figure.Save(f.running, r, notes...)
 }

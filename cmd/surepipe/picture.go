@@ -155,7 +155,7 @@ func (g *pictureFlags) save(cmd *cobra.Command, hash string, f *estimatorFlags, 
 		return loss, nil
 	}
 	m := &picture{flags: g, p: p, data: data, muHat: risk.MuHat, signal: signal, photograph: f.depth.IsImage()}
-	c := figure.Comparison{Title: m.title(f, r), Rows: m.rows(), Notes: m.notes(r, loss)}
+	c := figure.Images{Title: m.title(f, r), Rows: m.rows(), Notes: m.notes(r, loss)}
 	return loss, figure.Save(g.path, c, provenance(cmd, hash)...)
 }
 
