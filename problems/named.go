@@ -256,9 +256,11 @@ func (n *Named) check(data Data) error {
 			return fmt.Errorf("array \"y\" has %d values, expected %d: \"X\" has shape (%d, %d)", len(data.Y), d, d, p)
 		}
 	case n.Sequence() && data.Indices != nil && len(data.YShape) != 1:
-		return fmt.Errorf("array \"y\" has shape %s, expected (d,), the values of one sequence at \"indices\"", formatShape(data.YShape))
+		return fmt.Errorf("array \"y\" has shape %s, expected (d,), the values of one sequence at \"indices\"",
+			formatShape(data.YShape))
 	case n.Sequence() && data.Indices != nil && (len(data.Shape) != 1 || len(data.Indices) != len(data.Y)):
-		return fmt.Errorf("arrays \"indices\" of %d values and \"shape\" of %d, expected %d, as many as \"y\", and 1, the length of the sequence", len(data.Indices), len(data.Shape), len(data.Y))
+		return fmt.Errorf("arrays \"indices\" of %d values and \"shape\" of %d, expected %d, as many as \"y\", "+
+			"and 1, the length of the sequence", len(data.Indices), len(data.Shape), len(data.Y))
 	case n.Selection && data.Indices == nil:
 		return fmt.Errorf("array \"indices\" is missing, expected the places of the %d values of \"y\"", len(data.Y))
 	case n.Selection && len(data.Indices) != len(data.Y):

@@ -159,7 +159,8 @@ func (f *estimatorFlags) readExec(samples bool, sample *dataio.Array) (data file
 			continue
 		}
 		if _, twice := arrays[source.name]; twice && len(arrays) == 1 {
-			return data, usagef("--data is %q and --%s %q: both hold %s, expected one of them", f.data, source.flag, source.path, source.name)
+			return data, usagef("--data is %q and --%s %q: both hold %s, expected one of them",
+				f.data, source.flag, source.path, source.name)
 		}
 		unread, err := readNamed(source.path, source.name, source.flag == "data", arrays)
 		if err != nil {

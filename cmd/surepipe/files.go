@@ -72,7 +72,8 @@ func checkFiles(cmd *cobra.Command, args []string) error {
 	inputs, out := givenFiles(cmd, reads, "the file of FLAG"), outputs(cmd)
 	for i, f := range out {
 		if f.path == standardStream {
-			return usagef("%s is %q, expected the name of a file: what has no file goes to standard output", f.what, f.path)
+			return usagef("%s is %q, expected the name of a file: what has no file goes to standard output",
+				f.what, f.path)
 		}
 		if err := dataio.CheckWritable(f.path); err != nil {
 			return usagef("%s is %q: %w", f.what, f.path, err)
@@ -112,7 +113,8 @@ func checkOverwrite(cmd *cobra.Command, used []namedFile) error {
 		}
 		for _, f := range used {
 			if slices.ContainsFunc(f.infos(), func(from os.FileInfo) bool { return os.SameFile(from, to) }) {
-				return usagef("%s is %q, %s: an output must not overwrite an input or another output", output.what, output.path, f.what)
+				return usagef("%s is %q, %s: an output must not overwrite an input or another output",
+					output.what, output.path, f.what)
 			}
 		}
 	}
@@ -160,7 +162,8 @@ func checkHeard(cmd *cobra.Command) error {
 	if flags == nil || given || !ok || !closed(file) {
 		return nil
 	}
-	return fmt.Errorf("standard output is closed, and the result would be lost: expected it open, or one of %s", strings.Join(flags, ", "))
+	return fmt.Errorf("standard output is closed, and the result would be lost: expected it open, or one "+
+		"of %s", strings.Join(flags, ", "))
 }
 
 // checkNamed rejects an output that is a file that the specification names.

@@ -220,7 +220,8 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 			continue
 		}
 		if _, twice := in.more[flag.name]; twice && f.table.response == "" {
-			return fileData{}, usagef("--data is %q and --%s %q: both hold %s, expected one of them", f.data, flag.name, flag.path, flag.name)
+			return fileData{}, usagef("--data is %q and --%s %q: both hold %s, expected one of them",
+				f.data, flag.name, flag.path, flag.name)
 		}
 		if err := in.fromFlag(flag.name, flag.path); err != nil {
 			return fileData{}, err
@@ -240,7 +241,8 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	}
 	data.Mapped, data.Ignored = in.mapped, f.ignored(a.Set, sample != nil)
 	if a.Set != nil && f.table.response == "" && len(data.Ignored) == len(a.Set.Names()) {
-		return fileData{}, usagef("--data is %q, of which nothing is used: it holds %s", f.data, strings.Join(data.Ignored, ", "))
+		return fileData{}, usagef("--data is %q, of which nothing is used: it holds %s",
+			f.data, strings.Join(data.Ignored, ", "))
 	}
 	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, in.fromTable, in.entries, in.depth, in.d
 	if t := in.fromTable; t != nil && t.Sequence != nil {
@@ -298,7 +300,8 @@ func (in *inputs) missingCell(err error) error {
 	case in.layout.Sequence():
 		err = fmt.Errorf("%w; --missing drop estimates missing values from the others", err)
 	case !in.layout.Design:
-		err = fmt.Errorf("%w; --problem matrix-completion takes a matrix of which some entries are missing", err)
+		err = fmt.Errorf("%w; --problem matrix-completion takes a matrix of which some entries are missing",
+			err)
 	}
 	return usageError{err}
 }
@@ -470,7 +473,8 @@ func (in *inputs) pickMu() {
 	mu, given := in.more["mu"]
 	indices, bad := arrayInMemory{in.more["indices"]}.Ints()
 	shape, wrong := arrayInMemory{in.more["shape"]}.Ints()
-	if !given || bad != nil || wrong != nil || len(indices.Ints) == 0 || len(mu.Data) == len(indices.Ints) || len(mu.Shape) != len(shape.Ints) {
+	some := bad == nil && wrong == nil && len(indices.Ints) > 0
+	if !given || !some || len(mu.Data) == len(indices.Ints) || len(mu.Shape) != len(shape.Ints) {
 		return
 	}
 	for axis, n := range shape.Ints {

@@ -64,7 +64,8 @@ func (m arrayInMemory) Ints() (dataio.Array, error) {
 	ints.Data, ints.Ints = nil, make([]int64, len(m.a.Data))
 	for i, v := range m.a.Data {
 		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
-			return ints, fmt.Errorf("array %q holds %g at %s, expected integers", m.a.Name, v, dataio.PlaceString(i, m.a.Shape))
+			return ints, fmt.Errorf("array %q holds %g at %s, expected integers",
+				m.a.Name, v, dataio.PlaceString(i, m.a.Shape))
 		}
 		ints.Ints[i] = int64(v)
 	}
@@ -205,7 +206,8 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 			return fileData{}, err
 		}
 		if dataio.ShapeString([]int{len(data.Shape)}) != expected {
-			return fileData{}, fmt.Errorf("array \"shape\" has shape (%d,), expected %s", len(data.Shape), expected)
+			return fileData{}, fmt.Errorf("array \"shape\" has shape (%d,), expected %s",
+				len(data.Shape), expected)
 		}
 	}
 	if l.Sequence() && slices.Equal(data.Indices, upTo(data.Shape)) {
@@ -290,7 +292,9 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 			return err
 		}
 		if i := slices.IndexFunc(read.Data, math.IsNaN); i >= 0 && l.Sequence() && !stacks {
-			return fmt.Errorf("array \"y\" holds NaN at %s, expected finite numbers, or --missing drop to estimate missing ones from the others", dataio.PlaceString(i, read.Shape))
+			return fmt.Errorf(
+				"array \"y\" holds NaN at %s, expected finite numbers, or --missing drop to estimate "+
+					"missing ones from the others", dataio.PlaceString(i, read.Shape))
 		}
 		data.Y, data.YShape, data.Labels = read.Data, read.Shape, read.Labels
 		if column {

@@ -38,7 +38,8 @@ func (t *tableFlags) register(flags *pflag.FlagSet) {
 }
 
 // naFlag describes the flag --na.
-var naFlag = "in a table: the `texts` that stand for a missing value, separated by commas, besides an empty cell, in place of " + strings.Join(dataio.MissingMarks, " ") + "; cells in quotes are texts"
+var naFlag = "in a table: the `texts` that stand for a missing value, separated by commas, besides an empty cell, " +
+	"in place of " + strings.Join(dataio.MissingMarks, " ") + "; cells in quotes are texts"
 
 // reading are the options of a table of which all columns are read.
 func (t *tableFlags) reading(ctx context.Context) dataio.TableOptions {
@@ -50,7 +51,9 @@ func (f *estimatorFlags) gaps() bool { return f.table.missing == string(design.D
 
 // options are those of package design.
 func (t *tableFlags) options() design.Options {
-	o := design.Options{Response: t.response, Drop: t.drop, Only: t.only, Categorical: t.categorical, Weights: t.weights, NA: t.na, Index: t.index}
+	o := design.Options{
+		Response: t.response, Index: t.index, Drop: t.drop, Only: t.only, Categorical: t.categorical, Weights: t.weights, NA: t.na,
+	}
 	if t.missing != string(design.Refuse) {
 		o.Missing = design.Missing(t.missing)
 	}
@@ -166,7 +169,9 @@ func (in *inputs) askResponse() error {
 	if in.haveY || in.x != "" || !dataio.IsTable(in.data) || !in.layout.Design && !series {
 		return nil
 	}
-	t, err := dataio.OpenTable(in.data, dataio.TableOptions{Context: in.context(), NA: in.table.na, Unnamed: true, Read: func(string) bool { return series }})
+	t, err := dataio.OpenTable(in.data, dataio.TableOptions{
+		Context: in.context(), NA: in.table.na, Unnamed: true, Read: func(string) bool { return series },
+	})
 	if err != nil {
 		return nil // the file is read again as numbers, with the error of that
 	}
@@ -175,7 +180,8 @@ func (in *inputs) askResponse() error {
 		names = t.Names()
 	}
 	if !series {
-		return usagef("%s: which column is the response? Expected --response NAME%s, or --y FILE", in.data, columnNames(names))
+		return usagef("%s: which column is the response? Expected --response NAME%s, or --y FILE",
+			in.data, columnNames(names))
 	}
 	if err := design.CheckSequence(t); err != nil {
 		return usagef("%s: %w", in.data, err)
@@ -238,12 +244,16 @@ func (f *estimatorFlags) noteTable(cmd *cobra.Command, data problems.Data) {
 	}
 	switch {
 	case gaps > 0 && data.Spec != nil && !data.Spec.Selects():
-		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing, and their neighbours are taken for neighbours of each other: operator: {selection: {indices: indices, shape: shape}} leaves gaps", gaps, gaps+d)
+		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing, and their neighbours are taken for "+
+			"neighbours of each other: operator: {selection: {indices: indices, shape: shape}} "+
+			"leaves gaps", gaps, gaps+d)
 	case gaps > 0:
-		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing: they are estimated from the others", gaps, gaps+d)
+		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing: they are estimated from the others",
+			gaps, gaps+d)
 	}
 	if t := data.Table; t != nil && t.Sequence != nil && t.Sequence.Unequal != "" {
-		f.note(cmd, noteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal", indexName(t.Sequence), t.Sequence.Unequal)
+		f.note(cmd, noteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal",
+			indexName(t.Sequence), t.Sequence.Unequal)
 	}
 	if t := data.Table; t != nil && t.Left > 0 && t.Sequence == nil {
 		f.note(cmd, noteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))

@@ -91,7 +91,8 @@ func afterArray(bytes int64) error {
 	if bytes == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d bytes follow the array, expected its end: one file, or member of an archive, holds one array", bytes)
+	return fmt.Errorf("%d bytes follow the array, expected its end: one file, or member of an archive, "+
+		"holds one array", bytes)
 }
 
 // Close ends the reading.

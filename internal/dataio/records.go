@@ -53,7 +53,9 @@ func (r *records) next() ([]cell, error) {
 				end = len(line)
 			}
 			if bytes.IndexByte(line[:end], '"') >= 0 {
-				return nil, fmt.Errorf("line %d: a quote (\") stands inside an unquoted cell, expected quotes around the whole cell, next to the separators", r.line)
+				return nil, fmt.Errorf(
+					"line %d: a quote (\") stands inside an unquoted cell, expected quotes around the "+
+						"whole cell, next to the separators", r.line)
 			}
 			r.text = append(r.text, line[:end]...)
 			line = line[end:]
@@ -89,7 +91,8 @@ func isBlank(line []byte, comma byte) bool {
 func (r *records) quotedCell(line []byte) (rest []byte, err error) {
 	begin := r.line
 	unended := func() error {
-		return fmt.Errorf("line %d: a quoted cell does not end in a quote (\") followed by a separator; a quote within it is written twice (\"\")", begin)
+		return fmt.Errorf("line %d: a quoted cell does not end in a quote (\") followed by a separator; a "+
+			"quote within it is written twice (\"\")", begin)
 	}
 	for {
 		end := bytes.IndexByte(line, '"')

@@ -216,7 +216,10 @@ func (t *Table) Place(row, column int) string {
 // Matrix is the matrix of the columns of a table, all of which must be of numbers. Missing cells are
 // NaN. It returns an error where a column holds texts.
 func (t *Table) Matrix() (Array, error) {
-	a := Array{Shape: []int{t.Rows(), len(t.Columns)}, Data: make([]float64, t.Rows()*len(t.Columns)), Labels: Labels{RowNames: t.RowNames}}
+	a := Array{
+		Shape: []int{t.Rows(), len(t.Columns)}, Data: make([]float64, t.Rows()*len(t.Columns)),
+		Labels: Labels{RowNames: t.RowNames},
+	}
 	for j, c := range t.Columns {
 		if c.Values == nil && slices.ContainsFunc(c.Codes, func(k int) bool { return k >= 0 }) {
 			return Array{}, &TextColumnError{c.Name, c.Levels[0]}
@@ -243,7 +246,8 @@ type TextColumnError struct {
 }
 
 func (e *TextColumnError) Error() string {
-	return fmt.Sprintf("column %q holds texts such as %.40q, expected numbers: a table with other columns needs --response, and names of rows stand in a first column without a name", e.Column, e.Text)
+	return fmt.Sprintf("column %q holds texts such as %.40q, expected numbers: a table with other columns "+
+		"needs --response, and names of rows stand in a first column without a name", e.Column, e.Text)
 }
 
 // HoldTable is the set of the given arrays in memory, as if they were those of a file of named

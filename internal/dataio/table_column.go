@@ -64,7 +64,8 @@ func (c *columnText) level(text string) error {
 // numbers, all missing, unless it has texts in quotes.
 func (c *columnText) finish() Column {
 	quotedMarks := c.numbers && c.first == "" && len(c.Levels) > 0
-	logical := !c.numbers && c.first != "" && !slices.ContainsFunc(c.Levels, func(level string) bool { return !isLogical(level) })
+	other := func(level string) bool { return !isLogical(level) }
+	logical := !c.numbers && c.first != "" && !slices.ContainsFunc(c.Levels, other)
 	switch {
 	case logical:
 		c.Values = make([]float64, len(c.Codes))

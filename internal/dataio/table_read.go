@@ -111,7 +111,9 @@ func (t *tableText) names(first, next []cell, line int) (names []string, named b
 	for j, c := range first {
 		_, number, _ := t.parse(c.text)
 		if number && !quoted[j] && !corner(first) && (words < numbers || strings.Trim(c.text, "0123456789") != "") {
-			return nil, false, fmt.Errorf("line %d, column %d: found %.40q among numbers; expected numbers, or a header line, where a name that is a number is quoted", line, word+1, first[word].text)
+			return nil, false, fmt.Errorf(
+				"line %d, column %d: found %.40q among numbers; expected numbers, or a header line, "+
+					"where a name that is a number is quoted", line, word+1, first[word].text)
 		}
 	}
 	return names, true, nil
@@ -120,7 +122,8 @@ func (t *tableText) names(first, next []cell, line int) (names []string, named b
 // parse reads a number, with a decimal point or, where cells are not separated by commas, a decimal comma;
 // decimal says which it is.
 func (t *tableText) parse(text string) (v float64, ok, decimal bool) {
-	if v, ok = ParseNumber(text); ok || t.records.comma == ',' || strings.Count(text, ",") != 1 || strings.Contains(text, ".") {
+	v, ok = ParseNumber(text)
+	if ok || t.records.comma == ',' || strings.Count(text, ",") != 1 || strings.Contains(text, ".") {
 		return v, ok, false
 	}
 	v, ok = ParseNumber(strings.Replace(text, ",", ".", 1))
@@ -133,7 +136,10 @@ func (t *tableText) classify(cells []cell) (words, numbers int) {
 	for _, c := range cells {
 		if _, ok, _ := t.parse(c.text); ok {
 			numbers++
-		} else if first, _ := utf8.DecodeRuneInString(c.text); !t.marks.has(c.text) && (unicode.IsLetter(first) || first == '_') {
+			continue
+		}
+		first, _ := utf8.DecodeRuneInString(c.text)
+		if !t.marks.has(c.text) && (unicode.IsLetter(first) || first == '_') {
 			words++
 		}
 	}
@@ -223,14 +229,16 @@ func (t *tableText) header(names []string, line int, row []cell) error {
 func (t *tableText) row(cells []cell, line int) error {
 	if len(cells) != len(t.columns)+t.lead {
 		hint := ""
-		if t.records.comma != ',' && slices.ContainsFunc(cells, func(c cell) bool { return strings.Contains(c.text, ",") }) || t.records.comma == ',' && len(cells) > len(t.columns)+t.lead {
+		commas := slices.ContainsFunc(cells, func(c cell) bool { return strings.Contains(c.text, ",") })
+		if t.records.comma != ',' && commas || t.records.comma == ',' && len(cells) > len(t.columns)+t.lead {
 			hint = "; a cell with a separator or a decimal comma in it must be quoted, or the separator be another"
 		}
 		as := "the header line and the first row"
 		if t.table.Unnamed {
 			as = "the first row"
 		}
-		return fmt.Errorf("line %d has %d cells, expected %d as in %s%s", line, len(cells), len(t.columns)+t.lead, as, hint)
+		return fmt.Errorf("line %d has %d cells, expected %d as in %s%s",
+			line, len(cells), len(t.columns)+t.lead, as, hint)
 	}
 	if len(cells) == 1 {
 		// A blank line is no row, but in a single column it is an empty cell.
@@ -317,7 +325,9 @@ func (t *tableText) cell(c *columnText, cell cell, line int) error {
 	case number && !cell.quoted && !c.word && c.suspect != nil:
 		return c.suspect
 	case number && !cell.quoted:
-		return fmt.Errorf("found the number %.40q in a column of texts such as %.40q (line %d); expected one kind (--na names texts that stand for missing values), or the column to be categorical, or dropped", cell.text, c.first, c.line)
+		return fmt.Errorf("found the number %.40q in a column of texts such as %.40q (line %d); expected one "+
+			"kind (--na names texts that stand for missing values), or the column to be "+
+			"categorical, or dropped", cell.text, c.first, c.line)
 	case number:
 	case looksNumeric.MatchString(cell.text):
 		err := notNumber(cell.text)
@@ -332,7 +342,9 @@ func (t *tableText) cell(c *columnText, cell cell, line int) error {
 		}
 		c.texts()
 	case c.place == nil:
-		return fmt.Errorf("found %.40q in a column of numbers such as %s (line %d); expected a number, an empty cell or NA where one is missing (--na names other texts), or the column to be categorical, or dropped", cell.text, c.first, c.line)
+		return fmt.Errorf("found %.40q in a column of numbers such as %s (line %d); expected a number, an "+
+			"empty cell or NA where one is missing (--na names other texts), or the column to be "+
+			"categorical, or dropped", cell.text, c.first, c.line)
 	default:
 		if c.texts(); !c.word {
 			c.word, c.first, c.line = true, strings.Clone(cell.text), line

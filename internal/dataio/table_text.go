@@ -83,7 +83,8 @@ func separatorLine(r *bufio.Reader) (comma byte, err error) {
 	}
 	line, err := r.ReadString('\n')
 	if len(rest) == 0 || !strings.ContainsRune(",;\t |", rune(rest[0])) {
-		return 0, fmt.Errorf("line 1 is %.20q, expected a comma, semicolon, tab, space or | after sep=", strings.TrimSpace(line))
+		return 0, fmt.Errorf("line 1 is %.20q, expected a comma, semicolon, tab, space or | after sep=",
+			strings.TrimSpace(line))
 	}
 	if err == io.EOF {
 		err = errors.New("holds no rows")

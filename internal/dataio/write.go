@@ -178,8 +178,8 @@ func AppendCell(buf []byte, text string) []byte {
 }
 
 // EncodeCSV writes a vector, one value a line, or a matrix, one row a line, with commas, and with the
-// names of the rows and the columns; without names of columns there is no header line. Every number has the fewest digits from which it can be read
-// back; Inf is an error, and so is NaN unless Absent is set, when its cell is empty.
+// names of the rows and the columns; without names of columns there is no header line. Every number has
+// the fewest digits from which it can be read back; Inf is an error, and so is NaN unless Absent is set, when its cell is empty.
 func EncodeCSV(w io.Writer, a Array) error {
 	a.check()
 	if len(a.Shape) != 1 && len(a.Shape) != 2 {
@@ -197,7 +197,8 @@ func EncodeCSV(w io.Writer, a Array) error {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	n := max(len(a.Data), len(a.Ints))
 	if a.Columns != nil && len(a.Columns) != cols || a.RowNames != nil && len(a.RowNames) != n/cols {
-		panic(fmt.Sprintf("dataio: array %q of shape %s has %d names of rows and %d of columns", a.Name, ShapeString(a.Shape), len(a.RowNames), len(a.Columns)))
+		panic(fmt.Sprintf("dataio: array %q of shape %s has %d names of rows and %d of columns",
+			a.Name, ShapeString(a.Shape), len(a.RowNames), len(a.Columns)))
 	}
 	var buf []byte
 	if a.Columns != nil {

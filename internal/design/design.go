@@ -149,7 +149,10 @@ func Open(path string, o Options) (*Data, error) {
 	if o.NoX {
 		return openSequence(path, o)
 	}
-	t, err := dataio.OpenTable(path, dataio.TableOptions{Context: o.Context, NA: o.NA, Columns: o.check, Read: o.used, Text: func(name string) bool { return slices.Contains(o.Categorical, name) }})
+	t, err := dataio.OpenTable(path, dataio.TableOptions{
+		Context: o.Context, NA: o.NA, Columns: o.check, Read: o.used,
+		Text: func(name string) bool { return slices.Contains(o.Categorical, name) },
+	})
 	if err != nil {
 		return nil, unnamed(err)
 	}
@@ -172,7 +175,8 @@ func unnamed(err error) error {
 
 // used reports whether a column is the response or a column of X.
 func (o Options) used(name string) bool {
-	return name == o.Response || o.Weights != "" && name == o.Weights || !slices.Contains(o.Drop, name) && (o.Only == nil || slices.Contains(o.Only, name))
+	return name == o.Response || o.Weights != "" && name == o.Weights ||
+		!slices.Contains(o.Drop, name) && (o.Only == nil || slices.Contains(o.Only, name))
 }
 
 // check rejects options that do not fit the columns of a table.

@@ -54,7 +54,10 @@ func OpenEntries(path string, o Options) (*Entries, error) {
 		}
 		return nil
 	}
-	t, err := dataio.OpenTable(path, dataio.TableOptions{Context: o.Context, NA: o.NA, Columns: check, Read: o.used, Text: func(name string) bool { return name != o.Response && name != o.Weights }})
+	t, err := dataio.OpenTable(path, dataio.TableOptions{
+		Context: o.Context, NA: o.NA, Columns: check, Read: o.used,
+		Text: func(name string) bool { return name != o.Response && name != o.Weights },
+	})
 	if err != nil {
 		return nil, unnamed(err)
 	}

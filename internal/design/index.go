@@ -63,14 +63,16 @@ type scale struct {
 func scalesOf(texts []string) (scales []scale) {
 	if dates, ok := parseDates(texts); ok {
 		seconds, months := make([]float64, len(dates)), make([]float64, len(dates))
-		same, last := true, true
+		clock := func(t time.Time) time.Duration {
+			return t.Sub(time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location()))
+		}
+		same, last := true, true // the same day of every month, or its last
 		for i, t := range dates {
 			seconds[i] = float64(t.Unix()) + float64(t.Nanosecond())/1e9
 			months[i] = float64(12*t.Year() + int(t.Month()))
-			clock := t.Sub(time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location()))
-			of := dates[0].Sub(time.Date(dates[0].Year(), dates[0].Month(), dates[0].Day(), 0, 0, 0, 0, dates[0].Location()))
-			same = same && t.Day() == dates[0].Day() && clock == of
-			last = last && t.AddDate(0, 0, 1).Day() == 1 && clock == of
+			alike := clock(t) == clock(dates[0])
+			same = same && alike && t.Day() == dates[0].Day()
+			last = last && alike && t.AddDate(0, 0, 1).Day() == 1
 		}
 		unit, size := "seconds", 1.0
 		for _, u := range []struct {
@@ -160,16 +162,19 @@ func CheckSequence(t *dataio.Table) error {
 		return nil
 	}
 	if t.Unnamed {
-		return fmt.Errorf("column %s, counted from 0, %s: is it the index? Name the columns in a header line, and the sequence with --response", index, why)
+		return fmt.Errorf("column %s, counted from 0, %s: is it the index? Name the columns in a header line, "+
+			"and the sequence with --response", index, why)
 	}
 	if index == "" {
 		return fmt.Errorf("which column is the sequence? Expected --response NAME, one of %s", list(t.Names()))
 	}
 	names := slices.DeleteFunc(t.Names(), func(name string) bool { return name == index })
 	if len(names) > 1 {
-		return fmt.Errorf("which column is the sequence? Expected --response NAME, one of %s; column %q %s, and is then its index", list(names), index, why)
+		return fmt.Errorf("which column is the sequence? Expected --response NAME, one of %s; column %q %s, "+
+			"and is then its index", list(names), index, why)
 	}
-	return fmt.Errorf("column %q %s: is it the index? Name the sequence with --response %s", index, why, names[0])
+	return fmt.Errorf("column %q %s: is it the index? Name the sequence with --response %s",
+		index, why, names[0])
 }
 
 // CheckArray rejects an array of a table with named columns of which the first is likely to be an index.

@@ -55,9 +55,12 @@ func openSequence(path string, o Options) (*Data, error) {
 			return err
 		}
 		if o.Missing == Mean {
-			return &OptionError{"missing", errors.New("found mean, but a sequence has no mean to put in the place of a value: expected error, or drop, to estimate it from the others")}
+			return &OptionError{"missing", errors.New("found mean, but a sequence has no mean to put in the place of " +
+				"a value: expected error, or drop, to estimate it from the others")}
 		}
-		others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == o.Response || slices.Contains(o.Drop, name) })
+		others := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			return name == o.Response || slices.Contains(o.Drop, name)
+		})
 		if index == "" && len(others) > 0 {
 			index = others[0]
 		}
@@ -100,7 +103,9 @@ func (o Options) sequence(t *dataio.Table, index string) (*Data, error) {
 		return nil, &OptionError{"response", fmt.Errorf("column %q holds no values", o.Response)}
 	case data.Left > 0 && o.Missing != Drop:
 		i := slices.IndexFunc(y.Values, math.IsNaN)
-		return nil, &OptionError{"missing", fmt.Errorf("%s: the value is missing, the first of %d; expected drop, to estimate them from the others", place(t, i, o.Response), data.Left)}
+		return nil, &OptionError{"missing", fmt.Errorf(
+			"%s: the value is missing, the first of %d; expected drop, to estimate them from the "+
+				"others", place(t, i, o.Response), data.Left)}
 	}
 	if index != "" {
 		c, err := t.Column(index)
@@ -136,7 +141,8 @@ func indexLabels(t *dataio.Table, c dataio.Column, asked bool) ([]string, error)
 			if !asked && !isDates(c.Levels) {
 				return nil, nil
 			}
-			return nil, fmt.Errorf("%s: the value is missing, expected the place of each row in the sequence", place(t, i, c.Name))
+			return nil, fmt.Errorf("%s: the value is missing, expected the place of each row in the sequence",
+				place(t, i, c.Name))
 		}
 		labels[i] = c.Levels[c.Codes[i]]
 	}
@@ -155,14 +161,17 @@ func indexLabels(t *dataio.Table, c dataio.Column, asked bool) ([]string, error)
 	case !asked && !isDates(labels):
 		return nil, nil
 	}
-	return nil, fmt.Errorf("%s: found %.40q after %.40q, expected rows in the order of the index, each place once: sort them, or take one series of several; or leave the column out with drop", place(t, at, c.Name), labels[at], labels[at-1])
+	return nil, fmt.Errorf("%s: found %.40q after %.40q, expected rows in the order of the index, each place "+
+		"once: sort them, or take one series of several; or leave the column out with drop",
+		place(t, at, c.Name), labels[at], labels[at-1])
 }
 
 // textColumn is the error for a column that is not one of numbers.
 func textColumn(c dataio.Column) error {
 	err := fmt.Errorf("column %q holds texts such as %.40q, expected numbers", c.Name, c.Levels[0])
 	if len(c.Levels) == 2 {
-		err = fmt.Errorf("%w, such as 0 in place of %.40q and 1 in place of %.40q", err, c.Levels[0], c.Levels[1])
+		err = fmt.Errorf("%w, such as 0 in place of %.40q and 1 in place of %.40q",
+			err, c.Levels[0], c.Levels[1])
 	}
 	return err
 }
