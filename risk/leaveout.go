@@ -37,14 +37,25 @@ type LeaveOneOutResult struct {
 	Leverages, Influences []float64
 }
 
+// UnresolvedError says that leave-one-out is not known, because the leverages of Count of the D
+// observations are too near to 1 for so many probes. Their residuals, divided by what the leverages
+// leave of 1, may be of any size.
+type UnresolvedError struct{ Count, D, Probes int }
+
+func (e *UnresolvedError) Error() string {
+	return fmt.Sprintf("%d of %d observations have leverages too near to 1 for %d probes to tell what their residuals would be without them",
+		e.Count, e.D, e.Probes)
+}
+
 // LeaveOneOutFromProbes is [LeaveOneOut] of the squared or another loss where the leverages are
 // known from probes only, by RandALO (Nobel, LeJeune and Candes 2024) with the changes that
-// [hutch.Leverages.Mean] describes. The error is or wraps ErrLeverage where some leverage is 1.
+// [hutch.Leverages.Mean] describes. The error is an [*UnresolvedError] where some leverages are too near
+// to 1 for the probes.
 func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOutResult, error) {
 	none := LeaveOneOutResult{Mean: math.NaN(), StdErr: math.NaN(), ProbesErr: math.NaN()}
 	m, err := leverages.Mean(loss)
-	if full := new(hutch.FullError); errors.As(err, &full) {
-		return none, fmt.Errorf("%w: observation %d, counted from 0, as far as the probes can tell", ErrLeverage, full.Entry)
+	if e := new(hutch.UnresolvedError); errors.As(err, &e) {
+		return none, &UnresolvedError{e.Count, e.D, e.Probes}
 	}
 	if err != nil {
 		return none, err

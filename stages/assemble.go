@@ -235,8 +235,8 @@ func (j *Job) criteria(r *Risk) error {
 	if err == nil {
 		r.ALO, r.ALOStdErr, r.ALOProbesErr = left.Mean, left.StdErr, left.ProbesErr
 		r.NotLeftOut = j.notLeftOut()
-	} else if j.settings.ALO {
-		r.ALOErr = err
+		return nil
 	}
+	r.noLeaveOneOut(err, j.settings.ALO)
 	return nil
 }

@@ -52,12 +52,12 @@ var leavings = []leaving{
 	},
 	{
 		"the probes of the trace", "they show the diagonal of the derivative too",
-		func(j *Job, _ vjp.Closed) bool { return j.closed.Estimator == "" },
+		func(j *Job, _ vjp.Closed) bool { return j.closed.Estimator == "" && j.settings.Plan.ShowsDiagonal() },
 		func(*Job, vjp.Closed) error { return nil },
 	},
 	{
 		fmt.Sprintf("%d probes of its own", leavingProbes), "the trace takes none, and the diagonal of the derivative is not known or takes more work",
-		func(j *Job, _ vjp.Closed) bool { return j.settings.ALO },
+		func(j *Job, _ vjp.Closed) bool { return j.settings.ALO && j.closed.Estimator != "" },
 		func(j *Job, c vjp.Closed) (err error) {
 			j.early = c.Images != nil
 			j.plan, err = hutch.NewPlan(hutch.Hutchinson, leavingProbes, len(j.Y))

@@ -118,7 +118,7 @@ func (j *Job) lossCriteria(r *Risk) error {
 		}
 	})
 	if err != nil {
-		r.ALOErr = err
+		r.noLeaveOneOut(err, true)
 		return nil
 	}
 	r.ALO, r.ALOStdErr, r.ALOProbesErr = left.Mean, left.StdErr, left.ProbesErr

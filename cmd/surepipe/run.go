@@ -328,8 +328,8 @@ var hints = map[string]string{
 func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
 	for _, w := range warningsOf(risk, f.relStdErr()) {
 		hint := hints[w.Code]
-		if w.Code == pipeline.NoLeaveOneOut && errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) {
-			hint = " (--trace exact)"
+		if w.Code == pipeline.NoLeaveOneOut && (errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) || risk.Unresolved > 0) {
+			hint = " (--trace exact, or more --queries)"
 		}
 		if w.Code == pipeline.Sigma2TooLarge && f.depth.IsImage() && !f.depth.Float {
 			hint = fmt.Sprintf(" (--sigma2: pixels are numbers from 0 to 1, where 1 is the integer %d of the file)", uint64(1)<<f.depth.Bits-1)

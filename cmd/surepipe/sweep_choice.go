@@ -120,6 +120,10 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 			add(noteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end, axis.name)
 		}
 	}
+	if missing, most := r.unresolved(); missing > 0 {
+		add(pipeline.NoLeaveOneOut, "leave-one-out is not known at %d of %d points, where the leverages of up to %d observations are too near to 1 for the probes: the minimizer is that of the others (--trace exact, more --queries, or another --criterion)",
+			missing, s.Points, most)
+	}
 	doubted, old := 0, 0
 	for _, l := range r.lines {
 		if l.Digest == nil {
@@ -143,6 +147,17 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 		add(code, f.notConvergedText(), n, s.Points)
 	}
 	return all
+}
+
+// unresolved is the number of points whose criterion is not known because leverages are too near to 1,
+// and the largest number of such observations.
+func (r *sweepReport) unresolved() (points, most int) {
+	for _, l := range r.lines {
+		if r.f.criterion == risk.ALO && l.ALOUnresolved > 0 {
+			points, most = points+1, max(most, l.ALOUnresolved)
+		}
+	}
+	return points, most
 }
 
 // printWarnings prints them, one a line.
