@@ -35,6 +35,7 @@ const (
 	Unverified             = stages.Unverified
 	Ambiguous              = stages.Ambiguous
 	NearBoundary           = stages.NearBoundary
+	NotDetermined          = stages.NotDetermined
 	NoLeaveOneOut          = stages.NoLeaveOneOut
 	FewObservations        = stages.FewObservations
 	Interpolates           = stages.Interpolates

@@ -37,14 +37,15 @@ type LeaveOneOutResult struct {
 	Leverages, Influences []float64
 }
 
-// UnresolvedError says that leave-one-out is not known, because the leverages of Count of the D
-// observations are too near to 1 for so many probes. Their residuals, divided by what the leverages
-// leave of 1, may be of any size.
-type UnresolvedError struct{ Count, D, Probes int }
+// UnresolvedError says that leave-one-out is not known because of Count of the D observations, and why:
+// the end of a sentence about them.
+type UnresolvedError struct {
+	Count, D int
+	Why      string
+}
 
 func (e *UnresolvedError) Error() string {
-	return fmt.Sprintf("%d of %d observations have leverages too near to 1 for %d probes to tell what their residuals would be without them",
-		e.Count, e.D, e.Probes)
+	return fmt.Sprintf("%d of %d observations %s", e.Count, e.D, e.Why)
 }
 
 // LeaveOneOutFromProbes is [LeaveOneOut] of the squared or another loss where the leverages are
@@ -55,7 +56,7 @@ func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOu
 	none := LeaveOneOutResult{Mean: math.NaN(), StdErr: math.NaN(), ProbesErr: math.NaN()}
 	m, err := leverages.Mean(loss)
 	if e := new(hutch.UnresolvedError); errors.As(err, &e) {
-		return none, &UnresolvedError{e.Count, e.D, e.Probes}
+		return none, &UnresolvedError{e.Count, e.D, fmt.Sprintf("have leverages too near to 1 for %d probes to tell what their residuals would be without them", e.Probes)}
 	}
 	if err != nil {
 		return none, err

@@ -61,9 +61,12 @@ type Risk struct {
 	// ALOErr says why ALO is NaN although it was asked for: it is or wraps [ErrNoDiagonal],
 	// [risk.ErrLeverage] or a [risk.UnresolvedError].
 	ALOErr error
-	// Unresolved is the number of observations whose leverages are too near to 1 for the probes, so that
-	// ALO is NaN, whether or not it was asked for.
+	// Unresolved is the number of observations because of which ALO is not known ([risk.UnresolvedError]),
+	// whether or not it was asked for.
 	Unresolved int
+	// Undetermined is the part of the divergence in directions of the fit that only observations without
+	// curvature of the loss determine: the fit is not unique there.
+	Undetermined float64
 	// NotLeftOut is the number of observations that determine an unpenalized effect alone, such as the
 	// only entry of a row: leave-one-out is the mean over the others.
 	NotLeftOut int

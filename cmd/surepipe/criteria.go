@@ -41,8 +41,8 @@ type criteriaResult struct {
 	ALOStdErr      *float64 `json:"alo_stderr,omitempty"`
 	// ALOProbeStdErr is the part of ALOStdErr that the choice of probes causes.
 	ALOProbeStdErr *float64 `json:"alo_probe_stderr,omitempty"`
-	// ALOUnresolved is the number of observations whose leverages are too near to 1 for the probes, so
-	// that there is no ALO.
+	// ALOUnresolved is the number of observations because of which there is no ALO: their leverages are
+	// too near to 1 for the probes, or one Newton step does not tell the fit without them.
 	ALOUnresolved int `json:"alo_unresolved,omitempty"`
 	// ALONotLeftOut is the number of observations that alone determine an effect: ALO is the mean over
 	// the others.
@@ -149,7 +149,7 @@ func (r *result) writeCriteria(w io.Writer) {
 			c.text += fmt.Sprintf(", from probes: ± %.2g", *r.ALOProbeStdErr)
 		}
 		if c.criterion == risk.ALO && r.ALOUnresolved > 0 {
-			c.text = fmt.Sprintf("%d of %d observations have leverages too near to 1 for the probes", r.ALOUnresolved, r.D)
+			c.text = fmt.Sprintf("because of %d of %d observations", r.ALOUnresolved, r.D)
 		}
 		if c.criterion == risk.ALO && r.ALONotLeftOut > 0 {
 			c.text += fmt.Sprintf("; %d of %d observations determine an effect alone and are not left out", r.ALONotLeftOut, r.D)

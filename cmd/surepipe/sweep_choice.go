@@ -121,8 +121,8 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 		}
 	}
 	if missing, most := r.unresolved(); missing > 0 {
-		add(pipeline.NoLeaveOneOut, "leave-one-out is not known at %d of %d points, where the leverages of up to %d observations are too near to 1 for the probes: the minimizer is that of the others (--trace exact, more --queries, or another --criterion)",
-			missing, s.Points, most)
+		add(pipeline.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d observations, %s: the minimizer is that of the others",
+			missing, s.Points, most, f.unresolvedText())
 	}
 	doubted, old := 0, 0
 	for _, l := range r.lines {
@@ -147,6 +147,14 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 		add(code, f.notConvergedText(), n, s.Points)
 	}
 	return all
+}
+
+// unresolvedText says what is the matter with observations that cannot be left out, and the remedy.
+func (f *sweepFlags) unresolvedText() string {
+	if f.loss.Squared() {
+		return "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another --criterion)"
+	}
+	return "without which one Newton step does not tell the fit (--huber-delta)"
 }
 
 // unresolved is the number of points whose criterion is not known because leverages are too near to 1,
