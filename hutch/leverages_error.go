@@ -99,15 +99,16 @@ func (e *entries) controlled(influence [groups]float64) (rest [groups]float64, o
 	return rest, offset
 }
 
-// mostCurved is the largest ratio of the growth of f, up to the largest h_i that the samples allow, to
-// that by its slope.
+// mostCurved is the largest curvature at which the mean is known.
 const mostCurved = 3
 
 // leastRest is the distance from 1 of an entry that is 1 up to rounding errors.
 const leastRest = 1e-8
 
-// unresolved is the number of entries at which f is not known, 0 where it does not matter.
-func (e *entries) unresolved(f func(i int, h float64) float64) (n int) {
+// curvature is the ratio of the growth of f, up to the largest h_i that the samples allow, to that by its
+// slope, for the root of the sum of squares over the entries; n is the number of entries at which it is
+// above mostCurved.
+func (e *entries) curvature(f func(i int, h float64) float64) (ratio float64, n int) {
 	curve, line := 0.0, 0.0
 	for i := range e.d {
 		h, to := max(e.h[i], 1-most), e.upper(i)+4*e.Truncation/float64(e.d)
@@ -115,8 +116,8 @@ func (e *entries) unresolved(f func(i int, h float64) float64) (n int) {
 			continue
 		}
 		a, b := f(i, min(to, most))-f(i, h), slopeOf(f, i, min(h, most))*(to-h)
-		if to >= most && f(i, most) != f(i, 0) {
-			a = math.Inf(1)
+		if to >= most {
+			a = math.Inf(1) // also where f is 0 but at 1
 		}
 		if math.Abs(a) > mostCurved*math.Abs(b) {
 			n++
@@ -124,10 +125,10 @@ func (e *entries) unresolved(f func(i int, h float64) float64) (n int) {
 		curve += a * a
 		line += b * b
 	}
-	if curve > mostCurved*mostCurved*line {
-		return n
+	if curve == 0 {
+		return 1, 0
 	}
-	return 0
+	return math.Sqrt(curve / line), n
 }
 
 // upper is the largest value of entry i with a likelihood within two standard deviations of the

@@ -190,9 +190,10 @@ func aloOverSeeds(t testing.TB, solver vjp.Solver, y []float64, o pipeline.Optio
 	return all
 }
 
-// Twice the error bar of leave-one-out from probes holds the exact value in 93% to 98% of the seeds, or
-// the number is null: in the full study, with -calibration 2000, for each problem and number of probes
-// within 92% and 99%; in the short one, where that is a matter of chance, over all of them.
+// Twice the error bar of leave-one-out from probes holds the exact value, or the number is null: in the
+// full study, with -calibration 2000, in 92% to 99% of the seeds for each problem and number of probes;
+// in the short one, where that is a matter of chance, over all of them. Where most seeds are null the
+// others are a choice of these, and what counts is how many are wrong and not null.
 func TestLeaveOneOutCalibration(t *testing.T) {
 	seeds, full := *calibrationSeeds, *calibrationSeeds > 0
 	counts := []int{6, 18, 24, 34, 48, 102}
@@ -239,8 +240,8 @@ func TestLeaveOneOutCalibration(t *testing.T) {
 				if probes < hutch.LeastProbes && n > 0 {
 					t.Errorf("%s: leave-one-out from %d probes", c.label, probes)
 				}
-				if p := within[2] / n; full && n >= float64(seeds)/10 && (p < 0.92 || p > 0.99) {
-					t.Errorf("%s, %d probes: 2 bars hold the exact value in %.1f%%", c.label, probes, 100*p)
+				if wrong := (n - within[2]) / float64(seeds); full && n > 0 && (wrong > 0.08 || wrong < 0.01 && n == float64(seeds)) {
+					t.Errorf("%s, %d probes: 2 bars do not hold the exact value in %.1f%%", c.label, probes, 100*wrong)
 				}
 			}
 		}

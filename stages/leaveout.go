@@ -150,6 +150,7 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 		diagonal = j.withUnpenalized(diagonal)
 		mean, stdErr, err := exact(diagonal)
 		if err == nil {
+			j.leverages = diagonal
 			j.leftOut(diagonal, left())
 		}
 		return risk.LeaveOneOutResult{Mean: mean, StdErr: stdErr}, err
@@ -170,6 +171,7 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 	loss := left()
 	out, err := risk.LeaveOneOutFromProbes(leverages, loss)
 	if err == nil {
+		j.leverages = out.Leverages
 		j.leftOut(out.Leverages, loss)
 		j.influenced(out.Influences)
 	}
