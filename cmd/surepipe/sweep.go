@@ -102,7 +102,8 @@ Other settings or data are an error.
 
 Points that have not converged, or with which --verify disagrees, are marked and make the
 exit status 3. Such a point is the minimizer only if all points are marked. A point whose
-criterion is not defined, such as gcv of a fit that interpolates y, is never the minimizer.
+criterion is not known, such as gcv of a fit that interpolates y, or alo where leverages are too
+near to 1 for the probes, is never the minimizer.
 
 `
 
