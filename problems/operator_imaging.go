@@ -17,9 +17,9 @@ var projectionOperator = operatorKind{
 	forms: []form{
 		{"projection: {angles: 180, detectors: 256, geometry: parallel, shape: [256, 256]}", "line integrals of an image (tomography): so many angles in 180 degrees, or an array of degrees;\n" +
 			"y has a row for each angle. The image has as many pixels a side as there are detectors unless\nshape says otherwise; spacing: 1 is that of the detectors, in pixels"},
-		{"projection: {angles: 180, center: 127.5}", "with the axis of rotation at that detector, counted from 0, and in the middle of the image (default: in the\n" +
-			"middle of both); center: scikit-image has it in detector n // 2 and pixel (m // 2, n // 2), as radon and\n" +
-			"iradon of scikit-image do; center: auto finds it from y"},
+		{"projection: {angles: 180, center: 127.5}", "with the axis of rotation at that detector, counted from 0, and in the middle of the image (default:\n" +
+			"in the middle of both); center: scikit-image has it in detector n // 2 and pixel (m // 2, n // 2),\n" +
+			"as its radon and iradon do; center: auto finds it from y"},
 		{"projection: {angles: 360, geometry: fan, source: 500, detector: 500, spacing: 2}", "from a point at a distance of source pixels from the centre, to a line at that of detector"},
 	},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {

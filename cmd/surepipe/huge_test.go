@@ -52,7 +52,7 @@ func TestCompletionsThatCannotBeWrittenDown(t *testing.T) {
 	results := map[string]map[string]any{}
 	for name, data := range map[string]string{"small": small, "huge": huge} {
 		fits[name] = filepath.Join(dir, name+".npz")
-		results[name] = object(t, "run", "--problem", "matrix-completion", "--data", data, "--queries", "6", "--effects", "rows", "--out", fits[name])
+		results[name] = object(t, "run", "--problem", "matrix-completion", "--data", data, "--queries", "60", "--effects", "rows", "--out", fits[name])
 	}
 	for _, key := range []string{"sure", "sure_stderr", "gcv", "alo", "loss", "residual", "divergence", "effects_mean", "effects_df"} {
 		got, want := results["huge"][key].(float64), results["small"][key].(float64)
