@@ -130,9 +130,10 @@ func TestProjectionsOfScikitImage(t *testing.T) {
 func TestBadCenters(t *testing.T) {
 	y := dataio.Array{Name: "y", Shape: []int{6, 8}, Data: make([]float64, 48)}
 	for args, want := range map[string]string{
-		"center: middle": `center is "middle", expected one of auto, scikit-image`,
+		"center: middle": `center is "middle", expected one of auto, scikit-image, or a detector such as 127.5`,
 		"center: auto":   "do not end within the detectors",
-		"center: 1e9":    "from the middle, expected at most 32768",
+		"center: 1e9":    "center is 1e+09, expected a detector from 0 to 7",
+		"center: .inf":   "center is +Inf, expected a detector from 0 to 7",
 		"center: auto, geometry: fan, source: 90, detector: 90": "center: auto is for parallel rays",
 	} {
 		data, err := scanned(t, "data: d.npz\noperator: {projection: {angles: 6, "+args+"}}\nregularizer: {squared-l2: 1}\nsigma2: 1\n", y)

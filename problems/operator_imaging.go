@@ -70,7 +70,9 @@ func (s *Spec) parseAxis(n *yaml.Node) (a axisOf, err error) {
 		a.detector = &v
 		return a, nil
 	}
-	a.named, err = s.choice(n, "center", []string{foundCenter, scikitImage})
+	if a.named, err = s.choice(n, "center", []string{foundCenter, scikitImage}); err != nil {
+		err = fmt.Errorf("%w, or a detector such as 127.5", err)
+	}
 	return a, err
 }
 
@@ -171,7 +173,11 @@ func (g *scanner) axis(b *specBuilder, shape, rows []int, angles []float64, dete
 	middle := float64(detectors-1) / 2
 	switch {
 	case g.center.detector != nil:
-		return linops.Axis{Detector: *g.center.detector - middle}, nil
+		c, most := *g.center.detector, float64(detectors)
+		if !(c > -most && c < 2*most) {
+			return linops.Axis{}, fmt.Errorf("center is %g, expected a detector from 0 to %d, or a place next to them that is nearer than their number", c, detectors-1)
+		}
+		return linops.Axis{Detector: c - middle}, nil
 	case g.center.named == scikitImage:
 		return linops.ScikitImage(shape[0], shape[1], detectors), nil
 	case g.center.named == "":
