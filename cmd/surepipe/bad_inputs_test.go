@@ -239,7 +239,7 @@ func TestKindsOfBadInput(t *testing.T) {
 		cases []badInput
 	}{
 		{"table", 30, badTables(t)}, {"sequence", 25, badSequences(t)}, {"ratings", 25, badRatings(t)},
-		{"image", 20, badImages(t)}, {"size", 14, badSizes(t)},
+		{"image", 20, badImages(t)}, {"size", 10, badSizes(t)},
 	}
 	out := filepath.Join(t.TempDir(), "fit.npz")
 	for _, g := range groups {
