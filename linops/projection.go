@@ -11,8 +11,8 @@ import (
 
 // Projection is the X-ray transform of images: line integrals along the rays of a scanner, by the
 // method of Joseph (1982). The image has rows x cols pixels of side 1; the origin is the axis of rotation, and pixel
-// (r, c) has its centre at x = c - (cols-1)/2 - axis.Col, y = (rows-1)/2 + axis.Row - r ([Axis]). A ray that is nearer to vertical than to
-// horizontal meets the line through the centres of each row of pixels at one place, between two
+// (r, c) has its centre at x = c - (cols-1)/2 - axis.Col, y = (rows-1)/2 + axis.Row - r ([Axis]). A ray that
+// is nearer to vertical than to horizontal meets the line through the centres of each row of pixels at one place, between two
 // pixels, and interpolates between them:
 //
 //	Forward: dst_i = l_i sum_r ((1 - f) b_{r,c} + f b_{r,c+1}),   c + f the place at which ray i meets row r,

@@ -53,7 +53,8 @@ type scanner struct {
 	center           axisOf
 }
 
-// axisOf is where the axis of rotation is: a detector, counted from 0, or named by; or else in the middle.
+// axisOf is where the axis of rotation is: at a detector, counted from 0, or as a name says; the zero value
+// is the middle.
 type axisOf struct {
 	named    string
 	detector *float64

@@ -90,7 +90,8 @@ func estimatedLengths2(p Problem) []float64 {
 	z, v := dev.Alloc(lengthsAtOnce, d), dev.Alloc(lengthsAtOnce, dim)
 	defer z.Free()
 	defer v.Free()
-	sum, each := dev.Alloc(1, dim), dev.Put(slices.Repeat([]float64{1. / lengthDraws}, lengthsAtOnce), 1, lengthsAtOnce)
+	sum := dev.Alloc(1, dim)
+	each := dev.Put(slices.Repeat([]float64{1. / lengthDraws}, lengthsAtOnce), 1, lengthsAtOnce)
 	defer sum.Free()
 	defer each.Free()
 	rng := rand.New(rand.NewPCG(0x6c656e, uint64(dim)))
@@ -235,7 +236,8 @@ func (s *situation) unitsFor(r prox.Prox) []float64 {
 // estimateUnits takes units by estimated lengths where A has too many columns to compute them, and they differ much.
 func (s *situation) estimateUnits() {
 	d, dim := s.p.A.Dims()
-	if s.lengths2 != nil || s.p.K != nil || d == 0 || max(d, dim) > limits.Written/lengthsAtOnce || prox.StructureOf(s.p.R).Rescale == nil {
+	if s.lengths2 != nil || s.p.K != nil || d == 0 || max(d, dim) > limits.Written/lengthsAtOnce ||
+		prox.StructureOf(s.p.R).Rescale == nil {
 		return
 	}
 	lengths2 := estimatedLengths2(s.p)
