@@ -35,7 +35,7 @@ func TestCompletionOfAHugeMatrix(t *testing.T) {
 	for k, c := range indicesOf(dev, a) {
 		idx[k] = rowAt(c/small.Cols)*hugeShape.Cols + colAt(c%small.Cols)
 	}
-	o := pipeline.Options{Sigma2: 0.09, Queries: 8, Seed: 3, KeepB: true, ALO: true}
+	o := pipeline.Options{Sigma2: 0.09, Queries: 60, Seed: 3, KeepB: true, ALO: true}
 	estimate := func(a linops.Operator, shape array.Shape) pipeline.Risk {
 		t.Helper()
 		p := vjp.Problem{A: a, R: prox.NewNuclear(shape, 14), Device: dev}
