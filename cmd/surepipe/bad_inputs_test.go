@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -192,7 +193,9 @@ func badImages(t *testing.T) []badInput {
 	dir := t.TempDir()
 	denoise := "--spec " + example(t, dir, "wavelet-denoise") + " --sigma2 0.01 "
 	small := filepath.Join(dir, "small.tif")
-	if _, err := dataio.WriteTIFF(small, floats("y", make([]float64, 4), 2, 2), dataio.Depth{Bits: 8}); err != nil {
+	if _, err := dataio.WriteImage(small, func(w io.Writer) (int, error) {
+		return dataio.EncodeTIFF(w, floats("y", make([]float64, 4), 2, 2), dataio.Depth{Bits: 8})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	var whole bytes.Buffer

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -25,13 +26,24 @@ func TestCountsOfImageFiles(t *testing.T) {
 	path := func(name string) string { return filepath.Join(dir, name) }
 	writes := map[string]func() error{
 		"f.npy": func() error { return dataio.WriteNPY(path("f.npy"), counts) },
-		"u.npy": func() error { _, err := dataio.WriteNPYOfDepth(path("u.npy"), scaled, 16); return err },
-		"u.tif": func() error { _, err := dataio.WriteTIFF(path("u.tif"), scaled, dataio.Depth{Bits: 16}); return err },
-		"f.tif": func() error {
-			_, err := dataio.WriteTIFF(path("f.tif"), counts, dataio.Depth{Bits: 32, Float: true})
+		"u.npy": func() error {
+			_, err := dataio.WriteImage(path("u.npy"), func(w io.Writer) (int, error) { return dataio.EncodeNPYOfDepth(w, scaled, 16) })
 			return err
 		},
-		"u.png": func() error { _, err := dataio.WritePNG(path("u.png"), scaled, 16); return err },
+		"u.tif": func() error {
+			_, err := dataio.WriteImage(path("u.tif"), func(w io.Writer) (int, error) { return dataio.EncodeTIFF(w, scaled, dataio.Depth{Bits: 16}) })
+			return err
+		},
+		"f.tif": func() error {
+			_, err := dataio.WriteImage(path("f.tif"), func(w io.Writer) (int, error) {
+				return dataio.EncodeTIFF(w, counts, dataio.Depth{Bits: 32, Float: true})
+			})
+			return err
+		},
+		"u.png": func() error {
+			_, err := dataio.WriteImage(path("u.png"), func(w io.Writer) (int, error) { return dataio.EncodePNG(w, scaled, 16) })
+			return err
+		},
 	}
 	var want any
 	for _, name := range []string{"f.npy", "u.npy", "u.tif", "f.tif", "u.png"} {
@@ -56,7 +68,7 @@ func TestSeriesOfImageFiles(t *testing.T) {
 	for i := range series.Data {
 		series.Data[i] = 0.5 + 0.4*math.Sin(float64(i/48)*0.7)*math.Cos(float64(i%48))
 	}
-	if _, err := dataio.WriteTIFF(in, series, dataio.Depth{Bits: 16}); err != nil {
+	if _, err := dataio.WriteImage(in, func(w io.Writer) (int, error) { return dataio.EncodeTIFF(w, series, dataio.Depth{Bits: 16}) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range []string{"--problem local-low-rank --lambda 0.01", "--problem robust-pca --lambda 0.5 --gamma 0.2", "--problem tv2d --lambda 0.01"} {

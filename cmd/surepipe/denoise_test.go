@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"strings"
@@ -72,7 +73,7 @@ func TestGenerateRefusesBadImages(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, depth dataio.Depth, a dataio.Array) string {
 		path := filepath.Join(dir, name)
-		if _, err := dataio.WriteTIFF(path, a, depth); err != nil {
+		if _, err := dataio.WriteImage(path, func(w io.Writer) (int, error) { return dataio.EncodeTIFF(w, a, depth) }); err != nil {
 			t.Fatal(err)
 		}
 		return path
@@ -91,7 +92,7 @@ func TestGenerateRefusesBadImages(t *testing.T) {
 		{"--sigma 0.1 --out a.npz", "--from is missing"},
 		{"--from " + small + " --out a.npz", "--sigma is 0, expected"},
 		{"--from " + small + " --sigma 0.1", "--out is missing"},
-		{"--from " + small + " --sigma 0.1 --out a.jpg", "JPEG's compression removes noise"},
+		{"--from " + small + " --sigma 0.1 --out a.jpg", "this format's compression removes noise"},
 		{"--from " + small + " --sigma 0.1 --out " + small, "an output must not overwrite an input"},
 		{"--from " + small + " --sigma 0.1 --d 4 --out a.npz", "--d does not go with --from"},
 		{"--from " + nan + " --sigma 0.1 --out a.npz", "holds NaN"},
@@ -161,7 +162,7 @@ func TestIntegersAreImages(t *testing.T) {
 	yaml := example(t, dir, "wavelet-denoise")
 	data, out := filepath.Join(dir, "y.npy"), filepath.Join(dir, "out.npy")
 	photo := readOnly(t, "../../testdata/camera.png")
-	if _, err := dataio.WriteNPYOfDepth(data, photo, 8); err != nil {
+	if _, err := dataio.WriteImage(data, func(w io.Writer) (int, error) { return dataio.EncodeNPYOfDepth(w, photo, 8) }); err != nil {
 		t.Fatal(err)
 	}
 	o := object(t, "run", "--spec", yaml, "--data", data, "--mu", "../../testdata/camera.png", "--sigma2", "1e-4", "--out", out)

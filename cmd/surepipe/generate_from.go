@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -31,21 +32,17 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if format == ".jpg" {
-		return usagef("--out is %q, but JPEG's compression removes noise: expected .npz, .npy, .csv, .tif or .png", f.out)
+	if format.Lossy {
+		kept := slices.DeleteFunc(dataio.Written(), func(f dataio.Format) bool { return f.Lossy })
+		return usagef("--out is %q, but this format's compression removes noise: expected %s", f.out, dataio.Extensions(kept))
 	}
 	mu, err := readOne(f.from)
 	if err != nil {
 		return err
 	}
 	mu.Name = "mu"
-	if format == ".tif" || format == ".png" {
-		if !isImageShape(mu.Shape) && (format == ".png" || newView(mu.Shape, false) == nil) {
-			return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", f.out, f.from, dataio.ShapeString(mu.Shape))
-		}
-	}
-	if format == ".csv" && len(mu.Shape) > 2 {
-		return usagef("--out is %q, but %s has shape %s: a table has two axes", f.out, f.from, dataio.ShapeString(mu.Shape))
+	if err := checkShape(format, f.out, f.from, mu.Shape, false, false); err != nil {
+		return err
 	}
 	rng := rand.New(rand.NewPCG(f.seed, 0))
 	y := dataio.Array{Name: "y", Shape: mu.Shape, Data: make([]float64, len(mu.Data))}
@@ -53,16 +50,10 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 		y.Data[i] = v + f.sigma*rng.NormFloat64()
 	}
 	clamped := 0
-	if format == ".npz" {
+	if format.WriteArrays != nil {
 		err = dataio.WriteNPZ(f.out, y, mu, dataio.Array{Name: "sigma2", Shape: []int{}, Data: []float64{f.sigma * f.sigma}})
 	} else {
-		depth := dataio.Depth{}
-		if format == ".tif" {
-			depth = dataio.Depth{Bits: 32, Float: true}
-		} else if format == ".png" {
-			depth = dataio.Depth{Bits: 16}
-		}
-		clamped, err = writeArray(f.out, format, y, depth, y.Data)
+		clamped, err = format.WriteArray(f.out, y, format.Best, eightBit(y.Data))
 	}
 	if err != nil {
 		return err

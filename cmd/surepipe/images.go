@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,21 +11,37 @@ import (
 	"surepipe/problems"
 )
 
-// outFormats are the formats of --out by the name's extension; the first of a line is its name.
-var outFormats = [][]string{{".npz"}, {".npy"}, {".csv"}, {".png"}, {".jpg", ".jpeg"}, {".tif", ".tiff"}}
-
-// imageOut are those of images.
-var imageOut = []string{".png", ".jpg", ".tif"}
-
 // outFormat is the format of --out by the name's extension.
-func outFormat(path string) (string, error) {
-	ext := strings.ToLower(filepath.Ext(path))
-	for _, names := range outFormats {
-		if slices.Contains(names, ext) {
-			return names[0], nil
+func outFormat(path string) (dataio.Format, error) {
+	f, ok := dataio.FormatFor(path)
+	if !ok {
+		return f, usagef("--out is %q, expected a name that ends in %s", path, dataio.Extensions(dataio.Written()))
+	}
+	return f, nil
+}
+
+// outExtensions are those of --out, without their periods.
+func outExtensions() []string {
+	var names []string
+	for _, f := range dataio.Written() {
+		for _, e := range f.Extensions {
+			names = append(names, e[1:])
 		}
 	}
-	return "", usagef("--out is %q, expected a name that ends in .npz, .npy, .csv, .png, .jpg or .tif", path)
+	return names
+}
+
+// checkShape rejects a format of --out that cannot hold an array of the shape. frames says that the shape is that of a
+// series of images, and complex that the numbers are.
+func checkShape(f dataio.Format, path, name string, shape []int, frames, isComplex bool) error {
+	switch {
+	case f.Pages && !isComplex && newView(shape, false) != nil:
+	case f.Image && (frames || !isImageShape(shape)):
+		return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", path, name, dataio.ShapeString(shape))
+	case f.Axes > 0 && len(shape) > f.Axes:
+		return usagef("--out is %q, but %s has shape %s: expected at most %d axes in a %s file", path, name, dataio.ShapeString(shape), f.Axes, f.Extensions[0])
+	}
+	return nil
 }
 
 // isImageShape reports whether an array of the shape can be written as an image.
@@ -43,38 +57,6 @@ func (f *estimatorFlags) noteImage(cmd *cobra.Command, depth dataio.Depth) {
 	if depth.Lossy {
 		f.note(cmd, noteLossy, "y was compressed as JPEG, which removes a part of the noise and correlates the rest: sigma2 and SURE take it for white")
 	}
-}
-
-// writeArray writes an array to a file of one array, with the depth of the file of y, or where that
-// was no image's with the depth that the numbers y need. clamped counts the values that the depth
-// cannot hold.
-func writeArray(path, format string, a dataio.Array, depth dataio.Depth, y []float64) (clamped int, err error) {
-	bits := depth.Bits
-	if !depth.IsImage() {
-		if bits = 16; eightBit(y) {
-			bits = 8
-		}
-	}
-	if bits < 8 {
-		bits = 8
-	}
-	switch format {
-	case ".npy":
-		if depth.Scaled {
-			return dataio.WriteNPYOfDepth(path, a, depth.Bits)
-		}
-		return 0, dataio.WriteNPY(path, a)
-	case ".csv":
-		return 0, dataio.WriteCSV(path, a)
-	case ".jpg":
-		return dataio.WriteJPEG(path, a)
-	case ".tif":
-		if !depth.IsImage() && bits > 8 {
-			depth.Float, bits = true, 32
-		}
-		return dataio.WriteTIFF(path, a, dataio.Depth{Bits: bits, Float: depth.Float})
-	}
-	return dataio.WritePNG(path, a, min(bits, 16))
 }
 
 // presented is an array of the problem in the shape of the file: where y was read as frames, which

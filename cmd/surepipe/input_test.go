@@ -309,7 +309,7 @@ func TestBadInputsAreRefusedByName(t *testing.T) {
 		{"--problem lasso --lambda 1 --sigma2 median-singular-value --data " + wideNPZ, "y has shape (10,) and is not a matrix"},
 		{"--problem ols --sigma2 auto --data " + wideNPZ, "sigma2 cannot be estimated (gcv-residual): lambda is given, but ols has no such weight"},
 		{"--problem lasso --lambda 1 --sigma2 car --data " + wideNPZ, "expected a number or one of auto, ols-residual"},
-		{"--problem lasso --lambda 1 --out fit.bmp --data " + wideNPZ, "expected a name that ends in .npz, .npy, .csv, .png, .jpg or .tif"},
+		{"--problem lasso --lambda 1 --out fit.bmp --data " + wideNPZ, "expected a name that ends in .npz, .npy, .png, .jpg, .tif or .csv"},
 		{"--problem lasso --lambda 1 --out fit.jpg --data " + wideNPZ, "mu_hat has shape (10,): an image is a matrix, or (rows, columns, 3)"},
 		{"--problem lasso --lambda 1 --out fit.png --data " + wideNPZ, "an image is a matrix"},
 		{"--problem lasso --y " + sparse + " --X " + csv, "holds a sparse matrix, expected a dense array"},

@@ -158,9 +158,9 @@ func TestReadDataRefusesBadFiles(t *testing.T) {
 	holds := `; the file holds "X", "y"`
 	for _, test := range []struct{ file, problem, want string }{
 		{"absent.npz", "lasso", `: no such file or directory`},
-		{"", "lasso", `: is a directory, expected .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)`},
-		{"zero_length.npz", "lasso", `: is empty (0 bytes), expected .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)`},
-		{"text.npz", "lasso", `: has an unknown format, expected .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)`},
+		{"", "lasso", `: is a directory, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv`},
+		{"zero_length.npz", "lasso", `: is empty (0 bytes), expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv`},
+		{"text.npz", "lasso", `: has an unknown format, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv`},
 		{"single.npy", "lasso", `: the file holds a single array, expected X and y: give the other with --X or --y`},
 		{"truncated.npz", "lasso", `: is truncated or corrupt (zip: not a valid zip file)`},
 		{"checksum.npz", "lasso", `: array "y" is truncated or corrupt (zip: checksum error)`},
@@ -235,7 +235,7 @@ func checkUsage(t *testing.T, err error, want string) {
 
 func TestReadDataRefusesWhatIsNoRegularFile(t *testing.T) {
 	_, err := readFile(t.Context(), os.DevNull, "lasso", false)
-	checkUsage(t, err, os.DevNull+": is not a regular file, expected .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)")
+	checkUsage(t, err, os.DevNull+": is not a regular file, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv")
 }
 
 // FuzzReadData checks that no file makes the reader panic, and that what it

@@ -64,11 +64,24 @@ Results go to standard output, everything else to standard error.
 	cmd.Flags().BoolVar(&f.imageRisk, "image-risk", false, "also estimate the risk of the image itself, in what the operator sees, by projected SURE: the signal of tomography, MRI, deblurring; it solves once more")
 	cmd.Flags().BoolVar(&f.explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
 	f.picture.register(cmd)
-	markFile(cmd, writes, "out", "npz", "npy", "csv", "png", "jpg", "tif")
+	markFile(cmd, writes, "out", outExtensions()...)
 	cmd.Flags().StringVar(&f.shard, "shard", "", "compute some of the probes of --trace hutchinson or exact, part `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
 	cmd.Flags().StringVar(&f.jsonl, "jsonl", "", "with --shard: the `file` for the merged result, after which the shard's is named")
 	markFile(cmd, writes, "jsonl", "jsonl")
 	return cmd, f
+}
+
+// formatsHelp lists the formats that are read.
+func formatsHelp() string {
+	var b strings.Builder
+	for _, f := range dataio.Formats() {
+		names := strings.Join(f.Extensions, ", ")
+		for line := range strings.Lines(f.Help) {
+			fmt.Fprintf(&b, "  %-17s  %s\n", names, strings.TrimSuffix(line, "\n"))
+			names = ""
+		}
+	}
+	return b.String()
 }
 
 // dataHelp describes the data of a problem, and the files that hold it.
@@ -80,24 +93,7 @@ func dataHelp() string {
 
 They come from --data, a file of any of these formats:
 
-  .npz               numpy's arrays by name
-  .npz, .mtx         a sparse matrix, of scipy's save_npz or Matrix Market: X of a
-                     regression, or the observed entries of a matrix
-  .csv, .tsv         a table: y and X of a regression, with --response NAME for y (see
-                     Tables below); or a table of numbers: one array
-  .npy, dense .mtx   one array: y, or X where --y gives y
-  .png, .jpg, .tif   an image, grey or (rows, columns, 3), pixels as numbers in [0, 1],
-                     floating point ones of a .tif as they are: y. Where noise is clipped
-                     at black or white it is not normal, and SURE is biased
-  .npy of uint8,     an image too, for a specification whose y has 2 or 3 axes: scaled to
-  uint16             [0, 1]. So are frames for robust-pca; a matrix for svt or robust-pca
-                     is taken as the numbers that it holds
-
-  .mat, .h5          arrays by name, of MATLAB 5 to 7.3 and HDF5; n x 1 and 1 x n arrays of
-                     MATLAB are vectors
-  .nii, .nii.gz,     one array, of NIfTI and BART: the axes in the order of the file, the
-  .cfl and .hdr      last varying fastest, (time, z, y, x)
-
+` + formatsHelp() + `
 --X, --y and --mu each name a file of their own, in any of these formats. FILE:NAME is one
 array of a .npz, .mat or .h5 file.
 
@@ -412,14 +408,7 @@ func checkOut(path string, p *problems.Problem) error {
 	if p.Signal != nil {
 		name, shape, isComplex = "the signal", p.SignalShape, p.SignalComplex
 	}
-	switch {
-	case format == ".tif" && !isComplex && newView(shapeOut(p, shape), false) != nil:
-	case slices.Contains(imageOut, format) && (p.Frames != nil || !isImageShape(shape)):
-		return usagef("--out is %q, but %s has shape %s: an image is a matrix, or (rows, columns, 3)", path, name, dataio.ShapeString(shapeOut(p, shape)))
-	case format == ".csv" && len(shapeOut(p, shape)) > 2:
-		return usagef("--out is %q, but %s has shape %s: a table has two axes", path, name, dataio.ShapeString(shapeOut(p, shape)))
-	}
-	return nil
+	return checkShape(format, path, name, shapeOut(p, shape), p.Frames != nil, isComplex)
 }
 
 // writeResult writes the file of --out. A format of one array holds the signal, or else mu_hat.
@@ -429,7 +418,7 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 	if err != nil {
 		return err
 	}
-	if format == ".npz" {
+	if format.WriteArrays != nil {
 		return writeFit(cmd, path, p, data, risk, r)
 	}
 	a := dataio.Array{Name: "mu_hat", Shape: p.MuShape, Data: risk.MuHat, Complex: p.MuComplex}
@@ -446,7 +435,7 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 		p.Original(a.Data)
 	}
 	a = labelled(presented(p, a), data.Labels)
-	clamped, err := writeArray(path, format, a, f.depth, data.Y)
+	clamped, err := format.WriteArray(path, a, f.depth, eightBit(data.Y))
 	if err == nil && clamped > 0 {
 		f.note(cmd, noteClamped, "%s", clampedText(path, clamped, len(a.Data)))
 	}

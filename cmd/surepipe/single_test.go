@@ -21,7 +21,7 @@ func TestObservedValuesOfFloat32(t *testing.T) {
 		return path
 	}
 	estimate := func(path string) map[string]any {
-		return object(t, "run", "--problem", "matrix-completion", "--data", path, "--queries", "6", "--seed", "2")
+		return object(t, "run", "--problem", "matrix-completion", "--data", path, "--queries", "60", "--seed", "2")
 	}
 	double, single := estimate(file("double.npz")), estimate(file("single.npz", "--float32"))
 	for _, key := range []string{"sure", "divergence", "alo", "gcv", "residual"} {

@@ -152,7 +152,7 @@ func newSweepCommand() (*cobra.Command, *sweepFlags) {
 	flags.StringVar(&f.out, "out", "", "write the fit at the minimizer to this `file`, in the formats of surepipe run --out")
 	f.picture.register(cmd)
 	flags.BoolVar(&f.asJSON, "json", false, "print lines of JSON")
-	markFile(cmd, writes, "out", "npz", "npy", "csv", "png")
+	markFile(cmd, writes, "out", outExtensions()...)
 	markFile(cmd, writes, "csv", "csv")
 	markFile(cmd, writes, "jsonl", "jsonl")
 	markFile(cmd, writes, "plot", figure.Formats()...)

@@ -1,21 +1,17 @@
 package dataio
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"surepipe/internal/hdf5"
 )
 
 // Archive reports whether the file holds any number of dense arrays with names of their own.
 func (s *Set) Archive() bool {
-	return slices.Contains([]string{"npz", "mat", "hdf5"}, s.format) && !s.IsSparse()
+	return s.row().Archive && !s.IsSparse()
 }
 
 // OpenArchive is [OpenNPZ], and also opens files of MATLAB and HDF5. They are read until the context is
@@ -61,37 +57,6 @@ func (s *Set) alone(name string) (*Set, error) {
 		return nil, s.Missing(name, "", nil)
 	}
 	return &Set{format: "array of " + s.format, names: []string{name}, entries: map[string]entry{name: e}, file: s.file}, nil
-}
-
-// The suffixes of formats that their first bytes do not show.
-const (
-	niftiSuffix = ".nii"
-	bartSuffix  = ".cfl"
-)
-
-// openScan opens the formats of scanners and of MATLAB: ok is false for another format.
-func openScan(ctx context.Context, path, name string, magic []byte, f file, size int64) (s *Set, ok bool, err error) {
-	extension := strings.ToLower(filepath.Ext(path))
-	switch {
-	case bytes.HasPrefix(magic, []byte("MATLAB 5.0 MAT")):
-		s, err = newMAT(f, size)
-	case bytes.HasPrefix(magic, []byte(hdf5.Magic)):
-		s, err = newHDF5(f, size, false)
-	case bytes.HasPrefix(magic, []byte("MATLAB 7.3 MAT")):
-		s, err = newHDF5(f, size, true)
-	case extension == ".mat":
-		return nil, true, errors.New("is no MATLAB file of version 5 to 7.3: save it with save -v7")
-	case extension == ".h5" || extension == ".hdf5":
-		return nil, true, errors.New("is not an HDF5 file")
-	case extension == bartSuffix || extension == ".hdr" && bytes.HasPrefix(magic, []byte("# Dim")):
-		return openBART(ctx, path, name)
-	default:
-		return nil, false, nil
-	}
-	if err == nil {
-		s.file = f
-	}
-	return s, true, err
 }
 
 // newHDF5 is the set of the datasets of an HDF5 file. MATLAB writes the axes in reverse, because its

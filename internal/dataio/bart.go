@@ -2,7 +2,6 @@ package dataio
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -59,22 +58,22 @@ func ReadBART(header, values io.Reader) (Array, error) {
 }
 
 // openBART opens the two files of an array, by the name of either.
-func openBART(ctx context.Context, path, name string) (*Set, bool, error) {
-	base := strings.TrimSuffix(path, filepath.Ext(path))
-	header, err := OpenFile(ctx, base+".hdr")
+func openBART(s source) (*Set, error) {
+	base := strings.TrimSuffix(s.path, filepath.Ext(s.path))
+	header, err := OpenFile(s.ctx, base+".hdr")
 	if err != nil {
-		return nil, true, fmt.Errorf("its header %s.hdr: %w", filepath.Base(base), bareError(err))
+		return nil, fmt.Errorf("its header %s.hdr: %w", filepath.Base(base), bareError(err))
 	}
 	defer header.Close()
-	values, err := OpenFile(ctx, base+bartSuffix)
+	values, err := OpenFile(s.ctx, base+".cfl")
 	if err != nil {
-		return nil, true, fmt.Errorf("its values %s%s: %w", filepath.Base(base), bartSuffix, bareError(err))
+		return nil, fmt.Errorf("its values %s%s: %w", filepath.Base(base), ".cfl", bareError(err))
 	}
 	defer values.Close()
 	a, err := ReadBART(header, bufio.NewReaderSize(values, 1<<20))
 	if err != nil {
-		return nil, true, err
+		return nil, err
 	}
-	a.Name = name
-	return &Set{format: "bart", names: []string{name}, entries: map[string]entry{name: {held: &a}}}, true, nil
+	a.Name = s.name
+	return setOf("bart", a), nil
 }

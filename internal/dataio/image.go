@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"io"
 	"math"
 )
 
@@ -22,26 +21,8 @@ type Depth struct {
 // IsImage reports whether the values are an image's.
 func (d Depth) IsImage() bool { return d.Bits > 0 }
 
-// imageReaders are the formats of images, by the first bytes of a file.
-var imageReaders = []struct {
-	magic, format string
-	read          func(io.Reader) (Array, error)
-}{
-	{"\x89PNG", "png", ReadPNG}, {"\xff\xd8\xff", "jpeg", ReadJPEG}, {"II*\x00", "tiff", ReadTIFF}, {"MM\x00*", "tiff", ReadTIFF},
-}
-
-// otherImages are the first bytes of formats of images that are not read.
-var otherImages = []string{"GIF8", "BM", "RIFF", "II+\x00", "MM\x00+"}
-
-// IsImage reports whether the file is an image: a PNG, JPEG or TIFF file.
-func (s *Set) IsImage() bool {
-	for _, im := range imageReaders {
-		if s.format == im.format {
-			return true
-		}
-	}
-	return false
-}
+// IsImage reports whether the file is an image.
+func (s *Set) IsImage() bool { return s.row().Image }
 
 // imageArray is an array for an image of rows x cols pixels of a number of channels, of the shape
 // (rows, cols) or (rows, cols, channels).

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"image"
 	"image/color"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -40,15 +41,33 @@ func TestImagesRoundTrip(t *testing.T) {
 			write func(a Array) (int, error)
 			error float64
 		}{
-			{".png", Depth{Bits: 8}, func(a Array) (int, error) { return WritePNG(path+".png", a, 8) }, 0.5 / 255},
-			{".png", Depth{Bits: 16}, func(a Array) (int, error) { return WritePNG(path+".png", a, 16) }, 0.5 / 65535},
-			{".jpg", Depth{Bits: 8, Lossy: true}, func(a Array) (int, error) { return WriteJPEG(path+".jpg", a) }, 1},
-			{".tif", Depth{Bits: 8}, func(a Array) (int, error) { return WriteTIFF(path+".tif", a, Depth{Bits: 8}) }, 0.5 / 255},
-			{".tif", Depth{Bits: 16}, func(a Array) (int, error) { return WriteTIFF(path+".tif", a, Depth{Bits: 16}) }, 0.5 / 65535},
-			{".tif", Depth{Bits: 32}, func(a Array) (int, error) { return WriteTIFF(path+".tif", a, Depth{Bits: 32}) }, 1e-9},
-			{".tif", Depth{Bits: 32, Float: true}, func(a Array) (int, error) { return WriteTIFF(path+".tif", a, Depth{Bits: 32, Float: true}) }, 1e-7},
-			{".tif", Depth{Bits: 64, Float: true}, func(a Array) (int, error) { return WriteTIFF(path+".tif", a, Depth{Bits: 64, Float: true}) }, 0},
-			{".npy", Depth{Bits: 16, Scaled: true}, func(a Array) (int, error) { return WriteNPYOfDepth(path+".npy", a, 16) }, 0.5 / 65535},
+			{".png", Depth{Bits: 8}, func(a Array) (int, error) {
+				return WriteImage(path+".png", func(w io.Writer) (int, error) { return EncodePNG(w, a, 8) })
+			}, 0.5 / 255},
+			{".png", Depth{Bits: 16}, func(a Array) (int, error) {
+				return WriteImage(path+".png", func(w io.Writer) (int, error) { return EncodePNG(w, a, 16) })
+			}, 0.5 / 65535},
+			{".jpg", Depth{Bits: 8, Lossy: true}, func(a Array) (int, error) {
+				return WriteImage(path+".jpg", func(w io.Writer) (int, error) { return EncodeJPEG(w, a) })
+			}, 1},
+			{".tif", Depth{Bits: 8}, func(a Array) (int, error) {
+				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return EncodeTIFF(w, a, Depth{Bits: 8}) })
+			}, 0.5 / 255},
+			{".tif", Depth{Bits: 16}, func(a Array) (int, error) {
+				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return EncodeTIFF(w, a, Depth{Bits: 16}) })
+			}, 0.5 / 65535},
+			{".tif", Depth{Bits: 32}, func(a Array) (int, error) {
+				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return EncodeTIFF(w, a, Depth{Bits: 32}) })
+			}, 1e-9},
+			{".tif", Depth{Bits: 32, Float: true}, func(a Array) (int, error) {
+				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return EncodeTIFF(w, a, Depth{Bits: 32, Float: true}) })
+			}, 1e-7},
+			{".tif", Depth{Bits: 64, Float: true}, func(a Array) (int, error) {
+				return WriteImage(path+".tif", func(w io.Writer) (int, error) { return EncodeTIFF(w, a, Depth{Bits: 64, Float: true}) })
+			}, 0},
+			{".npy", Depth{Bits: 16, Scaled: true}, func(a Array) (int, error) {
+				return WriteImage(path+".npy", func(w io.Writer) (int, error) { return EncodeNPYOfDepth(w, a, 16) })
+			}, 0.5 / 65535},
 		} {
 			a := ramp(shape...)
 			for pass := range 2 {

@@ -135,10 +135,10 @@ func TestOpenRefusesWhatItDoesNotKnow(t *testing.T) {
 	}
 	for _, test := range []struct{ path, want string }{
 		{filepath.Join(dir, "absent.npy"), "no such file or directory"},
-		{dir, "is a directory, expected .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)"},
-		{os.DevNull, "is not a regular file, expected .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)"},
-		{write("empty.csv", ""), "is empty (0 bytes), expected .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)"},
-		{write("data.bin", "1,2\n"), "has an unknown format, expected .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)"},
+		{dir, "is a directory, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv"},
+		{os.DevNull, "is not a regular file, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv"},
+		{write("empty.csv", ""), "is empty (0 bytes), expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv"},
+		{write("data.bin", "1,2\n"), "has an unknown format, expected .npz, .npy, .mat, .h5, .cfl, .png, .jpg, .tif, .nii, .mtx, .csv or .tsv"},
 		{write("a.jpg", "\xff\xd8\xff\xe0"), "is not a JPEG image, or truncated or corrupt (unexpected end)"},
 		{write("a.csv.gz", "\x1f\x8b\x08"), "is truncated or corrupt (unexpected EOF)"},
 		{fixture("truncated.npz"), "is truncated or corrupt (zip: not a valid zip file)"},

@@ -30,8 +30,8 @@ func FilesOf(path string) []string {
 	file, _, _ := splitName(path)
 	stem := strings.TrimSuffix(file, filepath.Ext(file))
 	switch filepath.Ext(file) {
-	case bartSuffix, ".hdr":
-		return []string{stem + bartSuffix, stem + ".hdr"}
+	case ".cfl", ".hdr":
+		return []string{stem + ".cfl", stem + ".hdr"}
 	case ".bed":
 		return []string{file, stem + ".bim", stem + ".fam"}
 	}

@@ -1,8 +1,6 @@
 package dataio
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/sbinet/npyio/npy"
 )
 
 // Array is a named array in memory.
@@ -203,11 +199,9 @@ func openRegular(ctx context.Context, path, expected string) (_ file, size int64
 	return file{ctx, f}, info.Size(), nil
 }
 
-const formats = ".npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)"
-
 func open(path string, opts TableOptions) (_ *Set, err error) {
-	ctx := opts.context()
-	f, size, err := openRegular(ctx, path, formats)
+	expected := Extensions(Formats())
+	f, size, err := openRegular(opts.context(), path, expected)
 	if err != nil {
 		return nil, err
 	}
@@ -217,89 +211,12 @@ func open(path string, opts TableOptions) (_ *Set, err error) {
 		}
 	}()
 	if size == 0 {
-		return nil, fmt.Errorf("is empty (0 bytes), expected %s", formats)
+		return nil, fmt.Errorf("is empty (0 bytes), expected %s", expected)
 	}
-	name := filepath.Base(path)
-	name = strings.TrimSuffix(name, ".gz")
-	extension := strings.ToLower(filepath.Ext(name))
-	name = strings.TrimSuffix(name, filepath.Ext(name))
-	magic := make([]byte, 16)
-	n, err := f.ReadAt(magic, 0)
-	if err != nil && err != io.EOF {
-		return nil, bareError(err)
-	}
-	magic = magic[:n]
-	switch {
-	case bytes.HasPrefix(magic, npy.Magic[:]):
-		s := newNPY(name, f, size)
-		s.file = f
-		return s, nil
-	case bytes.HasPrefix(magic, []byte("PK")):
-		s, err := NewNPZ(f, size)
-		if err != nil {
-			return nil, err
-		}
-		s.file = f
-		return s, nil
-	}
-	if s, ok, err := openScan(ctx, path, name, magic, f, size); ok {
-		if err == nil && s.file == nil {
-			f.Close()
-		}
-		return s, err
-	}
-	// Other formats are read whole.
-	defer f.Close()
-	var r io.Reader = bufio.NewReaderSize(f, 64<<10)
-	if bytes.HasPrefix(magic, []byte("\x1f\x8b")) {
-		z, err := unpack(r)
-		if err != nil {
-			return nil, err
-		}
-		unzipped := bufio.NewReaderSize(z, 64<<10)
-		if magic, err = unzipped.Peek(16); err != nil && err != io.EOF {
-			return nil, fmt.Errorf("is truncated or corrupt (%w)", err)
-		}
-		r = unzipped
-	}
-	return readWhole(r, magic, name, extension, opts)
-}
-
-// readWhole reads a file of one array, or of a sparse matrix, that begins with magic.
-func readWhole(r io.Reader, magic []byte, name, extension string, opts TableOptions) (*Set, error) {
-	held := func(format string, a Array, err error) (*Set, error) {
-		if err != nil {
-			return nil, err
-		}
-		a.Name = name
-		return &Set{format: format, names: []string{name}, entries: map[string]entry{name: {held: &a}}}, nil
-	}
-	for _, im := range imageReaders {
-		if bytes.HasPrefix(magic, []byte(im.magic)) {
-			a, err := im.read(r)
-			return held(im.format, a, err)
-		}
-	}
-	if _, _, ok := isNIfTI(magic); ok && extension == niftiSuffix {
-		a, err := ReadNIfTI(r)
-		return held("nifti", a, err)
-	}
-	switch {
-	case bytes.HasPrefix(bytes.ToLower(magic), []byte("%%matrixmarket")), extension == ".mtx":
-		dense, sparse, err := ReadMatrixMarket(r)
-		if dense != nil {
-			return held("mtx", *dense, err)
-		}
-		return &Set{format: "mtx", triplets: sparse}, err
-	case extension == ".csv" || extension == ".tsv" || extension == ".txt":
-		a, err := ReadCSV(r, TableOptions{Context: opts.Context, NA: opts.NA, Missing: opts.Missing})
-		return held("csv", a, err)
-	case bytes.HasPrefix(magic, npy.Magic[:]):
-		return nil, errors.New("is a numpy array compressed with gzip: decompress it first, or save it with numpy.savez_compressed")
-	case slices.ContainsFunc(otherImages, func(m string) bool { return bytes.HasPrefix(magic, []byte(m)) }):
-		return nil, errors.New("is a GIF, BMP, WebP or BigTIFF image, expected a .png, .jpg or .tif; convert it, for instance with " + convertHint)
-	}
-	return nil, fmt.Errorf("has an unknown format, expected %s", formats)
+	name := strings.TrimSuffix(filepath.Base(path), ".gz")
+	extension := filepath.Ext(name)
+	s := source{ctx: opts.context(), path: path, name: strings.TrimSuffix(name, extension), f: f, size: size}
+	return openFormat(s, strings.ToLower(extension), opts)
 }
 
 // Close closes the file. No array can be read afterwards.
@@ -310,7 +227,7 @@ func (s *Set) Close() error {
 	return s.file.Close()
 }
 
-// Format is npz, npy, csv, mtx, mat, hdf5, nifti, bart, png, jpeg or tiff.
+// Format is the name of the file's [Format].
 func (s *Set) Format() string { return s.format }
 
 // Names lists the arrays in the file's order. It is empty for a sparse .mtx file.

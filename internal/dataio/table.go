@@ -105,11 +105,7 @@ func (o TableOptions) context() context.Context {
 // IsTable reports whether the path has the extension of a table: .csv, .tsv or .txt, or one of
 // these followed by .gz.
 func IsTable(path string) bool {
-	switch strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz"))) {
-	case ".csv", ".tsv", ".txt":
-		return true
-	}
-	return false
+	return slices.Contains(tableExtensions, strings.ToLower(filepath.Ext(strings.TrimSuffix(path, ".gz"))))
 }
 
 // OpenTable is [ReadTable] for a file, which may be compressed with gzip. Errors name the file.

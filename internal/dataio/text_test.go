@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -149,7 +150,7 @@ func TestPNGRoundTrips(t *testing.T) {
 			a.Data[i] = float64(i) / float64(n*n-1)
 		}
 		path := filepath.Join(t.TempDir(), "levels.png")
-		if clamped, err := WritePNG(path, a, bits); clamped != 0 || err != nil {
+		if clamped, err := WriteImage(path, func(w io.Writer) (int, error) { return EncodePNG(w, a, bits) }); clamped != 0 || err != nil {
 			t.Fatal(clamped, err)
 		}
 		s, err := Open(path)

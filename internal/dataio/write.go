@@ -30,22 +30,8 @@ func WriteCSV(path string, a Array) error {
 	return WriteFile(path, func(w io.Writer) error { return EncodeCSV(w, a) })
 }
 
-// WritePNG writes an image, as [EncodePNG] does.
-func WritePNG(path string, a Array, bits int) (clamped int, err error) {
-	return writeImage(path, func(w io.Writer) (int, error) { return EncodePNG(w, a, bits) })
-}
-
-// WriteJPEG writes an image, as [EncodeJPEG] does.
-func WriteJPEG(path string, a Array) (clamped int, err error) {
-	return writeImage(path, func(w io.Writer) (int, error) { return EncodeJPEG(w, a) })
-}
-
-// WriteTIFF writes an image, as [EncodeTIFF] does.
-func WriteTIFF(path string, a Array, depth Depth) (clamped int, err error) {
-	return writeImage(path, func(w io.Writer) (int, error) { return EncodeTIFF(w, a, depth) })
-}
-
-func writeImage(path string, encode func(io.Writer) (int, error)) (clamped int, err error) {
+// WriteImage writes what encode writes, which returns how many values it had to clamp, as [WriteFile] does.
+func WriteImage(path string, encode func(io.Writer) (int, error)) (clamped int, err error) {
 	err = WriteFile(path, func(w io.Writer) (err error) {
 		clamped, err = encode(w)
 		return err
@@ -53,20 +39,18 @@ func writeImage(path string, encode func(io.Writer) (int, error)) (clamped int, 
 	return clamped, err
 }
 
-// WriteNPYOfDepth is [WriteNPY] of numbers in [0, 1] as unsigned integers of 8 or 16 bits, the
+// EncodeNPYOfDepth is [EncodeNPY] of numbers in [0, 1] as unsigned integers of 8 or 16 bits, the
 // inverse of [Array.ScaleToUnit], rounded and clamped as [EncodePNG] does.
-func WriteNPYOfDepth(path string, a Array, bits int) (clamped int, err error) {
+func EncodeNPYOfDepth(w io.Writer, a Array, bits int) (clamped int, err error) {
 	if err := a.CheckFinite(); err != nil {
 		return 0, err
 	}
-	return writeImage(path, func(w io.Writer) (int, error) {
-		q := newQuantizer(bits)
-		levels := Array{Name: a.Name, Shape: a.Shape, Ints: make([]int64, len(a.Data))}
-		for i, v := range a.Data {
-			levels.Ints[i] = int64(q.level(v))
-		}
-		return q.clamped, encodeNPY(w, levels, bits/8)
-	})
+	q := newQuantizer(bits)
+	levels := Array{Name: a.Name, Shape: a.Shape, Ints: make([]int64, len(a.Data))}
+	for i, v := range a.Data {
+		levels.Ints[i] = int64(q.level(v))
+	}
+	return q.clamped, encodeNPY(w, levels, bits/8)
 }
 
 // EncodeNPZ is WriteNPZ to a stream.
