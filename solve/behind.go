@@ -115,6 +115,30 @@ func (s *Solution) Continue(ctx context.Context, iterations int) (bool, error) {
 	return true, dev.Err()
 }
 
+// Move replaces a solution of a problem with r(K b) by b, where prox_{eta r}(v) is K b and u the
+// multiplier, and checks it.
+func (s *Solution) Move(ctx context.Context, b, v, u array.Batch, eta float64) error {
+	at := s.At
+	dev := b.Device()
+	dev.Copy(at.B, b)
+	dev.Copy(at.Argument, v)
+	at.Eta = eta
+	at.Problem.A.Forward(s.MuHat, b)
+	traits := at.method.Traits()
+	traits.Dual, traits.Settled, traits.Ended = func(*Work) array.Batch { return u }, nil, nil
+	c := newWatch(at.method, traits, at.Y, at.options, false)
+	defer c.release()
+	c.conv = s.Convergence
+	if err := c.behind(ctx, &Work{Y: at.Y, B: at.B}, true); err != nil {
+		return err
+	}
+	s.Convergence = c.conv
+	if at.back != nil {
+		at.back(s)
+	}
+	return dev.Err()
+}
+
 // keptDual is what a [Path] carries for problems with r(K b).
 type keptDual struct {
 	kin  *family
@@ -150,11 +174,11 @@ const fewestBetween = 4
 // behind decides whether the point w.B, with the method's multiplier u, is a solution: by a duality
 // gap,
 //
-//	gap = 1/2 (1 - t)^2 ||z||^2 + r(K b) + r*(t u) - t <K b, u> + t ||e|| ||b||,
-//	z = y - A b,    e = A* z - K* u,
+//	gap = 1/2 (1 - t)^2 ||z||^2 + r(K b) + r*(t u) - t <K b, u> + t ||e|| s,
+//	z = y - A b,    e = A* z - K* u,    s = max(||b||, ||y||/||A||),
 //
 // with t such that r*(t u) is finite. The last term bounds what is missing to a feasible point of
-// the dual, A* w = K* u, over all b' with ||b' - b|| <= ||b||. A method that solves for b given K b
+// the dual, A* w = K* u, over all b' with ||b' - b|| <= s. A method that solves for b given K b
 // has e = 0 but for rounding. The optimality is 2 gap/S^2, where S is the size of the errors of
 // mu_hat that matter ([Yardstick]), after the rounding errors of the gap are taken off: ||A b - A b*||
 // <= sqrt(2 gap). What is within these errors may still be far from the solution's zeros of K b: where another
@@ -195,7 +219,11 @@ func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
 	zNorm, bNorm, eNorm := Norm(c.z), Norm(w.B), Norm(e)
 	size := c.stick.Matters(math.Max(zNorm, leastResidual*c.stick.Y))
 	c.scale = c.stick.Norm * size
-	gap, err := c.gapAt(ctx, p, u, zNorm, bNorm, eNorm, last)
+	reach := bNorm
+	if c.stick.Norm > 0 {
+		reach = math.Max(reach, c.stick.Y/c.stick.Norm)
+	}
+	gap, err := c.gapAt(ctx, p, u, zNorm, reach, eNorm, last)
 	if err != nil {
 		return err
 	}

@@ -102,9 +102,6 @@ const etaFactor = 4
 // newImplicit linearizes the fixed point at a solution, which was found with the given
 // optimality. With margin set it computes how close the choice of the tangent space was.
 func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality float64, margin bool) (*implicit, error) {
-	if at.Problem.K != nil {
-		return newBehind(ctx, at, o, margin)
-	}
 	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()
@@ -149,8 +146,11 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	}
 	if at.Identified {
 		l.known.Neighbours = true // there are none
-	} else if err := open.neighbours(ctx, l, v, off); err != nil {
-		return nil, err
+	} else if l.j != nil {
+		n := &vicinity{r: p.R, j: l.j, v: v, eta: open.eta, off: off, at: open.at}
+		if err := n.widen(ctx, l, true); err != nil {
+			return nil, err
+		}
 	}
 	done = true
 	l.gram, l.solved = nil, nil

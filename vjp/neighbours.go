@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/prox"
@@ -21,74 +22,140 @@ const (
 	leastNear = 0x1p-36
 )
 
-// differs is the least difference between the images of two different derivatives, as a share of
-// the probe.
-const differs = 1e-3
+// differs is the least difference between the images of two different derivatives of a few normal numbers.
+const (
+	differs = 1e-3
+	unlike  = 2 // probes
+)
 
-// neighbours widens the range of traces by those of the derivatives near v, where these have
-// another tangent space: at v scaled up and down, and shifted by random signs. err is the error to
-// which v is known.
-func (l *implicit) neighbours(ctx context.Context, at *implicit, v array.Batch, err float64) error {
-	if !at.known.Known || at.j.Diagonal().IsZero() && v.N() > maxDense || prox.StructureOf(l.p.R).Quadratic.Known {
+// vicinity are the points near an argument v of the proximal operator of r, within an error.
+type vicinity struct {
+	r        prox.Prox
+	j        prox.Derivative // at v
+	v        array.Batch
+	eta, off float64
+	// at linearizes at another argument.
+	at func(ctx context.Context, v array.Batch) (*implicit, error)
+}
+
+// widen widens the range of traces of l by those of the derivatives near v, where these have another tangent space: at v
+// scaled up and down, and shifted by random signs; or, where r is a sum over coordinates, where each coordinate is as
+// free and as tied as it gets. complete says that these are all that the error of v allows.
+func (n *vicinity) widen(ctx context.Context, l *implicit, complete bool) error {
+	diagonal := !n.j.Diagonal().IsZero()
+	if !l.known.Known || !diagonal && n.v.N() > maxDense || prox.StructureOf(n.r).Quadratic.Known {
 		return nil
 	}
-	dev := v.Device()
+	dev := n.v.Device()
 	var top [1]float64
-	dev.MaxAbs(top[:], v)
+	dev.MaxAbs(top[:], n.v)
 	if !(top[0] > 0) {
 		return nil
 	}
-	shift := near*err + leastNear*top[0]
-	probe, there, here := dev.Alloc(1, v.N()), dev.Alloc(1, v.N()), dev.Alloc(1, v.N())
-	defer probe.Free()
-	defer there.Free()
+	shift := near*n.off + leastNear*top[0]
+	probes, here := dev.Alloc(unlike, n.v.N()), dev.Alloc(unlike, n.v.N())
+	defer probes.Free()
 	defer here.Free()
-	rng := rand.New(rand.NewPCG(0x6e656172, uint64(v.N())))
-	signs := make([]float64, v.N())
-	for i := range signs {
-		signs[i] = float64(1 - 2*int(rng.Uint64()&1))
+	rng := rand.New(rand.NewPCG(0x6e656172, uint64(n.v.N())))
+	host := make([]float64, unlike*n.v.N())
+	for i := range host {
+		host[i] = rng.NormFloat64()
 	}
-	dev.Upload(probe, signs)
-	at.j.Apply(here, probe)
-	share := shift / top[0]
-	for _, step := range [][2]float64{{1 + share, 0}, {math.Max(1-share, 0), 0}, {1, shift}, {1, -shift}} {
-		dev.Lin(there, step[0], v, step[1], probe)
-		if err := l.widen(ctx, at, here, there, probe); err != nil {
+	dev.Upload(probes, host)
+	n.j.Apply(here, probes)
+	points, err := n.around(rng, shift, top[0], diagonal)
+	defer func() {
+		for _, p := range points {
+			p.Free()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	for _, there := range points {
+		if err := n.include(ctx, l, here, there, probes); err != nil {
 			return err
 		}
 	}
-	at.known.Neighbours = true
+	l.known.Neighbours = complete
 	return nil
 }
 
-// widen includes the trace of the derivative at the argument there in the range of at, if its image
-// of the probe differs from here, the image of at's own derivative.
-func (l *implicit) widen(ctx context.Context, at *implicit, here, there, probe array.Batch) error {
-	dev := there.Device()
-	t := dev.Alloc(1, there.N())
+// around are the points at which the derivative is looked at.
+func (n *vicinity) around(rng *rand.Rand, shift, top float64, diagonal bool) (points []array.Batch, err error) {
+	dev := n.v.Device()
+	at := func(scale, by float64, signs array.Batch) {
+		v := dev.Alloc(1, n.v.N())
+		points = append(points, v)
+		dev.Lin(v, scale, n.v, by, signs)
+	}
+	signs := dev.Alloc(1, n.v.N())
+	defer signs.Free()
+	host := slices.Repeat([]float64{1}, n.v.N())
+	for i := range host {
+		if !diagonal && rng.Uint64()&1 == 1 {
+			host[i] = -1
+		}
+	}
+	dev.Upload(signs, host)
+	at(1, shift, signs)
+	at(1, -shift, signs)
+	if !diagonal {
+		at(1+shift/top, 0, signs)
+		at(math.Max(1-shift/top, 0), 0, signs)
+		return points, nil
+	}
+	up, down := points[0].ToHost(), points[1].ToHost()
+	var d [2][]float64
+	t := dev.Alloc(1, n.v.N())
 	defer t.Free()
-	j, err := l.p.R.Linearize(t, there, l.eta)
+	for i, v := range points {
+		j, err := n.r.Linearize(t, v, n.eta)
+		if err != nil {
+			return points, err
+		}
+		d[i] = j.Diagonal().ToHost()
+		j.Release()
+	}
+	for i := range up {
+		if d[0][i] < d[1][i] {
+			up[i], down[i] = down[i], up[i]
+		}
+	}
+	dev.Upload(points[0], up)
+	dev.Upload(points[1], down)
+	return points, nil
+}
+
+// include includes the trace of the derivative at the argument there in the range of l, if its images of the probes
+// differ from here, the images of l's own derivative.
+func (n *vicinity) include(ctx context.Context, l *implicit, here, there, probes array.Batch) error {
+	dev := there.Device()
+	t, images := dev.Alloc(1, there.N()), dev.Alloc(unlike, there.N())
+	defer t.Free()
+	defer images.Free()
+	j, err := n.r.Linearize(t, there, n.eta)
 	if err != nil {
 		return err
 	}
 	func() {
 		defer j.Release()
-		j.Apply(t, probe)
+		j.Apply(images, probes)
 	}()
-	dev.Lin(t, 1, t, -1, here)
-	var most [1]float64
-	dev.MaxAbs(most[:], t)
-	if most[0] <= differs {
+	dev.Lin(images, 1, images, -1, here)
+	var most [unlike]float64
+	dev.MaxAbs(most[:], images)
+	if slices.Max(most[:]) <= differs {
 		return dev.Err()
 	}
-	other, err := l.at(ctx, there)
+	other, err := n.at(ctx, there)
 	if err != nil {
 		return err
 	}
 	defer other.Release()
 	if other.known.Known {
-		at.known.Low, at.known.High = math.Min(at.known.Low, other.known.Low), math.Max(at.known.High, other.known.High)
-		at.known.Margin = math.Min(at.known.Margin, other.known.Margin)
+		l.known.Low, l.known.High = math.Min(l.known.Low, other.known.Low), math.Max(l.known.High, other.known.High)
+		l.known.Margin = math.Min(l.known.Margin, other.known.Margin)
 	}
 	return nil
 }

@@ -215,11 +215,12 @@ func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, mo
 	return res.Iterations, failed, dev.Err()
 }
 
-// onSaddle makes l the derivative by the saddle point system.
-func (l *implicit) onSaddle(ctx context.Context, at *solve.Point, j prox.Derivative, reason string) (err error) {
-	l.j, l.op = j, l.p.A
+// onSaddle makes l, which has the derivative of the proximal operator at the step eta, that by the saddle
+// point system.
+func (l *implicit) onSaddle(ctx context.Context, at *solve.Point, eta float64, reason string) (err error) {
+	l.op = l.p.A
 	var by string
-	if l.saddle, by, err = newSaddle(ctx, at.Y.Device(), l.p.A, l.p.K, j, at.Eta, at.Norm2); err != nil {
+	if l.saddle, by, err = newSaddle(ctx, at.Y.Device(), l.p.A, l.p.K, l.j, eta, at.Norm2); err != nil {
 		return err
 	}
 	l.choices = []Choice{

@@ -102,6 +102,13 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 	if s.o.Derivative == None {
 		return with(sol, nil), nil
 	}
+	var found *implicit
+	if !sol.Converged && s.p.K != nil && sol.At.Problem.K != nil {
+		if found, err = s.found(ctx, sol); err != nil {
+			sol.Release()
+			return nil, err
+		}
+	}
 	by := s.differentiate(sol)
 	switch by.kind {
 	case closedForm:
@@ -121,7 +128,10 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 		}
 		sol.Release()
 	}()
-	if l, err = s.linearize(ctx, sol); err != nil {
+	if l = found; l == nil {
+		l, err = s.linearize(ctx, sol)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if s.o.Derivative == Auto && l.saddle != nil {
@@ -219,42 +229,42 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		return l, nil
 	}
 	var err error
-	if l, err = newImplicit(ctx, at, s.o, sol.Optimality, true); err != nil {
+	if at.Problem.K != nil {
+		l, err = s.behind(ctx, sol)
+	} else {
+		l, err = s.refined(ctx, sol)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if (l.known.Low < l.known.High || l.f != nil && l.f.sensitive) && sol.Converged && s.o.Tol > settledTol {
-		better, err := sol.Refine(ctx, settledTol, 100+4*sol.Iterations)
-		if err != nil {
-			return nil, err
-		}
-		if better {
-			l.Release()
-			l = nil
-			if l, err = newImplicit(ctx, at, s.o, sol.Optimality, true); err != nil {
-				return nil, err
-			}
-		}
-	}
-	for round := 0; round < moreRounds && l.doubtful(at, sol); round++ {
-		more, err := sol.Continue(ctx, fewestMore+sol.Iterations/4)
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			break
-		}
-		l.Release()
-		l = nil
-		if l, err = newImplicit(ctx, at, s.o, sol.Optimality, true); err != nil {
-			return nil, err
-		}
-	}
+	l.belongs(at)
+	done = true
+	return l, nil
+}
+
+// belongs takes over what the linearization refers to.
+func (l *implicit) belongs(at *solve.Point) {
 	l.lift = at.Lift()
 	if a, release := at.Detach(); release != nil {
 		l.own(a, release)
 	}
-	done = true
-	return l, nil
+}
+
+// refined is the implicit derivative at a solution of a problem with r(b).
+func (s *solver) refined(ctx context.Context, sol *solve.Solution) (*implicit, error) {
+	l, err := newImplicit(ctx, sol.At, s.o, sol.Optimality, true)
+	if err != nil || !sol.Converged || s.o.Tol <= settledTol || !(l.known.Low < l.known.High || l.f != nil && l.f.sensitive) {
+		return l, err
+	}
+	better, err := sol.Refine(ctx, settledTol, 100+4*sol.Iterations)
+	if err != nil || better {
+		l.Release()
+		l = nil
+	}
+	if err == nil && better {
+		l, err = newImplicit(ctx, sol.At, s.o, sol.Optimality, true)
+	}
+	return l, err
 }
 
 // subgradient bounds the norm of the smallest subgradient of the objective at a solution.
@@ -311,16 +321,30 @@ const (
 	lagResidual = 1e-4
 )
 
+// plainly is the implicit derivative at a solution as it is.
+func (s *solver) plainly(ctx context.Context, sol *solve.Solution) (l *implicit, release func(), err error) {
+	if sol.At.Problem.K == nil {
+		l, err = newImplicit(ctx, sol.At, s.o, sol.Optimality, false)
+		return l, func() { l.Release() }, err
+	}
+	n := newton{at: sol.At, o: s.o}
+	err = n.begin(ctx)
+	if err != nil {
+		n.release()
+	}
+	return n.l, n.release, err
+}
+
 // lag estimates the size of the difference between the traces of the unrolled derivative t and of
 // the implicit one, from a probe or from all unit vectors. It is at least the range of the implicit
 // derivative's trace.
 func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (float64, error) {
 	at := sol.At
-	l, err := newImplicit(ctx, at, s.o, sol.Optimality, false)
+	l, release, err := s.plainly(ctx, sol)
 	if err != nil {
 		return 0, err
 	}
-	defer l.Release()
+	defer release()
 	dev, d := at.Y.Device(), at.Y.N()
 	k := lagProbes
 	if d <= lagUnits {

@@ -9,6 +9,7 @@ import "math"
 //	b = T b',   A' = A T,   r'(b') = r(T b').
 type canonical struct {
 	a       *matrix
+	k       *matrix   // of r(K b), on whose images the blocks act; nil for the identity
 	norms   []float64 // of a's columns
 	y       []dd
 	yScale  float64 // y of the case is yScale times y
@@ -74,6 +75,10 @@ func newCanonicalAbove(c *Case, rounding float64) *canonical {
 	// With A = a A', y = c y' and b = (c/a) b' the objective is c^2 times that of
 	// r'(b') = r((c/a) b')/c^2.
 	k.add(c.Reg, 0, units{a: aScale, c: k.yScale, factor: 1})
+	if c.K != nil {
+		k.stack(*c.K)
+		return k
+	}
 	k.rescale()
 	return k
 }

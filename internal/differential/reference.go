@@ -83,13 +83,14 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 	}
 	moved = max(closeness*moved, 10*off)
 	lower, upper := k.strict(s), k.strict(s)
+	dual := k.dualSensitivity(s)
 	for i := range k.blocks {
 		on := k.members[i]
-		lower[i].primal = func(n []dd) float64 { return moved*at.sensitivity(on, n) + k.rounding(s.b, n) }
+		lower[i].primal = func(n []dd) float64 { return moved*at.sensitivity(k.onto(on, n)) + k.rounding(s.z, n) }
 		upper[i].dual = func(e []dd) float64 {
 			sum := 0.0
 			for p, j := range on {
-				sum += math.Abs(e[p].hi) * k.norms[j]
+				sum += math.Abs(e[p].hi) * dual(j)
 			}
 			return moved * sum
 		}
@@ -100,6 +101,36 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 	r.RankUnsure = r.RankUnsure || hi.least < angle*angle
 	r.finish(c, k, s)
 	return r
+}
+
+// onto is the vector c with <c, b> = <n, z> for the n on the coordinates on of z.
+func (k *canonical) onto(on []int, n []dd) []dd {
+	z := make([]dd, k.coordinates())
+	for p, j := range on {
+		z[j] = n[p]
+	}
+	if k.k == nil {
+		return z
+	}
+	return k.k.applyT(z)
+}
+
+// coordinates is the length of z.
+func (k *canonical) coordinates() int {
+	if k.k == nil {
+		return k.a.c
+	}
+	return k.k.r
+}
+
+// dualSensitivity is how much the subgradient changes with the residual, coordinate by coordinate.
+func (k *canonical) dualSensitivity(s solution) func(j int) float64 {
+	if k.k == nil {
+		return func(j int) float64 { return k.norms[j] }
+	}
+	e, _ := k.face(s, k.strict(s))
+	size := k.multiplierOf(e)
+	return func(int) float64 { return size }
 }
 
 // finish states the results in the case's units.
@@ -121,10 +152,10 @@ func (r *Reference) finish(c *Case, k *canonical, s solution) {
 	r.Bar = c.Sigma2 * math.Sqrt(max(0, 4*(r.Residual/c.Sigma2+r.Frobenius2)-2*d))
 }
 
-// rounding is the size below which <n, b> is a rounding error.
-func (k *canonical) rounding(b, n []dd) float64 {
+// rounding is the size below which <n, z> is a rounding error.
+func (k *canonical) rounding(z, n []dd) float64 {
 	top := 0.0
-	for _, v := range b {
+	for _, v := range z {
 		top = max(top, math.Abs(v.hi))
 	}
 	sum := 0.0
@@ -137,7 +168,7 @@ func (k *canonical) rounding(b, n []dd) float64 {
 // strict are margins for rounding errors only.
 func (k *canonical) strict(s solution) []margins {
 	return slices.Repeat([]margins{{
-		primal: func(n []dd) float64 { return k.rounding(s.b, n) },
+		primal: func(n []dd) float64 { return k.rounding(s.z, n) },
 		dual:   func([]dd) float64 { return math.Inf(-1) },
 	}}, len(k.blocks))
 }
@@ -155,12 +186,24 @@ type derivative struct {
 
 // differentiate computes the derivative on the face that the margins choose.
 func (k *canonical) differentiate(s solution, near []margins) *derivative {
+	e, q := k.face(s, near)
+	if k.k == nil {
+		return k.confine(e, q)
+	}
+	e, q, least := k.pull(e, q)
+	d := k.confine(e, q)
+	d.least = min(d.least, least*least)
+	return d
+}
+
+// face is the tangent space of r at z that the margins choose, and the curvature along it.
+func (k *canonical) face(s solution, near []margins) ([][]dd, *matrix) {
 	var e [][]dd
 	var curvature []*matrix
 	for i, b := range k.blocks {
-		f := b.face(k.part(i, s.b), k.part(i, s.g), near[i])
+		f := b.face(k.part(i, s.z), k.part(i, s.g), near[i])
 		for _, v := range f.e {
-			whole := make([]dd, k.a.c)
+			whole := make([]dd, k.coordinates())
 			for p, j := range k.members[i] {
 				whole[j] = v[p]
 			}
@@ -179,7 +222,7 @@ func (k *canonical) differentiate(s solution, near []margins) *derivative {
 		}
 		at += c.r
 	}
-	return k.confine(e, q)
+	return e, q
 }
 
 // confine computes the derivative on the span of e with the curvature q.
@@ -252,19 +295,19 @@ func (k *canonical) confine(e [][]dd, q *matrix) *derivative {
 	return r
 }
 
-// sensitivity is || d<n, b>/dy ||, n on the coordinates on.
-func (r *derivative) sensitivity(on []int, n []dd) float64 {
+// sensitivity is || d<n, b>/dy ||.
+func (r *derivative) sensitivity(n []dd) float64 {
 	if r.chol == nil {
 		return math.Inf(1)
 	}
 	m := r.e.c
 	x := make([]dd, m)
-	for p, j := range on {
-		if n[p].isZero() {
+	for j, v := range n {
+		if v.isZero() {
 			continue
 		}
 		for a := range m {
-			x[a] = x[a].add(n[p].mul(r.e.at(j, a)))
+			x[a] = x[a].add(v.mul(r.e.at(j, a)))
 		}
 	}
 	for a := range m {

@@ -11,6 +11,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/pipeline"
+	"surepipe/solve"
 	"surepipe/vjp"
 )
 
@@ -151,8 +152,20 @@ func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, er
 		}
 		defer releaseR()
 		p = vjp.Problem{A: a, R: r, Device: dev, Intercept: c.Intercept}
+		if c.K != nil {
+			k, releaseK, err := c.K.build(dev)
+			if err != nil {
+				return pipeline.Risk{}, err
+			}
+			defer releaseK()
+			p.K = k
+		}
 	}
-	solver, err := vjp.NewSolver(ctx, c.Solver, p, vjp.Options{Derivative: vjp.Derivative(c.Derivative), MaxIter: c.MaxIter, Sigma2: c.Sigma2})
+	method := c.Solver
+	if method == "" {
+		method = solve.Default(p)
+	}
+	solver, err := vjp.NewSolver(ctx, method, p, vjp.Options{Derivative: vjp.Derivative(c.Derivative), MaxIter: c.MaxIter, Sigma2: c.Sigma2})
 	if err != nil {
 		return pipeline.Risk{}, err
 	}
