@@ -92,13 +92,12 @@ func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *implicit, 
 	} else if err := n.begin(ctx); err != nil {
 		return nil, false, err
 	}
-	if n.off > 0 && (settled || at.B.N() <= smallBehind) {
-		margin := n.place.model.Margin(n.place.v) / n.off
+	if settled || n.off > 0 && at.B.N() <= smallBehind {
+		n.l.spaced(n.place.model, n.place.v, n.off)
 		if !settled {
-			margin = math.Min(margin, unsettled)
+			n.l.known.SpaceMargin = math.Min(n.l.known.SpaceMargin, unsettled)
 		}
-		n.l.known.SpaceMargin = math.Max(margin, math.SmallestNonzeroFloat64)
-		if err := n.vicinity().widen(ctx, n.l, settled); err != nil {
+		if err := n.vicinity(settled).widen(ctx, n.l); err != nil {
 			return nil, false, err
 		}
 	}
@@ -380,8 +379,8 @@ func curve(dst array.Batch, t space.Space, times func(x []float64) []float64, k 
 }
 
 // vicinity are the points near v.
-func (n *newton) vicinity() *vicinity {
-	return &vicinity{r: n.at.Problem.R, j: n.place.j, v: n.place.v, eta: n.place.eta, off: n.off,
+func (n *newton) vicinity(settled bool) *vicinity {
+	return &vicinity{r: n.at.Problem.R, j: n.place.j, v: n.place.v, eta: n.place.eta, off: n.off, complete: settled,
 		at: func(ctx context.Context, v array.Batch) (*implicit, error) {
 			other := newton{at: n.at, o: n.o}
 			defer func() {

@@ -20,6 +20,8 @@ const atTheThreshold = 0x1p-42
 const (
 	near      = 4
 	leastNear = 0x1p-36
+	// leastTop stands for the size of an argument that is 0.
+	leastTop = 0x1p-400
 )
 
 // differs is the least difference between the images of two different derivatives of a few normal numbers.
@@ -34,14 +36,16 @@ type vicinity struct {
 	j        prox.Derivative // at v
 	v        array.Batch
 	eta, off float64
+	// complete says that the derivatives that the error of v allows are all known.
+	complete bool
 	// at linearizes at another argument.
 	at func(ctx context.Context, v array.Batch) (*implicit, error)
 }
 
 // widen widens the range of traces of l by those of the derivatives near v, where these have another tangent space: at v
-// scaled up and down, and shifted by random signs; or, where r is a sum over coordinates, where each coordinate is as
-// free and as tied as it gets. complete says that these are all that the error of v allows.
-func (n *vicinity) widen(ctx context.Context, l *implicit, complete bool) error {
+// scaled up and down, and shifted by random signs; where r is a sum over coordinates some are where each coordinate is as
+// free, and as tied, as it gets.
+func (n *vicinity) widen(ctx context.Context, l *implicit) error {
 	diagonal := !n.j.Diagonal().IsZero()
 	if !l.known.Known || !diagonal && n.v.N() > maxDense || prox.StructureOf(n.r).Quadratic.Known {
 		return nil
@@ -50,7 +54,7 @@ func (n *vicinity) widen(ctx context.Context, l *implicit, complete bool) error 
 	var top [1]float64
 	dev.MaxAbs(top[:], n.v)
 	if !(top[0] > 0) {
-		return nil
+		top[0] = leastTop
 	}
 	shift := near*n.off + leastNear*top[0]
 	probes, here := dev.Alloc(unlike, n.v.N()), dev.Alloc(unlike, n.v.N())
@@ -63,68 +67,81 @@ func (n *vicinity) widen(ctx context.Context, l *implicit, complete bool) error 
 	}
 	dev.Upload(probes, host)
 	n.j.Apply(here, probes)
-	points, err := n.around(rng, shift, top[0], diagonal)
+	points := n.around(rng, shift, top[0])
 	defer func() {
 		for _, p := range points {
 			p.Free()
 		}
 	}()
-	if err != nil {
-		return err
+	if diagonal {
+		if err := n.extremes(points[0], points[1]); err != nil {
+			return err
+		}
 	}
 	for _, there := range points {
 		if err := n.include(ctx, l, here, there, probes); err != nil {
 			return err
 		}
 	}
-	l.known.Neighbours = complete
+	l.known.Neighbours = n.complete
 	return nil
 }
 
-// around are the points at which the derivative is looked at.
-func (n *vicinity) around(rng *rand.Rand, shift, top float64, diagonal bool) (points []array.Batch, err error) {
+// around are v shifted up and down everywhere, scaled up and down, and shifted at random: ties of some regularizers are between
+// coordinates.
+func (n *vicinity) around(rng *rand.Rand, shift, top float64) (points []array.Batch) {
 	dev := n.v.Device()
-	at := func(scale, by float64, signs array.Batch) {
+	add := func(scale, by float64, along array.Batch) {
 		v := dev.Alloc(1, n.v.N())
+		dev.Lin(v, scale, n.v, by, along)
 		points = append(points, v)
-		dev.Lin(v, scale, n.v, by, signs)
 	}
-	signs := dev.Alloc(1, n.v.N())
-	defer signs.Free()
-	host := slices.Repeat([]float64{1}, n.v.N())
-	for i := range host {
-		if !diagonal && rng.Uint64()&1 == 1 {
-			host[i] = -1
+	along, host := dev.Alloc(1, n.v.N()), make([]float64, n.v.N())
+	defer along.Free()
+	dev.Fill(along, 1)
+	add(1, shift, along)
+	add(1, -shift, along)
+	add(1+shift/top, 0, array.Batch{})
+	add(math.Max(1-shift/top, 0), 0, array.Batch{})
+	for range unlike {
+		for i := range host {
+			host[i] = rng.NormFloat64()
 		}
+		dev.Upload(along, host)
+		add(1, shift, along)
+		add(1, -shift, along)
 	}
-	dev.Upload(signs, host)
-	at(1, shift, signs)
-	at(1, -shift, signs)
-	if !diagonal {
-		at(1+shift/top, 0, signs)
-		at(math.Max(1-shift/top, 0), 0, signs)
-		return points, nil
-	}
-	up, down := points[0].ToHost(), points[1].ToHost()
-	var d [2][]float64
+	return points
+}
+
+// extremes exchanges the coordinates of two arguments so that at the first each is as free as at either of them, where r
+// is a sum over coordinates there.
+func (n *vicinity) extremes(one, other array.Batch) error {
+	dev := n.v.Device()
 	t := dev.Alloc(1, n.v.N())
 	defer t.Free()
-	for i, v := range points {
-		j, err := n.r.Linearize(t, v, n.eta)
+	var v, d [2][]float64
+	for i, at := range []array.Batch{one, other} {
+		j, err := n.r.Linearize(t, at, n.eta)
 		if err != nil {
-			return points, err
+			return err
 		}
-		d[i] = j.Diagonal().ToHost()
+		if v[i] = at.ToHost(); !j.Diagonal().IsZero() {
+			d[i] = j.Diagonal().ToHost()
+		}
 		j.Release()
 	}
-	for i := range up {
+	if d[0] == nil || d[1] == nil {
+		return dev.Err()
+	}
+	for i := range d[0] {
 		if d[0][i] < d[1][i] {
-			up[i], down[i] = down[i], up[i]
+			v[0][i], v[1][i] = v[1][i], v[0][i]
 		}
 	}
-	dev.Upload(points[0], up)
-	dev.Upload(points[1], down)
-	return points, nil
+	dev.Upload(one, v[0])
+	dev.Upload(other, v[1])
+	return dev.Err()
 }
 
 // include includes the trace of the derivative at the argument there in the range of l, if its images of the probes
@@ -153,7 +170,7 @@ func (n *vicinity) include(ctx context.Context, l *implicit, here, there, probes
 		return err
 	}
 	defer other.Release()
-	if other.known.Known {
+	if n.complete = n.complete && other.known.Known; other.known.Known {
 		l.known.Low, l.known.High = math.Min(l.known.Low, other.known.Low), math.Max(l.known.High, other.known.High)
 		l.known.Margin = math.Min(l.known.Margin, other.known.Margin)
 	}

@@ -224,7 +224,7 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were in it"},
 			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver provides products with the curvature"},
 		}
-		l.spaced(array.Batch{}, s.subgradient(sol))
+		l.spaced(l.model, array.Batch{}, s.subgradient(sol))
 		done = true
 		return l, nil
 	}
@@ -321,30 +321,24 @@ const (
 	lagResidual = 1e-4
 )
 
-// plainly is the implicit derivative at a solution as it is.
-func (s *solver) plainly(ctx context.Context, sol *solve.Solution) (l *implicit, release func(), err error) {
-	if sol.At.Problem.K == nil {
-		l, err = newImplicit(ctx, sol.At, s.o, sol.Optimality, false)
-		return l, func() { l.Release() }, err
-	}
-	n := newton{at: sol.At, o: s.o}
-	err = n.begin(ctx)
-	if err != nil {
-		n.release()
-	}
-	return n.l, n.release, err
-}
-
 // lag estimates the size of the difference between the traces of the unrolled derivative t and of
 // the implicit one, from a probe or from all unit vectors. It is at least the range of the implicit
 // derivative's trace.
 func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (float64, error) {
 	at := sol.At
-	l, release, err := s.plainly(ctx, sol)
+	var l *implicit
+	var err error
+	settled := true
+	if at.Problem.K != nil {
+		l, settled, err = s.settle(ctx, sol)
+		settled = settled || l != nil && l.known.SpaceMargin == 0
+	} else {
+		l, err = newImplicit(ctx, at, s.o, sol.Optimality, false)
+	}
 	if err != nil {
 		return 0, err
 	}
-	defer release()
+	defer l.Release()
 	dev, d := at.Y.Device(), at.Y.N()
 	k := lagProbes
 	if d <= lagUnits {
@@ -375,6 +369,9 @@ func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (flo
 	forms := make([]float64, k)
 	dev.Dot(forms, probes, one)
 	sum, most := 0.0, l.known.High-l.known.Low
+	if !settled {
+		most = math.Max(most, 1) // for all that is known
+	}
 	for _, f := range forms {
 		if sum += f; d > lagUnits {
 			most = max(most, math.Abs(f))

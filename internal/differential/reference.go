@@ -2,6 +2,7 @@ package differential
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -14,6 +15,8 @@ type Reference struct {
 	// divergence at neighbours: they differ where the case is ambiguous.
 	Divergence, Frobenius2 float64
 	Least, Most            float64
+	// Tied is how much the divergence changes at tiny changes of y, where a face is nearer than rounding errors.
+	Tied float64
 	// RankUnsure reports that the rank of the data depends on rounding errors: then not even mu_hat
 	// is determined.
 	RankUnsure bool
@@ -31,6 +34,11 @@ const (
 	// closeness is the relative change of data under which a choice of face or rank must stay the
 	// same to count as determined.
 	closeness = 1e-10
+	// tied is that below which it is a tie, which must be marked.
+	tied = 1e-14
+	// nearTie is the relative size of changes of y that show a tie, of which there are drawsNearTie.
+	nearTie      = 1e-11
+	drawsNearTie = 6
 	// certified is the largest error of mu_hat, as a share of sigma sqrt(d) and of the sizes of y
 	// and mu_hat, at which a solution is trusted.
 	certified = 1e-4
@@ -81,7 +89,45 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 	for j, b := range s.b {
 		moved += math.Abs(b.hi) * k.norms[j]
 	}
-	moved = max(closeness*moved, 10*off)
+	lo, hi := k.neighbours(s, at, max(closeness*moved, 10*off))
+	r.Least = min(lo.trace, hi.trace, at.trace)
+	r.Most = max(lo.trace, hi.trace, at.trace)
+	r.RankUnsure = r.RankUnsure || hi.least < angle*angle
+	lo, hi = k.neighbours(s, at, max(tied*moved, 10*off))
+	if max(lo.trace, hi.trace, at.trace)-min(lo.trace, hi.trace, at.trace) > divergence {
+		r.Tied = k.tied(c)
+	}
+	r.finish(c, k, s)
+	return r
+}
+
+// tied is the range of the traces at draws near y.
+func (k *canonical) tied(c *Case) float64 {
+	rng := rand.New(rand.NewPCG(c.Seed, uint64(c.Index)))
+	y := k.y
+	defer func() { k.y = y }()
+	size := nearTie * length(y)
+	if size == 0 {
+		size = tied
+	}
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for range drawsNearTie {
+		k.y = slices.Clone(y)
+		for i, v := range y {
+			k.y[i] = v.add(num(size * rng.NormFloat64()))
+		}
+		s := k.solve()
+		if !(s.gap <= 1e-6*size*size) {
+			continue
+		}
+		at := k.differentiate(s, k.strict(s))
+		lo, hi = min(lo, at.trace), max(hi, at.trace)
+	}
+	return max(hi-lo, 0)
+}
+
+// neighbours are the derivatives on the smallest and the largest face that a change of the residual by moved leads to.
+func (k *canonical) neighbours(s solution, at *derivative, moved float64) (lo, hi *derivative) {
 	lower, upper := k.strict(s), k.strict(s)
 	dual := k.dualSensitivity(s)
 	for i := range k.blocks {
@@ -95,12 +141,7 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 			return moved * sum
 		}
 	}
-	lo, hi := k.differentiate(s, lower), k.differentiate(s, upper)
-	r.Least = min(lo.trace, hi.trace, at.trace)
-	r.Most = max(lo.trace, hi.trace, at.trace)
-	r.RankUnsure = r.RankUnsure || hi.least < angle*angle
-	r.finish(c, k, s)
-	return r
+	return k.differentiate(s, lower), k.differentiate(s, upper)
 }
 
 // onto is the vector c with <c, b> = <n, z> for the n on the coordinates on of z.
