@@ -366,10 +366,13 @@ func normOfK(ctx context.Context, p Problem) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if bound := n.Upper(); bound > 0 && !math.IsInf(bound, 0) && !math.IsInf(1/bound, 0) {
+	switch bound := n.Upper(); {
+	case bound == 0: // K is 0
+		return 1, nil
+	case !math.IsInf(bound, 0) && !math.IsInf(1/bound, 0):
 		return bound, nil
 	}
-	return 0, fmt.Errorf("solve: ||K||^2 is %g, out of range: rescale the operator behind which r stands", n.Upper())
+	return 0, fmt.Errorf("solve: ||K||^2 is %g for the operator K behind which r stands, expected a positive finite number", n.Upper())
 }
 
 // norms are upper bounds of ||A||^2 and ||K||^2.

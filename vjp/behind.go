@@ -28,13 +28,19 @@ type place struct {
 func newPlace(r prox.Prox, v array.Batch, eta float64) (*place, error) {
 	dev := v.Device()
 	at := &place{v: dev.Alloc(1, v.N()), z: dev.Alloc(1, v.N()), eta: eta}
+	done := false
+	defer func() {
+		if !done { // also where the regularizer panics
+			at.release()
+		}
+	}()
 	dev.Copy(at.v, v)
 	var err error
 	if at.j, err = r.Linearize(at.z, v, eta); err != nil {
-		at.release()
 		return nil, err
 	}
 	at.model = at.j.Model()
+	done = true
 	return at, nil
 }
 

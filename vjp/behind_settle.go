@@ -41,21 +41,31 @@ const (
 
 // behind is the implicit derivative at a solution of a problem with r(K b), which is improved until its
 // space is settled.
-func (s *solver) behind(ctx context.Context, sol *solve.Solution) (*implicit, error) {
+func (s *solver) behind(ctx context.Context, sol *solve.Solution) (_ *implicit, err error) {
+	var l *implicit
+	done := false
+	defer func() {
+		if l != nil && !done { // also where an operator or the regularizer panics
+			l.Release()
+		}
+	}()
 	for round := 0; ; round++ {
-		l, settled, err := s.settle(ctx, sol)
-		if err != nil || settled || round == moreRounds || !sol.Converged || l.saddle != nil || sol.At.B.N() > smallBehind {
-			return l, err
+		var settled bool
+		if l, settled, err = s.settle(ctx, sol); err != nil {
+			return nil, err
+		}
+		if done = settled || round == moreRounds || !sol.Converged || l.saddle != nil || sol.At.B.N() > smallBehind; done {
+			return l, nil
 		}
 		more, err := sol.Continue(ctx, fewestMore+sol.Iterations/4)
 		if err != nil {
-			l.Release()
 			return nil, err
 		}
-		if !more {
+		if done = !more; done {
 			return l, nil
 		}
 		l.Release()
+		l = nil
 	}
 }
 
@@ -125,10 +135,12 @@ type newton struct {
 	off   float64   // a bound of the error of v, 0 where none is known
 	moved bool      // the place is not the solution's
 	sizeK float64   // about the Frobenius norm of K
+	next  newtonStep
 }
 
 func (n *newton) release() {
 	n.b.Free()
+	n.next.free()
 	n.leave()
 }
 
@@ -209,32 +221,30 @@ func (n *newton) linearize(ctx context.Context, v array.Batch, eta float64) erro
 func (n *newton) run(ctx context.Context) (settled bool, err error) {
 	first, before := 0.0, math.Inf(1)
 	for range mostNewton {
-		next, ok := n.step()
-		if !ok {
+		n.next.free()
+		var ok bool
+		if n.next, ok = n.step(); !ok {
 			break
 		}
-		size, same := n.size(), n.place.model.Margin(n.place.v) > next.far
-		n.b, next.b = next.b, n.b
+		far, size, same := n.next.far, n.size(), n.place.model.Margin(n.place.v) > n.next.far
+		n.b, n.next.b, n.moved = n.next.b, n.b, true
 		if first == 0 {
-			first = math.Max(next.far, math.SmallestNonzeroFloat64)
+			first = math.Max(far, math.SmallestNonzeroFloat64)
 		}
-		n.moved = true
 		if same && n.place.model.Curvature == nil {
-			n.place.v, next.v = next.v, n.place.v
+			n.place.v, n.next.v = n.next.v, n.place.v
 			err = n.at.Problem.R.Eval(n.place.z, n.place.v, n.place.eta)
 		} else {
-			err = n.linearize(ctx, next.v, n.place.eta)
+			err = n.linearize(ctx, n.next.v, n.place.eta)
 		}
-		next.free()
 		if err != nil {
 			return false, err
 		}
-		ended := next.far <= finest*size || same && next.far > before/2 && next.far <= coarsest*size
-		if ended && next.left {
-			n.off = math.Max(afterNewton*next.far, solve.Roundings*0x1p-52*size)
+		if n.next.left && (far <= finest*size || same && far > before/2 && far <= coarsest*size) {
+			n.off = math.Max(afterNewton*far, solve.Roundings*0x1p-52*size)
 			return true, n.b.Device().Err()
 		}
-		before = next.far
+		before = far
 	}
 	n.off = first
 	return false, n.b.Device().Err()
@@ -275,6 +285,13 @@ func (n *newton) step() (next newtonStep, ok bool) {
 		}
 	}()
 	next = newtonStep{b: dev.Alloc(1, n.b.N()), v: dev.Alloc(1, r.v.N())}
+	defer func() {
+		if !ok { // also where an operator or the regularizer panics
+			next.free()
+			next = newtonStep{}
+		}
+	}()
+	ok = false
 	dev.Lin(u, 1/r.eta, r.v, -1/r.eta, r.z)
 	// gradient sets next.v = P (K b - z), multiplier = u + Q next.v and g = A*(y - A b) - K* multiplier.
 	gradient := func() (size float64) {
@@ -307,11 +324,8 @@ func (n *newton) step() (next newtonStep, ok bool) {
 	dev.Lin(next.v, 1, next.v, r.eta, multiplier)
 	dev.Lin(kb, 1, next.v, -1, r.v)
 	next.far = solve.Norm(kb)
-	if math.IsNaN(next.far) || math.IsInf(next.far, 0) {
-		next.free()
-		return next, false
-	}
-	return next, true
+	ok = !math.IsNaN(next.far) && !math.IsInf(next.far, 0)
+	return next, ok
 }
 
 // gradient sets g to A*(y - A b) - K* u, and returns the size of its parts.

@@ -251,20 +251,32 @@ func (l *implicit) belongs(at *solve.Point) {
 }
 
 // refined is the implicit derivative at a solution of a problem with r(b).
-func (s *solver) refined(ctx context.Context, sol *solve.Solution) (*implicit, error) {
-	l, err := newImplicit(ctx, sol.At, s.o, sol.Optimality, true)
-	if err != nil || !sol.Converged || s.o.Tol <= settledTol || !(l.known.Low < l.known.High || l.f != nil && l.f.sensitive) {
-		return l, err
+func (s *solver) refined(ctx context.Context, sol *solve.Solution) (_ *implicit, err error) {
+	var l *implicit
+	done := false
+	defer func() {
+		if l != nil && !done { // also where A or the regularizer panics
+			l.Release()
+		}
+	}()
+	if l, err = newImplicit(ctx, sol.At, s.o, sol.Optimality, true); err != nil {
+		return nil, err
 	}
-	better, err := sol.Refine(ctx, settledTol, 100+4*sol.Iterations)
-	if err != nil || better {
-		l.Release()
-		l = nil
+	if (l.known.Low < l.known.High || l.f != nil && l.f.sensitive) && sol.Converged && s.o.Tol > settledTol {
+		better, err := sol.Refine(ctx, settledTol, 100+4*sol.Iterations)
+		if err != nil {
+			return nil, err
+		}
+		if better {
+			l.Release()
+			l = nil
+			if l, err = newImplicit(ctx, sol.At, s.o, sol.Optimality, true); err != nil {
+				return nil, err
+			}
+		}
 	}
-	if err == nil && better {
-		l, err = newImplicit(ctx, sol.At, s.o, sol.Optimality, true)
-	}
-	return l, err
+	done = true
+	return l, nil
 }
 
 // subgradient bounds the norm of the smallest subgradient of the objective at a solution.
