@@ -112,11 +112,16 @@ func alongBand(p Problem, y array.Batch) array.Batch {
 // two tenths of a second there, and twenty or thirty suffice where ADMM would go on for ten thousand iterations.
 const mostSaddle = 2048
 
-// smallSaddle reports that the matrix is small.
+// smallSaddle reports that the matrix is small, and a sparse one not much faster.
 func smallSaddle(p Problem) bool {
 	q, dim := p.K.Dims()
-	return q > 0 && dim > 0 && q+dim <= mostSaddle && linops.StructureOf(p.A).Passes.Bytes == 0
+	return q > 0 && dim > 0 && q+dim <= mostSaddle && linops.StructureOf(p.A).Passes.Bytes == 0 &&
+		(q+dim <= smallestSparse || !sparseOperators(p))
 }
+
+// smallestSparse is the number of rows and columns of K together beyond which a sparse factor is taken where there is one: of
+// 24 x 24 pixels a dense one takes a hundred times as long.
+const smallestSparse = 256
 
 // denseSystem is that of any small A and K.
 type denseSystem struct {

@@ -23,6 +23,7 @@ import (
 // errors, which is proof that its space is right, or shows that it is not near enough.
 const (
 	mostNewton  = 12
+	fewNewton   = 3       // where b has more than smallBehind entries
 	finest      = 0x1p-44 // the step, relative to v, at which Newton's method has ended
 	coarsest    = 0x1p-26 // the largest at which rounding errors may have ended it
 	leastLeft   = 0x1p-33 // what may be left of the gradient, relative to its parts
@@ -102,8 +103,8 @@ func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *implicit, 
 	} else if err := n.begin(ctx); err != nil {
 		return nil, false, err
 	}
-	if settled || n.off > 0 && at.B.N() <= smallBehind {
-		n.l.spaced(n.place.model, n.place.v, n.off)
+	if settled || n.off.norm > 0 && at.B.N() <= smallBehind {
+		n.l.spaced(n.place.model, n.place.v, n.off.norm)
 		if !settled {
 			n.l.known.SpaceMargin = math.Min(n.l.known.SpaceMargin, unsettled)
 		}
@@ -132,9 +133,9 @@ type newton struct {
 	b     array.Batch
 	place *place
 	l     *implicit // at the place
-	off   float64   // a bound of the error of v, 0 where none is known
+	off   away      // the error of v, 0 where it is not known
 	moved bool      // the place is not the solution's
-	sizeK float64   // about the Frobenius norm of K
+	sizeK float64   // the length of K x over that of x for a random x
 	next  newtonStep
 }
 
@@ -166,42 +167,54 @@ func (n *newton) begin(ctx context.Context) error {
 	}
 	n.moved = false
 	n.b.Device().Copy(n.b, n.at.B)
-	if err := n.linearize(ctx, n.at.Argument, n.at.Eta); err != nil {
+	r, err := newPlace(n.at.Problem.R, n.at.Argument, n.at.Eta)
+	if err != nil {
 		return err
 	}
-	return n.balance(ctx)
-}
-
-// balance changes eta, and v with z and u as they are, so that rounding errors of K b and of eta u are
-// of one size.
-func (n *newton) balance(ctx context.Context) error {
-	r, dev := n.place, n.b.Device()
-	if n.sizeK == 0 {
-		x, kx := dev.Alloc(1, n.b.N()), dev.Alloc(1, r.v.N())
-		defer x.Free()
-		defer kx.Free()
-		rng := rand.New(rand.NewPCG(0x4b, uint64(n.b.N())))
-		host := make([]float64, n.b.N())
-		for j := range host {
-			host[j] = rng.NormFloat64()
-		}
-		dev.Upload(x, host)
-		n.at.Problem.K.Forward(kx, x)
-		n.sizeK = solve.Norm(kx)
-	}
-	eta := n.sizeK * n.sizeK * solve.Norm(n.b) / (n.l.norm * solve.Norm(n.at.Y))
-	if !(eta > 0) || math.IsInf(eta, 1) {
-		return nil
-	}
-	v := dev.Alloc(1, r.v.N())
+	defer r.release()
+	eta := n.balanced()
+	v := n.b.Device().Alloc(1, r.v.N())
 	defer v.Free()
-	dev.Lin(v, eta/r.eta, r.v, 1-eta/r.eta, r.z)
+	n.b.Device().Lin(v, eta/r.eta, r.v, 1-eta/r.eta, r.z)
 	return n.linearize(ctx, v, eta)
 }
 
+// balanced is an eta at which rounding errors of z and of eta u are of one size.
+func (n *newton) balanced() float64 {
+	p, dev := n.at.Problem, n.b.Device()
+	q, dim := p.K.Dims()
+	if n.sizeK == 0 {
+		x, kx := dev.Alloc(1, dim), dev.Alloc(1, q)
+		defer x.Free()
+		defer kx.Free()
+		dev.Upload(x, normals(rand.New(rand.NewPCG(0x4b, uint64(dim))), dim))
+		p.K.Forward(kx, x)
+		n.sizeK = solve.Norm(kx) / solve.Norm(x)
+	}
+	eta := n.sizeK * n.sizeK * solve.Norm(n.b) / math.Sqrt(n.at.Norm2) / solve.Norm(n.at.Y)
+	if !(eta > 0) || math.IsInf(eta, 1) {
+		return n.at.Eta
+	}
+	return eta
+}
+
+// normals are n standard normal numbers.
+func normals(rng *rand.Rand, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	return x
+}
+
 // size is that of the numbers from which v is computed.
-func (n *newton) size() float64 {
-	return math.Max(solve.Norm(n.place.v), n.sizeK*solve.Norm(n.b))
+func (n *newton) size() float64 { return math.Max(most(n.place.v), n.sizeK*most(n.b)) }
+
+// most is the largest |x_i|.
+func most(x array.Batch) float64 {
+	var top [1]float64
+	x.Device().MaxAbs(top[:], x)
+	return top[0]
 }
 
 // linearize goes to v.
@@ -219,17 +232,22 @@ func (n *newton) linearize(ctx context.Context, v array.Batch, eta float64) erro
 // run takes steps until they are rounding errors. Where they do not become that, the error of the solution's v is
 // about as large as the first step.
 func (n *newton) run(ctx context.Context) (settled bool, err error) {
-	first, before := 0.0, math.Inf(1)
-	for range mostNewton {
+	var first away
+	before := math.Inf(1)
+	steps := mostNewton
+	if n.b.N() > smallBehind {
+		steps = fewNewton
+	}
+	for range steps {
 		n.next.free()
 		var ok bool
 		if n.next, ok = n.step(); !ok {
 			break
 		}
-		far, size, same := n.next.far, n.size(), n.place.model.Margin(n.place.v) > n.next.far
+		far, size, same := n.next.far, n.size(), n.place.model.Margin(n.place.v) > n.next.far.norm
 		n.b, n.next.b, n.moved = n.next.b, n.b, true
-		if first == 0 {
-			first = math.Max(far, math.SmallestNonzeroFloat64)
+		if first.norm == 0 {
+			first = far.atLeast(math.SmallestNonzeroFloat64)
 		}
 		if same && n.place.model.Curvature == nil {
 			n.place.v, n.next.v = n.next.v, n.place.v
@@ -240,21 +258,28 @@ func (n *newton) run(ctx context.Context) (settled bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if n.next.left && (far <= finest*size || same && far > before/2 && far <= coarsest*size) {
-			n.off = math.Max(afterNewton*far, solve.Roundings*0x1p-52*size)
+		if n.next.left && (far.most <= finest*size || same && far.most > before/2 && far.most <= coarsest*size) {
+			n.off = away{afterNewton * far.norm, afterNewton * far.most}.atLeast(solve.Roundings * 0x1p-52 * size)
 			return true, n.b.Device().Err()
 		}
-		before = far
+		before = far.most
 	}
 	n.off = first
 	return false, n.b.Device().Err()
 }
 
+// away is how far an argument of a proximal operator is from another one.
+type away struct{ norm, most float64 } // of the difference, and its largest entry
+
+func distance(x array.Batch) away { return away{solve.Norm(x), most(x)} }
+
+func (a away) atLeast(x float64) away { return away{math.Max(a.norm, x), math.Max(a.most, x)} }
+
 // newtonStep is where a step leads.
 type newtonStep struct {
 	b, v array.Batch
-	far  float64 // the distance to v
-	left bool    // nothing is left of the gradient but rounding errors
+	far  away // from v
+	left bool // nothing is left of the gradient but rounding errors
 }
 
 func (s newtonStep) free() {
@@ -323,8 +348,8 @@ func (n *newton) step() (next newtonStep, ok bool) {
 	dev.Lin(next.v, 1, next.v, 1, r.z)
 	dev.Lin(next.v, 1, next.v, r.eta, multiplier)
 	dev.Lin(kb, 1, next.v, -1, r.v)
-	next.far = solve.Norm(kb)
-	ok = !math.IsNaN(next.far) && !math.IsInf(next.far, 0)
+	next.far = distance(kb)
+	ok = !math.IsNaN(next.far.norm) && !math.IsInf(next.far.norm, 0)
 	return next, ok
 }
 
@@ -394,7 +419,7 @@ func curve(dst array.Batch, t space.Space, times func(x []float64) []float64, k 
 
 // vicinity are the points near v.
 func (n *newton) vicinity(settled bool) *vicinity {
-	return &vicinity{r: n.at.Problem.R, j: n.place.j, v: n.place.v, eta: n.place.eta, off: n.off, complete: settled,
+	return &vicinity{r: n.at.Problem.R, j: n.place.j, v: n.place.v, eta: n.place.eta, shift: near * n.off.most, off: n.off.most, complete: settled,
 		at: func(ctx context.Context, v array.Batch) (*implicit, error) {
 			other := newton{at: n.at, o: n.o}
 			defer func() {

@@ -140,22 +140,22 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 		dev.Copy(l.misfit, z)
 	}
 	stick := solve.NewYardstick(y, norm2, o.solving())
-	off := open.eta * open.norm * (optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(y))
+	off := away{}.atLeast(open.eta * open.norm * (optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(y)))
 	if !at.Flat {
 		far, err := l.away(at, v)
 		if err != nil {
 			return nil, err
 		}
-		off = math.Max(off, far)
+		off = away{math.Max(off.norm, far.norm), math.Max(off.most, far.most)}
 	}
-	off = math.Max(off, 2*atTheThreshold*solve.Norm(v)) // v was moved
-	if margin && off > 0 {
-		l.spaced(l.model, v, off)
+	off = off.atLeast(2 * atTheThreshold * solve.Norm(v)) // v was moved
+	if margin && off.norm > 0 {
+		l.spaced(l.model, v, off.norm)
 	}
 	if at.Identified {
 		l.known.Neighbours = true // there are none
 	} else if l.j != nil {
-		n := &vicinity{r: p.R, j: l.j, v: v, eta: open.eta, off: off, complete: true, at: open.at}
+		n := &vicinity{r: p.R, j: l.j, v: v, eta: open.eta, shift: near*off.most + leastNear*most(v), complete: true, at: open.at}
 		if err := n.widen(ctx, l); err != nil {
 			return nil, err
 		}
@@ -173,11 +173,11 @@ func (l *implicit) spaced(m *prox.Model, v array.Batch, off float64) {
 	}
 }
 
-// away is the length of Newton's step from the argument v of the proximal operator: about the error of v, which is
+// away is Newton's step from the argument v of the proximal operator: about the error of v, which is
 // larger than that of the gradient where A is ill-conditioned. It is 0 where l solves no systems.
-func (l *implicit) away(at *solve.Point, v array.Batch) (float64, error) {
+func (l *implicit) away(at *solve.Point, v array.Batch) (far away, err error) {
 	if l.f == nil && l.dim > 0 || l.f != nil && l.f.later != nil || l.model == nil && l.span == nil {
-		return 0, nil
+		return far, nil
 	}
 	dev := v.Device()
 	b, g, d, misfit := dev.Alloc(1, v.N()), dev.Alloc(1, v.N()), dev.Alloc(1, v.N()), dev.Alloc(1, at.Y.N())
@@ -192,7 +192,7 @@ func (l *implicit) away(at *solve.Point, v array.Batch) (float64, error) {
 		l.p.A.Adjoint(g, misfit)
 	}
 	if err := l.p.R.Eval(b, v, l.eta); err != nil {
-		return 0, err
+		return far, err
 	}
 	gradient()
 	dev.Lin(g, 1, g, -1/l.eta, v)
@@ -202,7 +202,7 @@ func (l *implicit) away(at *solve.Point, v array.Batch) (float64, error) {
 	gradient()
 	dev.Lin(b, 1, b, l.eta, g)
 	dev.Lin(b, 1, b, -1, v)
-	return solve.Norm(b), dev.Err()
+	return distance(b), dev.Err()
 }
 
 // Closed returns what follows from the factors, or from the eigenvalues of J.

@@ -20,8 +20,9 @@ const atTheThreshold = 0x1p-42
 const (
 	near      = 4
 	leastNear = 0x1p-36
-	// leastTop stands for the size of an argument that is 0.
-	leastTop = 0x1p-400
+	// leastShift is the share by which an argument is moved at least, and leastTop stands for the size of one that is 0.
+	leastShift = 0x1p-46
+	leastTop   = 0x1p-400
 )
 
 // differs is the least difference between the images of two different derivatives of a few normal numbers.
@@ -32,59 +33,97 @@ const (
 
 // vicinity are the points near an argument v of the proximal operator of r, within an error.
 type vicinity struct {
-	r        prox.Prox
-	j        prox.Derivative // at v
-	v        array.Batch
-	eta, off float64
+	r     prox.Prox
+	j     prox.Derivative // at v
+	v     array.Batch
+	eta   float64
+	shift float64 // how far coordinates of v move
+	off   float64 // the error of coordinates of v, where it may be that other models have the same space; else 0
 	// complete says that the derivatives that the error of v allows are all known.
 	complete bool
 	// at linearizes at another argument.
 	at func(ctx context.Context, v array.Batch) (*implicit, error)
 }
 
-// widen widens the range of traces of l by those of the derivatives near v, where these have another tangent space: at v
-// scaled up and down, and shifted by random signs; where r is a sum over coordinates some are where each coordinate is as
-// free, and as tied, as it gets.
+// wide are the margins that are tried where that of the model is smaller: rows of K may be left out that depend on others,
+// and the space is the same.
+var wide = []float64{100, 10}
+
+// widen widens the range of traces of l by those of the derivatives near v.
 func (n *vicinity) widen(ctx context.Context, l *implicit) error {
-	diagonal := !n.j.Diagonal().IsZero()
-	if !l.known.Known || !diagonal && n.v.N() > maxDense || prox.StructureOf(n.r).Quadratic.Known {
+	if !l.known.Known || n.j.Diagonal().IsZero() && n.v.N() > maxDense || prox.StructureOf(n.r).Quadratic.Known {
 		return nil
 	}
-	dev := n.v.Device()
-	var top [1]float64
-	dev.MaxAbs(top[:], n.v)
-	if !(top[0] > 0) {
-		top[0] = leastTop
+	for _, margin := range wide {
+		if !n.complete || n.off == 0 || l.known.SpaceMargin >= margin {
+			break
+		}
+		seen, err := n.near(ctx, margin*n.off)
+		if err != nil {
+			return err
+		}
+		if seen.complete && seen.same(l.known.Trace) {
+			l.known.SpaceMargin = margin
+			break
+		}
 	}
-	shift := near*n.off + leastNear*top[0]
+	seen, err := n.near(ctx, n.shift)
+	l.known.Low, l.known.High = math.Min(l.known.Low, seen.low), math.Max(l.known.High, seen.high)
+	l.known.Margin = math.Min(l.known.Margin, seen.margin)
+	l.known.Neighbours = n.complete && seen.complete
+	return err
+}
+
+// traces are those of derivatives with other images than those at hand.
+type traces struct {
+	low, high, margin float64
+	complete          bool // all are known
+}
+
+// same reports that there are none but this one, up to rounding errors.
+func (t traces) same(trace float64) bool {
+	const rounding = 1e-9
+	return t.low >= trace-rounding*(1+trace) && t.high <= trace+rounding*(1+trace)
+}
+
+// near are the traces at v scaled up and down, and shifted up and down and at random; where r is a sum over coordinates, at
+// two arguments where each coordinate is as free, and as tied, as it gets.
+func (n *vicinity) near(ctx context.Context, shift float64) (traces, error) {
+	seen := traces{math.Inf(1), math.Inf(-1), math.Inf(1), true}
+	dev := n.v.Device()
+	top := most(n.v)
+	if !(top > 0) {
+		top = leastTop
+	}
+	shift = math.Max(shift, leastShift*top)
 	probes, here := dev.Alloc(unlike, n.v.N()), dev.Alloc(unlike, n.v.N())
 	defer probes.Free()
 	defer here.Free()
 	rng := rand.New(rand.NewPCG(0x6e656172, uint64(n.v.N())))
-	host := make([]float64, unlike*n.v.N())
-	for i := range host {
-		host[i] = rng.NormFloat64()
-	}
-	dev.Upload(probes, host)
+	dev.Upload(probes, normals(rng, unlike*n.v.N()))
 	n.j.Apply(here, probes)
-	points := n.around(rng, shift, top[0])
+	points := n.around(rng, shift, top)
 	defer func() {
 		for _, p := range points {
 			p.Free()
 		}
 	}()
-	if diagonal {
-		if err := n.extremes(points[0], points[1]); err != nil {
-			return err
+	all := points
+	if !n.j.Diagonal().IsZero() {
+		enough, err := n.extremes(points[0], points[1])
+		if err != nil {
+			return seen, err
+		}
+		if enough {
+			all = points[:2]
 		}
 	}
-	for _, there := range points {
-		if err := n.include(ctx, l, here, there, probes); err != nil {
-			return err
+	for _, there := range all {
+		if err := n.include(ctx, &seen, here, there, probes); err != nil {
+			return seen, err
 		}
 	}
-	l.known.Neighbours = n.complete
-	return nil
+	return seen, nil
 }
 
 // around are v shifted up and down everywhere, scaled up and down, and shifted at random: ties of some regularizers are between
@@ -96,7 +135,7 @@ func (n *vicinity) around(rng *rand.Rand, shift, top float64) (points []array.Ba
 		dev.Lin(v, scale, n.v, by, along)
 		points = append(points, v)
 	}
-	along, host := dev.Alloc(1, n.v.N()), make([]float64, n.v.N())
+	along := dev.Alloc(1, n.v.N())
 	defer along.Free()
 	dev.Fill(along, 1)
 	add(1, shift, along)
@@ -104,19 +143,16 @@ func (n *vicinity) around(rng *rand.Rand, shift, top float64) (points []array.Ba
 	add(1+shift/top, 0, array.Batch{})
 	add(math.Max(1-shift/top, 0), 0, array.Batch{})
 	for range unlike {
-		for i := range host {
-			host[i] = rng.NormFloat64()
-		}
-		dev.Upload(along, host)
+		dev.Upload(along, normals(rng, n.v.N()))
 		add(1, shift, along)
 		add(1, -shift, along)
 	}
 	return points
 }
 
-// extremes exchanges the coordinates of two arguments so that at the first each is as free as at either of them, where r
-// is a sum over coordinates there.
-func (n *vicinity) extremes(one, other array.Batch) error {
+// extremes exchanges the coordinates of two arguments so that at the first each is as free as at either of them; false
+// where r is no sum over coordinates there.
+func (n *vicinity) extremes(one, other array.Batch) (bool, error) {
 	dev := n.v.Device()
 	t := dev.Alloc(1, n.v.N())
 	defer t.Free()
@@ -124,7 +160,7 @@ func (n *vicinity) extremes(one, other array.Batch) error {
 	for i, at := range []array.Batch{one, other} {
 		j, err := n.r.Linearize(t, at, n.eta)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if v[i] = at.ToHost(); !j.Diagonal().IsZero() {
 			d[i] = j.Diagonal().ToHost()
@@ -132,7 +168,7 @@ func (n *vicinity) extremes(one, other array.Batch) error {
 		j.Release()
 	}
 	if d[0] == nil || d[1] == nil {
-		return dev.Err()
+		return false, dev.Err()
 	}
 	for i := range d[0] {
 		if d[0][i] < d[1][i] {
@@ -141,12 +177,12 @@ func (n *vicinity) extremes(one, other array.Batch) error {
 	}
 	dev.Upload(one, v[0])
 	dev.Upload(other, v[1])
-	return dev.Err()
+	return true, dev.Err()
 }
 
-// include includes the trace of the derivative at the argument there in the range of l, if its images of the probes
-// differ from here, the images of l's own derivative.
-func (n *vicinity) include(ctx context.Context, l *implicit, here, there, probes array.Batch) error {
+// include adds the trace of the derivative at the argument there to those seen, if its images of the probes differ from here,
+// the images of the derivative at v.
+func (n *vicinity) include(ctx context.Context, seen *traces, here, there, probes array.Batch) error {
 	dev := there.Device()
 	t, images := dev.Alloc(1, there.N()), dev.Alloc(unlike, there.N())
 	defer t.Free()
@@ -170,9 +206,9 @@ func (n *vicinity) include(ctx context.Context, l *implicit, here, there, probes
 		return err
 	}
 	defer other.Release()
-	if n.complete = n.complete && other.known.Known; other.known.Known {
-		l.known.Low, l.known.High = math.Min(l.known.Low, other.known.Low), math.Max(l.known.High, other.known.High)
-		l.known.Margin = math.Min(l.known.Margin, other.known.Margin)
+	if seen.complete = seen.complete && other.known.Known; other.known.Known {
+		seen.low, seen.high = math.Min(seen.low, other.known.Low), math.Max(seen.high, other.known.High)
+		seen.margin = math.Min(seen.margin, other.known.Margin)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package differential
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -180,11 +181,21 @@ func (r Reg) scaledBy(f float64) Reg {
 
 // nearBreakpoint moves the weight to one at which the divergence changes, or near it.
 func (g *draw) nearBreakpoint() {
+	var faces []weighted // on either side
+	lost := false // the reference does not solve it
 	at := func(f float64) float64 {
+		if lost {
+			return 0
+		}
 		c := *g.c
 		c.Reg = g.c.Reg.scaledBy(f)
 		k := newCanonical(&c)
-		s := k.solve()
+		s, found := k.onFaceOf(faces, f)
+		if !found {
+			s = k.solve()
+			faces = append(faces[max(0, len(faces)-3):], weighted{s, f})
+			lost = !(s.gap <= settled*norm2(k.y).hi)
+		}
 		return k.differentiate(s, k.strict(s)).trace
 	}
 	lo, hi := 1.0, 1.0
@@ -195,15 +206,18 @@ func (g *draw) nearBreakpoint() {
 			break
 		}
 	}
-	if math.Abs(at(hi)-from) <= 1e-3 {
+	if lost || math.Abs(at(hi)-from) <= 1e-3 {
 		return
 	}
-	for range 44 {
+	for range 40 {
 		if middle := (lo + hi) / 2; math.Abs(at(middle)-from) > 1e-3 {
 			hi = middle
 		} else {
 			lo = middle
 		}
+	}
+	if lost {
+		return
 	}
 	weight := &g.c.Reg.Lambda
 	if g.c.Reg.Kind == "slope" {
@@ -222,4 +236,27 @@ func (g *draw) nearBreakpoint() {
 		off = -off
 	}
 	g.c.Reg = g.c.Reg.scaledBy(hi * (1 + off))
+}
+
+// weighted is a solution at a factor of the weights.
+type weighted struct {
+	solution
+	factor float64
+}
+
+// onFaceOf is the solution at the factor f where it is on the face of another one.
+func (k *canonical) onFaceOf(others []weighted, f float64) (solution, bool) {
+	for i := len(others) - 1; i >= 0; i-- {
+		u := slices.Clone(others[i].g)
+		for j, v := range u {
+			u[j] = v.mul(num(f / others[i].factor))
+		}
+		s := k.certifyBehind(others[i].b, others[i].z, u)
+		for range 2 {
+			if s = k.polishBehind(s); s.gap <= settled*norm2(k.y).hi {
+				return s, true
+			}
+		}
+	}
+	return solution{}, false
 }
