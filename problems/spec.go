@@ -303,7 +303,7 @@ func (s *Spec) parseSigma2(n *yaml.Node) error {
 		s.Sigma2Method = text
 		return nil
 	}
-	v, err := strconv.ParseFloat(text, 64)
+	v, err := parseNumber(text)
 	if err != nil || !(v > 0) || math.IsInf(v, 0) {
 		return s.errorf(n.Line, "sigma2 is %q, expected a positive number or one of %s", text, strings.Join(Sigma2Methods(), ", "))
 	}

@@ -188,7 +188,7 @@ func (r *place) pulledBack(dev array.Device, a, k linops.Operator) (space.Space,
 		r.equations = turned{dev, k}
 		return space.Preimage(t, k.Forward, k.Adjoint), "K is orthogonal: the space is that of r, turned", nil
 	}
-	if linops.StructureOf(a).Columns.Value > 0 {
+	if s := linops.StructureOf(a); s.Columns.Value > 0 || s.Rows.Value > 0 {
 		if s, equations := newSequenceSpace(k, r.model); s != nil {
 			r.equations = equations
 			return s, "the rows of K read neighbours, and those at which K b is 0 are independent: a banded matrix projects on their null space", nil

@@ -42,8 +42,25 @@ func (l hat) Closed() Closed {
 		c.Frobenius2 += v * v
 	}
 	c.Low, c.High = c.Trace-l.h.Doubtful, c.Trace
+	c.Products = l.products
 	c.Diagonal, c.DiagonalFlops = l.diagonal, 2*float64(l.h.U.K())*float64(l.h.U.N())
 	return c
+}
+
+// products are the entries of V U* diag(w) U V*.
+func (l hat) products(v array.Batch) []float64 {
+	dev, k := v.Device(), v.K()
+	if l.h.U.K() == 0 {
+		return make([]float64, k*k)
+	}
+	c, weighted, square := dev.Alloc(k, l.h.U.K()), dev.Alloc(k, l.h.U.K()), dev.Alloc(k, k)
+	defer c.Free()
+	defer weighted.Free()
+	defer square.Free()
+	dev.Gemm(false, true, 1, v, l.h.U, 0, c)
+	dev.Mul(weighted, c, l.h.Weights)
+	dev.Gemm(false, true, 1, c, weighted, 0, square)
+	return square.ToHost()
 }
 
 // diagonal returns sum_r w_r U_ri^2 for every observation i.

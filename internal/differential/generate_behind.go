@@ -182,7 +182,7 @@ func (r Reg) scaledBy(f float64) Reg {
 // nearBreakpoint moves the weight to one at which the divergence changes, or near it.
 func (g *draw) nearBreakpoint() {
 	var faces []weighted // on either side
-	lost := false // the reference does not solve it
+	lost := false        // the reference does not solve it
 	at := func(f float64) float64 {
 		if lost {
 			return 0
