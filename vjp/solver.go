@@ -377,10 +377,19 @@ func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (flo
 	if err := l.solve(ctx, other, probes, nil, goal{residual: lagResidual, form: math.Inf(1)}, nil); err != nil {
 		return 0, err
 	}
+	forms, squares := make([]float64, k), make([]float64, k)
+	dev.Dot(forms, one, one)
+	dev.Dot(squares, other, other)
+	square := 0.0 // how far ||D mu_hat||_F^2 is off: near a projection as far as twice the trace
+	for i, f := range forms {
+		square += f - squares[i]
+	}
+	if d > lagUnits {
+		square /= float64(k)
+	}
 	dev.Lin(one, 1, one, -1, other)
-	forms := make([]float64, k)
 	dev.Dot(forms, probes, one)
-	sum, most := 0.0, l.known.High-l.known.Low
+	sum, most := 0.0, math.Max(l.known.High-l.known.Low, math.Abs(square)/2)
 	if !settled {
 		most = math.Max(most, 1) // for all that is known
 	}

@@ -8,31 +8,39 @@ import (
 // behind is the problem with r(K b): the blocks are those of z = K b. With the multiplier u of K b = z
 //
 //	A*(A b - y) + K* u = 0,   u in the subdifferential of r at K b.
-//
-// K is in units in which its entries are of size 1.
 
-// stack sets K, and puts the columns of A and K in units in which those of A have size 1.
+// stack sets K, and puts the columns of A and K in units in which those of A, and the entries of K, have size 1.
 func (k *canonical) stack(o Op) {
 	k.k, _ = o.matrix()
-	top := 0.0
-	for _, v := range k.k.a {
-		top = max(top, math.Abs(v.hi))
-	}
-	f := exponent(top)
 	k.norms = k.a.columnNorms()
+	top := 0.0
 	for j, norm := range k.norms {
 		s := 1 / exponent(norm)
 		for i := range k.a.r {
 			k.a.set(i, j, k.a.at(i, j).pow2(s))
 		}
 		for i := range k.k.r {
-			k.k.set(i, j, k.k.at(i, j).pow2(s/f))
+			k.k.set(i, j, k.k.at(i, j).pow2(s))
+			top = max(top, math.Abs(k.k.at(i, j).hi))
 		}
+	}
+	f := exponent(top)
+	for i, v := range k.k.a {
+		k.k.a[i] = v.pow2(1 / f)
 	}
 	for i, b := range k.blocks {
 		k.blocks[i] = b.scaled(slices.Repeat([]float64{f}, len(k.members[i])))
 	}
 	k.norms, k.left = k.a.columnNorms(), 1
+	large := make([]dd, k.k.r) // and all different
+	for i := range large {
+		large[i] = num(0x1p64 * float64(i+1))
+	}
+	z := k.prox(large, num(1))
+	for i, v := range large {
+		z[i] = v.sub(z[i])
+	}
+	k.steepest = length(z)
 }
 
 // multipliers are the parameters t of the proximal method of multipliers.
@@ -207,7 +215,7 @@ func (k *canonical) jacobian(v []dd, t dd) *matrix {
 //
 //	F(b) - F(b*) <= <f, b - b*> + r(K b) - r(z) - <u, K b - z>,    f = A*(A b - y) + K* u,
 //
-// and the last terms are at most 2 ||u|| ||K b - z|| where r is a norm.
+// and the last terms are at most (L + ||u||) ||K b - z|| where L is the length of r's largest subgradients, for a norm.
 func (k *canonical) certifyBehind(b, z, u []dd) solution {
 	s := solution{b: b, z: z, u: k.a.apply(b), g: u}
 	for i, v := range s.u {
@@ -225,7 +233,7 @@ func (k *canonical) certifyBehind(b, z, u []dd) solution {
 	for i, v := range z {
 		kb[i] = kb[i].sub(v)
 	}
-	s.gap += 10 * length(u) * length(kb)
+	s.gap += 10 * (k.steepest + length(u)) * length(kb)
 	return s
 }
 

@@ -8,14 +8,16 @@ import "math"
 //
 //	b = T b',   A' = A T,   r'(b') = r(T b').
 type canonical struct {
-	a       *matrix
-	k       *matrix   // of r(K b), on whose images the blocks act; nil for the identity
-	norms   []float64 // of a's columns
-	y       []dd
-	yScale  float64 // y of the case is yScale times y
-	mean    dd      // of the case's y, where there is an intercept
-	blocks  []block
-	members [][]int // the coordinates of each block
+	a *matrix
+	k *matrix // of r(K b), on whose images the blocks act; nil for the identity
+	// steepest is the length of the largest subgradients of a norm r(K b).
+	steepest float64
+	norms    []float64 // of a's columns
+	y        []dd
+	yScale   float64 // y of the case is yScale times y
+	mean     dd      // of the case's y, where there is an intercept
+	blocks   []block
+	members  [][]int // the coordinates of each block
 	// size is the size of the terms from which each column was computed, and left the least length,
 	// as a share of it, of a column that is not 0.
 	size []float64
