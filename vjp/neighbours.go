@@ -110,11 +110,10 @@ func (n *vicinity) near(ctx context.Context, shift float64) (traces, error) {
 	}()
 	all := points
 	if !n.j.Diagonal().IsZero() {
-		enough, err := n.extremes(points[0], points[1])
-		if err != nil {
+		if err := n.extremes(points[0], points[1]); err != nil {
 			return seen, err
 		}
-		if enough {
+		if known := prox.StructureOf(n.r); known.Sparse != nil && known.Groups == nil { // a sum over coordinates
 			all = points[:2]
 		}
 	}
@@ -150,9 +149,9 @@ func (n *vicinity) around(rng *rand.Rand, shift, top float64) (points []array.Ba
 	return points
 }
 
-// extremes exchanges the coordinates of two arguments so that at the first each is as free as at either of them; false
-// where r is no sum over coordinates there.
-func (n *vicinity) extremes(one, other array.Batch) (bool, error) {
+// extremes exchanges the coordinates of two arguments so that at the first each is as free as at either of them, where the
+// derivatives are diagonal.
+func (n *vicinity) extremes(one, other array.Batch) error {
 	dev := n.v.Device()
 	t := dev.Alloc(1, n.v.N())
 	defer t.Free()
@@ -160,7 +159,7 @@ func (n *vicinity) extremes(one, other array.Batch) (bool, error) {
 	for i, at := range []array.Batch{one, other} {
 		j, err := n.r.Linearize(t, at, n.eta)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if v[i] = at.ToHost(); !j.Diagonal().IsZero() {
 			d[i] = j.Diagonal().ToHost()
@@ -168,7 +167,7 @@ func (n *vicinity) extremes(one, other array.Batch) (bool, error) {
 		j.Release()
 	}
 	if d[0] == nil || d[1] == nil {
-		return false, dev.Err()
+		return dev.Err()
 	}
 	for i := range d[0] {
 		if d[0][i] < d[1][i] {
@@ -177,7 +176,7 @@ func (n *vicinity) extremes(one, other array.Batch) (bool, error) {
 	}
 	dev.Upload(one, v[0])
 	dev.Upload(other, v[1])
-	return true, dev.Err()
+	return dev.Err()
 }
 
 // include adds the trace of the derivative at the argument there to those seen, if its images of the probes differ from here,

@@ -107,8 +107,8 @@ func (k *canonical) tied(c *Case) float64 {
 	y := k.y
 	defer func() { k.y = y }()
 	size := nearTie * length(y)
-	if size == 0 {
-		size = tied
+	if size == 0 { // there are no relative changes
+		return 0
 	}
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for range drawsNearTie {
