@@ -181,12 +181,12 @@ const fewestBetween = 4
 //	z = y - A b,    e = A* z - K* u,    s = max(||b||, ||y||/||A||),
 //
 // with t such that r*(t u) is finite. The last term bounds what is missing to a feasible point of
-// the dual, A* w = K* u, over all b' with ||b' - b|| <= s; where the columns of A differ in length it is taken column by
-// column, with s_j = max(|b_j|, ||y||/||A_j||). A method that solves for b given K b
-// has e = 0 but for rounding. The optimality is 2 gap/S^2, where S is the size of the errors of
+// the dual, A* w = K* u, over all b' with ||b' - b|| <= s; where the columns of A differ in length it
+// is taken column by column, with s_j = max(|b_j|, ||y||/||A_j||). A method that solves for b given K
+// b has e = 0 but for rounding. The optimality is 2 gap/S^2, where S is the size of the errors of
 // mu_hat that matter ([Yardstick]), after the rounding errors of the gap are taken off: ||A b - A b*||
-// <= sqrt(2 gap). What is within these errors may still be far from the solution's zeros of K b: where another
-// method can go on, they are not taken off ([Options].resolved).
+// <= sqrt(2 gap). What is within these errors may still be far from the solution's zeros of K b: where
+// another method can go on, they are not taken off ([Options].resolved).
 //
 // Constraints hold in the limit only: see [watch.constrained]. Where r has no conjugate, the
 // residuals of the optimality conditions take its place, in units of mu_hat: the larger of

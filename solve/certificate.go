@@ -158,7 +158,8 @@ func (w *matrices) tangent(ctx context.Context) (*Tangent, error) {
 		if len(all.Sigma) > 0 {
 			gap = math.Max(w.tau-all.Sigma[0], 0) / w.eta
 		}
-		return &Tangent{Model: &prox.Model{Space: space.Coordinates(dev, w.m*w.n, nil), Margin: func(array.Batch) float64 { return gap }}}, dev.Err()
+		model := &prox.Model{Space: space.Coordinates(dev, w.m*w.n, nil), Margin: func(array.Batch) float64 { return gap }}
+		return &Tangent{Model: model}, dev.Err()
 	}
 	if r+subspace.MinBuffer > len(all.Sigma) {
 		return nil, errHighRank

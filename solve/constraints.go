@@ -47,9 +47,9 @@ const (
 //
 //	1/2 ||A b - A b*||^2 <= r(z) + r*(u) - <z, u> + <delta, u - u*> + <e, b - b*>
 //
-// for every solution b*. The gap takes ||delta_k|| ||u_k|| and the term of [watch.behind] in place of the last two terms:
-// it bounds them over all u* and b* no farther from u and b than 0 is. Where r_k* is finite at t u_k only,
-// for t < 1, u is multiplied by t as in [gapBehind].
+// for every solution b*. The gap takes ||delta_k|| ||u_k|| and the term of [watch.behind] in place of
+// the last two terms: it bounds them over all u* and b* no farther from u and b than 0 is. Where r_k*
+// is finite at t u_k only, for t < 1, u is multiplied by t as in [gapBehind].
 //
 // Where the distance of K b to the constraints stays, delta tends to a direction g with K* g = 0 and a
 // negative support function of the constraints (Banjac, Goulart, Stellato, Boyd 2019, on the

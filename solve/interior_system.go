@@ -170,8 +170,8 @@ func smallSaddle(p Problem) bool {
 		(q+dim <= smallestSparse || !sparseOperators(p))
 }
 
-// smallestSparse is the number of rows and columns of K together beyond which a sparse factor is taken where there is one: of
-// 24 x 24 pixels a dense one takes a hundred times as long.
+// smallestSparse is the number of rows and columns of K together beyond which a sparse factor is taken
+// where there is one: of 24 x 24 pixels a dense one takes a hundred times as long.
 const smallestSparse = 256
 
 // denseSystem is that of any small A and K.
@@ -214,8 +214,8 @@ func newDenseSystem(p Problem) (*denseSystem, space.Rows) {
 	return s, rows
 }
 
-// shift adds to the diagonal of A*A where A and K have a null space in common, up to rounding errors: steps are then those
-// of proximal points.
+// shift adds to the diagonal of A*A where A and K have a null space in common, up to rounding errors:
+// steps are then those of proximal points.
 func (s *denseSystem) shift(gram *mat.SymDense, k *mat.Dense) {
 	var sum mat.SymDense
 	sum.SymOuterK(1, k.T())

@@ -170,8 +170,9 @@ type inverted struct {
 }
 
 // byInverse multiplies what is left by the inverse: a product has an error of eps times the condition
-// number, relative to its size. Where dst holds no vector near the solution it does so twice, and with the inverse of another
-// matrix timesShifted times: right-hand sides are A* and K* of something, and not in the null space.
+// number, relative to its size. Where dst holds no vector near the solution it does so twice, and with
+// the inverse of another matrix timesShifted times: right-hand sides are A* and K* of something, and
+// not in the null space.
 func (s *penalized) byInverse(_ context.Context, dst, rhs array.Batch, rho float64, from effort) error {
 	m, err := s.inverse(rho)
 	if err != nil {
@@ -248,8 +249,8 @@ func (s *penalized) inverse(rho float64) (inverted, error) {
 	return m, nil
 }
 
-// evenDiagonal scales the rows and columns of a symmetric matrix by powers of two, so that its diagonal is between 1/2
-// and 2, and returns these.
+// evenDiagonal scales the rows and columns of a symmetric matrix by powers of two, so that its
+// diagonal is between 1/2 and 2, and returns these.
 func evenDiagonal(a *mat.SymDense) []float64 {
 	s := make([]float64, a.SymmetricDim())
 	for i := range s {
@@ -268,8 +269,8 @@ func scaleSym(a *mat.SymDense, s []float64) {
 	}
 }
 
-// largestCondition is that of a system whose solution has some correct digits. Beyond it shiftOfDiagonal is added to a
-// diagonal of about 1.
+// largestCondition is that of a system whose solution has some correct digits. Beyond it
+// shiftOfDiagonal is added to a diagonal of about 1.
 const (
 	largestCondition = 1e15
 	shiftOfDiagonal  = 1e-12
@@ -401,8 +402,9 @@ func (s *penalized) onConstants(p Problem) {
 	s.flat = n * n / math.Max(float64(dim), 1)
 }
 
-// preconditioner is that of the Nystrom approximation where there is one, else (flat I + rho K*K)^{-1} where K has a closed form and rho K*K is not small beside
-// the identity, else the inverse of the diagonal where it is known.
+// preconditioner is that of the Nystrom approximation where there is one, else (flat I + rho K*K)^{-1}
+// where K has a closed form and rho K*K is not small beside the identity, else the inverse of the
+// diagonal where it is known.
 func (s *penalized) preconditioner(dev array.Device, rho float64) (func(dst, r array.Batch), error) {
 	if s.nystrom != nil {
 		return s.correction(rho)

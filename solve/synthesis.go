@@ -190,8 +190,8 @@ func newSynthesis(ctx context.Context, p Problem) (*synthesis, error) {
 	return b, p.Device.Err()
 }
 
-// cancel sets columns of out = x M^{-1} to 0 where all that is left of the terms of their sums is rounding errors: along
-// such a coordinate b would not be bounded.
+// cancel sets columns of out = x M^{-1} to 0 where all that is left of the terms of their sums is
+// rounding errors: along such a coordinate b would not be bounded.
 func (b *synthesis) cancel(out, x *mat.Dense) {
 	lengths, largest := columnLengths(out), 0.0
 	for j, length := range columnLengths(x) {

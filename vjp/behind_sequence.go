@@ -24,8 +24,8 @@ type sequenceSpace struct {
 	rows int   // of K
 }
 
-// newSequenceSpace is {x : K x in T} where T are vectors that are 0 outside a set; nil where K does not read neighbours,
-// or the rows at which K x is 0 depend on each other.
+// newSequenceSpace is {x : K x in T} where T are vectors that are 0 outside a set; nil where K does
+// not read neighbours, or the rows at which K x is 0 depend on each other.
 func newSequenceSpace(k linops.Operator, m *prox.Model) (space.Space, equations) {
 	form := m.Space.Form()
 	if form.Kind != space.Subset || m.Curvature != nil {

@@ -291,8 +291,8 @@ func (s newtonStep) free() {
 //
 //	N K d b = N (z - K b),   E* (A*A + K* Q K) d b = E* (A*(y - A b) - K* u)
 //
-// where E spans {u : K u in T}, and u by Q P K d b and by the s = N s that makes the gradient 0. ok is false where the
-// linearization does not solve such systems.
+// where E spans {u : K u in T}, and u by Q P K d b and by the s = N s that makes the gradient 0. ok is
+// false where the linearization does not solve such systems.
 func (n *newton) step() (next newtonStep, ok bool) {
 	at, r := n.at, n.place
 	if r.model == nil || r.model.Margin == nil || r.equations == nil || !n.l.solves() {
@@ -419,7 +419,9 @@ func curve(dst array.Batch, t space.Space, times func(x []float64) []float64, k 
 
 // vicinity are the points near v.
 func (n *newton) vicinity(settled bool) *vicinity {
-	return &vicinity{r: n.at.Problem.R, j: n.place.j, v: n.place.v, eta: n.place.eta, shift: near * n.off.most, off: n.off.most, complete: settled,
+	return &vicinity{
+		r: n.at.Problem.R, j: n.place.j, v: n.place.v, eta: n.place.eta,
+		shift: near * n.off.most, off: n.off.most, complete: settled,
 		at: func(ctx context.Context, v array.Batch) (*implicit, error) {
 			other := newton{at: n.at, o: n.o}
 			defer func() {
@@ -428,5 +430,6 @@ func (n *newton) vicinity(settled bool) *vicinity {
 			}()
 			err := other.linearize(ctx, v, n.place.eta)
 			return other.l, err
-		}}
+		},
+	}
 }

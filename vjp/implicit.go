@@ -140,7 +140,8 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 		dev.Copy(l.misfit, z)
 	}
 	stick := solve.NewYardstick(y, norm2, o.solving())
-	off := away{}.atLeast(open.eta * open.norm * (optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(y)))
+	rounding := solve.Roundings * 0x1p-52 * solve.Norm(y)
+	off := away{}.atLeast(open.eta * open.norm * (optimality*stick.Matters(solve.Norm(z)) + rounding))
 	if !at.Flat {
 		far, err := l.away(at, v)
 		if err != nil {
@@ -155,7 +156,8 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 	if at.Identified {
 		l.known.Neighbours = true // there are none
 	} else if l.j != nil {
-		n := &vicinity{r: p.R, j: l.j, v: v, eta: open.eta, shift: near*off.most + leastNear*most(v), complete: true, at: open.at}
+		shift := near*off.most + leastNear*most(v)
+		n := &vicinity{r: p.R, j: l.j, v: v, eta: open.eta, shift: shift, complete: true, at: open.at}
 		if err := n.widen(ctx, l); err != nil {
 			return nil, err
 		}

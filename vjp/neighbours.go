@@ -20,7 +20,8 @@ const atTheThreshold = 0x1p-42
 const (
 	near      = 4
 	leastNear = 0x1p-36
-	// leastShift is the share by which an argument is moved at least, and leastTop stands for the size of one that is 0.
+	// leastShift is the share by which an argument is moved at least, and leastTop stands for the size
+	// of one that is 0.
 	leastShift = 0x1p-46
 	leastTop   = 0x1p-400
 )
@@ -45,8 +46,8 @@ type vicinity struct {
 	at func(ctx context.Context, v array.Batch) (*implicit, error)
 }
 
-// wide are the margins that are tried where that of the model is smaller: rows of K may be left out that depend on others,
-// and the space is the same.
+// wide are the margins that are tried where that of the model is smaller: rows of K may be left out
+// that depend on others, and the space is the same.
 var wide = []float64{100, 10}
 
 // widen widens the range of traces of l by those of the derivatives near v.
@@ -86,8 +87,8 @@ func (t traces) same(trace float64) bool {
 	return t.low >= trace-rounding*(1+trace) && t.high <= trace+rounding*(1+trace)
 }
 
-// near are the traces at v scaled up and down, and shifted up and down and at random; where r is a sum over coordinates, at
-// two arguments where each coordinate is as free, and as tied, as it gets.
+// near are the traces at v scaled up and down, and shifted up and down and at random; where r is a sum
+// over coordinates, at two arguments where each coordinate is as free, and as tied, as it gets.
 func (n *vicinity) near(ctx context.Context, shift float64) (traces, error) {
 	seen := traces{math.Inf(1), math.Inf(-1), math.Inf(1), true}
 	dev := n.v.Device()
@@ -125,8 +126,8 @@ func (n *vicinity) near(ctx context.Context, shift float64) (traces, error) {
 	return seen, nil
 }
 
-// around are v shifted up and down everywhere, scaled up and down, and shifted at random: ties of some regularizers are between
-// coordinates.
+// around are v shifted up and down everywhere, scaled up and down, and shifted at random: ties of some
+// regularizers are between coordinates.
 func (n *vicinity) around(rng *rand.Rand, shift, top float64) (points []array.Batch) {
 	dev := n.v.Device()
 	add := func(scale, by float64, along array.Batch) {
@@ -149,8 +150,8 @@ func (n *vicinity) around(rng *rand.Rand, shift, top float64) (points []array.Ba
 	return points
 }
 
-// extremes exchanges the coordinates of two arguments so that at the first each is as free as at either of them, where the
-// derivatives are diagonal.
+// extremes exchanges the coordinates of two arguments so that at the first each is as free as at
+// either of them, where the derivatives are diagonal.
 func (n *vicinity) extremes(one, other array.Batch) error {
 	dev := n.v.Device()
 	t := dev.Alloc(1, n.v.N())
@@ -179,8 +180,8 @@ func (n *vicinity) extremes(one, other array.Batch) error {
 	return dev.Err()
 }
 
-// include adds the trace of the derivative at the argument there to those seen, if its images of the probes differ from here,
-// the images of the derivative at v.
+// include adds the trace of the derivative at the argument there to those seen, if its images of the
+// probes differ from here, the images of the derivative at v.
 func (n *vicinity) include(ctx context.Context, seen *traces, here, there, probes array.Batch) error {
 	dev := there.Device()
 	t, images := dev.Alloc(1, there.N()), dev.Alloc(unlike, there.N())

@@ -215,7 +215,8 @@ func (k *canonical) jacobian(v []dd, t dd) *matrix {
 //
 //	F(b) - F(b*) <= <f, b - b*> + r(K b) - r(z) - <u, K b - z>,    f = A*(A b - y) + K* u,
 //
-// and the last terms are at most (L + ||u||) ||K b - z|| where L is the length of r's largest subgradients, for a norm.
+// and the last terms are at most (L + ||u||) ||K b - z|| where L is the length of r's largest
+// subgradients, for a norm.
 func (k *canonical) certifyBehind(b, z, u []dd) solution {
 	s := solution{b: b, z: z, u: k.a.apply(b), g: u}
 	for i, v := range s.u {

@@ -126,7 +126,8 @@ func (k *canonical) tied(c *Case) float64 {
 	return max(hi-lo, 0)
 }
 
-// neighbours are the derivatives on the smallest and the largest face that a change of the residual by moved leads to.
+// neighbours are the derivatives on the smallest and the largest face that a change of the residual by
+// moved leads to.
 func (k *canonical) neighbours(s solution, at *derivative, moved float64) (lo, hi *derivative) {
 	lower, upper := k.strict(s), k.strict(s)
 	dual := k.dualSensitivity(s)

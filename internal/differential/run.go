@@ -204,7 +204,8 @@ const (
 
 // matters reports that the divergence changes at a tie by enough to be marked.
 func (r *Reference) matters(c *Case) bool {
-	return !r.RankUnsure && r.Tied > divergence && 2*c.Sigma2*r.Tied > 2*share*max(r.Bar, c.Sigma2*math.Sqrt(2*float64(len(c.Y))))
+	return !r.RankUnsure && r.Tied > divergence &&
+		2*c.Sigma2*r.Tied > 2*share*max(r.Bar, c.Sigma2*math.Sqrt(2*float64(len(c.Y))))
 }
 
 // judge describes what is wrong with a risk; "" if it is right.
