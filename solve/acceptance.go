@@ -57,6 +57,8 @@ type watch struct {
 	fit    *fit        // where the loss is not quadratic; else nil
 	kb     array.Batch // K b, for r(K b)
 	norm2K float64     // a bound of ||K||^2, where it has been needed
+	looked bool        // short is known
+	short  []float64   // one over the lengths of A's columns where these differ much, 0 for columns of 0; else nil
 }
 
 func newWatch(m Method, traits Traits, y array.Batch, o Options, part bool) *watch {

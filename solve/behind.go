@@ -115,6 +115,33 @@ func (s *Solution) Continue(ctx context.Context, iterations int) (bool, error) {
 	return true, dev.Err()
 }
 
+// Move replaces a solution of a problem with r(K b) by b, where prox_{eta r}(v) is K b and u the
+// multiplier, unless the check of a solution says that b is the worse one.
+func (s *Solution) Move(ctx context.Context, b, v, u array.Batch, eta float64) error {
+	at := s.At
+	traits := at.method.Traits()
+	traits.Dual, traits.Settled, traits.Ended = func(*Work) array.Batch { return u }, nil, nil
+	c := newWatch(at.method, traits, at.Y, at.options, false)
+	defer c.release()
+	c.conv = s.Convergence
+	if err := c.behind(ctx, &Work{Y: at.Y, B: b}, true); err != nil {
+		return err
+	}
+	if s.Converged && !c.conv.Converged {
+		return nil
+	}
+	s.Convergence = c.conv
+	dev := b.Device()
+	dev.Copy(at.B, b)
+	dev.Copy(at.Argument, v)
+	at.Eta = eta
+	at.Problem.A.Forward(s.MuHat, b)
+	if at.back != nil {
+		at.back(s)
+	}
+	return dev.Err()
+}
+
 // keptDual is what a [Path] carries for problems with r(K b).
 type keptDual struct {
 	kin  *family
@@ -150,15 +177,16 @@ const fewestBetween = 4
 // behind decides whether the point w.B, with the method's multiplier u, is a solution: by a duality
 // gap,
 //
-//	gap = 1/2 (1 - t)^2 ||z||^2 + r(K b) + r*(t u) - t <K b, u> + t ||e|| ||b||,
-//	z = y - A b,    e = A* z - K* u,
+//	gap = 1/2 (1 - t)^2 ||z||^2 + r(K b) + r*(t u) - t <K b, u> + t ||e|| s,
+//	z = y - A b,    e = A* z - K* u,    s = max(||b||, ||y||/||A||),
 //
 // with t such that r*(t u) is finite. The last term bounds what is missing to a feasible point of
-// the dual, A* w = K* u, over all b' with ||b' - b|| <= ||b||. A method that solves for b given K b
-// has e = 0 but for rounding. The optimality is 2 gap/S^2, where S is the size of the errors of
+// the dual, A* w = K* u, over all b' with ||b' - b|| <= s; where the columns of A differ in length it
+// is taken column by column, with s_j = max(|b_j|, ||y||/||A_j||). A method that solves for b given K
+// b has e = 0 but for rounding. The optimality is 2 gap/S^2, where S is the size of the errors of
 // mu_hat that matter ([Yardstick]), after the rounding errors of the gap are taken off: ||A b - A b*||
-// <= sqrt(2 gap). What is within these errors may still be far from the solution's zeros of K b: where another
-// method can go on, they are not taken off ([Options].resolved).
+// <= sqrt(2 gap). What is within these errors may still be far from the solution's zeros of K b: where
+// another method can go on, they are not taken off ([Options].resolved).
 //
 // Constraints hold in the limit only: see [watch.constrained]. Where r has no conjugate, the
 // residuals of the optimality conditions take its place, in units of mu_hat: the larger of
@@ -195,7 +223,7 @@ func (c *watch) behind(ctx context.Context, w *Work, last bool) error {
 	zNorm, bNorm, eNorm := Norm(c.z), Norm(w.B), Norm(e)
 	size := c.stick.Matters(math.Max(zNorm, leastResidual*c.stick.Y))
 	c.scale = c.stick.Norm * size
-	gap, err := c.gapAt(ctx, p, u, zNorm, bNorm, eNorm, last)
+	gap, err := c.gapAt(ctx, p, u, w.B, e, zNorm, last)
 	if err != nil {
 		return err
 	}
@@ -260,12 +288,41 @@ func (c *watch) far(w *Work) bool {
 }
 
 // gapAt is the duality gap at w.B; +Inf where there is none.
-func (c *watch) gapAt(ctx context.Context, p Problem, u array.Batch, z, b, e float64, last bool) (float64, error) {
+func (c *watch) gapAt(ctx context.Context, p Problem, u, b, e array.Batch, z float64, last bool) (float64, error) {
 	r := prox.StructureOf(p.R)
 	if r.Support != nil {
-		return c.constrained(ctx, p, u, z, b, last)
+		return c.constrained(ctx, p, u, b, z, last)
 	}
-	return gapBehind(r, c.kb, u, z, e*b), nil
+	return gapBehind(r, c.kb, u, z, c.missing(e, b)), nil
+}
+
+// missing is a bound of <e, b' - b> over the b' of which the gap speaks.
+func (c *watch) missing(e, b array.Batch) float64 {
+	if !c.looked {
+		c.looked = true
+		if lengths2 := unequalLengths2(c.m.Problem()); lengths2 != nil {
+			c.short = inverseLengths(lengths2)
+		}
+	}
+	if c.short == nil {
+		s := Norm(b)
+		if c.stick.Norm > 0 {
+			s = math.Max(s, c.stick.Y/c.stick.Norm)
+		}
+		return Norm(e) * s
+	}
+	sum, top, unseen := 0.0, 0.0, 0.0
+	f, x := e.ToHost(), b.ToHost()
+	for j, v := range f {
+		if c.short[j] == 0 {
+			unseen += math.Abs(v)
+			continue
+		}
+		s := math.Max(math.Abs(x[j]), c.stick.Y*c.short[j])
+		sum += math.Abs(v) * s
+		top = math.Max(top, s)
+	}
+	return sum + unseen*top
 }
 
 // gapBehind is the duality gap of an r that is finite everywhere, however far u has to move towards 0 to be feasible;
@@ -309,10 +366,13 @@ func normOfK(ctx context.Context, p Problem) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if bound := n.Upper(); bound > 0 && !math.IsInf(bound, 0) && !math.IsInf(1/bound, 0) {
+	switch bound := n.Upper(); {
+	case bound == 0: // K is 0
+		return 1, nil
+	case !math.IsInf(bound, 0) && !math.IsInf(1/bound, 0):
 		return bound, nil
 	}
-	return 0, fmt.Errorf("solve: ||K||^2 is %g, out of range: rescale the operator behind which r stands", n.Upper())
+	return 0, fmt.Errorf("solve: ||K||^2 is %g for the operator K behind which r stands, expected a positive finite number", n.Upper())
 }
 
 // norms are upper bounds of ||A||^2 and ||K||^2.

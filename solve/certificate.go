@@ -9,6 +9,7 @@ import (
 	"surepipe/prox"
 	"surepipe/prox/subspace"
 	"surepipe/solve/internal/limits"
+	"surepipe/space"
 )
 
 // nearTol is the share of the tolerance below which a certificate is tried: the rest is for its
@@ -153,7 +154,12 @@ func (w *matrices) tangent(ctx context.Context) (*Tangent, error) {
 	}
 	defer all.Free()
 	if r == 0 {
-		return &Tangent{}, dev.Err()
+		gap := w.tau / w.eta
+		if len(all.Sigma) > 0 {
+			gap = math.Max(w.tau-all.Sigma[0], 0) / w.eta
+		}
+		model := &prox.Model{Space: space.Coordinates(dev, w.m*w.n, nil), Margin: func(array.Batch) float64 { return gap }}
+		return &Tangent{Model: model}, dev.Err()
 	}
 	if r+subspace.MinBuffer > len(all.Sigma) {
 		return nil, errHighRank

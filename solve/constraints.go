@@ -47,15 +47,15 @@ const (
 //
 //	1/2 ||A b - A b*||^2 <= r(z) + r*(u) - <z, u> + <delta, u - u*> + <e, b - b*>
 //
-// for every solution b*. The gap takes ||delta_k|| ||u_k|| and ||e|| ||b|| in place of the last two terms:
-// it bounds them over all u* and b* no farther from u and b than 0 is. Where r_k* is finite at t u_k only,
-// for t < 1, u is multiplied by t as in [gapBehind].
+// for every solution b*. The gap takes ||delta_k|| ||u_k|| and the term of [watch.behind] in place of
+// the last two terms: it bounds them over all u* and b* no farther from u and b than 0 is. Where r_k*
+// is finite at t u_k only, for t < 1, u is multiplied by t as in [gapBehind].
 //
 // Where the distance of K b to the constraints stays, delta tends to a direction g with K* g = 0 and a
 // negative support function of the constraints (Banjac, Goulart, Stellato, Boyd 2019, on the
 // alternating direction method), and <K b, g> <= sup {<z, g>} < 0 shows that any b that meets them has
 // a norm of at least -sup {<z, g>}/||K* g||.
-func (c *watch) constrained(ctx context.Context, p Problem, u array.Batch, z, b float64, last bool) (float64, error) {
+func (c *watch) constrained(ctx context.Context, p Problem, u, b array.Batch, z float64, last bool) (float64, error) {
 	dev := c.kb.Device()
 	k, err := c.boundOfK(ctx, p)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *watch) constrained(ctx context.Context, p Problem, u array.Batch, z, b 
 	if err := p.R.Eval(v, own, eta); err != nil { // v = z'
 		return 0, err
 	}
-	if err := c.feasible(p, v, t, eta, b, math.Sqrt(k), last); err != nil {
+	if err := c.feasible(p, v, t, eta, Norm(b), math.Sqrt(k), last); err != nil {
 		return 0, err
 	}
 	dev.Lin(own, 1/eta, own, -1/eta, v) // u'
@@ -93,7 +93,7 @@ func (c *watch) constrained(ctx context.Context, p Problem, u array.Batch, z, b 
 	}
 	p.K.Adjoint(e, own)
 	dev.Lin(e, 1, e, 1, c.g)
-	return (1-scale)*(1-scale)*z*z/2 + gap + scale*Norm(e)*b, dev.Err()
+	return (1-scale)*(1-scale)*z*z/2 + gap + scale*c.missing(e, b), dev.Err()
 }
 
 // boundOfK is a bound of ||K||^2.

@@ -40,8 +40,17 @@ func boundsOf(p Problem) conditions {
 	l := &bounds{w: make([]float64, q), oneWay: make([]bool, q)}
 	copy(l.w, w)
 	copy(l.oneWay, positive)
+	least := freeWeight * meanOf(l.w)
+	for i, v := range l.w {
+		if v < least && !l.oneWay[i] {
+			l.w[i] = least
+		}
+	}
 	return l
 }
+
+// freeWeight is the least weight relative to the mean: for a weight of 0 no u is inside its inequalities.
+const freeWeight = 1e-10
 
 func (l *bounds) mean() float64 { return meanOf(l.w) }
 

@@ -49,11 +49,11 @@ func sparseOperators(p Problem) bool {
 	}
 	known := linops.StructureOf(p.K)
 	_, dim := p.K.Dims()
-	return dim <= mostSparse && (known.SparseRows != nil || known.Pairs != nil)
+	return dim <= mostSparse && (known.SparseRows != nil || known.Pairs != nil && known.Pairs() != nil)
 }
 
-// newSparseSystem is that of a problem and of its inequalities; nil where A*A is not c I, K not sparse, or the factor too
-// large.
+// newSparseSystem is that of a problem and of its inequalities; nil where A*A is not c I, K not
+// sparse, or the factor too large.
 func newSparseSystem(p Problem, of conditions) *sparseSystem {
 	if of == nil || !sparseOperators(p) {
 		return nil

@@ -163,18 +163,24 @@ func alongBand(p Problem, y array.Batch) array.Batch {
 // two tenths of a second there, and twenty or thirty suffice where ADMM would go on for ten thousand iterations.
 const mostSaddle = 2048
 
-// smallSaddle reports that the matrix is small.
+// smallSaddle reports that the matrix is small, and a sparse one not much faster.
 func smallSaddle(p Problem) bool {
 	q, dim := p.K.Dims()
-	return q > 0 && dim > 0 && q+dim <= mostSaddle && linops.StructureOf(p.A).Passes.Bytes == 0
+	return q > 0 && dim > 0 && q+dim <= mostSaddle && linops.StructureOf(p.A).Passes.Bytes == 0 &&
+		(q+dim <= smallestSparse || !sparseOperators(p))
 }
+
+// smallestSparse is the number of rows and columns of K together beyond which a sparse factor is taken
+// where there is one: of 24 x 24 pixels a dense one takes a hundred times as long.
+const smallestSparse = 256
 
 // denseSystem is that of any small A and K.
 type denseSystem struct {
 	p, q   int
-	matrix *mat.Dense // with J = 0
-	trace  float64    // of A*A
-	norm2  float64    // the sum of K's squares
+	matrix *mat.Dense    // with J = 0
+	gram   *mat.SymDense // A*A
+	trace  float64       // of A*A
+	norm2  float64       // the sum of K's squares
 }
 
 // newDenseSystem writes the matrix down, and K's entries.
@@ -182,8 +188,9 @@ func newDenseSystem(p Problem) (*denseSystem, space.Rows) {
 	x, k := linops.ToDense(p.Device, p.A), linops.ToDense(p.Device, p.K)
 	q, dim := k.Dims()
 	s := &denseSystem{p: dim, q: q, matrix: mat.NewDense(dim+q, dim+q, nil)}
-	var gram mat.SymDense
+	gram := mat.NewSymDense(dim, nil)
 	gram.SymOuterK(1, x.T())
+	s.gram = gram
 	rows := space.Rows{Indptr: []int{0}}
 	for j := range dim {
 		s.trace += gram.At(j, j)
@@ -191,6 +198,7 @@ func newDenseSystem(p Problem) (*denseSystem, space.Rows) {
 			s.matrix.Set(j, l, gram.At(j, l))
 		}
 	}
+	s.shift(gram, k)
 	for i := range q {
 		for j, v := range k.RawRowView(i) {
 			if v == 0 {
@@ -204,6 +212,25 @@ func newDenseSystem(p Problem) (*denseSystem, space.Rows) {
 		rows.Indptr = append(rows.Indptr, len(rows.Indices))
 	}
 	return s, rows
+}
+
+// shift adds to the diagonal of A*A where A and K have a null space in common, up to rounding errors:
+// steps are then those of proximal points.
+func (s *denseSystem) shift(gram *mat.SymDense, k *mat.Dense) {
+	var sum mat.SymDense
+	sum.SymOuterK(1, k.T())
+	if size := mat.Trace(&sum); size > 0 {
+		sum.ScaleSym(s.trace/size, &sum)
+	}
+	sum.AddSym(&sum, gram)
+	units := evenDiagonal(&sum)
+	var chol mat.Cholesky
+	if chol.Factorize(&sum) && chol.Cond() <= largestCondition {
+		return
+	}
+	for j, u := range units {
+		s.matrix.Set(j, j, s.matrix.At(j, j)+shiftOfDiagonal/(u*u))
+	}
 }
 
 // start is a fit with a penalty on ||K b||^2.
@@ -226,8 +253,7 @@ func (s *denseSystem) start(b, aty []float64) {
 func (s *denseSystem) small() smallness { return productsWith }
 
 func (s *denseSystem) normal(dst, b []float64) {
-	x := mat.NewVecDense(s.p, b)
-	mat.NewVecDense(s.p, dst).MulVec(s.matrix.Slice(0, s.p, 0, s.p), x)
+	mat.NewVecDense(s.p, dst).MulVec(s.gram, mat.NewVecDense(s.p, b))
 }
 
 func (s *denseSystem) factor() saddleFactor { return &denseFactor{denseSystem: s} }

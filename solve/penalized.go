@@ -162,11 +162,17 @@ func closed(known linops.Structure, c float64, dst, rhs array.Batch, eta float64
 	return nil
 }
 
-// inverted is the matrix of the system and its inverse, on the problem's device.
-type inverted struct{ matrix, inverse array.Batch }
+// inverted is the matrix of the system and its inverse, on the problem's device. Where A and K have a null space in
+// common, up to rounding errors, it is the inverse of the matrix with more on its diagonal.
+type inverted struct {
+	matrix, inverse array.Batch
+	shifted         bool
+}
 
 // byInverse multiplies what is left by the inverse: a product has an error of eps times the condition
-// number, relative to its size. Where dst holds no vector near the solution it does so twice.
+// number, relative to its size. Where dst holds no vector near the solution it does so twice, and with
+// the inverse of another matrix timesShifted times: right-hand sides are A* and K* of something, and
+// not in the null space.
 func (s *penalized) byInverse(_ context.Context, dst, rhs array.Batch, rho float64, from effort) error {
 	m, err := s.inverse(rho)
 	if err != nil {
@@ -181,9 +187,15 @@ func (s *penalized) byInverse(_ context.Context, dst, rhs array.Batch, rho float
 	} else {
 		dev.Copy(x, dst)
 	}
-	dev.Copy(rest, rhs)
-	dev.Gemm(false, false, -1, x, m.matrix, 1, rest)
-	dev.Gemm(false, false, 1, rest, m.inverse, 1, x)
+	times := 1
+	if m.shifted {
+		times = timesShifted
+	}
+	for range times {
+		dev.Copy(rest, rhs)
+		dev.Gemm(false, false, -1, x, m.matrix, 1, rest)
+		dev.Gemm(false, false, 1, rest, m.inverse, 1, x)
+	}
 	dev.Copy(dst, x)
 	return nil
 }
@@ -205,7 +217,7 @@ func (s *penalized) inverse(rho float64) (inverted, error) {
 			sum.SetSym(i, j, (s.gramA[i*dim+j]+s.gramA[j*dim+i])/2+rho*(s.gramK[i*dim+j]+s.gramK[j*dim+i])/2)
 		}
 	}
-	m := inverted{dev.Alloc(dim, dim), dev.Alloc(dim, dim)}
+	m := inverted{matrix: dev.Alloc(dim, dim), inverse: dev.Alloc(dim, dim)}
 	done := false
 	defer func() {
 		if !done {
@@ -217,8 +229,13 @@ func (s *penalized) inverse(rho float64) (inverted, error) {
 	// In units in which the diagonal is about 1 the condition does not depend on the units of b.
 	units := evenDiagonal(sum)
 	var chol mat.Cholesky
-	if !chol.Factorize(sum) || chol.Cond() > largestCondition {
-		return inverted{}, fmt.Errorf("solve: A and K have a null space in common, so that the estimate is not determined: expected a regularizer that penalizes what A does not see")
+	if m.shifted = !chol.Factorize(sum) || chol.Cond() > largestCondition; m.shifted {
+		for j := range dim {
+			sum.SetSym(j, j, sum.At(j, j)+shiftOfDiagonal)
+		}
+		if !chol.Factorize(sum) {
+			return inverted{}, fmt.Errorf("solve: the linear system of a step is not finite")
+		}
 	}
 	if err := chol.InverseTo(sum); err != nil && math.IsInf(chol.Cond(), 1) {
 		return inverted{}, fmt.Errorf("solve: the linear system of a step: %w", err)
@@ -232,8 +249,8 @@ func (s *penalized) inverse(rho float64) (inverted, error) {
 	return m, nil
 }
 
-// evenDiagonal scales the rows and columns of a symmetric matrix by powers of two, so that its diagonal is between 1/2
-// and 2, and returns these.
+// evenDiagonal scales the rows and columns of a symmetric matrix by powers of two, so that its
+// diagonal is between 1/2 and 2, and returns these.
 func evenDiagonal(a *mat.SymDense) []float64 {
 	s := make([]float64, a.SymmetricDim())
 	for i := range s {
@@ -252,8 +269,13 @@ func scaleSym(a *mat.SymDense, s []float64) {
 	}
 }
 
-// largestCondition is that of a system whose solution has some correct digits.
-const largestCondition = 1e15
+// largestCondition is that of a system whose solution has some correct digits. Beyond it
+// shiftOfDiagonal is added to a diagonal of about 1.
+const (
+	largestCondition = 1e15
+	shiftOfDiagonal  = 1e-12
+	timesShifted     = 4
+)
 
 // kept is what an iteration leaves for the next one: the right-hand side of its system, and what its
 // solution left of it, from which the residual for another right-hand side follows without a product.
@@ -380,8 +402,9 @@ func (s *penalized) onConstants(p Problem) {
 	s.flat = n * n / math.Max(float64(dim), 1)
 }
 
-// preconditioner is that of the Nystrom approximation where there is one, else (flat I + rho K*K)^{-1} where K has a closed form and rho K*K is not small beside
-// the identity, else the inverse of the diagonal where it is known.
+// preconditioner is that of the Nystrom approximation where there is one, else (flat I + rho K*K)^{-1}
+// where K has a closed form and rho K*K is not small beside the identity, else the inverse of the
+// diagonal where it is known.
 func (s *penalized) preconditioner(dev array.Device, rho float64) (func(dst, r array.Batch), error) {
 	if s.nystrom != nil {
 		return s.correction(rho)

@@ -100,7 +100,7 @@ type Linear struct {
 }
 
 // Tangent is the model of the nuclear norm at a solution of low rank, and the operator on its
-// space. Both are nil at the solution 0.
+// space, which is nil at the solution 0.
 type Tangent struct {
 	A     linops.Restricted
 	Model *prox.Model

@@ -160,8 +160,8 @@ type Convergence struct {
 	// solve starts does not matter.
 	Closed bool
 	// Lag estimates, for an unrolled derivative at a converged solution, the difference of its
-	// trace from that of the fixed point: the derivatives of the iterates converge later than the
-	// iterates. It is 0 for other derivatives. Package vjp sets it.
+	// trace, or of half its squared Frobenius norm, from that of the fixed point: the derivatives of the
+	// iterates converge later than the iterates. It is 0 for other derivatives. Package vjp sets it.
 	Lag float64
 }
 

@@ -89,6 +89,8 @@ const (
 	largestSynthesis  = 1 << 24
 	steepestSynthesis = 1e7
 	synthesisRows     = 128
+	// cancelled is the share of the longest column of A M^{-1} below which one may be rounding errors.
+	cancelled = 1e-8
 )
 
 // synthesizes reports that the problem may be one of K b and a few coordinates of b, and that r is a sum
@@ -183,8 +185,46 @@ func newSynthesis(ctx context.Context, p Problem) (*synthesis, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+	b.cancel(out, x)
 	b.a = linops.NewDense(p.Device, out)
 	return b, p.Device.Err()
+}
+
+// cancel sets columns of out = x M^{-1} to 0 where all that is left of the terms of their sums is
+// rounding errors: along such a coordinate b would not be bounded.
+func (b *synthesis) cancel(out, x *mat.Dense) {
+	lengths, largest := columnLengths(out), 0.0
+	for j, length := range columnLengths(x) {
+		largest = max(largest, length*b.unit(j))
+	}
+	top := slices.Max(lengths)
+	for j, length := range lengths {
+		if length > cancelled*top || length == 0 {
+			continue
+		}
+		unit, size := make([]float64, b.dim), 0.0
+		unit[j] = 1
+		for i, v := range b.lift(unit) {
+			size = math.Hypot(size, v/b.unit(i))
+		}
+		if length <= Roundings*epsilon*largest*size {
+			for i := range out.RawMatrix().Rows {
+				out.Set(i, j, 0)
+			}
+		}
+	}
+}
+
+// columnLengths are the lengths of the columns of a matrix.
+func columnLengths(a *mat.Dense) []float64 {
+	d, n := a.Dims()
+	out := make([]float64, n)
+	for i := range d {
+		for j, v := range a.RawRowView(i) {
+			out[j] = math.Hypot(out[j], v)
+		}
+	}
+	return out
 }
 
 // turn sets some rows of out to those of x M^{-1}.

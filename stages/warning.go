@@ -115,7 +115,7 @@ func (r *Risk) Warnings() []Warning {
 		add(Unverified, "the result does not agree with an independent check: %s", v.Describe())
 	}
 	if t := r.weighing(); t.StdErrOfTrace(r.Lag) > mostLag*t.ProjectionStdErr() {
-		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace is off that of the fixed point by about %.2g; ask for a smaller tolerance, or the implicit derivative", r.Lag)
+		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace, or half its squared Frobenius norm, is off that of the fixed point by about %.2g; ask for a smaller tolerance, or the implicit derivative", r.Lag)
 	}
 	if r.Undetermined > 0 {
 		add(NotDetermined, "the fit is not unique, and the divergence is between %g and %g: in some directions only observations determine it at which the %s loss has no curvature; raise the loss's scale, such as Huber's delta, or the weight of the regularizer",

@@ -13,16 +13,55 @@ import (
 	"surepipe/space"
 )
 
+// place is a point v at which r is differentiated for a problem with r(K b): z = prox_{eta r}(v), the
+// multiplier u = (v - z)/eta of K b = z, which is a subgradient of r at z, and the model of r there.
+type place struct {
+	v, z  array.Batch
+	eta   float64
+	j     prox.Derivative
+	taken bool        // j belongs to the linearization
+	model *prox.Model // nil for none
+	// equations are those of the space, nil where it is not known.
+	equations equations
+}
+
+func newPlace(r prox.Prox, v array.Batch, eta float64) (*place, error) {
+	dev := v.Device()
+	at := &place{v: dev.Alloc(1, v.N()), z: dev.Alloc(1, v.N()), eta: eta}
+	done := false
+	defer func() {
+		if !done { // also where the regularizer panics
+			at.release()
+		}
+	}()
+	dev.Copy(at.v, v)
+	var err error
+	if at.j, err = r.Linearize(at.z, v, eta); err != nil {
+		return nil, err
+	}
+	at.model = at.j.Model()
+	done = true
+	return at, nil
+}
+
+func (at *place) release() {
+	at.v.Free()
+	at.z.Free()
+	if at.j != nil && !at.taken {
+		at.j.Release()
+	}
+}
+
 // newBehind linearizes at a solution of a problem with r(K b). With z = K b = prox_{eta r}(v) and the
 // model of r there, the tangent space T_r and the curvature Q_r on it, the model of r(K .) is
 //
 //	T = {u : K u in T_r},    Q = K* Q_r K
 //
 // (Vaiter, Deledalle, Peyre, Fadili 2017, with K a linear map; for the differences of a graph this is
-// the formula of Tibshirani and Taylor 2012). It is read off the solver's v, which has exact zeros,
-// and not off K b.
-func newBehind(ctx context.Context, at *solve.Point, o Options, margin bool) (*implicit, error) {
-	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
+// the formula of Tibshirani and Taylor 2012). It is read off v, which has exact zeros, and not off K b. The
+// linearization may refer to r, which must be released after it.
+func newBehind(ctx context.Context, at *solve.Point, o Options, r *place) (*implicit, error) {
+	p, y, norm2 := at.Problem, at.Y, at.Norm2
 	dev := y.Device()
 	l := &implicit{p: p, op: p.A, eta: 1, norm: math.Sqrt(norm2), tol: solveTol(o.Tol), tighter: tighter(o.Tol), keep: o.Images}
 	_, l.dim = p.A.Dims()
@@ -35,48 +74,32 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, margin bool) (*i
 			l.Release()
 		}
 	}()
-	z := dev.Alloc(1, at.Argument.N())
-	defer z.Free()
-	j, err := p.R.Linearize(z, at.Argument, at.Eta)
-	if err != nil {
-		return nil, err
-	}
-	kept := false
-	defer func() {
-		if !kept {
-			j.Release()
-		}
-	}()
-	inner := j.Model()
-	t, choice, err := pulledBack(dev, p.A, p.K, inner)
+	t, choice, err := r.pulledBack(dev, p.A, p.K)
 	if err != nil {
 		return nil, err
 	}
 	if t == nil {
-		kept = true
-		if err = l.onSaddle(ctx, at, j, choice); err != nil {
-			return nil, err
-		}
-		done = true
-		return l, nil
+		l.j, r.taken = r.j, true
+		err = l.onSaddle(ctx, at, r.eta, choice)
+		done = err == nil
+		return l, err
 	}
 	l.model = &prox.Model{Space: t}
 	if form := t.Form(); form.Kind == space.General && !form.Projection {
-		l.model.Space, l.eta, kept = keptSpace{t, j}, at.Eta, true
-		l.model.Curvature = inner.Curvature
-		if inner.Curvature != nil {
-			l.model.Curvature = borrowedCurvature{inner.Curvature}
+		l.model.Space, l.eta = keptSpace{t, r.j}, r.eta
+		l.model.Curvature, r.taken = r.model.Curvature, true
+		if l.model.Curvature != nil {
+			l.model.Curvature = borrowedCurvature{l.model.Curvature}
 		}
-	} else if inner.Curvature != nil {
-		l.model.Curvature, err = pulledCurvature(dev, p.K, inner, t, l.eta)
+	} else if r.model.Curvature != nil {
+		l.model.Curvature, err = pulledCurvature(dev, p.K, r.model, t, l.eta)
 		if errors.Is(err, errNoCurvature) {
 			t.Release()
-			l.model, kept = nil, true
-			if err = l.onSaddle(ctx, at, j, "the curvature is not known as a matrix on a basis of the space"); err != nil {
-				return nil, err
-			}
-			done = true
-			return l, nil
+			l.model, r.equations = nil, nil
+			l.j, r.taken = r.j, true
+			err = l.onSaddle(ctx, at, r.eta, "the curvature is not known as a matrix on a basis of the space")
+			done = err == nil
+			return l, err
 		}
 		if err != nil {
 			return nil, err
@@ -90,11 +113,9 @@ func newBehind(ctx context.Context, at *solve.Point, o Options, margin bool) (*i
 		return nil, err
 	}
 	l.choices[0].Reason = choice
-	if margin && inner.Margin != nil && b.N() <= smallBehind {
-		l.known.SpaceMargin = marginBehind(p.K, inner, b, z, at.Argument)
-	}
-	done = true
-	return l, l.measured(at)
+	err = l.measured(at)
+	done = err == nil
+	return l, err
 }
 
 // typical is the root of the largest eigenvalue of A*A times the mean one, where that is known from the
@@ -124,35 +145,6 @@ func (l *implicit) measured(at *solve.Point) error {
 	return dev.Err()
 }
 
-// marginBehind is the distance from v to the nearest point with another model, over that from z to
-// K b, which is 0 at a solution.
-func marginBehind(k linops.Operator, m *prox.Model, b, z, v array.Batch) float64 {
-	dev := z.Device()
-	kb := dev.Alloc(1, z.N())
-	defer kb.Free()
-	k.Forward(kb, b)
-	dev.Lin(kb, 1, kb, -1, z)
-	off := solve.Norm(kb) + solve.Roundings*0x1p-52*solve.Norm(v)
-	if !(off > 0) {
-		return 0
-	}
-	return math.Max(m.Margin(v)/off, math.SmallestNonzeroFloat64)
-}
-
-// Where the zeros of K b are in doubt the solve goes on, if b has at most smallBehind entries: at
-// most moreRounds times, by fewestMore iterations and a quarter of those so far. Among more entries
-// some are always in doubt, and each of them changes the trace little: no margin is given then.
-const (
-	moreRounds  = 4
-	fewestMore  = 50
-	smallBehind = 1 << 11
-)
-
-// doubtful reports that a few more iterations may change the space of a problem with r(K b).
-func (l *implicit) doubtful(at *solve.Point, sol *solve.Solution) bool {
-	return at.Problem.K != nil && sol.Converged && at.B.N() <= smallBehind && l.known.SpaceMargin > 0 && l.known.SpaceMargin < 1
-}
-
 // projects reports that D mu_hat is an orthogonal projection that needs no system to be solved.
 func (s *situation) projects() bool {
 	return s.j == nil && s.model != nil && s.model.Curvature == nil && (s.model.Space.Form().Orthonormal || s.model.Space.Form().Projection) &&
@@ -172,42 +164,48 @@ func (l *implicit) project(*situation) error {
 // change it.
 var mostNullSpace = 1 << 11
 
-// pulledBack is the space {u : K u in T} for the model's T, and why it was found as it was; nil where no
-// basis of it is known.
-func pulledBack(dev array.Device, a, k linops.Operator, m *prox.Model) (space.Space, string, error) {
-	if m == nil {
+// pulledBack is the space {u : K u in T} for the model's T, and why it was found as it was; nil where
+// no basis of it is known.
+func (r *place) pulledBack(dev array.Device, a, k linops.Operator) (space.Space, string, error) {
+	if r.model == nil {
 		return nil, "the regularizer has no model: only products with the derivative of its proximal operator are known", nil
 	}
-	t := m.Space
-	_, dim := k.Dims()
+	t := r.model.Space
+	q, dim := k.Dims()
 	known, form := linops.StructureOf(k), t.Form()
 	if form.Kind == space.Whole {
+		r.equations = noEquations{dim, q}
 		return space.All(dim), "r is smooth at K b", nil
 	}
 	if form.Kind == space.Subset && known.Pairs != nil {
 		if pairs := known.Pairs(); pairs != nil {
-			indptr, indices := components(dim, pairs, form.Set)
+			indptr, indices, joined := components(dim, pairs, form.Set)
+			r.equations = newForest(pairs, dim, joined)
 			return space.Clusters(dev, dim, indptr, indices, nil), "the zeros of K b tie coordinates together: these are the connected components of a graph", nil
 		}
 	}
 	if known.Rows == linops.Known(1) && known.Columns == linops.Known(1) && form.Orthonormal {
+		r.equations = turned{dev, k}
 		return space.Preimage(t, k.Forward, k.Adjoint), "K is orthogonal: the space is that of r, turned", nil
 	}
 	if s := linops.StructureOf(a); s.Columns.Value > 0 || s.Rows.Value > 0 {
-		if s := newSequenceSpace(k, m); s != nil {
+		if s, equations := newSequenceSpace(k, r.model); s != nil {
+			r.equations = equations
 			return s, "the rows of K read neighbours, and those at which K b is 0 are independent: a banded matrix projects on their null space", nil
 		}
 	}
 	if dim <= mostNullSpace {
-		s, err := nullSpace(dev, k, t)
+		s, equations, err := nullSpace(dev, k, t)
+		r.equations = equations
 		return s, fmt.Sprintf("p is at most %d: the null space of K's other rows is found by dense algebra", mostNullSpace), err
 	}
 	return nil, fmt.Sprintf("K is no orthogonal matrix and takes no differences of pairs, and p is more than %d: a basis of the null space of some of its rows would take too much work", mostNullSpace), nil
 }
 
 // components returns the connected components of the graph whose edges are the pairs outside of a
-// set, in the order of their first coordinates. Coordinates that are tied to 0 are in none.
-func components(n int, pairs *linops.Pairs, active []int) (indptr, indices []int) {
+// set, in the order of their first coordinates, and the edges that join them. Coordinates that are tied to 0
+// are in none.
+func components(n int, pairs *linops.Pairs, active []int) (indptr, indices []int, joined []int32) {
 	// The last one stands for 0.
 	parent := make([]int32, n+1)
 	for i := range parent {
@@ -239,6 +237,7 @@ func components(n int, pairs *linops.Pairs, active []int) (indptr, indices []int
 		}
 		if a, b := find(plus), find(minus); a != b {
 			parent[min(a, b)], parent[max(a, b)] = min(a, b), min(a, b)
+			joined = append(joined, int32(i))
 		}
 	}
 	zero := find(ground)
@@ -269,5 +268,5 @@ func components(n int, pairs *linops.Pairs, active []int) (indptr, indices []int
 			at[c]++
 		}
 	}
-	return indptr, indices
+	return indptr, indices, joined
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // nullSpace is {u : K u in T} by a pivoted QR factorization of the part of K that T leaves out.
-func nullSpace(dev array.Device, k linops.Operator, t space.Space) (space.Space, error) {
+func nullSpace(dev array.Device, k linops.Operator, t space.Space) (space.Space, equations, error) {
 	q, dim := k.Dims()
 	rows := images(dev, k) // q x p
 	out := dev.Alloc(dim, q)
@@ -29,50 +29,55 @@ func nullSpace(dev array.Device, k linops.Operator, t space.Space) (space.Space,
 	dev.Lin(rest, 1, out, -1, rest)
 	// The rows of rest are (I - P) K e_j: its columns span the complement of the null space.
 	left := mat.NewDense(dim, q, rest.ToHost())
-	if f := t.Form(); f.Kind == space.Subset {
-		left = without(left, f.Set)
-	}
+	kept := &dense{q: q, rows: others(q, t.Form())}
+	left = columnsOf(left, kept.rows)
 	if err := dev.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if len(kept.rows) > 0 && norm > 0 {
+		kept.f = pivoted.Factorize(left, nil, norm, 0)
+	}
+	if kept.f == nil || kept.f.Rank == 0 {
+		return space.All(dim), noEquations{dim, q}, nil
 	}
 	basis := mat.NewDense(dim, dim, nil)
-	rank := 0
-	if _, c := left.Dims(); c > 0 && norm > 0 {
-		f := pivoted.Factorize(left, nil, norm, 0)
-		if rank = f.Rank; rank > 0 {
-			var qr mat.QR
-			qr.Factorize(f.Q)
-			qr.QTo(basis)
-		}
-	}
-	if rank == 0 {
-		return space.All(dim), nil
-	}
+	var qr mat.QR
+	qr.Factorize(kept.f.Q)
+	qr.QTo(basis)
+	rank := kept.f.Rank
 	n := dim - rank
 	span := dev.Alloc(n, dim)
 	if n > 0 {
 		dev.Upload(span, mat.DenseCopyOf(basis.Slice(0, dim, rank, dim).T()).RawMatrix().Data)
 	}
-	return space.Span(span), dev.Err()
+	return space.Span(span), kept, dev.Err()
 }
 
-// without is m without the columns of a set.
-func without(m *mat.Dense, set []int) *mat.Dense {
-	r, c := m.Dims()
-	if len(set) == c {
+// others are the rows of K that a model's space does not leave free.
+func others(q int, f space.Form) []int {
+	var rows []int
+	next := 0
+	for i := range q {
+		if f.Kind == space.Subset && next < len(f.Set) && f.Set[next] == i {
+			next++
+			continue
+		}
+		rows = append(rows, i)
+	}
+	return rows
+}
+
+// columnsOf are some of m's.
+func columnsOf(m *mat.Dense, set []int) *mat.Dense {
+	r, _ := m.Dims()
+	if len(set) == 0 {
 		return &mat.Dense{}
 	}
-	out := mat.NewDense(r, c-len(set), nil)
+	out := mat.NewDense(r, len(set), nil)
 	for i := range r {
-		from, to, next := m.RawRowView(i), out.RawRowView(i), 0
-		at := 0
-		for j, v := range from {
-			if next < len(set) && set[next] == j {
-				next++
-				continue
-			}
-			to[at] = v
-			at++
+		from, to := m.RawRowView(i), out.RawRowView(i)
+		for at, j := range set {
+			to[at] = from[j]
 		}
 	}
 	return out

@@ -19,39 +19,42 @@ import (
 // It is its own E.
 type sequenceSpace struct {
 	lu   banded.LU
-	p, q int // K_I is q x p
+	p, q int   // K_I is q x p
+	zero []int // I
+	rows int   // of K
 }
 
-// newSequenceSpace is {x : K x in T} where T are vectors that are 0 outside a set; nil where K does not read neighbours,
-// or the rows at which K x is 0 depend on each other.
-func newSequenceSpace(k linops.Operator, m *prox.Model) space.Space {
+// newSequenceSpace is {x : K x in T} where T are vectors that are 0 outside a set; nil where K does
+// not read neighbours, or the rows at which K x is 0 depend on each other.
+func newSequenceSpace(k linops.Operator, m *prox.Model) (space.Space, equations) {
 	form := m.Space.Form()
 	if form.Kind != space.Subset || m.Curvature != nil {
-		return nil
+		return nil, nil
 	}
 	rows, ok := linops.Neighbours(k, banded.MostWidth)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	_, p := k.Dims()
 	zero, next := space.Rows{Indptr: []int{0}}, 0
+	s := &sequenceSpace{p: p, rows: len(rows.Indptr) - 1}
 	for i := range len(rows.Indptr) - 1 {
 		if next < len(form.Set) && form.Set[next] == i {
 			next++
 			continue
 		}
+		s.zero = append(s.zero, i)
 		from, to := rows.Indptr[i], rows.Indptr[i+1]
 		zero.Indices, zero.Values = append(zero.Indices, rows.Indices[from:to]...), append(zero.Values, rows.Values[from:to]...)
 		zero.Indptr = append(zero.Indptr, len(zero.Indices))
 	}
-	s := &sequenceSpace{p: p, q: len(zero.Indptr) - 1}
-	if s.q == 0 {
-		return space.All(p)
+	if s.q = len(s.zero); s.q == 0 {
+		return space.All(p), noEquations{p, s.rows}
 	}
 	if !banded.New(banded.Rows(zero), p).Factorize(&s.lu, nil, make([]float64, s.q)) || s.lu.Least < banded.LeastPivot {
-		return nil
+		return nil, nil
 	}
-	return s
+	return s, s
 }
 
 func (s *sequenceSpace) Dims() (p, n int) { return s.p, s.p }

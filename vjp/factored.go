@@ -379,6 +379,55 @@ func (f *factored) diagonalFlops(d int) float64 {
 	return 2 * n * n * rows
 }
 
+// solves reports that systems with (A*A + Q) on the space are solved for any right-hand side.
+func (l *implicit) solves() bool {
+	return l.dim == 0 || l.f != nil || l.projects()
+}
+
+// projects reports that the system is a multiple of the identity.
+func (l *implicit) projects() bool {
+	if l.saddle != nil || l.j != nil || l.model == nil {
+		return false
+	}
+	form := l.model.Space.Form()
+	return l.model.Curvature == nil && (form.Orthonormal || form.Projection) && linops.StructureOf(l.p.A).Columns.Value > 0
+}
+
+// descend sets dst to E (E* (A*A + Q) E)^+ E* g, where that is known.
+func (l *implicit) descend(dst, g array.Batch) {
+	dev := g.Device()
+	switch {
+	case l.dim == 0:
+		dev.Fill(dst, 0)
+		return
+	case l.f == nil:
+		l.model.Space.Project(dst, g)
+		dev.Lin(dst, 1/linops.StructureOf(l.p.A).Columns.Value, dst, 0, array.Batch{})
+		return
+	}
+	s := l.span
+	if s == nil {
+		s = l.model.Space
+	}
+	_, n := s.Dims()
+	c, x := dev.Alloc(1, n), dev.Alloc(1, n)
+	defer c.Free()
+	defer x.Free()
+	s.Coordinates(c, g)
+	switch {
+	case l.f.rank == 0:
+		dev.Fill(x, 0)
+	case l.f.image.IsZero():
+		dev.Gemm(false, false, 1, c, l.f.inverse, 0, x)
+	default: // basic basic*
+		var t, y mat.VecDense
+		t.MulVec(l.f.basic.T(), mat.NewVecDense(n, c.ToHost()))
+		y.MulVec(l.f.basic, &t)
+		dev.Upload(x, y.RawVector().Data)
+	}
+	s.Embed(dst, x)
+}
+
 // onto sets the 1 x n batch dst to (M*M + Q)^+ M* z.
 func (f *factored) onto(dst, z array.Batch) error {
 	if err := f.ready(context.Background()); err != nil {

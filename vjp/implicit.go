@@ -102,9 +102,6 @@ const etaFactor = 4
 // newImplicit linearizes the fixed point at a solution, which was found with the given
 // optimality. With margin set it computes how close the choice of the tangent space was.
 func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality float64, margin bool) (*implicit, error) {
-	if at.Problem.K != nil {
-		return newBehind(ctx, at, o, margin)
-	}
 	p, b, y, norm2 := at.Problem, at.B, at.Y, at.Norm2
 	dev := y.Device()
 	d, dim := p.A.Dims()
@@ -143,26 +140,71 @@ func newImplicit(ctx context.Context, at *solve.Point, o Options, optimality flo
 		dev.Copy(l.misfit, z)
 	}
 	stick := solve.NewYardstick(y, norm2, o.solving())
-	off := open.eta * open.norm * (optimality*stick.Matters(solve.Norm(z)) + solve.Roundings*0x1p-52*solve.Norm(y))
-	if margin {
-		l.spaced(v, off)
+	rounding := solve.Roundings * 0x1p-52 * solve.Norm(y)
+	off := away{}.atLeast(open.eta * open.norm * (optimality*stick.Matters(solve.Norm(z)) + rounding))
+	if !at.Flat {
+		far, err := l.away(at, v)
+		if err != nil {
+			return nil, err
+		}
+		off = away{math.Max(off.norm, far.norm), math.Max(off.most, far.most)}
+	}
+	off = off.atLeast(2 * atTheThreshold * solve.Norm(v)) // v was moved
+	if margin && off.norm > 0 {
+		l.spaced(l.model, v, off.norm)
 	}
 	if at.Identified {
 		l.known.Neighbours = true // there are none
-	} else if err := open.neighbours(ctx, l, v, off); err != nil {
-		return nil, err
+	} else if l.j != nil {
+		shift := near*off.most + leastNear*most(v)
+		n := &vicinity{r: p.R, j: l.j, v: v, eta: open.eta, shift: shift, complete: true, at: open.at}
+		if err := n.widen(ctx, l); err != nil {
+			return nil, err
+		}
 	}
 	done = true
 	l.gram, l.solved = nil, nil
 	return l, nil
 }
 
-// spaced computes the margin of the model's space at the argument v of the prox, relative to the
+// spaced computes the margin of the space of the model m at the argument v of the prox, relative to the
 // error off of v. On the boundary itself it is the smallest positive number: 0 means not known.
-func (l *implicit) spaced(v array.Batch, off float64) {
-	if l.model != nil && l.model.Margin != nil && off > 0 {
-		l.known.SpaceMargin = math.Max(l.model.Margin(v)/off, math.SmallestNonzeroFloat64)
+func (l *implicit) spaced(m *prox.Model, v array.Batch, off float64) {
+	if m != nil && m.Margin != nil {
+		l.known.SpaceMargin = math.Max(m.Margin(v)/math.Max(off, math.SmallestNonzeroFloat64), math.SmallestNonzeroFloat64)
 	}
+}
+
+// away is Newton's step from the argument v of the proximal operator: about the error of v, which is
+// larger than that of the gradient where A is ill-conditioned. It is 0 where l solves no systems.
+func (l *implicit) away(at *solve.Point, v array.Batch) (far away, err error) {
+	if l.f == nil && l.dim > 0 || l.f != nil && l.f.later != nil || l.model == nil && l.span == nil {
+		return far, nil
+	}
+	dev := v.Device()
+	b, g, d, misfit := dev.Alloc(1, v.N()), dev.Alloc(1, v.N()), dev.Alloc(1, v.N()), dev.Alloc(1, at.Y.N())
+	defer func() {
+		for _, x := range []array.Batch{b, g, d, misfit} {
+			x.Free()
+		}
+	}()
+	gradient := func() { // A*(y - A b)
+		l.p.A.Forward(misfit, b)
+		dev.Lin(misfit, 1, at.Y, -1, misfit)
+		l.p.A.Adjoint(g, misfit)
+	}
+	if err := l.p.R.Eval(b, v, l.eta); err != nil {
+		return far, err
+	}
+	gradient()
+	dev.Lin(g, 1, g, -1/l.eta, v)
+	dev.Lin(g, 1, g, 1/l.eta, b)
+	l.descend(d, g)
+	dev.Lin(b, 1, b, 1, d)
+	gradient()
+	dev.Lin(b, 1, b, l.eta, g)
+	dev.Lin(b, 1, b, -1, v)
+	return distance(b), dev.Err()
 }
 
 // Closed returns what follows from the factors, or from the eigenvalues of J.
@@ -240,11 +282,11 @@ func (l *implicit) at(ctx context.Context, v array.Batch) (_ *implicit, err erro
 }
 
 // newConfined linearizes at a solution whose model the solver provides: op is A on the model's
-// space. The linearization takes over both. A nil model stands for the solution 0, which does not
+// space. The linearization takes over both. A nil op stands for the solution 0, near which it does not
 // depend on y.
 func newConfined(p Problem, op linops.Restricted, m *prox.Model, tol float64) *implicit {
 	l := &implicit{p: p, eta: 1, op: p.A, model: m, tol: solveTol(tol), tighter: tighter(tol)}
-	if m != nil {
+	if op != nil {
 		l.confine(op, m)
 	} else {
 		l.known = exactly(0, 0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/prox"
@@ -19,76 +20,195 @@ const atTheThreshold = 0x1p-42
 const (
 	near      = 4
 	leastNear = 0x1p-36
+	// leastShift is the share by which an argument is moved at least, and leastTop stands for the size
+	// of one that is 0.
+	leastShift = 0x1p-46
+	leastTop   = 0x1p-400
 )
 
-// differs is the least difference between the images of two different derivatives, as a share of
-// the probe.
-const differs = 1e-3
+// differs is the least difference between the images of two different derivatives of a few normal numbers.
+const (
+	differs = 1e-3
+	unlike  = 2 // probes
+)
 
-// neighbours widens the range of traces by those of the derivatives near v, where these have
-// another tangent space: at v scaled up and down, and shifted by random signs. err is the error to
-// which v is known.
-func (l *implicit) neighbours(ctx context.Context, at *implicit, v array.Batch, err float64) error {
-	if !at.known.Known || at.j.Diagonal().IsZero() && v.N() > maxDense || prox.StructureOf(l.p.R).Quadratic.Known {
-		return nil
-	}
-	dev := v.Device()
-	var top [1]float64
-	dev.MaxAbs(top[:], v)
-	if !(top[0] > 0) {
-		return nil
-	}
-	shift := near*err + leastNear*top[0]
-	probe, there, here := dev.Alloc(1, v.N()), dev.Alloc(1, v.N()), dev.Alloc(1, v.N())
-	defer probe.Free()
-	defer there.Free()
-	defer here.Free()
-	rng := rand.New(rand.NewPCG(0x6e656172, uint64(v.N())))
-	signs := make([]float64, v.N())
-	for i := range signs {
-		signs[i] = float64(1 - 2*int(rng.Uint64()&1))
-	}
-	dev.Upload(probe, signs)
-	at.j.Apply(here, probe)
-	share := shift / top[0]
-	for _, step := range [][2]float64{{1 + share, 0}, {math.Max(1-share, 0), 0}, {1, shift}, {1, -shift}} {
-		dev.Lin(there, step[0], v, step[1], probe)
-		if err := l.widen(ctx, at, here, there, probe); err != nil {
-			return err
-		}
-	}
-	at.known.Neighbours = true
-	return nil
+// vicinity are the points near an argument v of the proximal operator of r, within an error.
+type vicinity struct {
+	r     prox.Prox
+	j     prox.Derivative // at v
+	v     array.Batch
+	eta   float64
+	shift float64 // how far coordinates of v move
+	off   float64 // the error of coordinates of v, where it may be that other models have the same space; else 0
+	// complete says that the derivatives that the error of v allows are all known.
+	complete bool
+	// at linearizes at another argument.
+	at func(ctx context.Context, v array.Batch) (*implicit, error)
 }
 
-// widen includes the trace of the derivative at the argument there in the range of at, if its image
-// of the probe differs from here, the image of at's own derivative.
-func (l *implicit) widen(ctx context.Context, at *implicit, here, there, probe array.Batch) error {
-	dev := there.Device()
-	t := dev.Alloc(1, there.N())
+// wide are the margins that are tried where that of the model is smaller: rows of K may be left out
+// that depend on others, and the space is the same.
+var wide = []float64{100, 10}
+
+// widen widens the range of traces of l by those of the derivatives near v.
+func (n *vicinity) widen(ctx context.Context, l *implicit) error {
+	if !l.known.Known || n.j.Diagonal().IsZero() && n.v.N() > maxDense || prox.StructureOf(n.r).Quadratic.Known {
+		return nil
+	}
+	for _, margin := range wide {
+		if !n.complete || n.off == 0 || l.known.SpaceMargin >= margin {
+			break
+		}
+		seen, err := n.near(ctx, margin*n.off)
+		if err != nil {
+			return err
+		}
+		if seen.complete && seen.same(l.known.Trace) {
+			l.known.SpaceMargin = margin
+			break
+		}
+	}
+	seen, err := n.near(ctx, n.shift)
+	l.known.Low, l.known.High = math.Min(l.known.Low, seen.low), math.Max(l.known.High, seen.high)
+	l.known.Margin = math.Min(l.known.Margin, seen.margin)
+	l.known.Neighbours = n.complete && seen.complete
+	return err
+}
+
+// traces are those of derivatives with other images than those at hand.
+type traces struct {
+	low, high, margin float64
+	complete          bool // all are known
+}
+
+// same reports that there are none but this one, up to rounding errors.
+func (t traces) same(trace float64) bool {
+	const rounding = 1e-9
+	return t.low >= trace-rounding*(1+trace) && t.high <= trace+rounding*(1+trace)
+}
+
+// near are the traces at v scaled up and down, and shifted up and down and at random; where r is a sum
+// over coordinates, at two arguments where each coordinate is as free, and as tied, as it gets.
+func (n *vicinity) near(ctx context.Context, shift float64) (traces, error) {
+	seen := traces{math.Inf(1), math.Inf(-1), math.Inf(1), true}
+	dev := n.v.Device()
+	top := most(n.v)
+	if !(top > 0) {
+		top = leastTop
+	}
+	shift = math.Max(shift, leastShift*top)
+	probes, here := dev.Alloc(unlike, n.v.N()), dev.Alloc(unlike, n.v.N())
+	defer probes.Free()
+	defer here.Free()
+	rng := rand.New(rand.NewPCG(0x6e656172, uint64(n.v.N())))
+	dev.Upload(probes, normals(rng, unlike*n.v.N()))
+	n.j.Apply(here, probes)
+	points := n.around(rng, shift, top)
+	defer func() {
+		for _, p := range points {
+			p.Free()
+		}
+	}()
+	all := points
+	if !n.j.Diagonal().IsZero() {
+		if err := n.extremes(points[0], points[1]); err != nil {
+			return seen, err
+		}
+		if known := prox.StructureOf(n.r); known.Sparse != nil && known.Groups == nil { // a sum over coordinates
+			all = points[:2]
+		}
+	}
+	for _, there := range all {
+		if err := n.include(ctx, &seen, here, there, probes); err != nil {
+			return seen, err
+		}
+	}
+	return seen, nil
+}
+
+// around are v shifted up and down everywhere, scaled up and down, and shifted at random: ties of some
+// regularizers are between coordinates.
+func (n *vicinity) around(rng *rand.Rand, shift, top float64) (points []array.Batch) {
+	dev := n.v.Device()
+	add := func(scale, by float64, along array.Batch) {
+		v := dev.Alloc(1, n.v.N())
+		dev.Lin(v, scale, n.v, by, along)
+		points = append(points, v)
+	}
+	along := dev.Alloc(1, n.v.N())
+	defer along.Free()
+	dev.Fill(along, 1)
+	add(1, shift, along)
+	add(1, -shift, along)
+	add(1+shift/top, 0, array.Batch{})
+	add(math.Max(1-shift/top, 0), 0, array.Batch{})
+	for range unlike {
+		dev.Upload(along, normals(rng, n.v.N()))
+		add(1, shift, along)
+		add(1, -shift, along)
+	}
+	return points
+}
+
+// extremes exchanges the coordinates of two arguments so that at the first each is as free as at
+// either of them, where the derivatives are diagonal.
+func (n *vicinity) extremes(one, other array.Batch) error {
+	dev := n.v.Device()
+	t := dev.Alloc(1, n.v.N())
 	defer t.Free()
-	j, err := l.p.R.Linearize(t, there, l.eta)
+	var v, d [2][]float64
+	for i, at := range []array.Batch{one, other} {
+		j, err := n.r.Linearize(t, at, n.eta)
+		if err != nil {
+			return err
+		}
+		if v[i] = at.ToHost(); !j.Diagonal().IsZero() {
+			d[i] = j.Diagonal().ToHost()
+		}
+		j.Release()
+	}
+	if d[0] == nil || d[1] == nil {
+		return dev.Err()
+	}
+	for i := range d[0] {
+		if d[0][i] < d[1][i] {
+			v[0][i], v[1][i] = v[1][i], v[0][i]
+		}
+	}
+	dev.Upload(one, v[0])
+	dev.Upload(other, v[1])
+	return dev.Err()
+}
+
+// include adds the trace of the derivative at the argument there to those seen, if its images of the
+// probes differ from here, the images of the derivative at v.
+func (n *vicinity) include(ctx context.Context, seen *traces, here, there, probes array.Batch) error {
+	dev := there.Device()
+	t, images := dev.Alloc(1, there.N()), dev.Alloc(unlike, there.N())
+	defer t.Free()
+	defer images.Free()
+	j, err := n.r.Linearize(t, there, n.eta)
 	if err != nil {
 		return err
 	}
 	func() {
 		defer j.Release()
-		j.Apply(t, probe)
+		j.Apply(images, probes)
 	}()
-	dev.Lin(t, 1, t, -1, here)
-	var most [1]float64
-	dev.MaxAbs(most[:], t)
-	if most[0] <= differs {
+	dev.Lin(images, 1, images, -1, here)
+	var most [unlike]float64
+	dev.MaxAbs(most[:], images)
+	if slices.Max(most[:]) <= differs {
 		return dev.Err()
 	}
-	other, err := l.at(ctx, there)
+	other, err := n.at(ctx, there)
 	if err != nil {
 		return err
 	}
 	defer other.Release()
-	if other.known.Known {
-		at.known.Low, at.known.High = math.Min(at.known.Low, other.known.Low), math.Max(at.known.High, other.known.High)
-		at.known.Margin = math.Min(at.known.Margin, other.known.Margin)
+	if seen.complete = seen.complete && other.known.Known; other.known.Known {
+		seen.low, seen.high = math.Min(seen.low, other.known.Low), math.Max(seen.high, other.known.High)
+		seen.margin = math.Min(seen.margin, other.known.Margin)
 	}
 	return nil
 }

@@ -168,9 +168,10 @@ const (
 	pilotSteps = 1000
 )
 
-// images sets dst_i = D mu_hat w_i in at most so many steps, and returns the number of steps, and of probes that stopped short. The
-// image is moved along w_i until <w_i, dst_i> is 2 <f, x> - <x, M x>, with the system M x = f, which has
-// the square of the error of x; left_i is the size of that correction, where it is asked for.
+// images sets dst_i = D mu_hat w_i in at most so many steps, and returns the number of steps, and of
+// probes that stopped short. The image is moved along w_i until <w_i, dst_i> is 2 <f, x> - <x, M x>,
+// with the system M x = f, which has the square of the error of x; left_i is the size of that
+// correction, where it is asked for.
 func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, most int, left []float64) (steps, failed int, err error) {
 	dev, k := w.Device(), w.K()
 	_, p := s.a.Dims()
@@ -215,11 +216,12 @@ func (s *saddle) images(ctx context.Context, dst, w array.Batch, tol float64, mo
 	return res.Iterations, failed, dev.Err()
 }
 
-// onSaddle makes l the derivative by the saddle point system.
-func (l *implicit) onSaddle(ctx context.Context, at *solve.Point, j prox.Derivative, reason string) (err error) {
-	l.j, l.op = j, l.p.A
+// onSaddle makes l, which has the derivative of the proximal operator at the step eta, that by the saddle
+// point system.
+func (l *implicit) onSaddle(ctx context.Context, at *solve.Point, eta float64, reason string) (err error) {
+	l.op = l.p.A
 	var by string
-	if l.saddle, by, err = newSaddle(ctx, at.Y.Device(), l.p.A, l.p.K, j, at.Eta, at.Norm2); err != nil {
+	if l.saddle, by, err = newSaddle(ctx, at.Y.Device(), l.p.A, l.p.K, l.j, eta, at.Norm2); err != nil {
 		return err
 	}
 	l.choices = []Choice{

@@ -110,6 +110,13 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 	if s.o.Derivative == None {
 		return with(sol, nil), nil
 	}
+	var found *implicit
+	if !sol.Converged && s.p.K != nil && sol.At.Problem.K != nil {
+		if found, err = s.found(ctx, sol); err != nil {
+			sol.Release()
+			return nil, err
+		}
+	}
 	by := s.differentiate(sol)
 	switch by.kind {
 	case closedForm:
@@ -129,7 +136,10 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 		}
 		sol.Release()
 	}()
-	if l, err = s.linearize(ctx, sol); err != nil {
+	if l = found; l == nil {
+		l, err = s.linearize(ctx, sol)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if s.o.Derivative == Auto && l.saddle != nil {
@@ -222,12 +232,42 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 			{Part: "space", Chosen: l.describe("the model's space"), Reason: "the solver's iterates were in it"},
 			{Part: "system", Chosen: "preconditioned conjugate gradients", Reason: "the solver provides products with the curvature"},
 		}
-		l.spaced(array.Batch{}, s.subgradient(sol))
+		l.spaced(l.model, array.Batch{}, s.subgradient(sol))
 		done = true
 		return l, nil
 	}
 	var err error
-	if l, err = newImplicit(ctx, at, s.o, sol.Optimality, true); err != nil {
+	if at.Problem.K != nil {
+		l, err = s.behind(ctx, sol)
+	} else {
+		l, err = s.refined(ctx, sol)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.belongs(at)
+	done = true
+	return l, nil
+}
+
+// belongs takes over what the linearization refers to.
+func (l *implicit) belongs(at *solve.Point) {
+	l.lift = at.Lift()
+	if a, release := at.Detach(); release != nil {
+		l.own(a, release)
+	}
+}
+
+// refined is the implicit derivative at a solution of a problem with r(b).
+func (s *solver) refined(ctx context.Context, sol *solve.Solution) (_ *implicit, err error) {
+	var l *implicit
+	done := false
+	defer func() {
+		if l != nil && !done { // also where A or the regularizer panics
+			l.Release()
+		}
+	}()
+	if l, err = newImplicit(ctx, sol.At, s.o, sol.Optimality, true); err != nil {
 		return nil, err
 	}
 	if (l.known.Low < l.known.High || l.f != nil && l.f.sensitive) && sol.Converged && s.o.Tol > settledTol {
@@ -238,28 +278,10 @@ func (s *solver) linearize(ctx context.Context, sol *solve.Solution) (*implicit,
 		if better {
 			l.Release()
 			l = nil
-			if l, err = newImplicit(ctx, at, s.o, sol.Optimality, true); err != nil {
+			if l, err = newImplicit(ctx, sol.At, s.o, sol.Optimality, true); err != nil {
 				return nil, err
 			}
 		}
-	}
-	for round := 0; round < moreRounds && l.doubtful(at, sol); round++ {
-		more, err := sol.Continue(ctx, fewestMore+sol.Iterations/4)
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			break
-		}
-		l.Release()
-		l = nil
-		if l, err = newImplicit(ctx, at, s.o, sol.Optimality, true); err != nil {
-			return nil, err
-		}
-	}
-	l.lift = at.Lift()
-	if a, release := at.Detach(); release != nil {
-		l.own(a, release)
 	}
 	done = true
 	return l, nil
@@ -324,7 +346,15 @@ const (
 // derivative's trace.
 func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (float64, error) {
 	at := sol.At
-	l, err := newImplicit(ctx, at, s.o, sol.Optimality, false)
+	var l *implicit
+	var err error
+	settled := true
+	if at.Problem.K != nil {
+		l, settled, err = s.settle(ctx, sol)
+		settled = settled || l != nil && l.known.SpaceMargin == 0
+	} else {
+		l, err = newImplicit(ctx, at, s.o, sol.Optimality, false)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -355,10 +385,22 @@ func (s *solver) lag(ctx context.Context, sol *solve.Solution, t *unrolled) (flo
 	if err := l.solve(ctx, other, probes, nil, goal{residual: lagResidual, form: math.Inf(1)}, nil); err != nil {
 		return 0, err
 	}
+	forms, squares := make([]float64, k), make([]float64, k)
+	dev.Dot(forms, one, one)
+	dev.Dot(squares, other, other)
+	square := 0.0 // how far ||D mu_hat||_F^2 is off: near a projection as far as twice the trace
+	for i, f := range forms {
+		square += f - squares[i]
+	}
+	if d > lagUnits {
+		square /= float64(k)
+	}
 	dev.Lin(one, 1, one, -1, other)
-	forms := make([]float64, k)
 	dev.Dot(forms, probes, one)
-	sum, most := 0.0, l.known.High-l.known.Low
+	sum, most := 0.0, math.Max(l.known.High-l.known.Low, math.Abs(square)/2)
+	if !settled {
+		most = math.Max(most, 1) // for all that is known
+	}
 	for _, f := range forms {
 		if sum += f; d > lagUnits {
 			most = max(most, math.Abs(f))

@@ -133,15 +133,19 @@ func (c *sorted) face(b, g []dd, near margins) face {
 			if !zero {
 				f.e = append(f.e, signs)
 			}
-			f.e = append(f.e, c.splits(run, from, b, g, near)...)
+			last := len(run) // the whole of a cluster that is not 0 is no part that splits off
+			if !zero {
+				last--
+			}
+			f.e = append(f.e, c.splits(run, last, from, b, g, near)...)
 		}
 		from = to
 	}
 	return f
 }
 
-// splits are the directions in which a cluster at the ranks from first splits.
-func (c *sorted) splits(run []int, first int, b, g []dd, near margins) [][]dd {
+// splits are the directions in which a cluster at the ranks from first splits after one of its last largest |g_j|.
+func (c *sorted) splits(run []int, last, first int, b, g []dd, near margins) [][]dd {
 	n := len(b)
 	var out [][]dd
 	run = slices.Clone(run)
@@ -157,7 +161,7 @@ func (c *sorted) splits(run []int, first int, b, g []dd, near margins) [][]dd {
 	var slack dd
 	signs := make([]dd, n)
 	sign := signsOf(g)
-	for i, j := range run {
+	for i, j := range run[:last] {
 		slack = slack.add(c.l[first+i]).sub(g[j].abs())
 		if signs[j] = sign[j]; g[j].isZero() && !b[j].isZero() {
 			signs[j] = b[j].sign()

@@ -8,13 +8,16 @@ import "math"
 //
 //	b = T b',   A' = A T,   r'(b') = r(T b').
 type canonical struct {
-	a       *matrix
-	norms   []float64 // of a's columns
-	y       []dd
-	yScale  float64 // y of the case is yScale times y
-	mean    dd      // of the case's y, where there is an intercept
-	blocks  []block
-	members [][]int // the coordinates of each block
+	a *matrix
+	k *matrix // of r(K b), on whose images the blocks act; nil for the identity
+	// steepest is the length of the largest subgradients of a norm r(K b).
+	steepest float64
+	norms    []float64 // of a's columns
+	y        []dd
+	yScale   float64 // y of the case is yScale times y
+	mean     dd      // of the case's y, where there is an intercept
+	blocks   []block
+	members  [][]int // the coordinates of each block
 	// size is the size of the terms from which each column was computed, and left the least length,
 	// as a share of it, of a column that is not 0.
 	size []float64
@@ -74,6 +77,10 @@ func newCanonicalAbove(c *Case, rounding float64) *canonical {
 	// With A = a A', y = c y' and b = (c/a) b' the objective is c^2 times that of
 	// r'(b') = r((c/a) b')/c^2.
 	k.add(c.Reg, 0, units{a: aScale, c: k.yScale, factor: 1})
+	if c.K != nil {
+		k.stack(*c.K)
+		return k
+	}
 	k.rescale()
 	return k
 }

@@ -7,14 +7,17 @@ type Case struct {
 	Index int
 	// Name is the named problem that problems.New makes of it; empty for an operator and a
 	// regularizer of their own.
-	Name   string `json:",omitempty"`
-	Op     Op
-	Reg    Reg
+	Name string `json:",omitempty"`
+	Op   Op
+	Reg  Reg
+	// K is the operator of r(K b); nil for the identity.
+	K      *Op `json:",omitempty"`
 	Y      []float64
 	Sigma2 float64
 	// Intercept centers y; Op is then a centered operator.
 	Intercept bool `json:",omitempty"`
 
+	// Solver is empty for the default.
 	Solver     string
 	Derivative string
 	Estimator  string `json:",omitempty"`

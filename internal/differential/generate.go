@@ -22,6 +22,8 @@ func Generate(seed uint64, index int) *Case {
 	g := &draw{Rand: rand.New(rand.NewPCG(seed, uint64(index)+0x9e3779b97f4a7c15)), c: &Case{Seed: seed, Index: index, Sigma2: 1}}
 	if g.chance(0.12) {
 		g.named()
+	} else if g.chance(0.1) {
+		g.behind()
 	} else {
 		g.free()
 	}
@@ -226,10 +228,13 @@ func (r *Reg) sparse() bool {
 // options draws solver, derivative and estimator.
 func (g *draw) options() {
 	c := g.c
-	quadratic := c.Reg.Kind == "zero" || c.Reg.Kind == "ridge"
+	quadratic := c.K == nil && (c.Reg.Kind == "zero" || c.Reg.Kind == "ridge")
 	written := c.Op.Kind == "dense" || c.Op.Kind == "csr" || c.Op.Kind == "centered"
 	c.Solver = pick(g, []string{"fista", "admm", "ista"}, []float64{3, 2, 1})
-	if c.Reg.sparse() && g.chance(0.5) {
+	switch {
+	case c.K != nil:
+		c.Solver = pick(g, []string{"", "admm", "primal-dual"}, []float64{8, 1, 1})
+	case c.Reg.sparse() && g.chance(0.5):
 		c.Solver = "active-set"
 	}
 	if quadratic && written && g.chance(0.6) {

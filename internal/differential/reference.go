@@ -2,6 +2,7 @@ package differential
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -14,6 +15,8 @@ type Reference struct {
 	// divergence at neighbours: they differ where the case is ambiguous.
 	Divergence, Frobenius2 float64
 	Least, Most            float64
+	// Tied is how much the divergence changes at tiny changes of y, where a face is nearer than rounding errors.
+	Tied float64
 	// RankUnsure reports that the rank of the data depends on rounding errors: then not even mu_hat
 	// is determined.
 	RankUnsure bool
@@ -31,6 +34,11 @@ const (
 	// closeness is the relative change of data under which a choice of face or rank must stay the
 	// same to count as determined.
 	closeness = 1e-10
+	// tied is that below which it is a tie, which must be marked.
+	tied = 1e-14
+	// nearTie is the relative size of changes of y that show a tie, of which there are drawsNearTie.
+	nearTie      = 1e-11
+	drawsNearTie = 6
 	// certified is the largest error of mu_hat, as a share of sigma sqrt(d) and of the sizes of y
 	// and mu_hat, at which a solution is trusted.
 	certified = 1e-4
@@ -81,25 +89,90 @@ func referenceFor(c *Case, k *canonical, closeness float64) *Reference {
 	for j, b := range s.b {
 		moved += math.Abs(b.hi) * k.norms[j]
 	}
-	moved = max(closeness*moved, 10*off)
+	lo, hi := k.neighbours(s, at, max(closeness*moved, 10*off))
+	r.Least = min(lo.trace, hi.trace, at.trace)
+	r.Most = max(lo.trace, hi.trace, at.trace)
+	r.RankUnsure = r.RankUnsure || hi.least < angle*angle
+	lo, hi = k.neighbours(s, at, max(tied*moved, 10*off))
+	if max(lo.trace, hi.trace, at.trace)-min(lo.trace, hi.trace, at.trace) > divergence {
+		r.Tied = k.tied(c)
+	}
+	r.finish(c, k, s)
+	return r
+}
+
+// tied is the range of the traces at draws near y.
+func (k *canonical) tied(c *Case) float64 {
+	rng := rand.New(rand.NewPCG(c.Seed, uint64(c.Index)))
+	y := k.y
+	defer func() { k.y = y }()
+	size := nearTie * length(y)
+	if size == 0 { // there are no relative changes
+		return 0
+	}
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for range drawsNearTie {
+		k.y = slices.Clone(y)
+		for i, v := range y {
+			k.y[i] = v.add(num(size * rng.NormFloat64()))
+		}
+		s := k.solve()
+		if !(s.gap <= 1e-6*size*size) {
+			continue
+		}
+		at := k.differentiate(s, k.strict(s))
+		lo, hi = min(lo, at.trace), max(hi, at.trace)
+	}
+	return max(hi-lo, 0)
+}
+
+// neighbours are the derivatives on the smallest and the largest face that a change of the residual by
+// moved leads to.
+func (k *canonical) neighbours(s solution, at *derivative, moved float64) (lo, hi *derivative) {
 	lower, upper := k.strict(s), k.strict(s)
+	dual := k.dualSensitivity(s)
 	for i := range k.blocks {
 		on := k.members[i]
-		lower[i].primal = func(n []dd) float64 { return moved*at.sensitivity(on, n) + k.rounding(s.b, n) }
+		lower[i].primal = func(n []dd) float64 { return moved*at.sensitivity(k.onto(on, n)) + k.rounding(s.z, n) }
 		upper[i].dual = func(e []dd) float64 {
 			sum := 0.0
 			for p, j := range on {
-				sum += math.Abs(e[p].hi) * k.norms[j]
+				sum += math.Abs(e[p].hi) * dual(j)
 			}
 			return moved * sum
 		}
 	}
-	lo, hi := k.differentiate(s, lower), k.differentiate(s, upper)
-	r.Least = min(lo.trace, hi.trace, at.trace)
-	r.Most = max(lo.trace, hi.trace, at.trace)
-	r.RankUnsure = r.RankUnsure || hi.least < angle*angle
-	r.finish(c, k, s)
-	return r
+	return k.differentiate(s, lower), k.differentiate(s, upper)
+}
+
+// onto is the vector c with <c, b> = <n, z> for the n on the coordinates on of z.
+func (k *canonical) onto(on []int, n []dd) []dd {
+	z := make([]dd, k.coordinates())
+	for p, j := range on {
+		z[j] = n[p]
+	}
+	if k.k == nil {
+		return z
+	}
+	return k.k.applyT(z)
+}
+
+// coordinates is the length of z.
+func (k *canonical) coordinates() int {
+	if k.k == nil {
+		return k.a.c
+	}
+	return k.k.r
+}
+
+// dualSensitivity is how much the subgradient changes with the residual, coordinate by coordinate.
+func (k *canonical) dualSensitivity(s solution) func(j int) float64 {
+	if k.k == nil {
+		return func(j int) float64 { return k.norms[j] }
+	}
+	e, _ := k.face(s, k.strict(s))
+	size := k.multiplierOf(e)
+	return func(int) float64 { return size }
 }
 
 // finish states the results in the case's units.
@@ -121,10 +194,10 @@ func (r *Reference) finish(c *Case, k *canonical, s solution) {
 	r.Bar = c.Sigma2 * math.Sqrt(max(0, 4*(r.Residual/c.Sigma2+r.Frobenius2)-2*d))
 }
 
-// rounding is the size below which <n, b> is a rounding error.
-func (k *canonical) rounding(b, n []dd) float64 {
+// rounding is the size below which <n, z> is a rounding error.
+func (k *canonical) rounding(z, n []dd) float64 {
 	top := 0.0
-	for _, v := range b {
+	for _, v := range z {
 		top = max(top, math.Abs(v.hi))
 	}
 	sum := 0.0
@@ -137,7 +210,7 @@ func (k *canonical) rounding(b, n []dd) float64 {
 // strict are margins for rounding errors only.
 func (k *canonical) strict(s solution) []margins {
 	return slices.Repeat([]margins{{
-		primal: func(n []dd) float64 { return k.rounding(s.b, n) },
+		primal: func(n []dd) float64 { return k.rounding(s.z, n) },
 		dual:   func([]dd) float64 { return math.Inf(-1) },
 	}}, len(k.blocks))
 }
@@ -155,12 +228,24 @@ type derivative struct {
 
 // differentiate computes the derivative on the face that the margins choose.
 func (k *canonical) differentiate(s solution, near []margins) *derivative {
+	e, q := k.face(s, near)
+	if k.k == nil {
+		return k.confine(e, q)
+	}
+	e, q, least := k.pull(e, q)
+	d := k.confine(e, q)
+	d.least = min(d.least, least*least)
+	return d
+}
+
+// face is the tangent space of r at z that the margins choose, and the curvature along it.
+func (k *canonical) face(s solution, near []margins) ([][]dd, *matrix) {
 	var e [][]dd
 	var curvature []*matrix
 	for i, b := range k.blocks {
-		f := b.face(k.part(i, s.b), k.part(i, s.g), near[i])
+		f := b.face(k.part(i, s.z), k.part(i, s.g), near[i])
 		for _, v := range f.e {
-			whole := make([]dd, k.a.c)
+			whole := make([]dd, k.coordinates())
 			for p, j := range k.members[i] {
 				whole[j] = v[p]
 			}
@@ -179,7 +264,7 @@ func (k *canonical) differentiate(s solution, near []margins) *derivative {
 		}
 		at += c.r
 	}
-	return k.confine(e, q)
+	return e, q
 }
 
 // confine computes the derivative on the span of e with the curvature q.
@@ -252,19 +337,19 @@ func (k *canonical) confine(e [][]dd, q *matrix) *derivative {
 	return r
 }
 
-// sensitivity is || d<n, b>/dy ||, n on the coordinates on.
-func (r *derivative) sensitivity(on []int, n []dd) float64 {
+// sensitivity is || d<n, b>/dy ||.
+func (r *derivative) sensitivity(n []dd) float64 {
 	if r.chol == nil {
 		return math.Inf(1)
 	}
 	m := r.e.c
 	x := make([]dd, m)
-	for p, j := range on {
-		if n[p].isZero() {
+	for j, v := range n {
+		if v.isZero() {
 			continue
 		}
 		for a := range m {
-			x[a] = x[a].add(n[p].mul(r.e.at(j, a)))
+			x[a] = x[a].add(v.mul(r.e.at(j, a)))
 		}
 	}
 	for a := range m {

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"surepipe/array"
 	"surepipe/pipeline"
+	"surepipe/solve"
+	"surepipe/stages"
 	"surepipe/vjp"
 )
 
@@ -67,13 +70,19 @@ func Run(dev array.Device, c *Case) Outcome {
 		return o
 	}
 	for _, w := range risk.Warnings() {
-		o.Codes = append(o.Codes, w.Code)
+		if !slices.Contains(elsewhere, w.Code) {
+			o.Codes = append(o.Codes, w.Code)
+		}
 	}
 	if !o.Reference.OK {
 		o.Verdict = NoReference
 		return o
 	}
 	o.Detail = judge(c, o.Reference, &risk)
+	if o.Detail == "" && len(o.Codes) == 0 && o.Reference.matters(c) {
+		o.Verdict, o.Detail = Wrong, fmt.Sprintf("divergence %.9g, but it changes by %.3g at a tie", risk.Trace.Trace, o.Reference.Tied)
+		return o
+	}
 	switch {
 	case o.Detail == "" && len(o.Codes) == 0:
 		o.Verdict = Right
@@ -93,6 +102,9 @@ func Run(dev array.Device, c *Case) Outcome {
 	}
 	return o
 }
+
+// elsewhere are the warnings that say nothing about the divergence and mu_hat.
+var elsewhere = []string{stages.FewObservations, stages.NoLeaveOneOut, stages.Sigma2TooLarge, stages.Interpolates}
 
 // guarded is estimate with a time limit; alive is false if it was exceeded, or after a panic.
 func guarded(dev array.Device, c *Case) (risk pipeline.Risk, err error, alive bool) {
@@ -151,8 +163,20 @@ func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, er
 		}
 		defer releaseR()
 		p = vjp.Problem{A: a, R: r, Device: dev, Intercept: c.Intercept}
+		if c.K != nil {
+			k, releaseK, err := c.K.build(dev)
+			if err != nil {
+				return pipeline.Risk{}, err
+			}
+			defer releaseK()
+			p.K = k
+		}
 	}
-	solver, err := vjp.NewSolver(ctx, c.Solver, p, vjp.Options{Derivative: vjp.Derivative(c.Derivative), MaxIter: c.MaxIter, Sigma2: c.Sigma2})
+	method := c.Solver
+	if method == "" {
+		method = solve.Default(p)
+	}
+	solver, err := vjp.NewSolver(ctx, method, p, vjp.Options{Derivative: vjp.Derivative(c.Derivative), MaxIter: c.MaxIter, Sigma2: c.Sigma2})
 	if err != nil {
 		return pipeline.Risk{}, err
 	}
@@ -177,6 +201,12 @@ const (
 	// case that is not ambiguous.
 	differenceStep = 0x1p-33
 )
+
+// matters reports that the divergence changes at a tie by enough to be marked.
+func (r *Reference) matters(c *Case) bool {
+	return !r.RankUnsure && r.Tied > divergence &&
+		2*c.Sigma2*r.Tied > 2*share*max(r.Bar, c.Sigma2*math.Sqrt(2*float64(len(c.Y))))
+}
 
 // judge describes what is wrong with a risk; "" if it is right.
 func judge(c *Case, ref *Reference, risk *pipeline.Risk) string {

@@ -38,6 +38,9 @@ func Shrink(dev array.Device, c *Case, budget time.Duration) *Case {
 				try(best.withoutColumn(j))
 			}
 		}
+		for i := 0; best.K != nil && i < best.K.Rows; i++ {
+			try(best.withoutPenalty(i))
+		}
 		for _, digits := range []int{1, 2, 3} {
 			try(best.rounded(digits))
 		}
@@ -50,6 +53,10 @@ func (c *Case) clone() *Case {
 	next.Y = slices.Clone(c.Y)
 	next.Op = c.Op.clone()
 	next.Reg = c.Reg.clone()
+	if c.K != nil {
+		k := c.K.clone()
+		next.K = &k
+	}
 	return &next
 }
 
@@ -110,9 +117,21 @@ func (c *Case) withoutRow(i int) *Case {
 func (c *Case) withoutColumn(j int) *Case {
 	next := c.clone()
 	o := next.numbersOf()
-	if o == nil || o.Cols < 2 || !next.Reg.drop(j) {
+	switch {
+	case o == nil || o.Cols < 2:
+		return nil
+	case next.K != nil:
+		next.K.dropColumn(j)
+	case !next.Reg.drop(j):
 		return nil
 	}
+	o.dropColumn(j)
+	next.Op.Cols = o.Cols
+	return next
+}
+
+// dropColumn removes column j of a matrix.
+func (o *Op) dropColumn(j int) {
 	data := o.Data
 	o.Data = nil
 	for i, v := range data {
@@ -121,7 +140,17 @@ func (c *Case) withoutColumn(j int) *Case {
 		}
 	}
 	o.Cols--
-	next.Op.Cols = o.Cols
+}
+
+// withoutPenalty has no row i of K.
+func (c *Case) withoutPenalty(i int) *Case {
+	next := c.clone()
+	k := next.K
+	if k.Rows < 2 || !next.Reg.drop(i) {
+		return nil
+	}
+	k.Data = slices.Delete(k.Data, i*k.Cols, (i+1)*k.Cols)
+	k.Rows--
 	return next
 }
 

@@ -8,7 +8,8 @@ import (
 // solution is a solution of the canonical problem with its certificate.
 type solution struct {
 	b, u []dd // u = y - A b
-	g    []dd // A* u, of r's subdifferential at b
+	z    []dd // K b, and b itself where there is no K
+	g    []dd // of r's subdifferential at z: A* u, or the multiplier of K b = z
 	// gap bounds F(b) - min F >= 1/2 ||A b - A b*||^2, if ||b* - b|| in units of the columns
 	// is at most ten times what the sizes of b and y suggest.
 	gap float64
@@ -39,6 +40,9 @@ const (
 //
 // (Li, Sun and Toh 2018). No step requires A of full rank or a unique b.
 func (k *canonical) solve() (best solution) {
+	if k.k != nil {
+		return k.solveBehind()
+	}
 	b := make([]dd, k.a.c)
 	u := slices.Clone(k.y)
 	best.gap = math.Inf(1)
@@ -115,7 +119,7 @@ func (k *canonical) step(b, u []dd, t dd) (next, residual []dd) {
 			break
 		}
 		dir := solveCholesky(l, grad)
-		u2, grad2, v2, next2 := search(u, grad, dir, evaluate)
+		u2, grad2, v2, next2 := search(u, grad, dir, 0.5, evaluate)
 		// The objective decreases at every step; the gradient's norm need not.
 		if g := length(grad2); g < least {
 			least, stuck = g, 0
@@ -129,7 +133,7 @@ func (k *canonical) step(b, u []dd, t dd) (next, residual []dd) {
 
 // search follows the direction -dir to a point where the slope has decreased by half or more, by
 // doubling and halving: for a convex function that is a descent.
-func search(u, grad, dir []dd, evaluate func([]dd) ([]dd, []dd, []dd)) (to, g, v, next []dd) {
+func search(u, grad, dir []dd, share float64, evaluate func([]dd) ([]dd, []dd, []dd)) (to, g, v, next []dd) {
 	start := -dot(grad, dir).hi
 	lo, hi := 0.0, math.Inf(1)
 	alpha := 1.0
@@ -141,7 +145,7 @@ func search(u, grad, dir []dd, evaluate func([]dd) ([]dd, []dd, []dd)) (to, g, v
 		g, v, next = evaluate(to)
 		slope := -dot(g, dir).hi
 		switch {
-		case math.Abs(slope) <= 0.5*math.Abs(start):
+		case math.Abs(slope) <= share*math.Abs(start):
 			return to, g, v, next
 		case slope < 0:
 			lo = alpha
@@ -179,7 +183,7 @@ func (k *canonical) certify(b []dd) solution {
 	}
 	p := k.prox(v, t)
 	u := residual(p)
-	s := solution{b: p, u: u, g: k.a.applyT(u), off: make([]dd, len(p))}
+	s := solution{b: p, z: p, u: u, g: k.a.applyT(u), off: make([]dd, len(p))}
 	size := length(k.y)
 	for j := range p {
 		s.off[j] = v[j].sub(p[j]).div(t).sub(s.g[j])

@@ -1,0 +1,435 @@
+package vjp
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"surepipe/array"
+	"surepipe/prox"
+	"surepipe/solve"
+	"surepipe/space"
+)
+
+// A solve of a problem with r(K b) stops when mu_hat is accurate enough. Its derivative depends on more: on which
+// entries of K b are 0, which a solution with a small duality gap may not have decided yet. Newton's method on the
+// optimality conditions
+//
+//	A*(A b - y) + K* u = 0,   K b = z,   z = prox_{eta r}(v),   v = z + eta u
+//
+// with the derivative of the proximal operator at v (semismooth, Qi and Sun 1993) ends at a solution to rounding
+// errors, which is proof that its space is right, or shows that it is not near enough.
+const (
+	mostNewton  = 12
+	fewNewton   = 3       // where b has more than smallBehind entries
+	finest      = 0x1p-44 // the step, relative to v, at which Newton's method has ended
+	coarsest    = 0x1p-26 // the largest at which rounding errors may have ended it
+	leastLeft   = 0x1p-33 // what may be left of the gradient, relative to its parts
+	afterNewton = 4       // the error of v over the last step
+	unsettled   = 0.5     // the largest margin where it has not ended: the error is then a guess
+)
+
+// Where Newton's method does not end the solve goes on, if b has at most smallBehind entries: at
+// most moreRounds times, by fewestMore iterations and a quarter of those so far. Among more entries
+// some are always in doubt, and each of them changes the trace little: no margin is given then.
+const (
+	moreRounds  = 4
+	fewestMore  = 50
+	smallBehind = 1 << 11
+)
+
+// behind is the implicit derivative at a solution of a problem with r(K b), which is improved until its
+// space is settled.
+func (s *solver) behind(ctx context.Context, sol *solve.Solution) (_ *implicit, err error) {
+	var l *implicit
+	done := false
+	defer func() {
+		if l != nil && !done { // also where an operator or the regularizer panics
+			l.Release()
+		}
+	}()
+	for round := 0; ; round++ {
+		var settled bool
+		if l, settled, err = s.settle(ctx, sol); err != nil {
+			return nil, err
+		}
+		if done = settled || round == moreRounds || !sol.Converged || l.saddle != nil || sol.At.B.N() > smallBehind; done {
+			return l, nil
+		}
+		more, err := sol.Continue(ctx, fewestMore+sol.Iterations/4)
+		if err != nil {
+			return nil, err
+		}
+		if done = !more; done {
+			return l, nil
+		}
+		l.Release()
+		l = nil
+	}
+}
+
+// found is the implicit derivative where Newton's method finds the solution from where a solve has stopped short of
+// it; else nil.
+func (s *solver) found(ctx context.Context, sol *solve.Solution) (*implicit, error) {
+	l, settled, err := s.settle(ctx, sol)
+	switch {
+	case err != nil:
+		return nil, err
+	case !settled || !sol.Converged:
+		l.Release()
+		return nil, nil
+	}
+	l.belongs(sol.At)
+	return l, nil
+}
+
+// settle linearizes at a solution, which Newton's method improves where it ends. It reports whether it did.
+func (s *solver) settle(ctx context.Context, sol *solve.Solution) (_ *implicit, settled bool, err error) {
+	at := sol.At
+	n := newton{at: at, o: s.o}
+	defer n.release()
+	if err := n.begin(ctx); err != nil {
+		return nil, false, err
+	}
+	if settled, err = n.run(ctx); err != nil {
+		return nil, false, err
+	}
+	if settled {
+		if err := n.deliver(ctx, sol); err != nil {
+			return nil, false, err
+		}
+	} else if err := n.begin(ctx); err != nil {
+		return nil, false, err
+	}
+	if settled || n.off.norm > 0 && at.B.N() <= smallBehind {
+		n.l.spaced(n.place.model, n.place.v, n.off.norm)
+		if !settled {
+			n.l.known.SpaceMargin = math.Min(n.l.known.SpaceMargin, unsettled)
+		}
+		if err := n.vicinity(settled).widen(ctx, n.l); err != nil {
+			return nil, false, err
+		}
+	}
+	l := n.l
+	n.l = nil
+	return l, settled, n.at.B.Device().Err()
+}
+
+// deliver makes the place the solution.
+func (n *newton) deliver(ctx context.Context, sol *solve.Solution) error {
+	r, dev := n.place, n.b.Device()
+	u := dev.Alloc(1, r.v.N())
+	defer u.Free()
+	dev.Lin(u, 1/r.eta, r.v, -1/r.eta, r.z)
+	return sol.Move(ctx, n.b, r.v, u, r.eta)
+}
+
+// newton is a run of Newton's method.
+type newton struct {
+	at    *solve.Point
+	o     Options
+	b     array.Batch
+	place *place
+	l     *implicit // at the place
+	off   away      // the error of v, 0 where it is not known
+	moved bool      // the place is not the solution's
+	sizeK float64   // the length of K x over that of x for a random x
+	next  newtonStep
+}
+
+func (n *newton) release() {
+	n.b.Free()
+	n.next.free()
+	n.leave()
+}
+
+// leave gives up the place.
+func (n *newton) leave() {
+	if n.l != nil {
+		n.l.Release()
+	}
+	if n.place != nil {
+		n.place.release()
+	}
+	n.l, n.place = nil, nil
+}
+
+// begin linearizes at the solution, if it is not done.
+func (n *newton) begin(ctx context.Context) error {
+	if n.b.IsZero() {
+		n.b = n.at.B.Device().Alloc(1, n.at.B.N())
+		n.moved = true
+	}
+	if !n.moved {
+		return nil
+	}
+	n.moved = false
+	n.b.Device().Copy(n.b, n.at.B)
+	r, err := newPlace(n.at.Problem.R, n.at.Argument, n.at.Eta)
+	if err != nil {
+		return err
+	}
+	defer r.release()
+	eta := n.balanced()
+	v := n.b.Device().Alloc(1, r.v.N())
+	defer v.Free()
+	n.b.Device().Lin(v, eta/r.eta, r.v, 1-eta/r.eta, r.z)
+	return n.linearize(ctx, v, eta)
+}
+
+// balanced is an eta at which rounding errors of z and of eta u are of one size.
+func (n *newton) balanced() float64 {
+	p, dev := n.at.Problem, n.b.Device()
+	q, dim := p.K.Dims()
+	if n.sizeK == 0 {
+		x, kx := dev.Alloc(1, dim), dev.Alloc(1, q)
+		defer x.Free()
+		defer kx.Free()
+		dev.Upload(x, normals(rand.New(rand.NewPCG(0x4b, uint64(dim))), dim))
+		p.K.Forward(kx, x)
+		n.sizeK = solve.Norm(kx) / solve.Norm(x)
+	}
+	eta := n.sizeK * n.sizeK * solve.Norm(n.b) / math.Sqrt(n.at.Norm2) / solve.Norm(n.at.Y)
+	if !(eta > 0) || math.IsInf(eta, 1) {
+		return n.at.Eta
+	}
+	return eta
+}
+
+// normals are n standard normal numbers.
+func normals(rng *rand.Rand, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	return x
+}
+
+// size is that of the numbers from which v is computed.
+func (n *newton) size() float64 { return math.Max(most(n.place.v), n.sizeK*most(n.b)) }
+
+// most is the largest |x_i|.
+func most(x array.Batch) float64 {
+	var top [1]float64
+	x.Device().MaxAbs(top[:], x)
+	return top[0]
+}
+
+// linearize goes to v.
+func (n *newton) linearize(ctx context.Context, v array.Batch, eta float64) error {
+	place, err := newPlace(n.at.Problem.R, v, eta)
+	if err != nil {
+		return err
+	}
+	n.leave()
+	n.place = place
+	n.l, err = newBehind(ctx, n.at, n.o, place)
+	return err
+}
+
+// run takes steps until they are rounding errors. Where they do not become that, the error of the solution's v is
+// about as large as the first step.
+func (n *newton) run(ctx context.Context) (settled bool, err error) {
+	var first away
+	before := math.Inf(1)
+	steps := mostNewton
+	if n.b.N() > smallBehind {
+		steps = fewNewton
+	}
+	for range steps {
+		n.next.free()
+		var ok bool
+		if n.next, ok = n.step(); !ok {
+			break
+		}
+		far, size, same := n.next.far, n.size(), n.place.model.Margin(n.place.v) > n.next.far.norm
+		n.b, n.next.b, n.moved = n.next.b, n.b, true
+		if first.norm == 0 {
+			first = far.atLeast(math.SmallestNonzeroFloat64)
+		}
+		if same && n.place.model.Curvature == nil {
+			n.place.v, n.next.v = n.next.v, n.place.v
+			err = n.at.Problem.R.Eval(n.place.z, n.place.v, n.place.eta)
+		} else {
+			err = n.linearize(ctx, n.next.v, n.place.eta)
+		}
+		if err != nil {
+			return false, err
+		}
+		if n.next.left && (far.most <= finest*size || same && far.most > before/2 && far.most <= coarsest*size) {
+			n.off = away{afterNewton * far.norm, afterNewton * far.most}.atLeast(solve.Roundings * 0x1p-52 * size)
+			return true, n.b.Device().Err()
+		}
+		before = far.most
+	}
+	n.off = first
+	return false, n.b.Device().Err()
+}
+
+// away is how far an argument of a proximal operator is from another one.
+type away struct{ norm, most float64 } // of the difference, and its largest entry
+
+func distance(x array.Batch) away { return away{solve.Norm(x), most(x)} }
+
+func (a away) atLeast(x float64) away { return away{math.Max(a.norm, x), math.Max(a.most, x)} }
+
+// newtonStep is where a step leads.
+type newtonStep struct {
+	b, v array.Batch
+	far  away // from v
+	left bool // nothing is left of the gradient but rounding errors
+}
+
+func (s newtonStep) free() {
+	s.b.Free()
+	s.v.Free()
+}
+
+// step is Newton's: with the projections P on T and N = I - P, b moves by d b with
+//
+//	N K d b = N (z - K b),   E* (A*A + K* Q K) d b = E* (A*(y - A b) - K* u)
+//
+// where E spans {u : K u in T}, and u by Q P K d b and by the s = N s that makes the gradient 0. ok is
+// false where the linearization does not solve such systems.
+func (n *newton) step() (next newtonStep, ok bool) {
+	at, r := n.at, n.place
+	if r.model == nil || r.model.Margin == nil || r.equations == nil || !n.l.solves() {
+		return next, false
+	}
+	curvature, ok := curvatureAt(r.model)
+	if !ok {
+		return next, false
+	}
+	dev := n.b.Device()
+	u, kb, multiplier, g := dev.Alloc(1, r.v.N()), dev.Alloc(1, r.v.N()), dev.Alloc(1, r.v.N()), dev.Alloc(1, n.b.N())
+	defer func() {
+		for _, x := range []array.Batch{u, kb, multiplier, g} {
+			x.Free()
+		}
+	}()
+	next = newtonStep{b: dev.Alloc(1, n.b.N()), v: dev.Alloc(1, r.v.N())}
+	defer func() {
+		if !ok { // also where an operator or the regularizer panics
+			next.free()
+			next = newtonStep{}
+		}
+	}()
+	ok = false
+	dev.Lin(u, 1/r.eta, r.v, -1/r.eta, r.z)
+	// gradient sets next.v = P (K b - z), multiplier = u + Q next.v and g = A*(y - A b) - K* multiplier.
+	gradient := func() (size float64) {
+		at.Problem.K.Forward(next.v, next.b)
+		dev.Lin(next.v, 1, next.v, -1, r.z)
+		r.model.Space.Project(next.v, next.v)
+		if dev.Copy(multiplier, u); curvature != nil {
+			curve(multiplier, r.model.Space, curvature, next.v)
+		}
+		return n.gradient(g, next.b, multiplier)
+	}
+	at.Problem.K.Forward(kb, n.b)
+	dev.Lin(kb, 1, r.z, -1, kb)
+	r.model.Space.Project(next.v, kb)
+	dev.Lin(kb, 1, kb, -1, next.v)
+	dev.Upload(next.b, r.equations.along(kb.ToHost()))
+	dev.Lin(next.b, 1, next.b, 1, n.b)
+	gradient()
+	d := dev.Alloc(1, n.b.N())
+	defer d.Free()
+	n.l.descend(d, g)
+	dev.Lin(next.b, 1, next.b, 1, d)
+	size := gradient()
+	dev.Upload(kb, r.equations.multiplier(g.ToHost()))
+	r.model.Space.Project(u, kb)
+	dev.Lin(kb, 1, kb, -1, u)
+	dev.Lin(multiplier, 1, multiplier, 1, kb)
+	next.left = n.gradient(g, next.b, multiplier) <= 0 || solve.Norm(g) <= leastLeft*size
+	dev.Lin(next.v, 1, next.v, 1, r.z)
+	dev.Lin(next.v, 1, next.v, r.eta, multiplier)
+	dev.Lin(kb, 1, next.v, -1, r.v)
+	next.far = distance(kb)
+	ok = !math.IsNaN(next.far.norm) && !math.IsInf(next.far.norm, 0)
+	return next, ok
+}
+
+// gradient sets g to A*(y - A b) - K* u, and returns the size of its parts.
+func (n *newton) gradient(g, b, u array.Batch) float64 {
+	p, dev := n.at.Problem, b.Device()
+	misfit, ku := dev.Alloc(1, n.at.Y.N()), dev.Alloc(1, b.N())
+	defer misfit.Free()
+	defer ku.Free()
+	p.A.Forward(misfit, b)
+	dev.Lin(misfit, 1, n.at.Y, -1, misfit)
+	p.A.Adjoint(g, misfit)
+	p.K.Adjoint(ku, u)
+	size := math.Max(solve.Norm(g), n.l.norm*solve.Norm(n.at.Y))
+	dev.Lin(g, 1, g, -1, ku)
+	return size
+}
+
+// curvatureAt returns the products with the curvature of a model, nil where that is 0; ok is false where they are not
+// known.
+func curvatureAt(m *prox.Model) (times func(x []float64) []float64, ok bool) {
+	if m.Curvature == nil {
+		return nil, true
+	}
+	_, n := m.Space.Dims()
+	if !m.Space.Form().Orthonormal {
+		return nil, false
+	}
+	if w := m.Root(); w != nil {
+		return func(x []float64) []float64 {
+			out := make([]float64, n)
+			for i := range len(w.Indptr) - 1 {
+				sum := 0.0
+				for at := w.Indptr[i]; at < w.Indptr[i+1]; at++ {
+					sum += w.Values[at] * x[w.Indices[at]]
+				}
+				for at := w.Indptr[i]; at < w.Indptr[i+1]; at++ {
+					out[w.Indices[at]] += w.Values[at] * sum
+				}
+			}
+			return out
+		}, true
+	}
+	if n > maxColumns {
+		return nil, false
+	}
+	q := m.Curvature.Matrix()
+	return func(x []float64) []float64 {
+		var out mat.VecDense
+		out.MulVec(mat.NewDense(n, n, q), mat.NewVecDense(n, x))
+		return out.RawVector().Data
+	}, q != nil
+}
+
+// curve adds Q k to dst, with the products with Q in the coordinates of the space.
+func curve(dst array.Batch, t space.Space, times func(x []float64) []float64, k array.Batch) {
+	dev := dst.Device()
+	_, n := t.Dims()
+	c, e := dev.Alloc(1, n), dev.Alloc(1, k.N())
+	defer c.Free()
+	defer e.Free()
+	t.Coordinates(c, k)
+	dev.Upload(c, times(c.ToHost()))
+	t.Embed(e, c)
+	dev.Lin(dst, 1, dst, 1, e)
+}
+
+// vicinity are the points near v.
+func (n *newton) vicinity(settled bool) *vicinity {
+	return &vicinity{
+		r: n.at.Problem.R, j: n.place.j, v: n.place.v, eta: n.place.eta,
+		shift: near * n.off.most, off: n.off.most, complete: settled,
+		at: func(ctx context.Context, v array.Batch) (*implicit, error) {
+			other := newton{at: n.at, o: n.o}
+			defer func() {
+				other.l = nil
+				other.release()
+			}()
+			err := other.linearize(ctx, v, n.place.eta)
+			return other.l, err
+		},
+	}
+}
