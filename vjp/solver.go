@@ -105,7 +105,7 @@ func (s *solver) SolveFrom(ctx context.Context, y array.Batch, from From) (*Solu
 	by := s.differentiate(sol)
 	switch by.kind {
 	case closedForm:
-		return with(sol, newHat(sol.At.Linear), by.choice), nil
+		return with(sol, newHat(sol.At), by.choice), nil
 	case Unrolled:
 		sol.Release()
 		return s.record(ctx, y, by.choice)
