@@ -40,7 +40,7 @@ type hatOf struct {
 
 // doubt records rounding errors of H of some eps times a condition number, unless they are below all digits that matter.
 func (h *hatOf) doubt(condition float64) {
-	if e := Roundings * epsilon * condition; e > exactTo {
+	if e := epsilon * condition; e > exactTo {
 		h.Below, h.Above = e*h.Trace, e*h.Trace
 	}
 }
@@ -186,10 +186,8 @@ const frobeniusStep = 0x1p-9
 // frobenius2 is ||H||_F^2, given the trace t(s) with A*A multiplied by e^s: its eigenvalues h have the derivative h (1 - h),
 //
 //	t'(0) = tr H - ||H||_F^2.
-func frobenius2(trace float64, at func(factor float64) (float64, bool)) (float64, bool) {
-	up, ok := at(math.Exp(frobeniusStep))
-	down, also := at(math.Exp(-frobeniusStep))
-	return trace - (up-down)/(2*frobeniusStep), ok && also
+func frobenius2(trace float64, at func(factor float64) float64) float64 {
+	return trace - (at(math.Exp(frobeniusStep))-at(math.Exp(-frobeniusStep)))/(2*frobeniusStep)
 }
 
 // scaled are the rows' scales with A*A multiplied by a factor.
@@ -236,32 +234,28 @@ func (f *bandedNormal) solve(dst, g array.Batch) { onHost(dst, g, f.r.Solve) }
 // traces come from the band of N^{-1}. Rounding errors change R by some eps of its columns' lengths, and so H by that
 // times the root of the largest entry of N^{-1}.
 func (f *bandedNormal) traces() hatOf {
-	inverse := f.r.Inverse()
-	h := hatOf{HatTraces: HatTraces{Margin: math.Inf(1)}}
+	g := make([]float64, f.dim) // A*A, if it is diagonal
+	for u, j := range f.rows.Indices[:f.rows.Indptr[f.d]] {
+		g[j] += f.rows.Values[u] * f.rows.Values[u]
+	}
+	inverse := f.r.Inverse(g, !f.single)
+	h := hatOf{HatTraces: HatTraces{Margin: math.Inf(1), Frobenius2: inverse.Frobenius2}}
 	h.diagonal, h.Trace = f.leverages(1, f.columns(inverse))
 	largest, z := 0.0, 0.0
 	for j, v := range f.r.Columns {
 		largest, z = max(largest, v), max(z, inverse.At(j, j))
 	}
 	h.doubt(math.Sqrt(largest * z))
-	if f.single {
-		g := make([]float64, f.dim)
-		for i := range f.d {
-			for u := f.rows.Indptr[i]; u < f.rows.Indptr[i+1]; u++ {
-				g[f.rows.Indices[u]] += f.rows.Values[u] * f.rows.Values[u]
+	if !f.single {
+		h.Frobenius2 = frobenius2(h.Trace, func(factor float64) float64 {
+			r, ok := f.order.Triangle(f.scaled(factor))
+			if !ok {
+				return math.NaN()
 			}
-		}
-		h.Frobenius2 = inverse.Frobenius2(g)
-		return h
+			_, trace := f.leverages(factor, f.columns(r.Inverse(g, true)))
+			return trace
+		})
 	}
-	h.Frobenius2, _ = frobenius2(h.Trace, func(factor float64) (float64, bool) {
-		r, ok := f.order.Triangle(f.scaled(factor))
-		if !ok {
-			return math.NaN(), false
-		}
-		_, trace := f.leverages(factor, f.columns(r.Inverse()))
-		return trace, true
-	})
 	return h
 }
 
@@ -374,6 +368,9 @@ func (f *choleskyNormal) less(g, b []float64) {
 	}
 }
 
+// normalRoundings is how many eps that is: on images with 40% of the pixels missing up to 80 at weights from 1e8 to 1e14.
+const normalRoundings = 256
+
 // traces come from the entries of N^{-1} at the places of N. Rounding errors change N by some eps of its diagonal, and so H
 // by that times the largest entry of N^{-1}.
 func (f *choleskyNormal) traces() hatOf {
@@ -384,15 +381,15 @@ func (f *choleskyNormal) traces() hatOf {
 	for j, at := range f.ptr[:f.dim] {
 		largest, z = max(largest, f.norms[j]), max(z, inverse[at])
 	}
-	h.doubt(largest * largest * z)
-	h.Frobenius2, _ = frobenius2(h.Trace, func(factor float64) (float64, bool) {
+	h.doubt(normalRoundings * largest * largest * z)
+	h.Frobenius2 = frobenius2(h.Trace, func(factor float64) float64 {
 		_, _, value := f.matrix(f.scaled(factor))
 		l, err := f.order.Factorize(value)
 		if err != nil {
-			return math.NaN(), false
+			return math.NaN()
 		}
 		_, trace := f.leverages(factor, f.columns(f.order.Inverse(l)))
-		return trace, true
+		return trace
 	})
 	return h
 }
