@@ -43,6 +43,9 @@ type Layout struct {
 	Colours bool
 	// Analysis says that there is a matrix D, behind which the regularizer stands.
 	Analysis bool
+	// Gaps says that NaN in y stands for values that were not observed ([Data.WithoutGaps]), and that the places of
+	// the values may be given, as At.
+	Gaps bool
 }
 
 var (
@@ -54,6 +57,7 @@ var (
 	picture     = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true}
 	analyzed    = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one from a file of its own, with --D)", Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
 	oneSequence = Layout{Arrays: "y (n)", YRank: 1, YShape: "(n,)"}
+	gappy       = Layout{Arrays: "y (n), NaN where nothing was observed; x (n),\nits places, if they are not evenly spaced", YRank: 1, YShape: "(n,)", Gaps: true}
 	sequence    = Layout{Arrays: "y (n), or y (m x n), m sequences", YRank: 1, YShape: "(n,)", Rows: true}
 	series      = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 )
@@ -89,6 +93,7 @@ func init() {
 		{Name: "tv1d", Layout: sequence, Generator: &tv1dGenerator},
 		{Name: "tv2d", Layout: picture},
 		{Name: "trend1d", Layout: oneSequence},
+		{Name: "whittaker", Layout: gappy},
 		{Name: "fused-lasso", Layout: regression},
 		{Name: "generalized-lasso", Layout: analyzed},
 	}
@@ -161,6 +166,9 @@ func (d Data) specification(name string) (*Spec, error) {
 	}
 	bound := *registered[i].parsed()
 	bound.loaded = map[*arrayRef]*loadedArray{}
+	if registered[i].Gaps {
+		bound.places, bound.whole = d.Indices, d.Shape
+	}
 	for _, ref := range bound.refs {
 		if a := d.array(ref.name); a != nil {
 			bound.loaded[ref] = a
@@ -244,6 +252,8 @@ func (n *Named) check(data Data) error {
 		if len(data.Y) != d {
 			return fmt.Errorf("array \"y\" has %d values, expected %d: \"X\" has shape (%d, %d)", len(data.Y), d, d, p)
 		}
+	case n.Gaps && data.Indices != nil && (len(data.Indices) != len(data.Y) || len(data.Shape) != 1):
+		return fmt.Errorf("array \"indices\" has %d values and \"shape\" is %v, expected %d values and the length of the sequence", len(data.Indices), data.Shape, len(data.Y))
 	case n.Selection && data.Indices == nil:
 		return fmt.Errorf("array \"indices\" is missing, expected the places of the %d values of \"y\"", len(data.Y))
 	case n.Selection && len(data.Indices) != len(data.Y):
@@ -264,8 +274,10 @@ func (d Data) checkSettings(name string) error {
 		return fmt.Errorf("vectorial total variation is asked for, but %s is not isotropic tv2d", name)
 	case d.Anisotropic && name != "tv2d":
 		return fmt.Errorf("anisotropic total variation is asked for, but %s is not tv2d", name)
-	case d.Order != nil && name != "trend1d":
-		return fmt.Errorf("a trend of order %d is asked for, but %s is not trend1d", *d.Order, name)
+	case d.Order != nil && name != "trend1d" && name != "whittaker":
+		return fmt.Errorf("differences of order %d are asked for, but %s is neither trend1d nor whittaker", *d.Order, name)
+	case d.At != nil && name != "whittaker":
+		return fmt.Errorf("there are places of the values of y, but %s is not whittaker", name)
 	}
 	return nil
 }

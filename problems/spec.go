@@ -95,6 +95,8 @@ type Spec struct {
 	// The arrays of the references, once they are read, and whether y is an image.
 	loaded map[*arrayRef]*loadedArray
 	images bool
+	// places are those at which y was observed, in an array of the shape whole; nil where there are no gaps.
+	places, whole []int
 }
 
 // SpecSolver holds the options of a solve that a Spec sets. Zero values stand for options that are

@@ -101,6 +101,12 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	if err := l.scalars(&data); err != nil {
 		return Data{}, err
 	}
+	if s.operator.contains("observed") {
+		if data, err = data.WithoutGaps(); err != nil {
+			return Data{}, s.at(l.lineOf("y"), err)
+		}
+		bound.places, bound.whole = data.Indices, data.Shape
+	}
 	data.Table, data.Intercept, data.Standardize, data.Effects = l.table, s.Intercept, s.Standardize, s.Effects
 	if err := bound.whiten(&data); err != nil {
 		return Data{}, err

@@ -49,6 +49,17 @@ func (l *specLoader) tableOptions() design.Options {
 // response.
 func (l *specLoader) openData(path string) (*dataio.Set, error) {
 	o := l.tableOptions()
+	if l.tableSet != nil {
+		return l.tableSet, nil
+	}
+	if l.operator.contains("observed") && dataio.IsTable(path) {
+		series, err := design.OpenSeries(o.Context, path, o.Response, "")
+		if err == nil {
+			l.tableSet = dataio.HoldTable(dataio.Array{Name: "y", Shape: []int{len(series.Y)}, Data: series.Y})
+			l.used.table = true
+		}
+		return l.tableSet, err
+	}
 	if o.Response == "" || !dataio.IsTable(path) {
 		return l.open(path)
 	}

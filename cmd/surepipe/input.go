@@ -48,6 +48,11 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		return fileData{}, err
 	}
 	f.vary(&data.Data)
+	if l, _ := layoutOf(f.problem); l.Gaps && f.specification == nil && data.Stack == nil {
+		if data.Data, err = data.WithoutGaps(); err != nil {
+			return fileData{}, usagef("%s: %w", f.source(), err)
+		}
+	}
 	if f.lossNow().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
@@ -235,6 +240,7 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	a := arrays{more: in.more}
 	var table *design.Data
 	var entries *design.Entries
+	var at []float64
 	if f.table.response != "" && l.Selection {
 		var err error
 		if entries, err = in.openEntries(); err != nil {
@@ -243,6 +249,11 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	} else if l.Selection && dataio.IsTable(f.data) {
 		var err error
 		if entries, err = in.openMatrix(); err != nil {
+			return fileData{}, err
+		}
+	} else if l.Gaps && dataio.IsTable(f.data) && !in.haveY {
+		var err error
+		if at, err = in.openSeries(); err != nil {
 			return fileData{}, err
 		}
 	} else if f.table.response != "" {
@@ -294,6 +305,9 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 		return fileData{}, usagef("%s: %w", f.source(), err)
 	}
 	data.Mapped = in.mapped
+	if at != nil {
+		data.At = at
+	}
 	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, table, entries, in.depth, in.d
 	if in.frames != nil {
 		data.Frames = in.frames

@@ -26,7 +26,7 @@ type fileData struct {
 }
 
 // dataNames are the arrays that are read from a data file. Others are ignored.
-var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "weights", "mu", "sigma2", "lambda", "lambda2", "gamma"}
+var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "x", "weights", "mu", "sigma2", "lambda", "lambda2", "gamma"}
 
 // layoutOf is the layout of a named problem; known is false for other names.
 func layoutOf(problem string) (l problems.Layout, known bool) {
@@ -177,6 +177,18 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 		if data.Weights, err = a.weights(); err != nil {
 			return fileData{}, err
 		}
+	}
+	if l.Gaps && a.Has("x") {
+		x, err := a.open("x", "(n,), the places of the values of y")
+		if err != nil {
+			return fileData{}, err
+		}
+		defer x.Close()
+		read, err := x.Floats()
+		if err != nil {
+			return fileData{}, err
+		}
+		data.At = read.Data
 	}
 	if l.Analysis && !a.sparseD {
 		if data.D, err = a.matrix("D", "(q, p), the matrix behind which the penalty stands"); err != nil {

@@ -20,7 +20,7 @@ type tableFlags struct {
 	response                string
 	drop, only, categorical []string
 	missing                 string
-	weights                 string
+	weights, index          string
 	standardize             bool
 }
 
@@ -29,6 +29,7 @@ func (t *tableFlags) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&t.drop, "drop", nil, "in a table: leave out these `columns`, separated by commas")
 	flags.StringSliceVar(&t.only, "only", nil, "in a table: only these `columns`, besides the response")
 	flags.StringSliceVar(&t.categorical, "categorical", nil, "in a table: `columns` of numbers that stand for categories")
+	flags.StringVar(&t.index, "index", "", "whittaker: in a table, the `column` of increasing numbers at which the values are, if these are not evenly spaced")
 	flags.StringVar(&t.weights, "weights", "", weightsFlag)
 	flags.StringVar(&t.missing, "missing", string(design.Refuse), "in a table: what to do about missing values: error, drop (leave out such rows) or mean (in X, the mean of the column; rows without a response are left out)")
 }
@@ -66,7 +67,14 @@ func (f *estimatorFlags) checkTable(changed func(flag string) bool, l problems.L
 			return usagef("--%s is about the columns of a table, but --response is missing, which names the column that is y", flag)
 		}
 	}
+	for _, flag := range []string{"drop", "only", "categorical", "missing"} {
+		if changed(flag) && l.Gaps {
+			return usagef("--%s is not for %s: missing values of its sequence are gaps, which it fills", flag, f.problem)
+		}
+	}
 	switch {
+	case t.index != "" && !dataio.IsTable(f.data):
+		return usagef("--index is %q, but %s is not a table by its name (.csv, .tsv)", t.index, f.data)
 	case t.response == "":
 		return nil
 	case f.data == "":
@@ -136,6 +144,16 @@ func (in *inputs) openTable() (*design.Data, error) {
 	o.Reference, o.NoX = in.problem == "ols", !in.layout.Design
 	table, err := design.Open(in.data, o)
 	return table, in.tableError(err)
+}
+
+// openSeries reads the sequence of --data, which may have gaps.
+func (in *inputs) openSeries() (at []float64, err error) {
+	s, err := design.OpenSeries(in.context(), in.data, in.table.response, in.table.index)
+	if err != nil {
+		return nil, in.tableError(err)
+	}
+	in.more["y"] = dataio.Array{Name: "y", Shape: []int{len(s.Y)}, Data: s.Y}
+	return s.At, nil
 }
 
 // askResponse asks for --response where --data is a table with named columns, and nothing else says
