@@ -57,7 +57,7 @@ var (
 	picture     = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true}
 	analyzed    = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one from a file of its own, with --D)", Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
 	oneSequence = Layout{Arrays: "y (n)", YRank: 1, YShape: "(n,)"}
-	gappy       = Layout{Arrays: "y (n), NaN where nothing was observed; x (n),\nits places, if they are not evenly spaced", YRank: 1, YShape: "(n,)", Gaps: true}
+	gappy       = Layout{Arrays: "y (n), NaN where nothing was observed; at (n),\nits places, if they are not evenly spaced", YRank: 1, YShape: "(n,)", Gaps: true}
 	sequence    = Layout{Arrays: "y (n), or y (m x n), m sequences", YRank: 1, YShape: "(n,)", Rows: true}
 	series      = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 )

@@ -17,9 +17,9 @@ var trendOperator = operatorKind{
 
 var differencesOperator = operatorKind{
 	name: "differences",
-	forms: []form{{"differences: {order: 2, at: x}", "differences of a sequence, so many times. at: the places of its values, increasing numbers, if they are not\n" +
-		"evenly spaced: derivatives of that order by divided differences, in units of the mean distance, of which\n" +
-		"the sum of the squares is the integral"}},
+	forms: []form{{"differences: {order: 2, at: x}", "differences of a sequence, so many times. at: places of its values, increasing,\n" +
+		"if they are not evenly spaced: divided differences, in units of the mean distance,\n" +
+		"whose squares add up to the integral of the squared derivative"}},
 	parse: parseDifferences(2, 0),
 }
 

@@ -190,7 +190,7 @@ var selectionOperator = operatorKind{
 
 var observedOperator = operatorKind{
 	name:  "observed",
-	forms: []form{{"observed", "the entries at which y is a number: NaN, and in a table an empty cell or NA, is a gap, which b fills"}},
+	forms: []form{{"observed", "the entries at which y is a number: NaN, and in a table NA, are gaps, which b fills"}},
 	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
 		if args != nil {
 			return nil, s.errorf(args.Line, "observed has arguments, expected none")

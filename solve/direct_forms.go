@@ -116,11 +116,13 @@ func newRidge(s *quadratic) (closedForm, Choice, error) {
 	return newSpectral(s.p, nil, c)
 }
 
+// mostStacked is the largest number of columns of A above K for a dense factorization. Tests change it.
+var mostStacked = 1024
+
 const (
-	// mostStacked is the largest number of columns, and stackedEntries of entries, of A above K for a dense factorization.
-	mostStacked    = 1024
-	stackedEntries = 1 << 22
-	// mostDirectEntries is the largest number of entries of A and K for a sparse one.
+	// stackedEntries is the largest number of entries of A above K for a dense factorization, and mostDirectEntries
+	// that for a sparse one.
+	stackedEntries    = 1 << 22
 	mostDirectEntries = 1 << 26
 	// manyColumns is the number of columns from which a sparse A is not written down as a dense matrix, if it has less
 	// than leastDensity of its entries.

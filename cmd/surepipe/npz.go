@@ -26,7 +26,7 @@ type fileData struct {
 }
 
 // dataNames are the arrays that are read from a data file. Others are ignored.
-var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "x", "weights", "mu", "sigma2", "lambda", "lambda2", "gamma"}
+var dataNames = []string{"X", "y", "D", "groups", "indices", "shape", "at", "weights", "mu", "sigma2", "lambda", "lambda2", "gamma"}
 
 // layoutOf is the layout of a named problem; known is false for other names.
 func layoutOf(problem string) (l problems.Layout, known bool) {
@@ -178,13 +178,13 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 			return fileData{}, err
 		}
 	}
-	if l.Gaps && a.Has("x") {
-		x, err := a.open("x", "(n,), the places of the values of y")
+	if l.Gaps && a.Has("at") {
+		at, err := a.open("at", "(n,), the places of the values of y")
 		if err != nil {
 			return fileData{}, err
 		}
-		defer x.Close()
-		read, err := x.Floats()
+		defer at.Close()
+		read, err := at.Floats()
 		if err != nil {
 			return fileData{}, err
 		}
