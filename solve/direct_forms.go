@@ -121,7 +121,7 @@ var mostStacked = 1024
 
 const (
 	// stackedEntries is the largest number of entries of A above K for a dense factorization, and mostDirectEntries
-	// that for a sparse one.
+	// that for a sparse one, and of products of two entries of a row, which A*A and K*K are made of.
 	stackedEntries    = 1 << 22
 	mostDirectEntries = 1 << 26
 	// manyColumns is the number of columns from which a sparse A is not written down as a dense matrix, if it has less
@@ -193,8 +193,11 @@ func (s *quadratic) entries() bool {
 		s.a, s.k = space.Rows{}, space.Rows{}
 		return false
 	}
+	products := 0 // of two entries of a row
 	for _, rows := range []space.Rows{s.a, s.k} {
 		for i := range len(rows.Indptr) - 1 {
+			n := rows.Indptr[i+1] - rows.Indptr[i]
+			products += n * n
 			low, high := math.MaxInt, 0
 			for _, j := range rows.Indices[rows.Indptr[i]:rows.Indptr[i+1]] {
 				low, high = min(low, j), max(high, j)
@@ -202,7 +205,10 @@ func (s *quadratic) entries() bool {
 			s.width = max(s.width, high-low)
 		}
 	}
-	return true
+	if s.sparse = s.width <= banded.MostWidth || products <= mostDirectEntries; !s.sparse {
+		s.a, s.k = space.Rows{}, space.Rows{}
+	}
+	return s.sparse
 }
 
 // entriesOf are those of A, with the weights of the observations.

@@ -198,7 +198,6 @@ func (s squares) compare(p solve.Problem, weights []float64, chosen string) {
 	}
 	var qr mat.QR
 	qr.Factorize(m)
-	// By Q written down: of a matrix with many zeros QR.SolveVecTo loses all but three digits.
 	var full, r, hat mat.Dense
 	qr.QTo(&full)
 	qr.RTo(&r)

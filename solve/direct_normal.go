@@ -283,10 +283,15 @@ type choleskyNormal struct {
 	norms []float64
 }
 
+// mostFactorFlops is the largest number of operations of a sparse factor, some ten seconds with those for the traces: beyond it
+// iterations and probes are faster.
+const mostFactorFlops = 2e10
+
 func newCholeskyNormal(s *quadratic) (closedForm, Choice, error) {
 	f := &choleskyNormal{sparseStack: s.stack()}
 	f.ptr, f.index, f.value = f.matrix(f.scale)
-	if f.order = cholesky.Analyze(f.ptr, f.index); f.order.Nonzeros > mostFactorized {
+	f.order = cholesky.Analyze(f.ptr, f.index)
+	if f.order.Nonzeros > mostFactorized || f.order.Flops > mostFactorFlops {
 		return nil, Choice{}, nil
 	}
 	if !f.factorize() {

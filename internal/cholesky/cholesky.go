@@ -25,8 +25,9 @@ type Analysis struct {
 	nodes        []supernode
 	tasks        []int32 // the nodes whose trees are factorized at the same time, in order
 	top          []int32 // the other nodes
-	// Nonzeros is the number of entries of L.
+	// Nonzeros is the number of entries of L, and Flops about that of the operations that it takes.
 	Nonzeros int64
+	Flops    float64
 	stored   int64 // with the zeros in supernodes
 }
 
