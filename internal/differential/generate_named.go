@@ -120,6 +120,14 @@ func (c *Case) problem(dev array.Device) (*problems.Problem, error) {
 		if c.Name == "elastic-net" {
 			hyper.Lambda2 = absolute(c.Reg.Lambda2)
 		}
+	case "whittaker":
+		order := c.Op.Cols - c.Squares[0].Op.Rows
+		data.Order, data.At, data.Y, data.YShape = &order, c.Squares[0].Op.Data, c.withGaps(), []int{c.Op.Cols}
+		hyper.Lambda = absolute(c.Squares[0].Lambda)
+		var err error
+		if data, err = data.WithoutGaps(); err != nil {
+			return nil, err
+		}
 	case "svt":
 		data.YShape = c.Reg.Shape[:]
 		hyper.Lambda = absolute(c.Reg.Lambda)

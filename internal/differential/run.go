@@ -11,6 +11,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/pipeline"
+	"surepipe/solve"
 	"surepipe/vjp"
 )
 
@@ -152,7 +153,18 @@ func estimate(ctx context.Context, dev array.Device, c *Case) (pipeline.Risk, er
 		defer releaseR()
 		p = vjp.Problem{A: a, R: r, Device: dev, Intercept: c.Intercept}
 	}
-	solver, err := vjp.NewSolver(ctx, c.Solver, p, vjp.Options{Derivative: vjp.Derivative(c.Derivative), MaxIter: c.MaxIter, Sigma2: c.Sigma2})
+	if len(c.Squares) > 0 && c.Name == "" {
+		releaseSquares, err := c.addSquares(dev, &p)
+		if err != nil {
+			return pipeline.Risk{}, err
+		}
+		defer releaseSquares()
+	}
+	method := c.Solver
+	if method == "" {
+		method = solve.Default(p)
+	}
+	solver, err := vjp.NewSolver(ctx, method, p, vjp.Options{Derivative: vjp.Derivative(c.Derivative), MaxIter: c.MaxIter, Sigma2: c.Sigma2})
 	if err != nil {
 		return pipeline.Risk{}, err
 	}
