@@ -68,10 +68,7 @@ func (r *Run) Take(i int, probe Probe) error {
 	}
 	s.take(i, []float64{probe.Quad}, []float64{probe.Norm2}, []float64{probe.Left})
 	if l := r.leverages; l != nil && len(probe.Samples) > 0 {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.direct.add(i%groups, probe.Samples)
-		l.count[i%groups]++
+		l.add(i, probe.Samples)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // is not a vector's is refused.
 func TestTakenProbesAreThoseOfOneRun(t *testing.T) {
 	dev := array.NewHost()
-	const d, queries = 31, 12
+	const d, queries = 31, 25
 	images := func(_ context.Context, dst, v array.Batch, _ []float64) error {
 		half := dev.Alloc(1, d)
 		defer half.Free()

@@ -47,7 +47,8 @@
 // # Comparing matrices
 //
 // The images of common probes under two matrices give ||M - N||_F^2, the mean of ||(M - N) w||^2. A
-// [Projection] keeps a few hundred numbers of all images together, which is enough for that.
+// [Projection] keeps a few hundred numbers of all images together, which is enough for that. Where the
+// ranges of all matrices are in one subspace of small dimension a [Frame] keeps their coordinates there.
 //
 // # Error bar and Frobenius norm
 //

@@ -3,15 +3,18 @@ package hutch
 import (
 	"fmt"
 	"math"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // DiagonalMean is an estimate of 1/d sum_i f_i(h_i).
 type DiagonalMean struct {
 	Value float64
-	// ProbesErr is the standard error of Value for the choice of probes, from 9 degrees of freedom,
-	// with the largest effect, to first order, of the truncation of the oracle: the h_i are too small
-	// by a total of at most Truncation, wherever that is. Spread is the standard error of a mean over d terms
-	// f_i(h_i) that are independent, about what it is for the exact h_i.
+	// ProbesErr is the standard error of Value for the choice of probes, with the largest effect, to
+	// first order, of the truncation of the oracle: the h_i are too small by a total of at most
+	// Truncation, wherever that is. It is widened for its few degrees of freedom, so that twice as much
+	// to both sides contains the exact mean in about 95% of cases. Spread is the standard error of a mean
+	// over d terms f_i(h_i) that are independent, about what it is for the exact h_i.
 	ProbesErr, Spread float64
 	// Entries are the estimates of the h_i. Influences has the ProbesErr's random part as its norm, one
 	// number for each group of probes: for another matrix and the same probes the norm of the difference
@@ -19,11 +22,12 @@ type DiagonalMean struct {
 	Entries, Influences []float64
 }
 
-// FullError says that h_i of an entry is 1 as far as the probes can tell.
-type FullError struct{ Entry int }
+// UnresolvedError says that the mean is not known, because Count of the d entries h_i may be so near
+// to 1, as far as the probes can tell, that f(i, h_i) is not known.
+type UnresolvedError struct{ Count, D, Probes int }
 
-func (e *FullError) Error() string {
-	return fmt.Sprintf("hutch: entry %d of the diagonal is 1 up to the accuracy of its estimate", e.Entry)
+func (e *UnresolvedError) Error() string {
+	return fmt.Sprintf("hutch: %d probes cannot tell %d of the %d entries of the diagonal from 1", e.Probes, e.Count, e.D)
 }
 
 // Mean estimates 1/d sum_i f(i, h_i) for a smooth f on 0 <= h < 1, which may grow without bound
@@ -32,22 +36,22 @@ func (e *FullError) Error() string {
 // Nobel, LeJeune and Candes (2024), reduce the bias.
 //
 // An estimate of h_i that respects 0 <= M <= I. The m samples x_ij of an entry are sums of many
-// signs, about normal with mean t_i = (M P)_ii and a variance v_i of which 0 <= M <= I says
+// signs, about normal with mean h_i and a variance v_i of which 0 <= M <= I says
 //
-//	v_i = (M P M)_ii - t_i^2 <= u_i = h_i - sum_k (M q_k)_i^2 - t_i^2,
+//	v_i = (M^2)_ii - h_i^2 <= u_i = h_i (1 - h_i),
 //
-// with equality where M is a projection (h_i (1 - h_i) without a basis): the spread of the samples
-// falls to 0 as h_i goes to 1, and says as much of 1 - h_i as the mean does, or more. RandALO's
-// truncated normal means use only 0 <= h_i <= 1. Here v_i = rho(h_i) u_i, where the line rho is
-// fitted to the mean and spread of all entries (with unbiased estimates of the moments of h_i), and
-// h_i maximizes the likelihood of the mean and the spread s_i^2 of its samples,
+// with equality where M is a projection: the spread of the samples falls to 0 as h_i goes to 1, and
+// says as much of 1 - h_i as the mean does, or more. RandALO's truncated normal means use only 0 <= h_i
+// <= 1. Here v_i = rho(h_i) u_i, where the line rho is fitted to the mean and spread of all entries
+// (with unbiased estimates of the moments of h_i), and h_i maximizes the likelihood of the mean and the
+// spread s_i^2 of its samples,
 //
-//	-(m/2) ((mean - t)^2/v + alpha (log v + s^2/v)),   v = rho(h) u(t).
+//	-(m/2) ((mean - h)^2/v + alpha (log v + s^2/v)),   v = rho(h) u(h).
 //
 // The spread has the weight alpha = 1/(1 + m tau^2/2), where tau is the relative deviation of the v_i
-// from the line beyond what the sampling error explains, and at least half the line's distance from
-// the bound: alpha is 1 where M is a projection. Where M does not follow the line the mean decides, as
-// it does for large m.
+// from the line beyond what the sampling error explains, and at least the line's distance from the
+// bound: alpha is 1 where M is a projection. Where M does not follow the line the mean decides, as it
+// does for large m.
 //
 // Extrapolation to m = infinity. A bias of f at the estimates is about c/m. RandALO fits a line in
 // 1/m to random subsets of the probes; the same line goes through the estimate from all of them and
@@ -63,25 +67,34 @@ func (e *FullError) Error() string {
 // share of noise in their spread, those far from the mean by less (as Efron and Morris 1972 limit
 // translations), because errors in f' would count as errors of the probes.
 //
-// The error is a [*FullError] where h_i is 1 up to the accuracy of the samples.
+// The value is an excess over the mean of f(i, 0) times a factor whose logarithm is about normal, and a
+// low one has a small error: the error is widened by the factor 1 + 2 error/excess, more than the 1 +
+// error/excess that makes two errors upwards those of the logarithm, because the slopes f' are
+// estimates too, and by a tenth of how far f is from its slope (below).
+//
+// What cannot be known. The largest h_i that the samples allow, by a likelihood within two standard
+// deviations of the maximum, may be 1, or so near to 1 that f grows by far more up to it than by its
+// slope. Where that is so for the sum of squares over the entries, by a factor of 3, no correction of a
+// bias and no error bar holds, and the error is an [*UnresolvedError]. Elsewhere two errors to both sides
+// held the exact mean in 92% to 99% of 2000 draws of 24 to 102 probes, for each of 27 problems, and in 97%
+// of all (pipeline, TestLeaveOneOutCalibration).
 func (l *Leverages) Mean(f func(i int, h float64) float64) (DiagonalMean, error) {
 	e := l.newEntries()
-	if i := e.full(l.Truncation); i >= 0 {
-		return DiagonalMean{}, &FullError{i}
-	}
 	e.fit()
 	all, without, base := e.values(f)
-	out := DiagonalMean{Value: extrapolated(all, without, base, e.sums.count, e.m)}
-	var group [groups]float64
-	group, out.ProbesErr, out.Spread = e.errors(f)
+	curved, unresolved := e.curvature(f)
+	if curved > mostCurved {
+		return DiagonalMean{}, &UnresolvedError{unresolved, e.d, e.m}
+	}
+	out := DiagonalMean{Value: extrapolated(all, without, base, e.sums.count, e.m), Entries: e.h}
+	group, steepest, spread := e.errors(f)
 	influences, offset := e.controlled(group)
 	out.Value -= offset
-	out.Entries, out.Influences = e.h, influences[:]
-	random := 0.0
-	for _, v := range influences {
-		random = math.Hypot(random, v)
+	if random := floats.Norm(influences[:], 2); random > 0 {
+		floats.Scale(1+2*random/max(out.Value-base, random)+max(curved-1, 0)/10, influences[:])
 	}
-	out.ProbesErr = math.Hypot(random, out.ProbesErr*l.Truncation/float64(e.d))
+	out.Influences, out.Spread = influences[:], spread
+	out.ProbesErr = math.Hypot(floats.Norm(influences[:], 2), steepest*l.Truncation/float64(e.d))
 	if sum := out.Value + out.ProbesErr + out.Spread; math.IsNaN(sum) || math.IsInf(sum, 0) {
 		return out, fmt.Errorf("hutch: a mean over the diagonal is %v +- %v, expected finite numbers", out.Value, out.ProbesErr)
 	}
@@ -93,9 +106,7 @@ func (l *Leverages) Mean(f func(i int, h float64) float64) (DiagonalMean, error)
 func extrapolated(all float64, without [groups]float64, base float64, count [groups]int, m int) float64 {
 	c := 0.0
 	for b, n := range count {
-		if n > 0 {
-			c += (1 - float64(n)/float64(m)) * (all - without[b])
-		}
+		c += (1 - float64(n)/float64(m)) * (all - without[b])
 	}
 	if excess := all - base; excess > 0 && c < 0 {
 		return base + excess/(1-c/excess)
@@ -103,12 +114,11 @@ func extrapolated(all float64, without [groups]float64, base float64, count [gro
 	return all + c
 }
 
-// entries is the work of [Leverages.Mean].
+// entries is the work of [Leverages.Mean]. With a shift the samples, and t, are those of h_i - shift_i.
 type entries struct {
 	*Leverages
 	m, d  int
-	flip  []bool    // the samples of the complement are used
-	mean  []float64 // of the samples in use
+	mean  []float64 // of the samples
 	s2    []float64 // their variance, unbiased
 	t     []float64 // estimates of their expectation
 	h     []float64 // those of the diagonal
@@ -119,88 +129,39 @@ type entries struct {
 	alpha float64
 }
 
-// better is the ratio of variances that decides between the samples of M and those of I - M where the
-// diagonal speaks for the other ones.
-const better = 4.0
-
 // noSpread is the variance of samples below which they are all the same up to rounding errors.
 const noSpread = 4 * quantum
 
 func (l *Leverages) newEntries() *entries {
 	d := l.sums.d
-	e := &entries{Leverages: l, m: l.sums.probes(), d: d, flip: make([]bool, d), mean: make([]float64, d), s2: make([]float64, d), t: make([]float64, d), h: make([]float64, d)}
+	e := &entries{Leverages: l, m: l.sums.probes(), d: d, mean: make([]float64, d), s2: make([]float64, d), t: make([]float64, d), h: make([]float64, d)}
 	n := float64(e.m)
-	moments := func(s *sampleSums, i int) (mean, s2 float64) {
-		square := 0.0
-		for b, sum := range s.sum {
-			if sum != nil {
-				mean += sum[i]
-				square += s.square[b][i]
-			}
-		}
-		mean /= n
-		return mean, max(square/n-mean*mean, 0) * n / (n - 1)
-	}
 	for i := range d {
-		e.mean[i], e.s2[i] = moments(&l.direct, i)
-		if l.complement.known != nil {
-			mean, s2 := moments(&l.complement, i)
-			// The bound of the variance falls to 0 where t does: towards h = 0 or towards h = 1.
-			favor := better
-			if known := l.direct.known[i] - l.complement.known[i]; known+e.mean[i]-mean > 0 {
-				favor = 1 / better
-			}
-			if s2*favor < e.s2[i] {
-				e.flip[i], e.mean[i], e.s2[i] = true, mean, s2
+		mean, square := 0.0, 0.0
+		for b, sum := range l.sums.sum {
+			if sum != nil {
+				mean += sum[i] / n
+				square += l.sums.square[b][i] / n
 			}
 		}
+		e.mean[i], e.s2[i] = mean, max(square-mean*mean, 0)*n/(n-1)
 	}
 	return e
 }
 
-// used are the samples in use for an entry, with the basis' part of its expectation and the
-// difference between that and the basis' part of the bound of the variance.
-func (e *entries) used(i int) (s *sampleSums, known, gap float64) {
-	s = &e.direct
-	if e.flip[i] {
-		s = &e.complement
+// known is the part of h_i that is not in the samples.
+func (e *entries) known(i int) float64 {
+	if e.shift == nil {
+		return 0
 	}
-	if s.known == nil {
-		return s, 0, 0
-	}
-	return s, s.known[i], s.known[i] - s.seen[i]
-}
-
-// leverage is h_i for the expectation t of the samples.
-func (e *entries) leverage(i int, known, t float64) float64 {
-	if e.flip[i] {
-		return 1 - known - t
-	}
-	return known + t
-}
-
-// full is an entry whose h_i is 1 up to the accuracy of the samples, -1 for none: E (g_i - (M g)_i)^2
-// = ||(I - M) e_i||^2 <= 1 - h_i without a basis.
-func (e *entries) full(truncation float64) int {
-	least := max(1e-8, 4*truncation/float64(e.d))
-	for i := range e.d {
-		_, known, _ := e.used(i)
-		rest := 1 - e.leverage(i, known, e.mean[i])
-		if rest*rest+e.s2[i] <= least*least || rest <= least && e.s2[i] <= least {
-			return i
-		}
-	}
-	return -1
+	return e.shift[i]
 }
 
 // fit fits the variance of the samples to their expectation.
 func (e *entries) fit() {
 	m, d := float64(e.m), float64(e.d)
 	e.at, e.level, e.slope, e.alpha = 0, 1, 0, 1
-	mean := func(i int) float64 {
-		_, known, _ := e.used(i)
-		return e.leverage(i, known, e.mean[i])
-	}
+	mean := func(i int) float64 { return e.known(i) + e.mean[i] }
 	for i := range e.d {
 		e.at += mean(i) / d
 	}
@@ -231,7 +192,10 @@ func (e *entries) fit() {
 			noise += r * r
 		}
 		if slope*slope > noise {
-			e.slope = slope - noise/slope
+			// Within its reach the line covers at most half of the way to its bounds: where the reach is
+			// short it may be steep by chance, and the likelihood have two maxima.
+			steepest := max(min(e.level, 1-e.level), 0) / 2 / max(e.reach, tiny)
+			e.slope = min(max(slope-noise/slope, -steepest), steepest)
 			e.level = (y0 - u1*e.slope) / u0
 		}
 	}
@@ -244,37 +208,26 @@ func (e *entries) fit() {
 		all += rho * u * rho * u
 	}
 	if all > 0 {
-		bend := bent * max(1-e.level, 0)
+		bend := max(1-e.level, 0) // where M is not a projection a line need not be the right curve
 		e.alpha = 1 / (1 + m*(max(off/all, 0)+bend*bend)/2)
 	}
 }
 
-// bounds are unbiased estimates of u, u h and u h^2, where u = t + gap - t^2, from those of the
-// moments of t for normal samples.
+// bounds are unbiased estimates of u, u h and u h^2, where u = t (1 - t), from those of the moments of
+// t for normal samples.
 func (e *entries) bounds(i int) (u, hu, hhu float64) {
-	m := float64(e.m)
-	_, known, gap := e.used(i)
+	m, known := float64(e.m), e.known(i)
 	x, v := e.mean[i], e.s2[i]/m
 	x2 := x*x - v
 	x3 := x*x*x - 3*x*v
 	x4 := x*x*x*x - 6*x*x*v + 3*v*v*(m-1)/(m+1)
-	u = x + gap - x2
-	tu := x2 + gap*x - x3
-	ttu := x3 + gap*x2 - x4
-	hu, hhu = known*u+tu, known*known*u+2*known*tu+ttu
-	if e.flip[i] {
-		return u, u - hu, u - 2*hu + hhu
-	}
-	return u, hu, hhu
+	u, hu, hhu = x-x2, x2-x3, x3-x4
+	return u, known*u + hu, known*known*u + 2*known*hu + hhu
 }
 
 // within is the number of standard deviations of the diagonal around its mean within which the line
 // is taken for the curve.
 const within = 2
-
-// bent is the relative deviation of the variance from the line that is allowed for where M is not a
-// projection, as a share of its distance from the bound: a line need not be the right curve.
-const bent = 0.5
 
 // leastRho bounds the variance of the model from below.
 const leastRho = 0.02
@@ -294,33 +247,31 @@ func (e *entries) rho(h float64) (value, slope float64) {
 }
 
 // variance is v at t, and its first two derivatives.
-func (e *entries) variance(i int, known, gap, t float64) (v, dv, ddv float64) {
-	rho, slope := e.rho(e.leverage(i, known, t))
-	if e.flip[i] {
-		slope = -slope
-	}
-	u, du := t+gap-t*t, 1-2*t
+func (e *entries) variance(i int, t float64) (v, dv, ddv float64) {
+	rho, slope := e.rho(e.known(i) + t)
+	u, du := t*(1-t), 1-2*t
 	return rho * u, rho*du + slope*u, 2*slope*du - 2*rho
+}
+
+// unlikely is minus the logarithm of the likelihood at t for the mean and the variance (over n) of
+// samples, but for a constant.
+func (e *entries) unlikely(i int, mean, s2, t float64) float64 {
+	v, _, _ := e.variance(i, t)
+	return float64(e.m) / 2 * ((mean-t)*(mean-t)/v + e.alpha*(math.Log(v)+s2/v))
 }
 
 // maximum is the t with the largest likelihood for the mean and the variance (over n) of samples.
 // start is a guess.
 func (e *entries) maximum(i int, mean, s2, start float64) float64 {
-	_, known, gap := e.used(i)
-	lo, hi := -known, 1-known
+	lo, hi := 0.0, 1-e.known(i)
 	if s2 < noSpread {
 		return min(max(mean, lo), hi)
-	}
-	root := math.Sqrt(max(1+4*gap, 0)) // where u is 0
-	lo, hi = max(lo, (1-root)/2), min(hi, (1+root)/2)
-	if !(lo < hi) {
-		return min(max(mean, -known), 1-known)
 	}
 	edge := 1e-9 * (hi - lo)
 	lo, hi = lo+edge, hi-edge
 	t := min(max(start, lo), hi)
 	for range 100 {
-		v, dv, ddv := e.variance(i, known, gap, t)
+		v, dv, ddv := e.variance(i, t)
 		spread := (mean-t)*(mean-t) + e.alpha*s2
 		g := dv*(e.alpha*v-spread) - 2*(mean-t)*v // minus the score, times 2 v^2/m
 		if g > 0 {
@@ -345,21 +296,18 @@ func (e *entries) maximum(i int, mean, s2, start float64) float64 {
 func (e *entries) values(f func(i int, h float64) float64) (all float64, without [groups]float64, base float64) {
 	d, m := float64(e.d), float64(e.m)
 	for i := range e.d {
-		s, known, _ := e.used(i)
+		known := e.known(i)
 		e.t[i] = e.maximum(i, e.mean[i], e.s2[i]*(m-1)/m, e.mean[i])
-		e.h[i] = min(e.leverage(i, known, e.t[i]), most)
+		e.h[i] = min(known+e.t[i], most)
 		all += f(i, e.h[i]) / d
 		base += f(i, 0) / d
 		square := e.s2[i]*(m-1) + m*e.mean[i]*e.mean[i]
 		for b, n := range e.sums.count {
-			if n == 0 {
-				continue
-			}
 			left := m - float64(n)
-			mean := (m*e.mean[i] - s.sum[b][i]) / left
-			s2 := (square-s.square[b][i])/left - mean*mean
+			mean := (m*e.mean[i] - e.sums.sum[b][i]) / left
+			s2 := (square-e.sums.square[b][i])/left - mean*mean
 			t := e.maximum(i, mean, s2, e.t[i])
-			without[b] += f(i, min(e.leverage(i, known, t), most)) / d
+			without[b] += f(i, min(known+t, most)) / d
 		}
 	}
 	return all, without, base
@@ -370,105 +318,3 @@ const tiny = math.SmallestNonzeroFloat64
 
 // most is the largest estimate of an entry.
 const most = 1 - 1e-9
-
-// errors are the influences of the groups of probes on the mean, the largest slope of f, and the standard
-// error over the entries.
-func (e *entries) errors(f func(i int, h float64) float64) (group [groups]float64, steepest, spread float64) {
-	m, d := float64(e.m), float64(e.d)
-	noise := make([]float64, e.d) // the variance of t
-	var center, total, random float64
-	for i := range e.d {
-		center += e.h[i] / d
-	}
-	for i := range e.d {
-		total += (e.h[i] - center) * (e.h[i] - center) / d
-		if e.s2[i] < noSpread {
-			continue
-		}
-		_, known, gap := e.used(i)
-		v, dv, _ := e.variance(i, known, gap, e.t[i])
-		noise[i] = 1 / (m * (1/v + e.alpha*dv*dv/(2*v*v)))
-		random += noise[i] / d
-	}
-	share := 1.0
-	if total > random {
-		share = random / total
-	}
-	var first, second float64
-	for i := range e.d {
-		s, known, gap := e.used(i)
-		off := e.h[i] - center
-		h := min(max(e.h[i]-min(share, noise[i]/(off*off+tiny))*off, 1e-9), most)
-		value, step := f(i, h), 1e-4*min(h, 1-h)
-		slope := (f(i, h+step) - f(i, h-step)) / (2 * step)
-		steepest = max(steepest, math.Abs(slope))
-		next := value - first
-		first += next / float64(i+1) // Welford
-		second += next * (value - first)
-		t, a, b := h-known, 1.0, 0.0
-		if e.flip[i] {
-			t, slope = 1-h-known, -slope
-		}
-		if v, dv, _ := e.variance(i, known, gap, t); e.s2[i] >= noSpread && v > 0 {
-			information := 1/v + e.alpha*dv*dv/(2*v*v)
-			a, b = 1/(v*information), e.alpha*dv/(2*v*v*information)
-		}
-		for k, n := range e.sums.count {
-			if n > 0 {
-				sum, square := s.sum[k][i]-float64(n)*t, s.square[k][i]-2*t*s.sum[k][i]+float64(n)*t*t
-				group[k] += slope / d * (a*sum + b*(square-float64(n)*e.s2[i]))
-			}
-		}
-	}
-	return group, steepest, math.Sqrt(second / (d - 1) / d)
-}
-
-// controlled are the influences of the groups, in units in which their norm is the standard error of
-// the mean over all probes. Where the trace is known, the groups' estimates of it explain a part of the influences, by a line
-// fitted to both: offset is that part of the mean, and the error is that of the rest.
-func (e *entries) controlled(influence [groups]float64) (rest [groups]float64, offset float64) {
-	m, used := float64(e.m), 0.0
-	centered := func(sum [groups]float64) (rest [groups]float64, mean float64) {
-		for _, v := range sum {
-			mean += v / m
-		}
-		for b, n := range e.sums.count {
-			rest[b] = sum[b] - float64(n)*mean
-		}
-		return rest, mean
-	}
-	for _, n := range e.sums.count {
-		if n > 0 {
-			used++
-		}
-	}
-	rest, _ = centered(influence)
-	free, lever := used-1, 0.0
-	if !math.IsNaN(e.total) && used > 3 {
-		var traces [groups]float64
-		for b, sum := range e.direct.sum {
-			for _, v := range sum {
-				traces[b] += v
-			}
-		}
-		off, mean := centered(traces)
-		var product, square float64
-		for b := range rest {
-			product += rest[b] * off[b]
-			square += off[b] * off[b]
-		}
-		if square > 0 {
-			slope := product / square
-			for b := range rest {
-				rest[b] -= slope * off[b]
-			}
-			offset, free = slope*(mean-e.total), free-1
-			lever = (mean - e.total) * (mean - e.total) / square // for the error of the slope
-		}
-	}
-	unit := math.Sqrt((used/m/m + lever) / free)
-	for b := range rest {
-		rest[b] *= unit
-	}
-	return rest, offset
-}

@@ -141,56 +141,42 @@ func forLeverageCases(t *testing.T, each func(t *testing.T, c leverageCase)) {
 }
 
 // Over many seeds the mean of leave-one-out has no bias beyond 3% (and a third of its own spread),
-// and the root mean square of its error bar is the spread of the values: within 25%, and what 50
-// seeds leave open.
+// and the root mean square of its error bar is the spread of the values, widened: to 1 to 1.6 times as
+// much, and what 50 seeds leave open.
 func TestMeansOfTheDiagonalAreUnbiasedWithinTheirErrors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	forLeverageCases(t, func(t *testing.T, c leverageCase) {
 		const seeds = 50
 		for _, e := range []struct {
 			name    string
 			queries int
-		}{{Hutchinson, 30}, {Hutchinson, 100}, {HutchPP, 102}, {XNysTrace, 60}} {
+		}{{Hutchinson, 30}, {Hutchinson, 100}, {XTrace, 102}, {XNysTrace, 60}} {
 			bias, sd, bar := c.spread(t, e.name, e.queries, seeds)
 			t.Logf("%s, %d queries: %+.4f ± %.4f, error bar %.4f", e.name, e.queries, bias, sd, bar)
 			if math.Abs(bias) > 0.03+sd/3 {
 				t.Errorf("%s, %d queries: relative bias %+.3f, spread %.3f", e.name, e.queries, bias, sd)
 			}
-			if ratio := bar / sd; sd > 1e-6 && (ratio < 0.6 || ratio > 1.6) {
+			if ratio := bar / sd; ratio < 0.8 || ratio > 2 {
 				t.Errorf("%s, %d queries: error bar %.3g for a spread of %.3g", e.name, e.queries, bar, sd)
 			}
 		}
 	})
 }
 
-// Where the basis of the sketch holds all of M, its diagonal is exact.
-func TestDiagonalOfLowRankIsExact(t *testing.T) {
-	dev, rng := array.NewHost(), rand.New(rand.NewPCG(3, 4))
-	const d = 120
-	c := newLeverageCase(dev, rng, d, hat(rng, d, 9, 0, 0, heavy(rng)))
-	defer c.m.Free()
-	r := c.run(t, HutchPP, 60, Options{Seed: 1, Batch: 7})
-	defer r.Free()
-	got, err := r.Leverages().Mean(c.leftOut)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if off := math.Abs(got.Value/c.exact - 1); off > 1e-6 || got.ProbesErr > 1e-6*c.exact {
-		t.Errorf("%g ± %g, expected %g", got.Value, got.ProbesErr, c.exact)
-	}
-}
-
 // The bits do not depend on batches, nor on the order of the work.
 func TestMeansOfTheDiagonalDoNotDependOnBatches(t *testing.T) {
 	dev, rng := array.NewHost(), rand.New(rand.NewPCG(5, 6))
 	const d = 90
-	c := newLeverageCase(dev, rng, d, hat(rng, d, 40, 3, 0.3, heavy(rng)))
+	c := newLeverageCase(dev, rng, d, hat(rng, d, 40, 3, 0.3, ones))
 	defer c.m.Free()
 	for _, estimator := range Estimators() {
 		var first DiagonalMean
 		for i, batch := range []int{64, 7, 2, 1} {
 			r := c.run(t, estimator, 60, Options{Seed: 9, Sample: 2, Batch: batch})
 			l := r.Leverages()
-			if estimator == Exact {
+			if estimator == Exact || estimator == HutchPP {
 				if l != nil {
 					t.Errorf("%s has leverages from probes", estimator)
 				}
@@ -259,7 +245,7 @@ func TestShiftedLeveragesAreThoseWithTheConstants(t *testing.T) {
 	for _, e := range []struct {
 		name    string
 		queries int
-	}{{Hutchinson, 50}, {HutchPP, 51}} {
+	}{{Hutchinson, 50}, {XTrace, 58}} {
 		values, bars := 0.0, 0.0
 		for seed := range 20 {
 			r := c.run(t, e.name, e.queries, Options{Seed: uint64(seed), Batch: 64})
@@ -277,37 +263,54 @@ func TestShiftedLeveragesAreThoseWithTheConstants(t *testing.T) {
 	}
 }
 
-// An entry of 1 is recognized, and few probes have no spread.
-func TestFullEntriesAndFewProbes(t *testing.T) {
+// Entries of 1, or so near to it that probes cannot tell, leave the mean unknown and are counted; fewer
+// probes than their spread needs show no diagonal.
+func TestEntriesNearOneAreNotKnown(t *testing.T) {
 	dev, rng := array.NewHost(), rand.New(rand.NewPCG(9, 10))
-	const d = 50
-	h := hat(rng, d, 20, 0, 0, ones)
-	for j := range d {
-		h[7*d+j], h[j*d+7] = 0, 0
-	}
-	h[7*d+7] = 1
-	c := leverageCase{m: upload(dev, d, d, h), d: d}
-	defer c.m.Free()
-	for _, e := range []struct {
-		name    string
-		queries int
-	}{{Hutchinson, 24}, {HutchPP, 30}, {XTrace, 40}} {
-		r := c.run(t, e.name, e.queries, Options{Seed: 1, Batch: 64})
-		_, err := r.Leverages().Mean(func(_ int, h float64) float64 { return 1 / (1 - h) })
-		r.Free()
-		if full := new(FullError); !errors.As(err, &full) || full.Entry != 7 {
-			t.Errorf("%s: %v, expected entry 7", e.name, err)
+	const d = 60
+	leaving := func(i int, h float64) float64 { return float64(i%2) / (1 - h) / (1 - h) } // 0 at entry 30
+	for _, near := range []float64{0, 1e-12, 1e-3} {
+		h := hat(rng, d, 20, 0, 0, ones)
+		for _, at := range []int{7, 30} {
+			for j := range d {
+				h[at*d+j], h[j*d+at] = 0, 0
+			}
+			h[at*d+at] = 1 - near
 		}
+		c := leverageCase{m: upload(dev, d, d, h), d: d}
+		for _, e := range []struct {
+			name    string
+			queries int
+		}{{Hutchinson, 24}, {XTrace, 58}} {
+			r := c.run(t, e.name, e.queries, Options{Seed: 1, Batch: 64})
+			got, err := r.Leverages().Mean(leaving)
+			r.Free()
+			unresolved := new(UnresolvedError)
+			switch {
+			case near < 1e-9 && (!errors.As(err, &unresolved) || unresolved.Count != 2 || unresolved.D != d):
+				t.Errorf("%s, 1 - %g: %+v, %v, expected two entries that are not known", e.name, near, got, err)
+			case near > 1e-9 && err != nil: // its samples are all the same, and known
+				t.Errorf("%s, 1 - %g: %v", e.name, near, err)
+			}
+		}
+		c.m.Free()
 	}
-	r := c.run(t, Hutchinson, 3, Options{})
-	defer r.Free()
-	if r.Leverages() != nil {
-		t.Error("leverages from 3 probes")
+	c := leverageCase{m: upload(dev, d, d, hat(rng, d, 20, 0, 0, ones)), d: d}
+	defer c.m.Free()
+	for name, queries := range map[string]int{Hutchinson: LeastProbes - 1, HutchPP: 45} {
+		r := c.run(t, name, queries, Options{})
+		if r.Leverages() != nil {
+			t.Errorf("%s: leverages from %d queries", name, queries)
+		}
+		r.Free()
 	}
 }
 
 // Where the trace is known the spread over seeds falls, and the error bar with it.
 func TestKnownTraceReducesTheSpread(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	forLeverageCases(t, func(t *testing.T, c leverageCase) {
 		trace := 0.0
 		for _, h := range c.h {
@@ -335,7 +338,7 @@ func TestKnownTraceReducesTheSpread(t *testing.T) {
 		if sd[1] > 1.1*sd[0] || math.Abs(bias[1]-1) > 0.03+sd[1]/3 {
 			t.Errorf("spread %.4f, without the trace %.4f; bias %+.4f", sd[1], sd[0], bias[1]-1)
 		}
-		if ratio := bar[1] / sd[1]; ratio < 0.6 || ratio > 1.6 {
+		if ratio := bar[1] / sd[1]; ratio < 0.8 || ratio > 2 {
 			t.Errorf("error bar %.3g for a spread of %.3g", bar[1], sd[1])
 		}
 	})

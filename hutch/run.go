@@ -80,8 +80,8 @@ type Options struct {
 	// then too small by at most Share sqrt(d/2). 0 stands for DefaultShare.
 	Share float64
 	// Diagonal also accumulates what the random probes say of the diagonal of M, for
-	// [Run.Leverages]. It costs some 20 numbers for each of the d entries, 40 with a basis, and a few
-	// operations on each for every probe.
+	// [Run.Leverages]. It costs some 20 numbers for each of the d entries, and a few operations on each
+	// for every probe. Plans that project their probes off a sketch do not accumulate it.
 	Diagonal bool
 	// Batch is the largest number of vectors that [Trace] gives the oracle at a time; 0 stands for
 	// DefaultBatch. The result does not depend on it.
@@ -129,8 +129,8 @@ func NewRun(dev array.Device, plan Plan, m Matrix, o Options) *Run {
 	if plan.Sketch > 0 {
 		r.sketch = dev.Alloc(plan.Sketch, plan.Dim)
 	}
-	if o.Diagonal && !plan.Exact() {
-		r.leverages = newLeverageSums(plan.Dim)
+	if o.Diagonal && plan.ShowsDiagonal() {
+		r.leverages = &leverageSums{d: plan.Dim}
 	}
 	return r
 }
@@ -171,7 +171,7 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 			return err
 		}
 		if r.leverages != nil && r.plan.Keeps {
-			r.leverages.random(first, v, array.Batch{}, images)
+			r.leverages.random(first, v, images)
 		}
 		return r.dev.Err()
 	case Projected:
@@ -183,14 +183,13 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 	signs := r.dev.Alloc(n, r.plan.Dim)
 	defer signs.Free()
 	Rademacher(signs, r.o.Seed, r.o.Sample, r.plan.Sketch+first)
-	v, deflated := signs, array.Batch{}
+	v := signs
 	oracle := r.matrix.numbered(r.plan.Needs, r.o.Share, r.plan.Sketch+first, n)
 	if r.rank > 0 {
 		oracle = r.matrix.oracle(r.plan.Needs, r.o.Share)
-		deflated = r.dev.Alloc(n, r.plan.Dim)
-		defer deflated.Free()
-		Deflate(deflated, signs, r.basis.Rows(0, r.rank))
-		v = deflated
+		v = r.dev.Alloc(n, r.plan.Dim)
+		defer v.Free()
+		Deflate(v, signs, r.basis.Rows(0, r.rank))
 	}
 	mv, left := r.dev.Alloc(n, r.plan.Dim), make([]float64, n)
 	defer mv.Free()
@@ -202,7 +201,7 @@ func (r *Run) Do(ctx context.Context, p Phase, first, n int) error {
 		r.o.Seen(first, v, mv)
 	}
 	if r.leverages != nil {
-		r.leverages.random(first, signs, deflated, mv)
+		r.leverages.random(first, signs, mv)
 	}
 	return r.taken(p, first, n, signs)
 }
@@ -228,9 +227,6 @@ func (r *Run) project(ctx context.Context, first, n int) error {
 		return err
 	}
 	r.tally.AddProjected(first, v, mv, left)
-	if r.leverages != nil && !r.plan.Keeps {
-		r.leverages.basis(v, mv)
-	}
 	return r.taken(Projected, first, n, array.Batch{})
 }
 

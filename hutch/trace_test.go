@@ -61,6 +61,9 @@ func TestEveryDeviceGivesTheHostsEstimates(t *testing.T) {
 // errors of the truth, or, where the rank is small enough for some to be exact,
 // within rounding.
 func TestEstimatesAreUnbiased(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		noLeak(t, dev)
 		for _, c := range []struct{ d, rank int }{{40, 20}, {60, 200}, {90, 5}} {
@@ -177,6 +180,9 @@ func errorRatio(t *testing.T, dev array.Device, lambda []float64) (ratio, known 
 }
 
 func TestHutchPPIsMoreAccurateThanHutchinsonOnDecayingSpectra(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		d := few(t, dev, 1024, 256)
 		for _, c := range []struct {
@@ -201,6 +207,9 @@ func TestHutchPPIsMoreAccurateThanHutchinsonOnDecayingSpectra(t *testing.T) {
 // Where a basis of 34 vectors holds little of ||M||_F, what Hutch++ loses is
 // the two thirds of its queries that are not samples.
 func TestHutchPPIsLessAccurateByAtMostSqrt3OnSlowSpectra(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		d := few(t, dev, 1024, 256)
 		for _, c := range []struct {
@@ -224,6 +233,9 @@ func TestHutchPPIsLessAccurateByAtMostSqrt3OnSlowSpectra(t *testing.T) {
 // Hutch++ at equal queries, and XNysTrace than XTrace; on a flat spectrum no more than
 // the number of samples tells them apart. 20 seeds know a ratio to a quarter.
 func TestExchangeableEstimatorsAreMoreAccurateOnTheSpectraOfTheirPaper(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		const queries = 102
 		d, seeds, slack := few(t, dev, 1024, 256), few(t, dev, 20, 8), 1.0
@@ -266,6 +278,9 @@ func TestExchangeableEstimatorsAreMoreAccurateOnTheSpectraOfTheirPaper(t *testin
 // In few dimensions probes repeat each other: then their images depend on each
 // other, and leaving one out loses nothing. The mean over seeds stays right.
 func TestExchangeableEstimatorsAreUnbiasedWhereProbesRepeat(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		const d = 7
 		seeds := few(t, dev, 2000, 300)
@@ -342,6 +357,9 @@ func TestMultiplesOfTheIdentityAreExactForHutchinsonAndNearlySoForHutchPP(t *tes
 // spread of the estimates over seeds, 30% where fewer seeds give it to 9%, and three
 // times 1/sqrt(2 seeds), to which it is known, where there are very few.
 func TestStandardErrorMatchesTheSpreadOverSeeds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		const d = 512
 		for _, c := range []struct {

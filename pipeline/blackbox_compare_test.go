@@ -17,6 +17,9 @@ import (
 // the errors say, for near and for far pairs of thresholds. The bootstrap's are differences of the
 // squared error at more noise, given y, whose mean over that noise is computed from many draws.
 func TestDifferencesOfABlackBox(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	const d, draws, queries = 120, 150, 24
 	mu := sparseMean(d)
 	grid := [][]float64{{1, 1.2, 2.5}}

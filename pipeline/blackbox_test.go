@@ -104,6 +104,9 @@ func walsh(x []float64) []float64 {
 // Differences of soft thresholding, of coefficients in an orthonormal basis, give its SURE within
 // their error, which is the spread over seeds.
 func TestMonteCarloDivergenceOfSoftThresholding(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	const d, lambda, seeds = 512, 1.5, 100
 	coefficients := noisy(rand.New(rand.NewPCG(5, 5)), sparseMean(d))
 	y := walsh(coefficients)
@@ -140,6 +143,9 @@ func TestMonteCarloDivergenceOfSoftThresholding(t *testing.T) {
 // continuous or not; its error over the draws is the spread over seeds, and its own error bar that
 // over y.
 func TestCoupledBootstrapOfThresholding(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	const d, lambda, alpha, draws = 300, 2, 0.2, 150
 	mu := sparseMean(d)
 	r := rand.New(rand.NewPCG(8, 5))

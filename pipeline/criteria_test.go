@@ -502,6 +502,9 @@ func TestCriteriaOfOtherProblemsAgainstTheDenseDerivative(t *testing.T) {
 // entry: the error at a missing one, where SURE's is that at the observed ones. It is 26% above at
 // these 120 entries, and 7% at 480 of a matrix of 32 x 24.
 func TestLeaveOneOutOfCompletionAgainstRefits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	dev := array.NewHost()
 	data, hyper := lowRank(16, 12, 120), problems.Hyper{Lambda: weight("2")}
 	fitted := func(data problems.Data) pipeline.Risk {

@@ -277,6 +277,10 @@ func composed(dev array.Device, f *fuse, gaussian func(d, p int) *mat.Dense, bes
 func TestAnyCallMayPanic(t *testing.T) {
 	dev := array.NewHost()
 	f := &fuse{}
+	ends, between := int64(150), int64(100)
+	if testing.Short() {
+		ends, between = 5, 5
+	}
 	for name, make := range fragile(t, dev, f) {
 		t.Run(name, func(t *testing.T) {
 			before := dev.Stats().Live
@@ -286,9 +290,9 @@ func TestAnyCallMayPanic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f.everyCall(t, s, pipeline.Options{Sigma2: 1, Queries: 3}, 150, 100)
+			f.everyCall(t, s, pipeline.Options{Sigma2: 1, Queries: 3}, ends, between)
 			if name == "lasso" || name == "ridge" || name == "completion" {
-				f.everyCall(t, s, pipeline.Options{Sigma2: 1, Queries: 3, Verify: &verify.Options{}}, 20, 30)
+				f.everyCall(t, s, pipeline.Options{Sigma2: 1, Queries: 3, Verify: &verify.Options{}}, ends/5, between/3)
 			}
 			s.Release()
 			release()

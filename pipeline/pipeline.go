@@ -35,6 +35,7 @@ const (
 	Unverified             = stages.Unverified
 	Ambiguous              = stages.Ambiguous
 	NearBoundary           = stages.NearBoundary
+	NotDetermined          = stages.NotDetermined
 	NoLeaveOneOut          = stages.NoLeaveOneOut
 	FewObservations        = stages.FewObservations
 	Interpolates           = stages.Interpolates
@@ -64,7 +65,8 @@ type Options struct {
 	// where the trace takes no probes: from the exact diagonal of D mu_hat where that takes little
 	// work or the Estimator is hutch.Exact ([risk.LeaveOneOut]), else from probes
 	// ([risk.LeaveOneOutFromProbes]). Without it Risk.ALO is there where the trace takes random
-	// probes. Risk.ALOErr says why it is missing; it is ErrNoDiagonal for fewer than 4 probes. Solvers
+	// probes, at least hutch.LeastProbes. Risk.ALOErr says why it is missing; it is ErrNoDiagonal for
+	// fewer probes, and for hutch.HutchPP. Solvers
 	// should be given [vjp.Options].Images with it.
 	ALO bool
 	// Estimator names the trace estimator. The default, Auto, takes the trace in closed form where
@@ -226,6 +228,9 @@ func (o Options) resolve() (_ Options, closed bool, err error) {
 		o.Queries = hutch.DefaultQueries
 		if o.TraceError > 0 && first > 0 {
 			o.Queries = first
+			if o.ALO && o.Estimator == hutch.Hutchinson {
+				o.Queries = max(first, hutch.LeastProbes)
+			}
 		}
 	}
 	if o.Parallel == 0 {

@@ -207,7 +207,7 @@ func TestPooledRepetitionsGoOn(t *testing.T) {
 // The chains of a sweep are spread over devices, to the bits of one, also where one fails: in the grid,
 // before its first point, or in the refinement, and the sweep ends with the fault if none is left.
 func TestSweepOverDevicesIsOneDevices(t *testing.T) {
-	o := pipeline.SweepOptions{Mu: newCurve(t, array.NewHost()).mu, Chain: 4, Refine: 3, Options: pipeline.Options{Seed: 3, Parallel: 2, Queries: 12, Estimator: hutch.Hutchinson}}
+	o := pipeline.SweepOptions{Mu: newCurve(t, array.NewHost()).mu, Chain: 4, Refine: 3, Options: pipeline.Options{Seed: 3, Parallel: 2, Queries: 24, Estimator: hutch.Hutchinson}}
 	over := func(devices ...array.Device) (c curve, grid [][]float64) {
 		c = newCurve(t, devices[0])
 		for _, dev := range devices[1:] {

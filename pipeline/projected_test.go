@@ -19,6 +19,9 @@ import (
 // The projected risk of a soft-thresholded image behind a matrix, wide or tall: the same number as by
 // the matrices W = (A A*)^+ and D mu_hat, and without bias over draws of the noise.
 func TestProjectedSUREIsUnbiased(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	for _, size := range [][2]int{{5, 8}, {9, 6}} {
 		d, n := size[0], size[1]
 		rng := rand.New(rand.NewPCG(5, 5))

@@ -30,7 +30,7 @@ func part(t *testing.T, c curve, grid [][]float64, o pipeline.SweepOptions, firs
 func TestPartsOfASweepAreTheSweep(t *testing.T) {
 	c := newCurve(t, array.NewHost())
 	grid := [][]float64{axis(0.02*c.max, 2*c.max, 7), axis(0.1, 10, 3)}
-	o := pipeline.SweepOptions{Mu: c.mu, Chain: 4, Refine: 3, Options: pipeline.Options{Seed: 3, Queries: 12, Estimator: "hutchinson"}}
+	o := pipeline.SweepOptions{Mu: c.mu, Chain: 4, Refine: 3, Options: pipeline.Options{Seed: 3, Queries: 24, Estimator: "hutchinson"}}
 	whole := collect(t, c, grid, o)
 	bounds := pipeline.Chains([]int{7, 3}, 4)
 	if want := []int{0, 3, 7, 10, 14, 17, 21}; !slices.Equal(bounds, want) {

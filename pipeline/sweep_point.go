@@ -10,6 +10,8 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/linops"
+	"surepipe/loss"
 	"surepipe/prox"
 	"surepipe/risk"
 	"surepipe/stages"
@@ -65,7 +67,60 @@ func (s *instance) open(ctx context.Context) (release func(), err error) {
 	d, _ := s.f.Problem.A.Dims()
 	projection := hutch.NewProjection(s.f.Problem.Device, d)
 	s.compare = &stages.Comparing{Projection: projection, Criterion: s.o.Criterion}
-	return func() { projection.Free(); free() }, nil
+	frame, err := frameOf(s.f.Problem)
+	if err != nil {
+		projection.Free()
+		free()
+		return nil, err
+	}
+	s.compare.Frame = frame
+	return func() {
+		if frame != nil {
+			frame.Free()
+		}
+		projection.Free()
+		free()
+	}, nil
+}
+
+// A frame of dimension q <= mostFrame is always worth its work, about q^2 d at each point, up to
+// cheapFrame: a tenth of a millisecond.
+const (
+	mostFrame  = 64
+	cheapFrame = 2e6
+)
+
+// frameOf is the frame of the range of A, or of W^{1/2} A with weights of the observations, in which the
+// Jacobians of all fits are; nil where it takes more work than probes, and more than a little, or the loss
+// is not quadratic.
+func frameOf(p vjp.Problem) (*hutch.Frame, error) {
+	d, n := p.A.Dims()
+	q := min(d, n)
+	cheap := q <= mostFrame && float64(q)*float64(q)*float64(d) <= cheapFrame
+	if !cheap && q > hutch.CommonProbes(d) || !loss.Quadratic(p.Loss) {
+		return nil, nil
+	}
+	dev := p.Device
+	var vectors array.Batch
+	if d <= n {
+		vectors = dev.Alloc(d, d)
+		hutch.UnitVectors(vectors, 0)
+	} else {
+		vectors = linops.Images(dev, p.A)
+		if p.Loss != nil {
+			if w, _ := p.Loss.Weights(); !w.IsZero() {
+				root := w.ToHost()
+				for i, v := range root {
+					root[i] = math.Sqrt(v)
+				}
+				weights := dev.Put(root, 1, d)
+				dev.Mul(vectors, vectors, weights)
+				weights.Free()
+			}
+		}
+	}
+	defer vectors.Free()
+	return hutch.NewFrame(vectors)
 }
 
 // solver makes the solver at the weights. release frees it and its regularizer.

@@ -50,6 +50,9 @@ func sameNumbers(a, b []pipeline.SweepPoint) bool {
 // weight before: they take fewer steps, the divergence is the same within the bounds, and its bits do not
 // depend on batches, on Parallel, or on where a sweep was interrupted.
 func TestProbesStartAtThePointBefore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		if arraytest.Emulated(t, dev) {
 			t.Skip("slow there")

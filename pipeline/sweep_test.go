@@ -246,6 +246,9 @@ func TestSweepOrderAndMinimizer(t *testing.T) {
 // The refinement finds what a grid a hundred times as dense finds, or ten times where the card
 // is emulated. Ridge regression's curve is smooth.
 func TestRefinementFindsTheMinimumOfADenseGrid(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		c := newCurve(t, dev)
 		c.Regularizer = func(w []float64) (prox.Prox, error) { return prox.NewSquaredL2(w[0]), nil }

@@ -68,6 +68,23 @@ func (j scaledJacobian) Closed() vjp.Closed {
 	return c
 }
 
+// halvedLeverages is a derivative whose diagonal is right when it is shown to a check, and half as large
+// when leave-one-out takes it.
+type halvedLeverages struct{ vjp.Linearization }
+
+func (l halvedLeverages) Closed() vjp.Closed {
+	c := l.Linearization.Closed()
+	c.Leverages = func() []float64 {
+		values, err := c.Diagonal()
+		if err != nil {
+			panic(err)
+		}
+		floats.Scale(0.5, values)
+		return values
+	}
+	return c
+}
+
 // above are the names of the comparisons that fail.
 func above(v *verify.Verification) []string {
 	var names []string
@@ -82,6 +99,9 @@ func above(v *verify.Verification) []string {
 func scale(dev array.Device, b array.Batch, by float64) { dev.Lin(b, by, b, 0, array.Batch{}) }
 
 func TestVerifyCatchesWhatIsWrong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for name, c := range map[string]struct {
 			spoil func(s *vjp.Solution)
@@ -97,6 +117,9 @@ func TestVerifyCatchesWhatIsWrong(t *testing.T) {
 			"trace": {func(s *vjp.Solution) {
 				s.Linearization = scaledJacobian{s.Linearization, 1, 1.1}
 			}, []string{verify.Divergence, verify.Diagonal}},
+			"leverages half as large": {func(s *vjp.Solution) {
+				s.Linearization = halvedLeverages{s.Linearization}
+			}, []string{verify.LeaveOneOut}},
 			"mu_hat": {func(s *vjp.Solution) { scale(dev, s.MuHat, 1+1e-6) }, []string{verify.Fit}},
 			"b":      {func(s *vjp.Solution) { scale(dev, s.B, 1+1e-6) }, []string{verify.Fit}},
 			"b and mu_hat": {func(s *vjp.Solution) {
@@ -116,7 +139,7 @@ func TestVerifyCatchesWhatIsWrong(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer s.Release()
-					pipe := newPipeline(t, spoiled{s, c.spoil}, pipeline.Options{Verify: &verify.Options{Problem: problem}})
+					pipe := newPipeline(t, spoiled{s, c.spoil}, pipeline.Options{ALO: true, Verify: &verify.Options{Problem: problem}})
 					if risk, err = pipe.Estimate(context.Background(), gaussian(rand.New(rand.NewPCG(7, 9)), d)); err != nil {
 						t.Fatal(err)
 					}

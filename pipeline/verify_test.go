@@ -48,7 +48,7 @@ func (c checked) verified(t testing.TB, dev array.Device) pipeline.Risk {
 		t.Fatal(err)
 	}
 	defer s.Release()
-	o := pipeline.Options{Sigma2: *c.data.Sigma2, Estimator: c.trace, Verify: &verify.Options{Problem: p.Solve()}}
+	o := pipeline.Options{Sigma2: *c.data.Sigma2, Estimator: c.trace, ALO: true, Verify: &verify.Options{Problem: p.Solve()}}
 	pipe, err := pipeline.New(s, o)
 	if err != nil {
 		t.Fatal(err)
@@ -200,13 +200,16 @@ func randomProblem(t testing.TB, dev array.Device, rng *rand.Rand) (name string,
 }
 
 func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		cases := 120
 		if arraytest.Emulated(t, dev) {
 			cases = 4
 		}
 		rng := rand.New(rand.NewPCG(11, 12))
-		alarms, boundaries, unresolved, probes := 0, 0, 0, 0
+		alarms, refits, boundaries, unresolved, probes := 0, 0, 0, 0, 0
 		for i := range cases {
 			name, p, y, sigma2, release := randomProblem(t, dev, rng)
 			solver := []string{"fista", "ista", "admm"}[rng.IntN(3)]
@@ -214,7 +217,7 @@ func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pipe, err := pipeline.New(s, pipeline.Options{Sigma2: sigma2, Verify: &verify.Options{Problem: p}})
+			pipe, err := pipeline.New(s, pipeline.Options{Sigma2: sigma2, ALO: true, Verify: &verify.Options{Problem: p}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -228,7 +231,9 @@ func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
 			boundaries, unresolved, probes = boundaries+v.Boundaries, unresolved+v.Unresolved, probes+v.Probes
 			bare := risk
 			bare.Verification = nil
-			if !v.Passed() && bare.Trusted() {
+			if v.Check == verify.LeaveOneOut && v.Largest > verify.Limit {
+				refits++ // few observations: refits have other supports, and are far from one Newton step
+			} else if !v.Passed() && bare.Trusted() {
 				alarms++
 				t.Errorf("%d: %s by %s: %s", i, name, solver, v.Describe())
 				t.Logf("  %+v div %g", *v, risk.Trace.Trace)
@@ -237,6 +242,9 @@ func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
 		if 20*(boundaries+unresolved) > probes {
 			t.Errorf("of %d probes %d were at boundaries and %d unresolved: the check says little", probes, boundaries, unresolved)
 		}
+		if 40*refits > cases {
+			t.Errorf("leave-one-out is off refits in %d of %d", refits, cases)
+		}
 		t.Logf("%d problems: %d alarms; of %d probes %d at boundaries, %d unresolved", cases, alarms, probes, boundaries, unresolved)
 	})
 }
@@ -244,6 +252,9 @@ func TestVerifyRaisesNoFalseAlarm(t *testing.T) {
 // The check knows the loss: the fit of weighted observations is right, and is found wrong for the
 // squared loss without weights.
 func TestVerifyKnowsTheLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		// With differences along all unit vectors, and along random signs, which the derivative of
 		// the whitened problem maps to others than D mu_hat does.

@@ -16,8 +16,11 @@ type Named struct {
 	Layout
 	// Generator draws data sets for the problem; nil where it uses those of another problem.
 	Generator *Generator
+	// WithGaps is the embedded specification of a sequence with missing values, where Data.Indices are the
+	// places of the others; empty where there is none.
+	WithGaps string
 
-	parsed func() *Spec
+	parsed, gapped func() *Spec
 }
 
 // Layout describes the arrays of a named problem besides y.
@@ -43,10 +46,12 @@ type Layout struct {
 	Colours bool
 	// Analysis says that there is a matrix D, behind which the regularizer stands.
 	Analysis bool
-	// Gaps says that NaN in y stands for values that were not observed ([Data.WithoutGaps]), and that the places of
-	// the values may be given, as At.
-	Gaps bool
+	// Places says that Data.At are used.
+	Places bool
 }
+
+// Sequence reports whether y is a sequence, in the order of its index.
+func (l Layout) Sequence() bool { return l.YRank == 1 && !l.Design && !l.Selection }
 
 var (
 	regression  = Layout{Arrays: "X (d x p), y (d)", Design: true, YRank: 1, YShape: "(d,)"}
@@ -56,9 +61,9 @@ var (
 	completion  = Layout{Arrays: "y (d), indices (d, places in the row-major\nm x n matrix), shape (m, n)", Selection: true, YRank: 1, YShape: "(d,)"}
 	picture     = Layout{Arrays: "y (m x n), or m x n x 3 in colours", YRank: 2, YShape: "(m, n)", Colours: true}
 	analyzed    = Layout{Arrays: "X (d x p), y (d), D (q x p; a sparse one from a file of its own, with --D)", Design: true, Analysis: true, YRank: 1, YShape: "(d,)"}
-	oneSequence = Layout{Arrays: "y (n)", YRank: 1, YShape: "(n,)"}
-	gappy       = Layout{Arrays: "y (n), NaN where nothing was observed; at (n),\nits places, if they are not evenly spaced", YRank: 1, YShape: "(n,)", Gaps: true}
-	sequence    = Layout{Arrays: "y (n), or y (m x n), m sequences", YRank: 1, YShape: "(n,)", Rows: true}
+	oneSequence = Layout{Arrays: "y (n); with gaps y (d), indices (d, the places\nof its values), shape (1, n)", YRank: 1, YShape: "(n,)"}
+	placed      = Layout{Arrays: oneSequence.Arrays + "; at (n), the\nplaces of all values, if they are not evenly spaced", YRank: 1, YShape: "(n,)", Places: true}
+	sequence    = Layout{Arrays: "y (n), or y (m x n), m sequences; with gaps\ny (d), indices (d, the places of its values), shape (1, n)", YRank: 1, YShape: "(n,)", Rows: true}
 	series      = Layout{Arrays: "y (f x h x w), a series of f images", YRank: 3, YShape: "(f, h, w)"}
 )
 
@@ -90,16 +95,17 @@ func init() {
 		{Name: "matrix-completion", Layout: completion, Generator: &completionGenerator},
 		{Name: "robust-pca", Layout: video, Generator: &robustPCAGenerator},
 		{Name: "local-low-rank", Layout: series, Generator: &localLowRankGenerator},
-		{Name: "tv1d", Layout: sequence, Generator: &tv1dGenerator},
+		{Name: "tv1d", Layout: sequence, Generator: &tv1dGenerator, WithGaps: "tv1d-gaps"},
 		{Name: "tv2d", Layout: picture},
-		{Name: "trend1d", Layout: oneSequence},
-		{Name: "whittaker", Layout: gappy},
+		{Name: "trend1d", Layout: oneSequence, WithGaps: "trend1d-gaps"},
+		{Name: "whittaker", Layout: placed, WithGaps: "whittaker-gaps"},
 		{Name: "fused-lasso", Layout: regression},
 		{Name: "generalized-lasso", Layout: analyzed},
 	}
 	for i := range registered {
 		n := &registered[i]
-		n.parsed = sync.OnceValue(n.parse)
+		n.parsed = sync.OnceValue(func() *Spec { return n.parse(n.Name) })
+		n.gapped = sync.OnceValue(func() *Spec { return n.parse(n.WithGaps) })
 	}
 }
 
@@ -140,17 +146,17 @@ func Regressions() []string {
 	return names
 }
 
-// parse parses the embedded specification.
-func (n *Named) parse() *Spec {
-	text, err := specFiles.ReadFile("specs/" + n.Name + ".yaml")
+// parse parses an embedded specification of the problem.
+func (n *Named) parse(name string) *Spec {
+	text, err := specFiles.ReadFile("specs/" + name + ".yaml")
 	if err != nil {
-		panic(fmt.Sprintf("problems: the specification of %s: %v", n.Name, err))
+		panic(fmt.Sprintf("problems: the specification %s: %v", name, err))
 	}
-	s, err := ParseSpec(text, n.Name+".yaml")
+	s, err := ParseSpec(text, name+".yaml")
 	if err != nil {
-		panic(fmt.Sprintf("problems: the specification of %s: %v", n.Name, err))
+		panic(fmt.Sprintf("problems: the specification %s: %v", name, err))
 	}
-	s.named = n
+	s.Name, s.named = n.Name, n
 	return s
 }
 
@@ -164,11 +170,12 @@ func (d Data) specification(name string) (*Spec, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("problem %q is unknown, expected one of %s", name, strings.Join(Names(), ", "))
 	}
-	bound := *registered[i].parsed()
-	bound.loaded = map[*arrayRef]*loadedArray{}
-	if registered[i].Gaps {
-		bound.places, bound.whole = d.Indices, d.Shape
+	n := &registered[i]
+	bound := *n.parsed()
+	if n.WithGaps != "" && d.Indices != nil {
+		bound = *n.gapped()
 	}
+	bound.loaded = map[*arrayRef]*loadedArray{}
 	for _, ref := range bound.refs {
 		if a := d.array(ref.name); a != nil {
 			bound.loaded[ref] = a
@@ -252,8 +259,12 @@ func (n *Named) check(data Data) error {
 		if len(data.Y) != d {
 			return fmt.Errorf("array \"y\" has %d values, expected %d: \"X\" has shape (%d, %d)", len(data.Y), d, d, p)
 		}
-	case n.Gaps && data.Indices != nil && (len(data.Indices) != len(data.Y) || len(data.Shape) != 1):
-		return fmt.Errorf("array \"indices\" has %d values and \"shape\" is %v, expected %d values and the length of the sequence", len(data.Indices), data.Shape, len(data.Y))
+	case n.Sequence() && data.Indices != nil && len(data.YShape) != 1:
+		return fmt.Errorf("array \"y\" has shape %s, expected (d,), the values of one sequence at \"indices\"",
+			formatShape(data.YShape))
+	case n.Sequence() && data.Indices != nil && (len(data.Shape) != 1 || len(data.Indices) != len(data.Y)):
+		return fmt.Errorf("arrays \"indices\" of %d values and \"shape\" of %d, expected %d, as many as \"y\", "+
+			"and 1, the length of the sequence", len(data.Indices), len(data.Shape), len(data.Y))
 	case n.Selection && data.Indices == nil:
 		return fmt.Errorf("array \"indices\" is missing, expected the places of the %d values of \"y\"", len(data.Y))
 	case n.Selection && len(data.Indices) != len(data.Y):

@@ -188,27 +188,6 @@ var selectionOperator = operatorKind{
 	},
 }
 
-var observedOperator = operatorKind{
-	name:  "observed",
-	forms: []form{{"observed", "the entries at which y is a number: NaN, and in a table NA, are gaps, which b fills"}},
-	parse: func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
-		if args != nil {
-			return nil, s.errorf(args.Line, "observed has arguments, expected none")
-		}
-		n.sampled = func(s *Spec) (places, shape []int, err error) { return s.places, s.whole, nil }
-		return func(b *specBuilder, rows, _ []int) (built, error) {
-			if b.places == nil {
-				return built{op: linops.Identity(length(rows)), rows: rows, cols: rows}, nil
-			}
-			op, err := linops.NewSelection(b.dev, length(b.whole), b.places)
-			if err != nil {
-				return built{}, trim(err)
-			}
-			return built{op: b.keep(source{op: op, places: b.places, selection: op}), rows: []int{len(b.places)}, cols: b.whole}, nil
-		}, nil
-	},
-}
-
 // parseIndices reads the indices and the shape of a selection, and returns the array of the
 // indices' name.
 func (s *Spec) parseIndices(n *operatorNode, f section) (name string, err error) {

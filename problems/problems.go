@@ -32,7 +32,8 @@ type Data struct {
 	Y      []float64
 	YShape []int
 	// Indices are the observed entries of matrix completion, as places in the row-major
-	// matrix of shape Shape. Y[i] is the value at Indices[i].
+	// matrix of shape Shape, or of a sequence with gaps of length Shape[0]. Y[i] is the value at
+	// Indices[i].
 	Indices []int
 	Shape   []int
 	// D is the q x p matrix behind which the penalty of generalized-lasso stands. SparseD replaces it
@@ -78,6 +79,10 @@ type Data struct {
 	Entries *design.Entries
 	// Depth is that of the image that Y was read from.
 	Depth dataio.Depth
+	// Ignored are the arrays of the file of data that nothing uses.
+	Ignored []string
+	// Labels name the rows and columns of y, or of the whole sequence, as its file does.
+	Labels dataio.Labels
 	// Frames is (f, h, w) where the f columns of Y are the frames of a video of h x w pixels; else
 	// nil.
 	Frames []int

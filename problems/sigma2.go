@@ -119,7 +119,7 @@ func (s *Spec) sigma2Method(shape []int, intercept bool) string {
 			return MethodGCVResidual
 		}
 		return noise.MethodMedianSingularValue
-	case s.selects() || s.operator.matrix != nil || s.operator.contains("fourier"):
+	case s.operator.selects() || s.operator.matrix != nil || s.operator.contains("fourier"):
 		return MethodGCVResidual
 	case len(shape) != 2 || s.sequences():
 		return noise.MethodMAD
@@ -144,7 +144,7 @@ func (s *Spec) ordered(method string) error {
 			noise.MethodOLSResidual + " where d > p, else " + MethodGCVResidual}
 	case s.operator.contains("fourier"):
 		return &noise.Refusal{Method: method, Reason: "y are samples of a Fourier transform, whose neighbours are not alike; expected a sequence or an image. Use auto, or " + MethodGCVResidual}
-	case s.selects():
+	case s.operator.selects():
 		return &noise.Refusal{Method: method, Reason: "y is a selection of entries, and its neighbours need not be neighbours there; expected a sequence or an image. Use auto, or " + MethodGCVResidual}
 	}
 	return nil
@@ -244,7 +244,7 @@ func (s *Spec) medianSingularValue(y []float64, shape []int) (noise.Estimate, er
 // robustLowRank is the estimate from the entries of y that a low rank and a few outliers leave.
 func (s *Spec) robustLowRank(y []float64, shape []int) (noise.Estimate, error) {
 	switch {
-	case s.operator.matrix != nil || s.operator.sampled != nil || s.selects():
+	case s.operator.matrix != nil || s.operator.sampled != nil || s.operator.selects():
 		return noise.Estimate{}, &noise.Refusal{Method: noise.MethodRobustLowRank, Reason: "y is not the matrix of low rank itself, with noise"}
 	case len(shape) != 2:
 		return noise.Estimate{}, &noise.Refusal{Method: noise.MethodRobustLowRank, Reason: fmt.Sprintf("y has shape %s and is not a matrix", formatShape(shape))}

@@ -95,8 +95,6 @@ type Spec struct {
 	// The arrays of the references, once they are read, and whether y is an image.
 	loaded map[*arrayRef]*loadedArray
 	images bool
-	// places are those at which y was observed, in an array of the shape whole; nil where there are no gaps.
-	places, whole []int
 }
 
 // SpecSolver holds the options of a solve that a Spec sets. Zero values stand for options that are
@@ -305,7 +303,7 @@ func (s *Spec) parseSigma2(n *yaml.Node) error {
 		s.Sigma2Method = text
 		return nil
 	}
-	v, err := strconv.ParseFloat(text, 64)
+	v, err := parseNumber(text)
 	if err != nil || !(v > 0) || math.IsInf(v, 0) {
 		return s.errorf(n.Line, "sigma2 is %q, expected a positive number or one of %s", text, strings.Join(Sigma2Methods(), ", "))
 	}

@@ -114,6 +114,10 @@ func (s *Spec) parseData(n *yaml.Node) error {
 			s.data.table.Only, err = s.names(value, "only")
 		case "categorical":
 			s.data.table.Categorical, err = s.names(value, "categorical")
+		case "index":
+			s.data.table.Index, err = s.text(value, "index")
+		case "na":
+			s.data.table.NA, err = s.names(value, "na")
 		case "missing":
 			var missing string
 			missing, err = s.choice(value, "missing", []string{string(design.Refuse), string(design.Drop), string(design.Mean)})

@@ -79,7 +79,16 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	if data.Complex, err = l.isComplex(y); err != nil {
 		return Data{}, err
 	}
-	data.Y, data.YShape = y.Data, y.Shape
+	if s.sequences() {
+		if err := design.CheckArray(*y); err != nil {
+			return Data{}, s.errorf(l.lineOf("y"), "array \"y\": %w, or response: NAME in data", err)
+		}
+	}
+	data.Y, data.YShape, data.Labels = y.Data, y.Shape, y.Labels
+	if l.table != nil && l.table.Sequence != nil {
+		data.Labels = l.table.Sequence.Labelled(l.table.Design.Response, !s.Selects())
+		data.At = l.table.Sequence.Places(!s.Selects())
+	}
 	if y.Depth.Scaled || l.image {
 		data.Depth = y.Depth
 	}
@@ -101,17 +110,32 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 	if err := l.scalars(&data); err != nil {
 		return Data{}, err
 	}
-	if s.operator.contains("observed") {
-		if data, err = data.WithoutGaps(); err != nil {
-			return Data{}, s.at(l.lineOf("y"), err)
-		}
-		bound.places, bound.whole = data.Indices, data.Shape
-	}
 	data.Table, data.Intercept, data.Standardize, data.Effects = l.table, s.Intercept, s.Standardize, s.Effects
 	if err := bound.whiten(&data); err != nil {
 		return Data{}, err
 	}
+	data.Ignored = l.ignored()
 	return data, l.checkUsed()
+}
+
+// Selects reports whether the operator picks entries: of a sequence with gaps, the values that are there.
+func (s *Spec) Selects() bool { return s.operator.selects() }
+
+// Placed reports whether there are differences, which depend on the distances of Data.At.
+func (s *Spec) Placed() bool {
+	return slices.ContainsFunc(s.terms, func(t term) bool { return t.operator != nil && t.operator.contains("differences") })
+}
+
+// ignored are the arrays of the data file that were not read, nor replaced.
+func (l *specLoader) ignored() []string {
+	path, _ := l.dataFile()
+	set := l.sets[path]
+	if set == nil || !set.Archive() {
+		return nil
+	}
+	return slices.DeleteFunc(set.Unread(), func(name string) bool {
+		return l.override(name) != "" || name == "y" && l.files.Sample != nil
+	})
 }
 
 // Files lists the files that the specification names, as [Spec.Load] opens them where no SpecFiles
@@ -207,7 +231,7 @@ func (l *specLoader) open(path string) (*dataio.Set, error) {
 	if set := l.sets[path]; set != nil {
 		return set, nil
 	}
-	set, err := dataio.OpenContext(l.files.Context, path)
+	set, err := dataio.OpenAs(path, dataio.TableOptions{Context: l.files.Context, NA: l.tableOptions().NA})
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,6 @@ func init() {
 		denseOperator,
 		csrOperator,
 		selectionOperator,
-		observedOperator,
 		diagonalOperator,
 		differenceOperator,
 		gradientOperator,

@@ -33,9 +33,9 @@ func (s *Spec) names(n *yaml.Node, what string) ([]string, error) {
 // tableOptions are those of the specification, replaced by those of the flags.
 func (l *specLoader) tableOptions() design.Options {
 	o, own := l.files.Table, l.data.table
-	o.Response = cmp.Or(o.Response, own.Response)
+	o.Response, o.Index = cmp.Or(o.Response, own.Response), cmp.Or(o.Index, own.Index)
 	o.Missing = cmp.Or(o.Missing, own.Missing)
-	for _, list := range []struct{ to, own *[]string }{{&o.Only, &own.Only}, {&o.Drop, &own.Drop}, {&o.Categorical, &own.Categorical}} {
+	for _, list := range []struct{ to, own *[]string }{{&o.Only, &own.Only}, {&o.Drop, &own.Drop}, {&o.Categorical, &own.Categorical}, {&o.NA, &own.NA}} {
 		if *list.to == nil {
 			*list.to = *list.own
 		}
@@ -49,17 +49,6 @@ func (l *specLoader) tableOptions() design.Options {
 // response.
 func (l *specLoader) openData(path string) (*dataio.Set, error) {
 	o := l.tableOptions()
-	if l.tableSet != nil {
-		return l.tableSet, nil
-	}
-	if l.operator.contains("observed") && dataio.IsTable(path) {
-		series, err := design.OpenSeries(o.Context, path, o.Response, "")
-		if err == nil {
-			l.tableSet = dataio.HoldTable(dataio.Array{Name: "y", Shape: []int{len(series.Y)}, Data: series.Y})
-			l.used.table = true
-		}
-		return l.tableSet, err
-	}
 	if o.Response == "" || !dataio.IsTable(path) {
 		return l.open(path)
 	}

@@ -126,19 +126,16 @@ func (s *Spec) number(n *yaml.Node, what string) (float64, error) {
 	return v, nil
 }
 
-// parseNumber reads a number as YAML or Go writes it, including .inf and inf.
+// parseNumber reads a decimal number, inf, or .inf as YAML writes it.
 func parseNumber(text string) (float64, error) {
-	switch strings.ToLower(text) {
-	case ".inf", "+.inf":
-		return math.Inf(1), nil
-	case "-.inf":
-		return math.Inf(-1), nil
+	if v, ok := dataio.ParseNumber(text); ok {
+		return v, nil
 	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err == nil && math.IsNaN(v) {
-		err = errors.New("not a number")
+	rest, negative := strings.CutPrefix(text, "-")
+	if rest = strings.TrimPrefix(strings.TrimPrefix(rest, "+"), "."); strings.EqualFold(rest, "inf") {
+		return math.Inf(map[bool]int{false: 1, true: -1}[negative]), nil
 	}
-	return v, err
+	return 0, errors.New("not a number")
 }
 
 // positive reads a positive integer.

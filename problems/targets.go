@@ -14,7 +14,7 @@ type Targets struct {
 // number of entries of what it selects from or transforms.
 func (s *Spec) targets(d, n int) Targets {
 	switch {
-	case s.selects() && d < n:
+	case s.operator.selects() && d < n:
 		return Targets{
 			SURE:       "the squared error at the observed entries: at missing ones it may be far larger",
 			Prediction: "the squared error of predicting an entry that is not observed, noise included",

@@ -3,7 +3,6 @@ package problems
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 )
 
@@ -27,8 +26,8 @@ func ParseWeight(s string) (Weight, error) {
 	if relative && number == "" {
 		number = "1"
 	}
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || math.IsNaN(v) || v < 0 || relative && math.IsInf(v, 0) {
+	v, err := parseNumber(strings.TrimSpace(number))
+	if err != nil || v < 0 || relative && math.IsInf(v, 0) {
 		return Weight{}, fmt.Errorf("%q, expected a positive number, inf, or a multiple such as 0.25max", s)
 	}
 	return Weight{v, relative, true}, nil

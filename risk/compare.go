@@ -24,7 +24,8 @@ type Digest struct {
 	Forms *Packed `json:"forms,omitempty"`
 	// Residual is the projection of y - mu_hat; it and Images are for the squared loss alone.
 	Residual *Packed `json:"residual,omitempty"`
-	// Images is the projection of the images J w_0 ... J w_{k-1} of common probes, k = Probes.
+	// Images is the projection of the images J w_0 ... J w_{k-1} of common probes, k = Probes; or, with
+	// Probes 1, the coordinates of J in a frame ([hutch.Frame]), which are exact up to 22 dimensions.
 	Images *Packed `json:"images,omitempty"`
 	Probes int     `json:"probes,omitempty"`
 	// Losses is the projection of the errors of predicting each observation of which alo is the mean,
@@ -67,8 +68,8 @@ type Comparison struct {
 //	4 sigma2 E ||h||^2 + 4 sigma2^2 E ||J_a - J_b||_F^2.
 //
 // (The error that all SURE share, ||eps||^2 - d sigma2, has gone.) The norms at this y stand for
-// their expectations, those of projections for the norms, sqrt(2/s) off, and k probes for the
-// Frobenius norm. Two errors are added: that of the traces, from the forms of the probes that both
+// their expectations, those of projections for the norms, sqrt(2/s) off, and k probes, or the
+// coordinates in a frame, for the Frobenius norm. Two errors are added: that of the traces, from the forms of the probes that both
 // have in common (independent errors where there are none), and that of an estimated sigma2. AIC
 // with a known sigma2 is SURE/sigma2 and a constant.
 //

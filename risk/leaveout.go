@@ -37,14 +37,26 @@ type LeaveOneOutResult struct {
 	Leverages, Influences []float64
 }
 
+// UnresolvedError says that leave-one-out is not known because of Count of the D observations, and why:
+// the end of a sentence about them.
+type UnresolvedError struct {
+	Count, D int
+	Why      string
+}
+
+func (e *UnresolvedError) Error() string {
+	return fmt.Sprintf("%d of %d observations %s", e.Count, e.D, e.Why)
+}
+
 // LeaveOneOutFromProbes is [LeaveOneOut] of the squared or another loss where the leverages are
 // known from probes only, by RandALO (Nobel, LeJeune and Candes 2024) with the changes that
-// [hutch.Leverages.Mean] describes. The error is or wraps ErrLeverage where some leverage is 1.
+// [hutch.Leverages.Mean] describes. The error is an [*UnresolvedError] where some leverages are too near
+// to 1 for the probes.
 func LeaveOneOutFromProbes(leverages *hutch.Leverages, loss LeftOut) (LeaveOneOutResult, error) {
 	none := LeaveOneOutResult{Mean: math.NaN(), StdErr: math.NaN(), ProbesErr: math.NaN()}
 	m, err := leverages.Mean(loss)
-	if full := new(hutch.FullError); errors.As(err, &full) {
-		return none, fmt.Errorf("%w: observation %d, counted from 0, as far as the probes can tell", ErrLeverage, full.Entry)
+	if e := new(hutch.UnresolvedError); errors.As(err, &e) {
+		return none, &UnresolvedError{e.Count, e.D, fmt.Sprintf("have leverages too near to 1 for %d probes to tell what their residuals would be without them", e.Probes)}
 	}
 	if err != nil {
 		return none, err

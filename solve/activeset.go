@@ -160,7 +160,7 @@ func (w *workspace) factored(set []int) (Factored, bool) {
 	f := Factored{Condition: w.p.Condition()}
 	f.Trace, f.Frobenius2, f.Projection = w.p.Traces()
 	if len(w.parts) > 0 {
-		f.Images = w.images
+		f.Images, f.Products = w.images, w.products
 	}
 	if w.stored() {
 		f.Diagonal = w.diagonal

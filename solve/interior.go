@@ -3,6 +3,7 @@ package solve
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"surepipe/array"
 	"surepipe/linops"
@@ -103,9 +104,9 @@ func newInterior(ctx context.Context, p Problem, o Options) (Method, error) {
 func (s *interior) prepare(ctx context.Context) (err error) {
 	if s.conditions = boundsOf(s.p); s.conditions != nil {
 		if band := sequence(s.p); band != nil {
-			s.norm2 = linops.StructureOf(s.p.A).Columns.Value
 			s.k, _ = linops.RowsOf(s.p.K)
-			s.system = &bandedSystem{multiple{s.norm2}, band}
+			system := &bandedSystem{normalDiagonal(s.p.A), len(s.k.Indptr) - 1, band}
+			s.norm2, s.system = slices.Max(system.c), system
 			return nil
 		}
 		if smallSaddle(s.p) {

@@ -160,6 +160,9 @@ func TestSparseInteriorPointsReweighted(t *testing.T) {
 
 // Of larger images the dual comes first, and is named where it suffices or the factor is too large.
 func TestDualBeforeInteriorPoints(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
 		const rows, cols = 100, 90

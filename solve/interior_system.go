@@ -3,6 +3,7 @@ package solve
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -48,26 +49,76 @@ func (s multiple) normal(dst, b []float64) {
 	}
 }
 
-// bandedSystem is that of a sequence.
+// bandedSystem is that of a sequence, of which some values may be missing: A*A = diag(c).
 type bandedSystem struct {
-	multiple
+	c    []float64
+	q    int // rows of K
 	band *banded.Saddle
 }
 
-// sequence is the band of a problem with A*A = c I and differences of neighbours; nil where it is none.
+// normalDiagonal is the diagonal of A*A where there is nothing beside it; nil elsewhere. Where A A* = c I,
+// A*A is c times a projection, which is one on coordinates if its diagonal is 0 or c throughout.
+func normalDiagonal(a linops.Operator) []float64 {
+	_, p := a.Dims()
+	known := linops.StructureOf(a)
+	if c := known.Columns.Value; c > 0 {
+		return slices.Repeat([]float64{c}, p)
+	}
+	c := known.Rows.Value
+	if !(c > 0) || known.ColumnNorms2 == nil {
+		return nil
+	}
+	norms2 := known.ColumnNorms2()
+	for _, v := range norms2 {
+		if v != 0 && math.Abs(v-c) > 1e-12*c {
+			return nil
+		}
+	}
+	return norms2
+}
+
+// sequence is the band of a problem with A*A = diag(c) and differences of neighbours; nil where it is none.
 func sequence(p Problem) *banded.Saddle {
-	if p.K == nil || p.Loss != nil || !(linops.StructureOf(p.A).Columns.Value > 0) {
+	if p.K == nil || p.Loss != nil {
 		return nil
 	}
 	rows, ok := linops.Neighbours(p.K, banded.MostWidth)
 	_, dim := p.A.Dims()
-	if !ok || dim == 0 || len(rows.Indptr) < 2 {
+	if !ok || dim == 0 || len(rows.Indptr) < 2 || normalDiagonal(p.A) == nil {
 		return nil
 	}
 	if band := banded.New(banded.Rows(rows), dim); band.Width() <= banded.MostWidth {
 		return band
 	}
 	return nil
+}
+
+// start is a fit with a penalty on ||K b||^2 where values are missing.
+func (s *bandedSystem) start(b, aty []float64) {
+	if slices.Min(s.c) > 0 {
+		for j, v := range aty {
+			b[j] = v / s.c[j]
+		}
+		return
+	}
+	f := s.factor()
+	d, z := make([]float64, s.q), make([]float64, s.q)
+	for i := range d {
+		d[i] = startPenalty / slices.Max(s.c)
+	}
+	if f.factorize(&scaling{diag: d}) {
+		copy(b, aty)
+		f.solve(b, z, make([]float64, len(b)+len(z)))
+	}
+}
+
+// startPenalty is the inverse of the weight of ||K b||^2 from which interior points start.
+const startPenalty = 1e4
+
+func (s *bandedSystem) normal(dst, b []float64) {
+	for j, v := range b {
+		dst[j] = s.c[j] * v
+	}
 }
 
 func (s *bandedSystem) small() smallness { return productsWith }
@@ -95,7 +146,7 @@ func alongBand(p Problem, y array.Batch) array.Batch {
 	}
 	q, dim := p.K.Dims()
 	var lu banded.LU
-	if !band.Factorize(&lu, linops.StructureOf(p.A).Columns.Value, make([]float64, q)) || lu.Least < banded.LeastPivot {
+	if !band.Factorize(&lu, normalDiagonal(p.A), make([]float64, q)) || lu.Least < banded.LeastPivot {
 		return array.Batch{}
 	}
 	aty := p.Device.Alloc(1, dim)
@@ -163,7 +214,7 @@ func (s *denseSystem) start(b, aty []float64) {
 		return
 	}
 	for i := range j {
-		j[i] = 1e4 * s.norm2 / s.trace
+		j[i] = startPenalty * s.norm2 / s.trace
 	}
 	if !f.factorize(&scaling{diag: j}) {
 		return

@@ -48,6 +48,9 @@ func along(t *testing.T, base solve.Solver, shape array.Shape, y array.Batch, we
 // of solves from 0 in fewer iterations, with the same bits each time; and the path of other observations
 // is not used.
 func TestPathsOfCompletions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		solvetest.FactorAll(t)
 		arraytest.NoLeak(t, dev)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"surepipe/array"
 	"surepipe/linops"
 	"surepipe/progress"
@@ -133,16 +135,15 @@ func (w *workspace) activePlaces() map[int]int {
 	return at
 }
 
-// images sets dst_i = A_S (A_S* A_S + Q)^{-1} A_S* v_i for the active set S, from the solver's own
-// factor. It reports false, and does nothing, where the columns are not held any more.
-func (w *workspace) images(dst, v array.Batch) bool {
+// correlations are A_S* v_i for the active set S, k x n, and false where the columns are not held any
+// more.
+func (w *workspace) correlations(v array.Batch) (x []float64, ok bool) {
 	active := w.p.Active()
 	if len(w.parts) == 0 && len(active) > 0 {
-		return false
+		return nil, false
 	}
-	dev, k, n := v.Device(), v.K(), len(active)
-	at := w.activePlaces()
-	x := make([]float64, k*n)
+	dev, k, n, at := v.Device(), v.K(), len(active), w.activePlaces()
+	x = make([]float64, k*n)
 	for _, c := range w.parts {
 		out := dev.Alloc(k, len(c.set))
 		c.A.Adjoint(out, v)
@@ -156,6 +157,34 @@ func (w *workspace) images(dst, v array.Batch) bool {
 			}
 		}
 	}
+	return x, true
+}
+
+// products are <v_i, D mu_hat v_j>, k x k, by the same factor; nil where it has gone.
+func (w *workspace) products(v array.Batch) []float64 {
+	x, ok := w.correlations(v)
+	if !ok {
+		return nil
+	}
+	k, n := v.K(), len(w.p.Active())
+	square := make([]float64, k*k)
+	if n == 0 {
+		return square
+	}
+	solved := slices.Clone(x)
+	w.p.SolveEach(solved, k)
+	mat.NewDense(k, k, square).Mul(mat.NewDense(k, n, x), mat.NewDense(k, n, solved).T())
+	return square
+}
+
+// images sets dst_i = A_S (A_S* A_S + Q)^{-1} A_S* v_i for the active set S, from the solver's own
+// factor. It reports false, and does nothing, where the columns are not held any more.
+func (w *workspace) images(dst, v array.Batch) bool {
+	x, ok := w.correlations(v)
+	if !ok {
+		return false
+	}
+	dev, k, n, at := v.Device(), v.K(), len(w.p.Active()), w.activePlaces()
 	w.p.SolveEach(x, k)
 	dev.Fill(dst, 0)
 	image := dev.Alloc(k, dst.N())

@@ -83,7 +83,7 @@ type defaultRule struct {
 
 var defaultRules = []defaultRule{
 	{"direct", "r is a sum of squares, behind K or not, and A and K can be factorized together: one factorization is exact", closable},
-	{"interior-point", "r stands behind differences of neighbours, and is a sum over coordinates, and A*A is a multiple of the identity: Newton steps take a banded matrix, and any condition of K", interiorPoint},
+	{"interior-point", "r stands behind differences of neighbours, and is a sum over coordinates, and A*A is diagonal: Newton steps take a banded matrix, and any condition of K", interiorPoint},
 	{"interior-point", "r stands behind a sparse K, and is a sum over coordinates or of norms of groups, and A*A is a multiple of the identity: Newton steps take a sparse matrix, and any condition of K", sparseInterior},
 	{"dual", "r stands behind an operator K, and A*A is a multiple of the identity: the dual has a simple gradient", func(p Problem) bool { return p.K != nil && p.Loss == nil && linops.StructureOf(p.A).Columns.Value > 0 }},
 	{"active-set", "r stands behind a matrix K with no more rows than columns, and is a sum over coordinates, and A is a matrix: unless K's rows depend on each other it is a regression in K b", synthesizes},

@@ -41,6 +41,9 @@ func store(x *mat.Dense) *linops.OutOfCore {
 // Paths on a matrix that is not in memory are those of one that is, by few passes, also where few
 // columns fit into memory and where their lengths differ.
 func TestScreenedPaths(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
 		const d, p, weights = 40, 500, 30

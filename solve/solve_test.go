@@ -117,6 +117,9 @@ func (hidden) Weights() (array.Batch, bool) { return array.Batch{}, false }
 // With weights a solution is that of observations which are repeated or left out, for every solver,
 // and mu_hat stays in the user's units. Gradient steps, and Newton steps on the loss, find it also by the loss's gradient and curvature.
 func TestWeightsRepeatAndLeaveOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(3, 4))

@@ -45,7 +45,7 @@ func Assemble(sigma2 float64, jobs *Jobs, report func(sample int, r progress.Rep
 			var result Risk
 			if !job.failed() {
 				var err error
-				result, err = assemble(sigma2, job)
+				result, err = assemble(ctx, sigma2, job)
 				if err := job.settle(ctx, err); err != nil {
 					return err
 				}
@@ -70,7 +70,7 @@ func (j *Job) counted(done int) progress.Report {
 	return r
 }
 
-func assemble(sigma2 float64, job *Job) (Risk, error) {
+func assemble(ctx context.Context, sigma2 float64, job *Job) (Risk, error) {
 	// The numbers of a view that has failed are meaningless, so its fault is reported.
 	dev := job.view
 	if err := dev.Sync(); err != nil {
@@ -143,7 +143,7 @@ func assemble(sigma2 float64, job *Job) (Risk, error) {
 	if sigma2 > 0 && (math.IsNaN(r.SURE) || math.IsInf(r.SURE, 0)) {
 		return Risk{}, fmt.Errorf("SURE is %g: residual %g, divergence %g", r.SURE, r.Residual, trace.Trace)
 	}
-	if err := job.criteria(&r); err != nil {
+	if err := job.criteria(ctx, &r); err != nil {
 		return Risk{}, err
 	}
 	r.Digest = job.digest(r)
@@ -217,9 +217,9 @@ func (j *Job) residuals(mu []float64) iter.Seq[[]float64] {
 }
 
 // criteria sets those that need the residuals, when the terms and the estimate are known.
-func (j *Job) criteria(r *Risk) error {
+func (j *Job) criteria(ctx context.Context, r *Risk) error {
 	if r.LossTerms = j.lossTerms; r.LossTerms != nil {
-		return j.lossCriteria(r)
+		return j.lossCriteria(ctx, r)
 	}
 	r.Criteria = r.Terms().CriteriaOf(r.Trace.Error(), j.residuals(r.MuHat))
 	all := sync.OnceValue(func() []float64 {
@@ -235,8 +235,8 @@ func (j *Job) criteria(r *Risk) error {
 	if err == nil {
 		r.ALO, r.ALOStdErr, r.ALOProbesErr = left.Mean, left.StdErr, left.ProbesErr
 		r.NotLeftOut = j.notLeftOut()
-	} else if j.settings.ALO {
-		r.ALOErr = err
+		return nil
 	}
+	r.noLeaveOneOut(err, j.settings.ALO)
 	return nil
 }

@@ -14,18 +14,22 @@ import (
 type Comparing struct {
 	// Projection is that of vectors of the observations' length, on the device of the problem.
 	Projection *hutch.Projection
+	// Frame holds the ranges of all Jacobians where these are in a subspace of small dimension; else nil,
+	// and probes take its place.
+	Frame *hutch.Frame
 	// Criterion is that of the comparisons: for risk.ALO the digest holds the left-out errors too.
 	Criterion risk.Criterion
 }
 
 // traces are what the stages keep for the digest of a job.
 type traces struct {
-	// probes is the number of common probes. images has the projection of each one's image. inFlow
+	// probes is the number of common probes, 0 with a frame. images has the projection of each one's image. inFlow
 	// says that they are among those of the trace's estimate, and then forms are the quadratic forms
 	// of its first probes.
 	probes        int
 	images, forms []float64
 	inFlow        bool
+	framed        []float64 // by the frame, in the place of images
 	residual      []float64 // nil where there are no images, for other losses than the squared one
 	losses        []float64 // of length d, where they are known
 	influences    []float64 // of groups of probes on leave-one-out, where it comes from them
@@ -50,6 +54,9 @@ func (j *Job) open(residual array.Batch) {
 			t.probes, t.inFlow = 0, false
 			return
 		}
+	}
+	if c.Frame != nil {
+		t.probes = 0
 	}
 	t.images, t.forms = make([]float64, t.probes*hutch.ProjectionSize), make([]float64, forms)
 	t.residual = c.Projection.Vector(residual)
@@ -86,7 +93,12 @@ func (j *Job) showsCommon() bool {
 // trace's estimate.
 func (j *Job) commonImages(ctx context.Context) error {
 	t := j.traces
-	if t == nil || t.inFlow || t.residual == nil || j.showsCommon() {
+	switch {
+	case t == nil || t.residual == nil:
+		return nil
+	case j.settings.Compare.Frame != nil:
+		return j.frame(ctx, j.settings.Compare.Frame)
+	case t.inFlow || j.showsCommon():
 		return nil
 	}
 	return j.sweeps(ctx, t.probes, j.solution.Linearization.ProbeBytes()+16*int64(len(j.Y)), func(first, n int) error {
@@ -94,19 +106,44 @@ func (j *Job) commonImages(ctx context.Context) error {
 		defer v.Free()
 		defer mv.Free()
 		hutch.Rademacher(v, j.settings.Seed, uint64(j.Index), first)
-		closed := j.solution.Linearization.Closed()
-		forms := func(ctx context.Context, dst, v array.Batch, left []float64) error {
-			if closed.Images != nil && closed.Images(dst, v) {
-				return nil
-			}
-			return j.solution.Linearization.Forms(ctx, dst, v, formShare(j.settings), left)
-		}
-		if err := hutch.Oracle(forms).Apply(ctx, mv, v, nil); err != nil {
+		if err := j.shown().Apply(ctx, mv, v, nil); err != nil {
 			return err
 		}
 		j.keepImages(first, v, mv)
 		return j.view.Err()
 	})
+}
+
+// frame keeps the Jacobian's coordinates.
+func (j *Job) frame(ctx context.Context, f *hutch.Frame) error {
+	v := f.Basis()
+	if products := j.solution.Linearization.Closed().Products; products != nil {
+		if known := products(v); known != nil {
+			j.traces.framed = f.Coordinates(known)
+			return j.view.Err()
+		}
+	}
+	mv := j.view.Alloc(v.K(), v.N())
+	defer mv.Free()
+	err := j.sweeps(ctx, v.K(), j.solution.Linearization.ProbeBytes(), func(first, n int) error {
+		return j.shown().Apply(ctx, mv.Rows(first, first+n), v.Rows(first, first+n), nil)
+	})
+	if err != nil {
+		return err
+	}
+	j.traces.framed = f.Coordinates(f.Products(mv))
+	return j.view.Err()
+}
+
+// shown are images of the Jacobian by the solver's own factors where these serve.
+func (j *Job) shown() hutch.Oracle {
+	closed := j.solution.Linearization.Closed()
+	return func(ctx context.Context, dst, v array.Batch, left []float64) error {
+		if closed.Images != nil && closed.Images(dst, v) {
+			return nil
+		}
+		return j.solution.Linearization.Forms(ctx, dst, v, formShare(j.settings), left)
+	}
 }
 
 // influenced keeps the influences of groups of probes on leave-one-out.
@@ -145,7 +182,10 @@ func (j *Job) digest(r Risk) *risk.Digest {
 	if t.inFlow {
 		d.Forms = pack(t.forms)
 	}
-	if t.residual != nil {
+	switch {
+	case t.framed != nil:
+		d.Residual, d.Images, d.Probes = pack(t.residual), pack(t.framed), 1
+	case t.residual != nil:
 		sum := make([]float64, hutch.ProjectionSize)
 		for i := range t.probes {
 			floats.Add(sum, t.images[i*hutch.ProjectionSize:][:hutch.ProjectionSize])

@@ -94,6 +94,9 @@ type Job struct {
 	// Gather has seen, and finished and arrived those that Refine and Verify have.
 	planned                     int
 	gathered, finished, arrived atomic.Int64
+	// By Assemble, or Verify before it: the leverages of the observations, or their estimates, nil where
+	// leave-one-out is not known.
+	leverages []float64
 	// By Verify: its findings, nil without it, and when it began.
 	verification *verify.Verification
 	ended        time.Time

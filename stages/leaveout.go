@@ -6,6 +6,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/hutch"
+	"surepipe/loss"
 	"surepipe/risk"
 	"surepipe/vjp"
 )
@@ -32,7 +33,7 @@ var leavings = []leaving{
 	{
 		"the exact diagonal", "the solver's own factors show it, and it is cheap",
 		func(j *Job, c vjp.Closed) bool {
-			return j.settings.ALO && c.Leverages != nil && (c.LeveragesFlops <= cheapDiagonal || j.settings.Plan.Exact())
+			return j.wantsDiagonal() && c.Leverages != nil && (c.LeveragesFlops <= cheapDiagonal || j.settings.Plan.Exact())
 		},
 		func(j *Job, c vjp.Closed) error {
 			j.diagonal = c.Leverages()
@@ -42,7 +43,7 @@ var leavings = []leaving{
 	{
 		"the exact diagonal", "it is known from the factors of the derivative, and cheap",
 		func(j *Job, c vjp.Closed) bool {
-			asked := j.settings.ALO && (c.DiagonalFlops <= cheapDiagonal || j.settings.Plan.Exact())
+			asked := j.wantsDiagonal() && (c.DiagonalFlops <= cheapDiagonal || j.settings.Plan.Exact())
 			return c.Diagonal != nil && (asked || c.DiagonalFlops == 0)
 		},
 		func(j *Job, c vjp.Closed) (err error) {
@@ -52,12 +53,12 @@ var leavings = []leaving{
 	},
 	{
 		"the probes of the trace", "they show the diagonal of the derivative too",
-		func(j *Job, _ vjp.Closed) bool { return j.closed.Estimator == "" },
+		func(j *Job, _ vjp.Closed) bool { return j.closed.Estimator == "" && j.settings.Plan.ShowsDiagonal() },
 		func(*Job, vjp.Closed) error { return nil },
 	},
 	{
 		fmt.Sprintf("%d probes of its own", leavingProbes), "the trace takes none, and the diagonal of the derivative is not known or takes more work",
-		func(j *Job, _ vjp.Closed) bool { return j.settings.ALO },
+		func(j *Job, _ vjp.Closed) bool { return j.settings.ALO && j.closed.Estimator != "" },
 		func(j *Job, c vjp.Closed) (err error) {
 			j.early = c.Images != nil
 			j.plan, err = hutch.NewPlan(hutch.Hutchinson, leavingProbes, len(j.Y))
@@ -65,6 +66,10 @@ var leavings = []leaving{
 		},
 	},
 }
+
+// wantsDiagonal reports whether the diagonal is worth some work: where leave-one-out was asked for, and
+// with a loss other than the squared one, for what its flat observations determine.
+func (j *Job) wantsDiagonal() bool { return j.settings.ALO || !loss.Quadratic(j.problem.Loss) }
 
 // leave decides how the leverages will be known, and computes the diagonal where it is to be the exact
 // one.
@@ -145,6 +150,7 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 		diagonal = j.withUnpenalized(diagonal)
 		mean, stdErr, err := exact(diagonal)
 		if err == nil {
+			j.leverages = diagonal
 			j.leftOut(diagonal, left())
 		}
 		return risk.LeaveOneOutResult{Mean: mean, StdErr: stdErr}, err
@@ -165,6 +171,7 @@ func (j *Job) leaveOneOut(exact func(diagonal []float64) (mean, stdErr float64, 
 	loss := left()
 	out, err := risk.LeaveOneOutFromProbes(leverages, loss)
 	if err == nil {
+		j.leverages = out.Leverages
 		j.leftOut(out.Leverages, loss)
 		j.influenced(out.Influences)
 	}

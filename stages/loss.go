@@ -1,6 +1,8 @@
 package stages
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -60,65 +62,48 @@ func checkLoss(l loss.Loss, y []float64) error {
 }
 
 // lossCriteria sets those of a loss that is not quadratic.
-func (j *Job) lossCriteria(r *Risk) error {
-	known := loss.StructureOf(j.problem.Loss)
+func (j *Job) lossCriteria(ctx context.Context, r *Risk) error {
 	r.Residual = math.NaN()
 	r.Criteria = risk.LossTerms{Value: j.lossTerms.Value, Likelihood: j.lossTerms.Likelihood, DF: r.Trace.Trace, D: len(j.Y)}.Criteria()
-	if !j.settings.ALO {
-		return nil
-	}
-	z := j.solution.MuHat
-	y, slope, curve := j.view.Alloc(1, z.N()), j.view.Alloc(1, z.N()), j.view.Alloc(1, z.N())
-	defer y.Free()
-	defer slope.Free()
-	defer curve.Free()
-	j.view.Upload(y, j.Y)
-	j.problem.Loss.Gradient(slope, z, y)
-	j.problem.Loss.Curvature(curve, z, y)
-	slopes, curves := slope.ToHost(), curve.ToHost()
-	if err := j.view.Err(); err != nil {
+	f, err := j.flatness(r.MuHat)
+	if err != nil {
 		return err
 	}
-	if known.At == nil {
+	some := anyOf(f.flat)
+	if j.diagonal != nil && some {
+		if r.Undetermined = f.undetermined(j.diagonal); r.Undetermined > 0 {
+			if r.DivergenceLow -= r.Undetermined; r.DivergenceLow < mostFlat {
+				r.DivergenceLow = 0
+			}
+		}
+	}
+	switch {
+	case !j.settings.ALO:
+		return nil
+	case f.known.At == nil:
 		r.ALOErr = fmt.Errorf("the losses of single observations are not known")
 		return nil
-	}
-	w, flat := known.Whiten(slopes, curves)
-	if j.diagonal == nil && anyOf(flat) {
+	case j.diagonal == nil && some:
 		r.ALOErr = fmt.Errorf("%w: probes do not show the leverages of observations at which the loss has no curvature", ErrNoDiagonal)
 		return nil
+	case r.Undetermined > 0:
+		r.ALOErr = errors.New("the fit is not unique, and neither are those without an observation")
+		return nil
 	}
-	// shift is a_i at the leverage h of the whitened problem.
-	shift := func(i int, h float64) float64 {
-		if w[i] > 0 {
-			return h / w[i]
-		}
-		return 0
-	}
-	left, err := j.leaveOneOut(func(diagonal []float64) (mean, stdErr float64, err error) {
-		a := make([]float64, len(diagonal))
-		for i, h := range diagonal {
-			a[i] = shift(i, h)
-		}
-		losses, err := risk.LeftOutPredictors(r.MuHat, slopes, curves, a)
-		if err != nil {
-			return math.NaN(), math.NaN(), err
-		}
-		for i, z := range losses {
-			losses[i] = known.At(i, z, j.Y[i])
-		}
-		if mean, stdErr = risk.Mean(losses); math.IsNaN(mean) {
-			return mean, stdErr, fmt.Errorf("one Newton step towards the fit without an observation leaves the range of the %s loss", j.lossTerms.Name)
-		}
-		return mean, stdErr, nil
-	}, func() risk.LeftOut {
+	left, err := j.leaveOneOut(f.mean, func() risk.LeftOut {
 		return func(i int, h float64) float64 {
-			a := shift(i, h)
-			return known.At(i, r.MuHat[i]+a*slopes[i]/(1-curves[i]*a), j.Y[i])
+			_, v := f.leftOut(i, f.shift(i, h))
+			return v
 		}
 	})
+	if err == nil && some {
+		err = j.secondStep(ctx, f, j.diagonal, left.StdErr)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err != nil {
-		r.ALOErr = err
+		r.noLeaveOneOut(err, true)
 		return nil
 	}
 	r.ALO, r.ALOStdErr, r.ALOProbesErr = left.Mean, left.StdErr, left.ProbesErr

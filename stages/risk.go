@@ -58,9 +58,15 @@ type Risk struct {
 	// Criteria are GCV, AIC and BIC, the residual variance, and leave-one-out where it was asked for
 	// (Settings.ALO) or the trace takes probes.
 	risk.Criteria
-	// ALOErr says why ALO is NaN although it was asked for: it is or wraps [ErrNoDiagonal] or
-	// [risk.ErrLeverage].
+	// ALOErr says why ALO is NaN although it was asked for: it is or wraps [ErrNoDiagonal],
+	// [risk.ErrLeverage] or a [risk.UnresolvedError].
 	ALOErr error
+	// Unresolved is the number of observations because of which ALO is not known ([risk.UnresolvedError]),
+	// whether or not it was asked for.
+	Unresolved int
+	// Undetermined is the part of the divergence in directions of the fit that only observations without
+	// curvature of the loss determine: the fit is not unique there.
+	Undetermined float64
 	// NotLeftOut is the number of observations that determine an unpenalized effect alone, such as the
 	// only entry of a row: leave-one-out is the mean over the others.
 	NotLeftOut int
@@ -142,8 +148,18 @@ func (r *Risk) Terms() risk.Terms {
 
 // ErrNoDiagonal says that the diagonal of D mu_hat, which leave-one-out needs, is not known: the
 // linear system of the derivative was not factored, and the trace took fewer random probes than
-// their spread needs.
-var ErrNoDiagonal = errors.New("the diagonal of the derivative is known only where its linear system is factored, with the exact trace, or from at least 4 random probes")
+// leave-one-out needs, or probes that are projected off a sketch.
+var ErrNoDiagonal = fmt.Errorf("the diagonal of the derivative is known only where its linear system is factored, with the exact trace, or from at least %d random probes of hutchinson, xtrace, xnystrace or na-hutch++", hutch.LeastProbes)
+
+// noLeaveOneOut records why ALO is not known.
+func (r *Risk) noLeaveOneOut(err error, asked bool) {
+	if e := new(risk.UnresolvedError); errors.As(err, &e) {
+		r.Unresolved = e.Count
+	}
+	if asked {
+		r.ALOErr = err
+	}
+}
 
 // Value is the value of a criterion, NaN where it is not defined or not known.
 func (r *Risk) Value(c risk.Criterion) float64 {

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"surepipe/array"
@@ -41,12 +42,44 @@ func (j *Job) verify(ctx context.Context, solver vjp.Solver, sigma2 float64, o v
 		return err
 	}
 	weighing := j.weighing(sigma2, trace)
+	r, err := assemble(ctx, sigma2, j)
+	if err != nil {
+		return err
+	}
 	j.solution.Expand(j.view)
 	j.verification, err = verify.Check(ctx, verify.Result{
 		Solver: solver, Y: j.y, B: j.solution.B, MuHat: j.solution.MuHat, Convergence: j.solution.Convergence,
 		Images: j.inSweeps(), Closed: j.solution.Linearization.Closed(), Trace: trace, Sigma2: weighing.Sigma2, StdErr: weighing.StdErr(), Seed: j.settings.Seed, Sample: uint64(j.Index),
+		LeftOut: j.leftOutOf(r),
 	}, o)
 	return err
+}
+
+// leftOutOf is leave-one-out for the check, nil where it is not known.
+func (j *Job) leftOutOf(r Risk) *verify.LeftOut {
+	if math.IsNaN(r.ALO) || j.leverages == nil || r.LossTerms != nil {
+		return nil
+	}
+	out := &verify.LeftOut{Mean: r.ALO, StdErr: r.ALOStdErr, ProbesErr: r.ALOProbesErr, Leverages: j.leverages}
+	for part := range j.residuals(r.MuHat) {
+		out.Residuals = append(out.Residuals, part...)
+	}
+	u := unpenalizedOf(j.problem)
+	if u == nil {
+		return out
+	}
+	for i, determined := range u.determined() {
+		if determined {
+			out.Residuals[i] = 0
+		}
+	}
+	out.Unpenalized = func(i int) (rest []float64, share float64) {
+		unit := make([]float64, len(j.Y))
+		unit[i] = 1
+		rest, _ = u.split(unit)
+		return rest, u.diagonal(i)
+	}
+	return out
 }
 
 // inSweeps is v -> D mu_hat v in as many sweeps as the device's memory requires.

@@ -30,6 +30,9 @@ const (
 	// Ambiguous: which coordinates are active, or which directions are in the null space of A,
 	// depends on rounding errors or on the solver's tolerance, and SURE depends on it.
 	Ambiguous = "ambiguous"
+	// NotDetermined: the fit is not unique, because in some directions only observations determine it at
+	// which the loss has no curvature.
+	NotDetermined = "not-determined"
 	// NoLeaveOneOut: leave-one-out was asked for, and is not known or not defined.
 	NoLeaveOneOut = "no-leave-one-out"
 	// FewObservations: the estimate by leave-one-out rests on a few observations.
@@ -114,7 +117,10 @@ func (r *Risk) Warnings() []Warning {
 	if t := r.weighing(); t.StdErrOfTrace(r.Lag) > mostLag*t.ProjectionStdErr() {
 		add(DerivativeNotConverged, "the derivative of the iterations lags behind them: its trace is off that of the fixed point by about %.2g; ask for a smaller tolerance, or the implicit derivative", r.Lag)
 	}
-	if r.ambiguity() > doubtful {
+	if r.Undetermined > 0 {
+		add(NotDetermined, "the fit is not unique, and the divergence is between %g and %g: in some directions only observations determine it at which the %s loss has no curvature; raise the loss's scale, such as Huber's delta, or the weight of the regularizer",
+			r.DivergenceLow, r.DivergenceHigh, r.LossTerms.Name)
+	} else if r.ambiguity() > doubtful {
 		add(Ambiguous, "the divergence is between %g and %g: which coordinates are active, or whether columns depend on each other, cannot be decided within rounding errors and the tolerance; ask for a smaller tolerance, remove dependent columns, or change the weight a little",
 			r.DivergenceLow, r.DivergenceHigh)
 	}

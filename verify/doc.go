@@ -6,6 +6,7 @@
 //     sum over probes the divergence must match;
 //   - solves at y with the regularizer s r, s = 1 + h and 1 - h, whose differences the derivative
 //     by the weight must match, where that is known;
+//   - leave-one-out by leverages from images, and by refits without a few of the observations;
 //   - another solver, started at 0, where the problem is small.
 //
 // [Check] does all of them for a [Result] and returns a [Verification]. Each [Comparison] is a

@@ -84,6 +84,8 @@ type Result struct {
 	Sigma2, StdErr float64
 	// Seed and Sample determine the random probes, which differ from those of the trace estimator.
 	Seed, Sample uint64
+	// LeftOut is leave-one-out, nil where it is not known.
+	LeftOut *LeftOut
 }
 
 // Verification is the result of a check.
@@ -138,6 +140,9 @@ const (
 	// the weight of r were that of differences, for a weight that changes by its own size. It is
 	// compared where the derivative is known and the one-sided differences agree.
 	Slope = "slope"
+	// LeaveOneOut is the worst of these: leave-one-out minus its value by the leverages of some
+	// observations, computed by images, and its change by refits without a few of them.
+	LeaveOneOut = "alo"
 )
 
 // Comparison is one check.
@@ -264,7 +269,7 @@ func (c *check) run() error {
 	c.yNorm, c.muNorm, c.bNorm = norm(c.Y), norm(c.MuHat), norm(c.B)
 	c.resid = distance(c.Y, c.MuHat)
 	c.sure = surePart * risk.Terms{D: c.d, Sigma2: c.Sigma2}.Scale(c.StdErr)
-	for _, step := range []func() error{c.certificate, c.solveAgain, c.solveOtherwise, c.differences, c.diagonal, c.byWeight} {
+	for _, step := range []func() error{c.certificate, c.solveAgain, c.solveOtherwise, c.differences, c.diagonal, c.byWeight, c.leftOut} {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}

@@ -193,7 +193,7 @@ func pulledBack(dev array.Device, a, k linops.Operator, m *prox.Model) (space.Sp
 	if known.Rows == linops.Known(1) && known.Columns == linops.Known(1) && form.Orthonormal {
 		return space.Preimage(t, k.Forward, k.Adjoint), "K is orthogonal: the space is that of r, turned", nil
 	}
-	if linops.StructureOf(a).Columns.Value > 0 {
+	if s := linops.StructureOf(a); s.Columns.Value > 0 || s.Rows.Value > 0 {
 		if s := newSequenceSpace(k, m); s != nil {
 			return s, "the rows of K read neighbours, and those at which K b is 0 are independent: a banded matrix projects on their null space", nil
 		}

@@ -48,7 +48,7 @@ func newSequenceSpace(k linops.Operator, m *prox.Model) space.Space {
 	if s.q == 0 {
 		return space.All(p)
 	}
-	if !banded.New(banded.Rows(zero), p).Factorize(&s.lu, 1, make([]float64, s.q)) || s.lu.Least < banded.LeastPivot {
+	if !banded.New(banded.Rows(zero), p).Factorize(&s.lu, nil, make([]float64, s.q)) || s.lu.Least < banded.LeastPivot {
 		return nil
 	}
 	return s

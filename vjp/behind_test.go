@@ -82,6 +82,9 @@ func variations(t *testing.T, dev array.Device) []variation {
 
 // The divergences of total variation are those of dense algebra, by every method and derivative.
 func TestTotalVariationAgainstTheReference(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		derivatives := []vjp.Derivative{vjp.Implicit, vjp.Unrolled}
 		if arraytest.Emulated(t, dev) {

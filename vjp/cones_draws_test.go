@@ -15,6 +15,9 @@ import (
 // SURE under constraints is unbiased, and its error bar right, over 400 draws: on the simplex, which has
 // flat faces, and in a second-order cone behind an operator, whose surface is curved.
 func TestSUREUnderConstraintsIsUnbiased(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: statistics depend on neither the device nor the BLAS")
+	}
 	dev := array.NewHost()
 	const d, p, sigma, draws = 20, 6, 0.5, 400
 	setup := rand.New(rand.NewPCG(31, 32))

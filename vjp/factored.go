@@ -119,7 +119,8 @@ func (l *implicit) takeOver(s *situation) error {
 	l.f = &factored{rank: s.n, sensitive: l.sensitive(given.Projection, given.Condition)}
 	l.setKnown(given.Trace, given.Frobenius2, given.Condition)
 	d, _ := l.p.A.Dims()
-	l.known.Images, l.known.Leverages, l.known.LeveragesFlops = given.Images, given.Diagonal, float64(s.n)*float64(s.n)*float64(d)
+	l.known.Images, l.known.Products = given.Images, given.Products
+	l.known.Leverages, l.known.LeveragesFlops = given.Diagonal, float64(s.n)*float64(s.n)*float64(d)
 	again := &implicit{p: l.p, model: l.model, norm: l.norm, optimality: l.optimality, identified: l.identified}
 	if l.keep && given.Images == nil && l.gram != nil {
 		kept := l.gram(l.model.Space.Form().Set)

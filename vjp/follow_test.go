@@ -74,6 +74,9 @@ func followedCases(t *testing.T, dev array.Device) []followedCase {
 // that compute every singular value, in about as many iterations, and their optimality is
 // what it says.
 func TestFollowingChangesNothingButRounding(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		for _, c := range followedCases(t, dev) {
 			t.Run(c.name, func(t *testing.T) {

@@ -38,6 +38,9 @@ func (l hat) VJP(ctx context.Context, dst, v array.Batch) error {
 func (l hat) Closed() Closed {
 	t := l.h.Traces()
 	c := Closed{Known: true, Trace: t.Trace, Frobenius2: t.Frobenius2, Low: t.Trace - t.Below, High: t.Trace + t.Above, Margin: t.Margin, Slope: l.slope}
+	if f, ok := l.h.(interface{ Products(v array.Batch) []float64 }); ok {
+		c.Products = f.Products
+	}
 	if flops, known := l.h.DiagonalFlops(); known {
 		c.Diagonal, c.DiagonalFlops = l.diagonal, flops
 	}

@@ -17,6 +17,9 @@ import (
 // With one factor eliminated solutions, images and bounds of forms are those of the solver that
 // computes every singular value, on tall, wide and square matrices.
 func TestReducedSystemsChangeNothingButRounding(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		vjp.FactorAll(t)
 		solvetest.ReduceAll(t)

@@ -25,6 +25,9 @@ import (
 // and the slope that alternating directions find with a dual variable; also along a path, with weighted
 // observations and with more columns than rows.
 func TestActiveSetsBehindAMatrix(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(31, 32))

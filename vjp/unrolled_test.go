@@ -73,6 +73,9 @@ func TestUnrolledDifferentiatesTheIterateItStoppedAt(t *testing.T) {
 // A tape that may hold a tenth of its size, or a single record, gives the same
 // bits, stays within its budget, and leaks nothing.
 func TestCheckpointedTapeGivesTheSameBits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		iterations := 300
 		if arraytest.Emulated(t, dev) {

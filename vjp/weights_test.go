@@ -21,6 +21,9 @@ import (
 // differences of mu_hat; also where observations are left out, columns are in other units, and sets
 // confine the problem.
 func TestWeightedDerivativeHasTheTracesOfTheJacobian(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: an algorithm above the device, shown by the full run")
+	}
 	arraytest.OnEach(t, func(t *testing.T, dev array.Device) {
 		arraytest.NoLeak(t, dev)
 		rng := rand.New(rand.NewPCG(1, 5))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/png"
 	"math"
@@ -31,7 +32,7 @@ func npyFile(t *testing.T, values []float64, shape ...int) string {
 // badTables are tables of regressions, and flags about their columns.
 func badTables(t *testing.T) []badInput {
 	good := text(t, "good.csv", "a,b,c,y\n1,2,u,3\n2,1,v,5\n3,7,u,4\n4,0,v,1\n")
-	npy := npyFile(t, []float64{1, 2}, 2)
+	npy, nanX := npyFile(t, []float64{1, 2}, 2), npyFile(t, []float64{1, math.NaN(), 2, 3}, 2, 2)
 	lasso := "--problem lasso --lambda 1 "
 	in := func(content string) string {
 		return lasso + "--response y --data " + text(t, "t.csv", content)
@@ -69,6 +70,13 @@ func badTables(t *testing.T) []badInput {
 		{"points and commas", in("a;y\n1,5;2\n2.5;3\n"), "expected decimal points or decimal commas, not both"},
 		{"infinity", in("a,y\n1,inf\n"), `line 2, column "y": found "inf", expected a finite number`},
 		{"a number that is mistyped", in("a,y\n1,2\n1..5,3\n"), `line 3, column "a"`},
+		{"two texts as a response", lasso + "--loss logistic --response y --data " + text(t, "t.csv", "a,y\n1,Yes\n3,No\n4,Yes\n"), `--response: column "y" holds texts such as "No", expected numbers, such as 0 in place of "No" and 1 in place of "Yes"`},
+		{"digits in groups", in("a,y\n1_000,2\n2_000,3\n"), `line 2, column "a": found "1_000", expected a finite number`},
+		{"a mark of one's own among numbers", in("a,y\nNA,2\n2,3\n") + " --na -9", `line 3, column "a": found the number "2" in a column of texts such as "NA" (line 2)`},
+		{"a mark of one's own", in("a,y\n-9,2\n2,3\n") + " --na -9,NA", `--missing: line 2, column "a": the value is missing`},
+		{"None among numbers", in("a,y\n1,2\nNone,3\n"), `found "None" in a column of numbers such as 1 (line 2); expected a number, an empty cell or NA where one is missing (--na names other texts)`},
+		{"a byte 0", in("a,y\n1,\x002\n"), "line 2 holds a byte 0, expected text in UTF-8"},
+		{"NaN in X of a file of its own", lasso + "--y " + npyFile(t, []float64{1, 2}, 2) + " --X " + nanX, nanX + `: array "X" holds NaN at [0, 1], expected finite numbers`},
 		{"a quote that does not end", in("a,y\n1,\"2\n"), "line 2: a quoted cell does not end in a quote"},
 		{"a quote inside a cell", in("a,y\n1,2\"3\n"), "stands inside an unquoted cell"},
 		{"names of rows as a category", in("a,y\nx,2\ny,3\nz,4\n"), `column "a" holds 3 different texts in 3 rows, such as "x": a name and not a category`},
@@ -81,6 +89,54 @@ func badTables(t *testing.T) []badInput {
 		{"standardized matrix", "--problem svt --lambda 1 --standardize --data " + npy, "--standardize is for ols, ridge"},
 		{"proportions above 1", lasso + "--loss logistic --response y --data " + good, "y[0] is 3: the logistic loss expects 0 or 1, or a proportion between them"},
 		{"negative counts", lasso + "--loss poisson --response y --data " + text(t, "t.csv", "a,y\n1,2\n3,-1\n4,1\n"), "y[1] is -1: the Poisson loss expects counts"},
+	}
+}
+
+// badSequences are tables of sequences, and flags about them.
+func badSequences(t *testing.T) []badInput {
+	tv := "--problem tv1d --lambda 1 --sigma2 1 "
+	in := func(content, flags string) string { return tv + flags + " --data " + text(t, "s.csv", content) }
+	years := "year,flow\n1871,1120\n1872,1160\n1873,963\n1874,1210\n1875,1160\n"
+	dates := "date,a,b\n2020-01-01,1,2\n2020-01-02,2,1\n"
+	nan := math.NaN()
+	npz := save(t, floats("y", []float64{1, 2, 4}, 3), floats("other", []float64{1}, 1))
+	longer := npyFile(t, []float64{1, 2}, 2)
+	file, err := os.OpenFile(longer, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(file, "+")
+	file.Close()
+	return []badInput{
+		{"a year beside the values", in(years, ""), `column "year" increases: is it the index? Name the sequence with --response flow`},
+		{"the same for trends", in(years, "--problem trend1d"), `Name the sequence with --response flow`},
+		{"the values before the year", in("flow,year\n5,5\n7,4\n1,3\n6,2\n2,1\n", ""), `column "year" decreases: is it the index? Name the sequence with --response flow`},
+		{"dates beside the values", in("date,flow\n2020-01-01,1\n2020-01-02,2\n", ""), `column "date" holds dates: is it the index? Name the sequence with --response flow`},
+		{"dates beside several values", in(dates, ""), `Expected --response NAME, one of "a", "b"; column "date" holds dates, and is then its index`},
+		{"several sequences with names", in("a,b\n1,2\n2,1\n", ""), `which column is the sequence? Expected --response NAME, one of "a", "b"`},
+		{"a year without a name", in("1871,1120\n1872,1160\n1873,963\n1874,1210\n1875,1160\n", ""), "column 0, counted from 0, increases: is it the index? Name the columns in a header line"},
+		{"a missing value", in("date,a\n2020-01-01,1\n2020-01-02,NA\n2020-01-03,2\n", "--response a"), `--missing: line 3, column "a": the value is missing, the first of 1; expected drop, to estimate them from the others`},
+		{"a missing value of one column", in("1\n\n2\n", ""), "line 2, column 1: the value is missing, expected a number; --missing drop estimates missing values from the others"},
+		{"NaN in an array", tv + "--data " + npyFile(t, []float64{1, nan, 2}, 3), "holds NaN at [1], expected finite numbers, or --missing drop to estimate missing ones"},
+		{"means of a sequence", in(dates, "--response a --missing mean"), "a sequence has no mean to put in the place of a value"},
+		{"no value", in("a,b\nx,\ny,\n", "--response b --missing drop"), `column "b" holds no values`},
+		{"dates in no order", in("date,a\n2020-01-02,1\n2020-01-01,3\n2020-01-03,2\n", "--response a"), `--index: line 4, column "date": found "2020-01-03" after "2020-01-01", expected rows in the order of the index`},
+		{"a date twice", in("date,a\n2020-01-01,1\n2020-01-02,3\n2020-01-02,2\n", "--response a"), `found "2020-01-02" after "2020-01-02", expected rows in the order of the index, each place once`},
+		{"an index in no order", in("i,a\n1,1\n3,3\n2,2\n", "--response a --index i"), `--index: line 4, column "i": found "2" after "3"`},
+		{"an index with a gap", in("i,a\n1,1\n,3\n2,2\n", "--response a --index i"), `--index: line 3, column "i": the value is missing`},
+		{"no such index", in(dates, "--response a --index c"), `--index: column "c" is missing`},
+		{"the index is the response", in(dates, "--response a --index a"), `--index: column "a" is the response`},
+		{"an index of a regression", "--problem lasso --lambda 1 --response a --index b --data " + text(t, "s.csv", dates), `--index is "b", but y of lasso is not a sequence`},
+		{"columns of X", in(dates, "--response a --only b"), "--only and --categorical are about the columns of X, which tv1d does not have"},
+		{"an index without a response", in(dates, "--index date"), "--index is about the columns of a table, but --response is missing"},
+		{"y twice", tv + "--data " + npyFile(t, []float64{1, 2}, 2) + " --y " + npyFile(t, []float64{1, 3}, 2), "both hold y, expected one of them"},
+		{"nothing of an archive", tv + "--data " + save(t, floats("other", []float64{1}, 1)) + " --y " + npyFile(t, []float64{1, 3}, 2), "of which nothing is used: it holds other"},
+		{"a place beyond the end", tv + "--data " + save(t, floats("y", []float64{1, 2}, 2), floats("indices", []float64{0, 3}, 2), floats("shape", []float64{3}, 1)), `array "indices" holds 3 at [1], expected 0 to 2 for a sequence of 3`},
+		{"too few places", tv + "--data " + save(t, floats("y", []float64{1, 2}, 2), floats("indices", []float64{0}, 1), floats("shape", []float64{3}, 1)), `arrays "indices" of 1 values and "shape" of 1, expected 2, as many as "y", and 1`},
+		{"bytes after an array", tv + "--data " + longer, "1 bytes follow the array, expected its end"},
+		{"a number with an underscore", tv + "--tol 1e-1_0 --data " + npz, `--tol is "1e-1_0", expected a number`},
+		{"a number in hexadecimal", tv + "--max-iter 0x10 --data " + npz, `--max-iter is "0x10", expected a whole number`},
+		{"a weight with an underscore", "--problem tv1d --sigma2 1 --lambda 1_0 --data " + npz, `--lambda is "1_0", expected a positive number`},
 	}
 }
 
@@ -168,8 +224,8 @@ func badImages(t *testing.T) []badInput {
 		{"a picture for a regression", "--problem lasso --lambda 1 --data ../../testdata/camera.png", "expected X and y"},
 		{"a picture for a completion", "--problem matrix-completion --lambda 1 --data ../../testdata/camera.png", "no NaN"},
 		{"colour for svt", "--problem svt --lambda 1 --data " + npyFile(t, make([]float64, 27), 3, 3, 3), "expected (m, n)"},
-		{"rows of different lengths", "--problem svt --lambda 1 --data " + text(t, "m.csv", "1,2\n3\n"), "line 2 has 1 cells, expected 2 as on the first line"},
-		{"a matrix with an empty cell", "--problem svt --lambda 1 --data " + text(t, "m.csv", "1,2\n3,\n"), "line 2, column 2: the cell is empty, expected a number"},
+		{"rows of different lengths", "--problem svt --lambda 1 --data " + text(t, "m.csv", "1,2\n3\n"), "line 2 has 1 cells, expected 2 as in the first row"},
+		{"a matrix with an empty cell", "--problem svt --lambda 1 --data " + text(t, "m.csv", "1,2\n3,\n"), "line 2, column 2: the value is missing, expected a number"},
 		{"too many values", "--problem svt --lambda 1 --data " + text(t, "m.mtx", "%%MatrixMarket matrix array real general\n1 2\n1\n2\n3\n"), "line 5: there are more than the 2 values of the matrix's size"},
 	}
 }
@@ -181,7 +237,7 @@ func TestKindsOfBadInput(t *testing.T) {
 		name  string
 		least int
 		cases []badInput
-	}{{"table", 30, badTables(t)}, {"ratings", 25, badRatings(t)}, {"image", 20, badImages(t)}}
+	}{{"table", 30, badTables(t)}, {"sequence", 25, badSequences(t)}, {"ratings", 25, badRatings(t)}, {"image", 20, badImages(t)}}
 	out := filepath.Join(t.TempDir(), "fit.npz")
 	for _, g := range groups {
 		seen := map[string]bool{}

@@ -27,22 +27,11 @@ type coefficientFlags struct {
 func (c *coefficientFlags) register(cmd *cobra.Command, which string) {
 	cmd.Flags().BoolVar(&c.print, "coefficients", false, "regressions: also print the coefficients"+which+" by name, with debiased estimates of those that are not 0 where these are defined; with --json, as coefficients")
 	cmd.Flags().StringVar(&c.csv, "coefficients-csv", "", "regressions: write the coefficients"+which+" to this .csv `file`")
-	cobra.CheckErr(cmd.MarkFlagFilename("coefficients-csv", "csv"))
+	markFile(cmd, writes, "coefficients-csv", "csv")
 }
 
 // wanted reports whether the coefficients are asked for.
 func (c *coefficientFlags) wanted() bool { return c.print || c.csv != "" }
-
-// check rejects a file that cannot be written.
-func (c *coefficientFlags) check(cmd *cobra.Command) error {
-	if !cmd.Flags().Changed("coefficients-csv") {
-		return nil
-	}
-	if err := dataio.CheckWritable(c.csv); err != nil {
-		return usagef("--coefficients-csv is %q: %w", c.csv, err)
-	}
-	return nil
-}
 
 // checkProblem rejects a problem without coefficients.
 func (c *coefficientFlags) checkProblem(p *problems.Problem) error {

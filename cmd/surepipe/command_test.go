@@ -335,7 +335,7 @@ func TestBadInputIsRefusedByName(t *testing.T) {
 		{"run --problem elastic-net --lambda 1 --lambda2 0.1max --data " + good, "--lambda2 is 0.1max, but this weight has no maximum"},
 		{"run --problem lasso --lambda 1 --sigma2 0 --data " + good, "--sigma2 is 0, expected a positive number"},
 		{"run --problem lasso --lambda 1 --sigma2 -2 --data " + good, "--sigma2 is -2, expected a positive number"},
-		{"run --problem lasso --lambda 1 --sigma2 inf --data " + good, "--sigma2 is +Inf"},
+		{"run --problem lasso --lambda 1 --sigma2 inf --data " + good, `--sigma2 is "inf": expected a number`},
 		{"sweep --criterion sure --problem lasso --lambda 1:2:3 --data " + save(t, x, y), "--sigma2 is missing"},
 		{"sweep --criterion cp --problem lasso --lambda 1:2:3 --data " + good, `--criterion is "cp", expected one of sure, gcv, alo, aic, bic`},
 		{"run --problem lasso --lambda 1 --data " + save(t, x, y, floats("sigma2", []float64{-1})), "sigma2 is -1, expected a positive number"},

@@ -20,8 +20,10 @@ const criteriaHelp = `Beside SURE, these numbers need no sigma2 (df is the diver
   alo        leave-one-out: the mean of ((y_i - mu_hat_i)/(1 - D_ii))^2, with D the derivative of
              mu_hat; exact for ols and ridge. The probes of the trace show the diagonal of D too:
              alo is then an estimate (RandALO), and alo_probe_stderr the part of alo_stderr that
-             is due to the probes. Where the trace takes no probes alo comes with --alo: from
-             the exact diagonal where that is cheap or --trace is exact, else from 48 probes
+             is due to the probes; it takes at least 24, and not those of --trace hutch++. Where
+             observations have leverages (D_ii) too near to 1 for the probes alo is left out, and
+             alo_unresolved is their number. Where the trace takes no probes alo comes with --alo:
+             from the exact diagonal where that is cheap or --trace is exact, else from 48 probes
   aic, bic   minus twice the logarithm of the likelihood, plus 2 df, or df log d; without
              sigma2, which then counts as a parameter, 2 (df + 1) and (df + 1) log d
   sigma2_df  RSS / (d - df): an estimate of sigma2, too large by the squared bias of the fit
@@ -39,6 +41,9 @@ type criteriaResult struct {
 	ALOStdErr      *float64 `json:"alo_stderr,omitempty"`
 	// ALOProbeStdErr is the part of ALOStdErr that the choice of probes causes.
 	ALOProbeStdErr *float64 `json:"alo_probe_stderr,omitempty"`
+	// ALOUnresolved is the number of observations because of which there is no ALO: their leverages are
+	// too near to 1 for the probes, or one Newton step does not tell the fit without them.
+	ALOUnresolved int `json:"alo_unresolved,omitempty"`
 	// ALONotLeftOut is the number of observations that alone determine an effect: ALO is the mean over
 	// the others.
 	ALONotLeftOut int      `json:"alo_not_left_out,omitempty"`
@@ -75,7 +80,7 @@ func defined(v float64) *float64 {
 
 func criteriaOf(r pipeline.Risk) criteriaResult {
 	return criteriaResult{
-		defined(r.Trace.Trace), defined(r.GCV), defined(r.GCVStdErr), defined(r.GCVTraceErr), defined(r.ALO), defined(r.ALOStdErr), defined(r.ALOProbesErr), r.NotLeftOut,
+		defined(r.Trace.Trace), defined(r.GCV), defined(r.GCVStdErr), defined(r.GCVTraceErr), defined(r.ALO), defined(r.ALOStdErr), defined(r.ALOProbesErr), r.Unresolved, r.NotLeftOut,
 		defined(r.AIC), defined(r.BIC), defined(r.Sigma2DF),
 	}
 }
@@ -106,11 +111,14 @@ func (r *result) value(c risk.Criterion) (value, stdErr float64) {
 // label is the name of a criterion in tables and figures.
 func label(c risk.Criterion) string { return strings.ToUpper(string(c)) }
 
+// unknown stands for a value that is not defined, or cannot be known.
+const unknown = "not known"
+
 // plusMinus is a value with its standard error where it has one.
 func plusMinus(value, stdErr float64) string {
 	switch {
 	case math.IsNaN(value):
-		return "not defined"
+		return unknown
 	case math.IsNaN(stdErr):
 		return fmt.Sprintf("%.6g", value)
 	}
@@ -131,7 +139,7 @@ func (r *result) writeCriteria(w io.Writer) {
 	}{{risk.GCV, "mean squared error of prediction, noise included"}, {risk.ALO, "the same by leaving out one observation"}, {risk.AIC, ""}, {risk.BIC, ""}} {
 		value, stdErr := r.value(c.criterion)
 		// The coupled bootstrap has none.
-		if (c.criterion == risk.ALO || r.LossName != "" || r.Alpha > 0) && math.IsNaN(value) {
+		if (r.LossName != "" || r.Alpha > 0 || c.criterion == risk.ALO) && math.IsNaN(value) && (c.criterion != risk.ALO || r.ALOUnresolved == 0) {
 			continue
 		}
 		if c.criterion == risk.ALO && r.LossName != "" {
@@ -139,6 +147,9 @@ func (r *result) writeCriteria(w io.Writer) {
 		}
 		if c.criterion == risk.ALO && r.ALOProbeStdErr != nil && *r.ALOProbeStdErr > 0 {
 			c.text += fmt.Sprintf(", from probes: ± %.2g", *r.ALOProbeStdErr)
+		}
+		if c.criterion == risk.ALO && r.ALOUnresolved > 0 {
+			c.text = fmt.Sprintf("because of %d of %d observations", r.ALOUnresolved, r.D)
 		}
 		if c.criterion == risk.ALO && r.ALONotLeftOut > 0 {
 			c.text += fmt.Sprintf("; %d of %d observations determine an effect alone and are not left out", r.ALONotLeftOut, r.D)

@@ -139,8 +139,12 @@ func documentFiles(t *testing.T, top string) {
 	for i := range frames {
 		frames[i] = rng.NormFloat64() + 10*float64(i%d)
 	}
+	river := "year,flow\n1900,\n"
+	for i, v := range y {
+		river += fmt.Sprintf("%d,%g\n", 1901+i, v)
+	}
 	column := strings.ReplaceAll(strings.Trim(fmt.Sprint(y), "[]"), " ", "\n") + "\n"
-	for name, text := range map[string]string{"table.csv": table, "new.csv": table, "patients.csv": patients, "x.mtx": matrix, "series.csv": column} {
+	for name, text := range map[string]string{"table.csv": table, "new.csv": table, "patients.csv": patients, "x.mtx": matrix, "series.csv": column, "river.csv": river} {
 		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}

@@ -48,8 +48,6 @@ func (f *estimatorFlags) checkEffects(changed func(flag string) bool, l problems
 		return usagef("--effects is for matrix-completion and specifications, found --problem %s", f.problem)
 	case f.effects.Some() && !f.loss.Squared():
 		return usagef("--effects is %s, which is for the squared loss, and the loss is %s", strings.Join(f.effectNames, ","), f.loss.Name)
-	case changed("weights") && f.table.weights == "":
-		return usagef("--weights is empty")
 	case changed("weights") && f.spec != "":
 		return usagef("--weights is for --problem matrix-completion; a specification has the key weights")
 	case changed("weights") && !l.Selection:
@@ -115,11 +113,8 @@ func observedEntries(a dataio.Array) (y []float64, places []int64) {
 	return y, places
 }
 
-// fromMatrix takes the observed entries from a matrix in which the missing ones are NaN.
+// fromMatrix takes the observed entries from a matrix, or a sequence, in which the missing ones are NaN.
 func fromMatrix(a dataio.Array, more map[string]dataio.Array) error {
-	if len(a.Shape) != 2 {
-		return fmt.Errorf("array %q has shape %s, expected (m, n), a matrix in which NaN stands for a missing entry", a.Name, dataio.ShapeString(a.Shape))
-	}
 	y, places := observedEntries(a)
 	switch len(y) {
 	case 0:
@@ -129,13 +124,18 @@ func fromMatrix(a dataio.Array, more map[string]dataio.Array) error {
 	}
 	more["y"] = dataio.Array{Name: "y", Shape: []int{len(y)}, Data: y}
 	more["indices"] = dataio.Array{Name: "indices", Shape: []int{len(y)}, Ints: places}
-	more["shape"] = dataio.Array{Name: "shape", Shape: []int{2}, Ints: []int64{int64(a.Shape[0]), int64(a.Shape[1])}}
+	shape := make([]int64, len(a.Shape))
+	for axis, n := range a.Shape {
+		shape[axis] = int64(n)
+	}
+	more["shape"] = dataio.Array{Name: "shape", Shape: []int{len(shape)}, Ints: shape}
 	return nil
 }
 
-// matrixEntries are the arrays with y, indices and shape in the place of a matrix y in which NaN stands
-// for a missing entry. A matrix mu becomes that of the observed entries.
-func (a arrays) matrixEntries(stacks bool) (arrays, error) {
+// observed are the arrays with y, indices and shape in the place of a y of so many axes in which NaN stands
+// for a missing entry: a matrix, which must have some, or a sequence. A mu like it becomes that of the
+// observed entries.
+func (a arrays) observed(stacks bool, axes int) (arrays, error) {
 	if a.Has("indices") || !a.Has("y") {
 		return a, nil
 	}
@@ -144,17 +144,18 @@ func (a arrays) matrixEntries(stacks bool) (arrays, error) {
 		return a, err
 	}
 	defer y.Close()
-	if len(y.Shape()) != 2 {
-		return a, nil // indices are missing
+	if len(y.Shape()) != axes {
+		return a, nil // indices are missing, or there are several sequences
 	}
 	v, err := y.Floats()
 	if err != nil {
 		return a, err
 	}
-	if stacks && !slices.ContainsFunc(v.Data, math.IsNaN) {
-		return a, nil // samples of observed entries
+	if (stacks || axes == 1) && !slices.ContainsFunc(v.Data, math.IsNaN) {
+		return a, nil // samples of observed entries, or a sequence without gaps
 	}
-	with := arrays{Set: a.Set, more: map[string]dataio.Array{}, sparseX: a.sparseX}
+	with := a
+	with.more = map[string]dataio.Array{}
 	maps.Copy(with.more, a.more)
 	if err := fromMatrix(v, with.more); err != nil || !a.Has("mu") {
 		return with, err

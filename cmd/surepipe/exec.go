@@ -6,7 +6,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"surepipe/array"
 	"surepipe/internal/dataio"
+	"surepipe/internal/design"
 	"surepipe/internal/noise"
 	"surepipe/linops"
 	"surepipe/pipeline"
@@ -104,7 +104,7 @@ func methodNames() []string {
 func (e *execFlags) given() bool { return e.line != "" }
 
 // notForExec are flags about how a convex program is posed, solved and differentiated.
-var notForExec = []string{"problem", "spec", "response", "drop", "only", "categorical", "missing", "X", "D", "intercept", "standardize", "coefficients", "coefficients-csv", "solver", "derivative", "tol", "max-iter", "verify", "memory", "device", "probe-batch"}
+var notForExec = []string{"problem", "spec", "response", "drop", "only", "categorical", "missing", "na", "index", "X", "D", "intercept", "standardize", "coefficients", "coefficients-csv", "solver", "derivative", "tol", "max-iter", "verify", "memory", "device", "probe-batch"}
 
 // checkExec rejects flags that are wrong for any data.
 func (f *estimatorFlags) checkExec(changed func(flag string) bool) (err error) {
@@ -158,8 +158,16 @@ func (f *estimatorFlags) readExec(samples bool, sample *dataio.Array) (data file
 		if source.path == "" {
 			continue
 		}
-		if err := readNamed(source.path, source.name, source.flag == "data", arrays); err != nil {
+		if _, twice := arrays[source.name]; twice && len(arrays) == 1 {
+			return data, usagef("--data is %q and --%s %q: both hold %s, expected one of them",
+				f.data, source.flag, source.path, source.name)
+		}
+		unread, err := readNamed(source.path, source.name, source.flag == "data", arrays)
+		if err != nil {
 			return data, usagef("--%s: %w", source.flag, err)
+		}
+		if source.flag == "data" {
+			data.Ignored = unread
 		}
 	}
 	y, ok := arrays["y"]
@@ -194,11 +202,11 @@ func (f *estimatorFlags) readExec(samples bool, sample *dataio.Array) (data file
 }
 
 // readNamed adds the array of a file: its only one, or that of the name, and with others also mu and
-// sigma2 of a .npz archive.
-func readNamed(path, name string, others bool, to map[string]dataio.Array) error {
+// sigma2 of a .npz archive; unread are its other arrays.
+func readNamed(path, name string, others bool, to map[string]dataio.Array) (unread []string, err error) {
 	set, err := dataio.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer set.Close()
 	array := name
@@ -206,13 +214,16 @@ func readNamed(path, name string, others bool, to map[string]dataio.Array) error
 		if others && set.Format() == "npz" && !set.IsSparse() && len(set.Names()) > 1 {
 			array = ""
 		} else if array, err = set.Only(); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	if array != "" {
 		a, err := set.Floats(array)
+		if err == nil {
+			err = design.CheckArray(a)
+		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if set.Format() == "csv" && len(a.Shape) == 2 && min(a.Shape[0], a.Shape[1]) == 1 {
 			a.Shape = []int{len(a.Data)}
@@ -221,21 +232,21 @@ func readNamed(path, name string, others bool, to map[string]dataio.Array) error
 		to[name] = a
 	}
 	if !others || array != "" && array != name {
-		return nil
+		return nil, nil
 	}
 	if set.Has("mu") {
 		if to["mu"], err = set.Floats("mu"); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	if set.Has("sigma2") {
 		v, err := set.Scalar("sigma2")
 		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		to["sigma2"] = dataio.Array{Name: "sigma2", Data: []float64{v}}
 	}
-	return nil
+	return set.Unread(), nil
 }
 
 // execNoise estimates sigma2 from an array of which only the shape is known.
@@ -300,8 +311,8 @@ func (f *estimatorFlags) openExec(cmd *cobra.Command, dev array.Device, data pro
 			}
 			continue
 		}
-		v, err := strconv.ParseFloat(w.text, 64)
-		if err != nil || !(v >= 0) {
+		v, ok := dataio.ParseNumber(w.text)
+		if !ok || v < 0 {
 			return nil, usagef("--%s is %q, expected a number: the weights of a command have no maximum", w.name, w.text)
 		}
 		*w.to = v

@@ -48,10 +48,20 @@ func writeFit(cmd *cobra.Command, path string, p *problems.Problem, data problem
 		f.Predicts, f.Observed = fit.Entries, p.Observed()
 	}
 	if data.Table != nil && data.Table.X != nil {
+		f.NA = data.Table.NA
 		f.Design, f.Names = &data.Table.Design, data.Table.Design.Columns()
+	}
+	if !p.Rows() {
+		shape := f.MuShape
+		if p.Signal != nil {
+			shape = p.SignalShape
+		}
+		l := labelled(dataio.Array{Shape: shape}, data.Labels)
+		f.RowNames, f.ColumnNames = l.RowNames, l.Columns
 	}
 	keepEffects(&f, p, risk)
 	if e := data.Entries; e != nil {
+		f.NA = e.NA
 		f.RowsBy, f.ColumnsBy, f.ValueBy, f.RowNames, f.ColumnNames = e.RowsBy, e.ColumnsBy, e.ValueBy, e.Rows, e.Columns
 	}
 	if p.Signal != nil {

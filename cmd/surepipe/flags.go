@@ -122,20 +122,17 @@ func (f *estimatorFlags) register(cmd *cobra.Command, parallel int) {
 	} {
 		cobra.CheckErr(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
-	for _, name := range []string{"data", "X", "D", "mu"} {
-		cobra.CheckErr(cmd.MarkFlagFilename(name, "npz", "npy", "csv", "tsv", "mtx", "png", "jpg", "tif", "gz"))
+	for _, name := range []string{"data", "X", "D", "y", "mu"} {
+		if flags.Lookup(name) != nil {
+			markFile(cmd, reads, name, "npz", "npy", "csv", "tsv", "mtx", "png", "jpg", "tif", "gz")
+		}
 	}
-	cobra.CheckErr(cmd.MarkFlagFilename("spec", "yaml", "yml"))
+	markFile(cmd, reads, "spec", "yaml", "yml")
 	shareFlags(flags)
 }
 
 // check rejects flags that are wrong for any data.
 func (f *estimatorFlags) check(cmd *cobra.Command) error {
-	for _, name := range []string{"problem", "spec", "data", "response", "X", "D", "y", "mu"} {
-		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
-			return usagef("--%s is empty", name)
-		}
-	}
 	f.cmd = cmd
 	if err := f.checkInputs(cmd.Flags().Changed); err != nil {
 		return err
@@ -157,15 +154,7 @@ func (f *estimatorFlags) check(cmd *cobra.Command) error {
 	case !slices.Contains(vjp.Derivatives(), vjp.Derivative(f.derivative)):
 		return usagef("--derivative is %q, expected auto, implicit or unrolled", f.derivative)
 	}
-	for _, name := range []string{"lambda", "lambda2", "gamma", "out", "coefficients-csv"} {
-		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
-			return usagef("--%s is empty", name)
-		}
-	}
-	if err := checkOverwrite(cmd, f.specification); err != nil {
-		return err
-	}
-	if err := f.coefficients.check(cmd); err != nil {
+	if err := f.checkNamed(cmd); err != nil {
 		return err
 	}
 	if _, err := f.memoryBytes(); err != nil {
@@ -267,7 +256,7 @@ func (f *estimatorFlags) dataError(err error) error {
 	case errors.As(err, &weight) && given[weight.Weight] != "":
 		return usagef("--%w", weight)
 	}
-	return usagef("%s: %w", f.source(), err)
+	return f.inFile(err)
 }
 
 // noise is the variance of the noise, 0 where neither the flags nor the data give one.

@@ -121,8 +121,8 @@ values outside [0, 1]: what is clipped there is not normal.`,
 	flags.Float64Var(&f.sigma, "sigma", 0, "with --from: the standard deviation of the noise; an image's values lie in [0, 1]")
 	flags.StringVar(&f.out, "out", "", "the .npz `file` to write; for matrix-completion also .csv, a table of row, column and value; with --from also .npy, .csv, .tif or .png")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("problem", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)))
-	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "tif", "png"))
-	cobra.CheckErr(cmd.MarkFlagFilename("from", "png", "jpg", "tif", "npy", "csv"))
+	markFile(cmd, writes, "out", "npz", "npy", "tif", "png")
+	markFile(cmd, reads, "from", "png", "jpg", "tif", "npy", "csv")
 	return cmd
 }
 
@@ -148,9 +148,6 @@ func (f *generateFlags) check(cmd *cobra.Command) (draw, error) {
 	}
 	if isTable := f.writesTable(); isTable && len(optional) == 0 {
 		return nil, usagef("--out is %q, but only the entries of matrix-completion are written as a table: expected a name that ends in .npz", f.out)
-	}
-	if err := checkWritable(f.out); err != nil {
-		return nil, err
 	}
 	values := 1.0
 	for _, n := range sizes[:len(takes)] {

@@ -1,19 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"surepipe/internal/dataio"
+	"surepipe/internal/design"
 )
 
 // addNoise writes the array of --from with noise.
 func (f *generateFlags) addNoise(cmd *cobra.Command) error {
-	for _, name := range append([]string{"problem"}, sizeNames...) {
+	for _, name := range append([]string{"problem", "nonzeros", "float32"}, sizeNames...) {
 		if cmd.Flags().Changed(name) {
 			return usagef("--%s does not go with --from, which takes the file as it is", name)
 		}
@@ -32,14 +33,6 @@ func (f *generateFlags) addNoise(cmd *cobra.Command) error {
 	}
 	if format == ".jpg" {
 		return usagef("--out is %q, but JPEG's compression removes noise: expected .npz, .npy, .csv, .tif or .png", f.out)
-	}
-	if err := checkWritable(f.out); err != nil {
-		return err
-	}
-	if from, err := os.Stat(f.from); err == nil {
-		if to, err := os.Stat(f.out); err == nil && os.SameFile(from, to) {
-			return usagef("--out is %q, the file of --from: an output must not overwrite an input", f.out)
-		}
 	}
 	mu, err := readOne(f.from)
 	if err != nil {
@@ -94,7 +87,7 @@ func readOne(path string) (dataio.Array, error) {
 	}
 	a, err := set.Floats(name)
 	if err == nil {
-		err = a.CheckFinite()
+		err = cmp.Or(a.CheckFinite(), design.CheckArray(a))
 	}
 	if err != nil {
 		return dataio.Array{}, usagef("%s: %w", path, err)

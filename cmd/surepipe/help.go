@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -129,6 +130,54 @@ func elsewhere(cmd *cobra.Command, name string) string {
 		return ""
 	}
 	return "; it is a flag of " + strings.Join(others, ", ")
+}
+
+// plain is a flag's number that is read in decimal digits alone: package pflag takes 0x10, 010 and 1_000
+// too, and the second for 8.
+type plain struct{ pflag.Value }
+
+// Set reads a number.
+func (p plain) Set(text string) error {
+	switch p.Type() {
+	case "float64":
+		if _, ok := dataio.ParseNumber(text); !ok {
+			return errors.New("expected a number")
+		}
+		return p.Value.Set(text)
+	case "uint64":
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return err
+		}
+		return p.Value.Set(strconv.FormatUint(n, 10))
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	return p.Value.Set(strconv.Itoa(n))
+}
+
+// plainNumbers makes all numbers among the flags of a command, and of those below it, plain ones.
+func plainNumbers(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if slices.Contains([]string{"float64", "int", "uint64"}, f.Value.Type()) {
+			f.Value = plain{f.Value}
+		}
+	})
+	for _, c := range cmd.Commands() {
+		plainNumbers(c)
+	}
+}
+
+// checkEmpty rejects a text that is given and empty, as by a variable of a shell that is not set.
+func checkEmpty(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {
+			err = usagef("--%s is empty", f.Name)
+		}
+	})
+	return err
 }
 
 // expectation describes the values of a flag; it is the type's name where that says all.

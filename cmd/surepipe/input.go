@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
@@ -39,8 +41,6 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		if err != nil {
 			return fileData{}, f.tableError(err)
 		}
-	case f.x == "" && f.y == "" && f.mu == "" && f.d == "" && f.table.response == "" && !f.mapsData() && isArchive(f.data):
-		data, err = readFile(f.context(), f.data, f.problem, stacks)
 	default:
 		data, err = f.readInputs(nil, stacks)
 	}
@@ -48,11 +48,6 @@ func (f *estimatorFlags) read(stacks bool) (data fileData, err error) {
 		return fileData{}, err
 	}
 	f.vary(&data.Data)
-	if l, _ := layoutOf(f.problem); l.Gaps && f.specification == nil && data.Stack == nil {
-		if data.Data, err = data.WithoutGaps(); err != nil {
-			return fileData{}, usagef("%s: %w", f.source(), err)
-		}
-	}
 	if f.lossNow().Transforms() {
 		data.Mu = nil // mu_hat is not an estimate of it
 	}
@@ -71,17 +66,6 @@ func (f *estimatorFlags) context() context.Context {
 	return f.cmd.Context()
 }
 
-// isArchive reports whether the file is an archive of dense arrays; false where it cannot be opened,
-// and the next attempt to open it returns the error.
-func isArchive(path string) bool {
-	set, err := dataio.Open(path)
-	if err != nil {
-		return false
-	}
-	defer set.Close()
-	return set.Archive()
-}
-
 // estimateNoise estimates sigma2 where the flags or the specification ask for it, from a stack by
 // its first sample.
 func (f *estimatorFlags) estimateNoise(data *fileData) error {
@@ -98,7 +82,7 @@ func (f *estimatorFlags) estimateNoise(data *fileData) error {
 		return nil
 	}
 	if err != nil {
-		return usagef("%s: %w", f.source(), err)
+		return f.inFile(err)
 	}
 	f.estimate, data.Sigma2 = &estimate, &estimate.Sigma2
 	return nil
@@ -171,45 +155,25 @@ func (f *estimatorFlags) source() string {
 	return f.mu
 }
 
-// source is an array that can be read: from a file or from memory.
-type source interface {
-	Shape() []int
-	Floats() (dataio.Array, error)
-	// Frames reads the frames of a video as the columns of a matrix: see [dataio.Reader].
-	Frames() (a dataio.Array, shape []int, err error)
-	Ints() (dataio.Array, error)
-	ShapeError(expected string) error
-	Close() error
-}
-
-// arrayInMemory is an array in memory.
-type arrayInMemory struct{ a dataio.Array }
-
-func (m arrayInMemory) Shape() []int                  { return m.a.Shape }
-func (m arrayInMemory) Floats() (dataio.Array, error) { return m.a, nil }
-func (m arrayInMemory) Frames() (dataio.Array, []int, error) {
-	a, shape := m.a.Frames()
-	return a, shape, nil
-}
-func (m arrayInMemory) Close() error { return nil }
-
-func (m arrayInMemory) Ints() (dataio.Array, error) {
-	if m.a.Ints != nil {
-		return m.a, nil
+// ignored lists the arrays of --data that were not read and that no flag replaces.
+func (f *estimatorFlags) ignored(set *dataio.Set, haveY bool) []string {
+	if set == nil || !set.Archive() {
+		return nil
 	}
-	ints := m.a
-	ints.Data, ints.Ints = nil, make([]int64, len(m.a.Data))
-	for i, v := range m.a.Data {
-		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
-			return ints, fmt.Errorf("array %q holds %g at %s, expected integers", m.a.Name, v, dataio.PlaceString(i, m.a.Shape))
-		}
-		ints.Ints[i] = int64(v)
-	}
-	return ints, nil
+	given := map[string]string{"X": f.x, "y": f.y, "mu": f.mu, "D": f.d}
+	return slices.DeleteFunc(set.Unread(), func(name string) bool { return given[name] != "" || name == "y" && haveY })
 }
 
-func (m arrayInMemory) ShapeError(expected string) error {
-	return fmt.Errorf("array %q has shape %s, expected %s", m.a.Name, dataio.ShapeString(m.a.Shape), expected)
+// inFile names the file of an error: that of the array which the error begins with, where a flag gives it,
+// or else the input.
+func (f *estimatorFlags) inFile(err error) error {
+	var array string
+	fmt.Sscanf(err.Error(), "array %q", &array)
+	own := map[string]string{"X": f.x, "y": f.y, "mu": f.mu, "D": f.d}[array]
+	if own == "" && array != "" && f.spec == "" {
+		own = f.data
+	}
+	return usagef("%s: %w", cmp.Or(own, f.source()), err)
 }
 
 // inputs collects the arrays of several files.
@@ -220,6 +184,9 @@ type inputs struct {
 	sparse *dataio.Sparse
 	mapped *stored.Matrix
 	d      *dataio.Sparse // a sparse D
+	// fromTable is the table of --data, and entries are those of one.
+	fromTable *design.Data
+	entries   *design.Entries
 	// stacks says that y may be a stack of samples, depth is that of its file, and frames its shape
 	// where it was read as the frames of a video.
 	stacks bool
@@ -237,54 +204,24 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	if !in.layout.Design && f.x != "" {
 		return fileData{}, usagef("--X is %q, but %s has no design matrix", f.x, f.problem)
 	}
-	a := arrays{more: in.more}
-	var table *design.Data
-	var entries *design.Entries
-	var at []float64
-	if f.table.response != "" && l.Selection {
-		var err error
-		if entries, err = in.openEntries(); err != nil {
-			return fileData{}, err
-		}
-	} else if l.Selection && dataio.IsTable(f.data) {
-		var err error
-		if entries, err = in.openMatrix(); err != nil {
-			return fileData{}, err
-		}
-	} else if l.Gaps && dataio.IsTable(f.data) && !in.haveY {
-		var err error
-		if at, err = in.openSeries(); err != nil {
-			return fileData{}, err
-		}
-	} else if f.table.response != "" {
-		var err error
-		if table, err = in.openTable(); err != nil {
-			return fileData{}, err
-		}
-		a.Set = dataio.HoldTable(table.Arrays()...)
-	} else if isBED(f.data) {
-		if err := in.fromBED("data", f.data); err != nil {
-			return fileData{}, err
-		}
-	} else if f.data != "" {
-		if err := in.askResponse(); err != nil {
-			return fileData{}, err
-		}
-		set, err := dataio.OpenContext(f.context(), f.data)
-		if err != nil {
-			return fileData{}, usageError{err}
-		}
+	a := arrays{more: in.more, gaps: f.gaps()}
+	set, err := in.openData()
+	if err != nil {
+		return fileData{}, err
+	}
+	if set != nil {
 		defer set.Close()
-		if set.Archive() {
+		if set.Named() {
 			a.Set = set
-		}
-		if err := in.fromData(set); err != nil {
-			return fileData{}, usagef("%s: %w", f.data, err)
 		}
 	}
 	for _, flag := range []struct{ name, path string }{{"X", f.x}, {"y", f.y}, {"mu", f.mu}, {"D", f.d}} {
 		if flag.path == "" {
 			continue
+		}
+		if _, twice := in.more[flag.name]; twice && f.table.response == "" {
+			return fileData{}, usagef("--data is %q and --%s %q: both hold %s, expected one of them",
+				f.data, flag.name, flag.path, flag.name)
 		}
 		if err := in.fromFlag(flag.name, flag.path); err != nil {
 			return fileData{}, err
@@ -293,26 +230,80 @@ func (f *estimatorFlags) readInputs(sample *dataio.Array, stacks bool) (fileData
 	if sample != nil {
 		in.more["y"] = *sample
 	}
-	if err := in.pickMu(); err != nil {
-		return fileData{}, err
-	}
+	in.pickMu()
 	if err := in.mapNamed(a.Set); err != nil {
-		return fileData{}, usagef("%s: %w", f.source(), err)
+		return fileData{}, f.inFile(err)
 	}
 	a.sparseX, a.sparseD = in.sparse != nil || in.mapped != nil, in.d != nil
 	data, err := readSet(a, f.problem, stacks)
 	if err != nil {
-		return fileData{}, usagef("%s: %w", f.source(), err)
+		return fileData{}, f.inFile(err)
 	}
-	data.Mapped = in.mapped
-	if at != nil {
-		data.At = at
+	data.Mapped, data.Ignored = in.mapped, f.ignored(a.Set, sample != nil)
+	if a.Set != nil && f.table.response == "" && len(data.Ignored) == len(a.Set.Names()) {
+		return fileData{}, usagef("--data is %q, of which nothing is used: it holds %s",
+			f.data, strings.Join(data.Ignored, ", "))
 	}
-	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, table, entries, in.depth, in.d
+	data.Sparse, data.Table, data.Entries, data.Depth, data.SparseD = in.sparse, in.fromTable, in.entries, in.depth, in.d
+	if t := in.fromTable; t != nil && t.Sequence != nil {
+		data.Labels, data.At = t.Sequence.Labelled(t.Design.Response, false), t.Sequence.Places(false)
+	}
 	if in.frames != nil {
 		data.Frames = in.frames
 	}
 	return data, nil
+}
+
+// openData opens --data, and takes what it holds without names of its own. The set is nil where that is all.
+func (in *inputs) openData() (set *dataio.Set, err error) {
+	switch response := in.table.response != ""; {
+	case response && in.layout.Selection:
+		in.entries, err = in.openEntries()
+		return nil, err
+	case in.layout.Selection && dataio.IsTable(in.data):
+		in.entries, err = in.openMatrix()
+		return nil, err
+	case response:
+		if in.fromTable, err = in.openTable(); err != nil {
+			return nil, err
+		}
+		if in.fromTable.Sequence == nil {
+			return dataio.HoldTable(in.fromTable.Arrays()...), nil
+		}
+		for _, a := range in.fromTable.Arrays() {
+			in.more[a.Name] = a
+		}
+		return nil, nil
+	case isBED(in.data):
+		return nil, in.fromBED("data", in.data)
+	case in.data == "":
+		return nil, nil
+	}
+	if err := in.askResponse(); err != nil {
+		return nil, err
+	}
+	if set, err = dataio.OpenAs(in.data, in.table.reading(in.context())); err != nil {
+		return nil, in.missingCell(err)
+	}
+	if err := in.fromData(set); err != nil {
+		set.Close()
+		return nil, usagef("%s: %w", in.data, err)
+	}
+	return set, nil
+}
+
+// missingCell says what to do where a cell of a table is missing.
+func (in *inputs) missingCell(err error) error {
+	var missing *dataio.MissingCellError
+	switch {
+	case !errors.As(err, &missing):
+	case in.layout.Sequence():
+		err = fmt.Errorf("%w; --missing drop estimates missing values from the others", err)
+	case !in.layout.Design:
+		err = fmt.Errorf("%w; --problem matrix-completion takes a matrix of which some entries are missing",
+			err)
+	}
+	return usageError{err}
 }
 
 // fromData takes the arrays of --data. Those of a .npz archive have names. Other formats hold one
@@ -407,7 +398,7 @@ func (in *inputs) fromFlag(name, path string) error {
 	if name == "X" && isBED(path) {
 		return in.fromBED(name, path)
 	}
-	set, err := dataio.OpenContext(in.context(), path)
+	set, err := dataio.OpenAs(path, in.table.reading(in.context()))
 	if err != nil {
 		return usageError{err}
 	}
@@ -477,18 +468,23 @@ func (in *inputs) put(name string, a dataio.Array, set *dataio.Set) {
 	in.more[name] = a
 }
 
-// pickMu reduces a mu that is the whole matrix to the observed entries.
-func (in *inputs) pickMu() error {
+// pickMu reduces a mu that is the whole matrix, or sequence, to the observed entries.
+func (in *inputs) pickMu() {
 	mu, given := in.more["mu"]
-	indices, sparse := in.more["indices"]
-	shape := in.more["shape"]
-	if !given || !sparse || len(mu.Shape) != 2 || int64(mu.Shape[0]) != shape.Ints[0] || int64(mu.Shape[1]) != shape.Ints[1] {
-		return nil
+	indices, bad := arrayInMemory{in.more["indices"]}.Ints()
+	shape, wrong := arrayInMemory{in.more["shape"]}.Ints()
+	some := bad == nil && wrong == nil && len(indices.Ints) > 0
+	if !given || !some || len(mu.Data) == len(indices.Ints) || len(mu.Shape) != len(shape.Ints) {
+		return
+	}
+	for axis, n := range shape.Ints {
+		if int64(mu.Shape[axis]) != n {
+			return
+		}
 	}
 	picked := make([]float64, len(indices.Ints))
 	for i, c := range indices.Ints {
 		picked[i] = mu.Data[c]
 	}
 	in.more["mu"] = dataio.Array{Name: "mu", Shape: []int{len(picked)}, Data: picked}
-	return nil
 }

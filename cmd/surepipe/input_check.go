@@ -88,7 +88,7 @@ func specError(err error) bool {
 func (f *estimatorFlags) vary(data *problems.Data) {
 	data.Intercept, data.Standardize, data.Loss, data.Effects = f.intercept, f.table.standardize, f.loss, f.effects
 	data.Anisotropic, data.Vectorial = f.anisotropic, f.vectorial
-	if f.cmd != nil && f.specification == nil && (f.problem == "trend1d" || f.problem == "whittaker" && f.cmd.Flags().Changed("order")) {
+	if f.specification == nil && f.cmd != nil && f.cmd.Flags().Changed("order") {
 		data.Order = &f.order
 	}
 }
@@ -106,8 +106,6 @@ func (f *estimatorFlags) variant(changed func(string) bool, name string) error {
 		return usagef("--order is for --problem trend1d and whittaker: in a specification, trend: {order: %d} or differences: {order: %d} has it", f.order, f.order)
 	case changed("order") && f.order < 0:
 		return usagef("--order is %d, expected 0 or more", f.order)
-	case f.table.index != "" && name != "whittaker":
-		return usagef("--index is for --problem whittaker: in a specification, differences: {at: x} has the places of a sequence")
 	}
 	return nil
 }

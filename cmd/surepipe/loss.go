@@ -39,9 +39,6 @@ the squared loss alone. 0.1max refers to the weight at which only the intercept 
 // checkLoss rejects a loss that is none, and what is defined for the squared loss alone.
 func (f *estimatorFlags) checkLoss(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
-	if changed("loss") && f.loss.Name == "" {
-		return usagef("--loss is empty")
-	}
 	l := f.loss
 	if l.Name == "" && f.specification != nil {
 		l = f.specification.Loss

@@ -142,7 +142,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = cmd.ExecuteContext(ctx)
 	}
-	if err == nil {
+	if out.err != nil && (err == nil || errors.Is(err, errNotConverged)) {
 		err = out.err // printing help returns no error
 	}
 	var usage usageError

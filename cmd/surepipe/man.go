@@ -28,7 +28,7 @@ which is made if it does not exist.`,
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "`folder` for the pages")
-	cobra.CheckErr(cmd.MarkFlagDirname("out"))
+	markFile(cmd, fills, "out")
 	return cmd
 }
 

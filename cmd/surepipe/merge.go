@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 )
 
@@ -83,9 +83,10 @@ func newMerge() *cobra.Command {
 	f.moved = map[string]*string{}
 	for _, name := range fileFlags {
 		f.moved[name] = flags.String(name, "", "sweep, run: the `file` of the shards' --"+name+", where its path is another one now")
+		markFile(cmd, reads, name)
 	}
-	for name, kinds := range map[string][]string{"jsonl": {"jsonl"}, "csv": {"csv"}, "plot": figure.Formats(), "running": figure.Formats()} {
-		cobra.CheckErr(cmd.MarkFlagFilename(name, kinds...))
+	for name, kinds := range map[string][]string{"jsonl": {"jsonl"}, "csv": {"csv"}, "out": {"npz", "npy", "csv", "png"}, "plot": figure.Formats(), "running": figure.Formats()} {
+		markFile(cmd, writes, name, kinds...)
 	}
 	return cmd
 }
@@ -107,9 +108,6 @@ func (f *mergeFlags) check(cmd *cobra.Command, files []string) error {
 	case f.jsonl == "":
 		return usagef("--jsonl is missing, expected the file for the merged lines")
 	}
-	if err := dataio.CheckWritable(f.jsonl); err != nil {
-		return usagef("--jsonl is %q: %w", f.jsonl, err)
-	}
 	if _, err := os.Stat(f.jsonl); err == nil {
 		return usagef("--jsonl is %q, which exists: remove it, or choose another name", f.jsonl)
 	}
@@ -117,11 +115,6 @@ func (f *mergeFlags) check(cmd *cobra.Command, files []string) error {
 	for name, path := range f.moved {
 		if cmd.Flags().Changed(name) {
 			f.files[name] = *path
-		}
-	}
-	for _, o := range []struct{ name, path string }{{"csv", f.csv}, {"out", f.out}} {
-		if err := dataio.CheckWritable(o.path); o.path != "" && err != nil {
-			return usagef("--%s is %q: %w", o.name, o.path, err)
 		}
 	}
 	if f.out != "" && f.noRefine {
@@ -136,8 +129,6 @@ func (f *mergeFlags) checkRun(cmd *cobra.Command, of shardHeader) (err error) {
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if !slices.Contains(used, flag.Name) && err == nil {
 			err = usagef("--%s has no meaning for these shards, whose unit is a %s: expected some of --%s", flag.Name, of.Shard.Unit, strings.Join(slices.Concat(used[:2], used[3:]), ", --"))
-		} else if flag.Value.String() == "" && err == nil {
-			err = usagef("--%s is empty", flag.Name)
 		}
 	})
 	return err
@@ -156,6 +147,13 @@ func (f *mergeFlags) merge(cmd *cobra.Command, files []string) error {
 		return err
 	}
 	if err := f.checkRun(cmd, set.of); err != nil {
+		return err
+	}
+	var data []namedFile
+	for _, name := range slices.Sorted(maps.Keys(set.of.Files)) {
+		data = append(data, namedFile{what: "the file of the shards' --" + name, path: set.of.Files[name]})
+	}
+	if err := checkOverwrite(cmd, data); err != nil {
 		return err
 	}
 	if missing := set.missing(); len(missing) > 0 {

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -108,10 +108,10 @@ func newMonteCarlo() *cobra.Command {
 	flags.StringVar(&o.figures.plot, "plot", "", "draw the histogram of SURE to this .png, .svg or .pdf `file`")
 	flags.StringVar(&o.figures.running, "running", "", "draw the running mean of SURE - loss, or of SURE, to this `file`")
 	flags.Lookup("samples").DefValue = "0"
-	cobra.CheckErr(cmd.MarkFlagFilename("y", "npy", "npz"))
-	cobra.CheckErr(cmd.MarkFlagFilename("jsonl", "jsonl"))
+	markFile(cmd, reads, "y", "npy", "npz")
+	markFile(cmd, writes, "jsonl", "jsonl")
 	for _, name := range []string{"plot", "running"} {
-		cobra.CheckErr(cmd.MarkFlagFilename(name, figure.Formats()...))
+		markFile(cmd, writes, name, figure.Formats()...)
 	}
 	cmd.SetUsageFunc(ownFlagsFirst)
 	return cmd
@@ -138,11 +138,6 @@ func (o *monteCarloFlags) check(cmd *cobra.Command) error {
 	case o.figures != monteCarloFigures{}:
 		return usagef("--shard computes a part of the samples: give --plot and --running to surepipe merge")
 	}
-	for _, name := range []string{"y", "jsonl", "shard", "plot", "running"} {
-		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-			return usagef("--%s is empty", name)
-		}
-	}
 	return o.figures.check()
 }
 
@@ -151,24 +146,9 @@ func (f monteCarloFigures) check() error {
 		if plot.path == "" {
 			continue
 		}
-		if err := checkFigure(plot.flag, plot.path); err != nil {
-			return err
+		if _, err := figure.Format(plot.path); err != nil {
+			return usagef("--%s is %q: %w", plot.flag, plot.path, err)
 		}
-	}
-	if f.plot != "" && f.plot == f.running {
-		return usagef("--plot and --running are both %q", f.plot)
-	}
-	return nil
-}
-
-// checkFigure rejects a path to which no figure can be written.
-func checkFigure(flag, path string) error {
-	_, err := figure.Format(path)
-	if err == nil {
-		err = dataio.CheckWritable(path)
-	}
-	if err != nil {
-		return usagef("--%s is %q: %w", flag, path, err)
 	}
 	return nil
 }
@@ -259,6 +239,9 @@ func runMonteCarlo(cmd *cobra.Command, f *estimatorFlags, o *monteCarloFlags) er
 	if err := o.check(cmd); err != nil {
 		return err
 	}
+	if l := f.lossNow(); !l.Squared() && o.figures != (monteCarloFigures{}) {
+		return usagef("--plot and --running draw SURE or gcv, which are for the squared loss, and the loss is %s", l.Name)
+	}
 	dev, err := f.openDevice(cmd)
 	if err != nil {
 		return err
@@ -329,10 +312,13 @@ func (f monteCarloFigures) draw(s *summary, problem string, dim int, notes ...fi
 	title := fmt.Sprintf("%s, d = %d", problem, dim)
 	d := float64(dim)
 	if len(s.sure) == 0 && len(s.gcv) == 0 {
-		return nil
+		if f == (monteCarloFigures{}) {
+			return nil
+		}
+		return errors.New("--plot and --running draw SURE or gcv, which are not defined for any sample: there is no figure")
 	}
 	if f.plot != "" {
-		h := figure.Histogram{Title: title, Samples: scaled(s.sure, 1/d), Seeds: scaled(s.seedSURE, 1/d), Loss: scaled(s.loss, 1/d)}
+		h := figure.Histogram{Title: title, Label: "SURE / d", Samples: scaled(s.sure, 1/d), Seeds: scaled(s.seedSURE, 1/d), Loss: scaled(s.loss, 1/d)}
 		if len(s.sure) == 0 {
 			h = figure.Histogram{Title: title, Label: "GCV", Samples: s.gcv, Seeds: s.seedGCV}
 		}
@@ -347,7 +333,7 @@ func (f monteCarloFigures) draw(s *summary, problem string, dim int, notes ...fi
 	if len(s.sure) == 0 {
 		r = figure.Running{Title: title, Label: "mean of GCV", Values: s.gcv}
 	} else if len(s.err) > 0 {
-		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.err, 1/d), ReferenceName: "0, unbiased"}
+		r = figure.Running{Title: title, Label: "mean of (SURE − loss) / d", Values: scaled(s.err, 1/d), Zero: "0, unbiased"}
 	}
 	return figure.Save(f.running, r, notes...)
 }

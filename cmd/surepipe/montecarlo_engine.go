@@ -64,7 +64,7 @@ func estimatorSettings(cmd *cobra.Command) map[string]string {
 	settings := map[string]string{}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		// Files written before these flags existed have no such setting.
-		late := slices.Contains([]string{"verify", "alo", "loss", "huber-delta", "exec", "divergence", "eps", "alpha"}, flag.Name)
+		late := slices.Contains([]string{"verify", "alo", "loss", "huber-delta", "exec", "divergence", "eps", "alpha", "na", "index"}, flag.Name)
 		if !how[flag.Name] && (!late || flag.Value.String() != flag.DefValue) {
 			settings[flag.Name] = flag.Value.String()
 		}
@@ -117,7 +117,10 @@ func (m *monteCarlo) run(ctx context.Context) (s *summary, speed throughput, err
 		return r.s, r.speed, err
 	}
 	r.s.finish(time.Since(r.speed.begun))
-	return r.s, r.speed, nil
+	if r.ys.end != nil {
+		err = r.ys.end()
+	}
+	return r.s, r.speed, err
 }
 
 // compute computes the samples and the repetitions that are left.

@@ -29,6 +29,9 @@ type ySource struct {
 	// mayBlock says that get can wait for another process.
 	mayBlock bool
 	close    func() error
+	// end makes sure that the input ends after the last sample, where that has been read; nil where it
+	// is in memory.
+	end func() error
 
 	held  []float64
 	index int
@@ -129,6 +132,12 @@ func openSamples(path string, stdin io.Reader) (*ySource, error) {
 		}
 		return err
 	}
+	s.end = func() error {
+		if err := stack.End(); err != nil && err != io.EOF {
+			return usagef("%s: %w", s.name, err)
+		}
+		return nil
+	}
 	s.shape, s.total = stack.Shape(), stack.Len()
 	s.get = func(i int) ([]float64, error) {
 		if stack.Index() != i {
@@ -175,11 +184,23 @@ func (f *estimatorFlags) readAround(s *ySource) (data fileData, err error) {
 	if err != nil {
 		return fileData{}, err
 	}
-	data.Y, data.Intercept, data.Standardize, data.Loss, data.Effects = first, f.intercept, f.table.standardize, f.loss, f.effects
+	data.Y = first
+	f.vary(&data.Data)
 	if err := f.scan(&data); err != nil {
 		return fileData{}, err
 	}
 	return data, f.estimateNoise(&data)
+}
+
+// isArchive reports whether the file is an archive of dense arrays; false where it cannot be opened,
+// and the next attempt to open it returns the error.
+func isArchive(path string) bool {
+	set, err := dataio.Open(path)
+	if err != nil {
+		return false
+	}
+	defer set.Close()
+	return set.Archive()
 }
 
 // readAroundNPZ is readAround of an .npz file, or of none.
@@ -200,6 +221,7 @@ func readAroundNPZ(ctx context.Context, path, problem string, s *ySource) (fileD
 	if err != nil {
 		return fileData{}, usagef("%s: %w", path, err)
 	}
+	data.Ignored = slices.DeleteFunc(set.Unread(), func(name string) bool { return name == "y" })
 	expected, why := s.shape, ""
 	switch {
 	case l.Design:

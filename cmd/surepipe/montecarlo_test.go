@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -324,8 +326,8 @@ func TestStacksThatDoNotFitAreRefusedByShape(t *testing.T) {
 		{"--problem svt --data " + npz + " --resume", "--resume needs --jsonl"},
 		{"--problem svt --data " + npz + " --plot x.gif", `--plot is "x.gif"`},
 		{"--problem svt --data " + npz + " --running /nowhere/x.png", `--running is "/nowhere/x.png"`},
-		{"--problem svt --data " + npz + " --running x.png --plot x.png", `--plot and --running are both "x.png"`},
-		{"--problem svt --data " + npz + " --jsonl /nowhere/x.jsonl", `--jsonl is "/nowhere/x.jsonl": no such file`},
+		{"--problem svt --data " + npz + " --running x.png --plot x.png", `--running and --plot are both "x.png"`},
+		{"--problem svt --data " + npz + " --jsonl /nowhere/x.jsonl", `--jsonl is "/nowhere/x.jsonl": directory "/nowhere" does not exist`},
 	} {
 		var out, errs bytes.Buffer
 		root := newRoot()
@@ -464,5 +466,28 @@ func TestDataHashSeesEveryPart(t *testing.T) {
 			t.Errorf("change %d has the hash of change %d", i, j)
 		}
 		seen[h] = i
+	}
+}
+
+// What follows the last sample on standard input is an error, though its samples are printed.
+func TestNothingFollowsTheSamplesOfAPipe(t *testing.T) {
+	whole, err := os.ReadFile(npyFile(t, []float64{1, 2, 3, 4, 5, 7, 6, 5}, 2, 2, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rest, want := range map[string]string{"": "", "x": "standard input: continues after the last of the 2 samples"} {
+		for _, samples := range []int{1, 2} {
+			var out, errs bytes.Buffer
+			root := newRoot()
+			root.SetArgs([]string{"mc", "--problem", "svt", "--sigma2", "1", "--lambda", "1", "--y", "-", "--samples", fmt.Sprint(samples)})
+			root.SetIn(bytes.NewReader(append(slices.Clip(whole), rest...)))
+			root.SetOut(&out)
+			root.SetErr(&errs)
+			err := root.Execute()
+			refused := err != nil && want != "" && strings.Contains(err.Error(), want)
+			if lines := strings.Count(out.String(), "\"sample\":"); lines != samples || refused != (want != "" && samples == 2) || err != nil && !refused {
+				t.Errorf("%q after %d of 2 samples: %d lines, %v", rest, samples, lines, err)
+			}
+		}
 	}
 }

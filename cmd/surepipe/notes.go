@@ -17,7 +17,10 @@ const (
 	noteErrorBar       = "error-bar-floor"   // the error bar is the least possible
 	noteMuHatAlone     = "mu-hat-alone"      // the file of --out has no b
 	noteClamped        = "pixels-clamped"    // the file of --out has other values than mu_hat
+	noteIgnored        = "ignored-arrays"    // of the file of data
 	noteRowsLeftOut    = "rows-left-out"     // rows with missing values
+	noteGaps           = "missing-values"    // of a sequence
+	noteUnequal        = "unequal-steps"     // of its index
 	noteFilled         = "values-replaced"   // missing values replaced by means
 	noteMerged         = "equal-names"       // texts that are equal numbers
 	noteScales         = "unscaled-columns"  // columns of very different scales
@@ -30,6 +33,9 @@ const (
 	noteLossy          = "lossy-image"       // y was compressed
 	noteNotRefined     = "not-refined"       // the minimizer is that of the grid
 )
+
+// ignoredText is the text of noteIgnored: the file and its arrays.
+const ignoredText = "%s: arrays that nothing uses are ignored: %.200s"
 
 // commandNote reports whether a code is that of a note about the command as a whole, which the lines
 // of all samples have.

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -34,21 +34,46 @@ func layoutOf(problem string) (l problems.Layout, known bool) {
 	return n.Layout, known
 }
 
-// readFile reads the arrays that the named problem needs, and those that any problem may have, from
-// a .npz file. With stacks y may be a stack, N x d or N x m x n, and may be missing where mu is
-// given, which is then Y. Every error is bad input and names the file and the array. For an unknown
-// problem it reads only the scalars.
-func readFile(ctx context.Context, path, problem string, stacks bool) (fileData, error) {
-	set, err := dataio.OpenArchive(ctx, path)
-	if err != nil {
-		return fileData{}, usageError{err}
+// source is an array that can be read: from a file or from memory.
+type source interface {
+	Shape() []int
+	Floats() (dataio.Array, error)
+	// Frames reads the frames of a video as the columns of a matrix: see [dataio.Reader].
+	Frames() (a dataio.Array, shape []int, err error)
+	Ints() (dataio.Array, error)
+	ShapeError(expected string) error
+	Close() error
+}
+
+// arrayInMemory is an array in memory.
+type arrayInMemory struct{ a dataio.Array }
+
+func (m arrayInMemory) Shape() []int                  { return m.a.Shape }
+func (m arrayInMemory) Floats() (dataio.Array, error) { return m.a, nil }
+func (m arrayInMemory) Frames() (dataio.Array, []int, error) {
+	a, shape := m.a.Frames()
+	return a, shape, nil
+}
+func (m arrayInMemory) Close() error { return nil }
+
+func (m arrayInMemory) Ints() (dataio.Array, error) {
+	if m.a.Ints != nil {
+		return m.a, nil
 	}
-	defer set.Close()
-	data, err := readSet(arrays{Set: set}, problem, stacks)
-	if err != nil {
-		return fileData{}, usagef("%s: %w", path, err)
+	ints := m.a
+	ints.Data, ints.Ints = nil, make([]int64, len(m.a.Data))
+	for i, v := range m.a.Data {
+		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
+			return ints, fmt.Errorf("array %q holds %g at %s, expected integers",
+				m.a.Name, v, dataio.PlaceString(i, m.a.Shape))
+		}
+		ints.Ints[i] = int64(v)
 	}
-	return data, nil
+	return ints, nil
+}
+
+func (m arrayInMemory) ShapeError(expected string) error {
+	return fmt.Errorf("array %q has shape %s, expected %s", m.a.Name, dataio.ShapeString(m.a.Shape), expected)
 }
 
 // arrays is a set of arrays whose errors say what they are for. The arrays of more take precedence;
@@ -58,6 +83,8 @@ type arrays struct {
 	more map[string]dataio.Array
 	// sparseX and sparseD say that X and D are sparse matrices, which are not among the arrays.
 	sparseX, sparseD bool
+	// gaps says that a sequence may have missing values.
+	gaps bool
 }
 
 // Has reports whether there is an array of this name.
@@ -133,8 +160,12 @@ func (a arrays) integers(name, expected string) ([]int, error) {
 
 // readSet is readFile for an open set. Its errors do not name the file.
 func readSet(a arrays, problem string, stacks bool) (_ fileData, err error) {
-	if l, _ := layoutOf(problem); l.Selection {
-		if a, err = a.matrixEntries(stacks); err != nil {
+	if l, _ := layoutOf(problem); l.Selection || a.gaps && l.Sequence() {
+		axes := 2
+		if !l.Selection {
+			axes = 1
+		}
+		if a, err = a.observed(stacks, axes); err != nil {
 			return fileData{}, err
 		}
 	}
@@ -163,22 +194,31 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 			return fileData{}, err
 		}
 	}
+	if l.Selection || l.Sequence() && a.Has("indices") {
+		if data.Indices, err = a.integers("indices", "(d,), places in the row-major matrix"); err != nil {
+			return fileData{}, err
+		}
+		expected := "(2,)"
+		if !l.Selection {
+			expected = "(1,)"
+		}
+		if data.Shape, err = a.integers("shape", expected); err != nil {
+			return fileData{}, err
+		}
+		if dataio.ShapeString([]int{len(data.Shape)}) != expected {
+			return fileData{}, fmt.Errorf("array \"shape\" has shape (%d,), expected %s",
+				len(data.Shape), expected)
+		}
+	}
+	if l.Sequence() && slices.Equal(data.Indices, upTo(data.Shape)) {
+		data.Indices, data.Shape = nil, nil // there are no gaps
+	}
 	if l.Selection {
-		const places = "(d,), places in the row-major matrix"
-		if data.Indices, err = a.integers("indices", places); err != nil {
-			return fileData{}, err
-		}
-		if data.Shape, err = a.integers("shape", "(2,)"); err != nil {
-			return fileData{}, err
-		}
-		if len(data.Shape) != 2 {
-			return fileData{}, fmt.Errorf("array \"shape\" has shape (%d,), expected (2,)", len(data.Shape))
-		}
 		if data.Weights, err = a.weights(); err != nil {
 			return fileData{}, err
 		}
 	}
-	if l.Gaps && a.Has("at") {
+	if l.Places && a.Has("at") {
 		at, err := a.open("at", "(n,), the places of the values of y")
 		if err != nil {
 			return fileData{}, err
@@ -214,6 +254,16 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 		*s.dst = &v
 	}
 	return data, nil
+}
+
+// upTo are the places of a sequence of the shape, nil for none.
+func upTo(shape []int) (places []int) {
+	for _, n := range shape {
+		for i := range n {
+			places = append(places, i)
+		}
+	}
+	return places
 }
 
 // readY reads y, alone or in a stack, and mu.
@@ -253,7 +303,12 @@ func (a arrays) readY(data *fileData, l problems.Layout, stacks bool) error {
 		if err != nil {
 			return err
 		}
-		data.Y, data.YShape = read.Data, read.Shape
+		if i := slices.IndexFunc(read.Data, math.IsNaN); i >= 0 && l.Sequence() && !stacks {
+			return fmt.Errorf(
+				"array \"y\" holds NaN at %s, expected finite numbers, or --missing drop to estimate "+
+					"missing ones from the others", dataio.PlaceString(i, read.Shape))
+		}
+		data.Y, data.YShape, data.Labels = read.Data, read.Shape, read.Labels
 		if column {
 			data.YShape = data.YShape[:1]
 		}
@@ -305,14 +360,6 @@ func (a arrays) readMu(data *fileData, l problems.Layout, which string) error {
 	data.Mu = read.Data
 	if data.YShape == nil {
 		data.Y, data.YShape, data.Simulated = data.Mu, mu.Shape(), true
-	}
-	return nil
-}
-
-// checkWritable rejects a path for --out that cannot be written, before the work starts.
-func checkWritable(path string) error {
-	if err := dataio.CheckWritable(path); err != nil {
-		return usagef("--out is %q: %w", path, err)
 	}
 	return nil
 }

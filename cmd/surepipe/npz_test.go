@@ -3,8 +3,8 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
 	"surepipe/internal/dataio"
@@ -20,6 +21,14 @@ import (
 
 func fixture(name string) string {
 	return filepath.Join("..", "..", "internal", "dataio", "testdata", "npz", name)
+}
+
+// readFile reads the arrays of a file for a problem.
+func readFile(ctx context.Context, path, problem string, stacks bool) (fileData, error) {
+	cmd := &cobra.Command{}
+	cmd.SetContext(ctx)
+	f := estimatorFlags{problem: problem, data: path, cmd: cmd}
+	return f.readInputs(nil, stacks)
 }
 
 // The fixtures hold small integers, which every dtype holds exactly: the values
@@ -149,10 +158,10 @@ func TestReadDataRefusesBadFiles(t *testing.T) {
 	holds := `; the file holds "X", "y"`
 	for _, test := range []struct{ file, problem, want string }{
 		{"absent.npz", "lasso", `: no such file or directory`},
-		{"", "lasso", `: is a directory, expected a numpy .npz file`},
-		{"zero_length.npz", "lasso", `: is empty (0 bytes), expected a numpy .npz file`},
-		{"text.npz", "lasso", `: is not a numpy .npz file`},
-		{"single.npy", "lasso", `: is a single array (.npy), expected a .npz file as numpy.savez writes it`},
+		{"", "lasso", `: is a directory, expected .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)`},
+		{"zero_length.npz", "lasso", `: is empty (0 bytes), expected .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)`},
+		{"text.npz", "lasso", `: has an unknown format, expected .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)`},
+		{"single.npy", "lasso", `: the file holds a single array, expected X and y: give the other with --X or --y`},
 		{"truncated.npz", "lasso", `: is truncated or corrupt (zip: not a valid zip file)`},
 		{"checksum.npz", "lasso", `: array "y" is truncated or corrupt (zip: checksum error)`},
 		{"garbage.npz", "svt", `: array "y" is truncated or corrupt (its header is not a .npy header)`},
@@ -226,12 +235,7 @@ func checkUsage(t *testing.T, err error, want string) {
 
 func TestReadDataRefusesWhatIsNoRegularFile(t *testing.T) {
 	_, err := readFile(t.Context(), os.DevNull, "lasso", false)
-	checkUsage(t, err, os.DevNull+": is not a regular file, expected a numpy .npz file")
-}
-
-func TestCheckWritableNamesTheFlag(t *testing.T) {
-	dir := t.TempDir()
-	checkUsage(t, checkWritable(dir), fmt.Sprintf("--out is %q: it is a directory", dir))
+	checkUsage(t, err, os.DevNull+": is not a regular file, expected .npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)")
 }
 
 // FuzzReadData checks that no file makes the reader panic, and that what it

@@ -49,7 +49,7 @@ func (f *paperFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.parallel, "parallel", defaultParallel(), "samples in flight at once")
 	flags.StringVar(&f.device, "device", "auto", "auto, or "+strings.Join(array.Kinds(), ", "))
 	flags.StringVar(&f.keep, "keep", "256MB", "write data files up to this size; for larger ones keep the command that generates them")
-	cobra.CheckErr(cmd.MarkFlagDirname("out"))
+	markFile(cmd, fills, "out")
 }
 
 // check rejects flags that are wrong, and makes gonum use a native BLAS, which is also used to draw
@@ -165,7 +165,7 @@ func replaceFile(path string, text []byte) error {
 
 // matrixOf is a table of numbers with names of its columns, for a .csv file.
 func matrixOf(columns []string, rows [][]float64) dataio.Array {
-	a := dataio.Array{Shape: []int{len(rows), len(columns)}, Columns: columns}
+	a := dataio.Array{Shape: []int{len(rows), len(columns)}, Labels: dataio.Labels{Columns: columns}}
 	for _, row := range rows {
 		a.Data = append(a.Data, row...)
 	}

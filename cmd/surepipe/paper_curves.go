@@ -146,7 +146,7 @@ func (c *curveSweeps) add(draw int, lines ...sweepLine) {
 func (c *curveSweeps) draw(size string) (notConverged int, err error) {
 	const name = "figure3-hyperparameter"
 	lambda := c.flags.axes[0].values
-	sweep := figure.Sweep{Title: "Matrix completion " + size + ", one y", Label: "SURE / d"}
+	sweep := figure.Sweep{Title: "Matrix completion " + size + ", one y", Parameter: "λ", Label: "SURE / d"}
 	errors := figure.Lines{Title: "Matrix completion " + size, XLabel: "λ", YLabel: "|SURE − risk| / risk"}
 	columns := []string{"lambda", "risk"}
 	for i := range c.draws {

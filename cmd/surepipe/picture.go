@@ -34,7 +34,8 @@ func (g *pictureFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&g.frame, "frame", noFrame, "--picture: the image of a series, counted from 0 (default: the one in the middle)")
 	flags.StringVar(&g.truth, "truth", "", "the true signal, of the shape of --out, where that is not mu: an image that was blurred or scanned, a `file` or FILE:NAME. The output then has signal_loss, its squared error, and --picture shows it")
 	flags.Lookup("frame").DefValue = "-1"
-	cobra.CheckErr(cmd.MarkFlagFilename("picture", figure.Formats()...))
+	markFile(cmd, writes, "picture", figure.Formats()...)
+	markFile(cmd, reads, "truth")
 }
 
 // wanted reports whether the estimate is drawn or compared with a truth.
@@ -43,10 +44,6 @@ func (g *pictureFlags) wanted() bool { return g.path != "" || g.truth != "" }
 // checkFlags rejects flags that are wrong for any data.
 func (g *pictureFlags) checkFlags(flags *pflag.FlagSet, shard string) error {
 	switch {
-	case flags.Changed("picture") && g.path == "":
-		return usagef("--picture is empty")
-	case flags.Changed("truth") && g.truth == "":
-		return usagef("--truth is empty")
 	case flags.Changed("frame") && g.path == "":
 		return usagef("--frame is for --picture, which is missing")
 	case flags.Changed("frame") && g.frame < 0:
@@ -58,9 +55,6 @@ func (g *pictureFlags) checkFlags(flags *pflag.FlagSet, shard string) error {
 	}
 	if _, err := figure.Format(g.path); err != nil {
 		return usagef("--picture: %w", err)
-	}
-	if err := dataio.CheckWritable(g.path); err != nil {
-		return usagef("--picture is %q: %w", g.path, err)
 	}
 	return nil
 }
@@ -161,7 +155,7 @@ func (g *pictureFlags) save(cmd *cobra.Command, hash string, f *estimatorFlags, 
 		return loss, nil
 	}
 	m := &picture{flags: g, p: p, data: data, muHat: risk.MuHat, signal: signal, photograph: f.depth.IsImage()}
-	c := figure.Comparison{Title: m.title(f, r), Rows: m.rows(), Notes: m.notes(r, loss)}
+	c := figure.Images{Title: m.title(f, r), Rows: m.rows(), Notes: m.notes(r, loss)}
 	return loss, figure.Save(g.path, c, provenance(cmd, hash)...)
 }
 

@@ -53,17 +53,19 @@ func newPredict() *cobra.Command {
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&p.fit, "fit", "", "the `file` of the fit (.npz)")
 	cmd.Flags().StringVar(&p.data, "data", "", "the `file` with the new rows, or the entries")
+	cmd.Flags().StringSliceVar(&p.na, "na", nil, naFlag+" (default: those of the fit)")
 	cmd.Flags().StringVar(&p.out, "out", "", "write the predictions to this .csv `file`, and not to standard output")
 	cmd.Flags().BoolVar(&p.asJSON, "json", false, "print one JSON object")
-	cobra.CheckErr(cmd.MarkFlagFilename("fit", "npz"))
-	cobra.CheckErr(cmd.MarkFlagFilename("data", "csv", "tsv", "npz", "npy", "mtx", "gz"))
-	cobra.CheckErr(cmd.MarkFlagFilename("out", "csv"))
+	markFile(cmd, reads, "fit", "npz")
+	markFile(cmd, reads, "data", "csv", "tsv", "npz", "npy", "mtx", "gz")
+	markFile(cmd, writes, "out", "csv")
 	return cmd
 }
 
 // predictFlags are the flags of surepipe predict.
 type predictFlags struct {
 	fit, data, out string
+	na             []string
 	asJSON         bool
 	// at is the loss of an observation at a linear predictor: for the squared loss (z - y)^2.
 	at func(z, y float64) float64
@@ -71,13 +73,11 @@ type predictFlags struct {
 
 // check rejects flags that are wrong for any fit.
 func (p *predictFlags) check(cmd *cobra.Command) error {
-	for _, name := range []string{"fit", "data", "out"} {
-		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-			return usagef("--%s is empty", name)
-		}
-	}
 	if p.fit == "" {
 		return usagef("--fit is missing, expected a file that run --out or sweep --out wrote")
+	}
+	if cmd.Flags().Changed("na") && !dataio.IsTable(p.data) {
+		return usagef("--na is about the cells of a table (.csv, .tsv), found --data %q", p.data)
 	}
 	if p.out == "" {
 		return nil
@@ -85,10 +85,7 @@ func (p *predictFlags) check(cmd *cobra.Command) error {
 	if ext := strings.ToLower(filepath.Ext(p.out)); ext != ".csv" {
 		return usagef("--out is %q, expected a name that ends in .csv", p.out)
 	}
-	if err := checkWritable(p.out); err != nil {
-		return err
-	}
-	return checkOverwrite(cmd, nil)
+	return nil
 }
 
 // prediction is the JSON object of surepipe predict.
@@ -133,6 +130,9 @@ func runPredict(cmd *cobra.Command, p *predictFlags) error {
 	f, err := fit.Load(p.fit)
 	if err != nil {
 		return usageError{err}
+	}
+	if !cmd.Flags().Changed("na") {
+		p.na = f.NA
 	}
 	if err := p.knowLoss(f); err != nil {
 		return usagef("%s: %w", p.fit, err)
@@ -207,7 +207,7 @@ func (p *predictFlags) rows(cmd *cobra.Command, f *fit.Fit, to *prediction) erro
 	if f.Design != nil {
 		return p.table(cmd, f, to)
 	}
-	set, err := dataio.Open(p.data)
+	set, err := dataio.OpenAs(p.data, dataio.TableOptions{NA: p.na})
 	if err != nil {
 		return usageError{err}
 	}
@@ -223,6 +223,9 @@ func (p *predictFlags) rows(cmd *cobra.Command, f *fit.Fit, to *prediction) erro
 	} else {
 		if to.Predictions, err = predictArray(f, set); err != nil {
 			return usagef("%s: %w", p.data, err)
+		}
+		if unread := set.Unread(); len(unread) > 0 {
+			to.note(cmd, noteIgnored, ignoredText, p.data, strings.Join(unread, ", "))
 		}
 	}
 	to.mean(f)
@@ -252,7 +255,7 @@ func (p *predictFlags) table(cmd *cobra.Command, f *fit.Fit, to *prediction) err
 	if !dataio.IsTable(p.data) {
 		return usagef("--data is %q, but the fit is of a table with named columns: expected a table (.csv, .tsv)", p.data)
 	}
-	rows, err := f.Design.OpenRows(p.data)
+	rows, err := f.Design.OpenRows(p.data, p.na)
 	if err != nil {
 		return usageError{err}
 	}

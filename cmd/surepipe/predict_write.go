@@ -60,7 +60,7 @@ func (p *predictFlags) entries(cmd *cobra.Command, f *fit.Fit, r *prediction) er
 	each := f.Missing
 	r.Count = f.MissingCount()
 	if p.data != "" {
-		chosen, values, ignored, err := chosenEntries(f, p.data)
+		chosen, values, ignored, err := chosenEntries(f, p.data, p.na)
 		if err != nil {
 			return usageError{err}
 		}
@@ -120,9 +120,10 @@ func namedEntries(f *fit.Fit, t *dataio.Table, by []string) (entries []fit.Entry
 // chosenEntries reads the entries of a table with the columns row and column, or those of the names
 // that the fit's rows and columns had.
 // values are the entries' own values, where the table has them.
-func chosenEntries(f *fit.Fit, path string) (entries []fit.Entry, values []float64, ignored []string, err error) {
+func chosenEntries(f *fit.Fit, path string, na []string) (entries []fit.Entry, values []float64, ignored []string, err error) {
 	by := []string{cmp.Or(f.RowsBy, "row"), cmp.Or(f.ColumnsBy, "column")}
 	t, err := dataio.OpenTable(path, dataio.TableOptions{
+		NA: na,
 		Columns: func(names []string) error {
 			for _, name := range by {
 				if !slices.Contains(names, name) {
@@ -249,12 +250,7 @@ func labels(names []string, text func(string) string) func(buf []byte, k int) []
 }
 
 // csvCell is a text as a cell of a .csv file.
-func csvCell(text string) string {
-	if !strings.ContainsAny(text, ",\"\r\n") && strings.TrimSpace(text) == text {
-		return text
-	}
-	return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
-}
+func csvCell(text string) string { return string(dataio.AppendCell(nil, text)) }
 
 // jsonText is a text in JSON.
 func jsonText(text string) string {

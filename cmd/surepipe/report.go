@@ -279,7 +279,7 @@ func (r *result) writeTable(out io.Writer) error {
 		trace = fmt.Sprintf("%s, %d queries, seed %d", r.Trace.Estimator, r.Trace.Queries, r.Trace.Seed)
 	}
 	if r.DivergenceLow != nil {
-		trace += fmt.Sprintf("; %.6g to %.6g within rounding errors and --tol", *r.DivergenceLow, *r.DivergenceHigh)
+		trace += fmt.Sprintf("; %.6g to %.6g are possible", *r.DivergenceLow, *r.DivergenceHigh)
 	}
 	fmt.Fprintf(w, "divergence\t%.6g ± %.2g\t%s\n", r.Divergence, r.DivergenceStdErr, trace)
 	if r.Storage != nil {

@@ -37,14 +37,20 @@ lines.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		// Commands change the variables of their flags.
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) { keepCommandLine(cmd) },
-		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			keepCommandLine(cmd) // before the command changes the variables of its flags
+			if err := checkEmpty(cmd); err != nil {
+				return err
+			}
+			return checkFiles(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
 	root.SetVersionTemplate("surepipe {{.Version}}\n")
 	root.AddCommand(newRun(), newMonteCarlo(), newSweep(), newPredict(), newGenerate(), newSpec(), newPaper(), newMerge(), newInfo(), newCite(), newMan())
+	plainNumbers(root)
 	return root
 }
 

@@ -64,10 +64,10 @@ Results go to standard output, everything else to standard error.
 	cmd.Flags().BoolVar(&f.imageRisk, "image-risk", false, "also estimate the risk of the image itself, in what the operator sees, by projected SURE: the signal of tomography, MRI, deblurring; it solves once more")
 	cmd.Flags().BoolVar(&f.explain, "explain", false, "also print what was chosen based on the structure of the problem (method, derivative, linear systems), and why; --json always has this, as choices")
 	f.picture.register(cmd)
-	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png", "jpg", "tif"))
+	markFile(cmd, writes, "out", "npz", "npy", "csv", "png", "jpg", "tif")
 	cmd.Flags().StringVar(&f.shard, "shard", "", "compute some of the probes of --trace hutchinson or exact, part `i/n`, auto or auto/n, to a file of its own (see surepipe merge --help)")
 	cmd.Flags().StringVar(&f.jsonl, "jsonl", "", "with --shard: the `file` for the merged result, after which the shard's is named")
-	cobra.CheckErr(cmd.MarkFlagFilename("jsonl", "jsonl"))
+	markFile(cmd, writes, "jsonl", "jsonl")
 	return cmd, f
 }
 
@@ -170,9 +170,6 @@ func (f *runFlags) openRun(cmd *cobra.Command) (*runJob, error) {
 	}
 	if f.out != "" {
 		if _, err := outFormat(f.out); err != nil {
-			return nil, err
-		}
-		if err := checkWritable(f.out); err != nil {
 			return nil, err
 		}
 	}
@@ -318,6 +315,7 @@ var hints = map[string]string{
 	pipeline.Unverified:             " (lower --tol, or try another --solver or --derivative)",
 	pipeline.Ambiguous:              " (--tol, --lambda)",
 	pipeline.NearBoundary:           " (--tol, --lambda)",
+	pipeline.NotDetermined:          " (--huber-delta, --lambda)",
 	pipeline.Sigma2TooLarge:         " (--sigma2)",
 	pipeline.NotSmooth:              " (--divergence coupled-bootstrap, or another --eps)",
 	pipeline.ImplausibleDivergence:  " (lower --tol and raise --max-iter, or give --derivative implicit)",
@@ -328,8 +326,8 @@ var hints = map[string]string{
 func (f *estimatorFlags) converged(cmd *cobra.Command, risk pipeline.Risk) error {
 	for _, w := range warningsOf(risk, f.relStdErr()) {
 		hint := hints[w.Code]
-		if w.Code == pipeline.NoLeaveOneOut && errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) {
-			hint = " (--trace exact)"
+		if w.Code == pipeline.NoLeaveOneOut && (errors.Is(risk.ALOErr, pipeline.ErrNoDiagonal) || risk.Unresolved > 0 && risk.ALOErr != nil && risk.LossTerms == nil) {
+			hint = " (--trace exact, or more --queries)"
 		}
 		if w.Code == pipeline.Sigma2TooLarge && f.depth.IsImage() && !f.depth.Float {
 			hint = fmt.Sprintf(" (--sigma2: pixels are numbers from 0 to 1, where 1 is the integer %d of the file)", uint64(1)<<f.depth.Bits-1)
@@ -442,12 +440,25 @@ func (f *estimatorFlags) writeResult(cmd *cobra.Command, path string, p *problem
 		a.Data = slices.Clone(a.Data)
 		p.Original(a.Data)
 	}
-	a = presented(p, a)
+	a = labelled(presented(p, a), data.Labels)
 	clamped, err := writeArray(path, format, a, f.depth, data.Y)
 	if err == nil && clamped > 0 {
 		f.note(cmd, noteClamped, "%s", clampedText(path, clamped, len(a.Data)))
 	}
 	return err
+}
+
+// labelled is an array with the names of the rows and columns that it has in the file of y, where it has so
+// many.
+func labelled(a dataio.Array, l dataio.Labels) dataio.Array {
+	cols := 1
+	if len(a.Shape) == 2 {
+		cols = a.Shape[1]
+	}
+	if len(l.Columns) == cols && len(a.Shape) > 0 && len(a.Shape) < 3 && (l.RowNames == nil || len(l.RowNames) == a.Shape[0]) {
+		a.Labels = l
+	}
+	return a
 }
 
 // synthesize is the signal of b.

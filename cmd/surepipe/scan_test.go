@@ -25,11 +25,11 @@ func TestFilesOfOtherProgramsAreData(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"--data " + scans + "v5.mat":                                     `array "y" is missing`,
-		"--data " + scans + "v5.mat:z":                                   "complex numbers, expected real ones",
-		"--data " + scans + "c8.nii":                                     "complex numbers, expected real ones",
-		"--data " + scans + "v5.mat:int":                                 `did you mean "ints"`,
-		"--data " + scans + "latest.h5:m --y " + scans + "chunks.h5:lzf": "filter 32000",
+		"--data " + scans + "v5.mat":     `array "y" is missing`,
+		"--data " + scans + "v5.mat:z":   "complex numbers, expected real ones",
+		"--data " + scans + "c8.nii":     "complex numbers, expected real ones",
+		"--data " + scans + "v5.mat:int": `did you mean "ints"`,
+		"--y " + scans + "chunks.h5:lzf": "filter 32000",
 	} {
 		status, _, stderr := command(t, append([]string{"run", "--problem", "svt", "--lambda", "1"}, strings.Fields(args)...)...)
 		if status != exitUsage || !strings.Contains(stderr, want) {

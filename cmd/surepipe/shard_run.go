@@ -64,8 +64,6 @@ func (f *runFlags) checkShard(cmd *cobra.Command) error {
 	}
 	reason, whole := undivided[f.trace]
 	switch {
-	case f.shard == "":
-		return usagef("--shard is empty")
 	case f.jsonl == "":
 		return usagef("--shard needs --jsonl, which names the file of the merged result")
 	case f.exec.given():
@@ -304,6 +302,9 @@ func (r shardedProbes) merge(f *mergeFlags, cmd *cobra.Command, set *shards) err
 		return err
 	}
 	defer j.close()
+	if err := flags.checkNamed(cmd); err != nil {
+		return err
+	}
 	h, err := j.header()
 	if err != nil {
 		return err

@@ -21,10 +21,7 @@ func (f *sweepFlags) checkShard(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("shard") {
 		return nil
 	}
-	switch {
-	case f.shard == "":
-		return usagef("--shard is empty")
-	case f.jsonl == "":
+	if f.jsonl == "" {
 		return usagef("--shard needs --jsonl, which names the file of the merged lines")
 	}
 	for _, name := range []string{"csv", "plot", "out", "coefficients-csv", "json"} {
@@ -291,7 +288,10 @@ func (r shardedSweep) refined(f *mergeFlags, cmd *cobra.Command, set *shards, kn
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := r.here(s.header, f.mixed); err != nil {
+	if err = flags.checkNamed(cmd); err == nil {
+		err = r.here(s.header, f.mixed)
+	}
+	if err != nil {
 		s.close()
 		return nil, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"surepipe/array"
+	"surepipe/internal/dataio"
 	"surepipe/internal/noise"
 	"surepipe/linops"
 	"surepipe/pipeline"
@@ -31,8 +32,8 @@ func (v sigma2Value) Set(text string) error {
 		*v.value, *v.method = 0, text
 		return nil
 	}
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
+	x, ok := dataio.ParseNumber(text)
+	if !ok {
 		return fmt.Errorf("expected a number or one of %s", strings.Join(problems.Sigma2Methods(), ", "))
 	}
 	*v.value, *v.method = x, ""

@@ -21,8 +21,8 @@ specifications too: surepipe spec lasso prints that of --problem lasso.
     data:                        # files are relative to the specification's folder
       file: data.npz             # arrays by name; --data replaces it
       response: price            # of a table (.csv): y is this column, X and groups are of
-                                 # the others; also drop, only, categorical and missing,
-                                 # as the flags of surepipe run
+                                 # the others; also drop, only, categorical, missing, na and
+                                 # index, as the flags of surepipe run
       mu: truth.png              # any array: a file of its own, or part of one,
       w: {file: F, array: N, column: C, where: mask}, or numbers:
       h: [0.25, 0.5, 0.25]

@@ -181,7 +181,7 @@ func TestExamplesRunOnTheirData(t *testing.T) {
 	arrays := append(dataArrays(data), floats("groups", groups, 40), floats("G", bound, 1, 40), floats("h", []float64{-1}, 1), floats("E", sum, 1, 40), floats("e", []float64{0}, 1))
 	write("regression.npz", dataio.WriteNPZ(regression, arrays...))
 
-	table := dataio.Array{Shape: []int{120, 41}, Columns: []string{"response"}}
+	table := dataio.Array{Shape: []int{120, 41}, Labels: dataio.Labels{Columns: []string{"response"}}}
 	for j := range 40 {
 		table.Columns = append(table.Columns, fmt.Sprint("x", j))
 	}

@@ -7,13 +7,11 @@ import (
 	"io"
 	"iter"
 	"math"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"surepipe/internal/dataio"
 	"surepipe/internal/figure"
 	"surepipe/pipeline"
 	"surepipe/problems"
@@ -104,7 +102,8 @@ Other settings or data are an error.
 
 Points that have not converged, or with which --verify disagrees, are marked and make the
 exit status 3. Such a point is the minimizer only if all points are marked. A point whose
-criterion is not defined, such as gcv of a fit that interpolates y, is never the minimizer.
+criterion is not known, such as gcv of a fit that interpolates y, or alo where leverages are too
+near to 1 for the probes, is never the minimizer.
 
 `
 
@@ -153,10 +152,10 @@ func newSweepCommand() (*cobra.Command, *sweepFlags) {
 	flags.StringVar(&f.out, "out", "", "write the fit at the minimizer to this `file`, in the formats of surepipe run --out")
 	f.picture.register(cmd)
 	flags.BoolVar(&f.asJSON, "json", false, "print lines of JSON")
-	cobra.CheckErr(cmd.MarkFlagFilename("out", "npz", "npy", "csv", "png"))
-	cobra.CheckErr(cmd.MarkFlagFilename("csv", "csv"))
-	cobra.CheckErr(cmd.MarkFlagFilename("jsonl", "jsonl"))
-	cobra.CheckErr(cmd.MarkFlagFilename("plot", figure.Formats()...))
+	markFile(cmd, writes, "out", "npz", "npy", "csv", "png")
+	markFile(cmd, writes, "csv", "csv")
+	markFile(cmd, writes, "jsonl", "jsonl")
+	markFile(cmd, writes, "plot", figure.Formats()...)
 	cmd.SetUsageFunc(ownFlagsFirst)
 	return cmd, f
 }
@@ -213,23 +212,6 @@ func (f *sweepFlags) checkSweep(cmd *cobra.Command) error {
 		if _, err := figure.Format(f.plot); err != nil {
 			return usagef("--plot: %w", err)
 		}
-	}
-	taken := map[string]string{}
-	for _, o := range []struct{ name, path string }{{"csv", f.csv}, {"jsonl", f.jsonl}, {"plot", f.plot}, {"out", f.out}, {"coefficients-csv", f.coefficients.csv}, {"picture", f.picture.path}} {
-		if cmd.Flags().Changed(o.name) && o.path == "" {
-			return usagef("--%s is empty", o.name)
-		}
-		if o.path == "" {
-			continue
-		}
-		if err := dataio.CheckWritable(o.path); err != nil {
-			return usagef("--%s is %q: %w", o.name, o.path, err)
-		}
-		clean := filepath.Clean(o.path)
-		if other := taken[clean]; other != "" {
-			return usagef("--%s and --%s are both %q", other, o.name, o.path)
-		}
-		taken[clean] = o.name
 	}
 	if f.out != "" {
 		if _, err := outFormat(f.out); err != nil {

@@ -120,6 +120,10 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 			add(noteEdge, "the minimizer is at the edge of the grid, the %s end of --%s: extend the grid", end, axis.name)
 		}
 	}
+	if missing, most := r.unresolved(); missing > 0 {
+		add(pipeline.NoLeaveOneOut, "leave-one-out is not known at %d of %d points because of up to %d observations, %s: the minimizer is that of the others",
+			missing, s.Points, most, f.unresolvedText())
+	}
 	doubted, old := 0, 0
 	for _, l := range r.lines {
 		if l.Digest == nil {
@@ -143,6 +147,25 @@ func (r *sweepReport) warnings(s sweepSummary) []pipeline.Warning {
 		add(code, f.notConvergedText(), n, s.Points)
 	}
 	return all
+}
+
+// unresolvedText says what is the matter with observations that cannot be left out, and the remedy.
+func (f *sweepFlags) unresolvedText() string {
+	if f.loss.Squared() {
+		return "whose leverages are too near to 1 for the probes (--trace exact, more --queries, or another --criterion)"
+	}
+	return "without which one Newton step does not tell the fit (--huber-delta)"
+}
+
+// unresolved is the number of points whose criterion is not known because leverages are too near to 1,
+// and the largest number of such observations.
+func (r *sweepReport) unresolved() (points, most int) {
+	for _, l := range r.lines {
+		if r.f.criterion == risk.ALO && l.ALOUnresolved > 0 {
+			points, most = points+1, max(most, l.ALOUnresolved)
+		}
+	}
+	return points, most
 }
 
 // printWarnings prints them, one a line.

@@ -52,7 +52,7 @@ func (f *sweepFlags) columns(sigma2 float64) []risk.Criterion {
 func cell(value, stdErr float64) string {
 	switch {
 	case math.IsNaN(value):
-		return fmt.Sprintf(" %12s   %-8s", "not defined", "")
+		return fmt.Sprintf(" %12s   %-8s", unknown, "")
 	case math.IsNaN(stdErr):
 		return fmt.Sprintf(" %12.6g   %-8s", value, "")
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -35,8 +36,6 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 			h.MinValue, _ = l.value(f.criterion)
 		}
 		for y := range rows {
-			var values []float64
-			var converged []bool
 			for x := range cols {
 				// The sweep's points are in the order of decreasing weights.
 				l := r.lines[(rows-1-y)*cols+cols-1-x]
@@ -45,9 +44,8 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 				if math.IsNaN(value) {
 					value = r.largest()
 				}
-				values, converged = append(values, value), append(converged, usable)
+				h.Values, h.Converged = append(h.Values, value), append(h.Converged, usable)
 			}
-			h.Values, h.Converged = append(h.Values, values), append(h.Converged, converged)
 		}
 		r.mapErrors(&h)
 		return h
@@ -56,7 +54,8 @@ func (r *sweepReport) figure(summary sweepSummary) figure.Figure {
 	if f.criterion != risk.SURE {
 		s.LossLabel = "true loss"
 	}
-	for _, l := range r.lines {
+	byWeight := func(a, b sweepLine) int { return cmp.Compare(f.weightsOf(a)[0], f.weightsOf(b)[0]) }
+	for _, l := range slices.SortedStableFunc(slices.Values(r.lines), byWeight) {
 		value, stdErr := l.value(f.criterion)
 		if math.IsNaN(value) {
 			continue
@@ -101,17 +100,16 @@ func (r *sweepReport) largest() float64 {
 func (r *sweepReport) mapErrors(h *figure.HeatMap) {
 	rows, cols := len(h.Y), len(h.X)
 	for y := range rows {
-		row := make([]float64, cols)
 		for x := range cols {
-			_, row[x] = r.lines[(rows-1-y)*cols+cols-1-x].value(r.f.criterion)
-			if math.IsNaN(row[x]) || math.IsInf(row[x], 0) {
+			_, stdErr := r.lines[(rows-1-y)*cols+cols-1-x].value(r.f.criterion)
+			if math.IsNaN(stdErr) || math.IsInf(stdErr, 0) {
 				h.Err = nil
 				return
 			}
+			h.Err = append(h.Err, stdErr)
 		}
-		h.Err = append(h.Err, row)
 	}
-	if i := figure.Minimizer(slices.Concat(h.Values...), slices.Concat(h.Converged...)); i >= 0 {
-		h.MinErr = slices.Concat(h.Err...)[i]
+	if i := figure.Minimizer(h.Values, h.Converged); i >= 0 {
+		h.MinErr = h.Err[i]
 	}
 }

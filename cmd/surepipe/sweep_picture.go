@@ -23,18 +23,18 @@ func (r *sweepReport) picture(curve figure.Sweep) figure.Figure {
 		}
 		estimate = signal
 	}
-	show := func(caption string, shape []int, pixels []float64) figure.Image {
+	show := func(caption string, shape []int, pixels []float64) figure.Panel {
 		m := figure.Image{Caption: caption, Rows: shape[0], Cols: shape[1], Pixels: pixels}
 		if len(shape) == 3 {
 			m.Channels = shape[2]
 		}
-		return m
+		return figure.Panel{Image: m}
 	}
-	images := []figure.Image{show("y", p.MuShape, r.data.Y), show("the estimate", estimate.Shape, estimate.Data)}
+	images := []figure.Panel{show("y", p.MuShape, r.data.Y), show("the estimate", estimate.Shape, estimate.Data)}
 	if r.data.Mu != nil {
 		images = append(images, show("the truth", p.MuShape, r.data.Mu))
 	}
 	title := curve.Title
 	curve.Title = ""
-	return figure.Images{Title: title, Images: images, Curve: &curve}
+	return figure.Images{Title: title, Rows: [][]figure.Panel{images}, Curve: &curve}
 }

@@ -307,7 +307,7 @@ func (r *sweepReport) writeSummary(out io.Writer, s sweepSummary) error {
 
 // writeCSV writes the points as a table of numbers.
 func (r *sweepReport) writeCSV(path string, choice sweepChoice) error {
-	table := dataio.Array{Columns: []string{"index", "refined"}, Absent: true}
+	table := dataio.Array{Labels: dataio.Labels{Columns: []string{"index", "refined"}}, Absent: true}
 	for _, axis := range r.f.axes {
 		table.Columns = append(table.Columns, axis.name)
 	}

@@ -246,7 +246,7 @@ func TestBadSweepsAreRefusedByName(t *testing.T) {
 		{"--problem lasso --lambda 1:2:3 --plot a.jpg" + diabetes, `ends in ".jpg", expected one of .png`},
 		{"--problem lasso --lambda 1:2:3 --csv /nowhere/a.csv" + diabetes, `--csv is "/nowhere/a.csv": directory`},
 		{"--problem lasso --lambda 1:2:3 --csv=" + diabetes, "--csv is empty"},
-		{"--problem lasso --lambda 1:2:3 --out a.npz --csv ./a.npz" + diabetes, "--csv and --out are both"},
+		{"--problem lasso --lambda 1:2:3 --out a.npz --csv ./a.npz" + diabetes, `--out is "a.npz" and --csv is "./a.npz", the same file`},
 		{"--problem lasso --lambda 1:2:3 --jsonl " + other + diabetes, "which exists: continue it with --resume, or remove it"},
 		{"--problem lasso --lambda 1:2:3 --resume --jsonl " + other + diabetes, "does not begin with the header of a sweep"},
 	} {

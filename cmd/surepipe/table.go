@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,26 +18,42 @@ import (
 
 // tableFlags are the flags about the columns of a table, and of X.
 type tableFlags struct {
-	response                string
+	response, index         string
 	drop, only, categorical []string
 	missing                 string
-	weights, index          string
+	na                      []string // nil for the default
+	weights                 string
 	standardize             bool
 }
 
 func (t *tableFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&t.response, "response", "", "in a table (.csv, .tsv) with a header line: the `column` that is y; the others are X, and columns of texts are coded as indicators")
+	flags.StringVar(&t.index, "index", "", "in a table of a sequence: the `column` of its places, dates or numbers in order, which --out keeps and whose distances whittaker uses (default: the first other column, if it is such)")
 	flags.StringSliceVar(&t.drop, "drop", nil, "in a table: leave out these `columns`, separated by commas")
 	flags.StringSliceVar(&t.only, "only", nil, "in a table: only these `columns`, besides the response")
 	flags.StringSliceVar(&t.categorical, "categorical", nil, "in a table: `columns` of numbers that stand for categories")
-	flags.StringVar(&t.index, "index", "", "whittaker: in a table, the `column` of increasing numbers at which the values are, if these are not evenly spaced")
 	flags.StringVar(&t.weights, "weights", "", weightsFlag)
-	flags.StringVar(&t.missing, "missing", string(design.Refuse), "in a table: what to do about missing values: error, drop (leave out such rows) or mean (in X, the mean of the column; rows without a response are left out)")
+	flags.StringSliceVar(&t.na, "na", nil, naFlag)
+	flags.StringVar(&t.missing, "missing", string(design.Refuse), "in a table: what to do about missing values: error, drop (leave out such rows; of a sequence, estimate such values) or mean (in X, the mean of the column; rows without a response are left out)")
 }
+
+// naFlag describes the flag --na.
+var naFlag = "in a table: the `texts` that stand for a missing value, separated by commas, besides an empty cell, " +
+	"in place of " + strings.Join(dataio.MissingMarks, " ") + "; cells in quotes are texts"
+
+// reading are the options of a table of which all columns are read.
+func (t *tableFlags) reading(ctx context.Context) dataio.TableOptions {
+	return dataio.TableOptions{Context: ctx, NA: t.na, Missing: t.missing == string(design.Drop)}
+}
+
+// gaps reports whether a sequence may have missing values.
+func (f *estimatorFlags) gaps() bool { return f.table.missing == string(design.Drop) }
 
 // options are those of package design.
 func (t *tableFlags) options() design.Options {
-	o := design.Options{Response: t.response, Drop: t.drop, Only: t.only, Categorical: t.categorical, Weights: t.weights}
+	o := design.Options{
+		Response: t.response, Index: t.index, Drop: t.drop, Only: t.only, Categorical: t.categorical, Weights: t.weights, NA: t.na,
+	}
 	if t.missing != string(design.Refuse) {
 		o.Missing = design.Missing(t.missing)
 	}
@@ -62,19 +79,14 @@ func (f *estimatorFlags) checkTable(changed func(flag string) bool, l problems.L
 	if f.spec != "" {
 		return nil
 	}
-	for _, flag := range []string{"drop", "only", "categorical", "missing"} {
-		if changed(flag) && t.response == "" {
+	for _, flag := range []string{"drop", "only", "categorical", "missing", "index"} {
+		if changed(flag) && t.response == "" && !(flag == "missing" && l.Sequence()) {
 			return usagef("--%s is about the columns of a table, but --response is missing, which names the column that is y", flag)
 		}
 	}
-	for _, flag := range []string{"drop", "only", "categorical", "missing"} {
-		if changed(flag) && l.Gaps {
-			return usagef("--%s is not for %s: missing values of its sequence are gaps, which it fills", flag, f.problem)
-		}
-	}
 	switch {
-	case t.index != "" && !dataio.IsTable(f.data):
-		return usagef("--index is %q, but %s is not a table by its name (.csv, .tsv)", t.index, f.data)
+	case changed("na") && !slices.ContainsFunc([]string{f.data, f.x, f.y, f.mu, f.d}, dataio.IsTable):
+		return usagef("--na is about the cells of a table (.csv, .tsv), and none is given")
 	case t.response == "":
 		return nil
 	case f.data == "":
@@ -85,6 +97,10 @@ func (f *estimatorFlags) checkTable(changed func(flag string) bool, l problems.L
 		return usagef("--response is %q and --y %q: expected one of them", t.response, f.y)
 	case !l.Design && l.YRank == 2:
 		return usagef("--response is %q, but y of %s is a matrix, the whole table", t.response, f.problem)
+	case changed("index") && !l.Sequence():
+		return usagef("--index is %q, but y of %s is not a sequence", t.index, f.problem)
+	case l.Sequence() && (changed("only") || changed("categorical")):
+		return usagef("--only and --categorical are about the columns of X, which %s does not have", f.problem)
 	case !dataio.IsTable(f.data):
 		return usagef("--response is %q, but %s is not a table with a header line (.csv, .tsv) by its name", t.response, f.data)
 	}
@@ -116,7 +132,7 @@ func (in *inputs) openEntries() (*design.Entries, error) {
 
 // openMatrix reads the observed entries from a table that is a matrix with missing ones.
 func (in *inputs) openMatrix() (*design.Entries, error) {
-	e, err := design.OpenMatrix(in.context(), in.data)
+	e, err := design.OpenMatrix(in.data, in.tableOptions())
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -146,27 +162,31 @@ func (in *inputs) openTable() (*design.Data, error) {
 	return table, in.tableError(err)
 }
 
-// openSeries reads the sequence of --data, which may have gaps.
-func (in *inputs) openSeries() (at []float64, err error) {
-	s, err := design.OpenSeries(in.context(), in.data, in.table.response, in.table.index)
-	if err != nil {
-		return nil, in.tableError(err)
-	}
-	in.more["y"] = dataio.Array{Name: "y", Shape: []int{len(s.Y)}, Data: s.Y}
-	return s.At, nil
-}
-
 // askResponse asks for --response where --data is a table with named columns, and nothing else says
 // what X and y are.
 func (in *inputs) askResponse() error {
-	if !in.layout.Design || in.haveY || in.x != "" || !dataio.IsTable(in.data) {
+	series := in.layout.Sequence()
+	if in.haveY || in.x != "" || !dataio.IsTable(in.data) || !in.layout.Design && !series {
 		return nil
 	}
-	t, err := dataio.OpenTable(in.data, dataio.TableOptions{Context: in.context(), Read: func(string) bool { return false }})
+	t, err := dataio.OpenTable(in.data, dataio.TableOptions{
+		Context: in.context(), NA: in.table.na, Unnamed: true, Read: func(string) bool { return series },
+	})
 	if err != nil {
 		return nil // the file is read again as numbers, with the error of that
 	}
-	return usagef("%s: which column is the response? Expected --response NAME%s, or --y FILE", in.data, columnNames(t.Names()))
+	var names []string
+	if !t.Unnamed {
+		names = t.Names()
+	}
+	if !series {
+		return usagef("%s: which column is the response? Expected --response NAME%s, or --y FILE",
+			in.data, columnNames(names))
+	}
+	if err := design.CheckSequence(t); err != nil {
+		return usagef("%s: %w", in.data, err)
+	}
+	return nil
 }
 
 // columnNames lists the columns of a table for an error.
@@ -198,14 +218,50 @@ func (f *estimatorFlags) tableError(err error) error {
 // warnData prints what the user should know about the data.
 func (f *estimatorFlags) warnData(cmd *cobra.Command, data problems.Data) {
 	f.warnIntercept(cmd, data)
+	if len(data.Ignored) > 0 {
+		f.note(cmd, noteIgnored, ignoredText, f.source(), strings.Join(data.Ignored, ", "))
+	}
 	f.noteTable(cmd, data)
 	f.noteStorage(cmd, data)
 	f.noteScales(cmd, data)
 }
 
+// indexName is the name of an index, for a note.
+func indexName(s *design.Sequence) string {
+	if s.Index == "" {
+		return ""
+	}
+	return fmt.Sprintf(" %q", s.Index)
+}
+
+// placed reports whether the estimate depends on the distances of the index.
+func (f *estimatorFlags) placed(data problems.Data) bool {
+	l, _ := layoutOf(f.problem)
+	return l.Places && f.specification == nil || data.Spec != nil && data.Spec.Placed()
+}
+
 // noteTable prints what was left out of a table, or replaced.
 func (f *estimatorFlags) noteTable(cmd *cobra.Command, data problems.Data) {
-	if t := data.Table; t != nil && t.Left > 0 {
+	gaps, d := 0, len(data.Y)
+	if data.Indices != nil && len(data.Shape) == 1 {
+		gaps = data.Shape[0] - d
+	} else if t := data.Table; t != nil && t.Sequence != nil {
+		gaps = t.Left
+	}
+	switch {
+	case gaps > 0 && data.Spec != nil && !data.Spec.Selects():
+		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing, and their neighbours are taken for "+
+			"neighbours of each other: operator: {selection: {indices: indices, shape: shape}} "+
+			"leaves gaps", gaps, gaps+d)
+	case gaps > 0:
+		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing: they are estimated from the others",
+			gaps, gaps+d)
+	}
+	if t := data.Table; t != nil && t.Sequence != nil && t.Sequence.Unequal != "" && !f.placed(data) {
+		f.note(cmd, noteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal",
+			indexName(t.Sequence), t.Sequence.Unequal)
+	}
+	if t := data.Table; t != nil && t.Left > 0 && t.Sequence == nil {
 		f.note(cmd, noteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))
 	}
 	if e := data.Entries; e != nil && e.Left > 0 {
@@ -243,10 +299,12 @@ func (f *estimatorFlags) noteScales(cmd *cobra.Command, data problems.Data) {
 }
 
 // tableHelp describes tables, and the scale of lambda.
-const tableHelp = `Tables. With --response, --data is a table with a header line, as R, pandas and spreadsheets
+var tableHelp = `Tables. With --response, --data is a table with a header line, as R, pandas and spreadsheets
 write it: cells between commas, semicolons, tabs or spaces, quoted or not, decimal points, or
 decimal commas where the separator is no comma. A first column without a name has the names of
-the rows. Empty cells, NA, NaN, null, "?" and "." are missing: see --missing. A column of texts
+the rows. Empty cells and ` + strings.Join(dataio.MissingMarks, " ") + ` are missing: see
+--missing, and --na for other texts. A mark in quotes is a text, unless its column is one of
+numbers; quoted numbers are texts where another cell of their column is one. A column of texts
 has a column of zeros and ones in X for each of its levels, named column=level; for ols the
 first level has none. group-lasso penalizes the columns of X that come from one column of the
 table as a group. matrix-completion takes the observed entries from a table with two columns
@@ -254,6 +312,14 @@ besides the response (--only names them), of which the first names the row of th
 second its column, by numbers or texts. Texts that are equal numbers, such as 1 and 1.0, are one
 name, where all names are numbers. Tables of regressions have an intercept and standardized columns, if --intercept=false or
 --standardize=false do not say otherwise.
+
+Of a table of a sequence (tv1d, trend1d, whittaker) --response is the column of its values, in the order of
+the rows, and the first other column its index, if it holds dates such as 2020-01-31, 2020-01 or
+2020Q1, with or without a time, or numbers in order; --index names another. --out, a .csv file,
+has it too. Whittaker's differences are divided by the distances of the index, in days or what
+part of one is needed; months and quarters count as equal where all are there. The others take
+its steps for equal, with a warning where they differ. With --missing drop, values may be
+missing: they are estimated from the others.
 
 With --standardize the penalty is on b_j s_j, where s_j = sqrt(sum_i (x_ij - mean_j)^2 / d) is
 the standard deviation of column j. The loss is 1/2 ||y - X b||^2, a sum and not a mean. So

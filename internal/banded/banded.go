@@ -74,9 +74,9 @@ type LU struct {
 // stride is the length of a row: the band, and what exchanges of rows add on the right.
 func (s *Saddle) stride() int { return 3*s.width + 1 }
 
-// Factorize sets f to the factors of the matrix with c and the diagonal of D. It returns false where a
-// pivot is 0 or not finite.
-func (s *Saddle) Factorize(f *LU, c float64, d []float64) bool {
+// Factorize sets f to the factors of the matrix with the diagonals of C and D, nil for C = I. It returns
+// false where a pivot is 0 or not finite.
+func (s *Saddle) Factorize(f *LU, c, d []float64) bool {
 	n, w, stride := s.p+s.q, s.width, s.stride()
 	if f.a == nil {
 		f.Saddle, f.a, f.pivot = s, make([]float64, n*stride), make([]int, n)
@@ -84,7 +84,10 @@ func (s *Saddle) Factorize(f *LU, c float64, d []float64) bool {
 	clear(f.a)
 	// Row i of the matrix has column j at a[i*stride + j-i+w].
 	for j := range s.p {
-		f.a[s.place[j]*stride+w] = c
+		f.a[s.place[j]*stride+w] = 1
+		if c != nil {
+			f.a[s.place[j]*stride+w] = c[j]
+		}
 	}
 	for i := range s.q {
 		r := s.place[s.p+i]

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,7 +21,7 @@ func (s *Set) Archive() bool {
 // OpenArchive is [OpenNPZ], and also opens files of MATLAB and HDF5. They are read until the context is
 // done.
 func OpenArchive(ctx context.Context, path string) (*Set, error) {
-	s, err := OpenContext(ctx, path)
+	s, err := OpenAs(path, TableOptions{Context: ctx})
 	if err == nil && s.Archive() && s.format != "npz" {
 		return s, nil
 	}
@@ -62,21 +61,6 @@ func (s *Set) alone(name string) (*Set, error) {
 		return nil, s.Missing(name, "", nil)
 	}
 	return &Set{format: "array of " + s.format, names: []string{name}, entries: map[string]entry{name: e}, file: s.file}, nil
-}
-
-// splitName separates FILE:NAME, where there is no file of the whole name.
-func splitName(path string) (file, name string, ok bool) {
-	at := strings.LastIndexByte(path, ':')
-	if at <= 0 || at == len(path)-1 {
-		return path, "", false
-	}
-	if _, err := os.Stat(path); err == nil {
-		return path, "", false
-	}
-	if _, err := os.Stat(path[:at]); err != nil {
-		return path, "", false
-	}
-	return path[:at], path[at+1:], true
 }
 
 // The suffixes of formats that their first bytes do not show.

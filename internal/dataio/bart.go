@@ -52,6 +52,9 @@ func ReadBART(header, values io.Reader) (Array, error) {
 	if a.Data, err = readValues(values, dtype{kind: 'f', size: 4, order: binary.LittleEndian}, 2*n); err != nil {
 		return a, err
 	}
+	if after, _ := io.Copy(io.Discard, values); after > 0 {
+		return a, fmt.Errorf("%w of the shape that its header states, %s", afterArray(after), ShapeString(a.Shape))
+	}
 	return a.withPairs()
 }
 

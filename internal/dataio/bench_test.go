@@ -28,7 +28,7 @@ func BenchmarkReadCSV(b *testing.B) {
 	b.SetBytes(int64(text.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := ReadCSV(bytes.NewReader(text.Bytes()), CSVOptions{}); err != nil {
+		if _, err := ReadCSV(bytes.NewReader(text.Bytes()), TableOptions{}); err != nil {
 			b.Fatal(err)
 		}
 	}

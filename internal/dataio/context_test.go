@@ -49,7 +49,7 @@ func TestReadingEndsWithTheContext(t *testing.T) {
 	}
 	for _, name := range []string{"y.npz", "y.npy", "y.csv", "y.csv.gz"} {
 		ctx := &countdown{t.Context(), 10}
-		s, err := OpenContext(ctx, path(name))
+		s, err := OpenAs(path(name), TableOptions{Context: ctx})
 		if err == nil {
 			_, err = s.Floats(s.Names()[0])
 			s.Close()

@@ -2,7 +2,6 @@ package dataio
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 )
 
@@ -13,9 +12,5 @@ func DecodeNPY(name string, data []byte) (Array, error) {
 	if err != nil {
 		return Array{}, err
 	}
-	a, err := r.Floats()
-	if err == nil && r.rest > 0 {
-		err = fmt.Errorf("array %q: %d bytes follow the array, expected its end", name, r.rest)
-	}
-	return a, err
+	return r.Floats()
 }

@@ -123,7 +123,7 @@ func FuzzRead(f *testing.F) {
 		set(file)
 		array(newNPY("y", bytes.NewReader(file), int64(len(file))).Numbers("y"))
 		stack(NewStack(bytes.NewReader(file)))
-		array(ReadCSV(bytes.NewReader(file), CSVOptions{}))
+		array(ReadCSV(bytes.NewReader(file), TableOptions{}))
 		array(ReadPNG(bytes.NewReader(file)))
 		array(ReadJPEG(bytes.NewReader(file)))
 		array(ReadTIFF(bytes.NewReader(file)))

@@ -37,7 +37,7 @@ func (s *Set) Map(name string) (*stored.Matrix, error) {
 
 // lies is the file in which an array lies as it is, and the byte at which its header begins.
 func (s *Set) lies(name string) (f *os.File, begin int64, err error) {
-	e, ok := s.entries[name]
+	e, ok := s.entry(name)
 	if !ok {
 		return nil, 0, s.Missing(name, "", nil)
 	}

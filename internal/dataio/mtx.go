@@ -129,7 +129,7 @@ func (m *mtxReader) read() (*Array, *Sparse, error) {
 
 // value reads a number of the field's type.
 func (m *mtxReader) value(f []byte) (float64, error) {
-	v, ok := parseNumber(string(f))
+	v, ok := ParseNumber(string(f))
 	if !ok || m.integer && bytes.ContainsAny(f, ".eE") {
 		expected := "a finite number"
 		if m.integer {

@@ -3,13 +3,12 @@ package dataio
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/sbinet/npyio/npy"
 )
@@ -46,7 +45,6 @@ type Reader struct {
 	// complex says that the values are complex numbers, of which dtype is the type of either part, and
 	// the last axis of shape both parts.
 	complex bool
-	rest    int64 // bytes after the values, once these have been read
 }
 
 // newReader reads the header at rc, an array of room bytes in all.
@@ -64,17 +62,37 @@ func newReader(name string, rc io.ReadCloser, room int64) (*Reader, error) {
 	if r.dtype, err = h.check(name); err != nil {
 		return nil, err
 	}
-	room = max(room-h.size, 0) / int64(r.dtype.size)
-	for _, n := range r.shape {
-		if int64(n) > room/int64(r.len) {
-			return nil, corrupt(fmt.Errorf("holds %d values, but its header states shape %s", room, ShapeString(r.shape)))
-		}
-		r.len *= n
-	}
-	if room < 1 {
-		return nil, corrupt(errors.New("holds no values"))
+	r.len, err = h.values(r.shape, room, r.dtype.size)
+	if err != nil {
+		return nil, corrupt(err)
 	}
 	return r, nil
+}
+
+// values is the number of values of the shape, of size bytes each, which must fill the room that the
+// array has with its header.
+func (h header) values(shape []int, room int64, size int) (int, error) {
+	room = max(room-h.size, 0)
+	n, most := 1, room/int64(size)
+	for _, k := range shape {
+		if k < 0 || int64(k) > most/int64(max(n, 1)) {
+			return 0, fmt.Errorf("holds %d values, but its header states shape %s", most, ShapeString(shape))
+		}
+		n *= k
+	}
+	if most < 1 && n > 0 {
+		return 0, errors.New("holds no values")
+	}
+	return n, afterArray(room - int64(n)*int64(size))
+}
+
+// afterArray is the error for so many bytes after an array.
+func afterArray(bytes int64) error {
+	if bytes == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d bytes follow the array, expected its end: one file, or member of an archive, "+
+		"holds one array", bytes)
 }
 
 // Close ends the reading.
@@ -249,11 +267,9 @@ func (r *Reader) each(f func(first int, b []byte) error) error {
 			return err
 		}
 	}
-	rest, err := io.Copy(io.Discard, r.r)
-	if err != nil {
-		return corruptError(r.name, err)
+	if rest, err := io.Copy(io.Discard, r.r); err != nil || rest > 0 {
+		return corruptError(r.name, cmp.Or(err, afterArray(rest)))
 	}
-	r.rest = rest
 	return nil
 }
 
@@ -375,124 +391,4 @@ func (h header) check(name string) (dtype, error) {
 		}
 	}
 	return t, nil
-}
-
-// dtype is numpy's type of a real number: kind b, i, u or f, and the size in bytes.
-type dtype struct {
-	kind  byte
-	size  int
-	order binary.ByteOrder
-	text  string
-}
-
-func (t dtype) String() string { return t.text }
-
-// parseDtype reads numpy's own notation, such as <f8.
-func parseDtype(text string) (dtype, error) {
-	t := dtype{text: text, order: binary.LittleEndian}
-	kind := strings.TrimLeft(text, "<>|=")
-	if len(text)-len(kind) > 1 || len(kind) < 2 {
-		return t, dtypeError(text, "real numbers")
-	}
-	if text[0] == '>' {
-		t.order = binary.BigEndian
-	}
-	t.kind = kind[0]
-	t.size, _ = strconv.Atoi(kind[1:])
-	switch kind {
-	case "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8":
-		return t, nil
-	case "f12", "f16":
-		return t, dtypeError(text, "real numbers of at most 64 bits")
-	}
-	return t, dtypeError(text, "real numbers")
-}
-
-func dtypeError(text, expected string) error {
-	switch {
-	case strings.ContainsAny(text, "('"):
-		text = "a structured dtype"
-	case text == "" || len(text) > 20 || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }):
-		text = "an unknown dtype"
-	case strings.HasSuffix(text, "O"):
-		text = "dtype object"
-	default:
-		text = "dtype " + text
-	}
-	return fmt.Errorf("found %s, expected %s", text, expected)
-}
-
-// bits decodes an element to its bit pattern.
-func (t dtype) bits() func([]byte) uint64 {
-	switch t.size {
-	case 1:
-		return func(b []byte) uint64 { return uint64(b[0]) }
-	case 2:
-		return func(b []byte) uint64 { return uint64(t.order.Uint16(b)) }
-	case 4:
-		return func(b []byte) uint64 { return uint64(t.order.Uint32(b)) }
-	}
-	return t.order.Uint64
-}
-
-// floats decodes len(dst) elements to the nearest float64s.
-func (t dtype) floats() func(dst []float64, b []byte) {
-	if t.kind == 'f' && t.size == 8 && t.order == binary.LittleEndian {
-		return func(dst []float64, b []byte) {
-			for i := range dst {
-				dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
-			}
-		}
-	}
-	one := t.float()
-	return func(dst []float64, b []byte) {
-		for i := range dst {
-			dst[i] = one(b[i*t.size:])
-		}
-	}
-}
-
-// float decodes an element.
-func (t dtype) float() func([]byte) float64 {
-	bits := t.bits()
-	switch t.kind {
-	case 'b':
-		return func(b []byte) float64 {
-			if b[0] != 0 {
-				return 1
-			}
-			return 0
-		}
-	case 'i':
-		shift := 64 - 8*t.size
-		return func(b []byte) float64 { return float64(int64(bits(b)<<shift) >> shift) }
-	case 'u':
-		return func(b []byte) float64 { return float64(bits(b)) }
-	}
-	switch t.size {
-	case 2:
-		return func(b []byte) float64 { return float16(uint16(bits(b))) }
-	case 4:
-		return func(b []byte) float64 { return float64(math.Float32frombits(uint32(bits(b)))) }
-	}
-	return func(b []byte) float64 { return math.Float64frombits(bits(b)) }
-}
-
-// float16 is the value of an IEEE 754 binary16: 1 bit sign, 5 bits exponent,
-// 10 bits fraction.
-func float16(bits uint16) float64 {
-	sign := 1.0
-	if bits>>15 != 0 {
-		sign = -1
-	}
-	exponent, fraction := int(bits>>10&0x1f), float64(bits&0x3ff)
-	switch {
-	case exponent == 0x1f && fraction != 0:
-		return math.NaN()
-	case exponent == 0x1f:
-		return math.Inf(int(sign))
-	case exponent == 0:
-		return sign * math.Ldexp(fraction, -24)
-	}
-	return sign * math.Ldexp(1024+fraction, exponent-25)
 }

@@ -30,8 +30,8 @@ type Array struct {
 	Ints []int64
 	// Texts holds the values instead where they are texts; Data and Ints are then nil.
 	Texts []string
-	// Columns names the columns of a table that has a header line, else it is nil.
-	Columns []string
+	// Labels name the rows and the columns of a table.
+	Labels
 	// Complex says that the values are complex numbers: the last axis of Shape, of 2 entries, is their
 	// real and imaginary part.
 	Complex bool
@@ -42,6 +42,13 @@ type Array struct {
 	// Depth says how an image's file stores the values, and a numpy file unsigned integers of 8 or 16
 	// bits, as which images are stored.
 	Depth Depth
+}
+
+// Labels name the rows and the columns of a table, and the column of the rows' names; nil and empty where
+// they have no names.
+type Labels struct {
+	RowNames, Columns []string
+	Corner            string
 }
 
 // CheckFinite returns an error that names the first NaN or Inf, and its place.
@@ -98,6 +105,23 @@ type Set struct {
 	entries map[string]entry
 	sparse  *Sparse
 	file    io.Closer
+	asked   map[string]bool // the arrays that were asked for
+}
+
+// entry finds an array, which counts as asked for.
+func (s *Set) entry(name string) (e entry, ok bool) {
+	if e, ok = s.entries[name]; ok {
+		if s.asked == nil {
+			s.asked = map[string]bool{}
+		}
+		s.asked[name] = true
+	}
+	return e, ok
+}
+
+// Unread lists the arrays that were not asked for, in the file's order.
+func (s *Set) Unread() []string {
+	return slices.DeleteFunc(s.Names(), func(name string) bool { return s.asked[name] })
 }
 
 // entry is the source of an array.
@@ -121,12 +145,13 @@ type entry struct {
 // .h5), as a file of this array alone. Text files may be compressed with gzip. A file of one array
 // gives it the file's name without its extensions. Every error names the file and is about the
 // file.
-func Open(path string) (*Set, error) { return OpenContext(context.Background(), path) }
+func Open(path string) (*Set, error) { return OpenAs(path, TableOptions{}) }
 
-// OpenContext is [Open] of a file that is read, then or later, until the context is done.
-func OpenContext(ctx context.Context, path string) (*Set, error) {
+// OpenAs is [Open] with the options of a table that are not about its columns. The file is read, then or
+// later, until their context is done.
+func OpenAs(path string, opts TableOptions) (*Set, error) {
 	file, name, named := splitName(path)
-	s, err := open(ctx, file)
+	s, err := open(file, opts)
 	if err == nil && named {
 		if alone, refused := s.alone(name); refused == nil {
 			return alone, nil
@@ -181,7 +206,8 @@ func openRegular(ctx context.Context, path, expected string) (_ file, size int64
 
 const formats = ".npz, .npy, .csv, .mtx, .mat, .h5, .nii, .cfl, or an image (.png, .jpg, .tif)"
 
-func open(ctx context.Context, path string) (_ *Set, err error) {
+func open(path string, opts TableOptions) (_ *Set, err error) {
+	ctx := opts.context()
 	f, size, err := openRegular(ctx, path, formats)
 	if err != nil {
 		return nil, err
@@ -237,11 +263,11 @@ func open(ctx context.Context, path string) (_ *Set, err error) {
 		}
 		r = unzipped
 	}
-	return readWhole(r, magic, name, extension)
+	return readWhole(r, magic, name, extension, opts)
 }
 
 // readWhole reads a file of one array, or of a sparse matrix, that begins with magic.
-func readWhole(r io.Reader, magic []byte, name, extension string) (*Set, error) {
+func readWhole(r io.Reader, magic []byte, name, extension string, opts TableOptions) (*Set, error) {
 	held := func(format string, a Array, err error) (*Set, error) {
 		if err != nil {
 			return nil, err
@@ -267,7 +293,7 @@ func readWhole(r io.Reader, magic []byte, name, extension string) (*Set, error) 
 		}
 		return &Set{format: "mtx", sparse: sparse}, err
 	case extension == ".csv" || extension == ".tsv" || extension == ".txt":
-		a, err := ReadCSV(r, CSVOptions{})
+		a, err := ReadCSV(r, TableOptions{Context: opts.Context, NA: opts.NA, Missing: opts.Missing})
 		return held("csv", a, err)
 	case bytes.HasPrefix(magic, npy.Magic[:]):
 		return nil, errors.New("is a numpy array compressed with gzip: decompress it first, or save it with numpy.savez_compressed")
@@ -322,7 +348,7 @@ func (s *Set) Open(name string) (*Reader, error) {
 
 // openAny is Open, also of complex numbers.
 func (s *Set) openAny(name string) (*Reader, error) {
-	e, ok := s.entries[name]
+	e, ok := s.entry(name)
 	if !ok {
 		return nil, s.Missing(name, "", nil)
 	}

@@ -68,7 +68,7 @@ func OpenStack(path string) (*Stack, error) {
 // first sample to its last, its checksum is compared; after a Seek in a member that is not
 // compressed it is not.
 func (s *Set) Stack(name string) (*Stack, error) {
-	e, ok := s.entries[name]
+	e, ok := s.entry(name)
 	switch {
 	case !ok:
 		return nil, s.Missing(name, "", nil)
@@ -126,6 +126,9 @@ func newStack(rc io.ReadCloser, room int64, at func(int64) (io.ReadCloser, error
 	if bytes := int64(s.len) * int64(s.dtype.size); bytes > room-s.header {
 		return nil, fmt.Errorf("is truncated: the data end at byte %d, sample 0 of %d takes bytes %d to %d", room, s.n, s.header, s.header+bytes)
 	}
+	if after := room - s.header - int64(total)*int64(s.dtype.size); room < math.MaxInt64 && after > 0 {
+		return nil, fmt.Errorf("is corrupt (%w)", afterArray(after))
+	}
 	s.decode = s.dtype.floats()
 	s.buf = make([]byte, min(s.len, 8*chunkLen)*s.dtype.size)
 	return s, nil
@@ -155,7 +158,7 @@ func (s *Stack) Next(dst []float64) error {
 		return s.err
 	}
 	if s.next == s.n {
-		return s.finish()
+		return s.End()
 	}
 	i := s.next
 	for done := 0; done < s.len; {
@@ -188,8 +191,12 @@ func (s *Stack) fail(i int, got int64, err error) error {
 	return s.err
 }
 
-// finish reads to the end after the last sample, which compares an archive's checksum.
-func (s *Stack) finish() error {
+// End returns io.EOF where the input ends after the last sample, of which it makes sure: a pipe shows
+// what follows when it is read, and an archive has a checksum. Before the last sample it returns nil.
+func (s *Stack) End() error {
+	if s.next < s.n {
+		return nil
+	}
 	var one [1]byte
 	switch n, err := io.ReadFull(s.r, one[:]); {
 	case n > 0:

@@ -160,7 +160,6 @@ func TestStackNamesWhatIsMissing(t *testing.T) {
 	}{
 		{file[:begin+37], 2, "is truncated: the data end at byte 165, sample 2 of 3 (from 0) takes bytes 160 to 176"},
 		{file[:begin+16], 1, "is truncated: the data end at byte 144, sample 1 of 3 (from 0) takes bytes 144 to 160"},
-		{append(slices.Clone(file), 0), 3, "continues after the last of the 3 samples that its header states, at byte 176"},
 	} {
 		path := filepath.Join(t.TempDir(), "y.npy")
 		if err := os.WriteFile(path, test.file, 0o666); err != nil {
@@ -191,6 +190,62 @@ func TestStackNamesWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkError(t, s.Seek(3), "is truncated: the data end at byte 144, sample 1 of 3 (from 0) takes bytes 144 to 160")
+}
+
+// Bytes after an array are refused: of a file or a member of an archive at once, of a pipe at its end.
+func TestNothingFollowsAnArray(t *testing.T) {
+	dir := t.TempDir()
+	twice := append(encoded(t, counted(3, 2)), encoded(t, counted(3, 2))...)
+	path, archive := filepath.Join(dir, "y.npy"), filepath.Join(dir, "y.npz")
+	if err := os.WriteFile(path, twice, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	z := zip.NewWriter(&packed)
+	for name, extra := range map[string]string{"y": "z", "s": "z", "texts": "z"} {
+		w, err := z.Create(name + ".npy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := map[string]Array{"y": counted(3, 2), "s": {Data: []float64{1}}, "texts": {Texts: []string{"a"}}}[name]
+		w.Write(append(encoded(t, a), extra...))
+	}
+	z.Close()
+	if err := os.WriteFile(archive, packed.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	const one, holds = "1 bytes follow the array, expected its end", ": one file, or member of an archive, holds one array)"
+	_, err := OpenStack(path)
+	checkError(t, err, path+": is corrupt (176 bytes follow the array, expected its end"+holds)
+	single, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer single.Close()
+	_, err = single.Floats("y")
+	checkError(t, err, `array "y" is truncated or corrupt (176 bytes follow the array, expected its end`+holds)
+	set := openNPZ(t, archive)
+	_, err = set.Scalar("s")
+	checkError(t, err, `array "s" is truncated or corrupt (`+one+holds)
+	_, err = set.Texts("texts")
+	checkError(t, err, `array "texts" is truncated or corrupt (`+one+holds)
+	_, err = set.Map("y")
+	checkError(t, err, `array "y" is `+"compressed, expected a member of an archive that is not (numpy.savez, not numpy.savez_compressed), or a .npy file")
+	_, err = set.Stack("y")
+	checkError(t, err, `array "y" is corrupt (`+one+holds)
+	s, err := NewStack(bytes.NewReader(twice))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for y := make([]float64, 2); s.Index() < 3; {
+		if err := s.End(); err != nil {
+			t.Errorf("before sample %d: %v", s.Index(), err)
+		}
+		if err := s.Next(y); err != nil {
+			t.Error(err)
+		}
+	}
+	checkError(t, s.End(), "continues after the last of the 3 samples that its header states, at byte 176")
 }
 
 func TestStackGoesOnAfterNaN(t *testing.T) {

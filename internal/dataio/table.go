@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -22,6 +23,8 @@ type Table struct {
 	Lines    []int
 	// Unread names the columns that were not asked for, in the file's order.
 	Unread []string
+	// Unnamed says that the columns have no names: those of Columns are their places, counted from 0.
+	Unnamed bool
 }
 
 // Column is a column of a table.
@@ -74,7 +77,7 @@ func (t *Table) Names() []string {
 
 // TableOptions say how [ReadTable] reads the columns.
 type TableOptions struct {
-	// Context ends [OpenTable] when it is done; nil stands for none.
+	// Context ends the reading of a file when it is done; nil stands for none.
 	Context context.Context
 	// Read reports whether to read the column of that name; nil reads all. Columns is called before
 	// with the names of all columns, and may refuse them; nil accepts all.
@@ -83,9 +86,21 @@ type TableOptions struct {
 	// Text reports whether the column of that name holds texts even where they look like numbers;
 	// nil stands for none.
 	Text func(name string) bool
+	// NA are the texts that stand for a missing value, besides an empty cell; nil for [MissingMarks].
+	NA []string
+	// Missing takes missing cells of an array for NaN, where else they are errors.
+	Missing bool
 	// Unnamed accepts a table without a header line, whose first line has numbers and missing values
 	// only: the columns are then named by their places, counted from 0.
 	Unnamed bool
+}
+
+// context is that of the options, or one that is never done.
+func (o TableOptions) context() context.Context {
+	if o.Context == nil {
+		return context.Background()
+	}
+	return o.Context
 }
 
 // IsTable reports whether the path has the extension of a table: .csv, .tsv or .txt, or one of
@@ -112,11 +127,7 @@ func openTable(path string, opts TableOptions) (*Table, error) {
 	if !IsTable(path) {
 		return nil, fmt.Errorf("is no table by its name, expected %s", expected)
 	}
-	ctx := opts.Context
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	f, size, err := openRegular(ctx, path, expected)
+	f, size, err := openRegular(opts.context(), path, expected)
 	if err != nil {
 		return nil, err
 	}
@@ -139,24 +150,104 @@ func openTable(path string, opts TableOptions) (*Table, error) {
 //
 // Cells are separated by tabs if the header line has one, else by semicolons, commas or spaces, in
 // this order, or by what a first line such as "sep=;" says. They may be quoted as in RFC 4180.
-// Spaces around cells and a byte order mark are ignored, and so are empty lines, lines before the
-// header that begin with #, rows at the end and columns without a name in which all cells are
-// empty. Where the separator is not a comma, numbers may have decimal commas.
+// Spaces around cells and a byte order mark are ignored, and so are empty lines (but in a single column,
+// where they are empty cells), lines before the header that begin with #, rows at the end and columns
+// without a name in which all cells are empty. The last line that begins with # has the names of the
+// columns where the first line has numbers alone, as numpy.savetxt writes it. Where the separator is not
+// a comma, numbers may have decimal commas.
 //
 // A first column without a name, or named "Unnamed: 0", holds the names of the rows; so does the
 // first column where the header line has one cell less than the others, as write.table of R writes
 // it.
 //
 // A column in which every cell is a number or missing is one of numbers; so is one in which every
-// cell is TRUE or FALSE or missing, as 1 and 0. In any other column no cell may be a number, or look
-// like one with a typing error. Empty cells, NA, N/A, #N/A, NaN, null, none, "?" and "." are
-// missing. Infinite numbers are errors. Errors name the line and the column.
+// cell is TRUE or FALSE or missing, as 1 and 0. In any other column no cell without quotes may be a
+// number, and none look like one with a typing error. Empty cells are missing, and so are those of NA, in
+// a column of texts where they are not quoted. Infinite numbers are errors. Errors name the line and the
+// column.
 func ReadTable(r io.Reader, opts TableOptions) (*Table, error) {
-	t, err := newTableText(r, opts)
+	in, comment, err := openText(r)
 	if err != nil {
 		return nil, err
 	}
+	t := &tableText{opts: opts, records: in, comment: comment, marks: marksOf(opts.NA)}
 	return t.read()
+}
+
+// ReadCSV reads a table of numbers, with or without a header line, as [ReadTable] does: an array of shape
+// (rows, columns), with the names of rows and columns where there are some. A missing cell is an error.
+func ReadCSV(r io.Reader, opts TableOptions) (Array, error) {
+	opts.Unnamed = true
+	t, err := ReadTable(r, opts)
+	if err != nil {
+		return Array{}, err
+	}
+	a, err := t.Matrix()
+	if err != nil {
+		return Array{}, err
+	}
+	for i, v := range a.Data {
+		if math.IsNaN(v) && !opts.Missing {
+			return Array{}, &MissingCellError{t.Place(i/a.Shape[1], i%a.Shape[1])}
+		}
+	}
+	return a, nil
+}
+
+// MissingCellError is the error of a cell that is missing where a number is expected.
+type MissingCellError struct{ Place string }
+
+func (e *MissingCellError) Error() string {
+	return e.Place + ": the value is missing, expected a number"
+}
+
+// Place names a cell of a column, for errors.
+func (t *Table) Place(row, column int) string {
+	name := fmt.Sprintf("column %q", t.Columns[column].Name)
+	if t.Unnamed {
+		name = fmt.Sprintf("column %d", column+1)
+	}
+	if t.RowNames != nil && t.RowNames[row] != "" {
+		return fmt.Sprintf("line %d (%.40q), %s", t.Lines[row], t.RowNames[row], name)
+	}
+	return fmt.Sprintf("line %d, %s", t.Lines[row], name)
+}
+
+// Matrix is the matrix of the columns of a table, all of which must be of numbers. Missing cells are
+// NaN. It returns an error where a column holds texts.
+func (t *Table) Matrix() (Array, error) {
+	a := Array{
+		Shape: []int{t.Rows(), len(t.Columns)}, Data: make([]float64, t.Rows()*len(t.Columns)),
+		Labels: Labels{RowNames: t.RowNames},
+	}
+	for j, c := range t.Columns {
+		if c.Values == nil && slices.ContainsFunc(c.Codes, func(k int) bool { return k >= 0 }) {
+			return Array{}, &TextColumnError{c.Name, c.Levels[0]}
+		}
+		for i := range t.Rows() {
+			a.Data[i*len(t.Columns)+j] = math.NaN()
+			if c.Values != nil {
+				a.Data[i*len(t.Columns)+j] = c.Values[i]
+			}
+		}
+	}
+	if len(t.Columns) == 0 {
+		return Array{}, errors.New("holds no columns of numbers")
+	}
+	if !t.Unnamed {
+		a.Columns = t.Names()
+	}
+	return a, nil
+}
+
+// TextColumnError is the error of a column that holds texts where numbers are expected.
+type TextColumnError struct {
+	Column, Text string
+}
+
+func (e *TextColumnError) Error() string {
+	return fmt.Sprintf("column %q holds texts such as %.40q, expected numbers: a table with other columns "+
+		"needs --response, and names of rows stand in a first column without a name", e.Column, e.Text)
 }
 
 // HoldTable is the set of the given arrays in memory, as if they were those of a file of named
@@ -173,19 +264,3 @@ func HoldTable(arrays ...Array) *Set {
 
 // Named reports whether the file's arrays have names of their own.
 func (s *Set) Named() bool { return (s.Archive() || s.format == "table") && !s.IsSparse() }
-
-// sortLevels orders the levels of a column.
-func (c *Column) sortLevels() {
-	order := slices.Clone(c.Levels)
-	slices.Sort(order)
-	rank := make([]int, len(order))
-	for k, level := range c.Levels {
-		rank[k], _ = slices.BinarySearch(order, level)
-	}
-	for i, k := range c.Codes {
-		if k >= 0 {
-			c.Codes[i] = rank[k]
-		}
-	}
-	c.Levels = order
-}

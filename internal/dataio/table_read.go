@@ -1,32 +1,31 @@
 package dataio
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/csv"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
 // tableText reads a Table row by row.
 type tableText struct {
 	opts    TableOptions
-	cells   *csv.Reader
-	comma   rune
+	records *records
 	comment string // the last comment before the table
-	skipped int    // the lines before the table
+	marks   marks
 
 	table   Table
 	columns []*columnText
 	// lead is 1 where the rows begin with a name that is not among the names of columns.
 	lead int
+	// previous is the line on which the row before began.
+	previous int
 	// point and decimal are the places of the first number with a decimal point and with a decimal
 	// comma.
 	point, decimal string
@@ -34,188 +33,180 @@ type tableText struct {
 	blank []int
 }
 
-// columnText is a column while it is read. Without a name, all its cells must be empty.
-type columnText struct {
-	Column
-	skip, text bool
-	place      map[string]int // of each level
-	// first is the first cell that is not missing, and line its line.
-	first string
-	line  int
-}
-
-// newTableText reads what stands before the header line.
-func newTableText(r io.Reader, opts TableOptions) (*tableText, error) {
-	buffered := bufio.NewReaderSize(r, 64<<10)
-	mark, err := buffered.Peek(3)
-	if err != nil && err != io.EOF {
-		return nil, readError(err)
-	}
-	switch {
-	case bytes.Equal(mark, []byte("\xef\xbb\xbf")):
-		buffered.Discard(3)
-	case bytes.HasPrefix(mark, []byte("\xff\xfe")), bytes.HasPrefix(mark, []byte("\xfe\xff")):
-		return nil, errors.New("is text in UTF-16, expected UTF-8 (in a spreadsheet: save as \"CSV UTF-8\")")
-	case bytes.HasPrefix(mark, []byte("PK")):
-		return nil, errors.New("is an archive or a spreadsheet, expected text: save it as .csv")
-	}
-	t := &tableText{opts: opts}
-	if t.comment, t.skipped, err = skipComments(buffered); err != nil {
-		return nil, readError(err)
-	}
-	if t.comma, err = separatorLine(buffered); err != nil {
-		return nil, err
-	}
-	if t.comma != 0 {
-		t.skipped++
-	} else {
-		t.comma = tableComma(buffered)
-	}
-	t.cells = newTable(buffered, t.comma)
-	if t.comma == ' ' {
-		t.cells.TrimLeadingSpace = true
-	}
-	return t, nil
-}
-
-// separatorLine takes a first line such as "sep=;", as spreadsheets write it; 0 without one.
-func separatorLine(r *bufio.Reader) (rune, error) {
-	next, _ := r.Peek(8)
-	rest, ok := bytes.CutPrefix(next, []byte("sep="))
-	if !ok {
-		return 0, nil
-	}
-	comma, _ := utf8.DecodeRune(rest)
-	if !strings.ContainsRune(",;\t |", comma) {
-		return 0, fmt.Errorf("line 1 is %q, expected a comma, semicolon, tab, space or | after sep=", bytes.TrimSpace(next))
-	}
-	_, err := r.ReadString('\n')
-	if err == io.EOF {
-		err = errors.New("holds no rows")
-	}
-	return comma, err
-}
-
-// tableComma is the separator of the first line: see [ReadTable].
-func tableComma(r *bufio.Reader) rune {
-	if comma := detectComma(r); comma != ',' {
-		return comma
-	}
-	text, _ := r.Peek(r.Size())
-	line, _, _ := bytes.Cut(bytes.TrimLeft(text, "\r\n"), []byte("\n"))
-	quoted, space := false, false
-	for _, c := range bytes.TrimSpace(line) {
-		switch {
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == ',':
-			return ','
-		case c == ' ':
-			space = true
-		}
-	}
-	if space {
-		return ' '
-	}
-	return ','
-}
-
 func (t *tableText) read() (*Table, error) {
-	names, line, err := t.next()
+	first, err := t.records.next()
 	if err == io.EOF {
 		return nil, errors.New("holds no rows")
 	}
 	if err != nil {
 		return nil, err
 	}
-	names = slices.Clone(names)
-	row, at, err := t.next()
+	first, line := slices.Clone(first), t.records.at
+	row, err := t.records.next()
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	none := err == io.EOF
-	if _, numbers := classify(names); numbers > 0 {
-		// The names may stand in a comment.
-		inComment := commentNames(t.comment, CSVOptions{Comma: t.comma})
-		if len(inComment) != len(names) {
-			inComment = nil
-		}
-		switch {
-		case inComment != nil:
-			first := names
-			if err := t.header(inComment, t.skipped, len(names)); err != nil {
-				return nil, err
-			}
-			if err := t.row(first, line); err != nil {
-				return nil, err
-			}
-		case numbers == len(names) && !t.opts.Unnamed:
-			return nil, fmt.Errorf("line %d holds numbers only, expected the names of the columns", line)
+	names, named, refused := t.names(first, row, line)
+	switch {
+	case refused != nil:
+		return nil, refused
+	case named && err == io.EOF:
+		return nil, fmt.Errorf("holds a header line, line %d, and no rows", line)
+	case named:
+		t.previous = line
+		refused = t.header(names, line, row)
+	default:
+		if refused = t.header(names, line-1, first); refused == nil {
+			refused = t.row(first, line)
 		}
 	}
-	if t.columns == nil && t.opts.Unnamed && unnamed(names) {
-		if err := t.header(places(len(names)), line, len(names)); err != nil {
-			return nil, err
-		}
-		if err := t.row(names, line); err != nil {
-			return nil, err
+	for refused == nil && err == nil {
+		refused = t.row(row, t.records.at)
+		if refused == nil {
+			row, err = t.records.next()
 		}
 	}
-	if t.columns == nil {
-		if none {
-			return nil, fmt.Errorf("holds a header line, line %d, and no rows", line)
-		}
-		if err := t.header(names, line, len(row)); err != nil {
-			return nil, err
-		}
-	}
-	for ; err != io.EOF; row, at, err = t.next() {
-		if err != nil {
-			return nil, err
-		}
-		if err := t.row(row, at); err != nil {
-			return nil, err
-		}
+	if err = cmp.Or(refused, err); err != io.EOF {
+		return nil, err
 	}
 	return t.finish()
 }
 
-// next is the next record and its line. The cells are valid until the next call.
-func (t *tableText) next() ([]string, int, error) {
-	cells, err := t.cells.Read()
-	if err != nil {
-		var parse *csv.ParseError
-		switch {
-		case err == io.EOF:
-			return nil, 0, err
-		case errors.As(err, &parse):
-			return nil, 0, quoteError(parse, t.skipped)
-		}
-		return nil, 0, readError(err)
+// names finds the names of the columns: named says that they are the first record, of that line; else they
+// are in the last comment before it, or, for a table without names, their places. next is the second
+// record.
+func (t *tableText) names(first, next []cell, line int) (names []string, named bool, err error) {
+	for _, c := range first {
+		names = append(names, c.text)
 	}
-	line, _ := t.cells.FieldPos(0)
-	return cells, line + t.skipped, nil
+	words, numbers := t.classify(first)
+	if numbers == 0 {
+		return names, true, nil
+	}
+	if inComment := t.commentNames(); len(inComment) == len(first) {
+		return inComment, false, nil
+	}
+	quoted := quotedNames(first, next)
+	plain, word := 0, -1
+	for j, c := range first {
+		if _, ok, _ := t.parse(c.text); !ok && c.text != "" && !t.marks.has(c.text) && word < 0 {
+			word = j
+		} else if ok && !quoted[j] {
+			plain++
+		}
+	}
+	switch {
+	case plain == 0, words > 0 && !t.opts.Unnamed:
+		return names, true, nil
+	case word < 0 && !corner(first) && !t.opts.Unnamed:
+		return nil, false, fmt.Errorf("line %d holds numbers only, expected the names of the columns", line)
+	case word < 0 && !corner(first):
+		t.table.Unnamed = true
+		for j := range names {
+			names[j] = strconv.Itoa(j)
+		}
+		return names, false, nil
+	}
+	// A number may be a name, such as a year, where it is an integer and at least as many names are words.
+	for j, c := range first {
+		_, number, _ := t.parse(c.text)
+		if number && !quoted[j] && !corner(first) && (words < numbers || strings.Trim(c.text, "0123456789") != "") {
+			return nil, false, fmt.Errorf(
+				"line %d, column %d: found %.40q among numbers; expected numbers, or a header line, "+
+					"where a name that is a number is quoted", line, word+1, first[word].text)
+		}
+	}
+	return names, true, nil
 }
 
-// header takes the names of the columns, for rows of the given number of cells.
-func (t *tableText) header(names []string, line, cells int) error {
-	if cells == len(names)+1 {
-		t.lead = 1
-	} else if first := strings.TrimSpace(names[0]); len(names) > 1 && (first == "" || first == "Unnamed: 0") {
+// parse reads a number, with a decimal point or, where cells are not separated by commas, a decimal comma;
+// decimal says which it is.
+func (t *tableText) parse(text string) (v float64, ok, decimal bool) {
+	v, ok = ParseNumber(text)
+	if ok || t.records.comma == ',' || strings.Count(text, ",") != 1 || strings.Contains(text, ".") {
+		return v, ok, false
+	}
+	v, ok = ParseNumber(strings.Replace(text, ",", ".", 1))
+	return v, ok, true
+}
+
+// classify counts the cells that are numbers, and those that are words: possible names, as opposed
+// to missing or malformed numbers.
+func (t *tableText) classify(cells []cell) (words, numbers int) {
+	for _, c := range cells {
+		if _, ok, _ := t.parse(c.text); ok {
+			numbers++
+			continue
+		}
+		first, _ := utf8.DecodeRuneInString(c.text)
+		if !t.marks.has(c.text) && (unicode.IsLetter(first) || first == '_') {
+			words++
+		}
+	}
+	return words, numbers
+}
+
+// corner reports whether the first cell is empty before different integers, as pandas writes columns and
+// rows that are counted.
+func corner(first []cell) bool {
+	seen := map[float64]bool{}
+	for _, c := range first[1:] {
+		v, ok := ParseNumber(c.text)
+		if !ok || v != math.Trunc(v) || seen[v] {
+			return false
+		}
+		seen[v] = true
+	}
+	return len(first) > 1 && first[0].text == ""
+}
+
+// commentNames are the cells of the last comment before the table, as numpy.savetxt writes names; nil
+// where they are none.
+func (t *tableText) commentNames() (names []string) {
+	text := strings.TrimSpace(strings.TrimPrefix(t.comment, "#"))
+	if text == "" {
+		return nil
+	}
+	in, _, err := openText(strings.NewReader(text))
+	if err != nil {
+		return nil
+	}
+	in.comma = t.records.comma
+	cells, err := in.next()
+	if err != nil {
+		return nil
+	}
+	if _, numbers := t.classify(cells); numbers > 0 {
+		return nil
+	}
+	for _, c := range cells {
+		names = append(names, c.text)
+	}
+	return names
+}
+
+// header takes the names of the columns, for rows like the given one.
+func (t *tableText) header(names []string, line int, row []cell) error {
+	if first := names[0]; len(row) == len(names)+1 {
+		if last := row[len(row)-1]; last.text == "" && !last.quoted {
+			names = append(names, "") // every line ends with a separator
+		} else {
+			t.lead = 1
+		}
+	} else if len(names) > 1 && (first == "" || first == "Unnamed: 0") && !t.table.Unnamed {
 		t.lead, names = 1, names[1:]
 	}
 	var found []string
+	taken := make(map[string]bool, len(names))
 	for j, name := range names {
-		name = strings.TrimSpace(name)
 		switch {
 		case !utf8.ValidString(name):
 			return fmt.Errorf("line %d, column %d: the name %.40q is not in UTF-8", line, j+t.lead+1, name)
-		case name != "" && slices.Contains(found, name):
+		case taken[name]:
 			return fmt.Errorf("line %d: two columns are named %.40q", line, name)
 		}
 		if name != "" {
-			found = append(found, name)
+			found, taken[name] = append(found, name), true
 		}
 		t.columns = append(t.columns, &columnText{Column: Column{Name: strings.Clone(name)}})
 	}
@@ -226,7 +217,7 @@ func (t *tableText) header(names []string, line, cells int) error {
 	}
 	for _, c := range t.columns {
 		c.skip = c.Name == "" || t.opts.Read != nil && !t.opts.Read(c.Name)
-		c.text = t.opts.Text != nil && t.opts.Text(c.Name)
+		c.begin(t.opts.Text != nil && t.opts.Text(c.Name))
 		if c.skip && c.Name != "" {
 			t.table.Unread = append(t.table.Unread, c.Name)
 		}
@@ -235,15 +226,28 @@ func (t *tableText) header(names []string, line, cells int) error {
 }
 
 // row appends a row. Rows of empty cells are held back until another row follows.
-func (t *tableText) row(cells []string, line int) error {
+func (t *tableText) row(cells []cell, line int) error {
 	if len(cells) != len(t.columns)+t.lead {
 		hint := ""
-		if t.comma != ',' && strings.Count(strings.Join(cells, ""), ",") > 0 || t.comma == ',' && len(cells) > len(t.columns)+t.lead {
+		commas := slices.ContainsFunc(cells, func(c cell) bool { return strings.Contains(c.text, ",") })
+		if t.records.comma != ',' && commas || t.records.comma == ',' && len(cells) > len(t.columns)+t.lead {
 			hint = "; a cell with a separator or a decimal comma in it must be quoted, or the separator be another"
 		}
-		return fmt.Errorf("line %d has %d cells, expected %d as in the header line and the first row%s", line, len(cells), len(t.columns)+t.lead, hint)
+		as := "the header line and the first row"
+		if t.table.Unnamed {
+			as = "the first row"
+		}
+		return fmt.Errorf("line %d has %d cells, expected %d as in %s%s",
+			line, len(cells), len(t.columns)+t.lead, as, hint)
 	}
-	if !slices.ContainsFunc(cells, func(cell string) bool { return strings.TrimSpace(cell) != "" }) {
+	if len(cells) == 1 {
+		// A blank line is no row, but in a single column it is an empty cell.
+		for k := t.records.blank; k > 0 && t.previous > 0; k-- {
+			t.blank = append(t.blank, line-k)
+		}
+	}
+	t.previous = line
+	if !slices.ContainsFunc(cells, func(c cell) bool { return c.text != "" }) {
 		t.blank = append(t.blank, line)
 		return nil
 	}
@@ -259,104 +263,104 @@ func (t *tableText) row(cells []string, line int) error {
 	t.blank = t.blank[:0]
 	t.table.Lines = append(t.table.Lines, line)
 	if t.lead > 0 {
-		t.table.RowNames = append(t.table.RowNames, strings.Clone(strings.TrimSpace(cells[0])))
+		t.table.RowNames = append(t.table.RowNames, strings.Clone(cells[0].text))
 	}
 	for j, c := range t.columns {
-		if err := t.cell(c, strings.TrimSpace(cells[j+t.lead]), line); err != nil {
-			if c.Name == "" {
-				return fmt.Errorf("line %d, column %d: %w", line, j+t.lead+1, err)
-			}
-			return fmt.Errorf("line %d, column %q: %w", line, c.Name, err)
+		if err := t.cell(c, cells[j+t.lead], line); err != nil && err == c.suspect {
+			return err
+		} else if err != nil {
+			return t.at(c, line, err)
 		}
 	}
 	return nil
+}
+
+// at is an error in a column.
+func (t *tableText) at(c *columnText, line int, err error) error {
+	if c.Name == "" || t.table.Unnamed {
+		return fmt.Errorf("line %d, column %d: %w", line, slices.Index(t.columns, c)+t.lead+1, err)
+	}
+	return fmt.Errorf("line %d, column %q: %w", line, c.Name, err)
 }
 
 // cell appends a cell to a column.
-func (t *tableText) cell(c *columnText, cell string, line int) error {
+func (t *tableText) cell(c *columnText, cell cell, line int) error {
 	switch {
-	case c.Name == "" && cell != "":
-		return fmt.Errorf("found %.40q, but the column has no name in the header line", cell)
+	case c.Name == "" && cell.text != "":
+		return fmt.Errorf("found %.40q, but the column has no name in the header line", cell.text)
 	case c.skip:
 		return nil
-	case missingMark(cell):
+	case cell.text == "" || t.marks.has(cell.text) && (!cell.quoted || c.place == nil):
+		c.miss()
+		return nil
+	case t.marks.has(cell.text):
+		if c.numbers { // it is missing, and else a text
+			c.Values = append(c.Values, math.NaN())
+		}
+		return c.level(cell.text)
+	case !c.numbers && c.first == "": // categories
+		return c.level(cell.text)
+	}
+	v, number, err := t.number(cell.text, line, c.Name)
+	switch {
+	case err != nil:
+		return err
+	case number && !cell.quoted && slices.Contains(t.marks.numbers, v):
 		c.miss()
 		return nil
 	}
-	if c.text {
-		return c.level(cell)
+	first := c.first == ""
+	if first {
+		c.first, c.line = strings.Clone(cell.text), line
 	}
-	v, number, err := t.number(cell, line, c.Name)
-	if err != nil {
-		return err
-	}
-	if c.first == "" {
-		c.first, c.line = strings.Clone(cell), line
-	}
-	if number && c.place == nil {
+	switch {
+	case number && c.numbers:
 		c.Values = append(c.Values, v)
-		return nil
-	}
-	switch {
+		if !cell.quoted && c.place != nil {
+			c.place, c.Levels, c.Codes = nil, nil, nil
+		}
+		if c.place == nil {
+			return nil
+		}
+	case number && !cell.quoted && !c.word && c.suspect != nil:
+		return c.suspect
+	case number && !cell.quoted:
+		return fmt.Errorf("found the number %.40q in a column of texts such as %.40q (line %d); expected one "+
+			"kind (--na names texts that stand for missing values), or the column to be "+
+			"categorical, or dropped", cell.text, c.first, c.line)
 	case number:
-		return fmt.Errorf("found the number %.40q in a column of texts such as %.40q (line %d); expected one kind, or the column to be categorical, or dropped", cell, c.first, c.line)
-	case looksNumeric.MatchString(cell):
-		_, err := parseCell(cell)
-		return err
-	case c.place == nil && slices.ContainsFunc(c.Values, func(v float64) bool { return !math.IsNaN(v) }):
-		return fmt.Errorf("found %.40q in a column of numbers such as %s (line %d); expected a number, an empty cell or NA where one is missing, or the column to be categorical, or dropped", cell, c.first, c.line)
-	}
-	return c.level(cell)
-}
-
-// miss appends a missing cell.
-func (c *columnText) miss() {
-	switch {
-	case c.skip:
-	case c.place != nil:
-		c.Codes = append(c.Codes, -1)
+	case looksNumeric.MatchString(cell.text):
+		err := notNumber(cell.text)
+		if c.place == nil {
+			return err
+		}
+		if !t.opts.Unnamed {
+			err = fmt.Errorf("%w, or the column to be categorical, or dropped", err)
+		}
+		if c.suspect == nil {
+			c.suspect = t.at(c, line, err)
+		}
+		c.texts()
+	case c.place == nil:
+		return fmt.Errorf("found %.40q in a column of numbers such as %s (line %d); expected a number, an "+
+			"empty cell or NA where one is missing (--na names other texts), or the column to be "+
+			"categorical, or dropped", cell.text, c.first, c.line)
 	default:
-		c.Values = append(c.Values, math.NaN())
+		if c.texts(); !c.word {
+			c.word, c.first, c.line = true, strings.Clone(cell.text), line
+		}
 	}
+	return c.level(cell.text)
 }
 
-// level appends a text.
-func (c *columnText) level(cell string) error {
-	if c.place == nil {
-		// The cells so far are missing.
-		c.place = map[string]int{}
-		for range c.Values {
-			c.Codes = append(c.Codes, -1)
-		}
-		c.Values = nil
-	}
-	k, known := c.place[cell]
-	if !known {
-		if !utf8.ValidString(cell) {
-			return fmt.Errorf("the text %.40q is not in UTF-8", cell)
-		}
-		k = len(c.Levels)
-		cell = strings.Clone(cell)
-		c.Levels = append(c.Levels, cell)
-		c.place[cell] = k
-	}
-	c.Codes = append(c.Codes, k)
-	return nil
-}
-
-// looksNumeric matches texts that are probably numbers, but not in a form that is read.
-var looksNumeric = regexp.MustCompile(`^[-+]?[$€£]?[-+]?[.,]?[0-9][0-9.,' ]*([eE][-+]?[0-9]+)?\s*[%$€£]?$|^(?i:[-+]?inf(inity)?|nan)$`)
-
-// number reads a number, with a decimal point or, where cells are not separated by commas, a decimal
-// comma. A table must not have both.
+// number reads a number. A table must not have both decimal points and decimal commas.
 func (t *tableText) number(cell string, line int, column string) (v float64, ok bool, err error) {
 	place, other := &t.point, &t.decimal
-	v, ok = parseNumber(cell)
-	if !ok && t.comma != ',' && strings.Count(cell, ",") == 1 && !strings.Contains(cell, ".") {
+	v, ok, decimal := t.parse(cell)
+	if decimal {
 		place, other = other, place
-		v, ok = parseNumber(strings.Replace(cell, ",", ".", 1))
 	}
-	if !ok || !strings.ContainsAny(cell, ".,") {
+	if !ok || *place != "" && *other == "" || !strings.ContainsAny(cell, ".,") {
 		return v, ok, nil
 	}
 	if *place == "" {
@@ -377,39 +381,10 @@ func (t *tableText) finish() (*Table, error) {
 		if c.skip {
 			continue
 		}
-		if c.place != nil && !c.text && !slices.ContainsFunc(c.Levels, func(level string) bool { return !isLogical(level) }) {
-			c.Values = make([]float64, len(c.Codes))
-			for i, k := range c.Codes {
-				switch {
-				case k < 0:
-					c.Values[i] = math.NaN()
-				case strings.EqualFold(c.Levels[k], "true"):
-					c.Values[i] = 1
-				}
-			}
-			c.Levels, c.Codes = nil, nil
+		if c.suspect != nil && !c.word {
+			return nil, c.suspect // no cell is a word: they are meant for numbers
 		}
-		if c.Codes != nil {
-			c.sortLevels()
-		}
-		t.table.Columns = append(t.table.Columns, c.Column)
+		t.table.Columns = append(t.table.Columns, c.finish())
 	}
 	return &t.table, nil
-}
-
-func isLogical(cell string) bool {
-	switch cell {
-	case "TRUE", "FALSE", "True", "False", "true", "false":
-		return true
-	}
-	return false
-}
-
-// missingMark reports whether a cell of a table stands for a missing value.
-func missingMark(cell string) bool {
-	switch cell {
-	case "", "?", ".", "#N/A":
-		return true
-	}
-	return missing(cell)
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/binary"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -36,7 +35,7 @@ func appendText(buf []byte, s string, width int) []byte {
 
 // Texts reads an array of texts of fixed width (numpy's dtype U), in C order.
 func (s *Set) Texts(name string) (Array, error) {
-	e, ok := s.entries[name]
+	e, ok := s.entry(name)
 	if !ok {
 		return Array{}, s.Missing(name, "", nil)
 	}
@@ -68,16 +67,9 @@ func (s *Set) Texts(name string) (Array, error) {
 	if h.descr[0] == '>' {
 		order = binary.BigEndian
 	}
-	room = max(room-h.size, 0) / 4
-	n := int64(1)
-	for _, k := range h.shape {
-		if k < 0 || int64(k) > room/max(n, 1) {
-			return Array{}, corruptError(name, fmt.Errorf("its header states shape %s", ShapeString(h.shape)))
-		}
-		n *= int64(k)
-	}
-	if n > 0 && int64(width) > room/n {
-		return Array{}, corruptError(name, errors.New("its header states more texts than it holds"))
+	n, err := h.values(h.shape, room, 4*min(width, math.MaxInt32/4))
+	if err != nil {
+		return Array{}, corruptError(name, err)
 	}
 	a := Array{Name: name, Shape: h.shape, Texts: make([]string, n)}
 	buf := make([]byte, 4*width)

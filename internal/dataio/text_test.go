@@ -17,36 +17,41 @@ import (
 
 func TestReadCSV(t *testing.T) {
 	for _, test := range []struct {
-		name, text string
-		opts       CSVOptions
-		columns    string
-		shape      []int
-		want       []float64
+		name, text, columns string
+		rows                []string
+		shape               []int
+		want                []float64
 	}{
-		{"plain", "1,2.5\n-3e2,+.4\n", CSVOptions{}, "", []int{2, 2}, []float64{1, 2.5, -300, .4}},
-		{"no newline at the end", "1\n2", CSVOptions{}, "", []int{2, 1}, []float64{1, 2}},
-		{"header, mark, carriage returns", "\xef\xbb\xbfa,b\r\n1,2\r\n", CSVOptions{}, "a b", []int{1, 2}, []float64{1, 2}},
-		{"semicolon", "a;b\n1;2\n", CSVOptions{}, "a b", []int{1, 2}, []float64{1, 2}},
-		{"tab", "a, b\tc\n1\t2\n", CSVOptions{}, "a, b|c", []int{1, 2}, []float64{1, 2}},
-		{"quoted separators", "\"a;b\",\"c\td\"\n\"1\", 2 \n", CSVOptions{}, "a;b|c\td", []int{1, 2}, []float64{1, 2}},
-		{"savetxt's header", "# a,b\n1,2\n", CSVOptions{}, "a b", []int{1, 2}, []float64{1, 2}},
-		{"a header of numbers", "2019,2020\n1,2\n", CSVOptions{Header: WithHeader}, "2019 2020", []int{1, 2}, []float64{1, 2}},
-		{"a separator of its own", "1|2\n", CSVOptions{Comma: '|', Header: NoHeader}, "", []int{1, 2}, []float64{1, 2}},
-		{"blank lines", "\n\n1,2\n\n3,4\n\n", CSVOptions{}, "", []int{2, 2}, []float64{1, 2, 3, 4}},
-		{"quotes after spaces", "\"price\", var 1, \"var 3\"\n 1, \"-0.7645\",2\n", CSVOptions{}, "price|var 1|var 3", []int{1, 3}, []float64{1, -0.7645, 2}},
-		{"comments", "# by hand\r\n\n#, \"x\na,b\n1,2\n", CSVOptions{}, "a b", []int{1, 2}, []float64{1, 2}},
-		{"a comment over numbers", "# by hand\n1,2\n", CSVOptions{}, "", []int{1, 2}, []float64{1, 2}},
-		{"a row in a comment", "# 0,x\n# 0,1\n1,2\n", CSVOptions{}, "", []int{1, 2}, []float64{1, 2}},
-		{"savetxt's header of two lines", "# by hand\n# a;b\n1;2\n", CSVOptions{}, "a b", []int{1, 2}, []float64{1, 2}},
-		{"no header but a comment", "# a,b\n1,2\n", CSVOptions{Header: NoHeader}, "", []int{1, 2}, []float64{1, 2}},
-		{"a quoted name after a comment's sign", "\"#1\",b\n1,2\n", CSVOptions{}, "#1 b", []int{1, 2}, []float64{1, 2}},
-		{"a year among names", "price,2019,size\n1,2,3\n", CSVOptions{}, "price 2019 size", []int{1, 3}, []float64{1, 2, 3}},
-		{"quoted years", "price;\"2019\";\"0.5\"\n1;2;3\n", CSVOptions{}, "price 2019 0.5", []int{1, 3}, []float64{1, 2, 3}},
-		{"all cells quoted", "\"1\",\"2\"\n\"3\",\"4\"\n", CSVOptions{}, "", []int{2, 2}, []float64{1, 2, 3, 4}},
-		{"pandas' index", ",a,b\n0,1,2\n1,3,4\n", CSVOptions{}, "a b", []int{2, 2}, []float64{1, 2, 3, 4}},
-		{"names that ParseFloat reads", "inf,NaN,0x1p4\n1,2,3\n", CSVOptions{}, "inf NaN 0x1p4", []int{1, 3}, []float64{1, 2, 3}},
+		{"plain", "1,2.5\n-3e2,+.4\n", "", nil, []int{2, 2}, []float64{1, 2.5, -300, .4}},
+		{"no newline at the end", "1\n2", "", nil, []int{2, 1}, []float64{1, 2}},
+		{"header, mark, carriage returns", "\xef\xbb\xbfa,b\r\n1,2\r\n", "a b", nil, []int{1, 2}, []float64{1, 2}},
+		{"carriage returns alone", "a,b\r1,2\r3,4\r", "a b", nil, []int{2, 2}, []float64{1, 2, 3, 4}},
+		{"semicolon", "a;b\n1;2\n", "a b", nil, []int{1, 2}, []float64{1, 2}},
+		{"decimal commas", "1;2,5\n3;4\n", "", nil, []int{2, 2}, []float64{1, 2.5, 3, 4}},
+		{"tab", "a, b\tc\n1\t2\n", "a, b|c", nil, []int{1, 2}, []float64{1, 2}},
+		{"spaces, as savetxt writes", " 1.0  2.0 \n 3.0  4.0 \n", "", nil, []int{2, 2}, []float64{1, 2, 3, 4}},
+		{"a name with a space", "wind speed\n1\n2\n", "wind speed|", nil, []int{2, 1}, []float64{1, 2}},
+		{"spaces at the ends of lines", "a b \n1 2 \n", "a b", nil, []int{1, 2}, []float64{1, 2}},
+		{"separators at the ends of lines", "a,b\n1,2,\n3,4,\n", "a b", nil, []int{2, 2}, []float64{1, 2, 3, 4}},
+		{"quoted separators", "\"a;b\",\"c\td\"\n\"1\", 2 \n", "a;b|c\td", nil, []int{1, 2}, []float64{1, 2}},
+		{"savetxt's header", "# a,b\n1,2\n", "a b", nil, []int{1, 2}, []float64{1, 2}},
+		{"blank lines", "\n\n1,2\n\n3,4\n \n", "", nil, []int{2, 2}, []float64{1, 2, 3, 4}},
+		{"quotes after spaces", "\"price\", var 1, \"var 3\"\n 1, \"-0.7645\" ,2\n", "price|var 1|var 3", nil, []int{1, 3}, []float64{1, -0.7645, 2}},
+		{"comments", "# by hand\r\n\n#, \"x\na,b\n1,2\n", "a b", nil, []int{1, 2}, []float64{1, 2}},
+		{"a comment over numbers", "# by hand\n1,2\n", "", nil, []int{1, 2}, []float64{1, 2}},
+		{"a row in a comment", "# 0,x\n# 0,1\n1,2\n", "", nil, []int{1, 2}, []float64{1, 2}},
+		{"savetxt's header of two lines", "# by hand\n# a;b\n1;2\n", "a b", nil, []int{1, 2}, []float64{1, 2}},
+		{"a quoted name after a comment's sign", "\"#1\",b\n1,2\n", "#1 b", nil, []int{1, 2}, []float64{1, 2}},
+		{"a year among names", "price,2019,size\n1,2,3\n", "price 2019 size", nil, []int{1, 3}, []float64{1, 2, 3}},
+		{"quoted years", "price;\"2019\";\"0.5\"\n1;2;3\n", "price 2019 0.5", nil, []int{1, 3}, []float64{1, 2, 3}},
+		{"quoted years alone", "\"2019\",\"2020\"\n1,2\n", "2019 2020", nil, []int{1, 2}, []float64{1, 2}},
+		{"all cells quoted", "\"1\",\"2\"\n\"3\",\"4\"\n", "", nil, []int{2, 2}, []float64{1, 2, 3, 4}},
+		{"pandas' index", ",a,b\n0,1,2\n1,3,4\n", "a b", []string{"0", "1"}, []int{2, 2}, []float64{1, 2, 3, 4}},
+		{"pandas' index over counted columns", ",0,1\nx,1,2\ny,3,4\n", "0 1", []string{"x", "y"}, []int{2, 2}, []float64{1, 2, 3, 4}},
+		{"R's names of rows", "\"\",\"a\"\n\"r 1\",1\n\"r2\",2\n", "a|", []string{"r 1", "r2"}, []int{2, 1}, []float64{1, 2}},
+		{"names that ParseFloat reads", "inf,NaN,0x1p4\n1,2,3\n", "inf NaN 0x1p4", nil, []int{1, 3}, []float64{1, 2, 3}},
 	} {
-		a, err := ReadCSV(strings.NewReader(test.text), test.opts)
+		a, err := ReadCSV(strings.NewReader(test.text), TableOptions{})
 		if err != nil {
 			t.Errorf("%s: %v", test.name, err)
 			continue
@@ -55,8 +60,8 @@ func TestReadCSV(t *testing.T) {
 		if strings.Contains(test.columns, "|") {
 			separator = "|"
 		}
-		if got := strings.Join(a.Columns, separator); !slices.Equal(a.Data, test.want) || !slices.Equal(a.Shape, test.shape) || got != test.columns {
-			t.Errorf("%s: %v of shape %v, columns %q", test.name, a.Data, a.Shape, a.Columns)
+		if got := strings.Join(a.Columns, separator); !slices.Equal(a.Data, test.want) || !slices.Equal(a.Shape, test.shape) || got != strings.TrimSuffix(test.columns, "|") || !slices.Equal(a.RowNames, test.rows) {
+			t.Errorf("%s: %v of shape %v, columns %q, rows %q", test.name, a.Data, a.Shape, a.Columns, a.RowNames)
 		}
 	}
 }
@@ -64,31 +69,33 @@ func TestReadCSV(t *testing.T) {
 func TestReadCSVRefuses(t *testing.T) {
 	const amongNumbers = " among numbers; expected numbers, or a header line, where a name that is a number is quoted"
 	for _, test := range []struct{ text, want string }{
-		{"", "holds no numbers"},
-		{"a,b\n", "holds no numbers"},
-		{"a,b\n1,2\n3\n", "line 3 has 1 cells, expected 2 as on the first line"},
-		{"a,b\n1,\n", `line 2, column 2 ("b"): the cell is empty, expected a number`},
-		{"a,b\n1,2\nNA,2\n", `line 3, column 1 ("a"): found "NA", a missing value, expected a number`},
-		{"1,2\n3,x\n", `line 2, column 2: found "x", expected a finite number`},
+		{"", "holds no rows"},
+		{"a,b\n", "holds a header line, line 1, and no rows"},
+		{"a,b\n1,2\n3\n", "line 3 has 1 cells, expected 2 as in the header line and the first row"},
+		{"a,b\n1,\n", `line 2, column "b": the value is missing, expected a number`},
+		{",a\nr,1\ns,NA\n", `line 3 ("s"), column "a": the value is missing, expected a number`},
+		{"1,2\n3,x\n", `line 2, column 2: found "x" in a column of numbers such as 2 (line 1); expected a number, an empty cell or NA where one is missing (--na names other texts), or the column to be categorical, or dropped`},
 		{"1,2\n3,-Inf\n", `line 2, column 2: found "-Inf", expected a finite number`},
 		{"1,2\n3,1e999\n", `line 2, column 2: found "1e999", expected a finite number`},
-		{"1;2\n3;0,5\n", `line 2, column 2: found "0,5", expected a number with a decimal point`},
-		{"a\n3 4\n", `line 2, column 1 ("a"): found "3 4", expected cells separated by commas, semicolons or tabs`},
+		{"1,2\n3,\"0,5\"\n", `line 2, column 2: found "0,5", expected a number with a decimal point, and without separators of thousands`},
+		{"a\n3 4\n", `line 2, column "a": found "3 4", expected cells separated by commas, semicolons or tabs`},
 		{"1,x,3\n4,5,6\n", "line 1, column 2: found \"x\"" + amongNumbers},
-		{"1,NA\n4,5\n", "line 1, column 2: found \"NA\"" + amongNumbers},
+		{"1,NA\n4,5\n", "line 1, column 2: the value is missing, expected a number"},
 		{"\"1\",\"x\",\"3\"\n\"4\",\"5\",\"6\"\n", "line 1, column 2: found \"x\"" + amongNumbers},
-		{",a\n0,1\n2,1\n", `line 1: column 1 has no name, and on line 3 holds "2", expected a name (an index counts the rows from 0; pandas leaves it out with index=False)`},
-		{"a,,b\n1,2,3\n", "line 1: column 2 has no name"},
-		{"# c\n\na,b\n1,2,3\n", "line 4 has 3 cells, expected 2 as on the first line"},
-		{"a\tb\n\t1\n", `line 2, column 1 ("a"): the cell is empty, expected a number`},
+		{"a,,b\n1,2,3\n", `line 2, column 2: found "2", but the column has no name in the header line`},
+		{"a,b\n1,2,\n3,4,5\n", `line 3, column 3: found "5", but the column has no name in the header line`},
+		{"# c\n\na,b\n1,2,3,4\n", "line 4 has 4 cells, expected 2 as in the header line and the first row; a cell with a separator or a decimal comma in it must be quoted, or the separator be another"},
+		{"a\tb\n\t1\n", `line 2, column "a": the value is missing, expected a number`},
 		{"# c\n1,2 \"3\"\n", `line 2: a quote (") stands inside an unquoted cell, expected quotes around the whole cell, next to the separators`},
 		{"1,2\n3,\"4\n5,6\n", `line 2: a quoted cell does not end in a quote (") followed by a separator; a quote within it is written twice ("")`},
-		{"a,b,a\n1,2,3\n", `line 1: columns 1 and 3 are both named "a"`},
-		{"\xffa,b\n1,2\n", `line 1: column 1: the name "\xffa" is not in UTF-8`},
-		{"1\n\n3\n", "line 2 is blank, expected a number"},
-		{"\xff\xfe1\x00", "is text in UTF-16, expected UTF-8"},
+		{"a,b,a\n1,2,3\n", `line 1: two columns are named "a"`},
+		{"\xffa,b\n1,2\n", `line 1, column 1: the name "\xffa" is not in UTF-8`},
+		{"1\n\n3\n", "line 2, column 1: the value is missing, expected a number"},
+		{"1\n2\x00\n", "line 2 holds a byte 0, expected text in UTF-8"},
+		{"\xff\xfe1\x00", "is text in UTF-16, expected UTF-8 (in a spreadsheet: save as \"CSV UTF-8\")"},
+		{"name,a\nx,1\n", `column "name" holds texts such as "x", expected numbers: a table with other columns needs --response, and names of rows stand in a first column without a name`},
 	} {
-		_, err := ReadCSV(strings.NewReader(test.text), CSVOptions{})
+		_, err := ReadCSV(strings.NewReader(test.text), TableOptions{})
 		checkError(t, err, test.want)
 	}
 }
@@ -96,7 +103,7 @@ func TestReadCSVRefuses(t *testing.T) {
 func TestWriteCSVRoundTrips(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.csv")
 	a := Array{
-		Name: "a", Shape: []int{3, 2}, Columns: []string{"x, y", "z"},
+		Name: "a", Shape: []int{3, 2}, Labels: Labels{RowNames: []string{"a", "b,c", ""}, Columns: []string{"x, y", "z"}},
 		Data: []float64{0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, -1. / 3, math.Copysign(0, -1), 12345678901234567},
 	}
 	if err := WriteCSV(path, a); err != nil {
@@ -107,7 +114,7 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := s.Floats("a")
-	if err != nil || !slices.Equal(got.Data, a.Data) || !math.Signbit(got.Data[4]) || !slices.Equal(got.Columns, a.Columns) {
+	if err != nil || !slices.Equal(got.Data, a.Data) || !math.Signbit(got.Data[4]) || !slices.Equal(got.Columns, a.Columns) || !slices.Equal(got.RowNames, a.RowNames) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	alone(t, path)
@@ -125,7 +132,7 @@ func TestWriteCSVRoundTrips(t *testing.T) {
 }
 
 func TestColumnRefuses(t *testing.T) {
-	a := Array{Name: "t", Shape: []int{1, 2}, Data: []float64{1, 2}, Columns: []string{"Price", "b"}}
+	a := Array{Name: "t", Shape: []int{1, 2}, Data: []float64{1, 2}, Labels: Labels{Columns: []string{"Price", "b"}}}
 	_, err := a.Column("price")
 	checkError(t, err, `column "price" is missing; the table holds "Price", "b": did you mean "Price"?`)
 	a.Columns = nil
@@ -231,7 +238,7 @@ func TestReadPNGRefuses(t *testing.T) {
 
 // A value that does not exist is an empty cell where the table says so, else an error; Inf always is.
 func TestWriteCSVLeavesOutWhatDoesNotExist(t *testing.T) {
-	a := Array{Shape: []int{2, 2}, Data: []float64{1, math.NaN(), 2.5, 3}, Columns: []string{"a", "b"}}
+	a := Array{Shape: []int{2, 2}, Data: []float64{1, math.NaN(), 2.5, 3}, Labels: Labels{Columns: []string{"a", "b"}}}
 	var b bytes.Buffer
 	if err := EncodeCSV(&b, a); err == nil {
 		t.Errorf("NaN was written as %q", b.String())

@@ -4,16 +4,13 @@ import (
 	"archive/zip"
 	"bufio"
 	"encoding/binary"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // WriteNPZ writes the arrays as numpy.savez does. The same arrays give the same bytes. Like all
@@ -170,9 +167,19 @@ func (a Array) check() {
 	}
 }
 
-// EncodeCSV writes a vector, one value a line, or a matrix, one row a line, with commas, and with a
-// header line where Columns is set. Every number has the fewest digits from which it can be read
-// back; Inf is an error, and so is NaN unless Absent is set, when its cell is empty.
+// AppendCell appends a text as a cell of a .csv file.
+func AppendCell(buf []byte, text string) []byte {
+	if text != "" && !strings.ContainsAny(text, ",\"\r\n") && strings.TrimSpace(text) == text {
+		return append(buf, text...)
+	}
+	buf = append(buf, '"')
+	buf = append(buf, strings.ReplaceAll(text, `"`, `""`)...)
+	return append(buf, '"')
+}
+
+// EncodeCSV writes a vector, one value a line, or a matrix, one row a line, with commas, and with the
+// names of the rows and the columns; without names of columns there is no header line. Every number has
+// the fewest digits from which it can be read back; Inf is an error, and so is NaN unless Absent is set, when its cell is empty.
 func EncodeCSV(w io.Writer, a Array) error {
 	a.check()
 	if len(a.Shape) != 1 && len(a.Shape) != 2 {
@@ -188,31 +195,36 @@ func EncodeCSV(w io.Writer, a Array) error {
 		cols = a.Shape[1]
 	}
 	buffered := bufio.NewWriterSize(w, 64<<10)
+	n := max(len(a.Data), len(a.Ints))
+	if a.Columns != nil && len(a.Columns) != cols || a.RowNames != nil && len(a.RowNames) != n/cols {
+		panic(fmt.Sprintf("dataio: array %q of shape %s has %d names of rows and %d of columns",
+			a.Name, ShapeString(a.Shape), len(a.RowNames), len(a.Columns)))
+	}
+	var buf []byte
 	if a.Columns != nil {
-		if len(a.Columns) != cols {
-			panic(fmt.Sprintf("dataio: array %q of shape %s has %d column names", a.Name, ShapeString(a.Shape), len(a.Columns)))
+		names := a.Columns
+		if a.RowNames != nil {
+			names = append([]string{a.Corner}, names...)
 		}
-		header := csv.NewWriter(buffered)
-		if err := header.Write(a.Columns); err != nil {
-			return err
+		for _, name := range names {
+			buf = append(AppendCell(buf, name), ',')
 		}
-		header.Flush()
-		if err := header.Error(); err != nil {
+		if _, err := buffered.Write(append(buf[:len(buf)-1], '\n')); err != nil {
 			return err
 		}
 	}
-	var buf []byte
-	n := max(len(a.Data), len(a.Ints))
 	for i := range n {
+		buf = buf[:0]
+		if i%cols == 0 && a.RowNames != nil {
+			buf = append(AppendCell(buf, a.RowNames[i/cols]), ',')
+		}
 		switch {
 		case a.Ints != nil:
-			buf = strconv.AppendInt(buf[:0], a.Ints[i], 10)
+			buf = strconv.AppendInt(buf, a.Ints[i], 10)
 		case math.IsInf(a.Data[i], 0):
 			return a.CheckFinite()
-		case math.IsNaN(a.Data[i]):
-			buf = buf[:0]
-		default:
-			buf = strconv.AppendFloat(buf[:0], a.Data[i], 'g', -1, 64)
+		case !math.IsNaN(a.Data[i]):
+			buf = strconv.AppendFloat(buf, a.Data[i], 'g', -1, 64)
 		}
 		end := byte(',')
 		if (i+1)%cols == 0 {
@@ -253,62 +265,4 @@ func WriteFile(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), target)
-}
-
-// createBeside creates an empty file in the directory of path, to be renamed to
-// target: path, or the file that path links to.
-func createBeside(path string) (f *os.File, target string, err error) {
-	target = path
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		target = resolved
-	}
-	// os.CreateTemp would make the file readable only by its owner.
-	for i := range 100 {
-		name := filepath.Join(filepath.Dir(target), fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(target), os.Getpid(), i))
-		f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if !errors.Is(err, fs.ErrExist) {
-			break
-		}
-	}
-	return f, target, err
-}
-
-// CheckWritable returns an error for a path that cannot be written, before the work starts. It
-// leaves nothing behind. The error is only the reason.
-func CheckWritable(path string) error {
-	if path == "" || os.IsPathSeparator(path[len(path)-1]) {
-		return errors.New("expected the name of a file")
-	}
-	dir := filepath.Dir(path)
-	switch info, err := os.Stat(dir); {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("directory %q does not exist", dir)
-	case err != nil:
-		return bareError(err)
-	case !info.IsDir():
-		return fmt.Errorf("%q is not a directory", dir)
-	}
-	switch info, err := os.Stat(path); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return bareError(err)
-	case info.IsDir():
-		return errors.New("it is a directory")
-	case !info.Mode().IsRegular():
-		// The rename would replace a device by a file.
-		return errors.New("it is not a regular file")
-	default:
-		// Renaming onto a file needs no permission to write it.
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return bareError(err)
-		}
-		f.Close()
-	}
-	f, _, err := createBeside(path)
-	if err != nil {
-		return bareError(err)
-	}
-	f.Close()
-	return bareError(os.Remove(f.Name()))
 }

@@ -32,19 +32,23 @@ type Options struct {
 	Only, Drop []string
 	// Categorical are columns of numbers that are coded as categories.
 	Categorical []string
-	// Missing is Refuse where it is empty.
+	// Missing is Refuse where it is empty. NA are the texts that stand for a missing value, nil for
+	// [dataio.MissingMarks].
 	Missing Missing
+	NA      []string
 	// Reference leaves out the first level of each categorical column.
 	Reference bool
-	// NoX leaves out all columns but the response.
-	NoX bool
+	// NoX leaves out all columns but the response, whose values are those of a sequence, and its index:
+	// the column Index, or where that is empty the first one if its values show that it is one.
+	NoX   bool
+	Index string
 	// Weights is the column of the weights of entries, "" where they have none ([OpenEntries]).
 	Weights string
 }
 
 // OptionError is an error in one of the options.
 type OptionError struct {
-	Option string // response, only, drop, categorical, missing or weights
+	Option string // response, index, only, drop, categorical, missing or weights
 	Err    error
 }
 
@@ -122,6 +126,8 @@ func (d *Design) Redundant() []int {
 // Data is the design matrix and the response of a table.
 type Data struct {
 	Design Design
+	// NA is that of the options.
+	NA []string
 	// X is nil with NoX.
 	X *mat.Dense
 	Y []float64
@@ -130,6 +136,8 @@ type Data struct {
 	// Left is the number of rows that were left out, and Filled the number of cells whose missing
 	// values were replaced.
 	Left, Filled int
+	// Sequence is what is known of a sequence, with NoX.
+	Sequence *Sequence
 	// Merged says which texts of categorical columns are equal numbers and count as one level, a text
 	// for each such column.
 	Merged []string
@@ -138,7 +146,13 @@ type Data struct {
 // Open reads a table and builds X and y. Errors in the options are OptionErrors; others name the
 // file.
 func Open(path string, o Options) (*Data, error) {
-	t, err := dataio.OpenTable(path, dataio.TableOptions{Context: o.Context, Columns: o.check, Read: o.used, Text: func(name string) bool { return slices.Contains(o.Categorical, name) }})
+	if o.NoX {
+		return openSequence(path, o)
+	}
+	t, err := dataio.OpenTable(path, dataio.TableOptions{
+		Context: o.Context, NA: o.NA, Columns: o.check, Read: o.used,
+		Text: func(name string) bool { return slices.Contains(o.Categorical, name) },
+	})
 	if err != nil {
 		return nil, unnamed(err)
 	}
@@ -161,7 +175,8 @@ func unnamed(err error) error {
 
 // used reports whether a column is the response or a column of X.
 func (o Options) used(name string) bool {
-	return name == o.Response || o.Weights != "" && name == o.Weights || !o.NoX && !slices.Contains(o.Drop, name) && (o.Only == nil || slices.Contains(o.Only, name))
+	return name == o.Response || o.Weights != "" && name == o.Weights ||
+		!slices.Contains(o.Drop, name) && (o.Only == nil || slices.Contains(o.Only, name))
 }
 
 // check rejects options that do not fit the columns of a table.
@@ -193,6 +208,12 @@ func (o Options) check(names []string) error {
 	if !o.NoX && !slices.ContainsFunc(names, func(name string) bool { return name != o.Response && o.used(name) }) {
 		return &OptionError{"response", fmt.Errorf("no column besides %q is left for X", o.Response)}
 	}
+	if o.Index != "" && !slices.Contains(names, o.Index) {
+		return &OptionError{"index", dataio.MissingColumn(o.Index, names)}
+	}
+	if o.Index != "" && o.Index == o.Response {
+		return &OptionError{"index", fmt.Errorf("column %q is the response", o.Index)}
+	}
 	if !slices.Contains([]Missing{"", Refuse, Drop, Mean}, o.Missing) {
 		return &OptionError{"missing", fmt.Errorf("found %q, expected error, drop or mean", o.Missing)}
 	}
@@ -215,13 +236,13 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 		return nil, &OptionError{"response", err}
 	}
 	if y.Values == nil {
-		return nil, &OptionError{"response", fmt.Errorf("column %q holds texts such as %.40q, expected numbers", y.Name, y.Levels[0])}
+		return nil, &OptionError{"response", textColumn(y)}
 	}
 	kept, err := o.rows(t, append([]dataio.Column{y}, columns...))
 	if err != nil {
 		return nil, err
 	}
-	data := &Data{Design: Design{Response: o.Response}, Left: t.Rows() - len(kept)}
+	data := &Data{Design: Design{Response: o.Response}, NA: o.NA, Left: t.Rows() - len(kept)}
 	for j := range columns {
 		var merged string
 		if columns[j], merged = unify(columns[j], nil); merged != "" {
@@ -240,7 +261,7 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 	if err := data.Design.checkNames(); err != nil {
 		return nil, err
 	}
-	if len(data.Design.Columns()) == 0 && !o.NoX {
+	if len(data.Design.Columns()) == 0 {
 		return nil, fmt.Errorf("every column besides %q has a single level: no column is left for X", o.Response)
 	}
 	if o.Missing == Mean {
@@ -254,9 +275,7 @@ func Build(t *dataio.Table, o Options) (*Data, error) {
 			data.Rows = append(data.Rows, t.RowNames[i])
 		}
 	}
-	if !o.NoX {
-		data.X, data.Filled, err = data.Design.code(t, columns, kept)
-	}
+	data.X, data.Filled, err = data.Design.code(t, columns, kept)
 	return data, err
 }
 
@@ -438,12 +457,12 @@ func list(texts []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// Arrays are y, and where there is an X, X and groups, the labels of its columns, under these names.
-// They share memory with d.
+// Arrays are y, and where there is an X, X and groups, the labels of its columns, under these names; else
+// indices and shape, the places of y in the sequence and the length of that. They share memory with d.
 func (d *Data) Arrays() []dataio.Array {
 	y := dataio.Array{Name: "y", Shape: []int{len(d.Y)}, Data: d.Y}
 	if d.X == nil {
-		return []dataio.Array{y}
+		return append(d.Sequence.arrays(), y)
 	}
 	rows, p := d.X.Dims()
 	labels := make([]float64, 0, p)

@@ -23,6 +23,8 @@ type Entries struct {
 	Y      []float64
 	// Weights are those of the entries, nil for ones.
 	Weights []float64
+	// NA is that of the options.
+	NA []string
 	// Left is the number of rows of the table that were left out.
 	Left int
 	// Merged says which texts are equal numbers and name one row or column, a text for each column of
@@ -52,7 +54,10 @@ func OpenEntries(path string, o Options) (*Entries, error) {
 		}
 		return nil
 	}
-	t, err := dataio.OpenTable(path, dataio.TableOptions{Context: o.Context, Columns: check, Read: o.used, Text: func(name string) bool { return name != o.Response && name != o.Weights }})
+	t, err := dataio.OpenTable(path, dataio.TableOptions{
+		Context: o.Context, NA: o.NA, Columns: check, Read: o.used,
+		Text: func(name string) bool { return name != o.Response && name != o.Weights },
+	})
 	if err != nil {
 		return nil, unnamed(err)
 	}
@@ -76,7 +81,7 @@ func entriesOf(t *dataio.Table, by []string, o Options) (*Entries, error) {
 			return nil, err
 		}
 		if option := map[int]string{0: "response", 3: "weights"}[k]; option != "" && c.Values == nil {
-			return nil, &OptionError{option, fmt.Errorf("column %q holds texts such as %.40q, expected numbers", c.Name, c.Levels[0])}
+			return nil, &OptionError{option, textColumn(c)}
 		}
 		columns[k] = c
 	}
@@ -84,7 +89,7 @@ func entriesOf(t *dataio.Table, by []string, o Options) (*Entries, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Entries{RowsBy: by[0], ColumnsBy: by[1], ValueBy: o.Response, Left: t.Rows() - len(kept)}
+	e := &Entries{RowsBy: by[0], ColumnsBy: by[1], ValueBy: o.Response, NA: o.NA, Left: t.Rows() - len(kept)}
 	for k := 1; k <= 2; k++ {
 		var merged string
 		if columns[k], merged = unify(columns[k], nil); merged != "" {

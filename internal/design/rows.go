@@ -24,8 +24,9 @@ type NewRows struct {
 
 // OpenRows reads a table and codes its rows as d does, whatever the order of the columns. It
 // rejects a table in which a column is missing or of another kind, a level that d does not know, and
-// missing values for which d has no replacement. Errors name the file and the place.
-func (d *Design) OpenRows(path string) (*NewRows, error) {
+// missing values for which d has no replacement. na are the texts that stand for one, nil for
+// [dataio.MissingMarks]. Errors name the file and the place.
+func (d *Design) OpenRows(path string, na []string) (*NewRows, error) {
 	named := func(name string) *Variable {
 		if i := slices.IndexFunc(d.Variables, func(v Variable) bool { return v.Name == name }); i >= 0 {
 			return &d.Variables[i]
@@ -33,6 +34,7 @@ func (d *Design) OpenRows(path string) (*NewRows, error) {
 		return nil
 	}
 	t, err := dataio.OpenTable(path, dataio.TableOptions{
+		NA: na,
 		Columns: func(names []string) error {
 			var missing []string
 			for _, v := range d.Variables {

@@ -122,11 +122,10 @@ func (c *Case) problem(dev array.Device) (*problems.Problem, error) {
 		}
 	case "whittaker":
 		order := c.Op.Cols - c.Squares[0].Op.Rows
-		data.Order, data.At, data.Y, data.YShape = &order, c.Squares[0].Op.Data, c.withGaps(), []int{c.Op.Cols}
+		data.Order, data.At, data.YShape = &order, c.Squares[0].Op.Data, []int{len(c.Y)}
 		hyper.Lambda = absolute(c.Squares[0].Lambda)
-		var err error
-		if data, err = data.WithoutGaps(); err != nil {
-			return nil, err
+		if c.Op.Index != nil {
+			data.Indices, data.Shape = c.Op.Index, []int{c.Op.Cols}
 		}
 	case "svt":
 		data.YShape = c.Reg.Shape[:]

@@ -125,16 +125,3 @@ func (g *draw) whittaker() {
 	g.options()
 	g.c.Solver, g.c.Derivative, g.c.MaxIter = "", "auto", 0
 }
-
-// withGaps is y with NaN where nothing was observed, as the named problem takes it.
-func (c *Case) withGaps() []float64 {
-	y := slices.Repeat([]float64{math.NaN()}, c.Op.Cols)
-	for i, v := range c.Y {
-		at := i
-		if c.Op.Index != nil {
-			at = c.Op.Index[i]
-		}
-		y[at] = v
-	}
-	return y
-}

@@ -21,6 +21,7 @@ func Example() {
 
 	err = figure.Save(path, figure.Sweep{
 		Title:      "LASSO, d = 2500",
+		Parameter:  "λ",
 		Label:      "SURE / d",
 		Lambda:     []float64{1, 2, 4, 8, 16},
 		SURE:       []float64{0.71, 0.55, 0.46, 0.58, 0.93},
@@ -51,12 +52,12 @@ func ExampleWrite() {
 	var svg bytes.Buffer
 	err := figure.Write(&svg, "svg", figure.Lines{
 		XLabel: "d", YLabel: "time (s)",
-		Series: []figure.Series{{Name: "implicit", X: []float64{250, 500, 2500}, Y: []float64{0.01, 0.02, 0.1}, Fit: true}},
+		Series: []figure.Series{{Name: "implicit", X: []float64{250, 500, 2500}, Y: []float64{0.01, 0.02, 0.1}}},
 	})
-	fmt.Println(err, bytes.Contains(svg.Bytes(), []byte("implicit, exponent 1.00")))
+	fmt.Println(err, bytes.Contains(svg.Bytes(), []byte(">implicit<")))
 	err = figure.Write(&svg, "svg", figure.Sweep{Lambda: []float64{1, -2}, SURE: []float64{3, 4}})
 	fmt.Println(err)
 	// Output:
 	// <nil> true
-	// figure: Lambda[1] is -2, expected zero or a positive number
+	// figure: Lambda[1] is -2, expected a positive number: its axis is logarithmic
 }

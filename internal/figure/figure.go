@@ -4,18 +4,18 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"image/color"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 
+	"codeberg.org/go-pdf/fpdf"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgpdf"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"surepipe/internal/dataio"
 )
 
 // Figure is one of the figures of this package.
@@ -24,18 +24,21 @@ type Figure interface {
 	plan() (*drawing, error)
 }
 
-// drawing is a figure after layout: all sizes are known, nothing is drawn yet.
+// drawing is a figure after layout. The origin of its coordinates is the left upper corner of the page.
 type drawing struct {
 	height vg.Length
-	draw   func(*canvas)
+	draw   func(*page)
 }
 
-// The width of every figure, 900 pixels at 120 per inch.
-const pageWidth vg.Length = 540
-
+// The width of every figure, 900 pixels at 120 per inch, and the white space around everything.
 const (
-	pageDPI = 120
-	// vectorDPI is the resolution of the images inside an SVG or PDF.
+	pageWidth vg.Length = 540
+	edge      vg.Length = 6
+)
+
+// Dots an inch of a PNG, and of the images inside an SVG or PDF.
+const (
+	pageDPI   = 120
 	vectorDPI = 360
 )
 
@@ -46,21 +49,21 @@ func Formats() []string { return []string{"png", "svg", "pdf"} }
 // the possible ones.
 func Format(path string) (string, error) {
 	ext := filepath.Ext(path)
-	format := strings.ToLower(strings.TrimPrefix(ext, "."))
 	for _, known := range Formats() {
-		if format == known {
+		if strings.EqualFold(ext, "."+known) {
 			return known, nil
 		}
 	}
+	expected := "expected one of ." + strings.Join(Formats(), ", .")
 	if ext == "" {
-		return "", fmt.Errorf("figure %q has no extension, expected one of .%s", path, strings.Join(Formats(), ", ."))
+		return "", fmt.Errorf("figure %q has no extension, %s", path, expected)
 	}
-	return "", fmt.Errorf("figure %q ends in %q, expected one of .%s", path, ext, strings.Join(Formats(), ", ."))
+	return "", fmt.Errorf("figure %q ends in %q, %s", path, ext, expected)
 }
 
 // Save writes the figure to a file whose name ends in .png, .svg or .pdf, with notes that are not seen.
 // An existing file is replaced when the new one is complete, and otherwise unchanged.
-func Save(path string, f Figure, notes ...Note) (err error) {
+func Save(path string, f Figure, notes ...Note) error {
 	format, err := Format(path)
 	if err != nil {
 		return err
@@ -69,51 +72,26 @@ func Save(path string, f Figure, notes ...Note) (err error) {
 	if err := Write(&picture, format, f); err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("figure %q: %w", path, err)
-		}
-	}()
-	target := path
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		target = resolved
+	if err := dataio.CheckWritable(path); err != nil {
+		return fmt.Errorf("figure %q: %w", path, err)
 	}
-	// The rename would replace a device by a file.
-	if info, err := os.Stat(target); err == nil && !info.Mode().IsRegular() {
-		return errors.New("it exists and is not a regular file")
-	}
-	// os.CreateTemp would make the file readable only by its owner.
-	var file *os.File
-	for i := range 100 {
-		name := filepath.Join(filepath.Dir(target), fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(target), os.Getpid(), i))
-		file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if !errors.Is(err, fs.ErrExist) {
-			break
-		}
-	}
-	if err != nil {
+	return dataio.WriteFile(path, func(w io.Writer) error {
+		_, err := w.Write(annotate(format, picture.Bytes(), notes))
 		return err
-	}
-	defer func() {
-		if err != nil {
-			file.Close()
-			os.Remove(file.Name())
-		}
-	}()
-	if _, err := file.Write(annotate(format, picture.Bytes(), notes)); err != nil {
-		return err
-	}
-	if err := file.Sync(); err != nil {
-		return err
-	}
-	if err := file.Close(); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), target)
+	})
 }
+
+// Otherwise a PDF has its images in a random order; see also [page.DrawImage].
+func init() { fpdf.SetDefaultCatalogSort(true) }
 
 // pdfDate matches the two dates in a PDF, both the time of writing.
 var pdfDate = regexp.MustCompile(`/(CreationDate|ModDate) \(D:[0-9]{14}\)`)
+
+// svgNames are names in an SVG and those that take their place. A quotation mark in a label is escaped, so
+// that these match no label.
+var svgNames = strings.NewReplacer(
+	`style="font-family:Liberation Sans;`, `style="font-family:'Liberation Sans',Arial,Helvetica,sans-serif;`,
+	`xlink:href="data:image/jpg;`, `xlink:href="data:image/png;`)
 
 // Write writes the figure in one of the [Formats].
 func Write(w io.Writer, format string, f Figure) error {
@@ -124,45 +102,37 @@ func Write(w io.Writer, format string, f Figure) error {
 	if err != nil {
 		return err
 	}
-	height := d.height
+	height, on := d.height, &page{dpi: vectorDPI}
+	var c vg.CanvasWriterTo
 	switch format {
 	case "png":
 		// A whole number of pixels.
-		pixels := vg.Length(int(height*pageDPI/72) + 1)
-		height = pixels * 72 / pageDPI
-		c := vgimg.NewWith(vgimg.UseWH(pageWidth, height), vgimg.UseDPI(pageDPI))
-		paint(d, c, height, &canvas{dpi: pageDPI})
-		_, err = vgimg.PngCanvas{Canvas: c}.WriteTo(w)
-		return err
+		height, on.dpi = vg.Length(int(height*pageDPI/72)+1)*72/pageDPI, pageDPI
+		c = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(pageWidth, height), vgimg.UseDPI(pageDPI))}
 	case "svg":
-		c := vgsvg.New(pageWidth, height)
-		paint(d, c, height, &canvas{dpi: vectorDPI})
-		var b bytes.Buffer
-		if _, err := c.WriteTo(&b); err != nil {
-			return err
-		}
-		// A quotation mark in a label is escaped, so these match only styles.
-		s := bytes.ReplaceAll(b.Bytes(), []byte(`style="font-family:Liberation Sans;`),
-			[]byte(`style="font-family:'Liberation Sans',Arial,Helvetica,sans-serif;`))
-		s = bytes.ReplaceAll(s, []byte(`xlink:href="data:image/jpg;`), []byte(`xlink:href="data:image/png;`))
-		_, err = w.Write(s)
-		return err
+		c = vgsvg.New(pageWidth, height)
 	case "pdf":
-		c := vgpdf.New(pageWidth, height)
-		paint(d, c, height, &canvas{dpi: vectorDPI, outlines: true})
-		var b bytes.Buffer
-		if _, err := c.WriteTo(&b); err != nil {
-			return err
-		}
-		// The replacement has the same length, so that the offsets in the file stay valid.
-		_, err = w.Write(pdfDate.ReplaceAll(b.Bytes(), []byte("/$1 (D:20000101000000)")))
+		c, on.widths = vgpdf.New(pageWidth, height), map[int]bool{}
+	default:
+		return fmt.Errorf("figure: format %q, expected one of %s", format, strings.Join(Formats(), ", "))
+	}
+	on.Canvas = c
+	on.SetColor(white)
+	on.Fill(rect(0, 0, pageWidth, height).Path())
+	on.Translate(pt(0, height))
+	d.draw(on)
+	var b bytes.Buffer
+	if _, err := c.WriteTo(&b); err != nil {
 		return err
 	}
-	return fmt.Errorf("figure: format %q, expected one of %s", format, strings.Join(Formats(), ", "))
-}
-
-func paint(d *drawing, to vg.Canvas, height vg.Length, c *canvas) {
-	c.Canvas = to
-	c.rect(rect(0, 0, pageWidth, height), color.White)
-	d.draw(c)
+	file := b.Bytes()
+	switch format {
+	case "svg":
+		file = []byte(svgNames.Replace(b.String()))
+	case "pdf":
+		// The replacement has the same length, so that the offsets in the file stay valid.
+		file = pdfDate.ReplaceAll(file, []byte("/$1 (D:20000101000000)"))
+	}
+	_, err = w.Write(file)
+	return err
 }

@@ -2,9 +2,7 @@ package figure
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"image"
 	"image/color"
 	"math"
 	"os"
@@ -13,21 +11,32 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 )
 
 func TestErrorsNameWhatWasFound(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	three := []float64{1, 2, 3}
-	grid := [][]float64{{1, 2, 3}, {4, 5, 6}}
+	grid := []float64{1, 2, 3, 4, 5, 6}
 	pixel := Image{Rows: 1, Cols: 1, Pixels: []float64{0.5}}
+	one := func(images ...Image) (f Images) {
+		f.Rows = make([][]Panel, 1)
+		for _, m := range images {
+			f.Rows[0] = append(f.Rows[0], Panel{Image: m})
+		}
+		return f
+	}
 	for _, c := range []struct {
 		f    Figure
 		want string
 	}{
 		{nil, "no figure given"},
 		{Sweep{}, "Lambda is empty, expected at least one value"},
-		{Sweep{Lambda: []float64{1, -2, 3}, SURE: three}, "Lambda[1] is -2, expected zero or a positive number"},
+		{Sweep{Lambda: []float64{1, -2, 3}, SURE: three}, "Lambda[1] is -2, expected a positive number: its axis is logarithmic"},
+		{Sweep{Lambda: []float64{0, 2, 3}, SURE: three}, "Lambda[0] is 0, expected a positive number: its axis is logarithmic"},
+		{Sweep{Lambda: three, SURE: three, Chosen: 9}, "Chosen is 9, expected a value of Lambda"},
+		{Sweep{Lambda: []float64{1, 3, 2}, SURE: three}, "Lambda[2] is 2, expected at least the 3 before it"},
 		{Sweep{Lambda: []float64{1, nan, 3}, SURE: three}, "Lambda[1] is NaN, expected a finite number"},
 		{Sweep{Lambda: three, SURE: []float64{1, 2}}, "SURE has 2 values, expected 3"},
 		{Sweep{Lambda: three, SURE: []float64{1, 2, nan}}, "SURE[2] is NaN, expected a finite number"},
@@ -38,36 +47,33 @@ func TestErrorsNameWhatWasFound(t *testing.T) {
 		{Sweep{Lambda: three, SURE: three, Divergence: three[:1]}, "Divergence has 1 values, expected 3"},
 		{Sweep{Lambda: three, SURE: three, Converged: []bool{true}}, "Converged has 1 values, expected 3"},
 		{HeatMap{Y: three}, "X is empty, expected at least one value"},
-		{HeatMap{X: three, Y: []float64{2, 1, 2}}, "Y[0] and Y[2] are both 2, expected each value once"},
-		{HeatMap{X: three, Y: []float64{-1, 1}, Values: grid}, "Y[0] is -1, expected zero or a positive number"},
-		{HeatMap{X: three, Y: three, Values: grid}, "Values has 2 rows, expected 3, one for each Y"},
-		{HeatMap{X: three[:2], Y: three[:2], Values: grid}, "Values[0] has 3 values, expected 2"},
-		{HeatMap{X: three, Y: three[:2], Values: [][]float64{{1, 2, 3}, {1, nan, 3}}}, "Values[1][1] is NaN, expected a finite number"},
-		{HeatMap{X: three, Y: three[:2], Values: grid, Converged: [][]bool{{true}}}, "Converged has 1 rows, expected 2, one for each Y"},
-		{HeatMap{X: three, Y: three[:2], Values: grid, Converged: [][]bool{{true}, nil}}, "Converged[0] has 1 values, expected 3"},
-		{HeatMap{X: three[:2], Y: three[:2], Values: [][]float64{{1, 2}, {3, 4}}, HasMin: true, MinX: 9, MinY: 1}, "MinX is 9, expected a value within the grid's cells, from"},
-		{HeatMap{X: three[:2], Y: three[:2], Values: [][]float64{{1, 2}, {3, 4}}, HasMin: true, MinX: 1, MinY: 0}, "MinY is 0, expected a value within the grid's cells, from"},
-		{HeatMap{X: three[:2], Y: []float64{0}, Values: [][]float64{{1, 2}}, HasMin: true, MinX: 1, MinY: 1}, "MinY is 1, expected 0, the grid's only value"},
-		{HeatMap{X: three[:2], Y: three[:2], Values: [][]float64{{1, 2}, {3, 4}}, HasMin: true, MinX: 1, MinY: 1, MinValue: nan}, "MinValue is NaN, expected a finite number"},
+		{HeatMap{X: three, Y: []float64{2, 1}}, "Y[1] is 1, expected at least the 2 before it"},
+		{HeatMap{X: three, Y: []float64{-1, 1}, Values: grid}, "Y[0] is -1, expected a positive number"},
+		{HeatMap{X: three, Y: three[:2], Values: grid}, "the hyperparameters [1 2 3] do not grow by equal factors"},
+		{HeatMap{X: three, Y: three, Values: grid}, "Values has 6 values, expected 9"},
+		{HeatMap{X: three, Y: three[:2], Values: []float64{1, 2, 3, 1, nan, 3}}, "Values[4] is NaN, expected a finite number"},
+		{HeatMap{X: three, Y: three[:2], Values: grid, Converged: []bool{true}}, "Converged has 1 values, expected 6"},
+		{HeatMap{X: three, Y: three[:2], Values: grid, Err: three}, "Err has 3 values, expected 6"},
+		{HeatMap{X: []float64{1, 2, 4}, Y: three[:2], Values: grid, HasMin: true, MinX: 9, MinY: 1}, "MinX and MinY are 9 and 1, expected a point within the grid's cells"},
+		{HeatMap{X: []float64{1, 2, 4}, Y: three[:2], Values: grid, HasMin: true, MinX: 1, MinY: 0}, "MinX and MinY are 1 and 0, expected a point within the grid's cells"},
+		{HeatMap{X: []float64{1, 2, 4}, Y: three[:1], Values: three, HasMin: true, MinX: 1, MinY: 9}, "MinX and MinY are 1 and 9, expected a point within the grid's cells"},
+		{HeatMap{X: []float64{1, 2, 4}, Y: three[:2], Values: grid, HasMin: true, MinX: 1, MinY: 1, MinValue: nan}, "MinX, MinY, MinValue[2] is NaN, expected a finite number"},
 		{Histogram{}, "Samples is empty, expected at least one value"},
 		{Histogram{Samples: three, Seeds: []float64{}}, "Seeds is empty, expected at least one value"},
 		{Histogram{Samples: three, Loss: []float64{1, nan}}, "Loss[1] is NaN, expected a finite number"},
 		{Running{}, "Values is empty, expected at least one value"},
-		{Running{Values: three, Reference: nan}, "Reference is NaN, expected a finite number"},
-		{Images{}, "Images is empty, expected at least one"},
-		{Images{Images: []Image{{Rows: 2, Cols: 0}}}, "Images[0] is 2 x 0, expected at least 1 x 1"},
-		{Images{Images: []Image{{Rows: 2, Cols: 2, Pixels: three}}}, "Images[0] has 3 pixels, expected 2 x 2"},
-		{Images{Images: []Image{{Rows: math.MaxInt / 2, Cols: 4, Pixels: three}}}, "pixels, expected"},
-		{Images{Images: []Image{pixel, {Rows: 1, Cols: 1, Pixels: []float64{inf}}}}, "Images[1].Pixels[0] is +Inf, expected a finite number"},
-		{Images{Images: []Image{pixel}, Black: 2, White: 1}, "Black is 2 and White 1, expected White to be greater"},
-		{Images{Images: []Image{pixel}, Black: nan}, "Black is NaN, expected a finite number"},
-		{Images{Images: slices.Repeat([]Image{pixel}, 60)}, "Images has 60 images, expected at most"},
-		{Images{Images: []Image{pixel}, Curve: &Sweep{}}, "Lambda is empty"},
+		{Images{}, "Rows is empty, expected at least one"},
+		{one(Image{Rows: 2, Cols: 0}), "Rows[0][0] is 2 x 0, expected at least 1 x 1"},
+		{one(Image{Rows: 2, Cols: 2, Pixels: three}), "Rows[0][0] has 3 values, expected 2 x 2 x 1"},
+		{one(Image{Rows: math.MaxInt / 2, Cols: 4, Pixels: three}), "values, expected"},
+		{one(Image{Rows: 1, Cols: 1, Channels: 2, Pixels: three[:2]}), "Rows[0][0] has 2 channels, expected 1 or 3"},
+		{one(pixel, Image{Rows: 1, Cols: 1, Pixels: []float64{inf}}), "Rows[0][1].Pixels[0] is +Inf, expected a finite number"},
+		{one(slices.Repeat([]Image{pixel}, 60)...), "Rows[0] has 60 images, expected at most"},
+		{Images{Rows: one(pixel).Rows, Curve: &Sweep{}}, "Lambda is empty"},
 		{Lines{}, "Series is empty, expected at least one"},
 		{Lines{Series: []Series{{X: three, Y: three}, {}}}, "Series[1].X is empty"},
 		{Lines{Series: []Series{{X: three, Y: three[:2]}}}, "Series[0].Y has 2 values, expected 3"},
 		{Lines{Series: []Series{{X: []float64{0}, Y: []float64{1}}}}, "Series[0].X[0] is 0, expected a positive number: its axis is logarithmic"},
-		{Lines{Series: []Series{{X: []float64{2, 2}, Y: []float64{1, 3}, Fit: true}}}, "Series[0].X has the one value 2, expected two different ones for a fit"},
 	} {
 		var b bytes.Buffer
 		err := Write(&b, "svg", c.f)
@@ -134,7 +140,7 @@ func TestSaveReplacesAFileWholeOrNotAtAll(t *testing.T) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := Save(folder, good); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if err := Save(folder, good); err == nil || !strings.Contains(err.Error(), "it is a directory") {
 		t.Errorf("saved over a directory: error %v", err)
 	}
 	if err := Save(filepath.Join(dir, "none", "a.png"), good); err == nil || !strings.Contains(err.Error(), "none") {
@@ -159,12 +165,12 @@ func svg(t *testing.T, f Figure) string {
 
 func TestLegendsSayWhatIsDrawn(t *testing.T) {
 	sweep := Sweep{
-		Lambda: []float64{8, 4, 2, 1, 0}, SURE: []float64{5, 2, 1, 3, 9}, StdErr: []float64{0.5, 0.5, 0.5, 0.5, 0.5},
-		Loss: []float64{5, 2, 1, 3, 9}, Divergence: []float64{1, 2, 3, 4, 5}, Label: "SURE / d", Title: "a <title> & \"more\"",
+		Parameter: "λ", Lambda: []float64{0.5, 1, 2, 4, 8}, SURE: []float64{9, 3, 1, 2, 5}, StdErr: []float64{0.5, 0.5, 0.5, 0.5, 0.5},
+		Loss: []float64{9, 3, 1, 2, 5}, Divergence: []float64{5, 4, 3, 2, 1}, Label: "SURE / d", Title: "a <title> & \"more\"",
 	}
 	unsure := sweep
 	unsure.Converged = []bool{true, true, false, true, true}
-	unsure.StdErr = []float64{0.5, 100, 0.5, 0.5, 0.5}
+	unsure.StdErr = []float64{0.5, 0.5, 0.5, 100, 0.5}
 	greek := sweep
 	greek.Parameter = "λ\u0000\n  日 / λmax"
 	for _, c := range []struct {
@@ -176,17 +182,17 @@ func TestLegendsSayWhatIsDrawn(t *testing.T) {
 		{"sweep", sweep, []string{"SURE / d", "± standard error", "true loss", "minimum 1.00 ± 0.50 at λ = 2", "degrees of freedom", `a <title> & "more"`}, []string{"not converged", "cut off"}},
 		{"not converged", unsure, []string{"minimum 2.00 ± 100 at λ = 4", "not converged", "± standard error (cut off at the frame)"}, []string{"λ = 2"}},
 		{"letters", greek, []string{"λ □ / λmax"}, []string{"\u0000", "\n"}},
-		{"heat map", HeatMap{X: []float64{10, 1}, Y: []float64{5, 0.5}, Values: [][]float64{{4, 3}, {2, -1.25}}, Converged: [][]bool{{true, true}, {false, true}}},
+		{"heat map", HeatMap{Label: "SURE", XName: "λ", YName: "γ", X: []float64{1, 10}, Y: []float64{0.5, 5}, Values: []float64{-1.25, 2, 3, 4}, Converged: []bool{true, false, true, true}},
 			[]string{"minimum −1.25 at λ = 1, γ = 0.5", "not converged", "SURE"}, nil},
-		{"refined map", HeatMap{X: []float64{10, 1}, Y: []float64{5, 0.5}, Values: [][]float64{{4, 3}, {2, 1}}, HasMin: true, MinX: 2.5, MinY: 0.75, MinValue: -2},
+		{"refined map", HeatMap{XName: "λ", YName: "γ", X: []float64{1, 10}, Y: []float64{0.5, 5}, Values: []float64{1, 2, 3, 4}, HasMin: true, MinX: 2.5, MinY: 0.75, MinValue: -2},
 			[]string{"minimum −2.00 at λ = 2.5, γ = 0.75"}, []string{"λ = 1,"}},
-		{"histogram", Histogram{Samples: []float64{1, 2, 3, 4}, Loss: []float64{2, 2.2}}, []string{"over samples of y, n = 4", "samples per bin", "mean over samples 2.500 ± 0.65", "mean true loss 2.100", "SURE / d"}, []string{"density"}},
+		{"histogram", Histogram{Label: "SURE / d", Samples: []float64{1, 2, 3, 4}, Loss: []float64{2, 2.2}}, []string{"over samples of y, n = 4", "samples per bin", "mean over samples 2.500 ± 0.65", "mean true loss 2.100", "SURE / d"}, []string{"density"}},
 		{"overlay", Histogram{Samples: []float64{1, 2, 3, 4}, Seeds: []float64{1.5, 2.5, 3, 3.5}}, []string{"density", "over seeds, one y, n = 4"}, []string{"per bin"}},
 		{"two frames", Histogram{Samples: []float64{1, 2, 3, 4}, Seeds: []float64{2, 2.01, 2.02}}, []string{"samples per bin", "seeds per bin"}, []string{"density"}},
-		{"running", Running{Values: []float64{1, 2, 3, 4}, ReferenceName: "unbiased"}, []string{"last 2.50", "± standard error, last 0.65", "unbiased", "number of samples n"}, nil},
-		{"lines", Lines{Series: []Series{{Name: "cubic", X: []float64{1, 2, 4, 8}, Y: []float64{2, 16, 128, 1024}, Fit: true}, {Name: "two", X: []float64{1, 10}, Y: []float64{1, 0.1}, Fit: true}}},
-			[]string{"cubic, exponent 3.00 ± 0.00", "two, exponent −1.00", "time (s)", "size"}, nil},
-		{"images", Images{Images: []Image{{Caption: "the truth", Rows: 1, Cols: 2, Pixels: []float64{0, 1}}}, Curve: &sweep}, []string{"the truth", "minimum 1.00 at λ = 2"}, []string{"degrees"}},
+		{"running", Running{Values: []float64{1, 2, 3, 4}, Zero: "unbiased"}, []string{"last 2.50", "± standard error, last 0.65", "unbiased", "number of samples n"}, nil},
+		{"lines", Lines{XLabel: "λ", YLabel: "error", Series: []Series{{Name: "first", X: []float64{1, 2}, Y: []float64{2, 16}}, {Name: "second", X: []float64{1, 10}, Y: []float64{1, 0.1}}}},
+			[]string{"first", "second", "error", "λ"}, nil},
+		{"images", Images{Rows: [][]Panel{{{Image: Image{Caption: "the truth", Rows: 1, Cols: 2, Pixels: []float64{0, 1}}}}}, Curve: &sweep}, []string{"the truth", "minimum 1.00 at λ = 2"}, []string{"degrees"}},
 	} {
 		got := svg(t, c.f)
 		for _, w := range c.want {
@@ -213,9 +219,9 @@ func TestLegendsSayWhatIsDrawn(t *testing.T) {
 }
 
 func TestTheInputIsNotChanged(t *testing.T) {
-	s := Sweep{Lambda: []float64{3, 1, 2}, SURE: []float64{1, 2, 3}}
-	h := HeatMap{X: []float64{2, 1}, Y: []float64{3, 1}, Values: [][]float64{{1, 2}, {3, 4}}}
-	hist := Histogram{Samples: []float64{3, 1, 2}}
+	s := Sweep{Lambda: []float64{1, 2, 3}, SURE: []float64{1, 2, 3}}
+	h := HeatMap{X: []float64{1, 2}, Y: []float64{1, 3}, Values: []float64{1, 2, 3, 4}}
+	hist := Histogram{Label: "SURE / d", Samples: []float64{3, 1, 2}}
 	before := fmt.Sprint(s, h, hist)
 	for _, f := range []Figure{s, h, hist} {
 		if err := Write(new(bytes.Buffer), "svg", f); err != nil {
@@ -245,25 +251,21 @@ func TestMinimizer(t *testing.T) {
 	}
 }
 
-func labels(marks []tick) string {
+// labels are those of the marks, in order.
+func labels(marks plot.ConstantTicks) string {
 	var s []string
 	for _, m := range marks {
-		if !m.minor {
-			var label string
-			for _, r := range m.label {
-				if r.raised {
-					label += "^"
-				}
-				label += r.s
-			}
-			s = append(s, label)
+		if !m.IsMinor() {
+			s = append(s, m.Label)
 		}
 	}
 	return strings.Join(s, " ")
 }
 
 func TestTicks(t *testing.T) {
-	logs := func(values ...float64) *axis { return logAxis("", values, false) }
+	logs := func(low, high float64) *axis {
+		return &axis{log: true, min: math.Log10(low), max: math.Log10(high)}
+	}
 	whole := logs(1, 3)
 	whole.whole = true
 	for _, c := range []struct {
@@ -273,27 +275,26 @@ func TestTicks(t *testing.T) {
 	}{
 		{logs(1, 100), "1 2 5 10 20 50 100", ""},
 		{logs(0.5, 60), "0.5 1 2 5 10 20 50", ""},
-		{logs(0, 1, 100), "1 2 5 10 20 50 100 0", ""},
-		{logs(1e-12, 1e-10), "10^−12 2×10^−12 5×10^−12 10^−11 2×10^−11 5×10^−11 10^−10", ""},
-		{logs(1e-3, 1e9), "10^−3 10^−2 10^−1 10^0 10^1 10^2 10^3 10^4 10^5 10^6 10^7 10^8 10^9", ""},
-		{logs(1e-139, 1e139), "10^−120 10^−90 10^−60 10^−30 10^0 10^30 10^60 10^90 10^120", ""},
+		{logs(1e-12, 1e-10), "10⁻¹² 2×10⁻¹² 5×10⁻¹² 10⁻¹¹ 2×10⁻¹¹ 5×10⁻¹¹ 10⁻¹⁰", ""},
+		{logs(1e-3, 1e9), "10⁻³ 10⁻² 10⁻¹ 10⁰ 10¹ 10² 10³ 10⁴ 10⁵ 10⁶ 10⁷ 10⁸ 10⁹", ""},
+		{logs(1e-139, 1e139), "10⁻¹²⁰ 10⁻⁹⁰ 10⁻⁶⁰ 10⁻³⁰ 10⁰ 10³⁰ 10⁶⁰ 10⁹⁰ 10¹²⁰", ""},
 		{logs(3, 4), "3.0 3.2 3.4 3.6 3.8 4.0", ""},
 		{logs(9.5, 10.4), "9.6 9.8 10.0 10.2 10.4", ""},
 		{whole, "1 2 3", ""},
-		{logs(0), "0", ""},
 		{linearAxis("", 0, 1), "0 0.2 0.4 0.6 0.8 1.0", ""},
 		{linearAxis("", -1.2, 3), "−1 0 1 2 3", ""},
-		{linearAxis("", 0, 3e9), "0 0.5 1.0 1.5 2.0 2.5 3.0", "×10^9"},
-		{linearAxis("", 2e-12, 3e-12), "2.0 2.2 2.4 2.6 2.8 3.0", "×10^−12"},
+		{linearAxis("", 0, 3e9), "0 0.5 1.0 1.5 2.0 2.5 3.0", "×10⁹"},
+		{linearAxis("", 2e-12, 3e-12), "2.0 2.2 2.4 2.6 2.8 3.0", "×10⁻¹²"},
 		{linearAxis("", 0, 0), "−1.0 −0.5 0 0.5 1.0", ""},
-		{linearAxis("", 1e6, 1e6+0.01), "0 0.002 0.004 0.006 0.008 0.010", "+ 1000000"},
+		{linearAxis("", 1e6, 1e6+0.01), "0 0.002 0.004 0.006 0.008 0.010", "+ 1×10⁶"},
 	} {
-		marks, factor := c.a.ticks(420, widthRoom)
-		if got := labels(marks); got != c.want {
+		c.a.length = 420
+		_, _, factor := c.a.factor()
+		if got := labels(c.a.ticks()); got != c.want {
 			t.Errorf("[%g, %g], log %t: ticks %s, want %s", c.a.min, c.a.max, c.a.log, got, c.want)
 		}
-		if got := labels([]tick{{label: factor}}); got != c.factor {
-			t.Errorf("[%g, %g]: factor %q, want %q", c.a.min, c.a.max, got, c.factor)
+		if factor != c.factor {
+			t.Errorf("[%g, %g]: factor %q, want %q", c.a.min, c.a.max, factor, c.factor)
 		}
 	}
 }
@@ -304,25 +305,32 @@ func TestTicksOfAnyRange(t *testing.T) {
 	for _, scale := range []float64{1e-140, 1e-12, 1e-3, 1, 7, 1e5, 1e9, 1e139} {
 		for _, ratio := range []float64{1 + 1e-7, 1.001, 1.3, 1.9, 2, 4, 9, 30, 1e3, 1e8} {
 			for _, length := range []vg.Length{60, 110, 205, 460} {
-				for _, need := range []room{widthRoom, heightRoom} {
-					for _, a := range []*axis{logAxis("", []float64{scale, scale * ratio}, true), logAxis("", []float64{0, scale, scale * ratio}, true), linearAxis("", scale, scale*ratio), linearAxis("", -scale, scale*ratio)} {
-						marks, _ := a.ticks(length, need)
-						slices.SortFunc(marks, func(a, b tick) int { return cmp.Compare(a.at, b.at) })
-						shown := 0
+				for _, upright := range []bool{false, true} {
+					for _, a := range []*axis{logAxis("", scale, scale*ratio), linearAxis("", scale, scale*ratio), linearAxis("", -scale, scale*ratio)} {
+						a.length, a.upright = length, upright
+						marks := a.ticks()
 						for _, m := range marks {
-							if m.at < -1e-6 || m.at > 1+1e-6 {
-								t.Errorf("[%g, %g]: a tick at %g", a.min, a.max, m.at)
-							}
-							if !m.minor {
-								shown++
+							if at := (m.Value - a.min) / (a.max - a.min); at < -1e-6 || at > 1+1e-6 {
+								t.Errorf("[%g, %g]: a tick at %g", a.min, a.max, at)
 							}
 						}
-						if shown == 0 || !apart(marks, length, need) {
+						marks = slices.DeleteFunc(marks, plot.Tick.IsMinor)
+						if len(marks) == 0 || !a.fit(marks) {
 							t.Errorf("[%g, %g], log %t, on %g points: labels %q", a.min, a.max, a.log, length, labels(marks))
 						}
 					}
 				}
 			}
+		}
+	}
+}
+
+// Also the bar of two neighbouring numbers has a label, and none over another.
+func TestTicksOfNeighbours(t *testing.T) {
+	for _, v := range []float64{1, -0.3, 1e100, 1e-100} {
+		a := &axis{min: v, max: math.Nextafter(v, math.Inf(1)), length: 100, upright: true}
+		if marks := a.ticks(); len(marks) == 0 || !a.fit(marks) {
+			t.Errorf("%g: labels %q", v, labels(marks))
 		}
 	}
 }
@@ -334,49 +342,37 @@ func TestFreedmanDiaconis(t *testing.T) {
 	}
 	b := freedmanDiaconis(values)
 	// 2 IQR n^(-1/3) = 2 500 / 10 = 100, so 10 bins of about 100.
-	if len(b.counts) != 10 || b.from != 0 || b.to() != 999 {
+	if low, high, _, _ := b.DataRange(); len(b.Bins) != 10 || low != 0 || math.Abs(high-999) > 1e-9 {
 		t.Errorf("bins %+v, want 10 from 0 to 999", b)
 	}
-	for i, n := range b.counts {
-		if n != 100 {
-			t.Errorf("bin %d has %d values, want 100", i, n)
+	for i, one := range b.Bins {
+		if one.Weight != 100 {
+			t.Errorf("bin %d has %g values, want 100", i, one.Weight)
 		}
 	}
 	area := 0.0
-	for _, h := range b.heights(true) {
-		area += h * b.width
+	b.Normalize(1)
+	for _, one := range b.Bins {
+		area += one.Weight * (one.Max - one.Min)
 	}
 	if math.Abs(area-1) > 1e-12 {
 		t.Errorf("the density has area %g, want 1", area)
 	}
 	for _, values := range [][]float64{{5}, {0, 0}, {1, 1, 1, 1, 9}, {1e-12, -1e9}, append(slices.Clone(values), 1e12)} {
 		b := freedmanDiaconis(values)
-		total := 0
-		for _, n := range b.counts {
-			total += n
+		total := 0.0
+		for _, one := range b.Bins {
+			total += one.Weight
 		}
-		if total != len(values) || b.width <= 0 || len(b.counts) > mostBins {
-			t.Errorf("%d values in %d bins of width %g with %d values", len(values), len(b.counts), b.width, total)
+		if total != float64(len(values)) || b.Width <= 0 || len(b.Bins) > mostBins {
+			t.Errorf("%d values in %d bins of width %g with %g values", len(values), len(b.Bins), b.Width, total)
 		}
 	}
 }
 
-func TestFitPower(t *testing.T) {
-	x := []float64{1, 10, 100}
-	_, slope, stdErr := fitPower(x, []float64{1, 200, 1e4})
-	// The logarithms 0, 2 + log10 2, 4 over 0, 1, 2 leave residuals r, -2r, r.
-	r := math.Log10(2) / 3
-	want := math.Sqrt((r*r + 4*r*r + r*r) / 2)
-	if math.Abs(slope-2) > 1e-12 || math.Abs(stdErr-want) > 1e-12 {
-		t.Errorf("slope %g ± %g, want 2 ± %g", slope, stdErr, want)
-	}
-	if _, slope, stdErr := fitPower(x[:2], []float64{1, 1000}); math.Abs(slope-3) > 1e-12 || !math.IsNaN(stdErr) {
-		t.Errorf("two points: slope %g ± %g, want 3 ± NaN", slope, stdErr)
-	}
-}
-
-// toOKLab is the inverse of fromOKLab.
-func toOKLab(r, g, b uint8) [3]float64 {
+// toOKLab converts from sRGB (Ottosson, "A perceptual color space for image processing", 2020).
+func toOKLab(c color.Color) [3]float64 {
+	rgb := color.RGBAModel.Convert(c).(color.RGBA)
 	linear := func(v uint8) float64 {
 		u := float64(v) / 255
 		if u <= 0.04045 {
@@ -384,7 +380,7 @@ func toOKLab(r, g, b uint8) [3]float64 {
 		}
 		return math.Pow((u+0.055)/1.055, 2.4)
 	}
-	lr, lg, lb := linear(r), linear(g), linear(b)
+	lr, lg, lb := linear(rgb.R), linear(rgb.G), linear(rgb.B)
 	l := math.Cbrt(0.4122214708*lr + 0.5363325363*lg + 0.0514459929*lb)
 	m := math.Cbrt(0.2119034982*lr + 0.6806995451*lg + 0.1073969566*lb)
 	s := math.Cbrt(0.0883024619*lr + 0.2817188376*lg + 0.6299787005*lb)
@@ -395,57 +391,31 @@ func toOKLab(r, g, b uint8) [3]float64 {
 	}
 }
 
-func TestPaletteIsUniform(t *testing.T) {
+// The lightness of the colours of a map rises in equal steps, and colours as far from each other in number are
+// about as far from each other to the eye.
+func TestSequentialColoursAreUniform(t *testing.T) {
 	// Steps of sixteen colours: those of one are near the rounding to bytes.
 	const stride = 16
-	var steps []float64
-	last := toOKLab(palette[0].R, palette[0].G, palette[0].B)
-	for i := stride; i < paletteSteps; i += stride {
-		c := toOKLab(palette[i].R, palette[i].G, palette[i].B)
-		steps = append(steps, distance(c, last))
-		if c[0] <= last[0] {
-			t.Errorf("colour %d has lightness %g, that before it %g", i, c[0], last[0])
-		}
+	var steps, lighter []float64
+	all := mapColours()[Sequential]
+	last := toOKLab(all[0])
+	for i := stride; i < len(all); i += stride {
+		c := toOKLab(all[i])
+		steps = append(steps, math.Hypot(c[0]-last[0], math.Hypot(c[1]-last[1], c[2]-last[2])))
+		lighter = append(lighter, c[0]-last[0])
 		last = c
 	}
-	if low, high := slices.Min(steps), slices.Max(steps); high > 1.15*low {
-		t.Errorf("steps from %g to %g, want them equal", low, high)
+	if low, high := slices.Min(steps), slices.Max(steps); high > 1.4*low {
+		t.Errorf("steps from %g to %g, want them equal: %.3f", low, high, steps)
 	}
-	for _, k := range paletteKnots {
-		c := fromOKLab(k)
-		if got := toOKLab(c.R, c.G, c.B); distance(got, k) > 0.006 {
-			t.Errorf("OKLab %v is shown as %v: outside what a screen can show", k, got)
-		}
-	}
-}
-
-func TestResample(t *testing.T) {
-	paint := func(w, h int, m Image) []uint8 {
-		to := image.NewGray(image.Rect(0, 0, w, h))
-		m.resample(to, to.Bounds(), 0, 255, func(v [3]float64) color.Color { return levels([3]float64{v[0] / 255}, 1) })
-		return to.Pix
-	}
-	two := Image{Rows: 1, Cols: 2, Pixels: []float64{10, 200}}
-	for _, c := range []struct {
-		name string
-		got  []uint8
-		want []uint8
-	}{
-		{"as it is", paint(2, 1, two), []uint8{10, 200}},
-		{"larger", paint(4, 2, two), []uint8{10, 10, 200, 200, 10, 10, 200, 200}},
-		{"not a multiple", paint(3, 1, two), []uint8{10, 105, 200}},
-		{"smaller", paint(1, 1, two), []uint8{105}},
-		{"clipped", paint(2, 1, Image{Rows: 1, Cols: 2, Pixels: []float64{-50, 1e9}}), []uint8{0, 255}},
-	} {
-		if !slices.Equal(c.got, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
-		}
+	if low, high := slices.Min(lighter), slices.Max(lighter); high > 1.4*low {
+		t.Errorf("steps of lightness from %g to %g, want them equal: %.3f", low, high, lighter)
 	}
 }
 
 // A minimum between the grid's points is marked where it lies, on logarithmic axes.
 func TestHeatMapMarksTheGivenMinimum(t *testing.T) {
-	h := HeatMap{X: []float64{1, 100}, Y: []float64{1, 100}, Values: [][]float64{{1, 2}, {3, 4}}, HasMin: true}
+	h := HeatMap{XName: "λ", YName: "γ", X: []float64{1, 100}, Y: []float64{1, 100}, Values: []float64{1, 2, 3, 4}, HasMin: true}
 	star := func(x, y float64) vg.Point {
 		h.MinX, h.MinY = x, y
 		p, _ := record(t, h)
@@ -487,7 +457,7 @@ func TestSweepIsLogarithmicWhereItsMinimumWouldBeFlat(t *testing.T) {
 		{[]float64{3, 1, 2}, []float64{3, 0.09, 2}, true},
 		{[]float64{31, -1, 2}, nil, false},
 	} {
-		b, err := Sweep{Lambda: []float64{1, 2, 3}, SURE: c.sure, Loss: c.loss}.block(200, false)
+		b, err := Sweep{Lambda: []float64{1, 2, 3}, SURE: c.sure, Loss: c.loss}.block(pageWidth, 200)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ import (
 func gallery() map[string]Figure {
 	rng := rand.New(rand.NewPCG(1, 2))
 	sweep := func(n int, from, to, unit float64) Sweep {
-		var s Sweep
+		s := Sweep{Parameter: "λ", Label: "SURE"}
 		for i := range n {
 			t := 0.5
 			if n > 1 {
@@ -45,9 +45,8 @@ func gallery() map[string]Figure {
 	}
 	plainSweep := sweep(25, 0.5, 60, 1)
 	plainSweep.Title, plainSweep.Label = "LASSO, d = 2500, p = 5000", "SURE / d (units of y²)"
-	zero := sweep(12, 1e-12, 1e-10, 1e9)
-	zero.Lambda[0], zero.Lambda[1] = 0, 1e-12
-	zero.Title = "with zero, huge values, tiny lambda, and a title so long that it cannot possibly fit on the page as it is written here"
+	tiny := sweep(12, 1e-12, 1e-10, 1e9)
+	tiny.Title = "huge values, tiny lambda, and a title so long that it cannot possibly fit on the page as it is written here"
 	one := sweep(1, 3, 3, 1e-12)
 	one.Converged = nil
 	two := sweep(2, 0.37, 0.41, 1)
@@ -66,53 +65,45 @@ func gallery() map[string]Figure {
 	wild := sweep(25, 0.5, 60, 1)
 	wild.Title = "one wild point, and some that have not converged"
 	wild.SURE[20], wild.SURE[1], wild.Loss[20], wild.Divergence[0] = 90, 40, 80, 1e5
-	offset := Sweep{Lambda: []float64{1, 2, 3}, SURE: []float64{1e5 + 1e-3, 1e5, 1e5 + 2e-3}}
+	offset := Sweep{Parameter: "λ", Label: "SURE", Lambda: []float64{1, 2, 3}, SURE: []float64{1e5 + 1e-3, 1e5, 1e5 + 2e-3}}
+	rule := sweep(25, 0.5, 60, 1)
+	rule.Title, rule.Chosen, rule.ChosenName = "the largest weight within one standard error", rule.Lambda[9], "1se"
+	for i := range rule.StdErr {
+		rule.DifferenceErr = append(rule.DifferenceErr, 0.02*math.Abs(float64(i-5)))
+	}
 	apart := sweep(20, 0.5, 60, 1)
 	apart.Title, apart.Label, apart.LossLabel = "Matrix completion by generalized cross-validation", "GCV", "true loss"
-	onlyZero := Sweep{Lambda: []float64{0}, SURE: []float64{0}, StdErr: []float64{1}, Divergence: []float64{5}}
+	allZero := Sweep{Parameter: "λ", Label: "SURE", Lambda: []float64{2}, SURE: []float64{0}, StdErr: []float64{1}, Divergence: []float64{5}}
 
 	grid := func(nx, ny int, unit float64) HeatMap {
-		h := HeatMap{Title: "Robust PCA, 50 x 50", Label: "SURE / d"}
+		h := HeatMap{Title: "Robust PCA, 50 x 50", Label: "SURE / d", XName: "λ", YName: "γ"}
 		for j := range nx {
 			h.X = append(h.X, 0.5*math.Pow(1.35, float64(j)))
 		}
 		for i := range ny {
 			h.Y = append(h.Y, 0.02*math.Pow(1.5, float64(i)))
-			var row []float64
-			var ok []bool
 			for j := range nx {
 				u, v := float64(j)/float64(nx)-0.6, float64(i)/float64(ny)-0.4
-				row = append(row, unit*(0.3+4*u*u+3*v*v+2*u*v))
-				ok = append(ok, i+j > 2)
+				h.Values = append(h.Values, unit*(0.3+4*u*u+3*v*v+2*u*v))
+				h.Converged = append(h.Converged, i+j > 2)
 			}
-			h.Values, h.Converged = append(h.Values, row), append(h.Converged, ok)
 		}
 		return h
 	}
-	withZero := grid(8, 6, 1e-12)
-	withZero.X[0], withZero.Y[0], withZero.Converged = 0, 0, nil
+	small := grid(8, 6, 1e-12)
+	small.Converged = nil
 	steepGrid := grid(12, 12, 1)
-	for i := range steepGrid.Values {
-		for j := range steepGrid.Values[i] {
-			steepGrid.Values[i][j] *= math.Exp(0.5 * math.Abs(float64(i+j-10)))
-		}
+	for k := range steepGrid.Values {
+		steepGrid.Values[k] *= math.Exp(0.5 * math.Abs(float64(k/12+k%12-10)))
 	}
 	bars := grid(14, 10, 1)
-	for i := range bars.Values {
-		var row []float64
-		for range bars.Values[i] {
-			row = append(row, 0.12)
-		}
-		bars.Err = append(bars.Err, row)
-	}
+	bars.Err = slices.Repeat([]float64{0.12}, len(bars.Values))
 	bars.MinErr = 0.12
-	bars.Values[2][9], bars.Values[0][0] = 1e4, -1e4
+	bars.Values[2*14+9], bars.Values[0] = 1e4, -1e4
 	single := grid(1, 1, 7)
 	negative := grid(40, 40, 1)
 	for i := range negative.Values {
-		for j := range negative.Values[i] {
-			negative.Values[i][j] -= 0.5
-		}
+		negative.Values[i] -= 0.5
 	}
 
 	normals := func(n int, mean, sd float64) []float64 {
@@ -122,8 +113,8 @@ func gallery() map[string]Figure {
 		}
 		return v
 	}
-	hist := Histogram{Title: "LASSO, d = 2500", Samples: normals(400, 0.51, 0.056), Loss: normals(400, 0.51, 0.02), Seeds: normals(200, 0.48, 0.004)}
-	overlay := Histogram{Samples: normals(400, 0.51, 0.056), Loss: []float64{0.512}, Seeds: normals(200, 0.48, 0.03)}
+	hist := Histogram{Title: "LASSO, d = 2500", Label: "SURE / d", Samples: normals(400, 0.51, 0.056), Loss: normals(400, 0.51, 0.02), Seeds: normals(200, 0.48, 0.004)}
+	overlay := Histogram{Label: "SURE / d", Samples: normals(400, 0.51, 0.056), Loss: []float64{0.512}, Seeds: normals(200, 0.48, 0.03)}
 
 	coloured := Image{Caption: "red to the right, blue downwards", Rows: 5, Cols: 8, Channels: 3}
 	for i := range 5 {
@@ -132,7 +123,7 @@ func gallery() map[string]Figure {
 		}
 	}
 
-	running := Running{Title: "SURE is unbiased", Values: normals(400, 0, 30), ReferenceName: "unbiased: 0"}
+	running := Running{Title: "SURE is unbiased", Label: "mean of SURE − loss", Values: normals(400, 0, 30), Zero: "unbiased: 0"}
 
 	digit := func(noise float64) Image {
 		m := Image{Rows: 28, Cols: 28}
@@ -149,8 +140,8 @@ func gallery() map[string]Figure {
 	noisy.Caption, estimate.Caption, truth.Caption = "noisy y", "estimate, λ = 3.2", "truth"
 	curve := plainSweep
 	curve.Title, curve.Converged = "", nil
-	bare := zero
-	bare.Lambda = slices.Clone(zero.Lambda)
+	bare := tiny
+	bare.Lambda = slices.Clone(tiny.Lambda)
 	for i := range bare.Lambda {
 		bare.Lambda[i] *= 1e10
 	}
@@ -158,7 +149,7 @@ func gallery() map[string]Figure {
 
 	lines := Lines{Title: "One SURE value, 102 queries", XLabel: "number of pixels d", YLabel: "time (s)"}
 	for k, name := range []string{"implicit", "unrolled", "exact trace"} {
-		s := Series{Name: name, Fit: true}
+		s := Series{Name: name}
 		for i := range 6 {
 			x := 250 * math.Pow(2, float64(i))
 			s.X = append(s.X, x)
@@ -166,22 +157,33 @@ func gallery() map[string]Figure {
 		}
 		lines.Series = append(lines.Series, s)
 	}
-	var crowd Lines
+	crowd := Lines{XLabel: "size", YLabel: "time (s)"}
 	for range 9 {
 		crowd.Series = append(crowd.Series, Series{Name: "series with a long name", X: []float64{1e-12, 1, 1e9}, Y: []float64{rng.Float64(), 1e3 * rng.Float64(), 1e9 * rng.Float64()}})
 	}
 
-	return map[string]Figure{
-		"sweep": plainSweep, "sweep-zero": zero, "sweep-one": one, "sweep-two": two, "sweep-many": many, "sweep-wide": wide, "sweep-steep": steep, "sweep-wild": wild,
-		"sweep-offset": offset, "sweep-only-zero": onlyZero, "sweep-apart": apart,
-		"heat": grid(14, 11, 1), "heat-zero": withZero, "heat-steep": steepGrid, "heat-errors": bars, "heat-single": single, "heat-negative": negative,
-		"histogram": hist, "histogram-overlay": overlay,
-		"histogram-one": Histogram{Samples: []float64{1e9}}, "histogram-two": Histogram{Samples: []float64{1e-12, 2e-12}, Loss: []float64{5e-12}},
-		"running": running, "running-one": Running{Values: []float64{3}}, "running-two": Running{Values: []float64{3, 4e9}}, "running-many": Running{Values: normals(20000, 1e-12, 1e-12)},
-		"images": Images{Title: "Handwritten digit", Images: []Image{noisy, estimate, truth}}, "images-curve": Images{Title: "Before, after and the curve", Images: []Image{noisy, estimate, truth}, Curve: &curve},
-		"images-zero": Images{Images: []Image{noisy, truth, truth, truth}, Curve: &bare}, "images-odd": Images{Images: []Image{tall, flat}}, "images-colour": Images{Images: []Image{coloured, noisy}, Curve: &curve}, "images-one": Images{Images: []Image{noisy}, Curve: &one},
-		"lines": lines, "lines-crowd": crowd, "lines-one": Lines{Series: []Series{{Name: "one", X: []float64{5}, Y: []float64{1e-12}}}},
+	row := func(images ...Image) (rows [][]Panel) {
+		rows = make([][]Panel, 1)
+		for _, m := range images {
+			rows[0] = append(rows[0], Panel{Image: m})
+		}
+		return rows
 	}
+	figures := map[string]Figure{
+		"sweep": plainSweep, "sweep-tiny": tiny, "sweep-one": one, "sweep-two": two, "sweep-many": many, "sweep-wide": wide, "sweep-steep": steep, "sweep-wild": wild,
+		"sweep-offset": offset, "sweep-all-zero": allZero, "sweep-apart": apart, "sweep-rule": rule,
+		"heat": grid(14, 11, 1), "heat-small": small, "heat-steep": steepGrid, "heat-errors": bars, "heat-single": single, "heat-negative": negative,
+		"histogram": hist, "histogram-overlay": overlay,
+		"histogram-one": Histogram{Label: "SURE / d", Samples: []float64{1e9}}, "histogram-two": Histogram{Label: "SURE / d", Samples: []float64{1e-12, 2e-12}, Loss: []float64{5e-12}},
+		"running": running, "running-one": Running{Label: "mean of SURE − loss", Values: []float64{3}}, "running-two": Running{Label: "mean of SURE − loss", Values: []float64{3, 4e9}}, "running-many": Running{Label: "mean of SURE − loss", Values: normals(20000, 1e-12, 1e-12)},
+		"images": Images{Title: "Handwritten digit", Rows: row(noisy, estimate, truth)}, "images-curve": Images{Title: "Before, after and the curve", Rows: row(noisy, estimate, truth), Curve: &curve},
+		"images-four": Images{Rows: row(noisy, truth, truth, truth), Curve: &bare}, "images-odd": Images{Rows: row(tall, flat)}, "images-colour": Images{Rows: row(coloured, noisy), Curve: &curve}, "images-one": Images{Rows: row(noisy), Curve: &one},
+		"lines": lines, "lines-crowd": crowd, "lines-one": Lines{XLabel: "size", YLabel: "time (s)", Series: []Series{{Name: "one", X: []float64{5}, Y: []float64{1e-12}}}},
+	}
+	for name, f := range comparisons() {
+		figures[name] = f
+	}
+	return figures
 }
 
 // keep is where the figures are left to be looked at:
@@ -198,6 +200,9 @@ func TestFiguresAreValid(t *testing.T) {
 				dir = t.TempDir()
 			}
 			for _, format := range Formats() {
+				if strings.HasPrefix(name, "comparison-") && format != "png" && *keep == "" {
+					continue // images of a high resolution
+				}
 				path := filepath.Join(dir, name+"."+format)
 				if err := Save(path, f); err != nil {
 					t.Fatal(err)
@@ -231,8 +236,8 @@ func checkPNG(t *testing.T, data []byte) {
 	b := decoded.Bounds()
 	m := image.NewRGBA(b)
 	draw.Draw(m, b, decoded, b.Min, draw.Src)
-	if b.Dx() != 900 || b.Dy() < 100 || b.Dy() > 900 {
-		t.Errorf("the picture has %d x %d pixels, want 900 x 100 to 900", b.Dx(), b.Dy())
+	if b.Dx() != 900 || b.Dy() < 70 || b.Dy() > 900 {
+		t.Errorf("the picture has %d x %d pixels, want 900 x 70 to 900", b.Dx(), b.Dy())
 	}
 	drawn := 0
 	for y := b.Min.Y; y < b.Max.Y; y++ {
@@ -288,15 +293,22 @@ func checkPDF(t *testing.T, data []byte) {
 	}
 }
 
-// page is a vg.Canvas that notes where texts and lines are.
-type page struct {
+// recorder is a vg.Canvas that notes where texts and lines are, from the lower edge of the page.
+type recorder struct {
+	up      vg.Length // the height of the origin
 	x, y    vg.Length
 	turned  bool
-	stack   []page
+	stack   []recorder
 	color   color.Color
 	texts   []placed
 	strokes []stroked
 	fills   []stroked
+	images  []drawnImage
+}
+
+type drawnImage struct {
+	vg.Rectangle
+	image.Image
 }
 
 type placed struct {
@@ -310,39 +322,48 @@ type stroked struct {
 	path  vg.Path
 }
 
-func (p *page) SetLineWidth(vg.Length)              {}
-func (p *page) SetLineDash([]vg.Length, vg.Length)  {}
-func (p *page) SetColor(c color.Color)              { p.color = c }
-func (p *page) Scale(x, y float64)                  { panic("no figure scales") }
-func (p *page) DrawImage(vg.Rectangle, image.Image) {}
-func (p *page) Rotate(float64)                      { p.turned = true }
-func (p *page) Translate(by vg.Point)               { p.x, p.y = by.X, by.Y }
-func (p *page) Push()                               { p.stack = append(p.stack, page{x: p.x, y: p.y, turned: p.turned}) }
-func (p *page) Fill(path vg.Path)                   { p.fills = append(p.fills, stroked{p.color, path}) }
-func (p *page) Stroke(path vg.Path)                 { p.strokes = append(p.strokes, stroked{p.color, path}) }
-func (p *page) Pop() {
+func (p *recorder) SetLineWidth(vg.Length)             {}
+func (p *recorder) SetLineDash([]vg.Length, vg.Length) {}
+func (p *recorder) SetColor(c color.Color)             { p.color = c }
+func (p *recorder) Scale(x, y float64)                 { panic("no figure scales") }
+func (p *recorder) DrawImage(r vg.Rectangle, img image.Image) {
+	p.images = append(p.images, drawnImage{r.Add(pt(0, p.up)), img})
+}
+func (p *recorder) Rotate(float64)        { p.turned = true }
+func (p *recorder) Translate(by vg.Point) { p.x, p.y = by.X, by.Y }
+func (p *recorder) Push()                 { p.stack = append(p.stack, recorder{x: p.x, y: p.y, turned: p.turned}) }
+func (p *recorder) Fill(path vg.Path)     { p.fills = append(p.fills, p.lifted(path)) }
+func (p *recorder) Stroke(path vg.Path)   { p.strokes = append(p.strokes, p.lifted(path)) }
+func (p *recorder) lifted(path vg.Path) stroked {
+	path = slices.Clone(path)
+	for i := range path {
+		path[i].Pos.Y += p.up
+	}
+	return stroked{p.color, path}
+}
+func (p *recorder) Pop() {
 	last := p.stack[len(p.stack)-1]
 	p.stack = p.stack[:len(p.stack)-1]
 	p.x, p.y, p.turned = last.x, last.y, last.turned
 }
 
-func (p *page) FillString(f font.Face, at vg.Point, s string) {
+func (p *recorder) FillString(f font.Face, at vg.Point, s string) {
 	size := f.Font.Size
 	box := rect(at.X, at.Y-0.15*size, at.X+f.Width(s), at.Y+0.65*size)
 	if p.turned {
 		box = rect(p.x-box.Max.Y, p.y+box.Min.X, p.x-box.Min.Y, p.y+box.Max.X)
 	}
-	p.texts = append(p.texts, placed{s, box})
+	p.texts = append(p.texts, placed{s, box.Add(pt(0, p.up))})
 }
 
-func record(t *testing.T, f Figure) (*page, *drawing) {
+func record(t *testing.T, f Figure) (*recorder, *drawing) {
 	t.Helper()
 	d, err := f.plan()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := new(page)
-	d.draw(&canvas{Canvas: p, dpi: pageDPI})
+	p := &recorder{up: d.height}
+	d.draw(&page{Canvas: p, dpi: pageDPI})
 	return p, d
 }
 
@@ -373,7 +394,7 @@ func checkLayout(t *testing.T, f Figure) {
 // The curve that is drawn, read back by means of the labels of the ticks, is the
 // curve that was given.
 func TestSweepCanBeReadBack(t *testing.T) {
-	s := Sweep{Lambda: []float64{0.7, 30, 2.5, 9}, SURE: []float64{0.52, 0.125, 0.25, -0.075}}
+	s := Sweep{Lambda: []float64{0.7, 2.5, 9, 30}, SURE: []float64{0.52, 0.25, -0.075, 0.125}}
 	p, _ := record(t, s)
 	ticks := map[string]vg.Point{}
 	for _, text := range p.texts {
@@ -404,7 +425,7 @@ func TestSweepCanBeReadBack(t *testing.T) {
 // The colour that lies at the place of two hyperparameters, as the ticks tell it, is
 // that of their value.
 func TestHeatMapCanBeReadBack(t *testing.T) {
-	h := HeatMap{X: []float64{100, 1, 10}, Y: []float64{10, 0, 1, 100}, Values: [][]float64{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}, {10, 11, 12}}}
+	h := HeatMap{X: []float64{1, 10, 100}, Y: []float64{0.1, 1, 10, 100}, Values: []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}
 	p, _ := record(t, h)
 	xs, ys := map[string]vg.Length{}, map[string]vg.Length{}
 	for _, text := range p.texts {
@@ -424,15 +445,14 @@ func TestHeatMapCanBeReadBack(t *testing.T) {
 			// Also a little to either side: the cell surrounds its point.
 			for _, off := range []vg.Length{-6, 0, 6} {
 				var seen color.Color
-				for _, f := range p.fills {
-					// A rectangle begins at its lower left corner; the star has more corners.
-					low, high := f.path[0].Pos, f.path[2].Pos
-					if len(f.path) == 5 && low.X < at.X+off && at.X+off < high.X && low.Y < at.Y+off && at.Y+off < high.Y {
-						seen = f.color
+				for _, m := range p.images {
+					x, y := (at.X+off-m.Min.X)/m.Size().X, (m.Max.Y-at.Y-off)/m.Size().Y
+					if dots := m.Bounds().Size(); x > 0 && x < 1 && y > 0 && y < 1 {
+						seen = m.At(int(x*vg.Length(dots.X)), int(y*vg.Length(dots.Y)))
 					}
 				}
-				if want := paletteAt((h.Values[i][j] - 1) / 11); seen != want {
-					t.Errorf("%g points from %g, %g the colour is %v, want %v of %g", off, x, y, seen, want, h.Values[i][j])
+				if want := mapColours()[Sequential][int(math.Round((h.Values[3*i+j]-1)/11*(numColours-1)))]; seen != want {
+					t.Errorf("%g points from %g, %g the colour is %v, want %v of %g", off, x, y, seen, want, h.Values[3*i+j])
 				}
 			}
 		}

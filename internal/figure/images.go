@@ -4,23 +4,35 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"image/draw"
 	"math"
 	"slices"
 
+	xdraw "golang.org/x/image/draw"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 )
 
-// Images is a row of grayscale or colour images with captions, such as the noisy one, the
-// estimate and the truth, and to their right, if wanted, the SURE curve of a sweep.
+// Images is rows of images with captions and colour bars, and lines of text below them: what was measured, the
+// estimate, the residual, the truth and the error. Images that share a [Scale] are beside each other in
+// a row, and its bar stands to the right of the last of them.
 type Images struct {
-	Title  string
-	Images []Image
-	// Black and White are the values drawn as black and white, the same for all images; values
-	// beyond are clipped. Both zero: 0 and 1.
-	Black, White float64
-	// Curve is drawn without its panel of degrees of freedom. Nil: none.
+	Title string
+	Rows  [][]Panel
+	// Notes are lines of text below the images, wrapped where they are long.
+	Notes []string
+	// Curve is the SURE curve of a sweep to the right of the images, drawn without its panel of degrees of
+	// freedom. Nil: none.
 	Curve *Sweep
+}
+
+// Panel is an image of [Images].
+type Panel struct {
+	Image
+	// Scale are the colours of the values. Nil: colours of three channels, or gray levels, from 0 to 1.
+	Scale *Scale
+	// Stretched images fill a box of a width at most twice its height, whatever their pixels' shape: a
+	// sinogram's axes have different units.
+	Stretched bool
 }
 
 // Image is a matrix, row by row, with its caption. With three channels each pixel has the numbers of
@@ -32,223 +44,208 @@ type Image struct {
 	Pixels     []float64
 }
 
-// values is the number of values of a pixel.
-func (m Image) values() int { return max(m.Channels, 1) }
-
-func (f Images) check() (Images, error) {
-	if len(f.Images) == 0 {
-		return f, fmt.Errorf("figure: Images is empty, expected at least one")
+func (f Images) check() error {
+	if len(f.Rows) == 0 {
+		return fmt.Errorf("figure: Rows is empty, expected at least one")
 	}
-	for i, m := range f.Images {
-		if m.Rows < 1 || m.Cols < 1 {
-			return f, fmt.Errorf("figure: Images[%d] is %d x %d, expected at least 1 x 1", i, m.Rows, m.Cols)
+	for r, row := range f.Rows {
+		if len(row) == 0 {
+			return fmt.Errorf("figure: Rows[%d] is empty, expected at least one image", r)
 		}
-		if m.Channels != 0 && m.Channels != 1 && m.Channels != 3 {
-			return f, fmt.Errorf("figure: Images[%d] has %d channels, expected 1 or 3", i, m.Channels)
-		}
-		if n := m.values(); n > 1 && (len(m.Pixels)/m.Rows != n*m.Cols || len(m.Pixels)%m.Rows != 0) {
-			return f, fmt.Errorf("figure: Images[%d] has %d values, expected %d x %d x %d", i, len(m.Pixels), m.Rows, m.Cols, n)
-		} else if n == 1 && (len(m.Pixels)/m.Rows != m.Cols || len(m.Pixels)%m.Rows != 0) {
-			return f, fmt.Errorf("figure: Images[%d] has %d pixels, expected %d x %d", i, len(m.Pixels), m.Rows, m.Cols)
-		}
-		if err := checkSeries(fmt.Sprintf("Images[%d].Pixels", i), m.Pixels, len(m.Pixels)); err != nil {
-			return f, err
+		for i, p := range row {
+			if err := p.check(fmt.Sprintf("Rows[%d][%d]", r, i)); err != nil {
+				return err
+			}
 		}
 	}
-	if err := checkValue(f.Black); err != nil {
-		return f, fmt.Errorf("figure: Black %w", err)
-	}
-	if err := checkValue(f.White); err != nil {
-		return f, fmt.Errorf("figure: White %w", err)
-	}
-	if f.Black == 0 && f.White == 0 {
-		f.White = 1
-	}
-	if f.Black >= f.White {
-		return f, fmt.Errorf("figure: Black is %g and White %g, expected White to be greater", f.Black, f.White)
-	}
-	return f, nil
+	return nil
 }
 
-// Sizes of the row.
+func (p Panel) check(name string) error {
+	n, s := max(p.Channels, 1), p.Scale
+	switch {
+	case p.Rows < 1 || p.Cols < 1:
+		return fmt.Errorf("figure: %s is %d x %d, expected at least 1 x 1", name, p.Rows, p.Cols)
+	case n != 1 && n != 3:
+		return fmt.Errorf("figure: %s has %d channels, expected 1 or 3", name, n)
+	// The product of rows and columns may be too large for an int.
+	case len(p.Pixels)%(n*p.Cols) != 0 || len(p.Pixels)/n/p.Cols != p.Rows:
+		return fmt.Errorf("figure: %s has %d values, expected %d x %d x %d", name, len(p.Pixels), p.Rows, p.Cols, n)
+	case s != nil && n > 1:
+		return fmt.Errorf("figure: %s has %d channels and a scale, expected one of them", name, n)
+	case s != nil && (!(s.Low < s.High) || math.IsInf(s.High-s.Low, 0) || s.Map == Diverging && s.Low != -s.High):
+		return fmt.Errorf("figure: the scale of %s is from %g to %g, expected an interval, around 0 if it is diverging", name, s.Low, s.High)
+	}
+	return checkSeries(name+".Pixels", p.Pixels, len(p.Pixels), anySign)
+}
+
+// Sizes of the rows.
 const (
 	imageGap    vg.Length = 10
+	rowGap      vg.Length = 9
 	tallest     vg.Length = 240
+	leastSide   vg.Length = 3
+	captionRow  vg.Length = 12
+	captionRows           = 2
 	leastCurve  vg.Length = 110
 	mostCurve   vg.Length = 200
 	curveShare            = 0.44
-	captionRow  vg.Length = 12
-	captionRows           = 2
-	leastSide   vg.Length = 3
+	// The column of a colour bar: its distance from the image, its width and that of its labels.
+	scaleGap   vg.Length = 6
+	scaleWidth vg.Length = 9
+	scaleRoom  vg.Length = 50
 )
 
 // size is that of the image in a box of the given width.
-func (m Image) size(width vg.Length) (w, h vg.Length) {
-	w, h = width, width*vg.Length(m.Rows)/vg.Length(m.Cols)
-	if h > tallest {
-		w, h = w*tallest/h, tallest
+func (p Panel) size(box vg.Length) (w, h vg.Length) {
+	shape := vg.Length(p.Rows) / vg.Length(p.Cols)
+	if p.Stretched {
+		return box, box * max(0.5, min(1, shape))
 	}
-	return max(w, leastSide), max(h, leastSide)
+	shrink := min(1, tallest/(box*shape))
+	return max(leastSide, shrink*box), max(leastSide, shrink*box*shape)
+}
+
+// caption is the lines of the caption.
+func (p Panel) caption(box vg.Length) []string {
+	return wrap(p.Caption, legendSize, box+imageGap-3, captionRows)
+}
+
+// endsScale reports whether a bar stands to the right of image i of the row.
+func endsScale(row []Panel, i int) bool {
+	return row[i].Scale != nil && (i == len(row)-1 || row[i+1].Scale != row[i].Scale)
+}
+
+// boxWidth is the width of the boxes of the images, in rows that end at the given place.
+func (f Images) boxWidth(end vg.Length) (box vg.Length, err error) {
+	if box = tallest; f.Curve != nil {
+		box = end
+	}
+	for r, row := range f.Rows {
+		room := end - 2*edge + imageGap
+		for i := range row {
+			if endsScale(row, i) {
+				room -= scaleRoom
+			}
+		}
+		if box = min(box, room/vg.Length(len(row))-imageGap); box < 8 {
+			return 0, fmt.Errorf("figure: Rows[%d] has %d images, expected at most %d", r, len(row), int(room/(8+imageGap)))
+		}
+	}
+	return box, nil
 }
 
 func (f Images) plan() (*drawing, error) {
-	f, err := f.check()
-	if err != nil {
+	if err := f.check(); err != nil {
 		return nil, err
 	}
 	end := pageWidth
-	var curve *block
 	if f.Curve != nil {
-		end = pageWidth * (1 - curveShare)
-		if curve, err = f.Curve.block(1, true); err != nil {
+		end *= 1 - curveShare
+	}
+	box, err := f.boxWidth(end)
+	if err != nil {
+		return nil, err
+	}
+	y := -edge
+	if f.Title != "" {
+		y -= titleRow
+	}
+	tall, below := make([]vg.Length, len(f.Rows)), make([]vg.Length, len(f.Rows)) // the images, and their captions
+	for r, row := range f.Rows {
+		for _, p := range row {
+			_, h := p.size(box)
+			tall[r], below[r] = max(tall[r], h), max(below[r], rowGap+4+captionRow*vg.Length(len(p.caption(box))))
+		}
+	}
+	bottom, drawCurve := y, func(*page) {}
+	if f.Curve != nil {
+		b, err := f.Curve.block(pageWidth-end, max(leastCurve, min(tall[0], mostCurve)))
+		if err != nil {
 			return nil, err
 		}
+		var middle vg.Length
+		middle, bottom, drawCurve = b.layout(end, y+edge)
+		y = min(y, middle+tall[0]/2) // the middle of the images is that of the curve's frame
 	}
-	n := vg.Length(len(f.Images))
-	box := (end - 2*edge - (n-1)*imageGap) / n
-	if box < 8 {
-		return nil, fmt.Errorf("figure: Images has %d images, expected at most %d in a row", len(f.Images), int((end-2*edge+imageGap)/(8+imageGap)))
-	}
-	var tall vg.Length
-	var captions [][]text
-	lines := 0
-	for _, m := range f.Images {
-		_, h := m.size(box)
-		tall = max(tall, h)
-		captions = append(captions, wrap(m.Caption, legendSize, box+imageGap-3, captionRows))
-		lines = max(lines, len(captions[len(captions)-1]))
-	}
-	row := tall + 4 + vg.Length(lines)*captionRow
-	title := edge
-	if f.Title != "" {
-		title += titleRow
-	}
-	above := vg.Length(0) // the height of the curve's legend above the row
-	height := title + row + edge
-	if curve != nil {
-		curve.panels[0].height = max(leastCurve, min(tall, mostCurve))
-		below := -curve.layout(end, pageWidth, 0)
-		// The middle of the images is that of the curve's frame.
-		frame := curve.panels[0].frame
-		above = max(0, -(frame.Min.Y+frame.Max.Y)/2-edge-tall/2)
-		height = title + max(above+row+edge, below-edge)
-	}
-	return &drawing{height: height, draw: func(c *canvas) {
-		if f.Title != "" {
-			c.text(plain(f.Title).fit(titleSize, pageWidth-2*edge), titleSize, pt(pageWidth/2, height-edge-titleSize), center)
-		}
-		top := height - title - above
-		f.draw(c, box, tall, end, top)
-		for i, lines := range captions {
-			x := edge + vg.Length(i)*(box+imageGap) + box/2
-			for k, line := range lines {
-				c.text(line, legendSize, pt(x, top-tall-4-vg.Length(k+1)*captionRow+3), center)
+	var draws []func(*page)
+	for r, row := range f.Rows {
+		x := edge
+		for i := range row {
+			at := rect(x, y-tall[r], x+box, y)
+			draws = append(draws, func(c *page) { drawPanel(c, at, row, i) })
+			if x += box + imageGap; endsScale(row, i) {
+				x += scaleRoom
 			}
 		}
-		if curve != nil {
-			curve.layout(end, pageWidth, height-title+edge)
-			curve.draw(c, height-title+edge)
+		y -= tall[r] + below[r]
+	}
+	if f.Notes == nil {
+		y += rowGap
+	}
+	for _, note := range f.Notes {
+		for _, line := range wrap(note, legendSize, pageWidth-2*edge, 4) {
+			y -= captionRow
+			at := pt(edge, y+3)
+			draws = append(draws, func(c *page) { sans(legendSize).Handler.Draw(c, line, sans(legendSize), at) })
 		}
+	}
+	return &drawing{-min(y-edge, bottom), func(c *page) {
+		on := draw.Canvas{Canvas: c}
+		on.FillText(centered(titleSize), pt(pageWidth/2, -edge-titleSize), fit(f.Title, titleSize, pageWidth-2*edge))
+		for _, one := range draws {
+			one(c)
+		}
+		drawCurve(c)
 	}}, nil
 }
 
-// draw draws all images as one raster, at the resolution of the output.
-func (f Images) draw(c *canvas, box, tall, end, top vg.Length) {
-	dots := func(l vg.Length) int { return int(math.Round(float64(l) * float64(c.dpi) / 72)) }
-	length := func(n int) vg.Length { return vg.Length(n) * 72 / vg.Length(c.dpi) }
-	x0, y1 := dots(edge), dots(top)
-	bounds := image.Rect(0, 0, dots(end-edge)-x0, dots(tall))
-	var picture draw.Image = image.NewGray(bounds)
-	if slices.ContainsFunc(f.Images, func(m Image) bool { return m.values() > 1 }) {
-		picture = image.NewRGBA(bounds)
+// drawPanel draws image i of a row in the middle of its box, its caption below, and the bar of its scale, if it
+// is the last that has it.
+func drawPanel(c *page, box vg.Rectangle, row []Panel, i int) {
+	p, on := row[i], draw.Canvas{Canvas: c, Rectangle: box}
+	w, h := p.size(box.Size().X)
+	middle := on.Center()
+	r := rect(middle.X-w/2, middle.Y-h/2, middle.X+w/2, middle.Y+h/2)
+	dotsW, dotsH, _ := c.dots(r)
+	c.DrawImage(r, p.picture(dotsW, dotsH))
+	outlined(on, stroke(ink, 0.5), r.Path())
+	for k, line := range p.caption(box.Size().X) {
+		on.FillText(centered(legendSize), pt(middle.X, box.Min.Y-4-vg.Length(k+1)*captionRow+3), line)
 	}
-	draw.Draw(picture, bounds, image.White, image.Point{}, draw.Src)
-	for i, m := range f.Images {
-		w, h := m.size(box)
-		x := dots(edge+vg.Length(i)*(box+imageGap)+(box-w)/2) - x0
-		y := dots((tall - h) / 2)
-		m.resample(picture, image.Rect(x, y, x+max(1, dots(w)), y+max(1, dots(h))), f.Black, f.White, func(v [3]float64) color.Color {
-			for k := range v {
-				v[k] = (v[k] - f.Black) / (f.White - f.Black)
-			}
-			return levels(v, m.values())
-		})
+	if !endsScale(row, i) {
+		return
 	}
-	size := picture.Bounds().Size()
-	c.DrawImage(rect(length(x0), length(y1-size.Y), length(x0+size.X), length(y1)), picture)
-	for i, m := range f.Images {
-		w, h := m.size(box)
-		x, y := edge+vg.Length(i)*(box+imageGap)+(box-w)/2, top-(tall-h)/2
-		c.line(stroke{color: ink, width: 0.5}, pt(x, y), pt(x+w, y), pt(x+w, y-h), pt(x, y-h), pt(x, y), pt(x+w, y))
-	}
-}
-
-// resample fills the rectangle with the image: each dot has the mean of the pixels under it, clipped
-// to [low, high], so that small images keep their squares and large ones do not alias. paint is the
-// colour of such means, one a channel.
-func (m Image) resample(to draw.Image, r image.Rectangle, low, high float64, paint func([3]float64) color.Color) {
-	m.fill(to, r, weights(m.Cols, r.Dx()), weights(m.Rows, r.Dy()), low, high, paint)
-}
-
-// fill is resample for given shares of the pixels in the dots.
-func (m Image) fill(to draw.Image, r image.Rectangle, columns, rows [][]weighted, low, high float64, paint func([3]float64) color.Color) {
-	n := m.values()
-	for y, across := range rows {
-		for x, down := range columns {
-			var sums [3]float64
-			for _, i := range across {
-				for _, j := range down {
-					for k := range n {
-						sums[k] += i.weight * j.weight * max(low, min(high, m.Pixels[(i.index*m.Cols+j.index)*n+k]))
-					}
-				}
-			}
-			to.Set(r.Min.X+x, r.Min.Y+y, paint(sums))
+	b := bar{colours: mapColours()[p.Scale.Map], axis: &axis{min: p.Scale.Low, max: p.Scale.High}, line: stroke(ink, 0.6)}
+	for _, q := range row {
+		if q.Scale == p.Scale {
+			b.below = b.below || slices.Min(q.Pixels) < p.Scale.Low
+			b.above = b.above || slices.Max(q.Pixels) > p.Scale.High
 		}
 	}
+	b.draw(c, rect(box.Max.X+scaleGap, r.Min.Y, box.Max.X+scaleGap+scaleWidth, r.Max.Y))
 }
 
-// weighted is a pixel and the share it has of a dot.
-type weighted struct {
-	index  int
-	weight float64
-}
-
-// weights are the pixels, of n, under each of the dots.
-func weights(n, dots int) [][]weighted {
-	under := make([][]weighted, dots)
-	for k := range under {
-		begin, end := float64(k*n)/float64(dots), float64((k+1)*n)/float64(dots)
-		for i := int(begin); i < n && float64(i) < end; i++ {
-			if w := min(end, float64(i+1)) - max(begin, float64(i)); w > 0 {
-				under[k] = append(under[k], weighted{i, w / (end - begin)})
-			}
-		}
+// picture is the image in colours, of at most w x h pixels. Of a larger one averages are drawn, over a triangle as
+// wide as two pixels: noise then has about the same variance everywhere. They are those of the values; the mean of
+// blue and red would not be white.
+func (p Panel) picture(w, h int) image.Image {
+	n, s := max(p.Channels, 1), Scale{High: 1}
+	if p.Scale != nil {
+		s = *p.Scale
 	}
-	return under
-}
-
-// evenWeights are shares by which noise has about the same variance in all dots, where those of
-// [weights] would show a grid: the pixel in the middle of a dot, or where there are more pixels than
-// dots a triangle as wide as two dots.
-func evenWeights(n, dots int) [][]weighted {
-	under, size := make([][]weighted, dots), float64(n)/float64(dots)
-	for k := range under {
-		middle := (float64(k) + 0.5) * size
-		if size <= 1 {
-			under[k] = []weighted{{min(int(middle), n-1), 1}}
-			continue
+	all, drawn := image.NewRGBA64(image.Rect(0, 0, p.Cols, p.Rows)), image.NewRGBA64(image.Rect(0, 0, min(w, p.Cols), min(h, p.Rows)))
+	for i := range p.Rows * p.Cols {
+		level := func(k int) uint16 {
+			share := (p.Pixels[n*i+k%n] - s.Low) / (s.High - s.Low)
+			return uint16(math.Round(math.MaxUint16 * max(0, min(1, share))))
 		}
-		sum := 0.0
-		for i := max(0, int(middle-size-0.5)); i < n && float64(i)+0.5 < middle+size; i++ {
-			if w := 1 - math.Abs(float64(i)+0.5-middle)/size; w > 0 {
-				under[k] = append(under[k], weighted{i, w})
-				sum += w
-			}
-		}
-		for j := range under[k] {
-			under[k][j].weight /= sum
-		}
+		all.SetRGBA64(i%p.Cols, i/p.Cols, color.RGBA64{level(0), level(1), level(2), math.MaxUint16})
 	}
-	return under
+	xdraw.BiLinear.Scale(drawn, drawn.Rect, all, all.Rect, xdraw.Src, nil)
+	for i := 0; n == 1 && i < drawn.Rect.Dx()*drawn.Rect.Dy(); i++ {
+		x, y := i%drawn.Rect.Dx(), i/drawn.Rect.Dx()
+		drawn.Set(x, y, mapColours()[s.Map].at(float64(drawn.RGBA64At(x, y).R)/math.MaxUint16))
+	}
+	return drawn
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"html"
+	"slices"
 	"strings"
 )
 
@@ -20,39 +22,33 @@ func annotate(format string, file []byte, notes []Note) []byte {
 		return file
 	}
 	var b bytes.Buffer
+	at := len(file)
 	switch format {
 	case "png":
-		const header = 8 + 25 // the signature and IHDR
-		b.Write(file[:header])
+		at = 8 + 25 // after the signature and IHDR
 		for _, n := range notes {
 			b.Write(textChunk(n))
 		}
-		b.Write(file[header:])
 	case "svg":
-		at := bytes.Index(file, []byte("<svg"))
-		end := at + bytes.IndexByte(file[at:], '>') + 1
-		b.Write(file[:end])
-		b.WriteString("\n<metadata>")
-		escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+		start := bytes.Index(file, []byte("<svg"))
+		at = start + bytes.IndexByte(file[start:], '>') + 1
+		b.WriteString("\n<metadata>\n")
 		for _, n := range notes {
-			b.WriteString("\n" + escape.Replace(n.Key+": "+oneLine(n.Text)))
+			b.WriteString(html.EscapeString(n.Key+": "+oneLine(n.Text)) + "\n")
 		}
-		b.WriteString("\n</metadata>")
-		b.Write(file[end:])
+		b.WriteString("</metadata>")
 	default:
-		b.Write(file)
 		for _, n := range notes {
 			b.WriteString("% " + n.Key + ": " + oneLine(n.Text) + "\n")
 		}
 	}
-	return b.Bytes()
+	return slices.Concat(file[:at], b.Bytes(), file[at:])
 }
 
 // textChunk is a chunk of uncompressed UTF-8 text.
 func textChunk(n Note) []byte {
 	body := "iTXt" + n.Key + "\x00\x00\x00\x00\x00" + n.Text
-	chunk := binary.BigEndian.AppendUint32(nil, uint32(len(body)-4))
-	chunk = append(chunk, body...)
+	chunk := append(binary.BigEndian.AppendUint32(nil, uint32(len(body)-4)), body...)
 	return binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE([]byte(body)))
 }
 

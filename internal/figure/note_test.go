@@ -32,7 +32,7 @@ func TestFilesCarryNotes(t *testing.T) {
 				t.Error(err)
 			}
 		case "svg":
-			want = "Command: surepipe sweep --data 'a &lt;b&gt;&amp;c.csv'"
+			want = "Command: surepipe sweep --data &#39;a &lt;b&gt;&amp;c.csv&#39;"
 			d := xml.NewDecoder(bytes.NewReader(file))
 			for err == nil {
 				_, err = d.Token()

@@ -16,7 +16,7 @@
 //	scale       the standard deviations of the columns, where they were standardized
 //	indices     the observed places in the row-major matrix, of a completion
 //	effects_mean, effects_rows, effects_cols  of a completion with unpenalized effects
-//	row_names, column_names  of the matrix, where its entries are from a table
+//	row_names, column_names  of the matrix or sequence, where it is from a table
 //	fit         a text, a JSON object: see [Info]
 //
 // The predictions are
@@ -87,6 +87,8 @@ type Info struct {
 	ColumnsBy string `json:"columns_by,omitempty"`
 	// ValueBy is the column of the entries' values, empty where the table is the matrix itself.
 	ValueBy string `json:"value_by,omitempty"`
+	// NA are the texts that stood for a missing value in the table of the fit, where these were given.
+	NA []string `json:"na,omitempty"`
 	// Data identifies the data, Version the program, and Command is what made the file; empty in files
 	// of earlier versions.
 	Command string `json:"command,omitempty"`

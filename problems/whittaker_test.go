@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -49,14 +48,11 @@ func TestGapsAreFilled(t *testing.T) {
 	if p.Signal != nil || !linops.StructureOf(p.Operator).Identity {
 		t.Error("without gaps the operator is not the identity")
 	}
-	gap := slices.Clone(y)
-	gap[gone] = math.NaN()
-	data, err := problems.Data{Y: gap, YShape: []int{n}, Mu: y}.WithoutGaps()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(data.Y) != n-1 || len(data.Mu) != n-1 || data.Shape[0] != n || slices.Contains(data.Indices, gone) {
-		t.Fatalf("%d values of %v at %v", len(data.Y), data.Shape, data.Indices)
+	data := problems.Data{YShape: []int{n - 1}, Shape: []int{n}}
+	for i, v := range y {
+		if i != gone {
+			data.Indices, data.Y = append(data.Indices, i), append(data.Y, v)
+		}
 	}
 	filled, p, _ := smoothed(t, data, 3)
 	if p.Signal == nil || p.SignalShape[0] != n || p.D != n-1 || p.P != n {
@@ -68,9 +64,6 @@ func TestGapsAreFilled(t *testing.T) {
 	}
 	if got, want := y[gone]-filled[gone], (y[gone]-all[gone])/(1-h[gone]); math.Abs(got-want) > 1e-11 {
 		t.Errorf("left out, the residual is %g, expected %g", got, want)
-	}
-	if _, err := (problems.Data{Y: []float64{math.NaN()}, YShape: []int{1}}).WithoutGaps(); err == nil {
-		t.Error("a sequence without a number was accepted")
 	}
 }
 
@@ -117,8 +110,8 @@ func TestPlacesOfASequence(t *testing.T) {
 	}
 }
 
-// A specification reads gaps from a table, and the operator observed passes on where they are.
-func TestObservedEntriesOfASpecification(t *testing.T) {
+// The places of a table's index count in differences of a specification, of the whole sequence or of what was observed.
+func TestPlacesOfATable(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -127,29 +120,32 @@ func TestObservedEntriesOfASpecification(t *testing.T) {
 		}
 		return path
 	}
-	write("y.csv", "1\n2\nNA\n4\n5\n7\n")
-	spec, err := problems.ReadSpec(write("s.yaml", "data: y.csv\noperator: observed\nterms:\n  - operator: {differences: {order: 1}}\n    regularizer: {squared-l2: 2}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := spec.Load(problems.SpecFiles{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := problems.New("s", array.NewHost(), data, problems.Hyper{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Release()
-	if p.D != 5 || p.P != 6 || p.DefaultSolver != "direct" || p.Signal == nil {
-		t.Errorf("D %d, P %d by %s", p.D, p.P, p.DefaultSolver)
-	}
-	write("y.csv", "1\n2\n\n4\n")
-	if _, err := spec.Load(problems.SpecFiles{}); err == nil || !strings.Contains(err.Error(), "line 3 is empty") {
-		t.Errorf("an empty line: %v", err)
-	}
-	write("y.csv", "t,v\n1,2\n2,3\n")
-	if _, err := spec.Load(problems.SpecFiles{}); err == nil || !strings.Contains(err.Error(), "which column is the sequence") {
-		t.Errorf("two columns: %v", err)
+	write("y.csv", "day,y\n2024-01-09,1\n2024-01-06,2\n2024-01-05,NA\n2024-01-03,4\n2024-01-01,7\n")
+	for operator, want := range map[string][]float64{
+		"{selection: {indices: indices, shape: shape}}": {0, 3, 4, 6, 8},
+		"identity": {0, 3, 6, 8},
+	} {
+		spec, err := problems.ReadSpec(write("s.yaml", "data: {file: y.csv, response: y, missing: drop}\noperator: "+operator+
+			"\nterms:\n  - operator: {differences: {order: 1}}\n    regularizer: {squared-l2: 2}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := spec.Load(problems.SpecFiles{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range data.At {
+			if data.At[i]-data.At[0] != want[i] || len(data.At) != len(want) {
+				t.Fatalf("%s: places %v, expected %v and a constant", operator, data.At, want)
+			}
+		}
+		p, err := problems.New("s", array.NewHost(), data, problems.Hyper{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.D != 4 || p.P != len(want) || p.DefaultSolver != "direct" || len(data.At) == 0 {
+			t.Errorf("%s: D %d, P %d by %s", operator, p.D, p.P, p.DefaultSolver)
+		}
+		p.Release()
 	}
 }

@@ -1,0 +1,72 @@
+package hutch
+
+import (
+	"math"
+
+	"surepipe/array"
+)
+
+// Frame compares symmetric matrices M whose ranges are all in one subspace of small dimension q, with the
+// orthonormal basis b_1 ... b_q: their coordinates <b_i, M b_j> keep Frobenius norms and inner products,
+// also of differences, without probes.
+type Frame struct {
+	basis      array.Batch // q x d
+	rank       int
+	projection *Projection // of the coordinates, where there are more than ProjectionSize
+}
+
+// NewFrame is the frame of the span of vectors, k x d, on their device. The caller keeps the vectors, and
+// frees the frame.
+func NewFrame(vectors array.Batch) (*Frame, error) {
+	dev := vectors.Device()
+	f := &Frame{basis: dev.Alloc(vectors.K(), vectors.N())}
+	var err error
+	if f.rank, err = Orthonormalize(f.basis, vectors); err != nil {
+		f.Free()
+		return nil, err
+	}
+	if n := f.rank * (f.rank + 1) / 2; n > ProjectionSize {
+		f.projection = NewProjection(dev, n)
+	}
+	return f, nil
+}
+
+// Basis are b_1 ... b_q, which stay the frame's.
+func (f *Frame) Basis() array.Batch { return f.basis.Rows(0, f.rank) }
+
+// Products are <b_i, M b_j> by the images M b_1 ... M b_q, q x q.
+func (f *Frame) Products(images array.Batch) []float64 {
+	square := images.Device().Alloc(f.rank, f.rank)
+	defer square.Free()
+	images.Device().Gemm(false, true, 1, f.Basis(), images, 0, square)
+	return square.ToHost()
+}
+
+// Coordinates are those of M by the products <b_i, M b_j>, q x q: those with i <= j, and those with i < j
+// times sqrt(2), or their [Projection] where there are more than ProjectionSize.
+func (f *Frame) Coordinates(products []float64) []float64 {
+	q := f.rank
+	out := make([]float64, 0, q*(q+1)/2)
+	for i := range q {
+		out = append(out, products[i*q+i])
+		for j := i + 1; j < q; j++ {
+			out = append(out, math.Sqrt2/2*(products[i*q+j]+products[j*q+i]))
+		}
+	}
+	if f.projection == nil {
+		return out
+	}
+	dev := f.basis.Device()
+	at := dev.Alloc(1, len(out))
+	defer at.Free()
+	dev.Upload(at, out)
+	return f.projection.Vector(at)
+}
+
+// Free gives the frame's memory back.
+func (f *Frame) Free() {
+	f.basis.Free()
+	if f.projection != nil {
+		f.projection.Free()
+	}
+}
