@@ -6,12 +6,13 @@ import (
 	"surepipe/array"
 )
 
-// Spectrum is A*A = T* diag(values) T with an orthonormal transform T of images of a shape: the cosine transform
-// ([NewDCT2D]) or that of Fourier, of real images.
+// Spectrum is A*A = T* diag(values) T with an orthonormal transform T of images of a shape: the cosine
+// transform ([NewDCT2D]) or that of Fourier, of real images.
 type Spectrum struct {
 	// Shape is that of the images, 0 x 0 where nothing is known.
 	Shape array.Shape
-	// Values returns the eigenvalues in the order of the coefficients, or of the frequencies (k, l), in a new slice.
+	// Values returns the eigenvalues in the order of the coefficients, or of the frequencies (k, l),
+	// in a new slice.
 	Values func() []float64
 }
 

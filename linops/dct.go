@@ -70,9 +70,9 @@ func (a *DCT) Adjoint(dst, z array.Batch) {
 	a.grid.apply(dst, z, action{kind: doAdjoint})
 }
 
-// DiagonalOf returns the diagonal of C* diag(h) C for the transform C of images, row-major. With c_p(i) = cos(pi p (2 i + 1)/(2 n))
-// the squares of the entries of row k are (1 + c_2k)/n, and c_2k = -c_(2n-2k): along each axis the diagonal is a sum of
-// cosines whose coefficients are sums of h.
+// DiagonalOf returns the diagonal of C* diag(h) C for the transform C of images, row-major. With
+// c_p(i) = cos(pi p (2 i + 1)/(2 n)) the squares of the entries of row k are (1 + c_2k)/n, and c_2k =
+// -c_(2n-2k): along each axis the diagonal is a sum of cosines whose coefficients are sums of h.
 func (a *DCT) DiagonalOf(h []float64) []float64 {
 	rows, cols := a.grid.rows, a.grid.cols
 	along, both := make([]float64, len(h)), make([]float64, len(h))
@@ -91,8 +91,8 @@ func (a *DCT) DiagonalOf(h []float64) []float64 {
 	return out.ToHost()
 }
 
-// foldSquares sets dst to the coefficients, of an orthonormal cosine transform of n numbers, of sum_k h_k e_k(i)^2 for its
-// rows e_k; entries are a stride apart.
+// foldSquares sets dst to the coefficients, of an orthonormal cosine transform of n numbers, of sum_k
+// h_k e_k(i)^2 for its rows e_k; entries are a stride apart.
 func foldSquares(dst, h []float64, n, stride int) {
 	for k := range n {
 		v := h[k*stride] / float64(n)

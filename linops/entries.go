@@ -2,10 +2,10 @@ package linops
 
 import "surepipe/space"
 
-// Entries returns the entries of an operator by rows, which the caller must not modify, where it is made of sparse
-// matrices, differences of pairs, selections, diagonals and convolutions, by products, multiples, and by putting them
-// beside and on top of each other; ok is false elsewhere, and where there are more than a number of them. A row may have
-// several entries in one column, which add up.
+// Entries returns the entries of an operator by rows, which the caller must not modify, where it is
+// made of sparse matrices, differences of pairs, selections, diagonals and convolutions, by products,
+// multiples, and by putting them beside and on top of each other; ok is false elsewhere, and where
+// there are more than a number of them. A row may have several entries in one column, which add up.
 func Entries(a Operator, most int) (rows space.Rows, ok bool) {
 	switch a := a.(type) {
 	case *identity:

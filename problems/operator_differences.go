@@ -23,8 +23,8 @@ var differencesOperator = operatorKind{
 	parse: parseDifferences(2, 0),
 }
 
-// mostDifferences is how often differences are taken at most: their condition grows like n to twice that.
-const mostDifferences = 6
+// MostDifferences is how often differences are taken at most: their condition grows like n to twice that.
+const MostDifferences = 6
 
 // parseDifferences parses differences that are taken order + more times.
 func parseDifferences(usual, more int) func(s *Spec, n *operatorNode, args *yaml.Node) (operatorBuild, error) {
@@ -46,8 +46,8 @@ func parseDifferences(usual, more int) func(s *Spec, n *operatorNode, args *yaml
 				if err != nil {
 					return nil, err
 				}
-				if x != math.Trunc(x) || x < float64(1-more) || x > float64(mostDifferences-more) {
-					return nil, s.errorf(v.Line, "order is %g, expected an integer from %d to %d", x, 1-more, mostDifferences-more)
+				if x != math.Trunc(x) || x < float64(1-more) || x > float64(MostDifferences-more) {
+					return nil, s.errorf(v.Line, "order is %g, expected an integer from %d to %d", x, 1-more, MostDifferences-more)
 				}
 				order, given = int(x), true
 			}
@@ -69,14 +69,21 @@ func parseDifferences(usual, more int) func(s *Spec, n *operatorNode, args *yaml
 			if shape == nil {
 				shape = cols
 			}
-			if len(shape) != 1 || k < 1-more || k > mostDifferences-more || shape[0] < k+more+1 {
-				return built{}, fmt.Errorf("%s of order %d of an array of shape %s, expected a sequence of at least order + %d values, and an order from %d to %d", n.kind, k, formatShape(shape), more+1, 1-more, mostDifferences-more)
+			switch {
+			case k < 1-more || k > MostDifferences-more:
+				return built{}, fmt.Errorf("%s of order %d, expected an order from %d to %d", n.kind, k, 1-more, MostDifferences-more)
+			case len(shape) != 1 || shape[0] < k+more+1:
+				return built{}, fmt.Errorf("%s of order %d of an array of shape %s, expected a sequence of at least %d values",
+					n.kind, k, formatShape(shape), k+more+1)
 			}
-			places := b.data.At
+			var places []float64
+			name := "at"
 			if at != nil {
-				places = b.array(at).Data
+				places, name = b.array(at).Data, at.name
+			} else if more == 0 {
+				places = b.data.At
 			}
-			if err := checkIncreasing(places, shape[0]); err != nil {
+			if err := checkIncreasing(name, places, shape[0]); err != nil {
 				return built{}, err
 			}
 			op, err := b.differences(shape[0], k+more, places)
@@ -86,23 +93,24 @@ func parseDifferences(usual, more int) func(s *Spec, n *operatorNode, args *yaml
 }
 
 // checkIncreasing rejects places of a sequence of n values that are not increasing numbers.
-func checkIncreasing(at []float64, n int) error {
+func checkIncreasing(name string, at []float64, n int) error {
 	if at == nil {
 		return nil
 	}
 	if len(at) != n {
-		return fmt.Errorf("%d places, expected %d, one for each value of the sequence", len(at), n)
+		return fmt.Errorf("array %q has %d values, expected %d, the place of each value of the sequence", name, len(at), n)
 	}
 	for i, v := range at {
 		if math.IsNaN(v) || math.IsInf(v, 0) || i > 0 && !(v > at[i-1]) {
-			return fmt.Errorf("place %d is %g, expected increasing numbers", i, v)
+			return fmt.Errorf("array %q holds %g at [%d], expected increasing numbers, the places of the sequence", name, v, i)
 		}
 	}
 	return nil
 }
 
-// differences is the operator of the differences of n numbers, so many times: rows of binomial coefficients with alternating
-// signs. For numbers b at places x, in units of their mean distance, they are divided differences,
+// differences is the operator of the differences of n numbers, so many times: rows of binomial
+// coefficients with alternating signs. For numbers b at places x, in units of their mean distance,
+// they are divided differences,
 //
 //	(D^m b)_i = m! [x_i, ..., x_{i+m}] b sqrt((x_{i+m} - x_i)/m),
 //
@@ -138,8 +146,8 @@ func (b *specBuilder) differences(n, order int, x []float64) (linops.Operator, e
 	return b.keep(source{op: op}), nil
 }
 
-// differenceRow are the coefficients of order! times a divided difference at places; of ones a distance of 1 apart where they
-// are nil.
+// differenceRow are the coefficients of order! times a divided difference at places; of ones a
+// distance of 1 apart where they are nil.
 func differenceRow(order int, at []float64) []float64 {
 	rows := make([][]float64, order+1) // of the differences of a lower order that begin at each place
 	for i := range rows {

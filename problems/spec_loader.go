@@ -85,10 +85,7 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 		}
 	}
 	data.Y, data.YShape, data.Labels = y.Data, y.Shape, y.Labels
-	if l.table != nil && l.table.Sequence != nil {
-		data.Labels = l.table.Sequence.Labelled(l.table.Design.Response, !s.Selects())
-		data.At = l.table.Sequence.Places(!s.Selects())
-	}
+	l.sequence(&data)
 	if y.Depth.Scaled || l.image {
 		data.Depth = y.Depth
 	}
@@ -120,11 +117,6 @@ func (s *Spec) Load(files SpecFiles) (Data, error) {
 
 // Selects reports whether the operator picks entries: of a sequence with gaps, the values that are there.
 func (s *Spec) Selects() bool { return s.operator.selects() }
-
-// Placed reports whether there are differences, which depend on the distances of Data.At.
-func (s *Spec) Placed() bool {
-	return slices.ContainsFunc(s.terms, func(t term) bool { return t.operator != nil && t.operator.contains("differences") })
-}
 
 // ignored are the arrays of the data file that were not read, nor replaced.
 func (l *specLoader) ignored() []string {

@@ -38,8 +38,8 @@ func smoothed(t *testing.T, data problems.Data, lambda float64) (b []float64, p 
 	return sol.B.ToHost(), p, sol.Linearization.Closed()
 }
 
-// A value that is missing is predicted as if its weight were 0, and what a fit without an observation predicts for it gives its
-// left-out residual exactly: (y_i - mu_i)/(1 - H_ii).
+// A value that is missing is predicted as if its weight were 0, and what a fit without an observation
+// predicts for it gives its left-out residual exactly: (y_i - mu_i)/(1 - H_ii).
 func TestGapsAreFilled(t *testing.T) {
 	const n, gone = 40, 17
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -67,7 +67,8 @@ func TestGapsAreFilled(t *testing.T) {
 	}
 }
 
-// Places that are evenly spaced change nothing, in any units, and uneven ones leave polynomials of the order alone.
+// Places that are evenly spaced change nothing, in any units, and uneven ones leave polynomials of the
+// order alone.
 func TestPlacesOfASequence(t *testing.T) {
 	const n = 30
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -110,7 +111,8 @@ func TestPlacesOfASequence(t *testing.T) {
 	}
 }
 
-// The places of a table's index count in differences of a specification, of the whole sequence or of what was observed.
+// The places of a table's index count in differences of a specification, of the whole sequence or of
+// what was observed.
 func TestPlacesOfATable(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

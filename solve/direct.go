@@ -9,8 +9,8 @@ import (
 	"surepipe/prox"
 )
 
-// direct solves problems whose regularizer is quadratic, r(K b) = 1/2 <b, Q b>, in closed form: it ends after one step.
-// With N = A*A + Q,
+// direct solves problems whose regularizer is quadratic, r(K b) = 1/2 <b, Q b>, in closed form: it
+// ends after one step. With N = A*A + Q,
 //
 //	b(y) = N^+ A* y,   mu_hat(y) = A N^+ A* y = H y,
 //
@@ -23,8 +23,8 @@ type direct struct {
 	form   closedForm
 }
 
-// Linear is an estimator that is linear in y: b = M y, and mu_hat = H y with H = A M, for every y. It belongs to the
-// solver, and is safe for concurrent use.
+// Linear is an estimator that is linear in y: b = M y, and mu_hat = H y with H = A M, for every y. It
+// belongs to the solver, and is safe for concurrent use.
 type Linear interface {
 	// Coefficients sets dst_i = M z_i, and Images dst_i = H z_i, for every vector of the batch. dst and z are
 	// different batches.
@@ -32,8 +32,8 @@ type Linear interface {
 	Images(dst, z array.Batch)
 	// Traces returns what is known of the trace, without probes.
 	Traces() HatTraces
-	// Diagonal returns that of H in a new slice, in about as many operations as DiagonalFlops says: 0 where it is a
-	// part of the traces' work. Where that is not known there is none.
+	// Diagonal returns that of H in a new slice, in about as many operations as DiagonalFlops says: 0
+	// where it is a part of the traces' work. Where that is not known there is none.
 	Diagonal() []float64
 	DiagonalFlops() (flops float64, known bool)
 	// ProbeBytes is the working memory of Images for each vector.
@@ -44,8 +44,8 @@ type Linear interface {
 type HatTraces struct {
 	// Trace is tr H and Frobenius2 ||H||_F^2.
 	Trace, Frobenius2 float64
-	// Below and Above are how far decisions within rounding errors, and rounding errors themselves, may have raised
-	// or lowered the trace.
+	// Below and Above are how far decisions within rounding errors, and rounding errors themselves,
+	// may have raised or lowered the trace.
 	Below, Above float64
 	// Margin is the smallest direction that was counted over the size of rounding errors, +Inf
 	// where no rank was decided.
@@ -61,7 +61,8 @@ type closedForm interface {
 	reverse(dst, seed array.Batch)
 	// lengths returns the roots of N's diagonal, which the caller must not modify.
 	lengths() []float64
-	// reweight returns the form for other q, which is released before this one; nil where nothing is to be shared.
+	// reweight returns the form for other q, which is released before this one; nil where nothing is
+	// to be shared.
 	reweight(p Problem, q []float64) (closedForm, error)
 	release()
 }
@@ -90,8 +91,8 @@ func checked(s *direct) (Method, error) {
 	return s, nil
 }
 
-// curvatures returns q with r(z) = 1/2 sum_i q_i z_i^2, where r is such; else nil. An entry may be +Inf where K is the
-// identity.
+// curvatures returns q with r(z) = 1/2 sum_i q_i z_i^2, where r is such; else nil. An entry may be
+// +Inf where K is the identity.
 func curvatures(p Problem) []float64 {
 	_, n := p.A.Dims()
 	if p.K != nil {
@@ -202,8 +203,9 @@ const leastGood = 1e-8
 
 // examine measures the accuracy of the closed form: for every column, with g = A* (y - A b) - Q b, the
 // optimality is |g_j| over n_j, the root of N's diagonal, and over the size of errors that matter
-// ([Yardstick]), all squared and summed. Behind K, whose products cancel, the rounding of b itself changes g_j/n_j by some
-// eps n_j |b_j|. The bound of mu_hat's error is the distance by which a step of iterative refinement moves it.
+// ([Yardstick]), all squared and summed. Behind K, whose products cancel, the rounding of b itself
+// changes g_j/n_j by some eps n_j |b_j|. The bound of mu_hat's error is the distance by which a step
+// of iterative refinement moves it.
 func (s *direct) examine(_ context.Context, w *Work, c *watch, _ float64, _ bool) error {
 	dev, at := w.Device(), w.Own.(*directRun)
 	d, dim := s.p.A.Dims()

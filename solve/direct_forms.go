@@ -24,12 +24,13 @@ type quadratic struct {
 	width         int        // the largest distance of two columns that a row reads
 }
 
-// closedRule is a row of the table of closed forms: the first one that applies, and that can be computed, is taken.
+// closedRule is a row of the table of closed forms: the first one that applies, and that can be
+// computed, is taken.
 type closedRule struct {
 	choice  Choice
 	applies func(s *quadratic) bool
-	// build returns nil where it turns out that the form cannot be computed. The choice is the rule's own if it is
-	// zero.
+	// build returns nil where it turns out that the form cannot be computed. The choice is the rule's
+	// own if it is zero.
 	build func(s *quadratic) (closedForm, Choice, error)
 }
 
@@ -120,12 +121,13 @@ func newRidge(s *quadratic) (closedForm, Choice, error) {
 var mostStacked = 1024
 
 const (
-	// stackedEntries is the largest number of entries of A above K for a dense factorization, and mostDirectEntries
-	// that for a sparse one, and of products of two entries of a row, which A*A and K*K are made of.
+	// stackedEntries is the largest number of entries of A above K for a dense factorization, and
+	// mostDirectEntries that for a sparse one, and of products of two entries of a row, which A*A and
+	// K*K are made of.
 	stackedEntries    = 1 << 22
 	mostDirectEntries = 1 << 26
-	// manyColumns is the number of columns from which a sparse A is not written down as a dense matrix, if it has less
-	// than leastDensity of its entries.
+	// manyColumns is the number of columns from which a sparse A is not written down as a dense
+	// matrix, if it has less than leastDensity of its entries.
 	manyColumns  = 512
 	leastDensity = 0.05
 )
@@ -172,7 +174,8 @@ func roots(q []float64) []float64 {
 	return out
 }
 
-// entries reports that the entries of A and of K are at hand, and that there is a penalty: least squares decide ranks.
+// entries reports that the entries of A and of K are at hand, and that there is a penalty: least
+// squares decide ranks.
 func (s *quadratic) entries() bool {
 	_, dim := s.p.A.Dims()
 	if c, even := common(s.q); even && !(c > 0) || math.IsInf(c, 1) || dim == 0 || dim > math.MaxInt32 {

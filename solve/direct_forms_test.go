@@ -17,7 +17,8 @@ import (
 	"surepipe/solve/solvetest"
 )
 
-// squares draws a problem whose regularizer is a sum of squares behind operators, with what its closed form is to be.
+// squares draws a problem whose regularizer is a sum of squares behind operators, with what its closed
+// form is to be.
 type squares struct {
 	*testing.T
 	dev array.Device
@@ -140,7 +141,8 @@ func (s squares) draw(kind int) (p solve.Problem, weights []float64, chosen stri
 	return p, weights, chosen
 }
 
-// The closed forms of sums of squares agree with dense algebra in b, the hat matrix, its traces and its diagonal.
+// The closed forms of sums of squares agree with dense algebra in b, the hat matrix, its traces and
+// its diagonal.
 func TestSumsOfSquaresAgainstDenseAlgebra(t *testing.T) {
 	const eachKind = 6
 	dev := array.NewHost()
@@ -170,7 +172,8 @@ func TestSumsOfSquaresAgainstDenseAlgebra(t *testing.T) {
 	}
 }
 
-// compare solves the problem and compares with dense algebra: with M = [W^{1/2} A; q^{1/2} K] = Q R the hat matrix is Q1 Q1*.
+// compare solves the problem and compares with dense algebra: with M = [W^{1/2} A; q^{1/2} K] = Q R
+// the hat matrix is Q1 Q1*.
 func (s squares) compare(p solve.Problem, weights []float64, chosen string) {
 	d, dim := p.A.Dims()
 	y := on(s.T, s.dev, solvetest.Gaussian(s.rng, d))

@@ -38,7 +38,8 @@ type hatOf struct {
 	diagonal []float64
 }
 
-// doubt records rounding errors of H of some eps times a condition number, unless they are below all digits that matter.
+// doubt records rounding errors of H of some eps times a condition number, unless they are below all
+// digits that matter.
 func (h *hatOf) doubt(condition float64) {
 	if e := epsilon * condition; e > exactTo {
 		h.Below, h.Above = e*h.Trace, e*h.Trace
@@ -108,7 +109,8 @@ func (s *normal) reweight(p Problem, q []float64) (closedForm, error) {
 	return newNormal(p, f), nil
 }
 
-// onHost calls f with the vectors of dst in the host's memory, which hold those of g before and the result after.
+// onHost calls f with the vectors of dst in the host's memory, which hold those of g before and the
+// result after.
 func onHost(dst, g array.Batch, f func(x [][]float64)) {
 	dev, n := dst.Device(), dst.N()
 	x := make([][]float64, dst.K())
@@ -161,8 +163,8 @@ func (s sparseStack) with(q []float64) sparseStack {
 	return s
 }
 
-// leverages returns the diagonal of H and its sum, given the entries of N^{-1}: column sets those of column j in the
-// rows that A reads together with it.
+// leverages returns the diagonal of H and its sum, given the entries of N^{-1}: column sets those of
+// column j in the rows that A reads together with it.
 func (s sparseStack) leverages(factor float64, column func(j int, into []float64)) (diagonal []float64, trace float64) {
 	diagonal = make([]float64, s.d)
 	z := make([]float64, s.dim)
@@ -179,11 +181,12 @@ func (s sparseStack) leverages(factor float64, column func(j int, into []float64
 	return diagonal, trace
 }
 
-// The step of differences by the logarithm of the weight of A*A: the third derivative is at most half of the first, so that the
-// relative error of tr H - ||H||_F^2 is below step^2/12.
+// The step of differences by the logarithm of the weight of A*A: the third derivative is at most half
+// of the first, so that the relative error of tr H - ||H||_F^2 is below step^2/12.
 const frobeniusStep = 0x1p-9
 
-// frobenius2 is ||H||_F^2, given the trace t(s) with A*A multiplied by e^s: its eigenvalues h have the derivative h (1 - h),
+// frobenius2 is ||H||_F^2, given the trace t(s) with A*A multiplied by e^s: its eigenvalues h have the
+// derivative h (1 - h),
 //
 //	t'(0) = tr H - ||H||_F^2.
 func frobenius2(trace float64, at func(factor float64) float64) float64 {
@@ -231,8 +234,8 @@ func (f *bandedNormal) lengths() []float64 { return roots(f.r.Columns) }
 
 func (f *bandedNormal) solve(dst, g array.Batch) { onHost(dst, g, f.r.Solve) }
 
-// traces come from the band of N^{-1}. Rounding errors change R by some eps of its columns' lengths, and so H by that
-// times the root of the largest entry of N^{-1}.
+// traces come from the band of N^{-1}. Rounding errors change R by some eps of its columns' lengths,
+// and so H by that times the root of the largest entry of N^{-1}.
 func (f *bandedNormal) traces() hatOf {
 	g := make([]float64, f.dim) // A*A, if it is diagonal
 	for u, j := range f.rows.Indices[:f.rows.Indptr[f.d]] {
@@ -283,8 +286,8 @@ type choleskyNormal struct {
 	norms []float64
 }
 
-// mostFactorFlops is the largest number of operations of a sparse factor, some ten seconds with those for the traces: beyond it
-// iterations and probes are faster.
+// mostFactorFlops is the largest number of operations of a sparse factor, some ten seconds with those
+// for the traces: beyond it iterations and probes are faster.
 const mostFactorFlops = 2e10
 
 func newCholeskyNormal(s *quadratic) (closedForm, Choice, error) {
@@ -323,7 +326,8 @@ func (f *choleskyNormal) factorize() bool {
 	return f.l.LeastPivot(diagonal) > leastNormalPivot
 }
 
-// leastNormalPivot is the least pivot relative to its diagonal entry; below it the factor has no correct digits.
+// leastNormalPivot is the least pivot relative to its diagonal entry; below it the factor has no
+// correct digits.
 const leastNormalPivot = 1e-14
 
 func (f *choleskyNormal) reweight(q []float64) (normalFactor, error) {
@@ -338,8 +342,8 @@ func (f *choleskyNormal) reweight(q []float64) (normalFactor, error) {
 func (f *choleskyNormal) release()           {}
 func (f *choleskyNormal) lengths() []float64 { return f.norms }
 
-// solve takes a step of refinement, by products with M: what K makes of smooth vectors is small, and loses fewer digits
-// than N.
+// solve takes a step of refinement, by products with M: what K makes of smooth vectors is small, and
+// loses fewer digits than N.
 func (f *choleskyNormal) solve(dst, g array.Batch) {
 	all := g.ToHost()
 	onHost(dst, g, func(x [][]float64) {
@@ -373,11 +377,12 @@ func (f *choleskyNormal) less(g, b []float64) {
 	}
 }
 
-// normalRoundings is how many eps that is: on images with 40% of the pixels missing up to 80 at weights from 1e8 to 1e14.
+// normalRoundings is how many eps that is: on images with 40% of the pixels missing up to 80 at
+// weights from 1e8 to 1e14.
 const normalRoundings = 256
 
-// traces come from the entries of N^{-1} at the places of N. Rounding errors change N by some eps of its diagonal, and so H
-// by that times the largest entry of N^{-1}.
+// traces come from the entries of N^{-1} at the places of N. Rounding errors change N by some eps of
+// its diagonal, and so H by that times the largest entry of N^{-1}.
 func (f *choleskyNormal) traces() hatOf {
 	h := hatOf{HatTraces: HatTraces{Margin: math.Inf(1)}}
 	inverse := f.order.Inverse(f.l)

@@ -12,16 +12,17 @@ import (
 	"surepipe/linops"
 )
 
-// spectral is the closed form by a matrix A. For r(b) = c/2 ||b||^2, with the thin singular value decomposition A = U S V*,
+// spectral is the closed form by a matrix A. For r(b) = c/2 ||b||^2, with the thin singular value
+// decomposition A = U S V*,
 //
 //	b(y) = V S/(S^2 + c) U* y,   H = U S^2/(S^2 + c) U*.
 //
-// For c = 0 singular values below max(d, p) eps sigma_1 count as zero: b(y) is then the least squares solution of
-// least norm.
+// For c = 0 singular values below max(d, p) eps sigma_1 count as zero: b(y) is then the least squares
+// solution of least norm.
 //
-// Where the lengths of the columns differ by many orders of magnitude, the singular values of A do
-// not resolve the short columns. Then, and for any other Q = W*W, A is factorized with its columns scaled to about unit
-// length, A = B N, together with the penalty ([pivoted.Factorize]):
+// Where the lengths of the columns differ by many orders of magnitude, the singular values of A do not
+// resolve the short columns. Then, and for any other Q = W*W, A is factorized with its columns scaled
+// to about unit length, A = B N, together with the penalty ([pivoted.Factorize]):
 //
 //	[B; W N^{-1}] P = Q R,   H = Q1 Q1*,   b(y) = N^{-1} P R^+ Q1* y,
 //
@@ -319,7 +320,8 @@ func (s *spectral) Diagonal() []float64 {
 	return out
 }
 
-// DiagonalFlops counts the squares and their sums, which are little beside a factorization for one penalty alone.
+// DiagonalFlops counts the squares and their sums, which are little beside a factorization for one
+// penalty alone.
 func (s *spectral) DiagonalFlops() (float64, bool) {
 	if s.w != nil {
 		return 0, true

@@ -8,8 +8,8 @@ import (
 	"surepipe/linops"
 )
 
-// transformed is N = T* diag(n) T with a transform T, T*T = I, that diagonalizes A*A and the penalty: the cosine
-// transform, or that of Fourier, of real images.
+// transformed is N = T* diag(n) T with a transform T, T*T = I, that diagonalizes A*A and the penalty:
+// the cosine transform, or that of Fourier, of real images.
 type transformed struct {
 	p       Problem
 	parts   []part
@@ -18,6 +18,8 @@ type transformed struct {
 	n       []float64   // and those of N
 	inverse array.Batch // 1/n, for each of T's rows
 	shared  bool        // t belongs to another one
+
+	diagonalOf func(h []float64) []float64 // the diagonal of T* diag(h) T, nil where it is constant
 }
 
 // part are rows of K.
@@ -58,8 +60,8 @@ type diagonalizedBy func(s linops.Structure) linops.Spectrum
 func byCosines(s linops.Structure) linops.Spectrum { return s.Cosines }
 func byWaves(s linops.Structure) linops.Spectrum   { return s.Circulant }
 
-// images is the shape of those whose transform diagonalizes A*A and all parts; 0 x 0 for none. Multiples of the identity do
-// not need one.
+// images is the shape of those whose transform diagonalizes A*A and all parts; 0 x 0 for none.
+// Multiples of the identity do not need one.
 func (s *quadratic) images(by diagonalizedBy) (shape array.Shape) {
 	if c, even := common(s.q); even && c == 0 {
 		return shape // least squares decide ranks
@@ -91,7 +93,8 @@ func newTransformed(s *quadratic) (closedForm, Choice, error) {
 	f, by := &transformed{p: s.p, parts: s.parts()}, byCosines
 	shape := s.images(by)
 	if shape.Len() > 0 {
-		f.t = linops.NewDCT2D(shape.Rows, shape.Cols)
+		cosines := linops.NewDCT2D(shape.Rows, shape.Cols)
+		f.t, f.diagonalOf = cosines, cosines.DiagonalOf
 	} else {
 		by = byWaves
 		shape = s.images(by)
@@ -186,7 +189,8 @@ func (f *transformed) lengths() []float64 {
 	return slices.Repeat([]float64{math.Sqrt(sum / float64(len(f.n)))}, len(f.n))
 }
 
-// traces are sums over the eigenvalues h = a/n of H. Its diagonal is known where A commutes with shifts, and where A = I.
+// traces are sums over the eigenvalues h = a/n of H. Its diagonal is known where A commutes with
+// shifts, and where A = I.
 func (f *transformed) traces() hatOf {
 	h := hatOf{HatTraces: HatTraces{Margin: math.Inf(1)}}
 	values := make([]float64, len(f.n))
@@ -196,11 +200,10 @@ func (f *transformed) traces() hatOf {
 		h.Frobenius2 += values[i] * values[i]
 	}
 	known := linops.StructureOf(f.p.A)
-	if dct, cosine := f.t.(*linops.DCT); cosine {
-		if known.Identity {
-			h.diagonal = dct.DiagonalOf(values)
-		}
-	} else if known.Identity || known.Shifts.Commutes {
+	switch {
+	case known.Identity && f.diagonalOf != nil:
+		h.diagonal = f.diagonalOf(values)
+	case f.diagonalOf == nil && (known.Identity || known.Shifts.Commutes):
 		h.diagonal = slices.Repeat([]float64{h.Trace / float64(len(values))}, len(values))
 	}
 	return h

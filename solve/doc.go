@@ -72,13 +72,13 @@
 //
 // # Closed forms
 //
-// The method direct serves the squared loss, weighted or not, with r a sum of squares behind any operators. Every solution
-// is a linear map of y,
+// The method direct serves the squared loss, weighted or not, with r a sum of squares behind any
+// operators. Every solution is a linear map of y,
 //
 //	A b = A (A* W A + sum_k lambda_k K_k* K_k)^+ A* W y,
 //
-// and so are its traces, its diagonal and its derivative by the weight ([Linear]), all from one factorization, which the table
-// in direct_forms.go chooses:
+// and so are its traces, its diagonal and its derivative by the weight ([Linear]), all from one
+// factorization, which the table in direct_forms.go chooses:
 //
 //   - transform: A*A and K*K are diagonal in one cosine or Fourier basis, as with the gradient of an image.
 //   - banded: A*A is diagonal and K takes differences of neighbours. The stacked rows [W^{1/2} A; lambda^{1/2} K] become a triangle by

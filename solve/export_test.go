@@ -10,8 +10,8 @@ func SetMostFactorized(n int64) func() {
 	return func() { mostFactorized = before }
 }
 
-// SetMostStacked changes the largest number of columns of A above K for a dense factorization, and returns what puts it
-// back.
+// SetMostStacked changes the largest number of columns of A above K for a dense factorization, and
+// returns what puts it back.
 func SetMostStacked(n int) func() {
 	before := mostStacked
 	mostStacked = n

@@ -175,8 +175,8 @@ var finishers = []finisher{
 		always},
 }
 
-// factorization is a choice for a matrix A: beside says that the penalty is not c/2 ||b||^2, and spread is the ratio of the
-// lengths of the columns.
+// factorization is a choice for a matrix A: beside says that the penalty is not c/2 ||b||^2, and
+// spread is the ratio of the lengths of the columns.
 type factorization struct {
 	choice  Choice
 	applies func(beside bool, spread float64) bool

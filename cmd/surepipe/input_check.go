@@ -104,8 +104,14 @@ func (f *estimatorFlags) variant(changed func(string) bool, name string) error {
 		return usagef("--anisotropic is for --problem tv2d: in a specification, give the gradient the regularizer l1 in place of joint-l2")
 	case changed("order") && name != "trend1d" && name != "whittaker":
 		return usagef("--order is for --problem trend1d and whittaker: in a specification, trend: {order: %d} or differences: {order: %d} has it", f.order, f.order)
-	case changed("order") && f.order < 0:
-		return usagef("--order is %d, expected 0 or more", f.order)
+	case changed("order"):
+		least, most := 0, problems.MostDifferences-1
+		if name == "whittaker" {
+			least, most = 1, problems.MostDifferences
+		}
+		if f.order < least || f.order > most {
+			return usagef("--order is %d, expected an integer from %d to %d", f.order, least, most)
+		}
 	}
 	return nil
 }

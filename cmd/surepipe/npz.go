@@ -135,6 +135,20 @@ func (a arrays) matrix(name, expected string) (*mat.Dense, error) {
 	return mat.NewDense(v.Shape[0], v.Shape[1], v.Data), nil
 }
 
+// vector reads a 1-d array.
+func (a arrays) vector(name, expected string) ([]float64, error) {
+	r, err := a.open(name, expected)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if len(r.Shape()) != 1 {
+		return nil, r.ShapeError(expected)
+	}
+	v, err := r.Floats()
+	return v.Data, err
+}
+
 // integers reads a 1-d array of integers, or of floats that are integers.
 func (a arrays) integers(name, expected string) ([]int, error) {
 	r, err := a.open(name, expected)
@@ -219,16 +233,9 @@ func readArrays(a arrays, problem string, readY func(*fileData, problems.Layout)
 		}
 	}
 	if l.Places && a.Has("at") {
-		at, err := a.open("at", "(n,), the places of the values of y")
-		if err != nil {
+		if data.At, err = a.vector("at", "(n,), the places of the values of a sequence"); err != nil {
 			return fileData{}, err
 		}
-		defer at.Close()
-		read, err := at.Floats()
-		if err != nil {
-			return fileData{}, err
-		}
-		data.At = read.Data
 	}
 	if l.Analysis && !a.sparseD {
 		if data.D, err = a.matrix("D", "(q, p), the matrix behind which the penalty stands"); err != nil {

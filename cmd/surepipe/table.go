@@ -234,6 +234,17 @@ func indexName(s *design.Sequence) string {
 	return fmt.Sprintf(" %q", s.Index)
 }
 
+// noteSteps prints that the distances of an index are not taken into account: an estimate on places does so.
+func (f *estimatorFlags) noteSteps(cmd *cobra.Command, s *design.Sequence, placed bool) {
+	switch {
+	case placed && s.Index != "" && !s.Measured:
+		f.note(cmd, noteUnequal, "the index%s holds neither numbers nor dates: the estimate takes its steps for equal", indexName(s))
+	case !placed && s.Unequal != "":
+		f.note(cmd, noteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal",
+			indexName(s), s.Unequal)
+	}
+}
+
 // placed reports whether the estimate depends on the distances of the index.
 func (f *estimatorFlags) placed(data problems.Data) bool {
 	l, _ := layoutOf(f.problem)
@@ -257,9 +268,8 @@ func (f *estimatorFlags) noteTable(cmd *cobra.Command, data problems.Data) {
 		f.note(cmd, noteGaps, "%d of %d values of the sequence are missing: they are estimated from the others",
 			gaps, gaps+d)
 	}
-	if t := data.Table; t != nil && t.Sequence != nil && t.Sequence.Unequal != "" && !f.placed(data) {
-		f.note(cmd, noteUnequal, "the steps of the index%s differ (%s): the estimate takes them for equal",
-			indexName(t.Sequence), t.Sequence.Unequal)
+	if t := data.Table; t != nil && t.Sequence != nil {
+		f.noteSteps(cmd, t.Sequence, f.placed(data))
 	}
 	if t := data.Table; t != nil && t.Left > 0 && t.Sequence == nil {
 		f.note(cmd, noteRowsLeftOut, "%d of %d rows have a missing value and are left out", t.Left, t.Left+len(t.Y))

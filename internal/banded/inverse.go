@@ -13,10 +13,11 @@ type Inverse struct {
 // At is Z_ij, of the band.
 func (v *Inverse) At(i, j int) float64 { return v.z[min(i, j)*(v.w+1)+max(i-j, j-i)] }
 
-// Inverse computes Z's diagonal, and the rest of the band of R if it is asked for, and the norm for g >= 0, in about 5 w^2
-// operations a row (Takahashi, Fagan and Chin 1973; for smoothing splines Hutchinson and de Hoog 1985). Z is the
-// covariance of a vector x with R x = e, for independent e_i of variance 1. Row i of R gives x_i by e_i and the w
-// numbers after it. So the covariance P of the w numbers from x_i on follows from that of those from x_{i+1} on, and so does
+// Inverse computes Z's diagonal, and the rest of the band of R if it is asked for, and the norm for g
+// >= 0, in about 5 w^2 operations a row (Takahashi, Fagan and Chin 1973; for smoothing splines
+// Hutchinson and de Hoog 1985). Z is the covariance of a vector x with R x = e, for independent e_i of
+// variance 1. Row i of R gives x_i by e_i and the w numbers after it. So the covariance P of the w
+// numbers from x_i on follows from that of those from x_{i+1} on, and so does
 //
 //	V = sum over j >= i of g_j c_j c_j*,    c_j the covariances of these numbers with x_j,
 //
@@ -43,10 +44,11 @@ func (t *Triangle) Inverse(g []float64, band bool) *Inverse {
 	return v
 }
 
-// window is the state of the recurrence: P and V of x_i, ..., x_{i+w-1}, or of x_i and its differences up to order w - 1. Where
-// x is smooth differences are small, by a length L that is the longer the heavier the penalty. Rounding errors
-// of the numbers themselves would be those of their differences, which the next rows enlarge by a factor of L for each
-// order: of n = 1000 numbers with a weight of 1e18 on third differences, the trace would lose all but three digits.
+// window is the state of the recurrence: P and V of x_i, ..., x_{i+w-1}, or of x_i and its differences
+// up to order w - 1. Where x is smooth differences are small, by a length L that is the longer the
+// heavier the penalty. Rounding errors of the numbers themselves would be those of their differences,
+// which the next rows enlarge by a factor of L for each order: of n = 1000 numbers with a weight of
+// 1e18 on third differences, the trace would lose all but three digits.
 type window struct {
 	*Triangle
 	smooth  bool
@@ -55,7 +57,8 @@ type window struct {
 	numbers []float64 // x_{i+k} by the state, k = 0, ..., w-1: w x w
 }
 
-// mostSmooth is the largest w for which the state is of differences: they lose digits of an x that is not smooth.
+// mostSmooth is the largest w for which the state is of differences: they lose digits of an x that is
+// not smooth.
 const mostSmooth = 8
 
 func newWindow(t *Triangle) *window {
@@ -109,7 +112,8 @@ func (s *window) begin(to *Inverse, g []float64) {
 	}
 }
 
-// step goes on to the row before. It sets beside to the entries of Z in the row, beyond the diagonal, unless it is empty.
+// step goes on to the row before. It sets beside to the entries of Z in the row, beyond the diagonal,
+// unless it is empty.
 func (s *window) step(row, beside []float64) {
 	w, inverse := s.w, 1/row[0]
 	if w == 0 {
@@ -170,8 +174,8 @@ func (s *window) besideDiagonal(beside []float64) {
 	}
 }
 
-// update goes on from the state to that one number before, in the forms X: the new number has the given form with itself,
-// and -c with the state, times the sign.
+// update goes on from the state to that one number before, in the forms X: the new number has the
+// given form with itself, and -c with the state, times the sign.
 func (s *window) update(x []float64, form, sign float64) {
 	w := s.w
 	if !s.smooth {

@@ -42,9 +42,10 @@ type Triangle struct {
 	Columns []float64
 }
 
-// Triangle computes R for M with row i multiplied by scale[i], by rotations of one row after the other (George and
-// Heath 1980): in about 6 w^2 operations a row. M*M is never formed, so that the relative error of a solution grows with
-// M's condition number and not with its square. It returns false where M does not have full rank, up to rounding errors.
+// Triangle computes R for M with row i multiplied by scale[i], by rotations of one row after the other
+// (George and Heath 1980): in about 6 w^2 operations a row. M*M is never formed, so that the relative
+// error of a solution grows with M's condition number and not with its square. It returns false where
+// M does not have full rank, up to rounding errors.
 func (s *Stack) Triangle(scale []float64) (*Triangle, bool) {
 	w := s.width
 	t := &Triangle{n: s.n, w: w, r: make([]float64, s.n*(w+1)), Columns: make([]float64, s.n)}
@@ -74,8 +75,8 @@ func (s *Stack) Triangle(scale []float64) (*Triangle, bool) {
 	return t, true
 }
 
-// leastRank is the size of a diagonal entry of R, relative to its column of M, below which the column counts as a
-// combination of those before it.
+// leastRank is the size of a diagonal entry of R, relative to its column of M, below which the column
+// counts as a combination of those before it.
 const leastRank = 1e-13
 
 // insert rotates a row x, whose entries are in columns j to end-1, into R. It overwrites x.
@@ -117,8 +118,8 @@ func length(a, b float64) float64 {
 	return math.Hypot(a, b)
 }
 
-// lanes is the number of right-hand sides that are solved at a time: R is read once for all of them, and their
-// recurrences do not wait for each other.
+// lanes is the number of right-hand sides that are solved at a time: R is read once for all of them,
+// and their recurrences do not wait for each other.
 const lanes = 4
 
 // Solve replaces every vector x_i by (M*M)^{-1} x_i.

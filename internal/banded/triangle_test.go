@@ -20,7 +20,8 @@ func stacked(a, b banded.Rows) banded.Rows {
 	return a
 }
 
-// The solution, the entries of the inverse and its norm are those of dense algebra, for rows in any order, gaps and weights.
+// The solution, the entries of the inverse and its norm are those of dense algebra, for rows in any
+// order, gaps and weights.
 func TestTriangle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	for _, c := range []struct {

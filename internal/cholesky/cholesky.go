@@ -197,8 +197,8 @@ func (f *Factor) both(x []float64) {
 	}
 }
 
-// LeastPivot is the least of the squares of L's diagonal entries, relative to those of S, which are given: below some eps a
-// pivot is made of rounding errors.
+// LeastPivot is the least of the squares of L's diagonal entries, relative to those of S, which are
+// given: below some eps a pivot is made of rounding errors.
 func (f *Factor) LeastPivot(diagonal []float64) float64 {
 	least := 1.0
 	for k, row := range f.order {

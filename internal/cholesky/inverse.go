@@ -5,9 +5,10 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Inverse returns the entries of S^{-1} at the places of the analysis, for a factor of S by it (Takahashi, Fagan and Chin
-// 1973; Erisman and Tinney 1975). For a supernode with the columns L1 = [L11; L21], from the last one to the first,
-// and with Z22 of the rows below, which is part of what its parent has found,
+// Inverse returns the entries of S^{-1} at the places of the analysis, for a factor of S by it
+// (Takahashi, Fagan and Chin 1973; Erisman and Tinney 1975). For a supernode with the columns L1 =
+// [L11; L21], from the last one to the first, and with Z22 of the rows below, which is part of what
+// its parent has found,
 //
 //	Y = L21 L11^{-1},    Z21 = -Z22 Y,    Z11 = L11^{-*} L11^{-1} - Y* Z21,
 //
@@ -91,7 +92,8 @@ func (f *Factor) inverseFront(z []float64, n, m int, at int64) {
 	}
 }
 
-// mirror copies the entries whose row comes after their column in the order of elimination to those on the other side.
+// mirror copies the entries whose row comes after their column in the order of elimination to those on
+// the other side.
 func (a *Analysis) mirror(dst []float64) {
 	for col, here := range a.place {
 		for u := a.ptr[col]; u < a.ptr[col+1]; u++ {
@@ -108,8 +110,9 @@ func (a *Analysis) mirror(dst []float64) {
 	}
 }
 
-// Normal returns the columns of M* diag(weight) M, for a sparse M whose row i has value[u] in column index[u] for
-// ptr[i] <= u < ptr[i+1], n columns, each with its diagonal entry first. Rows of weight 0 have their places too.
+// Normal returns the columns of M* diag(weight) M, for a sparse M whose row i has value[u] in column
+// index[u] for ptr[i] <= u < ptr[i+1], n columns, each with its diagonal entry first. Rows of weight 0
+// have their places too.
 func Normal(n int, ptr, index []int, value, weight []float64) (columns []int64, rows []int32, entries []float64) {
 	reads := make([]int, n+1) // of each column, where the rows that read it begin
 	for _, j := range index {

@@ -8,7 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The entries of the inverse are those of dense algebra, on grids, in parts that fall apart, and for a matrix M*M.
+// The entries of the inverse are those of dense algebra, on grids, in parts that fall apart, and for a
+// matrix M*M.
 func TestInverse(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	check := func(ptr []int64, index []int32, value []float64) {

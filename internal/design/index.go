@@ -132,32 +132,34 @@ func (s scale) steps() (least, most float64, equal bool) {
 	return least, most, equal
 }
 
-// spacing says how the steps of the index differ, "" where they do not or it is not one of numbers or
-// dates, and returns its places as increasing numbers, nil where steps are equal but for rounding errors. The scale is the
-// first with equal steps, or else the finest.
-func spacing(texts []string) (unequal string, at []float64) {
-	for _, s := range scalesOf(texts) {
-		if s.disorder() >= 0 || len(texts) < 3 {
-			return "", nil
-		}
-		least, most, equal := s.steps()
+// measure finds the places of the sequence on the first scale of the index with equal steps, or else
+// the finest.
+func (s *Sequence) measure() {
+	scales := scalesOf(s.Labels)
+	s.Measured = len(scales) > 0
+	if s.N < 3 || slices.ContainsFunc(scales, func(c scale) bool { return c.disorder() >= 0 }) {
+		return
+	}
+	var on scale
+	for _, on = range scales {
+		least, most, equal := on.steps()
 		if equal {
-			unequal, at = "", s.at
+			s.Unequal = ""
 			break
 		}
-		if at = s.at; unequal == "" {
-			unequal = strings.TrimSpace(fmt.Sprintf("from %.4g to %.4g %s", least, most, s.unit))
+		if s.Unequal == "" {
+			s.Unequal = strings.TrimSpace(fmt.Sprintf("from %.4g to %.4g %s", least, most, on.unit))
 		}
 	}
-	if at == nil || (scale{at: at}).even() {
-		return unequal, nil
+	if !s.Measured || on.even() {
+		return
 	}
-	if at[1] < at[0] {
-		for i := range at {
-			at[i] = -at[i]
+	s.at = on.at
+	if s.at[1] < s.at[0] {
+		for i := range s.at {
+			s.at[i] = -s.at[i]
 		}
 	}
-	return unequal, at
 }
 
 // even reports whether the steps are equal but for rounding errors of the places.

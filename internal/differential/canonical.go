@@ -22,7 +22,8 @@ type canonical struct {
 	// zero is the share up to which it is 0.
 	zero float64
 
-	// observed is the number of a's first rows that are A's; those after them are sqrt(lambda) K of squares, where y is 0.
+	// observed is the number of a's first rows that are A's; those after them are sqrt(lambda) K of
+	// squares, where y is 0.
 	observed int
 }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// squares occasionally adds squares behind operators to a case, or makes it a sum of squares alone, or Whittaker smoothing. It
-// draws last, so that the other cases are what they would be without it.
+// squares occasionally adds squares behind operators to a case, or makes it a sum of squares alone, or
+// Whittaker smoothing. It draws last, so that the other cases are what they would be without it.
 func (g *draw) squares() {
 	if g.c.Name != "" || !g.chance(0.15) {
 		return

@@ -36,8 +36,9 @@ func (k *canonical) images() *matrix {
 	return &matrix{k.observed, k.a.c, k.a.a[:k.observed*k.a.c]}
 }
 
-// divided are the differences of numbers, as often as there are fewer rows than columns; divided differences where the
-// numbers have places: the derivative, times the root of the length for which a row stands.
+// divided are the differences of numbers, as often as there are fewer rows than columns; divided
+// differences where the numbers have places: the derivative, times the root of the length for which a
+// row stands.
 func (o Op) divided(m *matrix) {
 	order := o.Cols - o.Rows
 	at := func(i int) dd { return num(float64(i)) }
@@ -118,7 +119,8 @@ func (c *Case) withoutSquare(i int) *Case {
 	return next
 }
 
-// narrow is the case, whose operator has lost column j, with squares that have lost it too; nil where that is not possible.
+// narrow is the case, whose operator has lost column j, with squares that have lost it too; nil where
+// that is not possible.
 func (c *Case) narrow(j int) *Case {
 	if c == nil {
 		return nil

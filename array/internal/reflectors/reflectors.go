@@ -1,9 +1,10 @@
 // Package reflectors mends the QR factorization of gonum's LAPACK.
 //
-// Dlarft of gonum v0.17.0 joins reflectors to a block. It leaves out rows in which all of them are 0, but takes the last row of
-// the second reflector for that of the first two: the counter from 0 is compared with that of the Fortran from 1. Where the first one
-// reaches further down, as happens where a matrix has many zeros (indicators of categories, a diagonal penalty below
-// A), Q is not orthogonal: of 500 x 200 matrices with five entries a row it was off by up to 0.3.
+// Dlarft of gonum v0.17.0 joins reflectors to a block. It leaves out rows in which all of them are 0,
+// but takes the last row of the second reflector for that of the first two: the counter from 0 is
+// compared with that of the Fortran from 1. Where the first one reaches further down, as happens where
+// a matrix has many zeros (indicators of categories, a diagonal penalty below A), Q is not orthogonal:
+// of 500 x 200 matrices with five entries a row it was off by up to 0.3.
 package reflectors
 
 import (
@@ -13,8 +14,8 @@ import (
 	"gonum.org/v1/gonum/lapack/gonum"
 )
 
-// Implementation is gonum's LAPACK, for factorizations of matrices without zeros: a zero counts as tiny times the largest entry.
-// Then no row is left out. No digit of a result changes.
+// Implementation is gonum's LAPACK, for factorizations of matrices without zeros: a zero counts as
+// tiny times the largest entry. Then no row is left out. No digit of a result changes.
 type Implementation struct{ gonum.Implementation }
 
 // tiny is far below rounding errors, and its square is no subnormal number.

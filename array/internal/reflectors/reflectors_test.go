@@ -11,8 +11,8 @@ import (
 	"surepipe/array/internal/reflectors"
 )
 
-// Of matrices with many zeros Q is orthogonal, and Q R the matrix. The second result says so of gonum alone: once that is mended,
-// this package may go.
+// Of matrices with many zeros Q is orthogonal, and Q R the matrix. The second result says so of gonum
+// alone: once that is mended, this package may go.
 func TestFactorsOfSparseMatrices(t *testing.T) {
 	const n = 200
 	mended := true
